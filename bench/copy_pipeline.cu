@@ -1,0 +1,146 @@
+// 64 items of 4 MiB up, through a kernel as long as the upload, and down, all pinned: raw CUDA (copy_pipeline_raw.cuh)
+// and Penstock against the floor max(both directions at once, kernels alone).
+//
+// Penstock: one graph of one kernel, compiled with a few slots, and the loop that a user would write: launch every
+// item, then wait for all; the slots hold the loop back. Timed from before the first Launch to after the last Wait. Raw
+// ways and Penstock use the same host memory and launch the same kernel. Every word of every run is checked.
+//
+// Without a CUDA device the Penstock half runs on a host device, for its results only.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "copy_pipeline_raw.cuh"
+#include "copy_pipeline_work.cuh"
+#include "cuda_check.cuh"
+#include "harness.h"
+#include "penstock/ps.h"
+
+namespace bench {
+namespace {
+
+class PenstockPipeline {
+ public:
+  PenstockPipeline(ps::Runtime& runtime, const Items& items, int slots) : items_(items) {
+    ps::Graph graph("copy pipeline");
+    map_ = graph.Param<Affine>("map");
+    in_ = graph.Input<uint32_t>("in", items.words, ps::kPinned);
+    out_ = graph.Output<uint32_t>("out", items.words, ps::kPinned);
+    graph
+        .Kernel("mix", MixKernel, ps::Threads(items.words), ps::Read(in_), ps::Write(out_), items.words, items.rounds,
+                map_)
+        .HostTwin([](const uint32_t* in, uint32_t* out, int64_t words, uint32_t rounds, Affine map) {
+          const Affine all = Repeated(map, rounds);
+          for (int64_t i = 0; i < words; ++i) out[i] = in[i] * all.mul + all.add;
+        });
+    exec_ = Must(runtime.Compile(graph, {.slots = slots}));
+    io_ = std::make_unique<ps::Bindings>(exec_.bindings());
+  }
+
+  Sample Run() {
+    std::vector<ps::Run> runs;
+    const Clock::time_point begin = Clock::now();
+    io_->Set(map_, items_.map);
+    for (size_t i = 0; i < items_.in.size(); ++i) {
+      runs.push_back(Must(exec_.Launch(io_->Set(in_, items_.in[i]).Set(out_, items_.out[i]))));
+    }
+    const Clock::time_point submitted = Clock::now();
+    for (const ps::Run& run : runs) Must(run.Wait());
+    const Clock::time_point end = Clock::now();
+    return {Microseconds(submitted - begin), Microseconds(end - begin)};
+  }
+
+ private:
+  const Items& items_;
+  ps::ParamHandle<Affine> map_;
+  ps::BufferHandle<uint32_t> in_, out_;
+  ps::Executable exec_;
+  std::unique_ptr<ps::Bindings> io_;
+};
+
+Way Checked(Kind kind, const std::string& name, Items& items, std::function<Sample()> time) {
+  return {kind, name, [&items, name, time] {
+            items.Draw();
+            const Sample sample = time();
+            items.CheckResult(name);
+            return sample;
+          }};
+}
+
+constexpr const char* kBoth = "both directions at once";
+constexpr const char* kKernels = "kernels alone";
+constexpr const char* kPenstockWay = "Penstock";
+
+std::vector<Way> WaysOf(Items& items, RawPipeline& raw, PenstockPipeline& penstock, int slots) {
+  const std::string sets = std::to_string(slots) + " pairs of buffers";
+  const int all = items.count;
+  return {
+      {Kind::kFloor, kBoth, [&] { return raw.Alone(true, false, true); }},
+      {Kind::kFloor, kKernels, [&] { return raw.Alone(false, true, false); }},
+      {Kind::kScale, "uploads alone", [&] { return raw.Alone(true, false, false); }},
+      {Kind::kScale, "downloads alone", [&] { return raw.Alone(false, false, true); }},
+      Checked(Kind::kRaw, "engines, " + sets, items, [&raw, slots] { return raw.Engines(slots, 1); }),
+      Checked(Kind::kRaw, "engines, a pair an item", items, [&raw, all] { return raw.Engines(all, 1); }),
+      Checked(Kind::kRaw, "pieces of half an item, a pair a piece", items,
+              [&raw, all] { return raw.Engines(2 * all, 2); }),
+      Checked(Kind::kRaw, "slots, " + sets, items, [&raw, slots] { return raw.Slots(slots); }),
+      Checked(Kind::kPenstock, kPenstockWay, items, [&penstock] { return penstock.Run(); }),
+  };
+}
+
+void AddTo(Report& report, const std::vector<Way>& ways, const Items& items) {
+  const auto total = [&](const Way& way) { return SpreadOf(way, &Sample::total, 1); };
+  const Spread both = total(Find(ways, kBoth)), kernels = total(Find(ways, kKernels));
+  const Spread floor = both.median > kernels.median ? both : kernels;
+  const Spread penstock = total(Find(ways, kPenstockWay)), best = total(BestRaw(ways, &Sample::total));
+  const std::string what =
+      std::to_string(items.count) + " x " + std::to_string(items.words * 4 / 1024) + " KiB up, kernel, down";
+  report.Compare(what + "; raw: the floor", "us", floor, penstock, 1.06);
+  report.Compare(what + "; raw: the best by hand", "us", best, penstock, 0);
+  report.Details("all items", "us", ways, 1);
+}
+
+int OnHostDevice(const std::string& missing) {
+  ps::Runtime runtime = Must(ps::Runtime::Create({.devices = "host"}));
+  Items items(runtime, 8, 5000);
+  items.rounds = 10;
+  PenstockPipeline penstock(runtime, items, 3);
+  Checked(Kind::kPenstock, kPenstockWay, items, [&] { return penstock.Run(); }).run();
+  Report("Copies and kernels").Skip(missing, "On a host device the Penstock half gave the right results.");
+  return 0;
+}
+
+int Main(const Options& options) {
+  if (const std::string missing = WhyNoDevice(); !missing.empty()) return OnHostDevice(missing);
+  Check(cudaSetDevice(0), "choosing device 0");
+  ps::Runtime runtime = Must(ps::Runtime::Create({.devices = "cuda:0"}));
+  Items items(runtime, options.quick ? 8 : 64, int64_t{1} << 20);
+  RawPipeline raw(items);
+  MakeKernelAsLongAsUpload(items, raw);
+  PenstockPipeline penstock(runtime, items, options.slots);
+  std::vector<Way> ways = WaysOf(items, raw, penstock, options.slots);
+  Measure(ways, 2, options.repeats);
+
+  Report report("Copies and kernels");
+  report.Note("Medians of " + std::to_string(options.repeats) + " runs each, the ways in turn, on " +
+              runtime.devices()[0].description + ". The kernel was made as long as the upload (" +
+              std::to_string(items.rounds) +
+              " rounds a word). The floor is the longer of both directions at once and "
+              "the kernels alone. Penstock has " +
+              std::to_string(options.slots) +
+              " slots and is fed by one host "
+              "thread; all host memory is pinned, and every word of every run is checked.");
+  AddTo(report, ways, items);
+  report.Publish(options);
+  return 0;
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  return bench::Main(
+      bench::ParseOptions(argc, argv, "copy_pipeline", "Copies and kernels at once, by hand and with Penstock."));
+}

@@ -1,0 +1,173 @@
+// Flags by CLI11, JSON by nlohmann-json: here, so that the .cu files need neither.
+#include "harness.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+namespace bench {
+namespace {
+
+// Enough digits to see a per mille, in plain notation.
+std::string Number(double value) {
+  char text[32];
+  const int digits = value >= 1000 ? 0 : value >= 100 ? 1 : value >= 10 ? 2 : 3;
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+// "2.41 (2.38 to 2.60)"
+std::string Text(const Spread& s) { return Number(s.median) + " (" + Number(s.min) + " to " + Number(s.max) + ")"; }
+
+double MedianOf(const Way& way, double Sample::* figure) { return SpreadOf(way, figure, 1).median; }
+
+nlohmann::json JsonOf(const Spread& s) { return {{"median", s.median}, {"min", s.min}, {"max", s.max}}; }
+
+}  // namespace
+
+Options ParseOptions(int argc, char** argv, const char* program, const char* what) {
+  Options options;
+  CLI::App app(what, program);
+  app.add_flag("--quick", options.quick, "A smoke run with few repeats and small counts");
+  app.add_option("--repeats", options.repeats, "Timed repeats of every way")->check(CLI::Range(1, 100000));
+  app.add_option("--slots", options.slots, "Slots of executables that overlap with themselves")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--json", options.json, "Write the figures to this file too");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    std::exit(code == 0 ? 0 : 2);
+  }
+  if (options.quick && app.count("--repeats") == 0) options.repeats = 3;
+  return options;
+}
+
+void Fail(const std::string& message) {
+  std::fprintf(stderr, "FAILED: %s\n", message.c_str());
+  std::exit(1);
+}
+
+void Must(const absl::Status& status) {
+  if (!status.ok()) Fail(status.ToString());
+}
+
+void Measure(std::vector<Way>& ways, int warm_ups, int repeats) {
+  for (int i = 0; i < warm_ups; ++i) {
+    for (Way& way : ways) way.run();
+  }
+  for (int r = 0; r < repeats; ++r) {
+    for (size_t i = 0; i < ways.size(); ++i) {
+      Way& way = ways[(i + static_cast<size_t>(r)) % ways.size()];
+      way.samples.push_back(way.run());
+    }
+  }
+}
+
+Spread SpreadOf(std::vector<double> values) {
+  if (values.empty()) return {};
+  std::sort(values.begin(), values.end());
+  const size_t n = values.size();
+  const double median = n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+  return {median, values.front(), values.back()};
+}
+
+Spread SpreadOf(const Way& way, double Sample::* figure, double scale) {
+  std::vector<double> values;
+  for (const Sample& sample : way.samples) values.push_back(sample.*figure * scale);
+  return SpreadOf(std::move(values));
+}
+
+const Way& BestRaw(const std::vector<Way>& ways, double Sample::* figure) {
+  const Way* best = nullptr;
+  for (const Way& way : ways) {
+    if (way.kind != Kind::kRaw) continue;
+    if (best == nullptr || MedianOf(way, figure) < MedianOf(*best, figure)) best = &way;
+  }
+  if (best == nullptr) Fail("there is no raw way to compare with");
+  return *best;
+}
+
+const Way& Find(const std::vector<Way>& ways, const std::string& name) {
+  for (const Way& way : ways) {
+    if (way.name == name) return way;
+  }
+  Fail("there is no way called " + name);
+}
+
+void Report::Compare(const std::string& what, const std::string& unit, const Spread& raw, const Spread& penstock,
+                     double target) {
+  const double ratio = raw.median > 0 ? penstock.median / raw.median : 0;
+  std::string text = "-";
+  if (target > 0) text = "≤ " + Number(target) + (ratio <= target ? ", met" : ", MISSED");
+  rows_.push_back({what, unit, true, raw, penstock, ratio, text});
+}
+
+void Report::Alone(const std::string& what, const std::string& unit, const Spread& penstock,
+                   const std::string& target) {
+  rows_.push_back({what, unit, false, {}, penstock, 0, target});
+}
+
+void Report::Details(const std::string& what, const std::string& unit, const std::vector<Way>& ways, double scale) {
+  for (const Way& way : ways) {
+    const char* mark = way.kind == Kind::kScale ? " (for scale)" : way.kind == Kind::kFloor ? " (floor)" : "";
+    details_.push_back({what + ": " + way.name + mark, unit, SpreadOf(way, &Sample::submit, scale),
+                        SpreadOf(way, &Sample::total, scale)});
+  }
+}
+
+void Report::Print() const {
+  std::printf("## %s\n\n", title_.c_str());
+  for (const std::string& note : notes_) std::printf("%s\n", note.c_str());
+  std::printf("\n| what | raw | penstock | ratio | target |\n|---|---|---|---|---|\n");
+  for (const Row& row : rows_) {
+    const std::string raw = row.has_raw ? Number(row.raw.median) + " " + row.unit : "-";
+    const std::string ratio = row.has_raw ? Number(row.ratio) : "-";
+    std::printf("| %s | %s | %s %s | %s | %s |\n", row.what.c_str(), raw.c_str(), Number(row.penstock.median).c_str(),
+                row.unit.c_str(), ratio.c_str(), row.target.c_str());
+  }
+  if (!details_.empty()) std::printf("\n| way | submit | until done |\n|---|---|---|\n");
+  for (const DetailRow& row : details_) {
+    std::printf("| %s | %s %s | %s %s |\n", row.what.c_str(), Text(row.submit).c_str(), row.unit.c_str(),
+                Text(row.total).c_str(), row.unit.c_str());
+  }
+  std::fflush(stdout);
+}
+
+void Report::WriteJson(const Options& options) const {
+  nlohmann::json rows = nlohmann::json::array(), details = nlohmann::json::array();
+  for (const Row& row : rows_) {
+    nlohmann::json json = {
+        {"what", row.what}, {"unit", row.unit}, {"penstock", JsonOf(row.penstock)}, {"target", row.target}};
+    if (row.has_raw) json["raw"] = JsonOf(row.raw);
+    if (row.has_raw) json["ratio"] = row.ratio;
+    rows.push_back(json);
+  }
+  for (const DetailRow& row : details_) {
+    details.push_back(
+        {{"way", row.what}, {"unit", row.unit}, {"submit", JsonOf(row.submit)}, {"total", JsonOf(row.total)}});
+  }
+  std::ofstream file(options.json);
+  file << nlohmann::json{{"title", title_},        {"repeats", options.repeats},
+                         {"quick", options.quick}, {"notes", notes_},
+                         {"rows", rows},           {"ways", details}}
+              .dump(2)
+       << '\n';
+  file.close();
+  if (!file) Fail("cannot write " + options.json);
+}
+
+void Report::Skip(const std::string& why, const std::string& but) const {
+  std::printf("## %s\n\nSkipped: %s. %s Nothing was measured.\n", title_.c_str(), why.c_str(), but.c_str());
+}
+
+void Report::Publish(const Options& options) const {
+  Print();
+  if (!options.json.empty()) WriteJson(options);
+}
+
+}  // namespace bench

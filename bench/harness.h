@@ -1,0 +1,115 @@
+// What every benchmark of this folder shares: flags, interleaved timing, medians, the Markdown table and the JSON file.
+//
+// A benchmark offers several ways of doing the same work, raw and with Penstock. Measure runs them in turn, one pass
+// over all of them a repeat, each pass starting with another one, so that a drift of clocks or a noisy neighbour meets
+// all alike. Figures are medians; the raw figure of a row is the best median of its raw ways, which favours raw.
+//
+// Threads: single-threaded.
+// Errors:  a wrong result ends the program with 1 (Fail), bad flags with 2. A missed target does not: the table says
+// so.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace bench {
+
+struct Options {
+  bool quick = false;  // a smoke run: few repeats, small counts, figures without worth
+  int repeats = 31;
+  int slots = 4;  // of executables that overlap with themselves
+  std::string json;  // file for the figures, empty: none
+};
+// `program` and `what` are for --help.
+Options ParseOptions(int argc, char** argv, const char* program, const char* what);
+
+// Prints `message` to stderr and exits with 1.
+[[noreturn]] void Fail(const std::string& message);
+// Fails with the status' words unless it is OK.
+void Must(const absl::Status& status);
+template <class T>
+T Must(absl::StatusOr<T> result) {
+  Must(result.status());
+  return *std::move(result);
+}
+
+using Clock = std::chrono::steady_clock;
+inline double Microseconds(Clock::duration d) { return std::chrono::duration<double, std::micro>(d).count(); }
+
+// One timed run, in microseconds: until everything was submitted, and until everything was done.
+struct Sample {
+  double submit = 0;
+  double total = 0;
+};
+
+// kRaw ways compete with kPenstock ways; kFloor is what no way can beat; kScale ways are shown for orientation only.
+enum class Kind { kRaw, kPenstock, kFloor, kScale };
+
+// `run` prepares, does the work once, checks the result (Fail) and returns the time of the work alone.
+struct Way {
+  Kind kind = Kind::kRaw;
+  std::string name;
+  std::function<Sample()> run;
+  std::vector<Sample> samples{};
+};
+
+void Measure(std::vector<Way>& ways, int warm_ups, int repeats);
+
+struct Spread {
+  double median = 0, min = 0, max = 0;
+};
+Spread SpreadOf(std::vector<double> values);
+// Of one figure of a way's samples, times `scale`.
+Spread SpreadOf(const Way& way, double Sample::* figure, double scale);
+// The kRaw way with the least median of the figure.
+const Way& BestRaw(const std::vector<Way>& ways, double Sample::* figure);
+const Way& Find(const std::vector<Way>& ways, const std::string& name);
+
+// The figures of one program, printed once they are all there.
+class Report {
+ public:
+  explicit Report(std::string title) : title_(std::move(title)) {}
+
+  // A sentence under the title: conditions of the measurement.
+  void Note(std::string sentence) { notes_.push_back(std::move(sentence)); }
+  // A row of the first table. The ratio is penstock over raw; `target` is the most it may be, 0: none.
+  void Compare(const std::string& what, const std::string& unit, const Spread& raw, const Spread& penstock,
+               double target);
+  // A row with no raw side.
+  void Alone(const std::string& what, const std::string& unit, const Spread& penstock, const std::string& target);
+  // A row of the second table for each way, its figures times `scale`.
+  void Details(const std::string& what, const std::string& unit, const std::vector<Way>& ways, double scale);
+
+  // Prints why nothing was measured instead, and what was done nonetheless.
+  void Skip(const std::string& why, const std::string& but) const;
+  // Markdown to stdout and, if asked for, JSON to options.json. Fails where the file cannot be written.
+  void Publish(const Options& options) const;
+
+ private:
+  struct Row {
+    std::string what, unit;
+    bool has_raw;
+    Spread raw, penstock;
+    double ratio;
+    std::string target;
+  };
+  struct DetailRow {
+    std::string what, unit;
+    Spread submit, total;
+  };
+  void Print() const;
+  void WriteJson(const Options& options) const;
+
+  std::string title_;
+  std::vector<std::string> notes_;
+  std::vector<Row> rows_;
+  std::vector<DetailRow> details_;
+};
+
+}  // namespace bench

@@ -1,0 +1,105 @@
+# One small function per kind of target. Programs land in bin/<kind>/ of the build folder.
+
+# Warnings, for this target only.
+function(penstock_warnings target)
+  set(cxx -Wall -Wextra -Wpedantic -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-qual -Wimplicit-fallthrough)
+  set(cuda_host -Wall,-Wextra)
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    list(APPEND cxx -Wshadow -Wthread-safety)
+  else()
+    list(APPEND cxx -Wshadow=local)  # all of g++'s -Wshadow takes enumerators of an enum class for declarations
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    list(APPEND cxx -Wno-restrict -Wno-stringop-overread)  # wrong about std::string at -O3
+  endif()
+  if(PENSTOCK_WERROR)
+    list(APPEND cxx -Werror)
+  endif()
+  target_compile_options(${target} PRIVATE
+    "$<$<COMPILE_LANGUAGE:CXX>:${cxx}>"
+    # 2810: nvcc takes an assignment to a Status for a dropped one; the C++ compilers find those that are.
+    "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${cuda_host};-diag-suppress=2810>")
+endfunction()
+
+# Sources of `target`, in this folder, that declare device functors: with CUDA programs they are compiled by nvcc whatever
+# their ending, else by the C++ compiler.
+function(penstock_kernels target)
+  if(PENSTOCK_CUDA_PROGRAMS AND ARGN)
+    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CUDA)
+    set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${PENSTOCK_CUDA_ARCHITECTURES}")
+    # CMake 3.25 drops CMAKE_CUDA_STANDARD 20 for nvcc 13 without a word.
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>)
+  endif()
+endfunction()
+
+# A program of `SOURCES` and `KERNELS` (see penstock_kernels).
+function(penstock_program name kind)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "SOURCES;KERNELS;LIBRARIES")
+  add_executable(${name} ${arg_SOURCES} ${arg_KERNELS})
+  target_link_libraries(${name} PRIVATE penstock::penstock ${arg_LIBRARIES})
+  target_compile_features(${name} PRIVATE cxx_std_20)
+  penstock_kernels(${name} ${arg_KERNELS})
+  penstock_warnings(${name})
+  set_target_properties(${name} PROPERTIES
+    CXX_EXTENSIONS OFF RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin/${kind})
+endfunction()
+
+# An example sees include/ and its own folder, nothing else.
+function(penstock_example name)
+  penstock_program(${name} examples ${ARGN})
+endfunction()
+
+# A benchmark sees include/ and its own folder, nothing else. With the tests on, `--quick` of it is one of them.
+function(penstock_bench name)
+  penstock_program(${name} bench ${ARGN})
+  if(PENSTOCK_BUILD_TESTS)
+    add_test(NAME bench.${name} COMMAND ${name} --quick)
+    set_tests_properties(bench.${name} PROPERTIES LABELS bench TIMEOUT 300 RUN_SERIAL ON)
+  endif()
+endfunction()
+
+# A test program with GoogleTest's main, seeing everything from the project's root. `LABEL` is cpu, conformance or gpu:
+# `ctest -L cpu`. Each of its tests is a test of ctest's; `ENVIRONMENT` is theirs. `CUDA_HEADERS`: its C++ sources may
+# include them.
+function(penstock_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "CUDA_HEADERS" "LABEL" "SOURCES;KERNELS;LIBRARIES;ENVIRONMENT")
+  penstock_program(${name} tests SOURCES ${arg_SOURCES} KERNELS ${arg_KERNELS} LIBRARIES
+                   absl::strings absl::str_format absl::flat_hash_map absl::flat_hash_set absl::span ${arg_LIBRARIES}
+                   GTest::gmock GTest::gtest_main)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  if(PENSTOCK_HAS_CUDA)
+    target_compile_definitions(${name} PRIVATE PENSTOCK_HAS_CUDA=1)
+  endif()
+  if(arg_CUDA_HEADERS AND PENSTOCK_HAS_CUDA)
+    target_include_directories(${name} SYSTEM PRIVATE ${PENSTOCK_CUDA_INCLUDE_DIRS})
+  endif()
+  if(arg_SOURCES)
+    penstock_precompile(${name})
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+                       PROPERTIES LABELS "${arg_LABEL}" TIMEOUT 120 ENVIRONMENT "${arg_ENVIRONMENT}")
+endfunction()
+
+# GoogleTest and Abseil, precompiled once for all test programs.
+function(penstock_precompile name)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(cacheable -fpch-preprocess)  # what ccache needs to see through a precompiled header
+  else()
+    set(cacheable "SHELL:-Xclang -fno-pch-timestamp")
+  endif()
+  if(NOT TARGET penstock_test_headers)
+    file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/penstock_test_headers.cc CONTENT "")
+    add_library(penstock_test_headers OBJECT ${PROJECT_BINARY_DIR}/penstock_test_headers.cc)
+    target_link_libraries(penstock_test_headers PRIVATE absl::status absl::statusor absl::strings absl::flat_hash_map
+                          GTest::gmock GTest::gtest)
+    target_compile_features(penstock_test_headers PRIVATE cxx_std_20)
+    set_target_properties(penstock_test_headers PROPERTIES CXX_EXTENSIONS OFF)
+    penstock_warnings(penstock_test_headers)
+    target_compile_options(penstock_test_headers PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${cacheable}>")
+    target_precompile_headers(penstock_test_headers PRIVATE
+      <gmock/gmock.h> <gtest/gtest.h> <absl/container/flat_hash_map.h> <absl/status/statusor.h>
+      <absl/strings/str_cat.h> <atomic> <functional> <memory> <string> <thread> <vector>)
+  endif()
+  target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${cacheable}>")
+  target_precompile_headers(${name} REUSE_FROM penstock_test_headers)
+endfunction()

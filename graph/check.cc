@@ -1,0 +1,138 @@
+// Checks of the graph as a whole: cycles, and data that is read but never written or written but not to be.
+//
+// Accesses alone cannot make a cycle, since they point forward in declaration order; After can, with them or alone.
+#include <algorithm>
+#include <functional>
+#include <string>
+
+#include "graph/message.h"
+#include "graph/passes.h"
+
+namespace penstock::graph {
+namespace {
+
+std::string Quoted(const Name& name) { return "'" + std::string(name.view()) + "' (" + Where(name.source()) + ")"; }
+
+// The model's nodes so that predecessors come first, the lowest index first among those that may come next. Shorter
+// than the model when there is a cycle.
+std::vector<int32_t> TopologicalSequence(const Rows& preds) {
+  const int32_t count = preds.rows();
+  std::vector<Edge> reversed;
+  std::vector<int32_t> missing(static_cast<size_t>(count));
+  bool forward = true;
+  for (int32_t v = 0; v < count; ++v) {
+    missing[static_cast<size_t>(v)] = static_cast<int32_t>(preds[v].size());
+    for (const int32_t p : preds[v]) forward = forward && p < v;
+  }
+  std::vector<int32_t> sequence;
+  sequence.reserve(static_cast<size_t>(count));
+  if (forward) {  // the usual case
+    for (int32_t v = 0; v < count; ++v) sequence.push_back(v);
+    return sequence;
+  }
+  for (int32_t v = 0; v < count; ++v) {
+    for (const int32_t p : preds[v]) reversed.push_back({v, p});
+  }
+  const Rows succs = MakeEdges(count, reversed);
+  std::vector<int32_t> ready;  // a heap, smallest first
+  for (int32_t v = count - 1; v >= 0; --v) {
+    if (missing[static_cast<size_t>(v)] == 0) ready.push_back(v);
+  }
+  std::make_heap(ready.begin(), ready.end(), std::greater<>());
+  while (!ready.empty()) {
+    std::pop_heap(ready.begin(), ready.end(), std::greater<>());
+    const int32_t v = ready.back();
+    ready.pop_back();
+    sequence.push_back(v);
+    for (const int32_t s : succs[v]) {
+      if (--missing[static_cast<size_t>(s)] > 0) continue;
+      ready.push_back(s);
+      std::push_heap(ready.begin(), ready.end(), std::greater<>());
+    }
+  }
+  return sequence;
+}
+
+// Every node that is not in `sequence` has a predecessor that is not either: going back must come round.
+void NameCycle(Draft& draft, const std::vector<int32_t>& sequence) {
+  const int32_t count = draft.declared.rows();
+  std::vector<bool> sorted(static_cast<size_t>(count));
+  for (const int32_t v : sequence) sorted[static_cast<size_t>(v)] = true;
+  int32_t at = 0;
+  while (sorted[static_cast<size_t>(at)]) ++at;
+  std::vector<int32_t> path, seen(static_cast<size_t>(count), -1);
+  while (seen[static_cast<size_t>(at)] < 0) {
+    seen[static_cast<size_t>(at)] = static_cast<int32_t>(path.size());
+    path.push_back(at);
+    for (const int32_t p : draft.declared[at]) {
+      if (sorted[static_cast<size_t>(p)]) continue;
+      at = p;
+      break;
+    }
+  }
+  path.erase(path.begin(), path.begin() + seen[static_cast<size_t>(at)]);
+  std::rotate(path.begin(), std::min_element(path.begin(), path.end()), path.end());
+  path.push_back(path.front());
+  std::string text = Prefix(draft.model) + ": nodes wait for each other: ";
+  for (size_t i = 0; i < path.size(); ++i) {
+    text += (i > 0 ? " after " : "") + Quoted(draft.model.nodes[static_cast<size_t>(path[i])].name);
+  }
+  draft.AddMistake(absl::StatusCode::kInvalidArgument, text + "; none of them could start; remove an After");
+}
+
+void CheckInputsAreOnlyRead(Draft& draft) {
+  for (const NodeDecl& node : draft.model.nodes) {
+    for (const AccessDecl& access : node.accesses) {
+      if (!IsSound(draft.model, access) || access.mode == AccessMode::kRead) continue;
+      const BufferDecl& buffer = draft.model.buffers[static_cast<size_t>(access.buffer)];
+      if (buffer.role != BufferRole::kInput) continue;
+      draft.AddMistake(absl::StatusCode::kInvalidArgument,
+                       Prefix(draft.model, "node", node.name) + ": writes " + Quoted(buffer.name) +
+                           ", which is an Input; bound Inputs are never changed; declare it with InOut");
+    }
+  }
+}
+
+// Data edges run in declaration order, so that is the order in which data comes to be.
+void CheckDataIsWritten(Draft& draft) {
+  std::vector<bool> written, reported(draft.model.buffers.size());
+  for (const BufferDecl& b : draft.model.buffers) {
+    written.push_back(b.role == BufferRole::kInput || b.role == BufferRole::kInOut);
+  }
+  for (const NodeDecl& node : draft.model.nodes) {
+    for (const AccessDecl& access : node.accesses) {
+      if (!IsSound(draft.model, access) || access.mode == AccessMode::kWrite) continue;
+      const auto b = static_cast<size_t>(access.buffer);
+      if (written[b] || reported[b]) continue;
+      reported[b] = true;
+      draft.AddMistake(absl::StatusCode::kInvalidArgument,
+                       Prefix(draft.model, "node", node.name) + ": reads " + Quoted(draft.model.buffers[b].name) +
+                           " before any node has written it; its contents would be undefined; write it first, say "
+                           "Write where this node writes all of it, or declare it with Input or InOut");
+    }
+    for (const AccessDecl& access : node.accesses) {
+      if (IsSound(draft.model, access) && access.mode != AccessMode::kRead) {
+        written[static_cast<size_t>(access.buffer)] = true;
+      }
+    }
+  }
+  for (size_t b = 0; b < draft.model.buffers.size(); ++b) {
+    const BufferDecl& buffer = draft.model.buffers[b];
+    if (written[b] || reported[b] || buffer.role != BufferRole::kOutput) continue;
+    draft.AddMistake(absl::StatusCode::kInvalidArgument,
+                     Prefix(draft.model, "buffer", buffer.name) +
+                         ": an Output that no node writes; its memory would come back untouched; write it or remove "
+                         "it");
+  }
+}
+
+}  // namespace
+
+void Check(Draft& draft) {
+  draft.sequence = TopologicalSequence(draft.declared);
+  if (draft.sequence.size() < draft.model.nodes.size()) NameCycle(draft, draft.sequence);
+  CheckInputsAreOnlyRead(draft);
+  CheckDataIsWritten(draft);
+}
+
+}  // namespace penstock::graph

@@ -1,0 +1,75 @@
+// The part of Graph that needs no template: appending records to the model.
+#include "penstock/graph.h"
+
+#include <atomic>
+
+#include "graph/message.h"
+
+namespace penstock {
+namespace {
+
+uint32_t NextSerial() {
+  static std::atomic<uint32_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+Graph::Graph(Name name) : model_(std::make_shared<Model>(std::move(name))) { model_->serial = NextSerial(); }
+
+int32_t Graph::AddParam(ParamDecl decl) {
+  model_->params.push_back(std::move(decl));
+  return static_cast<int32_t>(model_->params.size()) - 1;
+}
+
+int32_t Graph::AddBuffer(BufferDecl decl) {
+  model_->buffers.push_back(std::move(decl));
+  return static_cast<int32_t>(model_->buffers.size()) - 1;
+}
+
+NodeDecl Graph::NodeOf(Name name, NodeKind kind) {
+  return {.name = std::move(name), .kind = kind};
+}
+
+void Graph::AppendRange(NodeDecl& node) {
+  ArgDecl decl;
+  decl.form = ArgDecl::Form::kRange;
+  decl.offset = detail::Reserve(node, sizeof(detail::Range), alignof(detail::Range));
+  decl.size = sizeof(detail::Range);
+  node.args.push_back(decl);
+}
+
+NodeRef Graph::AddNode(NodeDecl node) {
+  model_->nodes.push_back(std::move(node));
+  return NodeRef(model_.get(), static_cast<int32_t>(model_->nodes.size()) - 1);
+}
+
+NodeRef& NodeRef::After(const NodeRef& other) {
+  if (other.model_ == model_) {
+    decl().after.push_back(other.index_);
+  } else {
+    model_->mistakes.push_back({absl::StatusCode::kInvalidArgument,
+                                graph::Prefix(*model_, "node", decl().name) + ": After names node '" +
+                                    std::string(other.decl().name.view()) + "' of graph '" +
+                                    std::string(other.model_->name.view()) +
+                                    "'; edges join nodes of one graph; declare both in the same graph"});
+  }
+  return *this;
+}
+
+NodeRef& NodeRef::On(int device) {
+  decl().device = device;
+  return *this;
+}
+
+NodeRef& NodeRef::Priority(int priority) {
+  decl().priority = priority;
+  return *this;
+}
+
+NodeRef& NodeRef::Concurrency(int k) {
+  decl().concurrency = k;
+  return *this;
+}
+
+}  // namespace penstock

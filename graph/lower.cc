@@ -1,0 +1,182 @@
+// Lower: writes the plan. Commands segment by segment (the waits of a step, the step, the record of its event if
+// anybody waits for it), host steps, and the commands that end a run.
+//
+// A run may end with only some of its segments submitted, and then waits between lanes are missing too. So the finish
+// commands first join every lane of a device; from `finish_short_begin` on they join only those lanes whose work the
+// clocks do not already show to be covered, which is enough once everything has been submitted.
+#include <algorithm>
+
+#include "graph/passes.h"
+
+namespace penstock::graph {
+namespace {
+
+class Writer {
+ public:
+  explicit Writer(Draft& draft) : d_(draft), event_of_(draft.steps.size(), -1), host_step_(draft.steps.size(), -1) {}
+
+  Plan Write() {
+    plan_.graph = std::string(d_.model.name.view());
+    plan_.instances = std::move(d_.instances);
+    plan_.lanes = std::move(d_.lanes);
+    plan_.arenas = std::move(d_.arenas);
+    MakeEvents();
+    plan_.nodes.reserve(d_.steps.size());
+    for (int32_t v = 0; v < d_.step_count(); ++v) {
+      if (d_.steps[static_cast<size_t>(v)].on_host()) {
+        AddHostStep(v);
+      } else {
+        AddCommands(v);
+      }
+      AddNode(v);
+    }
+    Finish();
+    plan_.notes = std::move(d_.notes);
+    return std::move(plan_);
+  }
+
+ private:
+  void MakeEvents() {
+    std::vector<bool> awaited(d_.steps.size());
+    for (int32_t v = 0; v < d_.step_count(); ++v) {
+      for (const int32_t p : d_.waits[v]) awaited[static_cast<size_t>(p)] = true;
+    }
+    for (int32_t v = 0; v < d_.step_count(); ++v) {
+      if (awaited[static_cast<size_t>(v)]) event_of_[static_cast<size_t>(v)] = NewEvent(d_.lane[static_cast<size_t>(v)]);
+    }
+  }
+
+  int32_t NewEvent(int32_t lane) {
+    plan_.events.push_back({plan_.lanes[static_cast<size_t>(lane)].device});
+    return static_cast<int32_t>(plan_.events.size()) - 1;
+  }
+
+  void Emit(Command::Op op, int32_t lane, int32_t arg) { plan_.commands.push_back({op, lane, arg}); }
+
+  void AddCommands(int32_t v) {
+    const int32_t segment = d_.segment[static_cast<size_t>(v)], lane = d_.lane[static_cast<size_t>(v)];
+    if (segment == static_cast<int32_t>(plan_.segments.size())) {
+      const auto begin = static_cast<int32_t>(plan_.commands.size());
+      plan_.segments.push_back({Segment::Kind::kStream, begin, begin, HostSteps(d_.segment_hosts[segment])});
+    }
+    for (const int32_t p : d_.waits[v]) Emit(Command::Op::kWait, lane, event_of_[static_cast<size_t>(p)]);
+    Emit(Command::Op::kNode, lane, v);
+    if (const int32_t event = event_of_[static_cast<size_t>(v)]; event >= 0) Emit(Command::Op::kRecord, lane, event);
+    plan_.segments.back().end = static_cast<int32_t>(plan_.commands.size());
+  }
+
+  std::vector<int32_t> HostSteps(std::span<const int32_t> steps) const {
+    std::vector<int32_t> found;
+    found.reserve(steps.size());
+    for (const int32_t s : steps) found.push_back(host_step_[static_cast<size_t>(s)]);
+    return found;
+  }
+
+  void AddHostStep(int32_t v) {
+    host_step_[static_cast<size_t>(v)] = static_cast<int32_t>(plan_.host_steps.size());
+    HostStep step;
+    step.node = v;
+    step.after_hosts = HostSteps(d_.host_waits[v]);
+    for (const int32_t p : d_.waits[v]) {
+      step.after_segment = std::max(step.after_segment, d_.segment[static_cast<size_t>(p)]);
+      step.after_events.push_back(event_of_[static_cast<size_t>(p)]);
+    }
+    plan_.host_steps.push_back(std::move(step));
+  }
+
+  void AddNode(int32_t v) {
+    const Step& step = d_.steps[static_cast<size_t>(v)];
+    PlanNode node;
+    node.kind = step.kind;
+    node.name = step.decl >= 0 ? std::string(d_.model.nodes[static_cast<size_t>(step.decl)].name.view()) : NameOf(step);
+    node.decl = step.decl;
+    node.device = step.device;
+    node.lane = d_.lane[static_cast<size_t>(v)];
+    node.segment = step.on_host() ? host_step_[static_cast<size_t>(v)] : d_.segment[static_cast<size_t>(v)];
+    node.priority = step.priority;
+    node.src = step.src;
+    node.dst = step.dst;
+    node.uses.assign(d_.uses.begin() + step.first_use, d_.uses.begin() + step.first_use + step.uses);
+    const std::span<const int32_t> preds = d_.preds[v];
+    node.preds.assign(preds.begin(), preds.end());
+    plan_.nodes.push_back(std::move(node));
+  }
+
+  std::string NameOf(const Step& step) const {
+    const char* what = step.kind == PlanKind::kUpload     ? "upload "
+                       : step.kind == PlanKind::kDownload ? "download "
+                       : step.kind == PlanKind::kPeerCopy ? "peer copy "
+                       : step.kind == PlanKind::kStageIn  ? "stage "
+                                                          : "unstage ";
+    return what + std::string(d_.buffer_name(step.buffer).view());
+  }
+
+  struct Join {
+    int32_t lane;                     // where the done event is recorded
+    std::vector<int32_t> covered, open;  // other lanes of the device
+  };
+
+  // Of each device in use: the lane whose last step comes after the most others' last steps.
+  std::vector<Join> Joins() const {
+    std::vector<int32_t> tail(plan_.lanes.size(), -1);
+    for (int32_t v = 0; v < d_.step_count(); ++v) {
+      if (d_.lane[static_cast<size_t>(v)] >= 0) tail[static_cast<size_t>(d_.lane[static_cast<size_t>(v)])] = v;
+    }
+    std::vector<std::vector<int32_t>> lanes_of(d_.options.devices.size());
+    for (size_t l = 0; l < plan_.lanes.size(); ++l) {
+      lanes_of[static_cast<size_t>(plan_.lanes[l].device)].push_back(static_cast<int32_t>(l));
+    }
+    std::vector<Join> joins;
+    for (const std::vector<int32_t>& lanes : lanes_of) {
+      if (!lanes.empty()) joins.push_back(BestJoin(lanes, tail));
+    }
+    return joins;
+  }
+
+  Join BestJoin(const std::vector<int32_t>& lanes, const std::vector<int32_t>& tail) const {
+    Join best{-1, {}, {}};
+    for (const int32_t candidate : lanes) {
+      Join join{candidate, {}, {}};
+      for (const int32_t lane : lanes) {
+        if (lane == candidate) continue;
+        const bool covered = d_.Before(tail[static_cast<size_t>(lane)], tail[static_cast<size_t>(candidate)]);
+        (covered ? join.covered : join.open).push_back(lane);
+      }
+      if (best.lane < 0 || join.open.size() < best.open.size()) best = std::move(join);
+    }
+    return best;
+  }
+
+  void Finish() {
+    const std::vector<Join> joins = Joins();
+    plan_.finish_begin = static_cast<int32_t>(plan_.commands.size());
+    for (const Join& join : joins) Gather(join.covered, join.lane);
+    plan_.finish_short_begin = static_cast<int32_t>(plan_.commands.size());
+    for (const Join& join : joins) {
+      Gather(join.open, join.lane);
+      const int32_t done = NewEvent(join.lane);
+      Emit(Command::Op::kRecord, join.lane, done);
+      plan_.done_events.push_back(done);
+    }
+    plan_.finish_end = static_cast<int32_t>(plan_.commands.size());
+  }
+
+  void Gather(const std::vector<int32_t>& lanes, int32_t into) {
+    for (const int32_t lane : lanes) {
+      const int32_t event = NewEvent(lane);
+      Emit(Command::Op::kRecord, lane, event);
+      Emit(Command::Op::kWait, into, event);
+    }
+  }
+
+  Draft& d_;
+  Plan plan_;
+  std::vector<int32_t> event_of_;   // of each step, -1: nobody waits for it
+  std::vector<int32_t> host_step_;  // of each host step: Plan::host_steps
+};
+
+}  // namespace
+
+Plan Lower(Draft& draft) { return Writer(draft).Write(); }
+
+}  // namespace penstock::graph

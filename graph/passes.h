@@ -1,0 +1,152 @@
+// The planner's passes and the draft they work on. Internal to graph/: MakePlan (planner.cc) calls the passes in the
+// order they stand in here, tests call them one by one.
+//
+// A pass is a pure function of the draft: no device, thread, clock or hash. It reads what earlier passes filled in and
+// fills in its own part. Everything is an index into a flat array, and every pass is linear or n log n.
+//
+// Ownership: a Draft borrows the Model and the PlanOptions.
+// Errors:    mistakes of the caller are appended to Draft::mistakes; a pass skips the records they spoil. From Place on
+//            the draft holds no mistake, and broken invariants are ours.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/plan.h"
+#include "penstock/model.h"
+
+namespace penstock::graph {
+
+// Lists of indices, one a row, in one array. Rows are appended in order: Add to the open row, then Close it.
+class Rows {
+ public:
+  void Reserve(size_t rows, size_t items) { begin_.reserve(rows + 1), items_.reserve(items); }
+  void Add(int32_t item) { items_.push_back(item); }
+  void Close() { begin_.push_back(static_cast<int32_t>(items_.size())); }
+  int32_t rows() const { return static_cast<int32_t>(begin_.size()) - 1; }
+  size_t items() const { return items_.size(); }
+  std::span<const int32_t> operator[](int32_t row) const {
+    return {items_.data() + begin_[static_cast<size_t>(row)], items_.data() + begin_[static_cast<size_t>(row) + 1]};
+  }
+  // The open row, which may be sorted before it is closed.
+  std::span<int32_t> open() { return {items_.data() + begin_.back(), items_.data() + items_.size()}; }
+
+ private:
+  std::vector<int32_t> begin_{0};
+  std::vector<int32_t> items_;
+};
+
+struct Edge {
+  int32_t from, to;
+};
+// Row v: the distinct predecessors of node v, ascending.
+Rows MakeEdges(int32_t nodes, const std::vector<Edge>& list);
+
+// A node on its way into the plan: declared or inserted. Its accesses are `uses` entries of Draft::uses; a copy has
+// `src` and `dst` as well.
+struct Step {
+  PlanKind kind = PlanKind::kHost;
+  int32_t decl = -1;      // Model::nodes, -1 when inserted
+  int32_t device = -1;
+  int32_t priority = 0;
+  int32_t src = -1, dst = -1;
+  int32_t buffer = -1;    // of inserted copies
+  int32_t first_use = 0, uses = 0;
+  bool on_host() const { return IsHostKind(kind); }
+};
+
+struct Draft {
+  Draft(const Model& m, const PlanOptions& o) : model(m), options(o) {}
+
+  const Model& model;
+  const PlanOptions& options;
+  std::vector<Mistake> mistakes;
+  std::vector<std::string> notes;
+
+  // Validate: bytes of each buffer for the declared maximum, 0 where it has a mistake.
+  std::vector<int64_t> buffer_bytes;
+  // DeclaredEdges: predecessors of each node of the model, from accesses and After.
+  Rows declared;
+  // Check: the model's nodes in an order that respects `declared`; declaration order wherever that does.
+  std::vector<int32_t> sequence;
+  // Place: the device of each node of the model, -1 on the host.
+  std::vector<int32_t> device;
+
+  // Transfers: the steps, in an order in which each buffer's contents are where they are used.
+  std::vector<Instance> instances;
+  std::vector<int32_t> twin;      // of each instance: the one that may be the same memory at launch, or -1
+  std::vector<Step> steps;
+  std::vector<Use> uses;
+  // InstanceEdges: predecessors of each step. Renumbered by Segments, after which an index is a submission position.
+  Rows edges;
+
+  // Order: what each step is expected to take, and the steps in the order to submit them in.
+  std::vector<double> cost;
+  std::vector<int32_t> order;
+  // Segments: the segment of each stream step (-1 for host steps).
+  std::vector<int32_t> segment;
+  int32_t segments = 0;
+  // Lanes: the lane of each stream step (-1 for host steps).
+  std::vector<Lane> lanes;
+  std::vector<int32_t> lane;
+
+  // Reduce: lane clocks. Entry (v, c) counts the steps of column c that are done before v ends, v included; columns are
+  // the lanes, then chains of host steps. A step without a column is never known to be before another.
+  int32_t columns = 0;
+  std::vector<int32_t> column, position, clock;
+  Rows preds;                     // of each step: edges that no other kept edge implies
+  Rows waits;                     // of each step: stream steps whose events it waits for
+  Rows host_waits;                // of host steps: host steps it waits for
+  Rows segment_hosts;             // of segments: host steps they wait for
+
+  // Memory: fills in Instance::offset.
+  std::vector<Arena> arenas;
+
+  int32_t step_count() const { return static_cast<int32_t>(steps.size()); }
+  // Whether step `a` is known to have ended when `b` starts.
+  bool Before(int32_t a, int32_t b) const {
+    const int32_t c = column[static_cast<size_t>(a)];
+    return a != b && c >= 0 && clock[static_cast<size_t>(b) * columns + c] >= position[static_cast<size_t>(a)];
+  }
+  const Name& buffer_name(int32_t buffer) const { return model.buffers[static_cast<size_t>(buffer)].name; }
+  const std::string& device_name(int32_t device_index) const {
+    return options.devices[static_cast<size_t>(device_index)].name;
+  }
+  void AddMistake(absl::StatusCode code, std::string text) { mistakes.push_back({code, std::move(text)}); }
+};
+
+// Whether the access names a buffer of this model; what does not is a mistake of Validate's and skipped after.
+inline bool IsSound(const Model& model, const AccessDecl& access) {
+  return access.graph == model.serial && access.buffer >= 0 &&
+         access.buffer < static_cast<int32_t>(model.buffers.size());
+}
+
+void Validate(Draft& draft);       // names, handles, sizes, pins: each record for itself
+void ValidateNodes(Draft& draft);  // the part of Validate about nodes; Validate calls it
+void DeclaredEdges(Draft& draft);  // read after write, write after read, write after write, After
+void Check(Draft& draft);          // cycles, reads of data nobody wrote
+void Place(Draft& draft);          // a device for each node
+void Transfers(Draft& draft);      // brings the data where it is used, and outputs back
+void InstanceEdges(Draft& draft);  // the edges between what Transfers made
+void Order(Draft& draft);          // critical path first
+void Segments(Draft& draft);       // cuts at host steps and renumbers
+void Lanes(Draft& draft);          // a lane for each stream step
+void Reduce(Draft& draft);         // lane clocks, and which waits they leave
+void Memory(Draft& draft);         // offsets in arenas
+Plan Lower(Draft& draft);          // commands, segments, host steps
+
+// What a message is about: "buffer" or "node", and its name. The words are put together only when there is a mistake.
+struct Subject {
+  const char* kind;
+  const Name& name;
+};
+// The largest value a dimension can have, or -1 after a mistake. `label` is its name in the message, followed by
+// `index` when that is not negative.
+int64_t CheckDim(Draft& draft, const Subject& subject, const char* label, int index, const Dim& dim);
+// The largest number of elements of an extent times `element_bytes`, or -1 after a mistake.
+int64_t CheckExtent(Draft& draft, const Subject& subject, const Extent& extent, int64_t element_bytes);
+inline constexpr int64_t kMaxBytes = int64_t{1} << 62;
+
+}  // namespace penstock::graph

@@ -1,0 +1,157 @@
+// The planner's output: what runs where, in which lane, after what, and in which memory. Pure data.
+//
+// A Plan holds no pointer, handle or clock: it can be printed, compared and tested without a device. Everything is an
+// index into a flat array. The runtime walks `segments` and `commands` once a run and looks nothing up.
+//
+// Ownership: plain values. The Model a plan was made from must be kept beside it: callables and types live there.
+// Threads:   immutable once made.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "penstock/model.h"
+
+namespace penstock::graph {
+
+// Where an instance of a buffer lives.
+//   kBound    the user's memory, known at launch
+//   kPinned   the slot's pinned memory
+//   kDevice   the slot's arena on `device`
+enum class Space : uint8_t { kBound, kPinned, kDevice };
+
+// One copy of a buffer's contents in one place. A buffer has one instance for each place its data is needed in.
+struct Instance {
+  int32_t buffer = -1;       // Model::buffers
+  Space space = Space::kDevice;
+  int32_t device = -1;       // kDevice only
+  int64_t bytes = 0;         // for the declared maximum
+  int64_t offset = -1;       // in the arena of (space, device); -1 for kBound
+  bool stages = false;       // kPinned twin of a kHost buffer: the user's own memory takes its place when pinned
+  bool operator==(const Instance&) const = default;
+};
+
+// What a planned node does. The first six are inserted by the planner or come from Copy nodes.
+//   kUpload, kDownload, kDeviceCopy, kPeerCopy   from instance `src` to instance `dst`, on a stream
+//   kStageIn, kStageOut                          the same between host memory, on a worker; skipped at launch when the
+//                                                bound memory is pinned and stands in for the staging instance
+//   kHostCopy                                    a Copy node between host memory, on a worker
+enum class PlanKind : uint8_t {
+  kUpload, kDownload, kDeviceCopy, kPeerCopy, kStageIn, kStageOut, kHostCopy, kFill, kParallelFor, kKernel, kLaunch, kHost
+};
+constexpr bool IsHostKind(PlanKind k) {
+  return k == PlanKind::kStageIn || k == PlanKind::kStageOut || k == PlanKind::kHostCopy || k == PlanKind::kHost;
+}
+
+struct Use {
+  int32_t instance = -1;
+  AccessMode mode = AccessMode::kRead;
+  bool operator==(const Use&) const = default;
+};
+
+struct PlanNode {
+  PlanKind kind = PlanKind::kHost;
+  std::string name;          // the declared name, or for inserted nodes "upload x", "download y", "stage x", ...
+  int32_t decl = -1;         // Model::nodes; -1 when inserted
+  int32_t device = -1;       // index in PlanOptions::devices; -1 on the host
+  int32_t lane = -1;         // Plan::lanes; -1 on the host
+  int32_t segment = -1;      // stream nodes: Plan::segments; host nodes: Plan::host_steps
+  int32_t priority = 0;
+  int32_t src = -1, dst = -1;  // copies: instances
+  std::vector<Use> uses;     // declared nodes: parallel to NodeDecl::accesses
+  std::vector<int32_t> preds;  // nodes that must be done before, reduced, ascending
+  bool operator==(const PlanNode&) const = default;
+};
+
+enum class LaneKind : uint8_t { kCompute, kUpload, kDownload };
+struct Lane {
+  int32_t device = -1;
+  LaneKind kind = LaneKind::kCompute;
+  int32_t priority = 0;
+  bool operator==(const Lane&) const = default;
+};
+
+struct PlanEvent {
+  int32_t device = -1;
+  bool operator==(const PlanEvent&) const = default;
+};
+
+// One call of the driver: run a node on its lane, record an event on a lane, or make a lane wait for an event.
+struct Command {
+  enum class Op : uint8_t { kNode, kRecord, kWait };
+  Op op = Op::kNode;
+  int32_t lane = -1;
+  int32_t arg = -1;          // node or event
+  bool operator==(const Command&) const = default;
+};
+
+// Commands that may be submitted in one go once `after_hosts` are done. Segments are submitted in the order they stand
+// in, so the order of every lane is fixed; that is what lets waits be dropped.
+struct Segment {
+  enum class Kind : uint8_t { kStream, kGraph, kControl };
+  Kind kind = Kind::kStream;
+  int32_t begin = 0, end = 0;        // Plan::commands
+  std::vector<int32_t> after_hosts;  // Plan::host_steps
+  bool operator==(const Segment&) const = default;
+};
+
+// A host node: runs on a worker once the named steps are done and the named events, recorded by segments up to
+// `after_segment`, are complete. A stage step that has nothing to copy still waits for these: others wait for it alone.
+struct HostStep {
+  int32_t node = -1;
+  int32_t after_segment = -1;        // -1: none
+  std::vector<int32_t> after_hosts;
+  std::vector<int32_t> after_events;
+  bool operator==(const HostStep&) const = default;
+};
+
+struct Arena {
+  int32_t device = -1;       // -1: pinned host memory
+  int64_t bytes = 0;         // for one slot
+  bool operator==(const Arena&) const = default;
+};
+
+struct Plan {
+  std::string graph;
+  std::vector<Instance> instances;
+  std::vector<PlanNode> nodes;       // in submission order (a topological order)
+  std::vector<Lane> lanes;
+  std::vector<PlanEvent> events;
+  std::vector<Command> commands;
+  std::vector<Segment> segments;
+  std::vector<HostStep> host_steps;
+  // What ends a run, in whatever state it is: the lanes of each device are joined and `done_events` recorded. A run that
+  // has submitted all its segments may begin at `finish_short_begin`: lanes that other waits cover are left out there.
+  int32_t finish_begin = 0, finish_short_begin = 0, finish_end = 0;  // Plan::commands
+  std::vector<int32_t> done_events;          // one a device in use
+  std::vector<Arena> arenas;                 // pinned first, then one a device in use
+  std::vector<std::string> notes;            // what the planner dropped or decided, and why
+  bool operator==(const Plan&) const = default;
+};
+
+// The devices a plan may use and what limits it.
+struct PlanDevice {
+  std::string name;          // "cuda:0"
+  bool is_cuda = false;
+  int32_t driver = 0;        // devices of different drivers cannot be joined by events
+  int64_t memory_bytes = 0;
+};
+struct PlanOptions {
+  std::vector<PlanDevice> devices;
+  int32_t default_device = 0;        // of nodes without a pin
+  int32_t max_lanes = 8;             // compute lanes a device
+  int32_t slots = 1;                 // arenas are checked against the device's memory for this many
+  std::vector<double> costs;         // microseconds by Model::nodes; missing or negative: guessed from the kind
+};
+
+// Plans a graph. Every mistake found, with those collected while declaring, comes back in one Status; several are
+// listed one a line under "graph 'g': 3 mistakes:".
+absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options);
+
+// The plan as text, one node a line, and as a Graphviz digraph.
+std::string PrintText(const Plan& plan, const Model& model);
+std::string PrintDot(const Plan& plan, const Model& model);
+
+}  // namespace penstock::graph

@@ -1,0 +1,165 @@
+// Reduce, for stream segments: which edges need an event or a host wait, and which order holds without.
+//
+// The clock of step v has an entry a lane: how many of the lane's first steps are done before v ends. Order that really
+// holds, and nothing else, goes into it:
+//   - a lane is a FIFO, and what its steps waited for holds for all later ones;
+//   - segments are submitted in order, each after its host steps: what these steps waited for holds for the steps of
+//     this segment and all later ones (`base`);
+//   - a wait for an event brings the clock of the recorded step, a wait for a host step that of the host step.
+// Going through the predecessors from the latest to the earliest, a wait is needed exactly when the clock does not
+// cover the predecessor yet. Nothing earlier can cover something later, so no wait that stays can be removed.
+// (Vector clocks: Fidge 1988, Mattern 1989; lanes are the processes.)
+//
+// Host steps have no lanes. Each takes the column of a chain of host steps that its clock covers; past kChains columns
+// a step has none, and waits for it are then never taken for implied.
+#include <algorithm>
+#include <functional>
+
+#include "graph/passes.h"
+
+namespace penstock::graph {
+namespace {
+
+constexpr int32_t kChains = 32;
+
+class Clocks {
+ public:
+  explicit Clocks(Draft& draft) : d_(draft), lanes_(static_cast<int32_t>(draft.lanes.size())) {
+    const auto hosts = static_cast<int32_t>(
+        std::count_if(d_.steps.begin(), d_.steps.end(), [](const Step& s) { return s.on_host(); }));
+    d_.columns = lanes_ + std::min(hosts, kChains);
+    const auto count = static_cast<size_t>(d_.step_count());
+    d_.clock.assign(count * static_cast<size_t>(d_.columns), 0);
+    d_.column.assign(count, -1);
+    d_.position.assign(count, 0);
+    tail_.assign(static_cast<size_t>(d_.columns), -1);
+    base_.assign(static_cast<size_t>(d_.columns), 0);
+    used_ = lanes_;
+    d_.preds.Reserve(count, d_.edges.items());
+    d_.waits.Reserve(count, d_.edges.items());
+    d_.host_waits.Reserve(count, 0);
+  }
+
+  void Run() {
+    int32_t open_segment = -1;
+    for (int32_t v = 0; v < d_.step_count(); ++v) {
+      if (d_.steps[static_cast<size_t>(v)].on_host()) {
+        AddHost(v);
+      } else {
+        if (d_.segment[static_cast<size_t>(v)] != open_segment) OpenSegment(v);
+        open_segment = d_.segment[static_cast<size_t>(v)];
+        AddStream(v);
+      }
+      KeepPreds(v);
+      std::sort(d_.waits.open().begin(), d_.waits.open().end());
+      d_.waits.Close();
+      std::sort(d_.host_waits.open().begin(), d_.host_waits.open().end());
+      d_.host_waits.Close();
+    }
+  }
+
+ private:
+  int32_t* clock(int32_t v) { return d_.clock.data() + static_cast<size_t>(v) * static_cast<size_t>(d_.columns); }
+  void Join(int32_t* into, const int32_t* from) const {
+    for (int32_t c = 0; c < d_.columns; ++c) into[c] = std::max(into[c], from[c]);
+  }
+  bool Covers(const int32_t* clock, int32_t step) const {
+    const int32_t c = d_.column[static_cast<size_t>(step)];
+    return c >= 0 && clock[c] >= d_.position[static_cast<size_t>(step)];
+  }
+  bool IsHost(int32_t v) const { return d_.steps[static_cast<size_t>(v)].on_host(); }
+
+  // The host steps that the segment beginning with step `first` waits for.
+  void OpenSegment(int32_t first) {
+    std::vector<int32_t>& hosts = scratch_;
+    hosts.clear();
+    const int32_t segment = d_.segment[static_cast<size_t>(first)];
+    for (int32_t v = first; v < d_.step_count() && d_.segment[static_cast<size_t>(v)] == segment; ++v) {
+      for (const int32_t p : d_.edges[v]) {
+        if (IsHost(p)) hosts.push_back(p);
+      }
+    }
+    std::sort(hosts.begin(), hosts.end(), std::greater<>());
+    hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
+    for (const int32_t h : hosts) {
+      if (Covers(base_.data(), h)) continue;
+      d_.segment_hosts.Add(h);
+      Join(base_.data(), clock(h));
+    }
+    std::sort(d_.segment_hosts.open().begin(), d_.segment_hosts.open().end());
+    d_.segment_hosts.Close();
+  }
+
+  void AddStream(int32_t v) {
+    const int32_t lane = d_.lane[static_cast<size_t>(v)];
+    int32_t* mine = clock(v);
+    Join(mine, base_.data());
+    int32_t& tail = tail_[static_cast<size_t>(lane)];
+    if (tail >= 0) Join(mine, clock(tail));
+    const std::span<const int32_t> preds = d_.edges[v];
+    for (size_t i = preds.size(); i > 0; --i) {
+      const int32_t p = preds[i - 1];
+      if (IsHost(p) || Covers(mine, p)) continue;  // host steps: the segment waits for them
+      d_.waits.Add(p);
+      Join(mine, clock(p));
+    }
+    Stand(v, lane, tail);
+  }
+
+  void AddHost(int32_t v) {
+    int32_t* mine = clock(v);
+    const std::span<const int32_t> preds = d_.edges[v];
+    for (size_t i = preds.size(); i > 0; --i) {
+      const int32_t p = preds[i - 1];
+      if (Covers(mine, p)) continue;
+      (IsHost(p) ? d_.host_waits : d_.waits).Add(p);
+      Join(mine, clock(p));
+    }
+    for (int32_t c = lanes_; c < used_; ++c) {
+      if (Covers(mine, tail_[static_cast<size_t>(c)])) return Stand(v, c, tail_[static_cast<size_t>(c)]);
+    }
+    if (used_ < d_.columns) Stand(v, used_++, -1);
+  }
+
+  void Stand(int32_t v, int32_t column, int32_t before) {
+    d_.column[static_cast<size_t>(v)] = column;
+    const int32_t position = before < 0 ? 1 : d_.position[static_cast<size_t>(before)] + 1;
+    d_.position[static_cast<size_t>(v)] = position;
+    clock(v)[column] = position;
+    tail_[static_cast<size_t>(column)] = v;
+  }
+
+  // For the reader of a plan: the edges that are not implied by others, whether or not they need a wait.
+  void KeepPreds(int32_t v) {
+    std::vector<int32_t>& joined = scratch_;
+    joined.assign(static_cast<size_t>(d_.columns), 0);
+    const std::span<const int32_t> preds = d_.edges[v];
+    for (size_t i = preds.size(); i > 0; --i) {
+      const int32_t p = preds[i - 1];
+      if (Covers(joined.data(), p)) continue;
+      d_.preds.Add(p);
+      Join(joined.data(), clock(p));
+    }
+    std::reverse(d_.preds.open().begin(), d_.preds.open().end());
+    d_.preds.Close();
+  }
+
+  Draft& d_;
+  const int32_t lanes_;
+  int32_t used_ = 0;             // columns
+  std::vector<int32_t> tail_;    // of each column: its last step
+  std::vector<int32_t> base_;    // what holds for every step of the open segment
+  std::vector<int32_t> scratch_;
+};
+
+}  // namespace
+
+void Reduce(Draft& draft) {
+  Clocks(draft).Run();
+  const size_t all = draft.edges.items(), waits = draft.waits.items();
+  const size_t hosts = draft.host_waits.items() + draft.segment_hosts.items();
+  draft.notes.push_back(std::to_string(all) + " edges: " + std::to_string(waits) + " waits for events, " +
+                        std::to_string(hosts) + " for host steps; lane order or other waits cover the rest");
+}
+
+}  // namespace penstock::graph

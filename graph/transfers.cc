@@ -1,0 +1,262 @@
+// Transfers: walks the nodes in order and keeps track of where each buffer's contents are valid. Where a node needs
+// them and they are not, copies are inserted; what already is there is not copied again.
+//
+// A buffer has up to 2 + devices places:
+//   bound    the user's memory (Input, Output, InOut). Host nodes use it directly.
+//   pinned   the slot's pinned memory: what a kHost buffer is staged through, or where a Buffer lives that host nodes
+//            use or that is declared kPinned.
+//   device   one for each device
+// The way between host and device leads through pinned memory for kHost buffers, directly for kPinned ones:
+//   bound -stage-> pinned -upload-> device -download-> pinned -stage-> bound
+#include <string>
+
+#include "graph/passes.h"
+
+namespace penstock::graph {
+namespace {
+
+constexpr int32_t kBoundPlace = 0, kPinnedPlace = 1, kFirstDevicePlace = 2;
+
+PlanKind KindOf(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::kFill: return PlanKind::kFill;
+    case NodeKind::kParallelFor: return PlanKind::kParallelFor;
+    case NodeKind::kKernel: return PlanKind::kKernel;
+    case NodeKind::kLaunch: return PlanKind::kLaunch;
+    default: return PlanKind::kHost;
+  }
+}
+
+class Walk {
+ public:
+  explicit Walk(Draft& draft)
+      : d_(draft),
+        places_(kFirstDevicePlace + static_cast<int32_t>(draft.options.devices.size())),
+        instance_(draft.model.buffers.size() * static_cast<size_t>(places_), -1),
+        valid_(instance_.size()),
+        state_(draft.model.buffers.size()) {
+    for (size_t b = 0; b < draft.model.buffers.size(); ++b) {
+      const BufferRole role = draft.model.buffers[b].role;
+      valid_[b * static_cast<size_t>(places_)] = role == BufferRole::kInput || role == BufferRole::kInOut;
+    }
+  }
+
+  void Run() {
+    for (const int32_t n : d_.sequence) {
+      if (d_.model.nodes[static_cast<size_t>(n)].kind == NodeKind::kCopy) {
+        AddCopyNode(n);
+      } else {
+        AddNode(n);
+      }
+    }
+    for (size_t b = 0; b < d_.model.buffers.size(); ++b) BringBack(static_cast<int32_t>(b));
+    FindTwins();
+    Tell();
+  }
+
+ private:
+  struct BufferState {
+    bool used = false, written = false, dropped_upload = false;
+    int32_t priority = 0;  // of the last node that wrote it
+    int32_t writer = -1;   // the first node that wrote it
+  };
+
+  const BufferDecl& decl(int32_t b) const { return d_.model.buffers[static_cast<size_t>(b)]; }
+  bool is_bound(int32_t b) const { return decl(b).role != BufferRole::kInternal; }
+  // What host code uses, and what copies to and from devices use.
+  int32_t host_place(int32_t b) const { return is_bound(b) ? kBoundPlace : kPinnedPlace; }
+  int32_t copy_place(int32_t b) const {
+    return is_bound(b) && decl(b).where == Where::kPinned ? kBoundPlace : kPinnedPlace;
+  }
+  size_t at(int32_t b, int32_t place) const {
+    return static_cast<size_t>(b) * static_cast<size_t>(places_) + static_cast<size_t>(place);
+  }
+  bool valid(int32_t b, int32_t place) const { return valid_[at(b, place)] != 0; }
+  bool on_host(int32_t b) const { return valid(b, kBoundPlace) || valid(b, kPinnedPlace); }
+  int32_t AnyDevicePlace(int32_t b) const {
+    int32_t place = kFirstDevicePlace;
+    while (place < places_ && !valid(b, place)) ++place;
+    return place;
+  }
+
+  int32_t InstanceAt(int32_t b, int32_t place) {
+    int32_t& index = instance_[at(b, place)];
+    if (index >= 0) return index;
+    index = static_cast<int32_t>(d_.instances.size());
+    Instance instance;
+    instance.buffer = b;
+    instance.bytes = d_.buffer_bytes[static_cast<size_t>(b)];
+    instance.space = place == kBoundPlace ? Space::kBound : place == kPinnedPlace ? Space::kPinned : Space::kDevice;
+    if (place >= kFirstDevicePlace) instance.device = place - kFirstDevicePlace;
+    instance.stages = place == kPinnedPlace && is_bound(b);
+    d_.instances.push_back(instance);
+    readers_.push_back(0);
+    copies_.push_back(0);
+    return index;
+  }
+
+  // Makes `place` hold the contents, copying from where they are: host memory before other devices.
+  void Ensure(int32_t b, int32_t place, int32_t priority) {
+    if (valid(b, place)) return;
+    const int32_t through = copy_place(b);
+    if (place >= kFirstDevicePlace) {
+      if (on_host(b)) {
+        Ensure(b, through, priority);
+        Insert(PlanKind::kUpload, b, through, place, place - kFirstDevicePlace, priority);
+      } else {
+        Insert(PlanKind::kPeerCopy, b, AnyDevicePlace(b), place, place - kFirstDevicePlace, priority);
+      }
+    } else if (place != through) {  // bound, staged
+      Ensure(b, through, priority);
+      Insert(PlanKind::kStageOut, b, through, place, -1, priority);
+    } else if (place == kPinnedPlace && valid(b, kBoundPlace)) {
+      Insert(PlanKind::kStageIn, b, kBoundPlace, place, -1, priority);
+    } else {
+      const int32_t from = AnyDevicePlace(b);
+      Insert(PlanKind::kDownload, b, from, place, from - kFirstDevicePlace, priority);
+    }
+  }
+
+  void Insert(PlanKind kind, int32_t b, int32_t from, int32_t to, int32_t device, int32_t priority) {
+    Step step;
+    step.kind = kind;
+    step.device = device;
+    step.priority = priority;
+    step.buffer = b;
+    step.src = InstanceAt(b, from);
+    step.dst = InstanceAt(b, to);
+    ++copies_[static_cast<size_t>(step.dst)];
+    d_.steps.push_back(step);
+    valid_[at(b, to)] = 1;
+  }
+
+  void AddNode(int32_t n) {
+    const NodeDecl& node = d_.model.nodes[static_cast<size_t>(n)];
+    const int32_t device = d_.device[static_cast<size_t>(n)];
+    const auto place = [&](int32_t b) { return device < 0 ? host_place(b) : kFirstDevicePlace + device; };
+    for (const AccessDecl& a : node.accesses) {
+      if (a.mode == AccessMode::kWrite) continue;
+      Ensure(a.buffer, place(a.buffer), node.priority);
+      state_[static_cast<size_t>(a.buffer)].used = true;
+    }
+    Step step;
+    step.kind = KindOf(node.kind);
+    step.decl = n;
+    step.device = device;
+    step.priority = node.priority;
+    step.first_use = static_cast<int32_t>(d_.uses.size());
+    step.uses = static_cast<int32_t>(node.accesses.size());
+    for (const AccessDecl& a : node.accesses) AddUse(n, a, place(a.buffer));
+    d_.steps.push_back(step);
+  }
+
+  void AddUse(int32_t n, const AccessDecl& a, int32_t place) {
+    const int32_t instance = InstanceAt(a.buffer, place);
+    d_.uses.push_back({instance, a.mode});
+    BufferState& state = state_[static_cast<size_t>(a.buffer)];
+    if (a.mode != AccessMode::kWrite) ++readers_[static_cast<size_t>(instance)];
+    if (a.mode == AccessMode::kWrite && !state.used) state.dropped_upload = decl(a.buffer).role == BufferRole::kInOut;
+    state.used = true;
+    if (a.mode == AccessMode::kRead) return;
+    if (!state.written) state.writer = n;
+    state.written = true;
+    state.priority = d_.model.nodes[static_cast<size_t>(n)].priority;
+    for (int32_t p = 0; p < places_; ++p) valid_[at(a.buffer, p)] = p == place;
+  }
+
+  // A Copy node is itself the transfer: from the nearest place that holds the source to the target's home.
+  void AddCopyNode(int32_t n) {
+    const NodeDecl& node = d_.model.nodes[static_cast<size_t>(n)];
+    const bool reads_first = node.accesses[0].mode == AccessMode::kRead;
+    const int32_t from = node.accesses[reads_first ? 0 : 1].buffer, to = node.accesses[reads_first ? 1 : 0].buffer;
+    const auto [kind, src, dst, device] = Route(from, to, d_.device[static_cast<size_t>(n)], node.priority);
+    Step step;
+    step.kind = kind;
+    step.decl = n;
+    step.device = device;
+    step.priority = node.priority;
+    step.src = InstanceAt(from, src);
+    step.dst = InstanceAt(to, dst);
+    step.first_use = static_cast<int32_t>(d_.uses.size());
+    step.uses = 2;
+    for (const AccessDecl& a : node.accesses) AddUse(n, a, a.mode == AccessMode::kRead ? src : dst);
+    d_.steps.push_back(step);
+  }
+
+  struct CopyRoute {
+    PlanKind kind;
+    int32_t src, dst, device;
+  };
+  CopyRoute Route(int32_t from, int32_t to, int32_t device, int32_t priority) {
+    const bool to_device = !is_bound(to) && decl(to).where == Where::kDevice;
+    const int32_t here = kFirstDevicePlace + device;
+    if (to_device && valid(from, here)) return {PlanKind::kDeviceCopy, here, here, device};
+    if (to_device && on_host(from)) {
+      Ensure(from, copy_place(from), priority);
+      return {PlanKind::kUpload, copy_place(from), here, device};
+    }
+    if (to_device) return {PlanKind::kPeerCopy, AnyDevicePlace(from), here, device};
+    if (on_host(from)) {
+      const int32_t src = valid(from, kBoundPlace) ? kBoundPlace : kPinnedPlace;
+      return {PlanKind::kHostCopy, src, host_place(to), -1};
+    }
+    const int32_t src = valid(from, here) ? here : AnyDevicePlace(from);
+    return {PlanKind::kDownload, src, copy_place(to), src - kFirstDevicePlace};
+  }
+
+  void BringBack(int32_t b) {
+    const BufferState& state = state_[static_cast<size_t>(b)];
+    if (is_bound(b) && state.written) Ensure(b, kBoundPlace, state.priority);
+  }
+
+  void FindTwins() {
+    d_.twin.assign(d_.instances.size(), -1);
+    for (int32_t b = 0; b < static_cast<int32_t>(state_.size()); ++b) {
+      const int32_t bound = instance_[at(b, kBoundPlace)], pinned = instance_[at(b, kPinnedPlace)];
+      if (bound < 0 || pinned < 0) continue;
+      d_.twin[static_cast<size_t>(bound)] = pinned;
+      d_.twin[static_cast<size_t>(pinned)] = bound;
+    }
+  }
+
+  // Notes on what was dropped, one kind after the other, in declaration order.
+  void Tell() {
+    for (int32_t b = 0; b < static_cast<int32_t>(state_.size()); ++b) {
+      const BufferState& state = state_[static_cast<size_t>(b)];
+      const std::string name(decl(b).name.view());
+      if (!state.used) d_.notes.push_back(name + ": no node uses it");
+      if (state.used && !state.written && decl(b).role == BufferRole::kInOut) {
+        d_.notes.push_back(name + ": not copied back; no node writes it");
+      }
+      if (state.dropped_upload) {
+        d_.notes.push_back(name + ": its contents are not used; '" +
+                           std::string(d_.model.nodes[static_cast<size_t>(state.writer)].name.view()) +
+                           "' writes all of it first");
+      }
+      for (int32_t place = kFirstDevicePlace; place < places_; ++place) TellUploads(name, instance_[at(b, place)]);
+    }
+  }
+
+  void TellUploads(const std::string& name, int32_t instance) {
+    if (instance < 0) return;
+    const int32_t copies = copies_[static_cast<size_t>(instance)], readers = readers_[static_cast<size_t>(instance)];
+    if (copies == 0 || readers <= copies) return;
+    d_.notes.push_back(name + ": copied to " + d_.device_name(d_.instances[static_cast<size_t>(instance)].device) +
+                       (copies == 1 ? " once" : " " + std::to_string(copies) + " times") + " for " +
+                       std::to_string(readers) + " readers");
+  }
+
+  Draft& d_;
+  const int32_t places_;
+  std::vector<int32_t> instance_;   // (buffer, place) -> instance, -1: none
+  std::vector<uint8_t> valid_;      // (buffer, place)
+  std::vector<BufferState> state_;
+  std::vector<int32_t> readers_;    // declared reads of each instance
+  std::vector<int32_t> copies_;     // copies inserted into each instance
+};
+
+}  // namespace
+
+void Transfers(Draft& draft) { Walk(draft).Run(); }
+
+}  // namespace penstock::graph

@@ -1,0 +1,179 @@
+// Validate: each record for itself. Names, parameters, buffers and the options here; nodes in validate_nodes.cc.
+//
+// Everything is reported, in this order: options, parameters, buffers, nodes. Arithmetic on sizes is checked: whatever
+// a caller declares is refused with its numbers and overflows nothing.
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "graph/message.h"
+#include "graph/passes.h"
+
+namespace penstock::graph {
+namespace {
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+// FNV-1a, to bring equal names side by side without comparing texts all the way.
+uint64_t Fingerprint(std::string_view text) {
+  uint64_t h = 0xcbf29ce484222325;
+  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return h;
+}
+
+// Names of one kind of record: not empty, and no two the same.
+template <class Record>
+void CheckNames(Draft& draft, const char* kind, const std::vector<Record>& records) {
+  std::vector<std::pair<uint64_t, int32_t>> sorted;  // fingerprint, index: among equals the first declared comes first
+  sorted.reserve(records.size());
+  for (size_t i = 0; i < records.size(); ++i) {
+    const std::string_view name = records[i].name.view();
+    if (!name.empty()) {
+      sorted.push_back({Fingerprint(name), static_cast<int32_t>(i)});
+      continue;
+    }
+    draft.AddMistake(kInvalid, Prefix(draft.model, kind, records[i].name) +
+                                   ": has no name; messages and traces call everything by its name; give it one");
+  }
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<std::pair<int32_t, int32_t>> repeated;  // the later one, the first one
+  for (size_t begin = 0, i = 1; i < sorted.size(); ++i) {
+    if (sorted[i].first != sorted[begin].first) begin = i;
+    for (size_t j = begin; j < i; ++j) {  // more than one round only where names or fingerprints meet
+      if (!(records[static_cast<size_t>(sorted[i].second)].name == records[static_cast<size_t>(sorted[j].second)].name)) {
+        continue;
+      }
+      repeated.push_back({sorted[i].second, sorted[j].second});
+      break;
+    }
+  }
+  std::sort(repeated.begin(), repeated.end());
+  for (const auto& [later, first] : repeated) {
+    draft.AddMistake(kInvalid, Prefix(draft.model, kind, records[static_cast<size_t>(later)].name) + ": the " + kind +
+                                   " at " + Where(records[static_cast<size_t>(first)].name.source()) +
+                                   " has this name already; names are unique among the " + kind +
+                                   "s of a graph; rename one");
+  }
+}
+
+void CheckOptions(Draft& draft) {
+  const PlanOptions& options = draft.options;
+  if (options.devices.empty()) {
+    draft.AddMistake(kInvalid, Prefix(draft.model) + ": there is no device to plan for; give the runtime one");
+  } else if (options.default_device < 0 || options.default_device >= static_cast<int32_t>(options.devices.size())) {
+    draft.AddMistake(kInvalid, Prefix(draft.model) + ": the default device is " +
+                                   std::to_string(options.default_device) + "; the runtime has " +
+                                   std::to_string(options.devices.size()) + " devices; name one of them");
+  }
+}
+
+void CheckParam(Draft& draft, const ParamDecl& param) {
+  if (!param.has_max) return;
+  const std::string subject = Prefix(draft.model, "param", param.name);
+  if (!param.is_integer) {
+    draft.AddMistake(kInvalid, subject + ": has AtMost, but is not an integer; only integers have a maximum; remove "
+                                         "AtMost or use an integer type");
+  } else if (param.max < 0) {
+    draft.AddMistake(kInvalid, subject + ": AtMost(" + std::to_string(param.max) +
+                                   ") is negative; such a parameter counts elements; give 0 or more");
+  }
+}
+
+// Where a buffer may live by what this version can do.
+void CheckWhere(Draft& draft, const BufferDecl& buffer) {
+  const bool bound = buffer.role != BufferRole::kInternal;
+  const bool fits = bound ? buffer.where == Where::kHost || buffer.where == Where::kPinned
+                          : buffer.where == Where::kDevice || buffer.where == Where::kPinned;
+  if (fits) return;
+  const std::string subject = Prefix(draft.model, "buffer", buffer.name);
+  if (!bound) {
+    draft.AddMistake(kInvalid, subject + ": a Buffer lives on a device or in pinned memory; declare it kDevice or "
+                                         "kPinned");
+    return;
+  }
+  draft.AddMistake(absl::StatusCode::kUnimplemented,
+                   subject + ": declared " + (buffer.where == Where::kDevice ? "kDevice" : "kSlot") +
+                       ", which this version cannot bind; it copies between host memory and devices itself; declare "
+                       "it kHost or kPinned");
+}
+
+void CheckBuffer(Draft& draft, const BufferDecl& buffer) {
+  CheckWhere(draft, buffer);
+  if (buffer.pitch != 0) {
+    draft.AddMistake(absl::StatusCode::kUnimplemented,
+                     Prefix(draft.model, "buffer", buffer.name) + ": has a pitch of " + std::to_string(buffer.pitch) +
+                         " elements; this version keeps rows dense; declare it without a pitch");
+  }
+  const int64_t bytes = CheckExtent(draft, {"buffer", buffer.name}, buffer.extent, buffer.type.size);
+  draft.buffer_bytes.push_back(std::max<int64_t>(bytes, 0));
+}
+
+std::string Opening(const Draft& draft, const Subject& subject) {
+  return Prefix(draft.model, subject.kind, subject.name) + ": ";
+}
+
+}  // namespace
+
+int64_t CheckDim(Draft& draft, const Subject& subject, const char* label, int index, const Dim& dim) {
+  if (dim.is_constant() && dim.value >= 0) return dim.value;
+  const bool known =
+      dim.graph == draft.model.serial && dim.param >= 0 && dim.param < static_cast<int32_t>(draft.model.params.size());
+  const ParamDecl* param = known ? &draft.model.params[static_cast<size_t>(dim.param)] : nullptr;
+  if (known && param->is_integer && param->has_max) return param->max;  // a negative one has been reported
+
+  std::string text = Opening(draft, subject) + label + (index >= 0 ? std::to_string(index) : "") + " is ";
+  if (dim.is_constant()) {
+    text += std::to_string(dim.value) + "; it counts something; give 0 or more";
+  } else if (!known) {
+    text += "a parameter of another graph; a handle is good in the graph that made it; declare the parameter in this "
+            "graph";
+  } else {
+    text += "'" + std::string(param->name.view()) + "' (" + Where(param->name.source()) + "), which ";
+    text += param->is_integer
+                ? "has no maximum; memory is planned before its value is known; declare it with AtMost"
+                : "is not an integer; it counts something; give it an integer type and AtMost";
+  }
+  draft.AddMistake(kInvalid, std::move(text));
+  return -1;
+}
+
+int64_t CheckExtent(Draft& draft, const Subject& subject, const Extent& extent, int64_t element_bytes) {
+  if (extent.rank < 1 || extent.rank > kMaxRank) {
+    draft.AddMistake(kInvalid, Opening(draft, subject) + "has " + std::to_string(extent.rank) +
+                                   " dimensions; an extent has 1 to 3; use one of these");
+    return -1;
+  }
+  int64_t sizes[kMaxRank];
+  bool sound = true, empty = false, fits = true;
+  for (int i = 0; i < extent.rank; ++i) {
+    sizes[i] = CheckDim(draft, subject, "dimension ", i, extent.dims[static_cast<size_t>(i)]);
+    sound = sound && sizes[i] >= 0;
+    empty = empty || sizes[i] == 0;
+  }
+  if (!sound) return -1;
+  if (empty) return 0;
+  int64_t product = std::max<int64_t>(element_bytes, 1);
+  for (int i = 0; i < extent.rank; ++i) {
+    fits = fits && sizes[i] <= kMaxBytes / product;
+    if (fits) product *= sizes[i];
+  }
+  if (fits) return product;
+  std::string numbers;
+  for (int i = 0; i < extent.rank; ++i) numbers += (i > 0 ? " x " : "") + std::to_string(sizes[i]);
+  draft.AddMistake(kInvalid, Opening(draft, subject) + numbers + " elements of " + std::to_string(element_bytes) +
+                                 " bytes are more than 2^62 bytes; no device holds that; make a dimension or its "
+                                 "AtMost smaller");
+  return -1;
+}
+
+void Validate(Draft& draft) {
+  CheckOptions(draft);
+  CheckNames(draft, "param", draft.model.params);
+  for (const ParamDecl& param : draft.model.params) CheckParam(draft, param);
+  CheckNames(draft, "buffer", draft.model.buffers);
+  for (const BufferDecl& buffer : draft.model.buffers) CheckBuffer(draft, buffer);
+  CheckNames(draft, "node", draft.model.nodes);
+  ValidateNodes(draft);
+}
+
+}  // namespace penstock::graph

@@ -1,0 +1,250 @@
+// The part of Validate about nodes: handles, pins, and what each kind of node asks for.
+#include <algorithm>
+#include <string>
+
+#include "graph/message.h"
+#include "graph/passes.h"
+
+namespace penstock::graph {
+namespace {
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+constexpr auto kUnimplemented = absl::StatusCode::kUnimplemented;
+constexpr size_t kMaxArgBytes = 4096;        // of a kernel's parameters, on every architecture
+constexpr int64_t kMaxBlockThreads = 1024;
+constexpr int64_t kMaxGrid[3] = {INT32_MAX, 65535, 65535};
+
+std::string Quoted(const Name& name) { return "'" + std::string(name.view()) + "' (" + Where(name.source()) + ")"; }
+
+class NodeCheck {
+ public:
+  NodeCheck(Draft& draft, const NodeDecl& node) : d_(draft), node_(node) {}
+
+  void Run() {
+    CheckAccesses();
+    CheckArgs();
+    CheckAfter();
+    if (node_.concurrency < 1) {
+      Add(kInvalid, "Concurrency(" + std::to_string(node_.concurrency) +
+                        "): at least one run at a time must be able to use the callable; give 1 or more");
+    }
+    device_ = FindDevice();
+    switch (node_.kind) {
+      case NodeKind::kCopy: CheckCopy(); break;
+      case NodeKind::kFill: CheckFill(); break;
+      case NodeKind::kParallelFor: CheckParallelFor(); break;
+      case NodeKind::kKernel: CheckKernel(); break;
+      case NodeKind::kLaunch: CheckLaunch(); break;
+      case NodeKind::kHost: break;
+    }
+  }
+
+  // Null where the node has none, or its pin is a mistake.
+  const PlanDevice* device() const { return device_; }
+
+ private:
+  void Add(absl::StatusCode code, const std::string& text) { d_.AddMistake(code, Prefix(d_.model, "node", node_.name) + ": " + text); }
+  void AddOnDevice(absl::StatusCode code, const std::string& text) {
+    d_.AddMistake(code, Prefix(d_.model, "node", node_.name, device_->name) + ": " + text);
+  }
+  const BufferDecl& Buffer(size_t access) const {
+    return d_.model.buffers[static_cast<size_t>(node_.accesses[access].buffer)];
+  }
+
+  void CheckAccesses() {
+    for (size_t i = 0; i < node_.accesses.size(); ++i) {
+      const AccessDecl& access = node_.accesses[i];
+      if (!IsSound(d_.model, access)) {
+        Add(kInvalid, "access " + std::to_string(i) +
+                          (access.buffer < 0 ? " is to no buffer; its handle was never set; "
+                                             : " is to a buffer of another graph; a handle is good in the graph that "
+                                               "made it; ") +
+                          "declare the buffer in this graph");
+      } else if (!access.box.whole) {
+        Add(kUnimplemented, "access " + std::to_string(i) + " is to a part of " + Quoted(Buffer(i).name) +
+                                "; this version knows whole buffers only; access all of it");
+      }
+    }
+  }
+
+  void CheckArgs() {
+    if (node_.arg_block.size() > kMaxArgBytes) {
+      Add(kInvalid, "its arguments take " + std::to_string(node_.arg_block.size()) + " bytes; a kernel takes at most " +
+                        std::to_string(kMaxArgBytes) + "; put large values into a buffer");
+    }
+    for (size_t i = 0; i < node_.args.size(); ++i) {
+      const ArgDecl& arg = node_.args[i];
+      if (arg.form != ArgDecl::Form::kParam) continue;
+      if (arg.graph == d_.model.serial && arg.index >= 0 && arg.index < static_cast<int32_t>(d_.model.params.size())) {
+        continue;
+      }
+      Add(kInvalid, "argument " + std::to_string(i) +
+                        (arg.index < 0 ? " is no parameter; its handle was never set; "
+                                       : " is a parameter of another graph; a handle is good in the graph that made "
+                                         "it; ") +
+                        "declare the parameter in this graph");
+    }
+  }
+
+  void CheckAfter() {
+    for (const int32_t other : node_.after) {
+      if (other >= 0 && other < static_cast<int32_t>(d_.model.nodes.size())) continue;
+      Add(kInvalid, "After names node " + std::to_string(other) + "; the graph's nodes are 0 to " +
+                        std::to_string(d_.model.nodes.size() - 1) + "; name one of them");
+    }
+  }
+
+  const PlanDevice* FindDevice() {
+    const auto count = static_cast<int32_t>(d_.options.devices.size());
+    if (node_.device < -1 || node_.device >= count) {
+      std::string list;
+      for (int32_t i = 0; i < count; ++i) {
+        list += (i > 0 ? ", " : "") + std::to_string(i) + " (" + d_.device_name(i) + ")";
+      }
+      Add(kInvalid, "pinned to device " + std::to_string(node_.device) + "; the runtime has " + list +
+                        "; pin it to one of these");
+      return nullptr;
+    }
+    const int32_t device = node_.device >= 0 ? node_.device : d_.options.default_device;
+    if (node_.kind == NodeKind::kHost || device < 0 || device >= count) return nullptr;
+    return &d_.options.devices[static_cast<size_t>(device)];
+  }
+
+  bool HasAccesses(size_t count) {
+    if (node_.accesses.size() != count) {
+      Add(kInvalid, "has accesses to the number of " + std::to_string(node_.accesses.size()) +
+                        "; this kind of node has " + std::to_string(count) + "; declare it through Graph");
+      return false;
+    }
+    return std::all_of(node_.accesses.begin(), node_.accesses.end(),
+                       [&](const AccessDecl& a) { return IsSound(d_.model, a); });
+  }
+
+  std::string Text(const Extent& extent) const {
+    std::string text = "{";
+    for (int i = 0; i < extent.rank && i < kMaxRank; ++i) {
+      const Dim& dim = extent.dims[static_cast<size_t>(i)];
+      const bool known = dim.graph == d_.model.serial && dim.param < static_cast<int32_t>(d_.model.params.size());
+      text += i > 0 ? ", " : "";
+      text += dim.is_constant() ? std::to_string(dim.value)
+              : known           ? std::string(d_.model.params[static_cast<size_t>(dim.param)].name.view())
+                                : "?";
+    }
+    return text + "}";
+  }
+
+  void CheckCopy() {
+    if (!HasAccesses(2)) return;
+    const bool reads_first = node_.accesses[0].mode == AccessMode::kRead;
+    if (node_.accesses[reads_first ? 0 : 1].mode != AccessMode::kRead ||
+        node_.accesses[reads_first ? 1 : 0].mode != AccessMode::kWrite) {
+      return Add(kInvalid, "a Copy reads one buffer and writes another; declare it through Graph");
+    }
+    const BufferDecl& from = Buffer(reads_first ? 0 : 1);
+    const BufferDecl& to = Buffer(reads_first ? 1 : 0);
+    if (&from == &to) return Add(kInvalid, "copies " + Quoted(from.name) + " to itself; name another target");
+    const bool same_type = from.type == to.type, same_extent = from.extent == to.extent;
+    if (same_type && same_extent) return;
+    const std::string what = "copies " + Quoted(from.name) + " to " + Quoted(to.name) + ", ";
+    if (!same_type) {
+      Add(kInvalid, what + "which has another element type (" + std::to_string(from.type.size) + " and " +
+                        std::to_string(to.type.size) + " bytes); a Copy converts nothing; use one type");
+    }
+    if (!same_extent) {
+      Add(kInvalid, what + "which has another extent (" + Text(from.extent) + " and " + Text(to.extent) +
+                        "); a Copy takes all elements; declare both with the same constants and parameters");
+    }
+  }
+
+  void CheckFill() {
+    if (!HasAccesses(1)) return;
+    if (node_.accesses[0].mode != AccessMode::kWrite) return Add(kInvalid, "a Fill writes; declare it through Graph");
+    if (node_.pattern.size() == Buffer(0).type.size) return;
+    Add(kInvalid, "its pattern has " + std::to_string(node_.pattern.size()) + " bytes and the elements of " +
+                      Quoted(Buffer(0).name) + " have " + std::to_string(Buffer(0).type.size) +
+                      "; a Fill writes whole elements; fill with the buffer's element type");
+  }
+
+  void CheckParallelFor() {
+    CheckExtent(d_, {"node", node_.name}, node_.extent, 1);
+    if (node_.functor_rank != node_.extent.rank) {
+      Add(kInvalid, "the functor takes a " + std::to_string(node_.functor_rank) + "-D index and the extent is " +
+                        std::to_string(node_.extent.rank) +
+                        "-D; it is called with an index of the extent; take int64_t, Index2 or Index3 to match");
+    }
+    if (device_ != nullptr && device_->is_cuda) CheckCompiledForCuda();
+  }
+
+  void CheckCompiledForCuda() {
+    if (node_.code.cuda_kernel != nullptr) return;
+    const std::string place = Where(node_.name.source());
+    AddOnDevice(absl::StatusCode::kFailedPrecondition,
+                "declared in " + place.substr(0, place.rfind(':')) +
+                    ", which nvcc did not compile; compile this file as CUDA or pin the node to a host device");
+  }
+
+  void CheckKernel() {
+    const KernelShape& shape = node_.shape;
+    int64_t block = 1;
+    for (const uint32_t b : shape.block) block = std::min<int64_t>(block * b, int64_t{1} << 31);
+    if (block < 1 || block > kMaxBlockThreads) {
+      Add(kInvalid, "its blocks have " + std::to_string(shape.block[0]) + " x " + std::to_string(shape.block[1]) +
+                        " x " + std::to_string(shape.block[2]) + " threads; a block has 1 to 1024; use fewer, or more "
+                        "blocks");
+    }
+    if (shape.per_thread) {
+      CheckGrid("the number of threads", -1, shape.threads, kMaxGrid[0] * std::max<int64_t>(1, shape.block[0]));
+    } else {
+      for (int i = 0; i < 3; ++i) CheckGrid("grid dimension ", i, shape.grid[static_cast<size_t>(i)], kMaxGrid[i]);
+    }
+    if (device_ == nullptr) return;
+    if (device_->is_cuda) return CheckCompiledForCuda();
+    CheckTwin("a Kernel runs on CUDA devices only");
+  }
+
+  void CheckGrid(const char* label, int index, const Dim& dim, int64_t most) {
+    const int64_t value = CheckDim(d_, {"node", node_.name}, label, index, dim);
+    if (value <= most) return;
+    Add(kInvalid, label + (index >= 0 ? std::to_string(index) : "") + " may be " + std::to_string(value) +
+                      "; CUDA launches at most " + std::to_string(most) + "; use fewer");
+  }
+
+  void CheckLaunch() {
+    if (device_ != nullptr && !device_->is_cuda) CheckTwin("a Launch submits to a CUDA stream");
+  }
+
+  void CheckTwin(const std::string& why) {
+    if (node_.code.call_twin != nullptr) return;
+    AddOnDevice(kUnimplemented, why + "; this is a host device and the node has no twin for it; give it one with "
+                                      ".HostTwin(f), or pin it to a CUDA device");
+  }
+
+  Draft& d_;
+  const NodeDecl& node_;
+  const PlanDevice* device_ = nullptr;
+};
+
+}  // namespace
+
+void ValidateNodes(Draft& draft) {
+  const NodeDecl* first = nullptr;
+  const PlanDevice* first_device = nullptr;
+  bool mixed = false;
+  for (const NodeDecl& node : draft.model.nodes) {
+    NodeCheck check(draft, node);
+    check.Run();
+    if (check.device() == nullptr || mixed) continue;
+    if (first == nullptr) {
+      first = &node;
+      first_device = check.device();
+    } else if (check.device()->driver != first_device->driver) {
+      mixed = true;
+      draft.AddMistake(kInvalid, Prefix(draft.model, "node", node.name, check.device()->name) + ": node " +
+                                     Quoted(first->name) + " runs on " + first_device->name +
+                                     ", a device of another driver; events join devices of one driver only; pin all "
+                                     "nodes of a graph to devices of one driver");
+    }
+  }
+}
+
+}  // namespace penstock::graph

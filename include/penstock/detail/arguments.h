@@ -1,0 +1,149 @@
+// How the arguments of a node are typed, laid out in its argument block, and unpacked again for a call.
+//
+// A declared argument is an access (Read, Write, ReadWrite), a parameter handle, or a plain value. Each maps to the type
+// `Stored` that lies in the block: View<T> or T* for an access, T for a parameter, the value's type for a value.
+#pragma once
+
+#include <cstring>
+#include <exception>
+#include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "penstock/model.h"
+#include "penstock/view.h"
+
+namespace penstock::detail {
+
+template <class T>
+struct TypeTag {
+  static inline char tag = 0;  // not const: equal constants may be folded into one address
+};
+template <class T>
+TypeInfo TypeOf() {
+  return {&TypeTag<T>::tag, sizeof(T), alignof(T)};
+}
+
+// The extent of a ParallelFor in one run; unused dimensions are 1.
+struct Range {
+  int64_t depth, height, width;
+};
+
+template <class A>
+struct IsAccess : std::false_type {};
+template <class T, AccessMode M>
+struct IsAccess<AccessOf<T, M>> : std::true_type {};
+template <class A>
+struct IsParam : std::false_type {};
+template <class T>
+struct IsParam<ParamHandle<T>> : std::true_type {};
+
+// The element type a callable sees: const where the access only reads.
+template <class A>
+struct ElementOf;
+template <class T, AccessMode M>
+struct ElementOf<AccessOf<T, M>> {
+  using type = std::conditional_t<M == AccessMode::kRead, const T, T>;
+};
+
+// Argument types in the block, by the kind of callable.
+template <class A>
+struct PlainStored {
+  using type = std::decay_t<A>;
+  static_assert(std::is_trivially_copyable_v<type>, "an argument by value must be trivially copyable");
+};
+template <class T>
+struct PlainStored<ParamHandle<T>> {
+  using type = T;
+};
+template <class A>
+struct ViewStored : PlainStored<A> {};
+template <class T, AccessMode M>
+struct ViewStored<AccessOf<T, M>> {
+  using type = View<typename ElementOf<AccessOf<T, M>>::type>;
+};
+template <class A>
+struct PointerStored : PlainStored<A> {};
+template <class T, AccessMode M>
+struct PointerStored<AccessOf<T, M>> {
+  using type = typename ElementOf<AccessOf<T, M>>::type*;
+};
+template <class A>
+using ViewStoredT = typename ViewStored<std::decay_t<A>>::type;
+template <class A>
+using PointerStoredT = typename PointerStored<std::decay_t<A>>::type;
+
+// What a host callable is called with: spans for views, everything else as stored.
+template <class Stored>
+struct HostPassed {
+  using type = Stored;
+  static type From(void* p) { return *static_cast<Stored*>(p); }
+};
+template <class T>
+struct HostPassed<View<T>> {
+  using type = std::span<T>;
+  static type From(void* p) {
+    const auto& view = *static_cast<const View<T>*>(p);
+    return {view.data, static_cast<size_t>(view.depth * view.height * view.width)};
+  }
+};
+
+// Appends to a node's argument block.
+inline uint32_t Reserve(NodeDecl& node, uint32_t size, uint32_t align) {
+  const size_t offset = (node.arg_block.size() + align - 1) / align * align;
+  node.arg_block.resize(offset + size);
+  return static_cast<uint32_t>(offset);
+}
+
+template <class Stored, class A>
+void Append(NodeDecl& node, const A& arg) {
+  ArgDecl decl;
+  decl.offset = Reserve(node, sizeof(Stored), alignof(Stored));
+  decl.size = sizeof(Stored);
+  if constexpr (IsAccess<A>::value) {
+    static_assert(std::is_trivially_copyable_v<typename A::value_type>);
+    decl.form = std::is_pointer_v<Stored> ? ArgDecl::Form::kPointer : ArgDecl::Form::kView;
+    decl.index = static_cast<int32_t>(node.accesses.size());
+    decl.type = TypeOf<typename A::value_type>();
+    node.accesses.push_back({arg.buffer.index(), arg.buffer.graph(), A::kMode, Box{}});
+  } else if constexpr (IsParam<A>::value) {
+    decl.form = ArgDecl::Form::kParam;
+    decl.index = arg.index();
+    decl.graph = arg.graph();
+    decl.type = TypeOf<Stored>();
+  } else {
+    const Stored value = static_cast<Stored>(arg);
+    std::memcpy(node.arg_block.data() + decl.offset, &value, sizeof(Stored));
+    decl.type = TypeOf<Stored>();
+  }
+  node.args.push_back(decl);
+}
+
+// Calls `f` with every stored argument unpacked from argv; a void result is OK.
+template <class F, class... Stored, size_t... I, class... Lead>
+absl::Status CallUnpacked(F& f, void* const* argv, std::index_sequence<I...>, Lead&&... lead) {
+  using Result = decltype(f(std::forward<Lead>(lead)..., HostPassed<Stored>::From(argv[I])...));
+  if constexpr (std::is_void_v<Result>) {
+    f(std::forward<Lead>(lead)..., HostPassed<Stored>::From(argv[I])...);
+    return absl::OkStatus();
+  } else {
+    return f(std::forward<Lead>(lead)..., HostPassed<Stored>::From(argv[I])...);
+  }
+}
+
+template <class F, class... Stored>
+absl::Status CallHost(void* f, Foreign*, void* const* argv) {
+  return CallUnpacked<F, Stored...>(*static_cast<F*>(f), argv, std::index_sequence_for<Stored...>());
+}
+template <class F, class... Stored>
+absl::Status CallForeign(void* f, Foreign* foreign, void* const* argv) {
+  return CallUnpacked<F, Stored...>(*static_cast<F*>(f), argv, std::index_sequence_for<Stored...>(), *foreign);
+}
+template <class F, class... Stored>
+absl::Status CallTwin(void* f, void* const* argv) {
+  return CallUnpacked<F, Stored...>(*static_cast<F*>(f), argv, std::index_sequence_for<Stored...>());
+}
+
+}  // namespace penstock::detail

@@ -1,0 +1,81 @@
+// The code behind Graph::ParallelFor: one loop for host threads and, where nvcc compiles it, one kernel.
+//
+// Both are templates over the functor and its stored arguments, and over kCompiledByNvcc: the instances of a .cc and a
+// .cu are different functions, so link order cannot decide whether a kernel exists.
+//
+// Argument block: Range, the functor, then its arguments.
+#pragma once
+
+#include "penstock/detail/arguments.h"
+
+#if defined(__CUDACC__)
+#define PENSTOCK_COMPILED_BY_NVCC 1
+#include "penstock/detail/cuda_kernel.h"
+#else
+#define PENSTOCK_COMPILED_BY_NVCC 0
+#endif
+
+namespace penstock::detail {
+
+// The rank of the index a functor takes: 1, 2 or 3; 0 if it takes none of them with these arguments.
+template <class F, class... Stored>
+constexpr int FunctorRank() {
+  if constexpr (std::is_invocable_v<const F&, int64_t, Stored...>) return 1;
+  else if constexpr (std::is_invocable_v<const F&, Index2, Stored...>) return 2;
+  else if constexpr (std::is_invocable_v<const F&, Index3, Stored...>) return 3;
+  else return 0;
+}
+
+// The elements of one row. `row` counts rows of all slices; over a 1-D extent each element is a row of its own.
+template <int kRank, class F, class... Stored>
+PENSTOCK_HOST_DEVICE inline void CallAt(const F& f, int64_t z, int64_t y, int64_t x, const Stored&... args) {
+  if constexpr (kRank == 1) f(x, args...);
+  else if constexpr (kRank == 2) f(Index2{y, x}, args...);
+  else f(Index3{z, y, x}, args...);
+}
+
+template <bool kNvcc, class F, class... Stored, size_t... I>
+void RunRows(void* const* argv, int64_t first, int64_t end, std::index_sequence<I...>) {
+  constexpr int kRank = FunctorRank<F, Stored...>();
+  const Range range = *static_cast<const Range*>(argv[0]);
+  const F& f = *static_cast<const F*>(argv[1]);
+  [[maybe_unused]] const std::tuple<Stored...> args(*static_cast<const Stored*>(argv[I + 2])...);
+  if constexpr (kRank == 1) {
+    for (int64_t x = first; x < end; ++x) CallAt<1>(f, 0, 0, x, std::get<I>(args)...);
+  } else {
+    for (int64_t row = first; row < end; ++row) {
+      const int64_t z = row / range.height, y = row % range.height;
+      for (int64_t x = 0; x < range.width; ++x) CallAt<kRank>(f, z, y, x, std::get<I>(args)...);
+    }
+  }
+}
+
+// Runs rows [first, end); thread-safe, disjoint parts may run at once.
+template <bool kNvcc, class F, class... Stored>
+void RunRange(void* const* argv, int64_t first, int64_t end) {
+  RunRows<kNvcc, F, Stored...>(argv, first, end, std::index_sequence_for<Stored...>());
+}
+
+#if defined(__CUDACC__)
+// Grid-stride in every dimension, so that any extent fits any grid the runtime chooses.
+template <int kRank, class F, class... Stored>
+__global__ void ParallelForKernel(Range range, F f, Stored... args) {
+  const int64_t step_x = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  const int64_t step_y = static_cast<int64_t>(gridDim.y) * blockDim.y;
+  for (int64_t z = blockIdx.z; z < range.depth; z += gridDim.z)
+    for (int64_t y = static_cast<int64_t>(blockIdx.y) * blockDim.y + threadIdx.y; y < range.height; y += step_y)
+      for (int64_t x = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; x < range.width; x += step_x)
+        CallAt<kRank>(f, z, y, x, args...);
+}
+#endif
+
+template <bool kNvcc, class F, class... Stored>
+void FillParallelForCode(NodeCode& code) {
+  code.range = &RunRange<kNvcc, F, Stored...>;
+#if defined(__CUDACC__)
+  code.cuda_kernel = &LoadCudaKernel;
+  code.cuda_self = reinterpret_cast<const void*>(&ParallelForKernel<FunctorRank<F, Stored...>(), F, Stored...>);
+#endif
+}
+
+}  // namespace penstock::detail

@@ -1,0 +1,89 @@
+// Shapes: how many elements a buffer or a node has in each of up to three dimensions, and boxes inside them.
+//
+// The order is the C order of arrays: slowest dimension first, so {height, width} and {depth, height, width}; the last
+// one is contiguous. A dimension is a constant or an integer parameter whose declared maximum sizes the memory.
+//
+// Threads: plain values.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+
+#include "penstock/handle.h"
+
+namespace penstock {
+
+inline constexpr int kMaxRank = 3;
+
+// One dimension: `value` elements, or the value of parameter `param` (then `value` is 0 until the graph knows the
+// maximum).
+struct Dim {
+  int64_t value = 0;
+  int32_t param = -1;     // index of the parameter in its graph; -1: constant
+  uint32_t graph = 0;     // serial of that graph
+
+  Dim() = default;
+  template <std::integral I>
+  Dim(I n) : value(static_cast<int64_t>(n)) {}  // NOLINT: implicit
+  template <std::integral T>
+  Dim(const ParamHandle<T>& p) : param(p.index()), graph(p.graph()) {}  // NOLINT: implicit
+
+  bool is_constant() const { return param < 0; }
+  friend bool operator==(const Dim&, const Dim&) = default;
+};
+
+template <class T>
+concept DimLike = std::convertible_to<T, Dim>;
+
+// 1 to 3 dimensions. Negative sizes, parameters without a maximum and products over 2^62 are mistakes that Compile
+// reports.
+struct Extent {
+  int rank = 1;
+  std::array<Dim, kMaxRank> dims{};
+
+  Extent() = default;
+  template <DimLike D>
+  Extent(D x) : rank(1), dims{Dim(x)} {}  // NOLINT: implicit
+  Extent(Dim y, Dim x) : rank(2), dims{y, x} {}
+  Extent(Dim z, Dim y, Dim x) : rank(3), dims{z, y, x} {}
+
+  friend bool operator==(const Extent&, const Extent&) = default;
+};
+
+// An extent with every parameter replaced by a value; unused leading entries of a lower rank are absent, not 1.
+struct Shape {
+  int rank = 1;
+  std::array<int64_t, kMaxRank> size{};
+
+  int64_t elements() const {
+    int64_t n = 1;
+    for (int i = 0; i < rank; ++i) n *= size[i];
+    return n;
+  }
+  int64_t width() const { return size[rank - 1]; }         // elements of the contiguous dimension
+  int64_t rows() const {                                   // product of the others
+    int64_t n = 1;
+    for (int i = 0; i + 1 < rank; ++i) n *= size[i];
+    return n;
+  }
+  friend bool operator==(const Shape&, const Shape&) = default;
+};
+
+// A box of elements inside a buffer: offset and size in each dimension. `whole` means all of it, whatever its extent.
+struct Box {
+  bool whole = true;
+  std::array<Dim, kMaxRank> offset{};
+  std::array<Dim, kMaxRank> size{};
+};
+
+// The position handed to a functor over a 2-D or 3-D extent. Over a 1-D extent it is a plain int64_t.
+struct Index2 {
+  int64_t y, x;
+};
+struct Index3 {
+  int64_t z, y, x;
+};
+
+}  // namespace penstock

@@ -1,0 +1,188 @@
+// Graph: what to do, declared once. Buffers, parameters and nodes; nothing runs and no device is touched.
+//
+// Declaring never fails half-way: a mistake is kept with its source line, and Runtime::Compile returns all of them in
+// one Status. Edges come from the accesses, in declaration order (read after write, write after read, write after
+// write), and from NodeRef::After. Compile copies the graph, which may then be changed, moved or thrown away.
+//
+// Ownership: the graph owns the callables it is given; an executable compiled from it shares them.
+// Threads:   single-threaded; different graphs may be declared by different threads at once.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "penstock/detail/parallel_for.h"
+#include "penstock/export.h"
+#include "penstock/foreign.h"
+#include "penstock/model.h"
+#include "penstock/node.h"
+
+namespace penstock {
+
+// The largest value a parameter may be set to; makes it usable as a dimension.
+struct AtMost {
+  explicit AtMost(int64_t n) : value(n) {}
+  int64_t value;
+};
+
+// As many threads as `n`, in blocks of 256 (or `block`).
+inline KernelShape Threads(Dim n, uint32_t block = 256, uint32_t shared_bytes = 0) {
+  return {true, n, {Dim(1), Dim(1), Dim(1)}, {block, 1, 1}, shared_bytes};
+}
+// Exactly this grid of blocks, {x, y, z} as CUDA has it.
+inline KernelShape Blocks(std::array<Dim, 3> grid, std::array<uint32_t, 3> block, uint32_t shared_bytes = 0) {
+  return {false, Dim(0), grid, block, shared_bytes};
+}
+
+class PENSTOCK_EXPORT Graph {
+ public:
+  explicit Graph(Name name);
+
+  // A value set at launch. T is trivially copyable; an integer with AtMost may be a dimension.
+  template <class T>
+  ParamHandle<T> Param(Name name) {
+    return {serial(), AddParam(ParamOf<T>(std::move(name)))};
+  }
+  template <class T>
+  ParamHandle<T> Param(Name name, AtMost max) {
+    ParamDecl decl = ParamOf<T>(std::move(name));
+    decl.has_max = true;
+    decl.max = max.value;
+    return {serial(), AddParam(std::move(decl))};
+  }
+
+  // Memory bound at each launch: read, written, or both. It must outlive the run, unless the binding keeps it alive.
+  template <class T>
+  BufferHandle<T> Input(Name name, Extent extent, Where where = kHost) {
+    return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInput, where, extent))};
+  }
+  template <class T>
+  BufferHandle<T> Output(Name name, Extent extent, Where where = kHost) {
+    return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kOutput, where, extent))};
+  }
+  template <class T>
+  BufferHandle<T> InOut(Name name, Extent extent, Where where = kHost) {
+    return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInOut, where, extent))};
+  }
+  // Memory that lives inside a run: kDevice or kPinned.
+  template <class T>
+  BufferHandle<T> Buffer(Name name, Extent extent, Where where = kDevice) {
+    return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInternal, where, extent))};
+  }
+
+  // All elements of `from` to `to`, which has the same extent.
+  template <class T>
+  NodeRef Copy(Name name, BufferHandle<T> from, BufferHandle<T> to) {
+    NodeDecl node = NodeOf(std::move(name), NodeKind::kCopy);
+    node.accesses = {{from.index(), from.graph(), AccessMode::kRead, Box{}},
+                     {to.index(), to.graph(), AccessMode::kWrite, Box{}}};
+    return AddNode(std::move(node));
+  }
+
+  // Every element of `to` becomes `value`. T has at most 16 bytes.
+  template <class T>
+  NodeRef Fill(Name name, BufferHandle<T> to, std::type_identity_t<T> value) {
+    static_assert(sizeof(T) <= 16, "Fill takes elements of at most 16 bytes");
+    NodeDecl node = NodeOf(std::move(name), NodeKind::kFill);
+    node.accesses = {{to.index(), to.graph(), AccessMode::kWrite, Box{}}};
+    node.pattern.resize(sizeof(T));
+    std::memcpy(node.pattern.data(), &value, sizeof(T));
+    return AddNode(std::move(node));
+  }
+
+  // Calls f(index, args...) for every index of the extent, in any order and at once. f is a trivially copyable functor
+  // with a const, PENSTOCK_HOST_DEVICE operator(); the index is an int64_t, Index2 or Index3 by rank; an access arrives
+  // as View<T> (View<const T> when only read), a parameter as its value.
+  template <class F, class... A, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
+  NodeRef ParallelFor(Name name, Extent extent, F f, A... args) {
+    static_assert(std::is_trivially_copyable_v<F>, "the functor goes to the device by value");
+    constexpr int kRank = detail::FunctorRank<F, detail::ViewStoredT<A>...>();
+    static_assert(kRank > 0, "the functor cannot be called with an index and these arguments");
+    NodeDecl node = NodeOf(std::move(name), NodeKind::kParallelFor);
+    node.extent = extent;
+    node.functor_rank = kRank;
+    AppendRange(node);
+    detail::Append<F>(node, f);
+    (detail::Append<detail::ViewStoredT<A>>(node, args), ...);
+    detail::FillParallelForCode<kNvcc, F, detail::ViewStoredT<A>...>(node.code);
+    return AddNode(std::move(node));
+  }
+
+  // A __global__ function. An access becomes a pointer (or a View, where the kernel takes one), a parameter must have
+  // the type the kernel takes, a value is converted to it. Runs on host devices through NodeRef::HostTwin only.
+  template <class... K, class... A>
+  TwinnableNode<K...> Kernel(Name name, void (*kernel)(K...), KernelShape shape, A... args) {
+    static_assert(sizeof...(K) == sizeof...(A), "wrong number of kernel arguments");
+    (CheckKernelArg<K, A>(), ...);
+    NodeDecl node = NodeOf(std::move(name), NodeKind::kKernel);
+    node.shape = shape;
+    (detail::Append<std::remove_cv_t<K>>(node, args), ...);
+    node.code.cuda_self = reinterpret_cast<const void*>(kernel);
+#if defined(__CUDACC__)
+    node.code.cuda_kernel = &detail::LoadCudaKernel;
+#endif
+    return AddNode(std::move(node));
+  }
+
+  // Library calls on a stream: f(Foreign&, args...) submits to foreign.native_stream() and returns void or Status. It
+  // is pure submission and repeatable. Runs on host devices through HostTwin only.
+  template <class F, class... A>
+  TwinnableNode<detail::PointerStoredT<A>...> Launch(Name name, F f, A... args) {
+    static_assert(std::is_invocable_v<F&, Foreign&, detail::PointerStoredT<A>...>,
+                  "the callable takes Foreign&, then a pointer for each access and a value for everything else");
+    NodeDecl node = NodeOf(std::move(name), NodeKind::kLaunch);
+    (detail::Append<detail::PointerStoredT<A>>(node, args), ...);
+    node.code.callable = std::make_shared<F>(std::move(f));
+    node.code.call = &detail::CallForeign<F, detail::PointerStoredT<A>...>;
+    return AddNode(std::move(node));
+  }
+
+  // A C++ callable on a worker thread: f(args...), where an access arrives as a span of host memory. It may block and
+  // may fail (return Status or throw). It must not launch or wait for runs.
+  template <class F, class... A>
+  NodeRef Host(Name name, F f, A... args) {
+    static_assert(std::is_invocable_v<F&, typename detail::HostPassed<detail::ViewStoredT<A>>::type...>,
+                  "the callable takes a span for each access and a value for everything else");
+    NodeDecl node = NodeOf(std::move(name), NodeKind::kHost);
+    (detail::Append<detail::ViewStoredT<A>>(node, args), ...);
+    node.code.callable = std::make_shared<F>(std::move(f));
+    node.code.call = &detail::CallHost<F, detail::ViewStoredT<A>...>;
+    return AddNode(std::move(node));
+  }
+
+  const Model& model() const { return *model_; }
+
+ private:
+  template <class T>
+  static ParamDecl ParamOf(Name name) {
+    static_assert(std::is_trivially_copyable_v<T>, "a parameter must be trivially copyable");
+    return {std::move(name), detail::TypeOf<T>(), std::is_integral_v<T>, std::is_signed_v<T>, false, 0};
+  }
+  template <class T>
+  static BufferDecl BufferOf(Name name, BufferRole role, Where where, const Extent& extent) {
+    static_assert(std::is_trivially_copyable_v<T>, "elements must be trivially copyable");
+    return {std::move(name), detail::TypeOf<T>(), role, where, extent, 0};
+  }
+  template <class K, class A>
+  static constexpr void CheckKernelArg() {
+    if constexpr (detail::IsAccess<A>::value) {
+      static_assert(std::is_convertible_v<detail::PointerStoredT<A>, K> || std::is_same_v<detail::ViewStoredT<A>, K>,
+                    "the kernel takes another element type, or writes what the access only reads");
+    } else if constexpr (detail::IsParam<A>::value) {
+      static_assert(std::is_same_v<typename A::value_type, std::remove_cv_t<K>>, "the parameter has another type");
+    } else {
+      static_assert(std::is_convertible_v<A, K>, "the value does not convert to what the kernel takes");
+    }
+  }
+
+  static NodeDecl NodeOf(Name name, NodeKind kind);
+  static void AppendRange(NodeDecl& node);
+  uint32_t serial() const { return model_->serial; }
+  int32_t AddParam(ParamDecl decl);
+  int32_t AddBuffer(BufferDecl decl);
+  NodeRef AddNode(NodeDecl node);
+
+  std::shared_ptr<Model> model_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,42 @@
+// HostBuffer: pinned host memory from a runtime's pool, for data that goes to and from devices at full speed.
+//
+// Ownership: owns its block and returns it to the pool when destroyed; a binding made from it keeps the block alive as
+//            long as a run may use it. May outlive the Runtime handle.
+// Threads:   thread-compatible; different buffers are independent.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+namespace penstock {
+
+template <class T>
+class HostBuffer {
+ public:
+  HostBuffer() = default;
+  // `block` owns memory for at least `size` elements.
+  HostBuffer(std::shared_ptr<void> block, int64_t size) : block_(std::move(block)), size_(size) {}
+  HostBuffer(HostBuffer&& other) noexcept : block_(std::move(other.block_)), size_(std::exchange(other.size_, 0)) {}
+  HostBuffer& operator=(HostBuffer other) noexcept {
+    std::swap(block_, other.block_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+
+  T* data() const { return static_cast<T*>(block_.get()); }
+  int64_t size() const { return size_; }  // elements
+  std::span<T> span() const { return {data(), static_cast<size_t>(size_)}; }
+  std::span<T> first(int64_t n) const { return span().first(static_cast<size_t>(n)); }
+  T& operator[](int64_t i) const { return data()[i]; }
+  T* begin() const { return data(); }
+  T* end() const { return data() + size_; }
+  const std::shared_ptr<void>& block() const { return block_; }
+
+ private:
+  std::shared_ptr<void> block_;
+  int64_t size_ = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,147 @@
+// What a graph holds once declared: plain records of parameters, buffers and nodes, with every type erased.
+//
+// Graph (graph.h) appends to a Model; the planner reads it; the runtime keeps the callables alive. Users rarely need it
+// except to inspect a graph.
+//
+// Threads: plain data; a Model is written by the thread that declares and never after Compile.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "penstock/extent.h"
+#include "penstock/handle.h"
+#include "penstock/name.h"
+
+namespace penstock {
+
+class Foreign;
+
+// Where the memory of a buffer lies. For Input, Output and InOut it says what may be bound at launch:
+//   kHost    any host memory; copied directly where it is pinned, through the slot's pinned memory where it is not
+//   kPinned  pinned memory only
+//   kDevice  device memory (bound buffers: not implemented in this version, Compile says Unimplemented)
+//   kSlot    the slot's own pinned memory (not implemented in this version)
+// For Buffer: kDevice or kPinned.
+enum class Where : uint8_t { kHost, kPinned, kDevice, kSlot };
+inline constexpr Where kHost = Where::kHost, kPinned = Where::kPinned, kDevice = Where::kDevice, kSlot = Where::kSlot;
+
+enum class BufferRole : uint8_t { kInput, kOutput, kInOut, kInternal };
+enum class NodeKind : uint8_t { kCopy, kFill, kParallelFor, kKernel, kLaunch, kHost };
+
+// Identity and layout of an element or parameter type. `tag` is the address of a per-type object: equal tags, equal
+// types.
+struct TypeInfo {
+  const void* tag = nullptr;
+  uint32_t size = 0;
+  uint32_t align = 0;
+  bool operator==(const TypeInfo& other) const { return tag == other.tag && size == other.size; }
+};
+
+struct ParamDecl {
+  Name name;
+  TypeInfo type;
+  bool is_integer = false;  // only integers may be dimensions
+  bool is_signed = false;
+  bool has_max = false;     // declared with AtMost: required of a dimension
+  int64_t max = 0;
+};
+
+struct BufferDecl {
+  Name name;
+  TypeInfo type;
+  BufferRole role = BufferRole::kInternal;
+  Where where = Where::kDevice;
+  Extent extent;
+  int64_t pitch = 0;        // elements from row to row; 0: rows are dense
+};
+
+struct AccessDecl {
+  int32_t buffer = -1;      // index in Model::buffers; checked by the planner, with `graph`
+  uint32_t graph = 0;
+  AccessMode mode = AccessMode::kRead;
+  Box box;
+};
+
+// One argument of a callable, at `offset` in the node's argument block.
+struct ArgDecl {
+  enum class Form : uint8_t {
+    kValue,    // bytes already in the block
+    kParam,    // the value of parameter `index`, written at launch
+    kPointer,  // T*: the address of access `index`
+    kView,     // View<T>: address and shape of access `index`
+    kRange     // the node's own extent, as detail::Range
+  };
+  Form form = Form::kValue;
+  uint32_t offset = 0;
+  uint32_t size = 0;
+  int32_t index = -1;
+  uint32_t graph = 0;       // of the parameter named
+  TypeInfo type;            // of the parameter or element
+};
+
+// How many threads of a kernel: blocks of `block` threads, `grid` blocks or, where `threads` is set, as many as cover
+// it in x.
+struct KernelShape {
+  bool per_thread = true;
+  Dim threads;
+  std::array<Dim, 3> grid{Dim(1), Dim(1), Dim(1)};
+  std::array<uint32_t, 3> block{256, 1, 1};
+  uint32_t shared_bytes = 0;
+};
+
+// The erased code of a node. `argv[i]` points at argument i in its block.
+struct NodeCode {
+  // Runs rows [first, end) of a ParallelFor on the host.
+  void (*range)(void* const* argv, int64_t first, int64_t end) = nullptr;
+  // Makes the kernel known on the current device and returns its handle for a launch from any copy of the CUDA
+  // runtime; on failure returns null and sets *error to the cudaError_t. Null where nvcc did not compile the call.
+  const void* (*cuda_kernel)(const void* self, int* error) = nullptr;
+  const void* cuda_self = nullptr;
+  // A host callable or a foreign launch. `foreign` is null for host nodes.
+  std::shared_ptr<void> callable;
+  absl::Status (*call)(void* callable, Foreign* foreign, void* const* argv) = nullptr;
+  // The host twin: same arguments, run once for the whole node.
+  std::shared_ptr<void> twin;
+  absl::Status (*call_twin)(void* twin, void* const* argv) = nullptr;
+};
+
+struct NodeDecl {
+  Name name;
+  NodeKind kind = NodeKind::kHost;
+  std::vector<AccessDecl> accesses{};
+  std::vector<ArgDecl> args{};
+  std::vector<std::byte> arg_block{};  // constants filled in, everything else zero
+  Extent extent{};                    // ParallelFor
+  int functor_rank = 0;               // ParallelFor: rank of the index the functor takes
+  KernelShape shape{};                // Kernel
+  std::vector<std::byte> pattern{};    // Fill: one element
+  std::vector<int32_t> after{};        // indices of nodes
+  int32_t device = -1;                // index in the runtime's device list; -1: not pinned
+  int32_t priority = 0;
+  int32_t concurrency = 1;
+  NodeCode code{};
+};
+
+// A mistake noticed while declaring. Compile adds what the planner's checks find.
+struct Mistake {
+  absl::StatusCode code = absl::StatusCode::kInvalidArgument;
+  std::string text;
+};
+
+struct Model {
+  Name name;
+  uint32_t serial = 0;      // unique in the process; handles carry it
+  std::vector<ParamDecl> params;
+  std::vector<BufferDecl> buffers;
+  std::vector<NodeDecl> nodes;
+  std::vector<Mistake> mistakes;
+
+  explicit Model(Name n) : name(std::move(n)) {}
+};
+
+}  // namespace penstock

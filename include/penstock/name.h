@@ -1,0 +1,42 @@
+// A name given by the user together with the place in the source that gave it.
+//
+// `Name` is what every declaring function takes first. It converts from a string literal and picks up the caller's
+// file and line on the way: a defaulted std::source_location could not follow a parameter pack.
+//
+// Ownership: borrows the text of a `const char*`, which must be a literal or outlive the graph; copies a std::string.
+// Threads:   immutable.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace penstock {
+
+// A place in the user's source. `file` is a string literal.
+struct SourceLine {
+  const char* file = "";
+  int line = 0;
+};
+
+class Name {
+ public:
+  Name(const char* text, const char* file = __builtin_FILE(), int line = __builtin_LINE())  // NOLINT: implicit
+      : text_(text), source_{file, line} {}
+  Name(std::string text, const char* file = __builtin_FILE(), int line = __builtin_LINE())  // NOLINT: implicit
+      : owned_(std::make_shared<const std::string>(std::move(text))), text_(owned_->c_str()), source_{file, line} {}
+
+  std::string_view view() const { return text_; }
+  const char* c_str() const { return text_; }
+  const SourceLine& source() const { return source_; }
+
+  friend bool operator==(const Name& a, const Name& b) { return a.text_ == b.text_ || a.view() == b.view(); }
+
+ private:
+  std::shared_ptr<const std::string> owned_;
+  const char* text_;
+  SourceLine source_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,59 @@
+// What Graph returns for a node: where to say more about it.
+//
+//   graph.Kernel(...).HostTwin(ReluOnHost).After(other).On(1);
+//
+// Ownership: refers to the node inside its graph and must not be used after the graph is gone.
+// Threads:   as the graph.
+#pragma once
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "penstock/detail/arguments.h"
+#include "penstock/export.h"
+#include "penstock/model.h"
+
+namespace penstock {
+
+class PENSTOCK_EXPORT NodeRef {
+ public:
+  // Runs after `other` has ended, whatever data they use. `other` is a node of the same graph.
+  NodeRef& After(const NodeRef& other);
+  // Runs on this device, an index into the runtime's device list.
+  NodeRef& On(int device);
+  // Lower numbers run first where the device can choose; 0 is the default.
+  NodeRef& Priority(int priority);
+  // At most k executions of this node's callable at once over all slots; 1 is the default.
+  NodeRef& Concurrency(int k);
+
+  int32_t index() const { return index_; }
+
+ protected:
+  friend class Graph;
+  NodeRef(Model* model, int32_t index) : model_(model), index_(index) {}
+  NodeDecl& decl() const { return model_->nodes[static_cast<size_t>(index_)]; }
+
+ private:
+  Model* model_;
+  int32_t index_;
+};
+
+// A node whose device code has no meaning on the host: a host twin says what it computes. `Args` are what the device
+// code takes.
+template <class... Args>
+class TwinnableNode : public NodeRef {
+ public:
+  TwinnableNode(const NodeRef& node) : NodeRef(node) {}  // NOLINT: implicit
+
+  // Computes the same on host devices: f(args...), called once for the whole node. Returns void or Status.
+  template <class F>
+  TwinnableNode& HostTwin(F f) {
+    static_assert(std::is_invocable_v<F&, Args...>, "the twin takes the arguments of the device code");
+    decl().code.twin = std::make_shared<F>(std::move(f));
+    decl().code.call_twin = &detail::CallTwin<F, std::remove_cv_t<Args>...>;
+    return *this;
+  }
+};
+
+}  // namespace penstock

@@ -1,0 +1,10 @@
+// Short spellings for users who want them: namespace `ps` and the PS_ macros. Nothing in the library includes this.
+#pragma once
+
+#include "penstock/penstock.h"
+
+namespace ps = penstock;
+
+#define PS_HOST_DEVICE PENSTOCK_HOST_DEVICE
+#define PS_RETURN_IF_ERROR(expr) PENSTOCK_RETURN_IF_ERROR(expr)
+#define PS_ASSIGN_OR_RETURN(lhs, ...) PENSTOCK_ASSIGN_OR_RETURN(lhs, __VA_ARGS__)

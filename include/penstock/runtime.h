@@ -1,0 +1,95 @@
+// Runtime: the devices a program uses, their threads and pools; where graphs become executables.
+//
+// Ownership: a movable handle. Destroying it is Shutdown: runs in flight are drained, then the threads end. Executables
+//            and host buffers may be dropped later. A static Runtime is not supported: CUDA may be unloaded first.
+// Threads:   thread-safe. Several runtimes may live side by side.
+// Errors:    Create: InvalidArgument (a malformed device list), NotFound (a device that is not there).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "penstock/deadline.h"
+#include "penstock/executable.h"
+#include "penstock/export.h"
+#include "penstock/graph.h"
+#include "penstock/host_buffer.h"
+#include "penstock/log_level.h"
+#include "penstock/trace.h"
+
+namespace penstock {
+
+namespace runtime {
+class RuntimeCore;
+}
+
+struct RuntimeOptions {
+  // "cuda", "cuda:0,2", "host", "host:4", or several joined by ';'. Wins over PENSTOCK_DEVICES, which has the same
+  // grammar. Where neither names devices: every CUDA device, or one host device on a machine without.
+  std::string devices{};
+  // Worker threads for host nodes, copies of unpinned memory and callbacks. 0: cores - 1, at least 2.
+  int workers = 0;
+  // CPU threads of each host device. 0: as many as there are cores, shared between the host devices, at least 1.
+  int host_device_threads = 0;
+  // Messages at this level and above are logged; PENSTOCK_LOG=debug|info|warning|error|off wins.
+  LogLevel log_level = LogLevel::kWarning;
+  // Where they go; by default to stderr, through a logger of the library's own.
+  std::function<void(LogLevel, std::string_view)> log{};
+};
+
+struct CompileOptions {
+  int slots = 2;                 // runs of the executable that can be in flight at once
+  int device = 0;                // of nodes without a pin
+  int max_lanes = 8;             // streams for kernels, a device and slot
+  std::shared_ptr<Trace> trace{};  // record every run
+};
+
+struct Device {
+  std::string name;              // "cuda:0"
+  std::string description;       // "NVIDIA H200"
+  bool is_cuda = false;
+  int64_t memory_bytes = 0;
+};
+
+class PENSTOCK_EXPORT Runtime {
+ public:
+  static absl::StatusOr<Runtime> Create(RuntimeOptions options = {});
+  Runtime(Runtime&&) noexcept = default;
+  Runtime& operator=(Runtime other) noexcept {
+    std::swap(core_, other.core_);
+    return *this;
+  }
+  ~Runtime();
+
+  const std::vector<Device>& devices() const;
+
+  // Plans the graph and makes everything its runs need: memory, streams, events, loaded kernels. All mistakes in the
+  // graph come back in one Status. ResourceExhausted: the slots' memory does not fit.
+  absl::StatusOr<Executable> Compile(const Graph& graph, CompileOptions options = {});
+
+  // Pinned memory for `size` elements, uninitialized. ResourceExhausted with the numbers.
+  template <class T>
+  absl::StatusOr<HostBuffer<T>> MakeHostBuffer(int64_t size) {
+    static_assert(std::is_trivially_copyable_v<T>, "elements must be trivially copyable");
+    auto block = AllocateHost(size, sizeof(T));
+    if (!block.ok()) return block.status();
+    return HostBuffer<T>(*std::move(block), size);
+  }
+
+  // Refuses new work, waits for runs in flight and ends the threads. DeadlineExceeded: some were still going; they are
+  // abandoned and their memory leaked on purpose.
+  absl::Status Shutdown(Deadline deadline = {});
+
+ private:
+  explicit Runtime(std::shared_ptr<runtime::RuntimeCore> core) : core_(std::move(core)) {}
+  absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t elements, size_t element_size);
+  std::shared_ptr<runtime::RuntimeCore> core_;
+};
+
+}  // namespace penstock

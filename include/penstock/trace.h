@@ -1,0 +1,56 @@
+// Trace: when what ran, on which lane or thread; written as a Chrome trace (chrome://tracing, Perfetto).
+//
+// Pass one in CompileOptions::trace: every run of that executable then records its nodes. On CUDA two timing events a
+// node are recorded on its lane, so a traced run is slower to submit. Users may add spans of their own.
+//
+// Threads: thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "penstock/export.h"
+
+namespace penstock {
+
+enum class SpanKind : uint8_t { kUpload, kDownload, kKernel, kHost, kSubmit };
+
+struct Span {
+  std::string name;     // the node's
+  std::string track;    // "cuda:0 slot 1 upload", "worker 3"
+  SpanKind kind = SpanKind::kHost;
+  double begin_us = 0;  // microseconds since the trace was made
+  double end_us = 0;
+  int64_t run = -1;     // which launch of the executable
+  int device = -1;      // index in the runtime's list; -1 on the host
+};
+
+class PENSTOCK_EXPORT Trace {
+ public:
+  static std::shared_ptr<Trace> Create();
+  ~Trace();
+
+  void Add(Span span);
+  std::vector<Span> spans() const;
+  double Now() const { return ToMicros(std::chrono::steady_clock::now()); }
+  double ToMicros(std::chrono::steady_clock::time_point t) const {
+    return std::chrono::duration<double, std::micro>(t - start_).count();
+  }
+
+  // The trace event format's JSON: one complete event a span, one named track for each Span::track.
+  std::string ChromeJson() const;
+  // Writes it whole or not at all. Errors name the path.
+  absl::Status WriteChrome(const std::string& path) const;
+
+ private:
+  Trace();
+  struct Impl;
+  std::chrono::steady_clock::time_point start_;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace penstock

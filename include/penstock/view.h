@@ -1,0 +1,34 @@
+// What a functor sees of a buffer: a pointer and the shape it has in this run.
+//
+// `View<T>` is passed by value into kernels, so it is a plain struct that both compilers lay out alike. It converts to
+// T*, so a functor over one dimension may take a plain pointer.
+//
+// Threads: a plain value; the accesses declared for the node say who may touch the elements when.
+#pragma once
+
+#include <cstdint>
+
+// Marks a function that runs on the host and, where nvcc compiles it, on the device too.
+#if defined(__CUDACC__)
+#define PENSTOCK_HOST_DEVICE __host__ __device__
+#else
+#define PENSTOCK_HOST_DEVICE
+#endif
+
+namespace penstock {
+
+template <class T>
+struct View {
+  T* data;
+  int64_t depth, height, width;  // elements; 1 for the dimensions a lower rank lacks
+  int64_t pitch;                 // elements from one row to the next
+
+  PENSTOCK_HOST_DEVICE operator T*() const { return data; }  // NOLINT: implicit
+  PENSTOCK_HOST_DEVICE T& operator()(int64_t x) const { return data[x]; }
+  PENSTOCK_HOST_DEVICE T& operator()(int64_t y, int64_t x) const { return data[y * pitch + x]; }
+  PENSTOCK_HOST_DEVICE T& operator()(int64_t z, int64_t y, int64_t x) const {
+    return data[(z * height + y) * pitch + x];
+  }
+};
+
+}  // namespace penstock

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Collects what runs on another machine: programs, stripped, and every shared library outside glibc and CUDA.
+#
+#   scripts/bundle.sh BUILD BUNDLE
+#
+# BUNDLE/{tests,examples,bench}/  programs, which find their libraries by $ORIGIN/../lib
+# BUNDLE/lib/                     shared libraries
+# BUNDLE/photos/                  photographs, for bench/photos.sh
+# BUNDLE/COMMIT                   the commit it was built from, with -dirty if the tree had changes
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+build=$1 bundle=$2
+most=$((50 * 1024)) # KiB
+
+rm -rf "$bundle"
+mkdir -p "$bundle/lib"
+for kind in tests examples bench; do
+  [[ -d $build/bin/$kind ]] || continue
+  mkdir -p "$bundle/$kind"
+  find "$build/bin/$kind" -maxdepth 1 -type f -perm -u+x -exec cp -t "$bundle/$kind" {} +
+done
+mapfile -t programs < <(find "$bundle" -mindepth 2 -type f)
+[[ ${#programs[@]} -gt 0 ]] || { echo "no programs in $build/bin"; exit 1; }
+strip "${programs[@]}"
+
+# "name path" of each shared library that a program loads and the other machine need not have.
+carried() {
+  ldd "$@" | awk '
+    $2 == "=>" && $1 !~ /^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|anl)|libcuda|libcudart|libcublas.*|libnv.*|libcu[a-z]+)\.so/ {
+      print $1, $3 == "not" ? "MISSING" : $3
+    }' | sort -u
+}
+while read -r name path; do
+  [[ $path != MISSING ]] || { echo "$name is not found on this machine"; exit 1; }
+  cp -L "$path" "$bundle/lib/$name"
+done < <(carried "${programs[@]}")
+strip --strip-unneeded "$bundle"/lib/*
+
+strays=$(carried "${programs[@]}" | grep -v " .*/$(basename "$bundle")/" || true)
+[[ -z $strays ]] || { echo "found outside the bundle:"; echo "$strays"; exit 1; }
+
+# The photo job's benchmark is a script around the example; gpu-bench runs it like the programs.
+if [[ -d $bundle/bench && -d $bundle/examples ]]; then
+  install -m 755 bench/photos.sh "$bundle/bench/photos.sh"
+  cp -r examples/photos/photos "$bundle/photos"
+fi
+
+commit=$(git rev-parse HEAD 2>/dev/null) || commit=unknown
+[[ -z $(git status --porcelain 2>/dev/null) ]] || commit+=-dirty
+echo "$commit" >"$bundle/COMMIT"
+
+size=$(du -sk "$bundle" | cut -f1)
+echo "$bundle: ${#programs[@]} programs, $(find "$bundle/lib" -type f | wc -l) libraries, $((size / 1024)) MiB, commit $commit"
+[[ $size -lt $most ]] || { echo "the bundle must stay under $((most / 1024)) MiB"; exit 1; }

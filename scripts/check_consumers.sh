@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Builds and runs the three user projects of tests/consumers: find_package on an install tree of the static library,
+# add_subdirectory, and the bare install tree of the shared library, whose exports are checked too.
+#
+#   scripts/check_consumers.sh BUILD     BUILD: a folder where the static library is built already (preset dev)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/common.sh
+use_ccache
+
+static_build=$1
+work=$PWD/build/consumer
+version=$(sed -n 's/.*PENSTOCK_VERSION "\([0-9]*\.[0-9]*\).*/\1/p' include/penstock/version.h)
+# Builds lie as deep as build/dev, which makes their compiler calls equal to its own for the compiler cache.
+rm -rf "$work" "$work"-*
+mkdir -p "$work"
+
+# Configures, builds and runs tests/consumers/$1; the rest are options of CMake. Compiled as the library is, without
+# nvcc in the path, and without the packages that only the library's own build may need.
+consume() {
+  local name=$1
+  shift
+  quietly "$work/$name.log" env -u CUDACXX -u CUDA_HOME -u CUDA_PATH PATH="$(path_without_nvcc)" \
+    cmake -S "tests/consumers/$name" -B "$work-$name" -G Ninja -DCMAKE_CXX_COMPILER=g++ -DCMAKE_BUILD_TYPE=Debug \
+    -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g" "$@"
+  quietly "$work/$name.log" ninja -C "$work-$name" -j "$jobs"
+  quietly "$work/$name.log" "$(find "$work-$name" -name consumer -type f -perm -u+x)"
+  echo "consumer $name builds and runs"
+}
+
+path_without_nvcc() {
+  local folder path=
+  while IFS= read -r -d : folder; do
+    [[ -x $folder/nvcc ]] || path+=${path:+:}$folder
+  done <<<"$PATH:"
+  echo "$path"
+}
+
+# Fails if an installed CMake package asks for what users need not have.
+package_is_modest() {
+  local found
+  found=$(grep -rniE 'spdlog|fmt::|CUDAToolkit|CUDA::' "$1/lib/cmake/penstock" | grep -v ':#' || true)
+  [[ -z $found ]] || { echo "the installed package names what users need not have:"; echo "$found"; return 1; }
+  found=$(cd "$1/include" && find . -type f ! -path './penstock/*.h')
+  [[ -z $found ]] || { echo "installed, but no header of include/penstock: $found"; return 1; }
+}
+
+without_developer_packages=(-DCMAKE_DISABLE_FIND_PACKAGE_spdlog=ON -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON
+  -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON --no-warn-unused-cli)
+
+# Installed, then moved: nothing may remember the first place.
+quietly "$work/install.log" cmake --install "$static_build" --prefix "$work/first"
+mv "$work/first" "$work/static"
+package_is_modest "$work/static"
+consume find_package -DCMAKE_PREFIX_PATH="$work/static" "${without_developer_packages[@]}"
+
+# Without CUDA, which nothing else here builds on a machine that has it.
+consume add_subdirectory -DPENSTOCK_SOURCE="$PWD" -DPENSTOCK_CUDA=OFF -DPENSTOCK_WERROR=ON
+
+# The objects are those of the dev build, so with a compiler cache this is a link.
+quietly "$work/shared.log" cmake --preset dev -B "$work-shared" -DBUILD_SHARED_LIBS=ON -DPENSTOCK_BUILD_TESTS=OFF \
+  -DPENSTOCK_BUILD_EXAMPLES=OFF -DPENSTOCK_BUILD_BENCH=OFF
+quietly "$work/shared.log" ninja -C "$work-shared" -j "$jobs"
+quietly "$work/shared.log" cmake --install "$work-shared" --prefix "$work/shared"
+package_is_modest "$work/shared"
+consume install_tree -DPENSTOCK_PREFIX="$work/shared" "${without_developer_packages[@]}"
+scripts/check_exports.sh "$work/shared/lib/libpenstock.so" "$version"

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Compiles each public header alone: as .cc with no CUDA headers within reach (*cuda*.h excepted), and as .cu where there
+# is an nvcc. What passed is remembered by the content of include/.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/common.sh
+
+work=build/headers
+mkdir -p "$work"
+find_nvcc || nvcc=
+
+# one_header HEADER: both ways.
+one_header() {
+  local header=$1 unit
+  unit=$work/$(tr / _ <<<"${header%.h}")
+  if [[ $(basename "$header") != *cuda* ]]; then
+    # The guard keeps this honest on machines that have CUDA headers in the compiler's own path.
+    printf '#include "%s"\n#if defined(__CUDA_RUNTIME_H__) || defined(__cuda_cuda_h__)\n#error includes CUDA headers\n#endif\n' \
+      "${header#include/}" >"$unit.cc"
+    g++ -std=c++20 -fsyntax-only -Wall -Wextra -Wshadow=local -Wpedantic -Werror -Iinclude "$unit.cc" || return 1
+  fi
+  if [[ -n $nvcc ]]; then
+    printf '#include "%s"\n' "${header#include/}" >"$unit.cu"
+    "$nvcc" -std=c++20 -arch=sm_90 -Xcompiler=-Wall,-Wextra -Iinclude -c "$unit.cu" -o "$unit.o" || return 1
+    rm -f "$unit.o"
+  fi
+}
+
+if [[ ${1:-} == --one ]]; then
+  one_header "$2" || { echo "does not compile alone: $2"; exit 1; }
+  exit
+fi
+
+mapfile -t headers < <(find include -name '*.h' | sort)
+key=$(cat "${headers[@]}" scripts/check_headers.sh <(echo "$nvcc") | sha256sum | cut -c1-32)
+if [[ ! -e $work/passed-$key ]]; then
+  printf '%s\0' "${headers[@]}" | xargs -0 -n 1 -P "$jobs" "$0" --one
+  rm -f "$work"/passed-*
+  touch "$work/passed-$key"
+fi
+as_cu=" and as .cu"
+[[ -n $nvcc ]] || as_cu=" (no nvcc: not as .cu)"
+echo "${#headers[@]} public headers compile alone as .cc$as_cu"

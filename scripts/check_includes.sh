@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Checks who includes whom: the layers of docs/architecture.md. Prints each offending line with the rule it breaks.
+#
+#   scripts/check_includes.sh [ROOT]     ROOT: the project (default), or another tree laid out like it
+set -euo pipefail
+cd "${1:-$(dirname "${BASH_SOURCE[0]}")/..}"
+
+folders=()
+for folder in include graph src examples bench tests; do [[ ! -d $folder ]] || folders+=("$folder"); done
+
+# A file belongs to the first layer whose pattern fits its path. `own` is which of the project's headers it may include
+# with quotes; includes of other libraries are judged by the rules below it.
+find "${folders[@]}" -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' \) -print0 | sort -z |
+  xargs -0 -r awk '
+  function layer(path, own) {
+    rule = ""
+    if (path ~ /^include\//)            { own = "penstock/";                                       rule = "include/ includes only include/" }
+    else if (path ~ /^graph\//)         { own = "penstock/|graph/|src/base/";                      rule = "graph/ includes graph/, include/ and src/base" }
+    else if (path ~ /^src\/base\//)     { own = "penstock/|src/base/";                             rule = "src/base includes only include/" }
+    else if (path ~ /^src\/host\//)     { own = "penstock/|src/base/|src/host/";                   rule = "src/host includes src/base and include/" }
+    else if (path ~ /^src\/observe\//)  { own = "penstock/|src/base/|src/observe/";                rule = "src/observe includes src/base and include/" }
+    else if (path ~ /^src\/driver\/host\//) { own = "penstock/|src/base/|src/host/bell\\.h|src/driver/driver\\.h|src/driver/host/"; rule = "src/driver/host includes the seam, src/base, src/host/bell.h and include/" }
+    else if (path ~ /^src\/driver\/cuda\//) { own = "penstock/|src/base/|src/host/bell\\.h|src/driver/driver\\.h|src/driver/cuda/"; rule = "src/driver/cuda includes the seam, src/base, src/host/bell.h and include/" }
+    else if (path ~ /^src\/driver\//)   { own = "penstock/|src/base/|src/host/bell\\.h|src/driver/"; rule = "src/driver includes src/base, src/host/bell.h and include/" }
+    else if (path ~ /^src\/memory\//)   { own = "penstock/|src/base/|src/driver/driver\\.h|src/memory/"; rule = "src/memory includes the seam, src/base and include/" }
+    else if (path ~ /^src\/runtime\//)  { own = "penstock/|graph/|src/(base|host|observe|driver|memory|runtime)/"; rule = "src/runtime includes all but examples, bench and tests" }
+    else if (path ~ /^src\//)           { own = "penstock/|graph/|src/";                           rule = "src/ includes nothing of examples, bench and tests" }
+    else if (path ~ /^(examples|bench)\//) { split(path, part, "/"); own = "penstock/|" part[1] "/"; rule = "examples and bench include only include/ and their own folder" }
+    else                                { own = ".*" }
+    return own
+  }
+  function offend(why) { printf "%s:%d: %s\n    %s\n", FILENAME, FNR, why, $0; bad = 1 }
+
+  FNR == 1 { own = layer(FILENAME) }
+  /^[ \t]*#[ \t]*include[ \t]*[<"]/ {
+    quoted = $0 ~ /include[ \t]*"/
+    name = $0
+    sub(/^[^<"]*[<"]/, "", name)
+    sub(/[>"].*$/, "", name)
+
+    # Our own headers: by quotes and a path from include/ or the root of the project; beside an example or a benchmark,
+    # and in tests, a file of the same folder may go by its bare name.
+    if (quoted && name !~ /\//) {
+      if (FILENAME !~ /^(examples|bench|tests)\//) offend("a header of ours goes by its path from the root or include/")
+    } else if (name ~ /^(penstock|graph|src|examples|bench|tests)\// && name !~ ("^(" own ")")) {
+      offend(rule)
+    }
+    if (name ~ /\.\.\//) offend("no include goes upwards")
+
+    cuda = name ~ /^(cuda|cub\/|thrust\/|nv|cooperative_groups|cublas|driver_types|vector_types|device_launch)/
+    if (cuda && FILENAME !~ /^src\/driver\/cuda\// && FILENAME !~ /^tests\/.*cuda/ && FILENAME !~ /cuda[^\/]*$/ && FILENAME !~ /\.cuh?$/)
+      offend("CUDA headers only in src/driver/cuda/, in *cuda* files and in .cu files")
+    if (FILENAME ~ /^include\// && cuda && FILENAME !~ /cuda[^\/]*\.h$/)
+      offend("a public header with CUDA in it has cuda in its name")
+    if (name ~ /^penstock\/.*cuda/ && FILENAME ~ /^(graph|src)\// && FILENAME !~ /^src\/driver\/cuda\//)
+      offend("of graph/ and src/, only src/driver/cuda/ includes public CUDA headers")
+    if (name ~ /^(spdlog|fmt)\// && FILENAME != "src/base/log.cc")
+      offend("spdlog and fmt only in src/base/log.cc")
+    if (name ~ /^(nlohmann|CLI)\// && FILENAME !~ /^(examples|bench|tests|src\/cli)\//)
+      offend("nlohmann-json and CLI11 only in programs and tests")
+    if (name ~ /^(gtest|gmock)\// && FILENAME !~ /^tests\//)
+      offend("GoogleTest only in tests")
+    if (FILENAME ~ /^include\// && name ~ /^absl\// && name !~ /^absl\/(status\/status(or)?|strings\/cord)\.h$/)
+      offend("public headers take only Status and StatusOr (and the Cord of its payload) from Abseil")
+    if (FILENAME ~ /^graph\// && name ~ /^(thread|mutex|condition_variable|future|chrono|semaphore|latch|barrier)$/)
+      offend("graph/ knows no thread and no clock")
+  }
+  END { exit bad }
+' || { echo "the include directions are broken"; exit 1; }
+echo "include directions hold"

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Runs the bundle's tests on this machine's GPUs; a test that finds no device fails instead of skipping.
+#
+#   scripts/gpu_test.sh              every test program
+#   scripts/gpu_test.sh --sanitize   conformance_tests and gpu_tests under compute-sanitizer: memory errors, and races in
+#                                    stream-ordered memory. Tests named *Fault* break the device on purpose and stay out.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/gpu_common.sh
+
+sanitize=
+case ${1:-} in
+  '') ;;
+  --sanitize) sanitize=1 ;;
+  *) cannot "gpu-test: unknown option '$1'; ./run --help lists what there is" ;;
+esac
+need_bundle_and_gpu gpu-test
+export PENSTOCK_REQUIRE_GPU=1
+
+find_sanitizer() {
+  local candidate
+  for candidate in "$(command -v compute-sanitizer || true)" /usr/local/cuda/bin/compute-sanitizer \
+                   /usr/local/cuda/compute-sanitizer/compute-sanitizer /opt/nvidia/*/compute-sanitizer; do
+    if [[ -n $candidate && -x $candidate ]]; then
+      echo "$candidate"
+      return
+    fi
+  done
+  return 1
+}
+
+# run_one PROGRAM LOG COMMAND...: one line of result, and the failures themselves. A program that hangs is ended.
+run_one() {
+  local program=$1 log=$2 code=0
+  shift 2
+  timeout -k 10 400 "$@" >"$log" 2>&1 || code=$?
+  printf '   %-20s %4d passed, %d failed, %d skipped\n' "$program" "$(outcomes OK "$log" | wc -l)" \
+    "$(outcomes FAILED "$log" | wc -l)" "$(outcomes SKIPPED "$log" | wc -l)"
+  if [[ $code -ne 0 ]]; then
+    printf '   %s ended with %d:\n' "$program" "$code"
+    grep -vE '^\[ +(OK|RUN|-+) +\]|^\[-+\]' "$log" | tail -n 60
+    failed=1
+  fi
+}
+
+failed=
+if [[ -n $sanitize ]]; then
+  sanitizer=$(find_sanitizer) || cannot "gpu-test: no compute-sanitizer in PATH or /usr/local/cuda"
+  mkdir -p "$bundle/sanitizer"
+  for program in conformance_tests gpu_tests; do
+    [[ -x $bundle/tests/$program ]] || continue
+    say "compute-sanitizer: memcheck with stream-ordered races, $program"
+    run_one "$program" "$bundle/sanitizer/$program.log" "$sanitizer" --tool memcheck --track-stream-ordered-races all \
+      --report-api-errors no --error-exitcode 99 "$bundle/tests/$program" --gtest_filter='-*Fault*'
+    grep -h 'ERROR SUMMARY' "$bundle/sanitizer/$program.log" || { echo "   no summary from compute-sanitizer"; failed=1; }
+  done
+  [[ -z $failed ]] || { say "gpu-test --sanitize: FAILED"; exit 1; }
+  say "gpu-test --sanitize: passed"
+  exit
+fi
+
+rm -rf "$results"
+mkdir -p "$results"
+say "tests of $(cat "$bundle/COMMIT")"
+for path in "$bundle"/tests/*; do
+  program=$(basename "$path")
+  run_one "$program" "$results/$program.log" "$path"
+done
+cuda_outcomes OK >"$results/cuda-passed"
+cuda_outcomes FAILED >"$results/cuda-failed"
+cuda_outcomes SKIPPED >"$results/cuda-skipped"
+ran=$(($(wc -l <"$results/cuda-passed") + $(wc -l <"$results/cuda-failed")))
+say "gpu-test: $ran CUDA tests ran, $(wc -l <"$results/cuda-failed") failed, $(wc -l <"$results/cuda-skipped") skipped"
+sed 's/^/   skipped: /' "$results/cuda-skipped"
+[[ $ran -gt 0 ]] || { say "gpu-test: FAILED: not one CUDA test ran"; exit 1; }
+[[ -z $failed ]] || { say "gpu-test: FAILED"; exit 1; }
+results_id >"$results/id"
+say "gpu-test: passed"

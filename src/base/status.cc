@@ -1,0 +1,40 @@
+#include "src/base/status.h"
+
+#include <cstdio>
+
+#include "absl/strings/cord.h"
+
+namespace penstock::base {
+namespace {
+constexpr char kFaultUrl[] = "penstock.dev/fault";
+}  // namespace
+
+absl::Status WithFault(absl::Status status, DeviceFault fault) {
+  if (status.ok()) return status;
+  char text[48];
+  std::snprintf(text, sizeof(text), "cuda=%d fatal=%d", fault.cuda_code, fault.fatal ? 1 : 0);
+  status.SetPayload(kFaultUrl, absl::Cord(text));
+  return status;
+}
+
+std::optional<DeviceFault> FaultOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kFaultUrl);
+  if (!payload) return std::nullopt;
+  DeviceFault fault;
+  int fatal = 0;
+  if (std::sscanf(std::string(*payload).c_str(), "cuda=%d fatal=%d", &fault.cuda_code, &fatal) != 2) return std::nullopt;
+  fault.fatal = fatal != 0;
+  return fault;
+}
+
+absl::Status Prefixed(std::string_view prefix, const absl::Status& status) {
+  if (status.ok()) return status;
+  std::string text(prefix);
+  text += ": ";
+  text += Str(status.message());
+  absl::Status out(status.code(), text);
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) { out.SetPayload(url, payload); });
+  return out;
+}
+
+}  // namespace penstock::base

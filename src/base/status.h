@@ -1,0 +1,31 @@
+// Status details the whole library shares: the payload of device faults, and Abseil's string type where it differs.
+//
+// Threads: free functions without state.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace penstock::base {
+
+// Debian's Abseil 20220623 has a string_view of its own; newer ones alias std's. This converts for both.
+inline absl::string_view Av(std::string_view s) { return absl::string_view(s.data(), s.size()); }
+inline std::string Str(absl::string_view s) { return std::string(s.data(), s.size()); }
+
+// What is known of a device fault. `fatal`: the process has lost its CUDA devices for good.
+struct DeviceFault {
+  int cuda_code = 0;
+  bool fatal = false;
+};
+
+// Attaches and reads the fault of a status (payload "penstock.dev/fault").
+absl::Status WithFault(absl::Status status, DeviceFault fault);
+std::optional<DeviceFault> FaultOf(const absl::Status& status);
+
+// The same code and payloads with `prefix` before the message, parted by ": ".
+absl::Status Prefixed(std::string_view prefix, const absl::Status& status);
+
+}  // namespace penstock::base

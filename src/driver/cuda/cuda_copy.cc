@@ -1,0 +1,101 @@
+// One-dimensional copies are the fast path: they are what most plans have, and what the hardware likes best.
+#include "src/driver/cuda/cuda_copy.h"
+
+namespace penstock::driver {
+namespace {
+
+cudaMemcpyKind KindOf(CopyKind kind) {
+  switch (kind) {
+    case CopyKind::kHostToDevice: return cudaMemcpyHostToDevice;
+    case CopyKind::kDeviceToHost: return cudaMemcpyDeviceToHost;
+    default: return cudaMemcpyDeviceToDevice;
+  }
+}
+
+// CUDA gives the distance of slices as a number of rows. A plane has one slice, so any number does.
+cudaPitchedPtr Pitched(const void* memory, size_t pitch, size_t slice, const CopyOp& op) {
+  const size_t rows = op.depth == 1 ? op.height : slice / pitch;
+  return {.ptr = const_cast<void*>(memory), .pitch = pitch, .xsize = op.width, .ysize = rows};
+}
+
+cudaError_t SubmitLine(cudaStream_t stream, const CopyOp& op, int dst_ordinal, int src_ordinal) {
+  if (op.kind == CopyKind::kPeer) {
+    return cudaMemcpyPeerAsync(op.dst, dst_ordinal, op.src, src_ordinal, op.width, stream);
+  }
+  return cudaMemcpyAsync(op.dst, op.src, op.width, KindOf(op.kind), stream);
+}
+
+cudaError_t SubmitPeerBox(cudaStream_t stream, const CopyOp& op, int dst_ordinal, int src_ordinal) {
+  cudaMemcpy3DPeerParms box{};
+  box.dstPtr = Pitched(op.dst, op.dst_pitch, op.dst_slice, op);
+  box.srcPtr = Pitched(op.src, op.src_pitch, op.src_slice, op);
+  box.dstDevice = dst_ordinal;
+  box.srcDevice = src_ordinal;
+  box.extent = {.width = op.width, .height = op.height, .depth = op.depth};
+  return cudaMemcpy3DPeerAsync(&box, stream);
+}
+
+cudaError_t SubmitBox(cudaStream_t stream, const CopyOp& op) {
+  if (op.depth == 1) {
+    return cudaMemcpy2DAsync(op.dst, op.dst_pitch, op.src, op.src_pitch, op.width, op.height, KindOf(op.kind), stream);
+  }
+  cudaMemcpy3DParms box{};
+  box.dstPtr = Pitched(op.dst, op.dst_pitch, op.dst_slice, op);
+  box.srcPtr = Pitched(op.src, op.src_pitch, op.src_slice, op);
+  box.extent = {.width = op.width, .height = op.height, .depth = op.depth};
+  box.kind = KindOf(op.kind);
+  return cudaMemcpy3DAsync(&box, stream);
+}
+
+bool SlicesAreWholeRows(const CopyOp& op) {
+  return op.dst_pitch != 0 && op.src_pitch != 0 && op.dst_slice % op.dst_pitch == 0 && op.src_slice % op.src_pitch == 0;
+}
+
+cudaError_t SubmitSlices(cudaStream_t stream, const CopyOp& op, int dst_ordinal, int src_ordinal) {
+  CopyOp slice = op;
+  slice.depth = 1;
+  for (size_t z = 0; z < op.depth; ++z) {
+    slice.dst = static_cast<char*>(op.dst) + z * op.dst_slice;
+    slice.src = static_cast<const char*>(op.src) + z * op.src_slice;
+    if (const cudaError_t code = SubmitCopy(stream, slice, dst_ordinal, src_ordinal)) return code;
+  }
+  return cudaSuccess;
+}
+
+// Where sizes overflow nothing is joined, and CUDA refuses the copy.
+bool Join(size_t* a, size_t b) { return !__builtin_mul_overflow(*a, b, a); }
+
+}  // namespace
+
+CopyOp Collapse(CopyOp op) {
+  size_t joined = op.height;
+  if (op.height == 1 && op.depth > 1) {
+    op.height = op.depth;
+    op.dst_pitch = op.dst_slice;
+    op.src_pitch = op.src_slice;
+    op.depth = 1;
+  } else if (op.depth > 1 && op.dst_slice == op.dst_pitch * op.height && op.src_slice == op.src_pitch * op.height &&
+             Join(&joined, op.depth)) {
+    op.height = joined;
+    op.depth = 1;
+  }
+  joined = op.width;
+  if (op.depth == 1 && op.height > 1 && op.dst_pitch == op.width && op.src_pitch == op.width &&
+      Join(&joined, op.height)) {
+    op.width = joined;
+    op.height = 1;
+  }
+  return op;
+}
+
+cudaError_t SubmitCopy(cudaStream_t stream, const CopyOp& op, int dst_ordinal, int src_ordinal) {
+  if (op.width == 0 || op.height == 0 || op.depth == 0) return cudaSuccess;
+  if (op.height == 1 && op.depth == 1) return SubmitLine(stream, op, dst_ordinal, src_ordinal);
+  const CopyOp least = Collapse(op);
+  if (least.height == 1 && least.depth == 1) return SubmitLine(stream, least, dst_ordinal, src_ordinal);
+  if (least.depth > 1 && !SlicesAreWholeRows(least)) return SubmitSlices(stream, least, dst_ordinal, src_ordinal);
+  if (least.kind == CopyKind::kPeer) return SubmitPeerBox(stream, least, dst_ordinal, src_ordinal);
+  return SubmitBox(stream, least);
+}
+
+}  // namespace penstock::driver

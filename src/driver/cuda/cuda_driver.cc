@@ -1,0 +1,343 @@
+// Each call of the seam is one call of CUDA, and this file is one class because the seam is one interface. What takes
+// more than a call lies beside it: cuda_context (current device), cuda_copy (shapes), cuda_kernels (fills), driver_api.
+//
+// Handles are CUDA's own, as integers. Streams and events are used as they are, so recording and launching look
+// nothing up and lock nothing; the members are constant after Open.
+#include "src/driver/cuda/cuda_driver.h"
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <utility>
+
+#include "penstock/status_macros.h"
+#include "src/base/status.h"
+#include "src/driver/cuda/cuda_context.h"
+#include "src/driver/cuda/cuda_copy.h"
+#include "src/driver/cuda/cuda_kernels.h"
+#include "src/driver/cuda/cuda_status.h"
+#include "src/driver/cuda/driver_api.h"
+
+namespace penstock::driver {
+namespace {
+
+cudaStream_t Native(Stream stream) { return reinterpret_cast<cudaStream_t>(stream.bits); }
+cudaEvent_t Native(Event event) { return reinterpret_cast<cudaEvent_t>(event.bits); }
+
+std::string NameOf(int ordinal) { return "cuda:" + std::to_string(ordinal); }
+
+struct Device {
+  DeviceInfo info;
+  int ordinal = 0;
+  CUcontext context = nullptr;
+  int shared_limit = 0;  // bytes of shared memory a block can ask for
+  std::string architecture;  // "sm_90"
+};
+
+absl::StatusOr<Device> OpenDevice(const DriverApi& api, const LibraryKernels& kernels, int ordinal) {
+  Device device;
+  device.ordinal = ordinal;
+  PENSTOCK_ASSIGN_OR_RETURN(device.context, PrimaryContext(api, ordinal));
+  ContextScope current(api, device.context);
+  cudaDeviceProp properties;
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaGetDeviceProperties(&properties, ordinal), "reading its properties"));
+  PENSTOCK_RETURN_IF_ERROR(kernels.Load());
+  device.info = {.kind = DeviceKind::kCuda,
+                 .name = NameOf(ordinal),
+                 .description = properties.name,
+                 .memory_bytes = static_cast<int64_t>(properties.totalGlobalMem),
+                 .compute_units = properties.multiProcessorCount};
+  device.shared_limit = static_cast<int>(properties.sharedMemPerBlockOptin);
+  device.architecture = "sm_" + std::to_string(properties.major * 10 + properties.minor);
+  return device;
+}
+
+// "allocating 10 bytes on cuda:0 (5 of 20 bytes are free)".
+std::string TextOfAllocation(const Device& device, size_t bytes) {
+  std::string text = "allocating " + std::to_string(bytes) + " bytes on " + device.info.name;
+  size_t free = 0, total = 0;
+  if (const cudaError_t code = cudaMemGetInfo(&free, &total); code != cudaSuccess) {
+    Forget(code);
+    return text;
+  }
+  return text + " (" + std::to_string(free) + " of " + std::to_string(total) + " bytes are free)";
+}
+
+std::string TextOfCopy(const CopyOp& op) {
+  static constexpr const char* kWays[] = {"host to device", "device to host", "device to device", "device to device"};
+  return "copying " + std::to_string(op.width) + " x " + std::to_string(op.height) + " x " + std::to_string(op.depth) +
+         " bytes " + kWays[static_cast<int>(op.kind)];
+}
+
+std::string TextOfLaunch(const KernelOp& op) {
+  const auto dims = [](const std::array<uint32_t, 3>& d) {
+    return std::to_string(d[0]) + " x " + std::to_string(d[1]) + " x " + std::to_string(d[2]);
+  };
+  return "launching " + dims(op.grid) + " blocks of " + dims(op.block) + " threads with " +
+         std::to_string(op.shared_bytes) + " bytes of shared memory";
+}
+
+class CudaDriver final : public Driver {
+ public:
+  CudaDriver(const DriverApi& api, const LibraryKernels& kernels, std::vector<Device> devices)
+      : api_(api), kernels_(kernels), devices_(std::move(devices)), peers_(devices_.size() * devices_.size()) {}
+
+  int device_count() const override { return static_cast<int>(devices_.size()); }
+  const DeviceInfo& device(int device) const override { return devices_[device].info; }
+  int MakeCurrent(int device) override { return EnterContext(api_, devices_[device].context) ? 1 : 0; }
+  void RestoreCurrent(int token) override {
+    if (token != 0) LeaveContext(api_);
+  }
+  bool rings() const override { return false; }
+
+  absl::StatusOr<Stream> CreateStream(int device, int priority) override;
+  void DestroyStream(Stream stream) override;
+  void* NativeStream(Stream stream) const override { return Native(stream); }
+
+  absl::StatusOr<Event> CreateEvent(int device, bool timing) override;
+  void DestroyEvent(Event event) override;
+  absl::Status Record(Event event, Stream stream) override {
+    return ToStatus(AsRuntime(api_.event_record(Native(event), Native(stream))), "recording an event");
+  }
+  absl::Status Wait(Stream stream, Event event) override {
+    return ToStatus(AsRuntime(api_.stream_wait_event(Native(stream), Native(event), CU_EVENT_WAIT_DEFAULT)),
+                    "making a stream wait for an event");
+  }
+  absl::StatusOr<bool> Query(Event event) override;
+  absl::StatusOr<double> Elapsed(Event begin, Event end) override;
+
+  absl::StatusOr<void*> AllocateDevice(int device, size_t bytes) override;
+  void FreeDevice(int device, void* memory) override;
+  absl::StatusOr<void*> AllocatePinned(size_t bytes) override;
+  void FreePinned(void* memory) override;
+  absl::StatusOr<PointerInfo> Inspect(const void* memory) override;
+
+  absl::Status Copy(Stream stream, const CopyOp& op) override;
+  absl::Status Fill(Stream stream, const FillOp& op) override;
+  absl::StatusOr<const void*> LoadKernel(int device, const KernelSource& source) override;
+  absl::Status Launch(Stream stream, const KernelOp& op) override;
+
+ private:
+  ContextScope Enter(int device) const { return ContextScope(api_, devices_[device].context); }
+  void OpenPeers(int a, int b);
+  void OpenPeer(int from, int to) const;
+
+  const DriverApi api_;
+  const LibraryKernels kernels_;
+  const std::vector<Device> devices_;
+  std::vector<std::atomic<bool>> peers_;  // of each pair: whether peer access was asked for
+};
+
+absl::StatusOr<Stream> CudaDriver::CreateStream(int device, int priority) {
+  const ContextScope current = Enter(device);
+  cudaStream_t stream = nullptr;
+  // CUDA clamps the priority to what the device has.
+  PENSTOCK_RETURN_IF_ERROR(
+      ToStatus(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority), "creating a stream"));
+  return Stream{reinterpret_cast<uint64_t>(stream)};
+}
+
+void CudaDriver::DestroyStream(Stream stream) {
+  if (stream && !CudaIsLost()) Forget(cudaStreamDestroy(Native(stream)));
+}
+
+absl::StatusOr<Event> CudaDriver::CreateEvent(int device, bool timing) {
+  const ContextScope current = Enter(device);
+  cudaEvent_t event = nullptr;
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(
+      cudaEventCreateWithFlags(&event, timing ? cudaEventDefault : cudaEventDisableTiming), "creating an event"));
+  return Event{reinterpret_cast<uint64_t>(event)};
+}
+
+void CudaDriver::DestroyEvent(Event event) {
+  if (event && !CudaIsLost()) Forget(cudaEventDestroy(Native(event)));
+}
+
+absl::StatusOr<bool> CudaDriver::Query(Event event) {
+  const cudaError_t code = cudaEventQuery(Native(event));
+  if (code == cudaSuccess) return true;
+  // CUDA does not make this the last error, so there is nothing to clear.
+  if (code == cudaErrorNotReady) return false;
+  return StatusOfFailure(code, "querying an event");
+}
+
+absl::StatusOr<double> CudaDriver::Elapsed(Event begin, Event end) {
+  float milliseconds = 0;
+  PENSTOCK_RETURN_IF_ERROR(
+      ToStatus(cudaEventElapsedTime(&milliseconds, Native(begin), Native(end)), "reading the time between two events"));
+  return milliseconds * 1000.0;
+}
+
+absl::StatusOr<void*> CudaDriver::AllocateDevice(int device, size_t bytes) {
+  const ContextScope current = Enter(device);
+  void* memory = nullptr;
+  if (const cudaError_t code = cudaMalloc(&memory, bytes); code != cudaSuccess) {
+    return StatusOfFailure(code, TextOfAllocation(devices_[device], bytes));
+  }
+  return memory;
+}
+
+void CudaDriver::FreeDevice(int device, void* memory) {
+  if (memory == nullptr || CudaIsLost()) return;
+  const ContextScope current = Enter(device);
+  Forget(cudaFree(memory));
+}
+
+absl::StatusOr<void*> CudaDriver::AllocatePinned(size_t bytes) {
+  const ContextScope current = Enter(0);
+  void* memory = nullptr;
+  if (const cudaError_t code = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped);
+      code != cudaSuccess) {
+    return StatusOfFailure(code, "allocating " + std::to_string(bytes) + " bytes of pinned memory");
+  }
+  return memory;
+}
+
+void CudaDriver::FreePinned(void* memory) {
+  if (memory == nullptr || CudaIsLost()) return;
+  const ContextScope current = Enter(0);
+  Forget(cudaFreeHost(memory));
+}
+
+absl::StatusOr<PointerInfo> CudaDriver::Inspect(const void* memory) {
+  if (memory == nullptr) return PointerInfo{};
+  cudaPointerAttributes attributes;
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaPointerGetAttributes(&attributes, memory), "inspecting a pointer"));
+  // Managed memory counts as pageable: it is read and written by the host, which is always right.
+  if (attributes.type == cudaMemoryTypeHost) return PointerInfo{.kind = PointerInfo::Kind::kPinned};
+  if (attributes.type != cudaMemoryTypeDevice) return PointerInfo{};
+  PointerInfo info{.kind = PointerInfo::Kind::kDevice};
+  for (int i = 0; i < device_count(); ++i) {
+    if (devices_[i].ordinal == attributes.device) info.device = i;
+  }
+  return info;
+}
+
+absl::Status CudaDriver::Copy(Stream stream, const CopyOp& op) {
+  int dst = 0, src = 0;
+  if (op.kind == CopyKind::kPeer) {
+    OpenPeers(op.dst_device, op.src_device);
+    dst = devices_[op.dst_device].ordinal;
+    src = devices_[op.src_device].ordinal;
+  }
+  if (const cudaError_t code = SubmitCopy(Native(stream), op, dst, src); code != cudaSuccess) {
+    return StatusOfFailure(code, TextOfCopy(op));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CudaDriver::Fill(Stream stream, const FillOp& op) {
+  size_t bytes = 0;
+  if (op.pattern_size < 1 || op.pattern_size > 16 || __builtin_mul_overflow(op.count, op.pattern_size, &bytes)) {
+    return absl::InvalidArgumentError("filling " + std::to_string(op.count) + " times " +
+                                      std::to_string(op.pattern_size) +
+                                      " bytes failed; patterns have 1 to 16 bytes, and the sum must fit 64 bits");
+  }
+  if (bytes == 0) return absl::OkStatus();
+  const std::byte first = op.pattern[0];
+  const bool even =
+      std::all_of(&op.pattern[0], &op.pattern[0] + op.pattern_size, [=](std::byte b) { return b == first; });
+  cudaError_t code;
+  if (even) {
+    code = cudaMemsetAsync(op.dst, std::to_integer<int>(first), bytes, Native(stream));
+  } else {
+    PatternFill fill{.dst = static_cast<unsigned char*>(op.dst), .bytes = bytes, .period = op.pattern_size, .pattern{}};
+    std::copy_n(reinterpret_cast<const unsigned char*>(op.pattern.data()), 16, fill.pattern);
+    code = LaunchPatternFill(kernels_.pattern_fill, fill, Native(stream));
+  }
+  if (code != cudaSuccess) return StatusOfFailure(code, "filling " + std::to_string(bytes) + " bytes");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const void*> CudaDriver::LoadKernel(int device, const KernelSource& source) {
+  const Device& d = devices_[device];
+  const auto what = [&] { return "loading a kernel on " + d.info.name + " (" + d.architecture + ")"; };
+  if (source.load == nullptr) {
+    return absl::FailedPreconditionError(what() + " failed; it was not compiled for CUDA; compile its file with nvcc");
+  }
+  const ContextScope current = Enter(device);
+  int error = 0;
+  const void* kernel = source.load(source.self, &error);
+  if (kernel == nullptr)
+    return StatusOfFailure(error == 0 ? cudaErrorInvalidDeviceFunction : cudaError_t(error), what());
+  if (const cudaError_t code = LoadOnCurrentDevice(kernel, d.shared_limit)) return StatusOfFailure(code, what());
+  return kernel;
+}
+
+absl::Status CudaDriver::Launch(Stream stream, const KernelOp& op) {
+  if (op.grid[0] == 0 || op.grid[1] == 0 || op.grid[2] == 0) return absl::OkStatus();
+  const CUlaunchConfig config{.gridDimX = op.grid[0],
+                              .gridDimY = op.grid[1],
+                              .gridDimZ = op.grid[2],
+                              .blockDimX = op.block[0],
+                              .blockDimY = op.block[1],
+                              .blockDimZ = op.block[2],
+                              .sharedMemBytes = op.shared_bytes,
+                              .hStream = Native(stream),
+                              .attrs = nullptr,
+                              .numAttrs = 0};
+  // The driver takes a kernel in place of a function; it finds the current device's function by itself.
+  const auto function = static_cast<CUfunction>(const_cast<void*>(op.kernel));
+  const cudaError_t code = AsRuntime(api_.launch_kernel(&config, function, const_cast<void**>(op.argv), nullptr));
+  if (code != cudaSuccess) return StatusOfFailure(code, TextOfLaunch(op));
+  return absl::OkStatus();
+}
+
+// Lets two devices reach each other's memory when the first copy between them asks for it, so that only plans that
+// need it have it. Copies work without it, but through the host: between two H200, 38 GB/s instead of 390.
+void CudaDriver::OpenPeers(int a, int b) {
+  std::atomic<bool>& opened = peers_[static_cast<size_t>(a) * devices_.size() + static_cast<size_t>(b)];
+  if (a == b || opened.load(std::memory_order_acquire)) return;
+  OpenPeer(a, b);
+  OpenPeer(b, a);
+  opened.store(true, std::memory_order_release);
+}
+
+void CudaDriver::OpenPeer(int from, int to) const {
+  const ContextScope current = Enter(from);
+  int can = 0;
+  Forget(cudaDeviceCanAccessPeer(&can, devices_[from].ordinal, devices_[to].ordinal));
+  if (can != 0) Forget(cudaDeviceEnablePeerAccess(devices_[to].ordinal, 0));
+}
+
+absl::Status CheckOrdinals(const std::vector<int>& ordinals, int count) {
+  for (size_t i = 0; i < ordinals.size(); ++i) {
+    if (ordinals[i] < 0 || ordinals[i] >= count) {
+      return absl::NotFoundError(NameOf(ordinals[i]) + " does not exist; this process sees " + std::to_string(count) +
+                                 " CUDA device" + (count == 1 ? "" : "s") +
+                                 ", numbered from 0; check the device list and CUDA_VISIBLE_DEVICES");
+    }
+    if (std::find(ordinals.begin(), ordinals.begin() + i, ordinals[i]) != ordinals.begin() + i) {
+      return absl::InvalidArgumentError(NameOf(ordinals[i]) + " is named twice; name each device once");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<int> CudaDeviceCount() {
+  int count = 0;
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaGetDeviceCount(&count), "looking for CUDA devices"));
+  if (count == 0) return StatusOfFailure(cudaErrorNoDevice, "looking for CUDA devices");
+  return count;
+}
+
+absl::StatusOr<std::unique_ptr<Driver>> CreateCudaDriver(const CudaDriverOptions& options) {
+  PENSTOCK_ASSIGN_OR_RETURN(const int count, CudaDeviceCount());
+  PENSTOCK_RETURN_IF_ERROR(CheckOrdinals(options.ordinals, count));
+  std::vector<int> ordinals = options.ordinals;
+  for (int i = 0; options.ordinals.empty() && i < count; ++i) ordinals.push_back(i);
+
+  PENSTOCK_ASSIGN_OR_RETURN(const DriverApi api, DriverApi::Load());
+  PENSTOCK_ASSIGN_OR_RETURN(const LibraryKernels kernels, LibraryKernels::Get());
+  std::vector<Device> devices;
+  for (const int ordinal : ordinals) {
+    absl::StatusOr<Device> device = OpenDevice(api, kernels, ordinal);
+    if (!device.ok()) return base::Prefixed("opening " + NameOf(ordinal), device.status());
+    devices.push_back(*std::move(device));
+  }
+  return std::make_unique<CudaDriver>(api, kernels, std::move(devices));
+}
+
+}  // namespace penstock::driver

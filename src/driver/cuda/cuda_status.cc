@@ -1,0 +1,34 @@
+// Slow paths of cuda_status.h: reached only by calls that failed.
+#include "src/driver/cuda/cuda_status.h"
+
+#include <atomic>
+
+#include "penstock/detail/cuda_error.h"
+#include "src/base/status.h"
+
+namespace penstock::driver {
+namespace {
+
+// Of the process, like the loss it stands for.
+std::atomic<bool> lost{false};
+
+void Note(cudaError_t code) {
+  (void)cudaGetLastError();
+  if (detail::IsFatalCudaError(code)) lost.store(true, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+absl::Status StatusOfFailure(cudaError_t code, std::string_view what) {
+  Note(code);
+  return base::WithFault(absl::Status(detail::StatusCodeOfCudaError(code), detail::TextOfCudaError(code, what)),
+                         {.cuda_code = static_cast<int>(code), .fatal = detail::IsFatalCudaError(code)});
+}
+
+void Forget(cudaError_t code) {
+  if (code != cudaSuccess) Note(code);
+}
+
+bool CudaIsLost() { return lost.load(std::memory_order_relaxed); }
+
+}  // namespace penstock::driver

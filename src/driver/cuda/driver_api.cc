@@ -1,0 +1,41 @@
+#include "src/driver/cuda/driver_api.h"
+
+#include <string>
+
+#include "penstock/status_macros.h"
+#include "src/driver/cuda/cuda_status.h"
+
+namespace penstock::driver {
+namespace {
+
+// `version` is that of the CUDA release the function had this form in.
+template <class Function>
+absl::Status Find(const char* symbol, unsigned int version, Function* function) {
+  void* found = nullptr;
+  const cudaError_t code = cudaGetDriverEntryPointByVersion(symbol, &found, version, cudaEnableDefault, nullptr);
+  if (code != cudaSuccess) return StatusOfFailure(code, std::string("looking up ") + symbol);
+  if (found == nullptr) {
+    return absl::UnavailableError(std::string("the CUDA driver has no ") + symbol +
+                                  "; it is too old for this library; install release 580 or newer");
+  }
+  *function = reinterpret_cast<Function>(found);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<DriverApi> DriverApi::Load() {
+  DriverApi api;
+  PENSTOCK_RETURN_IF_ERROR(Find("cuCtxGetCurrent", 4000, &api.context_get_current));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuCtxPushCurrent", 4000, &api.context_push));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuCtxPopCurrent", 4000, &api.context_pop));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuDeviceGet", 2000, &api.device_get));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuDevicePrimaryCtxRetain", 7000, &api.primary_context_retain));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuDevicePrimaryCtxRelease", 11000, &api.primary_context_release));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuLaunchKernelEx", 11060, &api.launch_kernel));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuEventRecord", 2000, &api.event_record));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuStreamWaitEvent", 3020, &api.stream_wait_event));
+  return api;
+}
+
+}  // namespace penstock::driver

@@ -1,0 +1,33 @@
+// Host devices: CPU threads behind the driver seam, with CUDA's semantics.
+//
+// Work really runs, on threads of the driver and never on the caller's: one thread a device for each copy direction and
+// several for kernels, fills and copies inside or between devices. Device memory lies at addresses that the host cannot
+// read or write; the driver translates them in copies, fills and kernel arguments. What CUDA would do synchronously or
+// answer with a fault is refused here: copies from pageable memory, ranges outside live device memory, memory of
+// another device.
+//
+// Ownership: the driver owns its threads and memory. Destroying it finishes what is queued. The bell outlives it.
+// Threads:   thread-safe. Its parts have one mutex each (Scheduler, DeviceHeap, PinnedMemory), never nested.
+// Ordering:  as in driver.h. Handles are never reused: a destroyed stream or event is InvalidArgument.
+// Errors:    as in driver.h; failures of host code go to the RunFault of its tag. With null in the tag they are lost.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "src/driver/driver.h"
+#include "src/host/bell.h"
+
+namespace penstock::driver::host {
+
+struct HostDriverOptions {
+  int devices = 1;
+  int threads_per_device = 0;  // for kernels; 0: the cores shared by the devices, at least 2
+  int64_t memory_bytes = 0;  // of each device; 0: 16 GiB, or half of the RAM shared by the devices
+  penstock::host::Bell* bell = nullptr;  // rings when an event completes; may be null
+};
+
+// Null where the system gives no threads.
+std::unique_ptr<Driver> CreateHostDriver(const HostDriverOptions& options);
+
+}  // namespace penstock::driver::host

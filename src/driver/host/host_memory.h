@@ -1,0 +1,94 @@
+// Memory of host devices: device memory that the host cannot touch by accident, and pinned memory.
+//
+// A DeviceHeap reserves two address ranges of equal size. Addresses handed out lie in the first, which nobody can
+// access: a host dereference dies as it would with a GPU's memory. The second, a constant distance away, is the real
+// memory; the driver translates to it for copies, fills and kernels. In debug builds new memory is filled with kFresh
+// and freed memory with kFreed (the first 64 MiB of a block), so that code which relies on zeros or on freed data
+// shows.
+//
+// Ownership: the driver owns both; blocks not freed go with the heap.
+// Threads:   thread-safe. Each has one mutex, held for bookkeeping only, with no other lock taken inside.
+// Errors:    InvalidArgument names the range that is not allocated; ResourceExhausted names the bytes asked for and
+// free.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "src/base/mutex.h"
+
+namespace penstock::driver::host {
+
+inline constexpr unsigned char kFresh = 0xCD, kFreed = 0xDD;
+inline constexpr size_t kDeviceAlignment = 256;
+
+class DeviceHeap {
+ public:
+  // Reserves `bytes`, or the largest half, quarter and so on of it that the system grants. Physical memory is taken
+  // page by page on first touch.
+  DeviceHeap(std::string device_name, int64_t bytes);
+  ~DeviceHeap();
+  DeviceHeap(const DeviceHeap&) = delete;
+  DeviceHeap& operator=(const DeviceHeap&) = delete;
+
+  int64_t capacity() const { return static_cast<int64_t>(capacity_); }
+
+  // First fit, 256-byte aligned. Zero bytes get an address of their own.
+  absl::StatusOr<void*> Allocate(size_t bytes);
+  // False where `memory` is not the start of a block. Pages of freed blocks go back to the system.
+  bool Free(void* memory);
+
+  // Whether an address lies in this heap's range, allocated or not.
+  bool Holds(const void* memory) const;
+  // Where the bytes [memory, memory + bytes) of one block really are. With `bytes` 0 the end of a block counts too.
+  absl::StatusOr<std::byte*> Access(const void* memory, size_t bytes) const;
+
+ private:
+  struct Block {
+    size_t held = 0;   // bytes taken from the heap
+    size_t asked = 0;  // bytes the caller may use
+  };
+  absl::Status NoRoom(size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void GiveBack(size_t offset, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool Reserve(size_t bytes);
+
+  // Constant after construction.
+  std::string device_name_;
+  size_t capacity_ = 0;
+  size_t reserved_ = 0;
+  std::byte* handed_out_ = nullptr;  // inaccessible
+  std::byte* real_ = nullptr;
+
+  mutable base::Mutex mu_;
+  std::map<size_t, size_t> free_ ABSL_GUARDED_BY(mu_);  // offset -> bytes; neighbours never touch
+  std::map<size_t, Block> live_ ABSL_GUARDED_BY(mu_);   // by offset
+};
+
+// Page-aligned host memory that counts as pinned, and the register of which addresses are.
+class PinnedMemory {
+ public:
+  PinnedMemory() = default;
+  ~PinnedMemory();
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+
+  absl::StatusOr<void*> Allocate(size_t bytes);
+  // False where `memory` is not the start of a block.
+  bool Free(void* memory);
+  // Whether [memory, memory + bytes) lies in one block. With `bytes` 0: whether the address does.
+  bool Contains(const void* memory, size_t bytes) const;
+
+ private:
+  mutable base::Mutex mu_;
+  std::map<uintptr_t, size_t> live_ ABSL_GUARDED_BY(mu_);  // start -> bytes
+};
+
+// Bytes of physical memory in this computer.
+int64_t PhysicalMemory();
+
+}  // namespace penstock::driver::host

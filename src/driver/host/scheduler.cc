@@ -1,0 +1,344 @@
+// One file, somewhat long: the state machine of streams, events and engines under its one mutex.
+#include "src/driver/host/scheduler.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/user_code.h"
+
+namespace penstock::driver::host {
+namespace {
+
+absl::Status NotAlive(const char* what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("this ", what, " is not alive; it was destroyed, or made by another driver"));
+}
+
+absl::Status RunGuarded(Task& task, int chunk) {
+  base::UserCodeScope scope;
+  try {
+    return task.Run(chunk);
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("the callable threw: ", error.what()));
+  } catch (...) {
+    return absl::InternalError("the callable threw something that is not a std::exception");
+  }
+}
+
+}  // namespace
+
+Scheduler::Scheduler(int devices, int compute_threads, penstock::host::Bell* bell) : bell_(bell) {
+  for (size_t i = 0; i < static_cast<size_t>(devices) * kEngineKinds; ++i)
+    engines_.push_back(std::make_unique<Engine>());
+  try {
+    for (int device = 0; device < devices; ++device) {
+      Start(device, EngineKind::kUpload, 1);
+      Start(device, EngineKind::kDownload, 1);
+      Start(device, EngineKind::kCompute, compute_threads);
+    }
+  } catch (const std::system_error&) {
+    Stop();
+    throw;
+  }
+}
+
+Scheduler::~Scheduler() {
+  {
+    base::MutexLock lock(mu_);
+    while (queued_ > 0) drained_.Wait(mu_);
+  }
+  Stop();
+}
+
+void Scheduler::Start(int device, EngineKind kind, int threads) {
+  static constexpr const char* kNames[kEngineKinds] = {"up", "down", "run"};
+  Engine& of = engine(device, kind);
+  for (int i = 0; i < threads; ++i) {
+    of.threads.emplace_back([this, &of] { Work(of); });
+    const std::string name = absl::StrCat("ps-", device, "-", kNames[static_cast<size_t>(kind)], i);
+    pthread_setname_np(of.threads.back().native_handle(), name.substr(0, 15).c_str());
+  }
+}
+
+void Scheduler::Stop() {
+  {
+    base::MutexLock lock(mu_);
+    stopping_ = true;
+    WakeAll();
+  }
+  for (auto& engine : engines_) {
+    for (auto& thread : engine->threads) thread.join();
+  }
+}
+
+// --- handles ---
+
+absl::StatusOr<Stream> Scheduler::CreateStream(int device, int priority) {
+  auto state = std::make_shared<StreamState>();
+  state->device = device;
+  state->priority = priority;
+  base::MutexLock lock(mu_);
+  const Stream stream{streams_.Add(std::move(state))};
+  if (!stream) return absl::ResourceExhaustedError("too many streams are alive");
+  return stream;
+}
+
+void Scheduler::DestroyStream(Stream stream) {
+  base::MutexLock lock(mu_);
+  streams_.Remove(stream.bits);
+}
+
+absl::StatusOr<int> Scheduler::DeviceOf(Stream stream) {
+  base::MutexLock lock(mu_);
+  const auto* state = streams_.Find(stream.bits);
+  if (!state) return NotAlive("stream");
+  return (*state)->device;
+}
+
+absl::StatusOr<Event> Scheduler::CreateEvent(int device, bool timing) {
+  base::MutexLock lock(mu_);
+  const Event event{events_.Add(EventState{device, timing, nullptr})};
+  if (!event) return absl::ResourceExhaustedError("too many events are alive");
+  return event;
+}
+
+void Scheduler::DestroyEvent(Event event) {
+  base::MutexLock lock(mu_);
+  events_.Remove(event.bits);
+}
+
+// --- submission ---
+
+absl::Status Scheduler::Submit(Stream stream, EngineKind engine, std::unique_ptr<Task> task) {
+  bool rang = false;
+  Command command;
+  command.task = std::move(task);
+  command.engine = engine;
+  absl::Status status;
+  {
+    base::MutexLock lock(mu_);
+    status = Push(stream, std::move(command), rang);
+  }
+  Ring(rang);
+  return status;
+}
+
+absl::Status Scheduler::Record(Event event, Stream stream) {
+  bool rang = false;
+  {
+    base::MutexLock lock(mu_);
+    const EventState* state = events_.Find(event.bits);
+    const auto* target = streams_.Find(stream.bits);
+    if (!state) return NotAlive("event");
+    if (!target) return NotAlive("stream");
+    if ((*target)->device != state->device) {
+      return absl::InvalidArgumentError(absl::StrCat("an event of device ", state->device,
+                                                     " cannot be recorded on a stream of device ", (*target)->device));
+    }
+    Command command;
+    command.record = std::make_shared<Mark>();
+    const std::shared_ptr<Mark> mark = command.record;
+    const absl::Status status = Push(stream, std::move(command), rang);
+    if (!status.ok()) return status;
+    // Push may have slept: look the event up again.
+    if (EventState* recorded = events_.Find(event.bits)) recorded->mark = mark;
+  }
+  Ring(rang);
+  return absl::OkStatus();
+}
+
+absl::Status Scheduler::Wait(Stream stream, Event event) {
+  base::MutexLock lock(mu_);
+  const EventState* state = events_.Find(event.bits);
+  if (!state) return NotAlive("event");
+  if (!streams_.Find(stream.bits)) return NotAlive("stream");
+  if (!state->mark || state->mark->complete) return absl::OkStatus();
+  Command command;
+  command.wait = state->mark;
+  bool rang = false;  // a wait completes no event
+  return Push(stream, std::move(command), rang);
+}
+
+absl::StatusOr<bool> Scheduler::Query(Event event) {
+  base::MutexLock lock(mu_);
+  const EventState* state = events_.Find(event.bits);
+  if (!state) return NotAlive("event");
+  return !state->mark || state->mark->complete;
+}
+
+absl::StatusOr<double> Scheduler::Elapsed(Event begin, Event end) {
+  base::MutexLock lock(mu_);
+  std::chrono::steady_clock::time_point when[2];
+  int device[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    const EventState* state = events_.Find((i == 0 ? begin : end).bits);
+    if (!state) return NotAlive("event");
+    if (!state->timing) return absl::InvalidArgumentError("an event made without timing has no time");
+    if (!state->mark) return absl::InvalidArgumentError("an event that was never recorded has no time");
+    if (!state->mark->complete) return absl::FailedPreconditionError("the event is not complete; query it first");
+    when[i] = state->mark->when;
+    device[i] = state->device;
+  }
+  if (device[0] != device[1]) return absl::InvalidArgumentError("the events are of different devices");
+  return std::chrono::duration<double, std::micro>(when[1] - when[0]).count();
+}
+
+// --- queues ---
+
+absl::Status Scheduler::Push(Stream handle, Command command, bool& rang) {
+  while (true) {
+    auto* found = streams_.Find(handle.bits);
+    if (!found) return NotAlive("stream");
+    const std::shared_ptr<StreamState> stream = *found;
+    if (stream->commands.size() < kMostQueued) {
+      stream->commands.push_back(std::move(command));
+      ++queued_;
+      if (!stream->busy) rang = Advance(stream);
+      return absl::OkStatus();
+    }
+    ++submitters_waiting_;
+    room_.Wait(mu_);
+    --submitters_waiting_;
+  }
+}
+
+void Scheduler::Pop(StreamState& stream) {
+  if (stream.commands.size() == kMostQueued && submitters_waiting_ > 0) room_.NotifyAll();
+  stream.commands.pop_front();
+  if (--queued_ == 0) drained_.NotifyAll();
+}
+
+// Runs the heads of `first`, and of the streams this sets free, up to each one's next task or wait. Says whether an
+// event completed.
+bool Scheduler::Advance(std::shared_ptr<StreamState> first) {
+  bool rang = false;
+  turn_.push_back(std::move(first));
+  while (!turn_.empty()) {
+    const std::shared_ptr<StreamState> stream = std::move(turn_.back());
+    turn_.pop_back();
+    while (!stream->busy && !stream->commands.empty()) {
+      Command& head = stream->commands.front();
+      if (head.task) {
+        Offer(stream);
+        break;
+      }
+      if (head.wait && !head.wait->complete) {
+        stream->busy = true;
+        head.wait->waiters.push_back(stream);
+        break;
+      }
+      if (head.record) {
+        head.record->complete = true;
+        head.record->when = std::chrono::steady_clock::now();
+        for (auto& waiter : head.record->waiters) {
+          waiter->busy = false;
+          turn_.push_back(std::move(waiter));
+        }
+        head.record->waiters.clear();
+        rang = true;
+      }
+      Pop(*stream);
+    }
+  }
+  return rang;
+}
+
+// Gives the task at the head to its engine.
+void Scheduler::Offer(const std::shared_ptr<StreamState>& stream) {
+  const Command& head = stream->commands.front();
+  stream->busy = true;
+  stream->next_chunk = 0;
+  stream->chunks_running = 0;
+  Engine& to = engine(stream->device, head.engine);
+  const auto place = std::upper_bound(to.ready.begin(), to.ready.end(), stream->priority,
+                                      [](int priority, const auto& other) { return priority < other->priority; });
+  to.ready.insert(place, stream);
+  if (head.task->chunks == 1) {
+    to.work.NotifyOne();
+  } else {
+    to.work.NotifyAll();
+  }
+}
+
+// --- engine threads ---
+
+void Scheduler::Work(Engine& engine) {
+  while (std::optional<Claim> claim = Take(engine)) {
+    if (!claim->skip) Execute(*claim);
+    Ring(Finish(*claim));
+  }
+}
+
+// Sleeps until there is something to do. Nothing: the scheduler stops.
+std::optional<Scheduler::Claim> Scheduler::Take(Engine& engine) {
+  base::MutexLock lock(mu_);
+  while (true) {
+    std::optional<Claim> claim = TryClaim(engine);
+    if (claim || stopping_) return claim;
+    engine.work.Wait(mu_);
+  }
+}
+
+std::optional<Scheduler::Claim> Scheduler::TryClaim(Engine& engine) {
+  for (size_t i = 0; i < engine.ready.size(); ++i) {
+    Claim claim;
+    claim.stream = engine.ready[i];
+    StreamState& stream = *claim.stream;
+    claim.task = stream.commands.front().task.get();
+    const bool starts = stream.next_chunk == 0;
+    claim.skip = starts && claim.task->tag.fault && claim.task->tag.fault->failed();
+    if (starts && !claim.skip && claim.task->gate) {
+      if (claim.task->gate->running >= claim.task->gate->limit) continue;
+      ++claim.task->gate->running;
+    }
+    claim.chunk = stream.next_chunk;
+    stream.next_chunk = claim.skip ? claim.task->chunks : stream.next_chunk + 1;
+    ++stream.chunks_running;
+    if (stream.next_chunk == claim.task->chunks) engine.ready.erase(engine.ready.begin() + static_cast<ptrdiff_t>(i));
+    return claim;
+  }
+  return std::nullopt;
+}
+
+void Scheduler::Execute(Claim& claim) {
+  absl::Status status = RunGuarded(*claim.task, claim.chunk);
+  if (status.ok()) return;
+  claim.failed = true;
+  const OpTag& tag = claim.task->tag;
+  if (tag.fault) tag.fault->Fail(tag.node, std::move(status));
+}
+
+// Says whether an event completed.
+bool Scheduler::Finish(const Claim& claim) {
+  std::unique_ptr<Task> done;  // destroyed after the lock is released
+  base::MutexLock lock(mu_);
+  StreamState& stream = *claim.stream;
+  if (claim.task->gate && !claim.skip) OpenGate(*claim.task->gate);
+  if (claim.failed) WakeAll();  // work of the same run may stand before a gate
+  if (--stream.chunks_running > 0 || stream.next_chunk < claim.task->chunks) return false;
+  done = std::move(stream.commands.front().task);
+  Pop(stream);
+  stream.busy = false;
+  return Advance(claim.stream);
+}
+
+void Scheduler::OpenGate(Gate& gate) {
+  if (gate.running-- < gate.limit) return;
+  for (auto& engine : engines_) {
+    const bool waits = std::any_of(engine->ready.begin(), engine->ready.end(),
+                                   [&](const auto& stream) { return stream->commands.front().task->gate == &gate; });
+    if (waits) engine->work.NotifyOne();
+  }
+}
+
+void Scheduler::WakeAll() {
+  for (auto& engine : engines_) engine->work.NotifyAll();
+}
+
+}  // namespace penstock::driver::host

@@ -1,0 +1,147 @@
+// Streams, events and the engine threads of host devices: who runs what, when.
+//
+// Each device has three engines: upload and download, one thread each, and compute, with as many threads as wished. A
+// stream is a queue of commands. The command at its head is either done at once (an event record, a wait for something
+// complete), blocks the stream (a wait), or is a Task that its engine takes up: chunk by chunk, each chunk by any of
+// the engine's threads. When the last chunk is done the next command gets its turn. Threads of callers never run a
+// Task.
+//
+// An event's handle names the state of its latest record. A wait takes the state at the call, so that a later record
+// does not change what it waits for, as in CUDA.
+//
+// Ownership: commands own what they need; destroying a stream or event with work queued only ends its handle. The Bell
+//            outlives the Scheduler.
+// Threads:   thread-safe. One mutex, mu_, guards all state including that of streams, engines and gates; it is never
+// held
+//            while a Task runs or the bell rings, and no other lock is taken inside it.
+// Ordering:  what a Task did is visible to every command ordered after it, and to who sees a later event complete.
+// Errors:    a Task that fails or throws is reported to its RunFault; the stream goes on. A Task whose RunFault has
+// failed
+//            by the time it would start is not run. InvalidArgument for handles that are not alive.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "src/base/mutex.h"
+#include "src/driver/driver.h"
+#include "src/driver/host/handle_table.h"
+#include "src/driver/host/tasks.h"
+#include "src/host/bell.h"
+
+namespace penstock::driver::host {
+
+enum class EngineKind : uint8_t { kUpload, kDownload, kCompute };
+inline constexpr size_t kEngineKinds = 3;
+
+// A submitter waits while its stream holds this many commands, as CUDA's does.
+inline constexpr size_t kMostQueued = 1024;
+
+class Scheduler {
+ public:
+  // `bell` may be null. Throws std::system_error where the system gives no threads.
+  Scheduler(int devices, int compute_threads, penstock::host::Bell* bell);
+  // Runs what is queued to its end.
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  absl::StatusOr<Stream> CreateStream(int device, int priority);
+  void DestroyStream(Stream stream);
+  absl::StatusOr<int> DeviceOf(Stream stream);
+
+  absl::StatusOr<Event> CreateEvent(int device, bool timing);
+  void DestroyEvent(Event event);
+
+  absl::Status Submit(Stream stream, EngineKind engine, std::unique_ptr<Task> task);
+  absl::Status Record(Event event, Stream stream);
+  absl::Status Wait(Stream stream, Event event);
+  absl::StatusOr<bool> Query(Event event);
+  absl::StatusOr<double> Elapsed(Event begin, Event end);
+
+ private:
+  struct StreamState;
+  // One record of an event. Shared by the event's handle, the record and the waits.
+  struct Mark {
+    bool complete = false;
+    std::chrono::steady_clock::time_point when;
+    std::vector<std::shared_ptr<StreamState>> waiters;
+  };
+  struct EventState {
+    int device = 0;
+    bool timing = false;
+    std::shared_ptr<Mark> mark;  // null: never recorded
+  };
+  // Exactly one of the three is set.
+  struct Command {
+    std::unique_ptr<Task> task;
+    EngineKind engine = EngineKind::kCompute;  // of the task
+    std::shared_ptr<Mark> record;
+    std::shared_ptr<Mark> wait;
+  };
+  struct StreamState {
+    int device = 0;
+    int priority = 0;
+    std::deque<Command> commands;
+    bool busy = false;        // the head is with an engine or waits for a mark
+    int next_chunk = 0;       // of the task at the head
+    int chunks_running = 0;
+  };
+  struct Engine {
+    std::vector<std::shared_ptr<StreamState>> ready;  // heads with chunks to give out, by priority, then in order
+    base::CondVar work;
+    std::vector<std::thread> threads;
+  };
+  // What a thread took up.
+  struct Claim {
+    std::shared_ptr<StreamState> stream;
+    Task* task = nullptr;
+    int chunk = 0;
+    bool skip = false;
+    bool failed = false;
+  };
+
+  void Start(int device, EngineKind kind, int threads);
+  void Work(Engine& engine);
+  std::optional<Claim> Take(Engine& engine);
+  static void Execute(Claim& claim);
+  bool Finish(const Claim& claim);
+  void Stop();
+
+  std::optional<Claim> TryClaim(Engine& engine) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status Push(Stream handle, Command command, bool& rang) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool Advance(std::shared_ptr<StreamState> first) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Offer(const std::shared_ptr<StreamState>& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Pop(StreamState& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OpenGate(Gate& gate) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void WakeAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Engine& engine(int device, EngineKind kind) {
+    return *engines_[static_cast<size_t>(device) * kEngineKinds + static_cast<size_t>(kind)];
+  }
+  void Ring(bool rang) {
+    if (rang && bell_) bell_->Ring();
+  }
+
+  // Constant after construction; what an Engine holds besides its threads is guarded by mu_.
+  penstock::host::Bell* const bell_;
+  std::vector<std::unique_ptr<Engine>> engines_;
+
+  base::Mutex mu_;
+  HandleTable<std::shared_ptr<StreamState>> streams_ ABSL_GUARDED_BY(mu_);
+  HandleTable<EventState> events_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::shared_ptr<StreamState>> turn_ ABSL_GUARDED_BY(mu_);  // of Advance: streams to look at
+  int64_t queued_ ABSL_GUARDED_BY(mu_) = 0;                              // commands in all streams
+  int submitters_waiting_ ABSL_GUARDED_BY(mu_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  base::CondVar room_;     // a full stream has room again
+  base::CondVar drained_;  // queued_ became 0
+};
+
+}  // namespace penstock::driver::host

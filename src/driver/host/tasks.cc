@@ -1,0 +1,158 @@
+#include "src/driver/host/tasks.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/driver/host/chunks.h"
+
+namespace penstock::driver::host {
+namespace {
+
+constexpr int64_t kBytesGrain = 256 << 10;  // a thread is worth waking for
+constexpr int64_t kElementsGrain = 4096;
+constexpr std::align_val_t kArgAlignment{64};
+
+class CopyTask final : public Task {
+ public:
+  // Several rows are split by rows, a single one by bytes.
+  CopyTask(const CopyOp& op, int threads)
+      : Task(op.tag, std::max(1, ChunkCount(Units(op), op.height * op.depth > 1 ? static_cast<int64_t>(op.width) : 1,
+                                            kBytesGrain, threads))),
+        op_(op) {}
+
+  absl::Status Run(int chunk) override {
+    const UnitRange part = ChunkRange(Units(op_), chunks, chunk);
+    auto* dst = static_cast<std::byte*>(op_.dst);
+    const auto* src = static_cast<const std::byte*>(op_.src);
+    if (op_.height * op_.depth == 1) {
+      std::memcpy(dst + part.first, src + part.first, static_cast<size_t>(part.end - part.first));
+      return absl::OkStatus();
+    }
+    for (auto row = static_cast<size_t>(part.first); row < static_cast<size_t>(part.end); ++row) {
+      const size_t y = row % op_.height, z = row / op_.height;
+      std::memcpy(dst + z * op_.dst_slice + y * op_.dst_pitch, src + z * op_.src_slice + y * op_.src_pitch, op_.width);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static int64_t Units(const CopyOp& op) {
+    const size_t rows = op.height * op.depth;
+    return static_cast<int64_t>(rows == 1 ? op.width : rows);
+  }
+  const CopyOp op_;
+};
+
+class FillTask final : public Task {
+ public:
+  FillTask(const FillOp& op, int threads)
+      : Task(op.tag, std::max(1, ChunkCount(static_cast<int64_t>(op.count), op.pattern_size, kBytesGrain, threads))),
+        op_(op) {}
+
+  absl::Status Run(int chunk) override {
+    const UnitRange part = ChunkRange(static_cast<int64_t>(op_.count), chunks, chunk);
+    const size_t size = op_.pattern_size, bytes = static_cast<size_t>(part.end - part.first) * size;
+    if (bytes == 0) return absl::OkStatus();
+    std::byte* to = static_cast<std::byte*>(op_.dst) + static_cast<size_t>(part.first) * size;
+    std::memcpy(to, op_.pattern.data(), size);
+    // What is written so far is a whole number of patterns: doubling it goes on with the pattern.
+    for (size_t done = size; done < bytes;) {
+      const size_t more = std::min(done, bytes - done);
+      std::memcpy(to + done, to, more);
+      done += more;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const FillOp op_;
+};
+
+class RangeTask final : public Task {
+ public:
+  RangeTask(const KernelOp& op, ArgBlock args, int threads)
+      : Task(op.tag, std::max(1, ChunkCount(op.rows, op.row_elements, kElementsGrain, threads))),
+        args_(std::move(args)),
+        range_(op.range),
+        rows_(op.rows) {}
+
+  absl::Status Run(int chunk) override {
+    const UnitRange part = ChunkRange(rows_, chunks, chunk);
+    range_(args_.argv(), part.first, part.end);
+    return absl::OkStatus();
+  }
+
+ private:
+  const ArgBlock args_;
+  void (*const range_)(void* const*, int64_t, int64_t);
+  const int64_t rows_;
+};
+
+class CallTask final : public Task {
+ public:
+  CallTask(const KernelOp& op, ArgBlock args)
+      : Task(op.tag, 1, op.gate), args_(std::move(args)), call_(op.call), callable_(op.callable) {}
+
+  absl::Status Run(int /*chunk*/) override { return call_(callable_, args_.argv()); }
+
+ private:
+  const ArgBlock args_;
+  absl::Status (*const call_)(void*, void* const*);
+  void* const callable_;
+};
+
+}  // namespace
+
+ArgBlock::ArgBlock(const KernelOp& op) {
+  const size_t argv_at = (op.args_size + alignof(void*) - 1) / alignof(void*) * alignof(void*);
+  const size_t bytes = argv_at + op.argc * sizeof(void*);
+  if (bytes == 0) return;
+  block_.reset(static_cast<std::byte*>(::operator new(bytes, kArgAlignment)));
+  if (op.args_size > 0) std::memcpy(block_.get(), op.args, op.args_size);
+  argv_ = reinterpret_cast<void**>(block_.get() + argv_at);
+  for (uint32_t i = 0; i < op.argc; ++i) {
+    const uintptr_t offset = reinterpret_cast<uintptr_t>(op.argv[i]) - reinterpret_cast<uintptr_t>(op.args);
+    if (offset >= op.args_size) valid_ = false;
+    argv_[i] = block_.get() + (valid_ ? offset : 0);
+  }
+  for (uint32_t i = 0; i < op.pointer_count; ++i) {
+    if (uint64_t{op.pointer_offsets[i]} + sizeof(void*) > op.args_size) valid_ = false;
+  }
+}
+
+void ArgBlock::Release::operator()(std::byte* block) const { ::operator delete(block, kArgAlignment); }
+
+void* ArgBlock::PointerAt(uint32_t offset) const {
+  void* value = nullptr;
+  std::memcpy(&value, block_.get() + offset, sizeof(value));
+  return value;
+}
+
+void ArgBlock::SetPointerAt(uint32_t offset, void* value) { std::memcpy(block_.get() + offset, &value, sizeof(value)); }
+
+std::unique_ptr<Task> MakeCopyTask(const CopyOp& op, int threads) { return std::make_unique<CopyTask>(op, threads); }
+std::unique_ptr<Task> MakeFillTask(const FillOp& op, int threads) { return std::make_unique<FillTask>(op, threads); }
+
+std::unique_ptr<Task> MakeKernelTask(const KernelOp& op, ArgBlock args, int threads) {
+  if (op.range) return std::make_unique<RangeTask>(op, std::move(args), threads);
+  return std::make_unique<CallTask>(op, std::move(args));
+}
+
+absl::StatusOr<size_t> BytesSpanned(size_t width, size_t height, size_t depth, size_t pitch, size_t slice) {
+  if (width == 0 || height == 0 || depth == 0) return 0;
+  size_t span = width;
+  const auto add = [&span](size_t count, size_t step) {  // `count` more rows or slices
+    size_t bytes = 0;
+    if (count > 0 && step < span) return false;
+    return !__builtin_mul_overflow(count, step, &bytes) && !__builtin_add_overflow(span, bytes, &span);
+  };
+  if (add(height - 1, pitch) && add(depth - 1, slice)) return span;
+  return absl::InvalidArgumentError(absl::StrCat("a box of ", width, " bytes x ", height, " rows x ", depth,
+                                                 " slices with row pitch ", pitch, " and slice pitch ", slice,
+                                                 " overlaps itself or overflows"));
+}
+
+}  // namespace penstock::driver::host

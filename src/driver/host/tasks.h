@@ -1,0 +1,66 @@
+// The work that host devices do: copies, fills, kernels over rows and whole-node callables, each as a Task of one or
+// more chunks.
+//
+// A Task holds everything it needs: addresses are translated and arguments copied when it is made. It knows no streams;
+// the Scheduler decides when and on which thread each chunk runs.
+//
+// Threads: a Task is made by the submitting thread; its chunks then run on engine threads, several at once.
+// Errors:  Run returns what the user's code returned; exceptions pass through (the Scheduler turns them into a Status).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "src/driver/driver.h"
+
+namespace penstock::driver::host {
+
+class Task {
+ public:
+  Task(OpTag op_tag, int chunk_count, Gate* op_gate = nullptr) : tag(op_tag), chunks(chunk_count), gate(op_gate) {}
+  virtual ~Task() = default;
+  Task(const Task&) = delete;
+  Task& operator=(const Task&) = delete;
+
+  // Does chunk 0 <= `chunk` < `chunks`, each exactly once, in any order and at the same time.
+  virtual absl::Status Run(int chunk) = 0;
+
+  const OpTag tag;
+  const int chunks;  // at least 1
+  Gate* const gate;  // may be null
+};
+
+// `op` with both addresses translated. `threads` may share it.
+std::unique_ptr<Task> MakeCopyTask(const CopyOp& op, int threads);
+std::unique_ptr<Task> MakeFillTask(const FillOp& op, int threads);
+
+// A copy of an operation's arguments, in one block aligned for any type.
+class ArgBlock {
+ public:
+  // Takes argv and the block of `op`. Where an argument does not lie in the block, `valid()` is false.
+  explicit ArgBlock(const KernelOp& op);
+  bool valid() const { return valid_; }
+  void* const* argv() const { return argv_; }
+  void* PointerAt(uint32_t offset) const;
+  void SetPointerAt(uint32_t offset, void* value);
+
+ private:
+  struct Release {
+    void operator()(std::byte* block) const;
+  };
+  std::unique_ptr<std::byte[], Release> block_;  // the arguments, then argv
+  void** argv_ = nullptr;
+  bool valid_ = true;
+};
+
+// `args` with its pointers translated; the other arguments come from `op`, which has rows or a callable.
+std::unique_ptr<Task> MakeKernelTask(const KernelOp& op, ArgBlock args, int threads);
+
+// Bytes from the first to the last byte of a box, 0 where it is empty. InvalidArgument where rows or slices overlap or
+// the span overflows.
+absl::StatusOr<size_t> BytesSpanned(size_t width, size_t height, size_t depth, size_t pitch, size_t slice);
+
+}  // namespace penstock::driver::host

@@ -1,0 +1,76 @@
+#include "src/runtime/completion_thread.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+
+#include "src/runtime/progress.h"
+#include "src/runtime/run_state.h"
+
+namespace penstock::runtime {
+
+CompletionThread::CompletionThread(host::Bell& progress, bool rings)
+    : progress_(progress), rings_(rings), thread_([this] { Loop(); }) {
+  pthread_setname_np(thread_.native_handle(), "ps-completion");
+}
+
+void CompletionThread::Watch(RunState* run) {
+  run->Ref();
+  {
+    base::MutexLock lock(mu_);
+    incoming_.push_back(run);
+  }
+  incoming_bell_.Ring();
+  progress_.Ring();
+}
+
+void CompletionThread::Stop() {
+  if (!thread_.joinable()) return;
+  stop_.store(true, std::memory_order_release);
+  incoming_bell_.Ring();
+  progress_.Ring();
+  thread_.join();
+  TakeIncoming();
+  for (RunState* run : watched_) run->Unref();
+  watched_.clear();
+}
+
+void CompletionThread::TakeIncoming() {
+  base::MutexLock lock(mu_);
+  watched_.insert(watched_.end(), incoming_.begin(), incoming_.end());
+  incoming_.clear();
+}
+
+void CompletionThread::AdvanceWatched() {
+  const auto drained = [](RunState* run) {
+    run->Advance();
+    if (!run->drained()) return false;
+    run->Unref();
+    return true;
+  };
+  watched_.erase(std::remove_if(watched_.begin(), watched_.end(), drained), watched_.end());
+}
+
+void CompletionThread::Loop() {
+  while (!stop_.load(std::memory_order_acquire)) {
+    const uint64_t ticket = incoming_bell_.ticket();
+    TakeIncoming();
+    if (watched_.empty()) {
+      if (!stop_.load(std::memory_order_acquire)) incoming_bell_.Wait(ticket, TimePoint::max());
+      continue;
+    }
+    // Looks at all of them until one has drained or something new has come, or the next deadline is due.
+    TimePoint until = TimePoint::max();
+    for (const RunState* run : watched_) {
+      if (!run->ended()) until = std::min(until, run->deadline().at());
+    }
+    WaitForProgress(progress_, rings_, until, [&] {
+      const size_t before = watched_.size();
+      AdvanceWatched();
+      return watched_.size() != before || stop_.load(std::memory_order_acquire) || incoming_bell_.ticket() != ticket;
+    });
+    if (until != TimePoint::max()) AdvanceWatched();  // whatever is due now
+  }
+}
+
+}  // namespace penstock::runtime

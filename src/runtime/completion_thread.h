@@ -1,0 +1,45 @@
+// CompletionThread: advances the runs nobody waits for: those with host nodes, callbacks, deadlines or dropped handles.
+//
+// Ownership: holds one count on each run it watches, until the run has drained.
+// Threads:   Watch is thread-safe. The thread sleeps while it watches nothing.
+// Locks:     mu_ guards the incoming list; runs are advanced without it.
+#pragma once
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "src/base/mutex.h"
+#include "src/host/bell.h"
+
+namespace penstock::runtime {
+
+class RunState;
+
+class CompletionThread {
+ public:
+  // `progress` is the bell that devices and workers ring; `rings`: whether all of them do.
+  CompletionThread(host::Bell& progress, bool rings);
+  ~CompletionThread() { Stop(); }
+
+  void Watch(RunState* run);
+  // Ends the thread; runs still watched are dropped.
+  void Stop();
+
+ private:
+  void Loop();
+  void TakeIncoming();
+  void AdvanceWatched();
+
+  host::Bell& progress_;
+  const bool rings_;
+  host::Bell incoming_bell_;
+  std::atomic<bool> stop_{false};
+  std::vector<RunState*> watched_;  // the thread's own
+
+  base::Mutex mu_;
+  std::vector<RunState*> incoming_ ABSL_GUARDED_BY(mu_);
+  std::thread thread_;
+};
+
+}  // namespace penstock::runtime

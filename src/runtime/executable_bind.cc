@@ -1,0 +1,146 @@
+// How a launch applies bindings to a slot: checks every value and address, then patches what they change.
+#include <cstring>
+#include <string>
+
+#include "graph/message.h"
+#include "penstock/status_macros.h"
+#include "src/base/status.h"
+#include "src/runtime/executable_core.h"
+#include "src/runtime/runtime_core.h"
+
+namespace penstock::runtime {
+namespace {
+
+using driver::PointerInfo;
+
+absl::Status Refuse(absl::StatusCode code, const Model& model, const char* what, const Name& name, std::string text) {
+  return absl::Status(code, graph::Prefix(model, what, name) + ": " + text);
+}
+
+int64_t ReadInteger(const ParamDecl& decl, const std::byte* at) {
+  uint64_t raw = 0;
+  std::memcpy(&raw, at, decl.type.size);
+  const unsigned unused = 64 - 8 * decl.type.size;
+  if (unused == 0) return static_cast<int64_t>(raw);
+  return decl.is_signed ? static_cast<int64_t>(raw << unused) >> unused : static_cast<int64_t>(raw);
+}
+
+}  // namespace
+
+absl::Status ExecutableCore::Bind(Slot& slot, const Bindings& bindings) {
+  if (bindings.model_ != model_) {
+    return absl::InvalidArgumentError(graph::Prefix(*model_) +
+                                      ": the bindings were made by another executable; use this one's bindings()");
+  }
+  PENSTOCK_RETURN_IF_ERROR(bindings.mistake_);
+  PENSTOCK_RETURN_IF_ERROR(BindParams(slot, bindings));
+  if (program_.dynamic) ApplyDynamicShapes(*model_, program_, slot);
+  PENSTOCK_RETURN_IF_ERROR(BindBuffers(slot, bindings));
+  PatchPointers(slot);
+  return absl::OkStatus();
+}
+
+absl::Status ExecutableCore::BindParams(Slot& slot, const Bindings& bindings) {
+  for (size_t p = 0; p < model_->params.size(); ++p) {
+    const ParamDecl& decl = model_->params[p];
+    if (!bindings.param_set_[p]) {
+      return Refuse(absl::StatusCode::kFailedPrecondition, *model_, "param", decl.name,
+                    "not set; every parameter needs a value before the first launch; call Set");
+    }
+    if (!decl.is_integer) continue;
+    const int64_t value = ReadInteger(decl, bindings.params_.data() + bindings.param_offsets_[p]);
+    if (decl.has_max && (value < 0 || value > decl.max)) {
+      return Refuse(absl::StatusCode::kInvalidArgument, *model_, "param", decl.name,
+                    "set to " + std::to_string(value) + "; declared AtMost(" + std::to_string(decl.max) +
+                        "), so it must be 0 to " + std::to_string(decl.max));
+    }
+    slot.param_values[p] = value;
+  }
+  for (const ParamPatch& patch : program_.params) {
+    std::memcpy(slot.args.data() + patch.at, bindings.params_.data() + bindings.param_offsets_[patch.param], patch.size);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ExecutableCore::BindBuffers(Slot& slot, const Bindings& bindings) {
+  slot.keep_alive.resize(model_->buffers.size());
+  for (size_t b = 0; b < model_->buffers.size(); ++b) {
+    const BufferDecl& decl = model_->buffers[b];
+    if (decl.role == BufferRole::kInternal) continue;
+    PENSTOCK_RETURN_IF_ERROR(BindBuffer(slot, decl, b, bindings.buffers_[b]));
+    slot.keep_alive[b] = bindings.buffers_[b].keep_alive;
+  }
+  return CheckOverlaps(bindings);
+}
+
+absl::Status ExecutableCore::BindBuffer(Slot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory) {
+  const int64_t wanted = slot.shapes[buffer].elements();
+  if (memory.elements < 0) {
+    return Refuse(absl::StatusCode::kFailedPrecondition, *model_, "buffer", decl.name,
+                  "nothing is bound; every Input, Output and InOut needs memory; call Set");
+  }
+  if (memory.elements != wanted) {
+    return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name,
+                  "bound to " + std::to_string(memory.elements) + " elements; its extent in this run has " +
+                      std::to_string(wanted) + "; bind exactly that many");
+  }
+  if (memory.read_only && decl.role != BufferRole::kInput) {
+    return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name,
+                  "bound to const memory, but the graph writes it; bind memory that may be written");
+  }
+  bool pinned = true;
+  if (wanted > 0) {
+    PENSTOCK_ASSIGN_OR_RETURN(const PointerInfo first, driver_->Inspect(memory.data));
+    const auto* last = static_cast<const std::byte*>(memory.data) + wanted * decl.type.size - 1;
+    PENSTOCK_ASSIGN_OR_RETURN(const PointerInfo end, driver_->Inspect(last));
+    if (first.kind == PointerInfo::Kind::kDevice) {
+      return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name,
+                    "bound to device memory, but declared for host memory; bind host memory");
+    }
+    pinned = first.kind == PointerInfo::Kind::kPinned && end.kind == PointerInfo::Kind::kPinned;
+  }
+  if (!pinned && decl.where == Where::kPinned) {
+    return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name,
+                  "bound to memory that is not pinned, but declared kPinned; use Runtime::MakeHostBuffer, or declare "
+                  "it kHost");
+  }
+  if (program_.bound[buffer] >= 0) slot.pointers[static_cast<size_t>(program_.bound[buffer])] = memory.data;
+  if (const int32_t staged = program_.staged[buffer]; staged >= 0) {
+    slot.pointers[static_cast<size_t>(staged)] = pinned ? memory.data : slot.staging[static_cast<size_t>(staged)];
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ExecutableCore::CheckOverlaps(const Bindings& bindings) const {
+  const auto range = [&](size_t b) {
+    const auto begin = reinterpret_cast<uintptr_t>(bindings.buffers_[b].data);
+    return std::pair(begin, begin + static_cast<uintptr_t>(bindings.buffers_[b].elements) * model_->buffers[b].type.size);
+  };
+  for (size_t a = 0; a < model_->buffers.size(); ++a) {
+    if (model_->buffers[a].role == BufferRole::kInternal) continue;
+    for (size_t b = 0; b < a; ++b) {
+      if (model_->buffers[b].role == BufferRole::kInternal || (!program_.written[a] && !program_.written[b])) continue;
+      const auto [a_begin, a_end] = range(a);
+      const auto [b_begin, b_end] = range(b);
+      if (a_begin >= b_end || b_begin >= a_end) continue;
+      return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", model_->buffers[a].name,
+                    "bound to memory that overlaps the memory of buffer '" +
+                        std::string(model_->buffers[b].name.view()) + "', and the graph writes one of them; bind "
+                        "memory of their own");
+    }
+  }
+  return absl::OkStatus();
+}
+
+void ExecutableCore::PatchPointers(Slot& slot) {
+  for (const PointerPatch& p : program_.bound_pointers) {
+    std::memcpy(slot.args.data() + p.at, &slot.pointers[static_cast<size_t>(p.instance)], sizeof(void*));
+  }
+  for (const int32_t c : program_.bound_copies) {
+    const CopyEntry& entry = program_.copies[static_cast<size_t>(c)];
+    slot.copies[static_cast<size_t>(c)].src = slot.pointers[static_cast<size_t>(entry.src)];
+    slot.copies[static_cast<size_t>(c)].dst = slot.pointers[static_cast<size_t>(entry.dst)];
+  }
+}
+
+}  // namespace penstock::runtime

@@ -1,0 +1,262 @@
+#include "src/runtime/executable_core.h"
+
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "graph/message.h"
+#include "penstock/status_macros.h"
+#include "src/base/status.h"
+#include "src/base/user_code.h"
+#include "src/runtime/progress.h"
+#include "src/runtime/run_state.h"
+#include "src/runtime/runtime_core.h"
+
+namespace penstock::runtime {
+
+using graph::PlanKind;
+using graph::PlanNode;
+
+ExecutableCore::ExecutableCore(std::shared_ptr<RuntimeCore> runtime, const Model& model, const CompileOptions& options)
+    : runtime_(std::move(runtime)),
+      model_(std::make_shared<const Model>(model)),
+      trace_(options.trace),
+      executor_(*this) {}
+
+ExecutableCore::~ExecutableCore() {
+  for (const driver::Event event : trace_base_) {
+    if (event) driver_->DestroyEvent(event);
+  }
+}
+
+absl::StatusOr<std::shared_ptr<ExecutableCore>> ExecutableCore::Create(std::shared_ptr<RuntimeCore> runtime,
+                                                                       const Model& model,
+                                                                       const CompileOptions& options) {
+  PENSTOCK_RETURN_IF_ERROR(runtime->CheckOpen());
+  std::shared_ptr<ExecutableCore> core(new ExecutableCore(std::move(runtime), model, options));
+  PENSTOCK_RETURN_IF_ERROR(core->Compile(options));
+  core->runtime_->AddExecutable(core);
+  return core;
+}
+
+const DeviceRef& ExecutableCore::device(int32_t device) const {
+  return runtime_->devices()[static_cast<size_t>(device)];
+}
+
+absl::Status ExecutableCore::Compile(const CompileOptions& options) {
+  const std::string prefix = graph::Prefix(*model_);
+  const auto& devices = runtime_->devices();
+  if (options.slots < 1 || options.slots > 1024) {
+    return absl::InvalidArgumentError(prefix + ": CompileOptions::slots is " + std::to_string(options.slots) +
+                                      "; an executable has 1 to 1024 slots");
+  }
+  if (options.device < 0 || options.device >= static_cast<int>(devices.size())) {
+    return absl::InvalidArgumentError(prefix + ": CompileOptions::device is " + std::to_string(options.device) +
+                                      "; the runtime has devices 0 to " + std::to_string(devices.size() - 1));
+  }
+  graph::PlanOptions plan_options;
+  for (const DeviceRef& d : devices) {
+    plan_options.devices.push_back(
+        {d.info.name, d.info.kind == driver::DeviceKind::kCuda, d.driver_index, d.info.memory_bytes});
+  }
+  plan_options.default_device = options.device;
+  plan_options.max_lanes = options.max_lanes;
+  plan_options.slots = options.slots;
+  PENSTOCK_ASSIGN_OR_RETURN(plan_, graph::MakePlan(*model_, plan_options));
+
+  for (const graph::Lane& lane : plan_.lanes) lane_devices_.push_back(device(lane.device).local);
+  std::vector<const void*> kernels(plan_.nodes.size(), nullptr);
+  PENSTOCK_RETURN_IF_ERROR(LoadKernels(kernels));
+  std::vector<bool> cuda;
+  for (const DeviceRef& d : devices) cuda.push_back(d.info.kind == driver::DeviceKind::kCuda);
+  program_ = BuildProgram(*model_, plan_, kernels, cuda);
+  running_ = std::vector<std::atomic<int>>(plan_.nodes.size());
+  for (const CallEntry& call : program_.calls) {
+    driver_gates_.emplace_back(model_->nodes[static_cast<size_t>(call.decl)].concurrency);
+  }
+  PENSTOCK_RETURN_IF_ERROR(MakeSlots(options.slots, options.device));
+  return trace_ == nullptr ? absl::OkStatus() : SetTraceBase();
+}
+
+absl::Status ExecutableCore::LoadKernels(std::vector<const void*>& kernels) {
+  for (size_t n = 0; n < plan_.nodes.size(); ++n) {
+    const PlanNode& node = plan_.nodes[n];
+    if (node.kind != PlanKind::kParallelFor && node.kind != PlanKind::kKernel) continue;
+    const DeviceRef& d = device(node.device);
+    const NodeCode& code = model_->nodes[static_cast<size_t>(node.decl)].code;
+    absl::StatusOr<const void*> kernel = d.driver->LoadKernel(d.local, {code.cuda_kernel, code.cuda_self});
+    if (!kernel.ok()) return Describe(static_cast<int32_t>(n), kernel.status());
+    kernels[n] = *kernel;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ExecutableCore::MakeSlots(int count, int default_device) {
+  const DeviceRef& first = plan_.lanes.empty() ? device(default_device) : device(plan_.lanes[0].device);
+  driver_ = first.driver;
+  const Slot::Options options{.model = model_.get(),
+                              .plan = &plan_,
+                              .program = &program_,
+                              .devices = &runtime_->devices(),
+                              .pinned = &runtime_->pinned(first.driver_index),
+                              .gates = &driver_gates_,
+                              .timing = trace_ != nullptr};
+  for (int i = 0; i < count; ++i) {
+    absl::StatusOr<std::unique_ptr<Slot>> slot = Slot::Create(options, i);
+    if (!slot.ok()) {
+      return base::Prefixed(graph::Prefix(*model_) + ": slot " + std::to_string(i) + " of " + std::to_string(count),
+                            slot.status());
+    }
+    slots_.push_back(*std::move(slot));
+  }
+  base::MutexLock lock(mu_);
+  for (const auto& slot : slots_) free_.push_back(slot.get());
+  return absl::OkStatus();
+}
+
+Bindings ExecutableCore::MakeBindings() const { return Bindings(model_); }
+
+bool ExecutableCore::EnterGate(int32_t node) {
+  const int32_t decl = plan_.nodes[static_cast<size_t>(node)].decl;
+  if (decl < 0) return true;
+  const int limit = model_->nodes[static_cast<size_t>(decl)].concurrency;
+  std::atomic<int>& running = running_[static_cast<size_t>(node)];
+  if (running.fetch_add(1, std::memory_order_acq_rel) < limit) return true;
+  running.fetch_sub(1, std::memory_order_acq_rel);
+  return false;
+}
+
+void ExecutableCore::LeaveGate(int32_t node) {
+  if (plan_.nodes[static_cast<size_t>(node)].decl < 0) return;
+  running_[static_cast<size_t>(node)].fetch_sub(1, std::memory_order_acq_rel);
+}
+
+Slot* ExecutableCore::PopFree() {
+  base::MutexLock lock(mu_);
+  if (free_.empty()) return nullptr;
+  Slot* slot = free_.back();
+  free_.pop_back();
+  return slot;
+}
+
+void ExecutableCore::Release(Slot* slot) {
+  {
+    base::MutexLock lock(mu_);
+    slot->run = nullptr;
+    free_.push_back(slot);
+  }
+  runtime_->bell().Ring();
+}
+
+void ExecutableCore::AdvanceAll() {
+  for (const auto& slot : slots_) {
+    RunState* run = nullptr;
+    {
+      base::MutexLock lock(mu_);
+      run = slot->run;
+      if (run != nullptr) run->Ref();
+    }
+    if (run == nullptr) continue;
+    run->Advance();
+    run->Unref();
+  }
+}
+
+absl::StatusOr<Slot*> ExecutableCore::AcquireSlot(Deadline deadline, bool wait) {
+  Slot* slot = PopFree();
+  if (slot != nullptr) return slot;
+  const auto take = [&] {
+    AdvanceAll();
+    slot = PopFree();
+    return slot != nullptr || !runtime_->CheckOpen().ok();
+  };
+  const std::string taken = graph::Prefix(*model_) + ": all " + std::to_string(slots_.size()) + " slots are taken";
+  if (!wait) {
+    if (take() && slot != nullptr) return slot;
+    return absl::ResourceExhaustedError(taken + "; wait for a run to end, use Launch, or compile with more slots");
+  }
+  WaitForProgress(runtime_->bell(), runtime_->rings(), deadline.at(), take);
+  if (slot != nullptr) return slot;
+  PENSTOCK_RETURN_IF_ERROR(runtime_->CheckOpen());
+  return absl::DeadlineExceededError(taken + " and none came free before the deadline of Launch; nothing was started");
+}
+
+absl::StatusOr<Run> ExecutableCore::Launch(const Bindings& bindings, Deadline deadline, bool wait) {
+  if (wait && base::InUserCode()) {
+    return absl::FailedPreconditionError(
+        graph::Prefix(*model_) +
+        ": Launch inside a host node or callback; it could wait for the worker it runs on; use TryLaunch");
+  }
+  PENSTOCK_RETURN_IF_ERROR(runtime_->CheckOpen());
+  PENSTOCK_ASSIGN_OR_RETURN(Slot* slot, AcquireSlot(deadline, wait));
+  absl::Status bound = Bind(*slot, bindings);
+  runtime_->RunStarted();
+  if (bound.ok()) bound = runtime_->CheckOpen();  // again: Shutdown waits for what has started before it closed
+  if (!bound.ok()) {
+    slot->keep_alive.clear();
+    Release(slot);
+    runtime_->RunDrained();
+    return bound;
+  }
+  slot->fault.Reset();
+  slot->next_command = 0;
+  slot->next_segment = 0;
+  slot->finish_submitted = false;
+  const bool needs_workers = PrepareHostSteps(*slot);
+  auto* run = new RunState(shared_from_this(), slot, deadline, launches_.fetch_add(1, std::memory_order_relaxed));
+  Run handle(run);
+  {
+    base::MutexLock lock(mu_);
+    slot->run = run;
+  }
+  run->Advance();
+  if (needs_workers || !deadline.is_never()) run->WatchInBackground();
+  return handle;
+}
+
+bool ExecutableCore::PrepareHostSteps(Slot& slot) {
+  bool needs_workers = false;
+  for (size_t s = 0; s < program_.hosts.size(); ++s) {
+    const HostEntry& entry = program_.hosts[s];
+    // A staging copy whose two sides are the same memory has nothing to do: the bound memory is pinned.
+    const bool direct = entry.call < 0 && slot.pointers[static_cast<size_t>(entry.src)] ==
+                                              slot.pointers[static_cast<size_t>(entry.dst)];
+    slot.host_states[s].store(direct ? HostState::kDone : HostState::kWaiting, std::memory_order_relaxed);
+    needs_workers = needs_workers || !direct;
+  }
+  return needs_workers;
+}
+
+namespace {
+
+// Where the user declared what a node is about: the node itself, or the buffer an inserted copy moves.
+const Name& NameOf(const Model& model, const graph::Plan& plan, const PlanNode& node) {
+  if (node.decl >= 0) return model.nodes[static_cast<size_t>(node.decl)].name;
+  return model.buffers[static_cast<size_t>(plan.instances[static_cast<size_t>(node.src)].buffer)].name;
+}
+
+}  // namespace
+
+absl::Status ExecutableCore::Describe(int32_t node, const absl::Status& cause) const {
+  if (node < 0) return base::Prefixed(graph::Prefix(*model_), cause);
+  const PlanNode& n = plan_.nodes[static_cast<size_t>(node)];
+  const Name& declared = NameOf(*model_, plan_, n);
+  const Name shown(n.name, declared.source().file, declared.source().line);
+  return base::Prefixed(graph::Prefix(*model_, "node", shown, n.device < 0 ? "host" : device(n.device).info.name), cause);
+}
+
+absl::Status ExecutableCore::DescribeAbandoned(const Slot& slot) const {
+  std::string text = graph::Prefix(*model_) + ": the run's deadline passed before its work had drained; it is abandoned "
+                     "and its slot comes back when the work ends";
+  std::string bound;
+  for (size_t b = 0; b < model_->buffers.size(); ++b) {
+    const int32_t instance = program_.bound[b];
+    if (instance < 0 || slot.keep_alive[b] != nullptr) continue;
+    bound += bound.empty() ? "'" : ", '";
+    bound += std::string(model_->buffers[b].name.view()) + "'";
+  }
+  if (!bound.empty()) text += "; until then the memory bound to " + bound + " must stay valid";
+  return absl::DeadlineExceededError(text);
+}
+
+}  // namespace penstock::runtime

@@ -1,0 +1,96 @@
+// ExecutableCore: what Executable handles and runs in flight share: the model, the plan, the program and the slots.
+//
+// Ownership: shared by handles and by every run in flight; slots and their memory go with it.
+// Threads:   thread-safe. Everything but the free list is constant after Create.
+// Locks:     mu_ guards the free list and Slot::run; nothing is called with it held.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/plan.h"
+#include "penstock/executable.h"
+#include "penstock/runtime.h"
+#include "src/base/mutex.h"
+#include "src/runtime/program.h"
+#include "src/runtime/slot.h"
+#include "src/runtime/stream_executor.h"
+
+namespace penstock::runtime {
+
+class RuntimeCore;
+
+class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
+ public:
+  static absl::StatusOr<std::shared_ptr<ExecutableCore>> Create(std::shared_ptr<RuntimeCore> runtime,
+                                                                const Model& model, const CompileOptions& options);
+  ~ExecutableCore();
+
+  Bindings MakeBindings() const;
+  // Takes a slot (waiting until the deadline if `wait`), applies the bindings and starts the run.
+  absl::StatusOr<Run> Launch(const Bindings& bindings, Deadline deadline, bool wait);
+  // Advances every run in flight; never blocks.
+  void AdvanceAll();
+
+  const Model& model() const { return *model_; }
+  const graph::Plan& plan() const { return plan_; }
+  const Program& program() const { return program_; }
+  StreamExecutor& executor() { return executor_; }
+  RuntimeCore& runtime() const { return *runtime_; }
+  const std::shared_ptr<RuntimeCore>& runtime_ptr() const { return runtime_; }
+  driver::Driver& driver() const { return *driver_; }
+  const DeviceRef& device(int32_t device) const;
+  int local_device_of_lane(int32_t lane) const { return lane_devices_[static_cast<size_t>(lane)]; }
+  int slots() const { return static_cast<int>(slots_.size()); }
+  int64_t launches() const { return launches_.load(std::memory_order_relaxed); }
+
+  // One callable runs at most `concurrency` times at once over all slots. EnterGate never blocks.
+  bool EnterGate(int32_t node);
+  void LeaveGate(int32_t node);
+
+  // For the run that owns the slot.
+  void RunHostNode(Slot& slot, int32_t step, int64_t serial);
+  void RecordTrace(Slot& slot, int64_t serial);
+  void Release(Slot* slot);
+  absl::Status Describe(int32_t node, const absl::Status& cause) const;
+  absl::Status DescribeAbandoned(const Slot& slot) const;
+
+ private:
+  explicit ExecutableCore(std::shared_ptr<RuntimeCore> runtime, const Model& model, const CompileOptions& options);
+  absl::Status Compile(const CompileOptions& options);
+  absl::Status LoadKernels(std::vector<const void*>& kernels);
+  absl::Status MakeSlots(int count, int default_device);
+  absl::Status SetTraceBase();
+  absl::StatusOr<Slot*> AcquireSlot(Deadline deadline, bool wait);
+  Slot* PopFree();
+  absl::Status Bind(Slot& slot, const Bindings& bindings);
+  absl::Status BindParams(Slot& slot, const Bindings& bindings);
+  absl::Status BindBuffers(Slot& slot, const Bindings& bindings);
+  absl::Status BindBuffer(Slot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory);
+  absl::Status CheckOverlaps(const Bindings& bindings) const;
+  void PatchPointers(Slot& slot);
+  bool PrepareHostSteps(Slot& slot);  // true when some must run on a worker
+
+  const std::shared_ptr<RuntimeCore> runtime_;
+  const std::shared_ptr<const Model> model_;
+  const std::shared_ptr<Trace> trace_;
+  graph::Plan plan_;
+  Program program_;
+  driver::Driver* driver_ = nullptr;
+  std::vector<int> lane_devices_;
+  std::vector<driver::Gate> driver_gates_;         // a call each, for host devices
+  std::vector<std::atomic<int>> running_;          // a plan node each
+  std::vector<driver::Event> trace_base_;          // a device each
+  std::vector<double> trace_base_us_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  StreamExecutor executor_;
+  std::atomic<int64_t> launches_{0};
+
+  base::Mutex mu_;
+  std::vector<Slot*> free_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace penstock::runtime

@@ -1,0 +1,112 @@
+// What an executable does around the work itself: running host nodes on workers, and recording spans for a trace.
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <string>
+
+#include "penstock/status_macros.h"
+#include "src/base/user_code.h"
+#include "src/runtime/executable_core.h"
+#include "src/runtime/progress.h"
+#include "src/runtime/runtime_core.h"
+
+namespace penstock::runtime {
+namespace {
+
+using graph::PlanKind;
+using graph::PlanNode;
+
+SpanKind SpanKindOf(PlanKind kind) {
+  switch (kind) {
+    case PlanKind::kUpload: return SpanKind::kUpload;
+    case PlanKind::kDownload: return SpanKind::kDownload;
+    default: return graph::IsHostKind(kind) ? SpanKind::kHost : SpanKind::kKernel;
+  }
+}
+
+const char* LaneText(graph::LaneKind kind) {
+  switch (kind) {
+    case graph::LaneKind::kUpload: return "upload";
+    case graph::LaneKind::kDownload: return "download";
+    case graph::LaneKind::kCompute: break;
+  }
+  return "compute";
+}
+
+absl::Status CallUser(const NodeCode& code, void* const* argv) {
+  base::UserCodeScope scope;
+  try {
+    return code.call(code.callable.get(), nullptr, argv);
+  } catch (const std::exception& e) {
+    return absl::InternalError(std::string("the callable threw: ") + e.what());
+  } catch (...) {
+    return absl::InternalError("the callable threw something that is no std::exception");
+  }
+}
+
+}  // namespace
+
+void ExecutableCore::RunHostNode(Slot& slot, int32_t step, int64_t serial) {
+  const HostEntry& entry = program_.hosts[static_cast<size_t>(step)];
+  const int32_t n = plan_.host_steps[static_cast<size_t>(step)].node;
+  const double begin = trace_ ? trace_->Now() : 0;
+  if (entry.call >= 0) {
+    const CallEntry& call = program_.calls[static_cast<size_t>(entry.call)];
+    const NodeCode& code = model_->nodes[static_cast<size_t>(call.decl)].code;
+    const absl::Status status = CallUser(code, slot.argv.data() + call.argv);
+    if (!status.ok()) slot.fault.Fail(n, status);
+  } else {
+    const auto buffer = static_cast<size_t>(entry.buffer);
+    const auto bytes = static_cast<size_t>(slot.shapes[buffer].elements()) * model_->buffers[buffer].type.size;
+    if (bytes > 0) {
+      std::memcpy(slot.pointers[static_cast<size_t>(entry.dst)], slot.pointers[static_cast<size_t>(entry.src)], bytes);
+    }
+  }
+  if (trace_ == nullptr) return;
+  trace_->Add({plan_.nodes[static_cast<size_t>(n)].name, "worker " + std::to_string(host::WorkerPool::CurrentIndex()),
+               SpanKind::kHost, begin, trace_->Now(), serial, -1});
+}
+
+// Device clocks are tied to the trace's once: an event is recorded on each device and the host's clock read as soon as
+// it is seen complete. The error is the time of one poll.
+absl::Status ExecutableCore::SetTraceBase() {
+  trace_base_.resize(runtime_->devices().size());
+  trace_base_us_.resize(runtime_->devices().size());
+  for (size_t l = 0; l < plan_.lanes.size(); ++l) {
+    const auto d = static_cast<size_t>(plan_.lanes[l].device);
+    if (trace_base_[d]) continue;
+    const DeviceRef& ref = runtime_->devices()[d];
+    PENSTOCK_ASSIGN_OR_RETURN(trace_base_[d], driver_->CreateEvent(ref.local, true));
+    const int token = driver_->MakeCurrent(ref.local);
+    absl::Status status = driver_->Record(trace_base_[d], slots_[0]->streams[l]);
+    driver_->RestoreCurrent(token);
+    PENSTOCK_RETURN_IF_ERROR(status);
+    WaitForProgress(runtime_->bell(), driver_->rings(), TimePoint::max(), [&] {
+      const absl::StatusOr<bool> complete = driver_->Query(trace_base_[d]);
+      status = complete.status();
+      return !complete.ok() || *complete;
+    });
+    PENSTOCK_RETURN_IF_ERROR(status);
+    trace_base_us_[d] = trace_->Now();
+  }
+  return absl::OkStatus();
+}
+
+void ExecutableCore::RecordTrace(Slot& slot, int64_t serial) {
+  if (trace_ == nullptr) return;
+  for (size_t n = 0; n < plan_.nodes.size(); ++n) {
+    const PlanNode& node = plan_.nodes[n];
+    if (node.device < 0 || !slot.begin_timing[n]) continue;
+    const auto d = static_cast<size_t>(node.device);
+    const absl::StatusOr<double> begin = driver_->Elapsed(trace_base_[d], slot.begin_timing[n]);
+    const absl::StatusOr<double> end = driver_->Elapsed(trace_base_[d], slot.end_timing[n]);
+    if (!begin.ok() || !end.ok()) continue;  // not submitted: the run failed before
+    const graph::Lane& lane = plan_.lanes[static_cast<size_t>(node.lane)];
+    trace_->Add({node.name,
+                 device(node.device).info.name + " slot " + std::to_string(slot.index) + " " + LaneText(lane.kind) +
+                     " lane " + std::to_string(node.lane),
+                 SpanKindOf(node.kind), trace_base_us_[d] + *begin, trace_base_us_[d] + *end, serial, node.device});
+  }
+}
+
+}  // namespace penstock::runtime

@@ -1,0 +1,222 @@
+#include "src/runtime/program.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "penstock/detail/arguments.h"
+
+namespace penstock::runtime {
+namespace {
+
+using graph::IsHostKind;
+using graph::Plan;
+using graph::PlanKind;
+using graph::PlanNode;
+using graph::Space;
+
+constexpr uint32_t kBlockAlign = 16;
+
+// Where the dimensions of a View stand, after its pointer. The layout does not depend on T.
+constexpr uint32_t kViewShape = offsetof(View<char>, depth);
+static_assert(offsetof(View<char>, data) == 0 && sizeof(View<char>) == kViewShape + 4 * sizeof(int64_t));
+
+driver::CopyKind KindOf(PlanKind kind) {
+  switch (kind) {
+    case PlanKind::kUpload: return driver::CopyKind::kHostToDevice;
+    case PlanKind::kDownload: return driver::CopyKind::kDeviceToHost;
+    case PlanKind::kPeerCopy: return driver::CopyKind::kPeer;
+    default: return driver::CopyKind::kDeviceToDevice;
+  }
+}
+
+class Builder {
+ public:
+  Builder(const Model& model, const Plan& plan, const std::vector<const void*>& kernels, const std::vector<bool>& cuda)
+      : model_(model), plan_(plan), kernels_(kernels), cuda_(cuda), op_of_(plan.nodes.size()) {}
+
+  Program Build() {
+    FindBuffers();
+    for (size_t n = 0; n < plan_.nodes.size(); ++n) AddNode(static_cast<int32_t>(n));
+    for (const graph::Command& c : plan_.commands) AddCommand(c);
+    for (const graph::HostStep& s : plan_.host_steps) AddHost(s.node);
+    p_.dynamic = !p_.dynamic_ranges.empty() || !p_.dynamic_grids.empty() ||
+                 std::find(p_.dynamic_buffer.begin(), p_.dynamic_buffer.end(), true) != p_.dynamic_buffer.end();
+    return std::move(p_);
+  }
+
+ private:
+  using Op = ExecCommand::Op;
+
+  void FindBuffers() {
+    const size_t count = model_.buffers.size();
+    p_.staged.assign(count, -1);
+    p_.bound.assign(count, -1);
+    p_.written.assign(count, false);
+    p_.dynamic_buffer.resize(count);
+    for (size_t b = 0; b < count; ++b) p_.dynamic_buffer[b] = IsDynamic(model_.buffers[b].extent);
+    for (size_t i = 0; i < plan_.instances.size(); ++i) {
+      const graph::Instance& instance = plan_.instances[i];
+      const auto b = static_cast<size_t>(instance.buffer);
+      if (instance.space == Space::kBound) p_.bound[b] = static_cast<int32_t>(i);
+      if (instance.stages) p_.staged[b] = static_cast<int32_t>(i);
+    }
+    for (const NodeDecl& node : model_.nodes) {
+      for (const AccessDecl& access : node.accesses) {
+        if (access.mode != AccessMode::kRead) p_.written[static_cast<size_t>(access.buffer)] = true;
+      }
+    }
+  }
+
+  void AddNode(int32_t n) {
+    const PlanNode& node = plan_.nodes[static_cast<size_t>(n)];
+    switch (node.kind) {
+      case PlanKind::kUpload:
+      case PlanKind::kDownload:
+      case PlanKind::kDeviceCopy:
+      case PlanKind::kPeerCopy:
+        SetOp(n, Op::kCopy, p_.copies.size());
+        if (Varies(node.src) || Varies(node.dst)) p_.bound_copies.push_back(static_cast<int32_t>(p_.copies.size()));
+        p_.copies.push_back({n, node.src, node.dst, BufferOf(node.src), KindOf(node.kind)});
+        break;
+      case PlanKind::kFill:
+        SetOp(n, Op::kFill, p_.fills.size());
+        p_.fills.push_back({n, node.uses[0].instance, BufferOf(node.uses[0].instance)});
+        break;
+      case PlanKind::kLaunch:
+        SetOp(n, cuda_[static_cast<size_t>(node.device)] ? Op::kForeign : Op::kKernel, p_.calls.size());
+        AddCall(n);
+        break;
+      case PlanKind::kParallelFor:
+      case PlanKind::kKernel:
+        SetOp(n, Op::kKernel, p_.calls.size());
+        AddCall(n);
+        break;
+      case PlanKind::kHost:
+        SetOp(n, Op::kKernel, p_.calls.size());
+        AddCall(n);
+        break;
+      case PlanKind::kStageIn:
+      case PlanKind::kStageOut:
+      case PlanKind::kHostCopy:
+        break;
+    }
+  }
+
+  // Whether each launch decides where the instance is.
+  bool Varies(int32_t instance) const {
+    const graph::Instance& i = plan_.instances[static_cast<size_t>(instance)];
+    return i.space == Space::kBound || i.stages;
+  }
+  int32_t BufferOf(int32_t instance) const { return plan_.instances[static_cast<size_t>(instance)].buffer; }
+  void SetOp(int32_t n, Op op, size_t index) { op_of_[static_cast<size_t>(n)] = {op, static_cast<int32_t>(index)}; }
+
+  void AddCall(int32_t n) {
+    const PlanNode& node = plan_.nodes[static_cast<size_t>(n)];
+    const NodeDecl& decl = model_.nodes[static_cast<size_t>(node.decl)];
+    CallEntry call{.node = n, .decl = node.decl, .block = 0, .argv = static_cast<uint32_t>(p_.argv_image.size())};
+    p_.arg_image.resize((p_.arg_image.size() + kBlockAlign - 1) / kBlockAlign * kBlockAlign);
+    call.block = static_cast<uint32_t>(p_.arg_image.size());
+    call.pointers = static_cast<uint32_t>(p_.pointer_offsets.size());
+    call.kernel = kernels_[static_cast<size_t>(n)];
+    p_.arg_image.insert(p_.arg_image.end(), decl.arg_block.begin(), decl.arg_block.end());
+    for (const ArgDecl& arg : decl.args) AddArg(call, node, decl, arg);
+    call.pointer_count = static_cast<uint32_t>(p_.pointer_offsets.size()) - call.pointers;
+    if (decl.kind == NodeKind::kKernel && HasDynamicGrid(decl.shape)) {
+      call.dynamic_range = true;
+      p_.dynamic_grids.push_back(static_cast<int32_t>(p_.calls.size()));
+    }
+    p_.calls.push_back(call);
+  }
+
+  void AddArg(CallEntry& call, const PlanNode& node, const NodeDecl& decl, const ArgDecl& arg) {
+    const uint32_t at = call.block + arg.offset;
+    p_.argv_image.push_back(at);
+    switch (arg.form) {
+      case ArgDecl::Form::kValue:
+        break;
+      case ArgDecl::Form::kParam:
+        p_.params.push_back({static_cast<uint32_t>(arg.index), at, arg.size});
+        break;
+      case ArgDecl::Form::kPointer:
+      case ArgDecl::Form::kView:
+        AddPointer(node.uses[static_cast<size_t>(arg.index)].instance, at, arg.form == ArgDecl::Form::kView);
+        p_.pointer_offsets.push_back(arg.offset);
+        break;
+      case ArgDecl::Form::kRange: {
+        const bool dynamic = IsDynamic(decl.extent);
+        call.dynamic_range = dynamic;
+        (dynamic ? p_.dynamic_ranges : p_.fixed_ranges).push_back({static_cast<int32_t>(p_.calls.size()), at});
+        break;
+      }
+    }
+  }
+
+  void AddPointer(int32_t instance, uint32_t at, bool view) {
+    const graph::Instance& i = plan_.instances[static_cast<size_t>(instance)];
+    (Varies(instance) ? p_.bound_pointers : p_.fixed_pointers).push_back({instance, at});
+    if (!view) return;
+    const bool dynamic = p_.dynamic_buffer[static_cast<size_t>(i.buffer)];
+    (dynamic ? p_.dynamic_shapes : p_.fixed_shapes).push_back({i.buffer, at + kViewShape});
+  }
+
+  static bool HasDynamicGrid(const KernelShape& shape) {
+    if (shape.per_thread) return !shape.threads.is_constant();
+    return std::any_of(shape.grid.begin(), shape.grid.end(), [](const Dim& d) { return !d.is_constant(); });
+  }
+
+  void AddCommand(const graph::Command& c) {
+    switch (c.op) {
+      case graph::Command::Op::kNode: {
+        const auto [op, index] = op_of_[static_cast<size_t>(c.arg)];
+        p_.commands.push_back({op, c.lane, index, c.arg});
+        break;
+      }
+      case graph::Command::Op::kRecord:
+        p_.commands.push_back({Op::kRecord, c.lane, c.arg, -1});
+        break;
+      case graph::Command::Op::kWait:
+        p_.commands.push_back({Op::kWait, c.lane, c.arg, -1});
+        break;
+    }
+  }
+
+  void AddHost(int32_t n) {
+    const PlanNode& node = plan_.nodes[static_cast<size_t>(n)];
+    if (node.kind == PlanKind::kHost) {
+      p_.hosts.push_back({.call = op_of_[static_cast<size_t>(n)].second});
+    } else {
+      p_.hosts.push_back({.src = node.src, .dst = node.dst, .buffer = BufferOf(node.src)});
+    }
+  }
+
+  const Model& model_;
+  const Plan& plan_;
+  const std::vector<const void*>& kernels_;
+  const std::vector<bool>& cuda_;
+  std::vector<std::pair<Op, int32_t>> op_of_;
+  Program p_;
+};
+
+}  // namespace
+
+Program BuildProgram(const Model& model, const graph::Plan& plan, const std::vector<const void*>& kernels,
+                     const std::vector<bool>& cuda) {
+  return Builder(model, plan, kernels, cuda).Build();
+}
+
+Shape ShapeOf(const Extent& extent, const std::vector<int64_t>& params) {
+  Shape shape{extent.rank, {}};
+  for (int i = 0; i < extent.rank; ++i) {
+    shape.size[static_cast<size_t>(i)] = ValueOf(extent.dims[static_cast<size_t>(i)], params);
+  }
+  return shape;
+}
+
+bool IsDynamic(const Extent& extent) {
+  for (int i = 0; i < extent.rank; ++i) {
+    if (!extent.dims[static_cast<size_t>(i)].is_constant()) return true;
+  }
+  return false;
+}
+
+}  // namespace penstock::runtime

@@ -1,0 +1,105 @@
+// A Plan turned into what a slot needs: flat commands, where each node's arguments lie, and what a launch must patch.
+//
+// A Program is made once by Compile and shared by all slots. Everything that can be known before a launch is resolved
+// here, so that a launch touches only what its bindings change.
+//
+// Threads: immutable once built.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/plan.h"
+#include "src/driver/driver.h"
+
+namespace penstock::runtime {
+
+// One call of the executor. `index` is an entry of the table the op names; for kRecord and kWait an event.
+struct ExecCommand {
+  enum class Op : uint8_t { kCopy, kFill, kKernel, kForeign, kRecord, kWait };
+  Op op;
+  int32_t lane;
+  int32_t index;
+  int32_t node;
+};
+
+struct CopyEntry {
+  int32_t node, src, dst;   // instances
+  int32_t buffer;           // gives the bytes
+  driver::CopyKind kind;
+};
+
+struct FillEntry {
+  int32_t node, instance, buffer;
+};
+
+// A node with arguments: kernel, foreign launch or host callable. Its block lies at `block` in the slot's argument
+// bytes, its argv at `argv`.
+struct CallEntry {
+  int32_t node, decl;
+  uint32_t block, argv;
+  uint32_t pointers = 0, pointer_count = 0;  // in Program::pointer_offsets, relative to the block
+  const void* kernel = nullptr;
+  bool dynamic_range = false;                // extent or grid depends on parameters
+};
+
+// What a launch writes into the argument bytes at `at`.
+struct ParamPatch {
+  uint32_t param, at, size;
+};
+struct PointerPatch {
+  int32_t instance;
+  uint32_t at;
+};
+struct ShapePatch {           // the dimensions of a View
+  int32_t buffer;
+  uint32_t at;
+};
+struct RangePatch {           // a detail::Range
+  int32_t call;               // Program::calls
+  uint32_t at;
+};
+
+struct HostEntry {
+  int32_t call = -1;          // Program::calls, for a host callable
+  int32_t src = -1, dst = -1, buffer = -1;  // else a copy between instances
+};
+
+struct Program {
+  std::vector<ExecCommand> commands;          // parallel to Plan::commands
+  std::vector<CopyEntry> copies;
+  std::vector<FillEntry> fills;
+  std::vector<CallEntry> calls;
+  std::vector<HostEntry> hosts;               // parallel to Plan::host_steps
+  std::vector<uint32_t> pointer_offsets;
+  std::vector<std::byte> arg_image;           // the argument bytes of a fresh slot
+  std::vector<uint32_t> argv_image;           // argv entries as offsets into the argument bytes
+
+  std::vector<ParamPatch> params;             // every launch
+  std::vector<PointerPatch> fixed_pointers;   // once a slot
+  std::vector<PointerPatch> bound_pointers;   // every launch
+  std::vector<int32_t> bound_copies;          // copies with a bound side
+  std::vector<ShapePatch> fixed_shapes, dynamic_shapes;
+  std::vector<RangePatch> fixed_ranges, dynamic_ranges;
+  std::vector<int32_t> dynamic_grids;         // calls of Kernel nodes whose grid depends on parameters
+
+  bool dynamic = false;                       // some extent or grid depends on a parameter
+  std::vector<bool> dynamic_buffer;           // extent depends on a parameter
+  std::vector<int32_t> staged;                // buffer -> its staging instance, or -1
+  std::vector<int32_t> bound;                 // buffer -> its bound instance, or -1
+  std::vector<bool> written;                  // buffers some node writes
+};
+
+// `kernels[n]`: the loaded kernel of plan node n, or null. `cuda[d]`: whether device d is a CUDA device.
+Program BuildProgram(const Model& model, const graph::Plan& plan, const std::vector<const void*>& kernels,
+                     const std::vector<bool>& cuda);
+
+// The value of a dimension, given the values of all parameters as integers.
+inline int64_t ValueOf(const Dim& dim, const std::vector<int64_t>& params) {
+  return dim.is_constant() ? dim.value : params[static_cast<size_t>(dim.param)];
+}
+Shape ShapeOf(const Extent& extent, const std::vector<int64_t>& params);
+bool IsDynamic(const Extent& extent);
+
+}  // namespace penstock::runtime

@@ -1,0 +1,42 @@
+// How a thread waits for progress of devices and workers: asleep on the bell where the driver rings it, else polling
+// for a short while and then in short sleeps (CUDA has no bell; an event query costs as much as a polled flag).
+//
+// Threads: stateless.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+#include "src/host/bell.h"
+
+namespace penstock::runtime {
+
+using TimePoint = std::chrono::steady_clock::time_point;
+
+inline constexpr std::chrono::microseconds kPollBeforeSleep{200};
+inline constexpr std::chrono::microseconds kSleepSlice{50};
+
+inline void CpuPause() { __builtin_ia32_pause(); }
+
+// Calls `step` until it returns true (then true) or `until` has passed (then false).
+template <class Step>
+bool WaitForProgress(host::Bell& bell, bool rings, TimePoint until, Step step) {
+  TimePoint sleep_from{};
+  for (;;) {
+    const uint64_t ticket = bell.ticket();
+    if (step()) return true;
+    const TimePoint now = std::chrono::steady_clock::now();
+    if (now >= until) return false;
+    if (rings) {
+      bell.Wait(ticket, until);
+    } else if (sleep_from == TimePoint{}) {
+      sleep_from = now + kPollBeforeSleep;
+    } else if (now < sleep_from) {
+      CpuPause();
+    } else {
+      bell.Wait(ticket, std::min(until, now + kSleepSlice));
+    }
+  }
+}
+
+}  // namespace penstock::runtime

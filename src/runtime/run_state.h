@@ -1,0 +1,94 @@
+// RunState: one execution in flight, as a machine that any thread may push forward and nobody blocks in.
+//
+// States of a run: submitting (segments left to submit, or host nodes left to run) -> draining (everything submitted
+// or given up; the done events are pending) -> drained. The user's view ends once, when it is drained or, at its
+// deadline, before (abandoned: the slot stays taken until it has drained).
+//
+// Ownership: counted. A run in flight holds one count and the executable; each handle and each pending task one more.
+// Threads:   Advance may be called by any thread; one at a time does the work, a second leaves a note and returns.
+//            Members below "machine" are touched only by that owner.
+// Ordering:  segments are submitted in plan order by whoever owns the machine, so every lane has the planned order.
+// Errors:    the first failure of the run wins (RunFault); nothing is submitted after it, what is submitted drains.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "penstock/deadline.h"
+#include "src/base/mutex.h"
+#include "src/runtime/progress.h"
+#include "src/runtime/slot.h"
+
+namespace penstock::runtime {
+
+class ExecutableCore;
+class RuntimeCore;
+
+class RunState {
+ public:
+  // Takes the slot; starts with two counts: one for the run in flight, one for the handle.
+  RunState(std::shared_ptr<ExecutableCore> core, Slot* slot, Deadline deadline, int64_t serial);
+
+  void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void Unref();
+  // Handles are counted apart: the last one to go hands an unfinished run to the completion thread.
+  void AddHandle() { handles_.fetch_add(1, std::memory_order_relaxed), Ref(); }
+  void DropHandle();
+
+  // Does whatever can be done now, without blocking. The caller holds a count.
+  void Advance();
+  // Has the completion thread advance the run from now on.
+  void WatchInBackground();
+
+  bool ended() const { return ended_.load(std::memory_order_acquire); }
+  bool drained() const { return drained_.load(std::memory_order_acquire); }
+  absl::Status status() const;
+  absl::Status Wait(Deadline deadline);
+  void OnDone(std::function<void(const absl::Status&)> callback);
+
+  Deadline deadline() const { return deadline_; }
+  int64_t serial() const { return serial_; }
+
+ private:
+  using Callback = std::function<void(const absl::Status&)>;
+
+  void Step();
+  void SubmitSegments();
+  bool StartHostSteps();
+  bool HostStepReady(const graph::HostStep& step);
+  void StartHostStep(int32_t step);
+  void RunHostStep(int32_t step);  // on a worker
+  static void RunHostTask(void* self, int64_t step);
+  bool HostStepsSettled() const;
+  bool HostsDone(const std::vector<int32_t>& steps) const;
+  void SubmitFinish();
+  bool DoneEventsComplete();
+  void Complete();
+  void Abandon();
+  void End(absl::Status status);
+  void Post(Callback callback, absl::Status status);
+  absl::Status FailureStatus() const;
+
+  std::atomic<int32_t> refs_{2};
+  std::atomic<int32_t> handles_{1};
+  std::atomic<uint32_t> notes_{0};   // calls of Advance not yet answered; the one that finds 0 owns the machine
+  std::atomic<bool> watched_{false};
+  std::atomic<bool> ended_{false};
+  std::atomic<bool> drained_{false};
+  const Deadline deadline_;
+  const int64_t serial_;
+  const std::shared_ptr<RuntimeCore> runtime_;
+
+  mutable base::Mutex mu_;
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
+  std::vector<Callback> callbacks_ ABSL_GUARDED_BY(mu_);
+
+  // The machine.
+  std::shared_ptr<ExecutableCore> core_;   // set until drained
+  Slot* slot_;                             // set until drained
+};
+
+}  // namespace penstock::runtime

@@ -1,0 +1,254 @@
+#include "src/runtime/slot.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "penstock/status_macros.h"
+
+namespace penstock::runtime {
+
+Slot::Slot(const Options& options, int slot_index)
+    : index(slot_index), host_states(options.plan->host_steps.size()), options_(options) {}
+
+absl::StatusOr<std::unique_ptr<Slot>> Slot::Create(const Options& options, int index) {
+  std::unique_ptr<Slot> slot(new Slot(options, index));
+  PENSTOCK_RETURN_IF_ERROR(slot->MakeStreamsAndEvents());
+  PENSTOCK_RETURN_IF_ERROR(slot->MakeArenas());
+  slot->FillImages();
+  return slot;
+}
+
+Slot::~Slot() {
+  const graph::Plan& plan = *options_.plan;
+  const auto device = [&](int32_t d) -> const DeviceRef& { return (*options_.devices)[static_cast<size_t>(d)]; };
+  for (size_t e = 0; e < events.size(); ++e) device(plan.events[e].device).driver->DestroyEvent(events[e]);
+  for (const auto* timing : {&begin_timing, &end_timing}) {
+    for (size_t n = 0; n < timing->size(); ++n) {
+      if ((*timing)[n]) device(plan.nodes[n].device).driver->DestroyEvent((*timing)[n]);
+    }
+  }
+  for (size_t l = 0; l < streams.size(); ++l) device(plan.lanes[l].device).driver->DestroyStream(streams[l]);
+  for (const auto& [owner, memory] : arenas_) owner.driver->FreeDevice(owner.local, memory);
+}
+
+absl::Status Slot::MakeStreamsAndEvents() {
+  const graph::Plan& plan = *options_.plan;
+  const auto device = [&](int32_t d) -> const DeviceRef& { return (*options_.devices)[static_cast<size_t>(d)]; };
+  for (const graph::Lane& lane : plan.lanes) {
+    PENSTOCK_ASSIGN_OR_RETURN(driver::Stream stream,
+                              device(lane.device).driver->CreateStream(device(lane.device).local, lane.priority));
+    streams.push_back(stream);
+  }
+  for (const graph::PlanEvent& e : plan.events) {
+    PENSTOCK_ASSIGN_OR_RETURN(driver::Event event,
+                              device(e.device).driver->CreateEvent(device(e.device).local, false));
+    events.push_back(event);
+  }
+  if (!options_.timing) return absl::OkStatus();
+  begin_timing.resize(plan.nodes.size());
+  end_timing.resize(plan.nodes.size());
+  for (size_t n = 0; n < plan.nodes.size(); ++n) {
+    if (plan.nodes[n].device < 0) continue;
+    const DeviceRef& d = device(plan.nodes[n].device);
+    PENSTOCK_ASSIGN_OR_RETURN(begin_timing[n], d.driver->CreateEvent(d.local, true));
+    PENSTOCK_ASSIGN_OR_RETURN(end_timing[n], d.driver->CreateEvent(d.local, true));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Slot::MakeArenas() {
+  const graph::Plan& plan = *options_.plan;
+  std::vector<std::byte*> base(options_.devices->size(), nullptr);
+  std::byte* pinned_base = nullptr;
+  for (const graph::Arena& arena : plan.arenas) {
+    if (arena.bytes == 0) continue;
+    if (arena.device < 0) {
+      PENSTOCK_ASSIGN_OR_RETURN(pinned_, options_.pinned->Allocate(static_cast<size_t>(arena.bytes)));
+      pinned_base = static_cast<std::byte*>(pinned_.data());
+      continue;
+    }
+    const DeviceRef& d = (*options_.devices)[static_cast<size_t>(arena.device)];
+    PENSTOCK_ASSIGN_OR_RETURN(void* memory, d.driver->AllocateDevice(d.local, static_cast<size_t>(arena.bytes)));
+    arenas_.emplace_back(d, memory);
+    base[static_cast<size_t>(arena.device)] = static_cast<std::byte*>(memory);
+  }
+  pointers.assign(plan.instances.size(), nullptr);
+  for (size_t i = 0; i < plan.instances.size(); ++i) {
+    const graph::Instance& instance = plan.instances[i];
+    if (instance.space == graph::Space::kBound) continue;
+    std::byte* from =
+        instance.space == graph::Space::kPinned ? pinned_base : base[static_cast<size_t>(instance.device)];
+    if (from != nullptr) pointers[i] = from + instance.offset;
+  }
+  staging = pointers;
+  return absl::OkStatus();
+}
+
+void Slot::FillImages() {
+  const Program& program = *options_.program;
+  const graph::Plan& plan = *options_.plan;
+  const Model& model = *options_.model;
+  args = program.arg_image;
+  for (const uint32_t at : program.argv_image) argv.push_back(args.data() + at);
+  for (const PointerPatch& p : program.fixed_pointers) {
+    std::memcpy(args.data() + p.at, &pointers[static_cast<size_t>(p.instance)], sizeof(void*));
+  }
+  shapes.resize(model.buffers.size());
+  param_values.resize(model.params.size());
+  for (const CopyEntry& c : program.copies) {
+    driver::CopyOp op;
+    op.kind = c.kind;
+    op.dst = pointers[static_cast<size_t>(c.dst)];
+    op.src = pointers[static_cast<size_t>(c.src)];
+    const auto local = [&](int32_t instance) {
+      const int32_t d = plan.instances[static_cast<size_t>(instance)].device;
+      return d < 0 ? -1 : (*options_.devices)[static_cast<size_t>(d)].local;
+    };
+    op.dst_device = local(c.dst);
+    op.src_device = local(c.src);
+    op.tag = {&fault, c.node};
+    copies.push_back(op);
+  }
+  for (const FillEntry& f : program.fills) {
+    const NodeDecl& decl = model.nodes[static_cast<size_t>(plan.nodes[static_cast<size_t>(f.node)].decl)];
+    driver::FillOp op;
+    op.dst = pointers[static_cast<size_t>(f.instance)];
+    op.pattern_size = static_cast<uint32_t>(decl.pattern.size());
+    std::memcpy(op.pattern.data(), decl.pattern.data(), decl.pattern.size());
+    op.tag = {&fault, f.node};
+    fills.push_back(op);
+  }
+  for (size_t i = 0; i < program.calls.size(); ++i) {
+    const CallEntry& call = program.calls[i];
+    const NodeDecl& decl = model.nodes[static_cast<size_t>(call.decl)];
+    driver::KernelOp op;
+    op.kernel = call.kernel;
+    op.block = decl.shape.block;
+    op.shared_bytes = decl.shape.shared_bytes;
+    op.argv = argv.data() + call.argv;
+    op.argc = static_cast<uint32_t>(decl.args.size());
+    op.args = args.data() + call.block;
+    op.args_size = static_cast<uint32_t>(decl.arg_block.size());
+    op.pointer_offsets = program.pointer_offsets.data() + call.pointers;
+    op.pointer_count = call.pointer_count;
+    op.range = decl.code.range;
+    op.call = decl.code.call_twin;
+    op.callable = decl.code.twin.get();
+    op.gate = &(*options_.gates)[i];
+    op.tag = {&fault, call.node};
+    op.rows = 1;
+    kernels.push_back(op);
+  }
+  ApplyFixedShapes(model, plan, program, *this);
+}
+
+namespace {
+
+constexpr int64_t kMaxGridX = (int64_t{1} << 31) - 1;
+constexpr int64_t kMaxGridYZ = 65535;
+constexpr uint32_t kLineBlock = 256;          // threads of a ParallelFor over one dimension
+constexpr uint32_t kTileX = 32, kTileY = 8;   // and over two or three
+
+uint32_t Blocks(int64_t n, int64_t block, int64_t limit) {
+  return static_cast<uint32_t>(std::min((n + block - 1) / block, limit));
+}
+
+// The kernel covers what the grid cannot by striding: see ParallelForKernel.
+void SetRange(driver::KernelOp& op, const detail::Range& range, int rank) {
+  op.rows = rank == 1 ? range.width : range.depth * range.height;
+  op.row_elements = rank == 1 ? 1 : range.width;
+  if (range.width == 0) op.rows = 0;
+  if (rank == 1) {
+    op.block = {kLineBlock, 1, 1};
+    op.grid = {Blocks(range.width, kLineBlock, kMaxGridX), 1, 1};
+  } else {
+    op.block = {kTileX, kTileY, 1};
+    op.grid = {Blocks(range.width, kTileX, kMaxGridX), Blocks(range.height, kTileY, kMaxGridYZ),
+               Blocks(range.depth, 1, kMaxGridYZ)};
+  }
+}
+
+detail::Range RangeOf(const Shape& s) {
+  switch (s.rank) {
+    case 1: return {1, 1, s.size[0]};
+    case 2: return {1, s.size[0], s.size[1]};
+    default: return {s.size[0], s.size[1], s.size[2]};
+  }
+}
+
+void SetGrid(driver::KernelOp& op, const KernelShape& shape, const std::vector<int64_t>& params) {
+  if (shape.per_thread) {
+    op.grid = {Blocks(ValueOf(shape.threads, params), shape.block[0], kMaxGridX), 1, 1};
+  } else {
+    for (size_t i = 0; i < 3; ++i) op.grid[i] = static_cast<uint32_t>(ValueOf(shape.grid[i], params));
+  }
+  op.rows = op.grid[0] == 0 || op.grid[1] == 0 || op.grid[2] == 0 ? 0 : 1;
+}
+
+void WriteViews(const Model& model, const std::vector<ShapePatch>& patches, Slot& slot) {
+  for (const ShapePatch& p : patches) {
+    const detail::Range r = RangeOf(slot.shapes[static_cast<size_t>(p.buffer)]);
+    const int64_t declared = model.buffers[static_cast<size_t>(p.buffer)].pitch;
+    const int64_t dims[4] = {r.depth, r.height, r.width, declared > 0 ? declared : r.width};
+    std::memcpy(slot.args.data() + p.at, dims, sizeof(dims));
+  }
+}
+
+void WriteRanges(const Model& model, const Program& program, const std::vector<RangePatch>& patches, Slot& slot) {
+  for (const RangePatch& p : patches) {
+    const NodeDecl& decl = model.nodes[static_cast<size_t>(program.calls[static_cast<size_t>(p.call)].decl)];
+    const detail::Range range = RangeOf(ShapeOf(decl.extent, slot.param_values));
+    std::memcpy(slot.args.data() + p.at, &range, sizeof(range));
+    SetRange(slot.kernels[static_cast<size_t>(p.call)], range, decl.extent.rank);
+  }
+}
+
+void WriteSizes(const Model& model, const Program& program, bool dynamic, Slot& slot) {
+  const auto elements = [&](int32_t buffer) {
+    return static_cast<size_t>(slot.shapes[static_cast<size_t>(buffer)].elements());
+  };
+  for (size_t i = 0; i < program.copies.size(); ++i) {
+    const int32_t b = program.copies[i].buffer;
+    if (program.dynamic_buffer[static_cast<size_t>(b)] != dynamic) continue;
+    slot.copies[i].width = elements(b) * model.buffers[static_cast<size_t>(b)].type.size;
+  }
+  for (size_t i = 0; i < program.fills.size(); ++i) {
+    const int32_t b = program.fills[i].buffer;
+    if (program.dynamic_buffer[static_cast<size_t>(b)] == dynamic) slot.fills[i].count = elements(b);
+  }
+}
+
+void SetShapes(const Model& model, const Program& program, bool dynamic, Slot& slot) {
+  for (size_t b = 0; b < model.buffers.size(); ++b) {
+    if (program.dynamic_buffer[b] == dynamic) slot.shapes[b] = ShapeOf(model.buffers[b].extent, slot.param_values);
+  }
+}
+
+}  // namespace
+
+void ApplyFixedShapes(const Model& model, const graph::Plan& plan, const Program& program, Slot& slot) {
+  SetShapes(model, program, false, slot);
+  WriteViews(model, program.fixed_shapes, slot);
+  WriteRanges(model, program, program.fixed_ranges, slot);
+  WriteSizes(model, program, false, slot);
+  for (size_t i = 0; i < program.calls.size(); ++i) {
+    const CallEntry& call = program.calls[i];
+    const NodeDecl& decl = model.nodes[static_cast<size_t>(call.decl)];
+    if (plan.nodes[static_cast<size_t>(call.node)].kind == graph::PlanKind::kKernel && !call.dynamic_range) {
+      SetGrid(slot.kernels[i], decl.shape, slot.param_values);
+    }
+  }
+}
+
+void ApplyDynamicShapes(const Model& model, const Program& program, Slot& slot) {
+  SetShapes(model, program, true, slot);
+  WriteViews(model, program.dynamic_shapes, slot);
+  WriteRanges(model, program, program.dynamic_ranges, slot);
+  WriteSizes(model, program, true, slot);
+  for (const int32_t c : program.dynamic_grids) {
+    const NodeDecl& decl = model.nodes[static_cast<size_t>(program.calls[static_cast<size_t>(c)].decl)];
+    SetGrid(slot.kernels[static_cast<size_t>(c)], decl.shape, slot.param_values);
+  }
+}
+
+}  // namespace penstock::runtime

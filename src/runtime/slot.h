@@ -1,0 +1,89 @@
+// Slot: everything one run of an executable needs and no other run may touch: streams, events, arenas, argument blocks.
+//
+// Ownership: owns its driver objects and memory; made by Compile, reused by one run after another.
+// Threads:   belongs to one run at a time, and within it to whoever advances that run (see run_state.h). Host nodes on
+//            workers read their own arguments and write their own `host_states` entry only.
+// Errors:    Create returns the driver's error and undoes what it had made.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "graph/plan.h"
+#include "penstock/bindings.h"
+#include "src/memory/pinned_pool.h"
+#include "src/runtime/program.h"
+
+namespace penstock::runtime {
+
+class RunState;
+
+// The device a plan's device index stands for.
+struct DeviceRef {
+  driver::Driver* driver = nullptr;
+  int local = 0;             // its index in the driver
+  int driver_index = 0;
+  driver::DeviceInfo info;
+};
+
+enum class HostState : uint8_t { kWaiting, kRunning, kDone, kSkipped };
+
+struct Slot {
+  struct Options {
+    const Model* model;
+    const graph::Plan* plan;
+    const Program* program;
+    const std::vector<DeviceRef>* devices;
+    memory::PinnedPool* pinned;
+    std::vector<driver::Gate>* gates;  // one a call, for host devices
+    bool timing = false;               // make timing events for a trace
+  };
+  static absl::StatusOr<std::unique_ptr<Slot>> Create(const Options& options, int index);
+  ~Slot();
+
+  int index = 0;
+  RunState* run = nullptr;             // in flight; guarded by the executable's mutex
+
+  std::vector<driver::Stream> streams; // a lane each
+  std::vector<driver::Event> events;
+  std::vector<driver::Event> begin_timing, end_timing;  // a node each, empty without a trace
+
+  std::vector<void*> pointers;         // an instance each; bound ones are set by each launch
+  std::vector<void*> staging;          // what `pointers` held when the slot was made
+  std::vector<Shape> shapes;           // a buffer each
+  std::vector<int64_t> param_values;   // integers only, for extents
+  std::vector<std::byte> args;
+  std::vector<void*> argv;
+  std::vector<driver::CopyOp> copies;  // parallel to Program::copies
+  std::vector<driver::FillOp> fills;
+  std::vector<driver::KernelOp> kernels;  // parallel to Program::calls
+  std::vector<std::atomic<HostState>> host_states;  // parallel to Plan::host_steps
+  std::vector<std::shared_ptr<const void>> keep_alive;
+  driver::RunFault fault;
+
+  // Where the run stands.
+  int32_t next_command = 0;
+  int32_t next_segment = 0;
+  bool finish_submitted = false;
+
+ private:
+  explicit Slot(const Options& options, int slot_index);
+  absl::Status MakeStreamsAndEvents();
+  absl::Status MakeArenas();
+  void FillImages();
+
+  Options options_;
+  memory::PinnedBlock pinned_;
+  std::vector<std::pair<DeviceRef, void*>> arenas_;
+};
+
+// Writes the shapes of views and ranges, and what follows from them (bytes of copies, grids of kernels): those that
+// never change, once; those that depend on parameters, each launch.
+void ApplyFixedShapes(const Model& model, const graph::Plan& plan, const Program& program, Slot& slot);
+void ApplyDynamicShapes(const Model& model, const Program& program, Slot& slot);
+
+}  // namespace penstock::runtime

@@ -1,0 +1,35 @@
+// StreamExecutor: submits the commands of a stream segment, one driver call each.
+//
+// Threads:  stateless but for what it points at; a slot is submitted by the owner of its run's machine only.
+// Ordering: commands are submitted in order; lanes and events do the rest.
+// Errors:   the first failing call fails the run with the node it belongs to; nothing after it is submitted.
+#pragma once
+
+#include <vector>
+
+#include "src/runtime/slot.h"
+
+namespace penstock::runtime {
+
+class ExecutableCore;
+
+class StreamExecutor {
+ public:
+  explicit StreamExecutor(ExecutableCore& core) : core_(core) {}
+
+  // Submits commands [slot.next_command, end). False when it stopped before: the run has failed, or a foreign launch
+  // must wait for its turn (then calling again goes on from there).
+  bool Submit(Slot& slot, int32_t end);
+  // The same for the commands that end a run, which are submitted whatever happened before; a lane whose device
+  // refuses is left out.
+  void SubmitFinish(Slot& slot, int32_t end);
+
+ private:
+  absl::Status Do(Slot& slot, const ExecCommand& command);
+  absl::Status DoNode(Slot& slot, const ExecCommand& command);
+  absl::Status CallForeign(Slot& slot, const ExecCommand& command);
+
+  ExecutableCore& core_;
+};
+
+}  // namespace penstock::runtime

@@ -1,0 +1,104 @@
+// What every driver must do alike: one suite, written once in driver_conformance.cc, run over each driver that
+// registers.
+//
+//   INSTANTIATE_TEST_SUITE_P(Host, DriverConformance, testing::Values(DriverUnderTest{"host", &Make, &HostProbes}),
+//   NameOf);
+//
+// A driver that is not there skips with its reason, and so do tests of two devices where the driver has one;
+// PENSTOCK_REQUIRE_GPU=n makes a skip for want of up to n devices a failure.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "src/driver/driver.h"
+#include "src/host/bell.h"
+#include "tests/conformance/driver/packed_args.h"
+#include "tests/conformance/driver/probe_kernels.h"
+
+namespace penstock::driver::conformance {
+
+struct DriverUnderTest {
+  const char* name = "";
+  // At least one device, and for a test of everything two.
+  absl::StatusOr<std::unique_ptr<Driver>> (*create)(penstock::host::Bell* bell) = nullptr;
+  const ProbeKernels& (*probes)() = nullptr;
+};
+
+#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
+// PENSTOCK_REQUIRE_GPU=2 makes this a failure.
+#define SKIP_UNLESS_TWO_DEVICES()                                                      \
+  if (driver_->device_count() < 2) {                                                   \
+    if (RequiredDevices() >= 2) FAIL() << "PENSTOCK_REQUIRE_GPU asks for two devices"; \
+    GTEST_SKIP() << "needs two devices";                                               \
+  }
+
+// The number in PENSTOCK_REQUIRE_GPU, 0 where it is not set.
+int RequiredDevices();
+
+inline std::ostream& operator<<(std::ostream& out, const DriverUnderTest& driver) { return out << driver.name; }
+inline std::string NameOf(const testing::TestParamInfo<DriverUnderTest>& info) { return info.param.name; }
+
+class DriverConformance : public testing::TestWithParam<DriverUnderTest> {
+ protected:
+  void SetUp() override;
+  void TearDown() override;
+
+  // These live until the test ends; each makes its device current meanwhile.
+  template <class T>
+  T* Device(size_t count, int device = 0) {
+    return static_cast<T*>(DeviceBytes(count * sizeof(T), device));
+  }
+  template <class T>
+  T* Pinned(size_t count) {
+    return static_cast<T*>(PinnedBytes(count * sizeof(T)));
+  }
+  Stream NewStream(int device = 0, int priority = 0);
+  Event NewEvent(int device = 0, bool timing = false);
+  KernelLatch& NewLatch();
+
+  // Queues a probe. The kernels are loaded.
+  absl::Status Launch(Stream stream, const Probe& probe, const PackedArgs& args, int64_t rows = 1, int device = 0);
+  absl::Status Step(Stream stream, int32_t* data, int64_t n, int32_t k, int device = 0);
+  // Queues a kernel that stays until the latch is opened, and returns when it runs.
+  [[nodiscard]] bool Hold(Stream stream, KernelLatch& latch, int device = 0);
+  absl::Status Note(Stream stream, const KernelLatch& latch, int32_t* out, int device = 0);
+
+  absl::Status Upload(Stream stream, void* device, const void* pinned, size_t bytes);
+  absl::Status Download(Stream stream, void* pinned, const void* device, size_t bytes);
+  // Wait for what is queued; false after a minute.
+  [[nodiscard]] bool Finish(Event event);
+  [[nodiscard]] bool Finish(Stream stream, int device = 0);
+  // The bytes of device memory as they are now.
+  std::vector<std::byte> BytesOf(const void* device_memory, size_t bytes, int device = 0);
+  // Pinned memory with bytes that differ from place to place and between seeds.
+  std::byte* PinnedNoise(size_t bytes, uint32_t seed);
+
+  const ProbeKernels& probes() const { return GetParam().probes(); }
+
+  penstock::host::Bell bell_;
+  std::unique_ptr<Driver> driver_;
+  Stream stream_;  // on device 0
+
+ private:
+  class Current;
+  void* DeviceBytes(size_t bytes, int device);
+  void* PinnedBytes(size_t bytes);
+  const void* KernelOf(const Probe& probe, int device);
+
+  int outer_ = 0;
+  std::vector<std::pair<int, void*>> device_memory_;
+  std::vector<void*> pinned_memory_;
+  std::vector<std::pair<int, Stream>> streams_;
+  std::vector<std::pair<int, Event>> events_;
+  std::vector<KernelLatch*> latches_;
+};
+
+}  // namespace penstock::driver::conformance

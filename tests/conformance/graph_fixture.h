@@ -1,0 +1,74 @@
+// What every conformance test of the whole library starts from: a runtime on the devices and in the mode under test.
+//
+// A test program is compiled by nvcc where CUDA is built, by the C++ compiler where not; the tests are the same. A
+// driver that is not there skips its tests with the reason, or fails them under PENSTOCK_REQUIRE_GPU=1.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "penstock/runtime.h"
+#include "penstock/status_macros.h"
+
+#if defined(__CUDACC__)
+#define TEST_KERNEL __global__
+#else
+#define TEST_KERNEL
+#endif
+
+namespace penstock::conformance {
+
+struct Target {
+  std::string devices;  // RuntimeOptions::devices
+  std::string mode;     // "stream"
+};
+
+inline std::ostream& operator<<(std::ostream& out, const Target& t) { return out << t.devices << " " << t.mode; }
+
+#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
+#define EXPECT_OK(expr) EXPECT_EQ((expr), absl::OkStatus())
+
+class GraphConformance : public testing::TestWithParam<Target> {
+ protected:
+  void SetUp() override {
+    absl::StatusOr<Runtime> made = Runtime::Create({.devices = GetParam().devices, .workers = 2});
+    if (made.ok()) {
+      runtime_.emplace(*std::move(made));
+      return;
+    }
+    const char* require = std::getenv("PENSTOCK_REQUIRE_GPU");
+    if (require != nullptr && std::string(require) == "1") FAIL() << made.status();
+    GTEST_SKIP() << made.status();
+  }
+
+  // Compiles, launches once and waits.
+  template <class Bind>
+  absl::Status RunOnce(const Graph& graph, Bind bind, CompileOptions options = {}) {
+    PENSTOCK_ASSIGN_OR_RETURN(Executable exec, runtime_->Compile(graph, std::move(options)));
+    Bindings io = exec.bindings();
+    bind(io);
+    PENSTOCK_ASSIGN_OR_RETURN(penstock::Run run, exec.Launch(io));
+    return run.Wait();
+  }
+
+  std::vector<int32_t> Random(int64_t n) {
+    std::vector<int32_t> out(static_cast<size_t>(n));
+    for (int32_t& v : out) v = static_cast<int32_t>(rng_() % 2000001) - 1000000;
+    return out;
+  }
+  // Memory a test expects to be overwritten whole.
+  static std::vector<int32_t> Poisoned(int64_t n) { return std::vector<int32_t>(static_cast<size_t>(n), 0x5a5a5a5a); }
+
+  bool on_cuda() const { return runtime_->devices()[0].is_cuda; }
+
+  std::mt19937 rng_{20260901};
+  std::optional<Runtime> runtime_;
+};
+
+}  // namespace penstock::conformance

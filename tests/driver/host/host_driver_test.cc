@@ -1,0 +1,428 @@
+// The host driver through the seam, where it differs from CUDA's: refusals, translated pointers, split rows, twins.
+// What both have in common is in tests/conformance/driver/.
+#include "src/driver/host/host_driver.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+#include "src/base/status.h"
+#include "tests/conformance/driver/packed_args.h"
+#include "tests/driver/host/latch.h"
+
+namespace penstock::driver::host {
+namespace {
+
+using conformance::PackedArgs;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
+std::string MessageOf(const absl::Status& status) { return base::Str(status.message()); }
+
+class HostDriverTest : public testing::Test {
+ protected:
+  void SetUp() override { Make({.devices = 2, .threads_per_device = 3, .memory_bytes = 64 << 20}); }
+  void TearDown() override {
+    for (Latch& latch : latches_) latch.Open();
+    driver_.reset();
+  }
+  void Make(HostDriverOptions options) {
+    options.bell = &bell_;
+    driver_ = CreateHostDriver(options);
+    ASSERT_NE(driver_, nullptr);
+    stream_ = *driver_->CreateStream(0, 0);
+  }
+
+  template <class T = std::byte>
+  T* Device(size_t count, int device = 0) {
+    return static_cast<T*>(driver_->AllocateDevice(device, count * sizeof(T)).value());
+  }
+  template <class T = std::byte>
+  T* Pinned(size_t count) {
+    return static_cast<T*>(driver_->AllocatePinned(count * sizeof(T)).value());
+  }
+  // False where the work has not ended after a minute.
+  bool Finish(Stream stream) {
+    const Event event = *driver_->CreateEvent(0, false);
+    EXPECT_TRUE(driver_->Record(event, stream).ok());
+    const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    bool done = false;
+    while (!done && std::chrono::steady_clock::now() < until) {
+      const uint64_t ticket = bell_.ticket();
+      done = driver_->Query(event).value();
+      if (!done) bell_.Wait(ticket, until);
+    }
+    driver_->DestroyEvent(event);
+    return done;
+  }
+  template <class T>
+  std::vector<T> Download(const T* from, size_t count) {
+    T* const staged = Pinned<T>(count);
+    EXPECT_TRUE(
+        driver_
+            ->Copy(stream_, {.kind = CopyKind::kDeviceToHost, .dst = staged, .src = from, .width = count * sizeof(T)})
+            .ok());
+    EXPECT_TRUE(Finish(stream_));
+    std::vector<T> out(staged, staged + count);
+    driver_->FreePinned(staged);
+    return out;
+  }
+  Latch& NewLatch() { return latches_.emplace_back(); }
+
+  penstock::host::Bell bell_;
+  std::deque<Latch> latches_;
+  std::unique_ptr<Driver> driver_;
+  Stream stream_;
+};
+
+TEST_F(HostDriverTest, DescribesItsDevices) {
+  ASSERT_EQ(driver_->device_count(), 2);
+  const DeviceInfo& info = driver_->device(1);
+  EXPECT_EQ(info.kind, DeviceKind::kHost);
+  EXPECT_EQ(info.name, "host:1");
+  EXPECT_EQ(info.description, "3 CPU threads");
+  EXPECT_EQ(info.memory_bytes, 64 << 20);
+  EXPECT_EQ(info.compute_units, 3);
+  EXPECT_TRUE(driver_->rings());
+  EXPECT_EQ(driver_->NativeStream(stream_), nullptr);
+  EXPECT_EQ(*driver_->LoadKernel(0, {}), nullptr);
+}
+
+TEST_F(HostDriverTest, DefaultsFitTheComputer) {
+  Make({.devices = 4});
+  ASSERT_EQ(driver_->device_count(), 4);
+  EXPECT_GE(driver_->device(0).compute_units, 2);
+  EXPECT_GT(driver_->device(3).memory_bytes, 64 << 20);
+  EXPECT_LE(driver_->device(3).memory_bytes, int64_t{16} << 30);
+}
+
+TEST_F(HostDriverTest, ADeviceThatIsNotThereIsRefused) {
+  for (const int device : {-1, 2}) {
+    EXPECT_EQ(driver_->CreateStream(device, 0).status().code(), kRefused);
+    EXPECT_EQ(driver_->CreateEvent(device, false).status().code(), kRefused);
+    EXPECT_EQ(driver_->AllocateDevice(device, 1).status().code(), kRefused);
+    EXPECT_EQ(driver_->LoadKernel(device, {}).status().code(), kRefused);
+  }
+}
+
+TEST_F(HostDriverTest, WorkOnADestroyedStreamIsRefused) {
+  std::byte* const memory = Device(16);
+  driver_->DestroyStream(stream_);
+  EXPECT_EQ(driver_->Copy(stream_, {}).code(), kRefused);
+  EXPECT_EQ(driver_->Fill(stream_, {.dst = memory, .count = 16}).code(), kRefused);
+  EXPECT_EQ(driver_->Launch(stream_, {}).code(), kRefused);
+}
+
+using HostDriverDeathTest = HostDriverTest;
+
+TEST_F(HostDriverDeathTest, TheHostCannotTouchDeviceMemory) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  volatile std::byte* const memory = Device(16);
+  EXPECT_DEATH(static_cast<void>(*memory), "");
+  EXPECT_DEATH(*memory = std::byte{1}, "");
+}
+
+// --- memory ---
+
+TEST_F(HostDriverTest, InspectKnowsKindsOfMemory) {
+  using Kind = PointerInfo::Kind;
+  std::byte *const on_first = Device(100), *const on_second = Device(100, 1), *const pinned = Pinned(100);
+  EXPECT_EQ(driver_->Inspect(on_first)->kind, Kind::kDevice);
+  EXPECT_EQ(driver_->Inspect(on_first)->device, 0);
+  EXPECT_EQ(driver_->Inspect(on_second + 99)->device, 1);
+  EXPECT_EQ(driver_->Inspect(pinned)->kind, Kind::kPinned);
+  EXPECT_EQ(driver_->Inspect(pinned + 99)->kind, Kind::kPinned);
+  EXPECT_EQ(driver_->Inspect(pinned + 100)->kind, Kind::kPageable);
+  EXPECT_EQ(driver_->Inspect(pinned)->device, -1);
+  int local = 0;
+  EXPECT_EQ(driver_->Inspect(&local)->kind, Kind::kPageable);
+  EXPECT_EQ(driver_->Inspect(nullptr)->kind, Kind::kPageable);
+  driver_->FreePinned(pinned);
+  EXPECT_EQ(driver_->Inspect(pinned)->kind, Kind::kPageable);
+  driver_->FreeDevice(0, on_first);
+  EXPECT_EQ(driver_->Inspect(on_first).status().code(), kRefused);
+}
+
+TEST_F(HostDriverTest, CopiesFromAndToPageableMemoryAreRefused) {
+  std::byte* const device = Device(100);
+  std::vector<std::byte> pageable(100);
+  const absl::Status up = driver_->Copy(stream_, {.dst = device, .src = pageable.data(), .width = 100});
+  EXPECT_EQ(up.code(), kRefused);
+  EXPECT_THAT(MessageOf(up), AllOf(HasSubstr("copy source"), HasSubstr("not pinned"), HasSubstr("+100)")));
+  const absl::Status down =
+      driver_->Copy(stream_, {.kind = CopyKind::kDeviceToHost, .dst = pageable.data(), .src = device, .width = 100});
+  EXPECT_EQ(down.code(), kRefused);
+  EXPECT_THAT(MessageOf(down), HasSubstr("copy destination"));
+}
+
+TEST_F(HostDriverTest, RangesOutsideABlockAreRefused) {
+  std::byte *const device = Device(1000), *const other = Device(1000, 1), *const pinned = Pinned(1000);
+  const CopyOp fits{.dst = device, .src = pinned, .width = 1000};
+  EXPECT_TRUE(driver_->Copy(stream_, fits).ok());
+  std::vector<CopyOp> bad(9, fits);
+  bad[0].width = 1001;
+  bad[1].dst = device + 1;
+  bad[2].src = pinned + 1;
+  bad[3].dst = other;   // of another device than the stream's
+  bad[4].dst = pinned;  // the wrong way round
+  bad[5].dst = nullptr;
+  bad[6] = {.dst = device, .src = pinned, .width = 10, .height = 11, .dst_pitch = 100, .src_pitch = 10};
+  bad[7] = {.dst = device, .src = pinned, .width = 10, .height = 11, .dst_pitch = 10, .src_pitch = 100};
+  bad[8] = {.kind = CopyKind::kPeer, .dst = device, .src = device, .width = 1, .dst_device = 0, .src_device = 1};
+  for (size_t i = 0; i < bad.size(); ++i) EXPECT_EQ(driver_->Copy(stream_, bad[i]).code(), kRefused) << i;
+  const absl::Status status = driver_->Copy(stream_, bad[0]);
+  EXPECT_THAT(MessageOf(status), AllOf(HasSubstr("+1001)"), HasSubstr("host:0")));
+  driver_->FreeDevice(0, device);
+  EXPECT_EQ(driver_->Copy(stream_, fits).code(), kRefused) << "freed";
+  EXPECT_TRUE(Finish(stream_));
+}
+
+TEST_F(HostDriverTest, BoxesThatOverlapThemselvesOrOverflowAreRefused) {
+  constexpr size_t kHuge = size_t{1} << 63;  // twice this is 0
+  std::byte *const device = Device(1000), *const pinned = Pinned(1000);
+  const std::vector<CopyOp> bad = {
+      {.dst = device, .src = pinned, .width = 10, .height = 2, .dst_pitch = 9, .src_pitch = 10},
+      {.dst = device, .src = pinned, .width = 10, .height = 2, .dst_pitch = 10, .src_pitch = 9},
+      {.dst = device,
+       .src = pinned,
+       .width = 9,
+       .height = 2,
+       .depth = 2,
+       .dst_pitch = 10,
+       .src_pitch = 10,
+       .dst_slice = 18,
+       .src_slice = 20},
+      {.dst = device, .src = pinned, .width = 8, .height = 3, .dst_pitch = kHuge, .src_pitch = kHuge},
+      {.dst = device, .src = pinned, .width = 8, .depth = 3, .dst_slice = kHuge, .src_slice = kHuge},
+      {.dst = device, .src = pinned, .width = 8, .height = kHuge, .dst_pitch = 8, .src_pitch = 8},
+  };
+  for (size_t i = 0; i < bad.size(); ++i) EXPECT_EQ(driver_->Copy(stream_, bad[i]).code(), kRefused) << i;
+}
+
+TEST_F(HostDriverTest, FillsOutsideABlockOrWithOddPatternsAreRefused) {
+  std::byte* const device = Device(1000);
+  EXPECT_EQ(driver_->Fill(stream_, {.dst = device, .count = 1001}).code(), kRefused);
+  EXPECT_EQ(driver_->Fill(stream_, {.dst = Pinned(10), .count = 10}).code(), kRefused);
+  EXPECT_EQ(driver_->Fill(stream_, {.dst = device, .pattern_size = 0, .count = 1}).code(), kRefused);
+  EXPECT_EQ(driver_->Fill(stream_, {.dst = device, .pattern_size = 17, .count = 1}).code(), kRefused);
+  EXPECT_EQ(driver_->Fill(stream_, {.dst = device, .pattern_size = 16, .count = (size_t{1} << 60) + 1}).code(),
+            kRefused);
+}
+
+// --- kernels ---
+
+// argv: int32_t* counts, int64_t row_elements. Adds one to each element of its rows.
+void CountRows(void* const* argv, int64_t first, int64_t end) {
+  int32_t* const counts = *static_cast<int32_t**>(argv[0]);
+  const int64_t row_elements = *static_cast<int64_t*>(argv[1]);
+  for (int64_t i = first * row_elements; i < end * row_elements; ++i) ++counts[i];
+}
+
+TEST_F(HostDriverTest, EveryRowIsDoneOnceForAnyRowsAndThreads) {
+  for (const int threads : {1, 2, 3, 5}) {
+    Make({.threads_per_device = threads, .memory_bytes = 64 << 20});
+    for (const int64_t row_elements : {1, 700}) {
+      for (const int64_t rows : {1, 2, 3, 7, 31, 64, 1000, 4096, 40001}) {
+        const auto count = static_cast<size_t>(rows * row_elements);
+        if (count > (1 << 20)) continue;
+        int32_t* const counts = Device<int32_t>(count);
+        ASSERT_TRUE(driver_->Fill(stream_, {.dst = counts, .count = count * sizeof(int32_t)}).ok());
+        PackedArgs args;
+        args.Add(counts).Add(row_elements);
+        KernelOp op = args.op();
+        op.range = &CountRows;
+        op.rows = rows;
+        op.row_elements = row_elements;
+        ASSERT_TRUE(driver_->Launch(stream_, op).ok());
+        EXPECT_THAT(Download(counts, count), Each(1)) << rows << " rows of " << row_elements << ", " << threads;
+        driver_->FreeDevice(0, counts);
+      }
+    }
+  }
+}
+
+struct Seen {
+  void* pointers[4];
+};
+absl::Status NotePointers(void* callable, void* const* argv) {
+  for (int i = 0; i < 4; ++i) static_cast<Seen*>(callable)->pointers[i] = *static_cast<void**>(argv[i]);
+  *static_cast<int*>(*static_cast<void**>(argv[0])) = 5;  // the accessible address
+  return absl::OkStatus();
+}
+
+TEST_F(HostDriverTest, KernelsGetAccessibleDevicePointersAndTheRestUnchanged) {
+  int* const device = Device<int>(4);
+  int* const pinned = Pinned<int>(4);
+  int* const past_the_end = device + 4;
+  Seen seen{};
+  PackedArgs args;
+  args.Add(device).Add(pinned + 1).Add(static_cast<int*>(nullptr)).Add(past_the_end);
+  KernelOp op = args.op();
+  op.call = &NotePointers;
+  op.callable = &seen;
+  ASSERT_TRUE(driver_->Launch(stream_, op).ok());
+  ASSERT_TRUE(Finish(stream_));
+  EXPECT_NE(seen.pointers[0], device);
+  EXPECT_EQ(seen.pointers[1], pinned + 1);
+  EXPECT_EQ(seen.pointers[2], nullptr);
+  EXPECT_EQ(seen.pointers[3], static_cast<int*>(seen.pointers[0]) + 4);
+  EXPECT_EQ(Download(device, 1)[0], 5);
+}
+
+TEST_F(HostDriverTest, PointersThatAKernelCannotUseAreRefused) {
+  int local = 0;
+  int* const freed = Device<int>(4);
+  driver_->FreeDevice(0, freed);
+  for (int* const pointer : {&local, Device<int>(4, 1), freed}) {
+    PackedArgs args;
+    args.Add(int64_t{1}).Add(pointer);
+    KernelOp op = args.op();
+    op.range = &CountRows;
+    op.rows = 1;
+    const absl::Status status = driver_->Launch(stream_, op);
+    EXPECT_EQ(status.code(), kRefused);
+    EXPECT_THAT(MessageOf(status), HasSubstr("pointer 0"));
+  }
+}
+
+TEST_F(HostDriverTest, AKernelWithoutHostCodeIsUnimplemented) {
+  const absl::Status status = driver_->Launch(stream_, {});
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(MessageOf(status), HasSubstr("HostTwin"));
+}
+
+TEST_F(HostDriverTest, ArgumentsOutsideTheirBlockAreRefused) {
+  int64_t elsewhere = 0;
+  void* const argv[] = {&elsewhere};
+  const std::byte block[8] = {};
+  const KernelOp op{.argv = argv, .argc = 1, .args = block, .args_size = 8, .range = &CountRows, .rows = 1};
+  EXPECT_EQ(driver_->Launch(stream_, op).code(), kRefused);
+  const uint32_t offset = 4;
+  const KernelOp beyond{
+      .args = block, .args_size = 8, .pointer_offsets = &offset, .pointer_count = 1, .range = &CountRows, .rows = 1};
+  EXPECT_EQ(driver_->Launch(stream_, beyond).code(), kRefused);
+}
+
+TEST_F(HostDriverTest, ArgumentsOfAnyAlignmentKeepIt) {
+  struct alignas(32) Wide {
+    int64_t value[4];
+  };
+  alignas(64) std::byte block[96] = {};
+  void* const argv[] = {block + 64};
+  bool aligned = false;
+  KernelOp op{.argv = argv, .argc = 1, .args = block, .args_size = sizeof(block)};
+  op.callable = &aligned;
+  op.call = [](void* out, void* const* copied) {
+    *static_cast<bool*>(out) = reinterpret_cast<uintptr_t>(copied[0]) % alignof(Wide) == 0;
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(driver_->Launch(stream_, op).ok());
+  ASSERT_TRUE(Finish(stream_));
+  EXPECT_TRUE(aligned);
+}
+
+// --- twins ---
+
+// A callable that counts itself, meets the test at a latch and may fail.
+struct Twin {
+  Latch* latch = nullptr;
+  absl::Status result;
+  std::atomic<int> calls{0};
+  Crowd crowd;
+  static absl::Status Call(void* self, void* const* /*argv*/) {
+    auto* const twin = static_cast<Twin*>(self);
+    ++twin->calls;
+    twin->crowd.Enter();
+    if (twin->latch) twin->latch->Arrive();
+    twin->crowd.Leave();
+    return twin->result;
+  }
+};
+
+TEST_F(HostDriverTest, ATwinRunsOnceForTheWholeNode) {
+  Twin twin;
+  ASSERT_TRUE(driver_->Launch(stream_, {.rows = 1 << 20, .call = &Twin::Call, .callable = &twin}).ok());
+  ASSERT_TRUE(Finish(stream_));
+  EXPECT_EQ(twin.calls, 1);
+}
+
+TEST_F(HostDriverTest, ATwinsGateHoldsOverStreamsAndKeepsNoThread) {
+  Twin twin;
+  twin.latch = &NewLatch();
+  Gate gate(2);
+  std::vector<Stream> streams;
+  for (int i = 0; i < 4; ++i) {
+    streams.push_back(*driver_->CreateStream(0, 0));
+    ASSERT_TRUE(driver_->Launch(streams.back(), {.call = &Twin::Call, .callable = &twin, .gate = &gate}).ok());
+  }
+  ASSERT_TRUE(twin.latch->AwaitArrived(2));
+  ASSERT_TRUE(driver_->Fill(stream_, {.dst = Device(100), .count = 100}).ok());
+  EXPECT_TRUE(Finish(stream_)) << "one of three threads is free";
+  EXPECT_EQ(twin.calls, 2);
+  twin.latch->Open();
+  for (const Stream stream : streams) ASSERT_TRUE(Finish(stream));
+  EXPECT_EQ(twin.calls, 4);
+  EXPECT_EQ(twin.crowd.most(), 2);
+}
+
+TEST_F(HostDriverTest, CopyEnginesWorkWhileTheOnlyComputeThreadIsHeld) {
+  Make({.threads_per_device = 1, .memory_bytes = 1 << 20});
+  Twin twin;
+  twin.latch = &NewLatch();
+  ASSERT_TRUE(driver_->Launch(stream_, {.call = &Twin::Call, .callable = &twin}).ok());
+  ASSERT_TRUE(twin.latch->AwaitArrived());
+  const Stream up = *driver_->CreateStream(0, 0), down = *driver_->CreateStream(0, 0);
+  std::byte *const device = Device(100), *const pinned = Pinned(100), *const back = Pinned(100);
+  std::memset(pinned, 9, 100);
+  ASSERT_TRUE(driver_->Copy(up, {.dst = device, .src = pinned, .width = 100}).ok());
+  ASSERT_TRUE(Finish(up));
+  ASSERT_TRUE(driver_->Copy(down, {.kind = CopyKind::kDeviceToHost, .dst = back, .src = device, .width = 100}).ok());
+  ASSERT_TRUE(Finish(down));
+  EXPECT_EQ(std::memcmp(pinned, back, 100), 0);
+  twin.latch->Open();
+  ASSERT_TRUE(Finish(stream_));
+}
+
+TEST_F(HostDriverTest, AfterAFailedTwinTheRunsOtherWorkIsSkipped) {
+  Twin failing, never;
+  failing.result = absl::DataLossError("broken");
+  RunFault fault;
+  const OpTag tag{&fault, 3};
+  std::byte* const device = Device(100);
+  std::byte* const pinned = Pinned(100);
+  std::memset(pinned, 9, 100);
+  ASSERT_TRUE(driver_->Fill(stream_, {.dst = device, .count = 100}).ok());
+  ASSERT_TRUE(driver_->Launch(stream_, {.call = &Twin::Call, .callable = &failing, .tag = tag}).ok());
+  ASSERT_TRUE(driver_->Launch(stream_, {.call = &Twin::Call, .callable = &never, .tag = {&fault, 4}}).ok());
+  ASSERT_TRUE(driver_->Copy(stream_, {.dst = device, .src = pinned, .width = 100, .tag = tag}).ok());
+  ASSERT_TRUE(Finish(stream_));
+  ASSERT_TRUE(fault.failed());
+  EXPECT_EQ(fault.node(), 3);
+  EXPECT_EQ(fault.status(), failing.result);
+  EXPECT_EQ(never.calls, 0);
+  EXPECT_THAT(Download(device, 100), Each(std::byte{0}));
+}
+
+TEST_F(HostDriverTest, AFunctorThatThrowsFailsItsRun) {
+  RunFault fault;
+  KernelOp op{.range = [](void* const*, int64_t, int64_t) { throw std::runtime_error("row on fire"); },
+              .rows = 100000,
+              .tag = {&fault, 2}};
+  ASSERT_TRUE(driver_->Launch(stream_, op).ok());
+  ASSERT_TRUE(Finish(stream_));
+  ASSERT_TRUE(fault.failed());
+  EXPECT_EQ(fault.node(), 2);
+  EXPECT_EQ(fault.status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(MessageOf(fault.status()), HasSubstr("row on fire"));
+}
+
+}  // namespace
+}  // namespace penstock::driver::host

@@ -1,0 +1,182 @@
+// Memory: offsets, what may share bytes, and budgets.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "graph/plan_names.h"
+#include "tests/graph/model_builder.h"
+#include "tests/graph/oracle.h"
+
+namespace penstock::graph {
+namespace {
+
+const Instance& At(const Plan& plan, const ModelBuilder& g, const std::string& name) {
+  static const Instance none;
+  for (size_t i = 0; i < plan.instances.size(); ++i) {
+    if (InstanceName(plan, g.model, static_cast<int32_t>(i)) == name) return plan.instances[i];
+  }
+  ADD_FAILURE() << "no instance " << name;
+  return none;
+}
+
+// t0 -> t1 -> t2 -> t3, each read by the next node only.
+ModelBuilder Chain(int64_t elements) {
+  ModelBuilder g;
+  int32_t last = g.Scratch("t0", elements);
+  g.For("k0", Out{last});
+  for (const char* i : {"1", "2", "3"}) {
+    const int32_t next = g.Scratch(std::string("t") + i, elements);
+    g.For(std::string("k") + i, In{last}, Out{next});
+    last = next;
+  }
+  return g;
+}
+
+TEST(Memory, BuffersOfAChainTakeTurns) {
+  const ModelBuilder g = Chain(100);
+  const Plan plan = PlanOf(g);
+  EXPECT_EQ(At(plan, g, "t0.device0").offset, 0);
+  EXPECT_EQ(At(plan, g, "t1.device0").offset, 512);
+  EXPECT_EQ(At(plan, g, "t2.device0").offset, 0);
+  EXPECT_EQ(At(plan, g, "t3.device0").offset, 512);
+  EXPECT_EQ(plan.arenas, (std::vector<Arena>{{0, 1024}}));
+  EXPECT_EQ(plan.notes.back(), "host:0: 2 of 4 instances reuse memory of earlier ones");
+}
+
+TEST(Memory, ANodesOwnBuffersNeverShare) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 64), u = g.Scratch("u", 64);
+  g.For("k0", Out{t});
+  g.For("k1", In{t}, Out{u});
+  const Plan plan = PlanOf(g);
+  EXPECT_NE(At(plan, g, "t.device0").offset, At(plan, g, "u.device0").offset);
+}
+
+TEST(Memory, LanesThatAreNotOrderedDoNotShare) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 64), u = g.Scratch("u", 64);
+  g.For("k0", Out{t});
+  g.For("k1", Out{u});
+  PlanOptions options = Devices(1);
+  EXPECT_EQ(PlanOf(g, options).arenas, (std::vector<Arena>{{0, 512}}));
+  options.max_lanes = 1;  // now the lane orders them
+  EXPECT_EQ(PlanOf(g, options).arenas, (std::vector<Arena>{{0, 256}}));
+}
+
+TEST(Memory, SideBySideRegionsServeALargerBuffer) {
+  ModelBuilder g;
+  const int32_t s = g.Scratch("s", 64), t = g.Scratch("t", 64), u = g.Scratch("u", 128);
+  g.For("k0", Out{s}, Out{t});
+  g.For("k1", Change{s}, Change{t});
+  g.For("k2", Out{u});
+  PlanOptions options = Devices(1);
+  options.max_lanes = 1;
+  options.costs = {3, 2, 1};
+  const Plan plan = PlanOf(g, options);
+  EXPECT_EQ(At(plan, g, "u.device0").offset, 0);
+  EXPECT_EQ(plan.arenas, (std::vector<Arena>{{0, 512}}));
+}
+
+TEST(Memory, TheRestOfARegionStaysFree) {
+  ModelBuilder g;
+  const int32_t s = g.Scratch("s", 128), t = g.Scratch("t", 64), u = g.Scratch("u", 64);
+  g.For("k0", Out{s});
+  g.For("k1", Out{t}, Out{u});
+  PlanOptions options = Devices(1);
+  options.max_lanes = 1;
+  const Plan plan = PlanOf(g, options);
+  EXPECT_EQ(At(plan, g, "t.device0").offset, 0);
+  EXPECT_EQ(At(plan, g, "u.device0").offset, 256);
+}
+
+// v comes after a, in its lane, but not after t, whose bytes u has taken only in part.
+TEST(Memory, TheRestOfARegionKeepsItsTenant) {
+  ModelBuilder g;
+  const int32_t a = g.Scratch("a", 64), t = g.Scratch("t", 192), u = g.Scratch("u", 64), v = g.Scratch("v", 128);
+  g.For("ka", Out{a});
+  g.node(g.For("kt", Out{t})).priority = 1;
+  g.node(g.For("ku", Out{u})).priority = 1;
+  g.For("kv", Out{v});
+  PlanOptions options = Devices(1);
+  options.max_lanes = 2;
+  options.costs = {4, 3, 2, 1};
+  const Plan plan = PlanOf(g, options);
+  EXPECT_EQ(At(plan, g, "u.device0").offset, At(plan, g, "t.device0").offset);
+  EXPECT_EQ(At(plan, g, "v.device0").offset, 1024);
+  EXPECT_EQ(CheckOrder(g.model, plan), "");
+}
+
+// More than the clocks have columns for: those without one are never known to be done.
+TEST(Memory, IndependentHostNodesDoNotShare) {
+  ModelBuilder g;
+  for (int i = 0; i < 40; ++i) g.Host("h" + std::to_string(i), Out{g.Scratch("t" + std::to_string(i), 64)});
+  EXPECT_EQ(PlanOf(g).arenas, (std::vector<Arena>{{-1, 40 * 256}}));
+}
+
+TEST(Memory, IsPlannedForTheDeclaredMaximum) {
+  ModelBuilder g;
+  const int32_t n = g.Param("n", 1000);
+  const int32_t t = g.Scratch("t", Extent(Dim(2), g.ParamDim(n)));
+  g.For("k", Out{t});
+  const Plan plan = PlanOf(g);
+  EXPECT_EQ(At(plan, g, "t.device0").bytes, 8000);
+  EXPECT_EQ(plan.arenas, (std::vector<Arena>{{0, 8192}}));
+}
+
+TEST(Memory, PinnedMemoryIsAnArenaOfItsOwn) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 64), y = g.InOut("y", 64, kPinned);
+  g.For("k", In{x}, Change{y});
+  const Plan plan = PlanOf(g);
+  EXPECT_EQ(plan.arenas, (std::vector<Arena>{{-1, 256}, {0, 512}}));
+  EXPECT_EQ(At(plan, g, "y.bound").offset, -1);
+  EXPECT_TRUE(At(plan, g, "x.pinned").stages);
+}
+
+TEST(Memory, NothingTakesNothing) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 0);
+  g.For("k", Out{t});
+  const Plan plan = PlanOf(g);
+  EXPECT_EQ(At(plan, g, "t.device0").offset, 0);
+  EXPECT_EQ(plan.arenas, (std::vector<Arena>{{0, 0}}));
+}
+
+ModelBuilder FourBuffers() {
+  ModelBuilder g;
+  const int32_t a = g.Scratch("a", 64), b = g.Scratch("b", 192), c = g.Scratch("c", 128), d = g.Scratch("d", 256);
+  g.For("k", Out{a}, Out{b}, Out{c}, Out{d});
+  return g;
+}
+
+TEST(Memory, OverBudgetNamesTheLargestBuffersAndTheSlotsThatFit) {
+  PlanOptions options = Devices(1);
+  options.slots = 3;
+  options.devices[0].memory_bytes = 3 * 2560;
+  EXPECT_EQ(MistakeOf(FourBuffers(), options), "OK");
+  options.devices[0].memory_bytes = 3 * 2560 - 1;
+  EXPECT_EQ(MistakeOf(FourBuffers(), options),
+            "RESOURCE_EXHAUSTED: graph 'g' on host:0: 3 slots of 2560 bytes do not fit in the device's 7679; the largest "
+            "buffers are 'd' (1024), 'b' (768), 'c' (512); use at most 2 slots, or make buffers smaller");
+}
+
+TEST(Memory, OverBudgetSaysWhenNoSlotFits) {
+  PlanOptions options = Devices(1);
+  options.devices[0].memory_bytes = 1000;
+  EXPECT_EQ(MistakeOf(FourBuffers(), options),
+            "RESOURCE_EXHAUSTED: graph 'g' on host:0: 1 slots of 2560 bytes do not fit in the device's 1000; the largest "
+            "buffers are 'd' (1024), 'b' (768), 'c' (512); not even one slot fits: make buffers smaller");
+}
+
+TEST(Memory, SumsOfSizesDoNotOverflow) {
+  ModelBuilder g;
+  const Extent huge(int64_t{1} << 59);
+  const int32_t a = g.Scratch("a", huge), b = g.Scratch("b", huge), c = g.Scratch("c", huge);
+  g.For("k", Out{a}, Out{b}, Out{c});
+  EXPECT_EQ(MistakeOf(g),
+            "RESOURCE_EXHAUSTED: graph 'g' on host:0: a slot would need more than 2^62 bytes; the largest buffers are 'a' "
+            "(2305843009213693952), 'b' (2305843009213693952), 'c' (2305843009213693952); make buffers smaller");
+}
+
+}  // namespace
+}  // namespace penstock::graph

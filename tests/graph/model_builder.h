@@ -1,0 +1,155 @@
+// Builds a Model record by record, with chosen source lines, so that tests of the planner see exactly what they declare
+// and can declare what Graph would refuse to compile.
+//
+// Every record gets the next line of "a.cc": the first declaration stands in a.cc:1.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/plan.h"
+#include "penstock/model.h"
+
+namespace penstock::graph {
+
+struct In {
+  int32_t buffer;
+};
+struct Out {
+  int32_t buffer;
+};
+struct Change {
+  int32_t buffer;
+};
+
+class ModelBuilder {
+ public:
+  static constexpr uint32_t kSerial = 7;
+
+  explicit ModelBuilder(const char* name = "g") : model(Name(name, "a.cc", 0)) { model.serial = kSerial; }
+
+  int32_t Param(std::string name, int64_t max = -1) {
+    ParamDecl decl{NextName(std::move(name)), TypeOf(4), true, true, max >= 0, max};
+    model.params.push_back(std::move(decl));
+    return static_cast<int32_t>(model.params.size()) - 1;
+  }
+  Dim ParamDim(int32_t param) const { return Dim(ParamHandle<int32_t>(kSerial, param)); }
+
+  int32_t Buffer(std::string name, Extent extent, BufferRole role, Where where, uint32_t element_bytes = 4) {
+    model.buffers.push_back({NextName(std::move(name)), TypeOf(element_bytes), role, where, extent, 0});
+    return static_cast<int32_t>(model.buffers.size()) - 1;
+  }
+  int32_t Input(std::string name, Extent extent, Where where = kHost) {
+    return Buffer(std::move(name), extent, BufferRole::kInput, where);
+  }
+  int32_t Output(std::string name, Extent extent, Where where = kHost) {
+    return Buffer(std::move(name), extent, BufferRole::kOutput, where);
+  }
+  int32_t InOut(std::string name, Extent extent, Where where = kHost) {
+    return Buffer(std::move(name), extent, BufferRole::kInOut, where);
+  }
+  int32_t Scratch(std::string name, Extent extent, Where where = kDevice) {
+    return Buffer(std::move(name), extent, BufferRole::kInternal, where);
+  }
+
+  // Nodes whose kind asks for nothing but accesses are sound as they are.
+  template <class... A>
+  int32_t For(std::string name, A... accesses) {
+    NodeDecl& node = Node(std::move(name), NodeKind::kParallelFor, accesses...);
+    node.extent = Extent(1);
+    node.functor_rank = 1;
+    node.code.cuda_kernel = [](const void*, int*) -> const void* { return nullptr; };
+    return LastNode();
+  }
+  template <class... A>
+  int32_t Host(std::string name, A... accesses) {
+    Node(std::move(name), NodeKind::kHost, accesses...);
+    return LastNode();
+  }
+  template <class... A>
+  int32_t Kernel(std::string name, A... accesses) {
+    NodeDecl& node = Node(std::move(name), NodeKind::kKernel, accesses...);
+    node.code.cuda_kernel = [](const void*, int*) -> const void* { return nullptr; };
+    node.code.call_twin = [](void*, void* const*) { return absl::OkStatus(); };
+    return LastNode();
+  }
+  template <class... A>
+  int32_t Launch(std::string name, A... accesses) {
+    Node(std::move(name), NodeKind::kLaunch, accesses...).code.call_twin = [](void*, void* const*) {
+      return absl::OkStatus();
+    };
+    return LastNode();
+  }
+  int32_t Copy(std::string name, int32_t from, int32_t to) {
+    Node(std::move(name), NodeKind::kCopy, In{from}, Out{to});
+    return LastNode();
+  }
+  int32_t Fill(std::string name, int32_t to) {
+    NodeDecl& node = Node(std::move(name), NodeKind::kFill, Out{to});
+    if (to >= 0 && to < static_cast<int32_t>(model.buffers.size())) {
+      node.pattern.resize(model.buffers[static_cast<size_t>(to)].type.size);
+    }
+    return LastNode();
+  }
+  void After(int32_t later, int32_t earlier) { node(later).after.push_back(earlier); }
+  NodeDecl& node(int32_t index) { return model.nodes[static_cast<size_t>(index)]; }
+
+  Model model;
+
+ private:
+  static TypeInfo TypeOf(uint32_t bytes) {
+    static const char tags[64] = {};
+    return {&tags[bytes % 64], bytes, bytes};
+  }
+  Name NextName(std::string name) { return Name(std::move(name), "dir/a.cc", ++line_); }
+  int32_t LastNode() const { return static_cast<int32_t>(model.nodes.size()) - 1; }
+
+  static AccessDecl Decl(In a) { return {a.buffer, kSerial, AccessMode::kRead, {}}; }
+  static AccessDecl Decl(Out a) { return {a.buffer, kSerial, AccessMode::kWrite, {}}; }
+  static AccessDecl Decl(Change a) { return {a.buffer, kSerial, AccessMode::kReadWrite, {}}; }
+  static AccessDecl Decl(AccessDecl a) { return a; }
+  template <class... A>
+  NodeDecl& Node(std::string name, NodeKind kind, A... accesses) {
+    NodeDecl node{.name = NextName(std::move(name)), .kind = kind};
+    (node.accesses.push_back(Decl(accesses)), ...);
+    model.nodes.push_back(std::move(node));
+    return model.nodes.back();
+  }
+
+  int line_ = 0;
+};
+
+// Devices of one driver: "host:0", "host:1", ... or "cuda:0", ...
+inline PlanOptions Devices(int count, bool cuda = false) {
+  PlanOptions options;
+  for (int i = 0; i < count; ++i) options.devices.push_back({(cuda ? "cuda:" : "host:") + std::to_string(i), cuda, 0, 0});
+  return options;
+}
+
+// The plan of a graph without mistakes.
+inline Plan PlanOf(const ModelBuilder& builder, const PlanOptions& options = Devices(1)) {
+  absl::StatusOr<Plan> plan = MakePlan(builder.model, options);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return plan.ok() ? *std::move(plan) : Plan{};
+}
+
+// "INVALID_ARGUMENT: graph 'g' ...", or "OK".
+inline std::string MistakeOf(const ModelBuilder& builder, const PlanOptions& options = Devices(1)) {
+  return MakePlan(builder.model, options).status().ToString();
+}
+
+// The index of the only plan node of this name, -1 when there is none.
+inline int32_t Find(const Plan& plan, const std::string& name) {
+  int32_t found = -1;
+  for (size_t n = 0; n < plan.nodes.size(); ++n) {
+    if (plan.nodes[n].name != name) continue;
+    EXPECT_EQ(found, -1) << "two nodes are called " << name;
+    found = static_cast<int32_t>(n);
+  }
+  return found;
+}
+
+}  // namespace penstock::graph

@@ -1,0 +1,227 @@
+// Transfers: which copies are inserted, where, and which are not.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "graph/passes.h"
+#include "graph/plan_names.h"
+#include "tests/graph/model_builder.h"
+
+namespace penstock::graph {
+namespace {
+
+std::string InstanceText(const Draft& draft, int32_t instance) {
+  Plan plan;
+  plan.instances = draft.instances;
+  return InstanceName(plan, draft.model, instance);
+}
+
+// The steps in sequence: "stage in x.bound>x.pinned; upload x.pinned>x.device0; k".
+std::string StepsOf(const ModelBuilder& g, const PlanOptions& options = Devices(1), std::vector<std::string>* notes = {}) {
+  Draft draft(g.model, options);
+  Validate(draft);
+  DeclaredEdges(draft);
+  Check(draft);
+  EXPECT_TRUE(draft.mistakes.empty()) << draft.mistakes[0].text;
+  Place(draft);
+  Transfers(draft);
+  std::string text;
+  for (const Step& step : draft.steps) {
+    if (!text.empty()) text += "; ";
+    if (step.decl >= 0) text += std::string(g.model.nodes[static_cast<size_t>(step.decl)].name.view());
+    if (step.src < 0) continue;
+    text += std::string(step.decl >= 0 ? " = " : "") + KindName(step.kind) + " " + InstanceText(draft, step.src) + ">" +
+            InstanceText(draft, step.dst);
+  }
+  if (notes != nullptr) *notes = draft.notes;
+  return text;
+}
+
+TEST(Transfers, HostMemoryGoesThroughPinnedBothWays) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4), y = g.Output("y", 4);
+  g.For("k", In{x}, Out{y});
+  EXPECT_EQ(StepsOf(g),
+            "stage in x.bound>x.pinned; upload x.pinned>x.device0; k; download y.device0>y.pinned; "
+            "stage out y.pinned>y.bound");
+}
+
+TEST(Transfers, PinnedMemoryGoesDirectly) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4, kPinned), y = g.Output("y", 4, kPinned);
+  g.For("k", In{x}, Out{y});
+  EXPECT_EQ(StepsOf(g), "upload x.bound>x.device0; k; download y.device0>y.bound");
+}
+
+TEST(Transfers, InOutIsBroughtInAndBack) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4, kPinned);
+  g.For("k", Change{x});
+  EXPECT_EQ(StepsOf(g), "upload x.bound>x.device0; k; download x.device0>x.bound");
+}
+
+TEST(Transfers, WhatIsWrittenWholeIsNotBroughtIn) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4, kPinned);
+  g.For("k", Out{x});
+  std::vector<std::string> notes;
+  EXPECT_EQ(StepsOf(g, Devices(1), &notes), "k; download x.device0>x.bound");
+  EXPECT_EQ(notes, (std::vector<std::string>{"x: its contents are not used; 'k' writes all of it first"}));
+}
+
+TEST(Transfers, WhatIsNotWrittenIsNotBroughtBack) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4, kPinned);
+  g.For("k", In{x});
+  std::vector<std::string> notes;
+  EXPECT_EQ(StepsOf(g, Devices(1), &notes), "upload x.bound>x.device0; k");
+  EXPECT_EQ(notes, (std::vector<std::string>{"x: not copied back; no node writes it"}));
+}
+
+TEST(Transfers, AnInputIsUploadedOnceForAllReaders) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4, kPinned);
+  g.For("k0", In{x});
+  g.For("k1", In{x});
+  g.For("k2", In{x});
+  std::vector<std::string> notes;
+  EXPECT_EQ(StepsOf(g, Devices(1), &notes), "upload x.bound>x.device0; k0; k1; k2");
+  EXPECT_EQ(notes, (std::vector<std::string>{"x: copied to host:0 once for 3 readers"}));
+}
+
+TEST(Transfers, EachDeviceGetsItsCopyFromTheHost) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4, kPinned);
+  g.For("k0", In{x});
+  g.node(g.For("k1", In{x})).device = 1;
+  EXPECT_EQ(StepsOf(g, Devices(2)), "upload x.bound>x.device0; k0; upload x.bound>x.device1; k1");
+}
+
+TEST(Transfers, WhatOnlyADeviceHoldsGoesToItsPeer) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 4);
+  g.For("k0", Out{t});
+  g.node(g.For("k1", In{t})).device = 1;
+  g.For("k2", In{t});
+  EXPECT_EQ(StepsOf(g, Devices(2)), "k0; peer copy t.device0>t.device1; k1; k2");
+}
+
+TEST(Transfers, AWriteMakesOtherCopiesStale) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 4);
+  g.For("k0", Out{t});
+  g.node(g.For("k1", Change{t})).device = 1;
+  g.For("k2", In{t});
+  EXPECT_EQ(StepsOf(g, Devices(2)),
+            "k0; peer copy t.device0>t.device1; k1; peer copy t.device1>t.device0; k2");
+}
+
+TEST(Transfers, HostNodesUseBoundMemoryAsItIs) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4), y = g.Output("y", 4);
+  g.Host("h", In{x}, Out{y});
+  EXPECT_EQ(StepsOf(g), "h");
+}
+
+TEST(Transfers, AHostNodeReadsAnOutputThatADeviceWrote) {
+  ModelBuilder g;
+  const int32_t y = g.Output("y", 4);
+  g.For("k", Out{y});
+  g.Host("h", In{y});
+  EXPECT_EQ(StepsOf(g), "k; download y.device0>y.pinned; stage out y.pinned>y.bound; h");
+}
+
+TEST(Transfers, AHostNodeChangesWhatADeviceUsesNext) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4);
+  g.For("k0", Change{x});
+  g.Host("h", Change{x});
+  g.For("k1", Change{x});
+  EXPECT_EQ(StepsOf(g),
+            "stage in x.bound>x.pinned; upload x.pinned>x.device0; k0; download x.device0>x.pinned; "
+            "stage out x.pinned>x.bound; h; stage in x.bound>x.pinned; upload x.pinned>x.device0; k1; "
+            "download x.device0>x.pinned; stage out x.pinned>x.bound");
+}
+
+TEST(Transfers, HostNodesUseBuffersInPinnedMemory) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 4);
+  g.Host("h", Out{t});
+  g.For("k", Change{t});
+  g.Host("h1", In{t});
+  EXPECT_EQ(StepsOf(g), "h; upload t.pinned>t.device0; k; download t.device0>t.pinned; h1");
+}
+
+TEST(Transfers, ADeclaredCopyIsTheUpload) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4), p = g.Input("p", 4, kPinned), t = g.Scratch("t", 4), u = g.Scratch("u", 4);
+  g.Copy("in", x, t);
+  g.Copy("direct", p, u);
+  EXPECT_EQ(StepsOf(g), "stage in x.bound>x.pinned; in = upload x.pinned>t.device0; direct = upload p.bound>u.device0");
+}
+
+TEST(Transfers, ADeclaredCopyIsTheDownload) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 4), y = g.Output("y", 4), z = g.Output("z", 4, kPinned), s = g.Scratch("s", 4, kPinned);
+  g.Fill("f", t);
+  g.Copy("out", t, y);
+  g.Copy("direct", t, z);
+  g.Copy("keep", t, s);
+  EXPECT_EQ(StepsOf(g),
+            "f; out = download t.device0>y.pinned; direct = download t.device0>z.bound; keep = download "
+            "t.device0>s.pinned; stage out y.pinned>y.bound");
+}
+
+TEST(Transfers, ADeclaredCopyStaysOnItsDeviceWhereItCan) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4, kPinned), t = g.Scratch("t", 4);
+  g.For("k", In{x});
+  g.Copy("c", x, t);
+  EXPECT_EQ(StepsOf(g), "upload x.bound>x.device0; k; c = device copy x.device0>t.device0");
+}
+
+TEST(Transfers, ADeclaredCopyGoesToTheDeviceItIsPinnedTo) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 4), u = g.Scratch("u", 4);
+  g.Fill("f", t);
+  g.node(g.Copy("c", t, u)).device = 1;
+  g.For("k", In{u});
+  EXPECT_EQ(StepsOf(g, Devices(2)),
+            "f; c = peer copy t.device0>u.device1; peer copy u.device1>u.device0; k");
+}
+
+TEST(Transfers, ADeclaredCopyBetweenHostMemoryIsOneCopy) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4), y = g.Output("y", 4), s = g.Scratch("s", 4, kPinned), z = g.Output("z", 4, kPinned);
+  g.Copy("c", x, y);
+  g.Copy("d", x, s);
+  g.Copy("e", s, z);
+  EXPECT_EQ(StepsOf(g),
+            "c = host copy x.bound>y.bound; d = host copy x.bound>s.pinned; e = host copy s.pinned>z.bound");
+}
+
+TEST(Transfers, TheSourceOfACopyMayStandSecond) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4, kPinned), t = g.Scratch("t", 4);
+  NodeDecl& node = g.node(g.Copy("c", x, t));
+  std::swap(node.accesses[0], node.accesses[1]);
+  EXPECT_EQ(StepsOf(g), "c = upload x.bound>t.device0");
+}
+
+TEST(Transfers, SaysWhatIsNotUsed) {
+  ModelBuilder g;
+  g.Input("x", 4);
+  std::vector<std::string> notes;
+  StepsOf(g, Devices(1), &notes);
+  EXPECT_EQ(notes, (std::vector<std::string>{"x: no node uses it"}));
+}
+
+TEST(Transfers, FollowsAfterBeforeTheDeclaration) {
+  ModelBuilder g;
+  const int32_t a = g.For("a");
+  g.After(a, g.For("b"));
+  EXPECT_EQ(StepsOf(g), "b; a");
+}
+
+}  // namespace
+}  // namespace penstock::graph

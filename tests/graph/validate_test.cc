@@ -1,0 +1,421 @@
+// Every mistake that a single record can hold, each with its whole message.
+#include <gtest/gtest.h>
+
+#include "tests/graph/model_builder.h"
+
+namespace penstock::graph {
+namespace {
+
+constexpr int64_t kBig = int64_t{1} << 40;
+
+PlanOptions OneCuda() { return Devices(1, true); }
+
+TEST(Validate, AcceptsAGraphWithoutMistakes) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 8), y = g.Output("y", 8);
+  g.For("k", In{x}, Out{y});
+  EXPECT_EQ(MistakeOf(g), "OK");
+}
+
+TEST(Validate, AcceptsAnEmptyGraph) { EXPECT_EQ(MistakeOf(ModelBuilder()), "OK"); }
+
+TEST(Validate, AcceptsSizesOfZero) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", {0, kBig}), y = g.Output("y", {kBig, 0});
+  g.For("k", In{x}, Out{y});
+  EXPECT_EQ(MistakeOf(g), "OK");
+}
+
+TEST(Validate, NeedsADevice) {
+  EXPECT_EQ(MistakeOf(ModelBuilder(), Devices(0)),
+            "INVALID_ARGUMENT: graph 'g': there is no device to plan for; give the runtime one");
+}
+
+TEST(Validate, NeedsADefaultDeviceThatExists) {
+  PlanOptions options = Devices(2);
+  options.default_device = 2;
+  EXPECT_EQ(MistakeOf(ModelBuilder(), options),
+            "INVALID_ARGUMENT: graph 'g': the default device is 2; the runtime has 2 devices; name one of them");
+}
+
+TEST(Validate, RefusesEmptyNames) {
+  ModelBuilder g;
+  g.Host("");
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' node '' (a.cc:1): has no name; messages and traces call everything by its "
+            "name; give it one");
+}
+
+TEST(Validate, NamesBothLinesOfARepeatedName) {
+  ModelBuilder g;
+  g.Host("same");
+  g.Host("other");
+  g.Host("same");
+  g.Host("same");
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g': 2 mistakes:\n"
+            "  graph 'g' node 'same' (a.cc:3): the node at a.cc:1 has this name already; names are unique among the "
+            "nodes of a graph; rename one\n"
+            "  graph 'g' node 'same' (a.cc:4): the node at a.cc:1 has this name already; names are unique among the "
+            "nodes of a graph; rename one");
+}
+
+TEST(Validate, KindsOfRecordsMayShareAName) {
+  ModelBuilder g;
+  g.Param("x");
+  g.InOut("x", 4);
+  g.Host("x");
+  EXPECT_EQ(MistakeOf(g), "OK");
+}
+
+TEST(Validate, RefusesRepeatedBufferAndParamNames) {
+  ModelBuilder g;
+  g.Param("n");
+  g.Param("n");
+  g.InOut("x", 4);
+  g.InOut("x", 4);
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g': 2 mistakes:\n"
+            "  graph 'g' param 'n' (a.cc:2): the param at a.cc:1 has this name already; names are unique among the "
+            "params of a graph; rename one\n"
+            "  graph 'g' buffer 'x' (a.cc:4): the buffer at a.cc:3 has this name already; names are unique among the "
+            "buffers of a graph; rename one");
+}
+
+TEST(Validate, RefusesNegativeAtMost) {
+  ModelBuilder g;
+  g.model.params[static_cast<size_t>(g.Param("n", 5))].max = -5;
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' param 'n' (a.cc:1): AtMost(-5) is negative; such a parameter counts elements; "
+            "give 0 or more");
+}
+
+TEST(Validate, RefusesAtMostOfWhatIsNoInteger) {
+  ModelBuilder g;
+  g.model.params[static_cast<size_t>(g.Param("n", 5))].is_integer = false;
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' param 'n' (a.cc:1): has AtMost, but is not an integer; only integers have a "
+            "maximum; remove AtMost or use an integer type");
+}
+
+TEST(Validate, RefusesNegativeDimensions) {
+  ModelBuilder g;
+  g.InOut("x", {3, -2});
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' buffer 'x' (a.cc:1): dimension 1 is -2; it counts something; give 0 or more");
+}
+
+TEST(Validate, RefusesDimensionsWithoutMaximum) {
+  ModelBuilder g;
+  const int32_t n = g.Param("n");
+  g.InOut("x", Extent(g.ParamDim(n)));
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' buffer 'x' (a.cc:2): dimension 0 is 'n' (a.cc:1), which has no maximum; memory "
+            "is planned before its value is known; declare it with AtMost");
+}
+
+TEST(Validate, RefusesDimensionsThatAreNoIntegers) {
+  ModelBuilder g;
+  const int32_t n = g.Param("n");
+  g.model.params[0].is_integer = false;
+  g.InOut("x", Extent(g.ParamDim(n)));
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' buffer 'x' (a.cc:2): dimension 0 is 'n' (a.cc:1), which is not an integer; it "
+            "counts something; give it an integer type and AtMost");
+}
+
+TEST(Validate, RefusesDimensionsOfAnotherGraph) {
+  ModelBuilder g;
+  g.Param("n", 5);
+  g.InOut("x", Extent(Dim(ParamHandle<int32_t>(ModelBuilder::kSerial + 1, 0))));
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' buffer 'x' (a.cc:2): dimension 0 is a parameter of another graph; a handle is "
+            "good in the graph that made it; declare the parameter in this graph");
+}
+
+TEST(Validate, RefusesDimensionsOutOfRange) {
+  ModelBuilder g;
+  g.Param("n", 5);
+  g.InOut("x", Extent(g.ParamDim(1)));
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' buffer 'x' (a.cc:2): dimension 0 is a parameter of another graph; a handle is "
+            "good in the graph that made it; declare the parameter in this graph");
+}
+
+TEST(Validate, RefusesSizesThatOverflow) {
+  ModelBuilder g;
+  const int32_t n = g.Param("n", kBig);
+  g.InOut("x", {g.ParamDim(n), Dim(kBig)});
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' buffer 'x' (a.cc:2): 1099511627776 x 1099511627776 elements of 4 bytes are "
+            "more than 2^62 bytes; no device holds that; make a dimension or its AtMost smaller");
+}
+
+TEST(Validate, TakesSizesUpTo2To62Bytes) {
+  ModelBuilder g;
+  g.InOut("x", {Dim(int64_t{1} << 30), Dim(int64_t{1} << 30)});
+  EXPECT_EQ(MistakeOf(g), "OK");
+  g.InOut("y", {Dim(int64_t{1} << 30), Dim((int64_t{1} << 30) + 1)});
+  EXPECT_NE(MistakeOf(g), "OK");
+}
+
+TEST(Validate, RefusesRanksOverThree) {
+  ModelBuilder g;
+  g.model.buffers[static_cast<size_t>(g.InOut("x", 4))].extent.rank = 4;
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' buffer 'x' (a.cc:1): has 4 dimensions; an extent has 1 to 3; use one of these");
+}
+
+TEST(Validate, SaysThatBoundDeviceMemoryIsMissing) {
+  ModelBuilder g;
+  g.InOut("x", 4, kDevice);
+  EXPECT_EQ(MistakeOf(g),
+            "UNIMPLEMENTED: graph 'g' buffer 'x' (a.cc:1): declared kDevice, which this version cannot bind; it copies "
+            "between host memory and devices itself; declare it kHost or kPinned");
+}
+
+TEST(Validate, SaysThatSlotMemoryIsMissing) {
+  ModelBuilder g;
+  g.InOut("x", 4, kSlot);
+  EXPECT_EQ(MistakeOf(g),
+            "UNIMPLEMENTED: graph 'g' buffer 'x' (a.cc:1): declared kSlot, which this version cannot bind; it copies "
+            "between host memory and devices itself; declare it kHost or kPinned");
+}
+
+TEST(Validate, RefusesBuffersInHostMemory) {
+  ModelBuilder g;
+  g.Scratch("x", 4, kHost);
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' buffer 'x' (a.cc:1): a Buffer lives on a device or in pinned memory; declare it "
+            "kDevice or kPinned");
+}
+
+TEST(Validate, SaysThatPitchIsMissing) {
+  ModelBuilder g;
+  g.model.buffers[static_cast<size_t>(g.InOut("x", {4, 4}))].pitch = 8;
+  EXPECT_EQ(MistakeOf(g),
+            "UNIMPLEMENTED: graph 'g' buffer 'x' (a.cc:1): has a pitch of 8 elements; this version keeps rows dense; "
+            "declare it without a pitch");
+}
+
+TEST(Validate, RefusesBuffersOfAnotherGraph) {
+  ModelBuilder g;
+  g.InOut("x", 4);
+  g.Host("h", AccessDecl{0, ModelBuilder::kSerial + 1, AccessMode::kRead, {}});
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' node 'h' (a.cc:2): access 0 is to a buffer of another graph; a handle is good "
+            "in the graph that made it; declare the buffer in this graph");
+}
+
+TEST(Validate, RefusesBuffersThatWereNeverDeclared) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4);
+  g.Host("h", In{x}, AccessDecl{});
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' node 'h' (a.cc:2): access 1 is to no buffer; its handle was never set; declare "
+            "the buffer in this graph");
+}
+
+TEST(Validate, SaysThatPartsOfBuffersAreMissing) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4);
+  Box box;
+  box.whole = false;
+  g.Host("h", AccessDecl{x, ModelBuilder::kSerial, AccessMode::kRead, box});
+  EXPECT_EQ(MistakeOf(g),
+            "UNIMPLEMENTED: graph 'g' node 'h' (a.cc:2): access 0 is to a part of 'x' (a.cc:1); this version knows whole "
+            "buffers only; access all of it");
+}
+
+TEST(Validate, RefusesParametersOfAnotherGraph) {
+  ModelBuilder g;
+  g.Param("n");
+  g.node(g.Host("h")).args.push_back({ArgDecl::Form::kParam, 0, 4, 0, ModelBuilder::kSerial + 1, {}});
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' node 'h' (a.cc:2): argument 0 is a parameter of another graph; a handle is good "
+            "in the graph that made it; declare the parameter in this graph");
+}
+
+TEST(Validate, RefusesParametersThatWereNeverDeclared) {
+  ModelBuilder g;
+  g.node(g.Host("h")).args.push_back({ArgDecl::Form::kParam, 0, 4, -1, 0, {}});
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' node 'h' (a.cc:1): argument 0 is no parameter; its handle was never set; "
+            "declare the parameter in this graph");
+}
+
+TEST(Validate, RefusesLargeArgumentBlocks) {
+  ModelBuilder g;
+  g.node(g.For("ok")).arg_block.resize(4096);
+  EXPECT_EQ(MistakeOf(g), "OK");
+  g.node(g.For("k")).arg_block.resize(4097);
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:2): its arguments take 4097 bytes; a kernel takes at most 4096; "
+            "put large values into a buffer");
+}
+
+TEST(Validate, RefusesAfterOfNodesThatDoNotExist) {
+  ModelBuilder g;
+  g.After(g.Host("h"), 17);
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' node 'h' (a.cc:1): After names node 17; the graph's nodes are 0 to 0; name "
+            "one of them");
+}
+
+TEST(Validate, RefusesConcurrencyOfZero) {
+  ModelBuilder g;
+  g.node(g.Host("h")).concurrency = 0;
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' node 'h' (a.cc:1): Concurrency(0): at least one run at a time must be able to "
+            "use the callable; give 1 or more");
+}
+
+TEST(Validate, RefusesPinsToDevicesThatDoNotExist) {
+  ModelBuilder g;
+  g.node(g.For("k")).device = 2;
+  EXPECT_EQ(MistakeOf(g, Devices(2)),
+            "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:1): pinned to device 2; the runtime has 0 (host:0), 1 (host:1); "
+            "pin it to one of these");
+}
+
+TEST(Validate, RefusesDevicesOfTwoDrivers) {
+  ModelBuilder g;
+  g.For("a");
+  g.node(g.For("b")).device = 1;
+  g.node(g.For("c")).device = 1;
+  PlanOptions options = Devices(2);
+  options.devices[1] = {"cuda:0", true, 1, 0};
+  EXPECT_EQ(MistakeOf(g, options),
+            "INVALID_ARGUMENT: graph 'g' node 'b' (a.cc:2) on cuda:0: node 'a' (a.cc:1) runs on host:0, a device of "
+            "another driver; events join devices of one driver only; pin all nodes of a graph to devices of one driver");
+}
+
+TEST(Validate, RefusesCopiesBetweenTypes) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 8), y = g.Buffer("y", 8, BufferRole::kOutput, kHost, 8);
+  g.Copy("c", x, y);
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' node 'c' (a.cc:3): copies 'x' (a.cc:1) to 'y' (a.cc:2), which has another "
+            "element type (4 and 8 bytes); a Copy converts nothing; use one type");
+}
+
+TEST(Validate, RefusesCopiesBetweenExtents) {
+  ModelBuilder g;
+  const int32_t n = g.Param("n", 8);
+  const int32_t x = g.Input("x", {Dim(4), g.ParamDim(n)}), y = g.Output("y", {4, 8});
+  g.Copy("c", x, y);
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' node 'c' (a.cc:4): copies 'x' (a.cc:2) to 'y' (a.cc:3), which has another "
+            "extent ({4, n} and {4, 8}); a Copy takes all elements; declare both with the same constants and parameters");
+}
+
+TEST(Validate, RefusesCopiesOfABufferToItself) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 8);
+  g.Copy("c", x, x);
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' node 'c' (a.cc:2): copies 'x' (a.cc:1) to itself; name another target");
+}
+
+TEST(Validate, RefusesMalformedCopiesAndFills) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 8);
+  g.node(g.Copy("c", x, x)).accesses.pop_back();
+  g.node(g.Fill("f", x)).accesses[0].mode = AccessMode::kReadWrite;
+  g.node(g.Copy("r", x, x)).accesses[1].mode = AccessMode::kRead;
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g': 3 mistakes:\n"
+            "  graph 'g' node 'c' (a.cc:2): has accesses to the number of 1; this kind of node has 2; declare it through Graph\n"
+            "  graph 'g' node 'f' (a.cc:3): a Fill writes; declare it through Graph\n"
+            "  graph 'g' node 'r' (a.cc:4): a Copy reads one buffer and writes another; declare it through Graph");
+}
+
+TEST(Validate, RefusesFillsOfAnotherSize) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 8);
+  g.node(g.Fill("f", x)).pattern.resize(2);
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' node 'f' (a.cc:2): its pattern has 2 bytes and the elements of 'x' (a.cc:1) "
+            "have 4; a Fill writes whole elements; fill with the buffer's element type");
+}
+
+TEST(Validate, RefusesFunctorsOfAnotherRank) {
+  ModelBuilder g;
+  g.node(g.For("k")).extent = Extent(4, 4);
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:1): the functor takes a 1-D index and the extent is 2-D; it is "
+            "called with an index of the extent; take int64_t, Index2 or Index3 to match");
+}
+
+TEST(Validate, ChecksTheExtentOfAParallelFor) {
+  ModelBuilder g;
+  g.node(g.For("k")).extent = Extent(-1);
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:1): dimension 0 is -1; it counts something; give 0 or more");
+}
+
+TEST(Validate, RefusesBlocksOverTheLimit) {
+  ModelBuilder g;
+  g.node(g.Kernel("ok")).shape.block = {32, 32, 1};
+  EXPECT_EQ(MistakeOf(g, OneCuda()), "OK");
+  g.node(g.Kernel("k")).shape.block = {32, 33, 1};
+  g.node(g.Kernel("m")).shape.block = {UINT32_MAX, UINT32_MAX, 0};
+  EXPECT_EQ(MistakeOf(g, OneCuda()),
+            "INVALID_ARGUMENT: graph 'g': 2 mistakes:\n"
+            "  graph 'g' node 'k' (a.cc:2): its blocks have 32 x 33 x 1 threads; a block has 1 to 1024; use fewer, or "
+            "more blocks\n"
+            "  graph 'g' node 'm' (a.cc:3): its blocks have 4294967295 x 4294967295 x 0 threads; a block has 1 to 1024; "
+            "use fewer, or more blocks");
+}
+
+TEST(Validate, RefusesGridsOverTheLimit) {
+  ModelBuilder g;
+  KernelShape& shape = g.node(g.Kernel("k")).shape;
+  shape.per_thread = false;
+  shape.grid = {Dim(1), Dim(65536), Dim(-1)};
+  EXPECT_EQ(MistakeOf(g, OneCuda()),
+            "INVALID_ARGUMENT: graph 'g': 2 mistakes:\n"
+            "  graph 'g' node 'k' (a.cc:1): grid dimension 1 may be 65536; CUDA launches at most 65535; use fewer\n"
+            "  graph 'g' node 'k' (a.cc:1): grid dimension 2 is -1; it counts something; give 0 or more");
+}
+
+TEST(Validate, RefusesMoreThreadsThanAGridHas) {
+  ModelBuilder g;
+  g.node(g.Kernel("k")).shape.threads = Dim(kBig);
+  EXPECT_EQ(MistakeOf(g, OneCuda()),
+            "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:1): the number of threads may be 1099511627776; CUDA launches at "
+            "most 549755813632; use fewer");
+}
+
+TEST(Validate, NamesTheFileThatNvccDidNotCompile) {
+  ModelBuilder g;
+  g.node(g.For("f")).code.cuda_kernel = nullptr;
+  EXPECT_EQ(MistakeOf(g), "OK");
+  EXPECT_EQ(MistakeOf(g, OneCuda()),
+            "FAILED_PRECONDITION: graph 'g' node 'f' (a.cc:1) on cuda:0: declared in a.cc, which nvcc did not compile; "
+            "compile this file as CUDA or pin the node to a host device");
+}
+
+TEST(Validate, NamesTheFileOfAKernelThatNvccDidNotCompile) {
+  ModelBuilder g;
+  g.node(g.Kernel("k")).code.cuda_kernel = nullptr;
+  EXPECT_EQ(MistakeOf(g, OneCuda()),
+            "FAILED_PRECONDITION: graph 'g' node 'k' (a.cc:1) on cuda:0: declared in a.cc, which nvcc did not compile; "
+            "compile this file as CUDA or pin the node to a host device");
+}
+
+TEST(Validate, AsksForHostTwins) {
+  ModelBuilder g;
+  g.node(g.Kernel("k")).code.call_twin = nullptr;
+  g.node(g.Launch("l")).code.call_twin = nullptr;
+  EXPECT_EQ(MistakeOf(g, OneCuda()), "OK");
+  EXPECT_EQ(MistakeOf(g),
+            "UNIMPLEMENTED: graph 'g': 2 mistakes:\n"
+            "  graph 'g' node 'k' (a.cc:1) on host:0: a Kernel runs on CUDA devices only; this is a host device and the "
+            "node has no twin for it; give it one with .HostTwin(f), or pin it to a CUDA device\n"
+            "  graph 'g' node 'l' (a.cc:2) on host:0: a Launch submits to a CUDA stream; this is a host device and the "
+            "node has no twin for it; give it one with .HostTwin(f), or pin it to a CUDA device");
+}
+
+}  // namespace
+}  // namespace penstock::graph

@@ -27,9 +27,7 @@ int32_t Graph::AddBuffer(BufferDecl decl) {
   return static_cast<int32_t>(model_->buffers.size()) - 1;
 }
 
-NodeDecl Graph::NodeOf(Name name, NodeKind kind) {
-  return {.name = std::move(name), .kind = kind};
-}
+NodeDecl Graph::NodeOf(Name name, NodeKind kind) { return {.name = std::move(name), .kind = kind}; }
 
 void Graph::AppendRange(NodeDecl& node) {
   ArgDecl decl;
@@ -48,11 +46,11 @@ NodeRef& NodeRef::After(const NodeRef& other) {
   if (other.model_ == model_) {
     decl().after.push_back(other.index_);
   } else {
-    model_->mistakes.push_back({absl::StatusCode::kInvalidArgument,
-                                graph::Prefix(*model_, "node", decl().name) + ": After names node '" +
-                                    std::string(other.decl().name.view()) + "' of graph '" +
-                                    std::string(other.model_->name.view()) +
-                                    "'; edges join nodes of one graph; declare both in the same graph"});
+    model_->mistakes.push_back(
+        {absl::StatusCode::kInvalidArgument, graph::Prefix(*model_, "node", decl().name) + ": After names node '" +
+                                                 std::string(other.decl().name.view()) + "' of graph '" +
+                                                 std::string(other.model_->name.view()) +
+                                                 "'; edges join nodes of one graph; declare both in the same graph"});
   }
   return *this;
 }

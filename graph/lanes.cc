@@ -36,10 +36,10 @@ class Assigner {
 
  private:
   struct DeviceLanes {
-    std::vector<int32_t> priorities;   // of compute lanes, highest first
-    std::vector<int32_t> lanes;        // compute lanes
-    int32_t without_lane = 0;          // priorities that have none yet
-    int32_t copy[2] = {-1, -1};        // upload, download
+    std::vector<int32_t> priorities;  // of compute lanes, highest first
+    std::vector<int32_t> lanes;  // compute lanes
+    int32_t without_lane = 0;  // priorities that have none yet
+    int32_t copy[2] = {-1, -1};  // upload, download
     int32_t copy_priority[2] = {INT32_MIN, INT32_MIN};
     bool capped = false;
   };
@@ -107,7 +107,8 @@ class Assigner {
     }
     const int32_t kept_free = device.without_lane - (best < 0);  // for priorities that are still to come
     if (best >= 0 && static_cast<int32_t>(device.lanes.size()) + kept_free >= cap()) {
-      if (!device.capped) d_.notes.push_back(d_.device_name(index) + ": compute lanes capped at " + std::to_string(cap()));
+      if (!device.capped)
+        d_.notes.push_back(d_.device_name(index) + ": compute lanes capped at " + std::to_string(cap()));
       device.capped = true;
       return best;
     }
@@ -125,8 +126,8 @@ class Assigner {
 
   Draft& d_;
   std::vector<DeviceLanes> devices_;
-  std::vector<int32_t> tail_;   // of each lane: its last step
-  std::vector<double> load_;    // of each lane: costs of its steps
+  std::vector<int32_t> tail_;  // of each lane: its last step
+  std::vector<double> load_;  // of each lane: costs of its steps
 };
 
 }  // namespace

@@ -42,7 +42,8 @@ class Writer {
       for (const int32_t p : d_.waits[v]) awaited[static_cast<size_t>(p)] = true;
     }
     for (int32_t v = 0; v < d_.step_count(); ++v) {
-      if (awaited[static_cast<size_t>(v)]) event_of_[static_cast<size_t>(v)] = NewEvent(d_.lane[static_cast<size_t>(v)]);
+      if (awaited[static_cast<size_t>(v)])
+        event_of_[static_cast<size_t>(v)] = NewEvent(d_.lane[static_cast<size_t>(v)]);
     }
   }
 
@@ -134,15 +135,18 @@ class Writer {
   }
 
   Join BestJoin(const std::vector<int32_t>& lanes, const std::vector<int32_t>& tail) const {
-    Join best{-1, {}, {}};
+    const auto covers = [&](int32_t candidate, int32_t lane) {
+      return d_.Before(tail[static_cast<size_t>(lane)], tail[static_cast<size_t>(candidate)]);
+    };
+    Join best{lanes.front(), {}, {}};
+    std::ptrdiff_t most = -1;
     for (const int32_t candidate : lanes) {
-      Join join{candidate, {}, {}};
-      for (const int32_t lane : lanes) {
-        if (lane == candidate) continue;
-        const bool covered = d_.Before(tail[static_cast<size_t>(lane)], tail[static_cast<size_t>(candidate)]);
-        (covered ? join.covered : join.open).push_back(lane);
-      }
-      if (best.lane < 0 || join.open.size() < best.open.size()) best = std::move(join);
+      const auto covered = std::count_if(lanes.begin(), lanes.end(), [&](int32_t l) { return covers(candidate, l); });
+      if (covered > most) best.lane = candidate;
+      most = std::max(most, covered);
+    }
+    for (const int32_t lane : lanes) {
+      if (lane != best.lane) (covers(best.lane, lane) ? best.covered : best.open).push_back(lane);
     }
     return best;
   }

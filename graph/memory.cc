@@ -1,9 +1,9 @@
 // Memory: offsets of instances in the arenas of a slot, by first fit at multiples of 256 bytes.
 //
-// The packer sweeps over the steps in submission order. An instance is placed at its first use, in the lowest free bytes
-// that are large enough and whose last tenants are all known (by the lane clocks) to be done with before its uses; else
-// at the top. Its bytes are free again after its last use. So bytes are shared only where order holds anyway: nothing
-// waits because of memory.
+// The packer sweeps over the steps in submission order. An instance is placed at its first use, in the lowest free
+// bytes that are large enough and whose last tenants are all known (by the lane clocks) to be done with before its
+// uses; else at the top. Its bytes are free again after its last use. So bytes are shared only where order holds
+// anyway: nothing waits because of memory.
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -107,7 +107,8 @@ class Packer {
     const auto columns = static_cast<size_t>(draft_.columns);
     const int32_t* last = lives_.last.data() + static_cast<size_t>(tenant) * columns;
     const int32_t* before = lives_.before.data() + static_cast<size_t>(instance) * columns;
-    const auto likely = static_cast<size_t>(draft_.column[static_cast<size_t>(lives_.last_step[static_cast<size_t>(tenant)])]);
+    const auto likely =
+        static_cast<size_t>(draft_.column[static_cast<size_t>(lives_.last_step[static_cast<size_t>(tenant)])]);
     if (last[likely] > before[likely]) return false;  // the usual no, found at once
     for (size_t c = 0; c < columns; ++c) {
       if (last[c] > before[c]) return false;
@@ -217,7 +218,7 @@ void Memory(Draft& draft) {
   const size_t spaces = draft.options.devices.size() + 1;
   std::vector<Packer> packers(spaces, Packer(draft, lives));
   std::vector<bool> used(spaces);
-  const auto space_of = [](const Instance& i) { return static_cast<size_t>(i.device + 1); };
+  const auto space_of = [](const Instance& i) { return i.device < 0 ? size_t{0} : static_cast<size_t>(i.device) + 1; };
   const Rows firsts = ByStep(lives.first, draft.step_count()), lasts = ByStep(lives.last_step, draft.step_count());
   for (int32_t s = 0; s < draft.step_count(); ++s) {
     for (const int32_t i : firsts[s]) {

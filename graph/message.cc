@@ -12,8 +12,8 @@ std::string Where(const SourceLine& source) {
 std::string Prefix(const Model& model) { return "graph '" + std::string(model.name.view()) + "'"; }
 
 std::string Prefix(const Model& model, std::string_view what, const Name& name, std::string_view device) {
-  std::string text = Prefix(model) + " " + std::string(what) + " '" + std::string(name.view()) + "' (" +
-                     Where(name.source()) + ")";
+  std::string text =
+      Prefix(model) + " " + std::string(what) + " '" + std::string(name.view()) + "' (" + Where(name.source()) + ")";
   if (!device.empty()) text += " on " + std::string(device);
   return text;
 }

@@ -13,7 +13,8 @@
 namespace penstock::graph {
 namespace {
 
-constexpr double kBytesPerMicrosecondOfLink = 50e3, kBytesPerMicrosecondOfHost = 12e3, kBytesPerMicrosecondOfDevice = 2e6;
+constexpr double kBytesPerMicrosecondOfLink = 50e3, kBytesPerMicrosecondOfHost = 12e3,
+                 kBytesPerMicrosecondOfDevice = 2e6;
 
 double CopyCost(const Draft& draft, const Step& step, double start, double bytes_per_microsecond) {
   return start + static_cast<double>(draft.instances[static_cast<size_t>(step.dst)].bytes) / bytes_per_microsecond;

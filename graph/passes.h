@@ -48,11 +48,11 @@ Rows MakeEdges(int32_t nodes, const std::vector<Edge>& list);
 // `src` and `dst` as well.
 struct Step {
   PlanKind kind = PlanKind::kHost;
-  int32_t decl = -1;      // Model::nodes, -1 when inserted
+  int32_t decl = -1;  // Model::nodes, -1 when inserted
   int32_t device = -1;
   int32_t priority = 0;
   int32_t src = -1, dst = -1;
-  int32_t buffer = -1;    // of inserted copies
+  int32_t buffer = -1;  // of inserted copies
   int32_t first_use = 0, uses = 0;
   bool on_host() const { return IsHostKind(kind); }
 };
@@ -76,7 +76,7 @@ struct Draft {
 
   // Transfers: the steps, in an order in which each buffer's contents are where they are used.
   std::vector<Instance> instances;
-  std::vector<int32_t> twin;      // of each instance: the one that may be the same memory at launch, or -1
+  std::vector<int32_t> twin;  // of each instance: the one that may be the same memory at launch, or -1
   std::vector<Step> steps;
   std::vector<Use> uses;
   // InstanceEdges: predecessors of each step. Renumbered by Segments, after which an index is a submission position.
@@ -96,10 +96,10 @@ struct Draft {
   // the lanes, then chains of host steps. A step without a column is never known to be before another.
   int32_t columns = 0;
   std::vector<int32_t> column, position, clock;
-  Rows preds;                     // of each step: edges that no other kept edge implies
-  Rows waits;                     // of each step: stream steps whose events it waits for
-  Rows host_waits;                // of host steps: host steps it waits for
-  Rows segment_hosts;             // of segments: host steps they wait for
+  Rows preds;  // of each step: edges that no other kept edge implies
+  Rows waits;  // of each step: stream steps whose events it waits for
+  Rows host_waits;  // of host steps: host steps it waits for
+  Rows segment_hosts;  // of segments: host steps they wait for
 
   // Memory: fills in Instance::offset.
   std::vector<Arena> arenas;
@@ -123,19 +123,19 @@ inline bool IsSound(const Model& model, const AccessDecl& access) {
          access.buffer < static_cast<int32_t>(model.buffers.size());
 }
 
-void Validate(Draft& draft);       // names, handles, sizes, pins: each record for itself
+void Validate(Draft& draft);  // names, handles, sizes, pins: each record for itself
 void ValidateNodes(Draft& draft);  // the part of Validate about nodes; Validate calls it
 void DeclaredEdges(Draft& draft);  // read after write, write after read, write after write, After
-void Check(Draft& draft);          // cycles, reads of data nobody wrote
-void Place(Draft& draft);          // a device for each node
-void Transfers(Draft& draft);      // brings the data where it is used, and outputs back
+void Check(Draft& draft);  // cycles, reads of data nobody wrote
+void Place(Draft& draft);  // a device for each node
+void Transfers(Draft& draft);  // brings the data where it is used, and outputs back
 void InstanceEdges(Draft& draft);  // the edges between what Transfers made
-void Order(Draft& draft);          // critical path first
-void Segments(Draft& draft);       // cuts at host steps and renumbers
-void Lanes(Draft& draft);          // a lane for each stream step
-void Reduce(Draft& draft);         // lane clocks, and which waits they leave
-void Memory(Draft& draft);         // offsets in arenas
-Plan Lower(Draft& draft);          // commands, segments, host steps
+void Order(Draft& draft);  // critical path first
+void Segments(Draft& draft);  // cuts at host steps and renumbers
+void Lanes(Draft& draft);  // a lane for each stream step
+void Reduce(Draft& draft);  // lane clocks, and which waits they leave
+void Memory(Draft& draft);  // offsets in arenas
+Plan Lower(Draft& draft);  // commands, segments, host steps
 
 // What a message is about: "buffer" or "node", and its name. The words are put together only when there is a mistake.
 struct Subject {

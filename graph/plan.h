@@ -39,7 +39,18 @@ struct Instance {
 //                                                bound memory is pinned and stands in for the staging instance
 //   kHostCopy                                    a Copy node between host memory, on a worker
 enum class PlanKind : uint8_t {
-  kUpload, kDownload, kDeviceCopy, kPeerCopy, kStageIn, kStageOut, kHostCopy, kFill, kParallelFor, kKernel, kLaunch, kHost
+  kUpload,
+  kDownload,
+  kDeviceCopy,
+  kPeerCopy,
+  kStageIn,
+  kStageOut,
+  kHostCopy,
+  kFill,
+  kParallelFor,
+  kKernel,
+  kLaunch,
+  kHost
 };
 constexpr bool IsHostKind(PlanKind k) {
   return k == PlanKind::kStageIn || k == PlanKind::kStageOut || k == PlanKind::kHostCopy || k == PlanKind::kHost;
@@ -101,49 +112,50 @@ struct Segment {
 // `after_segment`, are complete. A stage step that has nothing to copy still waits for these: others wait for it alone.
 struct HostStep {
   int32_t node = -1;
-  int32_t after_segment = -1;        // -1: none
+  int32_t after_segment = -1;  // -1: none
   std::vector<int32_t> after_hosts;
   std::vector<int32_t> after_events;
   bool operator==(const HostStep&) const = default;
 };
 
 struct Arena {
-  int32_t device = -1;       // -1: pinned host memory
-  int64_t bytes = 0;         // for one slot
+  int32_t device = -1;  // -1: pinned host memory
+  int64_t bytes = 0;  // for one slot
   bool operator==(const Arena&) const = default;
 };
 
 struct Plan {
   std::string graph;
   std::vector<Instance> instances;
-  std::vector<PlanNode> nodes;       // in submission order (a topological order)
+  std::vector<PlanNode> nodes;  // in submission order (a topological order)
   std::vector<Lane> lanes;
   std::vector<PlanEvent> events;
   std::vector<Command> commands;
   std::vector<Segment> segments;
   std::vector<HostStep> host_steps;
-  // What ends a run, in whatever state it is: the lanes of each device are joined and `done_events` recorded. A run that
-  // has submitted all its segments may begin at `finish_short_begin`: lanes that other waits cover are left out there.
+  // What ends a run, in whatever state it is: the lanes of each device are joined and `done_events` recorded. A run
+  // that has submitted all its segments may begin at `finish_short_begin`: lanes that other waits cover are left out
+  // there.
   int32_t finish_begin = 0, finish_short_begin = 0, finish_end = 0;  // Plan::commands
-  std::vector<int32_t> done_events;          // one a device in use
-  std::vector<Arena> arenas;                 // pinned first, then one a device in use
-  std::vector<std::string> notes;            // what the planner dropped or decided, and why
+  std::vector<int32_t> done_events;  // one a device in use
+  std::vector<Arena> arenas;  // pinned first, then one a device in use
+  std::vector<std::string> notes;  // what the planner dropped or decided, and why
   bool operator==(const Plan&) const = default;
 };
 
 // The devices a plan may use and what limits it.
 struct PlanDevice {
-  std::string name;          // "cuda:0"
+  std::string name;  // "cuda:0"
   bool is_cuda = false;
-  int32_t driver = 0;        // devices of different drivers cannot be joined by events
+  int32_t driver = 0;  // devices of different drivers cannot be joined by events
   int64_t memory_bytes = 0;
 };
 struct PlanOptions {
   std::vector<PlanDevice> devices;
-  int32_t default_device = 0;        // of nodes without a pin
-  int32_t max_lanes = 8;             // compute lanes a device
-  int32_t slots = 1;                 // arenas are checked against the device's memory for this many
-  std::vector<double> costs;         // microseconds by Model::nodes; missing or negative: guessed from the kind
+  int32_t default_device = 0;  // of nodes without a pin
+  int32_t max_lanes = 8;  // compute lanes a device
+  int32_t slots = 1;  // arenas are checked against the device's memory for this many
+  std::vector<double> costs;  // microseconds by Model::nodes; missing or negative: guessed from the kind
 };
 
 // Plans a graph. Every mistake found, with those collected while declaring, comes back in one Status; several are

@@ -45,8 +45,9 @@ std::string PrintDot(const Plan& plan, const Model& model) {
   text += Cluster(plan, -1, "host");
   for (size_t l = 0; l < plan.lanes.size(); ++l) {
     const Lane& lane = plan.lanes[l];
-    text += Cluster(plan, static_cast<int32_t>(l), "lane " + std::to_string(l) + ": " + LaneName(lane.kind) +
-                                                       " of device " + std::to_string(lane.device));
+    text +=
+        Cluster(plan, static_cast<int32_t>(l),
+                "lane " + std::to_string(l) + ": " + LaneName(lane.kind) + " of device " + std::to_string(lane.device));
   }
   for (size_t n = 0; n < plan.nodes.size(); ++n) {
     for (const int32_t p : plan.nodes[n].preds) {

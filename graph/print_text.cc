@@ -43,7 +43,8 @@ std::string NodeLine(const Plan& plan, const Model& model, size_t index, size_t 
 // Between lanes while the run is submitted; those that end it are not counted.
 size_t Waits(const Plan& plan) {
   size_t count = 0;
-  for (int32_t c = 0; c < plan.finish_begin; ++c) count += plan.commands[static_cast<size_t>(c)].op == Command::Op::kWait;
+  for (int32_t c = 0; c < plan.finish_begin; ++c)
+    count += plan.commands[static_cast<size_t>(c)].op == Command::Op::kWait;
   return count;
 }
 

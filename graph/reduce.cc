@@ -146,9 +146,9 @@ class Clocks {
 
   Draft& d_;
   const int32_t lanes_;
-  int32_t used_ = 0;             // columns
-  std::vector<int32_t> tail_;    // of each column: its last step
-  std::vector<int32_t> base_;    // what holds for every step of the open segment
+  int32_t used_ = 0;  // columns
+  std::vector<int32_t> tail_;  // of each column: its last step
+  std::vector<int32_t> base_;  // what holds for every step of the open segment
   std::vector<int32_t> scratch_;
 };
 

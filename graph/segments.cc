@@ -46,7 +46,8 @@ void Renumber(Draft& draft) {
   steps.reserve(draft.order.size());
   cost.reserve(draft.order.size());
   edges.Reserve(draft.order.size(), draft.edges.items());
-  for (size_t i = 0; i < draft.order.size(); ++i) position[static_cast<size_t>(draft.order[i])] = static_cast<int32_t>(i);
+  for (size_t i = 0; i < draft.order.size(); ++i)
+    position[static_cast<size_t>(draft.order[i])] = static_cast<int32_t>(i);
   for (const int32_t v : draft.order) {
     steps.push_back(draft.steps[static_cast<size_t>(v)]);
     cost.push_back(draft.cost[static_cast<size_t>(v)]);

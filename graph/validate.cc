@@ -40,7 +40,8 @@ void CheckNames(Draft& draft, const char* kind, const std::vector<Record>& recor
   for (size_t begin = 0, i = 1; i < sorted.size(); ++i) {
     if (sorted[i].first != sorted[begin].first) begin = i;
     for (size_t j = begin; j < i; ++j) {  // more than one round only where names or fingerprints meet
-      if (!(records[static_cast<size_t>(sorted[i].second)].name == records[static_cast<size_t>(sorted[j].second)].name)) {
+      if (!(records[static_cast<size_t>(sorted[i].second)].name ==
+            records[static_cast<size_t>(sorted[j].second)].name)) {
         continue;
       }
       repeated.push_back({sorted[i].second, sorted[j].second});
@@ -71,8 +72,9 @@ void CheckParam(Draft& draft, const ParamDecl& param) {
   if (!param.has_max) return;
   const std::string subject = Prefix(draft.model, "param", param.name);
   if (!param.is_integer) {
-    draft.AddMistake(kInvalid, subject + ": has AtMost, but is not an integer; only integers have a maximum; remove "
-                                         "AtMost or use an integer type");
+    draft.AddMistake(kInvalid, subject +
+                                   ": has AtMost, but is not an integer; only integers have a maximum; remove "
+                                   "AtMost or use an integer type");
   } else if (param.max < 0) {
     draft.AddMistake(kInvalid, subject + ": AtMost(" + std::to_string(param.max) +
                                    ") is negative; such a parameter counts elements; give 0 or more");
@@ -87,8 +89,9 @@ void CheckWhere(Draft& draft, const BufferDecl& buffer) {
   if (fits) return;
   const std::string subject = Prefix(draft.model, "buffer", buffer.name);
   if (!bound) {
-    draft.AddMistake(kInvalid, subject + ": a Buffer lives on a device or in pinned memory; declare it kDevice or "
-                                         "kPinned");
+    draft.AddMistake(kInvalid, subject +
+                                   ": a Buffer lives on a device or in pinned memory; declare it kDevice or "
+                                   "kPinned");
     return;
   }
   draft.AddMistake(absl::StatusCode::kUnimplemented,
@@ -125,13 +128,13 @@ int64_t CheckDim(Draft& draft, const Subject& subject, const char* label, int in
   if (dim.is_constant()) {
     text += std::to_string(dim.value) + "; it counts something; give 0 or more";
   } else if (!known) {
-    text += "a parameter of another graph; a handle is good in the graph that made it; declare the parameter in this "
-            "graph";
+    text +=
+        "a parameter of another graph; a handle is good in the graph that made it; declare the parameter in this "
+        "graph";
   } else {
     text += "'" + std::string(param->name.view()) + "' (" + Where(param->name.source()) + "), which ";
-    text += param->is_integer
-                ? "has no maximum; memory is planned before its value is known; declare it with AtMost"
-                : "is not an integer; it counts something; give it an integer type and AtMost";
+    text += param->is_integer ? "has no maximum; memory is planned before its value is known; declare it with AtMost"
+                              : "is not an integer; it counts something; give it an integer type and AtMost";
   }
   draft.AddMistake(kInvalid, std::move(text));
   return -1;

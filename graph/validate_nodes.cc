@@ -43,7 +43,9 @@ class NodeCheck {
   const PlanDevice* device() const { return device_; }
 
  private:
-  void Add(absl::StatusCode code, const std::string& text) { d_.AddMistake(code, Prefix(d_.model, "node", node_.name) + ": " + text); }
+  void Add(absl::StatusCode code, const std::string& text) {
+    d_.AddMistake(code, Prefix(d_.model, "node", node_.name) + ": " + text);
+  }
   void AddOnDevice(absl::StatusCode code, const std::string& text) {
     d_.AddMistake(code, Prefix(d_.model, "node", node_.name, device_->name) + ": " + text);
   }
@@ -189,7 +191,8 @@ class NodeCheck {
     for (const uint32_t b : shape.block) block = std::min<int64_t>(block * b, int64_t{1} << 31);
     if (block < 1 || block > kMaxBlockThreads) {
       Add(kInvalid, "its blocks have " + std::to_string(shape.block[0]) + " x " + std::to_string(shape.block[1]) +
-                        " x " + std::to_string(shape.block[2]) + " threads; a block has 1 to 1024; use fewer, or more "
+                        " x " + std::to_string(shape.block[2]) +
+                        " threads; a block has 1 to 1024; use fewer, or more "
                         "blocks");
     }
     if (shape.per_thread) {
@@ -215,8 +218,9 @@ class NodeCheck {
 
   void CheckTwin(const std::string& why) {
     if (node_.code.call_twin != nullptr) return;
-    AddOnDevice(kUnimplemented, why + "; this is a host device and the node has no twin for it; give it one with "
-                                      ".HostTwin(f), or pin it to a CUDA device");
+    AddOnDevice(kUnimplemented, why +
+                                    "; this is a host device and the node has no twin for it; give it one with "
+                                    ".HostTwin(f), or pin it to a CUDA device");
   }
 
   Draft& d_;

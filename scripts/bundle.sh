@@ -3,7 +3,9 @@
 #
 #   scripts/bundle.sh BUILD BUNDLE
 #
-# BUNDLE/{tests,examples,bench}/  programs, which find their libraries by $ORIGIN/../lib
+# BUNDLE/{tests,examples,bench}/  programs, which find their libraries by $ORIGIN/../lib; not photos_test, which looks for
+#                                 the photo program and its photographs where they were built
+# BUNDLE/photos/                  the photographs of the photo job
 # BUNDLE/lib/                     shared libraries
 # BUNDLE/photos/                  photographs, for bench/photos.sh
 # BUNDLE/COMMIT                   the commit it was built from, with -dirty if the tree had changes
@@ -18,7 +20,7 @@ mkdir -p "$bundle/lib"
 for kind in tests examples bench; do
   [[ -d $build/bin/$kind ]] || continue
   mkdir -p "$bundle/$kind"
-  find "$build/bin/$kind" -maxdepth 1 -type f -perm -u+x -exec cp -t "$bundle/$kind" {} +
+  find "$build/bin/$kind" -maxdepth 1 -type f -perm -u+x ! -name photos_test -exec cp -t "$bundle/$kind" {} +
 done
 mapfile -t programs < <(find "$bundle" -mindepth 2 -type f)
 [[ ${#programs[@]} -gt 0 ]] || { echo "no programs in $build/bin"; exit 1; }
@@ -36,6 +38,9 @@ while read -r name path; do
   cp -L "$path" "$bundle/lib/$name"
 done < <(carried "${programs[@]}")
 strip --strip-unneeded "$bundle"/lib/*
+
+cp bench/*.sh "$bundle/bench"
+cp -r examples/photos/photos "$bundle/photos"
 
 strays=$(carried "${programs[@]}" | grep -v " .*/$(basename "$bundle")/" || true)
 [[ -z $strays ]] || { echo "found outside the bundle:"; echo "$strays"; exit 1; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the bundle's tests on this machine's GPUs; a test that finds no device fails instead of skipping.
 #
-#   scripts/gpu_test.sh              every test program
+#   scripts/gpu_test.sh              every test program, and the photo job against its reference
 #   scripts/gpu_test.sh --sanitize   conformance_tests and gpu_tests under compute-sanitizer: memory errors, and races in
 #                                    stream-ordered memory. Tests named *Fault* break the device on purpose and stay out.
 set -euo pipefail
@@ -66,6 +66,16 @@ for path in "$bundle"/tests/*; do
   program=$(basename "$path")
   run_one "$program" "$results/$program.log" "$path"
 done
+say "photos --verify: the photo job against its single-threaded reference"
+pictures=$(mktemp -d)
+trap 'rm -rf "$pictures"' EXIT
+if timeout -k 10 400 "$bundle/examples/photos" "$bundle/photos" "$pictures" --devices cuda --verify --compare 0 \
+     >"$results/photos.out" 2>&1; then
+  echo "   same bit for bit"
+else
+  tail -n 30 "$results/photos.out"
+  failed=1
+fi
 cuda_outcomes OK >"$results/cuda-passed"
 cuda_outcomes FAILED >"$results/cuda-failed"
 cuda_outcomes SKIPPED >"$results/cuda-skipped"

@@ -29,9 +29,9 @@ struct JobResult {
 // Called with the pictures done and skipped so far, by one thread at a time.
 using OnPicture = std::function<void(int64_t done, int64_t skipped)>;
 
-// options.repeat passes over the catalogue, options.slots runs in flight on each device, options.workers threads at most
-// decoding and encoding at once. A photograph that cannot be decoded is skipped; any other error breaks the job off:
-// pictures under way are finished, no more are begun.
+// options.repeat passes over the catalogue, options.slots runs in flight on each device, options.workers threads at
+// most decoding and encoding at once. A photograph that cannot be decoded is skipped; any other error breaks the job
+// off: pictures under way are finished, no more are begun.
 JobResult RunPipelined(const Options& options, const Catalogue& catalogue, penstock::Runtime* runtime,
                        const OnPicture& on_picture);
 

@@ -66,8 +66,8 @@ Outcome RunJobs(const Options& options, const Catalogue& catalogue, penstock::Ru
   }
   outcome.columns.push_back({options.serial ? "serial" : "pipelined", Summarize(outcome.job.measurement)});
   if (options.serial || options.compare == 0 || !outcome.job.status.ok()) return outcome;
-  const JobResult serial = RunSerial(options, catalogue, runtime, PicturesToCompare(options, catalogue),
-                                     [](int64_t, int64_t) {});
+  const JobResult serial =
+      RunSerial(options, catalogue, runtime, PicturesToCompare(options, catalogue), [](int64_t, int64_t) {});
   outcome.job.status = serial.status;
   outcome.columns.push_back({"serial", Summarize(serial.measurement)});
   return outcome;

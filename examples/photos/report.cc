@@ -78,7 +78,8 @@ std::string WorkerCell(const Column& column) {
 
 std::string Legend(const std::vector<Column>& columns) {
   std::string legend =
-      "\nsum: seconds over all threads or engines; share: of the five sums; busy: of the run's time, at least one at it.\n"
+      "\nsum: seconds over all threads or engines; share: of the five sums; busy: of the run's time, at least one at "
+      "it.\n"
       "copy time hidden: beside a kernel or the opposite copy of its device.\n"
       "worker CPU: of decoding and encoding an image; the bound is workers / that, in images a second.\n";
   for (const Column& column : columns) {

@@ -32,8 +32,8 @@ class ExecutableCore;
 // Memory given for one buffer.
 struct BoundMemory {
   void* data = nullptr;
-  int64_t elements = -1;       // -1: nothing bound
-  bool read_only = false;      // bound from const memory: refused for Output and InOut
+  int64_t elements = -1;  // -1: nothing bound
+  bool read_only = false;  // bound from const memory: refused for Output and InOut
   std::shared_ptr<const void> keep_alive;
 };
 

@@ -31,9 +31,10 @@ inline absl::Status ToStatus(cudaError_t code, std::string_view what = "a CUDA c
   (void)cudaGetLastError();
   const std::string text = detail::TextOfCudaError(code, what);
   absl::Status status(detail::StatusCodeOfCudaError(code), text);
-  // The form of base::WithFault.
-  status.SetPayload("penstock.dev/fault", absl::Cord("cuda=" + std::to_string(static_cast<int>(code)) +
-                                                     " fatal=" + (detail::IsFatalCudaError(code) ? "1" : "0")));
+  // The form of base::WithFault. Not Cord's constructor for strings: g++ and clang give it different symbols.
+  const std::string fault =
+      "cuda=" + std::to_string(static_cast<int>(code)) + " fatal=" + (detail::IsFatalCudaError(code) ? "1" : "0");
+  status.SetPayload("penstock.dev/fault", absl::Cord(fault.c_str()));
   return status;
 }
 

@@ -35,7 +35,7 @@ class PENSTOCK_EXPORT Executable {
   absl::StatusOr<Run> TryLaunch(const Bindings& bindings, Deadline deadline = {});
 
   int slots() const;
-  int64_t launches() const;      // runs started so far
+  int64_t launches() const;  // runs started so far
 
   // The plan, for people: one node a line, or a Graphviz digraph.
   std::string PlanText() const;

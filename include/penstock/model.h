@@ -47,7 +47,7 @@ struct ParamDecl {
   TypeInfo type;
   bool is_integer = false;  // only integers may be dimensions
   bool is_signed = false;
-  bool has_max = false;     // declared with AtMost: required of a dimension
+  bool has_max = false;  // declared with AtMost: required of a dimension
   int64_t max = 0;
 };
 
@@ -57,11 +57,11 @@ struct BufferDecl {
   BufferRole role = BufferRole::kInternal;
   Where where = Where::kDevice;
   Extent extent;
-  int64_t pitch = 0;        // elements from row to row; 0: rows are dense
+  int64_t pitch = 0;  // elements from row to row; 0: rows are dense
 };
 
 struct AccessDecl {
-  int32_t buffer = -1;      // index in Model::buffers; checked by the planner, with `graph`
+  int32_t buffer = -1;  // index in Model::buffers; checked by the planner, with `graph`
   uint32_t graph = 0;
   AccessMode mode = AccessMode::kRead;
   Box box;
@@ -70,18 +70,18 @@ struct AccessDecl {
 // One argument of a callable, at `offset` in the node's argument block.
 struct ArgDecl {
   enum class Form : uint8_t {
-    kValue,    // bytes already in the block
-    kParam,    // the value of parameter `index`, written at launch
+    kValue,  // bytes already in the block
+    kParam,  // the value of parameter `index`, written at launch
     kPointer,  // T*: the address of access `index`
-    kView,     // View<T>: address and shape of access `index`
-    kRange     // the node's own extent, as detail::Range
+    kView,  // View<T>: address and shape of access `index`
+    kRange  // the node's own extent, as detail::Range
   };
   Form form = Form::kValue;
   uint32_t offset = 0;
   uint32_t size = 0;
   int32_t index = -1;
-  uint32_t graph = 0;       // of the parameter named
-  TypeInfo type;            // of the parameter or element
+  uint32_t graph = 0;  // of the parameter named
+  TypeInfo type;  // of the parameter or element
 };
 
 // How many threads of a kernel: blocks of `block` threads, `grid` blocks or, where `threads` is set, as many as cover
@@ -116,12 +116,12 @@ struct NodeDecl {
   std::vector<AccessDecl> accesses{};
   std::vector<ArgDecl> args{};
   std::vector<std::byte> arg_block{};  // constants filled in, everything else zero
-  Extent extent{};                    // ParallelFor
-  int functor_rank = 0;               // ParallelFor: rank of the index the functor takes
-  KernelShape shape{};                // Kernel
-  std::vector<std::byte> pattern{};    // Fill: one element
-  std::vector<int32_t> after{};        // indices of nodes
-  int32_t device = -1;                // index in the runtime's device list; -1: not pinned
+  Extent extent{};  // ParallelFor
+  int functor_rank = 0;  // ParallelFor: rank of the index the functor takes
+  KernelShape shape{};  // Kernel
+  std::vector<std::byte> pattern{};  // Fill: one element
+  std::vector<int32_t> after{};  // indices of nodes
+  int32_t device = -1;  // index in the runtime's device list; -1: not pinned
   int32_t priority = 0;
   int32_t concurrency = 1;
   NodeCode code{};
@@ -135,7 +135,7 @@ struct Mistake {
 
 struct Model {
   Name name;
-  uint32_t serial = 0;      // unique in the process; handles carry it
+  uint32_t serial = 0;  // unique in the process; handles carry it
   std::vector<ParamDecl> params;
   std::vector<BufferDecl> buffers;
   std::vector<NodeDecl> nodes;

@@ -5,7 +5,8 @@
 // An item goes to whichever executable has a free slot, so several devices share one stream. Everything is bounded: the
 // source is at most MaxInFlight items ahead of the sink, and each stage holds an item until the next has room.
 //
-// Ownership: an item stays at one address from source to sink, so runs may use memory inside it. Executables may be used
+// Ownership: an item stays at one address from source to sink, so runs may use memory inside it. Executables may be
+// used
 //            by others meanwhile, at the price that an item may then wait for a slot while another device has one.
 // Threads:   sink is called on the calling thread; source by one thread at a time; bind by one thread; before and after
 //            by as many threads as they have workers, for different items.
@@ -34,12 +35,12 @@ namespace penstock {
 // Item is any type that can be moved. `before` and `after` may be empty.
 template <class Item>
 struct PipelineStages {
-  std::function<std::optional<Item>()> source;                       // nullopt: there are no more
+  std::function<std::optional<Item>()> source;  // nullopt: there are no more
   std::function<absl::Status(Item&)> before;
   // Sets what the item's run on executable number `executable` uses: all buffers and parameters, since the bindings may
   // hold another item's values or nothing.
   std::function<absl::Status(Item&, int executable, Bindings&)> bind;
-  std::function<absl::Status(Item&)> after;                          // the run's outputs are there
+  std::function<absl::Status(Item&)> after;  // the run's outputs are there
   std::function<void(Item&&, const absl::Status&)> sink;
 };
 
@@ -48,7 +49,7 @@ struct PipelineOptions {
   int before_workers = 1;
   int after_workers = 1;
   int before_queue = 2;  // items that may wait for a slot
-  int after_queue = 2;   // items that may wait for the after stage; beyond it their slots stay taken
+  int after_queue = 2;  // items that may wait for the after stage; beyond it their slots stay taken
 };
 
 // How many items can have left the source without having left the sink: one in every slot, the two queues full, one in

@@ -44,15 +44,15 @@ struct RuntimeOptions {
 };
 
 struct CompileOptions {
-  int slots = 2;                 // runs of the executable that can be in flight at once
-  int device = 0;                // of nodes without a pin
-  int max_lanes = 8;             // streams for kernels, a device and slot
+  int slots = 2;  // runs of the executable that can be in flight at once
+  int device = 0;  // of nodes without a pin
+  int max_lanes = 8;  // streams for kernels, a device and slot
   std::shared_ptr<Trace> trace{};  // record every run
 };
 
 struct Device {
-  std::string name;              // "cuda:0"
-  std::string description;       // "NVIDIA H200"
+  std::string name;  // "cuda:0"
+  std::string description;  // "NVIDIA H200"
   bool is_cuda = false;
   int64_t memory_bytes = 0;
 };

@@ -47,8 +47,7 @@ struct Logger::Stderr {
   spdlog::logger logger;
 };
 
-Logger::Logger(LogLevel level, Hook hook)
-    : level_(level), hook_(std::move(hook)), stderr_(std::make_unique<Stderr>()) {
+Logger::Logger(LogLevel level, Hook hook) : level_(level), hook_(std::move(hook)), stderr_(std::make_unique<Stderr>()) {
   const char* value = std::getenv("PENSTOCK_LOG");
   if (value == nullptr || *value == '\0') return;
   if (const std::optional<LogLevel> named = LevelNamed(value)) {

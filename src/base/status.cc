@@ -22,7 +22,8 @@ std::optional<DeviceFault> FaultOf(const absl::Status& status) {
   if (!payload) return std::nullopt;
   DeviceFault fault;
   int fatal = 0;
-  if (std::sscanf(std::string(*payload).c_str(), "cuda=%d fatal=%d", &fault.cuda_code, &fatal) != 2) return std::nullopt;
+  if (std::sscanf(std::string(*payload).c_str(), "cuda=%d fatal=%d", &fault.cuda_code, &fatal) != 2)
+    return std::nullopt;
   fault.fatal = fatal != 0;
   return fault;
 }

@@ -136,9 +136,8 @@ void PinnedPool::Return(const PinnedBlock& block) {
 absl::Status PinnedPool::NoRoom(size_t bytes) const {
   const std::string budget =
       options_.budget_bytes == 0 ? "no budget" : absl::StrCat("a budget of ", options_.budget_bytes);
-  return absl::ResourceExhaustedError(absl::StrCat("pinned pool: ", bytes, " bytes asked for; ", in_use_,
-                                                   " in use, ", reserved_, " reserved in ", slabs_.size(),
-                                                   " slabs, ", budget,
+  return absl::ResourceExhaustedError(absl::StrCat("pinned pool: ", bytes, " bytes asked for; ", in_use_, " in use, ",
+                                                   reserved_, " reserved in ", slabs_.size(), " slabs, ", budget,
                                                    "; return blocks, ask for less, or raise the budget"));
 }
 

@@ -1,8 +1,8 @@
 // PinnedPool: page-locked host memory handed out in blocks from a few large slabs.
 //
 // Pinning is slow (17-33 ms for 64 MiB) and blocks other CUDA calls, so the pool takes it in slabs of a fixed size and
-// keeps them until it ends. Blocks are cut first-fit; neighbours that are both free are one again. A block larger than a
-// slab gets a slab of its own, which later serves any block that fits.
+// keeps them until it ends. Blocks are cut first-fit; neighbours that are both free are one again. A block larger than
+// a slab gets a slab of its own, which later serves any block that fits.
 //
 // Ownership: a block keeps its pool alive; the pool frees its slabs when the last block and the last handle are gone.
 //            That must happen before the driver ends, and may block while a GPU-side wait is pending.

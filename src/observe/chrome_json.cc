@@ -81,14 +81,14 @@ class Writer {
                       JsonString(name), "}}"));
   }
   void SortIndex(const char* what, int pid, int tid, int index) {
-    Line(absl::StrCat(R"({"ph":"M","name":")", what, R"(","pid":)", pid, R"(,"tid":)", tid,
-                      R"(,"args":{"sort_index":)", index, "}}"));
+    Line(absl::StrCat(R"({"ph":"M","name":")", what, R"(","pid":)", pid, R"(,"tid":)", tid, R"(,"args":{"sort_index":)",
+                      index, "}}"));
   }
   void Complete(int pid, int tid, const Event& event) {
     const Span& span = *event.span;
     const std::string args = span.run < 0 ? "{}" : absl::StrCat(R"({"run":)", span.run, "}");
-    Line(absl::StrCat(R"({"ph":"X","name":)", JsonString(span.name), R"(,"cat":")", KindName(span.kind),
-                      R"(","pid":)", pid, R"(,"tid":)", tid, R"(,"ts":)", Micros(event.begin), R"(,"dur":)",
+    Line(absl::StrCat(R"({"ph":"X","name":)", JsonString(span.name), R"(,"cat":")", KindName(span.kind), R"(","pid":)",
+                      pid, R"(,"tid":)", tid, R"(,"ts":)", Micros(event.begin), R"(,"dur":)",
                       Micros(event.end - event.begin), R"(,"args":)", args, "}"));
   }
   std::string Finish() && {
@@ -165,7 +165,11 @@ std::string ChromeJson(std::vector<Span> spans) {
     const int64_t begin = Nanoseconds(span.begin_us);
     events.push_back({&span, begin, std::max(begin, Nanoseconds(span.end_us))});
   }
-  std::stable_sort(events.begin(), events.end(), Before);
+  // Equal ones stay in the order they were added in: their spans lie in one array.
+  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+    if (Before(a, b) || Before(b, a)) return Before(a, b);
+    return a.span < b.span;
+  });
 
   Writer writer;
   int tid = 0, named_pid = -1;

@@ -3,7 +3,8 @@
 //   https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU ("Trace Event Format")
 //
 // A process a device (pid 0 is the host, pid d + 1 device d), a thread a track. The format wants the events of one
-// thread disjoint or nested; where spans of one track overlap in part, the later one goes to a further row, "<track> #2".
+// thread disjoint or nested; where spans of one track overlap in part, the later one goes to a further row, "<track>
+// #2".
 //
 // Threads: pure functions.
 #pragma once

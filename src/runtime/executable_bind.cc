@@ -57,7 +57,8 @@ absl::Status ExecutableCore::BindParams(Slot& slot, const Bindings& bindings) {
     slot.param_values[p] = value;
   }
   for (const ParamPatch& patch : program_.params) {
-    std::memcpy(slot.args.data() + patch.at, bindings.params_.data() + bindings.param_offsets_[patch.param], patch.size);
+    std::memcpy(slot.args.data() + patch.at, bindings.params_.data() + bindings.param_offsets_[patch.param],
+                patch.size);
   }
   return absl::OkStatus();
 }
@@ -114,7 +115,8 @@ absl::Status ExecutableCore::BindBuffer(Slot& slot, const BufferDecl& decl, size
 absl::Status ExecutableCore::CheckOverlaps(const Bindings& bindings) const {
   const auto range = [&](size_t b) {
     const auto begin = reinterpret_cast<uintptr_t>(bindings.buffers_[b].data);
-    return std::pair(begin, begin + static_cast<uintptr_t>(bindings.buffers_[b].elements) * model_->buffers[b].type.size);
+    return std::pair(begin,
+                     begin + static_cast<uintptr_t>(bindings.buffers_[b].elements) * model_->buffers[b].type.size);
   };
   for (size_t a = 0; a < model_->buffers.size(); ++a) {
     if (model_->buffers[a].role == BufferRole::kInternal) continue;
@@ -125,7 +127,8 @@ absl::Status ExecutableCore::CheckOverlaps(const Bindings& bindings) const {
       if (a_begin >= b_end || b_begin >= a_end) continue;
       return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", model_->buffers[a].name,
                     "bound to memory that overlaps the memory of buffer '" +
-                        std::string(model_->buffers[b].name.view()) + "', and the graph writes one of them; bind "
+                        std::string(model_->buffers[b].name.view()) +
+                        "', and the graph writes one of them; bind "
                         "memory of their own");
     }
   }

@@ -188,7 +188,7 @@ absl::StatusOr<Run> ExecutableCore::Launch(const Bindings& bindings, Deadline de
         ": Launch inside a host node or callback; it could wait for the worker it runs on; use TryLaunch");
   }
   PENSTOCK_RETURN_IF_ERROR(runtime_->CheckOpen());
-  PENSTOCK_ASSIGN_OR_RETURN(Slot* slot, AcquireSlot(deadline, wait));
+  PENSTOCK_ASSIGN_OR_RETURN(Slot * slot, AcquireSlot(deadline, wait));
   absl::Status bound = Bind(*slot, bindings);
   runtime_->RunStarted();
   if (bound.ok()) bound = runtime_->CheckOpen();  // again: Shutdown waits for what has started before it closed
@@ -219,9 +219,10 @@ bool ExecutableCore::PrepareHostSteps(Slot& slot) {
   for (size_t s = 0; s < program_.hosts.size(); ++s) {
     const HostEntry& entry = program_.hosts[s];
     // A staging copy whose two sides are the same memory has nothing to do: the bound memory is pinned.
-    const bool direct = entry.call < 0 && slot.pointers[static_cast<size_t>(entry.src)] ==
-                                              slot.pointers[static_cast<size_t>(entry.dst)];
-    slot.host_states[s].store(direct ? HostState::kDone : HostState::kWaiting, std::memory_order_relaxed);
+    const bool direct = entry.call < 0 &&
+                        slot.pointers[static_cast<size_t>(entry.src)] == slot.pointers[static_cast<size_t>(entry.dst)];
+    slot.host_states[s].store(HostState::kWaiting, std::memory_order_relaxed);
+    slot.host_idle[s] = direct;
     needs_workers = needs_workers || !direct;
   }
   return needs_workers;
@@ -242,11 +243,13 @@ absl::Status ExecutableCore::Describe(int32_t node, const absl::Status& cause) c
   const PlanNode& n = plan_.nodes[static_cast<size_t>(node)];
   const Name& declared = NameOf(*model_, plan_, n);
   const Name shown(n.name, declared.source().file, declared.source().line);
-  return base::Prefixed(graph::Prefix(*model_, "node", shown, n.device < 0 ? "host" : device(n.device).info.name), cause);
+  return base::Prefixed(graph::Prefix(*model_, "node", shown, n.device < 0 ? "host" : device(n.device).info.name),
+                        cause);
 }
 
 absl::Status ExecutableCore::DescribeAbandoned(const Slot& slot) const {
-  std::string text = graph::Prefix(*model_) + ": the run's deadline passed before its work had drained; it is abandoned "
+  std::string text = graph::Prefix(*model_) +
+                     ": the run's deadline passed before its work had drained; it is abandoned "
                      "and its slot comes back when the work ends";
   std::string bound;
   for (size_t b = 0; b < model_->buffers.size(); ++b) {

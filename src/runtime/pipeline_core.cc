@@ -67,7 +67,7 @@ void PipelineCore::StopThreads() {
 }
 
 absl::Status PipelineCore::RunStage(const char* name, const StageFunction& stage, int64_t serial,
-                                    int Outside::*count) {
+                                    int Outside::* count) {
   void* item = nullptr;
   {
     base::MutexLock lock(mu_);
@@ -85,9 +85,8 @@ absl::Status PipelineCore::RunStage(const char* name, const StageFunction& stage
 
 void PipelineCore::BeforeWorker() {
   while (TakeSourceTurn()) {
-    const int64_t serial = Admit(CatchAll("source", [&]() -> absl::StatusOr<detail::AnyItem> {
-      return stages_.source();
-    }));
+    const int64_t serial =
+        Admit(CatchAll("source", [&]() -> absl::StatusOr<detail::AnyItem> { return stages_.source(); }));
     if (serial < 0) return;
     absl::Status status = RunStage("before", stages_.before, serial, &Outside::before);
     if (status.ok()) {
@@ -127,8 +126,7 @@ int64_t PipelineCore::Admit(absl::StatusOr<detail::AnyItem> next) {
 
 void PipelineCore::EndSource(absl::Status failure) {
   if (failure_.ok()) failure_ = std::move(failure);
-  ended_ = true;
-  pull_.cv.NotifyAll();
+  ended_ = true;  // who waits for a turn at the source is woken by StopThreads
   sink_.NotifyOne();
 }
 
@@ -290,7 +288,7 @@ void PipelineCore::Sleep(Bed& bed) {
 bool PipelineCore::Idle() const {
   const int inside = outside_.before + outside_.after;
   if (pull_.sleepers + room_.sleepers + feed_.sleepers + take_.sleepers + inside != live_) return false;
-  if (pull_.sleepers > 0 && (ended_ || CanPull())) return false;
+  if (pull_.sleepers > 0 && (stop_ || (!ended_ && CanPull()))) return false;
   if (room_.sleepers > 0 && HasRoom()) return false;
   if (feed_.sleepers > 0 && (stop_ || (!before_queue_.empty() && FreeExecutable() >= 0))) return false;
   return take_.sleepers == 0 || (!stop_ && after_queue_.empty());

@@ -42,7 +42,7 @@ class PipelineCore {
     StageFunction before;  // may be empty
     // Starts the item on an executable with a free slot. OK: `done` is called once, from any thread. Else never.
     std::function<absl::Status(void* item, int executable, Done done)> launch;
-    StageFunction after;   // may be empty
+    StageFunction after;  // may be empty
     std::function<void(void* item, const absl::Status& status)> sink;
   };
 
@@ -61,8 +61,8 @@ class PipelineCore {
     int before = 0, runs = 0, after = 0;
     friend bool operator==(const Outside&, const Outside&) = default;
   };
-  // For tests: returns when exactly this is outside and every other thread sleeps with nothing to do. Then nothing moves
-  // until one of those or the sink returns.
+  // For tests: returns when exactly this is outside and every other thread sleeps with nothing to do. Then nothing
+  // moves until one of those or the sink returns.
   void WaitUntilIdle(Outside outside);
 
  private:
@@ -78,7 +78,7 @@ class PipelineCore {
     int sleepers = 0;
   };
 
-  absl::Status RunStage(const char* name, const StageFunction& stage, int64_t serial, int Outside::*count);
+  absl::Status RunStage(const char* name, const StageFunction& stage, int64_t serial, int Outside::* count);
   void BeforeWorker();
   bool TakeSourceTurn();
   int64_t Admit(absl::StatusOr<detail::AnyItem> next);
@@ -113,26 +113,26 @@ class PipelineCore {
   std::vector<std::thread> threads_;  // the caller's of Run
 
   base::Mutex mu_;
-  Bed pull_ ABSL_GUARDED_BY(mu_);     // before workers that wait for their turn at the source
-  Bed room_ ABSL_GUARDED_BY(mu_);     // before workers with an item, while the queue is full
-  Bed feed_ ABSL_GUARDED_BY(mu_);     // the feeder
-  Bed take_ ABSL_GUARDED_BY(mu_);     // after workers
-  base::CondVar sink_;                // the caller of Run
-  base::CondVar idle_;                // WaitUntilIdle
+  Bed pull_ ABSL_GUARDED_BY(mu_);  // before workers that wait for their turn at the source
+  Bed room_ ABSL_GUARDED_BY(mu_);  // before workers with an item, while the queue is full
+  Bed feed_ ABSL_GUARDED_BY(mu_);  // the feeder
+  Bed take_ ABSL_GUARDED_BY(mu_);  // after workers
+  base::CondVar sink_;  // the caller of Run
+  base::CondVar idle_;  // WaitUntilIdle
 
   std::vector<Ticket> ring_ ABSL_GUARDED_BY(mu_);  // items themselves belong to whoever holds the ticket
   std::deque<int64_t> before_queue_ ABSL_GUARDED_BY(mu_), parked_ ABSL_GUARDED_BY(mu_),
       after_queue_ ABSL_GUARDED_BY(mu_);
   std::vector<int> taken_ ABSL_GUARDED_BY(mu_);  // slots, an executable each
   int last_executable_ ABSL_GUARDED_BY(mu_) = 0;
-  int64_t admitted_ ABSL_GUARDED_BY(mu_) = 0;    // serial of the next item from the source
-  int64_t delivered_ ABSL_GUARDED_BY(mu_) = 0;   // serial of the next item for the sink, counted when it returned
+  int64_t admitted_ ABSL_GUARDED_BY(mu_) = 0;  // serial of the next item from the source
+  int64_t delivered_ ABSL_GUARDED_BY(mu_) = 0;  // serial of the next item for the sink, counted when it returned
   Outside outside_ ABSL_GUARDED_BY(mu_);
-  int live_ ABSL_GUARDED_BY(mu_);                // threads that have not ended
+  int live_ ABSL_GUARDED_BY(mu_);  // threads that have not ended
   bool source_busy_ ABSL_GUARDED_BY(mu_) = false;
-  bool ended_ ABSL_GUARDED_BY(mu_) = false;      // nothing more is admitted
-  bool stop_ ABSL_GUARDED_BY(mu_) = false;       // all is delivered
-  absl::Status failure_ ABSL_GUARDED_BY(mu_);    // of source or sink
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;  // nothing more is admitted
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;  // all is delivered
+  absl::Status failure_ ABSL_GUARDED_BY(mu_);  // of source or sink
   bool sink_failed_ ABSL_GUARDED_BY(mu_) = false;
 };
 

@@ -97,8 +97,7 @@ class Builder {
         break;
       case PlanKind::kStageIn:
       case PlanKind::kStageOut:
-      case PlanKind::kHostCopy:
-        break;
+      case PlanKind::kHostCopy: break;
     }
   }
 
@@ -132,11 +131,8 @@ class Builder {
     const uint32_t at = call.block + arg.offset;
     p_.argv_image.push_back(at);
     switch (arg.form) {
-      case ArgDecl::Form::kValue:
-        break;
-      case ArgDecl::Form::kParam:
-        p_.params.push_back({static_cast<uint32_t>(arg.index), at, arg.size});
-        break;
+      case ArgDecl::Form::kValue: break;
+      case ArgDecl::Form::kParam: p_.params.push_back({static_cast<uint32_t>(arg.index), at, arg.size}); break;
       case ArgDecl::Form::kPointer:
       case ArgDecl::Form::kView:
         AddPointer(node.uses[static_cast<size_t>(arg.index)].instance, at, arg.form == ArgDecl::Form::kView);
@@ -171,12 +167,8 @@ class Builder {
         p_.commands.push_back({op, c.lane, index, c.arg});
         break;
       }
-      case graph::Command::Op::kRecord:
-        p_.commands.push_back({Op::kRecord, c.lane, c.arg, -1});
-        break;
-      case graph::Command::Op::kWait:
-        p_.commands.push_back({Op::kWait, c.lane, c.arg, -1});
-        break;
+      case graph::Command::Op::kRecord: p_.commands.push_back({Op::kRecord, c.lane, c.arg, -1}); break;
+      case graph::Command::Op::kWait: p_.commands.push_back({Op::kWait, c.lane, c.arg, -1}); break;
     }
   }
 

@@ -97,8 +97,14 @@ bool RunState::StartHostSteps() {
     if (slot_->host_states[s].load(std::memory_order_acquire) != HostState::kWaiting) continue;
     if (slot_->fault.failed()) {
       slot_->host_states[s].store(HostState::kSkipped, std::memory_order_release);
-    } else if (HostStepReady(steps[s]) && core_->EnterGate(steps[s].node)) {
-      StartHostStep(static_cast<int32_t>(s));
+    } else if (HostStepReady(steps[s])) {
+      if (slot_->host_idle[s]) {
+        slot_->host_states[s].store(HostState::kDone, std::memory_order_release);
+      } else if (core_->EnterGate(steps[s].node)) {
+        StartHostStep(static_cast<int32_t>(s));
+      } else {
+        continue;
+      }
       moved = true;
     }
   }
@@ -159,7 +165,8 @@ bool RunState::HostStepsSettled() const {
 
 void RunState::SubmitFinish() {
   const graph::Plan& plan = core_->plan();
-  slot_->next_command = plan.finish_begin;
+  const bool whole = slot_->next_segment == static_cast<int32_t>(plan.segments.size());
+  slot_->next_command = whole ? plan.finish_short_begin : plan.finish_begin;
   slot_->finish_submitted = true;
   core_->executor().SubmitFinish(*slot_, plan.finish_end);
 }

@@ -91,7 +91,7 @@ absl::Status RuntimeCore::AddCudaDevices([[maybe_unused]] const std::vector<int>
   absl::StatusOr<std::unique_ptr<driver::Driver>> made = driver::CreateCudaDriver(cuda);
   if (!made.ok()) {
     return made.status().code() == absl::StatusCode::kInvalidArgument ? made.status()
-                                                                       : CudaMissing(base::Str(made.status().message()));
+                                                                      : CudaMissing(base::Str(made.status().message()));
   }
   AddDriver(*std::move(made));
   return absl::OkStatus();
@@ -105,8 +105,7 @@ void RuntimeCore::AddDriver(std::unique_ptr<driver::Driver> driver) {
   for (int d = 0; d < driver->device_count(); ++d) {
     const driver::DeviceInfo& info = driver->device(d);
     devices_.push_back({driver.get(), d, driver_index, info});
-    public_devices_.push_back(
-        {info.name, info.description, info.kind == driver::DeviceKind::kCuda, info.memory_bytes});
+    public_devices_.push_back({info.name, info.description, info.kind == driver::DeviceKind::kCuda, info.memory_bytes});
   }
   rings_ = rings_ && driver->rings();
   pinned_.push_back(memory::PinnedPool::Create(*driver, {}));
@@ -137,8 +136,9 @@ void RuntimeCore::Latch(const absl::Status& fault) {
 
 void RuntimeCore::AddExecutable(const std::shared_ptr<ExecutableCore>& executable) {
   base::MutexLock lock(mu_);
-  executables_.erase(std::remove_if(executables_.begin(), executables_.end(), [](const auto& e) { return e.expired(); }),
-                     executables_.end());
+  executables_.erase(
+      std::remove_if(executables_.begin(), executables_.end(), [](const auto& e) { return e.expired(); }),
+      executables_.end());
   executables_.push_back(executable);
 }
 

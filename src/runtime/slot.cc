@@ -8,7 +8,10 @@
 namespace penstock::runtime {
 
 Slot::Slot(const Options& options, int slot_index)
-    : index(slot_index), host_states(options.plan->host_steps.size()), options_(options) {}
+    : index(slot_index),
+      host_states(options.plan->host_steps.size()),
+      host_idle(options.plan->host_steps.size()),
+      options_(options) {}
 
 absl::StatusOr<std::unique_ptr<Slot>> Slot::Create(const Options& options, int index) {
   std::unique_ptr<Slot> slot(new Slot(options, index));
@@ -40,8 +43,7 @@ absl::Status Slot::MakeStreamsAndEvents() {
     streams.push_back(stream);
   }
   for (const graph::PlanEvent& e : plan.events) {
-    PENSTOCK_ASSIGN_OR_RETURN(driver::Event event,
-                              device(e.device).driver->CreateEvent(device(e.device).local, false));
+    PENSTOCK_ASSIGN_OR_RETURN(driver::Event event, device(e.device).driver->CreateEvent(device(e.device).local, false));
     events.push_back(event);
   }
   if (!options_.timing) return absl::OkStatus();

@@ -25,7 +25,7 @@ class RunState;
 // The device a plan's device index stands for.
 struct DeviceRef {
   driver::Driver* driver = nullptr;
-  int local = 0;             // its index in the driver
+  int local = 0;  // its index in the driver
   int driver_index = 0;
   driver::DeviceInfo info;
 };
@@ -40,28 +40,29 @@ struct Slot {
     const std::vector<DeviceRef>* devices;
     memory::PinnedPool* pinned;
     std::vector<driver::Gate>* gates;  // one a call, for host devices
-    bool timing = false;               // make timing events for a trace
+    bool timing = false;  // make timing events for a trace
   };
   static absl::StatusOr<std::unique_ptr<Slot>> Create(const Options& options, int index);
   ~Slot();
 
   int index = 0;
-  RunState* run = nullptr;             // in flight; guarded by the executable's mutex
+  RunState* run = nullptr;  // in flight; guarded by the executable's mutex
 
-  std::vector<driver::Stream> streams; // a lane each
+  std::vector<driver::Stream> streams;  // a lane each
   std::vector<driver::Event> events;
   std::vector<driver::Event> begin_timing, end_timing;  // a node each, empty without a trace
 
-  std::vector<void*> pointers;         // an instance each; bound ones are set by each launch
-  std::vector<void*> staging;          // what `pointers` held when the slot was made
-  std::vector<Shape> shapes;           // a buffer each
-  std::vector<int64_t> param_values;   // integers only, for extents
+  std::vector<void*> pointers;  // an instance each; bound ones are set by each launch
+  std::vector<void*> staging;  // what `pointers` held when the slot was made
+  std::vector<Shape> shapes;  // a buffer each
+  std::vector<int64_t> param_values;  // integers only, for extents
   std::vector<std::byte> args;
   std::vector<void*> argv;
   std::vector<driver::CopyOp> copies;  // parallel to Program::copies
   std::vector<driver::FillOp> fills;
   std::vector<driver::KernelOp> kernels;  // parallel to Program::calls
   std::vector<std::atomic<HostState>> host_states;  // parallel to Plan::host_steps
+  std::vector<bool> host_idle;  // the same: nothing to copy in this run, but still a step others wait for
   std::vector<std::shared_ptr<const void>> keep_alive;
   driver::RunFault fault;
 

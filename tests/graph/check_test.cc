@@ -16,18 +16,20 @@ TEST(Check, NamesTheNodesOfACycle) {
   const int32_t c = g.Host("c");
   g.After(c, 2);
   g.After(a, c);
-  EXPECT_EQ(MistakeOf(g),
-            "INVALID_ARGUMENT: graph 'g': nodes wait for each other: 'a' (a.cc:3) after 'c' (a.cc:5) after 'b' (a.cc:4) "
-            "after 'a' (a.cc:3); none of them could start; remove an After");
+  EXPECT_EQ(
+      MistakeOf(g),
+      "INVALID_ARGUMENT: graph 'g': nodes wait for each other: 'a' (a.cc:3) after 'c' (a.cc:5) after 'b' (a.cc:4) "
+      "after 'a' (a.cc:3); none of them could start; remove an After");
 }
 
 TEST(Check, FindsANodeAfterItself) {
   ModelBuilder g;
   const int32_t a = g.Host("a");
   g.After(a, a);
-  EXPECT_EQ(MistakeOf(g),
-            "INVALID_ARGUMENT: graph 'g': nodes wait for each other: 'a' (a.cc:1) after 'a' (a.cc:1); none of them could "
-            "start; remove an After");
+  EXPECT_EQ(
+      MistakeOf(g),
+      "INVALID_ARGUMENT: graph 'g': nodes wait for each other: 'a' (a.cc:1) after 'a' (a.cc:1); none of them could "
+      "start; remove an After");
 }
 
 TEST(Check, LeavesNodesBehindACycleOutOfIt) {
@@ -60,10 +62,11 @@ TEST(Check, RefusesReadsBeforeTheFirstWrite) {
   const int32_t t = g.Scratch("t", 4), y = g.Output("y", 4);
   g.For("k", In{t}, Out{y});
   g.For("again", In{t}, Out{y});
-  EXPECT_EQ(MistakeOf(g),
-            "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:3): reads 't' (a.cc:1) before any node has written it; its "
-            "contents would be undefined; write it first, say Write where this node writes all of it, or declare it with "
-            "Input or InOut");
+  EXPECT_EQ(
+      MistakeOf(g),
+      "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:3): reads 't' (a.cc:1) before any node has written it; its "
+      "contents would be undefined; write it first, say Write where this node writes all of it, or declare it with "
+      "Input or InOut");
 }
 
 TEST(Check, RefusesReadWriteBeforeTheFirstWrite) {
@@ -71,10 +74,11 @@ TEST(Check, RefusesReadWriteBeforeTheFirstWrite) {
   const int32_t y = g.Output("y", 4);
   g.For("k", Change{y});
   g.For("late", Out{y});
-  EXPECT_EQ(MistakeOf(g),
-            "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:2): reads 'y' (a.cc:1) before any node has written it; its "
-            "contents would be undefined; write it first, say Write where this node writes all of it, or declare it with "
-            "Input or InOut");
+  EXPECT_EQ(
+      MistakeOf(g),
+      "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:2): reads 'y' (a.cc:1) before any node has written it; its "
+      "contents would be undefined; write it first, say Write where this node writes all of it, or declare it with "
+      "Input or InOut");
 }
 
 TEST(Check, ANodeDoesNotReadWhatItWritesItself) {
@@ -87,9 +91,10 @@ TEST(Check, ANodeDoesNotReadWhatItWritesItself) {
 TEST(Check, RefusesOutputsThatNobodyWrites) {
   ModelBuilder g;
   g.Output("y", 4);
-  EXPECT_EQ(MistakeOf(g),
-            "INVALID_ARGUMENT: graph 'g' buffer 'y' (a.cc:1): an Output that no node writes; its memory would come back "
-            "untouched; write it or remove it");
+  EXPECT_EQ(
+      MistakeOf(g),
+      "INVALID_ARGUMENT: graph 'g' buffer 'y' (a.cc:1): an Output that no node writes; its memory would come back "
+      "untouched; write it or remove it");
 }
 
 TEST(Check, RefusesWritesToInputs) {

@@ -155,17 +155,19 @@ TEST(Memory, OverBudgetNamesTheLargestBuffersAndTheSlotsThatFit) {
   options.devices[0].memory_bytes = 3 * 2560;
   EXPECT_EQ(MistakeOf(FourBuffers(), options), "OK");
   options.devices[0].memory_bytes = 3 * 2560 - 1;
-  EXPECT_EQ(MistakeOf(FourBuffers(), options),
-            "RESOURCE_EXHAUSTED: graph 'g' on host:0: 3 slots of 2560 bytes do not fit in the device's 7679; the largest "
-            "buffers are 'd' (1024), 'b' (768), 'c' (512); use at most 2 slots, or make buffers smaller");
+  EXPECT_EQ(
+      MistakeOf(FourBuffers(), options),
+      "RESOURCE_EXHAUSTED: graph 'g' on host:0: 3 slots of 2560 bytes do not fit in the device's 7679; the largest "
+      "buffers are 'd' (1024), 'b' (768), 'c' (512); use at most 2 slots, or make buffers smaller");
 }
 
 TEST(Memory, OverBudgetSaysWhenNoSlotFits) {
   PlanOptions options = Devices(1);
   options.devices[0].memory_bytes = 1000;
-  EXPECT_EQ(MistakeOf(FourBuffers(), options),
-            "RESOURCE_EXHAUSTED: graph 'g' on host:0: 1 slots of 2560 bytes do not fit in the device's 1000; the largest "
-            "buffers are 'd' (1024), 'b' (768), 'c' (512); not even one slot fits: make buffers smaller");
+  EXPECT_EQ(
+      MistakeOf(FourBuffers(), options),
+      "RESOURCE_EXHAUSTED: graph 'g' on host:0: 1 slots of 2560 bytes do not fit in the device's 1000; the largest "
+      "buffers are 'd' (1024), 'b' (768), 'c' (512); not even one slot fits: make buffers smaller");
 }
 
 TEST(Memory, SumsOfSizesDoNotOverflow) {
@@ -173,9 +175,10 @@ TEST(Memory, SumsOfSizesDoNotOverflow) {
   const Extent huge(int64_t{1} << 59);
   const int32_t a = g.Scratch("a", huge), b = g.Scratch("b", huge), c = g.Scratch("c", huge);
   g.For("k", Out{a}, Out{b}, Out{c});
-  EXPECT_EQ(MistakeOf(g),
-            "RESOURCE_EXHAUSTED: graph 'g' on host:0: a slot would need more than 2^62 bytes; the largest buffers are 'a' "
-            "(2305843009213693952), 'b' (2305843009213693952), 'c' (2305843009213693952); make buffers smaller");
+  EXPECT_EQ(
+      MistakeOf(g),
+      "RESOURCE_EXHAUSTED: graph 'g' on host:0: a slot would need more than 2^62 bytes; the largest buffers are 'a' "
+      "(2305843009213693952), 'b' (2305843009213693952), 'c' (2305843009213693952); make buffers smaller");
 }
 
 }  // namespace

@@ -125,7 +125,8 @@ class ModelBuilder {
 // Devices of one driver: "host:0", "host:1", ... or "cuda:0", ...
 inline PlanOptions Devices(int count, bool cuda = false) {
   PlanOptions options;
-  for (int i = 0; i < count; ++i) options.devices.push_back({(cuda ? "cuda:" : "host:") + std::to_string(i), cuda, 0, 0});
+  for (int i = 0; i < count; ++i)
+    options.devices.push_back({(cuda ? "cuda:" : "host:") + std::to_string(i), cuda, 0, 0});
   return options;
 }
 

@@ -57,7 +57,8 @@ Execution::Execution(const Plan& plan, int32_t commands, int32_t finish)
   for (size_t s = 0; s < plan.segments.size(); ++s) {
     const Segment& segment = plan.segments[s];
     const int32_t submit = Add(-1);
-    for (const int32_t h : segment.after_hosts) preds_[static_cast<size_t>(submit)].push_back(host_op_[static_cast<size_t>(h)]);
+    for (const int32_t h : segment.after_hosts)
+      preds_[static_cast<size_t>(submit)].push_back(host_op_[static_cast<size_t>(h)]);
     if (last_segment >= 0) preds_[static_cast<size_t>(submit)].push_back(last_segment);
     last_segment = submit;
     for (int32_t c = segment.begin; c < segment.end && (commands < 0 || c < commands); ++c) {
@@ -244,13 +245,16 @@ void Write(const NodeDecl& node, int32_t index, const std::vector<uint64_t>& rea
   }
 }
 
-uint64_t Initial(int32_t buffer, int64_t cell) { return Mix(Mix(5, static_cast<uint64_t>(buffer)), static_cast<uint64_t>(cell)); }
+uint64_t Initial(int32_t buffer, int64_t cell) {
+  return Mix(Mix(5, static_cast<uint64_t>(buffer)), static_cast<uint64_t>(cell));
+}
 
 Reference RunInSequence(const Model& model) {
   Reference ref;
   for (int32_t b = 0; b < static_cast<int32_t>(model.buffers.size()); ++b) {
     ref.contents.emplace_back(CellsOf(model, b));
-    for (size_t c = 0; c < ref.contents.back().size(); ++c) ref.contents.back()[c] = Initial(b, static_cast<int64_t>(c));
+    for (size_t c = 0; c < ref.contents.back().size(); ++c)
+      ref.contents.back()[c] = Initial(b, static_cast<int64_t>(c));
   }
   for (int32_t n = 0; n < static_cast<int32_t>(model.nodes.size()); ++n) {
     const NodeDecl& node = model.nodes[static_cast<size_t>(n)];
@@ -331,7 +335,8 @@ class Interpreter {
         std::fill(cells.begin(), cells.end(), 0xbad);
       }
     }
-    for (const Arena& arena : plan_.arenas) arenas_[arena.device].assign(static_cast<size_t>(arena.bytes / kCell), 0xdead);
+    for (const Arena& arena : plan_.arenas)
+      arenas_[arena.device].assign(static_cast<size_t>(arena.bytes / kCell), 0xdead);
     for (size_t b = 0; b < model_.buffers.size(); ++b) pinned_by_user_.push_back(random_() % 2 == 0);
     for (const Instance& i : plan_.instances) {
       const bool in_place = i.space == Space::kBound || (i.stages && pinned_by_user_[static_cast<size_t>(i.buffer)]);
@@ -340,13 +345,13 @@ class Interpreter {
       memory.first = in_place ? 0 : i.offset / kCell;
       memory.count = CellsOf(model_, i.buffer);
       memory_.push_back(memory);
-      if (memory.first + memory.count > static_cast<int64_t>(memory.cells->size())) problem_ = "an instance lies outside its arena";
+      if (memory.first + memory.count > static_cast<int64_t>(memory.cells->size()))
+        problem_ = "an instance lies outside its arena";
     }
   }
 
   bool Skipped(const PlanNode& node) const {
-    return IsStage(node) &&
-           pinned_by_user_[static_cast<size_t>(plan_.instances[static_cast<size_t>(node.src)].buffer)];
+    return IsStage(node) && pinned_by_user_[static_cast<size_t>(plan_.instances[static_cast<size_t>(node.src)].buffer)];
   }
   const Memory& At(int32_t instance) const { return memory_[static_cast<size_t>(instance)]; }
 
@@ -383,7 +388,8 @@ class Interpreter {
       if (node.decl < 0) {
         std::copy(source_[n].begin(), source_[n].end(), m.data());
       } else {
-        Write(model_.nodes[static_cast<size_t>(node.decl)], node.decl, read_[n], source_[n].data(), m.data(), m.count, i);
+        Write(model_.nodes[static_cast<size_t>(node.decl)], node.decl, read_[n], source_[n].data(), m.data(), m.count,
+              i);
       }
     }
   }
@@ -392,7 +398,8 @@ class Interpreter {
     for (size_t i = 0; i < uses.size(); ++i) {
       const Memory& m = At(uses[i].instance);
       bool own = false;  // written by the node itself
-      for (const Use& other : uses) own = own || (other.instance == uses[i].instance && other.mode != AccessMode::kRead);
+      for (const Use& other : uses)
+        own = own || (other.instance == uses[i].instance && other.mode != AccessMode::kRead);
       if (own) {
         for (int64_t c = 0; c < m.count; ++c) {
           if (m.data()[c] != Mix(0xfeed, static_cast<uint64_t>(n))) {
@@ -428,7 +435,9 @@ class Interpreter {
 
 }  // namespace
 
-std::string Interpret(const Model& model, const Plan& plan, uint64_t seed) { return Interpreter(model, plan, seed).Run(); }
+std::string Interpret(const Model& model, const Plan& plan, uint64_t seed) {
+  return Interpreter(model, plan, seed).Run();
+}
 
 std::string CheckFinish(const Plan& plan) {
   const int32_t all = plan.finish_begin;
@@ -492,7 +501,8 @@ std::string CheckShape(const Model& model, const Plan& plan) {
       const Instance& instance = plan.instances[static_cast<size_t>(use.instance)];
       const bool device_side = instance.space == Space::kDevice;
       const bool copy = node.src >= 0;
-      if (!copy && device_side != (node.device >= 0)) return "node " + Label(plan, static_cast<int32_t>(n)) + " cannot reach its data";
+      if (!copy && device_side != (node.device >= 0))
+        return "node " + Label(plan, static_cast<int32_t>(n)) + " cannot reach its data";
       if (!copy && device_side && instance.device != node.device) return "data on another device";
     }
   }
@@ -502,7 +512,8 @@ std::string CheckShape(const Model& model, const Plan& plan) {
     if (i.space == Space::kBound) continue;
     bool inside = false;
     for (const Arena& arena : plan.arenas) {
-      inside = inside || (arena.device == i.device && i.offset >= 0 && i.offset % 256 == 0 && i.offset + i.bytes <= arena.bytes);
+      inside = inside ||
+               (arena.device == i.device && i.offset >= 0 && i.offset % 256 == 0 && i.offset + i.bytes <= arena.bytes);
     }
     if (!inside) return "an instance lies outside its arena";
   }

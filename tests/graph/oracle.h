@@ -35,7 +35,8 @@ class Execution {
   void AddHostStep(int32_t step);
   void FindReach();
   bool Reaches(int32_t from, int32_t to) const {
-    return (reach_[static_cast<size_t>(to)][static_cast<size_t>(from) / 64] >> (static_cast<size_t>(from) % 64) & 1) != 0;
+    return (reach_[static_cast<size_t>(to)][static_cast<size_t>(from) / 64] >> (static_cast<size_t>(from) % 64) & 1) !=
+           0;
   }
 
   const Plan& plan_;

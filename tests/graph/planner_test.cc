@@ -14,11 +14,12 @@ TEST(MakePlan, MistakesOfTheDeclarationComeFirst) {
   g.model.mistakes.push_back({absl::StatusCode::kNotFound, "graph 'g' node 'z' (a.cc:9): said while declaring"});
   EXPECT_EQ(MistakeOf(g), "NOT_FOUND: graph 'g' node 'z' (a.cc:9): said while declaring");
   g.Output("y", 4);
-  EXPECT_EQ(MistakeOf(g),
-            "NOT_FOUND: graph 'g': 2 mistakes:\n"
-            "  graph 'g' node 'z' (a.cc:9): said while declaring\n"
-            "  graph 'g' buffer 'y' (a.cc:1): an Output that no node writes; its memory would come back untouched; write "
-            "it or remove it");
+  EXPECT_EQ(
+      MistakeOf(g),
+      "NOT_FOUND: graph 'g': 2 mistakes:\n"
+      "  graph 'g' node 'z' (a.cc:9): said while declaring\n"
+      "  graph 'g' buffer 'y' (a.cc:1): an Output that no node writes; its memory would come back untouched; write "
+      "it or remove it");
 }
 
 // One of each mistake, none hidden by another.
@@ -66,7 +67,8 @@ TEST(MakePlan, OneGraphWithEveryMistakeGetsALineForEach) {
   EXPECT_EQ(
       MistakeOf(g, options),
       "INVALID_ARGUMENT: graph 'all': 31 mistakes:\n"
-      "  graph 'all' param 'n' (a.cc:4): the param at a.cc:1 has this name already; names are unique among the params of "
+      "  graph 'all' param 'n' (a.cc:4): the param at a.cc:1 has this name already; names are unique among the params "
+      "of "
       "a graph; rename one\n"
       "  graph 'all' param 'neg' (a.cc:2): AtMost(-1) is negative; such a parameter counts elements; give 0 or more\n"
       "  graph 'all' param 'real' (a.cc:3): has AtMost, but is not an integer; only integers have a maximum; remove "
@@ -76,18 +78,21 @@ TEST(MakePlan, OneGraphWithEveryMistakeGetsALineForEach) {
       "  graph 'all' buffer 'unmax' (a.cc:5): dimension 0 is 'n' (a.cc:1), which has no maximum; memory is planned "
       "before its value is known; declare it with AtMost\n"
       "  graph 'all' buffer 'minus' (a.cc:6): dimension 0 is -3; it counts something; give 0 or more\n"
-      "  graph 'all' buffer 'huge' (a.cc:7): 1099511627776 x 1099511627776 elements of 4 bytes are more than 2^62 bytes; "
+      "  graph 'all' buffer 'huge' (a.cc:7): 1099511627776 x 1099511627776 elements of 4 bytes are more than 2^62 "
+      "bytes; "
       "no device holds that; make a dimension or its AtMost smaller\n"
       "  graph 'all' buffer 'slot' (a.cc:8): declared kSlot, which this version cannot bind; it copies between host "
       "memory and devices itself; declare it kHost or kPinned\n"
-      "  graph 'all' buffer 'device' (a.cc:9): declared kDevice, which this version cannot bind; it copies between host "
+      "  graph 'all' buffer 'device' (a.cc:9): declared kDevice, which this version cannot bind; it copies between "
+      "host "
       "memory and devices itself; declare it kHost or kPinned\n"
       "  graph 'all' buffer 'hosted' (a.cc:10): a Buffer lives on a device or in pinned memory; declare it kDevice or "
       "kPinned\n"
       "  graph 'all' buffer 'pitched' (a.cc:11): has a pitch of 8 elements; this version keeps rows dense; declare it "
       "without a pitch\n"
       "  graph 'all' node '' (a.cc:16): has no name; messages and traces call everything by its name; give it one\n"
-      "  graph 'all' node 'alien' (a.cc:17): access 0 is to a buffer of another graph; a handle is good in the graph that "
+      "  graph 'all' node 'alien' (a.cc:17): access 0 is to a buffer of another graph; a handle is good in the graph "
+      "that "
       "made it; declare the buffer in this graph\n"
       "  graph 'all' node 'alien' (a.cc:17): access 1 is to no buffer; its handle was never set; declare the buffer in "
       "this graph\n"
@@ -95,12 +100,14 @@ TEST(MakePlan, OneGraphWithEveryMistakeGetsALineForEach) {
       "only; access all of it\n"
       "  graph 'all' node 'args' (a.cc:19): argument 0 is a parameter of another graph; a handle is good in the graph "
       "that made it; declare the parameter in this graph\n"
-      "  graph 'all' node 'block' (a.cc:20): its arguments take 5000 bytes; a kernel takes at most 4096; put large values "
+      "  graph 'all' node 'block' (a.cc:20): its arguments take 5000 bytes; a kernel takes at most 4096; put large "
+      "values "
       "into a buffer\n"
       "  graph 'all' node 'after' (a.cc:21): After names node -4; the graph's nodes are 0 to 17; name one of them\n"
       "  graph 'all' node 'alone' (a.cc:22): Concurrency(-1): at least one run at a time must be able to use the "
       "callable; give 1 or more\n"
-      "  graph 'all' node 'pinned' (a.cc:23): pinned to device 9; the runtime has 0 (host:0), 1 (cuda:0); pin it to one "
+      "  graph 'all' node 'pinned' (a.cc:23): pinned to device 9; the runtime has 0 (host:0), 1 (cuda:0); pin it to "
+      "one "
       "of these\n"
       "  graph 'all' node 'copy' (a.cc:24): copies 'x' (a.cc:12) to 'y' (a.cc:13), which has another extent ({8} and "
       "{16}); a Copy takes all elements; declare both with the same constants and parameters\n"
@@ -110,19 +117,22 @@ TEST(MakePlan, OneGraphWithEveryMistakeGetsALineForEach) {
       "index of the extent; take int64_t, Index2 or Index3 to match\n"
       "  graph 'all' node 'threads' (a.cc:27): its blocks have 0 x 1 x 1 threads; a block has 1 to 1024; use fewer, or "
       "more blocks\n"
-      "  graph 'all' node 'twinless' (a.cc:28) on host:0: a Kernel runs on CUDA devices only; this is a host device and "
+      "  graph 'all' node 'twinless' (a.cc:28) on host:0: a Kernel runs on CUDA devices only; this is a host device "
+      "and "
       "the node has no twin for it; give it one with .HostTwin(f), or pin it to a CUDA device\n"
       "  graph 'all' node 'plain' (a.cc:29) on cuda:0: declared in a.cc, which nvcc did not compile; compile this file "
       "as CUDA or pin the node to a host device\n"
       "  graph 'all' node 'plain' (a.cc:29) on cuda:0: node 'block' (a.cc:20) runs on host:0, a device of another "
       "driver; events join devices of one driver only; pin all nodes of a graph to devices of one driver\n"
-      "  graph 'all': nodes wait for each other: 'first' (a.cc:30) after 'second' (a.cc:31) after 'first' (a.cc:30); none "
+      "  graph 'all': nodes wait for each other: 'first' (a.cc:30) after 'second' (a.cc:31) after 'first' (a.cc:30); "
+      "none "
       "of them could start; remove an After\n"
       "  graph 'all' node 'input' (a.cc:32): writes 'x' (a.cc:12), which is an Input; bound Inputs are never changed; "
       "declare it with InOut\n"
       "  graph 'all' node 'early' (a.cc:33): reads 't' (a.cc:14) before any node has written it; its contents would be "
       "undefined; write it first, say Write where this node writes all of it, or declare it with Input or InOut\n"
-      "  graph 'all' buffer 'untouched' (a.cc:34): an Output that no node writes; its memory would come back untouched; "
+      "  graph 'all' buffer 'untouched' (a.cc:34): an Output that no node writes; its memory would come back "
+      "untouched; "
       "write it or remove it");
 }
 

@@ -64,7 +64,10 @@ class Generator {
     const int count = Below(4);
     for (int i = 0; i < count; ++i) AddAccess(accesses);
     const bool host = Below(8) < host_share_;
-    const int32_t node = host ? g().Host(name) : Chance(3) ? g().Kernel(name) : Chance(3) ? g().Launch(name) : g().For(name);
+    const int32_t node = host        ? g().Host(name)
+                         : Chance(3) ? g().Kernel(name)
+                         : Chance(3) ? g().Launch(name)
+                                     : g().For(name);
     for (const AccessDecl& a : accesses) {
       if (a.mode != AccessMode::kRead) written_[static_cast<size_t>(a.buffer)] = true;
     }
@@ -85,7 +88,8 @@ class Generator {
   }
 
   bool AddCopy(const std::string& name) {
-    const auto from = static_cast<size_t>(Below(Int(written_.size()))), to = static_cast<size_t>(Below(Int(written_.size())));
+    const auto from = static_cast<size_t>(Below(Int(written_.size()))),
+               to = static_cast<size_t>(Below(Int(written_.size())));
     if (from == to || !written_[from] || role(to) == BufferRole::kInput) return false;
     if (!(g().model.buffers[from].extent == g().model.buffers[to].extent)) return false;
     Finish(g().Copy(name, Int(from), Int(to)));

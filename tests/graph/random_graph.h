@@ -1,5 +1,6 @@
 // Small random graphs that are right by construction: every read comes after a write, every Output is written, After
-// makes no cycle. Buffers of all roles and places, all kinds of nodes, host nodes, pins, priorities, costs, capped lanes.
+// makes no cycle. Buffers of all roles and places, all kinds of nodes, host nodes, pins, priorities, costs, capped
+// lanes.
 #pragma once
 
 #include <cstdint>

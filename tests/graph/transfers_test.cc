@@ -17,7 +17,8 @@ std::string InstanceText(const Draft& draft, int32_t instance) {
 }
 
 // The steps in sequence: "stage in x.bound>x.pinned; upload x.pinned>x.device0; k".
-std::string StepsOf(const ModelBuilder& g, const PlanOptions& options = Devices(1), std::vector<std::string>* notes = {}) {
+std::string StepsOf(const ModelBuilder& g, const PlanOptions& options = Devices(1),
+                    std::vector<std::string>* notes = {}) {
   Draft draft(g.model, options);
   Validate(draft);
   DeclaredEdges(draft);
@@ -112,8 +113,7 @@ TEST(Transfers, AWriteMakesOtherCopiesStale) {
   g.For("k0", Out{t});
   g.node(g.For("k1", Change{t})).device = 1;
   g.For("k2", In{t});
-  EXPECT_EQ(StepsOf(g, Devices(2)),
-            "k0; peer copy t.device0>t.device1; k1; peer copy t.device1>t.device0; k2");
+  EXPECT_EQ(StepsOf(g, Devices(2)), "k0; peer copy t.device0>t.device1; k1; peer copy t.device1>t.device0; k2");
 }
 
 TEST(Transfers, HostNodesUseBoundMemoryAsItIs) {
@@ -162,7 +162,8 @@ TEST(Transfers, ADeclaredCopyIsTheUpload) {
 
 TEST(Transfers, ADeclaredCopyIsTheDownload) {
   ModelBuilder g;
-  const int32_t t = g.Scratch("t", 4), y = g.Output("y", 4), z = g.Output("z", 4, kPinned), s = g.Scratch("s", 4, kPinned);
+  const int32_t t = g.Scratch("t", 4), y = g.Output("y", 4), z = g.Output("z", 4, kPinned),
+                s = g.Scratch("s", 4, kPinned);
   g.Fill("f", t);
   g.Copy("out", t, y);
   g.Copy("direct", t, z);
@@ -186,13 +187,13 @@ TEST(Transfers, ADeclaredCopyGoesToTheDeviceItIsPinnedTo) {
   g.Fill("f", t);
   g.node(g.Copy("c", t, u)).device = 1;
   g.For("k", In{u});
-  EXPECT_EQ(StepsOf(g, Devices(2)),
-            "f; c = peer copy t.device0>u.device1; peer copy u.device1>u.device0; k");
+  EXPECT_EQ(StepsOf(g, Devices(2)), "f; c = peer copy t.device0>u.device1; peer copy u.device1>u.device0; k");
 }
 
 TEST(Transfers, ADeclaredCopyBetweenHostMemoryIsOneCopy) {
   ModelBuilder g;
-  const int32_t x = g.Input("x", 4), y = g.Output("y", 4), s = g.Scratch("s", 4, kPinned), z = g.Output("z", 4, kPinned);
+  const int32_t x = g.Input("x", 4), y = g.Output("y", 4), s = g.Scratch("s", 4, kPinned),
+                z = g.Output("z", 4, kPinned);
   g.Copy("c", x, y);
   g.Copy("d", x, s);
   g.Copy("e", s, z);

@@ -109,9 +109,10 @@ TEST(Validate, RefusesDimensionsWithoutMaximum) {
   ModelBuilder g;
   const int32_t n = g.Param("n");
   g.InOut("x", Extent(g.ParamDim(n)));
-  EXPECT_EQ(MistakeOf(g),
-            "INVALID_ARGUMENT: graph 'g' buffer 'x' (a.cc:2): dimension 0 is 'n' (a.cc:1), which has no maximum; memory "
-            "is planned before its value is known; declare it with AtMost");
+  EXPECT_EQ(
+      MistakeOf(g),
+      "INVALID_ARGUMENT: graph 'g' buffer 'x' (a.cc:2): dimension 0 is 'n' (a.cc:1), which has no maximum; memory "
+      "is planned before its value is known; declare it with AtMost");
 }
 
 TEST(Validate, RefusesDimensionsThatAreNoIntegers) {
@@ -162,8 +163,9 @@ TEST(Validate, TakesSizesUpTo2To62Bytes) {
 TEST(Validate, RefusesRanksOverThree) {
   ModelBuilder g;
   g.model.buffers[static_cast<size_t>(g.InOut("x", 4))].extent.rank = 4;
-  EXPECT_EQ(MistakeOf(g),
-            "INVALID_ARGUMENT: graph 'g' buffer 'x' (a.cc:1): has 4 dimensions; an extent has 1 to 3; use one of these");
+  EXPECT_EQ(
+      MistakeOf(g),
+      "INVALID_ARGUMENT: graph 'g' buffer 'x' (a.cc:1): has 4 dimensions; an extent has 1 to 3; use one of these");
 }
 
 TEST(Validate, SaysThatBoundDeviceMemoryIsMissing) {
@@ -185,9 +187,10 @@ TEST(Validate, SaysThatSlotMemoryIsMissing) {
 TEST(Validate, RefusesBuffersInHostMemory) {
   ModelBuilder g;
   g.Scratch("x", 4, kHost);
-  EXPECT_EQ(MistakeOf(g),
-            "INVALID_ARGUMENT: graph 'g' buffer 'x' (a.cc:1): a Buffer lives on a device or in pinned memory; declare it "
-            "kDevice or kPinned");
+  EXPECT_EQ(
+      MistakeOf(g),
+      "INVALID_ARGUMENT: graph 'g' buffer 'x' (a.cc:1): a Buffer lives on a device or in pinned memory; declare it "
+      "kDevice or kPinned");
 }
 
 TEST(Validate, SaysThatPitchIsMissing) {
@@ -211,9 +214,10 @@ TEST(Validate, RefusesBuffersThatWereNeverDeclared) {
   ModelBuilder g;
   const int32_t x = g.InOut("x", 4);
   g.Host("h", In{x}, AccessDecl{});
-  EXPECT_EQ(MistakeOf(g),
-            "INVALID_ARGUMENT: graph 'g' node 'h' (a.cc:2): access 1 is to no buffer; its handle was never set; declare "
-            "the buffer in this graph");
+  EXPECT_EQ(
+      MistakeOf(g),
+      "INVALID_ARGUMENT: graph 'g' node 'h' (a.cc:2): access 1 is to no buffer; its handle was never set; declare "
+      "the buffer in this graph");
 }
 
 TEST(Validate, SaysThatPartsOfBuffersAreMissing) {
@@ -222,18 +226,20 @@ TEST(Validate, SaysThatPartsOfBuffersAreMissing) {
   Box box;
   box.whole = false;
   g.Host("h", AccessDecl{x, ModelBuilder::kSerial, AccessMode::kRead, box});
-  EXPECT_EQ(MistakeOf(g),
-            "UNIMPLEMENTED: graph 'g' node 'h' (a.cc:2): access 0 is to a part of 'x' (a.cc:1); this version knows whole "
-            "buffers only; access all of it");
+  EXPECT_EQ(
+      MistakeOf(g),
+      "UNIMPLEMENTED: graph 'g' node 'h' (a.cc:2): access 0 is to a part of 'x' (a.cc:1); this version knows whole "
+      "buffers only; access all of it");
 }
 
 TEST(Validate, RefusesParametersOfAnotherGraph) {
   ModelBuilder g;
   g.Param("n");
   g.node(g.Host("h")).args.push_back({ArgDecl::Form::kParam, 0, 4, 0, ModelBuilder::kSerial + 1, {}});
-  EXPECT_EQ(MistakeOf(g),
-            "INVALID_ARGUMENT: graph 'g' node 'h' (a.cc:2): argument 0 is a parameter of another graph; a handle is good "
-            "in the graph that made it; declare the parameter in this graph");
+  EXPECT_EQ(
+      MistakeOf(g),
+      "INVALID_ARGUMENT: graph 'g' node 'h' (a.cc:2): argument 0 is a parameter of another graph; a handle is good "
+      "in the graph that made it; declare the parameter in this graph");
 }
 
 TEST(Validate, RefusesParametersThatWereNeverDeclared) {
@@ -249,9 +255,10 @@ TEST(Validate, RefusesLargeArgumentBlocks) {
   g.node(g.For("ok")).arg_block.resize(4096);
   EXPECT_EQ(MistakeOf(g), "OK");
   g.node(g.For("k")).arg_block.resize(4097);
-  EXPECT_EQ(MistakeOf(g),
-            "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:2): its arguments take 4097 bytes; a kernel takes at most 4096; "
-            "put large values into a buffer");
+  EXPECT_EQ(
+      MistakeOf(g),
+      "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:2): its arguments take 4097 bytes; a kernel takes at most 4096; "
+      "put large values into a buffer");
 }
 
 TEST(Validate, RefusesAfterOfNodesThatDoNotExist) {
@@ -273,9 +280,10 @@ TEST(Validate, RefusesConcurrencyOfZero) {
 TEST(Validate, RefusesPinsToDevicesThatDoNotExist) {
   ModelBuilder g;
   g.node(g.For("k")).device = 2;
-  EXPECT_EQ(MistakeOf(g, Devices(2)),
-            "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:1): pinned to device 2; the runtime has 0 (host:0), 1 (host:1); "
-            "pin it to one of these");
+  EXPECT_EQ(
+      MistakeOf(g, Devices(2)),
+      "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:1): pinned to device 2; the runtime has 0 (host:0), 1 (host:1); "
+      "pin it to one of these");
 }
 
 TEST(Validate, RefusesDevicesOfTwoDrivers) {
@@ -285,9 +293,10 @@ TEST(Validate, RefusesDevicesOfTwoDrivers) {
   g.node(g.For("c")).device = 1;
   PlanOptions options = Devices(2);
   options.devices[1] = {"cuda:0", true, 1, 0};
-  EXPECT_EQ(MistakeOf(g, options),
-            "INVALID_ARGUMENT: graph 'g' node 'b' (a.cc:2) on cuda:0: node 'a' (a.cc:1) runs on host:0, a device of "
-            "another driver; events join devices of one driver only; pin all nodes of a graph to devices of one driver");
+  EXPECT_EQ(
+      MistakeOf(g, options),
+      "INVALID_ARGUMENT: graph 'g' node 'b' (a.cc:2) on cuda:0: node 'a' (a.cc:1) runs on host:0, a device of "
+      "another driver; events join devices of one driver only; pin all nodes of a graph to devices of one driver");
 }
 
 TEST(Validate, RefusesCopiesBetweenTypes) {
@@ -304,9 +313,10 @@ TEST(Validate, RefusesCopiesBetweenExtents) {
   const int32_t n = g.Param("n", 8);
   const int32_t x = g.Input("x", {Dim(4), g.ParamDim(n)}), y = g.Output("y", {4, 8});
   g.Copy("c", x, y);
-  EXPECT_EQ(MistakeOf(g),
-            "INVALID_ARGUMENT: graph 'g' node 'c' (a.cc:4): copies 'x' (a.cc:2) to 'y' (a.cc:3), which has another "
-            "extent ({4, n} and {4, 8}); a Copy takes all elements; declare both with the same constants and parameters");
+  EXPECT_EQ(
+      MistakeOf(g),
+      "INVALID_ARGUMENT: graph 'g' node 'c' (a.cc:4): copies 'x' (a.cc:2) to 'y' (a.cc:3), which has another "
+      "extent ({4, n} and {4, 8}); a Copy takes all elements; declare both with the same constants and parameters");
 }
 
 TEST(Validate, RefusesCopiesOfABufferToItself) {
@@ -325,7 +335,8 @@ TEST(Validate, RefusesMalformedCopiesAndFills) {
   g.node(g.Copy("r", x, x)).accesses[1].mode = AccessMode::kRead;
   EXPECT_EQ(MistakeOf(g),
             "INVALID_ARGUMENT: graph 'g': 3 mistakes:\n"
-            "  graph 'g' node 'c' (a.cc:2): has accesses to the number of 1; this kind of node has 2; declare it through Graph\n"
+            "  graph 'g' node 'c' (a.cc:2): has accesses to the number of 1; this kind of node has 2; declare it "
+            "through Graph\n"
             "  graph 'g' node 'f' (a.cc:3): a Fill writes; declare it through Graph\n"
             "  graph 'g' node 'r' (a.cc:4): a Copy reads one buffer and writes another; declare it through Graph");
 }
@@ -360,12 +371,13 @@ TEST(Validate, RefusesBlocksOverTheLimit) {
   EXPECT_EQ(MistakeOf(g, OneCuda()), "OK");
   g.node(g.Kernel("k")).shape.block = {32, 33, 1};
   g.node(g.Kernel("m")).shape.block = {UINT32_MAX, UINT32_MAX, 0};
-  EXPECT_EQ(MistakeOf(g, OneCuda()),
-            "INVALID_ARGUMENT: graph 'g': 2 mistakes:\n"
-            "  graph 'g' node 'k' (a.cc:2): its blocks have 32 x 33 x 1 threads; a block has 1 to 1024; use fewer, or "
-            "more blocks\n"
-            "  graph 'g' node 'm' (a.cc:3): its blocks have 4294967295 x 4294967295 x 0 threads; a block has 1 to 1024; "
-            "use fewer, or more blocks");
+  EXPECT_EQ(
+      MistakeOf(g, OneCuda()),
+      "INVALID_ARGUMENT: graph 'g': 2 mistakes:\n"
+      "  graph 'g' node 'k' (a.cc:2): its blocks have 32 x 33 x 1 threads; a block has 1 to 1024; use fewer, or "
+      "more blocks\n"
+      "  graph 'g' node 'm' (a.cc:3): its blocks have 4294967295 x 4294967295 x 0 threads; a block has 1 to 1024; "
+      "use fewer, or more blocks");
 }
 
 TEST(Validate, RefusesGridsOverTheLimit) {
@@ -382,9 +394,10 @@ TEST(Validate, RefusesGridsOverTheLimit) {
 TEST(Validate, RefusesMoreThreadsThanAGridHas) {
   ModelBuilder g;
   g.node(g.Kernel("k")).shape.threads = Dim(kBig);
-  EXPECT_EQ(MistakeOf(g, OneCuda()),
-            "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:1): the number of threads may be 1099511627776; CUDA launches at "
-            "most 549755813632; use fewer");
+  EXPECT_EQ(
+      MistakeOf(g, OneCuda()),
+      "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:1): the number of threads may be 1099511627776; CUDA launches at "
+      "most 549755813632; use fewer");
 }
 
 TEST(Validate, NamesTheFileThatNvccDidNotCompile) {
@@ -409,12 +422,13 @@ TEST(Validate, AsksForHostTwins) {
   g.node(g.Kernel("k")).code.call_twin = nullptr;
   g.node(g.Launch("l")).code.call_twin = nullptr;
   EXPECT_EQ(MistakeOf(g, OneCuda()), "OK");
-  EXPECT_EQ(MistakeOf(g),
-            "UNIMPLEMENTED: graph 'g': 2 mistakes:\n"
-            "  graph 'g' node 'k' (a.cc:1) on host:0: a Kernel runs on CUDA devices only; this is a host device and the "
-            "node has no twin for it; give it one with .HostTwin(f), or pin it to a CUDA device\n"
-            "  graph 'g' node 'l' (a.cc:2) on host:0: a Launch submits to a CUDA stream; this is a host device and the "
-            "node has no twin for it; give it one with .HostTwin(f), or pin it to a CUDA device");
+  EXPECT_EQ(
+      MistakeOf(g),
+      "UNIMPLEMENTED: graph 'g': 2 mistakes:\n"
+      "  graph 'g' node 'k' (a.cc:1) on host:0: a Kernel runs on CUDA devices only; this is a host device and the "
+      "node has no twin for it; give it one with .HostTwin(f), or pin it to a CUDA device\n"
+      "  graph 'g' node 'l' (a.cc:2) on host:0: a Launch submits to a CUDA stream; this is a host device and the "
+      "node has no twin for it; give it one with .HostTwin(f), or pin it to a CUDA device");
 }
 
 }  // namespace

@@ -133,16 +133,16 @@ TEST(Trace, DevicesAreProcesses) {
 }
 
 TEST(Trace, NestedSpansShareARow) {
-  const json trace = json::parse(JsonOf({MakeSpan("inner", "t", 2, 3), MakeSpan("first", "t", 1, 2),
-                                         MakeSpan("outer", "t", 1, 5), MakeSpan("after", "t", 5, 6),
-                                         MakeSpan("same", "t", 1, 5)}));
+  const json trace =
+      json::parse(JsonOf({MakeSpan("inner", "t", 2, 3), MakeSpan("first", "t", 1, 2), MakeSpan("outer", "t", 1, 5),
+                          MakeSpan("after", "t", 5, 6), MakeSpan("same", "t", 1, 5)}));
   CheckFormat(trace);
   EXPECT_EQ(Events(trace, "M", "thread_name").size(), 1u);
 }
 
 TEST(Trace, SpansThatOverlapInPartGoToAnotherRow) {
-  const json trace = json::parse(
-      JsonOf({MakeSpan("a", "t", 0, 10), MakeSpan("b", "t", 5, 15), MakeSpan("c", "t", 12, 20)}));
+  const json trace =
+      json::parse(JsonOf({MakeSpan("a", "t", 0, 10), MakeSpan("b", "t", 5, 15), MakeSpan("c", "t", 12, 20)}));
   CheckFormat(trace);
   EXPECT_EQ(std::get<0>(Find(trace, "a")), "t");
   EXPECT_EQ(std::get<0>(Find(trace, "b")), "t #2");
@@ -182,7 +182,8 @@ TEST(Trace, SpansThatTouchStillTouchAfterRounding) {
 TEST(Trace, AnyNameStaysJson) {
   std::string every_byte;
   for (int c = 1; c < 128; ++c) every_byte += static_cast<char>(c);
-  const std::vector<std::string> names = {every_byte, std::string("nul\0byte", 8), "line\nbreak\ttab \"quoted\" \\ back",
+  const std::vector<std::string> names = {every_byte, std::string("nul\0byte", 8),
+                                          "line\nbreak\ttab \"quoted\" \\ back",
                                           "gr\xC3\xBC\xC3\x9F \xE2\x82\xAC \xF0\x9F\x9A\xB0"};
   for (const std::string& name : names) {
     const json trace = json::parse(JsonOf({MakeSpan(name, name, 0, 1)}));
@@ -212,9 +213,9 @@ TEST(Trace, BytesThatAreNoUtf8AreReplaced) {
 
 TEST(Trace, AbsurdTimesStayNumbers) {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
-  const json trace = json::parse(JsonOf({MakeSpan("backwards", "a", 5, 4), MakeSpan("nan", "b", nan, nan),
-                                         MakeSpan("inf", "c", -inf, inf), MakeSpan("huge", "d", -1e300, 1e300),
-                                         MakeSpan("early", "e", -2.0005, -1)}));
+  const json trace = json::parse(
+      JsonOf({MakeSpan("backwards", "a", 5, 4), MakeSpan("nan", "b", nan, nan), MakeSpan("inf", "c", -inf, inf),
+              MakeSpan("huge", "d", -1e300, 1e300), MakeSpan("early", "e", -2.0005, -1)}));
   CheckFormat(trace);
   EXPECT_EQ(std::get<2>(Find(trace, "backwards")), 0);
   EXPECT_EQ(std::get<1>(Find(trace, "nan")), 0);

@@ -30,7 +30,7 @@ using Done = PipelineCore::Done;
 class Tracked {
  public:
   explicit Tracked(std::atomic<int64_t>* alive) : alive_(alive) { alive_->fetch_add(1); }
-  Tracked(const Tracked& other) : Tracked(other.alive_) {}
+  Tracked(const Tracked&) = delete;
   Tracked& operator=(const Tracked&) = delete;
   ~Tracked() { alive_->fetch_sub(1); }
 
@@ -40,12 +40,15 @@ class Tracked {
 
 // What the stages below pass along.
 struct Item {
-  int64_t number;
-  int before, launched, after;  // how often each stage saw it
+  int64_t number = 0;
+  int before = 0, launched = 0, after = 0;  // how often each stage saw it
+};
+struct Node {
+  Item item;
   Tracked tracked;
 };
 
-Item& AsItem(void* item) { return *static_cast<Item*>(item); }
+Item& AsItem(void* node) { return static_cast<Node*>(node)->item; }
 
 // Counts a concurrent visit for a scope and keeps the highest count.
 class Visit {
@@ -68,8 +71,8 @@ class Visit {
 // Executables whose runs the test ends, one by one or all at once.
 class HeldRuns {
  public:
-  absl::Status Add(void* item, Done done) {
-    AsItem(item).launched++;
+  absl::Status Add(Item& item, Done done) {
+    item.launched++;
     base::MutexLock lock(mu_);
     if (open_) {
       pool_.Post({&HeldRuns::Call, new Done(std::move(done)), 0});
@@ -122,7 +125,8 @@ class Line {
       if (pulled.load() == items) return {};
       const int64_t number = pulled.fetch_add(1);
       EXPECT_LT(number - returned.load(), window);
-      return {new Item{number, 0, 0, 0, Tracked(&alive)}, {[](void* p) { delete static_cast<Item*>(p); }}};
+      EXPECT_LT(alive.load(), window);
+      return {new Node{Item{number}, Tracked(&alive)}, {[](void* p) { delete static_cast<Node*>(p); }}};
     };
     stages.before = [this](void* item) {
       const Visit visit(in_before);
@@ -132,7 +136,7 @@ class Line {
     stages.launch = [this](void* item, int executable, Done done) {
       launches.push_back(executable);
       if (launch) return launch(AsItem(item), executable, std::move(done));
-      return runs.Add(item, std::move(done));
+      return runs.Add(AsItem(item), std::move(done));
     };
     stages.after = [this](void* item) {
       const Visit visit(in_after);
@@ -182,7 +186,7 @@ class Line {
   HeldRuns runs;
   std::vector<int> launches;  // the feeder's
   Visit::Count in_source, in_before, in_after, in_sink;
-  std::atomic<int64_t> pulled{0}, returned{0}, alive{0};  // alive goes after seen
+  std::atomic<int64_t> pulled{0}, returned{0}, alive{0};
   std::vector<Item> seen;
   std::vector<absl::Status> statuses;
 
@@ -352,7 +356,7 @@ TEST_P(PipelineCoreTest, UnequalSpeedsAndFailuresLoseNothing) {
         done(absl::OkStatus());  // at once, on the feeder
         return absl::OkStatus();
       }
-      return line.runs.Add(&item, std::move(done));
+      return line.runs.Add(item, std::move(done));
     };
     EXPECT_TRUE(line.Run().ok());
     line.ExpectAllInOrder(400);
@@ -365,7 +369,6 @@ TEST_P(PipelineCoreTest, UnequalSpeedsAndFailuresLoseNothing) {
       EXPECT_EQ(item.launched, fails1 || fails2 ? 0 : 1);
       EXPECT_EQ(item.after, fails1 || fails2 ? 0 : 1);
     }
-    line.seen.clear();
     EXPECT_EQ(line.alive.load(), 0);
   }
 }
@@ -432,7 +435,8 @@ TEST(PipelineCore, ItemGoesToTheExecutableWithAFreeSlot) {
   core.WaitUntilIdle({.runs = 6});
   EXPECT_EQ(line.launches.back(), 0);
   for (size_t i = 0; i < held.size(); ++i) {
-    if (static_cast<std::ptrdiff_t>(i) != on_two && static_cast<std::ptrdiff_t>(i) != on_zero) held[i](absl::OkStatus());
+    if (static_cast<std::ptrdiff_t>(i) != on_two && static_cast<std::ptrdiff_t>(i) != on_zero)
+      held[i](absl::OkStatus());
   }
   caller.join();
   line.ExpectAllInOrder(8);
@@ -498,7 +502,6 @@ TEST(PipelineCore, ThrowingSinkEndsTheStreamAndIsReturned) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("sink threw an exception: full"));
   line.ExpectAllInOrder(6);
   EXPECT_LE(line.pulled.load(), 5 + line.window);
-  line.seen.clear();
   EXPECT_EQ(line.alive.load(), 0);
 }
 

@@ -159,10 +159,13 @@ struct Held {
   std::promise<void> open;
   std::atomic<bool> inside{false};
   Held() {
-    graph.Host("hold", [this, gate = open.get_future().share()](std::span<int32_t>) {
-      inside = true;
-      gate.wait();
-    }, ReadWrite(x));
+    graph.Host(
+        "hold",
+        [this, gate = open.get_future().share()](std::span<int32_t>) {
+          inside = true;
+          gate.wait();
+        },
+        ReadWrite(x));
   }
 };
 
@@ -231,7 +234,12 @@ TEST(RuntimeTest, ManyThreadsLaunchOneExecutable) {
   Graph g("g");
   auto x = g.InOut<int32_t>("x", 257);
   g.ParallelFor("add", 257, AddOne{}, ReadWrite(x));
-  g.Host("more", [](std::span<int32_t> v) { for (int32_t& e : v) e += 1; }, ReadWrite(x));
+  g.Host(
+      "more",
+      [](std::span<int32_t> v) {
+        for (int32_t& e : v) e += 1;
+      },
+      ReadWrite(x));
   g.ParallelFor("again", 257, AddOne{}, ReadWrite(x)).On(1);
   auto exec = runtime->Compile(g, {.slots = 3});
   ASSERT_OK(exec.status());

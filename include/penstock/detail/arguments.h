@@ -1,7 +1,7 @@
 // How the arguments of a node are typed, laid out in its argument block, and unpacked again for a call.
 //
-// A declared argument is an access (Read, Write, ReadWrite), a parameter handle, or a plain value. Each maps to the type
-// `Stored` that lies in the block: View<T> or T* for an access, T for a parameter, the value's type for a value.
+// A declared argument is an access (Read, Write, ReadWrite), a parameter handle, or a plain value. Each maps to the
+// type `Stored` that lies in the block: View<T> or T* for an access, T for a parameter, the value's type for a value.
 #pragma once
 
 #include <cstring>

@@ -5,7 +5,6 @@
 #
 # BUNDLE/{tests,examples,bench}/  programs, which find their libraries by $ORIGIN/../lib; not photos_test, which looks for
 #                                 the photo program and its photographs where they were built
-# BUNDLE/photos/                  the photographs of the photo job
 # BUNDLE/lib/                     shared libraries
 # BUNDLE/photos/                  photographs, for bench/photos.sh
 # BUNDLE/COMMIT                   the commit it was built from, with -dirty if the tree had changes
@@ -38,9 +37,6 @@ while read -r name path; do
   cp -L "$path" "$bundle/lib/$name"
 done < <(carried "${programs[@]}")
 strip --strip-unneeded "$bundle"/lib/*
-
-cp bench/*.sh "$bundle/bench"
-cp -r examples/photos/photos "$bundle/photos"
 
 strays=$(carried "${programs[@]}" | grep -v " .*/$(basename "$bundle")/" || true)
 [[ -z $strays ]] || { echo "found outside the bundle:"; echo "$strays"; exit 1; }

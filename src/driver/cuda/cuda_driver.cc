@@ -138,7 +138,7 @@ absl::StatusOr<Stream> CudaDriver::CreateStream(int device, int priority) {
 }
 
 void CudaDriver::DestroyStream(Stream stream) {
-  if (stream && !CudaIsLost()) Forget(cudaStreamDestroy(Native(stream)));
+  if (stream && !CudaIsLost()) (void)api_.stream_destroy(Native(stream));
 }
 
 absl::StatusOr<Event> CudaDriver::CreateEvent(int device, bool timing) {
@@ -150,11 +150,11 @@ absl::StatusOr<Event> CudaDriver::CreateEvent(int device, bool timing) {
 }
 
 void CudaDriver::DestroyEvent(Event event) {
-  if (event && !CudaIsLost()) Forget(cudaEventDestroy(Native(event)));
+  if (event && !CudaIsLost()) (void)api_.event_destroy(Native(event));
 }
 
 absl::StatusOr<bool> CudaDriver::Query(Event event) {
-  const cudaError_t code = cudaEventQuery(Native(event));
+  const cudaError_t code = AsRuntime(api_.event_query(Native(event)));
   if (code == cudaSuccess) return true;
   // CUDA does not make this the last error, so there is nothing to clear.
   if (code == cudaErrorNotReady) return false;
@@ -163,8 +163,8 @@ absl::StatusOr<bool> CudaDriver::Query(Event event) {
 
 absl::StatusOr<double> CudaDriver::Elapsed(Event begin, Event end) {
   float milliseconds = 0;
-  PENSTOCK_RETURN_IF_ERROR(
-      ToStatus(cudaEventElapsedTime(&milliseconds, Native(begin), Native(end)), "reading the time between two events"));
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(AsRuntime(api_.event_elapsed(&milliseconds, Native(begin), Native(end))),
+                                    "reading the time between two events"));
   return milliseconds * 1000.0;
 }
 

@@ -35,6 +35,10 @@ absl::StatusOr<DriverApi> DriverApi::Load() {
   PENSTOCK_RETURN_IF_ERROR(Find("cuLaunchKernelEx", 11060, &api.launch_kernel));
   PENSTOCK_RETURN_IF_ERROR(Find("cuEventRecord", 2000, &api.event_record));
   PENSTOCK_RETURN_IF_ERROR(Find("cuStreamWaitEvent", 3020, &api.stream_wait_event));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuEventQuery", 2000, &api.event_query));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuEventElapsedTime", 2000, &api.event_elapsed));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuEventDestroy", 4000, &api.event_destroy));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuStreamDestroy", 4000, &api.stream_destroy));
   return api;
 }
 

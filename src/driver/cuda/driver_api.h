@@ -1,6 +1,7 @@
 // The few calls that go to the CUDA driver itself, not through the runtime API: contexts, which the runtime API has no
-// word for, and the three calls of the submit path, where the driver's own are 3 % (launch) to 20 % (record, wait)
-// cheaper and leave the runtime API's last error alone.
+// word for; the three calls of the submit path, where the driver's own are 3 % (launch) to 20 % (record, wait) cheaper
+// and leave the runtime API's last error alone; and what threads without a current context call, to which the runtime
+// API would give one on device 0.
 //
 // Entry points are asked of the runtime API, which opened the driver: the library does not link libcuda.so.
 //
@@ -26,6 +27,10 @@ struct DriverApi {
   PFN_cuLaunchKernelEx_v11060 launch_kernel = nullptr;
   PFN_cuEventRecord_v2000 event_record = nullptr;
   PFN_cuStreamWaitEvent_v3020 stream_wait_event = nullptr;
+  PFN_cuEventQuery_v2000 event_query = nullptr;
+  PFN_cuEventElapsedTime_v2000 event_elapsed = nullptr;
+  PFN_cuEventDestroy_v4000 event_destroy = nullptr;
+  PFN_cuStreamDestroy_v4000 stream_destroy = nullptr;
 
   static absl::StatusOr<DriverApi> Load();
 };

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Compiles each public header alone: as .cc with no CUDA headers within reach (*cuda*.h excepted), and as .cu where there
-# is an nvcc. What passed is remembered by the content of include/.
+# is an nvcc: each by nvcc's device pass, which reads all of it, and all of them together by both passes. What passed is
+# remembered by the content of include/.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/common.sh
@@ -21,9 +22,16 @@ one_header() {
   fi
   if [[ -n $nvcc ]]; then
     printf '#include "%s"\n' "${header#include/}" >"$unit.cu"
-    "$nvcc" -std=c++20 -arch=sm_90 -Xcompiler=-Wall,-Wextra -Iinclude -c "$unit.cu" -o "$unit.o" || return 1
-    rm -f "$unit.o"
+    "$nvcc" -std=c++20 -arch=compute_90 -Iinclude -ptx "$unit.cu" -o "$unit.ptx" || return 1
+    rm -f "$unit.ptx"
   fi
+}
+
+# all_headers HEADER...: together as one .cu.
+all_headers() {
+  printf '#include "%s"\n' "${@#include/}" >"$work/all.cu"
+  "$nvcc" -std=c++20 -arch=sm_90 -Xcompiler=-Wall,-Wextra -Iinclude -c "$work/all.cu" -o "$work/all.o"
+  rm -f "$work/all.o"
 }
 
 if [[ ${1:-} == --one ]]; then
@@ -35,6 +43,7 @@ mapfile -t headers < <(find include -name '*.h' | sort)
 key=$(cat "${headers[@]}" scripts/check_headers.sh <(echo "$nvcc") | sha256sum | cut -c1-32)
 if [[ ! -e $work/passed-$key ]]; then
   printf '%s\0' "${headers[@]}" | xargs -0 -n 1 -P "$jobs" "$0" --one
+  [[ -z $nvcc ]] || all_headers "${headers[@]}"
   rm -f "$work"/passed-*
   touch "$work/passed-$key"
 fi

@@ -151,14 +151,14 @@ std::string JsonString(std::string_view text) {
     } else if (length == 1) {
       AppendEscaped(out, text[0]);
     } else {
-      out.append(text.data(), length);
+      out += text.substr(0, length);
     }
     text.remove_prefix(std::max<size_t>(length, 1));
   }
   return out += '"';
 }
 
-std::string ChromeJson(std::vector<Span> spans) {
+std::string ChromeJson(const std::vector<Span>& spans) {
   std::vector<Event> events;
   events.reserve(spans.size());
   for (const Span& span : spans) {

@@ -17,7 +17,7 @@
 
 namespace penstock::observe {
 
-std::string ChromeJson(std::vector<Span> spans);
+std::string ChromeJson(const std::vector<Span>& spans);
 
 // `text` in quotes, with quotes, backslashes and control characters escaped; bytes that are not UTF-8 become U+FFFD.
 std::string JsonString(std::string_view text);

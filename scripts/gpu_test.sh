@@ -3,7 +3,9 @@
 #
 #   scripts/gpu_test.sh              every test program, and the photo job against its reference
 #   scripts/gpu_test.sh --sanitize   conformance_tests and gpu_tests under compute-sanitizer: memory errors, and races in
-#                                    stream-ordered memory. Tests named *Fault* break the device on purpose and stay out.
+#                                    stream-ordered memory. Tests named *Fault* break the device on purpose and stay out;
+#                                    so does the one that destroys a stream with work queued, since under the tool
+#                                    cudaStreamDestroy waits for work that the test lets go only afterwards.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/gpu_common.sh
@@ -51,7 +53,7 @@ if [[ -n $sanitize ]]; then
     [[ -x $bundle/tests/$program ]] || continue
     say "compute-sanitizer: memcheck with stream-ordered races, $program"
     run_one "$program" "$bundle/sanitizer/$program.log" "$sanitizer" --tool memcheck --track-stream-ordered-races all \
-      --report-api-errors no --error-exitcode 99 "$bundle/tests/$program" --gtest_filter='-*Fault*'
+      --report-api-errors no --error-exitcode 99 "$bundle/tests/$program" --gtest_filter='-*Fault*:*StreamsAndEventsMayGoWhileTheirWorkIsQueued*'
     grep -h 'ERROR SUMMARY' "$bundle/sanitizer/$program.log" || { echo "   no summary from compute-sanitizer"; failed=1; }
   done
   [[ -z $failed ]] || { say "gpu-test --sanitize: FAILED"; exit 1; }

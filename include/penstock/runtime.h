@@ -59,7 +59,7 @@ struct Device {
 
 class PENSTOCK_EXPORT Runtime {
  public:
-  static absl::StatusOr<Runtime> Create(RuntimeOptions options = {});
+  static absl::StatusOr<Runtime> Create(const RuntimeOptions& options = {});
   Runtime(Runtime&&) noexcept = default;
   Runtime& operator=(Runtime other) noexcept {
     std::swap(core_, other.core_);
@@ -71,7 +71,7 @@ class PENSTOCK_EXPORT Runtime {
 
   // Plans the graph and makes everything its runs need: memory, streams, events, loaded kernels. All mistakes in the
   // graph come back in one Status. ResourceExhausted: the slots' memory does not fit.
-  absl::StatusOr<Executable> Compile(const Graph& graph, CompileOptions options = {});
+  absl::StatusOr<Executable> Compile(const Graph& graph, const CompileOptions& options = {});
 
   // Pinned memory for `size` elements, uninitialized. ResourceExhausted with the numbers.
   template <class T>

@@ -13,7 +13,8 @@ namespace {
 
 using driver::PointerInfo;
 
-absl::Status Refuse(absl::StatusCode code, const Model& model, const char* what, const Name& name, std::string text) {
+absl::Status Refuse(absl::StatusCode code, const Model& model, const char* what, const Name& name,
+                    const std::string& text) {
   return absl::Status(code, graph::Prefix(model, what, name) + ": " + text);
 }
 

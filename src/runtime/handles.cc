@@ -18,7 +18,7 @@ namespace penstock {
 
 // Runtime
 
-absl::StatusOr<Runtime> Runtime::Create(RuntimeOptions options) {
+absl::StatusOr<Runtime> Runtime::Create(const RuntimeOptions& options) {
   PENSTOCK_ASSIGN_OR_RETURN(auto core, runtime::RuntimeCore::Create(options));
   return Runtime(std::move(core));
 }
@@ -33,7 +33,7 @@ Runtime::~Runtime() {
 
 const std::vector<Device>& Runtime::devices() const { return core_->public_devices(); }
 
-absl::StatusOr<Executable> Runtime::Compile(const Graph& graph, CompileOptions options) {
+absl::StatusOr<Executable> Runtime::Compile(const Graph& graph, const CompileOptions& options) {
   PENSTOCK_ASSIGN_OR_RETURN(auto core, runtime::ExecutableCore::Create(core_, graph.model(), options));
   return Executable(std::move(core));
 }

@@ -197,7 +197,7 @@ void RunState::Complete() {
   const std::shared_ptr<ExecutableCore> core = std::move(core_);
   core->Release(std::exchange(slot_, nullptr));
   drained_.store(true, std::memory_order_release);
-  if (!ended()) End(std::move(status));
+  if (!ended()) End(status);
   runtime_->RunDrained();
   keep_alive.clear();  // user destructors: nothing of ours is held
   Unref();
@@ -209,7 +209,7 @@ void RunState::Abandon() {
   End(core_->DescribeAbandoned(*slot_));
 }
 
-void RunState::End(absl::Status status) {
+void RunState::End(const absl::Status& status) {
   std::vector<Callback> callbacks;
   {
     base::MutexLock lock(mu_);
@@ -221,25 +221,21 @@ void RunState::End(absl::Status status) {
 }
 
 void RunState::Post(Callback callback, absl::Status status) {
-  auto* posted = new PostedCallback{std::move(callback), std::move(status), runtime_.get()};
-  runtime_->workers().Post({&RunPostedCallback, posted, 0});
-}
+  auto posted =
+      std::make_unique<PostedCallback>(PostedCallback{std::move(callback), std::move(status), runtime_.get()});
+  runtime_->workers().Post({&RunPostedCallback, posted.release(), 0});
+}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): RunPostedCallback takes it over
 
 void RunState::OnDone(Callback callback) {
-  absl::Status status;
   {
     base::MutexLock lock(mu_);
     if (!ended_.load(std::memory_order_relaxed)) {
       callbacks_.push_back(std::move(callback));
-    } else {
-      status = status_;
+      callback = nullptr;
     }
   }
-  if (callback) {
-    Post(std::move(callback), std::move(status));
-  } else {
-    WatchInBackground();
-  }
+  if (callback == nullptr) return WatchInBackground();
+  Post(std::move(callback), status());
 }
 
 absl::Status RunState::status() const {

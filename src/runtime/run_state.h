@@ -68,7 +68,7 @@ class RunState {
   bool DoneEventsComplete();
   void Complete();
   void Abandon();
-  void End(absl::Status status);
+  void End(const absl::Status& status);
   void Post(Callback callback, absl::Status status);
   absl::Status FailureStatus() const;
 

@@ -68,7 +68,7 @@ absl::Status RuntimeCore::MakeDevices(const RuntimeOptions& options) {
 }
 
 absl::Status RuntimeCore::AddDefaultDevices(const RuntimeOptions& options) {
-  const absl::Status cuda = AddCudaDevices({});
+  absl::Status cuda = AddCudaDevices({});
   if (cuda.ok()) return cuda;
   Log(LogLevel::kInfo, "no CUDA device is usable, running on a host device: " + base::Str(cuda.message()));
   return AddHostDevices(1, options);

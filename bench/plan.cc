@@ -1,23 +1,22 @@
-// What compiling a graph costs a node: Runtime::Compile on a host device, which plans the graph (checks, edges, places,
-// lanes, memory, reduction), makes the program from the plan, and one slot with its streams, events and memory.
-//
-// Planning has no public entry of its own; what a user waits for is Compile, and on a host device its parts beside the
-// planner are small and linear. So the figures bound the planner from above.
+// What planning a graph costs a node: MakePlan from a declared graph to the plan, and how that divides among its
+// passes. Runtime::Compile on a host device beside it: the plan, the program made from it, and one slot with its
+// streams, events and memory.
 //
 // Shapes: a chain on one buffer; eight chains side by side; the three-point stencil, eight wide; and random layers of
 // 32 nodes, each reading one to four buffers of the layer before and writing one of its own, so that lifetimes are
 // packed.
+//
+// The planner has no public entry of its own, so this one benchmark looks behind include/.
+#include <time.h>
+
 #include <algorithm>
 #include <functional>
-#include <map>
-#include <memory>
 #include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <benchmark/benchmark.h>
-
+#include "graph/passes.h"
+#include "graph/plan.h"
 #include "harness.h"
 #include "penstock/ps.h"
 
@@ -104,65 +103,107 @@ const Shape kShapes[] = {
     {"random layers", AddLayers},
 };
 
-void Compile(benchmark::State& state, const Shape& shape, int nodes, ps::Runtime& runtime) {
-  ps::Graph graph(shape.name);
-  shape.add(graph, nodes);
-  for (auto _ : state) {
-    absl::StatusOr<ps::Executable> exec = runtime.Compile(graph, {.slots = 1});
-    Must(exec.status());
-    state.PauseTiming();
-    *exec = ps::Executable();
-    state.ResumeTiming();
-  }
+struct Size {
+  int nodes, repeats;
+};
+
+penstock::graph::PlanOptions OneDevice() {
+  penstock::graph::PlanOptions options;
+  options.devices.push_back({.name = "host:0"});
+  return options;
 }
 
-// Gathers the repetitions of each benchmark.
-class Collector : public benchmark::BenchmarkReporter {
+// Microseconds of this thread's own time: a plan is made by one thread, and a busy machine takes it off its core.
+double ThreadTime() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return 1e6 * static_cast<double>(now.tv_sec) + 1e-3 * static_cast<double>(now.tv_nsec);
+}
+double TimeOf(const std::function<void()>& work) {
+  const double start = ThreadTime();
+  work();
+  return ThreadTime() - start;
+}
+
+class Planning {
  public:
-  bool ReportContext(const Context&) override { return true; }
-  void ReportRuns(const std::vector<Run>& runs) override {
-    for (const Run& run : runs) {
-      if (run.run_type != Run::RT_Iteration) continue;
-      times_[run.run_name.function_name].push_back(1e6 * run.real_accumulated_time /
-                                                   static_cast<double>(run.iterations));
-    }
+  Planning(const Shape& shape, const Size& size, Report& report)
+      : shape_(shape), size_(size), report_(report), graph_(shape.name) {
+    shape.add(graph_, size.nodes);
   }
-  std::vector<double> TimesOf(const std::string& name) { return times_[name]; }
+
+  void Run() {
+    const penstock::graph::PlanOptions devices = OneDevice();
+    std::vector<double> times;
+    penstock::graph::Plan last;
+    for (int r = 0; r <= size_.repeats; ++r) {
+      absl::StatusOr<penstock::graph::Plan> plan = absl::UnknownError("");
+      const double time = TimeOf([&] { plan = penstock::graph::MakePlan(graph_.model(), devices); });
+      last = Must(std::move(plan));
+      if (r > 0) times.push_back(time / size_.nodes);  // the first is for warming up
+    }
+    const auto waits = std::count_if(last.commands.begin(), last.commands.begin() + last.finish_begin,
+                                     [](const auto& c) { return c.op == penstock::graph::Command::Op::kWait; });
+    report_.Alone(Title() + ": plan, " + std::to_string(waits) + " waits, " + std::to_string(last.events.size()) +
+                      " events, " + std::to_string(last.lanes.size()) + " lanes",
+                  "us a node", SpreadOf(times), size_.nodes == 10000 ? "1" : "-");
+  }
+
+  // The passes one by one, over the same draft.
+  void RunPasses() {
+    const penstock::graph::PlanOptions devices = OneDevice();
+    std::vector<std::vector<double>> times(penstock::graph::Passes().size() + 1);
+    for (int r = 0; r < size_.repeats; ++r) {
+      penstock::graph::Draft draft(graph_.model(), devices);
+      size_t at = 0;
+      for (const penstock::graph::Pass& pass : penstock::graph::Passes()) {
+        times[at++].push_back(1000 * TimeOf([&] { pass.run(draft); }) / size_.nodes);
+      }
+      penstock::graph::Plan plan;
+      times[at].push_back(1000 * TimeOf([&] { plan = Lower(draft); }) / size_.nodes);
+    }
+    size_t at = 0;
+    for (const penstock::graph::Pass& pass : penstock::graph::Passes()) Row(pass.name, times[at++]);
+    Row("Lower", times[at]);
+  }
+
+  void RunCompile(ps::Runtime& runtime) {
+    std::vector<double> times;
+    for (int r = 0; r < std::min(size_.repeats, 7); ++r) {
+      absl::StatusOr<ps::Executable> exec = absl::UnknownError("");
+      times.push_back(TimeOf([&] { exec = runtime.Compile(graph_, {.slots = 1}); }) / size_.nodes);
+      Must(exec.status());
+    }
+    report_.Alone(Title() + ": Compile on a host device", "us a node", SpreadOf(times), "-");
+  }
 
  private:
-  std::map<std::string, std::vector<double>> times_;  // microseconds an iteration
+  std::string Title() const { return std::string(shape_.name) + ", " + std::to_string(size_.nodes) + " nodes"; }
+  void Row(const char* pass, const std::vector<double>& times) {
+    report_.Alone(Title() + ": pass " + pass, "ns a node", SpreadOf(times), "-");
+  }
+
+  const Shape& shape_;
+  const Size size_;
+  Report& report_;
+  ps::Graph graph_;
 };
 
 void Main(const Options& options) {
   ps::Runtime runtime = Must(ps::Runtime::Create({.devices = "host", .workers = 1, .host_device_threads = 1}));
-  const std::vector<int> counts = options.quick ? std::vector{50} : std::vector{1000, 10000};
-  const auto title = [](const Shape& shape, int nodes) {
-    return std::string(shape.name) + ", " + std::to_string(nodes) + " nodes";
-  };
+  const std::vector<Size> sizes =
+      options.quick ? std::vector<Size>{{50, 1}}
+                    : std::vector<Size>{{1000, options.repeats}, {10000, options.repeats}, {100000, 7}};
+  Report report("Planning a graph");
+  report.Note("CPU time of the planning thread, per declared node; medians of " + std::to_string(options.repeats) +
+              " repeats, of 7 for 100 000 nodes.");
   for (const Shape& shape : kShapes) {
-    for (const int nodes : counts) {
-      benchmark::RegisterBenchmark(
-          title(shape, nodes).c_str(),
-          [&shape, nodes, &runtime](benchmark::State& state) { Compile(state, shape, nodes, runtime); })
-          ->Repetitions(options.quick ? 1 : 7)
-          ->MinTime(options.quick ? 0.001 : 0.05);
-    }
+    for (const Size& size : sizes) Planning(shape, size, report).Run();
   }
-  Collector collector;
-  benchmark::RunSpecifiedBenchmarks(&collector);
-
-  Report report("Compiling a graph");
-  report.Note(
-      "Microseconds a node of Runtime::Compile on a host device with one slot: planning, and what the plan needs "
-      "to run.");
   for (const Shape& shape : kShapes) {
-    for (const int nodes : counts) {
-      std::vector<double> times = collector.TimesOf(title(shape, nodes));
-      for (double& time : times) time /= nodes;
-      if (!times.empty())
-        report.Alone(title(shape, nodes), "us a node", SpreadOf(times),
-                     nodes == 10000 ? "1 for the planner (later)" : "-");
-    }
+    Planning planning(shape, sizes[sizes.size() / 2], report);
+    planning.RunPasses();
+    planning.RunCompile(runtime);
   }
   report.Publish(options);
 }
@@ -171,7 +212,5 @@ void Main(const Options& options) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  bench::Main(
-      bench::ParseOptions(argc, argv, "plan", "What compiling a graph costs; takes --benchmark_filter and the like."));
+  bench::Main(bench::ParseOptions(argc, argv, "plan", "What planning a graph costs."));
 }

@@ -1,4 +1,4 @@
-// Checks of the graph as a whole: cycles, and data that is read but never written or written but not to be.
+// Checks of the graph as a whole: cycles here; data in check_data.cc, missing order in check_unordered.cc.
 //
 // Accesses alone cannot make a cycle, since they point forward in declaration order; After can, with them or alone.
 #include <algorithm>
@@ -10,8 +10,6 @@
 
 namespace penstock::graph {
 namespace {
-
-std::string Quoted(const Name& name) { return "'" + std::string(name.view()) + "' (" + Where(name.source()) + ")"; }
 
 // The model's nodes so that predecessors come first, the lowest index first among those that may come next. Shorter
 // than the model when there is a cycle.
@@ -80,59 +78,13 @@ void NameCycle(Draft& draft, const std::vector<int32_t>& sequence) {
   draft.AddMistake(absl::StatusCode::kInvalidArgument, text + "; none of them could start; remove an After");
 }
 
-void CheckInputsAreOnlyRead(Draft& draft) {
-  for (const NodeDecl& node : draft.model.nodes) {
-    for (const AccessDecl& access : node.accesses) {
-      if (!IsSound(draft.model, access) || access.mode == AccessMode::kRead) continue;
-      const BufferDecl& buffer = draft.model.buffers[static_cast<size_t>(access.buffer)];
-      if (buffer.role != BufferRole::kInput) continue;
-      draft.AddMistake(absl::StatusCode::kInvalidArgument,
-                       Prefix(draft.model, "node", node.name) + ": writes " + Quoted(buffer.name) +
-                           ", which is an Input; bound Inputs are never changed; declare it with InOut");
-    }
-  }
-}
-
-// Data edges run in declaration order, so that is the order in which data comes to be.
-void CheckDataIsWritten(Draft& draft) {
-  std::vector<bool> written, reported(draft.model.buffers.size());
-  for (const BufferDecl& b : draft.model.buffers) {
-    written.push_back(b.role == BufferRole::kInput || b.role == BufferRole::kInOut);
-  }
-  for (const NodeDecl& node : draft.model.nodes) {
-    for (const AccessDecl& access : node.accesses) {
-      if (!IsSound(draft.model, access) || access.mode == AccessMode::kWrite) continue;
-      const auto b = static_cast<size_t>(access.buffer);
-      if (written[b] || reported[b]) continue;
-      reported[b] = true;
-      draft.AddMistake(absl::StatusCode::kInvalidArgument,
-                       Prefix(draft.model, "node", node.name) + ": reads " + Quoted(draft.model.buffers[b].name) +
-                           " before any node has written it; its contents would be undefined; write it first, say "
-                           "Write where this node writes all of it, or declare it with Input or InOut");
-    }
-    for (const AccessDecl& access : node.accesses) {
-      if (IsSound(draft.model, access) && access.mode != AccessMode::kRead) {
-        written[static_cast<size_t>(access.buffer)] = true;
-      }
-    }
-  }
-  for (size_t b = 0; b < draft.model.buffers.size(); ++b) {
-    const BufferDecl& buffer = draft.model.buffers[b];
-    if (written[b] || reported[b] || buffer.role != BufferRole::kOutput) continue;
-    draft.AddMistake(absl::StatusCode::kInvalidArgument,
-                     Prefix(draft.model, "buffer", buffer.name) +
-                         ": an Output that no node writes; its memory would come back untouched; write it or remove "
-                         "it");
-  }
-}
-
 }  // namespace
 
 void Check(Draft& draft) {
   draft.sequence = TopologicalSequence(draft.declared);
   if (draft.sequence.size() < draft.model.nodes.size()) NameCycle(draft, draft.sequence);
-  CheckInputsAreOnlyRead(draft);
-  CheckDataIsWritten(draft);
+  CheckData(draft);
+  CheckUnordered(draft);
 }
 
 }  // namespace penstock::graph

@@ -1,52 +1,15 @@
-// Edges from accesses: read after write, write after read, write after write, in the order accesses are made.
+// Edges from accesses: read after write, write after read, write after write, in the order accesses are made, where two
+// boxes of one buffer overlap.
 //
 // Two passes use the same rule. DeclaredEdges looks at buffers as declared; the planner keeps these edges whatever it
 // does to the data, since they are what the user was promised. InstanceEdges looks at the copies of each buffer that
 // Transfers made, and joins in the declared ones.
 #include <algorithm>
 
+#include "graph/hazards.h"
 #include "graph/passes.h"
 
 namespace penstock::graph {
-namespace {
-
-// The last writer of each place and who has read it since.
-class Hazards {
- public:
-  explicit Hazards(size_t places) : places_(places) {}
-
-  void Access(int32_t place, AccessMode mode, int32_t node, std::vector<Edge>& out) {
-    Place& p = places_[static_cast<size_t>(place)];
-    if (mode == AccessMode::kRead || p.readers < 0) Add(p.writer, node, out);
-    if (mode == AccessMode::kRead) {
-      readers_.push_back({node, p.readers});
-      p.readers = static_cast<int32_t>(readers_.size()) - 1;
-      return;
-    }
-    for (int32_t r = p.readers; r >= 0; r = readers_[static_cast<size_t>(r)].next) {
-      Add(readers_[static_cast<size_t>(r)].node, node, out);
-    }
-    p = {node, -1};
-  }
-
- private:
-  struct Place {
-    int32_t writer = -1;
-    int32_t readers = -1;  // first of a list in readers_
-  };
-  struct Reader {
-    int32_t node, next;
-  };
-
-  static void Add(int32_t from, int32_t to, std::vector<Edge>& out) {
-    if (from >= 0 && from != to) out.push_back({from, to});
-  }
-
-  std::vector<Place> places_;
-  std::vector<Reader> readers_;
-};
-
-}  // namespace
 
 Rows MakeEdges(int32_t nodes, const std::vector<Edge>& list) {
   std::vector<int32_t> end(static_cast<size_t>(nodes) + 1), from(list.size());
@@ -72,11 +35,15 @@ Rows MakeEdges(int32_t nodes, const std::vector<Edge>& list) {
 void DeclaredEdges(Draft& draft) {
   const auto count = static_cast<int32_t>(draft.model.nodes.size());
   std::vector<Edge> list;
+  draft.boxes.Fill(draft.model);
   Hazards hazards(draft.model.buffers.size());
   for (int32_t n = 0; n < count; ++n) {
     const NodeDecl& node = draft.model.nodes[static_cast<size_t>(n)];
-    for (const AccessDecl& access : node.accesses) {
-      if (IsSound(draft.model, access)) hazards.Access(access.buffer, access.mode, n, list);
+    for (size_t i = 0; i < node.accesses.size(); ++i) {
+      const AccessDecl& access = node.accesses[i];
+      const BoxRef ref = draft.boxes.Of(draft.model, n, i, access);
+      if (ref.base < 0 || access.unordered) continue;
+      hazards.Access(ref.base, draft.boxes.tree(ref.base), ref.box, access.mode, n, list);
     }
     for (const int32_t other : node.after) {
       if (other >= 0 && other < count) list.push_back({other, n});
@@ -88,6 +55,9 @@ void DeclaredEdges(Draft& draft) {
 // A staging instance and its bound twin may be one memory at launch; the copies between them are then skipped (though
 // they still wait). So an access conflicts with those to the twin too, unless either is such a copy: `shared` tracks
 // each pair as one place and leaves these copies out.
+//
+// Unordered accesses count here like all others. Check has made sure of a path between any two that conflict, and the
+// steps follow an order of the declared edges; so the edge found here runs the way of that path and adds nothing to it.
 void InstanceEdges(Draft& draft) {
   std::vector<Edge> list;
   std::vector<int32_t> step_of(draft.model.nodes.size());
@@ -95,19 +65,23 @@ void InstanceEdges(Draft& draft) {
   for (int32_t s = 0; s < draft.step_count(); ++s) {
     const Step& step = draft.steps[static_cast<size_t>(s)];
     const bool stages = step.kind == PlanKind::kStageIn || step.kind == PlanKind::kStageOut;
-    const auto access = [&](int32_t instance, AccessMode mode) {
-      own.Access(instance, mode, s, list);
+    const auto access = [&](int32_t instance, int32_t box, AccessMode mode) {
+      const BoxTree* tree = draft.boxes.tree(draft.instances[static_cast<size_t>(instance)].buffer);
+      own.Access(instance, tree, box, mode, s, list);
       const int32_t twin = draft.twin[static_cast<size_t>(instance)];
-      if (twin >= 0 && !stages) shared.Access(std::min(instance, twin), mode, s, list);
+      if (twin >= 0 && !stages) shared.Access(std::min(instance, twin), tree, box, mode, s, list);
     };
     if (step.decl < 0) {
-      access(step.src, AccessMode::kRead);
-      access(step.dst, AccessMode::kWrite);
+      access(step.src, 0, AccessMode::kRead);
+      access(step.dst, 0, AccessMode::kWrite);
       continue;
     }
     step_of[static_cast<size_t>(step.decl)] = s;
-    for (int32_t u = step.first_use; u < step.first_use + step.uses; ++u) {
-      access(draft.uses[static_cast<size_t>(u)].instance, draft.uses[static_cast<size_t>(u)].mode);
+    const NodeDecl& node = draft.model.nodes[static_cast<size_t>(step.decl)];
+    for (int32_t i = 0; i < step.uses; ++i) {
+      const auto a = static_cast<size_t>(i);
+      const Use& use = draft.uses[static_cast<size_t>(step.first_use) + a];
+      access(use.instance, draft.boxes.Of(draft.model, step.decl, a, node.accesses[a]).box, use.mode);
     }
   }
   for (int32_t n = 0; n < draft.declared.rows(); ++n) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "graph/boxes.h"
 #include "graph/message.h"
 
 namespace penstock {
@@ -27,6 +28,19 @@ int32_t Graph::AddBuffer(BufferDecl decl) {
   return static_cast<int32_t>(model_->buffers.size()) - 1;
 }
 
+int32_t Graph::AddAlias(BufferDecl decl, uint32_t base_graph, int32_t base, const Box& box) {
+  decl.is_alias = true;
+  decl.alias_of = base;
+  decl.alias_graph = base_graph;
+  decl.box = box;
+  if (!box.whole) {
+    decl.extent = box.size;
+  } else if (base_graph == serial() && base >= 0 && base < static_cast<int32_t>(model_->buffers.size())) {
+    decl.extent = graph::ReadAs(model_->buffers[static_cast<size_t>(base)], decl.type.size);
+  }
+  return AddBuffer(std::move(decl));
+}
+
 NodeDecl Graph::NodeOf(Name name, NodeKind kind) { return {.name = std::move(name), .kind = kind}; }
 
 void Graph::AppendRange(NodeDecl& node) {
@@ -37,7 +51,24 @@ void Graph::AppendRange(NodeDecl& node) {
   node.args.push_back(decl);
 }
 
+int32_t Graph::AddState(const std::shared_ptr<const StateRecord>& state) {
+  if (state == nullptr) return -1;  // Validate reports it
+  for (size_t b = 0; b < model_->buffers.size(); ++b) {
+    if (model_->buffers[b].state == state) return static_cast<int32_t>(b);
+  }
+  BufferDecl decl{
+      .name = state->name, .type = state->type, .role = BufferRole::kState, .where = kDevice, .extent = state->extent};
+  decl.state = state;
+  return AddBuffer(std::move(decl));
+}
+
 NodeRef Graph::AddNode(NodeDecl node) {
+  for (AccessDecl& access : node.accesses) {
+    if (access.state == nullptr) continue;
+    access.buffer = AddState(access.state);
+    access.graph = serial();
+    access.state.reset();
+  }
   model_->nodes.push_back(std::move(node));
   return NodeRef(model_.get(), static_cast<int32_t>(model_->nodes.size()) - 1);
 }

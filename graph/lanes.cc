@@ -1,6 +1,8 @@
 // Lanes: a lane is a FIFO stream. A compute step takes over the lane of a predecessor that is still its lane's last
-// step, so that chains need no events; else it opens a lane, up to PlanOptions::max_lanes a device, and then takes the
-// least loaded one. Copies have one lane a device and direction, since there is one copy engine for each.
+// step, so that chains need no events. Of several such predecessors it takes the one that the fewest steps still to be
+// placed could follow, as the others may yet be followed by those. Without one it opens a lane, up to
+// PlanOptions::max_lanes a device, and then takes the least loaded one. Copies have one lane a device and direction,
+// since there is one copy engine for each.
 //
 // A lane has one priority, so each priority in use on a device needs a lane of its own; with more priorities than lanes
 // the lowest ones share the last.
@@ -20,13 +22,17 @@ LaneKind KindOf(PlanKind kind) {
 
 class Assigner {
  public:
-  explicit Assigner(Draft& draft) : d_(draft), devices_(draft.options.devices.size()) { FindPriorities(); }
+  explicit Assigner(Draft& draft) : d_(draft), devices_(draft.options.devices.size()) {
+    FindPriorities();
+    CountFollowers();
+  }
 
   void Run() {
     d_.lane.reserve(static_cast<size_t>(d_.step_count()));
     for (int32_t v = 0; v < d_.step_count(); ++v) {
       const Step& step = d_.steps[static_cast<size_t>(v)];
       const int32_t lane = step.on_host() ? -1 : Choose(v, step);
+      CountFollowersOf(v, -1);
       d_.lane.push_back(lane);
       if (lane < 0) continue;
       tail_[static_cast<size_t>(lane)] = v;
@@ -88,15 +94,32 @@ class Assigner {
     return inherited >= 0 ? inherited : OpenOrShare(step.device, device, priority);
   }
 
+  // Of each step: how many steps still without a lane could take over its own.
+  void CountFollowers() {
+    followers_.assign(d_.steps.size(), 0);
+    for (int32_t v = 0; v < d_.step_count(); ++v) CountFollowersOf(v, 1);
+  }
+  void CountFollowersOf(int32_t v, int32_t change) {
+    const Step& step = d_.steps[static_cast<size_t>(v)];
+    if (step.on_host() || KindOf(step.kind) != LaneKind::kCompute) return;
+    for (const int32_t p : d_.edges[v]) {
+      const Step& pred = d_.steps[static_cast<size_t>(p)];
+      if (pred.device == step.device && pred.priority == step.priority) followers_[static_cast<size_t>(p)] += change;
+    }
+  }
+
   int32_t Inherit(int32_t v, int32_t device, int32_t priority) const {
+    int32_t best = -1, fewest = INT32_MAX;
     const std::span<const int32_t> preds = d_.edges[v];
     for (size_t i = preds.size(); i > 0; --i) {
-      const int32_t lane = d_.lane[static_cast<size_t>(preds[i - 1])];
-      if (lane < 0 || tail_[static_cast<size_t>(lane)] != preds[i - 1]) continue;
+      const int32_t p = preds[i - 1], lane = d_.lane[static_cast<size_t>(p)];
+      if (lane < 0 || tail_[static_cast<size_t>(lane)] != p || followers_[static_cast<size_t>(p)] >= fewest) continue;
       const Lane& l = d_.lanes[static_cast<size_t>(lane)];
-      if (l.device == device && l.kind == LaneKind::kCompute && l.priority == priority) return lane;
+      if (l.device != device || l.kind != LaneKind::kCompute || l.priority != priority) continue;
+      best = lane;
+      fewest = followers_[static_cast<size_t>(p)];
     }
-    return -1;
+    return best;
   }
 
   int32_t OpenOrShare(int32_t index, DeviceLanes& device, int32_t priority) {
@@ -128,6 +151,7 @@ class Assigner {
   std::vector<DeviceLanes> devices_;
   std::vector<int32_t> tail_;  // of each lane: its last step
   std::vector<double> load_;  // of each lane: costs of its steps
+  std::vector<int32_t> followers_;
 };
 
 }  // namespace

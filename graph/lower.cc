@@ -13,15 +13,23 @@ namespace {
 
 class Writer {
  public:
-  explicit Writer(Draft& draft) : d_(draft), event_of_(draft.steps.size(), -1), host_step_(draft.steps.size(), -1) {}
+  explicit Writer(Draft& draft)
+      : d_(draft),
+        host_step_(draft.steps.size(), -1),
+        gates_(ByStep([](const StateTouches& t) { return std::span<const int32_t>(t.firsts); })),
+        writes_(ByStep([](const StateTouches& t) { return std::span(&t.first_write, t.first_write >= 0); })),
+        dones_(ByStep([](const StateTouches& t) { return std::span(&t.lasts.back(), 1); })) {}
 
   Plan Write() {
     plan_.graph = std::string(d_.model.name.view());
+    plan_.structure_hash = d_.structure_hash;
     plan_.instances = std::move(d_.instances);
     plan_.lanes = std::move(d_.lanes);
     plan_.arenas = std::move(d_.arenas);
-    MakeEvents();
+    plan_.events = std::move(d_.events);
+    MakeStates();
     plan_.nodes.reserve(d_.steps.size());
+    plan_.commands.reserve(2 * d_.steps.size() + d_.waits.items());
     for (int32_t v = 0; v < d_.step_count(); ++v) {
       if (d_.steps[static_cast<size_t>(v)].on_host()) {
         AddHostStep(v);
@@ -36,14 +44,24 @@ class Writer {
   }
 
  private:
-  void MakeEvents() {
-    std::vector<bool> awaited(d_.steps.size());
-    for (int32_t v = 0; v < d_.step_count(); ++v) {
-      for (const int32_t p : d_.waits[v]) awaited[static_cast<size_t>(p)] = true;
+  // Of each step: the States it is among `steps` of.
+  template <class Steps>
+  Rows ByStep(Steps steps) const {
+    std::vector<Edge> list;
+    for (size_t u = 0; u < d_.states.size(); ++u) {
+      for (const int32_t v : steps(d_.states[u])) list.push_back({static_cast<int32_t>(u), v});
     }
-    for (int32_t v = 0; v < d_.step_count(); ++v) {
-      if (awaited[static_cast<size_t>(v)])
-        event_of_[static_cast<size_t>(v)] = NewEvent(d_.lane[static_cast<size_t>(v)]);
+    return MakeEdges(d_.step_count(), list);
+  }
+
+  void MakeStates() {
+    for (const StateTouches& touches : d_.states) {
+      StateUse use{plan_.instances[static_cast<size_t>(touches.instance)].buffer,
+                   touches.instance,
+                   touches.first_write >= 0,
+                   {}};
+      for (const int32_t v : touches.lasts) use.done_events.push_back(d_.event[static_cast<size_t>(v)]);
+      plan_.states.push_back(std::move(use));
     }
   }
 
@@ -60,9 +78,12 @@ class Writer {
       const auto begin = static_cast<int32_t>(plan_.commands.size());
       plan_.segments.push_back({Segment::Kind::kStream, begin, begin, HostSteps(d_.segment_hosts[segment])});
     }
-    for (const int32_t p : d_.waits[v]) Emit(Command::Op::kWait, lane, event_of_[static_cast<size_t>(p)]);
+    for (const int32_t u : gates_[v]) Emit(Command::Op::kStateWait, lane, u);
+    for (const int32_t p : d_.waits[v]) Emit(Command::Op::kWait, lane, d_.event[static_cast<size_t>(p)]);
+    for (const int32_t u : writes_[v]) Emit(Command::Op::kStateWrite, lane, u);
     Emit(Command::Op::kNode, lane, v);
-    if (const int32_t event = event_of_[static_cast<size_t>(v)]; event >= 0) Emit(Command::Op::kRecord, lane, event);
+    if (const int32_t event = d_.event[static_cast<size_t>(v)]; event >= 0) Emit(Command::Op::kRecord, lane, event);
+    for (const int32_t u : dones_[v]) Emit(Command::Op::kStateDone, lane, u);
     plan_.segments.back().end = static_cast<int32_t>(plan_.commands.size());
   }
 
@@ -80,7 +101,7 @@ class Writer {
     step.after_hosts = HostSteps(d_.host_waits[v]);
     for (const int32_t p : d_.waits[v]) {
       step.after_segment = std::max(step.after_segment, d_.segment[static_cast<size_t>(p)]);
-      step.after_events.push_back(event_of_[static_cast<size_t>(p)]);
+      step.after_events.push_back(d_.event[static_cast<size_t>(p)]);
     }
     plan_.host_steps.push_back(std::move(step));
   }
@@ -114,7 +135,8 @@ class Writer {
 
   struct Join {
     int32_t lane;                     // where the done event is recorded
-    std::vector<int32_t> covered, open;  // other lanes of the device
+    std::vector<int32_t> covered,
+        open;  // other lanes of the device: those that some lane's last step comes after, the rest
   };
 
   // Of each device in use: the lane whose last step comes after the most others' last steps.
@@ -146,7 +168,9 @@ class Writer {
       most = std::max(most, covered);
     }
     for (const int32_t lane : lanes) {
-      if (lane != best.lane) (covers(best.lane, lane) ? best.covered : best.open).push_back(lane);
+      if (lane == best.lane) continue;
+      const bool covered = std::any_of(lanes.begin(), lanes.end(), [&](int32_t l) { return covers(l, lane); });
+      (covered ? best.covered : best.open).push_back(lane);
     }
     return best;
   }
@@ -166,8 +190,9 @@ class Writer {
   }
 
   void Gather(const std::vector<int32_t>& lanes, int32_t into) {
+    if (lanes.empty()) return;
+    const int32_t event = NewEvent(into);  // each record is waited for at once
     for (const int32_t lane : lanes) {
-      const int32_t event = NewEvent(lane);
       Emit(Command::Op::kRecord, lane, event);
       Emit(Command::Op::kWait, into, event);
     }
@@ -175,8 +200,8 @@ class Writer {
 
   Draft& d_;
   Plan plan_;
-  std::vector<int32_t> event_of_;   // of each step, -1: nobody waits for it
   std::vector<int32_t> host_step_;  // of each host step: Plan::host_steps
+  const Rows gates_, writes_, dones_;  // of each step: Plan::states it is a first touch, first write, last step of
 };
 
 }  // namespace

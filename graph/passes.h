@@ -14,35 +14,12 @@
 #include <string>
 #include <vector>
 
+#include "graph/boxes.h"
 #include "graph/plan.h"
+#include "graph/rows.h"
 #include "penstock/model.h"
 
 namespace penstock::graph {
-
-// Lists of indices, one a row, in one array. Rows are appended in order: Add to the open row, then Close it.
-class Rows {
- public:
-  void Reserve(size_t rows, size_t items) { begin_.reserve(rows + 1), items_.reserve(items); }
-  void Add(int32_t item) { items_.push_back(item); }
-  void Close() { begin_.push_back(static_cast<int32_t>(items_.size())); }
-  int32_t rows() const { return static_cast<int32_t>(begin_.size()) - 1; }
-  size_t items() const { return items_.size(); }
-  std::span<const int32_t> operator[](int32_t row) const {
-    return {items_.data() + begin_[static_cast<size_t>(row)], items_.data() + begin_[static_cast<size_t>(row) + 1]};
-  }
-  // The open row, which may be sorted before it is closed.
-  std::span<int32_t> open() { return {items_.data() + begin_.back(), items_.data() + items_.size()}; }
-
- private:
-  std::vector<int32_t> begin_{0};
-  std::vector<int32_t> items_;
-};
-
-struct Edge {
-  int32_t from, to;
-};
-// Row v: the distinct predecessors of node v, ascending.
-Rows MakeEdges(int32_t nodes, const std::vector<Edge>& list);
 
 // A node on its way into the plan: declared or inserted. Its accesses are `uses` entries of Draft::uses; a copy has
 // `src` and `dst` as well.
@@ -57,6 +34,14 @@ struct Step {
   bool on_host() const { return IsHostKind(kind); }
 };
 
+// Where the steps of a plan touch the memory of a State: those with no touch known to be before them, those with none
+// known to be after, and the first in submission order that writes it (-1: none does).
+struct StateTouches {
+  int32_t instance = -1;
+  std::vector<int32_t> firsts{}, lasts{};  // ascending
+  int32_t first_write = -1;
+};
+
 struct Draft {
   Draft(const Model& m, const PlanOptions& o) : model(m), options(o) {}
 
@@ -67,10 +52,17 @@ struct Draft {
 
   // Validate: bytes of each buffer for the declared maximum, 0 where it has a mistake.
   std::vector<int64_t> buffer_bytes;
-  // DeclaredEdges: predecessors of each node of the model, from accesses and After.
+  // DeclaredEdges: what each access covers, and the predecessors of each node of the model, from accesses and After.
+  BoxTable boxes;
   Rows declared;
-  // Check: the model's nodes in an order that respects `declared`; declaration order wherever that does.
+  // Check: the model's nodes in an order that respects `declared`. From Canonical on: the canonical one.
   std::vector<int32_t> sequence;
+  // Of each buffer: an Output of which the nodes may not write every element, so that the rest comes back as it was.
+  std::vector<bool> partial_output;
+  // Canonical: the model's buffers by name.
+  std::vector<int32_t> buffers_by_name;
+  // StructureHash: of all that decides the plan.
+  uint64_t structure_hash = 0;
   // Place: the device of each node of the model, -1 on the host.
   std::vector<int32_t> device;
 
@@ -96,13 +88,20 @@ struct Draft {
   // the lanes, then chains of host steps. A step without a column is never known to be before another.
   int32_t columns = 0;
   std::vector<int32_t> column, position, clock;
-  Rows preds;  // of each step: edges that no other kept edge implies
+  Rows preds;  // of each step: edges that no path of other edges implies; lanes have no part in it
   Rows waits;  // of each step: stream steps whose events it waits for
   Rows host_waits;  // of host steps: host steps it waits for
   Rows segment_hosts;  // of segments: host steps they wait for
 
   // Memory: fills in Instance::offset.
   std::vector<Arena> arenas;
+
+  // States: each State the graph uses.
+  std::vector<StateTouches> states;
+
+  // Events: the event each step records, -1 where nobody waits for it. Some are recorded several times.
+  std::vector<PlanEvent> events;
+  std::vector<int32_t> event;
 
   int32_t step_count() const { return static_cast<int32_t>(steps.size()); }
   // Whether step `a` is known to have ended when `b` starts.
@@ -126,7 +125,11 @@ inline bool IsSound(const Model& model, const AccessDecl& access) {
 void Validate(Draft& draft);  // names, handles, sizes, pins: each record for itself
 void ValidateNodes(Draft& draft);  // the part of Validate about nodes; Validate calls it
 void DeclaredEdges(Draft& draft);  // read after write, write after read, write after write, After
-void Check(Draft& draft);  // cycles, reads of data nobody wrote
+void Check(Draft& draft);  // cycles, then the two below; Check calls them
+void CheckData(Draft& draft);  // reads of data nobody wrote, writes to Inputs, spans of what is not contiguous
+void CheckUnordered(Draft& draft);  // conflicting nodes that nothing orders
+void Canonical(Draft& draft);  // an order that does not depend on how commuting declarations were ordered
+void StructureHash(Draft& draft);  // 64 bits of all that decides the plan
 void Place(Draft& draft);  // a device for each node
 void Transfers(Draft& draft);  // brings the data where it is used, and outputs back
 void InstanceEdges(Draft& draft);  // the edges between what Transfers made
@@ -135,7 +138,17 @@ void Segments(Draft& draft);  // cuts at host steps and renumbers
 void Lanes(Draft& draft);  // a lane for each stream step
 void Reduce(Draft& draft);  // lane clocks, and which waits they leave
 void Memory(Draft& draft);  // offsets in arenas
+void States(Draft& draft);  // first and last touches of each State
+void Events(Draft& draft);  // who records an event, and which
 Plan Lower(Draft& draft);  // commands, segments, host steps
+
+// The passes before Lower, in order. Mistakes end planning behind those that say so.
+struct Pass {
+  const char* name;
+  void (*run)(Draft&);
+  bool ends_with_mistakes = false;
+};
+std::span<const Pass> Passes();
 
 // What a message is about: "buffer" or "node", and its name. The words are put together only when there is a mistake.
 struct Subject {
@@ -145,6 +158,9 @@ struct Subject {
 // The largest value a dimension can have, or -1 after a mistake. `label` is its name in the message, followed by
 // `index` when that is not negative.
 int64_t CheckDim(Draft& draft, const Subject& subject, const char* label, int index, const Dim& dim);
+// A box of `buffer`, which `subject` takes: `who` begins the messages, "" or "access 0 ".
+void CheckBox(Draft& draft, const Subject& subject, const std::string& who, const BufferDecl& buffer, const Box& box);
+void CheckAlias(Draft& draft, int32_t index);
 // The largest number of elements of an extent times `element_bytes`, or -1 after a mistake.
 int64_t CheckExtent(Draft& draft, const Subject& subject, const Extent& extent, int64_t element_bytes);
 inline constexpr int64_t kMaxBytes = int64_t{1} << 62;

@@ -20,15 +20,18 @@ namespace penstock::graph {
 //   kBound    the user's memory, known at launch
 //   kPinned   the slot's pinned memory
 //   kDevice   the slot's arena on `device`
-enum class Space : uint8_t { kBound, kPinned, kDevice };
+//   kState    the State's own memory on `device`, the same for all slots
+enum class Space : uint8_t { kBound, kPinned, kDevice, kState };
+// Whether the slot has memory for it.
+constexpr bool InArena(Space s) { return s == Space::kPinned || s == Space::kDevice; }
 
 // One copy of a buffer's contents in one place. A buffer has one instance for each place its data is needed in.
 struct Instance {
   int32_t buffer = -1;       // Model::buffers
   Space space = Space::kDevice;
-  int32_t device = -1;       // kDevice only
+  int32_t device = -1;       // kDevice and kState only
   int64_t bytes = 0;         // for the declared maximum
-  int64_t offset = -1;       // in the arena of (space, device); -1 for kBound
+  int64_t offset = -1;       // in the arena of (space, device); -1 where there is none
   bool stages = false;       // kPinned twin of a kHost buffer: the user's own memory takes its place when pinned
   bool operator==(const Instance&) const = default;
 };
@@ -72,7 +75,7 @@ struct PlanNode {
   int32_t priority = 0;
   int32_t src = -1, dst = -1;  // copies: instances
   std::vector<Use> uses;     // declared nodes: parallel to NodeDecl::accesses
-  std::vector<int32_t> preds;  // nodes that must be done before, reduced, ascending
+  std::vector<int32_t> preds;  // nodes that must be done before and that no path of preds implies, ascending
   bool operator==(const PlanNode&) const = default;
 };
 
@@ -84,17 +87,24 @@ struct Lane {
   bool operator==(const Lane&) const = default;
 };
 
+// May be recorded several times in a run: a wait is for the last record before it among the commands. Those that host
+// steps, States or the end of the run look at are recorded once.
 struct PlanEvent {
   int32_t device = -1;
   bool operator==(const PlanEvent&) const = default;
 };
 
-// One call of the driver: run a node on its lane, record an event on a lane, or make a lane wait for an event.
+// One call of the driver: run a node on its lane, record an event on a lane, or make a lane wait for an event. Or a
+// step in the order of runs that use a State (`arg` is an entry of Plan::states):
+//   kStateWait    the lane waits for the last touches of the runs this one follows; nothing later is submitted before
+//                 those have been
+//   kStateWrite   from here on the run may have written the State
+//   kStateDone    all of the use's `done_events` have been recorded
 struct Command {
-  enum class Op : uint8_t { kNode, kRecord, kWait };
+  enum class Op : uint8_t { kNode, kRecord, kWait, kStateWait, kStateWrite, kStateDone };
   Op op = Op::kNode;
   int32_t lane = -1;
-  int32_t arg = -1;          // node or event
+  int32_t arg = -1;          // node, event or state use
   bool operator==(const Command&) const = default;
 };
 
@@ -124,8 +134,20 @@ struct Arena {
   bool operator==(const Arena&) const = default;
 };
 
+// How the plan uses a State. Only what lies between its first and last touches is ordered with other runs: every step
+// that touches the State's memory comes behind a kStateWait on its own lane or on one it waits for, and before one of
+// `done_events`. Each of these is recorded once a run, on behalf of nobody else's order.
+struct StateUse {
+  int32_t buffer = -1;  // Model::buffers
+  int32_t instance = -1;
+  bool written = false;
+  std::vector<int32_t> done_events;
+  bool operator==(const StateUse&) const = default;
+};
+
 struct Plan {
   std::string graph;
+  uint64_t structure_hash = 0;  // of all that decides the plan (graph/canonical.h)
   std::vector<Instance> instances;
   std::vector<PlanNode> nodes;  // in submission order (a topological order)
   std::vector<Lane> lanes;
@@ -133,6 +155,7 @@ struct Plan {
   std::vector<Command> commands;
   std::vector<Segment> segments;
   std::vector<HostStep> host_steps;
+  std::vector<StateUse> states;
   // What ends a run, in whatever state it is: the lanes of each device are joined and `done_events` recorded. A run
   // that has submitted all its segments may begin at `finish_short_begin`: lanes that other waits cover are left out
   // there.
@@ -154,7 +177,9 @@ struct PlanOptions {
   std::vector<PlanDevice> devices;
   int32_t default_device = 0;  // of nodes without a pin
   int32_t max_lanes = 8;  // compute lanes a device
-  int32_t slots = 1;  // arenas are checked against the device's memory for this many
+  int32_t slots = 1;  // arenas are checked against the device's memory, and pinned_bytes, for this many
+  int64_t pinned_bytes = 0;  // limit of pinned memory; 0: none
+  const void* runtime = nullptr;  // whose States the graph may use; an identity
   std::vector<double> costs;  // microseconds by Model::nodes; missing or negative: guessed from the kind
 };
 

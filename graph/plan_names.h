@@ -43,6 +43,7 @@ inline std::string InstanceName(const Plan& plan, const Model& model, int32_t in
     case Space::kBound: return text + ".bound";
     case Space::kPinned: return text + ".pinned";
     case Space::kDevice: return text + ".device" + std::to_string(instance.device);
+    case Space::kState: return text + ".state" + std::to_string(instance.device);
   }
   return text;
 }

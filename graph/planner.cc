@@ -10,30 +10,42 @@ namespace {
 
 absl::Status ToStatus(const Model& model, const std::vector<Mistake>& mistakes) {
   if (mistakes.empty()) return absl::OkStatus();
-  if (mistakes.size() == 1) return absl::Status(mistakes[0].code, mistakes[0].text);
+  if (mistakes.size() == 1) return absl::Status(mistakes[0].code, OneLine(mistakes[0].text));
   std::string text = Prefix(model) + ": " + std::to_string(mistakes.size()) + " mistakes:";
-  for (const Mistake& mistake : mistakes) text += "\n  " + mistake.text;
+  for (const Mistake& mistake : mistakes) text += "\n  " + OneLine(mistake.text);
   return absl::Status(mistakes[0].code, text);
 }
 
+constexpr Pass kPasses[] = {
+    {"Validate", Validate},
+    {"DeclaredEdges", DeclaredEdges},
+    {"Check", Check, true},
+    {"Canonical", Canonical},
+    {"StructureHash", StructureHash},
+    {"Place", Place},
+    {"Transfers", Transfers},
+    {"InstanceEdges", InstanceEdges},
+    {"Order", Order},
+    {"Segments", Segments},
+    {"Lanes", Lanes},
+    {"Reduce", Reduce},
+    {"Memory", Memory, true},
+    {"States", States},
+    {"Events", Events},
+};
+
 }  // namespace
+
+std::span<const Pass> Passes() { return kPasses; }
 
 absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options) {
   Draft draft(model, options);
   draft.mistakes = model.mistakes;
-  Validate(draft);
-  DeclaredEdges(draft);
-  Check(draft);
-  if (absl::Status status = ToStatus(model, draft.mistakes); !status.ok()) return status;
-  Place(draft);
-  Transfers(draft);
-  InstanceEdges(draft);
-  Order(draft);
-  Segments(draft);
-  Lanes(draft);
-  Reduce(draft);
-  Memory(draft);
-  if (absl::Status status = ToStatus(model, draft.mistakes); !status.ok()) return status;
+  for (const Pass& pass : kPasses) {
+    pass.run(draft);
+    if (!pass.ends_with_mistakes) continue;
+    if (absl::Status status = ToStatus(model, draft.mistakes); !status.ok()) return status;
+  }
   return Lower(draft);
 }
 

@@ -40,6 +40,12 @@ std::string NodeLine(const Plan& plan, const Model& model, size_t index, size_t 
   return line;
 }
 
+std::string Hex(uint64_t value) {
+  std::string text;
+  for (int shift = 60; shift >= 0; shift -= 4) text += "0123456789abcdef"[value >> shift & 15];
+  return text;
+}
+
 // Between lanes while the run is submitted; those that end it are not counted.
 size_t Waits(const Plan& plan) {
   size_t count = 0;
@@ -56,7 +62,8 @@ std::string PrintText(const Plan& plan, const Model& model) {
   std::string text = "plan '" + plan.graph + "': " + std::to_string(plan.nodes.size()) + " nodes, " +
                      std::to_string(plan.lanes.size()) + " lanes, " + std::to_string(plan.segments.size()) +
                      " segments, " + std::to_string(plan.host_steps.size()) + " host steps, " +
-                     std::to_string(plan.events.size()) + " events, " + std::to_string(Waits(plan)) + " waits\n";
+                     std::to_string(plan.events.size()) + " events, " + std::to_string(Waits(plan)) +
+                     " waits, structure " + Hex(plan.structure_hash) + "\n";
   for (size_t n = 0; n < plan.nodes.size(); ++n) text += NodeLine(plan, model, n, name_width) + "\n";
   for (size_t l = 0; l < plan.lanes.size(); ++l) {
     const Lane& lane = plan.lanes[l];
@@ -72,6 +79,10 @@ std::string PrintText(const Plan& plan, const Model& model) {
     const HostStep& step = plan.host_steps[h];
     text += "host step " + std::to_string(h) + ": node " + std::to_string(step.node) + ", after host steps " +
             Join(step.after_hosts) + ", events " + Join(step.after_events) + "\n";
+  }
+  for (const StateUse& use : plan.states) {
+    text += "state " + InstanceName(plan, model, use.instance) + ": " + (use.written ? "written" : "read") +
+            ", done at events " + Join(use.done_events) + "\n";
   }
   for (size_t i = 0; i < plan.instances.size(); ++i) {
     const Instance& instance = plan.instances[i];

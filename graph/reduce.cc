@@ -16,6 +16,7 @@
 #include <functional>
 
 #include "graph/passes.h"
+#include "graph/reduce_graph.h"
 
 namespace penstock::graph {
 namespace {
@@ -35,7 +36,6 @@ class Clocks {
     tail_.assign(static_cast<size_t>(d_.columns), -1);
     base_.assign(static_cast<size_t>(d_.columns), 0);
     used_ = lanes_;
-    d_.preds.Reserve(count, d_.edges.items());
     d_.waits.Reserve(count, d_.edges.items());
     d_.host_waits.Reserve(count, 0);
   }
@@ -50,7 +50,6 @@ class Clocks {
         open_segment = d_.segment[static_cast<size_t>(v)];
         AddStream(v);
       }
-      KeepPreds(v);
       std::sort(d_.waits.open().begin(), d_.waits.open().end());
       d_.waits.Close();
       std::sort(d_.host_waits.open().begin(), d_.host_waits.open().end());
@@ -129,21 +128,6 @@ class Clocks {
     tail_[static_cast<size_t>(column)] = v;
   }
 
-  // For the reader of a plan: the edges that are not implied by others, whether or not they need a wait.
-  void KeepPreds(int32_t v) {
-    std::vector<int32_t>& joined = scratch_;
-    joined.assign(static_cast<size_t>(d_.columns), 0);
-    const std::span<const int32_t> preds = d_.edges[v];
-    for (size_t i = preds.size(); i > 0; --i) {
-      const int32_t p = preds[i - 1];
-      if (Covers(joined.data(), p)) continue;
-      d_.preds.Add(p);
-      Join(joined.data(), clock(p));
-    }
-    std::reverse(d_.preds.open().begin(), d_.preds.open().end());
-    d_.preds.Close();
-  }
-
   Draft& d_;
   const int32_t lanes_;
   int32_t used_ = 0;  // columns
@@ -156,6 +140,7 @@ class Clocks {
 
 void Reduce(Draft& draft) {
   Clocks(draft).Run();
+  draft.preds = TransitiveReduction(draft.edges);
   const size_t all = draft.edges.items(), waits = draft.waits.items();
   const size_t hosts = draft.host_waits.items() + draft.segment_hosts.items();
   draft.notes.push_back(std::to_string(all) + " edges: " + std::to_string(waits) + " waits for events, " +

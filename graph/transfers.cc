@@ -6,8 +6,15 @@
 //   pinned   the slot's pinned memory: what a kHost buffer is staged through, or where a Buffer lives that host nodes
 //            use or that is declared kPinned.
 //   device   one for each device
+// A State is current in its own memory on its device at the start, and is brought back there where a node elsewhere has
+// written it.
 // The way between host and device leads through pinned memory for kHost buffers, directly for kPinned ones:
 //   bound -stage-> pinned -upload-> device -download-> pinned -stage-> bound
+//
+// Contents are moved and tracked as wholes. So a node that writes a part of a buffer gets the rest brought to its place
+// first, where there are any contents; the tiles of an Output that several nodes write on one device need none. An
+// Output of which they may leave something out starts with the contents of the user's memory, which keeps what they
+// leave.
 #include <string>
 
 #include "graph/passes.h"
@@ -37,7 +44,9 @@ class Walk {
         state_(draft.model.buffers.size()) {
     for (size_t b = 0; b < draft.model.buffers.size(); ++b) {
       const BufferRole role = draft.model.buffers[b].role;
-      valid_[b * static_cast<size_t>(places_)] = role == BufferRole::kInput || role == BufferRole::kInOut;
+      valid_[b * static_cast<size_t>(places_)] =
+          role == BufferRole::kInput || role == BufferRole::kInOut || draft.partial_output[b];
+      if (role == BufferRole::kState) valid_[at(static_cast<int32_t>(b), home_place(static_cast<int32_t>(b)))] = 1;
     }
   }
 
@@ -49,7 +58,7 @@ class Walk {
         AddNode(n);
       }
     }
-    for (size_t b = 0; b < d_.model.buffers.size(); ++b) BringBack(static_cast<int32_t>(b));
+    for (const int32_t b : d_.buffers_by_name) BringBack(b);
     FindTwins();
     Tell();
   }
@@ -58,11 +67,14 @@ class Walk {
   struct BufferState {
     bool used = false, written = false, dropped_upload = false;
     int32_t priority = 0;  // of the last node that wrote it
-    int32_t writer = -1;   // the first node that wrote it
+    int32_t writer = -1;  // the first node that wrote it
   };
 
   const BufferDecl& decl(int32_t b) const { return d_.model.buffers[static_cast<size_t>(b)]; }
-  bool is_bound(int32_t b) const { return decl(b).role != BufferRole::kInternal; }
+  bool is_state(int32_t b) const { return decl(b).role == BufferRole::kState; }
+  bool is_bound(int32_t b) const { return IsBound(decl(b).role); }
+  // Where the contents must be at the end, for buffers that outlive the run.
+  int32_t home_place(int32_t b) const { return is_state(b) ? kFirstDevicePlace + decl(b).state->device : kBoundPlace; }
   // What host code uses, and what copies to and from devices use.
   int32_t host_place(int32_t b) const { return is_bound(b) ? kBoundPlace : kPinnedPlace; }
   int32_t copy_place(int32_t b) const {
@@ -78,6 +90,7 @@ class Walk {
     while (place < places_ && !valid(b, place)) ++place;
     return place;
   }
+  bool anywhere(int32_t b) const { return on_host(b) || AnyDevicePlace(b) < places_; }
 
   int32_t InstanceAt(int32_t b, int32_t place) {
     int32_t& index = instance_[at(b, place)];
@@ -88,6 +101,7 @@ class Walk {
     instance.bytes = d_.buffer_bytes[static_cast<size_t>(b)];
     instance.space = place == kBoundPlace ? Space::kBound : place == kPinnedPlace ? Space::kPinned : Space::kDevice;
     if (place >= kFirstDevicePlace) instance.device = place - kFirstDevicePlace;
+    if (is_state(b) && place == home_place(b)) instance.space = Space::kState;
     instance.stages = place == kPinnedPlace && is_bound(b);
     d_.instances.push_back(instance);
     readers_.push_back(0);
@@ -134,10 +148,11 @@ class Walk {
     const NodeDecl& node = d_.model.nodes[static_cast<size_t>(n)];
     const int32_t device = d_.device[static_cast<size_t>(n)];
     const auto place = [&](int32_t b) { return device < 0 ? host_place(b) : kFirstDevicePlace + device; };
-    for (const AccessDecl& a : node.accesses) {
-      if (a.mode == AccessMode::kWrite) continue;
-      Ensure(a.buffer, place(a.buffer), node.priority);
-      state_[static_cast<size_t>(a.buffer)].used = true;
+    for (size_t i = 0; i < node.accesses.size(); ++i) {
+      const BoxRef ref = d_.boxes.Of(d_.model, n, i, node.accesses[i]);
+      if ((node.accesses[i].mode == AccessMode::kWrite && ref.whole()) || !anywhere(ref.base)) continue;
+      Ensure(ref.base, place(ref.base), node.priority);
+      state_[static_cast<size_t>(ref.base)].used = true;
     }
     Step step;
     step.kind = KindOf(node.kind);
@@ -146,22 +161,25 @@ class Walk {
     step.priority = node.priority;
     step.first_use = static_cast<int32_t>(d_.uses.size());
     step.uses = static_cast<int32_t>(node.accesses.size());
-    for (const AccessDecl& a : node.accesses) AddUse(n, a, place(a.buffer));
+    for (size_t i = 0; i < node.accesses.size(); ++i) {
+      const int32_t b = d_.boxes.Of(d_.model, n, i, node.accesses[i]).base;
+      AddUse(n, b, node.accesses[i].mode, place(b));
+    }
     d_.steps.push_back(step);
   }
 
-  void AddUse(int32_t n, const AccessDecl& a, int32_t place) {
-    const int32_t instance = InstanceAt(a.buffer, place);
-    d_.uses.push_back({instance, a.mode});
-    BufferState& state = state_[static_cast<size_t>(a.buffer)];
-    if (a.mode != AccessMode::kWrite) ++readers_[static_cast<size_t>(instance)];
-    if (a.mode == AccessMode::kWrite && !state.used) state.dropped_upload = decl(a.buffer).role == BufferRole::kInOut;
+  void AddUse(int32_t n, int32_t b, AccessMode mode, int32_t place) {
+    const int32_t instance = InstanceAt(b, place);
+    d_.uses.push_back({instance, mode});
+    BufferState& state = state_[static_cast<size_t>(b)];
+    if (mode != AccessMode::kWrite) ++readers_[static_cast<size_t>(instance)];
+    if (mode == AccessMode::kWrite && !state.used) state.dropped_upload = decl(b).role == BufferRole::kInOut;
     state.used = true;
-    if (a.mode == AccessMode::kRead) return;
+    if (mode == AccessMode::kRead) return;
     if (!state.written) state.writer = n;
     state.written = true;
     state.priority = d_.model.nodes[static_cast<size_t>(n)].priority;
-    for (int32_t p = 0; p < places_; ++p) valid_[at(a.buffer, p)] = p == place;
+    for (int32_t p = 0; p < places_; ++p) valid_[at(b, p)] = p == place;
   }
 
   // A Copy node is itself the transfer: from the nearest place that holds the source to the target's home.
@@ -179,7 +197,7 @@ class Walk {
     step.dst = InstanceAt(to, dst);
     step.first_use = static_cast<int32_t>(d_.uses.size());
     step.uses = 2;
-    for (const AccessDecl& a : node.accesses) AddUse(n, a, a.mode == AccessMode::kRead ? src : dst);
+    for (const AccessDecl& a : node.accesses) AddUse(n, a.buffer, a.mode, a.mode == AccessMode::kRead ? src : dst);
     d_.steps.push_back(step);
   }
 
@@ -206,7 +224,7 @@ class Walk {
 
   void BringBack(int32_t b) {
     const BufferState& state = state_[static_cast<size_t>(b)];
-    if (is_bound(b) && state.written) Ensure(b, kBoundPlace, state.priority);
+    if (decl(b).role != BufferRole::kInternal && state.written) Ensure(b, home_place(b), state.priority);
   }
 
   void FindTwins() {
@@ -219,14 +237,17 @@ class Walk {
     }
   }
 
-  // Notes on what was dropped, one kind after the other, in declaration order.
+  // Notes on what was dropped, buffer by buffer.
   void Tell() {
-    for (int32_t b = 0; b < static_cast<int32_t>(state_.size()); ++b) {
+    for (const int32_t b : d_.buffers_by_name) {
       const BufferState& state = state_[static_cast<size_t>(b)];
       const std::string name(decl(b).name.view());
-      if (!state.used) d_.notes.push_back(name + ": no node uses it");
+      if (!state.used && !decl(b).is_alias) d_.notes.push_back(name + ": no node uses it");
       if (state.used && !state.written && decl(b).role == BufferRole::kInOut) {
         d_.notes.push_back(name + ": not copied back; no node writes it");
+      }
+      if (state.used && d_.partial_output[static_cast<size_t>(b)]) {
+        d_.notes.push_back(name + ": an Output that may not be written whole; what is not keeps its contents");
       }
       if (state.dropped_upload) {
         d_.notes.push_back(name + ": its contents are not used; '" +
@@ -248,11 +269,11 @@ class Walk {
 
   Draft& d_;
   const int32_t places_;
-  std::vector<int32_t> instance_;   // (buffer, place) -> instance, -1: none
-  std::vector<uint8_t> valid_;      // (buffer, place)
+  std::vector<int32_t> instance_;  // (buffer, place) -> instance, -1: none
+  std::vector<uint8_t> valid_;  // (buffer, place)
   std::vector<BufferState> state_;
-  std::vector<int32_t> readers_;    // declared reads of each instance
-  std::vector<int32_t> copies_;     // copies inserted into each instance
+  std::vector<int32_t> readers_;  // declared reads of each instance
+  std::vector<int32_t> copies_;  // copies inserted into each instance
 };
 
 }  // namespace

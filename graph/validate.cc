@@ -81,9 +81,17 @@ void CheckParam(Draft& draft, const ParamDecl& param) {
   }
 }
 
+void CheckState(Draft& draft, const BufferDecl& buffer) {
+  if (buffer.state != nullptr && buffer.state->runtime == draft.options.runtime) return;
+  draft.AddMistake(kInvalid, Prefix(draft.model, "state", buffer.name) +
+                                 ": belongs to another runtime; its memory is not known here; make it with MakeState "
+                                 "of the runtime that compiles the graph");
+}
+
 // Where a buffer may live by what this version can do.
 void CheckWhere(Draft& draft, const BufferDecl& buffer) {
-  const bool bound = buffer.role != BufferRole::kInternal;
+  if (buffer.role == BufferRole::kState) return CheckState(draft, buffer);
+  const bool bound = IsBound(buffer.role);
   const bool fits = bound ? buffer.where == Where::kHost || buffer.where == Where::kPinned
                           : buffer.where == Where::kDevice || buffer.where == Where::kPinned;
   if (fits) return;
@@ -101,11 +109,19 @@ void CheckWhere(Draft& draft, const BufferDecl& buffer) {
 }
 
 void CheckBuffer(Draft& draft, const BufferDecl& buffer) {
-  CheckWhere(draft, buffer);
+  if (buffer.is_alias) {
+    CheckAlias(draft, static_cast<int32_t>(draft.buffer_bytes.size()));
+  } else {
+    CheckWhere(draft, buffer);
+  }
   if (buffer.pitch != 0) {
     draft.AddMistake(absl::StatusCode::kUnimplemented,
                      Prefix(draft.model, "buffer", buffer.name) + ": has a pitch of " + std::to_string(buffer.pitch) +
                          " elements; this version keeps rows dense; declare it without a pitch");
+  }
+  if (buffer.is_alias && !buffer.box.whole) {  // its extent is the box's size
+    draft.buffer_bytes.push_back(0);
+    return;
   }
   const int64_t bytes = CheckExtent(draft, {"buffer", buffer.name}, buffer.extent, buffer.type.size);
   draft.buffer_bytes.push_back(std::max<int64_t>(bytes, 0));
@@ -154,13 +170,14 @@ int64_t CheckExtent(Draft& draft, const Subject& subject, const Extent& extent, 
     empty = empty || sizes[i] == 0;
   }
   if (!sound) return -1;
-  if (empty) return 0;
+  // A dimension of 0 counts as 1, so that the product of any of them fits, whatever the others are.
   int64_t product = std::max<int64_t>(element_bytes, 1);
   for (int i = 0; i < extent.rank; ++i) {
-    fits = fits && sizes[i] <= kMaxBytes / product;
-    if (fits) product *= sizes[i];
+    const int64_t size = std::max<int64_t>(sizes[i], 1);
+    fits = fits && size <= kMaxBytes / product;
+    if (fits) product *= size;
   }
-  if (fits) return product;
+  if (fits) return empty ? 0 : product;
   std::string numbers;
   for (int i = 0; i < extent.rank; ++i) numbers += (i > 0 ? " x " : "") + std::to_string(sizes[i]);
   draft.AddMistake(kInvalid, Opening(draft, subject) + numbers + " elements of " + std::to_string(element_bytes) +

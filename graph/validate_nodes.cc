@@ -14,8 +14,6 @@ constexpr size_t kMaxArgBytes = 4096;        // of a kernel's parameters, on eve
 constexpr int64_t kMaxBlockThreads = 1024;
 constexpr int64_t kMaxGrid[3] = {INT32_MAX, 65535, 65535};
 
-std::string Quoted(const Name& name) { return "'" + std::string(name.view()) + "' (" + Where(name.source()) + ")"; }
-
 class NodeCheck {
  public:
   NodeCheck(Draft& draft, const NodeDecl& node) : d_(draft), node_(node) {}
@@ -62,11 +60,19 @@ class NodeCheck {
                                              : " is to a buffer of another graph; a handle is good in the graph that "
                                                "made it; ") +
                           "declare the buffer in this graph");
+      } else if (node_.kind == NodeKind::kCopy || node_.kind == NodeKind::kFill) {
+        CheckWhole(Buffer(i), access.box);
       } else if (!access.box.whole) {
-        Add(kUnimplemented, "access " + std::to_string(i) + " is to a part of " + Quoted(Buffer(i).name) +
-                                "; this version knows whole buffers only; access all of it");
+        CheckBox(d_, {"node", node_.name}, "access " + std::to_string(i) + " ", Buffer(i), access.box);
       }
     }
+  }
+
+  void CheckWhole(const BufferDecl& buffer, const Box& box) {
+    if (box.whole && !buffer.is_alias) return;
+    Add(kUnimplemented, "its access is to " + std::string(box.whole ? "an alias, " : "a part of ") +
+                            Quoted(buffer.name) +
+                            "; this version copies and fills whole buffers only; name a buffer, or use a ParallelFor");
   }
 
   void CheckArgs() {
@@ -76,8 +82,16 @@ class NodeCheck {
     }
     for (size_t i = 0; i < node_.args.size(); ++i) {
       const ArgDecl& arg = node_.args[i];
+      const bool is_access =
+          arg.form == ArgDecl::Form::kPointer || arg.form == ArgDecl::Form::kView || arg.form == ArgDecl::Form::kSpan;
+      if (is_access && IsSound(d_.model, node_.accesses[static_cast<size_t>(arg.index)])) {
+        const BufferDecl& buffer = Buffer(static_cast<size_t>(arg.index));
+        CheckType(i, arg.type, buffer.name, buffer.type);
+      }
       if (arg.form != ArgDecl::Form::kParam) continue;
       if (arg.graph == d_.model.serial && arg.index >= 0 && arg.index < static_cast<int32_t>(d_.model.params.size())) {
+        const ParamDecl& param = d_.model.params[static_cast<size_t>(arg.index)];
+        CheckType(i, arg.type, param.name, param.type);
         continue;
       }
       Add(kInvalid, "argument " + std::to_string(i) +
@@ -86,6 +100,15 @@ class NodeCheck {
                                          "it; ") +
                         "declare the parameter in this graph");
     }
+  }
+
+  // Handles can be put together by hand; then nothing but this keeps their type and the record's the same. A record
+  // that was put together by hand may say no type.
+  void CheckType(size_t arg, const TypeInfo& handle, const Name& name, const TypeInfo& declared) {
+    if (handle.tag == nullptr || handle == declared) return;
+    Add(kInvalid, "argument " + std::to_string(arg) + " is " + Quoted(name) + " through a handle of another type (" +
+                      std::to_string(handle.size) + " and " + std::to_string(declared.size) +
+                      " bytes); use the handle that declaring it returned");
   }
 
   void CheckAfter() {
@@ -228,6 +251,25 @@ class NodeCheck {
   const PlanDevice* device_ = nullptr;
 };
 
+// Devices of several drivers in one graph: `node` is the first one with a device, null where there is none.
+void CheckStateDrivers(Draft& draft, const NodeDecl* node, const PlanDevice* device) {
+  const BufferDecl* first = nullptr;
+  for (const BufferDecl& buffer : draft.model.buffers) {
+    if (buffer.state == nullptr || buffer.state->runtime != draft.options.runtime) continue;
+    const PlanDevice& own = draft.options.devices[static_cast<size_t>(buffer.state->device)];
+    if (device == nullptr) {
+      device = &own;
+      first = &buffer;
+    }
+    if (own.driver == device->driver) continue;
+    const std::string other =
+        node != nullptr ? "node " + Quoted(node->name) + " runs on " : "state " + Quoted(first->name) + " lives on ";
+    draft.AddMistake(kInvalid, Prefix(draft.model, "state", buffer.name, own.name) + ": " + other + device->name +
+                                   ", a device of another driver; events join devices of one driver only; keep the "
+                                   "nodes and States of a graph on devices of one driver");
+  }
+}
+
 }  // namespace
 
 void ValidateNodes(Draft& draft) {
@@ -249,6 +291,7 @@ void ValidateNodes(Draft& draft) {
                                      "nodes of a graph to devices of one driver");
     }
   }
+  CheckStateDrivers(draft, first, first_device);
 }
 
 }  // namespace penstock::graph

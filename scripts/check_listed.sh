@@ -10,7 +10,8 @@ named() {
   folder=$(dirname "$1")
   while [[ $folder != . ]]; do
     if [[ -f $folder/CMakeLists.txt ]] &&
-       tr -s '() \t' '\n' <"$folder/CMakeLists.txt" | grep -qxF -- "${1#"$folder"/}"; then
+       # not -q: grep would leave early, and tr's broken pipe would count as a failure
+       tr -s '() \t' '\n' <"$folder/CMakeLists.txt" | grep -xF -- "${1#"$folder"/}" >/dev/null; then
       return 0
     fi
     folder=$(dirname "$folder")

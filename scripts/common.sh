@@ -2,7 +2,7 @@
 # project's root; starts nothing.
 
 build_packages=(cmake ninja-build g++ ccache libabsl-dev libspdlog-dev libfmt-dev libgtest-dev
-  libgmock-dev libbenchmark-dev libpng-dev libjpeg62-turbo-dev libcli11-dev nlohmann-json3-dev)
+  libgmock-dev libpng-dev libjpeg62-turbo-dev libcli11-dev nlohmann-json3-dev)
 check_packages=(clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
 
 jobs=$(nproc)
@@ -143,6 +143,7 @@ run_ctest() {
   local log=$PWD/$(folder "$preset")/ctest.log
   shift
   say "testing $preset"
+  TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp ${TSAN_OPTIONS:-}" \
   timed "ctest $preset" ctest --test-dir "$(folder "$preset")" -j "$jobs" --output-on-failure --no-tests=error \
     --output-log "$log" "$@" >"$log.shown" 2>&1 || code=$?
   if [[ $code -ne 0 ]]; then

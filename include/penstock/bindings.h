@@ -3,7 +3,8 @@
 //   exec.Launch(io.Set(a, 2.f).Set(x, hx).Set(y, hy));
 //
 // Launch copies what it needs, so a Bindings may be changed as soon as Launch returns. What was set stays set. A
-// mistake (a handle of another graph, too few elements) is kept and returned by Launch, naming the parameter or buffer.
+// mistake in Set is kept and returned by Launch, naming the parameter or buffer, until that parameter or buffer is set
+// rightly. A handle of another graph names neither: that mistake stays (ClearBuffers forgets it for a buffer).
 //
 // Ownership: borrows bound memory, which must outlive the run unless a keep-alive is given.
 // Threads:   thread-compatible: one thread at a time.
@@ -39,6 +40,8 @@ struct BoundMemory {
 
 class PENSTOCK_EXPORT Bindings {
  public:
+  Bindings() = default;  // of no executable: takes everything, and Launch refuses it
+
   template <class T>
   Bindings& Set(ParamHandle<T> param, std::type_identity_t<T> value) {
     SetParam(param.graph(), param.index(), detail::TypeOf<T>(), &value);
@@ -48,7 +51,8 @@ class PENSTOCK_EXPORT Bindings {
   // Any contiguous range of T: a span, vector, array. `keep_alive` is held until the run has ended, and by this object
   // until the buffer is set again.
   template <class T, std::ranges::contiguous_range R>
-    requires std::is_same_v<std::ranges::range_value_t<R>, T>
+    requires std::is_same_v<std::ranges::range_value_t<R>, T> &&
+             (!std::is_same_v<std::remove_cvref_t<R>, HostBuffer<T>>)
   Bindings& Set(BufferHandle<T> buffer, R&& memory, std::shared_ptr<const void> keep_alive = nullptr) {
     auto* data = std::ranges::data(memory);
     SetBuffer(buffer.graph(), buffer.index(), detail::TypeOf<T>(),
@@ -56,14 +60,14 @@ class PENSTOCK_EXPORT Bindings {
                std::is_const_v<std::remove_pointer_t<decltype(data)>>, std::move(keep_alive)});
     return *this;
   }
-  // Pool memory; its block is kept alive.
+  // Pool memory; its block is kept alive. (A HostBuffer is a range too, which the overload above must not take.)
   template <class T>
   Bindings& Set(BufferHandle<T> buffer, const HostBuffer<T>& memory) {
     SetBuffer(buffer.graph(), buffer.index(), detail::TypeOf<T>(),
               {memory.data(), memory.size(), false, memory.block()});
     return *this;
   }
-  // Forgets bound memory and keep-alives; parameters stay.
+  // Forgets bound memory, keep-alives and mistakes with buffers; parameters stay.
   void ClearBuffers();
 
  private:
@@ -72,14 +76,21 @@ class PENSTOCK_EXPORT Bindings {
 
   void SetParam(uint32_t graph, int32_t index, TypeInfo type, const void* value);
   void SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory memory);
-  void Note(absl::Status mistake);
+  // A mistake, by what it is about; index -1: a handle of another graph.
+  struct Noted {
+    bool of_buffer;
+    int32_t index;
+    absl::Status mistake;
+  };
+  void Note(bool of_buffer, int32_t index, absl::Status mistake);
+  void Forgive(bool of_buffer, int32_t index);
 
   std::shared_ptr<const Model> model_;
   std::vector<uint32_t> param_offsets_;
   std::vector<std::byte> params_;
   std::vector<bool> param_set_;
   std::vector<BoundMemory> buffers_;
-  absl::Status mistake_;
+  std::vector<Noted> mistakes_;
 };
 
 }  // namespace penstock

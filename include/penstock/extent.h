@@ -37,8 +37,8 @@ struct Dim {
 template <class T>
 concept DimLike = std::convertible_to<T, Dim>;
 
-// 1 to 3 dimensions. Negative sizes, parameters without a maximum and products over 2^62 are mistakes that Compile
-// reports.
+// 1 to 3 dimensions. Negative sizes, parameters without a maximum and products over 2^62 bytes (where 0 counts as 1)
+// are mistakes that Compile reports.
 struct Extent {
   int rank = 1;
   std::array<Dim, kMaxRank> dims{};
@@ -71,12 +71,17 @@ struct Shape {
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
-// A box of elements inside a buffer: offset and size in each dimension. `whole` means all of it, whatever its extent.
+// A box of elements inside a buffer: its first element and its size, both of the buffer's rank. `whole` means all of
+// the buffer, whatever its extent.
 struct Box {
   bool whole = true;
-  std::array<Dim, kMaxRank> offset{};
-  std::array<Dim, kMaxRank> size{};
+  Extent offset, size;
+  friend bool operator==(const Box&, const Box&) = default;
 };
+
+// Slice({y0, x0}, {h, w}): the h rows of w elements from row y0 and column x0 on. Constants must lie inside the buffer;
+// integer parameters are checked at launch.
+inline Box Slice(const Extent& offset, const Extent& size) { return {false, offset, size}; }
 
 // The position handed to a functor over a 2-D or 3-D extent. Over a 1-D extent it is a plain int64_t.
 struct Index2 {

@@ -16,6 +16,7 @@
 #include "penstock/foreign.h"
 #include "penstock/model.h"
 #include "penstock/node.h"
+#include "penstock/state.h"
 
 namespace penstock {
 
@@ -70,12 +71,33 @@ class PENSTOCK_EXPORT Graph {
     return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInternal, where, extent))};
   }
 
+  // Another name for part of a buffer, or for all of it read as another element type. An alias has no memory: accesses
+  // through it are accesses of the buffer, and edges follow from them all the same. It cannot be bound, copied or
+  // filled. A buffer read as another type keeps its dimensions but the last, which holds as many elements as fit the
+  // row exactly; where that dimension is a parameter, or the buffer is itself a part of another, both types have one
+  // size.
+  template <class T>
+  BufferHandle<T> Alias(Name name, BufferHandle<T> base, const Box& box) {
+    return {serial(), AddAlias(BufferOf<T>(std::move(name), BufferRole::kInternal, kDevice, {}), base.graph(),
+                               base.index(), box)};
+  }
+  template <class U, class T>
+  BufferHandle<U> Alias(Name name, BufferHandle<T> base) {
+    return {serial(), AddAlias(BufferOf<U>(std::move(name), BufferRole::kInternal, kDevice, {}), base.graph(),
+                               base.index(), Box{})};
+  }
+
+  // A handle on a State in this graph, for what takes handles (Copy, Fill, Alias); in an access, name the State itself.
+  template <class T>
+  BufferHandle<T> Use(const State<T>& state) {
+    return {serial(), AddState(state.record())};
+  }
+
   // All elements of `from` to `to`, which has the same extent.
   template <class T>
   NodeRef Copy(Name name, BufferHandle<T> from, BufferHandle<T> to) {
     NodeDecl node = NodeOf(std::move(name), NodeKind::kCopy);
-    node.accesses = {{from.index(), from.graph(), AccessMode::kRead, Box{}},
-                     {to.index(), to.graph(), AccessMode::kWrite, Box{}}};
+    node.accesses = {{from.index(), from.graph(), AccessMode::kRead}, {to.index(), to.graph(), AccessMode::kWrite}};
     return AddNode(std::move(node));
   }
 
@@ -84,7 +106,7 @@ class PENSTOCK_EXPORT Graph {
   NodeRef Fill(Name name, BufferHandle<T> to, std::type_identity_t<T> value) {
     static_assert(sizeof(T) <= 16, "Fill takes elements of at most 16 bytes");
     NodeDecl node = NodeOf(std::move(name), NodeKind::kFill);
-    node.accesses = {{to.index(), to.graph(), AccessMode::kWrite, Box{}}};
+    node.accesses = {{to.index(), to.graph(), AccessMode::kWrite}};
     node.pattern.resize(sizeof(T));
     std::memcpy(node.pattern.data(), &value, sizeof(T));
     return AddNode(std::move(node));
@@ -137,14 +159,16 @@ class PENSTOCK_EXPORT Graph {
     return AddNode(std::move(node));
   }
 
-  // A C++ callable on a worker thread: f(args...), where an access arrives as a span of host memory. It may block and
-  // may fail (return Status or throw). It must not launch or wait for runs.
+  // A C++ callable on a worker thread: f(args...), where an access arrives as a span of host memory, or as a View where
+  // the callable takes one: that is for slices whose rows do not lie side by side. It may block and may fail (return
+  // Status or throw). It must not launch or wait for runs.
   template <class F, class... A>
   NodeRef Host(Name name, F f, A... args) {
-    static_assert(std::is_invocable_v<F&, typename detail::HostPassed<detail::ViewStoredT<A>>::type...>,
-                  "the callable takes a span for each access and a value for everything else");
+    static_assert(detail::IsHostInvocable<F, detail::ViewStoredT<A>...>(std::index_sequence_for<A...>()),
+                  "the callable takes a span or a View for each access and a value for everything else");
     NodeDecl node = NodeOf(std::move(name), NodeKind::kHost);
     (detail::Append<detail::ViewStoredT<A>>(node, args), ...);
+    detail::MarkSpans<F, detail::ViewStoredT<A>...>(node, std::index_sequence_for<A...>());
     node.code.callable = std::make_shared<F>(std::move(f));
     node.code.call = &detail::CallHost<F, detail::ViewStoredT<A>...>;
     return AddNode(std::move(node));
@@ -161,7 +185,7 @@ class PENSTOCK_EXPORT Graph {
   template <class T>
   static BufferDecl BufferOf(Name name, BufferRole role, Where where, const Extent& extent) {
     static_assert(std::is_trivially_copyable_v<T>, "elements must be trivially copyable");
-    return {std::move(name), detail::TypeOf<T>(), role, where, extent, 0};
+    return {std::move(name), detail::TypeOf<T>(), role, where, extent};
   }
   template <class K, class A>
   static constexpr void CheckKernelArg() {
@@ -180,6 +204,8 @@ class PENSTOCK_EXPORT Graph {
   uint32_t serial() const { return model_->serial; }
   int32_t AddParam(ParamDecl decl);
   int32_t AddBuffer(BufferDecl decl);
+  int32_t AddAlias(BufferDecl decl, uint32_t base_graph, int32_t base, const Box& box);
+  int32_t AddState(const std::shared_ptr<const StateRecord>& state);
   NodeRef AddNode(NodeDecl node);
 
   std::shared_ptr<Model> model_;

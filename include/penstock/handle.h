@@ -1,4 +1,4 @@
-// Typed handles on what a graph declares: parameters and buffers, and the accesses a node makes to them.
+// Typed handles on what a graph declares: parameters and buffers. What a node does to a buffer is in access.h.
 //
 // A handle is an index and the serial of its graph. It owns nothing, may outlive the graph, and is refused with a
 // Status (never followed) by anything that belongs to another graph.
@@ -25,7 +25,7 @@ class ParamHandle {
   int32_t index_ = -1;
 };
 
-// A block of elements. Made by Graph::Input, Output, InOut and Buffer.
+// A block of elements. Made by Graph::Input, Output, InOut, Buffer and Alias.
 template <class T>
 class BufferHandle {
  public:
@@ -39,30 +39,5 @@ class BufferHandle {
   uint32_t graph_ = 0;
   int32_t index_ = -1;
 };
-
-// How a node uses a buffer. kWrite promises to write every element, so nothing is brought there first; a node that
-// writes only some of them says kReadWrite.
-enum class AccessMode : uint8_t { kRead = 1, kWrite = 2, kReadWrite = 3 };
-
-// An access of element type T; `Mutable` tells a functor whether it gets T* or const T*.
-template <class T, AccessMode M>
-struct AccessOf {
-  using value_type = T;
-  static constexpr AccessMode kMode = M;
-  BufferHandle<T> buffer;
-};
-
-template <class T>
-AccessOf<T, AccessMode::kRead> Read(BufferHandle<T> buffer) {
-  return {buffer};
-}
-template <class T>
-AccessOf<T, AccessMode::kWrite> Write(BufferHandle<T> buffer) {
-  return {buffer};
-}
-template <class T>
-AccessOf<T, AccessMode::kReadWrite> ReadWrite(BufferHandle<T> buffer) {
-  return {buffer};
-}
 
 }  // namespace penstock

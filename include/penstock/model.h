@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "penstock/access.h"
 #include "penstock/extent.h"
-#include "penstock/handle.h"
 #include "penstock/name.h"
 
 namespace penstock {
@@ -30,8 +30,13 @@ class Foreign;
 enum class Where : uint8_t { kHost, kPinned, kDevice, kSlot };
 inline constexpr Where kHost = Where::kHost, kPinned = Where::kPinned, kDevice = Where::kDevice, kSlot = Where::kSlot;
 
-enum class BufferRole : uint8_t { kInput, kOutput, kInOut, kInternal };
+enum class BufferRole : uint8_t { kInput, kOutput, kInOut, kInternal, kState };
+// Whether each launch binds memory for it.
+constexpr bool IsBound(BufferRole role) { return role <= BufferRole::kInOut; }
 enum class NodeKind : uint8_t { kCopy, kFill, kParallelFor, kKernel, kLaunch, kHost };
+
+// What the elements of a type are where they are plain numbers of at most 8 bytes.
+enum class NumberKind : uint8_t { kNone, kSigned, kUnsigned, kFloat };
 
 // Identity and layout of an element or parameter type. `tag` is the address of a per-type object: equal tags, equal
 // types.
@@ -39,7 +44,18 @@ struct TypeInfo {
   const void* tag = nullptr;
   uint32_t size = 0;
   uint32_t align = 0;
+  NumberKind number = NumberKind::kNone;  // for messages and comparisons
   bool operator==(const TypeInfo& other) const { return tag == other.tag && size == other.size; }
+};
+
+// What a graph knows of a State (state.h) that it names: memory that lives across runs and is shared by graphs. The
+// runtime's own record derives from this one, so whoever holds it keeps the State's memory.
+struct StateRecord {
+  Name name;
+  TypeInfo type;
+  Extent extent;  // constants only
+  int32_t device = 0;  // index in its runtime's device list
+  const void* runtime = nullptr;  // the runtime that made it; an identity
 };
 
 struct ParamDecl {
@@ -58,13 +74,22 @@ struct BufferDecl {
   Where where = Where::kDevice;
   Extent extent;
   int64_t pitch = 0;  // elements from row to row; 0: rows are dense
+  // An alias has no memory of its own: it is `box` of an earlier buffer, itself perhaps an alias. `extent` is its
+  // shape.
+  bool is_alias = false;
+  int32_t alias_of = -1;  // index in Model::buffers; checked by the planner, with `alias_graph`
+  uint32_t alias_graph = 0;
+  Box box{};
+  std::shared_ptr<const StateRecord> state{};  // kState only: whose contents these are
 };
 
 struct AccessDecl {
   int32_t buffer = -1;  // index in Model::buffers; checked by the planner, with `graph`
   uint32_t graph = 0;
   AccessMode mode = AccessMode::kRead;
-  Box box;
+  Box box{};  // in elements of the buffer named, which may be an alias
+  bool unordered = false;  // no edges follow from it
+  std::shared_ptr<const StateRecord> state{};  // an access to a State, which Graph gives a buffer of its own
 };
 
 // One argument of a callable, at `offset` in the node's argument block.
@@ -74,6 +99,7 @@ struct ArgDecl {
     kParam,  // the value of parameter `index`, written at launch
     kPointer,  // T*: the address of access `index`
     kView,  // View<T>: address and shape of access `index`
+    kSpan,  // the same, of which the callable gets a span: what it accesses must be contiguous
     kRange  // the node's own extent, as detail::Range
   };
   Form form = Form::kValue;

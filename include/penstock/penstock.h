@@ -1,12 +1,14 @@
 // Everything of Penstock that needs no CUDA header.
 #pragma once
 
+#include "penstock/await.h"
 #include "penstock/executable.h"
 #include "penstock/graph.h"
 #include "penstock/host_buffer.h"
 #include "penstock/pipeline.h"
 #include "penstock/run.h"
 #include "penstock/runtime.h"
+#include "penstock/state.h"
 #include "penstock/status_macros.h"
 #include "penstock/trace.h"
 #include "penstock/version.h"

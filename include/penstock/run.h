@@ -46,6 +46,11 @@ class PENSTOCK_EXPORT Run {
   // The callback must not wait or launch; TryLaunch is allowed.
   void OnDone(std::function<void(const absl::Status&)> callback) const;
 
+  // Stops what has not been submitted, drains the rest and ends the run with Cancelled, unless it has ended or failed
+  // before: the first failure wins. A host node that is running runs to its end. Returns at once; may be called by any
+  // thread, anywhere, any number of times. The run ends soon after, seen by Wait, done and OnDone.
+  void Cancel() const;
+
  private:
   friend class runtime::ExecutableCore;
   explicit Run(runtime::RunState* state);  // takes over one count

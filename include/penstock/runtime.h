@@ -1,13 +1,19 @@
 // Runtime: the devices a program uses, their threads and pools; where graphs become executables.
 //
-// Ownership: a movable handle. Destroying it is Shutdown: runs in flight are drained, then the threads end. Executables
-//            and host buffers may be dropped later. A static Runtime is not supported: CUDA may be unloaded first.
+// Ownership: a movable handle. Destroying it is Shutdown without a deadline: runs in flight are drained, then the
+//            threads end. Where a Shutdown's deadline has passed before, it does not wait again: what is still in
+//            flight, and all it uses, is leaked on purpose and logged. Executables and host buffers may be dropped
+//            later. A static Runtime is not supported: user code and CUDA may be gone before it. One that the main
+//            thread finds while it exits is left as it is, with its threads.
 // Threads:   thread-safe. Several runtimes may live side by side.
+// Processes: a fork's copy cannot use the runtime, nor what belongs to it: every call returns FailedPrecondition, and
+//            destructors leave all as it is. The copy may exec, exit, or make a runtime of its own on host devices.
 // Errors:    Create: InvalidArgument (a malformed device list), NotFound (a device that is not there).
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +27,7 @@
 #include "penstock/graph.h"
 #include "penstock/host_buffer.h"
 #include "penstock/log_level.h"
+#include "penstock/state.h"
 #include "penstock/trace.h"
 
 namespace penstock {
@@ -37,6 +44,11 @@ struct RuntimeOptions {
   int workers = 0;
   // CPU threads of each host device. 0: as many as there are cores, shared between the host devices, at least 1.
   int host_device_threads = 0;
+  // Bytes of memory of each host device. 0: 16 GiB, or half of this computer's memory shared by the host devices.
+  int64_t host_device_memory = 0;
+  // Waits for each node before the next is submitted, one of the whole runtime at a time, so that a fatal device error
+  // names the node that made it. For finding faults: slow. PENSTOCK_SYNC=1 sets it.
+  bool synchronous = false;
   // Messages at this level and above are logged; PENSTOCK_LOG=debug|info|warning|error|off wins.
   LogLevel log_level = LogLevel::kWarning;
   // Where they go; by default to stderr, through a logger of the library's own.
@@ -48,6 +60,11 @@ struct CompileOptions {
   int device = 0;  // of nodes without a pin
   int max_lanes = 8;  // streams for kernels, a device and slot
   std::shared_ptr<Trace> trace{};  // record every run
+  // Runs the host code of every ParallelFor and of every Kernel and Launch that has a HostTwin beside the device's, on
+  // copies of its buffers, and fails the run where the results differ. Slow; adds nodes to the plan.
+  // PENSTOCK_CHECK_TWINS=1 does it for every executable. With more than one slot a twin may run twice at once.
+  bool check_twins = false;
+  double twin_tolerance = 0;  // of float and double, relative; 0: equal bytes
 };
 
 struct Device {
@@ -70,7 +87,8 @@ class PENSTOCK_EXPORT Runtime {
   const std::vector<Device>& devices() const;
 
   // Plans the graph and makes everything its runs need: memory, streams, events, loaded kernels. All mistakes in the
-  // graph come back in one Status. ResourceExhausted: the slots' memory does not fit.
+  // graph come back in one Status. ResourceExhausted: the slots' memory does not fit, even after what is idle has been
+  // given back and executables whose handles are gone have ended their last runs.
   absl::StatusOr<Executable> Compile(const Graph& graph, const CompileOptions& options = {});
 
   // Pinned memory for `size` elements, uninitialized. ResourceExhausted with the numbers.
@@ -82,13 +100,29 @@ class PENSTOCK_EXPORT Runtime {
     return HostBuffer<T>(*std::move(block), size);
   }
 
-  // Refuses new work, waits for runs in flight and ends the threads. DeadlineExceeded: some were still going; they are
-  // abandoned and their memory leaked on purpose.
+  // Device memory that lives across runs (state.h), with these contents (all its elements) or, without any, zeros.
+  // InvalidArgument: a dimension is no constant, another number of elements, no such device. ResourceExhausted with the
+  // numbers.
+  template <class T>
+  absl::StatusOr<State<T>> MakeState(Name name, Extent extent, std::span<const T> initial = {},
+                                     StateOptions options = {}) {
+    static_assert(std::is_trivially_copyable_v<T>, "elements must be trivially copyable");
+    auto record = AllocateState({std::move(name), detail::TypeOf<T>(), extent, options.device, nullptr}, initial.data(),
+                                initial.size());
+    if (!record.ok()) return record.status();
+    return State<T>(*std::move(record));
+  }
+
+  // Refuses new work, waits for runs in flight and ends the threads. DeadlineExceeded: some were still going; they end
+  // as abandoned. Their work may drain later: call again to wait for it. FailedPrecondition inside a host node or
+  // callback.
   absl::Status Shutdown(Deadline deadline = {});
 
  private:
   explicit Runtime(std::shared_ptr<runtime::RuntimeCore> core) : core_(std::move(core)) {}
   absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t elements, size_t element_size);
+  absl::StatusOr<std::shared_ptr<const StateRecord>> AllocateState(StateRecord record, const void* initial,
+                                                                   size_t elements);
   std::shared_ptr<runtime::RuntimeCore> core_;
 };
 

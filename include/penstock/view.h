@@ -1,4 +1,4 @@
-// What a functor sees of a buffer: a pointer and the shape it has in this run.
+// What a functor sees of a buffer or of a box in it: a pointer to the first element and the shape it has in this run.
 //
 // `View<T>` is passed by value into kernels, so it is a plain struct that both compilers lay out alike. It converts to
 // T*, so a functor over one dimension may take a plain pointer.
@@ -21,14 +21,13 @@ template <class T>
 struct View {
   T* data;
   int64_t depth, height, width;  // elements; 1 for the dimensions a lower rank lacks
-  int64_t pitch;                 // elements from one row to the next
+  int64_t pitch;                 // elements from one row to the next; more than `width` in a box of a wider buffer
+  int64_t slice;                 // elements from one slice to the next
 
   PENSTOCK_HOST_DEVICE operator T*() const { return data; }  // NOLINT: implicit
   PENSTOCK_HOST_DEVICE T& operator()(int64_t x) const { return data[x]; }
   PENSTOCK_HOST_DEVICE T& operator()(int64_t y, int64_t x) const { return data[y * pitch + x]; }
-  PENSTOCK_HOST_DEVICE T& operator()(int64_t z, int64_t y, int64_t x) const {
-    return data[(z * height + y) * pitch + x];
-  }
+  PENSTOCK_HOST_DEVICE T& operator()(int64_t z, int64_t y, int64_t x) const { return data[z * slice + y * pitch + x]; }
 };
 
 }  // namespace penstock

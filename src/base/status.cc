@@ -7,6 +7,13 @@
 namespace penstock::base {
 namespace {
 constexpr char kFaultUrl[] = "penstock.dev/fault";
+
+absl::Status WithText(const absl::Status& status, std::string_view text) {
+  if (status.ok()) return status;
+  absl::Status out(status.code(), Av(text));
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) { out.SetPayload(url, payload); });
+  return out;
+}
 }  // namespace
 
 absl::Status WithFault(absl::Status status, DeviceFault fault) {
@@ -28,14 +35,17 @@ std::optional<DeviceFault> FaultOf(const absl::Status& status) {
   return fault;
 }
 
+bool IsFatal(const absl::Status& status) {
+  const std::optional<DeviceFault> fault = FaultOf(status);
+  return fault && fault->fatal;
+}
+
 absl::Status Prefixed(std::string_view prefix, const absl::Status& status) {
-  if (status.ok()) return status;
-  std::string text(prefix);
-  text += ": ";
-  text += Str(status.message());
-  absl::Status out(status.code(), text);
-  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) { out.SetPayload(url, payload); });
-  return out;
+  return WithText(status, std::string(prefix) + ": " + Str(status.message()));
+}
+
+absl::Status Suffixed(const absl::Status& status, std::string_view suffix) {
+  return WithText(status, Str(status.message()) + std::string(suffix));
 }
 
 }  // namespace penstock::base

@@ -24,8 +24,11 @@ struct DeviceFault {
 // Attaches and reads the fault of a status (payload "penstock.dev/fault").
 absl::Status WithFault(absl::Status status, DeviceFault fault);
 std::optional<DeviceFault> FaultOf(const absl::Status& status);
+bool IsFatal(const absl::Status& status);
 
 // The same code and payloads with `prefix` before the message, parted by ": ".
 absl::Status Prefixed(std::string_view prefix, const absl::Status& status);
+// The same with `suffix` behind the message.
+absl::Status Suffixed(const absl::Status& status, std::string_view suffix);
 
 }  // namespace penstock::base

@@ -18,4 +18,20 @@ class UserCodeScope {
   UserCodeScope& operator=(const UserCodeScope&) = delete;
 };
 
+// Marks the threads that stand for a GPU's: what runs there on a host device could call nothing on a GPU.
+inline thread_local int device_code_depth = 0;
+
+inline bool InDeviceCode() { return device_code_depth > 0; }
+
+class DeviceCodeScope {
+ public:
+  DeviceCodeScope() { ++device_code_depth; }
+  ~DeviceCodeScope() { --device_code_depth; }
+  DeviceCodeScope(const DeviceCodeScope&) = delete;
+  DeviceCodeScope& operator=(const DeviceCodeScope&) = delete;
+
+ private:
+  UserCodeScope user_code_;
+};
+
 }  // namespace penstock::base

@@ -8,7 +8,7 @@
 // Ordering:  work on one stream runs in the order of submission; different streams are ordered by events only. Calls
 //            that take a stream return when the work is queued, not when it is done.
 // Errors:    a call that fails has no effect. Where an earlier asynchronous fault ended the device, every later call
-//            returns that fault (see FaultOf in src/base/status.h).
+//            returns that fault (see FaultOf in src/base/status.h), and calls that destroy or free do nothing.
 #pragma once
 
 #include <array>
@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -52,7 +53,9 @@ struct PointerInfo {
 
 // What a run shares with the work it submits. Host devices write the first failure of a callable here and skip later
 // work of the same run; work on CUDA devices ignores it.
-class RunFault {
+// `Atomic` is std::atomic but in tests that explore schedules.
+template <template <class> class Atomic>
+class BasicRunFault {
  public:
   // Records `failure` of a plan node (-1: not known which) unless one is there already. Thread-safe.
   void Fail(int32_t node, absl::Status failure) {
@@ -74,10 +77,11 @@ class RunFault {
 
  private:
   static constexpr int kNone = 0, kWriting = 1, kSet = 2;
-  std::atomic<int> state_{kNone};
+  Atomic<int> state_{kNone};
   int32_t node_ = -1;
   absl::Status status_;
 };
+using RunFault = BasicRunFault<std::atomic>;
 
 // Limits how many executions of one callable run at once, over all slots. Owned by the executable.
 struct Gate {
@@ -114,6 +118,24 @@ struct FillOp {
   OpTag tag{};
 };
 
+// A box of memory that a kernel's argument names, and what the kernel does to it. Strides as in CopyOp.
+struct MemoryUse {
+  const void* data = nullptr;
+  size_t width = 0, height = 1, depth = 1;
+  size_t pitch = 0, slice = 0;
+  bool reads = false, writes = false;
+  bool ordered = true;      // false: the user answers for its order
+};
+
+// Who can tell what a plan node does to which memory. Only a driver that checks asks.
+class UseSource {
+ public:
+  virtual void AppendUses(int32_t node, std::vector<MemoryUse>& out) const = 0;
+
+ protected:
+  ~UseSource() = default;
+};
+
 // A kernel with its arguments. A CUDA device uses `kernel`, `grid`, `block`, `shared_bytes` and `argv`; a host device
 // uses `range` over `rows`, or else `call`. Arguments are read before the call returns.
 struct KernelOp {
@@ -135,6 +157,7 @@ struct KernelOp {
   void* callable = nullptr;
   Gate* gate = nullptr;            // of `call`
   OpTag tag{};
+  const UseSource* uses = nullptr; // of tag.node; null: nobody knows
 };
 
 // Asks the user's translation unit for a kernel: see NodeCode::cuda_kernel in penstock/model.h.
@@ -188,6 +211,8 @@ class Driver {
   // Loads a kernel so that its first launch does not. Host devices return null.
   virtual absl::StatusOr<const void*> LoadKernel(int device, const KernelSource& source) = 0;
   virtual absl::Status Launch(Stream stream, const KernelOp& op) = 0;
+  // Says that foreign code is about to submit work of a node to the stream's native handle.
+  virtual absl::Status Foreign(Stream /*stream*/, OpTag /*tag*/, const UseSource& /*uses*/) { return absl::OkStatus(); }
 };
 
 }  // namespace penstock::driver

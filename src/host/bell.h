@@ -15,26 +15,28 @@
 
 namespace penstock::host {
 
-class Bell {
+// The types are those of `Bell` below but in tests that explore schedules.
+template <template <class> class Atomic, class Mutex, class CondVar>
+class BasicBell {
  public:
   uint64_t ticket() const { return rings_.load(std::memory_order_seq_cst); }
 
   void Ring() {
     rings_.fetch_add(1, std::memory_order_seq_cst);
     if (waiters_.load(std::memory_order_seq_cst) == 0) return;
-    base::MutexLock lock(mu_);  // pairs with the check under the lock in Wait
+    mu_.Lock();  // pairs with the check under the lock in Wait
     cv_.NotifyAll();
+    mu_.Unlock();
   }
 
   // Returns when the bell has rung since `ticket` was taken, or at `until`.
   void Wait(uint64_t ticket, std::chrono::steady_clock::time_point until) {
     waiters_.fetch_add(1, std::memory_order_seq_cst);
-    {
-      base::MutexLock lock(mu_);
-      while (rings_.load(std::memory_order_seq_cst) == ticket) {
-        if (!WaitOnce(until)) break;
-      }
+    mu_.Lock();
+    while (rings_.load(std::memory_order_seq_cst) == ticket) {
+      if (!WaitOnce(until)) break;
     }
+    mu_.Unlock();
     waiters_.fetch_sub(1, std::memory_order_seq_cst);
   }
 
@@ -47,10 +49,12 @@ class Bell {
     return cv_.WaitUntil(mu_, until);
   }
 
-  std::atomic<uint64_t> rings_{0};
-  std::atomic<int> waiters_{0};
-  base::Mutex mu_;
-  base::CondVar cv_;
+  Atomic<uint64_t> rings_{0};
+  Atomic<int> waiters_{0};
+  Mutex mu_;
+  CondVar cv_;
 };
+
+using Bell = BasicBell<std::atomic, base::Mutex, base::CondVar>;
 
 }  // namespace penstock::host

@@ -47,7 +47,9 @@ PinnedPool::PinnedPool(driver::Driver& driver, PinnedPoolOptions options)
 PinnedPool::~PinnedPool() {
   base::MutexLock lock(mu_);  // nobody else is left: for the analysis
   assert(in_use_ == 0);
-  for (const Slab& slab : slabs_) driver_.FreePinned(slab.base);
+  for (const Slab& slab : slabs_) {
+    if (slab.base != nullptr) driver_.FreePinned(slab.base);
+  }
 }
 
 absl::StatusOr<PinnedBlock> PinnedPool::Allocate(size_t bytes) {
@@ -79,8 +81,27 @@ absl::StatusOr<PinnedBlock> PinnedPool::Grow(size_t slab_bytes, size_t bytes) {
     return base::Prefixed("pinned pool", memory.status());
   }
   assert(reinterpret_cast<uintptr_t>(*memory) % kPinnedAlignment == 0);
-  slabs_.push_back({static_cast<std::byte*>(*memory), slab_bytes, {{0, slab_bytes}}});
+  auto place = std::find_if(slabs_.begin(), slabs_.end(), [](const Slab& slab) { return slab.base == nullptr; });
+  if (place == slabs_.end()) place = slabs_.insert(place, Slab());
+  *place = {static_cast<std::byte*>(*memory), slab_bytes, {{0, slab_bytes}}};
   return Take(bytes);
+}
+
+size_t PinnedPool::Trim() {
+  std::vector<Slab> idle;
+  size_t bytes = 0;
+  {
+    base::MutexLock lock(mu_);
+    for (Slab& slab : slabs_) {
+      if (slab.free.empty() || slab.free.begin()->second != slab.bytes) continue;
+      bytes += slab.bytes;
+      idle.push_back(std::exchange(slab, Slab()));
+    }
+  }
+  for (const Slab& slab : idle) driver_.FreePinned(slab.base);
+  base::MutexLock lock(mu_);
+  reserved_ -= bytes;  // only now: until then they count against the budget
+  return bytes;
 }
 
 // The block at the first place that fits; an empty handle where there is none.
@@ -137,13 +158,18 @@ absl::Status PinnedPool::NoRoom(size_t bytes) const {
   const std::string budget =
       options_.budget_bytes == 0 ? "no budget" : absl::StrCat("a budget of ", options_.budget_bytes);
   return absl::ResourceExhaustedError(absl::StrCat("pinned pool: ", bytes, " bytes asked for; ", in_use_, " in use, ",
-                                                   reserved_, " reserved in ", slabs_.size(), " slabs, ", budget,
+                                                   reserved_, " reserved in ", CountSlabs(), " slabs, ", budget,
                                                    "; return blocks, ask for less, or raise the budget"));
 }
 
 size_t PinnedPool::slabs() const {
   base::MutexLock lock(mu_);
-  return slabs_.size();
+  return CountSlabs();
+}
+
+size_t PinnedPool::CountSlabs() const {
+  return static_cast<size_t>(
+      std::count_if(slabs_.begin(), slabs_.end(), [](const Slab& slab) { return slab.base != nullptr; }));
 }
 
 size_t PinnedPool::bytes_in_use() const {

@@ -75,6 +75,9 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   // Uninitialized memory. Zero bytes get an address of their own.
   absl::StatusOr<PinnedBlock> Allocate(size_t bytes);
 
+  // Frees the slabs no block lies in; returns their bytes. May block while a GPU-side wait is pending.
+  size_t Trim();
+
   size_t slabs() const;
   size_t bytes_in_use() const;    // of blocks, each rounded up to kPinnedAlignment
   size_t bytes_reserved() const;  // of slabs
@@ -83,7 +86,7 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
  private:
   friend class PinnedBlock;
   struct Slab {
-    std::byte* base = nullptr;
+    std::byte* base = nullptr;  // null: trimmed, its place in the list is free
     size_t bytes = 0;
     std::map<size_t, size_t> free;  // offset -> bytes; neighbours never touch
   };
@@ -93,6 +96,7 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   absl::StatusOr<size_t> NextSlabBytes(size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<PinnedBlock> Grow(size_t slab_bytes, size_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   void Return(const PinnedBlock& block);
+  size_t CountSlabs() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status NoRoom(size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Constant after construction.

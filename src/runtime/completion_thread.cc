@@ -15,9 +15,10 @@ CompletionThread::CompletionThread(host::Bell& progress, bool rings)
 }
 
 void CompletionThread::Watch(RunState* run) {
-  run->Ref();
   {
     base::MutexLock lock(mu_);
+    if (stopped_) return;
+    run->Ref();
     incoming_.push_back(run);
   }
   incoming_bell_.Ring();
@@ -30,6 +31,10 @@ void CompletionThread::Stop() {
   incoming_bell_.Ring();
   progress_.Ring();
   thread_.join();
+  {
+    base::MutexLock lock(mu_);
+    stopped_ = true;
+  }
   TakeIncoming();
   for (RunState* run : watched_) run->Unref();
   watched_.clear();

@@ -22,6 +22,7 @@ class CompletionThread {
   CompletionThread(host::Bell& progress, bool rings);
   ~CompletionThread() { Stop(); }
 
+  // Does nothing once the thread has been stopped: every run has drained then, or is left to itself.
   void Watch(RunState* run);
   // Ends the thread; runs still watched are dropped.
   void Stop();
@@ -39,6 +40,7 @@ class CompletionThread {
 
   base::Mutex mu_;
   std::vector<RunState*> incoming_ ABSL_GUARDED_BY(mu_);
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;
 };
 

@@ -61,19 +61,18 @@ class Parser {
   }
 
   absl::StatusOr<DeviceRequest> ParseCuda(std::string_view part, bool has_spec, std::string_view spec) {
-    DeviceRequest request{.cuda = true, .all = !has_spec};
-    if (all_seen_ || (request.all && !seen_.empty())) {
-      return Wrong(part, "CUDA devices are named twice: 'cuda' without numbers is all of them");
+    // One part is one driver, and only devices of one driver can work in one graph.
+    if (std::exchange(cuda_seen_, true)) {
+      return Wrong(part, "cuda is named twice; give its numbers in one part, as in cuda:0,2");
     }
-    all_seen_ = request.all;
+    DeviceRequest request{.cuda = true, .all = !has_spec};
     if (request.all) return request;
     for (const std::string_view piece : Split(spec, ',')) {
       PENSTOCK_ASSIGN_OR_RETURN(const int ordinal, Number(part, piece));
       if (ordinal >= kMaxListedDevices) return TooLarge(part, ordinal, kMaxListedDevices - 1);
-      if (std::find(seen_.begin(), seen_.end(), ordinal) != seen_.end()) {
+      if (std::find(request.ordinals.begin(), request.ordinals.end(), ordinal) != request.ordinals.end()) {
         return Wrong(part, absl::StrCat("CUDA device ", ordinal, " is named twice"));
       }
-      seen_.push_back(ordinal);
       request.ordinals.push_back(ordinal);
     }
     return request;
@@ -112,8 +111,7 @@ class Parser {
   }
 
   std::string_view text_;
-  std::vector<int> seen_;  // CUDA ordinals
-  bool all_seen_ = false, host_seen_ = false;
+  bool cuda_seen_ = false, host_seen_ = false;
 };
 
 }  // namespace

@@ -6,7 +6,8 @@
 //          | "host"                    one host device
 //          | "host:" n                 n host devices
 //
-// Spaces around names, numbers and separators are ignored. A runtime numbers its devices in the order of the list.
+// Each kind is named once. Spaces around names, numbers and separators are ignored. A runtime numbers its devices in
+// the order of the list.
 //
 // Threads: a pure function.
 // Errors:  InvalidArgument with the text, the part that is wrong, why, and the language.

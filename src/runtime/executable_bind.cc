@@ -1,5 +1,6 @@
 // How a launch applies bindings to a slot: checks every value and address, then patches what they change.
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "graph/message.h"
@@ -30,12 +31,14 @@ int64_t ReadInteger(const ParamDecl& decl, const std::byte* at) {
 
 absl::Status ExecutableCore::Bind(Slot& slot, const Bindings& bindings) {
   if (bindings.model_ != model_) {
-    return absl::InvalidArgumentError(graph::Prefix(*model_) +
-                                      ": the bindings were made by another executable; use this one's bindings()");
+    return absl::InvalidArgumentError(
+        graph::Prefix(*model_) +
+        ": the bindings were made by another executable, or by none; they fit the one that "
+        "made them; use this one's bindings()");
   }
-  PENSTOCK_RETURN_IF_ERROR(bindings.mistake_);
+  if (!bindings.mistakes_.empty()) return bindings.mistakes_.front().mistake;
   PENSTOCK_RETURN_IF_ERROR(BindParams(slot, bindings));
-  if (program_.dynamic) ApplyDynamicShapes(*model_, program_, slot);
+  if (program_.dynamic) PENSTOCK_RETURN_IF_ERROR(ApplyDynamicShapes(*model_, program_, slot));
   PENSTOCK_RETURN_IF_ERROR(BindBuffers(slot, bindings));
   PatchPointers(slot);
   return absl::OkStatus();
@@ -68,15 +71,15 @@ absl::Status ExecutableCore::BindBuffers(Slot& slot, const Bindings& bindings) {
   slot.keep_alive.resize(model_->buffers.size());
   for (size_t b = 0; b < model_->buffers.size(); ++b) {
     const BufferDecl& decl = model_->buffers[b];
-    if (decl.role == BufferRole::kInternal) continue;
+    if (!IsBound(decl.role)) continue;
     PENSTOCK_RETURN_IF_ERROR(BindBuffer(slot, decl, b, bindings.buffers_[b]));
     slot.keep_alive[b] = bindings.buffers_[b].keep_alive;
   }
-  return CheckOverlaps(bindings);
+  return CheckOverlaps(slot);
 }
 
 absl::Status ExecutableCore::BindBuffer(Slot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory) {
-  const int64_t wanted = slot.shapes[buffer].elements();
+  const int64_t wanted = slot.boxes[buffer].shape.elements();
   if (memory.elements < 0) {
     return Refuse(absl::StatusCode::kFailedPrecondition, *model_, "buffer", decl.name,
                   "nothing is bound; every Input, Output and InOut needs memory; call Set");
@@ -90,22 +93,39 @@ absl::Status ExecutableCore::BindBuffer(Slot& slot, const BufferDecl& decl, size
     return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name,
                   "bound to const memory, but the graph writes it; bind memory that may be written");
   }
+  if (const int32_t alias = program_.strictest[buffer]; alias >= 0) {
+    const BufferDecl& strict = model_->buffers[static_cast<size_t>(alias)];
+    if (reinterpret_cast<uintptr_t>(memory.data) % strict.type.align != 0) {
+      return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name,
+                    "bound to memory at no multiple of " + std::to_string(strict.type.align) +
+                        " bytes, which the elements of its alias " + graph::Quoted(strict.name) +
+                        " need; bind memory so aligned, such as Runtime::MakeHostBuffer gives");
+    }
+  }
   bool pinned = true;
+  if (wanted > 0 && memory.data == nullptr) {
+    return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name,
+                  "bound to " + std::to_string(wanted) + " elements at a null address; bind memory that exists");
+  }
   if (wanted > 0) {
-    PENSTOCK_ASSIGN_OR_RETURN(const PointerInfo first, driver_->Inspect(memory.data));
+    const absl::StatusOr<PointerInfo> first = driver_->Inspect(memory.data);
     const auto* last = static_cast<const std::byte*>(memory.data) + wanted * decl.type.size - 1;
-    PENSTOCK_ASSIGN_OR_RETURN(const PointerInfo end, driver_->Inspect(last));
-    if (first.kind == PointerInfo::Kind::kDevice) {
+    const absl::StatusOr<PointerInfo> end = first.ok() ? driver_->Inspect(last) : first;
+    if (!end.ok()) return base::Prefixed(graph::Prefix(*model_, "buffer", decl.name), end.status());
+    if (first->kind == PointerInfo::Kind::kDevice) {
       return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name,
                     "bound to device memory, but declared for host memory; bind host memory");
     }
-    pinned = first.kind == PointerInfo::Kind::kPinned && end.kind == PointerInfo::Kind::kPinned;
+    pinned = first->kind == PointerInfo::Kind::kPinned && end->kind == PointerInfo::Kind::kPinned;
   }
   if (!pinned && decl.where == Where::kPinned) {
     return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name,
                   "bound to memory that is not pinned, but declared kPinned; use Runtime::MakeHostBuffer, or declare "
                   "it kHost");
   }
+  const auto begin = reinterpret_cast<uintptr_t>(memory.data);
+  slot.bound_ranges[buffer] = {begin, begin + static_cast<uintptr_t>(wanted) * decl.type.size,
+                               program_.written[buffer]};
   if (program_.bound[buffer] >= 0) slot.pointers[static_cast<size_t>(program_.bound[buffer])] = memory.data;
   if (const int32_t staged = program_.staged[buffer]; staged >= 0) {
     slot.pointers[static_cast<size_t>(staged)] = pinned ? memory.data : slot.staging[static_cast<size_t>(staged)];
@@ -113,33 +133,18 @@ absl::Status ExecutableCore::BindBuffer(Slot& slot, const BufferDecl& decl, size
   return absl::OkStatus();
 }
 
-absl::Status ExecutableCore::CheckOverlaps(const Bindings& bindings) const {
-  const auto range = [&](size_t b) {
-    const auto begin = reinterpret_cast<uintptr_t>(bindings.buffers_[b].data);
-    return std::pair(begin,
-                     begin + static_cast<uintptr_t>(bindings.buffers_[b].elements) * model_->buffers[b].type.size);
-  };
-  for (size_t a = 0; a < model_->buffers.size(); ++a) {
-    if (model_->buffers[a].role == BufferRole::kInternal) continue;
-    for (size_t b = 0; b < a; ++b) {
-      if (model_->buffers[b].role == BufferRole::kInternal || (!program_.written[a] && !program_.written[b])) continue;
-      const auto [a_begin, a_end] = range(a);
-      const auto [b_begin, b_end] = range(b);
-      if (a_begin >= b_end || b_begin >= a_end) continue;
-      return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", model_->buffers[a].name,
-                    "bound to memory that overlaps the memory of buffer '" +
-                        std::string(model_->buffers[b].name.view()) +
-                        "', and the graph writes one of them; bind "
-                        "memory of their own");
-    }
-  }
-  return absl::OkStatus();
+absl::Status ExecutableCore::CheckOverlaps(Slot& slot) const {
+  const std::optional<Overlap> overlap = FindOverlap(slot.bound_ranges, slot.bound_order);
+  if (!overlap) return absl::OkStatus();
+  const Name& first = model_->buffers[static_cast<size_t>(overlap->first)].name;
+  return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer",
+                model_->buffers[static_cast<size_t>(overlap->second)].name,
+                "bound to memory that overlaps the memory of buffer '" + graph::OneLine(first.view()) +
+                    "', and the graph writes one of them; bind memory of their own");
 }
 
 void ExecutableCore::PatchPointers(Slot& slot) {
-  for (const PointerPatch& p : program_.bound_pointers) {
-    std::memcpy(slot.args.data() + p.at, &slot.pointers[static_cast<size_t>(p.instance)], sizeof(void*));
-  }
+  slot.PatchPointers(program_.bound_pointers);
   for (const int32_t c : program_.bound_copies) {
     const CopyEntry& entry = program_.copies[static_cast<size_t>(c)];
     slot.copies[static_cast<size_t>(c)].src = slot.pointers[static_cast<size_t>(entry.src)];

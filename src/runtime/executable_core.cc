@@ -1,11 +1,14 @@
 #include "src/runtime/executable_core.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <utility>
 
 #include "graph/message.h"
+#include "graph/twin_check.h"
 #include "penstock/status_macros.h"
+#include "src/base/process_life.h"
 #include "src/base/status.h"
 #include "src/base/user_code.h"
 #include "src/runtime/progress.h"
@@ -24,19 +27,39 @@ ExecutableCore::ExecutableCore(std::shared_ptr<RuntimeCore> runtime, const Model
       executor_(*this) {}
 
 ExecutableCore::~ExecutableCore() {
+  slots_.clear();
   for (const driver::Event event : trace_base_) {
     if (event) driver_->DestroyEvent(event);
   }
+  if (handles_gone_.load()) runtime_->ReleaseEnds();
 }
 
 absl::StatusOr<std::shared_ptr<ExecutableCore>> ExecutableCore::Create(std::shared_ptr<RuntimeCore> runtime,
                                                                        const Model& model,
                                                                        const CompileOptions& options) {
   PENSTOCK_RETURN_IF_ERROR(runtime->CheckOpen());
-  std::shared_ptr<ExecutableCore> core(new ExecutableCore(std::move(runtime), model, options));
-  PENSTOCK_RETURN_IF_ERROR(core->Compile(options));
+  std::shared_ptr<ExecutableCore> core(new ExecutableCore(std::move(runtime), model, options),
+                                       base::DeleteUnlessForked());
+  const absl::Status compiled = core->Compile(options);
+  core->runtime_->NoteFault(compiled);
+  PENSTOCK_RETURN_IF_ERROR(compiled);
   core->runtime_->AddExecutable(core);
   return core;
+}
+
+std::shared_ptr<ExecutableCore> ExecutableCore::HandleOn(std::shared_ptr<ExecutableCore> core) {
+  ExecutableCore* const raw = core.get();
+  return {raw, [core = std::move(core)](ExecutableCore* last) {
+            last->runtime_->ReleaseBegins();
+            last->handles_gone_.store(true);
+          }};
+}
+
+bool ExecutableCore::IsStuck() {
+  if (!handles_gone_.load()) return false;
+  bool abandoned = false;
+  ForEachRun([&](RunState& run) { abandoned = abandoned || (run.ended() && !run.drained()); });
+  return abandoned;
 }
 
 const DeviceRef& ExecutableCore::device(int32_t device) const {
@@ -62,6 +85,8 @@ absl::Status ExecutableCore::Compile(const CompileOptions& options) {
   plan_options.default_device = options.device;
   plan_options.max_lanes = options.max_lanes;
   plan_options.slots = options.slots;
+  plan_options.runtime = runtime_.get();
+  PENSTOCK_RETURN_IF_ERROR(AddTwinChecks(options, plan_options));
   PENSTOCK_ASSIGN_OR_RETURN(plan_, graph::MakePlan(*model_, plan_options));
 
   for (const graph::Lane& lane : plan_.lanes) lane_devices_.push_back(device(lane.device).local);
@@ -75,7 +100,17 @@ absl::Status ExecutableCore::Compile(const CompileOptions& options) {
     driver_gates_.emplace_back(model_->nodes[static_cast<size_t>(call.decl)].concurrency);
   }
   PENSTOCK_RETURN_IF_ERROR(MakeSlots(options.slots, options.device));
-  return trace_ == nullptr ? absl::OkStatus() : SetTraceBase();
+  return trace_ == nullptr ? absl::OkStatus() : Describe(-1, SetTraceBase());
+}
+
+absl::Status ExecutableCore::AddTwinChecks(const CompileOptions& options, const graph::PlanOptions& plan_options) {
+  const char* env = std::getenv("PENSTOCK_CHECK_TWINS");
+  if (!options.check_twins && (env == nullptr || std::strcmp(env, "1") != 0)) return absl::OkStatus();
+  PENSTOCK_RETURN_IF_ERROR(graph::MakePlan(*model_, plan_options).status());  // mistakes are told of the graph as it is
+  std::vector<std::string> unchecked;
+  model_ = std::make_shared<const Model>(graph::WithTwinChecks(*model_, options.twin_tolerance, unchecked));
+  for (const std::string& text : unchecked) runtime_->Log(LogLevel::kWarning, text);
+  return absl::OkStatus();
 }
 
 absl::Status ExecutableCore::LoadKernels(std::vector<const void*>& kernels) {
@@ -100,9 +135,12 @@ absl::Status ExecutableCore::MakeSlots(int count, int default_device) {
                               .devices = &runtime_->devices(),
                               .pinned = &runtime_->pinned(first.driver_index),
                               .gates = &driver_gates_,
-                              .timing = trace_ != nullptr};
+                              .core = this,
+                              .timing = trace_ != nullptr,
+                              .synchronous = runtime_->synchronous()};
   for (int i = 0; i < count; ++i) {
-    absl::StatusOr<std::unique_ptr<Slot>> slot = Slot::Create(options, i);
+    absl::StatusOr<std::unique_ptr<Slot>> slot = absl::UnknownError("");
+    (void)runtime_->WithMemory([&] { return (slot = Slot::Create(options, i)).status(); });
     if (!slot.ok()) {
       return base::Prefixed(graph::Prefix(*model_) + ": slot " + std::to_string(i) + " of " + std::to_string(count),
                             slot.status());
@@ -148,7 +186,8 @@ void ExecutableCore::Release(Slot* slot) {
   runtime_->bell().Ring();
 }
 
-void ExecutableCore::AdvanceAll() {
+template <class F>
+void ExecutableCore::ForEachRun(F f) {
   for (const auto& slot : slots_) {
     RunState* run = nullptr;
     {
@@ -157,9 +196,17 @@ void ExecutableCore::AdvanceAll() {
       if (run != nullptr) run->Ref();
     }
     if (run == nullptr) continue;
-    run->Advance();
+    f(*run);
     run->Unref();
   }
+}
+
+void ExecutableCore::AdvanceAll() {
+  ForEachRun([](RunState& run) { run.Advance(); });
+}
+
+void ExecutableCore::AbandonAll(const absl::Status& why) {
+  ForEachRun([&](RunState& run) { run.Abandon(why); });
 }
 
 absl::StatusOr<Slot*> ExecutableCore::AcquireSlot(Deadline deadline, bool wait) {
@@ -189,29 +236,41 @@ absl::StatusOr<Run> ExecutableCore::Launch(const Bindings& bindings, Deadline de
   }
   PENSTOCK_RETURN_IF_ERROR(runtime_->CheckOpen());
   PENSTOCK_ASSIGN_OR_RETURN(Slot * slot, AcquireSlot(deadline, wait));
+  slot->fault.Reset();
   absl::Status bound = Bind(*slot, bindings);
+  if (!bound.ok()) runtime_->NoteFault(bound);
   runtime_->RunStarted();
   if (bound.ok()) bound = runtime_->CheckOpen();  // again: Shutdown waits for what has started before it closed
+  // Last of all: whoever has a ticket waits for nothing but those with earlier ones.
+  if (bound.ok()) bound = EnterStates(*slot);
   if (!bound.ok()) {
     slot->keep_alive.clear();
     Release(slot);
     runtime_->RunDrained();
     return bound;
   }
-  slot->fault.Reset();
+  slot->deadline = deadline.at();
   slot->next_command = 0;
   slot->next_segment = 0;
+  slot->stopped_at = -1;
   slot->finish_submitted = false;
   const bool needs_workers = PrepareHostSteps(*slot);
-  auto* run = new RunState(shared_from_this(), slot, deadline, launches_.fetch_add(1, std::memory_order_relaxed));
+  slot->serial = launches_.fetch_add(1, std::memory_order_relaxed);
+  auto* run = new RunState(shared_from_this(), slot, deadline, slot->serial);
   Run handle(run);
   {
     base::MutexLock lock(mu_);
     slot->run = run;
   }
   run->Advance();
-  if (needs_workers || !deadline.is_never()) run->WatchInBackground();
+  if (needs_workers || !deadline.is_never() || runtime_->synchronous()) run->WatchInBackground();
   return handle;
+}
+
+absl::Status ExecutableCore::EnterStates(Slot& slot) {
+  if (slot.ticket.places.empty()) return absl::OkStatus();
+  const absl::Status entered = runtime_->states().Enter(slot.ticket);
+  return entered.ok() ? entered : base::Prefixed(graph::Prefix(*model_), entered);
 }
 
 bool ExecutableCore::PrepareHostSteps(Slot& slot) {
@@ -226,40 +285,6 @@ bool ExecutableCore::PrepareHostSteps(Slot& slot) {
     needs_workers = needs_workers || !direct;
   }
   return needs_workers;
-}
-
-namespace {
-
-// Where the user declared what a node is about: the node itself, or the buffer an inserted copy moves.
-const Name& NameOf(const Model& model, const graph::Plan& plan, const PlanNode& node) {
-  if (node.decl >= 0) return model.nodes[static_cast<size_t>(node.decl)].name;
-  return model.buffers[static_cast<size_t>(plan.instances[static_cast<size_t>(node.src)].buffer)].name;
-}
-
-}  // namespace
-
-absl::Status ExecutableCore::Describe(int32_t node, const absl::Status& cause) const {
-  if (node < 0) return base::Prefixed(graph::Prefix(*model_), cause);
-  const PlanNode& n = plan_.nodes[static_cast<size_t>(node)];
-  const Name& declared = NameOf(*model_, plan_, n);
-  const Name shown(n.name, declared.source().file, declared.source().line);
-  return base::Prefixed(graph::Prefix(*model_, "node", shown, n.device < 0 ? "host" : device(n.device).info.name),
-                        cause);
-}
-
-absl::Status ExecutableCore::DescribeAbandoned(const Slot& slot) const {
-  std::string text = graph::Prefix(*model_) +
-                     ": the run's deadline passed before its work had drained; it is abandoned "
-                     "and its slot comes back when the work ends";
-  std::string bound;
-  for (size_t b = 0; b < model_->buffers.size(); ++b) {
-    const int32_t instance = program_.bound[b];
-    if (instance < 0 || slot.keep_alive[b] != nullptr) continue;
-    bound += bound.empty() ? "'" : ", '";
-    bound += std::string(model_->buffers[b].name.view()) + "'";
-  }
-  if (!bound.empty()) text += "; until then the memory bound to " + bound + " must stay valid";
-  return absl::DeadlineExceededError(text);
 }
 
 }  // namespace penstock::runtime

@@ -29,11 +29,18 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
                                                                 const Model& model, const CompileOptions& options);
   ~ExecutableCore();
 
+  // What an Executable holds: when the last copy goes, so does the executable, after its last run.
+  static std::shared_ptr<ExecutableCore> HandleOn(std::shared_ptr<ExecutableCore> core);
+  // Whether all handles are gone, but a run in flight was abandoned and may never end.
+  bool IsStuck();
+
   Bindings MakeBindings() const;
   // Takes a slot (waiting until the deadline if `wait`), applies the bindings and starts the run.
   absl::StatusOr<Run> Launch(const Bindings& bindings, Deadline deadline, bool wait);
   // Advances every run in flight; never blocks.
   void AdvanceAll();
+  // Ends every run in flight: see RunState::Abandon.
+  void AbandonAll(const absl::Status& why);
 
   const Model& model() const { return *model_; }
   const graph::Plan& plan() const { return plan_; }
@@ -56,26 +63,36 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   void RecordTrace(Slot& slot, int64_t serial);
   void Release(Slot* slot);
   absl::Status Describe(int32_t node, const absl::Status& cause) const;
-  absl::Status DescribeAbandoned(const Slot& slot) const;
+  // How a run that has drained ended: OK or its first failure.
+  absl::Status DescribeEnd(const Slot& slot) const;
+  // For a run that ends before it has drained. Reads only what stays as it is while the run is in flight.
+  absl::Status DescribeAbandoned(const Slot& slot, const absl::Status& why) const;
 
  private:
   explicit ExecutableCore(std::shared_ptr<RuntimeCore> runtime, const Model& model, const CompileOptions& options);
   absl::Status Compile(const CompileOptions& options);
+  absl::Status AddTwinChecks(const CompileOptions& options, const graph::PlanOptions& plan_options);
   absl::Status LoadKernels(std::vector<const void*>& kernels);
   absl::Status MakeSlots(int count, int default_device);
   absl::Status SetTraceBase();
   absl::StatusOr<Slot*> AcquireSlot(Deadline deadline, bool wait);
   Slot* PopFree();
+  template <class F>
+  void ForEachRun(F f);
+  absl::Status DescribeCancelled(const Slot& slot) const;
+  std::vector<bool> NodesKnownDone(const Slot& slot) const;
+  std::string TextOfOpenNodes(const Slot& slot) const;
   absl::Status Bind(Slot& slot, const Bindings& bindings);
   absl::Status BindParams(Slot& slot, const Bindings& bindings);
   absl::Status BindBuffers(Slot& slot, const Bindings& bindings);
   absl::Status BindBuffer(Slot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory);
-  absl::Status CheckOverlaps(const Bindings& bindings) const;
+  absl::Status CheckOverlaps(Slot& slot) const;
   void PatchPointers(Slot& slot);
+  absl::Status EnterStates(Slot& slot);
   bool PrepareHostSteps(Slot& slot);  // true when some must run on a worker
 
   const std::shared_ptr<RuntimeCore> runtime_;
-  const std::shared_ptr<const Model> model_;
+  std::shared_ptr<const Model> model_;  // constant after Compile
   const std::shared_ptr<Trace> trace_;
   graph::Plan plan_;
   Program program_;
@@ -88,6 +105,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   std::vector<std::unique_ptr<Slot>> slots_;
   StreamExecutor executor_;
   std::atomic<int64_t> launches_{0};
+  std::atomic<bool> handles_gone_{false};
 
   base::Mutex mu_;
   std::vector<Slot*> free_ ABSL_GUARDED_BY(mu_);

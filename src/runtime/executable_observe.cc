@@ -57,7 +57,7 @@ void ExecutableCore::RunHostNode(Slot& slot, int32_t step, int64_t serial) {
     if (!status.ok()) slot.fault.Fail(n, status);
   } else {
     const auto buffer = static_cast<size_t>(entry.buffer);
-    const auto bytes = static_cast<size_t>(slot.shapes[buffer].elements()) * model_->buffers[buffer].type.size;
+    const auto bytes = static_cast<size_t>(slot.boxes[buffer].shape.elements()) * model_->buffers[buffer].type.size;
     if (bytes > 0) {
       std::memcpy(slot.pointers[static_cast<size_t>(entry.dst)], slot.pointers[static_cast<size_t>(entry.src)], bytes);
     }
@@ -94,13 +94,16 @@ absl::Status ExecutableCore::SetTraceBase() {
 
 void ExecutableCore::RecordTrace(Slot& slot, int64_t serial) {
   if (trace_ == nullptr) return;
-  for (size_t n = 0; n < plan_.nodes.size(); ++n) {
+  // Only what this run submitted: behind it the events hold the times of an earlier run, or none.
+  for (int32_t c = 0; c < slot.stopped_at; ++c) {
+    const graph::Command& command = plan_.commands[static_cast<size_t>(c)];
+    if (command.op != graph::Command::Op::kNode) continue;
+    const auto n = static_cast<size_t>(command.arg);
     const PlanNode& node = plan_.nodes[n];
-    if (node.device < 0 || !slot.begin_timing[n]) continue;
     const auto d = static_cast<size_t>(node.device);
     const absl::StatusOr<double> begin = driver_->Elapsed(trace_base_[d], slot.begin_timing[n]);
     const absl::StatusOr<double> end = driver_->Elapsed(trace_base_[d], slot.end_timing[n]);
-    if (!begin.ok() || !end.ok()) continue;  // not submitted: the run failed before
+    if (!begin.ok() || !end.ok()) continue;  // a trace without the span is better than a run that fails for it
     const graph::Lane& lane = plan_.lanes[static_cast<size_t>(node.lane)];
     trace_->Add({node.name,
                  device(node.device).info.name + " slot " + std::to_string(slot.index) + " " + LaneText(lane.kind) +

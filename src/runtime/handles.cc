@@ -9,6 +9,7 @@
 #include "penstock/run.h"
 #include "penstock/runtime.h"
 #include "penstock/status_macros.h"
+#include "src/base/process_life.h"
 #include "src/base/status.h"
 #include "src/runtime/executable_core.h"
 #include "src/runtime/run_state.h"
@@ -24,10 +25,16 @@ absl::StatusOr<Runtime> Runtime::Create(const RuntimeOptions& options) {
 }
 
 Runtime::~Runtime() {
-  if (core_ == nullptr || core_->shut_down()) return;
-  if (const absl::Status status = core_->Shutdown({}); !status.ok()) {
+  if (core_ == nullptr || core_->forked() || core_->shut_down()) return;
+  // A static Runtime: parts of CUDA, and what user code uses, may be gone; waiting for it could be for ever.
+  if (base::Exiting()) {
+    base::LeakOnPurpose(std::move(core_));
+    return;
+  }
+  const Deadline deadline = core_->gave_up() ? Deadline(Deadline::Clock::now()) : Deadline();
+  if (const absl::Status status = core_->Shutdown(deadline); !status.ok()) {
     core_->Log(LogLevel::kError, base::Str(status.message()));
-    new std::shared_ptr<runtime::RuntimeCore>(std::move(core_));  // its threads still run: leaked on purpose
+    base::LeakOnPurpose(std::move(core_));  // its threads still run
   }
 }
 
@@ -35,7 +42,7 @@ const std::vector<Device>& Runtime::devices() const { return core_->public_devic
 
 absl::StatusOr<Executable> Runtime::Compile(const Graph& graph, const CompileOptions& options) {
   PENSTOCK_ASSIGN_OR_RETURN(auto core, runtime::ExecutableCore::Create(core_, graph.model(), options));
-  return Executable(std::move(core));
+  return Executable(runtime::ExecutableCore::HandleOn(std::move(core)));
 }
 
 absl::StatusOr<std::shared_ptr<void>> Runtime::AllocateHost(int64_t elements, size_t element_size) {
@@ -43,16 +50,20 @@ absl::StatusOr<std::shared_ptr<void>> Runtime::AllocateHost(int64_t elements, si
     return absl::InvalidArgumentError("MakeHostBuffer: " + std::to_string(elements) + " elements of " +
                                       std::to_string(element_size) + " bytes; the size is negative or overflows");
   }
-  PENSTOCK_ASSIGN_OR_RETURN(memory::PinnedBlock block,
-                            core_->pinned(0).Allocate(static_cast<size_t>(elements) * element_size));
+  PENSTOCK_RETURN_IF_ERROR(core_->CheckOpen());
+  memory::PinnedBlock block;
+  PENSTOCK_RETURN_IF_ERROR(core_->WithMemory([&]() -> absl::Status {
+    PENSTOCK_ASSIGN_OR_RETURN(block, core_->pinned(0).Allocate(static_cast<size_t>(elements) * element_size));
+    return absl::OkStatus();
+  }));
   // The core keeps the driver the memory came from.
   struct Held {
     std::shared_ptr<runtime::RuntimeCore> core;
     memory::PinnedBlock block;
   };
-  auto held = std::make_shared<Held>(Held{core_, std::move(block)});
+  const std::shared_ptr<Held> held(new Held{core_, std::move(block)}, base::DeleteUnlessForked());
   void* data = held->block.data();
-  return std::shared_ptr<void>(std::move(held), data);
+  return std::shared_ptr<void>(held, data);
 }
 
 absl::Status Runtime::Shutdown(Deadline deadline) { return core_->Shutdown(deadline); }
@@ -65,7 +76,7 @@ absl::Status NoExecutable() {
 }
 }  // namespace
 
-Bindings Executable::bindings() const { return core_->MakeBindings(); }
+Bindings Executable::bindings() const { return core_ == nullptr ? Bindings() : core_->MakeBindings(); }
 absl::StatusOr<Run> Executable::Launch(const Bindings& bindings, Deadline deadline) {
   return core_ == nullptr ? NoExecutable() : core_->Launch(bindings, deadline, /*wait=*/true);
 }
@@ -92,13 +103,16 @@ Run::~Run() {
 }
 absl::Status Run::Wait(Deadline deadline) const { return state_ == nullptr ? NoRun() : state_->Wait(deadline); }
 bool Run::done() const {
-  if (state_ == nullptr || state_->ended()) return true;
+  if (state_ == nullptr || state_->ended() || state_->forked()) return true;
   state_->Advance();
   return state_->ended();
 }
 absl::Status Run::status() const { return state_ == nullptr ? NoRun() : state_->status(); }
 void Run::OnDone(std::function<void(const absl::Status&)> callback) const {
   if (state_ != nullptr) state_->OnDone(std::move(callback));
+}
+void Run::Cancel() const {
+  if (state_ != nullptr) state_->Cancel();
 }
 
 // Bindings
@@ -115,42 +129,74 @@ Bindings::Bindings(std::shared_ptr<const Model> model)
 
 void Bindings::ClearBuffers() {
   for (BoundMemory& memory : buffers_) memory = {};
+  std::erase_if(mistakes_, [](const Noted& n) { return n.of_buffer; });
 }
 
-void Bindings::Note(absl::Status mistake) {
-  if (mistake_.ok()) mistake_ = std::move(mistake);
+// The latest about each thing is kept, so that they stay few.
+void Bindings::Note(bool of_buffer, int32_t index, absl::Status mistake) {
+  Forgive(of_buffer, index);
+  mistakes_.push_back({of_buffer, index, std::move(mistake)});
+}
+
+void Bindings::Forgive(bool of_buffer, int32_t index) {
+  if (mistakes_.empty()) return;
+  std::erase_if(mistakes_, [&](const Noted& n) { return n.of_buffer == of_buffer && n.index == index; });
 }
 
 void Bindings::SetParam(uint32_t graph, int32_t index, TypeInfo type, const void* value) {
+  if (model_ == nullptr) return;
   if (graph != model_->serial || index < 0 || static_cast<size_t>(index) >= model_->params.size()) {
-    return Note(absl::InvalidArgumentError(graph::Prefix(*model_) +
-                                           ": Set was given a parameter of another graph; use this graph's handle"));
+    return Note(false, -1,
+                absl::InvalidArgumentError(graph::Prefix(*model_) +
+                                           ": Set was given a parameter of another graph; a handle is good in the "
+                                           "graph that made it; use this graph's, with fresh bindings"));
   }
   const auto i = static_cast<size_t>(index);
   if (!(model_->params[i].type == type)) {
-    return Note(absl::InvalidArgumentError(graph::Prefix(*model_, "param", model_->params[i].name) +
-                                           ": Set with a handle of another type"));
+    return Note(false, index,
+                absl::InvalidArgumentError(graph::Prefix(*model_, "param", model_->params[i].name) +
+                                           ": Set with a handle of another type; a handle is good for what it was "
+                                           "declared for; use the one its declaration returned"));
   }
+  Forgive(false, index);
   std::memcpy(params_.data() + param_offsets_[i], value, type.size);
   param_set_[i] = true;
 }
 
 void Bindings::SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory memory) {
+  if (model_ == nullptr) return;
   if (graph != model_->serial || index < 0 || static_cast<size_t>(index) >= model_->buffers.size()) {
-    return Note(absl::InvalidArgumentError(graph::Prefix(*model_) +
-                                           ": Set was given a buffer of another graph; use this graph's handle"));
+    return Note(true, -1,
+                absl::InvalidArgumentError(graph::Prefix(*model_) +
+                                           ": Set was given a buffer of another graph; a handle is good in the graph "
+                                           "that made it; use this graph's, with fresh bindings or after "
+                                           "ClearBuffers"));
   }
   const auto i = static_cast<size_t>(index);
   const BufferDecl& decl = model_->buffers[i];
   if (!(decl.type == type)) {
-    return Note(absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) +
-                                           ": Set with a handle of another type"));
+    return Note(true, index,
+                absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) +
+                                           ": Set with a handle of another type; a handle is good for what it was "
+                                           "declared for; use the one its declaration returned"));
+  }
+  if (decl.role == BufferRole::kState) {
+    return Note(true, index,
+                absl::InvalidArgumentError(graph::Prefix(*model_, "state", decl.name) +
+                                           ": lives across runs and cannot be bound; use State::Set"));
+  }
+  if (decl.is_alias) {
+    return Note(true, index,
+                absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) +
+                                           ": an alias has no memory of its own; bind the buffer it is a name for"));
   }
   if (decl.role == BufferRole::kInternal) {
-    return Note(absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) +
+    return Note(true, index,
+                absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) +
                                            ": lives inside the run and cannot be bound; declare it Input, Output or "
                                            "InOut"));
   }
+  Forgive(true, index);
   buffers_[i] = std::move(memory);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "graph/boxes.h"
 #include "penstock/detail/arguments.h"
 
 namespace penstock::runtime {
@@ -18,7 +19,7 @@ constexpr uint32_t kBlockAlign = 16;
 
 // Where the dimensions of a View stand, after its pointer. The layout does not depend on T.
 constexpr uint32_t kViewShape = offsetof(View<char>, depth);
-static_assert(offsetof(View<char>, data) == 0 && sizeof(View<char>) == kViewShape + 4 * sizeof(int64_t));
+static_assert(offsetof(View<char>, data) == 0 && sizeof(View<char>) == kViewShape + 5 * sizeof(int64_t));
 
 driver::CopyKind KindOf(PlanKind kind) {
   switch (kind) {
@@ -40,7 +41,8 @@ class Builder {
     for (const graph::Command& c : plan_.commands) AddCommand(c);
     for (const graph::HostStep& s : plan_.host_steps) AddHost(s.node);
     p_.dynamic = !p_.dynamic_ranges.empty() || !p_.dynamic_grids.empty() ||
-                 std::find(p_.dynamic_buffer.begin(), p_.dynamic_buffer.end(), true) != p_.dynamic_buffer.end();
+                 std::find(p_.dynamic_buffer.begin(), p_.dynamic_buffer.end(), true) != p_.dynamic_buffer.end() ||
+                 std::any_of(p_.slices.begin(), p_.slices.end(), [](const SliceEntry& s) { return s.dynamic; });
     return std::move(p_);
   }
 
@@ -53,7 +55,8 @@ class Builder {
     p_.bound.assign(count, -1);
     p_.written.assign(count, false);
     p_.dynamic_buffer.resize(count);
-    for (size_t b = 0; b < count; ++b) p_.dynamic_buffer[b] = IsDynamic(model_.buffers[b].extent);
+    p_.strictest.assign(count, -1);
+    for (size_t b = 0; b < count; ++b) FindBuffer(static_cast<int32_t>(b));
     for (size_t i = 0; i < plan_.instances.size(); ++i) {
       const graph::Instance& instance = plan_.instances[i];
       const auto b = static_cast<size_t>(instance.buffer);
@@ -62,9 +65,21 @@ class Builder {
     }
     for (const NodeDecl& node : model_.nodes) {
       for (const AccessDecl& access : node.accesses) {
-        if (access.mode != AccessMode::kRead) p_.written[static_cast<size_t>(access.buffer)] = true;
+        if (access.mode == AccessMode::kRead) continue;
+        p_.written[static_cast<size_t>(graph::BaseOf(model_, access.buffer))] = true;
       }
     }
+  }
+
+  void FindBuffer(int32_t b) {
+    const BufferDecl& decl = model_.buffers[static_cast<size_t>(b)];
+    const bool moves = decl.is_alias && (IsDynamic(decl.box) || p_.dynamic_buffer[static_cast<size_t>(decl.alias_of)]);
+    p_.dynamic_buffer[static_cast<size_t>(b)] = moves || IsDynamic(decl.extent);
+    if (!decl.is_alias) return;
+    const auto base = static_cast<size_t>(graph::BaseOf(model_, b));
+    int32_t& strictest = p_.strictest[base];
+    const BufferDecl& most = model_.buffers[strictest < 0 ? base : static_cast<size_t>(strictest)];
+    if (decl.type.align > most.type.align) strictest = b;
   }
 
   void AddNode(int32_t n) {
@@ -135,7 +150,8 @@ class Builder {
       case ArgDecl::Form::kParam: p_.params.push_back({static_cast<uint32_t>(arg.index), at, arg.size}); break;
       case ArgDecl::Form::kPointer:
       case ArgDecl::Form::kView:
-        AddPointer(node.uses[static_cast<size_t>(arg.index)].instance, at, arg.form == ArgDecl::Form::kView);
+      case ArgDecl::Form::kSpan:
+        AddAccess(node, decl, arg, at);
         p_.pointer_offsets.push_back(arg.offset);
         break;
       case ArgDecl::Form::kRange: {
@@ -147,12 +163,21 @@ class Builder {
     }
   }
 
-  void AddPointer(int32_t instance, uint32_t at, bool view) {
-    const graph::Instance& i = plan_.instances[static_cast<size_t>(instance)];
-    (Varies(instance) ? p_.bound_pointers : p_.fixed_pointers).push_back({instance, at});
-    if (!view) return;
-    const bool dynamic = p_.dynamic_buffer[static_cast<size_t>(i.buffer)];
-    (dynamic ? p_.dynamic_shapes : p_.fixed_shapes).push_back({i.buffer, at + kViewShape});
+  void AddAccess(const PlanNode& node, const NodeDecl& decl, const ArgDecl& arg, uint32_t at) {
+    const int32_t instance = node.uses[static_cast<size_t>(arg.index)].instance;
+    const AccessDecl& access = decl.accesses[static_cast<size_t>(arg.index)];
+    int32_t box = access.buffer;
+    bool dynamic = p_.dynamic_buffer[static_cast<size_t>(box)];
+    if (!access.box.whole || model_.buffers[static_cast<size_t>(box)].is_alias) {
+      dynamic = dynamic || IsDynamic(access.box);
+      box = static_cast<int32_t>(model_.buffers.size() + p_.slices.size());
+      p_.slices.push_back({node.decl, arg.index, arg.form == ArgDecl::Form::kSpan, dynamic});
+    }
+    const bool moves = dynamic && box >= static_cast<int32_t>(model_.buffers.size());
+    (Varies(instance) || moves ? p_.bound_pointers : p_.fixed_pointers).push_back({instance, box, at});
+    if (arg.form == ArgDecl::Form::kPointer) return;
+    const uint32_t element_bytes = model_.buffers[static_cast<size_t>(access.buffer)].type.size;
+    (dynamic ? p_.dynamic_shapes : p_.fixed_shapes).push_back({box, element_bytes, at + kViewShape});
   }
 
   static bool HasDynamicGrid(const KernelShape& shape) {
@@ -169,6 +194,9 @@ class Builder {
       }
       case graph::Command::Op::kRecord: p_.commands.push_back({Op::kRecord, c.lane, c.arg, -1}); break;
       case graph::Command::Op::kWait: p_.commands.push_back({Op::kWait, c.lane, c.arg, -1}); break;
+      case graph::Command::Op::kStateWait: p_.commands.push_back({Op::kStateWait, c.lane, c.arg, -1}); break;
+      case graph::Command::Op::kStateWrite: p_.commands.push_back({Op::kStateWrite, c.lane, c.arg, -1}); break;
+      case graph::Command::Op::kStateDone: p_.commands.push_back({Op::kStateDone, c.lane, c.arg, -1}); break;
     }
   }
 
@@ -210,5 +238,7 @@ bool IsDynamic(const Extent& extent) {
   }
   return false;
 }
+
+bool IsDynamic(const Box& box) { return !box.whole && (IsDynamic(box.offset) || IsDynamic(box.size)); }
 
 }  // namespace penstock::runtime

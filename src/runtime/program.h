@@ -15,9 +15,10 @@
 
 namespace penstock::runtime {
 
-// One call of the executor. `index` is an entry of the table the op names; for kRecord and kWait an event.
+// One call of the executor. `index` is an entry of the table the op names; for kRecord and kWait an event, for those of
+// States an entry of Plan::states.
 struct ExecCommand {
-  enum class Op : uint8_t { kCopy, kFill, kKernel, kForeign, kRecord, kWait };
+  enum class Op : uint8_t { kCopy, kFill, kKernel, kForeign, kRecord, kWait, kStateWait, kStateWrite, kStateDone };
   Op op;
   int32_t lane;
   int32_t index;
@@ -25,8 +26,8 @@ struct ExecCommand {
 };
 
 struct CopyEntry {
-  int32_t node, src, dst;   // instances
-  int32_t buffer;           // gives the bytes
+  int32_t node, src, dst;  // instances
+  int32_t buffer;  // gives the bytes
   driver::CopyKind kind;
 };
 
@@ -41,54 +42,65 @@ struct CallEntry {
   uint32_t block, argv;
   uint32_t pointers = 0, pointer_count = 0;  // in Program::pointer_offsets, relative to the block
   const void* kernel = nullptr;
-  bool dynamic_range = false;                // extent or grid depends on parameters
+  bool dynamic_range = false;  // extent or grid depends on parameters
 };
 
 // What a launch writes into the argument bytes at `at`.
 struct ParamPatch {
   uint32_t param, at, size;
 };
+// `box` counts in Slot::boxes: the model's buffers, then Program::slices.
 struct PointerPatch {
-  int32_t instance;
+  int32_t instance, box;
   uint32_t at;
 };
-struct ShapePatch {           // the dimensions of a View
-  int32_t buffer;
-  uint32_t at;
+struct ShapePatch {  // the dimensions of a View
+  int32_t box;
+  uint32_t element_bytes, at;
 };
-struct RangePatch {           // a detail::Range
-  int32_t call;               // Program::calls
+struct RangePatch {  // a detail::Range
+  int32_t call;  // Program::calls
   uint32_t at;
 };
 
+// An access to a part of a buffer.
+struct SliceEntry {
+  int32_t decl, access;
+  bool span;  // the callable gets a span of it
+  bool dynamic;  // it depends on parameters
+};
+
 struct HostEntry {
-  int32_t call = -1;          // Program::calls, for a host callable
+  int32_t call = -1;  // Program::calls, for a host callable
   int32_t src = -1, dst = -1, buffer = -1;  // else a copy between instances
 };
 
 struct Program {
-  std::vector<ExecCommand> commands;          // parallel to Plan::commands
+  std::vector<ExecCommand> commands;  // parallel to Plan::commands
   std::vector<CopyEntry> copies;
   std::vector<FillEntry> fills;
   std::vector<CallEntry> calls;
-  std::vector<HostEntry> hosts;               // parallel to Plan::host_steps
+  std::vector<HostEntry> hosts;  // parallel to Plan::host_steps
   std::vector<uint32_t> pointer_offsets;
-  std::vector<std::byte> arg_image;           // the argument bytes of a fresh slot
-  std::vector<uint32_t> argv_image;           // argv entries as offsets into the argument bytes
+  std::vector<std::byte> arg_image;  // the argument bytes of a fresh slot
+  std::vector<uint32_t> argv_image;  // argv entries as offsets into the argument bytes
 
-  std::vector<ParamPatch> params;             // every launch
-  std::vector<PointerPatch> fixed_pointers;   // once a slot
-  std::vector<PointerPatch> bound_pointers;   // every launch
-  std::vector<int32_t> bound_copies;          // copies with a bound side
+  std::vector<ParamPatch> params;  // every launch
+  std::vector<PointerPatch> fixed_pointers;  // once a slot
+  std::vector<PointerPatch> bound_pointers;  // every launch
+  std::vector<int32_t> bound_copies;  // copies with a bound side
   std::vector<ShapePatch> fixed_shapes, dynamic_shapes;
   std::vector<RangePatch> fixed_ranges, dynamic_ranges;
-  std::vector<int32_t> dynamic_grids;         // calls of Kernel nodes whose grid depends on parameters
+  std::vector<int32_t> dynamic_grids;  // calls of Kernel nodes whose grid depends on parameters
 
-  bool dynamic = false;                       // some extent or grid depends on a parameter
-  std::vector<bool> dynamic_buffer;           // extent depends on a parameter
-  std::vector<int32_t> staged;                // buffer -> its staging instance, or -1
-  std::vector<int32_t> bound;                 // buffer -> its bound instance, or -1
-  std::vector<bool> written;                  // buffers some node writes
+  std::vector<SliceEntry> slices;
+
+  bool dynamic = false;  // some extent, slice or grid depends on a parameter
+  std::vector<bool> dynamic_buffer;  // extent, or where an alias lies, depends on a parameter
+  std::vector<int32_t> staged;  // buffer -> its staging instance, or -1
+  std::vector<int32_t> bound;  // buffer -> its bound instance, or -1
+  std::vector<bool> written;  // buffers some node writes
+  std::vector<int32_t> strictest;  // buffer -> its alias of the type that asks for most alignment, or -1
 };
 
 // `kernels[n]`: the loaded kernel of plan node n, or null. `cuda[d]`: whether device d is a CUDA device.
@@ -101,5 +113,6 @@ inline int64_t ValueOf(const Dim& dim, const std::vector<int64_t>& params) {
 }
 Shape ShapeOf(const Extent& extent, const std::vector<int64_t>& params);
 bool IsDynamic(const Extent& extent);
+bool IsDynamic(const Box& box);
 
 }  // namespace penstock::runtime

@@ -21,40 +21,50 @@ struct PostedCallback {
   RuntimeCore* runtime;
 };
 
-void RunPostedCallback(void* context, int64_t) {
-  std::unique_ptr<PostedCallback> posted(static_cast<PostedCallback*>(context));
+void CallBack(const std::function<void(const absl::Status&)>& callback, const absl::Status& status,
+              const RuntimeCore& runtime) {
   base::UserCodeScope scope;
   try {
-    posted->callback(posted->status);
+    callback(status);
   } catch (const std::exception& e) {
-    posted->runtime->Log(LogLevel::kError, std::string("a run's OnDone callback threw: ") + e.what());
+    runtime.Log(LogLevel::kError, std::string("a run's OnDone callback threw: ") + e.what());
   } catch (...) {
-    posted->runtime->Log(LogLevel::kError, "a run's OnDone callback threw something that is no std::exception");
+    runtime.Log(LogLevel::kError, "a run's OnDone callback threw something that is no std::exception");
   }
+}
+
+void RunPostedCallback(void* context, int64_t) {
+  const std::unique_ptr<PostedCallback> posted(static_cast<PostedCallback*>(context));
+  CallBack(posted->callback, posted->status, *posted->runtime);
 }
 
 }  // namespace
 
 RunState::RunState(std::shared_ptr<ExecutableCore> core, Slot* slot, Deadline deadline, int64_t serial)
-    : deadline_(deadline), serial_(serial), runtime_(core->runtime_ptr()), core_(std::move(core)), slot_(slot) {}
+    : deadline_(deadline),
+      serial_(serial),
+      runtime_(core->runtime_ptr()),
+      open_slot_(slot),
+      core_(std::move(core)),
+      slot_(slot) {}
 
 void RunState::Unref() {
   if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }
 
+bool RunState::forked() const { return runtime_->forked(); }
+
 void RunState::DropHandle() {
+  if (forked()) return;
   if (handles_.fetch_sub(1, std::memory_order_acq_rel) == 1 && !drained()) WatchInBackground();
   Unref();
 }
 
 void RunState::Advance() {
-  if (notes_.fetch_add(1, std::memory_order_acq_rel) != 0) return;  // the owner will see the note and step again
-  uint32_t seen = 1;
-  do {
-    Step();
-    const uint32_t before = notes_.fetch_sub(seen, std::memory_order_acq_rel);
-    seen = before - seen;
-  } while (seen != 0);
+  if (!ended() && deadline_.passed()) {
+    Abandon(absl::DeadlineExceededError("the run's deadline passed before its work had drained"));
+  }
+  notes_.Run([this] { Step(); });
 }
 
 void RunState::WatchInBackground() {
@@ -64,13 +74,28 @@ void RunState::WatchInBackground() {
 
 void RunState::Step() {
   if (slot_ == nullptr) return;
-  if (!ended() && deadline_.passed()) Abandon();
+  if (runtime_->failed() && !slot_->fault.failed()) slot_->fault.Fail(-1, runtime_->Fault());
   SubmitSegments();
   const bool all_submitted = slot_->next_segment == static_cast<int32_t>(core_->plan().segments.size());
+  // Others may wait for what it has still to submit, or for it to leave the order of its States: somebody must push it
+  // on even when nobody waits for it.
+  if ((!all_submitted || slot_->fault.failed()) && !core_->plan().states.empty()) WatchInBackground();
   if (!all_submitted && !slot_->fault.failed()) return;
-  if (!slot_->finish_submitted) SubmitFinish();
-  if (!HostStepsSettled() || !DoneEventsComplete()) return;
-  Complete();
+  const bool finished = slot_->finish_submitted || SubmitFinish();
+  const bool over = finished && HostStepsSettled() && DoneEventsComplete();
+  const driver::RunFault& fault = slot_->fault;
+  if (fault.failed() && base::IsFatal(fault.status())) {
+    runtime_->NoteFault(core_->Describe(fault.node(), fault.status()));
+  }
+  if (over) Complete();
+}
+
+absl::StatusOr<bool> RunState::IsComplete(int32_t event) {
+  const auto e = static_cast<size_t>(event);
+  absl::StatusOr<bool> complete = core_->driver().Query(slot_->events[e]);
+  if (!complete.ok()) runtime_->NoteFault(core_->Describe(-1, complete.status()));
+  if (complete.ok() && *complete) slot_->seen_complete[e] = serial_;
+  return complete;
 }
 
 void RunState::SubmitSegments() {
@@ -82,7 +107,8 @@ void RunState::SubmitSegments() {
            HostsDone(segments[static_cast<size_t>(slot_->next_segment)].after_hosts)) {
       const graph::Segment& segment = segments[static_cast<size_t>(slot_->next_segment)];
       if (slot_->next_command < segment.begin) slot_->next_command = segment.begin;
-      if (!core_->executor().Submit(*slot_, segment.end)) break;  // a foreign launch waits for its turn, or it failed
+      if (!core_->executor().Submit(*slot_, segment.end))
+        break;  // a foreign launch or a State waits for its turn, or it failed
       ++slot_->next_segment;
       moved = true;
     }
@@ -106,6 +132,8 @@ bool RunState::StartHostSteps() {
         continue;
       }
       moved = true;
+    } else if (slot_->fault.failed()) {
+      moved = true;  // a query failed: those before are to be skipped too
     }
   }
   return moved;
@@ -121,7 +149,7 @@ bool RunState::HostsDone(const std::vector<int32_t>& steps) const {
 bool RunState::HostStepReady(const graph::HostStep& step) {
   if (step.after_segment >= slot_->next_segment || !HostsDone(step.after_hosts)) return false;
   for (const int32_t e : step.after_events) {
-    absl::StatusOr<bool> complete = core_->driver().Query(slot_->events[static_cast<size_t>(e)]);
+    const absl::StatusOr<bool> complete = IsComplete(e);
     if (!complete.ok()) {
       slot_->fault.Fail(-1, complete.status());
       return false;
@@ -148,9 +176,11 @@ void RunState::RunHostStep(int32_t step) {
   Slot& slot = *slot_;
   ExecutableCore& core = *core_;
   const int32_t node = core.plan().host_steps[static_cast<size_t>(step)].node;
-  if (!slot.fault.failed()) core.RunHostNode(slot, step, serial_);
+  const bool skip = slot.fault.failed();
+  if (!skip) core.RunHostNode(slot, step, serial_);
   core.LeaveGate(node);
-  slot.host_states[static_cast<size_t>(step)].store(HostState::kDone, std::memory_order_release);
+  slot.host_states[static_cast<size_t>(step)].store(skip ? HostState::kSkipped : HostState::kDone,
+                                                    std::memory_order_release);
   Advance();
   runtime_->bell().Ring();  // runs that wait for the gate, and whoever waits for this one
 }
@@ -163,20 +193,30 @@ bool RunState::HostStepsSettled() const {
   return true;
 }
 
-void RunState::SubmitFinish() {
+// False: the device refuses, and so nobody can tell when the work ends. The run is abandoned and the next Advance tries
+// again.
+bool RunState::SubmitFinish() {
   const graph::Plan& plan = core_->plan();
-  const bool whole = slot_->next_segment == static_cast<int32_t>(plan.segments.size());
-  slot_->next_command = whole ? plan.finish_short_begin : plan.finish_begin;
-  slot_->finish_submitted = true;
-  core_->executor().SubmitFinish(*slot_, plan.finish_end);
+  if (slot_->stopped_at < 0) {
+    const bool whole = slot_->next_segment == static_cast<int32_t>(plan.segments.size());
+    slot_->stopped_at = whole ? plan.finish_begin : slot_->next_command;
+    slot_->next_command = whole ? plan.finish_short_begin : plan.finish_begin;
+  }
+  const absl::Status refused = core_->executor().SubmitFinish(*slot_, plan.finish_end);
+  if (!refused.ok()) runtime_->NoteFault(core_->Describe(-1, refused));
+  slot_->finish_submitted = refused.ok() || base::IsFatal(refused);
+  if (!slot_->finish_submitted) Abandon(refused);
+  return slot_->finish_submitted;
 }
 
 bool RunState::DoneEventsComplete() {
   for (const int32_t e : core_->plan().done_events) {
-    absl::StatusOr<bool> complete = core_->driver().Query(slot_->events[static_cast<size_t>(e)]);
+    const absl::StatusOr<bool> complete = IsComplete(e);
     if (!complete.ok()) {
       slot_->fault.Fail(-1, complete.status());
-      continue;  // a device that answers with a fault runs nothing any more
+      if (base::IsFatal(complete.status())) continue;  // the device runs nothing any more
+      runtime_->bell().Ring();  // it does, and nothing else may ring: look again
+      return false;
     }
     if (!*complete) return false;
   }
@@ -184,40 +224,77 @@ bool RunState::DoneEventsComplete() {
   return HostStepsSettled();
 }
 
-absl::Status RunState::FailureStatus() const {
-  if (!slot_->fault.failed()) return absl::OkStatus();
-  return core_->Describe(slot_->fault.node(), slot_->fault.status());
-}
-
 void RunState::Complete() {
-  absl::Status status = FailureStatus();
-  if (const auto fault = base::FaultOf(status); fault && fault->fatal) runtime_->Latch(status);
+  {
+    base::MutexLock lock(mu_);
+    open_slot_ = nullptr;  // what happens to the slot from now on is not this run's
+  }
+  LeaveStates();
+  const absl::Status status = core_->DescribeEnd(*slot_);
   core_->RecordTrace(*slot_, serial_);
   std::vector<std::shared_ptr<const void>> keep_alive = std::exchange(slot_->keep_alive, {});
   const std::shared_ptr<ExecutableCore> core = std::move(core_);
   core->Release(std::exchange(slot_, nullptr));
   drained_.store(true, std::memory_order_release);
-  if (!ended()) End(status);
+  std::vector<Callback> callbacks;
+  {
+    base::MutexLock lock(mu_);
+    callbacks = EndLocked(status);
+  }
+  Announce(std::move(callbacks), status);
   runtime_->RunDrained();
   keep_alive.clear();  // user destructors: nothing of ours is held
   Unref();
 }
 
-void RunState::Abandon() {
-  slot_->fault.Fail(-1, absl::DeadlineExceededError("the run's deadline passed"));
-  WatchInBackground();
-  End(core_->DescribeAbandoned(*slot_));
+// A failure ahead of this run in the order of a State, before that was written: what this run made of it is garbage. It
+// shows by now even if the other has not drained.
+void RunState::LeaveStates() {
+  StateTicket& ticket = slot_->ticket;
+  if (ticket.places.empty()) return;
+  StateOrder& order = runtime_->states();
+  if (!slot_->fault.failed()) {
+    if (const absl::Status verdict = order.Verdict(ticket); !verdict.ok()) slot_->fault.Fail(-1, verdict);
+  }
+  order.Leave(ticket);
 }
 
-void RunState::End(const absl::Status& status) {
-  std::vector<Callback> callbacks;
+void RunState::Cancel() {
+  if (forked()) return;
   {
     base::MutexLock lock(mu_);
-    status_ = status;
-    callbacks.swap(callbacks_);
-    ended_.store(true, std::memory_order_release);
+    if (open_slot_ == nullptr || ended()) return;
+    open_slot_->fault.Fail(-1, absl::CancelledError("cancelled"));
   }
+  WatchInBackground();
+  runtime_->bell().Ring();  // for a completion thread that watches it already
+}
+
+void RunState::Abandon(const absl::Status& why) {
+  std::vector<Callback> callbacks;
+  absl::Status status;
+  {
+    base::MutexLock lock(mu_);
+    if (open_slot_ == nullptr || ended()) return;
+    status = core_->DescribeAbandoned(*open_slot_, why);
+    open_slot_->fault.Fail(-1, why);
+    callbacks = EndLocked(status);
+  }
+  Announce(std::move(callbacks), status);
+  WatchInBackground();
+}
+
+// The first end counts; a later one finds nobody left to tell.
+std::vector<RunState::Callback> RunState::EndLocked(const absl::Status& status) {
+  if (ended_.load(std::memory_order_relaxed)) return {};
+  status_ = status;
+  ended_.store(true, std::memory_order_release);
+  return std::exchange(callbacks_, {});
+}
+
+void RunState::Announce(std::vector<Callback> callbacks, const absl::Status& status) {
   for (Callback& callback : callbacks) Post(std::move(callback), status);
+  runtime_->bell().Ring();
 }
 
 void RunState::Post(Callback callback, absl::Status status) {
@@ -227,6 +304,7 @@ void RunState::Post(Callback callback, absl::Status status) {
 }  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): RunPostedCallback takes it over
 
 void RunState::OnDone(Callback callback) {
+  if (forked()) return CallBack(callback, RuntimeCore::Forked(), *runtime_);
   {
     base::MutexLock lock(mu_);
     if (!ended_.load(std::memory_order_relaxed)) {
@@ -239,12 +317,14 @@ void RunState::OnDone(Callback callback) {
 }
 
 absl::Status RunState::status() const {
+  if (forked()) return RuntimeCore::Forked();
   base::MutexLock lock(mu_);
   if (!ended_.load(std::memory_order_relaxed)) return absl::UnavailableError("the run has not ended yet");
   return status_;
 }
 
 absl::Status RunState::Wait(Deadline deadline) {
+  if (forked()) return RuntimeCore::Forked();
   if (!ended() && base::InUserCode()) {
     return absl::FailedPreconditionError(
         "Run::Wait inside a host node or callback; it could wait for the worker it runs on; use OnDone, or wait "

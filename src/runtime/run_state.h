@@ -6,7 +6,8 @@
 //
 // Ownership: counted. A run in flight holds one count and the executable; each handle and each pending task one more.
 // Threads:   Advance may be called by any thread; one at a time does the work, a second leaves a note and returns.
-//            Members below "machine" are touched only by that owner.
+//            Members below "machine" are touched only by that owner. Cancel and Abandon need not own it, so neither
+//            waits for an owner that is held up in a driver or in a user's Launch node.
 // Ordering:  segments are submitted in plan order by whoever owns the machine, so every lane has the planned order.
 // Errors:    the first failure of the run wins (RunFault); nothing is submitted after it, what is submitted drains.
 #pragma once
@@ -19,6 +20,7 @@
 #include "absl/status/status.h"
 #include "penstock/deadline.h"
 #include "src/base/mutex.h"
+#include "src/base/notes.h"
 #include "src/runtime/progress.h"
 #include "src/runtime/slot.h"
 
@@ -43,11 +45,19 @@ class RunState {
   // Has the completion thread advance the run from now on.
   void WatchInBackground();
 
+  // Whether this process is a copy of the one the run belongs to: then every call is refused, without a lock.
+  bool forked() const;
   bool ended() const { return ended_.load(std::memory_order_acquire); }
   bool drained() const { return drained_.load(std::memory_order_acquire); }
   absl::Status status() const;
   absl::Status Wait(Deadline deadline);
   void OnDone(std::function<void(const absl::Status&)> callback);
+  // Fails the run, unless it has failed or ended already, and has the completion thread see to it. Never blocks and
+  // calls neither driver nor user code.
+  void Cancel();
+  // Ends the run now, whatever its work does: `why` (DeadlineExceeded) is the status' text as far as it is known to
+  // the caller. The slot stays taken until the work has drained.
+  void Abandon(const absl::Status& why);
 
   Deadline deadline() const { return deadline_; }
   int64_t serial() const { return serial_; }
@@ -64,17 +74,18 @@ class RunState {
   static void RunHostTask(void* self, int64_t step);
   bool HostStepsSettled() const;
   bool HostsDone(const std::vector<int32_t>& steps) const;
-  void SubmitFinish();
+  bool SubmitFinish();
+  absl::StatusOr<bool> IsComplete(int32_t event);
   bool DoneEventsComplete();
   void Complete();
-  void Abandon();
-  void End(const absl::Status& status);
+  void LeaveStates();
+  std::vector<Callback> EndLocked(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Announce(std::vector<Callback> callbacks, const absl::Status& status);
   void Post(Callback callback, absl::Status status);
-  absl::Status FailureStatus() const;
 
   std::atomic<int32_t> refs_{2};
   std::atomic<int32_t> handles_{1};
-  std::atomic<uint32_t> notes_{0};   // calls of Advance not yet answered; the one that finds 0 owns the machine
+  base::OwnerByNotes<> notes_;  // calls of Advance; the first one owns the machine
   std::atomic<bool> watched_{false};
   std::atomic<bool> ended_{false};
   std::atomic<bool> drained_{false};
@@ -85,6 +96,7 @@ class RunState {
   mutable base::Mutex mu_;
   absl::Status status_ ABSL_GUARDED_BY(mu_);
   std::vector<Callback> callbacks_ ABSL_GUARDED_BY(mu_);
+  Slot* open_slot_ ABSL_GUARDED_BY(mu_);  // the slot, while others than the machine's owner may fail its run
 
   // The machine.
   std::shared_ptr<ExecutableCore> core_;   // set until drained

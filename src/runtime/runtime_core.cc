@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
 #include "src/base/user_code.h"
 #include "src/driver/host/host_driver.h"
 #include "src/runtime/device_list.h"
+#include "src/runtime/driver_hook.h"
 #include "src/runtime/executable_core.h"
 #include "src/runtime/progress.h"
 #if defined(PENSTOCK_HAS_CUDA)
@@ -20,6 +24,8 @@ namespace {
 
 int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
+bool IsOne(const char* variable) { return variable != nullptr && std::string_view(variable) == "1"; }
+
 absl::Status CudaMissing(const std::string& why) {
   return absl::NotFoundError("device 'cuda': " + why +
                              "; name host devices instead (devices = \"host\" or PENSTOCK_DEVICES=host), or leave the "
@@ -28,19 +34,28 @@ absl::Status CudaMissing(const std::string& why) {
 
 }  // namespace
 
-RuntimeCore::RuntimeCore(const RuntimeOptions& options) : logger_(options.log_level, options.log) {}
+RuntimeCore::RuntimeCore(const RuntimeOptions& options)
+    : logger_(options.log_level, options.log),
+      synchronous_(options.synchronous || IsOne(std::getenv("PENSTOCK_SYNC"))) {}
 
 absl::StatusOr<std::shared_ptr<RuntimeCore>> RuntimeCore::Create(const RuntimeOptions& options) {
-  if (options.workers < 0 || options.host_device_threads < 0) {
+  if (options.workers < 0 || options.host_device_threads < 0 || options.host_device_memory < 0) {
     return absl::InvalidArgumentError("RuntimeOptions: workers = " + std::to_string(options.workers) +
                                       ", host_device_threads = " + std::to_string(options.host_device_threads) +
-                                      "; neither can be negative; use 0 for the default");
+                                      ", host_device_memory = " + std::to_string(options.host_device_memory) +
+                                      "; none can be negative; use 0 for the default");
   }
-  std::shared_ptr<RuntimeCore> core(new RuntimeCore(options));
+  base::WatchForks();
+  std::shared_ptr<RuntimeCore> core(new RuntimeCore(options), base::DeleteUnlessForked());
   PENSTOCK_RETURN_IF_ERROR(core->MakeDevices(options));
   core->workers_ =
       std::make_unique<host::WorkerPool>(options.workers > 0 ? options.workers : std::max(2, Cores() - 1), "ps-worker");
-  core->completion_ = std::make_unique<CompletionThread>(core->bell_, core->rings_);
+  try {
+    core->completion_ = std::make_unique<CompletionThread>(core->bell_, core->rings_);
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(std::string("the system refuses a thread: ") + error.what() +
+                                        "; let this process or its user have more");
+  }
   return core;
 }
 
@@ -79,8 +94,11 @@ absl::Status RuntimeCore::AddHostDevices(int count, const RuntimeOptions& option
   host.devices = count;
   host.threads_per_device =
       options.host_device_threads > 0 ? options.host_device_threads : std::max(1, Cores() / count);
+  host.memory_bytes = options.host_device_memory;
   host.bell = &bell_;
-  AddDriver(driver::host::CreateHostDriver(host));
+  ApplyHook(host);
+  PENSTOCK_ASSIGN_OR_RETURN(auto driver, driver::host::CreateHostDriver(host));
+  AddDriver(std::move(driver));
   return absl::OkStatus();
 }
 
@@ -101,6 +119,7 @@ absl::Status RuntimeCore::AddCudaDevices([[maybe_unused]] const std::vector<int>
 }
 
 void RuntimeCore::AddDriver(std::unique_ptr<driver::Driver> driver) {
+  driver = ApplyHook(std::move(driver), logger_);
   const int driver_index = static_cast<int>(drivers_.size());
   for (int d = 0; d < driver->device_count(); ++d) {
     const driver::DeviceInfo& info = driver->device(d);
@@ -108,29 +127,82 @@ void RuntimeCore::AddDriver(std::unique_ptr<driver::Driver> driver) {
     public_devices_.push_back({info.name, info.description, info.kind == driver::DeviceKind::kCuda, info.memory_bytes});
   }
   rings_ = rings_ && driver->rings();
-  pinned_.push_back(memory::PinnedPool::Create(*driver, {}));
+  pinned_.push_back(memory::PinnedPool::Create(*driver, HookedPinnedOptions()));
   drivers_.push_back(std::move(driver));
 }
 
+absl::Status RuntimeCore::Forked() {
+  return absl::FailedPreconditionError(
+      "this process was forked from the one that made the runtime, whose threads and devices are not here; fork before "
+      "Runtime::Create, exec after the fork, or make a new runtime on host devices");
+}
+
 absl::Status RuntimeCore::CheckOpen() const {
+  if (forked()) return Forked();
   if (failed_.load(std::memory_order_acquire)) {
     base::MutexLock lock(mu_);
-    return fault_;
+    return base::Prefixed("refused after a fatal device error", fault_);
   }
-  if (closed_.load(std::memory_order_acquire)) {
+  if (closed_.load(std::memory_order_seq_cst)) {
     return absl::FailedPreconditionError("the runtime has been shut down; make a new one");
   }
   return absl::OkStatus();
 }
 
-void RuntimeCore::Latch(const absl::Status& fault) {
+void RuntimeCore::NoteFault(const absl::Status& status) {
+  if (!base::IsFatal(status)) return;
   {
     base::MutexLock lock(mu_);
     if (!fault_.ok()) return;
-    fault_ = base::Prefixed("refused after a fatal device error", fault);
+    fault_ = status;
   }
   failed_.store(true, std::memory_order_release);
-  Log(LogLevel::kError, base::Str(fault.message()));
+  Log(LogLevel::kError, base::Str(status.message()));
+  for (const auto& executable : Executables()) executable->AdvanceAll();
+  bell_.Ring();
+}
+
+absl::Status RuntimeCore::Fault() const {
+  base::MutexLock lock(mu_);
+  return base::Prefixed("ended by a fatal device error", fault_);
+}
+
+void RuntimeCore::LeaveSync() {
+  sync_taken_.store(false, std::memory_order_release);
+  bell_.Ring();
+}
+
+absl::Status RuntimeCore::WithMemory(const std::function<absl::Status()>& make) {
+  absl::Status made = make();
+  if (absl::IsResourceExhausted(made)) {
+    for (const auto& pool : pinned_) pool->Trim();
+    int64_t ended = 0;
+    do {
+      ended = releases_ended_.load(std::memory_order_acquire);
+      made = make();
+    } while (absl::IsResourceExhausted(made) && WaitForRelease(ended));
+  }
+  NoteFault(made);
+  return made;
+}
+
+// Waits until more releases than `ended` have. False where none is to come; a run that was abandoned may never end.
+bool RuntimeCore::WaitForRelease(int64_t ended) {
+  if (base::InUserCode()) return false;  // the run to end may be the one that waits here
+  const auto more = [&] { return releases_ended_.load(std::memory_order_acquire) > ended; };
+  WaitForProgress(bell_, rings_, TimePoint::max(), [&] {
+    int64_t stuck = 0;
+    for (const auto& executable : Executables()) {
+      executable->AdvanceAll();
+      stuck += executable->IsStuck() ? 1 : 0;
+    }
+    return more() || releases_begun_.load(std::memory_order_acquire) - ended <= stuck || !CheckOpen().ok();
+  });
+  return more();
+}
+
+void RuntimeCore::ReleaseEnds() {
+  releases_ended_.fetch_add(1, std::memory_order_acq_rel);
   bell_.Ring();
 }
 
@@ -147,15 +219,13 @@ void RuntimeCore::RunDrained() {
   bell_.Ring();
 }
 
-void RuntimeCore::AdvanceEverything() {
-  std::vector<std::weak_ptr<ExecutableCore>> executables;
-  {
-    base::MutexLock lock(mu_);
-    executables = executables_;
+std::vector<std::shared_ptr<ExecutableCore>> RuntimeCore::Executables() const {
+  std::vector<std::shared_ptr<ExecutableCore>> alive;
+  base::MutexLock lock(mu_);
+  for (const auto& weak : executables_) {
+    if (std::shared_ptr<ExecutableCore> executable = weak.lock()) alive.push_back(std::move(executable));
   }
-  for (const auto& weak : executables) {
-    if (const std::shared_ptr<ExecutableCore> executable = weak.lock()) executable->AdvanceAll();
-  }
+  return alive;
 }
 
 absl::Status RuntimeCore::Shutdown(Deadline deadline) {
@@ -163,14 +233,24 @@ absl::Status RuntimeCore::Shutdown(Deadline deadline) {
     return absl::FailedPreconditionError(
         "Runtime::Shutdown inside a host node or callback, which it would wait for; call it outside");
   }
-  closed_.store(true, std::memory_order_release);
+  if (forked()) return Forked();
+  closed_.store(true, std::memory_order_seq_cst);
+  bell_.Ring();  // who waits for a slot is refused now
   const bool drained = WaitForProgress(bell_, rings_, deadline.at(), [&] {
-    AdvanceEverything();
-    return in_flight_.load(std::memory_order_acquire) == 0;
+    for (const auto& executable : Executables()) executable->AdvanceAll();
+    return in_flight_.load(std::memory_order_seq_cst) == 0;
   });
   if (!drained) {
-    return absl::DeadlineExceededError("Runtime::Shutdown: " + std::to_string(in_flight_.load()) +
-                                       " runs were still in flight at the deadline; they are abandoned");
+    gave_up_.store(true, std::memory_order_release);
+    const int64_t left = in_flight_.load(std::memory_order_acquire);
+    for (const auto& executable : Executables()) {
+      executable->AbandonAll(
+          absl::DeadlineExceededError("the runtime was shut down before the run's work had drained"));
+    }
+    return absl::DeadlineExceededError("Runtime::Shutdown: " + std::to_string(left) +
+                                       " runs were still in flight at the deadline; they are abandoned; the runtime "
+                                       "keeps its threads and their memory until they have drained and Shutdown is "
+                                       "called again");
   }
   completion_->Stop();
   workers_->Shutdown();

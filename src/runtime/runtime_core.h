@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,12 +17,14 @@
 #include "penstock/runtime.h"
 #include "src/base/log.h"
 #include "src/base/mutex.h"
+#include "src/base/process_life.h"
 #include "src/driver/driver.h"
 #include "src/host/bell.h"
 #include "src/host/worker_pool.h"
 #include "src/memory/pinned_pool.h"
 #include "src/runtime/completion_thread.h"
 #include "src/runtime/slot.h"
+#include "src/runtime/state_order.h"
 
 namespace penstock::runtime {
 
@@ -37,22 +40,44 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   host::Bell& bell() { return bell_; }
   // Whether every driver rings the bell.
   bool rings() const { return rings_; }
+  StateOrder& states() { return states_; }
   host::WorkerPool& workers() { return *workers_; }
   memory::PinnedPool& pinned(int driver_index) { return *pinned_[static_cast<size_t>(driver_index)]; }
   void Log(LogLevel level, std::string_view text) const { logger_.Log(level, text); }
 
   // OK while work is accepted; else why not.
   absl::Status CheckOpen() const;
-  // A fatal device error: nothing new is accepted from now on.
-  void Latch(const absl::Status& fault);
+  // Whether this process is a fork's copy of the one that made the runtime: then nothing of it may be touched.
+  bool forked() const { return made_in_ != base::ForkCount(); }
+  // What a call on a run or runtime of the parent process returns.
+  static absl::Status Forked();
+  // A fatal device error ends the runtime: nothing new is accepted, and every run in flight fails when it is advanced,
+  // which happens here for all of them. The first counts. Of any other status: nothing.
+  void NoteFault(const absl::Status& status);
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  // Once failed: what ends the runs in flight.
+  absl::Status Fault() const;
 
   void AddExecutable(const std::shared_ptr<ExecutableCore>& executable);
-  void RunStarted() { in_flight_.fetch_add(1, std::memory_order_relaxed); }
+  // Sequentially consistent, as closed_ is: either CheckOpen after it refuses, or Shutdown sees the run.
+  void RunStarted() { in_flight_.fetch_add(1, std::memory_order_seq_cst); }
   void RunDrained();
   // Has the completion thread advance `run` until it has drained.
   void Watch(RunState* run) { completion_->Watch(run); }
   absl::Status Shutdown(Deadline deadline);
+  // Whether each node is waited for (RuntimeOptions::synchronous), one of the runtime at a time.
+  bool synchronous() const { return synchronous_; }
+  bool EnterSync() { return !sync_taken_.exchange(true, std::memory_order_acquire); }
+  void LeaveSync();
+  // Calls `make` until it is something other than ResourceExhausted, or no memory is to come: idle pinned slabs are
+  // given back first, then whatever executables without handles hold until their last runs have ended.
+  absl::Status WithMemory(const std::function<absl::Status()>& make);
+  // The last handle on an executable has gone; all of it has.
+  void ReleaseBegins() { releases_begun_.fetch_add(1, std::memory_order_acq_rel); }
+  void ReleaseEnds();
   bool shut_down() const { return joined_.load(std::memory_order_acquire); }
+  // A Shutdown's deadline has passed: what is in flight may never end.
+  bool gave_up() const { return gave_up_.load(std::memory_order_acquire); }
 
  private:
   explicit RuntimeCore(const RuntimeOptions& options);
@@ -61,10 +86,12 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   absl::Status AddCudaDevices(const std::vector<int>& ordinals);
   absl::Status AddDefaultDevices(const RuntimeOptions& options);
   void AddDriver(std::unique_ptr<driver::Driver> driver);
-  void AdvanceEverything();
+  bool WaitForRelease(int64_t ended);
+  std::vector<std::shared_ptr<ExecutableCore>> Executables() const;
 
   base::Logger logger_;
   host::Bell bell_;
+  StateOrder states_;
   std::vector<std::unique_ptr<driver::Driver>> drivers_;
   std::vector<DeviceRef> devices_;
   std::vector<Device> public_devices_;
@@ -72,9 +99,14 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   bool rings_ = true;
   std::unique_ptr<host::WorkerPool> workers_;
   std::unique_ptr<CompletionThread> completion_;
+  const bool synchronous_;
+  std::atomic<bool> sync_taken_{false};
+  std::atomic<int64_t> releases_begun_{0}, releases_ended_{0};
+  const int made_in_ = base::ForkCount();
   std::atomic<int64_t> in_flight_{0};
   std::atomic<bool> closed_{false};
   std::atomic<bool> joined_{false};
+  std::atomic<bool> gave_up_{false};
   std::atomic<bool> failed_{false};
 
   mutable base::Mutex mu_;

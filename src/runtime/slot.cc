@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "penstock/status_macros.h"
+#include "src/runtime/state_core.h"
 
 namespace penstock::runtime {
 
@@ -11,13 +12,15 @@ Slot::Slot(const Options& options, int slot_index)
     : index(slot_index),
       host_states(options.plan->host_steps.size()),
       host_idle(options.plan->host_steps.size()),
+      ticket(options.plan->states.size()),
       options_(options) {}
 
 absl::StatusOr<std::unique_ptr<Slot>> Slot::Create(const Options& options, int index) {
   std::unique_ptr<Slot> slot(new Slot(options, index));
   PENSTOCK_RETURN_IF_ERROR(slot->MakeStreamsAndEvents());
   PENSTOCK_RETURN_IF_ERROR(slot->MakeArenas());
-  slot->FillImages();
+  slot->MakeTicket();
+  PENSTOCK_RETURN_IF_ERROR(slot->FillImages());
   return slot;
 }
 
@@ -25,6 +28,7 @@ Slot::~Slot() {
   const graph::Plan& plan = *options_.plan;
   const auto device = [&](int32_t d) -> const DeviceRef& { return (*options_.devices)[static_cast<size_t>(d)]; };
   for (size_t e = 0; e < events.size(); ++e) device(plan.events[e].device).driver->DestroyEvent(events[e]);
+  for (size_t l = 0; l < sync_events.size(); ++l) device(plan.lanes[l].device).driver->DestroyEvent(sync_events[l]);
   for (const auto* timing : {&begin_timing, &end_timing}) {
     for (size_t n = 0; n < timing->size(); ++n) {
       if ((*timing)[n]) device(plan.nodes[n].device).driver->DestroyEvent((*timing)[n]);
@@ -41,7 +45,12 @@ absl::Status Slot::MakeStreamsAndEvents() {
     PENSTOCK_ASSIGN_OR_RETURN(driver::Stream stream,
                               device(lane.device).driver->CreateStream(device(lane.device).local, lane.priority));
     streams.push_back(stream);
+    if (!options_.synchronous) continue;
+    PENSTOCK_ASSIGN_OR_RETURN(driver::Event event,
+                              device(lane.device).driver->CreateEvent(device(lane.device).local, false));
+    sync_events.push_back(event);
   }
+  seen_complete.assign(plan.events.size(), -1);
   for (const graph::PlanEvent& e : plan.events) {
     PENSTOCK_ASSIGN_OR_RETURN(driver::Event event, device(e.device).driver->CreateEvent(device(e.device).local, false));
     events.push_back(event);
@@ -77,7 +86,11 @@ absl::Status Slot::MakeArenas() {
   pointers.assign(plan.instances.size(), nullptr);
   for (size_t i = 0; i < plan.instances.size(); ++i) {
     const graph::Instance& instance = plan.instances[i];
-    if (instance.space == graph::Space::kBound) continue;
+    if (instance.space == graph::Space::kState) {
+      const BufferDecl& decl = options_.model->buffers[static_cast<size_t>(instance.buffer)];
+      pointers[i] = StateCore::Of(*decl.state).memory();
+    }
+    if (!graph::InArena(instance.space)) continue;
     std::byte* from =
         instance.space == graph::Space::kPinned ? pinned_base : base[static_cast<size_t>(instance.device)];
     if (from != nullptr) pointers[i] = from + instance.offset;
@@ -86,16 +99,32 @@ absl::Status Slot::MakeArenas() {
   return absl::OkStatus();
 }
 
-void Slot::FillImages() {
+void Slot::MakeTicket() {
+  ticket.core = options_.core;
+  ticket.fault = &fault;
+  state_events_.resize(ticket.places.size());
+  for (size_t i = 0; i < ticket.places.size(); ++i) {
+    const graph::StateUse& use = options_.plan->states[i];
+    for (const int32_t e : use.done_events) state_events_[i].push_back(events[static_cast<size_t>(e)]);
+    StatePlace& place = ticket.places[i];
+    place.ticket = &ticket;
+    place.queue = &StateCore::Of(*options_.model->buffers[static_cast<size_t>(use.buffer)].state).queue();
+    place.writes = use.written;
+    place.done = &state_events_[i];
+  }
+}
+
+absl::Status Slot::FillImages() {
   const Program& program = *options_.program;
   const graph::Plan& plan = *options_.plan;
   const Model& model = *options_.model;
   args = program.arg_image;
   for (const uint32_t at : program.argv_image) argv.push_back(args.data() + at);
-  for (const PointerPatch& p : program.fixed_pointers) {
-    std::memcpy(args.data() + p.at, &pointers[static_cast<size_t>(p.instance)], sizeof(void*));
+  boxes.resize(model.buffers.size() + program.slices.size());
+  bound_ranges.resize(model.buffers.size());
+  for (size_t b = 0; b < model.buffers.size(); ++b) {
+    if (IsBound(model.buffers[b].role)) bound_order.push_back(static_cast<int32_t>(b));
   }
-  shapes.resize(model.buffers.size());
   param_values.resize(model.params.size());
   for (const CopyEntry& c : program.copies) {
     driver::CopyOp op;
@@ -138,10 +167,21 @@ void Slot::FillImages() {
     op.callable = decl.code.twin.get();
     op.gate = &(*options_.gates)[i];
     op.tag = {&fault, call.node};
+    op.uses = this;
     op.rows = 1;
     kernels.push_back(op);
   }
-  ApplyFixedShapes(model, plan, program, *this);
+  PENSTOCK_RETURN_IF_ERROR(ApplyFixedShapes(model, plan, program, *this));
+  PatchPointers(program.fixed_pointers);
+  return absl::OkStatus();
+}
+
+void Slot::PatchPointers(const std::vector<PointerPatch>& patches) {
+  for (const PointerPatch& p : patches) {
+    auto* first = static_cast<std::byte*>(pointers[static_cast<size_t>(p.instance)]);
+    if (first != nullptr) first += boxes[static_cast<size_t>(p.box)].offset;
+    std::memcpy(args.data() + p.at, &first, sizeof(first));
+  }
 }
 
 namespace {
@@ -170,14 +210,6 @@ void SetRange(driver::KernelOp& op, const detail::Range& range, int rank) {
   }
 }
 
-detail::Range RangeOf(const Shape& s) {
-  switch (s.rank) {
-    case 1: return {1, 1, s.size[0]};
-    case 2: return {1, s.size[0], s.size[1]};
-    default: return {s.size[0], s.size[1], s.size[2]};
-  }
-}
-
 void SetGrid(driver::KernelOp& op, const KernelShape& shape, const std::vector<int64_t>& params) {
   if (shape.per_thread) {
     op.grid = {Blocks(ValueOf(shape.threads, params), shape.block[0], kMaxGridX), 1, 1};
@@ -187,11 +219,11 @@ void SetGrid(driver::KernelOp& op, const KernelShape& shape, const std::vector<i
   op.rows = op.grid[0] == 0 || op.grid[1] == 0 || op.grid[2] == 0 ? 0 : 1;
 }
 
-void WriteViews(const Model& model, const std::vector<ShapePatch>& patches, Slot& slot) {
+void WriteViews(const std::vector<ShapePatch>& patches, Slot& slot) {
   for (const ShapePatch& p : patches) {
-    const detail::Range r = RangeOf(slot.shapes[static_cast<size_t>(p.buffer)]);
-    const int64_t declared = model.buffers[static_cast<size_t>(p.buffer)].pitch;
-    const int64_t dims[4] = {r.depth, r.height, r.width, declared > 0 ? declared : r.width};
+    const BoxInRun& box = slot.boxes[static_cast<size_t>(p.box)];
+    const detail::Range r = RangeOf(box.shape);
+    const int64_t dims[5] = {r.depth, r.height, r.width, box.row / p.element_bytes, box.slice / p.element_bytes};
     std::memcpy(slot.args.data() + p.at, dims, sizeof(dims));
   }
 }
@@ -207,7 +239,7 @@ void WriteRanges(const Model& model, const Program& program, const std::vector<R
 
 void WriteSizes(const Model& model, const Program& program, bool dynamic, Slot& slot) {
   const auto elements = [&](int32_t buffer) {
-    return static_cast<size_t>(slot.shapes[static_cast<size_t>(buffer)].elements());
+    return static_cast<size_t>(slot.boxes[static_cast<size_t>(buffer)].shape.elements());
   };
   for (size_t i = 0; i < program.copies.size(); ++i) {
     const int32_t b = program.copies[i].buffer;
@@ -220,17 +252,11 @@ void WriteSizes(const Model& model, const Program& program, bool dynamic, Slot& 
   }
 }
 
-void SetShapes(const Model& model, const Program& program, bool dynamic, Slot& slot) {
-  for (size_t b = 0; b < model.buffers.size(); ++b) {
-    if (program.dynamic_buffer[b] == dynamic) slot.shapes[b] = ShapeOf(model.buffers[b].extent, slot.param_values);
-  }
-}
-
 }  // namespace
 
-void ApplyFixedShapes(const Model& model, const graph::Plan& plan, const Program& program, Slot& slot) {
-  SetShapes(model, program, false, slot);
-  WriteViews(model, program.fixed_shapes, slot);
+absl::Status ApplyFixedShapes(const Model& model, const graph::Plan& plan, const Program& program, Slot& slot) {
+  PENSTOCK_RETURN_IF_ERROR(SetBoxes(model, program, false, slot));
+  WriteViews(program.fixed_shapes, slot);
   WriteRanges(model, program, program.fixed_ranges, slot);
   WriteSizes(model, program, false, slot);
   for (size_t i = 0; i < program.calls.size(); ++i) {
@@ -240,17 +266,19 @@ void ApplyFixedShapes(const Model& model, const graph::Plan& plan, const Program
       SetGrid(slot.kernels[i], decl.shape, slot.param_values);
     }
   }
+  return absl::OkStatus();
 }
 
-void ApplyDynamicShapes(const Model& model, const Program& program, Slot& slot) {
-  SetShapes(model, program, true, slot);
-  WriteViews(model, program.dynamic_shapes, slot);
+absl::Status ApplyDynamicShapes(const Model& model, const Program& program, Slot& slot) {
+  PENSTOCK_RETURN_IF_ERROR(SetBoxes(model, program, true, slot));
+  WriteViews(program.dynamic_shapes, slot);
   WriteRanges(model, program, program.dynamic_ranges, slot);
   WriteSizes(model, program, true, slot);
   for (const int32_t c : program.dynamic_grids) {
     const NodeDecl& decl = model.nodes[static_cast<size_t>(program.calls[static_cast<size_t>(c)].decl)];
     SetGrid(slot.kernels[static_cast<size_t>(c)], decl.shape, slot.param_values);
   }
+  return absl::OkStatus();
 }
 
 }  // namespace penstock::runtime

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -16,7 +17,10 @@
 #include "graph/plan.h"
 #include "penstock/bindings.h"
 #include "src/memory/pinned_pool.h"
+#include "src/runtime/boxes.h"
+#include "src/runtime/overlap.h"
 #include "src/runtime/program.h"
+#include "src/runtime/state_order.h"
 
 namespace penstock::runtime {
 
@@ -32,7 +36,7 @@ struct DeviceRef {
 
 enum class HostState : uint8_t { kWaiting, kRunning, kDone, kSkipped };
 
-struct Slot {
+struct Slot final : driver::UseSource {
   struct Options {
     const Model* model;
     const graph::Plan* plan;
@@ -40,21 +44,29 @@ struct Slot {
     const std::vector<DeviceRef>* devices;
     memory::PinnedPool* pinned;
     std::vector<driver::Gate>* gates;  // one a call, for host devices
+    ExecutableCore* core = nullptr;  // whose slot it is
     bool timing = false;  // make timing events for a trace
+    bool synchronous = false;  // make an event a lane to wait for each node
   };
   static absl::StatusOr<std::unique_ptr<Slot>> Create(const Options& options, int index);
   ~Slot();
+
+  // Writes addresses into `args`: of an instance, or of where a box of it begins.
+  void PatchPointers(const std::vector<PointerPatch>& patches);
+
+  void AppendUses(int32_t node, std::vector<driver::MemoryUse>& out) const override;
 
   int index = 0;
   RunState* run = nullptr;  // in flight; guarded by the executable's mutex
 
   std::vector<driver::Stream> streams;  // a lane each
   std::vector<driver::Event> events;
+  std::vector<driver::Event> sync_events;  // a lane each, where nodes are waited for
   std::vector<driver::Event> begin_timing, end_timing;  // a node each, empty without a trace
 
   std::vector<void*> pointers;  // an instance each; bound ones are set by each launch
   std::vector<void*> staging;  // what `pointers` held when the slot was made
-  std::vector<Shape> shapes;  // a buffer each
+  std::vector<BoxInRun> boxes;  // a buffer each, then a Program::slices each
   std::vector<int64_t> param_values;  // integers only, for extents
   std::vector<std::byte> args;
   std::vector<void*> argv;
@@ -64,27 +76,36 @@ struct Slot {
   std::vector<std::atomic<HostState>> host_states;  // parallel to Plan::host_steps
   std::vector<bool> host_idle;  // the same: nothing to copy in this run, but still a step others wait for
   std::vector<std::shared_ptr<const void>> keep_alive;
+  std::vector<BoundRange> bound_ranges;  // a buffer each; internal ones stay empty
+  std::vector<int32_t> bound_order;  // buffers that are bound, sorted by each launch for CheckOverlaps
+  std::vector<int64_t> seen_complete;  // an event each: the serial of the run that last saw it complete
   driver::RunFault fault;
+  StateTicket ticket;  // places parallel to Plan::states
 
   // Where the run stands.
+  int64_t serial = -1;
+  std::chrono::steady_clock::time_point deadline;
   int32_t next_command = 0;
   int32_t next_segment = 0;
+  int32_t stopped_at = -1;  // once the finish has begun: the first command of the segments that never was submitted
   bool finish_submitted = false;
 
  private:
   explicit Slot(const Options& options, int slot_index);
   absl::Status MakeStreamsAndEvents();
   absl::Status MakeArenas();
-  void FillImages();
+  void MakeTicket();
+  absl::Status FillImages();
 
   Options options_;
   memory::PinnedBlock pinned_;
   std::vector<std::pair<DeviceRef, void*>> arenas_;
+  std::vector<std::vector<driver::Event>> state_events_;  // of each place of the ticket
 };
 
 // Writes the shapes of views and ranges, and what follows from them (bytes of copies, grids of kernels): those that
-// never change, once; those that depend on parameters, each launch.
-void ApplyFixedShapes(const Model& model, const graph::Plan& plan, const Program& program, Slot& slot);
-void ApplyDynamicShapes(const Model& model, const Program& program, Slot& slot);
+// never change, once; those that depend on parameters, each launch, which refuses slices that leave their buffer.
+absl::Status ApplyFixedShapes(const Model& model, const graph::Plan& plan, const Program& program, Slot& slot);
+absl::Status ApplyDynamicShapes(const Model& model, const Program& program, Slot& slot);
 
 }  // namespace penstock::runtime

@@ -5,8 +5,11 @@
 
 #include "penstock/foreign.h"
 #include "penstock/status_macros.h"
+#include "src/base/status.h"
 #include "src/base/user_code.h"
 #include "src/runtime/executable_core.h"
+#include "src/runtime/progress.h"
+#include "src/runtime/runtime_core.h"
 
 namespace penstock::runtime {
 namespace {
@@ -39,27 +42,49 @@ bool StreamExecutor::Submit(Slot& slot, int32_t end) {
   CurrentDevice current(core_.driver());
   const std::vector<ExecCommand>& commands = core_.program().commands;
   for (; slot.next_command < end; ++slot.next_command) {
+    if (slot.fault.failed()) return false;  // cancelled, or failed by what was submitted before
     const ExecCommand& command = commands[static_cast<size_t>(slot.next_command)];
     current.Set(core_.local_device_of_lane(command.lane));
-    if (command.op == Op::kForeign && !core_.EnterGate(command.node)) return false;
-    const absl::Status status = Do(slot, command);
-    if (command.op == Op::kForeign) core_.LeaveGate(command.node);
+    if (command.op == Op::kStateWait) {
+      const absl::StatusOr<bool> passed = WaitForState(slot, command);
+      if (!passed.ok()) slot.fault.Fail(-1, passed.status());
+      if (!passed.ok() || !*passed) return false;
+      continue;
+    }
+    const bool awaited = core_.runtime().synchronous() && command.node >= 0;
+    if (awaited && !core_.runtime().EnterSync()) return false;
+    const bool entered = command.op != Op::kForeign || core_.EnterGate(command.node);
+    absl::Status status = entered ? Do(slot, command) : absl::OkStatus();
+    if (command.op == Op::kForeign && entered) core_.LeaveGate(command.node);
+    if (awaited) {
+      if (status.ok() && entered) status = AwaitNode(slot, command);
+      core_.runtime().LeaveSync();
+    }
+    if (!entered) return false;
     if (!status.ok()) {
-      slot.fault.Fail(command.node, status);
+      // An asynchronous fault comes to light at some later call, unless each node was waited for.
+      slot.fault.Fail(base::IsFatal(status) && !awaited ? -1 : command.node, status);
       return false;
     }
   }
   return true;
 }
 
-void StreamExecutor::SubmitFinish(Slot& slot, int32_t end) {
+absl::Status StreamExecutor::SubmitFinish(Slot& slot, int32_t end) {
+  constexpr int kTries = 3;
   CurrentDevice current(core_.driver());
   const std::vector<ExecCommand>& commands = core_.program().commands;
   for (; slot.next_command < end; ++slot.next_command) {
     const ExecCommand& command = commands[static_cast<size_t>(slot.next_command)];
     current.Set(core_.local_device_of_lane(command.lane));
-    if (const absl::Status status = Do(slot, command); !status.ok()) slot.fault.Fail(-1, status);
+    absl::Status status = Do(slot, command);
+    for (int tries = 1; !status.ok(); ++tries) {
+      slot.fault.Fail(-1, status);
+      if (tries == kTries) return status;
+      status = Do(slot, command);
+    }
   }
+  return absl::OkStatus();
 }
 
 absl::Status StreamExecutor::Do(Slot& slot, const ExecCommand& command) {
@@ -69,6 +94,10 @@ absl::Status StreamExecutor::Do(Slot& slot, const ExecCommand& command) {
   switch (command.op) {
     case Op::kRecord: return driver.Record(slot.events[index], stream);
     case Op::kWait: return driver.Wait(stream, slot.events[index]);
+    case Op::kStateWrite: slot.ticket.places[index].written.store(true, std::memory_order_release); return {};
+    case Op::kStateDone:
+      if (core_.runtime().states().Submitted(slot.ticket.places[index])) core_.runtime().bell().Ring();
+      return absl::OkStatus();
     default: break;
   }
   if (slot.begin_timing.empty()) return DoNode(slot, command);
@@ -76,6 +105,34 @@ absl::Status StreamExecutor::Do(Slot& slot, const ExecCommand& command) {
   PENSTOCK_RETURN_IF_ERROR(driver.Record(slot.begin_timing[node], stream));
   PENSTOCK_RETURN_IF_ERROR(DoNode(slot, command));
   return driver.Record(slot.end_timing[node], stream);
+}
+
+// False: somebody this run comes behind has touches of the State still to submit.
+absl::StatusOr<bool> StreamExecutor::WaitForState(Slot& slot, const ExecCommand& command) {
+  StateOrder& order = core_.runtime().states();
+  PENSTOCK_RETURN_IF_ERROR(order.Verdict(slot.ticket));
+  const StatePlace& place = slot.ticket.places[static_cast<size_t>(command.index)];
+  const driver::Stream stream = slot.streams[static_cast<size_t>(command.lane)];
+  uint64_t below = UINT64_MAX;
+  while (const auto ahead = order.LookAhead(place, below)) {
+    if (!ahead->submitted) return false;
+    for (const driver::Event event : *ahead->done) PENSTOCK_RETURN_IF_ERROR(core_.driver().Wait(stream, event));
+    below = ahead->serial;
+  }
+  return true;
+}
+
+absl::Status StreamExecutor::AwaitNode(Slot& slot, const ExecCommand& command) {
+  driver::Driver& driver = core_.driver();
+  const driver::Event event = slot.sync_events[static_cast<size_t>(command.lane)];
+  PENSTOCK_RETURN_IF_ERROR(driver.Record(event, slot.streams[static_cast<size_t>(command.lane)]));
+  absl::Status status;
+  const bool ended = WaitForProgress(core_.runtime().bell(), driver.rings(), slot.deadline, [&] {
+    const absl::StatusOr<bool> complete = driver.Query(event);
+    status = complete.status();
+    return !complete.ok() || *complete || slot.fault.failed();
+  });
+  return ended ? status : absl::DeadlineExceededError("the run's deadline passed before this node ended");
 }
 
 absl::Status StreamExecutor::DoNode(Slot& slot, const ExecCommand& command) {
@@ -95,6 +152,8 @@ absl::Status StreamExecutor::DoNode(Slot& slot, const ExecCommand& command) {
 absl::Status StreamExecutor::CallForeign(Slot& slot, const ExecCommand& command) {
   const graph::PlanNode& node = core_.plan().nodes[static_cast<size_t>(command.node)];
   const NodeCode& code = core_.model().nodes[static_cast<size_t>(node.decl)].code;
+  PENSTOCK_RETURN_IF_ERROR(
+      core_.driver().Foreign(slot.streams[static_cast<size_t>(command.lane)], {&slot.fault, command.node}, slot));
   Foreign foreign(core_.driver().NativeStream(slot.streams[static_cast<size_t>(command.lane)]), node.device,
                   core_.device(node.device).info.name);
   base::UserCodeScope scope;

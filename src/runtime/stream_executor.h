@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "src/runtime/slot.h"
 
 namespace penstock::runtime {
@@ -17,16 +18,20 @@ class StreamExecutor {
  public:
   explicit StreamExecutor(ExecutableCore& core) : core_(core) {}
 
-  // Submits commands [slot.next_command, end). False when it stopped before: the run has failed, or a foreign launch
-  // must wait for its turn (then calling again goes on from there).
+  // Submits commands [slot.next_command, end). False when it stopped before: the run has failed, or a foreign launch,
+  // the use of a State, or any node where each is waited for must wait for its turn (then calling again goes on there).
   bool Submit(Slot& slot, int32_t end);
-  // The same for the commands that end a run, which are submitted whatever happened before; a lane whose device
-  // refuses is left out.
-  void SubmitFinish(Slot& slot, int32_t end);
+  // The same for the commands that end a run, which are submitted whatever happened before: without them nobody can
+  // tell when its work has ended, so one that fails is tried again, and the run fails. The Status of one that does not
+  // succeed; calling again goes on from there.
+  absl::Status SubmitFinish(Slot& slot, int32_t end);
 
  private:
   absl::Status Do(Slot& slot, const ExecCommand& command);
+  // Returns when a submitted node has ended, with the fault that ended it.
+  absl::Status AwaitNode(Slot& slot, const ExecCommand& command);
   absl::Status DoNode(Slot& slot, const ExecCommand& command);
+  absl::StatusOr<bool> WaitForState(Slot& slot, const ExecCommand& command);
   absl::Status CallForeign(Slot& slot, const ExecCommand& command);
 
   ExecutableCore& core_;

@@ -15,6 +15,7 @@
 
 #include "penstock/runtime.h"
 #include "penstock/status_macros.h"
+#include "tests/conformance/checked_runtimes.h"
 
 #if defined(__CUDACC__)
 #define TEST_KERNEL __global__
@@ -27,9 +28,13 @@ namespace penstock::conformance {
 struct Target {
   std::string devices;  // RuntimeOptions::devices
   std::string mode;     // "stream"
+  bool checked = false;  // behind checked drivers: no test may break a rule or leave anything alive
+  uint64_t order_seed = 0;  // of host devices: other than 0, work runs in an order of that seed
 };
 
-inline std::ostream& operator<<(std::ostream& out, const Target& t) { return out << t.devices << " " << t.mode; }
+inline std::ostream& operator<<(std::ostream& out, const Target& t) {
+  return out << t.devices << " " << t.mode << (t.checked ? " checked " : " ") << t.order_seed;
+}
 
 #define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
 #define EXPECT_OK(expr) EXPECT_EQ((expr), absl::OkStatus())
@@ -37,7 +42,7 @@ inline std::ostream& operator<<(std::ostream& out, const Target& t) { return out
 class GraphConformance : public testing::TestWithParam<Target> {
  protected:
   void SetUp() override {
-    absl::StatusOr<Runtime> made = Runtime::Create({.devices = GetParam().devices, .workers = 2});
+    absl::StatusOr<Runtime> made = MakeRuntime();
     if (made.ok()) {
       runtime_.emplace(*std::move(made));
       return;
@@ -45,6 +50,18 @@ class GraphConformance : public testing::TestWithParam<Target> {
     const char* require = std::getenv("PENSTOCK_REQUIRE_GPU");
     if (require != nullptr && std::string(require) == "1") FAIL() << made.status();
     GTEST_SKIP() << made.status();
+  }
+
+  void TearDown() override {
+    runtime_.reset();
+    EXPECT_EQ(checks_ ? checks_->Complaints() : "", "");
+  }
+
+  absl::StatusOr<Runtime> MakeRuntime() {
+    const RuntimeOptions options{.devices = GetParam().devices, .workers = 2};
+    if (!GetParam().checked && GetParam().order_seed == 0) return Runtime::Create(options);
+    checks_.emplace();
+    return checks_->CreateRuntime(options, GetParam().order_seed);
   }
 
   // Compiles, launches once and waits.
@@ -68,6 +85,7 @@ class GraphConformance : public testing::TestWithParam<Target> {
   bool on_cuda() const { return runtime_->devices()[0].is_cuda; }
 
   std::mt19937 rng_{20260901};
+  std::optional<CheckedRuntimes> checks_;
   std::optional<Runtime> runtime_;
 };
 

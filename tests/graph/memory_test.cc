@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "graph/plan_names.h"
 #include "tests/graph/model_builder.h"
@@ -149,25 +150,54 @@ ModelBuilder FourBuffers() {
   return g;
 }
 
-TEST(Memory, OverBudgetNamesTheLargestBuffersAndTheSlotsThatFit) {
+TEST(Memory, OverBudgetNamesTheBuffersAndTheSlotsThatFit) {
   PlanOptions options = Devices(1);
   options.slots = 3;
   options.devices[0].memory_bytes = 3 * 2560;
   EXPECT_EQ(MistakeOf(FourBuffers(), options), "OK");
   options.devices[0].memory_bytes = 3 * 2560 - 1;
-  EXPECT_EQ(
-      MistakeOf(FourBuffers(), options),
-      "RESOURCE_EXHAUSTED: graph 'g' on host:0: 3 slots of 2560 bytes do not fit in the device's 7679; the largest "
-      "buffers are 'd' (1024), 'b' (768), 'c' (512); use at most 2 slots, or make buffers smaller");
+  EXPECT_EQ(MistakeOf(FourBuffers(), options),
+            "RESOURCE_EXHAUSTED: graph 'g' on host:0: 3 slots of 2560 bytes do not fit in the device's memory of 7679 "
+            "bytes; the buffers in it are 'd' (a.cc:4) of 1024, 'b' (a.cc:2) of 768, 'c' (a.cc:3) of 512, 'a' (a.cc:1) "
+            "of 256; use at most 2 slots, or make buffers smaller");
+}
+
+TEST(Memory, OverBudgetNamesTheFiveLargestOfMany) {
+  ModelBuilder g;
+  std::vector<int32_t> parts;
+  for (int i = 0; i < 7; ++i) parts.push_back(g.Scratch("t" + std::to_string(i), 64 * (1 + i % 4)));
+  g.For("k", Out{parts[0]}, Out{parts[1]}, Out{parts[2]}, Out{parts[3]}, Out{parts[4]}, Out{parts[5]}, Out{parts[6]});
+  PlanOptions options = Devices(1);
+  options.slots = 2;
+  options.devices[0].memory_bytes = 5000;
+  EXPECT_EQ(MistakeOf(g, options),
+            "RESOURCE_EXHAUSTED: graph 'g' on host:0: 2 slots of 4096 bytes do not fit in the device's memory of 5000 "
+            "bytes; the largest buffers in it are 't3' (a.cc:4) of 1024, 't2' (a.cc:3) of 768, 't6' (a.cc:7) of 768, "
+            "'t1' (a.cc:2) of 512, 't5' (a.cc:6) of 512 and 2 more; use at most 1 slot, or make buffers smaller");
 }
 
 TEST(Memory, OverBudgetSaysWhenNoSlotFits) {
   PlanOptions options = Devices(1);
   options.devices[0].memory_bytes = 1000;
-  EXPECT_EQ(
-      MistakeOf(FourBuffers(), options),
-      "RESOURCE_EXHAUSTED: graph 'g' on host:0: 1 slots of 2560 bytes do not fit in the device's 1000; the largest "
-      "buffers are 'd' (1024), 'b' (768), 'c' (512); not even one slot fits: make buffers smaller");
+  EXPECT_EQ(MistakeOf(FourBuffers(), options),
+            "RESOURCE_EXHAUSTED: graph 'g' on host:0: 1 slot of 2560 bytes does not fit in the device's memory of 1000 "
+            "bytes; the buffers in it are 'd' (a.cc:4) of 1024, 'b' (a.cc:2) of 768, 'c' (a.cc:3) of 512, 'a' (a.cc:1) "
+            "of 256; not even one slot fits: make buffers smaller");
+}
+
+TEST(Memory, PinnedMemoryHasALimitOfItsOwn) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 64), y = g.Output("y", 128);
+  g.For("k", In{x}, Out{y});
+  PlanOptions options = Devices(1);
+  options.slots = 4;
+  options.pinned_bytes = 4 * 768;
+  EXPECT_EQ(MistakeOf(g, options), "OK");
+  options.pinned_bytes = 4 * 768 - 1;
+  EXPECT_EQ(MistakeOf(g, options),
+            "RESOURCE_EXHAUSTED: graph 'g' on pinned memory: 4 slots of 768 bytes do not fit in the limit of 3071 "
+            "bytes; the buffers in it are 'y' (a.cc:2) of 512, 'x' (a.cc:1) of 256; use at most 3 slots, or make "
+            "buffers smaller");
 }
 
 TEST(Memory, SumsOfSizesDoNotOverflow) {
@@ -177,8 +207,9 @@ TEST(Memory, SumsOfSizesDoNotOverflow) {
   g.For("k", Out{a}, Out{b}, Out{c});
   EXPECT_EQ(
       MistakeOf(g),
-      "RESOURCE_EXHAUSTED: graph 'g' on host:0: a slot would need more than 2^62 bytes; the largest buffers are 'a' "
-      "(2305843009213693952), 'b' (2305843009213693952), 'c' (2305843009213693952); make buffers smaller");
+      "RESOURCE_EXHAUSTED: graph 'g' on host:0: a slot would need more than 2^62 bytes; the buffers in it are 'a' "
+      "(a.cc:1) of 2305843009213693952, 'b' (a.cc:2) of 2305843009213693952, 'c' (a.cc:3) of 2305843009213693952; make "
+      "buffers smaller");
 }
 
 }  // namespace

@@ -17,13 +17,24 @@ namespace penstock::graph {
 
 struct In {
   int32_t buffer;
+  Box box{};
 };
 struct Out {
   int32_t buffer;
+  Box box{};
 };
 struct Change {
   int32_t buffer;
+  Box box{};
 };
+template <class A>
+struct Loose {  // an access of which no edges follow
+  A access;
+};
+template <class A>
+Loose(A) -> Loose<A>;
+
+inline constexpr char kRuntime = 0;  // its address stands for the runtime that makes States and compiles
 
 class ModelBuilder {
  public:
@@ -53,6 +64,27 @@ class ModelBuilder {
   }
   int32_t Scratch(std::string name, Extent extent, Where where = kDevice) {
     return Buffer(std::move(name), extent, BufferRole::kInternal, where);
+  }
+  // Part of a buffer, or all of it as elements of `element_bytes`.
+  int32_t Alias(std::string name, int32_t of, const Box& box) {
+    const Extent extent = box.whole ? model.buffers[static_cast<size_t>(of)].extent : box.size;
+    return Alias(std::move(name), of, model.buffers[static_cast<size_t>(of)].type.size, extent, box);
+  }
+  int32_t Alias(std::string name, int32_t of, uint32_t element_bytes, Extent extent, const Box& box = {}) {
+    const int32_t alias = Buffer(std::move(name), extent, BufferRole::kInternal, kDevice, element_bytes);
+    BufferDecl& decl = model.buffers[static_cast<size_t>(alias)];
+    decl.is_alias = true;
+    decl.alias_of = of;
+    decl.alias_graph = kSerial;
+    decl.box = box;
+    return alias;
+  }
+  // Made by the runtime that Devices() plans for.
+  int32_t State(std::string name, Extent extent, int32_t device = 0) {
+    const int32_t b = Buffer(std::move(name), extent, BufferRole::kState, kDevice);
+    BufferDecl& decl = model.buffers[static_cast<size_t>(b)];
+    decl.state = std::make_shared<const StateRecord>(StateRecord{decl.name, decl.type, extent, device, &kRuntime});
+    return b;
   }
 
   // Nodes whose kind asks for nothing but accesses are sound as they are.
@@ -97,20 +129,28 @@ class ModelBuilder {
   void After(int32_t later, int32_t earlier) { node(later).after.push_back(earlier); }
   NodeDecl& node(int32_t index) { return model.nodes[static_cast<size_t>(index)]; }
 
-  Model model;
-
- private:
+  // One type a size.
   static TypeInfo TypeOf(uint32_t bytes) {
     static const char tags[64] = {};
     return {&tags[bytes % 64], bytes, bytes};
   }
+
+  Model model;
+
+ private:
   Name NextName(std::string name) { return Name(std::move(name), "dir/a.cc", ++line_); }
   int32_t LastNode() const { return static_cast<int32_t>(model.nodes.size()) - 1; }
 
-  static AccessDecl Decl(In a) { return {a.buffer, kSerial, AccessMode::kRead, {}}; }
-  static AccessDecl Decl(Out a) { return {a.buffer, kSerial, AccessMode::kWrite, {}}; }
-  static AccessDecl Decl(Change a) { return {a.buffer, kSerial, AccessMode::kReadWrite, {}}; }
-  static AccessDecl Decl(AccessDecl a) { return a; }
+  static AccessDecl Decl(const In& a) { return {a.buffer, kSerial, AccessMode::kRead, a.box}; }
+  static AccessDecl Decl(const Out& a) { return {a.buffer, kSerial, AccessMode::kWrite, a.box}; }
+  static AccessDecl Decl(const Change& a) { return {a.buffer, kSerial, AccessMode::kReadWrite, a.box}; }
+  static AccessDecl Decl(const AccessDecl& a) { return a; }
+  template <class A>
+  static AccessDecl Decl(const Loose<A>& a) {
+    AccessDecl decl = Decl(a.access);
+    decl.unordered = true;
+    return decl;
+  }
   template <class... A>
   NodeDecl& Node(std::string name, NodeKind kind, A... accesses) {
     NodeDecl node{.name = NextName(std::move(name)), .kind = kind};
@@ -125,6 +165,7 @@ class ModelBuilder {
 // Devices of one driver: "host:0", "host:1", ... or "cuda:0", ...
 inline PlanOptions Devices(int count, bool cuda = false) {
   PlanOptions options;
+  options.runtime = &kRuntime;
   for (int i = 0; i < count; ++i)
     options.devices.push_back({(cuda ? "cuda:" : "host:") + std::to_string(i), cuda, 0, 0});
   return options;

@@ -1,5 +1,5 @@
-// What a plan really does, found without the planner: its commands are taken as the runtime executes them, order is
-// found by brute-force reachability, and contents are followed through simulated memory.
+// What must hold of a plan's order and memory, found from the declaration and from what its nodes touch, by brute force
+// over pairs. The planner's own code has no part in it.
 //
 // Each check returns an empty string, or what is wrong.
 #pragma once
@@ -10,67 +10,61 @@
 
 #include "graph/plan.h"
 #include "penstock/model.h"
+#include "tests/graph/atoms.h"
+#include "tests/graph/execution.h"
 
 namespace penstock::graph {
 
-// The operations of a run and what each must wait for: commands, host steps, and one operation a segment that stands
-// for its submission. Lanes are FIFOs, a wait follows the last record of its event, segments are submitted in order.
-class Execution {
- public:
-  // Only the first `commands` of the segments are submitted when that is given; then `finish` begins there.
-  explicit Execution(const Plan& plan, int32_t commands = -1, int32_t finish = -1);
+// Pairs of declared nodes that must run in this order: conflicting accesses in declaration order, none of them
+// Unordered, and After.
+struct DeclaredPair {
+  int32_t before, after;
+  bool operator==(const DeclaredPair&) const = default;
+};
+std::vector<DeclaredPair> DeclaredPairs(const Model& model);
 
-  const std::string& problem() const { return problem_; }
-  int32_t operations() const { return static_cast<int32_t>(preds_.size()); }
-  const std::vector<int32_t>& preds(int32_t op) const { return preds_[static_cast<size_t>(op)]; }
-  int32_t node_of(int32_t op) const { return node_of_[static_cast<size_t>(op)]; }  // -1: no node
-  // Whether plan node `a` has ended before `b` starts, whatever the timing.
-  bool Before(int32_t a, int32_t b) const;
-  // Whether `a` has ended once event `done`'s last record has.
-  bool BeforeEvent(int32_t a, int32_t event) const;
+// Pairs of nodes of which at least one of two conflicting accesses is Unordered; the earlier declared first. Some path
+// of declared pairs must join them.
+std::vector<DeclaredPair> LoosePairs(const Model& model);
+
+// Whether a path of pairs leads from one node to another: row `to`, column `from`.
+using Paths = std::vector<std::vector<bool>>;
+Paths PathsOf(const Model& model, const std::vector<DeclaredPair>& pairs);
+
+// The nodes in an order of the declared pairs, the first declared first; shorter than the model when there is a cycle.
+std::vector<int32_t> SequenceOf(const Model& model);
+
+// The order a plan owes: that of the declared pairs, and some order for conflicting accesses to common elements of one
+// instance, or of a staging instance and the memory it may be at launch. Copies touch all of what they copy.
+class OrderOracle {
+ public:
+  OrderOracle(const Model& model, const Plan& plan);
+  std::string Check(const Execution& run) const;
 
  private:
-  int32_t Add(int32_t node);
-  void AddCommand(const Command& command);
-  void AddHostStep(int32_t step);
-  void FindReach();
-  bool Reaches(int32_t from, int32_t to) const {
-    return (reach_[static_cast<size_t>(to)][static_cast<size_t>(from) / 64] >> (static_cast<size_t>(from) % 64) & 1) !=
-           0;
-  }
+  struct Used {
+    int32_t instance;
+    Footprint footprint;
+  };
+  std::vector<Used> UsedBy(const PlanNode& node, const Footprints& declared) const;
+  bool Clash(int32_t a, int32_t b, const std::vector<std::vector<Used>>& used) const;
 
+  struct Pair {
+    int32_t a, b;
+    bool forward;  // a before b; otherwise either way
+  };
   const Plan& plan_;
-  std::string problem_;
-  std::vector<std::vector<int32_t>> preds_;
-  std::vector<int32_t> node_of_;
-  std::vector<int32_t> op_of_node_;
-  std::vector<int32_t> record_of_;        // event -> its last record, an operation
-  std::vector<int32_t> lane_tail_;
-  std::vector<int32_t> host_op_;
-  std::vector<std::vector<uint64_t>> reach_;
+  std::vector<Pair> pairs_;
 };
 
-// Conflicting declared accesses and After in declared order; conflicting accesses to one instance, to a staging
-// instance and the memory it may be, and to shared bytes of an arena in some order.
+// Whether two instances may hold contents at one time: unless every use of one is before every use of the other, from
+// first use to last. An instance nobody uses holds nothing.
+bool MayLiveAtOnce(const Plan& plan, const Execution& run, int32_t a, int32_t b);
+
+// No two instances that may live at once share bytes of an arena.
+std::string CheckMemory(const Plan& plan, const Execution& run);
+
+// Both, of the plan as it is executed.
 std::string CheckOrder(const Model& model, const Plan& plan);
-
-// Runs the plan in one random legal interleaving and compares what each declared node reads, and the bound outputs at
-// the end, with the declared graph executed in sequence. Each kHost buffer is bound to pinned memory (its staging is
-// skipped) or not, by the seed.
-std::string Interpret(const Model& model, const Plan& plan, uint64_t seed);
-
-// Every node of a device has ended once its done event has: after the whole run from both beginnings, and after any
-// first part of the commands from `finish_begin`.
-std::string CheckFinish(const Plan& plan);
-
-// Indices, devices, lanes and sizes are what plan.h says.
-std::string CheckShape(const Model& model, const Plan& plan);
-
-// Waits for events, and dependencies on host steps, whose removal CheckOrder does not notice.
-struct Redundant {
-  int events = 0, hosts = 0;
-  int tried_events = 0, tried_hosts = 0;
-};
-Redundant CountRedundant(const Model& model, const Plan& plan);
 
 }  // namespace penstock::graph

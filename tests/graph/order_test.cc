@@ -30,9 +30,9 @@ TEST(Order, LongestRemainingPathFirst) {
   EXPECT_EQ(NamesOf(PlanOf(g)), "long0, long1, short, long2");
 }
 
-TEST(Order, TiesKeepTheDeclaration) {
+TEST(Order, TiesGoByName) {
   ModelBuilder g;
-  for (const char* name : {"a", "b", "c", "d"}) g.For(name);
+  for (const char* name : {"c", "a", "d", "b"}) g.For(name);
   EXPECT_EQ(NamesOf(PlanOf(g)), "a, b, c, d");
 }
 
@@ -120,6 +120,23 @@ TEST(Lanes, OnlyOneStepInheritsALane) {
   const Plan plan = PlanOf(g);
   EXPECT_EQ(NodeOf(plan, "left").lane, NodeOf(plan, "k").lane);
   EXPECT_NE(NodeOf(plan, "right").lane, NodeOf(plan, "k").lane);
+}
+
+// `join` could follow either; `last` only `wide`.
+TEST(Lanes, TheLaneThatFewestCouldFollowIsInherited) {
+  ModelBuilder g;
+  const int32_t s = g.Scratch("s", 4), t = g.Scratch("t", 4);
+  g.For("narrow", Out{s});
+  g.For("wide", Out{t});
+  g.For("join", In{s}, In{t});
+  g.For("last", In{t});
+  PlanOptions options = Devices(1);
+  options.costs = {40, 30, 20, 10};  // submitted in this order: `wide` is the latest predecessor
+  const Plan plan = PlanOf(g, options);
+  EXPECT_EQ(NamesOf(plan), "narrow, wide, join, last");
+  EXPECT_EQ(NodeOf(plan, "join").lane, NodeOf(plan, "narrow").lane);
+  EXPECT_EQ(NodeOf(plan, "last").lane, NodeOf(plan, "wide").lane);
+  EXPECT_EQ(plan.lanes.size(), 2u);
 }
 
 TEST(Lanes, AreCappedAndThenTheLeastLoadedIsTaken) {

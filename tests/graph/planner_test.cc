@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "tests/graph/model_builder.h"
-#include "tests/graph/oracle.h"
 
 namespace penstock::graph {
 namespace {
@@ -40,9 +39,7 @@ TEST(MakePlan, OneGraphWithEveryMistakeGetsALineForEach) {
   g.InOut("x", 8);                                                                         // 15
   g.Host("");                                                                              // 16
   g.Host("alien", AccessDecl{0, 1, AccessMode::kRead, {}}, AccessDecl{});                  // 17
-  Box part;
-  part.whole = false;
-  g.Host("part", AccessDecl{x, ModelBuilder::kSerial, AccessMode::kRead, part});           // 18
+  g.Host("part", In{x, Slice(4, 5)});                                                      // 18
   g.node(g.Host("args")).args.push_back({ArgDecl::Form::kParam, 0, 4, 9, 7, {}});          // 19
   g.node(g.For("block")).arg_block.resize(5000);                                           // 20
   g.After(g.Host("after"), -4);                                                            // 21
@@ -96,8 +93,8 @@ TEST(MakePlan, OneGraphWithEveryMistakeGetsALineForEach) {
       "made it; declare the buffer in this graph\n"
       "  graph 'all' node 'alien' (a.cc:17): access 1 is to no buffer; its handle was never set; declare the buffer in "
       "this graph\n"
-      "  graph 'all' node 'part' (a.cc:18): access 0 is to a part of 'x' (a.cc:12); this version knows whole buffers "
-      "only; access all of it\n"
+      "  graph 'all' node 'part' (a.cc:18): access 0 takes 5 elements from 4 on in dimension 0 of 'x' (a.cc:12), which "
+      "has 8; a slice lies inside its buffer; make its offset or size smaller\n"
       "  graph 'all' node 'args' (a.cc:19): argument 0 is a parameter of another graph; a handle is good in the graph "
       "that made it; declare the parameter in this graph\n"
       "  graph 'all' node 'block' (a.cc:20): its arguments take 5000 bytes; a kernel takes at most 4096; put large "

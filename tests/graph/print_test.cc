@@ -18,11 +18,11 @@ ModelBuilder Saxpy() {
 TEST(PrintText, HasALineForEverything) {
   const ModelBuilder g = Saxpy();
   EXPECT_EQ(PrintText(PlanOf(g), g.model),
-            R"(plan 'saxpy': 7 nodes, 3 lanes, 2 segments, 3 host steps, 6 events, 2 waits
+            R"(plan 'saxpy': 7 nodes, 3 lanes, 2 segments, 3 host steps, 4 events, 2 waits, structure 0de580325f041228
   0     upload x   upload        device 0 lane 0 segment 0  after -  x.bound -> x.device0
   1     stage y    stage in      host step 0                after -  y.bound -> y.pinned
   2     upload y   upload        device 0 lane 0 segment 1  after 1  y.pinned -> y.device0
-  3     axpy       parallel for  device 0 lane 1 segment 1  after 2  reads x.device0, changes y.device0
+  3     axpy       parallel for  device 0 lane 1 segment 1  after 0,2  reads x.device0, changes y.device0
   4     download y download      device 0 lane 2 segment 1  after 3  y.device0 -> y.pinned
   5     unstage y  stage out     host step 1                after 4  y.pinned -> y.bound
   6     look       host          host step 2                after 5  reads y.bound
@@ -32,7 +32,7 @@ lane 2: download of device 0, priority 0
 segment 0: commands 0 to 1, after host steps -
 segment 1: commands 1 to 9, after host steps 0
 host step 0: node 1, after host steps -, events -
-host step 1: node 5, after host steps -, events 2
+host step 1: node 5, after host steps -, events 1
 host step 2: node 6, after host steps 1, events -
 instance x.bound: 4000 bytes
 instance x.device0: 4000 bytes at 0
@@ -70,6 +70,7 @@ TEST(PrintDot, HasAClusterALane) {
     n4 [label="download y\ndownload", style=dashed];
   }
   n1 -> n2;
+  n0 -> n3;
   n2 -> n3;
   n3 -> n4;
   n4 -> n5;

@@ -1,9 +1,13 @@
 #include "tests/graph/random_graph.h"
 
 #include <algorithm>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
+
+#include "tests/graph/atoms.h"
+#include "tests/graph/random_seeds.h"
 
 namespace penstock::graph {
 namespace {
@@ -20,12 +24,18 @@ class Generator {
     host_share_ = Below(5);
     pins_ = Chance(2);
     priorities_ = Chance(4);
+    slices_ = Chance(2);
+    loose_ = Chance(3);
+    params_ = Chance(3);
     const int buffers = 2 + Below(8);
     for (int b = 0; b < buffers; ++b) AddBuffer(b);
+    if (Chance(2)) AddAliases();
     const int nodes = 1 + Below(nodes_);
     for (int n = 0; n < nodes; ++n) AddNode(n);
-    for (size_t b = 0; b < written_.size(); ++b) {
-      if (role(b) == BufferRole::kOutput && !written_[b]) Finish(g().For("finish" + std::to_string(b), Out{Int(b)}));
+    for (int b = 0; b < buffers; ++b) {
+      if (role(b) == BufferRole::kOutput && !contents_[Index(b)].touched) {
+        Finish(g().For("finish" + std::to_string(b), Out{b}));
+      }
     }
     AddAfters();
     if (Chance(3)) {
@@ -35,25 +45,83 @@ class Generator {
   }
 
  private:
-  static int32_t Int(size_t i) { return static_cast<int32_t>(i); }
+  // What has been written of a buffer that has memory.
+  struct Contents {
+    std::vector<bool> written;  // atoms
+    bool touched = false;       // some of it, perhaps
+    bool initial = false;       // comes with contents
+  };
+
+  static size_t Index(int i) { return static_cast<size_t>(i); }
+  static int Int(size_t i) { return static_cast<int>(i); }
   int Below(int n) { return static_cast<int>(random_() % static_cast<uint64_t>(n)); }
   bool Chance(int one_in) { return Below(one_in) == 0; }
   ModelBuilder& g() { return out_.builder; }
-  BufferRole role(size_t b) { return g().model.buffers[b].role; }
+  const BufferDecl& buffer(int b) { return out_.builder.model.buffers[Index(b)]; }
+  BufferRole role(int b) { return buffer(b).role; }
+  int64_t Most(const Dim& dim) { return dim.is_constant() ? dim.value : g().model.params[Index(dim.param)].max; }
+
+  // Param of a name of its own, at most `most`.
+  Dim NewParam(int64_t most) { return g().ParamDim(g().Param("p" + std::to_string(g().model.params.size()), most)); }
 
   void AddBuffer(int b) {
-    static constexpr int64_t kElements[] = {64, 64, 100, 100, 256, 700, 0};
-    const Extent extent(kElements[Below(7)]);
-    const std::string name = "b" + std::to_string(b);
-    const Where bound = Chance(3) ? kPinned : kHost;
-    switch (Below(5)) {
-      case 0: g().Input(name, extent, bound); break;
-      case 1: g().Output(name, extent, bound); break;
-      case 2: g().InOut(name, extent, bound); break;
-      default: g().Scratch(name, extent, Chance(4) ? kPinned : kDevice); break;
+    static const Extent kExtents[] = {{6}, {6}, {16}, {24}, {4, 4}, {4, 4}, {2, 2, 3}, {0}};
+    static constexpr uint32_t kElementBytes[] = {32, 32, 64, 128};
+    static constexpr BufferRole kRoles[] = {BufferRole::kInput,    BufferRole::kOutput,   BufferRole::kInOut,
+                                            BufferRole::kInternal, BufferRole::kInternal, BufferRole::kState};
+    Extent extent = kExtents[Below(8)];
+    const BufferRole role = kRoles[Below(6)];
+    if (params_ && Chance(3) && role != BufferRole::kState) {
+      Dim& dim = extent.dims[Index(Below(extent.rank))];
+      dim = NewParam(dim.value);
     }
-    written_.push_back(role(static_cast<size_t>(b)) == BufferRole::kInput ||
-                       role(static_cast<size_t>(b)) == BufferRole::kInOut);
+    const bool bound = IsBound(role), pinned = bound ? Chance(3) : role == BufferRole::kInternal && Chance(4);
+    const Where where = pinned ? kPinned : bound ? kHost : kDevice;
+    g().Buffer("b" + std::to_string(b), extent, role, where, kElementBytes[Below(4)]);
+    if (role == BufferRole::kState) MakeState(g().model.buffers.back());
+    const bool initial = role != BufferRole::kOutput && role != BufferRole::kInternal;
+    contents_.push_back({std::vector<bool>(static_cast<size_t>(AtomCount(g().model, b)), initial), initial, initial});
+  }
+  void MakeState(BufferDecl& decl) {
+    const int device = Below(Int(out_.options.devices.size()));
+    decl.state = std::make_shared<const StateRecord>(StateRecord{decl.name, decl.type, decl.extent, device, &kRuntime});
+  }
+
+  // Aliases of buffers and of each other: parts, and other element types.
+  void AddAliases() {
+    for (int count = 1 + Below(4); count > 0; --count) {
+      const int of = Below(Int(g().model.buffers.size()));
+      const std::string name = "a" + std::to_string(g().model.buffers.size());
+      if (Chance(3)) {
+        AddRetyped(name, of);
+      } else if (MaxBytes(g().model, of) > 0) {
+        g().Alias(name, of, RandomBox(buffer(of).extent));
+      }
+    }
+  }
+  void AddRetyped(const std::string& name, int of) {
+    if (buffer(of).is_alias) return;  // a part cannot be read in other portions
+    const uint32_t bytes = uint32_t{32} << Below(3);
+    Extent extent = buffer(of).extent;
+    Dim& row = extent.dims[Index(extent.rank - 1)];
+    const int64_t row_bytes = row.value * buffer(of).type.size;
+    if (!row.is_constant() || row_bytes % bytes != 0) return;
+    row = row_bytes / bytes;
+    g().Alias(name, of, bytes, extent);
+  }
+
+  // Where parameters have a say, the box stays inside for some of their values.
+  Box RandomBox(const Extent& extent) {
+    Extent offset = extent, size = extent;
+    for (size_t i = 0; i < Index(extent.rank); ++i) {
+      const auto most = static_cast<int>(Most(extent.dims[i]));
+      offset.dims[i] = 0;
+      if (Chance(3)) continue;  // all of this dimension
+      const int length = Chance(12) ? 0 : 1 + Below(std::max(1, most / (1 + Below(3))));
+      size.dims[i] = params_ && Chance(6) ? NewParam(length) : Dim(length);
+      offset.dims[i] = params_ && Chance(6) ? NewParam(most) : Dim(Below(most - length + 1));
+    }
+    return Slice(offset, size);
   }
 
   void AddNode(int n) {
@@ -68,46 +136,102 @@ class Generator {
                          : Chance(3) ? g().Kernel(name)
                          : Chance(3) ? g().Launch(name)
                                      : g().For(name);
-    for (const AccessDecl& a : accesses) {
-      if (a.mode != AccessMode::kRead) written_[static_cast<size_t>(a.buffer)] = true;
-    }
     g().node(node).accesses = std::move(accesses);
     Finish(node);
   }
 
   void AddAccess(std::vector<AccessDecl>& accesses) {
-    const auto b = static_cast<size_t>(Below(static_cast<int>(written_.size())));
+    AccessDecl access{Below(Int(g().model.buffers.size())), ModelBuilder::kSerial, AccessMode::kRead};
+    if (slices_ && Chance(2) && MaxBytes(g().model, access.buffer) > 0)
+      access.box = RandomBox(buffer(access.buffer).extent);
+    const Footprint footprint = FootprintOf(g().model, access);
+    const bool readable = IsWritten(footprint);
     for (const AccessDecl& a : accesses) {
-      // Twice in one node: only to read and write, or to read twice, what has been written before.
-      if (a.buffer == Int(b) && (!written_[b] || a.mode != AccessMode::kRead)) return;
+      // The same elements twice in one node: only to read and write, or to read twice, what has been written before.
+      if (FootprintOf(g().model, a).Meets(footprint) && (!readable || a.mode != AccessMode::kRead)) return;
     }
-    AccessMode mode = static_cast<AccessMode>(1 + Below(3));
-    if (role(b) == BufferRole::kInput) mode = AccessMode::kRead;
-    if (!written_[b]) mode = AccessMode::kWrite;
-    accesses.push_back({Int(b), ModelBuilder::kSerial, mode, {}});
+    access.mode = static_cast<AccessMode>(1 + Below(3));
+    if (!readable) access.mode = AccessMode::kWrite;
+    if (role(footprint.root) == BufferRole::kInput) access.mode = AccessMode::kRead;
+    access.unordered = loose_ && Chance(3);
+    accesses.push_back(access);
+  }
+
+  bool IsWritten(const Footprint& footprint) const {
+    const Contents& contents = contents_[Index(footprint.root)];
+    bool all = contents.touched;
+    for (size_t a = 0; a < contents.written.size(); ++a) {
+      all = all && (contents.written[a] || !(footprint.whole || footprint.atoms[a]));
+    }
+    return all;
   }
 
   bool AddCopy(const std::string& name) {
-    const auto from = static_cast<size_t>(Below(Int(written_.size()))),
-               to = static_cast<size_t>(Below(Int(written_.size())));
-    if (from == to || !written_[from] || role(to) == BufferRole::kInput) return false;
-    if (!(g().model.buffers[from].extent == g().model.buffers[to].extent)) return false;
-    Finish(g().Copy(name, Int(from), Int(to)));
-    written_[to] = true;
+    const int from = Below(Int(contents_.size())), to = Below(Int(contents_.size()));
+    const auto &x = buffer(from), &y = buffer(to);
+    if (from == to || y.role == BufferRole::kInput || !IsWritten({from, AccessMode::kRead})) return false;
+    if (!(x.extent == y.extent && x.type == y.type)) return false;
+    Finish(g().Copy(name, from, to));
     return true;
   }
 
   bool AddFill(const std::string& name) {
-    const auto to = static_cast<size_t>(Below(Int(written_.size())));
+    const int to = Below(Int(contents_.size()));
     if (role(to) == BufferRole::kInput) return false;
-    Finish(g().Fill(name, Int(to)));
-    written_[to] = true;
+    Finish(g().Fill(name, to));
     return true;
   }
 
+  // The node just added: its place in the order, and what it writes.
   void Finish(int32_t node) {
-    if (pins_ && !Chance(3)) g().node(node).device = Below(Int(out_.options.devices.size()));
-    if (priorities_) g().node(node).priority = Below(3) - 1;
+    NodeDecl& decl = g().node(node);
+    if (pins_ && !Chance(3)) decl.device = Below(Int(out_.options.devices.size()));
+    if (priorities_) decl.priority = Below(3) - 1;
+    std::vector<Footprint> footprints;
+    for (const AccessDecl& access : decl.accesses) footprints.push_back(FootprintOf(g().model, access));
+    preds_.emplace_back();
+    for (int i = 0; i < node; ++i) {
+      for (const Footprint& a : footprints_[Index(i)]) {
+        for (const Footprint& b : footprints) {
+          if (a.Conflicts(b) && !a.unordered && !b.unordered) preds_.back().push_back(i);
+        }
+      }
+    }
+    footprints_.push_back(footprints);
+    for (int i = 0; i < node; ++i) JoinLoose(i, node, false);
+    for (int i = 0; i < node; ++i) JoinLoose(i, node, true);
+    for (const Footprint& footprint : footprints) {
+      Contents& contents = contents_[Index(footprint.root)];
+      if (footprint.mode == AccessMode::kRead || !(footprint.whole || footprint.atoms.any())) continue;
+      contents.touched = true;
+      for (size_t a = 0; a < contents.written.size() && footprint.always; ++a) {
+        if (footprint.whole || footprint.atoms[a]) contents.written[a] = true;
+      }
+    }
+  }
+
+  // Unordered accesses that conflict get an After: where what they read was there from the beginning either way, which
+  // comes last; else in the order of declaration.
+  void JoinLoose(int i, int j, bool reversible) {
+    bool conflict = false, initial = true;
+    for (const Footprint& a : footprints_[Index(i)]) {
+      for (const Footprint& b : footprints_[Index(j)]) {
+        if (!a.Conflicts(b)) continue;
+        conflict = true;
+        initial = initial && contents_[Index(a.root)].initial;
+      }
+    }
+    if (!conflict || initial != reversible || ComesBefore(i, j) || ComesBefore(j, i)) return;
+    if (reversible && Chance(3)) {
+      After(i, j);
+    } else {
+      After(j, i);
+    }
+  }
+
+  void After(int later, int earlier) {
+    g().After(later, earlier);
+    preds_[Index(later)].push_back(earlier);
   }
 
   // After in both directions, but only where the later node does not come before the earlier one already.
@@ -115,26 +239,19 @@ class Generator {
     const int count = Int(g().model.nodes.size());
     for (int tries = Below(4); tries > 0 && count > 1; --tries) {
       const int a = Below(count), b = Below(count);
-      if (a != b && !ComesBefore(a, b)) g().After(a, b);
+      if (a != b && !ComesBefore(a, b)) After(a, b);
     }
   }
-  bool ComesBefore(int a, int b) {
+  bool ComesBefore(int a, int b) const {
     std::vector<int> open = {b};
-    std::vector<bool> seen(g().model.nodes.size());
+    std::vector<bool> seen(preds_.size());
     while (!open.empty()) {
       const int v = open.back();
       open.pop_back();
       if (v == a) return true;
-      if (seen[static_cast<size_t>(v)]) continue;
-      seen[static_cast<size_t>(v)] = true;
-      for (const int32_t p : g().node(v).after) open.push_back(p);
-      for (int u = 0; u < v; ++u) {
-        for (const AccessDecl& x : g().node(u).accesses) {
-          for (const AccessDecl& y : g().node(v).accesses) {
-            if (x.buffer == y.buffer && (x.mode != AccessMode::kRead || y.mode != AccessMode::kRead)) open.push_back(u);
-          }
-        }
-      }
+      if (seen[Index(v)]) continue;
+      seen[Index(v)] = true;
+      open.insert(open.end(), preds_[Index(v)].begin(), preds_[Index(v)].end());
     }
     return false;
   }
@@ -142,13 +259,23 @@ class Generator {
   std::mt19937_64 random_;
   const int nodes_;
   RandomGraph out_;
-  std::vector<bool> written_;
+  std::vector<Contents> contents_;  // of buffers that have memory; aliases come behind them
+  Footprints footprints_;  // of each node
+  std::vector<std::vector<int32_t>> preds_;  // of each node
   int host_share_ = 0;  // in eighths
-  bool pins_ = false, priorities_ = false;
+  bool pins_ = false, priorities_ = false, slices_ = false, loose_ = false, params_ = false;
 };
 
 }  // namespace
 
 RandomGraph MakeRandomGraph(uint64_t seed, int nodes) { return Generator(seed, nodes).Make(); }
+
+RandomPlan PlanRandom(uint64_t seed, int nodes) {
+  RandomPlan random{MakeRandomGraph(seed, nodes), {}};
+  absl::StatusOr<Plan> plan = MakePlan(random.model(), random.graph.options);
+  EXPECT_TRUE(plan.ok()) << Rerun(seed) << ModelText(random.model()) << plan.status();
+  if (plan.ok()) random.plan = *std::move(plan);
+  return random;
+}
 
 }  // namespace penstock::graph

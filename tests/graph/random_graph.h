@@ -1,12 +1,15 @@
 // Small random graphs that are right by construction: every read comes after a write, every Output is written, After
-// makes no cycle. Buffers of all roles and places, all kinds of nodes, host nodes, pins, priorities, costs, capped
+// makes no cycle, and joins whatever Unordered accesses leave open. Buffers of all roles and places, States, slices and
+// aliases, dimensions and offsets that are parameters, all kinds of nodes, host nodes, pins, priorities, costs, capped
 // lanes.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "graph/plan.h"
 #include "tests/graph/model_builder.h"
+#include "tests/graph/model_text.h"
 
 namespace penstock::graph {
 
@@ -17,5 +20,14 @@ struct RandomGraph {
 
 // `nodes` is the most it may have (a few more are added so that each Output is written).
 RandomGraph MakeRandomGraph(uint64_t seed, int nodes);
+
+// The same, planned. It is a failure when the planner refuses.
+struct RandomPlan {
+  RandomGraph graph;
+  Plan plan;
+  const Model& model() const { return graph.builder.model; }
+  std::string text() const { return ModelText(model()) + PrintText(plan, model()); }
+};
+RandomPlan PlanRandom(uint64_t seed, int nodes);
 
 }  // namespace penstock::graph

@@ -24,6 +24,7 @@ std::string StepsOf(const ModelBuilder& g, const PlanOptions& options = Devices(
   DeclaredEdges(draft);
   Check(draft);
   EXPECT_TRUE(draft.mistakes.empty()) << draft.mistakes[0].text;
+  Canonical(draft);
   Place(draft);
   Transfers(draft);
   std::string text;
@@ -169,8 +170,8 @@ TEST(Transfers, ADeclaredCopyIsTheDownload) {
   g.Copy("direct", t, z);
   g.Copy("keep", t, s);
   EXPECT_EQ(StepsOf(g),
-            "f; out = download t.device0>y.pinned; direct = download t.device0>z.bound; keep = download "
-            "t.device0>s.pinned; stage out y.pinned>y.bound");
+            "f; out = download t.device0>y.pinned; keep = download t.device0>s.pinned; direct = download "
+            "t.device0>z.bound; stage out y.pinned>y.bound");
 }
 
 TEST(Transfers, ADeclaredCopyStaysOnItsDeviceWhereItCan) {
@@ -222,6 +223,72 @@ TEST(Transfers, FollowsAfterBeforeTheDeclaration) {
   const int32_t a = g.For("a");
   g.After(a, g.For("b"));
   EXPECT_EQ(StepsOf(g), "b; a");
+}
+
+TEST(Transfers, APartialWriteGetsTheRestBroughtFirst) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4, kPinned);
+  g.For("k", Out{x, Slice(0, 2)});
+  EXPECT_EQ(StepsOf(g), "upload x.bound>x.device0; k; download x.device0>x.bound");
+}
+
+TEST(Transfers, ASliceThatIsAllOfTheBufferIsAWholeWrite) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", {2, 4}, kPinned);
+  g.For("k", Out{x, Slice({0, 0}, {2, 4})});
+  EXPECT_EQ(StepsOf(g), "k; download x.device0>x.bound");
+}
+
+TEST(Transfers, AParameterSizeIsNoWholeWrite) {
+  ModelBuilder g;
+  const int32_t n = g.Param("n", 4), x = g.InOut("x", 4, kPinned);
+  g.For("k", Out{x, Slice(0, g.ParamDim(n))});
+  EXPECT_EQ(StepsOf(g), "upload x.bound>x.device0; k; download x.device0>x.bound");
+}
+
+TEST(Transfers, TilesOfAnOutputNeedNoUpload) {
+  ModelBuilder g;
+  const int32_t y = g.Output("y", {4, 4}, kPinned);
+  g.For("left", Out{y, Slice({0, 0}, {4, 2})});
+  g.For("right", Out{y, Slice({0, 2}, {4, 2})});
+  std::vector<std::string> notes;
+  EXPECT_EQ(StepsOf(g, Devices(1), &notes), "left; right; download y.device0>y.bound");
+  EXPECT_EQ(notes, std::vector<std::string>());
+}
+
+TEST(Transfers, TilesOnAnotherDeviceGetTheRestFromTheFirst) {
+  ModelBuilder g;
+  const int32_t y = g.Output("y", 4, kPinned);
+  g.For("left", Out{y, Slice(0, 2)});
+  g.node(g.For("right", Out{y, Slice(2, 2)})).device = 1;
+  EXPECT_EQ(StepsOf(g, Devices(2)), "left; peer copy y.device0>y.device1; right; download y.device1>y.bound");
+}
+
+TEST(Transfers, AnOutputWrittenInPartComesBackWithTheRestAsItWas) {
+  ModelBuilder g;
+  const int32_t y = g.Output("y", 4, kPinned);
+  g.For("k", Out{y, Slice(0, 3)});
+  std::vector<std::string> notes;
+  EXPECT_EQ(StepsOf(g, Devices(1), &notes), "upload y.bound>y.device0; k; download y.device0>y.bound");
+  EXPECT_EQ(notes,
+            (std::vector<std::string>{"y: an Output that may not be written whole; what is not keeps its contents"}));
+}
+
+TEST(Transfers, ReadsAndWritesThroughAnAliasAreOfItsBase) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4, kPinned), a = g.Alias("a", x, Slice(0, 2)), b = g.Alias("b", x, 2, Extent(8));
+  g.For("k0", In{a});
+  g.For("k1", Out{b});
+  std::vector<std::string> notes;
+  EXPECT_EQ(StepsOf(g, Devices(1), &notes), "upload x.bound>x.device0; k0; k1; download x.device0>x.bound");
+  EXPECT_EQ(notes, std::vector<std::string>());
+}
+
+TEST(Transfers, AnEmptyReadOfWhatNobodyWroteBringsNothing) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 4);
+  g.node(g.For("k", In{t, Slice(2, 0)})).device = 1;
+  EXPECT_EQ(StepsOf(g, Devices(2)), "k");
 }
 
 }  // namespace

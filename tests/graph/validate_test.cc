@@ -220,16 +220,147 @@ TEST(Validate, RefusesBuffersThatWereNeverDeclared) {
       "the buffer in this graph");
 }
 
-TEST(Validate, SaysThatPartsOfBuffersAreMissing) {
+TEST(Validate, AcceptsSlicesThatFitAndParametersThatMay) {
   ModelBuilder g;
-  const int32_t x = g.InOut("x", 4);
-  Box box;
-  box.whole = false;
-  g.Host("h", AccessDecl{x, ModelBuilder::kSerial, AccessMode::kRead, box});
+  const int32_t n = g.Param("n", 100), at = g.Param("at");
+  const int32_t x = g.InOut("x", {4, 8}), y = g.InOut("y", Extent(g.ParamDim(n)));
+  const int32_t part = g.Alias("part", x, Slice({1, 2}, {2, 4}));
+  g.Alias("wide", x, 8, {4, 4});
+  g.Host("h", In{x, Slice({3, 0}, {1, 8})}, In{x, Slice({4, 8}, {0, 0})}, In{part, Slice({1, 3}, {1, 1})},
+         In{y, Slice(g.ParamDim(at), g.ParamDim(n))}, In{y, Slice(99, 1)});
+  EXPECT_EQ(MistakeOf(g), "OK");
+}
+
+TEST(Validate, RefusesSlicesThatLeaveTheirBuffer) {
+  ModelBuilder g;
+  const int32_t n = g.Param("n", 6), x = g.InOut("x", {4, 8}), y = g.InOut("y", Extent(g.ParamDim(n)));
+  g.Host("a", In{x, Slice({1, 2}, {4, 6})});
+  g.Host("b", In{x, Slice({0, 9}, {1, g.ParamDim(n)})});
+  g.Host("c", In{y, Slice(g.ParamDim(n), 7)});
+  g.Host("d", In{x, Slice({0, INT64_MAX}, {1, INT64_MAX})});
   EXPECT_EQ(
       MistakeOf(g),
-      "UNIMPLEMENTED: graph 'g' node 'h' (a.cc:2): access 0 is to a part of 'x' (a.cc:1); this version knows whole "
-      "buffers only; access all of it");
+      "INVALID_ARGUMENT: graph 'g': 4 mistakes:\n"
+      "  graph 'g' node 'a' (a.cc:4): access 0 takes 4 elements from 1 on in dimension 0 of 'x' (a.cc:2), which "
+      "has 4; a slice lies inside its buffer; make its offset or size smaller\n"
+      "  graph 'g' node 'b' (a.cc:5): access 0 takes 0 elements from 9 on in dimension 1 of 'x' (a.cc:2), which "
+      "has 8; a slice lies inside its buffer; make its offset or size smaller\n"
+      "  graph 'g' node 'c' (a.cc:6): access 0 takes 7 elements in dimension 0 of 'y' (a.cc:3), which has at most "
+      "6; a slice lies inside its buffer; make its offset or size smaller\n"
+      "  graph 'g' node 'd' (a.cc:7): access 0 takes 9223372036854775807 elements from 9223372036854775807 on in "
+      "dimension 1 of 'x' (a.cc:2), which has 8; a slice lies inside its buffer; make its offset or size "
+      "smaller");
+}
+
+TEST(Validate, RefusesSlicesOfAnotherRank) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", {4, 8});
+  g.Host("h", In{x, Slice(1, 2)});
+  EXPECT_EQ(
+      MistakeOf(g),
+      "INVALID_ARGUMENT: graph 'g' node 'h' (a.cc:2): access 0 takes a slice of 'x' (a.cc:1) with 1 offsets and 1 "
+      "sizes; the buffer has 2 dimensions; give one of each for each dimension");
+}
+
+TEST(Validate, RefusesOffsetsAndSizesThatCountNothing) {
+  ModelBuilder g;
+  const int32_t n = g.Param("n"), real = g.Param("real");
+  g.model.params[static_cast<size_t>(real)].is_integer = false;
+  const int32_t x = g.InOut("x", {4, 8});
+  const Dim other(ParamHandle<int32_t>(ModelBuilder::kSerial + 1, 0));
+  g.Host("h", In{x, Slice({-1, g.ParamDim(real)}, {-2, g.ParamDim(n)})}, In{x, Slice({other, 0}, {1, other})});
+  EXPECT_EQ(
+      MistakeOf(g),
+      "INVALID_ARGUMENT: graph 'g': 6 mistakes:\n"
+      "  graph 'g' node 'h' (a.cc:4): access 0 offset 0 of its slice of 'x' (a.cc:3) is -1; buffers begin at 0; "
+      "give 0 or more\n"
+      "  graph 'g' node 'h' (a.cc:4): access 0 size 0 of its slice of 'x' (a.cc:3) is -2; it counts something; "
+      "give 0 or more\n"
+      "  graph 'g' node 'h' (a.cc:4): access 0 offset 1 of its slice of 'x' (a.cc:3) is 'real' (a.cc:2), which is "
+      "not an integer; it counts elements; give it an integer type\n"
+      "  graph 'g' node 'h' (a.cc:4): access 0 size 1 of its slice of 'x' (a.cc:3) is 'n' (a.cc:1), which has no "
+      "maximum; memory is planned before its value is known; declare it with AtMost\n"
+      "  graph 'g' node 'h' (a.cc:4): access 1 offset 0 of its slice of 'x' (a.cc:3) is a parameter of another "
+      "graph; a handle is good in the graph that made it; declare the parameter in this graph\n"
+      "  graph 'g' node 'h' (a.cc:4): access 1 size 1 of its slice of 'x' (a.cc:3) is a parameter of another "
+      "graph; a handle is good in the graph that made it; declare the parameter in this graph");
+}
+
+TEST(Validate, RefusesAliasesThatDoNotFitTheirBuffer) {
+  ModelBuilder g;
+  const int32_t n = g.Param("n", 8);
+  const int32_t x = g.InOut("x", {4, 5}), y = g.InOut("y", Extent(g.ParamDim(n)));  // 2, 3
+  g.Alias("outside", x, Slice({2, 0}, {3, 5}));                                     // 4
+  g.Alias("odd", x, 8, {4, 2});                                                     // 5
+  g.Alias("varying", y, 8, Extent(g.ParamDim(n)));                                  // 6
+  const int32_t part = g.Alias("part", x, Slice({0, 0}, {4, 4}));                   // 7
+  g.Alias("wide", part, 8, {4, 2});                                                 // 8
+  const int32_t nothing = g.Alias("nothing", x, Box{});                             // 9
+  g.model.buffers[static_cast<size_t>(nothing)].alias_of = -1;
+  const int32_t alien = g.Alias("alien", x, Box{});  // 10
+  g.model.buffers[static_cast<size_t>(alien)].alias_graph = 1;
+  EXPECT_EQ(
+      MistakeOf(g),
+      "INVALID_ARGUMENT: graph 'g': 6 mistakes:\n"
+      "  graph 'g' buffer 'outside' (a.cc:4): takes 3 elements from 2 on in dimension 0 of 'x' (a.cc:2), which "
+      "has 4; a slice lies inside its buffer; make its offset or size smaller\n"
+      "  graph 'g' buffer 'odd' (a.cc:5): reads 'x' (a.cc:2), whose elements have 4 bytes, as elements of 8; a "
+      "row has 20 bytes, no whole number of them; use another type or another row length\n"
+      "  graph 'g' buffer 'varying' (a.cc:6): reads 'y' (a.cc:3), whose elements have 4 bytes, as elements of 8; "
+      "its rows have as many as a parameter says, which need not fit; use a type of the same size, or a "
+      "constant\n"
+      "  graph 'g' buffer 'wide' (a.cc:8): reads 'part' (a.cc:7), whose elements have 4 bytes, as elements of 8; "
+      "it is a part of another buffer, whose rows need not be so long; read all of that as the other type, then "
+      "take a part\n"
+      "  graph 'g' buffer 'nothing' (a.cc:9): an alias of no buffer; its handle was never set; declare the buffer "
+      "in this graph first\n"
+      "  graph 'g' buffer 'alien' (a.cc:10): an alias of a buffer of another graph; a handle is good in the graph "
+      "that made it; declare the buffer in this graph first");
+}
+
+TEST(Validate, AccessesThroughAnAliasOfNothingAreLeftAlone) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4), bad = g.Alias("bad", x, Slice(0, 2)), worse = g.Alias("worse", bad, Slice(0, 1));
+  g.model.buffers[static_cast<size_t>(bad)].alias_of = 17;
+  g.Host("h", Change{worse, Slice(0, 1)}, Loose{Change{bad}});
+  EXPECT_EQ(
+      MistakeOf(g),
+      "INVALID_ARGUMENT: graph 'g' buffer 'bad' (a.cc:2): an alias of a buffer of another graph; a handle is good "
+      "in the graph that made it; declare the buffer in this graph first");
+}
+
+TEST(Validate, SaysThatPartsAreNotCopiedOrFilled) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4), y = g.InOut("y", 4), a = g.Alias("a", x, Box{});
+  g.Fill("f", a);
+  g.node(g.Copy("c", y, x)).accesses[1].box = Slice(0, 4);
+  EXPECT_EQ(
+      MistakeOf(g),
+      "UNIMPLEMENTED: graph 'g': 2 mistakes:\n"
+      "  graph 'g' node 'f' (a.cc:4): its access is to an alias, 'a' (a.cc:3); this version copies and fills whole "
+      "buffers only; name a buffer, or use a ParallelFor\n"
+      "  graph 'g' node 'c' (a.cc:5): its access is to a part of 'x' (a.cc:1); this version copies and fills whole "
+      "buffers only; name a buffer, or use a ParallelFor");
+}
+
+TEST(Validate, RefusesSpansOfWhatIsNotContiguous) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", {4, 8}), cube = g.InOut("cube", {3, 4, 8});
+  const auto span = [&](const char* name, int32_t buffer, const Box& box) {
+    g.node(g.Host(name, In{buffer, box})).args = {{ArgDecl::Form::kSpan, 0, 48, 0, 0, ModelBuilder::TypeOf(4)}};
+  };
+  span("column", x, Slice({0, 2}, {4, 4}));
+  span("row", x, Slice({2, 2}, {1, 4}));
+  span("rows", x, Slice({1, 0}, {2, 8}));
+  span("layers", cube, Slice({1, 0, 0}, {2, 4, 8}));
+  span("slab", cube, Slice({1, 1, 0}, {2, 2, 8}));
+  span("one", cube, Slice({1, 1, 0}, {1, 2, 8}));
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g': 2 mistakes:\n"
+            "  graph 'g' node 'column' (a.cc:3): argument 0 is a span of Slice({0, 2}, {4, 4}) of 'x' (a.cc:1), whose "
+            "rows do not lie side by side; a span has no pitch; take a View, or slice whole rows\n"
+            "  graph 'g' node 'slab' (a.cc:7): argument 0 is a span of Slice({1, 1, 0}, {2, 2, 8}) of 'cube' (a.cc:2), "
+            "whose rows do not lie side by side; a span has no pitch; take a View, or slice whole rows");
 }
 
 TEST(Validate, RefusesParametersOfAnotherGraph) {
@@ -398,6 +529,15 @@ TEST(Validate, RefusesMoreThreadsThanAGridHas) {
       MistakeOf(g, OneCuda()),
       "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:1): the number of threads may be 1099511627776; CUDA launches at "
       "most 549755813632; use fewer");
+}
+
+TEST(Validate, RefusesDimensionsThatDoNotFitTogetherBesideOneOfZero) {
+  ModelBuilder g;
+  g.Input("x", Extent(int64_t{1} << 61, int64_t{1} << 61, 0));
+  EXPECT_EQ(
+      MistakeOf(g),
+      "INVALID_ARGUMENT: graph 'g' buffer 'x' (a.cc:1): 2305843009213693952 x 2305843009213693952 x 0 elements of "
+      "4 bytes are more than 2^62 bytes; no device holds that; make a dimension or its AtMost smaller");
 }
 
 TEST(Validate, NamesTheFileThatNvccDidNotCompile) {

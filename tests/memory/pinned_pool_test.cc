@@ -312,5 +312,25 @@ TEST(PinnedPool, ReturnedBlocksArePoisonedInDebugBuilds) {
 }
 #endif
 
+TEST(PinnedPool, TrimFreesTheSlabsThatNoBlockLiesIn) {
+  PinnedOnlyDriver driver;
+  auto pool = PinnedPool::Create(driver, {4096, 3 * 4096});
+  std::vector<PinnedBlock> blocks;
+  for (int i = 0; i < 3; ++i) blocks.push_back(MustAllocate(*pool, 4096));
+  std::memset(blocks[2].data(), 7, 4096);
+  blocks.erase(blocks.begin(), blocks.begin() + 2);
+  EXPECT_EQ(pool->Trim(), 2 * 4096u);
+  EXPECT_EQ(pool->Trim(), 0u);
+  EXPECT_EQ(driver.live.load(), 1);
+  EXPECT_EQ(pool->slabs(), 1u);
+  EXPECT_EQ(pool->bytes_reserved(), 4096u);
+  // What is left is where it was, and the budget has room again, also for a larger slab.
+  const PinnedBlock large = MustAllocate(*pool, 2 * 4096);
+  EXPECT_EQ(pool->slabs(), 2u);
+  EXPECT_EQ(At(blocks[0])[4095], std::byte{7});
+  blocks.clear();
+  EXPECT_EQ(pool->Trim(), 4096u);
+}
+
 }  // namespace
 }  // namespace penstock::memory

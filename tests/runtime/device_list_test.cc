@@ -33,7 +33,7 @@ TEST(DeviceList, EachKindOfPart) {
 }
 
 TEST(DeviceList, PartsKeepTheirOrder) {
-  EXPECT_THAT(Parsed("cuda:1;host:2;cuda:0"), ElementsAre(Cuda({1}), Host(2), Cuda({0})));
+  EXPECT_THAT(Parsed("cuda:1,0;host:2"), ElementsAre(Cuda({1, 0}), Host(2)));
   EXPECT_THAT(Parsed("host;cuda"), ElementsAre(Host(1), AllCuda()));
 }
 
@@ -85,10 +85,9 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"cuda:1024", "cuda:1024", "1024 is too large; the most is 1023"},
         Refusal{"cuda:99999999999999999999", "cuda:99999999999999999999", "too large"},
         Refusal{"cuda:1,2,1", "cuda:1,2,1", "CUDA device 1 is named twice"},
-        Refusal{"cuda:1;cuda:0,1", "cuda:0,1", "CUDA device 1 is named twice"},
-        Refusal{"cuda:1;cuda", "cuda", "CUDA devices are named twice"},
-        Refusal{"cuda;cuda:1", "cuda:1", "CUDA devices are named twice"},
-        Refusal{"cuda;cuda", "cuda", "CUDA devices are named twice"},
+        Refusal{"cuda:1;host;cuda:0", "cuda:0", "cuda is named twice; give its numbers in one part, as in cuda:0,2"},
+        Refusal{"cuda:1;cuda", "cuda", "cuda is named twice"}, Refusal{"cuda;cuda:1", "cuda:1", "cuda is named twice"},
+        Refusal{"cuda;cuda", "cuda", "cuda is named twice"},
         Refusal{"host;cuda;host:2", "host:2", "host is named twice"}));
 
 // Texts of the language's own characters: refused or accepted, never anything else.

@@ -22,8 +22,14 @@ struct TypeTag {
   static inline char tag = 0;  // not const: equal constants may be folded into one address
 };
 template <class T>
+constexpr NumberKind NumberKindOf() {
+  if (std::is_same_v<T, float> || std::is_same_v<T, double>) return NumberKind::kFloat;
+  if (!std::is_integral_v<T> || sizeof(T) > 8) return NumberKind::kNone;
+  return std::is_signed_v<T> ? NumberKind::kSigned : NumberKind::kUnsigned;
+}
+template <class T>
 TypeInfo TypeOf() {
-  return {&TypeTag<T>::tag, sizeof(T), alignof(T)};
+  return {&TypeTag<T>::tag, sizeof(T), alignof(T), NumberKindOf<T>()};
 }
 
 // The extent of a ParallelFor in one run; unused dimensions are 1.
@@ -75,20 +81,57 @@ using ViewStoredT = typename ViewStored<std::decay_t<A>>::type;
 template <class A>
 using PointerStoredT = typename PointerStored<std::decay_t<A>>::type;
 
-// What a host callable is called with: spans for views, everything else as stored.
+// How a stored argument is passed on: as it is, or a View as a span.
 template <class Stored>
-struct HostPassed {
+struct PassStored {
   using type = Stored;
   static type From(void* p) { return *static_cast<Stored*>(p); }
 };
+template <class Stored>
+struct PassSpan : PassStored<Stored> {};
 template <class T>
-struct HostPassed<View<T>> {
+struct PassSpan<View<T>> {
   using type = std::span<T>;
   static type From(void* p) {
     const auto& view = *static_cast<const View<T>*>(p);
     return {view.data, static_cast<size_t>(view.depth * view.height * view.width)};
   }
 };
+
+// Stands for what a host callable may take for an access, to find out which it does: never made.
+template <class Stored>
+struct SpanOrView {
+  using type = Stored;
+};
+template <class T>
+struct SpanOrView<View<T>> {
+  struct type {
+    template <class U>
+      requires std::is_same_v<U, T> || std::is_same_v<U, const T>
+    operator std::span<U>() const;
+    operator View<T>() const;
+  };
+};
+
+// Whether a host callable takes argument I as a span. One that takes spans for all is not asked any further, since it
+// may be generic.
+template <class F, size_t I, class... Stored, size_t... J>
+constexpr bool TakesSpan(std::index_sequence<J...>) {
+  if constexpr (std::is_invocable_v<F&, typename PassSpan<Stored>::type...>) {
+    return true;
+  } else {
+    return std::is_invocable_v<F&, typename std::conditional_t<I == J, PassSpan<Stored>, SpanOrView<Stored>>::type...>;
+  }
+}
+// How a host callable gets argument I, which is stored as S.
+template <class F, size_t I, class S, class... Stored>
+using HostPass =
+    std::conditional_t<TakesSpan<F, I, Stored...>(std::index_sequence_for<Stored...>()), PassSpan<S>, PassStored<S>>;
+
+template <class F, class... Stored, size_t... I>
+constexpr bool IsHostInvocable(std::index_sequence<I...>) {
+  return std::is_invocable_v<F&, typename HostPass<F, I, Stored, Stored...>::type...>;
+}
 
 // Appends to a node's argument block.
 inline uint32_t Reserve(NodeDecl& node, uint32_t size, uint32_t align) {
@@ -107,7 +150,7 @@ void Append(NodeDecl& node, const A& arg) {
     decl.form = std::is_pointer_v<Stored> ? ArgDecl::Form::kPointer : ArgDecl::Form::kView;
     decl.index = static_cast<int32_t>(node.accesses.size());
     decl.type = TypeOf<typename A::value_type>();
-    node.accesses.push_back({arg.buffer.index(), arg.buffer.graph(), A::kMode, Box{}});
+    node.accesses.push_back({arg.buffer.index(), arg.buffer.graph(), A::kMode, arg.box, arg.unordered, arg.state});
   } else if constexpr (IsParam<A>::value) {
     decl.form = ArgDecl::Form::kParam;
     decl.index = arg.index();
@@ -121,29 +164,43 @@ void Append(NodeDecl& node, const A& arg) {
   node.args.push_back(decl);
 }
 
-// Calls `f` with every stored argument unpacked from argv; a void result is OK.
-template <class F, class... Stored, size_t... I, class... Lead>
-absl::Status CallUnpacked(F& f, void* const* argv, std::index_sequence<I...>, Lead&&... lead) {
-  using Result = decltype(f(std::forward<Lead>(lead)..., HostPassed<Stored>::From(argv[I])...));
-  if constexpr (std::is_void_v<Result>) {
-    f(std::forward<Lead>(lead)..., HostPassed<Stored>::From(argv[I])...);
-    return absl::OkStatus();
-  } else {
-    return f(std::forward<Lead>(lead)..., HostPassed<Stored>::From(argv[I])...);
+// Marks the arguments that a host callable gets as spans.
+template <class F, class... Stored, size_t... I>
+void MarkSpans(NodeDecl& node, std::index_sequence<I...>) {
+  const bool spans[] = {TakesSpan<F, I, Stored...>(std::index_sequence_for<Stored...>())..., false};
+  for (size_t i = 0; i < sizeof...(I); ++i) {
+    ArgDecl& arg = node.args[i];
+    if (arg.form == ArgDecl::Form::kView && spans[i]) arg.form = ArgDecl::Form::kSpan;
   }
 }
 
+// Calls `f` with every stored argument unpacked from argv as Pass says; a void result is OK.
+template <class... Pass, class F, size_t... I, class... Lead>
+absl::Status CallUnpacked(F& f, void* const* argv, std::index_sequence<I...>, Lead&&... lead) {
+  using Result = decltype(f(std::forward<Lead>(lead)..., Pass::From(argv[I])...));
+  if constexpr (std::is_void_v<Result>) {
+    f(std::forward<Lead>(lead)..., Pass::From(argv[I])...);
+    return absl::OkStatus();
+  } else {
+    return f(std::forward<Lead>(lead)..., Pass::From(argv[I])...);
+  }
+}
+
+template <class F, class... Stored, size_t... I>
+absl::Status CallHostUnpacked(F& f, void* const* argv, std::index_sequence<I...> all) {
+  return CallUnpacked<HostPass<F, I, Stored, Stored...>...>(f, argv, all);
+}
 template <class F, class... Stored>
 absl::Status CallHost(void* f, Foreign*, void* const* argv) {
-  return CallUnpacked<F, Stored...>(*static_cast<F*>(f), argv, std::index_sequence_for<Stored...>());
+  return CallHostUnpacked<F, Stored...>(*static_cast<F*>(f), argv, std::index_sequence_for<Stored...>());
 }
 template <class F, class... Stored>
 absl::Status CallForeign(void* f, Foreign* foreign, void* const* argv) {
-  return CallUnpacked<F, Stored...>(*static_cast<F*>(f), argv, std::index_sequence_for<Stored...>(), *foreign);
+  return CallUnpacked<PassStored<Stored>...>(*static_cast<F*>(f), argv, std::index_sequence_for<Stored...>(), *foreign);
 }
 template <class F, class... Stored>
 absl::Status CallTwin(void* f, void* const* argv) {
-  return CallUnpacked<F, Stored...>(*static_cast<F*>(f), argv, std::index_sequence_for<Stored...>());
+  return CallUnpacked<PassStored<Stored>...>(*static_cast<F*>(f), argv, std::index_sequence_for<Stored...>());
 }
 
 }  // namespace penstock::detail

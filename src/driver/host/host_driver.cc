@@ -20,8 +20,10 @@ constexpr int64_t kMostMemory = int64_t{16} << 30;
 
 class HostDriver final : public Driver {
  public:
-  HostDriver(int devices, int threads, int64_t memory_bytes, penstock::host::Bell* bell)
-      : threads_(threads), rings_(bell != nullptr), scheduler_(devices, threads, bell) {
+  HostDriver(int devices, int threads, int64_t memory_bytes, const HostDriverOptions& options)
+      : threads_(threads),
+        rings_(options.bell != nullptr),
+        scheduler_(devices, threads, options.bell, options.order_seed) {
     for (int i = 0; i < devices; ++i) {
       std::string name = absl::StrCat("host:", i);
       heaps_.push_back(std::make_unique<DeviceHeap>(name, memory_bytes));
@@ -222,16 +224,18 @@ absl::Status HostDriver::Launch(Stream stream, const KernelOp& op) {
 
 }  // namespace
 
-std::unique_ptr<Driver> CreateHostDriver(const HostDriverOptions& options) {
+absl::StatusOr<std::unique_ptr<Driver>> CreateHostDriver(const HostDriverOptions& options) {
   const int devices = std::max(1, options.devices);
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   const int threads = options.threads_per_device > 0 ? options.threads_per_device : std::max(2, cores / devices);
   const int64_t memory =
       options.memory_bytes > 0 ? options.memory_bytes : std::min(kMostMemory, PhysicalMemory() / 2 / devices);
   try {
-    return std::make_unique<HostDriver>(devices, threads, memory, options.bell);
-  } catch (const std::system_error&) {
-    return nullptr;
+    return std::make_unique<HostDriver>(devices, threads, memory, options);
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(absl::StrCat("the system refuses threads for ", devices, " host devices, ",
+                                                     threads, " compute and 2 copy threads each: ", error.what(),
+                                                     "; ask for fewer devices or a smaller host_device_threads"));
   }
 }
 

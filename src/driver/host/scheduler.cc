@@ -21,7 +21,7 @@ absl::Status NotAlive(const char* what) {
 }
 
 absl::Status RunGuarded(Task& task, int chunk) {
-  base::UserCodeScope scope;
+  base::DeviceCodeScope scope;
   try {
     return task.Run(chunk);
   } catch (const std::exception& error) {
@@ -33,9 +33,11 @@ absl::Status RunGuarded(Task& task, int chunk) {
 
 }  // namespace
 
-Scheduler::Scheduler(int devices, int compute_threads, penstock::host::Bell* bell) : bell_(bell) {
-  for (size_t i = 0; i < static_cast<size_t>(devices) * kEngineKinds; ++i)
+Scheduler::Scheduler(int devices, int compute_threads, penstock::host::Bell* bell, uint64_t order_seed) : bell_(bell) {
+  for (size_t i = 0; i < static_cast<size_t>(devices) * kEngineKinds; ++i) {
     engines_.push_back(std::make_unique<Engine>());
+    if (order_seed != 0) engines_.back()->order = Order(order_seed + i * 0x10001);
+  }
   try {
     for (int device = 0; device < devices; ++device) {
       Start(device, EngineKind::kUpload, 1);
@@ -270,6 +272,7 @@ void Scheduler::Offer(const std::shared_ptr<StreamState>& stream) {
 
 void Scheduler::Work(Engine& engine) {
   while (std::optional<Claim> claim = Take(engine)) {
+    for (int i = 0; i < claim->delay; ++i) std::this_thread::yield();
     if (!claim->skip) Execute(*claim);
     Ring(Finish(*claim));
   }
@@ -286,7 +289,9 @@ std::optional<Scheduler::Claim> Scheduler::Take(Engine& engine) {
 }
 
 std::optional<Scheduler::Claim> Scheduler::TryClaim(Engine& engine) {
-  for (size_t i = 0; i < engine.ready.size(); ++i) {
+  const size_t count = engine.ready.size(), first = count == 0 ? 0 : engine.order.First(count);
+  for (size_t k = 0; k < count; ++k) {
+    const size_t i = (first + k) % count;
     Claim claim;
     claim.stream = engine.ready[i];
     StreamState& stream = *claim.stream;
@@ -297,6 +302,7 @@ std::optional<Scheduler::Claim> Scheduler::TryClaim(Engine& engine) {
       if (claim.task->gate->running >= claim.task->gate->limit) continue;
       ++claim.task->gate->running;
     }
+    claim.delay = engine.order.Delay();
     claim.chunk = stream.next_chunk;
     stream.next_chunk = claim.skip ? claim.task->chunks : stream.next_chunk + 1;
     ++stream.chunks_running;

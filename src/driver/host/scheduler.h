@@ -33,6 +33,7 @@
 #include "src/base/mutex.h"
 #include "src/driver/driver.h"
 #include "src/driver/host/handle_table.h"
+#include "src/driver/host/order.h"
 #include "src/driver/host/tasks.h"
 #include "src/host/bell.h"
 
@@ -47,7 +48,8 @@ inline constexpr size_t kMostQueued = 1024;
 class Scheduler {
  public:
   // `bell` may be null. Throws std::system_error where the system gives no threads.
-  Scheduler(int devices, int compute_threads, penstock::host::Bell* bell);
+  // `order_seed` other than 0: ready commands are taken up in an order of that seed (order.h).
+  Scheduler(int devices, int compute_threads, penstock::host::Bell* bell, uint64_t order_seed = 0);
   // Runs what is queued to its end.
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
@@ -96,6 +98,7 @@ class Scheduler {
   };
   struct Engine {
     std::vector<std::shared_ptr<StreamState>> ready;  // heads with chunks to give out, by priority, then in order
+    Order order;
     base::CondVar work;
     std::vector<std::thread> threads;
   };
@@ -104,6 +107,7 @@ class Scheduler {
     std::shared_ptr<StreamState> stream;
     Task* task = nullptr;
     int chunk = 0;
+    int delay = 0;
     bool skip = false;
     bool failed = false;
   };

@@ -5,6 +5,8 @@
 #include <new>
 #include <random>
 
+#include "src/driver/checked/checked_driver.h"
+
 namespace penstock::driver::conformance {
 
 int RequiredDevices() {
@@ -32,6 +34,10 @@ void DriverConformance::SetUp() {
     GTEST_SKIP() << made.status();
   }
   driver_ = *std::move(made);
+  if (GetParam().checked) {
+    witness_ = std::make_shared<checked::Witness>();
+    driver_ = checked::CreateCheckedDriver(std::move(driver_), witness_);
+  }
   outer_ = driver_->MakeCurrent(0);
   stream_ = NewStream();
   for (int device = 0; device < driver_->device_count(); ++device) {
@@ -58,6 +64,9 @@ void DriverConformance::TearDown() {
   for (void* memory : pinned_memory_) driver_->FreePinned(memory);
   driver_->RestoreCurrent(outer_);
   driver_.reset();
+  if (!witness_) return;
+  const std::vector<std::string> violations = witness_->violations();
+  EXPECT_EQ(!violations.empty(), breaks_rules_) << testing::PrintToString(violations);
 }
 
 void* DriverConformance::DeviceBytes(size_t bytes, int device) {

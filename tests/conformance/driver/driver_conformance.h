@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "src/driver/checked/witness.h"
 #include "src/driver/driver.h"
 #include "src/host/bell.h"
 #include "tests/conformance/driver/packed_args.h"
@@ -30,6 +31,8 @@ struct DriverUnderTest {
   // At least one device, and for a test of everything two.
   absl::StatusOr<std::unique_ptr<Driver>> (*create)(penstock::host::Bell* bell) = nullptr;
   const ProbeKernels& (*probes)() = nullptr;
+  // Behind a checked driver, where a test that is not meant to break the driver's rules fails when it does.
+  bool checked = false;
 };
 
 #define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
@@ -82,6 +85,8 @@ class DriverConformance : public testing::TestWithParam<DriverUnderTest> {
   std::byte* PinnedNoise(size_t bytes, uint32_t seed);
 
   const ProbeKernels& probes() const { return GetParam().probes(); }
+  // For tests that do on purpose what a driver must bear and the library must not do.
+  void ExpectViolations() { breaks_rules_ = true; }
 
   penstock::host::Bell bell_;
   std::unique_ptr<Driver> driver_;
@@ -93,6 +98,8 @@ class DriverConformance : public testing::TestWithParam<DriverUnderTest> {
   void* PinnedBytes(size_t bytes);
   const void* KernelOf(const Probe& probe, int device);
 
+  std::shared_ptr<checked::Witness> witness_;  // null where the driver is not checked
+  bool breaks_rules_ = false;
   int outer_ = 0;
   std::vector<std::pair<int, void*>> device_memory_;
   std::vector<void*> pinned_memory_;

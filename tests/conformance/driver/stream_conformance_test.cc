@@ -113,6 +113,7 @@ TEST_P(DriverConformance, FillsAndKernelsOfOtherStreamsRunBesideAHeldKernel) {
 // --- events ---
 
 TEST_P(DriverConformance, AnEventNeverRecordedIsCompleteAndHoldsNobody) {
+  ExpectViolations();
   const Event event = NewEvent();
   EXPECT_TRUE(*driver_->Query(event));
   ASSERT_OK(driver_->Wait(stream_, event));
@@ -223,6 +224,7 @@ TEST_P(DriverConformance, AnEventOfOneDeviceHoldsAStreamOfAnother) {
 }
 
 TEST_P(DriverConformance, TimingEventsMeasureAndOthersRefuse) {
+  ExpectViolations();
   std::byte* const memory = Device<std::byte>(1 << 20);
   const Event begin = NewEvent(0, true), end = NewEvent(0, true), untimed = NewEvent();
   ASSERT_OK(driver_->Record(begin, stream_));
@@ -237,6 +239,7 @@ TEST_P(DriverConformance, TimingEventsMeasureAndOthersRefuse) {
 }
 
 TEST_P(DriverConformance, StreamsAndEventsMayGoWhileTheirWorkIsQueued) {
+  ExpectViolations();
   KernelLatch& latch = NewLatch();
   int32_t* const seen = Pinned<int32_t>(1);
   const Stream going = *driver_->CreateStream(0, 0);

@@ -58,6 +58,8 @@ absl::StatusOr<std::unique_ptr<Driver>> CreateWithoutBell(host::Bell* /*bell*/) 
 }  // namespace
 
 INSTANTIATE_TEST_SUITE_P(Cuda, DriverConformance,
-                         testing::Values(DriverUnderTest{"cuda", &CreateWithoutBell, &CudaProbes}), NameOf);
+                         testing::Values(DriverUnderTest{"cuda", &CreateWithoutBell, &CudaProbes},
+                                         DriverUnderTest{"cuda_checked", &CreateWithoutBell, &CudaProbes, true}),
+                         NameOf);
 
 }  // namespace penstock::driver::conformance

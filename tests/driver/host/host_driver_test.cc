@@ -36,8 +36,9 @@ class HostDriverTest : public testing::Test {
   }
   void Make(HostDriverOptions options) {
     options.bell = &bell_;
-    driver_ = CreateHostDriver(options);
-    ASSERT_NE(driver_, nullptr);
+    absl::StatusOr<std::unique_ptr<Driver>> made = CreateHostDriver(options);
+    ASSERT_TRUE(made.ok()) << made.status();
+    driver_ = *std::move(made);
     stream_ = *driver_->CreateStream(0, 0);
   }
 

@@ -20,8 +20,8 @@ struct Plane {
 
   Plane(int64_t w, int64_t h, int64_t extra, T guard)
       : width(w), height(h), pitch(w + extra), data(static_cast<size_t>(pitch * h), guard) {}
-  penstock::View<T> view() { return {data.data(), 1, height, width, pitch}; }
-  penstock::View<const T> read() const { return {data.data(), 1, height, width, pitch}; }
+  penstock::View<T> view() { return {data.data(), 1, height, width, pitch, height * pitch}; }
+  penstock::View<const T> read() const { return {data.data(), 1, height, width, pitch, height * pitch}; }
 };
 
 constexpr uint8_t kGuard = 0xEE;

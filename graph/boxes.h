@@ -1,0 +1,118 @@
+// Boxes of elements: what each access covers of the buffer that has the memory, and a tree to find those that overlap.
+//
+// A Region is a half-open interval in each dimension, slowest first, the last in bytes, so that aliases of other
+// element types compare with their base. It holds every element the access may touch in any run: all of the buffer
+// where an offset comes from a parameter, up to the declared maximum where a size does. Only an `exact` access touches
+// all of its region, whatever the parameters are.
+//
+// Most graphs access whole buffers only. Then a BoxTable holds nothing and costs one look at each access.
+//
+// Threads: a BoxTable and its trees are immutable once filled.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "penstock/model.h"
+
+namespace penstock::graph {
+
+// Dimensions a lower rank lacks come first and are [0, 1).
+struct Region {
+  std::array<int64_t, kMaxRank> lo{}, hi{};
+  auto operator<=>(const Region&) const = default;
+};
+inline bool IsEmpty(const Region& r) { return r.lo[0] >= r.hi[0] || r.lo[1] >= r.hi[1] || r.lo[2] >= r.hi[2]; }
+inline bool Overlap(const Region& a, const Region& b) {
+  bool all = true;
+  for (size_t d = 0; d < kMaxRank; ++d) all = all && a.lo[d] < b.hi[d] && b.lo[d] < a.hi[d];
+  return all;
+}
+inline bool Covers(const Region& a, const Region& b) {
+  bool all = true;
+  for (size_t d = 0; d < kMaxRank; ++d) all = all && a.lo[d] <= b.lo[d] && b.hi[d] <= a.hi[d];
+  return all;
+}
+// Appends the parts of `a` outside `b`, which overlaps it: at most two a dimension.
+void Subtract(const Region& a, const Region& b, std::vector<Region>& out);
+// A part of `region` that no box of `boxes` holds; empty when they cover it. O(n log n) for n boxes that do not
+// overlap; boxes that cross each other cost up to n^1.5 in two and n^2 in three dimensions. Reorders and drops boxes.
+Region Uncovered(const Region& region, std::vector<Region> boxes);
+
+// A fixed set of boxes, any of which may be live, and the live ones that overlap a region. Median splits: O(log n + k)
+// for tiles of which k overlap, more the more the boxes overlap each other.
+class BoxTree {
+ public:
+  explicit BoxTree(std::vector<Region> boxes);
+  int32_t size() const { return static_cast<int32_t>(boxes_.size()); }
+  const Region& box(int32_t index) const { return boxes_[static_cast<size_t>(index)]; }
+
+  // How many live boxes each node of the tree holds. One for each place a tree is used in.
+  using Live = std::vector<int32_t>;
+  Live NoneLive() const { return Live(nodes_.size()); }
+  void SetLive(Live& live, int32_t box, bool on) const {
+    for (int32_t n = leaf_[static_cast<size_t>(box)]; n >= 0; n = nodes_[static_cast<size_t>(n)].parent) {
+      live[static_cast<size_t>(n)] += on ? 1 : -1;
+    }
+  }
+  // Appends the live boxes that overlap `region`.
+  void Find(const Live& live, const Region& region, std::vector<int32_t>& found) const;
+
+ private:
+  struct Node {
+    Region bound;
+    int32_t parent = -1, left = -1, right = -1;  // children: nodes
+    int32_t box = -1;                            // of a leaf
+  };
+  int32_t Build(std::vector<int32_t>& order, size_t begin, size_t end, int32_t parent);
+
+  std::vector<Region> boxes_;
+  std::vector<Node> nodes_;
+  std::vector<int32_t> leaf_;  // of each box
+};
+
+// One access: the buffer that has the memory (-1: the access names no buffer), its box there (0: all of it, -1: no
+// element), and whether it touches all of that box in every run.
+struct BoxRef {
+  int32_t base = -1;
+  int32_t box = 0;
+  bool exact = true;
+  bool whole() const { return box == 0 && exact; }
+};
+
+// What every access of a model covers.
+class BoxTable {
+ public:
+  void Fill(const Model& model);
+  // Access `i` of node `n`, which is `access`.
+  BoxRef Of(const Model& model, int32_t n, size_t i, const AccessDecl& access) const {
+    if (!refs_.empty()) return refs_[first_[static_cast<size_t>(n)] + i];
+    const bool sound = access.graph == model.serial && access.buffer >= 0 &&
+                       access.buffer < static_cast<int32_t>(model.buffers.size());
+    return {sound ? access.buffer : -1, 0, true};
+  }
+  // The boxes of a buffer; null when every access is to all of it.
+  const BoxTree* tree(int32_t base) const {
+    return trees_.empty() || tree_of_[static_cast<size_t>(base)] < 0
+               ? nullptr
+               : &trees_[static_cast<size_t>(tree_of_[static_cast<size_t>(base)])];
+  }
+
+ private:
+  std::vector<size_t> first_;  // of each node, in refs_
+  std::vector<BoxRef> refs_;   // of each access; empty when all are whole and of no alias
+  std::vector<int32_t> tree_of_;
+  std::vector<BoxTree> trees_;
+};
+
+// The buffer that has the memory of `buffer`, itself unless it is an alias; -1 for an alias of nothing.
+int32_t BaseOf(const Model& model, int32_t buffer);
+// The extent of `buffer` when its rows are read as elements of `element_bytes`: the last dimension holds as many as
+// fit, where it is a constant. Whether they fit exactly is Validate's to check.
+Extent ReadAs(const BufferDecl& buffer, uint32_t element_bytes);
+// "Slice({4, 0}, {4, 16})", in elements of `buffer`.
+std::string SliceText(const BufferDecl& buffer, const Region& region);
+
+}  // namespace penstock::graph

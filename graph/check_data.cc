@@ -1,0 +1,233 @@
+// The part of Check about data: what is read but was never written, written but not to be, and given to a callable as
+// a span though it is not contiguous.
+//
+// What a read may miss is decided on boxes and exactly, where they do not depend on parameters. Where they do, the
+// check errs to the side of the graph: a write counts with all it may touch, a read is refused when none of that is
+// written.
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "graph/message.h"
+#include "graph/passes.h"
+
+namespace penstock::graph {
+namespace {
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+// What nodes have written so far of one buffer that is accessed in parts.
+class Written {
+ public:
+  explicit Written(const BoxTree& tree) : tree_(tree), live_(tree.NoneLive()), has_(static_cast<size_t>(tree.size())) {}
+
+  void Add(int32_t box) {
+    if (!has_[static_cast<size_t>(box)]) tree_.SetLive(live_, box, true);
+    has_[static_cast<size_t>(box)] = true;
+  }
+  bool Touches(int32_t box) {
+    found_.clear();
+    tree_.Find(live_, tree_.box(box), found_);
+    return !found_.empty();
+  }
+  // Part of the box that nobody has written; empty when all is, which then is remembered.
+  Region Missing(int32_t box) {
+    if (has_[static_cast<size_t>(box)]) return {};
+    std::vector<Region> boxes;
+    Touches(box);
+    for (const int32_t f : found_) boxes.push_back(tree_.box(f));
+    const Region missing = Uncovered(tree_.box(box), std::move(boxes));
+    if (IsEmpty(missing)) Add(box);
+    return missing;
+  }
+
+ private:
+  const BoxTree& tree_;
+  BoxTree::Live live_;
+  std::vector<bool> has_;
+  std::vector<int32_t> found_;
+};
+
+class DataCheck {
+ public:
+  explicit DataCheck(Draft& draft)
+      : d_(draft),
+        written_(draft.model.buffers.size()),
+        reported_(written_.size()),
+        part_of_(written_.size(), -1),
+        whole_writes_(written_.size()) {
+    for (size_t b = 0; b < written_.size(); ++b) {
+      const BufferRole role = d_.model.buffers[b].role;
+      written_[b] = role != BufferRole::kOutput && role != BufferRole::kInternal;
+      const BoxTree* tree = d_.boxes.tree(static_cast<int32_t>(b));
+      if (tree == nullptr || written_[b]) continue;
+      part_of_[b] = static_cast<int32_t>(parts_.size());
+      parts_.emplace_back(*tree);
+    }
+  }
+
+  // Data edges run in the order of the sequence, so that is the order in which data comes to be.
+  void Run() {
+    std::vector<int32_t> order = d_.sequence;
+    if (order.size() < d_.model.nodes.size()) {  // there is a cycle
+      order.resize(d_.model.nodes.size());
+      std::iota(order.begin(), order.end(), 0);
+    }
+    for (const int32_t n : order) {
+      ForAccesses(n, [&](const AccessDecl& access, const BoxRef& ref) {
+        if (access.mode != AccessMode::kWrite) CheckRead(n, ref);
+      });
+      ForAccesses(n, [&](const AccessDecl& access, const BoxRef& ref) {
+        if (access.mode != AccessMode::kRead) AddWrite(ref);
+      });
+    }
+    CheckOutputs();
+  }
+
+ private:
+  template <class F>
+  void ForAccesses(int32_t n, F f) {
+    const NodeDecl& node = d_.model.nodes[static_cast<size_t>(n)];
+    for (size_t i = 0; i < node.accesses.size(); ++i) {
+      const BoxRef ref = d_.boxes.Of(d_.model, n, i, node.accesses[i]);
+      if (ref.base >= 0 && ref.box >= 0) f(node.accesses[i], ref);
+    }
+  }
+  Written* parts(int32_t b) {
+    const int32_t index = part_of_[static_cast<size_t>(b)];
+    return index < 0 ? nullptr : &parts_[static_cast<size_t>(index)];
+  }
+
+  void CheckRead(int32_t n, const BoxRef& ref) {
+    const auto b = static_cast<size_t>(ref.base);
+    if (written_[b] || reported_[b]) return;
+    const BufferDecl& buffer = d_.model.buffers[b];
+    std::string what = Quoted(buffer.name), missing = "it";
+    if (Written* parts = this->parts(ref.base)) {
+      const Region& read = d_.boxes.tree(ref.base)->box(ref.box);
+      const Region gap = ref.exact ? parts->Missing(ref.box) : parts->Touches(ref.box) ? Region{} : read;
+      if (IsEmpty(gap)) return;
+      if (ref.box != 0) what = SliceText(buffer, read) + " of " + what;
+      if (gap != read) missing = SliceText(buffer, gap) + " of it";
+    }
+    reported_[b] = true;
+    d_.AddMistake(kInvalid, Prefix(d_.model, "node", d_.model.nodes[static_cast<size_t>(n)].name) + ": reads " + what +
+                                " before any node has written " + missing +
+                                "; its contents would be undefined; write it first, say Write where this node writes "
+                                "all of it, or declare it with Input or InOut");
+  }
+
+  void AddWrite(const BoxRef& ref) {
+    const auto b = static_cast<size_t>(ref.base);
+    if (ref.whole()) whole_writes_[b] = true;
+    if (Written* parts = this->parts(ref.base)) {
+      parts->Add(ref.box);
+    } else {
+      written_[b] = true;
+    }
+  }
+
+  void CheckOutputs() {
+    d_.partial_output.assign(written_.size(), false);
+    for (size_t b = 0; b < written_.size(); ++b) {
+      const BufferDecl& buffer = d_.model.buffers[b];
+      if (buffer.role != BufferRole::kOutput || reported_[b]) continue;
+      Written* parts = this->parts(static_cast<int32_t>(b));
+      if (parts != nullptr ? parts->Touches(0) : bool{written_[b]}) {
+        d_.partial_output[b] = !whole_writes_[b];
+        partial_ = partial_ || !whole_writes_[b];
+        continue;
+      }
+      d_.AddMistake(kInvalid, Prefix(d_.model, "buffer", buffer.name) +
+                                  ": an Output that no node writes; its memory would come back untouched; write it or "
+                                  "remove it");
+    }
+    if (partial_) CheckTiles();
+  }
+
+  // Outputs written in parts may still be written as a whole.
+  void CheckTiles() {
+    std::vector<std::vector<Region>> tiles(written_.size());
+    for (int32_t n = 0; n < static_cast<int32_t>(d_.model.nodes.size()); ++n) {
+      ForAccesses(n, [&](const AccessDecl& access, const BoxRef& ref) {
+        const auto b = static_cast<size_t>(ref.base);
+        if (!d_.partial_output[b] || access.mode == AccessMode::kRead || !ref.exact) return;
+        tiles[b].push_back(d_.boxes.tree(ref.base)->box(ref.box));
+      });
+    }
+    for (size_t b = 0; b < tiles.size(); ++b) {
+      if (!d_.partial_output[b] || tiles[b].empty()) continue;
+      const Region& all = d_.boxes.tree(static_cast<int32_t>(b))->box(0);
+      d_.partial_output[b] = !IsEmpty(Uncovered(all, std::move(tiles[b])));
+    }
+  }
+
+  Draft& d_;
+  std::vector<bool> written_, reported_;
+  std::vector<int32_t> part_of_;  // of buffers accessed in parts: parts_
+  std::vector<Written> parts_;
+  std::vector<bool> whole_writes_;
+  bool partial_ = false;
+};
+
+void CheckInputsAreOnlyRead(Draft& draft) {
+  for (size_t n = 0; n < draft.model.nodes.size(); ++n) {
+    const NodeDecl& node = draft.model.nodes[n];
+    for (size_t i = 0; i < node.accesses.size(); ++i) {
+      if (node.accesses[i].mode == AccessMode::kRead) continue;
+      const BoxRef ref = draft.boxes.Of(draft.model, static_cast<int32_t>(n), i, node.accesses[i]);
+      if (ref.base < 0) continue;
+      const BufferDecl& buffer = draft.model.buffers[static_cast<size_t>(ref.base)];
+      if (buffer.role != BufferRole::kInput) continue;
+      draft.AddMistake(kInvalid, Prefix(draft.model, "node", node.name) + ": writes " + Quoted(buffer.name) +
+                                     ", which is an Input; bound Inputs are never changed; declare it with InOut");
+    }
+  }
+}
+
+bool IsConstant(const Extent& extent) {
+  return std::all_of(extent.dims.begin(), extent.dims.begin() + extent.rank,
+                     [](const Dim& dim) { return dim.is_constant(); });
+}
+
+// Whether the elements of a part of `all` lie side by side.
+bool IsContiguous(const Region& part, const Region& all) {
+  const auto length = [](const Region& r, size_t d) { return r.hi[d] - r.lo[d]; };
+  const bool whole_rows = length(part, 2) == length(all, 2), whole_slices = length(part, 1) == length(all, 1);
+  if (length(part, 0) == 1) return length(part, 1) == 1 || whole_rows;
+  return whole_rows && whole_slices;
+}
+
+// Where parameters take part, Launch checks.
+void CheckSpans(Draft& draft) {
+  for (size_t n = 0; n < draft.model.nodes.size(); ++n) {
+    const NodeDecl& node = draft.model.nodes[n];
+    if (node.kind != NodeKind::kHost) continue;
+    for (size_t a = 0; a < node.args.size(); ++a) {
+      const ArgDecl& arg = node.args[a];
+      if (arg.form != ArgDecl::Form::kSpan) continue;
+      const auto i = static_cast<size_t>(arg.index);
+      const BoxRef ref = draft.boxes.Of(draft.model, static_cast<int32_t>(n), i, node.accesses[i]);
+      if (ref.base < 0 || ref.box <= 0 || !ref.exact) continue;
+      const BufferDecl& buffer = draft.model.buffers[static_cast<size_t>(ref.base)];
+      const BoxTree& tree = *draft.boxes.tree(ref.base);
+      if (!IsConstant(buffer.extent) || IsContiguous(tree.box(ref.box), tree.box(0))) continue;
+      draft.AddMistake(kInvalid, Prefix(draft.model, "node", node.name) + ": argument " + std::to_string(a) +
+                                     " is a span of " + SliceText(buffer, tree.box(ref.box)) + " of " +
+                                     Quoted(buffer.name) +
+                                     ", whose rows do not lie side by side; a span has no pitch; take a View, or slice "
+                                     "whole rows");
+    }
+  }
+}
+
+}  // namespace
+
+void CheckData(Draft& draft) {
+  CheckInputsAreOnlyRead(draft);
+  DataCheck(draft).Run();
+  CheckSpans(draft);
+}
+
+}  // namespace penstock::graph

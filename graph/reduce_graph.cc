@@ -1,0 +1,220 @@
+#include "graph/reduce_graph.h"
+
+#include <algorithm>
+#include <map>
+
+namespace penstock::graph {
+namespace {
+
+// An edge from p to v is implied when p comes before another predecessor of v. That can be only where p has a successor
+// no later than the last predecessor of v: most edges are answered so. The nodes p of the others are looked at 64 at a
+// time, a bit each, in one sweep over the nodes from the first of them to the last predecessor in question.
+class Reduction {
+ public:
+  explicit Reduction(const Rows& preds) : preds_(preds) {}
+
+  Rows Run() {
+    FindQuestions();
+    for (size_t i = 0; i < questions_.size();) i = Answer(i);
+    Rows kept;
+    kept.Reserve(static_cast<size_t>(preds_.rows()), preds_.items());
+    size_t edge = 0;
+    for (int32_t v = 0; v < preds_.rows(); ++v) {
+      for (const int32_t p : preds_[v]) {
+        if (implied_[edge++] == 0) kept.Add(p);
+      }
+      kept.Close();
+    }
+    return kept;
+  }
+
+ private:
+  struct Question {
+    int32_t from, to;
+    size_t edge;
+  };
+
+  void FindQuestions() {
+    std::vector<int32_t> first_successor(static_cast<size_t>(preds_.rows()), INT32_MAX);
+    for (int32_t v = 0; v < preds_.rows(); ++v) {
+      for (const int32_t p : preds_[v]) {
+        first_successor[static_cast<size_t>(p)] = std::min(first_successor[static_cast<size_t>(p)], v);
+      }
+    }
+    size_t edge = 0;
+    for (int32_t v = 0; v < preds_.rows(); ++v) {
+      for (const int32_t p : preds_[v]) {
+        if (first_successor[static_cast<size_t>(p)] <= preds_[v].back()) questions_.push_back({p, v, edge});
+        ++edge;
+      }
+    }
+    implied_.assign(edge, 0);
+    std::sort(questions_.begin(), questions_.end(),
+              [](const Question& a, const Question& b) { return a.from != b.from ? a.from < b.from : a.to < b.to; });
+    before_.resize(questions_.empty() ? 0 : static_cast<size_t>(preds_.rows()));
+    bit_.resize(before_.size());
+  }
+
+  // Those of 64 nodes, from `begin` on. Returns where the next begin.
+  size_t Answer(size_t begin) {
+    const int32_t first = questions_[begin].from;
+    int32_t last = first;
+    size_t end = begin;
+    int nodes = 0;
+    for (; end < questions_.size(); ++end) {
+      uint64_t& bit = bit_[static_cast<size_t>(questions_[end].from)];
+      if (bit == 0 && nodes == 64) break;
+      if (bit == 0) bit = uint64_t{1} << nodes++;
+      last = std::max(last, preds_[questions_[end].to].back());
+    }
+    Sweep(first, last);
+    for (size_t i = begin; i < end; ++i) implied_[questions_[i].edge] = IsImplied(questions_[i]) ? 1 : 0;
+    for (size_t i = begin; i < end; ++i) bit_[static_cast<size_t>(questions_[i].from)] = 0;
+    return end;
+  }
+
+  // before_[v]: the bits of those in question that come before v.
+  void Sweep(int32_t first, int32_t last) {
+    for (int32_t v = first; v <= last; ++v) {
+      uint64_t before = 0;
+      for (const int32_t p : preds_[v]) {
+        if (p >= first) before |= before_[static_cast<size_t>(p)] | bit_[static_cast<size_t>(p)];
+      }
+      before_[static_cast<size_t>(v)] = before;
+    }
+  }
+
+  bool IsImplied(const Question& question) const {
+    const std::span<const int32_t> preds = preds_[question.to];
+    return std::any_of(preds.begin(), preds.end(), [&](int32_t other) {
+      return other > question.from &&
+             (before_[static_cast<size_t>(other)] & bit_[static_cast<size_t>(question.from)]) != 0;
+    });
+  }
+
+  const Rows& preds_;
+  std::vector<Question> questions_;  // by node
+  std::vector<uint8_t> implied_;  // by edge
+  std::vector<uint64_t> before_, bit_;
+};
+
+template <class F>
+void ForEachInstance(const PlanNode& node, F&& f) {
+  for (const Use& use : node.uses) f(use.instance);
+  if (node.decl < 0) f(node.src), f(node.dst);
+}
+
+bool UsesInstance(const PlanNode& node, int32_t instance) {
+  bool found = false;
+  ForEachInstance(node, [&](int32_t i) { found = found || i == instance; });
+  return found;
+}
+
+// The users of each instance, and among them those that none before, or none behind, is joined to by an edge. With
+// these in order all are.
+struct Users {
+  Rows all, first, last;
+};
+
+Users FindUsers(const Plan& plan) {
+  std::vector<Edge> list;
+  for (size_t n = 0; n < plan.nodes.size(); ++n) {
+    ForEachInstance(plan.nodes[n], [&](int32_t i) { list.push_back({static_cast<int32_t>(n), i}); });
+  }
+  const auto count = static_cast<int32_t>(plan.instances.size());
+  Users users{MakeEdges(count, list), {}, {}};
+  std::vector<uint8_t> has_later(plan.nodes.size());
+  for (int32_t i = 0; i < count; ++i) {
+    for (const int32_t n : users.all[i]) {
+      bool has_earlier = false;
+      for (const int32_t p : plan.nodes[static_cast<size_t>(n)].preds) {
+        if (!UsesInstance(plan.nodes[static_cast<size_t>(p)], i)) continue;
+        has_earlier = true;
+        has_later[static_cast<size_t>(p)] = 1;
+      }
+      if (!has_earlier) users.first.Add(n);
+    }
+    for (const int32_t n : users.all[i]) {
+      if (!has_later[static_cast<size_t>(n)]) users.last.Add(n);
+      has_later[static_cast<size_t>(n)] = 0;
+    }
+    users.first.Close();
+    users.last.Close();
+  }
+  return users;
+}
+
+// Who has each byte of one arena now: regions by their first byte.
+class Tenants {
+ public:
+  // Calls `f` with each instance that has some of the bytes, which `instance` then takes over.
+  template <class F>
+  void TakeOver(int32_t instance, int64_t begin, int64_t end, F&& f) {
+    auto it = regions_.lower_bound(begin);
+    if (it != regions_.begin() && std::prev(it)->second.end > begin) --it;
+    while (it != regions_.end() && it->first < end) {
+      const int64_t first = it->first;
+      const Region region = it->second;
+      f(region.instance);
+      it = regions_.erase(it);
+      if (first < begin) regions_.emplace(first, Region{begin, region.instance});
+      if (region.end > end) it = regions_.emplace(end, region).first;
+    }
+    regions_.emplace(begin, Region{end, instance});
+  }
+
+ private:
+  struct Region {
+    int64_t end;
+    int32_t instance;
+  };
+  std::map<int64_t, Region> regions_;
+};
+
+}  // namespace
+
+Rows TransitiveReduction(const Rows& preds) { return Reduction(preds).Run(); }
+
+Rows MemoryEdges(const Plan& plan) {
+  const Users users = FindUsers(plan);
+  std::map<int32_t, Tenants> arenas;  // by device
+  std::vector<uint8_t> seen(plan.instances.size());
+  std::vector<Edge> edges;
+  for (const PlanNode& node : plan.nodes) {
+    ForEachInstance(node, [&](int32_t i) {
+      const Instance& instance = plan.instances[static_cast<size_t>(i)];
+      if (seen[static_cast<size_t>(i)] != 0 || instance.offset < 0 || instance.bytes == 0) return;
+      seen[static_cast<size_t>(i)] = 1;
+      arenas[instance.device].TakeOver(i, instance.offset, instance.offset + instance.bytes, [&](int32_t earlier) {
+        for (const int32_t from : users.last[earlier]) {
+          for (const int32_t to : users.first[i]) edges.push_back({from, to});
+        }
+      });
+    });
+  }
+  return MakeEdges(static_cast<int32_t>(plan.nodes.size()), edges);
+}
+
+GraphSegment EdgesOfGraphSegment(const Plan& plan, int32_t segment) {
+  GraphSegment found;
+  std::vector<int32_t> position(plan.nodes.size(), -1);
+  for (size_t n = 0; n < plan.nodes.size(); ++n) {
+    if (IsHostKind(plan.nodes[n].kind) || plan.nodes[n].segment != segment) continue;
+    position[n] = static_cast<int32_t>(found.nodes.size());
+    found.nodes.push_back(static_cast<int32_t>(n));
+  }
+  const Rows memory = MemoryEdges(plan);
+  std::vector<Edge> edges;
+  for (const int32_t n : found.nodes) {
+    const auto add = [&](int32_t p) {
+      if (position[static_cast<size_t>(p)] < 0) return;
+      edges.push_back({position[static_cast<size_t>(p)], position[static_cast<size_t>(n)]});
+    };
+    for (const int32_t p : plan.nodes[static_cast<size_t>(n)].preds) add(p);
+    for (const int32_t p : memory[n]) add(p);
+  }
+  found.preds = TransitiveReduction(MakeEdges(static_cast<int32_t>(found.nodes.size()), edges));
+  return found;
+}
+
+}  // namespace penstock::graph

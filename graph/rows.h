@@ -1,0 +1,39 @@
+// Lists of indices in flat arrays: what passes keep predecessors in.
+//
+// Threads: plain values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace penstock::graph {
+
+// Lists of indices, one a row, in one array. Rows are appended in order: Add to the open row, then Close it.
+class Rows {
+ public:
+  void Reserve(size_t rows, size_t items) { begin_.reserve(rows + 1), items_.reserve(items); }
+  void Add(int32_t item) { items_.push_back(item); }
+  void Close() { begin_.push_back(static_cast<int32_t>(items_.size())); }
+  int32_t rows() const { return static_cast<int32_t>(begin_.size()) - 1; }
+  size_t items() const { return items_.size(); }
+  std::span<const int32_t> operator[](int32_t row) const {
+    return {items_.data() + begin_[static_cast<size_t>(row)], items_.data() + begin_[static_cast<size_t>(row) + 1]};
+  }
+  // The open row, which may be sorted before it is closed.
+  std::span<int32_t> open() { return {items_.data() + begin_.back(), items_.data() + items_.size()}; }
+  bool operator==(const Rows&) const = default;
+
+ private:
+  std::vector<int32_t> begin_{0};
+  std::vector<int32_t> items_;
+};
+
+struct Edge {
+  int32_t from, to;
+};
+// Row v: the distinct predecessors of node v, ascending.
+Rows MakeEdges(int32_t nodes, const std::vector<Edge>& list);
+
+}  // namespace penstock::graph

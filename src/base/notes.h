@@ -1,0 +1,34 @@
+// Ownership by notes: many threads ask for something to be done, one does it, none waits.
+//
+// Whoever leaves the first note owns; others leave theirs and go. The owner does it again until no note is left, so
+// what happened before a note is seen by a step that begins after it.
+//
+// Threads:  thread-safe. `step` runs in one thread at a time.
+// Ordering: what a thread did before Run is visible to a step that begins later; a step to the next one.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace penstock::base {
+
+// `Atomic` is std::atomic but in tests that explore schedules.
+template <template <class> class Atomic = std::atomic>
+class OwnerByNotes {
+ public:
+  template <class Step>
+  void Run(Step step) {
+    if (notes_.fetch_add(1, std::memory_order_acq_rel) != 0) return;  // the owner will see the note
+    uint32_t seen = 1;
+    do {
+      step();
+      const uint32_t before = notes_.fetch_sub(seen, std::memory_order_acq_rel);
+      seen = before - seen;
+    } while (seen != 0);
+  }
+
+ private:
+  Atomic<uint32_t> notes_{0};  // calls not yet answered
+};
+
+}  // namespace penstock::base

@@ -1,0 +1,57 @@
+// Handlers of fork and exit, and the list of what is leaked. See process_life.h.
+#include "src/base/process_life.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <utility>
+
+namespace penstock::base {
+namespace {
+
+std::atomic<int> forks{0};
+std::atomic<bool> exiting{false};
+
+// Handlers registered with atexit run among the destructors of statics, in the reverse order of registration, so none
+// comes before all of them. Thread-local objects of the thread that exits do.
+struct MainThreadEnds {
+  ~MainThreadEnds() {
+    if (getpid() == gettid()) exiting.store(true, std::memory_order_release);
+  }
+};
+thread_local MainThreadEnds main_thread_ends;
+[[maybe_unused]] const MainThreadEnds* const made_by_main_thread = &main_thread_ends;  // as statics are
+
+struct Leaked {
+  std::shared_ptr<void> object;
+  void* raw;
+  Leaked* next;
+};
+std::atomic<Leaked*> leaked{nullptr};  // never freed
+
+// Without a lock: a fork's copy may find any lock held.
+void Keep(std::shared_ptr<void> object, void* raw) {
+  auto* entry = new Leaked{std::move(object), raw, leaked.load(std::memory_order_relaxed)};
+  while (!leaked.compare_exchange_weak(entry->next, entry, std::memory_order_acq_rel)) {
+  }
+}
+
+}  // namespace
+
+void WatchForks() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  (void)registered;  // 0, or there is no memory for it: then a copy is not known as one
+}
+
+int ForkCount() { return forks.load(std::memory_order_relaxed); }
+
+bool Exiting() { return exiting.load(std::memory_order_acquire); }
+
+void LeakOnPurpose(std::shared_ptr<void> object) { Keep(std::move(object), nullptr); }
+
+namespace detail {
+void KeepReachable(void* object) { Keep(nullptr, object); }
+}  // namespace detail
+
+}  // namespace penstock::base

@@ -1,0 +1,68 @@
+// What was called: a compact record of each call through the seam, with counts by kind.
+//
+// Threads: not thread-safe; Witness locks.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace penstock::driver::checked {
+
+enum class CallKind : uint8_t {
+  kCreateStream,
+  kDestroyStream,
+  kCreateEvent,
+  kDestroyEvent,
+  kRecord,
+  kWait,
+  kQuery,
+  kElapsed,
+  kAllocateDevice,
+  kFreeDevice,
+  kAllocatePinned,
+  kFreePinned,
+  kInspect,
+  kCopy,
+  kFill,
+  kLoadKernel,
+  kLaunch,
+  kForeign
+};
+inline constexpr size_t kCallKinds = 18;
+const char* NameOf(CallKind kind);
+
+// Streams and events count from 1 in the order they were made; 0: none. `bytes` of copies, fills and allocations.
+struct Call {
+  CallKind kind = CallKind::kQuery;
+  int16_t device = -1;
+  int32_t node = -1;
+  uint32_t stream = 0, event = 0;
+  uint64_t bytes = 0;
+};
+
+class CallLog {
+ public:
+  using Counts = std::array<int64_t, kCallKinds>;
+
+  // Counts always, keeps the record while `keep`.
+  void Add(const Call& call);
+  void set_keep(bool keep) { keep_ = keep; }
+  int64_t count(CallKind kind) const { return counts_[static_cast<size_t>(kind)]; }
+  const Counts& counts() const { return counts_; }
+  int64_t total() const { return total_; }
+  const std::vector<Call>& calls() const { return calls_; }
+
+ private:
+  bool keep_ = false;
+  int64_t total_ = 0;
+  Counts counts_{};
+  std::vector<Call> calls_;
+};
+
+// "Copy stream 3 device 0 node 7 4096 bytes".
+std::string TextOf(const Call& call);
+
+}  // namespace penstock::driver::checked

@@ -1,0 +1,620 @@
+// Each call: note it, take a planned fault, check it against the books and write it there, call the driver below. What
+// is known of memory and order lies in MemoryMap and StreamBook; this file is the seam's one class.
+#include "src/driver/checked/checked_driver.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/status_macros.h"
+#include "src/base/user_code.h"
+#include "src/driver/checked/current_device.h"
+#include "src/driver/checked/memory_map.h"
+#include "src/driver/checked/stream_book.h"
+
+namespace penstock::driver::checked {
+namespace {
+
+constexpr size_t kPoisonedRows = 256;  // of a box with strides: beyond it poisoning costs more than it tells
+constexpr std::chrono::seconds kDrainAtDeath{10};
+
+Mode ModeOf(const MemoryUse& use) {
+  if (!use.ordered) return Mode::kUnknown;
+  return use.reads && use.writes ? Mode::kReadWrite : use.writes ? Mode::kWrite : Mode::kRead;
+}
+
+class CheckedDriver final : public Driver {
+ public:
+  CheckedDriver(std::unique_ptr<Driver> inner, std::shared_ptr<Witness> witness)
+      : inner_(std::move(inner)), witness_(std::move(witness)) {}
+  ~CheckedDriver() override;
+
+  int device_count() const override { return inner_->device_count(); }
+  const DeviceInfo& device(int device) const override { return inner_->device(device); }
+  int MakeCurrent(int device) override { return current_.Enter(device, inner_->MakeCurrent(device)); }
+  void RestoreCurrent(int token) override { inner_->RestoreCurrent(current_.Leave(token)); }
+  bool rings() const override { return inner_->rings(); }
+
+  absl::StatusOr<Stream> CreateStream(int device, int priority) override;
+  void DestroyStream(Stream stream) override;
+  void* NativeStream(Stream stream) const override;
+  absl::StatusOr<Event> CreateEvent(int device, bool timing) override;
+  void DestroyEvent(Event event) override;
+  absl::Status Record(Event event, Stream stream) override;
+  absl::Status Wait(Stream stream, Event event) override;
+  absl::StatusOr<bool> Query(Event event) override;
+  absl::StatusOr<double> Elapsed(Event begin, Event end) override;
+
+  absl::StatusOr<void*> AllocateDevice(int device, size_t bytes) override;
+  void FreeDevice(int device, void* memory) override;
+  absl::StatusOr<void*> AllocatePinned(size_t bytes) override;
+  void FreePinned(void* memory) override;
+  absl::StatusOr<PointerInfo> Inspect(const void* memory) override;
+
+  absl::Status Copy(Stream stream, const CopyOp& op) override;
+  absl::Status Fill(Stream stream, const FillOp& op) override;
+  absl::StatusOr<const void*> LoadKernel(int device, const KernelSource& source) override;
+  absl::Status Launch(Stream stream, const KernelOp& op) override;
+  absl::Status Foreign(Stream stream, OpTag tag, const UseSource& uses) override;
+
+ private:
+  absl::Status Begin(const Call& call);
+  void BeginVoid(const Call& call);
+  absl::Status Violated(const char* rule, const std::string& what) { return witness_->Violated(rule, what); }
+  absl::Status CheckCaller(const Call& call);
+  void StandStill();
+  absl::StatusOr<Stream> Submitting(Stream stream, const char* what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status CheckDevice(int device, const char* what);
+  void Free(int device, void* memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  absl::StatusOr<Block*> BlockOf(const Footprint& box, int device, const char* what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status CheckForeignMemory(const Footprint& box, int device, const char* what);
+  absl::Status Use(const Access& access, int device, const char* what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status UseAll(const std::vector<Access>& accesses, int device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status CheckKernelPointers(const KernelOp& op, Access access, int device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<Stream> UseDeclared(Stream stream, OpTag tag, const UseSource* uses, const KernelOp* op,
+                                     std::vector<Footprint>& to_poison);
+  bool IsPoisonable(const std::vector<Access>& accesses, const Access& access) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Poison(Stream inner, OpTag tag, const std::vector<Footprint>& boxes);
+
+  const std::unique_ptr<Driver> inner_;
+  const std::shared_ptr<Witness> witness_;
+  CurrentDevices current_;
+
+  mutable base::Mutex mu_;
+  StreamBook book_ ABSL_GUARDED_BY(mu_);
+  MemoryMap memory_ ABSL_GUARDED_BY(mu_);
+};
+
+CheckedDriver::~CheckedDriver() {
+  const Gauges left = witness_->gauges();
+  if (!(left == Gauges{})) (void)Violated("nothing left alive", absl::StrCat("when the driver went: ", TextOf(left)));
+}
+
+// --- every call ---
+
+absl::Status CheckedDriver::Begin(const Call& call) {
+  bool first_death = false;
+  absl::Status failure = witness_->Begin(call, &first_death);
+  if (first_death) StandStill();
+  if (!failure.ok()) return failure;
+  return CheckCaller(call);
+}
+
+void CheckedDriver::BeginVoid(const Call& call) {
+  witness_->Note(call);
+  (void)CheckCaller(call);
+}
+
+absl::Status CheckedDriver::CheckCaller(const Call& call) {
+  if (!base::InDeviceCode()) return absl::OkStatus();
+  return Violated("no calls from device code", absl::StrCat(NameOf(call.kind),
+                                                            " was called by code that runs on a "
+                                                            "device, which a GPU's cannot; do it in a host node"));
+}
+
+// A dead device runs nothing on. A live one that plays dead is waited for, so that nothing it does comes after.
+void CheckedDriver::StandStill() {
+  std::vector<std::pair<int, Stream>> streams;
+  {
+    base::MutexLock lock(mu_);
+    for (const auto& [bits, state] : book_.streams()) streams.emplace_back(state.device, state.inner);
+  }
+  const auto until = std::chrono::steady_clock::now() + kDrainAtDeath;
+  for (const auto& [device, stream] : streams) {
+    const int token = inner_->MakeCurrent(device);
+    const absl::StatusOr<Event> event = inner_->CreateEvent(device, false);
+    if (event.ok() && inner_->Record(*event, stream).ok()) {
+      for (;;) {
+        const absl::StatusOr<bool> done = inner_->Query(*event);
+        if (!done.ok() || *done || std::chrono::steady_clock::now() > until) break;
+        std::this_thread::yield();
+      }
+    }
+    if (event.ok()) inner_->DestroyEvent(*event);
+    inner_->RestoreCurrent(token);
+  }
+}
+
+absl::Status CheckedDriver::CheckDevice(int device, const char* what) {
+  if (device >= 0 && device < device_count()) return absl::OkStatus();
+  return Violated("device exists", absl::StrCat(what, ": device ", device, " of ", device_count()));
+}
+
+// The stream below, where work may be submitted to `stream` by this thread.
+absl::StatusOr<Stream> CheckedDriver::Submitting(Stream stream, const char* what) {
+  const StreamState* state = book_.Find(stream);
+  if (state == nullptr) return Violated("stream is alive", absl::StrCat(what, ": ", book_.WhyNot(stream)));
+  if (const int now = current_.Now(); now != state->device) {
+    return Violated("device is current", absl::StrCat(what, " on stream ", stream.bits, " of device ", state->device,
+                                                      " while the thread's current device is ", now));
+  }
+  return state->inner;
+}
+
+// --- streams and events ---
+
+absl::StatusOr<Stream> CheckedDriver::CreateStream(int device, int priority) {
+  PENSTOCK_RETURN_IF_ERROR(Begin({.kind = CallKind::kCreateStream, .device = static_cast<int16_t>(device)}));
+  PENSTOCK_RETURN_IF_ERROR(CheckDevice(device, "CreateStream"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Stream inner, inner_->CreateStream(device, priority));
+  witness_->Change({.streams = 1});
+  base::MutexLock lock(mu_);
+  return book_.Add(inner, device);
+}
+
+void CheckedDriver::DestroyStream(Stream stream) {
+  BeginVoid({.kind = CallKind::kDestroyStream, .stream = static_cast<uint32_t>(stream.bits)});
+  if (!stream) return;
+  Stream inner;
+  {
+    base::MutexLock lock(mu_);
+    const StreamState* state = book_.Find(stream);
+    if (state == nullptr) {
+      (void)Violated("destroyed once", absl::StrCat("DestroyStream: ", book_.WhyNot(stream)));
+      return;
+    }
+    if (!book_.IsOver(stream.bits, state->operations) && !witness_->dead()) {
+      (void)Violated("destroyed when idle",
+                     absl::StrCat("DestroyStream: stream ", stream.bits, " has ", state->operations,
+                                  " operations, and the host has not seen an event behind the last complete"));
+    }
+    inner = state->inner;
+    book_.Remove(stream);
+  }
+  inner_->DestroyStream(inner);
+  witness_->Change({.streams = -1});
+}
+
+void* CheckedDriver::NativeStream(Stream stream) const {
+  Stream inner;
+  {
+    base::MutexLock lock(mu_);
+    const StreamState* state = book_.Find(stream);
+    if (state == nullptr) {
+      (void)witness_->Violated("stream is alive", absl::StrCat("NativeStream: ", book_.WhyNot(stream)));
+      return nullptr;
+    }
+    inner = state->inner;
+  }
+  return inner_->NativeStream(inner);
+}
+
+absl::StatusOr<Event> CheckedDriver::CreateEvent(int device, bool timing) {
+  PENSTOCK_RETURN_IF_ERROR(Begin({.kind = CallKind::kCreateEvent, .device = static_cast<int16_t>(device)}));
+  PENSTOCK_RETURN_IF_ERROR(CheckDevice(device, "CreateEvent"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Event inner, inner_->CreateEvent(device, timing));
+  witness_->Change({.events = 1});
+  base::MutexLock lock(mu_);
+  return book_.Add(inner, device, timing);
+}
+
+void CheckedDriver::DestroyEvent(Event event) {
+  BeginVoid({.kind = CallKind::kDestroyEvent, .event = static_cast<uint32_t>(event.bits)});
+  if (!event) return;
+  Event inner;
+  {
+    base::MutexLock lock(mu_);
+    const EventState* state = book_.Find(event);
+    if (state == nullptr) {
+      (void)Violated("destroyed once", absl::StrCat("DestroyEvent: ", book_.WhyNot(event)));
+      return;
+    }
+    inner = state->inner;
+    book_.Remove(event);
+  }
+  inner_->DestroyEvent(inner);
+  witness_->Change({.events = -1});
+}
+
+absl::Status CheckedDriver::Record(Event event, Stream stream) {
+  PENSTOCK_RETURN_IF_ERROR(Begin({.kind = CallKind::kRecord,
+                                  .stream = static_cast<uint32_t>(stream.bits),
+                                  .event = static_cast<uint32_t>(event.bits)}));
+  Event inner_event;
+  Stream inner_stream;
+  {
+    base::MutexLock lock(mu_);
+    const EventState* state = book_.Find(event);
+    if (state == nullptr) return Violated("event is alive", absl::StrCat("Record: ", book_.WhyNot(event)));
+    PENSTOCK_ASSIGN_OR_RETURN(inner_stream, Submitting(stream, "Record"));
+    if (const int device = book_.Find(stream)->device; state->device != device) {
+      return Violated("one device", absl::StrCat("Record: event ", event.bits, " of device ", state->device,
+                                                 " on stream ", stream.bits, " of device ", device));
+    }
+    inner_event = state->inner;
+  }
+  PENSTOCK_RETURN_IF_ERROR(inner_->Record(inner_event, inner_stream));
+  // After the call: who sees the event complete before, sees its record before this one, and learns no more from it.
+  base::MutexLock lock(mu_);
+  EventState* state = book_.Find(event);
+  const StreamState* on = book_.Find(stream);
+  if (state != nullptr && on != nullptr) book_.Record(*state, stream, *on);
+  return absl::OkStatus();
+}
+
+absl::Status CheckedDriver::Wait(Stream stream, Event event) {
+  PENSTOCK_RETURN_IF_ERROR(Begin({.kind = CallKind::kWait,
+                                  .stream = static_cast<uint32_t>(stream.bits),
+                                  .event = static_cast<uint32_t>(event.bits)}));
+  Event inner_event;
+  Stream inner_stream;
+  {
+    base::MutexLock lock(mu_);
+    const EventState* state = book_.Find(event);
+    if (state == nullptr) return Violated("event is alive", absl::StrCat("Wait: ", book_.WhyNot(event)));
+    PENSTOCK_ASSIGN_OR_RETURN(inner_stream, Submitting(stream, "Wait"));
+    if (!state->recorded) {
+      // Drivers bear it, and so it is not refused.
+      (void)Violated("recorded before waited for",
+                     absl::StrCat("Wait: stream ", stream.bits, " waits for event ", event.bits,
+                                  ", which was never recorded; CUDA takes that for complete, and nothing is ordered"));
+    }
+    inner_event = state->inner;
+    book_.Wait(*book_.Find(stream), *state);
+  }
+  return inner_->Wait(inner_stream, inner_event);
+}
+
+absl::StatusOr<bool> CheckedDriver::Query(Event event) {
+  PENSTOCK_RETURN_IF_ERROR(Begin({.kind = CallKind::kQuery, .event = static_cast<uint32_t>(event.bits)}));
+  Event inner;
+  Clock covers;
+  bool recorded = false;
+  {
+    base::MutexLock lock(mu_);
+    const EventState* state = book_.Find(event);
+    if (state == nullptr) return Violated("event is alive", absl::StrCat("Query: ", book_.WhyNot(event)));
+    inner = state->inner;
+    covers = state->covers;
+    recorded = state->recorded;
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(const bool complete, inner_->Query(inner));
+  if (!complete || !recorded) return complete;
+  base::MutexLock lock(mu_);
+  if (EventState* state = book_.Find(event)) book_.Completed(*state, covers);
+  return true;
+}
+
+absl::StatusOr<double> CheckedDriver::Elapsed(Event begin, Event end) {
+  PENSTOCK_RETURN_IF_ERROR(Begin({.kind = CallKind::kElapsed, .event = static_cast<uint32_t>(end.bits)}));
+  Event inner[2];
+  {
+    base::MutexLock lock(mu_);
+    int device = -1;
+    for (int i = 0; i < 2; ++i) {
+      const Event event = i == 0 ? begin : end;
+      const EventState* state = book_.Find(event);
+      if (state == nullptr) return Violated("event is alive", absl::StrCat("Elapsed: ", book_.WhyNot(event)));
+      if (!state->timing || !state->recorded || (i == 1 && state->device != device)) {
+        return Violated("timing events", absl::StrCat("Elapsed: event ", event.bits, " of device ", state->device,
+                                                      !state->timing     ? " was made without timing"
+                                                      : !state->recorded ? " was never recorded"
+                                                                         : " is of another device than the first"));
+      }
+      device = state->device;
+      inner[i] = state->inner;
+    }
+  }
+  return inner_->Elapsed(inner[0], inner[1]);
+}
+
+// --- memory ---
+
+absl::StatusOr<void*> CheckedDriver::AllocateDevice(int device, size_t bytes) {
+  PENSTOCK_RETURN_IF_ERROR(
+      Begin({.kind = CallKind::kAllocateDevice, .device = static_cast<int16_t>(device), .bytes = bytes}));
+  PENSTOCK_RETURN_IF_ERROR(CheckDevice(device, "AllocateDevice"));
+  PENSTOCK_ASSIGN_OR_RETURN(void* memory, inner_->AllocateDevice(device, bytes));
+  if (memory == nullptr) return memory;
+  witness_->Change({.device_blocks = 1, .device_bytes = static_cast<int64_t>(bytes)});
+  base::MutexLock lock(mu_);
+  memory_.Add(memory, bytes, device);
+  return memory;
+}
+
+absl::StatusOr<void*> CheckedDriver::AllocatePinned(size_t bytes) {
+  PENSTOCK_RETURN_IF_ERROR(Begin({.kind = CallKind::kAllocatePinned, .bytes = bytes}));
+  PENSTOCK_ASSIGN_OR_RETURN(void* memory, inner_->AllocatePinned(bytes));
+  if (memory == nullptr) return memory;
+  witness_->Change({.pinned_blocks = 1, .pinned_bytes = static_cast<int64_t>(bytes)});
+  base::MutexLock lock(mu_);
+  memory_.Add(memory, bytes, -1);
+  return memory;
+}
+
+// Forgets the block, before the driver below can give its place to another.
+void CheckedDriver::Free(int device, void* memory) {
+  Block& block = *memory_.FindStart(memory);
+  const StreamBook* const book = &book_;  // for the lambda, which the analysis takes for a function without the lock
+  const auto busy = std::find_if(block.accesses.begin(), block.accesses.end(),
+                                 [&](const Access& a) { return !book->IsOver(a.stream, a.operation); });
+  if (busy != block.accesses.end() && !witness_->dead()) {
+    (void)Violated("freed when idle", absl::StrCat("freeing ", TextOf(block), ", of which ", TextOf(*busy),
+                                                   "; the host has not seen an event behind it complete"));
+  }
+  const auto bytes = static_cast<int64_t>(block.bytes);
+  witness_->Change(device < 0 ? Gauges{.pinned_blocks = -1, .pinned_bytes = -bytes}
+                              : Gauges{.device_blocks = -1, .device_bytes = -bytes});
+  memory_.Free(block);
+}
+
+void CheckedDriver::FreeDevice(int device, void* memory) {
+  BeginVoid({.kind = CallKind::kFreeDevice, .device = static_cast<int16_t>(device)});
+  if (memory == nullptr) return;
+  {
+    base::MutexLock lock(mu_);
+    const Block* block = memory_.FindStart(memory);
+    if (block == nullptr || block->device != device) {
+      const Block* freed = memory_.FindFreed(reinterpret_cast<uintptr_t>(memory));
+      (void)Violated("freed once", absl::StrCat("FreeDevice(", device, ", 0x", absl::Hex(memory), "): ",
+                                                block != nullptr   ? TextOf(*block)
+                                                : freed != nullptr ? TextOf(*freed) + " was freed before"
+                                                                   : "no block starts there"));
+      return;
+    }
+    Free(device, memory);
+  }
+  inner_->FreeDevice(device, memory);
+}
+
+void CheckedDriver::FreePinned(void* memory) {
+  BeginVoid({.kind = CallKind::kFreePinned});
+  if (memory == nullptr) return;
+  {
+    base::MutexLock lock(mu_);
+    const Block* block = memory_.FindStart(memory);
+    if (block == nullptr || block->device >= 0) {
+      const Block* freed = memory_.FindFreed(reinterpret_cast<uintptr_t>(memory));
+      (void)Violated("freed once", absl::StrCat("FreePinned(0x", absl::Hex(memory), "): ",
+                                                block != nullptr   ? TextOf(*block)
+                                                : freed != nullptr ? TextOf(*freed) + " was freed before"
+                                                                   : "no block starts there"));
+      return;
+    }
+    Free(-1, memory);
+  }
+  inner_->FreePinned(memory);
+}
+
+absl::StatusOr<PointerInfo> CheckedDriver::Inspect(const void* memory) {
+  PENSTOCK_RETURN_IF_ERROR(Begin({.kind = CallKind::kInspect}));
+  return inner_->Inspect(memory);
+}
+
+// The live block that holds the box, null for memory that the application made itself. `device` -1: pinned memory.
+absl::StatusOr<Block*> CheckedDriver::BlockOf(const Footprint& box, int device, const char* what) {
+  Block* block = memory_.Find(box.begin);
+  const std::string text = absl::StrCat(what, " ", TextOf(box));
+  if (block == nullptr) {
+    if (const Block* freed = memory_.FindFreed(box.begin)) {
+      return Violated("memory is alive", absl::StrCat(text, ": ", TextOf(*freed), " was freed"));
+    }
+    if (box.empty()) block = memory_.FindEnd(box.begin);  // a pointer behind the last element
+  }
+  if (block == nullptr) {
+    PENSTOCK_RETURN_IF_ERROR(CheckForeignMemory(box, device, what));
+    return nullptr;
+  }
+  if (box.end() > block->end()) {
+    return Violated("inside the allocation",
+                    absl::StrCat(text, " leaves ", TextOf(*block), " by ", box.end() - block->end(), " bytes"));
+  }
+  if (block->device != device) {
+    return Violated("one device", absl::StrCat(text, " is in ", TextOf(*block), "; expected ",
+                                               device < 0 ? std::string("pinned memory")
+                                                          : absl::StrCat("memory of device ", device)));
+  }
+  return block;
+}
+
+absl::Status CheckedDriver::CheckForeignMemory(const Footprint& box, int device, const char* what) {
+  const absl::StatusOr<PointerInfo> info = inner_->Inspect(reinterpret_cast<const void*>(box.begin));
+  const auto wanted = device < 0 ? PointerInfo::Kind::kPinned : PointerInfo::Kind::kDevice;
+  if (info.ok() && info->kind == wanted && (device < 0 || info->device == device)) return absl::OkStatus();
+  return Violated("memory is alive", absl::StrCat(what, " ", TextOf(box), " lies in no live block of ",
+                                                  device < 0 ? "pinned memory" : absl::StrCat("device ", device)));
+}
+
+// --- work ---
+
+absl::Status CheckedDriver::Use(const Access& access, int device, const char* what) {
+  if (access.box.empty()) return absl::OkStatus();
+  PENSTOCK_ASSIGN_OR_RETURN(Block * block, BlockOf(access.box, device, what));
+  if (block == nullptr) return absl::OkStatus();
+  const bool reads = access.mode == Mode::kRead || access.mode == Mode::kReadWrite;
+  if (reads && device >= 0) {
+    if (const auto missing = block->written.Missing(access.box)) {
+      return Violated("written before read",
+                      absl::StrCat(what, " ", TextOf(access), ", of which bytes [0x", absl::Hex(missing->first), ", +",
+                                   missing->second - missing->first, ") of ", TextOf(*block), " were never written"));
+    }
+  }
+  const Clock& after = book_.Find(Stream{access.stream})->after;
+  const StreamBook* const book = &book_;  // for the lambdas, which the analysis takes for functions without the lock
+  const auto is_over = [&](const Access& old) { return book->IsOver(old.stream, old.operation); };
+  const auto is_before = [&](const Access& old) {
+    return old.stream == access.stream || after.Covers(old.stream, old.operation) || is_over(old);
+  };
+  if (const auto other = CollisionOf(*block, access, is_before)) {
+    return Violated("ordered accesses", absl::StrCat(what, " ", TextOf(access), " collides with ", TextOf(*other),
+                                                     " in ", TextOf(*block), "; no event orders them"));
+  }
+  if (access.mode != Mode::kRead) block->written.Add(access.box);
+  Keep(*block, access, is_over, is_before);
+  return absl::OkStatus();
+}
+
+absl::Status CheckedDriver::Copy(Stream stream, const CopyOp& op) {
+  const Footprint dst(op.dst, op.width, op.height, op.depth, op.dst_pitch, op.dst_slice);
+  const Footprint src(op.src, op.width, op.height, op.depth, op.src_pitch, op.src_slice);
+  PENSTOCK_RETURN_IF_ERROR(Begin({.kind = CallKind::kCopy,
+                                  .node = op.tag.node,
+                                  .stream = static_cast<uint32_t>(stream.bits),
+                                  .bytes = op.width * op.height * op.depth}));
+  Stream inner;
+  {
+    base::MutexLock lock(mu_);
+    PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(stream, "Copy"));
+    StreamState& state = *book_.Find(stream);
+    const bool peer = op.kind == CopyKind::kPeer;
+    if (peer && op.src_device != state.device && op.dst_device != state.device) {
+      return Violated("one device", absl::StrCat("Copy between devices ", op.src_device, " and ", op.dst_device,
+                                                 " on stream ", stream.bits, " of device ", state.device));
+    }
+    const int to = op.kind == CopyKind::kDeviceToHost ? -1 : peer ? op.dst_device : state.device;
+    const int from = op.kind == CopyKind::kHostToDevice ? -1 : peer ? op.src_device : state.device;
+    const uint64_t operation = ++state.operations;
+    PENSTOCK_RETURN_IF_ERROR(Use({src, Mode::kRead, stream.bits, operation, op.tag.node}, from, "Copy: the source"));
+    PENSTOCK_RETURN_IF_ERROR(
+        Use({dst, Mode::kWrite, stream.bits, operation, op.tag.node}, to, "Copy: the destination"));
+  }
+  return inner_->Copy(inner, op);
+}
+
+absl::Status CheckedDriver::Fill(Stream stream, const FillOp& op) {
+  size_t bytes = 0;
+  const bool overflows = __builtin_mul_overflow(op.count, size_t{op.pattern_size}, &bytes);
+  PENSTOCK_RETURN_IF_ERROR(Begin(
+      {.kind = CallKind::kFill, .node = op.tag.node, .stream = static_cast<uint32_t>(stream.bits), .bytes = bytes}));
+  Stream inner;
+  {
+    base::MutexLock lock(mu_);
+    PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(stream, "Fill"));
+    StreamState& state = *book_.Find(stream);
+    if (overflows) return Violated("inside the allocation", absl::StrCat("Fill: ", op.count, " patterns overflow"));
+    const uint64_t operation = ++state.operations;
+    PENSTOCK_RETURN_IF_ERROR(Use({Footprint(op.dst, bytes), Mode::kWrite, stream.bits, operation, op.tag.node},
+                                 state.device, "Fill: the destination"));
+  }
+  return inner_->Fill(inner, op);
+}
+
+absl::StatusOr<const void*> CheckedDriver::LoadKernel(int device, const KernelSource& source) {
+  PENSTOCK_RETURN_IF_ERROR(Begin({.kind = CallKind::kLoadKernel, .device = static_cast<int16_t>(device)}));
+  PENSTOCK_RETURN_IF_ERROR(CheckDevice(device, "LoadKernel"));
+  return inner_->LoadKernel(device, source);
+}
+
+// The memory that holds the box: the device's, or pinned memory, which kernels see too.
+absl::Status CheckedDriver::UseAll(const std::vector<Access>& accesses, int device) {
+  for (const Access& access : accesses) {
+    const Block* block = memory_.Find(access.box.begin);
+    PENSTOCK_RETURN_IF_ERROR(Use(access, block != nullptr && block->device < 0 ? -1 : device, "Launch: an argument"));
+  }
+  return absl::OkStatus();
+}
+
+// Where nobody knows what a kernel does to its memory, it may do anything to the blocks its pointers point into.
+absl::Status CheckedDriver::CheckKernelPointers(const KernelOp& op, Access access, int device) {
+  for (uint32_t i = 0; i < op.pointer_count; ++i) {
+    const void* pointer = nullptr;
+    if (op.pointer_offsets[i] + sizeof(void*) > op.args_size) continue;  // the driver below refuses it
+    std::copy_n(op.args + op.pointer_offsets[i], sizeof(void*), reinterpret_cast<std::byte*>(&pointer));
+    if (pointer == nullptr) continue;
+    const Footprint at(pointer, 0);
+    const Block* holder = memory_.Find(at.begin);
+    if (holder == nullptr) holder = memory_.FindEnd(at.begin);
+    const int where = holder != nullptr && holder->device < 0 ? -1 : device;
+    PENSTOCK_ASSIGN_OR_RETURN(Block * block, BlockOf(at, where, "Launch: an argument"));
+    if (op.uses != nullptr || block == nullptr) continue;
+    access.box = Footprint(reinterpret_cast<const void*>(block->begin), block->bytes);
+    PENSTOCK_RETURN_IF_ERROR(Use(access, where, "Launch: an argument"));
+  }
+  return absl::OkStatus();
+}
+
+// A box that is written and, by this kernel, not read.
+bool CheckedDriver::IsPoisonable(const std::vector<Access>& accesses, const Access& access) {
+  const Block* block = memory_.Find(access.box.begin);
+  if (access.mode != Mode::kWrite || access.box.empty() || block == nullptr || block->device < 0) return false;
+  if (access.box.height * access.box.depth > kPoisonedRows) return false;
+  return std::none_of(accesses.begin(), accesses.end(),
+                      [&](const Access& other) { return other.mode != Mode::kWrite && other.box.Touches(access.box); });
+}
+
+absl::StatusOr<Stream> CheckedDriver::UseDeclared(Stream stream, OpTag tag, const UseSource* uses, const KernelOp* op,
+                                                  std::vector<Footprint>& to_poison) {
+  std::vector<MemoryUse> declared;
+  if (uses != nullptr) uses->AppendUses(tag.node, declared);
+  base::MutexLock lock(mu_);
+  PENSTOCK_ASSIGN_OR_RETURN(const Stream inner, Submitting(stream, "Launch"));
+  StreamState& state = *book_.Find(stream);
+  const Access any{{}, Mode::kUnknown, stream.bits, ++state.operations, tag.node};
+  if (op != nullptr) PENSTOCK_RETURN_IF_ERROR(CheckKernelPointers(*op, any, state.device));
+  std::vector<Access> accesses;
+  for (const MemoryUse& use : declared) {
+    Access access = any;
+    access.box = Footprint(use.data, use.width, use.height, use.depth, use.pitch, use.slice);
+    access.mode = ModeOf(use);
+    accesses.push_back(access);
+  }
+  PENSTOCK_RETURN_IF_ERROR(UseAll(accesses, state.device));
+  for (const Access& access : accesses) {
+    if (IsPoisonable(accesses, access)) to_poison.push_back(access.box);
+  }
+  return inner;
+}
+
+void CheckedDriver::Poison(Stream inner, OpTag tag, const std::vector<Footprint>& boxes) {
+  FillOp fill;
+  fill.pattern.fill(std::byte{kPoison});
+  fill.tag = tag;
+  for (const Footprint& box : boxes) {
+    box.ForEachRow([&](uintptr_t from, uintptr_t to) {
+      fill.dst = reinterpret_cast<void*>(from);
+      fill.count = to - from;
+      return inner_->Fill(inner, fill).ok();
+    });
+  }
+}
+
+absl::Status CheckedDriver::Launch(Stream stream, const KernelOp& op) {
+  PENSTOCK_RETURN_IF_ERROR(
+      Begin({.kind = CallKind::kLaunch, .node = op.tag.node, .stream = static_cast<uint32_t>(stream.bits)}));
+  std::vector<Footprint> to_poison;
+  PENSTOCK_ASSIGN_OR_RETURN(const Stream inner, UseDeclared(stream, op.tag, op.uses, &op, to_poison));
+  Poison(inner, op.tag, to_poison);
+  return inner_->Launch(inner, op);
+}
+
+absl::Status CheckedDriver::Foreign(Stream stream, OpTag tag, const UseSource& uses) {
+  PENSTOCK_RETURN_IF_ERROR(
+      Begin({.kind = CallKind::kForeign, .node = tag.node, .stream = static_cast<uint32_t>(stream.bits)}));
+  std::vector<Footprint> to_poison;
+  PENSTOCK_ASSIGN_OR_RETURN(const Stream inner, UseDeclared(stream, tag, &uses, nullptr, to_poison));
+  Poison(inner, tag, to_poison);
+  return inner_->Foreign(inner, tag, uses);
+}
+
+}  // namespace
+
+std::unique_ptr<Driver> CreateCheckedDriver(std::unique_ptr<Driver> inner, std::shared_ptr<Witness> witness) {
+  return std::make_unique<CheckedDriver>(std::move(inner), std::move(witness));
+}
+
+}  // namespace penstock::driver::checked

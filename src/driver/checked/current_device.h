@@ -1,0 +1,48 @@
+// CurrentDevices: which device of one driver each thread has made current.
+//
+// A token carries what was current before and the token of the driver below, so nothing is kept for a scope.
+//
+// Threads: thread-safe; each thread sees its own.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+
+namespace penstock::driver::checked {
+
+class CurrentDevices {
+ public:
+  // -1: none.
+  int Now() const {
+    const auto at = Mine().find(serial_);
+    return at == Mine().end() ? -1 : at->second;
+  }
+  // Returns the token for Leave.
+  int Enter(int device, int inner_token) {
+    const int token = inner_token * kDevices + Now() + 1;
+    Mine()[serial_] = device;
+    return token;
+  }
+  // Returns the token of the driver below.
+  int Leave(int token) {
+    const int before = token % kDevices - 1;
+    if (before < 0) Mine().erase(serial_);
+    else Mine()[serial_] = before;
+    return token / kDevices;
+  }
+
+ private:
+  static constexpr int kDevices = 1024;
+  static std::map<uint64_t, int>& Mine() {
+    static thread_local std::map<uint64_t, int> mine;  // by serial: an address may come again
+    return mine;
+  }
+  static uint64_t NextSerial() {
+    static std::atomic<uint64_t> next{1};
+    return next.fetch_add(1, std::memory_order_relaxed);
+  }
+  const uint64_t serial_ = NextSerial();
+};
+
+}  // namespace penstock::driver::checked

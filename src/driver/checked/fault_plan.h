@@ -1,0 +1,49 @@
+// Which call is to fail, and how: the n-th of a kind once, or everything from the n-th of a kind on, as after a fatal
+// device error.
+//
+// Threads: not thread-safe; Witness locks.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "src/driver/checked/call_log.h"
+
+namespace penstock::driver::checked {
+
+class FaultPlan {
+ public:
+  // `n` counts from 1, from now on. One plan at a time; the newest holds.
+  void FailNth(CallKind kind, int64_t n, absl::Status failure) { Set(kind, n, std::move(failure), false); }
+  void DieAtNth(CallKind kind, int64_t n, absl::Status failure) { Set(kind, n, std::move(failure), true); }
+  void Clear() { *this = FaultPlan(); }
+
+  // What the next call of `kind` is to return in place of being made; OK: let it be made.
+  absl::Status Next(CallKind kind) {
+    if (dead_) return failure_;
+    if (left_ == 0 || kind != kind_) return absl::OkStatus();
+    if (--left_ > 0) return absl::OkStatus();
+    fired_ = true;
+    dead_ = forever_;
+    return failure_;
+  }
+  bool fired() const { return fired_; }
+  bool dead() const { return dead_; }
+
+ private:
+  void Set(CallKind kind, int64_t n, absl::Status failure, bool forever) {
+    *this = FaultPlan();
+    kind_ = kind;
+    left_ = n;
+    failure_ = std::move(failure);
+    forever_ = forever;
+  }
+
+  CallKind kind_ = CallKind::kQuery;
+  int64_t left_ = 0;
+  absl::Status failure_;
+  bool forever_ = false, fired_ = false, dead_ = false;
+};
+
+}  // namespace penstock::driver::checked

@@ -1,0 +1,60 @@
+// Footprint: the bytes an operation touches, as a box of rows and slices; and sets of byte intervals.
+//
+// Threads: plain values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace penstock::driver::checked {
+
+// `depth` slices of `height` rows of `width` bytes; rows are `pitch` bytes apart, slices `slice`.
+struct Footprint {
+  Footprint() = default;
+  Footprint(const void* data, size_t width_in, size_t height_in = 1, size_t depth_in = 1, size_t pitch_in = 0,
+            size_t slice_in = 0);
+
+  uintptr_t begin = 0;
+  size_t width = 0, height = 1, depth = 1, pitch = 0, slice = 0;  // one row where it is dense
+
+  bool empty() const { return width == 0 || height == 0 || depth == 0; }
+  uintptr_t end() const { return empty() ? begin : begin + (depth - 1) * slice + (height - 1) * pitch + width; }
+  size_t bytes() const { return width * height * depth; }
+  bool dense() const { return height == 1 && depth == 1; }
+  // Whether a byte of [from, to) is among them.
+  bool Touches(uintptr_t from, uintptr_t to) const;
+  bool Touches(const Footprint& other) const;
+
+  // Calls f(first, end) for each row until it returns false.
+  template <class F>
+  void ForEachRow(F f) const {
+    for (size_t z = 0; z < depth; ++z) {
+      for (size_t y = 0; y < height; ++y) {
+        const uintptr_t row = begin + z * slice + y * pitch;
+        if (!f(row, row + width)) return;
+      }
+    }
+  }
+};
+
+// "[0x7f0012, +64)", or with rows "[0x7f0012, 16 x 4 x 1 bytes)".
+std::string TextOf(const Footprint& box);
+
+// Disjoint intervals of addresses.
+class IntervalSet {
+ public:
+  void Add(uintptr_t from, uintptr_t to);
+  void Add(const Footprint& box);
+  // The first part of [from, to), or of the box, that is not in the set.
+  std::optional<std::pair<uintptr_t, uintptr_t>> Missing(uintptr_t from, uintptr_t to) const;
+  std::optional<std::pair<uintptr_t, uintptr_t>> Missing(const Footprint& box) const;
+
+ private:
+  std::map<uintptr_t, uintptr_t> parts_;  // begin -> end; neighbours never touch
+};
+
+}  // namespace penstock::driver::checked

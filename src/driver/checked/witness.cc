@@ -1,0 +1,105 @@
+#include "src/driver/checked/witness.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/status.h"
+
+namespace penstock::driver::checked {
+namespace {
+
+constexpr int kIllegalAddress = 700;  // cudaErrorIllegalAddress: what a null write on the device ends in
+
+}  // namespace
+
+std::string TextOf(const Gauges& g) {
+  return absl::StrCat(g.streams, " streams, ", g.events, " events, ", g.device_blocks, " device blocks (",
+                      g.device_bytes, " bytes), ", g.pinned_blocks, " pinned blocks (", g.pinned_bytes, " bytes)");
+}
+
+void Witness::FailNth(CallKind kind, int64_t n, absl::Status failure) {
+  base::MutexLock lock(mu_);
+  faults_.FailNth(kind, n, std::move(failure));
+}
+
+void Witness::DieAtNth(CallKind kind, int64_t n) {
+  absl::Status fatal =
+      base::WithFault(absl::InternalError(absl::StrCat("injected fatal fault at ", NameOf(kind), " call ", n)),
+                      {.cuda_code = kIllegalAddress, .fatal = true});
+  base::MutexLock lock(mu_);
+  faults_.DieAtNth(kind, n, std::move(fatal));
+}
+
+void Witness::ClearFaults() {
+  base::MutexLock lock(mu_);
+  faults_.Clear();
+}
+
+bool Witness::fault_fired() const {
+  base::MutexLock lock(mu_);
+  return faults_.fired();
+}
+
+void Witness::KeepCalls(bool keep) {
+  base::MutexLock lock(mu_);
+  log_.set_keep(keep);
+}
+
+CallLog Witness::log() const {
+  base::MutexLock lock(mu_);
+  return log_;
+}
+
+std::vector<std::string> Witness::violations() const {
+  base::MutexLock lock(mu_);
+  return violations_;
+}
+
+std::vector<std::string> Witness::TakeViolations() {
+  base::MutexLock lock(mu_);
+  return std::exchange(violations_, {});
+}
+
+Gauges Witness::gauges() const {
+  base::MutexLock lock(mu_);
+  return gauges_;
+}
+
+absl::Status Witness::Begin(const Call& call, bool* first_death) {
+  base::MutexLock lock(mu_);
+  const bool was_dead = faults_.dead();
+  log_.Add(call);
+  absl::Status failure = faults_.Next(call.kind);
+  *first_death = faults_.dead() && !was_dead;
+  return failure;
+}
+
+void Witness::Note(const Call& call) {
+  base::MutexLock lock(mu_);
+  log_.Add(call);
+}
+
+bool Witness::dead() const {
+  base::MutexLock lock(mu_);
+  return faults_.dead();
+}
+
+absl::Status Witness::Violated(const char* rule, const std::string& what) {
+  std::string text = absl::StrCat("checked driver, rule '", rule, "': ", what);
+  if (report_) report_(text);
+  base::MutexLock lock(mu_);
+  violations_.push_back(text);
+  return absl::FailedPreconditionError(text);
+}
+
+void Witness::Change(const Gauges& by) {
+  base::MutexLock lock(mu_);
+  gauges_.streams += by.streams;
+  gauges_.events += by.events;
+  gauges_.device_blocks += by.device_blocks;
+  gauges_.pinned_blocks += by.pinned_blocks;
+  gauges_.device_bytes += by.device_bytes;
+  gauges_.pinned_bytes += by.pinned_bytes;
+}
+
+}  // namespace penstock::driver::checked

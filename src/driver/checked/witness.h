@@ -1,0 +1,67 @@
+// Witness: what a checked driver saw, and what it was told to do: calls, violations, gauges, planned faults.
+//
+// Ownership: shared by the test (or whoever asked for checks) and the driver, so that it can be asked after the driver
+//            has gone: that is when nothing may be left alive.
+// Threads:   thread-safe; one mutex, held for bookkeeping only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "src/base/mutex.h"
+#include "src/driver/checked/call_log.h"
+#include "src/driver/checked/fault_plan.h"
+
+namespace penstock::driver::checked {
+
+// What is alive now.
+struct Gauges {
+  int64_t streams = 0, events = 0, device_blocks = 0, pinned_blocks = 0, device_bytes = 0, pinned_bytes = 0;
+  friend bool operator==(const Gauges&, const Gauges&) = default;
+};
+std::string TextOf(const Gauges& gauges);
+
+class Witness {
+ public:
+  // `report` is called with each violation as it is found, by the thread that made the call; may be null.
+  explicit Witness(std::function<void(const std::string&)> report = nullptr) : report_(std::move(report)) {}
+
+  // --- for whoever asked for checks ---
+  // The n-th call of `kind` from now (n counts from 1) returns `failure` and has no effect.
+  void FailNth(CallKind kind, int64_t n, absl::Status failure);
+  // From the n-th call of `kind` on, every call that can fail returns a fatal device error, as after a CUDA fault: what
+  // was queued is done or lost, but never runs on.
+  void DieAtNth(CallKind kind, int64_t n);
+  void ClearFaults();
+  bool fault_fired() const;
+  void KeepCalls(bool keep);
+  CallLog log() const;
+  std::vector<std::string> violations() const;
+  // Returns and forgets them.
+  std::vector<std::string> TakeViolations();
+  Gauges gauges() const;
+
+  // --- for the driver ---
+  // Notes a call; the failure it is to return in place of being made, or OK. `first_death` is set where this call is
+  // the one the device dies at.
+  absl::Status Begin(const Call& call, bool* first_death);
+  // Notes a call that cannot fail.
+  void Note(const Call& call);
+  bool dead() const;
+  // Counts a violation and returns it as a Status.
+  absl::Status Violated(const char* rule, const std::string& what);
+  void Change(const Gauges& by);
+
+ private:
+  const std::function<void(const std::string&)> report_;
+  mutable base::Mutex mu_;
+  CallLog log_ ABSL_GUARDED_BY(mu_);
+  FaultPlan faults_ ABSL_GUARDED_BY(mu_);
+  Gauges gauges_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::string> violations_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace penstock::driver::checked

@@ -1,0 +1,40 @@
+// Where each buffer, and each part of one that an access or an alias names, lies in one run.
+//
+// Boxes that depend on no parameter are set once a slot, the others by each launch, which refuses those that leave
+// their buffer. Everything else a launch writes for an access (address, the dimensions of a View) follows from its box.
+//
+// Threads: free functions on a slot, called by whoever owns it.
+// Errors:  InvalidArgument with the numbers of this run.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "penstock/detail/arguments.h"
+
+namespace penstock::runtime {
+
+struct Program;
+struct Slot;
+
+// In bytes: from the first element of the buffer that has the memory, from row to row, and from slice to slice.
+struct BoxInRun {
+  Shape shape;
+  int64_t offset = 0, row = 0, slice = 0;
+};
+
+// Sets Slot::boxes, those that depend on parameters or the others.
+absl::Status SetBoxes(const Model& model, const Program& program, bool dynamic, Slot& slot);
+
+// The box of an access in the run whose boxes are set.
+BoxInRun BoxOf(const Model& model, const AccessDecl& access, const Slot& slot);
+// A shape with 1 for the dimensions it lacks.
+inline detail::Range RangeOf(const Shape& s) {
+  switch (s.rank) {
+    case 1: return {1, 1, s.size[0]};
+    case 2: return {1, s.size[0], s.size[1]};
+    default: return {s.size[0], s.size[1], s.size[2]};
+  }
+}
+
+}  // namespace penstock::runtime

@@ -1,0 +1,38 @@
+#include "src/runtime/driver_hook.h"
+
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "src/driver/checked/checked_driver.h"
+
+namespace penstock::runtime {
+namespace {
+
+thread_local const DriverHook* hook = nullptr;
+
+bool CheckedByEnvironment() {
+  const char* const value = std::getenv("PENSTOCK_CHECKED");
+  return value != nullptr && std::string_view(value) == "1";
+}
+
+}  // namespace
+
+ScopedDriverHook::ScopedDriverHook(DriverHook h) : hook_(std::move(h)) { hook = &hook_; }
+ScopedDriverHook::~ScopedDriverHook() { hook = nullptr; }
+
+void ApplyHook(driver::host::HostDriverOptions& options) {
+  if (hook != nullptr && hook->host_options) hook->host_options(options);
+}
+
+memory::PinnedPoolOptions HookedPinnedOptions() { return hook == nullptr ? memory::PinnedPoolOptions() : hook->pinned; }
+
+std::unique_ptr<driver::Driver> ApplyHook(std::unique_ptr<driver::Driver> driver, const base::Logger& logger) {
+  if (hook != nullptr && hook->wrap) return hook->wrap(std::move(driver));
+  if (!CheckedByEnvironment()) return driver;
+  const auto report = [&logger](const std::string& violation) { logger.Log(LogLevel::kError, violation); };
+  return driver::checked::CreateCheckedDriver(std::move(driver), std::make_shared<driver::checked::Witness>(report));
+}
+
+}  // namespace penstock::runtime

@@ -1,0 +1,41 @@
+// Where a driver can be changed or wrapped before a runtime uses it: by tests, and by PENSTOCK_CHECKED=1, which puts a
+// checked driver in front of each and logs what it finds.
+//
+// Ownership: a wrapped driver may log through the runtime's logger, which outlives its drivers.
+// Threads:   a hook holds for runtimes that its own thread creates.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "src/base/log.h"
+#include "src/driver/driver.h"
+#include "src/driver/host/host_driver.h"
+#include "src/memory/pinned_pool.h"
+
+namespace penstock::runtime {
+
+struct DriverHook {
+  std::function<void(driver::host::HostDriverOptions&)> host_options{};  // may be null, like the next
+  std::function<std::unique_ptr<driver::Driver>(std::unique_ptr<driver::Driver>)> wrap{};
+  memory::PinnedPoolOptions pinned{};
+};
+
+// Holds the hook for runtimes that this thread creates while it lives. They do not nest.
+class ScopedDriverHook {
+ public:
+  explicit ScopedDriverHook(DriverHook hook);
+  ~ScopedDriverHook();
+  ScopedDriverHook(const ScopedDriverHook&) = delete;
+  ScopedDriverHook& operator=(const ScopedDriverHook&) = delete;
+
+ private:
+  const DriverHook hook_;
+};
+
+// For RuntimeCore.
+void ApplyHook(driver::host::HostDriverOptions& options);
+std::unique_ptr<driver::Driver> ApplyHook(std::unique_ptr<driver::Driver> driver, const base::Logger& logger);
+memory::PinnedPoolOptions HookedPinnedOptions();
+
+}  // namespace penstock::runtime

@@ -1,0 +1,278 @@
+#include "src/runtime/state_core.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "graph/message.h"
+#include "penstock/status_macros.h"
+#include "src/base/process_life.h"
+#include "src/base/status.h"
+#include "src/base/user_code.h"
+#include "src/runtime/executable_core.h"
+#include "src/runtime/progress.h"
+#include "src/runtime/runtime_core.h"
+
+namespace penstock::runtime {
+namespace {
+
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(const DeviceRef& device) : device_(device), token_(device.driver->MakeCurrent(device.local)) {}
+  ~CurrentDevice() { device_.driver->RestoreCurrent(token_); }
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+
+ private:
+  const DeviceRef& device_;
+  const int token_;
+};
+
+}  // namespace
+
+// A call of Set, Read or Reset: its place in the order, and what it copies through.
+struct StateCore::Call {
+  Call(const StateCore& state, bool writes) {
+    ticket.places[0].ticket = &ticket;
+    ticket.places[0].queue = &state.queue_;
+    ticket.places[0].writes = writes;
+    ticket.places[0].done = &state.events_;
+  }
+  StatePlace& place() { return ticket.places[0]; }
+
+  StateTicket ticket{1};
+  std::array<memory::PinnedBlock, 2> blocks;
+};
+
+// Held for good, where leak checkers see that it is on purpose.
+void StateCore::Leak(std::unique_ptr<Call> call) {
+  static base::Mutex mu;
+  static auto& kept = *new std::vector<std::unique_ptr<Call>>;
+  base::MutexLock lock(mu);
+  kept.push_back(std::move(call));
+}
+
+StateCore::StateCore(std::shared_ptr<RuntimeCore> runtime, StateRecord record, size_t bytes)
+    : StateRecord(std::move(record)),
+      runtime_(std::move(runtime)),
+      device_(runtime_->devices()[static_cast<size_t>(device)]),
+      bytes_(bytes) {
+  StateRecord::runtime = runtime_.get();
+}
+
+absl::StatusOr<std::shared_ptr<StateCore>> StateCore::Create(std::shared_ptr<RuntimeCore> runtime, StateRecord record,
+                                                             size_t bytes) {
+  std::shared_ptr<StateCore> core(new StateCore(std::move(runtime), std::move(record), bytes),
+                                  base::DeleteUnlessForked());
+  if (const absl::Status status = core->MakeResources(); !status.ok()) return core->Describe(status);
+  return core;
+}
+
+absl::Status StateCore::MakeResources() {
+  driver::Driver& driver = *device_.driver;
+  if (bytes_ > 0) {
+    PENSTOCK_RETURN_IF_ERROR(runtime_->WithMemory([&]() -> absl::Status {
+      PENSTOCK_ASSIGN_OR_RETURN(memory_, driver.AllocateDevice(device_.local, bytes_));
+      return absl::OkStatus();
+    }));
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(stream_, driver.CreateStream(device_.local, 0));
+  for (size_t i = 0; i < 2; ++i) {
+    PENSTOCK_ASSIGN_OR_RETURN(driver::Event event, driver.CreateEvent(device_.local, false));
+    events_.push_back(event);
+  }
+  return absl::OkStatus();
+}
+
+StateCore::~StateCore() {
+  TakeBack();
+  {
+    base::MutexLock lock(mu_);
+    if (left_behind_ != nullptr) {
+      runtime_->Log(LogLevel::kWarning, "state '" + std::string(name.view()) +
+                                            "': dropped while a copy of its contents has not ended; its memory is "
+                                            "leaked");
+      Leak(std::move(left_behind_));
+      return;
+    }
+  }
+  driver::Driver& driver = *device_.driver;
+  for (const driver::Event event : events_) driver.DestroyEvent(event);
+  if (stream_) driver.DestroyStream(stream_);
+  if (memory_ != nullptr) driver.FreeDevice(device_.local, memory_);
+}
+
+absl::Status StateCore::Describe(const absl::Status& cause) const {
+  return base::Prefixed(
+      "state '" + std::string(name.view()) + "' (" + graph::Where(name.source()) + ") on " + device_.info.name, cause);
+}
+
+absl::Status StateCore::CheckElements(const char* what, size_t elements) const {
+  const size_t own = type.size == 0 ? 0 : bytes_ / type.size;
+  if (elements == own) return absl::OkStatus();
+  return Describe(absl::InvalidArgumentError(std::string(what) + " was given " + std::to_string(elements) +
+                                             " elements; the State has " + std::to_string(own) +
+                                             "; give exactly that many"));
+}
+
+absl::Status StateCore::Set(const void* contents, size_t elements, Deadline deadline) const {
+  PENSTOCK_RETURN_IF_ERROR(CheckElements("Set", elements));
+  return Do("Set", true, deadline,
+            [&](Call& call) { return Copy(call, static_cast<const std::byte*>(contents), nullptr, deadline); });
+}
+
+absl::Status StateCore::Read(void* contents, size_t elements, Deadline deadline) const {
+  PENSTOCK_RETURN_IF_ERROR(CheckElements("Read", elements));
+  return Do("Read", false, deadline,
+            [&](Call& call) { return Copy(call, nullptr, static_cast<std::byte*>(contents), deadline); });
+}
+
+absl::Status StateCore::Reset(Deadline deadline) const {
+  return Do("Reset", true, deadline, [&](Call& call) { return Zero(call, deadline); });
+}
+
+absl::Status StateCore::status() const { return runtime_->states().StatusOf(queue_); }
+
+template <class Work>
+absl::Status StateCore::Do(const char* what, bool writes, Deadline deadline, Work work) const {
+  if (base::InUserCode()) {
+    return Describe(absl::FailedPreconditionError(
+        std::string(what) + " inside a host node or callback, which it could wait for; call it outside"));
+  }
+  PENSTOCK_RETURN_IF_ERROR(runtime_->CheckOpen());  // in a fork's copy, before anything that may take a lock
+  StateOrder& order = runtime_->states();
+  runtime_->RunStarted();
+  const auto end = [&](const absl::Status& status) {
+    runtime_->RunDrained();
+    return status;
+  };
+  if (const absl::Status open = runtime_->CheckOpen(); !open.ok()) return end(open);
+  auto call = std::make_unique<Call>(*this, writes);
+  if (const absl::Status entered = order.Enter(call->ticket, writes); !entered.ok()) return end(entered);
+  absl::Status status = AwaitTurn(*call, deadline);
+  if (status.ok() && !writes) status = order.Verdict(call->ticket);
+  if (!status.ok()) {
+    order.Leave(call->ticket);
+    return end(status);
+  }
+  status = work(*call);
+  if (status.ok() && writes) order.ClearPoison(call->place());
+  if (!status.ok()) {
+    runtime_->NoteFault(status);
+    status = Describe(base::Prefixed(what, status));
+    if (call->place().written.load(std::memory_order_relaxed)) order.Poison(call->place(), status);
+  }
+  if (Settled()) {
+    order.Leave(call->ticket);
+  } else {  // the deadline passed while it copied: others wait for the events
+    order.Submitted(call->place());
+    base::MutexLock lock(mu_);
+    left_behind_ = std::move(call);
+  }
+  return end(status);
+}
+
+absl::Status StateCore::AwaitTurn(const Call& call, Deadline deadline) const {
+  StateOrder& order = runtime_->states();
+  const bool turn = WaitForProgress(runtime_->bell(), runtime_->rings(), deadline.at(), [&] {
+    const auto ahead = order.LookAhead(call.ticket.places[0]);
+    if (!ahead) return true;
+    if (ahead->core != nullptr) {
+      ahead->core->AdvanceAll();
+    } else {
+      TakeBack();
+    }
+    return !order.LookAhead(call.ticket.places[0]);
+  });
+  if (turn) return absl::OkStatus();
+  return Describe(absl::DeadlineExceededError("the deadline passed before its turn; nothing was done" +
+                                              order.DescribeAhead(call.ticket)));
+}
+
+size_t StateCore::ChunkBytes(size_t index) const { return std::min(kChunk, bytes_ - index * kChunk); }
+
+// Copies between the State and host memory by chunks, each through the pinned block of its number modulo 2: while one
+// is on its way, the other is filled or emptied.
+absl::Status StateCore::Copy(Call& call, const std::byte* from, std::byte* to, Deadline deadline) const {
+  const size_t chunks = (bytes_ + kChunk - 1) / kChunk;
+  const auto arrived = [&](size_t c) -> absl::Status {
+    PENSTOCK_RETURN_IF_ERROR(AwaitCopy(c % 2, deadline));
+    if (to != nullptr) std::memcpy(to + c * kChunk, call.blocks[c % 2].data(), ChunkBytes(c));
+    return absl::OkStatus();
+  };
+  for (size_t c = 0; c < chunks; ++c) {
+    if (c >= 2) PENSTOCK_RETURN_IF_ERROR(arrived(c - 2));
+    if (c < 2) {
+      PENSTOCK_ASSIGN_OR_RETURN(call.blocks[c], runtime_->pinned(device_.driver_index).Allocate(ChunkBytes(c)));
+    }
+    if (from != nullptr) std::memcpy(call.blocks[c % 2].data(), from + c * kChunk, ChunkBytes(c));
+    if (from != nullptr) call.place().written.store(true, std::memory_order_relaxed);
+    PENSTOCK_RETURN_IF_ERROR(SubmitChunk(c, call.blocks[c % 2].data(), from != nullptr));
+  }
+  for (size_t c = chunks - std::min<size_t>(chunks, 2); c < chunks; ++c) PENSTOCK_RETURN_IF_ERROR(arrived(c));
+  return absl::OkStatus();
+}
+
+absl::Status StateCore::SubmitChunk(size_t index, void* block, bool in) const {
+  auto* own = static_cast<std::byte*>(memory_) + index * kChunk;
+  driver::CopyOp op;
+  op.kind = in ? driver::CopyKind::kHostToDevice : driver::CopyKind::kDeviceToHost;
+  op.dst = in ? own : block;
+  op.src = in ? block : own;
+  op.width = ChunkBytes(index);
+  const CurrentDevice current(device_);
+  PENSTOCK_RETURN_IF_ERROR(device_.driver->Copy(stream_, op));
+  return device_.driver->Record(events_[index % 2], stream_);
+}
+
+absl::Status StateCore::Zero(Call& call, Deadline deadline) const {
+  if (bytes_ == 0) return absl::OkStatus();
+  call.place().written.store(true, std::memory_order_relaxed);
+  driver::FillOp op;
+  op.dst = memory_;
+  op.count = bytes_;
+  {
+    const CurrentDevice current(device_);
+    PENSTOCK_RETURN_IF_ERROR(device_.driver->Fill(stream_, op));
+    PENSTOCK_RETURN_IF_ERROR(device_.driver->Record(events_[0], stream_));
+  }
+  return AwaitCopy(0, deadline);
+}
+
+absl::Status StateCore::AwaitCopy(size_t event, Deadline deadline) const {
+  absl::StatusOr<bool> complete = false;
+  WaitForProgress(runtime_->bell(), device_.driver->rings(), deadline.at(), [&] {
+    complete = device_.driver->Query(events_[event]);
+    return !complete.ok() || *complete;
+  });
+  PENSTOCK_RETURN_IF_ERROR(complete.status());
+  if (*complete) return absl::OkStatus();
+  return absl::DeadlineExceededError("the deadline passed while its contents were being copied");
+}
+
+// Whether nothing of a call is under way any more. A device that answers with a fault runs nothing.
+bool StateCore::Settled() const {
+  return std::all_of(events_.begin(), events_.end(), [&](driver::Event event) {
+    const absl::StatusOr<bool> complete = device_.driver->Query(event);
+    return !complete.ok() || *complete;
+  });
+}
+
+void StateCore::TakeBack() const {
+  std::unique_ptr<Call> call;
+  {
+    base::MutexLock lock(mu_);
+    call = std::move(left_behind_);
+  }
+  if (call == nullptr) return;
+  if (Settled()) {
+    runtime_->states().Leave(call->ticket);
+    runtime_->bell().Ring();
+    return;
+  }
+  base::MutexLock lock(mu_);
+  left_behind_ = std::move(call);
+}
+
+}  // namespace penstock::runtime

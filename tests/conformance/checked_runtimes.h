@@ -1,0 +1,36 @@
+// Runtimes whose drivers are checked, and what their checks found.
+//
+//   CheckedRuntimes checks;
+//   absl::StatusOr<Runtime> runtime = checks.CreateRuntime({.devices = "host:2"}, /*order_seed=*/1);
+//   ...
+//   runtime and everything made from it goes;
+//   EXPECT_EQ(checks.Complaints(), "");
+//
+// Threads: single-threaded; the runtime may be used by any.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "penstock/runtime.h"
+#include "src/driver/checked/witness.h"
+
+namespace penstock::conformance {
+
+class CheckedRuntimes {
+ public:
+  // Other than 0, host devices take up work in an order of the seed.
+  absl::StatusOr<Runtime> CreateRuntime(const RuntimeOptions& options, uint64_t order_seed = 0);
+
+  // Of driver `i` of all runtimes made here. Of a runtime with one kind of devices there is one driver.
+  driver::checked::Witness& witness(size_t i = 0) { return *witnesses_[i]; }
+  // Violations so far, and what is alive now, one a line; empty when all is well.
+  std::string Complaints() const;
+
+ private:
+  std::vector<std::shared_ptr<driver::checked::Witness>> witnesses_;
+};
+
+}  // namespace penstock::conformance

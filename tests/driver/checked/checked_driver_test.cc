@@ -1,0 +1,405 @@
+// Each rule of the checked driver: a use that keeps it, and one that breaks it, is refused and counted.
+#include "src/driver/checked/checked_driver.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/base/status.h"
+#include "src/driver/host/host_driver.h"
+#include "src/host/bell.h"
+#include "tests/conformance/driver/packed_args.h"
+#include "tests/driver/host/latch.h"
+
+namespace penstock::driver::checked {
+namespace {
+
+using conformance::PackedArgs;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
+
+// Uses as a test says them.
+class Uses final : public UseSource {
+ public:
+  explicit Uses(std::vector<MemoryUse> uses) : uses_(std::move(uses)) {}
+  void AppendUses(int32_t /*node*/, std::vector<MemoryUse>& out) const override {
+    out.insert(out.end(), uses_.begin(), uses_.end());
+  }
+
+ private:
+  std::vector<MemoryUse> uses_;
+};
+
+void DoNothing(void* const* /*argv*/, int64_t /*first*/, int64_t /*end*/) {}
+
+class CheckedDriverTest : public testing::Test {
+ protected:
+  static constexpr size_t kBytes = 4096;
+
+  void SetUp() override {
+    auto host =
+        host::CreateHostDriver({.devices = 2, .threads_per_device = 1, .memory_bytes = 1 << 26, .bell = &bell_});
+    ASSERT_OK(host.status());
+    driver_ = CreateCheckedDriver(*std::move(host), witness_);
+    driver_->MakeCurrent(0);
+    stream_ = *driver_->CreateStream(0, 0);
+    other_ = *driver_->CreateStream(0, 0);
+    event_ = *driver_->CreateEvent(0, false);
+    device_ = Device(0);
+    pinned_ = static_cast<std::byte*>(*driver_->AllocatePinned(kBytes));
+    std::memset(pinned_, 1, kBytes);
+  }
+  void TearDown() override {
+    Finish(stream_);
+    Finish(other_);
+    (void)Violation();  // those of a test are looked at in the test
+    driver_->DestroyStream(stream_);
+    driver_->DestroyStream(other_);
+    driver_->DestroyEvent(event_);
+    driver_->FreeDevice(0, device_);
+    driver_->FreePinned(pinned_);
+    driver_.reset();
+    EXPECT_THAT(witness_->violations(), IsEmpty());
+    EXPECT_EQ(witness_->gauges(), Gauges{});
+  }
+
+  std::byte* Device(int device) { return static_cast<std::byte*>(*driver_->AllocateDevice(device, kBytes)); }
+  void Finish(Stream stream) {
+    const Event end = *driver_->CreateEvent(0, false);
+    ASSERT_OK(driver_->Record(end, stream));
+    for (;;) {
+      const uint64_t ticket = bell_.ticket();
+      if (*driver_->Query(end)) break;
+      bell_.Wait(ticket, std::chrono::steady_clock::time_point::max());
+    }
+    driver_->DestroyEvent(end);
+  }
+  absl::Status Upload(Stream stream, size_t from = 0, size_t bytes = kBytes) {
+    return driver_->Copy(
+        stream,
+        {.kind = CopyKind::kHostToDevice, .dst = device_ + from, .src = pinned_, .width = bytes, .tag = {nullptr, 4}});
+  }
+  absl::Status Download(Stream stream, size_t from = 0, size_t bytes = kBytes) {
+    return driver_->Copy(
+        stream,
+        {.kind = CopyKind::kDeviceToHost, .dst = pinned_, .src = device_ + from, .width = bytes, .tag = {nullptr, 9}});
+  }
+  absl::Status Launch(Stream stream, std::byte* argument, const UseSource* uses = nullptr) {
+    PackedArgs args;
+    args.Add(argument);
+    KernelOp op = args.op();
+    op.range = &DoNothing;
+    op.rows = 1;
+    op.uses = uses;
+    return driver_->Launch(stream, op);
+  }
+
+  // The only violation since the last call, or "" where there is none.
+  std::string Violation() {
+    const std::vector<std::string> found = witness_->TakeViolations();
+    EXPECT_LE(found.size(), 1u) << testing::PrintToString(found);
+    return found.empty() ? "" : found[0];
+  }
+  // That the call was refused with the one violation it caused, which says `text`.
+  void ExpectRefused(const absl::Status& status, const std::string& rule, const std::string& text) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    const std::string violation = Violation();
+    EXPECT_EQ(violation, base::Str(status.message()));
+    EXPECT_THAT(violation, HasSubstr("rule '" + rule + "'"));
+    EXPECT_THAT(violation, HasSubstr(text));
+  }
+
+  penstock::host::Bell bell_;
+  std::shared_ptr<Witness> witness_ = std::make_shared<Witness>();
+  std::unique_ptr<Driver> driver_;
+  Stream stream_, other_;
+  Event event_;
+  std::byte *device_ = nullptr, *pinned_ = nullptr;
+};
+
+// --- handles ---
+
+TEST_F(CheckedDriverTest, AStreamOrEventThatWasDestroyedIsNotUsedAgain) {
+  const Stream stream = *driver_->CreateStream(0, 0);
+  const Event event = *driver_->CreateEvent(0, false);
+  driver_->DestroyStream(stream);
+  driver_->DestroyEvent(event);
+  const Stream next = *driver_->CreateStream(0, 0);
+  EXPECT_FALSE(next == stream) << "a handle is never given out twice";
+  ExpectRefused(driver_->Record(event_, stream), "stream is alive", "stream 3 was destroyed before");
+  ExpectRefused(driver_->Record(event, stream_), "event is alive", "event 2 was destroyed before");
+  ExpectRefused(driver_->Query(event).status(), "event is alive", "event 2 was destroyed before");
+  ExpectRefused(driver_->Wait(Stream{77}, event_), "stream is alive", "stream 77 was never made by this driver");
+  driver_->DestroyStream(stream);
+  EXPECT_THAT(Violation(), HasSubstr("'destroyed once': DestroyStream: stream 3 was destroyed before"));
+  driver_->DestroyEvent(event);
+  EXPECT_THAT(Violation(), HasSubstr("'destroyed once': DestroyEvent: event 2 was destroyed before"));
+  driver_->DestroyStream(next);
+}
+
+TEST_F(CheckedDriverTest, AStreamIsDestroyedWhenIdle) {
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "leaves work behind on purpose, whose memory goes with the test";
+#endif
+#endif
+  const Stream stream = *driver_->CreateStream(0, 0);
+  ASSERT_OK(Upload(stream));
+  driver_->DestroyStream(stream);
+  EXPECT_THAT(Violation(), HasSubstr("'destroyed when idle': DestroyStream: stream 3 has 1 operations"));
+}
+
+TEST_F(CheckedDriverTest, AWaitIsForAnEventThatWasRecorded) {
+  ASSERT_OK(driver_->Wait(stream_, event_));
+  EXPECT_THAT(Violation(), HasSubstr("'recorded before waited for'"));
+  ASSERT_OK(driver_->Record(event_, stream_));
+  ASSERT_OK(driver_->Wait(other_, event_));
+  EXPECT_EQ(Violation(), "");
+}
+
+TEST_F(CheckedDriverTest, TimesAreOfRecordedTimingEventsOfOneDevice) {
+  const Event a = *driver_->CreateEvent(0, true), b = *driver_->CreateEvent(0, true);
+  ASSERT_OK(driver_->Record(a, stream_));
+  ExpectRefused(driver_->Elapsed(a, b).status(), "timing events", "was never recorded");
+  ExpectRefused(driver_->Elapsed(event_, a).status(), "timing events", "made without timing");
+  driver_->DestroyEvent(a);
+  driver_->DestroyEvent(b);
+}
+
+// --- devices ---
+
+TEST_F(CheckedDriverTest, WorkIsSubmittedWithItsDeviceCurrent) {
+  const int token = driver_->MakeCurrent(1);
+  ExpectRefused(driver_->Record(event_, stream_), "device is current",
+                "stream 1 of device 0 while the thread's current device is 1");
+  driver_->RestoreCurrent(token);
+  ASSERT_OK(driver_->Record(event_, stream_));
+}
+
+TEST_F(CheckedDriverTest, EventAndMemoryAreOfTheStreamsDevice) {
+  const Event event = *driver_->CreateEvent(1, false);
+  std::byte* const memory = Device(1);
+  ExpectRefused(driver_->Record(event, stream_), "one device", "event 2 of device 1 on stream 1 of device 0");
+  ExpectRefused(driver_->Fill(stream_, {.dst = memory, .count = 8}), "one device", "expected memory of device 0");
+  ExpectRefused(Launch(stream_, memory), "one device", "device 1 block 3");
+  ExpectRefused(
+      driver_->Copy(
+          stream_,
+          {.kind = CopyKind::kPeer, .dst = memory, .src = device_, .width = 4, .dst_device = 0, .src_device = 1}),
+      "one device", "is in device 0 block 1");
+  driver_->DestroyEvent(event);
+  driver_->FreeDevice(1, memory);
+}
+
+TEST_F(CheckedDriverTest, DevicesExist) {
+  ExpectRefused(driver_->CreateStream(2, 0).status(), "device exists", "device 2 of 2");
+  ExpectRefused(driver_->AllocateDevice(-1, 8).status(), "device exists", "device -1 of 2");
+}
+
+TEST_F(CheckedDriverTest, DeviceCodeCallsNothing) {
+  absl::Status seen;
+  struct Call {
+    Driver* driver;
+    absl::Status* seen;
+  } call{driver_.get(), &seen};
+  KernelOp op;
+  op.call = [](void* self, void* const*) {
+    auto* const c = static_cast<Call*>(self);
+    *c->seen = c->driver->Inspect(c).status();
+    return absl::OkStatus();
+  };
+  op.callable = &call;
+  ASSERT_OK(driver_->Launch(stream_, op));
+  Finish(stream_);
+  ExpectRefused(seen, "no calls from device code", "Inspect was called by code that runs on a device");
+}
+
+// --- memory ---
+
+TEST_F(CheckedDriverTest, BoxesLieInsideOneBlock) {
+  ExpectRefused(Upload(stream_, 16), "inside the allocation", "by 16 bytes");
+  ExpectRefused(driver_->Fill(stream_, {.dst = device_, .count = kBytes + 1}), "inside the allocation", "by 1 bytes");
+  ExpectRefused(driver_->Copy(stream_, {.kind = CopyKind::kHostToDevice,
+                                        .dst = device_,
+                                        .src = pinned_,
+                                        .width = 16,
+                                        .height = 9,
+                                        .dst_pitch = 512,
+                                        .src_pitch = 16}),
+                "inside the allocation", "leaves device 0 block 1");
+  EXPECT_EQ(Upload(stream_, 16, kBytes - 16), absl::OkStatus());
+}
+
+TEST_F(CheckedDriverTest, HostMemoryOfCopiesIsPinned) {
+  std::vector<std::byte> pageable(64);
+  ExpectRefused(
+      driver_->Copy(stream_, {.kind = CopyKind::kHostToDevice, .dst = device_, .src = pageable.data(), .width = 64}),
+      "memory is alive", "lies in no live block of pinned memory");
+}
+
+TEST_F(CheckedDriverTest, FreedMemoryIsNotUsed) {
+  std::byte* const memory = Device(0);
+  driver_->FreeDevice(0, memory);
+  ExpectRefused(driver_->Fill(stream_, {.dst = memory, .count = 8}), "memory is alive", "device 0 block 3");
+  ExpectRefused(Launch(stream_, memory + 8), "memory is alive", "was freed");
+  driver_->FreeDevice(0, memory);
+  EXPECT_THAT(Violation(), HasSubstr("'freed once'"));
+  driver_->FreePinned(device_);
+  EXPECT_THAT(Violation(), HasSubstr("'freed once'"));
+}
+
+TEST_F(CheckedDriverTest, MemoryIsFreedWhenTheHostHasSeenItsWorkEnd) {
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "frees memory under work on purpose, which is a data race";
+#endif
+#endif
+  std::byte *const seen = Device(0), *const unseen = Device(0);
+  ASSERT_OK(driver_->Fill(stream_, {.dst = seen, .count = 8}));
+  Finish(stream_);
+  driver_->FreeDevice(0, seen);
+  EXPECT_EQ(Violation(), "");
+  ASSERT_OK(driver_->Fill(stream_, {.dst = unseen, .count = 8}));
+  driver_->FreeDevice(0, unseen);
+  EXPECT_THAT(Violation(), HasSubstr("'freed when idle'"));
+}
+
+TEST_F(CheckedDriverTest, AnEventBehindAWaitShowsTheOtherStreamsWork) {
+  std::byte* const memory = Device(0);
+  ASSERT_OK(driver_->Fill(other_, {.dst = memory, .count = 8}));
+  ASSERT_OK(driver_->Record(event_, other_));
+  ASSERT_OK(driver_->Wait(stream_, event_));
+  Finish(stream_);
+  driver_->FreeDevice(0, memory);
+  EXPECT_EQ(Violation(), "");
+}
+
+TEST_F(CheckedDriverTest, DeviceMemoryIsWrittenBeforeItIsRead) {
+  ExpectRefused(Download(stream_, 0, 64), "written before read", "were never written");
+  ASSERT_OK(Upload(stream_, 0, 64));
+  ASSERT_OK(Download(stream_, 0, 64));
+  ExpectRefused(Download(stream_, 32, 64), "written before read", "+32) of device 0 block 1");
+  const Uses reads({{.data = device_ + 64, .width = 4, .reads = true}});
+  ExpectRefused(Launch(stream_, device_, &reads), "written before read", "never written");
+}
+
+TEST_F(CheckedDriverTest, AKernelThatWritesABoxFindsItPoisonedAndOneThatReadsDoesNot) {
+  ASSERT_OK(Upload(stream_));
+  const Uses uses({{.data = device_, .width = 16, .height = 3, .pitch = 64, .writes = true},
+                   {.data = device_ + 1024, .width = 32, .reads = true, .writes = true}});
+  ASSERT_OK(Launch(stream_, device_, &uses));
+  ASSERT_OK(Download(stream_));
+  Finish(stream_);
+  for (size_t i = 0; i < kBytes; ++i) {
+    const bool poisoned = i < 192 && i % 64 < 16;
+    ASSERT_EQ(pinned_[i], std::byte{static_cast<unsigned char>(poisoned ? kPoison : 1)}) << i;
+  }
+  EXPECT_EQ(witness_->log().count(CallKind::kFill), 0) << "poisoning is no call of the library's";
+}
+
+// --- order ---
+
+TEST_F(CheckedDriverTest, AccessesOfTheSameBytesAreOrdered) {
+  ASSERT_OK(Upload(stream_, 0, 64));
+  ExpectRefused(Download(other_, 32, 64), "written before read", "never written");
+  ExpectRefused(Upload(other_, 32, 64), "ordered accesses", "written by operation 1 of stream 1 for node 4");
+  const Uses reads({{.data = device_, .width = 4, .reads = true}});
+  ExpectRefused(Launch(other_, device_, &reads), "ordered accesses", "no event orders them");
+  ASSERT_OK(driver_->Record(event_, stream_));
+  ASSERT_OK(driver_->Wait(other_, event_));
+  ASSERT_OK(Launch(other_, device_, &reads));
+}
+
+TEST_F(CheckedDriverTest, OrderCountsTheHostsKnowledgeToo) {
+  ASSERT_OK(Upload(stream_));
+  Finish(stream_);
+  ASSERT_OK(Download(other_));
+}
+
+TEST_F(CheckedDriverTest, ReadsOfTheSameBytesNeedNoOrder) {
+  ASSERT_OK(driver_->Fill(stream_, {.dst = device_, .count = kBytes}));
+  ASSERT_OK(driver_->Record(event_, stream_));
+  ASSERT_OK(driver_->Wait(other_, event_));
+  const Uses reads({{.data = device_, .width = 64, .reads = true}});
+  ASSERT_OK(Launch(stream_, device_, &reads));
+  ASSERT_OK(Launch(other_, device_, &reads));
+}
+
+TEST_F(CheckedDriverTest, ColumnsThatInterleaveDoNotCollide) {
+  const Uses left({{.data = device_, .width = 32, .height = 4, .pitch = 64, .writes = true}});
+  const Uses right({{.data = device_ + 32, .width = 32, .height = 4, .pitch = 64, .writes = true}});
+  const Uses across({{.data = device_ + 64, .width = 64, .writes = true}});
+  ASSERT_OK(Launch(stream_, device_, &left));
+  ASSERT_OK(Launch(other_, device_, &right));
+  ExpectRefused(Launch(other_, device_, &across), "ordered accesses", "operation 1 of stream 1");
+}
+
+// --- records and faults ---
+
+TEST_F(CheckedDriverTest, CallsAreCountedAndRecorded) {
+  witness_->KeepCalls(true);
+  ASSERT_OK(Upload(stream_, 0, 64));
+  ASSERT_OK(driver_->Record(event_, stream_));
+  const CallLog log = witness_->log();
+  std::vector<std::string> calls;
+  for (const Call& call : log.calls()) calls.push_back(TextOf(call));
+  EXPECT_THAT(calls, ElementsAre("Copy stream 1 node 4 64 bytes", "Record stream 1 event 1"));
+  EXPECT_EQ(witness_->log().count(CallKind::kCreateStream), 2);
+  EXPECT_EQ(witness_->log().count(CallKind::kCopy), 1);
+}
+
+TEST_F(CheckedDriverTest, TheNthCallFailsWithoutEffectAndTheNextDoesNot) {
+  witness_->FailNth(CallKind::kCopy, 2, absl::ResourceExhaustedError("planned"));
+  ASSERT_OK(Upload(stream_, 0, 64));
+  EXPECT_FALSE(witness_->fault_fired());
+  EXPECT_EQ(Upload(stream_), absl::ResourceExhaustedError("planned"));
+  EXPECT_TRUE(witness_->fault_fired());
+  ExpectRefused(Download(stream_, 64, 8), "written before read", "never written");
+  ASSERT_OK(Upload(stream_));
+}
+
+TEST_F(CheckedDriverTest, ADeadDeviceStaysDeadAndHasNothingLeftToDo) {
+  Latch held;
+  KernelOp op;
+  op.call = [](void* latch, void* const*) {
+    static_cast<Latch*>(latch)->Arrive();
+    return absl::OkStatus();
+  };
+  op.callable = &held;
+  ASSERT_OK(driver_->Launch(stream_, op));
+  ASSERT_TRUE(held.AwaitArrived());
+  held.Open();
+  witness_->DieAtNth(CallKind::kRecord, 1);
+  const absl::Status died = driver_->Record(event_, stream_);
+  EXPECT_TRUE(base::FaultOf(died) && base::FaultOf(died)->fatal) << died;
+  EXPECT_EQ(driver_->Query(event_).status(), died);
+  EXPECT_EQ(Upload(stream_), died);
+  EXPECT_EQ(driver_->CreateStream(0, 0).status(), died);
+  witness_->ClearFaults();
+  EXPECT_EQ(Violation(), "");
+}
+
+TEST_F(CheckedDriverTest, WhatIsLeftAliveIsToldWhenTheDriverGoes) {
+  auto witness = std::make_shared<Witness>();
+  auto host = host::CreateHostDriver({.threads_per_device = 1, .memory_bytes = 1 << 20});
+  ASSERT_OK(host.status());
+  auto driver = CreateCheckedDriver(*std::move(host), witness);
+  ASSERT_OK(driver->CreateEvent(0, false).status());
+  ASSERT_OK(driver->AllocateDevice(0, 100).status());
+  EXPECT_EQ(witness->gauges(), (Gauges{.events = 1, .device_blocks = 1, .device_bytes = 100}));
+  driver.reset();
+  EXPECT_THAT(witness->violations(),
+              ElementsAre("checked driver, rule 'nothing left alive': when the driver went: 0 streams, 1 events, 1 "
+                          "device blocks (100 bytes), 0 pinned blocks (0 bytes)"));
+}
+
+}  // namespace
+}  // namespace penstock::driver::checked

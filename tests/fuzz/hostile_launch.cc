@@ -1,0 +1,263 @@
+#include "tests/fuzz/hostile_launch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <utility>
+
+namespace penstock::fuzz {
+namespace {
+
+constexpr auto kPatience = std::chrono::minutes(1);  // far more than a run takes: past it something hangs
+
+// The bindings of one launch, the memory they name, and what is wrong with them.
+class HostileBindings {
+ public:
+  HostileBindings(const HostileGraph& graph, const Executable& executable, Runtime& runtime, ByteSource& bytes,
+                  int hostility)
+      : graph_(graph), runtime_(runtime), bytes_(bytes), hostility_(hostility), bindings_(executable.bindings()) {
+    for (const ParamRecord& param : graph.params) values_.push_back(SetParam(param));
+    for (size_t b = 0; b < graph.buffers.size(); ++b) SetBuffer(b);
+  }
+
+  const Bindings& bindings() const { return bindings_; }
+  const std::vector<Known>& known() const { return known_; }
+
+ private:
+  struct Bound {
+    const std::byte* data = nullptr;
+    size_t bytes = 0;
+  };
+  struct Freed {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+
+  bool Hostile() { return hostility_ > 0 && bytes_.Chance(hostility_); }
+  uint32_t serial() const { return graph_.graph.model().serial; }
+  void Note(const std::string& subject, const std::string& text) { known_.push_back({subject, text}); }
+
+  int64_t SetParam(const ParamRecord& param) {
+    int64_t value = std::min<int64_t>(bytes_.Below(17), param.has_max ? param.max : 16);
+    if (Hostile()) {
+      if (bytes_.Chance(64)) {
+        Note(param.name, "not set");
+        return 0;
+      }
+      value = bytes_.Long();
+    }
+    const auto set = [&]<class T>(T) {
+      const T given = static_cast<T>(value);
+      bindings_.Set(ParamHandle<T>(serial(), param.index), given);
+      return static_cast<int64_t>(given);
+    };
+    switch (param.type) {
+      case ParamRecord::Type::kInt: value = set(int32_t{}); break;
+      case ParamRecord::Type::kLong: value = set(int64_t{}); break;
+      case ParamRecord::Type::kByte: value = set(uint8_t{}); break;
+      case ParamRecord::Type::kFloat: bindings_.Set(ParamHandle<float>(serial(), param.index), 2.f); return 0;
+    }
+    if (param.has_max && (value < 0 || value > param.max)) {
+      Note(param.name, std::to_string(value));
+      return 0;
+    }
+    return value;
+  }
+
+  int64_t ElementsOf(const BufferRecord& buffer) const {
+    int64_t n = 1;
+    for (int i = 0; i < buffer.extent.rank; ++i) {
+      const Dim& dim = buffer.extent.dims[static_cast<size_t>(i)];
+      const int64_t size = dim.is_constant() ? dim.value : values_[static_cast<size_t>(dim.param)];
+      if (size == 0) return 0;  // whatever the others are
+      n *= size;
+    }
+    return n;
+  }
+
+  std::byte* Allocate(size_t bytes) {
+    memory_.emplace_back(static_cast<std::byte*>(std::malloc(std::max<size_t>(bytes, 1))));
+    std::fill_n(memory_.back().get(), bytes, std::byte{7});
+    return memory_.back().get();
+  }
+
+  void SetBuffer(size_t index) {
+    const BufferRecord& buffer = graph_.buffers[index];
+    bound_.emplace_back();
+    if (buffer.role == BufferRole::kInternal) return;
+    WithElement(buffer.element, [&]<class T>(T*) { SetTyped<T>(buffer, index); });
+  }
+
+  template <class T>
+  void SetTyped(const BufferRecord& buffer, size_t index) {
+    const BufferHandle<T> handle(buffer.graph, buffer.index);
+    const auto n = static_cast<size_t>(ElementsOf(buffer));
+    const bool pinned = graph_.graph.model().buffers[static_cast<size_t>(buffer.index)].where == kPinned;
+    const auto set = [&](const void* data, size_t count, bool is_const) {
+      auto* elements = const_cast<T*>(static_cast<const T*>(data));
+      if (is_const) {
+        bindings_.Set(handle, std::span<const T>(elements, count));
+      } else {
+        bindings_.Set(handle, std::span<T>(elements, count));
+      }
+      bound_[index] = {static_cast<const std::byte*>(data), count * sizeof(T)};
+      if (count != n) Note(buffer.name, std::to_string(count));
+      if (is_const && buffer.role != BufferRole::kInput) Note(buffer.name, "const");
+      NoteOverlaps(index);
+    };
+    const int way = Hostile() ? bytes_.Below(7) : pinned || bytes_.Chance(32) ? 8 : 7;
+    switch (way) {
+      case 0: Note(buffer.name, "nothing is bound"); return;
+      case 1: set(Allocate((n + 1) * sizeof(T)), n + 1, false); break;
+      case 2:
+        set(nullptr, n, false);
+        if (n > 0) Note(buffer.name, "null");
+        break;
+      case 3: {
+        const Bound& other = bound_[static_cast<size_t>(bytes_.Below(static_cast<int>(bound_.size())))];
+        const size_t skipped = bytes_.Below(2) * sizeof(T);
+        const bool fits = other.data != nullptr && other.bytes >= skipped + n * sizeof(T) &&
+                          reinterpret_cast<uintptr_t>(other.data) % alignof(T) == 0;
+        set(fits ? other.data + skipped : Allocate(n * sizeof(T)), n, false);
+        break;
+      }
+      case 4: set(Allocate(n * sizeof(T)), static_cast<size_t>(bytes_.Long()) & INT64_MAX, false); break;
+      case 5: set(Allocate(n * sizeof(T)), n, true); break;
+      case 6: set(Allocate(n * sizeof(T)), n / 2, false); break;
+      case 7: set(Allocate(n * sizeof(T)), n, false); break;
+      default: return SetPinned<T>(handle, buffer, index, static_cast<int64_t>(n));
+    }
+    if (pinned && n > 0) Note(buffer.name, "pinned");
+  }
+
+  template <class T>
+  void SetPinned(BufferHandle<T> handle, const BufferRecord& buffer, size_t index, int64_t n) {
+    absl::StatusOr<HostBuffer<T>> memory = runtime_.MakeHostBuffer<T>(n);
+    if (!memory.ok()) return Note(buffer.name, "nothing is bound");
+    std::fill_n(reinterpret_cast<std::byte*>(memory->data()), static_cast<size_t>(n) * sizeof(T), std::byte{9});
+    bound_[index] = {reinterpret_cast<const std::byte*>(memory->data()), static_cast<size_t>(n) * sizeof(T)};
+    bindings_.Set(handle, *memory);
+  }
+
+  void NoteOverlaps(size_t index) {
+    const auto begin = reinterpret_cast<uintptr_t>(bound_[index].data);
+    for (size_t other = 0; other < index; ++other) {
+      const auto other_begin = reinterpret_cast<uintptr_t>(bound_[other].data);
+      if (begin < other_begin + bound_[other].bytes && other_begin < begin + bound_[index].bytes &&
+          (graph_.buffers[index].written || graph_.buffers[other].written)) {
+        Note(graph_.buffers[index].name, "overlaps");
+      }
+    }
+  }
+
+  const HostileGraph& graph_;
+  Runtime& runtime_;
+  ByteSource& bytes_;
+  const int hostility_;
+  Bindings bindings_;
+  std::vector<Known> known_;
+  std::vector<int64_t> values_;  // of parameters
+  std::vector<Bound> bound_;     // of buffers
+  std::vector<std::unique_ptr<std::byte, Freed>> memory_;
+};
+
+struct Started {
+  std::unique_ptr<HostileBindings> bindings;  // its memory
+  Run run;
+};
+
+std::string CheckEnd(const Run& run, bool fails) {
+  const absl::Status status = run.Wait(kPatience);
+  if (status.code() == absl::StatusCode::kDeadlineExceeded) return "a run does not end";
+  if (!fails) return status.ok() ? "" : "a run failed: " + status.ToString();
+  if (status.ok()) return "a run ended well although a callable failed";
+  return CheckRefusal(status, {{"", "the callable"}}, true);
+}
+
+CompileOptions MakeOptions(ByteSource& bytes, int hostility, std::vector<Known>& known) {
+  constexpr int kOdd[] = {INT_MIN, -1, 0, 1, 2, 16, 1025, INT_MAX};
+  CompileOptions options;
+  options.slots = 1 + bytes.Below(3);
+  options.device = bytes.Below(2);
+  options.max_lanes = 1 + bytes.Below(8);
+  if (bytes.Chance(16)) options.trace = Trace::Create();
+  if (hostility == 0 || !bytes.Chance(hostility)) return options;
+  const int odd = kOdd[bytes.Below(8)];
+  switch (bytes.Below(3)) {
+    case 0:
+      options.slots = odd;
+      if (odd < 1 || odd > 1024) known.push_back({"", std::to_string(odd)});
+      break;
+    case 1:
+      options.device = odd;
+      if (odd < 0 || odd > 1) known.push_back({"", std::to_string(odd)});
+      break;
+    default:
+      options.max_lanes = odd;
+      if (odd < 1) known.push_back({"", std::to_string(odd)});
+      break;
+  }
+  return options;
+}
+
+}  // namespace
+
+std::string CheckRefusal(const absl::Status& status, const std::vector<Known>& known, bool any) {
+  if (status.ok()) return known.empty() ? "" : "accepted; known was: '" + known[0].subject + "' " + known[0].text;
+  const std::string text(status.message().data(), status.message().size());
+  std::vector<std::string> lines;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const std::string expected = i == 0 ? "graph 'fuzzed'" : "  graph 'fuzzed'";
+    if (lines[i].substr(0, expected.size()) != expected) return "a line in another form: " + lines[i];
+    for (const char c : lines[i]) {
+      if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) return "a control character in: " + lines[i];
+    }
+  }
+  size_t found = 0;
+  std::string missing;
+  for (const Known& k : known) {
+    const bool told = std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+      return (k.subject.empty() || line.find("'" + k.subject + "'") != std::string::npos) &&
+             line.find(k.text) != std::string::npos;
+    });
+    found += told;
+    if (!told) missing = "not told: '" + k.subject + "' " + k.text + ", in: " + text;
+  }
+  return (any ? found > 0 || known.empty() : found == known.size()) ? "" : missing;
+}
+
+std::string CheckLaunches(const HostileGraph& graph, Runtime& runtime, ByteSource& bytes) {
+  constexpr int kLevels[] = {0, 8, 32};
+  const int hostility = kLevels[bytes.Below(3)];
+  std::vector<Known> known;
+  const CompileOptions options = MakeOptions(bytes, hostility, known);
+  absl::StatusOr<Executable> executable = runtime.Compile(graph.graph, options);
+  if (!known.empty()) return CheckRefusal(executable.status(), known, true);
+  if (!executable.ok()) return "not compiled: " + executable.status().ToString();
+  std::vector<Started> started;
+  std::string problem;
+  for (int i = 1 + bytes.Below(3); i > 0 && problem.empty(); --i) {
+    auto bindings = std::make_unique<HostileBindings>(graph, *executable, runtime, bytes, hostility);
+    absl::StatusOr<Run> run = executable->Launch(bindings->bindings());
+    if (!bindings->known().empty() || !run.ok()) {
+      problem = bindings->known().empty() ? "not launched: " + run.status().ToString()
+                                          : CheckRefusal(run.status(), bindings->known(), true);
+      if (run.ok()) run->Wait(kPatience).IgnoreError();
+      continue;
+    }
+    started.push_back({std::move(bindings), *std::move(run)});
+  }
+  for (const Started& s : started) {
+    const std::string end = CheckEnd(s.run, graph.fails);
+    if (problem.empty()) problem = end;
+  }
+  return problem;
+}
+
+}  // namespace penstock::fuzz

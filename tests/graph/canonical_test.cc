@@ -1,0 +1,264 @@
+// Equal graphs: the same declarations in another order that commutes, by other threads, from other lines.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "graph/canonical.h"
+#include "tests/graph/model_builder.h"
+#include "tests/graph/oracle.h"
+#include "tests/graph/random_graph.h"
+
+namespace penstock::graph {
+namespace {
+
+std::vector<int32_t> Shuffled(size_t count, std::mt19937_64& random) {
+  std::vector<int32_t> order(count);
+  for (size_t i = 0; i < count; ++i) order[i] = static_cast<int32_t>(i);
+  std::shuffle(order.begin(), order.end(), random);
+  return order;
+}
+
+// The buffers in any order that keeps aliases behind what they are part of.
+std::vector<int32_t> ShuffledBuffers(const Model& model, std::mt19937_64& random) {
+  std::vector<int32_t> order;
+  std::vector<bool> placed(model.buffers.size());
+  for (const int32_t b : Shuffled(model.buffers.size(), random)) {
+    std::vector<int32_t> line;
+    for (int32_t at = b; at >= 0 && !placed[static_cast<size_t>(at)];
+         at = model.buffers[static_cast<size_t>(at)].is_alias ? model.buffers[static_cast<size_t>(at)].alias_of : -1) {
+      line.push_back(at);
+      placed[static_cast<size_t>(at)] = true;
+    }
+    order.insert(order.end(), line.rbegin(), line.rend());
+  }
+  return order;
+}
+
+int32_t MemoryOf(const Model& model, int32_t buffer) {
+  while (model.buffers[static_cast<size_t>(buffer)].is_alias) {
+    buffer = model.buffers[static_cast<size_t>(buffer)].alias_of;
+  }
+  return buffer;
+}
+
+// Any order of the nodes that keeps the declared order of those that conflict. (After moves with its node.)
+std::vector<int32_t> ShuffledNodes(const Model& model, std::mt19937_64& random) {
+  const auto count = static_cast<int32_t>(model.nodes.size());
+  std::vector<std::vector<int32_t>> followers(model.nodes.size());
+  std::vector<int32_t> missing(model.nodes.size());
+  const auto conflict = [&](int32_t a, int32_t b) {
+    for (const AccessDecl& x : model.nodes[static_cast<size_t>(a)].accesses) {
+      for (const AccessDecl& y : model.nodes[static_cast<size_t>(b)].accesses) {
+        if (MemoryOf(model, x.buffer) == MemoryOf(model, y.buffer) &&
+            (x.mode != AccessMode::kRead || y.mode != AccessMode::kRead))
+          return true;
+      }
+    }
+    return false;
+  };
+  for (int32_t b = 0; b < count; ++b) {
+    for (int32_t a = 0; a < b; ++a) {
+      if (!conflict(a, b)) continue;
+      followers[static_cast<size_t>(a)].push_back(b);
+      ++missing[static_cast<size_t>(b)];
+    }
+  }
+  std::vector<int32_t> ready, order;
+  for (int32_t v = 0; v < count; ++v) {
+    if (missing[static_cast<size_t>(v)] == 0) ready.push_back(v);
+  }
+  while (!ready.empty()) {
+    std::swap(ready[random() % ready.size()], ready.back());
+    order.push_back(ready.back());
+    ready.pop_back();
+    for (const int32_t f : followers[static_cast<size_t>(order.back())]) {
+      if (--missing[static_cast<size_t>(f)] == 0) ready.push_back(f);
+    }
+  }
+  return order;
+}
+
+// The same graph with its records in another order.
+struct Twin {
+  Model model;
+  PlanOptions options;
+};
+Twin Reordered(const Model& model, const PlanOptions& options, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Twin twin{model, options};
+  const std::vector<int32_t> buffers = ShuffledBuffers(model, random), nodes = ShuffledNodes(model, random);
+  std::vector<int32_t> new_buffer(buffers.size()), new_node(nodes.size());
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    twin.model.buffers[i] = model.buffers[static_cast<size_t>(buffers[i])];
+    new_buffer[static_cast<size_t>(buffers[i])] = static_cast<int32_t>(i);
+  }
+  for (BufferDecl& b : twin.model.buffers) {
+    if (b.is_alias) b.alias_of = new_buffer[static_cast<size_t>(b.alias_of)];
+  }
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    twin.model.nodes[i] = model.nodes[static_cast<size_t>(nodes[i])];
+    new_node[static_cast<size_t>(nodes[i])] = static_cast<int32_t>(i);
+    const auto from = static_cast<size_t>(nodes[i]);
+    if (from < options.costs.size()) twin.options.costs[i] = options.costs[from];
+  }
+  for (NodeDecl& node : twin.model.nodes) {
+    for (AccessDecl& a : node.accesses) a.buffer = new_buffer[static_cast<size_t>(a.buffer)];
+    for (int32_t& other : node.after) other = new_node[static_cast<size_t>(other)];
+  }
+  return twin;
+}
+
+TEST(Canonical, EqualGraphsHaveEqualPlansAndHashes) {
+  int moved = 0;
+  for (uint64_t seed = 1; seed <= 1500; ++seed) {
+    const RandomGraph graph = MakeRandomGraph(seed, 24);
+    const Twin twin = Reordered(graph.builder.model, graph.options, seed);
+    const Plan plan = PlanOf(graph.builder, graph.options);
+    const absl::StatusOr<Plan> other = MakePlan(twin.model, twin.options);
+    ASSERT_TRUE(other.ok()) << "seed " << seed << ": " << other.status();
+    ASSERT_EQ(plan.structure_hash, other->structure_hash) << "seed " << seed;
+    ASSERT_EQ(ByName(plan, graph.builder.model), ByName(*other, twin.model))
+        << "seed " << seed << "\n"
+        << PrintText(plan, graph.builder.model) << PrintText(*other, twin.model);
+    moved += !(plan == *other);
+  }
+  std::cout << moved << " of 1500 plans had other indices\n";
+  EXPECT_GT(moved, 1000);
+}
+
+TEST(Canonical, TheDeclaringThreadDoesNotMatter) {
+  const RandomGraph here = MakeRandomGraph(77, 24);
+  std::vector<Plan> plans(4);
+  std::vector<std::thread> threads;
+  for (Plan& plan : plans) {
+    threads.emplace_back([&plan] {
+      const RandomGraph there = MakeRandomGraph(77, 24);
+      plan = PlanOf(there.builder, there.options);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Plan& plan : plans) EXPECT_EQ(plan, PlanOf(here.builder, here.options));
+}
+
+// Two conflicting nodes the other way round are another graph.
+TEST(Canonical, TheDeclaredOrderOfAConflictMatters) {
+  const auto graph = [](bool swapped) {
+    ModelBuilder g;
+    const int32_t t = g.Scratch("t", 4);
+    g.Fill("f", t);
+    g.For(swapped ? "b" : "a", Change{t});
+    g.For(swapped ? "a" : "b", Change{t});
+    return g;
+  };
+  const ModelBuilder one = graph(false), other = graph(true);
+  EXPECT_NE(PlanOf(one).structure_hash, PlanOf(other).structure_hash);
+  EXPECT_FALSE(ByName(PlanOf(one), one.model) == ByName(PlanOf(other), other.model));
+}
+
+TEST(Canonical, NodesOfOneDepthGoByNameShorterFirst) {
+  ModelBuilder g;
+  for (const char* name : {"node 10", "b", "node 9", "a"}) g.For(name);
+  std::string names;
+  for (const PlanNode& node : PlanOf(g).nodes) names += node.name + ", ";
+  EXPECT_EQ(names, "a, b, node 9, node 10, ");
+}
+
+// A name may differ from another only far behind what fits the sort key.
+TEST(Canonical, LongNamesAreComparedToTheirEnd) {
+  const std::string stem(100, 'x');
+  ModelBuilder g, h;
+  for (const char* end : {"c1", "a2", "b1", "a1"}) g.For(stem + end);
+  for (const char* end : {"a1", "b1", "a2", "c1"}) h.For(stem + end);
+  g.For("y");  // leaves them no common prefix
+  h.For("y");
+  EXPECT_EQ(ByName(PlanOf(g), g.model), ByName(PlanOf(h), h.model));
+}
+
+ModelBuilder Graph() {
+  ModelBuilder g;
+  const int32_t n = g.Param("n", 100);
+  const int32_t x = g.Input("x", Extent(g.ParamDim(n))), y = g.Output("y", Extent(g.ParamDim(n)));
+  const int32_t t = g.Scratch("t", 64);
+  g.For("k0", In{x}, Out{t});
+  NodeDecl& k1 = g.node(g.For("k1", In{t}, Out{y}));
+  k1.args.push_back({ArgDecl::Form::kParam, 0, 4, n, ModelBuilder::kSerial, ModelBuilder::TypeOf(4)});
+  k1.arg_block.resize(8);
+  g.node(g.Kernel("k2", In{t}));
+  g.node(g.For("k3")).device = 0;
+  return g;
+}
+
+TEST(StructureHash, IsTheSameInEveryProcessAndBuild) {
+  EXPECT_EQ(PlanOf(Graph()).structure_hash, 15109611342875284393u) << "changes only with what a plan depends on";
+}
+
+TEST(StructureHash, LeavesOutWhatNoPlanDependsOn) {
+  const uint64_t hash = PlanOf(Graph()).structure_hash;
+  ModelBuilder g = Graph();
+  g.node(1).arg_block[0] = std::byte{7};
+  g.node(1).code.twin = std::make_shared<int>(1);
+  g.node(1).concurrency = 3;
+  g.model.serial = ModelBuilder::kSerial;
+  static const char tag = 0;
+  for (BufferDecl& b : g.model.buffers) b.type.tag = &tag;
+  PlanOptions options = Devices(1);
+  options.slots = 3;
+  options.devices[0].memory_bytes = int64_t{1} << 40;
+  EXPECT_EQ(PlanOf(g, options).structure_hash, hash);
+}
+
+TEST(StructureHash, CoversWhatDecidesThePlan) {
+  const std::vector<std::pair<const char*, std::function<void(ModelBuilder&)>>> changes = {
+      {"graph name", [](ModelBuilder& g) { g.model.name = Name("h"); }},
+      {"param name", [](ModelBuilder& g) { g.model.params[0].name = Name("m"); }},
+      {"param maximum", [](ModelBuilder& g) { g.model.params[0].max = 99; }},
+      {"buffer name", [](ModelBuilder& g) { g.model.buffers[0].name = Name("z"); }},
+      {"role", [](ModelBuilder& g) { g.model.buffers[0].role = BufferRole::kInOut; }},
+      {"where", [](ModelBuilder& g) { g.model.buffers[0].where = kPinned; }},
+      {"element size", [](ModelBuilder& g) { g.model.buffers[2].type.size = 8; }},
+      {"extent", [](ModelBuilder& g) { g.model.buffers[2].extent = Extent(65); }},
+      {"rank", [](ModelBuilder& g) { g.model.buffers[2].extent = Extent(1, 64); }},
+      {"node name", [](ModelBuilder& g) { g.node(0).name = Name("k"); }},
+      {"kind", [](ModelBuilder& g) { g.node(3).kind = NodeKind::kHost; }},
+      {"access mode", [](ModelBuilder& g) { g.node(2).accesses[0].mode = AccessMode::kReadWrite; }},
+      {"accessed buffer", [](ModelBuilder& g) { g.node(2).accesses[0].buffer = 1; }},
+      {"another access", [](ModelBuilder& g) { g.node(3).accesses.push_back(g.node(2).accesses[0]); }},
+      {"argument offset", [](ModelBuilder& g) { g.node(1).args[0].offset = 4; }},
+      {"argument form", [](ModelBuilder& g) { g.node(1).args[0].form = ArgDecl::Form::kValue; }},
+      {"argument block", [](ModelBuilder& g) { g.node(1).arg_block.resize(12); }},
+      {"iteration extent", [](ModelBuilder& g) { g.node(0).extent = Extent(2); }},
+      {"kernel block", [](ModelBuilder& g) { g.node(2).shape.block[0] = 128; }},
+      {"kernel grid", [](ModelBuilder& g) { g.node(2).shape.grid[1] = Dim(2); }},
+      {"pin", [](ModelBuilder& g) { g.node(3).device = -1; }},
+      {"priority", [](ModelBuilder& g) { g.node(3).priority = 1; }},
+      {"after", [](ModelBuilder& g) { g.After(3, 0); }},
+  };
+  std::vector<std::pair<uint64_t, std::string>> seen{{PlanOf(Graph()).structure_hash, "none"}};
+  const auto see = [&](uint64_t hash, const char* what) {
+    for (const auto& [other, name] : seen) EXPECT_NE(hash, other) << what << " hashes like " << name;
+    seen.push_back({hash, what});
+  };
+  for (const auto& [what, change] : changes) {
+    ModelBuilder g = Graph();
+    change(g);
+    see(PlanOf(g).structure_hash, what);
+  }
+  PlanOptions options = Devices(1);
+  options.max_lanes = 2;
+  see(PlanOf(Graph(), options).structure_hash, "lanes");
+  options = Devices(1);
+  options.costs = {1, -1, -1, 50};
+  see(PlanOf(Graph(), options).structure_hash, "costs");
+  see(PlanOf(Graph(), Devices(2)).structure_hash, "devices");
+  options = Devices(2);
+  options.default_device = 1;
+  see(PlanOf(Graph(), options).structure_hash, "default device");
+}
+
+}  // namespace
+}  // namespace penstock::graph

@@ -1,0 +1,55 @@
+// Events: who records one, and when it may be recorded again.
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "tests/graph/model_builder.h"
+#include "tests/graph/random_graph.h"
+
+namespace penstock::graph {
+namespace {
+
+TEST(Events, AreRecordedAgainUnlessSomebodyLooksAtThemLater) {
+  int64_t records = 0, events = 0, looked_at = 0;
+  for (uint64_t seed = 1; seed <= 1500; ++seed) {
+    const RandomGraph graph = MakeRandomGraph(seed, 24);
+    const Plan plan = PlanOf(graph.builder, graph.options);
+    std::vector<int> times(plan.events.size());
+    for (int32_t c = 0; c < plan.finish_end; ++c) {
+      const Command& command = plan.commands[static_cast<size_t>(c)];
+      if (command.op == Command::Op::kRecord) ++times[static_cast<size_t>(command.arg)], ++records;
+    }
+    std::vector<int32_t> later = plan.done_events;
+    for (const HostStep& h : plan.host_steps) later.insert(later.end(), h.after_events.begin(), h.after_events.end());
+    for (const StateUse& s : plan.states) later.insert(later.end(), s.done_events.begin(), s.done_events.end());
+    for (const int32_t e : later) ASSERT_EQ(times[static_cast<size_t>(e)], 1) << "seed " << seed << ", event " << e;
+    events += static_cast<int64_t>(times.size());
+    looked_at += static_cast<int64_t>(later.size());
+  }
+  std::cout << records << " records of " << events << " events, " << looked_at << " looked at later\n";
+  EXPECT_GT(records, events);
+}
+
+// The number of events depends on how much is pending at a time, not on how long the graph is.
+TEST(Events, ALongGraphNeedsNoMoreThanAShortOne) {
+  const auto events_of = [](int rows) {
+    ModelBuilder g;
+    std::vector<int32_t> even, odd;
+    for (int i = 0; i < 8; ++i) even.push_back(g.Scratch("even" + std::to_string(i), 64));
+    for (int i = 0; i < 8; ++i) odd.push_back(g.Scratch("odd" + std::to_string(i), 64));
+    for (int i = 0; i < 8; ++i) g.Fill("fill" + std::to_string(i), even[static_cast<size_t>(i)]);
+    for (int r = 0; r < rows; ++r) {
+      const std::vector<int32_t>&from = r % 2 == 0 ? even : odd, &to = r % 2 == 0 ? odd : even;
+      for (size_t i = 0; i < 8; ++i) {
+        g.For("r" + std::to_string(r) + "," + std::to_string(i), In{from[i]}, In{from[(i + 1) % 8]}, Out{to[i]});
+      }
+    }
+    return PlanOf(g).events.size();
+  };
+  EXPECT_EQ(events_of(100), events_of(10));
+}
+
+}  // namespace
+}  // namespace penstock::graph

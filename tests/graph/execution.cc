@@ -1,0 +1,124 @@
+#include "tests/graph/execution.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::graph {
+
+int32_t Execution::Add(int32_t node) {
+  preds_.emplace_back();
+  node_of_.push_back(node);
+  const int32_t op = operations() - 1;
+  if (node >= 0) op_of_node_[static_cast<size_t>(node)] = op;
+  return op;
+}
+
+void Execution::AddCommand(const Command& c) {
+  const int32_t op = Add(c.op == Command::Op::kNode ? c.arg : -1);
+  auto& preds = preds_[static_cast<size_t>(op)];
+  int32_t& tail = lane_tail_[static_cast<size_t>(c.lane)];
+  if (tail >= 0) preds.push_back(tail);
+  tail = op;
+  if (c.op == Command::Op::kWait) {
+    const int32_t record = record_of_[static_cast<size_t>(c.arg)];
+    if (record < 0) problem_ = "event " + std::to_string(c.arg) + " is waited for before it is recorded";
+    if (record >= 0) preds.push_back(record);
+  }
+  if (c.op == Command::Op::kRecord) record_of_[static_cast<size_t>(c.arg)] = op;
+}
+
+Execution::Execution(const Plan& plan, int32_t commands, int32_t finish)
+    : op_of_node_(plan.nodes.size(), -1),
+      record_of_(plan.events.size(), -1),
+      recorded_in_(plan.events.size(), -1),
+      lane_tail_(plan.lanes.size(), -1) {
+  for (const HostStep& step : plan.host_steps) Add(step.node);  // host step h is operation h
+  int32_t last_segment = -1;
+  for (size_t s = 0; s < plan.segments.size(); ++s) {
+    const Segment& segment = plan.segments[s];
+    const int32_t submit = Add(-1);
+    preds_.back() = segment.after_hosts;
+    if (last_segment >= 0) preds_.back().push_back(last_segment);
+    last_segment = submit;
+    for (int32_t c = segment.begin; c < segment.end && (commands < 0 || c < commands); ++c) {
+      const Command& command = plan.commands[static_cast<size_t>(c)];
+      AddCommand(command);
+      preds_.back().push_back(submit);
+      if (command.op == Command::Op::kRecord) recorded_in_[static_cast<size_t>(command.arg)] = static_cast<int32_t>(s);
+    }
+  }
+  for (size_t h = 0; h < plan.host_steps.size(); ++h) {
+    AddHostStep(plan.host_steps[h], static_cast<int32_t>(h), commands < 0);
+  }
+  if (finish >= 0) {
+    for (int32_t c = finish; c < plan.finish_end; ++c) AddCommand(plan.commands[static_cast<size_t>(c)]);
+  }
+  if (problem_.empty()) FindReach();
+}
+
+void Execution::AddHostStep(const HostStep& step, int32_t op, bool whole) {
+  auto& preds = preds_[static_cast<size_t>(op)];
+  preds.insert(preds.end(), step.after_hosts.begin(), step.after_hosts.end());
+  for (const int32_t e : step.after_events) {
+    const int32_t record = record_of_[static_cast<size_t>(e)];
+    if (!whole && record < 0) continue;
+    if (record < 0 || recorded_in_[static_cast<size_t>(e)] > step.after_segment) {
+      problem_ = "host step " + std::to_string(op) + " asks for event " + std::to_string(e) + " before it is recorded";
+      return;
+    }
+    preds.push_back(record);
+  }
+}
+
+Execution::Execution(const Plan& plan, std::vector<std::vector<int32_t>> preds) : preds_(std::move(preds)) {
+  for (int32_t n = 0; n < static_cast<int32_t>(plan.nodes.size()); ++n) {
+    node_of_.push_back(n);
+    op_of_node_.push_back(n);
+  }
+  FindReach();
+}
+
+// What ends before `op` starts: its predecessors, and what ends before they do.
+void Execution::JoinPreds(size_t op) {
+  uint64_t* mine = reach_.data() + op * words_;
+  for (const int32_t p : preds_[op]) {
+    const uint64_t* theirs = reach_.data() + static_cast<size_t>(p) * words_;
+    for (size_t w = 0; w < words_; ++w) mine[w] |= theirs[w];
+    mine[static_cast<size_t>(p) / 64] |= uint64_t{1} << (static_cast<size_t>(p) % 64);
+  }
+}
+
+void Execution::FindReach() {
+  const auto count = static_cast<size_t>(operations());
+  words_ = count / 64 + 1;
+  reach_.assign(count * words_, 0);
+  enum class State : uint8_t { kNew, kOpen, kDone };
+  std::vector<State> state(count, State::kNew);
+  std::vector<std::pair<size_t, size_t>> stack;  // operation, the next of its predecessors
+  for (size_t root = 0; root < count; ++root) {
+    if (state[root] == State::kNew) stack.push_back({root, 0});
+    while (!stack.empty()) {
+      auto& [op, next] = stack.back();
+      state[op] = State::kOpen;
+      if (next < preds_[op].size()) {
+        const auto p = static_cast<size_t>(preds_[op][next++]);
+        if (state[p] == State::kOpen) {
+          problem_ = "the run waits for itself";
+          return;
+        }
+        if (state[p] == State::kNew) stack.push_back({p, 0});
+        continue;
+      }
+      JoinPreds(op);
+      state[op] = State::kDone;
+      stack.pop_back();
+    }
+  }
+}
+
+bool Execution::BeforeEvent(int32_t a, int32_t event) const {
+  const int32_t op = op_of_node_[static_cast<size_t>(a)];
+  return op < 0 || (record_of_[static_cast<size_t>(event)] >= 0 && Reaches(op, record_of_[static_cast<size_t>(event)]));
+}
+
+}  // namespace penstock::graph

@@ -1,0 +1,12 @@
+// A declared graph as text, for failures: buffers, then nodes with their accesses and After.
+#pragma once
+
+#include <string>
+
+#include "penstock/model.h"
+
+namespace penstock::graph {
+
+std::string ModelText(const Model& model);
+
+}  // namespace penstock::graph

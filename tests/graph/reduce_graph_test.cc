@@ -1,0 +1,125 @@
+// Edges of graph segments against brute force: reachability by search, bytes by comparing intervals.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "graph/reduce_graph.h"
+#include "tests/graph/model_builder.h"
+
+namespace penstock::graph {
+namespace {
+
+Rows RowsOf(const std::vector<std::vector<int32_t>>& lists) {
+  Rows rows;
+  for (const std::vector<int32_t>& list : lists) {
+    for (const int32_t p : list) rows.Add(p);
+    rows.Close();
+  }
+  return rows;
+}
+
+// Entry (a, b): a path leads from a to b.
+std::vector<std::vector<char>> Reach(const Rows& preds) {
+  const auto count = static_cast<size_t>(preds.rows());
+  std::vector<std::vector<char>> reach(count, std::vector<char>(count));
+  for (size_t v = 0; v < count; ++v) {
+    for (const int32_t p : preds[static_cast<int32_t>(v)]) {
+      for (size_t a = 0; a < count; ++a) reach[a][v] |= reach[a][static_cast<size_t>(p)];
+      reach[static_cast<size_t>(p)][v] = 1;
+    }
+  }
+  return reach;
+}
+
+Rows Without(const Rows& preds, int32_t node, int32_t pred) {
+  Rows changed;
+  for (int32_t v = 0; v < preds.rows(); ++v) {
+    for (const int32_t p : preds[v]) {
+      if (v != node || p != pred) changed.Add(p);
+    }
+    changed.Close();
+  }
+  return changed;
+}
+
+TEST(TransitiveReduction, LeavesOutWhatAPathImplies) {
+  EXPECT_EQ(TransitiveReduction(RowsOf({{}, {0}, {0, 1}})), RowsOf({{}, {0}, {1}}));
+  EXPECT_EQ(TransitiveReduction(RowsOf({{}, {0}, {1}, {0, 2}})), RowsOf({{}, {0}, {1}, {2}}));
+  EXPECT_EQ(TransitiveReduction(RowsOf({{}, {0}, {0}, {1, 2}})), RowsOf({{}, {0}, {0}, {1, 2}})) << "a diamond is kept";
+  EXPECT_EQ(TransitiveReduction(Rows()), Rows());
+}
+
+TEST(TransitiveReduction, IsExactOnRandomGraphs) {
+  int removed = 0, kept = 0;
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    std::mt19937_64 random(seed);
+    const int nodes = 1 + static_cast<int>(random() % 220), reach = 1 + static_cast<int>(random() % 80);
+    const int degree = 1 + static_cast<int>(random() % 6);
+    std::vector<Edge> list;
+    for (int32_t v = 1; v < nodes; ++v) {
+      for (uint64_t e = random() % static_cast<uint64_t>(degree + 1); e > 0; --e) {
+        list.push_back({v - 1 - static_cast<int32_t>(random() % static_cast<uint64_t>(std::min(v, reach))), v});
+      }
+    }
+    const Rows all = MakeEdges(nodes, list), reduced = TransitiveReduction(all);
+    ASSERT_EQ(Reach(reduced), Reach(all)) << "seed " << seed;
+    for (int32_t v = 0; v < reduced.rows(); ++v) {
+      for (const int32_t p : reduced[v]) {
+        ASSERT_FALSE(Reach(Without(reduced, v, p))[static_cast<size_t>(p)][static_cast<size_t>(v)])
+            << "seed " << seed << ": " << p << " -> " << v << " is implied";
+        if (++kept % 16 != 0) break;  // each look costs a closure
+      }
+    }
+    removed += static_cast<int>(all.items() - reduced.items());
+  }
+  std::cout << removed << " edges removed, " << kept << " of the kept ones tried\n";
+  EXPECT_GT(removed, 4000);
+}
+
+// More than 64 nodes with edges in question, and edges from the first to the last of them.
+TEST(TransitiveReduction, LongEdgesOfManyNodes) {
+  constexpr int kNodes = 1000;
+  std::vector<std::vector<int32_t>> chain(1), skipping(1);
+  for (int32_t v = 1; v < kNodes; ++v) {
+    chain.push_back({v - 1});
+    skipping.push_back(v > 1 ? std::vector<int32_t>{v / 2, v - 1} : std::vector<int32_t>{0});
+    if (v == 2) skipping.back() = {1};
+  }
+  EXPECT_EQ(TransitiveReduction(RowsOf(skipping)), RowsOf(chain));
+}
+
+TEST(MemoryEdges, JoinTheUsersOfBytesThatOnlyALaneOrders) {
+  ModelBuilder g;
+  g.For("k0", Out{g.Scratch("t", 64)});
+  g.For("k1", Out{g.Scratch("u", 64)});
+  PlanOptions options = Devices(1);
+  options.max_lanes = 1;
+  const Plan plan = PlanOf(g, options);
+  ASSERT_EQ(plan.instances[0].offset, plan.instances[1].offset);
+  EXPECT_TRUE(plan.nodes[1].preds.empty());
+  EXPECT_EQ(MemoryEdges(plan), RowsOf({{}, {0}}));
+  EXPECT_EQ(EdgesOfGraphSegment(plan, 0).preds, RowsOf({{}, {0}}));
+}
+
+TEST(MemoryEdges, ARegionTakenInPartsKeepsItsTenantForTheRest) {
+  Plan plan;
+  for (const auto& [offset, bytes] : {std::pair{0, 768}, {256, 256}, {0, 768}}) {
+    plan.instances.push_back({.buffer = static_cast<int32_t>(plan.instances.size()), .bytes = bytes, .offset = offset});
+    PlanNode node;
+    node.kind = PlanKind::kKernel;
+    node.decl = static_cast<int32_t>(plan.nodes.size());
+    node.segment = 0;
+    node.uses = {{node.decl, AccessMode::kWrite}};
+    plan.nodes.push_back(node);
+  }
+  plan.instances[0].device = plan.instances[1].device = plan.instances[2].device = 0;
+  EXPECT_EQ(MemoryEdges(plan), RowsOf({{}, {0}, {0, 1}}));
+  EXPECT_EQ(EdgesOfGraphSegment(plan, 0).preds, RowsOf({{}, {0}, {1}}));
+}
+
+}  // namespace
+}  // namespace penstock::graph

@@ -1,0 +1,150 @@
+#include "tests/graph/shape_oracle.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "tests/graph/atoms.h"
+#include "tests/graph/execution.h"
+#include "tests/graph/plan_uses.h"
+
+namespace penstock::graph {
+namespace {
+
+std::string CheckCommand(const Plan& plan, const Command& command, int32_t segment) {
+  const Lane& lane = plan.lanes[static_cast<size_t>(command.lane)];
+  if (command.op == Command::Op::kRecord) {
+    return plan.events[static_cast<size_t>(command.arg)].device != lane.device ? "an event of another device" : "";
+  }
+  if (command.op != Command::Op::kNode) return "";
+  const PlanNode& node = plan.nodes[static_cast<size_t>(command.arg)];
+  if (node.lane != command.lane || node.segment != segment) return "a node on another lane";
+  return lane.device != node.device ? "a lane of another device" : "";
+}
+
+std::string CheckSegments(const Plan& plan) {
+  int32_t at = 0;
+  for (size_t s = 0; s < plan.segments.size(); ++s) {
+    const Segment& segment = plan.segments[s];
+    if (segment.begin != at || segment.end <= segment.begin) return "segments do not stand side by side";
+    at = segment.end;
+    for (int32_t c = segment.begin; c < segment.end; ++c) {
+      std::string wrong = CheckCommand(plan, plan.commands[static_cast<size_t>(c)], static_cast<int32_t>(s));
+      if (!wrong.empty()) return wrong;
+    }
+  }
+  return at != plan.finish_begin ? "finish commands do not follow the segments" : "";
+}
+
+std::string CheckHostSteps(const Plan& plan) {
+  for (size_t h = 0; h < plan.host_steps.size(); ++h) {
+    const PlanNode& node = plan.nodes[static_cast<size_t>(plan.host_steps[h].node)];
+    if (node.lane >= 0 || node.device >= 0 || !IsHostKind(node.kind) || node.segment != static_cast<int32_t>(h)) {
+      return "a host step that is none";
+    }
+  }
+  return "";
+}
+
+std::string CheckEachRunsOnce(const Model& model, const Plan& plan) {
+  std::vector<int> times(plan.nodes.size());
+  for (int32_t c = 0; c < plan.finish_begin; ++c) {
+    const Command& command = plan.commands[static_cast<size_t>(c)];
+    if (command.op == Command::Op::kNode) ++times[static_cast<size_t>(command.arg)];
+  }
+  for (const HostStep& step : plan.host_steps) ++times[static_cast<size_t>(step.node)];
+  for (const int t : times) {
+    if (t != 1) return "a node runs " + std::to_string(t) + " times";
+  }
+  std::set<int32_t> declared;
+  for (const PlanNode& node : plan.nodes) {
+    if (node.decl >= 0 && !declared.insert(node.decl).second) return "a declared node stands there twice";
+  }
+  return declared.size() != model.nodes.size() ? "a declared node is missing" : "";
+}
+
+// Copies reach both their ends; everything else only the memory of its own device, or of the host.
+std::string CheckReach(const Plan& plan) {
+  for (size_t n = 0; n < plan.nodes.size(); ++n) {
+    const PlanNode& node = plan.nodes[n];
+    for (const int32_t p : node.preds) {
+      if (p < 0 || p >= static_cast<int32_t>(n)) return "nodes are not in topological order";
+    }
+    if (node.src >= 0) continue;
+    for (const Use& use : UsesOf(node)) {
+      const Instance& instance = plan.instances[static_cast<size_t>(use.instance)];
+      const bool on_device = instance.space == Space::kDevice || instance.space == Space::kState;
+      if (on_device != (node.device >= 0) || (on_device && instance.device != node.device)) {
+        return "node " + Label(plan, static_cast<int32_t>(n)) + " cannot reach its data";
+      }
+    }
+  }
+  return "";
+}
+
+std::string CheckInstances(const Model& model, const Plan& plan) {
+  for (const Instance& i : plan.instances) {
+    if (i.bytes != MaxBytes(model, i.buffer)) return "an instance has another size than its buffer";
+    if (!InArena(i.space)) continue;
+    const bool inside = std::any_of(plan.arenas.begin(), plan.arenas.end(), [&](const Arena& arena) {
+      return arena.device == i.device && i.offset >= 0 && i.offset % 256 == 0 && i.offset + i.bytes <= arena.bytes;
+    });
+    if (!inside) return "an instance lies outside its arena";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string CheckShape(const Model& model, const Plan& plan) {
+  std::string wrong = CheckSegments(plan);
+  if (wrong.empty()) wrong = CheckHostSteps(plan);
+  if (wrong.empty()) wrong = CheckEachRunsOnce(model, plan);
+  if (wrong.empty()) wrong = CheckReach(plan);
+  if (wrong.empty()) wrong = CheckInstances(model, plan);
+  return wrong;
+}
+
+std::string CheckLanes(const PlanOptions& options, const Plan& plan) {
+  std::vector<int32_t> lanes(options.devices.size());
+  for (const Lane& lane : plan.lanes) {
+    if (lane.kind == LaneKind::kCompute && ++lanes[static_cast<size_t>(lane.device)] > options.max_lanes) {
+      return "more compute lanes than allowed on device " + std::to_string(lane.device);
+    }
+  }
+  return "";
+}
+
+namespace {
+
+std::string CheckFinishFrom(const Plan& plan, int32_t cut, int32_t begin) {
+  const Execution run(plan, cut, begin);
+  if (!run.problem().empty()) return run.problem();
+  for (int32_t n = 0; n < static_cast<int32_t>(plan.nodes.size()); ++n) {
+    const PlanNode& node = plan.nodes[static_cast<size_t>(n)];
+    const bool done = node.lane < 0 ||
+                      std::any_of(
+                          plan.done_events.begin(), plan.done_events.end(),
+                          [&](int32_t e) {
+                            return plan.events[static_cast<size_t>(e)].device == node.device && run.BeforeEvent(n, e);
+                          });
+    if (!done) return "after " + std::to_string(cut) + " commands the done event does not wait for " + Label(plan, n);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string CheckShortFinish(const Plan& plan) {
+  return CheckFinishFrom(plan, plan.finish_begin, plan.finish_short_begin);
+}
+
+std::string CheckFinish(const Plan& plan) {
+  std::string wrong = CheckShortFinish(plan);
+  for (int32_t cut = 0; cut <= plan.finish_begin && wrong.empty(); ++cut) {
+    wrong = CheckFinishFrom(plan, cut, plan.finish_begin);
+  }
+  return wrong;
+}
+
+}  // namespace penstock::graph

@@ -1,0 +1,23 @@
+// What plan.h says of a plan's form, and of the commands that end a run.
+#pragma once
+
+#include <string>
+
+#include "graph/plan.h"
+#include "penstock/model.h"
+
+namespace penstock::graph {
+
+// Indices, devices, lanes and sizes are what plan.h says. Returns an empty string, or what is wrong.
+std::string CheckShape(const Model& model, const Plan& plan);
+
+// No device has more compute lanes than it may.
+std::string CheckLanes(const PlanOptions& options, const Plan& plan);
+
+// Every node of a device has ended once its done event has: after the whole run from both beginnings, and after any
+// first part of the commands from `finish_begin`.
+std::string CheckFinish(const Plan& plan);
+// Of that, after the whole run from the short beginning.
+std::string CheckShortFinish(const Plan& plan);
+
+}  // namespace penstock::graph

@@ -1,0 +1,227 @@
+// Deadlines: of Launch, Wait, runs and Shutdown; runs that are abandoned, and what becomes of them when they drain
+// late.
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+#include <thread>
+
+#include "penstock/graph.h"
+#include "tests/runtime/held_graph.h"
+
+namespace penstock {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr char kGoesOn[] = "Run::Wait: the deadline passed before the run ended; the run goes on";
+constexpr char kAbandoned[] =
+    "graph 'held': the run's deadline passed before its work had drained; it is abandoned and its slot comes back when "
+    "the work ends";
+
+// Bound memory that counts how often it is let go.
+struct Counted {
+  std::vector<int32_t> memory = std::vector<int32_t>(4);
+  std::shared_ptr<std::atomic<int>> gone;
+  explicit Counted(std::shared_ptr<std::atomic<int>> count) : gone(std::move(count)) {}
+  ~Counted() { ++*gone; }
+};
+
+class DeadlineTest : public testing::Test {
+ protected:
+  // Memory with a keep-alive, held by the run alone.
+  penstock::Run LaunchKept(Executable& exec, Deadline deadline) {
+    auto kept = std::make_shared<Counted>(gone_);
+    Bindings io = exec.bindings();
+    return *exec.Launch(io.Set(held_.x, kept->memory, kept), deadline);
+  }
+  penstock::Run Launch(Executable& exec, Deadline deadline = {}) {
+    Bindings io = exec.bindings();
+    return *exec.Launch(io.Set(held_.x, memory_), deadline);
+  }
+  Executable Compile(int slots = 1) { return *runtime_.Compile(held_.graph, {.slots = slots}); }
+
+  std::shared_ptr<std::atomic<int>> gone_ = std::make_shared<std::atomic<int>>(0);
+  std::vector<int32_t> memory_ = std::vector<int32_t>(4);
+  HeldGraph held_;
+  Runtime runtime_ = HostRuntime();
+};
+
+TEST_F(DeadlineTest, OfLaunchBoundsTheWaitForASlot) {
+  Executable exec = Compile();
+  const penstock::Run first = Launch(exec);
+  ASSERT_TRUE(held_.latch.AwaitArrived());
+  Bindings io = exec.bindings();
+  io.Set(held_.x, memory_);
+  const absl::Status late = exec.Launch(io, milliseconds(1)).status();
+  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(Text(late),
+            "graph 'held': all 1 slots are taken and none came free before the deadline of Launch; nothing was "
+            "started");
+  EXPECT_EQ(exec.launches(), 1);
+  held_.latch.Open();
+  ASSERT_OK(first.Wait());
+}
+
+TEST_F(DeadlineTest, OfWaitLeavesTheRunGoing) {
+  Executable exec = Compile();
+  const penstock::Run run = Launch(exec, seconds(3600));
+  EXPECT_EQ(Text(run.Wait(milliseconds(1))), kGoesOn);
+  EXPECT_EQ(run.Wait(milliseconds(-1)).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(Text(run.status()), "the run has not ended yet");
+  held_.latch.Open();
+  ASSERT_OK(run.Wait(seconds(3600)));
+  ASSERT_OK(run.Wait(milliseconds(-1)));  // has ended: no deadline matters
+}
+
+TEST_F(DeadlineTest, ThatHasPassedAlreadyStartsNothing) {
+  Executable exec = Compile();
+  const penstock::Run run = LaunchKept(exec, milliseconds(-1));
+  EXPECT_EQ(Text(run.Wait()), kAbandoned);
+  held_.latch.Open();
+  ASSERT_OK(Launch(exec).Wait());  // the slot is back
+  EXPECT_EQ(held_.latch.arrived(), 1);
+  EXPECT_EQ(gone_->load(), 1);
+}
+
+TEST_F(DeadlineTest, AnAbandonedRunKeepsItsSlotAndKeepAlivesUntilItDrains) {
+  Executable exec = Compile();
+  const penstock::Run run = LaunchKept(exec, seconds(2));
+  ASSERT_TRUE(held_.latch.AwaitArrived());
+  const absl::Status status = run.Wait();
+  EXPECT_EQ(Text(status), kAbandoned);  // and no memory to name: the run keeps it itself
+  EXPECT_TRUE(run.done());
+  Bindings io = exec.bindings();
+  io.Set(held_.x, memory_);
+  EXPECT_EQ(exec.TryLaunch(io).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(gone_->load(), 0);
+  held_.latch.Open();
+  const penstock::Run next = Launch(exec);  // waits for the only slot
+  ASSERT_OK(next.Wait());
+  EXPECT_EQ(held_.after.load(), 1);  // of the second run: what the first had not begun never ran
+  EXPECT_EQ(run.status(), status);
+  ASSERT_OK(runtime_.Shutdown());
+  EXPECT_EQ(gone_->load(), 1);
+}
+
+TEST_F(DeadlineTest, AnAbandonedRunNamesTheMemoryThatMustStay) {
+  Graph g("two");
+  driver::Latch latch;
+  auto x = g.Input<int32_t>("x", 4), k = g.Input<int32_t>("k", 4);
+  auto y = g.Output<int32_t>("y", 4);
+  g.Host(
+      "hold", [&](std::span<const int32_t>, std::span<const int32_t>, std::span<int32_t>) { latch.Arrive(); }, Read(x),
+      Read(k), Write(y));
+  Executable exec = *runtime_.Compile(g);
+  std::vector<int32_t> hx(4), hy(4);
+  auto kept = std::make_shared<Counted>(gone_);
+  Bindings io = exec.bindings();
+  const penstock::Run run = *exec.Launch(io.Set(x, hx).Set(k, kept->memory, kept).Set(y, hy), milliseconds(10));
+  EXPECT_EQ(Text(run.Wait()),
+            "graph 'two': the run's deadline passed before its work had drained; it is abandoned and its slot comes "
+            "back when the work ends; until then the memory bound to 'x', 'y' must stay valid");
+  latch.Open();
+  ASSERT_OK(runtime_.Shutdown());
+}
+
+// The kernel is on the device when the deadline passes; what is queued behind it never starts.
+TEST_F(DeadlineTest, AnAbandonedKernelDrainsLateAndItsSlotServesAgain) {
+  Graph g("kernel");
+  driver::Latch latch;
+  std::atomic<int> later{0};
+  auto x = g.InOut<int32_t>("x", 4);
+  g.Launch(
+       "hold", [](Foreign&, int32_t*) {}, ReadWrite(x))
+      .HostTwin([&](int32_t* v) {
+        latch.Arrive();
+        ++v[0];
+      });
+  g.Launch("later", [](Foreign&, int32_t*) {}, ReadWrite(x)).HostTwin([&](int32_t*) { ++later; });
+  Executable exec = *runtime_.Compile(g, {.slots = 1});
+  Bindings io = exec.bindings();
+  const penstock::Run run = *exec.Launch(io.Set(x, memory_), seconds(2));
+  ASSERT_TRUE(latch.AwaitArrived());
+  EXPECT_EQ(run.Wait().code(), absl::StatusCode::kDeadlineExceeded);
+  latch.Open();
+  ASSERT_OK(exec.Launch(io)->Wait());
+  EXPECT_EQ(later.load(), 1);
+  EXPECT_EQ(memory_[0], 1);  // the abandoned run brought nothing back
+}
+
+// A worker that submits what follows a host node is stuck in the driver, whose stream is full. The host node ends after
+// Launch has, so it is not the caller that goes on from there.
+TEST_F(DeadlineTest, HoldsWhileTheThreadThatAdvancesTheRunIsHeldUp) {
+  Graph g("full");
+  driver::Latch latch;
+  std::promise<void> launched, told;
+  auto t = g.Buffer<int32_t>("t", 4);
+  auto x = g.InOut<int32_t>("x", 4);
+  g.Host("go", [&](std::span<int32_t>) { launched.get_future().wait(); }, ReadWrite(x));
+  g.Launch(
+       "hold", [](Foreign&, int32_t*, int32_t*) {}, ReadWrite(x), Write(t))
+      .HostTwin([&](int32_t*, int32_t*) { latch.Arrive(); });
+  for (int i = 0; i < 1200; ++i) g.Fill("fill " + std::to_string(i), t, i);
+  Executable exec = *runtime_.Compile(g, {.slots = 1});
+  Bindings io = exec.bindings();
+  const penstock::Run run = *exec.Launch(io.Set(x, memory_), seconds(2));
+  launched.set_value();
+  run.OnDone([&](const absl::Status&) { told.set_value(); });
+  ASSERT_TRUE(latch.AwaitArrived());
+  run.Cancel();  // returns
+  EXPECT_EQ(run.Wait().code(), absl::StatusCode::kDeadlineExceeded);
+  told.get_future().wait();
+  latch.Open();
+  ASSERT_OK(runtime_.Shutdown());
+}
+
+TEST_F(DeadlineTest, OfShutdownAbandonsWhatIsInFlight) {
+  Executable exec = Compile(3);
+  const penstock::Run first = Launch(exec), second = LaunchKept(exec, {}), third = LaunchKept(exec, {});
+  ASSERT_TRUE(held_.latch.AwaitArrived());
+  std::promise<absl::Status> told;
+  third.OnDone([&](const absl::Status& s) { told.set_value(s); });
+  auto waiter = std::async(std::launch::async, [&] { return second.Wait(); });
+  EXPECT_EQ(Text(runtime_.Shutdown(milliseconds(1))),
+            "Runtime::Shutdown: 3 runs were still in flight at the deadline; they are abandoned; the runtime keeps its "
+            "threads and their memory until they have drained and Shutdown is called again");
+  EXPECT_EQ(Text(first.Wait()),
+            "graph 'held': the runtime was shut down before the run's work had drained; it is abandoned and its slot "
+            "comes back when the work ends; until then the memory bound to 'x' must stay valid");
+  EXPECT_EQ(Text(told.get_future().get()),
+            "graph 'held': the runtime was shut down before the run's work had drained; it is abandoned and its slot "
+            "comes back when the work ends");
+  EXPECT_EQ(waiter.get().code(), absl::StatusCode::kDeadlineExceeded);
+  held_.latch.Open();
+  ASSERT_OK(runtime_.Shutdown());
+  EXPECT_EQ(gone_->load(), 2);
+  EXPECT_EQ(Text(exec.Launch(exec.bindings()).status()), "the runtime has been shut down; make a new one");
+}
+
+// The destructor does not wait a second time for what a Shutdown has given up; what is left goes on and is let go of.
+TEST_F(DeadlineTest, ARuntimeGivenUpIsLeftBehindWithAWordInTheLog) {
+  std::promise<std::string> logged;
+  auto held = std::make_shared<HeldGraph>();
+  penstock::Run run;
+  {
+    Runtime runtime = *Runtime::Create({.devices = "host", .workers = 2, .log = [&](LogLevel, std::string_view text) {
+                                          logged.set_value(std::string(text));
+                                        }});
+    Executable exec = *runtime.Compile(held->graph);
+    auto kept = std::make_shared<Counted>(gone_);
+    Bindings io = exec.bindings();
+    run = *exec.Launch(io.Set(held->x, kept->memory, kept));
+    ASSERT_TRUE(held->latch.AwaitArrived());
+    EXPECT_EQ(runtime.Shutdown(milliseconds(0)).code(), absl::StatusCode::kDeadlineExceeded);
+  }
+  EXPECT_EQ(logged.get_future().get(),
+            "Runtime::Shutdown: 1 runs were still in flight at the deadline; they are abandoned; the runtime keeps its "
+            "threads and their memory until they have drained and Shutdown is called again");
+  EXPECT_EQ(run.Wait().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(gone_->load(), 0);
+  held->latch.Open();
+  while (gone_->load() == 0) std::this_thread::yield();  // the threads that were left behind do their work
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,59 @@
+// A driver whose devices do nothing, at once: what is left of a run is the runtime's own work.
+//
+// Ownership: device addresses are numbers; pinned memory is the heap's.
+// Threads:   thread-safe: it has no state but counters.
+#pragma once
+
+#include <atomic>
+#include <cstdlib>
+
+#include "src/driver/driver.h"
+
+namespace penstock::runtime {
+
+class NullDriver : public driver::Driver {
+ public:
+  int device_count() const override { return 1; }
+  const driver::DeviceInfo& device(int) const override { return info_; }
+  int MakeCurrent(int) override { return 0; }
+  void RestoreCurrent(int) override {}
+  bool rings() const override { return true; }
+
+  absl::StatusOr<driver::Stream> CreateStream(int, int) override { return driver::Stream{++made_}; }
+  void DestroyStream(driver::Stream) override {}
+  void* NativeStream(driver::Stream) const override { return nullptr; }
+  absl::StatusOr<driver::Event> CreateEvent(int, bool) override { return driver::Event{++made_}; }
+  void DestroyEvent(driver::Event) override {}
+  absl::Status Record(driver::Event, driver::Stream) override { return Called(); }
+  absl::Status Wait(driver::Stream, driver::Event) override { return Called(); }
+  absl::StatusOr<bool> Query(driver::Event) override { return true; }
+  absl::StatusOr<double> Elapsed(driver::Event, driver::Event) override { return 0.0; }
+
+  absl::StatusOr<void*> AllocateDevice(int, size_t) override { return reinterpret_cast<void*>(uintptr_t{1} << 40); }
+  void FreeDevice(int, void*) override {}
+  absl::StatusOr<void*> AllocatePinned(size_t bytes) override {
+    return std::aligned_alloc(4096, (bytes + 4095) & ~4095ul);
+  }
+  void FreePinned(void* memory) override { std::free(memory); }
+  absl::StatusOr<driver::PointerInfo> Inspect(const void*) override {
+    return driver::PointerInfo{driver::PointerInfo::Kind::kPinned, -1};
+  }
+  absl::Status Copy(driver::Stream, const driver::CopyOp&) override { return Called(); }
+  absl::Status Fill(driver::Stream, const driver::FillOp&) override { return Called(); }
+  absl::StatusOr<const void*> LoadKernel(int, const driver::KernelSource&) override { return nullptr; }
+  absl::Status Launch(driver::Stream, const driver::KernelOp&) override { return Called(); }
+
+  int64_t calls() const { return calls_.load(std::memory_order_relaxed); }
+
+ private:
+  absl::Status Called() {
+    calls_.fetch_add(1, std::memory_order_relaxed);
+    return absl::OkStatus();
+  }
+
+  const driver::DeviceInfo info_{driver::DeviceKind::kHost, "host:0", "does nothing", int64_t{1} << 40, 1};
+  std::atomic<uint64_t> made_{0};
+  std::atomic<int64_t> calls_{0};
+};
+
+}  // namespace penstock::runtime

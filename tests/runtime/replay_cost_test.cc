@@ -1,0 +1,144 @@
+// What a launch of something compiled costs: nothing is allocated and no lock is taken for each node.
+//
+// Counted on a driver that does nothing, so that only the runtime's own work is seen. What a run allocates whatever its
+// size is printed.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "penstock/graph.h"
+#include "penstock/runtime.h"
+#include "src/runtime/driver_hook.h"
+#include "tests/runtime/counted_calls.h"
+#include "tests/runtime/null_driver.h"
+
+namespace penstock {
+namespace {
+
+#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
+
+constexpr int kWarmUps = 5, kRuns = 20;
+
+struct Step {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<float> x, float a) const { x(i) += a; }
+};
+void StepKernel(float*, float, int32_t) {}
+
+class ReplayCost : public testing::Test {
+ protected:
+  void SetUp() override {
+    runtime::DriverHook hook;
+    hook.wrap = [this](std::unique_ptr<driver::Driver>) {
+      auto null = std::make_unique<runtime::NullDriver>();
+      driver_ = null.get();
+      return null;
+    };
+    const runtime::ScopedDriverHook scope(hook);
+    auto made = Runtime::Create({.devices = "host", .workers = 1, .host_device_threads = 1});
+    ASSERT_OK(made.status());
+    runtime_.emplace(*std::move(made));
+  }
+
+  // The least that any of a number of runs of `graph` cost, once it has run a few times.
+  CountedCalls Measure(const Graph& graph, BufferHandle<float> x, ParamHandle<float> a, ParamHandle<int32_t> n,
+                       bool all_threads) {
+    auto exec = runtime_->Compile(graph, {.slots = 1});
+    EXPECT_EQ(exec.status(), absl::OkStatus());
+    if (!exec.ok()) return {};
+    auto memory = std::make_shared<std::vector<float>>(64);
+    Bindings io = exec->bindings();
+    io.Set(x, std::span<float>(memory->data(), 64), memory);
+    CountedCalls least{INT64_MAX, INT64_MAX};
+    for (int r = 0; r < kWarmUps + kRuns; ++r) {
+      const CountedCalls before = all_threads ? CallsOfAllThreads() : CallsOfThisThread();
+      auto run = exec->Launch(io.Set(a, static_cast<float>(r)).Set(n, r % 64));
+      if (!run.ok() || !run->Wait().ok()) {
+        ADD_FAILURE() << "run " << r;
+        return {};
+      }
+      const CountedCalls cost = (all_threads ? CallsOfAllThreads() : CallsOfThisThread()) - before;
+      if (r < kWarmUps) continue;
+      least = {std::min(least.allocations, cost.allocations), std::min(least.locks, cost.locks)};
+    }
+    return least;
+  }
+
+  // `declare` adds node i. Gives the costs with 10 and with 1000 nodes.
+  template <class F>
+  std::pair<CountedCalls, CountedCalls> Compare(F declare, bool all_threads = false) {
+    CountedCalls cost[2];
+    const int sizes[2] = {10, 1000};
+    for (int s = 0; s < 2; ++s) {
+      Graph graph("g");
+      const auto a = graph.Param<float>("a");
+      const auto n = graph.Param<int32_t>("n", AtMost(64));
+      const auto x = graph.InOut<float>("x", 64, kPinned);
+      for (int i = 0; i < sizes[s]; ++i) declare(graph, "n" + std::to_string(i), i, x, a, n);
+      cost[s] = Measure(graph, x, a, n, all_threads);
+      std::cout << sizes[s] << " nodes: " << cost[s].allocations << " allocations, "
+                << (LocksAreCounted() ? std::to_string(cost[s].locks) : "(not counted)") << " locks a run\n";
+    }
+    return {cost[0], cost[1]};
+  }
+
+  std::optional<Runtime> runtime_;
+  runtime::NullDriver* driver_ = nullptr;
+};
+
+using X = BufferHandle<float>;
+using A = ParamHandle<float>;
+using N = ParamHandle<int32_t>;
+
+TEST_F(ReplayCost, OfAChainDoesNotGrowWithItsNodes) {
+  const auto [small, large] = Compare(
+      [](Graph& g, const std::string& name, int, X x, A a, N) { g.ParallelFor(name, 64, Step{}, ReadWrite(x), a); });
+  EXPECT_EQ(small, large);
+  EXPECT_GT(driver_->calls(), kRuns * 1000);
+}
+
+TEST_F(ReplayCost, OfKernelsWhoseGridIsAParameterDoesNotGrowWithTheirNumber) {
+  const auto [small, large] = Compare([](Graph& g, const std::string& name, int, X x, A a, N n) {
+    g.Kernel(name, &StepKernel, Threads(n), ReadWrite(x), a, n).HostTwin([](float*, float, int32_t) {});
+  });
+  EXPECT_EQ(small, large);
+}
+
+TEST_F(ReplayCost, OfLanesThatWaitForEachOtherDoesNotGrowWithTheirNodes) {
+  std::optional<X> buffers[4];
+  const auto [small, large] = Compare([&](Graph& g, const std::string& name, int i, X x, A a, N n) {
+    if (i == 0) {
+      for (int b = 0; b < 4; ++b) {
+        buffers[b] = g.Buffer<float>("b" + std::to_string(b), n);
+        g.Fill("fill" + std::to_string(b), *buffers[b], 1.f);
+      }
+    }
+    const X from = *buffers[i % 4], to = *buffers[(i + 1) % 4];
+    g.ParallelFor(name, n, [](int64_t, View<const float>, View<float>, float) {}, Read(from), ReadWrite(to), a);
+    g.ParallelFor(name + "x", 64, Step{}, ReadWrite(i % 8 == 0 ? x : from), a);
+  });
+  EXPECT_EQ(small, large);
+}
+
+TEST_F(ReplayCost, OfCopiesBackAndForthAllocatesNothingANode) {
+  const auto [small, large] = Compare(
+      [](Graph& g, const std::string& name, int i, X x, A a, N) {
+        if (i % 2 == 0) g.ParallelFor(name, 64, Step{}, ReadWrite(x), a);
+        else g.Host(name, [](std::span<float>) {}, ReadWrite(x));
+      },
+      /*all_threads=*/true);
+  EXPECT_EQ(small.allocations, large.allocations);
+}
+
+TEST_F(ReplayCost, OfHostNodesAllocatesNothingANode) {
+  const auto [small, large] = Compare([](Graph& g, const std::string& name, int, X x, A a,
+                                         N) { g.Host(name, [](std::span<float>, float) {}, ReadWrite(x), a); },
+                                      /*all_threads=*/true);
+  EXPECT_EQ(small.allocations, large.allocations);
+}
+
+}  // namespace
+}  // namespace penstock

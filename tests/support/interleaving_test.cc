@@ -1,0 +1,211 @@
+// The lock-free parts under every schedule of a few threads, and each with a mistake planted that the exploration must
+// find. Sequential consistency only; ThreadSanitizer runs over the same code for the memory orders.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "src/base/notes.h"
+#include "src/driver/driver.h"
+#include "src/host/bell.h"
+#include "tests/support/interleave.h"
+
+namespace penstock {
+namespace {
+
+using interleave::Explore;
+using interleave::Explored;
+using interleave::ModelAtomic;
+using interleave::ModelCondVar;
+using interleave::ModelMutex;
+using interleave::Scenario;
+
+constexpr auto kForever = std::chrono::steady_clock::time_point::max();
+
+void ExpectSound(const Explored& explored) {
+  EXPECT_EQ(explored.problem, "");
+  EXPECT_TRUE(explored.all) << "there are more schedules than " << explored.schedules;
+  std::cout << explored.schedules << " schedules\n";
+}
+
+// Each thread adds a piece of work and asks the owner to do what there is.
+template <class Owner>
+Scenario AskedByThreads(int threads) {
+  struct State {
+    Owner owner;
+    int added = 0, done = 0, inside = 0, worst = 0;
+  };
+  auto state = std::make_shared<State>();
+  Scenario scenario;
+  for (int t = 0; t < threads; ++t) {
+    scenario.threads.push_back([state] {
+      ++state->added;
+      state->owner.Run([&] {
+        state->worst = std::max(state->worst, ++state->inside);
+        const int found = state->added;
+        interleave::Point();
+        state->done = found;
+        --state->inside;
+      });
+    });
+  }
+  scenario.check = [state, threads]() -> std::string {
+    if (state->worst > 1) return "two owners at once";
+    return state->done == threads ? "" : "work was left undone";
+  };
+  return scenario;
+}
+
+TEST(OwnerByNotes, DoesWhatWasAskedWhateverTheSchedule) {
+  ExpectSound(Explore([] { return AskedByThreads<base::OwnerByNotes<ModelAtomic>>(2); }));
+  ExpectSound(Explore([] { return AskedByThreads<base::OwnerByNotes<ModelAtomic>>(3); }, 200000));
+}
+
+// Throws away the notes that came while it stepped.
+class ForgetfulOwner {
+ public:
+  template <class Step>
+  void Run(Step step) {
+    if (notes_.fetch_add(1) != 0) return;
+    step();
+    notes_.store(0);
+  }
+
+ private:
+  ModelAtomic<uint32_t> notes_{0};
+};
+
+TEST(OwnerByNotes, IsExploredCloselyEnoughToFindALostNote) {
+  const Explored explored = Explore([] { return AskedByThreads<ForgetfulOwner>(2); });
+  EXPECT_NE(explored.problem.find("work was left undone"), std::string::npos) << explored.schedules;
+}
+
+// One waits for a flag, others set it and ring.
+template <class Bell, bool kTicketFirst>
+Scenario OneWaits(int ringers) {
+  struct State {
+    Bell bell;
+    ModelAtomic<int> set{0};
+  };
+  auto state = std::make_shared<State>();
+  Scenario scenario;
+  scenario.threads.push_back([state, ringers] {
+    for (;;) {
+      uint64_t ticket = kTicketFirst ? state->bell.ticket() : 0;
+      if (state->set.load() == ringers) return;
+      if (!kTicketFirst) ticket = state->bell.ticket();
+      state->bell.Wait(ticket, kForever);
+    }
+  });
+  for (int r = 0; r < ringers; ++r) {
+    scenario.threads.push_back([state] {
+      state->set.fetch_add(1);
+      state->bell.Ring();
+    });
+  }
+  scenario.check = [] { return std::string(); };
+  return scenario;
+}
+
+using ModelBell = host::BasicBell<ModelAtomic, ModelMutex, ModelCondVar>;
+
+TEST(Bell, WakesWhoeverWaitsWhateverTheSchedule) {
+  ExpectSound(Explore([] { return OneWaits<ModelBell, true>(1); }));
+  const Explored two = Explore([] { return OneWaits<ModelBell, true>(2); }, 1500);
+  EXPECT_EQ(two.problem, "");
+}
+
+TEST(Bell, IsExploredCloselyEnoughToFindATicketTakenTooLate) {
+  const Explored explored = Explore([] { return OneWaits<ModelBell, false>(1); });
+  EXPECT_NE(explored.problem.find("deadlock"), std::string::npos) << explored.schedules;
+}
+
+// Looks for waiters before it counts the ring.
+class HastyBell {
+ public:
+  uint64_t ticket() const { return rings_.load(); }
+  void Ring() {
+    const bool nobody = waiters_.load() == 0;
+    rings_.fetch_add(1);
+    if (nobody) return;
+    mu_.Lock();
+    cv_.NotifyAll();
+    mu_.Unlock();
+  }
+  void Wait(uint64_t ticket, std::chrono::steady_clock::time_point) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    waiters_.fetch_add(1);
+    mu_.Lock();
+    while (rings_.load() == ticket) cv_.Wait(mu_);
+    mu_.Unlock();
+    waiters_.fetch_sub(1);
+  }
+
+ private:
+  ModelAtomic<uint64_t> rings_{0};
+  ModelAtomic<int> waiters_{0};
+  ModelMutex mu_;
+  ModelCondVar cv_;
+};
+
+TEST(Bell, IsExploredCloselyEnoughToFindARingThatLooksTooEarly) {
+  const Explored explored = Explore([] { return OneWaits<HastyBell, true>(1); });
+  EXPECT_NE(explored.problem.find("deadlock"), std::string::npos) << explored.schedules;
+}
+
+// Two fail at once with different causes, a third looks.
+template <class Fault>
+Scenario TwoFail() {
+  struct State {
+    Fault fault;
+    std::string seen;
+  };
+  auto state = std::make_shared<State>();
+  Scenario scenario;
+  scenario.threads = {
+      [state] { state->fault.Fail(1, absl::InternalError("one")); },
+      [state] { state->fault.Fail(2, absl::InternalError("two")); },
+      [state] {
+        if (!state->fault.failed()) return;
+        state->seen = std::to_string(state->fault.node()) + std::string(state->fault.status().message());
+      },
+  };
+  scenario.check = [state]() -> std::string {
+    const std::string last = std::to_string(state->fault.node()) + std::string(state->fault.status().message());
+    if (last != "1one" && last != "2two") return "the failure is a mixture: " + last;
+    return state->seen.empty() || state->seen == last ? "" : "seen " + state->seen + ", then " + last;
+  };
+  return scenario;
+}
+
+TEST(RunFault, KeepsTheFirstFailureWholeWhateverTheSchedule) {
+  ExpectSound(Explore([] { return TwoFail<driver::BasicRunFault<ModelAtomic>>(); }));
+}
+
+// Tells of the failure before it is written.
+class EarlyFault {
+ public:
+  void Fail(int32_t node, absl::Status failure) {
+    if (state_.exchange(1) != 0) return;
+    interleave::Point();
+    node_ = node;
+    status_ = std::move(failure);
+  }
+  bool failed() const { return state_.load() != 0; }
+  int32_t node() const { return node_; }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  ModelAtomic<int> state_{0};
+  int32_t node_ = -1;
+  absl::Status status_;
+};
+
+TEST(RunFault, IsExploredCloselyEnoughToFindAFailureToldTooEarly) {
+  EXPECT_NE(Explore([] { return TwoFail<EarlyFault>(); }).problem, "");
+}
+
+}  // namespace
+}  // namespace penstock

@@ -3,6 +3,7 @@
 #include "src/driver/checked/checked_driver.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -62,11 +63,27 @@ class CheckedDriver final : public Driver {
   absl::Status Foreign(Stream stream, OpTag tag, const UseSource& uses) override;
 
  private:
-  absl::Status Begin(const Call& call);
+  // Counts who is inside a call.
+  class Inside {
+   public:
+    explicit Inside(std::atomic<int>& count) : count_(&count) { ++count; }
+    Inside(Inside&& other) noexcept : count_(std::exchange(other.count_, nullptr)) {}
+    Inside& operator=(Inside&&) = delete;
+    ~Inside() { Leave(); }
+    void Leave() {
+      if (count_ != nullptr) --*std::exchange(count_, nullptr);
+    }
+
+   private:
+    std::atomic<int>* count_;
+  };
+
+  absl::StatusOr<Inside> Begin(const Call& call);
   void BeginVoid(const Call& call);
   absl::Status Violated(const char* rule, const std::string& what) { return witness_->Violated(rule, what); }
   absl::Status CheckCaller(const Call& call);
   void StandStill();
+  void Drain(std::chrono::steady_clock::time_point until);
   absl::StatusOr<Stream> Submitting(Stream stream, const char* what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckDevice(int device, const char* what);
   void Free(int device, void* memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -84,6 +101,8 @@ class CheckedDriver final : public Driver {
   const std::unique_ptr<Driver> inner_;
   const std::shared_ptr<Witness> witness_;
   CurrentDevices current_;
+  std::atomic<int> inside_{0};
+  std::atomic<bool> dying_{false}, still_{false};
 
   mutable base::Mutex mu_;
   StreamBook book_ ABSL_GUARDED_BY(mu_);
@@ -97,12 +116,14 @@ CheckedDriver::~CheckedDriver() {
 
 // --- every call ---
 
-absl::Status CheckedDriver::Begin(const Call& call) {
-  bool first_death = false;
-  absl::Status failure = witness_->Begin(call, &first_death);
-  if (first_death) StandStill();
-  if (!failure.ok()) return failure;
-  return CheckCaller(call);
+absl::StatusOr<CheckedDriver::Inside> CheckedDriver::Begin(const Call& call) {
+  Inside inside(inside_);  // before the fault is looked for: whoever dies after that sees this call
+  absl::Status failure = witness_->Begin(call);
+  if (failure.ok()) failure = CheckCaller(call);
+  if (failure.ok()) return inside;
+  inside.Leave();
+  if (witness_->dead()) StandStill();
+  return failure;
 }
 
 void CheckedDriver::BeginVoid(const Call& call) {
@@ -117,14 +138,26 @@ absl::Status CheckedDriver::CheckCaller(const Call& call) {
                                                             "device, which a GPU's cannot; do it in a host node"));
 }
 
-// A dead device runs nothing on. A live one that plays dead is waited for, so that nothing it does comes after.
+// A dead device runs nothing on. A live one that plays dead is waited for before anybody is told, so that nothing it
+// does comes after: for calls that began before, then for what they and others submitted.
 void CheckedDriver::StandStill() {
+  if (base::InDeviceCode()) return;  // which would wait for itself
+  if (dying_.exchange(true)) {
+    while (!still_.load()) std::this_thread::yield();
+    return;
+  }
+  const auto until = std::chrono::steady_clock::now() + kDrainAtDeath;
+  while (inside_.load() > 0 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  Drain(until);
+  still_.store(true);
+}
+
+void CheckedDriver::Drain(std::chrono::steady_clock::time_point until) {
   std::vector<std::pair<int, Stream>> streams;
   {
     base::MutexLock lock(mu_);
     for (const auto& [bits, state] : book_.streams()) streams.emplace_back(state.device, state.inner);
   }
-  const auto until = std::chrono::steady_clock::now() + kDrainAtDeath;
   for (const auto& [device, stream] : streams) {
     const int token = inner_->MakeCurrent(device);
     const absl::StatusOr<Event> event = inner_->CreateEvent(device, false);
@@ -159,7 +192,8 @@ absl::StatusOr<Stream> CheckedDriver::Submitting(Stream stream, const char* what
 // --- streams and events ---
 
 absl::StatusOr<Stream> CheckedDriver::CreateStream(int device, int priority) {
-  PENSTOCK_RETURN_IF_ERROR(Begin({.kind = CallKind::kCreateStream, .device = static_cast<int16_t>(device)}));
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
+                            Begin({.kind = CallKind::kCreateStream, .device = static_cast<int16_t>(device)}));
   PENSTOCK_RETURN_IF_ERROR(CheckDevice(device, "CreateStream"));
   PENSTOCK_ASSIGN_OR_RETURN(const Stream inner, inner_->CreateStream(device, priority));
   witness_->Change({.streams = 1});
@@ -205,7 +239,8 @@ void* CheckedDriver::NativeStream(Stream stream) const {
 }
 
 absl::StatusOr<Event> CheckedDriver::CreateEvent(int device, bool timing) {
-  PENSTOCK_RETURN_IF_ERROR(Begin({.kind = CallKind::kCreateEvent, .device = static_cast<int16_t>(device)}));
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
+                            Begin({.kind = CallKind::kCreateEvent, .device = static_cast<int16_t>(device)}));
   PENSTOCK_RETURN_IF_ERROR(CheckDevice(device, "CreateEvent"));
   PENSTOCK_ASSIGN_OR_RETURN(const Event inner, inner_->CreateEvent(device, timing));
   witness_->Change({.events = 1});
@@ -232,9 +267,9 @@ void CheckedDriver::DestroyEvent(Event event) {
 }
 
 absl::Status CheckedDriver::Record(Event event, Stream stream) {
-  PENSTOCK_RETURN_IF_ERROR(Begin({.kind = CallKind::kRecord,
-                                  .stream = static_cast<uint32_t>(stream.bits),
-                                  .event = static_cast<uint32_t>(event.bits)}));
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = CallKind::kRecord,
+                                                        .stream = static_cast<uint32_t>(stream.bits),
+                                                        .event = static_cast<uint32_t>(event.bits)}));
   Event inner_event;
   Stream inner_stream;
   {
@@ -258,9 +293,9 @@ absl::Status CheckedDriver::Record(Event event, Stream stream) {
 }
 
 absl::Status CheckedDriver::Wait(Stream stream, Event event) {
-  PENSTOCK_RETURN_IF_ERROR(Begin({.kind = CallKind::kWait,
-                                  .stream = static_cast<uint32_t>(stream.bits),
-                                  .event = static_cast<uint32_t>(event.bits)}));
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = CallKind::kWait,
+                                                        .stream = static_cast<uint32_t>(stream.bits),
+                                                        .event = static_cast<uint32_t>(event.bits)}));
   Event inner_event;
   Stream inner_stream;
   {
@@ -281,7 +316,8 @@ absl::Status CheckedDriver::Wait(Stream stream, Event event) {
 }
 
 absl::StatusOr<bool> CheckedDriver::Query(Event event) {
-  PENSTOCK_RETURN_IF_ERROR(Begin({.kind = CallKind::kQuery, .event = static_cast<uint32_t>(event.bits)}));
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
+                            Begin({.kind = CallKind::kQuery, .event = static_cast<uint32_t>(event.bits)}));
   Event inner;
   Clock covers;
   bool recorded = false;
@@ -301,7 +337,8 @@ absl::StatusOr<bool> CheckedDriver::Query(Event event) {
 }
 
 absl::StatusOr<double> CheckedDriver::Elapsed(Event begin, Event end) {
-  PENSTOCK_RETURN_IF_ERROR(Begin({.kind = CallKind::kElapsed, .event = static_cast<uint32_t>(end.bits)}));
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
+                            Begin({.kind = CallKind::kElapsed, .event = static_cast<uint32_t>(end.bits)}));
   Event inner[2];
   {
     base::MutexLock lock(mu_);
@@ -326,7 +363,8 @@ absl::StatusOr<double> CheckedDriver::Elapsed(Event begin, Event end) {
 // --- memory ---
 
 absl::StatusOr<void*> CheckedDriver::AllocateDevice(int device, size_t bytes) {
-  PENSTOCK_RETURN_IF_ERROR(
+  PENSTOCK_ASSIGN_OR_RETURN(
+      const Inside inside,
       Begin({.kind = CallKind::kAllocateDevice, .device = static_cast<int16_t>(device), .bytes = bytes}));
   PENSTOCK_RETURN_IF_ERROR(CheckDevice(device, "AllocateDevice"));
   PENSTOCK_ASSIGN_OR_RETURN(void* memory, inner_->AllocateDevice(device, bytes));
@@ -338,7 +376,7 @@ absl::StatusOr<void*> CheckedDriver::AllocateDevice(int device, size_t bytes) {
 }
 
 absl::StatusOr<void*> CheckedDriver::AllocatePinned(size_t bytes) {
-  PENSTOCK_RETURN_IF_ERROR(Begin({.kind = CallKind::kAllocatePinned, .bytes = bytes}));
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = CallKind::kAllocatePinned, .bytes = bytes}));
   PENSTOCK_ASSIGN_OR_RETURN(void* memory, inner_->AllocatePinned(bytes));
   if (memory == nullptr) return memory;
   witness_->Change({.pinned_blocks = 1, .pinned_bytes = static_cast<int64_t>(bytes)});
@@ -402,7 +440,7 @@ void CheckedDriver::FreePinned(void* memory) {
 }
 
 absl::StatusOr<PointerInfo> CheckedDriver::Inspect(const void* memory) {
-  PENSTOCK_RETURN_IF_ERROR(Begin({.kind = CallKind::kInspect}));
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = CallKind::kInspect}));
   return inner_->Inspect(memory);
 }
 
@@ -472,10 +510,10 @@ absl::Status CheckedDriver::Use(const Access& access, int device, const char* wh
 absl::Status CheckedDriver::Copy(Stream stream, const CopyOp& op) {
   const Footprint dst(op.dst, op.width, op.height, op.depth, op.dst_pitch, op.dst_slice);
   const Footprint src(op.src, op.width, op.height, op.depth, op.src_pitch, op.src_slice);
-  PENSTOCK_RETURN_IF_ERROR(Begin({.kind = CallKind::kCopy,
-                                  .node = op.tag.node,
-                                  .stream = static_cast<uint32_t>(stream.bits),
-                                  .bytes = op.width * op.height * op.depth}));
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = CallKind::kCopy,
+                                                        .node = op.tag.node,
+                                                        .stream = static_cast<uint32_t>(stream.bits),
+                                                        .bytes = op.width * op.height * op.depth}));
   Stream inner;
   {
     base::MutexLock lock(mu_);
@@ -499,8 +537,10 @@ absl::Status CheckedDriver::Copy(Stream stream, const CopyOp& op) {
 absl::Status CheckedDriver::Fill(Stream stream, const FillOp& op) {
   size_t bytes = 0;
   const bool overflows = __builtin_mul_overflow(op.count, size_t{op.pattern_size}, &bytes);
-  PENSTOCK_RETURN_IF_ERROR(Begin(
-      {.kind = CallKind::kFill, .node = op.tag.node, .stream = static_cast<uint32_t>(stream.bits), .bytes = bytes}));
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = CallKind::kFill,
+                                                        .node = op.tag.node,
+                                                        .stream = static_cast<uint32_t>(stream.bits),
+                                                        .bytes = bytes}));
   Stream inner;
   {
     base::MutexLock lock(mu_);
@@ -515,7 +555,8 @@ absl::Status CheckedDriver::Fill(Stream stream, const FillOp& op) {
 }
 
 absl::StatusOr<const void*> CheckedDriver::LoadKernel(int device, const KernelSource& source) {
-  PENSTOCK_RETURN_IF_ERROR(Begin({.kind = CallKind::kLoadKernel, .device = static_cast<int16_t>(device)}));
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
+                            Begin({.kind = CallKind::kLoadKernel, .device = static_cast<int16_t>(device)}));
   PENSTOCK_RETURN_IF_ERROR(CheckDevice(device, "LoadKernel"));
   return inner_->LoadKernel(device, source);
 }
@@ -594,7 +635,8 @@ void CheckedDriver::Poison(Stream inner, OpTag tag, const std::vector<Footprint>
 }
 
 absl::Status CheckedDriver::Launch(Stream stream, const KernelOp& op) {
-  PENSTOCK_RETURN_IF_ERROR(
+  PENSTOCK_ASSIGN_OR_RETURN(
+      const Inside inside,
       Begin({.kind = CallKind::kLaunch, .node = op.tag.node, .stream = static_cast<uint32_t>(stream.bits)}));
   std::vector<Footprint> to_poison;
   PENSTOCK_ASSIGN_OR_RETURN(const Stream inner, UseDeclared(stream, op.tag, op.uses, &op, to_poison));
@@ -603,7 +645,8 @@ absl::Status CheckedDriver::Launch(Stream stream, const KernelOp& op) {
 }
 
 absl::Status CheckedDriver::Foreign(Stream stream, OpTag tag, const UseSource& uses) {
-  PENSTOCK_RETURN_IF_ERROR(
+  PENSTOCK_ASSIGN_OR_RETURN(
+      const Inside inside,
       Begin({.kind = CallKind::kForeign, .node = tag.node, .stream = static_cast<uint32_t>(stream.bits)}));
   std::vector<Footprint> to_poison;
   PENSTOCK_ASSIGN_OR_RETURN(const Stream inner, UseDeclared(stream, tag, &uses, nullptr, to_poison));

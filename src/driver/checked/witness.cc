@@ -65,13 +65,10 @@ Gauges Witness::gauges() const {
   return gauges_;
 }
 
-absl::Status Witness::Begin(const Call& call, bool* first_death) {
+absl::Status Witness::Begin(const Call& call) {
   base::MutexLock lock(mu_);
-  const bool was_dead = faults_.dead();
   log_.Add(call);
-  absl::Status failure = faults_.Next(call.kind);
-  *first_death = faults_.dead() && !was_dead;
-  return failure;
+  return faults_.Next(call.kind);
 }
 
 void Witness::Note(const Call& call) {

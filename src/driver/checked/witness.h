@@ -45,9 +45,8 @@ class Witness {
   Gauges gauges() const;
 
   // --- for the driver ---
-  // Notes a call; the failure it is to return in place of being made, or OK. `first_death` is set where this call is
-  // the one the device dies at.
-  absl::Status Begin(const Call& call, bool* first_death);
+  // Notes a call; the failure it is to return in place of being made, or OK.
+  absl::Status Begin(const Call& call);
   // Notes a call that cannot fail.
   void Note(const Call& call);
   bool dead() const;

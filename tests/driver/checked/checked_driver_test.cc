@@ -4,10 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "src/base/status.h"
@@ -383,6 +385,41 @@ TEST_F(CheckedDriverTest, ADeadDeviceStaysDeadAndHasNothingLeftToDo) {
   EXPECT_EQ(driver_->Query(event_).status(), died);
   EXPECT_EQ(Upload(stream_), died);
   EXPECT_EQ(driver_->CreateStream(0, 0).status(), died);
+  witness_->ClearFaults();
+  EXPECT_EQ(Violation(), "");
+}
+
+// Whoever is told of a death lets go of what the device uses.
+TEST_F(CheckedDriverTest, NobodyIsToldOfADeathBeforeTheDeviceStandsStill) {
+  struct Held {
+    Latch latch;
+    std::atomic<bool> over{false};
+  } held;
+  KernelOp op;
+  op.call = [](void* context, void* const*) {
+    auto* const h = static_cast<Held*>(context);
+    h->latch.Arrive();
+    h->over = true;
+    return absl::OkStatus();
+  };
+  op.callable = &held;
+  ASSERT_OK(driver_->Launch(stream_, op));
+  ASSERT_TRUE(held.latch.AwaitArrived());
+  witness_->DieAtNth(CallKind::kQuery, 1);
+  std::atomic<int> told{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      EXPECT_FALSE(driver_->Query(event_).ok());
+      EXPECT_TRUE(held.over) << "told while the device was busy";
+      ++told;
+    });
+  }
+  while (!witness_->dead()) std::this_thread::yield();
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // time for what must not happen
+  EXPECT_EQ(told, 0);
+  held.latch.Open();
+  for (std::thread& thread : threads) thread.join();
   witness_->ClearFaults();
   EXPECT_EQ(Violation(), "");
 }

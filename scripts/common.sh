@@ -143,7 +143,10 @@ run_ctest() {
   local log=$PWD/$(folder "$preset")/ctest.log
   shift
   say "testing $preset"
-  TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp ${TSAN_OPTIONS:-}" \
+  # Reports name functions and lines by binutils' addr2line: clang's package brings no symbolizer.
+  local symbolizer=external_symbolizer_path=$(command -v addr2line || true)
+  ASAN_OPTIONS="$symbolizer ${ASAN_OPTIONS:-}" UBSAN_OPTIONS="$symbolizer ${UBSAN_OPTIONS:-}" \
+  TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp $symbolizer ${TSAN_OPTIONS:-}" \
   timed "ctest $preset" ctest --test-dir "$(folder "$preset")" -j "$jobs" --output-on-failure --no-tests=error \
     --output-log "$log" "$@" >"$log.shown" 2>&1 || code=$?
   if [[ $code -ne 0 ]]; then

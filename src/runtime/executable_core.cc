@@ -94,7 +94,7 @@ absl::Status ExecutableCore::Compile(const CompileOptions& options) {
   PENSTOCK_RETURN_IF_ERROR(LoadKernels(kernels));
   std::vector<bool> cuda;
   for (const DeviceRef& d : devices) cuda.push_back(d.info.kind == driver::DeviceKind::kCuda);
-  program_ = BuildProgram(*model_, plan_, kernels, cuda);
+  program_ = BuildProgram(*model_, plan_, kernels, cuda, trace_ != nullptr);
   running_ = std::vector<std::atomic<int>>(plan_.nodes.size());
   for (const CallEntry& call : program_.calls) {
     driver_gates_.emplace_back(model_->nodes[static_cast<size_t>(call.decl)].concurrency);
@@ -254,6 +254,7 @@ absl::StatusOr<Run> ExecutableCore::Launch(const Bindings& bindings, Deadline de
   slot->next_segment = 0;
   slot->stopped_at = -1;
   slot->finish_submitted = false;
+  slot->lane_full = false;
   const bool needs_workers = PrepareHostSteps(*slot);
   slot->serial = launches_.fetch_add(1, std::memory_order_relaxed);
   auto* run = new RunState(shared_from_this(), slot, deadline, slot->serial);

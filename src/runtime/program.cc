@@ -16,6 +16,7 @@ using graph::PlanNode;
 using graph::Space;
 
 constexpr uint32_t kBlockAlign = 16;
+constexpr int kForeignCommands = 16;  // nobody knows how many a foreign launch submits
 
 // Where the dimensions of a View stand, after its pointer. The layout does not depend on T.
 constexpr uint32_t kViewShape = offsetof(View<char>, depth);
@@ -35,10 +36,11 @@ class Builder {
   Builder(const Model& model, const Plan& plan, const std::vector<const void*>& kernels, const std::vector<bool>& cuda)
       : model_(model), plan_(plan), kernels_(kernels), cuda_(cuda), op_of_(plan.nodes.size()) {}
 
-  Program Build() {
+  Program Build(bool timed) {
     FindBuffers();
     for (size_t n = 0; n < plan_.nodes.size(); ++n) AddNode(static_cast<int32_t>(n));
     for (const graph::Command& c : plan_.commands) AddCommand(c);
+    MarkLanes(timed);
     for (const graph::HostStep& s : plan_.host_steps) AddHost(s.node);
     p_.dynamic = !p_.dynamic_ranges.empty() || !p_.dynamic_grids.empty() ||
                  std::find(p_.dynamic_buffer.begin(), p_.dynamic_buffer.end(), true) != p_.dynamic_buffer.end() ||
@@ -185,18 +187,37 @@ class Builder {
     return std::any_of(shape.grid.begin(), shape.grid.end(), [](const Dim& d) { return !d.is_constant(); });
   }
 
+  void Push(Op op, int32_t lane, int32_t index, int32_t node = -1) {
+    p_.commands.push_back({.op = op, .lane = lane, .index = index, .node = node});
+  }
+
   void AddCommand(const graph::Command& c) {
     switch (c.op) {
       case graph::Command::Op::kNode: {
         const auto [op, index] = op_of_[static_cast<size_t>(c.arg)];
-        p_.commands.push_back({op, c.lane, index, c.arg});
+        Push(op, c.lane, index, c.arg);
         break;
       }
-      case graph::Command::Op::kRecord: p_.commands.push_back({Op::kRecord, c.lane, c.arg, -1}); break;
-      case graph::Command::Op::kWait: p_.commands.push_back({Op::kWait, c.lane, c.arg, -1}); break;
-      case graph::Command::Op::kStateWait: p_.commands.push_back({Op::kStateWait, c.lane, c.arg, -1}); break;
-      case graph::Command::Op::kStateWrite: p_.commands.push_back({Op::kStateWrite, c.lane, c.arg, -1}); break;
-      case graph::Command::Op::kStateDone: p_.commands.push_back({Op::kStateDone, c.lane, c.arg, -1}); break;
+      case graph::Command::Op::kRecord: Push(Op::kRecord, c.lane, c.arg); break;
+      case graph::Command::Op::kWait: Push(Op::kWait, c.lane, c.arg); break;
+      case graph::Command::Op::kStateWait: Push(Op::kStateWait, c.lane, c.arg); break;
+      case graph::Command::Op::kStateWrite: Push(Op::kStateWrite, c.lane, c.arg); break;
+      case graph::Command::Op::kStateDone: Push(Op::kStateDone, c.lane, c.arg); break;
+    }
+  }
+
+  // Half of what a lane may hold lies between two marks, and at most as much behind the one that is awaited.
+  void MarkLanes(bool timed) {
+    p_.marked_lanes.resize(plan_.lanes.size());
+    std::vector<int> since(plan_.lanes.size());
+    for (int32_t c = 0; c < plan_.finish_begin; ++c) {
+      ExecCommand& command = p_.commands[static_cast<size_t>(c)];
+      const auto lane = static_cast<size_t>(command.lane);
+      since[lane] += (command.op == Op::kForeign ? kForeignCommands : 1) + (timed && command.node >= 0 ? 2 : 0);
+      if (since[lane] < kMostOutstanding / 2 - kForeignCommands) continue;
+      command.room = p_.marked_lanes[lane] ? ExecCommand::Room::kAwaitAndMark : ExecCommand::Room::kMark;
+      p_.marked_lanes[lane] = true;
+      since[lane] = 0;
     }
   }
 
@@ -220,8 +241,8 @@ class Builder {
 }  // namespace
 
 Program BuildProgram(const Model& model, const graph::Plan& plan, const std::vector<const void*>& kernels,
-                     const std::vector<bool>& cuda) {
-  return Builder(model, plan, kernels, cuda).Build();
+                     const std::vector<bool>& cuda, bool timed) {
+  return Builder(model, plan, kernels, cuda).Build(timed);
 }
 
 Shape ShapeOf(const Extent& extent, const std::vector<int64_t>& params) {

@@ -19,11 +19,18 @@ namespace penstock::runtime {
 // States an entry of Plan::states.
 struct ExecCommand {
   enum class Op : uint8_t { kCopy, kFill, kKernel, kForeign, kRecord, kWait, kStateWait, kStateWrite, kStateDone };
+  // A lane holds at most kMostOutstanding commands, since a submitter behind about 1020 is stopped inside CUDA, and
+  // with it whoever else makes a call there. So some commands are marked: before one the lane's mark that was recorded
+  // last must be complete (kMark: there is none yet), behind it the mark is recorded again.
+  enum class Room : uint8_t { kEnough, kMark, kAwaitAndMark };
+
   Op op;
+  Room room = Room::kEnough;
   int32_t lane;
   int32_t index;
   int32_t node;
 };
+inline constexpr int kMostOutstanding = 512;
 
 struct CopyEntry {
   int32_t node, src, dst;  // instances
@@ -77,6 +84,7 @@ struct HostEntry {
 
 struct Program {
   std::vector<ExecCommand> commands;  // parallel to Plan::commands
+  std::vector<bool> marked_lanes;  // lanes with marks (ExecCommand::Room)
   std::vector<CopyEntry> copies;
   std::vector<FillEntry> fills;
   std::vector<CallEntry> calls;
@@ -103,9 +111,10 @@ struct Program {
   std::vector<int32_t> strictest;  // buffer -> its alias of the type that asks for most alignment, or -1
 };
 
-// `kernels[n]`: the loaded kernel of plan node n, or null. `cuda[d]`: whether device d is a CUDA device.
+// `kernels[n]`: the loaded kernel of plan node n, or null. `cuda[d]`: whether device d is a CUDA device. `timed`: nodes
+// are recorded before and behind.
 Program BuildProgram(const Model& model, const graph::Plan& plan, const std::vector<const void*>& kernels,
-                     const std::vector<bool>& cuda);
+                     const std::vector<bool>& cuda, bool timed);
 
 // The value of a dimension, given the values of all parameters as integers.
 inline int64_t ValueOf(const Dim& dim, const std::vector<int64_t>& params) {

@@ -77,9 +77,10 @@ void RunState::Step() {
   if (runtime_->failed() && !slot_->fault.failed()) slot_->fault.Fail(-1, runtime_->Fault());
   SubmitSegments();
   const bool all_submitted = slot_->next_segment == static_cast<int32_t>(core_->plan().segments.size());
-  // Others may wait for what it has still to submit, or for it to leave the order of its States: somebody must push it
-  // on even when nobody waits for it.
-  if ((!all_submitted || slot_->fault.failed()) && !core_->plan().states.empty()) WatchInBackground();
+  // Somebody must push it on even when nobody waits for it: when a lane was full, and where others may wait for what it
+  // has still to submit, or for it to leave the order of its States.
+  const bool awaited = !core_->plan().states.empty() && (!all_submitted || slot_->fault.failed());
+  if (slot_->lane_full || awaited) WatchInBackground();
   if (!all_submitted && !slot_->fault.failed()) return;
   const bool finished = slot_->finish_submitted || SubmitFinish();
   const bool over = finished && HostStepsSettled() && DoneEventsComplete();

@@ -28,7 +28,11 @@ Slot::~Slot() {
   const graph::Plan& plan = *options_.plan;
   const auto device = [&](int32_t d) -> const DeviceRef& { return (*options_.devices)[static_cast<size_t>(d)]; };
   for (size_t e = 0; e < events.size(); ++e) device(plan.events[e].device).driver->DestroyEvent(events[e]);
-  for (size_t l = 0; l < sync_events.size(); ++l) device(plan.lanes[l].device).driver->DestroyEvent(sync_events[l]);
+  for (const auto* of_lanes : {&sync_events, &marks}) {
+    for (size_t l = 0; l < of_lanes->size(); ++l) {
+      if ((*of_lanes)[l]) device(plan.lanes[l].device).driver->DestroyEvent((*of_lanes)[l]);
+    }
+  }
   for (const auto* timing : {&begin_timing, &end_timing}) {
     for (size_t n = 0; n < timing->size(); ++n) {
       if ((*timing)[n]) device(plan.nodes[n].device).driver->DestroyEvent((*timing)[n]);
@@ -41,14 +45,17 @@ Slot::~Slot() {
 absl::Status Slot::MakeStreamsAndEvents() {
   const graph::Plan& plan = *options_.plan;
   const auto device = [&](int32_t d) -> const DeviceRef& { return (*options_.devices)[static_cast<size_t>(d)]; };
-  for (const graph::Lane& lane : plan.lanes) {
-    PENSTOCK_ASSIGN_OR_RETURN(driver::Stream stream,
-                              device(lane.device).driver->CreateStream(device(lane.device).local, lane.priority));
+  for (size_t l = 0; l < plan.lanes.size(); ++l) {
+    const DeviceRef& d = device(plan.lanes[l].device);
+    PENSTOCK_ASSIGN_OR_RETURN(driver::Stream stream, d.driver->CreateStream(d.local, plan.lanes[l].priority));
     streams.push_back(stream);
-    if (!options_.synchronous) continue;
-    PENSTOCK_ASSIGN_OR_RETURN(driver::Event event,
-                              device(lane.device).driver->CreateEvent(device(lane.device).local, false));
-    sync_events.push_back(event);
+    for (const auto& [of_lanes, wanted] :
+         {std::pair(&sync_events, options_.synchronous), std::pair(&marks, bool{options_.program->marked_lanes[l]})}) {
+      of_lanes->emplace_back();
+      if (wanted) {
+        PENSTOCK_ASSIGN_OR_RETURN(of_lanes->back(), d.driver->CreateEvent(d.local, false));
+      }
+    }
   }
   seen_complete.assign(plan.events.size(), -1);
   for (const graph::PlanEvent& e : plan.events) {

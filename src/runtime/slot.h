@@ -62,6 +62,7 @@ struct Slot final : driver::UseSource {
   std::vector<driver::Stream> streams;  // a lane each
   std::vector<driver::Event> events;
   std::vector<driver::Event> sync_events;  // a lane each, where nodes are waited for
+  std::vector<driver::Event> marks;  // a lane each, null but for Program::marked_lanes
   std::vector<driver::Event> begin_timing, end_timing;  // a node each, empty without a trace
 
   std::vector<void*> pointers;  // an instance each; bound ones are set by each launch
@@ -89,6 +90,7 @@ struct Slot final : driver::UseSource {
   int32_t next_segment = 0;
   int32_t stopped_at = -1;  // once the finish has begun: the first command of the segments that never was submitted
   bool finish_submitted = false;
+  bool lane_full = false;  // the next command waits for room on its lane
 
  private:
   explicit Slot(const Options& options, int slot_index);

@@ -15,6 +15,7 @@ namespace penstock::runtime {
 namespace {
 
 using Op = ExecCommand::Op;
+using Room = ExecCommand::Room;
 
 // Keeps the device of the lane being fed current, and puts back what was current before.
 class CurrentDevice {
@@ -45,6 +46,7 @@ bool StreamExecutor::Submit(Slot& slot, int32_t end) {
     if (slot.fault.failed()) return false;  // cancelled, or failed by what was submitted before
     const ExecCommand& command = commands[static_cast<size_t>(slot.next_command)];
     current.Set(core_.local_device_of_lane(command.lane));
+    if (command.room == Room::kAwaitAndMark && !HasRoom(slot, command.lane)) return false;
     if (command.op == Op::kStateWait) {
       const absl::StatusOr<bool> passed = WaitForState(slot, command);
       if (!passed.ok()) slot.fault.Fail(-1, passed.status());
@@ -55,6 +57,10 @@ bool StreamExecutor::Submit(Slot& slot, int32_t end) {
     if (awaited && !core_.runtime().EnterSync()) return false;
     const bool entered = command.op != Op::kForeign || core_.EnterGate(command.node);
     absl::Status status = entered ? Do(slot, command) : absl::OkStatus();
+    if (status.ok() && entered && command.room != Room::kEnough) {
+      const auto lane = static_cast<size_t>(command.lane);
+      status = core_.driver().Record(slot.marks[lane], slot.streams[lane]);
+    }
     if (command.op == Op::kForeign && entered) core_.LeaveGate(command.node);
     if (awaited) {
       if (status.ok() && entered) status = AwaitNode(slot, command);
@@ -68,6 +74,13 @@ bool StreamExecutor::Submit(Slot& slot, int32_t end) {
     }
   }
   return true;
+}
+
+bool StreamExecutor::HasRoom(Slot& slot, int32_t lane) {
+  const absl::StatusOr<bool> complete = core_.driver().Query(slot.marks[static_cast<size_t>(lane)]);
+  if (!complete.ok()) slot.fault.Fail(-1, complete.status());
+  slot.lane_full = complete.ok() && !*complete;
+  return complete.ok() && *complete;
 }
 
 absl::Status StreamExecutor::SubmitFinish(Slot& slot, int32_t end) {

@@ -18,8 +18,9 @@ class StreamExecutor {
  public:
   explicit StreamExecutor(ExecutableCore& core) : core_(core) {}
 
-  // Submits commands [slot.next_command, end). False when it stopped before: the run has failed, or a foreign launch,
-  // the use of a State, or any node where each is waited for must wait for its turn (then calling again goes on there).
+  // Submits commands [slot.next_command, end). False when it stopped before: the run has failed, or a lane holds as
+  // many commands as it may, or a foreign launch, the use of a State, or any node where each is waited for must wait
+  // for its turn (then calling again goes on there).
   bool Submit(Slot& slot, int32_t end);
   // The same for the commands that end a run, which are submitted whatever happened before: without them nobody can
   // tell when its work has ended, so one that fails is tried again, and the run fails. The Status of one that does not
@@ -27,6 +28,7 @@ class StreamExecutor {
   absl::Status SubmitFinish(Slot& slot, int32_t end);
 
  private:
+  bool HasRoom(Slot& slot, int32_t lane);
   absl::Status Do(Slot& slot, const ExecCommand& command);
   // Returns when a submitted node has ended, with the fault that ended it.
   absl::Status AwaitNode(Slot& slot, const ExecCommand& command);

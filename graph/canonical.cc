@@ -87,6 +87,8 @@ void Canonical(Draft& draft) {
   for (const int32_t v : by_name) {
     draft.sequence[static_cast<size_t>(next[static_cast<size_t>(level[static_cast<size_t>(v)])]++)] = v;
   }
+  // Implied edges change no depth, but what is made of the edges. In the canonical order they are always the same.
+  if (draft.surplus_edges) DeclaredEdges(draft);
 }
 
 Plan ByName(Plan plan, const Model& model) {

@@ -35,13 +35,15 @@ Rows MakeEdges(int32_t nodes, const std::vector<Edge>& list) {
 void DeclaredEdges(Draft& draft) {
   const auto count = static_cast<int32_t>(draft.model.nodes.size());
   std::vector<Edge> list;
-  draft.boxes.Fill(draft.model);
+  const bool again = !draft.sequence.empty();
+  if (!again) draft.boxes.Fill(draft.model);
   Hazards hazards(draft.model.buffers.size());
-  for (int32_t n = 0; n < count; ++n) {
+  for (int32_t i = 0; i < count; ++i) {
+    const int32_t n = again ? draft.sequence[static_cast<size_t>(i)] : i;
     const NodeDecl& node = draft.model.nodes[static_cast<size_t>(n)];
-    for (size_t i = 0; i < node.accesses.size(); ++i) {
-      const AccessDecl& access = node.accesses[i];
-      const BoxRef ref = draft.boxes.Of(draft.model, n, i, access);
+    for (size_t k = 0; k < node.accesses.size(); ++k) {
+      const AccessDecl& access = node.accesses[k];
+      const BoxRef ref = draft.boxes.Of(draft.model, n, k, access);
       if (ref.base < 0 || access.unordered) continue;
       hazards.Access(ref.base, draft.boxes.tree(ref.base), ref.box, access.mode, n, list);
     }
@@ -50,6 +52,7 @@ void DeclaredEdges(Draft& draft) {
     }
   }
   draft.declared = MakeEdges(count, list);
+  draft.surplus_edges = hazards.surplus();
 }
 
 // A staging instance and its bound twin may be one memory at launch; the copies between them are then skipped (though

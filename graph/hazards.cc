@@ -26,7 +26,9 @@ void Hazards::Overwrite(Visible& visible, const Region& box, const Region& by) {
   } else {
     const bool many = visible.parts.size() >= kMaxParts;
     for (const Region& part : visible.parts) {
-      if (!Overlap(part, by) || (many && !Covers(by, part))) {
+      const bool cut = Overlap(part, by), keep = many && cut && !Covers(by, part);
+      surplus_ = surplus_ || keep;
+      if (!cut || keep) {
         left_.push_back(part);
       } else {
         Subtract(part, by, left_);

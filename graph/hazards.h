@@ -23,6 +23,10 @@ class Hazards {
  public:
   explicit Hazards(size_t places) : places_(places) {}
 
+  // Whether edges that others imply were kept for want of parts. Which they are depends on the order of accesses that
+  // commute.
+  bool surplus() const { return surplus_; }
+
   // Appends an edge to `node` from everything it must wait for. `tree` is of the boxes the place is accessed by, the
   // same at each call; null when it is only accessed whole.
   void Access(int32_t place, const BoxTree* tree, int32_t box, AccessMode mode, int32_t node, std::vector<Edge>& out) {
@@ -87,6 +91,7 @@ class Hazards {
   std::vector<Boxed> boxed_;
   std::vector<int32_t> found_;
   std::vector<Region> left_;
+  bool surplus_ = false;
 };
 
 }  // namespace penstock::graph

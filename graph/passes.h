@@ -55,6 +55,8 @@ struct Draft {
   // DeclaredEdges: what each access covers, and the predecessors of each node of the model, from accesses and After.
   BoxTable boxes;
   Rows declared;
+  // Whether some of them are implied by others and would be different ones in another order of calls that commute.
+  bool surplus_edges = false;
   // Check: the model's nodes in an order that respects `declared`. From Canonical on: the canonical one.
   std::vector<int32_t> sequence;
   // Of each buffer: an Output of which the nodes may not write every element, so that the rest comes back as it was.
@@ -124,7 +126,7 @@ inline bool IsSound(const Model& model, const AccessDecl& access) {
 
 void Validate(Draft& draft);  // names, handles, sizes, pins: each record for itself
 void ValidateNodes(Draft& draft);  // the part of Validate about nodes; Validate calls it
-void DeclaredEdges(Draft& draft);  // read after write, write after read, write after write, After
+void DeclaredEdges(Draft& draft);  // read after write, write after read, write after write, After; Canonical repeats it
 void Check(Draft& draft);  // cycles, then the two below; Check calls them
 void CheckData(Draft& draft);  // reads of data nobody wrote, writes to Inputs, spans of what is not contiguous
 void CheckUnordered(Draft& draft);  // conflicting nodes that nothing orders

@@ -34,8 +34,8 @@ struct GraphShares {
       peers{"graphs with peer copies"}, reused{"graphs that reuse memory"};
 
   std::vector<const Share*> all() const {
-    return {&redundant, &cross_lane, &capped,   &slices, &aliases, &loose,
-            &params,    &hosts,      &segments, &staged, &peers,   &reused};
+    return {&redundant, &cross_lane, &capped,   &slices, &aliases, &loose, &params,
+            &states,    &hosts,      &segments, &staged, &peers,   &reused};
   }
   void Count(const Model& model, const PlanOptions& options, const Plan& plan);
 

@@ -82,6 +82,8 @@ class PENSTOCK_EXPORT Runtime {
     std::swap(core_, other.core_);
     return *this;
   }
+  // Shutdown, but for runs that have been abandoned: they get a second more; if their work still goes on, the runtime's
+  // threads and memory stay for it, and the log says so.
   ~Runtime();
 
   const std::vector<Device>& devices() const;

@@ -55,10 +55,11 @@ std::shared_ptr<ExecutableCore> ExecutableCore::HandleOn(std::shared_ptr<Executa
           }};
 }
 
-bool ExecutableCore::IsStuck() {
-  if (!handles_gone_.load()) return false;
-  bool abandoned = false;
-  ForEachRun([&](RunState& run) { abandoned = abandoned || (run.ended() && !run.drained()); });
+bool ExecutableCore::IsStuck() { return handles_gone_.load() && CountAbandoned() > 0; }
+
+int64_t ExecutableCore::CountAbandoned() {
+  int64_t abandoned = 0;
+  ForEachRun([&](RunState& run) { abandoned += run.ended() && !run.drained() ? 1 : 0; });
   return abandoned;
 }
 

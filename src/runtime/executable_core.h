@@ -33,6 +33,8 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   static std::shared_ptr<ExecutableCore> HandleOn(std::shared_ptr<ExecutableCore> core);
   // Whether all handles are gone, but a run in flight was abandoned and may never end.
   bool IsStuck();
+  // Runs that were abandoned and whose work has not ended.
+  int64_t CountAbandoned();
 
   Bindings MakeBindings() const;
   // Takes a slot (waiting until the deadline if `wait`), applies the bindings and starts the run.

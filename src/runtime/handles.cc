@@ -31,8 +31,7 @@ Runtime::~Runtime() {
     base::LeakOnPurpose(std::move(core_));
     return;
   }
-  const Deadline deadline = core_->gave_up() ? Deadline(Deadline::Clock::now()) : Deadline();
-  if (const absl::Status status = core_->Shutdown(deadline); !status.ok()) {
+  if (const absl::Status status = core_->ShutdownAtLast(); !status.ok()) {
     core_->Log(LogLevel::kError, base::Str(status.message()));
     base::LeakOnPurpose(std::move(core_));  // its threads still run
   }

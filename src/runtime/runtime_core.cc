@@ -258,4 +258,21 @@ absl::Status RuntimeCore::Shutdown(Deadline deadline) {
   return absl::OkStatus();
 }
 
+absl::Status RuntimeCore::ShutdownAtLast() {
+  constexpr std::chrono::seconds kForAbandoned{1};
+  if (gave_up_.load(std::memory_order_acquire)) return Shutdown(Deadline::Clock::now());
+  if (base::InUserCode()) return Shutdown({});  // which refuses
+  closed_.store(true, std::memory_order_seq_cst);
+  bell_.Ring();
+  WaitForProgress(bell_, rings_, TimePoint::max(), [&] {
+    int64_t abandoned = 0;
+    for (const auto& executable : Executables()) {
+      executable->AdvanceAll();
+      abandoned += executable->CountAbandoned();
+    }
+    return in_flight_.load(std::memory_order_seq_cst) <= abandoned;
+  });
+  return Shutdown(kForAbandoned);
+}
+
 }  // namespace penstock::runtime

@@ -65,6 +65,9 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   // Has the completion thread advance `run` until it has drained.
   void Watch(RunState* run) { completion_->Watch(run); }
   absl::Status Shutdown(Deadline deadline);
+  // For the end of the handle: waits for every run but those that have been abandoned, which may never end; they get a
+  // second more. At once where a Shutdown gave up before. DeadlineExceeded, as Shutdown: the threads still run.
+  absl::Status ShutdownAtLast();
   // Whether each node is waited for (RuntimeOptions::synchronous), one of the runtime at a time.
   bool synchronous() const { return synchronous_; }
   bool EnterSync() { return !sync_taken_.exchange(true, std::memory_order_acquire); }
@@ -76,8 +79,6 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   void ReleaseBegins() { releases_begun_.fetch_add(1, std::memory_order_acq_rel); }
   void ReleaseEnds();
   bool shut_down() const { return joined_.load(std::memory_order_acquire); }
-  // A Shutdown's deadline has passed: what is in flight may never end.
-  bool gave_up() const { return gave_up_.load(std::memory_order_acquire); }
 
  private:
   explicit RuntimeCore(const RuntimeOptions& options);

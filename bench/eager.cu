@@ -44,7 +44,7 @@ class Workload {
         report.Compare(name_ + ", " + nodes + ", " + when, "us a task", SpreadOf(BestRaw(ways_, figure), figure, scale),
                        SpreadOf(way, figure, scale), target);
       };
-      compare("submit", &Sample::submit, 1.25);
+      compare("submit", &Sample::submit, 1.15);
       compare("until done", &Sample::total, 0);
     }
     report.Details(name_, "us a task", ways_, scale);

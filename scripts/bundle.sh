@@ -3,8 +3,7 @@
 #
 #   scripts/bundle.sh BUILD BUNDLE
 #
-# BUNDLE/{tests,examples,bench}/  programs, which find their libraries by $ORIGIN/../lib; not photos_test, which looks for
-#                                 the photo program and its photographs where they were built
+# BUNDLE/{tests,examples,bench}/  programs, which find their libraries by $ORIGIN/../lib; not those of `without` below
 # BUNDLE/lib/                     shared libraries
 # BUNDLE/photos/                  photographs, for bench/photos.sh
 # BUNDLE/COMMIT                   the commit it was built from, with -dirty if the tree had changes
@@ -16,10 +15,13 @@ most=$((50 * 1024)) # KiB
 
 rm -rf "$bundle"
 mkdir -p "$bundle/lib"
+# They need no GPU, or (photos_test) look for the photo program and its photographs where they were built.
+without=(photos_test penstock_tests replay_tests)
 for kind in tests examples bench; do
   [[ -d $build/bin/$kind ]] || continue
   mkdir -p "$bundle/$kind"
-  find "$build/bin/$kind" -maxdepth 1 -type f -perm -u+x ! -name photos_test -exec cp -t "$bundle/$kind" {} +
+  find "$build/bin/$kind" -maxdepth 1 -type f -perm -u+x -exec cp -t "$bundle/$kind" {} +
+  (cd "$bundle/$kind" && rm -f "${without[@]}")
 done
 mapfile -t programs < <(find "$bundle" -mindepth 2 -type f)
 [[ ${#programs[@]} -gt 0 ]] || { echo "no programs in $build/bin"; exit 1; }

@@ -143,6 +143,27 @@ TEST(Check, SaysWhichPartNobodyHasWrittenAtAll) {
       "it, or declare it with Input or InOut");
 }
 
+TEST(Check, APartOfAnElementCountsAsMissing) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 4), bytes = g.Alias("bytes", t, 1, 16), y = g.Output("y", 1);
+  g.For("rest", Out{bytes, Slice(6, 10)});
+  g.For("k", In{t}, Out{y});
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:5): reads 't' (a.cc:1) before any node has written Slice({0}, "
+            "{2}) of it; its contents would be undefined; write it first, say Write where this node writes all of it, "
+            "or declare it with Input or InOut");
+}
+
+TEST(Check, AnOutputThatIsOnlyReadIsToldOnce) {
+  ModelBuilder g;
+  g.For("k", In{g.Output("y", 4)});
+  EXPECT_EQ(
+      MistakeOf(g),
+      "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:2): reads 'y' (a.cc:1) before any node has written it; its "
+      "contents would be undefined; write it first, say Write where this node writes all of it, or declare it with "
+      "Input or InOut");
+}
+
 TEST(Check, TilesThatCoverABufferMayBeReadAsAWhole) {
   ModelBuilder g;
   const int32_t t = g.Scratch("t", {100, 100}), y = g.Output("y", 1);
@@ -213,6 +234,32 @@ TEST(Check, NamesBothNodesThatNothingOrders) {
       "  graph 'g' node 'c' (a.cc:4): reads 'x' (a.cc:1) while node 'b' (a.cc:3) may change Slice({0, 4}, {4, 4}) "
       "of 'x' (a.cc:1); an Unordered access leaves the order of the two to After, and no path joins them; let one "
       "come After the other, or drop Unordered");
+}
+
+TEST(Check, NamesTheAccessesThatMeet) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 8);
+  g.Host("a", Out{x, Slice(0, 2)}, Out{x, Slice(4, 2)});
+  g.Host("b", Loose{Change{x, Slice(5, 3)}});
+  EXPECT_EQ(
+      MistakeOf(g),
+      "INVALID_ARGUMENT: graph 'g' node 'b' (a.cc:3): changes Slice({5}, {3}) of 'x' (a.cc:1) while node 'a' (a.cc:2) "
+      "may write Slice({4}, {2}) of 'x' (a.cc:1); an Unordered access leaves the order of the two to After, and no "
+      "path "
+      "joins them; let one come After the other, or drop Unordered");
+}
+
+TEST(Check, BehindACycleMissingOrderIsNotLookedFor) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 8);
+  const int32_t a = g.Host("a"), b = g.Host("b");
+  g.Host("c", Loose{Out{x}});
+  g.Host("d", Out{x});
+  g.After(a, b);
+  g.After(b, a);
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g': nodes wait for each other: 'a' (a.cc:2) after 'b' (a.cc:3) after 'a' "
+            "(a.cc:2); none of them could start; remove an After");
 }
 
 TEST(Check, AnyPathOrdersUnorderedAccesses) {

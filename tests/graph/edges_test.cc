@@ -118,6 +118,15 @@ TEST(Edges, AWriteOfTheWholeFollowsAndHidesItsTiles) {
   EXPECT_EQ(DeclaredOf(g), (Lists{{}, {}, {0, 1}, {2}}));
 }
 
+TEST(Edges, AWriteOfABoxFollowsItsReadersAndNotTheWriterBeforeThem) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 8);
+  g.Host("w0", Out{x, Slice(0, 4)});
+  g.Host("r", In{x, Slice(0, 4)});
+  g.Host("w1", Out{x, Slice(0, 4)});
+  EXPECT_EQ(DeclaredOf(g), (Lists{{}, {0}, {1}}));
+}
+
 TEST(Edges, WhatIsOverwrittenInPiecesIsHidden) {
   ModelBuilder g;
   const int32_t x = g.InOut("x", {4, 4});

@@ -114,6 +114,22 @@ TEST(Memory, IndependentHostNodesDoNotShare) {
   EXPECT_EQ(PlanOf(g).arenas, (std::vector<Arena>{{-1, 40 * 256}}));
 }
 
+// `also` takes the column of `make`, the others take the rest, so `look` has none. The upload has one; `u` comes after
+// the upload only.
+TEST(Memory, OneUserWithoutAColumnIsEnoughToKeepTheBytes) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 64), u = g.Scratch("u", 64, kPinned), v = g.Scratch("v", 64);
+  const int32_t make = g.Host("make", Out{t});
+  g.After(g.Host("also"), make);
+  for (int i = 0; i < 40; ++i) g.Host("h" + std::to_string(i));
+  g.Host("look", In{t});
+  g.For("k", In{t}, Out{v});
+  g.Host("last", In{v}, Out{u});
+  const Plan plan = PlanOf(g);
+  EXPECT_NE(At(plan, g, "u.pinned").offset, At(plan, g, "t.pinned").offset);
+  EXPECT_EQ(CheckOrder(g.model, plan), "");
+}
+
 TEST(Memory, IsPlannedForTheDeclaredMaximum) {
   ModelBuilder g;
   const int32_t n = g.Param("n", 1000);

@@ -73,6 +73,27 @@ TEST(Segments, AHostNodeCutsWhatDependsOnIt) {
   EXPECT_EQ(plan.host_steps[0].after_events.size(), 1u);
 }
 
+TEST(Segments, AChainOfHostNodesCutsOnce) {
+  ModelBuilder g;
+  const int32_t s = g.Scratch("s", 4, kPinned), t = g.Scratch("t", 4, kPinned);
+  g.Host("h0", Out{s});
+  g.Host("h1", In{s}, Out{t});
+  g.For("k0", In{s});
+  g.For("k1", In{t});
+  EXPECT_EQ(PlanOf(g).segments.size(), 1u);
+}
+
+TEST(Place, APinWinsOverTheDefaultDevice) {
+  ModelBuilder g;
+  g.node(g.For("pinned")).device = 0;
+  g.For("free");
+  PlanOptions options = Devices(2);
+  options.default_device = 1;
+  const Plan plan = PlanOf(g, options);
+  EXPECT_EQ(NodeOf(plan, "pinned").device, 0);
+  EXPECT_EQ(NodeOf(plan, "free").device, 1);
+}
+
 TEST(Segments, AGraphOfHostNodesHasNone) {
   ModelBuilder g;
   const int32_t x = g.InOut("x", 4);
@@ -137,6 +158,40 @@ TEST(Lanes, TheLaneThatFewestCouldFollowIsInherited) {
   EXPECT_EQ(NodeOf(plan, "join").lane, NodeOf(plan, "narrow").lane);
   EXPECT_EQ(NodeOf(plan, "last").lane, NodeOf(plan, "wide").lane);
   EXPECT_EQ(plan.lanes.size(), 2u);
+}
+
+// `b` is later than `a`, and as many come after it, but of those after `a` one has its lane already.
+TEST(Lanes, OnlyStepsWithoutALaneCount) {
+  ModelBuilder g;
+  const int32_t s = g.Scratch("s", 4), t = g.Scratch("t", 4), u = g.Scratch("u", 4);
+  g.For("c", Out{u});
+  g.For("a", Out{s});
+  g.For("b", Out{t});
+  g.For("placed", In{u}, In{s});
+  g.For("join", In{s}, In{t});
+  g.For("last", In{t});
+  PlanOptions options = Devices(1);
+  options.costs = {60, 50, 40, 30, 20, 10};
+  const Plan plan = PlanOf(g, options);
+  EXPECT_EQ(NamesOf(plan), "c, a, b, placed, join, last");
+  EXPECT_EQ(NodeOf(plan, "placed").lane, NodeOf(plan, "c").lane);
+  EXPECT_EQ(NodeOf(plan, "join").lane, NodeOf(plan, "a").lane);
+}
+
+// The same where one after `a` could never have its lane.
+TEST(Lanes, OnlyStepsOfOnePriorityCount) {
+  ModelBuilder g;
+  const int32_t s = g.Scratch("s", 4), t = g.Scratch("t", 4);
+  g.For("a", Out{s});
+  g.For("b", Out{t});
+  g.For("join", In{s}, In{t});
+  g.For("last", In{t});
+  g.node(g.For("urgent", In{s})).priority = 1;
+  PlanOptions options = Devices(1);
+  options.costs = {60, 50, 20, 10, 5};
+  const Plan plan = PlanOf(g, options);
+  EXPECT_EQ(NamesOf(plan), "a, b, join, last, urgent");
+  EXPECT_EQ(NodeOf(plan, "join").lane, NodeOf(plan, "a").lane);
 }
 
 TEST(Lanes, AreCappedAndThenTheLeastLoadedIsTaken) {
@@ -212,9 +267,10 @@ TEST(Lanes, MorePrioritiesThanLanesShareTheLast) {
 
 TEST(Lanes, ACopyLaneHasTheHighestPriorityOfItsCopies) {
   ModelBuilder g;
-  const int32_t x = g.Input("x", 4, kPinned), y = g.Input("y", 4, kPinned);
-  g.For("low", In{x});
-  g.node(g.For("high", In{y})).priority = 3;
+  const int32_t x = g.Input("x", 4, kPinned), y = g.Input("y", 4, kPinned), z = g.Input("z", 4, kPinned);
+  g.For("a", In{x});
+  g.node(g.For("b", In{y})).priority = 3;
+  g.For("c", In{z});
   EXPECT_EQ(LaneOf(PlanOf(g), "upload x").priority, 3);
 }
 

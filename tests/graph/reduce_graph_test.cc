@@ -5,6 +5,7 @@
 #include <iostream>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/reduce_graph.h"
@@ -105,10 +106,12 @@ TEST(MemoryEdges, JoinTheUsersOfBytesThatOnlyALaneOrders) {
   EXPECT_EQ(EdgesOfGraphSegment(plan, 0).preds, RowsOf({{}, {0}}));
 }
 
-TEST(MemoryEdges, ARegionTakenInPartsKeepsItsTenantForTheRest) {
+// One instance a node, by offset and bytes.
+Plan PlanOfInstances(const std::vector<std::pair<int64_t, int64_t>>& instances) {
   Plan plan;
-  for (const auto& [offset, bytes] : {std::pair{0, 768}, {256, 256}, {0, 768}}) {
-    plan.instances.push_back({.buffer = static_cast<int32_t>(plan.instances.size()), .bytes = bytes, .offset = offset});
+  for (const auto& [offset, bytes] : instances) {
+    plan.instances.push_back(
+        {.buffer = static_cast<int32_t>(plan.instances.size()), .device = 0, .bytes = bytes, .offset = offset});
     PlanNode node;
     node.kind = PlanKind::kKernel;
     node.decl = static_cast<int32_t>(plan.nodes.size());
@@ -116,9 +119,14 @@ TEST(MemoryEdges, ARegionTakenInPartsKeepsItsTenantForTheRest) {
     node.uses = {{node.decl, AccessMode::kWrite}};
     plan.nodes.push_back(node);
   }
-  plan.instances[0].device = plan.instances[1].device = plan.instances[2].device = 0;
+  return plan;
+}
+
+TEST(MemoryEdges, ARegionTakenInPartsKeepsItsTenantForTheRest) {
+  const Plan plan = PlanOfInstances({{0, 768}, {256, 256}, {0, 768}});
   EXPECT_EQ(MemoryEdges(plan), RowsOf({{}, {0}, {0, 1}}));
   EXPECT_EQ(EdgesOfGraphSegment(plan, 0).preds, RowsOf({{}, {0}, {1}}));
+  EXPECT_EQ(MemoryEdges(PlanOfInstances({{0, 768}, {256, 256}, {0, 256}, {512, 256}})), RowsOf({{}, {0}, {0}, {0}}));
 }
 
 }  // namespace

@@ -191,6 +191,26 @@ TEST(Transfers, ADeclaredCopyGoesToTheDeviceItIsPinnedTo) {
   EXPECT_EQ(StepsOf(g, Devices(2)), "f; c = peer copy t.device0>u.device1; peer copy u.device1>u.device0; k");
 }
 
+TEST(Transfers, ADeclaredDownloadComesFromItsOwnDeviceWhereItCan) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 4), y = g.Output("y", 4, kPinned);
+  g.Fill("f", t);
+  g.node(g.For("k", In{t})).device = 1;
+  g.node(g.Copy("c", t, y)).device = 1;
+  g.After(2, 1);
+  EXPECT_EQ(StepsOf(g, Devices(2)), "f; peer copy t.device0>t.device1; k; c = download t.device1>y.bound");
+}
+
+TEST(Transfers, CopiesHaveThePriorityOfTheNodeTheyAreFor) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4, kPinned);
+  g.node(g.For("k0", Change{x})).priority = 1;
+  g.node(g.For("k1", Change{x})).priority = 2;
+  const Plan plan = PlanOf(g);
+  EXPECT_EQ(plan.nodes[static_cast<size_t>(Find(plan, "upload x"))].priority, 1);
+  EXPECT_EQ(plan.nodes[static_cast<size_t>(Find(plan, "download x"))].priority, 2) << "of the last that wrote it";
+}
+
 TEST(Transfers, ADeclaredCopyBetweenHostMemoryIsOneCopy) {
   ModelBuilder g;
   const int32_t x = g.Input("x", 4), y = g.Output("y", 4), s = g.Scratch("s", 4, kPinned),
@@ -244,6 +264,21 @@ TEST(Transfers, AParameterSizeIsNoWholeWrite) {
   const int32_t n = g.Param("n", 4), x = g.InOut("x", 4, kPinned);
   g.For("k", Out{x, Slice(0, g.ParamDim(n))});
   EXPECT_EQ(StepsOf(g), "upload x.bound>x.device0; k; download x.device0>x.bound");
+}
+
+TEST(Transfers, AnAliasOfAParameterSizeIsNoWholeWrite) {
+  ModelBuilder g;
+  const int32_t n = g.Param("n", 4), x = g.InOut("x", 4, kPinned), a = g.Alias("a", x, Slice(0, g.ParamDim(n)));
+  g.For("k", Out{a});
+  EXPECT_EQ(StepsOf(g), "upload x.bound>x.device0; k; download x.device0>x.bound");
+}
+
+TEST(Transfers, AReadOfAnOutputDoesNotMakeItWhole) {
+  ModelBuilder g;
+  const int32_t n = g.Param("n", 4), y = g.Output("y", 4, kPinned);
+  g.For("k", Out{y, Slice(0, g.ParamDim(n))});
+  g.For("look", In{y, Slice(0, 4)}, In{y, Slice(0, 2)});
+  EXPECT_EQ(StepsOf(g), "upload y.bound>y.device0; k; look; download y.device0>y.bound");
 }
 
 TEST(Transfers, TilesOfAnOutputNeedNoUpload) {

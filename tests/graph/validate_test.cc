@@ -318,6 +318,20 @@ TEST(Validate, RefusesAliasesThatDoNotFitTheirBuffer) {
       "that made it; declare the buffer in this graph first");
 }
 
+TEST(Validate, RefusesAliasesOfThemselvesAndPartsOfAnotherType) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4), self = g.Alias("self", x, Box{});
+  g.model.buffers[static_cast<size_t>(self)].alias_of = self;
+  g.Alias("part", x, 8, 2, Slice(0, 2));
+  EXPECT_EQ(
+      MistakeOf(g),
+      "INVALID_ARGUMENT: graph 'g': 2 mistakes:\n"
+      "  graph 'g' buffer 'self' (a.cc:2): an alias of a buffer of another graph; a handle is good in the graph that "
+      "made it; declare the buffer in this graph first\n"
+      "  graph 'g' buffer 'part' (a.cc:3): a part of 'x' (a.cc:1) with another element type; a part keeps the type; "
+      "read all of the buffer as the other type, then take a part of that");
+}
+
 TEST(Validate, AccessesThroughAnAliasOfNothingAreLeftAlone) {
   ModelBuilder g;
   const int32_t x = g.InOut("x", 4), bad = g.Alias("bad", x, Slice(0, 2)), worse = g.Alias("worse", bad, Slice(0, 1));
@@ -361,6 +375,17 @@ TEST(Validate, RefusesSpansOfWhatIsNotContiguous) {
             "rows do not lie side by side; a span has no pitch; take a View, or slice whole rows\n"
             "  graph 'g' node 'slab' (a.cc:7): argument 0 is a span of Slice({1, 1, 0}, {2, 2, 8}) of 'cube' (a.cc:2), "
             "whose rows do not lie side by side; a span has no pitch; take a View, or slice whole rows");
+}
+
+TEST(Validate, LeavesSpansByParametersToTheLaunch) {
+  ModelBuilder g;
+  const int32_t n = g.Param("n", 8), x = g.InOut("x", {4, 8}), y = g.InOut("y", {Dim(4), g.ParamDim(n)});
+  const auto span = [&](const char* name, int32_t buffer, const Box& box) {
+    g.node(g.Host(name, In{buffer, box})).args = {{ArgDecl::Form::kSpan, 0, 48, 0, 0, ModelBuilder::TypeOf(4)}};
+  };
+  span("narrow", x, Slice({0, 1}, {2, g.ParamDim(n)}));
+  span("first", y, Slice({0, 0}, {4, 4}));
+  EXPECT_EQ(MistakeOf(g), "OK");
 }
 
 TEST(Validate, RefusesParametersOfAnotherGraph) {

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -152,19 +153,24 @@ class Planning {
   // The passes one by one, over the same draft.
   void RunPasses() {
     const penstock::graph::PlanOptions devices = OneDevice();
-    std::vector<std::vector<double>> times(penstock::graph::Passes().size() + 1);
+    std::vector<std::vector<double>> times(penstock::graph::Passes().size() + 3);
     for (int r = 0; r < size_.repeats; ++r) {
-      penstock::graph::Draft draft(graph_.model(), devices);
+      std::unique_ptr<penstock::graph::Draft> read;
       size_t at = 0;
+      times[at++].push_back(PerNode([&] { read = std::make_unique<penstock::graph::Draft>(graph_.model(), devices); }));
+      penstock::graph::Draft& draft = *read;
       for (const penstock::graph::Pass& pass : penstock::graph::Passes()) {
-        times[at++].push_back(1000 * TimeOf([&] { pass.run(draft); }) / size_.nodes);
+        times[at++].push_back(PerNode([&] { pass.run(draft); }));
       }
       penstock::graph::Plan plan;
-      times[at].push_back(1000 * TimeOf([&] { plan = Lower(draft); }) / size_.nodes);
+      times[at++].push_back(PerNode([&] { plan = Lower(draft); }));
+      times[at].push_back(PerNode([&] { read.reset(); }));
     }
     size_t at = 0;
+    Row("Draft", times[at++]);
     for (const penstock::graph::Pass& pass : penstock::graph::Passes()) Row(pass.name, times[at++]);
-    Row("Lower", times[at]);
+    Row("Lower", times[at++]);
+    Row("~Draft", times[at]);
   }
 
   void RunCompile(ps::Runtime& runtime) {
@@ -178,6 +184,8 @@ class Planning {
   }
 
  private:
+  // Nanoseconds.
+  double PerNode(const std::function<void()>& work) const { return 1000 * TimeOf(work) / size_.nodes; }
   std::string Title() const { return std::string(shape_.name) + ", " + std::to_string(size_.nodes) + " nodes"; }
   void Row(const char* pass, const std::vector<double>& times) {
     report_.Alone(Title() + ": pass " + pass, "ns a node", SpreadOf(times), "-");

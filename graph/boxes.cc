@@ -100,18 +100,6 @@ class Places {
   std::vector<Region> whole_;
 };
 
-bool AllWhole(const Model& model) {
-  for (const BufferDecl& buffer : model.buffers) {
-    if (buffer.is_alias) return false;
-  }
-  for (const NodeDecl& node : model.nodes) {
-    for (const AccessDecl& access : node.accesses) {
-      if (!access.box.whole) return false;
-    }
-  }
-  return true;
-}
-
 // The plane that halves the faces of `boxes` inside `region`, in the dimension that has most of them; false when none
 // has any.
 bool FindCut(const Region& region, const std::vector<Region>& boxes, size_t* dimension, int64_t* at) {
@@ -229,9 +217,24 @@ void BoxTree::Find(const Live& live, const Region& region, std::vector<int32_t>&
   }
 }
 
-void BoxTable::Fill(const Model& model) {
-  *this = {};
-  if (AllWhole(model)) return;
+void BoxTable::Reserve(size_t nodes) {
+  first_.reserve(nodes + 1);
+  refs_.reserve(2 * nodes);
+}
+
+void BoxTable::Add(const Model& model, const NodeDecl& node) {
+  const auto buffers = static_cast<int32_t>(model.buffers.size());
+  for (const AccessDecl& access : node.accesses) {
+    const bool sound = access.graph == model.serial && access.buffer >= 0 && access.buffer < buffers;
+    const int32_t buffer = sound ? access.buffer : -1;
+    refs_.push_back({buffer, buffer, 0, true, access.mode, access.unordered, !access.box.whole()});
+    any_part_ = any_part_ || refs_.back().part;
+    any_unordered_ = any_unordered_ || access.unordered;
+  }
+  first_.push_back(refs_.size());
+}
+
+void BoxTable::FindBoxes(const Model& model) {
   const Places places(model);
   struct Part {
     int32_t base;
@@ -239,21 +242,20 @@ void BoxTable::Fill(const Model& model) {
     size_t ref;
   };
   std::vector<Part> parts;
+  size_t at = 0;
   for (const NodeDecl& node : model.nodes) {
-    first_.push_back(refs_.size());
     for (const AccessDecl& access : node.accesses) {
-      const bool sound = access.graph == model.serial && access.buffer >= 0 &&
-                         access.buffer < static_cast<int32_t>(model.buffers.size());
-      const Placed placed = sound ? places.In(access.buffer, access.box) : Placed{};
-      BoxRef ref{placed.base, 0, placed.all_exact()};
-      if (ref.base >= 0 && placed.region != places.whole(ref.base)) {
-        if (IsEmpty(placed.region)) {
-          ref.box = -1;
-        } else {
-          parts.push_back({ref.base, placed.region, refs_.size()});
-        }
+      BoxRef& ref = refs_[at++];
+      if (ref.base < 0) continue;
+      const Placed placed = places.In(access.buffer, access.box);
+      ref.base = placed.base;
+      ref.exact = placed.all_exact();
+      if (ref.base < 0 || placed.region == places.whole(ref.base)) continue;
+      if (IsEmpty(placed.region)) {
+        ref.box = -1;
+      } else {
+        parts.push_back({ref.base, placed.region, at - 1});
       }
-      refs_.push_back(ref);
     }
   }
   std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {

@@ -5,13 +5,14 @@
 // where an offset comes from a parameter, up to the declared maximum where a size does. Only an `exact` access touches
 // all of its region, whatever the parameters are.
 //
-// Most graphs access whole buffers only. Then a BoxTable holds nothing and costs one look at each access.
+// Most graphs access whole buffers only. Then a BoxTable holds no tree.
 //
 // Threads: a BoxTable and its trees are immutable once filled.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -73,26 +74,32 @@ class BoxTree {
   std::vector<int32_t> leaf_;  // of each box
 };
 
-// One access: the buffer that has the memory (-1: the access names no buffer), its box there (0: all of it, -1: no
-// element), and whether it touches all of that box in every run.
+// One access: the buffer it names (-1: none of this model), the one that has the memory (-1: none), its box there (0:
+// all of it, -1: no element), whether it touches all of that box in every run, and what else its declaration says.
 struct BoxRef {
-  int32_t base = -1;
+  int32_t buffer = -1, base = -1;
   int32_t box = 0;
   bool exact = true;
+  AccessMode mode = AccessMode::kRead;
+  bool unordered = false;
+  bool part = false;  // whether it names a part of its buffer
   bool whole() const { return box == 0 && exact; }
 };
 
 // What every access of a model covers.
 class BoxTable {
  public:
-  void Fill(const Model& model);
-  // Access `i` of node `n`, which is `access`.
-  BoxRef Of(const Model& model, int32_t n, size_t i, const AccessDecl& access) const {
-    if (!refs_.empty()) return refs_[first_[static_cast<size_t>(n)] + i];
-    const bool sound = access.graph == model.serial && access.buffer >= 0 &&
-                       access.buffer < static_cast<int32_t>(model.buffers.size());
-    return {sound ? access.buffer : -1, 0, true};
+  // First node by node, taken for accesses to all of buffers with memory; then, unless they all are, FindBoxes.
+  void Reserve(size_t nodes);
+  void Add(const Model& model, const NodeDecl& node);
+  void FindBoxes(const Model& model);
+  // The accesses of node `n`, in the order declared.
+  std::span<const BoxRef> operator[](int32_t n) const {
+    return {refs_.data() + first_[static_cast<size_t>(n)], refs_.data() + first_[static_cast<size_t>(n) + 1]};
   }
+  bool any_part() const { return any_part_; }
+  bool any_unordered() const { return any_unordered_; }
+  bool any_tree() const { return !trees_.empty(); }
   // The boxes of a buffer; null when every access is to all of it.
   const BoxTree* tree(int32_t base) const {
     return trees_.empty() || tree_of_[static_cast<size_t>(base)] < 0
@@ -101,8 +108,9 @@ class BoxTable {
   }
 
  private:
-  std::vector<size_t> first_;  // of each node, in refs_
-  std::vector<BoxRef> refs_;   // of each access; empty when all are whole and of no alias
+  std::vector<size_t> first_{0};  // of each node, in refs_, and the end
+  std::vector<BoxRef> refs_;      // of each access
+  bool any_part_ = false, any_unordered_ = false;
   std::vector<int32_t> tree_of_;
   std::vector<BoxTree> trees_;
 };

@@ -9,7 +9,6 @@
 #include "graph/canonical.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <string_view>
 
@@ -34,13 +33,9 @@ uint64_t Head(std::string_view text) {
   return std::min<uint64_t>(text.size(), 0xffff) << 48 | head;
 }
 
-template <class Record>
-std::vector<int32_t> SortedByName(const std::vector<Record>& records) {
-  std::vector<std::string_view> names;
-  names.reserve(records.size());
-  for (const Record& record : records) names.push_back(record.name.view());
-  size_t common = names.empty() ? 0 : names.front().size();
-  for (const std::string_view name : names) common = std::min(common, CommonPrefix(names.front(), name));
+std::vector<int32_t> SortedByName(const Names& names) {
+  size_t common = names.size() == 0 ? 0 : names[0].size();
+  for (size_t i = 0; i < names.size(); ++i) common = std::min(common, CommonPrefix(names[0], names[i]));
 
   std::vector<Key> keys;
   keys.reserve(names.size());
@@ -65,9 +60,16 @@ std::vector<int32_t> Levels(const Draft& draft) {
   for (const int32_t v : draft.sequence) {
     int32_t depth = 0;
     for (const int32_t p : draft.declared[v]) depth = std::max(depth, level[static_cast<size_t>(p)] / 2 + 1);
-    level[static_cast<size_t>(v)] = 2 * depth + (draft.model.nodes[static_cast<size_t>(v)].kind == NodeKind::kCopy);
+    level[static_cast<size_t>(v)] = 2 * depth + (draft.nodes[static_cast<size_t>(v)].kind == NodeKind::kCopy);
   }
   return level;
+}
+
+template <class Record>
+Names NamesOf(const std::vector<Record>& records) {
+  Names names;
+  for (const Record& record : records) names.Add(record.name.view());
+  return names;
 }
 
 std::vector<int32_t> Inverse(const std::vector<int32_t>& order) {
@@ -79,8 +81,8 @@ std::vector<int32_t> Inverse(const std::vector<int32_t>& order) {
 }  // namespace
 
 void Canonical(Draft& draft) {
-  draft.buffers_by_name = SortedByName(draft.model.buffers);
-  const std::vector<int32_t> by_name = SortedByName(draft.model.nodes), level = Levels(draft);
+  draft.buffers_by_name = SortedByName(draft.buffer_names);
+  const std::vector<int32_t> by_name = SortedByName(draft.node_names), level = Levels(draft);
   std::vector<int32_t> next(2 * by_name.size() + 1);
   for (const int32_t l : level) ++next[static_cast<size_t>(l) + 1];
   std::partial_sum(next.begin(), next.end(), next.begin());
@@ -92,8 +94,8 @@ void Canonical(Draft& draft) {
 }
 
 Plan ByName(Plan plan, const Model& model) {
-  const std::vector<int32_t> node_rank = Inverse(SortedByName(model.nodes)),
-                             buffer_rank = Inverse(SortedByName(model.buffers));
+  const std::vector<int32_t> node_rank = Inverse(SortedByName(NamesOf(model.nodes))),
+                             buffer_rank = Inverse(SortedByName(NamesOf(model.buffers)));
   for (PlanNode& node : plan.nodes) {
     if (node.decl >= 0) node.decl = node_rank[static_cast<size_t>(node.decl)];
   }

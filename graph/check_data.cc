@@ -58,7 +58,7 @@ class DataCheck {
         part_of_(written_.size(), -1),
         whole_writes_(written_.size()) {
     for (size_t b = 0; b < written_.size(); ++b) {
-      const BufferRole role = d_.model.buffers[b].role;
+      const BufferRole role = d_.buffers[b].role;
       written_[b] = role != BufferRole::kOutput && role != BufferRole::kInternal;
       const BoxTree* tree = d_.boxes.tree(static_cast<int32_t>(b));
       if (tree == nullptr || written_[b]) continue;
@@ -75,25 +75,18 @@ class DataCheck {
       std::iota(order.begin(), order.end(), 0);
     }
     for (const int32_t n : order) {
-      ForAccesses(n, [&](const AccessDecl& access, const BoxRef& ref) {
-        if (access.mode != AccessMode::kWrite) CheckRead(n, ref);
-      });
-      ForAccesses(n, [&](const AccessDecl& access, const BoxRef& ref) {
-        if (access.mode != AccessMode::kRead) AddWrite(ref);
-      });
+      for (const BoxRef& ref : d_.boxes[n]) {
+        if (TouchesAny(ref) && ref.mode != AccessMode::kWrite) CheckRead(n, ref);
+      }
+      for (const BoxRef& ref : d_.boxes[n]) {
+        if (TouchesAny(ref) && ref.mode != AccessMode::kRead) AddWrite(ref);
+      }
     }
     CheckOutputs();
   }
 
  private:
-  template <class F>
-  void ForAccesses(int32_t n, F f) {
-    const NodeDecl& node = d_.model.nodes[static_cast<size_t>(n)];
-    for (size_t i = 0; i < node.accesses.size(); ++i) {
-      const BoxRef ref = d_.boxes.Of(d_.model, n, i, node.accesses[i]);
-      if (ref.base >= 0 && ref.box >= 0) f(node.accesses[i], ref);
-    }
-  }
+  static bool TouchesAny(const BoxRef& ref) { return ref.base >= 0 && ref.box >= 0; }
   Written* parts(int32_t b) {
     const int32_t index = part_of_[static_cast<size_t>(b)];
     return index < 0 ? nullptr : &parts_[static_cast<size_t>(index)];
@@ -131,15 +124,14 @@ class DataCheck {
   void CheckOutputs() {
     d_.partial_output.assign(written_.size(), false);
     for (size_t b = 0; b < written_.size(); ++b) {
-      const BufferDecl& buffer = d_.model.buffers[b];
-      if (buffer.role != BufferRole::kOutput || reported_[b]) continue;
+      if (d_.buffers[b].role != BufferRole::kOutput || reported_[b]) continue;
       Written* parts = this->parts(static_cast<int32_t>(b));
       if (parts != nullptr ? parts->Touches(0) : bool{written_[b]}) {
         d_.partial_output[b] = !whole_writes_[b];
         partial_ = partial_ || !whole_writes_[b];
         continue;
       }
-      d_.AddMistake(kInvalid, Prefix(d_.model, "buffer", buffer.name) +
+      d_.AddMistake(kInvalid, Prefix(d_.model, "buffer", d_.model.buffers[b].name) +
                                   ": an Output that no node writes; its memory would come back untouched; write it or "
                                   "remove it");
     }
@@ -150,11 +142,11 @@ class DataCheck {
   void CheckTiles() {
     std::vector<std::vector<Region>> tiles(written_.size());
     for (int32_t n = 0; n < static_cast<int32_t>(d_.model.nodes.size()); ++n) {
-      ForAccesses(n, [&](const AccessDecl& access, const BoxRef& ref) {
+      for (const BoxRef& ref : d_.boxes[n]) {
         const auto b = static_cast<size_t>(ref.base);
-        if (!d_.partial_output[b] || access.mode == AccessMode::kRead || !ref.exact) return;
+        if (!TouchesAny(ref) || !d_.partial_output[b] || ref.mode == AccessMode::kRead || !ref.exact) continue;
         tiles[b].push_back(d_.boxes.tree(ref.base)->box(ref.box));
-      });
+      }
     }
     for (size_t b = 0; b < tiles.size(); ++b) {
       if (!d_.partial_output[b] || tiles[b].empty()) continue;
@@ -173,14 +165,11 @@ class DataCheck {
 
 void CheckInputsAreOnlyRead(Draft& draft) {
   for (size_t n = 0; n < draft.model.nodes.size(); ++n) {
-    const NodeDecl& node = draft.model.nodes[n];
-    for (size_t i = 0; i < node.accesses.size(); ++i) {
-      if (node.accesses[i].mode == AccessMode::kRead) continue;
-      const BoxRef ref = draft.boxes.Of(draft.model, static_cast<int32_t>(n), i, node.accesses[i]);
-      if (ref.base < 0) continue;
-      const BufferDecl& buffer = draft.model.buffers[static_cast<size_t>(ref.base)];
-      if (buffer.role != BufferRole::kInput) continue;
-      draft.AddMistake(kInvalid, Prefix(draft.model, "node", node.name) + ": writes " + Quoted(buffer.name) +
+    for (const BoxRef& ref : draft.boxes[static_cast<int32_t>(n)]) {
+      if (ref.mode == AccessMode::kRead || ref.base < 0) continue;
+      if (draft.buffers[static_cast<size_t>(ref.base)].role != BufferRole::kInput) continue;
+      draft.AddMistake(kInvalid, Prefix(draft.model, "node", draft.model.nodes[n].name) + ": writes " +
+                                     Quoted(draft.buffer_name(ref.base)) +
                                      ", which is an Input; bound Inputs are never changed; declare it with InOut");
     }
   }
@@ -201,14 +190,14 @@ bool IsContiguous(const Region& part, const Region& all) {
 
 // Where parameters take part, Launch checks.
 void CheckSpans(Draft& draft) {
+  if (!draft.boxes.any_tree()) return;
   for (size_t n = 0; n < draft.model.nodes.size(); ++n) {
     const NodeDecl& node = draft.model.nodes[n];
     if (node.kind != NodeKind::kHost) continue;
     for (size_t a = 0; a < node.args.size(); ++a) {
       const ArgDecl& arg = node.args[a];
       if (arg.form != ArgDecl::Form::kSpan) continue;
-      const auto i = static_cast<size_t>(arg.index);
-      const BoxRef ref = draft.boxes.Of(draft.model, static_cast<int32_t>(n), i, node.accesses[i]);
+      const BoxRef& ref = draft.boxes[static_cast<int32_t>(n)][static_cast<size_t>(arg.index)];
       if (ref.base < 0 || ref.box <= 0 || !ref.exact) continue;
       const BufferDecl& buffer = draft.model.buffers[static_cast<size_t>(ref.base)];
       const BoxTree& tree = *draft.boxes.tree(ref.base);

@@ -29,11 +29,9 @@ class OrderCheck {
     Hazards hazards(d_.model.buffers.size());
     const std::vector<bool> loose = LooseBuffers();
     for (const int32_t n : d_.sequence) {
-      const NodeDecl& node = d_.model.nodes[static_cast<size_t>(n)];
-      for (size_t i = 0; i < node.accesses.size(); ++i) {
-        const BoxRef ref = d_.boxes.Of(d_.model, n, i, node.accesses[i]);
+      for (const BoxRef& ref : d_.boxes[n]) {
         if (ref.base < 0 || !loose[static_cast<size_t>(ref.base)]) continue;
-        hazards.Access(ref.base, d_.boxes.tree(ref.base), ref.box, node.accesses[i].mode, n, needed);
+        hazards.Access(ref.base, d_.boxes.tree(ref.base), ref.box, ref.mode, n, needed);
       }
     }
     const Rows rows = MakeEdges(static_cast<int32_t>(d_.model.nodes.size()), needed);
@@ -44,10 +42,8 @@ class OrderCheck {
   std::vector<bool> LooseBuffers() const {
     std::vector<bool> loose(d_.model.buffers.size());
     for (size_t n = 0; n < d_.model.nodes.size(); ++n) {
-      const NodeDecl& node = d_.model.nodes[n];
-      for (size_t i = 0; i < node.accesses.size(); ++i) {
-        const BoxRef ref = d_.boxes.Of(d_.model, static_cast<int32_t>(n), i, node.accesses[i]);
-        if (ref.base >= 0 && node.accesses[i].unordered) loose[static_cast<size_t>(ref.base)] = true;
+      for (const BoxRef& ref : d_.boxes[static_cast<int32_t>(n)]) {
+        if (ref.base >= 0 && ref.unordered) loose[static_cast<size_t>(ref.base)] = true;
       }
     }
     return loose;
@@ -84,18 +80,14 @@ class OrderCheck {
   void Report(int32_t earlier, int32_t later) {
     const NodeDecl& a = d_.model.nodes[static_cast<size_t>(earlier)];
     const NodeDecl& b = d_.model.nodes[static_cast<size_t>(later)];
-    for (size_t j = 0; j < b.accesses.size(); ++j) {
-      for (size_t i = 0; i < a.accesses.size(); ++i) {
-        const BoxRef x = d_.boxes.Of(d_.model, earlier, i, a.accesses[i]);
-        const BoxRef y = d_.boxes.Of(d_.model, later, j, b.accesses[j]);
-        const bool conflict = a.accesses[i].mode != AccessMode::kRead || b.accesses[j].mode != AccessMode::kRead;
-        if (!conflict || !Meet(x, y) || !(a.accesses[i].unordered || b.accesses[j].unordered)) continue;
-        const auto verb = [](const AccessDecl& access) {
-          return access.mode == AccessMode::kRead ? "reads" : access.mode == AccessMode::kWrite ? "writes" : "changes";
-        };
+    for (const BoxRef& y : d_.boxes[later]) {
+      for (const BoxRef& x : d_.boxes[earlier]) {
+        const bool conflict = x.mode != AccessMode::kRead || y.mode != AccessMode::kRead;
+        if (!conflict || !Meet(x, y) || !(x.unordered || y.unordered)) continue;
+        const char* verb = y.mode == AccessMode::kRead ? "reads" : y.mode == AccessMode::kWrite ? "writes" : "changes";
         d_.AddMistake(absl::StatusCode::kInvalidArgument,
-                      Prefix(d_.model, "node", b.name) + ": " + verb(b.accesses[j]) + " " + Text(y) + " while node " +
-                          Quoted(a.name) + " may " + Infinitive(a.accesses[i].mode) + " " + Text(x) +
+                      Prefix(d_.model, "node", b.name) + ": " + verb + " " + Text(y) + " while node " + Quoted(a.name) +
+                          " may " + Infinitive(x.mode) + " " + Text(x) +
                           "; an Unordered access leaves the order of the two to After, and no path joins them; let one "
                           "come After the other, or drop Unordered");
         return;
@@ -127,11 +119,7 @@ class OrderCheck {
 
 void CheckUnordered(Draft& draft) {
   if (draft.sequence.size() < draft.model.nodes.size()) return;  // a cycle has been reported
-  for (const NodeDecl& node : draft.model.nodes) {
-    for (const AccessDecl& access : node.accesses) {
-      if (access.unordered) return OrderCheck(draft).Run();
-    }
-  }
+  if (draft.boxes.any_unordered()) OrderCheck(draft).Run();
 }
 
 }  // namespace penstock::graph

@@ -36,20 +36,16 @@ void DeclaredEdges(Draft& draft) {
   const auto count = static_cast<int32_t>(draft.model.nodes.size());
   std::vector<Edge> list;
   const bool again = !draft.sequence.empty();
-  if (!again) draft.boxes.Fill(draft.model);
   Hazards hazards(draft.model.buffers.size());
   for (int32_t i = 0; i < count; ++i) {
     const int32_t n = again ? draft.sequence[static_cast<size_t>(i)] : i;
-    const NodeDecl& node = draft.model.nodes[static_cast<size_t>(n)];
-    for (size_t k = 0; k < node.accesses.size(); ++k) {
-      const AccessDecl& access = node.accesses[k];
-      const BoxRef ref = draft.boxes.Of(draft.model, n, k, access);
-      if (ref.base < 0 || access.unordered) continue;
-      hazards.Access(ref.base, draft.boxes.tree(ref.base), ref.box, access.mode, n, list);
+    for (const BoxRef& ref : draft.boxes[n]) {
+      if (ref.base < 0 || ref.unordered) continue;
+      hazards.Access(ref.base, draft.boxes.tree(ref.base), ref.box, ref.mode, n, list);
     }
-    for (const int32_t other : node.after) {
-      if (other >= 0 && other < count) list.push_back({other, n});
-    }
+  }
+  for (const Edge& after : draft.after) {
+    if (after.from >= 0 && after.from < count) list.push_back(after);
   }
   draft.declared = MakeEdges(count, list);
   draft.surplus_edges = hazards.surplus();
@@ -80,12 +76,8 @@ void InstanceEdges(Draft& draft) {
       continue;
     }
     step_of[static_cast<size_t>(step.decl)] = s;
-    const NodeDecl& node = draft.model.nodes[static_cast<size_t>(step.decl)];
-    for (int32_t i = 0; i < step.uses; ++i) {
-      const auto a = static_cast<size_t>(i);
-      const Use& use = draft.uses[static_cast<size_t>(step.first_use) + a];
-      access(use.instance, draft.boxes.Of(draft.model, step.decl, a, node.accesses[a]).box, use.mode);
-    }
+    size_t use = static_cast<size_t>(step.first_use);
+    for (const BoxRef& ref : draft.boxes[step.decl]) access(draft.uses[use++].instance, ref.box, ref.mode);
   }
   for (int32_t n = 0; n < draft.declared.rows(); ++n) {
     for (const int32_t p : draft.declared[n]) {

@@ -63,12 +63,6 @@ int32_t Graph::AddState(const std::shared_ptr<const StateRecord>& state) {
 }
 
 NodeRef Graph::AddNode(NodeDecl node) {
-  for (AccessDecl& access : node.accesses) {
-    if (access.state == nullptr) continue;
-    access.buffer = AddState(access.state);
-    access.graph = serial();
-    access.state.reset();
-  }
   model_->nodes.push_back(std::move(node));
   return NodeRef(model_.get(), static_cast<int32_t>(model_->nodes.size()) - 1);
 }

@@ -11,19 +11,23 @@ Lifetimes::Lifetimes(const Draft& draft) : draft_(draft) {
 
 void Lifetimes::FindUsers() {
   const size_t count = draft_.instances.size();
-  std::vector<int32_t> latest(count, -1);  // user found: a step that uses an instance twice is one
   begin_.assign(count + 1, 0);
+  first_.assign(count, -1);
+  last_.assign(count, -1);
   const auto for_each_user = [&](auto f) {
-    std::fill(latest.begin(), latest.end(), -1);
+    std::fill(last_.begin(), last_.end(), -1);
     for (int32_t s = 0; s < draft_.step_count(); ++s) {
       ForEachInstance(draft_, draft_.steps[static_cast<size_t>(s)], [&](int32_t instance) {
         const auto i = static_cast<size_t>(instance);
-        if (latest[i] != s) f(i, s);
-        latest[i] = s;
+        if (last_[i] != s) f(i, s);  // a step that uses an instance twice is one user
+        last_[i] = s;
       });
     }
   };
-  for_each_user([&](size_t i, int32_t) { ++begin_[i + 1]; });
+  for_each_user([&](size_t i, int32_t s) {
+    if (first_[i] < 0) first_[i] = s;
+    ++begin_[i + 1];
+  });
   for (size_t i = 0; i < count; ++i) begin_[i + 1] += begin_[i];
   users_.resize(static_cast<size_t>(begin_.back()));
   std::vector<int32_t> next(begin_.begin(), begin_.end() - 1);

@@ -17,8 +17,8 @@ class Lifetimes {
   explicit Lifetimes(const Draft& draft);
 
   // The first and the last user in submission order; -1: nobody.
-  int32_t first(int32_t instance) const { return users(instance).empty() ? -1 : users(instance).front(); }
-  int32_t last(int32_t instance) const { return users(instance).empty() ? -1 : users(instance).back(); }
+  int32_t first(int32_t instance) const { return first_[static_cast<size_t>(instance)]; }
+  int32_t last(int32_t instance) const { return last_[static_cast<size_t>(instance)]; }
 
   // The users that no later one is known to come after: once they are done all are.
   std::span<const int32_t> ends(int32_t instance) const { return ends_[instance]; }
@@ -39,6 +39,7 @@ class Lifetimes {
 
   const Draft& draft_;
   std::vector<int32_t> begin_, users_;  // users of instance i: users_ from begin_[i] to begin_[i + 1], ascending
+  std::vector<int32_t> first_, last_;
   Rows ends_;
 };
 

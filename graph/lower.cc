@@ -110,7 +110,7 @@ class Writer {
     const Step& step = d_.steps[static_cast<size_t>(v)];
     PlanNode node;
     node.kind = step.kind;
-    node.name = step.decl >= 0 ? std::string(d_.model.nodes[static_cast<size_t>(step.decl)].name.view()) : NameOf(step);
+    node.name = step.decl >= 0 ? std::string(d_.node_names[static_cast<size_t>(step.decl)]) : NameOf(step);
     node.decl = step.decl;
     node.device = step.device;
     node.lane = d_.lane[static_cast<size_t>(v)];

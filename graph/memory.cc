@@ -34,8 +34,9 @@ class Packer {
     const int32_t* done = lives_.DoneBefore(instance, scratch_);
     int tried = 0;
     ++placed_;
-    for (auto it = free_.begin(); it != free_.end() && tried < kMaxTried; ++it, ++tried) {
-      if (RunFrom(it, done, bytes) < bytes) continue;
+    const auto end = free_.end();
+    for (auto it = free_.begin(); it != end && tried < kMaxTried; ++it, ++tried) {
+      if (!IsEndDone(it->second, done) || RunFrom(it, done, bytes) < bytes) continue;
       *offset = it->first;
       Take(it, bytes);
       ++reused_;
@@ -66,8 +67,9 @@ class Packer {
   using Regions = absl::btree_map<int64_t, Region>;
 
   // `done`: of the instance to be placed, see Lifetimes::DoneBefore.
+  static bool IsEndDone(const Region& region, const int32_t* done) { return region.position <= done[region.column]; }
   bool MayFollow(const Region& region, const int32_t* done) const {
-    if (region.position > done[region.column]) return false;
+    if (!IsEndDone(region, done)) return false;
     const std::span<const int32_t> ends = lives_.ends(region.tenant);
     return ends.size() == 1 || std::all_of(ends.begin(), ends.end(), [&](int32_t end) {
              return draft_.position[static_cast<size_t>(end)] <= done[draft_.column[static_cast<size_t>(end)]];
@@ -126,16 +128,17 @@ void Memory(Draft& draft) {
   for (int32_t s = 0; s < draft.step_count(); ++s) {
     const Step& step = draft.steps[static_cast<size_t>(s)];
     ForEachInstance(draft, step, [&](int32_t i) {
+      if (lives.first(i) != s) return;
       const Instance& instance = draft.instances[static_cast<size_t>(i)];
-      if (!InArena(instance.space) || lives.first(i) != s || instance.offset >= 0) return;
+      if (!InArena(instance.space) || instance.offset >= 0) return;
       CheckedPlace(draft, packers[space_of(instance)], instance.device, i);
       used[space_of(instance)] = true;
     });
     if (!draft.mistakes.empty()) return;
     ForEachInstance(draft, step, [&](int32_t i) {
+      if (lives.last(i) != s || freed[static_cast<size_t>(i)] != 0) return;
       const Instance& instance = draft.instances[static_cast<size_t>(i)];
-      if (!InArena(instance.space) || lives.last(i) != s || instance.bytes == 0 || freed[static_cast<size_t>(i)] != 0)
-        return;
+      if (!InArena(instance.space) || instance.bytes == 0) return;
       freed[static_cast<size_t>(i)] = 1;
       packers[space_of(instance)].Free(i, instance.offset, Aligned(instance.bytes));
     });

@@ -5,6 +5,7 @@
 // Costs are microseconds. PlanOptions::costs gives those of declared nodes; otherwise, and for inserted copies, they
 // are guessed: a start-up time and, for copies, the bytes over a usual bandwidth. Only their ratios matter.
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <queue>
 
@@ -42,13 +43,13 @@ double Cost(const Draft& draft, const Step& step) {
   return 0;
 }
 
-struct Ready {
-  double to_go;
-  int32_t step;
-  bool operator<(const Ready& other) const {  // of two, the lesser is submitted later
-    return to_go != other.to_go ? to_go < other.to_go : step > other.step;
-  }
-};
+// A step that may be submitted, as one number: the greatest is next. The bits of numbers that are not negative grow
+// with them (-0.0 + 0.0 is 0.0); behind them the step counts down.
+__extension__ typedef unsigned __int128 Ready;
+Ready ReadyOf(double to_go, int32_t step) {
+  return static_cast<Ready>(std::bit_cast<uint64_t>(to_go + 0.0)) << 32 | static_cast<uint32_t>(INT32_MAX - step);
+}
+int32_t StepOf(Ready ready) { return INT32_MAX - static_cast<int32_t>(ready & UINT32_MAX); }
 
 }  // namespace
 
@@ -76,17 +77,17 @@ void Order(Draft& draft) {
 
   std::vector<Ready> open;
   for (int32_t v = 0; v < count; ++v) {
-    if (missing[static_cast<size_t>(v)] == 0) open.push_back({to_go[static_cast<size_t>(v)], v});
+    if (missing[static_cast<size_t>(v)] == 0) open.push_back(ReadyOf(to_go[static_cast<size_t>(v)], v));
   }
   std::priority_queue<Ready> ready(std::less<Ready>(), std::move(open));
   draft.order.reserve(static_cast<size_t>(count));
   while (!ready.empty()) {
-    const int32_t v = ready.top().step;
+    const int32_t v = StepOf(ready.top());
     ready.pop();
     draft.order.push_back(v);
     for (int32_t i = first[static_cast<size_t>(v)]; i < first[static_cast<size_t>(v) + 1]; ++i) {
       const int32_t s = succs[static_cast<size_t>(i)];
-      if (--missing[static_cast<size_t>(s)] == 0) ready.push({to_go[static_cast<size_t>(s)], s});
+      if (--missing[static_cast<size_t>(s)] == 0) ready.push(ReadyOf(to_go[static_cast<size_t>(s)], s));
     }
   }
 }

@@ -1,8 +1,9 @@
 // The planner's passes and the draft they work on. Internal to graph/: MakePlan (planner.cc) calls the passes in the
 // order they stand in here, tests call them one by one.
 //
-// A pass is a pure function of the draft: no device, thread, clock or hash. It reads what earlier passes filled in and
-// fills in its own part. Everything is an index into a flat array, and every pass is linear or n log n.
+// A pass is a pure function of the draft: no device, thread, clock or random seed. It reads what earlier passes filled
+// in and fills in its own part. Everything is an index into a flat array, and every pass is linear or n log n. The
+// model's records lie far apart, so passes go by what the draft has read of them.
 //
 // Ownership: a Draft borrows the Model and the PlanOptions.
 // Errors:    mistakes of the caller are appended to Draft::mistakes; a pass skips the records they spoil. From Place on
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "graph/boxes.h"
+#include "graph/names.h"
 #include "graph/plan.h"
 #include "graph/rows.h"
 #include "penstock/model.h"
@@ -42,18 +44,38 @@ struct StateTouches {
   int32_t first_write = -1;
 };
 
+// What passes ask of the model's records more than once.
+struct BufferFacts {
+  TypeInfo type;
+  BufferRole role;
+  penstock::Where where;  // message.h has a function of that name
+  bool is_alias;
+};
+struct NodeFacts {
+  NodeKind kind;
+  int32_t device, priority;  // as declared
+};
+
 struct Draft {
-  Draft(const Model& m, const PlanOptions& o) : model(m), options(o) {}
+  Draft(const Model& m, const PlanOptions& o);
 
   const Model& model;
   const PlanOptions& options;
   std::vector<Mistake> mistakes;
   std::vector<std::string> notes;
 
+  // From the beginning: the model's records side by side, what each access covers, and the edges from After.
+  Names param_names, buffer_names, node_names;
+  std::vector<BufferFacts> buffers;
+  std::vector<NodeFacts> nodes;
+  BoxTable boxes;
+  std::vector<Edge> after;
+
   // Validate: bytes of each buffer for the declared maximum, 0 where it has a mistake.
   std::vector<int64_t> buffer_bytes;
-  // DeclaredEdges: what each access covers, and the predecessors of each node of the model, from accesses and After.
-  BoxTable boxes;
+  // Validate: HashOfBuffer and HashOfNode of each record, while there are no mistakes.
+  std::vector<uint64_t> buffer_hash, node_hash;
+  // DeclaredEdges: the predecessors of each node of the model, from accesses and After.
   Rows declared;
   // Whether some of them are implied by others and would be different ones in another order of calls that commute.
   bool surplus_edges = false;
@@ -118,12 +140,6 @@ struct Draft {
   void AddMistake(absl::StatusCode code, std::string text) { mistakes.push_back({code, std::move(text)}); }
 };
 
-// Whether the access names a buffer of this model; what does not is a mistake of Validate's and skipped after.
-inline bool IsSound(const Model& model, const AccessDecl& access) {
-  return access.graph == model.serial && access.buffer >= 0 &&
-         access.buffer < static_cast<int32_t>(model.buffers.size());
-}
-
 void Validate(Draft& draft);  // names, handles, sizes, pins: each record for itself
 void ValidateNodes(Draft& draft);  // the part of Validate about nodes; Validate calls it
 void DeclaredEdges(Draft& draft);  // read after write, write after read, write after write, After; Canonical repeats it
@@ -132,6 +148,8 @@ void CheckData(Draft& draft);  // reads of data nobody wrote, writes to Inputs, 
 void CheckUnordered(Draft& draft);  // conflicting nodes that nothing orders
 void Canonical(Draft& draft);  // an order that does not depend on how commuting declarations were ordered
 void StructureHash(Draft& draft);  // 64 bits of all that decides the plan
+uint64_t HashOfBuffer(const Draft& draft, size_t buffer);  // the part of it that is in one sound record
+uint64_t HashOfNode(const Draft& draft, size_t node);
 void Place(Draft& draft);  // a device for each node
 void Transfers(Draft& draft);  // brings the data where it is used, and outputs back
 void InstanceEdges(Draft& draft);  // the edges between what Transfers made

@@ -4,8 +4,8 @@
 namespace penstock::graph {
 
 void Place(Draft& draft) {
-  draft.device.reserve(draft.model.nodes.size());
-  for (const NodeDecl& node : draft.model.nodes) {
+  draft.device.reserve(draft.nodes.size());
+  for (const NodeFacts& node : draft.nodes) {
     const int32_t device = node.device >= 0 ? node.device : draft.options.default_device;
     draft.device.push_back(node.kind == NodeKind::kHost ? -1 : device);
   }

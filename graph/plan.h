@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "penstock/model.h"
 
@@ -74,8 +75,8 @@ struct PlanNode {
   int32_t segment = -1;      // stream nodes: Plan::segments; host nodes: Plan::host_steps
   int32_t priority = 0;
   int32_t src = -1, dst = -1;  // copies: instances
-  std::vector<Use> uses;     // declared nodes: parallel to NodeDecl::accesses
-  std::vector<int32_t> preds;  // nodes that must be done before and that no path of preds implies, ascending
+  absl::InlinedVector<Use, 4> uses;     // declared nodes: parallel to NodeDecl::accesses
+  absl::InlinedVector<int32_t, 4> preds;  // nodes that must be done before and that no path of preds implies, ascending
   bool operator==(const PlanNode&) const = default;
 };
 
@@ -104,7 +105,7 @@ struct Command {
   enum class Op : uint8_t { kNode, kRecord, kWait, kStateWait, kStateWrite, kStateDone };
   Op op = Op::kNode;
   int32_t lane = -1;
-  int32_t arg = -1;          // node, event or state use
+  int32_t arg = -1;  // node, event or state use
   bool operator==(const Command&) const = default;
 };
 
@@ -113,7 +114,7 @@ struct Command {
 struct Segment {
   enum class Kind : uint8_t { kStream, kGraph, kControl };
   Kind kind = Kind::kStream;
-  int32_t begin = 0, end = 0;        // Plan::commands
+  int32_t begin = 0, end = 0;  // Plan::commands
   std::vector<int32_t> after_hosts;  // Plan::host_steps
   bool operator==(const Segment&) const = default;
 };

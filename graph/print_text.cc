@@ -10,7 +10,8 @@ namespace {
 
 void Pad(std::string& line, size_t column) { line.resize(std::max(line.size() + 1, column), ' '); }
 
-std::string Join(const std::vector<int32_t>& numbers) {
+template <class Numbers>
+std::string Join(const Numbers& numbers) {
   std::string text;
   for (const int32_t n : numbers) text += (text.empty() ? "" : ",") + std::to_string(n);
   return text.empty() ? "-" : text;

@@ -4,80 +4,78 @@
 // records does not depend on their order. Of the declaration order only the declared edges count. Left out is what no
 // plan depends on: constants in argument blocks, callables, source lines, device memory and slots (which refuse plans,
 // but change none).
+//
+// Validate hashes buffers and nodes while it has their records in hand; what is left for the pass is what they wait
+// for.
 #include <cstring>
-#include <string_view>
 
+#include "graph/hash.h"
 #include "graph/passes.h"
 
 namespace penstock::graph {
 namespace {
 
-__extension__ typedef unsigned __int128 Wide;
-
-// Multiply and fold (Yi, wyhash): 128 bits in, 64 bits out.
-uint64_t Fold(uint64_t a, uint64_t b) {
-  const auto product = static_cast<Wide>(a ^ 0x9e3779b97f4a7c15u) * (b ^ 0xd1b54a32d192ed03u);
-  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
-}
-
-class Hash {
- public:
-  explicit Hash(uint64_t kind) : value_(kind) {}
-  template <class... T>
-  Hash& operator()(T... values) {
-    ((value_ = Fold(value_, static_cast<uint64_t>(values))), ...);
-    return *this;
-  }
-  Hash& Text(std::string_view text) {
-    (*this)(text.size());
-    for (; text.size() >= 8; text.remove_prefix(8)) (*this)(Word(text, 8));
-    return (*this)(Word(text, text.size()));
-  }
-  uint64_t value() const { return value_; }
-
- private:
-  static uint64_t Word(std::string_view text, size_t bytes) {
-    uint64_t word = 0;
-    if (bytes > 0) std::memcpy(&word, text.data(), bytes);
-    return word;
-  }
-  uint64_t value_;
-};
-
-enum Kind : uint64_t { kParam = 1, kBuffer, kNode, kName, kEdge, kOptions, kDevice };
+enum Kind : uint64_t { kParam = 1, kBuffer, kNode, kName, kEdge, kOptions };  // kName: names.h
 
 class Structure {
  public:
-  explicit Structure(const Draft& draft) : d_(draft), m_(draft.model) {}
+  explicit Structure(const Draft& draft)
+      : d_(draft),
+        m_(draft.model),
+        params_(draft.param_names),
+        buffers_(draft.buffer_names),
+        nodes_(draft.node_names) {}
 
-  uint64_t Find() {
-    NamesOf(m_.params, params_);
-    NamesOf(m_.buffers, buffers_);
-    NamesOf(m_.nodes, nodes_);
+  uint64_t Find() const {
     uint64_t sum = OfOptions();
     for (size_t i = 0; i < m_.params.size(); ++i) sum += OfParam(i);
-    for (size_t i = 0; i < m_.buffers.size(); ++i) sum += OfBuffer(i);
-    for (size_t i = 0; i < m_.nodes.size(); ++i) sum += OfNode(i);
+    for (const uint64_t record : d_.buffer_hash) sum += record;
+    for (size_t i = 0; i < d_.node_hash.size(); ++i) sum += OfOrder(i);
     return Hash(sum).Text(m_.name.view()).value();
   }
 
- private:
-  template <class Record>
-  static void NamesOf(const std::vector<Record>& records, std::vector<uint64_t>& names) {
-    names.reserve(records.size());
-    for (const Record& record : records) names.push_back(Hash(kName).Text(record.name.view()).value());
+  uint64_t OfBuffer(size_t i) const {
+    const BufferDecl& b = m_.buffers[i];
+    Hash hash(kBuffer);
+    hash(buffers_.hash(i), b.type.size)(b.pitch, static_cast<int>(b.role) << 4 | static_cast<int>(b.where));
+    Add(hash, b.extent);
+    if (b.state != nullptr) hash(b.state->device);
+    if (!b.is_alias) return hash.value();
+    hash(buffers_.hash(static_cast<size_t>(b.alias_of)), b.box.whole());
+    if (!b.box.whole()) Add(hash, b.box);
+    return hash.value();
   }
 
+  uint64_t OfNode(size_t i) const {
+    const NodeDecl& n = m_.nodes[i];
+    const std::span<const BoxRef> accesses = d_.boxes[static_cast<int32_t>(i)];
+    Hash hash(kNode);
+    hash(nodes_.hash(i), n.kind)(n.device, n.priority)(n.arg_block.size(), n.pattern.size())(accesses.size());
+    for (size_t a = 0; a < accesses.size(); ++a) {
+      const int how = static_cast<int>(accesses[a].mode) << 2 | accesses[a].unordered << 1 | accesses[a].part;
+      hash(buffers_.hash(static_cast<size_t>(accesses[a].buffer)), how);
+      if (accesses[a].part) Add(hash, n.accesses[a].box);
+    }
+    for (const ArgDecl& a : n.args) {
+      const bool is_param = a.form == ArgDecl::Form::kParam;
+      hash(is_param ? params_.hash(static_cast<size_t>(a.index)) : static_cast<uint64_t>(a.index),
+           static_cast<uint64_t>(a.form) << 32 | a.type.size);
+      hash(a.offset, a.size);
+    }
+    if (n.kind == NodeKind::kParallelFor) Add(hash, n.extent);
+    if (n.kind == NodeKind::kKernel) AddShape(hash, n.shape);
+    return hash.value();
+  }
+
+ private:
   void Add(Hash& hash, const Dim& dim) const {
-    hash(dim.is_constant() ? 0 : params_[static_cast<size_t>(dim.param)], dim.value);
+    hash(dim.value, dim.is_constant() ? 0 : params_.hash(static_cast<size_t>(dim.param)));
   }
   void Add(Hash& hash, const Extent& extent) const {
     hash(extent.rank);
     for (int i = 0; i < extent.rank; ++i) Add(hash, extent.dims[static_cast<size_t>(i)]);
   }
   void Add(Hash& hash, const Box& box) const {
-    hash(box.whole);
-    if (box.whole) return;
     Add(hash, box.offset);
     Add(hash, box.size);
   }
@@ -85,53 +83,25 @@ class Structure {
   uint64_t OfOptions() const {
     const PlanOptions& o = d_.options;
     Hash hash(kOptions);
-    hash(o.default_device, o.max_lanes, o.devices.size());
+    hash(o.default_device, o.max_lanes)(o.devices.size());
     for (const PlanDevice& device : o.devices) hash.Text(device.name)(device.is_cuda, device.driver);
     return hash.value();
   }
 
   uint64_t OfParam(size_t i) const {
     const ParamDecl& p = m_.params[i];
-    return Hash(kParam)(params_[i], p.type.size, p.is_integer, p.is_signed, p.has_max, p.max).value();
+    return Hash(kParam)(params_.hash(i), p.max)(p.type.size)(p.is_integer << 2 | p.is_signed << 1 | p.has_max).value();
   }
 
-  uint64_t OfBuffer(size_t i) const {
-    const BufferDecl& b = m_.buffers[i];
-    Hash hash(kBuffer);
-    hash(buffers_[i], b.type.size, b.role, b.where, b.pitch, b.is_alias, b.state ? b.state->device : -1);
-    Add(hash, b.extent);
-    if (b.is_alias) {
-      hash(buffers_[static_cast<size_t>(b.alias_of)]);
-      Add(hash, b.box);
-    }
-    return hash.value();
-  }
-
-  uint64_t OfNode(size_t i) const {
-    const NodeDecl& n = m_.nodes[i];
-    Hash hash(kNode);
-    hash(nodes_[i], n.kind, n.device, n.priority, n.arg_block.size(), n.pattern.size(), n.accesses.size());
-    for (const AccessDecl& a : n.accesses) {
-      hash(buffers_[static_cast<size_t>(a.buffer)], static_cast<uint64_t>(a.mode) << 1 | (a.unordered ? 1u : 0u));
-      Add(hash, a.box);
-    }
-    for (const ArgDecl& a : n.args) {
-      const uint64_t what =
-          a.form == ArgDecl::Form::kParam ? params_[static_cast<size_t>(a.index)] : static_cast<uint64_t>(a.index);
-      hash(what, static_cast<uint64_t>(a.form) << 32 | a.type.size, static_cast<uint64_t>(a.offset) << 32 | a.size);
-    }
-    if (n.kind == NodeKind::kParallelFor) Add(hash, n.extent);
-    if (n.kind == NodeKind::kKernel) AddShape(hash, n.shape);
-    if (i < d_.options.costs.size() && d_.options.costs[i] >= 0) {
-      uint64_t bits = 0;
-      std::memcpy(&bits, &d_.options.costs[i], sizeof bits);
-      hash(bits);
-    }
-    uint64_t edges = 0;
+  // A node, its cost and what it waits for.
+  uint64_t OfOrder(size_t i) const {
+    const std::vector<double>& costs = d_.options.costs;
+    uint64_t cost = 0, edges = 0;
+    if (i < costs.size() && costs[i] >= 0) std::memcpy(&cost, &costs[i], sizeof cost);
     for (const int32_t p : d_.declared[static_cast<int32_t>(i)]) {
-      edges += Fold(kEdge, nodes_[static_cast<size_t>(p)]);
+      edges += Fold(kEdge, nodes_.hash(static_cast<size_t>(p)));
     }
-    return hash(edges).value();
+    return Hash(d_.node_hash[i])(i < costs.size() && costs[i] >= 0, cost)(edges).value();
   }
 
   void AddShape(Hash& hash, const KernelShape& shape) const {
@@ -143,10 +113,13 @@ class Structure {
 
   const Draft& d_;
   const Model& m_;
-  std::vector<uint64_t> params_, buffers_, nodes_;  // hashes of names
+  const Names &params_, &buffers_, &nodes_;
 };
 
 }  // namespace
+
+uint64_t HashOfBuffer(const Draft& draft, size_t buffer) { return Structure(draft).OfBuffer(buffer); }
+uint64_t HashOfNode(const Draft& draft, size_t node) { return Structure(draft).OfNode(node); }
 
 void StructureHash(Draft& draft) { draft.structure_hash = Structure(draft).Find(); }
 

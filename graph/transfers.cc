@@ -42,8 +42,10 @@ class Walk {
         instance_(draft.model.buffers.size() * static_cast<size_t>(places_), -1),
         valid_(instance_.size()),
         state_(draft.model.buffers.size()) {
+    d_.steps.reserve(draft.nodes.size());
+    d_.uses.reserve(2 * draft.nodes.size());
     for (size_t b = 0; b < draft.model.buffers.size(); ++b) {
-      const BufferRole role = draft.model.buffers[b].role;
+      const BufferRole role = draft.buffers[b].role;
       valid_[b * static_cast<size_t>(places_)] =
           role == BufferRole::kInput || role == BufferRole::kInOut || draft.partial_output[b];
       if (role == BufferRole::kState) valid_[at(static_cast<int32_t>(b), home_place(static_cast<int32_t>(b)))] = 1;
@@ -52,7 +54,7 @@ class Walk {
 
   void Run() {
     for (const int32_t n : d_.sequence) {
-      if (d_.model.nodes[static_cast<size_t>(n)].kind == NodeKind::kCopy) {
+      if (d_.nodes[static_cast<size_t>(n)].kind == NodeKind::kCopy) {
         AddCopyNode(n);
       } else {
         AddNode(n);
@@ -70,11 +72,13 @@ class Walk {
     int32_t writer = -1;  // the first node that wrote it
   };
 
-  const BufferDecl& decl(int32_t b) const { return d_.model.buffers[static_cast<size_t>(b)]; }
+  const BufferFacts& decl(int32_t b) const { return d_.buffers[static_cast<size_t>(b)]; }
   bool is_state(int32_t b) const { return decl(b).role == BufferRole::kState; }
   bool is_bound(int32_t b) const { return IsBound(decl(b).role); }
   // Where the contents must be at the end, for buffers that outlive the run.
-  int32_t home_place(int32_t b) const { return is_state(b) ? kFirstDevicePlace + decl(b).state->device : kBoundPlace; }
+  int32_t home_place(int32_t b) const {
+    return is_state(b) ? kFirstDevicePlace + d_.model.buffers[static_cast<size_t>(b)].state->device : kBoundPlace;
+  }
   // What host code uses, and what copies to and from devices use.
   int32_t host_place(int32_t b) const { return is_bound(b) ? kBoundPlace : kPinnedPlace; }
   int32_t copy_place(int32_t b) const {
@@ -145,12 +149,12 @@ class Walk {
   }
 
   void AddNode(int32_t n) {
-    const NodeDecl& node = d_.model.nodes[static_cast<size_t>(n)];
+    const NodeFacts& node = d_.nodes[static_cast<size_t>(n)];
+    const std::span<const BoxRef> accesses = d_.boxes[n];
     const int32_t device = d_.device[static_cast<size_t>(n)];
     const auto place = [&](int32_t b) { return device < 0 ? host_place(b) : kFirstDevicePlace + device; };
-    for (size_t i = 0; i < node.accesses.size(); ++i) {
-      const BoxRef ref = d_.boxes.Of(d_.model, n, i, node.accesses[i]);
-      if ((node.accesses[i].mode == AccessMode::kWrite && ref.whole()) || !anywhere(ref.base)) continue;
+    for (const BoxRef& ref : accesses) {
+      if ((ref.mode == AccessMode::kWrite && ref.whole()) || !anywhere(ref.base)) continue;
       Ensure(ref.base, place(ref.base), node.priority);
       state_[static_cast<size_t>(ref.base)].used = true;
     }
@@ -160,11 +164,8 @@ class Walk {
     step.device = device;
     step.priority = node.priority;
     step.first_use = static_cast<int32_t>(d_.uses.size());
-    step.uses = static_cast<int32_t>(node.accesses.size());
-    for (size_t i = 0; i < node.accesses.size(); ++i) {
-      const int32_t b = d_.boxes.Of(d_.model, n, i, node.accesses[i]).base;
-      AddUse(n, b, node.accesses[i].mode, place(b));
-    }
+    step.uses = static_cast<int32_t>(accesses.size());
+    for (const BoxRef& ref : accesses) AddUse(n, ref.base, ref.mode, place(ref.base));
     d_.steps.push_back(step);
   }
 
@@ -178,7 +179,7 @@ class Walk {
     if (mode == AccessMode::kRead) return;
     if (!state.written) state.writer = n;
     state.written = true;
-    state.priority = d_.model.nodes[static_cast<size_t>(n)].priority;
+    state.priority = d_.nodes[static_cast<size_t>(n)].priority;
     for (int32_t p = 0; p < places_; ++p) valid_[at(b, p)] = p == place;
   }
 
@@ -241,30 +242,32 @@ class Walk {
   void Tell() {
     for (const int32_t b : d_.buffers_by_name) {
       const BufferState& state = state_[static_cast<size_t>(b)];
-      const std::string name(decl(b).name.view());
-      if (!state.used && !decl(b).is_alias) d_.notes.push_back(name + ": no node uses it");
+      if (!state.used && !decl(b).is_alias) Note(b, "no node uses it");
       if (state.used && !state.written && decl(b).role == BufferRole::kInOut) {
-        d_.notes.push_back(name + ": not copied back; no node writes it");
+        Note(b, "not copied back; no node writes it");
       }
       if (state.used && d_.partial_output[static_cast<size_t>(b)]) {
-        d_.notes.push_back(name + ": an Output that may not be written whole; what is not keeps its contents");
+        Note(b, "an Output that may not be written whole; what is not keeps its contents");
       }
       if (state.dropped_upload) {
-        d_.notes.push_back(name + ": its contents are not used; '" +
-                           std::string(d_.model.nodes[static_cast<size_t>(state.writer)].name.view()) +
-                           "' writes all of it first");
+        Note(b, "its contents are not used; '" + std::string(d_.node_names[static_cast<size_t>(state.writer)]) +
+                    "' writes all of it first");
       }
-      for (int32_t place = kFirstDevicePlace; place < places_; ++place) TellUploads(name, instance_[at(b, place)]);
+      for (int32_t place = kFirstDevicePlace; place < places_; ++place) TellUploads(b, instance_[at(b, place)]);
     }
   }
 
-  void TellUploads(const std::string& name, int32_t instance) {
+  void TellUploads(int32_t b, int32_t instance) {
     if (instance < 0) return;
     const int32_t copies = copies_[static_cast<size_t>(instance)], readers = readers_[static_cast<size_t>(instance)];
     if (copies == 0 || readers <= copies) return;
-    d_.notes.push_back(name + ": copied to " + d_.device_name(d_.instances[static_cast<size_t>(instance)].device) +
-                       (copies == 1 ? " once" : " " + std::to_string(copies) + " times") + " for " +
-                       std::to_string(readers) + " readers");
+    Note(b, "copied to " + d_.device_name(d_.instances[static_cast<size_t>(instance)].device) +
+                (copies == 1 ? " once" : " " + std::to_string(copies) + " times") + " for " + std::to_string(readers) +
+                " readers");
+  }
+
+  void Note(int32_t b, const std::string& text) {
+    d_.notes.push_back(std::string(d_.buffer_names[static_cast<size_t>(b)]) + ": " + text);
   }
 
   Draft& d_;

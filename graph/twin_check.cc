@@ -171,7 +171,7 @@ class Rewriter {
     size_t written = 0;
     for (const AccessDecl& access : node.accesses) {
       const std::string buffer = "'" + std::string(Buffer(access).name.view()) + "'";
-      if (!access.box.whole) return "it accesses a part of " + buffer;
+      if (!access.box.whole()) return "it accesses a part of " + buffer;
       if (Buffer(access).role == BufferRole::kState) return buffer + " is a State";
       if (Buffer(access).is_alias) return buffer + " is an alias";
       if (access.unordered) return "its access to " + buffer + " is Unordered";

@@ -3,6 +3,7 @@
 // Everything is reported, in this order: options, parameters, buffers, nodes. Arithmetic on sizes is checked: whatever
 // a caller declares is refused with its numbers and overflows nothing.
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <string_view>
 
@@ -14,44 +15,36 @@ namespace {
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-// FNV-1a, to bring equal names side by side without comparing texts all the way.
-uint64_t Fingerprint(std::string_view text) {
-  uint64_t h = 0xcbf29ce484222325;
-  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return h;
+// For each name the first record that has it; -1: that is itself. A table of hashes with open addressing.
+std::vector<int32_t> FirstOfName(const Names& names) {
+  const size_t slots = std::bit_ceil(2 * names.size() + 1);
+  std::vector<int32_t> table(slots, -1), first(names.size(), -1);
+  for (size_t i = 0; i < names.size(); ++i) {
+    size_t slot = names.hash(i) & (slots - 1);
+    for (; table[slot] >= 0; slot = (slot + 1) & (slots - 1)) {
+      const auto other = static_cast<size_t>(table[slot]);
+      if (names.hash(other) != names.hash(i) || names[other] != names[i]) continue;
+      first[i] = table[slot];
+      break;
+    }
+    if (first[i] < 0) table[slot] = static_cast<int32_t>(i);
+  }
+  return first;
 }
 
 // Names of one kind of record: not empty, and no two the same.
 template <class Record>
-void CheckNames(Draft& draft, const char* kind, const std::vector<Record>& records) {
-  std::vector<std::pair<uint64_t, int32_t>> sorted;  // fingerprint, index: among equals the first declared comes first
-  sorted.reserve(records.size());
+void CheckNames(Draft& draft, const char* kind, const std::vector<Record>& records, const Names& names) {
   for (size_t i = 0; i < records.size(); ++i) {
-    const std::string_view name = records[i].name.view();
-    if (!name.empty()) {
-      sorted.push_back({Fingerprint(name), static_cast<int32_t>(i)});
-      continue;
-    }
+    if (!names[i].empty()) continue;
     draft.AddMistake(kInvalid, Prefix(draft.model, kind, records[i].name) +
                                    ": has no name; messages and traces call everything by its name; give it one");
   }
-  std::sort(sorted.begin(), sorted.end());
-  std::vector<std::pair<int32_t, int32_t>> repeated;  // the later one, the first one
-  for (size_t begin = 0, i = 1; i < sorted.size(); ++i) {
-    if (sorted[i].first != sorted[begin].first) begin = i;
-    for (size_t j = begin; j < i; ++j) {  // more than one round only where names or fingerprints meet
-      if (!(records[static_cast<size_t>(sorted[i].second)].name ==
-            records[static_cast<size_t>(sorted[j].second)].name)) {
-        continue;
-      }
-      repeated.push_back({sorted[i].second, sorted[j].second});
-      break;
-    }
-  }
-  std::sort(repeated.begin(), repeated.end());
-  for (const auto& [later, first] : repeated) {
-    draft.AddMistake(kInvalid, Prefix(draft.model, kind, records[static_cast<size_t>(later)].name) + ": the " + kind +
-                                   " at " + Where(records[static_cast<size_t>(first)].name.source()) +
+  const std::vector<int32_t> first = FirstOfName(names);
+  for (size_t i = 0; i < records.size(); ++i) {
+    if (first[i] < 0 || names[i].empty()) continue;
+    draft.AddMistake(kInvalid, Prefix(draft.model, kind, records[i].name) + ": the " + kind + " at " +
+                                   Where(records[static_cast<size_t>(first[i])].name.source()) +
                                    " has this name already; names are unique among the " + kind +
                                    "s of a graph; rename one");
   }
@@ -119,7 +112,7 @@ void CheckBuffer(Draft& draft, const BufferDecl& buffer) {
                      Prefix(draft.model, "buffer", buffer.name) + ": has a pitch of " + std::to_string(buffer.pitch) +
                          " elements; this version keeps rows dense; declare it without a pitch");
   }
-  if (buffer.is_alias && !buffer.box.whole) {  // its extent is the box's size
+  if (buffer.is_alias && !buffer.box.whole()) {  // its extent is the box's size
     draft.buffer_bytes.push_back(0);
     return;
   }
@@ -188,11 +181,16 @@ int64_t CheckExtent(Draft& draft, const Subject& subject, const Extent& extent, 
 
 void Validate(Draft& draft) {
   CheckOptions(draft);
-  CheckNames(draft, "param", draft.model.params);
+  CheckNames(draft, "param", draft.model.params, draft.param_names);
   for (const ParamDecl& param : draft.model.params) CheckParam(draft, param);
-  CheckNames(draft, "buffer", draft.model.buffers);
-  for (const BufferDecl& buffer : draft.model.buffers) CheckBuffer(draft, buffer);
-  CheckNames(draft, "node", draft.model.nodes);
+  CheckNames(draft, "buffer", draft.model.buffers, draft.buffer_names);
+  draft.buffer_bytes.reserve(draft.buffers.size());
+  draft.buffer_hash.reserve(draft.buffers.size());
+  for (size_t b = 0; b < draft.buffers.size(); ++b) {
+    CheckBuffer(draft, draft.model.buffers[b]);
+    if (draft.mistakes.empty()) draft.buffer_hash.push_back(HashOfBuffer(draft, b));
+  }
+  CheckNames(draft, "node", draft.model.nodes, draft.node_names);
   ValidateNodes(draft);
 }
 

@@ -89,7 +89,7 @@ void CheckAlias(Draft& draft, int32_t index) {
                    "declare the buffer in this graph first");
   }
   const BufferDecl& of = draft.model.buffers[static_cast<size_t>(alias.alias_of)];
-  if (!alias.box.whole) {
+  if (!alias.box.whole()) {
     if (!(alias.type == of.type)) {
       Add(draft, subject,
           "a part of " + Quoted(of.name) + " with another element type; a part keeps the type; " +
@@ -103,7 +103,7 @@ void CheckAlias(Draft& draft, int32_t index) {
   bool part = false;
   for (int32_t b = alias.alias_of; b >= 0 && draft.model.buffers[static_cast<size_t>(b)].is_alias;) {
     const BufferDecl& decl = draft.model.buffers[static_cast<size_t>(b)];
-    part = part || !decl.box.whole;
+    part = part || !decl.box.whole();
     b = decl.alias_graph == draft.model.serial && decl.alias_of < b ? decl.alias_of : -1;
   }
   if (part) {

@@ -16,7 +16,8 @@ constexpr int64_t kMaxGrid[3] = {INT32_MAX, 65535, 65535};
 
 class NodeCheck {
  public:
-  NodeCheck(Draft& draft, const NodeDecl& node) : d_(draft), node_(node) {}
+  NodeCheck(Draft& draft, int32_t n)
+      : d_(draft), node_(draft.model.nodes[static_cast<size_t>(n)]), accesses_(draft.boxes[n]) {}
 
   void Run() {
     CheckAccesses();
@@ -47,31 +48,33 @@ class NodeCheck {
   void AddOnDevice(absl::StatusCode code, const std::string& text) {
     d_.AddMistake(code, Prefix(d_.model, "node", node_.name, device_->name) + ": " + text);
   }
+  const BufferFacts& Facts(size_t access) const { return d_.buffers[static_cast<size_t>(accesses_[access].buffer)]; }
   const BufferDecl& Buffer(size_t access) const {
-    return d_.model.buffers[static_cast<size_t>(node_.accesses[access].buffer)];
+    return d_.model.buffers[static_cast<size_t>(accesses_[access].buffer)];
   }
 
   void CheckAccesses() {
-    for (size_t i = 0; i < node_.accesses.size(); ++i) {
-      const AccessDecl& access = node_.accesses[i];
-      if (!IsSound(d_.model, access)) {
-        Add(kInvalid, "access " + std::to_string(i) +
-                          (access.buffer < 0 ? " is to no buffer; its handle was never set; "
-                                             : " is to a buffer of another graph; a handle is good in the graph that "
-                                               "made it; ") +
-                          "declare the buffer in this graph");
+    for (size_t i = 0; i < accesses_.size(); ++i) {
+      if (accesses_[i].buffer < 0) {
+        Add(kInvalid,
+            "access " + std::to_string(i) +
+                (node_.accesses[i].buffer < 0 ? " is to no buffer; its handle was never set; "
+                                              : " is to a buffer of another graph; a handle is good in the graph that "
+                                                "made it; ") +
+                "declare the buffer in this graph");
       } else if (node_.kind == NodeKind::kCopy || node_.kind == NodeKind::kFill) {
-        CheckWhole(Buffer(i), access.box);
-      } else if (!access.box.whole) {
-        CheckBox(d_, {"node", node_.name}, "access " + std::to_string(i) + " ", Buffer(i), access.box);
+        CheckWhole(i);
+      } else if (accesses_[i].part) {
+        CheckBox(d_, {"node", node_.name}, "access " + std::to_string(i) + " ", Buffer(i), node_.accesses[i].box);
       }
     }
   }
 
-  void CheckWhole(const BufferDecl& buffer, const Box& box) {
-    if (box.whole && !buffer.is_alias) return;
-    Add(kUnimplemented, "its access is to " + std::string(box.whole ? "an alias, " : "a part of ") +
-                            Quoted(buffer.name) +
+  void CheckWhole(size_t access) {
+    const bool whole = !accesses_[access].part;
+    if (whole && !Facts(access).is_alias) return;
+    Add(kUnimplemented, "its access is to " + std::string(whole ? "an alias, " : "a part of ") +
+                            Quoted(Buffer(access).name) +
                             "; this version copies and fills whole buffers only; name a buffer, or use a ParallelFor");
   }
 
@@ -84,9 +87,9 @@ class NodeCheck {
       const ArgDecl& arg = node_.args[i];
       const bool is_access =
           arg.form == ArgDecl::Form::kPointer || arg.form == ArgDecl::Form::kView || arg.form == ArgDecl::Form::kSpan;
-      if (is_access && IsSound(d_.model, node_.accesses[static_cast<size_t>(arg.index)])) {
-        const BufferDecl& buffer = Buffer(static_cast<size_t>(arg.index));
-        CheckType(i, arg.type, buffer.name, buffer.type);
+      if (is_access && accesses_[static_cast<size_t>(arg.index)].buffer >= 0) {
+        const auto access = static_cast<size_t>(arg.index);
+        CheckType(i, arg.type, Buffer(access).name, Facts(access).type);
       }
       if (arg.form != ArgDecl::Form::kParam) continue;
       if (arg.graph == d_.model.serial && arg.index >= 0 && arg.index < static_cast<int32_t>(d_.model.params.size())) {
@@ -136,13 +139,12 @@ class NodeCheck {
   }
 
   bool HasAccesses(size_t count) {
-    if (node_.accesses.size() != count) {
-      Add(kInvalid, "has accesses to the number of " + std::to_string(node_.accesses.size()) +
-                        "; this kind of node has " + std::to_string(count) + "; declare it through Graph");
+    if (accesses_.size() != count) {
+      Add(kInvalid, "has accesses to the number of " + std::to_string(accesses_.size()) + "; this kind of node has " +
+                        std::to_string(count) + "; declare it through Graph");
       return false;
     }
-    return std::all_of(node_.accesses.begin(), node_.accesses.end(),
-                       [&](const AccessDecl& a) { return IsSound(d_.model, a); });
+    return std::all_of(accesses_.begin(), accesses_.end(), [](const BoxRef& a) { return a.buffer >= 0; });
   }
 
   std::string Text(const Extent& extent) const {
@@ -160,9 +162,9 @@ class NodeCheck {
 
   void CheckCopy() {
     if (!HasAccesses(2)) return;
-    const bool reads_first = node_.accesses[0].mode == AccessMode::kRead;
-    if (node_.accesses[reads_first ? 0 : 1].mode != AccessMode::kRead ||
-        node_.accesses[reads_first ? 1 : 0].mode != AccessMode::kWrite) {
+    const bool reads_first = accesses_[0].mode == AccessMode::kRead;
+    if (accesses_[reads_first ? 0 : 1].mode != AccessMode::kRead ||
+        accesses_[reads_first ? 1 : 0].mode != AccessMode::kWrite) {
       return Add(kInvalid, "a Copy reads one buffer and writes another; declare it through Graph");
     }
     const BufferDecl& from = Buffer(reads_first ? 0 : 1);
@@ -183,7 +185,7 @@ class NodeCheck {
 
   void CheckFill() {
     if (!HasAccesses(1)) return;
-    if (node_.accesses[0].mode != AccessMode::kWrite) return Add(kInvalid, "a Fill writes; declare it through Graph");
+    if (accesses_[0].mode != AccessMode::kWrite) return Add(kInvalid, "a Fill writes; declare it through Graph");
     if (node_.pattern.size() == Buffer(0).type.size) return;
     Add(kInvalid, "its pattern has " + std::to_string(node_.pattern.size()) + " bytes and the elements of " +
                       Quoted(Buffer(0).name) + " have " + std::to_string(Buffer(0).type.size) +
@@ -248,6 +250,7 @@ class NodeCheck {
 
   Draft& d_;
   const NodeDecl& node_;
+  const std::span<const BoxRef> accesses_;
   const PlanDevice* device_ = nullptr;
 };
 
@@ -276,9 +279,12 @@ void ValidateNodes(Draft& draft) {
   const NodeDecl* first = nullptr;
   const PlanDevice* first_device = nullptr;
   bool mixed = false;
-  for (const NodeDecl& node : draft.model.nodes) {
-    NodeCheck check(draft, node);
+  draft.node_hash.reserve(draft.nodes.size());
+  for (size_t n = 0; n < draft.nodes.size(); ++n) {
+    const NodeDecl& node = draft.model.nodes[n];
+    NodeCheck check(draft, static_cast<int32_t>(n));
     check.Run();
+    if (draft.mistakes.empty()) draft.node_hash.push_back(HashOfNode(draft, n));  // while the record is in the cache
     if (check.device() == nullptr || mixed) continue;
     if (first == nullptr) {
       first = &node;

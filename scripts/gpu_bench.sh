@@ -72,6 +72,11 @@ for path in "$bundle"/bench/*; do
 done
 [[ $count -gt 0 ]] || cannot "gpu-bench: no benchmarks in $bundle/bench"
 
+# What was measured on other machines stands behind a mark and stays.
+if [[ -f $out ]] && grep -q '^<!-- Kept by gpu-bench' "$out"; then
+  { echo; sed -n '/^<!-- Kept by gpu-bench/,$p' "$out"; } >>"$out.part"
+fi
+
 mv "$out.part" "$out"
 say "gpu-bench: wrote $out"
 [[ -z $failed ]] || { say "gpu-bench: FAILED: see above"; exit 1; }

@@ -10,6 +10,7 @@
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 
 #include "penstock/handle.h"
 
@@ -77,6 +78,22 @@ struct Box {
   bool whole = true;
   Extent offset, size;
   friend bool operator==(const Box&, const Box&) = default;
+};
+
+// A Box that takes little room where it is all of a buffer, as most are. Copies share it.
+class SharedBox {
+ public:
+  SharedBox() = default;
+  SharedBox(const Box& box)  // NOLINT: implicit
+      : part_(box.whole ? nullptr : std::make_shared<const Box>(box)) {}
+  bool whole() const { return part_ == nullptr; }
+  const Box& get() const { return part_ != nullptr ? *part_ : kAll; }
+  operator const Box&() const { return get(); }  // NOLINT: implicit
+  const Box* operator->() const { return &get(); }
+
+ private:
+  static inline const Box kAll{};
+  std::shared_ptr<const Box> part_;
 };
 
 // Slice({y0, x0}, {h, w}): the h rows of w elements from row y0 and column x0 on. Constants must lie inside the buffer;

@@ -125,7 +125,7 @@ class PENSTOCK_EXPORT Graph {
     node.functor_rank = kRank;
     AppendRange(node);
     detail::Append<F>(node, f);
-    (detail::Append<detail::ViewStoredT<A>>(node, args), ...);
+    (Append<detail::ViewStoredT<A>>(node, args), ...);
     detail::FillParallelForCode<kNvcc, F, detail::ViewStoredT<A>...>(node.code);
     return AddNode(std::move(node));
   }
@@ -138,7 +138,7 @@ class PENSTOCK_EXPORT Graph {
     (CheckKernelArg<K, A>(), ...);
     NodeDecl node = NodeOf(std::move(name), NodeKind::kKernel);
     node.shape = shape;
-    (detail::Append<std::remove_cv_t<K>>(node, args), ...);
+    (Append<std::remove_cv_t<K>>(node, args), ...);
     node.code.cuda_self = reinterpret_cast<const void*>(kernel);
 #if defined(__CUDACC__)
     node.code.cuda_kernel = &detail::LoadCudaKernel;
@@ -153,7 +153,7 @@ class PENSTOCK_EXPORT Graph {
     static_assert(std::is_invocable_v<F&, Foreign&, detail::PointerStoredT<A>...>,
                   "the callable takes Foreign&, then a pointer for each access and a value for everything else");
     NodeDecl node = NodeOf(std::move(name), NodeKind::kLaunch);
-    (detail::Append<detail::PointerStoredT<A>>(node, args), ...);
+    (Append<detail::PointerStoredT<A>>(node, args), ...);
     node.code.callable = std::make_shared<F>(std::move(f));
     node.code.call = &detail::CallForeign<F, detail::PointerStoredT<A>...>;
     return AddNode(std::move(node));
@@ -167,7 +167,7 @@ class PENSTOCK_EXPORT Graph {
     static_assert(detail::IsHostInvocable<F, detail::ViewStoredT<A>...>(std::index_sequence_for<A...>()),
                   "the callable takes a span or a View for each access and a value for everything else");
     NodeDecl node = NodeOf(std::move(name), NodeKind::kHost);
-    (detail::Append<detail::ViewStoredT<A>>(node, args), ...);
+    (Append<detail::ViewStoredT<A>>(node, args), ...);
     detail::MarkSpans<F, detail::ViewStoredT<A>...>(node, std::index_sequence_for<A...>());
     node.code.callable = std::make_shared<F>(std::move(f));
     node.code.call = &detail::CallHost<F, detail::ViewStoredT<A>...>;
@@ -197,6 +197,15 @@ class PENSTOCK_EXPORT Graph {
     } else {
       static_assert(std::is_convertible_v<A, K>, "the value does not convert to what the kernel takes");
     }
+  }
+
+  // An access to a State is one to the buffer that stands for it in this graph.
+  template <class Stored, class A>
+  void Append(NodeDecl& node, A& arg) {
+    if constexpr (detail::IsAccess<A>::value) {
+      if (arg.state != nullptr) arg.buffer = {serial(), AddState(arg.state)};
+    }
+    detail::Append<Stored>(node, arg);
   }
 
   static NodeDecl NodeOf(Name name, NodeKind kind);

@@ -79,7 +79,7 @@ struct BufferDecl {
   bool is_alias = false;
   int32_t alias_of = -1;  // index in Model::buffers; checked by the planner, with `alias_graph`
   uint32_t alias_graph = 0;
-  Box box{};
+  SharedBox box{};
   std::shared_ptr<const StateRecord> state{};  // kState only: whose contents these are
 };
 
@@ -87,9 +87,8 @@ struct AccessDecl {
   int32_t buffer = -1;  // index in Model::buffers; checked by the planner, with `graph`
   uint32_t graph = 0;
   AccessMode mode = AccessMode::kRead;
-  Box box{};  // in elements of the buffer named, which may be an alias
   bool unordered = false;  // no edges follow from it
-  std::shared_ptr<const StateRecord> state{};  // an access to a State, which Graph gives a buffer of its own
+  SharedBox box{};  // in elements of the buffer named, which may be an alias
 };
 
 // One argument of a callable, at `offset` in the node's argument block.
@@ -139,17 +138,17 @@ struct NodeCode {
 struct NodeDecl {
   Name name;
   NodeKind kind = NodeKind::kHost;
+  int32_t device = -1;  // index in the runtime's device list; -1: not pinned
+  int32_t priority = 0;
+  int32_t concurrency = 1;
   std::vector<AccessDecl> accesses{};
+  std::vector<int32_t> after{};  // indices of nodes
   std::vector<ArgDecl> args{};
   std::vector<std::byte> arg_block{};  // constants filled in, everything else zero
   Extent extent{};  // ParallelFor
   int functor_rank = 0;  // ParallelFor: rank of the index the functor takes
   KernelShape shape{};  // Kernel
   std::vector<std::byte> pattern{};  // Fill: one element
-  std::vector<int32_t> after{};  // indices of nodes
-  int32_t device = -1;  // index in the runtime's device list; -1: not pinned
-  int32_t priority = 0;
-  int32_t concurrency = 1;
   NodeCode code{};
 };
 

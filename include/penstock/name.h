@@ -7,6 +7,7 @@
 // Threads:   immutable.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,11 +24,14 @@ struct SourceLine {
 class Name {
  public:
   Name(const char* text, const char* file = __builtin_FILE(), int line = __builtin_LINE())  // NOLINT: implicit
-      : text_(text), source_{file, line} {}
+      : text_(text), size_(std::string_view(text).size()), source_{file, line} {}
   Name(std::string text, const char* file = __builtin_FILE(), int line = __builtin_LINE())  // NOLINT: implicit
-      : owned_(std::make_shared<const std::string>(std::move(text))), text_(owned_->c_str()), source_{file, line} {}
+      : owned_(std::make_shared<const std::string>(std::move(text))),
+        text_(owned_->c_str()),
+        size_(std::string_view(text_).size()),
+        source_{file, line} {}
 
-  std::string_view view() const { return text_; }
+  std::string_view view() const { return {text_, size_}; }
   const char* c_str() const { return text_; }
   const SourceLine& source() const { return source_; }
 
@@ -36,6 +40,7 @@ class Name {
  private:
   std::shared_ptr<const std::string> owned_;
   const char* text_;
+  size_t size_;
   SourceLine source_;
 };
 

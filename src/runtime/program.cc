@@ -170,7 +170,7 @@ class Builder {
     const AccessDecl& access = decl.accesses[static_cast<size_t>(arg.index)];
     int32_t box = access.buffer;
     bool dynamic = p_.dynamic_buffer[static_cast<size_t>(box)];
-    if (!access.box.whole || model_.buffers[static_cast<size_t>(box)].is_alias) {
+    if (!access.box.whole() || model_.buffers[static_cast<size_t>(box)].is_alias) {
       dynamic = dynamic || IsDynamic(access.box);
       box = static_cast<int32_t>(model_.buffers.size() + p_.slices.size());
       p_.slices.push_back({node.decl, arg.index, arg.form == ArgDecl::Form::kSpan, dynamic});

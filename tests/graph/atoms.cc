@@ -88,11 +88,11 @@ class Walk {
 template <class F>
 void ForBoxes(const Model& model, F f) {
   for (const BufferDecl& decl : model.buffers) {
-    if (decl.is_alias && !decl.box.whole) f(decl.box, model.buffers[static_cast<size_t>(decl.alias_of)].extent);
+    if (decl.is_alias && !decl.box.whole()) f(decl.box, model.buffers[static_cast<size_t>(decl.alias_of)].extent);
   }
   for (const NodeDecl& node : model.nodes) {
     for (const AccessDecl& a : node.accesses) {
-      if (!a.box.whole) f(a.box, model.buffers[static_cast<size_t>(a.buffer)].extent);
+      if (!a.box.whole()) f(a.box, model.buffers[static_cast<size_t>(a.buffer)].extent);
     }
   }
 }
@@ -148,7 +148,7 @@ std::vector<int32_t> AtomsAt(const Model& model, const AccessDecl& access, const
 
 Footprint FootprintOf(const Model& model, const AccessDecl& access) {
   Footprint footprint{RootOf(model, access.buffer), access.mode, access.unordered};
-  if (footprint.root == access.buffer && access.box.whole) return footprint;
+  if (footprint.root == access.buffer && access.box.whole()) return footprint;
   const Elements elements = Walk(model, nullptr).Part(access.buffer, access.box);
   footprint.whole = elements.anywhere || elements.atoms.size() == static_cast<size_t>(AtomCount(model, footprint.root));
   footprint.always = elements.always;

@@ -55,7 +55,7 @@ class BoxOracle {
   // Where each element begins, in C order.
   std::vector<int64_t> Elements(int32_t buffer) const {
     const BufferDecl& own = decl(buffer);
-    if (own.is_alias && (!own.box.whole || own.type.size == decl(own.alias_of).type.size)) {
+    if (own.is_alias && (!own.box.whole() || own.type.size == decl(own.alias_of).type.size)) {
       return Chosen(Elements(own.alias_of), decl(own.alias_of).extent, own.box);
     }
     int64_t count = 1;  // dense, in the elements of its own type

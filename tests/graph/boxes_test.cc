@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <random>
 
+#include "graph/passes.h"
 #include "tests/graph/box_oracle.h"
+#include "tests/graph/model_builder.h"
 
 namespace penstock::graph {
 namespace {
@@ -98,37 +100,36 @@ TEST(Boxes, ATableOfWholeAccessesHoldsNoTree) {
   ModelBuilder g;
   const int32_t x = g.InOut("x", 8);
   g.Host("h", Change{x}, In{x, Slice(0, 8)});
-  BoxTable table;
-  table.Fill(g.model);
+  const PlanOptions options = Devices(1);
+  const Draft draft(g.model, options);
+  const BoxTable& table = draft.boxes;
   EXPECT_EQ(table.tree(x), nullptr);
-  EXPECT_TRUE(table.Of(g.model, 0, 1, g.model.nodes[0].accesses[1]).whole());
-}
-
-BoxRef RefOf(const ModelBuilder& g, const BoxTable& table, int32_t n, size_t i = 0) {
-  return table.Of(g.model, n, i, g.model.nodes[static_cast<size_t>(n)].accesses[i]);
+  EXPECT_TRUE(table[0][1].whole());
 }
 
 TEST(Boxes, AnOffsetFromAParameterIsAllOfTheBuffer) {
   ModelBuilder g;
   const int32_t n = g.Param("n", 4), x = g.InOut("x", {8, 8});
   g.Host("h", Change{x, Slice({g.ParamDim(n), 2}, {1, 2})}, In{x, Slice({1, 1}, {1, 1})});
-  BoxTable table;
-  table.Fill(g.model);
-  EXPECT_EQ(RefOf(g, table, 0).box, 0);
-  EXPECT_FALSE(RefOf(g, table, 0).exact);
-  EXPECT_NE(RefOf(g, table, 0, 1).box, 0);
+  const PlanOptions options = Devices(1);
+  const Draft draft(g.model, options);
+  const BoxTable& table = draft.boxes;
+  EXPECT_EQ(table[0][0].box, 0);
+  EXPECT_FALSE(table[0][0].exact);
+  EXPECT_NE(table[0][1].box, 0);
 }
 
 TEST(Boxes, ASizeFromAParameterCountsWithItsMaximumInsideTheBuffer) {
   ModelBuilder g;
   const int32_t n = g.Param("n", 3), m = g.Param("m", 100), x = g.InOut("x", 8);
   g.Host("h", Change{x, Slice(2, g.ParamDim(n))}, Change{x, Slice(2, g.ParamDim(m))});
-  BoxTable table;
-  table.Fill(g.model);
+  const PlanOptions options = Devices(1);
+  const Draft draft(g.model, options);
+  const BoxTable& table = draft.boxes;
   const BoxTree& tree = *table.tree(x);
-  EXPECT_EQ(tree.box(RefOf(g, table, 0, 0).box), (Region{{0, 0, 8}, {1, 1, 20}}));
-  EXPECT_EQ(tree.box(RefOf(g, table, 0, 1).box), (Region{{0, 0, 8}, {1, 1, 32}}));
-  EXPECT_FALSE(RefOf(g, table, 0, 0).exact);
+  EXPECT_EQ(tree.box(table[0][0].box), (Region{{0, 0, 8}, {1, 1, 20}}));
+  EXPECT_EQ(tree.box(table[0][1].box), (Region{{0, 0, 8}, {1, 1, 32}}));
+  EXPECT_FALSE(table[0][0].exact);
 }
 
 TEST(Boxes, AllOfADimensionIsExactWhateverItsParameterIs) {
@@ -136,10 +137,11 @@ TEST(Boxes, AllOfADimensionIsExactWhateverItsParameterIs) {
   const int32_t n = g.Param("n", 16);
   const int32_t x = g.InOut("x", {g.ParamDim(n), 8});
   g.Host("h", Change{x, Slice({0, 4}, {g.ParamDim(n), 2})});
-  BoxTable table;
-  table.Fill(g.model);
-  EXPECT_TRUE(RefOf(g, table, 0).exact);
-  EXPECT_EQ(table.tree(x)->box(RefOf(g, table, 0).box), (Region{{0, 0, 16}, {1, 16, 24}}));
+  const PlanOptions options = Devices(1);
+  const Draft draft(g.model, options);
+  const BoxTable& table = draft.boxes;
+  EXPECT_TRUE(table[0][0].exact);
+  EXPECT_EQ(table.tree(x)->box(table[0][0].box), (Region{{0, 0, 16}, {1, 16, 24}}));
 }
 
 TEST(Boxes, AccessesOfAliasesTouchTheBytesOfTheirBase) {
@@ -163,9 +165,10 @@ TEST(Boxes, AccessesOfAliasesTouchTheBytesOfTheirBase) {
     }
     const Extent last = g.model.buffers[static_cast<size_t>(at)].extent;
     const int32_t node = g.Host("h", Change{at, RandomBox(random, last)});
-    BoxTable table;
-    table.Fill(g.model);
-    const BoxRef ref = RefOf(g, table, node);
+    const PlanOptions options = Devices(1);
+    const Draft draft(g.model, options);
+    const BoxTable& table = draft.boxes;
+    const BoxRef ref = table[node][0];
     ASSERT_EQ(ref.base, x);
     ASSERT_TRUE(ref.exact);
     Bytes covered;

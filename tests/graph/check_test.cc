@@ -307,7 +307,7 @@ TEST(Check, RandomUnorderedAccessesAreRefusedExactlyWhereNoPathIs) {
       const int32_t node = g.Host("n" + std::to_string(n));
       const Box box = random() % 4 == 0 ? Box{} : RandomBox(random, extent);
       g.node(node).accesses.push_back({buffers[random() % 3], ModelBuilder::kSerial,
-                                       static_cast<AccessMode>(1 + random() % 3), box, random() % one_in == 0});
+                                       static_cast<AccessMode>(1 + random() % 3), random() % one_in == 0, box});
       for (int p = 0; p < n; ++p) {
         if (random() % 5 == 0) g.After(node, p);
       }

@@ -117,13 +117,13 @@ void GraphShares::CountAccesses(const Model& model) {
   };
   bool param = false;
   for (const BufferDecl& decl : model.buffers) {
-    param = param || has_param(decl.extent) || (!decl.box.whole && has_param(decl.box.offset));
+    param = param || has_param(decl.extent) || (!decl.box.whole() && has_param(decl.box->offset));
   }
   for (const NodeDecl& node : model.nodes) {
     for (const AccessDecl& access : node.accesses) {
-      Add(slices, !access.box.whole);
+      Add(slices, !access.box.whole());
       Add(aliases, model.buffers[static_cast<size_t>(access.buffer)].is_alias);
-      param = param || (!access.box.whole && (has_param(access.box.size) || has_param(access.box.offset)));
+      param = param || (!access.box.whole() && (has_param(access.box->size) || has_param(access.box->offset)));
     }
   }
   Add(params, param);

@@ -141,9 +141,9 @@ class ModelBuilder {
   Name NextName(std::string name) { return Name(std::move(name), "dir/a.cc", ++line_); }
   int32_t LastNode() const { return static_cast<int32_t>(model.nodes.size()) - 1; }
 
-  static AccessDecl Decl(const In& a) { return {a.buffer, kSerial, AccessMode::kRead, a.box}; }
-  static AccessDecl Decl(const Out& a) { return {a.buffer, kSerial, AccessMode::kWrite, a.box}; }
-  static AccessDecl Decl(const Change& a) { return {a.buffer, kSerial, AccessMode::kReadWrite, a.box}; }
+  static AccessDecl Decl(const In& a) { return {a.buffer, kSerial, AccessMode::kRead, false, a.box}; }
+  static AccessDecl Decl(const Out& a) { return {a.buffer, kSerial, AccessMode::kWrite, false, a.box}; }
+  static AccessDecl Decl(const Change& a) { return {a.buffer, kSerial, AccessMode::kReadWrite, false, a.box}; }
   static AccessDecl Decl(const AccessDecl& a) { return a; }
   template <class A>
   static AccessDecl Decl(const Loose<A>& a) {

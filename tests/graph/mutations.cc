@@ -86,7 +86,7 @@ Tally RemoveEachKeptEdge(const Model& model, const Plan& plan) {
   Tally tally;
   const OrderOracle oracle(model, plan);
   std::vector<std::vector<int32_t>> preds;
-  for (const PlanNode& node : plan.nodes) preds.push_back(node.preds);
+  for (const PlanNode& node : plan.nodes) preds.emplace_back(node.preds.begin(), node.preds.end());
   const std::string wrong = oracle.Check(Execution(plan, preds));
   if (!wrong.empty()) Count(tally, false, "the preds are not enough: " + wrong);
   const auto noticed = [&] { return !oracle.Check(Execution(plan, preds)).empty(); };

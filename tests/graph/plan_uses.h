@@ -15,7 +15,7 @@ inline bool IsStage(const PlanNode& node) {
 
 // The uses of a node, copies included.
 inline std::vector<Use> UsesOf(const PlanNode& node) {
-  if (node.decl >= 0) return node.uses;
+  if (node.decl >= 0) return {node.uses.begin(), node.uses.end()};
   return {{node.src, AccessMode::kRead}, {node.dst, AccessMode::kWrite}};
 }
 

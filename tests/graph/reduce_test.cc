@@ -89,7 +89,7 @@ TEST(Reduce, PredecessorsAreThoseNotImplied) {
   g.For("k1", Change{t});
   g.For("k2", In{t}, In{u});
   const Plan plan = PlanOf(g);
-  EXPECT_EQ(plan.nodes[2].preds, (std::vector<int32_t>{1}));
+  EXPECT_EQ(plan.nodes[2].preds, (absl::InlinedVector<int32_t, 4>{1}));
 }
 
 // 40 host nodes that know nothing of each other, and one after all: more than the clocks have columns for.

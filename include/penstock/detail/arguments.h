@@ -150,7 +150,7 @@ void Append(NodeDecl& node, const A& arg) {
     decl.form = std::is_pointer_v<Stored> ? ArgDecl::Form::kPointer : ArgDecl::Form::kView;
     decl.index = static_cast<int32_t>(node.accesses.size());
     decl.type = TypeOf<typename A::value_type>();
-    node.accesses.push_back({arg.buffer.index(), arg.buffer.graph(), A::kMode, arg.box, arg.unordered, arg.state});
+    node.accesses.push_back({arg.buffer.index(), arg.buffer.graph(), A::kMode, arg.unordered, arg.box});
   } else if constexpr (IsParam<A>::value) {
     decl.form = ArgDecl::Form::kParam;
     decl.index = arg.index();

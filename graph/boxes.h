@@ -97,6 +97,7 @@ class BoxTable {
   std::span<const BoxRef> operator[](int32_t n) const {
     return {refs_.data() + first_[static_cast<size_t>(n)], refs_.data() + first_[static_cast<size_t>(n) + 1]};
   }
+  size_t accesses() const { return refs_.size(); }
   bool any_part() const { return any_part_; }
   bool any_unordered() const { return any_unordered_; }
   bool any_tree() const { return !trees_.empty(); }

@@ -35,6 +35,7 @@ Rows MakeEdges(int32_t nodes, const std::vector<Edge>& list) {
 void DeclaredEdges(Draft& draft) {
   const auto count = static_cast<int32_t>(draft.model.nodes.size());
   std::vector<Edge> list;
+  list.reserve(draft.boxes.accesses() + draft.after.size());
   const bool again = !draft.sequence.empty();
   Hazards hazards(draft.model.buffers.size());
   for (int32_t i = 0; i < count; ++i) {
@@ -59,6 +60,7 @@ void DeclaredEdges(Draft& draft) {
 // steps follow an order of the declared edges; so the edge found here runs the way of that path and adds nothing to it.
 void InstanceEdges(Draft& draft) {
   std::vector<Edge> list;
+  list.reserve(draft.declared.items() + draft.boxes.accesses());
   std::vector<int32_t> step_of(draft.model.nodes.size());
   Hazards own(draft.instances.size()), shared(draft.instances.size());
   for (int32_t s = 0; s < draft.step_count(); ++s) {

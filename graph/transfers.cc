@@ -43,7 +43,7 @@ class Walk {
         valid_(instance_.size()),
         state_(draft.model.buffers.size()) {
     d_.steps.reserve(draft.nodes.size());
-    d_.uses.reserve(2 * draft.nodes.size());
+    d_.uses.reserve(draft.boxes.accesses());
     for (size_t b = 0; b < draft.model.buffers.size(); ++b) {
       const BufferRole role = draft.buffers[b].role;
       valid_[b * static_cast<size_t>(places_)] =

@@ -167,8 +167,7 @@ int64_t CheckExtent(Draft& draft, const Subject& subject, const Extent& extent, 
   int64_t product = std::max<int64_t>(element_bytes, 1);
   for (int i = 0; i < extent.rank; ++i) {
     const int64_t size = std::max<int64_t>(sizes[i], 1);
-    fits = fits && size <= kMaxBytes / product;
-    if (fits) product *= size;
+    fits = fits && !__builtin_mul_overflow(product, size, &product) && product <= kMaxBytes;
   }
   if (fits) return empty ? 0 : product;
   std::string numbers;

@@ -123,6 +123,7 @@ class PENSTOCK_EXPORT Graph {
     NodeDecl node = NodeOf(std::move(name), NodeKind::kParallelFor);
     node.extent = extent;
     node.functor_rank = kRank;
+    detail::MakeRoom<detail::Range, F, detail::ViewStoredT<A>...>(node, args...);
     AppendRange(node);
     detail::Append<F>(node, f);
     (Append<detail::ViewStoredT<A>>(node, args), ...);
@@ -138,6 +139,7 @@ class PENSTOCK_EXPORT Graph {
     (CheckKernelArg<K, A>(), ...);
     NodeDecl node = NodeOf(std::move(name), NodeKind::kKernel);
     node.shape = shape;
+    detail::MakeRoom<std::remove_cv_t<K>...>(node, args...);
     (Append<std::remove_cv_t<K>>(node, args), ...);
     node.code.cuda_self = reinterpret_cast<const void*>(kernel);
 #if defined(__CUDACC__)
@@ -153,6 +155,7 @@ class PENSTOCK_EXPORT Graph {
     static_assert(std::is_invocable_v<F&, Foreign&, detail::PointerStoredT<A>...>,
                   "the callable takes Foreign&, then a pointer for each access and a value for everything else");
     NodeDecl node = NodeOf(std::move(name), NodeKind::kLaunch);
+    detail::MakeRoom<detail::PointerStoredT<A>...>(node, args...);
     (Append<detail::PointerStoredT<A>>(node, args), ...);
     node.code.callable = std::make_shared<F>(std::move(f));
     node.code.call = &detail::CallForeign<F, detail::PointerStoredT<A>...>;
@@ -167,6 +170,7 @@ class PENSTOCK_EXPORT Graph {
     static_assert(detail::IsHostInvocable<F, detail::ViewStoredT<A>...>(std::index_sequence_for<A...>()),
                   "the callable takes a span or a View for each access and a value for everything else");
     NodeDecl node = NodeOf(std::move(name), NodeKind::kHost);
+    detail::MakeRoom<detail::ViewStoredT<A>...>(node, args...);
     (Append<detail::ViewStoredT<A>>(node, args), ...);
     detail::MarkSpans<F, detail::ViewStoredT<A>...>(node, std::index_sequence_for<A...>());
     node.code.callable = std::make_shared<F>(std::move(f));

@@ -145,10 +145,10 @@ struct NodeDecl {
   std::vector<int32_t> after{};  // indices of nodes
   std::vector<ArgDecl> args{};
   std::vector<std::byte> arg_block{};  // constants filled in, everything else zero
+  std::vector<std::byte> pattern{};  // Fill: one element
   Extent extent{};  // ParallelFor
   int functor_rank = 0;  // ParallelFor: rank of the index the functor takes
   KernelShape shape{};  // Kernel
-  std::vector<std::byte> pattern{};  // Fill: one element
   NodeCode code{};
 };
 

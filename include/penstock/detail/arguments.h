@@ -133,6 +133,15 @@ constexpr bool IsHostInvocable(std::index_sequence<I...>) {
   return std::is_invocable_v<F&, typename HostPass<F, I, Stored, Stored...>::type...>;
 }
 
+// Makes room for arguments that are stored as `Stored`, of which A are the declared ones. Lists that do not grow leave
+// no gaps, so that the records of a graph lie close together: reading them is much of what planning costs.
+template <class... Stored, class... A>
+void MakeRoom(NodeDecl& node, const A&...) {
+  node.accesses.reserve((size_t{0} + ... + size_t{IsAccess<A>::value}));
+  node.args.reserve(sizeof...(Stored));
+  node.arg_block.reserve((size_t{0} + ... + (sizeof(Stored) + alignof(Stored))));
+}
+
 // Appends to a node's argument block.
 inline uint32_t Reserve(NodeDecl& node, uint32_t size, uint32_t align) {
   const size_t offset = (node.arg_block.size() + align - 1) / align * align;

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -110,6 +111,19 @@ TEST(StructureHash, LeavesOutWhatNoPlanDependsOn) {
   options.slots = 3;
   options.devices[0].memory_bytes = int64_t{1} << 40;
   EXPECT_EQ(PlanOf(g, options).structure_hash, hash);
+}
+
+TEST(StructureHash, CoversEveryByteOfAName) {
+  std::set<uint64_t> seen;
+  const auto see = [&](const std::string& name) {
+    ModelBuilder g;
+    g.model.name = Name(name);
+    EXPECT_TRUE(seen.insert(PlanOf(g).structure_hash).second) << "'" << name << "' hashes like another name";
+  };
+  for (size_t length = 1; length < 40; ++length) {
+    see(std::string(length, 'a'));
+    for (size_t i = 0; i < length; ++i) see(std::string(i, 'a') + 'b' + std::string(length - i - 1, 'a'));
+  }
 }
 
 TEST(StructureHash, CoversWhatDecidesThePlan) {

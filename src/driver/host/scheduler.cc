@@ -27,7 +27,7 @@ absl::Status RunGuarded(Task& task, int chunk) {
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat("the callable threw: ", error.what()));
   } catch (...) {
-    return absl::InternalError("the callable threw something that is not a std::exception");
+    return absl::InternalError("the callable threw something that is no std::exception");
   }
 }
 

@@ -1,0 +1,205 @@
+// User code that throws: from every place where the library calls it. The process goes on, whoever waits is told in
+// whole words, and the next run is right. Each row in a process of its own, which std::terminate would end.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "penstock/pipeline.h"
+#include "penstock/runtime.h"
+#include "tests/process/child.h"
+#include "tests/process/devices.h"
+
+namespace penstock::testing {
+namespace {
+
+// Throws where the row says so, in the first run only.
+struct Bomb {
+  std::string place;
+  std::atomic<bool> armed{true};
+
+  void At(const char* here) {
+    if (place.rfind(here, 0) != 0 || !armed.exchange(false)) return;
+    if (place.find("an int") != std::string::npos) throw 7;
+    throw std::runtime_error("boom");
+  }
+};
+
+struct AddOne {
+  Bomb* bomb;
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const {
+#if !defined(__CUDA_ARCH__)
+    bomb->At("functor");
+#endif
+    x[i] += 1;
+  }
+};
+
+void Print(const std::string& what) { std::printf("%s\n", what.c_str()); }
+
+int RunOnce(Executable& executable, BufferHandle<int32_t> x, Bomb& bomb) {
+  std::vector<int32_t> memory(4, 10);
+  Bindings io = executable.bindings();
+  const absl::StatusOr<penstock::Run> run = executable.Launch(io.Set(x, memory));
+  if (!run.ok()) return Print(run.status().ToString()), 1;
+  run->OnDone([&](const absl::Status&) { bomb.At("callback"); });
+  const absl::Status status = run->Wait();
+  Print(status.ok() ? "x is " + std::to_string(memory[0]) : status.ToString());
+  return 0;
+}
+
+int RunItems(Executable& executable, BufferHandle<int32_t> x, Bomb& bomb) {
+  struct Item {
+    std::vector<int32_t> x = std::vector<int32_t>(4, 10);
+  };
+  int pulled = 0;
+  PipelineStages<Item> stages;
+  stages.source = [&]() -> std::optional<Item> {
+    if (pulled == 2) return std::nullopt;
+    ++pulled;
+    bomb.At("source");
+    return Item();
+  };
+  stages.before = [&](Item&) { return bomb.At("before"), absl::OkStatus(); };
+  stages.bind = [&](Item& item, int, Bindings& io) {
+    bomb.At("bind");
+    io.Set(x, item.x);
+    return absl::OkStatus();
+  };
+  stages.after = [&](Item&) { return bomb.At("after"), absl::OkStatus(); };
+  stages.sink = [&](Item&& item, const absl::Status& status) {
+    bomb.At("sink");
+    Print(status.ok() ? "item is " + std::to_string(item.x[0]) : "item: " + status.ToString());
+  };
+  Print("pipeline: " + RunPipeline<Item>({executable}, std::move(stages)).ToString());
+  return 0;
+}
+
+// "host:2/functor"
+const Scenario kThrows("throws", [](const std::string& row) -> int {
+  const size_t slash = row.find('/');
+  Bomb bomb{row.substr(slash + 1)};
+  const auto log = [&](LogLevel level, std::string_view text) {
+    if (level < LogLevel::kError) return;
+    Print("log: " + std::string(text));
+  };
+  {
+    absl::StatusOr<Runtime> runtime =
+        Runtime::Create({.devices = row.substr(0, slash), .workers = 1, .host_device_threads = 1, .log = log});
+    if (!runtime.ok()) return Print(runtime.status().ToString()), 77;
+    Graph graph("throwing");
+    auto x = graph.InOut<int32_t>("x", 4);
+    graph.ParallelFor("add", 4, AddOne{&bomb}, ReadWrite(x));
+    graph.Launch(
+             "launch", [&](Foreign&, int32_t*) { bomb.At("launch"); }, ReadWrite(x))
+        .HostTwin([&](int32_t*) { bomb.At("launch"); });
+    graph.Host("host node", [&](std::span<int32_t>) { bomb.At("host node"); }, ReadWrite(x));
+    Executable executable = *runtime->Compile(graph, {.slots = 1});
+    for (const char* stage : {"source", "before", "bind", "after", "sink"}) {
+      if (bomb.place == stage) return RunItems(executable, x, bomb);
+    }
+    for (int i = 0; i < 2; ++i) {
+      if (const int code = RunOnce(executable, x, bomb)) return code;
+    }
+    if (const absl::Status status = runtime->Shutdown(); !status.ok()) Print(status.ToString());
+  }
+  return 3;
+});
+
+class Throws : public ::testing::TestWithParam<std::string> {};
+
+// One form for where a node threw, whatever the file's path and line are.
+std::string WithoutLines(const std::string& text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '(' && text.find("throw_test.cc:", i) < text.find(')', i)) {
+      i = text.find(')', i);
+      out += "(line)";
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+const std::map<std::string, std::string>& Expected() {
+  static const std::string kRight = "x is 11\n";
+  static const auto node = [](const char* name, const char* where, const char* what) {
+    return std::string("INTERNAL: graph 'throwing' node '") + name + "' (line) on " + where + ": the callable threw" +
+           what + "\n" + kRight;
+  };
+  static const std::map<std::string, std::string> kExpected = {
+      {"functor", node("add", "host:0", ": boom")},
+      {"functor, an int", node("add", "host:0", " something that is no std::exception")},
+      {"launch", node("launch", "DEVICE", ": boom")},
+      {"launch, an int", node("launch", "DEVICE", " something that is no std::exception")},
+      {"host node", node("host node", "host", ": boom")},
+      {"host node, an int", node("host node", "host", " something that is no std::exception")},
+      {"callback", kRight + kRight + "log: a run's OnDone callback threw: boom\n"},
+      {"callback, an int",
+       kRight + kRight + "log: a run's OnDone callback threw something that is no std::exception\n"},
+      {"source",
+       "pipeline: INTERNAL: pipeline: source threw an exception: boom; catch it in the stage and return a "
+       "Status\n"},
+      {"before",
+       "item: INTERNAL: pipeline: before threw an exception: boom; catch it in the stage and return a "
+       "Status\nitem is 11\npipeline: OK\n"},
+      {"bind",
+       "item: INTERNAL: pipeline: bind threw an exception: boom; catch it in the stage and return a "
+       "Status\nitem is 11\npipeline: OK\n"},
+      {"after",
+       "item: INTERNAL: pipeline: after threw an exception: boom; catch it in the stage and return a "
+       "Status\nitem is 11\npipeline: OK\n"},
+      {"sink",
+       "pipeline: INTERNAL: pipeline: sink threw an exception: boom; catch it in the stage and return a "
+       "Status\n"},
+  };
+  return kExpected;
+}
+
+TEST_P(Throws, TheWaiterIsToldAndTheProcessGoesOn) {
+  const std::string& row = GetParam();
+  const std::string place = row.substr(row.find('/') + 1);
+  const ChildResult child = RunInChild(kThrows, row);
+  if (DeviceMissing(child)) GTEST_SKIP() << child;
+  const bool items = Expected().at(place).find("pipeline") != std::string::npos;
+  EXPECT_EQ(child.ended, items ? "exit 0" : "exit 3") << child;
+  std::string expected = Expected().at(place);
+  if (const size_t at = expected.find("DEVICE"); at != std::string::npos) {
+    expected.replace(at, 6, row.rfind("cuda", 0) == 0 ? "cuda:0" : "host:0");
+  }
+  std::string found = WithoutLines(child.output);
+  if (place.rfind("callback", 0) == 0) {  // which is called beside the second run
+    const size_t log = found.find("log: ");
+    ASSERT_NE(log, std::string::npos) << child;
+    const size_t end = found.find('\n', log) + 1;
+    found = found.substr(0, log) + found.substr(end) + found.substr(log, end - log);
+  }
+  EXPECT_EQ(found, expected);
+}
+
+std::vector<std::string> Rows(const std::string& devices) {
+  std::vector<std::string> rows;
+  for (const auto& [place, expected] : Expected()) {
+    if (devices == "cuda" && place.rfind("functor", 0) == 0) continue;  // it runs on the GPU
+    rows.push_back(devices + "/" + place);
+  }
+  return rows;
+}
+std::string NameOfRow(const ::testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param.substr(info.param.find('/') + 1);
+  std::erase(name, ',');
+  for (char& c : name) c = c == ' ' ? '_' : c;
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Host, Throws, ::testing::ValuesIn(Rows("host:2")), NameOfRow);
+INSTANTIATE_TEST_SUITE_P(Cuda, Throws, ::testing::ValuesIn(Rows("cuda")), NameOfRow);
+
+}  // namespace
+}  // namespace penstock::testing

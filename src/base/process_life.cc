@@ -7,6 +7,8 @@
 #include <atomic>
 #include <utility>
 
+#include "src/base/leak_list.h"
+
 namespace penstock::base {
 namespace {
 
@@ -23,19 +25,7 @@ struct MainThreadEnds {
 thread_local MainThreadEnds main_thread_ends;
 [[maybe_unused]] const MainThreadEnds* const made_by_main_thread = &main_thread_ends;  // as statics are
 
-struct Leaked {
-  std::shared_ptr<void> object;
-  void* raw;
-  Leaked* next;
-};
-std::atomic<Leaked*> leaked{nullptr};  // never freed
-
-// Without a lock: a fork's copy may find any lock held.
-void Keep(std::shared_ptr<void> object, void* raw) {
-  auto* entry = new Leaked{std::move(object), raw, leaked.load(std::memory_order_relaxed)};
-  while (!leaked.compare_exchange_weak(entry->next, entry, std::memory_order_acq_rel)) {
-  }
-}
+constinit LeakList<> leaked;
 
 }  // namespace
 
@@ -48,10 +38,10 @@ int ForkCount() { return forks.load(std::memory_order_relaxed); }
 
 bool Exiting() { return exiting.load(std::memory_order_acquire); }
 
-void LeakOnPurpose(std::shared_ptr<void> object) { Keep(std::move(object), nullptr); }
+void LeakOnPurpose(std::shared_ptr<void> object) { leaked.Keep(std::move(object), nullptr); }
 
 namespace detail {
-void KeepReachable(void* object) { Keep(nullptr, object); }
+void KeepReachable(void* object) { leaked.Keep(nullptr, object); }
 }  // namespace detail
 
 }  // namespace penstock::base

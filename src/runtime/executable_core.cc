@@ -96,7 +96,7 @@ absl::Status ExecutableCore::Compile(const CompileOptions& options) {
   std::vector<bool> cuda;
   for (const DeviceRef& d : devices) cuda.push_back(d.info.kind == driver::DeviceKind::kCuda);
   program_ = BuildProgram(*model_, plan_, kernels, cuda, trace_ != nullptr);
-  running_ = std::vector<std::atomic<int>>(plan_.nodes.size());
+  gates_ = std::vector<base::Gate<>>(plan_.nodes.size());
   for (const CallEntry& call : program_.calls) {
     driver_gates_.emplace_back(model_->nodes[static_cast<size_t>(call.decl)].concurrency);
   }
@@ -158,16 +158,12 @@ Bindings ExecutableCore::MakeBindings() const { return Bindings(model_); }
 bool ExecutableCore::EnterGate(int32_t node) {
   const int32_t decl = plan_.nodes[static_cast<size_t>(node)].decl;
   if (decl < 0) return true;
-  const int limit = model_->nodes[static_cast<size_t>(decl)].concurrency;
-  std::atomic<int>& running = running_[static_cast<size_t>(node)];
-  if (running.fetch_add(1, std::memory_order_acq_rel) < limit) return true;
-  running.fetch_sub(1, std::memory_order_acq_rel);
-  return false;
+  return gates_[static_cast<size_t>(node)].Enter(model_->nodes[static_cast<size_t>(decl)].concurrency);
 }
 
 void ExecutableCore::LeaveGate(int32_t node) {
   if (plan_.nodes[static_cast<size_t>(node)].decl < 0) return;
-  running_[static_cast<size_t>(node)].fetch_sub(1, std::memory_order_acq_rel);
+  gates_[static_cast<size_t>(node)].Leave();
 }
 
 Slot* ExecutableCore::PopFree() {
@@ -240,8 +236,8 @@ absl::StatusOr<Run> ExecutableCore::Launch(const Bindings& bindings, Deadline de
   slot->fault.Reset();
   absl::Status bound = Bind(*slot, bindings);
   if (!bound.ok()) runtime_->NoteFault(bound);
-  runtime_->RunStarted();
-  if (bound.ok()) bound = runtime_->CheckOpen();  // again: Shutdown waits for what has started before it closed
+  const absl::Status open = runtime_->RunStarted();  // again: Shutdown waits for what has started before it closed
+  if (bound.ok()) bound = open;
   // Last of all: whoever has a ticket waits for nothing but those with earlier ones.
   if (bound.ok()) bound = EnterStates(*slot);
   if (!bound.ok()) {

@@ -14,6 +14,7 @@
 #include "graph/plan.h"
 #include "penstock/executable.h"
 #include "penstock/runtime.h"
+#include "src/base/gate.h"
 #include "src/base/mutex.h"
 #include "src/runtime/program.h"
 #include "src/runtime/slot.h"
@@ -101,7 +102,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   driver::Driver* driver_ = nullptr;
   std::vector<int> lane_devices_;
   std::vector<driver::Gate> driver_gates_;         // a call each, for host devices
-  std::vector<std::atomic<int>> running_;          // a plan node each
+  std::vector<base::Gate<>> gates_;                // a plan node each
   std::vector<driver::Event> trace_base_;          // a device each
   std::vector<double> trace_base_us_;
   std::vector<std::unique_ptr<Slot>> slots_;

@@ -49,14 +49,14 @@ RunState::RunState(std::shared_ptr<ExecutableCore> core, Slot* slot, Deadline de
       slot_(slot) {}
 
 void RunState::Unref() {
-  if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  if (life_.Unref()) delete this;
 }
 
 bool RunState::forked() const { return runtime_->forked(); }
 
 void RunState::DropHandle() {
   if (forked()) return;
-  if (handles_.fetch_sub(1, std::memory_order_acq_rel) == 1 && !drained()) WatchInBackground();
+  if (life_.DropHandle()) WatchInBackground();
   Unref();
 }
 
@@ -68,8 +68,7 @@ void RunState::Advance() {
 }
 
 void RunState::WatchInBackground() {
-  if (drained() || watched_.exchange(true, std::memory_order_acq_rel)) return;
-  runtime_->Watch(this);
+  if (life_.BeginWatch()) runtime_->Watch(this);
 }
 
 void RunState::Step() {
@@ -236,7 +235,7 @@ void RunState::Complete() {
   std::vector<std::shared_ptr<const void>> keep_alive = std::exchange(slot_->keep_alive, {});
   const std::shared_ptr<ExecutableCore> core = std::move(core_);
   core->Release(std::exchange(slot_, nullptr));
-  drained_.store(true, std::memory_order_release);
+  life_.SetDrained();
   std::vector<Callback> callbacks;
   {
     base::MutexLock lock(mu_);

@@ -22,6 +22,7 @@
 #include "src/base/mutex.h"
 #include "src/base/notes.h"
 #include "src/runtime/progress.h"
+#include "src/runtime/run_life.h"
 #include "src/runtime/slot.h"
 
 namespace penstock::runtime {
@@ -34,10 +35,10 @@ class RunState {
   // Takes the slot; starts with two counts: one for the run in flight, one for the handle.
   RunState(std::shared_ptr<ExecutableCore> core, Slot* slot, Deadline deadline, int64_t serial);
 
-  void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void Ref() { life_.Ref(); }
   void Unref();
   // Handles are counted apart: the last one to go hands an unfinished run to the completion thread.
-  void AddHandle() { handles_.fetch_add(1, std::memory_order_relaxed), Ref(); }
+  void AddHandle() { life_.AddHandle(); }
   void DropHandle();
 
   // Does whatever can be done now, without blocking. The caller holds a count.
@@ -48,7 +49,7 @@ class RunState {
   // Whether this process is a copy of the one the run belongs to: then every call is refused, without a lock.
   bool forked() const;
   bool ended() const { return ended_.load(std::memory_order_acquire); }
-  bool drained() const { return drained_.load(std::memory_order_acquire); }
+  bool drained() const { return life_.drained(); }
   absl::Status status() const;
   absl::Status Wait(Deadline deadline);
   void OnDone(std::function<void(const absl::Status&)> callback);
@@ -83,12 +84,9 @@ class RunState {
   void Announce(std::vector<Callback> callbacks, const absl::Status& status);
   void Post(Callback callback, absl::Status status);
 
-  std::atomic<int32_t> refs_{2};
-  std::atomic<int32_t> handles_{1};
+  RunLife<> life_;
   base::OwnerByNotes<> notes_;  // calls of Advance; the first one owns the machine
-  std::atomic<bool> watched_{false};
-  std::atomic<bool> ended_{false};
-  std::atomic<bool> drained_{false};
+  std::atomic<bool> ended_{false};  // set with mu_ held
   const Deadline deadline_;
   const int64_t serial_;
   const std::shared_ptr<RuntimeCore> runtime_;

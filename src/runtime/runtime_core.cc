@@ -143,7 +143,7 @@ absl::Status RuntimeCore::CheckOpen() const {
     base::MutexLock lock(mu_);
     return base::Prefixed("refused after a fatal device error", fault_);
   }
-  if (closed_.load(std::memory_order_seq_cst)) {
+  if (in_flight_.closed()) {
     return absl::FailedPreconditionError("the runtime has been shut down; make a new one");
   }
   return absl::OkStatus();
@@ -168,7 +168,7 @@ absl::Status RuntimeCore::Fault() const {
 }
 
 void RuntimeCore::LeaveSync() {
-  sync_taken_.store(false, std::memory_order_release);
+  sync_.Leave();
   bell_.Ring();
 }
 
@@ -178,7 +178,7 @@ absl::Status RuntimeCore::WithMemory(const std::function<absl::Status()>& make) 
     for (const auto& pool : pinned_) pool->Trim();
     int64_t ended = 0;
     do {
-      ended = releases_ended_.load(std::memory_order_acquire);
+      ended = releases_.ended();
       made = make();
     } while (absl::IsResourceExhausted(made) && WaitForRelease(ended));
   }
@@ -186,23 +186,24 @@ absl::Status RuntimeCore::WithMemory(const std::function<absl::Status()>& make) 
   return made;
 }
 
-// Waits until more releases than `ended` have. False where none is to come; a run that was abandoned may never end.
-bool RuntimeCore::WaitForRelease(int64_t ended) {
+// Waits until more releases than `ended_then` have ended. False where none is to come; a run that was abandoned may
+// never end.
+bool RuntimeCore::WaitForRelease(int64_t ended_then) {
   if (base::InUserCode()) return false;  // the run to end may be the one that waits here
-  const auto more = [&] { return releases_ended_.load(std::memory_order_acquire) > ended; };
+  const auto more = [&] { return releases_.ended() > ended_then; };
   WaitForProgress(bell_, rings_, TimePoint::max(), [&] {
     int64_t stuck = 0;
     for (const auto& executable : Executables()) {
       executable->AdvanceAll();
       stuck += executable->IsStuck() ? 1 : 0;
     }
-    return more() || releases_begun_.load(std::memory_order_acquire) - ended <= stuck || !CheckOpen().ok();
+    return more() || !releases_.AnyToCome(ended_then, stuck) || !CheckOpen().ok();
   });
   return more();
 }
 
 void RuntimeCore::ReleaseEnds() {
-  releases_ended_.fetch_add(1, std::memory_order_acq_rel);
+  releases_.End();
   bell_.Ring();
 }
 
@@ -214,8 +215,13 @@ void RuntimeCore::AddExecutable(const std::shared_ptr<ExecutableCore>& executabl
   executables_.push_back(executable);
 }
 
+absl::Status RuntimeCore::RunStarted() {
+  in_flight_.Begin();
+  return CheckOpen();
+}
+
 void RuntimeCore::RunDrained() {
-  in_flight_.fetch_sub(1, std::memory_order_acq_rel);
+  in_flight_.End();
   bell_.Ring();
 }
 
@@ -234,15 +240,15 @@ absl::Status RuntimeCore::Shutdown(Deadline deadline) {
         "Runtime::Shutdown inside a host node or callback, which it would wait for; call it outside");
   }
   if (forked()) return Forked();
-  closed_.store(true, std::memory_order_seq_cst);
+  in_flight_.Close();
   bell_.Ring();  // who waits for a slot is refused now
   const bool drained = WaitForProgress(bell_, rings_, deadline.at(), [&] {
     for (const auto& executable : Executables()) executable->AdvanceAll();
-    return in_flight_.load(std::memory_order_seq_cst) == 0;
+    return in_flight_.runs() == 0;
   });
   if (!drained) {
     gave_up_.store(true, std::memory_order_release);
-    const int64_t left = in_flight_.load(std::memory_order_acquire);
+    const int64_t left = in_flight_.runs();
     for (const auto& executable : Executables()) {
       executable->AbandonAll(
           absl::DeadlineExceededError("the runtime was shut down before the run's work had drained"));
@@ -262,7 +268,7 @@ absl::Status RuntimeCore::ShutdownAtLast() {
   constexpr std::chrono::seconds kForAbandoned{1};
   if (gave_up_.load(std::memory_order_acquire)) return Shutdown(Deadline::Clock::now());
   if (base::InUserCode()) return Shutdown({});  // which refuses
-  closed_.store(true, std::memory_order_seq_cst);
+  in_flight_.Close();
   bell_.Ring();
   WaitForProgress(bell_, rings_, TimePoint::max(), [&] {
     int64_t abandoned = 0;
@@ -270,7 +276,7 @@ absl::Status RuntimeCore::ShutdownAtLast() {
       executable->AdvanceAll();
       abandoned += executable->CountAbandoned();
     }
-    return in_flight_.load(std::memory_order_seq_cst) <= abandoned;
+    return in_flight_.runs() <= abandoned;
   });
   return Shutdown(kForAbandoned);
 }

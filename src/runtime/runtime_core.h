@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "penstock/runtime.h"
+#include "src/base/gate.h"
 #include "src/base/log.h"
 #include "src/base/mutex.h"
 #include "src/base/process_life.h"
@@ -23,6 +24,7 @@
 #include "src/host/worker_pool.h"
 #include "src/memory/pinned_pool.h"
 #include "src/runtime/completion_thread.h"
+#include "src/runtime/counts.h"
 #include "src/runtime/slot.h"
 #include "src/runtime/state_order.h"
 
@@ -59,8 +61,8 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   absl::Status Fault() const;
 
   void AddExecutable(const std::shared_ptr<ExecutableCore>& executable);
-  // Sequentially consistent, as closed_ is: either CheckOpen after it refuses, or Shutdown sees the run.
-  void RunStarted() { in_flight_.fetch_add(1, std::memory_order_seq_cst); }
+  // CheckOpen for a run that Shutdown waits for from now on, until RunDrained, which follows also where this refuses.
+  absl::Status RunStarted();
   void RunDrained();
   // Has the completion thread advance `run` until it has drained.
   void Watch(RunState* run) { completion_->Watch(run); }
@@ -70,13 +72,13 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   absl::Status ShutdownAtLast();
   // Whether each node is waited for (RuntimeOptions::synchronous), one of the runtime at a time.
   bool synchronous() const { return synchronous_; }
-  bool EnterSync() { return !sync_taken_.exchange(true, std::memory_order_acquire); }
+  bool EnterSync() { return sync_.Enter(1); }
   void LeaveSync();
   // Calls `make` until it is something other than ResourceExhausted, or no memory is to come: idle pinned slabs are
   // given back first, then whatever executables without handles hold until their last runs have ended.
   absl::Status WithMemory(const std::function<absl::Status()>& make);
   // The last handle on an executable has gone; all of it has.
-  void ReleaseBegins() { releases_begun_.fetch_add(1, std::memory_order_acq_rel); }
+  void ReleaseBegins() { releases_.Begin(); }
   void ReleaseEnds();
   bool shut_down() const { return joined_.load(std::memory_order_acquire); }
 
@@ -87,7 +89,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   absl::Status AddCudaDevices(const std::vector<int>& ordinals);
   absl::Status AddDefaultDevices(const RuntimeOptions& options);
   void AddDriver(std::unique_ptr<driver::Driver> driver);
-  bool WaitForRelease(int64_t ended);
+  bool WaitForRelease(int64_t ended_then);
   std::vector<std::shared_ptr<ExecutableCore>> Executables() const;
 
   base::Logger logger_;
@@ -101,11 +103,10 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   std::unique_ptr<host::WorkerPool> workers_;
   std::unique_ptr<CompletionThread> completion_;
   const bool synchronous_;
-  std::atomic<bool> sync_taken_{false};
-  std::atomic<int64_t> releases_begun_{0}, releases_ended_{0};
+  base::Gate<> sync_;
+  ReleaseCount<> releases_;
   const int made_in_ = base::ForkCount();
-  std::atomic<int64_t> in_flight_{0};
-  std::atomic<bool> closed_{false};
+  RunCount<> in_flight_;
   std::atomic<bool> joined_{false};
   std::atomic<bool> gave_up_{false};
   std::atomic<bool> failed_{false};

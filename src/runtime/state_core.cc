@@ -87,15 +87,17 @@ absl::Status StateCore::MakeResources() {
 
 StateCore::~StateCore() {
   TakeBack();
+  std::unique_ptr<Call> left;
   {
     base::MutexLock lock(mu_);
-    if (left_behind_ != nullptr) {
-      runtime_->Log(LogLevel::kWarning, "state '" + std::string(name.view()) +
-                                            "': dropped while a copy of its contents has not ended; its memory is "
-                                            "leaked");
-      Leak(std::move(left_behind_));
-      return;
-    }
+    left = std::move(left_behind_);
+  }
+  if (left != nullptr) {
+    runtime_->Log(LogLevel::kWarning, "state '" + std::string(name.view()) +
+                                          "': dropped while a copy of its contents has not ended; its memory is "
+                                          "leaked");
+    Leak(std::move(left));
+    return;
   }
   driver::Driver& driver = *device_.driver;
   for (const driver::Event event : events_) driver.DestroyEvent(event);
@@ -142,12 +144,12 @@ absl::Status StateCore::Do(const char* what, bool writes, Deadline deadline, Wor
   }
   PENSTOCK_RETURN_IF_ERROR(runtime_->CheckOpen());  // in a fork's copy, before anything that may take a lock
   StateOrder& order = runtime_->states();
-  runtime_->RunStarted();
+  const absl::Status open = runtime_->RunStarted();
   const auto end = [&](const absl::Status& status) {
     runtime_->RunDrained();
     return status;
   };
-  if (const absl::Status open = runtime_->CheckOpen(); !open.ok()) return end(open);
+  if (!open.ok()) return end(open);
   auto call = std::make_unique<Call>(*this, writes);
   if (const absl::Status entered = order.Enter(call->ticket, writes); !entered.ok()) return end(entered);
   absl::Status status = AwaitTurn(*call, deadline);

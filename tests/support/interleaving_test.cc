@@ -4,32 +4,25 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iostream>
 #include <memory>
 #include <string>
 
 #include "src/base/notes.h"
 #include "src/driver/driver.h"
-#include "src/host/bell.h"
-#include "tests/support/interleave.h"
+#include "tests/support/explored.h"
 
 namespace penstock {
 namespace {
 
+using interleave::ExpectSound;
 using interleave::Explore;
 using interleave::Explored;
+using interleave::kForever;
 using interleave::ModelAtomic;
+using interleave::ModelBell;
 using interleave::ModelCondVar;
 using interleave::ModelMutex;
 using interleave::Scenario;
-
-constexpr auto kForever = std::chrono::steady_clock::time_point::max();
-
-void ExpectSound(const Explored& explored) {
-  EXPECT_EQ(explored.problem, "");
-  EXPECT_TRUE(explored.all) << "there are more schedules than " << explored.schedules;
-  std::cout << explored.schedules << " schedules\n";
-}
 
 // Each thread adds a piece of work and asks the owner to do what there is.
 template <class Owner>
@@ -109,8 +102,6 @@ Scenario OneWaits(int ringers) {
   scenario.check = [] { return std::string(); };
   return scenario;
 }
-
-using ModelBell = host::BasicBell<ModelAtomic, ModelMutex, ModelCondVar>;
 
 TEST(Bell, WakesWhoeverWaitsWhateverTheSchedule) {
   ExpectSound(Explore([] { return OneWaits<ModelBell, true>(1); }));
@@ -205,6 +196,59 @@ class EarlyFault {
 
 TEST(RunFault, IsExploredCloselyEnoughToFindAFailureToldTooEarly) {
   EXPECT_NE(Explore([] { return TwoFail<EarlyFault>(); }).problem, "");
+}
+
+// A checked driver's death: the call that dies and those that find it dead return when whoever began before is done.
+// The order of steps is that of CheckedDriver::Begin and StandStill; what waits there by yielding is blocked here.
+Scenario DiesBesideCalls(int beside, bool counts_before_it_looks) {
+  struct Driver {
+    ModelAtomic<bool> dying{false};
+    ModelMutex witness;
+    int inside = 0;
+    bool dead = false, still = false, told = false;
+    std::string problem;
+
+    void Count(int by) { interleave::Point(), inside += by; }
+    bool Dead(bool dies) {
+      witness.Lock();
+      dead = dead || dies;
+      const bool found = dead;
+      witness.Unlock();
+      return found;
+    }
+    void StandStill() {
+      if (dying.exchange(true)) return interleave::BlockUntil([this] { return still; });
+      interleave::BlockUntil([this] { return inside == 0; });
+      still = true;
+    }
+  };
+  auto driver = std::make_shared<Driver>();
+  Scenario scenario;
+  for (int t = 0; t <= beside; ++t) {
+    scenario.threads.push_back([driver, dies = t == 0, counts_before_it_looks] {
+      if (counts_before_it_looks) driver->Count(1);
+      const bool dead = driver->Dead(dies);
+      if (!counts_before_it_looks) driver->Count(1);
+      if (!dead) {
+        interleave::Point();
+        if (driver->told) driver->problem = "work went on after the death was told";
+      }
+      driver->Count(-1);
+      if (dead) driver->StandStill();
+      if (dead) driver->told = true;
+    });
+  }
+  scenario.check = [driver] { return driver->problem; };
+  return scenario;
+}
+
+TEST(StandStill, IsToldWhenWhoBeganBeforeIsDoneWhateverTheSchedule) {
+  ExpectSound(Explore([] { return DiesBesideCalls(1, true); }));
+  EXPECT_EQ(Explore([] { return DiesBesideCalls(2, true); }, 1000).problem, "");
+}
+
+TEST(StandStill, IsExploredCloselyEnoughToFindACallCountedTooLate) {
+  interleave::ExpectFound(Explore([] { return DiesBesideCalls(1, false); }), "work went on after the death was told");
 }
 
 }  // namespace

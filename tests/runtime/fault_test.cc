@@ -129,6 +129,18 @@ TEST(FaultTest, AnErrorThatIsNotFatalFailsItsRunOnly) {
   EXPECT_EQ(x[0], 3);
 }
 
+// All of them are one segment.
+TEST(FaultTest, NothingBehindACallThatFailedIsSubmitted) {
+  Mortal mortal;
+  Chain chain(4);
+  Executable exec = *mortal.runtime.Compile(chain.graph);
+  HostBuffer<int32_t> x = *mortal.runtime.MakeHostBuffer<int32_t>(4);
+  mortal.witness->FailNth(CallKind::kLaunch, 2, absl::ResourceExhaustedError("no local memory"));
+  EXPECT_EQ(Launch(exec, chain.x, x)->Wait().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(mortal.witness->log().count(CallKind::kLaunch), 2);  // 'add 0', and 'add 1' that fails
+  EXPECT_EQ(mortal.witness->log().count(CallKind::kCopy), 1);    // no download
+}
+
 // What was seen complete before: all that the host node had waited for, and the host node itself.
 TEST(FaultTest, ListsTheNodesNotKnownDone) {
   Mortal mortal;
@@ -185,6 +197,22 @@ TEST(SynchronousTest, NamesTheNodeThatAFatalErrorCameFrom) {
   EXPECT_TRUE(base::IsFatal(status));
   EXPECT_THAT(Text(status), StartsWith("graph 'g' node 'two' ("));
   EXPECT_THAT(Text(status), HasSubstr(") on host:0: injected fatal fault at Record call "));
+}
+
+// The failure comes while the segment is being submitted, from the node before: it is waited for.
+TEST(SynchronousTest, NothingBehindANodeThatFailedIsSubmitted) {
+  Mortal mortal(/*synchronous=*/true);
+  Graph g("g");
+  auto x = g.InOut<int32_t>("x", 4, kPinned);
+  g.Launch(
+       "boom", [](Foreign&, int32_t*) {}, ReadWrite(x))
+      .HostTwin([](int32_t*) { return absl::InternalError("boom"); });
+  g.ParallelFor("behind", 4, AddOne{}, ReadWrite(x));
+  Executable exec = *mortal.runtime.Compile(g);
+  HostBuffer<int32_t> memory = *mortal.runtime.MakeHostBuffer<int32_t>(4);
+  EXPECT_THAT(Text(Launch(exec, x, memory)->Wait()), HasSubstr("node 'boom'"));
+  EXPECT_EQ(mortal.witness->log().count(CallKind::kLaunch), 1);
+  EXPECT_EQ(mortal.witness->log().count(CallKind::kCopy), 1);  // no download
 }
 
 TEST(SynchronousTest, OneNodeOfTheRuntimeRunsAtATime) {

@@ -131,7 +131,6 @@ TEST_F(StateOrderTest, RunsThatTouchTwoStatesCrosswiseDoNotDeadlock) {
 // the State's order, else the holder of the slot would wait for it.
 TEST_F(StateOrderTest, NobodyWaitsForASlotWithAPlaceInTheOrder) {
   const State<int64_t> s = Made("s", 1);
-  Meeting waiting;
   Graph g("g");
   g.Host("pause", [] { std::this_thread::yield(); });
   Twin(g, "add", [](int64_t* v) { ++v[0]; }, ReadWrite(s)).After(g.Host("again", [] {}));

@@ -46,6 +46,20 @@ class CancelTest : public testing::Test {
   Runtime runtime_ = HostRuntime();
 };
 
+TEST_F(CancelTest, AfterTheEndItLeavesTheNextRunOfTheSlotAlone) {
+  Executable exec = Compile();
+  const penstock::Run first = Launch(exec);
+  held_.latch.Open();
+  ASSERT_OK(first.Wait());
+  held_.latch.Shut();
+  const penstock::Run second = Launch(exec);
+  ASSERT_TRUE(held_.latch.AwaitArrived(2));
+  first.Cancel();
+  held_.latch.Open();
+  EXPECT_OK(second.Wait());
+  EXPECT_EQ(held_.after.load(), 2);
+}
+
 TEST_F(CancelTest, InAHostNodeItEndsWhenTheNodeDoesAndNothingFollows) {
   Executable exec = Compile();
   const penstock::Run run = Launch(exec);

@@ -103,6 +103,49 @@ TEST(FaultTest, EndsEverythingInFlightAndRefusesNewWork) {
   EXPECT_THAT(mortal.logged[0], StartsWith("graph 'chain': injected fatal fault at Launch call 1"));
 }
 
+// Its work is done and nobody waits for it or watches it: whoever sees the fault ends it.
+TEST(FaultTest, EndsARunThatNobodyPushesOn) {
+  Mortal mortal;
+  driver::Latch latch;
+  Graph g("quiet");
+  auto x = g.InOut<int32_t>("x", 4, kPinned);
+  g.Launch("stay", [](Foreign&, int32_t*) {}, ReadWrite(x)).HostTwin([&](int32_t*) { latch.Arrive(); });
+  Chain chain(1);
+  Executable stays = *mortal.runtime.Compile(g), adds = *mortal.runtime.Compile(chain.graph);
+  HostBuffer<int32_t> a = *mortal.runtime.MakeHostBuffer<int32_t>(4), b = *mortal.runtime.MakeHostBuffer<int32_t>(4);
+  const penstock::Run quiet = *Launch(stays, x, a);
+  latch.Open();
+  mortal.witness->DieAtNth(CallKind::kLaunch, 1);
+  EXPECT_TRUE(base::IsFatal(Launch(adds, chain.x, b)->Wait()));
+  EXPECT_TRUE(base::IsFatal(quiet.status())) << quiet.status();
+}
+
+// The only slot is taken by a run that does not end.
+TEST(FaultTest, RefusesWhoWaitsForASlotThatDoesNotComeFree) {
+  Mortal mortal;
+  HeldGraph held;
+  Chain chain(1);
+  Executable holds = *mortal.runtime.Compile(held.graph, {.slots = 1});
+  Executable adds = *mortal.runtime.Compile(chain.graph);
+  HostBuffer<int32_t> memory = *mortal.runtime.MakeHostBuffer<int32_t>(4);
+  std::vector<int32_t> a(4);
+  Bindings io = holds.bindings();
+  const penstock::Run running = *holds.Launch(io.Set(held.x, a));
+  ASSERT_TRUE(held.latch.AwaitArrived());
+  std::promise<void> begun;
+  std::future<absl::Status> launcher = std::async(std::launch::async, [&] {
+    begun.set_value();
+    return holds.Launch(io).status();
+  });
+  begun.get_future().wait();
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // time to come to the wait
+  mortal.witness->DieAtNth(CallKind::kLaunch, 1);
+  EXPECT_TRUE(base::IsFatal(Launch(adds, chain.x, memory)->Wait()));
+  EXPECT_TRUE(base::IsFatal(launcher.get()));
+  held.latch.Open();
+  EXPECT_TRUE(base::IsFatal(running.Wait()));
+}
+
 TEST(FaultTest, LeavesAnotherRuntimeAlone) {
   Mortal mortal, other;
   Chain chain(2);
@@ -249,14 +292,15 @@ TEST(SynchronousTest, OneNodeOfTheRuntimeRunsAtATime) {
   EXPECT_EQ(crowd.most(), 1);
 }
 
+// Pinned memory needs no worker, so it is the caller of Launch that waits for the node, before anybody has the run.
 TEST(SynchronousTest, ARunsDeadlineEndsTheWaitForANode) {
   driver::Latch latch;
   Mortal mortal(/*synchronous=*/true);
   Graph g("g");
-  auto x = g.InOut<int32_t>("x", 4);
+  auto x = g.InOut<int32_t>("x", 4, kPinned);
   g.Launch("stays", [](Foreign&, int32_t*) {}, ReadWrite(x)).HostTwin([&](int32_t*) { latch.Arrive(); });
   Executable exec = *mortal.runtime.Compile(g);
-  std::vector<int32_t> memory(4);
+  HostBuffer<int32_t> memory = *mortal.runtime.MakeHostBuffer<int32_t>(4);
   Bindings io = exec.bindings();
   const auto run = exec.Launch(io.Set(x, memory), std::chrono::milliseconds(30));
   ASSERT_OK(run.status());

@@ -77,6 +77,23 @@ TEST_F(StateOrderTest, RunsMoveOnThroughHostNodesWithoutAnybodyWaiting) {
   EXPECT_EQ(Contents(sum, 1), std::vector<int64_t>{expected});
 }
 
+// It has nothing that would have it watched but its place in the order.
+TEST_F(StateOrderTest, ARunWithoutHostNodesMovesOnAtItsTurnWithoutAnybodyWaiting) {
+  const State<int64_t> s = Made("s", 1);
+  Meeting release, touched;
+  Graph holds("holds"), waits("waits");
+  const NodeRef hold = holds.Host("hold", [&] { return Met(release.Await(1)); });
+  Twin(holds, "touch", [](int64_t* v) { ++v[0]; }, ReadWrite(s)).After(hold);
+  Twin(waits, "touch", [&](int64_t* v) { ++v[0], touched.Arrive(); }, ReadWrite(s));
+  Executable first = Compiled(holds), second = Compiled(waits);
+  const auto ahead = first.Launch(first.bindings()), behind = second.Launch(second.bindings());
+  ASSERT_OK(ahead.status());
+  ASSERT_OK(behind.status());
+  release.Arrive();
+  EXPECT_TRUE(touched.Await(1));
+  EXPECT_EQ(Contents(s, 1), std::vector<int64_t>{2});
+}
+
 TEST_F(StateOrderTest, ManyThreadsAddToOneState) {
   const State<int64_t> sum = Made("sum", kN);
   BufferHandle<int64_t> x;

@@ -170,6 +170,7 @@ TEST_F(CheckedDriverTest, AWaitIsForAnEventThatWasRecorded) {
 TEST_F(CheckedDriverTest, TimesAreOfRecordedTimingEventsOfOneDevice) {
   const Event a = *driver_->CreateEvent(0, true), b = *driver_->CreateEvent(0, true);
   ASSERT_OK(driver_->Record(a, stream_));
+  ASSERT_OK(driver_->Record(event_, stream_));
   ExpectRefused(driver_->Elapsed(a, b).status(), "timing events", "was never recorded");
   ExpectRefused(driver_->Elapsed(event_, a).status(), "timing events", "made without timing");
   driver_->DestroyEvent(a);
@@ -197,6 +198,9 @@ TEST_F(CheckedDriverTest, EventAndMemoryAreOfTheStreamsDevice) {
           stream_,
           {.kind = CopyKind::kPeer, .dst = memory, .src = device_, .width = 4, .dst_device = 0, .src_device = 1}),
       "one device", "is in device 0 block 1");
+  ExpectRefused(
+      driver_->Copy(stream_, {.kind = CopyKind::kPeer, .dst = memory, .src = memory, .dst_device = 1, .src_device = 1}),
+      "one device", "Copy between devices 1 and 1 on stream 1 of device 0");
   driver_->DestroyEvent(event);
   driver_->FreeDevice(1, memory);
 }
@@ -256,6 +260,8 @@ TEST_F(CheckedDriverTest, FreedMemoryIsNotUsed) {
   EXPECT_THAT(Violation(), HasSubstr("'freed once'"));
   driver_->FreePinned(device_);
   EXPECT_THAT(Violation(), HasSubstr("'freed once'"));
+  driver_->FreeDevice(1, device_);
+  EXPECT_THAT(Violation(), HasSubstr("'freed once': FreeDevice(1, "));
 }
 
 TEST_F(CheckedDriverTest, MemoryIsFreedWhenTheHostHasSeenItsWorkEnd) {
@@ -296,7 +302,9 @@ TEST_F(CheckedDriverTest, DeviceMemoryIsWrittenBeforeItIsRead) {
 TEST_F(CheckedDriverTest, AKernelThatWritesABoxFindsItPoisonedAndOneThatReadsDoesNot) {
   ASSERT_OK(Upload(stream_));
   const Uses uses({{.data = device_, .width = 16, .height = 3, .pitch = 64, .writes = true},
-                   {.data = device_ + 1024, .width = 32, .reads = true, .writes = true}});
+                   {.data = device_ + 1024, .width = 32, .reads = true, .writes = true},
+                   {.data = device_ + 2048, .width = 32, .writes = true},
+                   {.data = device_ + 2064, .width = 32, .reads = true}});
   ASSERT_OK(Launch(stream_, device_, &uses));
   ASSERT_OK(Download(stream_));
   Finish(stream_);

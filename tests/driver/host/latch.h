@@ -33,6 +33,10 @@ class Latch {
     open_ = true;
     cv_.NotifyAll();
   }
+  void Shut() {
+    base::MutexLock lock(mu_);
+    open_ = false;
+  }
   int arrived() {
     base::MutexLock lock(mu_);
     return arrived_;

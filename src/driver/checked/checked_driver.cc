@@ -63,23 +63,25 @@ class CheckedDriver final : public Driver {
   absl::Status Foreign(Stream stream, OpTag tag, const UseSource& uses) override;
 
  private:
-  // Counts who is inside a call.
+  // Counts who is inside a call, and reports at its end what broke a rule: by then mu_ is no longer held.
   class Inside {
    public:
-    explicit Inside(std::atomic<int>& count) : count_(&count) { ++count; }
-    Inside(Inside&& other) noexcept : count_(std::exchange(other.count_, nullptr)) {}
+    explicit Inside(CheckedDriver& driver) : driver_(&driver) { ++driver.inside_; }
+    Inside(Inside&& other) noexcept : driver_(std::exchange(other.driver_, nullptr)) {}
     Inside& operator=(Inside&&) = delete;
     ~Inside() { Leave(); }
     void Leave() {
-      if (count_ != nullptr) --*std::exchange(count_, nullptr);
+      if (driver_ == nullptr) return;
+      --driver_->inside_;
+      std::exchange(driver_, nullptr)->witness_->Report();
     }
 
    private:
-    std::atomic<int>* count_;
+    CheckedDriver* driver_;
   };
 
   absl::StatusOr<Inside> Begin(const Call& call);
-  void BeginVoid(const Call& call);
+  Inside BeginVoid(const Call& call);
   absl::Status Violated(const char* rule, const std::string& what) { return witness_->Violated(rule, what); }
   absl::Status CheckCaller(const Call& call);
   void StandStill();
@@ -112,12 +114,13 @@ class CheckedDriver final : public Driver {
 CheckedDriver::~CheckedDriver() {
   const Gauges left = witness_->gauges();
   if (!(left == Gauges{})) (void)Violated("nothing left alive", absl::StrCat("when the driver went: ", TextOf(left)));
+  witness_->Report();
 }
 
 // --- every call ---
 
 absl::StatusOr<CheckedDriver::Inside> CheckedDriver::Begin(const Call& call) {
-  Inside inside(inside_);  // before the fault is looked for: whoever dies after that sees this call
+  Inside inside(*this);  // before the fault is looked for: whoever dies after that sees this call
   absl::Status failure = witness_->Begin(call);
   if (failure.ok()) failure = CheckCaller(call);
   if (failure.ok()) return inside;
@@ -126,9 +129,11 @@ absl::StatusOr<CheckedDriver::Inside> CheckedDriver::Begin(const Call& call) {
   return failure;
 }
 
-void CheckedDriver::BeginVoid(const Call& call) {
+CheckedDriver::Inside CheckedDriver::BeginVoid(const Call& call) {
+  Inside inside(*this);
   witness_->Note(call);
   (void)CheckCaller(call);
+  return inside;
 }
 
 absl::Status CheckedDriver::CheckCaller(const Call& call) {
@@ -202,7 +207,7 @@ absl::StatusOr<Stream> CheckedDriver::CreateStream(int device, int priority) {
 }
 
 void CheckedDriver::DestroyStream(Stream stream) {
-  BeginVoid({.kind = CallKind::kDestroyStream, .stream = static_cast<uint32_t>(stream.bits)});
+  const Inside inside = BeginVoid({.kind = CallKind::kDestroyStream, .stream = static_cast<uint32_t>(stream.bits)});
   if (!stream) return;
   Stream inner;
   {
@@ -249,7 +254,7 @@ absl::StatusOr<Event> CheckedDriver::CreateEvent(int device, bool timing) {
 }
 
 void CheckedDriver::DestroyEvent(Event event) {
-  BeginVoid({.kind = CallKind::kDestroyEvent, .event = static_cast<uint32_t>(event.bits)});
+  const Inside inside = BeginVoid({.kind = CallKind::kDestroyEvent, .event = static_cast<uint32_t>(event.bits)});
   if (!event) return;
   Event inner;
   {
@@ -402,7 +407,7 @@ void CheckedDriver::Free(int device, void* memory) {
 }
 
 void CheckedDriver::FreeDevice(int device, void* memory) {
-  BeginVoid({.kind = CallKind::kFreeDevice, .device = static_cast<int16_t>(device)});
+  const Inside inside = BeginVoid({.kind = CallKind::kFreeDevice, .device = static_cast<int16_t>(device)});
   if (memory == nullptr) return;
   {
     base::MutexLock lock(mu_);
@@ -421,7 +426,7 @@ void CheckedDriver::FreeDevice(int device, void* memory) {
 }
 
 void CheckedDriver::FreePinned(void* memory) {
-  BeginVoid({.kind = CallKind::kFreePinned});
+  const Inside inside = BeginVoid({.kind = CallKind::kFreePinned});
   if (memory == nullptr) return;
   {
     base::MutexLock lock(mu_);

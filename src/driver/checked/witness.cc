@@ -83,10 +83,19 @@ bool Witness::dead() const {
 
 absl::Status Witness::Violated(const char* rule, const std::string& what) {
   std::string text = absl::StrCat("checked driver, rule '", rule, "': ", what);
-  if (report_) report_(text);
   base::MutexLock lock(mu_);
   violations_.push_back(text);
+  if (report_) unreported_.push_back(text);
   return absl::FailedPreconditionError(text);
+}
+
+void Witness::Report() {
+  std::vector<std::string> texts;
+  {
+    base::MutexLock lock(mu_);
+    texts = std::exchange(unreported_, {});
+  }
+  for (const std::string& text : texts) report_(text);
 }
 
 void Witness::Change(const Gauges& by) {

@@ -26,7 +26,7 @@ std::string TextOf(const Gauges& gauges);
 
 class Witness {
  public:
-  // `report` is called with each violation as it is found, by the thread that made the call; may be null.
+  // `report` is called with each violation at the end of the call that found it, with no lock held; may be null.
   explicit Witness(std::function<void(const std::string&)> report = nullptr) : report_(std::move(report)) {}
 
   // --- for whoever asked for checks ---
@@ -52,6 +52,8 @@ class Witness {
   bool dead() const;
   // Counts a violation and returns it as a Status.
   absl::Status Violated(const char* rule, const std::string& what);
+  // Reports what has not been; for the end of a call.
+  void Report();
   void Change(const Gauges& by);
 
  private:
@@ -60,7 +62,7 @@ class Witness {
   CallLog log_ ABSL_GUARDED_BY(mu_);
   FaultPlan faults_ ABSL_GUARDED_BY(mu_);
   Gauges gauges_ ABSL_GUARDED_BY(mu_);
-  std::vector<std::string> violations_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::string> violations_ ABSL_GUARDED_BY(mu_), unreported_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::driver::checked

@@ -20,8 +20,8 @@ Region WholeRegion(const Model& model, const BufferDecl& decl) {
   Region region{{0, 0, 0}, {1, 1, 1}};
   for (int i = 0; i < decl.extent.rank && decl.extent.rank <= kMaxRank; ++i) {
     const Dim& dim = decl.extent.dims[static_cast<size_t>(i)];
-    const bool known = dim.param >= 0 && dim.param < static_cast<int32_t>(model.params.size());
-    const int64_t most = dim.is_constant() ? dim.value : known ? model.params[static_cast<size_t>(dim.param)].max : 0;
+    const ParamDecl* param = ParamOf(model, dim);
+    const int64_t most = dim.is_constant() ? dim.value : param != nullptr ? param->max : 0;
     const bool last = i + 1 == decl.extent.rank;
     region.hi[static_cast<size_t>(kMaxRank - decl.extent.rank) + static_cast<size_t>(i)] =
         Clamped(0, most, last ? decl.type.size : 1, kMost);
@@ -61,8 +61,7 @@ Placed Inside(const Model& model, const BufferDecl& decl, const Box& box, const 
     out.exact[d] = size.is_constant();
     int64_t most = size.value;
     if (!size.is_constant()) {
-      const bool known = size.param < static_cast<int32_t>(model.params.size());
-      const ParamDecl* param = known ? &model.params[static_cast<size_t>(size.param)] : nullptr;
+      const ParamDecl* param = ParamOf(model, size);
       most = param != nullptr && param->has_max ? param->max : kMost;
     }
     out.region.hi[d] = std::max(out.region.lo[d], Clamped(out.region.lo[d], most, unit, end));
@@ -283,6 +282,12 @@ int32_t BaseOf(const Model& model, int32_t buffer) {
     buffer = decl.alias_graph == model.serial && decl.alias_of < buffer ? decl.alias_of : -1;
   }
   return buffer;
+}
+
+const ParamDecl* ParamOf(const Model& model, const Dim& dim) {
+  const bool known =
+      dim.graph == model.serial && dim.param >= 0 && dim.param < static_cast<int32_t>(model.params.size());
+  return known ? &model.params[static_cast<size_t>(dim.param)] : nullptr;
 }
 
 Extent ReadAs(const BufferDecl& buffer, uint32_t element_bytes) {

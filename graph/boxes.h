@@ -116,6 +116,8 @@ class BoxTable {
   std::vector<BoxTree> trees_;
 };
 
+// The parameter that `dim` is, null for a constant and for a handle of another graph or of nothing.
+const ParamDecl* ParamOf(const Model& model, const Dim& dim);
 // The buffer that has the memory of `buffer`, itself unless it is an alias; -1 for an alias of nothing.
 int32_t BaseOf(const Model& model, int32_t buffer);
 // The extent of `buffer` when its rows are read as elements of `element_bytes`: the last dimension holds as many as

@@ -18,6 +18,14 @@ uint32_t NextSerial() {
 
 Graph::Graph(Name name) : model_(std::make_shared<Model>(std::move(name))) { model_->serial = NextSerial(); }
 
+Graph::Graph(Graph&& other) noexcept : Graph(other.model_->name) {
+  model_->mistakes.push_back(
+      {absl::StatusCode::kFailedPrecondition,
+       graph::Prefix(*model_) + ": was declared at " + graph::Where(model_->name.source()) +
+           " and moved from; what is declared on it since then belongs to no graph; use the graph it was moved to"});
+  std::swap(model_, other.model_);
+}
+
 int32_t Graph::AddParam(ParamDecl decl) {
   model_->params.push_back(std::move(decl));
   return static_cast<int32_t>(model_->params.size()) - 1;

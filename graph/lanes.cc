@@ -50,7 +50,7 @@ class Assigner {
     bool capped = false;
   };
 
-  int32_t cap() const { return std::max(1, d_.options.max_lanes); }
+  int32_t cap() const { return d_.options.max_lanes; }
 
   void FindPriorities() {
     for (const Step& step : d_.steps) {

@@ -175,6 +175,8 @@ struct Subject {
   const char* kind;
   const Name& name;
 };
+// What a dimension is that is no constant and no parameter of the graph.
+std::string StrayParam(const Dim& dim);
 // The largest value a dimension can have, or -1 after a mistake. `label` is its name in the message, followed by
 // `index` when that is not negative.
 int64_t CheckDim(Draft& draft, const Subject& subject, const char* label, int index, const Dim& dim);

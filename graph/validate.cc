@@ -59,6 +59,17 @@ void CheckOptions(Draft& draft) {
                                    std::to_string(options.default_device) + "; the runtime has " +
                                    std::to_string(options.devices.size()) + " devices; name one of them");
   }
+  if (options.max_lanes < 1) {
+    draft.AddMistake(kInvalid, Prefix(draft.model) + ": max_lanes is " + std::to_string(options.max_lanes) +
+                                   "; kernels need a lane on each device; give 1 or more");
+  }
+}
+
+void CheckGraphName(Draft& draft) {
+  const Name& name = draft.model.name;
+  if (!name.view().empty()) return;
+  draft.AddMistake(kInvalid, Prefix(draft.model) + ": the graph declared at " + Where(name.source()) +
+                                 " has no name; messages and traces call everything by its name; give it one");
 }
 
 void CheckParam(Draft& draft, const ParamDecl& param) {
@@ -126,22 +137,24 @@ std::string Opening(const Draft& draft, const Subject& subject) {
 
 }  // namespace
 
+std::string StrayParam(const Dim& dim) {
+  return std::string(dim.param < 0 ? "no parameter; its handle was never set; "
+                                   : "a parameter of another graph; a handle is good in the graph that made it; ") +
+         "declare the parameter in this graph";
+}
+
 int64_t CheckDim(Draft& draft, const Subject& subject, const char* label, int index, const Dim& dim) {
   if (dim.is_constant() && dim.value >= 0) return dim.value;
-  const bool known =
-      dim.graph == draft.model.serial && dim.param >= 0 && dim.param < static_cast<int32_t>(draft.model.params.size());
-  const ParamDecl* param = known ? &draft.model.params[static_cast<size_t>(dim.param)] : nullptr;
-  if (known && param->is_integer && param->has_max) return param->max;  // a negative one has been reported
+  const ParamDecl* param = ParamOf(draft.model, dim);
+  if (param != nullptr && param->is_integer && param->has_max) return param->max;  // a negative one has been reported
 
   std::string text = Opening(draft, subject) + label + (index >= 0 ? std::to_string(index) : "") + " is ";
   if (dim.is_constant()) {
     text += std::to_string(dim.value) + "; it counts something; give 0 or more";
-  } else if (!known) {
-    text +=
-        "a parameter of another graph; a handle is good in the graph that made it; declare the parameter in this "
-        "graph";
+  } else if (param == nullptr) {
+    text += StrayParam(dim);
   } else {
-    text += "'" + std::string(param->name.view()) + "' (" + Where(param->name.source()) + "), which ";
+    text += Quoted(param->name) + ", which ";
     text += param->is_integer ? "has no maximum; memory is planned before its value is known; declare it with AtMost"
                               : "is not an integer; it counts something; give it an integer type and AtMost";
   }
@@ -180,6 +193,7 @@ int64_t CheckExtent(Draft& draft, const Subject& subject, const Extent& extent, 
 
 void Validate(Draft& draft) {
   CheckOptions(draft);
+  CheckGraphName(draft);
   CheckNames(draft, "param", draft.model.params, draft.param_names);
   for (const ParamDecl& param : draft.model.params) CheckParam(draft, param);
   CheckNames(draft, "buffer", draft.model.buffers, draft.buffer_names);

@@ -24,26 +24,21 @@ bool CheckOffset(Draft& draft, const Subject& subject, const std::string& label,
     Add(draft, subject, label + " is " + std::to_string(dim.value) + "; buffers begin at 0; give 0 or more");
     return false;
   }
-  const bool known = dim.graph == draft.model.serial && dim.param < static_cast<int32_t>(draft.model.params.size());
-  if (!known) {
-    Add(draft, subject,
-        label +
-            " is a parameter of another graph; a handle is good in the graph that made it; declare the parameter in "
-            "this graph");
-    return false;
-  }
-  const ParamDecl& param = draft.model.params[static_cast<size_t>(dim.param)];
-  if (param.is_integer) return true;
+  const ParamDecl* param = ParamOf(draft.model, dim);
+  if (param != nullptr && param->is_integer) return true;
   Add(draft, subject,
-      label + " is " + Quoted(param.name) + ", which is not an integer; it counts elements; give it an integer type");
+      label + " is " +
+          (param == nullptr
+               ? StrayParam(dim)
+               : Quoted(param->name) + ", which is not an integer; it counts elements; give it an integer type"));
   return false;
 }
 
 // The most a dimension of a declared buffer can be; mistakes in it have been reported.
 int64_t MostOf(const Draft& draft, const Dim& dim) {
   if (dim.is_constant()) return dim.value;
-  const bool known = dim.graph == draft.model.serial && dim.param < static_cast<int32_t>(draft.model.params.size());
-  return known ? draft.model.params[static_cast<size_t>(dim.param)].max : 0;
+  const ParamDecl* param = ParamOf(draft.model, dim);
+  return param != nullptr ? param->max : 0;
 }
 
 void CheckRange(Draft& draft, const Subject& subject, const std::string& who, const BufferDecl& buffer, const Box& box,
@@ -52,7 +47,7 @@ void CheckRange(Draft& draft, const Subject& subject, const std::string& who, co
   const Dim &offset = box.offset.dims[static_cast<size_t>(i)], &size = box.size.dims[static_cast<size_t>(i)];
   const int64_t most = MostOf(draft, extent);
   const int64_t from = offset.is_constant() ? offset.value : 0, count = size.is_constant() ? size.value : 0;
-  if (from <= most && count <= most - from) return;
+  if (most < 0 || (from <= most && count <= most - from)) return;  // a negative one has been reported
   Add(draft, subject,
       who + OutsideText(buffer.name, i, offset.is_constant() ? std::to_string(from) : "", count,
                         (extent.is_constant() ? "" : "at most ") + std::to_string(most)));

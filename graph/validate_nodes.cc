@@ -151,11 +151,9 @@ class NodeCheck {
     std::string text = "{";
     for (int i = 0; i < extent.rank && i < kMaxRank; ++i) {
       const Dim& dim = extent.dims[static_cast<size_t>(i)];
-      const bool known = dim.graph == d_.model.serial && dim.param < static_cast<int32_t>(d_.model.params.size());
+      const ParamDecl* param = ParamOf(d_.model, dim);
       text += i > 0 ? ", " : "";
-      text += dim.is_constant() ? std::to_string(dim.value)
-              : known           ? std::string(d_.model.params[static_cast<size_t>(dim.param)].name.view())
-                                : "?";
+      text += dim.is_constant() ? std::to_string(dim.value) : param != nullptr ? std::string(param->name.view()) : "?";
     }
     return text + "}";
   }

@@ -18,20 +18,22 @@ namespace penstock {
 
 inline constexpr int kMaxRank = 3;
 
-// One dimension: `value` elements, or the value of parameter `param` (then `value` is 0 until the graph knows the
-// maximum).
+// One dimension: `value` elements, or the value of parameter `param` (then `value` is 0). One made from a handle that
+// was never set is no constant, but a mistake that Compile reports.
 struct Dim {
+  static constexpr int32_t kConstant = -1, kUnset = -2;
+
   int64_t value = 0;
-  int32_t param = -1;     // index of the parameter in its graph; -1: constant
-  uint32_t graph = 0;     // serial of that graph
+  int32_t param = kConstant;  // index of the parameter in its graph
+  uint32_t graph = 0;  // serial of that graph
 
   Dim() = default;
   template <std::integral I>
   Dim(I n) : value(static_cast<int64_t>(n)) {}  // NOLINT: implicit
   template <std::integral T>
-  Dim(const ParamHandle<T>& p) : param(p.index()), graph(p.graph()) {}  // NOLINT: implicit
+  Dim(const ParamHandle<T>& p) : param(p.index() < 0 ? kUnset : p.index()), graph(p.graph()) {}  // NOLINT: implicit
 
-  bool is_constant() const { return param < 0; }
+  bool is_constant() const { return param == kConstant; }
   friend bool operator==(const Dim&, const Dim&) = default;
 };
 

@@ -4,7 +4,9 @@
 // one Status. Edges come from the accesses, in declaration order (read after write, write after read, write after
 // write), and from NodeRef::After. Compile copies the graph, which may then be changed, moved or thrown away.
 //
-// Ownership: the graph owns the callables it is given; an executable compiled from it shares them.
+// Ownership: the graph owns the callables it is given; an executable compiled from it shares them. Handles and NodeRefs
+//            stay good when it is moved. What is declared on a graph that was moved from goes nowhere: Compile refuses
+//            that graph.
 // Threads:   single-threaded; different graphs may be declared by different threads at once.
 #pragma once
 
@@ -38,6 +40,11 @@ inline KernelShape Blocks(std::array<Dim, 3> grid, std::array<uint32_t, 3> block
 class PENSTOCK_EXPORT Graph {
  public:
   explicit Graph(Name name);
+  Graph(Graph&& other) noexcept;
+  Graph& operator=(Graph other) noexcept {
+    std::swap(model_, other.model_);
+    return *this;
+  }
 
   // A value set at launch. T is trivially copyable; an integer with AtMost may be a dimension.
   template <class T>
@@ -221,7 +228,7 @@ class PENSTOCK_EXPORT Graph {
   int32_t AddState(const std::shared_ptr<const StateRecord>& state);
   NodeRef AddNode(NodeDecl node);
 
-  std::shared_ptr<Model> model_;
+  std::shared_ptr<Model> model_;  // never null
 };
 
 }  // namespace penstock

@@ -4,6 +4,7 @@
 // file and line on the way: a defaulted std::source_location could not follow a parameter pack.
 //
 // Ownership: borrows the text of a `const char*`, which must be a literal or outlive the graph; copies a std::string.
+//            Null is the empty name, which Compile refuses like any other empty one.
 // Threads:   immutable.
 #pragma once
 
@@ -24,12 +25,14 @@ struct SourceLine {
 class Name {
  public:
   Name(const char* text, const char* file = __builtin_FILE(), int line = __builtin_LINE())  // NOLINT: implicit
-      : text_(text), size_(std::string_view(text).size()), source_{file, line} {}
+      : text_(text != nullptr ? text : ""),
+        size_(std::string_view(text_).size()),
+        source_{file != nullptr ? file : "", line} {}
   Name(std::string text, const char* file = __builtin_FILE(), int line = __builtin_LINE())  // NOLINT: implicit
       : owned_(std::make_shared<const std::string>(std::move(text))),
         text_(owned_->c_str()),
         size_(std::string_view(text_).size()),
-        source_{file, line} {}
+        source_{file != nullptr ? file : "", line} {}
 
   std::string_view view() const { return {text_, size_}; }
   const char* c_str() const { return text_; }

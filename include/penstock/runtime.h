@@ -3,8 +3,9 @@
 // Ownership: a movable handle. Destroying it is Shutdown without a deadline: runs in flight are drained, then the
 //            threads end. Where a Shutdown's deadline has passed before, it does not wait again: what is still in
 //            flight, and all it uses, is leaked on purpose and logged. Executables and host buffers may be dropped
-//            later. A static Runtime is not supported: user code and CUDA may be gone before it. One that the main
-//            thread finds while it exits is left as it is, with its threads.
+//            later. One that was moved from has no devices and refuses every call. A static Runtime is not supported:
+//            user code and CUDA may be gone before it. One that the main thread finds while it exits is left as it is,
+//            with its threads.
 // Threads:   thread-safe. Several runtimes may live side by side.
 // Processes: a fork's copy cannot use the runtime, nor what belongs to it: every call returns FailedPrecondition, and
 //            destructors leave all as it is. The copy may exec, exit, or make a runtime of its own on host devices.
@@ -58,13 +59,13 @@ struct RuntimeOptions {
 struct CompileOptions {
   int slots = 2;  // runs of the executable that can be in flight at once
   int device = 0;  // of nodes without a pin
-  int max_lanes = 8;  // streams for kernels, a device and slot
+  int max_lanes = 8;  // streams for kernels, a device and slot; at least 1
   std::shared_ptr<Trace> trace{};  // record every run
   // Runs the host code of every ParallelFor and of every Kernel and Launch that has a HostTwin beside the device's, on
   // copies of its buffers, and fails the run where the results differ. Slow; adds nodes to the plan.
   // PENSTOCK_CHECK_TWINS=1 does it for every executable. With more than one slot a twin may run twice at once.
   bool check_twins = false;
-  double twin_tolerance = 0;  // of float and double, relative; 0: equal bytes
+  double twin_tolerance = 0;  // of float and double, relative, 0 or more; 0: equal bytes
 };
 
 struct Device {

@@ -54,7 +54,7 @@ template <class T>
 class State {
  public:
   using value_type = T;
-  State() = default;  // no State: every call returns FailedPrecondition
+  State() = default;  // no State, as when moved from: its calls return FailedPrecondition, it has no elements
 
   // Copies `contents`, all of its elements in C order, in. Ends a poisoning.
   absl::Status Set(std::span<const T> contents, Deadline deadline = {}) {
@@ -70,8 +70,8 @@ class State {
   absl::Status status() const { return detail::StatusOfState(record_.get()); }
 
   std::string_view name() const { return record_ == nullptr ? std::string_view() : record_->name.view(); }
-  const Extent& extent() const { return record_->extent; }
-  int device() const { return record_->device; }
+  Extent extent() const { return record_ == nullptr ? Extent() : record_->extent; }
+  int device() const { return record_ == nullptr ? -1 : record_->device; }
   const std::shared_ptr<const StateRecord>& record() const { return record_; }
 
  private:

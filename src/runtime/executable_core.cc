@@ -78,6 +78,10 @@ absl::Status ExecutableCore::Compile(const CompileOptions& options) {
     return absl::InvalidArgumentError(prefix + ": CompileOptions::device is " + std::to_string(options.device) +
                                       "; the runtime has devices 0 to " + std::to_string(devices.size() - 1));
   }
+  if (!(options.twin_tolerance >= 0)) {  // or no number
+    return absl::InvalidArgumentError(prefix + ": CompileOptions::twin_tolerance is " +
+                                      std::to_string(options.twin_tolerance) + "; a tolerance is 0 or more");
+  }
   graph::PlanOptions plan_options;
   for (const DeviceRef& d : devices) {
     plan_options.devices.push_back(

@@ -37,14 +37,19 @@ Runtime::~Runtime() {
   }
 }
 
-const std::vector<Device>& Runtime::devices() const { return core_->public_devices(); }
+const std::vector<Device>& Runtime::devices() const {
+  static const auto& none = *new std::vector<Device>;
+  return core_ == nullptr ? none : core_->public_devices();
+}
 
 absl::StatusOr<Executable> Runtime::Compile(const Graph& graph, const CompileOptions& options) {
+  if (core_ == nullptr) return runtime::RuntimeCore::None();
   PENSTOCK_ASSIGN_OR_RETURN(auto core, runtime::ExecutableCore::Create(core_, graph.model(), options));
   return Executable(runtime::ExecutableCore::HandleOn(std::move(core)));
 }
 
 absl::StatusOr<std::shared_ptr<void>> Runtime::AllocateHost(int64_t elements, size_t element_size) {
+  if (core_ == nullptr) return runtime::RuntimeCore::None();
   if (elements < 0 || static_cast<uint64_t>(elements) > std::numeric_limits<int64_t>::max() / element_size) {
     return absl::InvalidArgumentError("MakeHostBuffer: " + std::to_string(elements) + " elements of " +
                                       std::to_string(element_size) + " bytes; the size is negative or overflows");
@@ -65,7 +70,9 @@ absl::StatusOr<std::shared_ptr<void>> Runtime::AllocateHost(int64_t elements, si
   return std::shared_ptr<void>(held, data);
 }
 
-absl::Status Runtime::Shutdown(Deadline deadline) { return core_->Shutdown(deadline); }
+absl::Status Runtime::Shutdown(Deadline deadline) {
+  return core_ == nullptr ? runtime::RuntimeCore::None() : core_->Shutdown(deadline);
+}
 
 // Executable
 

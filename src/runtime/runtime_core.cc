@@ -131,6 +131,10 @@ void RuntimeCore::AddDriver(std::unique_ptr<driver::Driver> driver) {
   drivers_.push_back(std::move(driver));
 }
 
+absl::Status RuntimeCore::None() {
+  return absl::FailedPreconditionError("this Runtime was moved from; use the one it was moved to");
+}
+
 absl::Status RuntimeCore::Forked() {
   return absl::FailedPreconditionError(
       "this process was forked from the one that made the runtime, whose threads and devices are not here; fork before "

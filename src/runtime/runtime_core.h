@@ -53,6 +53,8 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   bool forked() const { return made_in_ != base::ForkCount(); }
   // What a call on a run or runtime of the parent process returns.
   static absl::Status Forked();
+  // What a call on a Runtime that was moved from returns.
+  static absl::Status None();
   // A fatal device error ends the runtime: nothing new is accepted, and every run in flight fails when it is advanced,
   // which happens here for all of them. The first counts. Of any other status: nothing.
   void NoteFault(const absl::Status& status);

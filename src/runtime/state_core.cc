@@ -93,9 +93,8 @@ StateCore::~StateCore() {
     left = std::move(left_behind_);
   }
   if (left != nullptr) {
-    runtime_->Log(LogLevel::kWarning, "state '" + std::string(name.view()) +
-                                          "': dropped while a copy of its contents has not ended; its memory is "
-                                          "leaked");
+    runtime_->Log(LogLevel::kWarning, "state " + graph::Quoted(name) +
+                                          ": dropped while a copy of its contents has not ended; its memory is leaked");
     Leak(std::move(left));
     return;
   }
@@ -106,26 +105,29 @@ StateCore::~StateCore() {
 }
 
 absl::Status StateCore::Describe(const absl::Status& cause) const {
-  return base::Prefixed(
-      "state '" + std::string(name.view()) + "' (" + graph::Where(name.source()) + ") on " + device_.info.name, cause);
+  return base::Prefixed("state " + graph::Quoted(name) + " on " + device_.info.name, cause);
 }
 
-absl::Status StateCore::CheckElements(const char* what, size_t elements) const {
+absl::Status StateCore::CheckElements(const char* what, const void* contents, size_t elements) const {
   const size_t own = type.size == 0 ? 0 : bytes_ / type.size;
-  if (elements == own) return absl::OkStatus();
+  if (elements == own && (elements == 0 || contents != nullptr)) return absl::OkStatus();
+  if (elements == own) {
+    return Describe(absl::InvalidArgumentError(std::string(what) + " was given " + std::to_string(elements) +
+                                               " elements at a null address; give memory that exists"));
+  }
   return Describe(absl::InvalidArgumentError(std::string(what) + " was given " + std::to_string(elements) +
                                              " elements; the State has " + std::to_string(own) +
                                              "; give exactly that many"));
 }
 
 absl::Status StateCore::Set(const void* contents, size_t elements, Deadline deadline) const {
-  PENSTOCK_RETURN_IF_ERROR(CheckElements("Set", elements));
+  PENSTOCK_RETURN_IF_ERROR(CheckElements("Set", contents, elements));
   return Do("Set", true, deadline,
             [&](Call& call) { return Copy(call, static_cast<const std::byte*>(contents), nullptr, deadline); });
 }
 
 absl::Status StateCore::Read(void* contents, size_t elements, Deadline deadline) const {
-  PENSTOCK_RETURN_IF_ERROR(CheckElements("Read", elements));
+  PENSTOCK_RETURN_IF_ERROR(CheckElements("Read", contents, elements));
   return Do("Read", false, deadline,
             [&](Call& call) { return Copy(call, nullptr, static_cast<std::byte*>(contents), deadline); });
 }

@@ -53,7 +53,7 @@ class StateCore : public StateRecord {
 
   StateCore(std::shared_ptr<RuntimeCore> runtime, StateRecord record, size_t bytes);
   absl::Status MakeResources();
-  absl::Status CheckElements(const char* what, size_t elements) const;
+  absl::Status CheckElements(const char* what, const void* contents, size_t elements) const;
   template <class Work>
   absl::Status Do(const char* what, bool writes, Deadline deadline, Work work) const;
   absl::Status AwaitTurn(const Call& call, Deadline deadline) const;

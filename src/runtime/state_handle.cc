@@ -1,5 +1,5 @@
 // The public face of States: Runtime::MakeState and the calls behind State<T>.
-#include <limits>
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -14,27 +14,25 @@ namespace penstock {
 namespace {
 
 absl::Status NoState() {
-  return absl::FailedPreconditionError("this State was default-constructed; use Runtime::MakeState");
+  return absl::FailedPreconditionError("this State was default-constructed or moved from; use Runtime::MakeState");
 }
 
 absl::Status Refuse(const StateRecord& record, const std::string& text) {
-  return absl::InvalidArgumentError("state '" + std::string(record.name.view()) + "' (" +
-                                    graph::Where(record.name.source()) + "): " + text);
+  return absl::InvalidArgumentError("state " + graph::Quoted(record.name) + ": " + text);
 }
 
-// The bytes of the State, or why it cannot be.
-absl::StatusOr<size_t> CheckRecord(const StateRecord& record, size_t devices, size_t initial) {
+// The elements of the State, or why they cannot be. As in a graph, a dimension of 0 counts as 1 against the limit.
+absl::StatusOr<int64_t> CheckExtent(const StateRecord& record) {
   constexpr int64_t kMost = int64_t{1} << 62;
-  if (record.name.view().empty()) {
-    return Refuse(record, "has no name; messages call everything by its name; give it one");
+  const Extent& extent = record.extent;
+  if (extent.rank < 1 || extent.rank > kMaxRank) {
+    return Refuse(record, "has " + std::to_string(extent.rank) + " dimensions; an extent has 1 to 3; use one of these");
   }
-  if (record.device < 0 || static_cast<size_t>(record.device) >= devices) {
-    return Refuse(record, "StateOptions::device is " + std::to_string(record.device) +
-                              "; the runtime has devices 0 to " + std::to_string(devices - 1) + "; name one of them");
-  }
-  int64_t elements = 1;
-  for (int i = 0; i < record.extent.rank; ++i) {
-    const Dim& dim = record.extent.dims[static_cast<size_t>(i)];
+  bool empty = false, fits = true;
+  int64_t product = std::max<int64_t>(record.type.size, 1);
+  std::string numbers;
+  for (int i = 0; i < extent.rank; ++i) {
+    const Dim& dim = extent.dims[static_cast<size_t>(i)];
     const std::string which = "dimension " + std::to_string(i) + " is ";
     if (!dim.is_constant()) {
       return Refuse(record, which + "a parameter; a State keeps its size across runs; give a constant");
@@ -42,12 +40,29 @@ absl::StatusOr<size_t> CheckRecord(const StateRecord& record, size_t devices, si
     if (dim.value < 0) {
       return Refuse(record, which + std::to_string(dim.value) + "; it counts something; give 0 or more");
     }
-    if (__builtin_mul_overflow(elements, dim.value, &elements)) elements = kMost;
+    const int64_t size = std::max<int64_t>(dim.value, 1);
+    fits = fits && size <= kMost / product;
+    if (fits) product *= size;
+    empty = empty || dim.value == 0;
+    numbers += (i > 0 ? " x " : "") + std::to_string(dim.value);
   }
-  if (elements > kMost / record.type.size) {
-    return Refuse(record, "its elements of " + std::to_string(record.type.size) +
+  if (!fits) {
+    return Refuse(record, numbers + " elements of " + std::to_string(record.type.size) +
                               " bytes are more than 2^62 bytes; no device holds that; make a dimension smaller");
   }
+  return empty ? 0 : product / std::max<int64_t>(record.type.size, 1);
+}
+
+// The bytes of the State, or why it cannot be.
+absl::StatusOr<size_t> CheckRecord(const StateRecord& record, size_t devices, size_t initial) {
+  if (record.name.view().empty()) {
+    return Refuse(record, "has no name; messages call everything by its name; give it one");
+  }
+  if (record.device < 0 || static_cast<size_t>(record.device) >= devices) {
+    return Refuse(record, "StateOptions::device is " + std::to_string(record.device) +
+                              "; the runtime has devices 0 to " + std::to_string(devices - 1) + "; name one of them");
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(const int64_t elements, CheckExtent(record));
   if (initial != 0 && initial != static_cast<size_t>(elements)) {
     return Refuse(record, "was given " + std::to_string(initial) + " elements to begin with; it has " +
                               std::to_string(elements) + "; give exactly that many, or none for zeros");
@@ -59,6 +74,7 @@ absl::StatusOr<size_t> CheckRecord(const StateRecord& record, size_t devices, si
 
 absl::StatusOr<std::shared_ptr<const StateRecord>> Runtime::AllocateState(StateRecord record, const void* initial,
                                                                           size_t elements) {
+  if (core_ == nullptr) return runtime::RuntimeCore::None();
   PENSTOCK_RETURN_IF_ERROR(core_->CheckOpen());
   PENSTOCK_ASSIGN_OR_RETURN(const size_t bytes, CheckRecord(record, core_->devices().size(), elements));
   PENSTOCK_ASSIGN_OR_RETURN(auto state, runtime::StateCore::Create(core_, std::move(record), bytes));

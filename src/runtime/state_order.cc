@@ -7,9 +7,7 @@
 namespace penstock::runtime {
 namespace {
 
-std::string Label(const StateRecord& record) {
-  return "state '" + std::string(record.name.view()) + "' (" + graph::Where(record.name.source()) + ")";
-}
+std::string Label(const StateRecord& record) { return "state " + graph::Quoted(record.name); }
 
 absl::Status PoisonedBy(const StateRecord& record, const absl::Status& cause) {
   return absl::FailedPreconditionError(Label(record) + ": poisoned by " + base::Str(cause.message()) +

@@ -38,6 +38,19 @@ TEST(Validate, NeedsADefaultDeviceThatExists) {
             "INVALID_ARGUMENT: graph 'g': the default device is 2; the runtime has 2 devices; name one of them");
 }
 
+TEST(Validate, NeedsALane) {
+  PlanOptions options = Devices(1);
+  options.max_lanes = 0;
+  EXPECT_EQ(MistakeOf(ModelBuilder(), options),
+            "INVALID_ARGUMENT: graph 'g': max_lanes is 0; kernels need a lane on each device; give 1 or more");
+}
+
+TEST(Validate, RefusesAGraphWithoutAName) {
+  EXPECT_EQ(MistakeOf(ModelBuilder("")),
+            "INVALID_ARGUMENT: graph '': the graph declared at a.cc:0 has no name; messages and traces call everything "
+            "by its name; give it one");
+}
+
 TEST(Validate, RefusesEmptyNames) {
   ModelBuilder g;
   g.Host("");
@@ -132,6 +145,27 @@ TEST(Validate, RefusesDimensionsOfAnotherGraph) {
   EXPECT_EQ(MistakeOf(g),
             "INVALID_ARGUMENT: graph 'g' buffer 'x' (a.cc:2): dimension 0 is a parameter of another graph; a handle is "
             "good in the graph that made it; declare the parameter in this graph");
+}
+
+// A handle that was never set is no constant, wherever a size or an offset may stand.
+TEST(Validate, RefusesDimensionsOfNoParameter) {
+  const ParamHandle<int32_t> unset, by_hand(ModelBuilder::kSerial, -7);
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 8);
+  g.InOut("y", Extent(2, unset));
+  g.InOut("z", Extent(by_hand));
+  g.Alias("a", x, Slice(unset, 1));
+  g.Host("h", Change{x, Slice(0, unset)});
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g': 4 mistakes:\n"
+            "  graph 'g' buffer 'y' (a.cc:2): dimension 1 is no parameter; its handle was never set; declare the "
+            "parameter in this graph\n"
+            "  graph 'g' buffer 'z' (a.cc:3): dimension 0 is no parameter; its handle was never set; declare the "
+            "parameter in this graph\n"
+            "  graph 'g' buffer 'a' (a.cc:4): offset 0 of its slice of 'x' (a.cc:1) is no parameter; its handle was "
+            "never set; declare the parameter in this graph\n"
+            "  graph 'g' node 'h' (a.cc:5): access 0 size 0 of its slice of 'x' (a.cc:1) is no parameter; its handle "
+            "was never set; declare the parameter in this graph");
 }
 
 TEST(Validate, RefusesDimensionsOutOfRange) {

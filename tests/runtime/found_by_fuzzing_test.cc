@@ -1,9 +1,12 @@
 // What fuzzed graphs have found, one mistake a test: each failed before it was mended.
 #include <gtest/gtest.h>
 
+#include <climits>
+#include <cmath>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "penstock/graph.h"
@@ -17,6 +20,10 @@ namespace {
 std::string Message(const absl::Status& status) {
   return std::string(status.message().data(), status.message().size());
 }
+
+struct Nothing {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t) const {}
+};
 
 // One device, and one InOut of four ints that a host node touches.
 class FoundByFuzzing : public testing::Test {
@@ -84,6 +91,83 @@ TEST_F(FoundByFuzzing, AHandleOfAnotherTypeIsRefused) {
             std::string::npos)
       << message;
   EXPECT_NE(message.find("argument 0 is 'p' (found_by_fuzzing_test.cc:"), std::string::npos) << message;
+}
+
+TEST_F(FoundByFuzzing, AnExecutableWithoutLanesIsRefused) {
+  for (const int lanes : {0, -1, INT_MIN}) {
+    EXPECT_EQ(
+        Message(runtime_->Compile(graph_, {.max_lanes = lanes}).status()),
+        "graph 'g': max_lanes is " + std::to_string(lanes) + "; kernels need a lane on each device; give 1 or more");
+  }
+}
+
+TEST_F(FoundByFuzzing, AToleranceBelowZeroIsRefused) {
+  const auto refusal = [&](double tolerance) {
+    return Message(runtime_->Compile(graph_, {.twin_tolerance = tolerance}).status());
+  };
+  EXPECT_EQ(refusal(-2), "graph 'g': CompileOptions::twin_tolerance is -2.000000; a tolerance is 0 or more");
+  EXPECT_EQ(refusal(std::nan("")), "graph 'g': CompileOptions::twin_tolerance is nan; a tolerance is 0 or more");
+}
+
+TEST_F(FoundByFuzzing, AParameterHandleOfNothingIsNoDimension) {
+  const ParamHandle<int32_t> unset;
+  graph_.Kernel(Name("k", "dir/a.cc", 9), +[](int32_t*) {}, Threads(unset), ReadWrite(x_)).HostTwin([](int32_t*) {});
+  graph_.ParallelFor(Name("f", "dir/a.cc", 10), unset, Nothing{});
+  EXPECT_EQ(Message(runtime_->Compile(graph_).status()),
+            "graph 'g': 2 mistakes:\n"
+            "  graph 'g' node 'k' (a.cc:9): the number of threads is no parameter; its handle was never set; declare "
+            "the parameter in this graph\n"
+            "  graph 'g' node 'f' (a.cc:10): dimension 0 is no parameter; its handle was never set; declare the "
+            "parameter in this graph");
+}
+
+TEST_F(FoundByFuzzing, ANullNameIsAnEmptyOne) {
+  const char* null = nullptr;
+  graph_.Host(Name(null, "dir/a.cc", 9), [] {});
+  graph_.Host(Name("h", null, 10), [] {}).Concurrency(0);
+  EXPECT_EQ(Message(runtime_->Compile(graph_).status()),
+            "graph 'g': 2 mistakes:\n"
+            "  graph 'g' node '' (a.cc:9): has no name; messages and traces call everything by its name; give it one\n"
+            "  graph 'g' node 'h' (:10): Concurrency(0): at least one run at a time must be able to use the callable; "
+            "give 1 or more");
+  EXPECT_EQ(Message(runtime_->Compile(Graph(Name(null, "dir/a.cc", 3))).status()),
+            "graph '': the graph declared at a.cc:3 has no name; messages and traces call everything by its name; give "
+            "it one");
+}
+
+TEST_F(FoundByFuzzing, AGraphThatWasMovedFromIsRefused) {
+  Graph from(Name("from", "dir/a.cc", 3));
+  auto x = from.InOut<int32_t>("x", 4);
+  NodeRef node = from.Host("touch", [](std::span<int32_t>) {}, ReadWrite(x));
+  Graph to = std::move(from);
+  node.Priority(1);
+  to.Host("touch again", [](std::span<int32_t>) {}, ReadWrite(x)).After(node);
+  EXPECT_EQ(to.model().nodes.size(), 2U);
+  EXPECT_EQ(runtime_->Compile(to).status(), absl::OkStatus());
+
+  const std::string mistake =
+      "graph 'from': was declared at a.cc:3 and moved from; what is declared on it since then belongs to no graph; use "
+      "the graph it was moved to";
+  EXPECT_EQ(runtime_->Compile(from).status(), absl::FailedPreconditionError(mistake));  // NOLINT: moved from on purpose
+  const auto lost = from.Input<int32_t>("lost", 4);
+  from.Host("late", [](std::span<const int32_t>) {}, Read(lost));
+  EXPECT_EQ(runtime_->Compile(from).status(), absl::FailedPreconditionError(mistake));
+  to.Host("astray", [](std::span<const int32_t>) {}, Read(lost));
+  EXPECT_NE(Message(runtime_->Compile(to).status()).find("access 0 is to a buffer of another graph"),
+            std::string::npos);
+  from = Graph("fresh");
+  EXPECT_EQ(runtime_->Compile(from).status(), absl::OkStatus());
+}
+
+TEST_F(FoundByFuzzing, ARuntimeThatWasMovedFromRefusesCalls) {
+  Runtime from = *std::move(runtime_);
+  runtime_.emplace(std::move(from));
+  const absl::Status status = absl::FailedPreconditionError("this Runtime was moved from; use the one it was moved to");
+  EXPECT_TRUE(from.devices().empty());  // NOLINT: moved from on purpose
+  EXPECT_EQ(from.Compile(graph_).status(), status);
+  EXPECT_EQ(from.MakeHostBuffer<int32_t>(4).status(), status);
+  EXPECT_EQ(from.MakeState<int32_t>("s", 4).status(), status);
+  EXPECT_EQ(from.Shutdown(), status);
 }
 
 TEST_F(FoundByFuzzing, ANameOfSeveralLinesStaysOnOneInAMessage) {

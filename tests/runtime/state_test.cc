@@ -69,8 +69,18 @@ TEST_F(StateTest, BadRequestsAreRefusedWithTheirNumbers) {
   EXPECT_EQ(refusal({2, -1}),
             "INVALID_ARGUMENT: state 's' (a.cc:7): dimension 1 is -1; it counts something; give 0 or more");
   EXPECT_EQ(refusal({int64_t{1} << 40, int64_t{1} << 40}),
-            "INVALID_ARGUMENT: state 's' (a.cc:7): its elements of 8 bytes are more than 2^62 bytes; no device holds "
-            "that; make a dimension smaller");
+            "INVALID_ARGUMENT: state 's' (a.cc:7): 1099511627776 x 1099511627776 elements of 8 bytes are more than "
+            "2^62 bytes; no device holds that; make a dimension smaller");
+  EXPECT_EQ(refusal({int64_t{1} << 62, 0, 5}),
+            "INVALID_ARGUMENT: state 's' (a.cc:7): 4611686018427387904 x 0 x 5 elements of 8 bytes are more than 2^62 "
+            "bytes; no device holds that; make a dimension smaller");
+  EXPECT_EQ(refusal(ParamHandle<int>()),
+            "INVALID_ARGUMENT: state 's' (a.cc:7): dimension 0 is a parameter; a State keeps its size across runs; "
+            "give a constant");
+  Extent four;
+  four.rank = 4;
+  EXPECT_EQ(refusal(four),
+            "INVALID_ARGUMENT: state 's' (a.cc:7): has 4 dimensions; an extent has 1 to 3; use one of these");
   EXPECT_EQ(refusal(2, {.device = 1}),
             "INVALID_ARGUMENT: state 's' (a.cc:7): StateOptions::device is 1; the runtime has devices 0 to 0; name one "
             "of them");
@@ -89,7 +99,36 @@ TEST_F(StateTest, BadRequestsAreRefusedWithTheirNumbers) {
             "INVALID_ARGUMENT: state 's' (a.cc:7) on host:0: Read was given 1 elements; the State has 2; give exactly "
             "that many");
   EXPECT_EQ(State<int64_t>().Reset().ToString(),
-            "FAILED_PRECONDITION: this State was default-constructed; use Runtime::MakeState");
+            "FAILED_PRECONDITION: this State was default-constructed or moved from; use Runtime::MakeState");
+}
+
+TEST_F(StateTest, ElementsAtANullAddressAreRefused) {
+  State<int64_t> state = Made(Name("s", "a.cc", 7), 2);
+  const std::string text = " was given 2 elements at a null address; give memory that exists";
+  EXPECT_EQ(state.Set(std::span<const int64_t>(static_cast<int64_t*>(nullptr), 2)).ToString(),
+            "INVALID_ARGUMENT: state 's' (a.cc:7) on host:0: Set" + text);
+  EXPECT_EQ(state.Read(std::span<int64_t>(static_cast<int64_t*>(nullptr), 2)).ToString(),
+            "INVALID_ARGUMENT: state 's' (a.cc:7) on host:0: Read" + text);
+  EXPECT_EQ(
+      runtime_->MakeState<int64_t>("t", 2, std::span<const int64_t>(static_cast<int64_t*>(nullptr), 2)).status().code(),
+      absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(StateTest, ANameOfSeveralLinesStaysOnOneInAMessage) {
+  State<int64_t> state = Made(Name("two\nlines", "a.cc", 7), 2);
+  EXPECT_EQ(state.Set(std::vector<int64_t>(3)).ToString(),
+            "INVALID_ARGUMENT: state 'two\\x0alines' (a.cc:7) on host:0: Set was given 3 elements; the State has 2; "
+            "give exactly that many");
+}
+
+TEST_F(StateTest, MovedFromHasNoElementsAndRefusesCalls) {
+  State<int64_t> from = Made("s", 2);
+  const State<int64_t> to = std::move(from);
+  EXPECT_EQ(to.extent(), Extent(2));
+  EXPECT_EQ(from.extent(), Extent());  // NOLINT: moved from on purpose
+  EXPECT_EQ(from.device(), -1);
+  EXPECT_EQ(from.name(), "");
+  EXPECT_EQ(from.status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(StateTest, OfAnotherRuntimeIsAMistakeOfTheGraph) {
@@ -256,7 +295,8 @@ TEST_F(BusyDevice, AStateDroppedWhileACopyOfItHasNotEndedIsLeakedNotFreed) {
   ASSERT_TRUE(busy.Await(1));
   EXPECT_EQ(state->Reset(milliseconds(1)).code(), absl::StatusCode::kDeadlineExceeded);
   state.reset();
-  EXPECT_EQ(logged, "state 's': dropped while a copy of its contents has not ended; its memory is leaked");
+  EXPECT_EQ(logged,
+            "state 's' (state_test.cc:287): dropped while a copy of its contents has not ended; its memory is leaked");
   release.Arrive();
   ASSERT_OK(run->Wait());
 }

@@ -8,6 +8,8 @@
 #include "graph/plan.h"
 #include "tests/fuzz/hostile_graph.h"
 #include "tests/fuzz/hostile_launch.h"
+#include "tests/fuzz/whole_graph.h"
+#include "tests/graph/atoms.h"
 #include "tests/graph/oracle.h"
 #include "tests/graph/shape_oracle.h"
 #include "tests/graph/simulation.h"
@@ -18,22 +20,36 @@ namespace {
 using graph::Plan;
 using graph::PlanOptions;
 
+Runtime* MakeRuntime(const char* devices, int workers) {
+  RuntimeOptions options;
+  options.devices = devices;
+  options.workers = workers;
+  options.host_device_threads = 1;
+  options.host_device_memory = kDeviceBytes;
+  absl::StatusOr<Runtime> made = Runtime::Create(options);
+  if (!made.ok()) std::abort();
+  return new Runtime(*std::move(made));
+}
 // Two host devices, kept until the process ends: what every input runs on.
 Runtime& SharedRuntime() {
-  static auto* const runtime = [] {
-    RuntimeOptions options;
-    options.devices = "host:2";
-    options.workers = 2;
-    options.host_device_threads = 1;
-    absl::StatusOr<Runtime> made = Runtime::Create(options);
-    if (!made.ok()) std::abort();
-    return new Runtime(*std::move(made));
-  }();
+  static auto* const runtime = MakeRuntime("host:2", 2);
   return *runtime;
+}
+// Whose States are wrong.
+Runtime& OtherRuntime() {
+  static auto* const runtime = MakeRuntime("host:1", 1);
+  return *runtime;
+}
+
+// What the planner knows the shared runtime by.
+const void* RuntimeIdentity() {
+  static auto* const state = new absl::StatusOr<State<int>>(SharedRuntime().MakeState<int>("any", 1));
+  return (*state)->record()->runtime;
 }
 
 PlanOptions TwoHosts() {
   PlanOptions options;
+  options.runtime = RuntimeIdentity();
   options.devices = {{"host:0", false, 0, int64_t{1} << 33}, {"host:1", false, 0, int64_t{1} << 33}};
   options.slots = 2;
   return options;
@@ -52,6 +68,7 @@ PlanOptions OddOptions(ByteSource& bytes, size_t nodes) {
   options.default_device = bytes.Chance(32) ? kOdd[bytes.Below(8)] : 0;
   options.max_lanes = kOdd[bytes.Below(8)];
   options.slots = kOdd[bytes.Below(8)];
+  if (options.devices.size() > 1 && bytes.Chance(192)) options.runtime = RuntimeIdentity();  // its States live on two
   if (nodes == 0 || !bytes.Chance(128)) return options;
   for (size_t i = 0; i < nodes; ++i) options.costs.push_back(kCosts[bytes.Below(6)]);
   if (bytes.Chance(16)) options.costs.back() = std::numeric_limits<double>::quiet_NaN();
@@ -59,13 +76,17 @@ PlanOptions OddOptions(ByteSource& bytes, size_t nodes) {
   return options;
 }
 
-// What is not small cannot be simulated: its contents would take memory.
+// What cannot be cut cannot be followed; nor what has no run in which all slices are inside.
 std::string CheckPlan(const HostileGraph& hostile, const Plan& plan) {
+  constexpr uint64_t kSeed = 1;
   const Model& model = hostile.graph.model();
   std::string problem = CheckShape(model, plan);
-  if (problem.empty()) problem = CheckOrder(model, plan);
   if (problem.empty()) problem = graph::CheckFinish(plan);
-  if (problem.empty() && hostile.small) problem = graph::Simulate(model, plan, 1);
+  if (problem.empty() && CanBeCut(hostile)) {
+    problem = CheckOrder(model, plan);
+    const bool runs = hostile.WrongInRun(graph::ParamValues(model, kSeed)).empty();
+    if (problem.empty() && runs && hostile.small) problem = graph::Simulate(model, plan, kSeed);
+  }
   if (!problem.empty()) return problem + "\n" + PrintText(plan, model);
   return PrintText(plan, model).empty() || PrintDot(plan, model).empty() ? "a plan prints as nothing" : "";
 }
@@ -74,13 +95,21 @@ std::string CheckPlan(const HostileGraph& hostile, const Plan& plan) {
 
 Outcome CheckBytes(std::span<const uint8_t> input) {
   ByteSource bytes(input);
-  const HostileGraph hostile(bytes);
+  const HostileGraph hostile(bytes, SharedRuntime(), OtherRuntime());
   const Model& model = hostile.graph.model();
   Outcome outcome;
+  outcome.problem = hostile.problem;
+  if (!outcome.problem.empty()) return outcome;
 
   const absl::StatusOr<Plan> plan = MakePlan(model, TwoHosts());
   outcome.accepted = plan.ok();
   outcome.problem = CheckRefusal(plan.status(), hostile.known, false);
+  if (outcome.problem.empty() && CanBeCut(hostile)) {
+    const Verdict verdict = JudgeWhole(hostile);
+    outcome.problem = CheckRefusal(plan.status(), verdict.wrong, false);
+    const bool right = verdict.sure && verdict.wrong.empty() && hostile.small;  // others may need too much memory
+    if (right && !plan.ok()) outcome.problem = "refused: " + plan.status().ToString();
+  }
   if (plan.ok() && outcome.problem.empty()) outcome.problem = CheckPlan(hostile, *plan);
   if (!outcome.problem.empty()) return outcome;
 

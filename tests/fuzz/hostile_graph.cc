@@ -12,7 +12,6 @@ namespace {
 __extension__ typedef __int128 Int128;
 
 constexpr int kMostParams = 4, kMostBuffers = 8, kMostNodes = 14;
-constexpr int64_t kSmallElements = 2048;  // of what is run
 constexpr int64_t kMostBytes = int64_t{1} << 62;  // that a buffer may have
 
 constexpr std::array<int64_t, 12> kOddNumbers = {
@@ -32,7 +31,11 @@ void TouchElements(T* data, int64_t count) {
 }
 template <class T>
 void Touch(const View<T>& view) {
-  TouchElements(view.data, view.depth * view.height * view.width);
+  for (int64_t z = 0; z < view.depth; ++z) {
+    for (int64_t y = 0; y < view.height; ++y) {
+      if (view.width > 0) TouchElements(&view(z, y, 0), view.width);
+    }
+  }
 }
 template <class T>
 void Touch(std::span<T> span) {
@@ -72,6 +75,29 @@ absl::Status Answer(int failure) {
   return absl::OkStatus();
 }
 
+// Host callables: one takes spans, the other Views.
+struct OverSpans {
+  int failure;
+  template <class... A>
+  absl::Status operator()(const A&... args) const {
+    (Touch(args), ...);
+    return Answer(failure);
+  }
+};
+template <class A>
+constexpr bool kIsSpan = false;
+template <class T>
+constexpr bool kIsSpan<std::span<T>> = true;
+struct OverViews {
+  int failure;
+  template <class... A>
+    requires(!kIsSpan<A> && ...)
+  absl::Status operator()(const A&... args) const {
+    (Touch(args), ...);
+    return Answer(failure);
+  }
+};
+
 bool Plain(const std::string& name) {
   return !name.empty() && name.size() < 64 &&
          std::all_of(name.begin(), name.end(), [](unsigned char c) { return c > ' ' && c < 0x7f && c != '\''; });
@@ -79,13 +105,17 @@ bool Plain(const std::string& name) {
 
 }  // namespace
 
-HostileGraph::HostileGraph(ByteSource& bytes) : graph("fuzzed"), bytes_(bytes) {
+HostileGraph::HostileGraph(ByteSource& bytes, Runtime& runtime, Runtime& other)
+    : graph("fuzzed"), bytes_(bytes), runtime_(runtime), other_runtime_(other) {
   constexpr int kLevels[] = {0, 4, 16, 64};
   hostility_ = kLevels[bytes_.Below(4)];
   const auto far = other_.InOut<float>("far", 4);
   other_nodes_.push_back(other_.Fill("far node", far, 1.f));
   for (int i = bytes_.Below(kMostParams + 1); i > 0; --i) AddParam();
-  for (int i = bytes_.Below(kMostBuffers + 1); i > 0; --i) AddBuffer();
+  for (int i = bytes_.Below(kMostBuffers + 1); i > 0; --i) {
+    const int what = bytes_.Below(8);
+    what < 5 ? AddBuffer() : what < 7 ? AddAlias() : AddState();
+  }
   for (int i = bytes_.Below(kMostNodes + 1); i > 0; --i) AddNode();
 }
 
@@ -139,8 +169,9 @@ void HostileGraph::AddParam() {
 }
 
 Dim HostileGraph::OddDim() {
-  switch (bytes_.Below(5)) {
+  switch (bytes_.Below(6)) {
     case 0: return ParamHandle<int32_t>();
+    case 4: return ParamHandle<int32_t>(graph.model().serial, -7);
     case 1: return ParamHandle<int32_t>(other_.model().serial, 0);
     case 2: return ParamHandle<int32_t>(graph.model().serial, INT32_MAX);
     case 3: return bytes_.Long();
@@ -158,16 +189,18 @@ Dim HostileGraph::MakeDim() {
   return choice % 17;
 }
 
+bool HostileGraph::IsParam(const Dim& dim) {
+  const bool ours = dim.graph == graph.model().serial && static_cast<size_t>(dim.param) < params.size();
+  if (!ours) Note(dim.param < 0 ? "is no parameter; its handle was never set" : "is a parameter of another graph");
+  return ours;
+}
+
 int64_t HostileGraph::LimitOf(const Dim& dim) {
   if (dim.is_constant()) {
     if (dim.value < 0) Note(std::to_string(dim.value));
     return std::max<int64_t>(dim.value, -1);
   }
-  const bool known_param = dim.graph == graph.model().serial && static_cast<size_t>(dim.param) < params.size();
-  if (!known_param) {
-    Note("parameter");
-    return -1;
-  }
+  if (!IsParam(dim)) return -1;
   const ParamRecord& param = params[static_cast<size_t>(dim.param)];
   if (param.type != ParamRecord::Type::kFloat && param.has_max) return std::max<int64_t>(param.max, -1);
   Note(param.type == ParamRecord::Type::kFloat ? "not an integer" : "no maximum");
@@ -198,7 +231,7 @@ Extent HostileGraph::MakeExtent(int64_t element_bytes) {
 }
 
 void HostileGraph::AddBuffer() {
-  const auto element = static_cast<Element>(bytes_.Below(4));
+  const auto element = static_cast<Element>(bytes_.Below(kElements));
   const auto role = static_cast<BufferRole>(bytes_.Below(4));
   const bool internal = role == BufferRole::kInternal;
   Where where = bytes_.Chance(64) ? kPinned : internal ? kDevice : kHost;
@@ -206,6 +239,7 @@ void HostileGraph::AddBuffer() {
   if (Hostile()) where = static_cast<Where>(bytes_.Below(4));
   if (internal ? where == kHost || where == kSlot : where == kDevice || where == kSlot) Note("declare");
   WithElement(element, [&]<class T>(T*) {
+    const size_t before = known.size();
     const Extent extent = MakeExtent(sizeof(T));
     BufferHandle<T> handle;
     switch (role) {
@@ -215,15 +249,19 @@ void HostileGraph::AddBuffer() {
       default: handle = graph.Buffer<T>(name, extent, where); break;
     }
     const bool has_data = role == BufferRole::kInput || role == BufferRole::kInOut;
-    buffers.push_back({subject_, element, handle.graph(), handle.index(), role, extent, has_data, false});
+    buffers.push_back({subject_, element, handle.graph(), handle.index(), role, extent, has_data});
+    buffers.back().sound = known.size() == before && std::all_of(extent.dims.begin(), extent.dims.begin() + extent.rank,
+                                                                 [&](const Dim& dim) { return MostOf(dim) >= 0; });
   });
 }
 
 template <class T>
 BufferHandle<T> HostileGraph::OddHandle() {
   const uint32_t serial = graph.model().serial;
-  switch (bytes_.Below(5)) {
+  picked_ = -1;
+  switch (bytes_.Below(6)) {
     case 0: Note("access"); return BufferHandle<T>();
+    case 4: Note("access"); return graph.Use(State<T>());
     case 1: Note("access"); return BufferHandle<T>(other_.model().serial, 0);
     case 2: Note("access"); return BufferHandle<T>(serial, INT32_MAX);
     case 3: Note("access"); return BufferHandle<T>(serial, -7);
@@ -240,57 +278,92 @@ BufferHandle<T> HostileGraph::OddHandle() {
 
 // Mostly one that is right: an Input is not written, and what is read has data.
 template <class T>
-BufferHandle<T> HostileGraph::Pick(AccessMode mode) {
+BufferHandle<T> HostileGraph::Pick(AccessMode mode, bool may_be_alias) {
   if (Hostile()) return OddHandle<T>();
   const bool any = Hostile();
   const size_t start = bytes_.Byte();
   for (size_t i = 0; i < buffers.size(); ++i) {
     BufferRecord& b = buffers[(start + i) % buffers.size()];
-    if (b.element != kElementOf<T>) continue;
-    if (!any && mode != AccessMode::kRead && b.role == BufferRole::kInput) continue;
-    if (!any && mode != AccessMode::kWrite && !b.has_data) continue;
-    if (mode != AccessMode::kRead) b.written = b.has_data = true;
+    if (b.element != kElementOf<T> || (b.base >= 0 && !may_be_alias)) continue;
+    picked_ = b.index;
+    BufferRecord& root = buffers[RootOf(static_cast<size_t>(b.index))];
+    had_data_ = root.has_data;
+    if (!any && mode != AccessMode::kRead && root.role == BufferRole::kInput) continue;
+    if (!any && mode != AccessMode::kWrite && !root.has_data) continue;
+    if (mode != AccessMode::kRead) root.written = root.has_data = true;
     return BufferHandle<T>(b.graph, b.index);
   }
   const Name name("more" + std::to_string(buffers.size()));
   const auto made = graph.InOut<T>(name, 8);
   buffers.push_back({std::string(name.view()), kElementOf<T>, made.graph(), made.index(), BufferRole::kInOut, 8, true,
                      mode != AccessMode::kRead});
+  picked_ = made.index();
+  had_data_ = true;
   return made;
+}
+
+// What is written first is mostly written whole, so that it may be read.
+template <AccessMode M, class T>
+AccessOf<T, M> HostileGraph::Access() {
+  AccessOf<T, M> access{Pick<T>(M)};
+  if (picked_ < 0) return access;
+  const BufferRecord& b = buffers[static_cast<size_t>(picked_)];
+  if (b.state != nullptr && bytes_.Chance(128)) {
+    access.buffer = {};
+    access.state = static_cast<const State<T>*>(b.state.get())->record();
+  }
+  AccessRecord record{subject_, static_cast<size_t>(picked_)};
+  if (bytes_.Chance(80) && (had_data_ || bytes_.Chance(64))) {
+    access.box = record.box = MakeBox(b);
+    if (b.sound) record.inside = CheckBox(b, access.box);
+  }
+  accesses.push_back(std::move(record));
+  return bytes_.Chance(24) ? Unordered(access) : access;
 }
 
 template <class F>
 NodeRef HostileGraph::WithAccess(F f) {
-  const int choice = bytes_.Below(6);
+  const int choice = bytes_.Below(12);
   const auto of = [&]<class T>(T*) {
-    switch (choice / 2) {
-      case 0: return f(Read(Pick<T>(AccessMode::kRead)));
-      case 1: return f(Write(Pick<T>(AccessMode::kWrite)));
-      default: return f(ReadWrite(Pick<T>(AccessMode::kReadWrite)));
+    switch (choice / 4) {
+      case 0: return f(Reading<T>());
+      case 1: return f(Writing<T>());
+      default: return f(Changing<T>());
     }
   };
-  return choice % 2 == 0 ? of(static_cast<float*>(nullptr)) : of(static_cast<uint8_t*>(nullptr));
+  switch (choice % 4) {
+    case 0: return of(static_cast<float*>(nullptr));
+    case 1: return of(static_cast<uint8_t*>(nullptr));
+    case 2: return of(static_cast<Tile*>(nullptr));
+    default: return of(static_cast<Pair*>(nullptr));
+  }
 }
 
 // The arguments are picked in order: one buffer may come twice.
 template <class F>
 NodeRef HostileGraph::WithAccesses(F f) {
-  switch (bytes_.Below(5)) {
+  switch (bytes_.Below(7)) {
     case 0: return f();
     case 1: {
-      const auto a = Read(Pick<float>(AccessMode::kRead));
-      const auto b = Write(Pick<uint8_t>(AccessMode::kWrite));
+      const auto a = Reading<float>();
+      const auto b = Writing<uint8_t>();
       return f(a, b, PickParam());
     }
     case 2: {
-      const auto a = Read(Pick<float>(AccessMode::kRead));
-      const auto b = ReadWrite(Pick<float>(AccessMode::kReadWrite));
+      const auto a = Reading<float>();
+      const auto b = Changing<float>();
       return f(a, b);
     }
     case 3: {
-      const auto a = Write(Pick<float>(AccessMode::kWrite));
-      const auto b = Write(Pick<uint8_t>(AccessMode::kWrite));
-      const auto c = Read(Pick<float>(AccessMode::kRead));
+      const auto a = Writing<float>();
+      const auto b = Writing<uint8_t>();
+      const auto c = Reading<float>();
+      return f(a, b, c);
+    }
+    case 4: {
+      const auto a = Reading<Tile>();
+      const auto b = Changing<Tile>();
+      const auto c = Writing<Pair>();
       return f(a, b, c);
     }
     default: return WithAccess(f);
@@ -316,40 +389,55 @@ ParamHandle<int32_t> HostileGraph::PickParam() {
   return made;
 }
 
+const BufferRecord* HostileGraph::RecordOf(uint32_t graph_serial, int32_t index) const {
+  const bool ours = graph_serial == graph.model().serial && index >= 0 && static_cast<size_t>(index) < buffers.size();
+  return ours ? &buffers[static_cast<size_t>(index)] : nullptr;
+}
+
+void HostileGraph::NoteAlias(uint32_t graph_serial, int32_t index) {
+  const BufferRecord* record = RecordOf(graph_serial, index);
+  if (record != nullptr && record->base >= 0) Note("is to an alias");
+}
+
 NodeRef HostileGraph::AddCopy(const Name& name) {
-  const auto element = static_cast<Element>(bytes_.Below(4));
+  const auto element = static_cast<Element>(bytes_.Below(kElements));
   return WithElement(element, [&]<class T>(T*) -> NodeRef {
-    const auto from = Pick<T>(AccessMode::kRead);
-    auto to = Pick<T>(AccessMode::kWrite);
+    const auto from = Pick<T>(AccessMode::kRead, Hostile());
+    auto to = Pick<T>(AccessMode::kWrite, Hostile());
     // A Copy looks at the types of the buffers, not of the handles, and only when there are two buffers.
     std::erase_if(known, [&](const Known& k) { return k.subject == subject_ && k.text == "type"; });
-    // Of a buffer that is what the handle says; any other has been noted.
-    const auto extent_of = [&](const BufferHandle<T>& h) -> const Extent* {
-      if (h.graph() != graph.model().serial || h.index() < 0) return nullptr;
-      const auto index = static_cast<size_t>(h.index());
-      return index < buffers.size() && buffers[index].element == element ? &buffers[index].extent : nullptr;
-    };
-    const Extent *a = extent_of(from), *b = extent_of(to);
-    if (a != nullptr && b != nullptr && !Hostile() && (!(*a == *b) || from.index() == to.index())) {
+    const BufferRecord *a = RecordOf(from.graph(), from.index()), *b = RecordOf(to.graph(), to.index());
+    const bool typed = a != nullptr && b != nullptr && a->element == element && b->element == element;
+    if (typed && !Hostile() && (a == b || !(a->extent == b->extent))) {
+      const BufferRecord source = *a;
       const Name copy("copy" + std::to_string(buffers.size()));
-      const Extent extent = *a;
-      to = graph.Buffer<T>(copy, extent);
-      buffers.push_back(
-          {std::string(copy.view()), element, to.graph(), to.index(), BufferRole::kInternal, extent, true, true});
-    } else if (a != nullptr && b != nullptr && from.index() == to.index()) {
+      to = graph.Buffer<T>(copy, source.extent);
+      buffers.push_back({std::string(copy.view()), element, to.graph(), to.index(), BufferRole::kInternal,
+                         source.extent, true, true, source.sound});
+    } else if (a != nullptr && a == b) {
       Note("to itself");
-    } else if (a != nullptr && b != nullptr && !(*a == *b)) {
-      Note("another extent");
+    } else if (a != nullptr && b != nullptr) {
+      if (a->element != b->element) Note("another element type");
+      if (a->sound && b->sound && !(a->extent == b->extent)) Note("another extent");
     }
+    NoteAlias(from.graph(), from.index());
+    NoteAlias(to.graph(), to.index());
     return graph.Copy(name, from, to);
   });
 }
 
+template <class T>
+NodeRef HostileGraph::FillWith(const Name& name, T value) {
+  const auto to = Pick<T>(AccessMode::kWrite, Hostile());
+  NoteAlias(to.graph(), to.index());
+  return graph.Fill(name, to, value);
+}
+
 NodeRef HostileGraph::AddFill(const Name& name) {
   switch (bytes_.Below(3)) {
-    case 0: return graph.Fill(name, Pick<uint8_t>(AccessMode::kWrite), bytes_.Byte());
-    case 1: return graph.Fill(name, Pick<float>(AccessMode::kWrite), 1.5f);
-    default: return graph.Fill(name, Pick<Colour>(AccessMode::kWrite), Colour{1, 2, 3});
+    case 0: return FillWith<uint8_t>(name, bytes_.Byte());
+    case 1: return FillWith<float>(name, 1.5f);
+    default: return FillWith<Colour>(name, {1, 2, 3});
   }
 }
 
@@ -397,24 +485,24 @@ NodeRef HostileGraph::AddKernel(const Name& name) {
   switch (bytes_.Below(4)) {
     case 0: return finish(graph.Kernel(name, &KernelOfNothing, shape), [] {});
     case 1: {
-      const auto a = ReadWrite(Pick<float>(AccessMode::kReadWrite));
+      const auto a = Changing<float>();
       return finish(graph.Kernel(name, &KernelOfOne, shape, a), [](float*) {});
     }
     case 2: {
-      const auto a = Read(Pick<float>(AccessMode::kRead));
-      const auto b = Write(Pick<float>(AccessMode::kWrite));
+      const auto a = Reading<float>();
+      const auto b = Writing<float>();
       return finish(graph.Kernel(name, &KernelOfThree, shape, a, b, PickParam()), [](const float*, float*, int32_t) {});
     }
     default: {
-      const auto a = ReadWrite(Pick<float>(AccessMode::kReadWrite));
+      const auto a = Changing<float>();
       return finish(graph.Kernel(name, &KernelOfView, shape, a, 3), [](View<float> view, int32_t) { Touch(view); });
     }
   }
 }
 
 NodeRef HostileGraph::AddLaunch(const Name& name) {
-  const auto a = Write(Pick<float>(AccessMode::kWrite));
-  const auto b = Read(Pick<uint8_t>(AccessMode::kRead));
+  const auto a = Writing<float>();
+  const auto b = Reading<uint8_t>();
   auto node = graph.Launch(name, [](Foreign&, float*, const uint8_t*) {}, a, b);
   needs_twin_ = Hostile();
   if (needs_twin_) return node;
@@ -424,15 +512,14 @@ NodeRef HostileGraph::AddLaunch(const Name& name) {
 
 NodeRef HostileGraph::AddHost(const Name& name) {
   const int failure = FailureOf();
-  return WithAccesses([&](auto... a) -> NodeRef {
-    return graph.Host(
-        name,
-        [failure](const auto&... args) {
-          (Touch(args), ...);
-          return Answer(failure);
-        },
-        a...);
+  const bool views = bytes_.Chance(96);
+  const size_t first = accesses.size();
+  const NodeRef node = WithAccesses([&](auto... a) -> NodeRef {
+    return views ? graph.Host(name, OverViews{failure}, a...) : graph.Host(name, OverSpans{failure}, a...);
   });
+  for (size_t i = first; i < accesses.size(); ++i) accesses[i].span = !views;
+  CheckSpans(first);
+  return node;
 }
 
 int HostileGraph::FailureOf() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
@@ -19,7 +20,11 @@ class HostileBindings {
                   int hostility)
       : graph_(graph), runtime_(runtime), bytes_(bytes), hostility_(hostility), bindings_(executable.bindings()) {
     for (const ParamRecord& param : graph.params) values_.push_back(SetParam(param));
+    const bool values_are_known = known_.empty();
     for (size_t b = 0; b < graph.buffers.size(); ++b) SetBuffer(b);
+    if (Hostile()) SetStray();
+    if (!values_are_known) return;
+    for (Known& wrong : graph.WrongInRun(values_)) known_.push_back(std::move(wrong));
   }
 
   const Bindings& bindings() const { return bindings_; }
@@ -85,8 +90,36 @@ class HostileBindings {
   void SetBuffer(size_t index) {
     const BufferRecord& buffer = graph_.buffers[index];
     bound_.emplace_back();
-    if (buffer.role == BufferRole::kInternal) return;
+    if (!IsBound(buffer.role)) return SetUnbound(buffer);
     WithElement(buffer.element, [&]<class T>(T*) { SetTyped<T>(buffer, index); });
+  }
+
+  // Handles of nothing.
+  void SetStray() {
+    Note("", "of another graph");
+    if (bytes_.Chance(128)) {
+      bindings_.Set(ParamHandle<int32_t>(), 1);
+    } else {
+      bindings_.Set(BufferHandle<float>(serial(), -7), std::span<float>());
+    }
+  }
+
+  // What is no Input, Output or InOut: mostly left alone.
+  void SetUnbound(const BufferRecord& buffer) {
+    if (!Hostile()) return;
+    Note(buffer.name, buffer.base >= 0 ? "has no memory of its own" : "cannot be bound");
+    WithElement(buffer.element,
+                [&]<class T>(T*) { bindings_.Set(BufferHandle<T>(buffer.graph, buffer.index), std::span<T>()); });
+  }
+
+  // The multiple of bytes at which the memory of a buffer must begin for its aliases.
+  size_t AlignmentOf(size_t index) const {
+    size_t most = 1;
+    for (size_t b = 0; b < graph_.buffers.size(); ++b) {
+      if (graph_.RootOf(b) != index) continue;
+      most = std::max(most, WithElement(graph_.buffers[b].element, []<class U>(U*) { return alignof(U); }));
+    }
+    return most;
   }
 
   template <class T>
@@ -104,6 +137,8 @@ class HostileBindings {
       bound_[index] = {static_cast<const std::byte*>(data), count * sizeof(T)};
       if (count != n) Note(buffer.name, std::to_string(count));
       if (is_const && buffer.role != BufferRole::kInput) Note(buffer.name, "const");
+      const size_t align = AlignmentOf(index);
+      if (reinterpret_cast<uintptr_t>(data) % align != 0) Note(buffer.name, "no multiple of " + std::to_string(align));
       NoteOverlaps(index);
     };
     const int way = Hostile() ? bytes_.Below(7) : pinned || bytes_.Chance(32) ? 8 : 7;
@@ -167,12 +202,56 @@ struct Started {
   Run run;
 };
 
+// A callable that fails may poison a State, and so fail the runs behind.
+const std::vector<Known>& CausesOfFailure() {
+  static const auto& causes = *new std::vector<Known>{{"", "the callable"}, {"", "poisoned"}};
+  return causes;
+}
+
+// Once no run is in flight: a State is sound, or a run that may have written it has failed.
+template <class T>
+std::string CheckState(State<T> state, const BufferRecord& record, bool may_be_poisoned, ByteSource& bytes) {
+  size_t elements = 1;
+  for (int i = 0; i < record.extent.rank; ++i)
+    elements *= static_cast<size_t>(record.extent.dims[static_cast<size_t>(i)].value);
+  std::vector<T> contents(elements);
+  const absl::Status read = state.Read(std::span<T>(contents), kPatience);
+  const bool poisoned = may_be_poisoned && read.ToString().find("poisoned") != std::string::npos;
+  if (!(read.ok() || poisoned) || state.status().ok() != read.ok()) return "a State is read as: " + read.ToString();
+  const absl::Status mended =
+      bytes.Chance(128) ? state.Reset(kPatience) : state.Set(std::span<const T>(contents), kPatience);
+  if (!mended.ok() || !state.status().ok()) return "a State is not mended: " + mended.ToString();
+  contents.resize(elements + 1 + bytes.Byte());
+  const absl::Status refused = state.Set(std::span<const T>(contents), kPatience);
+  const std::string number =
+      "given " + std::to_string(contents.size()) + " elements; the State has " + std::to_string(elements) + ";";
+  if (refused.ok() || refused.ToString().find(number) == std::string::npos) return "not told: " + number;
+  return "";
+}
+
+std::string CheckStates(const HostileGraph& graph, ByteSource& bytes) {
+  for (const BufferRecord& record : graph.buffers) {
+    if (record.state == nullptr) continue;
+    const std::string problem = WithElement(record.element, [&]<class T>(T*) {
+      return CheckState(*static_cast<const State<T>*>(record.state.get()), record, graph.fails && record.written,
+                        bytes);
+    });
+    if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
+bool WritesStates(const HostileGraph& graph) {
+  return std::any_of(graph.buffers.begin(), graph.buffers.end(),
+                     [](const BufferRecord& b) { return b.state != nullptr && b.written; });
+}
+
 std::string CheckEnd(const Run& run, bool fails) {
   const absl::Status status = run.Wait(kPatience);
   if (status.code() == absl::StatusCode::kDeadlineExceeded) return "a run does not end";
   if (!fails) return status.ok() ? "" : "a run failed: " + status.ToString();
   if (status.ok()) return "a run ended well although a callable failed";
-  return CheckRefusal(status, {{"", "the callable"}}, true);
+  return CheckRefusal(status, CausesOfFailure(), true);
 }
 
 CompileOptions MakeOptions(ByteSource& bytes, int hostility, std::vector<Known>& known) {
@@ -184,7 +263,11 @@ CompileOptions MakeOptions(ByteSource& bytes, int hostility, std::vector<Known>&
   if (bytes.Chance(16)) options.trace = Trace::Create();
   if (hostility == 0 || !bytes.Chance(hostility)) return options;
   const int odd = kOdd[bytes.Below(8)];
-  switch (bytes.Below(3)) {
+  switch (bytes.Below(4)) {
+    case 3:
+      options.twin_tolerance = odd < 0 ? odd : std::numeric_limits<double>::quiet_NaN();
+      known.push_back({"", odd < 0 ? std::to_string(odd) : "nan"});
+      break;
     case 0:
       options.slots = odd;
       if (odd < 1 || odd > 1024) known.push_back({"", std::to_string(odd)});
@@ -245,9 +328,12 @@ std::string CheckLaunches(const HostileGraph& graph, Runtime& runtime, ByteSourc
   for (int i = 1 + bytes.Below(3); i > 0 && problem.empty(); --i) {
     auto bindings = std::make_unique<HostileBindings>(graph, *executable, runtime, bytes, hostility);
     absl::StatusOr<Run> run = executable->Launch(bindings->bindings());
+    const bool may_be_poisoned = graph.fails && WritesStates(graph) && !started.empty();
     if (!bindings->known().empty() || !run.ok()) {
-      problem = bindings->known().empty() ? "not launched: " + run.status().ToString()
-                                          : CheckRefusal(run.status(), bindings->known(), true);
+      std::vector<Known> expected = bindings->known();
+      if (may_be_poisoned && !run.ok()) expected.push_back({"", "poisoned"});
+      problem =
+          expected.empty() ? "not launched: " + run.status().ToString() : CheckRefusal(run.status(), expected, true);
       if (run.ok()) run->Wait(kPatience).IgnoreError();
       continue;
     }
@@ -257,7 +343,7 @@ std::string CheckLaunches(const HostileGraph& graph, Runtime& runtime, ByteSourc
     const std::string end = CheckEnd(s.run, graph.fails);
     if (problem.empty()) problem = end;
   }
-  return problem;
+  return problem.empty() ? CheckStates(graph, bytes) : problem;
 }
 
 }  // namespace penstock::fuzz

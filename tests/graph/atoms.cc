@@ -124,7 +124,8 @@ std::vector<int64_t> ParamValues(const Model& model, uint64_t seed) {
   ForBoxes(model, [&](const Box& box, const Extent& in) {
     for (size_t i = 0; i < static_cast<size_t>(box.size.rank); ++i) {
       const Dim &offset = box.offset.dims[i], &size = box.size.dims[i];
-      const int64_t room = Most(model, in.dims[i]) - (offset.is_constant() ? offset.value : Most(model, size));
+      const int64_t taken = offset.is_constant() ? offset.value : Most(model, size);
+      const int64_t room = std::max<int64_t>(Most(model, in.dims[i]) - taken, 0);
       for (const Dim& dim : {offset, size}) {
         if (!dim.is_constant())
           most[static_cast<size_t>(dim.param)] = std::min(most[static_cast<size_t>(dim.param)], room);

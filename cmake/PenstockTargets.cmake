@@ -63,7 +63,7 @@ endfunction()
 # include them.
 function(penstock_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "CUDA_HEADERS" "LABEL" "SOURCES;KERNELS;LIBRARIES;ENVIRONMENT")
-  penstock_program(${name} tests SOURCES ${arg_SOURCES} KERNELS ${arg_KERNELS} LIBRARIES
+  penstock_program(${name} tests SOURCES ${arg_SOURCES} $<TARGET_OBJECTS:penstock_test_status> KERNELS ${arg_KERNELS} LIBRARIES
                    absl::strings absl::str_format absl::flat_hash_map absl::flat_hash_set absl::span ${arg_LIBRARIES}
                    GTest::gmock GTest::gtest_main)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})

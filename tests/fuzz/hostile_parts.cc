@@ -2,6 +2,7 @@
 // by dimension from the declaration, and element by element in a run.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "tests/fuzz/hostile_graph.h"
@@ -288,7 +289,10 @@ void HostileGraph::AddAlias() {
     if (base.sound && !odd) record.sound = CheckReadAs(record);
     record.extent = base.extent;
     Dim& row = record.extent.dims[static_cast<size_t>(base.extent.rank) - 1];
-    if (record.sound && row.is_constant()) row = row.value * BytesOf(base.element) / BytesOf(element);
+    if (record.sound && row.is_constant()) {  // beside a dimension of 0 it may be as long as it likes
+      const Int128 elements = static_cast<Int128>(row.value) * BytesOf(base.element) / BytesOf(element);
+      row = static_cast<int64_t>(std::min<Int128>(elements, std::numeric_limits<int64_t>::max()));
+    }
     WithElement(base.element, [&]<class T>(T*) {
       const auto of = odd ? OddBase<T>() : BufferHandle<T>(base.graph, base.index);
       WithElement(element, [&]<class U>(U*) { record.index = graph.Alias<U>(name, of).index(); });

@@ -143,7 +143,10 @@ TEST_F(CancelTest, InAKernelWhatIsQueuedIsSkippedAndWhatRunsIsDrained) {
   run.Cancel();
   EXPECT_FALSE(run.done());
   device.latch.Open();
-  EXPECT_CANCELLED(run.Wait(), "device", 1, 3);
+  const absl::Status ended = run.Wait();
+  EXPECT_EQ(ended.code(), absl::StatusCode::kCancelled);
+  // The worker that submits may not have come to the second kernel yet.
+  EXPECT_TRUE(Text(ended) == Cancelled("device", 1, 3) || Text(ended) == Cancelled("device", 2, 3)) << ended;
   EXPECT_EQ(device.later.load(), 0);
 }
 

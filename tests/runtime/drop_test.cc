@@ -8,10 +8,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <future>
 #include <memory>
 #include <optional>
+#include <span>
 #include <thread>
 
 #include "penstock/graph.h"
@@ -142,6 +144,28 @@ TEST(DropTest, TheLastHandlesMayGoInACallbackOfTheRun) {
     ASSERT_OK(runtime.Shutdown());
     EXPECT_EQ(outside.use_count(), 1);
   }
+}
+
+// Nothing for a worker to do, and nobody who waits: the last handle hands the run over.
+TEST(DropTest, ARunThatNobodyHoldsStillEnds) {
+  Runtime runtime = HostRuntime();
+  driver::Latch latch;
+  Graph g("alone");
+  auto x = g.InOut<int32_t>("x", 4, kPinned);
+  g.Launch("hold", [](Foreign&, int32_t*) {}, ReadWrite(x)).HostTwin([&](int32_t*) { latch.Arrive(); });
+  Executable executable = *runtime.Compile(g, {.slots = 1});
+  HostBuffer<int32_t> memory = *runtime.MakeHostBuffer<int32_t>(4);
+  auto kept = std::make_shared<int>(1);
+  {
+    Bindings io = executable.bindings();
+    const penstock::Run run =
+        *executable.Launch(io.Set(x, std::span<int32_t>(memory.data(), 4), std::shared_ptr<const void>(kept)));
+    ASSERT_TRUE(latch.AwaitArrived());
+  }
+  latch.Open();
+  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (kept.use_count() > 1 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  EXPECT_EQ(kept.use_count(), 1) << "the run has not ended";
 }
 
 }  // namespace

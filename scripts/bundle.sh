@@ -11,7 +11,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build=$1 bundle=$2
-most=$((60 * 1024)) # KiB
+most=$((50 * 1024)) # KiB
 
 rm -rf "$bundle"
 mkdir -p "$bundle/lib"

@@ -51,6 +51,7 @@ class Outstanding : public testing::Test {
     exec_ = *runtime_->Compile(g, options);
     result_ = *runtime_->MakeHostBuffer<int32_t>(4);  // pinned: no worker has anything to do for the run
     checks_.witness().KeepCalls(true);
+    if (fail_first_query_) checks_.witness().FailNth(CallKind::kQuery, 1, absl::UnavailableError("planned"));
     Bindings io = exec_.bindings();
     run_ = *exec_.Launch(io.Set(sum, result_));
     ASSERT_TRUE(latch_.AwaitArrived());
@@ -87,6 +88,7 @@ class Outstanding : public testing::Test {
     for (size_t i = 0; i < 4; ++i) EXPECT_EQ(result_.data()[i], kLength - 1);
   }
 
+  bool fail_first_query_ = false;
   CheckedRuntimes checks_;
   std::optional<Runtime> runtime_;
   Executable exec_;
@@ -135,6 +137,15 @@ TEST_F(Outstanding, ARunThatIsCancelledMeanwhileSubmitsNoMore) {
   run_.Cancel();
   latch_.Open();
   EXPECT_EQ(run_.Wait().code(), absl::StatusCode::kCancelled);
+  EXPECT_LE(checks_.witness().log().count(CallKind::kFill), 512);
+}
+
+// The first query of such a run is whether there is room.
+TEST_F(Outstanding, ARunThatCannotTellWhetherThereIsRoomFails) {
+  fail_first_query_ = true;
+  Start(1);
+  latch_.Open();
+  EXPECT_EQ(run_.Wait(), absl::UnavailableError("graph 'long': planned"));
   EXPECT_LE(checks_.witness().log().count(CallKind::kFill), 512);
 }
 

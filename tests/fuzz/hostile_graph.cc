@@ -290,13 +290,11 @@ BufferHandle<T> HostileGraph::Pick(AccessMode mode, bool may_be_alias) {
     had_data_ = root.has_data;
     if (!any && mode != AccessMode::kRead && root.role == BufferRole::kInput) continue;
     if (!any && mode != AccessMode::kWrite && !root.has_data) continue;
-    if (mode != AccessMode::kRead) root.written = root.has_data = true;
     return BufferHandle<T>(b.graph, b.index);
   }
   const Name name("more" + std::to_string(buffers.size()));
   const auto made = graph.InOut<T>(name, 8);
-  buffers.push_back({std::string(name.view()), kElementOf<T>, made.graph(), made.index(), BufferRole::kInOut, 8, true,
-                     mode != AccessMode::kRead});
+  buffers.push_back({std::string(name.view()), kElementOf<T>, made.graph(), made.index(), BufferRole::kInOut, 8, true});
   picked_ = made.index();
   had_data_ = true;
   return made;
@@ -307,6 +305,7 @@ template <AccessMode M, class T>
 AccessOf<T, M> HostileGraph::Access() {
   AccessOf<T, M> access{Pick<T>(M)};
   if (picked_ < 0) return access;
+  if (M != AccessMode::kRead) MarkWritten(graph.model().serial, picked_);
   const BufferRecord& b = buffers[static_cast<size_t>(picked_)];
   if (b.state != nullptr && bytes_.Chance(128)) {
     access.buffer = {};
@@ -394,6 +393,12 @@ const BufferRecord* HostileGraph::RecordOf(uint32_t graph_serial, int32_t index)
   return ours ? &buffers[static_cast<size_t>(index)] : nullptr;
 }
 
+void HostileGraph::MarkWritten(uint32_t graph_serial, int32_t index) {
+  if (RecordOf(graph_serial, index) == nullptr) return;
+  BufferRecord& root = buffers[RootOf(static_cast<size_t>(index))];
+  root.written = root.has_data = true;
+}
+
 void HostileGraph::NoteAlias(uint32_t graph_serial, int32_t index) {
   const BufferRecord* record = RecordOf(graph_serial, index);
   if (record != nullptr && record->base >= 0) Note("is to an alias");
@@ -422,6 +427,7 @@ NodeRef HostileGraph::AddCopy(const Name& name) {
     }
     NoteAlias(from.graph(), from.index());
     NoteAlias(to.graph(), to.index());
+    MarkWritten(to.graph(), to.index());
     return graph.Copy(name, from, to);
   });
 }
@@ -430,6 +436,7 @@ template <class T>
 NodeRef HostileGraph::FillWith(const Name& name, T value) {
   const auto to = Pick<T>(AccessMode::kWrite, Hostile());
   NoteAlias(to.graph(), to.index());
+  MarkWritten(to.graph(), to.index());
   return graph.Fill(name, to, value);
 }
 

@@ -152,6 +152,7 @@ class HostileGraph {
   BufferHandle<T> Pick(AccessMode mode, bool may_be_alias = true);
   // Null where the handle names no buffer of the graph.
   const BufferRecord* RecordOf(uint32_t graph_serial, int32_t index) const;
+  void MarkWritten(uint32_t graph_serial, int32_t index);
   // Copy and Fill take none.
   void NoteAlias(uint32_t graph_serial, int32_t index);
   template <class T>

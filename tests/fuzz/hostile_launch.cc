@@ -175,9 +175,12 @@ class HostileBindings {
     bindings_.Set(handle, *memory);
   }
 
+  // No bytes overlap nothing, wherever they are.
   void NoteOverlaps(size_t index) {
     const auto begin = reinterpret_cast<uintptr_t>(bound_[index].data);
+    if (bound_[index].bytes == 0) return;
     for (size_t other = 0; other < index; ++other) {
+      if (bound_[other].bytes == 0) continue;
       const auto other_begin = reinterpret_cast<uintptr_t>(bound_[other].data);
       if (begin < other_begin + bound_[other].bytes && other_begin < begin + bound_[index].bytes &&
           (graph_.buffers[index].written || graph_.buffers[other].written)) {

@@ -2,10 +2,11 @@
 # Runs the bundle's tests on this machine's GPUs; a test that finds no device fails instead of skipping.
 #
 #   scripts/gpu_test.sh              every test program, and the photo job against its reference
-#   scripts/gpu_test.sh --sanitize   conformance_tests and gpu_tests under compute-sanitizer: memory errors, and races in
-#                                    stream-ordered memory. Tests named *Fault* break the device on purpose and stay out;
-#                                    so does the one that destroys a stream with work queued, since under the tool
-#                                    cudaStreamDestroy waits for work that the test lets go only afterwards.
+#   scripts/gpu_test.sh --sanitize   conformance_tests and gpu_tests under compute-sanitizer: memory errors and races in
+#                                    stream-ordered memory, then races inside kernels. Tests named *Fault* break the
+#                                    device on purpose and stay out; so does the one that destroys a stream with work
+#                                    queued, since under the tool cudaStreamDestroy waits for work that the test lets
+#                                    go only afterwards.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/gpu_common.sh
@@ -49,12 +50,20 @@ failed=
 if [[ -n $sanitize ]]; then
   sanitizer=$(find_sanitizer) || cannot "gpu-test: no compute-sanitizer in PATH or /usr/local/cuda"
   mkdir -p "$bundle/sanitizer"
+  # sanitize TOOL PROGRAM OPTION...
+  sanitize() {
+    local tool=$1 program=$2
+    local log=$bundle/sanitizer/$program.$tool.log
+    shift 2
+    [[ -x $bundle/tests/$program ]] || return 0
+    say "compute-sanitizer: $tool, $program"
+    run_one "$program" "$log" "$sanitizer" --tool "$tool" "$@" --error-exitcode 99 "$bundle/tests/$program" \
+      --gtest_filter='-*Fault*:*StreamsAndEventsMayGoWhileTheirWorkIsQueued*'
+    grep -h ' SUMMARY' "$log" || { echo "   no summary from compute-sanitizer"; failed=1; }
+  }
   for program in conformance_tests gpu_tests; do
-    [[ -x $bundle/tests/$program ]] || continue
-    say "compute-sanitizer: memcheck with stream-ordered races, $program"
-    run_one "$program" "$bundle/sanitizer/$program.log" "$sanitizer" --tool memcheck --track-stream-ordered-races all \
-      --report-api-errors no --error-exitcode 99 "$bundle/tests/$program" --gtest_filter='-*Fault*:*StreamsAndEventsMayGoWhileTheirWorkIsQueued*'
-    grep -h 'ERROR SUMMARY' "$bundle/sanitizer/$program.log" || { echo "   no summary from compute-sanitizer"; failed=1; }
+    sanitize memcheck "$program" --track-stream-ordered-races all --report-api-errors no
+    sanitize racecheck "$program"
   done
   [[ -z $failed ]] || { say "gpu-test --sanitize: FAILED"; exit 1; }
   say "gpu-test --sanitize: passed"

@@ -249,7 +249,9 @@ void BoxTable::FindBoxes(const Model& model) {
       const Placed placed = places.In(access.buffer, access.box);
       ref.base = placed.base;
       ref.exact = placed.all_exact();
-      if (ref.base < 0 || placed.region == places.whole(ref.base)) continue;
+      if (ref.base < 0) continue;
+      const Region& whole = places.whole(ref.base);
+      if (placed.region == whole || IsEmpty(whole)) continue;  // any part of a buffer without elements is all of it
       if (IsEmpty(placed.region)) {
         ref.box = -1;
       } else {

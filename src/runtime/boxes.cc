@@ -38,6 +38,7 @@ absl::Status Take(const BufferDecl& decl, const BoxInRun& of, const Box& box, co
     out.offset += offset * step[kMaxRank - rank + i];
     out.shape.size[d] = size;
   }
+  if (out.shape.elements() == 0) out.offset = of.offset;  // nothing may begin past the end of the memory
   return absl::OkStatus();
 }
 

@@ -29,6 +29,12 @@ struct Label3 {
 struct AddOne {
   PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
 };
+// Of parts without rows: how wide they are.
+struct AddWidths {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<const int32_t> a, View<const int32_t> b, int32_t* out) const {
+    out[i] = static_cast<int32_t>(i + a.height * 1000 + a.width + b.height * 1000 + b.width);
+  }
+};
 // Rows above and below summed, where the part has them; `first` is the part's first row that is written.
 struct Blur {
   PENSTOCK_HOST_DEVICE void operator()(Index2 i, View<const int32_t> in, View<int32_t> out, int64_t first) const {
@@ -349,6 +355,19 @@ TEST_P(Slices, AnOutputKeepsWhatNoNodeWrites) {
   }
   ASSERT_OK(RunOnce(g, [&](Bindings& io) { io.Set(y, h); }));
   EXPECT_EQ(h, expected);
+}
+
+TEST_P(Slices, NoElementsMayBeginPastTheEnd) {
+  constexpr int64_t kN = 600;
+  auto state = runtime_->MakeState<int32_t>("state", {2, kN / 2});
+  ASSERT_OK(state.status());
+  Graph g("corner");
+  auto n = g.Param<int64_t>("n", AtMost(2));
+  auto y = g.Output<int32_t>("y", kN);
+  g.ParallelFor("k", kN, AddWidths{}, Read(*state, Slice({2, 1}, {0, 2})), Read(*state, Slice({2, 1}, {n, 2})), Write(y));
+  std::vector<int32_t> h = Poisoned(kN);
+  ASSERT_OK(RunOnce(g, [&](Bindings& io) { io.Set(y, h), io.Set(n, 0); }));
+  for (int64_t i = 0; i < kN; ++i) ASSERT_EQ(h[i], i + 2 + 2);
 }
 
 TEST_P(Slices, UnorderedAccessesRunInTheOrderOfAfter) {

@@ -66,9 +66,10 @@ class InRun {
     return sizes;
   }
 
-  // What `who` takes of buffer `b` that is not there.
-  void Outside(const std::string& who, size_t b, const Box& box, std::vector<Known>& wrong) const {
-    if (box.whole) return;
+  // What `who` takes of buffer `b` that is not there; noted. Whether there is none.
+  bool Inside(const std::string& who, size_t b, const Box& box, std::vector<Known>& wrong) const {
+    if (box.whole) return true;
+    const size_t before = wrong.size();
     const Sizes extents = SizesOf(b), from = Values(box.offset), sizes = Values(box.size);
     for (size_t d = 0; d < extents.size(); ++d) {
       const bool inside = from[d] >= 0 && from[d] <= extents[d] && sizes[d] <= extents[d] - from[d];
@@ -76,6 +77,7 @@ class InRun {
         wrong.push_back({who, "takes " + std::to_string(sizes[d]) + " elements from " + std::to_string(from[d]) +
                                   " on in dimension " + std::to_string(d)});
     }
+    return wrong.size() == before;
   }
 
   // Whether the elements of the box, which is inside, follow one another.
@@ -152,12 +154,12 @@ std::vector<Known> HostileGraph::WrongInRun(const std::vector<int64_t>& values) 
   const InRun run(buffers, values);
   std::vector<Known> wrong;
   for (const BufferRecord& b : buffers) {
-    if (b.base >= 0) run.Outside(b.name, static_cast<size_t>(b.base), b.box, wrong);
+    if (b.base >= 0) run.Inside(b.name, static_cast<size_t>(b.base), b.box, wrong);
   }
-  for (const AccessRecord& a : accesses) run.Outside(a.node, a.buffer, a.box, wrong);
-  if (!wrong.empty()) return wrong;
+  if (!wrong.empty()) return wrong;  // where the accesses to aliases lie is not known
   for (const AccessRecord& a : accesses) {
-    if (a.span && !run.Contiguous(a.buffer, a.box)) wrong.push_back({a.node, "do not lie side by side"});
+    if (!run.Inside(a.node, a.buffer, a.box, wrong) || !a.span) continue;
+    if (!run.Contiguous(a.buffer, a.box)) wrong.push_back({a.node, "do not lie side by side"});
   }
   return wrong;
 }

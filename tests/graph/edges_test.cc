@@ -137,6 +137,15 @@ TEST(Edges, WhatIsOverwrittenInPiecesIsHidden) {
   EXPECT_EQ(DeclaredOf(g), (Lists{{}, {0}, {0}, {1, 2}}));
 }
 
+TEST(Edges, AnyPartOfABufferWithoutElementsIsAllOfIt) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", {0, 8});
+  g.Host("a", Out{x, Slice({0, 0}, {0, 4})});
+  g.Host("b", In{x, Slice({0, 4}, {0, 4})});
+  g.Host("c", Out{x});
+  EXPECT_EQ(DeclaredOf(g), (Lists{{}, {0}, {1}}));
+}
+
 TEST(Edges, WhatIsOverwrittenInPartIsSeenByTheRestOnly) {
   ModelBuilder g;
   const int32_t x = g.InOut("x", {4, 4});

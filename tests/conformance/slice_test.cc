@@ -364,7 +364,8 @@ TEST_P(Slices, NoElementsMayBeginPastTheEnd) {
   Graph g("corner");
   auto n = g.Param<int64_t>("n", AtMost(2));
   auto y = g.Output<int32_t>("y", kN);
-  g.ParallelFor("k", kN, AddWidths{}, Read(*state, Slice({2, 1}, {0, 2})), Read(*state, Slice({2, 1}, {n, 2})), Write(y));
+  g.ParallelFor("k", kN, AddWidths{}, Read(*state, Slice({2, 1}, {0, 2})), Read(*state, Slice({2, 1}, {n, 2})),
+                Write(y));
   std::vector<int32_t> h = Poisoned(kN);
   ASSERT_OK(RunOnce(g, [&](Bindings& io) { io.Set(y, h), io.Set(n, 0); }));
   for (int64_t i = 0; i < kN; ++i) ASSERT_EQ(h[i], i + 2 + 2);

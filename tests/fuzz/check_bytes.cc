@@ -10,6 +10,7 @@
 #include "tests/fuzz/hostile_launch.h"
 #include "tests/fuzz/whole_graph.h"
 #include "tests/graph/atoms.h"
+#include "tests/graph/model_text.h"
 #include "tests/graph/oracle.h"
 #include "tests/graph/shape_oracle.h"
 #include "tests/graph/simulation.h"
@@ -84,10 +85,11 @@ std::string CheckPlan(const HostileGraph& hostile, const Plan& plan) {
   if (problem.empty()) problem = graph::CheckFinish(plan);
   if (problem.empty() && CanBeCut(hostile)) {
     problem = CheckOrder(model, plan);
-    const bool runs = hostile.WrongInRun(graph::ParamValues(model, kSeed)).empty();
-    if (problem.empty() && runs && hostile.small) problem = graph::Simulate(model, plan, kSeed);
+    const std::vector<int64_t> values = graph::ParamValues(model, kSeed);
+    const bool runs = hostile.small && hostile.WrongInRun(values).empty() && ReadsOnlyData(model, values);
+    if (problem.empty() && runs) problem = graph::Simulate(model, plan, kSeed);
   }
-  if (!problem.empty()) return problem + "\n" + PrintText(plan, model);
+  if (!problem.empty()) return problem + "\n" + graph::ModelText(model) + PrintText(plan, model);
   return PrintText(plan, model).empty() || PrintDot(plan, model).empty() ? "a plan prints as nothing" : "";
 }
 

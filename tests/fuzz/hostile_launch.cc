@@ -34,6 +34,7 @@ class HostileBindings {
   struct Bound {
     const std::byte* data = nullptr;
     size_t bytes = 0;
+    bool pinned = false;
   };
   struct Freed {
     void operator()(std::byte* memory) const { std::free(memory); }
@@ -154,7 +155,9 @@ class HostileBindings {
         const size_t skipped = bytes_.Below(2) * sizeof(T);
         const bool fits = other.data != nullptr && other.bytes >= skipped + n * sizeof(T) &&
                           reinterpret_cast<uintptr_t>(other.data) % alignof(T) == 0;
+        const bool is_pinned = fits && other.pinned;
         set(fits ? other.data + skipped : Allocate(n * sizeof(T)), n, false);
+        bound_[index].pinned = is_pinned;
         break;
       }
       case 4: set(Allocate(n * sizeof(T)), static_cast<size_t>(bytes_.Long()) & INT64_MAX, false); break;
@@ -163,7 +166,7 @@ class HostileBindings {
       case 7: set(Allocate(n * sizeof(T)), n, false); break;
       default: return SetPinned<T>(handle, buffer, index, static_cast<int64_t>(n));
     }
-    if (pinned && n > 0) Note(buffer.name, "pinned");
+    if (pinned && n > 0 && !bound_[index].pinned) Note(buffer.name, "pinned");
   }
 
   template <class T>
@@ -171,7 +174,7 @@ class HostileBindings {
     absl::StatusOr<HostBuffer<T>> memory = runtime_.MakeHostBuffer<T>(n);
     if (!memory.ok()) return Note(buffer.name, "nothing is bound");
     std::fill_n(reinterpret_cast<std::byte*>(memory->data()), static_cast<size_t>(n) * sizeof(T), std::byte{9});
-    bound_[index] = {reinterpret_cast<const std::byte*>(memory->data()), static_cast<size_t>(n) * sizeof(T)};
+    bound_[index] = {reinterpret_cast<const std::byte*>(memory->data()), static_cast<size_t>(n) * sizeof(T), true};
     bindings_.Set(handle, *memory);
   }
 

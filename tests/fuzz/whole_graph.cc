@@ -1,11 +1,13 @@
 #include "tests/fuzz/whole_graph.h"
 
+#include <algorithm>
 #include <bitset>
 #include <string>
 #include <utility>
 
 #include "tests/graph/atoms.h"
 #include "tests/graph/oracle.h"
+#include "tests/graph/reference.h"
 
 namespace penstock::fuzz {
 namespace {
@@ -131,6 +133,34 @@ Verdict JudgeWhole(const HostileGraph& hostile) {
   Verdict verdict = DataJudge(hostile, sequence).verdict();
   if (OrderIsMissing(model)) verdict.wrong.push_back({"", "no path joins them"});
   return verdict;
+}
+
+bool ReadsOnlyData(const Model& model, const std::vector<int64_t>& values) {
+  std::vector<std::vector<bool>> data;  // of each buffer, its atoms
+  for (size_t b = 0; b < model.buffers.size(); ++b) {
+    const BufferRole role = model.buffers[b].role;
+    const bool none = role == BufferRole::kOutput || role == BufferRole::kInternal;
+    data.emplace_back(static_cast<size_t>(graph::AtomCount(model, static_cast<int32_t>(b))), !none);
+  }
+  const graph::RunAtoms atoms = graph::RunAtomsOf(model, values);
+  const auto all = [&](size_t node, size_t a) {
+    const auto root = static_cast<size_t>(graph::RootOf(model, model.nodes[node].accesses[a].buffer));
+    return std::all_of(atoms[node][a].begin(), atoms[node][a].end(),
+                       [&](int32_t atom) { return data[root][static_cast<size_t>(atom)]; });
+  };
+  for (const int32_t n : graph::SequenceOf(model)) {
+    const auto node = static_cast<size_t>(n);
+    const std::vector<AccessDecl>& accesses = model.nodes[node].accesses;
+    for (size_t a = 0; a < accesses.size(); ++a) {
+      if (accesses[a].mode != AccessMode::kWrite && !all(node, a)) return false;
+    }
+    for (size_t a = 0; a < accesses.size(); ++a) {
+      if (accesses[a].mode == AccessMode::kRead) continue;
+      const auto root = static_cast<size_t>(graph::RootOf(model, accesses[a].buffer));
+      for (const int32_t atom : atoms[node][a]) data[root][static_cast<size_t>(atom)] = true;
+    }
+  }
+  return true;
 }
 
 }  // namespace penstock::fuzz

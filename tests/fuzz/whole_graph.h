@@ -5,6 +5,7 @@
 // Threads: one.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "penstock/model.h"
@@ -22,5 +23,9 @@ struct Verdict {
 };
 // REQUIRES: the graph can be cut.
 Verdict JudgeWhole(const HostileGraph& graph);
+
+// Whether all that nodes read in a run with these values has been bound, or written by a node before: where parameters
+// place what is written, a plan cannot tell.
+bool ReadsOnlyData(const Model& model, const std::vector<int64_t>& values);
 
 }  // namespace penstock::fuzz

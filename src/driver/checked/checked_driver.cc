@@ -1,5 +1,5 @@
 // Each call: note it, take a planned fault, check it against the books and write it there, call the driver below. What
-// is known of memory and order lies in MemoryMap and StreamBook; this file is the seam's one class.
+// is known of order lies in StreamBook, of memory in MemoryRules; this file is the seam's one class.
 #include "src/driver/checked/checked_driver.h"
 
 #include <algorithm>
@@ -14,13 +14,12 @@
 #include "penstock/status_macros.h"
 #include "src/base/user_code.h"
 #include "src/driver/checked/current_device.h"
-#include "src/driver/checked/memory_map.h"
+#include "src/driver/checked/memory_rules.h"
 #include "src/driver/checked/stream_book.h"
 
 namespace penstock::driver::checked {
 namespace {
 
-constexpr size_t kPoisonedRows = 256;  // of a box with strides: beyond it poisoning costs more than it tells
 constexpr std::chrono::seconds kDrainAtDeath{10};
 
 Mode ModeOf(const MemoryUse& use) {
@@ -31,7 +30,7 @@ Mode ModeOf(const MemoryUse& use) {
 class CheckedDriver final : public Driver {
  public:
   CheckedDriver(std::unique_ptr<Driver> inner, std::shared_ptr<Witness> witness)
-      : inner_(std::move(inner)), witness_(std::move(witness)) {}
+      : inner_(std::move(inner)), witness_(std::move(witness)), memory_(*inner_, *witness_, book_) {}
   ~CheckedDriver() override;
 
   int device_count() const override { return inner_->device_count(); }
@@ -87,17 +86,12 @@ class CheckedDriver final : public Driver {
   void StandStill();
   void Drain(std::chrono::steady_clock::time_point until);
   absl::StatusOr<Stream> Submitting(Stream stream, const char* what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<EventState*> Known(Event event, const char* what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckDevice(int device, const char* what);
-  void Free(int device, void* memory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool Forget(const void* memory, int device, const char* what);
 
-  absl::StatusOr<Block*> BlockOf(const Footprint& box, int device, const char* what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status CheckForeignMemory(const Footprint& box, int device, const char* what);
-  absl::Status Use(const Access& access, int device, const char* what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status UseAll(const std::vector<Access>& accesses, int device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status CheckKernelPointers(const KernelOp& op, Access access, int device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<Stream> UseDeclared(Stream stream, OpTag tag, const UseSource* uses, const KernelOp* op,
                                      std::vector<Footprint>& to_poison);
-  bool IsPoisonable(const std::vector<Access>& accesses, const Access& access) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Poison(Stream inner, OpTag tag, const std::vector<Footprint>& boxes);
 
   const std::unique_ptr<Driver> inner_;
@@ -108,7 +102,7 @@ class CheckedDriver final : public Driver {
 
   mutable base::Mutex mu_;
   StreamBook book_ ABSL_GUARDED_BY(mu_);
-  MemoryMap memory_ ABSL_GUARDED_BY(mu_);
+  MemoryRules memory_ ABSL_GUARDED_BY(mu_);
 };
 
 CheckedDriver::~CheckedDriver() {
@@ -192,6 +186,12 @@ absl::StatusOr<Stream> CheckedDriver::Submitting(Stream stream, const char* what
                                                       " while the thread's current device is ", now));
   }
   return state->inner;
+}
+
+absl::StatusOr<EventState*> CheckedDriver::Known(Event event, const char* what) {
+  EventState* const state = book_.Find(event);
+  if (state == nullptr) return Violated("event is alive", absl::StrCat(what, ": ", book_.WhyNot(event)));
+  return state;
 }
 
 // --- streams and events ---
@@ -279,8 +279,7 @@ absl::Status CheckedDriver::Record(Event event, Stream stream) {
   Stream inner_stream;
   {
     base::MutexLock lock(mu_);
-    const EventState* state = book_.Find(event);
-    if (state == nullptr) return Violated("event is alive", absl::StrCat("Record: ", book_.WhyNot(event)));
+    PENSTOCK_ASSIGN_OR_RETURN(const EventState* const state, Known(event, "Record"));
     PENSTOCK_ASSIGN_OR_RETURN(inner_stream, Submitting(stream, "Record"));
     if (const int device = book_.Find(stream)->device; state->device != device) {
       return Violated("one device", absl::StrCat("Record: event ", event.bits, " of device ", state->device,
@@ -305,8 +304,7 @@ absl::Status CheckedDriver::Wait(Stream stream, Event event) {
   Stream inner_stream;
   {
     base::MutexLock lock(mu_);
-    const EventState* state = book_.Find(event);
-    if (state == nullptr) return Violated("event is alive", absl::StrCat("Wait: ", book_.WhyNot(event)));
+    PENSTOCK_ASSIGN_OR_RETURN(const EventState* const state, Known(event, "Wait"));
     PENSTOCK_ASSIGN_OR_RETURN(inner_stream, Submitting(stream, "Wait"));
     if (!state->recorded) {
       // Drivers bear it, and so it is not refused.
@@ -328,8 +326,7 @@ absl::StatusOr<bool> CheckedDriver::Query(Event event) {
   bool recorded = false;
   {
     base::MutexLock lock(mu_);
-    const EventState* state = book_.Find(event);
-    if (state == nullptr) return Violated("event is alive", absl::StrCat("Query: ", book_.WhyNot(event)));
+    PENSTOCK_ASSIGN_OR_RETURN(const EventState* const state, Known(event, "Query"));
     inner = state->inner;
     covers = state->covers;
     recorded = state->recorded;
@@ -350,8 +347,7 @@ absl::StatusOr<double> CheckedDriver::Elapsed(Event begin, Event end) {
     int device = -1;
     for (int i = 0; i < 2; ++i) {
       const Event event = i == 0 ? begin : end;
-      const EventState* state = book_.Find(event);
-      if (state == nullptr) return Violated("event is alive", absl::StrCat("Elapsed: ", book_.WhyNot(event)));
+      PENSTOCK_ASSIGN_OR_RETURN(const EventState* const state, Known(event, "Elapsed"));
       if (!state->timing || !state->recorded || (i == 1 && state->device != device)) {
         return Violated("timing events", absl::StrCat("Elapsed: event ", event.bits, " of device ", state->device,
                                                       !state->timing     ? " was made without timing"
@@ -390,58 +386,19 @@ absl::StatusOr<void*> CheckedDriver::AllocatePinned(size_t bytes) {
   return memory;
 }
 
-// Forgets the block, before the driver below can give its place to another.
-void CheckedDriver::Free(int device, void* memory) {
-  Block& block = *memory_.FindStart(memory);
-  const StreamBook* const book = &book_;  // for the lambda, which the analysis takes for a function without the lock
-  const auto busy = std::find_if(block.accesses.begin(), block.accesses.end(),
-                                 [&](const Access& a) { return !book->IsOver(a.stream, a.operation); });
-  if (busy != block.accesses.end() && !witness_->dead()) {
-    (void)Violated("freed when idle", absl::StrCat("freeing ", TextOf(block), ", of which ", TextOf(*busy),
-                                                   "; the host has not seen an event behind it complete"));
-  }
-  const auto bytes = static_cast<int64_t>(block.bytes);
-  witness_->Change(device < 0 ? Gauges{.pinned_blocks = -1, .pinned_bytes = -bytes}
-                              : Gauges{.device_blocks = -1, .device_bytes = -bytes});
-  memory_.Free(block);
+bool CheckedDriver::Forget(const void* memory, int device, const char* what) {
+  base::MutexLock lock(mu_);
+  return memory_.Free(memory, device, what);
 }
 
 void CheckedDriver::FreeDevice(int device, void* memory) {
   const Inside inside = BeginVoid({.kind = CallKind::kFreeDevice, .device = static_cast<int16_t>(device)});
-  if (memory == nullptr) return;
-  {
-    base::MutexLock lock(mu_);
-    const Block* block = memory_.FindStart(memory);
-    if (block == nullptr || block->device != device) {
-      const Block* freed = memory_.FindFreed(reinterpret_cast<uintptr_t>(memory));
-      (void)Violated("freed once", absl::StrCat("FreeDevice(", device, ", 0x", absl::Hex(memory), "): ",
-                                                block != nullptr   ? TextOf(*block)
-                                                : freed != nullptr ? TextOf(*freed) + " was freed before"
-                                                                   : "no block starts there"));
-      return;
-    }
-    Free(device, memory);
-  }
-  inner_->FreeDevice(device, memory);
+  if (memory != nullptr && Forget(memory, device, "FreeDevice")) inner_->FreeDevice(device, memory);
 }
 
 void CheckedDriver::FreePinned(void* memory) {
   const Inside inside = BeginVoid({.kind = CallKind::kFreePinned});
-  if (memory == nullptr) return;
-  {
-    base::MutexLock lock(mu_);
-    const Block* block = memory_.FindStart(memory);
-    if (block == nullptr || block->device >= 0) {
-      const Block* freed = memory_.FindFreed(reinterpret_cast<uintptr_t>(memory));
-      (void)Violated("freed once", absl::StrCat("FreePinned(0x", absl::Hex(memory), "): ",
-                                                block != nullptr   ? TextOf(*block)
-                                                : freed != nullptr ? TextOf(*freed) + " was freed before"
-                                                                   : "no block starts there"));
-      return;
-    }
-    Free(-1, memory);
-  }
-  inner_->FreePinned(memory);
+  if (memory != nullptr && Forget(memory, -1, "FreePinned")) inner_->FreePinned(memory);
 }
 
 absl::StatusOr<PointerInfo> CheckedDriver::Inspect(const void* memory) {
@@ -449,68 +406,7 @@ absl::StatusOr<PointerInfo> CheckedDriver::Inspect(const void* memory) {
   return inner_->Inspect(memory);
 }
 
-// The live block that holds the box, null for memory that the application made itself. `device` -1: pinned memory.
-absl::StatusOr<Block*> CheckedDriver::BlockOf(const Footprint& box, int device, const char* what) {
-  Block* block = memory_.Find(box.begin);
-  const std::string text = absl::StrCat(what, " ", TextOf(box));
-  if (block == nullptr) {
-    if (const Block* freed = memory_.FindFreed(box.begin)) {
-      return Violated("memory is alive", absl::StrCat(text, ": ", TextOf(*freed), " was freed"));
-    }
-    if (box.empty()) block = memory_.FindEnd(box.begin);  // a pointer behind the last element
-  }
-  if (block == nullptr) {
-    PENSTOCK_RETURN_IF_ERROR(CheckForeignMemory(box, device, what));
-    return nullptr;
-  }
-  if (box.end() > block->end()) {
-    return Violated("inside the allocation",
-                    absl::StrCat(text, " leaves ", TextOf(*block), " by ", box.end() - block->end(), " bytes"));
-  }
-  if (block->device != device) {
-    return Violated("one device", absl::StrCat(text, " is in ", TextOf(*block), "; expected ",
-                                               device < 0 ? std::string("pinned memory")
-                                                          : absl::StrCat("memory of device ", device)));
-  }
-  return block;
-}
-
-absl::Status CheckedDriver::CheckForeignMemory(const Footprint& box, int device, const char* what) {
-  const absl::StatusOr<PointerInfo> info = inner_->Inspect(reinterpret_cast<const void*>(box.begin));
-  const auto wanted = device < 0 ? PointerInfo::Kind::kPinned : PointerInfo::Kind::kDevice;
-  if (info.ok() && info->kind == wanted && (device < 0 || info->device == device)) return absl::OkStatus();
-  return Violated("memory is alive", absl::StrCat(what, " ", TextOf(box), " lies in no live block of ",
-                                                  device < 0 ? "pinned memory" : absl::StrCat("device ", device)));
-}
-
 // --- work ---
-
-absl::Status CheckedDriver::Use(const Access& access, int device, const char* what) {
-  if (access.box.empty()) return absl::OkStatus();
-  PENSTOCK_ASSIGN_OR_RETURN(Block * block, BlockOf(access.box, device, what));
-  if (block == nullptr) return absl::OkStatus();
-  const bool reads = access.mode == Mode::kRead || access.mode == Mode::kReadWrite;
-  if (reads && device >= 0) {
-    if (const auto missing = block->written.Missing(access.box)) {
-      return Violated("written before read",
-                      absl::StrCat(what, " ", TextOf(access), ", of which bytes [0x", absl::Hex(missing->first), ", +",
-                                   missing->second - missing->first, ") of ", TextOf(*block), " were never written"));
-    }
-  }
-  const Clock& after = book_.Find(Stream{access.stream})->after;
-  const StreamBook* const book = &book_;  // for the lambdas, which the analysis takes for functions without the lock
-  const auto is_over = [&](const Access& old) { return book->IsOver(old.stream, old.operation); };
-  const auto is_before = [&](const Access& old) {
-    return old.stream == access.stream || after.Covers(old.stream, old.operation) || is_over(old);
-  };
-  if (const auto other = CollisionOf(*block, access, is_before)) {
-    return Violated("ordered accesses", absl::StrCat(what, " ", TextOf(access), " collides with ", TextOf(*other),
-                                                     " in ", TextOf(*block), "; no event orders them"));
-  }
-  if (access.mode != Mode::kRead) block->written.Add(access.box);
-  Keep(*block, access, is_over, is_before);
-  return absl::OkStatus();
-}
 
 absl::Status CheckedDriver::Copy(Stream stream, const CopyOp& op) {
   const Footprint dst(op.dst, op.width, op.height, op.depth, op.dst_pitch, op.dst_slice);
@@ -532,9 +428,10 @@ absl::Status CheckedDriver::Copy(Stream stream, const CopyOp& op) {
     const int to = op.kind == CopyKind::kDeviceToHost ? -1 : peer ? op.dst_device : state.device;
     const int from = op.kind == CopyKind::kHostToDevice ? -1 : peer ? op.src_device : state.device;
     const uint64_t operation = ++state.operations;
-    PENSTOCK_RETURN_IF_ERROR(Use({src, Mode::kRead, stream.bits, operation, op.tag.node}, from, "Copy: the source"));
     PENSTOCK_RETURN_IF_ERROR(
-        Use({dst, Mode::kWrite, stream.bits, operation, op.tag.node}, to, "Copy: the destination"));
+        memory_.Use({src, Mode::kRead, stream.bits, operation, op.tag.node}, from, "Copy: the source"));
+    PENSTOCK_RETURN_IF_ERROR(
+        memory_.Use({dst, Mode::kWrite, stream.bits, operation, op.tag.node}, to, "Copy: the destination"));
   }
   return inner_->Copy(inner, op);
 }
@@ -553,8 +450,8 @@ absl::Status CheckedDriver::Fill(Stream stream, const FillOp& op) {
     StreamState& state = *book_.Find(stream);
     if (overflows) return Violated("inside the allocation", absl::StrCat("Fill: ", op.count, " patterns overflow"));
     const uint64_t operation = ++state.operations;
-    PENSTOCK_RETURN_IF_ERROR(Use({Footprint(op.dst, bytes), Mode::kWrite, stream.bits, operation, op.tag.node},
-                                 state.device, "Fill: the destination"));
+    PENSTOCK_RETURN_IF_ERROR(memory_.Use({Footprint(op.dst, bytes), Mode::kWrite, stream.bits, operation, op.tag.node},
+                                         state.device, "Fill: the destination"));
   }
   return inner_->Fill(inner, op);
 }
@@ -566,43 +463,6 @@ absl::StatusOr<const void*> CheckedDriver::LoadKernel(int device, const KernelSo
   return inner_->LoadKernel(device, source);
 }
 
-// The memory that holds the box: the device's, or pinned memory, which kernels see too.
-absl::Status CheckedDriver::UseAll(const std::vector<Access>& accesses, int device) {
-  for (const Access& access : accesses) {
-    const Block* block = memory_.Find(access.box.begin);
-    PENSTOCK_RETURN_IF_ERROR(Use(access, block != nullptr && block->device < 0 ? -1 : device, "Launch: an argument"));
-  }
-  return absl::OkStatus();
-}
-
-// Where nobody knows what a kernel does to its memory, it may do anything to the blocks its pointers point into.
-absl::Status CheckedDriver::CheckKernelPointers(const KernelOp& op, Access access, int device) {
-  for (uint32_t i = 0; i < op.pointer_count; ++i) {
-    const void* pointer = nullptr;
-    if (op.pointer_offsets[i] + sizeof(void*) > op.args_size) continue;  // the driver below refuses it
-    std::copy_n(op.args + op.pointer_offsets[i], sizeof(void*), reinterpret_cast<std::byte*>(&pointer));
-    if (pointer == nullptr) continue;
-    const Footprint at(pointer, 0);
-    const Block* holder = memory_.Find(at.begin);
-    if (holder == nullptr) holder = memory_.FindEnd(at.begin);
-    const int where = holder != nullptr && holder->device < 0 ? -1 : device;
-    PENSTOCK_ASSIGN_OR_RETURN(Block * block, BlockOf(at, where, "Launch: an argument"));
-    if (op.uses != nullptr || block == nullptr) continue;
-    access.box = Footprint(reinterpret_cast<const void*>(block->begin), block->bytes);
-    PENSTOCK_RETURN_IF_ERROR(Use(access, where, "Launch: an argument"));
-  }
-  return absl::OkStatus();
-}
-
-// A box that is written and, by this kernel, not read.
-bool CheckedDriver::IsPoisonable(const std::vector<Access>& accesses, const Access& access) {
-  const Block* block = memory_.Find(access.box.begin);
-  if (access.mode != Mode::kWrite || access.box.empty() || block == nullptr || block->device < 0) return false;
-  if (access.box.height * access.box.depth > kPoisonedRows) return false;
-  return std::none_of(accesses.begin(), accesses.end(),
-                      [&](const Access& other) { return other.mode != Mode::kWrite && other.box.Touches(access.box); });
-}
-
 absl::StatusOr<Stream> CheckedDriver::UseDeclared(Stream stream, OpTag tag, const UseSource* uses, const KernelOp* op,
                                                   std::vector<Footprint>& to_poison) {
   std::vector<MemoryUse> declared;
@@ -611,7 +471,7 @@ absl::StatusOr<Stream> CheckedDriver::UseDeclared(Stream stream, OpTag tag, cons
   PENSTOCK_ASSIGN_OR_RETURN(const Stream inner, Submitting(stream, "Launch"));
   StreamState& state = *book_.Find(stream);
   const Access any{{}, Mode::kUnknown, stream.bits, ++state.operations, tag.node};
-  if (op != nullptr) PENSTOCK_RETURN_IF_ERROR(CheckKernelPointers(*op, any, state.device));
+  if (op != nullptr) PENSTOCK_RETURN_IF_ERROR(memory_.UsePointers(*op, any, state.device));
   std::vector<Access> accesses;
   for (const MemoryUse& use : declared) {
     Access access = any;
@@ -619,9 +479,9 @@ absl::StatusOr<Stream> CheckedDriver::UseDeclared(Stream stream, OpTag tag, cons
     access.mode = ModeOf(use);
     accesses.push_back(access);
   }
-  PENSTOCK_RETURN_IF_ERROR(UseAll(accesses, state.device));
+  PENSTOCK_RETURN_IF_ERROR(memory_.UseAll(accesses, state.device));
   for (const Access& access : accesses) {
-    if (IsPoisonable(accesses, access)) to_poison.push_back(access.box);
+    if (memory_.IsPoisonable(accesses, access)) to_poison.push_back(access.box);
   }
   return inner;
 }

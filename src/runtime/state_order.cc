@@ -130,8 +130,10 @@ void StateOrder::PoisonLocked(StatePlace& place, const absl::Status& cause) {
   place.queue->poison_serial = place.ticket->serial;
 }
 
+// A Set or Reset made up for what was wrong before; nobody behind it has touched the State yet.
 void StateOrder::Poison(StatePlace& place, const absl::Status& cause) {
   base::MutexLock lock(mu_);
+  place.queue->poison = absl::OkStatus();
   PoisonLocked(place, cause);
 }
 

@@ -84,18 +84,17 @@ bool StreamExecutor::HasRoom(Slot& slot, int32_t lane) {
 }
 
 absl::Status StreamExecutor::SubmitFinish(Slot& slot, int32_t end) {
-  constexpr int kTries = 3;
   CurrentDevice current(core_.driver());
   const std::vector<ExecCommand>& commands = core_.program().commands;
   for (; slot.next_command < end; ++slot.next_command) {
     const ExecCommand& command = commands[static_cast<size_t>(slot.next_command)];
     current.Set(core_.local_device_of_lane(command.lane));
     absl::Status status = Do(slot, command);
-    for (int tries = 1; !status.ok(); ++tries) {
+    if (!status.ok()) {
       slot.fault.Fail(-1, status);
-      if (tries == kTries) return status;
       status = Do(slot, command);
     }
+    if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }

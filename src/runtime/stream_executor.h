@@ -23,8 +23,8 @@ class StreamExecutor {
   // for its turn (then calling again goes on there).
   bool Submit(Slot& slot, int32_t end);
   // The same for the commands that end a run, which are submitted whatever happened before: without them nobody can
-  // tell when its work has ended, so one that fails is tried again, and the run fails. The Status of one that does not
-  // succeed; calling again goes on from there.
+  // tell when its work has ended, so one that fails is tried once more, and the run fails. The Status of one that fails
+  // again; calling again goes on from there.
   absl::Status SubmitFinish(Slot& slot, int32_t end);
 
  private:

@@ -15,6 +15,7 @@
 #include "src/driver/checked/checked_driver.h"
 #include "src/runtime/driver_hook.h"
 #include "tests/runtime/held_graph.h"
+#include "tests/runtime/null_driver.h"
 
 namespace penstock {
 namespace {
@@ -120,30 +121,63 @@ TEST(FaultTest, EndsARunThatNobodyPushesOn) {
   EXPECT_TRUE(base::IsFatal(quiet.status())) << quiet.status();
 }
 
-// The only slot is taken by a run that does not end.
+// What it is given ends when the test says so, and it dies of kernels. It counts how often it is asked for an end.
+class DyingDriver final : public runtime::NullDriver {
+ public:
+  DyingDriver(const std::atomic<bool>& ends, std::atomic<int>& asked) : ends_(ends), asked_(asked) {}
+  absl::StatusOr<bool> Query(driver::Event) override {
+    asked_.fetch_add(1);
+    asked_.notify_all();
+    return ends_.load();
+  }
+  absl::Status Launch(driver::Stream, const driver::KernelOp&) override {
+    return base::WithFault(absl::InternalError("died"), {.cuda_code = 700, .fatal = true});
+  }
+
+ private:
+  const std::atomic<bool>& ends_;
+  std::atomic<int>& asked_;
+};
+
+// The only slot is taken by a run that does not end and that nobody watches: only who waits for its slot asks for it.
 TEST(FaultTest, RefusesWhoWaitsForASlotThatDoesNotComeFree) {
-  Mortal mortal;
-  HeldGraph held;
+  std::atomic<bool> ends{false};
+  std::atomic<int> asked{0};
+  const runtime::ScopedDriverHook hook({.wrap = [&](auto) { return std::make_unique<DyingDriver>(ends, asked); }});
+  Runtime runtime = HostRuntime();
+  Graph copies("copies");
+  auto x = copies.Input<int32_t>("x", 4, kPinned);
+  copies.Copy("copy", x, copies.Buffer<int32_t>("t", 4));
   Chain chain(1);
-  Executable holds = *mortal.runtime.Compile(held.graph, {.slots = 1});
-  Executable adds = *mortal.runtime.Compile(chain.graph);
-  HostBuffer<int32_t> memory = *mortal.runtime.MakeHostBuffer<int32_t>(4);
-  std::vector<int32_t> a(4);
-  Bindings io = holds.bindings();
-  const penstock::Run running = *holds.Launch(io.Set(held.x, a));
-  ASSERT_TRUE(held.latch.AwaitArrived());
-  std::promise<void> begun;
-  std::future<absl::Status> launcher = std::async(std::launch::async, [&] {
-    begun.set_value();
-    return holds.Launch(io).status();
-  });
-  begun.get_future().wait();
-  for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // time to come to the wait
-  mortal.witness->DieAtNth(CallKind::kLaunch, 1);
-  EXPECT_TRUE(base::IsFatal(Launch(adds, chain.x, memory)->Wait()));
-  EXPECT_TRUE(base::IsFatal(launcher.get()));
-  held.latch.Open();
+  Executable takes = *runtime.Compile(copies, {.slots = 1}), dies = *runtime.Compile(chain.graph);
+  HostBuffer<int32_t> memory = *runtime.MakeHostBuffer<int32_t>(4);
+  Bindings io = takes.bindings();
+  const penstock::Run running = *takes.Launch(io.Set(x, memory));
+  const int before = asked;
+  std::future<absl::Status> launcher = std::async(std::launch::async, [&] { return takes.Launch(io).status(); });
+  asked.wait(before);
+  const penstock::Run fatal = *Launch(dies, chain.x, memory);
+  EXPECT_EQ(launcher.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  ends = true;
+  EXPECT_TRUE(base::IsFatal(fatal.Wait()));
   EXPECT_TRUE(base::IsFatal(running.Wait()));
+  EXPECT_THAT(Text(launcher.get()), StartsWith("refused after a fatal device error: "));
+}
+
+// Without what ends a run nobody can tell when its work is done. The last calls of a run are the records of that.
+TEST(FaultTest, ACallThatEndsARunIsTriedOnceMore) {
+  Mortal mortal;
+  Chain chain(2);
+  Executable exec = *mortal.runtime.Compile(chain.graph, {.slots = 1});
+  HostBuffer<int32_t> x = *mortal.runtime.MakeHostBuffer<int32_t>(4);
+  EXPECT_OK(Launch(exec, chain.x, x)->Wait());
+  const int64_t records = mortal.witness->log().count(CallKind::kRecord);
+  ASSERT_GT(records, 0);
+  mortal.witness->FailNth(CallKind::kRecord, records, absl::UnavailableError("no record"));
+  const absl::StatusOr<penstock::Run> run = Launch(exec, chain.x, x);
+  EXPECT_EQ(run->Wait(), absl::UnavailableError("graph 'chain': no record"));  // not abandoned
+  Bindings io = exec.bindings();
+  EXPECT_OK(exec.TryLaunch(io.Set(chain.x, x)).status());
 }
 
 TEST(FaultTest, LeavesAnotherRuntimeAlone) {

@@ -1,9 +1,14 @@
 // The order of runs in shared States, on host devices: sums that come out right however many slots there are, what
 // overlaps and what must not, and that nobody waits for ever.
 #include <atomic>
+#include <future>
+#include <memory>
 #include <random>
 #include <thread>
 
+#include "src/runtime/driver_hook.h"
+#include "tests/driver/host/latch.h"
+#include "tests/runtime/null_driver.h"
 #include "tests/runtime/state_fixture.h"
 
 namespace penstock {
@@ -92,6 +97,56 @@ TEST_F(StateOrderTest, ARunWithoutHostNodesMovesOnAtItsTurnWithoutAnybodyWaiting
   release.Arrive();
   EXPECT_TRUE(touched.Await(1));
   EXPECT_EQ(Contents(s, 1), std::vector<int64_t>{2});
+}
+
+// Does nothing, at once and without ringing, but keeps whoever submits a copy. It sees whenever a run is pushed on: its
+// device is made current.
+class StuckAtCopies final : public runtime::NullDriver {
+ public:
+  StuckAtCopies(driver::Latch& latch, std::atomic<int>& looks) : latch_(latch), looks_(looks) {}
+  int MakeCurrent(int) override {
+    looks_.fetch_add(1);
+    looks_.notify_all();
+    return 0;
+  }
+  absl::Status Copy(driver::Stream, const driver::CopyOp&) override {
+    latch_.Arrive();
+    return absl::OkStatus();
+  }
+
+ private:
+  driver::Latch& latch_;
+  std::atomic<int>& looks_;
+};
+
+// The run behind sleeps, and the only one who can wake it is held up in what comes after its last touch.
+TEST_F(StateOrderTest, ALastTouchWakesWhoeverComesBehind) {
+  driver::Latch latch;
+  std::atomic<int> looks{0};
+  const runtime::ScopedDriverHook hook({.wrap = [&](auto) { return std::make_unique<StuckAtCopies>(latch, looks); }});
+  Runtime runtime = *Runtime::Create({.devices = "host", .workers = 2});
+  const State<int64_t> s = *runtime.MakeState<int64_t>("s", 1);
+  Meeting go;
+  Graph ahead("ahead"), behind("behind");
+  auto t = ahead.Buffer<int64_t>("t", 1), u = ahead.Buffer<int64_t>("u", 1);
+  const NodeRef host = ahead.Host("go", [&] { return Met(go.Await(1)); });
+  Twin(ahead, "touch", [](int64_t*, int64_t*) {}, ReadWrite(s), Write(t)).After(host);
+  ahead.Copy("stay", t, u);
+  Twin(behind, "touch", [](int64_t*) {}, ReadWrite(s));
+  Executable first = *runtime.Compile(ahead), second = *runtime.Compile(behind);
+  const penstock::Run stuck = *first.Launch(first.bindings());
+  const int before = looks;
+  std::promise<absl::Status> told;
+  second.Launch(second.bindings())->OnDone([&](const absl::Status& status) { told.set_value(status); });
+  // Once by Launch, once by or for the completion thread, which sleeps then.
+  for (int seen = looks; seen < before + 2; seen = looks) looks.wait(seen);
+  go.Arrive();
+  ASSERT_TRUE(latch.AwaitArrived());
+  auto ended = told.get_future();
+  EXPECT_EQ(ended.wait_for(seconds(20)), std::future_status::ready);
+  latch.Open();
+  EXPECT_OK(ended.get());
+  EXPECT_OK(stuck.Wait());
 }
 
 TEST_F(StateOrderTest, ManyThreadsAddToOneState) {

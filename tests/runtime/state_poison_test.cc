@@ -136,6 +136,45 @@ TEST_F(StatePoisonTest, RunsAlreadyBehindAFailureFailAndPoisonWhatTheyWrite) {
   EXPECT_EQ(out.status().ToString(), "FAILED_PRECONDITION: " + of_out);
 }
 
+// Both have written it when they fail, one after the other in either order of time; the order of the State counts.
+TEST_F(StatePoisonTest, OfTwoFailuresTheFirstInTheOrderCounts) {
+  for (const bool first_fails_first : {true, false}) {
+    State<int64_t> s = Made(Name("s", "a.cc", 7), 1);
+    Meeting first_release, second_release;
+    Graph first("first"), second("second");
+    auto t = first.Buffer<int64_t>("t", 1), u = second.Buffer<int64_t>("u", 1);
+    const auto fail_once = [](Meeting& release) {
+      return [&release](const int64_t*) { return release.Await(1) ? absl::InternalError("boom") : absl::OkStatus(); };
+    };
+    Twin(first, "touch", [](int64_t*, int64_t*) {}, ReadWrite(s), Write(t));
+    Twin(first, "boom", fail_once(first_release), Read(t));
+    Twin(second, "touch", [](int64_t*, int64_t*) {}, ReadWrite(s), Write(u));
+    Twin(second, "boom", fail_once(second_release), Read(u));
+    Executable a = Compiled(first), b = Compiled(second);
+    auto run_a = a.Launch(a.bindings()), run_b = b.Launch(b.bindings());
+    ASSERT_OK(run_a.status());
+    ASSERT_OK(run_b.status());
+    const auto fail = [](Meeting& release, const penstock::Run& run) {
+      release.Arrive();
+      EXPECT_EQ(run.Wait().code(), absl::StatusCode::kInternal);
+    };
+    const auto expect_by = [&s](const std::string& graph) {
+      EXPECT_NE(s.status().ToString().find("poisoned by graph '" + graph + "' node 'boom'"), std::string::npos)
+          << s.status();
+    };
+    if (first_fails_first) {
+      fail(first_release, *run_a);
+      expect_by("first");
+      fail(second_release, *run_b);
+    } else {
+      fail(second_release, *run_b);
+      expect_by("second");
+      fail(first_release, *run_a);
+    }
+    expect_by("first");
+  }
+}
+
 // The run ahead fails with its last touch not yet submitted: the one behind has not touched the State, and never does.
 TEST_F(StatePoisonTest, RunsBehindAFailureThatHaveNotTouchedTheStateAreStoppedBefore) {
   State<int64_t> s = Made(Name("s", "a.cc", 7), 1);

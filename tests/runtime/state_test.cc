@@ -248,22 +248,45 @@ TEST_F(StateTest, SetGivesUpAtItsDeadlineWhileARunUsesIt) {
   ASSERT_OK(run->Wait());
 }
 
+// The device's only compute thread is taken by a graph that has nothing to do with States, so the fill of Reset does
+// not begin.
 class BusyDevice : public StateFixture {
  protected:
-  BusyDevice() : StateFixture("host", 1) {}
+  BusyDevice() {
+    runtime_.emplace(*Runtime::Create({.devices = "host",
+                                       .host_device_threads = 1,
+                                       .log = [this](LogLevel, std::string_view text) { logged += text; }}));
+  }
+
+  // Returns when it is taken; the first time until `release`.
+  void Hold() {
+    Graph g("g");
+    Twin(g, "hold", [this](int64_t*) { busy.Arrive(), release.Await(1); }, Write(g.Buffer<int64_t>("t", 1)));
+    holds_ = Compiled(g);
+    run = *holds_.Launch(holds_.bindings());
+    ASSERT_TRUE(busy.Await(++held_));
+  }
+  // Poisons the State by a run that fails.
+  void Spoil(const State<int64_t>& state) {
+    Graph g("bad");
+    Twin(g, "boom", [](int64_t*) { return absl::InternalError("boom"); }, Write(state));
+    Executable exec = Compiled(g);
+    EXPECT_FALSE(exec.Launch(exec.bindings())->Wait().ok());
+    EXPECT_EQ(state.status().code(), absl::StatusCode::kFailedPrecondition);
+  }
+
+  std::string logged;
+  Meeting busy, release;
+  penstock::Run run;
+
+ private:
+  int held_ = 0;
+  Executable holds_;
 };
 
-// The device's only compute thread is taken by a graph that has nothing to do with the State, so the fill of Reset does
-// not begin.
 TEST_F(BusyDevice, AResetThatTheDeadlineCutsShortPoisonsAndIsTakenBackLater) {
   State<int64_t> state = Made(Name("s", "a.cc", 7), 1);
-  Meeting busy, release;
-  Graph g("g");
-  Twin(g, "hold", [&](int64_t*) { busy.Arrive(), release.Await(1); }, Write(g.Buffer<int64_t>("t", 1)));
-  Executable exec = Compiled(g);
-  auto run = exec.Launch(exec.bindings());
-  ASSERT_OK(run.status());
-  ASSERT_TRUE(busy.Await(1));
+  Hold();
   const std::string late =
       "state 's' (a.cc:7) on host:0: Reset: the deadline passed while its contents were being copied";
   EXPECT_EQ(state.Reset(milliseconds(1)).ToString(), "DEADLINE_EXCEEDED: " + late);
@@ -276,29 +299,67 @@ TEST_F(BusyDevice, AResetThatTheDeadlineCutsShortPoisonsAndIsTakenBackLater) {
   release.Arrive();
   EXPECT_OK(state.Set(std::vector<int64_t>{4}));
   EXPECT_EQ(Contents(state, 1), std::vector<int64_t>{4});
-  ASSERT_OK(run->Wait());
+  ASSERT_OK(run.Wait());
+}
+
+TEST_F(BusyDevice, AResetThatTheDeadlineCutsShortPoisonsAlsoWhatWasPoisoned) {
+  State<int64_t> state = Made(Name("s", "a.cc", 7), 1);
+  Spoil(state);
+  Hold();
+  EXPECT_EQ(state.Reset(milliseconds(1)).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(state.status().ToString(),
+            "FAILED_PRECONDITION: state 's' (a.cc:7): poisoned by state 's' (a.cc:7) on host:0: Reset: the deadline "
+            "passed while its contents were being copied; its contents are unspecified; Set or Reset it");
+  release.Arrive();
+  EXPECT_OK(state.Reset());
+  EXPECT_OK(state.status());
+  ASSERT_OK(run.Wait());
+}
+
+// Behind a Reset that has not ended yet the State is sound, whatever it was before.
+TEST_F(BusyDevice, ARunMayBeLaunchedBehindAResetOfAPoisonedState) {
+  State<int64_t> state = Made("s", 1);
+  Spoil(state);
+  int64_t seen = -1;
+  Graph g("looks");
+  Twin(g, "look", [&](const int64_t* v) { seen = v[0]; }, Read(state));
+  Executable exec = Compiled(g);
+  Hold();
+  std::thread resets([&] { EXPECT_OK(state.Reset()); });
+  const auto until = std::chrono::steady_clock::now() + seconds(20);
+  while (!state.status().ok() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  EXPECT_OK(state.status());
+  const auto behind = exec.Launch(exec.bindings());
+  EXPECT_OK(behind.status());
+  release.Arrive();
+  resets.join();
+  if (behind.ok()) {
+    EXPECT_OK(behind->Wait());
+    EXPECT_EQ(seen, 0);
+  }
+  ASSERT_OK(run.Wait());
 }
 
 TEST_F(BusyDevice, AStateDroppedWhileACopyOfItHasNotEndedIsLeakedNotFreed) {
-  std::string logged;
-  auto runtime = Runtime::Create(
-      {.devices = "host", .host_device_threads = 1, .log = [&](LogLevel, std::string_view text) { logged += text; }});
-  ASSERT_OK(runtime.status());
-  auto state = std::make_optional(*runtime->MakeState<int64_t>("s", 1));
-  Meeting busy, release;
-  Graph g("g");
-  Twin(g, "hold", [&](int64_t*) { busy.Arrive(), release.Await(1); }, Write(g.Buffer<int64_t>("t", 1)));
-  auto exec = runtime->Compile(g);
-  ASSERT_OK(exec.status());
-  auto run = exec->Launch(exec->bindings());
-  ASSERT_OK(run.status());
-  ASSERT_TRUE(busy.Await(1));
+  auto state = std::make_optional(Made(Name("s", "a.cc", 7), 1));
+  Hold();
   EXPECT_EQ(state->Reset(milliseconds(1)).code(), absl::StatusCode::kDeadlineExceeded);
   state.reset();
-  EXPECT_EQ(logged,
-            "state 's' (state_test.cc:287): dropped while a copy of its contents has not ended; its memory is leaked");
+  EXPECT_EQ(logged, "state 's' (a.cc:7): dropped while a copy of its contents has not ended; its memory is leaked");
   release.Arrive();
-  ASSERT_OK(run->Wait());
+  ASSERT_OK(run.Wait());
+}
+
+TEST_F(BusyDevice, AStateDroppedWhenACopyOfItHasEndedLateIsFreed) {
+  auto state = std::make_optional(Made(Name("s", "a.cc", 7), 1));
+  Hold();
+  EXPECT_EQ(state->Reset(milliseconds(1)).code(), absl::StatusCode::kDeadlineExceeded);
+  release.Arrive();
+  ASSERT_OK(run.Wait());
+  Hold();  // comes behind the fill
+  state.reset();
+  EXPECT_EQ(logged, "");
+  ASSERT_OK(run.Wait());
 }
 
 }  // namespace

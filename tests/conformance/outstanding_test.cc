@@ -54,6 +54,7 @@ class Outstanding : public testing::Test {
     if (fail_first_query_) checks_.witness().FailNth(CallKind::kQuery, 1, absl::UnavailableError("planned"));
     Bindings io = exec_.bindings();
     run_ = *exec_.Launch(io.Set(sum, result_));
+    if (fail_first_query_) return;  // what a failed run has not begun is skipped
     ASSERT_TRUE(latch_.AwaitArrived());
   }
   void TearDown() override {

@@ -1,5 +1,6 @@
 // States on every driver: exact sums over many runs, shared weights, the order of readers and writers, what overlaps,
 // poisoning, and States that live on another device than the node.
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -25,6 +26,16 @@ struct SetTo {
 };
 struct CopyOut {
   PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* from, int32_t* to) const { to[i] = from[i]; }
+};
+
+struct Add {
+  int32_t by;
+  PENSTOCK_HOST_DEVICE void operator()(Index2 i, View<int32_t> x) const { x(i.y, i.x) += by; }
+};
+struct CopyAll {
+  PENSTOCK_HOST_DEVICE void operator()(Index2 i, View<const int32_t> from, View<int32_t> to) const {
+    to(i.y, i.x) = from(i.y, i.x);
+  }
 };
 
 // Threads that wait until so many have come; gives up after a long while.
@@ -189,6 +200,136 @@ TEST_P(StateConformance, ANodeOnAnotherDeviceBringsItThereAndBack) {
   EXPECT_EQ(Contents(s, kN), std::vector<int32_t>(kN, rounds));
   EXPECT_EQ(Contents(here, kN), std::vector<int32_t>(kN, rounds * (rounds + 1) / 2));
 }
+
+// A State of two dimensions whose left and right half different nodes change, as they like side by side; another
+// changes two columns in the middle; then all of it is read.
+class StateBoxes : public StateConformance {
+ protected:
+  static constexpr int64_t kH = 6, kW = 8;
+
+  void SetUp() override {
+    StateConformance::SetUp();
+    if (!runtime_) return;
+    auto made = runtime_->MakeState<int32_t>(Name("s", "a.cc", 7), {kH, kW});
+    ASSERT_OK(made.status());
+    s_ = *std::move(made);
+  }
+  void TearDown() override {
+    s_ = {};
+    g_ = Graph("gone");
+    StateConformance::TearDown();
+  }
+  static Box Columns(int64_t from, int64_t count) { return Slice({0, from}, {kH, count}); }
+  static constexpr int64_t kMiddle = kW / 2 - 1;
+
+  void AddRest() {
+    g_.ParallelFor("middle", {kH, 2}, Add{100}, ReadWrite(s_, Columns(kMiddle, 2)));
+    g_.ParallelFor("out", {kH, kW}, CopyAll{}, Read(s_), Write(y_));
+  }
+  // What each of many runs finds at its end; left and right have added 1 and 10.
+  void RunInSlots(int slots) {
+    auto exec = runtime_->Compile(g_, {.slots = slots});
+    ASSERT_OK(exec.status());
+    Bindings io = exec->bindings();
+    std::vector<penstock::Run> runs;
+    std::vector<std::vector<int32_t>> seen(static_cast<size_t>(Rounds(30)), Poisoned(kH * kW));
+    for (auto& y : seen) {
+      auto run = exec->Launch(io.Set(y_, y), seconds(60));
+      ASSERT_OK(run.status());
+      runs.push_back(*std::move(run));
+    }
+    for (size_t r = 0; r < runs.size(); ++r) {
+      ASSERT_OK(runs[r].Wait());
+      ++times_;
+      for (int64_t i = 0; i < kH * kW; ++i) {
+        const int64_t x = i % kW, added = (x < kW / 2 ? 1 : 10) + (x == kMiddle || x == kMiddle + 1 ? 100 : 0);
+        ASSERT_EQ(seen[r][static_cast<size_t>(i)], times_ * added) << "run " << r << ", element " << i;
+      }
+    }
+  }
+
+  State<int32_t> s_;
+  Graph g_{"boxes"};
+  BufferHandle<int32_t> y_ = g_.Output<int32_t>("y", {kH, kW});
+  int32_t times_ = 0;
+};
+
+TEST_P(StateBoxes, OverlappingOnesAreOrderedAndTheWholeIsReadBehindThem) {
+  g_.ParallelFor("left", {kH, kW / 2}, Add{1}, ReadWrite(s_, Columns(0, kW / 2)));
+  auto right = g_.ParallelFor("right", {kH, kW / 2}, Add{10}, ReadWrite(s_, Columns(kW / 2, kW / 2)));
+  if (runtime_->devices().size() > 1) right.On(1);
+  AddRest();
+  for (int slots = 1; slots <= 3; ++slots) RunInSlots(slots);
+}
+
+TEST_P(StateBoxes, DisjointOnesAreWrittenAtTheSameTime) {
+  Meeting both;
+  std::atomic<bool> missed{false};  // then nobody waits again
+  const auto add = [&both, &missed](int32_t by) {
+    return [&both, &missed, by, wanted = 0](View<int32_t> v) mutable {
+      for (int64_t y = 0; y < kH; ++y) {
+        for (int64_t x = 0; x < kW / 2; ++x) v(y, x) += by;
+      }
+      const bool met = !missed && both.Join(wanted += 2);
+      if (!met) missed = true;
+      return Met(met);
+    };
+  };
+  g_.Host("left", add(1), ReadWrite(s_, Columns(0, kW / 2)));
+  g_.Host("right", add(10), ReadWrite(s_, Columns(kW / 2, kW / 2)));
+  AddRest();
+  RunInSlots(3);
+}
+
+TEST_P(StateBoxes, AnUnorderedReadOfTheWholeNeedsAnAfter) {
+  auto left = g_.ParallelFor(Name("left", "a.cc", 1), {kH, kW / 2}, Add{1}, ReadWrite(s_, Columns(0, kW / 2)));
+  g_.ParallelFor("right", {kH, kW / 2}, Add{10}, ReadWrite(s_, Columns(kW / 2, kW / 2))).After(left);
+  auto out = g_.ParallelFor(Name("out", "a.cc", 3), {kH, kW}, CopyAll{}, Unordered(Read(s_)), Write(y_));
+  out.After(left);
+  const std::string refusal = runtime_->Compile(g_).status().ToString();
+  EXPECT_NE(refusal.find("graph 'boxes' node 'out' (a.cc:3)"), std::string::npos) << refusal;
+  EXPECT_NE(refusal.find("'right'"), std::string::npos) << refusal;
+  EXPECT_EQ(refusal.find("'left'"), std::string::npos) << refusal;
+}
+
+TEST_P(StateBoxes, OneOutsideTheStateIsRefused) {
+  g_.ParallelFor(Name("k", "a.cc", 9), {2, 2}, Add{1}, ReadWrite(s_, Slice({kH - 1, 0}, {2, 2})));
+  g_.ParallelFor("out", {kH, kW}, CopyAll{}, Read(s_), Write(y_));
+  EXPECT_EQ(runtime_->Compile(g_).status(),
+            absl::InvalidArgumentError(
+                "graph 'boxes' node 'k' (a.cc:9): access 0 takes 2 elements from 5 on in dimension 0 of 's' (a.cc:7), "
+                "which has 6; a slice lies inside its buffer; make its offset or size smaller"));
+}
+
+TEST_P(StateBoxes, OneThatAParameterMovesOutsideIsRefusedAtLaunchAndTouchesNothing) {
+  auto top = g_.Param<int32_t>("top");
+  g_.ParallelFor(Name("k", "a.cc", 9), {2, kW}, Add{1}, ReadWrite(s_, Slice({top, 0}, {2, kW})));
+  g_.ParallelFor("out", {kH, kW}, CopyAll{}, Read(s_), Write(y_));
+  auto exec = runtime_->Compile(g_);
+  ASSERT_OK(exec.status());
+  std::vector<int32_t> y = Poisoned(kH * kW), expected(kH * kW);
+  Bindings io = exec->bindings();
+  io.Set(y_, y);
+  for (const int32_t row : {5, 4, -1, 0, 7, 1}) {
+    auto run = exec->Launch(io.Set(top, row));
+    const bool inside = row >= 0 && row + 2 <= kH;
+    EXPECT_EQ(run.status().code(), inside ? absl::StatusCode::kOk : absl::StatusCode::kInvalidArgument) << row;
+    if (!run.ok()) continue;
+    for (int64_t i = row * kW; i < (row + 2) * kW; ++i) ++expected[static_cast<size_t>(i)];
+    ASSERT_OK(run->Wait());
+    EXPECT_EQ(y, expected) << row;
+  }
+  EXPECT_OK(s_.status());
+}
+
+INSTANTIATE_TEST_SUITE_P(Host, StateBoxes, testing::Values(Target{"host:1", "stream"}, Target{"host:3", "stream"}),
+                         [](const auto& p) { return p.param.devices == "host:1" ? "one" : "three"; });
+INSTANTIATE_TEST_SUITE_P(HostChecked, StateBoxes,
+                         testing::Values(Target{"host:1", "stream", true}, Target{"host:3", "stream", true, 1},
+                                         Target{"host:3", "stream", true, 2}),
+                         [](const auto& p) { return "order" + std::to_string(p.param.order_seed); });
+INSTANTIATE_TEST_SUITE_P(Cuda, StateBoxes, testing::Values(Target{"cuda", "stream"}, Target{"cuda", "stream", true}),
+                         [](const auto& p) { return p.param.mode + (p.param.checked ? "_checked" : ""); });
 
 INSTANTIATE_TEST_SUITE_P(Host, StateConformance,
                          testing::Values(Target{"host:1", "stream"}, Target{"host:3", "stream"}),

@@ -78,10 +78,11 @@ PlanOptions OddOptions(ByteSource& bytes, size_t nodes) {
 }
 
 // What cannot be cut cannot be followed; nor what has no run in which all slices are inside.
-std::string CheckPlan(const HostileGraph& hostile, const Plan& plan) {
+std::string CheckPlan(const HostileGraph& hostile, const PlanOptions& options, const Plan& plan) {
   constexpr uint64_t kSeed = 1;
   const Model& model = hostile.graph.model();
   std::string problem = CheckShape(model, plan);
+  if (problem.empty()) problem = CheckPlaces(model, options, plan);
   if (problem.empty()) problem = graph::CheckFinish(plan);
   if (problem.empty() && CanBeCut(hostile)) {
     problem = CheckOrder(model, plan);
@@ -112,7 +113,7 @@ Outcome CheckBytes(std::span<const uint8_t> input) {
     const bool right = verdict.sure && verdict.wrong.empty() && hostile.small;  // others may need too much memory
     if (right && !plan.ok()) outcome.problem = "refused: " + plan.status().ToString();
   }
-  if (plan.ok() && outcome.problem.empty()) outcome.problem = CheckPlan(hostile, *plan);
+  if (plan.ok() && outcome.problem.empty()) outcome.problem = CheckPlan(hostile, TwoHosts(), *plan);
   if (!outcome.problem.empty()) return outcome;
 
   if (plan.ok() && hostile.small) {
@@ -120,8 +121,9 @@ Outcome CheckBytes(std::span<const uint8_t> input) {
     outcome.problem = CheckLaunches(hostile, SharedRuntime(), bytes);
     return outcome;
   }
-  const absl::StatusOr<Plan> odd = MakePlan(model, OddOptions(bytes, model.nodes.size()));
-  outcome.problem = odd.ok() ? CheckPlan(hostile, *odd) : CheckRefusal(odd.status(), {}, true);
+  const PlanOptions options = OddOptions(bytes, model.nodes.size());
+  const absl::StatusOr<Plan> odd = MakePlan(model, options);
+  outcome.problem = odd.ok() ? CheckPlan(hostile, options, *odd) : CheckRefusal(odd.status(), {}, true);
   return outcome;
 }
 

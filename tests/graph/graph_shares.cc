@@ -126,6 +126,13 @@ void GraphShares::CountAccesses(const Model& model) {
       param = param || (!access.box.whole() && (has_param(access.box->size) || has_param(access.box->offset)));
     }
   }
+  bool state_part = false;
+  for (const std::vector<Footprint>& of_node : FootprintsOf(model)) {
+    for (const Footprint& f : of_node) {
+      state_part = state_part || (!f.whole && model.buffers[static_cast<size_t>(f.root)].role == BufferRole::kState);
+    }
+  }
+  Add(state_parts, state_part);
   Add(params, param);
   Add(loose, !LoosePairs(model).empty());
 }
@@ -143,6 +150,7 @@ void GraphShares::Count(const Model& model, const PlanOptions& options, const Pl
     if (from >= 0 && to >= 0) Add(cross_lane, from != to);
   }
   CountAccesses(model);
+  for (const NodeDecl& node : model.nodes) Add(pins, node.device >= 0 && node.device != options.default_device);
   Add(capped, HasCappedLanes(plan, options, closure));
   Add(states, !plan.states.empty());
   Add(hosts, !plan.host_steps.empty());

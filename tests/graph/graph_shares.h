@@ -25,17 +25,18 @@ struct GraphShares {
   Share redundant{"redundant edges"}, cross_lane{"edges across lanes"};
   // Graphs with a device whose nodes are wider (by Dilworth) than the lanes they were given, as many as allowed.
   Share capped{"graphs with capped lanes"};
-  // Accesses of part of a buffer, and through an alias; graphs with Unordered accesses that conflict, and with
-  // parameters as dimensions or offsets.
+  // Accesses of part of a buffer, and through an alias; graphs with Unordered accesses that conflict, with parameters
+  // as dimensions or offsets, and with accesses of part of a State.
   Share slices{"accesses to slices"}, aliases{"accesses through aliases"}, loose{"graphs with Unordered conflicts"},
-      params{"graphs with parameters in boxes"}, states{"graphs with States"};
+      params{"graphs with parameters in boxes"}, states{"graphs with States"},
+      state_parts{"graphs with parts of States"}, pins{"nodes pinned to another device than the default one"};
   // Graphs by what they hold.
   Share hosts{"graphs with host steps"}, segments{"graphs of several segments"}, staged{"graphs with staged buffers"},
       peers{"graphs with peer copies"}, reused{"graphs that reuse memory"};
 
   std::vector<const Share*> all() const {
-    return {&redundant, &cross_lane, &capped,   &slices, &aliases, &loose, &params,
-            &states,    &hosts,      &segments, &staged, &peers,   &reused};
+    return {&redundant,   &cross_lane, &capped, &slices,   &aliases, &loose, &params, &states,
+            &state_parts, &pins,       &hosts,  &segments, &staged,  &peers, &reused};
   }
   void Count(const Model& model, const PlanOptions& options, const Plan& plan);
 

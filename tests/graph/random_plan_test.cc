@@ -33,6 +33,7 @@ TEST_P(RandomPlans, KeepTheDeclaredOrder) {
   for (uint64_t seed = seeds().begin; seed < seeds().end; ++seed) {
     const RandomPlan p = PlanRandom(seed, kNodes);
     ASSERT_EQ(CheckShape(p.model(), p.plan), "") << Rerun(seed) << p.text();
+    ASSERT_EQ(CheckPlaces(p.model(), p.graph.options, p.plan), "") << Rerun(seed) << p.text();
     ASSERT_EQ(CheckLanes(p.graph.options, p.plan), "") << Rerun(seed) << p.text();
     ASSERT_EQ(OrderOracle(p.model(), p.plan).Check(Execution(p.plan)), "") << Rerun(seed) << p.text();
   }

@@ -105,6 +105,26 @@ std::string CheckShape(const Model& model, const Plan& plan) {
   return wrong;
 }
 
+std::string CheckPlaces(const Model& model, const PlanOptions& options, const Plan& plan) {
+  for (size_t n = 0; n < plan.nodes.size(); ++n) {
+    const PlanNode& node = plan.nodes[n];
+    if (node.decl < 0) continue;
+    const NodeDecl& decl = model.nodes[static_cast<size_t>(node.decl)];
+    int32_t device = decl.device >= 0 ? decl.device : options.default_device;
+    if (decl.kind == NodeKind::kHost) device = -1;
+    if (decl.kind == NodeKind::kCopy) {
+      const Instance &src = plan.instances[static_cast<size_t>(node.src)],
+                     &dst = plan.instances[static_cast<size_t>(node.dst)];
+      if (dst.device < 0) device = src.device;
+      if (dst.device >= 0 && dst.device != device) {
+        return "node " + Label(plan, static_cast<int32_t>(n)) + " copies to another device than its own";
+      }
+    }
+    if (node.device != device) return "node " + Label(plan, static_cast<int32_t>(n)) + " is on another device";
+  }
+  return "";
+}
+
 std::string CheckLanes(const PlanOptions& options, const Plan& plan) {
   std::vector<int32_t> lanes(options.devices.size());
   for (const Lane& lane : plan.lanes) {

@@ -11,6 +11,10 @@ namespace penstock::graph {
 // Indices, devices, lanes and sizes are what plan.h says. Returns an empty string, or what is wrong.
 std::string CheckShape(const Model& model, const Plan& plan);
 
+// Every declared node is on the device it is pinned to, or else on the default one; copies between host memory are on
+// none, and a copy from a device to host memory is on the one that holds what it copies.
+std::string CheckPlaces(const Model& model, const PlanOptions& options, const Plan& plan);
+
 // No device has more compute lanes than it may.
 std::string CheckLanes(const PlanOptions& options, const Plan& plan);
 

@@ -7,34 +7,10 @@
 #include <thread>
 
 #include "tests/conformance/graph_fixture.h"
+#include "tests/support/device_words.h"
 
 namespace penstock::conformance {
 namespace {
-
-PENSTOCK_HOST_DEVICE inline int32_t Load(const int32_t* word) {
-#if defined(__CUDA_ARCH__)
-  return *static_cast<const volatile int32_t*>(word);
-#else
-  return __atomic_load_n(word, __ATOMIC_ACQUIRE);
-#endif
-}
-PENSTOCK_HOST_DEVICE inline void Store(int32_t* word, int32_t value) {
-#if defined(__CUDA_ARCH__)
-  __threadfence_system();
-  *static_cast<volatile int32_t*>(word) = value;
-#else
-  __atomic_store_n(word, value, __ATOMIC_RELEASE);
-#endif
-}
-PENSTOCK_HOST_DEVICE inline int64_t Nanoseconds() {
-#if defined(__CUDA_ARCH__)
-  int64_t t;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
-  return t;
-#else
-  return std::chrono::steady_clock::now().time_since_epoch().count();
-#endif
-}
 
 // Words of the latch of one run.
 struct Words {
@@ -44,15 +20,15 @@ struct Words {
 struct Arrive {
   PENSTOCK_HOST_DEVICE void operator()(int64_t, Words* w, View<const int32_t> x, View<int32_t> seen) const {
     seen(0) = x(x.width - 1);
-    Store(&w->arrived, 1);
+    StoreWord(&w->arrived, 1);
   }
 };
 struct Hold {
   PENSTOCK_HOST_DEVICE void operator()(int64_t, Words* w, View<int32_t> seen) const {
     const int64_t until = Nanoseconds() + int64_t{20} * 1000 * 1000 * 1000;
-    while (Load(&w->open) == 0) {
+    while (LoadWord(&w->open) == 0) {
       if (Nanoseconds() > until) {
-        Store(&w->timed_out, 1);
+        StoreWord(&w->timed_out, 1);
         return;
       }
     }
@@ -62,7 +38,7 @@ struct Hold {
 struct Pass {
   PENSTOCK_HOST_DEVICE void operator()(int64_t, Words* w, View<const int32_t> seen, View<int32_t> y) const {
     for (int64_t i = 0; i < y.width; ++i) y(i) = seen(0);
-    Store(&w->passed, 1);
+    StoreWord(&w->passed, 1);
   }
 };
 
@@ -79,7 +55,7 @@ class Overlap : public GraphConformance {
   }
   static void AwaitWord(const int32_t* word, const char* what) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(15);
-    while (Load(word) == 0) {
+    while (LoadWord(word) == 0) {
       ASSERT_LT(std::chrono::steady_clock::now(), until) << what << " did not happen while the kernel was held";
       std::this_thread::yield();
     }
@@ -126,23 +102,23 @@ TEST_P(Overlap, CopiesOfOtherRunsFinishBesideAHeldKernel) {
   AwaitWord(&(*latch)[0].arrived, "the first upload");
   AwaitWord(&(*latch)[1].arrived, "the second upload");
   // From here on the kernel of run 1 is held. The previous run's kernel is let go: its download must finish.
-  Store(&(*latch)[0].open, 1);
+  StoreWord(&(*latch)[0].open, 1);
   ASSERT_OK(runs[0].Wait(std::chrono::seconds(15)));
   EXPECT_EQ(hy[0][kN - 1], 101);
   // The next run's upload must finish: its first kernel has read the last element.
   launch(2);
   AwaitWord(&(*latch)[2].arrived, "the next upload");
   // Nothing behind the held kernel has started.
-  EXPECT_EQ(Load(&(*latch)[1].passed), 0);
-  EXPECT_EQ(Load(&(*latch)[2].passed), 0);
+  EXPECT_EQ(LoadWord(&(*latch)[1].passed), 0);
+  EXPECT_EQ(LoadWord(&(*latch)[2].passed), 0);
   EXPECT_EQ(hy[1][0], -1);
   EXPECT_FALSE(runs[1].done());
 
-  Store(&(*latch)[1].open, 1);
-  Store(&(*latch)[2].open, 1);
+  StoreWord(&(*latch)[1].open, 1);
+  StoreWord(&(*latch)[2].open, 1);
   for (int r = 0; r < kRuns; ++r) {
     ASSERT_OK(runs[r].Wait(std::chrono::seconds(15)));
-    EXPECT_EQ(Load(&(*latch)[r].timed_out), 0);
+    EXPECT_EQ(LoadWord(&(*latch)[r].timed_out), 0);
     for (int64_t i = 0; i < kN; ++i) ASSERT_EQ(hy[r][i], 100 * (r + 1) + 1);
   }
 }

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -11,23 +10,13 @@
 
 #include "tests/process/child.h"
 #include "tests/process/devices.h"
+#include "tests/process/row.h"
 #include "tests/process/world.h"
 
 namespace penstock::testing {
 namespace {
 
 constexpr int kCode = 3;
-
-// "host:2/exit/kernel"
-struct Row {
-  std::string devices, end, work;
-  explicit Row(const std::string& text) {
-    const size_t first = text.find('/'), second = text.find('/', first + 1);
-    devices = text.substr(0, first);
-    end = text.substr(first + 1, second - first - 1);
-    work = text.substr(second + 1);
-  }
-};
 
 [[noreturn]] void ExitFromHostNode(World& world) {
   Graph graph("exit");
@@ -96,23 +85,15 @@ TEST_P(Exit, IsCleanAndBounded) {
   EXPECT_EQ(child.output, "");
 }
 
-std::vector<std::string> Rows(const std::string& devices) {
-  std::vector<std::string> rows;
-  for (const char* end : {"return", "exit", "quick_exit", "_exit", "exit in a thread", "exit in a host node",
-                          "static runtime", "destroyed"}) {
-    for (const std::string_view work : kInFlight) rows.push_back(devices + "/" + end + "/" + std::string(work));
-  }
-  return rows;
+std::vector<std::string> AllRows(const std::string& devices) {
+  return Rows(devices,
+              {"return", "exit", "quick_exit", "_exit", "exit in a thread", "exit in a host node", "static runtime",
+               "destroyed"},
+              kInFlight);
 }
 
-std::string NameOfRow(const ::testing::TestParamInfo<std::string>& info) {
-  std::string name = Row(info.param).end + "_" + Row(info.param).work;
-  std::replace_if(name.begin(), name.end(), [](char c) { return c == ' ' || c == '/'; }, '_');
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Host, Exit, ::testing::ValuesIn(Rows("host:2")), NameOfRow);
-INSTANTIATE_TEST_SUITE_P(Cuda, Exit, ::testing::ValuesIn(Rows("cuda")), NameOfRow);
+INSTANTIATE_TEST_SUITE_P(Host, Exit, ::testing::ValuesIn(AllRows("host:2")), NameOfRow);
+INSTANTIATE_TEST_SUITE_P(Cuda, Exit, ::testing::ValuesIn(AllRows("cuda")), NameOfRow);
 
 }  // namespace
 }  // namespace penstock::testing

@@ -4,13 +4,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
 #include "tests/process/child.h"
 #include "tests/process/devices.h"
+#include "tests/process/row.h"
 #include "tests/process/world.h"
 
 namespace penstock::testing {
@@ -43,17 +43,6 @@ void ExpectEverythingRefused(World& world) {
   run.OnDone([&](const absl::Status& status) { seen = status; });
   ExpectRefused("OnDone", seen);
 }
-
-// "host:2/exit/kernel"
-struct Row {
-  std::string devices, end, work;
-  explicit Row(const std::string& text) {
-    const size_t first = text.find('/'), second = text.find('/', first + 1);
-    devices = text.substr(0, first);
-    end = text.substr(first + 1, second - first - 1);
-    work = text.substr(second + 1);
-  }
-};
 
 // In the copy. Returns for "return".
 void End(const std::string& end, World* world) {
@@ -102,22 +91,12 @@ TEST_P(Fork, LeavesTheParentUnharmedAndTheCopyEnds) {
   EXPECT_EQ(child.output, "");
 }
 
-std::vector<std::string> Rows(const std::string& devices) {
-  std::vector<std::string> rows;
-  for (const char* end : {"return", "exit", "quick_exit", "_exit", "destroyed"}) {
-    for (const std::string_view work : kInFlight) rows.push_back(devices + "/" + end + "/" + std::string(work));
-  }
-  return rows;
+std::vector<std::string> AllRows(const std::string& devices) {
+  return Rows(devices, {"return", "exit", "quick_exit", "_exit", "destroyed"}, kInFlight);
 }
 
-std::string NameOfRow(const ::testing::TestParamInfo<std::string>& info) {
-  std::string name = Row(info.param).end + "_" + Row(info.param).work;
-  std::replace(name.begin(), name.end(), ' ', '_');
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Host, Fork, ::testing::ValuesIn(Rows("host:2")), NameOfRow);
-INSTANTIATE_TEST_SUITE_P(Cuda, Fork, ::testing::ValuesIn(Rows("cuda")), NameOfRow);
+INSTANTIATE_TEST_SUITE_P(Host, Fork, ::testing::ValuesIn(AllRows("host:2")), NameOfRow);
+INSTANTIATE_TEST_SUITE_P(Cuda, Fork, ::testing::ValuesIn(AllRows("cuda")), NameOfRow);
 
 const Scenario kRunsOnHostDevicesInTheCopy("runs on host devices in the copy", [](const std::string&) -> int {
   World before("host:1");

@@ -16,6 +16,8 @@
 #include "penstock/runtime.h"
 #include "tests/process/child.h"
 #include "tests/process/devices.h"
+#include "tests/process/row.h"
+#include "tests/support/device_words.h"
 
 namespace penstock::testing {
 namespace {
@@ -27,15 +29,12 @@ struct Words {
 };
 struct Forever {
   PENSTOCK_HOST_DEVICE void operator()(int64_t, Words* words, int32_t* x) const {
-#if defined(__CUDA_ARCH__)
-    volatile Words* w = words;
-    w->arrived = 1;
-    while (w->released == 0) {
-    }
-#else
-    __atomic_store_n(&words->arrived, 1, __ATOMIC_RELEASE);
-    while (__atomic_load_n(&words->released, __ATOMIC_ACQUIRE) == 0) std::this_thread::sleep_for(milliseconds(10));
+    StoreWord(&words->arrived, 1);
+    while (LoadWord(&words->released) == 0) {
+#if !defined(__CUDA_ARCH__)
+      std::this_thread::sleep_for(milliseconds(10));
 #endif
+    }
     x[0] += 1;
   }
 };
@@ -50,18 +49,17 @@ T Must(absl::StatusOr<T> value) {
 }
 
 // "host:2/exit/kernel"; "drop": without a Shutdown
-const Scenario kNeverEnds("never ends", [](const std::string& row) -> int {
-  const size_t first = row.find('/'), second = row.find('/', first + 1);
-  const std::string end = row.substr(first + 1, second - first - 1), work = row.substr(second + 1);
+const Scenario kNeverEnds("never ends", [](const std::string& text) -> int {
+  const Row row(text);
   {
-    const auto log = [](LogLevel, std::string_view text) { std::printf("log: %s\n", std::string(text).c_str()); };
+    const auto log = [](LogLevel, std::string_view said) { std::printf("log: %s\n", std::string(said).c_str()); };
     Runtime runtime =
-        Must(Runtime::Create({.devices = row.substr(0, first), .workers = 2, .host_device_threads = 2, .log = log}));
+        Must(Runtime::Create({.devices = row.devices, .workers = 2, .host_device_threads = 2, .log = log}));
     HostBuffer<Words> words = Must(runtime.MakeHostBuffer<Words>(1));
     words[0] = {};
     Graph graph("endless");
     auto x = graph.InOut<int32_t>("x", 4);
-    if (work == "kernel") {
+    if (row.work == "kernel") {
       graph.ParallelFor("forever", 1, Forever{}, words.data(), ReadWrite(x));
     } else {
       Words* at = words.data();
@@ -70,10 +68,10 @@ const Scenario kNeverEnds("never ends", [](const std::string& row) -> int {
     Executable executable = Must(runtime.Compile(graph, {.slots = 1}));
     auto memory = Must(runtime.MakeHostBuffer<int32_t>(4));
     Bindings io = executable.bindings();
-    const bool drop = end == "drop";
+    const bool drop = row.end == "drop";
     const penstock::Run run =
         Must(executable.Launch(io.Set(x, memory), drop ? Deadline(std::chrono::seconds(2)) : Deadline()));
-    while (__atomic_load_n(&words[0].arrived, __ATOMIC_ACQUIRE) == 0) std::this_thread::yield();
+    while (LoadWord(&words[0].arrived) == 0) std::this_thread::yield();
     static auto* const kept [[maybe_unused]] = new HostBuffer<Words>(std::move(words));  // the kernel looks at it
     if (drop) {  // all of it, without a Shutdown
       Print("run", run.Wait());
@@ -88,9 +86,9 @@ const Scenario kNeverEnds("never ends", [](const std::string& row) -> int {
   }
   std::printf("dropped\n");
   std::fflush(stdout);
-  if (end == "exit") std::exit(3);
-  if (end == "quick_exit") std::quick_exit(3);
-  if (end == "_exit") _exit(3);
+  if (row.end == "exit") std::exit(3);
+  if (row.end == "quick_exit") std::quick_exit(3);
+  if (row.end == "_exit") _exit(3);
   return 3;
 });
 
@@ -122,24 +120,13 @@ TEST_P(NeverEnds, NothingWaitsPastItsDeadlineAndTheProcessExits) {
   EXPECT_EQ(child.output, GetParam().find("/drop/") == std::string::npos ? kExpected : kDropped);
 }
 
-std::vector<std::string> Rows(const std::string& devices) {
-  std::vector<std::string> rows;
-  for (const char* end : {"return", "exit", "quick_exit", "_exit", "drop"}) {
-    for (const char* work : {"kernel", "host node"}) rows.push_back(devices + "/" + end + "/" + work);
-  }
-  return rows;
+std::vector<std::string> AllRows(const std::string& devices) {
+  constexpr std::string_view kWorks[] = {"kernel", "host node"};
+  return Rows(devices, {"return", "exit", "quick_exit", "_exit", "drop"}, kWorks);
 }
 
-std::string NameOfRow(const ::testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param.substr(info.param.find('/') + 1);
-  for (char& c : name) {
-    if (c == ' ' || c == '/') c = '_';
-  }
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Host, NeverEnds, ::testing::ValuesIn(Rows("host:2")), NameOfRow);
-INSTANTIATE_TEST_SUITE_P(Cuda, NeverEnds, ::testing::ValuesIn(Rows("cuda")), NameOfRow);
+INSTANTIATE_TEST_SUITE_P(Host, NeverEnds, ::testing::ValuesIn(AllRows("host:2")), NameOfRow);
+INSTANTIATE_TEST_SUITE_P(Cuda, NeverEnds, ::testing::ValuesIn(AllRows("cuda")), NameOfRow);
 
 }  // namespace
 }  // namespace penstock::testing

@@ -1,40 +1,23 @@
 // What can be in flight when a process ends. See world.h.
 #include "tests/process/world.h"
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
 
 #include "penstock/status_macros.h"
+#include "tests/support/device_words.h"
 
 namespace penstock::testing {
 namespace {
 
 constexpr int64_t kN = 256;
 
-PENSTOCK_HOST_DEVICE inline int32_t Load(const int32_t* word) {
-#if defined(__CUDA_ARCH__)
-  return *static_cast<const volatile int32_t*>(word);
-#else
-  return __atomic_load_n(word, __ATOMIC_ACQUIRE);
-#endif
-}
-PENSTOCK_HOST_DEVICE inline void Store(int32_t* word, int32_t value) {
-#if defined(__CUDA_ARCH__)
-  __threadfence_system();
-  *static_cast<volatile int32_t*>(word) = value;
-#else
-  __atomic_store_n(word, value, __ATOMIC_RELEASE);
-#endif
-}
 // Whether a held kernel should end by itself: a GPU is not held for ever.
 PENSTOCK_HOST_DEVICE inline bool GiveUp([[maybe_unused]] int64_t& since) {
 #if defined(__CUDA_ARCH__)
-  int64_t now;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-  if (since == 0) since = now;
-  return now - since > int64_t{20} * 1000 * 1000 * 1000;
+  if (since == 0) since = Nanoseconds();
+  return Nanoseconds() - since > int64_t{20} * 1000 * 1000 * 1000;
 #else
   std::this_thread::yield();
   return false;
@@ -47,9 +30,9 @@ struct AddOne {
 
 struct Hold {
   PENSTOCK_HOST_DEVICE void operator()(int64_t, HoldWords* words, int32_t* x) const {
-    Store(&words->arrived, 1);
+    StoreWord(&words->arrived, 1);
     int64_t since = 0;
-    while (Load(&words->released) == 0 && !GiveUp(since)) {
+    while (LoadWord(&words->released) == 0 && !GiveUp(since)) {
     }
     x[0] += 1;
   }
@@ -101,7 +84,7 @@ void World::StartKernel() {
   held_ = Must(runtime_->Compile(graph));
   Bindings io = held_.bindings();
   run_ = Must(held_.Launch(io.Set(x, hx_)));
-  while (Load(&words_[0].arrived) == 0) std::this_thread::yield();
+  while (LoadWord(&words_[0].arrived) == 0) std::this_thread::yield();
 }
 
 void World::StartHostNode() {
@@ -169,7 +152,7 @@ absl::Status World::KeepPiping() {
 }
 
 void World::Release() {
-  Store(&words_[0].released, 1);
+  StoreWord(&words_[0].released, 1);
   released_ = true;
   released_.notify_all();
 }

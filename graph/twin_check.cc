@@ -84,24 +84,33 @@ std::string Text(const std::byte* at, const TypeInfo& type) {
 
 std::byte* DataOf(void* const* argv, size_t arg) { return *static_cast<std::byte**>(argv[arg]); }
 
-int64_t ElementsOf(void* const* argv, size_t view) {
-  const auto& v = *static_cast<const View<char>*>(argv[view]);
-  return v.depth * v.height * v.width;
+const View<char>& ViewOf(void* const* argv, size_t arg) { return *static_cast<const View<char>*>(argv[arg]); }
+
+// Calls f(bytes from the first element on) for each row. A copy lies like what it is a copy of.
+template <class F>
+void ForRows(const View<char>& view, uint32_t element_bytes, F f) {
+  if (view.width == 0) return;
+  for (int64_t z = 0; z < view.depth; ++z) {
+    for (int64_t y = 0; y < view.height; ++y) f((z * view.slice + y * view.pitch) * element_bytes);
+  }
 }
 
 absl::Status Compare(const Check& check, const Output& output, void* const* argv) {
   const std::byte *mine = DataOf(argv, output.mine), *actual = DataOf(argv, output.actual);
-  const int64_t elements = ElementsOf(argv, output.actual);
+  const View<char>& view = ViewOf(argv, output.actual);
   const uint32_t size = output.type.size;
-  int64_t first = -1, differ = 0;
-  for (int64_t i = 0; i < elements; ++i) {
-    if (Equal(actual + i * size, mine + i * size, output.type, check.tolerance)) continue;
-    if (differ++ == 0) first = i;
-  }
+  int64_t elements = 0, first = -1, first_at = 0, differ = 0;
+  ForRows(view, size, [&](int64_t row) {
+    for (int64_t at = row; at < row + view.width * size; at += size, ++elements) {
+      if (Equal(actual + at, mine + at, output.type, check.tolerance) || differ++ > 0) continue;
+      first = elements;
+      first_at = at;
+    }
+  });
   if (differ == 0) return absl::OkStatus();
   return absl::DataLossError(
       "the node and its host code differ in buffer '" + output.buffer + "'; element " + std::to_string(first) + " is " +
-      Text(actual + first * size, output.type) + " by the node and " + Text(mine + first * size, output.type) +
+      Text(actual + first_at, output.type) + " by the node and " + Text(mine + first_at, output.type) +
       " by the host code, " + std::to_string(differ) + " of " + std::to_string(elements) +
       " elements differ; correct one of them" +
       (output.type.number == NumberKind::kFloat ? ", or allow CompileOptions::twin_tolerance" : ""));
@@ -118,12 +127,24 @@ absl::Status RunHostCode(const Check& check, void* const* argv) {
 absl::Status RunCheck(void* callable, Foreign*, void* const* argv) {
   const auto& check = *static_cast<const Check*>(callable);
   for (const Output& output : check.outputs) {
-    const size_t bytes = static_cast<size_t>(ElementsOf(argv, output.actual)) * output.type.size;
-    if (output.poison && bytes > 0) std::memset(DataOf(argv, output.mine), kPoison, bytes);
+    if (!output.poison) continue;
+    const View<char>& view = ViewOf(argv, output.actual);
+    const size_t row_bytes = static_cast<size_t>(view.width) * output.type.size;
+    ForRows(view, output.type.size,
+            [&](int64_t row) { std::memset(DataOf(argv, output.mine) + row, kPoison, row_bytes); });
   }
   absl::Status status = RunHostCode(check, argv);
   for (size_t i = 0; status.ok() && i < check.outputs.size(); ++i) status = Compare(check, check.outputs[i], argv);
   return status;
+}
+
+// What a node that copies aside runs: argument 0 to argument 1, of elements of one type.
+absl::Status RunKeep(void* callable, Foreign*, void* const* argv) {
+  const uint32_t size = static_cast<const TypeInfo*>(callable)->size;
+  const View<char>& view = ViewOf(argv, 0);
+  const size_t row_bytes = static_cast<size_t>(view.width) * size;
+  ForRows(view, size, [&](int64_t row) { std::memcpy(DataOf(argv, 1) + row, DataOf(argv, 0) + row, row_bytes); });
+  return absl::OkStatus();
 }
 
 bool HasHostCode(const NodeDecl& node) {
@@ -171,8 +192,6 @@ class Rewriter {
     size_t written = 0;
     for (const AccessDecl& access : node.accesses) {
       const std::string buffer = "'" + std::string(Buffer(access).name.view()) + "'";
-      if (!access.box.whole()) return "it accesses a part of " + buffer;
-      if (Buffer(access).role == BufferRole::kState) return buffer + " is a State";
       if (Buffer(access).is_alias) return buffer + " is an alias";
       if (access.unordered) return "its access to " + buffer + " is Unordered";
       if (std::count(seen.begin(), seen.end(), access.buffer) > 0) return "it accesses " + buffer + " twice";
@@ -190,7 +209,8 @@ class Rewriter {
     return Name(std::string(what) + " " + std::string(node.name.view()) + tail, source.file, source.line);
   }
 
-  // A pinned buffer of the same shape for each access that writes, filled where the node reads it too; else -1.
+  // A pinned buffer of the same shape for each access that writes, filled where the node reads it too; else -1. Where
+  // the access is to a part, only that is used.
   std::vector<int32_t> CopyAside(const NodeDecl& node) {
     std::vector<int32_t> aside;
     for (const AccessDecl& access : node.accesses) {
@@ -202,21 +222,32 @@ class Rewriter {
                               Where::kPinned, of.extent});
       if (access.mode == AccessMode::kWrite) continue;
       NodeDecl before{NameFor("keep", node, std::string(of.name.view()))};
-      before.kind = NodeKind::kCopy;
-      before.device = node.device;
-      before.accesses = {access, To(aside.back(), AccessMode::kWrite)};
-      before.accesses[0].mode = AccessMode::kRead;
+      before.kind = NodeKind::kHost;
+      AddView(before, access, AccessMode::kRead, of.type);
+      AddView(before, On(aside.back(), access), AccessMode::kWrite, of.type);
+      before.code.callable = std::make_shared<TypeInfo>(of.type);
+      before.code.call = &RunKeep;
       out_.nodes.push_back(std::move(before));
     }
     return aside;
   }
 
-  AccessDecl To(int32_t buffer, AccessMode mode) const {
-    AccessDecl access;
+  // The same elements of another buffer.
+  static AccessDecl On(int32_t buffer, AccessDecl access) {
     access.buffer = buffer;
-    access.graph = in_.serial;
-    access.mode = mode;
     return access;
+  }
+
+  static void AddView(NodeDecl& node, AccessDecl access, AccessMode mode, const TypeInfo& type) {
+    ArgDecl view;
+    view.form = ArgDecl::Form::kView;
+    view.offset = detail::Reserve(node, sizeof(View<char>), alignof(View<char>));
+    view.size = sizeof(View<char>);
+    view.index = static_cast<int32_t>(node.accesses.size());
+    view.type = type;
+    node.args.push_back(view);
+    access.mode = mode;
+    node.accesses.push_back(std::move(access));
   }
 
   // The node's own arguments, on the copies; behind them a view of each buffer it has written.
@@ -231,7 +262,7 @@ class Rewriter {
     callable->rank = node.extent.rank;
     callable->tolerance = tolerance_;
     for (size_t i = 0; i < node.accesses.size(); ++i) {
-      check.accesses.push_back(aside[i] < 0 ? node.accesses[i] : To(aside[i], node.accesses[i].mode));
+      check.accesses.push_back(aside[i] < 0 ? node.accesses[i] : On(aside[i], node.accesses[i]));
     }
     for (size_t i = 0; i < node.accesses.size(); ++i) {
       if (aside[i] < 0) continue;
@@ -239,15 +270,7 @@ class Rewriter {
       const BufferDecl& of = Buffer(node.accesses[i]);
       callable->outputs.push_back(
           {std::string(of.name.view()), of.type, ArgOf(node, i), check.args.size(), only_written});
-      ArgDecl view;
-      view.form = ArgDecl::Form::kView;
-      view.offset = detail::Reserve(check, sizeof(View<char>), alignof(View<char>));
-      view.size = sizeof(View<char>);
-      view.index = static_cast<int32_t>(check.accesses.size());
-      view.type = of.type;
-      check.args.push_back(view);
-      check.accesses.push_back(node.accesses[i]);
-      check.accesses.back().mode = AccessMode::kRead;
+      AddView(check, node.accesses[i], AccessMode::kRead, of.type);
     }
     check.code.callable = std::move(callable);
     check.code.call = &RunCheck;

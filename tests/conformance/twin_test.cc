@@ -27,6 +27,20 @@ struct Differs {
 #endif
   }
 };
+struct AddTo {
+  PENSTOCK_HOST_DEVICE void operator()(Index2 i, View<const int32_t> from, View<int32_t> to) const {
+    to(i.y, i.x) += from(i.y, i.x) + static_cast<int32_t>(100 * to.height + to.width);
+  }
+};
+void TripleOnHost(int n, const int32_t* from, int32_t* to) {
+  for (int i = 0; i < n; ++i) to[i] = from[i] * 3;
+}
+// On the device it leaves all as it is, but for what is only written.
+TEST_KERNEL void Eights([[maybe_unused]] View<int32_t> v) {
+#if defined(__CUDA_ARCH__)
+  if (v.height == 2) v(0, 0) = v(0, 1) = v(1, 0) = v(1, 1) = 8;
+#endif
+}
 template <class T>
 TEST_KERNEL void Triple([[maybe_unused]] int n, [[maybe_unused]] const T* x, [[maybe_unused]] T* y) {
 #if defined(__CUDA_ARCH__)
@@ -57,11 +71,7 @@ TEST_P(Twin, WhatAgreesPassesAndComputesTheSame) {
   g.ParallelFor("add", kN, AddOne{}, ReadWrite(x));
   const NodeRef number = g.ParallelFor("number", {h, 8}, Number{}, by, Read(in), Write(out));
   g.Copy("t", x, t);
-  g.Kernel("triple", Triple<int32_t>, Threads(kN), kN, Read(t), Write(y))
-      .HostTwin([](int n, const int32_t* from, int32_t* to) {
-        for (int i = 0; i < n; ++i) to[i] = from[i] * 3;
-      })
-      .After(number);
+  g.Kernel("triple", Triple<int32_t>, Threads(kN), kN, Read(t), Write(y)).HostTwin(TripleOnHost).After(number);
   g.ParallelFor("again", kN, AddOne{}, ReadWrite(y));
   const std::vector<int32_t> hin = Random(5 * 8);
   std::vector<int32_t> hx = Random(kN), hout = Poisoned(5 * 8), hy = Poisoned(kN);
@@ -143,6 +153,77 @@ TEST_P(Twin, FloatsAreComparedWithinTheTolerance) {
               std::string::npos)
         << text;
   }
+}
+
+// Columns of a State and of a bound buffer, and a slice by pointer; several runs, each with what the one before left.
+TEST_P(Twin, PartsAndStatesThatAgreePassAndComputeTheSame) {
+  constexpr int64_t kH = 5, kW = 9;
+  const auto state = runtime_->MakeState<int32_t>("s", {kH, kW});
+  ASSERT_OK(state.status());
+  Graph g("parts");
+  auto left = g.Param<int>("left");
+  auto in = g.Input<int32_t>("in", {kH, kW});
+  auto y = g.Output<int32_t>("y", kN);
+  auto out = g.Output<int32_t>("out", {kH, kW});
+  const Box columns = Slice({1, left}, {3, 4});
+  g.ParallelFor("add", {3, 4}, AddTo{}, Read(in, columns), ReadWrite(*state, columns));
+  g.ParallelFor("all", {kH, kW}, Number{}, 1, Read(*state), Write(out));
+  g.Kernel("triple", Triple<int32_t>, Threads(10), 10, Read(in, Slice({2, 0}, {2, kW})), Write(y, Slice(50, 10)))
+      .HostTwin(TripleOnHost);
+  auto exec = runtime_->Compile(g, Checked());
+  ASSERT_OK(exec.status());
+  EXPECT_NE(exec->PlanText().find("check add"), std::string::npos);
+  EXPECT_NE(exec->PlanText().find("check triple"), std::string::npos);
+  const std::vector<int32_t> hin = Random(kH * kW);
+  std::vector<int32_t> hy = Poisoned(kN), expected_y = hy, sum(kH * kW), hout = Poisoned(kH * kW);
+  for (size_t i = 0; i < 10; ++i) expected_y[50 + i] = hin[2 * kW + i] * 3;
+  Bindings io = exec->bindings();
+  for (int r = 0; r < 5; ++r) {
+    auto run = exec->Launch(io.Set(left, r).Set(in, hin).Set(y, hy).Set(out, hout));
+    ASSERT_OK(run.status());
+    ASSERT_OK(run->Wait());
+    for (int64_t i = 0; i < kH * kW; ++i) {
+      const bool inside = i / kW >= 1 && i / kW < 4 && i % kW >= r && i % kW < r + 4;
+      sum[i] += inside ? hin[i] + 304 : 0;
+    }
+    EXPECT_EQ(hout, sum) << "run " << r;
+    EXPECT_EQ(hy, expected_y);
+  }
+}
+
+// Two columns of a State that is read as well; element 3 of them is the right one of the second row.
+TEST_P(Twin, ATwinOfAPartThatComputesSomethingElseFailsTheRunAndPoisonsTheState) {
+  auto state = runtime_->MakeState<int32_t>("s", {4, 6}, std::vector<int32_t>(24, 8));
+  ASSERT_OK(state.status());
+  Graph g("differs");
+  int calls = 0;
+  const bool cuda = on_cuda();
+  g.Kernel("add", Eights, Threads(1), ReadWrite(*state, Slice({1, 2}, {3, 2})))
+      .HostTwin([&calls, cuda](View<int32_t> v) {
+        if (++calls == 1 && !cuda) return;  // the node itself
+        v(1, 1) -= 5;
+      });
+  const std::string text = Words(RunOnce(g, [](Bindings&) {}, Checked()));
+  EXPECT_NE(text.find("buffer 's'; element 3 is 8 (08 00 00 00) by the node and 3 (03 00 00 00) by the host code, 1 of "
+                      "6 elements differ"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(state->status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+// A part that is only written begins as poison, row by row.
+TEST_P(Twin, APartThatIsNotWrittenWholeIsFound) {
+  Graph g("partial");
+  auto y = g.Output<int32_t>("y", {3, 5});
+  g.Kernel("add", Eights, Threads(1), Write(y, Slice({1, 1}, {2, 2}))).HostTwin([](View<int32_t> v) {
+    v(0, 0) = v(0, 1) = v(1, 1) = 8;
+  });
+  std::vector<int32_t> hy(15, 1);
+  const std::string text = Words(RunOnce(g, [&](Bindings& io) { io.Set(y, hy); }, Checked()));
+  EXPECT_NE(text.find("buffer 'y'; element 2 is "), std::string::npos) << text;
+  EXPECT_NE(text.find(" by the node and -1515870811 (a5 a5 a5 a5) by the host code, 1 of 4 elements differ"),
+            std::string::npos)
+      << text;
 }
 
 TEST_P(Twin, ADeviceThatComputesSomethingElseIsFound) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "graph/boxes.h"
 #include "graph/message.h"
 #include "penstock/detail/arguments.h"
 
@@ -159,8 +160,13 @@ bool HasHostCode(const NodeDecl& node) {
 class Rewriter {
  public:
   Rewriter(const Model& model, double tolerance, std::vector<std::string>& unchecked)
-      : in_(model), out_(model), tolerance_(tolerance), unchecked_(unchecked) {
+      : in_(model), out_(model), tolerance_(tolerance), unchecked_(unchecked), unordered_(model.buffers.size()) {
     out_.nodes.clear();
+    for (const NodeDecl& node : model.nodes) {
+      for (const AccessDecl& access : node.accesses) {
+        if (access.unordered) unordered_[static_cast<size_t>(BaseOf(model, access.buffer))] = true;
+      }
+    }
   }
 
   Model Run() {
@@ -193,7 +199,7 @@ class Rewriter {
     for (const AccessDecl& access : node.accesses) {
       const std::string buffer = "'" + std::string(Buffer(access).name.view()) + "'";
       if (Buffer(access).is_alias) return buffer + " is an alias";
-      if (access.unordered) return "its access to " + buffer + " is Unordered";
+      if (unordered_[static_cast<size_t>(access.buffer)]) return "an access to " + buffer + " is Unordered";
       if (std::count(seen.begin(), seen.end(), access.buffer) > 0) return "it accesses " + buffer + " twice";
       seen.push_back(access.buffer);
       written += access.mode != AccessMode::kRead;
@@ -289,6 +295,8 @@ class Rewriter {
   Model out_;
   const double tolerance_;
   std::vector<std::string>& unchecked_;
+  // Buffers with Unordered accesses: what comes After a node does not come after its check.
+  std::vector<bool> unordered_;
 };
 
 }  // namespace

@@ -18,7 +18,8 @@ namespace penstock::graph {
 
 // `model` has been planned without mistakes. `tolerance` is relative and for float and double; 0: equal bytes.
 // `unchecked`, in words, are the nodes that have host code but cannot be checked: those that access one buffer twice
-// (it could read what it has written), an alias (a copy of it would lie differently), or out of order.
+// (it could read what it has written), an alias (a copy of it would lie differently), or a buffer with Unordered
+// accesses (what comes After the node would not come after its check).
 Model WithTwinChecks(const Model& model, double tolerance, std::vector<std::string>& unchecked);
 
 }  // namespace penstock::graph

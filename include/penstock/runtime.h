@@ -63,8 +63,8 @@ struct CompileOptions {
   std::shared_ptr<Trace> trace{};  // record every run
   // Runs the host code of every ParallelFor and of every Kernel and Launch that has a HostTwin beside the device's, on
   // copies of its buffers, and fails the run where the results differ. Slow; adds nodes to the plan. Nodes that access
-  // a buffer twice, through an alias or Unordered are not checked; the log names them. PENSTOCK_CHECK_TWINS=1 does it
-  // for every executable. With more than one slot a twin may run twice at once.
+  // a buffer twice, an alias, or a buffer with Unordered accesses are not checked; the log names them.
+  // PENSTOCK_CHECK_TWINS=1 does it for every executable. With more than one slot a twin may run twice at once.
   bool check_twins = false;
   double twin_tolerance = 0;  // of float and double, relative, 0 or more; 0: equal bytes
 };

@@ -252,7 +252,7 @@ TEST_P(Twin, WhatCannotBeCheckedIsLogged) {
   g.ParallelFor(name, kN, AddOne{}, Unordered(ReadWrite(x)));
   ASSERT_OK(runtime->Compile(g, Checked()).status());
   EXPECT_EQ(logged, "graph 'parts' node 'half' (twin_test.cc:" + std::to_string(line) +
-                        "): not checked against its host code: its access to 'x' is Unordered\n");
+                        "): not checked against its host code: an access to 'x' is Unordered\n");
 }
 
 TEST_P(Twin, TheEnvironmentTurnsItOn) {

@@ -36,6 +36,13 @@ struct Step {
   bool on_host() const { return IsHostKind(kind); }
 };
 
+// Where a step stands in the clocks: the `position`-th step of `column`; -1: in none, and then nothing is known of it.
+struct Tick {
+  int32_t column = -1, position = 0;
+  // Whether the step had ended when `clock` was true. A row of clocks, see Draft::clock.
+  bool DoneIn(const int32_t* clock) const { return column >= 0 && clock[column] >= position; }
+};
+
 // Where the steps of a plan touch the memory of a State: those with no touch known to be before them, those with none
 // known to be after, and the first in submission order that writes it (-1: none does).
 struct StateTouches {
@@ -111,7 +118,8 @@ struct Draft {
   // Reduce: lane clocks. Entry (v, c) counts the steps of column c that are done before v ends, v included; columns are
   // the lanes, then chains of host steps. A step without a column is never known to be before another.
   int32_t columns = 0;
-  std::vector<int32_t> column, position, clock;
+  std::vector<Tick> tick;
+  std::vector<int32_t> clock;
   Rows preds;  // of each step: edges that no path of other edges implies; lanes have no part in it
   Rows waits;  // of each step: stream steps whose events it waits for
   Rows host_waits;  // of host steps: host steps it waits for
@@ -129,9 +137,9 @@ struct Draft {
 
   int32_t step_count() const { return static_cast<int32_t>(steps.size()); }
   // Whether step `a` is known to have ended when `b` starts.
-  bool Before(int32_t a, int32_t b) const {
-    const int32_t c = column[static_cast<size_t>(a)];
-    return a != b && c >= 0 && clock[static_cast<size_t>(b) * columns + c] >= position[static_cast<size_t>(a)];
+  bool Before(int32_t a, int32_t b) const { return a != b && tick[static_cast<size_t>(a)].DoneIn(ClockOf(b)); }
+  const int32_t* ClockOf(int32_t step) const {
+    return clock.data() + static_cast<size_t>(step) * static_cast<size_t>(columns);
   }
   const Name& buffer_name(int32_t buffer) const { return model.buffers[static_cast<size_t>(buffer)].name; }
   const std::string& device_name(int32_t device_index) const {

@@ -31,8 +31,7 @@ class Clocks {
     d_.columns = lanes_ + std::min(hosts, kChains);
     const auto count = static_cast<size_t>(d_.step_count());
     d_.clock.assign(count * static_cast<size_t>(d_.columns), 0);
-    d_.column.assign(count, -1);
-    d_.position.assign(count, 0);
+    d_.tick.resize(count);
     tail_.assign(static_cast<size_t>(d_.columns), -1);
     base_.assign(static_cast<size_t>(d_.columns), 0);
     used_ = lanes_;
@@ -43,17 +42,15 @@ class Clocks {
   void Run() {
     int32_t open_segment = -1;
     for (int32_t v = 0; v < d_.step_count(); ++v) {
-      if (d_.steps[static_cast<size_t>(v)].on_host()) {
+      if (IsHost(v)) {
         AddHost(v);
       } else {
         if (d_.segment[static_cast<size_t>(v)] != open_segment) OpenSegment(v);
         open_segment = d_.segment[static_cast<size_t>(v)];
         AddStream(v);
       }
-      std::sort(d_.waits.open().begin(), d_.waits.open().end());
-      d_.waits.Close();
-      std::sort(d_.host_waits.open().begin(), d_.host_waits.open().end());
-      d_.host_waits.Close();
+      CloseReversed(d_.waits);
+      CloseReversed(d_.host_waits);
     }
   }
 
@@ -62,11 +59,13 @@ class Clocks {
   void Join(int32_t* into, const int32_t* from) const {
     for (int32_t c = 0; c < d_.columns; ++c) into[c] = std::max(into[c], from[c]);
   }
-  bool Covers(const int32_t* clock, int32_t step) const {
-    const int32_t c = d_.column[static_cast<size_t>(step)];
-    return c >= 0 && clock[c] >= d_.position[static_cast<size_t>(step)];
+  bool Covers(const int32_t* clock, int32_t step) const { return d_.tick[static_cast<size_t>(step)].DoneIn(clock); }
+  bool IsHost(int32_t v) const { return d_.segment[static_cast<size_t>(v)] < 0; }
+  // Waits are found from the latest to the earliest.
+  static void CloseReversed(Rows& rows) {
+    std::reverse(rows.open().begin(), rows.open().end());
+    rows.Close();
   }
-  bool IsHost(int32_t v) const { return d_.steps[static_cast<size_t>(v)].on_host(); }
 
   // The host steps that the segment beginning with step `first` waits for.
   void OpenSegment(int32_t first) {
@@ -92,13 +91,13 @@ class Clocks {
   void AddStream(int32_t v) {
     const int32_t lane = d_.lane[static_cast<size_t>(v)];
     int32_t* mine = clock(v);
-    Join(mine, base_.data());
-    int32_t& tail = tail_[static_cast<size_t>(lane)];
-    if (tail >= 0) Join(mine, clock(tail));
+    const int32_t tail = tail_[static_cast<size_t>(lane)];
+    const int32_t* before = tail >= 0 ? clock(tail) : base_.data();
+    for (int32_t c = 0; c < d_.columns; ++c) mine[c] = std::max(before[c], base_[static_cast<size_t>(c)]);
     const std::span<const int32_t> preds = d_.edges[v];
     for (size_t i = preds.size(); i > 0; --i) {
       const int32_t p = preds[i - 1];
-      if (IsHost(p) || Covers(mine, p)) continue;  // host steps: the segment waits for them
+      if (Covers(mine, p) || IsHost(p)) continue;  // host steps: the segment waits for them
       d_.waits.Add(p);
       Join(mine, clock(p));
     }
@@ -121,9 +120,8 @@ class Clocks {
   }
 
   void Stand(int32_t v, int32_t column, int32_t before) {
-    d_.column[static_cast<size_t>(v)] = column;
-    const int32_t position = before < 0 ? 1 : d_.position[static_cast<size_t>(before)] + 1;
-    d_.position[static_cast<size_t>(v)] = position;
+    const int32_t position = before < 0 ? 1 : d_.tick[static_cast<size_t>(before)].position + 1;
+    d_.tick[static_cast<size_t>(v)] = {column, position};
     clock(v)[column] = position;
     tail_[static_cast<size_t>(column)] = v;
   }

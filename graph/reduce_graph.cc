@@ -15,6 +15,7 @@ class Reduction {
 
   Rows Run() {
     FindQuestions();
+    if (questions_.empty()) return preds_;
     for (size_t i = 0; i < questions_.size();) i = Answer(i);
     Rows kept;
     kept.Reserve(static_cast<size_t>(preds_.rows()), preds_.items());

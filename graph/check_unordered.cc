@@ -25,7 +25,7 @@ class OrderCheck {
   }
 
   void Run() {
-    std::vector<Edge> needed;
+    Rows needed;  // of each node of the sequence
     Hazards hazards(d_.model.buffers.size());
     const std::vector<bool> loose = LooseBuffers();
     for (const int32_t n : d_.sequence) {
@@ -33,9 +33,9 @@ class OrderCheck {
         if (ref.base < 0 || !loose[static_cast<size_t>(ref.base)]) continue;
         hazards.Access(ref.base, d_.boxes.tree(ref.base), ref.box, ref.mode, n, needed);
       }
+      needed.CloseAsSet();
+      CheckNode(n, needed[needed.rows() - 1]);
     }
-    const Rows rows = MakeEdges(static_cast<int32_t>(d_.model.nodes.size()), needed);
-    for (const int32_t n : d_.sequence) CheckNode(n, rows[n]);
   }
 
  private:

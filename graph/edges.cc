@@ -20,35 +20,58 @@ Rows MakeEdges(int32_t nodes, const std::vector<Edge>& list) {
   Rows rows;
   rows.Reserve(static_cast<size_t>(nodes), list.size());
   for (size_t v = 0; v < static_cast<size_t>(nodes); ++v) {
-    std::sort(from.begin() + end[v], from.begin() + end[v + 1]);
-    int32_t last = -1;
-    for (int32_t i = end[v]; i < end[v + 1]; ++i) {
-      const int32_t p = from[static_cast<size_t>(i)];
-      if (p != last) rows.Add(p);
-      last = p;
-    }
-    rows.Close();
+    for (int32_t i = end[v]; i < end[v + 1]; ++i) rows.Add(from[static_cast<size_t>(i)]);
+    rows.CloseAsSet();
   }
   return rows;
 }
 
+namespace {
+
+// Of rows in the order of `sequence`: row v is that of node v.
+Rows ByNode(const Rows& rows, const std::vector<int32_t>& sequence) {
+  std::vector<int32_t> row_of(sequence.size());
+  for (size_t i = 0; i < sequence.size(); ++i) row_of[static_cast<size_t>(sequence[i])] = static_cast<int32_t>(i);
+  Rows sorted;
+  sorted.Reserve(sequence.size(), rows.items());
+  for (const int32_t row : row_of) {
+    for (const int32_t p : rows[row]) sorted.Add(p);
+    sorted.Close();
+  }
+  return sorted;
+}
+
+// Of each buffer: whether its contents are in several instances.
+std::vector<uint8_t> SpreadBuffers(const Draft& draft) {
+  std::vector<uint8_t> instances(draft.buffers.size());
+  for (const Instance& instance : draft.instances) {
+    uint8_t& count = instances[static_cast<size_t>(instance.buffer)];
+    count = count == 0 ? 1 : 2;
+  }
+  for (uint8_t& count : instances) count = count > 1;
+  return instances;
+}
+
+}  // namespace
+
 void DeclaredEdges(Draft& draft) {
-  const auto count = static_cast<int32_t>(draft.model.nodes.size());
-  std::vector<Edge> list;
-  list.reserve(draft.boxes.accesses() + draft.after.size());
+  const auto count = static_cast<int32_t>(draft.nodes.size());
   const bool again = !draft.sequence.empty();
-  Hazards hazards(draft.model.buffers.size());
+  Hazards hazards(draft.buffers.size());
+  Rows rows;
+  rows.Reserve(draft.nodes.size(), draft.boxes.accesses() + draft.after.items());
   for (int32_t i = 0; i < count; ++i) {
     const int32_t n = again ? draft.sequence[static_cast<size_t>(i)] : i;
     for (const BoxRef& ref : draft.boxes[n]) {
       if (ref.base < 0 || ref.unordered) continue;
-      hazards.Access(ref.base, draft.boxes.tree(ref.base), ref.box, ref.mode, n, list);
+      hazards.Access(ref.base, draft.boxes.tree(ref.base), ref.box, ref.mode, n, rows);
     }
+    for (const int32_t p : draft.after[n]) {
+      if (p >= 0 && p < count) rows.Add(p);
+    }
+    rows.CloseAsSet();
   }
-  for (const Edge& after : draft.after) {
-    if (after.from >= 0 && after.from < count) list.push_back(after);
-  }
-  draft.declared = MakeEdges(count, list);
+  draft.declared = again ? ByNode(rows, draft.sequence) : std::move(rows);
   draft.surplus_edges = hazards.surplus();
 }
 
@@ -56,37 +79,38 @@ void DeclaredEdges(Draft& draft) {
 // they still wait). So an access conflicts with those to the twin too, unless either is such a copy: `shared` tracks
 // each pair as one place and leaves these copies out.
 //
-// Unordered accesses count here like all others. Check has made sure of a path between any two that conflict, and the
-// steps follow an order of the declared edges; so the edge found here runs the way of that path and adds nothing to it.
+// A buffer with one instance has no copies inserted, and the declared edges are all that its accesses ask for. For the
+// others Unordered accesses count here like all others. Check has made sure of a path between any two that conflict,
+// and the steps follow an order of the declared edges; so the edge found here runs the way of that path and adds
+// nothing to it.
 void InstanceEdges(Draft& draft) {
-  std::vector<Edge> list;
-  list.reserve(draft.declared.items() + draft.boxes.accesses());
-  std::vector<int32_t> step_of(draft.model.nodes.size());
+  const std::vector<uint8_t> spread = SpreadBuffers(draft);
+  std::vector<int32_t> step_of(draft.nodes.size());
   Hazards own(draft.instances.size()), shared(draft.instances.size());
+  draft.edges.Reserve(draft.steps.size(), draft.declared.items() + 2 * draft.steps.size());
   for (int32_t s = 0; s < draft.step_count(); ++s) {
     const Step& step = draft.steps[static_cast<size_t>(s)];
     const bool stages = step.kind == PlanKind::kStageIn || step.kind == PlanKind::kStageOut;
     const auto access = [&](int32_t instance, int32_t box, AccessMode mode) {
       const BoxTree* tree = draft.boxes.tree(draft.instances[static_cast<size_t>(instance)].buffer);
-      own.Access(instance, tree, box, mode, s, list);
+      own.Access(instance, tree, box, mode, s, draft.edges);
       const int32_t twin = draft.twin[static_cast<size_t>(instance)];
-      if (twin >= 0 && !stages) shared.Access(std::min(instance, twin), tree, box, mode, s, list);
+      if (twin >= 0 && !stages) shared.Access(std::min(instance, twin), tree, box, mode, s, draft.edges);
     };
     if (step.decl < 0) {
       access(step.src, 0, AccessMode::kRead);
       access(step.dst, 0, AccessMode::kWrite);
-      continue;
+    } else {
+      step_of[static_cast<size_t>(step.decl)] = s;
+      for (const int32_t p : draft.declared[step.decl]) draft.edges.Add(step_of[static_cast<size_t>(p)]);
+      size_t use = static_cast<size_t>(step.first_use);
+      for (const BoxRef& ref : draft.boxes[step.decl]) {
+        if (spread[static_cast<size_t>(ref.base)] != 0) access(draft.uses[use].instance, ref.box, ref.mode);
+        ++use;
+      }
     }
-    step_of[static_cast<size_t>(step.decl)] = s;
-    size_t use = static_cast<size_t>(step.first_use);
-    for (const BoxRef& ref : draft.boxes[step.decl]) access(draft.uses[use++].instance, ref.box, ref.mode);
+    draft.edges.CloseAsSet();
   }
-  for (int32_t n = 0; n < draft.declared.rows(); ++n) {
-    for (const int32_t p : draft.declared[n]) {
-      list.push_back({step_of[static_cast<size_t>(p)], step_of[static_cast<size_t>(n)]});
-    }
-  }
-  draft.edges = MakeEdges(draft.step_count(), list);
 }
 
 }  // namespace penstock::graph

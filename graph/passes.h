@@ -65,22 +65,25 @@ struct NodeFacts {
 
 struct Draft {
   Draft(const Model& m, const PlanOptions& o);
+  void Read(const BufferDecl& buffer);  // the next one
+  void Read(const NodeDecl& node);
 
   const Model& model;
   const PlanOptions& options;
   std::vector<Mistake> mistakes;
   std::vector<std::string> notes;
 
-  // From the beginning: the model's records side by side, what each access covers, and the edges from After.
+  // Validate, which reads each record once: the model's records side by side, what each access covers, and the edges
+  // from After. Names of parameters are there from the beginning.
   Names param_names, buffer_names, node_names;
   std::vector<BufferFacts> buffers;
   std::vector<NodeFacts> nodes;
   BoxTable boxes;
-  std::vector<Edge> after;
+  Rows after;
 
-  // Validate: bytes of each buffer for the declared maximum, 0 where it has a mistake.
+  // Bytes of each buffer for the declared maximum, 0 where it has a mistake.
   std::vector<int64_t> buffer_bytes;
-  // Validate: HashOfBuffer and HashOfNode of each record, while there are no mistakes.
+  // HashOfBuffer and HashOfNode of each record, while there are no mistakes.
   std::vector<uint64_t> buffer_hash, node_hash;
   // DeclaredEdges: the predecessors of each node of the model, from accesses and After.
   Rows declared;

@@ -3,6 +3,7 @@
 // Threads: plain values.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -10,12 +11,30 @@
 
 namespace penstock::graph {
 
+// Sorts what is short as a rule.
+inline void SortShort(std::span<int32_t> items) {
+  if (items.size() > 16) return std::sort(items.begin(), items.end());
+  for (size_t i = 1; i < items.size(); ++i) {
+    const int32_t item = items[i];
+    size_t at = i;
+    for (; at > 0 && items[at - 1] > item; --at) items[at] = items[at - 1];
+    items[at] = item;
+  }
+}
+
 // Lists of indices, one a row, in one array. Rows are appended in order: Add to the open row, then Close it.
 class Rows {
  public:
   void Reserve(size_t rows, size_t items) { begin_.reserve(rows + 1), items_.reserve(items); }
   void Add(int32_t item) { items_.push_back(item); }
   void Close() { begin_.push_back(static_cast<int32_t>(items_.size())); }
+  // The same, with its distinct items ascending.
+  void CloseAsSet() {
+    const std::span<int32_t> row = open();
+    SortShort(row);
+    items_.resize(items_.size() - row.size() + static_cast<size_t>(std::unique(row.begin(), row.end()) - row.begin()));
+    Close();
+  }
   int32_t rows() const { return static_cast<int32_t>(begin_.size()) - 1; }
   size_t items() const { return items_.size(); }
   std::span<const int32_t> operator[](int32_t row) const {

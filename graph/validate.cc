@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "graph/ahead.h"
 #include "graph/message.h"
 #include "graph/passes.h"
 
@@ -196,15 +197,19 @@ void Validate(Draft& draft) {
   CheckGraphName(draft);
   CheckNames(draft, "param", draft.model.params, draft.param_names);
   for (const ParamDecl& param : draft.model.params) CheckParam(draft, param);
-  CheckNames(draft, "buffer", draft.model.buffers, draft.buffer_names);
-  draft.buffer_bytes.reserve(draft.buffers.size());
-  draft.buffer_hash.reserve(draft.buffers.size());
-  for (size_t b = 0; b < draft.buffers.size(); ++b) {
-    CheckBuffer(draft, draft.model.buffers[b]);
+  draft.buffer_bytes.reserve(draft.model.buffers.size());
+  draft.buffer_hash.reserve(draft.model.buffers.size());
+  bool any_alias = false;
+  ForEachRecord(draft.model.buffers, [&](const BufferDecl& buffer, size_t b) {
+    draft.Read(buffer);
+    CheckBuffer(draft, buffer);
     if (draft.mistakes.empty()) draft.buffer_hash.push_back(HashOfBuffer(draft, b));
-  }
-  CheckNames(draft, "node", draft.model.nodes, draft.node_names);
+    any_alias = any_alias || buffer.is_alias;
+  });
+  CheckNames(draft, "buffer", draft.model.buffers, draft.buffer_names);
   ValidateNodes(draft);
+  CheckNames(draft, "node", draft.model.nodes, draft.node_names);
+  if (any_alias || draft.boxes.any_part()) draft.boxes.FindBoxes(draft.model);
 }
 
 }  // namespace penstock::graph

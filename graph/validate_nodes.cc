@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "graph/ahead.h"
 #include "graph/message.h"
 #include "graph/passes.h"
 
@@ -85,30 +86,40 @@ class NodeCheck {
     }
     for (size_t i = 0; i < node_.args.size(); ++i) {
       const ArgDecl& arg = node_.args[i];
-      const bool is_access =
-          arg.form == ArgDecl::Form::kPointer || arg.form == ArgDecl::Form::kView || arg.form == ArgDecl::Form::kSpan;
-      if (is_access && accesses_[static_cast<size_t>(arg.index)].buffer >= 0) {
-        const auto access = static_cast<size_t>(arg.index);
-        CheckType(i, arg.type, Buffer(access).name, Facts(access).type);
+      switch (arg.form) {
+        case ArgDecl::Form::kValue:
+        case ArgDecl::Form::kRange: break;
+        case ArgDecl::Form::kParam: CheckParam(i, arg); break;
+        case ArgDecl::Form::kPointer:
+        case ArgDecl::Form::kView:
+        case ArgDecl::Form::kSpan: {
+          const auto access = static_cast<size_t>(arg.index);
+          if (accesses_[access].buffer < 0 || IsType(arg.type, Facts(access).type)) break;
+          AddType(i, arg.type, Buffer(access).name, Facts(access).type);
+        }
       }
-      if (arg.form != ArgDecl::Form::kParam) continue;
-      if (arg.graph == d_.model.serial && arg.index >= 0 && arg.index < static_cast<int32_t>(d_.model.params.size())) {
-        const ParamDecl& param = d_.model.params[static_cast<size_t>(arg.index)];
-        CheckType(i, arg.type, param.name, param.type);
-        continue;
-      }
-      Add(kInvalid, "argument " + std::to_string(i) +
-                        (arg.index < 0 ? " is no parameter; its handle was never set; "
-                                       : " is a parameter of another graph; a handle is good in the graph that made "
-                                         "it; ") +
-                        "declare the parameter in this graph");
     }
+  }
+
+  void CheckParam(size_t index, const ArgDecl& arg) {
+    if (arg.graph == d_.model.serial && arg.index >= 0 && arg.index < static_cast<int32_t>(d_.model.params.size())) {
+      const ParamDecl& param = d_.model.params[static_cast<size_t>(arg.index)];
+      if (!IsType(arg.type, param.type)) AddType(index, arg.type, param.name, param.type);
+      return;
+    }
+    Add(kInvalid, "argument " + std::to_string(index) +
+                      (arg.index < 0 ? " is no parameter; its handle was never set; "
+                                     : " is a parameter of another graph; a handle is good in the graph that made "
+                                       "it; ") +
+                      "declare the parameter in this graph");
   }
 
   // Handles can be put together by hand; then nothing but this keeps their type and the record's the same. A record
   // that was put together by hand may say no type.
-  void CheckType(size_t arg, const TypeInfo& handle, const Name& name, const TypeInfo& declared) {
-    if (handle.tag == nullptr || handle == declared) return;
+  static bool IsType(const TypeInfo& handle, const TypeInfo& declared) {
+    return handle.tag == nullptr || handle == declared;
+  }
+  void AddType(size_t arg, const TypeInfo& handle, const Name& name, const TypeInfo& declared) {
     Add(kInvalid, "argument " + std::to_string(arg) + " is " + Quoted(name) + " through a handle of another type (" +
                       std::to_string(handle.size) + " and " + std::to_string(declared.size) +
                       " bytes); use the handle that declaring it returned");
@@ -255,7 +266,9 @@ class NodeCheck {
 // Devices of several drivers in one graph: `node` is the first one with a device, null where there is none.
 void CheckStateDrivers(Draft& draft, const NodeDecl* node, const PlanDevice* device) {
   const BufferDecl* first = nullptr;
-  for (const BufferDecl& buffer : draft.model.buffers) {
+  for (size_t b = 0; b < draft.buffers.size(); ++b) {
+    if (draft.buffers[b].role != BufferRole::kState) continue;
+    const BufferDecl& buffer = draft.model.buffers[b];
     if (buffer.state == nullptr || buffer.state->runtime != draft.options.runtime) continue;
     const PlanDevice& own = draft.options.devices[static_cast<size_t>(buffer.state->device)];
     if (device == nullptr) {
@@ -277,13 +290,13 @@ void ValidateNodes(Draft& draft) {
   const NodeDecl* first = nullptr;
   const PlanDevice* first_device = nullptr;
   bool mixed = false;
-  draft.node_hash.reserve(draft.nodes.size());
-  for (size_t n = 0; n < draft.nodes.size(); ++n) {
-    const NodeDecl& node = draft.model.nodes[n];
+  draft.node_hash.reserve(draft.model.nodes.size());
+  ForEachRecord(draft.model.nodes, [&](const NodeDecl& node, size_t n) {
+    draft.Read(node);
     NodeCheck check(draft, static_cast<int32_t>(n));
     check.Run();
     if (draft.mistakes.empty()) draft.node_hash.push_back(HashOfNode(draft, n));  // while the record is in the cache
-    if (check.device() == nullptr || mixed) continue;
+    if (check.device() == nullptr || mixed) return;
     if (first == nullptr) {
       first = &node;
       first_device = check.device();
@@ -294,7 +307,7 @@ void ValidateNodes(Draft& draft) {
                                      ", a device of another driver; events join devices of one driver only; pin all "
                                      "nodes of a graph to devices of one driver");
     }
-  }
+  });
   CheckStateDrivers(draft, first, first_device);
 }
 

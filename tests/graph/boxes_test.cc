@@ -101,7 +101,8 @@ TEST(Boxes, ATableOfWholeAccessesHoldsNoTree) {
   const int32_t x = g.InOut("x", 8);
   g.Host("h", Change{x}, In{x, Slice(0, 8)});
   const PlanOptions options = Devices(1);
-  const Draft draft(g.model, options);
+  Draft draft(g.model, options);
+  Validate(draft);
   const BoxTable& table = draft.boxes;
   EXPECT_EQ(table.tree(x), nullptr);
   EXPECT_TRUE(table[0][1].whole());
@@ -112,7 +113,8 @@ TEST(Boxes, AnOffsetFromAParameterIsAllOfTheBuffer) {
   const int32_t n = g.Param("n", 4), x = g.InOut("x", {8, 8});
   g.Host("h", Change{x, Slice({g.ParamDim(n), 2}, {1, 2})}, In{x, Slice({1, 1}, {1, 1})});
   const PlanOptions options = Devices(1);
-  const Draft draft(g.model, options);
+  Draft draft(g.model, options);
+  Validate(draft);
   const BoxTable& table = draft.boxes;
   EXPECT_EQ(table[0][0].box, 0);
   EXPECT_FALSE(table[0][0].exact);
@@ -124,7 +126,8 @@ TEST(Boxes, ASizeFromAParameterCountsWithItsMaximumInsideTheBuffer) {
   const int32_t n = g.Param("n", 3), m = g.Param("m", 100), x = g.InOut("x", 8);
   g.Host("h", Change{x, Slice(2, g.ParamDim(n))}, Change{x, Slice(2, g.ParamDim(m))});
   const PlanOptions options = Devices(1);
-  const Draft draft(g.model, options);
+  Draft draft(g.model, options);
+  Validate(draft);
   const BoxTable& table = draft.boxes;
   const BoxTree& tree = *table.tree(x);
   EXPECT_EQ(tree.box(table[0][0].box), (Region{{0, 0, 8}, {1, 1, 20}}));
@@ -138,7 +141,8 @@ TEST(Boxes, AllOfADimensionIsExactWhateverItsParameterIs) {
   const int32_t x = g.InOut("x", {g.ParamDim(n), 8});
   g.Host("h", Change{x, Slice({0, 4}, {g.ParamDim(n), 2})});
   const PlanOptions options = Devices(1);
-  const Draft draft(g.model, options);
+  Draft draft(g.model, options);
+  Validate(draft);
   const BoxTable& table = draft.boxes;
   EXPECT_TRUE(table[0][0].exact);
   EXPECT_EQ(table.tree(x)->box(table[0][0].box), (Region{{0, 0, 16}, {1, 16, 24}}));
@@ -166,7 +170,8 @@ TEST(Boxes, AccessesOfAliasesTouchTheBytesOfTheirBase) {
     const Extent last = g.model.buffers[static_cast<size_t>(at)].extent;
     const int32_t node = g.Host("h", Change{at, RandomBox(random, last)});
     const PlanOptions options = Devices(1);
-    const Draft draft(g.model, options);
+    Draft draft(g.model, options);
+    Validate(draft);
     const BoxTable& table = draft.boxes;
     const BoxRef ref = table[node][0];
     ASSERT_EQ(ref.base, x);

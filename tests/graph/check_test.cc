@@ -54,6 +54,7 @@ TEST(Check, SequenceFollowsAfterAndElseTheDeclaration) {
   g.After(a, c);
   const PlanOptions options = Devices(1);
   Draft draft(g.model, options);
+  Validate(draft);
   DeclaredEdges(draft);
   Check(draft);
   EXPECT_EQ(draft.sequence, (std::vector<int32_t>{1, 2, 0, 3}));
@@ -314,6 +315,7 @@ TEST(Check, RandomUnorderedAccessesAreRefusedExactlyWhereNoPathIs) {
     }
     const PlanOptions options = Devices(1);
     Draft draft(g.model, options);
+    Validate(draft);
     DeclaredEdges(draft);
     std::vector<std::vector<int32_t>> preds;
     for (int32_t n = 0; n < count; ++n) preds.emplace_back(draft.declared[n].begin(), draft.declared[n].end());

@@ -21,6 +21,7 @@ Lists ListsOf(const Rows& rows) {
 Lists DeclaredOf(const ModelBuilder& g) {
   const PlanOptions options = Devices(1);
   Draft draft(g.model, options);
+  Validate(draft);
   DeclaredEdges(draft);
   return ListsOf(draft.declared);
 }

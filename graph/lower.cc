@@ -44,9 +44,10 @@ class Writer {
   }
 
  private:
-  // Of each step: the States it is among `steps` of.
+  // Of each step: the States it is among `steps` of. Without a State there are no rows.
   template <class Steps>
   Rows ByStep(Steps steps) const {
+    if (d_.states.empty()) return {};
     std::vector<Edge> list;
     for (size_t u = 0; u < d_.states.size(); ++u) {
       for (const int32_t v : steps(d_.states[u])) list.push_back({static_cast<int32_t>(u), v});
@@ -72,18 +73,23 @@ class Writer {
 
   void Emit(Command::Op op, int32_t lane, int32_t arg) { plan_.commands.push_back({op, lane, arg}); }
 
+  void EmitAll(Command::Op op, int32_t lane, const Rows& states, int32_t v) {
+    if (states.rows() == 0) return;
+    for (const int32_t u : states[v]) Emit(op, lane, u);
+  }
+
   void AddCommands(int32_t v) {
     const int32_t segment = d_.segment[static_cast<size_t>(v)], lane = d_.lane[static_cast<size_t>(v)];
     if (segment == static_cast<int32_t>(plan_.segments.size())) {
       const auto begin = static_cast<int32_t>(plan_.commands.size());
       plan_.segments.push_back({Segment::Kind::kStream, begin, begin, HostSteps(d_.segment_hosts[segment])});
     }
-    for (const int32_t u : gates_[v]) Emit(Command::Op::kStateWait, lane, u);
+    EmitAll(Command::Op::kStateWait, lane, gates_, v);
     for (const int32_t p : d_.waits[v]) Emit(Command::Op::kWait, lane, d_.event[static_cast<size_t>(p)]);
-    for (const int32_t u : writes_[v]) Emit(Command::Op::kStateWrite, lane, u);
+    EmitAll(Command::Op::kStateWrite, lane, writes_, v);
     Emit(Command::Op::kNode, lane, v);
     if (const int32_t event = d_.event[static_cast<size_t>(v)]; event >= 0) Emit(Command::Op::kRecord, lane, event);
-    for (const int32_t u : dones_[v]) Emit(Command::Op::kStateDone, lane, u);
+    EmitAll(Command::Op::kStateDone, lane, dones_, v);
     plan_.segments.back().end = static_cast<int32_t>(plan_.commands.size());
   }
 
@@ -108,9 +114,13 @@ class Writer {
 
   void AddNode(int32_t v) {
     const Step& step = d_.steps[static_cast<size_t>(v)];
-    PlanNode node;
+    PlanNode& node = plan_.nodes.emplace_back();
     node.kind = step.kind;
-    node.name = step.decl >= 0 ? std::string(d_.node_names[static_cast<size_t>(step.decl)]) : NameOf(step);
+    if (step.decl >= 0) {
+      node.name = d_.node_names[static_cast<size_t>(step.decl)];
+    } else {
+      node.name = NameOf(step);
+    }
     node.decl = step.decl;
     node.device = step.device;
     node.lane = d_.lane[static_cast<size_t>(v)];
@@ -121,7 +131,6 @@ class Writer {
     node.uses.assign(d_.uses.begin() + step.first_use, d_.uses.begin() + step.first_use + step.uses);
     const std::span<const int32_t> preds = d_.preds[v];
     node.preds.assign(preds.begin(), preds.end());
-    plan_.nodes.push_back(std::move(node));
   }
 
   std::string NameOf(const Step& step) const {

@@ -2,12 +2,12 @@
 // longest path still to go (its own cost included), the earliest in sequence among equals. Uploads that open long
 // chains come early by themselves.
 //
+// A step has at least as far to go as what comes after it, and is before that in the sequence. So sorting does it: the
+// next of all steps is always one whose predecessors are submitted.
+//
 // Costs are microseconds. PlanOptions::costs gives those of declared nodes; otherwise, and for inserted copies, they
 // are guessed: a start-up time and, for copies, the bytes over a usual bandwidth. Only their ratios matter.
 #include <algorithm>
-#include <bit>
-#include <functional>
-#include <queue>
 
 #include "graph/passes.h"
 
@@ -43,53 +43,31 @@ double Cost(const Draft& draft, const Step& step) {
   return 0;
 }
 
-// A step that may be submitted, as one number: the greatest is next. The bits of numbers that are not negative grow
-// with them (-0.0 + 0.0 is 0.0); behind them the step counts down.
-__extension__ typedef unsigned __int128 Ready;
-Ready ReadyOf(double to_go, int32_t step) {
-  return static_cast<Ready>(std::bit_cast<uint64_t>(to_go + 0.0)) << 32 | static_cast<uint32_t>(INT32_MAX - step);
-}
-int32_t StepOf(Ready ready) { return INT32_MAX - static_cast<int32_t>(ready & UINT32_MAX); }
+struct Rank {
+  double to_go;
+  int32_t step;
+};
+bool Earlier(const Rank& a, const Rank& b) { return a.to_go != b.to_go ? a.to_go > b.to_go : a.step < b.step; }
 
 }  // namespace
 
 void Order(Draft& draft) {
-  const int32_t count = draft.step_count();
-  draft.cost.reserve(static_cast<size_t>(count));
+  const auto count = static_cast<size_t>(draft.step_count());
+  draft.cost.reserve(count);
   for (const Step& step : draft.steps) draft.cost.push_back(Cost(draft, step));
 
-  std::vector<double> to_go = draft.cost;
-  std::vector<int32_t> missing(static_cast<size_t>(count)), next(static_cast<size_t>(count) + 1);
-  for (int32_t v = count - 1; v >= 0; --v) {
-    missing[static_cast<size_t>(v)] = static_cast<int32_t>(draft.edges[v].size());
-    for (const int32_t p : draft.edges[v]) {
-      double& before = to_go[static_cast<size_t>(p)];
-      before = std::max(before, draft.cost[static_cast<size_t>(p)] + to_go[static_cast<size_t>(v)]);
-      ++next[static_cast<size_t>(p) + 1];
+  std::vector<Rank> ranks(count);
+  for (size_t v = count; v-- > 0;) {
+    ranks[v].step = static_cast<int32_t>(v);
+    ranks[v].to_go += draft.cost[v];
+    for (const int32_t p : draft.edges[static_cast<int32_t>(v)]) {
+      double& behind = ranks[static_cast<size_t>(p)].to_go;
+      behind = std::max(behind, ranks[v].to_go);
     }
   }
-  for (size_t v = 0; v < static_cast<size_t>(count); ++v) next[v + 1] += next[v];
-  const std::vector<int32_t> first(next);
-  std::vector<int32_t> succs(draft.edges.items());
-  for (int32_t v = 0; v < count; ++v) {
-    for (const int32_t p : draft.edges[v]) succs[static_cast<size_t>(next[static_cast<size_t>(p)]++)] = v;
-  }
-
-  std::vector<Ready> open;
-  for (int32_t v = 0; v < count; ++v) {
-    if (missing[static_cast<size_t>(v)] == 0) open.push_back(ReadyOf(to_go[static_cast<size_t>(v)], v));
-  }
-  std::priority_queue<Ready> ready(std::less<Ready>(), std::move(open));
-  draft.order.reserve(static_cast<size_t>(count));
-  while (!ready.empty()) {
-    const int32_t v = StepOf(ready.top());
-    ready.pop();
-    draft.order.push_back(v);
-    for (int32_t i = first[static_cast<size_t>(v)]; i < first[static_cast<size_t>(v) + 1]; ++i) {
-      const int32_t s = succs[static_cast<size_t>(i)];
-      if (--missing[static_cast<size_t>(s)] == 0) ready.push(ReadyOf(to_go[static_cast<size_t>(s)], s));
-    }
-  }
+  if (!std::is_sorted(ranks.begin(), ranks.end(), Earlier)) std::sort(ranks.begin(), ranks.end(), Earlier);
+  draft.order.reserve(count);
+  for (const Rank& rank : ranks) draft.order.push_back(rank.step);
 }
 
 }  // namespace penstock::graph

@@ -15,8 +15,8 @@ class Reduction {
 
   Rows Run() {
     FindQuestions();
-    if (questions_.empty()) return preds_;
     for (size_t i = 0; i < questions_.size();) i = Answer(i);
+    if (!any_implied_) return preds_;
     Rows kept;
     kept.Reserve(static_cast<size_t>(preds_.rows()), preds_.items());
     size_t edge = 0;
@@ -37,22 +37,23 @@ class Reduction {
 
   void FindQuestions() {
     std::vector<int32_t> first_successor(static_cast<size_t>(preds_.rows()), INT32_MAX);
-    for (int32_t v = 0; v < preds_.rows(); ++v) {
-      for (const int32_t p : preds_[v]) {
-        first_successor[static_cast<size_t>(p)] = std::min(first_successor[static_cast<size_t>(p)], v);
-      }
+    for (int32_t v = preds_.rows(); v-- > 0;) {
+      for (const int32_t p : preds_[v]) first_successor[static_cast<size_t>(p)] = v;
     }
     size_t edge = 0;
     for (int32_t v = 0; v < preds_.rows(); ++v) {
-      for (const int32_t p : preds_[v]) {
-        if (first_successor[static_cast<size_t>(p)] <= preds_[v].back()) questions_.push_back({p, v, edge});
-        ++edge;
+      const std::span<const int32_t> preds = preds_[v];
+      for (size_t i = 0; i + 1 < preds.size(); ++i) {
+        if (first_successor[static_cast<size_t>(preds[i])] <= preds.back())
+          questions_.push_back({preds[i], v, edge + i});
       }
+      edge += preds.size();
     }
+    if (questions_.empty()) return;
     implied_.assign(edge, 0);
     std::sort(questions_.begin(), questions_.end(),
               [](const Question& a, const Question& b) { return a.from != b.from ? a.from < b.from : a.to < b.to; });
-    before_.resize(questions_.empty() ? 0 : static_cast<size_t>(preds_.rows()));
+    before_.resize(static_cast<size_t>(preds_.rows()));
     bit_.resize(before_.size());
   }
 
@@ -69,7 +70,11 @@ class Reduction {
       last = std::max(last, preds_[questions_[end].to].back());
     }
     Sweep(first, last);
-    for (size_t i = begin; i < end; ++i) implied_[questions_[i].edge] = IsImplied(questions_[i]) ? 1 : 0;
+    for (size_t i = begin; i < end; ++i) {
+      if (!IsImplied(questions_[i])) continue;
+      implied_[questions_[i].edge] = 1;
+      any_implied_ = true;
+    }
     for (size_t i = begin; i < end; ++i) bit_[static_cast<size_t>(questions_[i].from)] = 0;
     return end;
   }
@@ -96,6 +101,7 @@ class Reduction {
   const Rows& preds_;
   std::vector<Question> questions_;  // by node
   std::vector<uint8_t> implied_;  // by edge
+  bool any_implied_ = false;
   std::vector<uint64_t> before_, bit_;
 };
 

@@ -5,36 +5,38 @@
 // step has the level of the last stream step it waits for and stands behind that segment. Within a level the order
 // stays. Since every edge leads to an equal or higher level, the result is a topological order.
 #include <algorithm>
+#include <numeric>
 
 #include "graph/passes.h"
 
 namespace penstock::graph {
 namespace {
 
-std::vector<int32_t> Levels(const Draft& draft) {
-  std::vector<int32_t> level(static_cast<size_t>(draft.step_count()));
+// Twice the level of each step, and one more for host steps: in this order they stand.
+std::vector<int32_t> Ranks(const Draft& draft) {
+  std::vector<int32_t> rank(draft.steps.size());
   for (const int32_t v : draft.order) {
-    const bool on_host = draft.steps[static_cast<size_t>(v)].on_host();
-    for (const int32_t p : draft.edges[v]) {
-      const bool crosses = !on_host && draft.steps[static_cast<size_t>(p)].on_host();
-      level[static_cast<size_t>(v)] = std::max(level[static_cast<size_t>(v)], level[static_cast<size_t>(p)] + crosses);
+    const int32_t on_host = draft.steps[static_cast<size_t>(v)].on_host();
+    int32_t level = 0;
+    for (const int32_t p : draft.edges[v]) {  // from a host step to a stream step is one up
+      level = std::max(level, (rank[static_cast<size_t>(p)] + 1 - on_host) / 2);
     }
+    rank[static_cast<size_t>(v)] = 2 * level + on_host;
   }
-  return level;
+  return rank;
 }
 
-// Sorts `order` by level, stream steps before host steps; stable.
-void SortByLevel(Draft& draft, const std::vector<int32_t>& level) {
-  const auto key = [&](int32_t v) {
-    return static_cast<size_t>(level[static_cast<size_t>(v)]) * 2 + draft.steps[static_cast<size_t>(v)].on_host();
-  };
+// Sorts `order` by rank; stable.
+void SortByRank(Draft& draft, const std::vector<int32_t>& rank) {
   std::vector<int32_t> next(1), sorted(draft.order.size());
-  for (const int32_t v : draft.order) {
-    if (key(v) + 2 > next.size()) next.resize(key(v) + 2);
-    ++next[key(v) + 1];
+  for (const int32_t r : rank) {
+    if (static_cast<size_t>(r) + 2 > next.size()) next.resize(static_cast<size_t>(r) + 2);
+    ++next[static_cast<size_t>(r) + 1];
   }
-  for (size_t k = 1; k < next.size(); ++k) next[k] += next[k - 1];
-  for (const int32_t v : draft.order) sorted[static_cast<size_t>(next[key(v)]++)] = v;
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  for (const int32_t v : draft.order) {
+    sorted[static_cast<size_t>(next[static_cast<size_t>(rank[static_cast<size_t>(v)])]++)] = v;
+  }
   draft.order = std::move(sorted);
 }
 
@@ -52,7 +54,7 @@ void Renumber(Draft& draft) {
     steps.push_back(draft.steps[static_cast<size_t>(v)]);
     cost.push_back(draft.cost[static_cast<size_t>(v)]);
     for (const int32_t p : draft.edges[v]) edges.Add(position[static_cast<size_t>(p)]);
-    std::sort(edges.open().begin(), edges.open().end());
+    SortShort(edges.open());
     edges.Close();
   }
   draft.steps = std::move(steps);
@@ -63,17 +65,18 @@ void Renumber(Draft& draft) {
 }  // namespace
 
 void Segments(Draft& draft) {
-  const std::vector<int32_t> level = Levels(draft);
-  SortByLevel(draft, level);
+  const std::vector<int32_t> rank = Ranks(draft);
+  SortByRank(draft, rank);
   int32_t last = -1;
   draft.segment.reserve(draft.order.size());
   for (const int32_t v : draft.order) {
-    if (draft.steps[static_cast<size_t>(v)].on_host()) {
+    const int32_t r = rank[static_cast<size_t>(v)];
+    if (r % 2 != 0) {
       draft.segment.push_back(-1);
       continue;
     }
-    draft.segments += level[static_cast<size_t>(v)] != last;
-    last = level[static_cast<size_t>(v)];
+    draft.segments += r != last;
+    last = r;
     draft.segment.push_back(draft.segments - 1);
   }
   Renumber(draft);

@@ -28,19 +28,22 @@ size_t CommonPrefix(std::string_view a, std::string_view b) {
 }
 
 uint64_t Head(std::string_view text) {
+  const size_t bytes = std::min<size_t>(text.size(), 6);
   uint64_t head = 0;
-  for (size_t i = 0; i < 6; ++i) head = head << 8 | (i < text.size() ? static_cast<unsigned char>(text[i]) : 0u);
-  return std::min<uint64_t>(text.size(), 0xffff) << 48 | head;
+  for (size_t i = 0; i < bytes; ++i) head = head << 8 | static_cast<unsigned char>(text[i]);
+  return std::min<uint64_t>(text.size(), 0xffff) << 48 | head << 8 * (6 - bytes);
 }
 
 std::vector<int32_t> SortedByName(const Names& names) {
-  size_t common = names.size() == 0 ? 0 : names[0].size();
-  for (size_t i = 0; i < names.size(); ++i) common = std::min(common, CommonPrefix(names[0], names[i]));
+  std::string_view common = names.size() == 0 ? "" : names[0];
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!names[i].starts_with(common)) common = common.substr(0, CommonPrefix(common, names[i]));
+  }
 
   std::vector<Key> keys;
   keys.reserve(names.size());
   for (size_t i = 0; i < names.size(); ++i) {
-    keys.push_back({Head(names[i].substr(common)), static_cast<int32_t>(i)});
+    keys.push_back({Head(names[i].substr(common.size())), static_cast<int32_t>(i)});
   }
   const auto less = [&](const Key& a, const Key& b) {
     if (a.head != b.head) return a.head < b.head;

@@ -51,17 +51,12 @@ class Written {
 
 class DataCheck {
  public:
-  explicit DataCheck(Draft& draft)
-      : d_(draft),
-        written_(draft.model.buffers.size()),
-        reported_(written_.size()),
-        part_of_(written_.size(), -1),
-        whole_writes_(written_.size()) {
-    for (size_t b = 0; b < written_.size(); ++b) {
+  explicit DataCheck(Draft& draft) : d_(draft), seen_(draft.buffers.size()), part_of_(seen_.size(), -1) {
+    for (size_t b = 0; b < seen_.size(); ++b) {
       const BufferRole role = d_.buffers[b].role;
-      written_[b] = role != BufferRole::kOutput && role != BufferRole::kInternal;
+      if (role != BufferRole::kOutput && role != BufferRole::kInternal) seen_[b] = kWritten;
       const BoxTree* tree = d_.boxes.tree(static_cast<int32_t>(b));
-      if (tree == nullptr || written_[b]) continue;
+      if (tree == nullptr || seen_[b] != 0) continue;
       part_of_[b] = static_cast<int32_t>(parts_.size());
       parts_.emplace_back(*tree);
     }
@@ -70,16 +65,18 @@ class DataCheck {
   // Data edges run in the order of the sequence, so that is the order in which data comes to be.
   void Run() {
     std::vector<int32_t> order = d_.sequence;
-    if (order.size() < d_.model.nodes.size()) {  // there is a cycle
-      order.resize(d_.model.nodes.size());
+    if (order.size() < d_.nodes.size()) {  // there is a cycle
+      order.resize(d_.nodes.size());
       std::iota(order.begin(), order.end(), 0);
     }
     for (const int32_t n : order) {
-      for (const BoxRef& ref : d_.boxes[n]) {
-        if (TouchesAny(ref) && ref.mode != AccessMode::kWrite) CheckRead(n, ref);
+      const std::span<const BoxRef> accesses = d_.boxes[n];
+      for (const BoxRef& ref : accesses) {
+        if (ref.mode == AccessMode::kWrite || !TouchesAny(ref)) continue;
+        if ((seen_[static_cast<size_t>(ref.base)] & (kWritten | kReported)) == 0) CheckRead(n, ref);
       }
-      for (const BoxRef& ref : d_.boxes[n]) {
-        if (TouchesAny(ref) && ref.mode != AccessMode::kRead) AddWrite(ref);
+      for (const BoxRef& ref : accesses) {
+        if (ref.mode != AccessMode::kRead && TouchesAny(ref)) AddWrite(ref);
       }
     }
     CheckOutputs();
@@ -94,7 +91,6 @@ class DataCheck {
 
   void CheckRead(int32_t n, const BoxRef& ref) {
     const auto b = static_cast<size_t>(ref.base);
-    if (written_[b] || reported_[b]) return;
     const BufferDecl& buffer = d_.model.buffers[b];
     std::string what = Quoted(buffer.name), missing = "it";
     if (Written* parts = this->parts(ref.base)) {
@@ -104,7 +100,7 @@ class DataCheck {
       if (ref.box != 0) what = SliceText(buffer, read) + " of " + what;
       if (gap != read) missing = SliceText(buffer, gap) + " of it";
     }
-    reported_[b] = true;
+    seen_[b] |= kReported;
     d_.AddMistake(kInvalid, Prefix(d_.model, "node", d_.model.nodes[static_cast<size_t>(n)].name) + ": reads " + what +
                                 " before any node has written " + missing +
                                 "; its contents would be undefined; write it first, say Write where this node writes "
@@ -113,22 +109,22 @@ class DataCheck {
 
   void AddWrite(const BoxRef& ref) {
     const auto b = static_cast<size_t>(ref.base);
-    if (ref.whole()) whole_writes_[b] = true;
+    if (ref.whole()) seen_[b] |= kWholly;
     if (Written* parts = this->parts(ref.base)) {
       parts->Add(ref.box);
     } else {
-      written_[b] = true;
+      seen_[b] |= kWritten;
     }
   }
 
   void CheckOutputs() {
-    d_.partial_output.assign(written_.size(), false);
-    for (size_t b = 0; b < written_.size(); ++b) {
-      if (d_.buffers[b].role != BufferRole::kOutput || reported_[b]) continue;
+    d_.partial_output.assign(seen_.size(), false);
+    for (size_t b = 0; b < seen_.size(); ++b) {
+      if (d_.buffers[b].role != BufferRole::kOutput || (seen_[b] & kReported) != 0) continue;
       Written* parts = this->parts(static_cast<int32_t>(b));
-      if (parts != nullptr ? parts->Touches(0) : bool{written_[b]}) {
-        d_.partial_output[b] = !whole_writes_[b];
-        partial_ = partial_ || !whole_writes_[b];
+      if (parts != nullptr ? parts->Touches(0) : (seen_[b] & kWritten) != 0) {
+        d_.partial_output[b] = (seen_[b] & kWholly) == 0;
+        partial_ = partial_ || d_.partial_output[b];
         continue;
       }
       d_.AddMistake(kInvalid, Prefix(d_.model, "buffer", d_.model.buffers[b].name) +
@@ -140,7 +136,7 @@ class DataCheck {
 
   // Outputs written in parts may still be written as a whole.
   void CheckTiles() {
-    std::vector<std::vector<Region>> tiles(written_.size());
+    std::vector<std::vector<Region>> tiles(seen_.size());
     for (int32_t n = 0; n < static_cast<int32_t>(d_.model.nodes.size()); ++n) {
       for (const BoxRef& ref : d_.boxes[n]) {
         const auto b = static_cast<size_t>(ref.base);
@@ -155,11 +151,12 @@ class DataCheck {
     }
   }
 
+  enum Seen : uint8_t { kWritten = 1, kWholly = 2, kReported = 4 };
+
   Draft& d_;
-  std::vector<bool> written_, reported_;
+  std::vector<uint8_t> seen_;     // of each buffer
   std::vector<int32_t> part_of_;  // of buffers accessed in parts: parts_
   std::vector<Written> parts_;
-  std::vector<bool> whole_writes_;
   bool partial_ = false;
 };
 

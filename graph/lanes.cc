@@ -53,10 +53,13 @@ class Assigner {
   int32_t cap() const { return d_.options.max_lanes; }
 
   void FindPriorities() {
+    lane_kind_.reserve(d_.steps.size());
     for (const Step& step : d_.steps) {
+      const bool computes = !step.on_host() && KindOf(step.kind) == LaneKind::kCompute;
+      lane_kind_.push_back(computes ? int64_t{step.device} << 32 | static_cast<uint32_t>(step.priority) : -1);
       if (step.on_host()) continue;
       DeviceLanes& device = devices_[static_cast<size_t>(step.device)];
-      if (KindOf(step.kind) == LaneKind::kCompute) {
+      if (computes) {
         if (device.priorities.empty() || device.priorities.back() != step.priority) {
           device.priorities.push_back(step.priority);
         }
@@ -100,11 +103,10 @@ class Assigner {
     for (int32_t v = 0; v < d_.step_count(); ++v) CountFollowersOf(v, 1);
   }
   void CountFollowersOf(int32_t v, int32_t change) {
-    const Step& step = d_.steps[static_cast<size_t>(v)];
-    if (step.on_host() || KindOf(step.kind) != LaneKind::kCompute) return;
+    const int64_t kind = lane_kind_[static_cast<size_t>(v)];
+    if (kind < 0) return;
     for (const int32_t p : d_.edges[v]) {
-      const Step& pred = d_.steps[static_cast<size_t>(p)];
-      if (pred.device == step.device && pred.priority == step.priority) followers_[static_cast<size_t>(p)] += change;
+      if (lane_kind_[static_cast<size_t>(p)] == kind) followers_[static_cast<size_t>(p)] += change;
     }
   }
 
@@ -151,6 +153,7 @@ class Assigner {
   std::vector<DeviceLanes> devices_;
   std::vector<int32_t> tail_;  // of each lane: its last step
   std::vector<double> load_;  // of each lane: costs of its steps
+  std::vector<int64_t> lane_kind_;  // of each step: device and priority of compute steps, -1 for others
   std::vector<int32_t> followers_;
 };
 

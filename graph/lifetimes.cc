@@ -16,31 +16,23 @@ Lifetimes::Lifetimes(const Draft& draft) : draft_(draft), lives_(draft.instances
 void Lifetimes::AddUser(int32_t instance, int32_t step) {
   Life& life = lives_[static_cast<size_t>(instance)];
   if (life.last == step) return;  // a step that uses an instance twice is one user
-  const int32_t* clock = draft_.ClockOf(step);
-  const bool follows = life.first < 0 || life.end.DoneIn(clock);
   if (life.first < 0) {
     life.first = step;
     by_first_.push_back(instance);
-  }
-  if (!follows) {
-    ends_.push_back({life.end, life.other_ends});
-    life.other_ends = static_cast<int32_t>(ends_.size()) - 1;
-  }
-  // What follows the last user follows the first, if all others do.
-  if ((!follows || life.other_starts >= 0) && !draft_.Before(life.first, step)) {
-    starts_.push_back({step, life.other_starts});
-    life.other_starts = static_cast<int32_t>(starts_.size()) - 1;
-  }
-  for (int32_t* at = &life.other_ends; *at >= 0;) {
-    End& end = ends_[static_cast<size_t>(*at)];
-    if (end.tick.DoneIn(clock)) {
-      *at = end.next;
-    } else {
-      at = &end.next;
+  } else {
+    const bool follows = draft_.Before(life.first, step);
+    if (!follows) {
+      starts_.push_back({step, life.starts});
+      life.starts = static_cast<int32_t>(starts_.size()) - 1;
+    }
+    if (!follows || life.last != life.first) {
+      others_.push_back({life.end, life.others});
+      life.others = static_cast<int32_t>(others_.size()) - 1;
     }
   }
   life.last = step;
   life.end = draft_.tick[static_cast<size_t>(step)];
+  life.never_ends = life.never_ends || life.end.column < 0;
 }
 
 void Lifetimes::SortByLast() {
@@ -51,28 +43,12 @@ void Lifetimes::SortByLast() {
   for (const int32_t i : by_first_) by_last_[static_cast<size_t>(next[static_cast<size_t>(last(i))]++)] = i;
 }
 
-bool Lifetimes::HasEndWithoutColumn(int32_t instance) const {
-  const Life& life = lives_[static_cast<size_t>(instance)];
-  bool found = life.end.column < 0;
-  for (int32_t i = life.other_ends; i >= 0; i = ends_[static_cast<size_t>(i)].next) {
-    found = found || ends_[static_cast<size_t>(i)].tick.column < 0;
-  }
-  return found;
-}
-
-bool Lifetimes::AreDone(int32_t ends, const int32_t* done) const {
-  for (int32_t i = ends; i >= 0; i = ends_[static_cast<size_t>(i)].next) {
-    if (!ends_[static_cast<size_t>(i)].tick.DoneIn(done)) return false;
-  }
-  return true;
-}
-
 const int32_t* Lifetimes::DoneBefore(int32_t instance, std::vector<int32_t>& scratch) const {
   const Life& life = lives_[static_cast<size_t>(instance)];
   const int32_t* done = draft_.ClockOf(life.first);
-  if (life.other_starts < 0) return done;
+  if (life.starts < 0) return done;
   scratch.assign(done, done + draft_.columns);
-  for (int32_t i = life.other_starts; i >= 0; i = starts_[static_cast<size_t>(i)].next) {
+  for (int32_t i = life.starts; i >= 0; i = starts_[static_cast<size_t>(i)].next) {
     const int32_t* other = draft_.ClockOf(starts_[static_cast<size_t>(i)].step);
     for (size_t c = 0; c < scratch.size(); ++c) scratch[c] = std::min(scratch[c], other[c]);
   }

@@ -22,14 +22,17 @@ class Lifetimes {
   int32_t first(int32_t instance) const { return lives_[static_cast<size_t>(instance)].first; }
   int32_t last(int32_t instance) const { return lives_[static_cast<size_t>(instance)].last; }
 
-  // An instance ends with the users that no later one is known to come after: once they are done all are. The last one
-  // is an end. `done` is a row of clocks.
+  // Once all users are done, by a row of clocks, its bytes are free. `end` is where the last one stands; the others are
+  // looked at apart, since that answers most questions.
   Tick end(int32_t instance) const { return lives_[static_cast<size_t>(instance)].end; }
-  bool OtherEndsAreDone(int32_t instance, const int32_t* done) const {
-    const int32_t others = lives_[static_cast<size_t>(instance)].other_ends;
-    return others < 0 || AreDone(others, done);
+  bool OthersAreDone(int32_t instance, const int32_t* done) const {
+    for (int32_t i = lives_[static_cast<size_t>(instance)].others; i >= 0; i = others_[static_cast<size_t>(i)].next) {
+      if (!others_[static_cast<size_t>(i)].tick.DoneIn(done)) return false;
+    }
+    return true;
   }
-  bool HasEndWithoutColumn(int32_t instance) const;
+  // What has a user without a column is never known to be done with.
+  bool never_ends(int32_t instance) const { return lives_[static_cast<size_t>(instance)].never_ends; }
   // What is done by the end of every user, as a row of clocks: of a step, or `scratch`. For all that was submitted
   // before the first user this is what is done before any user starts.
   const int32_t* DoneBefore(int32_t instance, std::vector<int32_t>& scratch) const;
@@ -37,10 +40,12 @@ class Lifetimes {
  private:
   struct Life {
     int32_t first = -1, last = -1;
-    Tick end;  // of the last user
-    int32_t other_ends = -1, other_starts = -1;  // lists
+    Tick end;
+    int32_t others = -1;  // users but the last, and the first where another comes after it
+    int32_t starts = -1;  // users that do not come after the first
+    bool never_ends = false;
   };
-  struct End {
+  struct Other {
     Tick tick;
     int32_t next;
   };
@@ -50,12 +55,11 @@ class Lifetimes {
 
   void AddUser(int32_t instance, int32_t step);
   void SortByLast();
-  bool AreDone(int32_t ends, const int32_t* done) const;
 
   const Draft& draft_;
   std::vector<Life> lives_;
   std::vector<int32_t> by_first_, by_last_;
-  std::vector<End> ends_;
+  std::vector<Other> others_;  // lists
   std::vector<Start> starts_;
 };
 

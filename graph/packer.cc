@@ -23,9 +23,8 @@ int32_t Packer::Place(int32_t instance, int64_t bytes) {
   return block;
 }
 
-// What has an end without a column is never known to be done with.
 void Packer::Free(int32_t instance, int32_t block) {
-  if (lives_.HasEndWithoutColumn(instance)) return;
+  if (lives_.never_ends(instance)) return;
   at(block).tenant = instance;
   at(block).end = lives_.end(instance);
   PushBack(block);
@@ -40,7 +39,7 @@ int32_t Packer::Find(uint64_t sizes, size_t column, const int32_t* done, F&& fit
     for (size_t i = 0; i < lists.size(); ++i) {
       const size_t c = column + i < lists.size() ? column + i : column + i - lists.size();
       for (int32_t b = lists[c].first; b >= 0 && at(b).end.DoneIn(done); b = at(b).behind) {
-        if (MayFollow(at(b), done) && fits(b)) return b;
+        if (lives_.OthersAreDone(at(b).tenant, done) && fits(b)) return b;
         if (++tried == kMaxTried) return -1;
       }
     }
@@ -49,7 +48,7 @@ int32_t Packer::Find(uint64_t sizes, size_t column, const int32_t* done, F&& fit
 }
 
 bool Packer::MayFollow(const Block& block, const int32_t* done) const {
-  return block.tenant >= 0 && block.end.DoneIn(done) && lives_.OtherEndsAreDone(block.tenant, done);
+  return block.tenant >= 0 && block.end.DoneIn(done) && lives_.OthersAreDone(block.tenant, done);
 }
 
 bool Packer::BeginsRun(int32_t block, int64_t bytes, const int32_t* done) {

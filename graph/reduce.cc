@@ -56,7 +56,7 @@ class Clocks {
 
  private:
   int32_t* clock(int32_t v) { return d_.clock.data() + static_cast<size_t>(v) * static_cast<size_t>(d_.columns); }
-  void Join(int32_t* into, const int32_t* from) const {
+  void Join(int32_t* __restrict into, const int32_t* __restrict from) const {
     for (int32_t c = 0; c < d_.columns; ++c) into[c] = std::max(into[c], from[c]);
   }
   bool Covers(const int32_t* clock, int32_t step) const { return d_.tick[static_cast<size_t>(step)].DoneIn(clock); }
@@ -93,7 +93,8 @@ class Clocks {
     int32_t* mine = clock(v);
     const int32_t tail = tail_[static_cast<size_t>(lane)];
     const int32_t* before = tail >= 0 ? clock(tail) : base_.data();
-    for (int32_t c = 0; c < d_.columns; ++c) mine[c] = std::max(before[c], base_[static_cast<size_t>(c)]);
+    std::copy_n(base_.data(), d_.columns, mine);
+    Join(mine, before);
     const std::span<const int32_t> preds = d_.edges[v];
     for (size_t i = preds.size(); i > 0; --i) {
       const int32_t p = preds[i - 1];

@@ -44,6 +44,9 @@ class Walk {
         state_(draft.model.buffers.size()) {
     d_.steps.reserve(draft.nodes.size());
     d_.uses.reserve(draft.boxes.accesses());
+    d_.instances.reserve(draft.buffers.size());
+    readers_.reserve(draft.buffers.size());
+    copies_.reserve(draft.buffers.size());
     for (size_t b = 0; b < draft.model.buffers.size(); ++b) {
       const BufferRole role = draft.buffers[b].role;
       valid_[b * static_cast<size_t>(places_)] =
@@ -154,8 +157,11 @@ class Walk {
     const int32_t device = d_.device[static_cast<size_t>(n)];
     const auto place = [&](int32_t b) { return device < 0 ? host_place(b) : kFirstDevicePlace + device; };
     for (const BoxRef& ref : accesses) {
-      if ((ref.mode == AccessMode::kWrite && ref.whole()) || !anywhere(ref.base)) continue;
-      Ensure(ref.base, place(ref.base), node.priority);
+      if (ref.mode == AccessMode::kWrite && ref.whole()) continue;
+      if (!valid(ref.base, place(ref.base))) {
+        if (!anywhere(ref.base)) continue;
+        Ensure(ref.base, place(ref.base), node.priority);
+      }
       state_[static_cast<size_t>(ref.base)].used = true;
     }
     Step step;

@@ -3,7 +3,6 @@
 // Threads: free functions without state.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -11,23 +10,28 @@
 
 namespace penstock::graph {
 
-inline void Prefetch(const void* begin, size_t bytes) {
-  for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(static_cast<const char*>(begin) + at);
+// Cache lines from `begin` on, where there is anything. How many does not depend on the record, so that nothing waits
+// for it; to ask for too much does no harm.
+template <int kLines>
+void Prefetch(const void* begin) {
+  if (begin == nullptr) return;
+  for (int line = 0; line < kLines; ++line) __builtin_prefetch(static_cast<const char*>(begin) + 64 * line);
 }
-inline void PrefetchParts(const BufferDecl& buffer) { __builtin_prefetch(buffer.name.c_str()); }
+inline void PrefetchParts(const BufferDecl& buffer) { Prefetch<1>(buffer.name.c_str()); }
 inline void PrefetchParts(const NodeDecl& node) {
-  __builtin_prefetch(node.name.c_str());
-  Prefetch(node.accesses.data(), node.accesses.size() * sizeof(AccessDecl));
-  Prefetch(node.args.data(), node.args.size() * sizeof(ArgDecl));
+  Prefetch<1>(node.name.c_str());
+  Prefetch<2>(node.accesses.data());
+  Prefetch<4>(node.args.data());
 }
 
 // Calls `f` with each record and its index.
 template <class Record, class F>
 void ForEachRecord(const std::vector<Record>& records, F&& f) {
   constexpr size_t kParts = 8, kRecord = 16;  // records ahead
+  constexpr int kLines = sizeof(Record) < 256 ? sizeof(Record) / 64 : 4;
   for (size_t i = 0; i < records.size(); ++i) {
     if (i + kRecord < records.size()) {
-      Prefetch(&records[i + kRecord], std::min<size_t>(sizeof(Record), 256));  // what the planner looks at
+      Prefetch<kLines>(&records[i + kRecord]);
       PrefetchParts(records[i + kParts]);
     }
     f(records[i], i);

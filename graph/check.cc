@@ -3,6 +3,7 @@
 // Accesses alone cannot make a cycle, since they point forward in declaration order; After can, with them or alone.
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <string>
 
 #include "graph/message.h"
@@ -11,23 +12,31 @@
 namespace penstock::graph {
 namespace {
 
+// Whether all predecessors are declared before their successors, as those from accesses are: the usual case.
+bool PointForward(const Rows& after) {
+  for (int32_t v = 0; v < after.rows() && after.items() > 0; ++v) {
+    for (const int32_t p : after[v]) {
+      if (p >= v) return false;
+    }
+  }
+  return true;
+}
+
 // The model's nodes so that predecessors come first, the lowest index first among those that may come next. Shorter
 // than the model when there is a cycle.
-std::vector<int32_t> TopologicalSequence(const Rows& preds) {
+std::vector<int32_t> TopologicalSequence(const Draft& draft) {
+  const Rows& preds = draft.declared;
   const int32_t count = preds.rows();
-  std::vector<Edge> reversed;
-  std::vector<int32_t> missing(static_cast<size_t>(count));
-  bool forward = true;
-  for (int32_t v = 0; v < count; ++v) {
-    missing[static_cast<size_t>(v)] = static_cast<int32_t>(preds[v].size());
-    for (const int32_t p : preds[v]) forward = forward && p < v;
-  }
   std::vector<int32_t> sequence;
-  sequence.reserve(static_cast<size_t>(count));
-  if (forward) {  // the usual case
-    for (int32_t v = 0; v < count; ++v) sequence.push_back(v);
+  if (PointForward(draft.after)) {
+    sequence.resize(static_cast<size_t>(count));
+    std::iota(sequence.begin(), sequence.end(), 0);
     return sequence;
   }
+  std::vector<Edge> reversed;
+  std::vector<int32_t> missing;
+  for (int32_t v = 0; v < count; ++v) missing.push_back(static_cast<int32_t>(preds[v].size()));
+  sequence.reserve(static_cast<size_t>(count));
   for (int32_t v = 0; v < count; ++v) {
     for (const int32_t p : preds[v]) reversed.push_back({v, p});
   }
@@ -62,11 +71,11 @@ void NameCycle(Draft& draft, const std::vector<int32_t>& sequence) {
   while (seen[static_cast<size_t>(at)] < 0) {
     seen[static_cast<size_t>(at)] = static_cast<int32_t>(path.size());
     path.push_back(at);
+    int32_t next = count;
     for (const int32_t p : draft.declared[at]) {
-      if (sorted[static_cast<size_t>(p)]) continue;
-      at = p;
-      break;
+      if (!sorted[static_cast<size_t>(p)]) next = std::min(next, p);
     }
+    at = next;
   }
   path.erase(path.begin(), path.begin() + seen[static_cast<size_t>(at)]);
   std::rotate(path.begin(), std::min_element(path.begin(), path.end()), path.end());
@@ -81,7 +90,7 @@ void NameCycle(Draft& draft, const std::vector<int32_t>& sequence) {
 }  // namespace
 
 void Check(Draft& draft) {
-  draft.sequence = TopologicalSequence(draft.declared);
+  draft.sequence = TopologicalSequence(draft);
   if (draft.sequence.size() < draft.model.nodes.size()) NameCycle(draft, draft.sequence);
   CheckData(draft);
   CheckUnordered(draft);

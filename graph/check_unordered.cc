@@ -50,8 +50,8 @@ class OrderCheck {
   }
 
   void CheckNode(int32_t n, std::span<const int32_t> needed) {
-    const std::span<const int32_t> declared = d_.declared[n];
-    std::vector<int32_t> far;
+    std::vector<int32_t> declared(d_.declared[n].begin(), d_.declared[n].end()), far;
+    std::sort(declared.begin(), declared.end());
     std::set_difference(needed.begin(), needed.end(), declared.begin(), declared.end(), std::back_inserter(far));
     if (far.empty()) return;
     MarkAncestors(n, far);

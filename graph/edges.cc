@@ -58,6 +58,7 @@ void DeclaredEdges(Draft& draft) {
   const auto count = static_cast<int32_t>(draft.nodes.size());
   const bool again = !draft.sequence.empty();
   Hazards hazards(draft.buffers.size());
+  Marks marks(draft.nodes.size());
   Rows rows;
   rows.Reserve(draft.nodes.size(), draft.boxes.accesses() + draft.after.items());
   for (int32_t i = 0; i < count; ++i) {
@@ -69,7 +70,7 @@ void DeclaredEdges(Draft& draft) {
     for (const int32_t p : draft.after[n]) {
       if (p >= 0 && p < count) rows.Add(p);
     }
-    rows.CloseAsSet();
+    marks.CloseDistinct(rows);
   }
   draft.declared = again ? ByNode(rows, draft.sequence) : std::move(rows);
   draft.surplus_edges = hazards.surplus();
@@ -87,6 +88,7 @@ void InstanceEdges(Draft& draft) {
   const std::vector<uint8_t> spread = SpreadBuffers(draft);
   std::vector<int32_t> step_of(draft.nodes.size());
   Hazards own(draft.instances.size()), shared(draft.instances.size());
+  Marks marks(draft.steps.size());
   draft.edges.Reserve(draft.steps.size(), draft.declared.items() + 2 * draft.steps.size());
   for (int32_t s = 0; s < draft.step_count(); ++s) {
     const Step& step = draft.steps[static_cast<size_t>(s)];
@@ -109,7 +111,7 @@ void InstanceEdges(Draft& draft) {
         ++use;
       }
     }
-    draft.edges.CloseAsSet();
+    marks.CloseDistinct(draft.edges);
   }
 }
 

@@ -32,7 +32,6 @@ class Assigner {
     for (int32_t v = 0; v < d_.step_count(); ++v) {
       const Step& step = d_.steps[static_cast<size_t>(v)];
       const int32_t lane = step.on_host() ? -1 : Choose(v, step);
-      CountFollowersOf(v, -1);
       d_.lane.push_back(lane);
       if (lane < 0) continue;
       tail_[static_cast<size_t>(lane)] = v;
@@ -53,10 +52,10 @@ class Assigner {
   int32_t cap() const { return d_.options.max_lanes; }
 
   void FindPriorities() {
-    lane_kind_.reserve(d_.steps.size());
+    kind_.reserve(d_.steps.size());
     for (const Step& step : d_.steps) {
       const bool computes = !step.on_host() && KindOf(step.kind) == LaneKind::kCompute;
-      lane_kind_.push_back(computes ? int64_t{step.device} << 32 | static_cast<uint32_t>(step.priority) : -1);
+      kind_.push_back(computes ? int64_t{step.device} << 32 | static_cast<uint32_t>(step.priority) : -1);
       if (step.on_host()) continue;
       DeviceLanes& device = devices_[static_cast<size_t>(step.device)];
       if (computes) {
@@ -100,26 +99,26 @@ class Assigner {
   // Of each step: how many steps still without a lane could take over its own.
   void CountFollowers() {
     followers_.assign(d_.steps.size(), 0);
-    for (int32_t v = 0; v < d_.step_count(); ++v) CountFollowersOf(v, 1);
-  }
-  void CountFollowersOf(int32_t v, int32_t change) {
-    const int64_t kind = lane_kind_[static_cast<size_t>(v)];
-    if (kind < 0) return;
-    for (const int32_t p : d_.edges[v]) {
-      if (lane_kind_[static_cast<size_t>(p)] == kind) followers_[static_cast<size_t>(p)] += change;
+    for (int32_t v = 0; v < d_.step_count(); ++v) {
+      if (kind_[static_cast<size_t>(v)] < 0) continue;
+      for (const int32_t p : d_.edges[v]) followers_[static_cast<size_t>(p)] += IsAlike(p, v);
     }
   }
+  bool IsAlike(int32_t a, int32_t b) const { return kind_[static_cast<size_t>(a)] == kind_[static_cast<size_t>(b)]; }
 
-  int32_t Inherit(int32_t v, int32_t device, int32_t priority) const {
+  // The lane that compute step `v` takes over, or -1. It has a lane from now on, and follows nobody any more.
+  int32_t Inherit(int32_t v, int32_t device, int32_t priority) {
     int32_t best = -1, fewest = INT32_MAX;
     const std::span<const int32_t> preds = d_.edges[v];
     for (size_t i = preds.size(); i > 0; --i) {
       const int32_t p = preds[i - 1], lane = d_.lane[static_cast<size_t>(p)];
-      if (lane < 0 || tail_[static_cast<size_t>(lane)] != p || followers_[static_cast<size_t>(p)] >= fewest) continue;
+      const int32_t followers = followers_[static_cast<size_t>(p)];
+      followers_[static_cast<size_t>(p)] -= IsAlike(p, v);
+      if (lane < 0 || tail_[static_cast<size_t>(lane)] != p || followers >= fewest) continue;
       const Lane& l = d_.lanes[static_cast<size_t>(lane)];
       if (l.device != device || l.kind != LaneKind::kCompute || l.priority != priority) continue;
       best = lane;
-      fewest = followers_[static_cast<size_t>(p)];
+      fewest = followers;
     }
     return best;
   }
@@ -153,7 +152,7 @@ class Assigner {
   std::vector<DeviceLanes> devices_;
   std::vector<int32_t> tail_;  // of each lane: its last step
   std::vector<double> load_;  // of each lane: costs of its steps
-  std::vector<int64_t> lane_kind_;  // of each step: device and priority of compute steps, -1 for others
+  std::vector<int64_t> kind_;  // of each step: device and priority of compute steps, -1 for others
   std::vector<int32_t> followers_;
 };
 

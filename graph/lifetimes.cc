@@ -15,24 +15,20 @@ Lifetimes::Lifetimes(const Draft& draft) : draft_(draft), lives_(draft.instances
 
 void Lifetimes::AddUser(int32_t instance, int32_t step) {
   Life& life = lives_[static_cast<size_t>(instance)];
+  const Tick tick = draft_.tick[static_cast<size_t>(step)];
   if (life.last == step) return;  // a step that uses an instance twice is one user
   if (life.first < 0) {
     life.first = step;
+    life.begin = tick;
     by_first_.push_back(instance);
   } else {
-    const bool follows = draft_.Before(life.first, step);
-    if (!follows) {
-      starts_.push_back({step, life.starts});
-      life.starts = static_cast<int32_t>(starts_.size()) - 1;
-    }
-    if (!follows || life.last != life.first) {
-      others_.push_back({life.end, life.others});
-      life.others = static_cast<int32_t>(others_.size()) - 1;
-    }
+    const bool follows = life.begin.DoneIn(draft_.ClockOf(step));
+    if (!follows) Add(starts_, life.starts, step);
+    if (life.others != kNever && (!follows || life.last != life.first)) Add(others_, life.others, life.end);
   }
   life.last = step;
-  life.end = draft_.tick[static_cast<size_t>(step)];
-  life.never_ends = life.never_ends || life.end.column < 0;
+  life.end = tick;
+  if (tick.column < 0) life.others = kNever;
 }
 
 void Lifetimes::SortByLast() {

@@ -22,28 +22,28 @@ class Lifetimes {
   int32_t first(int32_t instance) const { return lives_[static_cast<size_t>(instance)].first; }
   int32_t last(int32_t instance) const { return lives_[static_cast<size_t>(instance)].last; }
 
-  // Once all users are done, by a row of clocks, its bytes are free. `end` is where the last one stands; the others are
-  // looked at apart, since that answers most questions.
+  // Once all users are done its bytes are free: the last one, and the `others`, a list. What has a user without a
+  // column is never known to be done with.
   Tick end(int32_t instance) const { return lives_[static_cast<size_t>(instance)].end; }
-  bool OthersAreDone(int32_t instance, const int32_t* done) const {
-    for (int32_t i = lives_[static_cast<size_t>(instance)].others; i >= 0; i = others_[static_cast<size_t>(i)].next) {
-      if (!others_[static_cast<size_t>(i)].tick.DoneIn(done)) return false;
+  int32_t others(int32_t instance) const { return lives_[static_cast<size_t>(instance)].others; }
+  bool AreDone(int32_t others, const int32_t* done) const {
+    for (; others >= 0; others = others_[static_cast<size_t>(others)].next) {
+      if (!others_[static_cast<size_t>(others)].tick.DoneIn(done)) return false;
     }
     return true;
   }
-  // What has a user without a column is never known to be done with.
-  bool never_ends(int32_t instance) const { return lives_[static_cast<size_t>(instance)].never_ends; }
+  bool never_ends(int32_t instance) const { return others(instance) == kNever; }
   // What is done by the end of every user, as a row of clocks: of a step, or `scratch`. For all that was submitted
   // before the first user this is what is done before any user starts.
   const int32_t* DoneBefore(int32_t instance, std::vector<int32_t>& scratch) const;
 
  private:
+  static constexpr int32_t kNone = -1, kNever = -2;
   struct Life {
-    int32_t first = -1, last = -1;
-    Tick end;
-    int32_t others = -1;  // users but the last, and the first where another comes after it
-    int32_t starts = -1;  // users that do not come after the first
-    bool never_ends = false;
+    int32_t first = kNone, last = kNone;
+    Tick begin, end;  // of the first and the last user
+    int32_t others = kNone;  // users but the last, and the first where another comes after it
+    int32_t starts = kNone;  // users that do not come after the first
   };
   struct Other {
     Tick tick;
@@ -53,6 +53,12 @@ class Lifetimes {
     int32_t step, next;
   };
 
+  // In front of a list in `items`.
+  template <class Item, class Value>
+  static void Add(std::vector<Item>& items, int32_t& list, const Value& value) {
+    items.push_back({value, list});
+    list = static_cast<int32_t>(items.size()) - 1;
+  }
   void AddUser(int32_t instance, int32_t step);
   void SortByLast();
 

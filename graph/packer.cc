@@ -15,8 +15,13 @@ int32_t Packer::Place(int32_t instance, int64_t bytes) {
   ++placed_;
   const size_t column =
       static_cast<size_t>(std::max(0, draft_.tick[static_cast<size_t>(lives_.first(instance))].column));
-  int32_t block = Find(~smaller, column, done, [&](int32_t b) { return at(b).bytes >= bytes; });
-  if (block < 0) block = Find(own | smaller, column, done, [&](int32_t b) { return BeginsRun(b, bytes, done); });
+  bool too_small = (sizes_ & smaller) != 0;
+  int32_t block = Find(~smaller, column, done, [&](int32_t b) {
+    too_small = too_small || at(b).bytes < bytes;
+    return at(b).bytes >= bytes;
+  });
+  if (block < 0 && too_small)
+    block = Find(own | smaller, column, done, [&](int32_t b) { return BeginsRun(b, bytes, done); });
   if (block < 0) return bytes > kMaxBytes - top_ ? -1 : Grow(bytes);
   ++reused_;
   Take(block, bytes);
@@ -25,8 +30,8 @@ int32_t Packer::Place(int32_t instance, int64_t bytes) {
 
 void Packer::Free(int32_t instance, int32_t block) {
   if (lives_.never_ends(instance)) return;
-  at(block).tenant = instance;
   at(block).end = lives_.end(instance);
+  at(block).others = lives_.others(instance);
   PushBack(block);
 }
 
@@ -39,7 +44,7 @@ int32_t Packer::Find(uint64_t sizes, size_t column, const int32_t* done, F&& fit
     for (size_t i = 0; i < lists.size(); ++i) {
       const size_t c = column + i < lists.size() ? column + i : column + i - lists.size();
       for (int32_t b = lists[c].first; b >= 0 && at(b).end.DoneIn(done); b = at(b).behind) {
-        if (lives_.OthersAreDone(at(b).tenant, done) && fits(b)) return b;
+        if (lives_.AreDone(at(b).others, done) && fits(b)) return b;
         if (++tried == kMaxTried) return -1;
       }
     }
@@ -48,7 +53,7 @@ int32_t Packer::Find(uint64_t sizes, size_t column, const int32_t* done, F&& fit
 }
 
 bool Packer::MayFollow(const Block& block, const int32_t* done) const {
-  return block.tenant >= 0 && block.end.DoneIn(done) && lives_.OthersAreDone(block.tenant, done);
+  return block.end.DoneIn(done) && lives_.AreDone(block.others, done);
 }
 
 bool Packer::BeginsRun(int32_t block, int64_t bytes, const int32_t* done) {
@@ -61,7 +66,7 @@ void Packer::Take(int32_t block, int64_t bytes) {
   Remove(block);
   while (at(block).bytes < bytes) JoinAbove(block, bytes - at(block).bytes);
   if (at(block).bytes > bytes) CutTo(block, bytes);
-  at(block).tenant = -1;
+  at(block).end = {};
 }
 
 // The next block, cut to at most so many bytes, becomes part of this one.

@@ -38,8 +38,8 @@ class Packer {
   struct Block {
     int64_t offset, bytes;
     int32_t above = -1;  // the next block in the arena
-    int32_t tenant = -1;  // the last one of a free block; -1: taken
-    Tick end{};  // of its last user
+    Tick end{};  // of the last tenant of a free block, with the others (Lifetimes); no column: taken
+    int32_t others = -1;
     int32_t before = -1, behind = -1;  // in its list
   };
   struct List {

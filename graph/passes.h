@@ -85,7 +85,7 @@ struct Draft {
   std::vector<int64_t> buffer_bytes;
   // HashOfBuffer and HashOfNode of each record, while there are no mistakes.
   std::vector<uint64_t> buffer_hash, node_hash;
-  // DeclaredEdges: the predecessors of each node of the model, from accesses and After.
+  // DeclaredEdges: the predecessors of each node of the model, from accesses and After; each once, in any order.
   Rows declared;
   // Whether some of them are implied by others and would be different ones in another order of calls that commute.
   bool surplus_edges = false;
@@ -105,7 +105,8 @@ struct Draft {
   std::vector<int32_t> twin;  // of each instance: the one that may be the same memory at launch, or -1
   std::vector<Step> steps;
   std::vector<Use> uses;
-  // InstanceEdges: predecessors of each step. Renumbered by Segments, after which an index is a submission position.
+  // InstanceEdges: predecessors of each step, each once, in any order. Renumbered by Segments, after which an index is
+  // a submission position and a row ascending.
   Rows edges;
 
   // Order: what each step is expected to take, and the steps in the order to submit them in.

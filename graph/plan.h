@@ -75,7 +75,7 @@ struct PlanNode {
   int32_t segment = -1;      // stream nodes: Plan::segments; host nodes: Plan::host_steps
   int32_t priority = 0;
   int32_t src = -1, dst = -1;  // copies: instances
-  absl::InlinedVector<Use, 4> uses;     // declared nodes: parallel to NodeDecl::accesses
+  absl::InlinedVector<Use, 6> uses;     // declared nodes: parallel to NodeDecl::accesses
   absl::InlinedVector<int32_t, 4> preds;  // nodes that must be done before and that no path of preds implies, ascending
   bool operator==(const PlanNode&) const = default;
 };

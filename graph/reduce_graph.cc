@@ -6,9 +6,10 @@
 namespace penstock::graph {
 namespace {
 
-// An edge from p to v is implied when p comes before another predecessor of v. That can be only where p has a successor
-// no later than the last predecessor of v: most edges are answered so. The nodes p of the others are looked at 64 at a
-// time, a bit each, in one sweep over the nodes from the first of them to the last predecessor in question.
+// An edge from p to v is implied when p comes before another predecessor of v. That can be only where that one is
+// deeper (the longest path to it has more edges), and p has a successor no later than the last predecessor of v: most
+// edges are answered so. The nodes p of the others are looked at 64 at a time, a bit each, in one sweep over the nodes
+// from the first of them to the last predecessor in question.
 class Reduction {
  public:
   explicit Reduction(const Rows& preds) : preds_(preds) {}
@@ -36,18 +37,22 @@ class Reduction {
   };
 
   void FindQuestions() {
-    std::vector<int32_t> first_successor(static_cast<size_t>(preds_.rows()), INT32_MAX);
-    for (int32_t v = preds_.rows(); v-- > 0;) {
-      for (const int32_t p : preds_[v]) first_successor[static_cast<size_t>(p)] = v;
-    }
+    struct Node {
+      int32_t depth = 0, first_successor = INT32_MAX;
+    };
+    std::vector<Node> nodes(static_cast<size_t>(preds_.rows()));
     size_t edge = 0;
     for (int32_t v = 0; v < preds_.rows(); ++v) {
       const std::span<const int32_t> preds = preds_[v];
-      for (size_t i = 0; i + 1 < preds.size(); ++i) {
-        if (first_successor[static_cast<size_t>(preds[i])] <= preds.back())
-          questions_.push_back({preds[i], v, edge + i});
+      int32_t deepest = -1;
+      for (const int32_t p : preds) deepest = std::max(deepest, nodes[static_cast<size_t>(p)].depth);
+      nodes[static_cast<size_t>(v)].depth = deepest + 1;
+      for (const int32_t p : preds) {
+        Node& from = nodes[static_cast<size_t>(p)];
+        if (from.depth < deepest && from.first_successor <= preds.back()) questions_.push_back({p, v, edge});
+        from.first_successor = std::min(from.first_successor, v);
+        ++edge;
       }
-      edge += preds.size();
     }
     if (questions_.empty()) return;
     implied_.assign(edge, 0);

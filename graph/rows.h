@@ -32,7 +32,7 @@ class Rows {
   void CloseAsSet() {
     const std::span<int32_t> row = open();
     SortShort(row);
-    items_.resize(items_.size() - row.size() + static_cast<size_t>(std::unique(row.begin(), row.end()) - row.begin()));
+    Shorten(static_cast<size_t>(row.end() - std::unique(row.begin(), row.end())));
     Close();
   }
   int32_t rows() const { return static_cast<int32_t>(begin_.size()) - 1; }
@@ -40,13 +40,37 @@ class Rows {
   std::span<const int32_t> operator[](int32_t row) const {
     return {items_.data() + begin_[static_cast<size_t>(row)], items_.data() + begin_[static_cast<size_t>(row) + 1]};
   }
-  // The open row, which may be sorted before it is closed.
+  // The open row, which may be sorted before it is closed, or lose some of its last items.
   std::span<int32_t> open() { return {items_.data() + begin_.back(), items_.data() + items_.size()}; }
+  void Shorten(size_t items) { items_.resize(items_.size() - items); }
   bool operator==(const Rows&) const = default;
 
  private:
   std::vector<int32_t> begin_{0};
   std::vector<int32_t> items_;
+};
+
+// Which items stand in the row that is made.
+class Marks {
+ public:
+  explicit Marks(size_t items) : row_of_(items, -1) {}
+  // Closes the open row, without what stands in it twice. Items keep their order.
+  void CloseDistinct(Rows& rows) {
+    const int32_t row = rows.rows();
+    size_t kept = 0;
+    const std::span<int32_t> items = rows.open();
+    for (const int32_t item : items) {
+      int32_t& last = row_of_[static_cast<size_t>(item)];
+      items[kept] = item;
+      kept += last != row;
+      last = row;
+    }
+    rows.Shorten(items.size() - kept);
+    rows.Close();
+  }
+
+ private:
+  std::vector<int32_t> row_of_;  // of each item: the last one it stood in
 };
 
 struct Edge {

@@ -15,6 +15,7 @@ namespace {
 // Twice the level of each step, and one more for host steps: in this order they stand.
 std::vector<int32_t> Ranks(const Draft& draft) {
   std::vector<int32_t> rank(draft.steps.size());
+  if (std::none_of(draft.steps.begin(), draft.steps.end(), [](const Step& s) { return s.on_host(); })) return rank;
   for (const int32_t v : draft.order) {
     const int32_t on_host = draft.steps[static_cast<size_t>(v)].on_host();
     int32_t level = 0;

@@ -51,6 +51,17 @@ void CheckNames(Draft& draft, const char* kind, const std::vector<Record>& recor
   }
 }
 
+// Names are known once the records have been read. What is wrong with them stands before the other mistakes of these
+// records, which begin at `before`.
+template <class Record>
+void TellNamesFirst(Draft& draft, size_t before, const char* kind, const std::vector<Record>& records,
+                    const Names& names) {
+  const size_t end = draft.mistakes.size();
+  CheckNames(draft, kind, records, names);
+  const auto at = [&](size_t i) { return draft.mistakes.begin() + static_cast<std::ptrdiff_t>(i); };
+  std::rotate(at(before), at(end), draft.mistakes.end());
+}
+
 void CheckOptions(Draft& draft) {
   const PlanOptions& options = draft.options;
   if (options.devices.empty()) {
@@ -132,6 +143,18 @@ void CheckBuffer(Draft& draft, const BufferDecl& buffer) {
   draft.buffer_bytes.push_back(std::max<int64_t>(bytes, 0));
 }
 
+void ValidateBuffers(Draft& draft) {
+  const size_t before = draft.mistakes.size();
+  draft.buffer_bytes.reserve(draft.model.buffers.size());
+  draft.buffer_hash.reserve(draft.model.buffers.size());
+  ForEachRecord(draft.model.buffers, [&](const BufferDecl& buffer, size_t b) {
+    draft.Read(buffer);
+    CheckBuffer(draft, buffer);
+    if (draft.mistakes.empty()) draft.buffer_hash.push_back(HashOfBuffer(draft, b));
+  });
+  TellNamesFirst(draft, before, "buffer", draft.model.buffers, draft.buffer_names);
+}
+
 std::string Opening(const Draft& draft, const Subject& subject) {
   return Prefix(draft.model, subject.kind, subject.name) + ": ";
 }
@@ -197,19 +220,14 @@ void Validate(Draft& draft) {
   CheckGraphName(draft);
   CheckNames(draft, "param", draft.model.params, draft.param_names);
   for (const ParamDecl& param : draft.model.params) CheckParam(draft, param);
-  draft.buffer_bytes.reserve(draft.model.buffers.size());
-  draft.buffer_hash.reserve(draft.model.buffers.size());
-  bool any_alias = false;
-  ForEachRecord(draft.model.buffers, [&](const BufferDecl& buffer, size_t b) {
-    draft.Read(buffer);
-    CheckBuffer(draft, buffer);
-    if (draft.mistakes.empty()) draft.buffer_hash.push_back(HashOfBuffer(draft, b));
-    any_alias = any_alias || buffer.is_alias;
-  });
-  CheckNames(draft, "buffer", draft.model.buffers, draft.buffer_names);
+  ValidateBuffers(draft);
+  const size_t before = draft.mistakes.size();
   ValidateNodes(draft);
-  CheckNames(draft, "node", draft.model.nodes, draft.node_names);
-  if (any_alias || draft.boxes.any_part()) draft.boxes.FindBoxes(draft.model);
+  TellNamesFirst(draft, before, "node", draft.model.nodes, draft.node_names);
+  const auto is_alias = [](const BufferFacts& buffer) { return buffer.is_alias; };
+  if (draft.boxes.any_part() || std::any_of(draft.buffers.begin(), draft.buffers.end(), is_alias)) {
+    draft.boxes.FindBoxes(draft.model);
+  }
 }
 
 }  // namespace penstock::graph

@@ -14,7 +14,10 @@ using Lists = std::vector<std::vector<int32_t>>;
 
 Lists ListsOf(const Rows& rows) {
   Lists lists;
-  for (int32_t r = 0; r < rows.rows(); ++r) lists.emplace_back(rows[r].begin(), rows[r].end());
+  for (int32_t r = 0; r < rows.rows(); ++r) {
+    lists.emplace_back(rows[r].begin(), rows[r].end());
+    std::sort(lists.back().begin(), lists.back().end());  // in any order
+  }
   return lists;
 }
 

@@ -90,6 +90,21 @@ TEST(Memory, TheRestOfARegionStaysFree) {
   EXPECT_EQ(At(plan, g, "u.device0").offset, 256);
 }
 
+TEST(Memory, ABlockOfItsSizeIsTakenBeforeALargerOne) {
+  ModelBuilder g;
+  const int32_t large = g.Scratch("large", 256), small = g.Scratch("small", 64);
+  const int32_t v = g.Scratch("v", 64), w = g.Scratch("w", 256);
+  g.For("k0", Out{large}, Out{small});
+  g.For("k1", Out{v});
+  g.For("k2", Out{w});
+  PlanOptions options = Devices(1);
+  options.max_lanes = 1;
+  const Plan plan = PlanOf(g, options);
+  EXPECT_EQ(At(plan, g, "v.device0").offset, At(plan, g, "small.device0").offset);
+  EXPECT_EQ(At(plan, g, "w.device0").offset, At(plan, g, "large.device0").offset);
+  EXPECT_EQ(plan.arenas, (std::vector<Arena>{{0, 1280}}));
+}
+
 // v comes after a, in its lane, but not after t, whose bytes u has taken only in part.
 TEST(Memory, TheRestOfARegionKeepsItsTenant) {
   ModelBuilder g;

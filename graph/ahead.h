@@ -15,7 +15,8 @@ namespace penstock::graph {
 template <int kLines>
 void Prefetch(const void* begin) {
   if (begin == nullptr) return;
-  for (int line = 0; line < kLines; ++line) __builtin_prefetch(static_cast<const char*>(begin) + 64 * line);
+  constexpr ptrdiff_t kLine = 64;
+  for (ptrdiff_t at = 0; at < kLines * kLine; at += kLine) __builtin_prefetch(static_cast<const char*>(begin) + at);
 }
 inline void PrefetchParts(const BufferDecl& buffer) { Prefetch<1>(buffer.name.c_str()); }
 inline void PrefetchParts(const NodeDecl& node) {

@@ -37,7 +37,7 @@ class Sweep {
   }
 
  private:
-  static size_t ArenaOf(const Instance& i) { return static_cast<size_t>(i.device + 1); }  // -1: pinned memory
+  static size_t ArenaOf(const Instance& i) { return static_cast<size_t>(int64_t{i.device} + 1); }  // -1: pinned
 
   void Place(int32_t index) {
     Instance& instance = d_.instances[static_cast<size_t>(index)];

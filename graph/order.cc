@@ -47,7 +47,7 @@ struct Rank {
   double to_go;
   int32_t step;
 };
-bool Earlier(const Rank& a, const Rank& b) { return a.to_go > b.to_go; }
+bool Earlier(const Rank& a, const Rank& b) { return a.to_go != b.to_go ? a.to_go > b.to_go : a.step < b.step; }
 
 }  // namespace
 
@@ -65,7 +65,7 @@ void Order(Draft& draft) {
       behind = std::max(behind, ranks[v].to_go);
     }
   }
-  if (!std::is_sorted(ranks.begin(), ranks.end(), Earlier)) std::stable_sort(ranks.begin(), ranks.end(), Earlier);
+  if (!std::is_sorted(ranks.begin(), ranks.end(), Earlier)) std::sort(ranks.begin(), ranks.end(), Earlier);
   draft.order.reserve(count);
   for (const Rank& rank : ranks) draft.order.push_back(rank.step);
 }

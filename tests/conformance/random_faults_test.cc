@@ -3,10 +3,10 @@
 // fault names it and the others are right; nothing is left alive and no rule is broken.
 //
 // One seed gives graph, fault and order. PENSTOCK_RANDOM_FAULTS=n runs n seeds in place of 500.
-#include <cstdlib>
 #include <random>
 
 #include "tests/conformance/graph_fixture.h"
+#include "tests/support/environment.h"
 
 namespace penstock::conformance {
 namespace {
@@ -216,8 +216,7 @@ class RandomFaults : public testing::Test {
 };
 
 TEST_F(RandomFaults, AreRightOrTheOneNamedFailureInAnyOrder) {
-  const char* const asked = std::getenv("PENSTOCK_RANDOM_FAULTS");
-  const uint64_t seeds = asked != nullptr ? std::strtoull(asked, nullptr, 10) : kSeedsInCi;
+  const uint64_t seeds = FromEnvironment("PENSTOCK_RANDOM_FAULTS", kSeedsInCi);
   int right = 0, named = 0, not_compiled = 0;
   for (uint64_t seed = 1; seed <= seeds && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

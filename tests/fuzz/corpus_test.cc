@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "tests/fuzz/check_bytes.h"
+#include "tests/support/environment.h"
 
 namespace penstock::fuzz {
 namespace {
@@ -88,11 +88,6 @@ TEST(FuzzedGraphs, OfTheCorpusAreRefusedOrRight) {
   EXPECT_GT(files.size(), 20u) << "in " << PENSTOCK_FUZZ_CORPUS;
 }
 
-uint32_t FromEnvironment(const char* name, uint32_t otherwise) {
-  const char* text = std::getenv(name);
-  return text != nullptr && *text != '\0' ? static_cast<uint32_t>(std::strtoul(text, nullptr, 10)) : otherwise;
-}
-
 class MutantGraphs : public testing::TestWithParam<uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Shard, MutantGraphs, testing::Range(0u, uint32_t{kShards}));
 
@@ -100,8 +95,8 @@ TEST_P(MutantGraphs, AreRefusedOrRight) {
   std::vector<Bytes> corpus;
   for (const auto& file : CorpusFiles()) corpus.push_back(ReadFile(file));
   ASSERT_FALSE(corpus.empty());
-  const uint32_t first = FromEnvironment("PENSTOCK_FUZZ_SEED", kFirstSeed);
-  const uint32_t count = FromEnvironment("PENSTOCK_FUZZ_MUTANTS", kMutants);
+  const auto first = static_cast<uint32_t>(FromEnvironment("PENSTOCK_FUZZ_SEED", kFirstSeed));
+  const auto count = static_cast<uint32_t>(FromEnvironment("PENSTOCK_FUZZ_MUTANTS", kMutants));
   uint32_t tried = 0, accepted = 0, ran = 0;
   for (uint32_t seed = first + GetParam(); seed - first < count; seed += kShards) {
     const Bytes bytes = Mutant(corpus, seed);

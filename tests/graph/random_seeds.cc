@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
+
+#include "tests/support/environment.h"
 
 // The sanitizers make everything many times slower and see nothing new in the ten thousandth graph.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -22,11 +23,6 @@ constexpr uint64_t kDags = 1000;
 #else
 constexpr uint64_t kDags = 10'000;
 #endif
-
-uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text != nullptr && *text != '\0' ? std::strtoull(text, nullptr, 10) : otherwise;
-}
 
 }  // namespace
 

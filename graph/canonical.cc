@@ -101,6 +101,7 @@ Plan ByName(Plan plan, const Model& model) {
                              buffer_rank = Inverse(SortedByName(NamesOf(model.buffers)));
   for (PlanNode& node : plan.nodes) {
     if (node.decl >= 0) node.decl = node_rank[static_cast<size_t>(node.decl)];
+    if (node.copy >= 0) node.copy = node_rank[static_cast<size_t>(node.copy)];
   }
   for (Instance& i : plan.instances) i.buffer = buffer_rank[static_cast<size_t>(i.buffer)];
   for (StateUse& use : plan.states) use.buffer = buffer_rank[static_cast<size_t>(use.buffer)];

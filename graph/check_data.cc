@@ -210,7 +210,28 @@ void CheckSpans(Draft& draft) {
 
 }  // namespace
 
+// A Copy inside one buffer, from and to elements that may be the same.
+void CheckCopies(Draft& draft) {
+  for (size_t n = 0; n < draft.nodes.size(); ++n) {
+    if (draft.nodes[n].kind != NodeKind::kCopy) continue;
+    const std::span<const BoxRef> accesses = draft.boxes[static_cast<int32_t>(n)];
+    if (accesses.size() != 2) continue;
+    const BoxRef &a = accesses[0], &b = accesses[1];
+    if (a.mode == b.mode || a.base < 0 || a.base != b.base || a.box < 0 || b.box < 0) continue;
+    if (a.buffer == b.buffer && !a.part && !b.part) continue;  // reported by Validate
+    const BoxTree* tree = draft.boxes.tree(a.base);
+    if (tree != nullptr && !Overlap(tree->box(a.box), tree->box(b.box))) continue;
+    const bool known = a.exact && b.exact;
+    draft.AddMistake(kInvalid, Prefix(draft.model, "node", draft.model.nodes[n].name) + ": copies " +
+                                   Quoted(draft.buffer_name(a.base)) + " to itself, " +
+                                   (known ? "and both boxes hold the same elements; "
+                                          : "and parameters may make both boxes hold the same elements; ") +
+                                   "copy to another buffer, or between boxes that cannot meet");
+  }
+}
+
 void CheckData(Draft& draft) {
+  CheckCopies(draft);
   CheckInputsAreOnlyRead(draft);
   DataCheck(draft).Run();
   CheckSpans(draft);

@@ -52,6 +52,16 @@ std::vector<uint8_t> SpreadBuffers(const Draft& draft) {
   return instances;
 }
 
+// The box that a Copy node reads or writes.
+int32_t BoxOf(const Draft& draft, int32_t copy, AccessMode mode) {
+  const std::span<const BoxRef> accesses = draft.boxes[copy];
+  return accesses[accesses[0].mode == mode ? 0 : 1].box;
+}
+
+void AddDeclared(Draft& draft, const std::vector<int32_t>& step_of, int32_t node) {
+  for (const int32_t p : draft.declared[node]) draft.edges.Add(step_of[static_cast<size_t>(p)]);
+}
+
 }  // namespace
 
 void DeclaredEdges(Draft& draft) {
@@ -99,12 +109,14 @@ void InstanceEdges(Draft& draft) {
       const int32_t twin = draft.twin[static_cast<size_t>(instance)];
       if (twin >= 0 && !stages) shared.Access(std::min(instance, twin), tree, box, mode, s, draft.edges);
     };
+    if (step.follows) draft.edges.Add(s - 1);
     if (step.decl < 0) {
-      access(step.src, 0, AccessMode::kRead);
-      access(step.dst, 0, AccessMode::kWrite);
+      access(step.src, step.copy < 0 ? 0 : BoxOf(draft, step.copy, AccessMode::kRead), AccessMode::kRead);
+      access(step.dst, step.copy < 0 ? 0 : BoxOf(draft, step.copy, AccessMode::kWrite), AccessMode::kWrite);
+      if (step.copy >= 0) AddDeclared(draft, step_of, step.copy);
     } else {
       step_of[static_cast<size_t>(step.decl)] = s;
-      for (const int32_t p : draft.declared[step.decl]) draft.edges.Add(step_of[static_cast<size_t>(p)]);
+      AddDeclared(draft, step_of, step.decl);
       size_t use = static_cast<size_t>(step.first_use);
       for (const BoxRef& ref : draft.boxes[step.decl]) {
         if (spread[static_cast<size_t>(ref.base)] != 0) access(draft.uses[use].instance, ref.box, ref.mode);

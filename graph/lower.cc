@@ -128,6 +128,8 @@ class Writer {
     node.priority = step.priority;
     node.src = step.src;
     node.dst = step.dst;
+    node.copy = step.copy;
+    node.when = step.when;
     node.uses.assign(d_.uses.begin() + step.first_use, d_.uses.begin() + step.first_use + step.uses);
     const std::span<const int32_t> preds = d_.preds[v];
     node.preds.assign(preds.begin(), preds.end());
@@ -139,6 +141,7 @@ class Writer {
                        : step.kind == PlanKind::kPeerCopy ? "peer copy "
                        : step.kind == PlanKind::kStageIn  ? "stage "
                                                           : "unstage ";
+    if (step.copy >= 0) return what + std::string(d_.node_names[static_cast<size_t>(step.copy)]);
     return what + std::string(d_.buffer_name(step.buffer).view());
   }
 

@@ -24,14 +24,17 @@
 namespace penstock::graph {
 
 // A node on its way into the plan: declared or inserted. Its accesses are `uses` entries of Draft::uses; a copy has
-// `src` and `dst` as well.
+// `src` and `dst` as well. `copy` and `when` are those of PlanNode.
 struct Step {
   PlanKind kind = PlanKind::kHost;
   int32_t decl = -1;  // Model::nodes, -1 when inserted
   int32_t device = -1;
   int32_t priority = 0;
   int32_t src = -1, dst = -1;
-  int32_t buffer = -1;  // of inserted copies
+  int32_t buffer = -1;  // of inserted copies of whole buffers
+  int32_t copy = -1;
+  When when = When::kAlways;
+  bool follows = false;  // the other half of the step before it, and after that
   int32_t first_use = 0, uses = 0;
   bool on_host() const { return IsHostKind(kind); }
 };

@@ -39,8 +39,10 @@ struct Instance {
 
 // What a planned node does. The first six are inserted by the planner or come from Copy nodes.
 //   kUpload, kDownload, kDeviceCopy, kPeerCopy   from instance `src` to instance `dst`, on a stream
-//   kStageIn, kStageOut                          the same between host memory, on a worker; skipped at launch when the
-//                                                bound memory is pinned and stands in for the staging instance
+//   kStageIn, kStageOut                          what bound memory that is not pinned needs, by host threads: from it
+//   or
+//                                                to it, by way of the slot's pinned instance or, where the other side
+//                                                is on a device, all the way there through the runtime's ring
 //   kHostCopy                                    a Copy node between host memory, on a worker
 enum class PlanKind : uint8_t {
   kUpload,
@@ -60,6 +62,9 @@ constexpr bool IsHostKind(PlanKind k) {
   return k == PlanKind::kStageIn || k == PlanKind::kStageOut || k == PlanKind::kHostCopy || k == PlanKind::kHost;
 }
 
+// Whether the bound memory a copy is from or to decides at launch if it is made.
+enum class When : uint8_t { kAlways, kIfPinned, kIfNotPinned };
+
 struct Use {
   int32_t instance = -1;
   AccessMode mode = AccessMode::kRead;
@@ -75,6 +80,8 @@ struct PlanNode {
   int32_t segment = -1;      // stream nodes: Plan::segments; host nodes: Plan::host_steps
   int32_t priority = 0;
   int32_t src = -1, dst = -1;  // copies: instances
+  int32_t copy = -1;           // copies: the Copy node whose boxes they move, inserted or not; -1: whole buffers
+  When when = When::kAlways;
   absl::InlinedVector<Use, 6> uses;     // declared nodes: parallel to NodeDecl::accesses
   absl::InlinedVector<int32_t, 4> preds;  // nodes that must be done before and that no path of preds implies, ascending
   bool operator==(const PlanNode&) const = default;
@@ -180,6 +187,9 @@ struct PlanOptions {
   int32_t max_lanes = 8;  // compute lanes a device
   int32_t slots = 1;  // arenas are checked against the device's memory, and pinned_bytes, for this many
   int64_t pinned_bytes = 0;  // limit of pinned memory; 0: none
+  // Bound buffers of kHost memory have a pinned instance in each slot, for when it is not pinned; those of more bytes
+  // than this have none and are staged through the runtime's ring of chunks.
+  int64_t ring_from_bytes = int64_t{64} << 10;
   const void* runtime = nullptr;  // whose States the graph may use; an identity
   std::vector<double> costs;  // microseconds by Model::nodes; missing or negative: guessed from the kind
 };

@@ -8,8 +8,12 @@
 //   device   one for each device
 // A State is current in its own memory on its device at the start, and is brought back there where a node elsewhere has
 // written it.
-// The way between host and device leads through pinned memory for kHost buffers, directly for kPinned ones:
+// The way between host and device is direct for kPinned buffers. For small kHost ones it leads through the slot's
+// pinned memory, which the user's stands in for where it is pinned:
 //   bound -stage-> pinned -upload-> device -download-> pinned -stage-> bound
+// For large ones it has two forms, of which each launch makes one: host threads that go all the way through the
+// runtime's ring of pinned chunks, and the direct copy where the memory turns out to be pinned:
+//   bound -stage-> device, bound -upload-> device; device -download-> bound, device -stage-> bound
 //
 // Contents are moved and tracked as wholes. So a node that writes a part of a buffer gets the rest brought to its place
 // first, where there are any contents; the tiles of an Output that several nodes write on one device need none. An
@@ -85,7 +89,12 @@ class Walk {
   // What host code uses, and what copies to and from devices use.
   int32_t host_place(int32_t b) const { return is_bound(b) ? kBoundPlace : kPinnedPlace; }
   int32_t copy_place(int32_t b) const {
-    return is_bound(b) && decl(b).where == Where::kPinned ? kBoundPlace : kPinnedPlace;
+    return is_bound(b) && (decl(b).where == Where::kPinned || rings(b)) ? kBoundPlace : kPinnedPlace;
+  }
+  // Whether its bound memory, where it is not pinned, is staged through the ring.
+  bool rings(int32_t b) const {
+    return is_bound(b) && decl(b).where == Where::kHost &&
+           d_.buffer_bytes[static_cast<size_t>(b)] > d_.options.ring_from_bytes;
   }
   size_t at(int32_t b, int32_t place) const {
     return static_cast<size_t>(b) * static_cast<size_t>(places_) + static_cast<size_t>(place);
@@ -146,9 +155,28 @@ class Walk {
     step.buffer = b;
     step.src = InstanceAt(b, from);
     step.dst = InstanceAt(b, to);
+    if (step.on_host()) step.when = When::kIfNotPinned;
     ++copies_[static_cast<size_t>(step.dst)];
-    d_.steps.push_back(step);
+    Push(step, b);
     valid_[at(b, to)] = 1;
+  }
+
+  // Appends a copy, in both forms where the bound memory of `host` is on one side and may or may not be pinned. What
+  // others wait for is the second; host threads come first on the way in and last on the way out.
+  void Push(const Step& step, int32_t host) {
+    const bool in = step.kind == PlanKind::kUpload;
+    if ((!in && step.kind != PlanKind::kDownload) || !rings(host)) return d_.steps.push_back(step);
+    Step direct = step, staged = step;
+    direct.when = When::kIfPinned;
+    staged.when = When::kIfNotPinned;
+    staged.kind = in ? PlanKind::kStageIn : PlanKind::kStageOut;
+    staged.device = -1;
+    Step &first = in ? staged : direct, &second = in ? direct : staged;
+    first.decl = -1;
+    first.uses = 0;
+    second.follows = true;
+    d_.steps.push_back(first);
+    d_.steps.push_back(second);
   }
 
   void AddNode(int32_t n) {
@@ -189,24 +217,32 @@ class Walk {
     for (int32_t p = 0; p < places_; ++p) valid_[at(b, p)] = p == place;
   }
 
-  // A Copy node is itself the transfer: from the nearest place that holds the source to the target's home.
+  // A Copy node is itself the transfer: from the nearest place that holds the source to the target's home. What it
+  // leaves of the target is brought there first.
   void AddCopyNode(int32_t n) {
-    const NodeDecl& node = d_.model.nodes[static_cast<size_t>(n)];
-    const bool reads_first = node.accesses[0].mode == AccessMode::kRead;
-    const int32_t from = node.accesses[reads_first ? 0 : 1].buffer, to = node.accesses[reads_first ? 1 : 0].buffer;
-    const auto [kind, src, dst, device] = Route(from, to, d_.device[static_cast<size_t>(n)], node.priority);
+    const NodeFacts& node = d_.nodes[static_cast<size_t>(n)];
+    const std::span<const BoxRef> accesses = d_.boxes[n];
+    const bool reads_first = accesses[0].mode == AccessMode::kRead;
+    const BoxRef &from = accesses[reads_first ? 0 : 1], &to = accesses[reads_first ? 1 : 0];
+    const auto [kind, src, dst, device] = Route(from.base, to.base, d_.device[static_cast<size_t>(n)], node.priority);
+    if (!to.whole() && anywhere(to.base)) Ensure(to.base, dst, node.priority);
     Step step;
     step.kind = kind;
     step.decl = n;
+    step.copy = n;
     step.device = device;
     step.priority = node.priority;
-    step.src = InstanceAt(from, src);
-    step.dst = InstanceAt(to, dst);
+    step.src = InstanceAt(from.base, src);
+    step.dst = InstanceAt(to.base, dst);
     step.first_use = static_cast<int32_t>(d_.uses.size());
     step.uses = 2;
-    for (const AccessDecl& a : node.accesses) AddUse(n, a.buffer, a.mode, a.mode == AccessMode::kRead ? src : dst);
-    d_.steps.push_back(step);
+    for (const BoxRef& ref : accesses) AddUse(n, ref.base, ref.mode, ref.mode == AccessMode::kRead ? src : dst);
+    Push(step, kind == PlanKind::kUpload ? from.base : to.base);
   }
+
+  // Whether it is the memory of a State. What touches that takes its turn on a lane; so what goes through the ring,
+  // which has none, goes through the slot's arena too.
+  bool IsHome(int32_t b, int32_t place) const { return is_state(b) && place == home_place(b); }
 
   struct CopyRoute {
     PlanKind kind;
@@ -215,7 +251,13 @@ class Walk {
   CopyRoute Route(int32_t from, int32_t to, int32_t device, int32_t priority) {
     const bool to_device = !is_bound(to) && decl(to).where == Where::kDevice;
     const int32_t here = kFirstDevicePlace + device;
-    if (to_device && valid(from, here)) return {PlanKind::kDeviceCopy, here, here, device};
+    const bool nowhere = !anywhere(from);  // no element is read, then
+    if (to_device && (nowhere || valid(from, here))) return {PlanKind::kDeviceCopy, here, here, device};
+    if (nowhere) return {PlanKind::kHostCopy, host_place(from), host_place(to), -1};
+    if (to_device && on_host(from) && rings(from) && IsHome(to, here)) {
+      Ensure(from, here, priority);
+      return {PlanKind::kDeviceCopy, here, here, device};
+    }
     if (to_device && on_host(from)) {
       Ensure(from, copy_place(from), priority);
       return {PlanKind::kUpload, copy_place(from), here, device};
@@ -226,6 +268,7 @@ class Walk {
       return {PlanKind::kHostCopy, src, host_place(to), -1};
     }
     const int32_t src = valid(from, here) ? here : AnyDevicePlace(from);
+    if (rings(to) && IsHome(from, src)) return {PlanKind::kDeviceCopy, src, src, src - kFirstDevicePlace};
     return {PlanKind::kDownload, src, copy_place(to), src - kFirstDevicePlace};
   }
 

@@ -63,7 +63,7 @@ class NodeCheck {
                                               : " is to a buffer of another graph; a handle is good in the graph that "
                                                 "made it; ") +
                 "declare the buffer in this graph");
-      } else if (node_.kind == NodeKind::kCopy || node_.kind == NodeKind::kFill) {
+      } else if (node_.kind == NodeKind::kFill) {
         CheckWhole(i);
       } else if (accesses_[i].part) {
         CheckBox(d_, {"node", node_.name}, "access " + std::to_string(i) + " ", Buffer(i), node_.accesses[i].box);
@@ -76,7 +76,7 @@ class NodeCheck {
     if (whole && !Facts(access).is_alias) return;
     Add(kUnimplemented, "its access is to " + std::string(whole ? "an alias, " : "a part of ") +
                             Quoted(Buffer(access).name) +
-                            "; this version copies and fills whole buffers only; name a buffer, or use a ParallelFor");
+                            "; this version fills whole buffers only; name a buffer, or use a ParallelFor");
   }
 
   void CheckArgs() {
@@ -169,6 +169,20 @@ class NodeCheck {
     return text + "}";
   }
 
+  // Of an access: the box's size.
+  const Extent& SizeOf(size_t access) const {
+    return accesses_[access].part ? node_.accesses[access].box->size : Buffer(access).extent;
+  }
+
+  // Whether the sizes are the same in every run, but for ones in front.
+  static bool IsSameShape(const Extent& a, const Extent& b) {
+    if (a.rank < 1 || a.rank > kMaxRank || b.rank < 1 || b.rank > kMaxRank) return true;  // reported with the box
+    const auto dim = [](const Extent& e, int back) {
+      return back < e.rank ? e.dims[static_cast<size_t>(e.rank - 1 - back)] : Dim(1);
+    };
+    return dim(a, 0) == dim(b, 0) && dim(a, 1) == dim(b, 1) && dim(a, 2) == dim(b, 2);
+  }
+
   void CheckCopy() {
     if (!HasAccesses(2)) return;
     const bool reads_first = accesses_[0].mode == AccessMode::kRead;
@@ -178,8 +192,11 @@ class NodeCheck {
     }
     const BufferDecl& from = Buffer(reads_first ? 0 : 1);
     const BufferDecl& to = Buffer(reads_first ? 1 : 0);
-    if (&from == &to) return Add(kInvalid, "copies " + Quoted(from.name) + " to itself; name another target");
-    const bool same_type = from.type == to.type, same_extent = from.extent == to.extent;
+    if (&from == &to && !accesses_[0].part && !accesses_[1].part) {
+      return Add(kInvalid, "copies " + Quoted(from.name) + " to itself; name another target");
+    }
+    const Extent &taken = SizeOf(reads_first ? 0 : 1), &given = SizeOf(reads_first ? 1 : 0);
+    const bool same_type = from.type == to.type, same_extent = IsSameShape(taken, given);
     if (same_type && same_extent) return;
     const std::string what = "copies " + Quoted(from.name) + " to " + Quoted(to.name) + ", ";
     if (!same_type) {
@@ -187,8 +204,9 @@ class NodeCheck {
                         std::to_string(to.type.size) + " bytes); a Copy converts nothing; use one type");
     }
     if (!same_extent) {
-      Add(kInvalid, what + "which has another extent (" + Text(from.extent) + " and " + Text(to.extent) +
-                        "); a Copy takes all elements; declare both with the same constants and parameters");
+      Add(kInvalid, what + "which has another extent (" + Text(taken) + " and " + Text(given) +
+                        "); a Copy takes and writes boxes of one shape; declare both with the same constants and "
+                        "parameters");
     }
   }
 

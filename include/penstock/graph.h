@@ -100,23 +100,36 @@ class PENSTOCK_EXPORT Graph {
     return {serial(), AddState(state.record())};
   }
 
-  // All elements of `from` to `to`, which has the same extent.
+  // The elements of one box to another of the same shape (but for ones in front), in host memory or on a device, here
+  // or on another:
+  //   graph.Copy("tile", ps::Read(image, ps::Slice({y, x}, {256, 256})), ps::Write(tile));
+  // Boxes of one buffer must not meet. The copy goes to where the target lives: bound or pinned memory, or the device
+  // of the node.
   template <class T>
-  NodeRef Copy(Name name, BufferHandle<T> from, BufferHandle<T> to) {
+  NodeRef Copy(Name name, AccessOf<T, AccessMode::kRead> from, AccessOf<T, AccessMode::kWrite> to) {
     NodeDecl node = NodeOf(std::move(name), NodeKind::kCopy);
-    node.accesses = {{from.index(), from.graph(), AccessMode::kRead}, {to.index(), to.graph(), AccessMode::kWrite}};
+    node.accesses = {AccessDeclOf(from), AccessDeclOf(to)};
     return AddNode(std::move(node));
   }
-
-  // Every element of `to` becomes `value`. T has at most 16 bytes.
+  // All of a buffer to another of the same extent.
   template <class T>
-  NodeRef Fill(Name name, BufferHandle<T> to, std::type_identity_t<T> value) {
+  NodeRef Copy(Name name, BufferHandle<T> from, BufferHandle<T> to) {
+    return Copy(std::move(name), Read(from), Write(to));
+  }
+
+  // Every element of the box becomes `value`. T has at most 16 bytes.
+  template <class T>
+  NodeRef Fill(Name name, AccessOf<T, AccessMode::kWrite> to, std::type_identity_t<T> value) {
     static_assert(sizeof(T) <= 16, "Fill takes elements of at most 16 bytes");
     NodeDecl node = NodeOf(std::move(name), NodeKind::kFill);
-    node.accesses = {{to.index(), to.graph(), AccessMode::kWrite}};
+    node.accesses = {AccessDeclOf(to)};
     node.pattern.resize(sizeof(T));
     std::memcpy(node.pattern.data(), &value, sizeof(T));
     return AddNode(std::move(node));
+  }
+  template <class T>
+  NodeRef Fill(Name name, BufferHandle<T> to, std::type_identity_t<T> value) {
+    return Fill(std::move(name), Write(to), value);
   }
 
   // Calls f(index, args...) for every index of the extent, in any order and at once. f is a trivially copyable functor
@@ -211,12 +224,19 @@ class PENSTOCK_EXPORT Graph {
   }
 
   // An access to a State is one to the buffer that stands for it in this graph.
+  template <class T, AccessMode M>
+  void ResolveState(AccessOf<T, M>& access) {
+    if (access.state != nullptr) access.buffer = {serial(), AddState(access.state)};
+  }
   template <class Stored, class A>
   void Append(NodeDecl& node, A& arg) {
-    if constexpr (detail::IsAccess<A>::value) {
-      if (arg.state != nullptr) arg.buffer = {serial(), AddState(arg.state)};
-    }
+    if constexpr (detail::IsAccess<A>::value) ResolveState(arg);
     detail::Append<Stored>(node, arg);
+  }
+  template <class T, AccessMode M>
+  AccessDecl AccessDeclOf(AccessOf<T, M>& access) {
+    ResolveState(access);
+    return {access.buffer.index(), access.buffer.graph(), M, access.unordered, access.box};
   }
 
   static NodeDecl NodeOf(Name name, NodeKind kind);

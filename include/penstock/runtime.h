@@ -37,6 +37,15 @@ namespace runtime {
 class RuntimeCore;
 }
 
+// How host memory that is not pinned is copied from and to devices: in chunks, through pinned memory, by threads of the
+// runtime's own. What is 0 is measured when it is first needed.
+struct StagingOptions {
+  int threads = 0;  // for both directions together; PENSTOCK_STAGING_THREADS wins
+  int64_t chunk_bytes = 0;  // of pinned memory; each thread has three; PENSTOCK_STAGING_CHUNK wins
+  // Buffers of up to so many bytes go through pinned memory of the slot instead.
+  int64_t from_bytes = int64_t{64} << 10;
+};
+
 struct RuntimeOptions {
   // "cuda", "cuda:0,2", "host", "host:4", or several joined by ';'. Wins over PENSTOCK_DEVICES, which has the same
   // grammar. Where neither names devices: every CUDA device, or one host device on a machine without.
@@ -45,6 +54,7 @@ struct RuntimeOptions {
   int workers = 0;
   // CPU threads of each host device. 0: as many as there are cores, shared between the host devices, at least 1.
   int host_device_threads = 0;
+  StagingOptions staging{};
   // Bytes of memory of each host device. 0: 16 GiB, or half of this computer's memory shared by the host devices.
   int64_t host_device_memory = 0;
   // Waits for each node before the next is submitted, one of the whole runtime at a time, so that a fatal device error

@@ -15,6 +15,7 @@ BoxInRun WholeOf(const BufferDecl& decl, const std::vector<int64_t>& params) {
   box.shape = ShapeOf(decl.extent, params);
   const int rank = box.shape.rank;
   box.row = (decl.pitch > 0 ? decl.pitch : box.shape.width()) * decl.type.size;
+  box.element = decl.type.size;
   box.slice = rank > 1 ? box.shape.size[static_cast<size_t>(rank) - 2] * box.row : box.row;
   return box;
 }
@@ -47,6 +48,7 @@ absl::Status TakeAlias(const Model& model, const BufferDecl& decl, const Slot& s
   const auto of = static_cast<size_t>(decl.alias_of);
   PENSTOCK_RETURN_IF_ERROR(Take(model.buffers[of], slot.boxes[of], decl.box, slot.param_values, out));
   out.shape = ShapeOf(decl.extent, slot.param_values);
+  out.element = decl.type.size;
   return absl::OkStatus();
 }
 

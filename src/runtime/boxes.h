@@ -17,10 +17,11 @@ namespace penstock::runtime {
 struct Program;
 struct Slot;
 
-// In bytes: from the first element of the buffer that has the memory, from row to row, and from slice to slice.
+// In bytes: from the first element of the buffer that has the memory, from row to row, from slice to slice, and of one
+// element.
 struct BoxInRun {
   Shape shape;
-  int64_t offset = 0, row = 0, slice = 0;
+  int64_t offset = 0, row = 0, slice = 0, element = 0;
 };
 
 // Sets Slot::boxes, those that depend on parameters or the others.

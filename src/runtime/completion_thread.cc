@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "src/runtime/progress.h"
+#include "src/host/progress.h"
 #include "src/runtime/run_state.h"
 
 namespace penstock::runtime {
@@ -61,20 +61,20 @@ void CompletionThread::Loop() {
     const uint64_t ticket = incoming_bell_.ticket();
     TakeIncoming();
     if (watched_.empty()) {
-      if (!stop_.load(std::memory_order_acquire)) incoming_bell_.Wait(ticket, TimePoint::max());
+      if (!stop_.load(std::memory_order_acquire)) incoming_bell_.Wait(ticket, host::TimePoint::max());
       continue;
     }
     // Looks at all of them until one has drained or something new has come, or the next deadline is due.
-    TimePoint until = TimePoint::max();
+    host::TimePoint until = host::TimePoint::max();
     for (const RunState* run : watched_) {
       if (!run->ended()) until = std::min(until, run->deadline().at());
     }
-    WaitForProgress(progress_, rings_, until, [&] {
+    host::WaitForProgress(progress_, rings_, until, [&] {
       const size_t before = watched_.size();
       AdvanceWatched();
       return watched_.size() != before || stop_.load(std::memory_order_acquire) || incoming_bell_.ticket() != ticket;
     });
-    if (until != TimePoint::max()) AdvanceWatched();  // whatever is due now
+    if (until != host::TimePoint::max()) AdvanceWatched();  // whatever is due now
   }
 }
 

@@ -6,6 +6,7 @@
 #include "graph/message.h"
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
+#include "src/runtime/copies.h"
 #include "src/runtime/executable_core.h"
 #include "src/runtime/runtime_core.h"
 
@@ -127,6 +128,7 @@ absl::Status ExecutableCore::BindBuffer(Slot& slot, const BufferDecl& decl, size
   slot.bound_ranges[buffer] = {begin, begin + static_cast<uintptr_t>(wanted) * decl.type.size,
                                program_.written[buffer]};
   if (program_.bound[buffer] >= 0) slot.pointers[static_cast<size_t>(program_.bound[buffer])] = memory.data;
+  slot.bound_pinned[buffer] = pinned;
   if (const int32_t staged = program_.staged[buffer]; staged >= 0) {
     slot.pointers[static_cast<size_t>(staged)] = pinned ? memory.data : slot.staging[static_cast<size_t>(staged)];
   }
@@ -145,11 +147,7 @@ absl::Status ExecutableCore::CheckOverlaps(Slot& slot) const {
 
 void ExecutableCore::PatchPointers(Slot& slot) {
   slot.PatchPointers(program_.bound_pointers);
-  for (const int32_t c : program_.bound_copies) {
-    const CopyEntry& entry = program_.copies[static_cast<size_t>(c)];
-    slot.copies[static_cast<size_t>(c)].src = slot.pointers[static_cast<size_t>(entry.src)];
-    slot.copies[static_cast<size_t>(c)].dst = slot.pointers[static_cast<size_t>(entry.dst)];
-  }
+  PatchCopies(program_, slot);
 }
 
 }  // namespace penstock::runtime

@@ -11,7 +11,7 @@
 #include "src/base/process_life.h"
 #include "src/base/status.h"
 #include "src/base/user_code.h"
-#include "src/runtime/progress.h"
+#include "src/host/progress.h"
 #include "src/runtime/run_state.h"
 #include "src/runtime/runtime_core.h"
 
@@ -19,6 +19,13 @@ namespace penstock::runtime {
 
 using graph::PlanKind;
 using graph::PlanNode;
+
+namespace {
+
+// Whether the host calls code of the user's for it.
+bool HasCallable(PlanKind kind) { return kind == PlanKind::kHost || kind == PlanKind::kLaunch; }
+
+}  // namespace
 
 ExecutableCore::ExecutableCore(std::shared_ptr<RuntimeCore> runtime, const Model& model, const CompileOptions& options)
     : runtime_(std::move(runtime)),
@@ -90,6 +97,7 @@ absl::Status ExecutableCore::Compile(const CompileOptions& options) {
   plan_options.default_device = options.device;
   plan_options.max_lanes = options.max_lanes;
   plan_options.slots = options.slots;
+  plan_options.ring_from_bytes = runtime_->staging_from_bytes();
   plan_options.runtime = runtime_.get();
   PENSTOCK_RETURN_IF_ERROR(AddTwinChecks(options, plan_options));
   PENSTOCK_ASSIGN_OR_RETURN(plan_, graph::MakePlan(*model_, plan_options));
@@ -131,9 +139,19 @@ absl::Status ExecutableCore::LoadKernels(std::vector<const void*>& kernels) {
   return absl::OkStatus();
 }
 
+absl::Status ExecutableCore::FindStaging(int driver_index) {
+  if (program_.rings == 0) return absl::OkStatus();
+  const absl::Status found = runtime_->WithMemory([&]() -> absl::Status {
+    PENSTOCK_ASSIGN_OR_RETURN(staging_, runtime_->Staging(driver_index));
+    return absl::OkStatus();
+  });
+  return found.ok() ? found : base::Prefixed(graph::Prefix(*model_) + ": the threads and memory to stage with", found);
+}
+
 absl::Status ExecutableCore::MakeSlots(int count, int default_device) {
   const DeviceRef& first = plan_.lanes.empty() ? device(default_device) : device(plan_.lanes[0].device);
   driver_ = first.driver;
+  PENSTOCK_RETURN_IF_ERROR(FindStaging(first.driver_index));
   const Slot::Options options{.model = model_.get(),
                               .plan = &plan_,
                               .program = &program_,
@@ -160,13 +178,13 @@ absl::Status ExecutableCore::MakeSlots(int count, int default_device) {
 Bindings ExecutableCore::MakeBindings() const { return Bindings(model_); }
 
 bool ExecutableCore::EnterGate(int32_t node) {
+  if (!HasCallable(plan_.nodes[static_cast<size_t>(node)].kind)) return true;
   const int32_t decl = plan_.nodes[static_cast<size_t>(node)].decl;
-  if (decl < 0) return true;
   return gates_[static_cast<size_t>(node)].Enter(model_->nodes[static_cast<size_t>(decl)].concurrency);
 }
 
 void ExecutableCore::LeaveGate(int32_t node) {
-  if (plan_.nodes[static_cast<size_t>(node)].decl < 0) return;
+  if (!HasCallable(plan_.nodes[static_cast<size_t>(node)].kind)) return;
   gates_[static_cast<size_t>(node)].Leave();
 }
 
@@ -223,7 +241,7 @@ absl::StatusOr<Slot*> ExecutableCore::AcquireSlot(Deadline deadline, bool wait) 
     if (take() && slot != nullptr) return slot;
     return absl::ResourceExhaustedError(taken + "; wait for a run to end, use Launch, or compile with more slots");
   }
-  WaitForProgress(runtime_->bell(), runtime_->rings(), deadline.at(), take);
+  host::WaitForProgress(runtime_->bell(), runtime_->rings(), deadline.at(), take);
   if (slot != nullptr) return slot;
   PENSTOCK_RETURN_IF_ERROR(runtime_->CheckOpen());
   return absl::DeadlineExceededError(taken + " and none came free before the deadline of Launch; nothing was started");
@@ -278,13 +296,8 @@ absl::Status ExecutableCore::EnterStates(Slot& slot) {
 bool ExecutableCore::PrepareHostSteps(Slot& slot) {
   bool needs_workers = false;
   for (size_t s = 0; s < program_.hosts.size(); ++s) {
-    const HostEntry& entry = program_.hosts[s];
-    // A staging copy whose two sides are the same memory has nothing to do: the bound memory is pinned.
-    const bool direct = entry.call < 0 &&
-                        slot.pointers[static_cast<size_t>(entry.src)] == slot.pointers[static_cast<size_t>(entry.dst)];
     slot.host_states[s].store(HostState::kWaiting, std::memory_order_relaxed);
-    slot.host_idle[s] = direct;
-    needs_workers = needs_workers || !direct;
+    needs_workers = needs_workers || !slot.host_idle[s];
   }
   return needs_workers;
 }

@@ -52,6 +52,8 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   RuntimeCore& runtime() const { return *runtime_; }
   const std::shared_ptr<RuntimeCore>& runtime_ptr() const { return runtime_; }
   driver::Driver& driver() const { return *driver_; }
+  // Of plans with copies through the ring.
+  memory::Staging& staging() const { return *staging_; }
   const DeviceRef& device(int32_t device) const;
   int local_device_of_lane(int32_t lane) const { return lane_devices_[static_cast<size_t>(lane)]; }
   int slots() const { return static_cast<int>(slots_.size()); }
@@ -63,6 +65,8 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
 
   // For the run that owns the slot.
   void RunHostNode(Slot& slot, int32_t step, int64_t serial);
+  void BeginStagedCopy(Slot& slot, int32_t ring) const;
+  void RecordStagedCopy(Slot& slot, int32_t step, int64_t serial) const;
   void RecordTrace(Slot& slot, int64_t serial);
   void Release(Slot* slot);
   absl::Status Describe(int32_t node, const absl::Status& cause) const;
@@ -76,6 +80,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   absl::Status Compile(const CompileOptions& options);
   absl::Status AddTwinChecks(const CompileOptions& options, const graph::PlanOptions& plan_options);
   absl::Status LoadKernels(std::vector<const void*>& kernels);
+  absl::Status FindStaging(int driver_index);
   absl::Status MakeSlots(int count, int default_device);
   absl::Status SetTraceBase();
   absl::StatusOr<Slot*> AcquireSlot(Deadline deadline, bool wait);
@@ -100,6 +105,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   graph::Plan plan_;
   Program program_;
   driver::Driver* driver_ = nullptr;
+  memory::Staging* staging_ = nullptr;  // null where nothing goes through the ring
   std::vector<int> lane_devices_;
   std::vector<driver::Gate> driver_gates_;         // a call each, for host devices
   std::vector<base::Gate<>> gates_;                // a plan node each

@@ -1,13 +1,13 @@
 // What an executable does around the work itself: running host nodes on workers, and recording spans for a trace.
 #include <chrono>
-#include <cstring>
 #include <exception>
 #include <string>
 
 #include "penstock/status_macros.h"
 #include "src/base/user_code.h"
+#include "src/driver/copy_box.h"
+#include "src/host/progress.h"
 #include "src/runtime/executable_core.h"
-#include "src/runtime/progress.h"
 #include "src/runtime/runtime_core.h"
 
 namespace penstock::runtime {
@@ -56,15 +56,23 @@ void ExecutableCore::RunHostNode(Slot& slot, int32_t step, int64_t serial) {
     const absl::Status status = CallUser(code, slot.argv.data() + call.argv);
     if (!status.ok()) slot.fault.Fail(n, status);
   } else {
-    const auto buffer = static_cast<size_t>(entry.buffer);
-    const auto bytes = static_cast<size_t>(slot.boxes[buffer].shape.elements()) * model_->buffers[buffer].type.size;
-    if (bytes > 0) {
-      std::memcpy(slot.pointers[static_cast<size_t>(entry.dst)], slot.pointers[static_cast<size_t>(entry.src)], bytes);
-    }
+    driver::CopyOnHost(slot.host_copies[static_cast<size_t>(step)]);
   }
   if (trace_ == nullptr) return;
   trace_->Add({plan_.nodes[static_cast<size_t>(n)].name, "worker " + std::to_string(host::WorkerPool::CurrentIndex()),
                SpanKind::kHost, begin, trace_->Now(), serial, -1});
+}
+
+void ExecutableCore::BeginStagedCopy(Slot& slot, int32_t ring) const {
+  if (trace_ != nullptr) slot.staged_begin[static_cast<size_t>(ring)] = trace_->Now();
+}
+
+void ExecutableCore::RecordStagedCopy(Slot& slot, int32_t step, int64_t serial) const {
+  if (trace_ == nullptr) return;
+  const PlanNode& node = plan_.nodes[static_cast<size_t>(plan_.host_steps[static_cast<size_t>(step)].node)];
+  const int32_t ring = program_.hosts[static_cast<size_t>(step)].ring;
+  trace_->Add({node.name, "staging slot " + std::to_string(slot.index), SpanKindOf(node.kind),
+               slot.staged_begin[static_cast<size_t>(ring)], trace_->Now(), serial, -1});
 }
 
 // Device clocks are tied to the trace's once: an event is recorded on each device and the host's clock read as soon as
@@ -81,7 +89,7 @@ absl::Status ExecutableCore::SetTraceBase() {
     absl::Status status = driver_->Record(trace_base_[d], slots_[0]->streams[l]);
     driver_->RestoreCurrent(token);
     PENSTOCK_RETURN_IF_ERROR(status);
-    WaitForProgress(runtime_->bell(), driver_->rings(), TimePoint::max(), [&] {
+    host::WaitForProgress(runtime_->bell(), driver_->rings(), host::TimePoint::max(), [&] {
       const absl::StatusOr<bool> complete = driver_->Query(trace_base_[d]);
       status = complete.status();
       return !complete.ok() || *complete;

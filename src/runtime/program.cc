@@ -24,7 +24,9 @@ static_assert(offsetof(View<char>, data) == 0 && sizeof(View<char>) == kViewShap
 
 driver::CopyKind KindOf(PlanKind kind) {
   switch (kind) {
-    case PlanKind::kUpload: return driver::CopyKind::kHostToDevice;
+    case PlanKind::kUpload:
+    case PlanKind::kStageIn: return driver::CopyKind::kHostToDevice;
+    case PlanKind::kStageOut:
     case PlanKind::kDownload: return driver::CopyKind::kDeviceToHost;
     case PlanKind::kPeerCopy: return driver::CopyKind::kPeer;
     default: return driver::CopyKind::kDeviceToDevice;
@@ -92,8 +94,7 @@ class Builder {
       case PlanKind::kDeviceCopy:
       case PlanKind::kPeerCopy:
         SetOp(n, Op::kCopy, p_.copies.size());
-        if (Varies(node.src) || Varies(node.dst)) p_.bound_copies.push_back(static_cast<int32_t>(p_.copies.size()));
-        p_.copies.push_back({n, node.src, node.dst, BufferOf(node.src), KindOf(node.kind)});
+        AddCopy(n);
         break;
       case PlanKind::kFill:
         SetOp(n, Op::kFill, p_.fills.size());
@@ -118,11 +119,54 @@ class Builder {
     }
   }
 
+  void AddCopy(int32_t n) {
+    const CopyEntry copy = CopyOf(n);
+    const bool moves = IsDynamicBox(copy.src_box) || IsDynamicBox(copy.dst_box);
+    if (Varies(copy.src) || Varies(copy.dst) || moves) {
+      p_.bound_copies.push_back(static_cast<int32_t>(p_.copies.size()));
+    }
+    p_.copies.push_back(copy);
+  }
+
+  CopyEntry CopyOf(int32_t n) {
+    const PlanNode& node = plan_.nodes[static_cast<size_t>(n)];
+    CopyEntry copy{.node = n, .src = node.src, .dst = node.dst, .kind = KindOf(node.kind)};
+    copy.src_box = BoxOf(node.copy, AccessMode::kRead, BufferOf(node.src));
+    copy.dst_box = BoxOf(node.copy, AccessMode::kWrite, BufferOf(node.dst));
+    if (node.when != graph::When::kAlways) {
+      const bool from = plan_.instances[static_cast<size_t>(node.src)].space == Space::kBound;
+      copy.bound = BufferOf(from ? node.src : node.dst);
+    }
+    return copy;
+  }
+
+  // Of what a Copy node reads or writes; of all of `buffer` where there is none.
+  int32_t BoxOf(int32_t decl, AccessMode mode, int32_t buffer) {
+    if (decl < 0) return buffer;
+    const std::vector<AccessDecl>& accesses = model_.nodes[static_cast<size_t>(decl)].accesses;
+    return AddBox(decl, accesses[0].mode == mode ? 0 : 1, false);
+  }
+
+  // Of an access, a new one unless it is all of a buffer with memory of its own.
+  int32_t AddBox(int32_t decl, int32_t index, bool span) {
+    const AccessDecl& access = model_.nodes[static_cast<size_t>(decl)].accesses[static_cast<size_t>(index)];
+    const auto buffer = static_cast<size_t>(access.buffer);
+    if (access.box.whole() && !model_.buffers[buffer].is_alias) return access.buffer;
+    p_.slices.push_back({decl, index, span, p_.dynamic_buffer[buffer] || IsDynamic(access.box)});
+    return static_cast<int32_t>(model_.buffers.size() + p_.slices.size()) - 1;
+  }
+  bool IsSlice(int32_t box) const { return box >= static_cast<int32_t>(model_.buffers.size()); }
+  bool IsDynamicBox(int32_t box) const {
+    if (!IsSlice(box)) return p_.dynamic_buffer[static_cast<size_t>(box)];
+    return p_.slices[static_cast<size_t>(box) - model_.buffers.size()].dynamic;
+  }
+
   // Whether each launch decides where the instance is.
   bool Varies(int32_t instance) const {
     const graph::Instance& i = plan_.instances[static_cast<size_t>(instance)];
     return i.space == Space::kBound || i.stages;
   }
+  bool IsOnDevice(int32_t instance) const { return plan_.instances[static_cast<size_t>(instance)].device >= 0; }
   int32_t BufferOf(int32_t instance) const { return plan_.instances[static_cast<size_t>(instance)].buffer; }
   void SetOp(int32_t n, Op op, size_t index) { op_of_[static_cast<size_t>(n)] = {op, static_cast<int32_t>(index)}; }
 
@@ -168,14 +212,8 @@ class Builder {
   void AddAccess(const PlanNode& node, const NodeDecl& decl, const ArgDecl& arg, uint32_t at) {
     const int32_t instance = node.uses[static_cast<size_t>(arg.index)].instance;
     const AccessDecl& access = decl.accesses[static_cast<size_t>(arg.index)];
-    int32_t box = access.buffer;
-    bool dynamic = p_.dynamic_buffer[static_cast<size_t>(box)];
-    if (!access.box.whole() || model_.buffers[static_cast<size_t>(box)].is_alias) {
-      dynamic = dynamic || IsDynamic(access.box);
-      box = static_cast<int32_t>(model_.buffers.size() + p_.slices.size());
-      p_.slices.push_back({node.decl, arg.index, arg.form == ArgDecl::Form::kSpan, dynamic});
-    }
-    const bool moves = dynamic && box >= static_cast<int32_t>(model_.buffers.size());
+    const int32_t box = AddBox(node.decl, arg.index, arg.form == ArgDecl::Form::kSpan);
+    const bool dynamic = IsDynamicBox(box), moves = dynamic && IsSlice(box);
     (Varies(instance) || moves ? p_.bound_pointers : p_.fixed_pointers).push_back({instance, box, at});
     if (arg.form == ArgDecl::Form::kPointer) return;
     const uint32_t element_bytes = model_.buffers[static_cast<size_t>(access.buffer)].type.size;
@@ -226,7 +264,8 @@ class Builder {
     if (node.kind == PlanKind::kHost) {
       p_.hosts.push_back({.call = op_of_[static_cast<size_t>(n)].second});
     } else {
-      p_.hosts.push_back({.src = node.src, .dst = node.dst, .buffer = BufferOf(node.src)});
+      const bool rings = IsOnDevice(node.src) || IsOnDevice(node.dst);
+      p_.hosts.push_back({.copy = CopyOf(n), .ring = rings ? p_.rings++ : -1});
     }
   }
 

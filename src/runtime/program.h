@@ -32,10 +32,12 @@ struct ExecCommand {
 };
 inline constexpr int kMostOutstanding = 512;
 
+// Between instances, from a box to one of the same shape (`box` as in PointerPatch).
 struct CopyEntry {
-  int32_t node, src, dst;  // instances
-  int32_t buffer;  // gives the bytes
-  driver::CopyKind kind;
+  int32_t node = -1, src = -1, dst = -1;
+  int32_t src_box = -1, dst_box = -1;
+  driver::CopyKind kind = driver::CopyKind::kHostToDevice;
+  int32_t bound = -1;  // made only in runs where the memory bound to this buffer is pinned; -1: always
 };
 
 struct FillEntry {
@@ -77,9 +79,11 @@ struct SliceEntry {
   bool dynamic;  // it depends on parameters
 };
 
+// A host callable, or a copy by host threads.
 struct HostEntry {
-  int32_t call = -1;  // Program::calls, for a host callable
-  int32_t src = -1, dst = -1, buffer = -1;  // else a copy between instances
+  int32_t call = -1;  // Program::calls
+  CopyEntry copy{};  // `bound`: made only where its memory is not pinned
+  int32_t ring = -1;  // Slot::staged, where one side is on a device
 };
 
 struct Program {
@@ -96,7 +100,8 @@ struct Program {
   std::vector<ParamPatch> params;  // every launch
   std::vector<PointerPatch> fixed_pointers;  // once a slot
   std::vector<PointerPatch> bound_pointers;  // every launch
-  std::vector<int32_t> bound_copies;  // copies with a bound side
+  std::vector<int32_t> bound_copies;  // copies with a bound side, or with boxes that depend on parameters
+  int32_t rings = 0;  // hosts that go through the ring
   std::vector<ShapePatch> fixed_shapes, dynamic_shapes;
   std::vector<RangePatch> fixed_ranges, dynamic_ranges;
   std::vector<int32_t> dynamic_grids;  // calls of Kernel nodes whose grid depends on parameters

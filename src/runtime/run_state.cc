@@ -162,6 +162,7 @@ bool RunState::HostStepReady(const graph::HostStep& step) {
 void RunState::StartHostStep(int32_t step) {
   slot_->host_states[static_cast<size_t>(step)].store(HostState::kRunning, std::memory_order_release);
   Ref();
+  if (core_->program().hosts[static_cast<size_t>(step)].ring >= 0) return PostStagedCopy(step);
   runtime_->workers().Post({&RunState::RunHostTask, this, step});
 }
 
@@ -173,14 +174,34 @@ void RunState::RunHostTask(void* self, int64_t step) {
 
 // The slot and the executable stay while a host step is running: the machine does not complete before it has settled.
 void RunState::RunHostStep(int32_t step) {
-  Slot& slot = *slot_;
-  ExecutableCore& core = *core_;
-  const int32_t node = core.plan().host_steps[static_cast<size_t>(step)].node;
-  const bool skip = slot.fault.failed();
-  if (!skip) core.RunHostNode(slot, step, serial_);
-  core.LeaveGate(node);
-  slot.host_states[static_cast<size_t>(step)].store(skip ? HostState::kSkipped : HostState::kDone,
-                                                    std::memory_order_release);
+  const bool skip = slot_->fault.failed();
+  if (!skip) core_->RunHostNode(*slot_, step, serial_);
+  EndHostStep(step, skip);
+}
+
+void RunState::PostStagedCopy(int32_t step) {
+  const int32_t ring = core_->program().hosts[static_cast<size_t>(step)].ring;
+  memory::StagedCopy& copy = slot_->staged[static_cast<size_t>(ring)];
+  copy.op = slot_->host_copies[static_cast<size_t>(step)];
+  copy.device = std::max(copy.op.dst_device, copy.op.src_device);
+  copy.done = &RunState::EndStagedCopy;
+  copy.context = this;
+  copy.arg = step;
+  core_->BeginStagedCopy(*slot_, ring);
+  core_->staging().Post(copy);
+}
+
+void RunState::EndStagedCopy(void* self, int64_t step) {
+  auto* run = static_cast<RunState*>(self);
+  run->core_->RecordStagedCopy(*run->slot_, static_cast<int32_t>(step), run->serial_);
+  run->EndHostStep(static_cast<int32_t>(step), run->slot_->fault.failed());
+  run->Unref();
+}
+
+void RunState::EndHostStep(int32_t step, bool skipped) {
+  core_->LeaveGate(core_->plan().host_steps[static_cast<size_t>(step)].node);
+  slot_->host_states[static_cast<size_t>(step)].store(skipped ? HostState::kSkipped : HostState::kDone,
+                                                      std::memory_order_release);
   Advance();
   runtime_->bell().Ring();  // runs that wait for the gate, and whoever waits for this one
 }
@@ -330,12 +351,13 @@ absl::Status RunState::Wait(Deadline deadline) {
         "Run::Wait inside a host node or callback; it could wait for the worker it runs on; use OnDone, or wait "
         "outside");
   }
-  const TimePoint until = deadline.at();
+  const host::TimePoint until = deadline.at();
   for (;;) {
-    const bool ended_now = WaitForProgress(runtime_->bell(), runtime_->rings(), std::min(until, deadline_.at()), [&] {
-      if (!ended()) Advance();
-      return ended();
-    });
+    const bool ended_now =
+        host::WaitForProgress(runtime_->bell(), runtime_->rings(), std::min(until, deadline_.at()), [&] {
+          if (!ended()) Advance();
+          return ended();
+        });
     if (ended_now) return status();
     if (std::chrono::steady_clock::now() >= until && !deadline_.passed()) {
       return absl::DeadlineExceededError("Run::Wait: the deadline passed before the run ended; the run goes on");

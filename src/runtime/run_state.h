@@ -21,7 +21,7 @@
 #include "penstock/deadline.h"
 #include "src/base/mutex.h"
 #include "src/base/notes.h"
-#include "src/runtime/progress.h"
+#include "src/host/progress.h"
 #include "src/runtime/run_life.h"
 #include "src/runtime/slot.h"
 
@@ -73,6 +73,9 @@ class RunState {
   void StartHostStep(int32_t step);
   void RunHostStep(int32_t step);  // on a worker
   static void RunHostTask(void* self, int64_t step);
+  void PostStagedCopy(int32_t step);
+  static void EndStagedCopy(void* self, int64_t step);
+  void EndHostStep(int32_t step, bool skipped);
   bool HostStepsSettled() const;
   bool HostsDone(const std::vector<int32_t>& steps) const;
   bool SubmitFinish();

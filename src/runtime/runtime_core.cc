@@ -11,10 +11,10 @@
 #include "src/base/status.h"
 #include "src/base/user_code.h"
 #include "src/driver/host/host_driver.h"
+#include "src/host/progress.h"
 #include "src/runtime/device_list.h"
 #include "src/runtime/driver_hook.h"
 #include "src/runtime/executable_core.h"
-#include "src/runtime/progress.h"
 #if defined(PENSTOCK_HAS_CUDA)
 #include "src/driver/cuda/cuda_driver.h"
 #endif
@@ -36,6 +36,7 @@ absl::Status CudaMissing(const std::string& why) {
 
 RuntimeCore::RuntimeCore(const RuntimeOptions& options)
     : logger_(options.log_level, options.log),
+      staging_options_(options.staging),
       synchronous_(options.synchronous || IsOne(std::getenv("PENSTOCK_SYNC"))) {}
 
 absl::StatusOr<std::shared_ptr<RuntimeCore>> RuntimeCore::Create(const RuntimeOptions& options) {
@@ -62,6 +63,7 @@ absl::StatusOr<std::shared_ptr<RuntimeCore>> RuntimeCore::Create(const RuntimeOp
 RuntimeCore::~RuntimeCore() {
   completion_.reset();
   workers_.reset();
+  EndStaging();
   pinned_.clear();
 }
 
@@ -141,6 +143,35 @@ absl::Status RuntimeCore::Forked() {
       "Runtime::Create, exec after the fork, or make a new runtime on host devices");
 }
 
+absl::StatusOr<memory::Staging*> RuntimeCore::Staging(int driver_index) {
+  const auto index = static_cast<size_t>(driver_index);
+  {
+    base::MutexLock lock(mu_);
+    while (making_staging_) staging_made_.Wait(mu_);
+    staging_.resize(drivers_.size());
+    if (staging_[index] != nullptr) return staging_[index].get();
+    making_staging_ = true;
+  }
+  memory::StagingOptions options;
+  options.threads = staging_options_.threads > 0 ? staging_options_.threads : std::max(1, Cores() - 2);
+  if (staging_options_.chunk_bytes > 0) options.chunk_bytes = static_cast<size_t>(staging_options_.chunk_bytes);
+  auto made = memory::Staging::Create(*drivers_[index], *pinned_[index], bell_, options);
+  base::MutexLock lock(mu_);
+  making_staging_ = false;
+  staging_made_.NotifyAll();
+  PENSTOCK_RETURN_IF_ERROR(made.status());
+  staging_[index] = *std::move(made);
+  return staging_[index].get();
+}
+
+void RuntimeCore::EndStaging() {
+  std::vector<std::unique_ptr<memory::Staging>> ended;  // joined without the lock
+  {
+    base::MutexLock lock(mu_);
+    ended.swap(staging_);
+  }
+}
+
 absl::Status RuntimeCore::CheckOpen() const {
   if (forked()) return Forked();
   if (failed_.load(std::memory_order_acquire)) {
@@ -195,7 +226,7 @@ absl::Status RuntimeCore::WithMemory(const std::function<absl::Status()>& make) 
 bool RuntimeCore::WaitForRelease(int64_t ended_then) {
   if (base::InUserCode()) return false;  // the run to end may be the one that waits here
   const auto more = [&] { return releases_.ended() > ended_then; };
-  WaitForProgress(bell_, rings_, TimePoint::max(), [&] {
+  host::WaitForProgress(bell_, rings_, host::TimePoint::max(), [&] {
     int64_t stuck = 0;
     for (const auto& executable : Executables()) {
       executable->AdvanceAll();
@@ -246,7 +277,7 @@ absl::Status RuntimeCore::Shutdown(Deadline deadline) {
   if (forked()) return Forked();
   in_flight_.Close();
   bell_.Ring();  // who waits for a slot is refused now
-  const bool drained = WaitForProgress(bell_, rings_, deadline.at(), [&] {
+  const bool drained = host::WaitForProgress(bell_, rings_, deadline.at(), [&] {
     for (const auto& executable : Executables()) executable->AdvanceAll();
     return in_flight_.runs() == 0;
   });
@@ -264,6 +295,7 @@ absl::Status RuntimeCore::Shutdown(Deadline deadline) {
   }
   completion_->Stop();
   workers_->Shutdown();
+  EndStaging();
   joined_.store(true, std::memory_order_release);
   return absl::OkStatus();
 }
@@ -274,7 +306,7 @@ absl::Status RuntimeCore::ShutdownAtLast() {
   if (base::InUserCode()) return Shutdown({});  // which refuses
   in_flight_.Close();
   bell_.Ring();
-  WaitForProgress(bell_, rings_, TimePoint::max(), [&] {
+  host::WaitForProgress(bell_, rings_, host::TimePoint::max(), [&] {
     int64_t abandoned = 0;
     for (const auto& executable : Executables()) {
       executable->AdvanceAll();

@@ -23,6 +23,7 @@
 #include "src/host/bell.h"
 #include "src/host/worker_pool.h"
 #include "src/memory/pinned_pool.h"
+#include "src/memory/staging.h"
 #include "src/runtime/completion_thread.h"
 #include "src/runtime/counts.h"
 #include "src/runtime/slot.h"
@@ -45,6 +46,9 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   StateOrder& states() { return states_; }
   host::WorkerPool& workers() { return *workers_; }
   memory::PinnedPool& pinned(int driver_index) { return *pinned_[static_cast<size_t>(driver_index)]; }
+  // The ring that copies between a driver's devices and memory that is not pinned; made at the first call.
+  absl::StatusOr<memory::Staging*> Staging(int driver_index);
+  int64_t staging_from_bytes() const { return staging_options_.from_bytes; }
   void Log(LogLevel level, std::string_view text) const { logger_.Log(level, text); }
 
   // OK while work is accepted; else why not.
@@ -92,6 +96,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   absl::Status AddDefaultDevices(const RuntimeOptions& options);
   void AddDriver(std::unique_ptr<driver::Driver> driver);
   bool WaitForRelease(int64_t ended_then);
+  void EndStaging();
   std::vector<std::shared_ptr<ExecutableCore>> Executables() const;
 
   base::Logger logger_;
@@ -101,6 +106,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   std::vector<DeviceRef> devices_;
   std::vector<Device> public_devices_;
   std::vector<std::shared_ptr<memory::PinnedPool>> pinned_;
+  StagingOptions staging_options_;
   bool rings_ = true;
   std::unique_ptr<host::WorkerPool> workers_;
   std::unique_ptr<CompletionThread> completion_;
@@ -116,6 +122,9 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   mutable base::Mutex mu_;
   std::vector<std::weak_ptr<ExecutableCore>> executables_ ABSL_GUARDED_BY(mu_);
   absl::Status fault_ ABSL_GUARDED_BY(mu_);
+  base::CondVar staging_made_;
+  bool making_staging_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<std::unique_ptr<memory::Staging>> staging_ ABSL_GUARDED_BY(mu_);  // a driver each, null until needed
 };
 
 }  // namespace penstock::runtime

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "penstock/status_macros.h"
+#include "src/runtime/copies.h"
 #include "src/runtime/state_core.h"
 
 namespace penstock::runtime {
@@ -12,6 +13,8 @@ Slot::Slot(const Options& options, int slot_index)
     : index(slot_index),
       host_states(options.plan->host_steps.size()),
       host_idle(options.plan->host_steps.size()),
+      staged(static_cast<size_t>(options.program->rings)),
+      staged_begin(staged.size()),
       ticket(options.plan->states.size()),
       options_(options) {}
 
@@ -133,20 +136,8 @@ absl::Status Slot::FillImages() {
     if (IsBound(model.buffers[b].role)) bound_order.push_back(static_cast<int32_t>(b));
   }
   param_values.resize(model.params.size());
-  for (const CopyEntry& c : program.copies) {
-    driver::CopyOp op;
-    op.kind = c.kind;
-    op.dst = pointers[static_cast<size_t>(c.dst)];
-    op.src = pointers[static_cast<size_t>(c.src)];
-    const auto local = [&](int32_t instance) {
-      const int32_t d = plan.instances[static_cast<size_t>(instance)].device;
-      return d < 0 ? -1 : (*options_.devices)[static_cast<size_t>(d)].local;
-    };
-    op.dst_device = local(c.dst);
-    op.src_device = local(c.src);
-    op.tag = {&fault, c.node};
-    copies.push_back(op);
-  }
+  bound_pinned.resize(model.buffers.size());
+  MakeCopies(plan, program, *options_.devices, *this);
   for (const FillEntry& f : program.fills) {
     const NodeDecl& decl = model.nodes[static_cast<size_t>(plan.nodes[static_cast<size_t>(f.node)].decl)];
     driver::FillOp op;
@@ -244,15 +235,10 @@ void WriteRanges(const Model& model, const Program& program, const std::vector<R
   }
 }
 
-void WriteSizes(const Model& model, const Program& program, bool dynamic, Slot& slot) {
+void WriteFills(const Program& program, bool dynamic, Slot& slot) {
   const auto elements = [&](int32_t buffer) {
     return static_cast<size_t>(slot.boxes[static_cast<size_t>(buffer)].shape.elements());
   };
-  for (size_t i = 0; i < program.copies.size(); ++i) {
-    const int32_t b = program.copies[i].buffer;
-    if (program.dynamic_buffer[static_cast<size_t>(b)] != dynamic) continue;
-    slot.copies[i].width = elements(b) * model.buffers[static_cast<size_t>(b)].type.size;
-  }
   for (size_t i = 0; i < program.fills.size(); ++i) {
     const int32_t b = program.fills[i].buffer;
     if (program.dynamic_buffer[static_cast<size_t>(b)] == dynamic) slot.fills[i].count = elements(b);
@@ -265,7 +251,8 @@ absl::Status ApplyFixedShapes(const Model& model, const graph::Plan& plan, const
   PENSTOCK_RETURN_IF_ERROR(SetBoxes(model, program, false, slot));
   WriteViews(program.fixed_shapes, slot);
   WriteRanges(model, program, program.fixed_ranges, slot);
-  WriteSizes(model, program, false, slot);
+  WriteFills(program, false, slot);
+  SetCopyShapes(program, slot);
   for (size_t i = 0; i < program.calls.size(); ++i) {
     const CallEntry& call = program.calls[i];
     const NodeDecl& decl = model.nodes[static_cast<size_t>(call.decl)];
@@ -280,7 +267,8 @@ absl::Status ApplyDynamicShapes(const Model& model, const Program& program, Slot
   PENSTOCK_RETURN_IF_ERROR(SetBoxes(model, program, true, slot));
   WriteViews(program.dynamic_shapes, slot);
   WriteRanges(model, program, program.dynamic_ranges, slot);
-  WriteSizes(model, program, true, slot);
+  WriteFills(program, true, slot);
+  SetCopyShapes(program, slot);
   for (const int32_t c : program.dynamic_grids) {
     const NodeDecl& decl = model.nodes[static_cast<size_t>(program.calls[static_cast<size_t>(c)].decl)];
     SetGrid(slot.kernels[static_cast<size_t>(c)], decl.shape, slot.param_values);

@@ -17,6 +17,7 @@
 #include "graph/plan.h"
 #include "penstock/bindings.h"
 #include "src/memory/pinned_pool.h"
+#include "src/memory/staging.h"
 #include "src/runtime/boxes.h"
 #include "src/runtime/overlap.h"
 #include "src/runtime/program.h"
@@ -72,10 +73,15 @@ struct Slot final : driver::UseSource {
   std::vector<std::byte> args;
   std::vector<void*> argv;
   std::vector<driver::CopyOp> copies;  // parallel to Program::copies
+  std::vector<bool> copies_off;  // the same: not made in this run
   std::vector<driver::FillOp> fills;
   std::vector<driver::KernelOp> kernels;  // parallel to Program::calls
   std::vector<std::atomic<HostState>> host_states;  // parallel to Plan::host_steps
   std::vector<bool> host_idle;  // the same: nothing to copy in this run, but still a step others wait for
+  std::vector<driver::CopyOp> host_copies;  // the same, of those that copy
+  std::vector<memory::StagedCopy> staged;  // a Program::rings each
+  std::vector<double> staged_begin;  // the same: when the trace saw it begin
+  std::vector<bool> bound_pinned;  // a buffer each: whether its bound memory is, in this run
   std::vector<std::shared_ptr<const void>> keep_alive;
   std::vector<BoundRange> bound_ranges;  // a buffer each; internal ones stay empty
   std::vector<int32_t> bound_order;  // buffers that are bound, sorted by each launch for CheckOverlaps

@@ -10,8 +10,8 @@
 #include "src/base/process_life.h"
 #include "src/base/status.h"
 #include "src/base/user_code.h"
+#include "src/host/progress.h"
 #include "src/runtime/executable_core.h"
-#include "src/runtime/progress.h"
 #include "src/runtime/runtime_core.h"
 
 namespace penstock::runtime {
@@ -179,7 +179,7 @@ absl::Status StateCore::Do(const char* what, bool writes, Deadline deadline, Wor
 
 absl::Status StateCore::AwaitTurn(const Call& call, Deadline deadline) const {
   StateOrder& order = runtime_->states();
-  const bool turn = WaitForProgress(runtime_->bell(), runtime_->rings(), deadline.at(), [&] {
+  const bool turn = host::WaitForProgress(runtime_->bell(), runtime_->rings(), deadline.at(), [&] {
     const auto ahead = order.LookAhead(call.ticket.places[0]);
     if (!ahead) return true;
     if (ahead->core != nullptr) {
@@ -246,7 +246,7 @@ absl::Status StateCore::Zero(Call& call, Deadline deadline) const {
 
 absl::Status StateCore::AwaitCopy(size_t event, Deadline deadline) const {
   absl::StatusOr<bool> complete = false;
-  WaitForProgress(runtime_->bell(), device_.driver->rings(), deadline.at(), [&] {
+  host::WaitForProgress(runtime_->bell(), device_.driver->rings(), deadline.at(), [&] {
     complete = device_.driver->Query(events_[event]);
     return !complete.ok() || *complete;
   });

@@ -7,8 +7,8 @@
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
 #include "src/base/user_code.h"
+#include "src/host/progress.h"
 #include "src/runtime/executable_core.h"
-#include "src/runtime/progress.h"
 #include "src/runtime/runtime_core.h"
 
 namespace penstock::runtime {
@@ -139,7 +139,7 @@ absl::Status StreamExecutor::AwaitNode(Slot& slot, const ExecCommand& command) {
   const driver::Event event = slot.sync_events[static_cast<size_t>(command.lane)];
   PENSTOCK_RETURN_IF_ERROR(driver.Record(event, slot.streams[static_cast<size_t>(command.lane)]));
   absl::Status status;
-  const bool ended = WaitForProgress(core_.runtime().bell(), driver.rings(), slot.deadline, [&] {
+  const bool ended = host::WaitForProgress(core_.runtime().bell(), driver.rings(), slot.deadline, [&] {
     const absl::StatusOr<bool> complete = driver.Query(event);
     status = complete.status();
     return !complete.ok() || *complete || slot.fault.failed();
@@ -152,7 +152,7 @@ absl::Status StreamExecutor::DoNode(Slot& slot, const ExecCommand& command) {
   const driver::Stream stream = slot.streams[static_cast<size_t>(command.lane)];
   const auto index = static_cast<size_t>(command.index);
   switch (command.op) {
-    case Op::kCopy: return driver.Copy(stream, slot.copies[index]);
+    case Op::kCopy: return slot.copies_off[index] ? absl::OkStatus() : driver.Copy(stream, slot.copies[index]);
     case Op::kFill: return driver.Fill(stream, slot.fills[index]);
     case Op::kForeign: return CallForeign(slot, command);
     default: break;

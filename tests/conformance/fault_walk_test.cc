@@ -71,6 +71,7 @@ struct Scenario {
   bool pinned, traced;
   Io (*declare)(Graph& g);
   int32_t (*expected)(int32_t x);
+  bool ring = false;  // what is not pinned goes through the ring
 };
 
 Io Chain(Graph& g) {
@@ -158,6 +159,8 @@ const Scenario kScenarios[] = {
     {"two_devices", 2, 1, false, false, &TwoDevices, [](int32_t x) { return 5 * x; }},
     {"traced", 1, 1, false, true, &HostInTheMiddle, [](int32_t x) { return 2 * (x + 11); }},
     {"slots", 1, 3, false, false, &HostInTheMiddle, [](int32_t x) { return 2 * (x + 11); }},
+    {"ring", 1, 1, false, false, &HostInTheMiddle, [](int32_t x) { return 2 * (x + 11); }, true},
+    {"ring_slots", 1, 3, false, false, &Chain, [](int32_t x) { return x + 2; }, true},
     {"pinned_slots", 1, 3, true, false, &Chain, [](int32_t x) { return x + 2; }},
 };
 
@@ -185,8 +188,9 @@ class Session {
       : scenario_(scenario), fault_(fault), graph_(scenario.name), io_(scenario.declare(graph_)) {
     std::string devices = target.devices;
     if (devices == "host") devices += ":" + std::to_string(scenario.devices);
-    absl::StatusOr<Runtime> made = checks_.CreateRuntime(
-        {.devices = devices, .workers = 2, .host_device_threads = 2, .log_level = LogLevel::kOff}, target.order_seed);
+    RuntimeOptions options{.devices = devices, .workers = 2, .host_device_threads = 2, .log_level = LogLevel::kOff};
+    if (scenario.ring) options.staging = {.threads = 1, .chunk_bytes = 512, .from_bytes = 0};
+    absl::StatusOr<Runtime> made = checks_.CreateRuntime(options, target.order_seed);
     if (!made.ok()) {
       unavailable_ = made.status();
       return;

@@ -30,10 +30,35 @@ struct Target {
   std::string mode;     // "stream"
   bool checked = false;  // behind checked drivers: no test may break a rule or leave anything alive
   uint64_t order_seed = 0;  // of host devices: other than 0, work runs in an order of that seed
+  bool ring = false;  // whatever is not pinned goes through the ring, in chunks of 64 bytes
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Target& t) {
-  return out << t.devices << " " << t.mode << (t.checked ? " checked " : " ") << t.order_seed;
+  return out << t.devices << " " << t.mode << (t.checked ? " checked " : " ") << t.order_seed
+             << (t.ring ? " ring" : "");
+}
+
+inline std::vector<Target> HostTargets() {
+  return {{"host:1", "stream"},
+          {"host:3", "stream"},
+          {"host:1", "stream", true},
+          {"host:3", "stream", true, 1},
+          {"host:3", "stream", true, 2},
+          {"host:2", "stream", false, 0, true},
+          {"host:3", "stream", true, 3, true}};
+}
+inline std::vector<Target> CudaTargets() {
+  return {{"cuda", "stream"},
+          {"cuda", "stream", true},
+          {"cuda", "stream", false, 0, true},
+          {"cuda", "stream", true, 0, true}};
+}
+inline std::string NameOfTarget(const testing::TestParamInfo<Target>& info) {
+  const Target& t = info.param;
+  std::string name = t.devices + "_" + t.mode + (t.checked ? "_checked" : "") + (t.ring ? "_ring" : "");
+  if (t.order_seed != 0) name += "_order" + std::to_string(t.order_seed);
+  for (char& c : name) c = c == ':' ? '_' : c;
+  return name;
 }
 
 #define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
@@ -58,7 +83,8 @@ class GraphConformance : public testing::TestWithParam<Target> {
   }
 
   absl::StatusOr<Runtime> MakeRuntime() {
-    const RuntimeOptions options{.devices = GetParam().devices, .workers = 2};
+    RuntimeOptions options{.devices = GetParam().devices, .workers = 2};
+    if (GetParam().ring) options.staging = {.threads = 2, .chunk_bytes = 64, .from_bytes = 0};
     if (!GetParam().checked && GetParam().order_seed == 0) return Runtime::Create(options);
     checks_.emplace();
     return checks_->CreateRuntime(options, GetParam().order_seed);

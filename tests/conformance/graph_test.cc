@@ -581,14 +581,8 @@ TEST_P(Conformance, EqualResultsWithAnyNumberOfLanesAndSlots) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Host, Conformance, testing::Values(Target{"host:1", "stream"}, Target{"host:3", "stream"}),
-                         [](const auto& p) { return p.param.devices == "host:1" ? "one" : "three"; });
-INSTANTIATE_TEST_SUITE_P(HostChecked, Conformance,
-                         testing::Values(Target{"host:1", "stream", true}, Target{"host:3", "stream", true, 1},
-                                         Target{"host:3", "stream", true, 2}),
-                         [](const auto& p) { return "order" + std::to_string(p.param.order_seed); });
-INSTANTIATE_TEST_SUITE_P(Cuda, Conformance, testing::Values(Target{"cuda", "stream"}, Target{"cuda", "stream", true}),
-                         [](const auto& p) { return p.param.mode + (p.param.checked ? "_checked" : ""); });
+INSTANTIATE_TEST_SUITE_P(Host, Conformance, testing::ValuesIn(HostTargets()), NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Cuda, Conformance, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace
 }  // namespace penstock::conformance

@@ -322,25 +322,11 @@ TEST_P(StateBoxes, OneThatAParameterMovesOutsideIsRefusedAtLaunchAndTouchesNothi
   EXPECT_OK(s_.status());
 }
 
-INSTANTIATE_TEST_SUITE_P(Host, StateBoxes, testing::Values(Target{"host:1", "stream"}, Target{"host:3", "stream"}),
-                         [](const auto& p) { return p.param.devices == "host:1" ? "one" : "three"; });
-INSTANTIATE_TEST_SUITE_P(HostChecked, StateBoxes,
-                         testing::Values(Target{"host:1", "stream", true}, Target{"host:3", "stream", true, 1},
-                                         Target{"host:3", "stream", true, 2}),
-                         [](const auto& p) { return "order" + std::to_string(p.param.order_seed); });
-INSTANTIATE_TEST_SUITE_P(Cuda, StateBoxes, testing::Values(Target{"cuda", "stream"}, Target{"cuda", "stream", true}),
-                         [](const auto& p) { return p.param.mode + (p.param.checked ? "_checked" : ""); });
+INSTANTIATE_TEST_SUITE_P(Host, StateBoxes, testing::ValuesIn(HostTargets()), NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Cuda, StateBoxes, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
-INSTANTIATE_TEST_SUITE_P(Host, StateConformance,
-                         testing::Values(Target{"host:1", "stream"}, Target{"host:3", "stream"}),
-                         [](const auto& p) { return p.param.devices == "host:1" ? "one" : "three"; });
-INSTANTIATE_TEST_SUITE_P(HostChecked, StateConformance,
-                         testing::Values(Target{"host:1", "stream", true}, Target{"host:3", "stream", true, 1},
-                                         Target{"host:3", "stream", true, 2}),
-                         [](const auto& p) { return "order" + std::to_string(p.param.order_seed); });
-INSTANTIATE_TEST_SUITE_P(Cuda, StateConformance,
-                         testing::Values(Target{"cuda", "stream"}, Target{"cuda", "stream", true}),
-                         [](const auto& p) { return p.param.mode + (p.param.checked ? "_checked" : ""); });
+INSTANTIATE_TEST_SUITE_P(Host, StateConformance, testing::ValuesIn(HostTargets()), NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Cuda, StateConformance, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace
 }  // namespace penstock::conformance

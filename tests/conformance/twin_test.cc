@@ -267,9 +267,8 @@ TEST_P(Twin, TheEnvironmentTurnsItOn) {
   EXPECT_NE(exec->PlanText().find("check add"), std::string::npos);
 }
 
-INSTANTIATE_TEST_SUITE_P(Host, Twin, testing::Values(Target{"host:1", "stream"}), [](const auto&) { return "one"; });
-INSTANTIATE_TEST_SUITE_P(Cuda, Twin, testing::Values(Target{"cuda", "stream"}),
-                         [](const auto& p) { return p.param.mode; });
+INSTANTIATE_TEST_SUITE_P(Host, Twin, testing::ValuesIn(HostTargets()), NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Cuda, Twin, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace
 }  // namespace penstock::conformance

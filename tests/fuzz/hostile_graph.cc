@@ -413,7 +413,8 @@ NodeRef HostileGraph::AddCopy(const Name& name) {
     std::erase_if(known, [&](const Known& k) { return k.subject == subject_ && k.text == "type"; });
     const BufferRecord *a = RecordOf(from.graph(), from.index()), *b = RecordOf(to.graph(), to.index());
     const bool typed = a != nullptr && b != nullptr && a->element == element && b->element == element;
-    if (typed && !Hostile() && (a == b || !(a->extent == b->extent))) {
+    const bool meet = a != nullptr && b != nullptr && a != b && RootOf(IndexOf(*a)) == RootOf(IndexOf(*b));
+    if (meet || (typed && !Hostile() && (a == b || !(a->extent == b->extent)))) {
       const BufferRecord source = *a;
       const Name copy("copy" + std::to_string(buffers.size()));
       to = graph.Buffer<T>(copy, source.extent);
@@ -425,8 +426,6 @@ NodeRef HostileGraph::AddCopy(const Name& name) {
       if (a->element != b->element) Note("another element type");
       if (a->sound && b->sound && !(a->extent == b->extent)) Note("another extent");
     }
-    NoteAlias(from.graph(), from.index());
-    NoteAlias(to.graph(), to.index());
     MarkWritten(to.graph(), to.index());
     return graph.Copy(name, from, to);
   });

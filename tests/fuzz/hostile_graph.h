@@ -153,7 +153,8 @@ class HostileGraph {
   // Null where the handle names no buffer of the graph.
   const BufferRecord* RecordOf(uint32_t graph_serial, int32_t index) const;
   void MarkWritten(uint32_t graph_serial, int32_t index);
-  // Copy and Fill take none.
+  size_t IndexOf(const BufferRecord& record) const { return static_cast<size_t>(&record - buffers.data()); }
+  // Fill takes none.
   void NoteAlias(uint32_t graph_serial, int32_t index);
   template <class T>
   NodeRef FillWith(const Name& name, T value);

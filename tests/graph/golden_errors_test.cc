@@ -100,7 +100,7 @@ TEST(GoldenErrors, EveryMistakeOfAGraphIsALineOfOneStatus) {
   graph 'bad' node 'value' (bad.cc:45): argument 0 is a parameter of another graph; a handle is good in the graph that made it; declare the parameter in this graph
   graph 'bad' node 'crowd' (bad.cc:46): Concurrency(0): at least one run at a time must be able to use the callable; give 1 or more
   graph 'bad' node 'far' (bad.cc:47): pinned to device 5; the runtime has 0 (host:0), 1 (host:1); pin it to one of these
-  graph 'bad' node 'short' (bad.cc:48): copies 'x' (bad.cc:20) to 'small' (bad.cc:30), which has another extent ({8} and {4}); a Copy takes all elements; declare both with the same constants and parameters
+  graph 'bad' node 'short' (bad.cc:48): copies 'x' (bad.cc:20) to 'small' (bad.cc:30), which has another extent ({8} and {4}); a Copy takes and writes boxes of one shape; declare both with the same constants and parameters
   graph 'bad' node 'flat' (bad.cc:49): the functor takes a 2-D index and the extent is 1-D; it is called with an index of the extent; take int64_t, Index2 or Index3 to match
   graph 'bad' node 'kernel' (bad.cc:50): its blocks have 2048 x 1 x 1 threads; a block has 1 to 1024; use fewer, or more blocks
   graph 'bad' node 'kernel' (bad.cc:50) on host:0: a Kernel runs on CUDA devices only; this is a host device and the node has no twin for it; give it one with .HostTwin(f), or pin it to a CUDA device

@@ -105,9 +105,17 @@ OrderOracle::OrderOracle(const Model& model, const Plan& plan) : plan_(plan) {
   for (const auto& [before, after] : DeclaredPairs(model)) {
     pairs_.push_back({node_of[static_cast<size_t>(before)], node_of[static_cast<size_t>(after)], true});
   }
+  for (size_t n = 0; n < plan.nodes.size(); ++n) {  // both forms of a Copy node
+    if (plan.nodes[n].decl >= 0 || plan.nodes[n].copy < 0) continue;
+    for (const auto& [before, after] : DeclaredPairs(model)) {
+      if (after == plan.nodes[n].copy)
+        pairs_.push_back({node_of[static_cast<size_t>(before)], static_cast<int32_t>(n), true});
+    }
+    pairs_.push_back({static_cast<int32_t>(n), node_of[static_cast<size_t>(plan.nodes[n].copy)], true});
+  }
   const Footprints declared = FootprintsOf(model);
   std::vector<std::vector<Used>> used;
-  for (const PlanNode& node : plan.nodes) used.push_back(UsedBy(node, declared));
+  for (const PlanNode& node : plan.nodes) used.push_back(UsedBy(model, node, declared));
   for (int32_t b = 0; b < static_cast<int32_t>(plan.nodes.size()); ++b) {
     for (int32_t a = 0; a < b; ++a) {
       if (Clash(a, b, used)) pairs_.push_back({a, b, false});
@@ -115,13 +123,19 @@ OrderOracle::OrderOracle(const Model& model, const Plan& plan) : plan_(plan) {
   }
 }
 
-std::vector<OrderOracle::Used> OrderOracle::UsedBy(const PlanNode& node, const Footprints& declared) const {
+std::vector<OrderOracle::Used> OrderOracle::UsedBy(const Model& model, const PlanNode& node,
+                                                   const Footprints& declared) const {
   std::vector<Used> used;
   const std::vector<Use> uses = UsesOf(node);
   for (size_t i = 0; i < uses.size(); ++i) {
     const int32_t root = plan_.instances[static_cast<size_t>(uses[i].instance)].buffer;
-    used.push_back({uses[i].instance,
-                    node.decl >= 0 ? declared[static_cast<size_t>(node.decl)][i] : Footprint{root, uses[i].mode}});
+    Footprint footprint{root, uses[i].mode};
+    if (node.decl >= 0) {
+      footprint = declared[static_cast<size_t>(node.decl)][i];
+    } else if (node.copy >= 0) {
+      footprint = declared[static_cast<size_t>(node.copy)][AccessOfCopy(model, node, uses[i].mode)];
+    }
+    used.push_back({uses[i].instance, footprint});
   }
   return used;
 }

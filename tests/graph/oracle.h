@@ -46,7 +46,7 @@ class OrderOracle {
     int32_t instance;
     Footprint footprint;
   };
-  std::vector<Used> UsedBy(const PlanNode& node, const Footprints& declared) const;
+  std::vector<Used> UsedBy(const Model& model, const PlanNode& node, const Footprints& declared) const;
   bool Clash(int32_t a, int32_t b, const std::vector<std::vector<Used>>& used) const;
 
   struct Pair {

@@ -13,6 +13,18 @@ inline bool IsStage(const PlanNode& node) {
   return node.kind == PlanKind::kStageIn || node.kind == PlanKind::kStageOut;
 }
 
+// Which access of its Copy node gives the box of a copy's use: the one that reads, or the one that writes.
+inline size_t AccessOfCopy(const Model& model, const PlanNode& node, AccessMode mode) {
+  return model.nodes[static_cast<size_t>(node.copy)].accesses[0].mode == mode ? 0 : 1;
+}
+
+// The bound memory that decides whether a node is made at all; -1: it always is.
+inline int32_t DecidingBuffer(const Plan& plan, const PlanNode& node) {
+  if (node.when == When::kAlways) return -1;
+  const Instance& src = plan.instances[static_cast<size_t>(node.src)];
+  return src.space == Space::kBound ? src.buffer : plan.instances[static_cast<size_t>(node.dst)].buffer;
+}
+
 // The uses of a node, copies included.
 inline std::vector<Use> UsesOf(const PlanNode& node) {
   if (node.decl >= 0) return {node.uses.begin(), node.uses.end()};

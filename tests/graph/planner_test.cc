@@ -107,7 +107,7 @@ TEST(MakePlan, OneGraphWithEveryMistakeGetsALineForEach) {
       "one "
       "of these\n"
       "  graph 'all' node 'copy' (a.cc:24): copies 'x' (a.cc:12) to 'y' (a.cc:13), which has another extent ({8} and "
-      "{16}); a Copy takes all elements; declare both with the same constants and parameters\n"
+      "{16}); a Copy takes and writes boxes of one shape; declare both with the same constants and parameters\n"
       "  graph 'all' node 'fill' (a.cc:25): its pattern has 3 bytes and the elements of 'y' (a.cc:13) have 4; a Fill "
       "writes whole elements; fill with the buffer's element type\n"
       "  graph 'all' node 'rank' (a.cc:26): the functor takes a 1-D index and the extent is 2-D; it is called with an "

@@ -21,6 +21,7 @@ class Generator {
     out_.options = Devices(devices);
     out_.options.default_device = Below(devices);
     out_.options.max_lanes = 1 + Below(Chance(2) ? 2 : 6);
+    out_.options.ring_from_bytes = Chance(3) ? int64_t{1} << 16 : Chance(2) ? 0 : 500;
     host_share_ = Below(5);
     pins_ = Chance(2);
     priorities_ = Chance(4);
@@ -167,11 +168,36 @@ class Generator {
   }
 
   bool AddCopy(const std::string& name) {
+    if (slices_ && Chance(2)) return AddPartCopy(name);
     const int from = Below(Int(contents_.size())), to = Below(Int(contents_.size()));
     const auto &x = buffer(from), &y = buffer(to);
     if (from == to || y.role == BufferRole::kInput || !IsWritten({from, AccessMode::kRead})) return false;
     if (!(x.extent == y.extent && x.type == y.type)) return false;
     Finish(g().Copy(name, from, to));
+    return true;
+  }
+
+  // From a box to one of the same size somewhere else, through aliases or not.
+  bool AddPartCopy(const std::string& name) {
+    AccessDecl from{Below(Int(g().model.buffers.size())), ModelBuilder::kSerial, AccessMode::kRead};
+    AccessDecl to{Below(Int(g().model.buffers.size())), ModelBuilder::kSerial, AccessMode::kWrite};
+    const BufferDecl &x = buffer(from.buffer), &y = buffer(to.buffer);
+    if (!(x.type == y.type) || x.extent.rank != y.extent.rank || MaxBytes(g().model, from.buffer) == 0) return false;
+    const Box taken = RandomBox(x.extent);
+    Extent offset = taken.offset;
+    for (size_t i = 0; i < Index(x.extent.rank); ++i) {
+      const int64_t room = Most(y.extent.dims[i]) - Most(taken.size.dims[i]);
+      if (room < 0) return false;
+      if (!(taken.offset.dims[i].is_constant() && Chance(2))) offset.dims[i] = Below(static_cast<int>(room) + 1);
+      if (offset.dims[i].value > room) return false;
+    }
+    from.box = taken;
+    to.box = Slice(offset, taken.size);
+    const Footprint reads = FootprintOf(g().model, from), writes = FootprintOf(g().model, to);
+    if (role(writes.root) == BufferRole::kInput || !IsWritten(reads) || reads.Meets(writes)) return false;
+    const int32_t node = g().Copy(name, from.buffer, to.buffer);
+    g().node(node).accesses = {from, to};
+    Finish(node);
     return true;
   }
 

@@ -115,7 +115,8 @@ std::string CheckPlaces(const Model& model, const PlanOptions& options, const Pl
     if (decl.kind == NodeKind::kCopy) {
       const Instance &src = plan.instances[static_cast<size_t>(node.src)],
                      &dst = plan.instances[static_cast<size_t>(node.dst)];
-      if (dst.device < 0) device = src.device;
+      const bool bound = IsBound(model.buffers[static_cast<size_t>(dst.buffer)].role);
+      if (dst.device < 0 || bound) device = IsStage(node) ? -1 : src.device;
       if (dst.device >= 0 && dst.device != device) {
         return "node " + Label(plan, static_cast<int32_t>(n)) + " copies to another device than its own";
       }

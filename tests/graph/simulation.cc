@@ -67,13 +67,19 @@ class Simulation {
   }
 
   bool Skipped(const PlanNode& node) const {
-    return IsStage(node) && pinned_by_user_[static_cast<size_t>(plan_.instances[static_cast<size_t>(node.src)].buffer)];
+    const int32_t buffer = DecidingBuffer(plan_, node);
+    return buffer >= 0 && pinned_by_user_[static_cast<size_t>(buffer)] != (node.when == When::kIfPinned);
   }
   static uint64_t Spoilt(int32_t n) { return Mix(0xfeed, static_cast<uint64_t>(n)); }
 
-  // What use `i` of a node touches: inserted copies touch all, declared nodes their boxes.
+  // What use `i` of a node touches: copies of buffers all, declared nodes and both forms of Copy nodes their boxes.
   Reach At(const PlanNode& node, size_t i, int32_t instance) const {
     const auto b = static_cast<size_t>(plan_.instances[static_cast<size_t>(instance)].buffer);
+    if (node.decl < 0 && node.copy >= 0) {
+      const AccessMode mode = i == 0 ? AccessMode::kRead : AccessMode::kWrite;
+      return {memory_[static_cast<size_t>(instance)],
+              declared_[static_cast<size_t>(node.copy)][AccessOfCopy(model_, node, mode)]};
+    }
     return {memory_[static_cast<size_t>(instance)],
             node.decl < 0 ? whole_[b] : declared_[static_cast<size_t>(node.decl)][i]};
   }
@@ -108,7 +114,7 @@ class Simulation {
       if (uses[i].mode == AccessMode::kRead) continue;
       const Reach reach = At(node, i, uses[i].instance);
       if (node.decl < 0) {
-        std::copy(source->begin(), source->end(), reach.memory);
+        for (size_t k = 0; k < reach.atoms.size(); ++k) reach[k] = (*source)[k];
       } else {
         Store(reach, model_.nodes[static_cast<size_t>(node.decl)], node.decl, i, running.read,
               source != nullptr ? *source : Contents{});

@@ -377,18 +377,18 @@ TEST(Validate, AccessesThroughAnAliasOfNothingAreLeftAlone) {
       "in the graph that made it; declare the buffer in this graph first");
 }
 
-TEST(Validate, SaysThatPartsAreNotCopiedOrFilled) {
+TEST(Validate, SaysThatPartsAreNotFilled) {
   ModelBuilder g;
-  const int32_t x = g.InOut("x", 4), y = g.InOut("y", 4), a = g.Alias("a", x, Box{});
+  const int32_t x = g.InOut("x", 4), a = g.Alias("a", x, Box{});
   g.Fill("f", a);
-  g.node(g.Copy("c", y, x)).accesses[1].box = Slice(0, 4);
+  g.node(g.Fill("p", x)).accesses[0].box = Slice(0, 4);
   EXPECT_EQ(
       MistakeOf(g),
       "UNIMPLEMENTED: graph 'g': 2 mistakes:\n"
-      "  graph 'g' node 'f' (a.cc:4): its access is to an alias, 'a' (a.cc:3); this version copies and fills whole "
-      "buffers only; name a buffer, or use a ParallelFor\n"
-      "  graph 'g' node 'c' (a.cc:5): its access is to a part of 'x' (a.cc:1); this version copies and fills whole "
-      "buffers only; name a buffer, or use a ParallelFor");
+      "  graph 'g' node 'f' (a.cc:3): its access is to an alias, 'a' (a.cc:2); this version fills whole buffers only; "
+      "name a buffer, or use a ParallelFor\n"
+      "  graph 'g' node 'p' (a.cc:4): its access is to a part of 'x' (a.cc:1); this version fills whole buffers only; "
+      "name a buffer, or use a ParallelFor");
 }
 
 TEST(Validate, RefusesSpansOfWhatIsNotContiguous) {
@@ -503,10 +503,47 @@ TEST(Validate, RefusesCopiesBetweenExtents) {
   const int32_t n = g.Param("n", 8);
   const int32_t x = g.Input("x", {Dim(4), g.ParamDim(n)}), y = g.Output("y", {4, 8});
   g.Copy("c", x, y);
-  EXPECT_EQ(
-      MistakeOf(g),
-      "INVALID_ARGUMENT: graph 'g' node 'c' (a.cc:4): copies 'x' (a.cc:2) to 'y' (a.cc:3), which has another "
-      "extent ({4, n} and {4, 8}); a Copy takes all elements; declare both with the same constants and parameters");
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' node 'c' (a.cc:4): copies 'x' (a.cc:2) to 'y' (a.cc:3), which has another "
+            "extent ({4, n} and {4, 8}); a Copy takes and writes boxes of one shape; declare both with the same "
+            "constants and "
+            "parameters");
+}
+
+TEST(Validate, ShapesOfCopiesAreThoseOfTheirBoxes) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", {4, 8}), y = g.Output("y", {2, 4}), row = g.Output("row", 8);
+  g.node(g.Copy("tile", x, y)).accesses[0].box = Slice({1, 2}, {2, 4});
+  g.node(g.Copy("line", x, row)).accesses[0].box = Slice({3, 0}, {1, 8});  // ones in front count for nothing
+  g.node(g.Copy("column", x, row)).accesses[0].box = Slice({0, 0}, {4, 2});
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' node 'column' (a.cc:6): copies 'x' (a.cc:1) to 'row' (a.cc:3), which has "
+            "another extent ({4, 2} and {8}); a Copy takes and writes boxes of one shape; declare both with the same "
+            "constants and parameters");
+}
+
+TEST(Validate, CopiesInsideABufferAreBetweenBoxesThatCannotMeet) {
+  ModelBuilder g;
+  const int32_t n = g.Param("n", 4), x = g.InOut("x", {4, 8}), alias = g.Alias("alias", x, Slice({0, 4}, {4, 4}));
+  const auto copy = [&](const char* name, int32_t from, const Box& taken, int32_t to, const Box& given) {
+    NodeDecl& node = g.node(g.Copy(name, from, to));
+    node.accesses[0].box = taken;
+    node.accesses[1].box = given;
+  };
+  copy("apart", x, Slice({0, 0}, {4, 4}), x, Slice({0, 4}, {4, 4}));
+  copy("to the alias", x, Slice({0, 0}, {4, 4}), alias, {});
+  EXPECT_EQ(MistakeOf(g), "OK");
+  copy("corner", x, Slice({0, 0}, {2, 2}), x, Slice({1, 1}, {2, 2}));
+  copy("under the alias", alias, {}, x, Slice({0, 3}, {4, 4}));
+  copy("anywhere", x, Slice({g.ParamDim(n), 0}, {1, 2}), x, Slice({0, 4}, {1, 2}));
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g': 3 mistakes:\n"
+            "  graph 'g' node 'corner' (a.cc:6): copies 'x' (a.cc:2) to itself, and both boxes hold the same elements; "
+            "copy to another buffer, or between boxes that cannot meet\n"
+            "  graph 'g' node 'under the alias' (a.cc:7): copies 'x' (a.cc:2) to itself, and both boxes hold the same "
+            "elements; copy to another buffer, or between boxes that cannot meet\n"
+            "  graph 'g' node 'anywhere' (a.cc:8): copies 'x' (a.cc:2) to itself, and parameters may make both boxes "
+            "hold the same elements; copy to another buffer, or between boxes that cannot meet");
 }
 
 TEST(Validate, RefusesCopiesOfABufferToItself) {

@@ -1,6 +1,8 @@
 // One-dimensional copies are the fast path: they are what most plans have, and what the hardware likes best.
 #include "src/driver/cuda/cuda_copy.h"
 
+#include "src/driver/copy_box.h"
+
 namespace penstock::driver {
 namespace {
 
@@ -62,31 +64,7 @@ cudaError_t SubmitSlices(cudaStream_t stream, const CopyOp& op, int dst_ordinal,
   return cudaSuccess;
 }
 
-// Where sizes overflow nothing is joined, and CUDA refuses the copy.
-bool Join(size_t* a, size_t b) { return !__builtin_mul_overflow(*a, b, a); }
-
 }  // namespace
-
-CopyOp Collapse(CopyOp op) {
-  size_t joined = op.height;
-  if (op.height == 1 && op.depth > 1) {
-    op.height = op.depth;
-    op.dst_pitch = op.dst_slice;
-    op.src_pitch = op.src_slice;
-    op.depth = 1;
-  } else if (op.depth > 1 && op.dst_slice == op.dst_pitch * op.height && op.src_slice == op.src_pitch * op.height &&
-             Join(&joined, op.depth)) {
-    op.height = joined;
-    op.depth = 1;
-  }
-  joined = op.width;
-  if (op.depth == 1 && op.height > 1 && op.dst_pitch == op.width && op.src_pitch == op.width &&
-      Join(&joined, op.height)) {
-    op.width = joined;
-    op.height = 1;
-  }
-  return op;
-}
 
 cudaError_t SubmitCopy(cudaStream_t stream, const CopyOp& op, int dst_ordinal, int src_ordinal) {
   if (op.width == 0 || op.height == 0 || op.depth == 0) return cudaSuccess;

@@ -1,5 +1,5 @@
 // The pure half of copies: a collapsed copy moves the same bytes. Needs no GPU and no driver.
-#include "src/driver/cuda/cuda_copy.h"
+#include "src/driver/copy_box.h"
 
 #include <gtest/gtest.h>
 

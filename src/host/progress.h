@@ -9,7 +9,7 @@
 
 #include "src/host/bell.h"
 
-namespace penstock::runtime {
+namespace penstock::host {
 
 using TimePoint = std::chrono::steady_clock::time_point;
 
@@ -20,7 +20,7 @@ inline void CpuPause() { __builtin_ia32_pause(); }
 
 // Calls `step` until it returns true (then true) or `until` has passed (then false).
 template <class Step>
-bool WaitForProgress(host::Bell& bell, bool rings, TimePoint until, Step step) {
+bool WaitForProgress(Bell& bell, bool rings, TimePoint until, Step step) {
   TimePoint sleep_from{};
   for (;;) {
     const uint64_t ticket = bell.ticket();
@@ -39,4 +39,4 @@ bool WaitForProgress(host::Bell& bell, bool rings, TimePoint until, Step step) {
   }
 }
 
-}  // namespace penstock::runtime
+}  // namespace penstock::host

@@ -1,0 +1,88 @@
+#include "src/runtime/copies.h"
+
+#include "src/driver/copy_box.h"
+#include "src/runtime/slot.h"
+
+namespace penstock::runtime {
+namespace {
+
+driver::CopyOp OpOf(const CopyEntry& entry, const graph::Plan& plan, const std::vector<DeviceRef>& devices,
+                    Slot& slot) {
+  const auto local = [&](int32_t instance) {
+    const int32_t d = plan.instances[static_cast<size_t>(instance)].device;
+    return d < 0 ? -1 : devices[static_cast<size_t>(d)].local;
+  };
+  driver::CopyOp op;
+  op.kind = entry.kind;
+  op.dst_device = local(entry.dst);
+  op.src_device = local(entry.src);
+  op.tag = {&slot.fault, entry.node};
+  return op;
+}
+
+const BoxInRun& BoxAt(const Slot& slot, int32_t box) { return slot.boxes[static_cast<size_t>(box)]; }
+
+// Rows that lie side by side on both sides are one row.
+void SetShape(const CopyEntry& entry, const Slot& slot, driver::CopyOp& op) {
+  const BoxInRun &src = BoxAt(slot, entry.src_box), &dst = BoxAt(slot, entry.dst_box);
+  const detail::Range size = RangeOf(src.shape);
+  op.width = static_cast<size_t>(size.width * src.element);
+  op.height = static_cast<size_t>(size.height);
+  op.depth = static_cast<size_t>(size.depth);
+  op.src_pitch = static_cast<size_t>(src.row);
+  op.dst_pitch = static_cast<size_t>(dst.row);
+  op.src_slice = static_cast<size_t>(src.slice);
+  op.dst_slice = static_cast<size_t>(dst.slice);
+  op = driver::Collapse(op);
+}
+
+void SetAddresses(const CopyEntry& entry, const Slot& slot, driver::CopyOp& op) {
+  const auto at = [&](int32_t instance, int32_t box) -> std::byte* {
+    auto* first = static_cast<std::byte*>(slot.pointers[static_cast<size_t>(instance)]);
+    return first == nullptr ? nullptr : first + BoxAt(slot, box).offset;
+  };
+  op.src = at(entry.src, entry.src_box);
+  op.dst = at(entry.dst, entry.dst_box);
+}
+
+}  // namespace
+
+void MakeCopies(const graph::Plan& plan, const Program& program, const std::vector<DeviceRef>& devices, Slot& slot) {
+  for (const CopyEntry& c : program.copies) slot.copies.push_back(OpOf(c, plan, devices, slot));
+  slot.copies_off.resize(slot.copies.size());
+  slot.host_copies.resize(program.hosts.size());
+  for (size_t h = 0; h < program.hosts.size(); ++h) {
+    if (program.hosts[h].call < 0) slot.host_copies[h] = OpOf(program.hosts[h].copy, plan, devices, slot);
+  }
+}
+
+void SetCopyShapes(const Program& program, Slot& slot) {
+  for (size_t i = 0; i < program.copies.size(); ++i) {
+    SetShape(program.copies[i], slot, slot.copies[i]);
+    SetAddresses(program.copies[i], slot, slot.copies[i]);
+  }
+  for (size_t h = 0; h < program.hosts.size(); ++h) {
+    if (program.hosts[h].call < 0) SetShape(program.hosts[h].copy, slot, slot.host_copies[h]);
+  }
+}
+
+void PatchCopies(const Program& program, Slot& slot) {
+  const auto pinned = [&](const CopyEntry& c) {
+    return c.bound < 0 || slot.bound_pinned[static_cast<size_t>(c.bound)];
+  };
+  for (const int32_t c : program.bound_copies) {
+    const CopyEntry& entry = program.copies[static_cast<size_t>(c)];
+    SetAddresses(entry, slot, slot.copies[static_cast<size_t>(c)]);
+    slot.copies_off[static_cast<size_t>(c)] = !pinned(entry);
+  }
+  for (size_t h = 0; h < program.hosts.size(); ++h) {
+    const HostEntry& host = program.hosts[h];
+    if (host.call >= 0) continue;
+    driver::CopyOp& op = slot.host_copies[h];
+    SetAddresses(host.copy, slot, op);
+    const bool empty = op.width == 0 || op.height == 0 || op.depth == 0;
+    slot.host_idle[h] = empty || (host.copy.bound >= 0 && slot.bound_pinned[static_cast<size_t>(host.copy.bound)]);
+  }
+}
+
+}  // namespace penstock::runtime

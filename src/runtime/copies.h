@@ -1,0 +1,27 @@
+// The copies of a slot: which bytes each one moves in the run whose bindings the slot holds.
+//
+// Kinds, devices and what no launch changes are set once a slot; shapes again where parameters decide them, addresses
+// by each launch.
+//
+// Threads: free functions on a slot, called by whoever owns it.
+#pragma once
+
+#include <vector>
+
+#include "graph/plan.h"
+#include "src/driver/driver.h"
+
+namespace penstock::runtime {
+
+struct DeviceRef;
+struct Program;
+struct Slot;
+
+// Makes Slot::copies and Slot::host_copies. Their addresses are those of the instances until PatchCopies.
+void MakeCopies(const graph::Plan& plan, const Program& program, const std::vector<DeviceRef>& devices, Slot& slot);
+// Writes widths, heights, pitches. Boxes must have been set.
+void SetCopyShapes(const Program& program, Slot& slot);
+// Writes the addresses of copies that a launch may move, and which of them it makes.
+void PatchCopies(const Program& program, Slot& slot);
+
+}  // namespace penstock::runtime

@@ -1,0 +1,249 @@
+// Staging: every number of threads, chunk boundary and unaligned size, both directions at once, against a plain copy of
+// bytes; failures and cancelled runs. On checked host devices.
+#include "src/memory/staging.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <random>
+#include <semaphore>
+#include <string>
+#include <vector>
+
+#include "src/driver/checked/checked_driver.h"
+#include "src/driver/host/host_driver.h"
+
+namespace penstock::memory {
+namespace {
+
+using driver::CopyKind;
+using driver::CopyOp;
+using driver::checked::CallKind;
+using Bytes = std::vector<unsigned char>;
+
+class StagingTest : public testing::Test {
+ protected:
+  void Make(const StagingOptions& options, int devices = 1) {
+    driver::host::HostDriverOptions host;
+    host.devices = devices;
+    host.bell = &bell_;
+    auto inner = driver::host::CreateHostDriver(host);
+    ASSERT_TRUE(inner.ok()) << inner.status();
+    driver_ = driver::checked::CreateCheckedDriver(*std::move(inner), witness_);
+    pool_ = PinnedPool::Create(*driver_, {.slab_bytes = size_t{1} << 20});
+    auto made = Staging::Create(*driver_, *pool_, bell_, options);
+    ASSERT_TRUE(made.ok()) << made.status();
+    staging_ = *std::move(made);
+  }
+
+  void TearDown() override { End(); }
+
+  void End() {
+    if (driver_ == nullptr) return;
+    staging_.reset();
+    for (const auto& [device, memory] : memory_) driver_->FreeDevice(device, memory);
+    memory_.clear();
+    pool_.reset();
+    driver_.reset();
+    EXPECT_EQ(witness_->violations(), std::vector<std::string>());
+    EXPECT_EQ(witness_->gauges(), driver::checked::Gauges());
+  }
+
+  unsigned char* Device(size_t bytes, int device = 0) {
+    const absl::StatusOr<void*> memory = driver_->AllocateDevice(device, bytes);
+    EXPECT_TRUE(memory.ok()) << memory.status();
+    memory_.emplace_back(device, *memory);
+    return static_cast<unsigned char*>(*memory);
+  }
+
+  Bytes Random(size_t n) {
+    Bytes bytes(n);
+    for (unsigned char& b : bytes) b = static_cast<unsigned char>(random_());
+    return bytes;
+  }
+
+  // Posts a copy; Await waits for as many as were posted.
+  StagedCopy& Post(CopyOp op, int device = 0) {
+    StagedCopy& copy = copies_.emplace_back();
+    faults_.emplace_back();
+    op.tag = {&faults_.back(), 7};
+    copy.op = op;
+    copy.device = device;
+    copy.done = &StagingTest::Done;
+    copy.context = this;
+    staging_->Post(copy);
+    return copy;
+  }
+  static void Done(void* self, int64_t) { static_cast<StagingTest*>(self)->done_.release(); }
+  void Await() {
+    for (size_t i = 0; i < copies_.size(); ++i) done_.acquire();
+    copies_.clear();
+  }
+  driver::RunFault& fault() { return faults_.back(); }
+
+  static CopyOp Up(void* device, const void* host, size_t bytes) {
+    return {.kind = CopyKind::kHostToDevice, .dst = device, .src = host, .width = bytes};
+  }
+  static CopyOp Down(void* host, const void* device, size_t bytes) {
+    return {.kind = CopyKind::kDeviceToHost, .dst = host, .src = device, .width = bytes};
+  }
+
+  void RoundTrip(size_t bytes, size_t at) {
+    const Bytes in = Random(bytes + at);
+    Bytes out(bytes + at + 9, 0xEE), expected = out;
+    unsigned char* device = Device(bytes + at);
+    Post(Up(device + at, in.data() + at, bytes));
+    Await();
+    Post(Down(out.data() + at, device + at, bytes));
+    Await();
+    std::memcpy(expected.data() + at, in.data() + at, bytes);
+    EXPECT_EQ(out, expected) << bytes << " bytes at " << at;
+  }
+
+  std::mt19937_64 random_{11};
+  host::Bell bell_;
+  std::shared_ptr<driver::checked::Witness> witness_ = std::make_shared<driver::checked::Witness>();
+  std::unique_ptr<driver::Driver> driver_;
+  std::shared_ptr<PinnedPool> pool_;
+  std::unique_ptr<Staging> staging_;
+  std::vector<std::pair<int, void*>> memory_;
+  std::deque<StagedCopy> copies_;
+  std::deque<driver::RunFault> faults_;
+  std::counting_semaphore<> done_{0};
+};
+
+TEST_F(StagingTest, MovesEverySizeAroundTheChunkWithEveryNumberOfThreads) {
+  for (int threads = 1; threads <= 5; ++threads) {
+    Make({.threads = threads, .chunk_bytes = 64, .blocks_per_thread = 1 + threads % 3});
+    for (const size_t bytes : {1, 2, 63, 64, 65, 127, 128, 129, 64 * 15, 64 * 15 + 1, 64 * 16, 64 * 17 + 63}) {
+      for (const size_t at : {0, 1, 7}) RoundTrip(bytes, at);
+    }
+    End();
+  }
+}
+
+TEST_F(StagingTest, MovesBoxes) {
+  Make({.threads = 3, .chunk_bytes = 40});
+  for (int i = 0; i < 200; ++i) {
+    const auto below = [&](uint64_t n) { return static_cast<size_t>(random_() % n); };
+    const size_t w = 1 + below(60), h = 1 + below(5), d = 1 + below(4);
+    const size_t pitch = w + below(4), slice = pitch * h + below(3);
+    const Bytes in = Random(slice * d);
+    Bytes out(slice * d, 0xEE), expected = out;
+    unsigned char* device = Device(w * h * d);
+    CopyOp up{.kind = CopyKind::kHostToDevice, .dst = device, .src = in.data(), .width = w, .height = h, .depth = d};
+    up.dst_pitch = w, up.dst_slice = w * h, up.src_pitch = pitch, up.src_slice = slice;
+    Post(up);
+    Await();
+    CopyOp down{.kind = CopyKind::kDeviceToHost, .dst = out.data(), .src = device, .width = w, .height = h, .depth = d};
+    down.dst_pitch = pitch, down.dst_slice = slice, down.src_pitch = w, down.src_slice = w * h;
+    Post(down);
+    Await();
+    for (size_t z = 0; z < d; ++z) {
+      for (size_t y = 0; y < h; ++y) {
+        for (size_t x = 0; x < w; ++x) expected[z * slice + y * pitch + x] = in[z * slice + y * pitch + x];
+      }
+    }
+    ASSERT_EQ(out, expected) << w << " x " << h << " x " << d;
+  }
+}
+
+TEST_F(StagingTest, MovesManyCopiesOfBothDirectionsAndDevicesAtOnce) {
+  Make({.threads = 4, .chunk_bytes = 128}, 2);
+  constexpr size_t kCopies = 60;
+  std::vector<Bytes> in, out;
+  std::vector<unsigned char*> device;
+  for (size_t i = 0; i < kCopies; ++i) {
+    in.push_back(Random(1 + i * 37));
+    out.emplace_back(in.back().size(), 0);
+    device.push_back(Device(in.back().size(), static_cast<int>(i % 2)));
+    Post(Up(device[i], in[i].data(), in[i].size()), static_cast<int>(i % 2));
+  }
+  Await();
+  for (size_t i = 0; i < kCopies; ++i) {  // what has come up goes down while more goes up
+    Post(Down(out[i].data(), device[i], in[i].size()), static_cast<int>(i % 2));
+    in.push_back(Random(1 + i * 11));
+    Post(Up(Device(in.back().size()), in.back().data(), in.back().size()));
+  }
+  Await();
+  for (size_t i = 0; i < kCopies; ++i) EXPECT_EQ(out[i], in[i]) << i;
+}
+
+TEST_F(StagingTest, MakesOneCopyAChunkAndAllocatesNothingForIt) {
+  Make({.threads = 2, .chunk_bytes = 100});
+  const Bytes in = Random(1000);
+  unsigned char* device = Device(1000);
+  const auto before = witness_->log();
+  Post(Up(device, in.data(), 1000));
+  Await();
+  const auto after = witness_->log();
+  const auto made = [&](CallKind kind) { return after.count(kind) - before.count(kind); };
+  EXPECT_EQ(made(CallKind::kCopy), 10);
+  EXPECT_EQ(made(CallKind::kRecord), 10);
+  EXPECT_EQ(made(CallKind::kAllocatePinned) + made(CallKind::kAllocateDevice) + made(CallKind::kCreateEvent) +
+                made(CallKind::kCreateStream),
+            0);
+}
+
+TEST_F(StagingTest, ACallThatFailsFailsTheCopyAndNothingElse) {
+  for (const CallKind kind : {CallKind::kCopy, CallKind::kRecord, CallKind::kQuery}) {
+    Make({.threads = 2, .chunk_bytes = 64});
+    const Bytes in = Random(64 * 9);
+    unsigned char* device = Device(in.size());
+    witness_->FailNth(kind, 4, absl::UnavailableError("not now"));
+    Post(Up(device, in.data(), in.size()));
+    Await();
+    EXPECT_TRUE(witness_->fault_fired());
+    ASSERT_TRUE(fault().failed());
+    EXPECT_EQ(fault().node(), 7);
+    EXPECT_EQ(fault().status().code(), absl::StatusCode::kUnavailable);
+    RoundTrip(500, 3);
+    End();
+  }
+}
+
+TEST_F(StagingTest, ADeviceThatDiesEndsEveryCopy) {
+  Make({.threads = 3, .chunk_bytes = 64});
+  const Bytes in = Random(64 * 20);
+  Bytes out(64 * 20);
+  unsigned char* device = Device(in.size());
+  Post(Up(device, in.data(), in.size()));
+  Await();
+  witness_->DieAtNth(CallKind::kCopy, 5);
+  Post(Down(out.data(), device, in.size()));
+  Post(Up(Device(1), in.data(), 1));
+  Await();
+  EXPECT_TRUE(faults_[1].failed());
+  witness_->TakeViolations();
+}
+
+TEST_F(StagingTest, BeginsNothingOfARunThatHasFailed) {
+  Make({.threads = 1, .chunk_bytes = 64});
+  const Bytes in = Random(64 * 9);
+  unsigned char* device = Device(in.size());
+  const int64_t before = witness_->log().count(CallKind::kCopy);
+  StagedCopy& copy = copies_.emplace_back();
+  driver::RunFault& failed = faults_.emplace_back();
+  failed.Fail(1, absl::CancelledError("cancelled"));
+  copy.op = Up(device, in.data(), in.size());
+  copy.op.tag.fault = &failed;
+  copy.done = &StagingTest::Done;
+  copy.context = this;
+  staging_->Post(copy);
+  Await();
+  EXPECT_EQ(witness_->log().count(CallKind::kCopy), before);
+  EXPECT_EQ(failed.status().code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(StagingTest, SaysWhatPinnedMemoryIsMissing) {
+  Make({});
+  const auto pool = PinnedPool::Create(*driver_, {.slab_bytes = 4096, .budget_bytes = 8192});
+  const auto made = Staging::Create(*driver_, *pool, bell_, {.threads = 2, .chunk_bytes = 4096});
+  EXPECT_EQ(made.status().code(), absl::StatusCode::kResourceExhausted) << made.status();
+}
+
+}  // namespace
+}  // namespace penstock::memory

@@ -21,6 +21,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "src/driver/copy_piece.h"
 
 namespace penstock::driver {
 
@@ -106,6 +107,16 @@ struct CopyOp {
   size_t width = 0, height = 1, depth = 1;
   size_t dst_pitch = 0, src_pitch = 0, dst_slice = 0, src_slice = 0;
   int dst_device = -1, src_device = -1;  // kPeer
+  OpTag tag{};
+};
+
+// Many copies of one kind, kPeer excepted, in one submission and in any order among themselves: where one writes what
+// another reads or writes, nobody knows which bytes stay. `pieces` lies in pinned memory, and like the memory it names
+// stays as it is until the work is done: the device reads it then.
+struct BatchOp {
+  CopyKind kind = CopyKind::kHostToDevice;
+  const CopyPiece* pieces = nullptr;
+  size_t count = 0;
   OpTag tag{};
 };
 
@@ -204,8 +215,15 @@ class Driver {
   virtual void FreePinned(void* memory) = 0;
   virtual absl::StatusOr<PointerInfo> Inspect(const void* memory) = 0;
 
-  // Host memory of a copy must be pinned.
+  // Host memory of a copy must be pinned. InvalidArgument where rows overlap each other or a size overflows.
+  //
+  // Peer copies go over a direct link where the two devices have one: it is opened by the first copy between them, so
+  // nobody pays for links that no plan uses. Where there is none the driver takes the bytes through pinned memory of
+  // its own, in stream order like any copy. Either device's streams will do.
   virtual absl::Status Copy(Stream stream, const CopyOp& op) = 0;
+  // One piece of a batch is as good as any: a device works on all at once. InvalidArgument as for Copy, and the number
+  // of the piece; then none is copied.
+  virtual absl::Status CopyBatch(Stream stream, const BatchOp& op) = 0;
   virtual absl::Status Fill(Stream stream, const FillOp& op) = 0;
 
   // Loads a kernel so that its first launch does not. Host devices return null.

@@ -63,6 +63,7 @@ class PinnedOnlyDriver : public driver::Driver {
   void FreeDevice(int, void*) override {}
   absl::StatusOr<driver::PointerInfo> Inspect(const void*) override { return No(); }
   absl::Status Copy(driver::Stream, const driver::CopyOp&) override { return No(); }
+  absl::Status CopyBatch(driver::Stream, const driver::BatchOp&) override { return No(); }
   absl::Status Fill(driver::Stream, const driver::FillOp&) override { return No(); }
   absl::StatusOr<const void*> LoadKernel(int, const driver::KernelSource&) override { return No(); }
   absl::Status Launch(driver::Stream, const driver::KernelOp&) override { return No(); }

@@ -39,6 +39,7 @@ class NullDriver : public driver::Driver {
     return driver::PointerInfo{driver::PointerInfo::Kind::kPinned, -1};
   }
   absl::Status Copy(driver::Stream, const driver::CopyOp&) override { return Called(); }
+  absl::Status CopyBatch(driver::Stream, const driver::BatchOp&) override { return Called(); }
   absl::Status Fill(driver::Stream, const driver::FillOp&) override { return Called(); }
   absl::StatusOr<const void*> LoadKernel(int, const driver::KernelSource&) override { return nullptr; }
   absl::Status Launch(driver::Stream, const driver::KernelOp&) override { return Called(); }

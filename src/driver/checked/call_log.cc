@@ -6,9 +6,9 @@ namespace penstock::driver::checked {
 
 const char* NameOf(CallKind kind) {
   static constexpr const char* kNames[kCallKinds] = {
-      "CreateStream", "DestroyStream", "CreateEvent",    "DestroyEvent", "Record",         "Wait",
-      "Query",        "Elapsed",       "AllocateDevice", "FreeDevice",   "AllocatePinned", "FreePinned",
-      "Inspect",      "Copy",          "Fill",           "LoadKernel",   "Launch",         "Foreign"};
+      "CreateStream", "DestroyStream",  "CreateEvent", "DestroyEvent",   "Record",     "Wait",    "Query",
+      "Elapsed",      "AllocateDevice", "FreeDevice",  "AllocatePinned", "FreePinned", "Inspect", "Copy",
+      "CopyBatch",    "Fill",           "LoadKernel",  "Launch",         "Foreign"};
   return kNames[static_cast<size_t>(kind)];
 }
 

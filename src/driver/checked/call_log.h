@@ -26,15 +26,17 @@ enum class CallKind : uint8_t {
   kFreePinned,
   kInspect,
   kCopy,
+  kCopyBatch,
   kFill,
   kLoadKernel,
   kLaunch,
   kForeign
 };
-inline constexpr size_t kCallKinds = 18;
+inline constexpr size_t kCallKinds = 19;
 const char* NameOf(CallKind kind);
 
-// Streams and events count from 1 in the order they were made; 0: none. `bytes` of copies, fills and allocations.
+// Streams and events count from 1 in the order they were made; 0: none. `bytes` of copies, batches, fills and
+// allocations; 0 where they overflow.
 struct Call {
   CallKind kind = CallKind::kQuery;
   int16_t device = -1;

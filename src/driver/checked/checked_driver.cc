@@ -16,6 +16,7 @@
 #include "src/driver/checked/current_device.h"
 #include "src/driver/checked/memory_rules.h"
 #include "src/driver/checked/stream_book.h"
+#include "src/driver/copy_box.h"
 
 namespace penstock::driver::checked {
 namespace {
@@ -25,6 +26,23 @@ constexpr std::chrono::seconds kDrainAtDeath{10};
 Mode ModeOf(const MemoryUse& use) {
   if (!use.ordered) return Mode::kUnknown;
   return use.reads && use.writes ? Mode::kReadWrite : use.writes ? Mode::kWrite : Mode::kRead;
+}
+
+Footprint Source(const CopyOp& op) {
+  return Footprint(op.src, op.width, op.height, op.depth, op.src_pitch, op.src_slice);
+}
+Footprint Destination(const CopyOp& op) {
+  return Footprint(op.dst, op.width, op.height, op.depth, op.dst_pitch, op.dst_slice);
+}
+
+Totals::Sum Totals::* SumOf(CopyKind kind, bool batch) {
+  switch (kind) {
+    case CopyKind::kHostToDevice: return batch ? &Totals::batch_uploads : &Totals::uploads;
+    case CopyKind::kDeviceToHost: return batch ? &Totals::batch_downloads : &Totals::downloads;
+    case CopyKind::kDeviceToDevice: return batch ? &Totals::batch_inside : &Totals::inside;
+    case CopyKind::kPeer: break;
+  }
+  return &Totals::peer;
 }
 
 class CheckedDriver final : public Driver {
@@ -56,6 +74,7 @@ class CheckedDriver final : public Driver {
   absl::StatusOr<PointerInfo> Inspect(const void* memory) override;
 
   absl::Status Copy(Stream stream, const CopyOp& op) override;
+  absl::Status CopyBatch(Stream stream, const BatchOp& op) override;
   absl::Status Fill(Stream stream, const FillOp& op) override;
   absl::StatusOr<const void*> LoadKernel(int device, const KernelSource& source) override;
   absl::Status Launch(Stream stream, const KernelOp& op) override;
@@ -90,6 +109,11 @@ class CheckedDriver final : public Driver {
   absl::Status CheckDevice(int device, const char* what);
   bool Forget(const void* memory, int device, const char* what);
 
+  // What an operation of a stream does to memory, once it counts among the stream's.
+  absl::Status UseCopy(const CopyOp& op, const StreamState& state, uint64_t stream, const char* what)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status UseBatch(const BatchOp& op, const StreamState& state, uint64_t stream)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<Stream> UseDeclared(Stream stream, OpTag tag, const UseSource* uses, const KernelOp* op,
                                      std::vector<Footprint>& to_poison);
   void Poison(Stream inner, OpTag tag, const std::vector<Footprint>& boxes);
@@ -371,6 +395,7 @@ absl::StatusOr<void*> CheckedDriver::AllocateDevice(int device, size_t bytes) {
   PENSTOCK_ASSIGN_OR_RETURN(void* memory, inner_->AllocateDevice(device, bytes));
   if (memory == nullptr) return memory;
   witness_->Change({.device_blocks = 1, .device_bytes = static_cast<int64_t>(bytes)});
+  witness_->Count(&Totals::device_allocations, bytes);
   base::MutexLock lock(mu_);
   memory_.Add(memory, bytes, device);
   return memory;
@@ -381,6 +406,7 @@ absl::StatusOr<void*> CheckedDriver::AllocatePinned(size_t bytes) {
   PENSTOCK_ASSIGN_OR_RETURN(void* memory, inner_->AllocatePinned(bytes));
   if (memory == nullptr) return memory;
   witness_->Change({.pinned_blocks = 1, .pinned_bytes = static_cast<int64_t>(bytes)});
+  witness_->Count(&Totals::pinned_allocations, bytes);
   base::MutexLock lock(mu_);
   memory_.Add(memory, bytes, -1);
   return memory;
@@ -408,32 +434,84 @@ absl::StatusOr<PointerInfo> CheckedDriver::Inspect(const void* memory) {
 
 // --- work ---
 
+absl::Status CheckedDriver::UseCopy(const CopyOp& op, const StreamState& state, uint64_t stream, const char* what) {
+  const bool peer = op.kind == CopyKind::kPeer;
+  const int to = op.kind == CopyKind::kDeviceToHost ? -1 : peer ? op.dst_device : state.device;
+  const int from = op.kind == CopyKind::kHostToDevice ? -1 : peer ? op.src_device : state.device;
+  PENSTOCK_RETURN_IF_ERROR(memory_.Use({Source(op), Mode::kRead, stream, state.operations, op.tag.node}, from,
+                                       absl::StrCat(what, ": the source").c_str()));
+  return memory_.Use({Destination(op), Mode::kWrite, stream, state.operations, op.tag.node}, to,
+                     absl::StrCat(what, ": the destination").c_str());
+}
+
 absl::Status CheckedDriver::Copy(Stream stream, const CopyOp& op) {
-  const Footprint dst(op.dst, op.width, op.height, op.depth, op.dst_pitch, op.dst_slice);
-  const Footprint src(op.src, op.width, op.height, op.depth, op.src_pitch, op.src_slice);
+  const absl::StatusOr<CopySize> size = SizeOf(op);
   PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = CallKind::kCopy,
                                                         .node = op.tag.node,
                                                         .stream = static_cast<uint32_t>(stream.bits),
-                                                        .bytes = op.width * op.height * op.depth}));
+                                                        .bytes = size.ok() ? size->bytes : 0}));
+  PENSTOCK_RETURN_IF_ERROR(size.status());
   Stream inner;
   {
     base::MutexLock lock(mu_);
     PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(stream, "Copy"));
     StreamState& state = *book_.Find(stream);
-    const bool peer = op.kind == CopyKind::kPeer;
-    if (peer && op.src_device != state.device && op.dst_device != state.device) {
+    if (op.kind == CopyKind::kPeer && op.src_device != state.device && op.dst_device != state.device) {
       return Violated("one device", absl::StrCat("Copy between devices ", op.src_device, " and ", op.dst_device,
                                                  " on stream ", stream.bits, " of device ", state.device));
     }
-    const int to = op.kind == CopyKind::kDeviceToHost ? -1 : peer ? op.dst_device : state.device;
-    const int from = op.kind == CopyKind::kHostToDevice ? -1 : peer ? op.src_device : state.device;
-    const uint64_t operation = ++state.operations;
-    PENSTOCK_RETURN_IF_ERROR(
-        memory_.Use({src, Mode::kRead, stream.bits, operation, op.tag.node}, from, "Copy: the source"));
-    PENSTOCK_RETURN_IF_ERROR(
-        memory_.Use({dst, Mode::kWrite, stream.bits, operation, op.tag.node}, to, "Copy: the destination"));
+    if (FindClash({{Source(op), false}, {Destination(op), true}})) {
+      return Violated("source and destination apart",
+                      absl::StrCat("Copy: ", TextOf(Source(op)), " to ", TextOf(Destination(op))));
+    }
+    ++state.operations;
+    PENSTOCK_RETURN_IF_ERROR(UseCopy(op, state, stream.bits, "Copy"));
   }
-  return inner_->Copy(inner, op);
+  PENSTOCK_RETURN_IF_ERROR(inner_->Copy(inner, op));
+  witness_->Count(SumOf(op.kind, false), size->bytes);
+  return absl::OkStatus();
+}
+
+absl::Status CheckedDriver::UseBatch(const BatchOp& op, const StreamState& state, uint64_t stream) {
+  std::vector<Use> uses;
+  for (size_t i = 0; i < op.count; ++i) {
+    const CopyOp piece = CopyOf(op.pieces[i], op);
+    uses.push_back({Source(piece), false});
+    uses.push_back({Destination(piece), true});
+  }
+  if (const auto clash = FindClash(uses)) {
+    return Violated("pieces apart", absl::StrCat("CopyBatch: piece ", clash->first / 2, ", ",
+                                                 TextOf(uses[clash->first].box), ", and piece ", clash->second / 2,
+                                                 ", ", TextOf(uses[clash->second].box), ", are copied in any order"));
+  }
+  const Footprint table(op.pieces, op.count * sizeof(CopyPiece));
+  PENSTOCK_RETURN_IF_ERROR(
+      memory_.Use({table, Mode::kRead, stream, state.operations, op.tag.node}, -1, "CopyBatch: the table"));
+  for (size_t i = 0; i < op.count; ++i) {
+    PENSTOCK_RETURN_IF_ERROR(
+        UseCopy(CopyOf(op.pieces[i], op), state, stream, absl::StrCat("CopyBatch: piece ", i).c_str()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckedDriver::CopyBatch(Stream stream, const BatchOp& op) {
+  const absl::StatusOr<BatchSize> size = SizeOf(op);
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = CallKind::kCopyBatch,
+                                                        .node = op.tag.node,
+                                                        .stream = static_cast<uint32_t>(stream.bits),
+                                                        .bytes = size.ok() ? size->bytes : 0}));
+  PENSTOCK_RETURN_IF_ERROR(size.status());
+  Stream inner;
+  {
+    base::MutexLock lock(mu_);
+    PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(stream, "CopyBatch"));
+    StreamState& state = *book_.Find(stream);
+    ++state.operations;
+    PENSTOCK_RETURN_IF_ERROR(UseBatch(op, state, stream.bits));
+  }
+  PENSTOCK_RETURN_IF_ERROR(inner_->CopyBatch(inner, op));
+  witness_->Count(SumOf(op.kind, true), size->bytes, op.count);
+  return absl::OkStatus();
 }
 
 absl::Status CheckedDriver::Fill(Stream stream, const FillOp& op) {
@@ -442,18 +520,19 @@ absl::Status CheckedDriver::Fill(Stream stream, const FillOp& op) {
   PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = CallKind::kFill,
                                                         .node = op.tag.node,
                                                         .stream = static_cast<uint32_t>(stream.bits),
-                                                        .bytes = bytes}));
+                                                        .bytes = overflows ? 0 : bytes}));
   Stream inner;
   {
     base::MutexLock lock(mu_);
     PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(stream, "Fill"));
     StreamState& state = *book_.Find(stream);
-    if (overflows) return Violated("inside the allocation", absl::StrCat("Fill: ", op.count, " patterns overflow"));
-    const uint64_t operation = ++state.operations;
-    PENSTOCK_RETURN_IF_ERROR(memory_.Use({Footprint(op.dst, bytes), Mode::kWrite, stream.bits, operation, op.tag.node},
+    const Footprint dst(op.dst, overflows ? 0 : bytes);  // the driver below refuses what overflows
+    PENSTOCK_RETURN_IF_ERROR(memory_.Use({dst, Mode::kWrite, stream.bits, ++state.operations, op.tag.node},
                                          state.device, "Fill: the destination"));
   }
-  return inner_->Fill(inner, op);
+  PENSTOCK_RETURN_IF_ERROR(inner_->Fill(inner, op));
+  witness_->Count(&Totals::fills, bytes);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<const void*> CheckedDriver::LoadKernel(int device, const KernelSource& source) {

@@ -53,6 +53,23 @@ std::string TextOf(const Footprint& box) {
   return absl::StrCat(start, box.width, " x ", box.height, " x ", box.depth, " bytes)");
 }
 
+std::optional<std::pair<size_t, size_t>> FindClash(const std::vector<Use>& uses) {
+  std::vector<size_t> order, open;  // open: those that reach beyond the begin of the one looked at
+  for (size_t i = 0; i < uses.size(); ++i) {
+    if (!uses[i].box.empty()) order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return uses[a].box.begin < uses[b].box.begin; });
+  for (const size_t i : order) {
+    const auto is_over = [&](size_t o) { return uses[o].box.end() <= uses[i].box.begin; };
+    open.erase(std::remove_if(open.begin(), open.end(), is_over), open.end());
+    for (const size_t o : open) {
+      if ((uses[o].writes || uses[i].writes) && uses[o].box.Touches(uses[i].box)) return std::minmax(o, i);
+    }
+    open.push_back(i);
+  }
+  return std::nullopt;
+}
+
 void IntervalSet::Add(uintptr_t from, uintptr_t to) {
   if (from >= to) return;
   auto at = parts_.upper_bound(from);

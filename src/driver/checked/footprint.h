@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace penstock::driver::checked {
 
@@ -43,6 +44,13 @@ struct Footprint {
 
 // "[0x7f0012, +64)", or with rows "[0x7f0012, 16 x 4 x 1 bytes)".
 std::string TextOf(const Footprint& box);
+
+struct Use {
+  Footprint box;
+  bool writes = false;
+};
+// Two uses of the same bytes, one of them writing, by their places in `uses`.
+std::optional<std::pair<size_t, size_t>> FindClash(const std::vector<Use>& uses);
 
 // Disjoint intervals of addresses.
 class IntervalSet {

@@ -8,6 +8,21 @@
 namespace penstock::driver::checked {
 namespace {
 
+struct NamedSum {
+  const char* name;
+  Totals::Sum Totals::* sum;
+};
+constexpr NamedSum kSums[] = {{"uploads", &Totals::uploads},
+                              {"downloads", &Totals::downloads},
+                              {"inside", &Totals::inside},
+                              {"peer", &Totals::peer},
+                              {"batch_uploads", &Totals::batch_uploads},
+                              {"batch_downloads", &Totals::batch_downloads},
+                              {"batch_inside", &Totals::batch_inside},
+                              {"fills", &Totals::fills},
+                              {"device_allocations", &Totals::device_allocations},
+                              {"pinned_allocations", &Totals::pinned_allocations}};
+
 constexpr int kIllegalAddress = 700;  // cudaErrorIllegalAddress: what a null write on the device ends in
 
 }  // namespace
@@ -15,6 +30,27 @@ constexpr int kIllegalAddress = 700;  // cudaErrorIllegalAddress: what a null wr
 std::string TextOf(const Gauges& g) {
   return absl::StrCat(g.streams, " streams, ", g.events, " events, ", g.device_blocks, " device blocks (",
                       g.device_bytes, " bytes), ", g.pinned_blocks, " pinned blocks (", g.pinned_bytes, " bytes)");
+}
+
+Totals operator-(const Totals& later, const Totals& earlier) {
+  Totals between = later;
+  between.pieces -= earlier.pieces;
+  for (const NamedSum& named : kSums) {
+    (between.*named.sum).calls -= (earlier.*named.sum).calls;
+    (between.*named.sum).bytes -= (earlier.*named.sum).bytes;
+  }
+  return between;
+}
+
+std::string TextOf(const Totals& totals) {
+  std::string text;
+  for (const NamedSum& named : kSums) {
+    const Totals::Sum& sum = totals.*named.sum;
+    if (sum == Totals::Sum{}) continue;
+    absl::StrAppend(&text, text.empty() ? "" : ", ", named.name, " ", sum.calls, " with ", sum.bytes, " bytes");
+  }
+  if (totals.pieces != 0) absl::StrAppend(&text, ", in ", totals.pieces, " pieces");
+  return text.empty() ? "nothing" : text;
 }
 
 void Witness::FailNth(CallKind kind, int64_t n, absl::Status failure) {
@@ -63,6 +99,18 @@ std::vector<std::string> Witness::TakeViolations() {
 Gauges Witness::gauges() const {
   base::MutexLock lock(mu_);
   return gauges_;
+}
+
+Totals Witness::totals() const {
+  base::MutexLock lock(mu_);
+  return totals_;
+}
+
+void Witness::Count(Totals::Sum Totals::* sum, size_t bytes, size_t pieces) {
+  base::MutexLock lock(mu_);
+  ++(totals_.*sum).calls;
+  (totals_.*sum).bytes += static_cast<int64_t>(bytes);
+  totals_.pieces += static_cast<int64_t>(pieces);
 }
 
 absl::Status Witness::Begin(const Call& call) {

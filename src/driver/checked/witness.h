@@ -1,4 +1,5 @@
-// Witness: what a checked driver saw, and what it was told to do: calls, violations, gauges, planned faults.
+// Witness: what a checked driver saw, and what it was told to do: calls, violations, gauges, totals,
+// planned faults.
 //
 // Ownership: shared by the test (or whoever asked for checks) and the driver, so that it can be asked after the driver
 //            has gone: that is when nothing may be left alive.
@@ -7,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,24 @@ struct Gauges {
   friend bool operator==(const Gauges&, const Gauges&) = default;
 };
 std::string TextOf(const Gauges& gauges);
+
+// What was done since the Witness was made: calls that failed do not count, and copies of nothing do.
+struct Totals {
+  struct Sum {
+    int64_t calls = 0, bytes = 0;
+    friend bool operator==(const Sum&, const Sum&) = default;
+  };
+  Sum uploads{}, downloads{}, inside{}, peer{};  // by Copy
+  Sum batch_uploads{}, batch_downloads{}, batch_inside{};
+  int64_t pieces = 0;  // of the batches
+  Sum fills{}, device_allocations{}, pinned_allocations{};
+  friend bool operator==(const Totals&, const Totals&) = default;
+};
+// What was done between two moments.
+Totals operator-(const Totals& later, const Totals& earlier);
+// "uploads 1 with 4096 bytes, fills 2 with 96 bytes"; what is 0 is left out.
+std::string TextOf(const Totals& totals);
+inline std::ostream& operator<<(std::ostream& out, const Totals& totals) { return out << TextOf(totals); }
 
 class Witness {
  public:
@@ -43,6 +63,7 @@ class Witness {
   // Returns and forgets them.
   std::vector<std::string> TakeViolations();
   Gauges gauges() const;
+  Totals totals() const;
 
   // --- for the driver ---
   // Notes a call; the failure it is to return in place of being made, or OK.
@@ -55,6 +76,8 @@ class Witness {
   // Reports what has not been; for the end of a call.
   void Report();
   void Change(const Gauges& by);
+  // Counts a call that has been made.
+  void Count(Totals::Sum Totals::* sum, size_t bytes, size_t pieces = 0);
 
  private:
   const std::function<void(const std::string&)> report_;
@@ -62,6 +85,7 @@ class Witness {
   CallLog log_ ABSL_GUARDED_BY(mu_);
   FaultPlan faults_ ABSL_GUARDED_BY(mu_);
   Gauges gauges_ ABSL_GUARDED_BY(mu_);
+  Totals totals_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> violations_ ABSL_GUARDED_BY(mu_), unreported_ ABSL_GUARDED_BY(mu_);
 };
 

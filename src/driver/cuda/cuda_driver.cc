@@ -1,5 +1,6 @@
 // Each call of the seam is one call of CUDA, and this file is one class because the seam is one interface. What takes
-// more than a call lies beside it: cuda_context (current device), cuda_copy (shapes), cuda_kernels (fills), driver_api.
+// more than a call lies beside it: cuda_context (current device), cuda_copy (shapes), cuda_kernels (fills and batches),
+// driver_api.
 //
 // Handles are CUDA's own, as integers. Streams and events are used as they are, so recording and launching look
 // nothing up and lock nothing; the members are constant after Open.
@@ -12,6 +13,7 @@
 
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
+#include "src/driver/copy_box.h"
 #include "src/driver/cuda/cuda_context.h"
 #include "src/driver/cuda/cuda_copy.h"
 #include "src/driver/cuda/cuda_kernels.h"
@@ -34,6 +36,16 @@ struct Device {
   std::string architecture;  // "sm_90"
 };
 
+// Batches are copied by a kernel that uses pinned memory by the host's addresses, however it was pinned. Every GPU of
+// today can under 64-bit Linux.
+absl::Status CheckMapsHost(int ordinal) {
+  int can = 0;
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaDeviceGetAttribute(&can, cudaDevAttrCanUseHostPointerForRegisteredMem, ordinal),
+                                    "reading its attributes"));
+  if (can != 0) return absl::OkStatus();
+  return absl::FailedPreconditionError("its kernels cannot use pinned memory by the host's addresses; take another");
+}
+
 absl::StatusOr<Device> OpenDevice(const DriverApi& api, const LibraryKernels& kernels, int ordinal) {
   Device device;
   device.ordinal = ordinal;
@@ -41,6 +53,7 @@ absl::StatusOr<Device> OpenDevice(const DriverApi& api, const LibraryKernels& ke
   ContextScope current(api, device.context);
   cudaDeviceProp properties;
   PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaGetDeviceProperties(&properties, ordinal), "reading its properties"));
+  PENSTOCK_RETURN_IF_ERROR(CheckMapsHost(ordinal));
   PENSTOCK_RETURN_IF_ERROR(kernels.Load());
   device.info = {.kind = DeviceKind::kCuda,
                  .name = NameOf(ordinal),
@@ -63,10 +76,19 @@ std::string TextOfAllocation(const Device& device, size_t bytes) {
   return text + " (" + std::to_string(free) + " of " + std::to_string(total) + " bytes are free)";
 }
 
-std::string TextOfCopy(const CopyOp& op) {
+const char* WayOf(CopyKind kind) {
   static constexpr const char* kWays[] = {"host to device", "device to host", "device to device", "device to device"};
+  return kWays[static_cast<int>(kind)];
+}
+
+std::string TextOfCopy(const CopyOp& op) {
   return "copying " + std::to_string(op.width) + " x " + std::to_string(op.height) + " x " + std::to_string(op.depth) +
-         " bytes " + kWays[static_cast<int>(op.kind)];
+         " bytes " + WayOf(op.kind);
+}
+
+std::string TextOfBatch(const BatchOp& op, const BatchSize& size) {
+  return "copying " + std::to_string(op.count) + " pieces of " + std::to_string(size.bytes) + " bytes " +
+         WayOf(op.kind);
 }
 
 std::string TextOfLaunch(const KernelOp& op) {
@@ -113,6 +135,7 @@ class CudaDriver final : public Driver {
   absl::StatusOr<PointerInfo> Inspect(const void* memory) override;
 
   absl::Status Copy(Stream stream, const CopyOp& op) override;
+  absl::Status CopyBatch(Stream stream, const BatchOp& op) override;
   absl::Status Fill(Stream stream, const FillOp& op) override;
   absl::StatusOr<const void*> LoadKernel(int device, const KernelSource& source) override;
   absl::Status Launch(Stream stream, const KernelOp& op) override;
@@ -214,6 +237,7 @@ absl::StatusOr<PointerInfo> CudaDriver::Inspect(const void* memory) {
 }
 
 absl::Status CudaDriver::Copy(Stream stream, const CopyOp& op) {
+  PENSTOCK_RETURN_IF_ERROR(SizeOf(op).status());
   int dst = 0, src = 0;
   if (op.kind == CopyKind::kPeer) {
     OpenPeers(op.dst_device, op.src_device);
@@ -223,6 +247,14 @@ absl::Status CudaDriver::Copy(Stream stream, const CopyOp& op) {
   if (const cudaError_t code = SubmitCopy(Native(stream), op, dst, src); code != cudaSuccess) {
     return StatusOfFailure(code, TextOfCopy(op));
   }
+  return absl::OkStatus();
+}
+
+absl::Status CudaDriver::CopyBatch(Stream stream, const BatchOp& op) {
+  PENSTOCK_ASSIGN_OR_RETURN(const BatchSize size, SizeOf(op));
+  if (size.bytes == 0) return absl::OkStatus();
+  const cudaError_t code = LaunchGather(kernels_.gather, op, size, Native(stream));
+  if (code != cudaSuccess) return StatusOfFailure(code, TextOfBatch(op, size));
   return absl::OkStatus();
 }
 

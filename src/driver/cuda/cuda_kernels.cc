@@ -14,6 +14,10 @@ namespace {
 
 // Enough blocks to keep any present device busy; the kernel strides over the rest.
 constexpr uint64_t kMaxFillBlocks = 2048;
+// Blocks of the gather kernel. 64 whose threads all have words in flight fill the bus, and more than half of what fits
+// on a device keep a batch of the other direction waiting (H200, both directions at once: 62 GB/s with 64 or 128
+// blocks, 49 with 256); of pieces of a few bytes it takes 256. Memory of the device itself wants all that fit.
+constexpr uint64_t kBusBlocks = 64, kMostBusBlocks = 256, kDeviceBlocks = 1024;
 
 absl::StatusOr<LibraryKernels> LoadImage() {
   cudaLibrary_t library = nullptr;
@@ -23,6 +27,8 @@ absl::StatusOr<LibraryKernels> LoadImage() {
   LibraryKernels kernels;
   PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaLibraryGetKernel(&kernels.pattern_fill, library, "PenstockPatternFill"),
                                     "finding the pattern fill kernel"));
+  PENSTOCK_RETURN_IF_ERROR(
+      ToStatus(cudaLibraryGetKernel(&kernels.gather, library, "PenstockGather"), "finding the gather kernel"));
   return kernels;
 }
 
@@ -39,7 +45,8 @@ absl::StatusOr<LibraryKernels> LibraryKernels::Get() {
 }
 
 absl::Status LibraryKernels::Load() const {
-  return ToStatus(LoadOnCurrentDevice(pattern_fill, 0), "loading the pattern fill kernel");
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(pattern_fill, 0), "loading the pattern fill kernel"));
+  return ToStatus(LoadOnCurrentDevice(gather, 0), "loading the gather kernel");
 }
 
 cudaError_t LoadOnCurrentDevice(const void* kernel, int shared_limit) {
@@ -59,6 +66,27 @@ cudaError_t LaunchPatternFill(cudaKernel_t kernel, PatternFill fill, cudaStream_
   void* args[] = {&fill};
   return cudaLaunchKernel(static_cast<const void*>(kernel), dim3(static_cast<unsigned>(blocks)),
                           dim3(kPatternFillThreads), args, 0, stream);
+}
+
+cudaError_t LaunchGather(cudaKernel_t kernel, const BatchOp& op, const BatchSize& size, cudaStream_t stream) {
+  constexpr uint64_t kSweep = 16 * kGatherWords;  // bytes a thread has in flight
+  // Teams as small as the average piece keeps busy, so that a block takes several small pieces.
+  uint64_t team = 32;
+  while (team < kGatherThreads && team * kSweep < size.bytes / op.count) team *= 2;
+  const uint64_t teams = kGatherThreads / team;  // of a block
+  const uint64_t most_blocks =
+      op.kind == CopyKind::kDeviceToDevice ? kDeviceBlocks : std::min(kBusBlocks * teams, kMostBusBlocks);
+  // Parts as many as the largest piece keeps busy, unless that makes many more teams than there can be at once.
+  const uint64_t useful = (size.largest + team * kSweep - 1) / (team * kSweep);
+  const uint64_t parts = std::clamp<uint64_t>((most_blocks * teams + op.count - 1) / op.count, 1, useful);
+  const uint64_t blocks = std::min((op.count * parts + teams - 1) / teams, most_blocks);
+  Gather gather{.pieces = op.pieces,
+                .count = op.count,
+                .parts = static_cast<uint32_t>(parts),
+                .team = static_cast<uint32_t>(team)};
+  void* args[] = {&gather};
+  return cudaLaunchKernel(static_cast<const void*>(kernel), dim3(static_cast<unsigned>(blocks)), dim3(kGatherThreads),
+                          args, 0, stream);
 }
 
 }  // namespace penstock::driver

@@ -10,12 +10,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "src/driver/copy_box.h"
+#include "src/driver/cuda/kernels/gather.h"
 #include "src/driver/cuda/kernels/pattern_fill.h"
 
 namespace penstock::driver {
 
 struct LibraryKernels {
   cudaKernel_t pattern_fill = nullptr;  // PatternFill
+  cudaKernel_t gather = nullptr;  // Gather
 
   // Loads the image on the first call; tries again after a failure.
   static absl::StatusOr<LibraryKernels> Get();
@@ -30,5 +33,8 @@ cudaError_t LoadOnCurrentDevice(const void* kernel, int shared_limit);
 
 // Queues a fill of more than 0 bytes.
 cudaError_t LaunchPatternFill(cudaKernel_t kernel, PatternFill fill, cudaStream_t stream);
+
+// Queues a batch of more than 0 bytes, whose size is `size`.
+cudaError_t LaunchGather(cudaKernel_t kernel, const BatchOp& op, const BatchSize& size, cudaStream_t stream);
 
 }  // namespace penstock::driver

@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "penstock/status_macros.h"
+#include "src/base/status.h"
+#include "src/driver/copy_box.h"
 #include "src/driver/host/host_memory.h"
 #include "src/driver/host/scheduler.h"
 #include "src/driver/host/tasks.h"
@@ -71,6 +74,7 @@ class HostDriver final : public Driver {
   absl::StatusOr<PointerInfo> Inspect(const void* memory) override;
 
   absl::Status Copy(Stream stream, const CopyOp& op) override;
+  absl::Status CopyBatch(Stream stream, const BatchOp& op) override;
   absl::Status Fill(Stream stream, const FillOp& op) override;
   absl::StatusOr<const void*> LoadKernel(int device, const KernelSource& /*source*/) override {
     if (absl::Status status = CheckDevice(device); !status.ok()) return status;
@@ -80,6 +84,8 @@ class HostDriver final : public Driver {
 
  private:
   DeviceHeap& heap(int device) { return *heaps_[static_cast<size_t>(device)]; }
+  static EngineKind EngineOf(CopyKind kind);
+  int ThreadsOf(EngineKind engine) const { return engine == EngineKind::kCompute ? threads_ : 1; }
   int HolderOf(const void* memory) const;
   absl::Status CheckDevice(int device) const;
   absl::StatusOr<std::byte*> AccessDevice(int device, const void* memory, size_t bytes, const char* what);
@@ -100,6 +106,14 @@ class HostDriver final : public Driver {
 absl::Status HostDriver::CheckDevice(int device) const {
   if (device >= 0 && device < device_count()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("there is no device ", device, "; this driver has ", device_count()));
+}
+
+EngineKind HostDriver::EngineOf(CopyKind kind) {
+  switch (kind) {
+    case CopyKind::kHostToDevice: return EngineKind::kUpload;
+    case CopyKind::kDeviceToHost: return EngineKind::kDownload;
+    default: return EngineKind::kCompute;
+  }
 }
 
 // The device in whose range an address lies, or -1.
@@ -137,11 +151,8 @@ absl::Status HostDriver::CheckPinned(const void* memory, size_t bytes, const cha
 }
 
 absl::Status HostDriver::TranslateCopy(CopyOp& op, int device) {
-  const auto dst_bytes = BytesSpanned(op.width, op.height, op.depth, op.dst_pitch, op.dst_slice);
-  if (!dst_bytes.ok()) return dst_bytes.status();
-  const auto src_bytes = BytesSpanned(op.width, op.height, op.depth, op.src_pitch, op.src_slice);
-  if (!src_bytes.ok()) return src_bytes.status();
-  if (*dst_bytes == 0) return absl::OkStatus();
+  PENSTOCK_ASSIGN_OR_RETURN(const CopySize size, SizeOf(op));
+  if (size.bytes == 0) return absl::OkStatus();
 
   int dst_device = device, src_device = device;
   if (op.kind == CopyKind::kPeer) {
@@ -151,14 +162,14 @@ absl::Status HostDriver::TranslateCopy(CopyOp& op, int device) {
     if (absl::Status status = CheckDevice(src_device); !status.ok()) return status;
   }
   if (op.kind == CopyKind::kDeviceToHost) {
-    if (absl::Status status = CheckPinned(op.dst, *dst_bytes, "copy destination"); !status.ok()) return status;
+    if (absl::Status status = CheckPinned(op.dst, size.dst_span, "copy destination"); !status.ok()) return status;
   } else {
-    const auto real = AccessDevice(dst_device, op.dst, *dst_bytes, "copy destination");
+    const auto real = AccessDevice(dst_device, op.dst, size.dst_span, "copy destination");
     if (!real.ok()) return real.status();
     op.dst = *real;
   }
-  if (op.kind == CopyKind::kHostToDevice) return CheckPinned(op.src, *src_bytes, "copy source");
-  const auto real = AccessDevice(src_device, op.src, *src_bytes, "copy source");
+  if (op.kind == CopyKind::kHostToDevice) return CheckPinned(op.src, size.src_span, "copy source");
+  const auto real = AccessDevice(src_device, op.src, size.src_span, "copy source");
   if (!real.ok()) return real.status();
   op.src = *real;
   return absl::OkStatus();
@@ -170,13 +181,29 @@ absl::Status HostDriver::Copy(Stream stream, const CopyOp& op) {
   CopyOp translated = op;
   if (absl::Status status = TranslateCopy(translated, *device); !status.ok()) return status;
   if (op.width == 0 || op.height == 0 || op.depth == 0) return absl::OkStatus();
-  switch (op.kind) {
-    case CopyKind::kHostToDevice: return scheduler_.Submit(stream, EngineKind::kUpload, MakeCopyTask(translated, 1));
-    case CopyKind::kDeviceToHost: return scheduler_.Submit(stream, EngineKind::kDownload, MakeCopyTask(translated, 1));
-    case CopyKind::kDeviceToDevice:
-    case CopyKind::kPeer: return scheduler_.Submit(stream, EngineKind::kCompute, MakeCopyTask(translated, threads_));
+  const EngineKind engine = EngineOf(op.kind);
+  return scheduler_.Submit(stream, engine, MakeCopyTask(translated, ThreadsOf(engine)));
+}
+
+absl::Status HostDriver::CopyBatch(Stream stream, const BatchOp& op) {
+  PENSTOCK_ASSIGN_OR_RETURN(const int device, scheduler_.DeviceOf(stream));
+  PENSTOCK_ASSIGN_OR_RETURN(const BatchSize size, SizeOf(op));
+  if (size.bytes == 0) return absl::OkStatus();
+  PENSTOCK_RETURN_IF_ERROR(CheckPinned(op.pieces, op.count * sizeof(CopyPiece), "batch: its table"));
+  std::vector<CopyPiece> pieces;
+  for (size_t i = 0; i < op.count; ++i) {
+    CopyPiece piece = op.pieces[i];
+    CopyOp copy = CopyOf(piece, op);
+    if (absl::Status status = TranslateCopy(copy, device); !status.ok()) {
+      return base::Prefixed(absl::StrCat("piece ", i), status);
+    }
+    if (piece.width == 0 || piece.height == 0 || piece.depth == 0) continue;
+    piece.dst = copy.dst;
+    piece.src = copy.src;
+    pieces.push_back(piece);
   }
-  return absl::InvalidArgumentError("no such kind of copy");
+  const EngineKind engine = EngineOf(op.kind);
+  return scheduler_.Submit(stream, engine, MakeBatchTask(op, std::move(pieces), size.bytes, ThreadsOf(engine)));
 }
 
 absl::Status HostDriver::Fill(Stream stream, const FillOp& op) {

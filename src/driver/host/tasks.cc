@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/driver/copy_box.h"
 #include "src/driver/host/chunks.h"
 
 namespace penstock::driver::host {
@@ -44,6 +45,33 @@ class CopyTask final : public Task {
     return static_cast<int64_t>(rows == 1 ? op.width : rows);
   }
   const CopyOp op_;
+};
+
+// Cut between pieces.
+class BatchTask final : public Task {
+ public:
+  BatchTask(const BatchOp& op, std::vector<CopyPiece> pieces, size_t bytes, int threads)
+      : Task(op.tag, std::max(1, ChunkCount(static_cast<int64_t>(pieces.size()),
+                                            static_cast<int64_t>(bytes / std::max<size_t>(pieces.size(), 1)),
+                                            kBytesGrain, threads))),
+        op_(op),
+        table_(op.pieces, op.pieces + op.count),
+        pieces_(std::move(pieces)) {}
+
+  absl::Status Run(int chunk) override {
+    if (std::memcmp(op_.pieces, table_.data(), table_.size() * sizeof(CopyPiece)) != 0) {
+      return absl::InternalError("the table of a batch of copies was changed before the device had done with it");
+    }
+    const UnitRange part = ChunkRange(static_cast<int64_t>(pieces_.size()), chunks, chunk);
+    for (auto i = static_cast<size_t>(part.first); i < static_cast<size_t>(part.end); ++i)
+      CopyOnHost(CopyOf(pieces_[i], op_));
+    return absl::OkStatus();
+  }
+
+ private:
+  const BatchOp op_;
+  const std::vector<CopyPiece> table_;   // as it was when it was submitted
+  const std::vector<CopyPiece> pieces_;
 };
 
 class FillTask final : public Task {
@@ -134,25 +162,14 @@ void* ArgBlock::PointerAt(uint32_t offset) const {
 void ArgBlock::SetPointerAt(uint32_t offset, void* value) { std::memcpy(block_.get() + offset, &value, sizeof(value)); }
 
 std::unique_ptr<Task> MakeCopyTask(const CopyOp& op, int threads) { return std::make_unique<CopyTask>(op, threads); }
+std::unique_ptr<Task> MakeBatchTask(const BatchOp& op, std::vector<CopyPiece> pieces, size_t bytes, int threads) {
+  return std::make_unique<BatchTask>(op, std::move(pieces), bytes, threads);
+}
 std::unique_ptr<Task> MakeFillTask(const FillOp& op, int threads) { return std::make_unique<FillTask>(op, threads); }
 
 std::unique_ptr<Task> MakeKernelTask(const KernelOp& op, ArgBlock args, int threads) {
   if (op.range) return std::make_unique<RangeTask>(op, std::move(args), threads);
   return std::make_unique<CallTask>(op, std::move(args));
-}
-
-absl::StatusOr<size_t> BytesSpanned(size_t width, size_t height, size_t depth, size_t pitch, size_t slice) {
-  if (width == 0 || height == 0 || depth == 0) return 0;
-  size_t span = width;
-  const auto add = [&span](size_t count, size_t step) {  // `count` more rows or slices
-    size_t bytes = 0;
-    if (count > 0 && step < span) return false;
-    return !__builtin_mul_overflow(count, step, &bytes) && !__builtin_add_overflow(span, bytes, &span);
-  };
-  if (add(height - 1, pitch) && add(depth - 1, slice)) return span;
-  return absl::InvalidArgumentError(absl::StrCat("a box of ", width, " bytes x ", height, " rows x ", depth,
-                                                 " slices with row pitch ", pitch, " and slice pitch ", slice,
-                                                 " overlaps itself or overflows"));
 }
 
 }  // namespace penstock::driver::host

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -35,6 +36,9 @@ class Task {
 
 // `op` with both addresses translated. `threads` may share it.
 std::unique_ptr<Task> MakeCopyTask(const CopyOp& op, int threads);
+// `pieces` are those of `op`, not empty, with their addresses translated; `bytes` is their sum. Run fails if the table
+// of `op` has changed by then: a device would have copied something else.
+std::unique_ptr<Task> MakeBatchTask(const BatchOp& op, std::vector<CopyPiece> pieces, size_t bytes, int threads);
 std::unique_ptr<Task> MakeFillTask(const FillOp& op, int threads);
 
 // A copy of an operation's arguments, in one block aligned for any type.
@@ -58,9 +62,5 @@ class ArgBlock {
 
 // `args` with its pointers translated; the other arguments come from `op`, which has rows or a callable.
 std::unique_ptr<Task> MakeKernelTask(const KernelOp& op, ArgBlock args, int threads);
-
-// Bytes from the first to the last byte of a box, 0 where it is empty. InvalidArgument where rows or slices overlap or
-// the span overflows.
-absl::StatusOr<size_t> BytesSpanned(size_t width, size_t height, size_t depth, size_t pitch, size_t slice);
 
 }  // namespace penstock::driver::host

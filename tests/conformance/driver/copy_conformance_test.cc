@@ -1,106 +1,126 @@
 // Memory, copies and fills, against plain loops on host memory.
+#include "tests/conformance/driver/box_oracle.h"
 #include "tests/conformance/driver/driver_conformance.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
+#include <random>
 
 namespace penstock::driver::conformance {
 namespace {
 
-using Bytes = std::vector<std::byte>;
-
-// What `op` does, in host memory: `dst` and `src` stand for the whole blocks that its addresses start in.
-void CopyBox(const CopyOp& op, Bytes& dst, size_t dst_first, const Bytes& src, size_t src_first) {
-  for (size_t z = 0; z < op.depth; ++z) {
-    for (size_t y = 0; y < op.height; ++y) {
-      std::memcpy(&dst[dst_first + z * op.dst_slice + y * op.dst_pitch],
-                  &src[src_first + z * op.src_slice + y * op.src_pitch], op.width);
-    }
-  }
-}
-
-struct Shape {
-  size_t width, height, depth, dst_pitch, src_pitch, dst_slice, src_slice;
-};
-// One row; rows, dense and with padding that differs; one column; slices; slices of one row; one big row.
-const std::vector<Shape> kShapes = {
-    {1, 1, 1, 0, 0, 0, 0},        {1000, 1, 1, 0, 0, 0, 0},           {100, 7, 1, 100, 100, 0, 0},
-    {100, 7, 1, 128, 100, 0, 0},  {100, 7, 1, 100, 131, 0, 0},        {1, 50, 1, 3, 2, 0, 0},
-    {20, 5, 4, 20, 20, 100, 100}, {20, 5, 4, 32, 24, 32 * 6, 24 * 5}, {20, 1, 4, 20, 20, 40, 60},
-    {300001, 1, 1, 0, 0, 0, 0},   {1000, 700, 1, 1024, 1000, 0, 0},
-};
 constexpr size_t kBlock = 1 << 20;
-constexpr size_t kDstFirst = 13, kSrcFirst = 5;  // odd, and apart from both ends
 
-TEST_P(DriverConformance, UploadsCopyExactlyTheirBox) {
-  const std::byte *const src = PinnedNoise(kBlock, 1), *const before = PinnedNoise(kBlock, 2);
-  std::byte* const dst = Device<std::byte>(kBlock);
-  for (const Shape& s : kShapes) {
-    const CopyOp op{CopyKind::kHostToDevice,
-                    dst + kDstFirst,
-                    src + kSrcFirst,
-                    s.width,
-                    s.height,
-                    s.depth,
-                    s.dst_pitch,
-                    s.src_pitch,
-                    s.dst_slice,
-                    s.src_slice};
-    ASSERT_OK(Upload(stream_, dst, before, kBlock));
-    ASSERT_OK(driver_->Copy(stream_, op));
-    ASSERT_TRUE(Finish(stream_));
-    Bytes expected(before, before + kBlock);
-    CopyBox(op, expected, kDstFirst, Bytes(src, src + kBlock), kSrcFirst);
-    ASSERT_TRUE(BytesOf(dst, kBlock) == expected) << s.width << " x " << s.height << " x " << s.depth;
-  }
+// One row; rows, dense and with padding that differs; one column; slices, also of one row, and no whole number of rows
+// apart on either side; one big row; big rows; nothing.
+const std::vector<Shape> kShapes = {
+    {1, 1, 1, 0, 0, 0, 0},
+    {1000, 1, 1, 0, 0, 0, 0},
+    {100, 7, 1, 100, 100, 0, 0},
+    {100, 7, 1, 128, 100, 0, 0},
+    {100, 7, 1, 100, 131, 0, 0},
+    {1, 50, 1, 3, 2, 0, 0},
+    {4, 1000, 1, 512, 4, 0, 0},
+    {20, 5, 4, 20, 20, 100, 100},
+    {20, 5, 4, 32, 24, 32 * 6, 24 * 5},
+    {20, 5, 4, 32, 24, 32 * 6 + 1, 24 * 5},
+    {20, 5, 4, 32, 24, 32 * 6, 24 * 5 + 7},
+    {20, 5, 4, 32, 24, 32 * 5 + 3, 24 * 5 + 7},
+    {20, 1, 4, 20, 20, 40, 60},
+    {1, 1, 9, 0, 0, 5, 7},
+    {7, 1, 3, 1000, 3, 7, 1000},  // the pitch of a single row is nobody's
+    {300001, 1, 1, 0, 0, 0, 0},
+    {1000, 700, 1, 1024, 1000, 0, 0},
+    {1003, 700, 1, 1023, 1031, 0, 0},
+    {0, 3, 3, 1, 1, 3, 3},
+    {3, 0, 3, 3, 3, 9, 9},
+    {3, 3, 0, 3, 3, 9, 9},
+};
+
+constexpr CopyKind kKinds[] = {CopyKind::kHostToDevice, CopyKind::kDeviceToHost, CopyKind::kDeviceToDevice,
+                               CopyKind::kPeer};
+const char* TextOf(CopyKind kind) {
+  static constexpr const char* kTexts[] = {"host to device", "device to host", "device to device", "peer"};
+  return kTexts[static_cast<int>(kind)];
 }
 
-TEST_P(DriverConformance, DownloadsCopyExactlyTheirBox) {
-  const std::byte *const noise = PinnedNoise(kBlock, 3), *const before = PinnedNoise(kBlock, 4);
-  std::byte *const src = Device<std::byte>(kBlock), *const dst = Pinned<std::byte>(kBlock);
-  ASSERT_OK(Upload(stream_, src, noise, kBlock));
-  for (const Shape& s : kShapes) {
-    ASSERT_TRUE(Finish(stream_));
-    std::memcpy(dst, before, kBlock);
-    const CopyOp op{CopyKind::kDeviceToHost,
-                    dst + kDstFirst,
-                    src + kSrcFirst,
-                    s.width,
-                    s.height,
-                    s.depth,
-                    s.dst_pitch,
-                    s.src_pitch,
-                    s.dst_slice,
-                    s.src_slice};
-    ASSERT_OK(driver_->Copy(stream_, op));
-    ASSERT_TRUE(Finish(stream_));
-    Bytes expected(before, before + kBlock);
-    CopyBox(op, expected, kDstFirst, Bytes(noise, noise + kBlock), kSrcFirst);
-    ASSERT_TRUE(Bytes(dst, dst + kBlock) == expected) << s.width << " x " << s.height << " x " << s.depth;
-  }
+// Memory for copies of every kind, kBlock bytes each.
+struct Blocks {
+  const std::byte *source, *before;  // pinned: what is copied, and what is there before
+  std::byte* host;                   // pinned
+  std::byte *device_source, *device; // device_source is as source
+  std::byte* other = nullptr;        // on the second device, if there is one
+};
+
+CopyOp PeerLine(std::byte* dst, const std::byte* src, int dst_device, size_t bytes) {
+  return {.kind = CopyKind::kPeer,
+          .dst = dst,
+          .src = src,
+          .width = bytes,
+          .dst_device = dst_device,
+          .src_device = 1 - dst_device};
 }
 
-TEST_P(DriverConformance, CopiesInsideADeviceCopyExactlyTheirBox) {
-  const std::byte *const noise = PinnedNoise(kBlock, 5), *const before = PinnedNoise(kBlock, 6);
-  std::byte *const src = Device<std::byte>(kBlock), *const dst = Device<std::byte>(kBlock);
-  ASSERT_OK(Upload(stream_, src, noise, kBlock));
-  for (const Shape& s : kShapes) {
-    const CopyOp op{CopyKind::kDeviceToDevice,
-                    dst + kDstFirst,
-                    src + kSrcFirst,
-                    s.width,
-                    s.height,
-                    s.depth,
-                    s.dst_pitch,
-                    s.src_pitch,
-                    s.dst_slice,
-                    s.src_slice};
-    ASSERT_OK(Upload(stream_, dst, before, kBlock));
-    ASSERT_OK(driver_->Copy(stream_, op));
-    ASSERT_TRUE(Finish(stream_));
-    Bytes expected(before, before + kBlock);
-    CopyBox(op, expected, kDstFirst, Bytes(noise, noise + kBlock), kSrcFirst);
-    ASSERT_TRUE(BytesOf(dst, kBlock) == expected) << s.width << " x " << s.height << " x " << s.depth;
+// Queues a copy of the box from `src_first` on to `dst_first` on, of blocks of `bytes` bytes, so that b.host has what
+// is there afterwards. All of b.host is the host's to write.
+absl::Status QueueBox(Driver& driver, Stream stream, const Blocks& b, CopyKind kind, const Shape& shape,
+                      size_t dst_first, size_t src_first, size_t bytes) {
+  if (kind == CopyKind::kDeviceToHost) {
+    std::memcpy(b.host, b.before, bytes);
+    return driver.Copy(stream, shape.Between(kind, b.host + dst_first, b.device_source + src_first));
+  }
+  std::vector<CopyOp> ops = {{.kind = CopyKind::kHostToDevice, .dst = b.device, .src = b.before, .width = bytes}};
+  if (kind == CopyKind::kPeer) ops.push_back(PeerLine(b.other, b.device, 1, bytes));
+  ops.push_back(shape.Between(kind, (kind == CopyKind::kPeer ? b.other : b.device) + dst_first,
+                              (kind == CopyKind::kHostToDevice ? b.source : b.device_source) + src_first));
+  ops.back().dst_device = 1;
+  ops.back().src_device = 0;
+  if (kind == CopyKind::kPeer) ops.push_back(PeerLine(b.device, b.other, 0, bytes));
+  ops.push_back({.kind = CopyKind::kDeviceToHost, .dst = b.host, .src = b.device, .width = bytes});
+  for (const CopyOp& op : ops) {
+    if (absl::Status status = driver.Copy(stream, op); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+struct Case {
+  Shape shape;
+  size_t dst_first, src_first;
+  size_t bytes;                      // of a block that has room for it, and for more behind it
+};
+
+// The list above in the midst of its blocks, and small boxes of any shape at any place.
+std::vector<Case> BoxCases() {
+  std::vector<Case> cases;
+  for (const Shape& shape : kShapes) cases.push_back({shape, 13, 5, kBlock});
+  std::mt19937 random(20261124);
+  for (int i = 0; i < 200; ++i) {
+    Case c{RandomShape(random, 6000), random() % 40, random() % 40, 0};
+    c.bytes = std::max(c.dst_first + c.shape.dst_span(), c.src_first + c.shape.src_span()) + random() % 100 + 1;
+    cases.push_back(c);
+  }
+  return cases;
+}
+
+TEST_P(DriverConformance, CopiesOfEveryKindCopyExactlyTheirBox) {
+  Blocks b{PinnedNoise(kBlock, 1), PinnedNoise(kBlock, 2), Pinned<std::byte>(kBlock), Device<std::byte>(kBlock),
+           Device<std::byte>(kBlock)};
+  if (driver_->device_count() > 1) b.other = Device<std::byte>(kBlock, 1);
+  ASSERT_OK(Upload(stream_, b.device_source, b.source, kBlock));
+  const Bytes source(b.source, b.source + kBlock);
+  for (const CopyKind kind : kKinds) {
+    if (kind == CopyKind::kPeer && b.other == nullptr) continue;
+    for (const auto& [shape, dst_first, src_first, bytes] : BoxCases()) {
+      ASSERT_LE(bytes, kBlock);
+      ASSERT_TRUE(Finish(stream_));
+      ASSERT_OK(QueueBox(*driver_, stream_, b, kind, shape, dst_first, src_first, bytes));
+      ASSERT_TRUE(Finish(stream_));
+      Bytes expected(b.before, b.before + bytes);
+      CopyBox(shape, expected, dst_first, source, src_first);
+      ASSERT_EQ(std::memcmp(b.host, expected.data(), bytes), 0)
+          << TextOf(kind) << ": " << shape << " from " << src_first << " to " << dst_first;
+    }
   }
 }
 
@@ -135,6 +155,28 @@ TEST_P(DriverConformance, RowsThatOverlapAreRefusedAndTheStreamGoesOn) {
   std::byte *const device = Device<std::byte>(256), *const pinned = Pinned<std::byte>(256);
   const CopyOp narrow{.dst = device, .src = pinned, .width = 16, .height = 4, .dst_pitch = 8, .src_pitch = 16};
   EXPECT_EQ(driver_->Copy(stream_, narrow).code(), absl::StatusCode::kInvalidArgument);
+  ASSERT_OK(Upload(stream_, device, pinned, 256));
+  EXPECT_TRUE(Finish(stream_));
+}
+
+TEST_P(DriverConformance, SizesThatOverflowAreRefusedAndTheStreamGoesOn) {
+  constexpr size_t kHuge = size_t{1} << 63;  // twice this is 0
+  std::byte *const device = Device<std::byte>(256), *const pinned = Pinned<std::byte>(256);
+  std::byte* const other = Device<std::byte>(256);
+  const Shape shapes[] = {
+      {8, 3, 1, kHuge, kHuge, 0, 0}, {8, 3, 1, 8, kHuge, 0, 0},         {8, 1, 3, 0, 0, kHuge, kHuge},
+      {8, 1, 3, 0, 0, 8, kHuge},     {8, kHuge, 1, 8, 8, 0, 0},         {8, kHuge, kHuge, 8, 8, 8, 8},
+      {8, 2, 3, 8, 8, kHuge, 16},    {kHuge, 2, 1, kHuge, kHuge, 0, 0}, {~size_t{0}, 1, 1, 0, 0, 0, 0},
+  };
+  for (const Shape& shape : shapes) {
+    for (const CopyKind kind : {CopyKind::kHostToDevice, CopyKind::kDeviceToHost, CopyKind::kDeviceToDevice}) {
+      const CopyOp op = shape.Between(kind, kind == CopyKind::kDeviceToHost ? pinned : device,
+                                      kind == CopyKind::kHostToDevice ? pinned : other);
+      EXPECT_EQ(driver_->Copy(stream_, op).code(), absl::StatusCode::kInvalidArgument) << shape;
+    }
+  }
+  EXPECT_EQ(driver_->Fill(stream_, {.dst = device, .pattern_size = 16, .count = size_t{1} << 61}).code(),
+            absl::StatusCode::kInvalidArgument);
   ASSERT_OK(Upload(stream_, device, pinned, 256));
   EXPECT_TRUE(Finish(stream_));
 }

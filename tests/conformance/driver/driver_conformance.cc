@@ -47,7 +47,7 @@ void DriverConformance::SetUp() {
 
 void DriverConformance::TearDown() {
   if (!driver_) return;
-  for (KernelLatch* latch : latches_) Open(*latch);
+  OpenLatches();
   for (const auto& [device, stream] : streams_) EXPECT_TRUE(Finish(stream, device));
   for (const auto& [device, stream] : streams_) {
     Current current(*driver_, device);
@@ -114,6 +114,10 @@ Event DriverConformance::NewEvent(int device, bool timing) {
 KernelLatch& DriverConformance::NewLatch() {
   latches_.push_back(new (Pinned<KernelLatch>(1)) KernelLatch);
   return *latches_.back();
+}
+
+void DriverConformance::OpenLatches() {
+  for (KernelLatch* latch : latches_) Open(*latch);
 }
 
 const void* DriverConformance::KernelOf(const Probe& probe, int device) {

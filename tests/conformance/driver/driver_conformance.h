@@ -36,6 +36,7 @@ struct DriverUnderTest {
 };
 
 #define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
+#define EXPECT_OK(expr) EXPECT_EQ((expr), absl::OkStatus())
 // PENSTOCK_REQUIRE_GPU=2 makes this a failure.
 #define SKIP_UNLESS_TWO_DEVICES()                                                      \
   if (driver_->device_count() < 2) {                                                   \
@@ -66,6 +67,7 @@ class DriverConformance : public testing::TestWithParam<DriverUnderTest> {
   Stream NewStream(int device = 0, int priority = 0);
   Event NewEvent(int device = 0, bool timing = false);
   KernelLatch& NewLatch();
+  void OpenLatches();
 
   // Queues a probe. The kernels are loaded.
   absl::Status Launch(Stream stream, const Probe& probe, const PackedArgs& args, int64_t rows = 1, int device = 0);

@@ -68,6 +68,7 @@ class CheckedDriverTest : public testing::Test {
     driver_->DestroyEvent(event_);
     driver_->FreeDevice(0, device_);
     driver_->FreePinned(pinned_);
+    for (void* table : tables_) driver_->FreePinned(table);
     driver_.reset();
     EXPECT_THAT(witness_->violations(), IsEmpty());
     EXPECT_EQ(witness_->gauges(), Gauges{});
@@ -93,6 +94,14 @@ class CheckedDriverTest : public testing::Test {
     return driver_->Copy(
         stream,
         {.kind = CopyKind::kDeviceToHost, .dst = pinned_, .src = device_ + from, .width = bytes, .tag = {nullptr, 9}});
+  }
+  // Pinned, until the test ends.
+  CopyPiece* Table(size_t pieces) {
+    tables_.push_back(*driver_->AllocatePinned(pieces * sizeof(CopyPiece)));
+    return static_cast<CopyPiece*>(tables_.back());
+  }
+  absl::Status Batch(CopyKind kind, const CopyPiece* pieces, size_t count) {
+    return driver_->CopyBatch(stream_, {.kind = kind, .pieces = pieces, .count = count, .tag = {nullptr, 6}});
   }
   absl::Status Launch(Stream stream, std::byte* argument, const UseSource* uses = nullptr) {
     PackedArgs args;
@@ -125,6 +134,7 @@ class CheckedDriverTest : public testing::Test {
   Stream stream_, other_;
   Event event_;
   std::byte *device_ = nullptr, *pinned_ = nullptr;
+  std::vector<void*> tables_;
 };
 
 // --- handles ---
@@ -352,7 +362,143 @@ TEST_F(CheckedDriverTest, ColumnsThatInterleaveDoNotCollide) {
   ExpectRefused(Launch(other_, device_, &across), "ordered accesses", "operation 1 of stream 1");
 }
 
+// --- batches ---
+
+TEST_F(CheckedDriverTest, ABatchIsOneCallAndOneOperationOfManyAccesses) {
+  CopyPiece* const table = Table(2);
+  table[0] = {.dst = device_, .src = pinned_, .width = 64};
+  table[1] = {.dst = device_ + 128, .src = pinned_ + 64, .width = 4, .height = 8, .dst_pitch = 16, .src_pitch = 4};
+  witness_->KeepCalls(true);
+  ASSERT_OK(Batch(CopyKind::kHostToDevice, table, 2));
+  const CallLog log = witness_->log();
+  EXPECT_EQ(TextOf(log.calls().back()), "CopyBatch stream 1 node 6 96 bytes");
+  EXPECT_EQ(log.count(CallKind::kCopy), 0);
+  ASSERT_OK(Download(stream_, 0, 64));
+  ASSERT_OK(Download(stream_, 128, 4));
+  ExpectRefused(Download(stream_, 128, 5), "written before read", "never written");
+  ExpectRefused(driver_->Fill(other_, {.dst = device_ + 140, .count = 8}), "ordered accesses",
+                "operation 1 of stream 1");
+  ASSERT_OK(driver_->Fill(other_, {.dst = device_ + 132, .count = 8}));  // between the rows
+}
+
+TEST_F(CheckedDriverTest, EveryPieceOfABatchKeepsTheRulesOfACopy) {
+  CopyPiece* const table = Table(2);
+  const CopyPiece good{.dst = device_, .src = pinned_, .width = 64};
+  std::byte local[64] = {};
+  std::byte* const elsewhere = Device(1);
+  const struct {
+    CopyPiece piece;
+    const char *rule, *text;
+  } kBroken[] = {
+      {{.dst = device_ + kBytes - 63, .src = pinned_, .width = 64}, "inside the allocation", "by 1 bytes"},
+      {{.dst = device_ + 64, .src = local, .width = 64}, "memory is alive", "the source"},
+      {{.dst = pinned_ + 64, .src = pinned_, .width = 64}, "one device", "expected memory of device 0"},
+      {{.dst = elsewhere, .src = pinned_, .width = 64}, "one device", "expected memory of device 0"},
+  };
+  for (const auto& broken : kBroken) {
+    table[0] = good;
+    table[1] = broken.piece;
+    const absl::Status status = Batch(CopyKind::kHostToDevice, table, 2);
+    EXPECT_THAT(base::Str(status.message()), HasSubstr("piece 1"));
+    ExpectRefused(status, broken.rule, broken.text);
+  }
+  table[0] = {.dst = pinned_, .src = device_ + 512, .width = 8};
+  ExpectRefused(Batch(CopyKind::kDeviceToHost, table, 1), "written before read", "never written");
+  EXPECT_EQ(witness_->totals().batch_uploads, Totals::Sum{});
+  driver_->FreeDevice(1, elsewhere);
+}
+
+TEST_F(CheckedDriverTest, PiecesThatDependOnTheirOrderAreRefused) {
+  ASSERT_OK(driver_->Fill(stream_, {.dst = device_, .count = kBytes}));
+  CopyPiece* const table = Table(3);
+  table[0] = {.dst = device_, .src = pinned_, .width = 64};
+  table[1] = {.dst = device_ + 256, .src = pinned_, .width = 64};  // two may read the same
+  table[2] = {.dst = device_ + 63, .src = pinned_ + 64, .width = 8};
+  ExpectRefused(Batch(CopyKind::kHostToDevice, table, 3), "pieces apart", "piece 0");
+  ASSERT_OK(Batch(CopyKind::kHostToDevice, table, 2));
+  table[0] = {.dst = device_, .src = device_ + 64, .width = 64};
+  table[1] = {.dst = device_ + 256, .src = device_, .width = 64};
+  ExpectRefused(Batch(CopyKind::kDeviceToDevice, table, 2), "pieces apart", "piece 1");
+  table[0] = {.dst = device_, .src = device_ + 63, .width = 64};
+  ExpectRefused(Batch(CopyKind::kDeviceToDevice, table, 1), "pieces apart", "piece 0");
+  // Columns whose rows lie between each other's.
+  table[0] = {.dst = device_, .src = pinned_, .width = 32, .height = 4, .dst_pitch = 64, .src_pitch = 32};
+  table[1] = {.dst = device_ + 32, .src = pinned_, .width = 32, .height = 4, .dst_pitch = 64, .src_pitch = 32};
+  ASSERT_OK(Batch(CopyKind::kHostToDevice, table, 2));
+}
+
+TEST_F(CheckedDriverTest, ACopyWhoseSidesOverlapIsRefused) {
+  ASSERT_OK(driver_->Fill(stream_, {.dst = device_, .count = kBytes}));
+  CopyOp op{.kind = CopyKind::kDeviceToDevice, .dst = device_, .src = device_ + 64, .width = 64};
+  ASSERT_OK(driver_->Copy(stream_, op));
+  op.width = 65;
+  ExpectRefused(driver_->Copy(stream_, op), "source and destination apart", "+65");
+}
+
+TEST_F(CheckedDriverTest, TheTableOfABatchIsPinnedAndStaysUntilTheHostHasSeenItsEnd) {
+  CopyPiece local{.dst = device_, .src = pinned_, .width = 64};
+  ExpectRefused(Batch(CopyKind::kHostToDevice, &local, 1), "memory is alive", "the table");
+  auto* const table = static_cast<CopyPiece*>(*driver_->AllocatePinned(sizeof(CopyPiece)));
+  *table = local;
+  ASSERT_OK(Batch(CopyKind::kHostToDevice, table, 1));
+  driver_->FreePinned(table);
+  EXPECT_THAT(Violation(), HasSubstr("rule 'freed when idle'"));
+}
+
+TEST_F(CheckedDriverTest, SizesThatOverflowAreCountedAsCallsOfNothing) {
+  const size_t huge = size_t{1} << 63;
+  witness_->KeepCalls(true);
+  const CopyOp op{.dst = device_, .src = pinned_, .width = 8, .height = 3, .dst_pitch = huge, .src_pitch = huge};
+  EXPECT_EQ(driver_->Copy(stream_, op).code(), absl::StatusCode::kInvalidArgument);
+  CopyPiece* const table = Table(1);
+  *table = {.dst = device_, .src = pinned_, .width = 8, .height = 3, .dst_pitch = huge, .src_pitch = huge};
+  EXPECT_EQ(Batch(CopyKind::kHostToDevice, table, 1).code(), absl::StatusCode::kInvalidArgument);
+  const CallLog log = witness_->log();
+  for (const Call& call : log.calls()) EXPECT_EQ(call.bytes, call.kind == CallKind::kAllocatePinned ? 64 : 0);
+}
+
 // --- records and faults ---
+
+TEST_F(CheckedDriverTest, TotalsTellExactlyWhatWasDone) {
+  const Totals before = witness_->totals();
+  EXPECT_EQ(before, (Totals{.device_allocations = {1, kBytes}, .pinned_allocations = {1, kBytes}}));
+  std::byte* const other = Device(1);
+  CopyPiece* const table = Table(3);
+  ASSERT_OK(Upload(stream_, 0, 64));
+  ASSERT_OK(Upload(stream_, 0, 128));
+  ASSERT_OK(Download(stream_, 0, 128));
+  ASSERT_OK(driver_->Copy(stream_, {.kind = CopyKind::kDeviceToDevice,
+                                    .dst = device_ + 256,
+                                    .src = device_,
+                                    .width = 10,
+                                    .height = 2,
+                                    .dst_pitch = 16,
+                                    .src_pitch = 20}));
+  ASSERT_OK(driver_->Copy(
+      stream_, {.kind = CopyKind::kPeer, .dst = other, .src = device_, .width = 7, .dst_device = 1, .src_device = 0}));
+  ASSERT_OK(driver_->Fill(stream_, {.dst = device_, .pattern_size = 4, .count = 50}));
+  for (int i = 0; i < 3; ++i) table[i] = {.dst = device_ + 1000 + 16 * i, .src = pinned_ + 16 * i, .width = 16};
+  ASSERT_OK(Batch(CopyKind::kHostToDevice, table, 3));
+  witness_->FailNth(CallKind::kCopy, 1, absl::UnavailableError("planned"));
+  EXPECT_FALSE(Upload(stream_).ok());
+  EXPECT_FALSE(driver_->AllocateDevice(0, size_t{1} << 50).ok());
+  const Totals done = witness_->totals() - before;
+  EXPECT_EQ(done, (Totals{.uploads = {2, 192},
+                          .downloads = {1, 128},
+                          .inside = {1, 20},
+                          .peer = {1, 7},
+                          .batch_uploads = {1, 48},
+                          .pieces = 3,
+                          .fills = {1, 200},
+                          .device_allocations = {1, kBytes},
+                          .pinned_allocations = {1, 3 * sizeof(CopyPiece)}}));
+  EXPECT_EQ(TextOf(done),
+            "uploads 2 with 192 bytes, downloads 1 with 128 bytes, inside 1 with 20 bytes, peer 1 with 7 bytes, "
+            "batch_uploads 1 with 48 bytes, fills 1 with 200 bytes, device_allocations 1 with 4096 bytes, "
+            "pinned_allocations 1 with 192 bytes, in 3 pieces");
+  Finish(stream_);
+  driver_->FreeDevice(1, other);
+}
 
 TEST_F(CheckedDriverTest, CallsAreCountedAndRecorded) {
   witness_->KeepCalls(true);

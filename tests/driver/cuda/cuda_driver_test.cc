@@ -258,11 +258,9 @@ TEST_F(CudaDriverTest, EveryConversionClearsTheLastError) {
 }
 
 TEST_F(CudaDriverTest, AFailingCallClearsItsError) {
-  std::byte *const device = Device(256), *const pinned = Pinned(256);
-  const CopyOp narrow{.dst = device, .src = pinned, .width = 16, .height = 4, .dst_pitch = 8, .src_pitch = 16};
-  const absl::Status status = driver_->Copy(stream_, narrow);
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(MessageOf(status), HasSubstr("copying 16 x 4 x 1 bytes host to device failed; "));
+  const absl::Status status = driver_->AllocateDevice(0, size_t{1} << 50).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(MessageOf(status), HasSubstr("allocating 1125899906842624 bytes on cuda:0 ("));
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
   EXPECT_TRUE(Finish(stream_).ok());
 }

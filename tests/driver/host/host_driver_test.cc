@@ -218,6 +218,98 @@ TEST_F(HostDriverTest, FillsOutsideABlockOrWithOddPatternsAreRefused) {
             kRefused);
 }
 
+// --- batches ---
+
+absl::Status Arrive(void* latch, void* const* /*argv*/) {
+  static_cast<Latch*>(latch)->Arrive();
+  return absl::OkStatus();
+}
+
+TEST_F(HostDriverTest, ABatchIsDoneByTheEngineOfItsDirection) {
+  std::byte *const device = Device(16), *const pinned = Pinned(32);
+  auto* const table = Pinned<CopyPiece>(2);
+  table[0] = {.dst = device, .src = pinned, .width = 16};
+  table[1] = {.dst = pinned + 16, .src = device, .width = 16};
+  const Stream copies = *driver_->CreateStream(0, 0);
+  // Every compute thread is held meanwhile.
+  std::vector<Latch*> held;
+  for (int i = 0; i < 3; ++i) {
+    held.push_back(&NewLatch());
+    const KernelOp op{.call = &Arrive, .callable = held.back()};
+    ASSERT_TRUE(driver_->Launch(*driver_->CreateStream(0, 0), op).ok());
+    ASSERT_TRUE(held.back()->AwaitArrived());
+  }
+  ASSERT_TRUE(driver_->CopyBatch(copies, {.kind = CopyKind::kHostToDevice, .pieces = table, .count = 1}).ok());
+  ASSERT_TRUE(driver_->CopyBatch(copies, {.kind = CopyKind::kDeviceToHost, .pieces = table + 1, .count = 1}).ok());
+  EXPECT_TRUE(Finish(copies));
+  for (Latch* latch : held) latch->Open();
+}
+
+TEST_F(HostDriverTest, BatchesOfWrongMemoryAreRefusedByThePiece) {
+  std::byte *const device = Device(1000), *const other = Device(1000, 1), *const pinned = Pinned(1000);
+  std::vector<std::byte> pageable(1000);
+  auto* const table = Pinned<CopyPiece>(2);
+  const CopyPiece fits{.dst = device, .src = pinned, .width = 500};
+  const CopyPiece bad[] = {{.dst = device, .src = pinned, .width = 1001},
+                           {.dst = other, .src = pinned, .width = 1},
+                           {.dst = device, .src = pageable.data(), .width = 1},
+                           {.dst = pinned, .src = pinned, .width = 1},
+                           {.dst = nullptr, .src = pinned, .width = 1}};
+  for (const CopyPiece& piece : bad) {
+    table[0] = fits;
+    table[1] = piece;
+    const absl::Status status = driver_->CopyBatch(stream_, {.pieces = table, .count = 2});
+    EXPECT_EQ(status.code(), kRefused);
+    EXPECT_THAT(MessageOf(status), HasSubstr("piece 1"));
+  }
+  const absl::Status unpinned = driver_->CopyBatch(stream_, {.pieces = &fits, .count = 1});
+  EXPECT_EQ(unpinned.code(), kRefused);
+  EXPECT_THAT(MessageOf(unpinned), HasSubstr("table"));
+}
+
+// A GPU reads the table when it works on it, so a table that changes before is a mistake there.
+TEST_F(HostDriverTest, ATableThatChangesTooEarlyFailsTheRun) {
+  std::byte *const device = Device(32), *const pinned = Pinned(32);
+  auto* const table = Pinned<CopyPiece>(1);
+  *table = {.dst = device, .src = pinned, .width = 16};
+  Latch& held = NewLatch();
+  ASSERT_TRUE(driver_->Launch(stream_, {.call = &Arrive, .callable = &held}).ok());
+  ASSERT_TRUE(held.AwaitArrived());
+  RunFault fault;
+  ASSERT_TRUE(driver_->CopyBatch(stream_, {.pieces = table, .count = 1, .tag = {&fault, 3}}).ok());
+  table->width = 8;
+  held.Open();
+  ASSERT_TRUE(Finish(stream_));
+  ASSERT_TRUE(fault.failed());
+  EXPECT_EQ(fault.node(), 3);
+  EXPECT_EQ(fault.status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(MessageOf(fault.status()), HasSubstr("table"));
+}
+
+TEST_F(HostDriverTest, BatchesInsideADeviceAreExactForAnyThreads) {
+  for (const int threads : {1, 2, 3, 5}) {
+    Make({.threads_per_device = threads, .memory_bytes = 64 << 20});
+    for (const size_t count : {1, 2, 3, 7, 31, 64}) {
+      const size_t each = (size_t{1} << 21) / count / 4 * 4;
+      auto *const from = Device<int32_t>(count * each / 4), *const to = Device<int32_t>(count * each / 4);
+      auto* const table = Pinned<CopyPiece>(count);
+      FillOp ones{.dst = from, .pattern_size = 4, .count = count * each / 4};
+      ones.pattern[0] = std::byte{1};
+      for (size_t i = 0; i < count; ++i) {
+        table[i] = {.dst = to + i * each / 4, .src = from + (count - 1 - i) * each / 4, .width = each};
+      }
+      ASSERT_TRUE(driver_->Fill(stream_, ones).ok());
+      ASSERT_TRUE(driver_->Fill(stream_, {.dst = to, .count = count * each}).ok());
+      ASSERT_TRUE(
+          driver_->CopyBatch(stream_, {.kind = CopyKind::kDeviceToDevice, .pieces = table, .count = count}).ok());
+      EXPECT_THAT(Download(to, count * each / 4), Each(1)) << count << " pieces, " << threads;
+      driver_->FreeDevice(0, from);
+      driver_->FreeDevice(0, to);
+      driver_->FreePinned(table);
+    }
+  }
+}
+
 // --- kernels ---
 
 // argv: int32_t* counts, int64_t row_elements. Adds one to each element of its rows.

@@ -14,10 +14,15 @@ namespace {
 
 // Enough blocks to keep any present device busy; the kernel strides over the rest.
 constexpr uint64_t kMaxFillBlocks = 2048;
-// Blocks of the gather kernel. 64 whose threads all have words in flight fill the bus, and more than half of what fits
-// on a device keep a batch of the other direction waiting (H200, both directions at once: 62 GB/s with 64 or 128
-// blocks, 49 with 256); of pieces of a few bytes it takes 256. Memory of the device itself wants all that fit.
-constexpr uint64_t kBusBlocks = 64, kMostBusBlocks = 256, kDeviceBlocks = 1024;
+// Blocks of the gather kernel. So many, with words in flight in every thread, fill the bus alone; of both directions at
+// once more would hold up the other one (H200, 256 KiB a piece: 80 GB/s in sum with 64 up and 32 down, 68 with 64 and
+// 64, 60 with 32 and 64). Pieces of a few bytes take 256. Memory of the device itself wants all that fit.
+constexpr uint64_t kUpBlocks = 64, kDownBlocks = 32, kMostBusBlocks = 256, kDeviceBlocks = 1024;
+
+uint64_t MostBlocks(CopyKind kind, uint64_t teams_a_block) {
+  if (kind == CopyKind::kDeviceToDevice) return kDeviceBlocks;
+  return std::min((kind == CopyKind::kHostToDevice ? kUpBlocks : kDownBlocks) * teams_a_block, kMostBusBlocks);
+}
 
 absl::StatusOr<LibraryKernels> LoadImage() {
   cudaLibrary_t library = nullptr;
@@ -74,8 +79,7 @@ cudaError_t LaunchGather(cudaKernel_t kernel, const BatchOp& op, const BatchSize
   uint64_t team = 32;
   while (team < kGatherThreads && team * kSweep < size.bytes / op.count) team *= 2;
   const uint64_t teams = kGatherThreads / team;  // of a block
-  const uint64_t most_blocks =
-      op.kind == CopyKind::kDeviceToDevice ? kDeviceBlocks : std::min(kBusBlocks * teams, kMostBusBlocks);
+  const uint64_t most_blocks = MostBlocks(op.kind, teams);
   // Parts as many as the largest piece keeps busy, unless that makes many more teams than there can be at once.
   const uint64_t useful = (size.largest + team * kSweep - 1) / (team * kSweep);
   const uint64_t parts = std::clamp<uint64_t>((most_blocks * teams + op.count - 1) / op.count, 1, useful);

@@ -57,6 +57,8 @@ find "${folders[@]}" -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -
       offend("of graph/ and src/, only src/driver/cuda/ includes public CUDA headers")
     if (name ~ /^(spdlog|fmt)\// && FILENAME != "src/base/log.cc")
       offend("spdlog and fmt only in src/base/log.cc")
+    if (name ~ /^hwloc/ && FILENAME != "src/memory/topology.cc")
+      offend("hwloc only in src/memory/topology.cc")
     if (name ~ /^(nlohmann|CLI)\// && FILENAME !~ /^(examples|bench|tests|src\/cli)\//)
       offend("nlohmann-json and CLI11 only in programs and tests")
     if (name ~ /^(gtest|gmock)\// && FILENAME !~ /^tests\//)

@@ -44,6 +44,7 @@ struct DeviceInfo {
   std::string description;  // "NVIDIA H200", "2 CPU threads"
   int64_t memory_bytes = 0;
   int compute_units = 1;
+  std::string pci_bus_id{};  // "0000:3b:00.0"; empty: not on a PCI bus
 };
 
 struct PointerInfo {

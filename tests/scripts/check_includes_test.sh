@@ -43,6 +43,7 @@ src/driver/host/a.cc|"src/driver/cuda/b.h"|src/driver/host includes
 src/driver/host/a.cc|"src/host/worker_pool.h"|src/driver/host includes
 src/driver/cuda/a.cc|"src/driver/host/b.h"|src/driver/cuda includes
 src/memory/a.cc|"src/runtime/b.h"|src/memory includes
+src/memory/a.cc|<hwloc.h>|hwloc only in
 src/observe/a.cc|"src/runtime/b.h"|src/observe includes
 src/runtime/a.cc|"tests/b.h"|src/runtime includes
 src/runtime/a.cc|<nlohmann/json.hpp>|only in programs and tests

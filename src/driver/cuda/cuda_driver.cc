@@ -28,6 +28,13 @@ cudaEvent_t Native(Event event) { return reinterpret_cast<cudaEvent_t>(event.bit
 
 std::string NameOf(int ordinal) { return "cuda:" + std::to_string(ordinal); }
 
+// Empty where it cannot be told: then nothing is near the device.
+std::string PciBusId(int ordinal) {
+  char id[32] = "";
+  if (const cudaError_t code = cudaDeviceGetPCIBusId(id, sizeof id, ordinal); code != cudaSuccess) Forget(code);
+  return id;
+}
+
 struct Device {
   DeviceInfo info;
   int ordinal = 0;
@@ -59,7 +66,8 @@ absl::StatusOr<Device> OpenDevice(const DriverApi& api, const LibraryKernels& ke
                  .name = NameOf(ordinal),
                  .description = properties.name,
                  .memory_bytes = static_cast<int64_t>(properties.totalGlobalMem),
-                 .compute_units = properties.multiProcessorCount};
+                 .compute_units = properties.multiProcessorCount,
+                 .pci_bus_id = PciBusId(ordinal)};
   device.shared_limit = static_cast<int>(properties.sharedMemPerBlockOptin);
   device.architecture = "sm_" + std::to_string(properties.major * 10 + properties.minor);
   return device;

@@ -1,16 +1,18 @@
-// The pinned pool's slabs and free lists. See pinned_pool.h.
+// The pinned pool: who pins and frees slabs, and when. See pinned_pool.h.
 #include "src/memory/pinned_pool.h"
+
+#include <pthread.h>
 
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
+#include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "penstock/status_macros.h"
 #include "src/base/status.h"
+#include "src/base/user_code.h"
 
 namespace penstock::memory {
 namespace {
@@ -22,8 +24,9 @@ size_t RoundUp(size_t bytes) {
   return (std::max<size_t>(bytes, 1) + kPinnedAlignment - 1) / kPinnedAlignment * kPinnedAlignment;
 }
 
-PinnedPoolOptions Rounded(PinnedPoolOptions options) {
+PinnedPoolOptions Complete(PinnedPoolOptions options) {
   options.slab_bytes = RoundUp(std::min(options.slab_bytes, kLargest));
+  if (options.clock == nullptr) options.clock = std::make_shared<PoolClock>();
   return options;
 }
 
@@ -38,53 +41,135 @@ PinnedBlock::~PinnedBlock() {
 }
 
 std::shared_ptr<PinnedPool> PinnedPool::Create(driver::Driver& driver, PinnedPoolOptions options) {
-  return std::shared_ptr<PinnedPool>(new PinnedPool(driver, options));
+  return std::shared_ptr<PinnedPool>(new PinnedPool(driver, std::move(options)));
 }
 
 PinnedPool::PinnedPool(driver::Driver& driver, PinnedPoolOptions options)
-    : driver_(driver), options_(Rounded(options)) {}
+    : driver_(driver), options_(Complete(std::move(options))) {}
 
 PinnedPool::~PinnedPool() {
+  EndThread();
   base::MutexLock lock(mu_);  // nobody else is left: for the analysis
   assert(in_use_ == 0);
-  for (const Slab& slab : slabs_) {
-    if (slab.base != nullptr) driver_.FreePinned(slab.base);
-  }
+  for (const Slab& slab : slabs_.TakeIdle(kNever, 0)) driver_.FreePinned(slab.base);
+  Unreserve(reserved_);
 }
 
-absl::StatusOr<PinnedBlock> PinnedPool::Allocate(size_t bytes) {
+// Blocks
+
+absl::StatusOr<PinnedBlock> PinnedPool::Allocate(size_t bytes, int node) {
+  if (node < 0) node = options_.node;
+  if (bytes > kLargest || (options_.budget != nullptr && bytes > options_.budget->bytes())) return NoRoomFor(bytes);
+  absl::StatusOr<PinnedBlock> block = TryAllocate(bytes, node);
+  // What nobody uses may be what is missing. Not so in user code: freeing may block until a GPU-side wait has ended,
+  // which this code may be what answers.
+  while (absl::IsResourceExhausted(block.status()) && !base::InUserCode() && Trim() > 0) {
+    block = TryAllocate(bytes, node);
+  }
+  return block;
+}
+
+absl::StatusOr<PinnedBlock> PinnedPool::TryAllocate(size_t bytes, int node) {
+  const size_t held = RoundUp(bytes);
   size_t slab_bytes = 0;
   {
     base::MutexLock lock(mu_);
-    if (bytes > kLargest) return NoRoom(bytes);
+    bool waited = false;
     for (;;) {
-      if (PinnedBlock block = Take(bytes); block.data() != nullptr) return block;
+      if (PinnedBlock block = Take(bytes, node); block.data() != nullptr) return block;
       if (!growing_) break;
-      grown_.Wait(mu_);
+      waits_ += waited ? 0 : 1;
+      waited = true;
+      changed_.Wait(mu_);
     }
-    PENSTOCK_ASSIGN_OR_RETURN(slab_bytes, NextSlabBytes(bytes));
-    reserved_ += slab_bytes;
+    // The last slab may be smaller than the others, where the budget leaves no more.
+    slab_bytes = Reserve(held, std::max(held, options_.slab_bytes));
+    if (slab_bytes == 0) {
+      PinnedBlock block = Take(bytes, -1);
+      return block.data() != nullptr ? absl::StatusOr<PinnedBlock>(std::move(block)) : NoRoom(bytes);
+    }
+    waits_ += waited ? 0 : 1;
     growing_ = true;
   }
-  return Grow(slab_bytes, bytes);
+  const absl::StatusOr<void*> memory = Pin(slab_bytes, node);
+  base::MutexLock lock(mu_);
+  const absl::Status added = AddSlab(memory, slab_bytes, node);
+  PinnedBlock block = Take(bytes, added.ok() ? node : -1);
+  return block.data() != nullptr ? absl::StatusOr<PinnedBlock>(std::move(block)) : added;
 }
 
-// Pins a slab, without the lock, and cuts the block from it before anybody else can. Only the thread that set growing_
-// is here.
-absl::StatusOr<PinnedBlock> PinnedPool::Grow(size_t slab_bytes, size_t bytes) {
-  const absl::StatusOr<void*> memory = driver_.AllocatePinned(slab_bytes);
-  base::MutexLock lock(mu_);
+// An empty handle where there is no place.
+PinnedBlock PinnedPool::Take(size_t bytes, int node) {
+  const size_t held = RoundUp(bytes);
+  const SlabList::Place place = slabs_.Take(held, node);
+  if (place.data == nullptr) return PinnedBlock();
+  in_use_ += held;
+  peak_ = std::max(peak_, in_use_);
+  GrowAheadOf(bytes, node);
+  return PinnedBlock(shared_from_this(), place.slab, place.data, bytes);
+}
+
+void PinnedPool::Return(const PinnedBlock& block) {
+  const size_t held = RoundUp(block.bytes_);
+  bool awaited = false;
+  {
+    base::MutexLock lock(mu_);
+    in_use_ -= held;
+    ++returned_;
+    const SlabList::Place place{block.slab_, static_cast<std::byte*>(block.data_)};
+    if (slabs_.Return(place, held, options_.clock->Now()) && trim_at_ == kNever && NextTrim() != kNever) Wake();
+    awaited = waiters_ > 0;
+  }
+  if (awaited && options_.returned) options_.returned();
+}
+
+PinnedPool::Waiter::Waiter(PinnedPool& pool) : pool_(pool) {
+  base::MutexLock lock(pool_.mu_);
+  ++pool_.waiters_;
+  ++pool_.waits_;
+}
+
+PinnedPool::Waiter::~Waiter() {
+  base::MutexLock lock(pool_.mu_);
+  --pool_.waiters_;
+}
+
+// Slabs
+
+// How many bytes may be pinned: `wanted`, else what the budget leaves if that is `least` or more, else none.
+size_t PinnedPool::Reserve(size_t least, size_t wanted) {
+  const size_t bytes = options_.budget == nullptr ? wanted : options_.budget->Take(least, wanted);
+  reserved_ += bytes;
+  return bytes;
+}
+
+void PinnedPool::Unreserve(size_t bytes) {
+  reserved_ -= bytes;
+  if (options_.budget != nullptr) options_.budget->Give(bytes);
+}
+
+absl::StatusOr<void*> PinnedPool::Pin(size_t slab_bytes, int node) {
+  absl::StatusOr<void*> memory = absl::UnknownError("");
+  const auto allocate = [&] { memory = driver_.AllocatePinned(slab_bytes); };
+  if (node >= 0 && options_.on_node) {
+    options_.on_node(node, allocate);
+  } else {
+    allocate();
+  }
+  return memory;
+}
+
+// Only the thread that set growing_ is here.
+absl::Status PinnedPool::AddSlab(const absl::StatusOr<void*>& memory, size_t bytes, int node) {
   growing_ = false;
-  grown_.NotifyAll();
+  changed_.NotifyAll();
   if (!memory.ok()) {
-    reserved_ -= slab_bytes;
+    Unreserve(bytes);
     return base::Prefixed("pinned pool", memory.status());
   }
   assert(reinterpret_cast<uintptr_t>(*memory) % kPinnedAlignment == 0);
-  auto place = std::find_if(slabs_.begin(), slabs_.end(), [](const Slab& slab) { return slab.base == nullptr; });
-  if (place == slabs_.end()) place = slabs_.insert(place, Slab());
-  *place = {static_cast<std::byte*>(*memory), slab_bytes, {{0, slab_bytes}}};
-  return Take(bytes);
+  slabs_.Add(static_cast<std::byte*>(*memory), bytes, node, options_.clock->Now());
+  return absl::OkStatus();
 }
 
 size_t PinnedPool::Trim() {
@@ -92,99 +177,143 @@ size_t PinnedPool::Trim() {
   size_t bytes = 0;
   {
     base::MutexLock lock(mu_);
-    for (Slab& slab : slabs_) {
-      if (slab.free.empty() || slab.free.begin()->second != slab.bytes) continue;
-      bytes += slab.bytes;
-      idle.push_back(std::exchange(slab, Slab()));
-    }
+    idle = slabs_.TakeIdle(kNever, 0);
+    for (const Slab& slab : idle) freeing_ += slab.bytes;
+    bytes = freeing_;
   }
-  for (const Slab& slab : idle) driver_.FreePinned(slab.base);
+  Free(idle);
   base::MutexLock lock(mu_);
-  reserved_ -= bytes;  // only now: until then they count against the budget
+  while (freeing_ > 0) changed_.Wait(mu_);
   return bytes;
 }
 
-// The block at the first place that fits; an empty handle where there is none.
-PinnedBlock PinnedPool::Take(size_t bytes) {
-  const size_t held = RoundUp(bytes);
-  for (size_t s = 0; s < slabs_.size(); ++s) {
-    std::map<size_t, size_t>& free = slabs_[s].free;
-    const auto place = std::find_if(free.begin(), free.end(), [&](const auto& hole) { return hole.second >= held; });
-    if (place == free.end()) continue;
-    const auto [offset, room] = *place;
-    free.erase(place);
-    if (room > held) free.emplace(offset + held, room - held);
-    in_use_ += held;
-    peak_ = std::max(peak_, in_use_);
-    return PinnedBlock(shared_from_this(), s, slabs_[s].base + offset, bytes);
+// They count against the budget until they are free.
+void PinnedPool::Free(const std::vector<Slab>& slabs) {
+  size_t bytes = 0;
+  for (const Slab& slab : slabs) {
+    driver_.FreePinned(slab.base);
+    bytes += slab.bytes;
   }
-  return PinnedBlock();
-}
-
-// How large the next slab is: the last one may be smaller than the others, where the budget leaves no more.
-absl::StatusOr<size_t> PinnedPool::NextSlabBytes(size_t bytes) const {
-  const size_t held = RoundUp(bytes);
-  const size_t wanted = std::max(held, options_.slab_bytes);
-  if (options_.budget_bytes == 0) return wanted;
-  const size_t room = (options_.budget_bytes - reserved_) / kPinnedAlignment * kPinnedAlignment;
-  if (wanted <= room) return wanted;
-  if (held <= room) return room;
-  return NoRoom(bytes);
-}
-
-void PinnedPool::Return(const PinnedBlock& block) {
-  const size_t held = RoundUp(block.bytes_);
   base::MutexLock lock(mu_);
-  in_use_ -= held;
-  Slab& slab = slabs_[block.slab_];
-  size_t begin = static_cast<size_t>(static_cast<std::byte*>(block.data_) - slab.base);
-  size_t end = begin + held;
-  auto after = slab.free.lower_bound(begin);
-  if (after != slab.free.end() && after->first == end) {
-    end += after->second;
-    after = slab.free.erase(after);
+  freeing_ -= bytes;
+  Unreserve(bytes);
+  changed_.NotifyAll();
+}
+
+// The pool's thread
+
+// A block has been cut: is there enough left for the next ones? Who takes a whole slab or more is no measure.
+void PinnedPool::GrowAheadOf(size_t bytes, int node) {
+  if (bytes > options_.slab_bytes || !ShortOn(node)) return;
+  if (options_.budget != nullptr && options_.budget->bytes() - options_.budget->taken() < options_.slab_bytes) return;
+  if (std::find(ahead_.begin(), ahead_.end(), node) != ahead_.end()) return;
+  ahead_.push_back(node);
+  Wake();
+}
+
+bool PinnedPool::ShortOn(int node) const { return slabs_.FreeOn(node) < options_.slab_bytes / 4; }
+
+// When the slabs that are idle now may all go; kNever if there is none.
+TimePoint PinnedPool::NextTrim() const {
+  const TimePoint last = slabs_.LastIdle(options_.slab_bytes);
+  return last == kNever ? kNever : last + options_.idle;
+}
+
+void PinnedPool::Wake() {
+  changed_.NotifyAll();
+  if (thread_.joinable() || ending_) return;
+  try {
+    thread_ = std::thread([this] { Work(); });
+    pthread_setname_np(thread_.native_handle(), "ps-pool");
+  } catch (const std::system_error&) {
+    // Without it slabs are pinned when they are needed, and go when memory is short.
   }
-  if (after != slab.free.begin()) {
-    const auto before = std::prev(after);
-    if (before->first + before->second == begin) {
-      before->second = end - before->first;
-      return;
+}
+
+bool PinnedPool::TakeGrowth(Job& job) {
+  while (!growing_ && !ahead_.empty()) {
+    const int node = ahead_.back();
+    ahead_.pop_back();
+    if (!ShortOn(node)) continue;  // somebody else was faster
+    job.slab_bytes = Reserve(options_.slab_bytes, options_.slab_bytes);
+    job.node = node;
+    growing_ = job.slab_bytes > 0;
+  }
+  return job.slab_bytes > 0;
+}
+
+// Sleeps until there is something to do. False: the thread is to end.
+bool PinnedPool::NextJob(Job& job) {
+  base::MutexLock lock(mu_);
+  for (;;) {
+    if (ending_) return false;
+    if (TakeGrowth(job)) return true;
+    // Once it is set it stays, whatever else becomes idle: a pool in use does not put it off for ever.
+    if (trim_at_ == kNever) trim_at_ = NextTrim();
+    if (trim_at_ == kNever) {
+      changed_.Wait(mu_);
+    } else if (const TimePoint now = options_.clock->Now(); now < trim_at_) {
+      options_.clock->WaitUntil(changed_, mu_, trim_at_);
+    } else {
+      trim_at_ = kNever;
+      job.idle = slabs_.TakeIdle(now - options_.idle, options_.slab_bytes);
+      for (const Slab& slab : job.idle) freeing_ += slab.bytes;
+      if (!job.idle.empty()) return true;
     }
   }
-  slab.free.emplace_hint(after, begin, end - begin);
+}
+
+void PinnedPool::Work() {
+  for (Job job; NextJob(job); job = {}) {
+    if (job.slab_bytes > 0) {
+      const absl::StatusOr<void*> memory = Pin(job.slab_bytes, job.node);
+      base::MutexLock lock(mu_);
+      (void)AddSlab(memory, job.slab_bytes, job.node);  // refused: who needs it will ask, and be told
+    }
+    Free(job.idle);
+  }
+}
+
+void PinnedPool::EndThread() {
+  std::thread thread;
+  {
+    base::MutexLock lock(mu_);
+    ending_ = true;
+    changed_.NotifyAll();
+    thread.swap(thread_);
+  }
+  if (thread.joinable()) thread.join();
+}
+
+// Numbers
+
+PinnedGauges PinnedPool::gauges() const {
+  base::MutexLock lock(mu_);
+  return {.in_use = static_cast<int64_t>(in_use_),
+          .peak = static_cast<int64_t>(peak_),
+          .reserved = static_cast<int64_t>(reserved_),
+          .budget = options_.budget == nullptr ? 0 : static_cast<int64_t>(options_.budget->bytes()),
+          .slabs = static_cast<int64_t>(slabs_.size()),
+          .waits = waits_};
+}
+
+int64_t PinnedPool::returned() const {
+  base::MutexLock lock(mu_);
+  return returned_;
+}
+
+absl::Status PinnedPool::NoRoomFor(size_t bytes) const {
+  base::MutexLock lock(mu_);
+  return NoRoom(bytes);
 }
 
 absl::Status PinnedPool::NoRoom(size_t bytes) const {
   const std::string budget =
-      options_.budget_bytes == 0 ? "no budget" : absl::StrCat("a budget of ", options_.budget_bytes);
-  return absl::ResourceExhaustedError(absl::StrCat("pinned pool: ", bytes, " bytes asked for; ", in_use_, " in use, ",
-                                                   reserved_, " reserved in ", CountSlabs(), " slabs, ", budget,
-                                                   "; return blocks, ask for less, or raise the budget"));
-}
-
-size_t PinnedPool::slabs() const {
-  base::MutexLock lock(mu_);
-  return CountSlabs();
-}
-
-size_t PinnedPool::CountSlabs() const {
-  return static_cast<size_t>(
-      std::count_if(slabs_.begin(), slabs_.end(), [](const Slab& slab) { return slab.base != nullptr; }));
-}
-
-size_t PinnedPool::bytes_in_use() const {
-  base::MutexLock lock(mu_);
-  return in_use_;
-}
-
-size_t PinnedPool::bytes_reserved() const {
-  base::MutexLock lock(mu_);
-  return reserved_;
-}
-
-size_t PinnedPool::peak_bytes() const {
-  base::MutexLock lock(mu_);
-  return peak_;
+      options_.budget == nullptr ? "no budget" : absl::StrCat("a budget of ", options_.budget->bytes());
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "pinned pool: ", bytes, " bytes asked for; ", in_use_, " in use, ", reserved_, " reserved in ", slabs_.size(),
+      " slabs, the largest free piece has ", slabs_.LargestFree(), ", ", budget,
+      "; return blocks, ask for less, or raise the budget (RuntimeOptions::pinned_bytes, PENSTOCK_PINNED_BYTES)"));
 }
 
 }  // namespace penstock::memory

@@ -209,12 +209,12 @@ TEST_F(StagingTest, ADeviceThatDiesEndsEveryCopy) {
   Make({.threads = 3, .chunk_bytes = 64});
   const Bytes in = Random(64 * 20);
   Bytes out(64 * 20);
-  unsigned char* device = Device(in.size());
+  unsigned char *device = Device(in.size()), *other = Device(1);
   Post(Up(device, in.data(), in.size()));
   Await();
   witness_->DieAtNth(CallKind::kCopy, 5);
   Post(Down(out.data(), device, in.size()));
-  Post(Up(Device(1), in.data(), 1));
+  Post(Up(other, in.data(), 1));
   Await();
   EXPECT_TRUE(faults_[1].failed());
   witness_->TakeViolations();
@@ -240,7 +240,7 @@ TEST_F(StagingTest, BeginsNothingOfARunThatHasFailed) {
 
 TEST_F(StagingTest, SaysWhatPinnedMemoryIsMissing) {
   Make({});
-  const auto pool = PinnedPool::Create(*driver_, {.slab_bytes = 4096, .budget_bytes = 8192});
+  const auto pool = PinnedPool::Create(*driver_, {.slab_bytes = 4096, .budget = std::make_shared<PinnedBudget>(8192)});
   const auto made = Staging::Create(*driver_, *pool, bell_, {.threads = 2, .chunk_bytes = 4096});
   EXPECT_EQ(made.status().code(), absl::StatusCode::kResourceExhausted) << made.status();
 }

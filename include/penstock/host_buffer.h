@@ -16,11 +16,15 @@ template <class T>
 class HostBuffer {
  public:
   HostBuffer() = default;
-  // `block` owns memory for at least `size` elements.
-  HostBuffer(std::shared_ptr<void> block, int64_t size) : block_(std::move(block)), size_(size) {}
-  HostBuffer(HostBuffer&& other) noexcept : block_(std::move(other.block_)), size_(std::exchange(other.size_, 0)) {}
+  // `block` owns memory for at least `size` elements. `owner` is no more than held, by this buffer alone: so the
+  // runtime knows when only bindings and runs still have the block.
+  HostBuffer(std::shared_ptr<void> block, int64_t size, std::shared_ptr<void> owner = nullptr)
+      : block_(std::move(block)), owner_(std::move(owner)), size_(size) {}
+  HostBuffer(HostBuffer&& other) noexcept
+      : block_(std::move(other.block_)), owner_(std::move(other.owner_)), size_(std::exchange(other.size_, 0)) {}
   HostBuffer& operator=(HostBuffer other) noexcept {
     std::swap(block_, other.block_);
+    std::swap(owner_, other.owner_);
     std::swap(size_, other.size_);
     return *this;
   }
@@ -36,6 +40,7 @@ class HostBuffer {
 
  private:
   std::shared_ptr<void> block_;
+  std::shared_ptr<void> owner_;
   int64_t size_ = 0;
 };
 

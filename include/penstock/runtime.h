@@ -9,7 +9,8 @@
 // Threads:   thread-safe. Several runtimes may live side by side.
 // Processes: a fork's copy cannot use the runtime, nor what belongs to it: every call returns FailedPrecondition, and
 //            destructors leave all as it is. The copy may exec, exit, or make a runtime of its own on host devices.
-// Errors:    Create: InvalidArgument (a malformed device list), NotFound (a device that is not there).
+// Errors:    Create: InvalidArgument (a malformed device list or PENSTOCK_PINNED_BYTES), NotFound (a device that is not
+// there).
 #pragma once
 
 #include <functional>
@@ -28,6 +29,7 @@
 #include "penstock/graph.h"
 #include "penstock/host_buffer.h"
 #include "penstock/log_level.h"
+#include "penstock/pinned_gauges.h"
 #include "penstock/state.h"
 #include "penstock/trace.h"
 
@@ -57,6 +59,9 @@ struct RuntimeOptions {
   StagingOptions staging{};
   // Bytes of memory of each host device. 0: 16 GiB, or half of this computer's memory shared by the host devices.
   int64_t host_device_memory = 0;
+  // The most bytes of pinned memory: of host buffers, slots, staging. 0: half of this computer's memory.
+  // PENSTOCK_PINNED_BYTES wins: bytes, or with K, M or G behind the number KiB, MiB or GiB.
+  int64_t pinned_bytes = 0;
   // Waits for each node before the next is submitted, one of the whole runtime at a time, so that a fatal device error
   // names the node that made it. For finding faults: slow. PENSTOCK_SYNC=1 sets it.
   bool synchronous = false;
@@ -105,14 +110,17 @@ class PENSTOCK_EXPORT Runtime {
   // given back and executables whose handles are gone have ended their last runs.
   absl::StatusOr<Executable> Compile(const Graph& graph, const CompileOptions& options = {});
 
-  // Pinned memory for `size` elements, uninitialized. ResourceExhausted with the numbers.
+  // Pinned memory for `size` elements, uninitialized. Where the budget is spent, waits while HostBuffers that are gone
+  // are kept alive by runs in flight: the run that ends gives the memory back. DeadlineExceeded, or ResourceExhausted
+  // where nothing is to come back, with the numbers. Does not wait inside a host node or callback.
   template <class T>
-  absl::StatusOr<HostBuffer<T>> MakeHostBuffer(int64_t size) {
+  absl::StatusOr<HostBuffer<T>> MakeHostBuffer(int64_t size, Deadline deadline = {}) {
     static_assert(std::is_trivially_copyable_v<T>, "elements must be trivially copyable");
-    auto block = AllocateHost(size, sizeof(T));
-    if (!block.ok()) return block.status();
-    return HostBuffer<T>(*std::move(block), size);
+    auto memory = AllocateHost(size, sizeof(T), deadline);
+    if (!memory.ok()) return memory.status();
+    return HostBuffer<T>(std::move(memory->block), size, std::move(memory->owner));
   }
+  PinnedGauges pinned_memory() const;
 
   // Device memory that lives across runs (state.h), with these contents (all its elements) or, without any, zeros.
   // InvalidArgument: a dimension is no constant, another number of elements, no such device. ResourceExhausted with the
@@ -134,7 +142,10 @@ class PENSTOCK_EXPORT Runtime {
 
  private:
   explicit Runtime(std::shared_ptr<runtime::RuntimeCore> core) : core_(std::move(core)) {}
-  absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t elements, size_t element_size);
+  struct HostMemory {
+    std::shared_ptr<void> block, owner;
+  };
+  absl::StatusOr<HostMemory> AllocateHost(int64_t elements, size_t element_size, Deadline deadline);
   absl::StatusOr<std::shared_ptr<const StateRecord>> AllocateState(StateRecord record, const void* initial,
                                                                    size_t elements);
   std::shared_ptr<runtime::RuntimeCore> core_;

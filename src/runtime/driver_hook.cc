@@ -28,6 +28,8 @@ void ApplyHook(driver::host::HostDriverOptions& options) {
 
 memory::PinnedPoolOptions HookedPinnedOptions() { return hook == nullptr ? memory::PinnedPoolOptions() : hook->pinned; }
 
+std::shared_ptr<const memory::Topology> HookedTopology() { return hook == nullptr ? nullptr : hook->topology; }
+
 std::unique_ptr<driver::Driver> ApplyHook(std::unique_ptr<driver::Driver> driver, const base::Logger& logger) {
   if (hook != nullptr && hook->wrap) return hook->wrap(std::move(driver));
   if (!CheckedByEnvironment()) return driver;

@@ -12,13 +12,15 @@
 #include "src/driver/driver.h"
 #include "src/driver/host/host_driver.h"
 #include "src/memory/pinned_pool.h"
+#include "src/memory/topology.h"
 
 namespace penstock::runtime {
 
 struct DriverHook {
   std::function<void(driver::host::HostDriverOptions&)> host_options{};  // may be null, like the next
   std::function<std::unique_ptr<driver::Driver>(std::unique_ptr<driver::Driver>)> wrap{};
-  memory::PinnedPoolOptions pinned{};
+  memory::PinnedPoolOptions pinned{};  // but for budget, node, on_node and returned
+  std::shared_ptr<const memory::Topology> topology{};  // in place of this computer's
 };
 
 // Holds the hook for runtimes that this thread creates while it lives. They do not nest.
@@ -37,5 +39,6 @@ class ScopedDriverHook {
 void ApplyHook(driver::host::HostDriverOptions& options);
 std::unique_ptr<driver::Driver> ApplyHook(std::unique_ptr<driver::Driver> driver, const base::Logger& logger);
 memory::PinnedPoolOptions HookedPinnedOptions();
+std::shared_ptr<const memory::Topology> HookedTopology();
 
 }  // namespace penstock::runtime

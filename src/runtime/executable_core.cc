@@ -98,6 +98,7 @@ absl::Status ExecutableCore::Compile(const CompileOptions& options) {
   plan_options.max_lanes = options.max_lanes;
   plan_options.slots = options.slots;
   plan_options.ring_from_bytes = runtime_->staging_from_bytes();
+  plan_options.pinned_bytes = runtime_->pinned_budget();
   plan_options.runtime = runtime_.get();
   PENSTOCK_RETURN_IF_ERROR(AddTwinChecks(options, plan_options));
   PENSTOCK_ASSIGN_OR_RETURN(plan_, graph::MakePlan(*model_, plan_options));

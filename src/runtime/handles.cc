@@ -48,27 +48,45 @@ absl::StatusOr<Executable> Runtime::Compile(const Graph& graph, const CompileOpt
   return Executable(runtime::ExecutableCore::HandleOn(std::move(core)));
 }
 
-absl::StatusOr<std::shared_ptr<void>> Runtime::AllocateHost(int64_t elements, size_t element_size) {
+namespace {
+
+// The memory of a HostBuffer, which bindings and runs share. The core keeps the driver it came from.
+struct HostBlock {
+  ~HostBlock() {
+    block = memory::PinnedBlock();
+    if (left) core->LeftBlockReturned();
+  }
+  std::shared_ptr<runtime::RuntimeCore> core;
+  memory::PinnedBlock block;
+  bool left = false;  // its HostBuffer has gone
+};
+
+// The HostBuffer's own hold on it.
+struct HostBlockOwner {
+  ~HostBlockOwner() {
+    host->left = true;
+    host->core->BlockLeft();
+  }
+  std::shared_ptr<HostBlock> host;
+};
+
+}  // namespace
+
+absl::StatusOr<Runtime::HostMemory> Runtime::AllocateHost(int64_t elements, size_t element_size, Deadline deadline) {
   if (core_ == nullptr) return runtime::RuntimeCore::None();
   if (elements < 0 || static_cast<uint64_t>(elements) > std::numeric_limits<int64_t>::max() / element_size) {
     return absl::InvalidArgumentError("MakeHostBuffer: " + std::to_string(elements) + " elements of " +
                                       std::to_string(element_size) + " bytes; the size is negative or overflows");
   }
   PENSTOCK_RETURN_IF_ERROR(core_->CheckOpen());
-  memory::PinnedBlock block;
-  PENSTOCK_RETURN_IF_ERROR(core_->WithMemory([&]() -> absl::Status {
-    PENSTOCK_ASSIGN_OR_RETURN(block, core_->pinned(0).Allocate(static_cast<size_t>(elements) * element_size));
-    return absl::OkStatus();
-  }));
-  // The core keeps the driver the memory came from.
-  struct Held {
-    std::shared_ptr<runtime::RuntimeCore> core;
-    memory::PinnedBlock block;
-  };
-  const std::shared_ptr<Held> held(new Held{core_, std::move(block)}, base::DeleteUnlessForked());
-  void* data = held->block.data();
-  return std::shared_ptr<void>(held, data);
+  PENSTOCK_ASSIGN_OR_RETURN(auto memory, core_->AllocateHost(static_cast<size_t>(elements) * element_size, deadline));
+  const std::shared_ptr<HostBlock> host(new HostBlock{core_, std::move(memory)}, base::DeleteUnlessForked());
+  void* const data = host->block.data();
+  return HostMemory{std::shared_ptr<void>(host, data),
+                    std::shared_ptr<void>(new HostBlockOwner{host}, base::DeleteUnlessForked())};
 }
+
+PinnedGauges Runtime::pinned_memory() const { return core_ == nullptr ? PinnedGauges() : core_->pinned_gauges(); }
 
 absl::Status Runtime::Shutdown(Deadline deadline) {
   return core_ == nullptr ? runtime::RuntimeCore::None() : core_->Shutdown(deadline);

@@ -263,8 +263,7 @@ void RunState::Complete() {
     callbacks = EndLocked(status);
   }
   Announce(std::move(callbacks), status);
-  runtime_->RunDrained();
-  keep_alive.clear();  // user destructors: nothing of ours is held
+  runtime_->RunDrained(std::move(keep_alive));
   Unref();
 }
 

@@ -15,6 +15,7 @@
 #include "src/runtime/device_list.h"
 #include "src/runtime/driver_hook.h"
 #include "src/runtime/executable_core.h"
+#include "src/runtime/pinned_bytes.h"
 #if defined(PENSTOCK_HAS_CUDA)
 #include "src/driver/cuda/cuda_driver.h"
 #endif
@@ -40,14 +41,18 @@ RuntimeCore::RuntimeCore(const RuntimeOptions& options)
       synchronous_(options.synchronous || IsOne(std::getenv("PENSTOCK_SYNC"))) {}
 
 absl::StatusOr<std::shared_ptr<RuntimeCore>> RuntimeCore::Create(const RuntimeOptions& options) {
-  if (options.workers < 0 || options.host_device_threads < 0 || options.host_device_memory < 0) {
+  if (options.workers < 0 || options.host_device_threads < 0 || options.host_device_memory < 0 ||
+      options.pinned_bytes < 0) {
     return absl::InvalidArgumentError("RuntimeOptions: workers = " + std::to_string(options.workers) +
                                       ", host_device_threads = " + std::to_string(options.host_device_threads) +
                                       ", host_device_memory = " + std::to_string(options.host_device_memory) +
+                                      ", pinned_bytes = " + std::to_string(options.pinned_bytes) +
                                       "; none can be negative; use 0 for the default");
   }
   base::WatchForks();
   std::shared_ptr<RuntimeCore> core(new RuntimeCore(options), base::DeleteUnlessForked());
+  PENSTOCK_ASSIGN_OR_RETURN(core->pinned_budget_, PinnedBudgetOf(options.pinned_bytes));
+  core->budget_ = std::make_shared<memory::PinnedBudget>(static_cast<size_t>(core->pinned_budget_));
   PENSTOCK_RETURN_IF_ERROR(core->MakeDevices(options));
   core->workers_ =
       std::make_unique<host::WorkerPool>(options.workers > 0 ? options.workers : std::max(2, Cores() - 1), "ps-worker");
@@ -129,7 +134,7 @@ void RuntimeCore::AddDriver(std::unique_ptr<driver::Driver> driver) {
     public_devices_.push_back({info.name, info.description, info.kind == driver::DeviceKind::kCuda, info.memory_bytes});
   }
   rings_ = rings_ && driver->rings();
-  pinned_.push_back(memory::PinnedPool::Create(*driver, HookedPinnedOptions()));
+  pinned_.push_back(memory::PinnedPool::Create(*driver, PoolOptions(*driver)));
   drivers_.push_back(std::move(driver));
 }
 
@@ -207,36 +212,6 @@ void RuntimeCore::LeaveSync() {
   bell_.Ring();
 }
 
-absl::Status RuntimeCore::WithMemory(const std::function<absl::Status()>& make) {
-  absl::Status made = make();
-  if (absl::IsResourceExhausted(made)) {
-    for (const auto& pool : pinned_) pool->Trim();
-    int64_t ended = 0;
-    do {
-      ended = releases_.ended();
-      made = make();
-    } while (absl::IsResourceExhausted(made) && WaitForRelease(ended));
-  }
-  NoteFault(made);
-  return made;
-}
-
-// Waits until more releases than `ended_then` have ended. False where none is to come; a run that was abandoned may
-// never end.
-bool RuntimeCore::WaitForRelease(int64_t ended_then) {
-  if (base::InUserCode()) return false;  // the run to end may be the one that waits here
-  const auto more = [&] { return releases_.ended() > ended_then; };
-  host::WaitForProgress(bell_, rings_, host::TimePoint::max(), [&] {
-    int64_t stuck = 0;
-    for (const auto& executable : Executables()) {
-      executable->AdvanceAll();
-      stuck += executable->IsStuck() ? 1 : 0;
-    }
-    return more() || !releases_.AnyToCome(ended_then, stuck) || !CheckOpen().ok();
-  });
-  return more();
-}
-
 void RuntimeCore::ReleaseEnds() {
   releases_.End();
   bell_.Ring();
@@ -255,9 +230,13 @@ absl::Status RuntimeCore::RunStarted() {
   return CheckOpen();
 }
 
-void RuntimeCore::RunDrained() {
+void RuntimeCore::RunDrained(std::vector<std::shared_ptr<const void>> keep_alive) {
+  letting_go_.fetch_add(1, std::memory_order_acq_rel);
   in_flight_.End();
   bell_.Ring();
+  keep_alive.clear();  // user destructors: nothing of ours is held
+  letting_go_.fetch_sub(1, std::memory_order_acq_rel);
+  if (blocks_left_.load(std::memory_order_acquire) > 0) bell_.Ring();  // who waits for them may wait in vain now
 }
 
 std::vector<std::shared_ptr<ExecutableCore>> RuntimeCore::Executables() const {
@@ -296,6 +275,7 @@ absl::Status RuntimeCore::Shutdown(Deadline deadline) {
   completion_->Stop();
   workers_->Shutdown();
   EndStaging();
+  for (const auto& pool : pinned_) pool->EndThread();
   joined_.store(true, std::memory_order_release);
   return absl::OkStatus();
 }

@@ -24,6 +24,7 @@
 #include "src/host/worker_pool.h"
 #include "src/memory/pinned_pool.h"
 #include "src/memory/staging.h"
+#include "src/memory/topology.h"
 #include "src/runtime/completion_thread.h"
 #include "src/runtime/counts.h"
 #include "src/runtime/slot.h"
@@ -69,7 +70,8 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   void AddExecutable(const std::shared_ptr<ExecutableCore>& executable);
   // CheckOpen for a run that Shutdown waits for from now on, until RunDrained, which follows also where this refuses.
   absl::Status RunStarted();
-  void RunDrained();
+  // Lets go of the run's keep-alives, after which it counts as drained: what they end may wait for the run.
+  void RunDrained(std::vector<std::shared_ptr<const void>> keep_alive = {});
   // Has the completion thread advance `run` until it has drained.
   void Watch(RunState* run) { completion_->Watch(run); }
   absl::Status Shutdown(Deadline deadline);
@@ -81,8 +83,18 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   bool EnterSync() { return sync_.Enter(1); }
   void LeaveSync();
   // Calls `make` until it is something other than ResourceExhausted, or no memory is to come: idle pinned slabs are
-  // given back first, then whatever executables without handles hold until their last runs have ended.
+  // given back first, then whatever executables without handles hold until their last runs have ended. In user code it
+  // is called once.
   absl::Status WithMemory(const std::function<absl::Status()>& make);
+  // Pinned memory of a HostBuffer. Waits as WithMemory, and for blocks that runs in flight have been left with.
+  absl::StatusOr<memory::PinnedBlock> AllocateHost(size_t bytes, Deadline deadline);
+  // The HostBuffer of a block has gone: bindings or runs may still have it. Then, the block has returned.
+  void BlockLeft() { blocks_left_.fetch_add(1, std::memory_order_acq_rel); }
+  void LeftBlockReturned();
+  int64_t pinned_budget() const { return pinned_budget_; }
+  PinnedGauges pinned_gauges() const;
+  // The NUMA node near a device; -1: none is.
+  int NodeOf(const driver::DeviceInfo& device) const;
   // The last handle on an executable has gone; all of it has.
   void ReleaseBegins() { releases_.Begin(); }
   void ReleaseEnds();
@@ -95,8 +107,12 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   absl::Status AddCudaDevices(const std::vector<int>& ordinals);
   absl::Status AddDefaultDevices(const RuntimeOptions& options);
   void AddDriver(std::unique_ptr<driver::Driver> driver);
-  bool WaitForRelease(int64_t ended_then);
   void EndStaging();
+  void LoadTopology();
+  memory::PinnedPoolOptions PoolOptions(const driver::Driver& driver);
+  void TrimPools();
+  bool WaitForMemory(int64_t ended_then, const std::function<bool()>& more, bool blocks, Deadline deadline);
+  bool MayReturnBlocks(int64_t abandoned) const;
   std::vector<std::shared_ptr<ExecutableCore>> Executables() const;
 
   base::Logger logger_;
@@ -105,6 +121,9 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   std::vector<std::unique_ptr<driver::Driver>> drivers_;
   std::vector<DeviceRef> devices_;
   std::vector<Device> public_devices_;
+  int64_t pinned_budget_ = 0;
+  std::shared_ptr<memory::PinnedBudget> budget_;
+  std::shared_ptr<const memory::Topology> topology_;  // null: not needed, or not to be had
   std::vector<std::shared_ptr<memory::PinnedPool>> pinned_;
   StagingOptions staging_options_;
   bool rings_ = true;
@@ -115,6 +134,8 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   ReleaseCount<> releases_;
   const int made_in_ = base::ForkCount();
   RunCount<> in_flight_;
+  std::atomic<int64_t> letting_go_{0};  // runs that have drained and still have keep-alives
+  std::atomic<int64_t> blocks_left_{0};  // of HostBuffers that have gone
   std::atomic<bool> joined_{false};
   std::atomic<bool> gave_up_{false};
   std::atomic<bool> failed_{false};

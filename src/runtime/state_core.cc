@@ -208,7 +208,9 @@ absl::Status StateCore::Copy(Call& call, const std::byte* from, std::byte* to, D
   for (size_t c = 0; c < chunks; ++c) {
     if (c >= 2) PENSTOCK_RETURN_IF_ERROR(arrived(c - 2));
     if (c < 2) {
-      PENSTOCK_ASSIGN_OR_RETURN(call.blocks[c], runtime_->pinned(device_.driver_index).Allocate(ChunkBytes(c)));
+      PENSTOCK_ASSIGN_OR_RETURN(
+          call.blocks[c],
+          runtime_->pinned(device_.driver_index).Allocate(ChunkBytes(c), runtime_->NodeOf(device_.info)));
     }
     if (from != nullptr) std::memcpy(call.blocks[c % 2].data(), from + c * kChunk, ChunkBytes(c));
     if (from != nullptr) call.place().written.store(true, std::memory_order_relaxed);

@@ -1,0 +1,306 @@
+// A runtime's pinned memory: its gauges, its budget, whom MakeHostBuffer waits for when that is spent, and where the
+// memory is taken from.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <linux/mempolicy.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "src/runtime/driver_hook.h"
+#include "tests/runtime/held_graph.h"
+#include "tests/runtime/null_driver.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr int64_t kBudget = 1 << 20;
+constexpr int64_t kMost = 600 << 10;  // two of them do not fit
+
+// x stays with the run until the latch is opened; it is bound to pool memory.
+struct Holding {
+  Graph graph{"holding"};
+  BufferHandle<char> first = graph.Input<char>("first", 1);
+  BufferHandle<char> x = graph.InOut<char>("x", kMost, Where::kPinned);
+  driver::Latch latch;
+  Holding() {
+    graph.Host("hold", [this](std::span<const char>, std::span<char>) { latch.Arrive(); }, Read(first), ReadWrite(x));
+  }
+};
+
+class PinnedMemory : public testing::Test {
+ protected:
+  void SetUp() override {
+    const runtime::ScopedDriverHook hook({.pinned = {.slab_bytes = 256 << 10}});
+    runtime_.emplace(*Runtime::Create({.devices = "host",
+                                       .workers = 2,
+                                       .host_device_threads = 1,
+                                       .staging = {.from_bytes = kBudget},  // all of it goes through the slots
+                                       .pinned_bytes = kBudget}));
+    executable_.emplace(*runtime_->Compile(holding_.graph, {.slots = 1}));
+    io_ = executable_->bindings();
+    io_.Set(holding_.first, first_);
+  }
+  void TearDown() override { holding_.latch.Open(); }
+
+  // A run in flight with a buffer of most of the budget, which `buffer` has before.
+  penstock::Run Launch(const HostBuffer<char>& buffer) {
+    io_.Set(holding_.x, buffer);
+    penstock::Run run = *executable_->Launch(io_);
+    EXPECT_TRUE(holding_.latch.AwaitArrived());
+    return run;
+  }
+  penstock::Run LaunchWithItsOwn() {
+    penstock::Run run = Launch(*runtime_->MakeHostBuffer<char>(kMost));
+    io_.ClearBuffers();
+    return run;
+  }
+  absl::Status Make(Deadline deadline = {}) { return runtime_->MakeHostBuffer<char>(kMost, deadline).status(); }
+  std::future<absl::Status> MakeInBackground() {
+    const int64_t before = runtime_->pinned_memory().waits;
+    auto made = std::async(std::launch::async, [this] { return Make(); });
+    while (runtime_->pinned_memory().waits == before) std::this_thread::yield();
+    return made;
+  }
+
+  Holding holding_;
+  std::vector<char> first_ = std::vector<char>(1);
+  std::optional<Runtime> runtime_;
+  std::optional<Executable> executable_;
+  Bindings io_;
+};
+
+TEST_F(PinnedMemory, GaugesTellWhatIsUsed) {
+  EXPECT_EQ(runtime_->pinned_memory().slabs, 0);
+  {
+    const auto a = *runtime_->MakeHostBuffer<int32_t>(100), b = *runtime_->MakeHostBuffer<int32_t>(1000);
+    const PinnedGauges now = runtime_->pinned_memory();
+    EXPECT_EQ(now.in_use, 512 + 4096);  // in units of 256
+    EXPECT_EQ(now.reserved, 256 << 10);
+    EXPECT_EQ(now.slabs, 1);
+    EXPECT_EQ(now.waits, 1);
+    EXPECT_EQ(now.budget, kBudget);
+  }
+  EXPECT_EQ(runtime_->pinned_memory().in_use, 0);
+  EXPECT_EQ(runtime_->pinned_memory().peak, 512 + 4096);
+  EXPECT_EQ(runtime_->pinned_memory().reserved, 256 << 10);
+  const Runtime moved = *std::move(runtime_);
+  EXPECT_EQ(runtime_->pinned_memory().budget, 0);
+  runtime_.reset();
+}
+
+TEST_F(PinnedMemory, WithoutRunsInFlightNobodyIsWaitedFor) {
+  const auto most = *runtime_->MakeHostBuffer<char>(kMost);
+  const absl::Status refused = Make();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(Text(refused),
+              AllOf(HasSubstr("614400 bytes asked for"), HasSubstr("614400 in use"), HasSubstr("a budget of 1048576")));
+}
+
+TEST_F(PinnedMemory, ARunThatHoldsABufferOfItsOwnIsWaitedFor) {
+  const penstock::Run run = LaunchWithItsOwn();
+  std::future<absl::Status> made = MakeInBackground();
+  holding_.latch.Open();
+  EXPECT_OK(made.get());
+  EXPECT_OK(run.Wait());
+}
+
+TEST_F(PinnedMemory, ARunDoesNotGiveBackWhatItsUserStillHas) {
+  const auto buffer = *runtime_->MakeHostBuffer<char>(kMost);
+  const penstock::Run run = Launch(buffer);
+  EXPECT_EQ(Make().code(), absl::StatusCode::kResourceExhausted);
+}
+
+// Bindings that still have a buffer when the last run has ended: nothing is to come back.
+TEST_F(PinnedMemory, WhatBindingsKeepIsRefusedWhenTheRunsHaveEnded) {
+  const penstock::Run run = Launch(*runtime_->MakeHostBuffer<char>(kMost));
+  std::future<absl::Status> made = MakeInBackground();
+  holding_.latch.Open();
+  EXPECT_EQ(made.get().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_OK(run.Wait());
+}
+
+TEST_F(PinnedMemory, TheDeadlinePassesWithTheNumbers) {
+  const penstock::Run run = LaunchWithItsOwn();
+  const absl::Status late = Make(std::chrono::milliseconds(1));
+  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(Text(late),
+              AllOf(HasSubstr("614400 bytes asked for"), HasSubstr("before the deadline of MakeHostBuffer")));
+}
+
+TEST_F(PinnedMemory, WhatExceedsTheBudgetIsNotWaitedFor) {
+  const penstock::Run run = LaunchWithItsOwn();
+  EXPECT_EQ(runtime_->MakeHostBuffer<char>(kBudget + 1).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(PinnedMemory, AnAbandonedRunIsNotWaitedFor) {
+  {
+    const HostBuffer<char> buffer = *runtime_->MakeHostBuffer<char>(kMost);
+    io_.Set(holding_.x, buffer);
+  }
+  for (auto deadline = std::chrono::milliseconds(1); holding_.latch.arrived() == 0; deadline *= 2) {
+    const auto run = executable_->Launch(io_, deadline);
+    EXPECT_EQ((run.ok() ? run->Wait() : run.status()).code(), absl::StatusCode::kDeadlineExceeded);
+  }
+  io_.ClearBuffers();
+  EXPECT_EQ(Make().code(), absl::StatusCode::kResourceExhausted);
+  holding_.latch.Open();
+  EXPECT_OK(runtime_->Shutdown());
+}
+
+TEST_F(PinnedMemory, AShutdownEndsTheWait) {
+  const penstock::Run run = LaunchWithItsOwn();
+  std::future<absl::Status> made = MakeInBackground();
+  auto shut = std::async(std::launch::async, [this] { return runtime_->Shutdown(); });
+  EXPECT_EQ(made.get().code(), absl::StatusCode::kFailedPrecondition);
+  holding_.latch.Open();
+  EXPECT_OK(shut.get());
+}
+
+TEST_F(PinnedMemory, HostNodesDoNotWait) {
+  const penstock::Run run = LaunchWithItsOwn();
+  Graph graph("asks");
+  auto x = graph.InOut<char>("x", 1);
+  absl::Status inside;
+  graph.Host("ask", [&](std::span<char>) { inside = Make(); }, ReadWrite(x));
+  Executable asks = *runtime_->Compile(graph, {.slots = 1});
+  std::vector<char> value(1);
+  Bindings io = asks.bindings();
+  EXPECT_OK(asks.Launch(io.Set(x, value))->Wait());
+  EXPECT_EQ(inside.code(), absl::StatusCode::kResourceExhausted);
+}
+
+// Its first keep-alive holds up the second, which is the memory, when the run has drained.
+TEST_F(PinnedMemory, ARunIsWaitedForUntilItsKeepAlivesAreGone) {
+  driver::Latch letting_go;
+  {
+    const HostBuffer<char> buffer = *runtime_->MakeHostBuffer<char>(kMost);
+    io_.Set(holding_.x, buffer);
+  }
+  io_.Set(holding_.first, first_,
+          std::shared_ptr<void>(&letting_go, [](void* l) { static_cast<driver::Latch*>(l)->Arrive(); }));
+  const penstock::Run run = *executable_->Launch(io_);
+  ASSERT_TRUE(holding_.latch.AwaitArrived());
+  io_.ClearBuffers();
+  holding_.latch.Open();
+  EXPECT_OK(run.Wait());
+  ASSERT_TRUE(letting_go.AwaitArrived());
+  std::future<absl::Status> made = MakeInBackground();
+  letting_go.Open();
+  EXPECT_OK(made.get());
+}
+
+TEST_F(PinnedMemory, APlanOverTheBudgetIsRefusedAtCompile) {
+  Graph graph("staged");
+  auto x = graph.Input<char>("x", kBudget / 2);
+  auto y = graph.Output<char>("y", kBudget / 2);
+  graph.Copy("copy", x, y);
+  auto d = graph.Buffer<char>("d", kBudget / 2);
+  graph.Copy("in", x, d);
+  graph.Copy("out", d, y);
+  const absl::Status refused = runtime_->Compile(graph, {.slots = 3}).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(Text(refused), AllOf(HasSubstr("pinned memory"), HasSubstr("1048576")));
+}
+
+// A null driver whose devices hang on the PCI bus, which notes the kernel's memory policy while it allocates.
+class PciDriver : public runtime::NullDriver {
+ public:
+  explicit PciDriver(std::vector<std::string> bus_ids) {
+    for (std::string& id : bus_ids) {
+      infos_.push_back(
+          {driver::DeviceKind::kHost, "host:" + std::to_string(infos_.size()), "", int64_t{1} << 40, 1, std::move(id)});
+    }
+  }
+  int device_count() const override { return static_cast<int>(infos_.size()); }
+  const driver::DeviceInfo& device(int device) const override { return infos_[static_cast<size_t>(device)]; }
+  absl::StatusOr<void*> AllocatePinned(size_t bytes) override {
+    syscall(SYS_get_mempolicy, &mode, &nodes, sizeof nodes * 8, nullptr, 0);
+    return NullDriver::AllocatePinned(bytes);
+  }
+  static inline thread_local int mode = -1;
+  static inline thread_local unsigned long nodes = 0;
+
+ private:
+  std::vector<driver::DeviceInfo> infos_;
+};
+
+// Two nodes, a device on each.
+constexpr char kTwoNodes[] = R"(<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE topology SYSTEM "hwloc2.dtd">
+<topology version="2.0">
+ <object type="Machine" os_index="0" cpuset="0x3" complete_cpuset="0x3" allowed_cpuset="0x3" nodeset="0x3"
+   complete_nodeset="0x3" allowed_nodeset="0x3" gp_index="1">
+  <object type="Package" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1" gp_index="2">
+   <object type="NUMANode" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1" gp_index="3"/>
+   <object type="PU" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1" gp_index="4"/>
+   <object type="PCIDev" gp_index="5" pci_busid="0000:3b:00.0" pci_type="0302 [10de:2335] [10de:18be] a1"/>
+  </object>
+  <object type="Package" os_index="1" cpuset="0x2" complete_cpuset="0x2" nodeset="0x2" complete_nodeset="0x2" gp_index="6">
+   <object type="NUMANode" os_index="1" cpuset="0x2" complete_cpuset="0x2" nodeset="0x2" complete_nodeset="0x2" gp_index="7"/>
+   <object type="PU" os_index="1" cpuset="0x2" complete_cpuset="0x2" nodeset="0x2" complete_nodeset="0x2" gp_index="8"/>
+   <object type="PCIDev" gp_index="9" pci_busid="0000:af:00.0" pci_type="0302 [10de:2335] [10de:18be] a1"/>
+  </object>
+ </object>
+</topology>)";
+
+absl::StatusOr<Runtime> OnTwoNodes(std::vector<std::string> bus_ids, std::string* log = nullptr) {
+  absl::StatusOr<memory::Topology> two = memory::Topology::OfXml(kTwoNodes);
+  if (!two.ok()) return two.status();
+  const runtime::ScopedDriverHook hook({.wrap = [&](auto) { return std::make_unique<PciDriver>(bus_ids); },
+                                        .topology = std::make_shared<const memory::Topology>(*std::move(two))});
+  return Runtime::Create(
+      {.devices = "host", .workers = 1, .log_level = LogLevel::kInfo, .log = [log](LogLevel, std::string_view text) {
+         if (log != nullptr) log->append(text).append("\n");
+       }});
+}
+
+// Node 0 is on every computer.
+TEST(PinnedMemoryNodes, HostBuffersComeFromTheNodeOfTheFirstDevice) {
+  absl::StatusOr<Runtime> runtime = OnTwoNodes({"0000:3B:00.0", "0000:AF:00.0"});
+  ASSERT_OK(runtime.status());
+  PciDriver::mode = -1;
+  ASSERT_OK(runtime->MakeHostBuffer<char>(1).status());
+  if (PciDriver::mode == -1) GTEST_SKIP() << "no memory policies here";
+  EXPECT_TRUE(PciDriver::mode == MPOL_PREFERRED || PciDriver::mode == MPOL_PREFERRED_MANY) << PciDriver::mode;
+  EXPECT_EQ(PciDriver::nodes, 1u);
+}
+
+TEST(PinnedMemoryNodes, WhatTheSystemRefusesIsLoggedAndDone) {
+  std::string log;
+  absl::StatusOr<Runtime> runtime = OnTwoNodes({"0000:af:00.0"}, &log);
+  ASSERT_OK(runtime.status());
+  unsigned long second = 2;
+  if (syscall(SYS_set_mempolicy, MPOL_PREFERRED, &second, 64) == 0) {
+    syscall(SYS_set_mempolicy, MPOL_DEFAULT, nullptr, 0);
+    GTEST_SKIP() << "this computer has a second node";
+  }
+  EXPECT_OK(runtime->MakeHostBuffer<char>(1).status());
+  EXPECT_THAT(log, HasSubstr("pinned memory is taken from any node: memory cannot be taken from NUMA node 1"));
+}
+
+TEST(PinnedMemoryNodes, DevicesThatAreNowhereLeaveThePolicyAlone) {
+  std::string log;
+  absl::StatusOr<Runtime> runtime = OnTwoNodes({"0000:01:00.0"}, &log);
+  ASSERT_OK(runtime.status());
+  PciDriver::mode = -1;
+  ASSERT_OK(runtime->MakeHostBuffer<char>(1).status());
+  if (PciDriver::mode == -1) GTEST_SKIP() << "no memory policies here";
+  EXPECT_EQ(PciDriver::mode, MPOL_DEFAULT);
+  EXPECT_EQ(log, "");
+}
+
+}  // namespace
+}  // namespace penstock

@@ -10,6 +10,8 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -26,6 +28,17 @@ inline bool OnPoolThread() {
   std::array<char, 16> name{};
   pthread_getname_np(pthread_self(), name.data(), name.size());
   return std::string(name.data()) == "ps-pool";
+}
+
+// Of this process.
+inline int PoolThreads() {
+  int count = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    count += name == "ps-pool" ? 1 : 0;
+  }
+  return count;
 }
 
 class PinnedOnlyDriver : public driver::Driver {

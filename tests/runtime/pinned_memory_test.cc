@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "src/runtime/driver_hook.h"
+#include "src/runtime/runtime_core.h"
+#include "tests/memory/pinned_only_driver.h"
 #include "tests/runtime/held_graph.h"
 #include "tests/runtime/null_driver.h"
 
@@ -118,6 +120,7 @@ TEST_F(PinnedMemory, ARunThatHoldsABufferOfItsOwnIsWaitedFor) {
 }
 
 TEST_F(PinnedMemory, ARunDoesNotGiveBackWhatItsUserStillHas) {
+  ASSERT_OK(runtime_->MakeHostBuffer<char>(1).status());  // which is gone, and no run's
   const auto buffer = *runtime_->MakeHostBuffer<char>(kMost);
   const penstock::Run run = Launch(buffer);
   EXPECT_EQ(Make().code(), absl::StatusCode::kResourceExhausted);
@@ -200,6 +203,49 @@ TEST_F(PinnedMemory, ARunIsWaitedForUntilItsKeepAlivesAreGone) {
   std::future<absl::Status> made = MakeInBackground();
   letting_go.Open();
   EXPECT_OK(made.get());
+}
+
+// The same, where the wait begins behind the run's end and nothing comes of it: bindings have the memory.
+TEST_F(PinnedMemory, AWaitForKeepAlivesIsRefusedWhenTheyAreGone) {
+  driver::Latch letting_go;
+  {
+    const HostBuffer<char> buffer = *runtime_->MakeHostBuffer<char>(kMost);
+    io_.Set(holding_.x, buffer);
+  }
+  io_.Set(holding_.first, first_,
+          std::shared_ptr<void>(&letting_go, [](void* l) { static_cast<driver::Latch*>(l)->Arrive(); }));
+  const penstock::Run run = *executable_->Launch(io_);
+  ASSERT_TRUE(holding_.latch.AwaitArrived());
+  io_.Set(holding_.first, first_);
+  holding_.latch.Open();
+  EXPECT_OK(run.Wait());
+  ASSERT_TRUE(letting_go.AwaitArrived());
+  std::future<absl::Status> made = MakeInBackground();
+  letting_go.Open();
+  EXPECT_EQ(made.get().code(), absl::StatusCode::kResourceExhausted);
+}
+
+// Memory that no HostBuffer had comes back to the pool.
+TEST(PinnedMemoryCore, AnyBlockThatReturnsEndsTheWait) {
+  const auto core = *runtime::RuntimeCore::Create(
+      {.devices = "host", .workers = 1, .host_device_threads = 1, .pinned_bytes = kBudget});
+  auto block = std::make_optional(*core->pinned(0).Allocate(kMost));
+  core->BlockLeft();  // so that there is something to wait for
+  ASSERT_OK(core->RunStarted());
+  auto made = std::async(std::launch::async, [&] { return core->AllocateHost(kMost, {}).status(); });
+  while (core->pinned_gauges().waits < 2) std::this_thread::yield();
+  block.reset();
+  EXPECT_OK(made.get());
+  core->RunDrained();
+  core->LeftBlockReturned();
+  EXPECT_OK(core->Shutdown({}));
+}
+
+TEST_F(PinnedMemory, ShutdownEndsThePoolsThread) {
+  const auto buffer = *runtime_->MakeHostBuffer<char>(250 << 10);  // of a slab of 256 KiB
+  EXPECT_EQ(memory::PoolThreads(), 1);
+  EXPECT_OK(runtime_->Shutdown());
+  EXPECT_EQ(memory::PoolThreads(), 0);
 }
 
 TEST_F(PinnedMemory, APlanOverTheBudgetIsRefusedAtCompile) {

@@ -3,20 +3,25 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
 #include "src/driver/copy_box.h"
 #include "src/host/progress.h"
+#include "src/memory/streaming_copy.h"
 
 namespace penstock::memory {
 namespace {
 
-constexpr size_t kUp = 0, kDown = 1;
-
-size_t DirectionOf(const driver::CopyOp& op) { return op.kind == driver::CopyKind::kHostToDevice ? kUp : kDown; }
+// Of copies on the way out, so that the link never waits; more would be written to memory before they are looked at.
+constexpr size_t kBytesUnderWay = size_t{16} << 20, kLeastUnderWay = 4, kMostUnderWay = 16;
+constexpr size_t kWokenAtOnce = 4;
+constexpr int kPausesBetweenPolls = 40;  // some microseconds: asking more often holds up those who submit
+constexpr std::chrono::microseconds kSpin{100};
 
 // A fatal fault comes to light at any later call, and so names no node.
 void Fail(const StagedCopy& copy, const absl::Status& status) {
@@ -35,47 +40,48 @@ class CurrentDevice {
   const int token_;
 };
 
+StagingOptions Complete(StagingOptions options) {
+  options.block_bytes = std::max(options.block_bytes, options.chunk_bytes);
+  if (options.blocks <= 0) options.blocks = 2 * options.threads + static_cast<int>(kLeastUnderWay);
+  return options;
+}
+
 }  // namespace
 
 Staging::Staging(driver::Driver& driver, host::Bell& bell, const StagingOptions& options)
-    : driver_(driver), bell_(bell), options_(options) {}
+    : driver_(driver), bell_(bell), options_(Complete(options)) {}
 
 absl::StatusOr<std::unique_ptr<Staging>> Staging::Create(driver::Driver& driver, PinnedPool& pool, host::Bell& bell,
                                                          const StagingOptions& options) {
   std::unique_ptr<Staging> staging(new Staging(driver, bell, options));
-  for (int i = 0; i < options.threads; ++i) PENSTOCK_RETURN_IF_ERROR(staging->MakeWorker(pool, i));
+  PENSTOCK_RETURN_IF_ERROR(staging->MakeResources(pool));
   PENSTOCK_RETURN_IF_ERROR(staging->StartThreads());
   return staging;
 }
 
-absl::Status Staging::MakeWorker(PinnedPool& pool, int index) {
-  auto& worker = *workers_.emplace_back(std::make_unique<Worker>());
-  worker.index = index;
-  worker.first = index % 2;
-  worker.blocks.resize(static_cast<size_t>(options_.blocks_per_thread));
-  for (int d = 0; d < driver_.device_count(); ++d) {
-    auto& streams = worker.streams.emplace_back();
-    for (driver::Stream& stream : streams) {
-      PENSTOCK_ASSIGN_OR_RETURN(stream, driver_.CreateStream(d, 0));
+absl::Status Staging::MakeResources(PinnedPool& pool) {
+  const int devices = driver_.device_count();
+  for (int d = 0; d < devices; ++d) {
+    for (Lane& lane : *lanes_.emplace_back(std::make_unique<Lanes>())) {
+      PENSTOCK_ASSIGN_OR_RETURN(lane.stream, driver_.CreateStream(d, 0));
     }
   }
-  for (size_t b = 0; b < worker.blocks.size(); ++b) {
-    Block& block = worker.blocks[b];
-    PENSTOCK_ASSIGN_OR_RETURN(block.memory, pool.Allocate(options_.chunk_bytes));
-    for (int d = 0; d < driver_.device_count(); ++d) {
+  base::MutexLock lock(mu_);  // nobody else is there yet: for the analysis
+  blocks_.resize(static_cast<size_t>(options_.blocks));
+  for (size_t b = 0; b < blocks_.size(); ++b) {
+    PENSTOCK_ASSIGN_OR_RETURN(blocks_[b].memory, pool.Allocate(options_.block_bytes));
+    for (int d = 0; d < devices; ++d) {
       PENSTOCK_ASSIGN_OR_RETURN(driver::Event event, driver_.CreateEvent(d, false));
-      block.events.push_back(event);
+      blocks_[b].events.push_back(event);
     }
-    worker.free.push_back(b);
+    free_.push_back(b);
   }
   return absl::OkStatus();
 }
 
 absl::Status Staging::StartThreads() {
   try {
-    for (const auto& worker : workers_) {
-      worker->thread = std::thread([this, w = worker.get()] { Work(*w); });
-    }
+    for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this, i] { Work(i); });
   } catch (const std::system_error& error) {
     return absl::ResourceExhaustedError(std::string("the system refuses a staging thread: ") + error.what() +
                                         "; let this process or its user have more, or use fewer");
@@ -89,87 +95,267 @@ Staging::~Staging() {
     stopping_ = true;
     posted_.NotifyAll();
   }
-  for (const auto& worker : workers_) {
-    if (worker->thread.joinable()) worker->thread.join();
-    for (const Block& block : worker->blocks) {
-      for (const driver::Event event : block.events) driver_.DestroyEvent(event);
-    }
-    for (const auto& streams : worker->streams) {
-      for (const driver::Stream stream : streams) {
-        if (stream) driver_.DestroyStream(stream);
-      }
+  bell_.Ring();
+  for (std::thread& thread : threads_) thread.join();
+  for (const Block& block : blocks_) {
+    for (const driver::Event event : block.events) driver_.DestroyEvent(event);
+  }
+  for (const auto& lanes : lanes_) {
+    for (const Lane& lane : *lanes) {
+      if (lane.stream) driver_.DestroyStream(lane.stream);
     }
   }
+}
+
+// Chunks of less than a block where a copy is too small to give every thread one.
+size_t Staging::ChunkBytes(const driver::CopyOp& op) const {
+  const size_t share = op.width * op.height * op.depth / static_cast<size_t>(options_.threads);
+  return std::clamp(share, options_.chunk_bytes, options_.block_bytes);
 }
 
 void Staging::Post(StagedCopy& copy) {
-  copy.chunks = Chunks(copy.op, options_.chunk_bytes);
+  const size_t chunk_bytes = ChunkBytes(copy.op);
+  copy.chunks = Chunks(copy.op, chunk_bytes);
   copy.next = 0;
   copy.left = copy.chunks.count();
-  base::MutexLock lock(mu_);
-  queues_[DirectionOf(copy.op)].push_back(&copy);
-  if (copy.left == 1) {
-    posted_.NotifyOne();
-  } else {
-    posted_.NotifyAll();
+  copy.most_under_way = std::clamp(kBytesUnderWay / chunk_bytes, kLeastUnderWay, kMostUnderWay);
+  busy_.fetch_add(1, std::memory_order_relaxed);
+  {
+    base::MutexLock lock(mu_);
+    queues_[copy.op.kind == driver::CopyKind::kHostToDevice ? kUp : kDown].push_back(&copy);
+    NoteChange();
+    Wake(std::min<size_t>(copy.left, kWokenAtOnce));
   }
+  if (driver_.rings()) bell_.Ring();  // for the thread that watches
 }
 
-void Staging::Work(Worker& worker) {
-  pthread_setname_np(pthread_self(), ("ps-stage/" + std::to_string(worker.index)).substr(0, 15).c_str());
+void Staging::Wake(size_t threads) {
+  for (threads = std::min(threads, asleep_); threads > 0; --threads) posted_.NotifyOne();
+}
+
+void Staging::Work(int index) {
+  pthread_setname_np(pthread_self(), ("ps-stage/" + std::to_string(index)).substr(0, 15).c_str());
+  Worker self{index % 3 == 1 ? kDown : kUp};
   do {
-    while (Step(worker)) {
+    while (Step(self)) {
+      if (options_.threads == 1) self.first = self.first == kUp ? kDown : kUp;
     }
-    while (worker.free.size() < worker.blocks.size()) {
-      host::WaitForProgress(bell_, driver_.rings(), host::TimePoint::max(), [&] { return Step(worker); });
-    }
-  } while (Sleep());
+  } while (Rest(self));
 }
 
-bool Staging::Sleep() {
-  base::MutexLock lock(mu_);
-  while (queues_[kUp].empty() && queues_[kDown].empty()) {
-    if (stopping_) return false;
-    posted_.Wait(mu_);
+// Until there may be something to do, then true; false: the thread is to end. One thread alone watches what is under
+// way; the others spin for a little while, since waking takes longer than a chunk does, and sleep.
+bool Staging::Rest(Worker& self) {
+  if (!self.watches && !driver_.rings() && Spin()) return true;
+  {
+    base::MutexLock lock(mu_);
+    for (;;) {
+      if (CanBegin(kUp) || CanBegin(kDown)) return true;
+      if (self.watches || (!watched_ && busy_.load(std::memory_order_relaxed) > 0)) break;
+      if (stopping_) return false;
+      ++asleep_;
+      posted_.Wait(mu_);
+      --asleep_;
+    }
+    self.watches = watched_ = true;
+    watched_hint_.store(true, std::memory_order_relaxed);
   }
+  driver_.rings() ? AwaitRing(self) : Poll(self);
   return true;
 }
 
-bool Staging::Step(Worker& worker) {
-  const bool ended_up = EndOldest(worker, kUp), ended_down = EndOldest(worker, kDown);
-  return BeginNext(worker) || ended_up || ended_down;
+bool Staging::Spin() {
+  const host::TimePoint until = std::chrono::steady_clock::now() + kSpin;
+  spinning_.fetch_add(1, std::memory_order_relaxed);
+  bool found = false;
+  while (!found && std::chrono::steady_clock::now() < until) {
+    for (int i = 0; i < kPausesBetweenPolls; ++i) host::CpuPause();
+    const bool unwatched = busy_.load(std::memory_order_relaxed) > 0 && !watched_hint_.load(std::memory_order_relaxed);
+    found = unwatched || can_begin_.load(std::memory_order_relaxed);
+  }
+  spinning_.fetch_sub(1, std::memory_order_relaxed);
+  return found && can_begin_.load(std::memory_order_relaxed);
 }
 
-bool Staging::EndOldest(Worker& worker, size_t direction) {
-  std::vector<size_t>& under_way = worker.under_way[direction];
-  if (under_way.empty()) return false;
-  const size_t index = under_way.front();
-  Block& block = worker.blocks[index];
-  if (!IsComplete(worker, block)) return false;
-  under_way.erase(under_way.begin());
-  StagedCopy& copy = *block.copy;
-  if (direction == kDown && !copy.op.tag.fault->failed()) {
-    driver::CopyOnHost(OutOfBlock(block.chunk, block.memory.data()));
+void Staging::AwaitRing(Worker& self) {
+  host::WaitForProgress(bell_, true, host::TimePoint::max(),
+                        [&] { return Step(self) || busy_.load(std::memory_order_acquire) == 0; });
+  StopWatching(self);
+}
+
+void Staging::Poll(Worker& self) {
+  host::TimePoint idle_since{};
+  for (;;) {
+    for (int i = 0; i < kPausesBetweenPolls; ++i) host::CpuPause();
+    if (Step(self)) return;
+    if (busy_.load(std::memory_order_acquire) > 0) {
+      idle_since = {};
+      continue;
+    }
+    const host::TimePoint now = std::chrono::steady_clock::now();
+    if (idle_since == host::TimePoint{}) idle_since = now;
+    if (now >= idle_since + host::kPollBeforeSleep) return StopWatching(self);
   }
-  worker.free.push_back(index);
+}
+
+// Who has found something to do leaves the watch to another: what it does takes long.
+void Staging::StopWatching(Worker& self) {
+  if (!self.watches) return;
+  self.watches = false;
+  base::MutexLock lock(mu_);
+  watched_ = false;
+  watched_hint_.store(false, std::memory_order_relaxed);
+  if (busy_.load(std::memory_order_relaxed) > 0 && spinning_.load(std::memory_order_relaxed) == 0) Wake(1);
+}
+
+bool Staging::CanBegin(Direction direction) const {
+  const Queue& queue = queues_[direction];
+  if (queue.empty()) return false;
+  if (queue.front()->op.tag.fault->failed()) return true;  // to give it up
+  const size_t most = std::max<size_t>(1, blocks_.size() * 2 / 3);  // the rest is for the other direction
+  if (free_.empty() || taken_[direction] >= most) return false;
+  return direction == kUp || downloads_under_way_ < queue.front()->most_under_way * lanes_.size();
+}
+
+void Staging::NoteChange() { can_begin_.store(CanBegin(kUp) || CanBegin(kDown), std::memory_order_relaxed); }
+
+bool Staging::Step(Worker& self) {
+  if (self.first == kUp) return Fill(self) || Empty(self) || Retire(self);
+  return Empty(self) || Fill(self) || Retire(self);
+}
+
+// One chunk on its way in.
+bool Staging::Fill(Worker& self) {
+  size_t index = 0;
+  if (!Begin(kUp, &index)) return false;
+  StopWatching(self);
+  Block& block = blocks_[index];
+  driver::CopyOnHost(IntoBlock(block.chunk, block.memory.data()));
+  Submit(index, kUp);
+  return true;
+}
+
+// Keeps copies to blocks under way, and empties one that has come.
+bool Staging::Empty(Worker& self) {
+  bool moved = false;
+  size_t index = 0;
+  while (Begin(kDown, &index)) moved = Submit(index, kDown) || moved;
+  if (!TakeComplete(kDown, &index)) return moved;
+  StopWatching(self);
+  Block& block = blocks_[index];
+  StagedCopy& copy = *block.copy;
+  if (!copy.op.tag.fault->failed()) StreamingCopy(OutOfBlock(block.chunk, block.memory.data()));
+  GiveBack(index, kDown);
   EndChunks(copy, 1);
   return true;
 }
 
-// A device that answers with a fatal error runs nothing any more. One that refuses for another reason is asked again:
-// without its answer nobody knows when the memory is free.
-bool Staging::IsComplete(Worker& worker, Block& block) {
+// Blocks whose way in has ended.
+bool Staging::Retire(Worker& self) {
+  size_t index = 0;
+  if (!TakeComplete(kUp, &index)) return false;
+  StagedCopy& copy = *blocks_[index].copy;
+  GiveBack(index, kUp);
+  if (EndChunks(copy, 1)) StopWatching(self);  // it has done whatever followed
+  return true;
+}
+
+// The next chunk of a direction, with a block for it. What is left of copies whose run has failed is ended here.
+bool Staging::Begin(Direction direction, size_t* index) {
+  if (!can_begin_.load(std::memory_order_relaxed)) return false;
+  StagedCopy* given_up = nullptr;
+  size_t skipped = 0;
+  {
+    base::MutexLock lock(mu_);
+    if (!CanBegin(direction)) return false;
+    Queue& queue = queues_[direction];
+    StagedCopy& copy = *queue.front();
+    if (copy.op.tag.fault->failed()) {
+      given_up = &copy;
+      skipped = copy.chunks.count() - copy.next;
+      queue.erase(queue.begin());
+    } else {
+      *index = Take(direction, copy);
+      if (copy.next == copy.chunks.count()) queue.erase(queue.begin());
+    }
+    NoteChange();
+    if (can_begin_.load(std::memory_order_relaxed)) Wake(1);  // who wakes wakes another while there is work
+  }
+  if (given_up == nullptr) return true;
+  EndChunks(*given_up, skipped);
+  return false;
+}
+
+size_t Staging::Take(Direction direction, StagedCopy& copy) {
+  const size_t index = free_.back();
+  free_.pop_back();
+  ++taken_[direction];
+  downloads_under_way_ += direction == kDown;
+  blocks_[index].copy = &copy;
+  blocks_[index].chunk = copy.chunks[copy.next++];
+  return index;
+}
+
+// False: the device refuses, and the chunk has ended.
+bool Staging::Submit(size_t index, Direction direction) {
+  Block& block = blocks_[index];
   StagedCopy& copy = *block.copy;
   const auto device = static_cast<size_t>(copy.device);
+  Lane& lane = (*lanes_[device])[direction];
+  const driver::CopyOp op =
+      direction == kUp ? OutOfBlock(block.chunk, block.memory.data()) : IntoBlock(block.chunk, block.memory.data());
+  const CurrentDevice current(driver_, copy.device);
+  {
+    base::MutexLock lock(lane.mu);
+    absl::Status status = driver_.Copy(lane.stream, op);
+    if (status.ok()) {
+      lane.under_way.push_back(index);
+      lane.count.fetch_add(1, std::memory_order_relaxed);
+      status = driver_.Record(block.events[device], lane.stream);
+      block.recorded = status.ok();
+      if (!status.ok()) Fail(copy, status);  // IsComplete tries again
+      return true;
+    }
+    Fail(copy, status);
+  }
+  NoteArrival(direction);
+  GiveBack(index, direction);
+  EndChunks(copy, 1);
+  return false;
+}
+
+// The oldest chunk under way of a direction, if it is complete. A lane that somebody else looks at is passed over.
+bool Staging::TakeComplete(Direction direction, size_t* index) {
+  for (const auto& lanes : lanes_) {
+    Lane& lane = (*lanes)[direction];
+    if (lane.count.load(std::memory_order_relaxed) == 0 || !lane.mu.TryLock()) continue;
+    const bool found = !lane.under_way.empty() && IsComplete(blocks_[lane.under_way.front()], lane);
+    if (found) {
+      *index = lane.under_way.front();
+      lane.under_way.erase(lane.under_way.begin());
+      lane.count.fetch_sub(1, std::memory_order_relaxed);
+    }
+    lane.mu.Unlock();
+    if (found) NoteArrival(direction);
+    if (found) return true;
+  }
+  return false;
+}
+
+// A device that answers with a fatal error runs nothing any more. One that refuses for another reason is asked again:
+// without its answer nobody knows when the memory is free.
+bool Staging::IsComplete(Block& block, const Lane& lane) {
+  StagedCopy& copy = *block.copy;
+  const driver::Event event = block.events[static_cast<size_t>(copy.device)];
   const CurrentDevice current(driver_, copy.device);
   absl::Status status;
   if (!block.recorded) {
-    status = driver_.Record(block.events[device], worker.streams[device][DirectionOf(copy.op)]);
+    status = driver_.Record(event, lane.stream);
     block.recorded = status.ok();
   }
   bool complete = false;
   if (status.ok()) {
-    const absl::StatusOr<bool> answer = driver_.Query(block.events[device]);
+    const absl::StatusOr<bool> answer = driver_.Query(event);
     status = answer.status();
     complete = answer.ok() && *answer;
   }
@@ -179,75 +365,31 @@ bool Staging::IsComplete(Worker& worker, Block& block) {
   return base::IsFatal(status);
 }
 
-bool Staging::BeginNext(Worker& worker) {
-  if (worker.free.empty()) return false;
-  size_t chunk = 0, direction = 0;
-  StagedCopy* copy = Take(worker, &chunk, &direction);
-  if (copy == nullptr) return false;
-  const size_t index = worker.free.back();
-  Block& block = worker.blocks[index];
-  block.copy = copy;
-  block.chunk = copy->chunks[chunk];
-  block.recorded = false;
-  if (const absl::Status status = Submit(worker, block, direction); !status.ok()) {
-    Fail(*copy, status);
-    EndChunks(*copy, 1);
-    return true;
-  }
-  worker.free.pop_back();
-  worker.under_way[direction].push_back(index);
-  return true;
+void Staging::NoteArrival(Direction direction) {
+  if (direction == kUp) return;
+  base::MutexLock lock(mu_);
+  --downloads_under_way_;
+  NoteChange();
 }
 
-absl::Status Staging::Submit(Worker& worker, Block& block, size_t direction) {
-  const int device = block.copy->device;
-  const driver::Stream stream = worker.streams[static_cast<size_t>(device)][direction];
-  if (direction == kUp) driver::CopyOnHost(IntoBlock(block.chunk, block.memory.data()));
-  const driver::CopyOp op =
-      direction == kUp ? OutOfBlock(block.chunk, block.memory.data()) : IntoBlock(block.chunk, block.memory.data());
-  const CurrentDevice current(driver_, device);
-  PENSTOCK_RETURN_IF_ERROR(driver_.Copy(stream, op));
-  const absl::Status recorded = driver_.Record(block.events[static_cast<size_t>(device)], stream);
-  block.recorded = recorded.ok();
-  if (!recorded.ok()) Fail(*block.copy, recorded);  // IsComplete tries again
-  return absl::OkStatus();
+void Staging::GiveBack(size_t index, Direction direction) {
+  base::MutexLock lock(mu_);
+  free_.push_back(index);
+  --taken_[direction];
+  NoteChange();
 }
 
-// The next chunk to begin; null where there is none. What is left of copies whose run has failed is ended here.
-StagedCopy* Staging::Take(Worker& worker, size_t* chunk, size_t* direction) {
-  for (size_t i = 0; i < 2; ++i) {
-    *direction = (static_cast<size_t>(worker.first) + i) % 2;
-    StagedCopy *copy = nullptr, *given_up = nullptr;
-    size_t skipped = 0;
-    {
-      base::MutexLock lock(mu_);
-      Queue& queue = queues_[*direction];
-      if (queue.empty()) continue;
-      copy = queue.front();
-      if (copy->op.tag.fault->failed()) {
-        given_up = copy;
-        skipped = copy->chunks.count() - copy->next;
-        copy->next = copy->chunks.count();
-      } else {
-        *chunk = copy->next++;
-      }
-      if (copy->next == copy->chunks.count()) queue.erase(queue.begin());
-    }
-    if (threads() == 1) worker.first = 1 - static_cast<int>(*direction);  // in turn
-    if (given_up == nullptr) return copy;
-    EndChunks(*given_up, skipped);
-    return Take(worker, chunk, direction);
-  }
-  return nullptr;
-}
-
-void Staging::EndChunks(StagedCopy& copy, size_t count) {
+// Whether the copy has ended with them.
+bool Staging::EndChunks(StagedCopy& copy, size_t count) {
   {
     base::MutexLock lock(mu_);
     copy.left -= count;
-    if (copy.left > 0) return;
+    if (copy.left > 0) return false;
   }
+  busy_.fetch_sub(1, std::memory_order_release);
+  if (driver_.rings()) bell_.Ring();  // for the thread that watches
   copy.done(copy.context, copy.arg);
+  return true;
 }
 
 }  // namespace penstock::memory

@@ -1,10 +1,15 @@
-// Staging: copies between devices and host memory that is not pinned, by several host threads through pinned chunks.
+// Staging: copies between devices and host memory that is not pinned, by several host threads through a ring of pinned
+// blocks.
 //
-// A copy is cut into chunks (chunks.h). Each thread has a few chunk blocks, a stream and events of its own: on the way
-// in it fills a block and submits its copy to the device, on the way out it submits the copy to a block and empties
-// that once it is complete. So host and link work at once, and several threads keep up with the link where one does
-// not. Copies are taken up in the order they were posted, each direction for itself; half of the threads look for
-// uploads first, the others for downloads, and any helps with what there is.
+// A copy is cut into chunks (chunks.h). On the way in a thread fills a block and submits its copy to the device; on the
+// way out a few copies into blocks are always under way, and a thread empties each once it is complete. So host and
+// link work at once, and several threads keep up with the link where one does not. Each direction of a device has one
+// stream: copies on several streams take turns on the link with pauses that cost a quarter of it.
+//
+// Copies are taken up in the order they were posted, each direction for itself. Filling a block takes the host about
+// twice as long as emptying one, which goes past the caches; so two threads of three look for blocks to fill first, the
+// others for blocks to empty. Threads that find neither leave the cores alone: spinning beside those who copy, or
+// asking the driver what is under way, slows them down. One watches for all.
 //
 // Ownership: owns its threads, blocks, streams and events. What it was given must be done before it goes.
 // Threads:   Post from any thread; it never blocks. `done` is called by a staging thread, with no lock held. Threads
@@ -17,6 +22,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <thread>
@@ -32,24 +38,26 @@
 namespace penstock::memory {
 
 struct StagingOptions {
-  int threads = 2;             // for both directions together; at least 1
-  size_t chunk_bytes = size_t{1} << 20;
-  int blocks_per_thread = 3;   // at least 1
+  int threads = 2;  // for both directions together; at least 1
+  size_t chunk_bytes = size_t{1} << 20;  // of a copy that has several for each thread no less than this
+  size_t block_bytes = size_t{4} << 20;  // at least chunk_bytes: chunks of large copies
+  int blocks = 0;  // at least 2; 0: enough for every thread
 };
 
 // One copy. Whoever posts it owns it; it may be used again once it is done.
 struct StagedCopy {
   driver::CopyOp op;  // kHostToDevice or kDeviceToHost, not empty, `tag.fault` set; the host's side is any memory
-  int device = 0;     // of the driver
+  int device = 0;  // of the driver
   void (*done)(void* context, int64_t arg) = nullptr;
   void* context = nullptr;
   int64_t arg = 0;
 
  private:
   friend class Staging;
-  Chunks chunks;    // constant while posted
+  Chunks chunks;  // constant while posted
   size_t next = 0;  // chunk; with `left` guarded by Staging::mu_
   size_t left = 0;  // chunks that have not ended
+  size_t most_under_way = 0;
 };
 
 class Staging {
@@ -63,51 +71,81 @@ class Staging {
 
   void Post(StagedCopy& copy);
 
-  int threads() const { return static_cast<int>(workers_.size()); }
-  size_t chunk_bytes() const { return options_.chunk_bytes; }
+  int threads() const { return static_cast<int>(threads_.size()); }
 
  private:
-  // First in, first out. The copies of one direction that have chunks left to begin.
+  enum Direction : uint8_t { kUp, kDown };
+  // First in, first out: copies that have chunks left to begin.
   using Queue = std::vector<StagedCopy*>;
   struct Block {
     PinnedBlock memory;
     std::vector<driver::Event> events;  // a device each
-    StagedCopy* copy = nullptr;         // under way
+    // Of whoever took it.
+    StagedCopy* copy = nullptr;
     driver::CopyOp chunk;
     bool recorded = false;
   };
-  struct Worker {
-    int index = 0;
-    int first = 0;  // direction it looks at first
-    std::vector<Block> blocks;
-    std::array<std::vector<size_t>, 2> under_way;              // blocks of each direction, oldest first
-    std::vector<size_t> free;                                  // blocks
-    std::vector<std::array<driver::Stream, 2>> streams;        // of each device
-    std::thread thread;
+  // One direction of one device.
+  struct Lane {
+    driver::Stream stream;  // fed under `mu`
+    base::Mutex mu;
+    std::vector<size_t> under_way ABSL_GUARDED_BY(mu);  // blocks, oldest first
+    std::atomic<size_t> count{0};  // of these, for who need not look
   };
+  using Lanes = std::array<Lane, 2>;
 
   Staging(driver::Driver& driver, host::Bell& bell, const StagingOptions& options);
-  absl::Status MakeWorker(PinnedPool& pool, int index);
+  // A thread.
+  struct Worker {
+    Direction first;  // where it looks first
+    bool watches = false;
+  };
+
+  absl::Status MakeResources(PinnedPool& pool);
   absl::Status StartThreads();
-  void Work(Worker& worker);
-  bool Step(Worker& worker);
-  bool EndOldest(Worker& worker, size_t direction);
-  bool IsComplete(Worker& worker, Block& block);
-  bool BeginNext(Worker& worker);
-  absl::Status Submit(Worker& worker, Block& block, size_t direction);
-  StagedCopy* Take(Worker& worker, size_t* chunk, size_t* direction);
-  void EndChunks(StagedCopy& copy, size_t count);
-  bool Sleep();  // false: the threads are to end
+  void Work(int index);
+  bool Rest(Worker& self);
+  bool Spin();
+  void AwaitRing(Worker& self);
+  void Poll(Worker& self);
+  void StopWatching(Worker& self);
+  void Wake(size_t threads) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool Step(Worker& self);
+  bool Fill(Worker& self);
+  bool Empty(Worker& self);
+  bool Retire(Worker& self);
+  bool CanBegin(Direction direction) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void NoteChange() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool Begin(Direction direction, size_t* block);
+  size_t Take(Direction direction, StagedCopy& copy) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool Submit(size_t block, Direction direction);
+  bool TakeComplete(Direction direction, size_t* block);
+  bool IsComplete(Block& block, const Lane& lane);
+  void NoteArrival(Direction direction);
+  void GiveBack(size_t block, Direction direction);
+  bool EndChunks(StagedCopy& copy, size_t count);
+  size_t ChunkBytes(const driver::CopyOp& op) const;
 
   driver::Driver& driver_;
   host::Bell& bell_;
   const StagingOptions options_;
-  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<Block> blocks_;
+  std::vector<std::unique_ptr<Lanes>> lanes_;  // a device each
+  std::vector<std::thread> threads_;
 
   base::Mutex mu_;
   base::CondVar posted_;
-  std::array<Queue, 2> queues_ ABSL_GUARDED_BY(mu_);  // uploads, downloads
+  std::array<Queue, 2> queues_ ABSL_GUARDED_BY(mu_);
+  std::vector<size_t> free_ ABSL_GUARDED_BY(mu_);  // blocks
+  std::array<size_t, 2> taken_ ABSL_GUARDED_BY(mu_){};  // blocks, by direction
+  size_t downloads_under_way_ ABSL_GUARDED_BY(mu_) = 0;
+  size_t asleep_ ABSL_GUARDED_BY(mu_) = 0;
+  bool watched_ ABSL_GUARDED_BY(mu_) = false;  // a thread watches what is under way
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  // For who spins without the lock, or need not take it.
+  std::atomic<bool> can_begin_{false}, watched_hint_{false};
+  std::atomic<int> spinning_{0};
+  std::atomic<size_t> busy_{0};  // copies posted that have not ended
 };
 
 }  // namespace penstock::memory

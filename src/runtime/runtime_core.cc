@@ -12,6 +12,7 @@
 #include "src/base/user_code.h"
 #include "src/driver/host/host_driver.h"
 #include "src/host/progress.h"
+#include "src/memory/staging_tuning.h"
 #include "src/runtime/device_list.h"
 #include "src/runtime/driver_hook.h"
 #include "src/runtime/executable_core.h"
@@ -148,6 +149,28 @@ absl::Status RuntimeCore::Forked() {
       "Runtime::Create, exec after the fork, or make a new runtime on host devices");
 }
 
+// What the user has left open is measured on the first device, where copies take a link; on host devices they are host
+// copies like any other, and one or two threads keep up.
+absl::StatusOr<std::unique_ptr<memory::Staging>> RuntimeCore::MakeStaging(int driver_index) {
+  const auto index = static_cast<size_t>(driver_index);
+  driver::Driver& driver = *drivers_[index];
+  memory::PinnedPool& pool = *pinned_[index];
+  const int most = std::max(1, Cores() - 2);
+  memory::StagingOptions options;
+  options.threads = std::min(2, most);
+  const bool open = staging_options_.threads == 0 || staging_options_.chunk_bytes == 0;
+  if (open && driver.device(0).kind == driver::DeviceKind::kCuda) {
+    PENSTOCK_ASSIGN_OR_RETURN(const memory::StagingRates rates, memory::MeasureStaging(driver, pool, 0));
+    options = memory::TuneStaging(rates, most);
+    Log(LogLevel::kInfo, "staging: " + memory::TextOf(rates, options));
+  }
+  if (staging_options_.threads > 0) options.threads = staging_options_.threads;
+  if (staging_options_.chunk_bytes > 0) {
+    options.chunk_bytes = options.block_bytes = static_cast<size_t>(staging_options_.chunk_bytes);
+  }
+  return memory::Staging::Create(driver, pool, bell_, options);
+}
+
 absl::StatusOr<memory::Staging*> RuntimeCore::Staging(int driver_index) {
   const auto index = static_cast<size_t>(driver_index);
   {
@@ -157,10 +180,7 @@ absl::StatusOr<memory::Staging*> RuntimeCore::Staging(int driver_index) {
     if (staging_[index] != nullptr) return staging_[index].get();
     making_staging_ = true;
   }
-  memory::StagingOptions options;
-  options.threads = staging_options_.threads > 0 ? staging_options_.threads : std::max(1, Cores() - 2);
-  if (staging_options_.chunk_bytes > 0) options.chunk_bytes = static_cast<size_t>(staging_options_.chunk_bytes);
-  auto made = memory::Staging::Create(*drivers_[index], *pinned_[index], bell_, options);
+  auto made = MakeStaging(driver_index);
   base::MutexLock lock(mu_);
   making_staging_ = false;
   staging_made_.NotifyAll();

@@ -107,6 +107,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   absl::Status AddCudaDevices(const std::vector<int>& ordinals);
   absl::Status AddDefaultDevices(const RuntimeOptions& options);
   void AddDriver(std::unique_ptr<driver::Driver> driver);
+  absl::StatusOr<std::unique_ptr<memory::Staging>> MakeStaging(int driver_index);
   void EndStaging();
   void LoadTopology();
   memory::PinnedPoolOptions PoolOptions(const driver::Driver& driver);

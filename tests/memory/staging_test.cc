@@ -117,7 +117,7 @@ class StagingTest : public testing::Test {
 
 TEST_F(StagingTest, MovesEverySizeAroundTheChunkWithEveryNumberOfThreads) {
   for (int threads = 1; threads <= 5; ++threads) {
-    Make({.threads = threads, .chunk_bytes = 64, .blocks_per_thread = 1 + threads % 3});
+    Make({.threads = threads, .chunk_bytes = 64, .block_bytes = 64, .blocks = 2 + threads % 4});
     for (const size_t bytes : {1, 2, 63, 64, 65, 127, 128, 129, 64 * 15, 64 * 15 + 1, 64 * 16, 64 * 17 + 63}) {
       for (const size_t at : {0, 1, 7}) RoundTrip(bytes, at);
     }
@@ -126,7 +126,7 @@ TEST_F(StagingTest, MovesEverySizeAroundTheChunkWithEveryNumberOfThreads) {
 }
 
 TEST_F(StagingTest, MovesBoxes) {
-  Make({.threads = 3, .chunk_bytes = 40});
+  Make({.threads = 3, .chunk_bytes = 40, .block_bytes = 40});
   for (int i = 0; i < 200; ++i) {
     const auto below = [&](uint64_t n) { return static_cast<size_t>(random_() % n); };
     const size_t w = 1 + below(60), h = 1 + below(5), d = 1 + below(4);
@@ -152,7 +152,7 @@ TEST_F(StagingTest, MovesBoxes) {
 }
 
 TEST_F(StagingTest, MovesManyCopiesOfBothDirectionsAndDevicesAtOnce) {
-  Make({.threads = 4, .chunk_bytes = 128}, 2);
+  Make({.threads = 4, .chunk_bytes = 128, .block_bytes = 128}, 2);
   constexpr size_t kCopies = 60;
   std::vector<Bytes> in, out;
   std::vector<unsigned char*> device;
@@ -173,7 +173,7 @@ TEST_F(StagingTest, MovesManyCopiesOfBothDirectionsAndDevicesAtOnce) {
 }
 
 TEST_F(StagingTest, MakesOneCopyAChunkAndAllocatesNothingForIt) {
-  Make({.threads = 2, .chunk_bytes = 100});
+  Make({.threads = 2, .chunk_bytes = 100, .block_bytes = 100});
   const Bytes in = Random(1000);
   unsigned char* device = Device(1000);
   const auto before = witness_->log();
@@ -190,7 +190,7 @@ TEST_F(StagingTest, MakesOneCopyAChunkAndAllocatesNothingForIt) {
 
 TEST_F(StagingTest, ACallThatFailsFailsTheCopyAndNothingElse) {
   for (const CallKind kind : {CallKind::kCopy, CallKind::kRecord, CallKind::kQuery}) {
-    Make({.threads = 2, .chunk_bytes = 64});
+    Make({.threads = 2, .chunk_bytes = 64, .block_bytes = 64});
     const Bytes in = Random(64 * 9);
     unsigned char* device = Device(in.size());
     witness_->FailNth(kind, 4, absl::UnavailableError("not now"));
@@ -206,7 +206,7 @@ TEST_F(StagingTest, ACallThatFailsFailsTheCopyAndNothingElse) {
 }
 
 TEST_F(StagingTest, ADeviceThatDiesEndsEveryCopy) {
-  Make({.threads = 3, .chunk_bytes = 64});
+  Make({.threads = 3, .chunk_bytes = 64, .block_bytes = 64});
   const Bytes in = Random(64 * 20);
   Bytes out(64 * 20);
   unsigned char *device = Device(in.size()), *other = Device(1);
@@ -221,7 +221,7 @@ TEST_F(StagingTest, ADeviceThatDiesEndsEveryCopy) {
 }
 
 TEST_F(StagingTest, BeginsNothingOfARunThatHasFailed) {
-  Make({.threads = 1, .chunk_bytes = 64});
+  Make({.threads = 1, .chunk_bytes = 64, .block_bytes = 64});
   const Bytes in = Random(64 * 9);
   unsigned char* device = Device(in.size());
   const int64_t before = witness_->log().count(CallKind::kCopy);
@@ -241,7 +241,7 @@ TEST_F(StagingTest, BeginsNothingOfARunThatHasFailed) {
 TEST_F(StagingTest, SaysWhatPinnedMemoryIsMissing) {
   Make({});
   const auto pool = PinnedPool::Create(*driver_, {.slab_bytes = 4096, .budget = std::make_shared<PinnedBudget>(8192)});
-  const auto made = Staging::Create(*driver_, *pool, bell_, {.threads = 2, .chunk_bytes = 4096});
+  const auto made = Staging::Create(*driver_, *pool, bell_, {.threads = 2, .chunk_bytes = 4096, .block_bytes = 4096});
   EXPECT_EQ(made.status().code(), absl::StatusCode::kResourceExhausted) << made.status();
 }
 

@@ -240,7 +240,7 @@ bool Staging::Empty(Worker& self) {
   bool moved = false;
   size_t index = 0;
   while (Begin(kDown, &index)) moved = Submit(index, kDown) || moved;
-  if (!TakeComplete(kDown, &index)) return moved;
+  if (!TakeComplete(self, kDown, &index)) return moved;
   StopWatching(self);
   Block& block = blocks_[index];
   StagedCopy& copy = *block.copy;
@@ -253,7 +253,7 @@ bool Staging::Empty(Worker& self) {
 // Blocks whose way in has ended.
 bool Staging::Retire(Worker& self) {
   size_t index = 0;
-  if (!TakeComplete(kUp, &index)) return false;
+  if (!TakeComplete(self, kUp, &index)) return false;
   StagedCopy& copy = *blocks_[index].copy;
   GiveBack(index, kUp);
   if (EndChunks(copy, 1)) StopWatching(self);  // it has done whatever followed
@@ -324,11 +324,18 @@ bool Staging::Submit(size_t index, Direction direction) {
   return false;
 }
 
-// The oldest chunk under way of a direction, if it is complete. A lane that somebody else looks at is passed over.
-bool Staging::TakeComplete(Direction direction, size_t* index) {
+bool Staging::Enter(Lane& lane, bool waits) {
+  if (!waits) return lane.mu.TryLock();
+  lane.mu.Lock();
+  return true;
+}
+
+// The oldest chunk under way of a direction, if it is complete. A lane that somebody else looks at is passed over, but
+// not by who watches: the other may have looked before the copy ended, and the watch after the bell rang for it.
+bool Staging::TakeComplete(const Worker& self, Direction direction, size_t* index) {
   for (const auto& lanes : lanes_) {
     Lane& lane = (*lanes)[direction];
-    if (lane.count.load(std::memory_order_relaxed) == 0 || !lane.mu.TryLock()) continue;
+    if (lane.count.load(std::memory_order_relaxed) == 0 || !Enter(lane, self.watches)) continue;
     const bool found = !lane.under_way.empty() && IsComplete(blocks_[lane.under_way.front()], lane);
     if (found) {
       *index = lane.under_way.front();

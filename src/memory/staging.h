@@ -119,7 +119,9 @@ class Staging {
   bool Begin(Direction direction, size_t* block);
   size_t Take(Direction direction, StagedCopy& copy) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Submit(size_t block, Direction direction);
-  bool TakeComplete(Direction direction, size_t* block);
+  static bool Enter(Lane& lane, bool waits)
+      ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true, lane.mu) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  bool TakeComplete(const Worker& self, Direction direction, size_t* block);
   bool IsComplete(Block& block, const Lane& lane);
   void NoteArrival(Direction direction);
   void GiveBack(size_t block, Direction direction);

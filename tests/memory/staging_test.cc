@@ -172,6 +172,22 @@ TEST_F(StagingTest, MovesManyCopiesOfBothDirectionsAndDevicesAtOnce) {
   for (size_t i = 0; i < kCopies; ++i) EXPECT_EQ(out[i], in[i]) << i;
 }
 
+// Threads hand the watch to each other while copies end: whoever looks in vain because another looks must look again.
+TEST_F(StagingTest, MissesNoCopyThatEndsWhileTheWatchChangesHands) {
+  Make({.threads = 3, .chunk_bytes = 16, .block_bytes = 16, .blocks = 5});
+  const Bytes in = Random(100);
+  Bytes out(100);
+  unsigned char* device = Device(100);
+  Post(Up(device, in.data(), 100));
+  Await();
+  for (int i = 0; i < 3000; ++i) {
+    Post(Down(out.data(), device, 1 + static_cast<size_t>(i) % 100));
+    if (i % 3 == 0) Await();
+  }
+  Await();
+  EXPECT_EQ(out, in);
+}
+
 TEST_F(StagingTest, MakesOneCopyAChunkAndAllocatesNothingForIt) {
   Make({.threads = 2, .chunk_bytes = 100, .block_bytes = 100});
   const Bytes in = Random(1000);

@@ -30,6 +30,18 @@ std::string Largest(const Draft& draft, int32_t device) {
   return text + (shown < found.size() ? " and " + std::to_string(found.size() - shown) + " more" : "") + "; ";
 }
 
+struct Budget {
+  int64_t bytes = 0;  // 0: none
+  std::string whose;
+};
+
+Budget BudgetOf(const PlanOptions& options, int32_t device) {
+  if (device < 0) return {options.pinned_bytes, "the limit of "};
+  const int64_t memory = options.devices[static_cast<size_t>(device)].memory_bytes, limit = options.device_bytes;
+  if (limit > 0 && (memory <= 0 || limit < memory)) return {limit, "device_bytes of "};
+  return {memory, "the device's memory of "};
+}
+
 std::string Advice(int64_t fit) {
   if (fit == 0) return "not even one slot fits: make buffers smaller";
   return "use at most " + std::to_string(fit) + (fit == 1 ? " slot" : " slots") + ", or make buffers smaller";
@@ -42,12 +54,10 @@ std::string ArenaName(const Draft& draft, int32_t device) {
 }
 
 void CheckBudget(Draft& draft, const Arena& arena) {
-  const int64_t budget = arena.device < 0 ? draft.options.pinned_bytes
-                                          : draft.options.devices[static_cast<size_t>(arena.device)].memory_bytes;
+  const auto& [budget, whose] = BudgetOf(draft.options, arena.device);
   if (budget <= 0 || arena.bytes == 0) return;
   const int64_t slots = std::max(1, draft.options.slots), fit = budget / arena.bytes;
   if (fit >= slots) return;
-  const std::string whose = arena.device < 0 ? "the limit of " : "the device's memory of ";
   draft.AddMistake(absl::StatusCode::kResourceExhausted,
                    Prefix(draft.model) + " on " + ArenaName(draft, arena.device) + ": " + std::to_string(slots) +
                        (slots == 1 ? " slot of " : " slots of ") + std::to_string(arena.bytes) + " bytes " +

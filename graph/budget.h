@@ -13,7 +13,7 @@ namespace penstock::graph {
 // "cuda:0", or "pinned memory" for -1.
 std::string ArenaName(const Draft& draft, int32_t device);
 
-// A mistake where `slots` arenas of this size are more than the memory of its device, or than
+// A mistake where `slots` arenas of this size are more than the memory of its device, PlanOptions::device_bytes or
 // PlanOptions::pinned_bytes.
 void CheckBudget(Draft& draft, const Arena& arena);
 

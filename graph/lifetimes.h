@@ -33,6 +33,8 @@ class Lifetimes {
     return true;
   }
   bool never_ends(int32_t instance) const { return others(instance) == kNever; }
+  // Whether somebody uses it who does not come after the first user.
+  bool has_other_starts(int32_t instance) const { return lives_[static_cast<size_t>(instance)].starts >= 0; }
   // What is done by the end of every user, as a row of clocks: of a step, or `scratch`. For all that was submitted
   // before the first user this is what is done before any user starts.
   const int32_t* DoneBefore(int32_t instance, std::vector<int32_t>& scratch) const;

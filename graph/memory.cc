@@ -1,13 +1,17 @@
 // Memory: offsets of instances in the arenas of a slot, at multiples of 256 bytes.
 //
 // A sweep in submission order gives an instance its bytes at its first use (packer.h) and takes them back after its
-// last. They are shared only by instances of which one is known, by the lane clocks, to be done with
-// before the other's uses: nothing waits because of memory.
-#include "graph/packer.h"
+// last; where that leaves holes, all are placed anew, by size (repack.h). Bytes are shared only by instances of which
+// one is known, by the lane clocks, to be done with before the other's uses: nothing waits because of memory. Only a
+// node that says so may read and write the same bytes (in_place.h).
+#include <utility>
 
 #include "graph/budget.h"
+#include "graph/in_place.h"
 #include "graph/lifetimes.h"
+#include "graph/packer.h"
 #include "graph/passes.h"
+#include "graph/repack.h"
 
 namespace penstock::graph {
 namespace {
@@ -20,9 +24,12 @@ class Sweep {
   explicit Sweep(Draft& draft)
       : d_(draft),
         lives_(draft),
+        in_place_(draft, lives_),
         packers_(draft.options.devices.size() + 1, Packer(draft, lives_)),
         used_(packers_.size()),
-        block_(draft.instances.size(), -1) {}
+        block_(draft.instances.size(), -1),
+        tenants_(packers_.size()),
+        tenant_(draft.instances.size(), -1) {}
 
   void Run() {
     auto done = lives_.by_last().begin();
@@ -32,7 +39,7 @@ class Sweep {
       if (!d_.mistakes.empty()) return;
     }
     for (size_t a = 0; a < packers_.size(); ++a) {
-      if (used_[a]) Tell(static_cast<int32_t>(a) - 1, packers_[a]);
+      if (used_[a]) Finish(a);
     }
   }
 
@@ -46,10 +53,27 @@ class Sweep {
     instance.offset = 0;
     if (instance.bytes == 0) return;
     Packer& packer = packers_[ArenaOf(instance)];
-    const int32_t block = packer.Place(index, Aligned(instance.bytes));
+    const int32_t giver = in_place_.giver(index);
+    if (giver >= 0) packer.HandOver();
+    const int32_t block = giver < 0 ? packer.Place(index, Aligned(instance.bytes))
+                                    : std::exchange(block_[static_cast<size_t>(giver)], -1);
     if (block < 0) return ArenaTooLarge(d_, instance.device);
     block_[static_cast<size_t>(index)] = block;
     instance.offset = packer.offset(block);
+    AddTenant(index, giver);
+  }
+
+  void AddTenant(int32_t index, int32_t giver) {
+    const Instance& instance = d_.instances[static_cast<size_t>(index)];
+    std::vector<Tenant>& tenants = tenants_[ArenaOf(instance)];
+    int32_t& tenant = tenant_[static_cast<size_t>(index)];
+    if (giver < 0) {
+      tenant = static_cast<int32_t>(tenants.size());
+      tenants.push_back({index, index, Aligned(instance.bytes), instance.offset});
+    } else {
+      tenant = tenant_[static_cast<size_t>(giver)];
+      tenants[static_cast<size_t>(tenant)].last = index;
+    }
   }
 
   void Free(int32_t index) {
@@ -57,20 +81,39 @@ class Sweep {
     if (block >= 0) packers_[ArenaOf(d_.instances[static_cast<size_t>(index)])].Free(index, block);
   }
 
-  void Tell(int32_t device, const Packer& packer) {
-    d_.arenas.push_back({device, packer.bytes()});
+  void Finish(size_t arena) {
+    const Packer& packer = packers_[arena];
+    const auto device = static_cast<int32_t>(arena) - 1;
+    const int64_t bytes = Repack(d_, lives_, packer.least(), packer.bytes(), tenants_[arena]);
+    d_.arenas.push_back({device, bytes});
     if (packer.reused() > 0) {
       d_.notes.push_back(ArenaName(d_, device) + ": " + std::to_string(packer.reused()) + " of " +
                          std::to_string(packer.placed()) + " instances reuse memory of earlier ones");
     }
+    if (bytes < packer.bytes()) Move(arena, bytes);
     CheckBudget(d_, d_.arenas.back());
+  }
+
+  // To where Repack has put the tenants.
+  void Move(size_t arena, int64_t bytes) {
+    const auto device = static_cast<int32_t>(arena) - 1;
+    for (size_t i = 0; i < tenant_.size(); ++i) {
+      Instance& instance = d_.instances[i];
+      if (tenant_[i] < 0 || instance.device != device) continue;
+      instance.offset = tenants_[arena][static_cast<size_t>(tenant_[i])].offset;
+    }
+    d_.notes.push_back(ArenaName(d_, device) + ": " + std::to_string(bytes) + " bytes, placed by size; " +
+                       std::to_string(packers_[arena].bytes()) + " in the order of use");
   }
 
   Draft& d_;
   const Lifetimes lives_;
+  const InPlace in_place_;
   std::vector<Packer> packers_;  // of pinned memory, then of each device
   std::vector<bool> used_;
   std::vector<int32_t> block_;  // of each instance, -1: none
+  std::vector<std::vector<Tenant>> tenants_;  // of each arena
+  std::vector<int32_t> tenant_;  // of each instance, in its arena; -1: none
 };
 
 }  // namespace

@@ -13,6 +13,8 @@ int32_t Packer::Place(int32_t instance, int64_t bytes) {
   const int32_t* done = lives_.DoneBefore(instance, scratch_);
   const uint64_t own = uint64_t{1} << SizeOf(bytes), smaller = own - 1;
   ++placed_;
+  live_ += bytes;
+  least_ = std::max(least_, live_);
   const size_t column =
       static_cast<size_t>(std::max(0, draft_.tick[static_cast<size_t>(lives_.first(instance))].column));
   bool too_small = (sizes_ & smaller) != 0;
@@ -30,6 +32,7 @@ int32_t Packer::Place(int32_t instance, int64_t bytes) {
 
 void Packer::Free(int32_t instance, int32_t block) {
   if (lives_.never_ends(instance)) return;
+  live_ -= at(block).bytes;
   at(block).end = lives_.end(instance);
   at(block).others = lives_.others(instance);
   PushBack(block);

@@ -26,11 +26,15 @@ class Packer {
 
   // The block of an instance from its first use on; -1 when the arena would not fit in kMaxBytes.
   int32_t Place(int32_t instance, int64_t bytes);
+  // An instance takes over all of the block of another, whose Free is then not called.
+  void HandOver() { ++placed_, ++reused_; }
   // After its last use.
   void Free(int32_t instance, int32_t block);
 
   int64_t offset(int32_t block) const { return blocks_[static_cast<size_t>(block)].offset; }
   int64_t bytes() const { return top_; }
+  // The most bytes of blocks taken at once; no packing needs fewer.
+  int64_t least() const { return least_; }
   int32_t placed() const { return placed_; }
   int32_t reused() const { return reused_; }
 
@@ -73,7 +77,7 @@ class Packer {
   std::array<Lists, 64> lists_;  // by size
   uint64_t sizes_ = 0;  // a bit for each that was ever used
   std::vector<int32_t> scratch_;
-  int64_t top_ = 0;
+  int64_t top_ = 0, live_ = 0, least_ = 0;
   int32_t placed_ = 0, reused_ = 0;
 };
 

@@ -66,6 +66,11 @@ struct NodeFacts {
   int32_t device, priority;  // as declared
 };
 
+// NodeRef::InPlace, by the node's accesses.
+struct InPlacePair {
+  int32_t node = -1, in = -1, out = -1;
+};
+
 struct Draft {
   Draft(const Model& m, const PlanOptions& o);
   void Read(const BufferDecl& buffer);  // the next one
@@ -83,6 +88,7 @@ struct Draft {
   std::vector<NodeFacts> nodes;
   BoxTable boxes;
   Rows after;
+  std::vector<InPlacePair> in_place;  // node by node
 
   // Bytes of each buffer for the declared maximum, 0 where it has a mistake.
   std::vector<int64_t> buffer_bytes;

@@ -186,6 +186,7 @@ struct PlanOptions {
   int32_t default_device = 0;  // of nodes without a pin
   int32_t max_lanes = 8;  // compute lanes a device
   int32_t slots = 1;  // arenas are checked against the device's memory, and pinned_bytes, for this many
+  int64_t device_bytes = 0;  // limit of the arenas of each device; 0: the device's memory
   int64_t pinned_bytes = 0;  // limit of pinned memory; 0: none
   // Bound buffers of kHost memory have a pinned instance in each slot, for when it is not pinned; those of more bytes
   // than this have none and are staged through the runtime's ring of chunks.

@@ -199,7 +199,9 @@ Rows MemoryEdges(const Plan& plan) {
       seen[static_cast<size_t>(i)] = 1;
       arenas[instance.device].TakeOver(i, instance.offset, instance.offset + instance.bytes, [&](int32_t earlier) {
         for (const int32_t from : users.last[earlier]) {
-          for (const int32_t to : users.first[i]) edges.push_back({from, to});
+          for (const int32_t to : users.first[i]) {
+            if (from != to) edges.push_back({from, to});  // one node: it writes in place
+          }
         }
       });
     });

@@ -15,7 +15,7 @@
 namespace penstock::graph {
 namespace {
 
-enum Kind : uint64_t { kParam = 1, kBuffer, kNode, kName, kEdge, kOptions };  // kName: names.h
+enum Kind : uint64_t { kParam = 1, kBuffer, kNode, kName, kEdge, kOptions, kInPlace };  // kName: names.h
 
 class Structure {
  public:
@@ -61,6 +61,9 @@ class Structure {
       hash(is_param ? params_.hash(static_cast<size_t>(a.index)) : static_cast<uint64_t>(a.index),
            static_cast<uint64_t>(a.form) << 32 | a.type.size);
       hash(a.offset, a.size);
+    }
+    for (const InPlaceDecl& pair : n.in_place) {
+      hash(kInPlace)(buffers_.hash(static_cast<size_t>(pair.in)), buffers_.hash(static_cast<size_t>(pair.out)));
     }
     if (n.kind == NodeKind::kParallelFor) Add(hash, n.extent);
     if (n.kind == NodeKind::kKernel) AddShape(hash, n.shape);

@@ -18,12 +18,13 @@ constexpr int64_t kMaxGrid[3] = {INT32_MAX, 65535, 65535};
 class NodeCheck {
  public:
   NodeCheck(Draft& draft, int32_t n)
-      : d_(draft), node_(draft.model.nodes[static_cast<size_t>(n)]), accesses_(draft.boxes[n]) {}
+      : d_(draft), index_(n), node_(draft.model.nodes[static_cast<size_t>(n)]), accesses_(draft.boxes[n]) {}
 
   void Run() {
     CheckAccesses();
     CheckArgs();
     CheckAfter();
+    for (size_t i = 0; i < node_.in_place.size(); ++i) CheckInPlace(i);
     if (node_.concurrency < 1) {
       Add(kInvalid, "Concurrency(" + std::to_string(node_.concurrency) +
                         "): at least one run at a time must be able to use the callable; give 1 or more");
@@ -131,6 +132,57 @@ class NodeCheck {
       Add(kInvalid, "After names node " + std::to_string(other) + "; the graph's nodes are 0 to " +
                         std::to_string(d_.model.nodes.size() - 1) + "; name one of them");
     }
+  }
+
+  void CheckInPlace(size_t index) {
+    const InPlaceDecl& pair = node_.in_place[index];
+    if (node_.kind == NodeKind::kCopy) {
+      return Add(kInvalid, "InPlace: a Copy does not work in place; leave the copy out, or leave InPlace out");
+    }
+    const int32_t in = AccessTo(pair.in, pair.in_graph), out = AccessTo(pair.out, pair.out_graph);
+    if (in < 0 || out < 0) return;
+    for (size_t i = 0; i < index; ++i) {
+      const InPlaceDecl& other = node_.in_place[i];
+      const bool same_in = pair.in == other.in || pair.in == other.out;
+      if (!same_in && pair.out != other.in && pair.out != other.out) continue;
+      return Add(kInvalid, "InPlace names " + Quoted(NameOf(same_in ? pair.in : pair.out)) +
+                               " twice; bytes are taken once; name each buffer in one pair");
+    }
+    const bool written = Accesses(pair.in, AccessMode::kWrite);
+    if (written) {
+      Add(kInvalid, "InPlace: it writes its input " + Quoted(NameOf(pair.in)) +
+                        "; what changes its input needs no other bytes; name what it only reads");
+    }
+    if (!Accesses(pair.out, AccessMode::kWrite)) {
+      Add(kInvalid, "InPlace: it does not write its output " + Quoted(NameOf(pair.out)) +
+                        "; an output takes the bytes of an input; name what it writes");
+    } else if (!written) {
+      d_.in_place.push_back({index_, in, out});
+    }
+  }
+
+  const Name& NameOf(int32_t buffer) const { return d_.model.buffers[static_cast<size_t>(buffer)].name; }
+  bool Accesses(int32_t buffer, AccessMode mode) const {
+    return std::any_of(accesses_.begin(), accesses_.end(), [&](const BoxRef& a) {
+      return a.buffer == buffer && (static_cast<int>(a.mode) & static_cast<int>(mode)) != 0;
+    });
+  }
+
+  // The node's first access to a buffer that InPlace names; -1 after a mistake.
+  int32_t AccessTo(int32_t buffer, uint32_t graph) {
+    if (graph != d_.model.serial || buffer < 0 || buffer >= static_cast<int32_t>(d_.model.buffers.size())) {
+      Add(kInvalid, std::string("InPlace names ") +
+                        (buffer < 0 ? "no buffer; its handle was never set; "
+                                    : "a buffer of another graph; a handle is good in the graph that made it; ") +
+                        "name buffers that the node accesses");
+      return -1;
+    }
+    const auto access =
+        std::find_if(accesses_.begin(), accesses_.end(), [&](const BoxRef& a) { return a.buffer == buffer; });
+    if (access != accesses_.end()) return static_cast<int32_t>(access - accesses_.begin());
+    Add(kInvalid, "InPlace names " + Quoted(NameOf(buffer)) +
+                      ", which it does not access; name an input that it reads and an output that it writes");
+    return -1;
   }
 
   const PlanDevice* FindDevice() {
@@ -276,6 +328,7 @@ class NodeCheck {
   }
 
   Draft& d_;
+  const int32_t index_;
   const NodeDecl& node_;
   const std::span<const BoxRef> accesses_;
   const PlanDevice* device_ = nullptr;

@@ -15,6 +15,7 @@
 #include "penstock/bindings.h"
 #include "penstock/deadline.h"
 #include "penstock/export.h"
+#include "penstock/memory_report.h"
 #include "penstock/run.h"
 
 namespace penstock {
@@ -36,6 +37,9 @@ class PENSTOCK_EXPORT Executable {
 
   int slots() const;
   int64_t launches() const;  // runs started so far
+
+  // What the slots take of device and pinned memory; the same before, during and after runs.
+  MemoryReport memory() const;
 
   // The plan, for people: one node a line, or a Graphviz digraph.
   std::string PlanText() const;

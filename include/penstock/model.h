@@ -91,6 +91,12 @@ struct AccessDecl {
   SharedBox box{};  // in elements of the buffer named, which may be an alias
 };
 
+// What a node does not mind: that the output `out` takes the bytes of the input `in`.
+struct InPlaceDecl {
+  int32_t in = -1, out = -1;  // indices in Model::buffers; checked by the planner, with the graphs
+  uint32_t in_graph = 0, out_graph = 0;
+};
+
 // One argument of a callable, at `offset` in the node's argument block.
 struct ArgDecl {
   enum class Form : uint8_t {
@@ -143,6 +149,7 @@ struct NodeDecl {
   int32_t concurrency = 1;
   std::vector<AccessDecl> accesses{};
   std::vector<int32_t> after{};  // indices of nodes
+  std::vector<InPlaceDecl> in_place{};
   std::vector<ArgDecl> args{};
   std::vector<std::byte> arg_block{};  // constants filled in, everything else zero
   std::vector<std::byte> pattern{};  // Fill: one element

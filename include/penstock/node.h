@@ -12,6 +12,7 @@
 
 #include "penstock/detail/arguments.h"
 #include "penstock/export.h"
+#include "penstock/handle.h"
 #include "penstock/model.h"
 
 namespace penstock {
@@ -26,6 +27,15 @@ class PENSTOCK_EXPORT NodeRef {
   NodeRef& Priority(int priority);
   // At most k executions of this node's callable at once over all slots; 1 is the default.
   NodeRef& Concurrency(int k);
+  // Lets the output take the bytes of the input where nobody needs the input after this node; else it changes nothing,
+  // and the plan's notes say why. Without it a node's inputs and outputs never share bytes. The node says that it has
+  // read element i of the input, counted row by row, before it writes element i of the output, and that nobody else
+  // reads it: what most functors of one index do. Both are read or written as wholes, each by one access.
+  template <class T, class U>
+  NodeRef& InPlace(BufferHandle<T> input, BufferHandle<U> output) {
+    decl().in_place.push_back({input.index(), output.index(), input.graph(), output.graph()});
+    return *this;
+  }
 
   int32_t index() const { return index_; }
 

@@ -75,6 +75,9 @@ struct CompileOptions {
   int slots = 2;  // runs of the executable that can be in flight at once
   int device = 0;  // of nodes without a pin
   int max_lanes = 8;  // streams for kernels, a device and slot; at least 1
+  // The most bytes that the arenas of all slots may take on a device; 0: what the device has. Executable::memory()
+  // tells what they take.
+  int64_t device_bytes = 0;
   std::shared_ptr<Trace> trace{};  // record every run
   // Runs the host code of every ParallelFor and of every Kernel and Launch that has a HostTwin beside the device's, on
   // copies of its buffers, and fails the run where the results differ. Slow; adds nodes to the plan. Nodes that access

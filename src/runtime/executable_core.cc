@@ -89,6 +89,10 @@ absl::Status ExecutableCore::Compile(const CompileOptions& options) {
     return absl::InvalidArgumentError(prefix + ": CompileOptions::twin_tolerance is " +
                                       std::to_string(options.twin_tolerance) + "; a tolerance is 0 or more");
   }
+  if (options.device_bytes < 0) {
+    return absl::InvalidArgumentError(prefix + ": CompileOptions::device_bytes is " +
+                                      std::to_string(options.device_bytes) + "; give 0 for no limit, or more");
+  }
   graph::PlanOptions plan_options;
   for (const DeviceRef& d : devices) {
     plan_options.devices.push_back(
@@ -97,6 +101,7 @@ absl::Status ExecutableCore::Compile(const CompileOptions& options) {
   plan_options.default_device = options.device;
   plan_options.max_lanes = options.max_lanes;
   plan_options.slots = options.slots;
+  plan_options.device_bytes = options.device_bytes;
   plan_options.ring_from_bytes = runtime_->staging_from_bytes();
   plan_options.pinned_bytes = runtime_->pinned_budget();
   plan_options.runtime = runtime_.get();

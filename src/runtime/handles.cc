@@ -3,7 +3,9 @@
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "graph/memory_report.h"
 #include "graph/message.h"
 #include "penstock/executable.h"
 #include "penstock/run.h"
@@ -109,6 +111,12 @@ absl::StatusOr<Run> Executable::TryLaunch(const Bindings& bindings, Deadline dea
 }
 int Executable::slots() const { return core_ == nullptr ? 0 : core_->slots(); }
 int64_t Executable::launches() const { return core_ == nullptr ? 0 : core_->launches(); }
+MemoryReport Executable::memory() const {
+  if (core_ == nullptr) return {};
+  std::vector<std::string> names;
+  for (const runtime::DeviceRef& device : core_->runtime().devices()) names.push_back(device.info.name);
+  return graph::ReportMemory(core_->plan(), core_->model(), names, core_->slots());
+}
 std::string Executable::PlanText() const { return core_ ? graph::PrintText(core_->plan(), core_->model()) : ""; }
 std::string Executable::PlanDot() const { return core_ ? graph::PrintDot(core_->plan(), core_->model()) : ""; }
 

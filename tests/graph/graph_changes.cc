@@ -238,6 +238,17 @@ bool AddAccess(RandomGraph& g, Random& random) {
   });
 }
 
+bool AddInPlace(RandomGraph& g, Random& random) {
+  std::vector<std::pair<NodeDecl*, InPlaceDecl>> free;
+  for (NodeDecl& node : g.builder.model.nodes) {
+    for (const InPlaceDecl& pair : InPlacePairsOf(node)) free.push_back({&node, pair});
+  }
+  if (free.empty()) return false;
+  const auto& [node, pair] = free[Below(random, free.size())];
+  node->in_place.push_back(pair);
+  return true;
+}
+
 ArgDecl* ParamArg(NodeDecl& node) {
   const auto is_param = [](const ArgDecl& arg) { return arg.form == ArgDecl::Form::kParam; };
   const auto it = std::find_if(node.args.begin(), node.args.end(), is_param);
@@ -332,6 +343,12 @@ constexpr GraphChange kChanges[] = {
      }},
     {"access added", AddAccess},
     {"accesses swapped", SwapAccesses},
+    {"in place added", AddInPlace},
+    {"in place removed",
+     [](RandomGraph& g, Random& r) {
+       const auto has = [](const NodeDecl& n) { return !n.in_place.empty(); };
+       return ChangeAny<NodeDecl>(g, r, has, [](NodeDecl& n) { n.in_place.pop_back(); });
+     }},
     {"after added", AddAfter},
     {"after removed", RemoveAfter},
     {"order of a conflict", SwapConflictingNodes},

@@ -100,6 +100,18 @@ bool ReusesMemory(const Plan& plan) {
   return false;
 }
 
+// Whether a node writes where it reads.
+bool WritesInPlace(const Plan& plan, const PlanNode& node) {
+  return std::any_of(node.uses.begin(), node.uses.end(), [&](const Use& in) {
+    return std::any_of(node.uses.begin(), node.uses.end(), [&](const Use& out) {
+      const Instance &x = plan.instances[static_cast<size_t>(in.instance)],
+                     &y = plan.instances[static_cast<size_t>(out.instance)];
+      return in.instance != out.instance && x.space == y.space && x.device == y.device && InArena(x.space) &&
+             x.bytes > 0 && x.offset == y.offset;
+    });
+  });
+}
+
 void Add(Share& share, bool part) { share.part += part, ++share.of; }
 
 }  // namespace
@@ -159,6 +171,8 @@ void GraphShares::Count(const Model& model, const PlanOptions& options, const Pl
   Add(peers, std::any_of(plan.nodes.begin(), plan.nodes.end(),
                          [](const PlanNode& n) { return n.kind == PlanKind::kPeerCopy; }));
   Add(reused, ReusesMemory(plan));
+  Add(in_place, std::any_of(plan.nodes.begin(), plan.nodes.end(),
+                            [&](const PlanNode& node) { return node.decl >= 0 && WritesInPlace(plan, node); }));
 }
 
 }  // namespace penstock::graph

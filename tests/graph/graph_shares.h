@@ -32,11 +32,12 @@ struct GraphShares {
       state_parts{"graphs with parts of States"}, pins{"nodes pinned to another device than the default one"};
   // Graphs by what they hold.
   Share hosts{"graphs with host steps"}, segments{"graphs of several segments"}, staged{"graphs with staged buffers"},
-      peers{"graphs with peer copies"}, reused{"graphs that reuse memory"};
+      peers{"graphs with peer copies"}, reused{"graphs that reuse memory"},
+      in_place{"graphs with a node that writes in place"};
 
   std::vector<const Share*> all() const {
     return {&redundant,   &cross_lane, &capped, &slices,   &aliases, &loose, &params, &states,
-            &state_parts, &pins,       &hosts,  &segments, &staged,  &peers, &reused};
+            &state_parts, &pins,       &hosts,  &segments, &staged,  &peers, &reused, &in_place};
   }
   void Count(const Model& model, const PlanOptions& options, const Plan& plan);
 

@@ -53,6 +53,167 @@ TEST(Memory, ANodesOwnBuffersNeverShare) {
   EXPECT_NE(At(plan, g, "t.device0").offset, At(plan, g, "u.device0").offset);
 }
 
+ModelBuilder InPlacePair(int64_t read = 64, int64_t written = 64, uint32_t element_bytes = 4) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", read), u = g.Buffer("u", written, BufferRole::kInternal, kDevice, element_bytes);
+  g.For("k0", Out{t});
+  g.InPlace(g.For("k1", In{t}, Out{u}), t, u);
+  return g;
+}
+
+bool InOnePlace(const ModelBuilder& g, const Plan& plan, const std::string& a, const std::string& b) {
+  EXPECT_EQ(CheckOrder(g.model, plan), "");
+  return At(plan, g, a).offset == At(plan, g, b).offset;
+}
+std::string NoteOf(const Plan& plan, const std::string& node) {
+  for (const std::string& note : plan.notes) {
+    if (note.starts_with("node '" + node + "'")) return note;
+  }
+  return "";
+}
+
+TEST(InPlace, AnOutputTakesTheBytesOfAnInputThatNobodyNeedsAnyMore) {
+  const ModelBuilder g = InPlacePair();
+  const Plan plan = PlanOf(g);
+  EXPECT_TRUE(InOnePlace(g, plan, "t.device0", "u.device0"));
+  EXPECT_EQ(plan.arenas, (std::vector<Arena>{{0, 256}}));
+  EXPECT_EQ(NoteOf(plan, "k1"), "node 'k1' writes 'u' in place of 't'");
+}
+
+TEST(InPlace, AChainNeedsOneBuffer) {
+  ModelBuilder g;
+  int32_t last = g.Scratch("t0", 100);
+  g.For("k0", Out{last});
+  for (const char* i : {"1", "2", "3"}) {
+    const int32_t next = g.Scratch(std::string("t") + i, 100);
+    g.InPlace(g.For(std::string("k") + i, In{last}, Out{next}), last, next);
+    last = next;
+  }
+  const Plan plan = PlanOf(g);
+  EXPECT_EQ(CheckOrder(g.model, plan), "");
+  EXPECT_EQ(plan.arenas, (std::vector<Arena>{{0, 512}}));
+}
+
+TEST(InPlace, BoundBuffersShareOnTheDevice) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 64), y = g.Output("y", 64);
+  g.InPlace(g.For("k", In{x}, Out{y}), x, y);
+  EXPECT_TRUE(InOnePlace(g, PlanOf(g), "x.device0", "y.device0"));
+}
+
+TEST(InPlace, HostNodesShareThePinnedMemory) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 64, kPinned), u = g.Scratch("u", 64, kPinned);
+  g.Host("h0", Out{t});
+  g.InPlace(g.Host("h1", In{t}, Out{u}), t, u);
+  EXPECT_TRUE(InOnePlace(g, PlanOf(g), "t.pinned", "u.pinned"));
+}
+
+TEST(InPlace, AnInputThatIsReadLaterKeepsItsBytes) {
+  ModelBuilder g = InPlacePair();
+  g.For("k2", In{0});
+  const Plan plan = PlanOf(g);
+  EXPECT_FALSE(InOnePlace(g, plan, "t.device0", "u.device0"));
+  EXPECT_NE(NoteOf(plan, "k1"), "");
+}
+
+// The reader is submitted before, on another lane, and may run beside the node.
+TEST(InPlace, AnInputThatMayBeReadBesideTheNodeKeepsItsBytes) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 64), u = g.Scratch("u", 64), v = g.Scratch("v", 64);
+  g.For("k0", Out{t});
+  g.For("reader", In{t}, Out{v});
+  g.InPlace(g.For("k1", In{t}, Out{u}), t, u);
+  PlanOptions options = Devices(1);
+  options.costs = {1, 9, 1};
+  const Plan plan = PlanOf(g, options);
+  EXPECT_FALSE(InOnePlace(g, plan, "t.device0", "u.device0"));
+  EXPECT_EQ(NoteOf(plan, "k1"),
+            "node 'k1' does not write 'u' in place of 't': other users of the input may run "
+            "beside it");
+  options.max_lanes = 1;  // now the reader is done before
+  EXPECT_TRUE(InOnePlace(g, PlanOf(g, options), "t.device0", "u.device0"));
+}
+
+TEST(InPlace, WhatDoesNotFitIsNotDone) {
+  const std::string begin = "node 'k1' does not write 'u' in place of 't': ";
+  EXPECT_EQ(NoteOf(PlanOf(InPlacePair(64, 65)), "k1"), begin + "the output is larger");
+  EXPECT_EQ(NoteOf(PlanOf(InPlacePair(64, 32, 8)), "k1"), begin + "their elements have different sizes");
+  EXPECT_EQ(NoteOf(PlanOf(InPlacePair(64, 0)), "k1"), begin + "they take no bytes");
+  EXPECT_EQ(PlanOf(InPlacePair(128, 64)).arenas, (std::vector<Arena>{{0, 512}}));
+}
+
+TEST(InPlace, PartsAndSecondAccessesAreNotDone) {
+  const Box half = Slice({32}, {32});
+  ModelBuilder part;
+  const int32_t t = part.Scratch("t", 64), u = part.Scratch("u", 32);
+  part.For("k0", Out{t});
+  part.InPlace(part.For("k1", In{t, half}, Out{u}), t, u);
+  EXPECT_FALSE(InOnePlace(part, PlanOf(part), "t.device0", "u.device0"));
+  ModelBuilder twice;
+  const int32_t v = twice.Scratch("v", 64), w = twice.Scratch("w", 64);
+  twice.For("k0", Out{v});
+  twice.InPlace(twice.For("k1", In{v}, In{v, half}, Out{w}), v, w);
+  EXPECT_FALSE(InOnePlace(twice, PlanOf(twice), "v.device0", "w.device0"));
+}
+
+TEST(InPlace, BytesGoToOneOnly) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 64), u = g.Scratch("u", 64), v = g.Scratch("v", 64);
+  g.For("k0", Out{t}, Out{v});
+  const int32_t k = g.For("k1", In{t}, In{v}, Out{u});
+  g.InPlace(k, t, u);
+  EXPECT_EQ(MistakeOf(g), "OK");
+  g.InPlace(k, v, u);
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' node 'k1' (a.cc:5): InPlace names 'u' (a.cc:2) twice; bytes are taken once; "
+            "name each buffer in one pair");
+}
+
+TEST(InPlace, RefusesWhatTheNodeDoesNotDo) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 64), u = g.Scratch("u", 64), v = g.Scratch("v", 64);
+  g.For("k0", Out{t}, Out{v});
+  const int32_t k = g.For("k1", In{t}, Change{v}, Out{u});
+  const auto mistake = [&](InPlaceDecl pair) {
+    ModelBuilder changed = g;
+    changed.node(k).in_place = {pair};
+    return MistakeOf(changed);
+  };
+  const std::string begin = "INVALID_ARGUMENT: graph 'g' node 'k1' (a.cc:5): InPlace";
+  constexpr uint32_t kOwn = ModelBuilder::kSerial;
+  EXPECT_EQ(mistake({v, u, kOwn, kOwn}), begin +
+                                             ": it writes its input 'v' (a.cc:3); what changes its input needs no "
+                                             "other bytes; name what it only reads");
+  EXPECT_EQ(mistake({u, t, kOwn, kOwn}),
+            "INVALID_ARGUMENT: graph 'g': 2 mistakes:\n  " + begin.substr(18) +
+                ": it writes its input 'u' (a.cc:2); what changes its input needs no other bytes; name what it only "
+                "reads\n  " +
+                begin.substr(18) +
+                ": it does not write its output 't' (a.cc:1); an output takes the bytes of an input; name what it "
+                "writes");
+  EXPECT_EQ(mistake({t, u, kOwn, kOwn + 1}), begin +
+                                                 " names a buffer of another graph; a handle is good in the graph "
+                                                 "that made it; name buffers that the node accesses");
+  EXPECT_EQ(mistake({t, -1, kOwn, kOwn}),
+            begin + " names no buffer; its handle was never set; name buffers that the node accesses");
+  g.Scratch("w", 64);
+  EXPECT_EQ(mistake({t, 3, kOwn, kOwn}), begin +
+                                             " names 'w' (a.cc:6), which it does not access; name an input that it "
+                                             "reads and an output that it writes");
+}
+
+TEST(InPlace, RefusesACopy) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 64), u = g.Scratch("u", 64);
+  g.For("k0", Out{t});
+  g.InPlace(g.Copy("c", t, u), t, u);
+  EXPECT_EQ(
+      MistakeOf(g),
+      "INVALID_ARGUMENT: graph 'g' node 'c' (a.cc:4): InPlace: a Copy does not work in place; leave the copy out, "
+      "or leave InPlace out");
+}
+
 TEST(Memory, LanesThatAreNotOrderedDoNotShare) {
   ModelBuilder g;
   const int32_t t = g.Scratch("t", 64), u = g.Scratch("u", 64);
@@ -105,21 +266,37 @@ TEST(Memory, ABlockOfItsSizeIsTakenBeforeALargerOne) {
   EXPECT_EQ(plan.arenas, (std::vector<Arena>{{0, 1280}}));
 }
 
-// v comes after a, in its lane, but not after t, whose bytes u has taken only in part.
+// v comes after a, in its lane, but not after t, whose bytes u has taken only in part. `large` is what makes the holes
+// too small to place all anew.
 TEST(Memory, TheRestOfARegionKeepsItsTenant) {
   ModelBuilder g;
   const int32_t a = g.Scratch("a", 64), t = g.Scratch("t", 192), u = g.Scratch("u", 64), v = g.Scratch("v", 128);
-  g.For("ka", Out{a});
+  const int32_t large = g.Scratch("large", 8192);
+  g.For("ka", Out{a}, Out{large});
   g.node(g.For("kt", Out{t})).priority = 1;
   g.node(g.For("ku", Out{u})).priority = 1;
-  g.For("kv", Out{v});
+  g.For("kv", Out{v}, Change{large});
   PlanOptions options = Devices(1);
   options.max_lanes = 2;
   options.costs = {4, 3, 2, 1};
   const Plan plan = PlanOf(g, options);
   EXPECT_EQ(At(plan, g, "u.device0").offset, At(plan, g, "t.device0").offset);
-  EXPECT_EQ(At(plan, g, "v.device0").offset, 1024);
+  EXPECT_EQ(At(plan, g, "v.device0").offset, 1024 + 4 * 8192);
   EXPECT_EQ(CheckOrder(g.model, plan), "");
+}
+
+TEST(Memory, WhatLeavesHolesIsPlacedAnewBySize) {
+  ModelBuilder g;
+  const int32_t a = g.Scratch("a", 64), b = g.Scratch("b", 128);
+  g.For("k0", Out{a});
+  g.For("k1", Out{b});
+  PlanOptions options = Devices(1);
+  options.max_lanes = 1;
+  const Plan plan = PlanOf(g, options);
+  EXPECT_EQ(At(plan, g, "a.device0").offset, 0);
+  EXPECT_EQ(At(plan, g, "b.device0").offset, 0);
+  EXPECT_EQ(plan.arenas, (std::vector<Arena>{{0, 512}}));
+  EXPECT_EQ(plan.notes.back(), "host:0: 512 bytes, placed by size; 768 in the order of use");
 }
 
 // More than the clocks have columns for: those without one are never known to be done.
@@ -216,17 +393,34 @@ TEST(Memory, OverBudgetSaysWhenNoSlotFits) {
             "of 256; not even one slot fits: make buffers smaller");
 }
 
+TEST(Memory, ALimitOfTheExecutablesOwnCountsWhereItIsLower) {
+  PlanOptions options = Devices(1);
+  options.slots = 3;
+  options.device_bytes = 3 * 2560;
+  EXPECT_EQ(MistakeOf(FourBuffers(), options), "OK");
+  options.device_bytes = 3 * 2560 - 1;
+  const std::string mistake =
+      "RESOURCE_EXHAUSTED: graph 'g' on host:0: 3 slots of 2560 bytes do not fit in device_bytes of 7679 bytes; the "
+      "buffers in it are 'd' (a.cc:4) of 1024, 'b' (a.cc:2) of 768, 'c' (a.cc:3) of 512, 'a' (a.cc:1) of 256; use at "
+      "most 2 slots, or make buffers smaller";
+  EXPECT_EQ(MistakeOf(FourBuffers(), options), mistake);
+  options.devices[0].memory_bytes = 3 * 2560;
+  EXPECT_EQ(MistakeOf(FourBuffers(), options), mistake);
+  options.devices[0].memory_bytes = 2560;
+  EXPECT_EQ(MistakeOf(FourBuffers(), options).find("device_bytes"), std::string::npos);
+}
+
 TEST(Memory, PinnedMemoryHasALimitOfItsOwn) {
   ModelBuilder g;
   const int32_t x = g.Input("x", 64), y = g.Output("y", 128);
   g.For("k", In{x}, Out{y});
   PlanOptions options = Devices(1);
   options.slots = 4;
-  options.pinned_bytes = 4 * 768;
+  options.pinned_bytes = 4 * 512;
   EXPECT_EQ(MistakeOf(g, options), "OK");
-  options.pinned_bytes = 4 * 768 - 1;
+  options.pinned_bytes = 4 * 512 - 1;
   EXPECT_EQ(MistakeOf(g, options),
-            "RESOURCE_EXHAUSTED: graph 'g' on pinned memory: 4 slots of 768 bytes do not fit in the limit of 3071 "
+            "RESOURCE_EXHAUSTED: graph 'g' on pinned memory: 4 slots of 512 bytes do not fit in the limit of 2047 "
             "bytes; the buffers in it are 'y' (a.cc:2) of 512, 'x' (a.cc:1) of 256; use at most 3 slots, or make "
             "buffers smaller");
 }

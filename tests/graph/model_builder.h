@@ -127,6 +127,9 @@ class ModelBuilder {
     return LastNode();
   }
   void After(int32_t later, int32_t earlier) { node(later).after.push_back(earlier); }
+  void InPlace(int32_t node_index, int32_t in, int32_t out) {
+    node(node_index).in_place.push_back({in, out, kSerial, kSerial});
+  }
   NodeDecl& node(int32_t index) { return model.nodes[static_cast<size_t>(index)]; }
 
   // One type a size.

@@ -42,6 +42,10 @@ std::string NodeText(const Model& model, const NodeDecl& node) {
   for (const int32_t other : node.after) {
     text += ", after " + std::string(model.nodes[static_cast<size_t>(other)].name.view());
   }
+  for (const InPlaceDecl& pair : node.in_place) {
+    text += ", in place: " + std::string(model.buffers[static_cast<size_t>(pair.in)].name.view()) + " and " +
+            std::string(model.buffers[static_cast<size_t>(pair.out)].name.view());
+  }
   return text + "\n";
 }
 

@@ -96,7 +96,7 @@ Tally RemoveEachKeptEdge(const Model& model, const Plan& plan) {
   return tally;
 }
 
-Tally OverlapEachLivePair(const Plan& plan) {
+Tally OverlapEachLivePair(const Model& model, const Plan& plan) {
   Tally tally;
   Plan changed = plan;
   const Execution run(plan);
@@ -111,8 +111,9 @@ Tally OverlapEachLivePair(const Plan& plan) {
       Instance &x = changed.instances[static_cast<size_t>(a)], &y = changed.instances[static_cast<size_t>(b)];
       const bool in_one_arena = x.space == y.space && x.device == y.device && InArena(x.space);
       if (!in_one_arena || x.bytes == 0 || y.bytes == 0 || !MayLiveAtOnce(plan, run, a, b)) continue;
+      if (MayHandOver(model, plan, run, a, b)) continue;
       const int64_t offset_x = std::exchange(x.offset, beyond), offset_y = std::exchange(y.offset, beyond);
-      Count(tally, !CheckMemory(changed, run).empty(), std::to_string(a) + " on " + std::to_string(b));
+      Count(tally, !CheckMemory(model, changed, run).empty(), std::to_string(a) + " on " + std::to_string(b));
       x.offset = offset_x, y.offset = offset_y;
     }
   }

@@ -32,7 +32,8 @@ Tally RemoveEachFinishWait(const Plan& plan);
 // (A stream plan enforces an edge by whatever comes cheapest; lane order alone is no command that could be removed.)
 Tally RemoveEachKeptEdge(const Model& model, const Plan& plan);
 
-// Each pair of instances in one arena that may live at once is given the same bytes, which no other instance has.
-Tally OverlapEachLivePair(const Plan& plan);
+// Each pair of instances in one arena that may live at once, and of which none may be handed over to the other, is
+// given the same bytes, which no other instance has.
+Tally OverlapEachLivePair(const Model& model, const Plan& plan);
 
 }  // namespace penstock::graph

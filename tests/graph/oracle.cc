@@ -52,6 +52,37 @@ std::vector<int32_t> UsersOf(const Plan& plan, int32_t instance) {
   return users;
 }
 
+// Whether the node says InPlace of what these instances are to it, and does with them what that asks for.
+bool WritesInPlace(const Model& model, const PlanNode& node, int32_t from, int32_t to) {
+  const NodeDecl& decl = model.nodes[static_cast<size_t>(node.decl)];
+  const auto access_of = [&](int32_t instance) {  // the only one, or -1
+    int32_t found = -1;
+    for (size_t i = 0; i < node.uses.size(); ++i) {
+      if (node.uses[i].instance != instance) continue;
+      if (found >= 0) return -1;
+      found = static_cast<int32_t>(i);
+    }
+    return found;
+  };
+  const int32_t in = access_of(from), out = access_of(to);
+  if (in < 0 || out < 0) return false;
+  const AccessDecl &reads = decl.accesses[static_cast<size_t>(in)], &writes = decl.accesses[static_cast<size_t>(out)];
+  const auto size = [&](const AccessDecl& a) { return model.buffers[static_cast<size_t>(a.buffer)].type.size; };
+  const auto whole = [&](const AccessDecl& a) {  // all atoms, in their order, whatever the parameters
+    bool all = true;
+    for (uint64_t seed = 1; seed <= 8; ++seed) {
+      const std::vector<int32_t> atoms = AtomsAt(model, a, ParamValues(model, seed));
+      all = all && static_cast<int64_t>(atoms.size()) == AtomCount(model, RootOf(model, a.buffer));
+      for (size_t i = 0; i < atoms.size(); ++i) all = all && atoms[i] == static_cast<int32_t>(i);
+    }
+    return all;
+  };
+  return reads.mode == AccessMode::kRead && writes.mode == AccessMode::kWrite && size(reads) == size(writes) &&
+         std::any_of(decl.in_place.begin(), decl.in_place.end(),
+                     [&](const InPlaceDecl& pair) { return pair.in == reads.buffer && pair.out == writes.buffer; }) &&
+         whole(reads) && whole(writes);
+}
+
 bool AllBefore(const Execution& run, const std::vector<int32_t>& first, const std::vector<int32_t>& second) {
   return std::all_of(first.begin(), first.end(), [&](int32_t a) {
     return std::all_of(second.begin(), second.end(), [&](int32_t b) { return run.Before(a, b); });
@@ -169,12 +200,30 @@ bool MayLiveAtOnce(const Plan& plan, const Execution& run, int32_t a, int32_t b)
   return !first.empty() && !second.empty() && !AllBefore(run, first, second) && !AllBefore(run, second, first);
 }
 
-std::string CheckMemory(const Plan& plan, const Execution& run) {
+bool MayHandOver(const Model& model, const Plan& plan, const Execution& run, int32_t a, int32_t b) {
+  const auto handed = [&](int32_t from, int32_t to) {
+    for (size_t n = 0; n < plan.nodes.size(); ++n) {
+      const PlanNode& node = plan.nodes[n];
+      if (node.decl < 0 || !WritesInPlace(model, node, from, to)) continue;
+      const auto self = static_cast<int32_t>(n);
+      const std::vector<int32_t> before = UsersOf(plan, from), behind = UsersOf(plan, to);
+      const auto is_before = [&](int32_t u) { return u == self || run.Before(u, self); };
+      const auto is_behind = [&](int32_t u) { return u == self || run.Before(self, u); };
+      if (std::all_of(before.begin(), before.end(), is_before) && std::all_of(behind.begin(), behind.end(), is_behind))
+        return true;
+    }
+    return false;
+  };
+  return handed(a, b) || handed(b, a);
+}
+
+std::string CheckMemory(const Model& model, const Plan& plan, const Execution& run) {
   if (!run.problem().empty()) return run.problem();
   for (int32_t b = 0; b < static_cast<int32_t>(plan.instances.size()); ++b) {
     for (int32_t a = 0; a < b; ++a) {
       const Instance &x = plan.instances[static_cast<size_t>(a)], &y = plan.instances[static_cast<size_t>(b)];
-      if (ShareBytes(x, y) && MayLiveAtOnce(plan, run, a, b)) {
+      if (ShareBytes(x, y) && MayLiveAtOnce(plan, run, a, b) &&
+          !(x.offset == y.offset && MayHandOver(model, plan, run, a, b))) {
         return "instances " + std::to_string(a) + " and " + std::to_string(b) + " share bytes and may live at once";
       }
     }
@@ -185,7 +234,7 @@ std::string CheckMemory(const Plan& plan, const Execution& run) {
 std::string CheckOrder(const Model& model, const Plan& plan) {
   const Execution run(plan);
   const std::string wrong = OrderOracle(model, plan).Check(run);
-  return wrong.empty() ? CheckMemory(plan, run) : wrong;
+  return wrong.empty() ? CheckMemory(model, plan, run) : wrong;
 }
 
 }  // namespace penstock::graph

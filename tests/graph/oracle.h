@@ -61,8 +61,14 @@ class OrderOracle {
 // first use to last. An instance nobody uses holds nothing.
 bool MayLiveAtOnce(const Plan& plan, const Execution& run, int32_t a, int32_t b);
 
-// No two instances that may live at once share bytes of an arena.
-std::string CheckMemory(const Plan& plan, const Execution& run);
+// Whether one of two instances may take the other's bytes although both live while a node runs: it says InPlace of
+// them, reads all of one and writes all of the other, element by element of one size; all others that use the first
+// are before it, and those that use the second behind.
+bool MayHandOver(const Model& model, const Plan& plan, const Execution& run, int32_t a, int32_t b);
+
+// No two instances that may live at once share bytes of an arena, but where one may be handed over to the other and
+// both begin there.
+std::string CheckMemory(const Model& model, const Plan& plan, const Execution& run);
 
 // Both, of the plan as it is executed.
 std::string CheckOrder(const Model& model, const Plan& plan);

@@ -137,6 +137,9 @@ class Permutation {
       access.graph = kOtherSerial;
       access.box = Referring(access.box);
     }
+    for (InPlaceDecl& pair : node.in_place) {
+      pair = {At(new_buffer_, pair.in), At(new_buffer_, pair.out), kOtherSerial, kOtherSerial};
+    }
     for (ArgDecl& arg : node.args) {
       if (arg.form != ArgDecl::Form::kParam) continue;
       arg.index = At(new_param_, arg.index);

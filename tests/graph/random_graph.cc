@@ -14,7 +14,7 @@ namespace {
 
 class Generator {
  public:
-  Generator(uint64_t seed, int nodes) : random_(seed), nodes_(nodes) {}
+  Generator(uint64_t seed, int nodes) : random_(seed), in_place_(seed), nodes_(nodes) {}
 
   RandomGraph Make() {
     const int devices = 1 + Below(3);
@@ -138,7 +138,15 @@ class Generator {
                          : Chance(3) ? g().Launch(name)
                                      : g().For(name);
     g().node(node).accesses = std::move(accesses);
+    AddInPlace(g().node(node));
     Finish(node);
+  }
+
+  void AddInPlace(NodeDecl& node) {
+    if (in_place_() % 2 == 0) return;
+    for (auto pairs = InPlacePairsOf(node); !pairs.empty(); pairs = InPlacePairsOf(node)) {
+      node.in_place.push_back(pairs[in_place_() % pairs.size()]);
+    }
   }
 
   void AddAccess(std::vector<AccessDecl>& accesses) {
@@ -282,7 +290,7 @@ class Generator {
     return false;
   }
 
-  std::mt19937_64 random_;
+  std::mt19937_64 random_, in_place_;  // the latter: what InPlace says
   const int nodes_;
   RandomGraph out_;
   std::vector<Contents> contents_;  // of buffers that have memory; aliases come behind them
@@ -295,6 +303,25 @@ class Generator {
 }  // namespace
 
 RandomGraph MakeRandomGraph(uint64_t seed, int nodes) { return Generator(seed, nodes).Make(); }
+
+std::vector<InPlaceDecl> InPlacePairsOf(const NodeDecl& node) {
+  const auto named = [&](int32_t buffer) {
+    return std::any_of(node.in_place.begin(), node.in_place.end(),
+                       [&](const InPlaceDecl& pair) { return pair.in == buffer || pair.out == buffer; });
+  };
+  const auto written = [&](int32_t buffer) {
+    return std::any_of(node.accesses.begin(), node.accesses.end(),
+                       [&](const AccessDecl& a) { return a.buffer == buffer && a.mode != AccessMode::kRead; });
+  };
+  std::vector<InPlaceDecl> pairs;
+  for (const AccessDecl& in : node.accesses) {
+    for (const AccessDecl& out : node.accesses) {
+      if (node.kind == NodeKind::kCopy || written(in.buffer) || !written(out.buffer)) continue;
+      if (!named(in.buffer) && !named(out.buffer)) pairs.push_back({in.buffer, out.buffer, in.graph, out.graph});
+    }
+  }
+  return pairs;
+}
 
 RandomPlan PlanRandom(uint64_t seed, int nodes) {
   RandomPlan random{MakeRandomGraph(seed, nodes), {}};

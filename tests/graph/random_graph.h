@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "graph/plan.h"
 #include "tests/graph/model_builder.h"
@@ -20,6 +21,10 @@ struct RandomGraph {
 
 // `nodes` is the most it may have (a few more are added so that each Output is written).
 RandomGraph MakeRandomGraph(uint64_t seed, int nodes);
+
+// What InPlace may say of a node beside what it says already: pairs of a buffer that it only reads and one that it
+// writes, neither of which it names.
+std::vector<InPlaceDecl> InPlacePairsOf(const NodeDecl& node);
 
 // The same, planned. It is a failure when the planner refuses.
 struct RandomPlan {

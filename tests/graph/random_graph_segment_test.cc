@@ -90,7 +90,7 @@ TEST_P(RandomGraphSegments, KeepTheOrderAndMemoryByTheirEdgesAlone) {
     const RandomPlan p = PlanRandom(seed, kNodes);
     const Execution run = GraphRun(p.plan).Run();
     ASSERT_EQ(OrderOracle(p.model(), p.plan).Check(run), "") << Rerun(seed) << p.text();
-    ASSERT_EQ(CheckMemory(p.plan, run), "") << Rerun(seed) << p.text();
+    ASSERT_EQ(CheckMemory(p.model(), p.plan, run), "") << Rerun(seed) << p.text();
   }
 }
 
@@ -105,7 +105,7 @@ TEST_P(RandomGraphSegments, HaveNoEdgeThatCouldBeLeftOut) {
       const bool in_order = oracle.Check(run).empty();
       ++tried;
       memory += in_order;
-      EXPECT_FALSE(in_order && CheckMemory(p.plan, run).empty())
+      EXPECT_FALSE(in_order && CheckMemory(p.model(), p.plan, run).empty())
           << "edge from " << from << " to " << to << " of " << Rerun(seed) << p.text();
     });
     ASSERT_FALSE(HasFailure());

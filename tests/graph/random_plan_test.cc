@@ -42,7 +42,7 @@ TEST_P(RandomPlans, KeepTheDeclaredOrder) {
 TEST_P(RandomPlans, ShareNoBytesBetweenInstancesThatMayLiveAtOnce) {
   for (uint64_t seed = seeds().begin; seed < seeds().end; ++seed) {
     const RandomPlan p = PlanRandom(seed, kNodes);
-    ASSERT_EQ(CheckMemory(p.plan, Execution(p.plan)), "") << Rerun(seed) << p.text();
+    ASSERT_EQ(CheckMemory(p.model(), p.plan, Execution(p.plan)), "") << Rerun(seed) << p.text();
   }
 }
 

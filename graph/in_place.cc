@@ -32,9 +32,8 @@ InPlace::InPlace(Draft& draft, const Lifetimes& lives) : lives_(lives) {
 }
 
 void InPlace::Find(Draft& draft, int32_t step, const InPlacePair& pair) {
-  const int32_t first = draft.steps[static_cast<size_t>(step)].first_use;
-  const int32_t from = draft.uses[static_cast<size_t>(first + pair.in)].instance,
-                to = draft.uses[static_cast<size_t>(first + pair.out)].instance;
+  const Use* const uses = draft.uses.data() + draft.steps[static_cast<size_t>(step)].first_use;
+  const int32_t from = uses[pair.in].instance, to = uses[pair.out].instance;
   const std::span<const BoxRef> accesses = draft.boxes[pair.node];
   const auto quoted = [](const Name& name) { return "'" + OneLine(name.view()) + "'"; };  // lines decide no plan
   const auto name = [&](int32_t access) {

@@ -81,7 +81,7 @@ std::vector<MemoryReport::Piece> Largest(const Plan& plan, const Model& model, c
                     });
   std::vector<MemoryReport::Piece> pieces;
   for (size_t i = 0; i < shown; ++i) {
-    pieces.push_back({std::string(name(found[i])), where[static_cast<size_t>(found[i]->device + 1)], found[i]->bytes});
+    pieces.push_back({std::string(name(found[i])), where[static_cast<size_t>(found[i]->device) + 1], found[i]->bytes});
   }
   return pieces;
 }
@@ -111,7 +111,7 @@ MemoryReport ReportMemory(const Plan& plan, const Model& model, const std::vecto
   MemoryReport report{.graph = plan.graph, .slots = slots, .arenas = {}, .largest = Largest(plan, model, where)};
   for (size_t a = 0; a < plan.arenas.size(); ++a) {
     const Arena& arena = plan.arenas[a];
-    report.arenas.push_back({where[static_cast<size_t>(arena.device + 1)], arena.bytes, slots * arena.bytes, peaks[a]});
+    report.arenas.push_back({where[static_cast<size_t>(arena.device) + 1], arena.bytes, slots * arena.bytes, peaks[a]});
   }
   return report;
 }

@@ -19,8 +19,9 @@ namespace penstock::memory {
 namespace {
 
 constexpr size_t kBlock = size_t{4} << 20, kPiece = size_t{256} << 10, kHostBytes = size_t{32} << 20;
+constexpr size_t kPauses = kBlock / kPiece - 1;  // between the pieces of a block
 constexpr int kRepeats = 3;  // the best counts: whatever else happens only slows it down
-constexpr double kReserve = 1.3, kPauses = 0.1, kPausesOfLarge = 0.05;
+constexpr double kReserve = 1.3, kPausesAtMost = 0.1, kPausesOfLarge = 0.05;
 constexpr size_t kLeastChunk = size_t{256} << 10, kMostChunk = size_t{16} << 20;
 
 template <class F>
@@ -114,7 +115,7 @@ absl::StatusOr<StagingRates> MeasureStaging(driver::Driver& driver, PinnedPool& 
   rates.empty = kBlock / empty;
   rates.up = kBlock / up;
   rates.down = kBlock / down;
-  rates.copy_overhead = std::max(0.0, (pieces - up) / (kBlock / kPiece - 1));
+  rates.copy_overhead = std::max(0.0, (pieces - up) / static_cast<double>(kPauses));
   return rates;
 }
 
@@ -126,7 +127,7 @@ StagingOptions TuneStaging(const StagingRates& rates, int most) {
   const int wanted = threads(rates.up, rates.fill) + threads(rates.down, rates.empty);
   options.threads = std::clamp(wanted, 1, std::max(1, most));
   const double pause = rates.copy_overhead * std::max(rates.up, rates.down);  // in bytes
-  options.chunk_bytes = ChunkFor(pause / kPauses);
+  options.chunk_bytes = ChunkFor(pause / kPausesAtMost);
   options.block_bytes = ChunkFor(pause / kPausesOfLarge);
   return options;
 }

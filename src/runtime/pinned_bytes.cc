@@ -25,9 +25,9 @@ int ShiftOf(std::string_view suffix) {
 
 absl::StatusOr<int64_t> ParseBytes(std::string_view text) {
   uint64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  const int shift = ShiftOf({rest, static_cast<size_t>(end - rest)});
+  const char *const begin = text.data(), *const end = begin + text.size();
+  const auto [rest, error] = std::from_chars(begin, end, number);
+  const int shift = ShiftOf(text.substr(static_cast<size_t>(rest - begin)));
   if (error != std::errc() || shift < 0 || number > uint64_t{std::numeric_limits<int64_t>::max()} >> shift) {
     return absl::InvalidArgumentError("'" + std::string(text) +
                                       "' is no number of bytes; write digits, with K, M or G behind them for KiB, MiB "

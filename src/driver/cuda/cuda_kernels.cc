@@ -74,7 +74,7 @@ cudaError_t LaunchPatternFill(cudaKernel_t kernel, PatternFill fill, cudaStream_
 }
 
 cudaError_t LaunchGather(cudaKernel_t kernel, const BatchOp& op, const BatchSize& size, cudaStream_t stream) {
-  constexpr uint64_t kSweep = 16 * kGatherWords;  // bytes a thread has in flight
+  constexpr uint64_t kSweep = uint64_t{16} * kGatherWords;  // bytes a thread has in flight
   // Teams as small as the average piece keeps busy, so that a block takes several small pieces.
   uint64_t team = 32;
   while (team < kGatherThreads && team * kSweep < size.bytes / op.count) team *= 2;

@@ -117,7 +117,8 @@ class PENSTOCK_EXPORT Graph {
     return Copy(std::move(name), Read(from), Write(to));
   }
 
-  // Every element of the box becomes `value`. T has at most 16 bytes.
+  // Every element of the buffer becomes `value`; fills of parts are not implemented in this version. T has at most 16
+  // bytes.
   template <class T>
   NodeRef Fill(Name name, AccessOf<T, AccessMode::kWrite> to, std::type_identity_t<T> value) {
     static_assert(sizeof(T) <= 16, "Fill takes elements of at most 16 bytes");

@@ -42,8 +42,8 @@ class RuntimeCore;
 // How host memory that is not pinned is copied from and to devices: in chunks, through pinned memory, by threads of the
 // runtime's own. What is 0 is measured when it is first needed.
 struct StagingOptions {
-  int threads = 0;  // for both directions together; PENSTOCK_STAGING_THREADS wins
-  int64_t chunk_bytes = 0;  // of pinned memory; each thread has three; PENSTOCK_STAGING_CHUNK wins
+  int threads = 0;  // for both directions together
+  int64_t chunk_bytes = 0;  // of pinned memory; there are two for each thread and four more
   // Buffers of up to so many bytes go through pinned memory of the slot instead.
   int64_t from_bytes = int64_t{64} << 10;
 };

@@ -16,9 +16,8 @@
 //            sleep while there is nothing to do.
 // Ordering:  the host knows that all the copy needs has happened before it is posted; when `done` is called, all of it
 //            has happened and is visible to the callee, and neither side is touched any more.
-// Errors:    the first failure goes to op.tag.fault; of a copy whose run has failed no further chunk is begun. `done`
-// is
-//            called all the same, and only when nothing of it is under way.
+// Errors:    the first failure goes to op.tag.fault; of a copy whose run has failed no further chunk is begun.
+//            `done` is called all the same, and only when nothing of it is under way.
 #pragma once
 
 #include <array>

@@ -1,6 +1,7 @@
 #include "graph/repack.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -62,10 +63,14 @@ class Search {
     return top;
   }
 
-  // Those that now end beyond `bytes` come first.
+  // Those that now end beyond `bytes` come first; otherwise in the order they were in.
   void Prefer(int64_t bytes, std::vector<int32_t>& order) const {
-    std::stable_partition(order.begin(), order.end(),
-                          [&](int32_t t) { return offsets_[static_cast<size_t>(t)] + at(t).bytes > bytes; });
+    const auto ends_beyond = [&](int32_t t) { return offsets_[static_cast<size_t>(t)] + at(t).bytes > bytes; };
+    std::vector<int32_t> preferred;
+    preferred.reserve(order.size());
+    std::copy_if(order.begin(), order.end(), std::back_inserter(preferred), ends_beyond);
+    std::remove_copy_if(order.begin(), order.end(), std::back_inserter(preferred), ends_beyond);
+    order.swap(preferred);
   }
 
   const std::vector<int64_t>& offsets() const { return offsets_; }

@@ -13,8 +13,6 @@ int32_t Packer::Place(int32_t instance, int64_t bytes) {
   const int32_t* done = lives_.DoneBefore(instance, scratch_);
   const uint64_t own = uint64_t{1} << SizeOf(bytes), smaller = own - 1;
   ++placed_;
-  live_ += bytes;
-  least_ = std::max(least_, live_);
   const size_t column =
       static_cast<size_t>(std::max(0, draft_.tick[static_cast<size_t>(lives_.first(instance))].column));
   bool too_small = (sizes_ & smaller) != 0;
@@ -24,7 +22,10 @@ int32_t Packer::Place(int32_t instance, int64_t bytes) {
   });
   if (block < 0 && too_small)
     block = Find(own | smaller, column, done, [&](int32_t b) { return BeginsRun(b, bytes, done); });
-  if (block < 0) return bytes > kMaxBytes - top_ ? -1 : Grow(bytes);
+  if (block < 0 && bytes > kMaxBytes - top_) return -1;
+  live_ += bytes;
+  least_ = std::max(least_, live_);
+  if (block < 0) return Grow(bytes);
   ++reused_;
   Take(block, bytes);
   return block;

@@ -198,8 +198,8 @@ TEST_F(PinnedMemory, ARunIsWaitedForUntilItsKeepAlivesAreGone) {
   ASSERT_TRUE(holding_.latch.AwaitArrived());
   io_.ClearBuffers();
   holding_.latch.Open();
+  ASSERT_TRUE(letting_go.AwaitArrived());  // before Wait, which may be what ends a run
   EXPECT_OK(run.Wait());
-  ASSERT_TRUE(letting_go.AwaitArrived());
   std::future<absl::Status> made = MakeInBackground();
   letting_go.Open();
   EXPECT_OK(made.get());
@@ -218,8 +218,8 @@ TEST_F(PinnedMemory, AWaitForKeepAlivesIsRefusedWhenTheyAreGone) {
   ASSERT_TRUE(holding_.latch.AwaitArrived());
   io_.Set(holding_.first, first_);
   holding_.latch.Open();
+  ASSERT_TRUE(letting_go.AwaitArrived());  // before Wait, which may be what ends a run
   EXPECT_OK(run.Wait());
-  ASSERT_TRUE(letting_go.AwaitArrived());
   std::future<absl::Status> made = MakeInBackground();
   letting_go.Open();
   EXPECT_EQ(made.get().code(), absl::StatusCode::kResourceExhausted);

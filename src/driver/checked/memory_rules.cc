@@ -26,7 +26,8 @@ bool MemoryRules::Free(const void* memory, int device, const char* what) {
   }
   const auto busy = std::find_if(block->accesses.begin(), block->accesses.end(),
                                  [&](const Access& a) { return !book_.IsOver(a.stream, a.operation); });
-  if (busy != block->accesses.end() && !witness_.dead()) {
+  const bool idle = busy == block->accesses.end() || witness_.dead();
+  if (!idle) {
     (void)Violated("freed when idle", absl::StrCat("freeing ", TextOf(*block), ", of which ", TextOf(*busy),
                                                    "; the host has not seen an event behind it complete"));
   }
@@ -34,7 +35,7 @@ bool MemoryRules::Free(const void* memory, int device, const char* what) {
   witness_.Change(device < 0 ? Gauges{.pinned_blocks = -1, .pinned_bytes = -bytes}
                              : Gauges{.device_blocks = -1, .device_bytes = -bytes});
   map_.Free(*block);
-  return true;
+  return idle;  // work may still use it
 }
 
 absl::Status MemoryRules::Use(const Access& access, int device, const char* what) {

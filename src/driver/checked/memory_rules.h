@@ -25,8 +25,8 @@ class MemoryRules {
       : inner_(inner), witness_(witness), book_(book) {}
 
   void Add(const void* memory, size_t bytes, int device) { map_.Add(memory, bytes, device); }
-  // Forgets the block that begins at `memory`, before the driver below can give its place to another. False where there
-  // is none: then there is nothing to free.
+  // Forgets the block that begins at `memory`, before the driver below can give its place to another. False where it is
+  // not to be freed: there is none, or work may still use it.
   bool Free(const void* memory, int device, const char* what);
 
   // An access of memory of `device` by the last operation of its stream.

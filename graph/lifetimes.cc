@@ -15,18 +15,19 @@ Lifetimes::Lifetimes(const Draft& draft) : draft_(draft), lives_(draft.instances
 
 void Lifetimes::AddUser(int32_t instance, int32_t step) {
   Life& life = lives_[static_cast<size_t>(instance)];
-  const Tick tick = draft_.tick[static_cast<size_t>(step)];
-  if (life.last == step) return;  // a step that uses an instance twice is one user
+  const int32_t first = draft_.FirstOfBatch(step), last = draft_.LastOfBatch(step);  // a batch is one user
+  const Tick tick = draft_.tick[static_cast<size_t>(last)];
+  if (life.last == last) return;  // a step that uses an instance twice is one too
   if (life.first < 0) {
-    life.first = step;
+    life.first = first;
     life.begin = tick;
     by_first_.push_back(instance);
   } else {
-    const bool follows = life.begin.DoneIn(draft_.ClockOf(step));
-    if (!follows) Add(starts_, life.starts, step);
+    const bool follows = life.begin.DoneIn(draft_.ClockOf(first));
+    if (!follows) Add(starts_, life.starts, first);
     if (life.others != kNever && (!follows || life.last != life.first)) Add(others_, life.others, life.end);
   }
-  life.last = step;
+  life.last = last;
   life.end = tick;
   if (tick.column < 0) life.others = kNever;
 }

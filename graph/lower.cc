@@ -26,6 +26,7 @@ class Writer {
     plan_.instances = std::move(d_.instances);
     plan_.lanes = std::move(d_.lanes);
     plan_.arenas = std::move(d_.arenas);
+    plan_.pieces_offset = d_.pieces_offset;
     plan_.events = std::move(d_.events);
     MakeStates();
     plan_.nodes.reserve(d_.steps.size());
@@ -86,8 +87,10 @@ class Writer {
     }
     EmitAll(Command::Op::kStateWait, lane, gates_, v);
     for (const int32_t p : d_.waits[v]) Emit(Command::Op::kWait, lane, d_.event[static_cast<size_t>(p)]);
+    if (v != d_.LastOfBatch(v)) return;  // the last one brings them all
     EmitAll(Command::Op::kStateWrite, lane, writes_, v);
-    Emit(Command::Op::kNode, lane, v);
+    const int32_t first = d_.FirstOfBatch(v);
+    plan_.commands.push_back({Command::Op::kNode, lane, first, v - first + 1});
     if (const int32_t event = d_.event[static_cast<size_t>(v)]; event >= 0) Emit(Command::Op::kRecord, lane, event);
     EmitAll(Command::Op::kStateDone, lane, dones_, v);
     plan_.segments.back().end = static_cast<int32_t>(plan_.commands.size());
@@ -104,6 +107,7 @@ class Writer {
     host_step_[static_cast<size_t>(v)] = static_cast<int32_t>(plan_.host_steps.size());
     HostStep step;
     step.node = v;
+    step.joins = d_.steps[static_cast<size_t>(v)].batch >= 0 && d_.steps[static_cast<size_t>(v)].batch != v;
     step.after_hosts = HostSteps(d_.host_waits[v]);
     for (const int32_t p : d_.waits[v]) {
       step.after_segment = std::max(step.after_segment, d_.segment[static_cast<size_t>(p)]);
@@ -129,6 +133,7 @@ class Writer {
     node.src = step.src;
     node.dst = step.dst;
     node.copy = step.copy;
+    node.batch = step.batch;
     node.when = step.when;
     node.uses.assign(d_.uses.begin() + step.first_use, d_.uses.begin() + step.first_use + step.uses);
     const std::span<const int32_t> preds = d_.preds[v];

@@ -4,6 +4,7 @@
 // last; where that leaves holes, all are placed anew, by size (repack.h). Bytes are shared only by instances of which
 // one is known, by the lane clocks, to be done with before the other's uses: nothing waits because of memory. Only a
 // node that says so may read and write the same bytes (in_place.h).
+#include <algorithm>
 #include <utility>
 
 #include "graph/budget.h"
@@ -38,12 +39,20 @@ class Sweep {
       Place(i);
       if (!d_.mistakes.empty()) return;
     }
+    const int64_t pieces = CountPieces();
+    used_[0] = used_[0] || pieces > 0;
     for (size_t a = 0; a < packers_.size(); ++a) {
-      if (used_[a]) Finish(a);
+      if (used_[a]) Finish(a, a == 0 ? pieces : 0);
     }
   }
 
  private:
+  // Copies in batches that drivers read a list of.
+  int64_t CountPieces() const {
+    return std::count_if(d_.steps.begin(), d_.steps.end(),
+                         [](const Step& step) { return step.batch >= 0 && !step.on_host(); });
+  }
+
   static size_t ArenaOf(const Instance& i) { return static_cast<size_t>(int64_t{i.device} + 1); }  // -1: pinned
 
   void Place(int32_t index) {
@@ -81,11 +90,12 @@ class Sweep {
     if (block >= 0) packers_[ArenaOf(d_.instances[static_cast<size_t>(index)])].Free(index, block);
   }
 
-  void Finish(size_t arena) {
+  void Finish(size_t arena, int64_t pieces) {
     const Packer& packer = packers_[arena];
     const auto device = static_cast<int32_t>(arena) - 1;
     const int64_t bytes = Repack(d_, lives_, packer.least(), packer.bytes(), tenants_[arena]);
-    d_.arenas.push_back({device, bytes});
+    if (pieces > 0) d_.pieces_offset = bytes;
+    d_.arenas.push_back({device, bytes + pieces * kPieceBytes});
     if (packer.reused() > 0) {
       d_.notes.push_back(ArenaName(d_, device) + ": " + std::to_string(packer.reused()) + " of " +
                          std::to_string(packer.placed()) + " instances reuse memory of earlier ones");

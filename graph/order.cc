@@ -18,7 +18,7 @@ constexpr double kBytesPerMicrosecondOfLink = 50e3, kBytesPerMicrosecondOfHost =
                  kBytesPerMicrosecondOfDevice = 2e6;
 
 double CopyCost(const Draft& draft, const Step& step, double start, double bytes_per_microsecond) {
-  return start + static_cast<double>(draft.instances[static_cast<size_t>(step.dst)].bytes) / bytes_per_microsecond;
+  return start + static_cast<double>(CopyBytes(draft, step)) / bytes_per_microsecond;
 }
 
 double Cost(const Draft& draft, const Step& step) {
@@ -50,6 +50,23 @@ struct Rank {
 bool Earlier(const Rank& a, const Rank& b) { return a.to_go != b.to_go ? a.to_go > b.to_go : a.step < b.step; }
 
 }  // namespace
+
+int64_t CopyBytes(const Draft& draft, const Step& step) {
+  const int64_t all = draft.instances[static_cast<size_t>(step.dst)].bytes;
+  if (step.copy < 0) return all;
+  const AccessDecl& access = draft.model.nodes[static_cast<size_t>(step.copy)].accesses[0];
+  const BufferDecl& buffer = draft.model.buffers[static_cast<size_t>(access.buffer)];
+  const Box& box = access.box;
+  const Extent& extent = box.whole ? buffer.extent : box.size;
+  int64_t bytes = buffer.type.size;
+  for (int i = 0; i < extent.rank; ++i) {
+    const Dim& dim = extent.dims[static_cast<size_t>(i)];
+    const int64_t most = dim.is_constant() ? dim.value : ParamOf(draft.model, dim)->max;
+    if (most > 0 && bytes > all / most) return all;
+    bytes *= most;
+  }
+  return bytes;
+}
 
 void Order(Draft& draft) {
   const auto count = static_cast<size_t>(draft.step_count());

@@ -33,6 +33,7 @@ struct Step {
   int32_t src = -1, dst = -1;
   int32_t buffer = -1;  // of inserted copies of whole buffers
   int32_t copy = -1;
+  int32_t batch = -1, batch_steps = 0;  // from Gather on: as in PlanNode, and in the first step how many they are
   When when = When::kAlways;
   bool follows = false;  // the other half of the step before it, and after that
   int32_t first_use = 0, uses = 0;
@@ -140,6 +141,7 @@ struct Draft {
 
   // Memory: fills in Instance::offset.
   std::vector<Arena> arenas;
+  int64_t pieces_offset = -1;  // as in Plan
 
   // States: each State the graph uses.
   std::vector<StateTouches> states;
@@ -150,7 +152,19 @@ struct Draft {
 
   int32_t step_count() const { return static_cast<int32_t>(steps.size()); }
   // Whether step `a` is known to have ended when `b` starts.
-  bool Before(int32_t a, int32_t b) const { return a != b && tick[static_cast<size_t>(a)].DoneIn(ClockOf(b)); }
+  bool Before(int32_t a, int32_t b) const {
+    return FirstOfBatch(a) != FirstOfBatch(b) && tick[static_cast<size_t>(a)].DoneIn(ClockOf(b));
+  }
+  // The first and the last of the steps that start and end with `step`: those of its batch, or itself. Once batches are
+  // known.
+  int32_t FirstOfBatch(int32_t step) const {
+    const int32_t first = steps[static_cast<size_t>(step)].batch;
+    return first < 0 ? step : first;
+  }
+  int32_t LastOfBatch(int32_t step) const {
+    const int32_t first = steps[static_cast<size_t>(step)].batch;
+    return first < 0 ? step : first + steps[static_cast<size_t>(first)].batch_steps - 1;
+  }
   const int32_t* ClockOf(int32_t step) const {
     return clock.data() + static_cast<size_t>(step) * static_cast<size_t>(columns);
   }
@@ -176,12 +190,18 @@ void Transfers(Draft& draft);  // brings the data where it is used, and outputs 
 void InstanceEdges(Draft& draft);  // the edges between what Transfers made
 void Order(Draft& draft);  // critical path first
 void Segments(Draft& draft);  // cuts at host steps and renumbers
+void Gather(Draft& draft);  // small copies that are ready together, side by side
 void Lanes(Draft& draft);  // a lane for each stream step
 void Reduce(Draft& draft);  // lane clocks, and which waits they leave
 void Memory(Draft& draft);  // offsets in arenas
 void States(Draft& draft);  // first and last touches of each State
 void Events(Draft& draft);  // who records an event, and which
 Plan Lower(Draft& draft);  // commands, segments, host steps
+
+// Gives the steps the numbers of their places in Draft::order, for passes that change that.
+void Renumber(Draft& draft);
+// The most bytes that a copy moves.
+int64_t CopyBytes(const Draft& draft, const Step& step);
 
 // The passes before Lower, in order. Mistakes end planning behind those that say so.
 struct Pass {

@@ -81,6 +81,7 @@ struct PlanNode {
   int32_t priority = 0;
   int32_t src = -1, dst = -1;  // copies: instances
   int32_t copy = -1;           // copies: the Copy node whose boxes they move, inserted or not; -1: whole buffers
+  int32_t batch = -1;          // small copies: the first node of those submitted together; -1: on its own
   When when = When::kAlways;
   absl::InlinedVector<Use, 6> uses;     // declared nodes: parallel to NodeDecl::accesses
   absl::InlinedVector<int32_t, 4> preds;  // nodes that must be done before and that no path of preds implies, ascending
@@ -102,8 +103,9 @@ struct PlanEvent {
   bool operator==(const PlanEvent&) const = default;
 };
 
-// One call of the driver: run a node on its lane, record an event on a lane, or make a lane wait for an event. Or a
-// step in the order of runs that use a State (`arg` is an entry of Plan::states):
+// One call of the driver: run a node on its lane (or `count` copies from node `arg` on, at once and in no order),
+// record an event on a lane, or make a lane wait for an event. Or a step in the order of runs that use a State (`arg`
+// is an entry of Plan::states):
 //   kStateWait    the lane waits for the last touches of the runs this one follows; nothing later is submitted before
 //                 those have been
 //   kStateWrite   from here on the run may have written the State
@@ -113,8 +115,16 @@ struct Command {
   Op op = Op::kNode;
   int32_t lane = -1;
   int32_t arg = -1;  // node, event or state use
+  int32_t count = 1;  // kNode
   bool operator==(const Command&) const = default;
 };
+
+// Calls `f` with each node that the command runs.
+template <class F>
+void ForEachNode(const Command& command, F&& f) {
+  if (command.op != Command::Op::kNode) return;
+  for (int32_t n = command.arg; n < command.arg + command.count; ++n) f(static_cast<size_t>(n));
+}
 
 // Commands that may be submitted in one go once `after_hosts` are done. Segments are submitted in the order they stand
 // in, so the order of every lane is fixed; that is what lets waits be dropped.
@@ -128,13 +138,17 @@ struct Segment {
 
 // A host node: runs on a worker once the named steps are done and the named events, recorded by segments up to
 // `after_segment`, are complete. A stage step that has nothing to copy still waits for these: others wait for it alone.
+// One that joins waits for nothing but the step before it: a worker does these in one go, small copies all of them.
 struct HostStep {
   int32_t node = -1;
+  bool joins = false;
   int32_t after_segment = -1;  // -1: none
   std::vector<int32_t> after_hosts;
   std::vector<int32_t> after_events;
   bool operator==(const HostStep&) const = default;
 };
+
+inline constexpr int64_t kPieceBytes = 64;  // what a driver reads of each copy of a batch
 
 struct Arena {
   int32_t device = -1;  // -1: pinned host memory
@@ -169,6 +183,8 @@ struct Plan {
   // there.
   int32_t finish_begin = 0, finish_short_begin = 0, finish_end = 0;  // Plan::commands
   std::vector<int32_t> done_events;  // one a device in use
+  // In the pinned arena: room to list the copies of all batches, kPieceBytes each, in the order of nodes; -1: no batch.
+  int64_t pieces_offset = -1;
   std::vector<Arena> arenas;  // pinned first, then one a device in use
   std::vector<std::string> notes;  // what the planner dropped or decided, and why
   bool operator==(const Plan&) const = default;
@@ -191,9 +207,15 @@ struct PlanOptions {
   // Bound buffers of kHost memory have a pinned instance in each slot, for when it is not pinned; those of more bytes
   // than this have none and are staged through the runtime's ring of chunks.
   int64_t ring_from_bytes = int64_t{64} << 10;
+  int32_t batch_from = 5;  // copies between host and device that are submitted together, if each has few bytes
   const void* runtime = nullptr;  // whose States the graph may use; an identity
   std::vector<double> costs;  // microseconds by Model::nodes; missing or negative: guessed from the kind
 };
+
+// Whether node `n` is one of a batch and not its first.
+inline bool JoinsBatch(const Plan& plan, size_t n) {
+  return plan.nodes[n].batch >= 0 && plan.nodes[n].batch != static_cast<int32_t>(n);
+}
 
 // Plans a graph. Every mistake found, with those collected while declaring, comes back in one Status; several are
 // listed one a line under "graph 'g': 3 mistakes:".

@@ -27,6 +27,7 @@ constexpr Pass kPasses[] = {
     {"InstanceEdges", InstanceEdges},
     {"Order", Order},
     {"Segments", Segments},
+    {"Gather", Gather},
     {"Lanes", Lanes},
     {"Reduce", Reduce},
     {"Memory", Memory, true},

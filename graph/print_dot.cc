@@ -1,4 +1,5 @@
-// The plan as a Graphviz digraph: a cluster a lane and one for the host, an arrow for each edge the plan keeps.
+// The plan as a Graphviz digraph: a cluster a lane and one for the host, in them a cluster a batch, and an arrow for
+// each edge the plan keeps.
 #include <string>
 #include <string_view>
 
@@ -30,9 +31,19 @@ std::string NodeText(const Plan& plan, int32_t index) {
 
 std::string Cluster(const Plan& plan, int32_t lane, const std::string& label) {
   std::string nodes;
+  int32_t open = -1;  // a batch, whose nodes stand side by side
+  const auto enter = [&](int32_t batch) {
+    if (batch == open) return;
+    if (open >= 0) nodes += "    }\n";
+    if (batch >= 0) nodes += "    subgraph cluster_batch_" + std::to_string(batch) + " {\n    label=\"batch\";\n";
+    open = batch;
+  };
   for (size_t n = 0; n < plan.nodes.size(); ++n) {
-    if (plan.nodes[n].lane == lane) nodes += NodeText(plan, static_cast<int32_t>(n));
+    if (plan.nodes[n].lane != lane) continue;
+    enter(plan.nodes[n].batch);
+    nodes += NodeText(plan, static_cast<int32_t>(n));
   }
+  enter(-1);
   if (nodes.empty()) return nodes;
   return "  subgraph cluster_" + (lane < 0 ? "host" : std::to_string(lane)) + " {\n    label=" + Quote(label) + ";\n" +
          nodes + "  }\n";

@@ -31,6 +31,7 @@ std::string NodeLine(const Plan& plan, const Model& model, size_t index, size_t 
   } else {
     line += "host step " + std::to_string(node.segment);
   }
+  if (node.batch >= 0) line += " batch " + std::to_string(node.batch);
   Pad(line, 50 + name_width);
   line += "after " + Join(node.preds) + "  ";
   if (node.decl < 0) return line + InstanceName(plan, model, node.src) + " -> " + InstanceName(plan, model, node.dst);
@@ -52,6 +53,13 @@ size_t Waits(const Plan& plan) {
   size_t count = 0;
   for (int32_t c = 0; c < plan.finish_begin; ++c)
     count += plan.commands[static_cast<size_t>(c)].op == Command::Op::kWait;
+  return count;
+}
+
+// Copies that are submitted in batches.
+int64_t PieceCount(const Plan& plan) {
+  int64_t count = 0;
+  for (const Command& c : plan.commands) count += c.count > 1 ? c.count : 0;
   return count;
 }
 
@@ -79,7 +87,8 @@ std::string PrintText(const Plan& plan, const Model& model) {
   for (size_t h = 0; h < plan.host_steps.size(); ++h) {
     const HostStep& step = plan.host_steps[h];
     text += "host step " + std::to_string(h) + ": node " + std::to_string(step.node) + ", after host steps " +
-            Join(step.after_hosts) + ", events " + Join(step.after_events) + "\n";
+            Join(step.after_hosts) + ", events " + Join(step.after_events) +
+            (step.joins ? ", joins the one before" : "") + "\n";
   }
   for (const StateUse& use : plan.states) {
     text += "state " + InstanceName(plan, model, use.instance) + ": " + (use.written ? "written" : "read") +
@@ -94,6 +103,10 @@ std::string PrintText(const Plan& plan, const Model& model) {
   for (const Arena& arena : plan.arenas) {
     text += "arena of " + (arena.device < 0 ? "pinned memory" : "device " + std::to_string(arena.device)) + ": " +
             std::to_string(arena.bytes) + " bytes a slot\n";
+  }
+  if (plan.pieces_offset >= 0) {
+    text += "of the pinned memory " + std::to_string(PieceCount(plan) * kPieceBytes) +
+            " bytes a slot to list the copies of batches\n";
   }
   for (const std::string& note : plan.notes) text += "note: " + note + "\n";
   return text;

@@ -6,6 +6,8 @@
 //   - segments are submitted in order, each after its host steps: what these steps waited for holds for the steps of
 //     this segment and all later ones (`base`);
 //   - a wait for an event brings the clock of the recorded step, a wait for a host step that of the host step.
+// The first step of a batch waits for what any of them waits for, and whoever waits for one of them for the last.
+//
 // Going through the predecessors from the latest to the earliest, a wait is needed exactly when the clock does not
 // cover the predecessor yet. Nothing earlier can cover something later, so no wait that stays can be removed.
 // (Vector clocks: Fidge 1988, Mattern 1989; lanes are the processes.)
@@ -74,7 +76,7 @@ class Clocks {
     const int32_t segment = d_.segment[static_cast<size_t>(first)];
     for (int32_t v = first; v < d_.step_count() && d_.segment[static_cast<size_t>(v)] == segment; ++v) {
       for (const int32_t p : d_.edges[v]) {
-        if (IsHost(p)) hosts.push_back(p);
+        if (IsHost(p)) hosts.push_back(d_.LastOfBatch(p));
       }
     }
     std::sort(hosts.begin(), hosts.end(), std::greater<>());
@@ -88,6 +90,19 @@ class Clocks {
     d_.segment_hosts.Close();
   }
 
+  // What `v` waits for, if it is the first of a batch on behalf of all of it. Ascending.
+  std::span<const int32_t> AllPreds(int32_t v) {
+    const int32_t first = d_.FirstOfBatch(v), last = d_.LastOfBatch(v);
+    if (first == last) return d_.edges[v];
+    scratch_.clear();
+    for (int32_t s = first; v == first && s <= last; ++s) {
+      scratch_.insert(scratch_.end(), d_.edges[s].begin(), d_.edges[s].end());
+    }
+    std::sort(scratch_.begin(), scratch_.end());
+    scratch_.erase(std::unique(scratch_.begin(), scratch_.end()), scratch_.end());
+    return scratch_;
+  }
+
   void AddStream(int32_t v) {
     const int32_t lane = d_.lane[static_cast<size_t>(v)];
     int32_t* mine = clock(v);
@@ -95,9 +110,9 @@ class Clocks {
     const int32_t* before = tail >= 0 ? clock(tail) : base_.data();
     std::copy_n(base_.data(), d_.columns, mine);
     Join(mine, before);
-    const std::span<const int32_t> preds = d_.edges[v];
+    const std::span<const int32_t> preds = AllPreds(v);
     for (size_t i = preds.size(); i > 0; --i) {
-      const int32_t p = preds[i - 1];
+      const int32_t p = d_.LastOfBatch(preds[i - 1]);  // the one that records
       if (Covers(mine, p) || IsHost(p)) continue;  // host steps: the segment waits for them
       d_.waits.Add(p);
       Join(mine, clock(p));
@@ -107,9 +122,10 @@ class Clocks {
 
   void AddHost(int32_t v) {
     int32_t* mine = clock(v);
-    const std::span<const int32_t> preds = d_.edges[v];
+    if (d_.FirstOfBatch(v) != v) Join(mine, clock(v - 1));  // a worker does them one after the other
+    const std::span<const int32_t> preds = AllPreds(v);
     for (size_t i = preds.size(); i > 0; --i) {
-      const int32_t p = preds[i - 1];
+      const int32_t p = d_.LastOfBatch(preds[i - 1]);
       if (Covers(mine, p)) continue;
       (IsHost(p) ? d_.host_waits : d_.waits).Add(p);
       Join(mine, clock(p));

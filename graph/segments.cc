@@ -41,6 +41,8 @@ void SortByRank(Draft& draft, const std::vector<int32_t>& rank) {
   draft.order = std::move(sorted);
 }
 
+}  // namespace
+
 void Renumber(Draft& draft) {
   std::vector<int32_t> position(draft.order.size());
   std::vector<Step> steps;
@@ -62,8 +64,6 @@ void Renumber(Draft& draft) {
   draft.cost = std::move(cost);
   draft.edges = std::move(edges);
 }
-
-}  // namespace
 
 void Segments(Draft& draft) {
   const std::vector<int32_t> rank = Ranks(draft);

@@ -86,7 +86,7 @@ class Structure {
   uint64_t OfOptions() const {
     const PlanOptions& o = d_.options;
     Hash hash(kOptions);
-    hash(o.default_device, o.max_lanes)(o.devices.size(), o.ring_from_bytes);
+    hash(o.default_device, o.max_lanes)(o.devices.size(), o.ring_from_bytes)(o.batch_from);
     for (const PlanDevice& device : o.devices) hash.Text(device.name)(device.is_cuda, device.driver);
     return hash.value();
   }

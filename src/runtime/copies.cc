@@ -20,6 +20,8 @@ driver::CopyOp OpOf(const CopyEntry& entry, const graph::Plan& plan, const std::
   return op;
 }
 
+bool IsEmpty(const driver::CopyOp& op) { return op.width == 0 || op.height == 0 || op.depth == 0; }
+
 const BoxInRun& BoxAt(const Slot& slot, int32_t box) { return slot.boxes[static_cast<size_t>(box)]; }
 
 // Rows that lie side by side on both sides are one row.
@@ -45,11 +47,27 @@ void SetAddresses(const CopyEntry& entry, const Slot& slot, driver::CopyOp& op) 
   op.dst = at(entry.dst, entry.dst_box);
 }
 
+// How many pieces of a batch there are to copy in this run.
+size_t List(const BatchEntry& entry, Slot& slot) {
+  driver::CopyPiece* const begin = slot.pieces + entry.pieces;
+  driver::CopyPiece* end = begin;
+  const auto first = static_cast<size_t>(entry.first);
+  for (size_t c = first; c < first + static_cast<size_t>(entry.count); ++c) {
+    const driver::CopyOp& op = slot.copies[c];
+    if (!slot.copies_off[c] && !IsEmpty(op)) *end++ = *driver::PieceOf(op);  // small ones always fit
+  }
+  return static_cast<size_t>(end - begin);
+}
+
 }  // namespace
 
 void MakeCopies(const graph::Plan& plan, const Program& program, const std::vector<DeviceRef>& devices, Slot& slot) {
   for (const CopyEntry& c : program.copies) slot.copies.push_back(OpOf(c, plan, devices, slot));
   slot.copies_off.resize(slot.copies.size());
+  for (const BatchEntry& b : program.batches) {
+    const driver::CopyOp& first = slot.copies[static_cast<size_t>(b.first)];
+    slot.batches.push_back({.kind = first.kind, .pieces = slot.pieces + b.pieces, .tag = first.tag});
+  }
   slot.host_copies.resize(program.hosts.size());
   for (size_t h = 0; h < program.hosts.size(); ++h) {
     if (program.hosts[h].call < 0) slot.host_copies[h] = OpOf(program.hosts[h].copy, plan, devices, slot);
@@ -75,13 +93,16 @@ void PatchCopies(const Program& program, Slot& slot) {
     SetAddresses(entry, slot, slot.copies[static_cast<size_t>(c)]);
     slot.copies_off[static_cast<size_t>(c)] = !pinned(entry);
   }
+  for (size_t b = 0; b < slot.batches.size(); ++b) {
+    slot.batches[b].count = List(program.batches[b], slot);
+  }
   for (size_t h = 0; h < program.hosts.size(); ++h) {
     const HostEntry& host = program.hosts[h];
     if (host.call >= 0) continue;
     driver::CopyOp& op = slot.host_copies[h];
     SetAddresses(host.copy, slot, op);
-    const bool empty = op.width == 0 || op.height == 0 || op.depth == 0;
-    slot.host_idle[h] = empty || (host.copy.bound >= 0 && slot.bound_pinned[static_cast<size_t>(host.copy.bound)]);
+    slot.host_idle[h] =
+        IsEmpty(op) || (host.copy.bound >= 0 && slot.bound_pinned[static_cast<size_t>(host.copy.bound)]);
   }
 }
 

@@ -17,11 +17,12 @@ struct DeviceRef;
 struct Program;
 struct Slot;
 
-// Makes Slot::copies and Slot::host_copies. Their addresses are those of the instances until PatchCopies.
+// Makes Slot::copies, Slot::batches and Slot::host_copies. Their addresses are those of the instances until
+// PatchCopies.
 void MakeCopies(const graph::Plan& plan, const Program& program, const std::vector<DeviceRef>& devices, Slot& slot);
 // Writes widths, heights, pitches. Boxes must have been set.
 void SetCopyShapes(const Program& program, Slot& slot);
-// Writes the addresses of copies that a launch may move, and which of them it makes.
+// Writes the addresses of copies that a launch may move, and which of them it makes; and the lists of batches.
 void PatchCopies(const Program& program, Slot& slot);
 
 }  // namespace penstock::runtime

@@ -103,6 +103,7 @@ absl::Status ExecutableCore::Compile(const CompileOptions& options) {
   plan_options.slots = options.slots;
   plan_options.device_bytes = options.device_bytes;
   plan_options.ring_from_bytes = runtime_->staging_from_bytes();
+  if (runtime_->synchronous()) plan_options.batch_from = INT32_MAX;  // each node is waited for
   plan_options.pinned_bytes = runtime_->pinned_budget();
   plan_options.runtime = runtime_.get();
   PENSTOCK_RETURN_IF_ERROR(AddTwinChecks(options, plan_options));

@@ -69,7 +69,7 @@ std::vector<bool> ExecutableCore::NodesKnownDone(const Slot& slot) const {
     const auto arg = static_cast<size_t>(command.arg), lane = static_cast<size_t>(command.lane);
     if (command.op == graph::Command::Op::kRecord && event_done[arg]) lane_done[lane] = true;
     if (command.op == graph::Command::Op::kWait && lane_done[lane]) event_done[arg] = true;
-    if (command.op == graph::Command::Op::kNode && lane_done[lane]) node_done[arg] = true;
+    if (lane_done[lane]) graph::ForEachNode(command, [&](size_t n) { node_done[n] = true; });
   }
   for (size_t s = 0; s < plan_.host_steps.size(); ++s) {
     const HostState state = slot.host_states[s].load(std::memory_order_acquire);
@@ -82,7 +82,7 @@ std::vector<bool> ExecutableCore::NodesKnownDone(const Slot& slot) const {
 std::string ExecutableCore::TextOfOpenNodes(const Slot& slot) const {
   std::vector<bool> begun(plan_.nodes.size());
   for (size_t c = 0; c < static_cast<size_t>(slot.stopped_at); ++c) {
-    if (plan_.commands[c].op == graph::Command::Op::kNode) begun[static_cast<size_t>(plan_.commands[c].arg)] = true;
+    graph::ForEachNode(plan_.commands[c], [&](size_t n) { begun[n] = true; });
   }
   const std::vector<bool> done = NodesKnownDone(slot);
   NameList open, never;
@@ -96,16 +96,15 @@ std::string ExecutableCore::TextOfOpenNodes(const Slot& slot) const {
 }
 
 absl::Status ExecutableCore::DescribeCancelled(const Slot& slot) const {
-  const auto declared = [&](int32_t node) { return plan_.nodes[static_cast<size_t>(node)].decl >= 0; };
+  const auto declared = [&](size_t node) { return plan_.nodes[node].decl >= 0; };
   int64_t all = 0, left = 0;
   for (const PlanNode& node : plan_.nodes) all += node.decl >= 0;
   for (int32_t c = slot.stopped_at; c < plan_.finish_begin; ++c) {
-    const graph::Command& command = plan_.commands[static_cast<size_t>(c)];
-    left += command.op == graph::Command::Op::kNode && declared(command.arg);
+    graph::ForEachNode(plan_.commands[static_cast<size_t>(c)], [&](size_t n) { left += declared(n); });
   }
   for (size_t s = 0; s < plan_.host_steps.size(); ++s) {
     left += slot.host_states[s].load(std::memory_order_acquire) == HostState::kSkipped &&
-            declared(plan_.host_steps[s].node);
+            declared(static_cast<size_t>(plan_.host_steps[s].node));
   }
   return absl::CancelledError(graph::Prefix(*model_) + ": cancelled; " + std::to_string(left) + " of " +
                               std::to_string(all) +

@@ -113,7 +113,8 @@ void ExecutableCore::RecordTrace(Slot& slot, int64_t serial) {
     const absl::StatusOr<double> end = driver_->Elapsed(trace_base_[d], slot.end_timing[n]);
     if (!begin.ok() || !end.ok()) continue;  // a trace without the span is better than a run that fails for it
     const graph::Lane& lane = plan_.lanes[static_cast<size_t>(node.lane)];
-    trace_->Add({node.name,
+    const std::string others = command.count > 1 ? " and " + std::to_string(command.count - 1) + " more, a batch" : "";
+    trace_->Add({node.name + others,
                  device(node.device).info.name + " slot " + std::to_string(slot.index) + " " + LaneText(lane.kind) +
                      " lane " + std::to_string(node.lane),
                  SpanKindOf(node.kind), trace_base_us_[d] + *begin, trace_base_us_[d] + *end, serial, node.device});

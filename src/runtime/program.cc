@@ -43,7 +43,7 @@ class Builder {
     for (size_t n = 0; n < plan_.nodes.size(); ++n) AddNode(static_cast<int32_t>(n));
     for (const graph::Command& c : plan_.commands) AddCommand(c);
     MarkLanes(timed);
-    for (const graph::HostStep& s : plan_.host_steps) AddHost(s.node);
+    for (const graph::HostStep& s : plan_.host_steps) AddHost(s);
     p_.dynamic = !p_.dynamic_ranges.empty() || !p_.dynamic_grids.empty() ||
                  std::find(p_.dynamic_buffer.begin(), p_.dynamic_buffer.end(), true) != p_.dynamic_buffer.end() ||
                  std::any_of(p_.slices.begin(), p_.slices.end(), [](const SliceEntry& s) { return s.dynamic; });
@@ -233,7 +233,11 @@ class Builder {
     switch (c.op) {
       case graph::Command::Op::kNode: {
         const auto [op, index] = op_of_[static_cast<size_t>(c.arg)];
-        Push(op, c.lane, index, c.arg);
+        if (c.count > 1) {
+          Push(Op::kBatch, c.lane, AddBatch(index, c.count), c.arg);
+        } else {
+          Push(op, c.lane, index, c.arg);
+        }
         break;
       }
       case graph::Command::Op::kRecord: Push(Op::kRecord, c.lane, c.arg); break;
@@ -242,6 +246,12 @@ class Builder {
       case graph::Command::Op::kStateWrite: Push(Op::kStateWrite, c.lane, c.arg); break;
       case graph::Command::Op::kStateDone: Push(Op::kStateDone, c.lane, c.arg); break;
     }
+  }
+
+  int32_t AddBatch(int32_t first_copy, int32_t count) {
+    p_.batches.push_back({first_copy, count, pieces_});
+    pieces_ += count;
+    return static_cast<int32_t>(p_.batches.size()) - 1;
   }
 
   // Half of what a lane may hold lies between two marks, and at most as much behind the one that is awaited.
@@ -259,14 +269,17 @@ class Builder {
     }
   }
 
-  void AddHost(int32_t n) {
+  void AddHost(const graph::HostStep& step) {
+    const int32_t n = step.node;
     const PlanNode& node = plan_.nodes[static_cast<size_t>(n)];
     if (node.kind == PlanKind::kHost) {
       p_.hosts.push_back({.call = op_of_[static_cast<size_t>(n)].second});
     } else {
       const bool rings = IsOnDevice(node.src) || IsOnDevice(node.dst);
-      p_.hosts.push_back({.copy = CopyOf(n), .ring = rings ? p_.rings++ : -1});
+      p_.hosts.push_back({.steps = !step.joins, .copy = CopyOf(n), .ring = rings ? p_.rings++ : -1});
     }
+    if (!step.joins) task_ = p_.hosts.size() - 1;
+    if (step.joins) ++p_.hosts[task_].steps;
   }
 
   const Model& model_;
@@ -274,6 +287,8 @@ class Builder {
   const std::vector<const void*>& kernels_;
   const std::vector<bool>& cuda_;
   std::vector<std::pair<Op, int32_t>> op_of_;
+  int32_t pieces_ = 0;
+  size_t task_ = 0;  // Program::hosts: the first step of the task that others may join
   Program p_;
 };
 

@@ -18,7 +18,18 @@ namespace penstock::runtime {
 // One call of the executor. `index` is an entry of the table the op names; for kRecord and kWait an event, for those of
 // States an entry of Plan::states.
 struct ExecCommand {
-  enum class Op : uint8_t { kCopy, kFill, kKernel, kForeign, kRecord, kWait, kStateWait, kStateWrite, kStateDone };
+  enum class Op : uint8_t {
+    kCopy,
+    kBatch,
+    kFill,
+    kKernel,
+    kForeign,
+    kRecord,
+    kWait,
+    kStateWait,
+    kStateWrite,
+    kStateDone
+  };
   // A lane holds at most kMostOutstanding commands, since a submitter behind about 1020 is stopped inside CUDA, and
   // with it whoever else makes a call there. So some commands are marked: before one the lane's mark that was recorded
   // last must be complete (kMark: there is none yet), behind it the mark is recorded again.
@@ -38,6 +49,13 @@ struct CopyEntry {
   int32_t src_box = -1, dst_box = -1;
   driver::CopyKind kind = driver::CopyKind::kHostToDevice;
   int32_t bound = -1;  // made only in runs where the memory bound to this buffer is pinned; -1: always
+};
+
+// Copies that are submitted together: a range of Program::copies, listed in the slot's pinned memory from entry
+// `pieces` on.
+struct BatchEntry {
+  int32_t first = 0, count = 0;
+  int32_t pieces = 0;
 };
 
 struct FillEntry {
@@ -82,6 +100,7 @@ struct SliceEntry {
 // A host callable, or a copy by host threads.
 struct HostEntry {
   int32_t call = -1;  // Program::calls
+  int32_t steps = 1;  // that a worker does in one go, from this one on; 0: it is one of those
   CopyEntry copy{};  // `bound`: made only where its memory is not pinned
   int32_t ring = -1;  // Slot::staged, where one side is on a device
 };
@@ -90,6 +109,7 @@ struct Program {
   std::vector<ExecCommand> commands;  // parallel to Plan::commands
   std::vector<bool> marked_lanes;  // lanes with marks (ExecCommand::Room)
   std::vector<CopyEntry> copies;
+  std::vector<BatchEntry> batches;
   std::vector<FillEntry> fills;
   std::vector<CallEntry> calls;
   std::vector<HostEntry> hosts;  // parallel to Plan::host_steps

@@ -117,17 +117,18 @@ void RunState::SubmitSegments() {
 }
 
 bool RunState::StartHostSteps() {
-  const auto& steps = core_->plan().host_steps;
+  const auto& hosts = core_->program().hosts;
   bool moved = false;
-  for (size_t s = 0; s < steps.size(); ++s) {
+  for (size_t s = 0; s < hosts.size(); ++s) {
     if (slot_->host_states[s].load(std::memory_order_acquire) != HostState::kWaiting) continue;
+    const auto step = static_cast<int32_t>(s);
     if (slot_->fault.failed()) {
       slot_->host_states[s].store(HostState::kSkipped, std::memory_order_release);
-    } else if (HostStepReady(steps[s])) {
-      if (slot_->host_idle[s]) {
-        slot_->host_states[s].store(HostState::kDone, std::memory_order_release);
-      } else if (core_->EnterGate(steps[s].node)) {
-        StartHostStep(static_cast<int32_t>(s));
+    } else if (hosts[s].steps > 0 && HostStepReady(core_->plan().host_steps[s])) {
+      if (HostTaskIdle(step)) {
+        SetHostStates(step, HostState::kDone);
+      } else if (core_->EnterGate(core_->plan().host_steps[s].node)) {
+        StartHostTask(step);
       } else {
         continue;
       }
@@ -137,6 +138,23 @@ bool RunState::StartHostSteps() {
     }
   }
   return moved;
+}
+
+int32_t RunState::EndOfTask(int32_t first) const {
+  return first + core_->program().hosts[static_cast<size_t>(first)].steps;
+}
+
+void RunState::SetHostStates(int32_t first, HostState state) {
+  for (int32_t s = first; s < EndOfTask(first); ++s) {
+    slot_->host_states[static_cast<size_t>(s)].store(state, std::memory_order_release);
+  }
+}
+
+bool RunState::HostTaskIdle(int32_t first) const {
+  for (int32_t s = first; s < EndOfTask(first); ++s) {
+    if (!slot_->host_idle[static_cast<size_t>(s)]) return false;
+  }
+  return true;
 }
 
 bool RunState::HostsDone(const std::vector<int32_t>& steps) const {
@@ -159,24 +177,28 @@ bool RunState::HostStepReady(const graph::HostStep& step) {
   return true;
 }
 
-void RunState::StartHostStep(int32_t step) {
-  slot_->host_states[static_cast<size_t>(step)].store(HostState::kRunning, std::memory_order_release);
+void RunState::StartHostTask(int32_t first) {
+  SetHostStates(first, HostState::kRunning);
   Ref();
-  if (core_->program().hosts[static_cast<size_t>(step)].ring >= 0) return PostStagedCopy(step);
-  runtime_->workers().Post({&RunState::RunHostTask, this, step});
+  if (core_->program().hosts[static_cast<size_t>(first)].ring >= 0) return PostStagedCopy(first);
+  runtime_->workers().Post({&RunState::RunHostTask, this, first});
 }
 
-void RunState::RunHostTask(void* self, int64_t step) {
+void RunState::RunHostTask(void* self, int64_t first) {
   auto* run = static_cast<RunState*>(self);
-  run->RunHostStep(static_cast<int32_t>(step));
+  run->RunHostSteps(static_cast<int32_t>(first));
   run->Unref();
 }
 
 // The slot and the executable stay while a host step is running: the machine does not complete before it has settled.
-void RunState::RunHostStep(int32_t step) {
-  const bool skip = slot_->fault.failed();
-  if (!skip) core_->RunHostNode(*slot_, step, serial_);
-  EndHostStep(step, skip);
+void RunState::RunHostSteps(int32_t first) {
+  const int32_t end = EndOfTask(first);
+  for (int32_t s = first; s < end; ++s) {
+    const bool skip = slot_->fault.failed();
+    if (!skip && !slot_->host_idle[static_cast<size_t>(s)]) core_->RunHostNode(*slot_, s, serial_);
+    EndHostStep(s, skip);
+  }
+  HostStepsEnded();
 }
 
 void RunState::PostStagedCopy(int32_t step) {
@@ -195,6 +217,7 @@ void RunState::EndStagedCopy(void* self, int64_t step) {
   auto* run = static_cast<RunState*>(self);
   run->core_->RecordStagedCopy(*run->slot_, static_cast<int32_t>(step), run->serial_);
   run->EndHostStep(static_cast<int32_t>(step), run->slot_->fault.failed());
+  run->HostStepsEnded();
   run->Unref();
 }
 
@@ -202,6 +225,9 @@ void RunState::EndHostStep(int32_t step, bool skipped) {
   core_->LeaveGate(core_->plan().host_steps[static_cast<size_t>(step)].node);
   slot_->host_states[static_cast<size_t>(step)].store(skipped ? HostState::kSkipped : HostState::kDone,
                                                       std::memory_order_release);
+}
+
+void RunState::HostStepsEnded() {
   Advance();
   runtime_->bell().Ring();  // runs that wait for the gate, and whoever waits for this one
 }

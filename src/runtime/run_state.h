@@ -70,12 +70,16 @@ class RunState {
   void SubmitSegments();
   bool StartHostSteps();
   bool HostStepReady(const graph::HostStep& step);
-  void StartHostStep(int32_t step);
-  void RunHostStep(int32_t step);  // on a worker
-  static void RunHostTask(void* self, int64_t step);
+  bool HostTaskIdle(int32_t first) const;
+  void StartHostTask(int32_t first);
+  void RunHostSteps(int32_t first);  // on a worker
+  static void RunHostTask(void* self, int64_t first);
   void PostStagedCopy(int32_t step);
   static void EndStagedCopy(void* self, int64_t step);
   void EndHostStep(int32_t step, bool skipped);
+  void HostStepsEnded();
+  int32_t EndOfTask(int32_t first) const;
+  void SetHostStates(int32_t first, HostState state);
   bool HostStepsSettled() const;
   bool HostsDone(const std::vector<int32_t>& steps) const;
   bool SubmitFinish();

@@ -9,6 +9,8 @@
 
 namespace penstock::runtime {
 
+static_assert(sizeof(driver::CopyPiece) == graph::kPieceBytes);
+
 Slot::Slot(const Options& options, int slot_index)
     : index(slot_index),
       host_states(options.plan->host_steps.size()),
@@ -69,7 +71,7 @@ absl::Status Slot::MakeStreamsAndEvents() {
   begin_timing.resize(plan.nodes.size());
   end_timing.resize(plan.nodes.size());
   for (size_t n = 0; n < plan.nodes.size(); ++n) {
-    if (plan.nodes[n].device < 0) continue;
+    if (plan.nodes[n].device < 0 || graph::JoinsBatch(plan, n)) continue;  // a batch has the events of its first node
     const DeviceRef& d = device(plan.nodes[n].device);
     PENSTOCK_ASSIGN_OR_RETURN(begin_timing[n], d.driver->CreateEvent(d.local, true));
     PENSTOCK_ASSIGN_OR_RETURN(end_timing[n], d.driver->CreateEvent(d.local, true));
@@ -86,6 +88,7 @@ absl::Status Slot::MakeArenas() {
     if (arena.device < 0) {
       PENSTOCK_ASSIGN_OR_RETURN(pinned_, options_.pinned->Allocate(static_cast<size_t>(arena.bytes)));
       pinned_base = static_cast<std::byte*>(pinned_.data());
+      if (plan.pieces_offset >= 0) pieces = reinterpret_cast<driver::CopyPiece*>(pinned_base + plan.pieces_offset);
       continue;
     }
     const DeviceRef& d = (*options_.devices)[static_cast<size_t>(arena.device)];
@@ -186,8 +189,8 @@ namespace {
 
 constexpr int64_t kMaxGridX = (int64_t{1} << 31) - 1;
 constexpr int64_t kMaxGridYZ = 65535;
-constexpr uint32_t kLineBlock = 256;          // threads of a ParallelFor over one dimension
-constexpr uint32_t kTileX = 32, kTileY = 8;   // and over two or three
+constexpr uint32_t kLineBlock = 256;  // threads of a ParallelFor over one dimension
+constexpr uint32_t kTileX = 32, kTileY = 8;  // and over two or three
 
 uint32_t Blocks(int64_t n, int64_t block, int64_t limit) {
   return static_cast<uint32_t>(std::min((n + block - 1) / block, limit));

@@ -74,6 +74,8 @@ struct Slot final : driver::UseSource {
   std::vector<void*> argv;
   std::vector<driver::CopyOp> copies;  // parallel to Program::copies
   std::vector<bool> copies_off;  // the same: not made in this run
+  std::vector<driver::BatchOp> batches;  // parallel to Program::batches
+  driver::CopyPiece* pieces = nullptr;  // of all batches, in pinned memory; each launch lists what it copies
   std::vector<driver::FillOp> fills;
   std::vector<driver::KernelOp> kernels;  // parallel to Program::calls
   std::vector<std::atomic<HostState>> host_states;  // parallel to Plan::host_steps

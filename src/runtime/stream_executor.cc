@@ -153,6 +153,8 @@ absl::Status StreamExecutor::DoNode(Slot& slot, const ExecCommand& command) {
   const auto index = static_cast<size_t>(command.index);
   switch (command.op) {
     case Op::kCopy: return slot.copies_off[index] ? absl::OkStatus() : driver.Copy(stream, slot.copies[index]);
+    case Op::kBatch:
+      return slot.batches[index].count == 0 ? absl::OkStatus() : driver.CopyBatch(stream, slot.batches[index]);
     case Op::kFill: return driver.Fill(stream, slot.fills[index]);
     case Op::kForeign: return CallForeign(slot, command);
     default: break;

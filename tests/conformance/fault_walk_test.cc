@@ -149,6 +149,20 @@ Io TwoDevices(Graph& g) {
   return io;
 }
 
+// A batch each way, and six host copies that join each other.
+Io Tiles(Graph& g) {
+  constexpr int64_t kTiles = 6;
+  Io io{g.Input<int32_t>("x", kN), g.Output<int32_t>("y", kN), {}, {}};
+  auto host = g.Buffer<int32_t>("host", kN, kPinned);
+  auto t = g.Buffer<int32_t>("t", kN);
+  const auto tile = [](int64_t i) { return Slice(i * kN / kTiles, (i + 1) * kN / kTiles - i * kN / kTiles); };
+  for (int64_t i = 0; i < kTiles; ++i) g.Copy("host" + std::to_string(i), Read(io.x, tile(i)), Write(host, tile(i)));
+  for (int64_t i = 0; i < kTiles; ++i) g.Copy("in" + std::to_string(i), Read(host, tile(i)), Write(t, tile(i)));
+  g.ParallelFor("one", kN, AddOne{}, ReadWrite(t));
+  for (int64_t i = 0; i < kTiles; ++i) g.Copy("out" + std::to_string(i), Read(t, tile(i)), Write(io.y, tile(i)));
+  return io;
+}
+
 const Scenario kScenarios[] = {
     {"chain", 1, 1, false, false, &Chain, [](int32_t x) { return x + 2; }},
     {"diamond", 1, 1, false, false, &Diamond, [](int32_t x) { return 2 * x + 2; }},
@@ -157,6 +171,7 @@ const Scenario kScenarios[] = {
     {"sizes", 1, 1, false, false, &FillsAndSizes, [](int32_t x) { return 3 * x + 7; }},
     {"foreign", 1, 1, false, false, &ForeignAndKernel, [](int32_t x) { return -x; }},
     {"two_devices", 2, 1, false, false, &TwoDevices, [](int32_t x) { return 5 * x; }},
+    {"tiles", 1, 1, false, false, &Tiles, [](int32_t x) { return x + 1; }},
     {"traced", 1, 1, false, true, &HostInTheMiddle, [](int32_t x) { return 2 * (x + 11); }},
     {"slots", 1, 3, false, false, &HostInTheMiddle, [](int32_t x) { return 2 * (x + 11); }},
     {"ring", 1, 1, false, false, &HostInTheMiddle, [](int32_t x) { return 2 * (x + 11); }, true},
@@ -171,7 +186,8 @@ struct Fault {
 };
 
 bool IsWork(CallKind kind) {
-  return kind == CallKind::kCopy || kind == CallKind::kFill || kind == CallKind::kLaunch || kind == CallKind::kForeign;
+  return kind == CallKind::kCopy || kind == CallKind::kCopyBatch || kind == CallKind::kFill ||
+         kind == CallKind::kLaunch || kind == CallKind::kForeign;
 }
 bool CanFail(CallKind kind) {
   static const std::set<CallKind> kCannot = {CallKind::kDestroyStream, CallKind::kDestroyEvent, CallKind::kFreeDevice,

@@ -140,9 +140,9 @@ class Sample {
 };
 
 CallKind RandomKind(Sample& sample) {
-  static constexpr CallKind kKinds[] = {CallKind::kCopy,        CallKind::kLaunch,        CallKind::kRecord,
-                                        CallKind::kWait,        CallKind::kQuery,         CallKind::kFill,
-                                        CallKind::kCreateEvent, CallKind::kAllocateDevice};
+  static constexpr CallKind kKinds[] = {CallKind::kCopy,   CallKind::kCopyBatch,   CallKind::kLaunch,
+                                        CallKind::kRecord, CallKind::kWait,        CallKind::kQuery,
+                                        CallKind::kFill,   CallKind::kCreateEvent, CallKind::kAllocateDevice};
   return kKinds[sample.Below(std::size(kKinds))];
 }
 

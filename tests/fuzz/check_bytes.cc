@@ -81,7 +81,7 @@ PlanOptions OddOptions(ByteSource& bytes, size_t nodes) {
 std::string CheckPlan(const HostileGraph& hostile, const PlanOptions& options, const Plan& plan) {
   constexpr uint64_t kSeed = 1;
   const Model& model = hostile.graph.model();
-  std::string problem = CheckShape(model, plan);
+  std::string problem = CheckShape(model, options, plan);
   if (problem.empty()) problem = CheckPlaces(model, options, plan);
   if (problem.empty()) problem = graph::CheckFinish(plan);
   if (problem.empty() && CanBeCut(hostile)) {

@@ -14,6 +14,7 @@ int32_t Execution::Add(int32_t node) {
 }
 
 void Execution::AddCommand(const Command& c) {
+  if (c.count > 1) return AddBatch(c);
   const int32_t op = Add(c.op == Command::Op::kNode ? c.arg : -1);
   auto& preds = preds_[static_cast<size_t>(op)];
   int32_t& tail = lane_tail_[static_cast<size_t>(c.lane)];
@@ -25,6 +26,20 @@ void Execution::AddCommand(const Command& c) {
     if (record >= 0) preds.push_back(record);
   }
   if (c.op == Command::Op::kRecord) record_of_[static_cast<size_t>(c.arg)] = op;
+}
+
+// Nodes that start when the lane has come to them, in no order, and of which all must have ended before it goes on.
+void Execution::AddBatch(const Command& c) {
+  const int32_t start = Add(-1);
+  int32_t& tail = lane_tail_[static_cast<size_t>(c.lane)];
+  if (tail >= 0) preds_.back().push_back(tail);
+  std::vector<int32_t> ops;
+  for (int32_t n = c.arg; n < c.arg + c.count; ++n) {
+    ops.push_back(Add(n));
+    preds_.back().push_back(start);
+  }
+  tail = Add(-1);
+  preds_.back() = ops;
 }
 
 Execution::Execution(const Plan& plan, int32_t commands, int32_t finish)
@@ -42,8 +57,9 @@ Execution::Execution(const Plan& plan, int32_t commands, int32_t finish)
     last_segment = submit;
     for (int32_t c = segment.begin; c < segment.end && (commands < 0 || c < commands); ++c) {
       const Command& command = plan.commands[static_cast<size_t>(c)];
+      const auto first = static_cast<size_t>(operations());
       AddCommand(command);
-      preds_.back().push_back(submit);
+      preds_[first].push_back(submit);
       if (command.op == Command::Op::kRecord) recorded_in_[static_cast<size_t>(command.arg)] = static_cast<int32_t>(s);
     }
   }
@@ -58,6 +74,7 @@ Execution::Execution(const Plan& plan, int32_t commands, int32_t finish)
 
 void Execution::AddHostStep(const HostStep& step, int32_t op, bool whole) {
   auto& preds = preds_[static_cast<size_t>(op)];
+  if (step.joins) preds.push_back(op - 1);  // a worker does one after the other
   preds.insert(preds.end(), step.after_hosts.begin(), step.after_hosts.end());
   for (const int32_t e : step.after_events) {
     const int32_t record = record_of_[static_cast<size_t>(e)];

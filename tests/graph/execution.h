@@ -38,6 +38,7 @@ class Execution {
  private:
   int32_t Add(int32_t node);
   void AddCommand(const Command& command);
+  void AddBatch(const Command& command);
   void AddHostStep(const HostStep& step, int32_t op, bool whole);
   void FindReach();
   void JoinPreds(size_t op);

@@ -173,6 +173,9 @@ void GraphShares::Count(const Model& model, const PlanOptions& options, const Pl
   Add(reused, ReusesMemory(plan));
   Add(in_place, std::any_of(plan.nodes.begin(), plan.nodes.end(),
                             [&](const PlanNode& node) { return node.decl >= 0 && WritesInPlace(plan, node); }));
+  Add(batches, plan.pieces_offset >= 0);
+  Add(tasks,
+      std::any_of(plan.host_steps.begin(), plan.host_steps.end(), [](const HostStep& step) { return step.joins; }));
 }
 
 }  // namespace penstock::graph

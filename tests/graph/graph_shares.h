@@ -14,6 +14,7 @@ namespace penstock::graph {
 // Part of a whole.
 struct Share {
   const char* name;
+  double least = 0.1;  // that random graphs must have
   int64_t part = 0, of = 0;
   double value() const { return of > 0 ? static_cast<double>(part) / static_cast<double>(of) : 0; }
   std::string text() const;
@@ -33,11 +34,12 @@ struct GraphShares {
   // Graphs by what they hold.
   Share hosts{"graphs with host steps"}, segments{"graphs of several segments"}, staged{"graphs with staged buffers"},
       peers{"graphs with peer copies"}, reused{"graphs that reuse memory"},
-      in_place{"graphs with a node that writes in place"};
+      in_place{"graphs with a node that writes in place"}, batches{"graphs with batches"},
+      tasks{"graphs with host copies that join others", 0.05};
 
   std::vector<const Share*> all() const {
-    return {&redundant,   &cross_lane, &capped, &slices,   &aliases, &loose, &params, &states,
-            &state_parts, &pins,       &hosts,  &segments, &staged,  &peers, &reused, &in_place};
+    return {&redundant, &cross_lane, &capped,   &slices, &aliases, &loose,  &params,   &states,  &state_parts,
+            &pins,      &hosts,      &segments, &staged, &peers,   &reused, &in_place, &batches, &tasks};
   }
   void Count(const Model& model, const PlanOptions& options, const Plan& plan);
 

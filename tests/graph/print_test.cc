@@ -18,7 +18,7 @@ ModelBuilder Saxpy() {
 TEST(PrintText, HasALineForEverything) {
   const ModelBuilder g = Saxpy();
   EXPECT_EQ(PrintText(PlanOf(g), g.model),
-            R"(plan 'saxpy': 7 nodes, 3 lanes, 2 segments, 3 host steps, 4 events, 2 waits, structure b666d16e4b4c93c8
+            R"(plan 'saxpy': 7 nodes, 3 lanes, 2 segments, 3 host steps, 4 events, 2 waits, structure 82333c2f74dda937
   0     upload x   upload        device 0 lane 0 segment 0  after -  x.bound -> x.device0
   1     stage y    stage in      host step 0                after -  y.bound -> y.pinned
   2     upload y   upload        device 0 lane 0 segment 1  after 1  y.pinned -> y.device0

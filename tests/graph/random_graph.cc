@@ -14,11 +14,16 @@ namespace {
 
 class Generator {
  public:
-  Generator(uint64_t seed, int nodes) : random_(seed), in_place_(seed), nodes_(nodes) {}
+  Generator(uint64_t seed, int nodes)
+      : random_(seed),
+        in_place_(seed),
+        batch_from_(seed % 3 < 2 ? 2 + 3 * static_cast<int32_t>(seed % 3) : INT32_MAX),
+        nodes_(nodes) {}
 
   RandomGraph Make() {
     const int devices = 1 + Below(3);
     out_.options = Devices(devices);
+    out_.options.batch_from = batch_from_;
     out_.options.default_device = Below(devices);
     out_.options.max_lanes = 1 + Below(Chance(2) ? 2 : 6);
     out_.options.ring_from_bytes = Chance(3) ? int64_t{1} << 16 : Chance(2) ? 0 : 500;
@@ -291,6 +296,7 @@ class Generator {
   }
 
   std::mt19937_64 random_, in_place_;  // the latter: what InPlace says
+  const int32_t batch_from_;
   const int nodes_;
   RandomGraph out_;
   std::vector<Contents> contents_;  // of buffers that have memory; aliases come behind them

@@ -33,6 +33,7 @@ class GraphRun {
         row(step.node).insert(row(step.node).end(), nodes.begin(), nodes.end());
       }
       for (const int32_t h : step.after_hosts) row(step.node).push_back(HostNode(h));
+      if (step.joins) row(step.node).push_back(step.node - 1);
     }
   }
 

@@ -101,7 +101,7 @@ TEST(Reduce, ManyIndependentHostNodesStayOrderedWhereDeclared) {
   for (int i = 0; i < 40; ++i) g.For("k" + std::to_string(i), Change{parts[static_cast<size_t>(i)]});
   for (int i = 0; i < 40; ++i) g.Host("r" + std::to_string(i), In{parts[static_cast<size_t>(i)]});
   const Plan plan = PlanOf(g);
-  EXPECT_EQ(CheckShape(g.model, plan), "");
+  EXPECT_EQ(CheckShape(g.model, Devices(1), plan), "");
   EXPECT_EQ(CheckOrder(g.model, plan), "");
   EXPECT_EQ(RemoveEachEventWait(g.model, plan).missed, "");
   for (uint64_t seed = 0; seed < 10; ++seed) EXPECT_EQ(Simulate(g.model, plan, seed), "") << "seed " << seed;

@@ -46,11 +46,56 @@ std::string CheckHostSteps(const Plan& plan) {
   return "";
 }
 
+// Small copies of one kind, on one lane, none of which waits for another; as many as make a batch worth it. The host's
+// stand side by side among the host steps.
+std::string CheckBatches(const PlanOptions& options, const Plan& plan) {
+  std::vector<int32_t> batch(plan.nodes.size(), -1);
+  int64_t pieces = 0;
+  const auto add = [&](int32_t first, int32_t count, int32_t least) -> std::string {
+    const PlanNode& one = plan.nodes[static_cast<size_t>(first)];
+    if (count < least) return "a batch of " + std::to_string(count);
+    for (int32_t n = first; n < first + count; ++n) {
+      const PlanNode& node = plan.nodes[static_cast<size_t>(n)];
+      if (node.kind != one.kind || node.lane != one.lane) return "a batch of different nodes";
+      if (node.src < 0) return "a batch of what copies nothing";
+      for (const int32_t i : {node.src, node.dst}) {
+        if (plan.instances[static_cast<size_t>(i)].space == Space::kState) return "a State's copy in a batch";
+      }
+      for (const int32_t p : node.preds) {
+        if (p >= first) return "a batch of nodes that wait for each other";
+      }
+      batch[static_cast<size_t>(n)] = first;
+    }
+    return "";
+  };
+  for (const Command& c : plan.commands) {
+    if (c.count < 2) continue;
+    pieces += c.count;
+    if (std::string wrong = add(c.arg, c.count, options.batch_from); !wrong.empty()) return wrong;
+  }
+  for (size_t h = 0; h < plan.host_steps.size(); ++h) {
+    size_t end = h + 1;
+    while (end < plan.host_steps.size() && plan.host_steps[end].joins) ++end;
+    if (end - h > 1) {
+      const int32_t first = plan.host_steps[h].node;
+      if (plan.host_steps[end - 1].node - first + 1 != static_cast<int32_t>(end - h)) return "a task with gaps";
+      if (std::string wrong = add(first, static_cast<int32_t>(end - h), 2); !wrong.empty()) return wrong;
+    }
+    h = end - 1;
+  }
+  for (size_t n = 0; n < batch.size(); ++n) {
+    if (plan.nodes[n].batch != batch[n]) return "a node that says something else of its batch than the commands";
+  }
+  const bool fits = pieces == 0 ? plan.pieces_offset < 0
+                                : plan.pieces_offset % kPieceBytes == 0 && plan.arenas[0].device < 0 &&
+                                      plan.pieces_offset + pieces * kPieceBytes == plan.arenas[0].bytes;
+  return fits ? "" : "no room, or too much, to list the copies of batches";
+}
+
 std::string CheckEachRunsOnce(const Model& model, const Plan& plan) {
   std::vector<int> times(plan.nodes.size());
   for (int32_t c = 0; c < plan.finish_begin; ++c) {
-    const Command& command = plan.commands[static_cast<size_t>(c)];
-    if (command.op == Command::Op::kNode) ++times[static_cast<size_t>(command.arg)];
+    ForEachNode(plan.commands[static_cast<size_t>(c)], [&](size_t n) { ++times[n]; });
   }
   for (const HostStep& step : plan.host_steps) ++times[static_cast<size_t>(step.node)];
   for (const int t : times) {
@@ -87,7 +132,8 @@ std::string CheckInstances(const Model& model, const Plan& plan) {
     if (i.bytes != MaxBytes(model, i.buffer)) return "an instance has another size than its buffer";
     if (!InArena(i.space)) continue;
     const bool inside = std::any_of(plan.arenas.begin(), plan.arenas.end(), [&](const Arena& arena) {
-      return arena.device == i.device && i.offset >= 0 && i.offset % 256 == 0 && i.offset + i.bytes <= arena.bytes;
+      const int64_t end = arena.device < 0 && plan.pieces_offset >= 0 ? plan.pieces_offset : arena.bytes;
+      return arena.device == i.device && i.offset >= 0 && i.offset % 256 == 0 && i.offset + i.bytes <= end;
     });
     if (!inside) return "an instance lies outside its arena";
   }
@@ -96,10 +142,11 @@ std::string CheckInstances(const Model& model, const Plan& plan) {
 
 }  // namespace
 
-std::string CheckShape(const Model& model, const Plan& plan) {
+std::string CheckShape(const Model& model, const PlanOptions& options, const Plan& plan) {
   std::string wrong = CheckSegments(plan);
   if (wrong.empty()) wrong = CheckHostSteps(plan);
   if (wrong.empty()) wrong = CheckEachRunsOnce(model, plan);
+  if (wrong.empty()) wrong = CheckBatches(options, plan);
   if (wrong.empty()) wrong = CheckReach(plan);
   if (wrong.empty()) wrong = CheckInstances(model, plan);
   return wrong;

@@ -9,7 +9,7 @@
 namespace penstock::graph {
 
 // Indices, devices, lanes and sizes are what plan.h says. Returns an empty string, or what is wrong.
-std::string CheckShape(const Model& model, const Plan& plan);
+std::string CheckShape(const Model& model, const PlanOptions& options, const Plan& plan);
 
 // Every declared node is on the device it is pinned to, or else on the default one; copies between host memory are on
 // none, and a copy from a device to host memory is on the one that holds what it copies.

@@ -50,7 +50,7 @@ TEST(TwinCheck, OfRandomGraphsIsPlannedInTheDeclaredOrder) {
     left_out += static_cast<int64_t>(unchecked.size());
     const absl::StatusOr<Plan> plan = MakePlan(model, random.options);
     ASSERT_TRUE(plan.ok()) << "seed " << seed << "\n" << ModelText(model) << plan.status();
-    ASSERT_EQ(CheckShape(model, *plan), "") << "seed " << seed << "\n" << ModelText(model);
+    ASSERT_EQ(CheckShape(model, random.options, *plan), "") << "seed " << seed << "\n" << ModelText(model);
     ASSERT_EQ(CheckOrder(model, *plan), "") << "seed " << seed << "\n" << ModelText(model);
   }
   std::cout << checked << " nodes were checked, " << left_out << " were not\n";

@@ -49,6 +49,9 @@ std::vector<uint8_t> SpreadBuffers(const Draft& draft) {
     count = count == 0 ? 1 : 2;
   }
   for (uint8_t& count : instances) count = count > 1;
+  for (const int32_t b : draft.copy_from) {  // read by a node that does not say so
+    if (b >= 0) instances[static_cast<size_t>(b)] = 1;
+  }
   return instances;
 }
 
@@ -58,9 +61,37 @@ int32_t BoxOf(const Draft& draft, int32_t copy, AccessMode mode) {
   return accesses[accesses[0].mode == mode ? 0 : 1].box;
 }
 
-void AddDeclared(Draft& draft, const std::vector<int32_t>& step_of, int32_t node) {
-  for (const int32_t p : draft.declared[node]) draft.edges.Add(step_of[static_cast<size_t>(p)]);
-}
+// The declared edges between nodes that the plan has: what was dropped passes on what it would have waited for.
+class DeclaredSteps {
+ public:
+  explicit DeclaredSteps(Draft& draft) : d_(draft), step_of_(draft.nodes.size(), -1) {
+    if (draft.dropped.empty()) return;
+    behind_.resize(draft.nodes.size());
+    for (const int32_t n : draft.sequence) {
+      if (draft.IsDropped(n)) ForEach(n, [&](int32_t p) { behind_[static_cast<size_t>(n)].push_back(p); });
+    }
+  }
+  void Stands(int32_t node, int32_t step) { step_of_[static_cast<size_t>(node)] = step; }
+  void AddBefore(int32_t node) {
+    ForEach(node, [&](int32_t p) { d_.edges.Add(step_of_[static_cast<size_t>(p)]); });
+  }
+
+ private:
+  template <class F>
+  void ForEach(int32_t node, F&& f) const {
+    for (const int32_t p : d_.declared[node]) {
+      if (!d_.IsDropped(p)) {
+        f(p);
+      } else {
+        for (const int32_t q : behind_[static_cast<size_t>(p)]) f(q);
+      }
+    }
+  }
+
+  Draft& d_;
+  std::vector<int32_t> step_of_;  // of each node
+  std::vector<std::vector<int32_t>> behind_;  // of each dropped node: those it comes behind
+};
 
 }  // namespace
 
@@ -96,7 +127,7 @@ void DeclaredEdges(Draft& draft) {
 // nothing to it.
 void InstanceEdges(Draft& draft) {
   const std::vector<uint8_t> spread = SpreadBuffers(draft);
-  std::vector<int32_t> step_of(draft.nodes.size());
+  DeclaredSteps declared(draft);
   Hazards own(draft.instances.size()), shared(draft.instances.size());
   Marks marks(draft.steps.size());
   draft.edges.Reserve(draft.steps.size(), draft.declared.items() + 2 * draft.steps.size());
@@ -113,14 +144,16 @@ void InstanceEdges(Draft& draft) {
     if (step.decl < 0) {
       access(step.src, step.copy < 0 ? 0 : BoxOf(draft, step.copy, AccessMode::kRead), AccessMode::kRead);
       access(step.dst, step.copy < 0 ? 0 : BoxOf(draft, step.copy, AccessMode::kWrite), AccessMode::kWrite);
-      if (step.copy >= 0) AddDeclared(draft, step_of, step.copy);
+      if (step.copy >= 0) declared.AddBefore(step.copy);
     } else {
-      step_of[static_cast<size_t>(step.decl)] = s;
-      AddDeclared(draft, step_of, step.decl);
+      declared.Stands(step.decl, s);
+      declared.AddBefore(step.decl);
       size_t use = static_cast<size_t>(step.first_use);
       for (const BoxRef& ref : draft.boxes[step.decl]) {
-        if (spread[static_cast<size_t>(ref.base)] != 0) access(draft.uses[use].instance, ref.box, ref.mode);
+        const int32_t instance = draft.uses[use].instance;
         ++use;
+        const auto buffer = static_cast<size_t>(draft.instances[static_cast<size_t>(instance)].buffer);
+        if (spread[buffer] != 0) access(instance, ref.box, ref.mode);
       }
     }
     marks.CloseDistinct(draft.edges);

@@ -110,6 +110,13 @@ struct Draft {
   // Place: the device of each node of the model, -1 on the host.
   std::vector<int32_t> device;
 
+  // Needless, of each node of the model or empty: whether the plan does without it; and for a Copy node a buffer that
+  // holds what it copies in a better place, or -1.
+  std::vector<bool> dropped;
+  std::vector<int32_t> copy_from;
+  bool IsDropped(int32_t node) const { return !dropped.empty() && dropped[static_cast<size_t>(node)]; }
+  int32_t CopyFrom(int32_t node) const { return copy_from.empty() ? -1 : copy_from[static_cast<size_t>(node)]; }
+
   // Transfers: the steps, in an order in which each buffer's contents are where they are used.
   std::vector<Instance> instances;
   std::vector<int32_t> twin;  // of each instance: the one that may be the same memory at launch, or -1
@@ -186,6 +193,7 @@ void StructureHash(Draft& draft);  // 64 bits of all that decides the plan
 uint64_t HashOfBuffer(const Draft& draft, size_t buffer);  // the part of it that is in one sound record
 uint64_t HashOfNode(const Draft& draft, size_t node);
 void Place(Draft& draft);  // a device for each node
+void Needless(Draft& draft);  // copies whose results nobody reads
 void Transfers(Draft& draft);  // brings the data where it is used, and outputs back
 void InstanceEdges(Draft& draft);  // the edges between what Transfers made
 void Order(Draft& draft);  // critical path first

@@ -23,6 +23,7 @@ constexpr Pass kPasses[] = {
     {"Canonical", Canonical},
     {"StructureHash", StructureHash},
     {"Place", Place},
+    {"Needless", Needless},
     {"Transfers", Transfers},
     {"InstanceEdges", InstanceEdges},
     {"Order", Order},

@@ -6,7 +6,8 @@
 //   - segments are submitted in order, each after its host steps: what these steps waited for holds for the steps of
 //     this segment and all later ones (`base`);
 //   - a wait for an event brings the clock of the recorded step, a wait for a host step that of the host step.
-// The first step of a batch waits for what any of them waits for, and whoever waits for one of them for the last.
+// The first step of a batch waits for what any of them waits for. Whoever waits for one waits for the last of them, if
+// they are on a stream; a worker ends them one by one.
 //
 // Going through the predecessors from the latest to the earliest, a wait is needed exactly when the clock does not
 // cover the predecessor yet. Nothing earlier can cover something later, so no wait that stays can be removed.
@@ -76,7 +77,7 @@ class Clocks {
     const int32_t segment = d_.segment[static_cast<size_t>(first)];
     for (int32_t v = first; v < d_.step_count() && d_.segment[static_cast<size_t>(v)] == segment; ++v) {
       for (const int32_t p : d_.edges[v]) {
-        if (IsHost(p)) hosts.push_back(d_.LastOfBatch(p));
+        if (IsHost(p)) hosts.push_back(p);
       }
     }
     std::sort(hosts.begin(), hosts.end(), std::greater<>());
@@ -89,6 +90,9 @@ class Clocks {
     std::sort(d_.segment_hosts.open().begin(), d_.segment_hosts.open().end());
     d_.segment_hosts.Close();
   }
+
+  // Whom to wait for instead of `v`: of a batch the last, behind which its event is recorded.
+  int32_t Recorder(int32_t v) const { return IsHost(v) ? v : d_.LastOfBatch(v); }
 
   // What `v` waits for, if it is the first of a batch on behalf of all of it. Ascending.
   std::span<const int32_t> AllPreds(int32_t v) {
@@ -112,7 +116,7 @@ class Clocks {
     Join(mine, before);
     const std::span<const int32_t> preds = AllPreds(v);
     for (size_t i = preds.size(); i > 0; --i) {
-      const int32_t p = d_.LastOfBatch(preds[i - 1]);  // the one that records
+      const int32_t p = Recorder(preds[i - 1]);
       if (Covers(mine, p) || IsHost(p)) continue;  // host steps: the segment waits for them
       d_.waits.Add(p);
       Join(mine, clock(p));
@@ -125,7 +129,7 @@ class Clocks {
     if (d_.FirstOfBatch(v) != v) Join(mine, clock(v - 1));  // a worker does them one after the other
     const std::span<const int32_t> preds = AllPreds(v);
     for (size_t i = preds.size(); i > 0; --i) {
-      const int32_t p = d_.LastOfBatch(preds[i - 1]);
+      const int32_t p = Recorder(preds[i - 1]);
       if (Covers(mine, p)) continue;
       (IsHost(p) ? d_.host_waits : d_.waits).Add(p);
       Join(mine, clock(p));

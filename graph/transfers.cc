@@ -61,6 +61,7 @@ class Walk {
 
   void Run() {
     for (const int32_t n : d_.sequence) {
+      if (d_.IsDropped(n)) continue;
       if (d_.nodes[static_cast<size_t>(n)].kind == NodeKind::kCopy) {
         AddCopyNode(n);
       } else {
@@ -223,8 +224,9 @@ class Walk {
     const NodeFacts& node = d_.nodes[static_cast<size_t>(n)];
     const std::span<const BoxRef> accesses = d_.boxes[n];
     const bool reads_first = accesses[0].mode == AccessMode::kRead;
-    const BoxRef &from = accesses[reads_first ? 0 : 1], &to = accesses[reads_first ? 1 : 0];
-    const auto [kind, src, dst, device] = Route(from.base, to.base, d_.device[static_cast<size_t>(n)], node.priority);
+    const BoxRef& to = accesses[reads_first ? 1 : 0];
+    const int32_t better = d_.CopyFrom(n), from = better < 0 ? accesses[reads_first ? 0 : 1].base : better;
+    const auto [kind, src, dst, device] = Route(from, to.base, d_.device[static_cast<size_t>(n)], node.priority);
     if (!to.whole() && anywhere(to.base)) Ensure(to.base, dst, node.priority);
     Step step;
     step.kind = kind;
@@ -232,12 +234,15 @@ class Walk {
     step.copy = n;
     step.device = device;
     step.priority = node.priority;
-    step.src = InstanceAt(from.base, src);
+    step.src = InstanceAt(from, src);
     step.dst = InstanceAt(to.base, dst);
     step.first_use = static_cast<int32_t>(d_.uses.size());
     step.uses = 2;
-    for (const BoxRef& ref : accesses) AddUse(n, ref.base, ref.mode, ref.mode == AccessMode::kRead ? src : dst);
-    Push(step, kind == PlanKind::kUpload ? from.base : to.base);
+    for (const BoxRef& ref : accesses) {
+      const bool reads = ref.mode == AccessMode::kRead;
+      AddUse(n, reads ? from : to.base, ref.mode, reads ? src : dst);
+    }
+    Push(step, kind == PlanKind::kUpload ? from : to.base);
   }
 
   // Whether it is the memory of a State. What touches that takes its turn on a lane; so what goes through the ring,

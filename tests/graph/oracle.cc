@@ -133,12 +133,23 @@ OrderOracle::OrderOracle(const Model& model, const Plan& plan) : plan_(plan) {
   for (size_t n = 0; n < plan.nodes.size(); ++n) {
     if (plan.nodes[n].decl >= 0) node_of[static_cast<size_t>(plan.nodes[n].decl)] = static_cast<int32_t>(n);
   }
-  for (const auto& [before, after] : DeclaredPairs(model)) {
+  std::vector<DeclaredPair> declared_pairs = DeclaredPairs(model);
+  if (std::count(node_of.begin(), node_of.end(), -1) > 0) {  // what was dropped still orders the others
+    const Paths paths = PathsOf(model, declared_pairs);
+    declared_pairs.clear();
+    for (size_t b = 0; b < node_of.size(); ++b) {
+      for (size_t a = 0; a < node_of.size(); ++a) {
+        if (!paths[b][a] || node_of[a] < 0 || node_of[b] < 0) continue;
+        declared_pairs.push_back({static_cast<int32_t>(a), static_cast<int32_t>(b)});
+      }
+    }
+  }
+  for (const auto& [before, after] : declared_pairs) {
     pairs_.push_back({node_of[static_cast<size_t>(before)], node_of[static_cast<size_t>(after)], true});
   }
   for (size_t n = 0; n < plan.nodes.size(); ++n) {  // both forms of a Copy node
     if (plan.nodes[n].decl >= 0 || plan.nodes[n].copy < 0) continue;
-    for (const auto& [before, after] : DeclaredPairs(model)) {
+    for (const auto& [before, after] : declared_pairs) {
       if (after == plan.nodes[n].copy)
         pairs_.push_back({node_of[static_cast<size_t>(before)], static_cast<int32_t>(n), true});
     }
@@ -166,6 +177,7 @@ std::vector<OrderOracle::Used> OrderOracle::UsedBy(const Model& model, const Pla
     } else if (node.copy >= 0) {
       footprint = declared[static_cast<size_t>(node.copy)][AccessOfCopy(model, node, uses[i].mode)];
     }
+    if (footprint.root != root) footprint = Footprint{root, uses[i].mode};  // read from where the same contents are
     used.push_back({uses[i].instance, footprint});
   }
   return used;

@@ -1,11 +1,14 @@
 // Transfers: which copies are inserted, where, and which are not.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "graph/passes.h"
 #include "graph/plan_names.h"
 #include "tests/graph/model_builder.h"
+#include "tests/graph/oracle.h"
 
 namespace penstock::graph {
 namespace {
@@ -16,9 +19,9 @@ std::string InstanceText(const Draft& draft, int32_t instance) {
   return InstanceName(plan, draft.model, instance);
 }
 
-// The steps in sequence: "stage in x.bound>x.pinned; upload x.pinned>x.device0; k".
+// The steps in sequence, with those that nobody needs or without them: "stage in x.bound>x.pinned; upload x.pinned>x.device0; k".
 std::string StepsOf(const ModelBuilder& g, const PlanOptions& options = Devices(1),
-                    std::vector<std::string>* notes = {}) {
+                    std::vector<std::string>* notes = {}, bool needless = true) {
   Draft draft(g.model, options);
   Validate(draft);
   DeclaredEdges(draft);
@@ -26,6 +29,7 @@ std::string StepsOf(const ModelBuilder& g, const PlanOptions& options = Devices(
   EXPECT_TRUE(draft.mistakes.empty()) << draft.mistakes[0].text;
   Canonical(draft);
   Place(draft);
+  if (!needless) Needless(draft);
   Transfers(draft);
   std::string text;
   for (const Step& step : draft.steps) {
@@ -324,6 +328,104 @@ TEST(Transfers, AnEmptyReadOfWhatNobodyWroteBringsNothing) {
   const int32_t t = g.Scratch("t", 4);
   g.node(g.For("k", In{t, Slice(2, 0)})).device = 1;
   EXPECT_EQ(StepsOf(g, Devices(2)), "k");
+}
+
+// --- copies that nobody needs ---
+
+std::string NeededSteps(const ModelBuilder& g, std::vector<std::string>* notes = {}) {
+  return StepsOf(g, Devices(1), notes, false);
+}
+
+TEST(Needless, ACopyThatNobodyReadsIsNotMade) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4, kPinned), a = g.Scratch("a", 4), b = g.Scratch("b", 4);
+  const int32_t y = g.Output("y", 4, kPinned);
+  g.Copy("in", x, a);
+  g.Copy("on", a, b);
+  g.Copy("out", x, y);
+  std::vector<std::string> notes;
+  EXPECT_EQ(NeededSteps(g, &notes), "out = host copy x.bound>y.bound");
+  EXPECT_THAT(notes, testing::Contains("b: 'on' is not made; nobody reads what it copies"));
+  EXPECT_THAT(notes, testing::Contains("a: 'in' is not made; nobody reads what it copies"));
+}
+
+TEST(Needless, WhatIsWrittenWholeBeforeItIsReadWasCopiedForNobody) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4, kPinned), z = g.Scratch("z", 4), part = g.Scratch("part", 4);
+  g.Copy("first", x, z);
+  g.Copy("kept", x, part);
+  g.Fill("fill", z);
+  g.For("half", Out{part, Slice(0, 2)});
+  g.For("k", In{z}, In{part});
+  EXPECT_EQ(NeededSteps(g), "kept = upload x.bound>part.device0; fill; half; k");
+}
+
+TEST(Needless, CopiesToWhatOutlivesTheRunAreMade) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4, kPinned), y = g.Output("y", 4, kPinned), s = g.State("s", 4);
+  g.Copy("a", x, s);
+  g.Copy("b", x, y);
+  EXPECT_EQ(NeededSteps(g), "a = upload x.bound>s.state0; b = host copy x.bound>y.bound");
+}
+
+// What was dropped still stands between those before and behind it.
+TEST(Needless, ADroppedCopyPassesOnItsOrder) {
+  ModelBuilder g;
+  const int32_t x = g.Scratch("x", 4), z = g.Scratch("z", 4), w = g.Scratch("w", 4);
+  const int32_t first = g.For("first", Out{x}), dead = g.Copy("dead", x, z), deader = g.Copy("deader", z, w);
+  const int32_t last = g.For("last", Out{g.Output("y", 4, kPinned)});
+  g.After(last, deader);
+  g.For("reads x", In{x});
+  const Plan plan = PlanOf(g);
+  ASSERT_EQ(plan.nodes.size(), 4u) << PrintText(plan, g.model);
+  EXPECT_EQ(CheckOrder(g.model, plan), "");
+  const auto at = [&](int32_t decl) {
+    return std::find_if(plan.nodes.begin(), plan.nodes.end(), [&](const PlanNode& n) { return n.decl == decl; });
+  };
+  EXPECT_EQ(at(dead), plan.nodes.end());
+  EXPECT_THAT(at(last)->preds, testing::ElementsAre(at(first) - plan.nodes.begin()));
+}
+
+TEST(Needless, HostToDeviceToHostIsACopyOnTheHost) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4, kPinned), t = g.Scratch("t", 4), u = g.Scratch("u", 4);
+  const int32_t y = g.Output("y", 4, kPinned), z = g.Scratch("z", 4, kPinned);
+  g.Copy("up", x, t);
+  g.Copy("on", t, u);
+  g.Copy("down", u, y);
+  g.Copy("read by a kernel too", x, z);
+  g.For("k", In{t}, In{z});
+  std::vector<std::string> notes;
+  EXPECT_EQ(NeededSteps(g, &notes),
+            "up = upload x.bound>t.device0; read by a kernel too = host copy x.bound>z.pinned; "
+            "upload z.pinned>z.device0; k; down = host copy x.bound>y.bound");
+  EXPECT_THAT(notes, testing::Contains("x: 'down' copies it on the host; nobody writes it on the way through 'u'"));
+  EXPECT_THAT(notes, testing::Contains("u: 'on' is not made; nobody reads what it copies"));
+  EXPECT_EQ(CheckOrder(g.model, PlanOf(g)), "");
+}
+
+TEST(Needless, AWriterOnTheWayIsHeeded) {
+  for (const bool at_home : {false, true}) {
+    ModelBuilder g;
+    const int32_t x = g.InOut("x", 4, kPinned), t = g.Scratch("t", 4), y = g.Output("y", 4, kPinned);
+    g.Copy("up", x, t);
+    const int32_t change = g.For("change", Change{at_home ? x : t});
+    g.After(g.Copy("down", t, y), change);
+    EXPECT_NE(NeededSteps(g).find("down = download t.device0>y.bound"), std::string::npos) << NeededSteps(g);
+  }
+}
+
+// The node reads what it does not name: who writes that later comes behind it.
+TEST(Needless, WhoeverWritesTheSourceLaterWaits) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4, kPinned), t = g.Scratch("t", 4), y = g.Output("y", 4, kPinned);
+  g.Copy("up", x, t);
+  g.Copy("down", t, y);
+  const int32_t reads = g.For("reads", In{t});
+  g.After(g.For("change", Change{x}), reads);
+  const Plan plan = PlanOf(g);
+  EXPECT_NE(NeededSteps(g).find("down = host copy x.bound>y.bound"), std::string::npos) << NeededSteps(g);
+  EXPECT_EQ(CheckOrder(g.model, plan), "") << PrintText(plan, g.model);
 }
 
 }  // namespace

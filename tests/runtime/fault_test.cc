@@ -146,13 +146,13 @@ TEST(FaultTest, RefusesWhoWaitsForASlotThatDoesNotComeFree) {
   const runtime::ScopedDriverHook hook({.wrap = [&](auto) { return std::make_unique<DyingDriver>(ends, asked); }});
   Runtime runtime = HostRuntime();
   Graph copies("copies");
-  auto x = copies.Input<int32_t>("x", 4, kPinned);
-  copies.Copy("copy", x, copies.Buffer<int32_t>("t", 4));
+  auto y = copies.Output<int32_t>("y", 4, kPinned);
+  copies.Fill("fill", y, 1);
   Chain chain(1);
   Executable takes = *runtime.Compile(copies, {.slots = 1}), dies = *runtime.Compile(chain.graph);
   HostBuffer<int32_t> memory = *runtime.MakeHostBuffer<int32_t>(4);
   Bindings io = takes.bindings();
-  const penstock::Run running = *takes.Launch(io.Set(x, memory));
+  const penstock::Run running = *takes.Launch(io.Set(y, memory));
   const int before = asked;
   std::future<absl::Status> launcher = std::async(std::launch::async, [&] { return takes.Launch(io).status(); });
   asked.wait(before);

@@ -253,10 +253,10 @@ TEST_F(PinnedMemory, APlanOverTheBudgetIsRefusedAtCompile) {
   Graph graph("staged");
   auto x = graph.Input<char>("x", kBudget / 2);
   auto y = graph.Output<char>("y", kBudget / 2);
-  graph.Copy("copy", x, y);
-  auto d = graph.Buffer<char>("d", kBudget / 2);
+  auto d = graph.Buffer<char>("d", kBudget / 2), e = graph.Buffer<char>("e", kBudget / 2);
   graph.Copy("in", x, d);
-  graph.Copy("out", d, y);
+  graph.Host("change", [](std::span<const char>, std::span<char>) {}, Read(d), Write(e));
+  graph.Copy("out", e, y);
   const absl::Status refused = runtime_->Compile(graph, {.slots = 3}).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(Text(refused), AllOf(HasSubstr("pinned memory"), HasSubstr("1048576")));

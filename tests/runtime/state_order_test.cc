@@ -132,6 +132,7 @@ TEST_F(StateOrderTest, ALastTouchWakesWhoeverComesBehind) {
   const NodeRef host = ahead.Host("go", [&] { return Met(go.Await(1)); });
   Twin(ahead, "touch", [](int64_t*, int64_t*) {}, ReadWrite(s), Write(t)).After(host);
   ahead.Copy("stay", t, u);
+  Twin(ahead, "need", [](int64_t*) {}, ReadWrite(u));
   Twin(behind, "touch", [](int64_t*) {}, ReadWrite(s));
   Executable first = *runtime.Compile(ahead), second = *runtime.Compile(behind);
   const penstock::Run stuck = *first.Launch(first.bindings());

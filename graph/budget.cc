@@ -22,6 +22,7 @@ std::string Largest(const Draft& draft, int32_t device) {
   };
   const size_t shown = std::min(kNamed, found.size());
   std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(shown), found.end(), larger);
+  if (shown == 0) return "";
   std::string text = shown == found.size() ? "the buffers in it are " : "the largest buffers in it are ";
   for (size_t i = 0; i < shown; ++i) {
     text += (i > 0 ? ", '" : "'") + std::string(name(found[i]).view()) + "' (" + Where(name(found[i]).source()) +

@@ -39,14 +39,35 @@ class Sweep {
       Place(i);
       if (!d_.mistakes.empty()) return;
     }
-    const int64_t pieces = CountPieces();
-    used_[0] = used_[0] || pieces > 0;
     for (size_t a = 0; a < packers_.size(); ++a) {
-      if (used_[a]) Finish(a, a == 0 ? pieces : 0);
+      const auto device = static_cast<int32_t>(a) - 1;
+      int64_t bytes = used_[a] ? Finish(a) : 0;
+      if (device < 0) bytes = AddUnshared(bytes);
+      if (bytes < 0) return ArenaTooLarge(d_, device);
+      if (!used_[a]) continue;
+      d_.arenas.push_back({device, bytes});
+      CheckBudget(d_, d_.arenas.back());
     }
   }
 
  private:
+  // Behind `bytes` of pinned memory: what is in use before and after the run, and the list of pieces. Returns where
+  // that ends, -1 where it is too large.
+  int64_t AddUnshared(int64_t bytes) {
+    for (Instance& instance : d_.instances) {
+      if (!instance.leased) continue;
+      used_[0] = true;
+      instance.offset = bytes;
+      if (Aligned(instance.bytes) > kMaxBytes - bytes) return -1;
+      bytes += Aligned(instance.bytes);
+    }
+    const int64_t pieces = CountPieces() * kPieceBytes;
+    if (pieces == 0) return bytes;
+    used_[0] = true;
+    d_.pieces_offset = bytes;
+    return pieces > kMaxBytes - bytes ? -1 : bytes + pieces;
+  }
+
   // Copies in batches that drivers read a list of.
   int64_t CountPieces() const {
     return std::count_if(d_.steps.begin(), d_.steps.end(),
@@ -57,7 +78,7 @@ class Sweep {
 
   void Place(int32_t index) {
     Instance& instance = d_.instances[static_cast<size_t>(index)];
-    if (!InArena(instance.space)) return;
+    if (!InArena(instance.space) || instance.leased) return;
     used_[ArenaOf(instance)] = true;
     instance.offset = 0;
     if (instance.bytes == 0) return;
@@ -90,18 +111,17 @@ class Sweep {
     if (block >= 0) packers_[ArenaOf(d_.instances[static_cast<size_t>(index)])].Free(index, block);
   }
 
-  void Finish(size_t arena, int64_t pieces) {
+  // Places what shares bytes for good; returns how many they are.
+  int64_t Finish(size_t arena) {
     const Packer& packer = packers_[arena];
     const auto device = static_cast<int32_t>(arena) - 1;
     const int64_t bytes = Repack(d_, lives_, packer.least(), packer.bytes(), tenants_[arena]);
-    if (pieces > 0) d_.pieces_offset = bytes;
-    d_.arenas.push_back({device, bytes + pieces * kPieceBytes});
     if (packer.reused() > 0) {
       d_.notes.push_back(ArenaName(d_, device) + ": " + std::to_string(packer.reused()) + " of " +
                          std::to_string(packer.placed()) + " instances reuse memory of earlier ones");
     }
     if (bytes < packer.bytes()) Move(arena, bytes);
-    CheckBudget(d_, d_.arenas.back());
+    return bytes;
   }
 
   // To where Repack has put the tenants.

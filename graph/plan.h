@@ -33,6 +33,7 @@ struct Instance {
   int32_t device = -1;       // kDevice and kState only
   int64_t bytes = 0;         // for the declared maximum
   int64_t offset = -1;       // in the arena of (space, device); -1 where there is none
+  bool leased = false;       // kPinned: whoever leases the slot fills it before the run, and reads it afterwards
   bool stages = false;       // kPinned twin of a kHost buffer: the user's own memory takes its place when pinned
   bool operator==(const Instance&) const = default;
 };

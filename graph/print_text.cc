@@ -98,7 +98,7 @@ std::string PrintText(const Plan& plan, const Model& model) {
     const Instance& instance = plan.instances[i];
     text += "instance " + InstanceName(plan, model, static_cast<int32_t>(i)) + ": " + std::to_string(instance.bytes) +
             " bytes" + (instance.offset >= 0 ? " at " + std::to_string(instance.offset) : "") +
-            (instance.stages ? ", stages" : "") + "\n";
+            (instance.stages ? ", stages" : "") + (instance.leased ? ", leased" : "") + "\n";
   }
   for (const Arena& arena : plan.arenas) {
     text += "arena of " + (arena.device < 0 ? "pinned memory" : "device " + std::to_string(arena.device)) + ": " +

@@ -4,7 +4,7 @@
 // A buffer has up to 2 + devices places:
 //   bound    the user's memory (Input, Output, InOut). Host nodes use it directly.
 //   pinned   the slot's pinned memory: what a kHost buffer is staged through, or where a Buffer lives that host nodes
-//            use or that is declared kPinned.
+//            use or that is declared kPinned, or a buffer declared kSlot, which has no bound memory.
 //   device   one for each device
 // A State is current in its own memory on its device at the start, and is brought back there where a node elsewhere has
 // written it.
@@ -53,9 +53,9 @@ class Walk {
     copies_.reserve(draft.buffers.size());
     for (size_t b = 0; b < draft.model.buffers.size(); ++b) {
       const BufferRole role = draft.buffers[b].role;
-      valid_[b * static_cast<size_t>(places_)] =
-          role == BufferRole::kInput || role == BufferRole::kInOut || draft.partial_output[b];
-      if (role == BufferRole::kState) valid_[at(static_cast<int32_t>(b), home_place(static_cast<int32_t>(b)))] = 1;
+      const bool has_contents = role == BufferRole::kInput || role == BufferRole::kInOut ||
+                                role == BufferRole::kState || draft.partial_output[b];
+      if (has_contents) valid_[at(static_cast<int32_t>(b), home_place(static_cast<int32_t>(b)))] = 1;
     }
   }
 
@@ -82,10 +82,12 @@ class Walk {
 
   const BufferFacts& decl(int32_t b) const { return d_.buffers[static_cast<size_t>(b)]; }
   bool is_state(int32_t b) const { return decl(b).role == BufferRole::kState; }
-  bool is_bound(int32_t b) const { return IsBound(decl(b).role); }
+  bool is_leased(int32_t b) const { return IsBound(decl(b).role) && decl(b).where == Where::kSlot; }
+  bool is_bound(int32_t b) const { return IsBound(decl(b).role) && decl(b).where != Where::kSlot; }
   // Where the contents must be at the end, for buffers that outlive the run.
   int32_t home_place(int32_t b) const {
-    return is_state(b) ? kFirstDevicePlace + d_.model.buffers[static_cast<size_t>(b)].state->device : kBoundPlace;
+    if (is_state(b)) return kFirstDevicePlace + d_.model.buffers[static_cast<size_t>(b)].state->device;
+    return is_leased(b) ? kPinnedPlace : kBoundPlace;
   }
   // What host code uses, and what copies to and from devices use.
   int32_t host_place(int32_t b) const { return is_bound(b) ? kBoundPlace : kPinnedPlace; }
@@ -120,6 +122,7 @@ class Walk {
     if (place >= kFirstDevicePlace) instance.device = place - kFirstDevicePlace;
     if (is_state(b) && place == home_place(b)) instance.space = Space::kState;
     instance.stages = place == kPinnedPlace && is_bound(b);
+    instance.leased = place == kPinnedPlace && is_leased(b);
     d_.instances.push_back(instance);
     readers_.push_back(0);
     copies_.push_back(0);

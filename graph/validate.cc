@@ -108,8 +108,8 @@ void CheckState(Draft& draft, const BufferDecl& buffer) {
 void CheckWhere(Draft& draft, const BufferDecl& buffer) {
   if (buffer.role == BufferRole::kState) return CheckState(draft, buffer);
   const bool bound = IsBound(buffer.role);
-  const bool fits = bound ? buffer.where == Where::kHost || buffer.where == Where::kPinned
-                          : buffer.where == Where::kDevice || buffer.where == Where::kPinned;
+  const bool fits =
+      bound ? buffer.where != Where::kDevice : buffer.where == Where::kDevice || buffer.where == Where::kPinned;
   if (fits) return;
   const std::string subject = Prefix(draft.model, "buffer", buffer.name);
   if (!bound) {
@@ -119,9 +119,9 @@ void CheckWhere(Draft& draft, const BufferDecl& buffer) {
     return;
   }
   draft.AddMistake(absl::StatusCode::kUnimplemented,
-                   subject + ": declared " + (buffer.where == Where::kDevice ? "kDevice" : "kSlot") +
-                       ", which this version cannot bind; it copies between host memory and devices itself; declare "
-                       "it kHost or kPinned");
+                   subject +
+                       ": declared kDevice, which this version cannot bind; it copies between host memory and devices "
+                       "itself; declare it kHost, kPinned or kSlot");
 }
 
 void CheckBuffer(Draft& draft, const BufferDecl& buffer) {

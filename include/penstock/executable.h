@@ -15,6 +15,7 @@
 #include "penstock/bindings.h"
 #include "penstock/deadline.h"
 #include "penstock/export.h"
+#include "penstock/lease.h"
 #include "penstock/memory_report.h"
 #include "penstock/run.h"
 
@@ -34,6 +35,12 @@ class PENSTOCK_EXPORT Executable {
   absl::StatusOr<Run> Launch(const Bindings& bindings, Deadline deadline = {});
   // The same without waiting: ResourceExhausted when every slot is taken. Allowed inside host nodes and callbacks.
   absl::StatusOr<Run> TryLaunch(const Bindings& bindings, Deadline deadline = {});
+
+  // A slot to fill and read in place (lease.h), waiting for a free one until the deadline. Graphs with kSlot buffers
+  // are launched by a lease only; others may be. Errors as for Launch.
+  absl::StatusOr<Lease> Acquire(Deadline deadline = {});
+  // The same without waiting: ResourceExhausted when every slot is taken. Allowed inside host nodes and callbacks.
+  absl::StatusOr<Lease> TryAcquire();
 
   int slots() const;
   int64_t launches() const;  // runs started so far

@@ -22,16 +22,16 @@ namespace penstock {
 class Foreign;
 
 // Where the memory of a buffer lies. For Input, Output and InOut it says what may be bound at launch:
-//   kHost    any host memory; copied directly where it is pinned, through the slot's pinned memory where it is not
+//   kHost    any host memory; copied directly where it is pinned, through pinned memory of ours where it is not
 //   kPinned  pinned memory only
 //   kDevice  device memory (bound buffers: not implemented in this version, Compile says Unimplemented)
-//   kSlot    the slot's own pinned memory (not implemented in this version)
+//   kSlot    nothing is bound: the slot's own pinned memory, filled and read in place (lease.h)
 // For Buffer: kDevice or kPinned.
 enum class Where : uint8_t { kHost, kPinned, kDevice, kSlot };
 inline constexpr Where kHost = Where::kHost, kPinned = Where::kPinned, kDevice = Where::kDevice, kSlot = Where::kSlot;
 
 enum class BufferRole : uint8_t { kInput, kOutput, kInOut, kInternal, kState };
-// Whether each launch binds memory for it.
+// Whether its contents come from outside or go there: each launch binds memory for it, but for kSlot.
 constexpr bool IsBound(BufferRole role) { return role <= BufferRole::kInOut; }
 enum class NodeKind : uint8_t { kCopy, kFill, kParallelFor, kKernel, kLaunch, kHost };
 
@@ -82,6 +82,11 @@ struct BufferDecl {
   SharedBox box{};
   std::shared_ptr<const StateRecord> state{};  // kState only: whose contents these are
 };
+
+// Whether each launch binds nothing for it, but the slot has its memory.
+inline bool IsLeased(const BufferDecl& decl) {
+  return !decl.is_alias && IsBound(decl.role) && decl.where == Where::kSlot;
+}
 
 struct AccessDecl {
   int32_t buffer = -1;  // index in Model::buffers; checked by the planner, with `graph`

@@ -5,6 +5,7 @@
 #include "penstock/executable.h"
 #include "penstock/graph.h"
 #include "penstock/host_buffer.h"
+#include "penstock/lease.h"
 #include "penstock/pipeline.h"
 #include "penstock/run.h"
 #include "penstock/runtime.h"

@@ -73,6 +73,12 @@ absl::Status ExecutableCore::BindBuffers(Slot& slot, const Bindings& bindings) {
   for (size_t b = 0; b < model_->buffers.size(); ++b) {
     const BufferDecl& decl = model_->buffers[b];
     if (!IsBound(decl.role)) continue;
+    if (IsLeased(decl)) {
+      if (bindings.buffers_[b].elements < 0) continue;
+      return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name,
+                    "memory is bound, but declared kSlot: it has the slot's own; write to Lease::span, or declare it "
+                    "kHost or kPinned");
+    }
     PENSTOCK_RETURN_IF_ERROR(BindBuffer(slot, decl, b, bindings.buffers_[b]));
     slot.keep_alive[b] = bindings.buffers_[b].keep_alive;
   }

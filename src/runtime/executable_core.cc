@@ -207,7 +207,16 @@ void ExecutableCore::Release(Slot* slot) {
   {
     base::MutexLock lock(mu_);
     slot->run = nullptr;
-    free_.push_back(slot);
+    if (!slot->leased) free_.push_back(slot);
+  }
+  runtime_->bell().Ring();
+}
+
+void ExecutableCore::GiveBack(Slot* slot) {
+  {
+    base::MutexLock lock(mu_);
+    slot->leased = false;
+    if (slot->run == nullptr) free_.push_back(slot);
   }
   runtime_->bell().Ring();
 }
@@ -254,14 +263,48 @@ absl::StatusOr<Slot*> ExecutableCore::AcquireSlot(Deadline deadline, bool wait) 
   return absl::DeadlineExceededError(taken + " and none came free before the deadline of Launch; nothing was started");
 }
 
+absl::Status ExecutableCore::CheckMayWait(const char* what, const char* instead) const {
+  if (!base::InUserCode()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      graph::Prefix(*model_) + ": " + what +
+      " inside a host node or callback; it could wait for the worker it runs on; use " + instead);
+}
+
+absl::StatusOr<Slot*> ExecutableCore::Lease(Deadline deadline, bool wait) {
+  if (wait) PENSTOCK_RETURN_IF_ERROR(CheckMayWait("Acquire", "TryAcquire"));
+  PENSTOCK_RETURN_IF_ERROR(runtime_->CheckOpen());
+  PENSTOCK_ASSIGN_OR_RETURN(Slot * slot, AcquireSlot(deadline, wait));
+  base::MutexLock lock(mu_);
+  slot->leased = true;
+  return slot;
+}
+
 absl::StatusOr<Run> ExecutableCore::Launch(const Bindings& bindings, Deadline deadline, bool wait) {
-  if (wait && base::InUserCode()) {
+  if (wait) PENSTOCK_RETURN_IF_ERROR(CheckMayWait("Launch", "TryLaunch"));
+  if (program_.leased >= 0) {
     return absl::FailedPreconditionError(
-        graph::Prefix(*model_) +
-        ": Launch inside a host node or callback; it could wait for the worker it runs on; use TryLaunch");
+        graph::Prefix(*model_, "buffer", model_->buffers[static_cast<size_t>(program_.leased)].name) +
+        ": declared kSlot, and nobody has filled the slot's memory; launch by the Lease that Acquire gives");
   }
   PENSTOCK_RETURN_IF_ERROR(runtime_->CheckOpen());
   PENSTOCK_ASSIGN_OR_RETURN(Slot * slot, AcquireSlot(deadline, wait));
+  return Start(slot, bindings, deadline);
+}
+
+absl::StatusOr<Run> ExecutableCore::LaunchIn(Slot* slot, const Bindings& bindings, Deadline deadline) {
+  PENSTOCK_RETURN_IF_ERROR(runtime_->CheckOpen());
+  {
+    base::MutexLock lock(mu_);
+    if (slot->run != nullptr) {
+      return absl::FailedPreconditionError(
+          graph::Prefix(*model_) +
+          ": the lease's run is still in flight, and the slot's memory is its; wait for it, or acquire another");
+    }
+  }
+  return Start(slot, bindings, deadline);
+}
+
+absl::StatusOr<Run> ExecutableCore::Start(Slot* slot, const Bindings& bindings, Deadline deadline) {
   slot->fault.Reset();
   absl::Status bound = Bind(*slot, bindings);
   if (!bound.ok()) runtime_->NoteFault(bound);

@@ -40,6 +40,11 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   Bindings MakeBindings() const;
   // Takes a slot (waiting until the deadline if `wait`), applies the bindings and starts the run.
   absl::StatusOr<Run> Launch(const Bindings& bindings, Deadline deadline, bool wait);
+  // A slot for its holder alone, until GiveBack and its run's end.
+  absl::StatusOr<Slot*> Lease(Deadline deadline, bool wait);
+  void GiveBack(Slot* slot);
+  // The same as Launch, in a slot that was leased.
+  absl::StatusOr<Run> LaunchIn(Slot* slot, const Bindings& bindings, Deadline deadline);
   // Advances every run in flight; never blocks.
   void AdvanceAll();
   // Ends every run in flight: see RunState::Abandon.
@@ -85,6 +90,8 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   absl::Status SetTraceBase();
   absl::StatusOr<Slot*> AcquireSlot(Deadline deadline, bool wait);
   Slot* PopFree();
+  absl::Status CheckMayWait(const char* what, const char* instead) const;
+  absl::StatusOr<Run> Start(Slot* slot, const Bindings& bindings, Deadline deadline);
   template <class F>
   void ForEachRun(F f);
   absl::Status DescribeCancelled(const Slot& slot) const;

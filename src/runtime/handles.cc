@@ -109,6 +109,16 @@ absl::StatusOr<Run> Executable::Launch(const Bindings& bindings, Deadline deadli
 absl::StatusOr<Run> Executable::TryLaunch(const Bindings& bindings, Deadline deadline) {
   return core_ == nullptr ? NoExecutable() : core_->Launch(bindings, deadline, /*wait=*/false);
 }
+absl::StatusOr<Lease> Executable::Acquire(Deadline deadline) {
+  if (core_ == nullptr) return NoExecutable();
+  PENSTOCK_ASSIGN_OR_RETURN(runtime::Slot * slot, core_->Lease(deadline, /*wait=*/true));
+  return Lease(core_, slot);
+}
+absl::StatusOr<Lease> Executable::TryAcquire() {
+  if (core_ == nullptr) return NoExecutable();
+  PENSTOCK_ASSIGN_OR_RETURN(runtime::Slot * slot, core_->Lease(Deadline(), /*wait=*/false));
+  return Lease(core_, slot);
+}
 int Executable::slots() const { return core_ == nullptr ? 0 : core_->slots(); }
 int64_t Executable::launches() const { return core_ == nullptr ? 0 : core_->launches(); }
 MemoryReport Executable::memory() const {

@@ -67,6 +67,9 @@ class Builder {
       if (instance.space == Space::kBound) p_.bound[b] = static_cast<int32_t>(i);
       if (instance.stages) p_.staged[b] = static_cast<int32_t>(i);
     }
+    for (size_t b = count; b > 0; --b) {
+      if (IsLeased(model_.buffers[b - 1])) p_.leased = static_cast<int32_t>(b) - 1;
+    }
     for (const NodeDecl& node : model_.nodes) {
       for (const AccessDecl& access : node.accesses) {
         if (access.mode == AccessMode::kRead) continue;

@@ -132,6 +132,7 @@ struct Program {
   std::vector<bool> dynamic_buffer;  // extent, or where an alias lies, depends on a parameter
   std::vector<int32_t> staged;  // buffer -> its staging instance, or -1
   std::vector<int32_t> bound;  // buffer -> its bound instance, or -1
+  int32_t leased = -1;  // a buffer that lives in the slot, of those declared kSlot; -1: there are none
   std::vector<bool> written;  // buffers some node writes
   std::vector<int32_t> strictest;  // buffer -> its alias of the type that asks for most alignment, or -1
 };

@@ -59,6 +59,7 @@ struct Slot final : driver::UseSource {
 
   int index = 0;
   RunState* run = nullptr;  // in flight; guarded by the executable's mutex
+  bool leased = false;  // somebody has a Lease; guarded by the executable's mutex
 
   std::vector<driver::Stream> streams;  // a lane each
   std::vector<driver::Event> events;

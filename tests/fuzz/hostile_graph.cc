@@ -237,7 +237,7 @@ void HostileGraph::AddBuffer() {
   Where where = bytes_.Chance(64) ? kPinned : internal ? kDevice : kHost;
   const Name name = MakeName("b", buffer_names_);
   if (Hostile()) where = static_cast<Where>(bytes_.Below(4));
-  if (internal ? where == kHost || where == kSlot : where == kDevice || where == kSlot) Note("declare");
+  if (internal ? where == kHost || where == kSlot : where == kDevice) Note("declare");
   WithElement(element, [&]<class T>(T*) {
     const size_t before = known.size();
     const Extent extent = MakeExtent(sizeof(T));

@@ -92,6 +92,7 @@ class HostileBindings {
     const BufferRecord& buffer = graph_.buffers[index];
     bound_.emplace_back();
     if (!IsBound(buffer.role)) return SetUnbound(buffer);
+    if (IsLeased(graph_.graph.model().buffers[static_cast<size_t>(buffer.index)])) return SetLeased(buffer);
     WithElement(buffer.element, [&]<class T>(T*) { SetTyped<T>(buffer, index); });
   }
 
@@ -109,6 +110,14 @@ class HostileBindings {
   void SetUnbound(const BufferRecord& buffer) {
     if (!Hostile()) return;
     Note(buffer.name, buffer.base >= 0 ? "has no memory of its own" : "cannot be bound");
+    WithElement(buffer.element,
+                [&]<class T>(T*) { bindings_.Set(BufferHandle<T>(buffer.graph, buffer.index), std::span<T>()); });
+  }
+
+  // What the slot has the memory of.
+  void SetLeased(const BufferRecord& buffer) {
+    if (!Hostile()) return;
+    Note(buffer.name, "declared kSlot");
     WithElement(buffer.element,
                 [&]<class T>(T*) { bindings_.Set(BufferHandle<T>(buffer.graph, buffer.index), std::span<T>()); });
   }
@@ -207,6 +216,19 @@ struct Started {
   std::unique_ptr<HostileBindings> bindings;  // its memory
   Run run;
 };
+
+// By a lease, where the slot has memory of its own.
+absl::StatusOr<Run> Launch(const HostileGraph& graph, Executable& executable, const Bindings& bindings) {
+  const auto& buffers = graph.graph.model().buffers;
+  if (std::none_of(buffers.begin(), buffers.end(), IsLeased)) return executable.Launch(bindings);
+  const absl::Status refused = executable.Launch(bindings).status();
+  if (refused.message().find("declared kSlot") == absl::string_view::npos) {
+    return absl::InternalError("launched without a lease");
+  }
+  absl::StatusOr<Lease> lease = executable.Acquire();
+  if (!lease.ok()) return lease.status();
+  return lease->Launch(bindings);
+}
 
 // A callable that fails may poison a State, and so fail the runs behind.
 const std::vector<Known>& CausesOfFailure() {
@@ -333,7 +355,7 @@ std::string CheckLaunches(const HostileGraph& graph, Runtime& runtime, ByteSourc
   std::string problem;
   for (int i = 1 + bytes.Below(3); i > 0 && problem.empty(); --i) {
     auto bindings = std::make_unique<HostileBindings>(graph, *executable, runtime, bytes, hostility);
-    absl::StatusOr<Run> run = executable->Launch(bindings->bindings());
+    absl::StatusOr<Run> run = Launch(graph, *executable, bindings->bindings());
     const bool may_be_poisoned = graph.fails && WritesStates(graph) && !started.empty();
     if (!bindings->known().empty() || !run.ok()) {
       std::vector<Known> expected = bindings->known();

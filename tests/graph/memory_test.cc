@@ -437,5 +437,25 @@ TEST(Memory, SumsOfSizesDoNotOverflow) {
       "buffers smaller");
 }
 
+// The user fills it before the first step and reads it after the last.
+TEST(Memory, LeasedMemoryIsSharedWithNobody) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 64, kSlot), y = g.Output("y", 64, kSlot);
+  int32_t from = x;
+  for (int i = 0; i < 3; ++i) {
+    const int32_t to = g.Scratch("t" + std::to_string(i), 64, kPinned);
+    g.Host("h" + std::to_string(i), In{from}, Out{to});
+    from = to;
+  }
+  g.Host("last", In{from}, Out{y});
+  const Plan plan = PlanOf(g);
+  ASSERT_EQ(plan.arenas.size(), 1u);
+  EXPECT_EQ(plan.arenas[0].bytes, 4 * 256) << "two for the three in between, and x and y";
+  EXPECT_EQ(CheckOrder(g.model, plan), "");
+  PlanOptions options = Devices(1);
+  options.pinned_bytes = 1023;
+  EXPECT_NE(MistakeOf(g, options).find("1 slot of 1024 bytes does not fit"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace penstock::graph

@@ -234,6 +234,7 @@ std::string CheckMemory(const Model& model, const Plan& plan, const Execution& r
   for (int32_t b = 0; b < static_cast<int32_t>(plan.instances.size()); ++b) {
     for (int32_t a = 0; a < b; ++a) {
       const Instance &x = plan.instances[static_cast<size_t>(a)], &y = plan.instances[static_cast<size_t>(b)];
+      if (ShareBytes(x, y) && (x.leased || y.leased)) return "leased memory is shared";
       if (ShareBytes(x, y) && MayLiveAtOnce(plan, run, a, b) &&
           !(x.offset == y.offset && MayHandOver(model, plan, run, a, b))) {
         return "instances " + std::to_string(a) + " and " + std::to_string(b) + " share bytes and may live at once";

@@ -31,7 +31,7 @@ TEST(MakePlan, OneGraphWithEveryMistakeGetsALineForEach) {
   g.InOut("unmax", Extent(g.ParamDim(wrong_n)));                                           // 5
   g.InOut("minus", -3);                                                                    // 6
   g.InOut("huge", {int64_t{1} << 40, int64_t{1} << 40});                                   // 7
-  g.InOut("slot", 4, kSlot);                                                               // 8
+  g.Scratch("slot", 4, kSlot);                                                             // 8
   g.InOut("device", 4, kDevice);                                                           // 9
   g.Scratch("hosted", 4, kHost);                                                           // 10
   g.model.buffers[static_cast<size_t>(g.InOut("pitched", {4, 4}))].pitch = 8;              // 11
@@ -78,11 +78,11 @@ TEST(MakePlan, OneGraphWithEveryMistakeGetsALineForEach) {
       "  graph 'all' buffer 'huge' (a.cc:7): 1099511627776 x 1099511627776 elements of 4 bytes are more than 2^62 "
       "bytes; "
       "no device holds that; make a dimension or its AtMost smaller\n"
-      "  graph 'all' buffer 'slot' (a.cc:8): declared kSlot, which this version cannot bind; it copies between host "
-      "memory and devices itself; declare it kHost or kPinned\n"
+      "  graph 'all' buffer 'slot' (a.cc:8): a Buffer lives on a device or in pinned memory; declare it kDevice or "
+      "kPinned\n"
       "  graph 'all' buffer 'device' (a.cc:9): declared kDevice, which this version cannot bind; it copies between "
       "host "
-      "memory and devices itself; declare it kHost or kPinned\n"
+      "memory and devices itself; declare it kHost, kPinned or kSlot\n"
       "  graph 'all' buffer 'hosted' (a.cc:10): a Buffer lives on a device or in pinned memory; declare it kDevice or "
       "kPinned\n"
       "  graph 'all' buffer 'pitched' (a.cc:11): has a pitch of 8 elements; this version keeps rows dense; declare it "

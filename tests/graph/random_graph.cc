@@ -17,6 +17,7 @@ class Generator {
   Generator(uint64_t seed, int nodes)
       : random_(seed),
         in_place_(seed),
+        leased_(static_cast<uint32_t>(seed * 0x9e3779b97f4a7c15 >> 32)),
         batch_from_(seed % 3 < 2 ? 2 + 3 * static_cast<int32_t>(seed % 3) : INT32_MAX),
         nodes_(nodes) {}
 
@@ -296,6 +297,7 @@ class Generator {
   }
 
   std::mt19937_64 random_, in_place_;  // the latter: what InPlace says
+  const uint32_t leased_;  // bits: which pinned buffers are the slot's own
   const int32_t batch_from_;
   const int nodes_;
   RandomGraph out_;

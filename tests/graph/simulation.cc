@@ -58,7 +58,7 @@ class Simulation {
     }
     for (const Instance& i : plan_.instances) {
       const auto b = static_cast<size_t>(i.buffer);
-      const bool in_place = !InArena(i.space) || (i.stages && pinned_by_user_[b]);
+      const bool in_place = !InArena(i.space) || i.leased || (i.stages && pinned_by_user_[b]);
       Contents& memory = in_place ? bound_[b] : arenas_[i.device];
       const auto first = in_place ? 0 : static_cast<size_t>(i.offset / kAtomBytes);
       if (first + whole_[b].size() > memory.size()) problem_ = "an instance lies outside its arena";

@@ -19,7 +19,8 @@ std::string InstanceText(const Draft& draft, int32_t instance) {
   return InstanceName(plan, draft.model, instance);
 }
 
-// The steps in sequence, with those that nobody needs or without them: "stage in x.bound>x.pinned; upload x.pinned>x.device0; k".
+// The steps in sequence, with those that nobody needs or without them: "stage in x.bound>x.pinned; upload
+// x.pinned>x.device0; k".
 std::string StepsOf(const ModelBuilder& g, const PlanOptions& options = Devices(1),
                     std::vector<std::string>* notes = {}, bool needless = true) {
   Draft draft(g.model, options);
@@ -57,6 +58,16 @@ TEST(Transfers, PinnedMemoryGoesDirectly) {
   const int32_t x = g.Input("x", 4, kPinned), y = g.Output("y", 4, kPinned);
   g.For("k", In{x}, Out{y});
   EXPECT_EQ(StepsOf(g), "upload x.bound>x.device0; k; download y.device0>y.bound");
+}
+
+TEST(Transfers, SlotMemoryIsFilledAndReadInPlace) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4, kSlot), y = g.Output("y", 4, kSlot), z = g.InOut("z", 4, kSlot);
+  g.For("k", In{x}, Out{y}, Change{z});
+  g.Host("h", Change{z});
+  EXPECT_EQ(StepsOf(g),
+            "upload x.pinned>x.device0; upload z.pinned>z.device0; k; download z.device0>z.pinned; h; "
+            "download y.device0>y.pinned");
 }
 
 TEST(Transfers, InOutIsBroughtInAndBack) {

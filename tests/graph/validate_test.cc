@@ -207,15 +207,7 @@ TEST(Validate, SaysThatBoundDeviceMemoryIsMissing) {
   g.InOut("x", 4, kDevice);
   EXPECT_EQ(MistakeOf(g),
             "UNIMPLEMENTED: graph 'g' buffer 'x' (a.cc:1): declared kDevice, which this version cannot bind; it copies "
-            "between host memory and devices itself; declare it kHost or kPinned");
-}
-
-TEST(Validate, SaysThatSlotMemoryIsMissing) {
-  ModelBuilder g;
-  g.InOut("x", 4, kSlot);
-  EXPECT_EQ(MistakeOf(g),
-            "UNIMPLEMENTED: graph 'g' buffer 'x' (a.cc:1): declared kSlot, which this version cannot bind; it copies "
-            "between host memory and devices itself; declare it kHost or kPinned");
+            "between host memory and devices itself; declare it kHost, kPinned or kSlot");
 }
 
 TEST(Validate, RefusesBuffersInHostMemory) {

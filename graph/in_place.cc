@@ -54,6 +54,7 @@ std::string InPlace::WhyNot(const Draft& draft, int32_t step, const InPlacePair&
     return draft.buffers[static_cast<size_t>(access.buffer)].type.size;
   };
   if (!InArena(x.space) || x.space != y.space || x.device != y.device) return "they are not in one arena";
+  if (x.leased || y.leased) return "whoever leases the slot has one of them";
   if (x.bytes == 0 || y.bytes == 0) return "they take no bytes";
   if (written.mode != AccessMode::kWrite) return "it reads the output too";
   if (!IsOnlyUse(accesses, pair.in) || !IsOnlyUse(accesses, pair.out)) {

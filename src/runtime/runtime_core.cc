@@ -43,11 +43,15 @@ RuntimeCore::RuntimeCore(const RuntimeOptions& options)
 
 absl::StatusOr<std::shared_ptr<RuntimeCore>> RuntimeCore::Create(const RuntimeOptions& options) {
   if (options.workers < 0 || options.host_device_threads < 0 || options.host_device_memory < 0 ||
-      options.pinned_bytes < 0) {
+      options.pinned_bytes < 0 || options.staging.threads < 0 || options.staging.chunk_bytes < 0 ||
+      options.staging.from_bytes < 0) {
     return absl::InvalidArgumentError("RuntimeOptions: workers = " + std::to_string(options.workers) +
                                       ", host_device_threads = " + std::to_string(options.host_device_threads) +
                                       ", host_device_memory = " + std::to_string(options.host_device_memory) +
                                       ", pinned_bytes = " + std::to_string(options.pinned_bytes) +
+                                      ", staging.threads = " + std::to_string(options.staging.threads) +
+                                      ", staging.chunk_bytes = " + std::to_string(options.staging.chunk_bytes) +
+                                      ", staging.from_bytes = " + std::to_string(options.staging.from_bytes) +
                                       "; none can be negative; use 0 for the default");
   }
   base::WatchForks();

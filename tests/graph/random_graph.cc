@@ -83,7 +83,8 @@ class Generator {
       dim = NewParam(dim.value);
     }
     const bool bound = IsBound(role), pinned = bound ? Chance(3) : role == BufferRole::kInternal && Chance(4);
-    const Where where = pinned ? kPinned : bound ? kHost : kDevice;
+    const bool leased = bound && pinned && (leased_ >> (b % 32) & 1) != 0;
+    const Where where = leased ? kSlot : pinned ? kPinned : bound ? kHost : kDevice;
     g().Buffer("b" + std::to_string(b), extent, role, where, kElementBytes[Below(4)]);
     if (role == BufferRole::kState) MakeState(g().model.buffers.back());
     const bool initial = role != BufferRole::kOutput && role != BufferRole::kInternal;

@@ -428,15 +428,17 @@ TEST(Needless, AWriterOnTheWayIsHeeded) {
 
 // The node reads what it does not name: who writes that later comes behind it.
 TEST(Needless, WhoeverWritesTheSourceLaterWaits) {
-  ModelBuilder g;
-  const int32_t x = g.InOut("x", 4, kPinned), t = g.Scratch("t", 4), y = g.Output("y", 4, kPinned);
-  g.Copy("up", x, t);
-  g.Copy("down", t, y);
-  const int32_t reads = g.For("reads", In{t});
-  g.After(g.For("change", Change{x}), reads);
-  const Plan plan = PlanOf(g);
-  EXPECT_NE(NeededSteps(g).find("down = host copy x.bound>y.bound"), std::string::npos) << NeededSteps(g);
-  EXPECT_EQ(CheckOrder(g.model, plan), "") << PrintText(plan, g.model);
+  for (const bool on_host : {false, true}) {
+    ModelBuilder g;
+    const int32_t x = g.InOut("x", 4, kPinned), t = g.Scratch("t", 4), y = g.Output("y", 4, kPinned);
+    g.Copy("up", x, t);
+    g.Copy("down", t, y);
+    const int32_t reads = g.For("reads", In{t});
+    g.After(on_host ? g.Host("change", Change{x}) : g.For("change", Change{x}), reads);
+    const Plan plan = PlanOf(g);
+    EXPECT_NE(NeededSteps(g).find("down = host copy x.bound>y.bound"), std::string::npos) << NeededSteps(g);
+    EXPECT_EQ(CheckOrder(g.model, plan), "") << PrintText(plan, g.model);
+  }
 }
 
 }  // namespace

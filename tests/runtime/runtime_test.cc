@@ -72,6 +72,11 @@ TEST(RuntimeTest, ADeviceThatIsNotThereIsAnError) {
     EXPECT_EQ(runtime.status().code(), absl::StatusCode::kInvalidArgument) << devices << ": " << runtime.status();
   }
   EXPECT_EQ(Runtime::Create({.devices = "host", .workers = -1}).status().code(), absl::StatusCode::kInvalidArgument);
+  for (const StagingOptions& staging :
+       {StagingOptions{.threads = -1}, StagingOptions{.chunk_bytes = -1}, StagingOptions{.from_bytes = -1}}) {
+    EXPECT_EQ(Runtime::Create({.devices = "host", .staging = staging}).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  }
 }
 
 TEST(RuntimeTest, BadCompileOptionsAreNamed) {

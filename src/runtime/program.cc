@@ -41,6 +41,7 @@ class Builder {
   Program Build(bool timed) {
     FindBuffers();
     for (size_t n = 0; n < plan_.nodes.size(); ++n) AddNode(static_cast<int32_t>(n));
+    AddDroppedBoxes();
     for (const graph::Command& c : plan_.commands) AddCommand(c);
     MarkLanes(timed);
     for (const graph::HostStep& s : plan_.host_steps) AddHost(s);
@@ -141,6 +142,18 @@ class Builder {
       copy.bound = BufferOf(from ? node.src : node.dst);
     }
     return copy;
+  }
+
+  // A launch refuses slices that leave their buffer, of copies that the plan does without too.
+  void AddDroppedBoxes() {
+    std::vector<bool> planned(model_.nodes.size());
+    for (const PlanNode& node : plan_.nodes) {
+      if (node.decl >= 0) planned[static_cast<size_t>(node.decl)] = true;
+    }
+    for (size_t n = 0; n < planned.size(); ++n) {
+      if (planned[n]) continue;
+      for (int32_t access = 0; access < 2; ++access) AddBox(static_cast<int32_t>(n), access, false);
+    }
   }
 
   // Of what a Copy node reads or writes; of all of `buffer` where there is none.

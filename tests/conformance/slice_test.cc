@@ -418,6 +418,21 @@ TEST_P(Slices, PartsMoveBetweenTwoDevices) {
   }
 }
 
+// Nobody reads what it copies, so it is not made; a mistake in it is one all the same.
+TEST_P(Slices, ACopyThatIsNotMadeIsCheckedToo) {
+  Graph g("dropped");
+  auto at = g.Param<int64_t>("at");
+  auto x = g.Input<int32_t>("x", 8), y = g.Output<int32_t>("y", 8);
+  g.Copy("dead", Read(x, Slice(at, 4)), Write(g.Buffer<int32_t>("t", 4)));
+  g.Copy("out", x, y);
+  const std::vector<int32_t> hx = Random(8);
+  std::vector<int32_t> hy = Poisoned(8);
+  for (const int64_t start : {0, 4, 5}) {
+    const absl::Status status = RunOnce(g, [&](Bindings& io) { io.Set(at, start).Set(x, hx).Set(y, hy); });
+    EXPECT_EQ(status.code(), start <= 4 ? absl::StatusCode::kOk : absl::StatusCode::kInvalidArgument) << status;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Host, Slices, testing::ValuesIn(HostTargets()), NameOfTarget);
 INSTANTIATE_TEST_SUITE_P(Cuda, Slices, testing::ValuesIn(CudaTargets()), NameOfTarget);
 

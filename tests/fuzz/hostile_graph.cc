@@ -409,12 +409,16 @@ NodeRef HostileGraph::AddCopy(const Name& name) {
   return WithElement(element, [&]<class T>(T*) -> NodeRef {
     const auto from = Pick<T>(AccessMode::kRead, Hostile());
     auto to = Pick<T>(AccessMode::kWrite, Hostile());
+    const bool had_data = had_data_;
     // A Copy looks at the types of the buffers, not of the handles, and only when there are two buffers.
     std::erase_if(known, [&](const Known& k) { return k.subject == subject_ && k.text == "type"; });
     const BufferRecord *a = RecordOf(from.graph(), from.index()), *b = RecordOf(to.graph(), to.index());
     const bool typed = a != nullptr && b != nullptr && a->element == element && b->element == element;
     const bool meet = a != nullptr && b != nullptr && a != b && RootOf(IndexOf(*a)) == RootOf(IndexOf(*b));
-    if (meet || (typed && !Hostile() && (a == b || !(a->extent == b->extent)))) {
+    const bool needs_other = meet || (typed && !Hostile() && (a == b || !(a->extent == b->extent)));
+    const bool parts =
+        !needs_other && typed && a != b && a->sound && b->sound && had_data && a->extent.rank == b->extent.rank;
+    if (needs_other) {
       const BufferRecord source = *a;
       const Name copy("copy" + std::to_string(buffers.size()));
       to = graph.Buffer<T>(copy, source.extent);
@@ -427,7 +431,10 @@ NodeRef HostileGraph::AddCopy(const Name& name) {
       if (a->sound && b->sound && !(a->extent == b->extent)) Note("another extent");
     }
     MarkWritten(to.graph(), to.index());
-    return graph.Copy(name, from, to);
+    if (!parts || !bytes_.Chance(128)) return graph.Copy(name, from, to);
+    std::erase_if(known, [&](const Known& k) { return k.subject == subject_ && k.text == "another extent"; });
+    const auto [taken, given] = MakeBoxes(*a, *b);
+    return graph.Copy(name, Read(from, taken), Write(to, given));
   });
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "penstock/graph.h"
@@ -125,6 +126,7 @@ class HostileGraph {
   Dim OddDim();
   Extent MakeExtent(int64_t element_bytes);
   Box MakeBox(const BufferRecord& of);
+  std::pair<Box, Box> MakeBoxes(const BufferRecord& from, const BufferRecord& to);
   // A parameter that may be an offset, or a size; 1 where there is none.
   Dim ParamDim(bool with_maximum);
   // Whether it is a parameter of the graph; a mistake is noted.

@@ -242,6 +242,30 @@ Box HostileGraph::MakeBox(const BufferRecord& of) {
   return Slice(ExtentOf(rank, from), ExtentOf(rank_of(), sizes));
 }
 
+// Mostly of one shape, inside both.
+std::pair<Box, Box> HostileGraph::MakeBoxes(const BufferRecord& from, const BufferRecord& to) {
+  const int rank = from.extent.rank;
+  std::array<Dim, kMaxRank> starts[2], sizes[2];
+  for (size_t d = 0; d < static_cast<size_t>(rank); ++d) {
+    const int64_t rooms[] = {std::max<int64_t>(MostOf(from.extent.dims[d]), 0),
+                             std::max<int64_t>(MostOf(to.extent.dims[d]), 0)};
+    const int64_t size = bytes_.Byte() % (std::min<int64_t>({rooms[0], rooms[1], 1000}) + 1);
+    const Dim dim = bytes_.Chance(40) ? ParamDim(true) : Dim(size);
+    for (size_t side = 0; side < 2; ++side) {
+      starts[side][d] =
+          bytes_.Chance(40) ? ParamDim(false) : Dim(bytes_.Byte() % (std::min<int64_t>(rooms[side] - size, 1000) + 1));
+      sizes[side][d] = Hostile() ? OddDim() : dim;
+    }
+  }
+  const Box boxes[] = {Slice(ExtentOf(rank, starts[0]), ExtentOf(rank, sizes[0])),
+                       Slice(ExtentOf(rank, starts[1]), ExtentOf(rank, sizes[1]))};
+  const bool inside[] = {CheckBox(from, boxes[0]), CheckBox(to, boxes[1])};
+  if (inside[0] && inside[1] && !(boxes[0].size == boxes[1].size)) Note("another extent");
+  accesses.push_back({subject_, IndexOf(from), boxes[0], inside[0]});
+  accesses.push_back({subject_, IndexOf(to), boxes[1], inside[1]});
+  return {boxes[0], boxes[1]};
+}
+
 Dim HostileGraph::ParamDim(bool with_maximum) {
   const size_t start = bytes_.Byte();
   for (size_t i = 0; i < params.size(); ++i) {

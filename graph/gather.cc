@@ -30,6 +30,9 @@ class Gatherer {
   explicit Gatherer(Draft& draft) : d_(draft), batch_of_(draft.steps.size(), -1) {}
 
   void Run() {
+    int32_t small = 0;
+    for (int32_t v = 0; v < d_.step_count(); ++v) small += IsSmall(v);
+    if (small < kTaskFrom) return;
     FindStarts();
     int32_t segment = -1;
     for (int32_t v = 0; v < d_.step_count(); ++v) {

@@ -119,18 +119,22 @@ absl::Status StreamExecutor::Do(Slot& slot, const ExecCommand& command) {
   return driver.Record(slot.end_timing[node], stream);
 }
 
-// False: somebody this run comes behind has touches of the State still to submit.
+// False: somebody this run comes behind has touches of the State still to submit. Whoever fails and leaves the order
+// poisons the State first, so the verdict is asked for once nobody is ahead.
 absl::StatusOr<bool> StreamExecutor::WaitForState(Slot& slot, const ExecCommand& command) {
   StateOrder& order = core_.runtime().states();
-  PENSTOCK_RETURN_IF_ERROR(order.Verdict(slot.ticket));
   const StatePlace& place = slot.ticket.places[static_cast<size_t>(command.index)];
   const driver::Stream stream = slot.streams[static_cast<size_t>(command.lane)];
   uint64_t below = UINT64_MAX;
   while (const auto ahead = order.LookAhead(place, below)) {
-    if (!ahead->submitted) return false;
+    if (!ahead->submitted) {
+      PENSTOCK_RETURN_IF_ERROR(order.Verdict(slot.ticket));
+      return false;
+    }
     for (const driver::Event event : *ahead->done) PENSTOCK_RETURN_IF_ERROR(core_.driver().Wait(stream, event));
     below = ahead->serial;
   }
+  PENSTOCK_RETURN_IF_ERROR(order.Verdict(slot.ticket));
   return true;
 }
 

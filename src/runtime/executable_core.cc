@@ -164,6 +164,7 @@ absl::Status ExecutableCore::MakeSlots(int count, int default_device) {
                               .program = &program_,
                               .devices = &runtime_->devices(),
                               .pinned = &runtime_->pinned(first.driver_index),
+                              .pinned_node = runtime_->NodeOf(first.info),
                               .gates = &driver_gates_,
                               .core = this,
                               .timing = trace_ != nullptr,

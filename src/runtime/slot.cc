@@ -86,7 +86,8 @@ absl::Status Slot::MakeArenas() {
   for (const graph::Arena& arena : plan.arenas) {
     if (arena.bytes == 0) continue;
     if (arena.device < 0) {
-      PENSTOCK_ASSIGN_OR_RETURN(pinned_, options_.pinned->Allocate(static_cast<size_t>(arena.bytes)));
+      PENSTOCK_ASSIGN_OR_RETURN(pinned_,
+                                options_.pinned->Allocate(static_cast<size_t>(arena.bytes), options_.pinned_node));
       pinned_base = static_cast<std::byte*>(pinned_.data());
       if (plan.pieces_offset >= 0) pieces = reinterpret_cast<driver::CopyPiece*>(pinned_base + plan.pieces_offset);
       continue;

@@ -44,6 +44,7 @@ struct Slot final : driver::UseSource {
     const Program* program;
     const std::vector<DeviceRef>* devices;
     memory::PinnedPool* pinned;
+    int pinned_node = -1;  // NUMA node that pinned memory comes from
     std::vector<driver::Gate>* gates;  // one a call, for host devices
     ExecutableCore* core = nullptr;  // whose slot it is
     bool timing = false;  // make timing events for a trace

@@ -284,6 +284,10 @@ class PciDriver : public runtime::NullDriver {
   std::vector<driver::DeviceInfo> infos_;
 };
 
+struct Nothing {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t, char*) const {}
+};
+
 // Two nodes, a device on each.
 constexpr char kTwoNodes[] = R"(<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE topology SYSTEM "hwloc2.dtd">
@@ -320,6 +324,18 @@ TEST(PinnedMemoryNodes, HostBuffersComeFromTheNodeOfTheFirstDevice) {
   ASSERT_OK(runtime.status());
   PciDriver::mode = -1;
   ASSERT_OK(runtime->MakeHostBuffer<char>(1).status());
+  if (PciDriver::mode == -1) GTEST_SKIP() << "no memory policies here";
+  EXPECT_TRUE(PciDriver::mode == MPOL_PREFERRED || PciDriver::mode == MPOL_PREFERRED_MANY) << PciDriver::mode;
+  EXPECT_EQ(PciDriver::nodes, 1u);
+}
+
+TEST(PinnedMemoryNodes, SlotsHaveTheirMemoryOnTheNodeOfTheirDevice) {
+  absl::StatusOr<Runtime> runtime = OnTwoNodes({"0000:AF:00.0", "0000:3B:00.0"});
+  ASSERT_OK(runtime.status());
+  Graph graph("g");
+  graph.ParallelFor("k", 4, Nothing{}, ReadWrite(graph.InOut<char>("x", 4)));
+  PciDriver::mode = -1;
+  ASSERT_OK(runtime->Compile(graph, {.device = 1}).status());
   if (PciDriver::mode == -1) GTEST_SKIP() << "no memory policies here";
   EXPECT_TRUE(PciDriver::mode == MPOL_PREFERRED || PciDriver::mode == MPOL_PREFERRED_MANY) << PciDriver::mode;
   EXPECT_EQ(PciDriver::nodes, 1u);

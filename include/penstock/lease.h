@@ -39,8 +39,12 @@ struct Slot;
 class PENSTOCK_EXPORT Lease {
  public:
   Lease() = default;  // of nothing: its spans are empty and Launch refuses it
-  Lease(Lease&& other) noexcept { *this = std::move(other); }
-  Lease& operator=(Lease&& other) noexcept;
+  Lease(Lease&& other) noexcept : core_(std::move(other.core_)), slot_(std::exchange(other.slot_, nullptr)) {}
+  Lease& operator=(Lease other) noexcept {  // the slot it had goes back
+    std::swap(core_, other.core_);
+    std::swap(slot_, other.slot_);
+    return *this;
+  }
   ~Lease();
 
   // The slot's memory of a buffer declared kSlot, for its declared maximum: a run uses the first elements, as many as

@@ -261,7 +261,7 @@ absl::StatusOr<Slot*> ExecutableCore::AcquireSlot(Deadline deadline, bool wait) 
   host::WaitForProgress(runtime_->bell(), runtime_->rings(), deadline.at(), take);
   if (slot != nullptr) return slot;
   PENSTOCK_RETURN_IF_ERROR(runtime_->CheckOpen());
-  return absl::DeadlineExceededError(taken + " and none came free before the deadline of Launch; nothing was started");
+  return absl::DeadlineExceededError(taken + " and none came free before the deadline; nothing was started");
 }
 
 absl::Status ExecutableCore::CheckMayWait(const char* what, const char* instead) const {

@@ -1,18 +1,10 @@
 // Lease: the face of a leased slot.
 #include "penstock/lease.h"
 
-#include <utility>
-
 #include "src/runtime/executable_core.h"
 #include "src/runtime/runtime_core.h"
 
 namespace penstock {
-
-Lease& Lease::operator=(Lease&& other) noexcept {
-  std::swap(core_, other.core_);
-  std::swap(slot_, other.slot_);
-  return *this;
-}
 
 Lease::~Lease() {
   if (slot_ != nullptr && !core_->runtime().forked()) core_->GiveBack(slot_);

@@ -120,6 +120,21 @@ TEST_P(Leases, ASlotComesBackWhenItsLeaseAndItsRunHaveEnded) {
   EXPECT_OK(run->Wait());
 }
 
+TEST_P(Leases, AnAssignmentGivesTheOldSlotBackAtOnce) {
+  SumGraph g;
+  absl::StatusOr<Executable> exec = runtime_->Compile(g.graph, {.slots = 2});
+  ASSERT_OK(exec.status());
+  absl::StatusOr<Lease> first = exec->TryAcquire(), second = exec->TryAcquire();
+  ASSERT_OK(first.status());
+  ASSERT_OK(second.status());
+  const int32_t *const old = first->span(g.in).data(), *const moved = second->span(g.in).data();
+  *first = *std::move(second);
+  EXPECT_EQ(first->span(g.in).data(), moved);
+  absl::StatusOr<Lease> third = exec->TryAcquire();
+  ASSERT_OK(third.status());
+  EXPECT_EQ(third->span(g.in).data(), old);
+}
+
 TEST_P(Leases, OutliveTheHandlesOfTheirExecutableAndRuntime) {
   SumGraph g;
   Lease lease;

@@ -59,7 +59,7 @@ TEST_F(DeadlineTest, OfLaunchBoundsTheWaitForASlot) {
   const absl::Status late = exec.Launch(io, milliseconds(1)).status();
   EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(Text(late),
-            "graph 'held': all 1 slots are taken and none came free before the deadline of Launch; nothing was "
+            "graph 'held': all 1 slots are taken and none came free before the deadline; nothing was "
             "started");
   EXPECT_EQ(exec.launches(), 1);
   held_.latch.Open();

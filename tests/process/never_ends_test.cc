@@ -94,8 +94,8 @@ const Scenario kNeverEnds("never ends", [](const std::string& text) -> int {
 
 constexpr char kExpected[] =
     "wait: DEADLINE_EXCEEDED: Run::Wait: the deadline passed before the run ended; the run goes on\n"
-    "launch: DEADLINE_EXCEEDED: graph 'endless': all 1 slots are taken and none came free before the deadline of "
-    "Launch; nothing was started\n"
+    "launch: DEADLINE_EXCEEDED: graph 'endless': all 1 slots are taken and none came free before the deadline; "
+    "nothing was started\n"
     "shutdown: DEADLINE_EXCEEDED: Runtime::Shutdown: 1 runs were still in flight at the deadline; they are abandoned; "
     "the runtime keeps its threads and their memory until they have drained and Shutdown is called again\n"
     "run: DEADLINE_EXCEEDED: graph 'endless': the runtime was shut down before the run's work had drained; it is "

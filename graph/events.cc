@@ -46,7 +46,7 @@ std::vector<int32_t> AwaitedUntil(const Draft& draft) {
       until[static_cast<size_t>(p)] = std::max(until[static_cast<size_t>(p)], by);
     }
   }
-  for (const StateTouches& touches : draft.states) {
+  for (const Touches& touches : draft.states) {
     for (const int32_t v : touches.lasts) until[static_cast<size_t>(v)] = kAlways;
   }
   return until;

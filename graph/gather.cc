@@ -72,7 +72,7 @@ class Gatherer {
     const Instance &src = d_.instances[static_cast<size_t>(s.src)], &dst = d_.instances[static_cast<size_t>(s.dst)];
     const bool crosses = s.kind == PlanKind::kUpload || s.kind == PlanKind::kDownload;
     if (!crosses && !(s.on_host() && src.device < 0 && dst.device < 0)) return false;
-    return src.space != Space::kState && dst.space != Space::kState && CopyBytes(d_, s) < kBytes;
+    return !IsForeign(src) && !IsForeign(dst) && CopyBytes(d_, s) < kBytes;
   }
 
   void Add(int32_t v) {

@@ -16,9 +16,10 @@ class Writer {
   explicit Writer(Draft& draft)
       : d_(draft),
         host_step_(draft.steps.size(), -1),
-        gates_(ByStep([](const StateTouches& t) { return std::span<const int32_t>(t.firsts); })),
-        writes_(ByStep([](const StateTouches& t) { return std::span(&t.first_write, t.first_write >= 0); })),
-        dones_(ByStep([](const StateTouches& t) { return std::span(&t.lasts.back(), 1); })) {}
+        gates_(ByStep(draft.states, [](const Touches& t) { return std::span<const int32_t>(t.firsts); })),
+        writes_(ByStep(draft.states, [](const Touches& t) { return std::span(&t.first_write, t.first_write >= 0); })),
+        dones_(ByStep(draft.states, [](const Touches& t) { return std::span(&t.lasts.back(), 1); })),
+        arrivals_(ByStep(draft.arrivals, [](const Touches& t) { return std::span<const int32_t>(t.firsts); })) {}
 
   Plan Write() {
     plan_.graph = std::string(d_.model.name.view());
@@ -45,25 +46,28 @@ class Writer {
   }
 
  private:
-  // Of each step: the States it is among `steps` of. Without a State there are no rows.
+  // Of each step: the entries it is among `steps` of. Without an entry there are no rows.
   template <class Steps>
-  Rows ByStep(Steps steps) const {
-    if (d_.states.empty()) return {};
+  Rows ByStep(const std::vector<Touches>& entries, Steps steps) const {
+    if (entries.empty()) return {};
     std::vector<Edge> list;
-    for (size_t u = 0; u < d_.states.size(); ++u) {
-      for (const int32_t v : steps(d_.states[u])) list.push_back({static_cast<int32_t>(u), v});
+    for (size_t e = 0; e < entries.size(); ++e) {
+      for (const int32_t v : steps(entries[e])) list.push_back({static_cast<int32_t>(e), v});
     }
     return MakeEdges(d_.step_count(), list);
   }
 
   void MakeStates() {
-    for (const StateTouches& touches : d_.states) {
+    for (const Touches& touches : d_.states) {
       StateUse use{plan_.instances[static_cast<size_t>(touches.instance)].buffer,
                    touches.instance,
                    touches.first_write >= 0,
                    {}};
       for (const int32_t v : touches.lasts) use.done_events.push_back(d_.event[static_cast<size_t>(v)]);
       plan_.states.push_back(std::move(use));
+    }
+    for (const Touches& touches : d_.arrivals) {
+      plan_.arrivals.push_back({plan_.instances[static_cast<size_t>(touches.instance)].buffer, touches.instance});
     }
   }
 
@@ -74,9 +78,9 @@ class Writer {
 
   void Emit(Command::Op op, int32_t lane, int32_t arg) { plan_.commands.push_back({op, lane, arg}); }
 
-  void EmitAll(Command::Op op, int32_t lane, const Rows& states, int32_t v) {
-    if (states.rows() == 0) return;
-    for (const int32_t u : states[v]) Emit(op, lane, u);
+  void EmitAll(Command::Op op, int32_t lane, const Rows& entries, int32_t v) {
+    if (entries.rows() == 0) return;
+    for (const int32_t e : entries[v]) Emit(op, lane, e);
   }
 
   void AddCommands(int32_t v) {
@@ -86,6 +90,7 @@ class Writer {
       plan_.segments.push_back({Segment::Kind::kStream, begin, begin, HostSteps(d_.segment_hosts[segment])});
     }
     EmitAll(Command::Op::kStateWait, lane, gates_, v);
+    EmitAll(Command::Op::kReadyWait, lane, arrivals_, v);
     for (const int32_t p : d_.waits[v]) Emit(Command::Op::kWait, lane, d_.event[static_cast<size_t>(p)]);
     if (v != d_.LastOfBatch(v)) return;  // the last one brings them all
     EmitAll(Command::Op::kStateWrite, lane, writes_, v);
@@ -219,6 +224,7 @@ class Writer {
   Plan plan_;
   std::vector<int32_t> host_step_;  // of each host step: Plan::host_steps
   const Rows gates_, writes_, dones_;  // of each step: Plan::states it is a first touch, first write, last step of
+  const Rows arrivals_;  // of each step: Plan::arrivals it is a first touch of
 };
 
 }  // namespace

@@ -46,7 +46,7 @@ class Finder {
   int32_t& written(int32_t b) { return written_[static_cast<size_t>(b)]; }
   bool IsOnHost(int32_t b) const {
     const BufferFacts& facts = d_.buffers[static_cast<size_t>(b)];
-    return IsBound(facts.role) || facts.where == Where::kPinned;
+    return facts.where != Where::kDevice;
   }
 
   // Forwards: what each Copy node may copy from.

@@ -47,9 +47,9 @@ struct Tick {
   bool DoneIn(const int32_t* clock) const { return column >= 0 && clock[column] >= position; }
 };
 
-// Where the steps of a plan touch the memory of a State: those with no touch known to be before them, those with none
-// known to be after, and the first in submission order that writes it (-1: none does).
-struct StateTouches {
+// Where the steps of a plan touch memory that is not the slot's and lives on a device: those with no touch known to be
+// before them, those with none known to be after, and the first in submission order that writes it (-1: none does).
+struct Touches {
   int32_t instance = -1;
   std::vector<int32_t> firsts{}, lasts{};  // ascending
   int32_t first_write = -1;
@@ -107,8 +107,9 @@ struct Draft {
   std::vector<int32_t> buffers_by_name;
   // StructureHash: of all that decides the plan.
   uint64_t structure_hash = 0;
-  // Place: the device of each node of the model, -1 on the host.
-  std::vector<int32_t> device;
+  // Place: the device of each node of the model, -1 on the host; and of each buffer whose contents are on a device
+  // before and after the run, else -1.
+  std::vector<int32_t> device, home;
 
   // Needless, of each node of the model or empty: whether the plan does without it; and for a Copy node a buffer that
   // holds what it copies in a better place, or -1.
@@ -150,8 +151,8 @@ struct Draft {
   std::vector<Arena> arenas;
   int64_t pieces_offset = -1;  // as in Plan
 
-  // States: each State the graph uses.
-  std::vector<StateTouches> states;
+  // Touches: each State the graph uses, and each buffer that device memory is bound for.
+  std::vector<Touches> states, arrivals;
 
   // Events: the event each step records, -1 where nobody waits for it. Some are recorded several times.
   std::vector<PlanEvent> events;
@@ -202,7 +203,7 @@ void Gather(Draft& draft);  // small copies that are ready together, side by sid
 void Lanes(Draft& draft);  // a lane for each stream step
 void Reduce(Draft& draft);  // lane clocks, and which waits they leave
 void Memory(Draft& draft);  // offsets in arenas
-void States(Draft& draft);  // first and last touches of each State
+void FindTouches(Draft& draft);  // first and last touches of each State, and of device memory that is bound
 void Events(Draft& draft);  // who records an event, and which
 Plan Lower(Draft& draft);  // commands, segments, host steps
 

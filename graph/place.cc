@@ -1,7 +1,35 @@
-// Place: the device a node is pinned to, or else the default one. Host nodes run on workers and have none.
+// Place: the device a node is pinned to, or else the default one. Host nodes run on workers and have none. States, and
+// buffers that device memory is bound for, have their contents on a device before and after the run.
+#include <algorithm>
+
 #include "graph/passes.h"
 
 namespace penstock::graph {
+namespace {
+
+bool IsBoundOnDevice(const BufferFacts& buffer) {
+  return !buffer.is_alias && IsBound(buffer.role) && buffer.where == Where::kDevice;
+}
+
+// Memory that is bound on a device is that of the first node that uses it: a Copy node may be as well on one device as
+// on the other, so those count only where there are no others.
+void FindBoundHomes(Draft& draft) {
+  for (const bool copies : {false, true}) {
+    for (const int32_t n : draft.sequence) {
+      const auto node = static_cast<size_t>(n);
+      if (draft.device[node] < 0 || (draft.nodes[node].kind == NodeKind::kCopy) != copies) continue;
+      for (const BoxRef& ref : draft.boxes[n]) {
+        int32_t& home = draft.home[static_cast<size_t>(ref.base)];
+        if (home < 0 && IsBoundOnDevice(draft.buffers[static_cast<size_t>(ref.base)])) home = draft.device[node];
+      }
+    }
+  }
+  for (size_t b = 0; b < draft.buffers.size(); ++b) {
+    if (draft.home[b] < 0 && IsBoundOnDevice(draft.buffers[b])) draft.home[b] = draft.options.default_device;
+  }
+}
+
+}  // namespace
 
 void Place(Draft& draft) {
   draft.device.reserve(draft.nodes.size());
@@ -9,6 +37,11 @@ void Place(Draft& draft) {
     const int32_t device = node.device >= 0 ? node.device : draft.options.default_device;
     draft.device.push_back(node.kind == NodeKind::kHost ? -1 : device);
   }
+  draft.home.assign(draft.buffers.size(), -1);
+  for (size_t b = 0; b < draft.buffers.size(); ++b) {
+    if (draft.buffers[b].role == BufferRole::kState) draft.home[b] = draft.model.buffers[b].state->device;
+  }
+  if (std::any_of(draft.buffers.begin(), draft.buffers.end(), IsBoundOnDevice)) FindBoundHomes(draft);
 }
 
 }  // namespace penstock::graph

@@ -18,7 +18,7 @@
 namespace penstock::graph {
 
 // Where an instance of a buffer lives.
-//   kBound    the user's memory, known at launch
+//   kBound    the user's memory, known at launch; on `device` where that is not -1
 //   kPinned   the slot's pinned memory
 //   kDevice   the slot's arena on `device`
 //   kState    the State's own memory on `device`, the same for all slots
@@ -30,13 +30,18 @@ constexpr bool InArena(Space s) { return s == Space::kPinned || s == Space::kDev
 struct Instance {
   int32_t buffer = -1;       // Model::buffers
   Space space = Space::kDevice;
-  int32_t device = -1;       // kDevice and kState only
+  int32_t device = -1;       // -1: in host memory
   int64_t bytes = 0;         // for the declared maximum
   int64_t offset = -1;       // in the arena of (space, device); -1 where there is none
   bool leased = false;       // kPinned: whoever leases the slot fills it before the run, and reads it afterwards
   bool stages = false;       // kPinned twin of a kHost buffer: the user's own memory takes its place when pinned
   bool operator==(const Instance&) const = default;
 };
+
+// Whether it is memory on a device that is not the slot's own.
+constexpr bool IsForeign(const Instance& i) {
+  return i.space == Space::kState || (i.space == Space::kBound && i.device >= 0);
+}
 
 // What a planned node does. The first six are inserted by the planner or come from Copy nodes.
 //   kUpload, kDownload, kDeviceCopy, kPeerCopy   from instance `src` to instance `dst`, on a stream
@@ -111,11 +116,14 @@ struct PlanEvent {
 //                 those have been
 //   kStateWrite   from here on the run may have written the State
 //   kStateDone    all of the use's `done_events` have been recorded
+// Or, where `arg` is an entry of Plan::arrivals:
+//   kReadyWait    the lane waits for what the launch has said must be done before the memory may be touched; nothing
+//                 later is submitted before that has been
 struct Command {
-  enum class Op : uint8_t { kNode, kRecord, kWait, kStateWait, kStateWrite, kStateDone };
+  enum class Op : uint8_t { kNode, kRecord, kWait, kStateWait, kStateWrite, kStateDone, kReadyWait };
   Op op = Op::kNode;
   int32_t lane = -1;
-  int32_t arg = -1;  // node, event or state use
+  int32_t arg = -1;  // node, event, state use or arrival
   int32_t count = 1;  // kNode
   bool operator==(const Command&) const = default;
 };
@@ -168,6 +176,13 @@ struct StateUse {
   bool operator==(const StateUse&) const = default;
 };
 
+// Device memory that a launch binds. Every step that touches it comes behind a kReadyWait, as for States.
+struct Arrival {
+  int32_t buffer = -1;  // Model::buffers
+  int32_t instance = -1;
+  bool operator==(const Arrival&) const = default;
+};
+
 struct Plan {
   std::string graph;
   uint64_t structure_hash = 0;  // of all that decides the plan (graph/canonical.h)
@@ -179,6 +194,7 @@ struct Plan {
   std::vector<Segment> segments;
   std::vector<HostStep> host_steps;
   std::vector<StateUse> states;
+  std::vector<Arrival> arrivals;
   // What ends a run, in whatever state it is: the lanes of each device are joined and `done_events` recorded. A run
   // that has submitted all its segments may begin at `finish_short_begin`: lanes that other waits cover are left out
   // there.

@@ -40,7 +40,7 @@ inline std::string InstanceName(const Plan& plan, const Model& model, int32_t in
   const Instance& instance = plan.instances[static_cast<size_t>(index)];
   std::string text(model.buffers[static_cast<size_t>(instance.buffer)].name.view());
   switch (instance.space) {
-    case Space::kBound: return text + ".bound";
+    case Space::kBound: return text + ".bound" + (instance.device >= 0 ? std::to_string(instance.device) : "");
     case Space::kPinned: return text + ".pinned";
     case Space::kDevice: return text + ".device" + std::to_string(instance.device);
     case Space::kState: return text + ".state" + std::to_string(instance.device);

@@ -32,7 +32,7 @@ constexpr Pass kPasses[] = {
     {"Lanes", Lanes},
     {"Reduce", Reduce},
     {"Memory", Memory, true},
-    {"States", States},
+    {"FindTouches", FindTouches},
     {"Events", Events},
 };
 

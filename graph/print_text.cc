@@ -94,6 +94,9 @@ std::string PrintText(const Plan& plan, const Model& model) {
     text += "state " + InstanceName(plan, model, use.instance) + ": " + (use.written ? "written" : "read") +
             ", done at events " + Join(use.done_events) + "\n";
   }
+  for (const Arrival& arrival : plan.arrivals) {
+    text += "bound on a device: " + InstanceName(plan, model, arrival.instance) + "\n";
+  }
   for (size_t i = 0; i < plan.instances.size(); ++i) {
     const Instance& instance = plan.instances[i];
     text += "instance " + InstanceName(plan, model, static_cast<int32_t>(i)) + ": " + std::to_string(instance.bytes) +

@@ -7,7 +7,7 @@
 //            use or that is declared kPinned, or a buffer declared kSlot, which has no bound memory.
 //   device   one for each device
 // A State is current in its own memory on its device at the start, and is brought back there where a node elsewhere has
-// written it.
+// written it. So is a buffer that device memory is bound for: it has no bound memory on the host.
 // The way between host and device is direct for kPinned buffers. For small kHost ones it leads through the slot's
 // pinned memory, which the user's stands in for where it is pinned:
 //   bound -stage-> pinned -upload-> device -download-> pinned -stage-> bound
@@ -83,10 +83,13 @@ class Walk {
   const BufferFacts& decl(int32_t b) const { return d_.buffers[static_cast<size_t>(b)]; }
   bool is_state(int32_t b) const { return decl(b).role == BufferRole::kState; }
   bool is_leased(int32_t b) const { return IsBound(decl(b).role) && decl(b).where == Where::kSlot; }
-  bool is_bound(int32_t b) const { return IsBound(decl(b).role) && decl(b).where != Where::kSlot; }
+  bool is_bound(int32_t b) const {  // to host memory
+    return IsBound(decl(b).role) && (decl(b).where == Where::kHost || decl(b).where == Where::kPinned);
+  }
+  int32_t home(int32_t b) const { return d_.home[static_cast<size_t>(b)]; }
   // Where the contents must be at the end, for buffers that outlive the run.
   int32_t home_place(int32_t b) const {
-    if (is_state(b)) return kFirstDevicePlace + d_.model.buffers[static_cast<size_t>(b)].state->device;
+    if (home(b) >= 0) return kFirstDevicePlace + home(b);
     return is_leased(b) ? kPinnedPlace : kBoundPlace;
   }
   // What host code uses, and what copies to and from devices use.
@@ -120,7 +123,7 @@ class Walk {
     instance.bytes = d_.buffer_bytes[static_cast<size_t>(b)];
     instance.space = place == kBoundPlace ? Space::kBound : place == kPinnedPlace ? Space::kPinned : Space::kDevice;
     if (place >= kFirstDevicePlace) instance.device = place - kFirstDevicePlace;
-    if (is_state(b) && place == home_place(b)) instance.space = Space::kState;
+    if (IsHome(b, place)) instance.space = is_state(b) ? Space::kState : Space::kBound;
     instance.stages = place == kPinnedPlace && is_bound(b);
     instance.leased = place == kPinnedPlace && is_leased(b);
     d_.instances.push_back(instance);
@@ -248,9 +251,9 @@ class Walk {
     Push(step, kind == PlanKind::kUpload ? from : to.base);
   }
 
-  // Whether it is the memory of a State. What touches that takes its turn on a lane; so what goes through the ring,
-  // which has none, goes through the slot's arena too.
-  bool IsHome(int32_t b, int32_t place) const { return is_state(b) && place == home_place(b); }
+  // Whether it is memory on a device that is not the slot's. What touches that takes its turn on a lane; so what goes
+  // through the ring, which has none, goes through the slot's arena too.
+  bool IsHome(int32_t b, int32_t place) const { return home(b) >= 0 && place == kFirstDevicePlace + home(b); }
 
   struct CopyRoute {
     PlanKind kind;
@@ -301,7 +304,7 @@ class Walk {
       const BufferState& state = state_[static_cast<size_t>(b)];
       if (!state.used && !decl(b).is_alias) Note(b, "no node uses it");
       if (state.used && !state.written && decl(b).role == BufferRole::kInOut) {
-        Note(b, "not copied back; no node writes it");
+        Note(b, home(b) < 0 ? "not copied back; no node writes it" : "no node writes it");
       }
       if (state.used && d_.partial_output[static_cast<size_t>(b)]) {
         Note(b, "an Output that may not be written whole; what is not keeps its contents");

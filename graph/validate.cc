@@ -104,24 +104,12 @@ void CheckState(Draft& draft, const BufferDecl& buffer) {
                                  "of the runtime that compiles the graph");
 }
 
-// Where a buffer may live by what this version can do.
+// Where a buffer may live.
 void CheckWhere(Draft& draft, const BufferDecl& buffer) {
   if (buffer.role == BufferRole::kState) return CheckState(draft, buffer);
-  const bool bound = IsBound(buffer.role);
-  const bool fits =
-      bound ? buffer.where != Where::kDevice : buffer.where == Where::kDevice || buffer.where == Where::kPinned;
-  if (fits) return;
-  const std::string subject = Prefix(draft.model, "buffer", buffer.name);
-  if (!bound) {
-    draft.AddMistake(kInvalid, subject +
-                                   ": a Buffer lives on a device or in pinned memory; declare it kDevice or "
-                                   "kPinned");
-    return;
-  }
-  draft.AddMistake(absl::StatusCode::kUnimplemented,
-                   subject +
-                       ": declared kDevice, which this version cannot bind; it copies between host memory and devices "
-                       "itself; declare it kHost, kPinned or kSlot");
+  if (IsBound(buffer.role) || buffer.where == Where::kDevice || buffer.where == Where::kPinned) return;
+  draft.AddMistake(kInvalid, Prefix(draft.model, "buffer", buffer.name) +
+                                 ": a Buffer lives on a device or in pinned memory; declare it kDevice or kPinned");
 }
 
 void CheckBuffer(Draft& draft, const BufferDecl& buffer) {

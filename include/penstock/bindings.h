@@ -6,7 +6,7 @@
 // mistake in Set is kept and returned by Launch, naming the parameter or buffer, until that parameter or buffer is set
 // rightly. A handle of another graph names neither: that mistake stays (ClearBuffers forgets it for a buffer).
 //
-// Ownership: borrows bound memory, which must outlive the run unless a keep-alive is given.
+// Ownership: borrows bound memory, which must outlive the run unless a keep-alive is given or a buffer is moved in.
 // Threads:   thread-compatible: one thread at a time.
 #pragma once
 
@@ -20,9 +20,11 @@
 
 #include "absl/status/status.h"
 #include "penstock/detail/arguments.h"
+#include "penstock/device_buffer.h"
 #include "penstock/export.h"
 #include "penstock/host_buffer.h"
 #include "penstock/model.h"
+#include "penstock/run.h"
 
 namespace penstock {
 
@@ -35,7 +37,15 @@ struct BoundMemory {
   void* data = nullptr;
   int64_t elements = -1;  // -1: nothing bound
   bool read_only = false;  // bound from const memory: refused for Output and InOut
-  std::shared_ptr<const void> keep_alive;
+  bool once = false;  // moved in: the next run takes it over
+  std::shared_ptr<const void> keep_alive{};
+  std::vector<Run> runs_ahead{};  // After
+  std::vector<void*> events_ahead{};
+};
+
+// An event of the platform's own, a cudaEvent_t: Native (cuda.h) makes one.
+struct NativeEvent {
+  void* handle = nullptr;
 };
 
 class PENSTOCK_EXPORT Bindings {
@@ -48,25 +58,61 @@ class PENSTOCK_EXPORT Bindings {
     return *this;
   }
 
-  // Any contiguous range of T: a span, vector, array. `keep_alive` is held until the run has ended, and by this object
-  // until the buffer is set again.
+  // Any contiguous range of T: a span, vector, array; of device memory for a buffer declared kDevice. `keep_alive` is
+  // held until the run has ended, and by this object until the buffer is set again.
   template <class T, std::ranges::contiguous_range R>
     requires std::is_same_v<std::ranges::range_value_t<R>, T> &&
              (!std::is_same_v<std::remove_cvref_t<R>, HostBuffer<T>>)
   Bindings& Set(BufferHandle<T> buffer, R&& memory, std::shared_ptr<const void> keep_alive = nullptr) {
     auto* data = std::ranges::data(memory);
     SetBuffer(buffer.graph(), buffer.index(), detail::TypeOf<T>(),
-              {const_cast<T*>(data), static_cast<int64_t>(std::ranges::size(memory)),
-               std::is_const_v<std::remove_pointer_t<decltype(data)>>, std::move(keep_alive)});
+              {.data = const_cast<T*>(data),
+               .elements = static_cast<int64_t>(std::ranges::size(memory)),
+               .read_only = std::is_const_v<std::remove_pointer_t<decltype(data)>>,
+               .keep_alive = std::move(keep_alive)});
     return *this;
   }
   // Pool memory; its block is kept alive. (A HostBuffer is a range too, which the overload above must not take.)
   template <class T>
   Bindings& Set(BufferHandle<T> buffer, const HostBuffer<T>& memory) {
     SetBuffer(buffer.graph(), buffer.index(), detail::TypeOf<T>(),
-              {memory.data(), memory.size(), false, memory.block()});
+              {.data = memory.data(), .elements = memory.size(), .keep_alive = memory.block()});
     return *this;
   }
+  // Moved into the next run, which gives it back to the pool when it has ended; launches after that need another. One
+  // that fails leaves it here.
+  template <class T>
+  Bindings& Set(BufferHandle<T> buffer, HostBuffer<T>&& memory) {
+    const HostBuffer<T> taken = std::move(memory);
+    SetBuffer(buffer.graph(), buffer.index(), detail::TypeOf<T>(),
+              {.data = taken.data(), .elements = taken.size(), .once = true, .keep_alive = taken.block()});
+    return *this;
+  }
+  // Device memory of a runtime's; kept alive.
+  template <class T>
+  Bindings& Set(BufferHandle<T> buffer, const DeviceBuffer<T>& memory) {
+    SetBuffer(buffer.graph(), buffer.index(), detail::TypeOf<T>(),
+              {.data = memory.data(), .elements = memory.size(), .keep_alive = memory.block()});
+    return *this;
+  }
+
+  // The run touches the memory set for `buffer`, declared kDevice, only when `run`'s work on devices is done: without a
+  // host thread between them, and while it does all else that need not wait. It ends no sooner than `run`, and fails if
+  // that fails. `run` is one of the same runtime. Several may be named; Set forgets them.
+  //
+  //   a.Launch(ia.Set(out, middle));  b.Launch(ib.Set(in, middle).After(in, run_of_a));
+  template <class T>
+  Bindings& After(BufferHandle<T> buffer, const Run& run) {
+    AddAhead(buffer.graph(), buffer.index(), detail::TypeOf<T>(), &run, nullptr);
+    return *this;
+  }
+  // Only when the event, as it stands at Launch, is complete. It must be recorded by then.
+  template <class T>
+  Bindings& After(BufferHandle<T> buffer, NativeEvent event) {
+    AddAhead(buffer.graph(), buffer.index(), detail::TypeOf<T>(), nullptr, event.handle);
+    return *this;
+  }
+
   // Forgets bound memory, keep-alives and mistakes with buffers; parameters stay.
   void ClearBuffers();
 
@@ -76,6 +122,8 @@ class PENSTOCK_EXPORT Bindings {
 
   void SetParam(uint32_t graph, int32_t index, TypeInfo type, const void* value);
   void SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory memory);
+  void AddAhead(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event);
+  bool CheckBuffer(const char* call, uint32_t graph, int32_t index, TypeInfo type);
   // A mistake, by what it is about; index -1: a handle of another graph.
   struct Noted {
     bool of_buffer;
@@ -89,7 +137,7 @@ class PENSTOCK_EXPORT Bindings {
   std::vector<uint32_t> param_offsets_;
   std::vector<std::byte> params_;
   std::vector<bool> param_set_;
-  std::vector<BoundMemory> buffers_;
+  mutable std::vector<BoundMemory> buffers_;  // a launch takes over what was moved in
   std::vector<Noted> mistakes_;
 };
 

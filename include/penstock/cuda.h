@@ -1,4 +1,4 @@
-// For programs that call CUDA themselves: the stream of a Launch node, and CUDA errors as Status.
+// For programs that call CUDA themselves: the stream of a Launch node, their events, and CUDA errors as Status.
 //
 //   graph.Launch("gemm", [](ps::Foreign& foreign, const float* a, float* c) -> absl::Status {
 //     return ps::ToStatus(cudaMemcpyAsync(c, a, kBytes, cudaMemcpyDefault, ps::CudaStream(foreign)), "copying a to c");
@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/cord.h"
+#include "penstock/bindings.h"
 #include "penstock/detail/cuda_error.h"
 #include "penstock/foreign.h"
 
@@ -21,6 +22,9 @@ namespace penstock {
 
 // The stream to submit to. Its device is current. Null on host devices.
 inline cudaStream_t CudaStream(const Foreign& foreign) { return static_cast<cudaStream_t>(foreign.native_stream()); }
+
+// For Bindings::After: what the application has submitted to a stream before it recorded the event there.
+inline NativeEvent Native(cudaEvent_t event) { return {event}; }
 
 // OK for cudaSuccess. Otherwise `what` with the error's words, and the last error is cleared. Codes: InvalidArgument
 // for a wrong argument, ResourceExhausted for memory, FailedPrecondition for what this device or image cannot do,

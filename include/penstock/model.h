@@ -24,7 +24,7 @@ class Foreign;
 // Where the memory of a buffer lies. For Input, Output and InOut it says what may be bound at launch:
 //   kHost    any host memory; copied directly where it is pinned, through pinned memory of ours where it is not
 //   kPinned  pinned memory only
-//   kDevice  device memory (bound buffers: not implemented in this version, Compile says Unimplemented)
+//   kDevice  device memory only, of the device of the first node but copies that uses it
 //   kSlot    nothing is bound: the slot's own pinned memory, filled and read in place (lease.h)
 // For Buffer: kDevice or kPinned.
 enum class Where : uint8_t { kHost, kPinned, kDevice, kSlot };

@@ -53,6 +53,7 @@ class PENSTOCK_EXPORT Run {
 
  private:
   friend class runtime::ExecutableCore;
+  friend class Bindings;
   explicit Run(runtime::RunState* state);  // takes over one count
   runtime::RunState* state_ = nullptr;
 };

@@ -24,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "penstock/deadline.h"
+#include "penstock/device_buffer.h"
 #include "penstock/executable.h"
 #include "penstock/export.h"
 #include "penstock/graph.h"
@@ -125,6 +126,16 @@ class PENSTOCK_EXPORT Runtime {
   }
   PinnedGauges pinned_memory() const;
 
+  // Memory for `size` elements of the device with that index, uninitialized. InvalidArgument: the size is negative or
+  // overflows, or there is no such device. ResourceExhausted with the numbers.
+  template <class T>
+  absl::StatusOr<DeviceBuffer<T>> MakeDeviceBuffer(int64_t size, int device = 0) {
+    static_assert(std::is_trivially_copyable_v<T>, "elements must be trivially copyable");
+    auto block = AllocateDevice(size, sizeof(T), device);
+    if (!block.ok()) return block.status();
+    return DeviceBuffer<T>(*std::move(block), size, device);
+  }
+
   // Device memory that lives across runs (state.h), with these contents (all its elements) or, without any, zeros.
   // InvalidArgument: a dimension is no constant, another number of elements, no such device. ResourceExhausted with the
   // numbers.
@@ -149,6 +160,7 @@ class PENSTOCK_EXPORT Runtime {
     std::shared_ptr<void> block, owner;
   };
   absl::StatusOr<HostMemory> AllocateHost(int64_t elements, size_t element_size, Deadline deadline);
+  absl::StatusOr<std::shared_ptr<void>> AllocateDevice(int64_t elements, size_t element_size, int device);
   absl::StatusOr<std::shared_ptr<const StateRecord>> AllocateState(StateRecord record, const void* initial,
                                                                    size_t elements);
   std::shared_ptr<runtime::RuntimeCore> core_;

@@ -203,6 +203,10 @@ class Driver {
   virtual void DestroyEvent(Event event) = 0;
   virtual absl::Status Record(Event event, Stream stream) = 0;
   virtual absl::Status Wait(Stream stream, Event event) = 0;
+  // The same for an event of the application's, a cudaEvent_t, as it stands now. InvalidArgument on host devices.
+  virtual absl::Status WaitNative(Stream /*stream*/, void* /*event*/) {
+    return absl::InvalidArgumentError("a host device knows no events but its own; name a Run");
+  }
   virtual absl::StatusOr<bool> Query(Event event) = 0;
   // Microseconds between two complete timing events of one device.
   virtual absl::StatusOr<double> Elapsed(Event begin, Event end) = 0;

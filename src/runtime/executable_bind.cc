@@ -8,6 +8,7 @@
 #include "src/base/status.h"
 #include "src/runtime/copies.h"
 #include "src/runtime/executable_core.h"
+#include "src/runtime/run_state.h"
 #include "src/runtime/runtime_core.h"
 
 namespace penstock::runtime {
@@ -82,7 +83,35 @@ absl::Status ExecutableCore::BindBuffers(Slot& slot, const Bindings& bindings) {
     PENSTOCK_RETURN_IF_ERROR(BindBuffer(slot, decl, b, bindings.buffers_[b]));
     slot.keep_alive[b] = bindings.buffers_[b].keep_alive;
   }
-  return CheckOverlaps(slot);
+  PENSTOCK_RETURN_IF_ERROR(CheckOverlaps(slot));
+  return BindAhead(slot, bindings);
+}
+
+absl::Status ExecutableCore::BindAhead(Slot& slot, const Bindings& bindings) {
+  for (size_t a = 0; a < plan_.arrivals.size(); ++a) {
+    const auto b = static_cast<size_t>(plan_.arrivals[a].buffer);
+    const auto arrival = static_cast<int32_t>(a);
+    for (const Run& run : bindings.buffers_[b].runs_ahead) {
+      if (!run.state_->IsOf(*runtime_, driver_)) {
+        return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", model_->buffers[b].name,
+                      "After was given a run of another runtime, or on devices of another driver; events join those "
+                      "of one only; wait for it on the host");
+      }
+      run.state_->Ref();
+      slot.ahead.push_back({arrival, run.state_});
+    }
+    for (void* const event : bindings.buffers_[b].events_ahead) slot.events_ahead.push_back({arrival, event});
+  }
+  for (const RunAhead& ahead : slot.ahead) ahead.run->Follow();
+  const absl::Status waits = executor_.WaitForEvents(slot);
+  return waits.ok() ? waits : base::Prefixed(graph::Prefix(*model_) + ": an event given to After", waits);
+}
+
+// The next run has them; launches after that need others.
+void ExecutableCore::TakeOver(const Bindings& bindings) {
+  for (BoundMemory& memory : bindings.buffers_) {
+    if (memory.once) memory = {};
+  }
 }
 
 absl::Status ExecutableCore::BindBuffer(Slot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory) {
@@ -109,26 +138,13 @@ absl::Status ExecutableCore::BindBuffer(Slot& slot, const BufferDecl& decl, size
                         " need; bind memory so aligned, such as Runtime::MakeHostBuffer gives");
     }
   }
-  bool pinned = true;
   if (wanted > 0 && memory.data == nullptr) {
     return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name,
                   "bound to " + std::to_string(wanted) + " elements at a null address; bind memory that exists");
   }
+  bool pinned = true;
   if (wanted > 0) {
-    const absl::StatusOr<PointerInfo> first = driver_->Inspect(memory.data);
-    const auto* last = static_cast<const std::byte*>(memory.data) + wanted * decl.type.size - 1;
-    const absl::StatusOr<PointerInfo> end = first.ok() ? driver_->Inspect(last) : first;
-    if (!end.ok()) return base::Prefixed(graph::Prefix(*model_, "buffer", decl.name), end.status());
-    if (first->kind == PointerInfo::Kind::kDevice) {
-      return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name,
-                    "bound to device memory, but declared for host memory; bind host memory");
-    }
-    pinned = first->kind == PointerInfo::Kind::kPinned && end->kind == PointerInfo::Kind::kPinned;
-  }
-  if (!pinned && decl.where == Where::kPinned) {
-    return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name,
-                  "bound to memory that is not pinned, but declared kPinned; use Runtime::MakeHostBuffer, or declare "
-                  "it kHost");
+    PENSTOCK_ASSIGN_OR_RETURN(pinned, CheckPlace(decl, buffer, memory.data, wanted * decl.type.size));
   }
   const auto begin = reinterpret_cast<uintptr_t>(memory.data);
   slot.bound_ranges[buffer] = {begin, begin + static_cast<uintptr_t>(wanted) * decl.type.size,
@@ -139,6 +155,36 @@ absl::Status ExecutableCore::BindBuffer(Slot& slot, const BufferDecl& decl, size
     slot.pointers[static_cast<size_t>(staged)] = pinned ? memory.data : slot.staging[static_cast<size_t>(staged)];
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<bool> ExecutableCore::CheckPlace(const BufferDecl& decl, size_t buffer, const void* data,
+                                                int64_t bytes) const {
+  const auto refuse = [&](const std::string& text) {
+    return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name, text);
+  };
+  const absl::StatusOr<PointerInfo> first = driver_->Inspect(data);
+  const auto* last = static_cast<const std::byte*>(data) + bytes - 1;
+  const absl::StatusOr<PointerInfo> end = first.ok() ? driver_->Inspect(last) : first;
+  if (!end.ok()) return base::Prefixed(graph::Prefix(*model_, "buffer", decl.name), end.status());
+  if (decl.where == Where::kDevice) {
+    const int32_t instance = program_.bound[buffer];
+    if (instance < 0) return true;  // no node uses it
+    const DeviceRef& home = device(plan_.instances[static_cast<size_t>(instance)].device);
+    const auto fits = [&](const PointerInfo& info) {
+      return info.kind == PointerInfo::Kind::kDevice && info.device == home.local;
+    };
+    if (fits(*first) && fits(*end)) return true;
+    const bool elsewhere = first->kind == PointerInfo::Kind::kDevice && !fits(*first);
+    return refuse("bound to memory that is not " + std::string(elsewhere ? "of " : "all of ") + home.info.name +
+                  ", where the first node that uses it runs; bind memory of that device, or declare the buffer kHost");
+  }
+  if (first->kind == PointerInfo::Kind::kDevice) {
+    return refuse("bound to device memory, but declared for host memory; bind host memory, or declare it kDevice");
+  }
+  const bool pinned = first->kind == PointerInfo::Kind::kPinned && end->kind == PointerInfo::Kind::kPinned;
+  if (pinned || decl.where != Where::kPinned) return pinned;
+  return refuse(
+      "bound to memory that is not pinned, but declared kPinned; use Runtime::MakeHostBuffer, or declare it kHost");
 }
 
 absl::Status ExecutableCore::CheckOverlaps(Slot& slot) const {
@@ -153,6 +199,10 @@ absl::Status ExecutableCore::CheckOverlaps(Slot& slot) const {
 
 void ExecutableCore::PatchPointers(Slot& slot) {
   slot.PatchPointers(program_.bound_pointers);
+  for (const int32_t f : program_.bound_fills) {
+    const int32_t instance = program_.fills[static_cast<size_t>(f)].instance;
+    slot.fills[static_cast<size_t>(f)].dst = slot.pointers[static_cast<size_t>(instance)];
+  }
   PatchCopies(program_, slot);
 }
 

@@ -315,10 +315,12 @@ absl::StatusOr<Run> ExecutableCore::Start(Slot* slot, const Bindings& bindings, 
   if (bound.ok()) bound = EnterStates(*slot);
   if (!bound.ok()) {
     slot->keep_alive.clear();
+    slot->ReleaseAhead();
     Release(slot);
     runtime_->RunDrained();
     return bound;
   }
+  TakeOver(bindings);
   slot->deadline = deadline.at();
   slot->next_command = 0;
   slot->next_segment = 0;

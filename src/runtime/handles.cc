@@ -52,6 +52,12 @@ absl::StatusOr<Executable> Runtime::Compile(const Graph& graph, const CompileOpt
 
 namespace {
 
+absl::Status CheckSize(const char* what, int64_t elements, size_t element_size) {
+  if (elements >= 0 && static_cast<uint64_t>(elements) <= std::numeric_limits<int64_t>::max() / element_size) return {};
+  return absl::InvalidArgumentError(std::string(what) + ": " + std::to_string(elements) + " elements of " +
+                                    std::to_string(element_size) + " bytes; the size is negative or overflows");
+}
+
 // The memory of a HostBuffer, which bindings and runs share. The core keeps the driver it came from.
 struct HostBlock {
   ~HostBlock() {
@@ -76,16 +82,45 @@ struct HostBlockOwner {
 
 absl::StatusOr<Runtime::HostMemory> Runtime::AllocateHost(int64_t elements, size_t element_size, Deadline deadline) {
   if (core_ == nullptr) return runtime::RuntimeCore::None();
-  if (elements < 0 || static_cast<uint64_t>(elements) > std::numeric_limits<int64_t>::max() / element_size) {
-    return absl::InvalidArgumentError("MakeHostBuffer: " + std::to_string(elements) + " elements of " +
-                                      std::to_string(element_size) + " bytes; the size is negative or overflows");
-  }
+  PENSTOCK_RETURN_IF_ERROR(CheckSize("MakeHostBuffer", elements, element_size));
   PENSTOCK_RETURN_IF_ERROR(core_->CheckOpen());
   PENSTOCK_ASSIGN_OR_RETURN(auto memory, core_->AllocateHost(static_cast<size_t>(elements) * element_size, deadline));
   const std::shared_ptr<HostBlock> host(new HostBlock{core_, std::move(memory)}, base::DeleteUnlessForked());
   void* const data = host->block.data();
   return HostMemory{std::shared_ptr<void>(host, data),
                     std::shared_ptr<void>(new HostBlockOwner{host}, base::DeleteUnlessForked())};
+}
+
+namespace {
+
+// The memory of a DeviceBuffer.
+struct DeviceBlock {
+  ~DeviceBlock() { device.driver->FreeDevice(device.local, memory); }
+  std::shared_ptr<runtime::RuntimeCore> core;
+  runtime::DeviceRef device;
+  void* memory;
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<void>> Runtime::AllocateDevice(int64_t elements, size_t element_size, int device) {
+  if (core_ == nullptr) return runtime::RuntimeCore::None();
+  PENSTOCK_RETURN_IF_ERROR(CheckSize("MakeDeviceBuffer", elements, element_size));
+  PENSTOCK_RETURN_IF_ERROR(core_->CheckOpen());
+  const auto& all = core_->devices();
+  if (device < 0 || static_cast<size_t>(device) >= all.size()) {
+    return absl::InvalidArgumentError("MakeDeviceBuffer: the device is " + std::to_string(device) +
+                                      "; the runtime has devices 0 to " + std::to_string(all.size() - 1));
+  }
+  if (elements == 0) return std::shared_ptr<void>();
+  const runtime::DeviceRef& on = all[static_cast<size_t>(device)];
+  absl::StatusOr<void*> memory = nullptr;
+  const absl::Status made = core_->WithMemory([&] {
+    return (memory = on.driver->AllocateDevice(on.local, static_cast<size_t>(elements) * element_size)).status();
+  });
+  if (!made.ok()) return base::Prefixed("MakeDeviceBuffer on " + on.info.name, made);
+  const std::shared_ptr<DeviceBlock> block(new DeviceBlock{core_, on, *memory}, base::DeleteUnlessForked());
+  return std::shared_ptr<void>(block, *memory);
 }
 
 PinnedGauges Runtime::pinned_memory() const { return core_ == nullptr ? PinnedGauges() : core_->pinned_gauges(); }
@@ -205,23 +240,48 @@ void Bindings::SetParam(uint32_t graph, int32_t index, TypeInfo type, const void
   param_set_[i] = true;
 }
 
-void Bindings::SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory memory) {
-  if (model_ == nullptr) return;
+// Whether it is a handle of this graph's, of the buffer's own type.
+bool Bindings::CheckBuffer(const char* call, uint32_t graph, int32_t index, TypeInfo type) {
+  if (model_ == nullptr) return false;
   if (graph != model_->serial || index < 0 || static_cast<size_t>(index) >= model_->buffers.size()) {
-    return Note(true, -1,
-                absl::InvalidArgumentError(graph::Prefix(*model_) +
-                                           ": Set was given a buffer of another graph; a handle is good in the graph "
-                                           "that made it; use this graph's, with fresh bindings or after "
-                                           "ClearBuffers"));
+    Note(true, -1,
+         absl::InvalidArgumentError(graph::Prefix(*model_) + ": " + call +
+                                    " was given a buffer of another graph; a handle is good in the graph that made "
+                                    "it; use this graph's, with fresh bindings or after ClearBuffers"));
+    return false;
   }
+  const BufferDecl& decl = model_->buffers[static_cast<size_t>(index)];
+  if (decl.type == type) return true;
+  Note(true, index,
+       absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) + ": " + call +
+                                  " with a handle of another type; a handle is good for what it was declared for; use "
+                                  "the one its declaration returned"));
+  return false;
+}
+
+void Bindings::AddAhead(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event) {
+  if (!CheckBuffer("After", graph, index, type)) return;
+  BoundMemory& memory = buffers_[static_cast<size_t>(index)];
+  const BufferDecl& decl = model_->buffers[static_cast<size_t>(index)];
+  const auto refuse = [&](const char* why) {
+    Note(true, index, absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) + ": " + why));
+  };
+  if (!IsBound(decl.role) || decl.where != Where::kDevice) {
+    return refuse("After orders the use of device memory; wait for the run or event, or declare the buffer kDevice");
+  }
+  if (memory.elements < 0) return refuse("After before Set, which forgets it; call Set first");
+  if (run != nullptr && run->state_ == nullptr) {
+    return refuse("After was given a Run that was default-constructed or moved from; give one that Launch returned");
+  }
+  if (run == nullptr && event == nullptr) return refuse("After was given a null event; give one that was recorded");
+  if (run != nullptr) memory.runs_ahead.push_back(*run);
+  if (event != nullptr) memory.events_ahead.push_back(event);
+}
+
+void Bindings::SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory memory) {
+  if (!CheckBuffer("Set", graph, index, type)) return;
   const auto i = static_cast<size_t>(index);
   const BufferDecl& decl = model_->buffers[i];
-  if (!(decl.type == type)) {
-    return Note(true, index,
-                absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) +
-                                           ": Set with a handle of another type; a handle is good for what it was "
-                                           "declared for; use the one its declaration returned"));
-  }
   if (decl.role == BufferRole::kState) {
     return Note(true, index,
                 absl::InvalidArgumentError(graph::Prefix(*model_, "state", decl.name) +
@@ -239,6 +299,10 @@ void Bindings::SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemo
                                            "InOut"));
   }
   Forgive(true, index);
+  memory.runs_ahead.swap(buffers_[i].runs_ahead);  // for their room
+  memory.events_ahead.swap(buffers_[i].events_ahead);
+  memory.runs_ahead.clear();
+  memory.events_ahead.clear();
   buffers_[i] = std::move(memory);
 }
 

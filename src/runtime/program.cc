@@ -102,6 +102,7 @@ class Builder {
         break;
       case PlanKind::kFill:
         SetOp(n, Op::kFill, p_.fills.size());
+        if (Varies(node.uses[0].instance)) p_.bound_fills.push_back(static_cast<int32_t>(p_.fills.size()));
         p_.fills.push_back({n, node.uses[0].instance, BufferOf(node.uses[0].instance)});
         break;
       case PlanKind::kLaunch:
@@ -261,6 +262,10 @@ class Builder {
       case graph::Command::Op::kStateWait: Push(Op::kStateWait, c.lane, c.arg); break;
       case graph::Command::Op::kStateWrite: Push(Op::kStateWrite, c.lane, c.arg); break;
       case graph::Command::Op::kStateDone: Push(Op::kStateDone, c.lane, c.arg); break;
+      case graph::Command::Op::kReadyWait:
+        p_.arrival_lanes.push_back({c.arg, c.lane});
+        Push(Op::kReadyWait, c.lane, c.arg);
+        break;
     }
   }
 

@@ -16,7 +16,7 @@
 namespace penstock::runtime {
 
 // One call of the executor. `index` is an entry of the table the op names; for kRecord and kWait an event, for those of
-// States an entry of Plan::states.
+// States an entry of Plan::states, for kReadyWait one of Plan::arrivals.
 struct ExecCommand {
   enum class Op : uint8_t {
     kCopy,
@@ -28,7 +28,8 @@ struct ExecCommand {
     kWait,
     kStateWait,
     kStateWrite,
-    kStateDone
+    kStateDone,
+    kReadyWait
   };
   // A lane holds at most kMostOutstanding commands, since a submitter behind about 1020 is stopped inside CUDA, and
   // with it whoever else makes a call there. So some commands are marked: before one the lane's mark that was recorded
@@ -105,6 +106,11 @@ struct HostEntry {
   int32_t ring = -1;  // Slot::staged, where one side is on a device
 };
 
+// A lane that waits before it touches device memory that is bound.
+struct ArrivalLane {
+  int32_t arrival = -1, lane = -1;
+};
+
 struct Program {
   std::vector<ExecCommand> commands;  // parallel to Plan::commands
   std::vector<bool> marked_lanes;  // lanes with marks (ExecCommand::Room)
@@ -121,7 +127,9 @@ struct Program {
   std::vector<PointerPatch> fixed_pointers;  // once a slot
   std::vector<PointerPatch> bound_pointers;  // every launch
   std::vector<int32_t> bound_copies;  // copies with a bound side, or with boxes that depend on parameters
+  std::vector<int32_t> bound_fills;  // fills of bound memory
   int32_t rings = 0;  // hosts that go through the ring
+  std::vector<ArrivalLane> arrival_lanes;
   std::vector<ShapePatch> fixed_shapes, dynamic_shapes;
   std::vector<RangePatch> fixed_ranges, dynamic_ranges;
   std::vector<int32_t> dynamic_grids;  // calls of Kernel nodes whose grid depends on parameters

@@ -44,6 +44,7 @@ RunState::RunState(std::shared_ptr<ExecutableCore> core, Slot* slot, Deadline de
     : deadline_(deadline),
       serial_(serial),
       runtime_(core->runtime_ptr()),
+      driver_(&core->driver()),
       open_slot_(slot),
       core_(std::move(core)),
       slot_(slot) {}
@@ -78,11 +79,12 @@ void RunState::Step() {
   const bool all_submitted = slot_->next_segment == static_cast<int32_t>(core_->plan().segments.size());
   // Somebody must push it on even when nobody waits for it: when a lane was full, and where others may wait for what it
   // has still to submit, or for it to leave the order of its States.
-  const bool awaited = !core_->plan().states.empty() && (!all_submitted || slot_->fault.failed());
+  const bool ordered = !core_->plan().states.empty() || !slot_->ahead.empty() || followed_.load();
+  const bool awaited = ordered && (!all_submitted || slot_->fault.failed());
   if (slot_->lane_full || awaited) WatchInBackground();
   if (!all_submitted && !slot_->fault.failed()) return;
   const bool finished = slot_->finish_submitted || SubmitFinish();
-  const bool over = finished && HostStepsSettled() && DoneEventsComplete();
+  const bool over = finished && HostStepsSettled() && DoneEventsComplete() && core_->executor().AheadIsSettled(*slot_);
   const driver::RunFault& fault = slot_->fault;
   if (fault.failed() && base::IsFatal(fault.status())) {
     runtime_->NoteFault(core_->Describe(fault.node(), fault.status()));
@@ -253,7 +255,35 @@ bool RunState::SubmitFinish() {
   if (!refused.ok()) runtime_->NoteFault(core_->Describe(-1, refused));
   slot_->finish_submitted = refused.ok() || base::IsFatal(refused);
   if (!slot_->finish_submitted) Abandon(refused);
+  if (followed_.load()) runtime_->bell().Ring();
   return slot_->finish_submitted;
+}
+
+absl::StatusOr<RunState::Tail> RunState::LookAtTail() const {
+  const auto failure = [](const absl::Status& cause) {
+    if (base::IsFatal(cause)) return cause;
+    return absl::FailedPreconditionError("it comes behind a run that failed: " + base::Str(cause.message()) +
+                                         "; what that has left in the memory is unspecified; launch both again");
+  };
+  base::MutexLock lock(mu_);
+  if (open_slot_ == nullptr) {  // drained, or as good as that
+    const bool over = ended_.load(std::memory_order_relaxed);
+    if (over && !status_.ok()) return failure(status_);
+    return Tail{.submitted = over, .ended = over};
+  }
+  const driver::RunFault& fault = open_slot_->fault;
+  if (fault.failed()) return failure(core_->Describe(fault.node(), fault.status()));
+  return Tail{
+      .submitted = open_slot_->finish_submitted.load(), .done = &open_slot_->done, .core = core_->shared_from_this()};
+}
+
+bool RunState::IsOf(const RuntimeCore& runtime, const driver::Driver* driver) const {
+  return runtime_.get() == &runtime && driver_ == driver;
+}
+
+void RunState::Follow() {
+  followed_.store(true);
+  WatchInBackground();
 }
 
 bool RunState::DoneEventsComplete() {
@@ -279,6 +309,7 @@ void RunState::Complete() {
   LeaveStates();
   const absl::Status status = core_->DescribeEnd(*slot_);
   core_->RecordTrace(*slot_, serial_);
+  slot_->ReleaseAhead();
   std::vector<std::shared_ptr<const void>> keep_alive = std::exchange(slot_->keep_alive, {});
   const std::shared_ptr<ExecutableCore> core = std::move(core_);
   core->Release(std::exchange(slot_, nullptr));

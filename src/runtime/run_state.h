@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "penstock/deadline.h"
 #include "src/base/mutex.h"
 #include "src/base/notes.h"
@@ -60,6 +61,19 @@ class RunState {
   // the caller. The slot stays taken until the work has drained.
   void Abandon(const absl::Status& why);
 
+  // What runs that come behind this one ask. `ended`: there is nothing to wait for; else, once all has been submitted,
+  // the events of `done`, good while `core` is held. If this one has failed: what that one fails with.
+  struct Tail {
+    bool submitted = false, ended = false;
+    const std::vector<driver::Event>* done = nullptr;
+    std::shared_ptr<ExecutableCore> core{};
+  };
+  absl::StatusOr<Tail> LookAtTail() const;
+  // Whether its work runs on that driver's devices, for that runtime.
+  bool IsOf(const RuntimeCore& runtime, const driver::Driver* driver) const;
+  // Somebody comes behind from now on, and is told by the bell when there is more to see of the tail.
+  void Follow();
+
   Deadline deadline() const { return deadline_; }
   int64_t serial() const { return serial_; }
 
@@ -94,9 +108,11 @@ class RunState {
   RunLife<> life_;
   base::OwnerByNotes<> notes_;  // calls of Advance; the first one owns the machine
   std::atomic<bool> ended_{false};  // set with mu_ held
+  std::atomic<bool> followed_{false};
   const Deadline deadline_;
   const int64_t serial_;
   const std::shared_ptr<RuntimeCore> runtime_;
+  const driver::Driver* const driver_;
 
   mutable base::Mutex mu_;
   absl::Status status_ ABSL_GUARDED_BY(mu_);
@@ -104,8 +120,8 @@ class RunState {
   Slot* open_slot_ ABSL_GUARDED_BY(mu_);  // the slot, while others than the machine's owner may fail its run
 
   // The machine.
-  std::shared_ptr<ExecutableCore> core_;   // set until drained
-  Slot* slot_;                             // set until drained
+  std::shared_ptr<ExecutableCore> core_;  // set until drained
+  Slot* slot_;  // set until drained
 };
 
 }  // namespace penstock::runtime

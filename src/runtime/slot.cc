@@ -5,6 +5,7 @@
 
 #include "penstock/status_macros.h"
 #include "src/runtime/copies.h"
+#include "src/runtime/run_state.h"
 #include "src/runtime/state_core.h"
 
 namespace penstock::runtime {
@@ -67,6 +68,7 @@ absl::Status Slot::MakeStreamsAndEvents() {
     PENSTOCK_ASSIGN_OR_RETURN(driver::Event event, device(e.device).driver->CreateEvent(device(e.device).local, false));
     events.push_back(event);
   }
+  for (const int32_t e : plan.done_events) done.push_back(events[static_cast<size_t>(e)]);
   if (!options_.timing) return absl::OkStatus();
   begin_timing.resize(plan.nodes.size());
   end_timing.resize(plan.nodes.size());
@@ -176,6 +178,12 @@ absl::Status Slot::FillImages() {
   PENSTOCK_RETURN_IF_ERROR(ApplyFixedShapes(model, plan, program, *this));
   PatchPointers(program.fixed_pointers);
   return absl::OkStatus();
+}
+
+void Slot::ReleaseAhead() {
+  for (const RunAhead& a : ahead) a.run->Unref();
+  ahead.clear();
+  events_ahead.clear();
 }
 
 void Slot::PatchPointers(const std::vector<PointerPatch>& patches) {

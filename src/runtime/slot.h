@@ -35,6 +35,16 @@ struct DeviceRef {
   driver::DeviceInfo info;
 };
 
+// What must be done before device memory that is bound may be touched; `arrival` is an entry of Plan::arrivals.
+struct RunAhead {
+  int32_t arrival;
+  RunState* run;  // counted
+};
+struct EventAhead {
+  int32_t arrival;
+  void* event;
+};
+
 enum class HostState : uint8_t { kWaiting, kRunning, kDone, kSkipped };
 
 struct Slot final : driver::UseSource {
@@ -55,6 +65,9 @@ struct Slot final : driver::UseSource {
 
   // Writes addresses into `args`: of an instance, or of where a box of it begins.
   void PatchPointers(const std::vector<PointerPatch>& patches);
+
+  // Forgets what this run comes behind.
+  void ReleaseAhead();
 
   void AppendUses(int32_t node, std::vector<driver::MemoryUse>& out) const override;
 
@@ -92,6 +105,9 @@ struct Slot final : driver::UseSource {
   std::vector<int64_t> seen_complete;  // an event each: the serial of the run that last saw it complete
   driver::RunFault fault;
   StateTicket ticket;  // places parallel to Plan::states
+  std::vector<RunAhead> ahead;  // runs to come behind
+  std::vector<EventAhead> events_ahead;  // and events of the application's
+  std::vector<driver::Event> done;  // those of Plan::done_events
 
   // Where the run stands.
   int64_t serial = -1;
@@ -99,7 +115,7 @@ struct Slot final : driver::UseSource {
   int32_t next_command = 0;
   int32_t next_segment = 0;
   int32_t stopped_at = -1;  // once the finish has begun: the first command of the segments that never was submitted
-  bool finish_submitted = false;
+  std::atomic<bool> finish_submitted{false};  // read by runs that come behind, too
   bool lane_full = false;  // the next command waits for room on its lane
 
  private:

@@ -9,6 +9,7 @@
 #include "src/base/user_code.h"
 #include "src/host/progress.h"
 #include "src/runtime/executable_core.h"
+#include "src/runtime/run_state.h"
 #include "src/runtime/runtime_core.h"
 
 namespace penstock::runtime {
@@ -43,12 +44,15 @@ bool StreamExecutor::Submit(Slot& slot, int32_t end) {
   CurrentDevice current(core_.driver());
   const std::vector<ExecCommand>& commands = core_.program().commands;
   for (; slot.next_command < end; ++slot.next_command) {
-    if (slot.fault.failed()) return false;  // cancelled, or failed by what was submitted before
     const ExecCommand& command = commands[static_cast<size_t>(slot.next_command)];
+    // A State keeps what is written to it, so nothing is before it is known that what the run reads is sound.
+    if (command.op == Op::kStateWrite && !AheadIsSettled(slot)) return false;
+    if (slot.fault.failed()) return false;  // cancelled, or failed by what was submitted before
     current.Set(core_.local_device_of_lane(command.lane));
     if (command.room == Room::kAwaitAndMark && !HasRoom(slot, command.lane)) return false;
-    if (command.op == Op::kStateWait) {
-      const absl::StatusOr<bool> passed = WaitForState(slot, command);
+    if (command.op == Op::kStateWait || command.op == Op::kReadyWait) {
+      const absl::StatusOr<bool> passed =
+          command.op == Op::kStateWait ? WaitForState(slot, command) : WaitUntilReady(slot, command);
       if (!passed.ok()) slot.fault.Fail(-1, passed.status());
       if (!passed.ok() || !*passed) return false;
       continue;
@@ -136,6 +140,44 @@ absl::StatusOr<bool> StreamExecutor::WaitForState(Slot& slot, const ExecCommand&
   }
   PENSTOCK_RETURN_IF_ERROR(order.Verdict(slot.ticket));
   return true;
+}
+
+// False: the run to come behind has not submitted all of its work.
+absl::StatusOr<bool> StreamExecutor::WaitUntilReady(Slot& slot, const ExecCommand& command) {
+  const driver::Stream stream = slot.streams[static_cast<size_t>(command.lane)];
+  for (const RunAhead& ahead : slot.ahead) {
+    if (ahead.arrival != command.index) continue;
+    PENSTOCK_ASSIGN_OR_RETURN(const RunState::Tail tail, ahead.run->LookAtTail());
+    if (!tail.submitted) return false;
+    if (tail.ended) continue;
+    for (const driver::Event event : *tail.done) PENSTOCK_RETURN_IF_ERROR(core_.driver().Wait(stream, event));
+  }
+  return true;
+}
+
+bool StreamExecutor::AheadIsSettled(Slot& slot) {
+  for (const RunAhead& ahead : slot.ahead) {
+    if (slot.fault.failed()) return true;
+    const absl::StatusOr<RunState::Tail> tail = ahead.run->LookAtTail();
+    if (!tail.ok()) {
+      slot.fault.Fail(-1, tail.status());
+    } else if (!tail->ended) {
+      return false;
+    }
+  }
+  return true;
+}
+
+absl::Status StreamExecutor::WaitForEvents(const Slot& slot) {
+  CurrentDevice current(core_.driver());
+  for (const EventAhead& ahead : slot.events_ahead) {
+    for (const ArrivalLane& to : core_.program().arrival_lanes) {
+      if (to.arrival != ahead.arrival) continue;
+      current.Set(core_.local_device_of_lane(to.lane));
+      PENSTOCK_RETURN_IF_ERROR(core_.driver().WaitNative(slot.streams[static_cast<size_t>(to.lane)], ahead.event));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status StreamExecutor::AwaitNode(Slot& slot, const ExecCommand& command) {

@@ -19,13 +19,18 @@ class StreamExecutor {
   explicit StreamExecutor(ExecutableCore& core) : core_(core) {}
 
   // Submits commands [slot.next_command, end). False when it stopped before: the run has failed, or a lane holds as
-  // many commands as it may, or a foreign launch, the use of a State, or any node where each is waited for must wait
-  // for its turn (then calling again goes on there).
+  // many commands as it may, or a foreign launch, the use of a State, memory that is not ready, or any node where each
+  // is waited for must wait for its turn (then calling again goes on there).
   bool Submit(Slot& slot, int32_t end);
   // The same for the commands that end a run, which are submitted whatever happened before: without them nobody can
   // tell when its work has ended, so one that fails is tried once more, and the run fails. The Status of one that fails
   // again; calling again goes on from there.
   absl::Status SubmitFinish(Slot& slot, int32_t end);
+  // Makes the lanes that touch device memory which is bound wait for Slot::events_ahead, as they stand now: before all
+  // else the run submits.
+  absl::Status WaitForEvents(const Slot& slot);
+  // Whether the runs it comes behind have ended, or this one has failed: one of them that has fails it too.
+  bool AheadIsSettled(Slot& slot);
 
  private:
   bool HasRoom(Slot& slot, int32_t lane);
@@ -34,6 +39,7 @@ class StreamExecutor {
   absl::Status AwaitNode(Slot& slot, const ExecCommand& command);
   absl::Status DoNode(Slot& slot, const ExecCommand& command);
   absl::StatusOr<bool> WaitForState(Slot& slot, const ExecCommand& command);
+  absl::StatusOr<bool> WaitUntilReady(Slot& slot, const ExecCommand& command);
   absl::Status CallForeign(Slot& slot, const ExecCommand& command);
 
   ExecutableCore& core_;

@@ -237,7 +237,8 @@ void HostileGraph::AddBuffer() {
   Where where = bytes_.Chance(64) ? kPinned : internal ? kDevice : kHost;
   const Name name = MakeName("b", buffer_names_);
   if (Hostile()) where = static_cast<Where>(bytes_.Below(4));
-  if (internal ? where == kHost || where == kSlot : where == kDevice) Note("declare");
+  if (!internal && where == kDevice) where = kHost;  // what a launch binds is host memory
+  if (internal && (where == kHost || where == kSlot)) Note("declare");
   WithElement(element, [&]<class T>(T*) {
     const size_t before = known.size();
     const Extent extent = MakeExtent(sizeof(T));

@@ -44,7 +44,6 @@ Graph EveryMistake() {
   auto x = g.Input<int32_t>(At("x", 20), 8);
   g.Input<int32_t>(At("x", 21), 8);
   g.Input<int32_t>(At("", 22), 8);
-  g.Input<int32_t>(At("on device", 23), 8, kDevice);
   auto t = g.Buffer<int32_t>(At("t", 25), 8, kHost);
   g.Buffer<int32_t>(At("negative", 26), -2);
   g.Buffer<int32_t>(At("unbounded", 27), open);
@@ -78,14 +77,13 @@ Graph EveryMistake() {
 TEST(GoldenErrors, EveryMistakeOfAGraphIsALineOfOneStatus) {
   const absl::Status status = MakePlan(EveryMistake().model(), TwoHosts()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(Text(status), R"(graph 'bad': 28 mistakes:
+  EXPECT_EQ(Text(status), R"(graph 'bad': 27 mistakes:
   graph 'bad' param '' (bad.cc:12): has no name; messages and traces call everything by its name; give it one
   graph 'bad' param 'p' (bad.cc:11): the param at bad.cc:10 has this name already; names are unique among the params of a graph; rename one
   graph 'bad' param 'real' (bad.cc:13): has AtMost, but is not an integer; only integers have a maximum; remove AtMost or use an integer type
   graph 'bad' param 'below' (bad.cc:14): AtMost(-1) is negative; such a parameter counts elements; give 0 or more
   graph 'bad' buffer '' (bad.cc:22): has no name; messages and traces call everything by its name; give it one
   graph 'bad' buffer 'x' (bad.cc:21): the buffer at bad.cc:20 has this name already; names are unique among the buffers of a graph; rename one
-  graph 'bad' buffer 'on device' (bad.cc:23): declared kDevice, which this version cannot bind; it copies between host memory and devices itself; declare it kHost, kPinned or kSlot
   graph 'bad' buffer 't' (bad.cc:25): a Buffer lives on a device or in pinned memory; declare it kDevice or kPinned
   graph 'bad' buffer 'negative' (bad.cc:26): dimension 0 is -2; it counts something; give 0 or more
   graph 'bad' buffer 'unbounded' (bad.cc:27): dimension 0 is 'open' (bad.cc:15), which has no maximum; memory is planned before its value is known; declare it with AtMost

@@ -18,6 +18,7 @@ class Generator {
       : random_(seed),
         in_place_(seed),
         leased_(static_cast<uint32_t>(seed * 0x9e3779b97f4a7c15 >> 32)),
+        on_device_(static_cast<uint32_t>(seed * 0xd1342543de82ef95 >> 32)),
         batch_from_(seed % 3 < 2 ? 2 + 3 * static_cast<int32_t>(seed % 3) : INT32_MAX),
         nodes_(nodes) {}
 
@@ -84,7 +85,8 @@ class Generator {
     }
     const bool bound = IsBound(role), pinned = bound ? Chance(3) : role == BufferRole::kInternal && Chance(4);
     const bool leased = bound && pinned && (leased_ >> (b % 32) & 1) != 0;
-    const Where where = leased ? kSlot : pinned ? kPinned : bound ? kHost : kDevice;
+    const bool on_device = bound && !pinned && (on_device_ >> (b % 32) & 7) == 7;
+    const Where where = leased ? kSlot : pinned ? kPinned : bound && !on_device ? kHost : kDevice;
     g().Buffer("b" + std::to_string(b), extent, role, where, kElementBytes[Below(4)]);
     if (role == BufferRole::kState) MakeState(g().model.buffers.back());
     const bool initial = role != BufferRole::kOutput && role != BufferRole::kInternal;
@@ -299,6 +301,7 @@ class Generator {
 
   std::mt19937_64 random_, in_place_;  // the latter: what InPlace says
   const uint32_t leased_;  // bits: which pinned buffers are the slot's own
+  const uint32_t on_device_;  // three bits each: which other bound ones have device memory
   const int32_t batch_from_;
   const int nodes_;
   RandomGraph out_;

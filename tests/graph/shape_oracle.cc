@@ -59,7 +59,9 @@ std::string CheckBatches(const PlanOptions& options, const Plan& plan) {
       if (node.kind != one.kind || node.lane != one.lane) return "a batch of different nodes";
       if (node.src < 0) return "a batch of what copies nothing";
       for (const int32_t i : {node.src, node.dst}) {
-        if (plan.instances[static_cast<size_t>(i)].space == Space::kState) return "a State's copy in a batch";
+        const Instance& end = plan.instances[static_cast<size_t>(i)];
+        if (end.space == Space::kState) return "a State's copy in a batch";
+        if (end.space == Space::kBound && end.device >= 0) return "a copy of bound device memory in a batch";
       }
       for (const int32_t p : node.preds) {
         if (p >= first) return "a batch of nodes that wait for each other";
@@ -123,7 +125,8 @@ std::string CheckReach(const Plan& plan) {
     if (node.src >= 0) continue;
     for (const Use& use : UsesOf(node)) {
       const Instance& instance = plan.instances[static_cast<size_t>(use.instance)];
-      const bool on_device = instance.space == Space::kDevice || instance.space == Space::kState;
+      const bool on_device = instance.space == Space::kDevice || instance.space == Space::kState ||
+                             (instance.space == Space::kBound && instance.device >= 0);
       if (on_device != (node.device >= 0) || (on_device && instance.device != node.device)) {
         return "node " + Label(plan, static_cast<int32_t>(n)) + " cannot reach its data";
       }
@@ -167,7 +170,8 @@ std::string CheckPlaces(const Model& model, const PlanOptions& options, const Pl
     if (decl.kind == NodeKind::kCopy) {
       const Instance &src = plan.instances[static_cast<size_t>(node.src)],
                      &dst = plan.instances[static_cast<size_t>(node.dst)];
-      const bool bound = IsBound(model.buffers[static_cast<size_t>(dst.buffer)].role);
+      const BufferDecl& target = model.buffers[static_cast<size_t>(dst.buffer)];
+      const bool bound = IsBound(target.role) && target.where != kDevice;
       if (dst.device < 0 || bound) device = IsStage(node) ? -1 : src.device;
       if (dst.device >= 0 && dst.device != device) {
         return "node " + Label(plan, static_cast<int32_t>(n)) + " copies to another device than its own";

@@ -34,6 +34,9 @@ std::string CommandsOf(const Plan& plan, const ModelBuilder& g) {
       case Command::Op::kStateWait: text += state("wait for "); break;
       case Command::Op::kStateWrite: text += state("write "); break;
       case Command::Op::kStateDone: text += state("done with "); break;
+      case Command::Op::kReadyWait:
+        text += "await " + std::string(g.model.buffers[static_cast<size_t>(plan.arrivals[arg].buffer)].name.view());
+        break;
     }
   }
   return text;
@@ -160,11 +163,11 @@ std::vector<Touch> TouchesOf(const Plan& plan, int32_t instance) {
   return touches;
 }
 
-// The plan with each kStateWait of `use` replaced by a node of its own, so that the oracle can be asked about it.
-Plan WithGates(const Plan& plan, int32_t use, std::vector<int32_t>& gates) {
+// The plan with each wait `op` of `use` replaced by a node of its own, so that the oracle can be asked about it.
+Plan WithGates(const Plan& plan, Command::Op op, int32_t use, std::vector<int32_t>& gates) {
   Plan changed = plan;
   for (Command& c : changed.commands) {
-    if (c.op != Command::Op::kStateWait || c.arg != use) continue;
+    if (c.op != op || c.arg != use) continue;
     gates.push_back(static_cast<int32_t>(changed.nodes.size()));
     changed.nodes.emplace_back();
     c = {Command::Op::kNode, c.lane, gates.back()};
@@ -186,7 +189,7 @@ int32_t FindCommand(const Plan& plan, Command::Op op, int32_t arg) {
 std::string CheckUse(const Plan& plan, int32_t index) {
   const StateUse& use = plan.states[static_cast<size_t>(index)];
   std::vector<int32_t> gates;
-  const Plan changed = WithGates(plan, index, gates);
+  const Plan changed = WithGates(plan, Command::Op::kStateWait, index, gates);
   const Execution run(changed);
   if (!run.problem().empty()) return run.problem();
   const std::vector<Touch> touches = TouchesOf(plan, use.instance);
@@ -224,9 +227,56 @@ std::string CheckUse(const Plan& plan, int32_t index) {
   return "";
 }
 
+// Of bound device memory: every touch behind a wait, and no more waits than first touches.
+std::string CheckArrival(const Model& model, const Plan& plan, int32_t index) {
+  const Arrival& arrival = plan.arrivals[static_cast<size_t>(index)];
+  const BufferDecl& decl = model.buffers[static_cast<size_t>(arrival.buffer)];
+  if (!IsBound(decl.role) || decl.where != kDevice) return "nothing is bound on a device";
+  std::vector<int32_t> gates;
+  const Plan changed = WithGates(plan, Command::Op::kReadyWait, index, gates);
+  const Execution run(changed);
+  if (!run.problem().empty()) return run.problem();
+  const std::vector<Touch> touches = TouchesOf(plan, arrival.instance);
+  size_t firsts = 0;
+  for (const Touch& t : touches) {
+    if (std::none_of(gates.begin(), gates.end(), [&](int32_t g) { return run.Before(g, t.node); })) {
+      return "node " + plan.nodes[static_cast<size_t>(t.node)].name + " is behind no wait";
+    }
+    firsts += std::none_of(touches.begin(), touches.end(), [&](const Touch& o) { return run.Before(o.node, t.node); });
+  }
+  return gates.size() == firsts ? "" : std::to_string(gates.size()) + " waits for " + std::to_string(firsts);
+}
+
+TEST(Arrivals, AreUsedInPlaceBehindOneWait) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4, kDevice), y = g.Output("y", 4, kDevice), z = g.Output("z", 4);
+  g.For("a", In{x}, Out{y});
+  g.For("b", In{x}, Change{y});
+  g.Host("c", In{y}, Out{z});
+  const Plan plan = PlanOf(g);
+  EXPECT_EQ(CommandsOf(plan, g), "await x; await y; a; b; record 0; wait 0; download y; record 1");
+  for (const Instance& i : plan.instances) EXPECT_NE(i.space, Space::kDevice) << "the slot has none of its own";
+}
+
+TEST(Arrivals, AreOnTheDeviceOfTheFirstNodeThatIsNoCopy) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4, kDevice), y = g.Output("y", 4, kDevice), z = g.Output("z", 4, kDevice);
+  const int32_t unused = g.Input("unused", 4, kDevice);
+  const int32_t copy = g.Copy("copy", x, y), there = g.For("there", In{x}, Out{z});
+  g.node(there).device = 1;
+  g.After(there, copy);
+  const Plan plan = PlanOf(g, Devices(2));
+  for (const Instance& i : plan.instances) {
+    if (i.space != Space::kBound) continue;
+    EXPECT_NE(i.buffer, unused);
+    EXPECT_EQ(i.device, i.buffer == y ? 0 : 1) << i.buffer;
+  }
+  EXPECT_EQ(plan.arrivals.size(), 3u);
+}
+
 TEST(States, OfRandomGraphsAreTouchedBetweenTheirWaitsAndDoneEventsOnly) {
   constexpr uint64_t kFirstSeed = 5000, kGraphs = 1500;
-  int states = 0, written = 0, several_lasts = 0, peers = 0;
+  int states = 0, arrivals = 0, written = 0, several_lasts = 0, peers = 0;
   for (uint64_t seed = kFirstSeed; seed < kFirstSeed + kGraphs; ++seed) {
     const RandomGraph graph = MakeRandomGraph(seed, 24);
     const Model& model = graph.builder.model;
@@ -245,11 +295,16 @@ TEST(States, OfRandomGraphsAreTouchedBetweenTheirWaitsAndDoneEventsOnly) {
       const int32_t home = plan.instances[static_cast<size_t>(use.instance)].device;
       ASSERT_EQ(home, model.buffers[static_cast<size_t>(use.buffer)].state->device);
     }
+    for (int32_t a = 0; a < static_cast<int32_t>(plan.arrivals.size()); ++a) {
+      ASSERT_EQ(CheckArrival(model, plan, a), "") << "arrival " << a << " " << show();
+      ++arrivals;
+    }
     for (const PlanNode& node : plan.nodes) peers += node.kind == PlanKind::kPeerCopy;
   }
   std::cout << states << " states, " << written << " written, " << several_lasts << " with several last touches, "
             << peers << " peer copies\n";
   EXPECT_GT(states, 200);
+  EXPECT_GT(arrivals, 200);
   EXPECT_GT(written, 100);
   EXPECT_GT(several_lasts, 20);
 }

@@ -202,14 +202,6 @@ TEST(Validate, RefusesRanksOverThree) {
       "INVALID_ARGUMENT: graph 'g' buffer 'x' (a.cc:1): has 4 dimensions; an extent has 1 to 3; use one of these");
 }
 
-TEST(Validate, SaysThatBoundDeviceMemoryIsMissing) {
-  ModelBuilder g;
-  g.InOut("x", 4, kDevice);
-  EXPECT_EQ(MistakeOf(g),
-            "UNIMPLEMENTED: graph 'g' buffer 'x' (a.cc:1): declared kDevice, which this version cannot bind; it copies "
-            "between host memory and devices itself; declare it kHost, kPinned or kSlot");
-}
-
 TEST(Validate, RefusesBuffersInHostMemory) {
   ModelBuilder g;
   g.Scratch("x", 4, kHost);

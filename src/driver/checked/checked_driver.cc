@@ -64,6 +64,7 @@ class CheckedDriver final : public Driver {
   void DestroyEvent(Event event) override;
   absl::Status Record(Event event, Stream stream) override;
   absl::Status Wait(Stream stream, Event event) override;
+  absl::Status WaitNative(Stream stream, void* event) override;
   absl::StatusOr<bool> Query(Event event) override;
   absl::StatusOr<double> Elapsed(Event begin, Event end) override;
 
@@ -340,6 +341,17 @@ absl::Status CheckedDriver::Wait(Stream stream, Event event) {
     book_.Wait(*book_.Find(stream), *state);
   }
   return inner_->Wait(inner_stream, inner_event);
+}
+
+absl::Status CheckedDriver::WaitNative(Stream stream, void* event) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
+                            Begin({.kind = CallKind::kWait, .stream = static_cast<uint32_t>(stream.bits)}));
+  Stream inner_stream;
+  {
+    base::MutexLock lock(mu_);
+    PENSTOCK_ASSIGN_OR_RETURN(inner_stream, Submitting(stream, "WaitNative"));
+  }
+  return inner_->WaitNative(inner_stream, event);
 }
 
 absl::StatusOr<bool> CheckedDriver::Query(Event event) {

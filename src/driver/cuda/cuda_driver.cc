@@ -133,6 +133,9 @@ class CudaDriver final : public Driver {
     return ToStatus(AsRuntime(api_.stream_wait_event(Native(stream), Native(event), CU_EVENT_WAIT_DEFAULT)),
                     "making a stream wait for an event");
   }
+  absl::Status WaitNative(Stream stream, void* event) override {
+    return Wait(stream, Event{reinterpret_cast<uint64_t>(event)});
+  }
   absl::StatusOr<bool> Query(Event event) override;
   absl::StatusOr<double> Elapsed(Event begin, Event end) override;
 

@@ -1,7 +1,7 @@
-// States: which steps touch the memory of each State first and last.
+// Touches: which steps touch memory first and last that lies on a device and is not the slot's own.
 //
-// Runs that share a State are ordered between these. Within a lane the first touch is before all others, so only one
-// step a lane can be a first touch, and one a last.
+// Runs that share a State are ordered between these, and a run waits before the first for bound memory to be ready.
+// Within a lane the first touch is before all others, so only one step a lane can be a first touch, and one a last.
 #include <algorithm>
 
 #include "graph/passes.h"
@@ -9,7 +9,7 @@
 namespace penstock::graph {
 namespace {
 
-// Of one State: the first and last touch in each lane.
+// Of one instance: the first and last touch in each lane.
 struct LaneTouches {
   int32_t lane = -1;
   int32_t first = -1, last = -1;
@@ -17,18 +17,19 @@ struct LaneTouches {
 
 class Finder {
  public:
-  explicit Finder(Draft& draft) : d_(draft), use_of_(draft.instances.size(), -1) {}
+  explicit Finder(const Draft& draft) : d_(draft), entry_of_(draft.instances.size(), -1) {}
 
-  void Run() {
+  std::vector<Touches> Run() {
     for (size_t i = 0; i < d_.instances.size(); ++i) {
-      if (d_.instances[i].space != Space::kState) continue;
-      use_of_[i] = static_cast<int32_t>(d_.states.size());
-      d_.states.push_back({.instance = static_cast<int32_t>(i)});
+      if (!IsForeign(d_.instances[i])) continue;
+      entry_of_[i] = static_cast<int32_t>(found_.size());
+      found_.push_back({.instance = static_cast<int32_t>(i)});
     }
-    if (d_.states.empty()) return;
-    lanes_.resize(d_.states.size());
+    if (found_.empty()) return {};
+    lanes_.resize(found_.size());
     for (int32_t v = 0; v < d_.step_count(); ++v) TouchAll(v, d_.steps[static_cast<size_t>(v)]);
-    for (size_t u = 0; u < d_.states.size(); ++u) Pick(lanes_[u], d_.states[u]);
+    for (size_t e = 0; e < found_.size(); ++e) Pick(lanes_[e], found_[e]);
+    return std::move(found_);
   }
 
  private:
@@ -43,18 +44,18 @@ class Finder {
   }
 
   void Touch(int32_t v, int32_t instance, AccessMode mode) {
-    const int32_t u = use_of_[static_cast<size_t>(instance)];
-    if (u < 0) return;
-    StateTouches& touches = d_.states[static_cast<size_t>(u)];
+    const int32_t entry = entry_of_[static_cast<size_t>(instance)];
+    if (entry < 0) return;
+    Touches& touches = found_[static_cast<size_t>(entry)];
     if (mode != AccessMode::kRead && touches.first_write < 0) touches.first_write = v;
-    std::vector<LaneTouches>& lanes = lanes_[static_cast<size_t>(u)];
+    std::vector<LaneTouches>& lanes = lanes_[static_cast<size_t>(entry)];
     const int32_t lane = d_.lane[static_cast<size_t>(v)];
     auto it = std::find_if(lanes.begin(), lanes.end(), [&](const LaneTouches& l) { return l.lane == lane; });
     if (it == lanes.end()) it = lanes.insert(it, {lane, v, v});
     it->last = v;
   }
 
-  void Pick(const std::vector<LaneTouches>& lanes, StateTouches& touches) const {
+  void Pick(const std::vector<LaneTouches>& lanes, Touches& touches) const {
     for (const LaneTouches& l : lanes) {
       const auto later = [&](const LaneTouches& o) { return d_.Before(o.first, l.first); };
       const auto earlier = [&](const LaneTouches& o) { return d_.Before(l.last, o.last); };
@@ -65,13 +66,19 @@ class Finder {
     std::sort(touches.lasts.begin(), touches.lasts.end());
   }
 
-  Draft& d_;
-  std::vector<int32_t> use_of_;                   // of each instance: Draft::states, -1: no State's
-  std::vector<std::vector<LaneTouches>> lanes_;   // of each state
+  const Draft& d_;
+  std::vector<Touches> found_;
+  std::vector<int32_t> entry_of_;                // of each instance: in `found_`, or -1
+  std::vector<std::vector<LaneTouches>> lanes_;  // of each entry
 };
 
 }  // namespace
 
-void States(Draft& draft) { Finder(draft).Run(); }
+void FindTouches(Draft& draft) {
+  for (Touches& touches : Finder(draft).Run()) {
+    const bool state = draft.instances[static_cast<size_t>(touches.instance)].space == Space::kState;
+    (state ? draft.states : draft.arrivals).push_back(std::move(touches));
+  }
+}
 
 }  // namespace penstock::graph

@@ -1,0 +1,40 @@
+// DeviceBuffer: memory of one device, for data that stays there between the runs of several executables.
+//
+//   PS_ASSIGN_OR_RETURN(ps::DeviceBuffer<float> middle, runtime.MakeDeviceBuffer<float>(n));
+//   PS_ASSIGN_OR_RETURN(ps::Run first, a.Launch(ia.Set(out, middle)));
+//   PS_ASSIGN_OR_RETURN(ps::Run second, b.Launch(ib.Set(in, middle).After(in, first)));
+//
+// It is bound to buffers declared kDevice. Runs that use one are in no order but the one that Bindings::After makes;
+// memory whose order Penstock is to keep is a State (state.h).
+//
+// Ownership: counted; bindings made from it, and runs, keep the memory. May outlive the Runtime handle.
+// Threads:   thread-compatible; different buffers are independent.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace penstock {
+
+template <class T>
+class DeviceBuffer {
+ public:
+  using value_type = T;
+  DeviceBuffer() = default;
+  // `block` owns memory for at least `size` elements on the device with that index in its runtime's list.
+  DeviceBuffer(std::shared_ptr<void> block, int64_t size, int device)
+      : block_(std::move(block)), size_(size), device_(device) {}
+
+  T* data() const { return static_cast<T*>(block_.get()); }  // not for the host to dereference
+  int64_t size() const { return size_; }  // elements
+  int device() const { return device_; }
+  const std::shared_ptr<void>& block() const { return block_; }
+
+ private:
+  std::shared_ptr<void> block_;
+  int64_t size_ = 0;
+  int device_ = -1;
+};
+
+}  // namespace penstock

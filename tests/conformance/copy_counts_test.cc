@@ -109,6 +109,21 @@ TEST_P(CopyCounts, SmallCopiesAreOneSubmissionEachWay) {
       (Totals{.batch_uploads = {1, kCount * kBytes}, .batch_downloads = {1, kCount * kBytes}, .pieces = 2 * kCount}));
 }
 
+TEST_P(CopyCounts, BoundDeviceMemoryIsNotCopied) {
+  Graph first("first"), second("second");
+  auto x = first.Input<int32_t>("x", kN, kPinned), out = first.Output<int32_t>("out", kN, kDevice);
+  first.ParallelFor("k", kN, AddOne{}, Read(x), Write(out));
+  auto in = second.InOut<int32_t>("in", kN, kDevice), y = second.Output<int32_t>("y", kN, kPinned);
+  second.ParallelFor("change", kN, Change{}, ReadWrite(in));
+  second.ParallelFor("k", kN, AddOne{}, Read(in), Write(y));
+  const HostBuffer<int32_t> hx = Pinned(kN), hy = Pinned(kN);
+  const absl::StatusOr<DeviceBuffer<int32_t>> memory = runtime_->MakeDeviceBuffer<int32_t>(kN);
+  ASSERT_OK(memory.status());
+  EXPECT_EQ(OfOneRun(first, [&](Bindings& io) { io.Set(x, hx).Set(out, *memory); }), (Totals{.uploads = {1, kBytes}}));
+  EXPECT_EQ(OfOneRun(second, [&](Bindings& io) { io.Set(in, *memory).Set(y, hy); }),
+            (Totals{.downloads = {1, kBytes}}));
+}
+
 TEST_P(CopyCounts, WhatIsNeededOnTwoDevicesIsCopiedToEachOnceUntilItIsWritten) {
   if (runtime_->devices().size() < 2) GTEST_SKIP() << "needs two devices";
   Graph g("two");

@@ -23,6 +23,9 @@ constexpr int64_t kN = 3001;
 struct PlusOne {
   PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* x, int32_t* y) const { y[i] = x[i] + 1; }
 };
+struct AddOne {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
+};
 struct Twice {
   PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* x, int32_t* y) const { y[i] = 2 * x[i]; }
 };
@@ -337,6 +340,26 @@ TEST_P(DeviceMemory, OfTheApplicationIsReadBehindItsEventAsItStoodAtLaunch) {
   EXPECT_OK(ToStatus(cudaFree(memory)));
 }
 #endif
+
+TEST_P(DeviceMemory, IsCheckedAgainstTheHostsResults) {
+  Graph g("checked");
+  auto x = g.InOut<int32_t>("x", kN, kDevice);
+  g.ParallelFor("more", kN, AddOne{}, ReadWrite(x));
+  auto y = g.Output<int32_t>("y", kN, kDevice);
+  g.ParallelFor("twice", kN, Twice{}, Read(x), Write(y));
+  Second second;
+  const DeviceBuffer<int32_t> dx = Made(), dy = Made();
+  Fill(dx);
+  Executable exec = Compiled(g, {.check_twins = true}), b = Compiled(second.graph);
+  Bindings io = exec.bindings(), ib = b.bindings();
+  std::vector<int32_t> result = Poisoned(kN);
+  absl::StatusOr<penstock::Run> run = exec.Launch(io.Set(x, dx).Set(y, dy));
+  ASSERT_OK(run.status());
+  run = b.Launch(ib.Set(second.middle, dy).After(second.middle, *run).Set(second.y, result));
+  ASSERT_OK(run.status());
+  ASSERT_OK(run->Wait(seconds(60)));
+  EXPECT_EQ(result, std::vector<int32_t>(kN, 24));
+}
 
 TEST_P(DeviceMemory, IsKeptAliveByTheRunsThatUseIt) {
   First first(/*held=*/true);

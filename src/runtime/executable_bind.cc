@@ -8,6 +8,7 @@
 #include "src/base/status.h"
 #include "src/runtime/copies.h"
 #include "src/runtime/executable_core.h"
+#include "src/runtime/memory_kind.h"
 #include "src/runtime/run_state.h"
 #include "src/runtime/runtime_core.h"
 
@@ -162,26 +163,21 @@ absl::StatusOr<bool> ExecutableCore::CheckPlace(const BufferDecl& decl, size_t b
   const auto refuse = [&](const std::string& text) {
     return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name, text);
   };
-  const absl::StatusOr<PointerInfo> first = driver_->Inspect(data);
-  const auto* last = static_cast<const std::byte*>(data) + bytes - 1;
-  const absl::StatusOr<PointerInfo> end = first.ok() ? driver_->Inspect(last) : first;
-  if (!end.ok()) return base::Prefixed(graph::Prefix(*model_, "buffer", decl.name), end.status());
+  const absl::StatusOr<PointerInfo> memory = InspectAll(*driver_, data, static_cast<size_t>(bytes));
+  if (!memory.ok()) return base::Prefixed(graph::Prefix(*model_, "buffer", decl.name), memory.status());
   if (decl.where == Where::kDevice) {
     const int32_t instance = program_.bound[buffer];
     if (instance < 0) return true;  // no node uses it
     const DeviceRef& home = device(plan_.instances[static_cast<size_t>(instance)].device);
-    const auto fits = [&](const PointerInfo& info) {
-      return info.kind == PointerInfo::Kind::kDevice && info.device == home.local;
-    };
-    if (fits(*first) && fits(*end)) return true;
-    const bool elsewhere = first->kind == PointerInfo::Kind::kDevice && !fits(*first);
+    if (memory->kind == PointerInfo::Kind::kDevice && memory->device == home.local) return true;
+    const bool elsewhere = memory->kind == PointerInfo::Kind::kDevice && memory->device >= 0;
     return refuse("bound to memory that is not " + std::string(elsewhere ? "of " : "all of ") + home.info.name +
                   ", where the first node that uses it runs; bind memory of that device, or declare the buffer kHost");
   }
-  if (first->kind == PointerInfo::Kind::kDevice) {
+  if (memory->kind == PointerInfo::Kind::kDevice) {
     return refuse("bound to device memory, but declared for host memory; bind host memory, or declare it kDevice");
   }
-  const bool pinned = first->kind == PointerInfo::Kind::kPinned && end->kind == PointerInfo::Kind::kPinned;
+  const bool pinned = memory->kind == PointerInfo::Kind::kPinned;
   if (pinned || decl.where != Where::kPinned) return pinned;
   return refuse(
       "bound to memory that is not pinned, but declared kPinned; use Runtime::MakeHostBuffer, or declare it kHost");

@@ -113,20 +113,43 @@ size_t Staging::ChunkBytes(const driver::CopyOp& op) const {
   return std::clamp(share, options_.chunk_bytes, options_.block_bytes);
 }
 
+Staging::Direction Staging::DirectionOf(const StagedCopy& copy) {
+  return copy.op.kind == driver::CopyKind::kHostToDevice ? kUp : kDown;
+}
+
 void Staging::Post(StagedCopy& copy) {
   const size_t chunk_bytes = ChunkBytes(copy.op);
   copy.chunks = Chunks(copy.op, chunk_bytes);
   copy.next = 0;
   copy.left = copy.chunks.count();
+  copy.withdrawn = false;
   copy.most_under_way = std::clamp(kBytesUnderWay / chunk_bytes, kLeastUnderWay, kMostUnderWay);
   busy_.fetch_add(1, std::memory_order_relaxed);
   {
     base::MutexLock lock(mu_);
-    queues_[copy.op.kind == driver::CopyKind::kHostToDevice ? kUp : kDown].push_back(&copy);
+    queues_[DirectionOf(copy)].push_back(&copy);
     NoteChange();
     Wake(std::min<size_t>(copy.left, kWokenAtOnce));
   }
   if (driver_.rings()) bell_.Ring();  // for the thread that watches
+}
+
+void Staging::Withdraw(StagedCopy& copy) {
+  size_t skipped = 0;
+  {
+    base::MutexLock lock(mu_);
+    copy.withdrawn = true;
+    Queue& queue = queues_[DirectionOf(copy)];
+    if (const auto at = std::find(queue.begin(), queue.end(), &copy); at != queue.end()) {
+      skipped = copy.chunks.count() - copy.next;
+      queue.erase(at);
+      NoteChange();
+      Wake(1);  // who comes behind it may have been held up
+    }
+    while (copy.touched_by > 0) untouched_.Wait(mu_);
+  }
+  if (driver_.rings()) bell_.Ring();
+  if (skipped > 0) EndChunks(copy, skipped);
 }
 
 void Staging::Wake(size_t threads) {
@@ -231,6 +254,7 @@ bool Staging::Fill(Worker& self) {
   StopWatching(self);
   Block& block = blocks_[index];
   driver::CopyOnHost(IntoBlock(block.chunk, block.memory.data()));
+  EndTouch(*block.copy);
   Submit(index, kUp);
   return true;
 }
@@ -244,7 +268,10 @@ bool Staging::Empty(Worker& self) {
   StopWatching(self);
   Block& block = blocks_[index];
   StagedCopy& copy = *block.copy;
-  if (!copy.op.tag.fault->failed()) StreamingCopy(OutOfBlock(block.chunk, block.memory.data()));
+  if (BeginTouch(copy)) {
+    StreamingCopy(OutOfBlock(block.chunk, block.memory.data()));
+    EndTouch(copy);
+  }
   GiveBack(index, kDown);
   EndChunks(copy, 1);
   return true;
@@ -291,9 +318,23 @@ size_t Staging::Take(Direction direction, StagedCopy& copy) {
   free_.pop_back();
   ++taken_[direction];
   downloads_under_way_ += direction == kDown;
+  copy.touched_by += direction == kUp;  // to fill it
   blocks_[index].copy = &copy;
   blocks_[index].chunk = copy.chunks[copy.next++];
   return index;
+}
+
+// False: nobody wants the bytes any more.
+bool Staging::BeginTouch(StagedCopy& copy) {
+  base::MutexLock lock(mu_);
+  if (copy.withdrawn || copy.op.tag.fault->failed()) return false;
+  ++copy.touched_by;
+  return true;
+}
+
+void Staging::EndTouch(StagedCopy& copy) {
+  base::MutexLock lock(mu_);
+  if (--copy.touched_by == 0 && copy.withdrawn) untouched_.NotifyAll();
 }
 
 // False: the device refuses, and the chunk has ended.

@@ -12,8 +12,8 @@
 // asking the driver what is under way, slows them down. One watches for all.
 //
 // Ownership: owns its threads, blocks, streams and events. What it was given must be done before it goes.
-// Threads:   Post from any thread; it never blocks. `done` is called by a staging thread, with no lock held. Threads
-//            sleep while there is nothing to do.
+// Threads:   Post from any thread; it never blocks. `done` is called by a staging thread (or in Withdraw), with no lock
+//            held. Threads sleep while there is nothing to do.
 // Ordering:  the host knows that all the copy needs has happened before it is posted; when `done` is called, all of it
 //            has happened and is visible to the callee, and neither side is touched any more.
 // Errors:    the first failure goes to op.tag.fault; of a copy whose run has failed no further chunk is begun.
@@ -57,6 +57,9 @@ struct StagedCopy {
   size_t next = 0;  // chunk; with `left` guarded by Staging::mu_
   size_t left = 0;  // chunks that have not ended
   size_t most_under_way = 0;
+  // Guarded by Staging::mu_ too.
+  size_t touched_by = 0;  // threads that copy from or to the host's side
+  bool withdrawn = false;
 };
 
 class Staging {
@@ -69,6 +72,10 @@ class Staging {
   Staging& operator=(const Staging&) = delete;
 
   void Post(StagedCopy& copy);
+  // For who will not wait for a posted copy: no further chunk is begun, and when this returns the host's side is not
+  // touched any more. It waits for threads that copy a chunk on the host, not for the device; `done` comes once the
+  // device is through with what is under way, or is called here where nothing is.
+  void Withdraw(StagedCopy& copy);
 
   int threads() const { return static_cast<int>(threads_.size()); }
 
@@ -100,6 +107,7 @@ class Staging {
     bool watches = false;
   };
 
+  static Direction DirectionOf(const StagedCopy& copy);
   absl::Status MakeResources(PinnedPool& pool);
   absl::Status StartThreads();
   void Work(int index);
@@ -117,6 +125,8 @@ class Staging {
   void NoteChange() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Begin(Direction direction, size_t* block);
   size_t Take(Direction direction, StagedCopy& copy) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool BeginTouch(StagedCopy& copy);
+  void EndTouch(StagedCopy& copy);
   bool Submit(size_t block, Direction direction);
   static bool Enter(Lane& lane, bool waits)
       ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true, lane.mu) ABSL_NO_THREAD_SAFETY_ANALYSIS;
@@ -135,7 +145,7 @@ class Staging {
   std::vector<std::thread> threads_;
 
   base::Mutex mu_;
-  base::CondVar posted_;
+  base::CondVar posted_, untouched_;
   std::array<Queue, 2> queues_ ABSL_GUARDED_BY(mu_);
   std::vector<size_t> free_ ABSL_GUARDED_BY(mu_);  // blocks
   std::array<size_t, 2> taken_ ABSL_GUARDED_BY(mu_){};  // blocks, by direction

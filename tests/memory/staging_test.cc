@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -15,6 +16,7 @@
 
 #include "src/driver/checked/checked_driver.h"
 #include "src/driver/host/host_driver.h"
+#include "src/host/progress.h"
 
 namespace penstock::memory {
 namespace {
@@ -251,6 +253,66 @@ TEST_F(StagingTest, BeginsNothingOfARunThatHasFailed) {
   Await();
   EXPECT_EQ(witness_->log().count(CallKind::kCopy), before);
   EXPECT_EQ(failed.status().code(), absl::StatusCode::kCancelled);
+}
+
+// Copies that are withdrawn sooner or later until they were often enough cut in the middle. Then the memory is the
+// test's, whatever the ring and the device still do.
+TEST_F(StagingTest, WithdrawnCopiesTouchTheHostsSideNoMore) {
+  constexpr unsigned char kBefore = 0x11, kCopied = 0x22, kAfter = 0x33;
+  constexpr size_t kChunk = size_t{128} << 10, kBytes = 10 * kChunk;
+  Make({.threads = 3, .chunk_bytes = kChunk, .block_bytes = kChunk});
+  unsigned char* device = Device(kBytes);
+  const Bytes before(kBytes, kBefore), copied(kBytes, kCopied);
+  Bytes host, seen(kBytes);
+  const auto chunks_copied = [&](const Bytes& bytes) {
+    int count = 0;
+    for (size_t at = 0; at < kBytes; at += kChunk) count += bytes[at] == kCopied;
+    return count;
+  };
+  int cut[2] = {}, pauses[2] = {};
+  for (int i = 0; i < 4000 && (cut[0] < 20 || cut[1] < 20); ++i) {
+    const bool up = i % 2 == 0;
+    const Bytes& from = up ? before : copied;
+    Post(Up(device, from.data(), kBytes));
+    Await();
+    host = up ? copied : before;
+    StagedCopy& copy = Post(up ? Up(device, host.data(), kBytes) : Down(host.data(), device, kBytes));
+    for (int p = 0; p < pauses[up]; ++p) host::CpuPause();
+    staging_->Withdraw(copy);
+    int moved = chunks_copied(host);
+    std::memset(host.data(), kAfter, kBytes);
+    Await();
+    if (up) {
+      Post(Down(seen.data(), device, kBytes));
+      Await();
+      moved = chunks_copied(seen);
+    }
+    ASSERT_EQ(std::count(seen.begin(), seen.end(), kAfter), 0) << "read after all";
+    ASSERT_EQ(std::count(host.begin(), host.end(), kAfter), kBytes) << "written after all";
+    cut[up] += moved > 0 && moved < 10;
+    pauses[up] = moved == 10 ? pauses[up] / 2 : pauses[up] + pauses[up] / 8 + 10;
+  }
+  EXPECT_GE(cut[0], 20) << "none was cut in the middle on the way out";
+  EXPECT_GE(cut[1], 20) << "none was cut in the middle on the way in";
+}
+
+TEST_F(StagingTest, AWithdrawnCopyThatHasNotBegunIsDoneAndHoldsNobodyUp) {
+  for (int threads = 1; threads <= 3; ++threads) {
+    Make({.threads = threads, .chunk_bytes = 64, .block_bytes = 64});
+    const Bytes in = Random(64 * 50), other = Random(64 * 3);
+    unsigned char *device = Device(in.size()), *behind = Device(other.size());
+    for (int i = 0; i < 200; ++i) {
+      StagedCopy& copy = Post(Up(device, in.data(), in.size()));
+      Post(Up(behind, other.data(), other.size()));
+      staging_->Withdraw(copy);
+      Await();
+    }
+    Bytes out(other.size());
+    Post(Down(out.data(), behind, out.size()));
+    Await();
+    EXPECT_EQ(out, other);
+    End();
+  }
 }
 
 TEST_F(StagingTest, SaysWhatPinnedMemoryIsMissing) {

@@ -12,14 +12,12 @@
 //            pinned memory are taken back by a later call, or leaked on purpose where the copy never ends.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "penstock/state.h"
 #include "src/base/mutex.h"
-#include "src/memory/pinned_pool.h"
 #include "src/runtime/slot.h"
 #include "src/runtime/state_order.h"
 

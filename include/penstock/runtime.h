@@ -45,7 +45,7 @@ class RuntimeCore;
 struct StagingOptions {
   int threads = 0;  // for both directions together
   int64_t chunk_bytes = 0;  // of pinned memory; there are two for each thread and four more
-  // Buffers of up to so many bytes go through pinned memory of the slot instead.
+  // Buffers of up to so many bytes go through pinned memory of the slot instead, States through two blocks of it.
   int64_t from_bytes = int64_t{64} << 10;
 };
 

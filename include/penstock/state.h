@@ -15,7 +15,8 @@
 // Ownership: a counted handle. Graphs, executables and runs that use a State keep it alive; it may be dropped in any
 //            order with them and with the Runtime.
 // Threads:   thread-safe.
-// Ordering:  Set, Read and Reset take their place in the State's order like a run, and return when they are done.
+// Ordering:  Set, Read and Reset take their place in the State's order like a run, and return when they are done. Then,
+//            also where a deadline has cut them short, nobody touches the caller's memory any more.
 // Errors:    DeadlineExceeded: runs ahead were still using the State, nothing was done (or, while copying: what was set
 //            is unspecified, and the State poisoned). FailedPrecondition: poisoned (Read), or called inside a host node
 //            or callback, which could be what it waits for. InvalidArgument: not exactly the State's elements.

@@ -263,6 +263,17 @@ void RuntimeCore::RunDrained(std::vector<std::shared_ptr<const void>> keep_alive
   if (blocks_left_.load(std::memory_order_acquire) > 0) bell_.Ring();  // who waits for them may wait in vain now
 }
 
+// Whoever compares the two never finds more abandoned than in flight.
+void RuntimeCore::CopyLeft() {
+  in_flight_.Begin();
+  copies_left_.fetch_add(1, std::memory_order_acq_rel);
+}
+
+void RuntimeCore::LeftCopyEnded() {
+  copies_left_.fetch_sub(1, std::memory_order_acq_rel);
+  RunDrained();
+}
+
 std::vector<std::shared_ptr<ExecutableCore>> RuntimeCore::Executables() const {
   std::vector<std::shared_ptr<ExecutableCore>> alive;
   base::MutexLock lock(mu_);
@@ -311,7 +322,7 @@ absl::Status RuntimeCore::ShutdownAtLast() {
   in_flight_.Close();
   bell_.Ring();
   host::WaitForProgress(bell_, rings_, host::TimePoint::max(), [&] {
-    int64_t abandoned = 0;
+    int64_t abandoned = copies_left_.load(std::memory_order_acquire);
     for (const auto& executable : Executables()) {
       executable->AdvanceAll();
       abandoned += executable->CountAbandoned();

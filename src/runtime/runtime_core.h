@@ -72,6 +72,9 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   absl::Status RunStarted();
   // Lets go of the run's keep-alives, after which it counts as drained: what they end may wait for the run.
   void RunDrained(std::vector<std::shared_ptr<const void>> keep_alive = {});
+  // A copy that a State's call leaves to the ring counts as a run that was abandoned, until it has ended.
+  void CopyLeft();
+  void LeftCopyEnded();
   // Has the completion thread advance `run` until it has drained.
   void Watch(RunState* run) { completion_->Watch(run); }
   absl::Status Shutdown(Deadline deadline);
@@ -135,6 +138,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   ReleaseCount<> releases_;
   const int made_in_ = base::ForkCount();
   RunCount<> in_flight_;
+  std::atomic<int64_t> copies_left_{0};  // to the ring
   std::atomic<int64_t> letting_go_{0};  // runs that have drained and still have keep-alives
   std::atomic<int64_t> blocks_left_{0};  // of HostBuffers that have gone
   std::atomic<bool> joined_{false};

@@ -94,7 +94,7 @@ absl::StatusOr<memory::PinnedBlock> RuntimeCore::AllocateHost(size_t bytes, Dead
 // where nothing is to come; a run that was abandoned may never end.
 bool RuntimeCore::WaitForMemory(int64_t ended_then, const std::function<bool()>& more, bool blocks, Deadline deadline) {
   host::WaitForProgress(bell_, rings_, deadline.at(), [&] {
-    int64_t stuck = 0, abandoned = 0;
+    int64_t stuck = 0, abandoned = copies_left_.load(std::memory_order_acquire);
     for (const auto& executable : Executables()) {
       executable->AdvanceAll();
       stuck += executable->IsStuck() ? 1 : 0;

@@ -6,14 +6,18 @@
 
 #include <array>
 
+#include "src/driver/driver.h"
 #include "src/memory/pinned_pool.h"
+#include "src/memory/staging.h"
+#include "src/runtime/copy_life.h"
+#include "src/runtime/runtime_core.h"
 #include "src/runtime/state_core.h"
 #include "src/runtime/state_order.h"
 
 namespace penstock::runtime {
 
 struct StateCore::Call {
-  Call(const StateCore& state, bool writes) {
+  Call(const StateCore& state, bool writes) : runtime(state.runtime_.get()) {
     ticket.places[0].ticket = &ticket;
     ticket.places[0].queue = &state.queue_;
     ticket.places[0].writes = writes;
@@ -21,8 +25,21 @@ struct StateCore::Call {
   }
   StatePlace& place() { return ticket.places[0]; }
 
+  // By a thread of the ring, or whoever withdraws the copy: the State may be gone, the runtime is not before this call
+  // has ended or, where that was left, this tells so.
+  static void EndInRing(void* context, int64_t) {
+    auto* const call = static_cast<Call*>(context);
+    RuntimeCore& runtime = *call->runtime;
+    call->ring.End() ? runtime.LeftCopyEnded() : runtime.bell().Ring();
+  }
+
+  RuntimeCore* const runtime;
   StateTicket ticket{1};
   std::array<memory::PinnedBlock, 2> blocks;
+  // Or else:
+  memory::StagedCopy staged;
+  driver::RunFault fault;
+  CopyLife<> ring;
 };
 
 }  // namespace penstock::runtime

@@ -138,10 +138,11 @@ absl::Status StateCore::Do(const char* what, bool writes, Deadline deadline, Wor
     status = Describe(base::Prefixed(what, status));
     if (call->place().written.load(std::memory_order_relaxed)) order.Poison(call->place(), status);
   }
-  if (Settled()) {
+  const bool in_ring = !call->ring.over();
+  if (!in_ring && Settled()) {
     order.Leave(call->ticket);
-  } else {  // the deadline passed while it copied: others wait for the events
-    order.Submitted(call->place());
+  } else {  // the deadline passed while it copied: others wait for the events, or until it is taken back from the ring
+    if (!in_ring) order.Submitted(call->place());
     base::MutexLock lock(mu_);
     left_behind_ = std::move(call);
   }
@@ -165,7 +166,7 @@ absl::Status StateCore::AwaitTurn(const Call& call, Deadline deadline) const {
                                               order.DescribeAhead(call.ticket)));
 }
 
-// Whether nothing of a call is under way any more. A device that answers with a fault runs nothing.
+// Whether nothing is under way on the State's stream any more. A device that answers with a fault runs nothing.
 bool StateCore::Settled() const {
   return std::all_of(events_.begin(), events_.end(), [&](driver::Event event) {
     const absl::StatusOr<bool> complete = device_.driver->Query(event);
@@ -173,20 +174,21 @@ bool StateCore::Settled() const {
   });
 }
 
-void StateCore::TakeBack() const {
+bool StateCore::TakeBack() const {
   std::unique_ptr<Call> call;
   {
     base::MutexLock lock(mu_);
+    if (left_behind_ == nullptr || !left_behind_->ring.over()) return false;
     call = std::move(left_behind_);
   }
-  if (call == nullptr) return;
   if (Settled()) {
     runtime_->states().Leave(call->ticket);
     runtime_->bell().Ring();
-    return;
+    return true;
   }
   base::MutexLock lock(mu_);
   left_behind_ = std::move(call);
+  return false;
 }
 
 }  // namespace penstock::runtime

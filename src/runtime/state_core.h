@@ -2,14 +2,15 @@
 // read and reset it.
 //
 // A call takes its place in the State's queue, waits until everybody before it has drained (advancing them itself), and
-// copies through two blocks of pinned memory on a stream of the State's own. At most one call of a State copies at
-// once.
+// copies: large memory that is not pinned through the ring, as a run does; any other through two blocks of pinned
+// memory on a stream of the State's own. At most one call of a State copies at once.
 //
 // Ownership: shared by handles, graphs, executables and so by runs in flight; keeps the runtime's core. The memory is
 //            freed with the last of them, when nobody can be using it any more.
 // Threads:   thread-safe.
-// Errors:    see state.h. A call whose deadline passes while it copies leaves what it was copying behind: its place and
-//            pinned memory are taken back by a later call, or leaked on purpose where the copy never ends.
+// Errors:    see state.h. A call whose deadline passes while it copies leaves what it was copying behind, but touches
+//            the caller's memory no more: its place and pinned memory are taken back by whoever comes next, or leaked
+//            on purpose where the copy never ends.
 #pragma once
 
 #include <memory>
@@ -18,6 +19,8 @@
 #include "absl/status/statusor.h"
 #include "penstock/state.h"
 #include "src/base/mutex.h"
+#include "src/driver/driver.h"
+#include "src/memory/staging.h"
 #include "src/runtime/slot.h"
 #include "src/runtime/state_order.h"
 
@@ -44,6 +47,9 @@ class StateCore : public StateRecord {
   absl::Status Read(void* contents, size_t elements, Deadline deadline) const;
   absl::Status Reset(Deadline deadline) const;
   absl::Status status() const;
+  // Takes back what a call has left behind at its deadline, once nothing of it is under way. False: there is nothing to
+  // be taken back.
+  bool TakeBack() const;
 
  private:
   struct Call;
@@ -55,13 +61,19 @@ class StateCore : public StateRecord {
   template <class Work>
   absl::Status Do(const char* what, bool writes, Deadline deadline, Work work) const;
   absl::Status AwaitTurn(const Call& call, Deadline deadline) const;
-  // One of `from` and `to` is null.
+  // Of these, one of `from` and `to` is null.
   absl::Status Copy(Call& call, const std::byte* from, std::byte* to, Deadline deadline) const;
+  absl::Status CopyByBlocks(Call& call, const std::byte* from, std::byte* to, Deadline deadline) const;
+  absl::Status CopyByRing(memory::Staging& ring, Call& call, const std::byte* from, std::byte* to,
+                          Deadline deadline) const;
+  // Null: the two blocks do.
+  absl::StatusOr<memory::Staging*> RingFor(const void* contents) const;
+  // `bytes` of the State from `at` on, from host memory or to it.
+  driver::CopyOp OpOf(size_t at, size_t bytes, const void* from, void* to) const;
   absl::Status SubmitChunk(size_t index, void* block, bool in) const;
   absl::Status Zero(Call& call, Deadline deadline) const;
   absl::Status AwaitCopy(size_t event, Deadline deadline) const;
   bool Settled() const;
-  void TakeBack() const;
   static void Leak(std::unique_ptr<Call> call);
   absl::Status Describe(const absl::Status& cause) const;
   size_t ChunkBytes(size_t index) const;

@@ -11,6 +11,7 @@
 #include "src/runtime/executable_core.h"
 #include "src/runtime/run_state.h"
 #include "src/runtime/runtime_core.h"
+#include "src/runtime/state_core.h"
 
 namespace penstock::runtime {
 namespace {
@@ -133,6 +134,7 @@ absl::StatusOr<bool> StreamExecutor::WaitForState(Slot& slot, const ExecCommand&
   while (const auto ahead = order.LookAhead(place, below)) {
     if (!ahead->submitted) {
       PENSTOCK_RETURN_IF_ERROR(order.Verdict(slot.ticket));
+      if (ahead->core == nullptr && StateCore::Of(place.queue->record).TakeBack()) continue;
       return false;
     }
     for (const driver::Event event : *ahead->done) PENSTOCK_RETURN_IF_ERROR(core_.driver().Wait(stream, event));

@@ -30,16 +30,19 @@ TEST_F(StateTest, IsSetAndResetWhole) {
   EXPECT_OK(state.status());
 }
 
-// More than the two blocks a call copies through, and a last one that is not full.
+// More than the two blocks a call copies pinned memory through, and a last one that is not full.
 TEST_F(StateTest, LargeContentsArriveWhole) {
   constexpr int64_t kN = (int64_t{17} << 20) / 8 + 5;
-  std::vector<int64_t> contents(kN);
-  std::iota(contents.begin(), contents.end(), 1);
-  State<int64_t> state = Made("large", kN, contents);
-  EXPECT_TRUE(Contents(state, kN) == contents);
-  std::reverse(contents.begin(), contents.end());
-  EXPECT_OK(state.Set(contents));
-  EXPECT_TRUE(Contents(state, kN) == contents);
+  HostBuffer<int64_t> contents = *runtime_->MakeHostBuffer<int64_t>(kN), found = *runtime_->MakeHostBuffer<int64_t>(kN);
+  const std::span<int64_t> in(contents.begin(), contents.end()), out(found.begin(), found.end());
+  std::iota(in.begin(), in.end(), 1);
+  State<int64_t> state = Made("large", kN, in);
+  EXPECT_OK(state.Read(out));
+  EXPECT_TRUE(std::equal(in.begin(), in.end(), out.begin()));
+  std::reverse(in.begin(), in.end());
+  EXPECT_OK(state.Set(in));
+  EXPECT_OK(state.Read(out));
+  EXPECT_TRUE(std::equal(in.begin(), in.end(), out.begin()));
 }
 
 TEST_F(StateTest, MayBeEmpty) {

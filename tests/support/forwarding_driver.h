@@ -1,0 +1,58 @@
+// A driver in front of another, which it hands every call: for tests that change one of them.
+//
+// Threads: those of the driver behind.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "src/driver/driver.h"
+
+namespace penstock::driver {
+
+class ForwardingDriver : public Driver {
+ public:
+  explicit ForwardingDriver(std::unique_ptr<Driver> behind) : behind_(std::move(behind)) {}
+
+  int device_count() const override { return behind_->device_count(); }
+  const DeviceInfo& device(int device) const override { return behind_->device(device); }
+  int MakeCurrent(int device) override { return behind_->MakeCurrent(device); }
+  void RestoreCurrent(int token) override { behind_->RestoreCurrent(token); }
+  bool rings() const override { return behind_->rings(); }
+
+  absl::StatusOr<Stream> CreateStream(int device, int priority) override {
+    return behind_->CreateStream(device, priority);
+  }
+  void DestroyStream(Stream stream) override { behind_->DestroyStream(stream); }
+  void* NativeStream(Stream stream) const override { return behind_->NativeStream(stream); }
+  absl::StatusOr<Event> CreateEvent(int device, bool timing) override { return behind_->CreateEvent(device, timing); }
+  void DestroyEvent(Event event) override { behind_->DestroyEvent(event); }
+  absl::Status Record(Event event, Stream stream) override { return behind_->Record(event, stream); }
+  absl::Status Wait(Stream stream, Event event) override { return behind_->Wait(stream, event); }
+  absl::StatusOr<bool> Query(Event event) override { return behind_->Query(event); }
+  absl::StatusOr<double> Elapsed(Event begin, Event end) override { return behind_->Elapsed(begin, end); }
+
+  absl::StatusOr<void*> AllocateDevice(int device, size_t bytes) override {
+    return behind_->AllocateDevice(device, bytes);
+  }
+  void FreeDevice(int device, void* memory) override { behind_->FreeDevice(device, memory); }
+  absl::StatusOr<void*> AllocatePinned(size_t bytes) override { return behind_->AllocatePinned(bytes); }
+  void FreePinned(void* memory) override { behind_->FreePinned(memory); }
+  absl::StatusOr<PointerInfo> Inspect(const void* memory) override { return behind_->Inspect(memory); }
+
+  absl::Status Copy(Stream stream, const CopyOp& op) override { return behind_->Copy(stream, op); }
+  absl::Status CopyBatch(Stream stream, const BatchOp& op) override { return behind_->CopyBatch(stream, op); }
+  absl::Status Fill(Stream stream, const FillOp& op) override { return behind_->Fill(stream, op); }
+  absl::StatusOr<const void*> LoadKernel(int device, const KernelSource& source) override {
+    return behind_->LoadKernel(device, source);
+  }
+  absl::Status Launch(Stream stream, const KernelOp& op) override { return behind_->Launch(stream, op); }
+  absl::Status Foreign(Stream stream, OpTag tag, const UseSource& uses) override {
+    return behind_->Foreign(stream, tag, uses);
+  }
+
+ private:
+  const std::unique_ptr<Driver> behind_;
+};
+
+}  // namespace penstock::driver

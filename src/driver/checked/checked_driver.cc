@@ -110,10 +110,15 @@ class CheckedDriver final : public Driver {
   absl::Status CheckDevice(int device, const char* what);
   bool Forget(const void* memory, int device, const char* what);
 
-  // What an operation of a stream does to memory, once it counts among the stream's.
+  // A copy or a batch; `call` is made below.
+  template <class Op>
+  absl::Status Submit(CallKind kind, Stream stream, const Op& op, absl::Status (Driver::*call)(Stream, const Op&),
+                      size_t pieces);
+  // Counts an operation among the stream's, and writes what it does to memory to the books.
+  absl::Status Book(const CopyOp& op, StreamState& state, uint64_t stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status Book(const BatchOp& op, StreamState& state, uint64_t stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The latter alone, of one copy.
   absl::Status UseCopy(const CopyOp& op, const StreamState& state, uint64_t stream, const char* what)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status UseBatch(const BatchOp& op, const StreamState& state, uint64_t stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<Stream> UseDeclared(Stream stream, OpTag tag, const UseSource* uses, const KernelOp* op,
                                      std::vector<Footprint>& to_poison);
@@ -456,35 +461,21 @@ absl::Status CheckedDriver::UseCopy(const CopyOp& op, const StreamState& state, 
                      absl::StrCat(what, ": the destination").c_str());
 }
 
-absl::Status CheckedDriver::Copy(Stream stream, const CopyOp& op) {
-  const absl::StatusOr<CopySize> size = SizeOf(op);
-  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = CallKind::kCopy,
-                                                        .node = op.tag.node,
-                                                        .stream = static_cast<uint32_t>(stream.bits),
-                                                        .bytes = size.ok() ? size->bytes : 0}));
-  PENSTOCK_RETURN_IF_ERROR(size.status());
-  Stream inner;
-  {
-    base::MutexLock lock(mu_);
-    PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(stream, "Copy"));
-    StreamState& state = *book_.Find(stream);
-    if (op.kind == CopyKind::kPeer && op.src_device != state.device && op.dst_device != state.device) {
-      return Violated("one device", absl::StrCat("Copy between devices ", op.src_device, " and ", op.dst_device,
-                                                 " on stream ", stream.bits, " of device ", state.device));
-    }
-    if (FindClash({{Source(op), false}, {Destination(op), true}})) {
-      return Violated("source and destination apart",
-                      absl::StrCat("Copy: ", TextOf(Source(op)), " to ", TextOf(Destination(op))));
-    }
-    ++state.operations;
-    PENSTOCK_RETURN_IF_ERROR(UseCopy(op, state, stream.bits, "Copy"));
+absl::Status CheckedDriver::Book(const CopyOp& op, StreamState& state, uint64_t stream) {
+  if (op.kind == CopyKind::kPeer && op.src_device != state.device && op.dst_device != state.device) {
+    return Violated("one device", absl::StrCat("Copy between devices ", op.src_device, " and ", op.dst_device,
+                                               " on stream ", stream, " of device ", state.device));
   }
-  PENSTOCK_RETURN_IF_ERROR(inner_->Copy(inner, op));
-  witness_->Count(SumOf(op.kind, false), size->bytes);
-  return absl::OkStatus();
+  if (FindClash({{Source(op), false}, {Destination(op), true}})) {
+    return Violated("source and destination apart",
+                    absl::StrCat("Copy: ", TextOf(Source(op)), " to ", TextOf(Destination(op))));
+  }
+  ++state.operations;
+  return UseCopy(op, state, stream, "Copy");
 }
 
-absl::Status CheckedDriver::UseBatch(const BatchOp& op, const StreamState& state, uint64_t stream) {
+absl::Status CheckedDriver::Book(const BatchOp& op, StreamState& state, uint64_t stream) {
+  ++state.operations;
   std::vector<Use> uses;
   for (size_t i = 0; i < op.count; ++i) {
     const CopyOp piece = CopyOf(op.pieces[i], op);
@@ -506,9 +497,11 @@ absl::Status CheckedDriver::UseBatch(const BatchOp& op, const StreamState& state
   return absl::OkStatus();
 }
 
-absl::Status CheckedDriver::CopyBatch(Stream stream, const BatchOp& op) {
-  const absl::StatusOr<BatchSize> size = SizeOf(op);
-  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = CallKind::kCopyBatch,
+template <class Op>
+absl::Status CheckedDriver::Submit(CallKind kind, Stream stream, const Op& op,
+                                   absl::Status (Driver::*call)(Stream, const Op&), size_t pieces) {
+  const auto size = SizeOf(op);
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = kind,
                                                         .node = op.tag.node,
                                                         .stream = static_cast<uint32_t>(stream.bits),
                                                         .bytes = size.ok() ? size->bytes : 0}));
@@ -516,14 +509,20 @@ absl::Status CheckedDriver::CopyBatch(Stream stream, const BatchOp& op) {
   Stream inner;
   {
     base::MutexLock lock(mu_);
-    PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(stream, "CopyBatch"));
-    StreamState& state = *book_.Find(stream);
-    ++state.operations;
-    PENSTOCK_RETURN_IF_ERROR(UseBatch(op, state, stream.bits));
+    PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(stream, NameOf(kind)));
+    PENSTOCK_RETURN_IF_ERROR(Book(op, *book_.Find(stream), stream.bits));
   }
-  PENSTOCK_RETURN_IF_ERROR(inner_->CopyBatch(inner, op));
-  witness_->Count(SumOf(op.kind, true), size->bytes, op.count);
+  PENSTOCK_RETURN_IF_ERROR((*inner_.*call)(inner, op));
+  witness_->Count(SumOf(op.kind, kind == CallKind::kCopyBatch), size->bytes, pieces);
   return absl::OkStatus();
+}
+
+absl::Status CheckedDriver::Copy(Stream stream, const CopyOp& op) {
+  return Submit(CallKind::kCopy, stream, op, &Driver::Copy, 0);
+}
+
+absl::Status CheckedDriver::CopyBatch(Stream stream, const BatchOp& op) {
+  return Submit(CallKind::kCopyBatch, stream, op, &Driver::CopyBatch, op.count);
 }
 
 absl::Status CheckedDriver::Fill(Stream stream, const FillOp& op) {

@@ -69,6 +69,18 @@ class PinnedMemory : public testing::Test {
     io_.ClearBuffers();
     return run;
   }
+  // Of its keep-alives the first holds up the second, which is most of the budget, when the run has drained.
+  penstock::Run LaunchHeldUpAtItsEnd(driver::Latch& letting_go) {
+    {
+      const HostBuffer<char> buffer = *runtime_->MakeHostBuffer<char>(kMost);
+      io_.Set(holding_.x, buffer);
+    }
+    io_.Set(holding_.first, first_,
+            std::shared_ptr<void>(&letting_go, [](void* l) { static_cast<driver::Latch*>(l)->Arrive(); }));
+    penstock::Run run = *executable_->Launch(io_);
+    EXPECT_TRUE(holding_.latch.AwaitArrived());
+    return run;
+  }
   absl::Status Make(Deadline deadline = {}) { return runtime_->MakeHostBuffer<char>(kMost, deadline).status(); }
   std::future<absl::Status> MakeInBackground() {
     const int64_t before = runtime_->pinned_memory().waits;
@@ -185,17 +197,9 @@ TEST_F(PinnedMemory, HostNodesDoNotWait) {
   EXPECT_EQ(inside.code(), absl::StatusCode::kResourceExhausted);
 }
 
-// Its first keep-alive holds up the second, which is the memory, when the run has drained.
 TEST_F(PinnedMemory, ARunIsWaitedForUntilItsKeepAlivesAreGone) {
   driver::Latch letting_go;
-  {
-    const HostBuffer<char> buffer = *runtime_->MakeHostBuffer<char>(kMost);
-    io_.Set(holding_.x, buffer);
-  }
-  io_.Set(holding_.first, first_,
-          std::shared_ptr<void>(&letting_go, [](void* l) { static_cast<driver::Latch*>(l)->Arrive(); }));
-  const penstock::Run run = *executable_->Launch(io_);
-  ASSERT_TRUE(holding_.latch.AwaitArrived());
+  const penstock::Run run = LaunchHeldUpAtItsEnd(letting_go);
   io_.ClearBuffers();
   holding_.latch.Open();
   ASSERT_TRUE(letting_go.AwaitArrived());  // before Wait, which may be what ends a run
@@ -205,17 +209,10 @@ TEST_F(PinnedMemory, ARunIsWaitedForUntilItsKeepAlivesAreGone) {
   EXPECT_OK(made.get());
 }
 
-// The same, where the wait begins behind the run's end and nothing comes of it: bindings have the memory.
+// The wait begins behind the run's end, and nothing comes of it: bindings have the memory.
 TEST_F(PinnedMemory, AWaitForKeepAlivesIsRefusedWhenTheyAreGone) {
   driver::Latch letting_go;
-  {
-    const HostBuffer<char> buffer = *runtime_->MakeHostBuffer<char>(kMost);
-    io_.Set(holding_.x, buffer);
-  }
-  io_.Set(holding_.first, first_,
-          std::shared_ptr<void>(&letting_go, [](void* l) { static_cast<driver::Latch*>(l)->Arrive(); }));
-  const penstock::Run run = *executable_->Launch(io_);
-  ASSERT_TRUE(holding_.latch.AwaitArrived());
+  const penstock::Run run = LaunchHeldUpAtItsEnd(letting_go);
   io_.Set(holding_.first, first_);
   holding_.latch.Open();
   ASSERT_TRUE(letting_go.AwaitArrived());  // before Wait, which may be what ends a run

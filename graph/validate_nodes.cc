@@ -64,20 +64,10 @@ class NodeCheck {
                                               : " is to a buffer of another graph; a handle is good in the graph that "
                                                 "made it; ") +
                 "declare the buffer in this graph");
-      } else if (node_.kind == NodeKind::kFill) {
-        CheckWhole(i);
       } else if (accesses_[i].part) {
         CheckBox(d_, {"node", node_.name}, "access " + std::to_string(i) + " ", Buffer(i), node_.accesses[i].box);
       }
     }
-  }
-
-  void CheckWhole(size_t access) {
-    const bool whole = !accesses_[access].part;
-    if (whole && !Facts(access).is_alias) return;
-    Add(kUnimplemented, "its access is to " + std::string(whole ? "an alias, " : "a part of ") +
-                            Quoted(Buffer(access).name) +
-                            "; this version fills whole buffers only; name a buffer, or use a ParallelFor");
   }
 
   void CheckArgs() {

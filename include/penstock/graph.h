@@ -79,10 +79,9 @@ class PENSTOCK_EXPORT Graph {
   }
 
   // Another name for part of a buffer, or for all of it read as another element type. An alias has no memory: accesses
-  // through it are accesses of the buffer, and edges follow from them all the same. It cannot be bound, copied or
-  // filled. A buffer read as another type keeps its dimensions but the last, which holds as many elements as fit the
-  // row exactly; where that dimension is a parameter, or the buffer is itself a part of another, both types have one
-  // size.
+  // through it are accesses of the buffer, and edges follow from them all the same. It cannot be bound. A buffer read
+  // as another type keeps its dimensions but the last, which holds as many elements as fit the row exactly; where that
+  // dimension is a parameter, or the buffer is itself a part of another, both types have one size.
   template <class T>
   BufferHandle<T> Alias(Name name, BufferHandle<T> base, const Box& box) {
     return {serial(), AddAlias(BufferOf<T>(std::move(name), BufferRole::kInternal, kDevice, {}), base.graph(),
@@ -117,8 +116,8 @@ class PENSTOCK_EXPORT Graph {
     return Copy(std::move(name), Read(from), Write(to));
   }
 
-  // Every element of the buffer becomes `value`; fills of parts are not implemented in this version. T has at most 16
-  // bytes.
+  // Every element of the buffer, or of a box of it, becomes `value`, on the node's device. T has at most 16 bytes.
+  //   graph.Fill("border", ps::Write(image, ps::Slice({0, 0}, {1, w})), 0.f);
   template <class T>
   NodeRef Fill(Name name, AccessOf<T, AccessMode::kWrite> to, std::type_identity_t<T> value) {
     static_assert(sizeof(T) <= 16, "Fill takes elements of at most 16 bytes");

@@ -121,12 +121,14 @@ struct BatchOp {
   OpTag tag{};
 };
 
-// Writes `count` copies of a pattern of `pattern_size` bytes (1 to 16) to device memory at `dst`.
+// Writes a pattern of `pattern_size` bytes (1 to 16) over and over to a box of device memory: `count` times a row,
+// `height` rows, `depth` slices. Every row begins with the pattern's first byte. Pitch and slice as in CopyOp.
 struct FillOp {
   void* dst = nullptr;
   std::array<std::byte, 16> pattern{};
   uint32_t pattern_size = 1;
-  size_t count = 0;
+  size_t count = 0, height = 1, depth = 1;
+  size_t pitch = 0, slice = 0;
   OpTag tag{};
 };
 
@@ -229,6 +231,7 @@ class Driver {
   // One piece of a batch is as good as any: a device works on all at once. InvalidArgument as for Copy, and the number
   // of the piece; then none is copied.
   virtual absl::Status CopyBatch(Stream stream, const BatchOp& op) = 0;
+  // InvalidArgument as for Copy, and for patterns of another size.
   virtual absl::Status Fill(Stream stream, const FillOp& op) = 0;
 
   // Loads a kernel so that its first launch does not. Host devices return null.

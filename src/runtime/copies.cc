@@ -39,12 +39,8 @@ void SetShape(const CopyEntry& entry, const Slot& slot, driver::CopyOp& op) {
 }
 
 void SetAddresses(const CopyEntry& entry, const Slot& slot, driver::CopyOp& op) {
-  const auto at = [&](int32_t instance, int32_t box) -> std::byte* {
-    auto* first = static_cast<std::byte*>(slot.pointers[static_cast<size_t>(instance)]);
-    return first == nullptr ? nullptr : first + BoxAt(slot, box).offset;
-  };
-  op.src = at(entry.src, entry.src_box);
-  op.dst = at(entry.dst, entry.dst_box);
+  op.src = slot.AddressOf(entry.src, entry.src_box);
+  op.dst = slot.AddressOf(entry.dst, entry.dst_box);
 }
 
 // How many pieces of a batch there are to copy in this run.

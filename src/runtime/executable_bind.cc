@@ -196,8 +196,8 @@ absl::Status ExecutableCore::CheckOverlaps(Slot& slot) const {
 void ExecutableCore::PatchPointers(Slot& slot) {
   slot.PatchPointers(program_.bound_pointers);
   for (const int32_t f : program_.bound_fills) {
-    const int32_t instance = program_.fills[static_cast<size_t>(f)].instance;
-    slot.fills[static_cast<size_t>(f)].dst = slot.pointers[static_cast<size_t>(instance)];
+    const FillEntry& entry = program_.fills[static_cast<size_t>(f)];
+    slot.fills[static_cast<size_t>(f)].dst = slot.AddressOf(entry.instance, entry.box);
   }
   PatchCopies(program_, slot);
 }

@@ -102,8 +102,7 @@ class Builder {
         break;
       case PlanKind::kFill:
         SetOp(n, Op::kFill, p_.fills.size());
-        if (Varies(node.uses[0].instance)) p_.bound_fills.push_back(static_cast<int32_t>(p_.fills.size()));
-        p_.fills.push_back({n, node.uses[0].instance, BufferOf(node.uses[0].instance)});
+        AddFill(n);
         break;
       case PlanKind::kLaunch:
         SetOp(n, cuda_[static_cast<size_t>(node.device)] ? Op::kForeign : Op::kKernel, p_.calls.size());
@@ -131,6 +130,13 @@ class Builder {
       p_.bound_copies.push_back(static_cast<int32_t>(p_.copies.size()));
     }
     p_.copies.push_back(copy);
+  }
+
+  void AddFill(int32_t n) {
+    const PlanNode& node = plan_.nodes[static_cast<size_t>(n)];
+    const int32_t box = AddBox(node.decl, 0, false), instance = node.uses[0].instance;
+    if (Varies(instance)) p_.bound_fills.push_back(static_cast<int32_t>(p_.fills.size()));
+    p_.fills.push_back({n, instance, box, IsDynamicBox(box)});
   }
 
   CopyEntry CopyOf(int32_t n) {

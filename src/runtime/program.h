@@ -60,7 +60,9 @@ struct BatchEntry {
 };
 
 struct FillEntry {
-  int32_t node, instance, buffer;
+  int32_t node, instance;
+  int32_t box;  // as in PointerPatch
+  bool dynamic;  // it depends on parameters
 };
 
 // A node with arguments: kernel, foreign launch or host callable. Its block lies at `block` in the slot's argument

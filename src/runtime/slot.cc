@@ -147,7 +147,6 @@ absl::Status Slot::FillImages() {
   for (const FillEntry& f : program.fills) {
     const NodeDecl& decl = model.nodes[static_cast<size_t>(plan.nodes[static_cast<size_t>(f.node)].decl)];
     driver::FillOp op;
-    op.dst = pointers[static_cast<size_t>(f.instance)];
     op.pattern_size = static_cast<uint32_t>(decl.pattern.size());
     std::memcpy(op.pattern.data(), decl.pattern.data(), decl.pattern.size());
     op.tag = {&fault, f.node};
@@ -186,10 +185,14 @@ void Slot::ReleaseAhead() {
   events_ahead.clear();
 }
 
+void* Slot::AddressOf(int32_t instance, int32_t box) const {
+  auto* const first = static_cast<std::byte*>(pointers[static_cast<size_t>(instance)]);
+  return first == nullptr ? nullptr : first + boxes[static_cast<size_t>(box)].offset;
+}
+
 void Slot::PatchPointers(const std::vector<PointerPatch>& patches) {
   for (const PointerPatch& p : patches) {
-    auto* first = static_cast<std::byte*>(pointers[static_cast<size_t>(p.instance)]);
-    if (first != nullptr) first += boxes[static_cast<size_t>(p.box)].offset;
+    void* const first = AddressOf(p.instance, p.box);
     std::memcpy(args.data() + p.at, &first, sizeof(first));
   }
 }
@@ -248,12 +251,18 @@ void WriteRanges(const Model& model, const Program& program, const std::vector<R
 }
 
 void WriteFills(const Program& program, bool dynamic, Slot& slot) {
-  const auto elements = [&](int32_t buffer) {
-    return static_cast<size_t>(slot.boxes[static_cast<size_t>(buffer)].shape.elements());
-  };
   for (size_t i = 0; i < program.fills.size(); ++i) {
-    const int32_t b = program.fills[i].buffer;
-    if (program.dynamic_buffer[static_cast<size_t>(b)] == dynamic) slot.fills[i].count = elements(b);
+    const FillEntry& entry = program.fills[i];
+    if (entry.dynamic != dynamic) continue;
+    const BoxInRun& box = slot.boxes[static_cast<size_t>(entry.box)];
+    const detail::Range size = RangeOf(box.shape);
+    driver::FillOp& op = slot.fills[i];
+    op.dst = slot.AddressOf(entry.instance, entry.box);
+    op.count = static_cast<size_t>(size.width);
+    op.height = static_cast<size_t>(size.height);
+    op.depth = static_cast<size_t>(size.depth);
+    op.pitch = static_cast<size_t>(box.row);
+    op.slice = static_cast<size_t>(box.slice);
   }
 }
 

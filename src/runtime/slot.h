@@ -63,6 +63,8 @@ struct Slot final : driver::UseSource {
   static absl::StatusOr<std::unique_ptr<Slot>> Create(const Options& options, int index);
   ~Slot();
 
+  // Where a box of an instance begins; null where the instance has no memory.
+  void* AddressOf(int32_t instance, int32_t box) const;
   // Writes addresses into `args`: of an instance, or of where a box of it begins.
   void PatchPointers(const std::vector<PointerPatch>& patches);
 
@@ -91,7 +93,7 @@ struct Slot final : driver::UseSource {
   std::vector<bool> copies_off;  // the same: not made in this run
   std::vector<driver::BatchOp> batches;  // parallel to Program::batches
   driver::CopyPiece* pieces = nullptr;  // of all batches, in pinned memory; each launch lists what it copies
-  std::vector<driver::FillOp> fills;
+  std::vector<driver::FillOp> fills;  // parallel to Program::fills
   std::vector<driver::KernelOp> kernels;  // parallel to Program::calls
   std::vector<std::atomic<HostState>> host_states;  // parallel to Plan::host_steps
   std::vector<bool> host_idle;  // the same: nothing to copy in this run, but still a step others wait for

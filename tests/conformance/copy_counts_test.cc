@@ -90,6 +90,16 @@ TEST_P(CopyCounts, BoxesMoveTheirOwnBytes) {
             (Totals{.uploads = {1, kTileBytes}, .downloads = {1, kTileBytes}}));
 }
 
+TEST_P(CopyCounts, FillsOfBoxesWriteTheirOwnBytes) {
+  Graph g("border");
+  auto image = g.Output<int32_t>("image", {40, 60}, kPinned);
+  g.Fill("all", image, 1);
+  g.Fill("column", Write(image, Slice({0, 59}, {40, 1})), 2);
+  const HostBuffer<int32_t> memory = Pinned(40 * 60);
+  EXPECT_EQ(OfOneRun(g, [&](Bindings& io) { io.Set(image, memory); }),
+            (Totals{.downloads = {1, 40 * 60 * 4}, .fills = {2, 40 * 60 * 4 + 40 * 4}}));
+}
+
 TEST_P(CopyCounts, SmallCopiesAreOneSubmissionEachWay) {
   constexpr int kCount = 8;
   Graph g("many");

@@ -400,11 +400,6 @@ void HostileGraph::MarkWritten(uint32_t graph_serial, int32_t index) {
   root.written = root.has_data = true;
 }
 
-void HostileGraph::NoteAlias(uint32_t graph_serial, int32_t index) {
-  const BufferRecord* record = RecordOf(graph_serial, index);
-  if (record != nullptr && record->base >= 0) Note("is to an alias");
-}
-
 NodeRef HostileGraph::AddCopy(const Name& name) {
   const auto element = static_cast<Element>(bytes_.Below(kElements));
   return WithElement(element, [&]<class T>(T*) -> NodeRef {
@@ -441,9 +436,7 @@ NodeRef HostileGraph::AddCopy(const Name& name) {
 
 template <class T>
 NodeRef HostileGraph::FillWith(const Name& name, T value) {
-  const auto to = Pick<T>(AccessMode::kWrite, Hostile());
-  NoteAlias(to.graph(), to.index());
-  MarkWritten(to.graph(), to.index());
+  const auto to = Writing<T>();
   return graph.Fill(name, to, value);
 }
 

@@ -156,8 +156,6 @@ class HostileGraph {
   const BufferRecord* RecordOf(uint32_t graph_serial, int32_t index) const;
   void MarkWritten(uint32_t graph_serial, int32_t index);
   size_t IndexOf(const BufferRecord& record) const { return static_cast<size_t>(&record - buffers.data()); }
-  // Fill takes none.
-  void NoteAlias(uint32_t graph_serial, int32_t index);
   template <class T>
   NodeRef FillWith(const Name& name, T value);
   template <class T>

@@ -155,6 +155,18 @@ TEST(Check, APartOfAnElementCountsAsMissing) {
             "or declare it with Input or InOut");
 }
 
+TEST(Check, AFillOfAPartWritesThatPartOnly) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 8);
+  g.node(g.Fill("f", t)).accesses[0].box = Slice(2, 6);
+  g.For("inside", In{t, Slice(3, 5)});
+  g.For("k", In{t});
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:4): reads 't' (a.cc:1) before any node has written Slice({0}, "
+            "{2}) of it; its contents would be undefined; write it first, say Write where this node writes all of it, "
+            "or declare it with Input or InOut");
+}
+
 TEST(Check, AnOutputThatIsOnlyReadIsToldOnce) {
   ModelBuilder g;
   g.For("k", In{g.Output("y", 4)});

@@ -218,10 +218,14 @@ class Generator {
     return true;
   }
 
+  // Of a buffer, or of a part of one, through an alias or not.
   bool AddFill(const std::string& name) {
-    const int to = Below(Int(contents_.size()));
-    if (role(to) == BufferRole::kInput) return false;
-    Finish(g().Fill(name, to));
+    AccessDecl to{Below(Int(g().model.buffers.size())), ModelBuilder::kSerial, AccessMode::kWrite};
+    if (slices_ && Chance(2) && MaxBytes(g().model, to.buffer) > 0) to.box = RandomBox(buffer(to.buffer).extent);
+    if (role(FootprintOf(g().model, to).root) == BufferRole::kInput) return false;
+    const int32_t node = g().Fill(name, to.buffer);
+    g().node(node).accesses = {to};
+    Finish(node);
     return true;
   }
 

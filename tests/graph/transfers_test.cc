@@ -216,6 +216,23 @@ TEST(Transfers, ADeclaredDownloadComesFromItsOwnDeviceWhereItCan) {
   EXPECT_EQ(StepsOf(g, Devices(2)), "f; peer copy t.device0>t.device1; k; c = download t.device1>y.bound");
 }
 
+TEST(Transfers, AFillOfAPartGetsTheRestBroughtFirst) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4, kPinned), y = g.InOut("y", 4, kPinned), z = g.Output("z", 4, kPinned);
+  const int32_t t = g.Scratch("t", 4);
+  const auto fill = [&](const char* name, int32_t buffer, const Box& box) {
+    g.node(g.Fill(name, buffer)).accesses[0].box = box;
+  };
+  fill("part", x, Slice(1, 3));
+  fill("whole", y, Slice(0, 4));
+  fill("low", z, Slice(0, 2));
+  fill("high", z, Slice(2, 2));
+  fill("none", t, Slice(0, 1));  // there are no contents yet
+  EXPECT_EQ(StepsOf(g),
+            "low; high; none; upload x.bound>x.device0; part; whole; download x.device0>x.bound; download "
+            "y.device0>y.bound; download z.device0>z.bound");
+}
+
 TEST(Transfers, CopiesHaveThePriorityOfTheNodeTheyAreFor) {
   ModelBuilder g;
   const int32_t x = g.InOut("x", 4, kPinned);
@@ -363,12 +380,16 @@ TEST(Needless, ACopyThatNobodyReadsIsNotMade) {
 TEST(Needless, WhatIsWrittenWholeBeforeItIsReadWasCopiedForNobody) {
   ModelBuilder g;
   const int32_t x = g.Input("x", 4, kPinned), z = g.Scratch("z", 4), part = g.Scratch("part", 4);
+  const int32_t filled = g.Scratch("filled", 4);
   g.Copy("first", x, z);
   g.Copy("kept", x, part);
+  g.Copy("too", x, filled);
   g.Fill("fill", z);
   g.For("half", Out{part, Slice(0, 2)});
-  g.For("k", In{z}, In{part});
-  EXPECT_EQ(NeededSteps(g), "kept = upload x.bound>part.device0; fill; half; k");
+  g.node(g.Fill("last", filled)).accesses[0].box = Slice(3, 1);
+  g.For("k", In{z}, In{part}, In{filled});
+  EXPECT_EQ(NeededSteps(g),
+            "too = upload x.bound>filled.device0; kept = upload x.bound>part.device0; fill; half; last; k");
 }
 
 TEST(Needless, CopiesToWhatOutlivesTheRunAreMade) {

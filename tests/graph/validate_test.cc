@@ -361,18 +361,52 @@ TEST(Validate, AccessesThroughAnAliasOfNothingAreLeftAlone) {
       "in the graph that made it; declare the buffer in this graph first");
 }
 
-TEST(Validate, SaysThatPartsAreNotFilled) {
+TEST(Validate, AcceptsFillsOfPartsAndAliases) {
   ModelBuilder g;
-  const int32_t x = g.InOut("x", 4), a = g.Alias("a", x, Box{});
-  g.Fill("f", a);
-  g.node(g.Fill("p", x)).accesses[0].box = Slice(0, 4);
-  EXPECT_EQ(
-      MistakeOf(g),
-      "UNIMPLEMENTED: graph 'g': 2 mistakes:\n"
-      "  graph 'g' node 'f' (a.cc:3): its access is to an alias, 'a' (a.cc:2); this version fills whole buffers only; "
-      "name a buffer, or use a ParallelFor\n"
-      "  graph 'g' node 'p' (a.cc:4): its access is to a part of 'x' (a.cc:1); this version fills whole buffers only; "
-      "name a buffer, or use a ParallelFor");
+  const int32_t n = g.Param("n", 8), at = g.Param("at");
+  const int32_t x = g.InOut("x", {4, 8}), y = g.InOut("y", Extent(g.ParamDim(n)));
+  const int32_t wide = g.Alias("wide", x, 16, {4, 2}), corner = g.Alias("corner", x, Slice({2, 4}, {2, 4}));
+  const auto fill = [&](const char* name, int32_t buffer, const Box& box) {
+    g.node(g.Fill(name, buffer)).accesses[0].box = box;
+  };
+  fill("rows", x, Slice({1, 0}, {2, 8}));
+  fill("last", x, Slice({3, 7}, {1, 1}));
+  fill("nothing", x, Slice({4, 8}, {0, 0}));
+  fill("moved", y, Slice(g.ParamDim(at), g.ParamDim(n)));
+  fill("wides", wide, {});
+  fill("one wide", wide, Slice({0, 1}, {4, 1}));
+  fill("corner", corner, {});
+  fill("of the corner", corner, Slice({1, 3}, {1, 1}));
+  EXPECT_EQ(MistakeOf(g), "OK");
+}
+
+TEST(Validate, RefusesFillsThatLeaveTheirBuffer) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", {4, 8}), corner = g.Alias("corner", x, Slice({2, 4}, {2, 4}));
+  const auto fill = [&](const char* name, int32_t buffer, const Box& box) {
+    g.node(g.Fill(name, buffer)).accesses[0].box = box;
+  };
+  fill("past", x, Slice({0, 8}, {4, 1}));
+  fill("before", x, Slice({-1, 0}, {1, 1}));
+  fill("less", x, Slice({0, 0}, {1, -8}));
+  fill("far", x, Slice({0, INT64_MAX}, {1, INT64_MAX}));
+  fill("line", x, Slice(0, 8));
+  fill("of the corner", corner, Slice({0, 0}, {2, 5}));
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g': 6 mistakes:\n"
+            "  graph 'g' node 'past' (a.cc:3): access 0 takes 1 elements from 8 on in dimension 1 of 'x' (a.cc:1), "
+            "which has 8; a slice lies inside its buffer; make its offset or size smaller\n"
+            "  graph 'g' node 'before' (a.cc:4): access 0 offset 0 of its slice of 'x' (a.cc:1) is -1; buffers begin "
+            "at 0; give 0 or more\n"
+            "  graph 'g' node 'less' (a.cc:5): access 0 size 1 of its slice of 'x' (a.cc:1) is -8; it counts "
+            "something; give 0 or more\n"
+            "  graph 'g' node 'far' (a.cc:6): access 0 takes 9223372036854775807 elements from 9223372036854775807 on "
+            "in dimension 1 of 'x' (a.cc:1), which has 8; a slice lies inside its buffer; make its offset or size "
+            "smaller\n"
+            "  graph 'g' node 'line' (a.cc:7): access 0 takes a slice of 'x' (a.cc:1) with 1 offsets and 1 sizes; the "
+            "buffer has 2 dimensions; give one of each for each dimension\n"
+            "  graph 'g' node 'of the corner' (a.cc:8): access 0 takes 5 elements from 0 on in dimension 1 of 'corner' "
+            "(a.cc:2), which has 4; a slice lies inside its buffer; make its offset or size smaller");
 }
 
 TEST(Validate, RefusesSpansOfWhatIsNotContiguous) {

@@ -17,6 +17,7 @@
 #include "src/driver/checked/memory_rules.h"
 #include "src/driver/checked/stream_book.h"
 #include "src/driver/copy_box.h"
+#include "src/driver/fill_box.h"
 
 namespace penstock::driver::checked {
 namespace {
@@ -526,23 +527,23 @@ absl::Status CheckedDriver::CopyBatch(Stream stream, const BatchOp& op) {
 }
 
 absl::Status CheckedDriver::Fill(Stream stream, const FillOp& op) {
-  size_t bytes = 0;
-  const bool overflows = __builtin_mul_overflow(op.count, size_t{op.pattern_size}, &bytes);
+  const absl::StatusOr<FillSize> size = SizeOf(op);
   PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = CallKind::kFill,
                                                         .node = op.tag.node,
                                                         .stream = static_cast<uint32_t>(stream.bits),
-                                                        .bytes = overflows ? 0 : bytes}));
+                                                        .bytes = size.ok() ? size->bytes : 0}));
+  PENSTOCK_RETURN_IF_ERROR(size.status());
   Stream inner;
   {
     base::MutexLock lock(mu_);
     PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(stream, "Fill"));
     StreamState& state = *book_.Find(stream);
-    const Footprint dst(op.dst, overflows ? 0 : bytes);  // the driver below refuses what overflows
+    const Footprint dst(op.dst, size->width, op.height, op.depth, op.pitch, op.slice);
     PENSTOCK_RETURN_IF_ERROR(memory_.Use({dst, Mode::kWrite, stream.bits, ++state.operations, op.tag.node},
                                          state.device, "Fill: the destination"));
   }
   PENSTOCK_RETURN_IF_ERROR(inner_->Fill(inner, op));
-  witness_->Count(&Totals::fills, bytes);
+  witness_->Count(&Totals::fills, size->bytes);
   return absl::OkStatus();
 }
 
@@ -581,11 +582,13 @@ void CheckedDriver::Poison(Stream inner, OpTag tag, const std::vector<Footprint>
   fill.pattern.fill(std::byte{kPoison});
   fill.tag = tag;
   for (const Footprint& box : boxes) {
-    box.ForEachRow([&](uintptr_t from, uintptr_t to) {
-      fill.dst = reinterpret_cast<void*>(from);
-      fill.count = to - from;
-      return inner_->Fill(inner, fill).ok();
-    });
+    fill.dst = reinterpret_cast<void*>(box.begin);
+    fill.count = box.width;
+    fill.height = box.height;
+    fill.depth = box.depth;
+    fill.pitch = box.pitch;
+    fill.slice = box.slice;
+    inner_->Fill(inner, fill).IgnoreError();
   }
 }
 

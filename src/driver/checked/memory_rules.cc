@@ -7,12 +7,6 @@
 #include "penstock/status_macros.h"
 
 namespace penstock::driver::checked {
-namespace {
-
-constexpr size_t kPoisonedRows = 256;  // of a box with strides: beyond it poisoning costs more than it tells
-
-}  // namespace
-
 bool MemoryRules::Free(const void* memory, int device, const char* what) {
   Block* const block = map_.FindStart(memory);
   if (block == nullptr || block->device != device) {
@@ -93,7 +87,6 @@ absl::Status MemoryRules::UsePointers(const KernelOp& op, Access any, int device
 bool MemoryRules::IsPoisonable(const std::vector<Access>& accesses, const Access& access) {
   const Block* block = map_.Find(access.box.begin);
   if (access.mode != Mode::kWrite || access.box.empty() || block == nullptr || block->device < 0) return false;
-  if (access.box.height * access.box.depth > kPoisonedRows) return false;
   return std::none_of(accesses.begin(), accesses.end(),
                       [&](const Access& other) { return other.mode != Mode::kWrite && other.box.Touches(access.box); });
 }

@@ -1,6 +1,6 @@
 // Each call of the seam is one call of CUDA, and this file is one class because the seam is one interface. What takes
-// more than a call lies beside it: cuda_context (current device), cuda_copy (shapes), cuda_kernels (fills and batches),
-// driver_api.
+// more than a call lies beside it: cuda_context (current device), cuda_copy and cuda_fill (shapes), cuda_kernels
+// (patterns and batches), driver_api.
 //
 // Handles are CUDA's own, as integers. Streams and events are used as they are, so recording and launching look
 // nothing up and lock nothing; the members are constant after Open.
@@ -16,9 +16,11 @@
 #include "src/driver/copy_box.h"
 #include "src/driver/cuda/cuda_context.h"
 #include "src/driver/cuda/cuda_copy.h"
+#include "src/driver/cuda/cuda_fill.h"
 #include "src/driver/cuda/cuda_kernels.h"
 #include "src/driver/cuda/cuda_status.h"
 #include "src/driver/cuda/driver_api.h"
+#include "src/driver/fill_box.h"
 
 namespace penstock::driver {
 namespace {
@@ -270,25 +272,10 @@ absl::Status CudaDriver::CopyBatch(Stream stream, const BatchOp& op) {
 }
 
 absl::Status CudaDriver::Fill(Stream stream, const FillOp& op) {
-  size_t bytes = 0;
-  if (op.pattern_size < 1 || op.pattern_size > 16 || __builtin_mul_overflow(op.count, op.pattern_size, &bytes)) {
-    return absl::InvalidArgumentError("filling " + std::to_string(op.count) + " times " +
-                                      std::to_string(op.pattern_size) +
-                                      " bytes failed; patterns have 1 to 16 bytes, and the sum must fit 64 bits");
-  }
-  if (bytes == 0) return absl::OkStatus();
-  const std::byte first = op.pattern[0];
-  const bool even =
-      std::all_of(&op.pattern[0], &op.pattern[0] + op.pattern_size, [=](std::byte b) { return b == first; });
-  cudaError_t code;
-  if (even) {
-    code = cudaMemsetAsync(op.dst, std::to_integer<int>(first), bytes, Native(stream));
-  } else {
-    PatternFill fill{.dst = static_cast<unsigned char*>(op.dst), .bytes = bytes, .period = op.pattern_size, .pattern{}};
-    std::copy_n(reinterpret_cast<const unsigned char*>(op.pattern.data()), 16, fill.pattern);
-    code = LaunchPatternFill(kernels_.pattern_fill, fill, Native(stream));
-  }
-  if (code != cudaSuccess) return StatusOfFailure(code, "filling " + std::to_string(bytes) + " bytes");
+  PENSTOCK_ASSIGN_OR_RETURN(const FillSize size, SizeOf(op));
+  if (size.bytes == 0) return absl::OkStatus();
+  const cudaError_t code = SubmitFill(kernels_, op, Native(stream));
+  if (code != cudaSuccess) return StatusOfFailure(code, "filling " + std::to_string(size.bytes) + " bytes");
   return absl::OkStatus();
 }
 

@@ -65,12 +65,26 @@ cudaError_t LoadOnCurrentDevice(const void* kernel, int shared_limit) {
   return cudaSuccess;
 }
 
-cudaError_t LaunchPatternFill(cudaKernel_t kernel, PatternFill fill, cudaStream_t stream) {
-  const uint64_t chunks = fill.bytes / 16 + 1;
-  const uint64_t blocks = std::min((chunks + kPatternFillThreads - 1) / kPatternFillThreads, kMaxFillBlocks);
+cudaError_t LaunchPatternFill(cudaKernel_t kernel, const FillOp& op, cudaStream_t stream) {
+  PatternFill fill{.dst = static_cast<unsigned char*>(op.dst),
+                   .width = op.count * op.pattern_size,
+                   .rows = op.height * op.depth,
+                   .height = op.height,
+                   .pitch = op.pitch,
+                   .slice = op.slice,
+                   .team = 32,
+                   .period = op.pattern_size,
+                   .pattern{}};
+  std::copy_n(reinterpret_cast<const unsigned char*>(op.pattern.data()), 16, fill.pattern);
+  const uint64_t chunks = fill.width / 16 + 1;
+  while (fill.team < kPatternFillThreads && fill.team < chunks) fill.team *= 2;
+  const uint64_t teams = kPatternFillThreads / fill.team;  // of a block
+  const uint64_t across = std::min((fill.rows + teams - 1) / teams, kMaxFillBlocks);
+  const uint64_t along = std::min((chunks + fill.team - 1) / fill.team, kMaxFillBlocks / across);
   void* args[] = {&fill};
-  return cudaLaunchKernel(static_cast<const void*>(kernel), dim3(static_cast<unsigned>(blocks)),
-                          dim3(kPatternFillThreads), args, 0, stream);
+  return cudaLaunchKernel(static_cast<const void*>(kernel),
+                          dim3(static_cast<unsigned>(along), static_cast<unsigned>(across)), dim3(kPatternFillThreads),
+                          args, 0, stream);
 }
 
 cudaError_t LaunchGather(cudaKernel_t kernel, const BatchOp& op, const BatchSize& size, cudaStream_t stream) {

@@ -31,8 +31,8 @@ struct LibraryKernels {
 // device can have (`shared_limit` bytes). May wait for kernels that run, see cuda_driver.h.
 cudaError_t LoadOnCurrentDevice(const void* kernel, int shared_limit);
 
-// Queues a fill of more than 0 bytes.
-cudaError_t LaunchPatternFill(cudaKernel_t kernel, PatternFill fill, cudaStream_t stream);
+// Queues a fill of more than 0 bytes that SizeOf (fill_box.h) has accepted.
+cudaError_t LaunchPatternFill(cudaKernel_t kernel, const FillOp& op, cudaStream_t stream);
 
 // Queues a batch of more than 0 bytes, whose size is `size`.
 cudaError_t LaunchGather(cudaKernel_t kernel, const BatchOp& op, const BatchSize& size, cudaStream_t stream);

@@ -12,6 +12,7 @@
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
 #include "src/driver/copy_box.h"
+#include "src/driver/fill_box.h"
 #include "src/driver/host/host_memory.h"
 #include "src/driver/host/scheduler.h"
 #include "src/driver/host/tasks.h"
@@ -207,21 +208,11 @@ absl::Status HostDriver::CopyBatch(Stream stream, const BatchOp& op) {
 }
 
 absl::Status HostDriver::Fill(Stream stream, const FillOp& op) {
-  const auto device = scheduler_.DeviceOf(stream);
-  if (!device.ok()) return device.status();
-  if (op.pattern_size < 1 || op.pattern_size > op.pattern.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("fill: a pattern of ", op.pattern_size, " bytes; 1 to 16 are possible"));
-  }
-  size_t bytes = 0;
-  if (__builtin_mul_overflow(op.count, size_t{op.pattern_size}, &bytes)) {
-    return absl::InvalidArgumentError(absl::StrCat("fill: ", op.count, " patterns overflow the address space"));
-  }
-  if (bytes == 0) return absl::OkStatus();
-  const auto real = AccessDevice(*device, op.dst, bytes, "fill destination");
-  if (!real.ok()) return real.status();
-  FillOp translated = op;
-  translated.dst = *real;
+  PENSTOCK_ASSIGN_OR_RETURN(const int device, scheduler_.DeviceOf(stream));
+  PENSTOCK_ASSIGN_OR_RETURN(const FillSize size, SizeOf(op));
+  if (size.bytes == 0) return absl::OkStatus();
+  FillOp translated = Collapse(op);
+  PENSTOCK_ASSIGN_OR_RETURN(translated.dst, AccessDevice(device, op.dst, size.span, "fill destination"));
   return scheduler_.Submit(stream, EngineKind::kCompute, MakeFillTask(translated, threads_));
 }
 

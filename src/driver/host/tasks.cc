@@ -74,17 +74,35 @@ class BatchTask final : public Task {
   const std::vector<CopyPiece> pieces_;
 };
 
+// Several rows are split by rows, a single one by patterns.
 class FillTask final : public Task {
  public:
   FillTask(const FillOp& op, int threads)
-      : Task(op.tag, std::max(1, ChunkCount(static_cast<int64_t>(op.count), op.pattern_size, kBytesGrain, threads))),
+      : Task(op.tag,
+             std::max(1, ChunkCount(Units(op), op.pattern_size * (IsRow(op) ? 1 : static_cast<int64_t>(op.count)),
+                                    kBytesGrain, threads))),
         op_(op) {}
 
   absl::Status Run(int chunk) override {
-    const UnitRange part = ChunkRange(static_cast<int64_t>(op_.count), chunks, chunk);
-    const size_t size = op_.pattern_size, bytes = static_cast<size_t>(part.end - part.first) * size;
-    if (bytes == 0) return absl::OkStatus();
-    std::byte* to = static_cast<std::byte*>(op_.dst) + static_cast<size_t>(part.first) * size;
+    const UnitRange part = ChunkRange(Units(op_), chunks, chunk);
+    auto* const dst = static_cast<std::byte*>(op_.dst);
+    if (IsRow(op_)) {
+      FillRow(dst + static_cast<size_t>(part.first) * op_.pattern_size, static_cast<size_t>(part.end - part.first));
+      return absl::OkStatus();
+    }
+    for (auto row = static_cast<size_t>(part.first); row < static_cast<size_t>(part.end); ++row) {
+      FillRow(dst + row / op_.height * op_.slice + row % op_.height * op_.pitch, op_.count);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static bool IsRow(const FillOp& op) { return op.height * op.depth == 1; }
+  static int64_t Units(const FillOp& op) { return static_cast<int64_t>(IsRow(op) ? op.count : op.height * op.depth); }
+
+  void FillRow(std::byte* to, size_t count) const {
+    const size_t size = op_.pattern_size, bytes = count * size;
+    if (bytes == 0) return;
     std::memcpy(to, op_.pattern.data(), size);
     // What is written so far is a whole number of patterns: doubling it goes on with the pattern.
     for (size_t done = size; done < bytes;) {
@@ -92,10 +110,8 @@ class FillTask final : public Task {
       std::memcpy(to + done, to, more);
       done += more;
     }
-    return absl::OkStatus();
   }
 
- private:
   const FillOp op_;
 };
 

@@ -56,4 +56,14 @@ void CopyBox(const Shape& s, Bytes& dst, size_t dst_first, const Bytes& src, siz
   }
 }
 
+void FillBox(const FillOp& op, Bytes& dst, size_t dst_first) {
+  for (size_t z = 0; z < op.depth; ++z) {
+    for (size_t y = 0; y < op.height; ++y) {
+      for (size_t x = 0; x < op.count * op.pattern_size; ++x) {
+        dst[dst_first + z * op.slice + y * op.pitch + x] = op.pattern[x % op.pattern_size];
+      }
+    }
+  }
+}
+
 }  // namespace penstock::driver::conformance

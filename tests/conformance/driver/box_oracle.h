@@ -1,4 +1,4 @@
-// Boxes of bytes and what copying them does, by plain loops: what judges copies and batches.
+// Boxes of bytes and what copying or filling them does, by plain loops: what judges copies, batches and fills.
 #pragma once
 
 #include <cstddef>
@@ -30,5 +30,7 @@ Shape RandomShape(std::mt19937& random, size_t most);
 // What copying does, in host memory: `dst` and `src` stand for the whole blocks in which the box begins at those
 // places.
 void CopyBox(const Shape& shape, Bytes& dst, size_t dst_first, const Bytes& src, size_t src_first);
+// The same for a fill, whatever its own `dst` is.
+void FillBox(const FillOp& op, Bytes& dst, size_t dst_first);
 
 }  // namespace penstock::driver::conformance

@@ -148,6 +148,8 @@ TEST_P(DriverConformance, CopiesAndFillsOfNothingDoNothing) {
   ASSERT_OK(
       driver_->Copy(stream_, {.dst = device, .src = pinned, .width = 4, .height = 0, .dst_pitch = 4, .src_pitch = 4}));
   ASSERT_OK(driver_->Fill(stream_, {.dst = device, .count = 0}));
+  ASSERT_OK(driver_->Fill(stream_, {.dst = device, .count = 4, .height = 0, .pitch = 4}));
+  ASSERT_OK(driver_->Fill(stream_, {.dst = device, .pattern_size = 3, .count = 1, .depth = 0, .slice = 4}));
   EXPECT_TRUE(Finish(stream_));
 }
 
@@ -155,6 +157,10 @@ TEST_P(DriverConformance, RowsThatOverlapAreRefusedAndTheStreamGoesOn) {
   std::byte *const device = Device<std::byte>(256), *const pinned = Pinned<std::byte>(256);
   const CopyOp narrow{.dst = device, .src = pinned, .width = 16, .height = 4, .dst_pitch = 8, .src_pitch = 16};
   EXPECT_EQ(driver_->Copy(stream_, narrow).code(), absl::StatusCode::kInvalidArgument);
+  const FillOp rows{.dst = device, .pattern_size = 3, .count = 3, .height = 2, .pitch = 8};
+  EXPECT_EQ(driver_->Fill(stream_, rows).code(), absl::StatusCode::kInvalidArgument);
+  const FillOp slices{.dst = device, .count = 8, .height = 2, .depth = 2, .pitch = 8, .slice = 15};
+  EXPECT_EQ(driver_->Fill(stream_, slices).code(), absl::StatusCode::kInvalidArgument);
   ASSERT_OK(Upload(stream_, device, pinned, 256));
   EXPECT_TRUE(Finish(stream_));
 }
@@ -174,6 +180,10 @@ TEST_P(DriverConformance, SizesThatOverflowAreRefusedAndTheStreamGoesOn) {
                                       kind == CopyKind::kHostToDevice ? pinned : other);
       EXPECT_EQ(driver_->Copy(stream_, op).code(), absl::StatusCode::kInvalidArgument) << shape;
     }
+    FillOp fill{.dst = device, .count = shape.width, .height = shape.height, .depth = shape.depth};
+    fill.pitch = std::max(shape.dst_pitch, shape.src_pitch);
+    fill.slice = std::max(shape.dst_slice, shape.src_slice);
+    EXPECT_EQ(driver_->Fill(stream_, fill).code(), absl::StatusCode::kInvalidArgument) << shape;
   }
   EXPECT_EQ(driver_->Fill(stream_, {.dst = device, .pattern_size = 16, .count = size_t{1} << 61}).code(),
             absl::StatusCode::kInvalidArgument);
@@ -197,6 +207,52 @@ TEST_P(DriverConformance, FillsRepeatPatternsOfAnySizeAndTouchNothingElse) {
       for (size_t i = 0; i < size * count; ++i) expected[size * 16 + i] = op.pattern[i % size];
       ASSERT_TRUE(BytesOf(dst, kBlock) == expected) << count << " patterns of " << size << " bytes";
     }
+  }
+}
+
+// The boxes of copies, of as many whole patterns as their rows have room for. Half of the patterns divide their row, so
+// that dense rows stay dense; half have equal bytes only.
+TEST_P(DriverConformance, FillsOfBoxesWriteExactlyTheirBox) {
+  const std::byte* const before = PinnedNoise(kBlock, 9);
+  std::byte* const dst = Device<std::byte>(kBlock);
+  std::mt19937 random(20261125);
+  int boxes = 0;
+  for (const auto& [shape, first, src_first, bytes] : BoxCases()) {
+    FillOp op{.dst = dst + first, .pattern_size = static_cast<uint32_t>(random() % 16 + 1)};
+    while (random() % 2 == 0 && shape.width % op.pattern_size != 0) --op.pattern_size;
+    op.count = shape.width / op.pattern_size;
+    op.height = shape.height;
+    op.depth = shape.depth;
+    op.pitch = shape.dst_pitch;
+    op.slice = shape.dst_slice;
+    const bool equal = random() % 2 == 0;
+    for (uint32_t i = 0; i < op.pattern_size; ++i) op.pattern[i] = static_cast<std::byte>(equal ? 0xab : 19 * i + 3);
+    ASSERT_OK(Upload(stream_, dst, before, bytes));
+    ASSERT_OK(driver_->Fill(stream_, op));
+    ASSERT_TRUE(Finish(stream_));
+    Bytes expected(before, before + bytes);
+    FillBox(op, expected, first);
+    ASSERT_TRUE(BytesOf(dst, bytes) == expected) << op.count << " patterns of " << op.pattern_size
+                                                 << (equal ? " equal" : "") << " bytes: " << shape << " at " << first;
+    boxes += op.count > 0 && op.height * op.depth > 1;
+  }
+  EXPECT_GT(boxes, 50);
+}
+
+TEST_P(DriverConformance, FillsMayEndAtTheLastByte) {
+  for (const size_t slack : {0, 1, 5}) {  // from row to row, beside the pattern's bytes
+    FillOp op{.pattern_size = 3, .count = 37, .height = 5, .depth = 4, .pitch = 111 + slack, .slice = 600};
+    for (uint32_t i = 0; i < 3; ++i) op.pattern[i] = static_cast<std::byte>(i + 1);
+    const size_t bytes = 3 * op.slice + 4 * op.pitch + 111;
+    const std::byte* const before = PinnedNoise(bytes, 10);
+    std::byte* const dst = Device<std::byte>(bytes);
+    op.dst = dst;
+    ASSERT_OK(Upload(stream_, dst, before, bytes));
+    ASSERT_OK(driver_->Fill(stream_, op));
+    ASSERT_TRUE(Finish(stream_));
+    Bytes expected(before, before + bytes);
+    FillBox(op, expected, 0);
+    EXPECT_TRUE(BytesOf(dst, bytes) == expected) << slack;
   }
 }
 

@@ -243,6 +243,9 @@ TEST_F(CheckedDriverTest, DeviceCodeCallsNothing) {
 TEST_F(CheckedDriverTest, BoxesLieInsideOneBlock) {
   ExpectRefused(Upload(stream_, 16), "inside the allocation", "by 16 bytes");
   ExpectRefused(driver_->Fill(stream_, {.dst = device_, .count = kBytes + 1}), "inside the allocation", "by 1 bytes");
+  ExpectRefused(
+      driver_->Fill(stream_, {.dst = device_, .pattern_size = 2, .count = 2, .height = 5, .pitch = kBytes / 4}),
+      "inside the allocation", "by 4 bytes");
   ExpectRefused(driver_->Copy(stream_, {.kind = CopyKind::kHostToDevice,
                                         .dst = device_,
                                         .src = pinned_,
@@ -304,9 +307,22 @@ TEST_F(CheckedDriverTest, DeviceMemoryIsWrittenBeforeItIsRead) {
   ExpectRefused(Launch(stream_, device_, &reads), "written before read", "never written");
 }
 
+TEST_F(CheckedDriverTest, AFillWritesItsBoxAndNothingElse) {
+  FillOp left{.dst = device_, .pattern_size = 4, .count = 4, .height = 3, .pitch = 64}, right = left;
+  right.dst = device_ + 16;
+  ASSERT_OK(driver_->Fill(stream_, left));
+  ASSERT_OK(driver_->Fill(other_, right));  // columns that interleave
+  ASSERT_OK(Download(stream_, 64, 16));
+  ExpectRefused(Download(stream_, 128, 16 + 32), "written before read", "+16) of device 0 block 1");
+  ExpectRefused(driver_->Fill(other_, left), "ordered accesses",
+                "16 x 3 x 1 bytes) written by operation 1 of stream 1");
+  Finish(other_);
+}
+
 TEST_F(CheckedDriverTest, AKernelThatWritesABoxFindsItPoisonedAndOneThatReadsDoesNot) {
   ASSERT_OK(Upload(stream_));
   const Uses uses({{.data = device_, .width = 16, .height = 3, .pitch = 64, .writes = true},
+                   {.data = device_ + 3072, .width = 2, .height = 300, .pitch = 3, .writes = true},
                    {.data = device_ + 1024, .width = 32, .reads = true, .writes = true},
                    {.data = device_ + 2048, .width = 32, .writes = true},
                    {.data = device_ + 2064, .width = 32, .reads = true}});
@@ -314,7 +330,7 @@ TEST_F(CheckedDriverTest, AKernelThatWritesABoxFindsItPoisonedAndOneThatReadsDoe
   ASSERT_OK(Download(stream_));
   Finish(stream_);
   for (size_t i = 0; i < kBytes; ++i) {
-    const bool poisoned = i < 192 && i % 64 < 16;
+    const bool poisoned = (i < 192 && i % 64 < 16) || (i >= 3072 && i < 3972 && i % 3 < 2);
     ASSERT_EQ(pinned_[i], std::byte{static_cast<unsigned char>(poisoned ? kPoison : 1)}) << i;
   }
   EXPECT_EQ(witness_->log().count(CallKind::kFill), 0) << "poisoning is no call of the library's";
@@ -472,7 +488,7 @@ TEST_F(CheckedDriverTest, TotalsTellExactlyWhatWasDone) {
                                     .src_pitch = 20}));
   ASSERT_OK(driver_->Copy(
       stream_, {.kind = CopyKind::kPeer, .dst = other, .src = device_, .width = 7, .dst_device = 1, .src_device = 0}));
-  ASSERT_OK(driver_->Fill(stream_, {.dst = device_, .pattern_size = 4, .count = 50}));
+  ASSERT_OK(driver_->Fill(stream_, {.dst = device_, .pattern_size = 4, .count = 10, .height = 5, .pitch = 64}));
   for (int i = 0; i < 3; ++i) table[i] = {.dst = device_ + 1000 + 16 * i, .src = pinned_ + 16 * i, .width = 16};
   ASSERT_OK(Batch(CopyKind::kHostToDevice, table, 3));
   witness_->FailNth(CallKind::kCopy, 1, absl::UnavailableError("planned"));

@@ -1,8 +1,10 @@
-// Fills against a CPU oracle: every pattern size, odd counts, every kind of alignment, and nothing outside changes.
+// Fills against a CPU oracle: every pattern size, odd counts, boxes, every kind of alignment, and nothing outside
+// changes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/driver/cuda/gpu_test.h"
@@ -23,9 +25,11 @@ class FillTest : public GpuTest {
 
   void Check(FillOp op, size_t offset) {
     constexpr size_t kGuard = 64;
-    SCOPED_TRACE("pattern of " + std::to_string(op.pattern_size) + " times " + std::to_string(op.count) + " at " +
-                 std::to_string(offset));
-    const size_t bytes = op.count * op.pattern_size, all = bytes + 2 * kGuard;
+    SCOPED_TRACE("pattern of " + std::to_string(op.pattern_size) + " times " + std::to_string(op.count) + " x " +
+                 std::to_string(op.height) + " x " + std::to_string(op.depth) + " by " + std::to_string(op.pitch) +
+                 ", " + std::to_string(op.slice) + " at " + std::to_string(offset));
+    const size_t width = op.count * op.pattern_size;
+    const size_t all = 2 * kGuard + (op.depth - 1) * op.slice + (op.height - 1) * op.pitch + width;
     if (all > room_) {
       memory_ = Device(all);
       readback_ = Pinned(all);
@@ -39,12 +43,15 @@ class FillTest : public GpuTest {
         driver_->Copy(stream_, {.kind = CopyKind::kDeviceToHost, .dst = readback_, .src = memory_, .width = all}).ok());
     ASSERT_TRUE(Finish(stream_).ok());
 
-    size_t wrong = 0;
-    for (size_t i = 0; i < all; ++i) {
-      const bool inside = i >= kGuard + offset && i < kGuard + offset + bytes;
-      const std::byte expected = inside ? op.pattern[(i - kGuard - offset) % op.pattern_size] : std::byte{0xEE};
-      wrong += readback_[i] != expected;
+    Bytes expected(all, std::byte{0xEE});
+    for (size_t z = 0; z < op.depth; ++z) {
+      for (size_t y = 0; y < op.height; ++y) {
+        std::byte* const row = expected.data() + kGuard + offset + z * op.slice + y * op.pitch;
+        for (size_t x = 0; x < width; ++x) row[x] = op.pattern[x % op.pattern_size];
+      }
     }
+    size_t wrong = 0;
+    for (size_t i = 0; i < all; ++i) wrong += readback_[i] != expected[i];
     EXPECT_EQ(wrong, 0u);
   }
 
@@ -76,6 +83,67 @@ TEST_F(FillTest, PatternsOfEqualBytes) {
   FillOp op{.pattern_size = 7, .count = 1001};
   op.pattern.fill(std::byte{0x5A});
   Check(op, 3);
+}
+
+// Rows shorter than a line of memory and much longer, dense and apart, with slices at whole rows and not; patterns of
+// equal bytes go to CUDA's own calls where these can.
+TEST_F(FillTest, BoxesOfAnyPitchAndAlignment) {
+  for (const uint32_t size : {1u, 3u, 4u, 12u, 16u}) {
+    for (const size_t count : {1, 7, 129, 5003}) {
+      for (const size_t gap : {0, 1, 16, 333}) {
+        for (const size_t slice_gap : {0, 5}) {
+          FillOp op = Pattern(size, count);
+          op.height = 9;
+          op.depth = 4;
+          op.pitch = count * size + gap;
+          op.slice = op.pitch * op.height + slice_gap;
+          for (const bool equal : {false, true}) {
+            if (equal) op.pattern.fill(std::byte{0x5A});
+            Check(op, gap % 16);
+            op.depth = 1;
+            Check(op, 3);
+            op.depth = 4;
+            if (HasFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
+// More rows, and longer ones, than all blocks take at a time.
+TEST_F(FillTest, ManyRowsAndLongOnes) {
+  for (const auto& [count, height] : {std::pair<size_t, size_t>{5, 70001}, {300, 40003}, {500001, 23}}) {
+    FillOp op = Pattern(3, count);
+    op.height = height;
+    op.pitch = count * 3 + 7;
+    Check(op, 1);
+    op.pattern.fill(std::byte{0x5A});
+    Check(op, 1);
+    if (HasFailure()) return;
+  }
+}
+
+TEST_F(FillTest, RowsMoreThan2GiBApart) {
+  const size_t pitch = (size_t{1} << 31) + 11, width = 300, bytes = pitch + width;
+  const absl::StatusOr<void*> memory = driver_->AllocateDevice(0, bytes);
+  if (!memory.ok()) GTEST_SKIP() << "needs " << bytes << " bytes: " << memory.status();
+  auto* const first = static_cast<std::byte*>(*memory);
+  for (const uint32_t size : {1u, 3u}) {
+    ASSERT_TRUE(driver_->Fill(stream_, {.dst = first, .count = bytes}).ok());
+    FillOp op = Pattern(size, width / size);
+    op.dst = first;
+    op.height = 2;
+    op.pitch = pitch;
+    ASSERT_TRUE(driver_->Fill(stream_, op).ok());
+    for (const size_t row : {size_t{0}, pitch}) {
+      const Bytes got = Download(first + row, width);
+      for (size_t i = 0; i < width; ++i) ASSERT_EQ(got[i], op.pattern[i % size]) << row + i;
+    }
+    EXPECT_EQ(Download(first + width, 1)[0], std::byte{0});
+    EXPECT_EQ(Download(first + pitch - 1, 1)[0], std::byte{0});
+  }
+  driver_->FreeDevice(0, *memory);
 }
 
 // Only the last byte of the pattern differs, and bytes past the pattern do not count.

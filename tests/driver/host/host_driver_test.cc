@@ -211,6 +211,9 @@ TEST_F(HostDriverTest, BoxesThatOverlapThemselvesOrOverflowAreRefused) {
 TEST_F(HostDriverTest, FillsOutsideABlockOrWithOddPatternsAreRefused) {
   std::byte* const device = Device(1000);
   EXPECT_EQ(driver_->Fill(stream_, {.dst = device, .count = 1001}).code(), kRefused);
+  EXPECT_EQ(driver_->Fill(stream_, {.dst = device, .count = 1, .height = 11, .pitch = 100}).code(), kRefused);
+  EXPECT_EQ(driver_->Fill(stream_, {.dst = device, .pattern_size = 4, .count = 1, .depth = 2, .slice = 997}).code(),
+            kRefused);
   EXPECT_EQ(driver_->Fill(stream_, {.dst = Pinned(10), .count = 10}).code(), kRefused);
   EXPECT_EQ(driver_->Fill(stream_, {.dst = device, .pattern_size = 0, .count = 1}).code(), kRefused);
   EXPECT_EQ(driver_->Fill(stream_, {.dst = device, .pattern_size = 17, .count = 1}).code(), kRefused);

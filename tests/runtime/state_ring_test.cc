@@ -24,15 +24,15 @@ using std::chrono::seconds;
 // Nothing is seen to have ended while it is held.
 class HeldDriver final : public driver::ForwardingDriver {
  public:
-  HeldDriver(std::unique_ptr<Driver> behind, const std::atomic<bool>& held)
-      : ForwardingDriver(std::move(behind)), held_(held) {}
+  HeldDriver(std::unique_ptr<Driver> behind, std::shared_ptr<const std::atomic<bool>> held)
+      : ForwardingDriver(std::move(behind)), held_(std::move(held)) {}
   bool rings() const override { return false; }  // nobody would, when it is let go
   absl::StatusOr<bool> Query(driver::Event event) override {
-    return held_ ? absl::StatusOr<bool>(false) : ForwardingDriver::Query(event);
+    return *held_ ? absl::StatusOr<bool>(false) : ForwardingDriver::Query(event);
   }
 
  private:
-  const std::atomic<bool>& held_;
+  const std::shared_ptr<const std::atomic<bool>> held_;
 };
 
 constexpr int64_t kChunk = 4096, kChunks = 20;
@@ -59,7 +59,7 @@ class StateRing : public testing::Test {
     state_ = *runtime_->MakeState<int64_t>(Name("s", "a.cc", 7), kN, Numbered(1));
   }
   void TearDown() override {
-    held_ = false;
+    *held_ = false;
     EXPECT_TRUE(leaks_ || runtime_->Shutdown().ok());  // what was left in the ring has ended
     state_ = {};
     runtime_.reset();
@@ -80,21 +80,21 @@ class StateRing : public testing::Test {
   }
   // Its deadline passes while the device stands still. The memory is the test's again when it returns.
   absl::Status SetCutShort() {
-    held_ = true;
+    *held_ = true;
     std::vector<int64_t> contents = Numbered(500);
     const absl::Status status = state_.Set(contents, milliseconds(20));
     std::fill(contents.begin(), contents.end(), -7);
     return status;
   }
   absl::Status ReadCutShort(std::vector<int64_t>& contents) {
-    held_ = true;
+    *held_ = true;
     const absl::Status status = state_.Read(contents, milliseconds(20));
     std::fill(contents.begin(), contents.end(), -7);
     return status;
   }
 
   std::shared_ptr<Witness> witness_ = std::make_shared<Witness>();
-  std::atomic<bool> held_{false};
+  std::shared_ptr<std::atomic<bool>> held_ = std::make_shared<std::atomic<bool>>(false);  // a leaked runtime looks on
   bool leaks_ = false;
   std::string logged_;
   std::optional<Runtime> runtime_;
@@ -111,7 +111,7 @@ TEST_F(StateRing, ASetThatItsDeadlineCutsShortPoisonsAndIsTakenBackLater) {
   EXPECT_EQ(state_.Set(Numbered(3), milliseconds(1)).ToString(),
             "DEADLINE_EXCEEDED: state 's' (a.cc:7) on host:0: the deadline passed before its turn; nothing was done; "
             "it comes behind a Set, Read or Reset in the order of state 's' (a.cc:7), which has not drained");
-  held_ = false;
+  *held_ = false;
   EXPECT_OK(state_.Reset());  // behind what was left
   EXPECT_LE((witness_->totals() - before).uploads.calls, 5) << "chunks were begun after the deadline";
   EXPECT_EQ(Contents(), std::vector<int64_t>(kN, 0));
@@ -125,7 +125,7 @@ TEST_F(StateRing, AReadThatItsDeadlineCutsShortWritesNothingAfterwards) {
             "DEADLINE_EXCEEDED: state 's' (a.cc:7) on host:0: Read: the deadline passed while its contents were being "
             "copied");
   EXPECT_OK(state_.status());
-  held_ = false;
+  *held_ = false;
   EXPECT_EQ(Contents(), Numbered(1));
   EXPECT_EQ(contents, std::vector<int64_t>(kN, -7));
 }
@@ -141,7 +141,7 @@ TEST_F(StateRing, ARunBehindAReadThatWasCutShortGetsItsTurn) {
   const penstock::Run run = *exec.Launch(exec.bindings());
   EXPECT_EQ(run.Wait(milliseconds(20)).code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_FALSE(touched);
-  held_ = false;
+  *held_ = false;
   EXPECT_OK(run.Wait(seconds(20)));
   std::vector<int64_t> expected = Numbered(1);
   expected[0] += 100;
@@ -173,7 +173,7 @@ TEST_F(StateRing, ShutdownWaitsForWhatWasLeftInTheRing) {
       runtime_->Shutdown(milliseconds(1)).ToString(),
       "DEADLINE_EXCEEDED: Runtime::Shutdown: 1 runs were still in flight at the deadline; they are abandoned; the "
       "runtime keeps its threads and their memory until they have drained and Shutdown is called again");
-  held_ = false;
+  *held_ = false;
   EXPECT_OK(runtime_->Shutdown());
 }
 

@@ -177,34 +177,66 @@ bool IsConstant(const Extent& extent) {
                      [](const Dim& dim) { return dim.is_constant(); });
 }
 
-// Whether the elements of a part of `all` lie side by side.
-bool IsContiguous(const Region& part, const Region& all) {
+// Whether the elements of a part of `all` lie side by side; `apart`: rows do not.
+bool IsContiguous(const Region& part, const Region& all, bool apart) {
   const auto length = [](const Region& r, size_t d) { return r.hi[d] - r.lo[d]; };
-  const bool whole_rows = length(part, 2) == length(all, 2), whole_slices = length(part, 1) == length(all, 1);
+  const bool whole_rows = length(part, 2) == length(all, 2) && !apart, whole_slices = length(part, 1) == length(all, 1);
   if (length(part, 0) == 1) return length(part, 1) == 1 || whole_rows;
   return whole_rows && whole_slices;
 }
 
-// Where parameters take part, Launch checks.
+class SpanCheck {
+ public:
+  SpanCheck(Draft& draft, const NodeDecl& node, std::span<const BoxRef> accesses)
+      : d_(draft), node_(node), accesses_(accesses) {}
+
+  // Where parameters take part, Launch checks.
+  void Run() {
+    for (size_t a = 0; a < node_.args.size(); ++a) {
+      if (node_.args[a].form != ArgDecl::Form::kSpan) continue;
+      const BoxRef& ref = accesses_[static_cast<size_t>(node_.args[a].index)];
+      if (ref.base < 0 || ref.box < 0 || !ref.exact) continue;
+      const BufferDecl& buffer = d_.model.buffers[static_cast<size_t>(ref.base)];
+      const bool pitched = buffer.pitch != 0 && d_.buffer_bytes[static_cast<size_t>(ref.base)] > 0;
+      if ((ref.box == 0 && !pitched) || !IsConstant(buffer.extent)) continue;
+      const Region all = AllOf(buffer);
+      const Region part = ref.box == 0 ? all : d_.boxes.tree(ref.base)->box(ref.box);
+      if (IsEmpty(part) || IsContiguous(part, all, pitched && buffer.pitch > Width(buffer))) continue;
+      Tell(a, buffer, part);
+    }
+  }
+
+ private:
+  static int64_t Width(const BufferDecl& buffer) {
+    return buffer.extent.dims[static_cast<size_t>(buffer.extent.rank) - 1].value;
+  }
+  // As the regions of trees are: in bytes in the last dimension.
+  static Region AllOf(const BufferDecl& buffer) {
+    Region all{{0, 0, 0}, {1, 1, 1}};
+    for (int i = 0; i < buffer.extent.rank; ++i) {
+      all.hi[static_cast<size_t>(kMaxRank - buffer.extent.rank + i)] = buffer.extent.dims[static_cast<size_t>(i)].value;
+    }
+    all.hi[kMaxRank - 1] *= buffer.type.size;
+    return all;
+  }
+
+  void Tell(size_t arg, const BufferDecl& buffer, const Region& part) {
+    d_.AddMistake(kInvalid, Prefix(d_.model, "node", node_.name) + ": argument " + std::to_string(arg) +
+                                " is a span of " + SliceText(buffer, part) + " of " + Quoted(buffer.name) +
+                                ", whose rows do not lie side by side; a span has no pitch; take a View, or slice "
+                                "whole rows");
+  }
+
+  Draft& d_;
+  const NodeDecl& node_;
+  const std::span<const BoxRef> accesses_;
+};
+
 void CheckSpans(Draft& draft) {
-  if (!draft.boxes.any_tree()) return;
+  if (!draft.boxes.any_tree() && !draft.any_pitch) return;
   for (size_t n = 0; n < draft.model.nodes.size(); ++n) {
     const NodeDecl& node = draft.model.nodes[n];
-    if (node.kind != NodeKind::kHost) continue;
-    for (size_t a = 0; a < node.args.size(); ++a) {
-      const ArgDecl& arg = node.args[a];
-      if (arg.form != ArgDecl::Form::kSpan) continue;
-      const BoxRef& ref = draft.boxes[static_cast<int32_t>(n)][static_cast<size_t>(arg.index)];
-      if (ref.base < 0 || ref.box <= 0 || !ref.exact) continue;
-      const BufferDecl& buffer = draft.model.buffers[static_cast<size_t>(ref.base)];
-      const BoxTree& tree = *draft.boxes.tree(ref.base);
-      if (!IsConstant(buffer.extent) || IsContiguous(tree.box(ref.box), tree.box(0))) continue;
-      draft.AddMistake(kInvalid, Prefix(draft.model, "node", node.name) + ": argument " + std::to_string(a) +
-                                     " is a span of " + SliceText(buffer, tree.box(ref.box)) + " of " +
-                                     Quoted(buffer.name) +
-                                     ", whose rows do not lie side by side; a span has no pitch; take a View, or slice "
-                                     "whole rows");
-    }
+    if (node.kind == NodeKind::kHost) SpanCheck(draft, node, draft.boxes[static_cast<int32_t>(n)]).Run();
   }
 }
 

@@ -61,6 +61,8 @@ std::string InPlace::WhyNot(const Draft& draft, int32_t step, const InPlacePair&
     return "it does not read and write them as wholes, each by one access";
   }
   if (element(read) != element(written)) return "their elements have different sizes";
+  const auto pitch = [&](const BoxRef& access) { return draft.model.buffers[static_cast<size_t>(access.base)].pitch; };
+  if (pitch(read) != pitch(written)) return "their rows lie differently far apart";
   if (y.bytes > x.bytes) return "the output is larger";
   if (lives_.first(to) != step || lives_.has_other_starts(to)) return "the output is used before";
   if (lives_.last(from) != step) return "the input is used after it";

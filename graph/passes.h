@@ -91,8 +91,9 @@ struct Draft {
   Rows after;
   std::vector<InPlacePair> in_place;  // node by node
 
-  // Bytes of each buffer for the declared maximum, 0 where it has a mistake.
+  // Bytes of each buffer for the declared maximum, from the first to the last, 0 where it has a mistake.
   std::vector<int64_t> buffer_bytes;
+  bool any_pitch = false;  // of a buffer
   // HashOfBuffer and HashOfNode of each record, while there are no mistakes.
   std::vector<uint64_t> buffer_hash, node_hash;
   // DeclaredEdges: the predecessors of each node of the model, from accesses and After; each once, in any order.

@@ -225,7 +225,7 @@ class Rewriter {
       const BufferDecl& of = Buffer(access);
       aside.back() = static_cast<int32_t>(out_.buffers.size());
       out_.buffers.push_back({NameFor("twin of", node, std::string(of.name.view())), of.type, BufferRole::kInternal,
-                              Where::kPinned, of.extent});
+                              Where::kPinned, of.extent, of.pitch});
       if (access.mode == AccessMode::kWrite) continue;
       NodeDecl before{NameFor("keep", node, std::string(of.name.view()))};
       before.kind = NodeKind::kHost;

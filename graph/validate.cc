@@ -112,22 +112,50 @@ void CheckWhere(Draft& draft, const BufferDecl& buffer) {
                                  ": a Buffer lives on a device or in pinned memory; declare it kDevice or kPinned");
 }
 
+// The bytes from the first to the last of a buffer with a pitch, whose elements take `dense` bytes; -1 after a mistake.
+int64_t PitchedBytes(Draft& draft, const BufferDecl& buffer, int64_t dense) {
+  const auto refuse = [&](const std::string& why) {
+    draft.AddMistake(kInvalid, Prefix(draft.model, "buffer", buffer.name) + ": has a pitch of " +
+                                   std::to_string(buffer.pitch) + " elements" + why);
+    return int64_t{-1};
+  };
+  if (buffer.is_alias || buffer.role == BufferRole::kState) {
+    return refuse(", but its memory is another's; declare it through Graph");
+  }
+  draft.any_pitch = true;
+  const Extent& extent = buffer.extent;
+  if (extent.rank < 2) return refuse(" and no rows; a pitch is from row to row; give it two or three dimensions");
+  const auto most = [&](int i) {
+    const Dim& dim = extent.dims[static_cast<size_t>(i)];
+    return dim.is_constant() ? dim.value : ParamOf(draft.model, dim)->max;
+  };
+  const int64_t width = most(extent.rank - 1), size = buffer.type.size;
+  if (buffer.pitch < width) {
+    return refuse(" and rows of up to " + std::to_string(width) + "; rows do not overlap; make the pitch as large");
+  }
+  int64_t bytes = size;
+  bool fits = !__builtin_mul_overflow(bytes, buffer.pitch, &bytes);
+  for (int i = 0; i + 1 < extent.rank; ++i) {
+    fits = fits && !__builtin_mul_overflow(bytes, std::max<int64_t>(most(i), 1), &bytes);
+  }
+  if (!fits || bytes > kMaxBytes) {
+    return refuse(", which makes it more than 2^62 bytes; no device holds that; make the pitch or a dimension smaller");
+  }
+  return dense == 0 ? 0 : bytes - (buffer.pitch - width) * size;
+}
+
 void CheckBuffer(Draft& draft, const BufferDecl& buffer) {
   if (buffer.is_alias) {
     CheckAlias(draft, static_cast<int32_t>(draft.buffer_bytes.size()));
   } else {
     CheckWhere(draft, buffer);
   }
-  if (buffer.pitch != 0) {
-    draft.AddMistake(absl::StatusCode::kUnimplemented,
-                     Prefix(draft.model, "buffer", buffer.name) + ": has a pitch of " + std::to_string(buffer.pitch) +
-                         " elements; this version keeps rows dense; declare it without a pitch");
-  }
   if (buffer.is_alias && !buffer.box.whole()) {  // its extent is the box's size
     draft.buffer_bytes.push_back(0);
     return;
   }
-  const int64_t bytes = CheckExtent(draft, {"buffer", buffer.name}, buffer.extent, buffer.type.size);
+  int64_t bytes = CheckExtent(draft, {"buffer", buffer.name}, buffer.extent, buffer.type.size);
+  if (buffer.pitch != 0 && bytes >= 0) bytes = PitchedBytes(draft, buffer, bytes);
   draft.buffer_bytes.push_back(std::max<int64_t>(bytes, 0));
 }
 

@@ -53,6 +53,16 @@ void CheckRange(Draft& draft, const Subject& subject, const std::string& who, co
                         (extent.is_constant() ? "" : "at most ") + std::to_string(most)));
 }
 
+// From row to row of the buffer that has the memory; 0 where its rows are dense, or too far apart, which has been
+// reported.
+int64_t PitchBytes(const Draft& draft, int32_t buffer) {
+  const int32_t base = BaseOf(draft.model, buffer);
+  if (base < 0) return 0;
+  const BufferDecl& decl = draft.model.buffers[static_cast<size_t>(base)];
+  int64_t bytes = 0;
+  return __builtin_mul_overflow(decl.pitch, int64_t{decl.type.size}, &bytes) ? 0 : bytes;
+}
+
 }  // namespace
 
 void CheckBox(Draft& draft, const Subject& subject, const std::string& who, const BufferDecl& buffer, const Box& box) {
@@ -121,6 +131,10 @@ void CheckAlias(Draft& draft, int32_t index) {
     Add(draft, subject,
         what + "a row has " + std::to_string(bytes) +
             " bytes, no whole number of them; use another type or another row length");
+  } else if (const int64_t pitch = PitchBytes(draft, alias.alias_of); pitch % int64_t{alias.type.size} != 0) {
+    Add(draft, subject,
+        what + "its rows lie " + std::to_string(pitch) +
+            " bytes apart, no whole number of them; use another type or another pitch");
   }
 }
 

@@ -55,6 +55,21 @@ struct Extent {
   friend bool operator==(const Extent&, const Extent&) = default;
 };
 
+// An extent whose rows begin `pitch` elements apart, as those of padded images and of tiles of larger ones do. Of two
+// or three dimensions; the slices of three lie side by side, as many rows apart as each has. Nobody reads or writes
+// what lies between the rows.
+struct PitchedExtent {
+  Extent extent;
+  int64_t pitch = 0;  // at least as many as a row may have; 0: as many as it has
+  PitchedExtent() = default;  // by Pitched, so that {h, w} is always an Extent
+};
+inline PitchedExtent Pitched(const Extent& extent, int64_t pitch) {
+  PitchedExtent pitched;
+  pitched.extent = extent;
+  pitched.pitch = pitch;
+  return pitched;
+}
+
 // An extent with every parameter replaced by a value; unused leading entries of a lower rank are absent, not 1.
 struct Shape {
   int rank = 1;

@@ -78,6 +78,29 @@ class PENSTOCK_EXPORT Graph {
     return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInternal, where, extent))};
   }
 
+  // The same with rows that lie apart, wherever the buffer is:
+  //   graph.Input<float>("image", ps::Pitched({h, w}, pitch));
+  // What is bound has the elements from the first to the last, pitch * (rows - 1) + w, or up to pitch * rows. A View
+  // has the pitch, slices and aliases keep it, a plain pointer tells no shape, and host callables take a View, not a
+  // span.
+  template <class T>
+  BufferHandle<T> Input(Name name, const PitchedExtent& extent, Where where = kHost) {
+    return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInput, where, extent.extent, extent.pitch))};
+  }
+  template <class T>
+  BufferHandle<T> Output(Name name, const PitchedExtent& extent, Where where = kHost) {
+    return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kOutput, where, extent.extent, extent.pitch))};
+  }
+  template <class T>
+  BufferHandle<T> InOut(Name name, const PitchedExtent& extent, Where where = kHost) {
+    return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInOut, where, extent.extent, extent.pitch))};
+  }
+  template <class T>
+  BufferHandle<T> Buffer(Name name, const PitchedExtent& extent, Where where = kDevice) {
+    return {serial(),
+            AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInternal, where, extent.extent, extent.pitch))};
+  }
+
   // Another name for part of a buffer, or for all of it read as another element type. An alias has no memory: accesses
   // through it are accesses of the buffer, and edges follow from them all the same. It cannot be bound. A buffer read
   // as another type keeps its dimensions but the last, which holds as many elements as fit the row exactly; where that
@@ -207,9 +230,9 @@ class PENSTOCK_EXPORT Graph {
     return {std::move(name), detail::TypeOf<T>(), std::is_integral_v<T>, std::is_signed_v<T>, false, 0};
   }
   template <class T>
-  static BufferDecl BufferOf(Name name, BufferRole role, Where where, const Extent& extent) {
+  static BufferDecl BufferOf(Name name, BufferRole role, Where where, const Extent& extent, int64_t pitch = 0) {
     static_assert(std::is_trivially_copyable_v<T>, "elements must be trivially copyable");
-    return {std::move(name), detail::TypeOf<T>(), role, where, extent};
+    return {std::move(name), detail::TypeOf<T>(), role, where, extent, pitch};
   }
   template <class K, class A>
   static constexpr void CheckKernelArg() {

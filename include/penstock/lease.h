@@ -48,7 +48,7 @@ class PENSTOCK_EXPORT Lease {
   ~Lease();
 
   // The slot's memory of a buffer declared kSlot, for its declared maximum: a run uses the first elements, as many as
-  // its extent has then, in dense rows. Empty for any other buffer.
+  // its extent has then, its rows side by side or their pitch apart. Empty for any other buffer.
   template <class T>
   std::span<T> span(BufferHandle<T> buffer) const {
     const Memory memory = Find(buffer.graph(), buffer.index(), detail::TypeOf<T>());

@@ -73,7 +73,7 @@ struct BufferDecl {
   BufferRole role = BufferRole::kInternal;
   Where where = Where::kDevice;
   Extent extent;
-  int64_t pitch = 0;  // elements from row to row; 0: rows are dense
+  int64_t pitch = 0;  // elements from row to row, wherever the buffer is; 0: rows are dense
   // An alias has no memory of its own: it is `box` of an earlier buffer, itself perhaps an alias. `extent` is its
   // shape.
   bool is_alias = false;

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "graph/message.h"
 #include "penstock/status_macros.h"
@@ -28,6 +29,14 @@ int64_t ReadInteger(const ParamDecl& decl, const std::byte* at) {
   const unsigned unused = 64 - 8 * decl.type.size;
   if (unused == 0) return static_cast<int64_t>(raw);
   return decl.is_signed ? static_cast<int64_t>(raw << unused) >> unused : static_cast<int64_t>(raw);
+}
+
+// How many elements from the first to the last, and, where rows lie apart, with what lies behind the last row. Of no
+// elements the former is 0.
+std::pair<int64_t, int64_t> ElementsToBind(const BoxInRun& box) {
+  const int64_t rows = box.shape.rows() * (box.row / box.element);
+  const int64_t elements = box.shape.elements();
+  return {elements == 0 ? 0 : rows - (box.row / box.element - box.shape.width()), rows};
 }
 
 }  // namespace
@@ -116,15 +125,18 @@ void ExecutableCore::TakeOver(const Bindings& bindings) {
 }
 
 absl::Status ExecutableCore::BindBuffer(Slot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory) {
-  const int64_t wanted = slot.boxes[buffer].shape.elements();
+  const auto [wanted, most] = ElementsToBind(slot.boxes[buffer]);
   if (memory.elements < 0) {
     return Refuse(absl::StatusCode::kFailedPrecondition, *model_, "buffer", decl.name,
                   "nothing is bound; every Input, Output and InOut needs memory; call Set");
   }
-  if (memory.elements != wanted) {
+  if (memory.elements < wanted || memory.elements > most) {
     return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name,
                   "bound to " + std::to_string(memory.elements) + " elements; its extent in this run has " +
-                      std::to_string(wanted) + "; bind exactly that many");
+                      std::to_string(wanted) +
+                      (decl.pitch == 0 ? "; bind exactly that many"
+                                       : " with what lies between rows, " + std::to_string(most) +
+                                             " with what lies behind the last; bind so many"));
   }
   if (memory.read_only && decl.role != BufferRole::kInput) {
     return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name,

@@ -170,11 +170,12 @@ class Builder {
     return AddBox(decl, accesses[0].mode == mode ? 0 : 1, false);
   }
 
-  // Of an access, a new one unless it is all of a buffer with memory of its own.
+  // Of an access, a new one unless it is all of a buffer with memory of its own, that need not be looked at.
   int32_t AddBox(int32_t decl, int32_t index, bool span) {
     const AccessDecl& access = model_.nodes[static_cast<size_t>(decl)].accesses[static_cast<size_t>(index)];
     const auto buffer = static_cast<size_t>(access.buffer);
-    if (access.box.whole() && !model_.buffers[buffer].is_alias) return access.buffer;
+    const BufferDecl& of = model_.buffers[buffer];
+    if (access.box.whole() && !of.is_alias && !(span && of.pitch > 0)) return access.buffer;
     p_.slices.push_back({decl, index, span, p_.dynamic_buffer[buffer] || IsDynamic(access.box)});
     return static_cast<int32_t>(model_.buffers.size() + p_.slices.size()) - 1;
   }

@@ -106,6 +106,15 @@ int64_t MaxBytes(const Model& model, int32_t buffer) {
   return bytes;
 }
 
+int64_t MaxSpan(const Model& model, int32_t buffer) {
+  const BufferDecl& decl = model.buffers[static_cast<size_t>(buffer)];
+  const int64_t bytes = MaxBytes(model, buffer);
+  if (decl.pitch == 0 || bytes == 0) return bytes;
+  const int64_t width = Most(model, decl.extent.dims[static_cast<size_t>(decl.extent.rank) - 1]);
+  const int64_t gaps = bytes / (width * int64_t{decl.type.size}) - 1;  // between rows
+  return bytes + gaps * (decl.pitch - width) * int64_t{decl.type.size};
+}
+
 int64_t AtomCount(const Model& model, int32_t buffer) {
   return (MaxBytes(model, buffer) + kAtomBytes - 1) / kAtomBytes;
 }

@@ -13,8 +13,10 @@ namespace penstock::graph {
 
 inline constexpr int64_t kAtomBytes = 32;
 
-// Bytes of a buffer for its declared maximum, and the atoms that hold them.
+// Bytes of a buffer's elements for its declared maximum, and the atoms that hold them; and bytes from the first to the
+// last, where rows lie apart.
 int64_t MaxBytes(const Model& model, int32_t buffer);
+int64_t MaxSpan(const Model& model, int32_t buffer);
 int64_t AtomCount(const Model& model, int32_t buffer);
 
 // The buffer that has the memory.

@@ -143,6 +143,18 @@ TEST(InPlace, WhatDoesNotFitIsNotDone) {
   EXPECT_EQ(PlanOf(InPlacePair(128, 64)).arenas, (std::vector<Arena>{{0, 512}}));
 }
 
+TEST(InPlace, RowsThatLieDifferentlyFarApartAreNotDone) {
+  const auto note = [](int64_t read, int64_t written) {
+    ModelBuilder g;
+    const int32_t t = g.Pitched(g.Scratch("t", {4, 8}), read), u = g.Pitched(g.Scratch("u", {4, 8}), written);
+    g.For("k0", Out{t});
+    g.InPlace(g.For("k1", In{t}, Out{u}), t, u);
+    return NoteOf(PlanOf(g), "k1");
+  };
+  EXPECT_EQ(note(12, 12), "node 'k1' writes 'u' in place of 't'");
+  EXPECT_EQ(note(12, 10), "node 'k1' does not write 'u' in place of 't': their rows lie differently far apart");
+}
+
 TEST(InPlace, PartsAndSecondAccessesAreNotDone) {
   const Box half = Slice({32}, {32});
   ModelBuilder part;

@@ -65,6 +65,11 @@ class ModelBuilder {
   int32_t Scratch(std::string name, Extent extent, Where where = kDevice) {
     return Buffer(std::move(name), extent, BufferRole::kInternal, where);
   }
+  // The same buffer, with rows `pitch` elements apart.
+  int32_t Pitched(int32_t buffer, int64_t pitch) {
+    model.buffers[static_cast<size_t>(buffer)].pitch = pitch;
+    return buffer;
+  }
   // Part of a buffer, or all of it as elements of `element_bytes`.
   int32_t Alias(std::string name, int32_t of, const Box& box) {
     const Extent extent = box.whole ? model.buffers[static_cast<size_t>(of)].extent : box.size;

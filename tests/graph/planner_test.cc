@@ -34,7 +34,7 @@ TEST(MakePlan, OneGraphWithEveryMistakeGetsALineForEach) {
   g.Scratch("slot", 4, kSlot);                                                             // 8
   g.Scratch("here", 4, kSlot);                                                             // 9
   g.Scratch("hosted", 4, kHost);                                                           // 10
-  g.model.buffers[static_cast<size_t>(g.InOut("pitched", {4, 4}))].pitch = 8;              // 11
+  g.Pitched(g.InOut("pitched", {4, 4}), 3);                                                // 11
   const int32_t x = g.Input("x", 8), y = g.Output("y", 16), t = g.Scratch("t", 8);         // 12, 13, 14
   g.InOut("x", 8);                                                                         // 15
   g.Host("");                                                                              // 16
@@ -84,8 +84,8 @@ TEST(MakePlan, OneGraphWithEveryMistakeGetsALineForEach) {
       "kPinned\n"
       "  graph 'all' buffer 'hosted' (a.cc:10): a Buffer lives on a device or in pinned memory; declare it kDevice or "
       "kPinned\n"
-      "  graph 'all' buffer 'pitched' (a.cc:11): has a pitch of 8 elements; this version keeps rows dense; declare it "
-      "without a pitch\n"
+      "  graph 'all' buffer 'pitched' (a.cc:11): has a pitch of 3 elements and rows of up to 4; rows do not overlap; "
+      "make the pitch as large\n"
       "  graph 'all' node '' (a.cc:16): has no name; messages and traces call everything by its name; give it one\n"
       "  graph 'all' node 'alien' (a.cc:17): access 0 is to a buffer of another graph; a handle is good in the graph "
       "that "

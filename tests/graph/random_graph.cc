@@ -17,6 +17,7 @@ class Generator {
   Generator(uint64_t seed, int nodes)
       : random_(seed),
         in_place_(seed),
+        pitches_(seed),
         leased_(static_cast<uint32_t>(seed * 0x9e3779b97f4a7c15 >> 32)),
         on_device_(static_cast<uint32_t>(seed * 0xd1342543de82ef95 >> 32)),
         batch_from_(seed % 3 < 2 ? 2 + 3 * static_cast<int32_t>(seed % 3) : INT32_MAX),
@@ -88,6 +89,9 @@ class Generator {
     const bool on_device = bound && !pinned && (on_device_ >> (b % 32) & 7) == 7;
     const Where where = leased ? kSlot : pinned ? kPinned : bound && !on_device ? kHost : kDevice;
     g().Buffer("b" + std::to_string(b), extent, role, where, kElementBytes[Below(4)]);
+    if (extent.rank > 1 && role != BufferRole::kState && pitches_() % 3 == 0) {
+      g().Pitched(b, 4 * static_cast<int64_t>(1 + pitches_() % 2));  // rows are no longer; any element fits
+    }
     if (role == BufferRole::kState) MakeState(g().model.buffers.back());
     const bool initial = role != BufferRole::kOutput && role != BufferRole::kInternal;
     contents_.push_back({std::vector<bool>(static_cast<size_t>(AtomCount(g().model, b)), initial), initial, initial});
@@ -303,7 +307,7 @@ class Generator {
     return false;
   }
 
-  std::mt19937_64 random_, in_place_;  // the latter: what InPlace says
+  std::mt19937_64 random_, in_place_, pitches_;  // the latter: what InPlace says, and how far rows lie apart
   const uint32_t leased_;  // bits: which pinned buffers are the slot's own
   const uint32_t on_device_;  // three bits each: which other bound ones have device memory
   const int32_t batch_from_;

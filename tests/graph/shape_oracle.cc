@@ -137,7 +137,7 @@ std::string CheckReach(const Plan& plan) {
 
 std::string CheckInstances(const Model& model, const Plan& plan) {
   for (const Instance& i : plan.instances) {
-    if (i.bytes != MaxBytes(model, i.buffer)) return "an instance has another size than its buffer";
+    if (i.bytes != MaxSpan(model, i.buffer)) return "an instance has another size than its buffer";
     if (!InArena(i.space)) continue;
     const bool inside = std::any_of(plan.arenas.begin(), plan.arenas.end(), [&](const Arena& arena) {
       const int64_t end = arena.device < 0 && plan.pieces_offset >= 0 ? plan.pieces_offset : arena.bytes;

@@ -211,12 +211,77 @@ TEST(Validate, RefusesBuffersInHostMemory) {
       "kDevice or kPinned");
 }
 
-TEST(Validate, SaysThatPitchIsMissing) {
+TEST(Validate, AcceptsRowsThatLieApart) {
   ModelBuilder g;
-  g.model.buffers[static_cast<size_t>(g.InOut("x", {4, 4}))].pitch = 8;
+  const int32_t n = g.Param("n", 6);
+  const int32_t x = g.Pitched(g.InOut("x", {4, 5}), 8);
+  g.Pitched(g.Input("exact", {4, 5}), 5);
+  g.Pitched(g.Output("cube", {2, g.ParamDim(n), g.ParamDim(n)}), 6);
+  g.Pitched(g.Input("nothing", {0, 5}), 5);
+  g.Pitched(g.Scratch("t", {4, 5}), 7);
+  g.Alias("pairs", g.Alias("part", x, Slice({0, 1}, {4, 4})), Slice({0, 0}, {4, 2}));
+  g.Host("h", Change{x}, Out{2});
+  EXPECT_EQ(MistakeOf(g), "OK");
+}
+
+TEST(Validate, RefusesPitchesThatDoNotFitTheirRows) {
+  ModelBuilder g;
+  const int32_t n = g.Param("n", 6);
+  g.Pitched(g.InOut("line", 4), 8);
+  g.Pitched(g.InOut("narrow", {4, 5}), 4);
+  g.Pitched(g.InOut("negative", {4, 5}), -5);
+  g.Pitched(g.InOut("varies", {4, g.ParamDim(n)}), 5);
+  g.Pitched(g.InOut("far", {4, 5}), int64_t{1} << 60);
+  g.Pitched(g.InOut("farther", {int64_t{1} << 40, 0, 5}), int64_t{1} << 40);
+  g.Pitched(g.State("state", {4, 5}), 8);
+  const std::string tail = "; rows do not overlap; make the pitch as large\n";
+  const std::string more =
+      " elements, which makes it more than 2^62 bytes; no device holds that; make the pitch or a dimension smaller\n";
   EXPECT_EQ(MistakeOf(g),
-            "UNIMPLEMENTED: graph 'g' buffer 'x' (a.cc:1): has a pitch of 8 elements; this version keeps rows dense; "
-            "declare it without a pitch");
+            "INVALID_ARGUMENT: graph 'g': 7 mistakes:\n"
+            "  graph 'g' buffer 'line' (a.cc:2): has a pitch of 8 elements and no rows; a pitch is from row to row; "
+            "give it two or three dimensions\n"
+            "  graph 'g' buffer 'narrow' (a.cc:3): has a pitch of 4 elements and rows of up to 5" +
+                tail + "  graph 'g' buffer 'negative' (a.cc:4): has a pitch of -5 elements and rows of up to 5" + tail +
+                "  graph 'g' buffer 'varies' (a.cc:5): has a pitch of 5 elements and rows of up to 6" + tail +
+                "  graph 'g' buffer 'far' (a.cc:6): has a pitch of 1152921504606846976" + more +
+                "  graph 'g' buffer 'farther' (a.cc:7): has a pitch of 1099511627776" + more +
+                "  graph 'g' buffer 'state' (a.cc:8): has a pitch of 8 elements, but its memory is another's; declare "
+                "it through Graph");
+}
+
+TEST(Validate, RefusesAliasesThatDoNotFitThePitch) {
+  ModelBuilder g;
+  const int32_t x = g.Pitched(g.InOut("x", {4, 4}), 7);
+  g.Alias("wide", x, 8, {4, 2});
+  g.Alias("bytes", x, 2, {4, 8});
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' buffer 'wide' (a.cc:2): reads 'x' (a.cc:1), whose elements have 4 bytes, as "
+            "elements of 8; its rows lie 28 bytes apart, no whole number of them; use another type or another pitch");
+}
+
+TEST(Validate, RefusesSpansOfRowsThatLieApart) {
+  ModelBuilder g;
+  const int32_t n = g.Param("n", 4);
+  const int32_t x = g.Pitched(g.InOut("x", {4, 8}), 9), y = g.Pitched(g.InOut("y", {4, 8}), 8);
+  const int32_t line = g.Pitched(g.InOut("line", {1, 8}), 9), none = g.Pitched(g.InOut("none", {4, 0}), 9);
+  const int32_t some = g.Pitched(g.InOut("some", {g.ParamDim(n), 8}), 9);
+  const auto span = [&](const char* name, int32_t buffer, const Box& box) {
+    g.node(g.Host(name, In{buffer, box})).args = {{ArgDecl::Form::kSpan, 0, 48, 0, 0, ModelBuilder::TypeOf(4)}};
+  };
+  span("whole", x, {});
+  span("rows", x, Slice({1, 0}, {2, 8}));
+  span("row", x, Slice({1, 2}, {1, 6}));
+  span("dense", y, {});
+  span("line", line, {});
+  span("none", none, {});
+  span("some", some, {});  // Launch knows how many
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g': 2 mistakes:\n"
+            "  graph 'g' node 'whole' (a.cc:7): argument 0 is a span of Slice({0, 0}, {4, 8}) of 'x' (a.cc:2), whose "
+            "rows do not lie side by side; a span has no pitch; take a View, or slice whole rows\n"
+            "  graph 'g' node 'rows' (a.cc:8): argument 0 is a span of Slice({1, 0}, {2, 8}) of 'x' (a.cc:2), whose "
+            "rows do not lie side by side; a span has no pitch; take a View, or slice whole rows");
 }
 
 TEST(Validate, RefusesBuffersOfAnotherGraph) {

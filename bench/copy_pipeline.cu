@@ -141,6 +141,8 @@ int Main(const Options& options) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  return bench::Main(
-      bench::ParseOptions(argc, argv, "copy_pipeline", "Copies and kernels at once, by hand and with Penstock."));
+  return bench::Guard([&] {
+    return bench::Main(
+        bench::ParseOptions(argc, argv, "copy_pipeline", "Copies and kernels at once, by hand and with Penstock."));
+  });
 }

@@ -10,7 +10,9 @@
 namespace bench {
 
 inline void Check(cudaError_t code, const char* what) {
-  if (code != cudaSuccess) Fail(std::string(what) + ": " + cudaGetErrorString(code));
+  if (code == cudaSuccess) return;
+  (void)cudaGetLastError();  // the next call answers for itself
+  Fail(std::string(what) + ": " + cudaGetErrorString(code));
 }
 
 // Why nothing can be measured here; empty where there is a device.

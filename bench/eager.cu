@@ -175,5 +175,9 @@ void Main(Options options) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  bench::Main(bench::ParseOptions(argc, argv, "eager", "What submitting tiny tasks costs, by hand and with Penstock."));
+  return bench::Guard([&] {
+    bench::Main(
+        bench::ParseOptions(argc, argv, "eager", "What submitting tiny tasks costs, by hand and with Penstock."));
+    return 0;
+  });
 }

@@ -29,7 +29,8 @@ nlohmann::json JsonOf(const Spread& s) { return {{"median", s.median}, {"min", s
 
 }  // namespace
 
-Options ParseOptions(int argc, char** argv, const char* program, const char* what) {
+Options ParseOptions(int argc, char** argv, const char* program, const char* what,
+                     const std::vector<std::string>& parts) {
   Options options;
   CLI::App app(what, program);
   app.add_flag("--quick", options.quick, "A smoke run with few repeats and small counts");
@@ -37,6 +38,11 @@ Options ParseOptions(int argc, char** argv, const char* program, const char* wha
   app.add_option("--slots", options.slots, "Slots of executables that overlap with themselves")
       ->check(CLI::Range(1, 64));
   app.add_option("--json", options.json, "Write the figures to this file too");
+  if (!parts.empty()) {
+    app.add_option("--parts", options.parts, "What to measure, separated by commas; everything by default")
+        ->delimiter(',')
+        ->check(CLI::IsMember(parts));
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -44,12 +50,19 @@ Options ParseOptions(int argc, char** argv, const char* program, const char* wha
     std::exit(code == 0 ? 0 : 2);
   }
   if (options.quick && app.count("--repeats") == 0) options.repeats = 3;
+  if (options.parts.empty()) options.parts = parts;
   return options;
 }
 
-void Fail(const std::string& message) {
-  std::fprintf(stderr, "FAILED: %s\n", message.c_str());
-  std::exit(1);
+void Fail(const std::string& message) { throw Failure(message); }
+
+int Guard(const std::function<int()>& program) {
+  try {
+    return program();
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "FAILED: %s\n", failure.what());
+    return 1;
+  }
 }
 
 void Must(const absl::Status& status) {
@@ -82,6 +95,11 @@ Spread SpreadOf(const Way& way, double Sample::* figure, double scale) {
   return SpreadOf(std::move(values));
 }
 
+Spread RateOf(const Spread& microseconds, double bytes) {
+  const auto rate = [&](double time) { return time > 0 ? bytes / time / 1e3 : 0; };
+  return {rate(microseconds.median), rate(microseconds.max), rate(microseconds.min)};
+}
+
 const Way& BestRaw(const std::vector<Way>& ways, double Sample::* figure) {
   const Way* best = nullptr;
   for (const Way& way : ways) {
@@ -99,12 +117,21 @@ const Way& Find(const std::vector<Way>& ways, const std::string& name) {
   Fail("there is no way called " + name);
 }
 
+std::string AtLeast(double value, double target) {
+  return "≥ " + Number(target) + (value >= target ? ", met" : ", MISSED");
+}
+
 void Report::Compare(const std::string& what, const std::string& unit, const Spread& raw, const Spread& penstock,
                      double target) {
   const double ratio = raw.median > 0 ? penstock.median / raw.median : 0;
   std::string text = "-";
   if (target > 0) text = "≤ " + Number(target) + (ratio <= target ? ", met" : ", MISSED");
   rows_.push_back({what, unit, true, raw, penstock, ratio, text});
+}
+
+void Report::CompareRates(const std::string& what, const Spread& raw, const Spread& penstock, double at_least) {
+  const double ratio = raw.median > 0 ? penstock.median / raw.median : 0;
+  rows_.push_back({what, "GB/s", true, raw, penstock, ratio, at_least > 0 ? AtLeast(ratio, at_least) : "-"});
 }
 
 void Report::Alone(const std::string& what, const std::string& unit, const Spread& penstock,
@@ -120,10 +147,16 @@ void Report::Details(const std::string& what, const std::string& unit, const std
   }
 }
 
+void Report::Append(const Report& part) {
+  notes_.insert(notes_.end(), part.notes_.begin(), part.notes_.end());
+  rows_.insert(rows_.end(), part.rows_.begin(), part.rows_.end());
+  details_.insert(details_.end(), part.details_.begin(), part.details_.end());
+}
+
 void Report::Print() const {
   std::printf("## %s\n\n", title_.c_str());
   for (const std::string& note : notes_) std::printf("%s\n", note.c_str());
-  std::printf("\n| what | raw | penstock | ratio | target |\n|---|---|---|---|---|\n");
+  if (!rows_.empty()) std::printf("\n| what | raw | penstock | ratio | target |\n|---|---|---|---|---|\n");
   for (const Row& row : rows_) {
     const std::string raw = row.has_raw ? Number(row.raw.median) + " " + row.unit : "-";
     const std::string ratio = row.has_raw ? Number(row.ratio) : "-";
@@ -138,7 +171,8 @@ void Report::Print() const {
   std::fflush(stdout);
 }
 
-void Report::WriteJson(const Options& options) const {
+void Report::Save(const Options& options) const {
+  if (options.json.empty()) return;
   nlohmann::json rows = nlohmann::json::array(), details = nlohmann::json::array();
   for (const Row& row : rows_) {
     nlohmann::json json = {
@@ -167,7 +201,7 @@ void Report::Skip(const std::string& why, const std::string& but) const {
 
 void Report::Publish(const Options& options) const {
   Print();
-  if (!options.json.empty()) WriteJson(options);
+  Save(options);
 }
 
 }  // namespace bench

@@ -5,12 +5,14 @@
 // all alike. Figures are medians; the raw figure of a row is the best median of its raw ways, which favours raw.
 //
 // Threads: single-threaded.
-// Errors:  a wrong result ends the program with 1 (Fail), bad flags with 2. A missed target does not: the table says
-// so.
+// Errors:  what fails is thrown as Failure; Guard ends the program with 1 then. Bad flags end it with 2, a missed
+// target
+//          does not: the table says so.
 #pragma once
 
 #include <chrono>
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,12 +27,18 @@ struct Options {
   int repeats = 31;
   int slots = 4;  // of executables that overlap with themselves
   std::string json;  // file for the figures, empty: none
+  std::vector<std::string> parts{};  // to measure, of a program that has several: all of them unless some are named
 };
-// `program` and `what` are for --help.
-Options ParseOptions(int argc, char** argv, const char* program, const char* what);
+// `program` and `what` are for --help; `parts` are what --parts takes, if there are any.
+Options ParseOptions(int argc, char** argv, const char* program, const char* what,
+                     const std::vector<std::string>& parts = {});
 
-// Prints `message` to stderr and exits with 1.
+struct Failure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 [[noreturn]] void Fail(const std::string& message);
+// What `program` returns; 1, and a line on stderr, where it throws.
+int Guard(const std::function<int()>& program);
 // Fails with the status' words unless it is OK.
 void Must(const absl::Status& status);
 template <class T>
@@ -67,11 +75,16 @@ struct Spread {
 Spread SpreadOf(std::vector<double> values);
 // Of one figure of a way's samples, times `scale`.
 Spread SpreadOf(const Way& way, double Sample::* figure, double scale);
+// GB/s (10^9 bytes) of what moves so many bytes in so many microseconds.
+Spread RateOf(const Spread& microseconds, double bytes);
 // The kRaw way with the least median of the figure.
 const Way& BestRaw(const std::vector<Way>& ways, double Sample::* figure);
 const Way& Find(const std::vector<Way>& ways, const std::string& name);
 
-// The figures of one program, printed once they are all there.
+// "≥ 5, met"
+std::string AtLeast(double value, double target);
+
+// The figures of one program or of a part of it, printed once they are all there.
 class Report {
  public:
   explicit Report(std::string title) : title_(std::move(title)) {}
@@ -81,14 +94,23 @@ class Report {
   // A row of the first table. The ratio is penstock over raw; `target` is the most it may be, 0: none.
   void Compare(const std::string& what, const std::string& unit, const Spread& raw, const Spread& penstock,
                double target);
+  // The same in GB/s, where more is better: `at_least` is the least the ratio may be, 0: none.
+  void CompareRates(const std::string& what, const Spread& raw, const Spread& penstock, double at_least);
   // A row with no raw side.
   void Alone(const std::string& what, const std::string& unit, const Spread& penstock, const std::string& target);
   // A row of the second table for each way, its figures times `scale`.
   void Details(const std::string& what, const std::string& unit, const std::vector<Way>& ways, double scale);
 
+  // All that `part` has, behind what is here.
+  void Append(const Report& part);
+
   // Prints why nothing was measured instead, and what was done nonetheless.
   void Skip(const std::string& why, const std::string& but) const;
-  // Markdown to stdout and, if asked for, JSON to options.json. Fails where the file cannot be written.
+  // Markdown to stdout.
+  void Print() const;
+  // JSON to options.json, if asked for. Fails where the file cannot be written.
+  void Save(const Options& options) const;
+  // Both.
   void Publish(const Options& options) const;
 
  private:
@@ -103,9 +125,6 @@ class Report {
     std::string what, unit;
     Spread submit, total;
   };
-  void Print() const;
-  void WriteJson(const Options& options) const;
-
   std::string title_;
   std::vector<std::string> notes_;
   std::vector<Row> rows_;

@@ -220,5 +220,8 @@ void Main(const Options& options) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  bench::Main(bench::ParseOptions(argc, argv, "plan", "What planning a graph costs."));
+  return bench::Guard([&] {
+    bench::Main(bench::ParseOptions(argc, argv, "plan", "What planning a graph costs."));
+    return 0;
+  });
 }

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,21 +40,34 @@ static __global__ void MixKernel(const uint32_t* in, uint32_t* out, int64_t word
   out[i] = x;
 }
 
-// The items, in pinned memory of the runtime's pool, which both halves use.
+// The items, in memory that both halves use: pinned, of the runtime's pool, or ordinary.
 struct Items {
   int count;
   int64_t words;             // each
   uint32_t rounds = 1;
   Affine map{1, 0};          // of the present run
-  std::vector<ps::HostBuffer<uint32_t>> in{}, out{};
+  std::vector<std::span<uint32_t>> in{}, out{};
+  std::vector<std::shared_ptr<void>> blocks{};  // that these lie in
   std::mt19937 random{20262};
 
-  Items(ps::Runtime& runtime, int count_in, int64_t words_in) : count(count_in), words(words_in) {
+  // Without a runtime: ordinary memory.
+  Items(ps::Runtime* runtime, int count_in, int64_t words_in) : count(count_in), words(words_in) {
     for (int i = 0; i < count; ++i) {
-      in.push_back(Must(runtime.MakeHostBuffer<uint32_t>(words)));
-      out.push_back(Must(runtime.MakeHostBuffer<uint32_t>(words)));
+      in.push_back(MakeItem(runtime));
+      out.push_back(MakeItem(runtime));
       for (uint32_t& word : in.back()) word = static_cast<uint32_t>(random());
     }
+  }
+
+  std::span<uint32_t> MakeItem(ps::Runtime* runtime) {
+    if (runtime != nullptr) {
+      auto memory = std::make_shared<ps::HostBuffer<uint32_t>>(Must(runtime->MakeHostBuffer<uint32_t>(words)));
+      blocks.push_back(memory);
+      return memory->span();
+    }
+    auto memory = std::make_shared<std::vector<uint32_t>>(static_cast<size_t>(words));
+    blocks.push_back(memory);
+    return *memory;
   }
 
   // New constants, poisoned outputs.

@@ -213,9 +213,8 @@ class SpanCheck {
   // As the regions of trees are: in bytes in the last dimension.
   static Region AllOf(const BufferDecl& buffer) {
     Region all{{0, 0, 0}, {1, 1, 1}};
-    for (int i = 0; i < buffer.extent.rank; ++i) {
-      all.hi[static_cast<size_t>(kMaxRank - buffer.extent.rank + i)] = buffer.extent.dims[static_cast<size_t>(i)].value;
-    }
+    const auto rank = static_cast<size_t>(buffer.extent.rank);
+    for (size_t i = 0; i < rank; ++i) all.hi[kMaxRank - rank + i] = buffer.extent.dims[i].value;
     all.hi[kMaxRank - 1] *= buffer.type.size;
     return all;
   }

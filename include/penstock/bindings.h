@@ -65,11 +65,11 @@ class PENSTOCK_EXPORT Bindings {
              (!std::is_same_v<std::remove_cvref_t<R>, HostBuffer<T>>)
   Bindings& Set(BufferHandle<T> buffer, R&& memory, std::shared_ptr<const void> keep_alive = nullptr) {
     auto* data = std::ranges::data(memory);
-    SetBuffer(buffer.graph(), buffer.index(), detail::TypeOf<T>(),
-              {.data = const_cast<T*>(data),
-               .elements = static_cast<int64_t>(std::ranges::size(memory)),
-               .read_only = std::is_const_v<std::remove_pointer_t<decltype(data)>>,
-               .keep_alive = std::move(keep_alive)});
+    BoundMemory bound{.data = const_cast<T*>(data),
+                      .elements = static_cast<int64_t>(std::ranges::size(memory)),
+                      .read_only = std::is_const_v<std::remove_pointer_t<decltype(data)>>};
+    bound.keep_alive = std::move(keep_alive);
+    SetBuffer(buffer.graph(), buffer.index(), detail::TypeOf<T>(), std::move(bound));
     return *this;
   }
   // Pool memory; its block is kept alive. (A HostBuffer is a range too, which the overload above must not take.)

@@ -47,10 +47,16 @@ struct DeviceInfo {
   std::string pci_bus_id{};  // "0000:3b:00.0"; empty: not on a PCI bus
 };
 
+// What is known of an address, and of which bytes around it: [begin, end) is its allocation where the driver can
+// tell, or else its byte. Of pageable memory it is empty.
 struct PointerInfo {
   enum class Kind : uint8_t { kPageable, kPinned, kDevice };
   Kind kind = Kind::kPageable;
   int device = -1;          // kDevice: whose memory
+  uintptr_t begin = 0, end = 0;
+
+  // Whether it is known of all `bytes` at an address.
+  bool Covers(uintptr_t at, size_t bytes) const { return at >= begin && at < end && bytes <= end - at; }
 };
 
 // What a run shares with the work it submits. Host devices write the first failure of a callable here and skip later

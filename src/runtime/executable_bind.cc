@@ -81,6 +81,7 @@ absl::Status ExecutableCore::BindParams(Slot& slot, const Bindings& bindings) {
 
 absl::Status ExecutableCore::BindBuffers(Slot& slot, const Bindings& bindings) {
   slot.keep_alive.resize(model_->buffers.size());
+  MemoryKinds kinds(*driver_);
   for (size_t b = 0; b < model_->buffers.size(); ++b) {
     const BufferDecl& decl = model_->buffers[b];
     if (!IsBound(decl.role)) continue;
@@ -90,7 +91,7 @@ absl::Status ExecutableCore::BindBuffers(Slot& slot, const Bindings& bindings) {
                     "memory is bound, but declared kSlot: it has the slot's own; write to Lease::span, or declare it "
                     "kHost or kPinned");
     }
-    PENSTOCK_RETURN_IF_ERROR(BindBuffer(slot, decl, b, bindings.buffers_[b]));
+    PENSTOCK_RETURN_IF_ERROR(BindBuffer(slot, kinds, decl, b, bindings.buffers_[b]));
     slot.keep_alive[b] = bindings.buffers_[b].keep_alive;
   }
   PENSTOCK_RETURN_IF_ERROR(CheckOverlaps(slot));
@@ -124,7 +125,8 @@ void ExecutableCore::TakeOver(const Bindings& bindings) {
   }
 }
 
-absl::Status ExecutableCore::BindBuffer(Slot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory) {
+absl::Status ExecutableCore::BindBuffer(Slot& slot, MemoryKinds& kinds, const BufferDecl& decl, size_t buffer,
+                                        const BoundMemory& memory) {
   const auto [wanted, most] = ElementsToBind(slot.boxes[buffer]);
   if (memory.elements < 0) {
     return Refuse(absl::StatusCode::kFailedPrecondition, *model_, "buffer", decl.name,
@@ -157,7 +159,7 @@ absl::Status ExecutableCore::BindBuffer(Slot& slot, const BufferDecl& decl, size
   }
   bool pinned = true;
   if (wanted > 0) {
-    PENSTOCK_ASSIGN_OR_RETURN(pinned, CheckPlace(decl, buffer, memory.data, wanted * decl.type.size));
+    PENSTOCK_ASSIGN_OR_RETURN(pinned, CheckPlace(kinds, decl, buffer, memory.data, wanted * decl.type.size));
   }
   const auto begin = reinterpret_cast<uintptr_t>(memory.data);
   slot.bound_ranges[buffer] = {begin, begin + static_cast<uintptr_t>(wanted) * decl.type.size,
@@ -170,12 +172,12 @@ absl::Status ExecutableCore::BindBuffer(Slot& slot, const BufferDecl& decl, size
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> ExecutableCore::CheckPlace(const BufferDecl& decl, size_t buffer, const void* data,
-                                                int64_t bytes) const {
+absl::StatusOr<bool> ExecutableCore::CheckPlace(MemoryKinds& kinds, const BufferDecl& decl, size_t buffer,
+                                                const void* data, int64_t bytes) const {
   const auto refuse = [&](const std::string& text) {
     return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name, text);
   };
-  const absl::StatusOr<PointerInfo> memory = InspectAll(*driver_, data, static_cast<size_t>(bytes));
+  const absl::StatusOr<PointerInfo> memory = kinds.Inspect(data, static_cast<size_t>(bytes));
   if (!memory.ok()) return base::Prefixed(graph::Prefix(*model_, "buffer", decl.name), memory.status());
   if (decl.where == Where::kDevice) {
     const int32_t instance = program_.bound[buffer];

@@ -22,6 +22,7 @@
 
 namespace penstock::runtime {
 
+class MemoryKinds;
 class RuntimeCore;
 
 class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
@@ -100,9 +101,11 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   absl::Status Bind(Slot& slot, const Bindings& bindings);
   absl::Status BindParams(Slot& slot, const Bindings& bindings);
   absl::Status BindBuffers(Slot& slot, const Bindings& bindings);
-  absl::Status BindBuffer(Slot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory);
+  absl::Status BindBuffer(Slot& slot, MemoryKinds& kinds, const BufferDecl& decl, size_t buffer,
+                          const BoundMemory& memory);
   // Whether all bytes of the memory are where the buffer must have them. True: they are pinned.
-  absl::StatusOr<bool> CheckPlace(const BufferDecl& decl, size_t buffer, const void* data, int64_t bytes) const;
+  absl::StatusOr<bool> CheckPlace(MemoryKinds& kinds, const BufferDecl& decl, size_t buffer, const void* data,
+                                  int64_t bytes) const;
   absl::Status BindAhead(Slot& slot, const Bindings& bindings);
   absl::Status CheckOverlaps(Slot& slot) const;
   static void TakeOver(const Bindings& bindings);

@@ -1,5 +1,5 @@
-// How many copies, bytes and allocations given graphs take, to the byte: counted at the seam, behind all of the
-// library.
+// How many copies, bytes and allocations given graphs take, to the byte, and how often a launch asks what kind its
+// memory is: counted at the seam, behind all of the library.
 #include <algorithm>
 #include <string>
 
@@ -8,6 +8,7 @@
 namespace penstock::conformance {
 namespace {
 
+using driver::checked::CallKind;
 using driver::checked::Totals;
 
 constexpr int64_t kN = 1000, kBytes = kN * 4;
@@ -40,6 +41,27 @@ class CopyCounts : public GraphConformance {
     EXPECT_OK(run->Wait());
     return checks_->witness().totals() - before;
   }
+  // How often each of two launches asks what kind its memory is. Of 40 inputs, i is bound to memory(i).
+  template <class Memory>
+  int64_t Inspections(Where where, Memory memory) {
+    Graph g("forty");
+    std::vector<BufferHandle<int32_t>> x;
+    for (size_t i = 0; i < kInputs; ++i) x.push_back(g.Input<int32_t>("x" + std::to_string(i), kEach, where));
+    g.ParallelFor("k", kEach, AddOne{}, Read(x[0]), Write(g.Buffer<int32_t>("t", kEach)));
+    const auto asked = [&] { return checks_->witness().log().count(CallKind::kInspect); };
+    int64_t calls[2] = {0, 0};
+    for (int64_t& of_launch : calls) {
+      const int64_t before = asked();
+      EXPECT_OK(RunOnce(g, [&](Bindings& io) {
+        for (size_t i = 0; i < kInputs; ++i) io.Set(x[i], memory(i));
+      }));
+      of_launch = asked() - before;
+    }
+    EXPECT_EQ(calls[0], calls[1]);
+    return calls[1];
+  }
+  static constexpr size_t kInputs = 40, kEach = 64;
+
   HostBuffer<int32_t> Pinned(int64_t n) {
     absl::StatusOr<HostBuffer<int32_t>> buffer = runtime_->MakeHostBuffer<int32_t>(n);
     EXPECT_OK(buffer.status());
@@ -163,6 +185,38 @@ TEST_P(CopyCounts, AStateIsNotCopiedByRunsThatUseItAtHome) {
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(OfOneRun(g, [&](Bindings& io) { io.Set(x, hx); }), (Totals{.uploads = {1, kBytes}}));
   }
+}
+
+TEST_P(CopyCounts, ALaunchAsksOnceForAllMemoryOfOneAllocation) {
+  const HostBuffer<int32_t> one = Pinned(kInputs * kEach);
+  const auto part_of = [](auto& memory) {
+    return [&memory](size_t i) { return std::span(memory.data() + i * kEach, kEach); };
+  };
+  EXPECT_EQ(Inspections(kPinned, part_of(one)), 1);
+  EXPECT_EQ(Inspections(kHost, part_of(one)), 1);
+  std::vector<HostBuffer<int32_t>> own;
+  for (size_t i = 0; i < kInputs; ++i) own.push_back(Pinned(kEach));
+  EXPECT_EQ(Inspections(kPinned, [&](size_t i) { return std::span(own[i].data(), kEach); }), 1)
+      << "they lie in one slab";
+  absl::StatusOr<DeviceBuffer<int32_t>> device = runtime_->MakeDeviceBuffer<int32_t>(kInputs * kEach, 0);
+  ASSERT_OK(device.status());
+  Graph fill("fill");
+  auto x = fill.Output<int32_t>("x", kInputs * kEach, kDevice);
+  fill.Fill("five", x, 5);
+  ASSERT_OK(RunOnce(fill, [&](Bindings& io) { io.Set(x, *device); }));
+  EXPECT_EQ(Inspections(kDevice, part_of(*device)), 1);
+}
+
+TEST_P(CopyCounts, ALaunchAsksOnceForEachBufferThatIsNotPinned) {
+  const HostBuffer<int32_t> pinned = Pinned(kInputs * kEach);
+  const std::vector<int32_t> pageable(kInputs * kEach, 1);
+  EXPECT_EQ(Inspections(kHost, [&](size_t i) { return std::span(pageable.data() + i * kEach, kEach); }), kInputs);
+  EXPECT_EQ(Inspections(kHost,
+                        [&](size_t i) {
+                          const int32_t* const from = i % 2 == 0 ? pinned.data() : pageable.data();
+                          return std::span(from + i * kEach, kEach);
+                        }),
+            1 + kInputs / 2);
 }
 
 // After the first run, runs allocate nothing: neither of the devices nor pinned.

@@ -36,7 +36,7 @@ class NullDriver : public driver::Driver {
   }
   void FreePinned(void* memory) override { std::free(memory); }
   absl::StatusOr<driver::PointerInfo> Inspect(const void*) override {
-    return driver::PointerInfo{driver::PointerInfo::Kind::kPinned, -1};
+    return driver::PointerInfo{driver::PointerInfo::Kind::kPinned, -1, 0, UINTPTR_MAX};
   }
   absl::Status Copy(driver::Stream, const driver::CopyOp&) override { return Called(); }
   absl::Status CopyBatch(driver::Stream, const driver::BatchOp&) override { return Called(); }

@@ -1,6 +1,6 @@
 // Each call of the seam is one call of CUDA, and this file is one class because the seam is one interface. What takes
 // more than a call lies beside it: cuda_context (current device), cuda_copy and cuda_fill (shapes), cuda_kernels
-// (patterns and batches), driver_api.
+// (patterns and batches), cuda_pointer (kinds of memory), driver_api.
 //
 // Handles are CUDA's own, as integers. Streams and events are used as they are, so recording and launching look
 // nothing up and lock nothing; the members are constant after Open.
@@ -18,6 +18,7 @@
 #include "src/driver/cuda/cuda_copy.h"
 #include "src/driver/cuda/cuda_fill.h"
 #include "src/driver/cuda/cuda_kernels.h"
+#include "src/driver/cuda/cuda_pointer.h"
 #include "src/driver/cuda/cuda_status.h"
 #include "src/driver/cuda/driver_api.h"
 #include "src/driver/fill_box.h"
@@ -155,6 +156,7 @@ class CudaDriver final : public Driver {
 
  private:
   ContextScope Enter(int device) const { return ContextScope(api_, devices_[device].context); }
+  int IndexOf(int ordinal) const;
   void OpenPeers(int a, int b);
   void OpenPeer(int from, int to) const;
 
@@ -235,17 +237,18 @@ void CudaDriver::FreePinned(void* memory) {
   Forget(cudaFreeHost(memory));
 }
 
+// -1 where it is none of this driver's.
+int CudaDriver::IndexOf(int ordinal) const {
+  for (int i = 0; i < device_count(); ++i) {
+    if (devices_[i].ordinal == ordinal) return i;
+  }
+  return -1;
+}
+
 absl::StatusOr<PointerInfo> CudaDriver::Inspect(const void* memory) {
   if (memory == nullptr) return PointerInfo{};
-  cudaPointerAttributes attributes;
-  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaPointerGetAttributes(&attributes, memory), "inspecting a pointer"));
-  // Managed memory counts as pageable: it is read and written by the host, which is always right.
-  if (attributes.type == cudaMemoryTypeHost) return PointerInfo{.kind = PointerInfo::Kind::kPinned};
-  if (attributes.type != cudaMemoryTypeDevice) return PointerInfo{};
-  PointerInfo info{.kind = PointerInfo::Kind::kDevice};
-  for (int i = 0; i < device_count(); ++i) {
-    if (devices_[i].ordinal == attributes.device) info.device = i;
-  }
+  PENSTOCK_ASSIGN_OR_RETURN(PointerInfo info, InspectPointer(api_, memory));
+  info.device = info.kind == PointerInfo::Kind::kDevice ? IndexOf(info.device) : -1;
   return info;
 }
 

@@ -39,6 +39,7 @@ absl::StatusOr<DriverApi> DriverApi::Load() {
   PENSTOCK_RETURN_IF_ERROR(Find("cuEventElapsedTime", 2000, &api.event_elapsed));
   PENSTOCK_RETURN_IF_ERROR(Find("cuEventDestroy", 4000, &api.event_destroy));
   PENSTOCK_RETURN_IF_ERROR(Find("cuStreamDestroy", 4000, &api.stream_destroy));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuPointerGetAttributes", 7000, &api.pointer_attributes));
   return api;
 }
 

@@ -126,15 +126,14 @@ int HostDriver::HolderOf(const void* memory) const {
 }
 
 absl::StatusOr<PointerInfo> HostDriver::Inspect(const void* memory) {
-  PointerInfo info;
-  info.device = HolderOf(memory);
-  if (info.device >= 0) {
-    if (auto real = heap(info.device).Access(memory, 1); !real.ok()) return real.status();
-    info.kind = PointerInfo::Kind::kDevice;
-  } else if (pinned_.Contains(memory, 1)) {
-    info.kind = PointerInfo::Kind::kPinned;
+  using Kind = PointerInfo::Kind;
+  if (const int device = HolderOf(memory); device >= 0) {
+    PENSTOCK_ASSIGN_OR_RETURN(const AddressRange block, heap(device).BlockOf(memory, 1));
+    return PointerInfo{Kind::kDevice, device, block.begin, block.end};
   }
-  return info;
+  const AddressRange block = pinned_.BlockOf(memory);
+  if (block.begin == block.end) return PointerInfo{};
+  return PointerInfo{Kind::kPinned, -1, block.begin, block.end};
 }
 
 absl::StatusOr<std::byte*> HostDriver::AccessDevice(int device, const void* memory, size_t bytes, const char* what) {

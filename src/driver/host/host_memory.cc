@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "penstock/status_macros.h"
 
 namespace penstock::driver::host {
 namespace {
@@ -120,7 +121,7 @@ bool DeviceHeap::Holds(const void* memory) const {
   return address >= start && address - start < capacity_;
 }
 
-absl::StatusOr<std::byte*> DeviceHeap::Access(const void* memory, size_t bytes) const {
+absl::StatusOr<AddressRange> DeviceHeap::BlockOf(const void* memory, size_t bytes) const {
   // An empty range may stand at the very end of the heap.
   const auto address = reinterpret_cast<uintptr_t>(memory), start = reinterpret_cast<uintptr_t>(handed_out_);
   if (address >= start && address - start <= capacity_) {
@@ -130,11 +131,18 @@ absl::StatusOr<std::byte*> DeviceHeap::Access(const void* memory, size_t bytes) 
     if (block != live_.begin()) {
       --block;
       const size_t inside = offset - block->first;
-      if (inside <= block->second.asked && bytes <= block->second.asked - inside) return real_ + offset;
+      if (inside <= block->second.asked && bytes <= block->second.asked - inside) {
+        return AddressRange{start + block->first, start + block->first + block->second.asked};
+      }
     }
   }
   return absl::InvalidArgumentError(absl::StrCat("bytes [0x", absl::Hex(address), ", +", bytes,
                                                  ") are not inside one live block of the memory of ", device_name_));
+}
+
+absl::StatusOr<std::byte*> DeviceHeap::Access(const void* memory, size_t bytes) const {
+  PENSTOCK_RETURN_IF_ERROR(BlockOf(memory, bytes).status());
+  return real_ + (static_cast<const std::byte*>(memory) - handed_out_);
 }
 
 PinnedMemory::~PinnedMemory() {
@@ -168,13 +176,18 @@ bool PinnedMemory::Free(void* memory) {
 }
 
 bool PinnedMemory::Contains(const void* memory, size_t bytes) const {
+  const AddressRange block = BlockOf(memory);
+  return block.begin < block.end && bytes <= block.end - reinterpret_cast<uintptr_t>(memory);
+}
+
+AddressRange PinnedMemory::BlockOf(const void* memory) const {
   const auto address = reinterpret_cast<uintptr_t>(memory);
   base::MutexLock lock(mu_);
   auto block = live_.upper_bound(address);
-  if (block == live_.begin()) return false;
+  if (block == live_.begin()) return {};
   --block;
-  const size_t inside = address - block->first;
-  return inside < block->second && bytes <= block->second - inside;
+  if (address - block->first >= block->second) return {};
+  return {block->first, block->first + block->second};
 }
 
 }  // namespace penstock::driver::host

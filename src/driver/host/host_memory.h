@@ -27,6 +27,11 @@ namespace penstock::driver::host {
 inline constexpr unsigned char kFresh = 0xCD, kFreed = 0xDD;
 inline constexpr size_t kDeviceAlignment = 256;
 
+// The bytes of a block that were asked for.
+struct AddressRange {
+  uintptr_t begin = 0, end = 0;
+};
+
 class DeviceHeap {
  public:
   // Reserves `bytes`, or the largest half, quarter and so on of it that the system grants. Physical memory is taken
@@ -45,7 +50,9 @@ class DeviceHeap {
 
   // Whether an address lies in this heap's range, allocated or not.
   bool Holds(const void* memory) const;
-  // Where the bytes [memory, memory + bytes) of one block really are. With `bytes` 0 the end of a block counts too.
+  // The block that holds the bytes [memory, memory + bytes). With `bytes` 0 the end of a block counts too.
+  absl::StatusOr<AddressRange> BlockOf(const void* memory, size_t bytes) const;
+  // Where these bytes really are.
   absl::StatusOr<std::byte*> Access(const void* memory, size_t bytes) const;
 
  private:
@@ -82,6 +89,8 @@ class PinnedMemory {
   bool Free(void* memory);
   // Whether [memory, memory + bytes) lies in one block. With `bytes` 0: whether the address does.
   bool Contains(const void* memory, size_t bytes) const;
+  // The block that an address lies in, an empty range where it lies in none.
+  AddressRange BlockOf(const void* memory) const;
 
  private:
   mutable base::Mutex mu_;

@@ -303,6 +303,25 @@ TEST_P(DriverConformance, InspectKnowsKindsOfMemory) {
   EXPECT_EQ(driver_->Inspect(nullptr)->kind, Kind::kPageable);
 }
 
+TEST_P(DriverConformance, InspectTellsHowFarItHolds) {
+  constexpr size_t kBytes = 4 << 20;  // whole pages of any device: nothing is rounded
+  std::byte* const blocks[] = {Pinned<std::byte>(kBytes), Pinned<std::byte>(kBytes), Device<std::byte>(kBytes),
+                               Device<std::byte>(kBytes)};
+  for (std::byte* const block : blocks) {
+    const auto begin = reinterpret_cast<uintptr_t>(block);
+    for (const size_t at : {size_t{0}, size_t{1}, kBytes / 2 + 7, kBytes - 1}) {
+      const PointerInfo info = driver_->Inspect(block + at).value();
+      EXPECT_EQ(info.begin, begin) << at;
+      EXPECT_EQ(info.end, begin + kBytes) << at;
+    }
+  }
+  const std::vector<std::byte> pageable(100);
+  for (const void* const memory : {static_cast<const void*>(pageable.data()), static_cast<const void*>(nullptr)}) {
+    const PointerInfo info = driver_->Inspect(memory).value();
+    EXPECT_EQ(info.begin, info.end);
+  }
+}
+
 TEST_P(DriverConformance, InspectNamesTheDevice) {
   SKIP_UNLESS_TWO_DEVICES();
   EXPECT_EQ(driver_->Inspect(Device<std::byte>(16, 1))->device, 1);

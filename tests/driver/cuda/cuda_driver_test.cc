@@ -202,6 +202,8 @@ TEST_F(CudaDriverTest, InspectNeedsNoCurrentDevice) {
     EXPECT_EQ(driver_->Inspect(pinned)->kind, PointerInfo::Kind::kPinned);
     EXPECT_EQ(driver_->Inspect(device)->kind, PointerInfo::Kind::kDevice);
     EXPECT_EQ(driver_->Inspect(device)->device, 0);
+    EXPECT_TRUE(driver_->Inspect(pinned)->Covers(reinterpret_cast<uintptr_t>(pinned), 256));
+    EXPECT_TRUE(driver_->Inspect(device)->Covers(reinterpret_cast<uintptr_t>(device), 256));
     EXPECT_EQ(CurrentContext(), nullptr);
   }).join();
 }
@@ -211,9 +213,67 @@ TEST_F(CudaDriverTest, RegisteredMemoryIsPinnedUntilUnregistered) {
   ASSERT_EQ(driver_->Inspect(memory)->kind, PointerInfo::Kind::kPageable);
   ASSERT_EQ(cudaHostRegister(memory, 8192, cudaHostRegisterPortable), cudaSuccess);
   EXPECT_EQ(driver_->Inspect(memory)->kind, PointerInfo::Kind::kPinned);
+  const PointerInfo last = driver_->Inspect(static_cast<std::byte*>(memory) + 8191).value();
+  EXPECT_EQ(last.end, reinterpret_cast<uintptr_t>(memory) + 8192);
+  EXPECT_GE(last.begin, reinterpret_cast<uintptr_t>(memory));
   ASSERT_EQ(cudaHostUnregister(memory), cudaSuccess);
   EXPECT_EQ(driver_->Inspect(memory)->kind, PointerInfo::Kind::kPageable);
   std::free(memory);
+}
+
+TEST_F(CudaDriverTest, ManagedMemoryIsPageable) {
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMallocManaged(&memory, 4096), cudaSuccess);
+  const PointerInfo info = driver_->Inspect(memory).value();
+  EXPECT_EQ(info.kind, PointerInfo::Kind::kPageable);
+  EXPECT_EQ(info.begin, info.end);
+  ASSERT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+// CUDA tells the pool's addresses for it.
+TEST_F(CudaDriverTest, MemoryOfAPoolIsNotTakenForMoreThanItIs) {
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMallocAsync(&memory, 4096, nullptr), cudaSuccess);
+  const auto at = reinterpret_cast<uintptr_t>(memory);
+  const PointerInfo info = driver_->Inspect(memory).value();
+  EXPECT_EQ(info.kind, PointerInfo::Kind::kDevice);
+  EXPECT_EQ(info.device, 0);
+  EXPECT_TRUE(info.Covers(at, 1));
+  EXPECT_GE(info.begin, at);
+  EXPECT_LE(info.end, at + 4096);
+  ASSERT_EQ(cudaFreeAsync(memory, nullptr), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+}
+
+template <class Function>
+Function Entry(const char* symbol) {
+  void* found = nullptr;
+  EXPECT_EQ(cudaGetDriverEntryPointByVersion(symbol, &found, 10020, cudaEnableDefault, nullptr), cudaSuccess);
+  return reinterpret_cast<Function>(found);
+}
+
+// CUDA tells all the addresses reserved for it, mapped or not.
+TEST_F(CudaDriverTest, MemoryThatTheApplicationMappedIsNotTakenForMoreThanItIs) {
+  CUmemAllocationProp own{};
+  own.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  own.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  size_t bytes = 0;
+  ASSERT_EQ(Entry<PFN_cuMemGetAllocationGranularity_v10020>("cuMemGetAllocationGranularity")(
+                &bytes, &own, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+            CUDA_SUCCESS);
+  CUdeviceptr at = 0;
+  ASSERT_EQ(Entry<PFN_cuMemAddressReserve_v10020>("cuMemAddressReserve")(&at, 2 * bytes, 0, 0, 0), CUDA_SUCCESS);
+  CUmemGenericAllocationHandle memory = 0;
+  ASSERT_EQ(Entry<PFN_cuMemCreate_v10020>("cuMemCreate")(&memory, bytes, &own, 0), CUDA_SUCCESS);
+  ASSERT_EQ(Entry<PFN_cuMemMap_v10020>("cuMemMap")(at, bytes, 0, memory, 0), CUDA_SUCCESS);
+  const PointerInfo info = driver_->Inspect(reinterpret_cast<const void*>(at)).value();
+  EXPECT_EQ(info.kind, PointerInfo::Kind::kDevice);
+  EXPECT_EQ(info.device, 0);
+  EXPECT_TRUE(info.Covers(at, 1));
+  EXPECT_LE(info.end, at + bytes);
+  EXPECT_EQ(Entry<PFN_cuMemUnmap_v10020>("cuMemUnmap")(at, bytes), CUDA_SUCCESS);
+  EXPECT_EQ(Entry<PFN_cuMemRelease_v10020>("cuMemRelease")(memory), CUDA_SUCCESS);
+  EXPECT_EQ(Entry<PFN_cuMemAddressFree_v10020>("cuMemAddressFree")(at, 2 * bytes), CUDA_SUCCESS);
 }
 
 TEST_F(CudaDriverTest, AStaleErrorIsNotBlamedOnAnyCall) {

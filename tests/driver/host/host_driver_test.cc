@@ -146,6 +146,10 @@ TEST_F(HostDriverTest, InspectKnowsKindsOfMemory) {
   int local = 0;
   EXPECT_EQ(driver_->Inspect(&local)->kind, Kind::kPageable);
   EXPECT_EQ(driver_->Inspect(nullptr)->kind, Kind::kPageable);
+  for (std::byte* const block : {on_first, on_second, pinned}) {  // the 100 bytes that were asked for
+    EXPECT_EQ(driver_->Inspect(block + 50)->begin, reinterpret_cast<uintptr_t>(block));
+    EXPECT_EQ(driver_->Inspect(block + 50)->end, reinterpret_cast<uintptr_t>(block + 100));
+  }
   driver_->FreePinned(pinned);
   EXPECT_EQ(driver_->Inspect(pinned)->kind, Kind::kPageable);
   driver_->FreeDevice(0, on_first);

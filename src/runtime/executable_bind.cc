@@ -34,8 +34,9 @@ int64_t ReadInteger(const ParamDecl& decl, const std::byte* at) {
 // How many elements from the first to the last, and, where rows lie apart, with what lies behind the last row. Of no
 // elements the former is 0.
 std::pair<int64_t, int64_t> ElementsToBind(const BoxInRun& box) {
-  const int64_t rows = box.shape.rows() * (box.row / box.element);
   const int64_t elements = box.shape.elements();
+  if (box.row == box.shape.width() * box.element) return {elements, elements};  // most are, and divisions are slow
+  const int64_t rows = box.shape.rows() * (box.row / box.element);
   return {elements == 0 ? 0 : rows - (box.row / box.element - box.shape.width()), rows};
 }
 

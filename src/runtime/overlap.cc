@@ -8,9 +8,11 @@ namespace penstock::runtime {
 // its beginning. A written range must be clear of all, one that is only read of the written ones.
 std::optional<Overlap> FindOverlap(const std::vector<BoundRange>& ranges, std::vector<int32_t>& order) {
   const auto range = [&](int32_t i) -> const BoundRange& { return ranges[static_cast<size_t>(i)]; };
-  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+  if (std::none_of(order.begin(), order.end(), [&](int32_t i) { return range(i).written; })) return std::nullopt;
+  const auto before = [&](int32_t a, int32_t b) {
     return range(a).begin != range(b).begin ? range(a).begin < range(b).begin : a < b;
-  });
+  };
+  if (!std::is_sorted(order.begin(), order.end(), before)) std::sort(order.begin(), order.end(), before);
   int32_t furthest = -1, furthest_written = -1;
   for (const int32_t i : order) {
     if (range(i).begin == range(i).end) continue;

@@ -19,8 +19,9 @@ struct Overlap {
   int32_t first, second;
 };
 
-// `order` names the ranges to compare and is left sorted by address: given again for the next launch, it is nearly so.
-// n log n, without allocating. Empty ranges overlap nothing.
+// `order` names the ranges to compare and is left sorted by address where one is written: given again for the next
+// launch, it often is so. n where it is or none is written, else n log n, without allocating. Empty ranges overlap
+// nothing.
 std::optional<Overlap> FindOverlap(const std::vector<BoundRange>& ranges, std::vector<int32_t>& order);
 
 }  // namespace penstock::runtime

@@ -23,17 +23,19 @@ using Room = ExecCommand::Room;
 class CurrentDevice {
  public:
   explicit CurrentDevice(driver::Driver& driver) : driver_(driver) {}
-  ~CurrentDevice() {
-    if (device_ >= 0) driver_.RestoreCurrent(token_);
-  }
+  ~CurrentDevice() { Leave(); }
   void Set(int device) {
     if (device == device_) return;
-    const int token = driver_.MakeCurrent(device);
-    if (device_ < 0) token_ = token;
+    Leave();
+    token_ = driver_.MakeCurrent(device);
     device_ = device;
   }
 
  private:
+  void Leave() {
+    if (device_ >= 0) driver_.RestoreCurrent(token_);
+  }
+
   driver::Driver& driver_;
   int device_ = -1;
   int token_ = 0;

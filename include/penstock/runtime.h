@@ -44,7 +44,7 @@ class RuntimeCore;
 // runtime's own. What is 0 is measured when it is first needed.
 struct StagingOptions {
   int threads = 0;  // for both directions together
-  int64_t chunk_bytes = 0;  // of pinned memory; there are two for each thread and four more
+  int64_t chunk_bytes = 0;  // of pinned memory; there are up to three for each thread and eight more
   // Buffers of up to so many bytes go through pinned memory of the slot instead, States through two blocks of it.
   int64_t from_bytes = int64_t{64} << 10;
 };

@@ -18,38 +18,22 @@ namespace penstock::memory {
 namespace {
 
 // Of copies on the way out, so that the link never waits; more would be written to memory before they are looked at.
-constexpr size_t kBytesUnderWay = size_t{16} << 20, kLeastUnderWay = 4, kMostUnderWay = 16;
+constexpr size_t kBytesUnderWay = size_t{16} << 20, kLeastUnderWay = 4, kMostUnderWay = 8;
+constexpr size_t kBlocksToFill = 2;  // of each thread
+constexpr int kFewThreads = 3;
 constexpr size_t kWokenAtOnce = 4;
-constexpr int kPausesBetweenPolls = 40;  // some microseconds: asking more often holds up those who submit
-constexpr std::chrono::microseconds kSpin{100};
-
-// A fatal fault comes to light at any later call, and so names no node.
-void Fail(const StagedCopy& copy, const absl::Status& status) {
-  copy.op.tag.fault->Fail(base::IsFatal(status) ? -1 : copy.op.tag.node, status);
-}
-
-class CurrentDevice {
- public:
-  CurrentDevice(driver::Driver& driver, int device) : driver_(driver), token_(driver.MakeCurrent(device)) {}
-  ~CurrentDevice() { driver_.RestoreCurrent(token_); }
-  CurrentDevice(const CurrentDevice&) = delete;
-  CurrentDevice& operator=(const CurrentDevice&) = delete;
-
- private:
-  driver::Driver& driver_;
-  const int token_;
-};
+constexpr int kPausesBetweenLooks = 40;  // some microseconds
+constexpr std::chrono::microseconds kSpin{100};  // longer than waking a thread takes
 
 StagingOptions Complete(StagingOptions options) {
   options.block_bytes = std::max(options.block_bytes, options.chunk_bytes);
-  if (options.blocks <= 0) options.blocks = 2 * options.threads + static_cast<int>(kLeastUnderWay);
   return options;
 }
 
 }  // namespace
 
 Staging::Staging(driver::Driver& driver, host::Bell& bell, const StagingOptions& options)
-    : driver_(driver), bell_(bell), options_(Complete(options)) {}
+    : driver_(driver), bell_(bell), options_(Complete(options)), feeder_copies_(options.threads <= kFewThreads) {}
 
 absl::StatusOr<std::unique_ptr<Staging>> Staging::Create(driver::Driver& driver, PinnedPool& pool, host::Bell& bell,
                                                          const StagingOptions& options) {
@@ -60,31 +44,57 @@ absl::StatusOr<std::unique_ptr<Staging>> Staging::Create(driver::Driver& driver,
 }
 
 absl::Status Staging::MakeResources(PinnedPool& pool) {
-  const int devices = driver_.device_count();
-  for (int d = 0; d < devices; ++d) {
+  for (int d = 0; d < driver_.device_count(); ++d) {
     for (Lane& lane : *lanes_.emplace_back(std::make_unique<Lanes>())) {
       PENSTOCK_ASSIGN_OR_RETURN(lane.stream, driver_.CreateStream(d, 0));
     }
   }
+  const auto copiers = static_cast<size_t>(options_.threads - (feeder_copies_ ? 0 : 1));
+  const size_t to_fill = kBlocksToFill * copiers, to_empty = copiers / 2 + kMostUnderWay;
+  blocks_.reserve(to_fill + to_empty);
   base::MutexLock lock(mu_);  // nobody else is there yet: for the analysis
-  blocks_.resize(static_cast<size_t>(options_.blocks));
-  for (size_t b = 0; b < blocks_.size(); ++b) {
-    PENSTOCK_ASSIGN_OR_RETURN(blocks_[b].memory, pool.Allocate(options_.block_bytes));
-    for (int d = 0; d < devices; ++d) {
-      PENSTOCK_ASSIGN_OR_RETURN(driver::Event event, driver_.CreateEvent(d, false));
-      blocks_[b].events.push_back(event);
+  workers_.resize(copiers);
+  signals_.resize(copiers);
+  for (size_t b = 0; b < to_fill + to_empty; ++b) {
+    PENSTOCK_ASSIGN_OR_RETURN(const size_t index, MakeBlock(pool));
+    if (b >= to_fill) {
+      free_down_.push_back(index);
+    } else {
+      blocks_[index].owner = b % copiers;
+      workers_[b % copiers].free.push_back(index);
+      signals_[b % copiers].free.fetch_add(1, std::memory_order_relaxed);
     }
-    free_.push_back(b);
+  }
+  for (std::vector<size_t>* list : {&filled_, &arrived_, &to_submit_}) list->reserve(blocks_.size());
+  for (const auto& lanes : lanes_) {
+    for (Lane& lane : *lanes) lane.under_way.reserve(blocks_.size());
   }
   return absl::OkStatus();
 }
 
+absl::StatusOr<size_t> Staging::MakeBlock(PinnedPool& pool) {
+  Block& block = blocks_.emplace_back();
+  PENSTOCK_ASSIGN_OR_RETURN(block.memory, pool.Allocate(options_.block_bytes));
+  for (int d = 0; d < driver_.device_count(); ++d) {
+    PENSTOCK_ASSIGN_OR_RETURN(driver::Event event, driver_.CreateEvent(d, false));
+    block.events.push_back(event);
+  }
+  return blocks_.size() - 1;
+}
+
 absl::Status Staging::StartThreads() {
+  const size_t offset = feeder_copies_ ? 0 : 1;
   try {
-    for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this, i] { Work(i); });
+    threads_.emplace_back([this] { Feed(); });
+    for (auto t = size_t{1}; t < static_cast<size_t>(options_.threads); ++t) {
+      threads_.emplace_back([this, w = t - offset] { Copy(w); });
+    }
   } catch (const std::system_error& error) {
     return absl::ResourceExhaustedError(std::string("the system refuses a staging thread: ") + error.what() +
                                         "; let this process or its user have more, or use fewer");
+  }
+  for (size_t t = 0; t < threads_.size(); ++t) {
+    pthread_setname_np(threads_[t].native_handle(), ("ps-stage/" + std::to_string(t)).substr(0, 15).c_str());
   }
   return absl::OkStatus();
 }
@@ -93,9 +103,9 @@ Staging::~Staging() {
   {
     base::MutexLock lock(mu_);
     stopping_ = true;
-    posted_.NotifyAll();
+    feed_.NotifyOne();
+    for (Signal& signal : signals_) signal.wake.NotifyOne();
   }
-  bell_.Ring();
   for (std::thread& thread : threads_) thread.join();
   for (const Block& block : blocks_) {
     for (const driver::Event event : block.events) driver_.DestroyEvent(event);
@@ -124,14 +134,15 @@ void Staging::Post(StagedCopy& copy) {
   copy.left = copy.chunks.count();
   copy.withdrawn = false;
   copy.most_under_way = std::clamp(kBytesUnderWay / chunk_bytes, kLeastUnderWay, kMostUnderWay);
-  busy_.fetch_add(1, std::memory_order_relaxed);
   {
     base::MutexLock lock(mu_);
+    busy_.fetch_add(1, std::memory_order_relaxed);
     queues_[DirectionOf(copy)].push_back(&copy);
     NoteChange();
-    Wake(std::min<size_t>(copy.left, kWokenAtOnce));
+    feed_.NotifyOne();
+    Wake(kWokenAtOnce);
   }
-  if (driver_.rings()) bell_.Ring();  // for the thread that watches
+  RingForFeeder();
 }
 
 void Staging::Withdraw(StagedCopy& copy) {
@@ -148,296 +159,177 @@ void Staging::Withdraw(StagedCopy& copy) {
     }
     while (copy.touched_by > 0) untouched_.Wait(mu_);
   }
-  if (driver_.rings()) bell_.Ring();
-  if (skipped > 0) EndChunks(copy, skipped);
+  RingForFeeder();
+  if (skipped > 0) EndSkipped(copy, skipped);
 }
 
-void Staging::Wake(size_t threads) {
-  for (threads = std::min(threads, asleep_); threads > 0; --threads) posted_.NotifyOne();
+// The first copy of a queue if its run has failed: what is left of it is not begun.
+StagedCopy* Staging::TakeFailed(Direction direction, size_t* skipped) {
+  Queue& queue = queues_[direction];
+  if (queue.empty() || !queue.front()->op.tag.fault->failed()) return nullptr;
+  StagedCopy* const copy = queue.front();
+  *skipped = copy->chunks.count() - copy->next;
+  queue.erase(queue.begin());
+  return copy;
 }
 
-void Staging::Work(int index) {
-  pthread_setname_np(pthread_self(), ("ps-stage/" + std::to_string(index)).substr(0, 15).c_str());
-  Worker self{index % 3 == 1 ? kDown : kUp};
-  do {
-    while (Step(self)) {
-      if (options_.threads == 1) self.first = self.first == kUp ? kDown : kUp;
-    }
-  } while (Rest(self));
-}
+// Whether the copy has ended with this chunk.
+bool Staging::EndOne(StagedCopy& copy) { return --copy.left == 0; }
 
-// Until there may be something to do, then true; false: the thread is to end. One thread alone watches what is under
-// way; the others spin for a little while, since waking takes longer than a chunk does, and sleep.
-bool Staging::Rest(Worker& self) {
-  if (!self.watches && !driver_.rings() && Spin()) return true;
+void Staging::EndSkipped(StagedCopy& copy, size_t count) {
   {
     base::MutexLock lock(mu_);
-    for (;;) {
-      if (CanBegin(kUp) || CanBegin(kDown)) return true;
-      if (self.watches || (!watched_ && busy_.load(std::memory_order_relaxed) > 0)) break;
-      if (stopping_) return false;
-      ++asleep_;
-      posted_.Wait(mu_);
-      --asleep_;
-    }
-    self.watches = watched_ = true;
-    watched_hint_.store(true, std::memory_order_relaxed);
+    copy.left -= count;
+    if (copy.left > 0) return;
   }
-  driver_.rings() ? AwaitRing(self) : Poll(self);
+  End(copy);
+}
+
+void Staging::End(StagedCopy& copy) {
+  busy_.fetch_sub(1, std::memory_order_release);
+  RingForFeeder();
+  copy.done(copy.context, copy.arg);
+}
+
+void Staging::NoteChange() {
+  can_feed_.store(!filled_.empty() || CanBeginDown(), std::memory_order_relaxed);
+  can_fill_.store(!queues_[kUp].empty(), std::memory_order_relaxed);
+  can_empty_.store(!arrived_.empty(), std::memory_order_relaxed);
+}
+
+void Staging::Wake(size_t most) {
+  for (size_t w = 0; w < workers_.size() && most > 0 && asleep_ > 0; ++w) {
+    if (!workers_[w].asleep || !CanCopy(w)) continue;
+    workers_[w].asleep = false;
+    --asleep_;
+    --most;
+    signals_[w].wake.NotifyOne();
+  }
+}
+
+void Staging::RingForFeeder() {
+  if (driver_.rings()) bell_.Ring();
+}
+
+void Staging::Copy(size_t w) {
+  do {
+    while (CopyOne(w)) {
+    }
+  } while (AwaitCopy(w));
+}
+
+// Until there may be something to copy, then true; false: the thread is to end.
+bool Staging::AwaitCopy(size_t w) {
+  if (!driver_.rings() && Spin(w)) return true;
+  base::MutexLock lock(mu_);
+  while (!CanCopy(w)) {
+    if (stopping_) return false;
+    workers_[w].asleep = true;
+    ++asleep_;
+    signals_[w].wake.Wait(mu_);
+    if (workers_[w].asleep) --asleep_;  // nobody in particular woke it
+    workers_[w].asleep = false;
+  }
   return true;
 }
 
-bool Staging::Spin() {
+bool Staging::Spin(size_t w) {
   const host::TimePoint until = std::chrono::steady_clock::now() + kSpin;
   spinning_.fetch_add(1, std::memory_order_relaxed);
   bool found = false;
   while (!found && std::chrono::steady_clock::now() < until) {
-    for (int i = 0; i < kPausesBetweenPolls; ++i) host::CpuPause();
-    const bool unwatched = busy_.load(std::memory_order_relaxed) > 0 && !watched_hint_.load(std::memory_order_relaxed);
-    found = unwatched || can_begin_.load(std::memory_order_relaxed);
+    for (int i = 0; i < kPausesBetweenLooks; ++i) host::CpuPause();
+    found = MayCopy(w);
   }
   spinning_.fetch_sub(1, std::memory_order_relaxed);
-  return found && can_begin_.load(std::memory_order_relaxed);
+  return found;
 }
 
-void Staging::AwaitRing(Worker& self) {
-  host::WaitForProgress(bell_, true, host::TimePoint::max(),
-                        [&] { return Step(self) || busy_.load(std::memory_order_acquire) == 0; });
-  StopWatching(self);
+bool Staging::MayCopy(size_t w) const {
+  return can_empty_.load(std::memory_order_relaxed) ||
+         (can_fill_.load(std::memory_order_relaxed) && signals_[w].free.load(std::memory_order_relaxed) > 0);
 }
 
-void Staging::Poll(Worker& self) {
-  host::TimePoint idle_since{};
-  for (;;) {
-    for (int i = 0; i < kPausesBetweenPolls; ++i) host::CpuPause();
-    if (Step(self)) return;
-    if (busy_.load(std::memory_order_acquire) > 0) {
-      idle_since = {};
-      continue;
-    }
-    const host::TimePoint now = std::chrono::steady_clock::now();
-    if (idle_since == host::TimePoint{}) idle_since = now;
-    if (now >= idle_since + host::kPollBeforeSleep) return StopWatching(self);
-  }
+bool Staging::CanCopy(size_t w) const {
+  return !arrived_.empty() || (!queues_[kUp].empty() && !workers_[w].free.empty());
 }
 
-// Who has found something to do leaves the watch to another: what it does takes long.
-void Staging::StopWatching(Worker& self) {
-  if (!self.watches) return;
-  self.watches = false;
-  base::MutexLock lock(mu_);
-  watched_ = false;
-  watched_hint_.store(false, std::memory_order_relaxed);
-  if (busy_.load(std::memory_order_relaxed) > 0 && spinning_.load(std::memory_order_relaxed) == 0) Wake(1);
-}
-
-bool Staging::CanBegin(Direction direction) const {
-  const Queue& queue = queues_[direction];
-  if (queue.empty()) return false;
-  if (queue.front()->op.tag.fault->failed()) return true;  // to give it up
-  const size_t most = std::max<size_t>(1, blocks_.size() * 2 / 3);  // the rest is for the other direction
-  if (free_.empty() || taken_[direction] >= most) return false;
-  return direction == kUp || downloads_under_way_ < queue.front()->most_under_way * lanes_.size();
-}
-
-void Staging::NoteChange() { can_begin_.store(CanBegin(kUp) || CanBegin(kDown), std::memory_order_relaxed); }
-
-bool Staging::Step(Worker& self) {
-  if (self.first == kUp) return Fill(self) || Empty(self) || Retire(self);
-  return Empty(self) || Fill(self) || Retire(self);
-}
-
-// One chunk on its way in.
-bool Staging::Fill(Worker& self) {
-  size_t index = 0;
-  if (!Begin(kUp, &index)) return false;
-  StopWatching(self);
-  Block& block = blocks_[index];
-  driver::CopyOnHost(IntoBlock(block.chunk, block.memory.data()));
-  EndTouch(*block.copy);
-  Submit(index, kUp);
-  return true;
-}
-
-// Keeps copies to blocks under way, and empties one that has come.
-bool Staging::Empty(Worker& self) {
-  bool moved = false;
-  size_t index = 0;
-  while (Begin(kDown, &index)) moved = Submit(index, kDown) || moved;
-  if (!TakeComplete(self, kDown, &index)) return moved;
-  StopWatching(self);
-  Block& block = blocks_[index];
-  StagedCopy& copy = *block.copy;
-  if (BeginTouch(copy)) {
-    StreamingCopy(OutOfBlock(block.chunk, block.memory.data()));
-    EndTouch(copy);
-  }
-  GiveBack(index, kDown);
-  EndChunks(copy, 1);
-  return true;
-}
-
-// Blocks whose way in has ended.
-bool Staging::Retire(Worker& self) {
-  size_t index = 0;
-  if (!TakeComplete(self, kUp, &index)) return false;
-  StagedCopy& copy = *blocks_[index].copy;
-  GiveBack(index, kUp);
-  if (EndChunks(copy, 1)) StopWatching(self);  // it has done whatever followed
-  return true;
-}
-
-// The next chunk of a direction, with a block for it. What is left of copies whose run has failed is ended here.
-bool Staging::Begin(Direction direction, size_t* index) {
-  if (!can_begin_.load(std::memory_order_relaxed)) return false;
+// One chunk from the user's memory into a block, or out of a block to it.
+bool Staging::CopyOne(size_t w) {
+  if (!MayCopy(w)) return false;
+  Direction direction = kUp;
+  size_t index = 0, skipped = 0;
   StagedCopy* given_up = nullptr;
-  size_t skipped = 0;
   {
     base::MutexLock lock(mu_);
-    if (!CanBegin(direction)) return false;
-    Queue& queue = queues_[direction];
-    StagedCopy& copy = *queue.front();
-    if (copy.op.tag.fault->failed()) {
-      given_up = &copy;
-      skipped = copy.chunks.count() - copy.next;
-      queue.erase(queue.begin());
-    } else {
-      *index = Take(direction, copy);
-      if (copy.next == copy.chunks.count()) queue.erase(queue.begin());
-    }
+    if (!CanCopy(w)) return false;
+    direction = NextFor(w);
+    if (direction == kUp) given_up = TakeFailed(kUp, &skipped);
+    if (given_up == nullptr) index = direction == kUp ? BeginFill(w) : BeginEmpty();
     NoteChange();
-    if (can_begin_.load(std::memory_order_relaxed)) Wake(1);  // who wakes wakes another while there is work
+    Wake(1);  // who wakes wakes another while there is work
   }
-  if (given_up == nullptr) return true;
-  EndChunks(*given_up, skipped);
-  return false;
+  if (given_up != nullptr) {
+    EndSkipped(*given_up, skipped);
+    return true;
+  }
+  const Block& block = blocks_[index];
+  if (direction == kUp) {
+    driver::CopyOnHost(IntoBlock(block.chunk, block.memory.data()));
+  } else if (block.wanted) {
+    StreamingCopy(OutOfBlock(block.chunk, block.memory.data()));
+  }
+  Copied(index, direction);
+  return true;
 }
 
-size_t Staging::Take(Direction direction, StagedCopy& copy) {
-  const size_t index = free_.back();
-  free_.pop_back();
-  ++taken_[direction];
-  downloads_under_way_ += direction == kDown;
-  copy.touched_by += direction == kUp;  // to fill it
-  blocks_[index].copy = &copy;
-  blocks_[index].chunk = copy.chunks[copy.next++];
+Staging::Direction Staging::NextFor(size_t w) const {
+  const bool can_fill = !queues_[kUp].empty() && !workers_[w].free.empty();
+  if (arrived_.empty() || !can_fill) return can_fill ? kUp : kDown;
+  return w % 3 == 1 ? kDown : kUp;
+}
+
+size_t Staging::BeginFill(size_t w) {
+  Queue& queue = queues_[kUp];
+  StagedCopy& copy = *queue.front();
+  const size_t index = workers_[w].free.back();  // the one that was filled last is in the caches still
+  workers_[w].free.pop_back();
+  signals_[w].free.fetch_sub(1, std::memory_order_relaxed);
+  Block& block = blocks_[index];
+  block.copy = &copy;
+  block.chunk = copy.chunks[copy.next++];
+  block.wanted = true;
+  ++copy.touched_by;
+  if (copy.next == copy.chunks.count()) queue.erase(queue.begin());
   return index;
 }
 
-// False: nobody wants the bytes any more.
-bool Staging::BeginTouch(StagedCopy& copy) {
-  base::MutexLock lock(mu_);
-  if (copy.withdrawn || copy.op.tag.fault->failed()) return false;
-  ++copy.touched_by;
-  return true;
+size_t Staging::BeginEmpty() {
+  const size_t index = arrived_.front();
+  arrived_.erase(arrived_.begin());
+  Block& block = blocks_[index];
+  block.wanted = !block.copy->withdrawn && !block.copy->op.tag.fault->failed();
+  if (block.wanted) ++block.copy->touched_by;
+  return index;
 }
 
-void Staging::EndTouch(StagedCopy& copy) {
-  base::MutexLock lock(mu_);
-  if (--copy.touched_by == 0 && copy.withdrawn) untouched_.NotifyAll();
-}
-
-// False: the device refuses, and the chunk has ended.
-bool Staging::Submit(size_t index, Direction direction) {
+void Staging::Copied(size_t index, Direction direction) {
   Block& block = blocks_[index];
   StagedCopy& copy = *block.copy;
-  const auto device = static_cast<size_t>(copy.device);
-  Lane& lane = (*lanes_[device])[direction];
-  const driver::CopyOp op =
-      direction == kUp ? OutOfBlock(block.chunk, block.memory.data()) : IntoBlock(block.chunk, block.memory.data());
-  const CurrentDevice current(driver_, copy.device);
-  {
-    base::MutexLock lock(lane.mu);
-    absl::Status status = driver_.Copy(lane.stream, op);
-    if (status.ok()) {
-      lane.under_way.push_back(index);
-      lane.count.fetch_add(1, std::memory_order_relaxed);
-      status = driver_.Record(block.events[device], lane.stream);
-      block.recorded = status.ok();
-      if (!status.ok()) Fail(copy, status);  // IsComplete tries again
-      return true;
-    }
-    Fail(copy, status);
-  }
-  NoteArrival(direction);
-  GiveBack(index, direction);
-  EndChunks(copy, 1);
-  return false;
-}
-
-bool Staging::Enter(Lane& lane, bool waits) {
-  if (!waits) return lane.mu.TryLock();
-  lane.mu.Lock();
-  return true;
-}
-
-// The oldest chunk under way of a direction, if it is complete. A lane that somebody else looks at is passed over, but
-// not by who watches: the other may have looked before the copy ended, and the watch after the bell rang for it.
-bool Staging::TakeComplete(const Worker& self, Direction direction, size_t* index) {
-  for (const auto& lanes : lanes_) {
-    Lane& lane = (*lanes)[direction];
-    if (lane.count.load(std::memory_order_relaxed) == 0 || !Enter(lane, self.watches)) continue;
-    const bool found = !lane.under_way.empty() && IsComplete(blocks_[lane.under_way.front()], lane);
-    if (found) {
-      *index = lane.under_way.front();
-      lane.under_way.erase(lane.under_way.begin());
-      lane.count.fetch_sub(1, std::memory_order_relaxed);
-    }
-    lane.mu.Unlock();
-    if (found) NoteArrival(direction);
-    if (found) return true;
-  }
-  return false;
-}
-
-// A device that answers with a fatal error runs nothing any more. One that refuses for another reason is asked again:
-// without its answer nobody knows when the memory is free.
-bool Staging::IsComplete(Block& block, const Lane& lane) {
-  StagedCopy& copy = *block.copy;
-  const driver::Event event = block.events[static_cast<size_t>(copy.device)];
-  const CurrentDevice current(driver_, copy.device);
-  absl::Status status;
-  if (!block.recorded) {
-    status = driver_.Record(event, lane.stream);
-    block.recorded = status.ok();
-  }
-  bool complete = false;
-  if (status.ok()) {
-    const absl::StatusOr<bool> answer = driver_.Query(event);
-    status = answer.status();
-    complete = answer.ok() && *answer;
-  }
-  if (status.ok()) return complete;
-  Fail(copy, status);
-  bell_.Ring();  // to look again: nothing else may ring
-  return base::IsFatal(status);
-}
-
-void Staging::NoteArrival(Direction direction) {
-  if (direction == kUp) return;
-  base::MutexLock lock(mu_);
-  --downloads_under_way_;
-  NoteChange();
-}
-
-void Staging::GiveBack(size_t index, Direction direction) {
-  base::MutexLock lock(mu_);
-  free_.push_back(index);
-  --taken_[direction];
-  NoteChange();
-}
-
-// Whether the copy has ended with them.
-bool Staging::EndChunks(StagedCopy& copy, size_t count) {
+  bool ended = false;
   {
     base::MutexLock lock(mu_);
-    copy.left -= count;
-    if (copy.left > 0) return false;
+    if (block.wanted && --copy.touched_by == 0 && copy.withdrawn) untouched_.NotifyAll();
+    if (direction == kUp) {
+      filled_.push_back(index);
+    } else {
+      free_down_.push_back(index);
+      ended = EndOne(copy);
+    }
+    NoteChange();
   }
-  busy_.fetch_sub(1, std::memory_order_release);
-  if (driver_.rings()) bell_.Ring();  // for the thread that watches
-  copy.done(copy.context, copy.arg);
-  return true;
+  RingForFeeder();
+  if (ended) End(copy);
 }
 
 }  // namespace penstock::memory

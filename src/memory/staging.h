@@ -1,19 +1,23 @@
 // Staging: copies between devices and host memory that is not pinned, by several host threads through a ring of pinned
 // blocks.
 //
-// A copy is cut into chunks (chunks.h). On the way in a thread fills a block and submits its copy to the device; on the
-// way out a few copies into blocks are always under way, and a thread empties each once it is complete. So host and
+// A copy is cut into chunks (chunks.h). On the way in a thread fills a block, which is then copied to the device; on
+// the way out a few copies into blocks are always under way, and a thread empties each once it is complete. So host and
 // link work at once, and several threads keep up with the link where one does not. Each direction of a device has one
 // stream: copies on several streams take turns on the link with pauses that cost a quarter of it.
 //
+// One thread feeds the devices: all that is asked of the driver, it asks. What it needs for that stays in its caches,
+// where the others have theirs full of what they copy; submitting a chunk took them ten times as long, and held up
+// everybody else who wanted the driver. It copies itself only where threads are few.
+//
 // Copies are taken up in the order they were posted, each direction for itself. Filling a block takes the host about
 // twice as long as emptying one, which goes past the caches; so two threads of three look for blocks to fill first, the
-// others for blocks to empty. Threads that find neither leave the cores alone: spinning beside those who copy, or
-// asking the driver what is under way, slows them down. One watches for all.
+// others for blocks to empty. A thread fills blocks of its own, which stay in its core's caches.
 //
 // Ownership: owns its threads, blocks, streams and events. What it was given must be done before it goes.
 // Threads:   Post from any thread; it never blocks. `done` is called by a staging thread (or in Withdraw), with no lock
-//            held. Threads sleep while there is nothing to do.
+//            held; it may go on to submit work, but must not wait for anything: every other copy waits for it. Threads
+//            sleep while there is nothing to do.
 // Ordering:  the host knows that all the copy needs has happened before it is posted; when `done` is called, all of it
 //            has happened and is visible to the callee, and neither side is touched any more.
 // Errors:    the first failure goes to op.tag.fault; of a copy whose run has failed no further chunk is begun.
@@ -23,6 +27,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -40,7 +45,6 @@ struct StagingOptions {
   int threads = 2;  // for both directions together; at least 1
   size_t chunk_bytes = size_t{1} << 20;  // of a copy that has several for each thread no less than this
   size_t block_bytes = size_t{4} << 20;  // at least chunk_bytes: chunks of large copies
-  int blocks = 0;  // at least 2; 0: enough for every thread
 };
 
 // One copy. Whoever posts it owns it; it may be used again once it is done.
@@ -86,75 +90,97 @@ class Staging {
   struct Block {
     PinnedBlock memory;
     std::vector<driver::Event> events;  // a device each
-    // Of whoever took it.
+    size_t owner = 0;  // the thread that fills it; of blocks that are emptied, none
+    // Of whoever has it.
     StagedCopy* copy = nullptr;
     driver::CopyOp chunk;
+    bool wanted = false;  // on the way out: somebody still wants the bytes
     bool recorded = false;
   };
-  // One direction of one device.
+  // A thread that copies.
+  struct Worker {
+    std::vector<size_t> free;  // blocks to fill
+    bool asleep = false;
+  };
+  struct Signal {
+    base::CondVar wake;
+    std::atomic<size_t> free{0};  // Worker::free.size(), for who need not take the lock
+  };
+  // One direction of one device: of the thread that feeds.
   struct Lane {
-    driver::Stream stream;  // fed under `mu`
-    base::Mutex mu;
-    std::vector<size_t> under_way ABSL_GUARDED_BY(mu);  // blocks, oldest first
-    std::atomic<size_t> count{0};  // of these, for who need not look
+    driver::Stream stream;
+    std::vector<size_t> under_way;  // blocks, oldest first
   };
   using Lanes = std::array<Lane, 2>;
 
   Staging(driver::Driver& driver, host::Bell& bell, const StagingOptions& options);
-  // A thread.
-  struct Worker {
-    Direction first;  // where it looks first
-    bool watches = false;
-  };
 
   static Direction DirectionOf(const StagedCopy& copy);
   absl::Status MakeResources(PinnedPool& pool);
+  absl::StatusOr<size_t> MakeBlock(PinnedPool& pool);
   absl::Status StartThreads();
-  void Work(int index);
-  bool Rest(Worker& self);
-  bool Spin();
-  void AwaitRing(Worker& self);
-  void Poll(Worker& self);
-  void StopWatching(Worker& self);
-  void Wake(size_t threads) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool Step(Worker& self);
-  bool Fill(Worker& self);
-  bool Empty(Worker& self);
-  bool Retire(Worker& self);
-  bool CanBegin(Direction direction) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void NoteChange() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool Begin(Direction direction, size_t* block);
-  size_t Take(Direction direction, StagedCopy& copy) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool BeginTouch(StagedCopy& copy);
-  void EndTouch(StagedCopy& copy);
-  bool Submit(size_t block, Direction direction);
-  static bool Enter(Lane& lane, bool waits)
-      ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true, lane.mu) ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  bool TakeComplete(const Worker& self, Direction direction, size_t* block);
-  bool IsComplete(Block& block, const Lane& lane);
-  void NoteArrival(Direction direction);
-  void GiveBack(size_t block, Direction direction);
-  bool EndChunks(StagedCopy& copy, size_t count);
   size_t ChunkBytes(const driver::CopyOp& op) const;
+  StagedCopy* TakeFailed(Direction direction, size_t* skipped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool EndOne(StagedCopy& copy) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndSkipped(StagedCopy& copy, size_t count);
+  void End(StagedCopy& copy);
+  void NoteChange() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Wake(size_t most) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RingForFeeder();
+
+  // Threads that copy, `w` of workers_.
+  void Copy(size_t w);
+  bool AwaitCopy(size_t w);
+  bool Spin(size_t w);
+  bool MayCopy(size_t w) const;
+  bool CanCopy(size_t w) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool CopyOne(size_t w);
+  Direction NextFor(size_t w) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  size_t BeginFill(size_t w) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  size_t BeginEmpty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Copied(size_t index, Direction direction);
+
+  // The thread that feeds (staging_feed.cc).
+  void Feed();
+  bool AwaitFeed();
+  bool FeedOrCopy();
+  bool FeedOnce();
+  bool SubmitChunks();
+  bool CanBeginDown() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  size_t BeginDown() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Submit(size_t index, Direction direction);
+  bool Collect();
+  bool IsComplete(Block& block, const Lane& lane);
+  void Arrived(size_t index, Direction direction);
+  void Refused(size_t index, Direction direction);
+  void GiveBack(size_t index, Direction direction) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void UseDevice(int device);
+  void LeaveDevice();
 
   driver::Driver& driver_;
   host::Bell& bell_;
   const StagingOptions options_;
+  const bool feeder_copies_;
   std::vector<Block> blocks_;
+  std::vector<std::thread> threads_;  // the first one feeds
+
+  // Of the thread that feeds.
   std::vector<std::unique_ptr<Lanes>> lanes_;  // a device each
-  std::vector<std::thread> threads_;
+  std::vector<size_t> to_submit_;  // blocks
+  int current_device_ = -1, device_before_ = 0;
 
   base::Mutex mu_;
-  base::CondVar posted_, untouched_;
+  base::CondVar feed_, untouched_;
   std::array<Queue, 2> queues_ ABSL_GUARDED_BY(mu_);
-  std::vector<size_t> free_ ABSL_GUARDED_BY(mu_);  // blocks
-  std::array<size_t, 2> taken_ ABSL_GUARDED_BY(mu_){};  // blocks, by direction
+  std::vector<Worker> workers_ ABSL_GUARDED_BY(mu_);  // the first one is the feeder's, if it copies
+  // Blocks: full ones to submit, those that were copied into, and free ones for the way out.
+  std::vector<size_t> filled_ ABSL_GUARDED_BY(mu_), arrived_ ABSL_GUARDED_BY(mu_), free_down_ ABSL_GUARDED_BY(mu_);
   size_t downloads_under_way_ ABSL_GUARDED_BY(mu_) = 0;
-  size_t asleep_ ABSL_GUARDED_BY(mu_) = 0;
-  bool watched_ ABSL_GUARDED_BY(mu_) = false;  // a thread watches what is under way
+  size_t asleep_ ABSL_GUARDED_BY(mu_) = 0;  // workers
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   // For who spins without the lock, or need not take it.
-  std::atomic<bool> can_begin_{false}, watched_hint_{false};
+  std::deque<Signal> signals_;  // a worker each
+  std::atomic<bool> can_feed_{false}, can_fill_{false}, can_empty_{false};
   std::atomic<int> spinning_{0};
   std::atomic<size_t> busy_{0};  // copies posted that have not ended
 };

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <numbers>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -21,7 +22,7 @@ namespace {
 constexpr size_t kBlock = size_t{4} << 20, kPiece = size_t{256} << 10, kHostBytes = size_t{32} << 20;
 constexpr size_t kPauses = kBlock / kPiece - 1;  // between the pieces of a block
 constexpr int kRepeats = 3;  // the best counts: whatever else happens only slows it down
-constexpr double kReserve = 1.3, kPausesAtMost = 0.1, kPausesOfLarge = 0.05;
+constexpr double kReserve = 1.3, kPausesAtMost = 0.1, kPausesOfLarge = 0.03;
 constexpr size_t kLeastChunk = size_t{256} << 10, kMostChunk = size_t{16} << 20;
 
 template <class F>
@@ -82,8 +83,10 @@ class Link {
   driver::Event event_;
 };
 
+// The nearest power of two.
 size_t ChunkFor(double bytes) {
-  return std::clamp(std::bit_ceil(static_cast<size_t>(std::max(bytes, 1.0))), kLeastChunk, kMostChunk);
+  const size_t chunk = std::bit_ceil(static_cast<size_t>(std::max(bytes, 1.0) / std::numbers::sqrt2));
+  return std::clamp(chunk, kLeastChunk, kMostChunk);
 }
 
 }  // namespace
@@ -124,7 +127,7 @@ StagingOptions TuneStaging(const StagingRates& rates, int most) {
     return std::max(1, static_cast<int>(std::ceil(kReserve * link / host)));
   };
   StagingOptions options;
-  const int wanted = threads(rates.up, rates.fill) + threads(rates.down, rates.empty);
+  const int wanted = threads(rates.up, rates.fill) + threads(rates.down, rates.empty) + 1;  // the last one feeds
   options.threads = std::clamp(wanted, 1, std::max(1, most));
   const double pause = rates.copy_overhead * std::max(rates.up, rates.down);  // in bytes
   options.chunk_bytes = ChunkFor(pause / kPausesAtMost);

@@ -23,8 +23,8 @@ struct StagingRates {
 // Takes some ten milliseconds.
 absl::StatusOr<StagingRates> MeasureStaging(driver::Driver& driver, PinnedPool& pool, int device);
 
-// Threads that fill and empty a third more than the link takes, `most` of them at most; chunks whose pauses between
-// them cost a tenth of the link at most (a twentieth in large copies).
+// Threads that fill and empty a third more than the link takes and one that feeds it, `most` of them at most; chunks
+// whose pauses between them cost about a tenth of the link (a thirtieth in large copies).
 StagingOptions TuneStaging(const StagingRates& rates, int most);
 
 // "13 threads, chunks of 2 to 4 MiB; ..."

@@ -14,7 +14,7 @@ namespace {
 
 TEST(StagingTuning, ThreadsKeepUpWithTheLinkAndLeaveCores) {
   const StagingRates rates{.fill = 10e3, .empty = 20e3, .up = 50e3, .down = 50e3, .copy_overhead = 3};
-  EXPECT_EQ(TuneStaging(rates, 100).threads, 7 + 4);  // ceil(1.3 * 5), ceil(1.3 * 2.5)
+  EXPECT_EQ(TuneStaging(rates, 100).threads, 7 + 4 + 1);  // ceil(1.3 * 5), ceil(1.3 * 2.5), one that feeds
   EXPECT_EQ(TuneStaging(rates, 6).threads, 6);
   EXPECT_EQ(TuneStaging(rates, 0).threads, 1);
 }

@@ -215,10 +215,17 @@ void RunState::PostStagedCopy(int32_t step) {
   core_->staging().Post(copy);
 }
 
+// By a thread of the ring, which waits for nothing: so the user's code, if what follows calls any, is a worker's.
 void RunState::EndStagedCopy(void* self, int64_t step) {
   auto* run = static_cast<RunState*>(self);
   run->core_->RecordStagedCopy(*run->slot_, static_cast<int32_t>(step), run->serial_);
   run->EndHostStep(static_cast<int32_t>(step), run->slot_->fault.failed());
+  if (run->core_->program().has_foreign) return run->runtime_->workers().Post({&RunState::GoOn, run, 0});
+  GoOn(run, 0);
+}
+
+void RunState::GoOn(void* self, int64_t) {
+  auto* run = static_cast<RunState*>(self);
   run->HostStepsEnded();
   run->Unref();
 }
@@ -409,11 +416,12 @@ absl::Status RunState::Wait(Deadline deadline) {
   }
   const host::TimePoint until = deadline.at();
   for (;;) {
-    const bool ended_now =
-        host::WaitForProgress(runtime_->bell(), runtime_->rings(), std::min(until, deadline_.at()), [&] {
-          if (!ended()) Advance();
-          return ended();
-        });
+    const auto end = [&] {
+      if (!ended()) Advance();
+      return ended();
+    };
+    const bool ended_now = host::WaitForProgress(runtime_->bell(), runtime_->rings(), std::min(until, deadline_.at()),
+                                                 end, host::kCallerPollBeforeSleep);
     if (ended_now) return status();
     if (std::chrono::steady_clock::now() >= until && !deadline_.passed()) {
       return absl::DeadlineExceededError("Run::Wait: the deadline passed before the run ended; the run goes on");

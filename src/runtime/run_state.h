@@ -90,6 +90,7 @@ class RunState {
   static void RunHostTask(void* self, int64_t first);
   void PostStagedCopy(int32_t step);
   static void EndStagedCopy(void* self, int64_t step);
+  static void GoOn(void* self, int64_t);
   void EndHostStep(int32_t step, bool skipped);
   void HostStepsEnded();
   int32_t EndOfTask(int32_t first) const;

@@ -36,9 +36,9 @@ inline std::string BytesText(int64_t bytes) {
 class Section {
  public:
   // Without `cuda` only the Penstock ways are there, on host devices, for their results; `small`: sizes as in a smoke
-  // run.
-  Section(const Options& options, bool cuda, std::string name, const std::string& title)
-      : options_(options), cuda_(cuda), name_(std::move(name)), report_("Copies: " + title) {}
+  // run. `warm`: each way is run once more just before it is timed, with other words.
+  Section(const Options& options, bool cuda, std::string name, const std::string& title, bool warm)
+      : options_(options), cuda_(cuda), warm_(warm), name_(std::move(name)), report_("Copies: " + title) {}
   Section(const Section&) = delete;
 
   bool cuda() const { return cuda_; }
@@ -54,10 +54,14 @@ class Section {
   Way Checked(Kind kind, const std::string& what, const std::string& name, std::function<void()> draw,
               std::function<Sample()> time, std::function<int64_t()> count_wrong) {
     return {kind, name, [this, full = what + ", " + name, draw, time, count_wrong] {
-              salt_ = static_cast<uint32_t>(random_());
-              draw();
-              if (cuda_) (void)cudaGetLastError();  // a launch is asked for its own errors
-              const Sample sample = time();
+              const auto run = [&] {
+                salt_ = static_cast<uint32_t>(random_());
+                draw();
+                if (cuda_) (void)cudaGetLastError();  // a launch is asked for its own errors
+                return time();
+              };
+              if (warm_) run();
+              const Sample sample = run();
               if (const int64_t wrong = count_wrong(); wrong != 0) Complain(full, wrong);
               return sample;
             }};
@@ -89,7 +93,7 @@ class Section {
   }
 
   const Options& options_;
-  const bool cuda_;
+  const bool cuda_, warm_;
   const std::string name_;
   Report report_;
   std::mt19937 random_{20264};

@@ -5,7 +5,6 @@
 // run: no word that an earlier run left behind is right.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -13,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "copies_words.cuh"
 #include "harness.h"
 #include "penstock/ps.h"
 
@@ -74,7 +74,7 @@ struct Items {
   void Draw() {
     const auto mul = static_cast<uint32_t>(random()) | 1;
     map = {mul, static_cast<uint32_t>(random())};
-    for (const auto& item : out) std::fill(item.begin(), item.end(), 0xDEADBEEF);
+    for (const auto& item : out) Poison(item);
   }
 
   void CheckResult(const std::string& way) const {

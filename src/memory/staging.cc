@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "penstock/status_macros.h"
-#include "src/base/status.h"
 #include "src/driver/copy_box.h"
 #include "src/host/progress.h"
 #include "src/memory/streaming_copy.h"
@@ -52,19 +51,16 @@ absl::Status Staging::MakeResources(PinnedPool& pool) {
   const auto copiers = static_cast<size_t>(options_.threads - (feeder_copies_ ? 0 : 1));
   const size_t to_fill = kBlocksToFill * copiers, to_empty = copiers / 2 + kMostUnderWay;
   blocks_.reserve(to_fill + to_empty);
+  for (size_t b = 0; b < to_fill + to_empty; ++b) PENSTOCK_RETURN_IF_ERROR(MakeBlock(pool));
   base::MutexLock lock(mu_);  // nobody else is there yet: for the analysis
   workers_.resize(copiers);
   signals_.resize(copiers);
-  for (size_t b = 0; b < to_fill + to_empty; ++b) {
-    PENSTOCK_ASSIGN_OR_RETURN(const size_t index, MakeBlock(pool));
-    if (b >= to_fill) {
-      free_down_.push_back(index);
-    } else {
-      blocks_[index].owner = b % copiers;
-      workers_[b % copiers].free.push_back(index);
-      signals_[b % copiers].free.fetch_add(1, std::memory_order_relaxed);
-    }
+  for (size_t b = 0; b < to_fill; ++b) {
+    blocks_[b].owner = b % copiers;
+    workers_[b % copiers].free.push_back(b);
+    signals_[b % copiers].free.fetch_add(1, std::memory_order_relaxed);
   }
+  for (size_t b = to_fill; b < blocks_.size(); ++b) free_down_.push_back(b);
   for (std::vector<size_t>* list : {&filled_, &arrived_, &to_submit_}) list->reserve(blocks_.size());
   for (const auto& lanes : lanes_) {
     for (Lane& lane : *lanes) lane.under_way.reserve(blocks_.size());
@@ -72,14 +68,14 @@ absl::Status Staging::MakeResources(PinnedPool& pool) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<size_t> Staging::MakeBlock(PinnedPool& pool) {
+absl::Status Staging::MakeBlock(PinnedPool& pool) {
   Block& block = blocks_.emplace_back();
   PENSTOCK_ASSIGN_OR_RETURN(block.memory, pool.Allocate(options_.block_bytes));
   for (int d = 0; d < driver_.device_count(); ++d) {
     PENSTOCK_ASSIGN_OR_RETURN(driver::Event event, driver_.CreateEvent(d, false));
     block.events.push_back(event);
   }
-  return blocks_.size() - 1;
+  return absl::OkStatus();
 }
 
 absl::Status Staging::StartThreads() {
@@ -119,7 +115,7 @@ Staging::~Staging() {
 
 // Chunks of less than a block where a copy is too small to give every thread one.
 size_t Staging::ChunkBytes(const driver::CopyOp& op) const {
-  const size_t share = op.width * op.height * op.depth / static_cast<size_t>(options_.threads);
+  const size_t share = op.width * op.height * op.depth / signals_.size();
   return std::clamp(share, options_.chunk_bytes, options_.block_bytes);
 }
 
@@ -155,7 +151,6 @@ void Staging::Withdraw(StagedCopy& copy) {
       skipped = copy.chunks.count() - copy.next;
       queue.erase(at);
       NoteChange();
-      Wake(1);  // who comes behind it may have been held up
     }
     while (copy.touched_by > 0) untouched_.Wait(mu_);
   }
@@ -283,9 +278,10 @@ bool Staging::CopyOne(size_t w) {
   return true;
 }
 
-Staging::Direction Staging::NextFor(size_t w) const {
+Staging::Direction Staging::NextFor(size_t w) {
   const bool can_fill = !queues_[kUp].empty() && !workers_[w].free.empty();
   if (arrived_.empty() || !can_fill) return can_fill ? kUp : kDown;
+  if (workers_.size() == 1) return turn_ = turn_ == kUp ? kDown : kUp;
   return w % 3 == 1 ? kDown : kUp;
 }
 

@@ -16,8 +16,7 @@
 //
 // Ownership: owns its threads, blocks, streams and events. What it was given must be done before it goes.
 // Threads:   Post from any thread; it never blocks. `done` is called by a staging thread (or in Withdraw), with no lock
-//            held; it may go on to submit work, but must not wait for anything: every other copy waits for it. Threads
-//            sleep while there is nothing to do.
+//            held, and must return soon: every other copy waits for it. Threads sleep while there is nothing to do.
 // Ordering:  the host knows that all the copy needs has happened before it is posted; when `done` is called, all of it
 //            has happened and is visible to the callee, and neither side is touched any more.
 // Errors:    the first failure goes to op.tag.fault; of a copy whose run has failed no further chunk is begun.
@@ -34,6 +33,7 @@
 
 #include "absl/status/statusor.h"
 #include "src/base/mutex.h"
+#include "src/driver/current_device.h"
 #include "src/driver/driver.h"
 #include "src/host/bell.h"
 #include "src/memory/chunks.h"
@@ -117,7 +117,7 @@ class Staging {
 
   static Direction DirectionOf(const StagedCopy& copy);
   absl::Status MakeResources(PinnedPool& pool);
-  absl::StatusOr<size_t> MakeBlock(PinnedPool& pool);
+  absl::Status MakeBlock(PinnedPool& pool);
   absl::Status StartThreads();
   size_t ChunkBytes(const driver::CopyOp& op) const;
   StagedCopy* TakeFailed(Direction direction, size_t* skipped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -135,7 +135,7 @@ class Staging {
   bool MayCopy(size_t w) const;
   bool CanCopy(size_t w) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool CopyOne(size_t w);
-  Direction NextFor(size_t w) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Direction NextFor(size_t w) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   size_t BeginFill(size_t w) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   size_t BeginEmpty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Copied(size_t index, Direction direction);
@@ -153,9 +153,6 @@ class Staging {
   bool IsComplete(Block& block, const Lane& lane);
   void Arrived(size_t index, Direction direction);
   void Refused(size_t index, Direction direction);
-  void GiveBack(size_t index, Direction direction) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void UseDevice(int device);
-  void LeaveDevice();
 
   driver::Driver& driver_;
   host::Bell& bell_;
@@ -167,7 +164,7 @@ class Staging {
   // Of the thread that feeds.
   std::vector<std::unique_ptr<Lanes>> lanes_;  // a device each
   std::vector<size_t> to_submit_;  // blocks
-  int current_device_ = -1, device_before_ = 0;
+  driver::CurrentDevice* current_ = nullptr;  // while it lives
 
   base::Mutex mu_;
   base::CondVar feed_, untouched_;
@@ -178,6 +175,7 @@ class Staging {
   size_t downloads_under_way_ ABSL_GUARDED_BY(mu_) = 0;
   size_t asleep_ ABSL_GUARDED_BY(mu_) = 0;  // workers
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  Direction turn_ ABSL_GUARDED_BY(mu_) = kUp;  // of a worker that is alone
   // For who spins without the lock, or need not take it.
   std::deque<Signal> signals_;  // a worker each
   std::atomic<bool> can_feed_{false}, can_fill_{false}, can_empty_{false};

@@ -19,11 +19,12 @@ void Fail(const StagedCopy& copy, const absl::Status& status) {
 }  // namespace
 
 void Staging::Feed() {
+  driver::CurrentDevice current(driver_);
+  current_ = &current;
   do {
     while (FeedOrCopy()) {
     }
   } while (AwaitFeed());
-  LeaveDevice();
 }
 
 bool Staging::FeedOrCopy() { return FeedOnce() || (feeder_copies_ && CopyOne(0)); }
@@ -77,7 +78,7 @@ bool Staging::SubmitChunks() {
   for (const size_t index : to_submit_) Submit(index, DirectionOf(*blocks_[index].copy));
   to_submit_.clear();
   if (given_up != nullptr) EndSkipped(*given_up, skipped);
-  return any;
+  return any || can_feed_.load(std::memory_order_relaxed);
 }
 
 bool Staging::CanBeginDown() const {
@@ -105,7 +106,7 @@ void Staging::Submit(size_t index, Direction direction) {
   const auto device = static_cast<size_t>(copy.device);
   Lane& lane = (*lanes_[device])[direction];
   if (copy.op.tag.fault->failed()) return Refused(index, direction);
-  UseDevice(copy.device);
+  current_->Set(copy.device);
   absl::Status status = driver_.Copy(lane.stream, direction == kUp ? OutOfBlock(block.chunk, block.memory.data())
                                                                    : IntoBlock(block.chunk, block.memory.data()));
   if (!status.ok()) {
@@ -140,7 +141,7 @@ bool Staging::Collect() {
 bool Staging::IsComplete(Block& block, const Lane& lane) {
   StagedCopy& copy = *block.copy;
   const driver::Event event = block.events[static_cast<size_t>(copy.device)];
-  UseDevice(copy.device);
+  current_->Set(copy.device);
   absl::Status status;
   if (!block.recorded) {
     status = driver_.Record(event, lane.stream);
@@ -164,13 +165,15 @@ void Staging::Arrived(size_t index, Direction direction) {
   {
     base::MutexLock lock(mu_);
     if (direction == kUp) {
-      GiveBack(index, kUp);
+      const size_t owner = blocks_[index].owner;
+      workers_[owner].free.push_back(index);
+      signals_[owner].free.fetch_add(1, std::memory_order_relaxed);
       ended = EndOne(copy);
     } else {
       --downloads_under_way_;
       arrived_.push_back(index);
-      NoteChange();
     }
+    NoteChange();
     if (direction == kUp || spinning_.load(std::memory_order_relaxed) == 0) Wake(1);  // who spins finds a full block
   }
   if (ended) End(copy);
@@ -178,36 +181,15 @@ void Staging::Arrived(size_t index, Direction direction) {
 
 // No copy is made of this chunk, which has ended so.
 void Staging::Refused(size_t index, Direction direction) {
+  if (direction == kUp) return Arrived(index, kUp);
   StagedCopy& copy = *blocks_[index].copy;
   {
     base::MutexLock lock(mu_);
-    if (direction == kDown) --downloads_under_way_;
-    GiveBack(index, direction);
+    --downloads_under_way_;
+    free_down_.push_back(index);
+    NoteChange();
   }
   EndSkipped(copy, 1);
-}
-
-void Staging::GiveBack(size_t index, Direction direction) {
-  if (direction == kUp) {
-    const size_t owner = blocks_[index].owner;
-    workers_[owner].free.push_back(index);
-    signals_[owner].free.fetch_add(1, std::memory_order_relaxed);
-  } else {
-    free_down_.push_back(index);
-  }
-  NoteChange();
-}
-
-void Staging::LeaveDevice() {
-  if (current_device_ >= 0) driver_.RestoreCurrent(device_before_);
-  current_device_ = -1;
-}
-
-void Staging::UseDevice(int device) {
-  if (device == current_device_) return;
-  LeaveDevice();
-  device_before_ = driver_.MakeCurrent(device);
-  current_device_ = device;
 }
 
 }  // namespace penstock::memory

@@ -106,7 +106,6 @@ class Builder {
         break;
       case PlanKind::kLaunch:
         SetOp(n, cuda_[static_cast<size_t>(node.device)] ? Op::kForeign : Op::kKernel, p_.calls.size());
-        p_.has_foreign = p_.has_foreign || cuda_[static_cast<size_t>(node.device)];
         AddCall(n);
         break;
       case PlanKind::kParallelFor:

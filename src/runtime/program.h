@@ -131,7 +131,6 @@ struct Program {
   std::vector<int32_t> bound_copies;  // copies with a bound side, or with boxes that depend on parameters
   std::vector<int32_t> bound_fills;  // fills of bound memory
   int32_t rings = 0;  // hosts that go through the ring
-  bool has_foreign = false;  // submitting calls the user's code
   std::vector<ArrivalLane> arrival_lanes;
   std::vector<ShapePatch> fixed_shapes, dynamic_shapes;
   std::vector<RangePatch> fixed_ranges, dynamic_ranges;

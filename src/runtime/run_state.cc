@@ -215,13 +215,13 @@ void RunState::PostStagedCopy(int32_t step) {
   core_->staging().Post(copy);
 }
 
-// By a thread of the ring, which waits for nothing: so the user's code, if what follows calls any, is a worker's.
+// By a thread of the ring, for which all other copies wait: what follows, which may call the user's code, is a
+// worker's.
 void RunState::EndStagedCopy(void* self, int64_t step) {
   auto* run = static_cast<RunState*>(self);
   run->core_->RecordStagedCopy(*run->slot_, static_cast<int32_t>(step), run->serial_);
   run->EndHostStep(static_cast<int32_t>(step), run->slot_->fault.failed());
-  if (run->core_->program().has_foreign) return run->runtime_->workers().Post({&RunState::GoOn, run, 0});
-  GoOn(run, 0);
+  run->runtime_->workers().Post({&RunState::GoOn, run, 0});  // the run may have ended: its executable is not touched
 }
 
 void RunState::GoOn(void* self, int64_t) {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "penstock/status_macros.h"
+#include "src/driver/current_device.h"
 #include "src/host/progress.h"
 #include "src/memory/staging.h"
 #include "src/runtime/memory_kind.h"
@@ -14,18 +15,6 @@ namespace penstock::runtime {
 namespace {
 
 constexpr char kLate[] = "the deadline passed while its contents were being copied";
-
-class CurrentDevice {
- public:
-  explicit CurrentDevice(const DeviceRef& device) : device_(device), token_(device.driver->MakeCurrent(device.local)) {}
-  ~CurrentDevice() { device_.driver->RestoreCurrent(token_); }
-  CurrentDevice(const CurrentDevice&) = delete;
-  CurrentDevice& operator=(const CurrentDevice&) = delete;
-
- private:
-  const DeviceRef& device_;
-  const int token_;
-};
 
 }  // namespace
 
@@ -104,7 +93,7 @@ driver::CopyOp StateCore::OpOf(size_t at, size_t bytes, const void* from, void* 
 
 absl::Status StateCore::SubmitChunk(size_t index, void* block, bool in) const {
   const driver::CopyOp op = OpOf(index * kChunk, ChunkBytes(index), in ? block : nullptr, block);
-  const CurrentDevice current(device_);
+  const driver::CurrentDevice current(*device_.driver, device_.local);
   PENSTOCK_RETURN_IF_ERROR(device_.driver->Copy(stream_, op));
   return device_.driver->Record(events_[index % 2], stream_);
 }
@@ -116,7 +105,7 @@ absl::Status StateCore::Zero(Call& call, Deadline deadline) const {
   op.dst = memory_;
   op.count = bytes_;
   {
-    const CurrentDevice current(device_);
+    const driver::CurrentDevice current(*device_.driver, device_.local);
     PENSTOCK_RETURN_IF_ERROR(device_.driver->Fill(stream_, op));
     PENSTOCK_RETURN_IF_ERROR(device_.driver->Record(events_[0], stream_));
   }

@@ -7,6 +7,7 @@
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
 #include "src/base/user_code.h"
+#include "src/driver/current_device.h"
 #include "src/host/progress.h"
 #include "src/runtime/executable_core.h"
 #include "src/runtime/run_state.h"
@@ -19,32 +20,10 @@ namespace {
 using Op = ExecCommand::Op;
 using Room = ExecCommand::Room;
 
-// Keeps the device of the lane being fed current, and puts back what was current before.
-class CurrentDevice {
- public:
-  explicit CurrentDevice(driver::Driver& driver) : driver_(driver) {}
-  ~CurrentDevice() { Leave(); }
-  void Set(int device) {
-    if (device == device_) return;
-    Leave();
-    token_ = driver_.MakeCurrent(device);
-    device_ = device;
-  }
-
- private:
-  void Leave() {
-    if (device_ >= 0) driver_.RestoreCurrent(token_);
-  }
-
-  driver::Driver& driver_;
-  int device_ = -1;
-  int token_ = 0;
-};
-
 }  // namespace
 
 bool StreamExecutor::Submit(Slot& slot, int32_t end) {
-  CurrentDevice current(core_.driver());
+  driver::CurrentDevice current(core_.driver());
   const std::vector<ExecCommand>& commands = core_.program().commands;
   for (; slot.next_command < end; ++slot.next_command) {
     const ExecCommand& command = commands[static_cast<size_t>(slot.next_command)];
@@ -91,7 +70,7 @@ bool StreamExecutor::HasRoom(Slot& slot, int32_t lane) {
 }
 
 absl::Status StreamExecutor::SubmitFinish(Slot& slot, int32_t end) {
-  CurrentDevice current(core_.driver());
+  driver::CurrentDevice current(core_.driver());
   const std::vector<ExecCommand>& commands = core_.program().commands;
   for (; slot.next_command < end; ++slot.next_command) {
     const ExecCommand& command = commands[static_cast<size_t>(slot.next_command)];
@@ -173,7 +152,7 @@ bool StreamExecutor::AheadIsSettled(Slot& slot) {
 }
 
 absl::Status StreamExecutor::WaitForEvents(const Slot& slot) {
-  CurrentDevice current(core_.driver());
+  driver::CurrentDevice current(core_.driver());
   for (const EventAhead& ahead : slot.events_ahead) {
     for (const ArrivalLane& to : core_.program().arrival_lanes) {
       if (to.arrival != ahead.arrival) continue;

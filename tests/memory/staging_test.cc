@@ -206,9 +206,14 @@ TEST_F(StagingTest, MakesOneCopyAChunkAndAllocatesNothingForIt) {
 }
 
 TEST_F(StagingTest, ACallThatFailsFailsTheCopyAndNothingElse) {
-  for (const CallKind kind : {CallKind::kCopy, CallKind::kRecord, CallKind::kQuery}) {
-    Make({.threads = 2, .chunk_bytes = 64, .block_bytes = 64});
-    const Bytes in = Random(64 * 9);
+  for (const auto& [kind, threads] : {std::pair(CallKind::kCopy, 2),
+                                      {CallKind::kRecord, 2},
+                                      {CallKind::kQuery, 2},
+                                      {CallKind::kCopy, 5},
+                                      {CallKind::kRecord, 5},
+                                      {CallKind::kQuery, 5}}) {
+    Make({.threads = threads, .chunk_bytes = 64, .block_bytes = 64});
+    const Bytes in = Random(64 * 60);
     unsigned char* device = Device(in.size());
     witness_->FailNth(kind, 4, absl::UnavailableError("not now"));
     Post(Up(device, in.data(), in.size()));
@@ -219,6 +224,19 @@ TEST_F(StagingTest, ACallThatFailsFailsTheCopyAndNothingElse) {
     EXPECT_EQ(fault().status().code(), absl::StatusCode::kUnavailable);
     RoundTrip(500, 3);
     End();
+  }
+}
+
+// With blocks that are all full when the first copy fails, and threads that sleep for want of others.
+TEST_F(StagingTest, ACopyThatFailsWhileEveryThreadSleepsEnds) {
+  Make({.threads = 5, .chunk_bytes = 64, .block_bytes = 64});
+  const Bytes in = Random(64 * 500);
+  unsigned char* device = Device(in.size());
+  for (int i = 0; i < 300; ++i) {
+    witness_->FailNth(CallKind::kCopy, 1 + i % 9, absl::UnavailableError("not now"));
+    Post(Up(device, in.data(), in.size()));
+    Await();
+    EXPECT_TRUE(fault().failed());
   }
 }
 

@@ -1,0 +1,36 @@
+// The device that is current for the calling thread, one after the other.
+//
+// Ownership: puts back what was current before when it goes.
+// Threads:   of one thread.
+#pragma once
+
+#include "src/driver/driver.h"
+
+namespace penstock::driver {
+
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(Driver& driver) : driver_(driver) {}
+  CurrentDevice(Driver& driver, int device) : driver_(driver) { Set(device); }
+  ~CurrentDevice() { Leave(); }
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+
+  void Set(int device) {
+    if (device == device_) return;
+    Leave();
+    token_ = driver_.MakeCurrent(device);
+    device_ = device;
+  }
+
+ private:
+  void Leave() {
+    if (device_ >= 0) driver_.RestoreCurrent(token_);
+  }
+
+  Driver& driver_;
+  int device_ = -1;
+  int token_ = 0;
+};
+
+}  // namespace penstock::driver

@@ -14,7 +14,7 @@ namespace penstock::host {
 using TimePoint = std::chrono::steady_clock::time_point;
 
 inline constexpr std::chrono::microseconds kPollBeforeSleep{200};
-// Of callers who wait for a run: a sleep ends some 50 us late, which in shorter runs would be seen.
+// Of callers who wait for a run: a sleep ends up to a slice late and more, which in shorter runs would be seen.
 inline constexpr std::chrono::microseconds kCallerPollBeforeSleep{2000};
 inline constexpr std::chrono::microseconds kSleepSlice{50};
 

@@ -6,9 +6,9 @@
 // link work at once, and several threads keep up with the link where one does not. Each direction of a device has one
 // stream: copies on several streams take turns on the link with pauses that cost a quarter of it.
 //
-// One thread feeds the devices: all that is asked of the driver, it asks. What it needs for that stays in its caches,
-// where the others have theirs full of what they copy; submitting a chunk took them ten times as long, and held up
-// everybody else who wanted the driver. It copies itself only where threads are few.
+// One thread feeds the devices: all that is asked of the driver, it asks. A ring whose threads each submit what they
+// have filled moves up to a quarter less (docs/performance.md); it seems that they have nothing of the driver left in
+// their caches by then. It copies itself only where threads are few.
 //
 // Copies are taken up in the order they were posted, each direction for itself. Filling a block takes the host about
 // twice as long as emptying one, which goes past the caches; so two threads of three look for blocks to fill first, the

@@ -346,7 +346,7 @@ class Session {
   // With one run at a time, nothing is submitted after the call that failed, up to the next round's Inspect. Only the
   // thread of the ring may be about to submit what it has begun while a call of another thread fails.
   void CheckNothingFollows(const CallLog& log) {
-    constexpr int kMostBegun = 4;  // chunks: those of a tile
+    constexpr int kMostBegun = 3;  // chunks of a copy: 1200 bytes, 512 at a time
     if (scenario_.ring && fault_.kind == CallKind::kQuery) return;
     if (fault_.n == 0 || fault_.deadly || scenario_.slots > 1 || IsBorne(fault_.kind) || !witness().fault_fired()) {
       return;

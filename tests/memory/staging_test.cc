@@ -17,6 +17,7 @@
 #include "src/driver/checked/checked_driver.h"
 #include "src/driver/host/host_driver.h"
 #include "src/host/progress.h"
+#include "tests/runtime/null_driver.h"
 
 namespace penstock::memory {
 namespace {
@@ -331,6 +332,38 @@ TEST_F(StagingTest, AWithdrawnCopyThatHasNotBegunIsDoneAndHoldsNobodyUp) {
     EXPECT_EQ(out, other);
     End();
   }
+}
+
+// A thread that is alone takes turns: a long way in does not hold up a short way out. With a device that is always
+// done, so that there always is a block to fill.
+TEST(StagingOfOneThread, ServesBothDirections) {
+  runtime::NullDriver driver;
+  host::Bell bell;
+  const auto pool = PinnedPool::Create(driver, {.slab_bytes = size_t{1} << 20});
+  auto staging = Staging::Create(driver, *pool, bell, {.threads = 1, .chunk_bytes = 64, .block_bytes = 64});
+  ASSERT_TRUE(staging.ok()) << staging.status();
+  struct Ends {
+    std::vector<int64_t> order;
+    std::counting_semaphore<> all{0};
+  } ends;
+  const Bytes in(64 * 100000);
+  Bytes out(64 * 8);
+  StagedCopy copies[2];
+  driver::RunFault faults[2];
+  copies[0].op = {.kind = CopyKind::kHostToDevice, .dst = out.data(), .src = in.data(), .width = in.size()};
+  copies[1].op = {.kind = CopyKind::kDeviceToHost, .dst = out.data(), .src = in.data(), .width = out.size()};
+  for (int i = 0; i < 2; ++i) {
+    copies[i].op.tag = {&faults[i], i};
+    copies[i].context = &ends;
+    copies[i].arg = i;
+    copies[i].done = [](void* context, int64_t arg) {
+      static_cast<Ends*>(context)->order.push_back(arg);
+      static_cast<Ends*>(context)->all.release();
+    };
+    (*staging)->Post(copies[i]);
+  }
+  for (int i = 0; i < 2; ++i) ends.all.acquire();
+  EXPECT_EQ(ends.order, (std::vector<int64_t>{1, 0}));
 }
 
 TEST_F(StagingTest, SaysWhatPinnedMemoryIsMissing) {

@@ -30,11 +30,6 @@ absl::StatusOr<CopySize> SizeOf(const CopyOp& op);
 CopyOp CopyOf(const CopyPiece& piece, const BatchOp& batch);
 absl::StatusOr<CopyPiece> PieceOf(const CopyOp& op);
 
-// Sums of a batch, as a driver needs them to submit it.
-struct BatchSize {
-  size_t bytes = 0;
-  size_t largest = 0;  // bytes of the largest piece
-};
 // Looks at every piece. InvalidArgument, too, for a peer batch, and for pieces without a table.
 absl::StatusOr<BatchSize> SizeOf(const BatchOp& op);
 

@@ -55,6 +55,7 @@ struct PointerInfo {
   int device = -1;          // kDevice: whose memory
   uintptr_t begin = 0, end = 0;
 
+  friend bool operator==(const PointerInfo&, const PointerInfo&) = default;
   // Whether it is known of all `bytes` at an address.
   bool Covers(uintptr_t at, size_t bytes) const { return at >= begin && at < end && bytes <= end - at; }
 };
@@ -117,6 +118,13 @@ struct CopyOp {
   OpTag tag{};
 };
 
+// Sums of a batch, as a driver needs them to submit it.
+struct BatchSize {
+  size_t bytes = 0;
+  size_t largest = 0;  // bytes of the largest piece
+  friend bool operator==(const BatchSize&, const BatchSize&) = default;
+};
+
 // Many copies of one kind, kPeer excepted, in one submission and in any order among themselves: where one writes what
 // another reads or writes, nobody knows which bytes stay. `pieces` lies in pinned memory, and like the memory it names
 // stays as it is until the work is done: the device reads it then.
@@ -124,6 +132,7 @@ struct BatchOp {
   CopyKind kind = CopyKind::kHostToDevice;
   const CopyPiece* pieces = nullptr;
   size_t count = 0;
+  BatchSize size{};  // what SizeOf (copy_box.h) says of the pieces, unless 0: a driver need not read them all then
   OpTag tag{};
 };
 

@@ -43,8 +43,8 @@ void SetAddresses(const CopyEntry& entry, const Slot& slot, driver::CopyOp& op) 
   op.dst = slot.AddressOf(entry.dst, entry.dst_box);
 }
 
-// How many pieces of a batch there are to copy in this run.
-size_t List(const BatchEntry& entry, Slot& slot) {
+// The pieces of a batch that are to be copied in this run.
+void List(const BatchEntry& entry, Slot& slot, driver::BatchOp& batch) {
   driver::CopyPiece* const begin = slot.pieces + entry.pieces;
   driver::CopyPiece* end = begin;
   const auto first = static_cast<size_t>(entry.first);
@@ -52,7 +52,8 @@ size_t List(const BatchEntry& entry, Slot& slot) {
     const driver::CopyOp& op = slot.copies[c];
     if (!slot.copies_off[c] && !IsEmpty(op)) *end++ = *driver::PieceOf(op);  // small ones always fit
   }
-  return static_cast<size_t>(end - begin);
+  batch.count = static_cast<size_t>(end - begin);
+  batch.size = driver::SizeOf(batch).value_or(driver::BatchSize());  // what is wrong the driver tells of the node
 }
 
 }  // namespace
@@ -90,7 +91,7 @@ void PatchCopies(const Program& program, Slot& slot) {
     slot.copies_off[static_cast<size_t>(c)] = !pinned(entry);
   }
   for (size_t b = 0; b < slot.batches.size(); ++b) {
-    slot.batches[b].count = List(program.batches[b], slot);
+    List(program.batches[b], slot, slot.batches[b]);
   }
   for (size_t h = 0; h < program.hosts.size(); ++h) {
     const HostEntry& host = program.hosts[h];

@@ -523,6 +523,12 @@ absl::Status CheckedDriver::Copy(Stream stream, const CopyOp& op) {
 }
 
 absl::Status CheckedDriver::CopyBatch(Stream stream, const BatchOp& op) {
+  const absl::StatusOr<BatchSize> size = SizeOf(op);
+  if (size.ok() && op.size.bytes != 0 && !(op.size == *size)) {
+    return Violated("a batch's size that of its pieces",
+                    absl::StrCat("CopyBatch: ", op.size.bytes, " bytes, in the largest piece ", op.size.largest,
+                                 "; its pieces have ", size->bytes, " and ", size->largest));
+  }
   return Submit(CallKind::kCopyBatch, stream, op, &Driver::CopyBatch, op.count);
 }
 

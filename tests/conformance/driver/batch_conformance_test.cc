@@ -128,6 +128,7 @@ absl::Status QueueBatch(Driver& driver, Stream stream, const Blocks& b, CopyKind
     if (!piece.ok()) return piece.status();
     b.table[batch.count++] = *piece;
   }
+  if (pieces.size() % 2 != 0) batch.size = *SizeOf(batch);  // or the driver asks itself
   const CopyOp prepare{.kind = CopyKind::kHostToDevice, .dst = b.device, .src = b.before, .width = kBlock};
   const CopyOp fetch{.kind = CopyKind::kDeviceToHost, .dst = b.host, .src = b.device, .width = kBlock};
   if (kind == CopyKind::kDeviceToHost) {

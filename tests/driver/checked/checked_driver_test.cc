@@ -439,6 +439,18 @@ TEST_F(CheckedDriverTest, PiecesThatDependOnTheirOrderAreRefused) {
   ASSERT_OK(Batch(CopyKind::kHostToDevice, table, 2));
 }
 
+TEST_F(CheckedDriverTest, ABatchThatSaysAnotherSizeThanItsPiecesHaveIsRefused) {
+  CopyPiece* const table = Table(2);
+  table[0] = {.dst = device_, .src = pinned_, .width = 64};
+  table[1] = {.dst = device_ + 256, .src = pinned_, .width = 8};
+  BatchOp batch{.kind = CopyKind::kHostToDevice, .pieces = table, .count = 2, .size = {72, 64}};
+  ASSERT_OK(driver_->CopyBatch(stream_, batch));
+  for (const BatchSize& wrong : {BatchSize{71, 64}, BatchSize{72, 65}, BatchSize{1, 0}}) {
+    batch.size = wrong;
+    ExpectRefused(driver_->CopyBatch(stream_, batch), "a batch's size that of its pieces", "72 and 64");
+  }
+}
+
 TEST_F(CheckedDriverTest, ACopyWhoseSidesOverlapIsRefused) {
   ASSERT_OK(driver_->Fill(stream_, {.dst = device_, .count = kBytes}));
   CopyOp op{.kind = CopyKind::kDeviceToDevice, .dst = device_, .src = device_ + 64, .width = 64};

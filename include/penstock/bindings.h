@@ -6,11 +6,15 @@
 // mistake in Set is kept and returned by Launch, naming the parameter or buffer, until that parameter or buffer is set
 // rightly. A handle of another graph names neither: that mistake stays (ClearBuffers forgets it for a buffer).
 //
+// Launches whose buffers have not been set since are cheaper: only memory that was pinned, or of a device, is looked at
+// again. Memory that the application pins later is copied as memory that is not pinned until it is set again.
+//
 // Ownership: borrows bound memory, which must outlive the run unless a keep-alive is given or a buffer is moved in.
 // Threads:   thread-compatible: one thread at a time.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <ranges>
 #include <span>
@@ -138,6 +142,7 @@ class PENSTOCK_EXPORT Bindings {
   std::vector<std::byte> params_;
   std::vector<bool> param_set_;
   mutable std::vector<BoundMemory> buffers_;  // a launch takes over what was moved in
+  mutable uint64_t stamp_ = 0;  // another one behind each change of `buffers_`; those with the same are bound alike
   std::vector<Noted> mistakes_;
 };
 

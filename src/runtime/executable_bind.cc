@@ -52,9 +52,22 @@ absl::Status ExecutableCore::Bind(Slot& slot, const Bindings& bindings) {
   if (!bindings.mistakes_.empty()) return bindings.mistakes_.front().mistake;
   PENSTOCK_RETURN_IF_ERROR(BindParams(slot, bindings));
   if (program_.dynamic) PENSTOCK_RETURN_IF_ERROR(ApplyDynamicShapes(*model_, program_, slot));
-  PENSTOCK_RETURN_IF_ERROR(BindBuffers(slot, bindings));
-  PatchPointers(slot);
-  return absl::OkStatus();
+  if (!IsStillBound(slot, bindings)) {
+    slot.stamp = 0;
+    PENSTOCK_RETURN_IF_ERROR(BindBuffers(slot, bindings));
+    PatchPointers(slot);
+    slot.stamp = bindings.stamp_;
+  }
+  if (!slot.kept.empty()) slot.keep_alive.resize(model_->buffers.size());
+  for (const int32_t b : slot.kept) {
+    slot.keep_alive[static_cast<size_t>(b)] = bindings.buffers_[static_cast<size_t>(b)].keep_alive;
+  }
+  return BindAhead(slot, bindings);
+}
+
+// Whether the slot is as its last run left it: bound to the same memory, which is of the kind it was.
+bool ExecutableCore::IsStillBound(Slot& slot, const Bindings& bindings) {
+  return slot.stamp != 0 && slot.stamp == bindings.stamp_ && !program_.dynamic && slot.kinds.StillTrue(*driver_);
 }
 
 absl::Status ExecutableCore::BindParams(Slot& slot, const Bindings& bindings) {
@@ -81,8 +94,9 @@ absl::Status ExecutableCore::BindParams(Slot& slot, const Bindings& bindings) {
 }
 
 absl::Status ExecutableCore::BindBuffers(Slot& slot, const Bindings& bindings) {
-  slot.keep_alive.resize(model_->buffers.size());
-  MemoryKinds kinds(*driver_);
+  slot.kinds.Forget();
+  slot.kept.clear();
+  slot.taken.clear();
   for (size_t b = 0; b < model_->buffers.size(); ++b) {
     const BufferDecl& decl = model_->buffers[b];
     if (!IsBound(decl.role)) continue;
@@ -92,11 +106,11 @@ absl::Status ExecutableCore::BindBuffers(Slot& slot, const Bindings& bindings) {
                     "memory is bound, but declared kSlot: it has the slot's own; write to Lease::span, or declare it "
                     "kHost or kPinned");
     }
-    PENSTOCK_RETURN_IF_ERROR(BindBuffer(slot, kinds, decl, b, bindings.buffers_[b]));
-    slot.keep_alive[b] = bindings.buffers_[b].keep_alive;
+    PENSTOCK_RETURN_IF_ERROR(BindBuffer(slot, decl, b, bindings.buffers_[b]));
+    if (bindings.buffers_[b].keep_alive != nullptr) slot.kept.push_back(static_cast<int32_t>(b));
+    if (bindings.buffers_[b].once) slot.taken.push_back(static_cast<int32_t>(b));
   }
-  PENSTOCK_RETURN_IF_ERROR(CheckOverlaps(slot));
-  return BindAhead(slot, bindings);
+  return CheckOverlaps(slot);
 }
 
 absl::Status ExecutableCore::BindAhead(Slot& slot, const Bindings& bindings) {
@@ -120,14 +134,12 @@ absl::Status ExecutableCore::BindAhead(Slot& slot, const Bindings& bindings) {
 }
 
 // The next run has them; launches after that need others.
-void ExecutableCore::TakeOver(const Bindings& bindings) {
-  for (BoundMemory& memory : bindings.buffers_) {
-    if (memory.once) memory = {};
-  }
+void ExecutableCore::TakeOver(Slot& slot, const Bindings& bindings) {
+  for (const int32_t b : slot.taken) bindings.buffers_[static_cast<size_t>(b)] = {};
+  if (!slot.taken.empty()) bindings.stamp_ = 0;
 }
 
-absl::Status ExecutableCore::BindBuffer(Slot& slot, MemoryKinds& kinds, const BufferDecl& decl, size_t buffer,
-                                        const BoundMemory& memory) {
+absl::Status ExecutableCore::BindBuffer(Slot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory) {
   const auto [wanted, most] = ElementsToBind(slot.boxes[buffer]);
   if (memory.elements < 0) {
     return Refuse(absl::StatusCode::kFailedPrecondition, *model_, "buffer", decl.name,
@@ -160,7 +172,7 @@ absl::Status ExecutableCore::BindBuffer(Slot& slot, MemoryKinds& kinds, const Bu
   }
   bool pinned = true;
   if (wanted > 0) {
-    PENSTOCK_ASSIGN_OR_RETURN(pinned, CheckPlace(kinds, decl, buffer, memory.data, wanted * decl.type.size));
+    PENSTOCK_ASSIGN_OR_RETURN(pinned, CheckPlace(slot, decl, buffer, memory.data, wanted * decl.type.size));
   }
   const auto begin = reinterpret_cast<uintptr_t>(memory.data);
   slot.bound_ranges[buffer] = {begin, begin + static_cast<uintptr_t>(wanted) * decl.type.size,
@@ -173,12 +185,12 @@ absl::Status ExecutableCore::BindBuffer(Slot& slot, MemoryKinds& kinds, const Bu
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> ExecutableCore::CheckPlace(MemoryKinds& kinds, const BufferDecl& decl, size_t buffer,
-                                                const void* data, int64_t bytes) const {
+absl::StatusOr<bool> ExecutableCore::CheckPlace(Slot& slot, const BufferDecl& decl, size_t buffer, const void* data,
+                                                int64_t bytes) const {
   const auto refuse = [&](const std::string& text) {
     return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name, text);
   };
-  const absl::StatusOr<PointerInfo> memory = kinds.Inspect(data, static_cast<size_t>(bytes));
+  const absl::StatusOr<PointerInfo> memory = slot.kinds.Inspect(*driver_, data, static_cast<size_t>(bytes));
   if (!memory.ok()) return base::Prefixed(graph::Prefix(*model_, "buffer", decl.name), memory.status());
   if (decl.where == Where::kDevice) {
     const int32_t instance = program_.bound[buffer];

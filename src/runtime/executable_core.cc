@@ -320,7 +320,7 @@ absl::StatusOr<Run> ExecutableCore::Start(Slot* slot, const Bindings& bindings, 
     runtime_->RunDrained();
     return bound;
   }
-  TakeOver(bindings);
+  TakeOver(*slot, bindings);
   slot->deadline = deadline.at();
   slot->next_command = 0;
   slot->next_segment = 0;

@@ -22,7 +22,6 @@
 
 namespace penstock::runtime {
 
-class MemoryKinds;
 class RuntimeCore;
 
 class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
@@ -100,15 +99,15 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   std::string TextOfOpenNodes(const Slot& slot) const;
   absl::Status Bind(Slot& slot, const Bindings& bindings);
   absl::Status BindParams(Slot& slot, const Bindings& bindings);
+  bool IsStillBound(Slot& slot, const Bindings& bindings);
   absl::Status BindBuffers(Slot& slot, const Bindings& bindings);
-  absl::Status BindBuffer(Slot& slot, MemoryKinds& kinds, const BufferDecl& decl, size_t buffer,
-                          const BoundMemory& memory);
+  absl::Status BindBuffer(Slot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory);
   // Whether all bytes of the memory are where the buffer must have them. True: they are pinned.
-  absl::StatusOr<bool> CheckPlace(MemoryKinds& kinds, const BufferDecl& decl, size_t buffer, const void* data,
+  absl::StatusOr<bool> CheckPlace(Slot& slot, const BufferDecl& decl, size_t buffer, const void* data,
                                   int64_t bytes) const;
   absl::Status BindAhead(Slot& slot, const Bindings& bindings);
   absl::Status CheckOverlaps(Slot& slot) const;
-  static void TakeOver(const Bindings& bindings);
+  static void TakeOver(Slot& slot, const Bindings& bindings);
   void PatchPointers(Slot& slot);
   absl::Status EnterStates(Slot& slot);
   bool PrepareHostSteps(Slot& slot);  // true when some must run on a worker

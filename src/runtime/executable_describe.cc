@@ -118,7 +118,8 @@ absl::Status ExecutableCore::DescribeAbandoned(const Slot& slot, const absl::Sta
   std::string bound;
   for (size_t b = 0; b < model_->buffers.size(); ++b) {
     const int32_t instance = program_.bound[b];
-    if (instance < 0 || slot.keep_alive[b] != nullptr) continue;
+    const bool kept = b < slot.keep_alive.size() && slot.keep_alive[b] != nullptr;
+    if (instance < 0 || kept) continue;
     bound += bound.empty() ? "'" : ", '";
     bound += graph::OneLine(model_->buffers[b].name.view()) + "'";
   }

@@ -204,7 +204,17 @@ Bindings::Bindings(std::shared_ptr<const Model> model)
   params_.resize(size);
 }
 
+namespace {
+
+uint64_t NextStamp() {
+  static std::atomic<uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+}  // namespace
+
 void Bindings::ClearBuffers() {
+  stamp_ = 0;
   for (BoundMemory& memory : buffers_) memory = {};
   std::erase_if(mistakes_, [](const Noted& n) { return n.of_buffer; });
 }
@@ -304,6 +314,7 @@ void Bindings::SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemo
   memory.runs_ahead.clear();
   memory.events_ahead.clear();
   buffers_[i] = std::move(memory);
+  stamp_ = NextStamp();
 }
 
 }  // namespace penstock

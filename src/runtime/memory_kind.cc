@@ -1,5 +1,6 @@
 #include "src/runtime/memory_kind.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "penstock/status_macros.h"
@@ -8,6 +9,12 @@ namespace penstock::runtime {
 
 using driver::PointerInfo;
 using Kind = PointerInfo::Kind;
+
+namespace {
+
+constexpr size_t kLastFew = 4;  // allocations that buffers are likely to take turns in
+
+}  // namespace
 
 absl::StatusOr<PointerInfo> InspectAll(driver::Driver& driver, const void* data, size_t bytes) {
   PENSTOCK_ASSIGN_OR_RETURN(PointerInfo first, driver.Inspect(data));
@@ -18,17 +25,27 @@ absl::StatusOr<PointerInfo> InspectAll(driver::Driver& driver, const void* data,
   return first;
 }
 
-absl::StatusOr<PointerInfo> MemoryKinds::Inspect(const void* data, size_t bytes) {
+absl::StatusOr<PointerInfo> MemoryKinds::Inspect(driver::Driver& driver, const void* data, size_t bytes) {
   const auto at = reinterpret_cast<uintptr_t>(data);
-  for (const PointerInfo& known : known_) {
-    if (known.Covers(at, bytes)) return known;
+  for (size_t i = known_.size(); i > 0 && i + kLastFew > known_.size(); --i) {
+    if (known_[i - 1].Covers(at, bytes)) return known_[i - 1];
   }
-  absl::StatusOr<PointerInfo> info = InspectAll(driver_, data, bytes);
-  if (info.ok() && info->Covers(at, bytes)) {
-    known_[oldest_] = *info;
-    oldest_ = (oldest_ + 1) % known_.size();
+  absl::StatusOr<PointerInfo> info = InspectAll(driver, data, bytes);
+  if (!info.ok()) return info;
+  if (info->Covers(at, bytes)) {
+    known_.push_back(*info);
+  } else if (info->kind != Kind::kPageable) {
+    whole_ = false;
   }
   return info;
+}
+
+bool MemoryKinds::StillTrue(driver::Driver& driver) const {
+  const auto holds = [&](const PointerInfo& known) {
+    const absl::StatusOr<PointerInfo> info = driver.Inspect(reinterpret_cast<const void*>(known.begin));
+    return info.ok() && *info == known;
+  };
+  return whole_ && std::all_of(known_.begin(), known_.end(), holds);
 }
 
 }  // namespace penstock::runtime

@@ -4,8 +4,8 @@
 // Errors:  the driver's.
 #pragma once
 
-#include <array>
 #include <cstddef>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "src/driver/driver.h"
@@ -17,17 +17,19 @@ namespace penstock::runtime {
 // beginning does not tell.
 absl::StatusOr<driver::PointerInfo> InspectAll(driver::Driver& driver, const void* data, size_t bytes);
 
-// The same for much memory at once, which often lies in few allocations: it asks once for each of the last few. It does
-// not see memory change, so nobody may have one for longer than a call in which memory has to stay.
+// The same for much memory at once, which often lies in few allocations: it asks once for each of the last few.
 class MemoryKinds {
  public:
-  explicit MemoryKinds(driver::Driver& driver) : driver_(driver) {}
-  absl::StatusOr<driver::PointerInfo> Inspect(const void* data, size_t bytes);
+  absl::StatusOr<driver::PointerInfo> Inspect(driver::Driver& driver, const void* data, size_t bytes);
+  // Whether the driver says the same of all it was asked for since Forget. It sees no change of memory by itself, so
+  // whoever relies on it later asks this first. Memory that was not pinned is not asked for again: host threads can
+  // copy it whatever it has become. False, too, of memory that lies in several allocations.
+  bool StillTrue(driver::Driver& driver) const;
+  void Forget() { known_.clear(), whole_ = true; }
 
  private:
-  driver::Driver& driver_;
-  std::array<driver::PointerInfo, 4> known_{};
-  size_t oldest_ = 0;
+  std::vector<driver::PointerInfo> known_;
+  bool whole_ = true;  // all that was not pageable is among them
 };
 
 }  // namespace penstock::runtime

@@ -19,6 +19,7 @@
 #include "src/memory/pinned_pool.h"
 #include "src/memory/staging.h"
 #include "src/runtime/boxes.h"
+#include "src/runtime/memory_kind.h"
 #include "src/runtime/overlap.h"
 #include "src/runtime/program.h"
 #include "src/runtime/state_order.h"
@@ -101,7 +102,10 @@ struct Slot final : driver::UseSource {
   std::vector<memory::StagedCopy> staged;  // a Program::rings each
   std::vector<double> staged_begin;  // the same: when the trace saw it begin
   std::vector<bool> bound_pinned;  // a buffer each: whether its bound memory is, in this run
-  std::vector<std::shared_ptr<const void>> keep_alive;
+  uint64_t stamp = 0;  // of the Bindings whose memory is bound; 0: none is
+  MemoryKinds kinds;  // of that memory
+  std::vector<int32_t> kept, taken;  // buffers of that memory with a keep-alive; that the run takes over
+  std::vector<std::shared_ptr<const void>> keep_alive;  // a buffer each while the run needs them; empty: none is kept
   std::vector<BoundRange> bound_ranges;  // a buffer each; internal ones stay empty
   std::vector<int32_t> bound_order;  // buffers that are bound, sorted by each launch for CheckOverlaps
   std::vector<int64_t> seen_complete;  // an event each: the serial of the run that last saw it complete

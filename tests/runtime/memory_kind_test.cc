@@ -103,12 +103,12 @@ TEST(MemoryKindTest, OfRandomMemoryIsThatOfItsEndsHoweverLittleTheDriverTells) {
     }
     Blocks driver(blocks);
     if (seed % 2 != 0) driver.TellLess(rng);
-    MemoryKinds kinds(driver);
+    MemoryKinds kinds;
     for (int i = 0; i < 200; ++i) {
       const size_t offset = rng() % all, bytes = 1 + rng() % 20;
       const Blocks::Block expected = driver.KindOf(offset, bytes);
       for (const absl::StatusOr<PointerInfo>& found :
-           {InspectAll(driver, At(offset), bytes), kinds.Inspect(At(offset), bytes)}) {
+           {InspectAll(driver, At(offset), bytes), kinds.Inspect(driver, At(offset), bytes)}) {
         ASSERT_TRUE(found.ok());
         EXPECT_EQ(found->kind, expected.kind) << "seed " << seed << ", " << bytes << " bytes at " << offset;
         EXPECT_EQ(found->device, expected.device) << "seed " << seed << ", " << bytes << " bytes at " << offset;
@@ -146,37 +146,91 @@ TEST(MemoryKindTest, ARangeCoversNoSumThatOverflows) {
 
 TEST(MemoryKindTest, ManyBuffersInOneAllocationAreOneCall) {
   Blocks driver({Pinned(1000)});
-  MemoryKinds kinds(driver);
-  for (size_t i = 0; i < 256; ++i) EXPECT_EQ(kinds.Inspect(At(i * 3), 3)->kind, Kind::kPinned);
+  MemoryKinds kinds;
+  for (size_t i = 0; i < 256; ++i) EXPECT_EQ(kinds.Inspect(driver, At(i * 3), 3)->kind, Kind::kPinned);
   EXPECT_EQ(driver.TakeCalls(), 1);
-  MemoryKinds next(driver);
-  EXPECT_TRUE(next.Inspect(At(0), 3).ok());
+  MemoryKinds next;
+  EXPECT_TRUE(next.Inspect(driver, At(0), 3).ok());
   EXPECT_EQ(driver.TakeCalls(), 1) << "nothing is kept";
 }
 
 TEST(MemoryKindTest, BuffersThatTakeTurnsInFourAllocationsAreFourCalls) {
   Blocks driver({Pinned(100), OnDevice(0, 100), Pinned(100), OnDevice(1, 100), Pinned(100)});
-  MemoryKinds kinds(driver);
+  MemoryKinds kinds;
   for (size_t i = 0; i < 100; ++i) {
-    for (size_t block = 0; block < 4; ++block) EXPECT_TRUE(kinds.Inspect(At(100 * block + i), 1).ok());
+    for (size_t block = 0; block < 4; ++block) EXPECT_TRUE(kinds.Inspect(driver, At(100 * block + i), 1).ok());
   }
   EXPECT_EQ(driver.TakeCalls(), 4);
-  for (size_t i = 0; i < 100; ++i) EXPECT_TRUE(kinds.Inspect(At(400 + i), 1).ok());
+  for (size_t i = 0; i < 100; ++i) EXPECT_TRUE(kinds.Inspect(driver, At(400 + i), 1).ok());
   EXPECT_EQ(driver.TakeCalls(), 1) << "the fifth takes the place of the first";
-  for (size_t block = 1; block < 4; ++block) EXPECT_TRUE(kinds.Inspect(At(100 * block), 1).ok());
+  for (size_t block = 1; block < 4; ++block) EXPECT_TRUE(kinds.Inspect(driver, At(100 * block), 1).ok());
   EXPECT_EQ(driver.TakeCalls(), 0);
-  EXPECT_TRUE(kinds.Inspect(At(0), 1).ok());
+  EXPECT_TRUE(kinds.Inspect(driver, At(0), 1).ok());
   EXPECT_EQ(driver.TakeCalls(), 1);
 }
 
 TEST(MemoryKindTest, MemoryThatLeavesItsAllocationIsNotTakenForKnown) {
   Blocks driver({Pinned(100), Pageable(100), OnDevice(0, 100), OnDevice(1, 100)});
-  MemoryKinds kinds(driver);
-  EXPECT_EQ(kinds.Inspect(At(0), 100)->kind, Kind::kPinned);
-  EXPECT_EQ(kinds.Inspect(At(99), 2)->kind, Kind::kPageable);
-  EXPECT_EQ(kinds.Inspect(At(200), 100)->device, 0);
-  EXPECT_EQ(kinds.Inspect(At(250), 51)->device, -1);
-  EXPECT_EQ(kinds.Inspect(At(250), 50)->device, 0) << "what was refused is not remembered";
+  MemoryKinds kinds;
+  EXPECT_EQ(kinds.Inspect(driver, At(0), 100)->kind, Kind::kPinned);
+  EXPECT_EQ(kinds.Inspect(driver, At(99), 2)->kind, Kind::kPageable);
+  EXPECT_EQ(kinds.Inspect(driver, At(200), 100)->device, 0);
+  EXPECT_EQ(kinds.Inspect(driver, At(250), 51)->device, -1);
+  EXPECT_EQ(kinds.Inspect(driver, At(250), 50)->device, 0) << "what was refused is not remembered";
+}
+
+// An address space that is changed behind the back of whoever has asked.
+class Changed : public NullDriver {
+ public:
+  absl::StatusOr<PointerInfo> Inspect(const void* memory) override {
+    const auto at = reinterpret_cast<uintptr_t>(memory);
+    for (const PointerInfo& block : blocks) {
+      if (block.Covers(at, 1)) return block;
+    }
+    if (refuses) return absl::UnavailableError("refused");
+    return PointerInfo{};
+  }
+  std::vector<PointerInfo> blocks;
+  bool refuses = false;
+};
+
+TEST(MemoryKindTest, WhatItRemembersIsStillTrueUntilTheDriverSaysOtherwise) {
+  const PointerInfo pinned{Kind::kPinned, -1, 100, 200}, device{Kind::kDevice, 0, 300, 400};
+  const auto change = [&](const PointerInfo& from, const PointerInfo& to) {
+    Changed driver;
+    driver.blocks = {pinned, device};
+    MemoryKinds kinds;
+    EXPECT_TRUE(kinds.StillTrue(driver)) << "of nothing";
+    for (const uintptr_t at : {100, 150, 300, 500}) {
+      EXPECT_TRUE(kinds.Inspect(driver, reinterpret_cast<const void*>(at), 10).ok());
+    }
+    EXPECT_TRUE(kinds.StillTrue(driver));
+    driver.blocks.push_back({Kind::kPinned, -1, 500, 600});
+    EXPECT_TRUE(kinds.StillTrue(driver)) << "what was pageable host threads copy";
+    std::replace(driver.blocks.begin(), driver.blocks.end(), from, to);
+    const bool still = kinds.StillTrue(driver);
+    kinds.Forget();
+    EXPECT_TRUE(kinds.StillTrue(driver));
+    return !still;
+  };
+  EXPECT_FALSE(change(pinned, pinned));
+  EXPECT_TRUE(change(pinned, {})) << "unpinned";
+  EXPECT_TRUE(change(pinned, {Kind::kPinned, -1, 100, 190})) << "another allocation";
+  EXPECT_TRUE(change(device, {Kind::kDevice, 1, 300, 400})) << "on another device";
+}
+
+TEST(MemoryKindTest, MemoryInSeveralAllocationsAndRefusalsAreNotReliedOn) {
+  Changed driver;
+  driver.blocks = {{Kind::kPinned, -1, 100, 200}, {Kind::kPinned, -1, 200, 300}};
+  MemoryKinds kinds;
+  EXPECT_EQ(kinds.Inspect(driver, reinterpret_cast<const void*>(150), 100)->kind, Kind::kPinned);
+  EXPECT_FALSE(kinds.StillTrue(driver));
+  kinds.Forget();
+  EXPECT_TRUE(kinds.Inspect(driver, reinterpret_cast<const void*>(150), 10).ok());
+  EXPECT_TRUE(kinds.StillTrue(driver));
+  driver.blocks.clear();
+  driver.refuses = true;
+  EXPECT_FALSE(kinds.StillTrue(driver));
 }
 
 // From an address on, memory is other memory.

@@ -15,7 +15,7 @@ using TimePoint = std::chrono::steady_clock::time_point;
 
 inline constexpr std::chrono::microseconds kPollBeforeSleep{200};
 // Of callers who wait for a run: a sleep ends up to a slice late and more, which in shorter runs would be seen.
-inline constexpr std::chrono::microseconds kCallerPollBeforeSleep{2000};
+inline constexpr std::chrono::microseconds kCallerPollBeforeSleep{5000};
 inline constexpr std::chrono::microseconds kSleepSlice{50};
 
 inline void CpuPause() { __builtin_ia32_pause(); }

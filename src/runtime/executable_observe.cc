@@ -7,6 +7,7 @@
 #include "src/base/user_code.h"
 #include "src/driver/copy_box.h"
 #include "src/host/progress.h"
+#include "src/memory/streaming_copy.h"
 #include "src/runtime/executable_core.h"
 #include "src/runtime/runtime_core.h"
 
@@ -44,6 +45,11 @@ absl::Status CallUser(const NodeCode& code, void* const* argv) {
   }
 }
 
+// What is staged a device reads next, or nobody soon: it need not be in the caches of this thread.
+void CopyBetweenHosts(const HostEntry& entry, const driver::CopyOp& op) {
+  return entry.copy.bound >= 0 ? memory::StreamingCopy(op) : driver::CopyOnHost(op);
+}
+
 }  // namespace
 
 void ExecutableCore::RunHostNode(Slot& slot, int32_t step, int64_t serial) {
@@ -56,7 +62,7 @@ void ExecutableCore::RunHostNode(Slot& slot, int32_t step, int64_t serial) {
     const absl::Status status = CallUser(code, slot.argv.data() + call.argv);
     if (!status.ok()) slot.fault.Fail(n, status);
   } else {
-    driver::CopyOnHost(slot.host_copies[static_cast<size_t>(step)]);
+    CopyBetweenHosts(entry, slot.host_copies[static_cast<size_t>(step)]);
   }
   if (trace_ == nullptr) return;
   trace_->Add({plan_.nodes[static_cast<size_t>(n)].name, "worker " + std::to_string(host::WorkerPool::CurrentIndex()),

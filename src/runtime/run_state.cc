@@ -83,8 +83,12 @@ void RunState::Step() {
   const bool awaited = ordered && (!all_submitted || slot_->fault.failed());
   if (slot_->lane_full || awaited) WatchInBackground();
   if (!all_submitted && !slot_->fault.failed()) return;
-  const bool finished = slot_->finish_submitted || SubmitFinish();
-  const bool over = finished && HostStepsSettled() && DoneEventsComplete() && core_->executor().AheadIsSettled(*slot_);
+  const bool finished_before = slot_->finish_submitted;
+  const bool finished = finished_before || SubmitFinish();
+  // What has just been submitted has not ended, and who waits for a driver that does not ring looks again.
+  const bool look = finished_before || runtime_->rings() || core_->plan().done_events.empty();
+  const bool over =
+      finished && look && HostStepsSettled() && DoneEventsComplete() && core_->executor().AheadIsSettled(*slot_);
   const driver::RunFault& fault = slot_->fault;
   if (fault.failed() && base::IsFatal(fault.status())) {
     runtime_->NoteFault(core_->Describe(fault.node(), fault.status()));

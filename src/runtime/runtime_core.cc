@@ -163,15 +163,17 @@ absl::StatusOr<std::unique_ptr<memory::Staging>> RuntimeCore::MakeStaging(int dr
   memory::StagingOptions options;
   options.threads = std::min(2, most);
   const bool open = staging_options_.threads == 0 || staging_options_.chunk_bytes == 0;
-  if (open && driver.device(0).kind == driver::DeviceKind::kCuda) {
-    PENSTOCK_ASSIGN_OR_RETURN(const memory::StagingRates rates, memory::MeasureStaging(driver, pool, 0));
+  const bool measured = open && driver.device(0).kind == driver::DeviceKind::kCuda;
+  memory::StagingRates rates;
+  if (measured) {
+    PENSTOCK_ASSIGN_OR_RETURN(rates, memory::MeasureStaging(driver, pool, 0));
     options = memory::TuneStaging(rates, most);
-    Log(LogLevel::kInfo, "staging: " + memory::TextOf(rates, options));
   }
   if (staging_options_.threads > 0) options.threads = staging_options_.threads;
   if (staging_options_.chunk_bytes > 0) {
     options.chunk_bytes = options.block_bytes = static_cast<size_t>(staging_options_.chunk_bytes);
   }
+  if (measured) Log(LogLevel::kInfo, "staging: " + memory::TextOf(rates, options));
   return memory::Staging::Create(driver, pool, bell_, options);
 }
 

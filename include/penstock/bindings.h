@@ -6,8 +6,9 @@
 // mistake in Set is kept and returned by Launch, naming the parameter or buffer, until that parameter or buffer is set
 // rightly. A handle of another graph names neither: that mistake stays (ClearBuffers forgets it for a buffer).
 //
-// Launches whose buffers have not been set since are cheaper: only memory that was pinned, or of a device, is looked at
-// again. Memory that the application pins later is copied as memory that is not pinned until it is set again.
+// A launch is cheaper where no buffer has been set since the last one, not even to the same memory, and no shape
+// depends on parameters: then only memory that was pinned, or of a device, is looked at again, and memory that the
+// application has pinned meanwhile may be copied as if it had not.
 //
 // Ownership: borrows bound memory, which must outlive the run unless a keep-alive is given or a buffer is moved in.
 // Threads:   thread-compatible: one thread at a time.
@@ -142,7 +143,8 @@ class PENSTOCK_EXPORT Bindings {
   std::vector<std::byte> params_;
   std::vector<bool> param_set_;
   mutable std::vector<BoundMemory> buffers_;  // a launch takes over what was moved in
-  mutable uint64_t stamp_ = 0;  // another one behind each change of `buffers_`; those with the same are bound alike
+  // A number for the memory that is set: another one when any is, the same in copies. 0: some was taken over.
+  mutable uint64_t stamp_ = 0;
   std::vector<Noted> mistakes_;
 };
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include "src/host/bell.h"
 
@@ -14,7 +15,8 @@ namespace penstock::host {
 using TimePoint = std::chrono::steady_clock::time_point;
 
 inline constexpr std::chrono::microseconds kPollBeforeSleep{200};
-// Of callers who wait for a run: a sleep ends up to a slice late and more, which in shorter runs would be seen.
+// Of callers who wait for a run: a sleep ends up to a slice late and more, which in shorter runs would be seen. After
+// the time above they leave their core to others who are ready.
 inline constexpr std::chrono::microseconds kCallerPollBeforeSleep{5000};
 inline constexpr std::chrono::microseconds kSleepSlice{50};
 
@@ -35,7 +37,7 @@ bool WaitForProgress(Bell& bell, bool rings, TimePoint until, Step step,
     } else if (sleep_from == TimePoint{}) {
       sleep_from = now + poll_before_sleep;
     } else if (now < sleep_from) {
-      CpuPause();
+      now < sleep_from - poll_before_sleep + kPollBeforeSleep ? CpuPause() : std::this_thread::yield();
     } else {
       bell.Wait(ticket, std::min(until, now + kSleepSlice));
     }

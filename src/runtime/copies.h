@@ -1,7 +1,7 @@
 // The copies of a slot: which bytes each one moves in the run whose bindings the slot holds.
 //
 // Kinds, devices and what no launch changes are set once a slot; shapes again where parameters decide them, addresses
-// by each launch.
+// whenever memory is bound.
 //
 // Threads: free functions on a slot, called by whoever owns it.
 #pragma once

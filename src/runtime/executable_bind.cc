@@ -1,4 +1,5 @@
-// How a launch applies bindings to a slot: checks every value and address, then patches what they change.
+// How a launch applies bindings to a slot: checks every value and address, then patches what they change. Memory that
+// the slot has bound already is left as it is.
 #include <cstring>
 #include <optional>
 #include <string>
@@ -9,7 +10,6 @@
 #include "src/base/status.h"
 #include "src/runtime/copies.h"
 #include "src/runtime/executable_core.h"
-#include "src/runtime/memory_kind.h"
 #include "src/runtime/run_state.h"
 #include "src/runtime/runtime_core.h"
 
@@ -66,7 +66,7 @@ absl::Status ExecutableCore::Bind(Slot& slot, const Bindings& bindings) {
 }
 
 // Whether the slot is as its last run left it: bound to the same memory, which is of the kind it was.
-bool ExecutableCore::IsStillBound(Slot& slot, const Bindings& bindings) {
+bool ExecutableCore::IsStillBound(const Slot& slot, const Bindings& bindings) const {
   return slot.stamp != 0 && slot.stamp == bindings.stamp_ && !program_.dynamic && slot.kinds.StillTrue(*driver_);
 }
 

@@ -99,7 +99,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   std::string TextOfOpenNodes(const Slot& slot) const;
   absl::Status Bind(Slot& slot, const Bindings& bindings);
   absl::Status BindParams(Slot& slot, const Bindings& bindings);
-  bool IsStillBound(Slot& slot, const Bindings& bindings);
+  bool IsStillBound(const Slot& slot, const Bindings& bindings) const;
   absl::Status BindBuffers(Slot& slot, const Bindings& bindings);
   absl::Status BindBuffer(Slot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory);
   // Whether all bytes of the memory are where the buffer must have them. True: they are pinned.

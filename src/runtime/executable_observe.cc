@@ -45,11 +45,6 @@ absl::Status CallUser(const NodeCode& code, void* const* argv) {
   }
 }
 
-// What is staged a device reads next, or nobody soon: it need not be in the caches of this thread.
-void CopyBetweenHosts(const HostEntry& entry, const driver::CopyOp& op) {
-  return entry.copy.bound >= 0 ? memory::StreamingCopy(op) : driver::CopyOnHost(op);
-}
-
 }  // namespace
 
 void ExecutableCore::RunHostNode(Slot& slot, int32_t step, int64_t serial) {
@@ -62,7 +57,8 @@ void ExecutableCore::RunHostNode(Slot& slot, int32_t step, int64_t serial) {
     const absl::Status status = CallUser(code, slot.argv.data() + call.argv);
     if (!status.ok()) slot.fault.Fail(n, status);
   } else {
-    CopyBetweenHosts(entry, slot.host_copies[static_cast<size_t>(step)]);
+    const driver::CopyOp& op = slot.host_copies[static_cast<size_t>(step)];
+    entry.past_caches ? memory::StreamingCopy(op) : driver::CopyOnHost(op);
   }
   if (trace_ == nullptr) return;
   trace_->Add({plan_.nodes[static_cast<size_t>(n)].name, "worker " + std::to_string(host::WorkerPool::CurrentIndex()),

@@ -1,4 +1,5 @@
 // The public handles: Runtime, Executable, Run and Bindings, each a thin face of its core.
+#include <atomic>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -194,16 +195,6 @@ void Run::Cancel() const {
 
 // Bindings
 
-Bindings::Bindings(std::shared_ptr<const Model> model)
-    : model_(std::move(model)), param_set_(model_->params.size(), false), buffers_(model_->buffers.size()) {
-  uint32_t size = 0;
-  for (const ParamDecl& p : model_->params) {
-    param_offsets_.push_back(size);
-    size += p.type.size;
-  }
-  params_.resize(size);
-}
-
 namespace {
 
 uint64_t NextStamp() {
@@ -213,8 +204,21 @@ uint64_t NextStamp() {
 
 }  // namespace
 
+Bindings::Bindings(std::shared_ptr<const Model> model)
+    : model_(std::move(model)),
+      param_set_(model_->params.size(), false),
+      buffers_(model_->buffers.size()),
+      stamp_(NextStamp()) {
+  uint32_t size = 0;
+  for (const ParamDecl& p : model_->params) {
+    param_offsets_.push_back(size);
+    size += p.type.size;
+  }
+  params_.resize(size);
+}
+
 void Bindings::ClearBuffers() {
-  stamp_ = 0;
+  stamp_ = NextStamp();
   for (BoundMemory& memory : buffers_) memory = {};
   std::erase_if(mistakes_, [](const Noted& n) { return n.of_buffer; });
 }

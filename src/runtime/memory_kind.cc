@@ -28,24 +28,19 @@ absl::StatusOr<PointerInfo> InspectAll(driver::Driver& driver, const void* data,
 absl::StatusOr<PointerInfo> MemoryKinds::Inspect(driver::Driver& driver, const void* data, size_t bytes) {
   const auto at = reinterpret_cast<uintptr_t>(data);
   for (size_t i = known_.size(); i > 0 && i + kLastFew > known_.size(); --i) {
-    if (known_[i - 1].Covers(at, bytes)) return known_[i - 1];
+    const Known& known = known_[i - 1];
+    if (known.in_one && known.info.Covers(at, bytes)) return known.info;
   }
   absl::StatusOr<PointerInfo> info = InspectAll(driver, data, bytes);
-  if (!info.ok()) return info;
-  if (info->Covers(at, bytes)) {
-    known_.push_back(*info);
-  } else if (info->kind != Kind::kPageable) {
-    whole_ = false;
-  }
+  if (info.ok() && info->kind != Kind::kPageable) known_.push_back({data, bytes, *info, info->Covers(at, bytes)});
   return info;
 }
 
 bool MemoryKinds::StillTrue(driver::Driver& driver) const {
-  const auto holds = [&](const PointerInfo& known) {
-    const absl::StatusOr<PointerInfo> info = driver.Inspect(reinterpret_cast<const void*>(known.begin));
-    return info.ok() && *info == known;
-  };
-  return whole_ && std::all_of(known_.begin(), known_.end(), holds);
+  return std::all_of(known_.begin(), known_.end(), [&](const Known& known) {
+    const absl::StatusOr<PointerInfo> info = InspectAll(driver, known.data, known.bytes);
+    return info.ok() && *info == known.info;
+  });
 }
 
 }  // namespace penstock::runtime

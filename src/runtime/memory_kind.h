@@ -21,15 +21,20 @@ absl::StatusOr<driver::PointerInfo> InspectAll(driver::Driver& driver, const voi
 class MemoryKinds {
  public:
   absl::StatusOr<driver::PointerInfo> Inspect(driver::Driver& driver, const void* data, size_t bytes);
-  // Whether the driver says the same of all it was asked for since Forget. It sees no change of memory by itself, so
+  // Whether the driver says the same of all it was asked for since Forget: it sees no change of memory by itself, so
   // whoever relies on it later asks this first. Memory that was not pinned is not asked for again: host threads can
-  // copy it whatever it has become. False, too, of memory that lies in several allocations.
+  // copy it whether or not it is pinned by now.
   bool StillTrue(driver::Driver& driver) const;
-  void Forget() { known_.clear(), whole_ = true; }
+  void Forget() { known_.clear(); }
 
  private:
-  std::vector<driver::PointerInfo> known_;
-  bool whole_ = true;  // all that was not pageable is among them
+  struct Known {
+    const void* data;
+    size_t bytes;
+    driver::PointerInfo info;
+    bool in_one;  // allocation, so `info` is true of all of that
+  };
+  std::vector<Known> known_;  // in the order of asking; an allocation may be among them more than once
 };
 
 }  // namespace penstock::runtime

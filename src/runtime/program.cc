@@ -304,7 +304,11 @@ class Builder {
       p_.hosts.push_back({.call = op_of_[static_cast<size_t>(n)].second});
     } else {
       const bool rings = IsOnDevice(node.src) || IsOnDevice(node.dst);
-      p_.hosts.push_back({.steps = !step.joins, .copy = CopyOf(n), .ring = rings ? p_.rings++ : -1});
+      const bool cuda = std::find(cuda_.begin(), cuda_.end(), true) != cuda_.end();
+      p_.hosts.push_back({.steps = !step.joins,
+                          .copy = CopyOf(n),
+                          .ring = rings ? p_.rings++ : -1,
+                          .past_caches = cuda && node.kind == PlanKind::kStageIn});
     }
     if (!step.joins) task_ = p_.hosts.size() - 1;
     if (step.joins) ++p_.hosts[task_].steps;

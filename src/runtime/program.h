@@ -106,6 +106,7 @@ struct HostEntry {
   int32_t steps = 1;  // that a worker does in one go, from this one on; 0: it is one of those
   CopyEntry copy{};  // `bound`: made only where its memory is not pinned
   int32_t ring = -1;  // Slot::staged, where one side is on a device
+  bool past_caches = false;  // what it writes a CUDA device reads next, over the bus
 };
 
 // A lane that waits before it touches device memory that is bound.
@@ -127,7 +128,7 @@ struct Program {
 
   std::vector<ParamPatch> params;  // every launch
   std::vector<PointerPatch> fixed_pointers;  // once a slot
-  std::vector<PointerPatch> bound_pointers;  // every launch
+  std::vector<PointerPatch> bound_pointers;  // whenever memory is bound
   std::vector<int32_t> bound_copies;  // copies with a bound side, or with boxes that depend on parameters
   std::vector<int32_t> bound_fills;  // fills of bound memory
   int32_t rings = 0;  // hosts that go through the ring

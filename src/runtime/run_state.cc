@@ -85,8 +85,9 @@ void RunState::Step() {
   if (!all_submitted && !slot_->fault.failed()) return;
   const bool finished_before = slot_->finish_submitted;
   const bool finished = finished_before || SubmitFinish();
-  // What has just been submitted has not ended, and who waits for a driver that does not ring looks again.
-  const bool look = finished_before || runtime_->rings() || core_->plan().done_events.empty();
+  // What has just been submitted has hardly ended, and who waits for a driver that does not ring looks again.
+  const bool submitted_now = !finished_before && !slot_->fault.failed() && !core_->plan().done_events.empty();
+  const bool look = !submitted_now || runtime_->rings();
   const bool over =
       finished && look && HostStepsSettled() && DoneEventsComplete() && core_->executor().AheadIsSettled(*slot_);
   const driver::RunFault& fault = slot_->fault;

@@ -84,7 +84,7 @@ struct Slot final : driver::UseSource {
   std::vector<driver::Event> marks;  // a lane each, null but for Program::marked_lanes
   std::vector<driver::Event> begin_timing, end_timing;  // a node each, empty without a trace
 
-  std::vector<void*> pointers;  // an instance each; bound ones are set by each launch
+  std::vector<void*> pointers;  // an instance each; bound ones are set by who binds
   std::vector<void*> staging;  // what `pointers` held when the slot was made
   std::vector<BoxInRun> boxes;  // a buffer each, then a Program::slices each
   std::vector<int64_t> param_values;  // integers only, for extents
@@ -93,7 +93,7 @@ struct Slot final : driver::UseSource {
   std::vector<driver::CopyOp> copies;  // parallel to Program::copies
   std::vector<bool> copies_off;  // the same: not made in this run
   std::vector<driver::BatchOp> batches;  // parallel to Program::batches
-  driver::CopyPiece* pieces = nullptr;  // of all batches, in pinned memory; each launch lists what it copies
+  driver::CopyPiece* pieces = nullptr;  // of all batches, in pinned memory: what runs with this memory bound copy
   std::vector<driver::FillOp> fills;  // parallel to Program::fills
   std::vector<driver::KernelOp> kernels;  // parallel to Program::calls
   std::vector<std::atomic<HostState>> host_states;  // parallel to Plan::host_steps
@@ -107,7 +107,7 @@ struct Slot final : driver::UseSource {
   std::vector<int32_t> kept, taken;  // buffers of that memory with a keep-alive; that the run takes over
   std::vector<std::shared_ptr<const void>> keep_alive;  // a buffer each while the run needs them; empty: none is kept
   std::vector<BoundRange> bound_ranges;  // a buffer each; internal ones stay empty
-  std::vector<int32_t> bound_order;  // buffers that are bound, sorted by each launch for CheckOverlaps
+  std::vector<int32_t> bound_order;  // buffers that are bound, sorted for CheckOverlaps
   std::vector<int64_t> seen_complete;  // an event each: the serial of the run that last saw it complete
   driver::RunFault fault;
   StateTicket ticket;  // places parallel to Plan::states

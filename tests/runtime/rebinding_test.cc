@@ -71,8 +71,8 @@ class RebindingTest : public testing::Test {
   std::optional<Runtime> runtime_;
 };
 
-// Memory of both kinds, bindings that are changed, copied and assigned, and executables that share bindings' memory:
-// each launch uses what its bindings say at the time.
+// Memory of both kinds, bindings that are changed, copied and assigned, on slots that take turns: each launch uses what
+// its bindings say at the time.
 TEST_F(RebindingTest, EachLaunchUsesWhatItsBindingsSay) {
   std::mt19937 random(20261122);
   std::vector<HostBuffer<int32_t>> pinned;
@@ -129,6 +129,9 @@ TEST_F(RebindingTest, EachLaunchUsesWhatItsBindingsSay) {
       for (size_t i = 0; i < static_cast<size_t>(kN); ++i) {
         expected[io.set[3]][i] = all[io.set[0]][i] + 100 * all[io.set[1]][i] + 10000 * all[io.set[2]][i];
       }
+      std::vector<Lease> taken;  // so the launch gets another slot
+      while (taken.size() < random() % static_cast<uint32_t>(slots)) taken.push_back(*exec.Acquire());
+      std::shuffle(taken.begin(), taken.end(), random);
       ASSERT_OK(Run(exec, io.bindings)) << "step " << step;
       for (size_t m = 0; m < all.size(); ++m) {
         ASSERT_THAT(all[m], testing::ElementsAreArray(expected[m])) << "step " << step << ", memory " << m;
@@ -168,6 +171,57 @@ TEST_F(RebindingTest, MemoryThatWasMovedInIsBoundOnce) {
   EXPECT_THAT(Text(Run(exec, io)), testing::HasSubstr("buffer 'x0'"));
   for (const auto& x : x_) io.Set(x, *runtime_->MakeHostBuffer<int32_t>(kN));
   EXPECT_OK(Run(exec, io));
+}
+
+// A launch that fails once all is bound leaves it where it was.
+TEST_F(RebindingTest, MemoryMovedIntoALaunchThatFailedIsStillToBeTaken) {
+  bool fail = false;
+  State<int32_t> state = *runtime_->MakeState<int32_t>("state", 1);
+  Graph graph("held");
+  auto x = graph.Input<int32_t>("x", kN);
+  graph.Launch(
+           "look", [](Foreign&, auto...) {}, Read(x), ReadWrite(state))
+      .HostTwin([&fail](const int32_t*, int32_t*) { return fail ? absl::InternalError("told to") : absl::OkStatus(); });
+  Executable exec = *runtime_->Compile(graph, {.slots = 1});
+  Bindings io = exec.bindings();
+  const std::vector<int32_t> plain(static_cast<size_t>(kN));
+  fail = true;
+  ASSERT_EQ(Run(exec, io.Set(x, plain)).code(), absl::StatusCode::kInternal);
+  fail = false;
+  io.Set(x, *runtime_->MakeHostBuffer<int32_t>(kN));
+  for (int i = 0; i < 2; ++i) EXPECT_THAT(Text(Run(exec, io)), testing::HasSubstr("poisoned"));
+  ASSERT_OK(state.Reset());
+  EXPECT_OK(Run(exec, io));
+  EXPECT_THAT(Text(Run(exec, io)), testing::HasSubstr("nothing is bound"));
+}
+
+TEST_F(RebindingTest, AfterCountsThoughTheMemoryStays) {
+  driver::Latch latch;
+  Graph first("first"), second("second");
+  auto unused = first.InOut<int32_t>("unused", kN);
+  first.Host("hold", [&](std::span<int32_t>) { latch.Arrive(); }, ReadWrite(unused));
+  auto x = second.Input<int32_t>("x", kN, kDevice), y = second.Output<int32_t>("y", kN);
+  second.Copy("copy", Read(x), Write(y));
+  Executable a = *runtime_->Compile(first, {.slots = 1}), b = *runtime_->Compile(second, {.slots = 1});
+  const DeviceBuffer<int32_t> memory = *runtime_->MakeDeviceBuffer<int32_t>(kN);
+  std::vector<int32_t> words(static_cast<size_t>(kN)), out(static_cast<size_t>(kN));
+  Bindings ia = a.bindings(), ib = b.bindings();
+  ia.Set(unused, words);
+  ib.Set(x, memory).Set(y, out);
+  Graph fill("fill");
+  auto to = fill.Output<int32_t>("to", kN, kDevice);
+  fill.Fill("five", to, 5);
+  Executable c = *runtime_->Compile(fill);
+  Bindings ic = c.bindings();
+  ASSERT_OK(Run(c, ic.Set(to, memory)));
+  ASSERT_OK(Run(b, ib));
+  const penstock::Run ahead = *a.Launch(ia);
+  const penstock::Run behind = *b.Launch(ib.After(x, ahead));
+  EXPECT_EQ(behind.Wait(std::chrono::milliseconds(20)).code(), absl::StatusCode::kDeadlineExceeded);
+  latch.Open();
+  EXPECT_OK(behind.Wait());
+  EXPECT_TRUE(ahead.done());
+  EXPECT_THAT(out, testing::Each(5));
 }
 
 // Where a parameter says which part of the memory is used, memory that has stayed is patched anew.
@@ -232,6 +286,53 @@ TEST_F(RebindingTest, ARunKeepsItsMemoryAliveHoweverOftenItWasBound) {
   ASSERT_OK(run.Wait());
   ASSERT_OK(runtime_->Shutdown());
   EXPECT_TRUE(watch.expired());
+}
+
+// As CUDA: nobody rings when work ends.
+class PolledDriver : public driver::ForwardingDriver {
+ public:
+  using ForwardingDriver::ForwardingDriver;
+  bool rings() const override { return false; }
+  absl::StatusOr<bool> Query(driver::Event event) override {
+    ++asked;
+    return ForwardingDriver::Query(event);
+  }
+  std::atomic<int> asked{0};
+};
+
+TEST(PolledTest, ALaunchAsksForNothingItHasJustSubmitted) {
+  PolledDriver* polled = nullptr;
+  std::optional<Runtime> runtime;
+  {
+    const runtime::ScopedDriverHook hook({.wrap = [&](std::unique_ptr<driver::Driver> host) {
+      auto made = std::make_unique<PolledDriver>(std::move(host));
+      polled = made.get();
+      return made;
+    }});
+    runtime.emplace(*Runtime::Create({.devices = "host", .workers = 1, .host_device_threads = 1}));
+  }
+  Graph graph("g");
+  auto x = graph.InOut<int32_t>("x", kN, kPinned);
+  graph.ParallelFor("add", kN, [] PENSTOCK_HOST_DEVICE(int64_t i, int32_t* v) { ++v[i]; }, ReadWrite(x));
+  Executable exec = *runtime->Compile(graph, {.slots = 1});
+  auto memory = *runtime->MakeHostBuffer<int32_t>(kN);
+  std::fill(memory.span().begin(), memory.span().end(), 0);
+  Bindings io = exec.bindings();
+  io.Set(x, memory.span());
+  penstock::Run run = *exec.Launch(io);
+  EXPECT_EQ(polled->asked, 0);
+  ASSERT_OK(run.Wait());
+  EXPECT_GT(polled->asked, 0);
+  {
+    const penstock::Run dropped = *exec.Launch(io);
+  }
+  driver::Latch told;
+  run = *exec.Launch(io);  // waits for the slot
+  run.OnDone([&](const absl::Status&) { told.Arrive(); });
+  told.Open();
+  ASSERT_OK(run.Wait());
+  ASSERT_OK(runtime->Shutdown());
+  EXPECT_THAT(memory.span(), testing::Each(3));
 }
 
 }  // namespace

@@ -477,6 +477,12 @@ absl::Status CheckedDriver::Book(const CopyOp& op, StreamState& state, uint64_t 
 
 absl::Status CheckedDriver::Book(const BatchOp& op, StreamState& state, uint64_t stream) {
   ++state.operations;
+  const BatchSize size = SizeOf(op).value_or(BatchSize());  // Submit has asked
+  if (op.size.bytes != 0 && !(op.size == size)) {
+    return Violated("the size of a batch that of its pieces",
+                    absl::StrCat("CopyBatch: ", op.size.bytes, " bytes, in the largest piece ", op.size.largest,
+                                 "; its pieces have ", size.bytes, " and ", size.largest));
+  }
   std::vector<Use> uses;
   for (size_t i = 0; i < op.count; ++i) {
     const CopyOp piece = CopyOf(op.pieces[i], op);
@@ -523,12 +529,6 @@ absl::Status CheckedDriver::Copy(Stream stream, const CopyOp& op) {
 }
 
 absl::Status CheckedDriver::CopyBatch(Stream stream, const BatchOp& op) {
-  const absl::StatusOr<BatchSize> size = SizeOf(op);
-  if (size.ok() && op.size.bytes != 0 && !(op.size == *size)) {
-    return Violated("a batch's size that of its pieces",
-                    absl::StrCat("CopyBatch: ", op.size.bytes, " bytes, in the largest piece ", op.size.largest,
-                                 "; its pieces have ", size->bytes, " and ", size->largest));
-  }
   return Submit(CallKind::kCopyBatch, stream, op, &Driver::CopyBatch, op.count);
 }
 

@@ -447,7 +447,7 @@ TEST_F(CheckedDriverTest, ABatchThatSaysAnotherSizeThanItsPiecesHaveIsRefused) {
   ASSERT_OK(driver_->CopyBatch(stream_, batch));
   for (const BatchSize& wrong : {BatchSize{71, 64}, BatchSize{72, 65}, BatchSize{1, 0}}) {
     batch.size = wrong;
-    ExpectRefused(driver_->CopyBatch(stream_, batch), "a batch's size that of its pieces", "72 and 64");
+    ExpectRefused(driver_->CopyBatch(stream_, batch), "the size of a batch that of its pieces", "72 and 64");
   }
 }
 

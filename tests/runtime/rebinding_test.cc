@@ -59,6 +59,11 @@ class RebindingTest : public testing::Test {
     y_ = graph_.Output<int32_t>("y", kN);
     graph_.ParallelFor("digits", kN, Digits{}, Read(x_[0]), Read(x_[1]), Read(x_[2]), Write(y_));
   }
+  HostBuffer<int32_t> Zeros(int64_t n = kN) {
+    HostBuffer<int32_t> memory = *runtime_->MakeHostBuffer<int32_t>(n);
+    std::fill(memory.begin(), memory.end(), 0);
+    return memory;
+  }
   absl::Status Run(Executable& exec, const Bindings& io) {
     const absl::StatusOr<penstock::Run> run = exec.Launch(io);
     return run.ok() ? run->Wait() : run.status();
@@ -78,7 +83,7 @@ TEST_F(RebindingTest, EachLaunchUsesWhatItsBindingsSay) {
   std::vector<HostBuffer<int32_t>> pinned;
   std::vector<std::vector<int32_t>> pageable;
   for (int i = 0; i < 6; ++i) {
-    pinned.push_back(*runtime_->MakeHostBuffer<int32_t>(kN));
+    pinned.push_back(Zeros());
     pageable.emplace_back(static_cast<size_t>(kN));
   }
   std::vector<std::span<int32_t>> all;
@@ -143,7 +148,7 @@ TEST_F(RebindingTest, EachLaunchUsesWhatItsBindingsSay) {
 TEST_F(RebindingTest, OnlyAllocationsThatArePinnedAreAskedForAgain) {
   Executable exec = *runtime_->Compile(graph_, {.slots = 1});
   Bindings io = exec.bindings();
-  auto one = *runtime_->MakeHostBuffer<int32_t>(2 * kN);
+  auto one = Zeros(2 * kN);
   std::vector<int32_t> plain(static_cast<size_t>(kN)), out(static_cast<size_t>(kN));
   io.Set(x_[0], one.span().first(kN)).Set(x_[1], one.span().last(kN)).Set(x_[2], plain).Set(y_, out);
   const auto asked = [&] {
@@ -165,11 +170,11 @@ TEST_F(RebindingTest, MemoryThatWasMovedInIsBoundOnce) {
   Executable exec = *runtime_->Compile(graph_, {.slots = 1});
   Bindings io = exec.bindings();
   std::vector<int32_t> out(static_cast<size_t>(kN));
-  for (const auto& x : x_) io.Set(x, *runtime_->MakeHostBuffer<int32_t>(kN));
+  for (const auto& x : x_) io.Set(x, Zeros());
   io.Set(y_, out);
   ASSERT_OK(Run(exec, io));
   EXPECT_THAT(Text(Run(exec, io)), testing::HasSubstr("buffer 'x0'"));
-  for (const auto& x : x_) io.Set(x, *runtime_->MakeHostBuffer<int32_t>(kN));
+  for (const auto& x : x_) io.Set(x, Zeros());
   EXPECT_OK(Run(exec, io));
 }
 
@@ -188,7 +193,7 @@ TEST_F(RebindingTest, MemoryMovedIntoALaunchThatFailedIsStillToBeTaken) {
   fail = true;
   ASSERT_EQ(Run(exec, io.Set(x, plain)).code(), absl::StatusCode::kInternal);
   fail = false;
-  io.Set(x, *runtime_->MakeHostBuffer<int32_t>(kN));
+  io.Set(x, Zeros());
   for (int i = 0; i < 2; ++i) EXPECT_THAT(Text(Run(exec, io)), testing::HasSubstr("poisoned"));
   ASSERT_OK(state.Reset());
   EXPECT_OK(Run(exec, io));
@@ -231,7 +236,7 @@ TEST_F(RebindingTest, APartThatDependsOnAParameterMovesThoughItsMemoryStays) {
   auto x = graph.Input<int32_t>("x", kN), y = graph.Output<int32_t>("y", 1);
   graph.Copy("copy", Read(x, Slice({from}, {1})), Write(y));
   Executable exec = *runtime_->Compile(graph, {.slots = 1});
-  auto memory = *runtime_->MakeHostBuffer<int32_t>(kN), out = *runtime_->MakeHostBuffer<int32_t>(1);
+  auto memory = Zeros(), out = Zeros(1);
   std::iota(memory.span().begin(), memory.span().end(), 10);
   Bindings io = exec.bindings();
   io.Set(x, memory.span()).Set(y, out.span());
@@ -246,7 +251,7 @@ TEST_F(RebindingTest, MemoryThatIsNoLongerPinnedIsSeen) {
   auto x = graph.Input<int32_t>("x", kN, kPinned), y = graph.Output<int32_t>("y", kN);
   graph.Copy("copy", Read(x), Write(y));
   Executable exec = *runtime_->Compile(graph, {.slots = 1});
-  auto memory = *runtime_->MakeHostBuffer<int32_t>(kN);
+  auto memory = Zeros();
   std::vector<int32_t> out(static_cast<size_t>(kN));
   Bindings io = exec.bindings();
   io.Set(x, memory.span()).Set(y, out);

@@ -106,6 +106,17 @@ class PinnedOnlyDriver : public driver::Driver {
   absl::Status Fill(driver::Stream, const driver::FillOp&) override { return No(); }
   absl::StatusOr<const void*> LoadKernel(int, const driver::KernelSource&) override { return No(); }
   absl::Status Launch(driver::Stream, const driver::KernelOp&) override { return No(); }
+  absl::StatusOr<driver::Graph> CreateGraph(int) override { return No(); }
+  void DestroyGraph(driver::Graph) override {}
+  absl::StatusOr<int32_t> AddNode(driver::Graph, std::span<const int32_t>, const driver::NodeOp&, int) override {
+    return No();
+  }
+  absl::StatusOr<driver::GraphExec> Instantiate(driver::Graph) override { return No(); }
+  void DestroyExec(driver::GraphExec) override {}
+  absl::Status Upload(driver::GraphExec, driver::Stream) override { return No(); }
+  absl::Status LaunchGraph(driver::GraphExec, driver::Stream) override { return No(); }
+  absl::Status SetNode(driver::GraphExec, int32_t, const driver::NodeOp&) override { return No(); }
+  absl::Status EnableNode(driver::GraphExec, int32_t, bool) override { return No(); }
 
  private:
   static absl::Status No() { return absl::UnimplementedError("pinned memory only"); }

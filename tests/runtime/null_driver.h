@@ -44,6 +44,18 @@ class NullDriver : public driver::Driver {
   absl::StatusOr<const void*> LoadKernel(int, const driver::KernelSource&) override { return nullptr; }
   absl::Status Launch(driver::Stream, const driver::KernelOp&) override { return Called(); }
 
+  absl::StatusOr<driver::Graph> CreateGraph(int) override { return driver::Graph{++made_}; }
+  void DestroyGraph(driver::Graph) override {}
+  absl::StatusOr<int32_t> AddNode(driver::Graph, std::span<const int32_t>, const driver::NodeOp&, int) override {
+    return static_cast<int32_t>(++made_);
+  }
+  absl::StatusOr<driver::GraphExec> Instantiate(driver::Graph) override { return driver::GraphExec{++made_}; }
+  void DestroyExec(driver::GraphExec) override {}
+  absl::Status Upload(driver::GraphExec, driver::Stream) override { return Called(); }
+  absl::Status LaunchGraph(driver::GraphExec, driver::Stream) override { return Called(); }
+  absl::Status SetNode(driver::GraphExec, int32_t, const driver::NodeOp&) override { return Called(); }
+  absl::Status EnableNode(driver::GraphExec, int32_t, bool) override { return Called(); }
+
   int64_t calls() const { return calls_.load(std::memory_order_relaxed); }
 
  private:

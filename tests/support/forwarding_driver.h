@@ -51,6 +51,23 @@ class ForwardingDriver : public Driver {
     return behind_->Foreign(stream, tag, uses);
   }
 
+  absl::StatusOr<Graph> CreateGraph(int device) override { return behind_->CreateGraph(device); }
+  void DestroyGraph(Graph graph) override { behind_->DestroyGraph(graph); }
+  absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op,
+                                  int priority) override {
+    return behind_->AddNode(graph, after, op, priority);
+  }
+  absl::StatusOr<GraphExec> Instantiate(Graph graph) override { return behind_->Instantiate(graph); }
+  void DestroyExec(GraphExec exec) override { behind_->DestroyExec(exec); }
+  absl::Status Upload(GraphExec exec, Stream stream) override { return behind_->Upload(exec, stream); }
+  absl::Status LaunchGraph(GraphExec exec, Stream stream) override { return behind_->LaunchGraph(exec, stream); }
+  absl::Status SetNode(GraphExec exec, int32_t node, const NodeOp& op) override {
+    return behind_->SetNode(exec, node, op);
+  }
+  absl::Status EnableNode(GraphExec exec, int32_t node, bool enabled) override {
+    return behind_->EnableNode(exec, node, enabled);
+  }
+
  private:
   const std::unique_ptr<Driver> behind_;
 };

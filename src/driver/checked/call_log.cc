@@ -6,9 +6,10 @@ namespace penstock::driver::checked {
 
 const char* NameOf(CallKind kind) {
   static constexpr const char* kNames[kCallKinds] = {
-      "CreateStream", "DestroyStream",  "CreateEvent", "DestroyEvent",   "Record",     "Wait",    "Query",
-      "Elapsed",      "AllocateDevice", "FreeDevice",  "AllocatePinned", "FreePinned", "Inspect", "Copy",
-      "CopyBatch",    "Fill",           "LoadKernel",  "Launch",         "Foreign"};
+      "CreateStream", "DestroyStream",  "CreateEvent", "DestroyEvent",   "Record",      "Wait",        "Query",
+      "Elapsed",      "AllocateDevice", "FreeDevice",  "AllocatePinned", "FreePinned",  "Inspect",     "Copy",
+      "CopyBatch",    "Fill",           "LoadKernel",  "Launch",         "Foreign",     "CreateGraph", "DestroyGraph",
+      "AddNode",      "Instantiate",    "DestroyExec", "Upload",         "LaunchGraph", "SetNode",     "EnableNode"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -22,6 +23,9 @@ std::string TextOf(const Call& call) {
   std::string text = NameOf(call.kind);
   if (call.stream != 0) absl::StrAppend(&text, " stream ", call.stream);
   if (call.event != 0) absl::StrAppend(&text, " event ", call.event);
+  if (call.graph != 0) absl::StrAppend(&text, " graph ", call.graph);
+  if (call.exec != 0) absl::StrAppend(&text, " exec ", call.exec);
+  if (call.graph_node >= 0) absl::StrAppend(&text, " graph node ", call.graph_node);
   if (call.device >= 0) absl::StrAppend(&text, " device ", call.device);
   if (call.node >= 0) absl::StrAppend(&text, " node ", call.node);
   if (call.bytes != 0) absl::StrAppend(&text, " ", call.bytes, " bytes");

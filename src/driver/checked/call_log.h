@@ -30,19 +30,31 @@ enum class CallKind : uint8_t {
   kFill,
   kLoadKernel,
   kLaunch,
-  kForeign
+  kForeign,
+  kCreateGraph,
+  kDestroyGraph,
+  kAddNode,
+  kInstantiate,
+  kDestroyExec,
+  kUpload,
+  kLaunchGraph,
+  kSetNode,
+  kEnableNode
 };
-inline constexpr size_t kCallKinds = 19;
+inline constexpr size_t kCallKinds = 28;
 const char* NameOf(CallKind kind);
 
-// Streams and events count from 1 in the order they were made; 0: none. `bytes` of copies, batches, fills and
-// allocations; 0 where they overflow.
+// Streams, events, graphs and execs count from 1 in the order they were made; 0: none. `node` is the plan's, and
+// `graph_node` the graph's. `bytes` of copies, batches, fills and allocations; 0 where they overflow, and of a batch as
+// a node what it is said to have.
 struct Call {
   CallKind kind = CallKind::kQuery;
   int16_t device = -1;
   int32_t node = -1;
   uint32_t stream = 0, event = 0;
   uint64_t bytes = 0;
+  uint32_t graph = 0, exec = 0;
+  int32_t graph_node = -1;
 };
 
 class CallLog {

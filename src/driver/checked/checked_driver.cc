@@ -1,9 +1,6 @@
-// Each call: note it, take a planned fault, check it against the books and write it there, call the driver below. What
-// is known of order lies in StreamBook, of memory in MemoryRules; this file is the seam's one class.
+// The calls but those of graphs (checked_graphs.cc): long, since the seam has many and each has rules of its own.
 #include "src/driver/checked/checked_driver.h"
 
-#include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -13,9 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "penstock/status_macros.h"
 #include "src/base/user_code.h"
-#include "src/driver/checked/current_device.h"
-#include "src/driver/checked/memory_rules.h"
-#include "src/driver/checked/stream_book.h"
+#include "src/driver/checked/checked_class.h"
 #include "src/driver/copy_box.h"
 #include "src/driver/fill_box.h"
 
@@ -24,117 +19,7 @@ namespace {
 
 constexpr std::chrono::seconds kDrainAtDeath{10};
 
-Mode ModeOf(const MemoryUse& use) {
-  if (!use.ordered) return Mode::kUnknown;
-  return use.reads && use.writes ? Mode::kReadWrite : use.writes ? Mode::kWrite : Mode::kRead;
-}
-
-Footprint Source(const CopyOp& op) {
-  return Footprint(op.src, op.width, op.height, op.depth, op.src_pitch, op.src_slice);
-}
-Footprint Destination(const CopyOp& op) {
-  return Footprint(op.dst, op.width, op.height, op.depth, op.dst_pitch, op.dst_slice);
-}
-
-Totals::Sum Totals::* SumOf(CopyKind kind, bool batch) {
-  switch (kind) {
-    case CopyKind::kHostToDevice: return batch ? &Totals::batch_uploads : &Totals::uploads;
-    case CopyKind::kDeviceToHost: return batch ? &Totals::batch_downloads : &Totals::downloads;
-    case CopyKind::kDeviceToDevice: return batch ? &Totals::batch_inside : &Totals::inside;
-    case CopyKind::kPeer: break;
-  }
-  return &Totals::peer;
-}
-
-class CheckedDriver final : public Driver {
- public:
-  CheckedDriver(std::unique_ptr<Driver> inner, std::shared_ptr<Witness> witness)
-      : inner_(std::move(inner)), witness_(std::move(witness)), memory_(*inner_, *witness_, book_) {}
-  ~CheckedDriver() override;
-
-  int device_count() const override { return inner_->device_count(); }
-  const DeviceInfo& device(int device) const override { return inner_->device(device); }
-  int MakeCurrent(int device) override { return current_.Enter(device, inner_->MakeCurrent(device)); }
-  void RestoreCurrent(int token) override { inner_->RestoreCurrent(current_.Leave(token)); }
-  bool rings() const override { return inner_->rings(); }
-
-  absl::StatusOr<Stream> CreateStream(int device, int priority) override;
-  void DestroyStream(Stream stream) override;
-  void* NativeStream(Stream stream) const override;
-  absl::StatusOr<Event> CreateEvent(int device, bool timing) override;
-  void DestroyEvent(Event event) override;
-  absl::Status Record(Event event, Stream stream) override;
-  absl::Status Wait(Stream stream, Event event) override;
-  absl::Status WaitNative(Stream stream, void* event) override;
-  absl::StatusOr<bool> Query(Event event) override;
-  absl::StatusOr<double> Elapsed(Event begin, Event end) override;
-
-  absl::StatusOr<void*> AllocateDevice(int device, size_t bytes) override;
-  void FreeDevice(int device, void* memory) override;
-  absl::StatusOr<void*> AllocatePinned(size_t bytes) override;
-  void FreePinned(void* memory) override;
-  absl::StatusOr<PointerInfo> Inspect(const void* memory) override;
-
-  absl::Status Copy(Stream stream, const CopyOp& op) override;
-  absl::Status CopyBatch(Stream stream, const BatchOp& op) override;
-  absl::Status Fill(Stream stream, const FillOp& op) override;
-  absl::StatusOr<const void*> LoadKernel(int device, const KernelSource& source) override;
-  absl::Status Launch(Stream stream, const KernelOp& op) override;
-  absl::Status Foreign(Stream stream, OpTag tag, const UseSource& uses) override;
-
- private:
-  // Counts who is inside a call, and reports at its end what broke a rule: by then mu_ is no longer held.
-  class Inside {
-   public:
-    explicit Inside(CheckedDriver& driver) : driver_(&driver) { ++driver.inside_; }
-    Inside(Inside&& other) noexcept : driver_(std::exchange(other.driver_, nullptr)) {}
-    Inside& operator=(Inside&&) = delete;
-    ~Inside() { Leave(); }
-    void Leave() {
-      if (driver_ == nullptr) return;
-      --driver_->inside_;
-      std::exchange(driver_, nullptr)->witness_->Report();
-    }
-
-   private:
-    CheckedDriver* driver_;
-  };
-
-  absl::StatusOr<Inside> Begin(const Call& call);
-  Inside BeginVoid(const Call& call);
-  absl::Status Violated(const char* rule, const std::string& what) { return witness_->Violated(rule, what); }
-  absl::Status CheckCaller(const Call& call);
-  void StandStill();
-  void Drain(std::chrono::steady_clock::time_point until);
-  absl::StatusOr<Stream> Submitting(Stream stream, const char* what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::StatusOr<EventState*> Known(Event event, const char* what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status CheckDevice(int device, const char* what);
-  bool Forget(const void* memory, int device, const char* what);
-
-  // A copy or a batch; `call` is made below.
-  template <class Op>
-  absl::Status Submit(CallKind kind, Stream stream, const Op& op, absl::Status (Driver::*call)(Stream, const Op&),
-                      size_t pieces);
-  // Counts an operation among the stream's, and writes what it does to memory to the books.
-  absl::Status Book(const CopyOp& op, StreamState& state, uint64_t stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status Book(const BatchOp& op, StreamState& state, uint64_t stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The latter alone, of one copy.
-  absl::Status UseCopy(const CopyOp& op, const StreamState& state, uint64_t stream, const char* what)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::StatusOr<Stream> UseDeclared(Stream stream, OpTag tag, const UseSource* uses, const KernelOp* op,
-                                     std::vector<Footprint>& to_poison);
-  void Poison(Stream inner, OpTag tag, const std::vector<Footprint>& boxes);
-
-  const std::unique_ptr<Driver> inner_;
-  const std::shared_ptr<Witness> witness_;
-  CurrentDevices current_;
-  std::atomic<int> inside_{0};
-  std::atomic<bool> dying_{false}, still_{false};
-
-  mutable base::Mutex mu_;
-  StreamBook book_ ABSL_GUARDED_BY(mu_);
-  MemoryRules memory_ ABSL_GUARDED_BY(mu_);
-};
+}  // namespace
 
 CheckedDriver::~CheckedDriver() {
   const Gauges left = witness_->gauges();
@@ -248,9 +133,9 @@ void CheckedDriver::DestroyStream(Stream stream) {
       (void)Violated("destroyed once", absl::StrCat("DestroyStream: ", book_.WhyNot(stream)));
       return;
     }
-    if (!book_.IsOver(stream.bits, state->operations) && !witness_->dead()) {
+    if (!book_.IsIdle(LineOf(stream)) && !witness_->dead()) {
       (void)Violated("destroyed when idle",
-                     absl::StrCat("DestroyStream: stream ", stream.bits, " has ", state->operations,
+                     absl::StrCat("DestroyStream: stream ", stream.bits, " has ", book_.operations(LineOf(stream)),
                                   " operations, and the host has not seen an event behind the last complete"));
     }
     inner = state->inner;
@@ -322,8 +207,7 @@ absl::Status CheckedDriver::Record(Event event, Stream stream) {
   // After the call: who sees the event complete before, sees its record before this one, and learns no more from it.
   base::MutexLock lock(mu_);
   EventState* state = book_.Find(event);
-  const StreamState* on = book_.Find(stream);
-  if (state != nullptr && on != nullptr) book_.Record(*state, stream, *on);
+  if (state != nullptr && book_.Find(stream) != nullptr) book_.Record(*state, stream);
   return absl::OkStatus();
 }
 
@@ -344,7 +228,7 @@ absl::Status CheckedDriver::Wait(Stream stream, Event event) {
                                   ", which was never recorded; CUDA takes that for complete, and nothing is ordered"));
     }
     inner_event = state->inner;
-    book_.Wait(*book_.Find(stream), *state);
+    book_.Wait(stream, *state);
   }
   return inner_->Wait(inner_stream, inner_event);
 }
@@ -452,58 +336,6 @@ absl::StatusOr<PointerInfo> CheckedDriver::Inspect(const void* memory) {
 
 // --- work ---
 
-absl::Status CheckedDriver::UseCopy(const CopyOp& op, const StreamState& state, uint64_t stream, const char* what) {
-  const bool peer = op.kind == CopyKind::kPeer;
-  const int to = op.kind == CopyKind::kDeviceToHost ? -1 : peer ? op.dst_device : state.device;
-  const int from = op.kind == CopyKind::kHostToDevice ? -1 : peer ? op.src_device : state.device;
-  PENSTOCK_RETURN_IF_ERROR(memory_.Use({Source(op), Mode::kRead, stream, state.operations, op.tag.node}, from,
-                                       absl::StrCat(what, ": the source").c_str()));
-  return memory_.Use({Destination(op), Mode::kWrite, stream, state.operations, op.tag.node}, to,
-                     absl::StrCat(what, ": the destination").c_str());
-}
-
-absl::Status CheckedDriver::Book(const CopyOp& op, StreamState& state, uint64_t stream) {
-  if (op.kind == CopyKind::kPeer && op.src_device != state.device && op.dst_device != state.device) {
-    return Violated("one device", absl::StrCat("Copy between devices ", op.src_device, " and ", op.dst_device,
-                                               " on stream ", stream, " of device ", state.device));
-  }
-  if (FindClash({{Source(op), false}, {Destination(op), true}})) {
-    return Violated("source and destination apart",
-                    absl::StrCat("Copy: ", TextOf(Source(op)), " to ", TextOf(Destination(op))));
-  }
-  ++state.operations;
-  return UseCopy(op, state, stream, "Copy");
-}
-
-absl::Status CheckedDriver::Book(const BatchOp& op, StreamState& state, uint64_t stream) {
-  ++state.operations;
-  const BatchSize size = SizeOf(op).value_or(BatchSize());  // Submit has asked
-  if (op.size.bytes != 0 && !(op.size == size)) {
-    return Violated("the size of a batch that of its pieces",
-                    absl::StrCat("CopyBatch: ", op.size.bytes, " bytes, in the largest piece ", op.size.largest,
-                                 "; its pieces have ", size.bytes, " and ", size.largest));
-  }
-  std::vector<Use> uses;
-  for (size_t i = 0; i < op.count; ++i) {
-    const CopyOp piece = CopyOf(op.pieces[i], op);
-    uses.push_back({Source(piece), false});
-    uses.push_back({Destination(piece), true});
-  }
-  if (const auto clash = FindClash(uses)) {
-    return Violated("pieces apart", absl::StrCat("CopyBatch: piece ", clash->first / 2, ", ",
-                                                 TextOf(uses[clash->first].box), ", and piece ", clash->second / 2,
-                                                 ", ", TextOf(uses[clash->second].box), ", are copied in any order"));
-  }
-  const Footprint table(op.pieces, op.count * sizeof(CopyPiece));
-  PENSTOCK_RETURN_IF_ERROR(
-      memory_.Use({table, Mode::kRead, stream, state.operations, op.tag.node}, -1, "CopyBatch: the table"));
-  for (size_t i = 0; i < op.count; ++i) {
-    PENSTOCK_RETURN_IF_ERROR(
-        UseCopy(CopyOf(op.pieces[i], op), state, stream, absl::StrCat("CopyBatch: piece ", i).c_str()));
-  }
-  return absl::OkStatus();
-}
-
 template <class Op>
 absl::Status CheckedDriver::Submit(CallKind kind, Stream stream, const Op& op,
                                    absl::Status (Driver::*call)(Stream, const Op&), size_t pieces) {
@@ -517,7 +349,7 @@ absl::Status CheckedDriver::Submit(CallKind kind, Stream stream, const Op& op,
   {
     base::MutexLock lock(mu_);
     PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(stream, NameOf(kind)));
-    PENSTOCK_RETURN_IF_ERROR(Book(op, *book_.Find(stream), stream.bits));
+    PENSTOCK_RETURN_IF_ERROR(memory_.Use(op, book_.Submit(stream, op.tag.node), book_.Find(stream)->device));
   }
   PENSTOCK_RETURN_IF_ERROR((*inner_.*call)(inner, op));
   witness_->Count(SumOf(op.kind, kind == CallKind::kCopyBatch), size->bytes, pieces);
@@ -543,10 +375,7 @@ absl::Status CheckedDriver::Fill(Stream stream, const FillOp& op) {
   {
     base::MutexLock lock(mu_);
     PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(stream, "Fill"));
-    StreamState& state = *book_.Find(stream);
-    const Footprint dst(op.dst, size->width, op.height, op.depth, op.pitch, op.slice);
-    PENSTOCK_RETURN_IF_ERROR(memory_.Use({dst, Mode::kWrite, stream.bits, ++state.operations, op.tag.node},
-                                         state.device, "Fill: the destination"));
+    PENSTOCK_RETURN_IF_ERROR(memory_.Use(op, book_.Submit(stream, op.tag.node), book_.Find(stream)->device));
   }
   PENSTOCK_RETURN_IF_ERROR(inner_->Fill(inner, op));
   witness_->Count(&Totals::fills, size->bytes);
@@ -560,26 +389,19 @@ absl::StatusOr<const void*> CheckedDriver::LoadKernel(int device, const KernelSo
   return inner_->LoadKernel(device, source);
 }
 
-absl::StatusOr<Stream> CheckedDriver::UseDeclared(Stream stream, OpTag tag, const UseSource* uses, const KernelOp* op,
-                                                  std::vector<Footprint>& to_poison) {
+absl::StatusOr<Stream> CheckedDriver::SubmitKernel(Stream stream, OpTag tag, const UseSource* uses,
+                                                   const std::vector<const void*>& pointers) {
   std::vector<MemoryUse> declared;
   if (uses != nullptr) uses->AppendUses(tag.node, declared);
-  base::MutexLock lock(mu_);
-  PENSTOCK_ASSIGN_OR_RETURN(const Stream inner, Submitting(stream, "Launch"));
-  StreamState& state = *book_.Find(stream);
-  const Access any{{}, Mode::kUnknown, stream.bits, ++state.operations, tag.node};
-  if (op != nullptr) PENSTOCK_RETURN_IF_ERROR(memory_.UsePointers(*op, any, state.device));
-  std::vector<Access> accesses;
-  for (const MemoryUse& use : declared) {
-    Access access = any;
-    access.box = Footprint(use.data, use.width, use.height, use.depth, use.pitch, use.slice);
-    access.mode = ModeOf(use);
-    accesses.push_back(access);
+  Stream inner;
+  std::vector<Footprint> to_poison;
+  {
+    base::MutexLock lock(mu_);
+    PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(stream, "Launch"));
+    PENSTOCK_ASSIGN_OR_RETURN(to_poison, memory_.UseKernel(pointers, uses == nullptr ? nullptr : &declared,
+                                                           book_.Submit(stream, tag.node), book_.Find(stream)->device));
   }
-  PENSTOCK_RETURN_IF_ERROR(memory_.UseAll(accesses, state.device));
-  for (const Access& access : accesses) {
-    if (memory_.IsPoisonable(accesses, access)) to_poison.push_back(access.box);
-  }
+  Poison(inner, tag, to_poison);
   return inner;
 }
 
@@ -602,9 +424,7 @@ absl::Status CheckedDriver::Launch(Stream stream, const KernelOp& op) {
   PENSTOCK_ASSIGN_OR_RETURN(
       const Inside inside,
       Begin({.kind = CallKind::kLaunch, .node = op.tag.node, .stream = static_cast<uint32_t>(stream.bits)}));
-  std::vector<Footprint> to_poison;
-  PENSTOCK_ASSIGN_OR_RETURN(const Stream inner, UseDeclared(stream, op.tag, op.uses, &op, to_poison));
-  Poison(inner, op.tag, to_poison);
+  PENSTOCK_ASSIGN_OR_RETURN(const Stream inner, SubmitKernel(stream, op.tag, op.uses, PointersOf(op)));
   return inner_->Launch(inner, op);
 }
 
@@ -612,13 +432,9 @@ absl::Status CheckedDriver::Foreign(Stream stream, OpTag tag, const UseSource& u
   PENSTOCK_ASSIGN_OR_RETURN(
       const Inside inside,
       Begin({.kind = CallKind::kForeign, .node = tag.node, .stream = static_cast<uint32_t>(stream.bits)}));
-  std::vector<Footprint> to_poison;
-  PENSTOCK_ASSIGN_OR_RETURN(const Stream inner, UseDeclared(stream, tag, &uses, nullptr, to_poison));
-  Poison(inner, tag, to_poison);
+  PENSTOCK_ASSIGN_OR_RETURN(const Stream inner, SubmitKernel(stream, tag, &uses, {}));
   return inner_->Foreign(inner, tag, uses);
 }
-
-}  // namespace
 
 std::unique_ptr<Driver> CreateCheckedDriver(std::unique_ptr<Driver> inner, std::shared_ptr<Witness> witness) {
   return std::make_unique<CheckedDriver>(std::move(inner), std::move(witness));

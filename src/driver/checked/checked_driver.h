@@ -7,6 +7,10 @@
 // were recorded; nothing called from code that stands for a GPU's. A box that a kernel declares as `Write` is filled
 // with kPoison before the kernel.
 //
+// Of graphs: nodes and predecessors are there, each graph and exec is in one call at a time, and at every launch each
+// enabled node keeps the rules of a stream's operation, ordered by the edges alone: where one is missing, the two nodes
+// are named. Nothing is poisoned for a kernel in a graph, which would take a node that nobody asked for.
+//
 // What a violation does: the call is refused with FailedPrecondition, naming the rule and the numbers, and the Witness
 // counts it. It is the library that is wrong then, or memory bound to two runs at once.
 //

@@ -1,5 +1,5 @@
-// Clock: for each stream, up to which of its operations something comes after. The happens-before relation of streams,
-// events and the host, kept exactly.
+// Clock: for each line (a stream, or the launches of an exec), up to which of its operations something comes after. The
+// happens-before relation of streams, execs, events and the host, kept exactly.
 //
 // Threads: plain values.
 #pragma once
@@ -12,21 +12,21 @@ namespace penstock::driver::checked {
 
 class Clock {
  public:
-  bool Covers(uint64_t stream, uint64_t sequence) const {
-    const auto at = seen_.find(stream);
+  bool Covers(uint64_t line, uint64_t sequence) const {
+    const auto at = seen_.find(line);
     return sequence == 0 || (at != seen_.end() && at->second >= sequence);
   }
-  void See(uint64_t stream, uint64_t sequence) {
-    uint64_t& seen = seen_[stream];
+  void See(uint64_t line, uint64_t sequence) {
+    uint64_t& seen = seen_[line];
     seen = std::max(seen, sequence);
   }
   void Merge(const Clock& other) {
-    for (const auto& [stream, sequence] : other.seen_) See(stream, sequence);
+    for (const auto& [line, sequence] : other.seen_) See(line, sequence);
   }
-  void Forget(uint64_t stream) { seen_.erase(stream); }
+  void Forget(uint64_t line) { seen_.erase(line); }
 
  private:
-  std::map<uint64_t, uint64_t> seen_;  // stream -> operations
+  std::map<uint64_t, uint64_t> seen_;  // line -> operations
 };
 
 }  // namespace penstock::driver::checked

@@ -21,9 +21,7 @@ bool StandsFor(const Access& next, const Access& old) {
 
 std::string TextOf(const Access& access) {
   static constexpr const char* kWhat[] = {"read", "written", "read and written", "used"};
-  const std::string node = access.node < 0 ? "" : absl::StrCat(" for node ", access.node);
-  return absl::StrCat(TextOf(access.box), " ", kWhat[static_cast<int>(access.mode)], " by operation ", access.operation,
-                      " of stream ", access.stream, node);
+  return absl::StrCat(TextOf(access.box), " ", kWhat[static_cast<int>(access.mode)], " by ", TextOf(access.work));
 }
 
 std::string TextOf(const Block& block) {
@@ -77,7 +75,7 @@ std::optional<Access> CollisionOf(const Block& block, const Access& next, const 
   if (next.mode == Mode::kUnknown) return std::nullopt;
   for (const Access& old : block.accesses) {
     if (old.mode == Mode::kUnknown || (!Writes(old.mode) && !Writes(next.mode))) continue;
-    if (old.stream == next.stream && old.operation == next.operation) continue;
+    if (old.work == next.work) continue;
     if (old.box.Touches(next.box) && !is_before(old)) return old;
   }
   return std::nullopt;

@@ -16,17 +16,16 @@
 #include <vector>
 
 #include "src/driver/checked/footprint.h"
+#include "src/driver/checked/stream_book.h"
 
 namespace penstock::driver::checked {
 
 enum class Mode : uint8_t { kRead, kWrite, kReadWrite, kUnknown };
 
-// An operation's use of memory. Operations of one stream count from 1.
 struct Access {
   Footprint box;
   Mode mode = Mode::kUnknown;
-  uint64_t stream = 0, operation = 0;
-  int32_t node = -1;
+  Work work;
 };
 std::string TextOf(const Access& access);
 

@@ -5,8 +5,39 @@
 
 #include "absl/strings/str_cat.h"
 #include "penstock/status_macros.h"
+#include "src/driver/copy_box.h"
+#include "src/driver/fill_box.h"
 
 namespace penstock::driver::checked {
+namespace {
+
+constexpr const char* kArgument = "Launch: an argument";
+
+Mode ModeOf(const MemoryUse& use) {
+  if (!use.ordered) return Mode::kUnknown;
+  return use.reads && use.writes ? Mode::kReadWrite : use.writes ? Mode::kWrite : Mode::kRead;
+}
+
+Footprint Source(const CopyOp& op) {
+  return Footprint(op.src, op.width, op.height, op.depth, op.src_pitch, op.src_slice);
+}
+Footprint Destination(const CopyOp& op) {
+  return Footprint(op.dst, op.width, op.height, op.depth, op.dst_pitch, op.dst_slice);
+}
+
+}  // namespace
+
+std::vector<const void*> PointersOf(const KernelOp& op) {
+  std::vector<const void*> pointers;
+  for (uint32_t i = 0; i < op.pointer_count; ++i) {
+    const void* pointer = nullptr;
+    if (op.pointer_offsets[i] + sizeof(void*) > op.args_size) continue;  // the driver below refuses it
+    std::copy_n(op.args + op.pointer_offsets[i], sizeof(void*), reinterpret_cast<std::byte*>(&pointer));
+    if (pointer != nullptr) pointers.push_back(pointer);
+  }
+  return pointers;
+}
+
 bool MemoryRules::Free(const void* memory, int device, const char* what) {
   Block* const block = map_.FindStart(memory);
   if (block == nullptr || block->device != device) {
@@ -19,7 +50,7 @@ bool MemoryRules::Free(const void* memory, int device, const char* what) {
     return false;
   }
   const auto busy = std::find_if(block->accesses.begin(), block->accesses.end(),
-                                 [&](const Access& a) { return !book_.IsOver(a.stream, a.operation); });
+                                 [&](const Access& a) { return !book_.IsOver(a.work); });
   const bool idle = busy == block->accesses.end() || witness_.dead();
   if (!idle) {
     (void)Violated("freed when idle", absl::StrCat("freeing ", TextOf(*block), ", of which ", TextOf(*busy),
@@ -32,9 +63,102 @@ bool MemoryRules::Free(const void* memory, int device, const char* what) {
   return idle;  // work may still use it
 }
 
-absl::Status MemoryRules::Use(const Access& access, int device, const char* what) {
+// --- operations ---
+
+absl::Status MemoryRules::Use(const CopyOp& op, const Work& work, int device) {
+  if (op.kind == CopyKind::kPeer && op.src_device != device && op.dst_device != device) {
+    return Violated("one device", absl::StrCat("Copy between devices ", op.src_device, " and ", op.dst_device, " on ",
+                                               TextOfLine(work.line), " of device ", device));
+  }
+  if (FindClash({{Source(op), false}, {Destination(op), true}})) {
+    return Violated("source and destination apart",
+                    absl::StrCat("Copy: ", TextOf(Source(op)), " to ", TextOf(Destination(op)), " by ", TextOf(work)));
+  }
+  return UseCopy(op, work, device, "Copy");
+}
+
+absl::Status MemoryRules::Use(const BatchOp& op, const Work& work, int device) {
+  // First: whether there is a table to look at.
+  const Footprint table(op.pieces, op.count * sizeof(CopyPiece));
+  PENSTOCK_RETURN_IF_ERROR(Use({table, Mode::kRead, work}, -1, "CopyBatch: the table"));
+  PENSTOCK_ASSIGN_OR_RETURN(const BatchSize size, SizeOf(op));
+  if (op.size.bytes != 0 && !(op.size == size)) {
+    return Violated("the size of a batch that of its pieces",
+                    absl::StrCat("CopyBatch by ", TextOf(work), ": ", op.size.bytes, " bytes, in the largest piece ",
+                                 op.size.largest, "; its pieces have ", size.bytes, " and ", size.largest));
+  }
+  std::vector<checked::Use> uses;
+  for (size_t i = 0; i < op.count; ++i) {
+    const CopyOp piece = CopyOf(op.pieces[i], op);
+    uses.push_back({Source(piece), false});
+    uses.push_back({Destination(piece), true});
+  }
+  if (const auto clash = FindClash(uses)) {
+    return Violated("pieces apart", absl::StrCat("CopyBatch by ", TextOf(work), ": piece ", clash->first / 2, ", ",
+                                                 TextOf(uses[clash->first].box), ", and piece ", clash->second / 2,
+                                                 ", ", TextOf(uses[clash->second].box), ", are copied in any order"));
+  }
+  for (size_t i = 0; i < op.count; ++i) {
+    PENSTOCK_RETURN_IF_ERROR(UseCopy(CopyOf(op.pieces[i], op), work, device, absl::StrCat("CopyBatch: piece ", i)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MemoryRules::UseCopy(const CopyOp& op, const Work& work, int device, const std::string& what) {
+  const bool peer = op.kind == CopyKind::kPeer;
+  const int to = op.kind == CopyKind::kDeviceToHost ? -1 : peer ? op.dst_device : device;
+  const int from = op.kind == CopyKind::kHostToDevice ? -1 : peer ? op.src_device : device;
+  PENSTOCK_RETURN_IF_ERROR(Use({Source(op), Mode::kRead, work}, from, what + ": the source"));
+  return Use({Destination(op), Mode::kWrite, work}, to, what + ": the destination");
+}
+
+absl::Status MemoryRules::Use(const FillOp& op, const Work& work, int device) {
+  PENSTOCK_ASSIGN_OR_RETURN(const FillSize size, SizeOf(op));
+  const Footprint dst(op.dst, size.width, op.height, op.depth, op.pitch, op.slice);
+  return Use({dst, Mode::kWrite, work}, device, "Fill: the destination");
+}
+
+absl::StatusOr<std::vector<Footprint>> MemoryRules::UseKernel(const std::vector<const void*>& pointers,
+                                                              const std::vector<MemoryUse>* declared, const Work& work,
+                                                              int device) {
+  const auto where = [device](const Block* block) { return block != nullptr && block->device < 0 ? -1 : device; };
+  for (const void* pointer : pointers) {
+    Access access{Footprint(pointer, 0), Mode::kUnknown, work};
+    const Block* holder = map_.Find(access.box.begin);
+    if (holder == nullptr) holder = map_.FindEnd(access.box.begin);
+    PENSTOCK_ASSIGN_OR_RETURN(const Block* const block, BlockOf(access, where(holder), kArgument));
+    if (declared != nullptr || block == nullptr) continue;
+    access.box = Footprint(reinterpret_cast<const void*>(block->begin), block->bytes);
+    PENSTOCK_RETURN_IF_ERROR(Use(access, where(holder), kArgument));
+  }
+  std::vector<Access> accesses;
+  std::vector<Footprint> written_only;
+  if (declared == nullptr) return written_only;
+  for (const MemoryUse& use : *declared) {
+    const Footprint box(use.data, use.width, use.height, use.depth, use.pitch, use.slice);
+    accesses.push_back({box, ModeOf(use), work});
+  }
+  for (const Access& access : accesses) {
+    PENSTOCK_RETURN_IF_ERROR(Use(access, where(map_.Find(access.box.begin)), kArgument));
+  }
+  for (const Access& access : accesses) {
+    if (IsWrittenOnly(access, accesses)) written_only.push_back(access.box);
+  }
+  return written_only;
+}
+
+bool MemoryRules::IsWrittenOnly(const Access& access, const std::vector<Access>& accesses) {
+  const Block* block = map_.Find(access.box.begin);
+  if (access.mode != Mode::kWrite || access.box.empty() || block == nullptr || block->device < 0) return false;
+  return std::none_of(accesses.begin(), accesses.end(),
+                      [&](const Access& other) { return other.mode != Mode::kWrite && other.box.Touches(access.box); });
+}
+
+// --- every access ---
+
+absl::Status MemoryRules::Use(const Access& access, int device, const std::string& what) {
   if (access.box.empty()) return absl::OkStatus();
-  PENSTOCK_ASSIGN_OR_RETURN(Block * block, BlockOf(access.box, device, what));
+  PENSTOCK_ASSIGN_OR_RETURN(Block * block, BlockOf(access, device, what));
   if (block == nullptr) return absl::OkStatus();
   const bool reads = access.mode == Mode::kRead || access.mode == Mode::kReadWrite;
   if (reads && device >= 0) {
@@ -44,84 +168,50 @@ absl::Status MemoryRules::Use(const Access& access, int device, const char* what
                                    missing->second - missing->first, ") of ", TextOf(*block), " were never written"));
     }
   }
-  const Clock& after = book_.Find(Stream{access.stream})->after;
-  const auto is_over = [&](const Access& old) { return book_.IsOver(old.stream, old.operation); };
-  const auto is_before = [&](const Access& old) {
-    return old.stream == access.stream || after.Covers(old.stream, old.operation) || is_over(old);
-  };
+  const auto is_over = [&](const Access& old) { return book_.IsOver(old.work); };
+  const auto is_before = [&](const Access& old) { return book_.IsBefore(old.work, access.work); };
   if (const auto other = CollisionOf(*block, access, is_before)) {
-    return Violated("ordered accesses", absl::StrCat(what, " ", TextOf(access), " collides with ", TextOf(*other),
-                                                     " in ", TextOf(*block), "; no event orders them"));
+    const bool same_graph = other->work.line == access.work.line;
+    return Violated("ordered accesses",
+                    absl::StrCat(what, " ", TextOf(access), " collides with ", TextOf(*other), " in ", TextOf(*block),
+                                 same_graph ? "; no edge orders them" : "; no event orders them"));
   }
   if (access.mode != Mode::kRead) block->written.Add(access.box);
   Keep(*block, access, is_over, is_before);
   return absl::OkStatus();
 }
 
-absl::Status MemoryRules::UseAll(const std::vector<Access>& accesses, int device) {
-  for (const Access& access : accesses) {
-    const Block* block = map_.Find(access.box.begin);
-    PENSTOCK_RETURN_IF_ERROR(Use(access, block != nullptr && block->device < 0 ? -1 : device, "Launch: an argument"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status MemoryRules::UsePointers(const KernelOp& op, Access any, int device) {
-  for (uint32_t i = 0; i < op.pointer_count; ++i) {
-    const void* pointer = nullptr;
-    if (op.pointer_offsets[i] + sizeof(void*) > op.args_size) continue;  // the driver below refuses it
-    std::copy_n(op.args + op.pointer_offsets[i], sizeof(void*), reinterpret_cast<std::byte*>(&pointer));
-    if (pointer == nullptr) continue;
-    const Footprint at(pointer, 0);
-    const Block* holder = map_.Find(at.begin);
-    if (holder == nullptr) holder = map_.FindEnd(at.begin);
-    const int where = holder != nullptr && holder->device < 0 ? -1 : device;
-    PENSTOCK_ASSIGN_OR_RETURN(Block * block, BlockOf(at, where, "Launch: an argument"));
-    if (op.uses != nullptr || block == nullptr) continue;
-    any.box = Footprint(reinterpret_cast<const void*>(block->begin), block->bytes);
-    PENSTOCK_RETURN_IF_ERROR(Use(any, where, "Launch: an argument"));
-  }
-  return absl::OkStatus();
-}
-
-bool MemoryRules::IsPoisonable(const std::vector<Access>& accesses, const Access& access) {
-  const Block* block = map_.Find(access.box.begin);
-  if (access.mode != Mode::kWrite || access.box.empty() || block == nullptr || block->device < 0) return false;
-  return std::none_of(accesses.begin(), accesses.end(),
-                      [&](const Access& other) { return other.mode != Mode::kWrite && other.box.Touches(access.box); });
-}
-
 // The live block that holds the box, null for memory that the application made itself. `device` -1: pinned memory.
-absl::StatusOr<Block*> MemoryRules::BlockOf(const Footprint& box, int device, const char* what) {
+absl::StatusOr<Block*> MemoryRules::BlockOf(const Access& access, int device, const std::string& what) {
+  const Footprint& box = access.box;
   Block* block = map_.Find(box.begin);
-  const std::string text = absl::StrCat(what, " ", TextOf(box));
   if (block == nullptr) {
     if (const Block* freed = map_.FindFreed(box.begin)) {
-      return Violated("memory is alive", absl::StrCat(text, ": ", TextOf(*freed), " was freed"));
+      return Violated("memory is alive", absl::StrCat(what, " ", TextOf(access), ": ", TextOf(*freed), " was freed"));
     }
     if (box.empty()) block = map_.FindEnd(box.begin);  // a pointer behind the last element
   }
   if (block == nullptr) {
-    PENSTOCK_RETURN_IF_ERROR(CheckForeign(box, device, what));
+    PENSTOCK_RETURN_IF_ERROR(CheckForeign(access, device, what));
     return nullptr;
   }
   if (box.end() > block->end()) {
-    return Violated("inside the allocation",
-                    absl::StrCat(text, " leaves ", TextOf(*block), " by ", box.end() - block->end(), " bytes"));
+    return Violated("inside the allocation", absl::StrCat(what, " ", TextOf(access), " leaves ", TextOf(*block), " by ",
+                                                          box.end() - block->end(), " bytes"));
   }
   if (block->device != device) {
-    return Violated("one device", absl::StrCat(text, " is in ", TextOf(*block), "; expected ",
+    return Violated("one device", absl::StrCat(what, " ", TextOf(access), " is in ", TextOf(*block), "; expected ",
                                                device < 0 ? std::string("pinned memory")
                                                           : absl::StrCat("memory of device ", device)));
   }
   return block;
 }
 
-absl::Status MemoryRules::CheckForeign(const Footprint& box, int device, const char* what) {
-  const absl::StatusOr<PointerInfo> info = inner_.Inspect(reinterpret_cast<const void*>(box.begin));
+absl::Status MemoryRules::CheckForeign(const Access& access, int device, const std::string& what) {
+  const absl::StatusOr<PointerInfo> info = inner_.Inspect(reinterpret_cast<const void*>(access.box.begin));
   const auto wanted = device < 0 ? PointerInfo::Kind::kPinned : PointerInfo::Kind::kDevice;
   if (info.ok() && info->kind == wanted && (device < 0 || info->device == device)) return absl::OkStatus();
-  return Violated("memory is alive", absl::StrCat(what, " ", TextOf(box), " lies in no live block of ",
+  return Violated("memory is alive", absl::StrCat(what, " ", TextOf(access), " lies in no live block of ",
                                                   device < 0 ? "pinned memory" : absl::StrCat("device ", device)));
 }
 

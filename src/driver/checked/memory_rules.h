@@ -1,4 +1,4 @@
-// MemoryRules: what operations may do to memory, asked of the blocks that were handed out and of the order of streams.
+// MemoryRules: what operations may do to memory, asked of the blocks that were handed out and of the order of all work.
 //
 // A broken rule is told to the Witness and comes back as its Status. A device of -1 is pinned memory; memory that the
 // application made itself is asked for below, by Inspect.
@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,6 +18,9 @@
 #include "src/driver/driver.h"
 
 namespace penstock::driver::checked {
+
+// The pointers among the arguments that are not null.
+std::vector<const void*> PointersOf(const KernelOp& op);
 
 class MemoryRules {
  public:
@@ -29,21 +33,23 @@ class MemoryRules {
   // not to be freed: there is none, or work may still use it.
   bool Free(const void* memory, int device, const char* what);
 
-  // An access of memory of `device` by the last operation of its stream.
-  absl::Status Use(const Access& access, int device, const char* what);
-  // The accesses of a kernel, which sees pinned memory too.
-  absl::Status UseAll(const std::vector<Access>& accesses, int device);
-  // Every pointer among the arguments points to memory that the kernel may see. Where nobody says what it does there
-  // (no op.uses), `any` is its access to all of the block.
-  absl::Status UsePointers(const KernelOp& op, Access any, int device);
-
-  // Whether a box may be poisoned before the kernel with these accesses: it is written and, by this kernel, not read.
-  bool IsPoisonable(const std::vector<Access>& accesses, const Access& access);
+  // Checks what an operation on `device` does to memory and keeps it. `work` is of the last operation of its line.
+  absl::Status Use(const CopyOp& op, const Work& work, int device);
+  absl::Status Use(const BatchOp& op, const Work& work, int device);
+  absl::Status Use(const FillOp& op, const Work& work, int device);
+  // Every pointer points to memory that a kernel may see. Where nobody says what it does there (`declared` is null) it
+  // may do anything to all of the block. Returns the boxes that it writes and does not read.
+  absl::StatusOr<std::vector<Footprint>> UseKernel(const std::vector<const void*>& pointers,
+                                                   const std::vector<MemoryUse>* declared, const Work& work,
+                                                   int device);
 
  private:
   absl::Status Violated(const char* rule, const std::string& what) { return witness_.Violated(rule, what); }
-  absl::StatusOr<Block*> BlockOf(const Footprint& box, int device, const char* what);
-  absl::Status CheckForeign(const Footprint& box, int device, const char* what);
+  absl::Status Use(const Access& access, int device, const std::string& what);
+  absl::Status UseCopy(const CopyOp& op, const Work& work, int device, const std::string& what);
+  absl::StatusOr<Block*> BlockOf(const Access& access, int device, const std::string& what);
+  absl::Status CheckForeign(const Access& access, int device, const std::string& what);
+  bool IsWrittenOnly(const Access& access, const std::vector<Access>& accesses);
 
   Driver& inner_;
   Witness& witness_;

@@ -4,37 +4,62 @@
 
 namespace penstock::driver::checked {
 
+std::string TextOfLine(uint64_t line) {
+  return line < kExecLines ? absl::StrCat("stream ", line) : absl::StrCat("exec ", line - kExecLines);
+}
+
+std::string TextOf(const Work& work) {
+  return absl::StrCat(work.graph_node < 0 ? "" : absl::StrCat("graph node ", work.graph_node, " of "), "operation ",
+                      work.operation, " of ", TextOfLine(work.line),
+                      work.plan_node < 0 ? "" : absl::StrCat(" for node ", work.plan_node));
+}
+
 Stream StreamBook::Add(Stream inner, int device) {
-  streams_[++made_streams_] = {.inner = inner, .device = device, .after = {}};
-  return Stream{made_streams_};
+  const Stream stream{streams_.Add({.inner = inner, .device = device})};
+  lines_[LineOf(stream)];
+  return stream;
 }
 
 Event StreamBook::Add(Event inner, int device, bool timing) {
-  events_[++made_events_] = {.inner = inner, .device = device, .timing = timing, .covers = {}};
-  return Event{made_events_};
-}
-
-StreamState* StreamBook::Find(Stream stream) {
-  const auto at = streams_.find(stream.bits);
-  return at == streams_.end() ? nullptr : &at->second;
-}
-const StreamState* StreamBook::Find(Stream stream) const { return const_cast<StreamBook*>(this)->Find(stream); }
-
-EventState* StreamBook::Find(Event event) {
-  const auto at = events_.find(event.bits);
-  return at == events_.end() ? nullptr : &at->second;
+  return Event{events_.Add({.inner = inner, .device = device, .timing = timing})};
 }
 
 void StreamBook::Remove(Stream stream) {
-  streams_.erase(stream.bits);
-  over_.Forget(stream.bits);
+  streams_.Remove(stream.bits);
+  RemoveLine(LineOf(stream));
 }
 
-void StreamBook::Record(EventState& event, Stream stream, const StreamState& state) {
+void StreamBook::RemoveLine(uint64_t line) {
+  lines_.erase(line);
+  over_.Forget(line);
+}
+
+Work StreamBook::Submit(Stream stream, int32_t plan_node) {
+  return {.line = LineOf(stream), .operation = ++lines_[LineOf(stream)].operations, .plan_node = plan_node};
+}
+
+Work StreamBook::Launch(GraphExec exec, Stream stream) {
+  Line &on = lines_[LineOf(stream)], &of = lines_[LineOf(exec)];
+  of.after.Merge(on.after);
+  of.after.See(LineOf(stream), on.operations);
+  Upload(exec, stream);
+  return {.line = LineOf(exec), .operation = of.operations};
+}
+
+// An operation of the stream and of the exec's, but no launch, which alone makes later launches wait.
+void StreamBook::Upload(GraphExec exec, Stream stream) {
+  Line &on = lines_[LineOf(stream)], &of = lines_[LineOf(exec)];
+  ++on.operations;
+  on.after.Merge(of.after);
+  on.after.See(LineOf(exec), ++of.operations);
+}
+
+void StreamBook::Record(EventState& event, Stream stream) {
+  const Line& line = lines_[LineOf(stream)];
   event.recorded = true;
   event.seen_complete = false;
-  event.covers = state.after;
-  event.covers.See(stream.bits, state.operations);
+  event.covers = line.after;
+  event.covers.See(LineOf(stream), line.operations);
 }
 
 void StreamBook::Completed(EventState& event, const Clock& covers) {
@@ -42,15 +67,22 @@ void StreamBook::Completed(EventState& event, const Clock& covers) {
   over_.Merge(covers);
 }
 
-// A stream that is gone was found idle, or reported, when it went.
-bool StreamBook::IsOver(uint64_t stream, uint64_t operation) const {
-  return Find(Stream{stream}) == nullptr || over_.Covers(stream, operation);
+uint64_t StreamBook::operations(uint64_t line) const {
+  const auto at = lines_.find(line);
+  return at == lines_.end() ? 0 : at->second.operations;
 }
 
-std::string StreamBook::WhyNot(const char* what, uint64_t bits, uint64_t made) {
-  if (bits == 0) return absl::StrCat("a null ", what);
-  if (bits <= made) return absl::StrCat(what, " ", bits, " was destroyed before");
-  return absl::StrCat(what, " ", bits, " was never made by this driver");
+// A line that is gone was found idle, or reported, when it went.
+bool StreamBook::IsOver(const Work& work) const {
+  return lines_.find(work.line) == lines_.end() || over_.Covers(work.line, work.operation);
+}
+
+bool StreamBook::IsBefore(const Work& work, const Work& next) const {
+  if (IsOver(work)) return true;
+  const Line& line = lines_.at(next.line);
+  if (work.line != next.line) return line.after.Covers(work.line, work.operation);
+  return work.operation < next.operation || work.graph_node == next.graph_node ||
+         line.order[static_cast<size_t>(next.graph_node)][static_cast<size_t>(work.graph_node)];
 }
 
 }  // namespace penstock::driver::checked

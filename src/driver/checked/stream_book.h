@@ -1,8 +1,8 @@
-// StreamBook: the streams and events a checked driver handed out, and the order of their work.
+// StreamBook: the streams and events a checked driver handed out, and the order of all work.
 //
-// Handles are numbers never used twice, so one that was destroyed is known as such even where the driver below gives
-// its address to the next. Order is kept by clocks: of each stream what it comes after, of each event what its last
-// record covers, and of the host what it has seen complete.
+// Order is kept by clocks: of each line what it comes after, of each event what its last record covers, and of the host
+// what it has seen complete. A line is what runs in the order of submission: a stream is one, and so are the launches
+// of an exec, which wait for one another on whatever streams they are. Inside a launch only the graph's edges order.
 //
 // Threads: not thread-safe; CheckedDriver locks.
 #pragma once
@@ -10,8 +10,11 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "src/driver/checked/clock.h"
+#include "src/driver/checked/numbered.h"
 #include "src/driver/driver.h"
 
 namespace penstock::driver::checked {
@@ -19,8 +22,6 @@ namespace penstock::driver::checked {
 struct StreamState {
   Stream inner;
   int device = 0;
-  uint64_t operations = 0;  // submitted
-  Clock after;              // what its next operation comes after
 };
 
 struct EventState {
@@ -29,37 +30,72 @@ struct EventState {
   bool timing = false;
   bool recorded = false;
   bool seen_complete = false;  // the last record
-  Clock covers;                // of the last record
+  Clock covers{};  // of the last record
 };
+
+// Lines have numbers of their own, which no stream has for an exec's.
+inline constexpr uint64_t kExecLines = uint64_t{1} << 63;
+inline uint64_t LineOf(Stream stream) { return stream.bits; }
+inline uint64_t LineOf(GraphExec exec) { return kExecLines | exec.bits; }
+
+// Work by where it stands: the n-th operation of its line, and in an exec's line the node of the graph.
+struct Work {
+  uint64_t line = 0, operation = 0;
+  int32_t plan_node = -1;
+  int32_t graph_node = -1;
+  friend bool operator==(const Work&, const Work&) = default;
+};
+// "operation 3 of stream 1 for node 7", "graph node 0 of operation 2 of exec 1 for node 7".
+std::string TextOf(const Work& work);
+std::string TextOfLine(uint64_t line);
+
+// Of each node of a graph, whether an earlier one has ended when it begins.
+using NodeOrder = std::vector<std::vector<bool>>;
 
 class StreamBook {
  public:
   Stream Add(Stream inner, int device);
   Event Add(Event inner, int device, bool timing);
+  void Add(GraphExec exec, NodeOrder order) { lines_[LineOf(exec)].order = std::move(order); }
   // Null where the handle is not alive.
-  StreamState* Find(Stream stream);
-  EventState* Find(Event event);
-  const StreamState* Find(Stream stream) const;
+  StreamState* Find(Stream stream) { return streams_.Find(stream.bits); }
+  const StreamState* Find(Stream stream) const { return streams_.Find(stream.bits); }
+  EventState* Find(Event event) { return events_.Find(event.bits); }
   void Remove(Stream stream);
-  void Remove(Event event) { events_.erase(event.bits); }
+  void Remove(Event event) { events_.Remove(event.bits); }
+  void Remove(GraphExec exec) { RemoveLine(LineOf(exec)); }
 
-  void Record(EventState& event, Stream stream, const StreamState& state);
-  void Wait(StreamState& stream, const EventState& event) { stream.after.Merge(event.covers); }
+  // Counts what is submitted now; handles are alive.
+  Work Submit(Stream stream, int32_t plan_node);
+  Work Launch(GraphExec exec, Stream stream);
+  void Upload(GraphExec exec, Stream stream);
+  void Record(EventState& event, Stream stream);
+  void Wait(Stream stream, const EventState& event) { lines_[LineOf(stream)].after.Merge(event.covers); }
   void Completed(EventState& event, const Clock& covers);
-  // Whether the host has seen the operation end.
-  bool IsOver(uint64_t stream, uint64_t operation) const;
 
-  // "stream 3 was destroyed", "stream 9 was never made by this driver".
-  std::string WhyNot(Stream stream) const { return WhyNot("stream", stream.bits, made_streams_); }
-  std::string WhyNot(Event event) const { return WhyNot("event", event.bits, made_events_); }
-  const std::map<uint64_t, StreamState>& streams() const { return streams_; }
+  uint64_t operations(uint64_t line) const;
+  // Whether the host has seen all of the line end.
+  bool IsIdle(uint64_t line) const { return IsOver({.line = line, .operation = operations(line)}); }
+  // Whether the host has seen it end.
+  bool IsOver(const Work& work) const;
+  // Whether it is over when `next`, which is of the last operation of its line, begins.
+  bool IsBefore(const Work& work, const Work& next) const;
+
+  std::string WhyNot(Stream stream) const { return streams_.WhyNot(stream.bits); }
+  std::string WhyNot(Event event) const { return events_.WhyNot(event.bits); }
+  const std::map<uint64_t, StreamState>& streams() const { return streams_.alive(); }
 
  private:
-  static std::string WhyNot(const char* what, uint64_t bits, uint64_t made);
+  struct Line {
+    uint64_t operations = 0;  // submitted
+    Clock after;  // what the next one comes after
+    NodeOrder order;  // of an exec
+  };
+  void RemoveLine(uint64_t line);
 
-  std::map<uint64_t, StreamState> streams_;
-  std::map<uint64_t, EventState> events_;
-  uint64_t made_streams_ = 0, made_events_ = 0;
+  Numbered<StreamState> streams_{"stream"};
+  Numbered<EventState> events_{"event"};
+  std::map<uint64_t, Line> lines_;
   Clock over_;  // what the host has seen
 };
 

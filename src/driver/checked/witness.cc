@@ -29,7 +29,18 @@ constexpr int kIllegalAddress = 700;  // cudaErrorIllegalAddress: what a null wr
 
 std::string TextOf(const Gauges& g) {
   return absl::StrCat(g.streams, " streams, ", g.events, " events, ", g.device_blocks, " device blocks (",
-                      g.device_bytes, " bytes), ", g.pinned_blocks, " pinned blocks (", g.pinned_bytes, " bytes)");
+                      g.device_bytes, " bytes), ", g.pinned_blocks, " pinned blocks (", g.pinned_bytes, " bytes), ",
+                      g.graphs, " graphs, ", g.execs, " execs");
+}
+
+Totals::Sum Totals::* SumOf(CopyKind kind, bool batch) {
+  switch (kind) {
+    case CopyKind::kHostToDevice: return batch ? &Totals::batch_uploads : &Totals::uploads;
+    case CopyKind::kDeviceToHost: return batch ? &Totals::batch_downloads : &Totals::downloads;
+    case CopyKind::kDeviceToDevice: return batch ? &Totals::batch_inside : &Totals::inside;
+    case CopyKind::kPeer: break;
+  }
+  return &Totals::peer;
 }
 
 Totals operator-(const Totals& later, const Totals& earlier) {
@@ -113,6 +124,15 @@ void Witness::Count(Totals::Sum Totals::* sum, size_t bytes, size_t pieces) {
   totals_.pieces += static_cast<int64_t>(pieces);
 }
 
+void Witness::Count(const Totals& done) {
+  base::MutexLock lock(mu_);
+  totals_.pieces += done.pieces;
+  for (const NamedSum& named : kSums) {
+    (totals_.*named.sum).calls += (done.*named.sum).calls;
+    (totals_.*named.sum).bytes += (done.*named.sum).bytes;
+  }
+}
+
 absl::Status Witness::Begin(const Call& call) {
   base::MutexLock lock(mu_);
   log_.Add(call);
@@ -154,6 +174,8 @@ void Witness::Change(const Gauges& by) {
   gauges_.pinned_blocks += by.pinned_blocks;
   gauges_.device_bytes += by.device_bytes;
   gauges_.pinned_bytes += by.pinned_bytes;
+  gauges_.graphs += by.graphs;
+  gauges_.execs += by.execs;
 }
 
 }  // namespace penstock::driver::checked

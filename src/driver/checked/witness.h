@@ -16,17 +16,20 @@
 #include "src/base/mutex.h"
 #include "src/driver/checked/call_log.h"
 #include "src/driver/checked/fault_plan.h"
+#include "src/driver/ops.h"
 
 namespace penstock::driver::checked {
 
 // What is alive now.
 struct Gauges {
   int64_t streams = 0, events = 0, device_blocks = 0, pinned_blocks = 0, device_bytes = 0, pinned_bytes = 0;
+  int64_t graphs = 0, execs = 0;
   friend bool operator==(const Gauges&, const Gauges&) = default;
 };
 std::string TextOf(const Gauges& gauges);
 
-// What was done since the Witness was made: calls that failed do not count, and copies of nothing do.
+// What was done since the Witness was made: calls that failed do not count, and copies of nothing do. The launch of a
+// graph counts as the copies, batches and fills that it does.
 struct Totals {
   struct Sum {
     int64_t calls = 0, bytes = 0;
@@ -38,6 +41,8 @@ struct Totals {
   Sum fills{}, device_allocations{}, pinned_allocations{};
   friend bool operator==(const Totals&, const Totals&) = default;
 };
+// The sum that copies of a kind are counted in.
+Totals::Sum Totals::* SumOf(CopyKind kind, bool batch);
 // What was done between two moments.
 Totals operator-(const Totals& later, const Totals& earlier);
 // "uploads 1 with 4096 bytes, fills 2 with 96 bytes"; what is 0 is left out.
@@ -78,6 +83,7 @@ class Witness {
   void Change(const Gauges& by);
   // Counts a call that has been made.
   void Count(Totals::Sum Totals::* sum, size_t bytes, size_t pieces = 0);
+  void Count(const Totals& done);
 
  private:
   const std::function<void(const std::string&)> report_;

@@ -6,14 +6,6 @@
 namespace penstock::driver {
 namespace {
 
-cudaMemcpyKind KindOf(CopyKind kind) {
-  switch (kind) {
-    case CopyKind::kHostToDevice: return cudaMemcpyHostToDevice;
-    case CopyKind::kDeviceToHost: return cudaMemcpyDeviceToHost;
-    default: return cudaMemcpyDeviceToDevice;
-  }
-}
-
 // CUDA gives the distance of slices as a number of rows. A plane has one slice, so any number does.
 cudaPitchedPtr Pitched(const void* memory, size_t pitch, size_t slice, const CopyOp& op) {
   const size_t rows = op.depth == 1 ? op.height : slice / pitch;
@@ -41,11 +33,7 @@ cudaError_t SubmitBox(cudaStream_t stream, const CopyOp& op) {
   if (op.depth == 1) {
     return cudaMemcpy2DAsync(op.dst, op.dst_pitch, op.src, op.src_pitch, op.width, op.height, KindOf(op.kind), stream);
   }
-  cudaMemcpy3DParms box{};
-  box.dstPtr = Pitched(op.dst, op.dst_pitch, op.dst_slice, op);
-  box.srcPtr = Pitched(op.src, op.src_pitch, op.src_slice, op);
-  box.extent = {.width = op.width, .height = op.height, .depth = op.depth};
-  box.kind = KindOf(op.kind);
+  const cudaMemcpy3DParms box = BoxOf(op);
   return cudaMemcpy3DAsync(&box, stream);
 }
 
@@ -65,6 +53,23 @@ cudaError_t SubmitSlices(cudaStream_t stream, const CopyOp& op, int dst_ordinal,
 }
 
 }  // namespace
+
+cudaMemcpyKind KindOf(CopyKind kind) {
+  switch (kind) {
+    case CopyKind::kHostToDevice: return cudaMemcpyHostToDevice;
+    case CopyKind::kDeviceToHost: return cudaMemcpyDeviceToHost;
+    default: return cudaMemcpyDeviceToDevice;
+  }
+}
+
+cudaMemcpy3DParms BoxOf(const CopyOp& op) {
+  cudaMemcpy3DParms box{};
+  box.dstPtr = Pitched(op.dst, op.dst_pitch, op.dst_slice, op);
+  box.srcPtr = Pitched(op.src, op.src_pitch, op.src_slice, op);
+  box.extent = {.width = op.width, .height = op.height, .depth = op.depth};
+  box.kind = KindOf(op.kind);
+  return box;
+}
 
 cudaError_t SubmitCopy(cudaStream_t stream, const CopyOp& op, int dst_ordinal, int src_ordinal) {
   if (op.width == 0 || op.height == 0 || op.depth == 0) return cudaSuccess;

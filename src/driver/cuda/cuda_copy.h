@@ -13,4 +13,8 @@ namespace penstock::driver {
 // whose slices are no whole number of rows apart, a failure may leave the first slices queued.
 cudaError_t SubmitCopy(cudaStream_t stream, const CopyOp& op, int dst_ordinal, int src_ordinal);
 
+// A copy in CUDA's words. Not of a peer copy, nor of one whose slices lie no whole number of rows apart.
+cudaMemcpyKind KindOf(CopyKind kind);
+cudaMemcpy3DParms BoxOf(const CopyOp& op);
+
 }  // namespace penstock::driver

@@ -1,9 +1,10 @@
 // Each call of the seam is one call of CUDA, and this file is one class because the seam is one interface. What takes
-// more than a call lies beside it: cuda_context (current device), cuda_copy and cuda_fill (shapes), cuda_kernels
-// (patterns and batches), cuda_pointer (kinds of memory), driver_api.
+// more than a call lies beside it: cuda_context (current device), cuda_copy and cuda_fill (shapes), cuda_graph,
+// cuda_kernels (patterns and batches), cuda_pointer (kinds of memory), driver_api.
 //
-// Handles are CUDA's own, as integers. Streams and events are used as they are, so recording and launching look
-// nothing up and lock nothing; the members are constant after Open.
+// Handles are CUDA's own, as integers, but for graphs and execs, which are objects of cuda_graph. Streams and events
+// are used as they are, so recording and launching look nothing up and lock nothing; the members are constant after
+// Open.
 #include "src/driver/cuda/cuda_driver.h"
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include "src/driver/cuda/cuda_context.h"
 #include "src/driver/cuda/cuda_copy.h"
 #include "src/driver/cuda/cuda_fill.h"
+#include "src/driver/cuda/cuda_graph.h"
 #include "src/driver/cuda/cuda_kernels.h"
 #include "src/driver/cuda/cuda_pointer.h"
 #include "src/driver/cuda/cuda_status.h"
@@ -28,6 +30,8 @@ namespace {
 
 cudaStream_t Native(Stream stream) { return reinterpret_cast<cudaStream_t>(stream.bits); }
 cudaEvent_t Native(Event event) { return reinterpret_cast<cudaEvent_t>(event.bits); }
+CudaGraph* Own(Graph graph) { return reinterpret_cast<CudaGraph*>(graph.bits); }
+CudaExec* Own(GraphExec exec) { return reinterpret_cast<CudaExec*>(exec.bits); }
 
 std::string NameOf(int ordinal) { return "cuda:" + std::to_string(ordinal); }
 
@@ -154,8 +158,32 @@ class CudaDriver final : public Driver {
   absl::StatusOr<const void*> LoadKernel(int device, const KernelSource& source) override;
   absl::Status Launch(Stream stream, const KernelOp& op) override;
 
+  absl::StatusOr<Graph> CreateGraph(int device) override;
+  void DestroyGraph(Graph graph) override { Destroy(Own(graph)); }
+  absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op,
+                                  int priority) override {
+    return Own(graph)->Add(MakerOf(Own(graph)->device()), after, op, priority);
+  }
+  absl::StatusOr<GraphExec> Instantiate(Graph graph) override;
+  void DestroyExec(GraphExec exec) override { Destroy(Own(exec)); }
+  absl::Status Upload(GraphExec exec, Stream stream) override {
+    return ToStatus(cudaGraphUpload(Own(exec)->native(), Native(stream)), "uploading a graph");
+  }
+  absl::Status LaunchGraph(GraphExec exec, Stream stream) override {
+    return ToStatus(AsRuntime(api_.graph_launch(Own(exec)->native(), Native(stream))), "launching a graph");
+  }
+  absl::Status SetNode(GraphExec exec, int32_t node, const NodeOp& op) override {
+    return Own(exec)->Set(MakerOf(Own(exec)->device()), node, op);
+  }
+  absl::Status EnableNode(GraphExec exec, int32_t node, bool enabled) override {
+    return Own(exec)->Enable(node, enabled);
+  }
+
  private:
   ContextScope Enter(int device) const { return ContextScope(api_, devices_[device].context); }
+  template <class Owned>
+  void Destroy(Owned* own) const;
+  NodeMaker MakerOf(int device) const { return {api_, kernels_, devices_[device].context}; }
   int IndexOf(int ordinal) const;
   void OpenPeers(int a, int b);
   void OpenPeer(int from, int to) const;
@@ -272,7 +300,7 @@ absl::Status CudaDriver::CopyBatch(Stream stream, const BatchOp& op) {
     PENSTOCK_ASSIGN_OR_RETURN(size, SizeOf(op));
   }
   if (size.bytes == 0) return absl::OkStatus();
-  const cudaError_t code = LaunchGather(kernels_.gather, op, size, Native(stream));
+  const cudaError_t code = Submit(kernels_.gather, LaunchOf(op, size), Native(stream));
   if (code != cudaSuccess) return StatusOfFailure(code, TextOfBatch(op, size));
   return absl::OkStatus();
 }
@@ -317,6 +345,28 @@ absl::Status CudaDriver::Launch(Stream stream, const KernelOp& op) {
   const cudaError_t code = AsRuntime(api_.launch_kernel(&config, function, const_cast<void**>(op.argv), nullptr));
   if (code != cudaSuccess) return StatusOfFailure(code, TextOfLaunch(op));
   return absl::OkStatus();
+}
+
+absl::StatusOr<Graph> CudaDriver::CreateGraph(int device) {
+  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<CudaGraph> graph, CudaGraph::Create(device));
+  return Graph{reinterpret_cast<uint64_t>(graph.release())};
+}
+
+absl::StatusOr<GraphExec> CudaDriver::Instantiate(Graph graph) {
+  const ContextScope current = Enter(Own(graph)->device());
+  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<CudaExec> exec, CudaExec::Create(*Own(graph)));
+  return GraphExec{reinterpret_cast<uint64_t>(exec.release())};
+}
+
+// A thread without a context would get one, on the first device, from CUDA's own calls.
+template <class Owned>
+void CudaDriver::Destroy(Owned* own) const {
+  if (own == nullptr || CudaIsLost()) {
+    delete own;
+    return;
+  }
+  const ContextScope current = Enter(own->device());
+  delete own;
 }
 
 // Lets two devices reach each other's memory when the first copy between them asks for it, so that only plans that

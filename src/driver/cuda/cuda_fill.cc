@@ -22,7 +22,7 @@ cudaError_t SubmitFill(const LibraryKernels& kernels, const FillOp& op, cudaStre
   const FillOp least = Collapse(op);
   const bool plane = least.height > 1;
   if (!IsOneByte(op) || least.depth > 1 || (plane && least.pitch > kMostPitch)) {
-    return LaunchPatternFill(kernels.pattern_fill, least, stream);
+    return Submit(kernels.pattern_fill, LaunchOf(least), stream);
   }
   const int value = std::to_integer<int>(op.pattern[0]);
   const size_t width = least.count * least.pattern_size;

@@ -6,6 +6,7 @@
 #include "penstock/status_macros.h"
 #include "src/base/mutex.h"
 #include "src/driver/cuda/cuda_status.h"
+#include "src/driver/fill_box.h"
 
 extern "C" const unsigned char penstock_kernels_fatbin[];
 
@@ -65,7 +66,8 @@ cudaError_t LoadOnCurrentDevice(const void* kernel, int shared_limit) {
   return cudaSuccess;
 }
 
-cudaError_t LaunchPatternFill(cudaKernel_t kernel, const FillOp& op, cudaStream_t stream) {
+LibraryLaunch<PatternFill> LaunchOf(const FillOp& whole) {
+  const FillOp op = Collapse(whole);
   PatternFill fill{.dst = static_cast<unsigned char*>(op.dst),
                    .width = op.count * op.pattern_size,
                    .rows = op.height * op.depth,
@@ -81,13 +83,10 @@ cudaError_t LaunchPatternFill(cudaKernel_t kernel, const FillOp& op, cudaStream_
   const uint64_t teams = kPatternFillThreads / fill.team;  // of a block
   const uint64_t across = std::min((fill.rows + teams - 1) / teams, kMaxFillBlocks);
   const uint64_t along = std::min((chunks + fill.team - 1) / fill.team, kMaxFillBlocks / across);
-  void* args[] = {&fill};
-  return cudaLaunchKernel(static_cast<const void*>(kernel),
-                          dim3(static_cast<unsigned>(along), static_cast<unsigned>(across)), dim3(kPatternFillThreads),
-                          args, 0, stream);
+  return {fill, dim3(static_cast<unsigned>(along), static_cast<unsigned>(across)), dim3(kPatternFillThreads)};
 }
 
-cudaError_t LaunchGather(cudaKernel_t kernel, const BatchOp& op, const BatchSize& size, cudaStream_t stream) {
+LibraryLaunch<Gather> LaunchOf(const BatchOp& op, const BatchSize& size) {
   constexpr uint64_t kSweep = uint64_t{16} * kGatherWords;  // bytes a thread has in flight
   // Teams as small as the average piece keeps busy, so that a block takes several small pieces.
   uint64_t team = 32;
@@ -98,13 +97,12 @@ cudaError_t LaunchGather(cudaKernel_t kernel, const BatchOp& op, const BatchSize
   const uint64_t useful = (size.largest + team * kSweep - 1) / (team * kSweep);
   const uint64_t parts = std::clamp<uint64_t>((most_blocks * teams + op.count - 1) / op.count, 1, useful);
   const uint64_t blocks = std::min((op.count * parts + teams - 1) / teams, most_blocks);
-  Gather gather{.pieces = op.pieces,
-                .count = op.count,
-                .parts = static_cast<uint32_t>(parts),
-                .team = static_cast<uint32_t>(team)};
-  void* args[] = {&gather};
-  return cudaLaunchKernel(static_cast<const void*>(kernel), dim3(static_cast<unsigned>(blocks)), dim3(kGatherThreads),
-                          args, 0, stream);
+  return {{.pieces = op.pieces,
+           .count = op.count,
+           .parts = static_cast<uint32_t>(parts),
+           .team = static_cast<uint32_t>(team)},
+          dim3(static_cast<unsigned>(blocks)),
+          dim3(kGatherThreads)};
 }
 
 }  // namespace penstock::driver

@@ -31,10 +31,21 @@ struct LibraryKernels {
 // device can have (`shared_limit` bytes). May wait for kernels that run, see cuda_driver.h.
 cudaError_t LoadOnCurrentDevice(const void* kernel, int shared_limit);
 
-// Queues a fill of more than 0 bytes that SizeOf (fill_box.h) has accepted.
-cudaError_t LaunchPatternFill(cudaKernel_t kernel, const FillOp& op, cudaStream_t stream);
+// A library kernel's argument and shape.
+template <class Args>
+struct LibraryLaunch {
+  Args args;
+  dim3 grid, block;
+};
+// For a fill of more than 0 bytes that SizeOf (fill_box.h) has accepted; with as few dimensions as it can.
+LibraryLaunch<PatternFill> LaunchOf(const FillOp& whole);
+// For a batch of more than 0 bytes, whose size is `size`.
+LibraryLaunch<Gather> LaunchOf(const BatchOp& op, const BatchSize& size);
 
-// Queues a batch of more than 0 bytes, whose size is `size`.
-cudaError_t LaunchGather(cudaKernel_t kernel, const BatchOp& op, const BatchSize& size, cudaStream_t stream);
+template <class Args>
+cudaError_t Submit(cudaKernel_t kernel, LibraryLaunch<Args> launch, cudaStream_t stream) {
+  void* args[] = {&launch.args};
+  return cudaLaunchKernel(static_cast<const void*>(kernel), launch.grid, launch.block, args, 0, stream);
+}
 
 }  // namespace penstock::driver

@@ -40,6 +40,9 @@ absl::StatusOr<DriverApi> DriverApi::Load() {
   PENSTOCK_RETURN_IF_ERROR(Find("cuEventDestroy", 4000, &api.event_destroy));
   PENSTOCK_RETURN_IF_ERROR(Find("cuStreamDestroy", 4000, &api.stream_destroy));
   PENSTOCK_RETURN_IF_ERROR(Find("cuPointerGetAttributes", 7000, &api.pointer_attributes));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuGraphAddKernelNode", 12000, &api.graph_add_kernel));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuGraphExecKernelNodeSetParams", 12000, &api.exec_set_kernel));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuGraphLaunch", 10000, &api.graph_launch));
   return api;
 }
 

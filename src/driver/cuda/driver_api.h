@@ -1,7 +1,8 @@
 // The few calls that go to the CUDA driver itself, not through the runtime API: contexts, which the runtime API has no
-// word for; the three calls of the submit path, where the driver's own are 3 % (launch) to 20 % (record, wait) cheaper
-// and leave the runtime API's last error alone; what threads without a current context call, to which the runtime
-// API would give one on device 0; and what is known of a pointer, of which the runtime API tells no range.
+// word for; the calls of the submit path, where the driver's own are 3 % (launch) to 20 % (record, wait) cheaper and
+// leave the runtime API's last error alone; kernel nodes, whose kernels are handles of the driver's; what threads
+// without a current context call, to which the runtime API would give one on device 0; and what is known of a pointer,
+// of which the runtime API tells no range.
 //
 // Entry points are asked of the runtime API, which opened the driver: the library does not link libcuda.so.
 //
@@ -32,6 +33,9 @@ struct DriverApi {
   PFN_cuEventDestroy_v4000 event_destroy = nullptr;
   PFN_cuStreamDestroy_v4000 stream_destroy = nullptr;
   PFN_cuPointerGetAttributes_v7000 pointer_attributes = nullptr;
+  PFN_cuGraphAddKernelNode_v12000 graph_add_kernel = nullptr;
+  PFN_cuGraphExecKernelNodeSetParams_v12000 exec_set_kernel = nullptr;
+  PFN_cuGraphLaunch_v10000 graph_launch = nullptr;
 
   static absl::StatusOr<DriverApi> Load();
 };

@@ -4,6 +4,7 @@
 // A handle is a generation above 24 bits of place; 0 is never a handle.
 //
 // Threads: not thread-safe; the owner locks.
+// Errors:  NotAlive is what callers are told of a handle that finds nothing.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
 namespace penstock::driver::host {
+
+// `what`: "stream", "event".
+inline absl::Status NotAlive(const char* what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("this ", what, " is not alive; it was destroyed, or made by another driver"));
+}
 
 template <typename T>
 class HandleTable {

@@ -10,15 +10,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "penstock/status_macros.h"
 #include "src/base/user_code.h"
 
 namespace penstock::driver::host {
 namespace {
-
-absl::Status NotAlive(const char* what) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("this ", what, " is not alive; it was destroyed, or made by another driver"));
-}
 
 absl::Status RunGuarded(Task& task, int chunk) {
   base::DeviceCodeScope scope;
@@ -131,6 +127,23 @@ absl::Status Scheduler::Submit(Stream stream, EngineKind engine, std::unique_ptr
   return status;
 }
 
+absl::Status Scheduler::SubmitGraph(Stream stream, std::vector<GraphStep> steps, Turn& turn) {
+  bool rang = false;
+  {
+    base::MutexLock lock(mu_);
+    PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<StreamState> launcher, AwaitRoom(stream));
+    const auto begin = std::make_shared<Mark>(Mark{.of_graph = true});
+    const std::shared_ptr<Mark> end = Expand(launcher->device, steps, begin);
+    if (turn.last_) Append(*launcher, {.wait = turn.last_});
+    Append(*launcher, {.record = begin});
+    Append(*launcher, {.wait = end});
+    turn.last_ = end;
+    if (!launcher->busy) rang = Advance(launcher);
+  }
+  Ring(rang);
+  return absl::OkStatus();
+}
+
 absl::Status Scheduler::Record(Event event, Stream stream) {
   bool rang = false;
   {
@@ -193,21 +206,50 @@ absl::StatusOr<double> Scheduler::Elapsed(Event begin, Event end) {
 
 // --- queues ---
 
-absl::Status Scheduler::Push(Stream handle, Command command, bool& rang) {
+// Sleeps while the stream is full.
+absl::StatusOr<std::shared_ptr<Scheduler::StreamState>> Scheduler::AwaitRoom(Stream handle) {
   while (true) {
-    auto* found = streams_.Find(handle.bits);
+    const auto* found = streams_.Find(handle.bits);
     if (!found) return NotAlive("stream");
-    const std::shared_ptr<StreamState> stream = *found;
-    if (stream->commands.size() < kMostQueued) {
-      stream->commands.push_back(std::move(command));
-      ++queued_;
-      if (!stream->busy) rang = Advance(stream);
-      return absl::OkStatus();
-    }
+    if ((*found)->commands.size() < kMostQueued) return *found;
     ++submitters_waiting_;
     room_.Wait(mu_);
     --submitters_waiting_;
   }
+}
+
+absl::Status Scheduler::Push(Stream handle, Command command, bool& rang) {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<StreamState> stream, AwaitRoom(handle));
+  Append(*stream, std::move(command));
+  if (!stream->busy) rang = Advance(stream);
+  return absl::OkStatus();
+}
+
+void Scheduler::Append(StreamState& stream, Command command) {
+  stream.commands.push_back(std::move(command));
+  ++queued_;
+}
+
+// Makes a stream of each step, which wait for `begin`, and one that waits for them all. Returns the mark it then makes.
+std::shared_ptr<Scheduler::Mark> Scheduler::Expand(int device, std::vector<GraphStep>& steps,
+                                                   const std::shared_ptr<Mark>& begin) {
+  std::vector<std::shared_ptr<Mark>> ends;
+  const auto all = std::make_shared<StreamState>(StreamState{.device = device});
+  Append(*all, {.wait = begin});
+  for (GraphStep& step : steps) {
+    const auto stream = std::make_shared<StreamState>(StreamState{.device = device, .priority = step.priority});
+    ends.push_back(std::make_shared<Mark>(Mark{.of_graph = true}));
+    if (step.after.empty()) Append(*stream, {.wait = begin});
+    for (const int32_t before : step.after) Append(*stream, {.wait = ends[static_cast<size_t>(before)]});
+    if (step.work.task) Append(*stream, {.task = std::move(step.work.task), .engine = step.work.engine});
+    Append(*stream, {.record = ends.back()});
+    Append(*all, {.wait = ends.back()});
+    Advance(stream);  // to its first wait, which is for something still to come
+  }
+  const auto end = std::make_shared<Mark>(Mark{.of_graph = true});
+  Append(*all, {.record = end});
+  Advance(all);
+  return end;
 }
 
 void Scheduler::Pop(StreamState& stream) {
@@ -238,12 +280,13 @@ bool Scheduler::Advance(std::shared_ptr<StreamState> first) {
       if (head.record) {
         head.record->complete = true;
         head.record->when = std::chrono::steady_clock::now();
-        for (auto& waiter : head.record->waiters) {
-          waiter->busy = false;
-          turn_.push_back(std::move(waiter));
+        // Turns are taken from the back: who waited first is looked at first.
+        for (auto waiter = head.record->waiters.rbegin(); waiter != head.record->waiters.rend(); ++waiter) {
+          (*waiter)->busy = false;
+          turn_.push_back(std::move(*waiter));
         }
         head.record->waiters.clear();
-        rang = true;
+        rang = rang || !head.record->of_graph;
       }
       Pop(*stream);
     }

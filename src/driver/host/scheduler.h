@@ -6,6 +6,10 @@
 // the engine's threads. When the last chunk is done the next command gets its turn. Threads of callers never run a
 // Task.
 //
+// A graph is expanded into streams that have no handle, one a node: each waits for the ends of those before it, does
+// its task and marks its own end. The launching stream marks that the graph may begin and waits for its end, so to it
+// the graph is one piece of work. Those streams hold any number of commands and go when they are empty.
+//
 // An event's handle names the state of its latest record. A wait takes the state at the call, so that a later record
 // does not change what it waits for, as in CUDA.
 //
@@ -25,6 +29,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -39,13 +44,19 @@
 
 namespace penstock::driver::host {
 
-enum class EngineKind : uint8_t { kUpload, kDownload, kCompute };
-inline constexpr size_t kEngineKinds = 3;
-
 // A submitter waits while its stream holds this many commands, as CUDA's does.
 inline constexpr size_t kMostQueued = 1024;
 
+// A node of a graph as a launch submits it.
+struct GraphStep {
+  Work work{};
+  std::span<const int32_t> after{};  // numbers of earlier steps
+  int priority = 0;
+};
+
 class Scheduler {
+  struct Mark;
+
  public:
   // `bell` may be null. Throws std::system_error where the system gives no threads.
   // `order_seed` other than 0: ready commands are taken up in an order of that seed (order.h).
@@ -62,7 +73,16 @@ class Scheduler {
   absl::StatusOr<Event> CreateEvent(int device, bool timing);
   void DestroyEvent(Event event);
 
+  // Of graphs that must not overlap each other: the end of the one that was submitted last.
+  class Turn {
+    friend class Scheduler;
+    std::shared_ptr<Mark> last_;  // null: none yet; guarded by the scheduler's mu_
+  };
+
   absl::Status Submit(Stream stream, EngineKind engine, std::unique_ptr<Task> task);
+  // Steps that nothing but `after` orders among themselves; they begin when the graph submitted before with `turn` has
+  // ended, too.
+  absl::Status SubmitGraph(Stream stream, std::vector<GraphStep> steps, Turn& turn);
   absl::Status Record(Event event, Stream stream);
   absl::Status Wait(Stream stream, Event event);
   absl::StatusOr<bool> Query(Event event);
@@ -70,11 +90,12 @@ class Scheduler {
 
  private:
   struct StreamState;
-  // One record of an event. Shared by the event's handle, the record and the waits.
+  // One record of an event, or a point that a graph passes. Shared by the event's handle, the record and the waits.
   struct Mark {
+    bool of_graph = false;  // nobody can query it, so it does not ring
     bool complete = false;
-    std::chrono::steady_clock::time_point when;
-    std::vector<std::shared_ptr<StreamState>> waiters;
+    std::chrono::steady_clock::time_point when{};
+    std::vector<std::shared_ptr<StreamState>> waiters{};
   };
   struct EventState {
     int device = 0;
@@ -83,17 +104,17 @@ class Scheduler {
   };
   // Exactly one of the three is set.
   struct Command {
-    std::unique_ptr<Task> task;
+    std::unique_ptr<Task> task{};
     EngineKind engine = EngineKind::kCompute;  // of the task
-    std::shared_ptr<Mark> record;
-    std::shared_ptr<Mark> wait;
+    std::shared_ptr<Mark> record{};
+    std::shared_ptr<Mark> wait{};
   };
   struct StreamState {
     int device = 0;
     int priority = 0;
-    std::deque<Command> commands;
-    bool busy = false;        // the head is with an engine or waits for a mark
-    int next_chunk = 0;       // of the task at the head
+    std::deque<Command> commands{};
+    bool busy = false;  // the head is with an engine or waits for a mark
+    int next_chunk = 0;  // of the task at the head
     int chunks_running = 0;
   };
   struct Engine {
@@ -120,7 +141,11 @@ class Scheduler {
   void Stop();
 
   std::optional<Claim> TryClaim(Engine& engine) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<std::shared_ptr<StreamState>> AwaitRoom(Stream handle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Push(Stream handle, Command command, bool& rang) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Append(StreamState& stream, Command command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::shared_ptr<Mark> Expand(int device, std::vector<GraphStep>& steps, const std::shared_ptr<Mark>& begin)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Advance(std::shared_ptr<StreamState> first) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Offer(const std::shared_ptr<StreamState>& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Pop(StreamState& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -141,10 +166,10 @@ class Scheduler {
   HandleTable<std::shared_ptr<StreamState>> streams_ ABSL_GUARDED_BY(mu_);
   HandleTable<EventState> events_ ABSL_GUARDED_BY(mu_);
   std::vector<std::shared_ptr<StreamState>> turn_ ABSL_GUARDED_BY(mu_);  // of Advance: streams to look at
-  int64_t queued_ ABSL_GUARDED_BY(mu_) = 0;                              // commands in all streams
+  int64_t queued_ ABSL_GUARDED_BY(mu_) = 0;  // commands in all streams
   int submitters_waiting_ ABSL_GUARDED_BY(mu_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  base::CondVar room_;     // a full stream has room again
+  base::CondVar room_;  // a full stream has room again
   base::CondVar drained_;  // queued_ became 0
 };
 

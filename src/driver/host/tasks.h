@@ -19,6 +19,9 @@
 
 namespace penstock::driver::host {
 
+enum class EngineKind : uint8_t { kUpload, kDownload, kCompute };
+inline constexpr size_t kEngineKinds = 3;
+
 class Task {
  public:
   Task(OpTag op_tag, int chunk_count, Gate* op_gate = nullptr) : tag(op_tag), chunks(chunk_count), gate(op_gate) {}
@@ -34,6 +37,12 @@ class Task {
   Gate* const gate;  // may be null
 };
 
+// A task and whose it is.
+struct Work {
+  EngineKind engine = EngineKind::kCompute;
+  std::unique_ptr<Task> task;  // null: nothing to do
+};
+
 // `op` with both addresses translated. `threads` may share it.
 std::unique_ptr<Task> MakeCopyTask(const CopyOp& op, int threads);
 // `pieces` are those of `op`, not empty, with their addresses translated; `bytes` is their sum. Run fails if the table
@@ -47,6 +56,7 @@ class ArgBlock {
   // Takes argv and the block of `op`. Where an argument does not lie in the block, `valid()` is false.
   explicit ArgBlock(const KernelOp& op);
   bool valid() const { return valid_; }
+  const std::byte* data() const { return block_.get(); }
   void* const* argv() const { return argv_; }
   void* PointerAt(uint32_t offset) const;
   void SetPointerAt(uint32_t offset, void* value);

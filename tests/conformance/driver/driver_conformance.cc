@@ -49,6 +49,14 @@ void DriverConformance::TearDown() {
   if (!driver_) return;
   OpenLatches();
   for (const auto& [device, stream] : streams_) EXPECT_TRUE(Finish(stream, device));
+  for (const auto& [device, exec] : execs_) {
+    Current current(*driver_, device);
+    driver_->DestroyExec(exec);
+  }
+  for (const auto& [device, graph] : graphs_) {
+    Current current(*driver_, device);
+    driver_->DestroyGraph(graph);
+  }
   for (const auto& [device, stream] : streams_) {
     Current current(*driver_, device);
     driver_->DestroyStream(stream);
@@ -111,6 +119,24 @@ Event DriverConformance::NewEvent(int device, bool timing) {
   return *event;
 }
 
+Graph DriverConformance::NewGraph(int device) {
+  Current current(*driver_, device);
+  const auto graph = driver_->CreateGraph(device);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  if (!graph.ok()) return {};
+  graphs_.emplace_back(device, *graph);
+  return *graph;
+}
+
+GraphExec DriverConformance::NewExec(Graph graph, int device) {
+  Current current(*driver_, device);
+  const auto exec = driver_->Instantiate(graph);
+  EXPECT_TRUE(exec.ok()) << exec.status();
+  if (!exec.ok()) return {};
+  execs_.emplace_back(device, *exec);
+  return *exec;
+}
+
 KernelLatch& DriverConformance::NewLatch() {
   latches_.push_back(new (Pinned<KernelLatch>(1)) KernelLatch);
   return *latches_.back();
@@ -127,8 +153,7 @@ const void* DriverConformance::KernelOf(const Probe& probe, int device) {
   return kernel.ok() ? *kernel : nullptr;
 }
 
-absl::Status DriverConformance::Launch(Stream stream, const Probe& probe, const PackedArgs& args, int64_t rows,
-                                       int device) {
+KernelOp DriverConformance::OpOf(const Probe& probe, const PackedArgs& args, int64_t rows, int device) {
   KernelOp op = args.op();
   op.kernel = KernelOf(probe, device);
   op.range = probe.range;
@@ -137,6 +162,12 @@ absl::Status DriverConformance::Launch(Stream stream, const Probe& probe, const 
     op.block = {256, 1, 1};
     op.grid = {static_cast<uint32_t>((rows + 255) / 256), 1, 1};
   }
+  return op;
+}
+
+absl::Status DriverConformance::Launch(Stream stream, const Probe& probe, const PackedArgs& args, int64_t rows,
+                                       int device) {
+  const KernelOp op = OpOf(probe, args, rows, device);
   Current current(*driver_, device);
   return driver_->Launch(stream, op);
 }

@@ -66,10 +66,15 @@ class DriverConformance : public testing::TestWithParam<DriverUnderTest> {
   }
   Stream NewStream(int device = 0, int priority = 0);
   Event NewEvent(int device = 0, bool timing = false);
+  Graph NewGraph(int device = 0);
+  // Of a graph that is as it shall be.
+  GraphExec NewExec(Graph graph, int device = 0);
   KernelLatch& NewLatch();
   void OpenLatches();
 
-  // Queues a probe. The kernels are loaded.
+  // A probe as an operation, good while `args` is. The kernels are loaded.
+  KernelOp OpOf(const Probe& probe, const PackedArgs& args, int64_t rows = 1, int device = 0);
+  // Queues a probe.
   absl::Status Launch(Stream stream, const Probe& probe, const PackedArgs& args, int64_t rows = 1, int device = 0);
   absl::Status Step(Stream stream, int32_t* data, int64_t n, int32_t k, int device = 0);
   // Queues a kernel that stays until the latch is opened, and returns when it runs.
@@ -107,6 +112,8 @@ class DriverConformance : public testing::TestWithParam<DriverUnderTest> {
   std::vector<void*> pinned_memory_;
   std::vector<std::pair<int, Stream>> streams_;
   std::vector<std::pair<int, Event>> events_;
+  std::vector<std::pair<int, Graph>> graphs_;
+  std::vector<std::pair<int, GraphExec>> execs_;
   std::vector<KernelLatch*> latches_;
 };
 

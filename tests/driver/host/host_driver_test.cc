@@ -5,16 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstring>
-#include <deque>
 #include <limits>
 #include <stdexcept>
 #include <vector>
 
-#include "src/base/status.h"
 #include "tests/conformance/driver/packed_args.h"
-#include "tests/driver/host/latch.h"
+#include "tests/driver/host/host_driver_fixture.h"
 
 namespace penstock::driver::host {
 namespace {
@@ -23,66 +20,6 @@ using conformance::PackedArgs;
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
-
-constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
-std::string MessageOf(const absl::Status& status) { return base::Str(status.message()); }
-
-class HostDriverTest : public testing::Test {
- protected:
-  void SetUp() override { Make({.devices = 2, .threads_per_device = 3, .memory_bytes = 64 << 20}); }
-  void TearDown() override {
-    for (Latch& latch : latches_) latch.Open();
-    driver_.reset();
-  }
-  void Make(HostDriverOptions options) {
-    options.bell = &bell_;
-    absl::StatusOr<std::unique_ptr<Driver>> made = CreateHostDriver(options);
-    ASSERT_TRUE(made.ok()) << made.status();
-    driver_ = *std::move(made);
-    stream_ = *driver_->CreateStream(0, 0);
-  }
-
-  template <class T = std::byte>
-  T* Device(size_t count, int device = 0) {
-    return static_cast<T*>(driver_->AllocateDevice(device, count * sizeof(T)).value());
-  }
-  template <class T = std::byte>
-  T* Pinned(size_t count) {
-    return static_cast<T*>(driver_->AllocatePinned(count * sizeof(T)).value());
-  }
-  // False where the work has not ended after a minute.
-  bool Finish(Stream stream) {
-    const Event event = *driver_->CreateEvent(0, false);
-    EXPECT_TRUE(driver_->Record(event, stream).ok());
-    const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-    bool done = false;
-    while (!done && std::chrono::steady_clock::now() < until) {
-      const uint64_t ticket = bell_.ticket();
-      done = driver_->Query(event).value();
-      if (!done) bell_.Wait(ticket, until);
-    }
-    driver_->DestroyEvent(event);
-    return done;
-  }
-  template <class T>
-  std::vector<T> Download(const T* from, size_t count) {
-    T* const staged = Pinned<T>(count);
-    EXPECT_TRUE(
-        driver_
-            ->Copy(stream_, {.kind = CopyKind::kDeviceToHost, .dst = staged, .src = from, .width = count * sizeof(T)})
-            .ok());
-    EXPECT_TRUE(Finish(stream_));
-    std::vector<T> out(staged, staged + count);
-    driver_->FreePinned(staged);
-    return out;
-  }
-  Latch& NewLatch() { return latches_.emplace_back(); }
-
-  penstock::host::Bell bell_;
-  std::deque<Latch> latches_;
-  std::unique_ptr<Driver> driver_;
-  Stream stream_;
-};
 
 TEST_F(HostDriverTest, DescribesItsDevices) {
   ASSERT_EQ(driver_->device_count(), 2);
@@ -226,11 +163,6 @@ TEST_F(HostDriverTest, FillsOutsideABlockOrWithOddPatternsAreRefused) {
 }
 
 // --- batches ---
-
-absl::Status Arrive(void* latch, void* const* /*argv*/) {
-  static_cast<Latch*>(latch)->Arrive();
-  return absl::OkStatus();
-}
 
 TEST_F(HostDriverTest, ABatchIsDoneByTheEngineOfItsDirection) {
   std::byte *const device = Device(16), *const pinned = Pinned(32);
@@ -430,22 +362,6 @@ TEST_F(HostDriverTest, ArgumentsOfAnyAlignmentKeepIt) {
 }
 
 // --- twins ---
-
-// A callable that counts itself, meets the test at a latch and may fail.
-struct Twin {
-  Latch* latch = nullptr;
-  absl::Status result;
-  std::atomic<int> calls{0};
-  Crowd crowd;
-  static absl::Status Call(void* self, void* const* /*argv*/) {
-    auto* const twin = static_cast<Twin*>(self);
-    ++twin->calls;
-    twin->crowd.Enter();
-    if (twin->latch) twin->latch->Arrive();
-    twin->crowd.Leave();
-    return twin->result;
-  }
-};
 
 TEST_F(HostDriverTest, ATwinRunsOnceForTheWholeNode) {
   Twin twin;

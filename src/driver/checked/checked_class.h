@@ -1,0 +1,152 @@
+// The class behind CreateCheckedDriver (checked_driver.h). Each call: note it, take a planned fault, check it against
+// the books and write it there, call the driver below. What is known of order lies in StreamBook, of memory in
+// MemoryRules.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/base/mutex.h"
+#include "src/driver/checked/current_device.h"
+#include "src/driver/checked/graph_book.h"
+#include "src/driver/checked/memory_rules.h"
+#include "src/driver/checked/stream_book.h"
+#include "src/driver/checked/witness.h"
+#include "src/driver/driver.h"
+
+namespace penstock::driver::checked {
+
+class CheckedDriver final : public Driver {
+ public:
+  CheckedDriver(std::unique_ptr<Driver> inner, std::shared_ptr<Witness> witness)
+      : inner_(std::move(inner)), witness_(std::move(witness)), memory_(*inner_, *witness_, book_) {}
+  ~CheckedDriver() override;
+
+  int device_count() const override { return inner_->device_count(); }
+  const DeviceInfo& device(int device) const override { return inner_->device(device); }
+  int MakeCurrent(int device) override { return current_.Enter(device, inner_->MakeCurrent(device)); }
+  void RestoreCurrent(int token) override { inner_->RestoreCurrent(current_.Leave(token)); }
+  bool rings() const override { return inner_->rings(); }
+
+  absl::StatusOr<Stream> CreateStream(int device, int priority) override;
+  void DestroyStream(Stream stream) override;
+  void* NativeStream(Stream stream) const override;
+  absl::StatusOr<Event> CreateEvent(int device, bool timing) override;
+  void DestroyEvent(Event event) override;
+  absl::Status Record(Event event, Stream stream) override;
+  absl::Status Wait(Stream stream, Event event) override;
+  absl::Status WaitNative(Stream stream, void* event) override;
+  absl::StatusOr<bool> Query(Event event) override;
+  absl::StatusOr<double> Elapsed(Event begin, Event end) override;
+
+  absl::StatusOr<void*> AllocateDevice(int device, size_t bytes) override;
+  void FreeDevice(int device, void* memory) override;
+  absl::StatusOr<void*> AllocatePinned(size_t bytes) override;
+  void FreePinned(void* memory) override;
+  absl::StatusOr<PointerInfo> Inspect(const void* memory) override;
+
+  absl::Status Copy(Stream stream, const CopyOp& op) override;
+  absl::Status CopyBatch(Stream stream, const BatchOp& op) override;
+  absl::Status Fill(Stream stream, const FillOp& op) override;
+  absl::StatusOr<const void*> LoadKernel(int device, const KernelSource& source) override;
+  absl::Status Launch(Stream stream, const KernelOp& op) override;
+  absl::Status Foreign(Stream stream, OpTag tag, const UseSource& uses) override;
+
+  // In checked_graphs.cc.
+  absl::StatusOr<Graph> CreateGraph(int device) override;
+  void DestroyGraph(Graph graph) override;
+  absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op, int priority) override;
+  absl::StatusOr<GraphExec> Instantiate(Graph graph) override;
+  void DestroyExec(GraphExec exec) override;
+  absl::Status Upload(GraphExec exec, Stream stream) override;
+  absl::Status LaunchGraph(GraphExec exec, Stream stream) override;
+  absl::Status SetNode(GraphExec exec, int32_t node, const NodeOp& op) override;
+  absl::Status EnableNode(GraphExec exec, int32_t node, bool enabled) override;
+
+ private:
+  // Counts who is inside a call, and reports at its end what broke a rule: by then mu_ is no longer held.
+  class Inside {
+   public:
+    explicit Inside(CheckedDriver& driver) : driver_(&driver) { ++driver.inside_; }
+    Inside(Inside&& other) noexcept : driver_(std::exchange(other.driver_, nullptr)) {}
+    Inside& operator=(Inside&&) = delete;
+    ~Inside() { Leave(); }
+    void Leave() {
+      if (driver_ == nullptr) return;
+      --driver_->inside_;
+      std::exchange(driver_, nullptr)->witness_->Report();
+    }
+
+   private:
+    CheckedDriver* driver_;
+  };
+
+  // A graph or an exec in the hands of one call, which reads and writes its state without mu_.
+  template <class State>
+  class Held {
+   public:
+    Held(CheckedDriver& driver, State& state) : driver_(&driver), state_(&state) {}
+    Held(Held&& other) noexcept : driver_(std::exchange(other.driver_, nullptr)), state_(other.state_) {}
+    Held& operator=(Held&&) = delete;
+    ~Held() {
+      if (driver_ == nullptr) return;
+      base::MutexLock lock(driver_->mu_);
+      state_->in_use = false;
+    }
+    State& operator*() const { return *state_; }
+    State* operator->() const { return state_; }
+
+   private:
+    CheckedDriver* driver_;
+    State* state_;
+  };
+
+  absl::StatusOr<Inside> Begin(const Call& call);
+  Inside BeginVoid(const Call& call);
+  absl::Status Violated(const char* rule, const std::string& what) { return witness_->Violated(rule, what); }
+  absl::Status CheckCaller(const Call& call);
+  void StandStill();
+  void Drain(std::chrono::steady_clock::time_point until);
+  absl::StatusOr<Stream> Submitting(Stream stream, const char* what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<EventState*> Known(Event event, const char* what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status CheckDevice(int device, const char* what);
+  bool Forget(const void* memory, int device, const char* what);
+
+  // A copy or a batch; `call` is made below.
+  template <class Op>
+  absl::Status Submit(CallKind kind, Stream stream, const Op& op, absl::Status (Driver::*call)(Stream, const Op&),
+                      size_t pieces);
+  // A kernel with these pointers, or foreign code: poisons what it writes and returns the stream below.
+  absl::StatusOr<Stream> SubmitKernel(Stream stream, OpTag tag, const UseSource* uses,
+                                      const std::vector<const void*>& pointers);
+  void Poison(Stream inner, OpTag tag, const std::vector<Footprint>& boxes);
+
+  // The state of a graph or an exec that this thread may use.
+  template <class State, class Handle>
+  absl::StatusOr<Held<State>> Hold(Handle handle, const char* what) ABSL_LOCKS_EXCLUDED(mu_);
+  // The handle below of one that is to be destroyed; removes it from the books. Null where it stays.
+  template <class Handle>
+  Handle Drop(Handle handle, const char* what) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status CheckNode(const ExecState& state, GraphExec exec, int32_t node, const char* what);
+  // The stream below, where the exec may be launched on `stream` by this thread.
+  absl::StatusOr<Stream> Submitting(const ExecState& state, GraphExec exec, Stream stream, const char* what)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const std::unique_ptr<Driver> inner_;
+  const std::shared_ptr<Witness> witness_;
+  CurrentDevices current_;
+  std::atomic<int> inside_{0};
+  std::atomic<bool> dying_{false}, still_{false};
+
+  mutable base::Mutex mu_;
+  StreamBook book_ ABSL_GUARDED_BY(mu_);
+  GraphBook graphs_ ABSL_GUARDED_BY(mu_);
+  MemoryRules memory_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace penstock::driver::checked

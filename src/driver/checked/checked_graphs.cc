@@ -1,0 +1,212 @@
+// The calls of graphs. What a launch does is asked of the books as if each node were an operation of a stream.
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/status_macros.h"
+#include "src/driver/checked/checked_class.h"
+#include "src/driver/checked/graph_book.h"
+
+namespace penstock::driver::checked {
+namespace {
+
+std::string TextOf(Graph graph) { return absl::StrCat("graph ", graph.bits); }
+std::string TextOf(GraphExec exec) { return absl::StrCat("exec ", exec.bits); }
+
+}  // namespace
+
+// --- handles ---
+
+template <class State, class Handle>
+absl::StatusOr<CheckedDriver::Held<State>> CheckedDriver::Hold(Handle handle, const char* what) {
+  base::MutexLock lock(mu_);
+  State* const state = graphs_.Find(handle);
+  if (state == nullptr) {
+    return Violated(std::is_same_v<Handle, Graph> ? "graph is alive" : "exec is alive",
+                    absl::StrCat(what, ": ", graphs_.WhyNot(handle)));
+  }
+  if (state->in_use) {
+    return Violated("one thread at a time", absl::StrCat(what, ": ", TextOf(handle), " is in use by another call"));
+  }
+  if (const int now = current_.Now(); now != state->device) {
+    return Violated("device is current", absl::StrCat(what, " of ", TextOf(handle), " of device ", state->device,
+                                                      " while the thread's current device is ", now));
+  }
+  state->in_use = true;
+  return Held<State>(*this, *state);
+}
+
+template <class Handle>
+Handle CheckedDriver::Drop(Handle handle, const char* what) {
+  base::MutexLock lock(mu_);
+  const auto* const state = graphs_.Find(handle);
+  if (state == nullptr) {
+    (void)Violated("destroyed once", absl::StrCat(what, ": ", graphs_.WhyNot(handle)));
+    return {};
+  }
+  if (state->in_use) {
+    (void)Violated("one thread at a time", absl::StrCat(what, ": ", TextOf(handle), " is in use by another call"));
+    return {};
+  }
+  const Handle inner = state->inner;
+  graphs_.Remove(handle);
+  return inner;
+}
+
+absl::StatusOr<Graph> CheckedDriver::CreateGraph(int device) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
+                            Begin({.kind = CallKind::kCreateGraph, .device = static_cast<int16_t>(device)}));
+  PENSTOCK_RETURN_IF_ERROR(CheckDevice(device, "CreateGraph"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Graph inner, inner_->CreateGraph(device));
+  witness_->Change({.graphs = 1});
+  base::MutexLock lock(mu_);
+  return graphs_.Add(GraphState{.inner = inner, .device = device});
+}
+
+void CheckedDriver::DestroyGraph(Graph graph) {
+  const Inside inside = BeginVoid({.kind = CallKind::kDestroyGraph, .graph = static_cast<uint32_t>(graph.bits)});
+  if (!graph) return;
+  const Graph inner = Drop(graph, "DestroyGraph");
+  if (!inner) return;
+  inner_->DestroyGraph(inner);
+  witness_->Change({.graphs = -1});
+}
+
+absl::StatusOr<GraphExec> CheckedDriver::Instantiate(Graph graph) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
+                            Begin({.kind = CallKind::kInstantiate, .graph = static_cast<uint32_t>(graph.bits)}));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> state, Hold<GraphState>(graph, "Instantiate"));
+  PENSTOCK_ASSIGN_OR_RETURN(const GraphExec inner, inner_->Instantiate(state->inner));
+  witness_->Change({.execs = 1});
+  base::MutexLock lock(mu_);
+  const GraphExec exec = graphs_.Add(ExecState{.inner = inner, .device = state->device, .nodes = state->nodes});
+  book_.Add(exec, state->order);
+  return exec;
+}
+
+void CheckedDriver::DestroyExec(GraphExec exec) {
+  const Inside inside = BeginVoid({.kind = CallKind::kDestroyExec, .exec = static_cast<uint32_t>(exec.bits)});
+  if (!exec) return;
+  const GraphExec inner = Drop(exec, "DestroyExec");
+  if (!inner) return;
+  bool idle = true;
+  {
+    base::MutexLock lock(mu_);
+    idle = book_.IsIdle(LineOf(exec)) || witness_->dead();
+    if (!idle) {
+      (void)Violated("destroyed when idle",
+                     absl::StrCat("DestroyExec: ", TextOf(exec), " has ", book_.operations(LineOf(exec)),
+                                  " launches or uploads, and the host has not seen an event behind the last complete"));
+    }
+    book_.Remove(exec);
+  }
+  witness_->Change({.execs = -1});
+  if (idle) inner_->DestroyExec(inner);  // a launch may still use it
+}
+
+// --- nodes ---
+
+absl::StatusOr<int32_t> CheckedDriver::AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op,
+                                               int priority) {
+  const absl::StatusOr<size_t> bytes = BytesOf(op);
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = CallKind::kAddNode,
+                                                        .node = TagOf(op).node,
+                                                        .bytes = bytes.value_or(0),
+                                                        .graph = static_cast<uint32_t>(graph.bits)}));
+  PENSTOCK_RETURN_IF_ERROR(bytes.status());
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> state, Hold<GraphState>(graph, "AddNode"));
+  const auto number = static_cast<int32_t>(state->nodes.size());
+  for (const int32_t before : after) {
+    if (before >= 0 && before < number) continue;
+    return Violated("after earlier nodes", absl::StrCat("AddNode: node ", number, " of ", TextOf(graph), " after node ",
+                                                        before, ", which is not there"));
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(const int32_t below, inner_->AddNode(state->inner, after, op, priority));
+  if (below != number) {
+    return Violated("nodes count from 0", absl::StrCat("AddNode: node ", number, " of ", TextOf(graph), " is number ",
+                                                       below, " of the driver below"));
+  }
+  checked::AddNode(*state, after, op);
+  return number;
+}
+
+absl::Status CheckedDriver::CheckNode(const ExecState& state, GraphExec exec, int32_t node, const char* what) {
+  if (node >= 0 && static_cast<size_t>(node) < state.nodes.size()) return absl::OkStatus();
+  return Violated("node exists",
+                  absl::StrCat(what, ": node ", node, " of ", TextOf(exec), ", which has ", state.nodes.size()));
+}
+
+absl::Status CheckedDriver::SetNode(GraphExec exec, int32_t node, const NodeOp& op) {
+  const absl::StatusOr<size_t> bytes = BytesOf(op);
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = CallKind::kSetNode,
+                                                        .node = TagOf(op).node,
+                                                        .bytes = bytes.value_or(0),
+                                                        .exec = static_cast<uint32_t>(exec.bits),
+                                                        .graph_node = node}));
+  PENSTOCK_RETURN_IF_ERROR(bytes.status());
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<ExecState> state, Hold<ExecState>(exec, "SetNode"));
+  PENSTOCK_RETURN_IF_ERROR(CheckNode(*state, exec, node, "SetNode"));
+  PENSTOCK_RETURN_IF_ERROR(inner_->SetNode(state->inner, node, op));
+  state->nodes[static_cast<size_t>(node)].op = KeptOf(op);
+  return absl::OkStatus();
+}
+
+absl::Status CheckedDriver::EnableNode(GraphExec exec, int32_t node, bool enabled) {
+  PENSTOCK_ASSIGN_OR_RETURN(
+      const Inside inside,
+      Begin({.kind = CallKind::kEnableNode, .exec = static_cast<uint32_t>(exec.bits), .graph_node = node}));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<ExecState> state, Hold<ExecState>(exec, "EnableNode"));
+  PENSTOCK_RETURN_IF_ERROR(CheckNode(*state, exec, node, "EnableNode"));
+  PENSTOCK_RETURN_IF_ERROR(inner_->EnableNode(state->inner, node, enabled));
+  state->nodes[static_cast<size_t>(node)].enabled = enabled;
+  return absl::OkStatus();
+}
+
+// --- launches ---
+
+absl::StatusOr<Stream> CheckedDriver::Submitting(const ExecState& state, GraphExec exec, Stream stream,
+                                                 const char* what) {
+  const StreamState* const on = book_.Find(stream);
+  if (on != nullptr && on->device != state.device) {
+    return Violated("one device", absl::StrCat(what, ": ", TextOf(exec), " of device ", state.device, " on stream ",
+                                               stream.bits, " of device ", on->device));
+  }
+  return Submitting(stream, what);
+}
+
+absl::Status CheckedDriver::Upload(GraphExec exec, Stream stream) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = CallKind::kUpload,
+                                                        .stream = static_cast<uint32_t>(stream.bits),
+                                                        .exec = static_cast<uint32_t>(exec.bits)}));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<ExecState> state, Hold<ExecState>(exec, "Upload"));
+  Stream inner;
+  {
+    base::MutexLock lock(mu_);
+    PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(*state, exec, stream, "Upload"));
+    book_.Upload(exec, stream);
+  }
+  return inner_->Upload(state->inner, inner);
+}
+
+absl::Status CheckedDriver::LaunchGraph(GraphExec exec, Stream stream) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = CallKind::kLaunchGraph,
+                                                        .stream = static_cast<uint32_t>(stream.bits),
+                                                        .exec = static_cast<uint32_t>(exec.bits)}));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<ExecState> state, Hold<ExecState>(exec, "LaunchGraph"));
+  const std::vector<std::vector<MemoryUse>> declared = DeclaredBy(*state);
+  Stream inner;
+  {
+    base::MutexLock lock(mu_);
+    PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(*state, exec, stream, "LaunchGraph"));
+    PENSTOCK_RETURN_IF_ERROR(UseNodes(*state, declared, book_.Launch(exec, stream), memory_));
+  }
+  const Totals done = TotalsOf(*state);  // tables are as they are until the work is done
+  PENSTOCK_RETURN_IF_ERROR(inner_->LaunchGraph(state->inner, inner));
+  witness_->Count(done);
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::driver::checked

@@ -1,0 +1,159 @@
+#include "src/driver/cuda/cuda_graph.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "penstock/status_macros.h"
+#include "src/driver/copy_box.h"
+#include "src/driver/cuda/cuda_copy.h"
+#include "src/driver/cuda/cuda_status.h"
+
+namespace penstock::driver {
+namespace {
+
+absl::Status NoSuchNode(int32_t node, size_t count) {
+  return absl::InvalidArgumentError("the graph has no node " + std::to_string(node) + "; its " + std::to_string(count) +
+                                    " nodes count from 0");
+}
+
+dim3 Dim(const std::array<uint32_t, 3>& of) { return {of[0], of[1], of[2]}; }
+
+CUDA_KERNEL_NODE_PARAMS ParamsOf(CUcontext context, const void* kernel, dim3 grid, dim3 block, uint32_t shared_bytes,
+                                 void** argv) {
+  return {.func = nullptr,
+          .gridDimX = grid.x,
+          .gridDimY = grid.y,
+          .gridDimZ = grid.z,
+          .blockDimX = block.x,
+          .blockDimY = block.y,
+          .blockDimZ = block.z,
+          .sharedMemBytes = shared_bytes,
+          .kernelParams = argv,
+          .extra = nullptr,
+          .kern = static_cast<CUkernel>(const_cast<void*>(kernel)),
+          .ctx = context};
+}
+
+// Gives `use` an operation that is a kernel, the caller's or one of the library's, in CUDA's words.
+template <class Use>
+cudaError_t WithKernel(const NodeMaker& maker, const NodeOp& op, Use use) {
+  const auto library = [&](cudaKernel_t kernel, auto launch) {
+    void* argv[] = {&launch.args};
+    return use(ParamsOf(maker.context, static_cast<const void*>(kernel), launch.grid, launch.block, 0, argv));
+  };
+  if (const auto* const batch = std::get_if<const BatchOp*>(&op)) {
+    return AsRuntime(library(maker.kernels.gather, LaunchOf(**batch, (*batch)->size)));
+  }
+  if (const auto* const fill = std::get_if<const FillOp*>(&op)) {
+    return AsRuntime(library(maker.kernels.pattern_fill, LaunchOf(**fill)));
+  }
+  const KernelOp& kernel = *std::get<const KernelOp*>(op);
+  return AsRuntime(use(ParamsOf(maker.context, kernel.kernel, Dim(kernel.grid), Dim(kernel.block), kernel.shared_bytes,
+                                const_cast<void**>(kernel.argv))));
+}
+
+cudaError_t AddCopy(cudaGraphNode_t* node, cudaGraph_t graph, const std::vector<cudaGraphNode_t>& after,
+                    const CopyOp& op) {
+  const CopyOp least = Collapse(op);
+  if (least.height == 1 && least.depth == 1) {
+    return cudaGraphAddMemcpyNode1D(node, graph, after.data(), after.size(), least.dst, least.src, least.width,
+                                    KindOf(least.kind));
+  }
+  const cudaMemcpy3DParms box = BoxOf(least);
+  return cudaGraphAddMemcpyNode(node, graph, after.data(), after.size(), &box);
+}
+
+// CUDA refuses priorities that the device does not have, and takes any of a stream for the nearest one.
+absl::Status SetPriority(cudaGraphNode_t node, int priority) {
+  int least = 0, greatest = 0;
+  PENSTOCK_RETURN_IF_ERROR(
+      ToStatus(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking which priorities the device has"));
+  cudaLaunchAttributeValue value{};
+  value.priority = std::clamp(priority, greatest, least);
+  return ToStatus(cudaGraphKernelNodeSetAttribute(node, cudaLaunchAttributePriority, &value),
+                  "giving a graph's node a priority");
+}
+
+}  // namespace
+
+void CudaGraph::Destroy::operator()(cudaGraph_t graph) const {
+  if (!CudaIsLost()) Forget(cudaGraphDestroy(graph));
+}
+
+absl::StatusOr<std::unique_ptr<CudaGraph>> CudaGraph::Create(int device) {
+  cudaGraph_t native = nullptr;
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaGraphCreate(&native, 0), "creating a graph"));
+  return std::unique_ptr<CudaGraph>(new CudaGraph(device, Native(native, Destroy())));
+}
+
+absl::StatusOr<int32_t> CudaGraph::Add(const NodeMaker& maker, std::span<const int32_t> after, const NodeOp& op,
+                                       int priority) {
+  PENSTOCK_RETURN_IF_ERROR(CheckNode(op));
+  std::vector<cudaGraphNode_t> before;
+  for (const int32_t n : after) {
+    if (n < 0 || static_cast<size_t>(n) >= nodes_.size()) return NoSuchNode(n, nodes_.size());
+    before.push_back(nodes_[static_cast<size_t>(n)].native);
+  }
+  Node node{.shape = ShapeOf(op)};
+  cudaError_t code = cudaSuccess;
+  if (const auto* const copy = std::get_if<const CopyOp*>(&op)) {
+    code = AddCopy(&node.native, native_.get(), before, **copy);
+  } else {
+    code = WithKernel(maker, op, [&](const CUDA_KERNEL_NODE_PARAMS& params) {
+      return maker.api.graph_add_kernel(&node.native, native_.get(), before.data(), before.size(), &params);
+    });
+    if (code == cudaSuccess && priority != 0) {
+      if (absl::Status status = SetPriority(node.native, priority); !status.ok()) {
+        Forget(cudaGraphDestroyNode(node.native));
+        return status;
+      }
+    }
+  }
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(code, "adding a node to a graph"));
+  nodes_.push_back(node);
+  return static_cast<int32_t>(nodes_.size()) - 1;
+}
+
+absl::StatusOr<std::unique_ptr<CudaExec>> CudaExec::Create(const CudaGraph& graph) {
+  cudaGraphExec_t native = nullptr;
+  // Or else nodes have the priority of the stream they are launched on.
+  PENSTOCK_RETURN_IF_ERROR(
+      ToStatus(cudaGraphInstantiate(&native, graph.native_.get(), cudaGraphInstantiateFlagUseNodePriority),
+               "instantiating a graph of " + std::to_string(graph.nodes_.size()) + " nodes"));
+  return std::unique_ptr<CudaExec>(new CudaExec(graph, native));
+}
+
+CudaExec::~CudaExec() {
+  if (!CudaIsLost()) Forget(cudaGraphExecDestroy(native_));
+}
+
+absl::Status CudaExec::CheckNumber(int32_t node) const {
+  return node >= 0 && static_cast<size_t>(node) < nodes_.size() ? absl::OkStatus() : NoSuchNode(node, nodes_.size());
+}
+
+absl::Status CudaExec::Set(const NodeMaker& maker, int32_t node, const NodeOp& op) {
+  PENSTOCK_RETURN_IF_ERROR(CheckNumber(node));
+  const CudaGraph::Node& of = nodes_[static_cast<size_t>(node)];
+  PENSTOCK_RETURN_IF_ERROR(CheckNode(op));
+  PENSTOCK_RETURN_IF_ERROR(CheckReplacement(of.shape, op));
+  cudaError_t code = cudaSuccess;
+  if (const auto* const copy = std::get_if<const CopyOp*>(&op)) {
+    const CopyOp line = Collapse(**copy);
+    code = cudaGraphExecMemcpyNodeSetParams1D(native_, of.native, line.dst, line.src, line.width, KindOf(line.kind));
+  } else {
+    code = WithKernel(maker, op, [&](const CUDA_KERNEL_NODE_PARAMS& params) {
+      return maker.api.exec_set_kernel(native_, of.native, &params);
+    });
+  }
+  return ToStatus(code, "giving a node of a graph other parameters");
+}
+
+absl::Status CudaExec::Enable(int32_t node, bool enabled) {
+  PENSTOCK_RETURN_IF_ERROR(CheckNumber(node));
+  return ToStatus(cudaGraphNodeSetEnabled(native_, nodes_[static_cast<size_t>(node)].native, enabled ? 1 : 0),
+                  enabled ? "switching a node of a graph on" : "switching a node of a graph off");
+}
+
+}  // namespace penstock::driver

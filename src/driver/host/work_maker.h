@@ -1,0 +1,52 @@
+// What host devices make of an operation: its addresses checked and translated, an engine chosen, a Task.
+//
+// Ownership: borrows the memory of the driver.
+// Threads:   thread-safe; the memory locks for itself.
+// Errors:    InvalidArgument for memory that the operation may not name, and for sizes no driver takes (copy_box.h,
+//            fill_box.h); Unimplemented for kernels without host code.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "src/driver/driver.h"
+#include "src/driver/host/host_memory.h"
+#include "src/driver/host/tasks.h"
+
+namespace penstock::driver::host {
+
+class WorkMaker {
+ public:
+  // `threads`: of each device's compute engine.
+  WorkMaker(const std::vector<std::unique_ptr<DeviceHeap>>& heaps, const PinnedMemory& pinned, int threads)
+      : heaps_(heaps), pinned_(pinned), threads_(threads) {}
+
+  // Work for an engine of `device`. Of operations of nothing the sizes are looked at, but no address.
+  absl::StatusOr<Work> Make(int device, const CopyOp& op) const;
+  absl::StatusOr<Work> Make(int device, const BatchOp& op) const;
+  absl::StatusOr<Work> Make(int device, const FillOp& op) const;
+  absl::StatusOr<Work> Make(int device, const KernelOp& op) const;
+  absl::StatusOr<Work> Make(int device, const NodeOp& op) const {
+    return std::visit([&](const auto* of) { return Make(device, *of); }, op);
+  }
+
+  // Of a batch, what can be said before its pieces are written: whether the table is pinned memory.
+  absl::Status CheckTable(const BatchOp& op) const;
+  absl::Status CheckDevice(int device) const;
+
+ private:
+  int ThreadsOf(EngineKind engine) const { return engine == EngineKind::kCompute ? threads_ : 1; }
+  absl::StatusOr<std::byte*> AccessDevice(int device, const void* memory, size_t bytes, const char* what) const;
+  absl::Status CheckPinned(const void* memory, size_t bytes, const char* what) const;
+  absl::Status TranslateCopy(CopyOp& op, int device) const;
+  absl::Status TranslateArgs(const KernelOp& op, int device, ArgBlock& args) const;
+
+  const std::vector<std::unique_ptr<DeviceHeap>>& heaps_;
+  const PinnedMemory& pinned_;
+  const int threads_;
+};
+
+}  // namespace penstock::driver::host

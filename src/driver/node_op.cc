@@ -1,0 +1,95 @@
+#include "src/driver/node_op.h"
+
+#include <array>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/status_macros.h"
+#include "src/driver/copy_box.h"
+#include "src/driver/fill_box.h"
+
+namespace penstock::driver {
+namespace {
+
+constexpr std::array<const char*, std::variant_size_v<NodeOp>> kKinds = {"copy", "batch", "fill", "kernel"};
+
+absl::Status Nothing(const char* what) {
+  return absl::InvalidArgumentError(absl::StrCat("a node of a graph cannot ", what, "; disable the node instead"));
+}
+
+bool IsLine(const CopyOp& op) {
+  const CopyOp least = Collapse(op);
+  return least.height == 1 && least.depth == 1;
+}
+
+bool AreWholeRows(size_t slice, size_t pitch) { return pitch != 0 && slice % pitch == 0; }
+
+absl::Status Check(const CopyOp& op) {
+  PENSTOCK_ASSIGN_OR_RETURN(const CopySize size, SizeOf(op));
+  if (size.bytes == 0) return Nothing("copy 0 bytes");
+  if (op.kind == CopyKind::kPeer) {
+    return absl::InvalidArgumentError("a graph stays on one device; copy between devices on a stream");
+  }
+  const CopyOp least = Collapse(op);
+  if (least.depth == 1) return absl::OkStatus();
+  if (AreWholeRows(least.dst_slice, least.dst_pitch) && AreWholeRows(least.src_slice, least.src_pitch)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("CUDA's graphs copy slices that lie a whole number of rows apart, and these lie ", least.dst_slice,
+                   " and ", least.src_slice, " bytes apart with row pitches ", least.dst_pitch, " and ",
+                   least.src_pitch, "; make it a batch"));
+}
+
+absl::Status Check(const BatchOp& op) {
+  if (op.kind == CopyKind::kPeer) {
+    return absl::InvalidArgumentError(
+        "a graph stays on one device, and so does a batch; copy between devices on a stream");
+  }
+  if (op.count == 0 || op.size.bytes == 0) return Nothing("copy a batch of nothing, or of a size that is not said");
+  if (op.pieces == nullptr) return absl::InvalidArgumentError("a batch of pieces has no table");
+  return absl::OkStatus();
+}
+
+absl::Status Check(const FillOp& op) {
+  PENSTOCK_ASSIGN_OR_RETURN(const FillSize size, SizeOf(op));
+  return size.bytes == 0 ? Nothing("fill 0 bytes") : absl::OkStatus();
+}
+
+absl::Status Check(const KernelOp& op) {
+  const bool blocks = op.grid[0] != 0 && op.grid[1] != 0 && op.grid[2] != 0;
+  const bool rows = op.range == nullptr || op.rows != 0;  // of fewer a driver says more
+  return blocks && rows ? absl::OkStatus() : Nothing("be a kernel of no blocks or rows");
+}
+
+}  // namespace
+
+NodeShape ShapeOf(const NodeOp& op) {
+  NodeShape shape{.kind = op.index()};
+  if (const auto* const copy = std::get_if<const CopyOp*>(&op)) {
+    shape.copy = (*copy)->kind;
+    shape.line = IsLine(**copy);
+  }
+  if (const auto* const batch = std::get_if<const BatchOp*>(&op)) shape.copy = (*batch)->kind;
+  return shape;
+}
+
+absl::Status CheckNode(const NodeOp& op) {
+  return std::visit([](const auto* of) { return Check(*of); }, op);
+}
+
+absl::Status CheckReplacement(const NodeShape& before, const NodeOp& op) {
+  const NodeShape after = ShapeOf(op);
+  if (after.kind != before.kind) {
+    return absl::InvalidArgumentError(absl::StrCat("a node keeps its kind of operation; this one is a ",
+                                                   kKinds[before.kind], " and cannot become a ", kKinds[after.kind]));
+  }
+  if (after.copy != before.copy) {
+    return absl::InvalidArgumentError("a copy in a graph keeps its direction (CopyKind)");
+  }
+  const bool is_copy = std::holds_alternative<const CopyOp*>(op);
+  if (!is_copy || (before.line && after.line)) return absl::OkStatus();
+  return absl::InvalidArgumentError("CUDA's graphs take new addresses for copies of lines only; make it a batch");
+}
+
+}  // namespace penstock::driver

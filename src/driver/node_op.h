@@ -1,0 +1,27 @@
+// What a graph takes as a node, and what a node may be given instead: the rules of AddNode and SetNode (driver.h) that
+// hold for every driver.
+//
+// Threads: pure functions.
+// Errors:  InvalidArgument, with what to do instead.
+#pragma once
+
+#include "absl/status/status.h"
+#include "src/driver/driver.h"
+
+namespace penstock::driver {
+
+// Of a node, what another operation in its place must have too.
+struct NodeShape {
+  size_t kind = 0;  // NodeOp::index
+  CopyKind copy = CopyKind::kHostToDevice;  // of copies and batches
+  bool line = false;  // a copy of one row, or of rows without gaps
+  friend bool operator==(const NodeShape&, const NodeShape&) = default;
+};
+NodeShape ShapeOf(const NodeOp& op);
+
+// Whether `op` may be a node. Looks at no memory: of a batch the table may still be empty.
+absl::Status CheckNode(const NodeOp& op);
+// Whether `op`, which may be a node, may take the place of one of that shape.
+absl::Status CheckReplacement(const NodeShape& before, const NodeOp& op);
+
+}  // namespace penstock::driver

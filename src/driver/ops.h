@@ -1,0 +1,157 @@
+// The work that a driver is given: copies, batches of copies, fills and kernels, on a stream or as nodes of a graph.
+//
+// Plain descriptions: addresses, shapes, and whom to blame. What a driver does with them: driver.h.
+//
+// Ownership: an operation borrows all it points at. Unless it says otherwise a driver reads it before the call returns.
+// Threads:   plain values, but RunFault, which is shared.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "src/driver/copy_piece.h"
+
+namespace penstock::driver {
+
+// What a run shares with the work it submits. Host devices write the first failure of a callable here and skip later
+// work of the same run; work on CUDA devices ignores it.
+// `Atomic` is std::atomic but in tests that explore schedules.
+template <template <class> class Atomic>
+class BasicRunFault {
+ public:
+  // Records `failure` of a plan node (-1: not known which) unless one is there already. Thread-safe.
+  void Fail(int32_t node, absl::Status failure) {
+    int expected = kNone;
+    if (!state_.compare_exchange_strong(expected, kWriting, std::memory_order_acq_rel)) return;
+    node_ = node;
+    status_ = std::move(failure);
+    state_.store(kSet, std::memory_order_release);
+  }
+  bool failed() const { return state_.load(std::memory_order_acquire) == kSet; }
+  // Only after failed() has returned true.
+  int32_t node() const { return node_; }
+  const absl::Status& status() const { return status_; }
+  // Between two runs, when nothing refers to the first any more.
+  void Reset() {
+    status_ = absl::OkStatus();
+    state_.store(kNone, std::memory_order_release);
+  }
+
+ private:
+  static constexpr int kNone = 0, kWriting = 1, kSet = 2;
+  Atomic<int> state_{kNone};
+  int32_t node_ = -1;
+  absl::Status status_;
+};
+using RunFault = BasicRunFault<std::atomic>;
+
+// Limits how many executions of one callable run at once, over all slots. Owned by the executable.
+struct Gate {
+  explicit Gate(int limit_in = 1) : limit(limit_in) {}
+  int limit;
+  int running = 0;  // guarded by the driver that schedules the work
+};
+
+struct OpTag {
+  RunFault* fault = nullptr;
+  int32_t node = -1;  // index of the plan node
+};
+
+enum class CopyKind : uint8_t { kHostToDevice, kDeviceToHost, kDeviceToDevice, kPeer };
+
+// A box of bytes: `width` contiguous bytes, `height` rows, `depth` slices. Pitches are bytes from row to row, slices
+// bytes from slice to slice; both are ignored where there is one row or one slice.
+struct CopyOp {
+  CopyKind kind = CopyKind::kHostToDevice;
+  void* dst = nullptr;
+  const void* src = nullptr;
+  size_t width = 0, height = 1, depth = 1;
+  size_t dst_pitch = 0, src_pitch = 0, dst_slice = 0, src_slice = 0;
+  int dst_device = -1, src_device = -1;  // kPeer
+  OpTag tag{};
+};
+
+// Sums of a batch, as a driver needs them to submit it.
+struct BatchSize {
+  size_t bytes = 0;
+  size_t largest = 0;  // bytes of the largest piece
+  friend bool operator==(const BatchSize&, const BatchSize&) = default;
+};
+
+// Many copies of one kind, kPeer excepted, in one submission and in any order among themselves: where one writes what
+// another reads or writes, nobody knows which bytes stay. `pieces` lies in pinned memory, and like the memory it names
+// stays as it is until the work is done: the device reads it then.
+struct BatchOp {
+  CopyKind kind = CopyKind::kHostToDevice;
+  const CopyPiece* pieces = nullptr;
+  size_t count = 0;
+  BatchSize size{};  // what SizeOf (copy_box.h) says of the pieces, unless 0: a driver need not read them all then
+  OpTag tag{};
+};
+
+// Writes a pattern of `pattern_size` bytes (1 to 16) over and over to a box of device memory: `count` times a row,
+// `height` rows, `depth` slices. Every row begins with the pattern's first byte. Pitch and slice as in CopyOp.
+struct FillOp {
+  void* dst = nullptr;
+  std::array<std::byte, 16> pattern{};
+  uint32_t pattern_size = 1;
+  size_t count = 0, height = 1, depth = 1;
+  size_t pitch = 0, slice = 0;
+  OpTag tag{};
+};
+
+// A box of memory that a kernel's argument names, and what the kernel does to it. Strides as in CopyOp.
+struct MemoryUse {
+  const void* data = nullptr;
+  size_t width = 0, height = 1, depth = 1;
+  size_t pitch = 0, slice = 0;
+  bool reads = false, writes = false;
+  bool ordered = true;  // false: the user answers for its order
+};
+
+// Who can tell what a plan node does to which memory. Only a driver that checks asks.
+class UseSource {
+ public:
+  virtual void AppendUses(int32_t node, std::vector<MemoryUse>& out) const = 0;
+
+ protected:
+  ~UseSource() = default;
+};
+
+// A kernel with its arguments. A CUDA device uses `kernel`, `grid`, `block`, `shared_bytes` and `argv`; a host device
+// uses `range` over `rows`, or else `call`. Arguments are read before the call returns.
+struct KernelOp {
+  const void* kernel = nullptr;  // from LoadKernel
+  std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
+  uint32_t shared_bytes = 0;
+
+  void* const* argv = nullptr;  // argument i, inside `block_bytes`
+  uint32_t argc = 0;
+  const std::byte* args = nullptr;  // the argument block
+  uint32_t args_size = 0;
+  const uint32_t* pointer_offsets = nullptr;  // where in the block device pointers stand
+  uint32_t pointer_count = 0;
+
+  void (*range)(void* const* argv, int64_t first, int64_t end) = nullptr;
+  int64_t rows = 0;
+  int64_t row_elements = 1;  // elements a row, to choose how to split
+  absl::Status (*call)(void* callable, void* const* argv) = nullptr;
+  void* callable = nullptr;
+  Gate* gate = nullptr;  // of `call`
+  OpTag tag{};
+  const UseSource* uses = nullptr;  // of tag.node; null: nobody knows
+};
+
+// What a node of a graph does.
+using NodeOp = std::variant<const CopyOp*, const BatchOp*, const FillOp*, const KernelOp*>;
+inline OpTag TagOf(const NodeOp& op) {
+  return std::visit([](const auto* of) { return of->tag; }, op);
+}
+
+}  // namespace penstock::driver

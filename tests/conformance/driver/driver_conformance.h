@@ -80,6 +80,10 @@ class DriverConformance : public testing::TestWithParam<DriverUnderTest> {
   // Queues a kernel that stays until the latch is opened, and returns when it runs.
   [[nodiscard]] bool Hold(Stream stream, KernelLatch& latch, int device = 0);
   absl::Status Note(Stream stream, const KernelLatch& latch, int32_t* out, int device = 0);
+  // Runs notes of a closed latch on a stream that waits for nothing, again and again: what was submitted before and
+  // waits for nothing either has run by then. Needs a thread of the device that nothing holds; `out` is pinned. Says
+  // whether all notes came to their end and found the latch closed.
+  [[nodiscard]] bool LetOthersRun(Stream stream, const KernelLatch& closed, int32_t* out);
 
   absl::Status Upload(Stream stream, void* device, const void* pinned, size_t bytes);
   absl::Status Download(Stream stream, void* pinned, const void* device, size_t bytes);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "src/driver/copy_box.h"
 #include "tests/conformance/driver/box_oracle.h"
@@ -275,8 +276,9 @@ TEST_P(DriverConformance, ABatchsTableIsReadWhenTheGraphRunsAndItsCountMayChange
 }
 
 TEST_P(DriverConformance, ANodeThatIsSwitchedOffDoesNothingUntilItIsSwitchedOn) {
-  int32_t *const from = Pinned<int32_t>(1), *const data = Device<int32_t>(1), *const out = Pinned<int32_t>(1);
-  *from = 4;
+  int32_t *const from = Pinned<int32_t>(2), *const data = Device<int32_t>(1), *const out = Pinned<int32_t>(1);
+  from[0] = 4;
+  from[1] = 9;
   const CopyOp up{.kind = CopyKind::kHostToDevice, .dst = data, .src = from, .width = 4};
   const FillOp fill{.dst = data, .count = 4};
   const Step3 args(data, 1, 2);
@@ -301,12 +303,22 @@ TEST_P(DriverConformance, ANodeThatIsSwitchedOffDoesNothingUntilItIsSwitchedOn) 
   EXPECT_EQ(run({true, true, true, false}), 4) << "what the launch before has brought";
   EXPECT_EQ(run({true, true, true, true}), 2);
 
-  const Step3 others(data, 1, 50);  // what is set while it is off counts when it is on again
-  const KernelOp other = OpOf(probes().step, others);
-  EXPECT_EQ(run({true, false, false, true}), 4);
-  ASSERT_OK(driver_->SetNode(exec, 2, &other));
-  EXPECT_EQ(run({true, false, false, true}), 4);
-  EXPECT_EQ(run({true, false, true, true}), 62);
+  // What is set while it is off leaves it off, and counts when it is on again.
+  const CopyOp other_up{.kind = CopyKind::kHostToDevice, .dst = data, .src = from + 1, .width = 4};
+  const FillOp other_fill{.dst = data, .pattern{std::byte{3}}, .count = 4};
+  const Step3 others(data, 1, 50);
+  const KernelOp other_step = OpOf(probes().step, others);
+  const NodeOp other_ops[] = {&other_up, &other_fill, &other_step};
+  EXPECT_EQ(run({false, false, false, true}), 2);
+  for (int32_t n = 0; n < 3; ++n) {
+    ASSERT_OK(driver_->SetNode(exec, n, other_ops[n]));
+    ASSERT_OK(driver_->LaunchGraph(exec, stream_));
+    ASSERT_TRUE(Finish(stream_));
+    EXPECT_EQ(*out, 2) << n << " is off";
+  }
+  EXPECT_EQ(run({true, false, false, true}), 9);
+  EXPECT_EQ(run({true, false, true, true}), 77);
+  EXPECT_EQ(run({true, true, false, true}), 0x03030303);
 }
 
 TEST_P(DriverConformance, AGraphOfAThousandNodesRunsInOrderOfItsEdges) {
@@ -382,14 +394,18 @@ TEST_P(DriverConformance, WhatNoNodeCanDoIsRefusedAndTheGraphGoesOn) {
 TEST_P(DriverConformance, WhatANodeCannotBeGivenIsRefusedAndTheExecGoesOn) {
   ExpectViolations();  // numbers of nodes that are not there
   std::byte *const device = Device<std::byte>(4096), *const pinned = PinnedNoise(4096, 41);
+  std::byte* const host = Pinned<std::byte>(4096);
+  const Bytes source(pinned, pinned + 4096);
   const CopyOp line{.kind = CopyKind::kHostToDevice, .dst = device, .src = pinned, .width = 64};
-  CopyOp plane{.kind = CopyKind::kHostToDevice,
-               .dst = device + 1024,
-               .src = pinned + 1024,
-               .width = 8,
-               .height = 4,
-               .dst_pitch = 16,
-               .src_pitch = 8};
+  const CopyOp plane{.kind = CopyKind::kHostToDevice,
+                     .dst = device + 1024,
+                     .src = pinned + 1024,
+                     .width = 8,
+                     .height = 4,
+                     .dst_pitch = 16,
+                     .src_pitch = 8};
+  CopyOp moved = plane;
+  moved.dst = device + 2048;
   const CopyOp down{.kind = CopyKind::kDeviceToHost, .dst = pinned, .src = device, .width = 64};
   const CopyOp no_bytes{.kind = CopyKind::kHostToDevice, .dst = device, .src = pinned};
   const FillOp fill{.dst = device, .count = 64};
@@ -397,25 +413,30 @@ TEST_P(DriverConformance, WhatANodeCannotBeGivenIsRefusedAndTheExecGoesOn) {
   ASSERT_OK(driver_->AddNode(graph, {}, &line, 0).status());
   ASSERT_OK(driver_->AddNode(graph, {}, &plane, 0).status());
   const GraphExec exec = NewExec(graph);
-  const auto refused = [&](int32_t node, const NodeOp& op) {
-    const absl::StatusCode code = driver_->SetNode(exec, node, op).code();
-    return code == absl::StatusCode::kInvalidArgument || (GetParam().checked && code != absl::StatusCode::kOk);
+  Bytes expected(4096, std::byte{9});
+  std::copy_n(source.begin(), 64, expected.begin());
+  for (int row = 0; row < 4; ++row) {
+    std::copy_n(source.begin() + 1024 + row * 8, 8, expected.begin() + 1024 + row * 16);
+  }
+  const auto expect_as_it_was = [&] {
+    EXPECT_OK(driver_->Fill(stream_, {.dst = device, .pattern{std::byte{9}}, .count = 4096}));
+    EXPECT_OK(driver_->LaunchGraph(exec, stream_));
+    EXPECT_OK(Download(stream_, host, device, 4096));
+    ASSERT_TRUE(Finish(stream_));
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), host)) << "what was refused is done";
+    EXPECT_TRUE(std::equal(source.begin(), source.end(), pinned)) << "what was refused is done";
   };
-  EXPECT_TRUE(refused(0, &fill));
-  EXPECT_TRUE(refused(0, &down));
-  EXPECT_TRUE(refused(0, &plane));
-  EXPECT_TRUE(refused(0, &no_bytes));
-  EXPECT_TRUE(refused(1, &plane)) << "even as it is";
-  plane.dst = device + 2048;
-  EXPECT_TRUE(refused(1, &plane));
-  EXPECT_TRUE(refused(1, &line));
-  EXPECT_TRUE(refused(2, &line));
-  EXPECT_TRUE(refused(-1, &line));
+  const std::pair<int32_t, NodeOp> wrong[] = {
+      {0, &fill},  {0, &down}, {0, &plane}, {0, &no_bytes}, {1, &plane},
+      {1, &moved}, {1, &line}, {2, &line},  {-1, &line}};  // a plane is refused even as it is
+  for (size_t i = 0; i < std::size(wrong); ++i) {
+    SCOPED_TRACE(i);
+    const absl::StatusCode code = driver_->SetNode(exec, wrong[i].first, wrong[i].second).code();
+    EXPECT_TRUE(code == absl::StatusCode::kInvalidArgument || (GetParam().checked && code != absl::StatusCode::kOk));
+    expect_as_it_was();
+  }
   EXPECT_FALSE(driver_->EnableNode(exec, 2, false).ok());
-  ASSERT_OK(driver_->LaunchGraph(exec, stream_));
-  ASSERT_TRUE(Finish(stream_));
-  EXPECT_EQ(BytesOf(device, 64), Bytes(pinned, pinned + 64));
-  EXPECT_EQ(BytesOf(device + 1024 + 48, 8), Bytes(pinned + 1024 + 24, pinned + 1024 + 32));
+  expect_as_it_was();
 }
 
 }  // namespace

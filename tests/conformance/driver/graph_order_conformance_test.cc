@@ -19,36 +19,47 @@ struct NoteArgs : PackedArgs {
 };
 
 TEST_P(DriverConformance, NodesThatNoEdgeOrdersRunBesideEachOtherAndWhatFollowsWaitsForBoth) {
-  KernelLatch &first = NewLatch(), &second = NewLatch();
-  int32_t* const seen = Pinned<int32_t>(2);
-  std::fill(seen, seen + 2, 0);
-  const LatchArg of_first(first), of_second(second);
-  const NoteArgs inside(second, seen), behind(second, seen + 1);
-  const KernelOp one = OpOf(probes().hold, of_first), other = OpOf(probes().hold, of_second);
-  const KernelOp note = OpOf(probes().note, inside);
-  const Graph graph = NewGraph();
-  ASSERT_OK(driver_->AddNode(graph, {}, &one, 0).status());
-  ASSERT_OK(driver_->AddNode(graph, {}, &other, 0).status());
-  ASSERT_OK(driver_->AddNode(graph, After{0, 1}, &note, 0).status());
+  int32_t* const seen = Pinned<int32_t>(3);
+  const Stream beside = NewStream();
   const Event end = NewEvent();
-  ASSERT_OK(driver_->LaunchGraph(NewExec(graph), stream_));
-  ASSERT_OK(Launch(stream_, probes().note, behind));
-  ASSERT_OK(driver_->Record(end, stream_));
-  ASSERT_TRUE(AwaitStarted(first));
-  ASSERT_TRUE(AwaitStarted(second)) << "while the first runs";
-  Open(first);
-  EXPECT_FALSE(*driver_->Query(end));
-  Open(second);
-  ASSERT_TRUE(Finish(end));
-  EXPECT_EQ(seen[0], kSawOpen);
-  EXPECT_EQ(seen[1], kSawOpen);
-  EXPECT_EQ(first.timed_out + second.timed_out, 0u);
+  struct Held {
+    bool first, second;
+  };
+  for (const Held held : {Held{true, true}, Held{true, false}, Held{false, true}}) {
+    SCOPED_TRACE(testing::Message() << "held: " << held.first << held.second);
+    KernelLatch &first = NewLatch(), &second = NewLatch();
+    KernelLatch &early = held.second ? first : second, &late = held.second ? second : first;
+    if (!held.first || !held.second) Open(early);  // its kernel comes to its end at once
+    std::fill(seen, seen + 3, 0);
+    const LatchArg of_first(first), of_second(second);
+    const NoteArgs inside(late, seen), behind(late, seen + 1);
+    const KernelOp one = OpOf(probes().hold, of_first), other = OpOf(probes().hold, of_second);
+    const KernelOp note = OpOf(probes().note, inside);
+    const Graph graph = NewGraph();
+    ASSERT_OK(driver_->AddNode(graph, {}, &one, 0).status());
+    ASSERT_OK(driver_->AddNode(graph, {}, &other, 0).status());
+    ASSERT_OK(driver_->AddNode(graph, After{0, 1}, &note, 0).status());
+    ASSERT_OK(driver_->LaunchGraph(NewExec(graph), stream_));
+    ASSERT_OK(Launch(stream_, probes().note, behind));
+    ASSERT_OK(driver_->Record(end, stream_));
+    ASSERT_TRUE(AwaitStarted(first));
+    ASSERT_TRUE(AwaitStarted(second)) << "while the first runs";
+    Open(early);  // of two threads the others need one
+    EXPECT_TRUE(LetOthersRun(beside, late, seen + 2));
+    EXPECT_FALSE(*driver_->Query(end));
+    Open(late);
+    ASSERT_TRUE(Finish(end));
+    EXPECT_EQ(seen[0], kSawOpen);
+    EXPECT_EQ(seen[1], kSawOpen);
+    EXPECT_EQ(first.timed_out + second.timed_out, 0u);
+  }
 }
 
 TEST_P(DriverConformance, WhatFollowsANodeThatIsOffStillWaitsForWhatIsBeforeIt) {
   KernelLatch& latch = NewLatch();
-  int32_t *const seen = Pinned<int32_t>(1), *const data = Device<int32_t>(1);
+  int32_t *const seen = Pinned<int32_t>(2), *const data = Device<int32_t>(1);
   *seen = 0;
+  const Stream beside = NewStream();
   const LatchArg holds(latch);
   const NoteArgs notes(latch, seen);
   const KernelOp hold = OpOf(probes().hold, holds), note = OpOf(probes().note, notes);
@@ -61,6 +72,7 @@ TEST_P(DriverConformance, WhatFollowsANodeThatIsOffStillWaitsForWhatIsBeforeIt) 
   ASSERT_OK(driver_->EnableNode(exec, 1, false));
   ASSERT_OK(driver_->LaunchGraph(exec, stream_));
   ASSERT_TRUE(AwaitStarted(latch));
+  EXPECT_TRUE(LetOthersRun(beside, latch, seen + 1));
   Open(latch);
   ASSERT_TRUE(Finish(stream_));
   EXPECT_EQ(*seen, kSawOpen);
@@ -69,20 +81,21 @@ TEST_P(DriverConformance, WhatFollowsANodeThatIsOffStillWaitsForWhatIsBeforeIt) 
 
 TEST_P(DriverConformance, AGraphKeepsItsPlaceInItsStream) {
   KernelLatch& latch = NewLatch();
-  int32_t* const seen = Pinned<int32_t>(1);
+  int32_t* const seen = Pinned<int32_t>(2);
   *seen = 0;
   const NoteArgs notes(latch, seen);
   const KernelOp note = OpOf(probes().note, notes);
   const Graph graph = NewGraph();
   ASSERT_OK(driver_->AddNode(graph, {}, &note, 0).status());
   const GraphExec exec = NewExec(graph);
-  const Stream other = NewStream();
+  const Stream other = NewStream(), beside = NewStream();
   const Event before = NewEvent(), after = NewEvent();
   ASSERT_TRUE(Hold(other, latch));
   ASSERT_OK(driver_->Record(before, other));
   ASSERT_OK(driver_->Wait(stream_, before));
   ASSERT_OK(driver_->LaunchGraph(exec, stream_));
   ASSERT_OK(driver_->Record(after, stream_));
+  EXPECT_TRUE(LetOthersRun(beside, latch, seen + 1));
   EXPECT_FALSE(*driver_->Query(after));
   Open(latch);
   ASSERT_TRUE(Finish(after));
@@ -92,7 +105,7 @@ TEST_P(DriverConformance, AGraphKeepsItsPlaceInItsStream) {
 
 TEST_P(DriverConformance, AnExecDoesNotOverlapItselfOnTwoStreams) {
   KernelLatch& latch = NewLatch();
-  int32_t* const seen = Pinned<int32_t>(1);
+  int32_t* const seen = Pinned<int32_t>(2);
   *seen = 0;
   const LatchArg holds(latch);
   const NoteArgs notes(latch, seen);
@@ -100,11 +113,12 @@ TEST_P(DriverConformance, AnExecDoesNotOverlapItselfOnTwoStreams) {
   const Graph graph = NewGraph();
   ASSERT_OK(driver_->AddNode(graph, {}, &hold, 0).status());
   const GraphExec exec = NewExec(graph);
-  const Stream other = NewStream();
+  const Stream other = NewStream(), beside = NewStream();
   ASSERT_OK(driver_->LaunchGraph(exec, stream_));
   ASSERT_TRUE(AwaitStarted(latch));
   ASSERT_OK(driver_->SetNode(exec, 0, &note));
   ASSERT_OK(driver_->LaunchGraph(exec, other));
+  EXPECT_TRUE(LetOthersRun(beside, latch, seen + 1));
   Open(latch);
   ASSERT_TRUE(Finish(other));
   ASSERT_TRUE(Finish(stream_));

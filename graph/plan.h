@@ -119,8 +119,9 @@ struct PlanEvent {
 // Or, where `arg` is an entry of Plan::arrivals:
 //   kReadyWait    the lane waits for what the launch has said must be done before the memory may be touched; nothing
 //                 later is submitted before that has been
+// Or, in a GraphSchedule (graph/graph_schedule.h) only, kGraph: a graph of nodes.
 struct Command {
-  enum class Op : uint8_t { kNode, kRecord, kWait, kStateWait, kStateWrite, kStateDone, kReadyWait };
+  enum class Op : uint8_t { kNode, kRecord, kWait, kStateWait, kStateWrite, kStateDone, kReadyWait, kGraph };
   Op op = Op::kNode;
   int32_t lane = -1;
   int32_t arg = -1;  // node, event, state use or arrival

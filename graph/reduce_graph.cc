@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
 namespace penstock::graph {
 namespace {
@@ -183,6 +184,18 @@ class Tenants {
   std::map<int64_t, Region> regions_;
 };
 
+int32_t FirstOfBatch(const Plan& plan, int32_t node) {
+  const int32_t first = plan.nodes[static_cast<size_t>(node)].batch;
+  return first < 0 ? node : first;
+}
+
+// Behind the last of the nodes that `first` stands for: those of its batch, or itself.
+int32_t EndOfBatch(const Plan& plan, int32_t first) {
+  auto end = static_cast<size_t>(first) + 1;
+  while (end < plan.nodes.size() && plan.nodes[end].batch == first) ++end;
+  return static_cast<int32_t>(end);
+}
+
 }  // namespace
 
 Rows TransitiveReduction(const Rows& preds) { return Reduction(preds).Run(); }
@@ -209,26 +222,25 @@ Rows MemoryEdges(const Plan& plan) {
   return MakeEdges(static_cast<int32_t>(plan.nodes.size()), edges);
 }
 
-GraphSegment EdgesOfGraphSegment(const Plan& plan, int32_t segment) {
-  GraphSegment found;
-  std::vector<int32_t> position(plan.nodes.size(), -1);
-  for (size_t n = 0; n < plan.nodes.size(); ++n) {
-    if (IsHostKind(plan.nodes[n].kind) || plan.nodes[n].segment != segment) continue;
-    position[n] = static_cast<int32_t>(found.nodes.size());
-    found.nodes.push_back(static_cast<int32_t>(n));
-  }
-  const Rows memory = MemoryEdges(plan);
+Rows EdgesOfGraph(const Plan& plan, const Rows& memory, std::span<const int32_t> nodes) {
+  if (nodes.empty()) return {};
+  const int32_t first = nodes.front(), last = nodes.back();
+  std::vector<int32_t> position(static_cast<size_t>(last - first) + 1, -1);  // of each plan node from `first` on
+  for (size_t i = 0; i < nodes.size(); ++i) position[static_cast<size_t>(nodes[i] - first)] = static_cast<int32_t>(i);
   std::vector<Edge> edges;
-  for (const int32_t n : found.nodes) {
-    const auto add = [&](int32_t p) {
-      if (position[static_cast<size_t>(p)] < 0) return;
-      edges.push_back({position[static_cast<size_t>(p)], position[static_cast<size_t>(n)]});
-    };
-    for (const int32_t p : plan.nodes[static_cast<size_t>(n)].preds) add(p);
-    for (const int32_t p : memory[n]) add(p);
+  const auto add = [&](int32_t from, int32_t to) {
+    from = FirstOfBatch(plan, from);
+    if (from < first || from == to) return;
+    const int32_t p = position[static_cast<size_t>(from - first)];
+    if (p >= 0) edges.push_back({p, position[static_cast<size_t>(to - first)]});
+  };
+  for (const int32_t n : nodes) {
+    for (int32_t m = n, end = EndOfBatch(plan, n); m < end; ++m) {
+      for (const int32_t p : plan.nodes[static_cast<size_t>(m)].preds) add(p, n);
+      for (const int32_t p : memory[m]) add(p, n);
+    }
   }
-  found.preds = TransitiveReduction(MakeEdges(static_cast<int32_t>(found.nodes.size()), edges));
-  return found;
+  return TransitiveReduction(MakeEdges(static_cast<int32_t>(nodes.size()), edges));
 }
 
 }  // namespace penstock::graph

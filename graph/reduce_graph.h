@@ -1,11 +1,12 @@
-// Edges of a graph segment. A CUDA graph has no lanes: only its edges order its nodes. So what lane order gives a
-// stream segment for nothing must be said here: which nodes use the same bytes of an arena one after the other. And an
-// edge may be left out only where a path of other edges implies it.
+// Edges of the nodes of one graph. A CUDA graph has no lanes: only its edges order its nodes. So what lane order gives
+// for nothing must be said here: which nodes use the same bytes of an arena one after the other. And an edge may be
+// left out only where a path of other edges implies it.
 //
 // Threads: pure functions.
 #pragma once
 
-#include <vector>
+#include <cstdint>
+#include <span>
 
 #include "graph/plan.h"
 #include "graph/rows.h"
@@ -21,12 +22,10 @@ Rows TransitiveReduction(const Rows& preds);
 // plan node v took over.
 Rows MemoryEdges(const Plan& plan);
 
-// The nodes of a stream segment, ascending, and their predecessors in it as positions in `nodes`: preds and memory
-// edges, reduced. Nodes of other segments and host steps are not among them: these come before or after all of it.
-struct GraphSegment {
-  std::vector<int32_t> nodes;
-  Rows preds;
-};
-GraphSegment EdgesOfGraphSegment(const Plan& plan, int32_t segment);
+// What orders the nodes of one graph: the predecessors of each as positions in `nodes`, by preds and memory edges,
+// reduced. `nodes` are ascending; of a batch its first stands for all, which start and end together: it comes after
+// what any of them does. Nodes that are not in the graph come before or after all of it and are no predecessors.
+// `memory`: MemoryEdges(plan). Linear in the nodes from the first to the last.
+Rows EdgesOfGraph(const Plan& plan, const Rows& memory, std::span<const int32_t> nodes);
 
 }  // namespace penstock::graph

@@ -273,6 +273,7 @@ class Builder {
         p_.arrival_lanes.push_back({c.arg, c.lane});
         Push(Op::kReadyWait, c.lane, c.arg);
         break;
+      case graph::Command::Op::kGraph: break;  // in no plan
     }
   }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/graph/atoms.h"
@@ -343,12 +344,36 @@ std::vector<InPlaceDecl> InPlacePairsOf(const NodeDecl& node) {
   return pairs;
 }
 
-RandomPlan PlanRandom(uint64_t seed, int nodes) {
-  RandomPlan random{MakeRandomGraph(seed, nodes), {}};
+namespace {
+
+RandomPlan Planned(RandomGraph graph, uint64_t seed) {
+  RandomPlan random{std::move(graph), {}};
   absl::StatusOr<Plan> plan = MakePlan(random.model(), random.graph.options);
   EXPECT_TRUE(plan.ok()) << Rerun(seed) << ModelText(random.model()) << plan.status();
   if (plan.ok()) random.plan = *std::move(plan);
   return random;
+}
+
+void MoveToFirstDevice(RandomGraph& graph) {
+  graph.options.devices.resize(1);
+  graph.options.default_device = 0;
+  for (NodeDecl& node : graph.builder.model.nodes) node.device = std::min(node.device, 0);  // -1: no pin
+  for (BufferDecl& buffer : graph.builder.model.buffers) {
+    if (buffer.state == nullptr) continue;
+    StateRecord record = *buffer.state;
+    record.device = 0;
+    buffer.state = std::make_shared<const StateRecord>(std::move(record));
+  }
+}
+
+}  // namespace
+
+RandomPlan PlanRandom(uint64_t seed, int nodes) { return Planned(MakeRandomGraph(seed, nodes), seed); }
+
+RandomPlan PlanRandomOnOneDevice(uint64_t seed, int nodes) {
+  RandomGraph graph = MakeRandomGraph(seed, nodes);
+  MoveToFirstDevice(graph);
+  return Planned(std::move(graph), seed);
 }
 
 }  // namespace penstock::graph

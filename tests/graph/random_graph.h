@@ -34,5 +34,7 @@ struct RandomPlan {
   std::string text() const { return ModelText(model()) + PrintText(plan, model()); }
 };
 RandomPlan PlanRandom(uint64_t seed, int nodes);
+// The same with everything on the first device.
+RandomPlan PlanRandomOnOneDevice(uint64_t seed, int nodes);
 
 }  // namespace penstock::graph

@@ -1,4 +1,4 @@
-// Edges of graph segments against brute force: reachability by search, bytes by comparing intervals.
+// Edges of graphs against brute force: reachability by search, bytes by comparing intervals.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -93,6 +93,15 @@ TEST(TransitiveReduction, LongEdgesOfManyNodes) {
   EXPECT_EQ(TransitiveReduction(RowsOf(skipping)), RowsOf(chain));
 }
 
+// Of a graph of all nodes.
+Rows EdgesOf(const Plan& plan) {
+  std::vector<int32_t> nodes;
+  for (size_t n = 0; n < plan.nodes.size(); ++n) {
+    if (!JoinsBatch(plan, n)) nodes.push_back(static_cast<int32_t>(n));
+  }
+  return EdgesOfGraph(plan, MemoryEdges(plan), nodes);
+}
+
 TEST(MemoryEdges, JoinTheUsersOfBytesThatOnlyALaneOrders) {
   ModelBuilder g;
   g.For("k0", Out{g.Scratch("t", 64)});
@@ -103,7 +112,7 @@ TEST(MemoryEdges, JoinTheUsersOfBytesThatOnlyALaneOrders) {
   ASSERT_EQ(plan.instances[0].offset, plan.instances[1].offset);
   EXPECT_TRUE(plan.nodes[1].preds.empty());
   EXPECT_EQ(MemoryEdges(plan), RowsOf({{}, {0}}));
-  EXPECT_EQ(EdgesOfGraphSegment(plan, 0).preds, RowsOf({{}, {0}}));
+  EXPECT_EQ(EdgesOf(plan), RowsOf({{}, {0}}));
 }
 
 // One instance a node, by offset and bytes.
@@ -125,8 +134,55 @@ Plan PlanOfInstances(const std::vector<std::pair<int64_t, int64_t>>& instances) 
 TEST(MemoryEdges, ARegionTakenInPartsKeepsItsTenantForTheRest) {
   const Plan plan = PlanOfInstances({{0, 768}, {256, 256}, {0, 768}});
   EXPECT_EQ(MemoryEdges(plan), RowsOf({{}, {0}, {0, 1}}));
-  EXPECT_EQ(EdgesOfGraphSegment(plan, 0).preds, RowsOf({{}, {0}, {1}}));
+  EXPECT_EQ(EdgesOf(plan), RowsOf({{}, {0}, {1}}));
   EXPECT_EQ(MemoryEdges(PlanOfInstances({{0, 768}, {256, 256}, {0, 256}, {512, 256}})), RowsOf({{}, {0}, {0}, {0}}));
+}
+
+// Nodes that use no memory: by their predecessors, and the first of their batch where they have one.
+struct NodeOf {
+  absl::InlinedVector<int32_t, 4> preds;
+  int32_t batch = -1;
+};
+Plan PlanOfNodes(const std::vector<NodeOf>& nodes) {
+  Plan plan;
+  for (const NodeOf& n : nodes) {
+    PlanNode node;
+    node.kind = PlanKind::kKernel;
+    node.decl = static_cast<int32_t>(plan.nodes.size());
+    node.preds = n.preds;
+    node.batch = n.batch;
+    plan.nodes.push_back(node);
+  }
+  return plan;
+}
+
+TEST(EdgesOfGraph, OfABatchAreThoseOfAllItsNodes) {
+  const Plan plan = PlanOfNodes({{}, {}, {{0}, 2}, {{1}, 2}, {{1}, 2}, {{0, 2}}, {{4}}});
+  EXPECT_EQ(EdgesOf(plan), RowsOf({{}, {}, {0, 1}, {2}, {2}}));
+}
+
+TEST(EdgesOfGraph, JoinBatchesThatStandSideBySide) {
+  const Plan plan = PlanOfNodes({{{}, 0}, {{}, 0}, {{1}, 2}, {{}, 2}, {{3}}});
+  EXPECT_EQ(EdgesOf(plan), RowsOf({{}, {0}, {1}}));
+}
+
+TEST(EdgesOfGraph, InsideABatchAreNone) {
+  EXPECT_EQ(EdgesOf(PlanOfNodes({{{}, 0}, {{0}, 0}, {{0, 1}, 0}})), RowsOf({{}}));
+}
+
+TEST(EdgesOfGraph, LeaveOutNodesOfOtherGraphs) {
+  const Plan plan = PlanOfNodes({{}, {{0}}, {{1}}, {{0, 2}}, {{3}}, {{1, 4}}});
+  const Rows memory = MemoryEdges(plan);
+  EXPECT_EQ(EdgesOfGraph(plan, memory, std::vector<int32_t>{1, 3, 5}), RowsOf({{}, {}, {0}}))
+      << "what a path through another graph says is no edge";
+  EXPECT_EQ(EdgesOfGraph(plan, memory, std::vector<int32_t>{4}), RowsOf({{}}));
+  EXPECT_EQ(EdgesOfGraph(plan, memory, {}), Rows());
+}
+
+TEST(EdgesOfGraph, HaveTheMemoryEdgesOfAllNodesOfABatch) {
+  Plan plan = PlanOfInstances({{0, 256}, {256, 256}, {256, 256}, {0, 256}});
+  plan.nodes[2].batch = plan.nodes[3].batch = 2;
+  EXPECT_EQ(EdgesOf(plan), RowsOf({{}, {}, {0, 1}}));
 }
 
 }  // namespace

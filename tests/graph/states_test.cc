@@ -37,6 +37,7 @@ std::string CommandsOf(const Plan& plan, const ModelBuilder& g) {
       case Command::Op::kReadyWait:
         text += "await " + std::string(g.model.buffers[static_cast<size_t>(plan.arrivals[arg].buffer)].name.view());
         break;
+      case Command::Op::kGraph: break;  // in no plan
     }
   }
   return text;

@@ -17,6 +17,7 @@
 #include "penstock/export.h"
 #include "penstock/lease.h"
 #include "penstock/memory_report.h"
+#include "penstock/replay_ledger.h"
 #include "penstock/run.h"
 
 namespace penstock {
@@ -47,6 +48,9 @@ class PENSTOCK_EXPORT Executable {
 
   // What the slots take of device and pinned memory; the same before, during and after runs.
   MemoryReport memory() const;
+
+  // How runs have been submitted so far, and why so.
+  ReplayLedger ledger() const;
 
   // The plan, for people: one node a line, or a Graphviz digraph.
   std::string PlanText() const;

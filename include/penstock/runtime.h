@@ -30,6 +30,7 @@
 #include "penstock/graph.h"
 #include "penstock/host_buffer.h"
 #include "penstock/log_level.h"
+#include "penstock/mode.h"
 #include "penstock/pinned_gauges.h"
 #include "penstock/state.h"
 #include "penstock/trace.h"
@@ -75,6 +76,8 @@ struct RuntimeOptions {
 struct CompileOptions {
   int slots = 2;  // runs of the executable that can be in flight at once
   int device = 0;  // of nodes without a pin
+  // How nodes are submitted (mode.h). PENSTOCK_MODE=stream|graph wins.
+  Mode mode = Mode::kStream;
   int max_lanes = 8;  // streams for kernels, a device and slot; at least 1
   // The most bytes that the arenas of all slots may take on a device; 0: what the device has. Executable::memory()
   // tells what they take.

@@ -50,10 +50,12 @@ absl::Status ExecutableCore::Bind(Slot& slot, const Bindings& bindings) {
         "made them; use this one's bindings()");
   }
   if (!bindings.mistakes_.empty()) return bindings.mistakes_.front().mistake;
-  PENSTOCK_RETURN_IF_ERROR(BindParams(slot, bindings));
-  if (program_.dynamic) PENSTOCK_RETURN_IF_ERROR(ApplyDynamicShapes(*model_, program_, slot));
-  if (!IsStillBound(slot, bindings)) {
+  PENSTOCK_RETURN_IF_ERROR(CheckParams(bindings));
+  const bool reshaped = BindParams(slot, bindings) && program_.dynamic;
+  if (reshaped || !IsStillBound(slot, bindings)) {
     slot.stamp = 0;
+    if (slot.replay != nullptr) slot.replay->AllMayDiffer();
+    if (program_.dynamic) PENSTOCK_RETURN_IF_ERROR(ApplyDynamicShapes(*model_, program_, slot));
     PENSTOCK_RETURN_IF_ERROR(BindBuffers(slot, bindings));
     PatchPointers(slot);
     slot.stamp = bindings.stamp_;
@@ -67,30 +69,46 @@ absl::Status ExecutableCore::Bind(Slot& slot, const Bindings& bindings) {
 
 // Whether the slot is as its last run left it: bound to the same memory, which is of the kind it was.
 bool ExecutableCore::IsStillBound(const Slot& slot, const Bindings& bindings) const {
-  return slot.stamp != 0 && slot.stamp == bindings.stamp_ && !program_.dynamic && slot.kinds.StillTrue(*driver_);
+  return slot.stamp != 0 && slot.stamp == bindings.stamp_ && slot.kinds.StillTrue(*driver_);
 }
 
-absl::Status ExecutableCore::BindParams(Slot& slot, const Bindings& bindings) {
+absl::Status ExecutableCore::CheckParams(const Bindings& bindings) const {
   for (size_t p = 0; p < model_->params.size(); ++p) {
     const ParamDecl& decl = model_->params[p];
     if (!bindings.param_set_[p]) {
       return Refuse(absl::StatusCode::kFailedPrecondition, *model_, "param", decl.name,
                     "not set; every parameter needs a value before the first launch; call Set");
     }
-    if (!decl.is_integer) continue;
+    if (!decl.has_max) continue;
     const int64_t value = ReadInteger(decl, bindings.params_.data() + bindings.param_offsets_[p]);
-    if (decl.has_max && (value < 0 || value > decl.max)) {
+    if (value < 0 || value > decl.max) {
       return Refuse(absl::StatusCode::kInvalidArgument, *model_, "param", decl.name,
                     "set to " + std::to_string(value) + "; declared AtMost(" + std::to_string(decl.max) +
                         "), so it must be 0 to " + std::to_string(decl.max));
     }
-    slot.param_values[p] = value;
-  }
-  for (const ParamPatch& patch : program_.params) {
-    std::memcpy(slot.args.data() + patch.at, bindings.params_.data() + bindings.param_offsets_[patch.param],
-                patch.size);
   }
   return absl::OkStatus();
+}
+
+// Writes the parameters that are not what they were in the slot's run before. Whether there are any.
+bool ExecutableCore::BindParams(Slot& slot, const Bindings& bindings) {
+  bool any = !slot.params_known;
+  for (size_t p = 0; p < model_->params.size(); ++p) {
+    const ParamDecl& decl = model_->params[p];
+    const std::byte* const value = bindings.params_.data() + bindings.param_offsets_[p];
+    std::byte* const known = slot.param_bytes.data() + bindings.param_offsets_[p];
+    if (slot.params_known && std::memcmp(known, value, decl.type.size) == 0) continue;
+    any = true;
+    std::memcpy(known, value, decl.type.size);
+    if (decl.is_integer) slot.param_values[p] = ReadInteger(decl, value);
+    for (uint32_t i = program_.params_begin[p]; i < program_.params_begin[p + 1]; ++i) {
+      const ParamPatch& patch = program_.params[i];
+      std::memcpy(slot.args.data() + patch.at, value, patch.size);
+      if (slot.replay != nullptr) slot.replay->CallMayDiffer(patch.call);
+    }
+  }
+  slot.params_known = true;
+  return any;
 }
 
 absl::Status ExecutableCore::BindBuffers(Slot& slot, const Bindings& bindings) {

@@ -1,10 +1,14 @@
 #include "src/runtime/executable_core.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "graph/graph_schedule.h"
 #include "graph/message.h"
 #include "graph/twin_check.h"
 #include "penstock/status_macros.h"
@@ -114,7 +118,10 @@ absl::Status ExecutableCore::Compile(const CompileOptions& options) {
   PENSTOCK_RETURN_IF_ERROR(LoadKernels(kernels));
   std::vector<bool> cuda;
   for (const DeviceRef& d : devices) cuda.push_back(d.info.kind == driver::DeviceKind::kCuda);
-  program_ = BuildProgram(*model_, plan_, kernels, cuda, trace_ != nullptr);
+  PENSTOCK_RETURN_IF_ERROR(ChooseMode(options));
+  std::optional<graph::GraphSchedule> graphs;
+  if (ledger_.mode == Mode::kGraph) graphs = ScheduleGraphs();
+  program_ = BuildProgram(*model_, plan_, kernels, cuda, graphs ? &*graphs : nullptr, trace_ != nullptr);
   gates_ = std::vector<base::Gate<>>(plan_.nodes.size());
   for (const CallEntry& call : program_.calls) {
     driver_gates_.emplace_back(model_->nodes[static_cast<size_t>(call.decl)].concurrency);
@@ -146,6 +153,59 @@ absl::Status ExecutableCore::LoadKernels(std::vector<const void*>& kernels) {
   return absl::OkStatus();
 }
 
+absl::Status ExecutableCore::ChooseMode(const CompileOptions& options) {
+  Mode wanted = options.mode;
+  if (const char* const env = std::getenv("PENSTOCK_MODE"); env != nullptr && *env != '\0') {
+    const std::string_view name(env);
+    if (name != "stream" && name != "graph") {
+      return absl::InvalidArgumentError(graph::Prefix(*model_) + ": PENSTOCK_MODE is '" + graph::OneLine(name) +
+                                        "'; it must be stream or graph");
+    }
+    wanted = name == "graph" ? Mode::kGraph : Mode::kStream;
+  }
+  if (wanted == Mode::kStream) return absl::OkStatus();
+  std::vector<std::string>& notes = ledger_.notes;
+  const auto several = [&](const graph::Lane& lane) { return lane.device != plan_.lanes[0].device; };
+  if (std::any_of(plan_.lanes.begin(), plan_.lanes.end(), several)) {
+    notes.push_back("no graphs: the plan is on several devices, and a graph stays on one");
+  }
+  if (trace_ != nullptr) notes.push_back("no graphs: a trace times each node by itself");
+  if (runtime_->synchronous()) notes.push_back("no graphs: PENSTOCK_SYNC has each node waited for");
+  if (notes.empty()) ledger_.mode = Mode::kGraph;
+  return absl::OkStatus();
+}
+
+std::vector<bool> ExecutableCore::RefusedNodes() {
+  std::vector<bool> refused(plan_.nodes.size());
+  for (size_t n = 0; n < refused.size(); ++n) {
+    const PlanNode& node = plan_.nodes[n];
+    const bool foreign = node.kind == PlanKind::kLaunch && device(node.device).info.kind == driver::DeviceKind::kCuda;
+    refused[n] = foreign || node.kind == PlanKind::kPeerCopy;
+    if (!refused[n]) continue;
+    ledger_.notes.push_back("node '" + graph::OneLine(node.name) + "' is in no graph: it " +
+                            (foreign ? "is a Launch, which submits to a stream by itself"
+                                     : "copies between devices, and a graph stays on one"));
+  }
+  return refused;
+}
+
+graph::GraphSchedule ExecutableCore::ScheduleGraphs() {
+  graph::GraphSchedule schedule = graph::MakeGraphSchedule(plan_, RefusedNodes());
+  if (!plan_.states.empty() || !plan_.arrivals.empty()) {
+    ledger_.notes.push_back("States, and device memory that is bound, part graphs at their first and last touches: " +
+                            std::to_string(schedule.graphs.size()) + " graphs a slot");
+  }
+  return schedule;
+}
+
+ReplayLedger ExecutableCore::ledger() const {
+  ReplayLedger ledger = ledger_;
+  for (const auto& slot : slots_) {
+    if (slot->replay != nullptr) slot->replay->AddTo(ledger);
+  }
+  return ledger;
+}
+
 absl::Status ExecutableCore::FindStaging(int driver_index) {
   if (program_.rings == 0) return absl::OkStatus();
   const absl::Status found = runtime_->WithMemory([&]() -> absl::Status {
@@ -168,10 +228,13 @@ absl::Status ExecutableCore::MakeSlots(int count, int default_device) {
                               .gates = &driver_gates_,
                               .core = this,
                               .timing = trace_ != nullptr,
-                              .synchronous = runtime_->synchronous()};
+                              .synchronous = runtime_->synchronous(),
+                              .bell = &runtime_->bell(),
+                              .graphs = ledger_.mode == Mode::kGraph};
   for (int i = 0; i < count; ++i) {
     absl::StatusOr<std::unique_ptr<Slot>> slot = absl::UnknownError("");
     (void)runtime_->WithMemory([&] { return (slot = Slot::Create(options, i)).status(); });
+    if (!slot.ok() && base::Str(slot.status().message()).starts_with(graph::Prefix(*model_))) return slot.status();
     if (!slot.ok()) {
       return base::Prefixed(graph::Prefix(*model_) + ": slot " + std::to_string(i) + " of " + std::to_string(count),
                             slot.status());

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "graph/plan.h"
 #include "penstock/executable.h"
+#include "penstock/replay_ledger.h"
 #include "penstock/runtime.h"
 #include "src/base/gate.h"
 #include "src/base/mutex.h"
@@ -63,6 +64,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   int local_device_of_lane(int32_t lane) const { return lane_devices_[static_cast<size_t>(lane)]; }
   int slots() const { return static_cast<int>(slots_.size()); }
   int64_t launches() const { return launches_.load(std::memory_order_relaxed); }
+  ReplayLedger ledger() const;
 
   // One callable runs at most `concurrency` times at once over all slots. EnterGate never blocks.
   bool EnterGate(int32_t node);
@@ -75,6 +77,8 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   void RecordTrace(Slot& slot, int64_t serial);
   void Release(Slot* slot);
   absl::Status Describe(int32_t node, const absl::Status& cause) const;
+  // "launching nodes 'a' to 'z', 26 in one graph".
+  std::string TextOfGraph(int32_t graph) const;
   // How a run that has drained ended: OK or its first failure.
   absl::Status DescribeEnd(const Slot& slot) const;
   // For a run that ends before it has drained. Reads only what stays as it is while the run is in flight.
@@ -85,6 +89,9 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   absl::Status Compile(const CompileOptions& options);
   absl::Status AddTwinChecks(const CompileOptions& options, const graph::PlanOptions& plan_options);
   absl::Status LoadKernels(std::vector<const void*>& kernels);
+  absl::Status ChooseMode(const CompileOptions& options);
+  graph::GraphSchedule ScheduleGraphs();
+  std::vector<bool> RefusedNodes();
   absl::Status FindStaging(int driver_index);
   absl::Status MakeSlots(int count, int default_device);
   absl::Status SetTraceBase();
@@ -98,7 +105,8 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   std::vector<bool> NodesKnownDone(const Slot& slot) const;
   std::string TextOfOpenNodes(const Slot& slot) const;
   absl::Status Bind(Slot& slot, const Bindings& bindings);
-  absl::Status BindParams(Slot& slot, const Bindings& bindings);
+  absl::Status CheckParams(const Bindings& bindings) const;
+  bool BindParams(Slot& slot, const Bindings& bindings);
   bool IsStillBound(const Slot& slot, const Bindings& bindings) const;
   absl::Status BindBuffers(Slot& slot, const Bindings& bindings);
   absl::Status BindBuffer(Slot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory);
@@ -117,6 +125,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   const std::shared_ptr<Trace> trace_;
   graph::Plan plan_;
   Program program_;
+  ReplayLedger ledger_;  // but for what the slots count; constant after Compile
   driver::Driver* driver_ = nullptr;
   memory::Staging* staging_ = nullptr;  // null where nothing goes through the ring
   std::vector<int> lane_devices_;

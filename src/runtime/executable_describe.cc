@@ -49,6 +49,17 @@ absl::Status ExecutableCore::Describe(int32_t node, const absl::Status& cause) c
                         cause);
 }
 
+std::string ExecutableCore::TextOfGraph(int32_t graph) const {
+  const ReplayProgram& replay = program_.replay;
+  const int32_t begin = replay.begin[static_cast<size_t>(graph)], end = replay.begin[static_cast<size_t>(graph) + 1];
+  const auto name = [&](int32_t entry) {
+    const auto node = static_cast<size_t>(replay.entries[static_cast<size_t>(entry)].node);
+    return "'" + graph::OneLine(plan_.nodes[node].name) + "'";
+  };
+  return "launching nodes " + name(begin) + " to " + name(end - 1) + ", " + std::to_string(end - begin) +
+         " in one graph";
+}
+
 absl::Status ExecutableCore::DescribeEnd(const Slot& slot) const {
   if (!slot.fault.failed()) return absl::OkStatus();
   if (IsCancel(slot.fault)) return DescribeCancelled(slot);
@@ -62,14 +73,16 @@ absl::Status ExecutableCore::DescribeEnd(const Slot& slot) const {
 std::vector<bool> ExecutableCore::NodesKnownDone(const Slot& slot) const {
   std::vector<bool> node_done(plan_.nodes.size()), lane_done(plan_.lanes.size()), event_done(plan_.events.size());
   for (size_t e = 0; e < event_done.size(); ++e) event_done[e] = slot.seen_complete[e] == slot.serial;
-  const int32_t finish = slot.stopped_at == plan_.finish_begin ? plan_.finish_short_begin : plan_.finish_begin;
-  for (int32_t c = plan_.finish_end; c-- > 0;) {
+  const Schedule& schedule = *slot.schedule;
+  const int32_t finish = slot.stopped_at == schedule.finish_begin ? schedule.finish_short_begin : schedule.finish_begin;
+  for (int32_t c = schedule.finish_end; c-- > 0;) {
     if (c >= slot.stopped_at && c < finish) continue;  // never submitted
-    const graph::Command& command = plan_.commands[static_cast<size_t>(c)];
-    const auto arg = static_cast<size_t>(command.arg), lane = static_cast<size_t>(command.lane);
-    if (command.op == graph::Command::Op::kRecord && event_done[arg]) lane_done[lane] = true;
-    if (command.op == graph::Command::Op::kWait && lane_done[lane]) event_done[arg] = true;
-    if (lane_done[lane]) graph::ForEachNode(command, [&](size_t n) { node_done[n] = true; });
+    const ExecCommand& command = schedule.commands[static_cast<size_t>(c)];
+    const auto index = static_cast<size_t>(command.index), lane = static_cast<size_t>(command.lane);
+    if (command.op == ExecCommand::Op::kRecord && event_done[index]) lane_done[lane] = true;
+    if (command.op == ExecCommand::Op::kWait && lane_done[lane]) event_done[index] = true;
+    if (!lane_done[lane]) continue;
+    for (const int32_t n : schedule.nodes[c]) node_done[static_cast<size_t>(n)] = true;
   }
   for (size_t s = 0; s < plan_.host_steps.size(); ++s) {
     const HostState state = slot.host_states[s].load(std::memory_order_acquire);
@@ -81,8 +94,8 @@ std::vector<bool> ExecutableCore::NodesKnownDone(const Slot& slot) const {
 // Every node but those known done, by whether it had been submitted.
 std::string ExecutableCore::TextOfOpenNodes(const Slot& slot) const {
   std::vector<bool> begun(plan_.nodes.size());
-  for (size_t c = 0; c < static_cast<size_t>(slot.stopped_at); ++c) {
-    graph::ForEachNode(plan_.commands[c], [&](size_t n) { begun[n] = true; });
+  for (int32_t c = 0; c < slot.stopped_at; ++c) {
+    for (const int32_t n : slot.schedule->nodes[c]) begun[static_cast<size_t>(n)] = true;
   }
   const std::vector<bool> done = NodesKnownDone(slot);
   NameList open, never;
@@ -96,15 +109,15 @@ std::string ExecutableCore::TextOfOpenNodes(const Slot& slot) const {
 }
 
 absl::Status ExecutableCore::DescribeCancelled(const Slot& slot) const {
-  const auto declared = [&](size_t node) { return plan_.nodes[node].decl >= 0; };
+  const auto declared = [&](int32_t node) { return plan_.nodes[static_cast<size_t>(node)].decl >= 0; };
   int64_t all = 0, left = 0;
   for (const PlanNode& node : plan_.nodes) all += node.decl >= 0;
-  for (int32_t c = slot.stopped_at; c < plan_.finish_begin; ++c) {
-    graph::ForEachNode(plan_.commands[static_cast<size_t>(c)], [&](size_t n) { left += declared(n); });
+  for (int32_t c = slot.stopped_at; c < slot.schedule->finish_begin; ++c) {
+    for (const int32_t n : slot.schedule->nodes[c]) left += declared(n);
   }
   for (size_t s = 0; s < plan_.host_steps.size(); ++s) {
     left += slot.host_states[s].load(std::memory_order_acquire) == HostState::kSkipped &&
-            declared(static_cast<size_t>(plan_.host_steps[s].node));
+            declared(plan_.host_steps[s].node);
   }
   return absl::CancelledError(graph::Prefix(*model_) + ": cancelled; " + std::to_string(left) + " of " +
                               std::to_string(all) +

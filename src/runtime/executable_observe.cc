@@ -106,16 +106,16 @@ void ExecutableCore::RecordTrace(Slot& slot, int64_t serial) {
   if (trace_ == nullptr) return;
   // Only what this run submitted: behind it the events hold the times of an earlier run, or none.
   for (int32_t c = 0; c < slot.stopped_at; ++c) {
-    const graph::Command& command = plan_.commands[static_cast<size_t>(c)];
-    if (command.op != graph::Command::Op::kNode) continue;
-    const auto n = static_cast<size_t>(command.arg);
+    const std::span<const int32_t> nodes = slot.schedule->nodes[c];
+    if (nodes.empty()) continue;
+    const auto n = static_cast<size_t>(nodes.front());
     const PlanNode& node = plan_.nodes[n];
     const auto d = static_cast<size_t>(node.device);
     const absl::StatusOr<double> begin = driver_->Elapsed(trace_base_[d], slot.begin_timing[n]);
     const absl::StatusOr<double> end = driver_->Elapsed(trace_base_[d], slot.end_timing[n]);
     if (!begin.ok() || !end.ok()) continue;  // a trace without the span is better than a run that fails for it
     const graph::Lane& lane = plan_.lanes[static_cast<size_t>(node.lane)];
-    const std::string others = command.count > 1 ? " and " + std::to_string(command.count - 1) + " more, a batch" : "";
+    const std::string others = nodes.size() > 1 ? " and " + std::to_string(nodes.size() - 1) + " more, a batch" : "";
     trace_->Add({node.name + others,
                  device(node.device).info.name + " slot " + std::to_string(slot.index) + " " + LaneText(lane.kind) +
                      " lane " + std::to_string(node.lane),

@@ -163,6 +163,7 @@ MemoryReport Executable::memory() const {
   for (const runtime::DeviceRef& device : core_->runtime().devices()) names.push_back(device.info.name);
   return graph::ReportMemory(core_->plan(), core_->model(), names, core_->slots());
 }
+ReplayLedger Executable::ledger() const { return core_ == nullptr ? ReplayLedger() : core_->ledger(); }
 std::string Executable::PlanText() const { return core_ ? graph::PrintText(core_->plan(), core_->model()) : ""; }
 std::string Executable::PlanDot() const { return core_ ? graph::PrintDot(core_->plan(), core_->model()) : ""; }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
+#include <tuple>
 
 #include "graph/boxes.h"
 #include "penstock/detail/arguments.h"
@@ -17,6 +19,7 @@ using graph::Space;
 
 constexpr uint32_t kBlockAlign = 16;
 constexpr int kForeignCommands = 16;  // nobody knows how many a foreign launch submits
+constexpr int kGraphCommands = 3;  // of a host device's queue
 
 // Where the dimensions of a View stand, after its pointer. The layout does not depend on T.
 constexpr uint32_t kViewShape = offsetof(View<char>, depth);
@@ -38,12 +41,22 @@ class Builder {
   Builder(const Model& model, const Plan& plan, const std::vector<const void*>& kernels, const std::vector<bool>& cuda)
       : model_(model), plan_(plan), kernels_(kernels), cuda_(cuda), op_of_(plan.nodes.size()) {}
 
-  Program Build(bool timed) {
+  Program Build(const graph::GraphSchedule* graphs, bool timed) {
     FindBuffers();
     for (size_t n = 0; n < plan_.nodes.size(); ++n) AddNode(static_cast<int32_t>(n));
+    SortParams();
     AddDroppedBoxes();
-    for (const graph::Command& c : plan_.commands) AddCommand(c);
-    MarkLanes(timed);
+    p_.marked_lanes.resize(plan_.lanes.size());
+    AddSchedule(plan_, p_.stream);
+    if (graphs == nullptr) MarkLanes(timed, p_.stream);
+    if (graphs != nullptr) {
+      p_.replay.of_call.assign(p_.calls.size(), -1);
+      for (const graph::GraphPart& part : graphs->graphs) AddGraph(part);
+      p_.replay.lane = graphs->lane;
+      graphs_ = graphs;
+      AddSchedule(*graphs, p_.graphs);
+      MarkLanes(timed, p_.graphs);
+    }
     for (const graph::HostStep& s : plan_.host_steps) AddHost(s);
     p_.dynamic = !p_.dynamic_ranges.empty() || !p_.dynamic_grids.empty() ||
                  std::find(p_.dynamic_buffer.begin(), p_.dynamic_buffer.end(), true) != p_.dynamic_buffer.end() ||
@@ -124,11 +137,11 @@ class Builder {
   }
 
   void AddCopy(int32_t n) {
-    const CopyEntry copy = CopyOf(n);
+    CopyEntry copy = CopyOf(n);
     const bool moves = IsDynamicBox(copy.src_box) || IsDynamicBox(copy.dst_box);
-    if (Varies(copy.src) || Varies(copy.dst) || moves) {
-      p_.bound_copies.push_back(static_cast<int32_t>(p_.copies.size()));
-    }
+    copy.varies = Varies(copy.src) || Varies(copy.dst) || moves;
+    copy.may_have_rows = MayHaveRows(copy.src_box) || MayHaveRows(copy.dst_box);
+    if (copy.varies) p_.bound_copies.push_back(static_cast<int32_t>(p_.copies.size()));
     p_.copies.push_back(copy);
   }
 
@@ -136,7 +149,7 @@ class Builder {
     const PlanNode& node = plan_.nodes[static_cast<size_t>(n)];
     const int32_t box = AddBox(node.decl, 0, false), instance = node.uses[0].instance;
     if (Varies(instance)) p_.bound_fills.push_back(static_cast<int32_t>(p_.fills.size()));
-    p_.fills.push_back({n, instance, box, IsDynamicBox(box)});
+    p_.fills.push_back({n, instance, box, IsDynamicBox(box), Varies(instance) || IsDynamicBox(box)});
   }
 
   CopyEntry CopyOf(int32_t n) {
@@ -185,6 +198,16 @@ class Builder {
     return p_.slices[static_cast<size_t>(box) - model_.buffers.size()].dynamic;
   }
 
+  // Whether a box may be rows with something between them.
+  bool MayHaveRows(int32_t box) const {
+    const BufferDecl& decl = model_.buffers[static_cast<size_t>(
+        IsSlice(box) ? BufferOfSlice(p_.slices[static_cast<size_t>(box) - model_.buffers.size()]) : box)];
+    return decl.extent.rank > 1 && (IsSlice(box) || decl.pitch > 0 || decl.is_alias);
+  }
+  int32_t BufferOfSlice(const SliceEntry& slice) const {
+    return model_.nodes[static_cast<size_t>(slice.decl)].accesses[static_cast<size_t>(slice.access)].buffer;
+  }
+
   // Whether each launch decides where the instance is.
   bool Varies(int32_t instance) const {
     const graph::Instance& i = plan_.instances[static_cast<size_t>(instance)];
@@ -209,6 +232,7 @@ class Builder {
       call.dynamic_range = true;
       p_.dynamic_grids.push_back(static_cast<int32_t>(p_.calls.size()));
     }
+    call.varies = call.varies || call.dynamic_range;
     p_.calls.push_back(call);
   }
 
@@ -217,11 +241,14 @@ class Builder {
     p_.argv_image.push_back(at);
     switch (arg.form) {
       case ArgDecl::Form::kValue: break;
-      case ArgDecl::Form::kParam: p_.params.push_back({static_cast<uint32_t>(arg.index), at, arg.size}); break;
+      case ArgDecl::Form::kParam:
+        p_.params.push_back({static_cast<uint32_t>(arg.index), at, arg.size, static_cast<int32_t>(p_.calls.size())});
+        call.varies = true;
+        break;
       case ArgDecl::Form::kPointer:
       case ArgDecl::Form::kView:
       case ArgDecl::Form::kSpan:
-        AddAccess(node, decl, arg, at);
+        AddAccess(call, node, decl, arg, at);
         p_.pointer_offsets.push_back(arg.offset);
         break;
       case ArgDecl::Form::kRange: {
@@ -233,12 +260,13 @@ class Builder {
     }
   }
 
-  void AddAccess(const PlanNode& node, const NodeDecl& decl, const ArgDecl& arg, uint32_t at) {
+  void AddAccess(CallEntry& call, const PlanNode& node, const NodeDecl& decl, const ArgDecl& arg, uint32_t at) {
     const int32_t instance = node.uses[static_cast<size_t>(arg.index)].instance;
     const AccessDecl& access = decl.accesses[static_cast<size_t>(arg.index)];
     const int32_t box = AddBox(node.decl, arg.index, arg.form == ArgDecl::Form::kSpan);
     const bool dynamic = IsDynamicBox(box), moves = dynamic && IsSlice(box);
     (Varies(instance) || moves ? p_.bound_pointers : p_.fixed_pointers).push_back({instance, box, at});
+    call.varies = call.varies || Varies(instance) || dynamic;
     if (arg.form == ArgDecl::Form::kPointer) return;
     const uint32_t element_bytes = model_.buffers[static_cast<size_t>(access.buffer)].type.size;
     (dynamic ? p_.dynamic_shapes : p_.fixed_shapes).push_back({box, element_bytes, at + kViewShape});
@@ -249,51 +277,106 @@ class Builder {
     return std::any_of(shape.grid.begin(), shape.grid.end(), [](const Dim& d) { return !d.is_constant(); });
   }
 
-  void Push(Op op, int32_t lane, int32_t index, int32_t node = -1) {
-    p_.commands.push_back({.op = op, .lane = lane, .index = index, .node = node});
+  void SortParams() {
+    std::stable_sort(p_.params.begin(), p_.params.end(),
+                     [](const ParamPatch& a, const ParamPatch& b) { return a.param < b.param; });
+    p_.params_begin.assign(model_.params.size() + 1, 0);
+    for (const ParamPatch& patch : p_.params) ++p_.params_begin[patch.param + 1];
+    std::partial_sum(p_.params_begin.begin(), p_.params_begin.end(), p_.params_begin.begin());
   }
 
-  void AddCommand(const graph::Command& c) {
+  // `from`: a Plan or a GraphSchedule.
+  template <class From>
+  void AddSchedule(const From& from, Schedule& to) {
+    for (const graph::Command& c : from.commands) AddCommand(c, to);
+    to.segments = from.segments;
+    to.finish_begin = from.finish_begin;
+    to.finish_short_begin = from.finish_short_begin;
+    to.finish_end = from.finish_end;
+  }
+
+  void AddCommand(const graph::Command& c, Schedule& to) {
+    ExecCommand command{.op = Op::kGraph, .lane = c.lane, .index = c.arg, .node = -1};
     switch (c.op) {
-      case graph::Command::Op::kNode: {
-        const auto [op, index] = op_of_[static_cast<size_t>(c.arg)];
-        if (c.count > 1) {
-          Push(Op::kBatch, c.lane, AddBatch(index, c.count), c.arg);
-        } else {
-          Push(op, c.lane, index, c.arg);
+      case graph::Command::Op::kNode:
+        if (c.count > 1) BatchCopies(c.arg, c.count);
+        std::tie(command.op, command.index) = op_of_[static_cast<size_t>(c.arg)];
+        command.node = c.arg;
+        for (int32_t n = c.arg; n < c.arg + c.count; ++n) to.nodes.Add(n);
+        break;
+      case graph::Command::Op::kRecord: command.op = Op::kRecord; break;
+      case graph::Command::Op::kWait: command.op = Op::kWait; break;
+      case graph::Command::Op::kStateWait: command.op = Op::kStateWait; break;
+      case graph::Command::Op::kStateWrite: command.op = Op::kStateWrite; break;
+      case graph::Command::Op::kStateDone: command.op = Op::kStateDone; break;
+      case graph::Command::Op::kReadyWait:
+        to.arrival_lanes.push_back({c.arg, c.lane});
+        command.op = Op::kReadyWait;
+        break;
+      case graph::Command::Op::kGraph:
+        for (const int32_t n : graphs_->graphs[static_cast<size_t>(c.arg)].nodes) {
+          for (int32_t m = n; m < EndOfBatch(n); ++m) to.nodes.Add(m);
         }
         break;
-      }
-      case graph::Command::Op::kRecord: Push(Op::kRecord, c.lane, c.arg); break;
-      case graph::Command::Op::kWait: Push(Op::kWait, c.lane, c.arg); break;
-      case graph::Command::Op::kStateWait: Push(Op::kStateWait, c.lane, c.arg); break;
-      case graph::Command::Op::kStateWrite: Push(Op::kStateWrite, c.lane, c.arg); break;
-      case graph::Command::Op::kStateDone: Push(Op::kStateDone, c.lane, c.arg); break;
-      case graph::Command::Op::kReadyWait:
-        p_.arrival_lanes.push_back({c.arg, c.lane});
-        Push(Op::kReadyWait, c.lane, c.arg);
-        break;
-      case graph::Command::Op::kGraph: break;  // in no plan
+    }
+    to.nodes.Close();
+    to.commands.push_back(command);
+  }
+
+  int32_t EndOfBatch(int32_t first) const {
+    auto end = static_cast<size_t>(first) + 1;
+    while (end < plan_.nodes.size() && plan_.nodes[end].batch == first) ++end;
+    return static_cast<int32_t>(end);
+  }
+
+  // Has the first of `count` copies stand for all of them, in every schedule.
+  void BatchCopies(int32_t first, int32_t count) {
+    auto& [op, index] = op_of_[static_cast<size_t>(first)];
+    if (op == Op::kBatch) return;
+    p_.batches.push_back({index, count, pieces_});
+    pieces_ += count;
+    op = Op::kBatch;
+    index = static_cast<int32_t>(p_.batches.size()) - 1;
+  }
+
+  void AddGraph(const graph::GraphPart& part) {
+    ReplayProgram& replay = p_.replay;
+    for (int32_t i = 0; i < part.preds.rows(); ++i) {
+      const int32_t n = part.nodes[static_cast<size_t>(i)];
+      const auto [op, index] = op_of_[static_cast<size_t>(n)];
+      const auto entry = static_cast<int32_t>(replay.entries.size());
+      if (op == Op::kKernel) replay.of_call[static_cast<size_t>(index)] = entry;
+      replay.entries.push_back({op, index, n, VariesInGraph(op, static_cast<size_t>(index))});
+      if (replay.entries.back().varies) replay.varying.push_back(entry);
+      for (const int32_t p : part.preds[i]) replay.preds.Add(p);
+      replay.preds.Close();
+    }
+    replay.begin.push_back(static_cast<int32_t>(replay.entries.size()));
+  }
+
+  bool VariesInGraph(Op op, size_t index) const {
+    switch (op) {
+      case Op::kCopy: return p_.copies[index].varies;
+      case Op::kFill: return p_.fills[index].varies;
+      case Op::kKernel: return p_.calls[index].varies;
+      default: return true;  // a batch is listed by launches
     }
   }
 
-  int32_t AddBatch(int32_t first_copy, int32_t count) {
-    p_.batches.push_back({first_copy, count, pieces_});
-    pieces_ += count;
-    return static_cast<int32_t>(p_.batches.size()) - 1;
-  }
-
   // Half of what a lane may hold lies between two marks, and at most as much behind the one that is awaited.
-  void MarkLanes(bool timed) {
-    p_.marked_lanes.resize(plan_.lanes.size());
+  void MarkLanes(bool timed, Schedule& schedule) {
     std::vector<int> since(plan_.lanes.size());
-    for (int32_t c = 0; c < plan_.finish_begin; ++c) {
-      ExecCommand& command = p_.commands[static_cast<size_t>(c)];
+    std::vector<bool> marked(plan_.lanes.size());
+    for (int32_t c = 0; c < schedule.finish_begin; ++c) {
+      ExecCommand& command = schedule.commands[static_cast<size_t>(c)];
       const auto lane = static_cast<size_t>(command.lane);
-      since[lane] += (command.op == Op::kForeign ? kForeignCommands : 1) + (timed && command.node >= 0 ? 2 : 0);
+      since[lane] += (command.op == Op::kForeign ? kForeignCommands
+                      : command.op == Op::kGraph ? kGraphCommands
+                                                 : 1) +
+                     (timed && command.node >= 0 ? 2 : 0);
       if (since[lane] < kMostOutstanding / 2 - kForeignCommands) continue;
-      command.room = p_.marked_lanes[lane] ? ExecCommand::Room::kAwaitAndMark : ExecCommand::Room::kMark;
-      p_.marked_lanes[lane] = true;
+      command.room = marked[lane] ? ExecCommand::Room::kAwaitAndMark : ExecCommand::Room::kMark;
+      marked[lane] = p_.marked_lanes[lane] = true;
       since[lane] = 0;
     }
   }
@@ -320,6 +403,7 @@ class Builder {
   const std::vector<const void*>& kernels_;
   const std::vector<bool>& cuda_;
   std::vector<std::pair<Op, int32_t>> op_of_;
+  const graph::GraphSchedule* graphs_ = nullptr;
   int32_t pieces_ = 0;
   size_t task_ = 0;  // Program::hosts: the first step of the task that others may join
   Program p_;
@@ -328,8 +412,8 @@ class Builder {
 }  // namespace
 
 Program BuildProgram(const Model& model, const graph::Plan& plan, const std::vector<const void*>& kernels,
-                     const std::vector<bool>& cuda, bool timed) {
-  return Builder(model, plan, kernels, cuda).Build(timed);
+                     const std::vector<bool>& cuda, const graph::GraphSchedule* graphs, bool timed) {
+  return Builder(model, plan, kernels, cuda).Build(graphs, timed);
 }
 
 Shape ShapeOf(const Extent& extent, const std::vector<int64_t>& params) {

@@ -10,13 +10,15 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "graph/graph_schedule.h"
 #include "graph/plan.h"
+#include "graph/rows.h"
 #include "src/driver/driver.h"
 
 namespace penstock::runtime {
 
 // One call of the executor. `index` is an entry of the table the op names; for kRecord and kWait an event, for those of
-// States an entry of Plan::states, for kReadyWait one of Plan::arrivals.
+// States an entry of Plan::states, for kReadyWait one of Plan::arrivals, for kGraph a graph of Program::replay.
 struct ExecCommand {
   enum class Op : uint8_t {
     kCopy,
@@ -29,7 +31,8 @@ struct ExecCommand {
     kStateWait,
     kStateWrite,
     kStateDone,
-    kReadyWait
+    kReadyWait,
+    kGraph
   };
   // A lane holds at most kMostOutstanding commands, since a submitter behind about 1020 is stopped inside CUDA, and
   // with it whoever else makes a call there. So some commands are marked: before one the lane's mark that was recorded
@@ -49,6 +52,8 @@ struct CopyEntry {
   int32_t node = -1, src = -1, dst = -1;
   int32_t src_box = -1, dst_box = -1;
   driver::CopyKind kind = driver::CopyKind::kHostToDevice;
+  bool varies = false;  // launches decide where it is from or to, or how large it is
+  bool may_have_rows = false;  // that lie apart, on some side, for some parameters
   int32_t bound = -1;  // made only in runs where the memory bound to this buffer is pinned; -1: always
 };
 
@@ -63,6 +68,7 @@ struct FillEntry {
   int32_t node, instance;
   int32_t box;  // as in PointerPatch
   bool dynamic;  // it depends on parameters
+  bool varies;  // it is dynamic, or its memory is bound
 };
 
 // A node with arguments: kernel, foreign launch or host callable. Its block lies at `block` in the slot's argument
@@ -73,11 +79,13 @@ struct CallEntry {
   uint32_t pointers = 0, pointer_count = 0;  // in Program::pointer_offsets, relative to the block
   const void* kernel = nullptr;
   bool dynamic_range = false;  // extent or grid depends on parameters
+  bool varies = false;  // launches decide some of its arguments, or its grid
 };
 
-// What a launch writes into the argument bytes at `at`.
+// What a launch writes into the argument bytes at `at`, which are those of `call` (Program::calls).
 struct ParamPatch {
   uint32_t param, at, size;
+  int32_t call;
 };
 // `box` counts in Slot::boxes: the model's buffers, then Program::slices.
 struct PointerPatch {
@@ -114,8 +122,39 @@ struct ArrivalLane {
   int32_t arrival = -1, lane = -1;
 };
 
+// What a slot submits in one of the modes. Segments are parallel to Plan::segments; `finish_*` are as in Plan.
+struct Schedule {
+  std::vector<ExecCommand> commands;
+  graph::Rows nodes;  // of each command: the plan nodes it runs
+  std::vector<graph::Segment> segments;
+  int32_t finish_begin = 0, finish_short_begin = 0, finish_end = 0;
+  std::vector<ArrivalLane> arrival_lanes;
+};
+
+// A node of one of the graphs; `op` and `index` as in ExecCommand.
+struct ReplayEntry {
+  ExecCommand::Op op;
+  int32_t index;
+  int32_t node;
+  bool varies;  // from launch to launch
+};
+
+// The graphs of Program::graphs: graph g has the entries [begin[g], begin[g + 1]), and row e of `preds` names those of
+// the same graph that come before entry e, counted from the graph's first.
+struct ReplayProgram {
+  int32_t lane = -1;
+  std::vector<ReplayEntry> entries;
+  std::vector<int32_t> begin{0};
+  graph::Rows preds;
+  std::vector<int32_t> varying;  // entries that do
+  std::vector<int32_t> of_call;  // Program::calls -> entry, or -1
+  int32_t graphs() const { return static_cast<int32_t>(begin.size()) - 1; }
+};
+
 struct Program {
-  std::vector<ExecCommand> commands;  // parallel to Plan::commands
+  Schedule stream;  // commands are parallel to Plan::commands
+  Schedule graphs;  // without commands where there is no graph mode
+  ReplayProgram replay;
   std::vector<bool> marked_lanes;  // lanes with marks (ExecCommand::Room)
   std::vector<CopyEntry> copies;
   std::vector<BatchEntry> batches;
@@ -126,13 +165,13 @@ struct Program {
   std::vector<std::byte> arg_image;  // the argument bytes of a fresh slot
   std::vector<uint32_t> argv_image;  // argv entries as offsets into the argument bytes
 
-  std::vector<ParamPatch> params;  // every launch
+  std::vector<ParamPatch> params;  // whenever the parameter has another value; by parameter
+  std::vector<uint32_t> params_begin;  // of each parameter and one more: its first patch
   std::vector<PointerPatch> fixed_pointers;  // once a slot
   std::vector<PointerPatch> bound_pointers;  // whenever memory is bound
   std::vector<int32_t> bound_copies;  // copies with a bound side, or with boxes that depend on parameters
   std::vector<int32_t> bound_fills;  // fills of bound memory
   int32_t rings = 0;  // hosts that go through the ring
-  std::vector<ArrivalLane> arrival_lanes;
   std::vector<ShapePatch> fixed_shapes, dynamic_shapes;
   std::vector<RangePatch> fixed_ranges, dynamic_ranges;
   std::vector<int32_t> dynamic_grids;  // calls of Kernel nodes whose grid depends on parameters
@@ -148,10 +187,10 @@ struct Program {
   std::vector<int32_t> strictest;  // buffer -> its alias of the type that asks for most alignment, or -1
 };
 
-// `kernels[n]`: the loaded kernel of plan node n, or null. `cuda[d]`: whether device d is a CUDA device. `timed`: nodes
-// are recorded before and behind.
+// `kernels[n]`: the loaded kernel of plan node n, or null. `cuda[d]`: whether device d is a CUDA device. `graphs`: for
+// graph mode, or null. `timed`: nodes are recorded before and behind.
 Program BuildProgram(const Model& model, const graph::Plan& plan, const std::vector<const void*>& kernels,
-                     const std::vector<bool>& cuda, bool timed);
+                     const std::vector<bool>& cuda, const graph::GraphSchedule* graphs, bool timed);
 
 // The value of a dimension, given the values of all parameters as integers.
 inline int64_t ValueOf(const Dim& dim, const std::vector<int64_t>& params) {

@@ -76,7 +76,7 @@ void RunState::Step() {
   if (slot_ == nullptr) return;
   if (runtime_->failed() && !slot_->fault.failed()) slot_->fault.Fail(-1, runtime_->Fault());
   SubmitSegments();
-  const bool all_submitted = slot_->next_segment == static_cast<int32_t>(core_->plan().segments.size());
+  const bool all_submitted = slot_->next_segment == static_cast<int32_t>(slot_->schedule->segments.size());
   // Somebody must push it on even when nobody waits for it: when a lane was full, and where others may wait for what it
   // has still to submit, or for it to leave the order of its States.
   const bool ordered = !core_->plan().states.empty() || !slot_->ahead.empty() || followed_.load();
@@ -106,7 +106,7 @@ absl::StatusOr<bool> RunState::IsComplete(int32_t event) {
 }
 
 void RunState::SubmitSegments() {
-  const auto& segments = core_->plan().segments;
+  const auto& segments = slot_->schedule->segments;
   bool moved = true;
   while (moved) {
     moved = false;
@@ -257,13 +257,13 @@ bool RunState::HostStepsSettled() const {
 // False: the device refuses, and so nobody can tell when the work ends. The run is abandoned and the next Advance tries
 // again.
 bool RunState::SubmitFinish() {
-  const graph::Plan& plan = core_->plan();
+  const Schedule& schedule = *slot_->schedule;
   if (slot_->stopped_at < 0) {
-    const bool whole = slot_->next_segment == static_cast<int32_t>(plan.segments.size());
-    slot_->stopped_at = whole ? plan.finish_begin : slot_->next_command;
-    slot_->next_command = whole ? plan.finish_short_begin : plan.finish_begin;
+    const bool whole = slot_->next_segment == static_cast<int32_t>(schedule.segments.size());
+    slot_->stopped_at = whole ? schedule.finish_begin : slot_->next_command;
+    slot_->next_command = whole ? schedule.finish_short_begin : schedule.finish_begin;
   }
-  const absl::Status refused = core_->executor().SubmitFinish(*slot_, plan.finish_end);
+  const absl::Status refused = core_->executor().SubmitFinish(*slot_, schedule.finish_end);
   if (!refused.ok()) runtime_->NoteFault(core_->Describe(-1, refused));
   slot_->finish_submitted = refused.ok() || base::IsFatal(refused);
   if (!slot_->finish_submitted) Abandon(refused);

@@ -27,10 +27,12 @@ absl::StatusOr<std::unique_ptr<Slot>> Slot::Create(const Options& options, int i
   PENSTOCK_RETURN_IF_ERROR(slot->MakeArenas());
   slot->MakeTicket();
   PENSTOCK_RETURN_IF_ERROR(slot->FillImages());
+  PENSTOCK_RETURN_IF_ERROR(slot->ChooseSchedule());
   return slot;
 }
 
 Slot::~Slot() {
+  replay.reset();
   const graph::Plan& plan = *options_.plan;
   const auto device = [&](int32_t d) -> const DeviceRef& { return (*options_.devices)[static_cast<size_t>(d)]; };
   for (size_t e = 0; e < events.size(); ++e) device(plan.events[e].device).driver->DestroyEvent(events[e]);
@@ -142,6 +144,9 @@ absl::Status Slot::FillImages() {
     if (IsBound(model.buffers[b].role)) bound_order.push_back(static_cast<int32_t>(b));
   }
   param_values.resize(model.params.size());
+  size_t bytes = 0;
+  for (const ParamDecl& param : model.params) bytes += param.type.size;
+  param_bytes.resize(bytes);
   bound_pinned.resize(model.buffers.size());
   MakeCopies(plan, program, *options_.devices, *this);
   for (const FillEntry& f : program.fills) {
@@ -176,6 +181,22 @@ absl::Status Slot::FillImages() {
   }
   PENSTOCK_RETURN_IF_ERROR(ApplyFixedShapes(model, plan, program, *this));
   PatchPointers(program.fixed_pointers);
+  return absl::OkStatus();
+}
+
+absl::Status Slot::ChooseSchedule() {
+  schedule = options_.graphs ? &options_.program->graphs : &options_.program->stream;
+  if (!options_.graphs || options_.plan->lanes.empty()) return absl::OkStatus();
+  const int32_t lane = options_.program->replay.lane;
+  const int32_t device = options_.plan->lanes[static_cast<size_t>(lane)].device;
+  PENSTOCK_ASSIGN_OR_RETURN(replay, GraphReplay::Create({.program = options_.program,
+                                                         .plan = options_.plan,
+                                                         .device = &(*options_.devices)[static_cast<size_t>(device)],
+                                                         .pinned = options_.pinned,
+                                                         .pinned_node = options_.pinned_node,
+                                                         .bell = options_.bell,
+                                                         .core = options_.core},
+                                                        *this));
   return absl::OkStatus();
 }
 

@@ -16,9 +16,11 @@
 #include "absl/status/statusor.h"
 #include "graph/plan.h"
 #include "penstock/bindings.h"
+#include "src/host/bell.h"
 #include "src/memory/pinned_pool.h"
 #include "src/memory/staging.h"
 #include "src/runtime/boxes.h"
+#include "src/runtime/graph_replay.h"
 #include "src/runtime/memory_kind.h"
 #include "src/runtime/overlap.h"
 #include "src/runtime/program.h"
@@ -60,6 +62,8 @@ struct Slot final : driver::UseSource {
     ExecutableCore* core = nullptr;  // whose slot it is
     bool timing = false;  // make timing events for a trace
     bool synchronous = false;  // make an event a lane to wait for each node
+    host::Bell* bell = nullptr;  // of the runtime
+    bool graphs = false;  // make Program::graphs, and submit these
   };
   static absl::StatusOr<std::unique_ptr<Slot>> Create(const Options& options, int index);
   ~Slot();
@@ -78,6 +82,9 @@ struct Slot final : driver::UseSource {
   RunState* run = nullptr;  // in flight; guarded by the executable's mutex
   bool leased = false;  // somebody has a Lease; guarded by the executable's mutex
 
+  const Schedule* schedule = nullptr;  // what its runs submit
+  std::unique_ptr<GraphReplay> replay;  // of Program::graphs; null in stream mode
+
   std::vector<driver::Stream> streams;  // a lane each
   std::vector<driver::Event> events;
   std::vector<driver::Event> sync_events;  // a lane each, where nodes are waited for
@@ -88,6 +95,8 @@ struct Slot final : driver::UseSource {
   std::vector<void*> staging;  // what `pointers` held when the slot was made
   std::vector<BoxInRun> boxes;  // a buffer each, then a Program::slices each
   std::vector<int64_t> param_values;  // integers only, for extents
+  std::vector<std::byte> param_bytes;  // of all parameters, as `args` has them where params_known
+  bool params_known = false;
   std::vector<std::byte> args;
   std::vector<void*> argv;
   std::vector<driver::CopyOp> copies;  // parallel to Program::copies
@@ -130,6 +139,7 @@ struct Slot final : driver::UseSource {
   absl::Status MakeArenas();
   void MakeTicket();
   absl::Status FillImages();
+  absl::Status ChooseSchedule();
 
   Options options_;
   memory::PinnedBlock pinned_;

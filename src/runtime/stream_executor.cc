@@ -24,7 +24,7 @@ using Room = ExecCommand::Room;
 
 bool StreamExecutor::Submit(Slot& slot, int32_t end) {
   driver::CurrentDevice current(core_.driver());
-  const std::vector<ExecCommand>& commands = core_.program().commands;
+  const std::vector<ExecCommand>& commands = slot.schedule->commands;
   for (; slot.next_command < end; ++slot.next_command) {
     const ExecCommand& command = commands[static_cast<size_t>(slot.next_command)];
     // A State keeps what is written to it, so nothing is before it is known that what the run reads is sound.
@@ -71,7 +71,7 @@ bool StreamExecutor::HasRoom(Slot& slot, int32_t lane) {
 
 absl::Status StreamExecutor::SubmitFinish(Slot& slot, int32_t end) {
   driver::CurrentDevice current(core_.driver());
-  const std::vector<ExecCommand>& commands = core_.program().commands;
+  const std::vector<ExecCommand>& commands = slot.schedule->commands;
   for (; slot.next_command < end; ++slot.next_command) {
     const ExecCommand& command = commands[static_cast<size_t>(slot.next_command)];
     current.Set(core_.local_device_of_lane(command.lane));
@@ -96,6 +96,7 @@ absl::Status StreamExecutor::Do(Slot& slot, const ExecCommand& command) {
     case Op::kStateDone:
       if (core_.runtime().states().Submitted(slot.ticket.places[index])) core_.runtime().bell().Ring();
       return absl::OkStatus();
+    case Op::kGraph: return LaunchGraph(slot, command);
     default: break;
   }
   if (slot.begin_timing.empty()) return DoNode(slot, command);
@@ -154,7 +155,7 @@ bool StreamExecutor::AheadIsSettled(Slot& slot) {
 absl::Status StreamExecutor::WaitForEvents(const Slot& slot) {
   driver::CurrentDevice current(core_.driver());
   for (const EventAhead& ahead : slot.events_ahead) {
-    for (const ArrivalLane& to : core_.program().arrival_lanes) {
+    for (const ArrivalLane& to : slot.schedule->arrival_lanes) {
       if (to.arrival != ahead.arrival) continue;
       current.Set(core_.local_device_of_lane(to.lane));
       PENSTOCK_RETURN_IF_ERROR(core_.driver().WaitNative(slot.streams[static_cast<size_t>(to.lane)], ahead.event));
@@ -190,6 +191,19 @@ absl::Status StreamExecutor::DoNode(Slot& slot, const ExecCommand& command) {
   }
   const driver::KernelOp& op = slot.kernels[index];
   return op.rows == 0 ? absl::OkStatus() : driver.Launch(stream, op);
+}
+
+// The first graph of a run brings what this run has that the one before had not.
+absl::Status StreamExecutor::LaunchGraph(Slot& slot, const ExecCommand& command) {
+  int32_t node = -1;
+  const absl::Status updated = slot.replay->Update(node);
+  if (!updated.ok()) {
+    slot.fault.Fail(base::IsFatal(updated) ? -1 : node, updated);
+    return updated;
+  }
+  const absl::Status launched = slot.replay->Launch(command.index, slot.streams[static_cast<size_t>(command.lane)]);
+  const bool its_own = !launched.ok() && !base::IsFatal(launched);
+  return its_own ? base::Prefixed(core_.TextOfGraph(command.index), launched) : launched;
 }
 
 absl::Status StreamExecutor::CallForeign(Slot& slot, const ExecCommand& command) {

@@ -1,4 +1,4 @@
-// StreamExecutor: submits the commands of a stream segment, one driver call each.
+// StreamExecutor: submits the commands of a segment, one driver call each: nodes one by one, or graphs of them.
 //
 // Threads:  stateless but for what it points at; a slot is submitted by the owner of its run's machine only.
 // Ordering: commands are submitted in order; lanes and events do the rest.
@@ -38,6 +38,7 @@ class StreamExecutor {
   // Returns when a submitted node has ended, with the fault that ended it.
   absl::Status AwaitNode(Slot& slot, const ExecCommand& command);
   absl::Status DoNode(Slot& slot, const ExecCommand& command);
+  absl::Status LaunchGraph(Slot& slot, const ExecCommand& command);
   absl::StatusOr<bool> WaitForState(Slot& slot, const ExecCommand& command);
   absl::StatusOr<bool> WaitUntilReady(Slot& slot, const ExecCommand& command);
   absl::Status CallForeign(Slot& slot, const ExecCommand& command);

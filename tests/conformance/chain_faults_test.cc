@@ -148,8 +148,10 @@ TEST_P(ChainFaults, AFailedCallFailsItsRunAndThoseBehindIt) { Walk(false); }
 TEST_P(ChainFaults, ADeadDeviceEndsEveryRun) { Walk(true); }
 
 INSTANTIATE_TEST_SUITE_P(Host, ChainFaults,
-                         testing::Values(Target{"host", "stream", true}, Target{"host", "stream", true, 5}));
-INSTANTIATE_TEST_SUITE_P(Cuda, ChainFaults, testing::Values(Target{"cuda", "stream", true}));
+                         testing::Values(Target{"host", "stream", true}, Target{"host", "stream", true, 5},
+                                         Target{"host", "graph", true}));
+INSTANTIATE_TEST_SUITE_P(Cuda, ChainFaults,
+                         testing::Values(Target{"cuda", "stream", true}, Target{"cuda", "graph", true}));
 
 }  // namespace
 }  // namespace penstock::conformance

@@ -187,11 +187,12 @@ struct Fault {
 
 bool IsWork(CallKind kind) {
   return kind == CallKind::kCopy || kind == CallKind::kCopyBatch || kind == CallKind::kFill ||
-         kind == CallKind::kLaunch || kind == CallKind::kForeign;
+         kind == CallKind::kLaunch || kind == CallKind::kForeign || kind == CallKind::kLaunchGraph ||
+         kind == CallKind::kSetNode || kind == CallKind::kEnableNode;
 }
 bool CanFail(CallKind kind) {
   static const std::set<CallKind> kCannot = {CallKind::kDestroyStream, CallKind::kDestroyEvent, CallKind::kFreeDevice,
-                                             CallKind::kFreePinned};
+                                             CallKind::kFreePinned,    CallKind::kDestroyGraph, CallKind::kDestroyExec};
   return kCannot.count(kind) == 0;
 }
 // A span missing from a trace fails nobody.
@@ -201,7 +202,7 @@ bool IsBorne(CallKind kind) { return kind == CallKind::kElapsed; }
 class Session {
  public:
   Session(const Target& target, const Scenario& scenario, Fault fault)
-      : scenario_(scenario), fault_(fault), graph_(scenario.name), io_(scenario.declare(graph_)) {
+      : mode_(target.mode), scenario_(scenario), fault_(fault), graph_(scenario.name), io_(scenario.declare(graph_)) {
     std::string devices = target.devices;
     if (devices == "host") devices += ":" + std::to_string(scenario.devices);
     RuntimeOptions options{.devices = devices, .workers = 2, .host_device_threads = 2, .log_level = LogLevel::kOff};
@@ -317,7 +318,9 @@ class Session {
     const std::string graph = "graph '" + std::string(scenario_.name) + "'";
     EXPECT_TRUE(!named || text.find(graph) != std::string::npos) << status;
     if (named && IsWork(fault_.kind) && failures_.size() == 1) {
-      if (!fault_.deadly) {
+      if (fault_.kind == CallKind::kLaunchGraph && !fault_.deadly) {
+        EXPECT_EQ(text.rfind(graph + ": launching nodes '", 0), 0u) << "the nodes are not named: " << status;
+      } else if (!fault_.deadly) {
         EXPECT_EQ(text.rfind(graph + " node '", 0), 0u) << "the node is not named: " << status;
       } else if (scenario_.slots == 1) {  // of several runs, another than the one whose call died may be told first
         EXPECT_NE(text.find("; not submitted: '"), std::string::npos) << "the nodes are not listed: " << status;
@@ -340,7 +343,9 @@ class Session {
     } else {
       EXPECT_EQ(failures_.size(), 1u) << "the fault went unnoticed, or was told twice";
     }
-    EXPECT_TRUE(fired == (fault_.n > 0) || fault_.kind == CallKind::kQuery);
+    // What a slot sets depends on which run it had before.
+    const bool sets = fault_.kind == CallKind::kSetNode || fault_.kind == CallKind::kEnableNode;
+    EXPECT_TRUE(fired == (fault_.n > 0) || fault_.kind == CallKind::kQuery || (sets && scenario_.slots > 1));
   }
 
   // With one run at a time, nothing is submitted after the call that failed, up to the next round's Inspect. Only the
@@ -371,6 +376,7 @@ class Session {
     runtime_.reset();
   }
 
+  const ModeScope mode_;
   const Scenario& scenario_;
   const Fault fault_;
   CheckedRuntimes checks_;
@@ -429,15 +435,19 @@ TEST_P(FaultWalk, ADeviceThatDiesAtAnyCallEndsEverythingAndLeavesNothing) {
   WalkKinds(*counts, true);
 }
 
-std::vector<WalkParam> Walks(const Target& target) {
+std::vector<WalkParam> Walks(const std::string& devices) {
   std::vector<WalkParam> all;
-  for (const Scenario& scenario : kScenarios) all.push_back({target, &scenario});
+  for (const char* const mode : {"stream", "graph"}) {
+    for (const Scenario& scenario : kScenarios) all.push_back({{devices, mode, true}, &scenario});
+  }
   return all;
 }
-std::string WalkName(const testing::TestParamInfo<WalkParam>& info) { return info.param.scenario->name; }
+std::string WalkName(const testing::TestParamInfo<WalkParam>& info) {
+  return info.param.scenario->name + ("_" + info.param.target.mode);
+}
 
-INSTANTIATE_TEST_SUITE_P(Host, FaultWalk, testing::ValuesIn(Walks({"host", "stream", true})), WalkName);
-INSTANTIATE_TEST_SUITE_P(Cuda, FaultWalk, testing::ValuesIn(Walks({"cuda", "stream", true})), WalkName);
+INSTANTIATE_TEST_SUITE_P(Host, FaultWalk, testing::ValuesIn(Walks("host")), WalkName);
+INSTANTIATE_TEST_SUITE_P(Cuda, FaultWalk, testing::ValuesIn(Walks("cuda")), WalkName);
 
 }  // namespace
 }  // namespace penstock::conformance

@@ -16,6 +16,7 @@
 #include "penstock/runtime.h"
 #include "penstock/status_macros.h"
 #include "tests/conformance/checked_runtimes.h"
+#include "tests/support/mode_scope.h"
 
 #if defined(__CUDACC__)
 #define TEST_KERNEL __global__
@@ -27,7 +28,7 @@ namespace penstock::conformance {
 
 struct Target {
   std::string devices;  // RuntimeOptions::devices
-  std::string mode;     // "stream"
+  std::string mode;     // "stream" or "graph": what executables are compiled for
   bool checked = false;  // behind checked drivers: no test may break a rule or leave anything alive
   uint64_t order_seed = 0;  // of host devices: other than 0, work runs in an order of that seed
   bool ring = false;  // whatever is not pinned goes through the ring, in chunks of 64 bytes
@@ -45,13 +46,19 @@ inline std::vector<Target> HostTargets() {
           {"host:3", "stream", true, 1},
           {"host:3", "stream", true, 2},
           {"host:2", "stream", false, 0, true},
-          {"host:3", "stream", true, 3, true}};
+          {"host:3", "stream", true, 3, true},
+          {"host:1", "graph"},
+          {"host:3", "graph", true, 1},
+          {"host:2", "graph", true, 3, true}};
 }
 inline std::vector<Target> CudaTargets() {
   return {{"cuda", "stream"},
           {"cuda", "stream", true},
           {"cuda", "stream", false, 0, true},
-          {"cuda", "stream", true, 0, true}};
+          {"cuda", "stream", true, 0, true},
+          {"cuda", "graph"},
+          {"cuda", "graph", true},
+          {"cuda", "graph", true, 0, true}};
 }
 inline std::string NameOfTarget(const testing::TestParamInfo<Target>& info) {
   const Target& t = info.param;
@@ -110,6 +117,9 @@ class GraphConformance : public testing::TestWithParam<Target> {
 
   bool on_cuda() const { return runtime_->devices()[0].is_cuda; }
 
+  bool in_graphs() const { return GetParam().mode == "graph"; }
+
+  const ModeScope mode_{GetParam().mode};
   std::mt19937 rng_{20260901};
   std::optional<CheckedRuntimes> checks_;
   std::optional<Runtime> runtime_;

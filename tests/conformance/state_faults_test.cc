@@ -163,8 +163,10 @@ TEST_P(StateFaults, EveryCallThatFailsOnceIsOneNamedFailure) { Walk(false); }
 
 TEST_P(StateFaults, ADeviceThatDiesAtAnyCallEndsEverythingAndLeavesNothing) { Walk(true); }
 
-INSTANTIATE_TEST_SUITE_P(Host, StateFaults, testing::Values(Target{"host", "stream", true}), NameOfTarget);
-INSTANTIATE_TEST_SUITE_P(Cuda, StateFaults, testing::Values(Target{"cuda", "stream", true}), NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Host, StateFaults,
+                         testing::Values(Target{"host", "stream", true}, Target{"host", "graph", true}), NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Cuda, StateFaults,
+                         testing::Values(Target{"cuda", "stream", true}, Target{"cuda", "graph", true}), NameOfTarget);
 
 }  // namespace
 }  // namespace penstock::conformance

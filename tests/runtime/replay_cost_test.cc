@@ -45,8 +45,8 @@ class ReplayCost : public testing::Test {
 
   // The least that any of a number of runs of `graph` cost, once it has run a few times.
   CountedCalls Measure(const Graph& graph, BufferHandle<float> x, ParamHandle<float> a, ParamHandle<int32_t> n,
-                       bool all_threads) {
-    auto exec = runtime_->Compile(graph, {.slots = 1});
+                       bool all_threads, Mode mode) {
+    auto exec = runtime_->Compile(graph, {.slots = 1, .mode = mode});
     EXPECT_EQ(exec.status(), absl::OkStatus());
     if (!exec.ok()) return {};
     auto memory = std::make_shared<std::vector<float>>(64);
@@ -69,7 +69,7 @@ class ReplayCost : public testing::Test {
 
   // `declare` adds node i. Gives the costs with 10 and with 1000 nodes.
   template <class F>
-  std::pair<CountedCalls, CountedCalls> Compare(F declare, bool all_threads = false) {
+  std::pair<CountedCalls, CountedCalls> Compare(F declare, bool all_threads = false, Mode mode = Mode::kStream) {
     CountedCalls cost[2];
     const int sizes[2] = {10, 1000};
     for (int s = 0; s < 2; ++s) {
@@ -78,7 +78,7 @@ class ReplayCost : public testing::Test {
       const auto n = graph.Param<int32_t>("n", AtMost(64));
       const auto x = graph.InOut<float>("x", 64, kPinned);
       for (int i = 0; i < sizes[s]; ++i) declare(graph, "n" + std::to_string(i), i, x, a, n);
-      cost[s] = Measure(graph, x, a, n, all_threads);
+      cost[s] = Measure(graph, x, a, n, all_threads, mode);
       std::cout << sizes[s] << " nodes: " << cost[s].allocations << " allocations, "
                 << (LocksAreCounted() ? std::to_string(cost[s].locks) : "(not counted)") << " locks a run\n";
     }
@@ -98,6 +98,18 @@ TEST_F(ReplayCost, OfAChainDoesNotGrowWithItsNodes) {
       [](Graph& g, const std::string& name, int, X x, A a, N) { g.ParallelFor(name, 64, Step{}, ReadWrite(x), a); });
   EXPECT_EQ(small, large);
   EXPECT_GT(driver_->calls(), kRuns * 1000);
+}
+
+// Half of the nodes take the parameter that is another one in each run.
+TEST_F(ReplayCost, OfGraphsDoesNotGrowWithTheirNodesThoughTheyAreSet) {
+  const auto [small, large] = Compare(
+      [](Graph& g, const std::string& name, int i, X x, A a, N n) {
+        if (i % 2 == 0) g.ParallelFor(name, 64, Step{}, ReadWrite(x), a);
+        else g.Fill(name, Write(x, Slice(0, n)), 1.f);
+      },
+      /*all_threads=*/false, Mode::kGraph);
+  EXPECT_EQ(small, large);
+  EXPECT_GT(driver_->calls(), kRuns * 500);
 }
 
 TEST_F(ReplayCost, OfKernelsWhoseGridIsAParameterDoesNotGrowWithTheirNumber) {

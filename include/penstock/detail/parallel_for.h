@@ -57,15 +57,24 @@ void RunRange(void* const* argv, int64_t first, int64_t end) {
 }
 
 #if defined(__CUDACC__)
-// Grid-stride in every dimension, so that any extent fits any grid the runtime chooses.
+// Grid-stride in every dimension there is, so that any extent fits any grid the runtime chooses. Nearly every grid
+// covers its extent, so a loop is one turn as a rule, and unrolled it would only begin later.
 template <int kRank, class F, class... Stored>
 __global__ void ParallelForKernel(Range range, F f, Stored... args) {
+  const int64_t first_x = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const int64_t step_x = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  const int64_t step_y = static_cast<int64_t>(gridDim.y) * blockDim.y;
-  for (int64_t z = blockIdx.z; z < range.depth; z += gridDim.z)
-    for (int64_t y = static_cast<int64_t>(blockIdx.y) * blockDim.y + threadIdx.y; y < range.height; y += step_y)
-      for (int64_t x = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; x < range.width; x += step_x)
-        CallAt<kRank>(f, z, y, x, args...);
+  if constexpr (kRank == 1) {
+#pragma unroll 1
+    for (int64_t x = first_x; x < range.width; x += step_x) f(x, args...);
+  } else {
+    const int64_t step_y = static_cast<int64_t>(gridDim.y) * blockDim.y;
+#pragma unroll 1
+    for (int64_t z = blockIdx.z; z < range.depth; z += gridDim.z)
+#pragma unroll 1
+      for (int64_t y = static_cast<int64_t>(blockIdx.y) * blockDim.y + threadIdx.y; y < range.height; y += step_y)
+#pragma unroll 1
+        for (int64_t x = first_x; x < range.width; x += step_x) CallAt<kRank>(f, z, y, x, args...);
+  }
 }
 #endif
 

@@ -26,6 +26,16 @@ inline std::string WhyNoDevice() {
   return count == 0 ? "no CUDA device is visible" : "";
 }
 
+// The driver's own call of that name, in the form it had in that release of CUDA.
+template <class Function>
+Function DriverCall(const char* name, unsigned int version) {
+  void* entry = nullptr;
+  cudaDriverEntryPointQueryResult answer;
+  Check(cudaGetDriverEntryPointByVersion(name, &entry, version, cudaEnableDefault, &answer), name);
+  if (entry == nullptr) Fail(std::string("the driver has no ") + name);
+  return reinterpret_cast<Function>(entry);
+}
+
 inline cudaStream_t MakeStream() {
   cudaStream_t stream = nullptr;
   Check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,111 +28,140 @@ struct StencilFunctor {
   }
 };
 
-// Row 0 reads the input, which is one buffer; the row after the last becomes one again.
-static __global__ void FirstRowKernel(const uint32_t* in, uint32_t* out, int left, int middle, int right, Constants k) {
-  *out = StencilStep(in[left], in[middle], in[right], k);
-}
-static __global__ void GatherKernel(const uint32_t* a, const uint32_t* b, const uint32_t* c, const uint32_t* d,
-                                    const uint32_t* e, const uint32_t* f, const uint32_t* g, const uint32_t* h,
-                                    uint32_t* out) {
-  const uint32_t* const cells[kWidth] = {a, b, c, d, e, f, g, h};
-  for (int i = 0; i < kWidth; ++i) out[i] = *cells[i];
-}
-
 inline ps::KernelShape OneThread() { return ps::Blocks({1, 1, 1}, {1, 1, 1}); }
 inline std::string Numbered(const char* name, int a) { return std::string(name) + " " + std::to_string(a); }
 inline std::string Numbered(const char* name, int a, int b) { return Numbered(name, a) + " " + std::to_string(b); }
 
-// A graph compiled once and bound to memory once.
+// A graph, and what binds it to its memory, which must outlive it.
+struct Declared {
+  ps::Graph graph;
+  std::function<void(ps::Bindings&)> bind{};
+};
+// Compiled once and bound to memory once.
 struct Bound {
-  penstock::Executable exec;
-  penstock::Bindings io;
+  ps::Executable exec;
+  ps::Bindings io;
 };
 
-inline Bound ChainOnPenstock(ps::Runtime& runtime, const std::vector<Constants>& tasks,
-                             const ps::HostBuffer<uint32_t>& cell, bool kernels) {
-  ps::Graph graph("chain");
-  auto c = graph.InOut<uint32_t>("cell", 1, ps::kPinned);
-  for (int i = 0; i < static_cast<int>(tasks.size()); ++i) {
-    const Constants k = tasks[static_cast<size_t>(i)];
-    if (kernels) {
-      graph.Kernel(Numbered("task", i), ChainKernel, OneThread(), ps::ReadWrite(c), k)
-          .HostTwin([](uint32_t* one, Constants by) { *one = ChainStep(*one, by); });
-    } else {
-      graph.ParallelFor(Numbered("task", i), 1, ChainFunctor{}, ps::ReadWrite(c), k);
-    }
-  }
-  ps::Executable exec = Must(runtime.Compile(graph, {.slots = 1}));
+inline ps::Executable CompileOneSlot(ps::Runtime& runtime, const Declared& declared, ps::Mode mode) {
+  ps::CompileOptions options;
+  options.slots = 1;
+  options.max_lanes = kWidth;
+  options.mode = mode;
+  return Must(runtime.Compile(declared.graph, options));
+}
+inline Bound Bind(const Declared& declared, ps::Executable exec) {
   ps::Bindings io = exec.bindings();
-  io.Set(c, cell);
+  declared.bind(io);
   return {std::move(exec), std::move(io)};
 }
 
-// A row of cells, each a buffer of its own.
-using Cells = std::array<ps::BufferHandle<uint32_t>, kWidth>;
+// A task; `k` is Constants or a parameter of them.
+template <class K>
+void AddTask(ps::Graph& graph, int i, ps::BufferHandle<uint32_t> cell, K k, bool kernels) {
+  const std::string name = Numbered("task", i);
+  if (kernels) {
+    graph.Kernel(name, ChainKernel, OneThread(), ps::ReadWrite(cell), k).HostTwin([](uint32_t* one, Constants by) {
+      *one = ChainStep(*one, by);
+    });
+  } else {
+    graph.ParallelFor(name, 1, ChainFunctor{}, ps::ReadWrite(cell), k);
+  }
+}
 
-inline void AddFirstRow(ps::Graph& graph, const std::vector<Constants>& tasks, ps::BufferHandle<uint32_t> in,
-                        const Cells& to) {
-  for (int i = 0; i < kWidth; ++i) {
-    graph
-        .Kernel(Numbered("task", 0, i), FirstRowKernel, OneThread(), ps::Read(in), ps::Write(to[i]), LeftOf(i), i,
-                RightOf(i), tasks[static_cast<size_t>(i)])
-        .HostTwin([](const uint32_t* row, uint32_t* out, int left, int middle, int right, Constants k) {
-          *out = StencilStep(row[left], row[middle], row[right], k);
+// `add(i, cell)` adds task i. The cell is a HostBuffer, or a DeviceBuffer and kDevice.
+template <class Cell, class Add>
+Declared DeclareChain(ps::Graph graph, int tasks, const Cell& cell, ps::Where where, Add add) {
+  auto c = graph.InOut<uint32_t>("cell", 1, where);
+  for (int i = 0; i < tasks; ++i) add(graph, i, c);
+  return {std::move(graph), [c, &cell](ps::Bindings& io) { io.Set(c, cell); }};
+}
+
+// What a task of the stencil reads and writes.
+struct StencilCells {
+  ps::AccessOf<uint32_t, ps::AccessMode::kRead> left, middle, right;
+  ps::AccessOf<uint32_t, ps::AccessMode::kWrite> to;
+};
+
+template <class K>
+void AddTask(ps::Graph& graph, int i, const StencilCells& cells, K k, bool kernels) {
+  const std::string name = Numbered("task", i / kWidth, i % kWidth);
+  if (kernels) {
+    graph.Kernel(name, StencilKernel, OneThread(), cells.left, cells.middle, cells.right, cells.to, k)
+        .HostTwin([](const uint32_t* l, const uint32_t* m, const uint32_t* r, uint32_t* out, Constants by) {
+          *out = StencilStep(*l, *m, *r, by);
         });
+  } else {
+    graph.ParallelFor(name, 1, StencilFunctor{}, cells.left, cells.middle, cells.right, cells.to, k);
   }
 }
 
-inline void AddRow(ps::Graph& graph, const std::vector<Constants>& tasks, int row, const Cells& from, const Cells& to,
-                   bool kernels) {
-  for (int i = 0; i < kWidth; ++i) {
-    const Constants k = tasks[static_cast<size_t>(row * kWidth + i)];
-    const auto left = ps::Read(from[LeftOf(i)]), middle = ps::Read(from[i]), right = ps::Read(from[RightOf(i)]);
-    if (kernels) {
-      graph.Kernel(Numbered("task", row, i), StencilKernel, OneThread(), left, middle, right, ps::Write(to[i]), k)
-          .HostTwin([](const uint32_t* l, const uint32_t* m, const uint32_t* r, uint32_t* out, Constants by) {
-            *out = StencilStep(*l, *m, *r, by);
-          });
-    } else {
-      graph.ParallelFor(Numbered("task", row, i), 1, StencilFunctor{}, left, middle, right, ps::Write(to[i]), k);
-    }
-  }
-}
-
-inline void AddGather(ps::Graph& graph, const Cells& from, ps::BufferHandle<uint32_t> out) {
-  graph
-      .Kernel("gather", GatherKernel, OneThread(), ps::Read(from[0]), ps::Read(from[1]), ps::Read(from[2]),
-              ps::Read(from[3]), ps::Read(from[4]), ps::Read(from[5]), ps::Read(from[6]), ps::Read(from[7]),
-              ps::Write(out))
-      .HostTwin([](const uint32_t* a, const uint32_t* b, const uint32_t* c, const uint32_t* d, const uint32_t* e,
-                   const uint32_t* f, const uint32_t* g, const uint32_t* h, uint32_t* to) {
-        int i = 0;
-        for (const uint32_t* cell : {a, b, c, d, e, f, g, h}) to[i++] = *cell;
-      });
-}
-
-// As by hand: two rows of cells take turns.
-inline Bound StencilOnPenstock(ps::Runtime& runtime, const std::vector<Constants>& tasks,
-                               const ps::HostBuffer<uint32_t>& in, const ps::HostBuffer<uint32_t>& out, bool kernels) {
-  ps::Graph graph("stencil");
+// As by hand: two rows of cells take turns, but for the first, which is the input, and the last, which is the output.
+// They are memory inside the run, or `between`, both rows of it. `add(i, cells)` adds task i of all.
+template <class Add>
+Declared DeclareStencil(ps::Graph graph, int rows, const ps::HostBuffer<uint32_t>& in,
+                        const ps::HostBuffer<uint32_t>& out, const ps::DeviceBuffer<uint32_t>* between, Add add) {
   auto first = graph.Input<uint32_t>("in", kWidth, ps::kPinned);
   auto last = graph.Output<uint32_t>("out", kWidth, ps::kPinned);
-  std::array<Cells, 2> rows;
-  for (int parity = 0; parity < 2; ++parity) {
-    for (int i = 0; i < kWidth; ++i) rows[parity][i] = graph.Buffer<uint32_t>(Numbered("cell", parity, i), 1);
+  ps::BufferHandle<uint32_t> given;
+  std::array<std::array<ps::BufferHandle<uint32_t>, kWidth>, 2> made;
+  if (between != nullptr) given = graph.InOut<uint32_t>("cells", 2 * kWidth, ps::kDevice);
+  for (int parity = 0; between == nullptr && parity < 2; ++parity) {
+    for (int i = 0; i < kWidth; ++i) made[parity][i] = graph.Buffer<uint32_t>(Numbered("cell", parity, i), 1);
   }
-  const int count = static_cast<int>(tasks.size()) / kWidth;
-  AddFirstRow(graph, tasks, first, rows[0]);
-  for (int row = 1; row < count; ++row) AddRow(graph, tasks, row, rows[(row - 1) & 1], rows[row & 1], kernels);
-  AddGather(graph, rows[(count - 1) & 1], last);
-  ps::Executable exec = Must(runtime.Compile(graph, {.slots = 1, .max_lanes = kWidth}));
-  ps::Bindings io = exec.bindings();
-  io.Set(first, in).Set(last, out);
-  return {std::move(exec), std::move(io)};
+  const auto given_at = [&](int row, int i) { return ps::Slice({(row & 1) * kWidth + i}, {1}); };
+  const auto from = [&](int row, int i) {
+    if (row < 0) return ps::Read(first, ps::Slice({i}, {1}));
+    return between != nullptr ? ps::Read(given, given_at(row, i)) : ps::Read(made[row & 1][i]);
+  };
+  const auto to = [&](int row, int i) {
+    if (row + 1 == rows) return ps::Write(last, ps::Slice({i}, {1}));
+    return between != nullptr ? ps::Write(given, given_at(row, i)) : ps::Write(made[row & 1][i]);
+  };
+  for (int row = 0; row < rows; ++row) {
+    for (int i = 0; i < kWidth; ++i) {
+      add(graph, row * kWidth + i,
+          StencilCells{from(row - 1, LeftOf(i)), from(row - 1, i), from(row - 1, RightOf(i)), to(row, i)});
+    }
+  }
+  return {std::move(graph), [first, last, given, &in, &out, between](ps::Bindings& io) {
+            io.Set(first, in).Set(last, out);
+            if (between != nullptr) io.Set(given, *between);
+          }};
 }
 
-inline Sample TimePenstock(Bound& bound) {
+inline Declared ChainOfConstants(const std::vector<Constants>& tasks, const ps::HostBuffer<uint32_t>& cell,
+                                 bool kernels) {
+  return DeclareChain(ps::Graph("chain"), static_cast<int>(tasks.size()), cell, ps::kPinned,
+                      [&](ps::Graph& graph, int i, ps::BufferHandle<uint32_t> c) {
+                        AddTask(graph, i, c, tasks[static_cast<size_t>(i)], kernels);
+                      });
+}
+inline Declared StencilOfConstants(const std::vector<Constants>& tasks, const ps::HostBuffer<uint32_t>& in,
+                                   const ps::HostBuffer<uint32_t>& out, bool kernels) {
+  return DeclareStencil(ps::Graph("stencil"), static_cast<int>(tasks.size()) / kWidth, in, out, nullptr,
+                        [&](ps::Graph& graph, int i, const StencilCells& cells) {
+                          AddTask(graph, i, cells, tasks[static_cast<size_t>(i)], kernels);
+                        });
+}
+
+inline Bound ChainOnPenstock(ps::Runtime& runtime, const std::vector<Constants>& tasks,
+                             const ps::HostBuffer<uint32_t>& cell, bool kernels, ps::Mode mode = ps::Mode::kStream) {
+  const Declared declared = ChainOfConstants(tasks, cell, kernels);
+  return Bind(declared, CompileOneSlot(runtime, declared, mode));
+}
+inline Bound StencilOnPenstock(ps::Runtime& runtime, const std::vector<Constants>& tasks,
+                               const ps::HostBuffer<uint32_t>& in, const ps::HostBuffer<uint32_t>& out, bool kernels,
+                               ps::Mode mode = ps::Mode::kStream) {
+  const Declared declared = StencilOfConstants(tasks, in, out, kernels);
+  return Bind(declared, CompileOneSlot(runtime, declared, mode));
+}
+
+// `set(io)` is part of what is timed.
+template <class Set>
+Sample TimePenstock(Bound& bound, Set set) {
   const Clock::time_point begin = Clock::now();
+  set(bound.io);
   absl::StatusOr<ps::Run> run = bound.exec.Launch(bound.io);
   const Clock::time_point submitted = Clock::now();
   Must(run.status());
@@ -139,6 +169,9 @@ inline Sample TimePenstock(Bound& bound) {
   const Clock::time_point end = Clock::now();
   Must(status);
   return {Microseconds(submitted - begin), Microseconds(end - begin)};
+}
+inline Sample TimePenstock(Bound& bound) {
+  return TimePenstock(bound, [](ps::Bindings&) {});
 }
 
 }  // namespace bench

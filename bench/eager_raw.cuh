@@ -35,15 +35,6 @@
 
 namespace bench {
 
-template <class Function>
-Function DriverCall(const char* name, unsigned int version) {
-  void* entry = nullptr;
-  cudaDriverEntryPointQueryResult answer;
-  Check(cudaGetDriverEntryPointByVersion(name, &entry, version, cudaEnableDefault, &answer), name);
-  if (entry == nullptr) Fail(std::string("the driver has no ") + name);
-  return reinterpret_cast<Function>(entry);
-}
-
 // What a launch needs besides the task. `function` belongs to the current context.
 struct Handles {
   cudaKernel_t kernel = nullptr;
@@ -213,7 +204,8 @@ class RawStencil {
           if (row + 1 < rows_) failed |= By::Record(handles_, now[i], lanes_[i]);
         }
       }
-      return failed | JoinIn<By>(done_[0]) | Download();
+      failed |= JoinIn<By>(done_[0]);
+      return failed | Download();
     });
   }
 
@@ -226,7 +218,8 @@ class RawStencil {
         for (int i = 0; i < kWidth; ++i) failed |= By::Launch(handles_, Task(row, i), lanes_[i]);
         for (int i = 0; row + 1 < rows_ && i < kWidth; ++i) failed |= By::Record(handles_, done_[0][i], lanes_[i]);
       }
-      return failed | JoinIn<By>(done_[0]) | Download();
+      failed |= JoinIn<By>(done_[0]);
+      return failed | Download();
     });
   }
 
@@ -275,7 +268,8 @@ class RawStencil {
 
   template <class By>
   int Upload() {
-    return cudaMemcpyAsync(cells_, host_in_, sizeof(Row), cudaMemcpyHostToDevice, lanes_[0]) | Fork<By>();
+    const int failed = cudaMemcpyAsync(cells_, host_in_, sizeof(Row), cudaMemcpyHostToDevice, lanes_[0]);
+    return failed | Fork<By>();
   }
   int Download() {
     return cudaMemcpyAsync(host_out_, RowOf(rows_ - 1), sizeof(Row), cudaMemcpyDeviceToHost, lanes_[0]);

@@ -100,15 +100,17 @@ Spread RateOf(const Spread& microseconds, double bytes) {
   return {rate(microseconds.median), rate(microseconds.max), rate(microseconds.min)};
 }
 
-const Way& BestRaw(const std::vector<Way>& ways, double Sample::* figure) {
+const Way& Best(const std::vector<Way>& ways, Kind kind, double Sample::* figure, int group) {
   const Way* best = nullptr;
   for (const Way& way : ways) {
-    if (way.kind != Kind::kRaw) continue;
+    if (way.kind != kind || way.group != group) continue;
     if (best == nullptr || MedianOf(way, figure) < MedianOf(*best, figure)) best = &way;
   }
-  if (best == nullptr) Fail("there is no raw way to compare with");
+  if (best == nullptr) Fail("there is no way to compare with");
   return *best;
 }
+
+const Way& BestRaw(const std::vector<Way>& ways, double Sample::* figure) { return Best(ways, Kind::kRaw, figure); }
 
 const Way& Find(const std::vector<Way>& ways, const std::string& name) {
   for (const Way& way : ways) {
@@ -127,6 +129,13 @@ void Report::Compare(const std::string& what, const std::string& unit, const Spr
   std::string text = "-";
   if (target > 0) text = "≤ " + Number(target) + (ratio <= target ? ", met" : ", MISSED");
   rows_.push_back({what, unit, true, raw, penstock, ratio, text});
+}
+
+void Report::CompareSums(const std::string& what, const std::string& unit, const Spread& raw, const Spread& penstock,
+                         double most_more) {
+  const bool met = penstock.median <= raw.median + most_more;
+  rows_.push_back({what, unit, true, raw, penstock, raw.median > 0 ? penstock.median / raw.median : 0,
+                   "≤ raw + " + Number(most_more) + " " + unit + (met ? ", met" : ", MISSED")});
 }
 
 void Report::CompareRates(const std::string& what, const Spread& raw, const Spread& penstock, double at_least) {

@@ -59,11 +59,13 @@ struct Sample {
 // kRaw ways compete with kPenstock ways; kFloor is what no way can beat; kScale ways are shown for orientation only.
 enum class Kind { kRaw, kPenstock, kFloor, kScale };
 
-// `run` prepares, does the work once, checks the result (Fail) and returns the time of the work alone.
+// `run` prepares, does the work once, checks the result (Fail) and returns the time of the work alone. Where rows of a
+// report differ in what is fair to compare with, `group` tells the ways apart.
 struct Way {
   Kind kind = Kind::kRaw;
   std::string name;
   std::function<Sample()> run;
+  int group = 0;
   std::vector<Sample> samples{};
 };
 
@@ -77,7 +79,9 @@ Spread SpreadOf(std::vector<double> values);
 Spread SpreadOf(const Way& way, double Sample::* figure, double scale);
 // GB/s (10^9 bytes) of what moves so many bytes in so many microseconds.
 Spread RateOf(const Spread& microseconds, double bytes);
-// The kRaw way with the least median of the figure.
+// The way of that kind and group with the least median of the figure.
+const Way& Best(const std::vector<Way>& ways, Kind kind, double Sample::* figure, int group = 0);
+// The same of the kRaw ways.
 const Way& BestRaw(const std::vector<Way>& ways, double Sample::* figure);
 const Way& Find(const std::vector<Way>& ways, const std::string& name);
 
@@ -94,6 +98,9 @@ class Report {
   // A row of the first table. The ratio is penstock over raw; `target` is the most it may be, 0: none.
   void Compare(const std::string& what, const std::string& unit, const Spread& raw, const Spread& penstock,
                double target);
+  // The same, where penstock may be so much more than raw, in `unit`.
+  void CompareSums(const std::string& what, const std::string& unit, const Spread& raw, const Spread& penstock,
+                   double most_more);
   // The same in GB/s, where more is better: `at_least` is the least the ratio may be, 0: none.
   void CompareRates(const std::string& what, const Spread& raw, const Spread& penstock, double at_least);
   // A row with no raw side.

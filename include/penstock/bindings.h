@@ -43,6 +43,7 @@ struct BoundMemory {
   int64_t elements = -1;  // -1: nothing bound
   bool read_only = false;  // bound from const memory: refused for Output and InOut
   bool once = false;  // moved in: the next run takes it over
+  bool held = false;  // `keep_alive` has the memory itself, which stays of the kind it is
   std::shared_ptr<const void> keep_alive{};
   std::vector<Run> runs_ahead{};  // After
   std::vector<void*> events_ahead{};
@@ -81,7 +82,7 @@ class PENSTOCK_EXPORT Bindings {
   template <class T>
   Bindings& Set(BufferHandle<T> buffer, const HostBuffer<T>& memory) {
     SetBuffer(buffer.graph(), buffer.index(), detail::TypeOf<T>(),
-              {.data = memory.data(), .elements = memory.size(), .keep_alive = memory.block()});
+              {.data = memory.data(), .elements = memory.size(), .held = true, .keep_alive = memory.block()});
     return *this;
   }
   // Moved into the next run, which gives it back to the pool when it has ended; launches after that need another. One
@@ -89,15 +90,16 @@ class PENSTOCK_EXPORT Bindings {
   template <class T>
   Bindings& Set(BufferHandle<T> buffer, HostBuffer<T>&& memory) {
     const HostBuffer<T> taken = std::move(memory);
-    SetBuffer(buffer.graph(), buffer.index(), detail::TypeOf<T>(),
-              {.data = taken.data(), .elements = taken.size(), .once = true, .keep_alive = taken.block()});
+    SetBuffer(
+        buffer.graph(), buffer.index(), detail::TypeOf<T>(),
+        {.data = taken.data(), .elements = taken.size(), .once = true, .held = true, .keep_alive = taken.block()});
     return *this;
   }
   // Device memory of a runtime's; kept alive.
   template <class T>
   Bindings& Set(BufferHandle<T> buffer, const DeviceBuffer<T>& memory) {
     SetBuffer(buffer.graph(), buffer.index(), detail::TypeOf<T>(),
-              {.data = memory.data(), .elements = memory.size(), .keep_alive = memory.block()});
+              {.data = memory.data(), .elements = memory.size(), .held = true, .keep_alive = memory.block()});
     return *this;
   }
 

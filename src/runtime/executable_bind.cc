@@ -190,7 +190,7 @@ absl::Status ExecutableCore::BindBuffer(Slot& slot, const BufferDecl& decl, size
   }
   bool pinned = true;
   if (wanted > 0) {
-    PENSTOCK_ASSIGN_OR_RETURN(pinned, CheckPlace(slot, decl, buffer, memory.data, wanted * decl.type.size));
+    PENSTOCK_ASSIGN_OR_RETURN(pinned, CheckPlace(slot, decl, buffer, memory, wanted * decl.type.size));
   }
   const auto begin = reinterpret_cast<uintptr_t>(memory.data);
   slot.bound_ranges[buffer] = {begin, begin + static_cast<uintptr_t>(wanted) * decl.type.size,
@@ -203,26 +203,27 @@ absl::Status ExecutableCore::BindBuffer(Slot& slot, const BufferDecl& decl, size
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> ExecutableCore::CheckPlace(Slot& slot, const BufferDecl& decl, size_t buffer, const void* data,
-                                                int64_t bytes) const {
+absl::StatusOr<bool> ExecutableCore::CheckPlace(Slot& slot, const BufferDecl& decl, size_t buffer,
+                                                const BoundMemory& memory, int64_t bytes) const {
   const auto refuse = [&](const std::string& text) {
     return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name, text);
   };
-  const absl::StatusOr<PointerInfo> memory = slot.kinds.Inspect(*driver_, data, static_cast<size_t>(bytes));
-  if (!memory.ok()) return base::Prefixed(graph::Prefix(*model_, "buffer", decl.name), memory.status());
+  const absl::StatusOr<PointerInfo> found =
+      slot.kinds.Inspect(*driver_, memory.data, static_cast<size_t>(bytes), memory.held);
+  if (!found.ok()) return base::Prefixed(graph::Prefix(*model_, "buffer", decl.name), found.status());
   if (decl.where == Where::kDevice) {
     const int32_t instance = program_.bound[buffer];
     if (instance < 0) return true;  // no node uses it
     const DeviceRef& home = device(plan_.instances[static_cast<size_t>(instance)].device);
-    if (memory->kind == PointerInfo::Kind::kDevice && memory->device == home.local) return true;
-    const bool elsewhere = memory->kind == PointerInfo::Kind::kDevice && memory->device >= 0;
+    if (found->kind == PointerInfo::Kind::kDevice && found->device == home.local) return true;
+    const bool elsewhere = found->kind == PointerInfo::Kind::kDevice && found->device >= 0;
     return refuse("bound to memory that is not " + std::string(elsewhere ? "of " : "all of ") + home.info.name +
                   ", where the first node that uses it runs; bind memory of that device, or declare the buffer kHost");
   }
-  if (memory->kind == PointerInfo::Kind::kDevice) {
+  if (found->kind == PointerInfo::Kind::kDevice) {
     return refuse("bound to device memory, but declared for host memory; bind host memory, or declare it kDevice");
   }
-  const bool pinned = memory->kind == PointerInfo::Kind::kPinned;
+  const bool pinned = found->kind == PointerInfo::Kind::kPinned;
   if (pinned || decl.where != Where::kPinned) return pinned;
   return refuse(
       "bound to memory that is not pinned, but declared kPinned; use Runtime::MakeHostBuffer, or declare it kHost");

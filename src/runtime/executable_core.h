@@ -111,7 +111,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   absl::Status BindBuffers(Slot& slot, const Bindings& bindings);
   absl::Status BindBuffer(Slot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory);
   // Whether all bytes of the memory are where the buffer must have them. True: they are pinned.
-  absl::StatusOr<bool> CheckPlace(Slot& slot, const BufferDecl& decl, size_t buffer, const void* data,
+  absl::StatusOr<bool> CheckPlace(Slot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory,
                                   int64_t bytes) const;
   absl::Status BindAhead(Slot& slot, const Bindings& bindings);
   absl::Status CheckOverlaps(Slot& slot) const;

@@ -25,19 +25,22 @@ absl::StatusOr<PointerInfo> InspectAll(driver::Driver& driver, const void* data,
   return first;
 }
 
-absl::StatusOr<PointerInfo> MemoryKinds::Inspect(driver::Driver& driver, const void* data, size_t bytes) {
+absl::StatusOr<PointerInfo> MemoryKinds::Inspect(driver::Driver& driver, const void* data, size_t bytes, bool held) {
   const auto at = reinterpret_cast<uintptr_t>(data);
   for (size_t i = known_.size(); i > 0 && i + kLastFew > known_.size(); --i) {
-    const Known& known = known_[i - 1];
-    if (known.in_one && known.info.Covers(at, bytes)) return known.info;
+    Known& known = known_[i - 1];
+    if (!known.in_one || !known.info.Covers(at, bytes)) continue;
+    known.held = known.held && held;
+    return known.info;
   }
   absl::StatusOr<PointerInfo> info = InspectAll(driver, data, bytes);
-  if (info.ok() && info->kind != Kind::kPageable) known_.push_back({data, bytes, *info, info->Covers(at, bytes)});
+  if (info.ok() && info->kind != Kind::kPageable) known_.push_back({data, bytes, *info, info->Covers(at, bytes), held});
   return info;
 }
 
 bool MemoryKinds::StillTrue(driver::Driver& driver) const {
   return std::all_of(known_.begin(), known_.end(), [&](const Known& known) {
+    if (known.held) return true;
     const absl::StatusOr<PointerInfo> info = InspectAll(driver, known.data, known.bytes);
     return info.ok() && *info == known.info;
   });

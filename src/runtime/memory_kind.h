@@ -20,10 +20,12 @@ absl::StatusOr<driver::PointerInfo> InspectAll(driver::Driver& driver, const voi
 // The same for much memory at once, which often lies in few allocations: it asks once for each of the last few.
 class MemoryKinds {
  public:
-  absl::StatusOr<driver::PointerInfo> Inspect(driver::Driver& driver, const void* data, size_t bytes);
+  // `held`: as long as anybody relies on it the memory stays what it is.
+  absl::StatusOr<driver::PointerInfo> Inspect(driver::Driver& driver, const void* data, size_t bytes,
+                                              bool held = false);
   // Whether the driver says the same of all it was asked for since Forget: it sees no change of memory by itself, so
-  // whoever relies on it later asks this first. Memory that was not pinned is not asked for again: host threads can
-  // copy it whether or not it is pinned by now.
+  // whoever relies on it later asks this first. Memory that is held is not asked for again, nor what was not pinned:
+  // host threads can copy that whether or not it is pinned by now.
   bool StillTrue(driver::Driver& driver) const;
   void Forget() { known_.clear(); }
 
@@ -33,6 +35,7 @@ class MemoryKinds {
     size_t bytes;
     driver::PointerInfo info;
     bool in_one;  // allocation, so `info` is true of all of that
+    bool held;
   };
   std::vector<Known> known_;  // in the order of asking; an allocation may be among them more than once
 };

@@ -117,7 +117,9 @@ absl::Status GraphReplay::AddNodes(int32_t graph, driver::Graph to) {
     const graph::PlanNode& planned = options_.plan->nodes[static_cast<size_t>(entry.node)];
     Node& node = nodes_[static_cast<size_t>(e)];
     after.clear();
-    for (const int32_t p : replay_.preds[e]) after.push_back(nodes_[static_cast<size_t>(begin + p)].number);
+    for (const int32_t p : replay_.preds[e]) {
+      after.push_back(nodes_[static_cast<size_t>(begin) + static_cast<size_t>(p)].number);
+    }
     absl::StatusOr<int32_t> number = AddNode(entry, node, to, after, planned.priority);
     if (!number.ok()) return options_.core->Describe(entry.node, number.status());
     node.graph = graph;

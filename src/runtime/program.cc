@@ -278,8 +278,9 @@ class Builder {
   }
 
   void SortParams() {
-    std::stable_sort(p_.params.begin(), p_.params.end(),
-                     [](const ParamPatch& a, const ParamPatch& b) { return a.param < b.param; });
+    std::sort(p_.params.begin(), p_.params.end(), [](const ParamPatch& a, const ParamPatch& b) {
+      return a.param != b.param ? a.param < b.param : a.at < b.at;
+    });
     p_.params_begin.assign(model_.params.size() + 1, 0);
     for (const ParamPatch& patch : p_.params) ++p_.params_begin[patch.param + 1];
     std::partial_sum(p_.params_begin.begin(), p_.params_begin.end(), p_.params_begin.begin());

@@ -196,7 +196,7 @@ absl::Status StreamExecutor::DoNode(Slot& slot, const ExecCommand& command) {
 // The first graph of a run brings what this run has that the one before had not.
 absl::Status StreamExecutor::LaunchGraph(Slot& slot, const ExecCommand& command) {
   int32_t node = -1;
-  const absl::Status updated = slot.replay->Update(node);
+  absl::Status updated = slot.replay->Update(node);
   if (!updated.ok()) {
     slot.fault.Fail(base::IsFatal(updated) ? -1 : node, updated);
     return updated;

@@ -207,10 +207,12 @@ TEST_P(Replay, FillsAndBatchesFollowMemoryAndSizes) {
   auto n = g.Param<int64_t>("n", AtMost(kN));
   std::vector<BufferHandle<int32_t>> x, y;
   for (int i = 0; i < kParts; ++i) {
-    x.push_back(g.Input<int32_t>("x" + std::to_string(i), i % 2 == 0 ? Extent(n) : Extent(kN), kPinned));
-    y.push_back(g.Output<int32_t>("y" + std::to_string(i), i % 2 == 0 ? Extent(n) : Extent(kN), kPinned));
-    auto t = g.Buffer<int32_t>("t" + std::to_string(i), i % 2 == 0 ? Extent(n) : Extent(kN));
+    const Extent extent = i % 2 == 0 ? Extent(n) : Extent(kN);
+    x.push_back(g.Input<int32_t>("x" + std::to_string(i), extent, kPinned));
+    y.push_back(g.Output<int32_t>("y" + std::to_string(i), extent, kPinned));
+    auto t = g.Buffer<int32_t>("t" + std::to_string(i), extent);
     g.Copy("in" + std::to_string(i), x.back(), t);
+    g.ParallelFor("one" + std::to_string(i), extent, AddOne{}, ReadWrite(t));
     g.Copy("out" + std::to_string(i), t, y.back());
   }
   auto seven = g.Output<int32_t>("seven", n, kPinned);
@@ -229,11 +231,19 @@ TEST_P(Replay, FillsAndBatchesFollowMemoryAndSizes) {
     }
     HostBuffer<int32_t> sevens = Pinned(kN, -1);
     io.Set(n, size).Set(seven, std::span<int32_t>(sevens.data(), static_cast<size_t>(size)));
+    const auto before = checks_->witness().totals();
     EXPECT_EQ(OfRun(exec, io).alone, 0);
+    const auto done = checks_->witness().totals() - before;
+    const auto each_way = static_cast<int64_t>(sizeof(int32_t)) * (kParts / 2) * (kN + size);
+    EXPECT_EQ(done.uploads.bytes + done.batch_uploads.bytes, each_way) << "nothing of the run before";
+    EXPECT_EQ(done.downloads.bytes + done.batch_downloads.bytes,
+              each_way + static_cast<int64_t>(sizeof(int32_t)) * size);
+    EXPECT_EQ(done.fills.bytes, static_cast<int64_t>(sizeof(int32_t)) * size);
     for (int i = 0; i < kParts; ++i) {
       const auto& to = ys[static_cast<size_t>(i)];
       for (int64_t e = 0; e < kN; ++e) {
-        ASSERT_EQ(to[e], i % 2 == 1 || e < size ? 100 * i + size : -1) << "part " << i << " at " << e << " of " << size;
+        ASSERT_EQ(to[e], i % 2 == 1 || e < size ? 100 * i + size + 1 : -1)
+            << "part " << i << " at " << e << " of " << size;
       }
     }
     for (int64_t e = 0; e < kN; ++e) ASSERT_EQ(sevens[e], e < size ? 7 : -1);

@@ -17,7 +17,7 @@ namespace {
 
 using Op = ExecCommand::Op;
 
-constexpr size_t kScratchBytes = 256;  // on each side; placeholders copy one byte and are never switched on
+constexpr size_t kScratchBytes = 256;  // on each side; placeholders are of one byte, and never run
 
 bool IsEmpty(const driver::CopyOp& op) { return op.width == 0 || op.height == 0 || op.depth == 0; }
 bool IsEmpty(const driver::FillOp& op) { return op.count == 0 || op.height == 0 || op.depth == 0; }

@@ -1,9 +1,10 @@
 // GraphReplay: the CUDA graphs of one slot. They are made once, launched by each run, and given only what has changed
 // since the launch before.
 //
-// A node that cannot be known before the first launch (bound memory, an extent of 0) is made with a placeholder and
-// switched on, with its real operation, by the launch that knows it. CUDA takes new addresses for copies of lines only;
-// so a copy that may be of rows with something between them and varies is a batch of one piece.
+// A node that cannot be known before the first launch (bound memory) is made with a placeholder, and the first launch
+// sets it, or switches it off, before it runs; one that never has anything to do is switched off at once. CUDA takes
+// new addresses for copies of lines only; so a copy that may be of rows with something between them and varies is a
+// batch of one piece.
 //
 // Ownership: owns its graphs, the placeholders' memory and the tables of those batches; borrows the slot.
 // Threads:   belongs to whoever owns the slot. Counts may be read by anybody.

@@ -91,6 +91,7 @@ class Driver {
 
   // Streams never synchronize with the default stream. Lower numbers are higher priorities, 0 is the default.
   virtual absl::StatusOr<Stream> CreateStream(int device, int priority) = 0;
+  // A capture that it is in ends with it.
   virtual void DestroyStream(Stream stream) = 0;
   // The cudaStream_t, or null on host devices.
   virtual void* NativeStream(Stream stream) const = 0;
@@ -132,7 +133,8 @@ class Driver {
   // Loads a kernel so that its first launch does not. Host devices return null.
   virtual absl::StatusOr<const void*> LoadKernel(int device, const KernelSource& source) = 0;
   virtual absl::Status Launch(Stream stream, const KernelOp& op) = 0;
-  // Says that foreign code is about to submit work of a node to the stream's native handle.
+  // Says that foreign code is about to submit work of a node to the stream's native handle. In a capture `uses` lives
+  // as long as that of a node does.
   virtual absl::Status Foreign(Stream /*stream*/, OpTag /*tag*/, const UseSource& /*uses*/) { return absl::OkStatus(); }
 
   // --- graphs: the same operations, but peer copies, submitted all at once; only edges order them ---
@@ -159,6 +161,31 @@ class Driver {
   virtual absl::Status SetNode(GraphExec exec, int32_t node, const NodeOp& op) = 0;
   // Whether the node does anything; those after it begin nonetheless when those before it have ended.
   virtual absl::Status EnableNode(GraphExec exec, int32_t node, bool enabled) = 0;
+
+  // --- captures and children: graphs that were not built node by node, and graphs as nodes of others ---
+  //
+  // What is submitted to the stream from now on becomes a graph instead of being run, each operation behind the one
+  // before. Until EndCapture the thread that began it submits all of it and asks nothing else of the driver, since most
+  // other calls break a capture of CUDA's. Host devices take Copy, CopyBatch, Fill and Launch; Record, Wait, Upload,
+  // LaunchGraph and peer copies they refuse with FailedPrecondition, and the capture is broken then. CUDA takes more,
+  // and all that its own calls submit to the native handle; but an event recorded meanwhile is never queried. The nodes
+  // have the stream's priority and borrow what those of AddNode do. FailedPrecondition where the stream captures
+  // already, which goes on then.
+  virtual absl::Status BeginCapture(Stream stream) = 0;
+  // Ends the capture, whatever it returns, and gives the caller the graph. That takes no more nodes, and none of its
+  // nodes has a number: it is launched as it is, or made a child. FailedPrecondition, in the driver's words, where
+  // something has broken the capture or ended it before: the stream works as if it had never begun.
+  virtual absl::StatusOr<Graph> EndCapture(Stream stream) = 0;
+  // How many nodes the graph has; a child is one.
+  virtual absl::StatusOr<int32_t> CountNodes(Graph graph) = 0;
+  // Adds a node that is all nodes of another graph, as they are now: they begin when those of `after` have ended, and
+  // the node has ended when all of them have. It needs `child` no longer. SetNode and EnableNode do not take it.
+  // FailedPrecondition, in the driver's words, for what CUDA takes for no child, as a capture that allocates memory.
+  virtual absl::StatusOr<int32_t> AddChild(Graph graph, std::span<const int32_t> after, Graph child) = 0;
+  // Gives a child another graph: of as many nodes, of the same kinds, priorities and edges, in the same order, each
+  // such as SetNode might give the one before it. FailedPrecondition, in the driver's words, where it is not, or CUDA
+  // refuses for reasons of its own; then the exec still does what it did.
+  virtual absl::Status SetChild(GraphExec exec, int32_t node, Graph child) = 0;
 };
 
 }  // namespace penstock::driver

@@ -92,4 +92,26 @@ absl::Status CheckReplacement(const NodeShape& before, const NodeOp& op) {
   return absl::InvalidArgumentError("CUDA's graphs take new addresses for copies of lines only; make it a batch");
 }
 
+absl::Status NodesOfACapture() {
+  return absl::InvalidArgumentError(
+      "a captured graph stays as it is and its nodes have no numbers; make it a child of another graph");
+}
+
+absl::Status NodeIsAChild(int32_t node) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("node ", node, " is a child, which is neither switched nor given an operation; see SetChild"));
+}
+
+absl::Status NodeIsNoChild(int32_t node) {
+  return absl::InvalidArgumentError(absl::StrCat("node ", node, " is no child; see SetNode"));
+}
+
+absl::Status ChildOfItself() { return absl::InvalidArgumentError("a graph cannot be a child of itself"); }
+
+absl::Status CheckChildDevice(int device, int child_device) {
+  if (device == child_device) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a graph of device ", child_device, " cannot be a child of one of device ", device));
+}
+
 }  // namespace penstock::driver

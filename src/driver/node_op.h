@@ -1,9 +1,12 @@
-// What a graph takes as a node, and what a node may be given instead: the rules of AddNode and SetNode (driver.h) that
-// hold for every driver.
+// What a graph takes as a node, and what a node may be given instead: the rules of graphs (driver.h) that hold for
+// every driver.
 //
 // Threads: pure functions.
 // Errors:  InvalidArgument, with what to do instead.
 #pragma once
+
+#include <cstddef>
+#include <cstdint>
 
 #include "absl/status/status.h"
 #include "src/driver/driver.h"
@@ -23,5 +26,15 @@ NodeShape ShapeOf(const NodeOp& op);
 absl::Status CheckNode(const NodeOp& op);
 // Whether `op`, which may be a node, may take the place of one of that shape.
 absl::Status CheckReplacement(const NodeShape& before, const NodeOp& op);
+
+// What is said of a node of a captured graph that is named, or added.
+absl::Status NodesOfACapture();
+// What SetNode and EnableNode say of a child, and SetChild of any other node.
+absl::Status NodeIsAChild(int32_t node);
+absl::Status NodeIsNoChild(int32_t node);
+// What AddChild says of a graph that is to be a node of itself.
+absl::Status ChildOfItself();
+// What AddChild and SetChild say of a graph of another device.
+absl::Status CheckChildDevice(int device, int child_device);
 
 }  // namespace penstock::driver

@@ -117,6 +117,11 @@ class PinnedOnlyDriver : public driver::Driver {
   absl::Status LaunchGraph(driver::GraphExec, driver::Stream) override { return No(); }
   absl::Status SetNode(driver::GraphExec, int32_t, const driver::NodeOp&) override { return No(); }
   absl::Status EnableNode(driver::GraphExec, int32_t, bool) override { return No(); }
+  absl::Status BeginCapture(driver::Stream) override { return No(); }
+  absl::StatusOr<driver::Graph> EndCapture(driver::Stream) override { return No(); }
+  absl::StatusOr<int32_t> CountNodes(driver::Graph) override { return No(); }
+  absl::StatusOr<int32_t> AddChild(driver::Graph, std::span<const int32_t>, driver::Graph) override { return No(); }
+  absl::Status SetChild(driver::GraphExec, int32_t, driver::Graph) override { return No(); }
 
  private:
   static absl::Status No() { return absl::UnimplementedError("pinned memory only"); }

@@ -55,6 +55,13 @@ class NullDriver : public driver::Driver {
   absl::Status LaunchGraph(driver::GraphExec, driver::Stream) override { return Called(); }
   absl::Status SetNode(driver::GraphExec, int32_t, const driver::NodeOp&) override { return Called(); }
   absl::Status EnableNode(driver::GraphExec, int32_t, bool) override { return Called(); }
+  absl::Status BeginCapture(driver::Stream) override { return Called(); }
+  absl::StatusOr<driver::Graph> EndCapture(driver::Stream) override { return driver::Graph{++made_}; }
+  absl::StatusOr<int32_t> CountNodes(driver::Graph) override { return 1; }
+  absl::StatusOr<int32_t> AddChild(driver::Graph, std::span<const int32_t>, driver::Graph) override {
+    return static_cast<int32_t>(++made_);
+  }
+  absl::Status SetChild(driver::GraphExec, int32_t, driver::Graph) override { return Called(); }
 
   int64_t calls() const { return calls_.load(std::memory_order_relaxed); }
 

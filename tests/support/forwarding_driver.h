@@ -67,6 +67,15 @@ class ForwardingDriver : public Driver {
   absl::Status EnableNode(GraphExec exec, int32_t node, bool enabled) override {
     return behind_->EnableNode(exec, node, enabled);
   }
+  absl::Status BeginCapture(Stream stream) override { return behind_->BeginCapture(stream); }
+  absl::StatusOr<Graph> EndCapture(Stream stream) override { return behind_->EndCapture(stream); }
+  absl::StatusOr<int32_t> CountNodes(Graph graph) override { return behind_->CountNodes(graph); }
+  absl::StatusOr<int32_t> AddChild(Graph graph, std::span<const int32_t> after, Graph child) override {
+    return behind_->AddChild(graph, after, child);
+  }
+  absl::Status SetChild(GraphExec exec, int32_t node, Graph child) override {
+    return behind_->SetChild(exec, node, child);
+  }
 
  private:
   const std::unique_ptr<Driver> behind_;

@@ -9,7 +9,8 @@ const char* NameOf(CallKind kind) {
       "CreateStream", "DestroyStream",  "CreateEvent", "DestroyEvent",   "Record",      "Wait",        "Query",
       "Elapsed",      "AllocateDevice", "FreeDevice",  "AllocatePinned", "FreePinned",  "Inspect",     "Copy",
       "CopyBatch",    "Fill",           "LoadKernel",  "Launch",         "Foreign",     "CreateGraph", "DestroyGraph",
-      "AddNode",      "Instantiate",    "DestroyExec", "Upload",         "LaunchGraph", "SetNode",     "EnableNode"};
+      "AddNode",      "Instantiate",    "DestroyExec", "Upload",         "LaunchGraph", "SetNode",     "EnableNode",
+      "BeginCapture", "EndCapture",     "CountNodes",  "AddChild",       "SetChild"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -26,6 +27,7 @@ std::string TextOf(const Call& call) {
   if (call.graph != 0) absl::StrAppend(&text, " graph ", call.graph);
   if (call.exec != 0) absl::StrAppend(&text, " exec ", call.exec);
   if (call.graph_node >= 0) absl::StrAppend(&text, " graph node ", call.graph_node);
+  if (call.child != 0) absl::StrAppend(&text, " child graph ", call.child);
   if (call.device >= 0) absl::StrAppend(&text, " device ", call.device);
   if (call.node >= 0) absl::StrAppend(&text, " node ", call.node);
   if (call.bytes != 0) absl::StrAppend(&text, " ", call.bytes, " bytes");

@@ -39,9 +39,14 @@ enum class CallKind : uint8_t {
   kUpload,
   kLaunchGraph,
   kSetNode,
-  kEnableNode
+  kEnableNode,
+  kBeginCapture,
+  kEndCapture,
+  kCountNodes,
+  kAddChild,
+  kSetChild
 };
-inline constexpr size_t kCallKinds = 28;
+inline constexpr size_t kCallKinds = 33;
 const char* NameOf(CallKind kind);
 
 // Streams, events, graphs and execs count from 1 in the order they were made; 0: none. `node` is the plan's, and
@@ -55,6 +60,7 @@ struct Call {
   uint64_t bytes = 0;
   uint32_t graph = 0, exec = 0;
   int32_t graph_node = -1;
+  uint32_t child = 0;  // a graph too
 };
 
 class CallLog {

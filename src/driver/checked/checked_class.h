@@ -67,6 +67,11 @@ class CheckedDriver final : public Driver {
   absl::Status LaunchGraph(GraphExec exec, Stream stream) override;
   absl::Status SetNode(GraphExec exec, int32_t node, const NodeOp& op) override;
   absl::Status EnableNode(GraphExec exec, int32_t node, bool enabled) override;
+  absl::Status BeginCapture(Stream stream) override;
+  absl::StatusOr<Graph> EndCapture(Stream stream) override;
+  absl::StatusOr<int32_t> CountNodes(Graph graph) override;
+  absl::StatusOr<int32_t> AddChild(Graph graph, std::span<const int32_t> after, Graph child) override;
+  absl::Status SetChild(GraphExec exec, int32_t node, Graph child) override;
 
  private:
   // Counts who is inside a call, and reports at its end what broke a rule: by then mu_ is no longer held.
@@ -109,21 +114,25 @@ class CheckedDriver final : public Driver {
   absl::StatusOr<Inside> Begin(const Call& call);
   Inside BeginVoid(const Call& call);
   absl::Status Violated(const char* rule, const std::string& what) { return witness_->Violated(rule, what); }
-  absl::Status CheckCaller(const Call& call);
+  absl::Status CheckCaller(const Call& call) ABSL_LOCKS_EXCLUDED(mu_);
   void StandStill();
   void Drain(std::chrono::steady_clock::time_point until);
+  // Of a call that no capture takes, and of work that one does: `captured` says whether it does.
   absl::StatusOr<Stream> Submitting(Stream stream, const char* what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<Stream> Submitting(Stream stream, const char* what, bool& captured) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void KeepCaptured(Stream stream, const NodeOp& op) ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<EventState*> Known(Event event, const char* what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckDevice(int device, const char* what);
   bool Forget(const void* memory, int device, const char* what);
 
-  // A copy or a batch; `call` is made below.
+  // A copy, a batch or a fill; `call` is made below, and counts in `sum`.
   template <class Op>
   absl::Status Submit(CallKind kind, Stream stream, const Op& op, absl::Status (Driver::*call)(Stream, const Op&),
-                      size_t pieces);
-  // A kernel with these pointers, or foreign code: poisons what it writes and returns the stream below.
+                      Totals::Sum Totals::* sum, size_t pieces);
+  // A kernel with these pointers, or foreign code: poisons what it writes, but in a capture, and returns the stream
+  // below.
   absl::StatusOr<Stream> SubmitKernel(Stream stream, OpTag tag, const UseSource* uses,
-                                      const std::vector<const void*>& pointers);
+                                      const std::vector<const void*>& pointers, bool& captured);
   void Poison(Stream inner, OpTag tag, const std::vector<Footprint>& boxes);
 
   // The state of a graph or an exec that this thread may use.
@@ -133,6 +142,16 @@ class CheckedDriver final : public Driver {
   template <class Handle>
   Handle Drop(Handle handle, const char* what) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status CheckNode(const ExecState& state, GraphExec exec, int32_t node, const char* what);
+  absl::Status CheckAfter(const GraphState& state, Graph graph, std::span<const int32_t> after, const char* what);
+  absl::StatusOr<int32_t> Added(GraphState& state, Graph graph, int32_t below, std::span<const int32_t> after,
+                                GraphNode node, const char* what);
+  // A capture that is taken from the books, and its stream below.
+  struct Ended {
+    Stream stream{};
+    int device = 0;
+    CaptureState capture{};
+  };
+  absl::StatusOr<Ended> TakeCapture(Stream stream, const absl::Status& failure) ABSL_LOCKS_EXCLUDED(mu_);
   // The stream below, where the exec may be launched on `stream` by this thread.
   absl::StatusOr<Stream> Submitting(const ExecState& state, GraphExec exec, Stream stream, const char* what)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

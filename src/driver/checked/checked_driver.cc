@@ -19,6 +19,25 @@ namespace {
 
 constexpr std::chrono::seconds kDrainAtDeath{10};
 
+// Of those that a thread may make while a stream captures for it, though not to that stream.
+bool NamesAStream(CallKind kind) {
+  switch (kind) {
+    case CallKind::kCopy:
+    case CallKind::kCopyBatch:
+    case CallKind::kFill:
+    case CallKind::kLaunch:
+    case CallKind::kForeign:
+    case CallKind::kRecord:
+    case CallKind::kWait:
+    case CallKind::kUpload:
+    case CallKind::kLaunchGraph:
+    case CallKind::kBeginCapture:
+    case CallKind::kEndCapture:
+    case CallKind::kDestroyStream: return true;
+    default: return false;
+  }
+}
+
 }  // namespace
 
 CheckedDriver::~CheckedDriver() {
@@ -47,10 +66,18 @@ CheckedDriver::Inside CheckedDriver::BeginVoid(const Call& call) {
 }
 
 absl::Status CheckedDriver::CheckCaller(const Call& call) {
-  if (!base::InDeviceCode()) return absl::OkStatus();
-  return Violated("no calls from device code", absl::StrCat(NameOf(call.kind),
-                                                            " was called by code that runs on a "
-                                                            "device, which a GPU's cannot; do it in a host node"));
+  if (base::InDeviceCode()) {
+    return Violated("no calls from device code", absl::StrCat(NameOf(call.kind),
+                                                              " was called by code that runs on a "
+                                                              "device, which a GPU's cannot; do it in a host node"));
+  }
+  if (NamesAStream(call.kind)) return absl::OkStatus();  // and is judged by that
+  base::MutexLock lock(mu_);
+  const CaptureState* const capture = graphs_.FindCaptureBy(std::this_thread::get_id());
+  if (capture == nullptr) return absl::OkStatus();
+  return Violated("a capture is of work only",
+                  absl::StrCat(NameOf(call.kind), " was called by the thread for which stream ", capture->stream.bits,
+                               " captures, which may break a capture of CUDA's; end it first"));
 }
 
 // A dead device runs nothing on. A live one that plays dead is waited for before anybody is told, so that nothing it
@@ -71,7 +98,9 @@ void CheckedDriver::Drain(std::chrono::steady_clock::time_point until) {
   std::vector<std::pair<int, Stream>> streams;
   {
     base::MutexLock lock(mu_);
-    for (const auto& [bits, state] : book_.streams()) streams.emplace_back(state.device, state.inner);
+    for (const auto& [bits, state] : book_.streams()) {
+      if (graphs_.FindCapture(Stream{bits}) == nullptr) streams.emplace_back(state.device, state.inner);
+    }
   }
   for (const auto& [device, stream] : streams) {
     const int token = inner_->MakeCurrent(device);
@@ -95,13 +124,36 @@ absl::Status CheckedDriver::CheckDevice(int device, const char* what) {
 
 // The stream below, where work may be submitted to `stream` by this thread.
 absl::StatusOr<Stream> CheckedDriver::Submitting(Stream stream, const char* what) {
+  bool captured = false;
+  PENSTOCK_ASSIGN_OR_RETURN(const Stream inner, Submitting(stream, what, captured));
+  if (!captured) return inner;
+  CaptureState& capture = *graphs_.FindCapture(stream);
+  const absl::Status refused = Violated(
+      "a capture is of work only", absl::StrCat(what, " on stream ", stream.bits, ", which captures; end that first"));
+  if (capture.broken.ok()) capture.broken = refused;
+  return refused;
+}
+
+absl::StatusOr<Stream> CheckedDriver::Submitting(Stream stream, const char* what, bool& captured) {
   const StreamState* state = book_.Find(stream);
   if (state == nullptr) return Violated("stream is alive", absl::StrCat(what, ": ", book_.WhyNot(stream)));
   if (const int now = current_.Now(); now != state->device) {
     return Violated("device is current", absl::StrCat(what, " on stream ", stream.bits, " of device ", state->device,
                                                       " while the thread's current device is ", now));
   }
+  const CaptureState* const capture = graphs_.FindCapture(stream);
+  captured = capture != nullptr;
+  if (captured && capture->by != std::this_thread::get_id()) {
+    return Violated("one thread feeds a capture",
+                    absl::StrCat(what, " on stream ", stream.bits, ", which captures for another thread"));
+  }
   return state->inner;
+}
+
+// What is captured is judged at each launch of an exec that has it.
+void CheckedDriver::KeepCaptured(Stream stream, const NodeOp& op) {
+  base::MutexLock lock(mu_);
+  if (CaptureState* const capture = graphs_.FindCapture(stream)) capture->ops.push_back(KeptOf(op));
 }
 
 absl::StatusOr<EventState*> CheckedDriver::Known(Event event, const char* what) {
@@ -132,6 +184,10 @@ void CheckedDriver::DestroyStream(Stream stream) {
     if (state == nullptr) {
       (void)Violated("destroyed once", absl::StrCat("DestroyStream: ", book_.WhyNot(stream)));
       return;
+    }
+    if (graphs_.TakeCapture(stream)) {
+      (void)Violated("a capture ends before its stream", absl::StrCat("DestroyStream: stream ", stream.bits));
+      witness_->Change({.captures = -1});
     }
     if (!book_.IsIdle(LineOf(stream)) && !witness_->dead()) {
       (void)Violated("destroyed when idle",
@@ -338,7 +394,8 @@ absl::StatusOr<PointerInfo> CheckedDriver::Inspect(const void* memory) {
 
 template <class Op>
 absl::Status CheckedDriver::Submit(CallKind kind, Stream stream, const Op& op,
-                                   absl::Status (Driver::*call)(Stream, const Op&), size_t pieces) {
+                                   absl::Status (Driver::*call)(Stream, const Op&), Totals::Sum Totals::* sum,
+                                   size_t pieces) {
   const auto size = SizeOf(op);
   PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = kind,
                                                         .node = op.tag.node,
@@ -346,40 +403,33 @@ absl::Status CheckedDriver::Submit(CallKind kind, Stream stream, const Op& op,
                                                         .bytes = size.ok() ? size->bytes : 0}));
   PENSTOCK_RETURN_IF_ERROR(size.status());
   Stream inner;
+  bool captured = false;
   {
     base::MutexLock lock(mu_);
-    PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(stream, NameOf(kind)));
-    PENSTOCK_RETURN_IF_ERROR(memory_.Use(op, book_.Submit(stream, op.tag.node), book_.Find(stream)->device));
+    PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(stream, NameOf(kind), captured));
+    if (!captured) {
+      PENSTOCK_RETURN_IF_ERROR(memory_.Use(op, book_.Submit(stream, op.tag.node), book_.Find(stream)->device));
+    }
   }
   PENSTOCK_RETURN_IF_ERROR((*inner_.*call)(inner, op));
-  witness_->Count(SumOf(op.kind, kind == CallKind::kCopyBatch), size->bytes, pieces);
+  if (captured) {
+    KeepCaptured(stream, &op);
+  } else {
+    witness_->Count(sum, size->bytes, pieces);
+  }
   return absl::OkStatus();
 }
 
 absl::Status CheckedDriver::Copy(Stream stream, const CopyOp& op) {
-  return Submit(CallKind::kCopy, stream, op, &Driver::Copy, 0);
+  return Submit(CallKind::kCopy, stream, op, &Driver::Copy, SumOf(op.kind, false), 0);
 }
 
 absl::Status CheckedDriver::CopyBatch(Stream stream, const BatchOp& op) {
-  return Submit(CallKind::kCopyBatch, stream, op, &Driver::CopyBatch, op.count);
+  return Submit(CallKind::kCopyBatch, stream, op, &Driver::CopyBatch, SumOf(op.kind, true), op.count);
 }
 
 absl::Status CheckedDriver::Fill(Stream stream, const FillOp& op) {
-  const absl::StatusOr<FillSize> size = SizeOf(op);
-  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = CallKind::kFill,
-                                                        .node = op.tag.node,
-                                                        .stream = static_cast<uint32_t>(stream.bits),
-                                                        .bytes = size.ok() ? size->bytes : 0}));
-  PENSTOCK_RETURN_IF_ERROR(size.status());
-  Stream inner;
-  {
-    base::MutexLock lock(mu_);
-    PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(stream, "Fill"));
-    PENSTOCK_RETURN_IF_ERROR(memory_.Use(op, book_.Submit(stream, op.tag.node), book_.Find(stream)->device));
-  }
-  PENSTOCK_RETURN_IF_ERROR(inner_->Fill(inner, op));
-  witness_->Count(&Totals::fills, size->bytes);
-  return absl::OkStatus();
+  return Submit(CallKind::kFill, stream, op, &Driver::Fill, &Totals::fills, 0);
 }
 
 absl::StatusOr<const void*> CheckedDriver::LoadKernel(int device, const KernelSource& source) {
@@ -390,16 +440,22 @@ absl::StatusOr<const void*> CheckedDriver::LoadKernel(int device, const KernelSo
 }
 
 absl::StatusOr<Stream> CheckedDriver::SubmitKernel(Stream stream, OpTag tag, const UseSource* uses,
-                                                   const std::vector<const void*>& pointers) {
+                                                   const std::vector<const void*>& pointers, bool& captured) {
+  Stream inner;
+  int device = 0;
+  {
+    base::MutexLock lock(mu_);
+    PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(stream, "Launch", captured));
+    device = book_.Find(stream)->device;
+  }
+  if (captured) return inner;  // who tells the uses may know them at a launch only
   std::vector<MemoryUse> declared;
   if (uses != nullptr) uses->AppendUses(tag.node, declared);
-  Stream inner;
   std::vector<Footprint> to_poison;
   {
     base::MutexLock lock(mu_);
-    PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(stream, "Launch"));
     PENSTOCK_ASSIGN_OR_RETURN(to_poison, memory_.UseKernel(pointers, uses == nullptr ? nullptr : &declared,
-                                                           book_.Submit(stream, tag.node), book_.Find(stream)->device));
+                                                           book_.Submit(stream, tag.node), device));
   }
   Poison(inner, tag, to_poison);
   return inner;
@@ -424,16 +480,23 @@ absl::Status CheckedDriver::Launch(Stream stream, const KernelOp& op) {
   PENSTOCK_ASSIGN_OR_RETURN(
       const Inside inside,
       Begin({.kind = CallKind::kLaunch, .node = op.tag.node, .stream = static_cast<uint32_t>(stream.bits)}));
-  PENSTOCK_ASSIGN_OR_RETURN(const Stream inner, SubmitKernel(stream, op.tag, op.uses, PointersOf(op)));
-  return inner_->Launch(inner, op);
+  bool captured = false;
+  PENSTOCK_ASSIGN_OR_RETURN(const Stream inner, SubmitKernel(stream, op.tag, op.uses, PointersOf(op), captured));
+  PENSTOCK_RETURN_IF_ERROR(inner_->Launch(inner, op));
+  if (captured) KeepCaptured(stream, &op);
+  return absl::OkStatus();
 }
 
 absl::Status CheckedDriver::Foreign(Stream stream, OpTag tag, const UseSource& uses) {
   PENSTOCK_ASSIGN_OR_RETURN(
       const Inside inside,
       Begin({.kind = CallKind::kForeign, .node = tag.node, .stream = static_cast<uint32_t>(stream.bits)}));
-  PENSTOCK_ASSIGN_OR_RETURN(const Stream inner, SubmitKernel(stream, tag, &uses, {}));
-  return inner_->Foreign(inner, tag, uses);
+  bool captured = false;
+  PENSTOCK_ASSIGN_OR_RETURN(const Stream inner, SubmitKernel(stream, tag, &uses, {}, captured));
+  PENSTOCK_RETURN_IF_ERROR(inner_->Foreign(inner, tag, uses));
+  const KernelOp kernel{.tag = tag, .uses = &uses};
+  if (captured) KeepCaptured(stream, &kernel);
+  return absl::OkStatus();
 }
 
 std::unique_ptr<Driver> CreateCheckedDriver(std::unique_ptr<Driver> inner, std::shared_ptr<Witness> witness) {

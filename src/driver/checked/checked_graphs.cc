@@ -1,4 +1,5 @@
-// The calls of graphs. What a launch does is asked of the books as if each node were an operation of a stream.
+// The calls of graphs and captures. What a launch does is asked of the books as if each node were an operation of a
+// stream.
 #include <span>
 #include <string>
 #include <type_traits>
@@ -83,7 +84,7 @@ absl::StatusOr<GraphExec> CheckedDriver::Instantiate(Graph graph) {
   witness_->Change({.execs = 1});
   base::MutexLock lock(mu_);
   const GraphExec exec = graphs_.Add(ExecState{.inner = inner, .device = state->device, .nodes = state->nodes});
-  book_.Add(exec, state->order);
+  book_.Add(exec, OrderOf(*state));
   return exec;
 }
 
@@ -118,18 +119,31 @@ absl::StatusOr<int32_t> CheckedDriver::AddNode(Graph graph, std::span<const int3
                                                         .graph = static_cast<uint32_t>(graph.bits)}));
   PENSTOCK_RETURN_IF_ERROR(bytes.status());
   PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> state, Hold<GraphState>(graph, "AddNode"));
-  const auto number = static_cast<int32_t>(state->nodes.size());
+  PENSTOCK_RETURN_IF_ERROR(CheckAfter(*state, graph, after, "AddNode"));
+  PENSTOCK_ASSIGN_OR_RETURN(const int32_t below, inner_->AddNode(state->inner, after, op, priority));
+  return Added(*state, graph, below, after, NodeOf(op), "AddNode");
+}
+
+absl::Status CheckedDriver::CheckAfter(const GraphState& state, Graph graph, std::span<const int32_t> after,
+                                       const char* what) {
+  const auto number = static_cast<int32_t>(state.nodes.size());
   for (const int32_t before : after) {
     if (before >= 0 && before < number) continue;
-    return Violated("after earlier nodes", absl::StrCat("AddNode: node ", number, " of ", TextOf(graph), " after node ",
+    return Violated("after earlier nodes", absl::StrCat(what, ": node ", number, " of ", TextOf(graph), " after node ",
                                                         before, ", which is not there"));
   }
-  PENSTOCK_ASSIGN_OR_RETURN(const int32_t below, inner_->AddNode(state->inner, after, op, priority));
+  return absl::OkStatus();
+}
+
+// Its number, which is that of the driver below.
+absl::StatusOr<int32_t> CheckedDriver::Added(GraphState& state, Graph graph, int32_t below,
+                                             std::span<const int32_t> after, GraphNode node, const char* what) {
+  const auto number = static_cast<int32_t>(state.nodes.size());
   if (below != number) {
-    return Violated("nodes count from 0", absl::StrCat("AddNode: node ", number, " of ", TextOf(graph), " is number ",
+    return Violated("nodes count from 0", absl::StrCat(what, ": node ", number, " of ", TextOf(graph), " is number ",
                                                        below, " of the driver below"));
   }
-  checked::AddNode(*state, after, op);
+  checked::AddNode(state, after, std::move(node));
   return number;
 }
 
@@ -150,7 +164,7 @@ absl::Status CheckedDriver::SetNode(GraphExec exec, int32_t node, const NodeOp& 
   PENSTOCK_ASSIGN_OR_RETURN(const Held<ExecState> state, Hold<ExecState>(exec, "SetNode"));
   PENSTOCK_RETURN_IF_ERROR(CheckNode(*state, exec, node, "SetNode"));
   PENSTOCK_RETURN_IF_ERROR(inner_->SetNode(state->inner, node, op));
-  state->nodes[static_cast<size_t>(node)].op = KeptOf(op);
+  state->nodes[static_cast<size_t>(node)].ops = {KeptOf(op)};
   return absl::OkStatus();
 }
 
@@ -162,6 +176,45 @@ absl::Status CheckedDriver::EnableNode(GraphExec exec, int32_t node, bool enable
   PENSTOCK_RETURN_IF_ERROR(CheckNode(*state, exec, node, "EnableNode"));
   PENSTOCK_RETURN_IF_ERROR(inner_->EnableNode(state->inner, node, enabled));
   state->nodes[static_cast<size_t>(node)].enabled = enabled;
+  return absl::OkStatus();
+}
+
+// --- children ---
+
+absl::StatusOr<int32_t> CheckedDriver::CountNodes(Graph graph) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
+                            Begin({.kind = CallKind::kCountNodes, .graph = static_cast<uint32_t>(graph.bits)}));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> state, Hold<GraphState>(graph, "CountNodes"));
+  return inner_->CountNodes(state->inner);
+}
+
+absl::StatusOr<int32_t> CheckedDriver::AddChild(Graph graph, std::span<const int32_t> after, Graph child) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = CallKind::kAddChild,
+                                                        .graph = static_cast<uint32_t>(graph.bits),
+                                                        .child = static_cast<uint32_t>(child.bits)}));
+  if (graph == child) {
+    return Violated("no child of itself", absl::StrCat("AddChild: ", TextOf(graph), " to itself"));
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> state, Hold<GraphState>(graph, "AddChild"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> of_child, Hold<GraphState>(child, "AddChild"));
+  PENSTOCK_RETURN_IF_ERROR(CheckAfter(*state, graph, after, "AddChild"));
+  PENSTOCK_ASSIGN_OR_RETURN(const int32_t below, inner_->AddChild(state->inner, after, of_child->inner));
+  return Added(*state, graph, below, after, ChildOf(*of_child), "AddChild");
+}
+
+absl::Status CheckedDriver::SetChild(GraphExec exec, int32_t node, Graph child) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = CallKind::kSetChild,
+                                                        .exec = static_cast<uint32_t>(exec.bits),
+                                                        .graph_node = node,
+                                                        .child = static_cast<uint32_t>(child.bits)}));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<ExecState> state, Hold<ExecState>(exec, "SetChild"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> of_child, Hold<GraphState>(child, "SetChild"));
+  PENSTOCK_RETURN_IF_ERROR(CheckNode(*state, exec, node, "SetChild"));
+  PENSTOCK_RETURN_IF_ERROR(inner_->SetChild(state->inner, node, of_child->inner));
+  GraphNode& set = state->nodes[static_cast<size_t>(node)];
+  set = ChildOf(*of_child);
+  base::MutexLock lock(mu_);
+  book_.SetInside(exec, node, set.inside);
   return absl::OkStatus();
 }
 
@@ -207,6 +260,60 @@ absl::Status CheckedDriver::LaunchGraph(GraphExec exec, Stream stream) {
   PENSTOCK_RETURN_IF_ERROR(inner_->LaunchGraph(state->inner, inner));
   witness_->Count(done);
   return absl::OkStatus();
+}
+
+// --- captures ---
+
+absl::Status CheckedDriver::BeginCapture(Stream stream) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
+                            Begin({.kind = CallKind::kBeginCapture, .stream = static_cast<uint32_t>(stream.bits)}));
+  Stream inner;
+  {
+    base::MutexLock lock(mu_);
+    if (graphs_.FindCapture(stream) != nullptr) {
+      return Violated("one capture a stream", absl::StrCat("BeginCapture: stream ", stream.bits, " captures already"));
+    }
+    PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(stream, "BeginCapture"));
+  }
+  PENSTOCK_RETURN_IF_ERROR(inner_->BeginCapture(inner));
+  witness_->Change({.captures = 1});
+  base::MutexLock lock(mu_);
+  graphs_.Add(CaptureState{.stream = stream, .by = std::this_thread::get_id()});
+  return absl::OkStatus();
+}
+
+// The capture below ends, whatever has failed here: but for one of another thread's, whose end CUDA refuses.
+absl::StatusOr<Graph> CheckedDriver::EndCapture(Stream stream) {
+  const absl::StatusOr<Inside> inside =
+      Begin({.kind = CallKind::kEndCapture, .stream = static_cast<uint32_t>(stream.bits)});
+  absl::Status failure = inside.status();
+  PENSTOCK_ASSIGN_OR_RETURN(const Ended ended, TakeCapture(stream, failure));
+  absl::StatusOr<Graph> inner = inner_->EndCapture(ended.stream);
+  witness_->Change({.captures = -1});
+  if (failure.ok()) failure = ended.capture.broken;
+  if (inner.ok() && !failure.ok()) inner_->DestroyGraph(*inner);
+  PENSTOCK_RETURN_IF_ERROR(failure);
+  PENSTOCK_RETURN_IF_ERROR(inner.status());
+  witness_->Change({.graphs = 1});
+  base::MutexLock lock(mu_);
+  return graphs_.Add(GraphOf(*inner, ended.device, ended.capture.ops));
+}
+
+// `failure` is what a refusal says instead of its own words where something has failed before.
+absl::StatusOr<CheckedDriver::Ended> CheckedDriver::TakeCapture(Stream stream, const absl::Status& failure) {
+  base::MutexLock lock(mu_);
+  const StreamState* const state = book_.Find(stream);
+  const CaptureState* const capture = graphs_.FindCapture(stream);
+  if (capture != nullptr && capture->by == std::this_thread::get_id()) {
+    return Ended{.stream = state->inner, .device = state->device, .capture = *graphs_.TakeCapture(stream)};
+  }
+  PENSTOCK_RETURN_IF_ERROR(failure);
+  if (state == nullptr) return Violated("stream is alive", absl::StrCat("EndCapture: ", book_.WhyNot(stream)));
+  if (capture == nullptr) {
+    return Violated("a capture ends once", absl::StrCat("EndCapture: stream ", stream.bits, " does not capture"));
+  }
+  return Violated("one thread feeds a capture",
+                  absl::StrCat("EndCapture: stream ", stream.bits, " captures for another thread"));
 }
 
 }  // namespace penstock::driver::checked

@@ -1,6 +1,7 @@
 #include "src/driver/checked/graph_book.h"
 
 #include <type_traits>
+#include <utility>
 
 #include "penstock/status_macros.h"
 #include "src/driver/copy_box.h"
@@ -39,6 +40,17 @@ void Count(Totals& totals, const BatchOp& op) {
 void Count(Totals& totals, const FillOp& op) { Count(totals.fills, SizeOf(op).value_or(FillSize()).bytes); }
 void Count(Totals& /*totals*/, const KeptKernel& /*kernel*/) {}
 
+// `declared`: by a kernel.
+template <class Op>
+absl::Status UseOp(const Op& op, const std::vector<MemoryUse>& declared, const Work& work, int device,
+                   MemoryRules& memory) {
+  if constexpr (std::is_same_v<Op, KeptKernel>) {
+    return memory.UseKernel(op.pointers, op.uses == nullptr ? nullptr : &declared, work, device).status();
+  } else {
+    return memory.Use(op, work, device);
+  }
+}
+
 }  // namespace
 
 KeptOp KeptOf(const NodeOp& op) {
@@ -49,43 +61,85 @@ absl::StatusOr<size_t> BytesOf(const NodeOp& op) {
   return std::visit([](const auto* of) { return Bytes(*of); }, op);
 }
 
-void AddNode(GraphState& graph, std::span<const int32_t> after, const NodeOp& op) {
+GraphNode NodeOf(const NodeOp& op) { return {.ops = {KeptOf(op)}}; }
+
+GraphNode ChildOf(const GraphState& graph) {
+  GraphNode child{.ops = {}, .is_child = true};
+  struct Place {
+    size_t node = 0, inside = 0;
+  };
+  std::vector<Place> places;
+  for (size_t node = 0; node < graph.nodes.size(); ++node) {
+    const GraphNode& of = graph.nodes[node];
+    for (size_t i = 0; i < of.ops.size(); ++i) {
+      std::vector<bool>& before = child.inside.emplace_back(places.size());
+      for (size_t k = 0; k < places.size(); ++k) {
+        before[k] = places[k].node == node ? of.inside[i][places[k].inside] : graph.order[node][places[k].node];
+      }
+      child.ops.push_back(of.ops[i]);
+      places.push_back({node, i});
+    }
+  }
+  return child;
+}
+
+void AddNode(GraphState& graph, std::span<const int32_t> after, GraphNode node) {
   std::vector<bool> before(graph.nodes.size());
-  for (const int32_t node : after) {
-    const auto at = static_cast<size_t>(node);
+  for (const int32_t earlier : after) {
+    const auto at = static_cast<size_t>(earlier);
     before[at] = true;
     for (size_t i = 0; i < graph.order[at].size(); ++i) before[i] = before[i] || graph.order[at][i];
   }
-  graph.nodes.push_back({.op = KeptOf(op)});
+  graph.nodes.push_back(std::move(node));
   graph.order.push_back(std::move(before));
 }
 
+GraphState GraphOf(Graph inner, int device, std::vector<KeptOp> ops) {
+  GraphState graph{.inner = inner, .device = device};
+  for (KeptOp& op : ops) {
+    graph.order.emplace_back(graph.nodes.size(), true);
+    graph.nodes.push_back({.ops = {std::move(op)}});
+  }
+  return graph;
+}
+
+GraphOrder OrderOf(const GraphState& graph) {
+  GraphOrder order{.nodes = graph.order};
+  for (const GraphNode& node : graph.nodes) order.inside.push_back(node.inside);
+  return order;
+}
+
+// --- launches ---
+
 std::vector<std::vector<MemoryUse>> DeclaredBy(const ExecState& exec) {
-  std::vector<std::vector<MemoryUse>> declared(exec.nodes.size());
-  for (size_t i = 0; i < exec.nodes.size(); ++i) {
-    const auto* kernel = std::get_if<KeptKernel>(&exec.nodes[i].op);
-    if (kernel == nullptr || kernel->uses == nullptr || !exec.nodes[i].enabled) continue;
-    kernel->uses->AppendUses(kernel->tag.node, declared[i]);
+  std::vector<std::vector<MemoryUse>> declared;
+  for (const GraphNode& node : exec.nodes) {
+    for (const KeptOp& op : node.ops) {
+      std::vector<MemoryUse>& uses = declared.emplace_back();
+      const auto* kernel = std::get_if<KeptKernel>(&op);
+      if (kernel == nullptr || kernel->uses == nullptr || !node.enabled) continue;
+      kernel->uses->AppendUses(kernel->tag.node, uses);
+    }
   }
   return declared;
 }
 
 absl::Status UseNodes(const ExecState& exec, const std::vector<std::vector<MemoryUse>>& declared, Work launch,
                       MemoryRules& memory) {
-  for (size_t i = 0; i < exec.nodes.size(); ++i) {
-    if (!exec.nodes[i].enabled) continue;
-    launch.graph_node = static_cast<int32_t>(i);
-    PENSTOCK_RETURN_IF_ERROR(std::visit(
-        [&](const auto& op) -> absl::Status {
-          launch.plan_node = op.tag.node;
-          if constexpr (std::is_same_v<decltype(op), const KeptKernel&>) {
-            return memory.UseKernel(op.pointers, op.uses == nullptr ? nullptr : &declared[i], launch, exec.device)
-                .status();
-          } else {
-            return memory.Use(op, launch, exec.device);
-          }
-        },
-        exec.nodes[i].op));
+  auto uses = declared.begin();
+  for (size_t n = 0; n < exec.nodes.size(); ++n) {
+    const GraphNode& node = exec.nodes[n];
+    launch.graph_node = static_cast<int32_t>(n);
+    for (size_t i = 0; i < node.ops.size(); ++i, ++uses) {
+      if (!node.enabled) continue;
+      launch.child_node = node.is_child ? static_cast<int32_t>(i) : -1;
+      PENSTOCK_RETURN_IF_ERROR(std::visit(
+          [&](const auto& op) {
+            launch.plan_node = op.tag.node;
+            return UseOp(op, *uses, launch, exec.device, memory);
+          },
+          node.ops[i]));
+    }
   }
   return absl::OkStatus();
 }
@@ -93,9 +147,30 @@ absl::Status UseNodes(const ExecState& exec, const std::vector<std::vector<Memor
 Totals TotalsOf(const ExecState& exec) {
   Totals totals;
   for (const GraphNode& node : exec.nodes) {
-    if (node.enabled) std::visit([&](const auto& op) { Count(totals, op); }, node.op);
+    if (!node.enabled) continue;
+    for (const KeptOp& kept : node.ops) std::visit([&](const auto& op) { Count(totals, op); }, kept);
   }
   return totals;
+}
+
+// --- captures ---
+
+CaptureState* GraphBook::FindCapture(Stream stream) {
+  const auto at = captures_.find(stream.bits);
+  return at == captures_.end() ? nullptr : &at->second;
+}
+
+const CaptureState* GraphBook::FindCaptureBy(std::thread::id thread) const {
+  for (const auto& [bits, capture] : captures_) {
+    if (capture.by == thread) return &capture;
+  }
+  return nullptr;
+}
+
+std::optional<CaptureState> GraphBook::TakeCapture(Stream stream) {
+  auto taken = captures_.extract(stream.bits);
+  if (taken.empty()) return std::nullopt;
+  return std::move(taken.mapped());
 }
 
 }  // namespace penstock::driver::checked

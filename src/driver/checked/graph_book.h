@@ -1,4 +1,5 @@
-// GraphBook: the graphs and execs a checked driver handed out, and what their nodes do.
+// GraphBook: the graphs and execs a checked driver handed out, what their nodes do, and what streams that capture were
+// given.
 //
 // Operations are kept by value, for what they do to memory is asked at each launch: the table of a batch is read then,
 // and who tells the uses of a kernel tells those of the run that is launched. Of a kernel's arguments, which are gone
@@ -9,8 +10,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -38,7 +42,9 @@ KeptOp KeptOf(const NodeOp& op);
 absl::StatusOr<size_t> BytesOf(const NodeOp& op);
 
 struct GraphNode {
-  KeptOp op;
+  std::vector<KeptOp> ops;  // one, or those of a child and of the children in it
+  bool is_child = false;
+  NodeOrder inside{};  // of a child: the order of its operations
   bool enabled = true;
 };
 
@@ -57,10 +63,23 @@ struct ExecState {
   std::vector<GraphNode> nodes{};
 };
 
-// Those of `after` are earlier nodes.
-void AddNode(GraphState& graph, std::span<const int32_t> after, const NodeOp& op);
+// A stream that captures.
+struct CaptureState {
+  Stream stream{};
+  std::thread::id by{};
+  std::vector<KeptOp> ops{};
+  absl::Status broken{};
+};
 
-// What the enabled kernels say that they do in a launch now, by node; their sources are asked.
+GraphNode NodeOf(const NodeOp& op);
+GraphNode ChildOf(const GraphState& graph);
+// Those of `after` are earlier nodes.
+void AddNode(GraphState& graph, std::span<const int32_t> after, GraphNode node);
+// The graph of a capture: each node behind the one before.
+GraphState GraphOf(Graph inner, int device, std::vector<KeptOp> ops);
+GraphOrder OrderOf(const GraphState& graph);
+
+// What the enabled kernels say that they do in a launch now, for each operation of each node; their sources are asked.
 std::vector<std::vector<MemoryUse>> DeclaredBy(const ExecState& exec);
 // Checks what the enabled nodes do to memory in `launch`, the last operation of the exec's line.
 absl::Status UseNodes(const ExecState& exec, const std::vector<std::vector<MemoryUse>>& declared, Work launch,
@@ -77,12 +96,19 @@ class GraphBook {
   ExecState* Find(GraphExec exec) { return execs_.Find(exec.bits); }
   void Remove(Graph graph) { graphs_.Remove(graph.bits); }
   void Remove(GraphExec exec) { execs_.Remove(exec.bits); }
+  // Streams are alive; one capture each.
+  void Add(CaptureState capture) { captures_.emplace(capture.stream.bits, std::move(capture)); }
+  CaptureState* FindCapture(Stream stream);
+  // One that this thread has begun, or null.
+  const CaptureState* FindCaptureBy(std::thread::id thread) const;
+  std::optional<CaptureState> TakeCapture(Stream stream);
   std::string WhyNot(Graph graph) const { return graphs_.WhyNot(graph.bits); }
   std::string WhyNot(GraphExec exec) const { return execs_.WhyNot(exec.bits); }
 
  private:
   Numbered<GraphState> graphs_{"graph"};
   Numbered<ExecState> execs_{"exec"};
+  std::map<uint64_t, CaptureState> captures_;  // by stream
 };
 
 }  // namespace penstock::driver::checked

@@ -9,7 +9,8 @@ std::string TextOfLine(uint64_t line) {
 }
 
 std::string TextOf(const Work& work) {
-  return absl::StrCat(work.graph_node < 0 ? "" : absl::StrCat("graph node ", work.graph_node, " of "), "operation ",
+  return absl::StrCat(work.child_node < 0 ? "" : absl::StrCat("child node ", work.child_node, " of "),
+                      work.graph_node < 0 ? "" : absl::StrCat("graph node ", work.graph_node, " of "), "operation ",
                       work.operation, " of ", TextOfLine(work.line),
                       work.plan_node < 0 ? "" : absl::StrCat(" for node ", work.plan_node));
 }
@@ -81,8 +82,11 @@ bool StreamBook::IsBefore(const Work& work, const Work& next) const {
   if (IsOver(work)) return true;
   const Line& line = lines_.at(next.line);
   if (work.line != next.line) return line.after.Covers(work.line, work.operation);
-  return work.operation < next.operation || work.graph_node == next.graph_node ||
-         line.order[static_cast<size_t>(next.graph_node)][static_cast<size_t>(work.graph_node)];
+  if (work.operation < next.operation) return true;
+  const auto node = static_cast<size_t>(next.graph_node);
+  if (work.graph_node != next.graph_node) return line.order.nodes[node][static_cast<size_t>(work.graph_node)];
+  if (work.child_node == next.child_node) return true;
+  return line.order.inside[node][static_cast<size_t>(next.child_node)][static_cast<size_t>(work.child_node)];
 }
 
 }  // namespace penstock::driver::checked

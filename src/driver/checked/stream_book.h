@@ -38,25 +38,35 @@ inline constexpr uint64_t kExecLines = uint64_t{1} << 63;
 inline uint64_t LineOf(Stream stream) { return stream.bits; }
 inline uint64_t LineOf(GraphExec exec) { return kExecLines | exec.bits; }
 
-// Work by where it stands: the n-th operation of its line, and in an exec's line the node of the graph.
+// Work by where it stands: the n-th operation of its line, in an exec's line the node of the graph, and in a child the
+// node of that.
 struct Work {
   uint64_t line = 0, operation = 0;
   int32_t plan_node = -1;
   int32_t graph_node = -1;
+  int32_t child_node = -1;  // of a graph's node that is a child
   friend bool operator==(const Work&, const Work&) = default;
 };
-// "operation 3 of stream 1 for node 7", "graph node 0 of operation 2 of exec 1 for node 7".
+// "operation 3 of stream 1 for node 7", "graph node 0 of operation 2 of exec 1 for node 7", "child node 4 of graph node
+// 0 of operation 2 of exec 1".
 std::string TextOf(const Work& work);
 std::string TextOfLine(uint64_t line);
 
 // Of each node of a graph, whether an earlier one has ended when it begins.
 using NodeOrder = std::vector<std::vector<bool>>;
+struct GraphOrder {
+  NodeOrder nodes{};
+  std::vector<NodeOrder> inside{};  // of each node, where it is a child
+};
 
 class StreamBook {
  public:
   Stream Add(Stream inner, int device);
   Event Add(Event inner, int device, bool timing);
-  void Add(GraphExec exec, NodeOrder order) { lines_[LineOf(exec)].order = std::move(order); }
+  void Add(GraphExec exec, GraphOrder order) { lines_[LineOf(exec)].order = std::move(order); }
+  void SetInside(GraphExec exec, int32_t node, NodeOrder order) {
+    lines_[LineOf(exec)].order.inside[static_cast<size_t>(node)] = std::move(order);
+  }
   // Null where the handle is not alive.
   StreamState* Find(Stream stream) { return streams_.Find(stream.bits); }
   const StreamState* Find(Stream stream) const { return streams_.Find(stream.bits); }
@@ -89,7 +99,7 @@ class StreamBook {
   struct Line {
     uint64_t operations = 0;  // submitted
     Clock after;  // what the next one comes after
-    NodeOrder order;  // of an exec
+    GraphOrder order;  // of an exec
   };
   void RemoveLine(uint64_t line);
 

@@ -30,7 +30,7 @@ constexpr int kIllegalAddress = 700;  // cudaErrorIllegalAddress: what a null wr
 std::string TextOf(const Gauges& g) {
   return absl::StrCat(g.streams, " streams, ", g.events, " events, ", g.device_blocks, " device blocks (",
                       g.device_bytes, " bytes), ", g.pinned_blocks, " pinned blocks (", g.pinned_bytes, " bytes), ",
-                      g.graphs, " graphs, ", g.execs, " execs");
+                      g.graphs, " graphs, ", g.execs, " execs, ", g.captures, " captures");
 }
 
 Totals::Sum Totals::* SumOf(CopyKind kind, bool batch) {
@@ -176,6 +176,7 @@ void Witness::Change(const Gauges& by) {
   gauges_.pinned_bytes += by.pinned_bytes;
   gauges_.graphs += by.graphs;
   gauges_.execs += by.execs;
+  gauges_.captures += by.captures;
 }
 
 }  // namespace penstock::driver::checked

@@ -23,7 +23,7 @@ namespace penstock::driver::checked {
 // What is alive now.
 struct Gauges {
   int64_t streams = 0, events = 0, device_blocks = 0, pinned_blocks = 0, device_bytes = 0, pinned_bytes = 0;
-  int64_t graphs = 0, execs = 0;
+  int64_t graphs = 0, execs = 0, captures = 0;
   friend bool operator==(const Gauges&, const Gauges&) = default;
 };
 std::string TextOf(const Gauges& gauges);

@@ -179,11 +179,22 @@ class CudaDriver final : public Driver {
     return Own(exec)->Enable(node, enabled);
   }
 
+  absl::Status BeginCapture(Stream stream) override;
+  absl::StatusOr<Graph> EndCapture(Stream stream) override;
+  absl::StatusOr<int32_t> CountNodes(Graph graph) override { return Own(graph)->Count(); }
+  absl::StatusOr<int32_t> AddChild(Graph graph, std::span<const int32_t> after, Graph child) override {
+    return Own(graph)->AddChild(after, *Own(child));
+  }
+  absl::Status SetChild(GraphExec exec, int32_t node, Graph child) override {
+    return Own(exec)->SetChild(node, *Own(child));
+  }
+
  private:
   ContextScope Enter(int device) const { return ContextScope(api_, devices_[device].context); }
   template <class Owned>
   void Destroy(Owned* own) const;
   NodeMaker MakerOf(int device) const { return {api_, kernels_, devices_[device].context}; }
+  absl::StatusOr<bool> IsCapturing(Stream stream) const;
   int IndexOf(int ordinal) const;
   void OpenPeers(int a, int b);
   void OpenPeer(int from, int to) const;
@@ -204,7 +215,11 @@ absl::StatusOr<Stream> CudaDriver::CreateStream(int device, int priority) {
 }
 
 void CudaDriver::DestroyStream(Stream stream) {
-  if (stream && !CudaIsLost()) (void)api_.stream_destroy(Native(stream));
+  if (!stream || CudaIsLost()) return;
+  if (IsCapturing(stream).value_or(false)) {
+    if (const absl::StatusOr<Graph> captured = EndCapture(stream); captured.ok()) DestroyGraph(*captured);
+  }
+  (void)api_.stream_destroy(Native(stream));
 }
 
 absl::StatusOr<Event> CudaDriver::CreateEvent(int device, bool timing) {
@@ -356,6 +371,36 @@ absl::StatusOr<GraphExec> CudaDriver::Instantiate(Graph graph) {
   const ContextScope current = Enter(Own(graph)->device());
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<CudaExec> exec, CudaExec::Create(*Own(graph)));
   return GraphExec{reinterpret_cast<uint64_t>(exec.release())};
+}
+
+// Also where the capture is broken.
+absl::StatusOr<bool> CudaDriver::IsCapturing(Stream stream) const {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  PENSTOCK_RETURN_IF_ERROR(
+      ToStatus(AsRuntime(api_.stream_is_capturing(Native(stream), &status)), "asking whether a stream captures"));
+  return status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+absl::Status CudaDriver::BeginCapture(Stream stream) {
+  PENSTOCK_ASSIGN_OR_RETURN(const bool captures, IsCapturing(stream));
+  if (captures) return absl::FailedPreconditionError("the stream captures already; end that first");
+  return ToStatus(cudaStreamBeginCapture(Native(stream), cudaStreamCaptureModeThreadLocal),
+                  "beginning a capture on a stream");
+}
+
+absl::StatusOr<Graph> CudaDriver::EndCapture(Stream stream) {
+  PENSTOCK_ASSIGN_OR_RETURN(const bool captures, IsCapturing(stream));
+  if (!captures) {
+    return absl::FailedPreconditionError(
+        "the stream does not capture; nobody has begun that, or who was called since has ended it");
+  }
+  cudaGraph_t captured = nullptr;
+  PENSTOCK_RETURN_IF_ERROR(ToRefusal(cudaStreamEndCapture(Native(stream), &captured), "ending a capture on a stream"));
+  int ordinal = -1;  // who was called since may have made another device current
+  const cudaError_t asked = cudaStreamGetDevice(Native(stream), &ordinal);
+  std::unique_ptr<CudaGraph> graph = CudaGraph::Adopt(IndexOf(ordinal), captured);
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(asked, "asking for a stream's device"));
+  return Graph{reinterpret_cast<uint64_t>(graph.release())};
 }
 
 // A thread without a context would get one, on the first device, from CUDA's own calls.

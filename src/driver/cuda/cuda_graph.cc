@@ -85,17 +85,27 @@ void CudaGraph::Destroy::operator()(cudaGraph_t graph) const {
 absl::StatusOr<std::unique_ptr<CudaGraph>> CudaGraph::Create(int device) {
   cudaGraph_t native = nullptr;
   PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaGraphCreate(&native, 0), "creating a graph"));
-  return std::unique_ptr<CudaGraph>(new CudaGraph(device, Native(native, Destroy())));
+  return std::unique_ptr<CudaGraph>(new CudaGraph(device, native, false));
+}
+
+std::unique_ptr<CudaGraph> CudaGraph::Adopt(int device, cudaGraph_t captured) {
+  return std::unique_ptr<CudaGraph>(new CudaGraph(device, captured, true));
+}
+
+absl::StatusOr<std::vector<cudaGraphNode_t>> CudaGraph::NativesOf(std::span<const int32_t> after) const {
+  if (captured_) return NodesOfACapture();
+  std::vector<cudaGraphNode_t> natives;
+  for (const int32_t n : after) {
+    if (n < 0 || static_cast<size_t>(n) >= nodes_.size()) return NoSuchNode(n, nodes_.size());
+    natives.push_back(nodes_[static_cast<size_t>(n)].native);
+  }
+  return natives;
 }
 
 absl::StatusOr<int32_t> CudaGraph::Add(const NodeMaker& maker, std::span<const int32_t> after, const NodeOp& op,
                                        int priority) {
   PENSTOCK_RETURN_IF_ERROR(CheckNode(op));
-  std::vector<cudaGraphNode_t> before;
-  for (const int32_t n : after) {
-    if (n < 0 || static_cast<size_t>(n) >= nodes_.size()) return NoSuchNode(n, nodes_.size());
-    before.push_back(nodes_[static_cast<size_t>(n)].native);
-  }
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<cudaGraphNode_t> before, NativesOf(after));
   Node node{.shape = ShapeOf(op)};
   cudaError_t code = cudaSuccess;
   if (const auto* const copy = std::get_if<const CopyOp*>(&op)) {
@@ -116,6 +126,24 @@ absl::StatusOr<int32_t> CudaGraph::Add(const NodeMaker& maker, std::span<const i
   return static_cast<int32_t>(nodes_.size()) - 1;
 }
 
+absl::StatusOr<int32_t> CudaGraph::AddChild(std::span<const int32_t> after, const CudaGraph& child) {
+  if (this == &child) return ChildOfItself();
+  PENSTOCK_RETURN_IF_ERROR(CheckChildDevice(device_, child.device_));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<cudaGraphNode_t> before, NativesOf(after));
+  Node node{.child = true};
+  PENSTOCK_RETURN_IF_ERROR(ToRefusal(
+      cudaGraphAddChildGraphNode(&node.native, native_.get(), before.data(), before.size(), child.native_.get()),
+      "making a graph a child of another"));
+  nodes_.push_back(node);
+  return static_cast<int32_t>(nodes_.size()) - 1;
+}
+
+absl::StatusOr<int32_t> CudaGraph::Count() const {
+  size_t count = 0;
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaGraphGetNodes(native_.get(), nullptr, &count), "counting a graph's nodes"));
+  return static_cast<int32_t>(count);
+}
+
 absl::StatusOr<std::unique_ptr<CudaExec>> CudaExec::Create(const CudaGraph& graph) {
   cudaGraphExec_t native = nullptr;
   // Or else nodes have the priority of the stream they are launched on.
@@ -129,13 +157,15 @@ CudaExec::~CudaExec() {
   if (!CudaIsLost()) Forget(cudaGraphExecDestroy(native_));
 }
 
-absl::Status CudaExec::CheckNumber(int32_t node) const {
-  return node >= 0 && static_cast<size_t>(node) < nodes_.size() ? absl::OkStatus() : NoSuchNode(node, nodes_.size());
+absl::StatusOr<CudaGraph::Node> CudaExec::NodeOf(int32_t node) const {
+  if (captured_) return NodesOfACapture();
+  if (node < 0 || static_cast<size_t>(node) >= nodes_.size()) return NoSuchNode(node, nodes_.size());
+  return nodes_[static_cast<size_t>(node)];
 }
 
 absl::Status CudaExec::Set(const NodeMaker& maker, int32_t node, const NodeOp& op) {
-  PENSTOCK_RETURN_IF_ERROR(CheckNumber(node));
-  const CudaGraph::Node& of = nodes_[static_cast<size_t>(node)];
+  PENSTOCK_ASSIGN_OR_RETURN(const CudaGraph::Node of, NodeOf(node));
+  if (of.child) return NodeIsAChild(node);
   PENSTOCK_RETURN_IF_ERROR(CheckNode(op));
   PENSTOCK_RETURN_IF_ERROR(CheckReplacement(of.shape, op));
   cudaError_t code = cudaSuccess;
@@ -151,9 +181,18 @@ absl::Status CudaExec::Set(const NodeMaker& maker, int32_t node, const NodeOp& o
 }
 
 absl::Status CudaExec::Enable(int32_t node, bool enabled) {
-  PENSTOCK_RETURN_IF_ERROR(CheckNumber(node));
-  return ToStatus(cudaGraphNodeSetEnabled(native_, nodes_[static_cast<size_t>(node)].native, enabled ? 1 : 0),
+  PENSTOCK_ASSIGN_OR_RETURN(const CudaGraph::Node of, NodeOf(node));
+  if (of.child) return NodeIsAChild(node);
+  return ToStatus(cudaGraphNodeSetEnabled(native_, of.native, enabled ? 1 : 0),
                   enabled ? "switching a node of a graph on" : "switching a node of a graph off");
+}
+
+absl::Status CudaExec::SetChild(int32_t node, const CudaGraph& child) {
+  PENSTOCK_ASSIGN_OR_RETURN(const CudaGraph::Node of, NodeOf(node));
+  if (!of.child) return NodeIsNoChild(node);
+  PENSTOCK_RETURN_IF_ERROR(CheckChildDevice(device_, child.device_));
+  return ToRefusal(cudaGraphExecChildGraphNodeSetParams(native_, of.native, child.native_.get()),
+                   "giving a child of a graph another graph");
 }
 
 }  // namespace penstock::driver

@@ -1,7 +1,7 @@
-// CUDA graphs behind the seam's handles: a graph that is built, and an exec of one.
+// CUDA graphs behind the seam's handles: a graph that is built or was captured, and an exec of one.
 //
 // Kernels are nodes of the driver's; fills and batches are nodes of the library's own kernels, since those can be given
-// any shape later, which memset nodes cannot. Copies are memcpy nodes.
+// any shape later, which memset nodes cannot. Copies are memcpy nodes. What a captured graph holds is CUDA's to know.
 //
 // Ownership: an exec shares the graph it came from, whose nodes CUDA names what is set in it by.
 // Threads:   one thread at a time uses a graph, or an exec, with its device current; so does who destroys it.
@@ -14,7 +14,6 @@
 #include <memory>
 #include <span>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -37,12 +36,17 @@ class CudaGraph {
   struct Node {
     cudaGraphNode_t native = nullptr;
     NodeShape shape{};
+    bool child = false;
   };
 
   static absl::StatusOr<std::unique_ptr<CudaGraph>> Create(int device);
+  // Takes what a capture on a stream of the device has given.
+  static std::unique_ptr<CudaGraph> Adopt(int device, cudaGraph_t captured);
 
   int device() const { return device_; }
   absl::StatusOr<int32_t> Add(const NodeMaker& maker, std::span<const int32_t> after, const NodeOp& op, int priority);
+  absl::StatusOr<int32_t> AddChild(std::span<const int32_t> after, const CudaGraph& child);
+  absl::StatusOr<int32_t> Count() const;
 
  private:
   friend class CudaExec;
@@ -51,11 +55,14 @@ class CudaGraph {
   };
   using Native = std::shared_ptr<std::remove_pointer_t<cudaGraph_t>>;
 
-  CudaGraph(int device, Native native) : device_(device), native_(std::move(native)) {}
+  CudaGraph(int device, cudaGraph_t native, bool captured)
+      : device_(device), captured_(captured), native_(native, Destroy()) {}
+  absl::StatusOr<std::vector<cudaGraphNode_t>> NativesOf(std::span<const int32_t> after) const;
 
   const int device_;
+  const bool captured_;
   const Native native_;
-  std::vector<Node> nodes_;
+  std::vector<Node> nodes_;  // none of a capture
 };
 
 class CudaExec {
@@ -69,13 +76,19 @@ class CudaExec {
   cudaGraphExec_t native() const { return native_; }
   absl::Status Set(const NodeMaker& maker, int32_t node, const NodeOp& op);
   absl::Status Enable(int32_t node, bool enabled);
+  absl::Status SetChild(int32_t node, const CudaGraph& child);
 
  private:
   CudaExec(const CudaGraph& graph, cudaGraphExec_t native)
-      : device_(graph.device_), graph_(graph.native_), nodes_(graph.nodes_), native_(native) {}
-  absl::Status CheckNumber(int32_t node) const;
+      : device_(graph.device_),
+        captured_(graph.captured_),
+        graph_(graph.native_),
+        nodes_(graph.nodes_),
+        native_(native) {}
+  absl::StatusOr<CudaGraph::Node> NodeOf(int32_t node) const;
 
   const int device_;
+  const bool captured_;
   const CudaGraph::Native graph_;
   const std::vector<CudaGraph::Node> nodes_;
   const cudaGraphExec_t native_;

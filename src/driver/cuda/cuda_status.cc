@@ -25,6 +25,12 @@ absl::Status StatusOfFailure(cudaError_t code, std::string_view what) {
                          {.cuda_code = static_cast<int>(code), .fatal = detail::IsFatalCudaError(code)});
 }
 
+absl::Status ToRefusal(cudaError_t code, std::string_view what) {
+  absl::Status status = ToStatus(code, what);
+  if (!absl::IsInvalidArgument(status)) return status;
+  return base::WithFault(absl::FailedPreconditionError(status.message()), {.cuda_code = static_cast<int>(code)});
+}
+
 void Forget(cudaError_t code) {
   if (code != cudaSuccess) Note(code);
 }

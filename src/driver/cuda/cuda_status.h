@@ -22,6 +22,10 @@ inline absl::Status ToStatus(cudaError_t code, std::string_view what) {
   return StatusOfFailure(code, what);
 }
 
+// For calls that CUDA refuses as invalid where nothing is wrong but what something stands for: InvalidArgument becomes
+// FailedPrecondition.
+absl::Status ToRefusal(cudaError_t code, std::string_view what);
+
 // For calls whose failure changes nothing, as in destructors: clears the last error, remembers a fatal one.
 void Forget(cudaError_t code);
 

@@ -32,6 +32,7 @@ struct DriverApi {
   PFN_cuEventElapsedTime_v2000 event_elapsed = nullptr;
   PFN_cuEventDestroy_v4000 event_destroy = nullptr;
   PFN_cuStreamDestroy_v4000 stream_destroy = nullptr;
+  PFN_cuStreamIsCapturing_v10000 stream_is_capturing = nullptr;
   PFN_cuPointerGetAttributes_v7000 pointer_attributes = nullptr;
   PFN_cuGraphAddKernelNode_v12000 graph_add_kernel = nullptr;
   PFN_cuGraphExecKernelNodeSetParams_v12000 exec_set_kernel = nullptr;

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "penstock/status_macros.h"
+#include "src/driver/host/host_capture.h"
 #include "src/driver/host/host_graph.h"
 #include "src/driver/host/host_memory.h"
 #include "src/driver/host/scheduler.h"
@@ -44,7 +45,10 @@ class HostDriver final : public Driver {
     if (absl::Status status = CheckDevice(device); !status.ok()) return status;
     return scheduler_.CreateStream(device, priority);
   }
-  void DestroyStream(Stream stream) override { scheduler_.DestroyStream(stream); }
+  void DestroyStream(Stream stream) override {
+    captures_.Drop(stream);
+    scheduler_.DestroyStream(stream);
+  }
   void* NativeStream(Stream /*stream*/) const override { return nullptr; }
 
   absl::StatusOr<Event> CreateEvent(int device, bool timing) override {
@@ -52,8 +56,14 @@ class HostDriver final : public Driver {
     return scheduler_.CreateEvent(device, timing);
   }
   void DestroyEvent(Event event) override { scheduler_.DestroyEvent(event); }
-  absl::Status Record(Event event, Stream stream) override { return scheduler_.Record(event, stream); }
-  absl::Status Wait(Stream stream, Event event) override { return scheduler_.Wait(stream, event); }
+  absl::Status Record(Event event, Stream stream) override {
+    PENSTOCK_RETURN_IF_ERROR(captures_.Refuse(stream, "Record"));
+    return scheduler_.Record(event, stream);
+  }
+  absl::Status Wait(Stream stream, Event event) override {
+    PENSTOCK_RETURN_IF_ERROR(captures_.Refuse(stream, "Wait"));
+    return scheduler_.Wait(stream, event);
+  }
   absl::StatusOr<bool> Query(Event event) override { return scheduler_.Query(event); }
   absl::StatusOr<double> Elapsed(Event begin, Event end) override { return scheduler_.Elapsed(begin, end); }
 
@@ -89,13 +99,32 @@ class HostDriver final : public Driver {
   }
   absl::StatusOr<GraphExec> Instantiate(Graph graph) override { return graphs_.Instantiate(graph); }
   void DestroyExec(GraphExec exec) override { graphs_.DestroyExec(exec); }
-  absl::Status Upload(GraphExec exec, Stream stream) override { return graphs_.Upload(exec, stream); }
-  absl::Status LaunchGraph(GraphExec exec, Stream stream) override { return graphs_.LaunchGraph(exec, stream); }
+  absl::Status Upload(GraphExec exec, Stream stream) override {
+    PENSTOCK_RETURN_IF_ERROR(captures_.Refuse(stream, "Upload"));
+    return graphs_.Upload(exec, stream);
+  }
+  absl::Status LaunchGraph(GraphExec exec, Stream stream) override {
+    PENSTOCK_RETURN_IF_ERROR(captures_.Refuse(stream, "LaunchGraph"));
+    return graphs_.LaunchGraph(exec, stream);
+  }
   absl::Status SetNode(GraphExec exec, int32_t node, const NodeOp& op) override {
     return graphs_.SetNode(exec, node, op);
   }
   absl::Status EnableNode(GraphExec exec, int32_t node, bool enabled) override {
     return graphs_.EnableNode(exec, node, enabled);
+  }
+
+  absl::Status BeginCapture(Stream stream) override { return captures_.Begin(stream); }
+  absl::StatusOr<Graph> EndCapture(Stream stream) override {
+    PENSTOCK_ASSIGN_OR_RETURN(GraphNodes nodes, captures_.End(stream));
+    return graphs_.Adopt(std::move(nodes));
+  }
+  absl::StatusOr<int32_t> CountNodes(Graph graph) override { return graphs_.CountNodes(graph); }
+  absl::StatusOr<int32_t> AddChild(Graph graph, std::span<const int32_t> after, Graph child) override {
+    return graphs_.AddChild(graph, after, child);
+  }
+  absl::Status SetChild(GraphExec exec, int32_t node, Graph child) override {
+    return graphs_.SetChild(exec, node, child);
   }
 
  private:
@@ -114,6 +143,7 @@ class HostDriver final : public Driver {
   const WorkMaker maker_;
   Scheduler scheduler_;  // its threads end before the memory goes
   HostGraphs graphs_{maker_, scheduler_};
+  HostCaptures captures_{scheduler_};
 };
 
 // The device in whose range an address lies, or -1.
@@ -140,6 +170,7 @@ absl::Status HostDriver::Submit(Stream stream, const Op& op) {
   PENSTOCK_ASSIGN_OR_RETURN(const int device, scheduler_.DeviceOf(stream));
   PENSTOCK_ASSIGN_OR_RETURN(Work work, maker_.Make(device, op));
   if (!work.task) return absl::OkStatus();
+  if (captures_.IsCapturing(stream)) return captures_.Keep(stream, &op);
   return scheduler_.Submit(stream, work.engine, std::move(work.task));
 }
 

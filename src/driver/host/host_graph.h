@@ -5,8 +5,8 @@
 // set later changes no launch before, the tables of batches are read as they stand at the launch, and memory that was
 // freed since is refused instead of touched.
 //
-// Ownership: copies what a kernel's arguments are; borrows memory, callables, gates and faults until the launches that
-//            use them have ended. Borrows the driver's WorkMaker and Scheduler.
+// Ownership: as graph_nodes.h; memory, callables, gates and faults are borrowed until the launches that use them have
+//            ended. Borrows the driver's WorkMaker and Scheduler.
 // Threads:   thread-safe, but a graph and an exec are used by one thread at a time. One mutex, for the handles, with no
 //            other lock taken inside.
 // Ordering:  edges and the launching stream, by Scheduler::SubmitGraph.
@@ -18,37 +18,17 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <variant>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "src/base/mutex.h"
 #include "src/driver/driver.h"
+#include "src/driver/host/graph_nodes.h"
 #include "src/driver/host/handle_table.h"
 #include "src/driver/host/scheduler.h"
-#include "src/driver/host/tasks.h"
 #include "src/driver/host/work_maker.h"
 
 namespace penstock::driver::host {
-
-// An operation with its own copy of a kernel's arguments.
-class KeptOp {
- public:
-  // `op` has passed a WorkMaker: its arguments lie in their block.
-  explicit KeptOp(const NodeOp& op);
-  KeptOp(const KeptOp&) = delete;  // a kernel points into it
-  KeptOp& operator=(const KeptOp&) = delete;
-
-  NodeOp op() const {
-    return std::visit([](const auto& of) { return NodeOp(&of); }, op_);
-  }
-
- private:
-  std::variant<CopyOp, BatchOp, FillOp, KernelOp> op_;
-  std::unique_ptr<const ArgBlock> args_;  // of a kernel
-  std::vector<uint32_t> pointer_offsets_;
-};
 
 class HostGraphs {
  public:
@@ -56,6 +36,7 @@ class HostGraphs {
 
   // As in driver.h.
   absl::StatusOr<Graph> CreateGraph(int device);
+  absl::StatusOr<Graph> Adopt(GraphNodes nodes);
   void DestroyGraph(Graph graph);
   absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op, int priority);
   absl::StatusOr<GraphExec> Instantiate(Graph graph);
@@ -64,33 +45,25 @@ class HostGraphs {
   absl::Status LaunchGraph(GraphExec exec, Stream stream);
   absl::Status SetNode(GraphExec exec, int32_t node, const NodeOp& op);
   absl::Status EnableNode(GraphExec exec, int32_t node, bool enabled);
+  absl::StatusOr<int32_t> CountNodes(Graph graph);
+  absl::StatusOr<int32_t> AddChild(Graph graph, std::span<const int32_t> after, Graph child);
+  absl::Status SetChild(GraphExec exec, int32_t node, Graph child);
 
  private:
-  struct Node {
-    std::shared_ptr<const KeptOp> kept;  // shared by a graph and its execs
-    std::vector<int32_t> after;
-    int priority = 0;
-    bool enabled = true;
-  };
-  struct Nodes {
-    int device = 0;
-    std::vector<Node> all;
-  };
   struct Exec {
-    Nodes nodes;
-    Scheduler::Turn turn;
+    GraphNodes nodes;
+    Scheduler::Turn turn{};
   };
 
-  absl::StatusOr<std::shared_ptr<Nodes>> Find(Graph graph);
+  absl::StatusOr<std::shared_ptr<GraphNodes>> Find(Graph graph);
   absl::StatusOr<std::shared_ptr<Exec>> Find(GraphExec exec);
   absl::StatusOr<std::shared_ptr<Exec>> FindFor(GraphExec exec, Stream stream);
-  static absl::StatusOr<Node*> NodeOf(Exec& exec, int32_t node);
 
   const WorkMaker& maker_;
   Scheduler& scheduler_;
 
   base::Mutex mu_;
-  HandleTable<std::shared_ptr<Nodes>> graphs_ ABSL_GUARDED_BY(mu_);
+  HandleTable<std::shared_ptr<GraphNodes>> graphs_ ABSL_GUARDED_BY(mu_);
   HandleTable<std::shared_ptr<Exec>> execs_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -99,6 +99,13 @@ absl::StatusOr<int> Scheduler::DeviceOf(Stream stream) {
   return (*state)->device;
 }
 
+absl::StatusOr<int> Scheduler::PriorityOf(Stream stream) {
+  base::MutexLock lock(mu_);
+  const auto* state = streams_.Find(stream.bits);
+  if (!state) return NotAlive("stream");
+  return (*state)->priority;
+}
+
 absl::StatusOr<Event> Scheduler::CreateEvent(int device, bool timing) {
   base::MutexLock lock(mu_);
   const Event event{events_.Add(EventState{device, timing, nullptr})};

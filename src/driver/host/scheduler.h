@@ -69,6 +69,7 @@ class Scheduler {
   absl::StatusOr<Stream> CreateStream(int device, int priority);
   void DestroyStream(Stream stream);
   absl::StatusOr<int> DeviceOf(Stream stream);
+  absl::StatusOr<int> PriorityOf(Stream stream);
 
   absl::StatusOr<Event> CreateEvent(int device, bool timing);
   void DestroyEvent(Event event);

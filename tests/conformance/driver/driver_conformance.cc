@@ -128,6 +128,16 @@ Graph DriverConformance::NewGraph(int device) {
   return *graph;
 }
 
+Graph DriverConformance::NewCapture(Stream stream, const std::function<absl::Status()>& submit) {
+  EXPECT_OK(driver_->BeginCapture(stream));
+  EXPECT_OK(submit());
+  const auto graph = driver_->EndCapture(stream);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  if (!graph.ok()) return {};
+  graphs_.emplace_back(0, *graph);
+  return *graph;
+}
+
 GraphExec DriverConformance::NewExec(Graph graph, int device) {
   Current current(*driver_, device);
   const auto exec = driver_->Instantiate(graph);

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -31,6 +32,9 @@ struct DriverUnderTest {
   // At least one device, and for a test of everything two.
   absl::StatusOr<std::unique_ptr<Driver>> (*create)(penstock::host::Bell* bell) = nullptr;
   const ProbeKernels& (*probes)() = nullptr;
+  // Does to a stream that captures what breaks the capture; null: recording an event does, which a checked driver
+  // reports.
+  void (*break_capture)(void* native_stream) = nullptr;
   // Behind a checked driver, where a test that is not meant to break the driver's rules fails when it does.
   bool checked = false;
 };
@@ -67,6 +71,8 @@ class DriverConformance : public testing::TestWithParam<DriverUnderTest> {
   Stream NewStream(int device = 0, int priority = 0);
   Event NewEvent(int device = 0, bool timing = false);
   Graph NewGraph(int device = 0);
+  // Of what `submit` submits to the stream, which is of device 0. That loads no kernel: see OpOf.
+  Graph NewCapture(Stream stream, const std::function<absl::Status()>& submit);
   // Of a graph that is as it shall be.
   GraphExec NewExec(Graph graph, int device = 0);
   KernelLatch& NewLatch();

@@ -20,7 +20,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         DriverUnderTest{"two_threads", [](penstock::host::Bell* bell) { return Create(2, bell); }, &HostProbes},
         DriverUnderTest{"five_threads", [](penstock::host::Bell* bell) { return Create(5, bell); }, &HostProbes},
-        DriverUnderTest{"checked", [](penstock::host::Bell* bell) { return Create(3, bell); }, &HostProbes, true},
+        DriverUnderTest{"checked", [](penstock::host::Bell* bell) { return Create(3, bell); }, &HostProbes, nullptr,
+                        true},
         DriverUnderTest{"permuted", [](penstock::host::Bell* bell) { return Create(2, bell, 1); }, &HostProbes},
         DriverUnderTest{"permuted_again", [](penstock::host::Bell* bell) { return Create(4, bell, 2); }, &HostProbes}),
     NameOf);

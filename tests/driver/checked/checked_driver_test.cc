@@ -499,7 +499,8 @@ TEST_F(CheckedDriverTest, WhatIsLeftAliveIsToldWhenTheDriverGoes) {
   driver.reset();
   EXPECT_THAT(witness->violations(),
               ElementsAre("checked driver, rule 'nothing left alive': when the driver went: 0 streams, 1 events, 1 "
-                          "device blocks (100 bytes), 0 pinned blocks (0 bytes), 0 graphs, 0 execs"));
+                          "device blocks (100 bytes), 0 pinned blocks (0 bytes), 0 graphs, 0 execs, "
+                          "0 captures"));
 }
 
 }  // namespace

@@ -53,13 +53,18 @@ const ProbeKernels& CudaProbes() {
   return kProbes;
 }
 
+void Synchronize(void* native_stream) {
+  EXPECT_NE(cudaStreamSynchronize(static_cast<cudaStream_t>(native_stream)), cudaSuccess);
+}
+
 absl::StatusOr<std::unique_ptr<Driver>> CreateWithoutBell(host::Bell* /*bell*/) { return CreateCudaDriver({}); }
 
 }  // namespace
 
 INSTANTIATE_TEST_SUITE_P(Cuda, DriverConformance,
-                         testing::Values(DriverUnderTest{"cuda", &CreateWithoutBell, &CudaProbes},
-                                         DriverUnderTest{"cuda_checked", &CreateWithoutBell, &CudaProbes, true}),
+                         testing::Values(DriverUnderTest{"cuda", &CreateWithoutBell, &CudaProbes, &Synchronize},
+                                         DriverUnderTest{"cuda_checked", &CreateWithoutBell, &CudaProbes, &Synchronize,
+                                                         true}),
                          NameOf);
 
 }  // namespace penstock::driver::conformance

@@ -1,0 +1,159 @@
+#include "src/driver/host/graph_nodes.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "penstock/status_macros.h"
+#include "src/driver/node_op.h"
+
+namespace penstock::driver::host {
+namespace {
+
+absl::Status AnotherStructure(const std::string& what) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("a child is given a graph of its own structure only, and ", what, "; instantiate anew"));
+}
+
+// Whether `next` may stand where `now` does, `place` behind the first of its child; `shift` is the way from the edges
+// of `next` to those of `now`.
+absl::Status CheckStandsFor(const GraphNode& now, const GraphNode& next, int32_t place, int32_t shift) {
+  const auto of = [place](const char* what) { return absl::StrCat("node ", place - 1, " of this one ", what); };
+  if ((now.kept == nullptr) != (next.kept == nullptr)) return AnotherStructure(of("is a child, or was one"));
+  const bool same_edges = std::equal(now.after.begin(), now.after.end(), next.after.begin(), next.after.end(),
+                                     [shift](int32_t mine, int32_t other) { return mine == other + shift; });
+  if (!same_edges) return AnotherStructure(of("comes after others"));
+  if (now.priority != next.priority) return AnotherStructure(of("has another priority"));
+  if (now.kept == nullptr) return absl::OkStatus();
+  const absl::Status status = CheckReplacement(ShapeOf(now.kept->op()), next.kept->op());
+  if (status.ok()) return status;
+  return AnotherStructure(absl::StrCat(of("cannot take the place of the one before: "), status.message()));
+}
+
+}  // namespace
+
+KeptOp::KeptOp(const NodeOp& op) {
+  std::visit([this](const auto* of) { op_ = *of; }, op);
+  auto* const kernel = std::get_if<KernelOp>(&op_);
+  if (!kernel) return;
+  args_ = std::make_unique<const ArgBlock>(*kernel);
+  pointer_offsets_.assign(kernel->pointer_offsets, kernel->pointer_offsets + kernel->pointer_count);
+  kernel->argv = args_->argv();
+  kernel->args = args_->data();
+  kernel->pointer_offsets = pointer_offsets_.data();
+}
+
+// --- edges and numbers ---
+
+// Where the nodes of `after` end: earlier nodes, each named once.
+absl::StatusOr<std::vector<int32_t>> GraphNodes::EndsOf(std::span<const int32_t> after) const {
+  if (captured_) return NodesOfACapture();
+  std::vector<int32_t> ends;
+  for (size_t i = 0; i < after.size(); ++i) {
+    if (after[i] < 0 || after[i] >= count()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("node ", count(), " of a graph cannot come after node ", after[i], "; name earlier nodes"));
+    }
+    const std::span<const int32_t> named = after.first(i);
+    if (std::find(named.begin(), named.end(), after[i]) != named.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("node ", count(), " of a graph comes after node ", after[i], " twice; name it once"));
+    }
+    ends.push_back(numbered_[static_cast<size_t>(after[i])].end - 1);
+  }
+  return ends;
+}
+
+std::string GraphNodes::TextOf(size_t place) const {
+  const auto at = std::upper_bound(numbered_.begin(), numbered_.end(), place,
+                                   [](size_t p, const Places& of) { return p < static_cast<size_t>(of.end); });
+  if (at == numbered_.end()) return absl::StrCat("node ", place, " of a captured graph");
+  const std::string number = absl::StrCat("node ", at - numbered_.begin(), " of a graph");
+  if (!IsChild(*at)) return number;
+  return absl::StrCat("node ", static_cast<int64_t>(place) - at->first - 1, " of the child that is ", number);
+}
+
+// Gives the next number to all from place `first` on.
+int32_t GraphNodes::Number(int32_t first) {
+  numbered_.push_back({first, static_cast<int32_t>(all_.size())});
+  return count() - 1;
+}
+
+absl::StatusOr<GraphNodes::Places> GraphNodes::PlacesOf(int32_t node) const {
+  if (captured_) return NodesOfACapture();
+  if (node >= 0 && node < count()) return numbered_[static_cast<size_t>(node)];
+  return absl::InvalidArgumentError(absl::StrCat("there is no node ", node, "; this graph has ", count()));
+}
+
+// A node that is no child.
+absl::StatusOr<GraphNode*> GraphNodes::OwnOf(int32_t node) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Places places, PlacesOf(node));
+  if (IsChild(places)) return NodeIsAChild(node);
+  return &all_[static_cast<size_t>(places.first)];
+}
+
+// --- operations ---
+
+absl::StatusOr<int32_t> GraphNodes::Add(std::span<const int32_t> after, const NodeOp& op, int priority) {
+  PENSTOCK_ASSIGN_OR_RETURN(std::vector<int32_t> ends, EndsOf(after));
+  all_.push_back({.kept = std::make_shared<const KeptOp>(op), .after = std::move(ends), .priority = priority});
+  return Number(static_cast<int32_t>(all_.size()) - 1);
+}
+
+void GraphNodes::Append(const NodeOp& op, int priority) {
+  std::vector<int32_t> after;
+  if (!all_.empty()) after.push_back(static_cast<int32_t>(all_.size()) - 1);
+  all_.push_back({.kept = std::make_shared<const KeptOp>(op), .after = std::move(after), .priority = priority});
+}
+
+absl::Status GraphNodes::Set(int32_t node, const NodeOp& op) {
+  PENSTOCK_ASSIGN_OR_RETURN(GraphNode* const own, OwnOf(node));
+  PENSTOCK_RETURN_IF_ERROR(CheckReplacement(ShapeOf(own->kept->op()), op));
+  own->kept = std::make_shared<const KeptOp>(op);
+  return absl::OkStatus();
+}
+
+absl::Status GraphNodes::Enable(int32_t node, bool enabled) {
+  PENSTOCK_ASSIGN_OR_RETURN(GraphNode* const own, OwnOf(node));
+  own->enabled = enabled;
+  return absl::OkStatus();
+}
+
+// --- children ---
+
+absl::StatusOr<int32_t> GraphNodes::AddChild(std::span<const int32_t> after, const GraphNodes& child) {
+  PENSTOCK_ASSIGN_OR_RETURN(std::vector<int32_t> ends, EndsOf(after));
+  PENSTOCK_RETURN_IF_ERROR(CheckChildDevice(device_, child.device_));
+  const auto first = static_cast<int32_t>(all_.size());
+  all_.push_back({.after = std::move(ends)});
+  std::vector<int32_t> before_last = {first};
+  for (const GraphNode& node : child.all_) {
+    before_last.push_back(static_cast<int32_t>(all_.size()));
+    GraphNode& added = all_.emplace_back(node);
+    for (int32_t& place : added.after) place += first + 1;
+    if (added.after.empty()) added.after.push_back(first);
+  }
+  all_.push_back({.after = std::move(before_last)});
+  return Number(first);
+}
+
+absl::Status GraphNodes::SetChild(int32_t node, const GraphNodes& child) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Places places, PlacesOf(node));
+  if (!IsChild(places)) return NodeIsNoChild(node);
+  GraphNodes next(device_, false);
+  PENSTOCK_RETURN_IF_ERROR(next.AddChild({}, child).status());
+  const std::span<GraphNode> now =
+      std::span(all_).subspan(static_cast<size_t>(places.first), static_cast<size_t>(places.end - places.first));
+  if (now.size() != next.all_.size()) {
+    return AnotherStructure(
+        absl::StrCat("this one has ", next.all_.size() - 2, " operations where it has ", now.size() - 2));
+  }
+  for (size_t i = 1; i < now.size(); ++i) {  // what the first comes after is no matter of the child
+    PENSTOCK_RETURN_IF_ERROR(CheckStandsFor(now[i], next.all_[i], static_cast<int32_t>(i), places.first));
+  }
+  for (size_t i = 1; i < now.size(); ++i) now[i].kept = next.all_[i].kept;
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::driver::host

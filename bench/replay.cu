@@ -49,6 +49,7 @@ void MeasureReplay(Context& context, Report& report) {
     if (context.cuda) {
       AddRaw<ByRuntimeApi>(work, &RawReplay<ByRuntimeApi>::Run);
       AddRaw<ByDriverApi>(work, &RawReplay<ByDriverApi>::Run);
+      AddRaw<ByDriverApiOneRoot>(work, &RawReplay<ByDriverApiOneRoot>::Run);
       AddRaw<ByCapture>(work, &RawReplay<ByCapture>::Run);
     }
     AddPenstock(context, work);

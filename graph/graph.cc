@@ -24,14 +24,17 @@ Graph::Graph(Graph&& other) noexcept : Graph(other.model_->name) {
        graph::Prefix(*model_) + ": was declared at " + graph::Where(model_->name.source()) +
            " and moved from; what is declared on it since then belongs to no graph; use the graph it was moved to"});
   std::swap(model_, other.model_);
+  std::swap(again_, other.again_);
 }
 
 int32_t Graph::AddParam(ParamDecl decl) {
+  if (again_ != nullptr) return again_->Param(decl);
   model_->params.push_back(std::move(decl));
   return static_cast<int32_t>(model_->params.size()) - 1;
 }
 
 int32_t Graph::AddBuffer(BufferDecl decl) {
+  if (again_ != nullptr) return again_->Buffer(decl);
   model_->buffers.push_back(std::move(decl));
   return static_cast<int32_t>(model_->buffers.size()) - 1;
 }
@@ -60,6 +63,7 @@ void Graph::AppendRange(NodeDecl& node) {
 }
 
 int32_t Graph::AddState(const std::shared_ptr<const StateRecord>& state) {
+  if (again_ != nullptr) return again_->State(state.get());
   if (state == nullptr) return -1;  // Validate reports it
   for (size_t b = 0; b < model_->buffers.size(); ++b) {
     if (model_->buffers[b].state == state) return static_cast<int32_t>(b);
@@ -72,11 +76,13 @@ int32_t Graph::AddState(const std::shared_ptr<const StateRecord>& state) {
 
 NodeRef Graph::AddNode(NodeDecl node) {
   model_->nodes.push_back(std::move(node));
-  return NodeRef(model_.get(), static_cast<int32_t>(model_->nodes.size()) - 1);
+  return Ref(static_cast<int32_t>(model_->nodes.size()) - 1);
 }
 
 NodeRef& NodeRef::After(const NodeRef& other) {
-  if (other.model_ == model_) {
+  if (again_ != nullptr) {
+    other.model_ == model_ ? again_->After(index_, other.index_) : again_->Differ();
+  } else if (other.model_ == model_) {
     decl().after.push_back(other.index_);
   } else {
     model_->mistakes.push_back(
@@ -89,17 +95,26 @@ NodeRef& NodeRef::After(const NodeRef& other) {
 }
 
 NodeRef& NodeRef::On(int device) {
-  decl().device = device;
+  if (again_ != nullptr) again_->On(index_, device);
+  else decl().device = device;
   return *this;
 }
 
 NodeRef& NodeRef::Priority(int priority) {
-  decl().priority = priority;
+  if (again_ != nullptr) again_->Priority(index_, priority);
+  else decl().priority = priority;
   return *this;
 }
 
 NodeRef& NodeRef::Concurrency(int k) {
-  decl().concurrency = k;
+  if (again_ != nullptr) again_->Concurrency(index_, k);
+  else decl().concurrency = k;
+  return *this;
+}
+
+NodeRef& NodeRef::InPlace(const InPlaceDecl& pair) {
+  if (again_ != nullptr) again_->InPlace(index_, pair);
+  else decl().in_place.push_back(pair);
   return *this;
 }
 

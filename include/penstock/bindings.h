@@ -35,7 +35,9 @@ namespace penstock {
 
 namespace runtime {
 class ExecutableCore;
-}
+class PendingBindings;
+class ReplayCacheCore;
+}  // namespace runtime
 
 // Memory given for one buffer.
 struct BoundMemory {
@@ -125,6 +127,8 @@ class PENSTOCK_EXPORT Bindings {
 
  private:
   friend class runtime::ExecutableCore;
+  friend class runtime::PendingBindings;
+  friend class runtime::ReplayCacheCore;
   explicit Bindings(std::shared_ptr<const Model> model);
 
   void SetParam(uint32_t graph, int32_t index, TypeInfo type, const void* value);
@@ -148,6 +152,7 @@ class PENSTOCK_EXPORT Bindings {
   // A number for the memory that is set: another one when any is, the same in copies. 0: some was taken over.
   mutable uint64_t stamp_ = 0;
   std::vector<Noted> mistakes_;
+  std::shared_ptr<runtime::PendingBindings> pending_;  // of a step that is being declared: takes all that is set
 };
 
 }  // namespace penstock

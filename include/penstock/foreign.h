@@ -1,5 +1,8 @@
 // What the callable of a Launch node gets besides its arguments: the stream to submit to.
 //
+// The stream may be capturing (mode.h): what is submitted becomes part of a graph then, and the callable waits for
+// nothing, allocates nothing that it frees, and does nothing that counts how often it is called.
+//
 // Threads: valid during the call only, on the calling thread.
 #pragma once
 

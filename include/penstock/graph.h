@@ -13,6 +13,7 @@
 #include <memory>
 #include <utility>
 
+#include "penstock/detail/again.h"
 #include "penstock/detail/parallel_for.h"
 #include "penstock/export.h"
 #include "penstock/foreign.h"
@@ -21,6 +22,10 @@
 #include "penstock/state.h"
 
 namespace penstock {
+
+namespace runtime {
+class ReplayCacheCore;
+}
 
 // The largest value a parameter may be set to; makes it usable as a dimension.
 struct AtMost {
@@ -43,6 +48,7 @@ class PENSTOCK_EXPORT Graph {
   Graph(Graph&& other) noexcept;
   Graph& operator=(Graph other) noexcept {
     std::swap(model_, other.model_);
+    std::swap(again_, other.again_);
     return *this;
   }
 
@@ -129,6 +135,7 @@ class PENSTOCK_EXPORT Graph {
   // of the node.
   template <class T>
   NodeRef Copy(Name name, AccessOf<T, AccessMode::kRead> from, AccessOf<T, AccessMode::kWrite> to) {
+    if (again_ != nullptr) return Ref(again_->Copy(name, from, to));
     NodeDecl node = NodeOf(std::move(name), NodeKind::kCopy);
     node.accesses = {AccessDeclOf(from), AccessDeclOf(to)};
     return AddNode(std::move(node));
@@ -144,6 +151,7 @@ class PENSTOCK_EXPORT Graph {
   template <class T>
   NodeRef Fill(Name name, AccessOf<T, AccessMode::kWrite> to, std::type_identity_t<T> value) {
     static_assert(sizeof(T) <= 16, "Fill takes elements of at most 16 bytes");
+    if (again_ != nullptr) return Ref(again_->Fill(name, to, value));
     NodeDecl node = NodeOf(std::move(name), NodeKind::kFill);
     node.accesses = {AccessDeclOf(to)};
     node.pattern.resize(sizeof(T));
@@ -163,14 +171,15 @@ class PENSTOCK_EXPORT Graph {
     static_assert(std::is_trivially_copyable_v<F>, "the functor goes to the device by value");
     constexpr int kRank = detail::FunctorRank<F, detail::ViewStoredT<A>...>();
     static_assert(kRank > 0, "the functor cannot be called with an index and these arguments");
+    if (again_ != nullptr) return Ref(again_->ParallelFor<kNvcc>(name, extent, f, args...));
     NodeDecl node = NodeOf(std::move(name), NodeKind::kParallelFor);
     node.extent = extent;
     node.functor_rank = kRank;
-    detail::MakeRoom<detail::Range, F, detail::ViewStoredT<A>...>(node, args...);
+    detail::MakeRoom<detail::Range, F, detail::ViewStoredT<A>...>(node, detail::kParams<A...>, args...);
     AppendRange(node);
     detail::Append<F>(node, f);
-    (Append<detail::ViewStoredT<A>>(node, args), ...);
-    detail::FillParallelForCode<kNvcc, F, detail::ViewStoredT<A>...>(node.code);
+    ((Append<detail::ViewStoredT<A>>(node, args), detail::AppendRef<A>(node)), ...);
+    detail::FillParallelForCode<kNvcc, F, A...>(node.code);
     return AddNode(std::move(node));
   }
 
@@ -180,11 +189,13 @@ class PENSTOCK_EXPORT Graph {
   TwinnableNode<K...> Kernel(Name name, void (*kernel)(K...), KernelShape shape, A... args) {
     static_assert(sizeof...(K) == sizeof...(A), "wrong number of kernel arguments");
     (CheckKernelArg<K, A>(), ...);
+    const void* const self = reinterpret_cast<const void*>(kernel);
+    if (again_ != nullptr) return Ref(again_->Kernel<K...>(name, self, shape, args...));
     NodeDecl node = NodeOf(std::move(name), NodeKind::kKernel);
     node.shape = shape;
-    detail::MakeRoom<std::remove_cv_t<K>...>(node, args...);
+    detail::MakeRoom<std::remove_cv_t<K>...>(node, 0, args...);
     (Append<std::remove_cv_t<K>>(node, args), ...);
-    node.code.cuda_self = reinterpret_cast<const void*>(kernel);
+    node.code.cuda_self = self;
 #if defined(__CUDACC__)
     node.code.cuda_kernel = &detail::LoadCudaKernel;
 #endif
@@ -197,8 +208,9 @@ class PENSTOCK_EXPORT Graph {
   TwinnableNode<detail::PointerStoredT<A>...> Launch(Name name, F f, A... args) {
     static_assert(std::is_invocable_v<F&, Foreign&, detail::PointerStoredT<A>...>,
                   "the callable takes Foreign&, then a pointer for each access and a value for everything else");
+    if (again_ != nullptr) return Ref(again_->Launch(name, f, args...));
     NodeDecl node = NodeOf(std::move(name), NodeKind::kLaunch);
-    detail::MakeRoom<detail::PointerStoredT<A>...>(node, args...);
+    detail::MakeRoom<detail::PointerStoredT<A>...>(node, 0, args...);
     (Append<detail::PointerStoredT<A>>(node, args), ...);
     node.code.callable = std::make_shared<F>(std::move(f));
     node.code.call = &detail::CallForeign<F, detail::PointerStoredT<A>...>;
@@ -212,8 +224,9 @@ class PENSTOCK_EXPORT Graph {
   NodeRef Host(Name name, F f, A... args) {
     static_assert(detail::IsHostInvocable<F, detail::ViewStoredT<A>...>(std::index_sequence_for<A...>()),
                   "the callable takes a span or a View for each access and a value for everything else");
+    if (again_ != nullptr) return Ref(again_->Host(name, f, args...));
     NodeDecl node = NodeOf(std::move(name), NodeKind::kHost);
-    detail::MakeRoom<detail::ViewStoredT<A>...>(node, args...);
+    detail::MakeRoom<detail::ViewStoredT<A>...>(node, 0, args...);
     (Append<detail::ViewStoredT<A>>(node, args), ...);
     detail::MarkSpans<F, detail::ViewStoredT<A>...>(node, std::index_sequence_for<A...>());
     node.code.callable = std::make_shared<F>(std::move(f));
@@ -271,7 +284,13 @@ class PENSTOCK_EXPORT Graph {
   int32_t AddState(const std::shared_ptr<const StateRecord>& state);
   NodeRef AddNode(NodeDecl node);
 
+  // One that compares what is declared on it with that model.
+  friend class runtime::ReplayCacheCore;
+  Graph(std::shared_ptr<Model> model, detail::Again* again) : model_(std::move(model)), again_(again) {}
+  NodeRef Ref(int32_t index) { return {model_.get(), index, again_}; }
+
   std::shared_ptr<Model> model_;  // never null
+  detail::Again* again_ = nullptr;  // null where declarations are appended to the model
 };
 
 }  // namespace penstock

@@ -3,7 +3,8 @@
 //
 // An executable has one arena a slot in each place. It is planned for the declared maxima and does not grow. What lives
 // outside it is not counted here: bound memory, States, what the runtime has for all executables together, and of
-// graphs (Mode::kGraph) 512 bytes on the device and some pinned ones a slot, beside what CUDA keeps of them.
+// graphs (mode.h) 512 bytes and the parameters on the device and some pinned ones a slot, beside what CUDA keeps of
+// them.
 //
 // Threads: plain values.
 #pragma once

@@ -100,6 +100,7 @@ struct AccessDecl {
 struct InPlaceDecl {
   int32_t in = -1, out = -1;  // indices in Model::buffers; checked by the planner, with the graphs
   uint32_t in_graph = 0, out_graph = 0;
+  friend bool operator==(const InPlaceDecl&, const InPlaceDecl&) = default;
 };
 
 // One argument of a callable, at `offset` in the node's argument block.
@@ -117,6 +118,7 @@ struct ArgDecl {
   uint32_t size = 0;
   int32_t index = -1;
   uint32_t graph = 0;  // of the parameter named
+  uint32_t ref = 0;  // kParam: where in the block its address stands for code that reads it by reference; 0: none does
   TypeInfo type;  // of the parameter or element
 };
 
@@ -128,6 +130,7 @@ struct KernelShape {
   std::array<Dim, 3> grid{Dim(1), Dim(1), Dim(1)};
   std::array<uint32_t, 3> block{256, 1, 1};
   uint32_t shared_bytes = 0;
+  friend bool operator==(const KernelShape&, const KernelShape&) = default;
 };
 
 // The erased code of a node. `argv[i]` points at argument i in its block.
@@ -138,6 +141,10 @@ struct NodeCode {
   // runtime; on failure returns null and sets *error to the cudaError_t. Null where nvcc did not compile the call.
   const void* (*cuda_kernel)(const void* self, int* error) = nullptr;
   const void* cuda_self = nullptr;
+  // The same with the addresses of parameters (ArgDecl::ref) instead of their values, which it reads when it runs. Null
+  // where a ParallelFor takes none.
+  void (*range_by_ref)(void* const* argv, int64_t first, int64_t end) = nullptr;
+  const void* cuda_self_by_ref = nullptr;
   // A host callable or a foreign launch. `foreign` is null for host nodes.
   std::shared_ptr<void> callable;
   absl::Status (*call)(void* callable, Foreign* foreign, void* const* argv) = nullptr;

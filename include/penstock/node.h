@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "penstock/detail/again.h"
 #include "penstock/detail/arguments.h"
 #include "penstock/export.h"
 #include "penstock/handle.h"
@@ -33,20 +34,27 @@ class PENSTOCK_EXPORT NodeRef {
   // reads it: what most functors of one index do. Both are read or written as wholes, each by one access.
   template <class T, class U>
   NodeRef& InPlace(BufferHandle<T> input, BufferHandle<U> output) {
-    decl().in_place.push_back({input.index(), output.index(), input.graph(), output.graph()});
-    return *this;
+    return InPlace({input.index(), output.index(), input.graph(), output.graph()});
   }
 
   int32_t index() const { return index_; }
 
  protected:
   friend class Graph;
-  NodeRef(Model* model, int32_t index) : model_(model), index_(index) {}
+  NodeRef(Model* model, int32_t index, detail::Again* again) : model_(model), index_(index), again_(again) {}
   NodeDecl& decl() const { return model_->nodes[static_cast<size_t>(index_)]; }
+  NodeRef& InPlace(const InPlaceDecl& pair);
+  template <class F>
+  void SetTwin(F f, absl::Status (*call)(void* twin, void* const* argv)) {
+    if (again_ != nullptr) return again_->HostTwin(index_, f, call);
+    decl().code.twin = std::make_shared<F>(std::move(f));
+    decl().code.call_twin = call;
+  }
 
  private:
   Model* model_;
   int32_t index_;
+  detail::Again* again_;  // null where the graph is declared for the first time
 };
 
 // A node whose device code has no meaning on the host: a host twin says what it computes. `Args` are what the device
@@ -60,8 +68,7 @@ class TwinnableNode : public NodeRef {
   template <class F>
   TwinnableNode& HostTwin(F f) {
     static_assert(std::is_invocable_v<F&, Args...>, "the twin takes the arguments of the device code");
-    decl().code.twin = std::make_shared<F>(std::move(f));
-    decl().code.call_twin = &detail::CallTwin<F, std::remove_cv_t<Args>...>;
+    SetTwin(std::move(f), &detail::CallTwin<F, std::remove_cv_t<Args>...>);
     return *this;
   }
 };

@@ -7,6 +7,7 @@
 #include "penstock/host_buffer.h"
 #include "penstock/lease.h"
 #include "penstock/pipeline.h"
+#include "penstock/replay_cache.h"
 #include "penstock/run.h"
 #include "penstock/runtime.h"
 #include "penstock/state.h"

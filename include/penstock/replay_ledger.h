@@ -14,16 +14,21 @@
 namespace penstock {
 
 struct PENSTOCK_EXPORT ReplayLedger {
-  Mode mode = Mode::kStream;  // that runs use
+  Mode mode = Mode::kStream;  // that runs use; kAuto: both in turns, until it is known which is faster
+  // Under Mode::kAuto, how long a run took in either, from launch to the end of its work: medians in microseconds, 0
+  // while not known. What was counted stays once it is decided.
+  double stream_us = 0, graph_us = 0;
   // Why not another one, and which nodes are in no graph and why: a sentence each.
   std::vector<std::string> notes;
 
   // Of all slots together, since Compile.
-  int64_t graphs = 0;  // instantiated and uploaded
+  int64_t graphs = 0;  // instantiated: one that has to be made anew counts again, and a note says why
   int64_t graph_nodes = 0;  // in them
   int64_t graph_launches = 0;
   int64_t nodes_set = 0;  // given new parameters: CUDA takes 0.3 to 1 us for each
-  int64_t nodes_switched = 0;  // on or off
+  int64_t nodes_switched = 0;  // on or off: 0.25 us
+  int64_t captures = 0;  // calls of Launch nodes to be captured: at Compile, or when an argument is another
+  int64_t refreshes = 0;  // launches with one copy of the parameters of all nodes that read these by reference
 
   // The same in words.
   std::string Text() const;

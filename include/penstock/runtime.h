@@ -76,8 +76,8 @@ struct RuntimeOptions {
 struct CompileOptions {
   int slots = 2;  // runs of the executable that can be in flight at once
   int device = 0;  // of nodes without a pin
-  // How nodes are submitted (mode.h). PENSTOCK_MODE=stream|graph wins.
-  Mode mode = Mode::kStream;
+  // How nodes are submitted (mode.h). PENSTOCK_MODE=stream|graph|auto wins.
+  Mode mode = Mode::kAuto;
   int max_lanes = 8;  // streams for kernels, a device and slot; at least 1
   // The most bytes that the arenas of all slots may take on a device; 0: what the device has. Executable::memory()
   // tells what they take.
@@ -158,6 +158,7 @@ class PENSTOCK_EXPORT Runtime {
   absl::Status Shutdown(Deadline deadline = {});
 
  private:
+  friend class ReplayCache;
   explicit Runtime(std::shared_ptr<runtime::RuntimeCore> core) : core_(std::move(core)) {}
   struct HostMemory {
     std::shared_ptr<void> block, owner;

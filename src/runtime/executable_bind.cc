@@ -51,7 +51,7 @@ absl::Status ExecutableCore::Bind(Slot& slot, const Bindings& bindings) {
   }
   if (!bindings.mistakes_.empty()) return bindings.mistakes_.front().mistake;
   PENSTOCK_RETURN_IF_ERROR(CheckParams(bindings));
-  const bool reshaped = BindParams(slot, bindings) && program_.dynamic;
+  const bool reshaped = BindParams(slot, bindings);
   if (reshaped || !IsStillBound(slot, bindings)) {
     slot.stamp = 0;
     if (slot.replay != nullptr) slot.replay->AllMayDiffer();
@@ -90,25 +90,26 @@ absl::Status ExecutableCore::CheckParams(const Bindings& bindings) const {
   return absl::OkStatus();
 }
 
-// Writes the parameters that are not what they were in the slot's run before. Whether there are any.
+// Writes the parameters that are not what they were in the slot's run before. Whether a shape depends on one of them.
 bool ExecutableCore::BindParams(Slot& slot, const Bindings& bindings) {
-  bool any = !slot.params_known;
+  bool reshaped = !slot.params_known && program_.dynamic;
   for (size_t p = 0; p < model_->params.size(); ++p) {
     const ParamDecl& decl = model_->params[p];
     const std::byte* const value = bindings.params_.data() + bindings.param_offsets_[p];
-    std::byte* const known = slot.param_bytes.data() + bindings.param_offsets_[p];
+    std::byte* const known = slot.param_bytes.data() + program_.param_at[p];
     if (slot.params_known && std::memcmp(known, value, decl.type.size) == 0) continue;
-    any = true;
+    reshaped = reshaped || program_.shaping[p];
     std::memcpy(known, value, decl.type.size);
     if (decl.is_integer) slot.param_values[p] = ReadInteger(decl, value);
+    if (slot.replay != nullptr && slot.replay->ReadsByRef(p)) continue;
     for (uint32_t i = program_.params_begin[p]; i < program_.params_begin[p + 1]; ++i) {
       const ParamPatch& patch = program_.params[i];
+      if (slot.replay != nullptr && !slot.replay->TakesParam(patch.call)) continue;
       std::memcpy(slot.args.data() + patch.at, value, patch.size);
-      if (slot.replay != nullptr) slot.replay->CallMayDiffer(patch.call);
     }
   }
   slot.params_known = true;
-  return any;
+  return reshaped;
 }
 
 absl::Status ExecutableCore::BindBuffers(Slot& slot, const Bindings& bindings) {

@@ -112,20 +112,33 @@ absl::Status ExecutableCore::Compile(const CompileOptions& options) {
   PENSTOCK_ASSIGN_OR_RETURN(plan_, graph::MakePlan(*model_, plan_options));
 
   for (const graph::Lane& lane : plan_.lanes) lane_devices_.push_back(device(lane.device).local);
-  std::vector<const void*> kernels(plan_.nodes.size(), nullptr);
-  PENSTOCK_RETURN_IF_ERROR(LoadKernels(kernels));
-  std::vector<bool> cuda;
-  for (const DeviceRef& d : devices) cuda.push_back(d.info.kind == driver::DeviceKind::kCuda);
   PENSTOCK_RETURN_IF_ERROR(ChooseMode(options));
-  std::optional<graph::GraphSchedule> graphs;
-  if (ledger_.mode == Mode::kGraph) graphs = ScheduleGraphs();
-  program_ = BuildProgram(*model_, plan_, kernels, cuda, graphs ? &*graphs : nullptr, trace_ != nullptr);
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<LoadedKernel> kernels, LoadKernels());
   gates_ = std::vector<base::Gate<>>(plan_.nodes.size());
+  uncaptured_.resize(plan_.nodes.size());
+  const std::vector<std::string> notes = ledger_.notes;
+  for (bool made = false; !made;) {
+    ledger_.notes = notes;
+    PENSTOCK_ASSIGN_OR_RETURN(made, MakeProgram(options, kernels));
+  }
+  return trace_ == nullptr ? absl::OkStatus() : Describe(-1, SetTraceBase());
+}
+
+// False: a node has turned out to be fit for no graph.
+absl::StatusOr<bool> ExecutableCore::MakeProgram(const CompileOptions& options,
+                                                 const std::vector<LoadedKernel>& kernels) {
+  slots_.clear();
+  driver_gates_.clear();
+  std::vector<bool> cuda;
+  for (const DeviceRef& d : runtime_->devices()) cuda.push_back(d.info.kind == driver::DeviceKind::kCuda);
+  std::optional<graph::GraphSchedule> graphs;
+  if (ledger_.mode != Mode::kStream) graphs = ScheduleGraphs();
+  program_ = BuildProgram(*model_, plan_, kernels, cuda, graphs ? &*graphs : nullptr, ledger_.mode != Mode::kGraph,
+                          trace_ != nullptr);
   for (const CallEntry& call : program_.calls) {
     driver_gates_.emplace_back(model_->nodes[static_cast<size_t>(call.decl)].concurrency);
   }
-  PENSTOCK_RETURN_IF_ERROR(MakeSlots(options.slots, options.device));
-  return trace_ == nullptr ? absl::OkStatus() : Describe(-1, SetTraceBase());
+  return MakeSlots(options.slots, options.device);
 }
 
 absl::Status ExecutableCore::AddTwinChecks(const CompileOptions& options, const graph::PlanOptions& plan_options) {
@@ -138,17 +151,23 @@ absl::Status ExecutableCore::AddTwinChecks(const CompileOptions& options, const 
   return absl::OkStatus();
 }
 
-absl::Status ExecutableCore::LoadKernels(std::vector<const void*>& kernels) {
+absl::StatusOr<std::vector<LoadedKernel>> ExecutableCore::LoadKernels() {
+  std::vector<LoadedKernel> kernels(plan_.nodes.size());
   for (size_t n = 0; n < plan_.nodes.size(); ++n) {
     const PlanNode& node = plan_.nodes[n];
     if (node.kind != PlanKind::kParallelFor && node.kind != PlanKind::kKernel) continue;
     const DeviceRef& d = device(node.device);
     const NodeCode& code = model_->nodes[static_cast<size_t>(node.decl)].code;
-    absl::StatusOr<const void*> kernel = d.driver->LoadKernel(d.local, {code.cuda_kernel, code.cuda_self});
-    if (!kernel.ok()) return Describe(static_cast<int32_t>(n), kernel.status());
-    kernels[n] = *kernel;
+    const bool by_ref = ledger_.mode != Mode::kStream && code.cuda_self_by_ref != nullptr;
+    for (const auto& [self, to] : {std::pair(code.cuda_self, &kernels[n].by_value),
+                                   std::pair(by_ref ? code.cuda_self_by_ref : nullptr, &kernels[n].by_ref)}) {
+      if (self == nullptr && to == &kernels[n].by_ref) continue;
+      absl::StatusOr<const void*> kernel = d.driver->LoadKernel(d.local, {code.cuda_kernel, self});
+      if (!kernel.ok()) return Describe(static_cast<int32_t>(n), kernel.status());
+      *to = *kernel;
+    }
   }
-  return absl::OkStatus();
+  return kernels;
 }
 
 absl::Status ExecutableCore::FindStaging(int driver_index) {
@@ -160,7 +179,7 @@ absl::Status ExecutableCore::FindStaging(int driver_index) {
   return found.ok() ? found : base::Prefixed(graph::Prefix(*model_) + ": the threads and memory to stage with", found);
 }
 
-absl::Status ExecutableCore::MakeSlots(int count, int default_device) {
+absl::StatusOr<bool> ExecutableCore::MakeSlots(int count, int default_device) {
   const DeviceRef& first = plan_.lanes.empty() ? device(default_device) : device(plan_.lanes[0].device);
   driver_ = first.driver;
   PENSTOCK_RETURN_IF_ERROR(FindStaging(first.driver_index));
@@ -174,21 +193,24 @@ absl::Status ExecutableCore::MakeSlots(int count, int default_device) {
                               .core = this,
                               .timing = trace_ != nullptr,
                               .synchronous = runtime_->synchronous(),
-                              .bell = &runtime_->bell(),
-                              .graphs = ledger_.mode == Mode::kGraph};
+                              .bell = &runtime_->bell()};
   for (int i = 0; i < count; ++i) {
     absl::StatusOr<std::unique_ptr<Slot>> slot = absl::UnknownError("");
     (void)runtime_->WithMemory([&] { return (slot = Slot::Create(options, i)).status(); });
-    if (!slot.ok() && base::Str(slot.status().message()).starts_with(graph::Prefix(*model_))) return slot.status();
-    if (!slot.ok()) {
-      return base::Prefixed(graph::Prefix(*model_) + ": slot " + std::to_string(i) + " of " + std::to_string(count),
-                            slot.status());
-    }
+    if (!slot.ok()) return OfSlot(i, count, slot.status());
     slots_.push_back(*std::move(slot));
   }
+  PENSTOCK_ASSIGN_OR_RETURN(const bool made, MakeReplays(count));
+  if (!made) return false;
   base::MutexLock lock(mu_);
   for (const auto& slot : slots_) free_.push_back(slot.get());
-  return absl::OkStatus();
+  return true;
+}
+
+absl::Status ExecutableCore::OfSlot(int slot, int count, const absl::Status& cause) const {
+  const std::string graph = graph::Prefix(*model_);
+  if (base::Str(cause.message()).starts_with(graph)) return cause;
+  return base::Prefixed(graph + ": slot " + std::to_string(slot) + " of " + std::to_string(count), cause);
 }
 
 Bindings ExecutableCore::MakeBindings() const { return Bindings(model_); }
@@ -247,6 +269,12 @@ void ExecutableCore::ForEachRun(F f) {
 
 void ExecutableCore::AdvanceAll() {
   ForEachRun([](RunState& run) { run.Advance(); });
+}
+
+bool ExecutableCore::IsIdle() {
+  AdvanceAll();
+  base::MutexLock lock(mu_);
+  return free_.size() == slots_.size();
 }
 
 void ExecutableCore::AbandonAll(const absl::Status& why) {
@@ -315,7 +343,9 @@ absl::StatusOr<Run> ExecutableCore::LaunchIn(Slot* slot, const Bindings& binding
 
 absl::StatusOr<Run> ExecutableCore::Start(Slot* slot, const Bindings& bindings, Deadline deadline) {
   slot->fault.Reset();
+  BeginTrial(*slot);
   absl::Status bound = Bind(*slot, bindings);
+  if (bound.ok()) bound = PrepareGraphs(*slot);
   if (!bound.ok()) runtime_->NoteFault(bound);
   const absl::Status open = runtime_->RunStarted();  // again: Shutdown waits for what has started before it closed
   if (bound.ok()) bound = open;

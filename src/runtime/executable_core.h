@@ -17,6 +17,7 @@
 #include "penstock/runtime.h"
 #include "src/base/gate.h"
 #include "src/base/mutex.h"
+#include "src/runtime/mode_trial.h"
 #include "src/runtime/program.h"
 #include "src/runtime/slot.h"
 #include "src/runtime/stream_executor.h"
@@ -46,6 +47,8 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   void GiveBack(Slot* slot);
   // The same as Launch, in a slot that was leased.
   absl::StatusOr<Run> LaunchIn(Slot* slot, const Bindings& bindings, Deadline deadline);
+  // Whether no slot is taken. Advances every run in flight; never blocks.
+  bool IsIdle();
   // Advances every run in flight; never blocks.
   void AdvanceAll();
   // Ends every run in flight: see RunState::Abandon.
@@ -62,6 +65,8 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   memory::Staging& staging() const { return *staging_; }
   const DeviceRef& device(int32_t device) const;
   int local_device_of_lane(int32_t lane) const { return lane_devices_[static_cast<size_t>(lane)]; }
+  // What only whoever has leased it, or has just made the executable, may change.
+  Slot& slot(int index) { return *slots_[static_cast<size_t>(index)]; }
   int slots() const { return static_cast<int>(slots_.size()); }
   int64_t launches() const { return launches_.load(std::memory_order_relaxed); }
   ReplayLedger ledger() const;
@@ -75,6 +80,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   void BeginStagedCopy(Slot& slot, int32_t ring) const;
   void RecordStagedCopy(Slot& slot, int32_t step, int64_t serial) const;
   void RecordTrace(Slot& slot, int64_t serial);
+  void EndTrial(Slot& slot);
   void Release(Slot* slot);
   absl::Status Describe(int32_t node, const absl::Status& cause) const;
   // "launching nodes 'a' to 'z', 26 in one graph".
@@ -88,12 +94,17 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   explicit ExecutableCore(std::shared_ptr<RuntimeCore> runtime, const Model& model, const CompileOptions& options);
   absl::Status Compile(const CompileOptions& options);
   absl::Status AddTwinChecks(const CompileOptions& options, const graph::PlanOptions& plan_options);
-  absl::Status LoadKernels(std::vector<const void*>& kernels);
+  absl::StatusOr<std::vector<LoadedKernel>> LoadKernels();
   absl::Status ChooseMode(const CompileOptions& options);
+  absl::StatusOr<bool> MakeReplays(int count);
+  absl::Status PrepareGraphs(Slot& slot);
+  absl::Status OfSlot(int slot, int count, const absl::Status& cause) const;
+  void BeginTrial(Slot& slot);
   graph::GraphSchedule ScheduleGraphs();
   std::vector<bool> RefusedNodes();
   absl::Status FindStaging(int driver_index);
-  absl::Status MakeSlots(int count, int default_device);
+  absl::StatusOr<bool> MakeSlots(int count, int default_device);
+  absl::StatusOr<bool> MakeProgram(const CompileOptions& options, const std::vector<LoadedKernel>& kernels);
   absl::Status SetTraceBase();
   absl::StatusOr<Slot*> AcquireSlot(Deadline deadline, bool wait);
   Slot* PopFree();
@@ -125,7 +136,9 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   const std::shared_ptr<Trace> trace_;
   graph::Plan plan_;
   Program program_;
-  ReplayLedger ledger_;  // but for what the slots count; constant after Compile
+  std::vector<std::string> uncaptured_;  // of each plan node: why it could not be captured; empty: it could be
+  ReplayLedger ledger_;  // but for what the slots and the trial count; constant after Compile
+  std::unique_ptr<ModeTrial> trial_;  // under Mode::kAuto, where there are graphs
   driver::Driver* driver_ = nullptr;
   memory::Staging* staging_ = nullptr;  // null where nothing goes through the ring
   std::vector<int> lane_devices_;

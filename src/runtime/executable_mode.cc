@@ -1,12 +1,16 @@
 // How an executable's nodes reach their device: which mode was asked for, why it cannot be, what no graph takes.
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "graph/graph_schedule.h"
 #include "graph/message.h"
+#include "src/base/status.h"
+#include "src/driver/current_device.h"
 #include "src/runtime/executable_core.h"
 #include "src/runtime/runtime_core.h"
 
@@ -19,11 +23,11 @@ absl::Status ExecutableCore::ChooseMode(const CompileOptions& options) {
   Mode wanted = options.mode;
   if (const char* const env = std::getenv("PENSTOCK_MODE"); env != nullptr && *env != '\0') {
     const std::string_view name(env);
-    if (name != "stream" && name != "graph") {
+    if (name != "stream" && name != "graph" && name != "auto") {
       return absl::InvalidArgumentError(graph::Prefix(*model_) + ": PENSTOCK_MODE is '" + graph::OneLine(name) +
-                                        "'; it must be stream or graph");
+                                        "'; it must be stream, graph or auto");
     }
-    wanted = name == "graph" ? Mode::kGraph : Mode::kStream;
+    wanted = name == "graph" ? Mode::kGraph : name == "stream" ? Mode::kStream : Mode::kAuto;
   }
   if (wanted == Mode::kStream) return absl::OkStatus();
   std::vector<std::string>& notes = ledger_.notes;
@@ -33,20 +37,81 @@ absl::Status ExecutableCore::ChooseMode(const CompileOptions& options) {
   }
   if (trace_ != nullptr) notes.push_back("no graphs: a trace times each node by itself");
   if (runtime_->synchronous()) notes.push_back("no graphs: PENSTOCK_SYNC has each node waited for");
-  if (notes.empty()) ledger_.mode = Mode::kGraph;
+  if (plan_.lanes.empty() && wanted == Mode::kAuto) notes.push_back("no graphs: nothing runs on a device");
+  if (notes.empty()) ledger_.mode = wanted;
   return absl::OkStatus();
+}
+
+// Under kAuto graphs are no condition: a Launch node that cannot be captured is in none, for which everything is made
+// once more (false), and where they cannot be made at all there are none. The ledger says so.
+absl::StatusOr<bool> ExecutableCore::MakeReplays(int count) {
+  if (ledger_.mode == Mode::kStream) return true;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    int32_t node = -1;
+    const bool upload = ledger_.mode == Mode::kGraph;  // which waits for the device
+    const absl::Status made = runtime_->WithMemory([&] { return slots_[i]->MakeReplay(upload, node); });
+    if (made.ok()) continue;
+    if (ledger_.mode == Mode::kGraph || base::IsFatal(made)) return OfSlot(static_cast<int>(i), count, made);
+    if (node >= 0) {
+      uncaptured_[static_cast<size_t>(node)] = base::Str(made.message());
+      return false;
+    }
+    ledger_.mode = Mode::kStream;
+    ledger_.notes.push_back("no graphs: " + base::Str(made.message()));
+    for (const auto& slot : slots_) slot->DropGraphs();
+    break;
+  }
+  if (ledger_.mode == Mode::kAuto) trial_ = std::make_unique<ModeTrial>(count);
+  for (const auto& slot : slots_) {
+    slot->Use(ledger_.mode);
+    if (ledger_.mode == Mode::kGraph && slot->replay != nullptr) slot->replay->OnlyGraphs();
+  }
+  return true;
+}
+
+// Launch nodes with arguments that they were not captured with. Under kAuto the run needs no graphs, and later ones do
+// without where these could not be captured.
+absl::Status ExecutableCore::PrepareGraphs(Slot& slot) {
+  if (slot.replay == nullptr || slot.schedule != &program_.graphs || program_.replay.foreign.empty()) return {};
+  const driver::CurrentDevice current(*driver_, local_device_of_lane(program_.replay.lane));
+  int32_t node = -1;
+  const absl::StatusOr<bool> captured = slot.replay->Capture(node);
+  if (captured.ok()) return absl::OkStatus();  // or tried again before the first graph
+  absl::Status why = Describe(base::IsFatal(captured.status()) ? -1 : node, captured.status());
+  if (trial_ == nullptr || base::IsFatal(why)) return why;
+  trial_->Refuse(base::Str(why.message()));
+  slot.trial = -1;
+  slot.Use(Mode::kStream);
+  slot.DropGraphs();
+  return absl::OkStatus();
+}
+
+void ExecutableCore::BeginTrial(Slot& slot) {
+  if (trial_ == nullptr) return;
+  const ModeTrial::Turn turn = trial_->Next();
+  slot.trial = turn.number;
+  slot.Use(turn.mode);
+  if (turn.number >= 0) slot.launched = std::chrono::steady_clock::now();
+  if (!trial_->decided()) return;
+  if (turn.mode == Mode::kStream) slot.DropGraphs();
+  if (turn.mode == Mode::kGraph) slot.replay->OnlyGraphs();
+}
+
+void ExecutableCore::EndTrial(Slot& slot) {
+  if (slot.trial < 0) return;
+  const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - slot.launched;
+  if (!slot.fault.failed()) trial_->Ended(slot.trial, took.count());
+  slot.trial = -1;
 }
 
 std::vector<bool> ExecutableCore::RefusedNodes() {
   std::vector<bool> refused(plan_.nodes.size());
   for (size_t n = 0; n < refused.size(); ++n) {
-    const PlanNode& node = plan_.nodes[n];
-    const bool foreign = node.kind == PlanKind::kLaunch && device(node.device).info.kind == driver::DeviceKind::kCuda;
-    refused[n] = foreign || node.kind == PlanKind::kPeerCopy;
+    const bool peer = plan_.nodes[n].kind == PlanKind::kPeerCopy;
+    refused[n] = peer || !uncaptured_[n].empty();
     if (!refused[n]) continue;
-    ledger_.notes.push_back("node '" + graph::OneLine(node.name) + "' is in no graph: it " +
-                            (foreign ? "is a Launch, which submits to a stream by itself"
-                                     : "copies between devices, and a graph stays on one"));
+    const std::string name = "node '" + graph::OneLine(plan_.nodes[n].name) + "' is in no graph: ";
+    ledger_.notes.push_back(name + (peer ? "it copies between devices, and a graph stays on one" : uncaptured_[n]));
   }
   return refused;
 }
@@ -63,8 +128,14 @@ graph::GraphSchedule ExecutableCore::ScheduleGraphs() {
 ReplayLedger ExecutableCore::ledger() const {
   ReplayLedger ledger = ledger_;
   for (const auto& slot : slots_) {
-    if (slot->replay != nullptr) slot->replay->AddTo(ledger);
+    if (slot->graphs != nullptr) slot->graphs->AddTo(ledger);
   }
+  if (trial_ == nullptr) return ledger;
+  const ModeTrial::Result result = trial_->result();
+  ledger.mode = result.mode;
+  ledger.stream_us = result.stream_us;
+  ledger.graph_us = result.graph_us;
+  if (!result.refused.empty()) ledger.notes.push_back("no graphs any more: " + result.refused);
   return ledger;
 }
 

@@ -34,10 +34,10 @@ const char* LaneText(graph::LaneKind kind) {
   return "compute";
 }
 
-absl::Status CallUser(const NodeCode& code, void* const* argv) {
+absl::Status CallUser(const NodeCode& code, void* callable, void* const* argv) {
   base::UserCodeScope scope;
   try {
-    return code.call(code.callable.get(), nullptr, argv);
+    return code.call(callable, nullptr, argv);
   } catch (const std::exception& e) {
     return absl::InternalError(std::string("the callable threw: ") + e.what());
   } catch (...) {
@@ -54,7 +54,7 @@ void ExecutableCore::RunHostNode(Slot& slot, int32_t step, int64_t serial) {
   if (entry.call >= 0) {
     const CallEntry& call = program_.calls[static_cast<size_t>(entry.call)];
     const NodeCode& code = model_->nodes[static_cast<size_t>(call.decl)].code;
-    const absl::Status status = CallUser(code, slot.argv.data() + call.argv);
+    const absl::Status status = CallUser(code, slot.CallableOf(entry.call, code), slot.argv.data() + call.argv);
     if (!status.ok()) slot.fault.Fail(n, status);
   } else {
     const driver::CopyOp& op = slot.host_copies[static_cast<size_t>(step)];

@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "penstock/status_macros.h"
+#include "src/base/status.h"
 #include "src/driver/copy_box.h"
 #include "src/driver/current_device.h"
 #include "src/driver/node_op.h"
 #include "src/host/progress.h"
 #include "src/runtime/executable_core.h"
+#include "src/runtime/foreign_call.h"
 #include "src/runtime/slot.h"
 
 namespace penstock::runtime {
@@ -18,6 +20,12 @@ namespace {
 using Op = ExecCommand::Op;
 
 constexpr size_t kScratchBytes = 256;  // on each side; placeholders are of one byte, and never run
+
+// On an H200 (bench/replay) a node is set in 0.35 us, made anew in 3 us, and parameters are brought in 3.5 us; a node
+// that reads them there begins 0.13 us later where the node before has just ended. So either way is kept until it has
+// cost about what the change costs.
+constexpr size_t kManyNodes = 16;
+constexpr int kLaunchesToTurn = 8, kLaunchesToTurnBack = 24;
 
 bool IsEmpty(const driver::CopyOp& op) { return op.width == 0 || op.height == 0 || op.depth == 0; }
 bool IsEmpty(const driver::FillOp& op) { return op.count == 0 || op.height == 0 || op.depth == 0; }
@@ -30,7 +38,7 @@ bool IsSame(const driver::CopyOp& a, const driver::CopyOp& b) {
 
 bool IsSame(const driver::FillOp& a, const driver::FillOp& b) {
   const bool box = a.count == b.count && a.height == b.height && a.depth == b.depth;
-  return a.dst == b.dst && box && a.pitch == b.pitch && a.slice == b.slice;
+  return a.dst == b.dst && box && a.pitch == b.pitch && a.slice == b.slice && a.pattern == b.pattern;
 }
 
 }  // namespace
@@ -41,27 +49,51 @@ GraphReplay::GraphReplay(const Options& options, Slot& slot)
       slot_(slot),
       driver_(*options.device->driver),
       nodes_(replay_.entries.size()),
+      made_(static_cast<size_t>(replay_.graphs())),
       set_copies_(slot.copies),
       set_batches_(slot.batches),
       set_fills_(slot.fills),
-      set_kernels_(slot.kernels.size()),
       set_args_(slot.args) {
+  for (const driver::KernelOp& op : slot.kernels) set_kernels_.push_back(KernelOf(op));
   differing_.reserve(nodes_.size());
+  turned_.reserve(nodes_.size());
+  for (int32_t g = 0; g < replay_.graphs(); ++g) {
+    for (int32_t e = replay_.begin[static_cast<size_t>(g)]; e < replay_.begin[static_cast<size_t>(g) + 1]; ++e) {
+      nodes_[static_cast<size_t>(e)].graph = g;
+    }
+  }
 }
 
-absl::StatusOr<std::unique_ptr<GraphReplay>> GraphReplay::Create(const Options& options, Slot& slot) {
+absl::StatusOr<std::unique_ptr<GraphReplay>> GraphReplay::Create(const Options& options, Slot& slot, int32_t& node) {
   std::unique_ptr<GraphReplay> replay(new GraphReplay(options, slot));
   const driver::CurrentDevice current(*options.device->driver, options.device->local);
   replay->FindPieces();
   PENSTOCK_RETURN_IF_ERROR(replay->MakeScratch());
-  for (int32_t g = 0; g < replay->replay_.graphs(); ++g) PENSTOCK_RETURN_IF_ERROR(replay->MakeGraph(g));
-  PENSTOCK_RETURN_IF_ERROR(replay->UploadAll());
+  PENSTOCK_RETURN_IF_ERROR(replay->CaptureWhatIsKnown(node));
+  for (int32_t g = 0; g < replay->replay_.graphs(); ++g) {
+    if (!replay->WaitsForCapture(g)) PENSTOCK_RETURN_IF_ERROR(replay->MakeGraph(g, false));
+  }
+  if (options.upload) PENSTOCK_RETURN_IF_ERROR(replay->UploadAll());
   return replay;
 }
 
-GraphReplay::~GraphReplay() {
+void GraphReplay::Drop() {
   const driver::CurrentDevice current(driver_, options_.device->local);
-  for (const driver::GraphExec exec : execs_) driver_.DestroyExec(exec);
+  for (Made& made : made_) {
+    if (made.exec) driver_.DestroyExec(made.exec);
+    made.exec = {};
+  }
+  for (Node& node : nodes_) DestroyChild(node);
+}
+
+void GraphReplay::DestroyChild(Node& node) {
+  if (node.child) driver_.DestroyGraph(node.child);
+  node.child = {};
+}
+
+GraphReplay::~GraphReplay() {
+  Drop();
+  const driver::CurrentDevice current(driver_, options_.device->local);
   if (scratch_ != nullptr) driver_.FreeDevice(options_.device->local, scratch_);
 }
 
@@ -82,36 +114,122 @@ void GraphReplay::FindPieces() {
 }
 
 absl::Status GraphReplay::MakeScratch() {
-  const bool needed = std::any_of(replay_.entries.begin(), replay_.entries.end(),
-                                  [](const ReplayEntry& e) { return e.op == Op::kCopy || e.op == Op::kFill; });
-  if (!needed) return absl::OkStatus();
-  const size_t tables = piece_ops_.size() * sizeof(driver::CopyPiece);
+  if (nodes_.empty()) return absl::OkStatus();
+  const size_t tables = (piece_ops_.size() + 1) * sizeof(driver::CopyPiece);
+  const size_t params = std::max<size_t>(options_.program->param_bytes, 1);
   PENSTOCK_ASSIGN_OR_RETURN(pinned_, options_.pinned->Allocate(kScratchBytes + tables, options_.pinned_node));
-  PENSTOCK_ASSIGN_OR_RETURN(scratch_, driver_.AllocateDevice(options_.device->local, 2 * kScratchBytes));
+  PENSTOCK_ASSIGN_OR_RETURN(scratch_, driver_.AllocateDevice(options_.device->local, 2 * kScratchBytes + params));
   pieces_ = reinterpret_cast<driver::CopyPiece*>(static_cast<std::byte*>(pinned_.data()) + kScratchBytes);
   for (size_t p = 0; p < piece_ops_.size(); ++p) {
     pieces_[p] = {};
     piece_ops_[p].pieces = pieces_ + p;
   }
+  MakeRefs();
   return absl::OkStatus();
 }
 
-absl::Status GraphReplay::MakeGraph(int32_t graph) {
-  PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph made, driver_.CreateGraph(options_.device->local));
-  const auto instantiate = [&]() -> absl::StatusOr<driver::GraphExec> {
-    PENSTOCK_RETURN_IF_ERROR(AddNodes(graph, made));
-    return driver_.Instantiate(made);
-  };
-  const absl::StatusOr<driver::GraphExec> exec = instantiate();
-  driver_.DestroyGraph(made);
-  PENSTOCK_RETURN_IF_ERROR(exec.status());
-  execs_.push_back(*exec);
-  return SwitchOffWhatNeverRuns(graph);
+// Nodes that fail their run keep no later one from its parameters: the copy is nobody's.
+void GraphReplay::MakeRefs() {
+  std::byte* const params = static_cast<std::byte*>(scratch_) + 2 * kScratchBytes;
+  driver::CopyPiece& piece = pieces_[piece_ops_.size()];
+  const bool refs = !options_.program->refs.empty();
+  const size_t bytes = refs ? slot_.param_bytes.size() : 1;
+  piece = {
+      .dst = params, .src = refs ? static_cast<const void*>(slot_.param_bytes.data()) : pinned_.data(), .width = bytes};
+  refresh_ = {.pieces = &piece, .count = 1, .size = {bytes, bytes}};
+  ref_argv_ = slot_.argv;
+  for (const RefPatch& ref : options_.program->refs) {
+    const void* const at = params + options_.program->param_at[ref.param];
+    std::memcpy(slot_.args.data() + ref.at, &at, sizeof(at));
+    ref_argv_[ref.argv] = slot_.args.data() + ref.at;
+  }
+  set_args_ = slot_.args;
+  const std::vector<uint32_t>& begin = options_.program->params_begin;
+  for (size_t p = 0; p + 1 < begin.size(); ++p) by_value_.push_back(static_cast<int32_t>(begin[p + 1] - begin[p]));
 }
 
-absl::Status GraphReplay::AddNodes(int32_t graph, driver::Graph to) {
+absl::Status GraphReplay::CaptureWhatIsKnown(int32_t& node) {
+  for (const int32_t e : replay_.foreign) {
+    const ReplayEntry& entry = replay_.entries[static_cast<size_t>(e)];
+    if (entry.varies) continue;
+    const absl::StatusOr<bool> captured = CaptureEntry(e);
+    if (captured.ok()) continue;  // nobody else calls it before its executable is compiled
+    node = entry.node;
+    return options_.core->Describe(entry.node, captured.status());
+  }
+  return absl::OkStatus();
+}
+
+bool GraphReplay::WaitsForCapture(int32_t graph) const {
+  return std::any_of(replay_.foreign.begin(), replay_.foreign.end(), [&](int32_t e) {
+    const Node& node = nodes_[static_cast<size_t>(e)];
+    return node.graph == graph && !node.child;
+  });
+}
+
+absl::StatusOr<bool> GraphReplay::Capture(int32_t& node) {
+  if (replay_.foreign.empty()) return true;
+  for (const int32_t e : all_differ_ ? replay_.foreign : differing_) {
+    const ReplayEntry& entry = replay_.entries[static_cast<size_t>(e)];
+    const Node& of = nodes_[static_cast<size_t>(e)];
+    if (entry.op != Op::kForeign || (of.known && IsSet(entry, of))) continue;
+    absl::StatusOr<bool> captured = CaptureEntry(e);
+    if (captured.ok() && *captured) continue;
+    node = entry.node;
+    all_differ_ = all_differ_ || !captured.ok();
+    return captured;
+  }
+  return true;
+}
+
+// A child of another structure has its graph made anew.
+absl::StatusOr<bool> GraphReplay::CaptureEntry(int32_t e) {
+  const ReplayEntry& entry = replay_.entries[static_cast<size_t>(e)];
+  Node& node = nodes_[static_cast<size_t>(e)];
+  Made& made = MadeOf(node);
+  if (!options_.core->EnterGate(entry.node)) return false;
+  node.known = false;
+  const driver::Stream stream = slot_.streams[static_cast<size_t>(replay_.lane)];
+  absl::StatusOr<driver::Graph> captured = CaptureForeign(*options_.core, slot_, entry.index, stream);
+  options_.core->LeaveGate(entry.node);
+  PENSTOCK_RETURN_IF_ERROR(captured.status());
+  ++captures_;
+  DestroyChild(node);
+  node.child = *captured;
+  if (!made.anew) {
+    ++sets_;
+    const absl::Status set = driver_.SetChild(made.exec, node.number, node.child);
+    if (!set.ok() && set.code() != absl::StatusCode::kFailedPrecondition) return set;
+    if (!set.ok()) MakeAnewFor(node, base::Str(options_.core->Describe(entry.node, set).message()));
+  }
+  Keep(entry, node);
+  node.known = true;
+  return true;
+}
+
+// `bound`: by a launch, so that everything is known. Else what varies is set by the first launch, before it runs.
+absl::Status GraphReplay::MakeGraph(int32_t graph, bool bound) {
+  PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph nodes, driver_.CreateGraph(options_.device->local));
+  const auto instantiate = [&]() -> absl::StatusOr<driver::GraphExec> {
+    PENSTOCK_RETURN_IF_ERROR(AddNodes(graph, nodes, bound));
+    return driver_.Instantiate(nodes);
+  };
+  const absl::StatusOr<driver::GraphExec> exec = instantiate();
+  driver_.DestroyGraph(nodes);
+  PENSTOCK_RETURN_IF_ERROR(exec.status());
+  ++instantiations_;
+  Made& made = made_[static_cast<size_t>(graph)];
+  if (made.exec) driver_.DestroyExec(made.exec);
+  made.exec = *exec;
+  made.anew = false;
+  return SwitchOff(graph, bound);
+}
+
+absl::Status GraphReplay::AddNodes(int32_t graph, driver::Graph to, bool bound) {
   const int32_t begin = replay_.begin[static_cast<size_t>(graph)], end = replay_.begin[static_cast<size_t>(graph) + 1];
   std::vector<int32_t> after;
+  PENSTOCK_RETURN_IF_ERROR(AddHead(graph, to));
+  const int32_t head = made_[static_cast<size_t>(graph)].head;
   for (int32_t e = begin; e < end; ++e) {
     const ReplayEntry& entry = replay_.entries[static_cast<size_t>(e)];
     const graph::PlanNode& planned = options_.plan->nodes[static_cast<size_t>(entry.node)];
@@ -120,19 +238,46 @@ absl::Status GraphReplay::AddNodes(int32_t graph, driver::Graph to) {
     for (const int32_t p : replay_.preds[e]) {
       after.push_back(nodes_[static_cast<size_t>(begin) + static_cast<size_t>(p)].number);
     }
-    absl::StatusOr<int32_t> number = AddNode(entry, node, to, after, planned.priority);
+    if (after.empty() && head >= 0) after.push_back(head);
+    absl::StatusOr<int32_t> number = AddNode(entry, node, to, after, planned.priority, bound);
     if (!number.ok()) return options_.core->Describe(entry.node, number.status());
-    node.graph = graph;
+    ++nodes_made_;
     node.number = *number;
+    node.enabled = true;
   }
   return absl::OkStatus();
 }
 
-// What varies is set by the first launch, before it runs.
+// The first graph with nodes that may read parameters by reference brings these; no graph behind it runs before.
+absl::Status GraphReplay::AddHead(int32_t graph, driver::Graph to) {
+  int roots = 0, priority = 0;
+  bool refs = false;
+  for (int32_t e = replay_.begin[static_cast<size_t>(graph)]; e < replay_.begin[static_cast<size_t>(graph) + 1]; ++e) {
+    const ReplayEntry& entry = replay_.entries[static_cast<size_t>(e)];
+    roots += replay_.preds[e].empty() ? 1 : 0;
+    refs = refs || MayTurn(entry);
+    priority = std::min(priority, options_.plan->nodes[static_cast<size_t>(entry.node)].priority);
+  }
+  const bool refreshes = refs && (refreshed_by_ < 0 || refreshed_by_ == graph);
+  if (roots < 2 && !refreshes) return absl::OkStatus();
+  if (refreshes) refreshed_by_ = graph;
+  Made& made = made_[static_cast<size_t>(graph)];
+  PENSTOCK_ASSIGN_OR_RETURN(made.head, driver_.AddNode(to, {}, &refresh_, priority));
+  made.head_enabled = true;
+  ++nodes_made_;
+  return absl::OkStatus();
+}
+
+bool GraphReplay::MayTurn(const ReplayEntry& entry) const {
+  return entry.op == Op::kKernel && options_.program->calls[static_cast<size_t>(entry.index)].range_by_ref != nullptr;
+}
+
 absl::StatusOr<int32_t> GraphReplay::AddNode(const ReplayEntry& entry, Node& node, driver::Graph to,
-                                             const std::vector<int32_t>& after, int priority) {
+                                             const std::vector<int32_t>& after, int priority, bool bound) {
+  if (entry.op == Op::kForeign) return driver_.AddChild(to, after, node.child);
   PENSTOCK_ASSIGN_OR_RETURN(const Wanted wanted, WantedOf(entry, node));
-  node.known = !entry.varies && !wanted.off;
+  node.known = (bound || !entry.varies) && !wanted.off;
+  if (node.known) Keep(entry, node);
   if (node.known) return driver_.AddNode(to, after, wanted.op, priority);
   switch (entry.op) {
     case Op::kKernel: {
@@ -162,26 +307,26 @@ absl::StatusOr<int32_t> GraphReplay::AddNode(const ReplayEntry& entry, Node& nod
   return driver_.AddNode(to, after, &op, priority);
 }
 
-absl::Status GraphReplay::SwitchOffWhatNeverRuns(int32_t graph) {
+absl::Status GraphReplay::SwitchOff(int32_t graph, bool bound) {
   const auto begin = static_cast<size_t>(replay_.begin[static_cast<size_t>(graph)]);
   const auto end = static_cast<size_t>(replay_.begin[static_cast<size_t>(graph) + 1]);
   for (size_t e = begin; e < end; ++e) {
-    if (nodes_[e].known || replay_.entries[e].varies) continue;
+    if (nodes_[e].known || (replay_.entries[e].varies && !bound)) continue;
     const absl::Status off = Enable(nodes_[e], false);
     if (!off.ok()) return options_.core->Describe(replay_.entries[e].node, off);
   }
-  return absl::OkStatus();
+  return EnableHead(graph, graph == refreshed_by_ && stale_);
 }
 
 // Who has uploaded cannot destroy before that has ended, so that is awaited whatever fails: at a second try where the
 // first fails.
 absl::Status GraphReplay::UploadAll() {
-  if (execs_.empty()) return absl::OkStatus();
+  if (nodes_.empty()) return absl::OkStatus();
   const driver::Stream stream = slot_.streams[static_cast<size_t>(replay_.lane)];
   PENSTOCK_ASSIGN_OR_RETURN(const driver::Event event, driver_.CreateEvent(options_.device->local, false));
   absl::Status uploaded;
-  for (size_t g = 0; g < execs_.size() && uploaded.ok(); ++g) {
-    uploaded = driver_.Upload(execs_[g], stream);
+  for (const Made& made : made_) {
+    if (uploaded.ok() && made.exec) uploaded = driver_.Upload(made.exec, stream);
   }
   absl::Status awaited = AwaitUpload(event, stream);
   if (!awaited.ok()) {
@@ -202,43 +347,154 @@ absl::Status GraphReplay::AwaitUpload(driver::Event event, driver::Stream stream
   return complete.status();
 }
 
-void GraphReplay::CallMayDiffer(int32_t call) {
+bool GraphReplay::ReadsByRef(size_t param) {
+  if (turned_.empty() || by_value_[param] > 0) return false;
+  stale_ = true;
+  return true;
+}
+
+bool GraphReplay::TakesParam(int32_t call) {
   const int32_t entry = replay_.of_call[static_cast<size_t>(call)];
-  if (entry < 0 || nodes_[static_cast<size_t>(entry)].marked) return;
-  nodes_[static_cast<size_t>(entry)].marked = true;
+  if (entry < 0) return true;
+  if (!nodes_[static_cast<size_t>(entry)].by_ref) {
+    Mark(entry);
+    return true;
+  }
+  stale_ = true;
+  return false;
+}
+
+void GraphReplay::ValueDiffers(int32_t call) {
+  if (const int32_t entry = replay_.of_call[static_cast<size_t>(call)]; entry >= 0) Mark(entry);
+}
+
+void GraphReplay::FillDiffers(int32_t fill) {
+  if (const int32_t entry = replay_.of_fill[static_cast<size_t>(fill)]; entry >= 0) Mark(entry);
+}
+
+// Who captured it has captured what it had then.
+void GraphReplay::CallableDiffers(int32_t call) {
+  const int32_t entry = replay_.of_call[static_cast<size_t>(call)];
+  if (entry < 0 || replay_.entries[static_cast<size_t>(entry)].op != Op::kForeign) return;
+  nodes_[static_cast<size_t>(entry)].known = false;
+  Mark(entry);
+}
+
+void GraphReplay::Mark(int32_t entry) {
+  Node& node = nodes_[static_cast<size_t>(entry)];
+  if (node.marked) return;
+  node.marked = true;
   differing_.push_back(entry);
 }
 
 absl::Status GraphReplay::Update(int32_t& node) {
-  const std::vector<int32_t>& entries = all_differ_ ? replay_.varying : differing_;
+  ChooseWay();
+  absl::Status updated;
+  if (all_differ_) updated = UpdateEntries(replay_.varying, node);
+  if (updated.ok()) updated = UpdateEntries(differing_, node);  // of which some may not vary from launch to launch
+  if (!updated.ok()) {
+    all_differ_ = true;
+    return updated;
+  }
+  PENSTOCK_RETURN_IF_ERROR(MakeAnew());
+  for (const int32_t e : differing_) nodes_[static_cast<size_t>(e)].marked = false;
+  differing_.clear();
+  all_differ_ = false;
+  return refreshed_by_ < 0 ? absl::OkStatus() : EnableHead(refreshed_by_, stale_);
+}
+
+absl::Status GraphReplay::MakeAnew() {
+  for (int32_t g = 0; any_anew_ && g < replay_.graphs(); ++g) {
+    if (made_[static_cast<size_t>(g)].anew) PENSTOCK_RETURN_IF_ERROR(MakeGraph(g, true));
+  }
+  any_anew_ = false;
+  return absl::OkStatus();
+}
+
+// By value or by reference: see the header. Graphs are made anew for it, though CUDA would set another kernel: such a
+// node begins 0.11 us later from then on, whatever is set behind.
+void GraphReplay::ChooseWay() {
+  if (all_differ_ || !may_turn_) return;
+  many_ = differing_.size() >= kManyNodes ? many_ + 1 : 0;
+  if (many_ >= kLaunchesToTurn) {
+    for (const int32_t e : differing_) TurnToRef(e);
+  }
+  same_ = stale_ || turned_.empty() ? 0 : same_ + 1;
+  if (same_ < kLaunchesToTurnBack) return;
+  for (const int32_t e : turned_) TurnBack(e);
+  turned_.clear();
+}
+
+void GraphReplay::TurnToRef(int32_t entry) {
+  const ReplayEntry& of = replay_.entries[static_cast<size_t>(entry)];
+  Node& node = nodes_[static_cast<size_t>(entry)];
+  if (node.by_ref || !MayTurn(of)) return;
+  node.by_ref = stale_ = true;
+  turned_.push_back(entry);
+  for (const int32_t p : options_.program->params_of_call[of.index]) {
+    --by_value_[options_.program->params[static_cast<size_t>(p)].param];
+  }
+  MakeAnewFor(node, "the parameters of many nodes come by one copy from now on");
+}
+
+// Its arguments have not been kept.
+void GraphReplay::TurnBack(int32_t entry) {
+  const ReplayEntry& of = replay_.entries[static_cast<size_t>(entry)];
+  Node& node = nodes_[static_cast<size_t>(entry)];
+  node.by_ref = false;
+  for (const int32_t p : options_.program->params_of_call[of.index]) {
+    const ParamPatch& patch = options_.program->params[static_cast<size_t>(p)];
+    const std::byte* const value = slot_.param_bytes.data() + options_.program->param_at[patch.param];
+    std::memcpy(slot_.args.data() + patch.at, value, patch.size);
+    ++by_value_[patch.param];
+  }
+  MakeAnewFor(node, "parameters have stayed as they were, and are its nodes' own again");
+}
+
+void GraphReplay::MakeAnewFor(const Node& node, std::string why) {
+  Made& made = MadeOf(node);
+  if (made.anew) return;
+  made.anew = any_anew_ = true;
+  base::MutexLock lock(mu_);
+  remade_ = std::move(why);
+}
+
+absl::Status GraphReplay::UpdateEntries(const std::vector<int32_t>& entries, int32_t& node) {
   for (const int32_t e : entries) {
     const absl::Status updated = UpdateEntry(replay_.entries[static_cast<size_t>(e)], nodes_[static_cast<size_t>(e)]);
     if (updated.ok()) continue;
     node = replay_.entries[static_cast<size_t>(e)].node;
-    all_differ_ = true;
     return updated;
   }
-  for (const int32_t e : differing_) nodes_[static_cast<size_t>(e)].marked = false;
-  differing_.clear();
-  all_differ_ = false;
   return absl::OkStatus();
 }
 
 absl::Status GraphReplay::UpdateEntry(const ReplayEntry& entry, Node& node) {
+  if (entry.op == Op::kForeign || MadeOf(node).anew) return absl::OkStatus();  // Capture and MakeAnew see to it
   PENSTOCK_ASSIGN_OR_RETURN(const Wanted wanted, WantedOf(entry, node));
   if (!wanted.off && !(node.known && IsSet(entry, node))) {
     node.known = false;
     ++sets_;
-    PENSTOCK_RETURN_IF_ERROR(driver_.SetNode(ExecOf(node), node.number, wanted.op));
+    PENSTOCK_RETURN_IF_ERROR(driver_.SetNode(MadeOf(node).exec, node.number, wanted.op));
     Keep(entry, node);
     node.known = true;
   }
   return node.enabled == wanted.off ? Enable(node, !wanted.off) : absl::OkStatus();
 }
 
+absl::Status GraphReplay::EnableHead(int32_t graph, bool enabled) {
+  Made& made = made_[static_cast<size_t>(graph)];
+  if (made.head < 0 || made.head_enabled == enabled) return absl::OkStatus();
+  ++switches_;
+  const absl::Status status = driver_.EnableNode(made.exec, made.head, enabled);
+  if (!status.ok()) return base::Prefixed("switching the copy of parameters, the first node of a graph", status);
+  made.head_enabled = enabled;
+  return absl::OkStatus();
+}
+
 absl::Status GraphReplay::Enable(Node& node, bool enabled) {
   ++switches_;
-  PENSTOCK_RETURN_IF_ERROR(driver_.EnableNode(ExecOf(node), node.number, enabled));
+  PENSTOCK_RETURN_IF_ERROR(driver_.EnableNode(MadeOf(node).exec, node.number, enabled));
   node.enabled = enabled;
   return absl::OkStatus();
 }
@@ -246,7 +502,7 @@ absl::Status GraphReplay::Enable(Node& node, bool enabled) {
 absl::StatusOr<GraphReplay::Wanted> GraphReplay::WantedOf(const ReplayEntry& entry, const Node& node) {
   const auto i = static_cast<size_t>(entry.index);
   switch (entry.op) {
-    case Op::kKernel: return Wanted{&slot_.kernels[i], slot_.kernels[i].rows == 0};
+    case Op::kKernel: return Wanted{node.by_ref ? ByRef(entry.index) : &slot_.kernels[i], slot_.kernels[i].rows == 0};
     case Op::kFill: return Wanted{&slot_.fills[i], IsEmpty(slot_.fills[i])};
     case Op::kBatch: return Wanted{&slot_.batches[i], slot_.batches[i].count == 0};
     default: break;
@@ -261,14 +517,25 @@ absl::StatusOr<GraphReplay::Wanted> GraphReplay::WantedOf(const ReplayEntry& ent
   return Wanted{&batch, false};
 }
 
+// Until the next call.
+const driver::KernelOp* GraphReplay::ByRef(int32_t call) {
+  const CallEntry& entry = options_.program->calls[static_cast<size_t>(call)];
+  by_ref_ = slot_.kernels[static_cast<size_t>(call)];
+  by_ref_.kernel = entry.kernel_by_ref;
+  by_ref_.range = entry.range_by_ref;
+  by_ref_.argv = ref_argv_.data() + entry.argv;
+  by_ref_.pointer_count += entry.ref_count;
+  return &by_ref_;
+}
+
 bool GraphReplay::IsSet(const ReplayEntry& entry, const Node& node) const {
   const auto i = static_cast<size_t>(entry.index);
   switch (entry.op) {
-    case Op::kKernel: {
+    case Op::kKernel:
+    case Op::kForeign: {
       const driver::KernelOp& op = slot_.kernels[i];
       const auto at = static_cast<size_t>(op.args - slot_.args.data());
-      return set_kernels_[i].grid == op.grid && set_kernels_[i].rows == op.rows &&
-             std::memcmp(set_args_.data() + at, op.args, op.args_size) == 0;
+      return set_kernels_[i] == KernelOf(op) && std::memcmp(set_args_.data() + at, op.args, op.args_size) == 0;
     }
     case Op::kFill: return IsSame(set_fills_[i], slot_.fills[i]);
     case Op::kBatch:
@@ -283,9 +550,10 @@ bool GraphReplay::IsSet(const ReplayEntry& entry, const Node& node) const {
 void GraphReplay::Keep(const ReplayEntry& entry, const Node& node) {
   const auto i = static_cast<size_t>(entry.index);
   switch (entry.op) {
-    case Op::kKernel: {
+    case Op::kKernel:
+    case Op::kForeign: {
       const driver::KernelOp& op = slot_.kernels[i];
-      set_kernels_[i] = {op.grid, op.rows};
+      set_kernels_[i] = KernelOf(op);
       std::memcpy(set_args_.data() + (op.args - slot_.args.data()), op.args, op.args_size);
       break;
     }
@@ -300,15 +568,24 @@ void GraphReplay::Keep(const ReplayEntry& entry, const Node& node) {
 
 absl::Status GraphReplay::Launch(int32_t graph, driver::Stream stream) {
   ++launches_;
-  return driver_.LaunchGraph(execs_[static_cast<size_t>(graph)], stream);
+  PENSTOCK_RETURN_IF_ERROR(driver_.LaunchGraph(made_[static_cast<size_t>(graph)].exec, stream));
+  if (graph == refreshed_by_ && stale_) {
+    ++refreshes_;
+    stale_ = false;
+  }
+  return absl::OkStatus();
 }
 
 void GraphReplay::AddTo(ReplayLedger& ledger) const {
-  ledger.graphs += static_cast<int64_t>(execs_.size());
-  ledger.graph_nodes += static_cast<int64_t>(nodes_.size());
-  ledger.graph_launches += launches_.value.load(std::memory_order_relaxed);
-  ledger.nodes_set += sets_.value.load(std::memory_order_relaxed);
-  ledger.nodes_switched += switches_.value.load(std::memory_order_relaxed);
+  ledger.graphs += instantiations_.get();
+  ledger.graph_nodes += nodes_made_.get();
+  ledger.graph_launches += launches_.get();
+  ledger.nodes_set += sets_.get();
+  ledger.nodes_switched += switches_.get();
+  ledger.refreshes += refreshes_.get();
+  ledger.captures += captures_.get();
+  base::MutexLock lock(mu_);
+  if (!remade_.empty()) ledger.notes.push_back("a graph was made anew: " + remade_);
 }
 
 }  // namespace penstock::runtime

@@ -15,6 +15,7 @@
 #include "src/base/process_life.h"
 #include "src/base/status.h"
 #include "src/runtime/executable_core.h"
+#include "src/runtime/pending_bindings.h"
 #include "src/runtime/run_state.h"
 #include "src/runtime/runtime_core.h"
 
@@ -219,6 +220,7 @@ Bindings::Bindings(std::shared_ptr<const Model> model)
 }
 
 void Bindings::ClearBuffers() {
+  if (pending_ != nullptr) return pending_->ClearBuffers();
   stamp_ = NextStamp();
   for (BoundMemory& memory : buffers_) memory = {};
   std::erase_if(mistakes_, [](const Noted& n) { return n.of_buffer; });
@@ -236,6 +238,7 @@ void Bindings::Forgive(bool of_buffer, int32_t index) {
 }
 
 void Bindings::SetParam(uint32_t graph, int32_t index, TypeInfo type, const void* value) {
+  if (pending_ != nullptr) return pending_->SetParam(graph, index, type, value);
   if (model_ == nullptr) return;
   if (graph != model_->serial || index < 0 || static_cast<size_t>(index) >= model_->params.size()) {
     return Note(false, -1,
@@ -275,6 +278,7 @@ bool Bindings::CheckBuffer(const char* call, uint32_t graph, int32_t index, Type
 }
 
 void Bindings::AddAhead(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event) {
+  if (pending_ != nullptr) return pending_->AddAhead(graph, index, type, run, event);
   if (!CheckBuffer("After", graph, index, type)) return;
   BoundMemory& memory = buffers_[static_cast<size_t>(index)];
   const BufferDecl& decl = model_->buffers[static_cast<size_t>(index)];
@@ -294,6 +298,7 @@ void Bindings::AddAhead(uint32_t graph, int32_t index, TypeInfo type, const Run*
 }
 
 void Bindings::SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory memory) {
+  if (pending_ != nullptr) return pending_->SetBuffer(graph, index, type, std::move(memory));
   if (!CheckBuffer("Set", graph, index, type)) return;
   const auto i = static_cast<size_t>(index);
   const BufferDecl& decl = model_->buffers[i];

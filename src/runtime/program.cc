@@ -38,23 +38,26 @@ driver::CopyKind KindOf(PlanKind kind) {
 
 class Builder {
  public:
-  Builder(const Model& model, const Plan& plan, const std::vector<const void*>& kernels, const std::vector<bool>& cuda)
-      : model_(model), plan_(plan), kernels_(kernels), cuda_(cuda), op_of_(plan.nodes.size()) {}
+  Builder(const Model& model, const Plan& plan, const std::vector<LoadedKernel>& kernels, const std::vector<bool>& cuda,
+          const graph::GraphSchedule* graphs)
+      : model_(model), plan_(plan), kernels_(kernels), cuda_(cuda), op_of_(plan.nodes.size()), graphs_(graphs) {}
 
-  Program Build(const graph::GraphSchedule* graphs, bool timed) {
+  Program Build(bool streams, bool timed) {
     FindBuffers();
     for (size_t n = 0; n < plan_.nodes.size(); ++n) AddNode(static_cast<int32_t>(n));
     SortParams();
+    PlaceParams();
+    FindShaping();
     AddDroppedBoxes();
     p_.marked_lanes.resize(plan_.lanes.size());
     AddSchedule(plan_, p_.stream);
-    if (graphs == nullptr) MarkLanes(timed, p_.stream);
-    if (graphs != nullptr) {
+    if (streams) MarkLanes(timed, p_.stream);
+    if (graphs_ != nullptr) {
       p_.replay.of_call.assign(p_.calls.size(), -1);
-      for (const graph::GraphPart& part : graphs->graphs) AddGraph(part);
-      p_.replay.lane = graphs->lane;
-      graphs_ = graphs;
-      AddSchedule(*graphs, p_.graphs);
+      p_.replay.of_fill.assign(p_.fills.size(), -1);
+      for (const graph::GraphPart& part : graphs_->graphs) AddGraph(part);
+      p_.replay.lane = graphs_->lane;
+      AddSchedule(*graphs_, p_.graphs);
       MarkLanes(timed, p_.graphs);
     }
     for (const graph::HostStep& s : plan_.host_steps) AddHost(s);
@@ -224,20 +227,34 @@ class Builder {
     p_.arg_image.resize((p_.arg_image.size() + kBlockAlign - 1) / kBlockAlign * kBlockAlign);
     call.block = static_cast<uint32_t>(p_.arg_image.size());
     call.pointers = static_cast<uint32_t>(p_.pointer_offsets.size());
-    call.kernel = kernels_[static_cast<size_t>(n)];
+    call.kernel = kernels_[static_cast<size_t>(n)].by_value;
+    if (graphs_ != nullptr) {
+      call.kernel_by_ref = kernels_[static_cast<size_t>(n)].by_ref;
+      call.range_by_ref = decl.code.range_by_ref;
+    }
     p_.arg_image.insert(p_.arg_image.end(), decl.arg_block.begin(), decl.arg_block.end());
     for (const ArgDecl& arg : decl.args) AddArg(call, node, decl, arg);
     call.pointer_count = static_cast<uint32_t>(p_.pointer_offsets.size()) - call.pointers;
+    for (const ArgDecl& arg : decl.args) {
+      if (call.range_by_ref != nullptr && arg.ref != 0) p_.pointer_offsets.push_back(arg.ref);
+    }
+    call.ref_count = static_cast<uint32_t>(p_.pointer_offsets.size()) - call.pointers - call.pointer_count;
     if (decl.kind == NodeKind::kKernel && HasDynamicGrid(decl.shape)) {
       call.dynamic_range = true;
       p_.dynamic_grids.push_back(static_cast<int32_t>(p_.calls.size()));
     }
-    call.varies = call.varies || call.dynamic_range;
+    // Where launches decide the callable (replay_cache_core.h), there is none yet to be captured.
+    const bool captured_later = decl.kind == NodeKind::kLaunch && decl.code.callable == nullptr;
+    call.varies = call.varies || call.dynamic_range || captured_later;
     p_.calls.push_back(call);
   }
 
   void AddArg(CallEntry& call, const PlanNode& node, const NodeDecl& decl, const ArgDecl& arg) {
     const uint32_t at = call.block + arg.offset;
+    if (call.range_by_ref != nullptr && arg.ref != 0) {
+      const auto argv = static_cast<uint32_t>(p_.argv_image.size());
+      p_.refs.push_back({static_cast<uint32_t>(arg.index), call.block + arg.ref, argv});
+    }
     p_.argv_image.push_back(at);
     switch (arg.form) {
       case ArgDecl::Form::kValue: break;
@@ -271,7 +288,6 @@ class Builder {
     const uint32_t element_bytes = model_.buffers[static_cast<size_t>(access.buffer)].type.size;
     (dynamic ? p_.dynamic_shapes : p_.fixed_shapes).push_back({box, element_bytes, at + kViewShape});
   }
-
   static bool HasDynamicGrid(const KernelShape& shape) {
     if (shape.per_thread) return !shape.threads.is_constant();
     return std::any_of(shape.grid.begin(), shape.grid.end(), [](const Dim& d) { return !d.is_constant(); });
@@ -284,6 +300,42 @@ class Builder {
     p_.params_begin.assign(model_.params.size() + 1, 0);
     for (const ParamPatch& patch : p_.params) ++p_.params_begin[patch.param + 1];
     std::partial_sum(p_.params_begin.begin(), p_.params_begin.end(), p_.params_begin.begin());
+    std::vector<std::vector<int32_t>> of_call(p_.calls.size());
+    for (size_t i = 0; i < p_.params.size(); ++i) {
+      of_call[static_cast<size_t>(p_.params[i].call)].push_back(static_cast<int32_t>(i));
+    }
+    for (const std::vector<int32_t>& patches : of_call) {
+      for (const int32_t i : patches) p_.params_of_call.Add(i);
+      p_.params_of_call.Close();
+    }
+  }
+
+  void FindShaping() {
+    p_.shaping.resize(model_.params.size());
+    for (const BufferDecl& buffer : model_.buffers) Shapes(buffer.extent), Shapes(buffer.box);
+    for (const NodeDecl& node : model_.nodes) {
+      Shapes(node.extent);
+      Shapes(node.shape.threads);
+      for (const Dim& dim : node.shape.grid) Shapes(dim);
+      for (const AccessDecl& access : node.accesses) Shapes(access.box);
+    }
+  }
+  void Shapes(const Dim& dim) {
+    if (!dim.is_constant()) p_.shaping[static_cast<size_t>(dim.param)] = true;
+  }
+  void Shapes(const Extent& extent) {
+    for (int i = 0; i < extent.rank; ++i) Shapes(extent.dims[static_cast<size_t>(i)]);
+  }
+  void Shapes(const Box& box) {
+    if (!box.whole) Shapes(box.offset), Shapes(box.size);
+  }
+
+  void PlaceParams() {
+    for (const ParamDecl& param : model_.params) {
+      p_.param_bytes = (p_.param_bytes + param.type.align - 1) / param.type.align * param.type.align;
+      p_.param_at.push_back(p_.param_bytes);
+      p_.param_bytes += param.type.size;
+    }
   }
 
   // `from`: a Plan or a GraphSchedule.
@@ -344,9 +396,12 @@ class Builder {
     ReplayProgram& replay = p_.replay;
     for (int32_t i = 0; i < part.preds.rows(); ++i) {
       const int32_t n = part.nodes[static_cast<size_t>(i)];
-      const auto [op, index] = op_of_[static_cast<size_t>(n)];
+      auto [op, index] = op_of_[static_cast<size_t>(n)];
       const auto entry = static_cast<int32_t>(replay.entries.size());
-      if (op == Op::kKernel) replay.of_call[static_cast<size_t>(index)] = entry;
+      if (plan_.nodes[static_cast<size_t>(n)].kind == PlanKind::kLaunch) op = Op::kForeign;
+      if (op == Op::kForeign) replay.foreign.push_back(entry);
+      if (op == Op::kKernel || op == Op::kForeign) replay.of_call[static_cast<size_t>(index)] = entry;
+      if (op == Op::kFill) replay.of_fill[static_cast<size_t>(index)] = entry;
       replay.entries.push_back({op, index, n, VariesInGraph(op, static_cast<size_t>(index))});
       if (replay.entries.back().varies) replay.varying.push_back(entry);
       for (const int32_t p : part.preds[i]) replay.preds.Add(p);
@@ -359,7 +414,8 @@ class Builder {
     switch (op) {
       case Op::kCopy: return p_.copies[index].varies;
       case Op::kFill: return p_.fills[index].varies;
-      case Op::kKernel: return p_.calls[index].varies;
+      case Op::kKernel:
+      case Op::kForeign: return p_.calls[index].varies;
       default: return true;  // a batch is listed by launches
     }
   }
@@ -401,10 +457,10 @@ class Builder {
 
   const Model& model_;
   const Plan& plan_;
-  const std::vector<const void*>& kernels_;
+  const std::vector<LoadedKernel>& kernels_;
   const std::vector<bool>& cuda_;
   std::vector<std::pair<Op, int32_t>> op_of_;
-  const graph::GraphSchedule* graphs_ = nullptr;
+  const graph::GraphSchedule* const graphs_;
   int32_t pieces_ = 0;
   size_t task_ = 0;  // Program::hosts: the first step of the task that others may join
   Program p_;
@@ -412,9 +468,9 @@ class Builder {
 
 }  // namespace
 
-Program BuildProgram(const Model& model, const graph::Plan& plan, const std::vector<const void*>& kernels,
-                     const std::vector<bool>& cuda, const graph::GraphSchedule* graphs, bool timed) {
-  return Builder(model, plan, kernels, cuda).Build(graphs, timed);
+Program BuildProgram(const Model& model, const graph::Plan& plan, const std::vector<LoadedKernel>& kernels,
+                     const std::vector<bool>& cuda, const graph::GraphSchedule* graphs, bool streams, bool timed) {
+  return Builder(model, plan, kernels, cuda, graphs).Build(streams, timed);
 }
 
 Shape ShapeOf(const Extent& extent, const std::vector<int64_t>& params) {

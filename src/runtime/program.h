@@ -76,8 +76,12 @@ struct FillEntry {
 struct CallEntry {
   int32_t node, decl;
   uint32_t block, argv;
-  uint32_t pointers = 0, pointer_count = 0;  // in Program::pointer_offsets, relative to the block
+  // In Program::pointer_offsets, relative to the block; those of `refs` lie behind.
+  uint32_t pointers = 0, pointer_count = 0, ref_count = 0;
   const void* kernel = nullptr;
+  // The same for parameters by reference, where there are graphs; `range_by_ref` null says that there is none.
+  const void* kernel_by_ref = nullptr;
+  void (*range_by_ref)(void* const* argv, int64_t first, int64_t end) = nullptr;
   bool dynamic_range = false;  // extent or grid depends on parameters
   bool varies = false;  // launches decide some of its arguments, or its grid
 };
@@ -91,6 +95,10 @@ struct ParamPatch {
 struct PointerPatch {
   int32_t instance, box;
   uint32_t at;
+};
+// A parameter that may be read by reference: where its address lies in the argument bytes, and its entry of argv.
+struct RefPatch {
+  uint32_t param, at, argv;
 };
 struct ShapePatch {  // the dimensions of a View
   int32_t box;
@@ -131,7 +139,8 @@ struct Schedule {
   std::vector<ArrivalLane> arrival_lanes;
 };
 
-// A node of one of the graphs; `op` and `index` as in ExecCommand.
+// A node of one of the graphs; `op` and `index` as in ExecCommand. A Launch node is kForeign, on host devices too: a
+// child, of what was captured of it.
 struct ReplayEntry {
   ExecCommand::Op op;
   int32_t index;
@@ -147,13 +156,14 @@ struct ReplayProgram {
   std::vector<int32_t> begin{0};
   graph::Rows preds;
   std::vector<int32_t> varying;  // entries that do
-  std::vector<int32_t> of_call;  // Program::calls -> entry, or -1
+  std::vector<int32_t> foreign;  // entries of Launch nodes
+  std::vector<int32_t> of_call, of_fill;  // Program::calls, fills -> entry, or -1
   int32_t graphs() const { return static_cast<int32_t>(begin.size()) - 1; }
 };
 
 struct Program {
   Schedule stream;  // commands are parallel to Plan::commands
-  Schedule graphs;  // without commands where there is no graph mode
+  Schedule graphs;  // without commands where there are none
   ReplayProgram replay;
   std::vector<bool> marked_lanes;  // lanes with marks (ExecCommand::Room)
   std::vector<CopyEntry> copies;
@@ -164,9 +174,13 @@ struct Program {
   std::vector<uint32_t> pointer_offsets;
   std::vector<std::byte> arg_image;  // the argument bytes of a fresh slot
   std::vector<uint32_t> argv_image;  // argv entries as offsets into the argument bytes
+  std::vector<RefPatch> refs;
 
   std::vector<ParamPatch> params;  // whenever the parameter has another value; by parameter
   std::vector<uint32_t> params_begin;  // of each parameter and one more: its first patch
+  graph::Rows params_of_call;  // of each call: entries of `params`
+  std::vector<uint32_t> param_at;  // of each parameter: where Slot::param_bytes has it
+  uint32_t param_bytes = 0;
   std::vector<PointerPatch> fixed_pointers;  // once a slot
   std::vector<PointerPatch> bound_pointers;  // whenever memory is bound
   std::vector<int32_t> bound_copies;  // copies with a bound side, or with boxes that depend on parameters
@@ -179,6 +193,7 @@ struct Program {
   std::vector<SliceEntry> slices;
 
   bool dynamic = false;  // some extent, slice or grid depends on a parameter
+  std::vector<bool> shaping;  // the parameters that one depends on
   std::vector<bool> dynamic_buffer;  // extent, or where an alias lies, depends on a parameter
   std::vector<int32_t> staged;  // buffer -> its staging instance, or -1
   std::vector<int32_t> bound;  // buffer -> its bound instance, or -1
@@ -187,10 +202,16 @@ struct Program {
   std::vector<int32_t> strictest;  // buffer -> its alias of the type that asks for most alignment, or -1
 };
 
-// `kernels[n]`: the loaded kernel of plan node n, or null. `cuda[d]`: whether device d is a CUDA device. `graphs`: for
-// graph mode, or null. `timed`: nodes are recorded before and behind.
-Program BuildProgram(const Model& model, const graph::Plan& plan, const std::vector<const void*>& kernels,
-                     const std::vector<bool>& cuda, const graph::GraphSchedule* graphs, bool timed);
+// The loaded kernels of a node, or null.
+struct LoadedKernel {
+  const void* by_value = nullptr;
+  const void* by_ref = nullptr;
+};
+
+// `kernels[n]`: of plan node n. `cuda[d]`: whether device d is a CUDA device. `graphs`: null where there are none.
+// `streams`: runs may be submitted on streams. `timed`: nodes are recorded before and behind.
+Program BuildProgram(const Model& model, const graph::Plan& plan, const std::vector<LoadedKernel>& kernels,
+                     const std::vector<bool>& cuda, const graph::GraphSchedule* graphs, bool streams, bool timed);
 
 // The value of a dimension, given the values of all parameters as integers.
 inline int64_t ValueOf(const Dim& dim, const std::vector<int64_t>& params) {

@@ -1,15 +1,23 @@
 #include "penstock/replay_ledger.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "src/base/status.h"
 
 namespace penstock {
 
 std::string ReplayLedger::Text() const {
-  std::string text = mode == Mode::kStream ? "stream mode: a call for each node" : "graph mode";
-  if (mode == Mode::kGraph) {
-    absl::StrAppend(&text, ": ", graphs, " graphs of ", graph_nodes, " nodes in all slots, launched ", graph_launches,
-                    " times; nodes set ", nodes_set, " times, switched on or off ", nodes_switched, " times");
+  std::string text = mode == Mode::kStream  ? "stream mode: a call for each node"
+                     : mode == Mode::kGraph ? "graph mode"
+                                            : "both modes in turns, until it is known which is faster";
+  if (stream_us > 0 && graph_us > 0) {
+    absl::StrAppendFormat(&text, "; a run took %.1f us in stream mode and %.1f us in graph mode", stream_us, graph_us);
+  }
+  if (graphs > 0) {
+    absl::StrAppend(&text, "; ", graphs, " graphs of ", graph_nodes, " nodes in all slots, launched ", graph_launches,
+                    " times; nodes set ", nodes_set, " times, switched on or off ", nodes_switched,
+                    " times; parameters copied for all nodes at once ", refreshes, " times; Launch nodes captured ",
+                    captures, " times");
   }
   for (const std::string& note : notes) absl::StrAppend(&text, "\n  ", note);
   return text + "\n";

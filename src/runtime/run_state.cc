@@ -321,6 +321,7 @@ void RunState::Complete() {
   LeaveStates();
   const absl::Status status = core_->DescribeEnd(*slot_);
   core_->RecordTrace(*slot_, serial_);
+  core_->EndTrial(*slot_);
   slot_->ReleaseAhead();
   std::vector<std::shared_ptr<const void>> keep_alive = std::exchange(slot_->keep_alive, {});
   const std::shared_ptr<ExecutableCore> core = std::move(core_);

@@ -27,12 +27,12 @@ absl::StatusOr<std::unique_ptr<Slot>> Slot::Create(const Options& options, int i
   PENSTOCK_RETURN_IF_ERROR(slot->MakeArenas());
   slot->MakeTicket();
   PENSTOCK_RETURN_IF_ERROR(slot->FillImages());
-  PENSTOCK_RETURN_IF_ERROR(slot->ChooseSchedule());
+  slot->Use(Mode::kStream);
   return slot;
 }
 
 Slot::~Slot() {
-  replay.reset();
+  graphs.reset();
   const graph::Plan& plan = *options_.plan;
   const auto device = [&](int32_t d) -> const DeviceRef& { return (*options_.devices)[static_cast<size_t>(d)]; };
   for (size_t e = 0; e < events.size(); ++e) device(plan.events[e].device).driver->DestroyEvent(events[e]);
@@ -132,10 +132,24 @@ void Slot::MakeTicket() {
   }
 }
 
+// Those that a device copies lie in pinned memory.
+absl::Status Slot::MakeParams() {
+  const size_t bytes = options_.program->param_bytes;
+  if (options_.program->refs.empty()) {
+    own_params_.resize(bytes);
+    param_bytes = own_params_;
+    return absl::OkStatus();
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(pinned_params_, options_.pinned->Allocate(bytes, options_.pinned_node));
+  param_bytes = {static_cast<std::byte*>(pinned_params_.data()), bytes};
+  return absl::OkStatus();
+}
+
 absl::Status Slot::FillImages() {
   const Program& program = *options_.program;
   const graph::Plan& plan = *options_.plan;
   const Model& model = *options_.model;
+  PENSTOCK_RETURN_IF_ERROR(MakeParams());
   args = program.arg_image;
   for (const uint32_t at : program.argv_image) argv.push_back(args.data() + at);
   boxes.resize(model.buffers.size() + program.slices.size());
@@ -144,9 +158,6 @@ absl::Status Slot::FillImages() {
     if (IsBound(model.buffers[b].role)) bound_order.push_back(static_cast<int32_t>(b));
   }
   param_values.resize(model.params.size());
-  size_t bytes = 0;
-  for (const ParamDecl& param : model.params) bytes += param.type.size;
-  param_bytes.resize(bytes);
   bound_pinned.resize(model.buffers.size());
   MakeCopies(plan, program, *options_.devices, *this);
   for (const FillEntry& f : program.fills) {
@@ -184,19 +195,29 @@ absl::Status Slot::FillImages() {
   return absl::OkStatus();
 }
 
-absl::Status Slot::ChooseSchedule() {
-  schedule = options_.graphs ? &options_.program->graphs : &options_.program->stream;
-  if (!options_.graphs || options_.plan->lanes.empty()) return absl::OkStatus();
+void Slot::Use(Mode mode) { schedule = mode == Mode::kGraph ? &options_.program->graphs : &options_.program->stream; }
+
+void Slot::DropGraphs() {
+  if (replay == nullptr) return;
+  replay->Drop();
+  replay = nullptr;
+}
+
+absl::Status Slot::MakeReplay(bool upload, int32_t& node) {
+  Use(Mode::kGraph);
+  if (options_.plan->lanes.empty()) return absl::OkStatus();
   const int32_t lane = options_.program->replay.lane;
   const int32_t device = options_.plan->lanes[static_cast<size_t>(lane)].device;
-  PENSTOCK_ASSIGN_OR_RETURN(replay, GraphReplay::Create({.program = options_.program,
+  PENSTOCK_ASSIGN_OR_RETURN(graphs, GraphReplay::Create({.program = options_.program,
                                                          .plan = options_.plan,
                                                          .device = &(*options_.devices)[static_cast<size_t>(device)],
                                                          .pinned = options_.pinned,
                                                          .pinned_node = options_.pinned_node,
                                                          .bell = options_.bell,
-                                                         .core = options_.core},
-                                                        *this));
+                                                         .core = options_.core,
+                                                         .upload = upload},
+                                                        *this, node));
+  replay = graphs.get();
   return absl::OkStatus();
 }
 

@@ -10,12 +10,15 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "graph/plan.h"
 #include "penstock/bindings.h"
+#include "penstock/detail/replaceable.h"
+#include "penstock/mode.h"
 #include "src/host/bell.h"
 #include "src/memory/pinned_pool.h"
 #include "src/memory/staging.h"
@@ -63,10 +66,17 @@ struct Slot final : driver::UseSource {
     bool timing = false;  // make timing events for a trace
     bool synchronous = false;  // make an event a lane to wait for each node
     host::Bell* bell = nullptr;  // of the runtime
-    bool graphs = false;  // make Program::graphs, and submit these
   };
   static absl::StatusOr<std::unique_ptr<Slot>> Create(const Options& options, int index);
   ~Slot();
+
+  // Makes the graphs, and has runs submit them. Before the first run. The arguments as for GraphReplay::Create.
+  absl::Status MakeReplay(bool upload, int32_t& node);
+  // What the next run submits. No run is in flight.
+  void Use(Mode mode);
+  // The graphs are not used any more; what they took of a device is given back, but for what needs a device that is
+  // idle.
+  void DropGraphs();
 
   // Where a box of an instance begins; null where the instance has no memory.
   void* AddressOf(int32_t instance, int32_t box) const;
@@ -76,6 +86,11 @@ struct Slot final : driver::UseSource {
   // Forgets what this run comes behind.
   void ReleaseAhead();
 
+  // What the host calls for a call (Program::calls) whose record is `code`.
+  void* CallableOf(int32_t call, const NodeCode& code) const {
+    return callables.empty() ? code.callable.get() : callables[static_cast<size_t>(call)].object();
+  }
+
   void AppendUses(int32_t node, std::vector<driver::MemoryUse>& out) const override;
 
   int index = 0;
@@ -83,7 +98,8 @@ struct Slot final : driver::UseSource {
   bool leased = false;  // somebody has a Lease; guarded by the executable's mutex
 
   const Schedule* schedule = nullptr;  // what its runs submit
-  std::unique_ptr<GraphReplay> replay;  // of Program::graphs; null in stream mode
+  std::unique_ptr<GraphReplay> graphs;  // Program::graphs; null where there are none
+  GraphReplay* replay = nullptr;  // the same, while runs may use them
 
   std::vector<driver::Stream> streams;  // a lane each
   std::vector<driver::Event> events;
@@ -95,7 +111,8 @@ struct Slot final : driver::UseSource {
   std::vector<void*> staging;  // what `pointers` held when the slot was made
   std::vector<BoxInRun> boxes;  // a buffer each, then a Program::slices each
   std::vector<int64_t> param_values;  // integers only, for extents
-  std::vector<std::byte> param_bytes;  // of all parameters, as `args` has them where params_known
+  // Of all parameters, as `args` has them where params_known; in pinned memory where Program::refs are.
+  std::span<std::byte> param_bytes;
   bool params_known = false;
   std::vector<std::byte> args;
   std::vector<void*> argv;
@@ -105,6 +122,9 @@ struct Slot final : driver::UseSource {
   driver::CopyPiece* pieces = nullptr;  // of all batches, in pinned memory: what runs with this memory bound copy
   std::vector<driver::FillOp> fills;  // parallel to Program::fills
   std::vector<driver::KernelOp> kernels;  // parallel to Program::calls
+  // Parallel to Program::calls where the slot has callables of its own (replay_cache_core.h), else empty. The twins'
+  // addresses are in `kernels` too.
+  std::vector<detail::Replaceable> callables, twins;
   std::vector<std::atomic<HostState>> host_states;  // parallel to Plan::host_steps
   std::vector<bool> host_idle;  // the same: nothing to copy in this run, but still a step others wait for
   std::vector<driver::CopyOp> host_copies;  // the same, of those that copy
@@ -124,6 +144,9 @@ struct Slot final : driver::UseSource {
   std::vector<EventAhead> events_ahead;  // and events of the application's
   std::vector<driver::Event> done;  // those of Plan::done_events
 
+  int64_t trial = -1;  // ModeTrial::Turn::number of the run
+  std::chrono::steady_clock::time_point launched;  // where there is a trial
+
   // Where the run stands.
   int64_t serial = -1;
   std::chrono::steady_clock::time_point deadline;
@@ -138,11 +161,13 @@ struct Slot final : driver::UseSource {
   absl::Status MakeStreamsAndEvents();
   absl::Status MakeArenas();
   void MakeTicket();
+  absl::Status MakeParams();
   absl::Status FillImages();
-  absl::Status ChooseSchedule();
 
   Options options_;
   memory::PinnedBlock pinned_;
+  std::vector<std::byte> own_params_;
+  memory::PinnedBlock pinned_params_;
   std::vector<std::pair<DeviceRef, void*>> arenas_;
   std::vector<std::vector<driver::Event>> state_events_;  // of each place of the ticket
 };

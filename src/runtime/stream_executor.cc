@@ -1,15 +1,13 @@
 #include "src/runtime/stream_executor.h"
 
-#include <exception>
 #include <string>
 
-#include "penstock/foreign.h"
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
-#include "src/base/user_code.h"
 #include "src/driver/current_device.h"
 #include "src/host/progress.h"
 #include "src/runtime/executable_core.h"
+#include "src/runtime/foreign_call.h"
 #include "src/runtime/run_state.h"
 #include "src/runtime/runtime_core.h"
 #include "src/runtime/state_core.h"
@@ -38,6 +36,10 @@ bool StreamExecutor::Submit(Slot& slot, int32_t end) {
       if (!passed.ok()) slot.fault.Fail(-1, passed.status());
       if (!passed.ok() || !*passed) return false;
       continue;
+    }
+    if (command.op == Op::kGraph && command.index == 0) {
+      const absl::StatusOr<bool> updated = Update(slot);
+      if (!updated.ok() || !*updated) return false;
     }
     const bool awaited = core_.runtime().synchronous() && command.node >= 0;
     if (awaited && !core_.runtime().EnterSync()) return false;
@@ -186,41 +188,28 @@ absl::Status StreamExecutor::DoNode(Slot& slot, const ExecCommand& command) {
     case Op::kBatch:
       return slot.batches[index].count == 0 ? absl::OkStatus() : driver.CopyBatch(stream, slot.batches[index]);
     case Op::kFill: return driver.Fill(stream, slot.fills[index]);
-    case Op::kForeign: return CallForeign(slot, command);
+    case Op::kForeign: return CallForeign(core_, slot, command.index, stream);
     default: break;
   }
   const driver::KernelOp& op = slot.kernels[index];
   return op.rows == 0 ? absl::OkStatus() : driver.Launch(stream, op);
 }
 
-// The first graph of a run brings what this run has that the one before had not.
-absl::Status StreamExecutor::LaunchGraph(Slot& slot, const ExecCommand& command) {
+// Fails the run itself. False: a callable that is to be captured is being called elsewhere.
+absl::StatusOr<bool> StreamExecutor::Update(Slot& slot) {
   int32_t node = -1;
-  absl::Status updated = slot.replay->Update(node);
-  if (!updated.ok()) {
-    slot.fault.Fail(base::IsFatal(updated) ? -1 : node, updated);
-    return updated;
+  absl::StatusOr<bool> updated = slot.replay->Capture(node);
+  if (updated.ok() && *updated) {
+    if (const absl::Status set = slot.replay->Update(node); !set.ok()) updated = set;
   }
+  if (!updated.ok()) slot.fault.Fail(base::IsFatal(updated.status()) ? -1 : node, updated.status());
+  return updated;
+}
+
+absl::Status StreamExecutor::LaunchGraph(Slot& slot, const ExecCommand& command) {
   const absl::Status launched = slot.replay->Launch(command.index, slot.streams[static_cast<size_t>(command.lane)]);
   const bool its_own = !launched.ok() && !base::IsFatal(launched);
   return its_own ? base::Prefixed(core_.TextOfGraph(command.index), launched) : launched;
-}
-
-absl::Status StreamExecutor::CallForeign(Slot& slot, const ExecCommand& command) {
-  const graph::PlanNode& node = core_.plan().nodes[static_cast<size_t>(command.node)];
-  const NodeCode& code = core_.model().nodes[static_cast<size_t>(node.decl)].code;
-  PENSTOCK_RETURN_IF_ERROR(
-      core_.driver().Foreign(slot.streams[static_cast<size_t>(command.lane)], {&slot.fault, command.node}, slot));
-  Foreign foreign(core_.driver().NativeStream(slot.streams[static_cast<size_t>(command.lane)]), node.device,
-                  core_.device(node.device).info.name);
-  base::UserCodeScope scope;
-  try {
-    return code.call(code.callable.get(), &foreign, slot.kernels[static_cast<size_t>(command.index)].argv);
-  } catch (const std::exception& e) {
-    return absl::InternalError(std::string("the callable threw: ") + e.what());
-  } catch (...) {
-    return absl::InternalError("the callable threw something that is no std::exception");
-  }
 }
 
 }  // namespace penstock::runtime

@@ -19,8 +19,8 @@ class StreamExecutor {
   explicit StreamExecutor(ExecutableCore& core) : core_(core) {}
 
   // Submits commands [slot.next_command, end). False when it stopped before: the run has failed, or a lane holds as
-  // many commands as it may, or a foreign launch, the use of a State, memory that is not ready, or any node where each
-  // is waited for must wait for its turn (then calling again goes on there).
+  // many commands as it may, or a foreign launch or capture, the use of a State, memory that is not ready, or any node
+  // where each is waited for must wait for its turn (then calling again goes on there).
   bool Submit(Slot& slot, int32_t end);
   // The same for the commands that end a run, which are submitted whatever happened before: without them nobody can
   // tell when its work has ended, so one that fails is tried once more, and the run fails. The Status of one that fails
@@ -38,10 +38,11 @@ class StreamExecutor {
   // Returns when a submitted node has ended, with the fault that ended it.
   absl::Status AwaitNode(Slot& slot, const ExecCommand& command);
   absl::Status DoNode(Slot& slot, const ExecCommand& command);
+  // Of the first graph of a run: gives the graphs what this run has that the one before had not.
+  absl::StatusOr<bool> Update(Slot& slot);
   absl::Status LaunchGraph(Slot& slot, const ExecCommand& command);
   absl::StatusOr<bool> WaitForState(Slot& slot, const ExecCommand& command);
   absl::StatusOr<bool> WaitUntilReady(Slot& slot, const ExecCommand& command);
-  absl::Status CallForeign(Slot& slot, const ExecCommand& command);
 
   ExecutableCore& core_;
 };

@@ -228,6 +228,7 @@ class Session {
       witness().FailNth(fault_.kind, fault_.n, absl::UnavailableError("planned"));
     }
     const bool ready = Retry([&] { return MakeMemory(); }, false) && Retry([&] { return Compile(); }, true);
+    running_ = ready;
     if (ready) {
       for (int round = 0; round < 2; ++round) RunAll(round);
     }
@@ -314,10 +315,11 @@ class Session {
 
   void Failed(const absl::Status& status, bool named) {
     failures_.push_back(status);
+    failed_running_ = failed_running_ || running_;
     const std::string text(status.message());
     const std::string graph = "graph '" + std::string(scenario_.name) + "'";
     EXPECT_TRUE(!named || text.find(graph) != std::string::npos) << status;
-    if (named && IsWork(fault_.kind) && failures_.size() == 1) {
+    if (running_ && IsWork(fault_.kind) && failures_.size() == 1) {
       if (fault_.kind == CallKind::kLaunchGraph && !fault_.deadly) {
         EXPECT_EQ(text.rfind(graph + ": launching nodes '", 0), 0u) << "the nodes are not named: " << status;
       } else if (!fault_.deadly) {
@@ -353,7 +355,7 @@ class Session {
   void CheckNothingFollows(const CallLog& log) {
     constexpr int kMostBegun = 3;  // chunks of a copy: 1200 bytes, 512 at a time
     if (scenario_.ring && fault_.kind == CallKind::kQuery) return;
-    if (fault_.n == 0 || fault_.deadly || scenario_.slots > 1 || IsBorne(fault_.kind) || !witness().fault_fired()) {
+    if (fault_.n == 0 || fault_.deadly || scenario_.slots > 1 || IsBorne(fault_.kind) || !failed_running_) {
       return;
     }
     int64_t left = fault_.n;
@@ -389,6 +391,7 @@ class Session {
   std::vector<HostBuffer<int32_t>> pinned_;
   std::vector<std::unique_ptr<std::vector<int32_t>>> pageable_;
   std::vector<absl::Status> failures_;
+  bool running_ = false, failed_running_ = false;  // the executable is there
 };
 
 struct WalkParam {

@@ -152,6 +152,7 @@ enum class Outcome { kRight, kNamed, kNotCompiled };
 class RandomFaults : public testing::Test {
  protected:
   Outcome Try(uint64_t seed) {
+    const ModeScope mode(seed % 2 == 0 ? "stream" : "graph");
     Sample sample(seed);
     CheckedRuntimes checks;
     Graph g("random");

@@ -3,15 +3,10 @@
 #include <algorithm>
 #include <string>
 
-#include "tests/conformance/graph_fixture.h"
-#if defined(__CUDACC__)
-#include "penstock/cuda.h"
-#endif
+#include "tests/conformance/replay_fixture.h"
 
 namespace penstock::conformance {
 namespace {
-
-using driver::checked::CallKind;
 
 constexpr int64_t kN = 100;
 
@@ -26,58 +21,7 @@ struct CopyElement {
   PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* from, int32_t* to) const { to[i] = from[i]; }
 };
 
-class Replay : public GraphConformance {
- protected:
-  int64_t Count(CallKind kind) { return checks_->witness().log().count(kind); }
-
-  // What a run and its launch changed.
-  struct Changes {
-    int64_t launched = 0, set = 0, switched = 0, alone = 0;
-    bool operator==(const Changes&) const = default;
-    friend std::ostream& operator<<(std::ostream& out, const Changes& c) {
-      return out << c.launched << " launched, " << c.set << " set, " << c.switched << " switched, " << c.alone
-                 << " submitted alone";
-    }
-  };
-  Changes Seen() {
-    return {Count(CallKind::kLaunchGraph), Count(CallKind::kSetNode), Count(CallKind::kEnableNode),
-            Count(CallKind::kLaunch) + Count(CallKind::kCopy) + Count(CallKind::kCopyBatch) + Count(CallKind::kFill) +
-                Count(CallKind::kForeign)};
-  }
-  Changes OfRun(Executable& exec, const Bindings& io) {
-    const Changes before = Seen();
-    absl::StatusOr<penstock::Run> run = exec.Launch(io);
-    EXPECT_OK(run.status());
-    if (!run.ok()) return {};
-    EXPECT_OK(run->Wait());
-    CheckLedger(exec);
-    const Changes now = Seen();
-    return {now.launched - before.launched, now.set - before.set, now.switched - before.switched,
-            now.alone - before.alone};
-  }
-  // The runtime has made no other executable.
-  void CheckLedger(const Executable& exec) {
-    const ReplayLedger ledger = exec.ledger();
-    EXPECT_EQ(ledger.mode, Mode::kGraph);
-    EXPECT_EQ(ledger.graphs, Count(CallKind::kInstantiate));
-    EXPECT_EQ(ledger.graphs, Count(CallKind::kUpload));
-    EXPECT_EQ(ledger.graph_nodes, Count(CallKind::kAddNode));
-    EXPECT_EQ(ledger.graph_launches, Count(CallKind::kLaunchGraph));
-    EXPECT_EQ(ledger.nodes_set, Count(CallKind::kSetNode));
-    EXPECT_EQ(ledger.nodes_switched, Count(CallKind::kEnableNode));
-  }
-  Executable Compiled(const Graph& g, CompileOptions options = {.slots = 1}) {
-    absl::StatusOr<Executable> exec = runtime_->Compile(g, std::move(options));
-    EXPECT_OK(exec.status());
-    return exec.ok() ? *exec : Executable();
-  }
-  HostBuffer<int32_t> Pinned(int64_t n, int32_t value) {
-    absl::StatusOr<HostBuffer<int32_t>> buffer = runtime_->MakeHostBuffer<int32_t>(n);
-    EXPECT_OK(buffer.status());
-    std::fill(buffer->begin(), buffer->end(), value);
-    return *std::move(buffer);
-  }
-};
+class Replay : public ReplayConformance {};
 
 TEST_P(Replay, WhatHasNotChangedIsNotSetAgain) {
   Graph g("steady");
@@ -271,41 +215,6 @@ TEST_P(Replay, HostNodesPartGraphs) {
   EXPECT_EQ(memory[kN - 1], 13);
 }
 
-#if defined(__CUDACC__)
-absl::Status CopyForeign(Foreign& foreign, const int32_t* from, int32_t* to) {
-  return ToStatus(cudaMemcpyAsync(to, from, kN * sizeof(int32_t), cudaMemcpyDeviceToDevice, CudaStream(foreign)));
-}
-#else
-absl::Status CopyForeign(Foreign&, const int32_t*, int32_t*) { return absl::InternalError("called on a host device"); }
-#endif
-
-// A Launch is the user's own submission to a CUDA stream, and like any node on a host device.
-TEST_P(Replay, WhatNoGraphTakesStandsBetweenGraphsAndTheLedgerNamesIt) {
-  Graph g("foreign");
-  auto x = g.Input<int32_t>("x", kN, kPinned);
-  auto y = g.Output<int32_t>("y", kN, kPinned);
-  auto t = g.Buffer<int32_t>("t", kN), u = g.Buffer<int32_t>("u", kN);
-  g.Copy("in", x, t);
-  g.ParallelFor("one", kN, AddOne{}, ReadWrite(t));
-  g.Launch("theirs", CopyForeign, Read(t), Write(u)).HostTwin([](const int32_t* from, int32_t* to) {
-    std::copy(from, from + kN, to);
-  });
-  g.ParallelFor("two", kN, AddOne{}, ReadWrite(u));
-  g.Copy("out", u, y);
-  Executable exec = Compiled(g);
-  const ReplayLedger ledger = exec.ledger();
-  const bool named = std::any_of(ledger.notes.begin(), ledger.notes.end(),
-                                 [](const std::string& n) { return n.find("'theirs'") != std::string::npos; });
-  EXPECT_EQ(named, on_cuda());
-  const HostBuffer<int32_t> from = Pinned(kN, 40);
-  HostBuffer<int32_t> to = Pinned(kN, 0);
-  Bindings io = exec.bindings();
-  const Changes done = OfRun(exec, io.Set(x, from).Set(y, to));
-  EXPECT_EQ(done.launched, on_cuda() ? 2 : 1);
-  EXPECT_EQ(done.alone, on_cuda() ? 1 : 0);
-  EXPECT_EQ(to[kN - 1], 42);
-}
-
 TEST_P(Replay, ATraceIsOfStreamsAndTheLedgerSaysSo) {
   Graph g("traced");
   auto x = g.InOut<int32_t>("x", kN, kPinned);
@@ -368,7 +277,11 @@ TEST_P(Replay, TheEnvironmentsModeWinsAndMustBeOne) {
   {
     const ModeScope none("");
     EXPECT_EQ(Compiled(g, {.slots = 1, .mode = Mode::kGraph}).ledger().mode, Mode::kGraph);
-    EXPECT_EQ(Compiled(g).ledger().mode, Mode::kStream);
+    EXPECT_EQ(Compiled(g).ledger().mode, Mode::kAuto);
+  }
+  {
+    const ModeScope both("auto");
+    EXPECT_EQ(Compiled(g, {.slots = 1, .mode = Mode::kGraph}).ledger().mode, Mode::kAuto);
   }
   const ModeScope other("graphs");
   const absl::StatusOr<Executable> exec = runtime_->Compile(g);

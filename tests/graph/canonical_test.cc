@@ -88,7 +88,7 @@ ModelBuilder Graph() {
   const int32_t t = g.Scratch("t", 64);
   g.For("k0", In{x}, Out{t});
   NodeDecl& k1 = g.node(g.For("k1", In{t}, Out{y}));
-  k1.args.push_back({ArgDecl::Form::kParam, 0, 4, n, ModelBuilder::kSerial, ModelBuilder::TypeOf(4)});
+  k1.args.push_back({ArgDecl::Form::kParam, 0, 4, n, ModelBuilder::kSerial, 0, ModelBuilder::TypeOf(4)});
   k1.arg_block.resize(8);
   g.node(g.Kernel("k2", In{t}));
   g.node(g.For("k3")).device = 0;

@@ -417,7 +417,7 @@ void AddArguments(RandomGraph& graph, Random& random) {
   for (NodeDecl& node : g.model.nodes) {
     if (Below(random, 2) == 0) {
       node.args.push_back({ArgDecl::Form::kParam, 0, 4, Below(random, 2) == 0 ? first : second, ModelBuilder::kSerial,
-                           ModelBuilder::TypeOf(4)});
+                           0, ModelBuilder::TypeOf(4)});
       node.arg_block.resize(16);
     }
     if (node.kind == NodeKind::kParallelFor && Below(random, 2) == 0) node.extent = Extent(g.ParamDim(first));

@@ -40,7 +40,7 @@ TEST(MakePlan, OneGraphWithEveryMistakeGetsALineForEach) {
   g.Host("");                                                                              // 16
   g.Host("alien", AccessDecl{0, 1, AccessMode::kRead, {}}, AccessDecl{});                  // 17
   g.Host("part", In{x, Slice(4, 5)});                                                      // 18
-  g.node(g.Host("args")).args.push_back({ArgDecl::Form::kParam, 0, 4, 9, 7, {}});          // 19
+  g.node(g.Host("args")).args.push_back({ArgDecl::Form::kParam, 0, 4, 9, 7, 0, {}});          // 19
   g.node(g.For("block")).arg_block.resize(5000);                                           // 20
   g.After(g.Host("after"), -4);                                                            // 21
   g.node(g.Host("alone")).concurrency = -1;                                                // 22

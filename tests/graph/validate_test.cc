@@ -267,7 +267,7 @@ TEST(Validate, RefusesSpansOfRowsThatLieApart) {
   const int32_t line = g.Pitched(g.InOut("line", {1, 8}), 9), none = g.Pitched(g.InOut("none", {4, 0}), 9);
   const int32_t some = g.Pitched(g.InOut("some", {g.ParamDim(n), 8}), 9);
   const auto span = [&](const char* name, int32_t buffer, const Box& box) {
-    g.node(g.Host(name, In{buffer, box})).args = {{ArgDecl::Form::kSpan, 0, 48, 0, 0, ModelBuilder::TypeOf(4)}};
+    g.node(g.Host(name, In{buffer, box})).args = {{ArgDecl::Form::kSpan, 0, 48, 0, 0, 0, ModelBuilder::TypeOf(4)}};
   };
   span("whole", x, {});
   span("rows", x, Slice({1, 0}, {2, 8}));
@@ -478,7 +478,7 @@ TEST(Validate, RefusesSpansOfWhatIsNotContiguous) {
   ModelBuilder g;
   const int32_t x = g.InOut("x", {4, 8}), cube = g.InOut("cube", {3, 4, 8});
   const auto span = [&](const char* name, int32_t buffer, const Box& box) {
-    g.node(g.Host(name, In{buffer, box})).args = {{ArgDecl::Form::kSpan, 0, 48, 0, 0, ModelBuilder::TypeOf(4)}};
+    g.node(g.Host(name, In{buffer, box})).args = {{ArgDecl::Form::kSpan, 0, 48, 0, 0, 0, ModelBuilder::TypeOf(4)}};
   };
   span("column", x, Slice({0, 2}, {4, 4}));
   span("row", x, Slice({2, 2}, {1, 4}));
@@ -498,7 +498,7 @@ TEST(Validate, LeavesSpansByParametersToTheLaunch) {
   ModelBuilder g;
   const int32_t n = g.Param("n", 8), x = g.InOut("x", {4, 8}), y = g.InOut("y", {Dim(4), g.ParamDim(n)});
   const auto span = [&](const char* name, int32_t buffer, const Box& box) {
-    g.node(g.Host(name, In{buffer, box})).args = {{ArgDecl::Form::kSpan, 0, 48, 0, 0, ModelBuilder::TypeOf(4)}};
+    g.node(g.Host(name, In{buffer, box})).args = {{ArgDecl::Form::kSpan, 0, 48, 0, 0, 0, ModelBuilder::TypeOf(4)}};
   };
   span("narrow", x, Slice({0, 1}, {2, g.ParamDim(n)}));
   span("first", y, Slice({0, 0}, {4, 4}));
@@ -508,7 +508,7 @@ TEST(Validate, LeavesSpansByParametersToTheLaunch) {
 TEST(Validate, RefusesParametersOfAnotherGraph) {
   ModelBuilder g;
   g.Param("n");
-  g.node(g.Host("h")).args.push_back({ArgDecl::Form::kParam, 0, 4, 0, ModelBuilder::kSerial + 1, {}});
+  g.node(g.Host("h")).args.push_back({ArgDecl::Form::kParam, 0, 4, 0, ModelBuilder::kSerial + 1, 0, {}});
   EXPECT_EQ(
       MistakeOf(g),
       "INVALID_ARGUMENT: graph 'g' node 'h' (a.cc:2): argument 0 is a parameter of another graph; a handle is good "
@@ -517,7 +517,7 @@ TEST(Validate, RefusesParametersOfAnotherGraph) {
 
 TEST(Validate, RefusesParametersThatWereNeverDeclared) {
   ModelBuilder g;
-  g.node(g.Host("h")).args.push_back({ArgDecl::Form::kParam, 0, 4, -1, 0, {}});
+  g.node(g.Host("h")).args.push_back({ArgDecl::Form::kParam, 0, 4, -1, 0, 0, {}});
   EXPECT_EQ(MistakeOf(g),
             "INVALID_ARGUMENT: graph 'g' node 'h' (a.cc:1): argument 0 is no parameter; its handle was never set; "
             "declare the parameter in this graph");

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "penstock/graph.h"
+#include "penstock/replay_cache.h"
 #include "penstock/runtime.h"
 #include "src/runtime/driver_hook.h"
 #include "tests/runtime/counted_calls.h"
@@ -85,6 +86,50 @@ class ReplayCost : public testing::Test {
     return {cost[0], cost[1]};
   }
 
+  // The same of steps that are declared anew, each with other values.
+  CountedCalls MeasureAgain(int nodes, bool all_threads, Mode mode, bool host) {
+    std::vector<std::string> names;
+    for (int i = 0; i < nodes; ++i) names.push_back("n" + std::to_string(i));
+    ReplayCache cache(*runtime_, {.compile = {.slots = 1, .mode = mode}});
+    auto memory = std::make_shared<std::vector<float>>(64);
+    CountedCalls least{INT64_MAX, INT64_MAX};
+    for (int r = 0; r < kWarmUps + kRuns; ++r) {
+      const auto value = static_cast<float>(r);
+      const CountedCalls before = all_threads ? CallsOfAllThreads() : CallsOfThisThread();
+      auto run = cache.Launch([&](Graph& g, Bindings& io) {
+        const auto x = g.InOut<float>("x", 64, kPinned);
+        const auto y = g.Buffer<float>("y", 64);
+        const auto n = g.Param<int32_t>("n", AtMost(64));
+        io.Set(x, std::span<float>(memory->data(), 64), memory).Set(n, r % 64);
+        for (int i = 0; i < nodes; ++i) {
+          const char* const name = names[static_cast<size_t>(i)].c_str();
+          if (host) {
+            g.Host(name, [value](std::span<float>, float) { (void)value; }, ReadWrite(x), value).Concurrency(2);
+          } else if (i % 4 == 0) {
+            g.Fill(name, Write(y, Slice(0, n)), value).Priority(1);
+          } else if (i % 4 == 1) {
+            g.Kernel(name, &StepKernel, Threads(n), ReadWrite(x), value, n).HostTwin([value](float*, float, int32_t) {
+              (void)value;
+            });
+          } else {
+            g.ParallelFor(name, 64, Step{}, ReadWrite(i % 4 == 2 ? x : y), value);
+          }
+        }
+      });
+      if (!run.ok() || !run->Wait().ok()) {
+        ADD_FAILURE() << "run " << r << ": " << run.status();
+        return {};
+      }
+      const CountedCalls cost = (all_threads ? CallsOfAllThreads() : CallsOfThisThread()) - before;
+      if (r < kWarmUps) continue;
+      least = {std::min(least.allocations, cost.allocations), std::min(least.locks, cost.locks)};
+    }
+    EXPECT_EQ(cache.counts().found, kWarmUps + kRuns - 1);
+    std::cout << nodes << " nodes declared again: " << least.allocations << " allocations, " << least.locks
+              << " locks a run\n";
+    return least;
+  }
+
   std::optional<Runtime> runtime_;
   runtime::NullDriver* driver_ = nullptr;
 };
@@ -149,6 +194,20 @@ TEST_F(ReplayCost, OfHostNodesAllocatesNothingANode) {
   const auto [small, large] = Compare([](Graph& g, const std::string& name, int, X x, A a,
                                          N) { g.Host(name, [](std::span<float>, float) {}, ReadWrite(x), a); },
                                       /*all_threads=*/true);
+  EXPECT_EQ(small.allocations, large.allocations);
+}
+
+TEST_F(ReplayCost, OfStepsDeclaredAgainDoesNotGrowWithTheirNodes) {
+  for (const Mode mode : {Mode::kStream, Mode::kGraph}) {
+    const CountedCalls small = MeasureAgain(10, /*all_threads=*/false, mode, /*host=*/false);
+    const CountedCalls large = MeasureAgain(1000, /*all_threads=*/false, mode, /*host=*/false);
+    EXPECT_EQ(small, large);
+  }
+}
+
+TEST_F(ReplayCost, OfHostNodesDeclaredAgainAllocatesNothingANode) {
+  const CountedCalls small = MeasureAgain(10, /*all_threads=*/true, Mode::kStream, /*host=*/true);
+  const CountedCalls large = MeasureAgain(1000, /*all_threads=*/true, Mode::kStream, /*host=*/true);
   EXPECT_EQ(small.allocations, large.allocations);
 }
 

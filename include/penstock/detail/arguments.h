@@ -81,6 +81,27 @@ using ViewStoredT = typename ViewStored<std::decay_t<A>>::type;
 template <class A>
 using PointerStoredT = typename PointerStored<std::decay_t<A>>::type;
 
+// A parameter whose value is read when the code runs.
+template <class T>
+struct Ref {
+  const T* at;
+};
+template <class T>
+inline constexpr bool kIsRef = false;
+template <class T>
+inline constexpr bool kIsRef<Ref<T>> = true;
+// How the code of a ParallelFor that takes parameters by reference gets a declared argument.
+template <class A>
+struct RefStored : ViewStored<A> {};
+template <class T>
+struct RefStored<ParamHandle<T>> {
+  using type = Ref<T>;
+};
+template <class A>
+using RefStoredT = typename RefStored<std::decay_t<A>>::type;
+template <class... A>
+inline constexpr size_t kParams = (size_t{0} + ... + size_t{IsParam<std::decay_t<A>>::value});
+
 // How a stored argument is passed on: as it is, or a View as a span.
 template <class Stored>
 struct PassStored {
@@ -136,10 +157,10 @@ constexpr bool IsHostInvocable(std::index_sequence<I...>) {
 // Makes room for arguments that are stored as `Stored`, of which A are the declared ones. Lists that do not grow leave
 // no gaps, so that the records of a graph lie close together: reading them is much of what planning costs.
 template <class... Stored, class... A>
-void MakeRoom(NodeDecl& node, const A&...) {
+void MakeRoom(NodeDecl& node, size_t refs, const A&...) {
   node.accesses.reserve((size_t{0} + ... + size_t{IsAccess<A>::value}));
   node.args.reserve(sizeof...(Stored));
-  node.arg_block.reserve((size_t{0} + ... + (sizeof(Stored) + alignof(Stored))));
+  node.arg_block.reserve((refs * 2 * sizeof(void*)) + (size_t{0} + ... + (sizeof(Stored) + alignof(Stored))));
 }
 
 // Appends to a node's argument block.
@@ -147,6 +168,12 @@ inline uint32_t Reserve(NodeDecl& node, uint32_t size, uint32_t align) {
   const size_t offset = (node.arg_block.size() + align - 1) / align * align;
   node.arg_block.resize(offset + size);
   return static_cast<uint32_t>(offset);
+}
+
+// Room for the address of the argument added last.
+template <class A>
+void AppendRef(NodeDecl& node) {
+  if constexpr (IsParam<A>::value) node.args.back().ref = Reserve(node, sizeof(void*), alignof(void*));
 }
 
 template <class Stored, class A>

@@ -34,38 +34,59 @@ PENSTOCK_HOST_DEVICE inline void CallAt(const F& f, int64_t z, int64_t y, int64_
   else f(Index3{z, y, x}, args...);
 }
 
-template <bool kNvcc, class F, class... Stored, size_t... I>
-void RunRows(void* const* argv, int64_t first, int64_t end, std::index_sequence<I...>) {
-  constexpr int kRank = FunctorRank<F, Stored...>();
-  const Range range = *static_cast<const Range*>(argv[0]);
-  const F& f = *static_cast<const F*>(argv[1]);
-  [[maybe_unused]] const std::tuple<Stored...> args(*static_cast<const Stored*>(argv[I + 2])...);
+// An argument out of what it is passed as: itself, or a parameter by reference.
+template <class T>
+PENSTOCK_HOST_DEVICE inline const T& ValueOf(const T& passed) {
+  return passed;
+}
+template <class T>
+PENSTOCK_HOST_DEVICE inline const T& ValueOf(const Ref<T>& passed) {
+  return *passed.at;
+}
+
+template <int kRank, class F, class... Stored>
+void RunRows(const Range& range, int64_t first, int64_t end, const F& f, const Stored&... args) {
   if constexpr (kRank == 1) {
-    for (int64_t x = first; x < end; ++x) CallAt<1>(f, 0, 0, x, std::get<I>(args)...);
+    for (int64_t x = first; x < end; ++x) CallAt<1>(f, 0, 0, x, args...);
   } else {
     for (int64_t row = first; row < end; ++row) {
       const int64_t z = row / range.height, y = row % range.height;
-      for (int64_t x = 0; x < range.width; ++x) CallAt<kRank>(f, z, y, x, std::get<I>(args)...);
+      for (int64_t x = 0; x < range.width; ++x) CallAt<kRank>(f, z, y, x, args...);
     }
   }
 }
 
-// Runs rows [first, end); thread-safe, disjoint parts may run at once.
-template <bool kNvcc, class F, class... Stored>
+// Arguments are copied, so that the loop need not look at them again.
+template <int kRank, class F, class... Passed, size_t... I>
+void RunPassed(void* const* argv, int64_t first, int64_t end, std::index_sequence<I...>) {
+  const std::tuple args(ValueOf(*static_cast<const Passed*>(argv[I + 2]))...);
+  RunRows<kRank>(*static_cast<const Range*>(argv[0]), first, end, *static_cast<const F*>(argv[1]),
+                 std::get<I>(args)...);
+}
+
+// Runs rows [first, end); thread-safe, disjoint parts may run at once. `Passed`: as the arguments lie in the block.
+template <bool kNvcc, int kRank, class F, class... Passed>
 void RunRange(void* const* argv, int64_t first, int64_t end) {
-  RunRows<kNvcc, F, Stored...>(argv, first, end, std::index_sequence_for<Stored...>());
+  RunPassed<kRank, F, Passed...>(argv, first, end, std::index_sequence_for<Passed...>());
 }
 
 #if defined(__CUDACC__)
 // Grid-stride in every dimension there is, so that any extent fits any grid the runtime chooses. Nearly every grid
-// covers its extent, so a loop is one turn as a rule, and unrolled it would only begin later.
-template <int kRank, class F, class... Stored>
-__global__ void ParallelForKernel(Range range, F f, Stored... args) {
-  const int64_t first_x = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+// covers its extent, so a loop is one turn as a rule, and unrolled it would only begin later. With parameters by
+// reference the first turn stands before the loop: what it reads is waited for once then, not for the parameters, which
+// stay as they are from turn to turn, and then for the rest.
+template <int kRank, class F, class... Passed>
+__global__ void ParallelForKernel(Range range, F f, Passed... args) {
+  int64_t first_x = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const int64_t step_x = static_cast<int64_t>(gridDim.x) * blockDim.x;
   if constexpr (kRank == 1) {
+    if constexpr ((kIsRef<Passed> || ...)) {
+      if (first_x >= range.width) return;
+      f(first_x, ValueOf(args)...);
+      first_x += step_x;
+    }
 #pragma unroll 1
-    for (int64_t x = first_x; x < range.width; x += step_x) f(x, args...);
+    for (int64_t x = first_x; x < range.width; x += step_x) f(x, ValueOf(args)...);
   } else {
     const int64_t step_y = static_cast<int64_t>(gridDim.y) * blockDim.y;
 #pragma unroll 1
@@ -73,17 +94,24 @@ __global__ void ParallelForKernel(Range range, F f, Stored... args) {
 #pragma unroll 1
       for (int64_t y = static_cast<int64_t>(blockIdx.y) * blockDim.y + threadIdx.y; y < range.height; y += step_y)
 #pragma unroll 1
-        for (int64_t x = first_x; x < range.width; x += step_x) CallAt<kRank>(f, z, y, x, args...);
+        for (int64_t x = first_x; x < range.width; x += step_x) CallAt<kRank>(f, z, y, x, ValueOf(args)...);
   }
 }
 #endif
 
-template <bool kNvcc, class F, class... Stored>
+// The code for declared arguments A.
+template <bool kNvcc, class F, class... A>
 void FillParallelForCode(NodeCode& code) {
-  code.range = &RunRange<kNvcc, F, Stored...>;
+  constexpr int kRank = FunctorRank<F, ViewStoredT<A>...>();
+  constexpr bool kTakesParams = (kParams<A...>) > 0;
+  code.range = &RunRange<kNvcc, kRank, F, ViewStoredT<A>...>;
+  if constexpr (kTakesParams) code.range_by_ref = &RunRange<kNvcc, kRank, F, RefStoredT<A>...>;
 #if defined(__CUDACC__)
   code.cuda_kernel = &LoadCudaKernel;
-  code.cuda_self = reinterpret_cast<const void*>(&ParallelForKernel<FunctorRank<F, Stored...>(), F, Stored...>);
+  code.cuda_self = reinterpret_cast<const void*>(&ParallelForKernel<kRank, F, ViewStoredT<A>...>);
+  if constexpr (kTakesParams) {
+    code.cuda_self_by_ref = reinterpret_cast<const void*>(&ParallelForKernel<kRank, F, RefStoredT<A>...>);
+  }
 #endif
 }
 

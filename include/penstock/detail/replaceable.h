@@ -1,0 +1,94 @@
+// What a graph that is declared again takes over from its declaration: bytes that may be others than before, and a
+// callable in the place of an older one.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include "penstock/detail/arguments.h"
+
+namespace penstock::detail {
+
+// Sets the bytes of no meaning to 0, where the compiler can tell which they are: where it cannot, values that are equal
+// may seem to differ, never the other way round.
+template <class T>
+void ClearPadding([[maybe_unused]] T& value) {
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_clear_padding)
+  if constexpr (!std::has_unique_object_representations_v<T>) __builtin_clear_padding(&value);
+#endif
+#endif
+}
+
+// Makes the bytes at `at` those of `value`, floats by their bits. Whether they were others.
+template <class T>
+bool SetBytes(void* at, T value) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  if constexpr (std::is_empty_v<T>) {
+    return false;
+  } else {
+    ClearPadding(value);
+    if (std::memcmp(at, &value, sizeof(T)) == 0) return false;
+    std::memcpy(at, &value, sizeof(T));
+    return true;
+  }
+}
+
+// A callable that newer ones replace, those of its type in the same memory.
+//
+// Threads: single-threaded; nobody calls it meanwhile.
+class Replaceable {
+ public:
+  Replaceable() = default;
+  Replaceable(const Replaceable&) = delete;
+  Replaceable& operator=(const Replaceable&) = delete;
+  ~Replaceable() { Free(); }
+
+  void* object() const { return object_; }
+
+  // Takes `f` over. False where what is there is the same, byte for byte, and no more than bytes.
+  template <class F>
+  bool Replace(F& f) {
+    constexpr bool kBytes = std::is_trivially_copyable_v<F>;
+    if (tag_ != &TypeTag<F>::tag) Allocate<F>();
+    if constexpr (kBytes && std::is_empty_v<F>) {
+      if (live_) return false;
+    } else if constexpr (kBytes) {
+      ClearPadding(f);
+      if (live_ && std::memcmp(object_, &f, sizeof(F)) == 0) return false;
+    }
+    if (live_) destroy_(object_);
+    live_ = false;  // should the constructor throw
+    ::new (object_) F(std::move(f));
+    if constexpr (kBytes) std::memcpy(object_, &f, sizeof(F));  // with the padding
+    live_ = true;
+    return true;
+  }
+
+ private:
+  template <class F>
+  void Allocate() {
+    Free();
+    object_ = ::operator new(sizeof(F), std::align_val_t(alignof(F)));
+    align_ = alignof(F);
+    destroy_ = [](void* object) { static_cast<F*>(object)->~F(); };
+    tag_ = &TypeTag<F>::tag;
+  }
+  void Free() {
+    if (live_) destroy_(object_);
+    live_ = false;
+    tag_ = nullptr;
+    if (object_ != nullptr) ::operator delete(std::exchange(object_, nullptr), std::align_val_t(align_));
+  }
+
+  void* object_ = nullptr;
+  const void* tag_ = nullptr;  // of its type
+  size_t align_ = 0;
+  void (*destroy_)(void*) = nullptr;
+  bool live_ = false;
+};
+
+}  // namespace penstock::detail

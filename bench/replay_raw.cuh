@@ -31,6 +31,7 @@ class RawReplay {
     const Clock::time_point built = Clock::now();
     built_.failed |= cudaGraphInstantiate(&exec_, built_.graph, 0);
     const Clock::time_point instantiated = Clock::now();
+    if (built_.first != nullptr) built_.failed |= cudaGraphNodeSetEnabled(exec_, built_.first, 0);
     Must(built_.failed);
     Check(cudaGraphUpload(exec_, stream_), "uploading a graph");
     Check(cudaStreamSynchronize(stream_), "uploading a graph");

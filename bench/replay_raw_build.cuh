@@ -2,7 +2,7 @@
 //
 //   nodes by the runtime API  cudaGraphAddKernelNode, cudaGraphLaunch
 //   nodes by the driver API   cuGraphAddKernelNode, cuGraphLaunch, by pointers: no runtime in between
-//   the same, one root        a kernel that does nothing before all that begins: wide graphs are launched faster so
+//   the same, one root        a kernel that is switched off before all that begins: wide graphs are launched faster so
 //   captured                  from one stream (chain) or eight (stencil) and events, by the driver's calls too
 //
 // Threads: single-threaded.
@@ -42,6 +42,7 @@ struct DriverCalls {
 struct BuiltGraph {
   cudaGraph_t graph = nullptr;
   std::vector<cudaGraphNode_t> tasks{};
+  cudaGraphNode_t first = nullptr;  // the one root, to be switched off
   int failed = 0;
 };
 
@@ -61,6 +62,7 @@ BuiltGraph BuildOfNodes(const RawWork& work) {
   made.tasks.resize(work.tasks.size());
   cudaGraphNode_t first = nullptr;
   if (kOneRoot) made.failed |= AddNothing(&first, made.graph);
+  made.first = first;
   const auto add_copy = [&](const RawCopy& copy, const cudaGraphNode_t* after, size_t count) {
     cudaGraphNode_t node = nullptr;
     made.failed |= cudaGraphAddMemcpyNode1D(&node, made.graph, after, count, copy.to, copy.from, copy.bytes, copy.kind);

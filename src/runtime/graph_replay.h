@@ -5,12 +5,12 @@
 // sets it, or switches it off, before it runs; one that never has anything to do is switched off at once. CUDA takes
 // new addresses for copies of lines only; so a copy that may be of rows with something between them and varies is a
 // batch of one piece.
+//
 // Where many nodes have new parameters launch after launch, they are turned into ones that read these from device
 // memory: the graph is made anew once, and from then on one copy by the first node of the graph, its head, brings the
 // parameters for all. Such a node begins a little later (they are no longer part of it); so nodes are turned back when
-// parameters have stayed as they are for long. A head that copies
-// nothing is switched off, and still worth having: a graph that begins with one kernel is launched faster than one that
-// begins with many (bench/replay).
+// parameters have stayed as they are for long. A head that copies nothing is switched off, and still worth having: a
+// graph that begins with one kernel is launched faster than one that begins with many (bench/replay).
 //
 // Ownership: owns its graphs, the memory of parameters and placeholders, and the tables of batches; borrows the slot.
 // Threads:   belongs to whoever owns the slot. Counts may be read by anybody.

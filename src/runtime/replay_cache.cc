@@ -154,7 +154,7 @@ absl::StatusOr<bool> ReplayCacheCore::Compare(Entry& entry, Slot* slot, const De
 void ReplayCacheCore::TakeChanges(const Entry& entry, Slot& slot) {
   for (const detail::Again::Change& change : entry.again.changes()) {
     const NodeAt& at = entry.nodes[static_cast<size_t>(change.node)];
-    if (at.call >= 0 && change.callable) {
+    if (at.call >= 0 && change.callable) {  // here whatever has a callable baked in learns that it is another
       const auto call = static_cast<size_t>(at.call);
       slot.kernels[call].callable = slot.twins[call].object();
     }

@@ -15,7 +15,8 @@ constexpr int kNodes = 20;
 struct Twist {
   int32_t by;
   PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x, int32_t value, int64_t wide) const {
-    x[i] = x[i] * by + value + static_cast<int32_t>(wide >> 32);
+    x[i] = static_cast<int32_t>((static_cast<uint32_t>(x[i]) * static_cast<uint32_t>(by)) +
+                                static_cast<uint32_t>(value) + static_cast<uint32_t>(wide >> 32));
   }
 };
 struct AddOne {

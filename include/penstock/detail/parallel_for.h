@@ -34,14 +34,14 @@ PENSTOCK_HOST_DEVICE inline void CallAt(const F& f, int64_t z, int64_t y, int64_
   else f(Index3{z, y, x}, args...);
 }
 
-// An argument out of what it is passed as: itself, or a parameter by reference.
+// Where an argument lies: in what is passed, or where a parameter by reference points.
 template <class T>
-PENSTOCK_HOST_DEVICE inline const T& ValueOf(const T& passed) {
-  return passed;
+PENSTOCK_HOST_DEVICE inline const T* Where(const T& passed) {
+  return &passed;
 }
 template <class T>
-PENSTOCK_HOST_DEVICE inline const T& ValueOf(const Ref<T>& passed) {
-  return *passed.at;
+PENSTOCK_HOST_DEVICE inline const T* Where(const Ref<T>& passed) {
+  return passed.at;
 }
 
 template <int kRank, class F, class... Stored>
@@ -59,7 +59,7 @@ void RunRows(const Range& range, int64_t first, int64_t end, const F& f, const S
 // Arguments are copied, so that the loop need not look at them again.
 template <int kRank, class F, class... Passed, size_t... I>
 void RunPassed(void* const* argv, int64_t first, int64_t end, std::index_sequence<I...>) {
-  const std::tuple args(ValueOf(*static_cast<const Passed*>(argv[I + 2]))...);
+  const std::tuple args(*Where(*static_cast<const Passed*>(argv[I + 2]))...);
   RunRows<kRank>(*static_cast<const Range*>(argv[0]), first, end, *static_cast<const F*>(argv[1]),
                  std::get<I>(args)...);
 }
@@ -82,11 +82,11 @@ __global__ void ParallelForKernel(Range range, F f, Passed... args) {
   if constexpr (kRank == 1) {
     if constexpr ((kIsRef<Passed> || ...)) {
       if (first_x >= range.width) return;
-      f(first_x, ValueOf(args)...);
+      f(first_x, *Where(args)...);
       first_x += step_x;
     }
 #pragma unroll 1
-    for (int64_t x = first_x; x < range.width; x += step_x) f(x, ValueOf(args)...);
+    for (int64_t x = first_x; x < range.width; x += step_x) f(x, *Where(args)...);
   } else {
     const int64_t step_y = static_cast<int64_t>(gridDim.y) * blockDim.y;
 #pragma unroll 1
@@ -94,7 +94,7 @@ __global__ void ParallelForKernel(Range range, F f, Passed... args) {
 #pragma unroll 1
       for (int64_t y = static_cast<int64_t>(blockIdx.y) * blockDim.y + threadIdx.y; y < range.height; y += step_y)
 #pragma unroll 1
-        for (int64_t x = first_x; x < range.width; x += step_x) CallAt<kRank>(f, z, y, x, ValueOf(args)...);
+        for (int64_t x = first_x; x < range.width; x += step_x) CallAt<kRank>(f, z, y, x, *Where(args)...);
   }
 }
 #endif

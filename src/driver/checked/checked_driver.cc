@@ -128,8 +128,8 @@ absl::StatusOr<Stream> CheckedDriver::Submitting(Stream stream, const char* what
   PENSTOCK_ASSIGN_OR_RETURN(const Stream inner, Submitting(stream, what, captured));
   if (!captured) return inner;
   CaptureState& capture = *graphs_.FindCapture(stream);
-  const absl::Status refused = Violated(
-      "a capture is of work only", absl::StrCat(what, " on stream ", stream.bits, ", which captures; end that first"));
+  absl::Status refused = Violated("a capture is of work only",
+                                  absl::StrCat(what, " on stream ", stream.bits, ", which captures; end that first"));
   if (capture.broken.ok()) capture.broken = refused;
   return refused;
 }
@@ -185,7 +185,7 @@ void CheckedDriver::DestroyStream(Stream stream) {
       (void)Violated("destroyed once", absl::StrCat("DestroyStream: ", book_.WhyNot(stream)));
       return;
     }
-    if (graphs_.TakeCapture(stream)) {
+    if (graphs_.DropCapture(stream)) {
       (void)Violated("a capture ends before its stream", absl::StrCat("DestroyStream: stream ", stream.bits));
       witness_->Change({.captures = -1});
     }

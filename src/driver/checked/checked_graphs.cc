@@ -303,9 +303,11 @@ absl::StatusOr<Graph> CheckedDriver::EndCapture(Stream stream) {
 absl::StatusOr<CheckedDriver::Ended> CheckedDriver::TakeCapture(Stream stream, const absl::Status& failure) {
   base::MutexLock lock(mu_);
   const StreamState* const state = book_.Find(stream);
-  const CaptureState* const capture = graphs_.FindCapture(stream);
+  CaptureState* const capture = graphs_.FindCapture(stream);
   if (capture != nullptr && capture->by == std::this_thread::get_id()) {
-    return Ended{.stream = state->inner, .device = state->device, .capture = *graphs_.TakeCapture(stream)};
+    Ended ended{.stream = state->inner, .device = state->device, .capture = std::move(*capture)};
+    graphs_.DropCapture(stream);
+    return ended;
   }
   PENSTOCK_RETURN_IF_ERROR(failure);
   if (state == nullptr) return Violated("stream is alive", absl::StrCat("EndCapture: ", book_.WhyNot(stream)));

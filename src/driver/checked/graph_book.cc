@@ -167,10 +167,6 @@ const CaptureState* GraphBook::FindCaptureBy(std::thread::id thread) const {
   return nullptr;
 }
 
-std::optional<CaptureState> GraphBook::TakeCapture(Stream stream) {
-  auto taken = captures_.extract(stream.bits);
-  if (taken.empty()) return std::nullopt;
-  return std::move(taken.mapped());
-}
+bool GraphBook::DropCapture(Stream stream) { return captures_.erase(stream.bits) > 0; }
 
 }  // namespace penstock::driver::checked

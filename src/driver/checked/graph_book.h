@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -101,7 +100,7 @@ class GraphBook {
   CaptureState* FindCapture(Stream stream);
   // One that this thread has begun, or null.
   const CaptureState* FindCaptureBy(std::thread::id thread) const;
-  std::optional<CaptureState> TakeCapture(Stream stream);
+  bool DropCapture(Stream stream);  // whether there was one
   std::string WhyNot(Graph graph) const { return graphs_.WhyNot(graph.bits); }
   std::string WhyNot(GraphExec exec) const { return execs_.WhyNot(exec.bits); }
 

@@ -198,7 +198,7 @@ absl::StatusOr<bool> GraphReplay::CaptureEntry(int32_t e) {
   node.child = *captured;
   if (!made.anew) {
     ++sets_;
-    const absl::Status set = driver_.SetChild(made.exec, node.number, node.child);
+    absl::Status set = driver_.SetChild(made.exec, node.number, node.child);
     if (!set.ok() && set.code() != absl::StatusCode::kFailedPrecondition) return set;
     if (!set.ok()) MakeAnewFor(node, base::Str(options_.core->Describe(entry.node, set).message()));
   }

@@ -26,7 +26,7 @@ absl::Status CheckStandsFor(const GraphNode& now, const GraphNode& next, int32_t
   if (!same_edges) return AnotherStructure(of("comes after others"));
   if (now.priority != next.priority) return AnotherStructure(of("has another priority"));
   if (now.kept == nullptr) return absl::OkStatus();
-  const absl::Status status = CheckReplacement(ShapeOf(now.kept->op()), next.kept->op());
+  absl::Status status = CheckReplacement(ShapeOf(now.kept->op()), next.kept->op());
   if (status.ok()) return status;
   return AnotherStructure(absl::StrCat(of("cannot take the place of the one before: "), status.message()));
 }
@@ -69,7 +69,7 @@ std::string GraphNodes::TextOf(size_t place) const {
   const auto at = std::upper_bound(numbered_.begin(), numbered_.end(), place,
                                    [](size_t p, const Places& of) { return p < static_cast<size_t>(of.end); });
   if (at == numbered_.end()) return absl::StrCat("node ", place, " of a captured graph");
-  const std::string number = absl::StrCat("node ", at - numbered_.begin(), " of a graph");
+  std::string number = absl::StrCat("node ", at - numbered_.begin(), " of a graph");
   if (!IsChild(*at)) return number;
   return absl::StrCat("node ", static_cast<int64_t>(place) - at->first - 1, " of the child that is ", number);
 }

@@ -178,6 +178,26 @@ TEST_P(ReplayValues, ARunThatFailedBeforeItsGraphKeepsNoLaterOneFromItsValues) {
   }
 }
 
+TEST_P(ReplayValues, AValueThatIsReadThereReachesWhoeverElseTakesIt) {
+  Chain chain;
+  chain.graph.Host(
+      "takes it too", [](std::span<int32_t> of, int64_t wide) { of[0] ^= static_cast<int32_t>(wide >> 32); },
+      ReadWrite(chain.x), chain.wide);
+  Executable exec = Compiled(chain.graph);
+  HostBuffer<int32_t> memory = Pinned(kN, 0);
+  Bindings io = exec.bindings();
+  io.Set(chain.x, memory);
+  for (int32_t run = 1; run < 14; ++run) {
+    const std::vector<int32_t> values = NewValues();
+    std::fill(memory.begin(), memory.end(), run);
+    Set(io, chain, values, int64_t{run} << 32);
+    OfRun(exec, io);
+    ASSERT_EQ(memory[0], Chain::Of(run, values, int64_t{run} << 32) ^ run) << "run " << run;
+    ASSERT_EQ(memory[1], Chain::Of(run, values, int64_t{run} << 32)) << "run " << run;
+  }
+  EXPECT_GT(exec.ledger().refreshes, 0) << "values come by a copy";
+}
+
 TEST_P(ReplayValues, NodesThatReadTheirValuesThereMayBeGivenOtherMemoryAndSizes) {
   Graph g("both");
   auto n = g.Param<int64_t>("n", AtMost(kN));

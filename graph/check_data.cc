@@ -164,10 +164,13 @@ void CheckInputsAreOnlyRead(Draft& draft) {
   for (size_t n = 0; n < draft.model.nodes.size(); ++n) {
     for (const BoxRef& ref : draft.boxes[static_cast<int32_t>(n)]) {
       if (ref.mode == AccessMode::kRead || ref.base < 0) continue;
-      if (draft.buffers[static_cast<size_t>(ref.base)].role != BufferRole::kInput) continue;
-      draft.AddMistake(kInvalid, Prefix(draft.model, "node", draft.model.nodes[n].name) + ": writes " +
-                                     Quoted(draft.buffer_name(ref.base)) +
-                                     ", which is an Input; bound Inputs are never changed; declare it with InOut");
+      const BufferRole role = draft.buffers[static_cast<size_t>(ref.base)].role;
+      if (role != BufferRole::kInput && role != BufferRole::kParam) continue;
+      draft.AddMistake(
+          kInvalid,
+          Prefix(draft.model, "node", draft.model.nodes[n].name) + ": writes " + Quoted(draft.buffer_name(ref.base)) +
+              (role == BufferRole::kInput ? ", which is an Input; bound Inputs are never changed; declare it with InOut"
+                                          : ", the value of a parameter; launches set it; write a Buffer"));
     }
   }
 }

@@ -74,6 +74,39 @@ int32_t Graph::AddState(const std::shared_ptr<const StateRecord>& state) {
   return AddBuffer(std::move(decl));
 }
 
+// One buffer a parameter, whatever nodes read it. A handle that names none is told here, where the argument is known.
+int32_t Graph::AddOnDevice(const NodeDecl& node, uint32_t graph, int32_t param, TypeInfo type) {
+  const bool known = graph == serial() && param >= 0 && param < static_cast<int32_t>(model_->params.size());
+  const ParamDecl* const of = known ? &model_->params[static_cast<size_t>(param)] : nullptr;
+  const std::string argument = "argument " + std::to_string(node.args.size());
+  const auto add = [&](const std::string& what, int32_t index) {
+    const SourceLine& source = (index < 0 ? node.name : of->name).source();
+    BufferDecl decl{.name = Name("OnDevice(" + what + ")", source.file, source.line),
+                    .type = type,
+                    .role = BufferRole::kParam,
+                    .where = kSlot,
+                    .extent = 1};
+    decl.param = index;
+    return AddBuffer(std::move(decl));
+  };
+  if (known && of->type == type) {
+    for (size_t b = 0; b < model_->buffers.size(); ++b) {
+      if (model_->buffers[b].param == param) return static_cast<int32_t>(b);
+    }
+    return add(std::string(of->name.view()), param);
+  }
+  const std::string what = known ? "'" + graph::OneLine(of->name.view()) + "' through a handle of another type (" +
+                                       std::to_string(type.size) + " and " + std::to_string(of->type.size) +
+                                       " bytes); use the handle that declaring it returned"
+                                 : std::string(param < 0 ? "no parameter; its handle was never set; "
+                                                         : "a parameter of another graph; a handle is good in the "
+                                                           "graph that made it; ") +
+                                       "declare the parameter in this graph";
+  model_->mistakes.push_back({absl::StatusCode::kInvalidArgument,
+                              graph::Prefix(*model_, "node", node.name) + ": " + argument + " is OnDevice of " + what});
+  return add(argument + " of node " + std::to_string(model_->nodes.size()), -1);
+}
+
 NodeRef Graph::AddNode(NodeDecl node) {
   model_->nodes.push_back(std::move(node));
   return Ref(static_cast<int32_t>(model_->nodes.size()) - 1);

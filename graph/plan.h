@@ -33,7 +33,7 @@ struct Instance {
   int32_t device = -1;       // -1: in host memory
   int64_t bytes = 0;         // for the declared maximum
   int64_t offset = -1;       // in the arena of (space, device); -1 where there is none
-  bool leased = false;       // kPinned: whoever leases the slot fills it before the run, and reads it afterwards
+  bool leased = false;       // kPinned: who leases the slot, or sets a parameter, fills it before the run
   bool stages = false;       // kPinned twin of a kHost buffer: the user's own memory takes its place when pinned
   bool operator==(const Instance&) const = default;
 };

@@ -222,7 +222,21 @@ Rows MemoryEdges(const Plan& plan) {
   return MakeEdges(static_cast<int32_t>(plan.nodes.size()), edges);
 }
 
-Rows EdgesOfGraph(const Plan& plan, const Rows& memory, std::span<const int32_t> nodes) {
+Rows LaunchEdges(const Plan& plan) {
+  Rows rows;
+  std::vector<int32_t> last(plan.lanes.size(), -1);  // of each lane
+  for (size_t n = 0; n < plan.nodes.size(); ++n) {
+    if (plan.nodes[n].kind == PlanKind::kLaunch) {
+      int32_t& before = last[static_cast<size_t>(plan.nodes[n].lane)];
+      if (before >= 0) rows.Add(before);
+      before = static_cast<int32_t>(n);
+    }
+    rows.Close();
+  }
+  return rows;
+}
+
+Rows EdgesOfGraph(const Plan& plan, const Rows& memory, const Rows& launches, std::span<const int32_t> nodes) {
   if (nodes.empty()) return {};
   const int32_t first = nodes.front(), last = nodes.back();
   std::vector<int32_t> position(static_cast<size_t>(last - first) + 1, -1);  // of each plan node from `first` on
@@ -238,6 +252,7 @@ Rows EdgesOfGraph(const Plan& plan, const Rows& memory, std::span<const int32_t>
     for (int32_t m = n, end = EndOfBatch(plan, n); m < end; ++m) {
       for (const int32_t p : plan.nodes[static_cast<size_t>(m)].preds) add(p, n);
       for (const int32_t p : memory[m]) add(p, n);
+      for (const int32_t p : launches[m]) add(p, n);
     }
   }
   return TransitiveReduction(MakeEdges(static_cast<int32_t>(nodes.size()), edges));

@@ -22,10 +22,14 @@ Rows TransitiveReduction(const Rows& preds);
 // plan node v took over.
 Rows MemoryEdges(const Plan& plan);
 
-// What orders the nodes of one graph: the predecessors of each as positions in `nodes`, by preds and memory edges,
-// reduced. `nodes` are ascending; of a batch its first stands for all, which start and end together: it comes after
-// what any of them does. Nodes that are not in the graph come before or after all of it and are no predecessors.
-// `memory`: MemoryEdges(plan). Linear in the nodes from the first to the last.
-Rows EdgesOfGraph(const Plan& plan, const Rows& memory, std::span<const int32_t> nodes);
+// What libraries ask for that keep a handle, and memory to work in, for each lane: row v names the Launch node before
+// plan node v on its lane, where v is one.
+Rows LaunchEdges(const Plan& plan);
+
+// What orders the nodes of one graph: the predecessors of each as positions in `nodes`, by preds and the edges beside
+// them, reduced. `nodes` are ascending; of a batch its first stands for all, which start and end together: it comes
+// after what any of them does. Nodes that are not in the graph come before or after all of it and are no predecessors.
+// `memory`: MemoryEdges(plan); `launches`: LaunchEdges(plan). Linear in the nodes from the first to the last.
+Rows EdgesOfGraph(const Plan& plan, const Rows& memory, const Rows& launches, std::span<const int32_t> nodes);
 
 }  // namespace penstock::graph

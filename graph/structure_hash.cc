@@ -40,6 +40,7 @@ class Structure {
     hash(buffers_.hash(i), b.type.size)(b.pitch, static_cast<int>(b.role) << 4 | static_cast<int>(b.where));
     Add(hash, b.extent);
     if (b.state != nullptr) hash(b.state->device);
+    if (b.param >= 0) hash(params_.hash(static_cast<size_t>(b.param)));
     if (!b.is_alias) return hash.value();
     hash(buffers_.hash(static_cast<size_t>(b.alias_of)), b.box.whole());
     if (!b.box.whole()) Add(hash, b.box);

@@ -4,7 +4,7 @@
 // A buffer has up to 2 + devices places:
 //   bound    the user's memory (Input, Output, InOut). Host nodes use it directly.
 //   pinned   the slot's pinned memory: what a kHost buffer is staged through, or where a Buffer lives that host nodes
-//            use or that is declared kPinned, or a buffer declared kSlot, which has no bound memory.
+//            use or that is declared kPinned, or a buffer declared kSlot, which has no bound memory, or a parameter.
 //   device   one for each device
 // A State is current in its own memory on its device at the start, and is brought back there where a node elsewhere has
 // written it. So is a buffer that device memory is bound for: it has no bound memory on the host.
@@ -54,7 +54,7 @@ class Walk {
     for (size_t b = 0; b < draft.model.buffers.size(); ++b) {
       const BufferRole role = draft.buffers[b].role;
       const bool has_contents = role == BufferRole::kInput || role == BufferRole::kInOut ||
-                                role == BufferRole::kState || draft.partial_output[b];
+                                role == BufferRole::kState || role == BufferRole::kParam || draft.partial_output[b];
       if (has_contents) valid_[at(static_cast<int32_t>(b), home_place(static_cast<int32_t>(b)))] = 1;
     }
   }
@@ -82,7 +82,9 @@ class Walk {
 
   const BufferFacts& decl(int32_t b) const { return d_.buffers[static_cast<size_t>(b)]; }
   bool is_state(int32_t b) const { return decl(b).role == BufferRole::kState; }
-  bool is_leased(int32_t b) const { return IsBound(decl(b).role) && decl(b).where == Where::kSlot; }
+  bool is_leased(int32_t b) const {  // or a parameter, which is in the slot too before the run begins
+    return decl(b).role == BufferRole::kParam || (IsBound(decl(b).role) && decl(b).where == Where::kSlot);
+  }
   bool is_bound(int32_t b) const {  // to host memory
     return IsBound(decl(b).role) && (decl(b).where == Where::kHost || decl(b).where == Where::kPinned);
   }

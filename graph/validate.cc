@@ -33,6 +33,11 @@ std::vector<int32_t> FirstOfName(const Names& names) {
   return first;
 }
 
+// Whether its name says no more than that of a parameter does.
+bool IsNamedByParam(const ParamDecl&) { return false; }
+bool IsNamedByParam(const NodeDecl&) { return false; }
+bool IsNamedByParam(const BufferDecl& buffer) { return buffer.role == BufferRole::kParam; }
+
 // Names of one kind of record: not empty, and no two the same.
 template <class Record>
 void CheckNames(Draft& draft, const char* kind, const std::vector<Record>& records, const Names& names) {
@@ -44,10 +49,11 @@ void CheckNames(Draft& draft, const char* kind, const std::vector<Record>& recor
   const std::vector<int32_t> first = FirstOfName(names);
   for (size_t i = 0; i < records.size(); ++i) {
     if (first[i] < 0 || names[i].empty()) continue;
+    const Record& other = records[static_cast<size_t>(first[i])];
+    if (IsNamedByParam(records[i]) && IsNamedByParam(other)) continue;  // the parameters' names are told
     draft.AddMistake(kInvalid, Prefix(draft.model, kind, records[i].name) + ": the " + kind + " at " +
-                                   Where(records[static_cast<size_t>(first[i])].name.source()) +
-                                   " has this name already; names are unique among the " + kind +
-                                   "s of a graph; rename one");
+                                   Where(other.name.source()) + " has this name already; names are unique among the " +
+                                   kind + "s of a graph; rename one");
   }
 }
 
@@ -107,7 +113,8 @@ void CheckState(Draft& draft, const BufferDecl& buffer) {
 // Where a buffer may live.
 void CheckWhere(Draft& draft, const BufferDecl& buffer) {
   if (buffer.role == BufferRole::kState) return CheckState(draft, buffer);
-  if (IsBound(buffer.role) || buffer.where == Where::kDevice || buffer.where == Where::kPinned) return;
+  const bool anywhere = IsBound(buffer.role) || buffer.role == BufferRole::kParam;
+  if (anywhere || buffer.where == Where::kDevice || buffer.where == Where::kPinned) return;
   draft.AddMistake(kInvalid, Prefix(draft.model, "buffer", buffer.name) +
                                  ": a Buffer lives on a device or in pinned memory; declare it kDevice or kPinned");
 }

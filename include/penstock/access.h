@@ -60,4 +60,21 @@ AccessOf<T, M> Unordered(AccessOf<T, M> access) {
   return access;
 }
 
+// A parameter's value in the memory of the node's device.
+template <class T>
+struct OnDeviceOf {
+  using value_type = T;
+  ParamHandle<T> param;
+};
+
+// The callable of a Launch node, or a kernel, gets a const T* to the value instead of the value itself. So library
+// calls that read their scalars on the device (cuBLAS in its device pointer mode) stay as they were captured when the
+// parameter is set anew: each run brings it there by one small copy, however many nodes read it.
+//
+//   graph.Launch("gemv", Gemv, ps::OnDevice(alpha), ps::Read(a), ps::Read(x), ps::Write(y)).HostTwin(GemvOnHost);
+template <class T>
+OnDeviceOf<T> OnDevice(ParamHandle<T> param) {
+  return {param};
+}
+
 }  // namespace penstock

@@ -1,4 +1,14 @@
-// What the callable of a Launch node gets besides its arguments: the stream to submit to.
+// What the callable of a Launch node gets besides its arguments: the stream to submit to, and what it needs there that
+// outlives the call.
+//
+//   struct Cublas {  // made by the first call that asks for it
+//     explicit Cublas(const ps::Foreign& foreign);  // creates a handle, gives it the stream and memory of its own
+//     ~Cublas();
+//     cublasHandle_t handle;
+//   };
+//   graph.Launch("gemv", [](ps::Foreign& foreign, const float* alpha, ...) {
+//     return ToStatus(cublasSgemv(foreign.Get<Cublas>().handle, ..., alpha, ..., foreign.Zero<float>(), ...));
+//   }, ps::OnDevice(alpha), ...);
 //
 // The stream may be capturing (mode.h): what is submitted becomes part of a graph then, and the callable waits for
 // nothing, allocates nothing that it frees, and does nothing that counts how often it is called.
@@ -7,13 +17,21 @@
 #pragma once
 
 #include <string_view>
+#include <type_traits>
+
+#include "penstock/export.h"
 
 namespace penstock {
 
-class Foreign {
+namespace runtime {
+class ForeignObjects;
+}
+
+class PENSTOCK_EXPORT Foreign {
  public:
-  Foreign(void* stream, int device, std::string_view device_name)
-      : stream_(stream), device_(device), device_name_(device_name) {}
+  // `objects`: the runtime's; null where neither Get nor Zero is called.
+  Foreign(void* stream, int device, std::string_view device_name, runtime::ForeignObjects* objects = nullptr)
+      : stream_(stream), device_(device), device_name_(device_name), objects_(objects) {}
 
   // The stream as the platform's own handle, a cudaStream_t; <penstock/cuda.h> has it typed. Its device is current.
   void* native_stream() const { return stream_; }
@@ -21,10 +39,53 @@ class Foreign {
   int device() const { return device_; }
   std::string_view device_name() const { return device_name_; }
 
+  // The T of this device, lane and slot, for all callables that are called there: a library's handle and the memory it
+  // works in. T(foreign) makes it when it is first asked for, with the stream that native_stream() is for all who get
+  // it. What is submitted with it comes one after the other, in graphs too, and nobody else uses it meanwhile; so a
+  // library may keep its working memory there. T need not be movable; Ts for several lanes or slots may be made at
+  // once.
+  //
+  // The constructor may allocate and wait, though the stream may be capturing: the capture ends before and is thrown
+  // away, and the callable is called once more. Its first call may therefore go on to submit what is never run.
+  //
+  // The T is destroyed with the slot, when what was submitted with it has ended, its device current, on any thread, in
+  // the opposite order of making. One that waits for the whole device (cublasDestroy) breaks captures that other
+  // threads are in. What the constructor throws fails the node; whoever catches it in the callable lets it through.
+  template <class T>
+  T& Get() {
+    const void* const type = &Type<T>::tag;
+    void* object = Find(type);
+    if (object == nullptr) {
+      object = Make(
+          type, [](Foreign& foreign) -> void* { return new T(foreign); },
+          [](void* made) { delete static_cast<T*>(made); });
+    }
+    return *static_cast<T*>(object);
+  }
+
+  // A T of nothing but zero bytes in the device's memory, for as long as the slot lives: for libraries that read their
+  // scalars there.
+  template <class T>
+  const T* Zero() const {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kZeroBytes && alignof(T) <= kZeroBytes);
+    return static_cast<const T*>(Zeros());
+  }
+  static constexpr int kZeroBytes = 64;
+
  private:
+  template <class T>
+  struct Type {
+    static inline char tag = 0;  // not const: equal constants may be folded into one address
+  };
+
+  void* Find(const void* type) const;
+  void* Make(const void* type, void* (*make)(Foreign&), void (*destroy)(void*));
+  const void* Zeros() const;
+
   void* stream_;
   int device_;
   std::string_view device_name_;
+  runtime::ForeignObjects* objects_;
 };
 
 }  // namespace penstock

@@ -52,7 +52,8 @@ class PENSTOCK_EXPORT Graph {
     return *this;
   }
 
-  // A value set at launch. T is trivially copyable; an integer with AtMost may be a dimension.
+  // A value set at launch. T is trivially copyable; an integer with AtMost may be a dimension. Nodes take it by value,
+  // or read it in the memory of their device (OnDevice in access.h).
   template <class T>
   ParamHandle<T> Param(Name name) {
     return {serial(), AddParam(ParamOf<T>(std::move(name)))};
@@ -184,7 +185,8 @@ class PENSTOCK_EXPORT Graph {
   }
 
   // A __global__ function. An access becomes a pointer (or a View, where the kernel takes one), a parameter must have
-  // the type the kernel takes, a value is converted to it. Runs on host devices through NodeRef::HostTwin only.
+  // the type the kernel takes, OnDevice of one becomes a pointer to it, a value is converted. Runs on host devices
+  // through NodeRef::HostTwin only.
   template <class... K, class... A>
   TwinnableNode<K...> Kernel(Name name, void (*kernel)(K...), KernelShape shape, A... args) {
     static_assert(sizeof...(K) == sizeof...(A), "wrong number of kernel arguments");
@@ -203,11 +205,13 @@ class PENSTOCK_EXPORT Graph {
   }
 
   // Library calls on a stream: f(Foreign&, args...) submits to foreign.native_stream() and returns void or Status. It
-  // is pure submission and repeatable. Runs on host devices through HostTwin only.
+  // is pure submission and repeatable. It gets a parameter by value, which a capture keeps, so that another one has it
+  // called again; or, OnDevice, a pointer to it. Runs on host devices through HostTwin only.
   template <class F, class... A>
   TwinnableNode<detail::PointerStoredT<A>...> Launch(Name name, F f, A... args) {
-    static_assert(std::is_invocable_v<F&, Foreign&, detail::PointerStoredT<A>...>,
-                  "the callable takes Foreign&, then a pointer for each access and a value for everything else");
+    static_assert(
+        std::is_invocable_v<F&, Foreign&, detail::PointerStoredT<A>...>,
+        "the callable takes Foreign&, then a pointer for each access and OnDevice, and a value for everything else");
     if (again_ != nullptr) return Ref(again_->Launch(name, f, args...));
     NodeDecl node = NodeOf(std::move(name), NodeKind::kLaunch);
     detail::MakeRoom<detail::PointerStoredT<A>...>(node, 0, args...);
@@ -252,6 +256,9 @@ class PENSTOCK_EXPORT Graph {
     if constexpr (detail::IsAccess<A>::value) {
       static_assert(std::is_convertible_v<detail::PointerStoredT<A>, K> || std::is_same_v<detail::ViewStoredT<A>, K>,
                     "the kernel takes another element type, or writes what the access only reads");
+    } else if constexpr (detail::IsOnDevice<A>::value) {
+      static_assert(std::is_pointer_v<K> && std::is_convertible_v<detail::PointerStoredT<A>, K>,
+                    "OnDevice gives the kernel a const pointer to the parameter's type");
     } else if constexpr (detail::IsParam<A>::value) {
       static_assert(std::is_same_v<typename A::value_type, std::remove_cv_t<K>>, "the parameter has another type");
     } else {
@@ -266,8 +273,14 @@ class PENSTOCK_EXPORT Graph {
   }
   template <class Stored, class A>
   void Append(NodeDecl& node, A& arg) {
-    if constexpr (detail::IsAccess<A>::value) ResolveState(arg);
-    detail::Append<Stored>(node, arg);
+    if constexpr (detail::IsOnDevice<A>::value) {
+      using T = typename A::value_type;
+      const int32_t buffer = AddOnDevice(node, arg.param.graph(), arg.param.index(), detail::TypeOf<T>());
+      detail::Append<Stored>(node, AccessOf<T, AccessMode::kRead>{{serial(), buffer}});
+    } else {
+      if constexpr (detail::IsAccess<A>::value) ResolveState(arg);
+      detail::Append<Stored>(node, arg);
+    }
   }
   template <class T, AccessMode M>
   AccessDecl AccessDeclOf(AccessOf<T, M>& access) {
@@ -282,6 +295,7 @@ class PENSTOCK_EXPORT Graph {
   int32_t AddBuffer(BufferDecl decl);
   int32_t AddAlias(BufferDecl decl, uint32_t base_graph, int32_t base, const Box& box);
   int32_t AddState(const std::shared_ptr<const StateRecord>& state);
+  int32_t AddOnDevice(const NodeDecl& node, uint32_t graph, int32_t param, TypeInfo type);
   NodeRef AddNode(NodeDecl node);
 
   // One that compares what is declared on it with that model.

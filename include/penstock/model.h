@@ -30,7 +30,8 @@ class Foreign;
 enum class Where : uint8_t { kHost, kPinned, kDevice, kSlot };
 inline constexpr Where kHost = Where::kHost, kPinned = Where::kPinned, kDevice = Where::kDevice, kSlot = Where::kSlot;
 
-enum class BufferRole : uint8_t { kInput, kOutput, kInOut, kInternal, kState };
+// kParam: what OnDevice (access.h) names, the value of a parameter; each launch writes it to the slot's pinned memory.
+enum class BufferRole : uint8_t { kInput, kOutput, kInOut, kInternal, kState, kParam };
 // Whether its contents come from outside or go there: each launch binds memory for it, but for kSlot.
 constexpr bool IsBound(BufferRole role) { return role <= BufferRole::kInOut; }
 enum class NodeKind : uint8_t { kCopy, kFill, kParallelFor, kKernel, kLaunch, kHost };
@@ -81,6 +82,7 @@ struct BufferDecl {
   uint32_t alias_graph = 0;
   SharedBox box{};
   std::shared_ptr<const StateRecord> state{};  // kState only: whose contents these are
+  int32_t param = -1;  // kParam only: index in Model::params
 };
 
 // Whether each launch binds nothing for it, but the slot has its memory.

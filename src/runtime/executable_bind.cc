@@ -101,6 +101,9 @@ bool ExecutableCore::BindParams(Slot& slot, const Bindings& bindings) {
     reshaped = reshaped || program_.shaping[p];
     std::memcpy(known, value, decl.type.size);
     if (decl.is_integer) slot.param_values[p] = ReadInteger(decl, value);
+    if (const int32_t i = program_.param_instance[p]; i >= 0) {
+      std::memcpy(slot.pointers[static_cast<size_t>(i)], value, decl.type.size);
+    }
     if (slot.replay != nullptr && slot.replay->ReadsByRef(p)) continue;
     for (uint32_t i = program_.params_begin[p]; i < program_.params_begin[p + 1]; ++i) {
       const ParamPatch& patch = program_.params[i];

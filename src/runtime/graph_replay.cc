@@ -9,7 +9,7 @@
 #include "src/driver/copy_box.h"
 #include "src/driver/current_device.h"
 #include "src/driver/node_op.h"
-#include "src/host/progress.h"
+#include "src/runtime/await_stream.h"
 #include "src/runtime/executable_core.h"
 #include "src/runtime/foreign_call.h"
 #include "src/runtime/slot.h"
@@ -189,11 +189,12 @@ absl::StatusOr<bool> GraphReplay::CaptureEntry(int32_t e) {
   Made& made = MadeOf(node);
   if (!options_.core->EnterGate(entry.node)) return false;
   node.known = false;
-  const driver::Stream stream = slot_.streams[static_cast<size_t>(replay_.lane)];
-  absl::StatusOr<driver::Graph> captured = CaptureForeign(*options_.core, slot_, entry.index, stream);
+  const int32_t lane = options_.plan->nodes[static_cast<size_t>(entry.node)].lane;
+  int64_t calls = 0;
+  absl::StatusOr<driver::Graph> captured = CaptureForeign(*options_.core, slot_, entry.index, lane, calls);
   options_.core->LeaveGate(entry.node);
   PENSTOCK_RETURN_IF_ERROR(captured.status());
-  ++captures_;
+  captures_ += calls;
   DestroyChild(node);
   node.child = *captured;
   if (!made.anew) {
@@ -318,8 +319,7 @@ absl::Status GraphReplay::SwitchOff(int32_t graph, bool bound) {
   return EnableHead(graph, graph == refreshed_by_ && stale_);
 }
 
-// Who has uploaded cannot destroy before that has ended, so that is awaited whatever fails: at a second try where the
-// first fails.
+// Who has uploaded cannot destroy before that has ended, so that is awaited whatever fails.
 absl::Status GraphReplay::UploadAll() {
   if (nodes_.empty()) return absl::OkStatus();
   const driver::Stream stream = slot_.streams[static_cast<size_t>(replay_.lane)];
@@ -328,23 +328,9 @@ absl::Status GraphReplay::UploadAll() {
   for (const Made& made : made_) {
     if (uploaded.ok() && made.exec) uploaded = driver_.Upload(made.exec, stream);
   }
-  absl::Status awaited = AwaitUpload(event, stream);
-  if (!awaited.ok()) {
-    const absl::Status again = AwaitUpload(event, stream);
-    if (!again.ok()) awaited = again;
-  }
+  const absl::Status awaited = AwaitStream(driver_, event, stream, *options_.bell);
   driver_.DestroyEvent(event);
   return uploaded.ok() ? awaited : uploaded;
-}
-
-absl::Status GraphReplay::AwaitUpload(driver::Event event, driver::Stream stream) const {
-  PENSTOCK_RETURN_IF_ERROR(driver_.Record(event, stream));
-  absl::StatusOr<bool> complete = false;
-  host::WaitForProgress(*options_.bell, driver_.rings(), host::TimePoint::max(), [&] {
-    complete = driver_.Query(event);
-    return !complete.ok() || *complete;
-  });
-  return complete.status();
 }
 
 bool GraphReplay::ReadsByRef(size_t param) {

@@ -93,7 +93,8 @@ class GraphReplay {
   // Counted by the slot's owner, read by anybody.
   struct Count {
     std::atomic<int64_t> value{0};
-    void operator++() { value.store(get() + 1, std::memory_order_relaxed); }
+    void operator+=(int64_t n) { value.store(get() + n, std::memory_order_relaxed); }
+    void operator++() { *this += 1; }
     int64_t get() const { return value.load(std::memory_order_relaxed); }
   };
   // What an entry of the program is in its graph now.
@@ -141,7 +142,6 @@ class GraphReplay {
   absl::Status SwitchOff(int32_t graph, bool bound);
   void DestroyChild(Node& node);
   absl::Status UploadAll();
-  absl::Status AwaitUpload(driver::Event event, driver::Stream stream) const;
   void Mark(int32_t entry);
   void ChooseWay();
   bool MayTurn(const ReplayEntry& entry) const;

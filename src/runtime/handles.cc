@@ -318,6 +318,11 @@ void Bindings::SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemo
                                            ": lives inside the run and cannot be bound; declare it Input, Output or "
                                            "InOut"));
   }
+  if (decl.role == BufferRole::kParam) {
+    return Note(true, index,
+                absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) +
+                                           ": is the value of a parameter and cannot be bound; set the parameter"));
+  }
   Forgive(true, index);
   memory.runs_ahead.swap(buffers_[i].runs_ahead);  // for their room
   memory.events_ahead.swap(buffers_[i].events_ahead);

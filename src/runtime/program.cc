@@ -77,12 +77,17 @@ class Builder {
     p_.written.assign(count, false);
     p_.dynamic_buffer.resize(count);
     p_.strictest.assign(count, -1);
+    p_.param_instance.assign(model_.params.size(), -1);
     for (size_t b = 0; b < count; ++b) FindBuffer(static_cast<int32_t>(b));
     for (size_t i = 0; i < plan_.instances.size(); ++i) {
       const graph::Instance& instance = plan_.instances[i];
       const auto b = static_cast<size_t>(instance.buffer);
       if (instance.space == Space::kBound) p_.bound[b] = static_cast<int32_t>(i);
       if (instance.stages) p_.staged[b] = static_cast<int32_t>(i);
+      const int32_t param = model_.buffers[b].param;
+      if (param >= 0 && instance.space == Space::kPinned) {
+        p_.param_instance[static_cast<size_t>(param)] = static_cast<int32_t>(i);
+      }
     }
     for (size_t b = count; b > 0; --b) {
       if (IsLeased(model_.buffers[b - 1])) p_.leased = static_cast<int32_t>(b) - 1;

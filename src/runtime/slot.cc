@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "penstock/foreign.h"
 #include "penstock/status_macros.h"
+#include "src/driver/current_device.h"
+#include "src/runtime/await_stream.h"
 #include "src/runtime/copies.h"
 #include "src/runtime/run_state.h"
 #include "src/runtime/state_core.h"
@@ -25,6 +28,7 @@ absl::StatusOr<std::unique_ptr<Slot>> Slot::Create(const Options& options, int i
   std::unique_ptr<Slot> slot(new Slot(options, index));
   PENSTOCK_RETURN_IF_ERROR(slot->MakeStreamsAndEvents());
   PENSTOCK_RETURN_IF_ERROR(slot->MakeArenas());
+  PENSTOCK_RETURN_IF_ERROR(slot->MakeForeign());
   slot->MakeTicket();
   PENSTOCK_RETURN_IF_ERROR(slot->FillImages());
   slot->Use(Mode::kStream);
@@ -35,6 +39,12 @@ Slot::~Slot() {
   graphs.reset();
   const graph::Plan& plan = *options_.plan;
   const auto device = [&](int32_t d) -> const DeviceRef& { return (*options_.devices)[static_cast<size_t>(d)]; };
+  for (size_t l = 0; l < foreign.size(); ++l) {
+    if (foreign[l].empty()) continue;
+    const DeviceRef& d = device(plan.lanes[l].device);
+    const driver::CurrentDevice current(*d.driver, d.local);
+    foreign[l].Clear();
+  }
   for (size_t e = 0; e < events.size(); ++e) device(plan.events[e].device).driver->DestroyEvent(events[e]);
   for (const auto* of_lanes : {&sync_events, &marks}) {
     for (size_t l = 0; l < of_lanes->size(); ++l) {
@@ -115,6 +125,41 @@ absl::Status Slot::MakeArenas() {
   }
   staging = pointers;
   return absl::OkStatus();
+}
+
+// Zeros for the library calls on each CUDA device; it has them before the slot is used.
+absl::Status Slot::MakeForeign() {
+  const graph::Plan& plan = *options_.plan;
+  std::vector<void*> zeros(options_.devices->size(), nullptr);
+  for (const graph::PlanNode& node : plan.nodes) {
+    if (node.kind != graph::PlanKind::kLaunch) continue;
+    const DeviceRef& d = (*options_.devices)[static_cast<size_t>(node.device)];
+    void*& at = zeros[static_cast<size_t>(node.device)];
+    if (at != nullptr || d.info.kind != driver::DeviceKind::kCuda) continue;
+    PENSTOCK_ASSIGN_OR_RETURN(at, d.driver->AllocateDevice(d.local, Foreign::kZeroBytes));
+    arenas_.emplace_back(d, at);
+    PENSTOCK_RETURN_IF_ERROR(MakeZero(d, at, streams[static_cast<size_t>(node.lane)]));
+  }
+  foreign.reserve(plan.lanes.size());
+  for (size_t l = 0; l < plan.lanes.size(); ++l) {
+    const auto device = static_cast<size_t>(plan.lanes[l].device);
+    foreign.emplace_back(*(*options_.devices)[device].driver, streams[l], zeros[device]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Slot::MakeZero(const DeviceRef& d, void* memory, driver::Stream stream) {
+  const driver::CurrentDevice current(*d.driver, d.local);
+  PENSTOCK_ASSIGN_OR_RETURN(const driver::Event event, d.driver->CreateEvent(d.local, false));
+  driver::FillOp fill;
+  fill.dst = memory;
+  fill.pattern_size = 1;
+  fill.count = Foreign::kZeroBytes;
+  fill.height = fill.depth = 1;
+  absl::Status filled = d.driver->Fill(stream, fill);
+  if (filled.ok()) filled = AwaitStream(*d.driver, event, stream, *options_.bell);
+  d.driver->DestroyEvent(event);
+  return filled;
 }
 
 void Slot::MakeTicket() {

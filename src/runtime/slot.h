@@ -23,6 +23,7 @@
 #include "src/memory/pinned_pool.h"
 #include "src/memory/staging.h"
 #include "src/runtime/boxes.h"
+#include "src/runtime/foreign_objects.h"
 #include "src/runtime/graph_replay.h"
 #include "src/runtime/memory_kind.h"
 #include "src/runtime/overlap.h"
@@ -102,6 +103,7 @@ struct Slot final : driver::UseSource {
   GraphReplay* replay = nullptr;  // the same, while runs may use them
 
   std::vector<driver::Stream> streams;  // a lane each
+  std::vector<ForeignObjects> foreign;  // a lane each
   std::vector<driver::Event> events;
   std::vector<driver::Event> sync_events;  // a lane each, where nodes are waited for
   std::vector<driver::Event> marks;  // a lane each, null but for Program::marked_lanes
@@ -160,6 +162,8 @@ struct Slot final : driver::UseSource {
   explicit Slot(const Options& options, int slot_index);
   absl::Status MakeStreamsAndEvents();
   absl::Status MakeArenas();
+  absl::Status MakeForeign();
+  absl::Status MakeZero(const DeviceRef& device, void* memory, driver::Stream stream);
   void MakeTicket();
   absl::Status MakeParams();
   absl::Status FillImages();

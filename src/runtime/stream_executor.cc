@@ -188,7 +188,7 @@ absl::Status StreamExecutor::DoNode(Slot& slot, const ExecCommand& command) {
     case Op::kBatch:
       return slot.batches[index].count == 0 ? absl::OkStatus() : driver.CopyBatch(stream, slot.batches[index]);
     case Op::kFill: return driver.Fill(stream, slot.fills[index]);
-    case Op::kForeign: return CallForeign(core_, slot, command.index, stream);
+    case Op::kForeign: return CallForeign(core_, slot, command.index, command.lane);
     default: break;
   }
   const driver::KernelOp& op = slot.kernels[index];

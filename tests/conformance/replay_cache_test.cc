@@ -61,6 +61,7 @@ TEST_KERNEL void Other([[maybe_unused]] int n, [[maybe_unused]] int32_t* x) {
 #endif
 }
 TEST_KERNEL void Nothing(int, int32_t*) {}
+TEST_KERNEL void TakesPointer(const int32_t*, int32_t*) {}
 
 bool Says(const absl::Status& status, const char* what) {
   return std::string(status.message().data(), status.message().size()).find(what) != std::string::npos;
@@ -187,6 +188,24 @@ TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
       {"a value in its place", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
          g.Param<int32_t>("p", AtMost(3));
          g.ParallelFor("one", kN, AddValue{}, ReadWrite(x), 1);
+       })},
+      {"it on the device", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
+         auto p = g.Param<int32_t>("p", AtMost(3));
+         g.Kernel("one", TakesPointer, Threads(kN), OnDevice(p), ReadWrite(x)).HostTwin([](const int32_t*, int32_t*) {});
+       })},
+      {"it by value", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
+         auto p = g.Param<int32_t>("p", AtMost(3));
+         g.Kernel("one", Nothing, Threads(kN), p, ReadWrite(x)).HostTwin([](int32_t, int32_t*) {});
+       })},
+      {"another on the device", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
+         g.Param<int32_t>("p", AtMost(3));
+         auto q = g.Param<int32_t>("q", AtMost(3));
+         g.Kernel("one", TakesPointer, Threads(kN), OnDevice(q), ReadWrite(x)).HostTwin([](const int32_t*, int32_t*) {});
+       })},
+      {"the first of two on the device", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
+         auto p = g.Param<int32_t>("p", AtMost(3));
+         g.Param<int32_t>("q", AtMost(3));
+         g.Kernel("one", TakesPointer, Threads(kN), OnDevice(p), ReadWrite(x)).HostTwin([](const int32_t*, int32_t*) {});
        })},
       {"two parameters and a value", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
          g.Param<int32_t>("p", AtMost(3));

@@ -1,7 +1,9 @@
 // Launch nodes in graphs: captured once a slot, again when an argument is another, and what becomes of a capture that
 // fails.
 #include <algorithm>
+#include <atomic>
 #include <string>
+#include <vector>
 
 #include "tests/conformance/replay_fixture.h"
 #if defined(__CUDACC__)
@@ -223,6 +225,91 @@ TEST_P(ReplayCapture, OneThatIsBrokenByALaunchIsItsStatusInGraphModeAndTheEndOfG
   EXPECT_EQ(exec.ledger().mode, Mode::kStream) << exec.ledger().Text();
   EXPECT_EQ(exec.ledger().graph_launches, 2);
   EXPECT_TRUE(Says(exec, "no graphs any more: graph 'sandwich' node 'theirs'")) << exec.ledger().Text();
+}
+
+// As a library has it: memory to work in, which it allocates, clears and waits for.
+std::atomic<int> made = 0, alive = 0;
+#if defined(__CUDACC__)
+struct Workspace {
+  explicit Workspace(const Foreign& foreign) : stream(CudaStream(foreign)) {
+    ++made, ++alive;
+    EXPECT_EQ(cudaMalloc(&memory, kN * sizeof(int32_t)), cudaSuccess);
+    EXPECT_EQ(cudaMemsetAsync(memory, 0, kN * sizeof(int32_t), stream), cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  }
+  ~Workspace() {
+    --alive;
+    EXPECT_EQ(cudaFree(memory), cudaSuccess);
+  }
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+  const cudaStream_t stream;
+  int32_t* memory = nullptr;
+};
+__global__ void Slowly(const int32_t* from, const int32_t* zero, int32_t* to) {
+  const long long begin = clock64();
+  while (clock64() - begin < 20000) {
+  }
+  to[threadIdx.x] = from[threadIdx.x] + *zero;
+}
+#endif
+
+// from to the workspace, from there to `to`.
+absl::Status ThroughWorkspace([[maybe_unused]] Foreign& foreign, [[maybe_unused]] const int32_t* from,
+                              [[maybe_unused]] int32_t* to) {
+#if defined(__CUDACC__)
+  const Workspace& workspace = foreign.Get<Workspace>();
+  EXPECT_EQ(workspace.stream, CudaStream(foreign)) << "whoever gets it has the stream it was made with";
+  Slowly<<<1, kN, 0, workspace.stream>>>(from, foreign.Zero<int32_t>(), workspace.memory);
+  Slowly<<<1, kN, 0, workspace.stream>>>(workspace.memory, foreign.Zero<int32_t>(), to);
+  return ToStatus(cudaGetLastError());
+#else
+  return absl::InternalError("called on a host device");
+#endif
+}
+void CopyTwin(const int32_t* from, int32_t* to) { std::copy(from, from + kN, to); }
+
+// What no access says: nodes of a lane share the workspace.
+TEST_P(ReplayCapture, NodesOfALaneShareWhatTheyHaveMadeAndComeOneAfterTheOther) {
+  constexpr int kCopies = 8;
+  Graph g("shared");
+  std::vector<BufferHandle<int32_t>> x, y;
+  std::vector<HostBuffer<int32_t>> from, to;
+  for (int i = 0; i < kCopies; ++i) {
+    const std::string number = std::to_string(i);
+    x.push_back(g.Input<int32_t>("x" + number, kN, kPinned));
+    y.push_back(g.Output<int32_t>("y" + number, kN, kPinned));
+    from.push_back(Pinned(kN, 0));
+    to.push_back(Pinned(kN, 0));
+    g.Launch("copy" + number, ThroughWorkspace, Read(x.back()), Write(y.back())).HostTwin(CopyTwin);
+  }
+  for (const std::string mode : {"graph", "stream", "auto"}) {
+    const ModeScope scope(mode);
+    made = 0;
+    Executable exec = Compiled(g, {.slots = 1, .max_lanes = 2});
+    Bindings io = exec.bindings();
+    for (int r = 0; r < 60; ++r) {
+      for (size_t i = 0; i < kCopies; ++i) {
+        std::fill(from[i].begin(), from[i].end(), 100 * r + static_cast<int32_t>(i));
+        std::fill(to[i].begin(), to[i].end(), -1);
+        io.Set(x[i], from[i]).Set(y[i], to[i]);
+      }
+      absl::StatusOr<penstock::Run> run = exec.Launch(io);
+      ASSERT_OK(run.status());
+      ASSERT_OK(run->Wait());
+      for (size_t i = 0; i < kCopies; ++i) {
+        ASSERT_TRUE(std::equal(from[i].begin(), from[i].end(), to[i].begin())) << mode << ", run " << r << ", " << i;
+      }
+    }
+    if (on_cuda()) {
+      EXPECT_EQ(made, 2) << mode << ": one a lane";
+    }
+    if (on_cuda() && mode == "graph") {
+      EXPECT_EQ(exec.ledger().captures, kCopies + 2) << "again where it was made";
+    }
+  }
+  runtime_.reset();  // when that has gone, so have all executables
+  EXPECT_EQ(alive, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, ReplayCapture,

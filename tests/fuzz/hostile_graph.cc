@@ -67,6 +67,7 @@ struct OverSpace {
 void KernelOfNothing() {}
 void KernelOfOne(float*) {}
 void KernelOfThree(const float*, float*, int32_t) {}
+void KernelOfPointers(const float*, float*, const float*) {}
 void KernelOfView(View<float>, int32_t) {}
 
 absl::Status Answer(int failure) {
@@ -289,7 +290,8 @@ BufferHandle<T> HostileGraph::Pick(AccessMode mode, bool may_be_alias) {
     picked_ = b.index;
     BufferRecord& root = buffers[RootOf(static_cast<size_t>(b.index))];
     had_data_ = root.has_data;
-    if (!any && mode != AccessMode::kRead && root.role == BufferRole::kInput) continue;
+    const bool is_read_only = root.role == BufferRole::kInput || root.role == BufferRole::kParam;
+    if (!any && mode != AccessMode::kRead && is_read_only) continue;
     if (!any && mode != AccessMode::kWrite && !root.has_data) continue;
     return BufferHandle<T>(b.graph, b.index);
   }
@@ -387,6 +389,41 @@ ParamHandle<int32_t> HostileGraph::PickParam() {
   const auto made = graph.Param<int32_t>(Name("q" + std::to_string(params.size())));
   params.push_back({"q" + std::to_string(params.size()), ParamRecord::Type::kInt, false, 0, made.index()});
   return made;
+}
+
+ParamHandle<float> HostileGraph::PickFloat() {
+  if (Hostile()) {
+    Note("argument");
+    return bytes_.Chance(128) ? ParamHandle<float>() : ParamHandle<float>(other_.model().serial, 0);
+  }
+  const size_t start = bytes_.Byte();
+  const bool any = Hostile();
+  for (size_t i = 0; i < params.size(); ++i) {
+    const ParamRecord& param = params[(start + i) % params.size()];
+    if (param.type == ParamRecord::Type::kFloat) return {graph.model().serial, param.index};
+    if (!any) continue;
+    Note("type");
+    return {graph.model().serial, param.index};
+  }
+  const auto made = graph.Param<float>(Name("q" + std::to_string(params.size())));
+  params.push_back({"q" + std::to_string(params.size()), ParamRecord::Type::kFloat, false, 0, made.index()});
+  return made;
+}
+
+// Of what OnDevice has declared: one a parameter, with the first node that names it.
+void HostileGraph::RecordValues() {
+  const std::vector<BufferDecl>& declared = graph.model().buffers;
+  while (buffers.size() < declared.size()) {
+    const BufferDecl& decl = declared[buffers.size()];
+    BufferRecord record{std::string(decl.name.view()),
+                        Element::kFloat,
+                        graph.model().serial,
+                        static_cast<int32_t>(buffers.size()),
+                        BufferRole::kParam,
+                        decl.extent,
+                        true};
+    buffers.push_back(std::move(record));
+  }
 }
 
 const BufferRecord* HostileGraph::RecordOf(uint32_t graph_serial, int32_t index) const {
@@ -498,6 +535,12 @@ NodeRef HostileGraph::AddKernel(const Name& name) {
     case 2: {
       const auto a = Reading<float>();
       const auto b = Writing<float>();
+      if (++kernels_of_three_ % 2 == 0) {
+        const NodeRef node = finish(graph.Kernel(name, &KernelOfPointers, shape, a, b, OnDevice(PickFloat())),
+                                    [](const float*, float*, const float*) {});
+        RecordValues();
+        return node;
+      }
       return finish(graph.Kernel(name, &KernelOfThree, shape, a, b, PickParam()), [](const float*, float*, int32_t) {});
     }
     default: {

@@ -84,6 +84,9 @@ class DataJudge {
     if (model_.buffers[static_cast<size_t>(f.root)].role == BufferRole::kInput) {
       Tell(NodeName(node), "which is an Input");
     }
+    if (model_.buffers[static_cast<size_t>(f.root)].role == BufferRole::kParam) {
+      Tell(NodeName(node), "the value of a parameter");
+    }
     state.written |= f.whole ? state.all : f.atoms;
   }
 

@@ -133,6 +133,11 @@ TEST(StructureHash, CoversWhatDecidesThePlan) {
       {"param maximum", [](ModelBuilder& g) { g.model.params[0].max = 99; }},
       {"buffer name", [](ModelBuilder& g) { g.model.buffers[0].name = Name("z"); }},
       {"role", [](ModelBuilder& g) { g.model.buffers[0].role = BufferRole::kInOut; }},
+      {"value of a parameter",
+       [](ModelBuilder& g) {
+         g.model.buffers[0].role = BufferRole::kParam;
+         g.model.buffers[0].param = 0;
+       }},
       {"where", [](ModelBuilder& g) { g.model.buffers[0].where = kPinned; }},
       {"element size", [](ModelBuilder& g) { g.model.buffers[2].type.size = 8; }},
       {"extent", [](ModelBuilder& g) { g.model.buffers[2].extent = Extent(65); }},

@@ -22,7 +22,7 @@ std::string BoxText(const Model& model, const Box& box) {
 }
 
 std::string BufferText(const Model& model, const BufferDecl& decl) {
-  static const char* const kRoles[] = {"input", "output", "inout", "internal", "state"};
+  static const char* const kRoles[] = {"input", "output", "inout", "internal", "state", "param"};
   std::string text(decl.name.view());
   text += " " + ExtentText(model, decl.extent) + " of " + std::to_string(decl.type.size) + " bytes";
   if (!decl.is_alias) return text + ", " + kRoles[static_cast<size_t>(decl.role)] + "\n";

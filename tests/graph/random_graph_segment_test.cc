@@ -1,6 +1,6 @@
 // Random plans as graphs on one lane, with random nodes that no graph takes. Nodes of a graph have no lanes, only the
-// edges that EdgesOfGraph gives them. The oracle of stream plans must find nothing missing in these, and must object to
-// each that is left out.
+// edges that EdgesOfGraph gives them. The oracle of stream plans must find nothing missing in these, nor that of Launch
+// nodes, and one of them must object to each that is left out.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -226,6 +226,27 @@ void CheckUse(const ScheduledPlan& p, int32_t index) {
   EXPECT_GT(covered, *last) << "a touch is behind all done events";
 }
 
+// Launch nodes of one lane of the plan's commands may share a library's handle, so none may run beside another.
+std::string CheckLaunches(const Plan& plan, const Execution& run) {
+  std::vector<std::vector<int32_t>> launches(plan.lanes.size());
+  for (int32_t c = 0; c < plan.finish_begin; ++c) {
+    const Command& command = plan.commands[static_cast<size_t>(c)];
+    ForEachNode(command, [&](size_t n) {
+      if (plan.nodes[n].kind != PlanKind::kLaunch) return;
+      launches[static_cast<size_t>(command.lane)].push_back(static_cast<int32_t>(n));
+    });
+  }
+  for (const std::vector<int32_t>& of_lane : launches) {
+    for (const int32_t a : of_lane) {
+      for (const int32_t b : of_lane) {
+        if (a == b || run.Before(a, b) || run.Before(b, a)) continue;
+        return Label(plan, a) + " and " + Label(plan, b) + " of one lane may run at once";
+      }
+    }
+  }
+  return "";
+}
+
 class RandomGraphSegments : public testing::TestWithParam<int> {
  protected:
   Seeds seeds() const { return SeedsOf(GetParam()); }
@@ -238,11 +259,12 @@ TEST_P(RandomGraphSegments, KeepTheOrderAndMemoryByTheirEdgesAlone) {
     const Execution run = GraphRun(p).Run();
     ASSERT_EQ(OrderOracle(p.model(), p.plan).Check(run), "") << Rerun(seed) << p.text();
     ASSERT_EQ(CheckMemory(p.model(), p.plan, run), "") << Rerun(seed) << p.text();
+    ASSERT_EQ(CheckLaunches(p.plan, run), "") << Rerun(seed) << p.text();
   }
 }
 
 TEST_P(RandomGraphSegments, HaveNoEdgeThatCouldBeLeftOut) {
-  int64_t tried = 0, memory = 0;
+  int64_t tried = 0, memory = 0, launches = 0;
   for (uint64_t seed = seeds().begin; seed < seeds().end; ++seed) {
     const ScheduledPlan p(seed);
     const OrderOracle oracle(p.model(), p.plan);
@@ -252,16 +274,20 @@ TEST_P(RandomGraphSegments, HaveNoEdgeThatCouldBeLeftOut) {
       const bool in_order = oracle.Check(run).empty();
       ++tried;
       memory += in_order;
-      EXPECT_FALSE(in_order && CheckMemory(p.model(), p.plan, run).empty())
+      const bool sound = in_order && CheckMemory(p.model(), p.plan, run).empty();
+      launches += sound;
+      EXPECT_FALSE(sound && CheckLaunches(p.plan, run).empty())
           << "edge from " << from << " to " << to << " of " << Rerun(seed) << p.text();
     });
     ASSERT_FALSE(HasFailure());
   }
   std::cout << "seeds " << seeds().begin << " to " << seeds().end - 1 << ": " << tried
-            << " edges left out, each noticed, " << memory << " of them by memory alone\n";
+            << " edges left out, each noticed, " << memory << " of them by memory alone, " << launches
+            << " by Launch nodes alone\n";
   if (seeds().many()) {
     EXPECT_GT(tried, seeds().count());
     EXPECT_GT(memory, seeds().count() / 200);
+    EXPECT_GT(launches, seeds().count() / 200);
   }
 }
 

@@ -146,6 +146,14 @@ class PENSTOCK_EXPORT Again {
     if (b == buffer_) ++buffer_;
     return true;
   }
+  // So does the first use of a parameter on the device.
+  bool IsValueOf(int32_t buffer, uint32_t graph, int32_t param) {
+    const auto b = static_cast<size_t>(buffer);
+    if (b > buffer_ || b >= model_.buffers.size() || graph != model_.serial) return false;
+    if (model_.buffers[b].role != BufferRole::kParam || model_.buffers[b].param != param) return false;
+    if (b == buffer_) ++buffer_;
+    return true;
+  }
   // The node's next one.
   template <class T, AccessMode M>
   void Access(const AccessOf<T, M>& access) {
@@ -161,6 +169,9 @@ class PENSTOCK_EXPORT Again {
     if (!same_) return;
     if constexpr (IsAccess<A>::value) {
       if (Require(was.form != ArgDecl::Form::kValue && was.form != ArgDecl::Form::kParam)) Access(arg);
+    } else if constexpr (IsOnDevice<A>::value) {
+      Require(was.form == ArgDecl::Form::kPointer &&
+              IsValueOf(accesses_[access_++].buffer, arg.param.graph(), arg.param.index()));
     } else if constexpr (IsParam<A>::value) {
       Require(was.form == ArgDecl::Form::kParam && was.index == arg.index() && model_.serial == arg.graph());
     } else if (Require(was.form == ArgDecl::Form::kValue && was.size == sizeof(Stored))) {
@@ -193,8 +204,6 @@ class PENSTOCK_EXPORT Again {
     if (node.width >= 0) return extent.rank == 1 && extent.dims[0].is_constant() && extent.dims[0].value == node.width;
     return model_.nodes[node_ - 1].extent == extent;
   }
-  template <class... A>
-  static constexpr size_t kAccesses = (size_t{0} + ... + size_t{IsAccess<A>::value});
 
   const Model& model_;
   std::vector<NodeRecord> nodes_;

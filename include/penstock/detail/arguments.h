@@ -46,6 +46,14 @@ struct IsParam : std::false_type {};
 template <class T>
 struct IsParam<ParamHandle<T>> : std::true_type {};
 
+template <class A>
+struct IsOnDevice : std::false_type {};
+template <class T>
+struct IsOnDevice<OnDeviceOf<T>> : std::true_type {};
+// How many of the declared arguments A are accesses: OnDevice reads a buffer of the graph's own.
+template <class... A>
+inline constexpr size_t kAccesses = (size_t{0} + ... + size_t{IsAccess<A>::value || IsOnDevice<A>::value});
+
 // The element type a callable sees: const where the access only reads.
 template <class A>
 struct ElementOf;
@@ -70,11 +78,22 @@ template <class T, AccessMode M>
 struct ViewStored<AccessOf<T, M>> {
   using type = View<typename ElementOf<AccessOf<T, M>>::type>;
 };
+template <class T>
+inline constexpr bool kHasNoOnDevice = false;
+template <class T>
+struct ViewStored<OnDeviceOf<T>> {
+  static_assert(kHasNoOnDevice<T>, "OnDevice is for Launch and Kernel nodes; here name the parameter itself");
+  using type = T;
+};
 template <class A>
 struct PointerStored : PlainStored<A> {};
 template <class T, AccessMode M>
 struct PointerStored<AccessOf<T, M>> {
   using type = typename ElementOf<AccessOf<T, M>>::type*;
+};
+template <class T>
+struct PointerStored<OnDeviceOf<T>> {
+  using type = const T*;
 };
 template <class A>
 using ViewStoredT = typename ViewStored<std::decay_t<A>>::type;
@@ -158,7 +177,7 @@ constexpr bool IsHostInvocable(std::index_sequence<I...>) {
 // no gaps, so that the records of a graph lie close together: reading them is much of what planning costs.
 template <class... Stored, class... A>
 void MakeRoom(NodeDecl& node, size_t refs, const A&...) {
-  node.accesses.reserve((size_t{0} + ... + size_t{IsAccess<A>::value}));
+  node.accesses.reserve(kAccesses<A...>);
   node.args.reserve(sizeof...(Stored));
   node.arg_block.reserve((refs * 2 * sizeof(void*)) + (size_t{0} + ... + (sizeof(Stored) + alignof(Stored))));
 }

@@ -1,0 +1,28 @@
+#include "src/runtime/await_stream.h"
+
+#include "penstock/status_macros.h"
+#include "src/host/progress.h"
+
+namespace penstock::runtime {
+namespace {
+
+absl::Status Await(driver::Driver& driver, driver::Event event, driver::Stream stream, host::Bell& bell) {
+  PENSTOCK_RETURN_IF_ERROR(driver.Record(event, stream));
+  absl::StatusOr<bool> complete = false;
+  host::WaitForProgress(bell, driver.rings(), host::TimePoint::max(), [&] {
+    complete = driver.Query(event);
+    return !complete.ok() || *complete;
+  });
+  return complete.status();
+}
+
+}  // namespace
+
+absl::Status AwaitStream(driver::Driver& driver, driver::Event event, driver::Stream stream, host::Bell& bell) {
+  const absl::Status first = Await(driver, event, stream, bell);
+  if (first.ok()) return first;
+  const absl::Status second = Await(driver, event, stream, bell);
+  return second.ok() ? first : second;
+}
+
+}  // namespace penstock::runtime

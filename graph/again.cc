@@ -28,8 +28,9 @@ Again::Again(const Model& model) : model_(model), said_(model.nodes.size()) {
     said.device = node.device == fresh.device;
     said.priority = node.priority == fresh.priority;
     said.concurrency = node.concurrency == fresh.concurrency;
+    said.host_way = node.host_way == fresh.host_way;
     said.twin = node.code.call_twin == nullptr;
-    const int unsaid = !said.device + !said.priority + !said.concurrency + !said.twin;
+    const int unsaid = !said.device + !said.priority + !said.concurrency + !said.host_way + !said.twin;
     said.missing = static_cast<uint32_t>(node.after.size() + node.in_place.size()) + static_cast<uint32_t>(unsaid);
     declared_.push_back(said);
     nodes_.push_back({.name = node.name.c_str(),
@@ -125,6 +126,12 @@ void Again::Concurrency(int32_t node, int k) {
   if (!Has(node)) return;
   const auto i = static_cast<size_t>(node);
   Say(said_[i].concurrency, model_.nodes[i].concurrency == k);
+}
+
+void Again::Asked(int32_t node, HostWay way) {
+  if (!Has(node)) return;
+  const auto i = static_cast<size_t>(node);
+  Say(said_[i].host_way, model_.nodes[i].host_way == way);
 }
 
 }  // namespace penstock::detail

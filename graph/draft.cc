@@ -21,7 +21,7 @@ void Draft::Read(const BufferDecl& buffer) {
 
 void Draft::Read(const NodeDecl& node) {
   node_names.Add(node.name.view());
-  nodes.push_back({node.kind, node.device, node.priority});
+  nodes.push_back({node.kind, node.host_way, node.device, node.priority});
   boxes.Add(model, node);
   for (const int32_t other : node.after) after.Add(other);
   after.Close();

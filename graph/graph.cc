@@ -145,6 +145,12 @@ NodeRef& NodeRef::Concurrency(int k) {
   return *this;
 }
 
+NodeRef& NodeRef::Asked(HostWay way) {
+  if (again_ != nullptr) again_->Asked(index_, way);
+  else decl().host_way = way;
+  return *this;
+}
+
 NodeRef& NodeRef::InPlace(const InPlaceDecl& pair) {
   if (again_ != nullptr) again_->InPlace(index_, pair);
   else decl().in_place.push_back(pair);

@@ -40,7 +40,7 @@ class Scheduler {
       : plan_(plan),
         refused_(refused),
         memory_(MemoryEdges(plan)),
-        launches_(LaunchEdges(plan)),
+        in_lanes_(LaneEdges(plan)),
         watched_(WatchedEvents(plan)),
         state_waited_(plan.states.size()),
         arrival_waited_(plan.arrivals.size()) {
@@ -118,13 +118,13 @@ class Scheduler {
     Emit({Command::Op::kGraph, -1, static_cast<int32_t>(made_.graphs.size())});
     for (const Command& record : pending_) Emit(record);
     pending_.clear();
-    Rows preds = EdgesOfGraph(plan_, memory_, launches_, open_);
+    Rows preds = EdgesOfGraph(plan_, memory_, in_lanes_, open_);
     made_.graphs.push_back({std::exchange(open_, {}), std::move(preds)});
   }
 
   const Plan& plan_;
   const std::vector<bool>& refused_;
-  const Rows memory_, launches_;
+  const Rows memory_, in_lanes_;
   const std::vector<bool> watched_;  // events
   std::vector<bool> state_waited_, arrival_waited_;  // Plan::states, Plan::arrivals: whether a wait for it stands
   std::vector<int32_t> open_;  // nodes of the open graph

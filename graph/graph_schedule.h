@@ -1,11 +1,11 @@
 // A plan on one device as CUDA graphs: the same nodes in far fewer submissions, all on one lane.
 //
 // A graph takes as many nodes, in the plan's order, as may be submitted in one go; its edges order them, Launch nodes
-// of one of the plan's lanes as they are there, and the lane orders what is submitted. A graph ends where the plan's
-// segment does, before a node that no graph takes, and wherever the order with other runs has a step (States, memory
-// that arrives): what other runs wait for is what this lane has done up to there, and no more. Only what host steps,
-// States or the end of a run look at is recorded: once, behind the graph that it is about. Host steps wait as they do
-// in stream mode, though for the whole graph.
+// of one of the plan's lanes, and nodes that ask the host, as they are there, and the lane orders what is submitted. A
+// graph ends where the plan's segment does, before a node that no graph takes, and wherever the order with other runs
+// has a step (States, memory that arrives): what other runs wait for is what this lane has done up to there, and no
+// more. Only what host steps, States or the end of a run look at is recorded: once, behind the graph that it is about.
+// Host steps wait as they do in stream mode, though for the whole graph.
 //
 // Ownership: plain values.
 // Threads:   pure functions.

@@ -38,6 +38,7 @@ double Cost(const Draft& draft, const Step& step) {
     case PlanKind::kParallelFor:
     case PlanKind::kKernel: return 10;
     case PlanKind::kLaunch: return 20;
+    case PlanKind::kAsk: return 5;
     case PlanKind::kHost: return 50;
   }
   return 0;

@@ -64,6 +64,7 @@ struct BufferFacts {
 };
 struct NodeFacts {
   NodeKind kind;
+  HostWay host_way;
   int32_t device, priority;  // as declared
 };
 
@@ -111,6 +112,9 @@ struct Draft {
   // Place: the device of each node of the model, -1 on the host; and of each buffer whose contents are on a device
   // before and after the run, else -1.
   std::vector<int32_t> device, home;
+  // Place, of each node of the model or empty: the device that asks for a Host node and waits for it, or -1.
+  std::vector<int32_t> asked_by;
+  int32_t AskedBy(int32_t node) const { return asked_by.empty() ? -1 : asked_by[static_cast<size_t>(node)]; }
 
   // Needless, of each node of the model or empty: whether the plan does without it; and for a Copy node a buffer that
   // holds what it copies in a better place, or -1.

@@ -1,5 +1,6 @@
-// Place: the device a node is pinned to, or else the default one. Host nodes run on workers and have none. States, and
-// buffers that device memory is bound for, have their contents on a device before and after the run.
+// Place: the device a node is pinned to, or else the default one. Host nodes run on workers and have none; those that a
+// device asks for, that device. States, and buffers that device memory is bound for, have their contents on a device
+// before and after the run.
 #include <algorithm>
 
 #include "graph/passes.h"
@@ -29,6 +30,24 @@ void FindBoundHomes(Draft& draft) {
   }
 }
 
+// One that what comes before the node is on: then it need not wait for another device first. A graph that does all its
+// work on the host has nothing that could wait.
+void FindAskers(Draft& draft) {
+  const auto asked = [&](int32_t n) { return draft.nodes[static_cast<size_t>(n)].host_way != HostWay::kWorker; };
+  const bool any = std::any_of(draft.sequence.begin(), draft.sequence.end(), asked);
+  const bool works = std::any_of(draft.device.begin(), draft.device.end(), [](int32_t d) { return d >= 0; });
+  if (!any || !works) return;
+  draft.asked_by.assign(draft.nodes.size(), -1);
+  for (const int32_t n : draft.sequence) {
+    if (!asked(n)) continue;
+    int32_t device = -1;
+    for (const int32_t p : draft.declared[n])
+      device = std::max({device, draft.device[static_cast<size_t>(p)], draft.AskedBy(p)});
+    if (device < 0) device = draft.options.default_device;
+    if (draft.options.devices[static_cast<size_t>(device)].asks) draft.asked_by[static_cast<size_t>(n)] = device;
+  }
+}
+
 }  // namespace
 
 void Place(Draft& draft) {
@@ -37,6 +56,7 @@ void Place(Draft& draft) {
     const int32_t device = node.device >= 0 ? node.device : draft.options.default_device;
     draft.device.push_back(node.kind == NodeKind::kHost ? -1 : device);
   }
+  FindAskers(draft);
   draft.home.assign(draft.buffers.size(), -1);
   for (size_t b = 0; b < draft.buffers.size(); ++b) {
     if (draft.buffers[b].role == BufferRole::kState) draft.home[b] = draft.model.buffers[b].state->device;

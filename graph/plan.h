@@ -50,6 +50,7 @@ constexpr bool IsForeign(const Instance& i) {
 //                                                to it, by way of the slot's pinned instance or, where the other side
 //                                                is on a device, all the way there through the runtime's ring
 //   kHostCopy                                    a Copy node between host memory, on a worker
+//   kAsk                                         a Host node, on a stream: a kernel asks for it and waits for its end
 enum class PlanKind : uint8_t {
   kUpload,
   kDownload,
@@ -62,6 +63,7 @@ enum class PlanKind : uint8_t {
   kParallelFor,
   kKernel,
   kLaunch,
+  kAsk,
   kHost
 };
 constexpr bool IsHostKind(PlanKind k) {
@@ -214,6 +216,7 @@ struct PlanDevice {
   bool is_cuda = false;
   int32_t driver = 0;  // devices of different drivers cannot be joined by events
   int64_t memory_bytes = 0;
+  bool asks = true;  // whether kernels may wait there for host nodes
 };
 struct PlanOptions {
   std::vector<PlanDevice> devices;

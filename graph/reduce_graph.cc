@@ -222,12 +222,14 @@ Rows MemoryEdges(const Plan& plan) {
   return MakeEdges(static_cast<int32_t>(plan.nodes.size()), edges);
 }
 
-Rows LaunchEdges(const Plan& plan) {
+Rows LaneEdges(const Plan& plan) {
   Rows rows;
-  std::vector<int32_t> last(plan.lanes.size(), -1);  // of each lane
+  // Of each lane, the one before.
+  std::vector<int32_t> launch(plan.lanes.size(), -1), ask(plan.lanes.size(), -1);
   for (size_t n = 0; n < plan.nodes.size(); ++n) {
-    if (plan.nodes[n].kind == PlanKind::kLaunch) {
-      int32_t& before = last[static_cast<size_t>(plan.nodes[n].lane)];
+    const PlanKind kind = plan.nodes[n].kind;
+    if (kind == PlanKind::kLaunch || kind == PlanKind::kAsk) {
+      int32_t& before = (kind == PlanKind::kLaunch ? launch : ask)[static_cast<size_t>(plan.nodes[n].lane)];
       if (before >= 0) rows.Add(before);
       before = static_cast<int32_t>(n);
     }
@@ -236,7 +238,7 @@ Rows LaunchEdges(const Plan& plan) {
   return rows;
 }
 
-Rows EdgesOfGraph(const Plan& plan, const Rows& memory, const Rows& launches, std::span<const int32_t> nodes) {
+Rows EdgesOfGraph(const Plan& plan, const Rows& memory, const Rows& in_lanes, std::span<const int32_t> nodes) {
   if (nodes.empty()) return {};
   const int32_t first = nodes.front(), last = nodes.back();
   std::vector<int32_t> position(static_cast<size_t>(last - first) + 1, -1);  // of each plan node from `first` on
@@ -252,7 +254,7 @@ Rows EdgesOfGraph(const Plan& plan, const Rows& memory, const Rows& launches, st
     for (int32_t m = n, end = EndOfBatch(plan, n); m < end; ++m) {
       for (const int32_t p : plan.nodes[static_cast<size_t>(m)].preds) add(p, n);
       for (const int32_t p : memory[m]) add(p, n);
-      for (const int32_t p : launches[m]) add(p, n);
+      for (const int32_t p : in_lanes[m]) add(p, n);
     }
   }
   return TransitiveReduction(MakeEdges(static_cast<int32_t>(nodes.size()), edges));

@@ -22,14 +22,15 @@ Rows TransitiveReduction(const Rows& preds);
 // plan node v took over.
 Rows MemoryEdges(const Plan& plan);
 
-// What libraries ask for that keep a handle, and memory to work in, for each lane: row v names the Launch node before
-// plan node v on its lane, where v is one.
-Rows LaunchEdges(const Plan& plan);
+// Where a lane has more to say than the data: libraries keep a handle, and memory to work in, for each, and of the
+// kernels that ask the host one waits there at a time. Row v names the Launch node before plan node v on its lane,
+// where v is one, and the kAsk node before it, where v is such a one.
+Rows LaneEdges(const Plan& plan);
 
 // What orders the nodes of one graph: the predecessors of each as positions in `nodes`, by preds and the edges beside
 // them, reduced. `nodes` are ascending; of a batch its first stands for all, which start and end together: it comes
 // after what any of them does. Nodes that are not in the graph come before or after all of it and are no predecessors.
-// `memory`: MemoryEdges(plan); `launches`: LaunchEdges(plan). Linear in the nodes from the first to the last.
-Rows EdgesOfGraph(const Plan& plan, const Rows& memory, const Rows& launches, std::span<const int32_t> nodes);
+// `memory`: MemoryEdges(plan); `in_lanes`: LaneEdges(plan). Linear in the nodes from the first to the last.
+Rows EdgesOfGraph(const Plan& plan, const Rows& memory, const Rows& in_lanes, std::span<const int32_t> nodes);
 
 }  // namespace penstock::graph

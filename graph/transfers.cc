@@ -19,6 +19,7 @@
 // first, where there are any contents; the tiles of an Output that several nodes write on one device need none. An
 // Output of which they may leave something out starts with the contents of the user's memory, which keeps what they
 // leave.
+#include <algorithm>
 #include <string>
 
 #include "graph/passes.h"
@@ -201,10 +202,11 @@ class Walk {
       }
       state_[static_cast<size_t>(ref.base)].used = true;
     }
+    const int32_t asker = d_.AskedBy(n);
     Step step;
-    step.kind = KindOf(node.kind);
+    step.kind = asker >= 0 ? PlanKind::kAsk : KindOf(node.kind);
     step.decl = n;
-    step.device = device;
+    step.device = std::max(device, asker);
     step.priority = node.priority;
     step.first_use = static_cast<int32_t>(d_.uses.size());
     step.uses = static_cast<int32_t>(accesses.size());

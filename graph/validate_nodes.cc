@@ -29,6 +29,9 @@ class NodeCheck {
       Add(kInvalid, "Concurrency(" + std::to_string(node_.concurrency) +
                         "): at least one run at a time must be able to use the callable; give 1 or more");
     }
+    if (node_.kind != NodeKind::kHost && node_.host_way != HostWay::kWorker) {
+      Add(kInvalid, "Inline and Infallible are of Host nodes; a node of another kind runs on its device");
+    }
     device_ = FindDevice();
     switch (node_.kind) {
       case NodeKind::kCopy: CheckCopy(); break;

@@ -36,6 +36,12 @@ enum class BufferRole : uint8_t { kInput, kOutput, kInOut, kInternal, kState, kP
 constexpr bool IsBound(BufferRole role) { return role <= BufferRole::kInOut; }
 enum class NodeKind : uint8_t { kCopy, kFill, kParallelFor, kKernel, kLaunch, kHost };
 
+// Who calls a Host node, and where what follows it waits meanwhile:
+//   kWorker       a worker; what follows is submitted once it has returned
+//   kAskedWorker  a worker; what follows waits on the device
+//   kAskedInline  the thread that sees what devices ask for, itself; what follows waits on the device
+enum class HostWay : uint8_t { kWorker, kAskedWorker, kAskedInline };
+
 // What the elements of a type are where they are plain numbers of at most 8 bytes.
 enum class NumberKind : uint8_t { kNone, kSigned, kUnsigned, kFloat };
 
@@ -161,6 +167,7 @@ struct NodeDecl {
   int32_t device = -1;  // index in the runtime's device list; -1: not pinned
   int32_t priority = 0;
   int32_t concurrency = 1;
+  HostWay host_way = HostWay::kWorker;
   std::vector<AccessDecl> accesses{};
   std::vector<int32_t> after{};  // indices of nodes
   std::vector<InPlaceDecl> in_place{};

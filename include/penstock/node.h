@@ -28,6 +28,13 @@ class PENSTOCK_EXPORT NodeRef {
   NodeRef& Priority(int priority);
   // At most k executions of this node's callable at once over all slots; 1 is the default.
   NodeRef& Concurrency(int k);
+  // Of a Host node: it does not fail and waits for nothing. So what follows it is submitted ahead and waits on the
+  // device, where a kernel of one thread asks for the call and waits for its end; the run is not parted there. If it
+  // fails nonetheless the run does, but what follows has had what it left. A device has room for 32 such nodes
+  // that wait at once. Infallible: a worker calls it. Inline: the thread that watches for questions does, at once, so
+  // it takes 100 us at most; nothing else that is asked is answered meanwhile. Neither may call CUDA.
+  NodeRef& Infallible() { return Asked(HostWay::kAskedWorker); }
+  NodeRef& Inline() { return Asked(HostWay::kAskedInline); }
   // Lets the output take the bytes of the input where nobody needs the input after this node; else it changes nothing,
   // and the plan's notes say why. Without it a node's inputs and outputs never share bytes. The node says that it has
   // read element i of the input, counted row by row, before it writes element i of the output, and that nobody else
@@ -44,6 +51,7 @@ class PENSTOCK_EXPORT NodeRef {
   NodeRef(Model* model, int32_t index, detail::Again* again) : model_(model), index_(index), again_(again) {}
   NodeDecl& decl() const { return model_->nodes[static_cast<size_t>(index_)]; }
   NodeRef& InPlace(const InPlaceDecl& pair);
+  NodeRef& Asked(HostWay way);
   template <class F>
   void SetTwin(F f, absl::Status (*call)(void* twin, void* const* argv)) {
     if (again_ != nullptr) return again_->HostTwin(index_, f, call);

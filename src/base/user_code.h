@@ -18,6 +18,9 @@ class UserCodeScope {
   UserCodeScope& operator=(const UserCodeScope&) = delete;
 };
 
+// Marks the threads that answer what devices ask for (driver/question.h), and so wait for no device themselves.
+inline thread_local bool answers_devices = false;
+
 // Marks the threads that stand for a GPU's: what runs there on a host device could call nothing on a GPU.
 inline thread_local int device_code_depth = 0;
 

@@ -69,10 +69,19 @@ struct PointerInfo {
   bool Covers(uintptr_t at, size_t bytes) const { return at >= begin && at < end && bytes <= end - at; }
 };
 
+inline constexpr int kMostAsked = 32;
+
 // Asks the user's translation unit for a kernel: see NodeCode::cuda_kernel in penstock/model.h.
 struct KernelSource {
   const void* (*load)(const void* self, int* error) = nullptr;
   const void* self = nullptr;
+};
+
+// The code of a kernel that asks the host (question.h), for KernelOp: on a CUDA device `kernel`, on a host device
+// `call`. It has one thread and one argument, an AskArgs.
+struct AskCode {
+  const void* kernel = nullptr;
+  absl::Status (*call)(void* callable, void* const* argv) = nullptr;
 };
 
 class Driver {
@@ -133,6 +142,12 @@ class Driver {
   // Loads a kernel so that its first launch does not. Host devices return null.
   virtual absl::StatusOr<const void*> LoadKernel(int device, const KernelSource& source) = 0;
   virtual absl::Status Launch(Stream stream, const KernelOp& op) = 0;
+  // The kernel that asks the host, loaded. While one waits, freeing memory waits for it (cudaFree, cudaFreeHost), and
+  // so does the first launch of a kernel that nobody has loaded. A device has room for kMostAsked that wait at once;
+  // with many more of them nothing else runs there.
+  virtual absl::StatusOr<AskCode> LoadAsk(int /*device*/) {
+    return absl::UnimplementedError("this driver has no kernel that asks the host");
+  }
   // Says that foreign code is about to submit work of a node to the stream's native handle. In a capture `uses` lives
   // as long as that of a node does.
   virtual absl::Status Foreign(Stream /*stream*/, OpTag /*tag*/, const UseSource& /*uses*/) { return absl::OkStatus(); }

@@ -4,9 +4,13 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <system_error>
 #include <utility>
+
+#include "src/base/user_code.h"
+#include "src/host/progress.h"
 
 namespace penstock::host {
 namespace {
@@ -57,8 +61,10 @@ void WorkerPool::Post(Task task) {
   {
     base::MutexLock lock(mu_);
     if (live_ > 0) {  // so somebody will look at the queue once more, also when stopping
+      const bool taken = lingering_ && queue_.empty();  // by who lingers
       queue_.Push(task);
-      posted_.NotifyOne();  // under the lock: the task may be what lets the owner destroy the pool
+      any_.store(true, std::memory_order_relaxed);
+      if (!taken) posted_.NotifyOne();  // under the lock: the task may be what lets the owner destroy the pool
       return;
     }
   }
@@ -81,8 +87,24 @@ int WorkerPool::CurrentIndex() { return current_index; }
 void WorkerPool::Work(int index) {
   NameThisThread(name_, index);
   current_index = index;
+  base::answers_devices = true;
   Task task;
-  while (Next(task)) task.run(task.context, task.arg);
+  while (Next(task)) {
+    task.run(task.context, task.arg);
+    if (task.more) Linger();
+  }
+}
+
+void WorkerPool::Linger() {
+  {
+    base::MutexLock lock(mu_);
+    if (lingering_ || stopping_ || !queue_.empty()) return;
+    lingering_ = true;
+  }
+  const auto until = std::chrono::steady_clock::now() + kPollBeforeSleep;
+  while (!any_.load(std::memory_order_relaxed) && std::chrono::steady_clock::now() < until) CpuPause();
+  base::MutexLock lock(mu_);
+  lingering_ = false;
 }
 
 // Takes the next task, sleeping until there is one. False: none is left and none will come to this worker.
@@ -96,6 +118,7 @@ bool WorkerPool::Next(Task& task) {
     posted_.Wait(mu_);
   }
   task = queue_.Pop();
+  any_.store(!queue_.empty(), std::memory_order_relaxed);
   return true;
 }
 

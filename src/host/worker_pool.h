@@ -6,12 +6,13 @@
 // Ownership: borrows what a task points at until the task has run. Every posted task runs exactly once, also during and
 //            after Shutdown.
 // Threads:   Post from any thread, workers included. Shutdown from any thread that is not a worker of this pool. Idle
-//            workers sleep.
+//            workers sleep, but for one at most that lingers for a while (Task::more).
 // Ordering:  tasks start first in, first out; what happened before Post is visible to the task.
 // Errors:    none. A task must not throw. Where the system refuses threads the pool has those it could get; with none
 //            Post runs the task itself.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <thread>
@@ -25,6 +26,9 @@ struct Task {
   void (*run)(void* context, int64_t arg) = nullptr;
   void* context = nullptr;
   int64_t arg = 0;
+  // Another one like it may follow soon: whoever has run it keeps looking for a fifth of a millisecond, since waking a
+  // worker takes 10 us.
+  bool more = false;
 };
 
 class WorkerPool {
@@ -62,12 +66,15 @@ class WorkerPool {
 
   void Work(int index);
   bool Next(Task& task);
+  void Linger();
 
   base::Mutex mu_;
   base::CondVar posted_;
   Queue queue_ ABSL_GUARDED_BY(mu_);
   int live_ ABSL_GUARDED_BY(mu_) = 0;  // workers that will still look at the queue
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  bool lingering_ ABSL_GUARDED_BY(mu_) = false;  // a worker does, and looks at the queue behind it
+  std::atomic<bool> any_{false};  // whether the queue has tasks; set under mu_
 
   base::Mutex join_mu_ ABSL_ACQUIRED_BEFORE(mu_);
   std::vector<std::thread> joinable_ ABSL_GUARDED_BY(join_mu_);

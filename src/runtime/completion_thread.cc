@@ -25,6 +25,27 @@ void CompletionThread::Watch(RunState* run) {
   progress_.Ring();
 }
 
+void CompletionThread::Free(driver::Driver& driver, int device, void* memory) {
+  bool stopped = false;
+  {
+    base::MutexLock lock(mu_);
+    stopped = stopped_;
+    if (!stopped) to_free_.push_back({&driver, device, memory});
+  }
+  if (stopped) return driver.FreeDevice(device, memory);
+  incoming_bell_.Ring();
+  progress_.Ring();
+}
+
+void CompletionThread::FreeIncoming() {
+  std::vector<Memory> all;
+  {
+    base::MutexLock lock(mu_);
+    all.swap(to_free_);
+  }
+  for (const Memory& of : all) of.driver->FreeDevice(of.device, of.memory);
+}
+
 void CompletionThread::Stop() {
   if (!thread_.joinable()) return;
   stop_.store(true, std::memory_order_release);
@@ -36,6 +57,7 @@ void CompletionThread::Stop() {
     stopped_ = true;
   }
   TakeIncoming();
+  FreeIncoming();
   for (RunState* run : watched_) run->Unref();
   watched_.clear();
 }
@@ -60,6 +82,7 @@ void CompletionThread::Loop() {
   while (!stop_.load(std::memory_order_acquire)) {
     const uint64_t ticket = incoming_bell_.ticket();
     TakeIncoming();
+    FreeIncoming();
     if (watched_.empty()) {
       if (!stop_.load(std::memory_order_acquire)) incoming_bell_.Wait(ticket, host::TimePoint::max());
       continue;

@@ -1,8 +1,9 @@
 // CompletionThread: advances the runs nobody waits for: those with host nodes, callbacks, deadlines or dropped handles.
+// It also frees what others must not, since that may wait for a device.
 //
 // Ownership: holds one count on each run it watches, until the run has drained.
-// Threads:   Watch is thread-safe. The thread sleeps while it watches nothing.
-// Locks:     mu_ guards the incoming list; runs are advanced without it.
+// Threads:   Watch and Free are thread-safe. The thread sleeps while it watches nothing.
+// Locks:     mu_ guards what comes in; runs are advanced, and memory is freed, without it.
 #pragma once
 
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "src/base/mutex.h"
+#include "src/driver/driver.h"
 #include "src/host/bell.h"
 
 namespace penstock::runtime {
@@ -24,12 +26,21 @@ class CompletionThread {
 
   // Does nothing once the thread has been stopped: every run has drained then, or is left to itself.
   void Watch(RunState* run);
+  // Frees memory of a driver's device, soon; at once when the thread has been stopped.
+  void Free(driver::Driver& driver, int device, void* memory);
   // Ends the thread; runs still watched are dropped.
   void Stop();
 
  private:
+  struct Memory {
+    driver::Driver* driver;
+    int device;
+    void* memory;
+  };
+
   void Loop();
   void TakeIncoming();
+  void FreeIncoming();
   void AdvanceWatched();
 
   host::Bell& progress_;
@@ -40,6 +51,7 @@ class CompletionThread {
 
   base::Mutex mu_;
   std::vector<RunState*> incoming_ ABSL_GUARDED_BY(mu_);
+  std::vector<Memory> to_free_ ABSL_GUARDED_BY(mu_);
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;
 };

@@ -30,6 +30,10 @@ memory::PinnedPoolOptions HookedPinnedOptions() { return hook == nullptr ? memor
 
 std::shared_ptr<const memory::Topology> HookedTopology() { return hook == nullptr ? nullptr : hook->topology; }
 
+std::chrono::nanoseconds HookedAskPatience() {
+  return hook == nullptr ? DriverHook().ask_patience : hook->ask_patience;
+}
+
 std::unique_ptr<driver::Driver> ApplyHook(std::unique_ptr<driver::Driver> driver, const base::Logger& logger) {
   if (hook != nullptr && hook->wrap) return hook->wrap(std::move(driver));
   if (!CheckedByEnvironment()) return driver;

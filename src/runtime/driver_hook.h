@@ -5,6 +5,7 @@
 // Threads:   a hook holds for runtimes that its own thread creates.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 
@@ -21,6 +22,7 @@ struct DriverHook {
   std::function<std::unique_ptr<driver::Driver>(std::unique_ptr<driver::Driver>)> wrap{};
   memory::PinnedPoolOptions pinned{};  // but for budget, node, on_node and returned
   std::shared_ptr<const memory::Topology> topology{};  // in place of this computer's
+  std::chrono::nanoseconds ask_patience = std::chrono::seconds(10);  // of kernels that ask (driver/question.h)
 };
 
 // Holds the hook for runtimes that this thread creates while it lives. They do not nest.
@@ -40,5 +42,6 @@ void ApplyHook(driver::host::HostDriverOptions& options);
 std::unique_ptr<driver::Driver> ApplyHook(std::unique_ptr<driver::Driver> driver, const base::Logger& logger);
 memory::PinnedPoolOptions HookedPinnedOptions();
 std::shared_ptr<const memory::Topology> HookedTopology();
+std::chrono::nanoseconds HookedAskPatience();
 
 }  // namespace penstock::runtime

@@ -25,7 +25,22 @@ using graph::PlanNode;
 namespace {
 
 // Whether the host calls code of the user's for it.
-bool HasCallable(PlanKind kind) { return kind == PlanKind::kHost || kind == PlanKind::kLaunch; }
+bool HasCallable(PlanKind kind) {
+  return kind == PlanKind::kHost || kind == PlanKind::kAsk || kind == PlanKind::kLaunch;
+}
+
+// Of each device: how many kernels that ask can wait there at once, in as many slots. Of a lane one can.
+std::vector<int> MostAsked(const graph::Plan& plan, size_t devices, int slots) {
+  std::vector<bool> asks(plan.lanes.size());
+  for (const PlanNode& node : plan.nodes) {
+    if (node.kind == PlanKind::kAsk) asks[static_cast<size_t>(node.lane)] = true;
+  }
+  std::vector<int> most(devices);
+  for (size_t l = 0; l < asks.size(); ++l) {
+    if (asks[l]) most[static_cast<size_t>(plan.lanes[l].device)] += slots;
+  }
+  return most;
+}
 
 }  // namespace
 
@@ -40,6 +55,7 @@ ExecutableCore::~ExecutableCore() {
   for (const driver::Event event : trace_base_) {
     if (event) driver_->DestroyEvent(event);
   }
+  runtime_->ReleaseAsks(asks_reserved_);
   if (handles_gone_.load()) runtime_->ReleaseEnds();
 }
 
@@ -99,6 +115,7 @@ absl::Status ExecutableCore::Compile(const CompileOptions& options) {
   for (const DeviceRef& d : devices) {
     plan_options.devices.push_back(
         {d.info.name, d.info.kind == driver::DeviceKind::kCuda, d.driver_index, d.info.memory_bytes});
+    plan_options.devices.back().asks = runtime_->WhyNoAsks(d.info).empty();
   }
   plan_options.default_device = options.device;
   plan_options.max_lanes = options.max_lanes;
@@ -109,7 +126,7 @@ absl::Status ExecutableCore::Compile(const CompileOptions& options) {
   plan_options.pinned_bytes = runtime_->pinned_budget();
   plan_options.runtime = runtime_.get();
   PENSTOCK_RETURN_IF_ERROR(AddTwinChecks(options, plan_options));
-  PENSTOCK_ASSIGN_OR_RETURN(plan_, graph::MakePlan(*model_, plan_options));
+  PENSTOCK_RETURN_IF_ERROR(MakePlan(plan_options));
 
   for (const graph::Lane& lane : plan_.lanes) lane_devices_.push_back(device(lane.device).local);
   PENSTOCK_RETURN_IF_ERROR(ChooseMode(options));
@@ -122,6 +139,30 @@ absl::Status ExecutableCore::Compile(const CompileOptions& options) {
     PENSTOCK_ASSIGN_OR_RETURN(made, MakeProgram(options, kernels));
   }
   return trace_ == nullptr ? absl::OkStatus() : Describe(-1, SetTraceBase());
+}
+
+// With as many kernels that ask as the devices have room for.
+absl::Status ExecutableCore::MakePlan(graph::PlanOptions options) {
+  PENSTOCK_ASSIGN_OR_RETURN(plan_, graph::MakePlan(*model_, options));
+  std::vector<int> asks = MostAsked(plan_, options.devices.size(), options.slots);
+  for (size_t d = 0; d < asks.size(); ++d) {
+    if (asks[d] <= driver::kMostAsked) continue;
+    return absl::ResourceExhaustedError(
+        graph::Prefix(*model_) + ": " + std::to_string(asks[d]) + " Host nodes may wait on " + options.devices[d].name +
+        " at once, in " + std::to_string(options.slots) + " slots, and a device has room for " +
+        std::to_string(driver::kMostAsked) +
+        "; ask for fewer slots or lanes, order the nodes by After, or leave out Inline and Infallible");
+  }
+  if (runtime_->ReserveAsks(asks)) {
+    asks_reserved_ = std::move(asks);
+    return absl::OkStatus();
+  }
+  ledger_.notes.push_back("Host nodes part the run: other executables have taken so much of the room for " +
+                          std::to_string(driver::kMostAsked) +
+                          " that wait on a device at once that too little is left");
+  for (graph::PlanDevice& device : options.devices) device.asks = false;
+  PENSTOCK_ASSIGN_OR_RETURN(plan_, graph::MakePlan(*model_, options));
+  return absl::OkStatus();
 }
 
 // False: a node has turned out to be fit for no graph.
@@ -155,6 +196,11 @@ absl::StatusOr<std::vector<LoadedKernel>> ExecutableCore::LoadKernels() {
   std::vector<LoadedKernel> kernels(plan_.nodes.size());
   for (size_t n = 0; n < plan_.nodes.size(); ++n) {
     const PlanNode& node = plan_.nodes[n];
+    if (node.kind == PlanKind::kAsk) {
+      const DeviceRef& asker = device(node.device);
+      PENSTOCK_RETURN_IF_ERROR(runtime_->StartPoller());
+      PENSTOCK_ASSIGN_OR_RETURN(kernels[n].ask, asker.driver->LoadAsk(asker.local));
+    }
     if (node.kind != PlanKind::kParallelFor && node.kind != PlanKind::kKernel) continue;
     const DeviceRef& d = device(node.device);
     const NodeCode& code = model_->nodes[static_cast<size_t>(node.decl)].code;
@@ -318,6 +364,11 @@ absl::StatusOr<Slot*> ExecutableCore::Lease(Deadline deadline, bool wait) {
 
 absl::StatusOr<Run> ExecutableCore::Launch(const Bindings& bindings, Deadline deadline, bool wait) {
   if (wait) PENSTOCK_RETURN_IF_ERROR(CheckMayWait("Launch", "TryLaunch"));
+  if (host::Poller::IsCurrent()) {
+    return absl::FailedPreconditionError(
+        graph::Prefix(*model_) +
+        ": TryLaunch inside an Inline Host node; who answers devices calls none; make it Infallible, or neither");
+  }
   if (program_.leased >= 0) {
     return absl::FailedPreconditionError(
         graph::Prefix(*model_, "buffer", model_->buffers[static_cast<size_t>(program_.leased)].name) +
@@ -369,6 +420,7 @@ absl::StatusOr<Run> ExecutableCore::Start(Slot* slot, const Bindings& bindings, 
   slot->serial = launches_.fetch_add(1, std::memory_order_relaxed);
   auto* run = new RunState(shared_from_this(), slot, deadline, slot->serial);
   Run handle(run);
+  if (slot->asks != nullptr) slot->asks->BeginRun(slot->serial);  // from the lock on others may end it
   {
     base::MutexLock lock(mu_);
     slot->run = run;

@@ -77,6 +77,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
 
   // For the run that owns the slot.
   void RunHostNode(Slot& slot, int32_t step, int64_t serial);
+  void CallAsked(Slot& slot, const AskEntry& entry, int64_t serial);
   void BeginStagedCopy(Slot& slot, int32_t ring) const;
   void RecordStagedCopy(Slot& slot, int32_t step, int64_t serial) const;
   void RecordTrace(Slot& slot, int64_t serial);
@@ -106,6 +107,9 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   absl::StatusOr<bool> MakeSlots(int count, int default_device);
   absl::StatusOr<bool> MakeProgram(const CompileOptions& options, const std::vector<LoadedKernel>& kernels);
   absl::Status SetTraceBase();
+  void CallHost(Slot& slot, int32_t call) const;
+  void RecordHostNode(int32_t node, int64_t serial, double begin) const;
+  absl::Status MakePlan(graph::PlanOptions options);
   absl::StatusOr<Slot*> AcquireSlot(Deadline deadline, bool wait);
   Slot* PopFree();
   absl::Status CheckMayWait(const char* what, const char* instead) const;
@@ -141,6 +145,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   std::unique_ptr<ModeTrial> trial_;  // under Mode::kAuto, where there are graphs
   driver::Driver* driver_ = nullptr;
   memory::Staging* staging_ = nullptr;  // null where nothing goes through the ring
+  std::vector<int> asks_reserved_;  // of each device: how many of its kMostAsked are kept for this one
   std::vector<int> lane_devices_;
   std::vector<driver::Gate> driver_gates_;         // a call each, for host devices
   std::vector<base::Gate<>> gates_;                // a plan node each

@@ -21,6 +21,7 @@ SpanKind SpanKindOf(PlanKind kind) {
   switch (kind) {
     case PlanKind::kUpload: return SpanKind::kUpload;
     case PlanKind::kDownload: return SpanKind::kDownload;
+    case PlanKind::kAsk: return SpanKind::kHost;
     default: return graph::IsHostKind(kind) ? SpanKind::kHost : SpanKind::kKernel;
   }
 }
@@ -52,16 +53,30 @@ void ExecutableCore::RunHostNode(Slot& slot, int32_t step, int64_t serial) {
   const int32_t n = plan_.host_steps[static_cast<size_t>(step)].node;
   const double begin = trace_ ? trace_->Now() : 0;
   if (entry.call >= 0) {
-    const CallEntry& call = program_.calls[static_cast<size_t>(entry.call)];
-    const NodeCode& code = model_->nodes[static_cast<size_t>(call.decl)].code;
-    const absl::Status status = CallUser(code, slot.CallableOf(entry.call, code), slot.argv.data() + call.argv);
-    if (!status.ok()) slot.fault.Fail(n, status);
+    CallHost(slot, entry.call);
   } else {
     const driver::CopyOp& op = slot.host_copies[static_cast<size_t>(step)];
     entry.past_caches ? memory::StreamingCopy(op) : driver::CopyOnHost(op);
   }
-  if (trace_ == nullptr) return;
-  trace_->Add({plan_.nodes[static_cast<size_t>(n)].name, "worker " + std::to_string(host::WorkerPool::CurrentIndex()),
+  if (trace_ != nullptr) RecordHostNode(n, serial, begin);
+}
+
+void ExecutableCore::CallAsked(Slot& slot, const AskEntry& entry, int64_t serial) {
+  const double begin = trace_ ? trace_->Now() : 0;
+  CallHost(slot, entry.call);
+  if (trace_ != nullptr) RecordHostNode(entry.node, serial, begin);
+}
+
+void ExecutableCore::CallHost(Slot& slot, int32_t call) const {
+  const CallEntry& entry = program_.calls[static_cast<size_t>(call)];
+  const NodeCode& code = model_->nodes[static_cast<size_t>(entry.decl)].code;
+  const absl::Status status = CallUser(code, slot.CallableOf(call, code), slot.argv.data() + entry.argv);
+  if (!status.ok()) slot.fault.Fail(entry.node, status);
+}
+
+void ExecutableCore::RecordHostNode(int32_t node, int64_t serial, double begin) const {
+  const int worker = host::WorkerPool::CurrentIndex();
+  trace_->Add({plan_.nodes[static_cast<size_t>(node)].name, worker < 0 ? "poller" : "worker " + std::to_string(worker),
                SpanKind::kHost, begin, trace_->Now(), serial, -1});
 }
 

@@ -4,11 +4,9 @@
 // Ownership: owns the objects and what destroys them; borrows the stream and the zeros, which outlive it.
 // Threads:   belongs to whoever owns the slot.
 // Ordering:  objects go in the opposite order of their making, when Clear is called: the device is current then, and
-// what
-//            was submitted with them has ended.
+//            what was submitted with them has ended.
 // Errors:    what a constructor throws goes through Foreign::Get; so does a std::runtime_error where the capture cannot
-// be
-//            begun again, whose Status EndCapture returns.
+//            be begun again, whose Status EndCapture returns.
 #pragma once
 
 #include <vector>

@@ -12,6 +12,7 @@
 #include "src/runtime/await_stream.h"
 #include "src/runtime/executable_core.h"
 #include "src/runtime/foreign_call.h"
+#include "src/runtime/runtime_core.h"
 #include "src/runtime/slot.h"
 
 namespace penstock::runtime {
@@ -94,7 +95,7 @@ void GraphReplay::DestroyChild(Node& node) {
 GraphReplay::~GraphReplay() {
   Drop();
   const driver::CurrentDevice current(driver_, options_.device->local);
-  if (scratch_ != nullptr) driver_.FreeDevice(options_.device->local, scratch_);
+  options_.core->runtime().FreeDevice(*options_.device, scratch_);
 }
 
 // Which copies are batches of one piece: those that no graph takes as copies, or only as long as they stay as they are.
@@ -491,6 +492,7 @@ absl::StatusOr<GraphReplay::Wanted> GraphReplay::WantedOf(const ReplayEntry& ent
     case Op::kKernel: return Wanted{node.by_ref ? ByRef(entry.index) : &slot_.kernels[i], slot_.kernels[i].rows == 0};
     case Op::kFill: return Wanted{&slot_.fills[i], IsEmpty(slot_.fills[i])};
     case Op::kBatch: return Wanted{&slot_.batches[i], slot_.batches[i].count == 0};
+    case Op::kAsk: return Wanted{&slot_.asks->op(entry.index), false};
     default: break;
   }
   const driver::CopyOp& copy = slot_.copies[i];
@@ -526,6 +528,7 @@ bool GraphReplay::IsSet(const ReplayEntry& entry, const Node& node) const {
     case Op::kFill: return IsSame(set_fills_[i], slot_.fills[i]);
     case Op::kBatch:
       return set_batches_[i].count == slot_.batches[i].count && set_batches_[i].size == slot_.batches[i].size;
+    case Op::kAsk: return true;
     default: break;
   }
   if (node.piece < 0) return IsSame(set_copies_[i], slot_.copies[i]);
@@ -545,6 +548,7 @@ void GraphReplay::Keep(const ReplayEntry& entry, const Node& node) {
     }
     case Op::kFill: set_fills_[i] = slot_.fills[i]; break;
     case Op::kBatch: set_batches_[i] = slot_.batches[i]; break;
+    case Op::kAsk: break;
     default:
       set_copies_[i] = slot_.copies[i];
       if (node.piece >= 0)

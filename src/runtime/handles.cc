@@ -97,7 +97,7 @@ namespace {
 
 // The memory of a DeviceBuffer.
 struct DeviceBlock {
-  ~DeviceBlock() { device.driver->FreeDevice(device.local, memory); }
+  ~DeviceBlock() { core->FreeDevice(device, memory); }
   std::shared_ptr<runtime::RuntimeCore> core;
   runtime::DeviceRef device;
   void* memory;

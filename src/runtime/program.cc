@@ -134,6 +134,11 @@ class Builder {
         SetOp(n, Op::kKernel, p_.calls.size());
         AddCall(n);
         break;
+      case PlanKind::kAsk:
+        SetOp(n, Op::kAsk, p_.asks.size());
+        AddAsk(n);
+        AddCall(n);
+        break;
       case PlanKind::kHost:
         SetOp(n, Op::kKernel, p_.calls.size());
         AddCall(n);
@@ -142,6 +147,14 @@ class Builder {
       case PlanKind::kStageOut:
       case PlanKind::kHostCopy: break;
     }
+  }
+
+  void AddAsk(int32_t n) {
+    const int32_t decl = plan_.nodes[static_cast<size_t>(n)].decl;
+    p_.asks.push_back({.node = n,
+                       .call = static_cast<int32_t>(p_.calls.size()),
+                       .inline_call = model_.nodes[static_cast<size_t>(decl)].host_way == HostWay::kAskedInline,
+                       .code = kernels_[static_cast<size_t>(n)].ask});
   }
 
   void AddCopy(int32_t n) {
@@ -421,6 +434,7 @@ class Builder {
       case Op::kFill: return p_.fills[index].varies;
       case Op::kKernel:
       case Op::kForeign: return p_.calls[index].varies;
+      case Op::kAsk: return false;  // whatever else does
       default: return true;  // a batch is listed by launches
     }
   }

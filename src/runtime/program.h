@@ -26,6 +26,7 @@ struct ExecCommand {
     kFill,
     kKernel,
     kForeign,
+    kAsk,
     kRecord,
     kWait,
     kStateWait,
@@ -125,6 +126,13 @@ struct HostEntry {
   bool past_caches = false;  // what it writes a CUDA device reads next, over the bus
 };
 
+// A Host node that a device asks for, by that code.
+struct AskEntry {
+  int32_t node, call;  // Plan::nodes, Program::calls
+  bool inline_call;  // by the poller
+  driver::AskCode code;
+};
+
 // A lane that waits before it touches device memory that is bound.
 struct ArrivalLane {
   int32_t arrival = -1, lane = -1;
@@ -171,6 +179,7 @@ struct Program {
   std::vector<FillEntry> fills;
   std::vector<CallEntry> calls;
   std::vector<HostEntry> hosts;  // parallel to Plan::host_steps
+  std::vector<AskEntry> asks;
   std::vector<uint32_t> pointer_offsets;
   std::vector<std::byte> arg_image;  // the argument bytes of a fresh slot
   std::vector<uint32_t> argv_image;  // argv entries as offsets into the argument bytes
@@ -207,6 +216,7 @@ struct Program {
 struct LoadedKernel {
   const void* by_value = nullptr;
   const void* by_ref = nullptr;
+  driver::AskCode ask{};
 };
 
 // `kernels[n]`: of plan node n. `cuda[d]`: whether device d is a CUDA device. `graphs`: null where there are none.

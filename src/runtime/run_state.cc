@@ -88,8 +88,8 @@ void RunState::Step() {
   // What has just been submitted has hardly ended, and who waits for a driver that does not ring looks again.
   const bool submitted_now = !finished_before && !slot_->fault.failed() && !core_->plan().done_events.empty();
   const bool look = !submitted_now || runtime_->rings();
-  const bool over =
-      finished && look && HostStepsSettled() && DoneEventsComplete() && core_->executor().AheadIsSettled(*slot_);
+  const bool over = finished && look && HostStepsSettled() && DoneEventsComplete() &&
+                    core_->executor().AheadIsSettled(*slot_) && (slot_->asks == nullptr || slot_->asks->settled());
   const driver::RunFault& fault = slot_->fault;
   if (fault.failed() && base::IsFatal(fault.status())) {
     runtime_->NoteFault(core_->Describe(fault.node(), fault.status()));
@@ -318,6 +318,7 @@ void RunState::Complete() {
     base::MutexLock lock(mu_);
     open_slot_ = nullptr;  // what happens to the slot from now on is not this run's
   }
+  if (slot_->asks != nullptr) slot_->asks->EndRun();
   LeaveStates();
   const absl::Status status = core_->DescribeEnd(*slot_);
   core_->RecordTrace(*slot_, serial_);

@@ -39,6 +39,7 @@ absl::Status CudaMissing(const std::string& why) {
 RuntimeCore::RuntimeCore(const RuntimeOptions& options)
     : logger_(options.log_level, options.log),
       staging_options_(options.staging),
+      ask_patience_ns_(static_cast<uint64_t>(HookedAskPatience().count())),
       synchronous_(options.synchronous || IsOne(std::getenv("PENSTOCK_SYNC"))) {}
 
 absl::StatusOr<std::shared_ptr<RuntimeCore>> RuntimeCore::Create(const RuntimeOptions& options) {
@@ -72,6 +73,7 @@ absl::StatusOr<std::shared_ptr<RuntimeCore>> RuntimeCore::Create(const RuntimeOp
 
 RuntimeCore::~RuntimeCore() {
   completion_.reset();
+  poller_.reset();
   workers_.reset();
   EndStaging();
   pinned_.clear();
@@ -276,6 +278,55 @@ void RuntimeCore::LeftCopyEnded() {
   RunDrained();
 }
 
+absl::Status RuntimeCore::StartPoller() {
+  base::MutexLock lock(mu_);
+  if (poller_ != nullptr) return absl::OkStatus();
+  try {
+    poller_ = std::make_unique<host::Poller>();
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(std::string("the system refuses a thread that answers devices: ") +
+                                        error.what() + "; let this process or its user have more");
+  }
+  return absl::OkStatus();
+}
+
+void RuntimeCore::StopPoller() {
+  host::Poller* poller = nullptr;
+  {
+    base::MutexLock lock(mu_);
+    poller = poller_.get();
+  }
+  if (poller != nullptr) poller->Stop();
+}
+
+void RuntimeCore::FreeDevice(const DeviceRef& device, void* memory) {
+  if (memory == nullptr) return;
+  if (base::answers_devices && completion_ != nullptr) return completion_->Free(*device.driver, device.local, memory);
+  device.driver->FreeDevice(device.local, memory);
+}
+
+bool RuntimeCore::ReserveAsks(const std::vector<int>& of_devices) {
+  base::MutexLock lock(mu_);
+  asks_.resize(devices_.size());
+  for (size_t d = 0; d < of_devices.size(); ++d) {
+    if (asks_[d] + of_devices[d] > driver::kMostAsked) return false;
+  }
+  for (size_t d = 0; d < of_devices.size(); ++d) asks_[d] += of_devices[d];
+  return true;
+}
+
+void RuntimeCore::ReleaseAsks(const std::vector<int>& of_devices) {
+  base::MutexLock lock(mu_);
+  for (size_t d = 0; d < of_devices.size(); ++d) asks_[d] -= of_devices[d];
+}
+
+// Where each launch is waited for, who would answer may be the one that waits.
+std::string RuntimeCore::WhyNoAsks(const driver::DeviceInfo& device) const {
+  const char* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+  const bool blocks = blocking != nullptr && std::string_view(blocking) != "0" && *blocking != '\0';
+  return device.kind == driver::DeviceKind::kCuda && blocks ? "CUDA_LAUNCH_BLOCKING is set" : "";
+}
+
 std::vector<std::shared_ptr<ExecutableCore>> RuntimeCore::Executables() const {
   std::vector<std::shared_ptr<ExecutableCore>> alive;
   base::MutexLock lock(mu_);
@@ -310,6 +361,7 @@ absl::Status RuntimeCore::Shutdown(Deadline deadline) {
                                        "called again");
   }
   completion_->Stop();
+  StopPoller();
   workers_->Shutdown();
   EndStaging();
   for (const auto& pool : pinned_) pool->EndThread();

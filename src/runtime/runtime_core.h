@@ -21,6 +21,7 @@
 #include "src/base/process_life.h"
 #include "src/driver/driver.h"
 #include "src/host/bell.h"
+#include "src/host/poller.h"
 #include "src/host/worker_pool.h"
 #include "src/memory/pinned_pool.h"
 #include "src/memory/staging.h"
@@ -46,6 +47,18 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   bool rings() const { return rings_; }
   StateOrder& states() { return states_; }
   host::WorkerPool& workers() { return *workers_; }
+  // The thread that sees what devices ask; there once a StartPoller has returned OK.
+  host::Poller& poller() { return *poller_; }
+  absl::Status StartPoller();
+  // Keeps room for so many kernels that ask on each device, while they exist, or none. Empty: none.
+  bool ReserveAsks(const std::vector<int>& of_devices);
+  void ReleaseAsks(const std::vector<int>& of_devices);
+  // Empty, or why no kernel of the device may wait for the host.
+  std::string WhyNoAsks(const driver::DeviceInfo& device) const;
+  // Frees memory of a device. That waits for kernels that ask the host, so who may have to answer leaves it to the
+  // completion thread.
+  void FreeDevice(const DeviceRef& device, void* memory);
+  uint64_t ask_patience_ns() const { return ask_patience_ns_; }
   memory::PinnedPool& pinned(int driver_index) { return *pinned_[static_cast<size_t>(driver_index)]; }
   // The ring that copies between a driver's devices and memory that is not pinned; made at the first call.
   absl::StatusOr<memory::Staging*> Staging(int driver_index);
@@ -112,6 +125,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   void AddDriver(std::unique_ptr<driver::Driver> driver);
   absl::StatusOr<std::unique_ptr<memory::Staging>> MakeStaging(int driver_index);
   void EndStaging();
+  void StopPoller();
   void LoadTopology();
   memory::PinnedPoolOptions PoolOptions(const driver::Driver& driver);
   void TrimPools();
@@ -133,6 +147,8 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   bool rings_ = true;
   std::unique_ptr<host::WorkerPool> workers_;
   std::unique_ptr<CompletionThread> completion_;
+  std::unique_ptr<host::Poller> poller_;
+  const uint64_t ask_patience_ns_;
   const bool synchronous_;
   base::Gate<> sync_;
   ReleaseCount<> releases_;
@@ -148,6 +164,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   mutable base::Mutex mu_;
   std::vector<std::weak_ptr<ExecutableCore>> executables_ ABSL_GUARDED_BY(mu_);
   absl::Status fault_ ABSL_GUARDED_BY(mu_);
+  std::vector<int> asks_ ABSL_GUARDED_BY(mu_);  // kept of each device
   base::CondVar staging_made_;
   bool making_staging_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::unique_ptr<memory::Staging>> staging_ ABSL_GUARDED_BY(mu_);  // a driver each, null until needed

@@ -8,7 +8,9 @@
 #include "src/driver/current_device.h"
 #include "src/runtime/await_stream.h"
 #include "src/runtime/copies.h"
+#include "src/runtime/executable_core.h"
 #include "src/runtime/run_state.h"
+#include "src/runtime/runtime_core.h"
 #include "src/runtime/state_core.h"
 
 namespace penstock::runtime {
@@ -57,7 +59,7 @@ Slot::~Slot() {
     }
   }
   for (size_t l = 0; l < streams.size(); ++l) device(plan.lanes[l].device).driver->DestroyStream(streams[l]);
-  for (const auto& [owner, memory] : arenas_) owner.driver->FreeDevice(owner.local, memory);
+  for (const auto& [owner, memory] : arenas_) options_.core->runtime().FreeDevice(owner, memory);
 }
 
 absl::Status Slot::MakeStreamsAndEvents() {
@@ -234,6 +236,11 @@ absl::Status Slot::FillImages() {
     op.uses = this;
     op.rows = 1;
     kernels.push_back(op);
+  }
+  if (!program.asks.empty()) {
+    const size_t bytes = program.asks.size() * sizeof(driver::Question);
+    PENSTOCK_ASSIGN_OR_RETURN(memory::PinnedBlock questions, options_.pinned->Allocate(bytes, options_.pinned_node));
+    asks = std::make_unique<AskBoard>(*options_.core, *this, std::move(questions));
   }
   PENSTOCK_RETURN_IF_ERROR(ApplyFixedShapes(model, plan, program, *this));
   PatchPointers(program.fixed_pointers);

@@ -22,6 +22,7 @@
 #include "src/host/bell.h"
 #include "src/memory/pinned_pool.h"
 #include "src/memory/staging.h"
+#include "src/runtime/ask_board.h"
 #include "src/runtime/boxes.h"
 #include "src/runtime/foreign_objects.h"
 #include "src/runtime/graph_replay.h"
@@ -124,6 +125,7 @@ struct Slot final : driver::UseSource {
   driver::CopyPiece* pieces = nullptr;  // of all batches, in pinned memory: what runs with this memory bound copy
   std::vector<driver::FillOp> fills;  // parallel to Program::fills
   std::vector<driver::KernelOp> kernels;  // parallel to Program::calls
+  std::unique_ptr<AskBoard> asks;  // Program::asks; null where there are none
   // Parallel to Program::calls where the slot has callables of its own (replay_cache_core.h), else empty. The twins'
   // addresses are in `kernels` too.
   std::vector<detail::Replaceable> callables, twins;

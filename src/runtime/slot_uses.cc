@@ -9,6 +9,10 @@ void Slot::AppendUses(int32_t node, std::vector<driver::MemoryUse>& out) const {
   for (size_t u = 0; u < planned.uses.size(); ++u) {
     const graph::Use& use = planned.uses[u];
     const AccessDecl& access = decl.accesses[u];
+    // A kernel that asks touches nothing, and who is asked may be given any memory of the host's.
+    const graph::Instance& instance = options_.plan->instances[static_cast<size_t>(use.instance)];
+    const bool anything = instance.space == graph::Space::kBound && instance.device < 0;
+    if (anything && !bound_pinned[static_cast<size_t>(instance.buffer)]) continue;
     const BoxInRun box = BoxOf(*options_.model, access, *this);
     const detail::Range size = RangeOf(box.shape);
     driver::MemoryUse& m = out.emplace_back();

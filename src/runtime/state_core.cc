@@ -72,7 +72,7 @@ StateCore::~StateCore() {
   driver::Driver& driver = *device_.driver;
   for (const driver::Event event : events_) driver.DestroyEvent(event);
   if (stream_) driver.DestroyStream(stream_);
-  if (memory_ != nullptr) driver.FreeDevice(device_.local, memory_);
+  runtime_->FreeDevice(device_, memory_);
 }
 
 absl::Status StateCore::Describe(const absl::Status& cause) const {

@@ -189,6 +189,7 @@ absl::Status StreamExecutor::DoNode(Slot& slot, const ExecCommand& command) {
       return slot.batches[index].count == 0 ? absl::OkStatus() : driver.CopyBatch(stream, slot.batches[index]);
     case Op::kFill: return driver.Fill(stream, slot.fills[index]);
     case Op::kForeign: return CallForeign(core_, slot, command.index, command.lane);
+    case Op::kAsk: return driver.Launch(stream, slot.asks->op(command.index));
     default: break;
   }
   const driver::KernelOp& op = slot.kernels[index];

@@ -11,7 +11,8 @@ using driver::checked::Witness;
 
 constexpr size_t kSlabBytes = 1 << 20;  // small: a test may make a thousand runtimes
 
-absl::StatusOr<Runtime> CheckedRuntimes::CreateRuntime(const RuntimeOptions& options, uint64_t order_seed) {
+absl::StatusOr<Runtime> CheckedRuntimes::CreateRuntime(const RuntimeOptions& options, uint64_t order_seed,
+                                                       std::chrono::nanoseconds ask_patience) {
   const runtime::ScopedDriverHook hook(
       {.host_options = [order_seed](driver::host::HostDriverOptions& host) { host.order_seed = order_seed; },
        .wrap =
@@ -19,7 +20,8 @@ absl::StatusOr<Runtime> CheckedRuntimes::CreateRuntime(const RuntimeOptions& opt
              witnesses_.push_back(std::make_shared<Witness>());
              return driver::checked::CreateCheckedDriver(std::move(driver), witnesses_.back());
            },
-       .pinned = {.slab_bytes = kSlabBytes}});
+       .pinned = {.slab_bytes = kSlabBytes},
+       .ask_patience = ask_patience});
   return Runtime::Create(options);
 }
 

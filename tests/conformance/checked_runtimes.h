@@ -9,6 +9,7 @@
 // Threads: single-threaded; the runtime may be used by any.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -21,8 +22,10 @@ namespace penstock::conformance {
 
 class CheckedRuntimes {
  public:
-  // Other than 0, host devices take up work in an order of the seed.
-  absl::StatusOr<Runtime> CreateRuntime(const RuntimeOptions& options, uint64_t order_seed = 0);
+  // Other than 0, host devices take up work in an order of the seed. `ask_patience`: how long a device waits for who
+  // answers it.
+  absl::StatusOr<Runtime> CreateRuntime(const RuntimeOptions& options, uint64_t order_seed = 0,
+                                        std::chrono::nanoseconds ask_patience = std::chrono::seconds(10));
 
   // Of driver `i` of all runtimes made here. Of a runtime with one kind of devices there is one driver.
   driver::checked::Witness& witness(size_t i = 0) { return *witnesses_[i]; }

@@ -230,6 +230,12 @@ TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
       {"Priority", with([&](Graph& g, B x, B, NodeRef&, NodeRef&) { one(g, x).Priority(-1); })},
       {"another Priority", with([&](Graph& g, B x, B, NodeRef&, NodeRef&) { one(g, x).Priority(1); })},
       {"Concurrency", with([&](Graph& g, B x, B, NodeRef&, NodeRef&) { one(g, x).Concurrency(2); })},
+      {"Infallible", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
+         g.Host("asked", [](std::span<int32_t> v) { v[0] = 1; }, ReadWrite(x)).Infallible();
+       })},
+      {"Inline", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
+         g.Host("asked", [](std::span<int32_t> v) { v[0] = 1; }, ReadWrite(x)).Inline();
+       })},
       {"On", with([&](Graph& g, B x, B, NodeRef&, NodeRef&) { one(g, x).On(last); })},
       {"InPlace", with([&](Graph& g, B x, B y, NodeRef&, NodeRef&) {
          g.ParallelFor("one", kN, Scale{1}, Read(x), Write(y)).InPlace(x, y);

@@ -21,6 +21,7 @@ class Generator {
         pitches_(seed),
         leased_(static_cast<uint32_t>(seed * 0x9e3779b97f4a7c15 >> 32)),
         on_device_(static_cast<uint32_t>(seed * 0xd1342543de82ef95 >> 32)),
+        asked_(static_cast<uint32_t>(seed * 0xaf251af3b0f025b5 >> 32)),
         batch_from_(seed % 3 < 2 ? 2 + 3 * static_cast<int32_t>(seed % 3) : INT32_MAX),
         nodes_(nodes) {}
 
@@ -28,6 +29,8 @@ class Generator {
     const int devices = 1 + Below(3);
     out_.options = Devices(devices);
     out_.options.batch_from = batch_from_;
+    for (PlanDevice& device : out_.options.devices) device.asks = asked_() % 8 != 0;
+    ways_ = asked_() % 2 == 0 ? 1 : 3;
     out_.options.default_device = Below(devices);
     out_.options.max_lanes = 1 + Below(Chance(2) ? 2 : 6);
     out_.options.ring_from_bytes = Chance(3) ? int64_t{1} << 16 : Chance(2) ? 0 : 500;
@@ -152,6 +155,7 @@ class Generator {
                          : Chance(3) ? g().Launch(name)
                                      : g().For(name);
     g().node(node).accesses = std::move(accesses);
+    if (host) g().node(node).host_way = static_cast<HostWay>(asked_() % ways_);
     AddInPlace(g().node(node));
     Finish(node);
   }
@@ -311,6 +315,8 @@ class Generator {
   std::mt19937_64 random_, in_place_, pitches_;  // the latter: what InPlace says, and how far rows lie apart
   const uint32_t leased_;  // bits: which pinned buffers are the slot's own
   const uint32_t on_device_;  // three bits each: which other bound ones have device memory
+  std::mt19937 asked_;  // how Host nodes are called
+  unsigned ways_ = 1;
   const int32_t batch_from_;
   const int nodes_;
   RandomGraph out_;

@@ -226,13 +226,14 @@ void CheckUse(const ScheduledPlan& p, int32_t index) {
   EXPECT_GT(covered, *last) << "a touch is behind all done events";
 }
 
-// Launch nodes of one lane of the plan's commands may share a library's handle, so none may run beside another.
-std::string CheckLaunches(const Plan& plan, const Execution& run) {
+// Launch nodes of one lane of the plan's commands may share a library's handle, so none may run beside another; nor may
+// nodes that ask the host, of which a device has room for few.
+std::string CheckLanesOf(PlanKind kind, const Plan& plan, const Execution& run) {
   std::vector<std::vector<int32_t>> launches(plan.lanes.size());
   for (int32_t c = 0; c < plan.finish_begin; ++c) {
     const Command& command = plan.commands[static_cast<size_t>(c)];
     ForEachNode(command, [&](size_t n) {
-      if (plan.nodes[n].kind != PlanKind::kLaunch) return;
+      if (plan.nodes[n].kind != kind) return;
       launches[static_cast<size_t>(command.lane)].push_back(static_cast<int32_t>(n));
     });
   }
@@ -245,6 +246,11 @@ std::string CheckLaunches(const Plan& plan, const Execution& run) {
     }
   }
   return "";
+}
+
+std::string CheckLaunches(const Plan& plan, const Execution& run) {
+  const std::string wrong = CheckLanesOf(PlanKind::kLaunch, plan, run);
+  return wrong.empty() ? CheckLanesOf(PlanKind::kAsk, plan, run) : wrong;
 }
 
 class RandomGraphSegments : public testing::TestWithParam<int> {

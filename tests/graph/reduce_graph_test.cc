@@ -99,7 +99,7 @@ Rows EdgesOf(const Plan& plan) {
   for (size_t n = 0; n < plan.nodes.size(); ++n) {
     if (!JoinsBatch(plan, n)) nodes.push_back(static_cast<int32_t>(n));
   }
-  return EdgesOfGraph(plan, MemoryEdges(plan), LaunchEdges(plan), nodes);
+  return EdgesOfGraph(plan, MemoryEdges(plan), LaneEdges(plan), nodes);
 }
 
 TEST(MemoryEdges, JoinTheUsersOfBytesThatOnlyALaneOrders) {
@@ -115,17 +115,17 @@ TEST(MemoryEdges, JoinTheUsersOfBytesThatOnlyALaneOrders) {
   EXPECT_EQ(EdgesOf(plan), RowsOf({{}, {0}}));
 }
 
-TEST(LaunchEdges, JoinNeighboursOfOneLane) {
+TEST(LaneEdges, JoinNeighboursOfOneLane) {
   ModelBuilder g;
   for (const char* name : {"a", "b", "c"}) g.Launch(name, Out{g.Scratch(std::string("of ") + name, 64)});
   PlanOptions options = Devices(1);
-  EXPECT_EQ(LaunchEdges(PlanOf(g, options)), RowsOf({{}, {}, {}})) << "each has a lane";
+  EXPECT_EQ(LaneEdges(PlanOf(g, options)), RowsOf({{}, {}, {}})) << "each has a lane";
   options.max_lanes = 1;
-  EXPECT_EQ(LaunchEdges(PlanOf(g, options)), RowsOf({{}, {0}, {1}}));
+  EXPECT_EQ(LaneEdges(PlanOf(g, options)), RowsOf({{}, {0}, {1}}));
   EXPECT_EQ(EdgesOf(PlanOf(g, options)), RowsOf({{}, {0}, {1}}));
 }
 
-TEST(LaunchEdges, AreNoneWhereAPathOrdersThem) {
+TEST(LaneEdges, AreNoneWhereAPathOrdersThem) {
   ModelBuilder g;
   const int32_t t = g.Scratch("t", 64);
   g.Launch("a", Out{t});
@@ -192,10 +192,10 @@ TEST(EdgesOfGraph, InsideABatchAreNone) {
 TEST(EdgesOfGraph, LeaveOutNodesOfOtherGraphs) {
   const Plan plan = PlanOfNodes({{}, {{0}}, {{1}}, {{0, 2}}, {{3}}, {{1, 4}}});
   const Rows memory = MemoryEdges(plan);
-  EXPECT_EQ(EdgesOfGraph(plan, memory, LaunchEdges(plan), std::vector<int32_t>{1, 3, 5}), RowsOf({{}, {}, {0}}))
+  EXPECT_EQ(EdgesOfGraph(plan, memory, LaneEdges(plan), std::vector<int32_t>{1, 3, 5}), RowsOf({{}, {}, {0}}))
       << "what a path through another graph says is no edge";
-  EXPECT_EQ(EdgesOfGraph(plan, memory, LaunchEdges(plan), std::vector<int32_t>{4}), RowsOf({{}}));
-  EXPECT_EQ(EdgesOfGraph(plan, memory, LaunchEdges(plan), {}), Rows());
+  EXPECT_EQ(EdgesOfGraph(plan, memory, LaneEdges(plan), std::vector<int32_t>{4}), RowsOf({{}}));
+  EXPECT_EQ(EdgesOfGraph(plan, memory, LaneEdges(plan), {}), Rows());
 }
 
 TEST(EdgesOfGraph, HaveTheMemoryEdgesOfAllNodesOfABatch) {

@@ -166,7 +166,16 @@ std::string CheckPlaces(const Model& model, const PlanOptions& options, const Pl
     if (node.decl < 0) continue;
     const NodeDecl& decl = model.nodes[static_cast<size_t>(node.decl)];
     int32_t device = decl.device >= 0 ? decl.device : options.default_device;
-    if (decl.kind == NodeKind::kHost) device = -1;
+    if (decl.kind == NodeKind::kHost) {
+      device = -1;
+      if (node.kind == PlanKind::kAsk) {
+        const bool may = decl.host_way != HostWay::kWorker && node.device >= 0;
+        if (!may || !options.devices[static_cast<size_t>(node.device)].asks) {
+          return "node " + Label(plan, static_cast<int32_t>(n)) + " is asked for where it must not be";
+        }
+        device = node.device;
+      }
+    }
     if (decl.kind == NodeKind::kCopy) {
       const Instance &src = plan.instances[static_cast<size_t>(node.src)],
                      &dst = plan.instances[static_cast<size_t>(node.dst)];

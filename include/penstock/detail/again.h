@@ -70,6 +70,7 @@ class PENSTOCK_EXPORT Again {
   void On(int32_t node, int device);
   void Priority(int32_t node, int priority);
   void Concurrency(int32_t node, int k);
+  void Asked(int32_t node, HostWay way);
   void InPlace(int32_t node, const InPlaceDecl& pair);
   template <class F>
   void HostTwin(int32_t node, F& f, absl::Status (*call)(void*, void* const*));
@@ -103,7 +104,7 @@ class PENSTOCK_EXPORT Again {
   // What has been said about a node so far, beside its declaration.
   struct Said {
     uint32_t after = 0, in_place = 0;  // how many
-    bool device = true, priority = true, concurrency = true, twin = true;  // as recorded
+    bool device = true, priority = true, concurrency = true, host_way = true, twin = true;  // as recorded
     uint32_t missing = 0;  // once it is declared
   };
 

@@ -35,6 +35,8 @@ absl::StatusOr<LibraryKernels> LoadImage() {
                                     "finding the pattern fill kernel"));
   PENSTOCK_RETURN_IF_ERROR(
       ToStatus(cudaLibraryGetKernel(&kernels.gather, library, "PenstockGather"), "finding the gather kernel"));
+  PENSTOCK_RETURN_IF_ERROR(
+      ToStatus(cudaLibraryGetKernel(&kernels.ask, library, "PenstockAsk"), "finding the kernel that asks the host"));
   return kernels;
 }
 
@@ -52,7 +54,8 @@ absl::StatusOr<LibraryKernels> LibraryKernels::Get() {
 
 absl::Status LibraryKernels::Load() const {
   PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(pattern_fill, 0), "loading the pattern fill kernel"));
-  return ToStatus(LoadOnCurrentDevice(gather, 0), "loading the gather kernel");
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(gather, 0), "loading the gather kernel"));
+  return ToStatus(LoadOnCurrentDevice(ask, 0), "loading the kernel that asks the host");
 }
 
 cudaError_t LoadOnCurrentDevice(const void* kernel, int shared_limit) {

@@ -19,6 +19,7 @@ namespace penstock::driver {
 struct LibraryKernels {
   cudaKernel_t pattern_fill = nullptr;  // PatternFill
   cudaKernel_t gather = nullptr;  // Gather
+  cudaKernel_t ask = nullptr;  // AskArgs
 
   // Loads the image on the first call; tries again after a failure.
   static absl::StatusOr<LibraryKernels> Get();

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "penstock/status_macros.h"
+#include "src/driver/host/host_ask.h"
 #include "src/driver/host/host_capture.h"
 #include "src/driver/host/host_graph.h"
 #include "src/driver/host/host_memory.h"
@@ -90,6 +91,10 @@ class HostDriver final : public Driver {
     return nullptr;
   }
   absl::Status Launch(Stream stream, const KernelOp& op) override { return Submit(stream, op); }
+  absl::StatusOr<AskCode> LoadAsk(int device) override {
+    PENSTOCK_RETURN_IF_ERROR(CheckDevice(device));
+    return AskCode{.call = &Ask};
+  }
 
   absl::StatusOr<Graph> CreateGraph(int device) override { return graphs_.CreateGraph(device); }
   void DestroyGraph(Graph graph) override { graphs_.DestroyGraph(graph); }

@@ -8,8 +8,7 @@
 //
 // Ownership: the driver owns its threads and memory. Destroying it finishes what is queued. The bell outlives it.
 // Threads:   thread-safe. Its parts have one mutex each (Scheduler, HostGraphs, HostCaptures, DeviceHeap,
-// PinnedMemory),
-//            never nested.
+//            PinnedMemory), never nested.
 // Ordering:  as in driver.h. Handles are never reused: a destroyed stream or event is InvalidArgument.
 // Errors:    CreateHostDriver: ResourceExhausted where the system gives no threads. Else as in driver.h; failures of
 // host code go to the RunFault of its tag. With null in the tag they are lost.

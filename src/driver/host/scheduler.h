@@ -16,12 +16,10 @@
 // Ownership: commands own what they need; destroying a stream or event with work queued only ends its handle. The Bell
 //            outlives the Scheduler.
 // Threads:   thread-safe. One mutex, mu_, guards all state including that of streams, engines and gates; it is never
-// held
-//            while a Task runs or the bell rings, and no other lock is taken inside it.
+//            held while a Task runs or the bell rings, and no other lock is taken inside it.
 // Ordering:  what a Task did is visible to every command ordered after it, and to who sees a later event complete.
 // Errors:    a Task that fails or throws is reported to its RunFault; the stream goes on. A Task whose RunFault has
-// failed
-//            by the time it would start is not run. InvalidArgument for handles that are not alive.
+//            failed by the time it would start is not run. InvalidArgument for handles that are not alive.
 #pragma once
 
 #include <chrono>

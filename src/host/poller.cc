@@ -1,0 +1,95 @@
+#include "src/host/poller.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+
+#include "src/base/user_code.h"
+#include "src/host/progress.h"
+
+namespace penstock::host {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::microseconds kSpin{200}, kYield{5000}, kNap{20};
+
+thread_local bool on_poller = false;
+
+}  // namespace
+
+Poller::Poller() : thread_([this] { Loop(); }) { pthread_setname_np(thread_.native_handle(), "ps-poller"); }
+
+void Poller::Watch(Watched* watched) {
+  base::MutexLock lock(mu_);
+  watched_.push_back(watched);
+  if (watched_.size() == 1) changed_.NotifyOne();
+}
+
+void Poller::Forget(Watched* watched) {
+  base::MutexLock lock(mu_);
+  std::erase(watched_, watched);
+  while (looking_at_ == watched) looked_.Wait(mu_);
+}
+
+void Poller::Stop() {
+  {
+    base::MutexLock lock(mu_);
+    stopping_ = true;
+    changed_.NotifyOne();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+bool Poller::IsCurrent() { return on_poller; }
+
+void Poller::Loop() {
+  on_poller = base::answers_devices = true;
+  Clock::time_point last = Clock::now();
+  while (true) {
+    {
+      base::MutexLock lock(mu_);
+      const bool slept = watched_.empty();
+      while (watched_.empty() && !stopping_) changed_.Wait(mu_);
+      if (stopping_) return;
+      if (slept) last = Clock::now();
+    }
+    const bool asked = LookAtAll();
+    const Clock::time_point now = Clock::now();
+    if (asked) last = now;
+    Rest(now - last);
+  }
+}
+
+// Whoever comes or goes meanwhile may have another looked at twice, or not until the next time.
+bool Poller::LookAtAll() {
+  bool asked = false;
+  for (size_t i = 0; Watched* const watched = Take(i); ++i) {
+    asked = watched->Look() || asked;
+    Put();
+  }
+  return asked;
+}
+
+Poller::Watched* Poller::Take(size_t index) {
+  base::MutexLock lock(mu_);
+  return looking_at_ = index < watched_.size() ? watched_[index] : nullptr;
+}
+
+void Poller::Put() {
+  base::MutexLock lock(mu_);
+  looking_at_ = nullptr;
+  looked_.NotifyAll();
+}
+
+void Poller::Rest(std::chrono::nanoseconds idle) {
+  if (idle < kSpin) {
+    CpuPause();
+  } else if (idle < kYield) {
+    std::this_thread::yield();
+  } else {
+    std::this_thread::sleep_for(kNap);
+  }
+}
+
+}  // namespace penstock::host

@@ -1,0 +1,69 @@
+// AskBoard: the questions of one slot, one for each Host node that a device asks for, and who answers them.
+//
+// A node's kernel asks; the poller sees it and calls the node's callable itself, or has a worker call it; then it is
+// answered, whatever has come of it. A question of a run that has failed is answered without a call. What a device gave
+// up waiting for fails the run.
+//
+// Ownership: belongs to its slot, whose operations it has; borrows the executable.
+// Threads:   the poller looks; workers answer; the rest is for whoever owns the run.
+// Ordering:  what the callable did comes before what follows the node.
+// Errors:    those of callables go to the slot's RunFault.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "src/driver/driver.h"
+#include "src/driver/question.h"
+#include "src/host/poller.h"
+#include "src/memory/pinned_pool.h"
+
+namespace penstock::runtime {
+
+class ExecutableCore;
+struct Slot;
+
+class AskBoard final : public host::Poller::Watched {
+ public:
+  // Of the slot's Program::asks, of which there are some. `questions`: memory for as many.
+  AskBoard(ExecutableCore& core, Slot& slot, memory::PinnedBlock questions);
+
+  // The operation of an entry of Program::asks.
+  const driver::KernelOp& op(int32_t ask) const { return ops_[static_cast<size_t>(ask)]; }
+
+  // Between them the poller looks. No work of the slot is in flight before, nor behind; the end fails the run where a
+  // device waits no longer for an answer.
+  void BeginRun(int64_t serial);
+  void EndRun();
+  // Whether nobody is being called.
+  bool settled() const { return open_.load(std::memory_order_acquire) == 0; }
+
+  bool Look() override;
+
+ private:
+  // Of a question that has been seen, while somebody is called for it.
+  struct State {
+    uint64_t number = 0;  // that was asked with and seen last
+    std::atomic<bool> calling{false};
+  };
+
+  void ReportUnanswered();
+  bool Begin(size_t ask);
+  void CallAndAnswer(size_t ask);
+  void Answer(size_t ask);
+  static void RunTask(void* self, int64_t ask);
+
+  ExecutableCore& core_;
+  Slot& slot_;
+  const memory::PinnedBlock memory_;
+  driver::Question* const questions_;
+  std::vector<driver::AskArgs> args_;
+  std::vector<void*> argv_;
+  std::vector<driver::KernelOp> ops_;
+  std::vector<State> states_;
+  std::atomic<int> open_{0};  // being called
+  int64_t serial_ = -1;
+};
+
+}  // namespace penstock::runtime

@@ -183,6 +183,39 @@ void AddPenstockCompile(Context& context, Workload& work) {
   }
 }
 
+// What `make` takes of the device's memory, launched once; of 16, since the driver takes memory for many graphs at
+// once.
+template <class Make>
+Spread MemoryOf(Make make) {
+  constexpr int kMany = 16;
+  size_t before = 0, after = 0, total = 0;
+  Check(cudaMemGetInfo(&before, &total), "asking for free memory");
+  std::vector<decltype(make())> kept;
+  for (int i = 0; i < kMany; ++i) kept.push_back(make());
+  Check(cudaMemGetInfo(&after, &total), "asking for free memory");
+  const double kib = (static_cast<double>(before) - static_cast<double>(after)) / kMany / 1024;
+  return {kib, kib, kib};
+}
+
+void ReportMemory(Context& context, Workload& work, Report& report) {
+  const auto raw = work.MakeRaw(kRawShapes[0], false);
+  const Spread by_hand = MemoryOf([&] {
+    auto replay = std::make_unique<RawReplay<ByDriverApi>>(raw);
+    replay->Run();
+    return replay;
+  });
+  const Valued valued = work.Declare(true);
+  for (const ModeName& mode : kModes) {
+    const Spread ours = MemoryOf([&] {
+      auto bound =
+          std::make_unique<Bound>(Bind(valued.declared, CompileOneSlot(context.runtime, valued.declared, mode.mode)));
+      TimePenstock(*bound);
+      return bound;
+    });
+    report.Compare(work.name() + ", " + NameOf(kNodes[0], mode) + ", device memory a slot", "KiB", by_hand, ours, 0);
+  }
+}
+
 void MeasureCompile(Context& context, Report& report) {
   ForEachWorkload(context, {context.sizes().back()}, Takes::kNone, [&](Workload& work) {
     if (context.cuda) {
@@ -198,6 +231,7 @@ void MeasureCompile(Context& context, Report& report) {
                      SpreadOf(Find(work.ways(), NameOf(nodes)), &Sample::total, scale), 1.3);
     }
     report.Details(work.name(), "us a node", work.ways(), scale);
+    ReportMemory(context, work, report);
   });
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the bundle's tests on this machine's GPUs; a test that finds no device fails instead of skipping.
 #
-#   scripts/gpu_test.sh              every test program, and the photo job against its reference
+#   scripts/gpu_test.sh              every test program, the photo job against its reference, and gemv_step
 #   scripts/gpu_test.sh --sanitize   conformance_tests and gpu_tests under compute-sanitizer: memory errors and races in
 #                                    stream-ordered memory, then races inside kernels. Tests named *Fault* break the
 #                                    device on purpose and stay out; so does the one that destroys a stream with work
@@ -86,6 +86,16 @@ if timeout -k 10 400 "$bundle/examples/photos" "$bundle/photos" "$pictures" --de
 else
   tail -n 30 "$results/photos.out"
   failed=1
+fi
+# Built with cuBLAS, which the bundle does not carry.
+if blas=$(ldd "$bundle/examples/gemv_step" | grep libcublas) && [[ $blas != *'not found'* ]]; then
+  say "gemv_step: a cuBLAS call and a kernel, replayed, against a plain loop"
+  if ! timeout -k 10 400 "$bundle/examples/gemv_step" --devices cuda:0 --steps 300 >"$results/gemv_step.out" 2>&1; then
+    failed=1
+  fi
+  sed 's/^/   /' "$results/gemv_step.out"
+else
+  say "gemv_step: left out, there is no libcublas here, or was none where it was built"
 fi
 cuda_outcomes OK >"$results/cuda-passed"
 cuda_outcomes FAILED >"$results/cuda-failed"

@@ -97,7 +97,7 @@ absl::Status Train(const std::string& devices, int steps) {
 int main(int argc, char** argv) {
   std::string devices;
   int steps = 100;
-  for (int i = 1; i < argc; ++i) {
+  for (int i = 1; i < argc; i += 2) {
     const std::string flag = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
     if (flag == "--devices" && !value.empty()) {
       devices = value;
@@ -107,7 +107,6 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "usage: gemv_step [--devices LIST] [--steps N]\n");
       return 2;
     }
-    ++i;
   }
   const absl::Status status = Train(devices, steps);
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());

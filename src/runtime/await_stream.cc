@@ -19,10 +19,11 @@ absl::Status Await(driver::Driver& driver, driver::Event event, driver::Stream s
 }  // namespace
 
 absl::Status AwaitStream(driver::Driver& driver, driver::Event event, driver::Stream stream, host::Bell& bell) {
-  const absl::Status first = Await(driver, event, stream, bell);
-  if (first.ok()) return first;
-  const absl::Status second = Await(driver, event, stream, bell);
-  return second.ok() ? first : second;
+  absl::Status awaited = Await(driver, event, stream, bell);
+  if (awaited.ok()) return awaited;
+  const absl::Status again = Await(driver, event, stream, bell);
+  if (!again.ok()) awaited = again;
+  return awaited;
 }
 
 }  // namespace penstock::runtime

@@ -1,5 +1,6 @@
 #include "src/runtime/executable_core.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -27,6 +28,11 @@ namespace {
 // Whether the host calls code of the user's for it.
 bool HasCallable(PlanKind kind) {
   return kind == PlanKind::kHost || kind == PlanKind::kAsk || kind == PlanKind::kLaunch;
+}
+
+bool AnyAsked(const Model& model) {
+  return std::any_of(model.nodes.begin(), model.nodes.end(),
+                     [](const NodeDecl& node) { return node.host_way != HostWay::kWorker; });
 }
 
 // Of each device: how many kernels that ask can wait there at once, in as many slots. Of a lane one can.
@@ -115,7 +121,10 @@ absl::Status ExecutableCore::Compile(const CompileOptions& options) {
   for (const DeviceRef& d : devices) {
     plan_options.devices.push_back(
         {d.info.name, d.info.kind == driver::DeviceKind::kCuda, d.driver_index, d.info.memory_bytes});
-    plan_options.devices.back().asks = runtime_->WhyNoAsks(d.info).empty();
+    const std::string why = runtime_->WhyNoAsks(d.info);
+    plan_options.devices.back().asks = why.empty();
+    if (!why.empty() && AnyAsked(*model_))
+      ledger_.notes.push_back("Host nodes part the run on " + d.info.name + ": " + why);
   }
   plan_options.default_device = options.device;
   plan_options.max_lanes = options.max_lanes;
@@ -353,6 +362,13 @@ absl::Status ExecutableCore::CheckMayWait(const char* what, const char* instead)
       " inside a host node or callback; it could wait for the worker it runs on; use " + instead);
 }
 
+absl::Status ExecutableCore::CheckMayLaunch() const {
+  if (!host::Poller::IsCurrent()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      graph::Prefix(*model_) +
+      ": launched inside an Inline Host node; who answers devices calls none; make it Infallible, or neither");
+}
+
 absl::StatusOr<Slot*> ExecutableCore::Lease(Deadline deadline, bool wait) {
   if (wait) PENSTOCK_RETURN_IF_ERROR(CheckMayWait("Acquire", "TryAcquire"));
   PENSTOCK_RETURN_IF_ERROR(runtime_->CheckOpen());
@@ -364,11 +380,7 @@ absl::StatusOr<Slot*> ExecutableCore::Lease(Deadline deadline, bool wait) {
 
 absl::StatusOr<Run> ExecutableCore::Launch(const Bindings& bindings, Deadline deadline, bool wait) {
   if (wait) PENSTOCK_RETURN_IF_ERROR(CheckMayWait("Launch", "TryLaunch"));
-  if (host::Poller::IsCurrent()) {
-    return absl::FailedPreconditionError(
-        graph::Prefix(*model_) +
-        ": TryLaunch inside an Inline Host node; who answers devices calls none; make it Infallible, or neither");
-  }
+  PENSTOCK_RETURN_IF_ERROR(CheckMayLaunch());
   if (program_.leased >= 0) {
     return absl::FailedPreconditionError(
         graph::Prefix(*model_, "buffer", model_->buffers[static_cast<size_t>(program_.leased)].name) +
@@ -380,6 +392,7 @@ absl::StatusOr<Run> ExecutableCore::Launch(const Bindings& bindings, Deadline de
 }
 
 absl::StatusOr<Run> ExecutableCore::LaunchIn(Slot* slot, const Bindings& bindings, Deadline deadline) {
+  PENSTOCK_RETURN_IF_ERROR(CheckMayLaunch());
   PENSTOCK_RETURN_IF_ERROR(runtime_->CheckOpen());
   {
     base::MutexLock lock(mu_);

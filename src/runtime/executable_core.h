@@ -113,6 +113,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   absl::StatusOr<Slot*> AcquireSlot(Deadline deadline, bool wait);
   Slot* PopFree();
   absl::Status CheckMayWait(const char* what, const char* instead) const;
+  absl::Status CheckMayLaunch() const;
   absl::StatusOr<Run> Start(Slot* slot, const Bindings& bindings, Deadline deadline);
   template <class F>
   void ForEachRun(F f);

@@ -24,16 +24,16 @@ namespace penstock::runtime {
 void* ForeignObjects::Add(Foreign& foreign, const void* type, Make make, Destroy destroy) {
   const bool leaves = capturing_;
   if (leaves) LeaveCapture();
+  void* it = nullptr;
   try {
     std::unique_ptr<void, Destroy> made(make(foreign), destroy);
     objects_.push_back({type, made.get(), destroy});
-    (void)made.release();
+    it = made.release();
     made_ = true;
   } catch (...) {
     if (leaves) ReenterCapture();
     throw;
   }
-  void* const it = objects_.back().it;
   if (leaves) ReenterCapture();
   return it;
 }

@@ -35,7 +35,11 @@ TEST_P(WorkerPoolTest, EveryTaskRunsOnceFromEveryPoster) {
     std::vector<std::jthread> posters;
     for (int p = 0; p < kPosters; ++p) {
       posters.emplace_back([&, p] {
-        for (int i = 0; i < kEach; ++i) pool.Post(Calling(count, p * kEach + i));
+        for (int i = 0; i < kEach; ++i) {
+          Task task = Calling(count, p * kEach + i);
+          task.more = i % 3 == 0;
+          pool.Post(task);
+        }
       });
     }
   }
@@ -70,6 +74,22 @@ TEST_P(WorkerPoolTest, PostAfterShutdownRunsOnTheCaller) {
   pool.Post(Calling(note));
   EXPECT_EQ(where, std::this_thread::get_id());
   pool.Shutdown();  // again
+}
+
+// A worker lingers, and takes one of those that follow; the others must wake.
+TEST_P(WorkerPoolTest, WhoLingersKeepsNobodyAsleep) {
+  WorkerPool pool(GetParam(), "test");
+  for (int round = 0; round < 200; ++round) {
+    std::latch first(1), together(GetParam() + 1);
+    Job end = [&](int64_t) { first.count_down(); };
+    Job meet = [&](int64_t) { together.arrive_and_wait(); };
+    Task more = Calling(end);
+    more.more = true;
+    pool.Post(more);
+    first.wait();
+    for (int i = 0; i < GetParam(); ++i) pool.Post(Calling(meet));
+    together.arrive_and_wait();  // hangs where fewer run
+  }
 }
 
 TEST_P(WorkerPoolTest, ThreadsRunAtTheSameTime) {

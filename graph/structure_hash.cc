@@ -51,8 +51,8 @@ class Structure {
     const NodeDecl& n = m_.nodes[i];
     const std::span<const BoxRef> accesses = d_.boxes[static_cast<int32_t>(i)];
     Hash hash(kNode);
-    hash(nodes_.hash(i), n.kind)(n.device, n.priority)(n.arg_block.size(), n.pattern.size())(accesses.size(),
-                                                                                             n.host_way);
+    hash(nodes_.hash(i), n.kind)(n.device, n.priority)(n.arg_block.size(), n.pattern.size())(accesses.size());
+    if (n.host_way != HostWay::kWorker) hash(n.host_way);
     for (size_t a = 0; a < accesses.size(); ++a) {
       const int how = static_cast<int>(accesses[a].mode) << 2 | accesses[a].unordered << 1 | accesses[a].part;
       hash(buffers_.hash(static_cast<size_t>(accesses[a].buffer)), how);
@@ -89,7 +89,8 @@ class Structure {
     const PlanOptions& o = d_.options;
     Hash hash(kOptions);
     hash(o.default_device, o.max_lanes)(o.devices.size(), o.ring_from_bytes)(o.batch_from);
-    for (const PlanDevice& device : o.devices) hash.Text(device.name)(device.is_cuda, device.driver)(device.asks);
+    for (const PlanDevice& device : o.devices)
+      hash.Text(device.name)(device.is_cuda | (!device.asks << 1), device.driver);
     return hash.value();
   }
 

@@ -25,25 +25,25 @@ void CompletionThread::Watch(RunState* run) {
   progress_.Ring();
 }
 
-void CompletionThread::Free(driver::Driver& driver, int device, void* memory) {
+void CompletionThread::Run(host::Task task) {
   bool stopped = false;
   {
     base::MutexLock lock(mu_);
     stopped = stopped_;
-    if (!stopped) to_free_.push_back({&driver, device, memory});
+    if (!stopped) tasks_.push_back(task);
   }
-  if (stopped) return driver.FreeDevice(device, memory);
+  if (stopped) return task.run(task.context, task.arg);
   incoming_bell_.Ring();
   progress_.Ring();
 }
 
-void CompletionThread::FreeIncoming() {
-  std::vector<Memory> all;
+void CompletionThread::RunTasks() {
+  std::vector<host::Task> tasks;
   {
     base::MutexLock lock(mu_);
-    all.swap(to_free_);
+    tasks.swap(tasks_);
   }
-  for (const Memory& of : all) of.driver->FreeDevice(of.device, of.memory);
+  for (const host::Task& task : tasks) task.run(task.context, task.arg);
 }
 
 void CompletionThread::Stop() {
@@ -57,7 +57,7 @@ void CompletionThread::Stop() {
     stopped_ = true;
   }
   TakeIncoming();
-  FreeIncoming();
+  RunTasks();
   for (RunState* run : watched_) run->Unref();
   watched_.clear();
 }
@@ -82,7 +82,7 @@ void CompletionThread::Loop() {
   while (!stop_.load(std::memory_order_acquire)) {
     const uint64_t ticket = incoming_bell_.ticket();
     TakeIncoming();
-    FreeIncoming();
+    RunTasks();
     if (watched_.empty()) {
       if (!stop_.load(std::memory_order_acquire)) incoming_bell_.Wait(ticket, host::TimePoint::max());
       continue;

@@ -1,9 +1,9 @@
 // CompletionThread: advances the runs nobody waits for: those with host nodes, callbacks, deadlines or dropped handles.
-// It also frees what others must not, since that may wait for a device.
+// It also does what others must not, since it may wait for a device: freeing memory.
 //
 // Ownership: holds one count on each run it watches, until the run has drained.
-// Threads:   Watch and Free are thread-safe. The thread sleeps while it watches nothing.
-// Locks:     mu_ guards what comes in; runs are advanced, and memory is freed, without it.
+// Threads:   Watch and Run are thread-safe. The thread sleeps while it watches nothing.
+// Locks:     mu_ guards what comes in; runs are advanced, and tasks run, without it.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "src/base/mutex.h"
-#include "src/driver/driver.h"
 #include "src/host/bell.h"
+#include "src/host/worker_pool.h"
 
 namespace penstock::runtime {
 
@@ -26,21 +26,15 @@ class CompletionThread {
 
   // Does nothing once the thread has been stopped: every run has drained then, or is left to itself.
   void Watch(RunState* run);
-  // Frees memory of a driver's device, soon; at once when the thread has been stopped.
-  void Free(driver::Driver& driver, int device, void* memory);
+  // Runs what may wait for a device, soon; at once when the thread has been stopped.
+  void Run(host::Task task);
   // Ends the thread; runs still watched are dropped.
   void Stop();
 
  private:
-  struct Memory {
-    driver::Driver* driver;
-    int device;
-    void* memory;
-  };
-
   void Loop();
   void TakeIncoming();
-  void FreeIncoming();
+  void RunTasks();
   void AdvanceWatched();
 
   host::Bell& progress_;
@@ -51,7 +45,7 @@ class CompletionThread {
 
   base::Mutex mu_;
   std::vector<RunState*> incoming_ ABSL_GUARDED_BY(mu_);
-  std::vector<Memory> to_free_ ABSL_GUARDED_BY(mu_);
+  std::vector<host::Task> tasks_ ABSL_GUARDED_BY(mu_);
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;
 };

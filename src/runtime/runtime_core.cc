@@ -28,6 +28,13 @@ int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurre
 
 bool IsOne(const char* variable) { return variable != nullptr && std::string_view(variable) == "1"; }
 
+// What the completion thread frees.
+struct FreedMemory {
+  RuntimeCore* runtime;
+  DeviceRef device;
+  void* memory;
+};
+
 absl::Status CudaMissing(const std::string& why) {
   return absl::NotFoundError("device 'cuda': " + why +
                              "; name host devices instead (devices = \"host\" or PENSTOCK_DEVICES=host), or leave the "
@@ -301,9 +308,16 @@ void RuntimeCore::StopPoller() {
 
 void RuntimeCore::FreeDevice(const DeviceRef& device, void* memory) {
   if (memory == nullptr) return;
-  if (base::answers_devices && completion_ != nullptr) return completion_->Free(*device.driver, device.local, memory);
-  device.driver->FreeDevice(device.local, memory);
-}
+  if (!base::answers_devices || completion_ == nullptr) return device.driver->FreeDevice(device.local, memory);
+  ReleaseBegins();  // who is out of memory waits for it
+  auto* const freed = new FreedMemory{this, device, memory};
+  completion_->Run({[](void* context, int64_t) {
+                      const std::unique_ptr<FreedMemory> of(static_cast<FreedMemory*>(context));
+                      of->device.driver->FreeDevice(of->device.local, of->memory);
+                      of->runtime->ReleaseEnds();
+                    },
+                    freed});
+}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): the task takes it over
 
 bool RuntimeCore::ReserveAsks(const std::vector<int>& of_devices) {
   base::MutexLock lock(mu_);

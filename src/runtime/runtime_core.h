@@ -111,7 +111,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   PinnedGauges pinned_gauges() const;
   // The NUMA node near a device; -1: none is.
   int NodeOf(const driver::DeviceInfo& device) const;
-  // The last handle on an executable has gone; all of it has.
+  // The last handle on an executable has gone, or memory is about to be freed; all of it has.
   void ReleaseBegins() { releases_.Begin(); }
   void ReleaseEnds();
   bool shut_down() const { return joined_.load(std::memory_order_acquire); }

@@ -115,7 +115,8 @@ std::string CheckEachRunsOnce(const Model& model, const Plan& plan) {
   return "";
 }
 
-// Copies reach both their ends; everything else only the memory of its own device, or of the host.
+// Copies reach both their ends; everything else only the memory of its own device, or of the host, as does what a
+// device asks for.
 std::string CheckReach(const Plan& plan) {
   for (size_t n = 0; n < plan.nodes.size(); ++n) {
     const PlanNode& node = plan.nodes[n];
@@ -127,7 +128,8 @@ std::string CheckReach(const Plan& plan) {
       const Instance& instance = plan.instances[static_cast<size_t>(use.instance)];
       const bool on_device = instance.space == Space::kDevice || instance.space == Space::kState ||
                              (instance.space == Space::kBound && instance.device >= 0);
-      if (on_device != (node.device >= 0) || (on_device && instance.device != node.device)) {
+      const bool wants_device = node.device >= 0 && node.kind != PlanKind::kAsk;
+      if (on_device != wants_device || (on_device && instance.device != node.device)) {
         return "node " + Label(plan, static_cast<int32_t>(n)) + " cannot reach its data";
       }
     }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <barrier>
 #include <functional>
 #include <latch>
 #include <memory>
@@ -78,15 +79,16 @@ TEST_P(WorkerPoolTest, PostAfterShutdownRunsOnTheCaller) {
 
 // A worker lingers, and takes one of those that follow; the others must wake.
 TEST_P(WorkerPoolTest, WhoLingersKeepsNobodyAsleep) {
+  std::counting_semaphore<> ended(0);
+  std::barrier together(GetParam() + 1);
+  Job end = [&](int64_t) { ended.release(); };
+  Job meet = [&](int64_t) { together.arrive_and_wait(); };
   WorkerPool pool(GetParam(), "test");
   for (int round = 0; round < 200; ++round) {
-    std::latch first(1), together(GetParam() + 1);
-    Job end = [&](int64_t) { first.count_down(); };
-    Job meet = [&](int64_t) { together.arrive_and_wait(); };
     Task more = Calling(end);
     more.more = true;
     pool.Post(more);
-    first.wait();
+    ended.acquire();
     for (int i = 0; i < GetParam(); ++i) pool.Post(Calling(meet));
     together.arrive_and_wait();  // hangs where fewer run
   }

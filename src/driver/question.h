@@ -19,9 +19,8 @@ namespace penstock::driver {
 
 // Each side writes a line of its own, so that neither takes the other's away.
 struct alignas(64) Question {
-  uint64_t asked = 0, unanswered = 0;
-  alignas(64) uint64_t answered = 0;
-  uint64_t beat = 0;
+  uint64_t asked = 0, unanswered = 0, rest_of_line[6]{};
+  uint64_t answered = 0, beat = 0, rest_of_other_line[6]{};
 };
 static_assert(sizeof(Question) == 128);
 

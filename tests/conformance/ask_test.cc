@@ -237,6 +237,29 @@ TEST_P(Asked, AfterACancelTheNextIsNotCalledButAnswered) {
   EXPECT_EQ(second, 1);
 }
 
+// One that waits for its turn with the callable need not have it any more.
+TEST_P(Asked, ACancelledRunsQuestionIsAnsweredWithoutItsTurn) {
+  Graph g("waits");
+  auto x = g.InOut<uint32_t>("x", kN, kPinned);
+  Latch holding;
+  g.ParallelFor("first", kN, TimesPlus{3, 1}, ReadWrite(x));
+  g.Host("holds", [&](std::span<uint32_t>) { holding.Arrive(); }, ReadWrite(x)).Infallible();
+  g.ParallelFor("second", kN, TimesPlus{3, 1}, ReadWrite(x));
+  Executable exec = Compiled(g, {.slots = 2});
+  HostBuffer<uint32_t> memory[] = {Pinned(0), Pinned(0)};
+  absl::StatusOr<penstock::Run> held = exec.Launch(exec.bindings().Set(x, memory[0]));
+  ASSERT_OK(held.status());
+  ASSERT_TRUE(holding.AwaitArrived());
+  absl::StatusOr<penstock::Run> waits = exec.Launch(exec.bindings().Set(x, memory[1]));
+  ASSERT_OK(waits.status());
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));  // so that it has asked, as a rule
+  waits->Cancel();
+  EXPECT_EQ(waits->Wait(std::chrono::seconds(5)).code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(holding.arrived(), 1);
+  holding.Open();
+  EXPECT_OK(held->Wait());
+}
+
 TEST_P(Asked, OfOneCallableOneIsCalledAtATime) {
   Graph g("gate");
   auto x = g.InOut<uint32_t>("x", kN, kPinned);

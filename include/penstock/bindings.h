@@ -56,6 +56,11 @@ struct NativeEvent {
   void* handle = nullptr;
 };
 
+// A stream of the platform's own, a cudaStream_t: Native (cuda.h) makes one.
+struct NativeStream {
+  void* handle = nullptr;
+};
+
 class PENSTOCK_EXPORT Bindings {
  public:
   Bindings() = default;  // of no executable: takes everything, and Launch refuses it
@@ -122,7 +127,14 @@ class PENSTOCK_EXPORT Bindings {
     return *this;
   }
 
-  // Forgets bound memory, keep-alives and mistakes with buffers; parameters stay.
+  // Launches are ordered with a stream of the application's from now on, without a host thread between them: the run's
+  // work on devices begins when what has been submitted there before is done, and what is submitted there when Launch
+  // has returned begins when that work is done. So Launch returns no sooner than all of the run has been submitted, for
+  // which Host nodes and memory that is not pinned hold it up; where the run is abandoned before, it returns its
+  // status. The stream is of a device of the plan's, and captures nothing. NativeStream() ends it.
+  Bindings& On(NativeStream stream);
+
+  // Forgets bound memory, keep-alives and mistakes with buffers; parameters stay, and so does the stream.
   void ClearBuffers();
 
  private:
@@ -152,6 +164,7 @@ class PENSTOCK_EXPORT Bindings {
   // A number for the memory that is set: another one when any is, the same in copies. 0: some was taken over.
   mutable uint64_t stamp_ = 0;
   std::vector<Noted> mistakes_;
+  void* stream_ = nullptr;  // On
   std::shared_ptr<runtime::PendingBindings> pending_;  // of a step that is being declared: takes all that is set
 };
 

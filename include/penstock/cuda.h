@@ -1,4 +1,5 @@
-// For programs that call CUDA themselves: the stream of a Launch node, their events, and CUDA errors as Status.
+// For programs that call CUDA themselves: the stream of a Launch node, their own streams, events and graphs, and CUDA
+// errors as Status.
 //
 //   graph.Launch("gemm", [](ps::Foreign& foreign, const float* a, float* c) -> absl::Status {
 //     return ps::ToStatus(cudaMemcpyAsync(c, a, kBytes, cudaMemcpyDefault, ps::CudaStream(foreign)), "copying a to c");
@@ -9,13 +10,18 @@
 
 #include <cuda_runtime_api.h>
 
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/cord.h"
 #include "penstock/bindings.h"
 #include "penstock/detail/cuda_error.h"
+#include "penstock/exported_graph.h"
 #include "penstock/foreign.h"
 
 namespace penstock {
@@ -25,6 +31,21 @@ inline cudaStream_t CudaStream(const Foreign& foreign) { return static_cast<cuda
 
 // For Bindings::After: what the application has submitted to a stream before it recorded the event there.
 inline NativeEvent Native(cudaEvent_t event) { return {event}; }
+
+// For Bindings::On. Null is the default stream, as for the calls of the file that is being compiled.
+inline NativeStream Native(cudaStream_t stream) {
+#if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
+  return {stream == nullptr ? cudaStreamPerThread : stream};
+#else
+  return {stream == nullptr ? cudaStreamLegacy : stream};
+#endif
+}
+// The same of a cuda::stream_ref.
+template <class Ref>
+  requires requires(const Ref& ref) { cudaStream_t(ref.get()); }
+NativeStream Native(const Ref& ref) {
+  return Native(cudaStream_t(ref.get()));
+}
 
 // OK for cudaSuccess. Otherwise `what` with the error's words, and the last error is cleared. Codes: InvalidArgument
 // for a wrong argument, ResourceExhausted for memory, FailedPrecondition for what this device or image cannot do,
@@ -41,5 +62,128 @@ inline absl::Status ToStatus(cudaError_t code, std::string_view what = "a CUDA c
   status.SetPayload("penstock.dev/fault", absl::Cord(fault.c_str()));
   return status;
 }
+
+// What Executable::Export gave.
+inline cudaGraph_t CudaGraphOf(const ExportedGraph& exported) {
+  return static_cast<cudaGraph_t>(exported.native_graph());
+}
+
+// Adds a graph to what the stream captures, behind what it has captured, as a child: what the graph names must live
+// while what the capture becomes is used. FailedPrecondition, and the capture goes on, where the stream captures
+// nothing, or CUDA takes the graph for no child.
+inline absl::Status AddToCapture(cudaGraph_t graph, cudaStream_t stream) {
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  cudaGraph_t to = nullptr;
+  const cudaGraphNode_t* after = nullptr;
+  size_t count = 0;
+  const cudaError_t asked = cudaStreamGetCaptureInfo(stream, &capture, nullptr, &to, &after, nullptr, &count);
+  if (asked != cudaSuccess) return ToStatus(asked, "asking what a stream captures");
+  if (graph == nullptr || capture != cudaStreamCaptureStatusActive) {
+    return absl::FailedPreconditionError(graph == nullptr ? "there is no graph to add to a capture"
+                                                          : "the stream captures nothing; begin a capture there first");
+  }
+  cudaGraphNode_t child = nullptr;
+  cudaError_t added = cudaGraphAddChildGraphNode(&child, to, after, count, graph);
+  if (added == cudaSuccess) {
+    added = cudaStreamUpdateCaptureDependencies(stream, &child, nullptr, 1, cudaStreamSetCaptureDependencies);
+  }
+  return ToStatus(added, "adding a graph to a capture");
+}
+inline absl::Status AddToCapture(const ExportedGraph& exported, cudaStream_t stream) {
+  return AddToCapture(CudaGraphOf(exported), stream);
+}
+
+namespace detail {
+inline bool IsCapturing(cudaStream_t stream) {
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  return cudaStreamIsCapturing(stream, &capture) == cudaSuccess && capture == cudaStreamCaptureStatusActive;
+}
+}  // namespace detail
+
+// Callables of Launch nodes. Their accesses order them, and are nothing to them otherwise.
+//
+//   graph.Launch("frame arrived", ps::WaitForEvent{event}, ps::Write(frame));
+//   graph.Launch("solve", ps::CudaGraph(solver), ps::Read(a), ps::Write(x));
+//
+// Waits for an event as it stands when the node is submitted, in a graph when that is launched.
+struct WaitForEvent {
+  cudaEvent_t event;
+  template <class... Args>
+  absl::Status operator()(Foreign& foreign, const Args&...) const {
+    const cudaStream_t stream = CudaStream(foreign);
+    const unsigned flags = detail::IsCapturing(stream) ? cudaEventWaitExternal : cudaEventWaitDefault;
+    return ToStatus(cudaStreamWaitEvent(stream, event, flags), "waiting for an event of the application's");
+  }
+};
+
+// Records an event when what its accesses order before it is done.
+struct SignalEvent {
+  cudaEvent_t event;
+  template <class... Args>
+  absl::Status operator()(Foreign& foreign, const Args&...) const {
+    const cudaStream_t stream = CudaStream(foreign);
+    const unsigned flags = detail::IsCapturing(stream) ? cudaEventRecordExternal : cudaEventRecordDefault;
+    return ToStatus(cudaEventRecordWithFlags(event, stream, flags), "recording an event of the application's");
+  }
+};
+
+// Runs a graph of the application's, as it is now: later changes are not seen, and it may be destroyed. It uses the
+// addresses it was made with, so the same memory is to be bound to what the node declares, and one slot at a time may
+// use it. In a graph it is a child; on streams an exec is made by a slot's first run.
+class CudaGraph {
+ public:
+  explicit CudaGraph(cudaGraph_t graph) : whole_(std::make_shared<Whole>(graph)) {}
+
+  template <class... Args>
+  absl::Status operator()(Foreign& foreign, const Args&...) const {
+    if (!whole_->cloned.ok()) return whole_->cloned;
+    const cudaStream_t stream = CudaStream(foreign);
+    if (detail::IsCapturing(stream)) {
+      const std::lock_guard lock(whole_->mu);
+      return AddToCapture(whole_->graph, stream);
+    }
+    return foreign.Get<Execs>().Launch(whole_, stream);
+  }
+
+ private:
+  struct Whole {
+    explicit Whole(cudaGraph_t from) : cloned(ToStatus(cudaGraphClone(&graph, from), "cloning a CUDA graph")) {}
+    ~Whole() {
+      if (cloned.ok()) (void)cudaGraphDestroy(graph);
+    }
+    Whole(const Whole&) = delete;
+    Whole& operator=(const Whole&) = delete;
+
+    cudaGraph_t graph = nullptr;
+    absl::Status cloned;
+    std::mutex mu;  // one thread at a time uses a graph
+  };
+
+  // Of a lane of a slot, for all nodes of this kind.
+  struct Execs {
+    explicit Execs(const Foreign&) {}
+    ~Execs() {
+      for (const auto& [whole, exec] : made) (void)cudaGraphExecDestroy(exec);
+    }
+    Execs(const Execs&) = delete;
+    Execs& operator=(const Execs&) = delete;
+
+    absl::Status Launch(const std::shared_ptr<Whole>& whole, cudaStream_t stream) {
+      for (const auto& [of, exec] : made) {
+        if (of == whole) return ToStatus(cudaGraphLaunch(exec, stream), "launching a CUDA graph");
+      }
+      cudaGraphExec_t exec = nullptr;
+      const std::lock_guard lock(whole->mu);
+      const cudaError_t code = cudaGraphInstantiate(&exec, whole->graph, 0);
+      if (code != cudaSuccess) return ToStatus(code, "instantiating a CUDA graph");
+      made.emplace_back(whole, exec);
+      return ToStatus(cudaGraphLaunch(exec, stream), "launching a CUDA graph");
+    }
+
+    std::vector<std::pair<std::shared_ptr<Whole>, cudaGraphExec_t>> made;
+  };
+
+  std::shared_ptr<Whole> whole_;
+};
 
 }  // namespace penstock

@@ -15,6 +15,7 @@
 #include "penstock/bindings.h"
 #include "penstock/deadline.h"
 #include "penstock/export.h"
+#include "penstock/exported_graph.h"
 #include "penstock/lease.h"
 #include "penstock/memory_report.h"
 #include "penstock/replay_ledger.h"
@@ -42,6 +43,12 @@ class PENSTOCK_EXPORT Executable {
   absl::StatusOr<Lease> Acquire(Deadline deadline = {});
   // The same without waiting: ResourceExhausted when every slot is taken. Allowed inside host nodes and callbacks.
   absl::StatusOr<Lease> TryAcquire();
+
+  // What a launch with these bindings would do, as a graph of the platform's own (exported_graph.h). It takes a slot:
+  // ResourceExhausted when every one is taken. FailedPrecondition, with the node and the reason, for what needs a run
+  // around it: host nodes and memory that is not pinned, States, nodes that are in no graph; for plans without graphs
+  // (mode.h), kSlot buffers, and host devices. Else as for Launch.
+  absl::StatusOr<ExportedGraph> Export(const Bindings& bindings);
 
   int slots() const;
   int64_t launches() const;  // runs started so far

@@ -114,6 +114,13 @@ class Driver {
   virtual absl::Status WaitNative(Stream /*stream*/, void* /*event*/) {
     return absl::InvalidArgumentError("a host device knows no events but its own; name a Run");
   }
+  // For a stream of the application's, a cudaStream_t: which of the devices it is of. InvalidArgument where it is of
+  // none of them, and on host devices; FailedPrecondition while it captures, which goes on. It is asked with no device
+  // made current, since of CUDA's default streams the thread's own is meant.
+  virtual absl::StatusOr<int> DeviceOfNative(void* /*stream*/) { return NoNativeStreams(); }
+  // Record and Wait there, with that device current.
+  virtual absl::Status RecordOnNative(Event /*event*/, void* /*stream*/) { return NoNativeStreams(); }
+  virtual absl::Status MakeNativeWait(void* /*stream*/, Event /*event*/) { return NoNativeStreams(); }
   virtual absl::StatusOr<bool> Query(Event event) = 0;
   // Microseconds between two complete timing events of one device.
   virtual absl::StatusOr<double> Elapsed(Event begin, Event end) = 0;
@@ -165,6 +172,8 @@ class Driver {
   // anew between two runs. Whom a kernel names (`callable`, `gate`, `fault`, `uses`) lives as long as the node does it.
   virtual absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op,
                                           int priority) = 0;
+  // The cudaGraph_t, which stays the driver's, or null on host devices.
+  virtual void* NativeGraph(Graph /*graph*/) { return nullptr; }
   // Later changes of the graph do not change the exec. It needs the graph no longer.
   virtual absl::StatusOr<GraphExec> Instantiate(Graph graph) = 0;
   virtual void DestroyExec(GraphExec exec) = 0;
@@ -201,6 +210,11 @@ class Driver {
   // such as SetNode might give the one before it. FailedPrecondition, in the driver's words, where it is not, or CUDA
   // refuses for reasons of its own; then the exec still does what it did.
   virtual absl::Status SetChild(GraphExec exec, int32_t node, Graph child) = 0;
+
+ private:
+  static absl::Status NoNativeStreams() {
+    return absl::InvalidArgumentError("a host device knows no streams but its own; wait for the Run");
+  }
 };
 
 }  // namespace penstock::driver

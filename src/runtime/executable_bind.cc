@@ -10,6 +10,7 @@
 #include "src/base/status.h"
 #include "src/runtime/copies.h"
 #include "src/runtime/executable_core.h"
+#include "src/runtime/native_stream.h"
 #include "src/runtime/run_state.h"
 #include "src/runtime/runtime_core.h"
 
@@ -151,8 +152,16 @@ absl::Status ExecutableCore::BindAhead(Slot& slot, const Bindings& bindings) {
     for (void* const event : bindings.buffers_[b].events_ahead) slot.events_ahead.push_back({arrival, event});
   }
   for (const RunAhead& ahead : slot.ahead) ahead.run->Follow();
+  return absl::OkStatus();
+}
+
+// When it is settled which lanes the run is submitted on.
+absl::Status ExecutableCore::WaitForNative(Slot& slot, const Bindings& bindings) {
   const absl::Status waits = executor_.WaitForEvents(slot);
-  return waits.ok() ? waits : base::Prefixed(graph::Prefix(*model_) + ": an event given to After", waits);
+  if (!waits.ok()) return base::Prefixed(graph::Prefix(*model_) + ": an event given to After", waits);
+  if (bindings.stream_ == nullptr) return absl::OkStatus();
+  const absl::Status behind = BeginBehindStream(*this, slot, bindings.stream_);
+  return behind.ok() ? behind : base::Prefixed(graph::Prefix(*model_) + ": the stream given to On", behind);
 }
 
 // The next run has them; launches after that need others.

@@ -15,6 +15,7 @@
 #include "src/base/status.h"
 #include "src/base/user_code.h"
 #include "src/host/progress.h"
+#include "src/runtime/native_stream.h"
 #include "src/runtime/run_state.h"
 #include "src/runtime/runtime_core.h"
 
@@ -410,6 +411,7 @@ absl::StatusOr<Run> ExecutableCore::Start(Slot* slot, const Bindings& bindings, 
   BeginTrial(*slot);
   absl::Status bound = Bind(*slot, bindings);
   if (bound.ok()) bound = PrepareGraphs(*slot);
+  if (bound.ok()) bound = WaitForNative(*slot, bindings);
   if (!bound.ok()) runtime_->NoteFault(bound);
   const absl::Status open = runtime_->RunStarted();  // again: Shutdown waits for what has started before it closed
   if (bound.ok()) bound = open;
@@ -440,6 +442,7 @@ absl::StatusOr<Run> ExecutableCore::Start(Slot* slot, const Bindings& bindings, 
   }
   run->Advance();
   if (needs_workers || !deadline.is_never() || runtime_->synchronous()) run->WatchInBackground();
+  if (bindings.stream_ != nullptr) PENSTOCK_RETURN_IF_ERROR(HoldStream(*runtime_, *driver_, *run, bindings.stream_));
   return handle;
 }
 

@@ -24,6 +24,7 @@
 
 namespace penstock::runtime {
 
+class GraphExport;
 class RuntimeCore;
 
 class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
@@ -47,6 +48,9 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   void GiveBack(Slot* slot);
   // The same as Launch, in a slot that was leased.
   absl::StatusOr<Run> LaunchIn(Slot* slot, const Bindings& bindings, Deadline deadline);
+  // What a launch would do, for the application: see Executable::Export. `handle`: as an Executable holds this.
+  absl::StatusOr<std::shared_ptr<const GraphExport>> Export(std::shared_ptr<ExecutableCore> handle,
+                                                            const Bindings& bindings);
   // Whether no slot is taken. Advances every run in flight; never blocks.
   bool IsIdle();
   // Advances every run in flight; never blocks.
@@ -114,6 +118,9 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   Slot* PopFree();
   absl::Status CheckMayWait(const char* what, const char* instead) const;
   absl::Status CheckMayLaunch() const;
+  absl::Status CheckExports() const;
+  absl::Status Unexported(int32_t node, const char* why) const;
+  absl::Status BindToExport(Slot& slot, const Bindings& bindings);
   absl::StatusOr<Run> Start(Slot* slot, const Bindings& bindings, Deadline deadline);
   template <class F>
   void ForEachRun(F f);
@@ -130,6 +137,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   absl::StatusOr<bool> CheckPlace(Slot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory,
                                   int64_t bytes) const;
   absl::Status BindAhead(Slot& slot, const Bindings& bindings);
+  absl::Status WaitForNative(Slot& slot, const Bindings& bindings);
   absl::Status CheckOverlaps(Slot& slot) const;
   static void TakeOver(Slot& slot, const Bindings& bindings);
   void PatchPointers(Slot& slot);

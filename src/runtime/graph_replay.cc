@@ -78,6 +78,56 @@ absl::StatusOr<std::unique_ptr<GraphReplay>> GraphReplay::Create(const Options& 
   return replay;
 }
 
+absl::StatusOr<std::unique_ptr<GraphReplay>> GraphReplay::Export(const Options& options, Slot& slot, int32_t& node) {
+  std::unique_ptr<GraphReplay> replay(new GraphReplay(options, slot));
+  replay->exported_ = true;
+  const driver::CurrentDevice current(*options.device->driver, options.device->local);
+  replay->FindPieces();
+  PENSTOCK_RETURN_IF_ERROR(replay->MakeScratch());
+  PENSTOCK_RETURN_IF_ERROR(replay->CaptureAll(node));
+  PENSTOCK_ASSIGN_OR_RETURN(replay->whole_, replay->Join());
+  replay->native_whole_ = replay->driver_.NativeGraph(replay->whole_);
+  return replay;
+}
+
+absl::Status GraphReplay::CaptureAll(int32_t& node) {
+  for (const int32_t e : replay_.foreign) {
+    absl::StatusOr<bool> captured = CaptureEntry(e);
+    if (captured.ok() && *captured) continue;
+    node = replay_.entries[static_cast<size_t>(e)].node;
+    if (!captured.ok()) return captured.status();
+    return absl::ResourceExhaustedError("its callable is running as often as it may; try again later");
+  }
+  return absl::OkStatus();
+}
+
+// One behind the other, as a run launches them. Of several, children.
+absl::StatusOr<driver::Graph> GraphReplay::Join() {
+  PENSTOCK_ASSIGN_OR_RETURN(driver::Graph whole, driver_.CreateGraph(options_.device->local));
+  if (replay_.graphs() == 1) {
+    const absl::Status added = AddNodes(0, whole, true);
+    if (added.ok()) return whole;
+    driver_.DestroyGraph(whole);
+    return added;
+  }
+  std::vector<int32_t> after;
+  for (int32_t g = 0; g < replay_.graphs(); ++g) {
+    absl::StatusOr<driver::Graph> part = driver_.CreateGraph(options_.device->local);
+    absl::Status added = part.status();
+    if (added.ok()) added = AddNodes(g, *part, true);
+    if (added.ok()) {
+      const absl::StatusOr<int32_t> child = driver_.AddChild(whole, after, *part);
+      added = child.status();
+      if (child.ok()) after.assign(1, *child);
+    }
+    if (part.ok()) driver_.DestroyGraph(*part);
+    if (added.ok()) continue;
+    driver_.DestroyGraph(whole);
+    return added;
+  }
+  return whole;
+}
+
 void GraphReplay::Drop() {
   const driver::CurrentDevice current(driver_, options_.device->local);
   for (Made& made : made_) {
@@ -85,6 +135,8 @@ void GraphReplay::Drop() {
     made.exec = {};
   }
   for (Node& node : nodes_) DestroyChild(node);
+  if (whole_) driver_.DestroyGraph(whole_);
+  whole_ = {};
 }
 
 void GraphReplay::DestroyChild(Node& node) {
@@ -125,7 +177,7 @@ absl::Status GraphReplay::MakeScratch() {
     pieces_[p] = {};
     piece_ops_[p].pieces = pieces_ + p;
   }
-  MakeRefs();
+  if (!exported_) MakeRefs();  // which are the slot's
   return absl::OkStatus();
 }
 
@@ -252,6 +304,7 @@ absl::Status GraphReplay::AddNodes(int32_t graph, driver::Graph to, bool bound) 
 
 // The first graph with nodes that may read parameters by reference brings these; no graph behind it runs before.
 absl::Status GraphReplay::AddHead(int32_t graph, driver::Graph to) {
+  if (exported_) return absl::OkStatus();
   int roots = 0, priority = 0;
   bool refs = false;
   for (int32_t e = replay_.begin[static_cast<size_t>(graph)]; e < replay_.begin[static_cast<size_t>(graph) + 1]; ++e) {
@@ -274,10 +327,18 @@ bool GraphReplay::MayTurn(const ReplayEntry& entry) const {
   return entry.op == Op::kKernel && options_.program->calls[static_cast<size_t>(entry.index)].range_by_ref != nullptr;
 }
 
+absl::StatusOr<int32_t> GraphReplay::AddNothing(driver::Graph to, const std::vector<int32_t>& after) {
+  PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph empty, driver_.CreateGraph(options_.device->local));
+  absl::StatusOr<int32_t> number = driver_.AddChild(to, after, empty);
+  driver_.DestroyGraph(empty);
+  return number;
+}
+
 absl::StatusOr<int32_t> GraphReplay::AddNode(const ReplayEntry& entry, Node& node, driver::Graph to,
                                              const std::vector<int32_t>& after, int priority, bool bound) {
   if (entry.op == Op::kForeign) return driver_.AddChild(to, after, node.child);
   PENSTOCK_ASSIGN_OR_RETURN(const Wanted wanted, WantedOf(entry, node));
+  if (exported_ && wanted.off) return AddNothing(to, after);
   node.known = (bound || !entry.varies) && !wanted.off;
   if (node.known) Keep(entry, node);
   if (node.known) return driver_.AddNode(to, after, wanted.op, priority);

@@ -56,6 +56,11 @@ class GraphReplay {
   // whose arguments are decided by launches are instantiated by the first. `node` is the Launch node (of the plan) that
   // could not be captured, where that is why it fails.
   static absl::StatusOr<std::unique_ptr<GraphReplay>> Create(const Options& options, Slot& slot, int32_t& node);
+  // One whose graphs are one, which is never instantiated here: all that the slot has bound is settled in it, and
+  // others than runs launch it.
+  static absl::StatusOr<std::unique_ptr<GraphReplay>> Export(const Options& options, Slot& slot, int32_t& node);
+  // That graph, in the platform's own terms (Driver::NativeGraph).
+  void* native_whole() const { return native_whole_; }
   ~GraphReplay();
   GraphReplay(const GraphReplay&) = delete;
   GraphReplay& operator=(const GraphReplay&) = delete;
@@ -132,6 +137,8 @@ class GraphReplay {
   void MakeRefs();
   absl::Status CaptureWhatIsKnown(int32_t& node);
   absl::StatusOr<bool> CaptureEntry(int32_t entry);
+  absl::Status CaptureAll(int32_t& node);
+  absl::StatusOr<driver::Graph> Join();
   bool WaitsForCapture(int32_t graph) const;
   absl::Status MakeAnew();
   absl::Status MakeGraph(int32_t graph, bool bound);
@@ -139,6 +146,7 @@ class GraphReplay {
   absl::Status AddHead(int32_t graph, driver::Graph to);
   absl::StatusOr<int32_t> AddNode(const ReplayEntry& entry, Node& node, driver::Graph to,
                                   const std::vector<int32_t>& after, int priority, bool bound);
+  absl::StatusOr<int32_t> AddNothing(driver::Graph to, const std::vector<int32_t>& after);
   absl::Status SwitchOff(int32_t graph, bool bound);
   void DestroyChild(Node& node);
   absl::Status UploadAll();
@@ -160,6 +168,9 @@ class GraphReplay {
   Made& MadeOf(const Node& node) { return made_[static_cast<size_t>(node.graph)]; }
 
   const Options options_;
+  bool exported_ = false;  // nothing is set or switched off later
+  driver::Graph whole_;  // of what is exported
+  void* native_whole_ = nullptr;
   const ReplayProgram& replay_;
   Slot& slot_;
   driver::Driver& driver_;

@@ -15,6 +15,7 @@
 #include "src/base/process_life.h"
 #include "src/base/status.h"
 #include "src/runtime/executable_core.h"
+#include "src/runtime/graph_export.h"
 #include "src/runtime/pending_bindings.h"
 #include "src/runtime/run_state.h"
 #include "src/runtime/runtime_core.h"
@@ -156,6 +157,12 @@ absl::StatusOr<Lease> Executable::TryAcquire() {
   PENSTOCK_ASSIGN_OR_RETURN(runtime::Slot * slot, core_->Lease(Deadline(), /*wait=*/false));
   return Lease(core_, slot);
 }
+absl::StatusOr<ExportedGraph> Executable::Export(const Bindings& bindings) {
+  if (core_ == nullptr) return NoExecutable();
+  PENSTOCK_ASSIGN_OR_RETURN(auto exported, core_->Export(core_, bindings));
+  void* const native = exported->native();
+  return ExportedGraph(std::move(exported), native);
+}
 int Executable::slots() const { return core_ == nullptr ? 0 : core_->slots(); }
 int64_t Executable::launches() const { return core_ == nullptr ? 0 : core_->launches(); }
 MemoryReport Executable::memory() const {
@@ -217,6 +224,15 @@ Bindings::Bindings(std::shared_ptr<const Model> model)
     size += p.type.size;
   }
   params_.resize(size);
+}
+
+Bindings& Bindings::On(NativeStream stream) {
+  if (pending_ != nullptr) {
+    pending_->On(stream.handle);
+  } else {
+    stream_ = stream.handle;
+  }
+  return *this;
 }
 
 void Bindings::ClearBuffers() {

@@ -17,13 +17,15 @@ void PendingBindings::SetBuffer(uint32_t graph, int32_t index, TypeInfo type, Bo
 }
 
 void PendingBindings::AddAhead(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event) {
-  Item item{.call = Call::kAfterEvent, .graph = graph, .index = index, .type = type, .event = event};
+  Item item{.call = Call::kAfterEvent, .graph = graph, .index = index, .type = type, .native = event};
   if (run != nullptr) {
     item.call = Call::kAfterRun;
     item.run = *run;
   }
   items_.push_back(std::move(item));
 }
+
+void PendingBindings::On(void* stream) { items_.push_back({.call = Call::kOn, .native = stream}); }
 
 void PendingBindings::ClearBuffers() { items_.push_back({.call = Call::kClearBuffers}); }
 
@@ -39,7 +41,8 @@ void PendingBindings::ApplyTo(Bindings& to) {
       case Call::kSetParam: to.SetParam(item.graph, item.index, item.type, values_.data() + item.value); break;
       case Call::kSetBuffer: to.SetBuffer(item.graph, item.index, item.type, std::move(item.memory)); break;
       case Call::kAfterRun: to.AddAhead(item.graph, item.index, item.type, &item.run, nullptr); break;
-      case Call::kAfterEvent: to.AddAhead(item.graph, item.index, item.type, nullptr, item.event); break;
+      case Call::kAfterEvent: to.AddAhead(item.graph, item.index, item.type, nullptr, item.native); break;
+      case Call::kOn: to.On({item.native}); break;
       case Call::kClearBuffers: to.ClearBuffers(); break;
     }
   }

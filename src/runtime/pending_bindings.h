@@ -18,6 +18,7 @@ class PendingBindings {
   void SetParam(uint32_t graph, int32_t index, TypeInfo type, const void* value);
   void SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory memory);
   void AddAhead(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event);
+  void On(void* stream);
   void ClearBuffers();
 
   void Clear();
@@ -25,7 +26,7 @@ class PendingBindings {
   void ApplyTo(Bindings& to);
 
  private:
-  enum class Call : uint8_t { kSetParam, kSetBuffer, kAfterRun, kAfterEvent, kClearBuffers };
+  enum class Call : uint8_t { kSetParam, kSetBuffer, kAfterRun, kAfterEvent, kOn, kClearBuffers };
   struct Item {
     Call call;
     uint32_t graph = 0;
@@ -34,7 +35,7 @@ class PendingBindings {
     size_t value = 0;  // of a parameter: where it begins in `values_`
     BoundMemory memory{};
     Run run{};
-    void* event = nullptr;
+    void* native = nullptr;  // event or stream
   };
   std::vector<Item> items_;
   std::vector<std::byte> values_;

@@ -392,6 +392,7 @@ class Builder {
     }
     to.nodes.Close();
     to.commands.push_back(command);
+    if (std::find(to.lanes.begin(), to.lanes.end(), c.lane) == to.lanes.end()) to.lanes.push_back(c.lane);
   }
 
   int32_t EndOfBatch(int32_t first) const {

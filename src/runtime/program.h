@@ -145,6 +145,7 @@ struct Schedule {
   std::vector<graph::Segment> segments;
   int32_t finish_begin = 0, finish_short_begin = 0, finish_end = 0;
   std::vector<ArrivalLane> arrival_lanes;
+  std::vector<int32_t> lanes;  // of all commands, each once
 };
 
 // A node of one of the graphs; `op` and `index` as in ExecCommand. A Launch node is kForeign, on host devices too: a

@@ -336,9 +336,13 @@ void RuntimeCore::ReleaseAsks(const std::vector<int>& of_devices) {
 
 // Where each launch is waited for, who would answer may be the one that waits.
 std::string RuntimeCore::WhyNoAsks(const driver::DeviceInfo& device) const {
+  if (device.kind != driver::DeviceKind::kCuda) return "";
   const char* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
-  const bool blocks = blocking != nullptr && std::string_view(blocking) != "0" && *blocking != '\0';
-  return device.kind == driver::DeviceKind::kCuda && blocks ? "CUDA_LAUNCH_BLOCKING is set" : "";
+  if (blocking != nullptr && std::string_view(blocking) != "0" && *blocking != '\0') {
+    return "CUDA_LAUNCH_BLOCKING is set";
+  }
+  // Nsight Compute runs a kernel many times over, and sets this (it is not documented) for what it runs.
+  return std::getenv("NV_COMPUTE_PROFILER_PERFWORKS_DIR") != nullptr ? "a profiler replays kernels" : "";
 }
 
 std::vector<std::shared_ptr<ExecutableCore>> RuntimeCore::Executables() const {

@@ -47,6 +47,9 @@ Slot::~Slot() {
     const driver::CurrentDevice current(*d.driver, d.local);
     foreign[l].Clear();
   }
+  for (const driver::Event event : stream_events) {
+    if (event) options_.core->driver().DestroyEvent(event);
+  }
   for (size_t e = 0; e < events.size(); ++e) device(plan.events[e].device).driver->DestroyEvent(events[e]);
   for (const auto* of_lanes : {&sync_events, &marks}) {
     for (size_t l = 0; l < of_lanes->size(); ++l) {
@@ -255,22 +258,28 @@ void Slot::DropGraphs() {
   replay = nullptr;
 }
 
+GraphReplay::Options Slot::ReplayOptions(bool upload) const {
+  const int32_t device = options_.plan->lanes[static_cast<size_t>(options_.program->replay.lane)].device;
+  return {.program = options_.program,
+          .plan = options_.plan,
+          .device = &(*options_.devices)[static_cast<size_t>(device)],
+          .pinned = options_.pinned,
+          .pinned_node = options_.pinned_node,
+          .bell = options_.bell,
+          .core = options_.core,
+          .upload = upload};
+}
+
 absl::Status Slot::MakeReplay(bool upload, int32_t& node) {
   Use(Mode::kGraph);
   if (options_.plan->lanes.empty()) return absl::OkStatus();
-  const int32_t lane = options_.program->replay.lane;
-  const int32_t device = options_.plan->lanes[static_cast<size_t>(lane)].device;
-  PENSTOCK_ASSIGN_OR_RETURN(graphs, GraphReplay::Create({.program = options_.program,
-                                                         .plan = options_.plan,
-                                                         .device = &(*options_.devices)[static_cast<size_t>(device)],
-                                                         .pinned = options_.pinned,
-                                                         .pinned_node = options_.pinned_node,
-                                                         .bell = options_.bell,
-                                                         .core = options_.core,
-                                                         .upload = upload},
-                                                        *this, node));
+  PENSTOCK_ASSIGN_OR_RETURN(graphs, GraphReplay::Create(ReplayOptions(upload), *this, node));
   replay = graphs.get();
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<GraphReplay>> Slot::ExportGraph(int32_t& node) {
+  return GraphReplay::Export(ReplayOptions(false), *this, node);
 }
 
 void Slot::ReleaseAhead() {

@@ -74,6 +74,8 @@ struct Slot final : driver::UseSource {
 
   // Makes the graphs, and has runs submit them. Before the first run. The arguments as for GraphReplay::Create.
   absl::Status MakeReplay(bool upload, int32_t& node);
+  // All of them as one, for others than runs to launch, with what is bound now.
+  absl::StatusOr<std::unique_ptr<GraphReplay>> ExportGraph(int32_t& node);
   // What the next run submits. No run is in flight.
   void Use(Mode mode);
   // The graphs are not used any more; what they took of a device is given back, but for what needs a device that is
@@ -107,6 +109,7 @@ struct Slot final : driver::UseSource {
   std::vector<ForeignObjects> foreign;  // a lane each
   std::vector<driver::Event> events;
   std::vector<driver::Event> sync_events;  // a lane each, where nodes are waited for
+  std::vector<driver::Event> stream_events;  // of each device of the driver, null till a run is on a stream there
   std::vector<driver::Event> marks;  // a lane each, null but for Program::marked_lanes
   std::vector<driver::Event> begin_timing, end_timing;  // a node each, empty without a trace
 
@@ -162,6 +165,7 @@ struct Slot final : driver::UseSource {
 
  private:
   explicit Slot(const Options& options, int slot_index);
+  GraphReplay::Options ReplayOptions(bool upload) const;
   absl::Status MakeStreamsAndEvents();
   absl::Status MakeArenas();
   absl::Status MakeForeign();

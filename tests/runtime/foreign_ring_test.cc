@@ -18,22 +18,10 @@
 #include "penstock/runtime.h"
 #include "src/runtime/driver_hook.h"
 #include "tests/runtime/held_graph.h"
-#include "tests/support/forwarding_driver.h"
+#include "tests/support/passes_for_cuda.h"
 
 namespace penstock::runtime {
 namespace {
-
-class PassesForCuda : public driver::ForwardingDriver {
- public:
-  explicit PassesForCuda(std::unique_ptr<driver::Driver> behind)
-      : ForwardingDriver(std::move(behind)), info_(ForwardingDriver::device(0)) {
-    info_.kind = driver::DeviceKind::kCuda;
-  }
-  const driver::DeviceInfo& device(int) const override { return info_; }
-
- private:
-  driver::DeviceInfo info_;
-};
 
 class ForeignRing : public testing::TestWithParam<int> {
  protected:
@@ -56,7 +44,7 @@ class ForeignRing : public testing::TestWithParam<int> {
 
   static constexpr int64_t kN = 4096;
   const ScopedDriverHook hook_{{.wrap = [](std::unique_ptr<driver::Driver> driver) {
-    return std::make_unique<PassesForCuda>(std::move(driver));
+    return std::make_unique<driver::PassesForCuda>(std::move(driver));
   }}};
   std::vector<int32_t> from_ = std::vector<int32_t>(kN, 7);
   Runtime runtime_ = Make();

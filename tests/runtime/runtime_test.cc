@@ -11,6 +11,7 @@
 #include "penstock/graph.h"
 #include "penstock/runtime.h"
 #include "penstock/trace.h"
+#include "tests/support/environment.h"
 
 namespace penstock {
 namespace {
@@ -22,16 +23,6 @@ using std::chrono::seconds;
 
 struct AddOne {
   PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
-};
-
-// Sets an environment variable for a scope.
-class ScopedEnv {
- public:
-  ScopedEnv(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
-  ~ScopedEnv() { unsetenv(name_); }
-
- private:
-  const char* name_;
 };
 
 std::string Names(const Runtime& runtime) {
@@ -47,7 +38,7 @@ TEST(RuntimeTest, OptionsNameTheDevices) {
 }
 
 TEST(RuntimeTest, EnvironmentNamesTheDevicesWhereOptionsDoNot) {
-  ScopedEnv env("PENSTOCK_DEVICES", "host:2");
+  EnvironmentScope env("PENSTOCK_DEVICES", "host:2");
   auto runtime = Runtime::Create();
   ASSERT_OK(runtime.status());
   EXPECT_EQ(Names(*runtime), "host:0 host:1 ");

@@ -29,6 +29,9 @@ class ForwardingDriver : public Driver {
   void DestroyEvent(Event event) override { behind_->DestroyEvent(event); }
   absl::Status Record(Event event, Stream stream) override { return behind_->Record(event, stream); }
   absl::Status Wait(Stream stream, Event event) override { return behind_->Wait(stream, event); }
+  absl::StatusOr<int> DeviceOfNative(void* stream) override { return behind_->DeviceOfNative(stream); }
+  absl::Status RecordOnNative(Event event, void* stream) override { return behind_->RecordOnNative(event, stream); }
+  absl::Status MakeNativeWait(void* stream, Event event) override { return behind_->MakeNativeWait(stream, event); }
   absl::StatusOr<bool> Query(Event event) override { return behind_->Query(event); }
   absl::StatusOr<double> Elapsed(Event begin, Event end) override { return behind_->Elapsed(begin, end); }
 
@@ -54,6 +57,7 @@ class ForwardingDriver : public Driver {
 
   absl::StatusOr<Graph> CreateGraph(int device) override { return behind_->CreateGraph(device); }
   void DestroyGraph(Graph graph) override { behind_->DestroyGraph(graph); }
+  void* NativeGraph(Graph graph) override { return behind_->NativeGraph(graph); }
   absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op,
                                   int priority) override {
     return behind_->AddNode(graph, after, op, priority);

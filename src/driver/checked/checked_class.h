@@ -41,6 +41,9 @@ class CheckedDriver final : public Driver {
   absl::Status Record(Event event, Stream stream) override;
   absl::Status Wait(Stream stream, Event event) override;
   absl::Status WaitNative(Stream stream, void* event) override;
+  absl::StatusOr<int> DeviceOfNative(void* stream) override { return inner_->DeviceOfNative(stream); }
+  absl::Status RecordOnNative(Event event, void* stream) override;
+  absl::Status MakeNativeWait(void* stream, Event event) override;
   absl::StatusOr<bool> Query(Event event) override;
   absl::StatusOr<double> Elapsed(Event begin, Event end) override;
 
@@ -61,6 +64,7 @@ class CheckedDriver final : public Driver {
   // In checked_graphs.cc.
   absl::StatusOr<Graph> CreateGraph(int device) override;
   void DestroyGraph(Graph graph) override;
+  void* NativeGraph(Graph graph) override;
   absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op, int priority) override;
   absl::StatusOr<GraphExec> Instantiate(Graph graph) override;
   void DestroyExec(GraphExec exec) override;

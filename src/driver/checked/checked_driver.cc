@@ -300,6 +300,33 @@ absl::Status CheckedDriver::WaitNative(Stream stream, void* event) {
   return inner_->WaitNative(inner_stream, event);
 }
 
+// What the application has submitted to its streams nobody here knows, so that such a record covers nothing.
+absl::Status CheckedDriver::RecordOnNative(Event event, void* stream) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
+                            Begin({.kind = CallKind::kRecord, .event = static_cast<uint32_t>(event.bits)}));
+  Event inner_event;
+  {
+    base::MutexLock lock(mu_);
+    PENSTOCK_ASSIGN_OR_RETURN(EventState* const state, Known(event, "RecordOnNative"));
+    state->recorded = true;
+    state->covers = {};
+    inner_event = state->inner;
+  }
+  return inner_->RecordOnNative(inner_event, stream);
+}
+
+absl::Status CheckedDriver::MakeNativeWait(void* stream, Event event) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
+                            Begin({.kind = CallKind::kWait, .event = static_cast<uint32_t>(event.bits)}));
+  Event inner_event;
+  {
+    base::MutexLock lock(mu_);
+    PENSTOCK_ASSIGN_OR_RETURN(const EventState* const state, Known(event, "MakeNativeWait"));
+    inner_event = state->inner;
+  }
+  return inner_->MakeNativeWait(stream, inner_event);
+}
+
 absl::StatusOr<bool> CheckedDriver::Query(Event event) {
   PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
                             Begin({.kind = CallKind::kQuery, .event = static_cast<uint32_t>(event.bits)}));

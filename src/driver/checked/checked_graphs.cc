@@ -76,6 +76,11 @@ void CheckedDriver::DestroyGraph(Graph graph) {
   witness_->Change({.graphs = -1});
 }
 
+void* CheckedDriver::NativeGraph(Graph graph) {
+  const absl::StatusOr<Held<GraphState>> state = Hold<GraphState>(graph, "NativeGraph");
+  return state.ok() ? inner_->NativeGraph((*state)->inner) : nullptr;
+}
+
 absl::StatusOr<GraphExec> CheckedDriver::Instantiate(Graph graph) {
   PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
                             Begin({.kind = CallKind::kInstantiate, .graph = static_cast<uint32_t>(graph.bits)}));

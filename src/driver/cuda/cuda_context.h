@@ -43,4 +43,18 @@ class ContextScope {
   const bool entered_;
 };
 
+// For a scope, calls of this thread break no capture that somebody else has begun: an application's global one is
+// broken by any thread that allocates, frees or queries meanwhile.
+class CaptureScope {
+ public:
+  explicit CaptureScope(const DriverApi& api) : api_(api) { (void)api_.exchange_capture_mode(&mode_); }
+  ~CaptureScope() { (void)api_.exchange_capture_mode(&mode_); }
+  CaptureScope(const CaptureScope&) = delete;
+  CaptureScope& operator=(const CaptureScope&) = delete;
+
+ private:
+  const DriverApi& api_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
 }  // namespace penstock::driver

@@ -143,6 +143,13 @@ class CudaDriver final : public Driver {
   absl::Status WaitNative(Stream stream, void* event) override {
     return Wait(stream, Event{reinterpret_cast<uint64_t>(event)});
   }
+  absl::StatusOr<int> DeviceOfNative(void* stream) override;
+  absl::Status RecordOnNative(Event event, void* stream) override {
+    return Record(event, Stream{reinterpret_cast<uint64_t>(stream)});
+  }
+  absl::Status MakeNativeWait(void* stream, Event event) override {
+    return Wait(Stream{reinterpret_cast<uint64_t>(stream)}, event);
+  }
   absl::StatusOr<bool> Query(Event event) override;
   absl::StatusOr<double> Elapsed(Event begin, Event end) override;
 
@@ -163,6 +170,7 @@ class CudaDriver final : public Driver {
 
   absl::StatusOr<Graph> CreateGraph(int device) override;
   void DestroyGraph(Graph graph) override { Destroy(Own(graph)); }
+  void* NativeGraph(Graph graph) override { return Own(graph)->native(); }
   absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op,
                                   int priority) override {
     return Own(graph)->Add(MakerOf(Own(graph)->device()), after, op, priority);
@@ -193,7 +201,12 @@ class CudaDriver final : public Driver {
   }
 
  private:
-  ContextScope Enter(int device) const { return ContextScope(api_, devices_[device].context); }
+  // For all but submission.
+  struct Entered {
+    ContextScope context;
+    CaptureScope uncaptured;
+  };
+  Entered Enter(int device) const { return {ContextScope(api_, devices_[device].context), CaptureScope(api_)}; }
   template <class Owned>
   void Destroy(Owned* own) const;
   NodeMaker MakerOf(int device) const { return {api_, kernels_, devices_[device].context}; }
@@ -209,7 +222,7 @@ class CudaDriver final : public Driver {
 };
 
 absl::StatusOr<Stream> CudaDriver::CreateStream(int device, int priority) {
-  const ContextScope current = Enter(device);
+  const Entered current = Enter(device);
   cudaStream_t stream = nullptr;
   // CUDA clamps the priority to what the device has.
   PENSTOCK_RETURN_IF_ERROR(
@@ -226,7 +239,7 @@ void CudaDriver::DestroyStream(Stream stream) {
 }
 
 absl::StatusOr<Event> CudaDriver::CreateEvent(int device, bool timing) {
-  const ContextScope current = Enter(device);
+  const Entered current = Enter(device);
   cudaEvent_t event = nullptr;
   PENSTOCK_RETURN_IF_ERROR(ToStatus(
       cudaEventCreateWithFlags(&event, timing ? cudaEventDefault : cudaEventDisableTiming), "creating an event"));
@@ -237,7 +250,27 @@ void CudaDriver::DestroyEvent(Event event) {
   if (event && !CudaIsLost()) (void)api_.event_destroy(Native(event));
 }
 
+absl::StatusOr<int> CudaDriver::DeviceOfNative(void* stream) {
+  const auto native = static_cast<CUstream>(stream);
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  const cudaError_t asked = AsRuntime(api_.stream_is_capturing(native, &capture));
+  // Of a default stream: one that it waits for captures.
+  if (asked == cudaErrorStreamCaptureImplicit || (asked == cudaSuccess && capture != CU_STREAM_CAPTURE_STATUS_NONE)) {
+    return absl::FailedPreconditionError(
+        "the stream captures, and a run cannot be captured; add the graph that Executable::Export gives to the capture "
+        "(AddToCapture of penstock/cuda.h), or launch when the capture has ended");
+  }
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(asked, "asking whether the application's stream captures"));
+  CUdevice ordinal = -1;
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(AsRuntime(api_.stream_get_device(native, &ordinal)),
+                                    "asking for the device of the application's stream"));
+  const int device = IndexOf(ordinal);
+  if (device >= 0) return device;
+  return absl::InvalidArgumentError("the stream is of " + NameOf(ordinal) + ", which the runtime does not use");
+}
+
 absl::StatusOr<bool> CudaDriver::Query(Event event) {
+  const CaptureScope uncaptured(api_);
   const cudaError_t code = AsRuntime(api_.event_query(Native(event)));
   if (code == cudaSuccess) return true;
   // CUDA does not make this the last error, so there is nothing to clear.
@@ -253,7 +286,7 @@ absl::StatusOr<double> CudaDriver::Elapsed(Event begin, Event end) {
 }
 
 absl::StatusOr<void*> CudaDriver::AllocateDevice(int device, size_t bytes) {
-  const ContextScope current = Enter(device);
+  const Entered current = Enter(device);
   void* memory = nullptr;
   if (const cudaError_t code = cudaMalloc(&memory, bytes); code != cudaSuccess) {
     return StatusOfFailure(code, TextOfAllocation(devices_[device], bytes));
@@ -263,12 +296,12 @@ absl::StatusOr<void*> CudaDriver::AllocateDevice(int device, size_t bytes) {
 
 void CudaDriver::FreeDevice(int device, void* memory) {
   if (memory == nullptr || CudaIsLost()) return;
-  const ContextScope current = Enter(device);
+  const Entered current = Enter(device);
   Forget(cudaFree(memory));
 }
 
 absl::StatusOr<void*> CudaDriver::AllocatePinned(size_t bytes) {
-  const ContextScope current = Enter(0);
+  const Entered current = Enter(0);
   void* memory = nullptr;
   if (const cudaError_t code = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped);
       code != cudaSuccess) {
@@ -279,7 +312,7 @@ absl::StatusOr<void*> CudaDriver::AllocatePinned(size_t bytes) {
 
 void CudaDriver::FreePinned(void* memory) {
   if (memory == nullptr || CudaIsLost()) return;
-  const ContextScope current = Enter(0);
+  const Entered current = Enter(0);
   Forget(cudaFreeHost(memory));
 }
 
@@ -337,7 +370,7 @@ absl::StatusOr<const void*> CudaDriver::LoadKernel(int device, const KernelSourc
   if (source.load == nullptr) {
     return absl::FailedPreconditionError(what() + " failed; it was not compiled for CUDA; compile its file with nvcc");
   }
-  const ContextScope current = Enter(device);
+  const Entered current = Enter(device);
   int error = 0;
   const void* kernel = source.load(source.self, &error);
   if (kernel == nullptr)
@@ -371,7 +404,7 @@ absl::StatusOr<Graph> CudaDriver::CreateGraph(int device) {
 }
 
 absl::StatusOr<GraphExec> CudaDriver::Instantiate(Graph graph) {
-  const ContextScope current = Enter(Own(graph)->device());
+  const Entered current = Enter(Own(graph)->device());
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<CudaExec> exec, CudaExec::Create(*Own(graph)));
   return GraphExec{reinterpret_cast<uint64_t>(exec.release())};
 }
@@ -413,7 +446,7 @@ void CudaDriver::Destroy(Owned* own) const {
     delete own;
     return;
   }
-  const ContextScope current = Enter(own->device());
+  const Entered current = Enter(own->device());
   delete own;
 }
 
@@ -428,7 +461,7 @@ void CudaDriver::OpenPeers(int a, int b) {
 }
 
 void CudaDriver::OpenPeer(int from, int to) const {
-  const ContextScope current = Enter(from);
+  const Entered current = Enter(from);
   int can = 0;
   Forget(cudaDeviceCanAccessPeer(&can, devices_[from].ordinal, devices_[to].ordinal));
   if (can != 0) Forget(cudaDeviceEnablePeerAccess(devices_[to].ordinal, 0));

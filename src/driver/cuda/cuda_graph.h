@@ -44,6 +44,7 @@ class CudaGraph {
   static std::unique_ptr<CudaGraph> Adopt(int device, cudaGraph_t captured);
 
   int device() const { return device_; }
+  cudaGraph_t native() const { return native_.get(); }
   absl::StatusOr<int32_t> Add(const NodeMaker& maker, std::span<const int32_t> after, const NodeOp& op, int priority);
   absl::StatusOr<int32_t> AddChild(std::span<const int32_t> after, const CudaGraph& child);
   absl::StatusOr<int32_t> Count() const;

@@ -33,6 +33,8 @@ struct DriverApi {
   PFN_cuEventDestroy_v4000 event_destroy = nullptr;
   PFN_cuStreamDestroy_v4000 stream_destroy = nullptr;
   PFN_cuStreamIsCapturing_v10000 stream_is_capturing = nullptr;
+  PFN_cuStreamGetDevice_v12080 stream_get_device = nullptr;
+  PFN_cuThreadExchangeStreamCaptureMode_v10010 exchange_capture_mode = nullptr;
   PFN_cuPointerGetAttributes_v7000 pointer_attributes = nullptr;
   PFN_cuGraphAddKernelNode_v12000 graph_add_kernel = nullptr;
   PFN_cuGraphExecKernelNodeSetParams_v12000 exec_set_kernel = nullptr;

@@ -1,0 +1,45 @@
+// ExportedGraph: what one launch of an executable would do, as a graph of the platform's own: for the application to
+// launch, to add to a graph or a capture of its own (AddToCapture in cuda.h), or to print:
+//
+//   PS_ASSIGN_OR_RETURN(ps::ExportedGraph step, exec.Export(io));
+//   cudaGraphDebugDotPrint(ps::CudaGraphOf(step), "step.dot", cudaGraphDebugDotFlagsVerbose);
+//
+// It has the parameters and memory that the bindings named; other ones are another export. Of a slot's memory there is
+// one, so what is made of the graph runs once at a time; and nothing orders it with runs that touch the same bound
+// memory but what the application does.
+//
+// Ownership: owns the graph, and keeps alive what its nodes name: a slot, the executable, callables, and bound memory
+//            with a keep-alive. It must outlive the work of whatever was made of the graph: execs, graphs it is a child
+//            in. Copies share it. When the last one goes, so does the graph.
+// Threads:   thread-safe. The graph itself is used as CUDA has it.
+// Errors:    what fails while the application runs it is the application's to find.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "penstock/export.h"
+
+namespace penstock {
+
+namespace runtime {
+class GraphExport;
+}
+
+class PENSTOCK_EXPORT ExportedGraph {
+ public:
+  ExportedGraph() = default;  // of nothing
+
+  // A cudaGraph_t; <penstock/cuda.h> has it typed. Null where this was default-constructed.
+  void* native_graph() const { return native_; }
+
+ private:
+  friend class Executable;
+  ExportedGraph(std::shared_ptr<const runtime::GraphExport> owner, void* native)
+      : owner_(std::move(owner)), native_(native) {}
+
+  std::shared_ptr<const runtime::GraphExport> owner_;
+  void* native_ = nullptr;
+};
+
+}  // namespace penstock

@@ -1,0 +1,72 @@
+#include "src/runtime/native_stream.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "penstock/status_macros.h"
+#include "src/base/user_code.h"
+#include "src/driver/current_device.h"
+#include "src/host/progress.h"
+#include "src/runtime/executable_core.h"
+#include "src/runtime/run_state.h"
+#include "src/runtime/runtime_core.h"
+
+namespace penstock::runtime {
+namespace {
+
+absl::Status CheckDevice(const ExecutableCore& core, int device) {
+  const size_t lanes = core.plan().lanes.size();
+  for (size_t l = 0; l < lanes; ++l) {
+    if (core.local_device_of_lane(static_cast<int32_t>(l)) == device) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("it is of " + core.driver().device(device).name +
+                                    ", where no node of the plan runs; give one of a device that has nodes");
+}
+
+}  // namespace
+
+absl::Status BeginBehindStream(ExecutableCore& core, Slot& slot, void* stream) {
+  if (base::InUserCode()) {
+    return absl::FailedPreconditionError(
+        "launched inside a host node or callback, where nobody may wait until the run has been submitted; launch "
+        "outside, or without a stream");
+  }
+  driver::Driver& driver = core.driver();
+  PENSTOCK_ASSIGN_OR_RETURN(const int device, driver.DeviceOfNative(stream));
+  PENSTOCK_RETURN_IF_ERROR(CheckDevice(core, device));
+  slot.stream_events.resize(static_cast<size_t>(driver.device_count()));
+  driver::Event& event = slot.stream_events[static_cast<size_t>(device)];
+  driver::CurrentDevice current(driver, device);
+  if (!event) {
+    PENSTOCK_ASSIGN_OR_RETURN(event, driver.CreateEvent(device, false));
+  }
+  PENSTOCK_RETURN_IF_ERROR(driver.RecordOnNative(event, stream));
+  for (const int32_t lane : slot.schedule->lanes) {
+    current.Set(core.local_device_of_lane(lane));
+    PENSTOCK_RETURN_IF_ERROR(driver.Wait(slot.streams[static_cast<size_t>(lane)], event));
+  }
+  return absl::OkStatus();
+}
+
+// A run that has failed is waited for until what it had submitted has drained.
+absl::Status HoldStream(RuntimeCore& runtime, driver::Driver& driver, RunState& run, void* stream) {
+  RunState::Tail tail;
+  const auto submitted = [&] {
+    if (!run.ended()) run.Advance();
+    if (absl::StatusOr<RunState::Tail> now = run.LookAtTail(); now.ok()) tail = *std::move(now);
+    return run.ended() || tail.submitted;
+  };
+  if (!submitted()) {
+    run.Follow();
+    host::WaitForProgress(runtime.bell(), runtime.rings(), run.deadline().at(), submitted);
+    (void)submitted();  // at the deadline: abandons it
+  }
+  if (run.drained() || tail.ended) return absl::OkStatus();
+  if (run.ended()) return run.status();
+  PENSTOCK_ASSIGN_OR_RETURN(const int device, driver.DeviceOfNative(stream));
+  const driver::CurrentDevice current(driver, device);
+  for (const driver::Event event : *tail.done) PENSTOCK_RETURN_IF_ERROR(driver.MakeNativeWait(stream, event));
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::runtime

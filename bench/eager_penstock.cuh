@@ -8,6 +8,7 @@
 
 #include <array>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,11 +44,13 @@ struct Bound {
   ps::Bindings io;
 };
 
-inline ps::Executable CompileOneSlot(ps::Runtime& runtime, const Declared& declared, ps::Mode mode) {
+inline ps::Executable CompileOneSlot(ps::Runtime& runtime, const Declared& declared, ps::Mode mode,
+                                     std::shared_ptr<ps::Trace> trace = nullptr) {
   ps::CompileOptions options;
   options.slots = 1;
   options.max_lanes = kWidth;
   options.mode = mode;
+  options.trace = std::move(trace);
   return Must(runtime.Compile(declared.graph, options));
 }
 inline Bound Bind(const Declared& declared, ps::Executable exec) {

@@ -5,6 +5,7 @@
 //   scalar       every launch gives the task in the middle other constants
 //   all_scalars  every launch gives all tasks another value, which they take beside constants of their own
 //   compile      from a declared graph to an executable of one slot; by hand: building and instantiating
+//   trace        what a trace costs: about 200 tasks in a chain and 8 abreast, with one and without, Penstock alone
 //
 // Timed for Penstock: from before what is set for the launch to Launch's return (submit), and to the return of Wait
 // (total). The device is idle when a run starts, and bindings of memory do not change. The input, and the value where
@@ -27,6 +28,7 @@
 // Without a CUDA device the Penstock half runs on a host device, for its results only.
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -235,6 +237,53 @@ void MeasureCompile(Context& context, Report& report) {
   });
 }
 
+// Of a traced run: from the first node's begin to the last one's end, as its spans say. What recording them takes is
+// not in it.
+Spread OnDevice(const ps::Trace& trace) {
+  struct Bounds {
+    double begin = 0, end = 0;
+  };
+  std::map<int64_t, Bounds> runs;
+  for (const ps::Span& span : trace.spans()) {
+    if (span.device < 0) continue;
+    Bounds& of = runs.try_emplace(span.run, Bounds{span.begin_us, span.end_us}).first->second;
+    of = {std::min(of.begin, span.begin_us), std::max(of.end, span.end_us)};
+  }
+  std::vector<double> lengths;
+  for (const auto& [run, of] : runs) lengths.push_back(of.end - of.begin);
+  return SpreadOf(std::move(lengths));
+}
+
+// Until done: with the spans recorded, which Wait returns behind.
+void MeasureTrace(Context& context, Report& report) {
+  ForEachWorkload(context, {context.options.quick ? 80 : 200}, Takes::kNone, [&](Workload& work) {
+    const Valued valued = work.Declare(true);
+    std::vector<std::shared_ptr<ps::Trace>> traces;  // a mode each
+    for (const ModeName& mode : kModes) {
+      traces.push_back(ps::Trace::Create());
+      for (const bool traced : {false, true}) {
+        auto bound =
+            std::make_shared<Bound>(Bind(valued.declared, CompileOneSlot(context.runtime, valued.declared, mode.mode,
+                                                                         traced ? traces.back() : nullptr)));
+        const Kind kind = mode.kind == Kind::kScale ? Kind::kScale : traced ? Kind::kPenstock : Kind::kRaw;
+        work.Add(kind, NameOf(kNodes[0], mode) + (traced ? ", traced" : ""), [bound] { return TimePenstock(*bound); });
+      }
+    }
+    work.Run(context.options, 3);
+    if (!context.cuda) return;
+    for (size_t m = 0; m < traces.size(); ++m) {
+      const Way& plain = Find(work.ways(), NameOf(kNodes[0], kModes[m]));
+      const Way& traced = Find(work.ways(), NameOf(kNodes[0], kModes[m]) + ", traced");
+      const std::string what = work.name() + ", " + kModes[m].name + ", traced; raw: not traced";
+      report.Compare(what + ", submit", "us", Of(plain, &Sample::submit), Of(traced, &Sample::submit), 0);
+      report.Compare(what + ", until done", "us", Of(plain, &Sample::total), Of(traced, &Sample::total), 0);
+      report.Alone(work.name() + ", " + kModes[m].name + ", traced, first begin to last end", "us",
+                   OnDevice(*traces[m]), "");
+    }
+    report.Details(work.name(), "us", work.ways(), 1);
+  });
+}
+
 struct Part {
   const char* name;
   const char* title;
@@ -248,6 +297,7 @@ constexpr Part kParts[] = {
     {"all_scalars", "Replay: all nodes' scalar", "Every launch gives all tasks another value.", MeasureAllScalars},
     {"compile", "Compiling for replay",
      "Until done: raw, built and instantiated (submit: built); Penstock, compiled with one slot.", MeasureCompile},
+    {"trace", "Replay: what a trace costs", "Raw is Penstock without a trace.", MeasureTrace},
 };
 
 std::vector<std::string> PartNames() {

@@ -19,15 +19,15 @@ enum class Mode : uint8_t {
   // Compile or Launch returns why. Graphs are parted where a State, or device memory that is bound, is touched first
   // and
   // last, and by copies between devices. What one waits for, an event given to Bindings::After too, all behind it wait
-  // for. Plans on several devices, with a trace or with PENSTOCK_SYNC are submitted on streams all the same.
-  // Executable::ledger() says what became of it and why. Compile waits until the device has the graphs, whatever else
-  // it has to do.
+  // for. Plans on several devices or with PENSTOCK_SYNC are submitted on streams all the same. Executable::ledger()
+  // says what became of it and why. With a trace the graphs have more nodes, which time the others (trace.h). Compile
+  // waits until the device has the graphs, whatever else it has to do.
   kGraph,
   // The faster of the two, found out on the first runs: these use either in turns, a few dozen in all, and from then on
   // nothing changes any more. Compile makes the graphs as for kGraph, but waits for nothing: the device gets them with
   // their first launch. Where they have lost they are given back. Launch
   // nodes that cannot be captured are submitted by themselves; where it is a launch that finds out, runs are submitted
-  // on streams from then on. The ledger says why.
+  // on streams from then on. With a trace all runs are, since timed ones are no fair trial. The ledger says why.
   kAuto
 };
 

@@ -82,7 +82,7 @@ struct CompileOptions {
   // The most bytes that the arenas of all slots may take on a device; 0: what the device has. Executable::memory()
   // tells what they take.
   int64_t device_bytes = 0;
-  std::shared_ptr<Trace> trace{};  // record every run
+  std::shared_ptr<Trace> trace{};  // record every run: on streams, but under Mode::kGraph in graphs (trace.h)
   // Runs the host code of every ParallelFor and of every Kernel and Launch that has a HostTwin beside the device's, on
   // copies of its buffers, and fails the run where the results differ. Slow; adds nodes to the plan. Nodes that access
   // a buffer twice, an alias, or a buffer with Unordered accesses are not checked; the log names them.

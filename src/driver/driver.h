@@ -77,12 +77,24 @@ struct KernelSource {
   const void* self = nullptr;
 };
 
-// The code of a kernel that asks the host (question.h), for KernelOp: on a CUDA device `kernel`, on a host device
-// `call`. It has one thread and one argument, an AskArgs.
-struct AskCode {
+// The code of one of the library's own kernels, of one thread and one argument: on a CUDA device `kernel`, on a host
+// device `call`.
+struct LibraryCode {
   const void* kernel = nullptr;
   absl::Status (*call)(void* callable, void* const* argv) = nullptr;
 };
+// Its operation; `argv` names the argument, of `size` bytes.
+inline KernelOp LibraryOp(const LibraryCode& code, void* const* argv, uint32_t size) {
+  KernelOp op;
+  op.kernel = code.kernel;
+  op.call = code.call;
+  op.argv = argv;
+  op.argc = 1;
+  op.args = static_cast<const std::byte*>(*argv);
+  op.args_size = size;
+  op.rows = 1;
+  return op;
+}
 
 class Driver {
  public:
@@ -149,11 +161,15 @@ class Driver {
   // Loads a kernel so that its first launch does not. Host devices return null.
   virtual absl::StatusOr<const void*> LoadKernel(int device, const KernelSource& source) = 0;
   virtual absl::Status Launch(Stream stream, const KernelOp& op) = 0;
-  // The kernel that asks the host, loaded. While one waits, freeing memory waits for it (cudaFree, cudaFreeHost), and
-  // so does the first launch of a kernel that nobody has loaded. A device has room for kMostAsked that wait at once;
-  // with many more of them nothing else runs there.
-  virtual absl::StatusOr<AskCode> LoadAsk(int /*device*/) {
+  // The kernel that asks the host, loaded; its argument is an AskArgs (question.h). While one waits, freeing memory
+  // waits for it (cudaFree, cudaFreeHost), and so does the first launch of a kernel that nobody has loaded. A device
+  // has room for kMostAsked that wait at once; with many more of them nothing else runs there.
+  virtual absl::StatusOr<LibraryCode> LoadAsk(int /*device*/) {
     return absl::UnimplementedError("this driver has no kernel that asks the host");
+  }
+  // The kernel that writes down the device's time, loaded; its argument is a StampArgs (stamp.h).
+  virtual absl::StatusOr<LibraryCode> LoadStamp(int /*device*/) {
+    return absl::UnimplementedError("this driver has no kernel that writes down the time");
   }
   // Says that foreign code is about to submit work of a node to the stream's native handle. In a capture `uses` lives
   // as long as that of a node does.

@@ -28,14 +28,7 @@ AskBoard::AskBoard(ExecutableCore& core, Slot& slot, memory::PinnedBlock questio
   for (driver::AskArgs& args : args_) argv_.push_back(&args);
   for (size_t i = 0; i < count; ++i) {
     const AskEntry& entry = core.program().asks[i];
-    driver::KernelOp op;
-    op.kernel = entry.code.kernel;
-    op.call = entry.code.call;
-    op.argv = &argv_[i];
-    op.argc = 1;
-    op.args = reinterpret_cast<const std::byte*>(&args_[i]);
-    op.args_size = sizeof(driver::AskArgs);
-    op.rows = 1;
+    driver::KernelOp op = driver::LibraryOp(entry.code, &argv_[i], sizeof(driver::AskArgs));
     op.tag = {&slot.fault, entry.node};
     op.uses = &slot;
     ops_.push_back(op);

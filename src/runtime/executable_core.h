@@ -112,6 +112,8 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   absl::StatusOr<bool> MakeProgram(const CompileOptions& options, const std::vector<LoadedKernel>& kernels);
   absl::Status SetTraceBase();
   void CallHost(Slot& slot, int32_t call) const;
+  void RecordReplay(Slot& slot, int64_t serial);
+  void RecordNode(const Slot& slot, int32_t node, size_t batched, double begin, double end, int64_t serial) const;
   void RecordHostNode(int32_t node, int64_t serial, double begin) const;
   absl::Status MakePlan(graph::PlanOptions options);
   absl::StatusOr<Slot*> AcquireSlot(Deadline deadline, bool wait);
@@ -160,6 +162,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   std::vector<base::Gate<>> gates_;                // a plan node each
   std::vector<driver::Event> trace_base_;          // a device each
   std::vector<double> trace_base_us_;
+  uint64_t trace_base_stamp_ = 0;  // of the graphs' device, then; 0: nothing is stamped
   std::vector<std::unique_ptr<Slot>> slots_;
   StreamExecutor executor_;
   std::atomic<int64_t> launches_{0};

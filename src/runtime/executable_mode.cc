@@ -35,7 +35,9 @@ absl::Status ExecutableCore::ChooseMode(const CompileOptions& options) {
   if (std::any_of(plan_.lanes.begin(), plan_.lanes.end(), several)) {
     notes.push_back("no graphs: the plan is on several devices, and a graph stays on one");
   }
-  if (trace_ != nullptr) notes.push_back("no graphs: a trace times each node by itself");
+  if (trace_ != nullptr && wanted == Mode::kAuto) {
+    notes.push_back("no graphs: runs with a trace are no fair trial; with Mode::kGraph it shows the nodes of replays");
+  }
   if (runtime_->synchronous()) notes.push_back("no graphs: PENSTOCK_SYNC has each node waited for");
   if (plan_.lanes.empty() && wanted == Mode::kAuto) notes.push_back("no graphs: nothing runs on a device");
   if (notes.empty()) ledger_.mode = wanted;

@@ -6,8 +6,9 @@
 #include "penstock/status_macros.h"
 #include "src/base/user_code.h"
 #include "src/driver/copy_box.h"
-#include "src/host/progress.h"
+#include "src/driver/current_device.h"
 #include "src/memory/streaming_copy.h"
+#include "src/runtime/await_stream.h"
 #include "src/runtime/executable_core.h"
 #include "src/runtime/runtime_core.h"
 
@@ -92,27 +93,23 @@ void ExecutableCore::RecordStagedCopy(Slot& slot, int32_t step, int64_t serial) 
                slot.staged_begin[static_cast<size_t>(ring)], trace_->Now(), serial, -1});
 }
 
-// Device clocks are tied to the trace's once: an event is recorded on each device and the host's clock read as soon as
-// it is seen complete. The error is the time of one poll.
+// Device clocks are tied to the trace's once: an event is recorded on each device, behind a stamp where graphs have
+// some, and the host's clock read as soon as it is seen complete. The error is the time of one poll.
 absl::Status ExecutableCore::SetTraceBase() {
   trace_base_.resize(runtime_->devices().size());
   trace_base_us_.resize(runtime_->devices().size());
+  const NodeStamps* const stamps = slots_[0]->replay == nullptr ? nullptr : slots_[0]->replay->stamps();
   for (size_t l = 0; l < plan_.lanes.size(); ++l) {
     const auto d = static_cast<size_t>(plan_.lanes[l].device);
     if (trace_base_[d]) continue;
-    const DeviceRef& ref = runtime_->devices()[d];
-    PENSTOCK_ASSIGN_OR_RETURN(trace_base_[d], driver_->CreateEvent(ref.local, true));
-    const int token = driver_->MakeCurrent(ref.local);
-    absl::Status status = driver_->Record(trace_base_[d], slots_[0]->streams[l]);
-    driver_->RestoreCurrent(token);
-    PENSTOCK_RETURN_IF_ERROR(status);
-    host::WaitForProgress(runtime_->bell(), driver_->rings(), host::TimePoint::max(), [&] {
-      const absl::StatusOr<bool> complete = driver_->Query(trace_base_[d]);
-      status = complete.status();
-      return !complete.ok() || *complete;
-    });
-    PENSTOCK_RETURN_IF_ERROR(status);
+    const int device = runtime_->devices()[d].local;
+    const driver::Stream stream = slots_[0]->streams[l];
+    const driver::CurrentDevice current(*driver_, device);
+    PENSTOCK_ASSIGN_OR_RETURN(trace_base_[d], driver_->CreateEvent(device, true));
+    if (stamps != nullptr) PENSTOCK_RETURN_IF_ERROR(driver_->Launch(stream, stamps->base()));
+    PENSTOCK_RETURN_IF_ERROR(AwaitStream(*driver_, trace_base_[d], stream, runtime_->bell()));
     trace_base_us_[d] = trace_->Now();
+    if (stamps != nullptr) trace_base_stamp_ = stamps->base_time();
   }
   return absl::OkStatus();
 }
@@ -121,21 +118,47 @@ void ExecutableCore::RecordTrace(Slot& slot, int64_t serial) {
   if (trace_ == nullptr) return;
   // Only what this run submitted: behind it the events hold the times of an earlier run, or none.
   for (int32_t c = 0; c < slot.stopped_at; ++c) {
-    const std::span<const int32_t> nodes = slot.schedule->nodes[c];
-    if (nodes.empty()) continue;
-    const auto n = static_cast<size_t>(nodes.front());
-    const PlanNode& node = plan_.nodes[n];
-    const auto d = static_cast<size_t>(node.device);
+    const int32_t node = slot.schedule->commands[static_cast<size_t>(c)].node;
+    if (node < 0) continue;
+    const auto n = static_cast<size_t>(node), d = static_cast<size_t>(plan_.nodes[n].device);
     const absl::StatusOr<double> begin = driver_->Elapsed(trace_base_[d], slot.begin_timing[n]);
     const absl::StatusOr<double> end = driver_->Elapsed(trace_base_[d], slot.end_timing[n]);
     if (!begin.ok() || !end.ok()) continue;  // a trace without the span is better than a run that fails for it
-    const graph::Lane& lane = plan_.lanes[static_cast<size_t>(node.lane)];
-    const std::string others = nodes.size() > 1 ? " and " + std::to_string(nodes.size() - 1) + " more, a batch" : "";
-    trace_->Add({node.name + others,
-                 device(node.device).info.name + " slot " + std::to_string(slot.index) + " " + LaneText(lane.kind) +
-                     " lane " + std::to_string(node.lane),
-                 SpanKindOf(node.kind), trace_base_us_[d] + *begin, trace_base_us_[d] + *end, serial, node.device});
+    RecordNode(slot, node, slot.schedule->nodes[c].size(), trace_base_us_[d] + *begin, trace_base_us_[d] + *end,
+               serial);
   }
+  RecordReplay(slot, serial);
+}
+
+// What was switched off in this run took no time, but its stamps' own.
+void ExecutableCore::RecordReplay(Slot& slot, int64_t serial) {
+  NodeStamps* const stamps = slot.replay == nullptr ? nullptr : slot.replay->stamps();
+  if (stamps == nullptr) return;
+  for (size_t e = 0; e < program_.replay.entries.size(); ++e) {
+    const ReplayEntry& entry = program_.replay.entries[e];
+    const NodeStamps::Times times = stamps->Of(static_cast<int32_t>(e));
+    if (times.begin == 0 || times.end == 0 || !slot.replay->IsOn(static_cast<int32_t>(e))) continue;
+    const double base = trace_base_us_[static_cast<size_t>(plan_.nodes[static_cast<size_t>(entry.node)].device)];
+    const auto micros = [&](uint64_t stamp) {
+      return base + static_cast<double>(static_cast<int64_t>(stamp - trace_base_stamp_)) / 1000;
+    };
+    const bool batch = entry.op == ExecCommand::Op::kBatch;
+    const int32_t nodes = batch ? program_.batches[static_cast<size_t>(entry.index)].count : 1;
+    RecordNode(slot, entry.node, static_cast<size_t>(nodes), micros(times.begin), micros(times.end), serial);
+  }
+  stamps->Forget();
+}
+
+// `batched`: how many nodes it stands for.
+void ExecutableCore::RecordNode(const Slot& slot, int32_t node, size_t batched, double begin, double end,
+                                int64_t serial) const {
+  const PlanNode& of = plan_.nodes[static_cast<size_t>(node)];
+  const graph::Lane& lane = plan_.lanes[static_cast<size_t>(of.lane)];
+  const std::string others = batched > 1 ? " and " + std::to_string(batched - 1) + " more, a batch" : "";
+  trace_->Add({of.name + others,
+               device(of.device).info.name + " slot " + std::to_string(slot.index) + " " + LaneText(lane.kind) +
+                   " lane " + std::to_string(of.lane),
+               SpanKindOf(of.kind), begin, end, serial, of.device});
 }
 
 }  // namespace penstock::runtime

@@ -70,6 +70,14 @@ absl::StatusOr<std::unique_ptr<GraphReplay>> GraphReplay::Create(const Options& 
   const driver::CurrentDevice current(*options.device->driver, options.device->local);
   replay->FindPieces();
   PENSTOCK_RETURN_IF_ERROR(replay->MakeScratch());
+  if (options.stamped && !replay->nodes_.empty()) {
+    PENSTOCK_ASSIGN_OR_RETURN(replay->stamps_, NodeStamps::Create({.replay = &replay->replay_,
+                                                                   .driver = options.device->driver,
+                                                                   .device = options.device->local,
+                                                                   .pinned = options.pinned,
+                                                                   .pinned_node = options.pinned_node,
+                                                                   .fault = &slot.fault}));
+  }
   PENSTOCK_RETURN_IF_ERROR(replay->CaptureWhatIsKnown(node));
   for (int32_t g = 0; g < replay->replay_.graphs(); ++g) {
     if (!replay->WaitsForCapture(g)) PENSTOCK_RETURN_IF_ERROR(replay->MakeGraph(g, false));
@@ -285,20 +293,34 @@ absl::Status GraphReplay::AddNodes(int32_t graph, driver::Graph to, bool bound) 
   PENSTOCK_RETURN_IF_ERROR(AddHead(graph, to));
   const int32_t head = made_[static_cast<size_t>(graph)].head;
   for (int32_t e = begin; e < end; ++e) {
-    const ReplayEntry& entry = replay_.entries[static_cast<size_t>(e)];
-    const graph::PlanNode& planned = options_.plan->nodes[static_cast<size_t>(entry.node)];
-    Node& node = nodes_[static_cast<size_t>(e)];
+    const int32_t planned = replay_.entries[static_cast<size_t>(e)].node;
     after.clear();
     for (const int32_t p : replay_.preds[e]) {
-      after.push_back(nodes_[static_cast<size_t>(begin) + static_cast<size_t>(p)].number);
+      after.push_back(nodes_[static_cast<size_t>(begin) + static_cast<size_t>(p)].last);
     }
     if (after.empty() && head >= 0) after.push_back(head);
-    absl::StatusOr<int32_t> number = AddNode(entry, node, to, after, planned.priority, bound);
-    if (!number.ok()) return options_.core->Describe(entry.node, number.status());
-    ++nodes_made_;
-    node.number = *number;
-    node.enabled = true;
+    const int priority = options_.plan->nodes[static_cast<size_t>(planned)].priority;
+    const absl::Status added = AddEntry(e, to, after, priority, bound);
+    if (!added.ok()) return options_.core->Describe(planned, added);
   }
+  return absl::OkStatus();
+}
+
+// The node of an entry, and the stamps around it.
+absl::Status GraphReplay::AddEntry(int32_t e, driver::Graph to, std::vector<int32_t>& after, int priority, bool bound) {
+  Node& node = nodes_[static_cast<size_t>(e)];
+  if (stamps_ != nullptr) {
+    PENSTOCK_ASSIGN_OR_RETURN(const bool added, stamps_->AddBegin(e, to, after, priority));
+    nodes_made_ += added ? 1 : 0;
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(node.number,
+                            AddNode(replay_.entries[static_cast<size_t>(e)], node, to, after, priority, bound));
+  ++nodes_made_;
+  node.last = node.number;
+  node.enabled = true;
+  if (stamps_ == nullptr) return absl::OkStatus();
+  PENSTOCK_ASSIGN_OR_RETURN(node.last, stamps_->AddEnd(e, to, node.number, priority));
+  ++nodes_made_;
   return absl::OkStatus();
 }
 

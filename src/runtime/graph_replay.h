@@ -12,7 +12,10 @@
 // parameters have stayed as they are for long. A head that copies nothing is switched off, and still worth having: a
 // graph that begins with one kernel is launched faster than one that begins with many (bench/replay).
 //
-// Ownership: owns its graphs, the memory of parameters and placeholders, and the tables of batches; borrows the slot.
+// Where the executable has a trace, stamps stand among the nodes (node_stamps.h).
+//
+// Ownership: owns its graphs, the memory of parameters and placeholders, the tables of batches, and the stamps; borrows
+//            the slot.
 // Threads:   belongs to whoever owns the slot. Counts may be read by anybody.
 // Ordering:  what is set counts for the launches after. The slot's last run has ended before.
 // Locks:     mu_, for the ledger's words, a leaf.
@@ -32,6 +35,7 @@
 #include "src/driver/driver.h"
 #include "src/host/bell.h"
 #include "src/memory/pinned_pool.h"
+#include "src/runtime/node_stamps.h"
 #include "src/runtime/program.h"
 
 namespace penstock::runtime {
@@ -51,6 +55,7 @@ class GraphReplay {
     host::Bell* bell;
     ExecutableCore* core;
     bool upload;  // now, or by the first launch
+    bool stamped;
   };
   // Instantiates the graphs and, where asked to, uploads them; returns when that is done. Graphs with a Launch node
   // whose arguments are decided by launches are instantiated by the first. `node` is the Launch node (of the plan) that
@@ -94,6 +99,11 @@ class GraphReplay {
 
   void AddTo(ReplayLedger& ledger) const;
 
+  // Null where nodes are not stamped.
+  NodeStamps* stamps() const { return stamps_.get(); }
+  // Whether the node of an entry did anything in the graphs' last launch.
+  bool IsOn(int32_t entry) const { return nodes_[static_cast<size_t>(entry)].enabled; }
+
  private:
   // Counted by the slot's owner, read by anybody.
   struct Count {
@@ -106,6 +116,7 @@ class GraphReplay {
   struct Node {
     int32_t graph = -1;
     int32_t number = -1;  // in its graph
+    int32_t last = -1;  // what others come behind: itself, or its stamp
     int32_t piece = -1;  // of a copy that is a batch: its entry of `piece_ops_`
     driver::Graph child;  // of a Launch node: what was captured of it
     bool enabled = true;
@@ -144,6 +155,7 @@ class GraphReplay {
   absl::Status MakeGraph(int32_t graph, bool bound);
   absl::Status AddNodes(int32_t graph, driver::Graph to, bool bound);
   absl::Status AddHead(int32_t graph, driver::Graph to);
+  absl::Status AddEntry(int32_t entry, driver::Graph to, std::vector<int32_t>& after, int priority, bool bound);
   absl::StatusOr<int32_t> AddNode(const ReplayEntry& entry, Node& node, driver::Graph to,
                                   const std::vector<int32_t>& after, int priority, bool bound);
   absl::StatusOr<int32_t> AddNothing(driver::Graph to, const std::vector<int32_t>& after);
@@ -175,6 +187,7 @@ class GraphReplay {
   Slot& slot_;
   driver::Driver& driver_;
   memory::PinnedBlock pinned_;  // what placeholders name, then the tables of `piece_ops_` and `refresh_`
+  std::unique_ptr<NodeStamps> stamps_;
   void* scratch_ = nullptr;  // what placeholders name of device memory, then the parameters
   std::vector<Node> nodes_;  // an entry each
   std::vector<Made> made_;  // a graph each

@@ -130,7 +130,7 @@ struct HostEntry {
 struct AskEntry {
   int32_t node, call;  // Plan::nodes, Program::calls
   bool inline_call;  // by the poller
-  driver::AskCode code;
+  driver::LibraryCode code;
 };
 
 // A lane that waits before it touches device memory that is bound.
@@ -217,7 +217,7 @@ struct Program {
 struct LoadedKernel {
   const void* by_value = nullptr;
   const void* by_ref = nullptr;
-  driver::AskCode ask{};
+  driver::LibraryCode ask{};
 };
 
 // `kernels[n]`: of plan node n. `cuda[d]`: whether device d is a CUDA device. `graphs`: null where there are none.

@@ -89,8 +89,12 @@ absl::Status Slot::MakeStreamsAndEvents() {
   if (!options_.timing) return absl::OkStatus();
   begin_timing.resize(plan.nodes.size());
   end_timing.resize(plan.nodes.size());
-  for (size_t n = 0; n < plan.nodes.size(); ++n) {
-    if (plan.nodes[n].device < 0 || graph::JoinsBatch(plan, n)) continue;  // a batch has the events of its first node
+  // Of what is submitted by itself: no run with a trace is of both schedules.
+  const Program& program = *options_.program;
+  const bool graphs = !program.graphs.commands.empty();
+  for (const ExecCommand& command : (graphs ? program.graphs : program.stream).commands) {
+    if (command.node < 0) continue;
+    const auto n = static_cast<size_t>(command.node);
     const DeviceRef& d = device(plan.nodes[n].device);
     PENSTOCK_ASSIGN_OR_RETURN(begin_timing[n], d.driver->CreateEvent(d.local, true));
     PENSTOCK_ASSIGN_OR_RETURN(end_timing[n], d.driver->CreateEvent(d.local, true));
@@ -267,7 +271,8 @@ GraphReplay::Options Slot::ReplayOptions(bool upload) const {
           .pinned_node = options_.pinned_node,
           .bell = options_.bell,
           .core = options_.core,
-          .upload = upload};
+          .upload = upload,
+          .stamped = options_.timing};
 }
 
 absl::Status Slot::MakeReplay(bool upload, int32_t& node) {

@@ -111,7 +111,8 @@ struct Slot final : driver::UseSource {
   std::vector<driver::Event> sync_events;  // a lane each, where nodes are waited for
   std::vector<driver::Event> stream_events;  // of each device of the driver, null till a run is on a stream there
   std::vector<driver::Event> marks;  // a lane each, null but for Program::marked_lanes
-  std::vector<driver::Event> begin_timing, end_timing;  // a node each, empty without a trace
+  // A node each, null but for those that are submitted by themselves; empty without a trace.
+  std::vector<driver::Event> begin_timing, end_timing;
 
   std::vector<void*> pointers;  // an instance each; bound ones are set by who binds
   std::vector<void*> staging;  // what `pointers` held when the slot was made

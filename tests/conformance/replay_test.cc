@@ -215,16 +215,6 @@ TEST_P(Replay, HostNodesPartGraphs) {
   EXPECT_EQ(memory[kN - 1], 13);
 }
 
-TEST_P(Replay, ATraceIsOfStreamsAndTheLedgerSaysSo) {
-  Graph g("traced");
-  auto x = g.InOut<int32_t>("x", kN, kPinned);
-  g.ParallelFor("one", kN, AddOne{}, ReadWrite(x));
-  const Executable exec = Compiled(g, {.slots = 1, .trace = Trace::Create()});
-  EXPECT_EQ(exec.ledger().mode, Mode::kStream);
-  ASSERT_EQ(exec.ledger().notes.size(), 1u);
-  EXPECT_NE(exec.ledger().Text().find("no graphs: a trace"), std::string::npos) << exec.ledger().Text();
-}
-
 TEST_P(Replay, APlanOnSeveralDevicesIsOfStreamsAndTheLedgerSaysSo) {
   if (runtime_->devices().size() < 2) GTEST_SKIP() << "needs two devices";
   Graph g("two");

@@ -50,7 +50,8 @@ class ForwardingDriver : public Driver {
     return behind_->LoadKernel(device, source);
   }
   absl::Status Launch(Stream stream, const KernelOp& op) override { return behind_->Launch(stream, op); }
-  absl::StatusOr<AskCode> LoadAsk(int device) override { return behind_->LoadAsk(device); }
+  absl::StatusOr<LibraryCode> LoadAsk(int device) override { return behind_->LoadAsk(device); }
+  absl::StatusOr<LibraryCode> LoadStamp(int device) override { return behind_->LoadStamp(device); }
   absl::Status Foreign(Stream stream, OpTag tag, const UseSource& uses) override {
     return behind_->Foreign(stream, tag, uses);
   }

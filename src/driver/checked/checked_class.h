@@ -58,7 +58,8 @@ class CheckedDriver final : public Driver {
   absl::Status Fill(Stream stream, const FillOp& op) override;
   absl::StatusOr<const void*> LoadKernel(int device, const KernelSource& source) override;
   absl::Status Launch(Stream stream, const KernelOp& op) override;
-  absl::StatusOr<AskCode> LoadAsk(int device) override;
+  absl::StatusOr<LibraryCode> LoadAsk(int device) override;
+  absl::StatusOr<LibraryCode> LoadStamp(int device) override;
   absl::Status Foreign(Stream stream, OpTag tag, const UseSource& uses) override;
 
   // In checked_graphs.cc.

@@ -466,11 +466,18 @@ absl::StatusOr<const void*> CheckedDriver::LoadKernel(int device, const KernelSo
   return inner_->LoadKernel(device, source);
 }
 
-absl::StatusOr<AskCode> CheckedDriver::LoadAsk(int device) {
+absl::StatusOr<LibraryCode> CheckedDriver::LoadAsk(int device) {
   PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
                             Begin({.kind = CallKind::kLoadKernel, .device = static_cast<int16_t>(device)}));
   PENSTOCK_RETURN_IF_ERROR(CheckDevice(device, "LoadAsk"));
   return inner_->LoadAsk(device);
+}
+
+absl::StatusOr<LibraryCode> CheckedDriver::LoadStamp(int device) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
+                            Begin({.kind = CallKind::kLoadKernel, .device = static_cast<int16_t>(device)}));
+  PENSTOCK_RETURN_IF_ERROR(CheckDevice(device, "LoadStamp"));
+  return inner_->LoadStamp(device);
 }
 
 absl::StatusOr<Stream> CheckedDriver::SubmitKernel(Stream stream, OpTag tag, const UseSource* uses,

@@ -164,8 +164,11 @@ class CudaDriver final : public Driver {
   absl::Status Fill(Stream stream, const FillOp& op) override;
   absl::StatusOr<const void*> LoadKernel(int device, const KernelSource& source) override;
   absl::Status Launch(Stream stream, const KernelOp& op) override;
-  absl::StatusOr<AskCode> LoadAsk(int /*device*/) override {  // loaded when the device was opened
-    return AskCode{.kernel = static_cast<const void*>(kernels_.ask)};
+  absl::StatusOr<LibraryCode> LoadAsk(int /*device*/) override {  // loaded when the device was opened
+    return LibraryCode{.kernel = static_cast<const void*>(kernels_.ask)};
+  }
+  absl::StatusOr<LibraryCode> LoadStamp(int /*device*/) override {  // the same
+    return LibraryCode{.kernel = static_cast<const void*>(kernels_.stamp)};
   }
 
   absl::StatusOr<Graph> CreateGraph(int device) override;

@@ -37,6 +37,8 @@ absl::StatusOr<LibraryKernels> LoadImage() {
       ToStatus(cudaLibraryGetKernel(&kernels.gather, library, "PenstockGather"), "finding the gather kernel"));
   PENSTOCK_RETURN_IF_ERROR(
       ToStatus(cudaLibraryGetKernel(&kernels.ask, library, "PenstockAsk"), "finding the kernel that asks the host"));
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaLibraryGetKernel(&kernels.stamp, library, "PenstockStamp"),
+                                    "finding the kernel that writes down the time"));
   return kernels;
 }
 
@@ -55,7 +57,8 @@ absl::StatusOr<LibraryKernels> LibraryKernels::Get() {
 absl::Status LibraryKernels::Load() const {
   PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(pattern_fill, 0), "loading the pattern fill kernel"));
   PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(gather, 0), "loading the gather kernel"));
-  return ToStatus(LoadOnCurrentDevice(ask, 0), "loading the kernel that asks the host");
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(ask, 0), "loading the kernel that asks the host"));
+  return ToStatus(LoadOnCurrentDevice(stamp, 0), "loading the kernel that writes down the time");
 }
 
 cudaError_t LoadOnCurrentDevice(const void* kernel, int shared_limit) {

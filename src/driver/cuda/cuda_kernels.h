@@ -20,6 +20,7 @@ struct LibraryKernels {
   cudaKernel_t pattern_fill = nullptr;  // PatternFill
   cudaKernel_t gather = nullptr;  // Gather
   cudaKernel_t ask = nullptr;  // AskArgs
+  cudaKernel_t stamp = nullptr;  // StampArgs
 
   // Loads the image on the first call; tries again after a failure.
   static absl::StatusOr<LibraryKernels> Get();

@@ -14,6 +14,7 @@
 #include "src/driver/host/host_capture.h"
 #include "src/driver/host/host_graph.h"
 #include "src/driver/host/host_memory.h"
+#include "src/driver/host/host_stamp.h"
 #include "src/driver/host/scheduler.h"
 #include "src/driver/host/work_maker.h"
 
@@ -91,9 +92,13 @@ class HostDriver final : public Driver {
     return nullptr;
   }
   absl::Status Launch(Stream stream, const KernelOp& op) override { return Submit(stream, op); }
-  absl::StatusOr<AskCode> LoadAsk(int device) override {
+  absl::StatusOr<LibraryCode> LoadAsk(int device) override {
     PENSTOCK_RETURN_IF_ERROR(CheckDevice(device));
-    return AskCode{.call = &Ask};
+    return LibraryCode{.call = &Ask};
+  }
+  absl::StatusOr<LibraryCode> LoadStamp(int device) override {
+    PENSTOCK_RETURN_IF_ERROR(CheckDevice(device));
+    return LibraryCode{.call = &Stamp};
   }
 
   absl::StatusOr<Graph> CreateGraph(int device) override { return graphs_.CreateGraph(device); }

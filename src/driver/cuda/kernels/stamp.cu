@@ -1,0 +1,12 @@
+// Writes down the time: see stamp.h. One thread.
+#include "src/driver/stamp.h"
+
+namespace penstock::driver {
+
+extern "C" __global__ void PenstockStamp(StampArgs args) {
+  uint64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  *args.at = now;
+}
+
+}  // namespace penstock::driver

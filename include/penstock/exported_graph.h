@@ -8,16 +8,20 @@
 // one, so what is made of the graph runs once at a time; and nothing orders it with runs that touch the same bound
 // memory but what the application does.
 //
+// Host nodes, asked for or not, are called by a thread of CUDA's, which other such calls of the device wait for: they
+// call nothing of CUDA's and launch nothing, and each takes about 20 us. What a run would do beside them comes behind.
+//
 // Ownership: owns the graph, and keeps alive what its nodes name: a slot, the executable, callables, and bound memory
 //            with a keep-alive. It must outlive the work of whatever was made of the graph: execs, graphs it is a child
 //            in. Copies share it. When the last one goes, so does the graph.
 // Threads:   thread-safe. The graph itself is used as CUDA has it.
-// Errors:    what fails while the application runs it is the application's to find.
+// Errors:    those of Host nodes by status(); what else fails while the application runs it is the application's.
 #pragma once
 
 #include <memory>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "penstock/export.h"
 
 namespace penstock {
@@ -29,6 +33,9 @@ class GraphExport;
 class PENSTOCK_EXPORT ExportedGraph {
  public:
   ExportedGraph() = default;  // of nothing
+
+  // The first failure of a Host node, which keeps later Host nodes from being called; other nodes go on. OK till then.
+  absl::Status status() const;
 
   // A cudaGraph_t; <penstock/cuda.h> has it typed. Null where this was default-constructed.
   void* native_graph() const { return native_; }

@@ -96,6 +96,12 @@ inline KernelOp LibraryOp(const LibraryCode& code, void* const* argv, uint32_t s
   return op;
 }
 
+// What a node of a graph calls on the host.
+struct HostCall {
+  void (*call)(void* context) = nullptr;
+  void* context = nullptr;
+};
+
 class Driver {
  public:
   virtual ~Driver() = default;
@@ -188,6 +194,10 @@ class Driver {
   // anew between two runs. Whom a kernel names (`callable`, `gate`, `fault`, `uses`) lives as long as the node does it.
   virtual absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op,
                                           int priority) = 0;
+  // Adds a node that calls the host, for graphs that are launched by others than runs: on CUDA a thread of the CUDA
+  // driver's calls, which may call nothing of CUDA's, and the device's other calls wait for it. Whoever is called lives
+  // as long as the node, and so does `call` itself. SetNode and EnableNode do not take it.
+  virtual absl::StatusOr<int32_t> AddHost(Graph graph, std::span<const int32_t> after, const HostCall& call) = 0;
   // The cudaGraph_t, which stays the driver's, or null on host devices.
   virtual void* NativeGraph(Graph /*graph*/) { return nullptr; }
   // Later changes of the graph do not change the exec. It needs the graph no longer.

@@ -364,6 +364,11 @@ absl::Status ExecutableCore::CheckMayWait(const char* what, const char* instead)
 }
 
 absl::Status ExecutableCore::CheckMayLaunch() const {
+  if (base::InDeviceCode()) {
+    return absl::FailedPreconditionError(graph::Prefix(*model_) +
+                                         ": launched inside a callable that is called as a part of a device's work, "
+                                         "where nothing of CUDA's may be called; launch outside");
+  }
   if (!host::Poller::IsCurrent()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       graph::Prefix(*model_) +

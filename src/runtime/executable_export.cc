@@ -1,22 +1,19 @@
 // How what a launch would do becomes a graph for the application.
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "graph/message.h"
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
+#include "src/base/user_code.h"
 #include "src/driver/current_device.h"
 #include "src/runtime/executable_core.h"
 #include "src/runtime/graph_export.h"
 #include "src/runtime/runtime_core.h"
 
 namespace penstock::runtime {
-namespace {
-
-constexpr char kHostNode[] = "a Host node is called in runs only; put it into a graph of its own";
-
-}  // namespace
 
 GraphExport::~GraphExport() {
   if (core_->runtime().forked()) {
@@ -69,9 +66,6 @@ absl::Status ExecutableCore::CheckExports() const {
     if (command.node < 0) continue;
     return Unexported(command.node, "it is in no graph, and the executable's ledger says why");
   }
-  for (size_t n = 0; n < plan_.nodes.size(); ++n) {
-    if (plan_.nodes[n].kind == graph::PlanKind::kAsk) return Unexported(static_cast<int32_t>(n), kHostNode);
-  }
   return absl::OkStatus();
 }
 
@@ -81,6 +75,7 @@ absl::Status ExecutableCore::Unexported(int32_t node, const char* why) const {
 
 // As for a run; but the graphs of the slot's runs learn nothing of it, and so the next one binds all of it anew.
 absl::Status ExecutableCore::BindToExport(Slot& slot, const Bindings& bindings) {
+  slot.fault.Reset();
   GraphReplay* const replay = std::exchange(slot.replay, nullptr);
   slot.params_known = false;
   slot.stamp = 0;
@@ -91,12 +86,24 @@ absl::Status ExecutableCore::BindToExport(Slot& slot, const Bindings& bindings) 
   slot.replay = replay;
   if (!bound.ok()) return bound;
   for (size_t s = 0; s < program_.hosts.size(); ++s) {
-    if (slot.host_idle[s]) continue;
-    const bool copies = program_.hosts[s].call < 0;
-    return Unexported(plan_.host_steps[s].node,
-                      copies ? "it copies what is bound, which is not pinned; bind pinned memory" : kHostNode);
+    if (slot.host_idle[s] || program_.hosts[s].call >= 0) continue;
+    return Unexported(plan_.host_steps[s].node, "it copies what is bound, which is not pinned; bind pinned memory");
   }
   return absl::OkStatus();
+}
+
+// On a thread of the driver's. Others may be inside the callable, which wait for nothing that waits for this one.
+void ExecutableCore::CallExported(Slot& slot, int32_t node, int32_t call) {
+  const base::DeviceCodeScope scope;
+  if (slot.fault.failed()) return;
+  while (!EnterGate(node)) std::this_thread::yield();
+  CallHost(slot, call);
+  LeaveGate(node);
+}
+
+absl::Status GraphExport::status() const {
+  const driver::RunFault& fault = slot_->fault;
+  return fault.failed() ? core_->Describe(fault.node(), fault.status()) : absl::OkStatus();
 }
 
 }  // namespace penstock::runtime

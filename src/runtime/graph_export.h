@@ -23,6 +23,8 @@ class GraphExport {
   GraphExport& operator=(const GraphExport&) = delete;
 
   void Set(std::unique_ptr<GraphReplay> graph) { graph_ = std::move(graph); }
+  // OK, or the first failure of its Host nodes.
+  absl::Status status() const;
   void* native() const { return graph_->native_whole(); }
 
  private:

@@ -109,31 +109,71 @@ absl::Status GraphReplay::CaptureAll(int32_t& node) {
   return absl::OkStatus();
 }
 
-// One behind the other, as a run launches them. Of several, children.
+// One graph alone is all there is, several are children.
 absl::StatusOr<driver::Graph> GraphReplay::Join() {
-  PENSTOCK_ASSIGN_OR_RETURN(driver::Graph whole, driver_.CreateGraph(options_.device->local));
-  if (replay_.graphs() == 1) {
-    const absl::Status added = AddNodes(0, whole, true);
-    if (added.ok()) return whole;
-    driver_.DestroyGraph(whole);
-    return added;
-  }
-  std::vector<int32_t> after;
-  for (int32_t g = 0; g < replay_.graphs(); ++g) {
-    absl::StatusOr<driver::Graph> part = driver_.CreateGraph(options_.device->local);
-    absl::Status added = part.status();
-    if (added.ok()) added = AddNodes(g, *part, true);
-    if (added.ok()) {
-      const absl::StatusOr<int32_t> child = driver_.AddChild(whole, after, *part);
-      added = child.status();
-      if (child.ok()) after.assign(1, *child);
+  Chain chain{.graph = {}, .last = {}, .steps = slot_.host_idle};
+  const bool alone =
+      replay_.graphs() == 1 && std::find(chain.steps.begin(), chain.steps.end(), false) == chain.steps.end();
+  PENSTOCK_ASSIGN_OR_RETURN(chain.graph, driver_.CreateGraph(options_.device->local));
+  const absl::Status joined = alone ? AddNodes(0, chain.graph, true) : JoinInto(chain);
+  if (joined.ok()) return chain.graph;
+  driver_.DestroyGraph(chain.graph);
+  return joined;
+}
+
+// Graphs and host steps one behind the other, as a run submits them: each segment behind the steps that it waits for.
+absl::Status GraphReplay::JoinInto(Chain& chain) {
+  const Schedule& schedule = options_.program->graphs;
+  for (const graph::Segment& segment : schedule.segments) {
+    for (const int32_t step : segment.after_hosts) PENSTOCK_RETURN_IF_ERROR(AddHostStep(step, chain));
+    for (int32_t c = segment.begin; c < segment.end; ++c) {
+      const ExecCommand& command = schedule.commands[static_cast<size_t>(c)];
+      if (command.op == Op::kGraph) PENSTOCK_RETURN_IF_ERROR(AddPart(command.index, chain));
     }
-    if (part.ok()) driver_.DestroyGraph(*part);
-    if (added.ok()) continue;
-    driver_.DestroyGraph(whole);
-    return added;
   }
-  return whole;
+  for (size_t s = 0; s < chain.steps.size(); ++s) {
+    PENSTOCK_RETURN_IF_ERROR(AddHostStep(static_cast<int32_t>(s), chain));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GraphReplay::AddPart(int32_t graph, Chain& chain) {
+  PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph part, driver_.CreateGraph(options_.device->local));
+  absl::Status added = AddNodes(graph, part, true);
+  if (added.ok()) {
+    const absl::StatusOr<int32_t> child = driver_.AddChild(chain.graph, chain.last, part);
+    if (child.ok()) chain.last.assign(1, *child);
+    added = child.status();
+  }
+  driver_.DestroyGraph(part);
+  return added;
+}
+
+// Behind those that it waits for.
+absl::Status GraphReplay::AddHostStep(int32_t step, Chain& chain) {
+  const auto s = static_cast<size_t>(step);
+  if (chain.steps[s]) return absl::OkStatus();
+  chain.steps[s] = true;
+  const graph::HostStep& planned = options_.plan->host_steps[s];
+  for (const int32_t before : planned.after_hosts) PENSTOCK_RETURN_IF_ERROR(AddHostStep(before, chain));
+  if (planned.joins) PENSTOCK_RETURN_IF_ERROR(AddHostStep(step - 1, chain));
+  PENSTOCK_ASSIGN_OR_RETURN(const int32_t added,
+                            AddHost(planned.node, options_.program->hosts[s].call, chain.graph, chain.last));
+  chain.last.assign(1, added);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int32_t> GraphReplay::AddHost(int32_t node, int32_t call, driver::Graph to,
+                                             std::span<const int32_t> after) {
+  host_nodes_.push_back(
+      std::make_unique<HostNode>(HostNode{.core = options_.core, .slot = &slot_, .node = node, .call = call}));
+  HostNode& host = *host_nodes_.back();
+  host.code.context = &host;
+  host.code.call = [](void* context) {
+    const HostNode& of = *static_cast<const HostNode*>(context);
+    of.core->CallExported(*of.slot, of.node, of.call);
+  };
+  return driver_.AddHost(to, after, host.code);
 }
 
 void GraphReplay::Drop() {
@@ -359,6 +399,9 @@ absl::StatusOr<int32_t> GraphReplay::AddNothing(driver::Graph to, const std::vec
 absl::StatusOr<int32_t> GraphReplay::AddNode(const ReplayEntry& entry, Node& node, driver::Graph to,
                                              const std::vector<int32_t>& after, int priority, bool bound) {
   if (entry.op == Op::kForeign) return driver_.AddChild(to, after, node.child);
+  if (exported_ && entry.op == Op::kAsk) {  // nobody would answer
+    return AddHost(entry.node, options_.program->asks[static_cast<size_t>(entry.index)].call, to, after);
+  }
   PENSTOCK_ASSIGN_OR_RETURN(const Wanted wanted, WantedOf(entry, node));
   if (exported_ && wanted.off) return AddNothing(to, after);
   node.known = (bound || !entry.varies) && !wanted.off;

@@ -26,6 +26,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -62,7 +63,7 @@ class GraphReplay {
   // could not be captured, where that is why it fails.
   static absl::StatusOr<std::unique_ptr<GraphReplay>> Create(const Options& options, Slot& slot, int32_t& node);
   // One whose graphs are one, which is never instantiated here: all that the slot has bound is settled in it, and
-  // others than runs launch it.
+  // others than runs launch it. Host nodes are nodes, which ExecutableCore::CallExported is called for.
   static absl::StatusOr<std::unique_ptr<GraphReplay>> Export(const Options& options, Slot& slot, int32_t& node);
   // That graph, in the platform's own terms (Driver::NativeGraph).
   void* native_whole() const { return native_whole_; }
@@ -130,6 +131,19 @@ class GraphReplay {
     int32_t head = -1;  // the node it begins with, if it has one
     bool head_enabled = true;
   };
+  // A Host node of what is exported.
+  struct HostNode {
+    ExecutableCore* core;
+    Slot* slot;
+    int32_t node, call;
+    driver::HostCall code{};
+  };
+  // One thing behind the other.
+  struct Chain {
+    driver::Graph graph;
+    std::vector<int32_t> last;  // the node added last, if any
+    std::vector<bool> steps;  // host steps that have been added
+  };
   // The operation of an entry for the slot's next run; `off`: it has nothing to do.
   struct Wanted {
     driver::NodeOp op;
@@ -150,6 +164,10 @@ class GraphReplay {
   absl::StatusOr<bool> CaptureEntry(int32_t entry);
   absl::Status CaptureAll(int32_t& node);
   absl::StatusOr<driver::Graph> Join();
+  absl::Status JoinInto(Chain& chain);
+  absl::Status AddPart(int32_t graph, Chain& chain);
+  absl::Status AddHostStep(int32_t step, Chain& chain);
+  absl::StatusOr<int32_t> AddHost(int32_t node, int32_t call, driver::Graph to, std::span<const int32_t> after);
   bool WaitsForCapture(int32_t graph) const;
   absl::Status MakeAnew();
   absl::Status MakeGraph(int32_t graph, bool bound);
@@ -183,6 +201,7 @@ class GraphReplay {
   bool exported_ = false;  // nothing is set or switched off later
   driver::Graph whole_;  // of what is exported
   void* native_whole_ = nullptr;
+  std::vector<std::unique_ptr<HostNode>> host_nodes_;
   const ReplayProgram& replay_;
   Slot& slot_;
   driver::Driver& driver_;

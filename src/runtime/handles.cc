@@ -163,6 +163,7 @@ absl::StatusOr<ExportedGraph> Executable::Export(const Bindings& bindings) {
   void* const native = exported->native();
   return ExportedGraph(std::move(exported), native);
 }
+absl::Status ExportedGraph::status() const { return owner_ == nullptr ? absl::OkStatus() : owner_->status(); }
 int Executable::slots() const { return core_ == nullptr ? 0 : core_->slots(); }
 int64_t Executable::launches() const { return core_ == nullptr ? 0 : core_->launches(); }
 MemoryReport Executable::memory() const {

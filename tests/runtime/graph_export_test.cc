@@ -2,6 +2,9 @@
 // what cannot be exported.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -306,6 +309,117 @@ TEST_F(GraphExportTest, JoinsGraphsThatARunLaunchesOneByOne) {
   }
 }
 
+// Host nodes between kernels, behind them all, and one that a device would ask for.
+TEST_F(GraphExportTest, CallsHostNodesWhereTheyStand) {
+  Graph g("hosts");
+  auto x = g.InOut<uint32_t>("x", kN);
+  auto y = g.Output<uint32_t>("y", kN);
+  auto k = g.Param<uint32_t>("k");
+  std::atomic<int> last = 0;
+  const auto step = [](uint32_t by) {
+    return [by](std::span<uint32_t> v) {
+      for (uint32_t& of : v) of = 3 * of + by;
+    };
+  };
+  const auto step_by = [](std::span<uint32_t> v, uint32_t by) {
+    for (uint32_t& of : v) of = 3 * of + by;
+  };
+  g.ParallelFor("first", kN, AddTo{}, ReadWrite(x));
+  g.Host("second", step(1), ReadWrite(x));
+  g.ParallelFor("third", kN, AddTo{}, ReadWrite(x));
+  g.Host("asked", step(2), ReadWrite(x)).Inline();
+  g.ParallelFor("fourth", kN, AddTo{}, ReadWrite(x));
+  g.Host("fifth", step_by, ReadWrite(x), k);
+  g.Copy("out", Read(x), Write(y));
+  g.Host("last", [&](std::span<const uint32_t>) { ++last; }, Read(x));
+  Executable exec = Compiled(g);
+  HostBuffer<uint32_t> x_ = Pinned(), y_ = Pinned();
+  std::iota(x_.begin(), x_.end(), 1u);
+  std::vector<uint32_t> expected(x_.begin(), x_.end());
+  Bindings io = exec.bindings();
+  auto exported = exec.Export(io.Set(x, x_).Set(y, y_).Set(k, 9));
+  ASSERT_OK(exported.status());
+  for (int launch = 1; launch <= 5; ++launch) {
+    LaunchAsApplication(*exported);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      uint32_t& of = expected[i];
+      of = 3 * (3 * (3 * (of + 5) + 1 + 5) + 2 + 5) + 9;
+      ASSERT_EQ(x_[static_cast<int64_t>(i)], of) << launch << " " << i;
+      ASSERT_EQ(y_[static_cast<int64_t>(i)], of) << launch << " " << i;
+    }
+    EXPECT_EQ(last, launch);
+  }
+  EXPECT_OK(exported->status());
+}
+
+TEST_F(GraphExportTest, AHostNodeThatFailsKeepsLaterOnesFromBeingCalled) {
+  Graph g("fails");
+  auto x = g.InOut<uint32_t>("x", kN);
+  int first = 0, last = 0;
+  g.Host(
+      "first", [&](std::span<uint32_t>) { return ++first < 2 ? absl::OkStatus() : absl::DataLossError("lost"); },
+      ReadWrite(x));
+  g.ParallelFor("add", kN, AddTo{}, ReadWrite(x));
+  g.Host("last", [&](std::span<uint32_t>) { ++last; }, ReadWrite(x));
+  Executable exec = Compiled(g);
+  HostBuffer<uint32_t> x_ = Pinned();
+  std::fill(x_.begin(), x_.end(), 1u);
+  Bindings io = exec.bindings();
+  io.Set(x, x_);
+  {
+    auto exported = exec.Export(io);
+    ASSERT_OK(exported.status());
+    LaunchAsApplication(*exported);
+    EXPECT_OK(exported->status());
+    LaunchAsApplication(*exported, 2);
+    EXPECT_EQ(exported->status().code(), absl::StatusCode::kDataLoss) << exported->status();
+    EXPECT_NE(Text(exported->status()).find("node 'first'"), std::string::npos) << exported->status();
+    EXPECT_EQ(first, 2);
+    EXPECT_EQ(last, 1);
+  }
+  first = 0;
+  auto exported = exec.Export(io);  // of the same slot
+  ASSERT_OK(exported.status());
+  EXPECT_OK(exported->status());
+}
+
+TEST_F(GraphExportTest, AHostNodeLaunchesNothingAndWaitsForItsTurn) {
+  Graph g("inside");
+  auto x = g.InOut<uint32_t>("x", kN);
+  Executable exec;
+  Bindings io, other;
+  std::optional<absl::Status> inside;
+  std::atomic<int> within = 0, most = 0;
+  g.Host(
+      "look",
+      [&](std::span<uint32_t>) {
+        most = std::max<int>(most, ++within);
+        if (!inside.has_value()) inside = exec.TryLaunch(other).status();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        --within;
+      },
+      ReadWrite(x));
+  g.ParallelFor("add", kN, AddTo{}, ReadWrite(x));
+  exec = Compiled(g, {.slots = 2, .mode = Mode::kGraph});
+  HostBuffer<uint32_t> x_ = Pinned(), runs = Pinned();
+  io = exec.bindings();
+  other = exec.bindings();
+  auto exported = exec.Export(io.Set(x, x_));
+  ASSERT_OK(exported.status());
+  other.Set(x, runs);
+  LaunchAsApplication(*exported);
+  EXPECT_EQ(inside->code(), absl::StatusCode::kFailedPrecondition) << *inside;
+  EXPECT_NE(Text(*inside).find("called as a part of a device's work"), std::string::npos) << *inside;
+  std::thread application([&] { LaunchAsApplication(*exported, 20); });
+  for (int i = 0; i < 20; ++i) {
+    auto run = exec.Launch(other);
+    EXPECT_OK(run.status());
+    if (run.ok()) EXPECT_OK(run->Wait(seconds(60)));
+  }
+  application.join();
+  EXPECT_EQ(most, 1);
+}
+
 TEST_F(GraphExportTest, SaysWhatCannotBeExportedAndWhatToDo) {
   const auto refusal = [&](const Graph& g, const std::function<void(Bindings&)>& bind = nullptr,
                            CompileOptions options = {.slots = 1, .mode = Mode::kGraph}) {
@@ -330,24 +444,6 @@ TEST_F(GraphExportTest, SaysWhatCannotBeExportedAndWhatToDo) {
     EXPECT_NE(text.find("not exported: it copies what is bound, which is not pinned; bind pinned memory"),
               std::string::npos)
         << text;
-  }
-  {
-    Graph g("g");
-    auto x = g.InOut<uint32_t>("x", kN);
-    g.ParallelFor("add", kN, AddTo{}, ReadWrite(x));
-    g.Host("look", [](std::span<uint32_t>) {}, ReadWrite(x));
-    const std::string text = refusal(g, [&](Bindings& io) { io.Set(x, pinned); });
-    EXPECT_NE(text.find("node 'look'"), std::string::npos) << text;
-    EXPECT_NE(text.find("a Host node is called in runs only; put it into a graph of its own"), std::string::npos);
-  }
-  {
-    Graph g("g");
-    auto x = g.InOut<uint32_t>("x", kN);
-    g.ParallelFor("add", kN, AddTo{}, ReadWrite(x));
-    g.Host("asked", [](std::span<uint32_t>) {}, ReadWrite(x)).Inline();
-    g.ParallelFor("again", kN, AddTo{}, ReadWrite(x));
-    const std::string text = refusal(g, [&](Bindings& io) { io.Set(x, pinned); });
-    EXPECT_NE(text.find("node 'asked'"), std::string::npos) << text;
   }
   {
     auto state = runtime_->MakeState<uint32_t>("sum", kN);

@@ -58,6 +58,9 @@ class ForwardingDriver : public Driver {
 
   absl::StatusOr<Graph> CreateGraph(int device) override { return behind_->CreateGraph(device); }
   void DestroyGraph(Graph graph) override { behind_->DestroyGraph(graph); }
+  absl::StatusOr<int32_t> AddHost(Graph graph, std::span<const int32_t> after, const HostCall& call) override {
+    return behind_->AddHost(graph, after, call);
+  }
   void* NativeGraph(Graph graph) override { return behind_->NativeGraph(graph); }
   absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op,
                                   int priority) override {

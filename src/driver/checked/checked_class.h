@@ -65,6 +65,7 @@ class CheckedDriver final : public Driver {
   // In checked_graphs.cc.
   absl::StatusOr<Graph> CreateGraph(int device) override;
   void DestroyGraph(Graph graph) override;
+  absl::StatusOr<int32_t> AddHost(Graph graph, std::span<const int32_t> after, const HostCall& call) override;
   void* NativeGraph(Graph graph) override;
   absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op, int priority) override;
   absl::StatusOr<GraphExec> Instantiate(Graph graph) override;

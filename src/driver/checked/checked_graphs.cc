@@ -129,6 +129,16 @@ absl::StatusOr<int32_t> CheckedDriver::AddNode(Graph graph, std::span<const int3
   return Added(*state, graph, below, after, NodeOf(op), "AddNode");
 }
 
+// What is called does to memory what nobody here knows.
+absl::StatusOr<int32_t> CheckedDriver::AddHost(Graph graph, std::span<const int32_t> after, const HostCall& call) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
+                            Begin({.kind = CallKind::kAddNode, .graph = static_cast<uint32_t>(graph.bits)}));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> state, Hold<GraphState>(graph, "AddHost"));
+  PENSTOCK_RETURN_IF_ERROR(CheckAfter(*state, graph, after, "AddHost"));
+  PENSTOCK_ASSIGN_OR_RETURN(const int32_t below, inner_->AddHost(state->inner, after, call));
+  return Added(*state, graph, below, after, GraphNode{}, "AddHost");
+}
+
 absl::Status CheckedDriver::CheckAfter(const GraphState& state, Graph graph, std::span<const int32_t> after,
                                        const char* what) {
   const auto number = static_cast<int32_t>(state.nodes.size());

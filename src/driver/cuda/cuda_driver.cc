@@ -173,6 +173,9 @@ class CudaDriver final : public Driver {
 
   absl::StatusOr<Graph> CreateGraph(int device) override;
   void DestroyGraph(Graph graph) override { Destroy(Own(graph)); }
+  absl::StatusOr<int32_t> AddHost(Graph graph, std::span<const int32_t> after, const HostCall& call) override {
+    return Own(graph)->AddHost(after, call);
+  }
   void* NativeGraph(Graph graph) override { return Own(graph)->native(); }
   absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op,
                                   int priority) override {

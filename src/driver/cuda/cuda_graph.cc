@@ -126,6 +126,17 @@ absl::StatusOr<int32_t> CudaGraph::Add(const NodeMaker& maker, std::span<const i
   return static_cast<int32_t>(nodes_.size()) - 1;
 }
 
+absl::StatusOr<int32_t> CudaGraph::AddHost(std::span<const int32_t> after, const HostCall& call) {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<cudaGraphNode_t> before, NativesOf(after));
+  const cudaHostNodeParams params{.fn = call.call, .userData = call.context};
+  Node node{.child = true};
+  PENSTOCK_RETURN_IF_ERROR(
+      ToStatus(cudaGraphAddHostNode(&node.native, native_.get(), before.data(), before.size(), &params),
+               "adding a call of the host to a graph"));
+  nodes_.push_back(node);
+  return static_cast<int32_t>(nodes_.size()) - 1;
+}
+
 absl::StatusOr<int32_t> CudaGraph::AddChild(std::span<const int32_t> after, const CudaGraph& child) {
   if (this == &child) return ChildOfItself();
   PENSTOCK_RETURN_IF_ERROR(CheckChildDevice(device_, child.device_));

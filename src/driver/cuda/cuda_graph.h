@@ -36,7 +36,7 @@ class CudaGraph {
   struct Node {
     cudaGraphNode_t native = nullptr;
     NodeShape shape{};
-    bool child = false;
+    bool child = false;  // or a call of the host, which SetNode takes no more
   };
 
   static absl::StatusOr<std::unique_ptr<CudaGraph>> Create(int device);
@@ -46,6 +46,7 @@ class CudaGraph {
   int device() const { return device_; }
   cudaGraph_t native() const { return native_.get(); }
   absl::StatusOr<int32_t> Add(const NodeMaker& maker, std::span<const int32_t> after, const NodeOp& op, int priority);
+  absl::StatusOr<int32_t> AddHost(std::span<const int32_t> after, const HostCall& call);
   absl::StatusOr<int32_t> AddChild(std::span<const int32_t> after, const CudaGraph& child);
   absl::StatusOr<int32_t> Count() const;
 

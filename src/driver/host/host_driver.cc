@@ -23,6 +23,12 @@ namespace {
 
 constexpr int64_t kMostMemory = int64_t{16} << 30;
 
+absl::Status CallHost(void* host_call, void* const* /*argv*/) {
+  const HostCall& of = *static_cast<const HostCall*>(host_call);
+  of.call(of.context);
+  return absl::OkStatus();
+}
+
 class HostDriver final : public Driver {
  public:
   HostDriver(int devices, int threads, int64_t memory_bytes, const HostDriverOptions& options)
@@ -106,6 +112,10 @@ class HostDriver final : public Driver {
   absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op,
                                   int priority) override {
     return graphs_.AddNode(graph, after, op, priority);
+  }
+  absl::StatusOr<int32_t> AddHost(Graph graph, std::span<const int32_t> after, const HostCall& call) override {
+    const KernelOp op{.call = &CallHost, .callable = const_cast<HostCall*>(&call)};
+    return graphs_.AddNode(graph, after, &op, 0);
   }
   absl::StatusOr<GraphExec> Instantiate(Graph graph) override { return graphs_.Instantiate(graph); }
   void DestroyExec(GraphExec exec) override { graphs_.DestroyExec(exec); }

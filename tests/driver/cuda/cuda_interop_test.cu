@@ -330,6 +330,9 @@ TEST_P(CudaInteropTest, AnExportedGraphHasAllKindsOfNodes) {
         for (int i = 0; i < kN; ++i) x[i] = 3 * x[i] + 2;
       });
   g.Copy("out", Read(t), Write(y));
+  int looked = 0, asked = 0;
+  g.Host("look", [&](std::span<const uint32_t>) { ++looked; }, Read(y));
+  g.Host("asked", [&](std::span<const uint32_t>) { ++asked; }, Read(y)).Inline();
   g.Fill("fill", u, 7u);
   g.ParallelFor("rest", rest, Step{}, 4u, ReadWrite(u));
   g.Copy("rest out", Read(u), Write(z));
@@ -351,6 +354,9 @@ TEST_P(CudaInteropTest, AnExportedGraphHasAllKindsOfNodes) {
     for (int launch = 0; launch < 2; ++launch) ASSERT_CUDA(cudaGraphLaunch(native, own_));
     ASSERT_CUDA(cudaStreamSynchronize(own_));
     ASSERT_CUDA(cudaGraphExecDestroy(native));
+    EXPECT_OK(exported->status());
+    EXPECT_EQ(std::exchange(looked, 0), 2);
+    EXPECT_EQ(std::exchange(asked, 0), 2);
     for (int i = 0; i < kN; ++i) {
       ASSERT_EQ((*y_)[i], After((*a_)[i], {1, 2})) << i;
       ASSERT_EQ((*z_)[i], i < n ? 25u : 0xDEADu) << i;

@@ -91,8 +91,8 @@ absl::Status Slot::MakeStreamsAndEvents() {
   end_timing.resize(plan.nodes.size());
   // Of what is submitted by itself: no run with a trace is of both schedules.
   const Program& program = *options_.program;
-  const bool graphs = !program.graphs.commands.empty();
-  for (const ExecCommand& command : (graphs ? program.graphs : program.stream).commands) {
+  const Schedule& submitted = program.graphs.commands.empty() ? program.stream : program.graphs;
+  for (const ExecCommand& command : submitted.commands) {
     if (command.node < 0) continue;
     const auto n = static_cast<size_t>(command.node);
     const DeviceRef& d = device(plan.nodes[n].device);

@@ -46,7 +46,7 @@ class PENSTOCK_EXPORT Executable {
 
   // What a launch with these bindings would do, as a graph of the platform's own (exported_graph.h). It takes a slot:
   // ResourceExhausted when every one is taken. FailedPrecondition, with the node and the reason, for what needs a run
-  // around it: memory that is not pinned, States, nodes that are in no graph; for plans without graphs
+  // around it: large memory that is not pinned, States, nodes that are in no graph; for plans without graphs
   // (mode.h), kSlot buffers, and host devices. Else as for Launch.
   absl::StatusOr<ExportedGraph> Export(const Bindings& bindings);
 

@@ -197,7 +197,10 @@ class Driver {
   // Adds a node that calls the host, for graphs that are launched by others than runs: on CUDA a thread of the CUDA
   // driver's calls, which may call nothing of CUDA's, and the device's other calls wait for it. Whoever is called lives
   // as long as the node, and so does `call` itself. SetNode and EnableNode do not take it.
-  virtual absl::StatusOr<int32_t> AddHost(Graph graph, std::span<const int32_t> after, const HostCall& call) = 0;
+  virtual absl::StatusOr<int32_t> AddHost(Graph /*graph*/, std::span<const int32_t> /*after*/,
+                                          const HostCall& /*call*/) {
+    return absl::UnimplementedError("this driver's graphs do not call the host");
+  }
   // The cudaGraph_t, which stays the driver's, or null on host devices.
   virtual void* NativeGraph(Graph /*graph*/) { return nullptr; }
   // Later changes of the graph do not change the exec. It needs the graph no longer.

@@ -51,8 +51,8 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   // What a launch would do, for the application: see Executable::Export. `handle`: as an Executable holds this.
   absl::StatusOr<std::shared_ptr<const GraphExport>> Export(std::shared_ptr<ExecutableCore> handle,
                                                             const Bindings& bindings);
-  // A Host node of what was exported.
-  void CallExported(Slot& slot, int32_t node, int32_t call);
+  // A host step of what was exported, or else a call.
+  void CallExported(Slot& slot, int32_t node, int32_t step, int32_t call);
   // Whether no slot is taken. Advances every run in flight; never blocks.
   bool IsIdle();
   // Advances every run in flight; never blocks.

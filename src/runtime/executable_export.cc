@@ -86,18 +86,19 @@ absl::Status ExecutableCore::BindToExport(Slot& slot, const Bindings& bindings) 
   slot.replay = replay;
   if (!bound.ok()) return bound;
   for (size_t s = 0; s < program_.hosts.size(); ++s) {
-    if (slot.host_idle[s] || program_.hosts[s].call >= 0) continue;
-    return Unexported(plan_.host_steps[s].node, "it copies what is bound, which is not pinned; bind pinned memory");
+    if (slot.host_idle[s] || program_.hosts[s].ring < 0) continue;
+    return Unexported(plan_.host_steps[s].node,
+                      "several threads copy what is bound, since it is large and not pinned; bind pinned memory");
   }
   return absl::OkStatus();
 }
 
 // On a thread of the driver's. Others may be inside the callable, which wait for nothing that waits for this one.
-void ExecutableCore::CallExported(Slot& slot, int32_t node, int32_t call) {
+void ExecutableCore::CallExported(Slot& slot, int32_t node, int32_t step, int32_t call) {
   const base::DeviceCodeScope scope;
   if (slot.fault.failed()) return;
   while (!EnterGate(node)) std::this_thread::yield();
-  CallHost(slot, call);
+  step < 0 ? CallHost(slot, call) : RunHostNode(slot, step, -1);
   LeaveGate(node);
 }
 

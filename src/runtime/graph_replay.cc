@@ -111,9 +111,9 @@ absl::Status GraphReplay::CaptureAll(int32_t& node) {
 
 // One graph alone is all there is, several are children.
 absl::StatusOr<driver::Graph> GraphReplay::Join() {
-  Chain chain{.graph = {}, .last = {}, .steps = slot_.host_idle};
-  const bool alone =
-      replay_.graphs() == 1 && std::find(chain.steps.begin(), chain.steps.end(), false) == chain.steps.end();
+  Chain chain{.graph = {}, .last = {}, .steps = std::vector<bool>(slot_.host_idle.size())};
+  const auto idle = std::count(slot_.host_idle.begin(), slot_.host_idle.end(), true);
+  const bool alone = replay_.graphs() == 1 && static_cast<size_t>(idle) == chain.steps.size();
   PENSTOCK_ASSIGN_OR_RETURN(chain.graph, driver_.CreateGraph(options_.device->local));
   const absl::Status joined = alone ? AddNodes(0, chain.graph, true) : JoinInto(chain);
   if (joined.ok()) return chain.graph;
@@ -157,23 +157,25 @@ absl::Status GraphReplay::AddHostStep(int32_t step, Chain& chain) {
   const graph::HostStep& planned = options_.plan->host_steps[s];
   for (const int32_t before : planned.after_hosts) PENSTOCK_RETURN_IF_ERROR(AddHostStep(before, chain));
   if (planned.joins) PENSTOCK_RETURN_IF_ERROR(AddHostStep(step - 1, chain));
+  if (slot_.host_idle[s]) return absl::OkStatus();
   PENSTOCK_ASSIGN_OR_RETURN(const int32_t added,
-                            AddHost(planned.node, options_.program->hosts[s].call, chain.graph, chain.last));
+                            AddHost({.node = planned.node, .step = step}, chain.graph, chain.last));
   chain.last.assign(1, added);
   return absl::OkStatus();
 }
 
-absl::StatusOr<int32_t> GraphReplay::AddHost(int32_t node, int32_t call, driver::Graph to,
-                                             std::span<const int32_t> after) {
-  host_nodes_.push_back(
-      std::make_unique<HostNode>(HostNode{.core = options_.core, .slot = &slot_, .node = node, .call = call}));
+absl::StatusOr<int32_t> GraphReplay::AddHost(const HostNode& node, driver::Graph to, std::span<const int32_t> after) {
+  host_nodes_.push_back(std::make_unique<HostNode>(node));
   HostNode& host = *host_nodes_.back();
-  host.code.context = &host;
-  host.code.call = [](void* context) {
-    const HostNode& of = *static_cast<const HostNode*>(context);
-    of.core->CallExported(*of.slot, of.node, of.call);
-  };
+  host.core = options_.core;
+  host.slot = &slot_;
+  host.code = {.call = &GraphReplay::CallHostNode, .context = &host};
   return driver_.AddHost(to, after, host.code);
+}
+
+void GraphReplay::CallHostNode(void* context) {
+  const HostNode& of = *static_cast<const HostNode*>(context);
+  of.core->CallExported(*of.slot, of.node, of.step, of.call);
 }
 
 void GraphReplay::Drop() {
@@ -400,7 +402,8 @@ absl::StatusOr<int32_t> GraphReplay::AddNode(const ReplayEntry& entry, Node& nod
                                              const std::vector<int32_t>& after, int priority, bool bound) {
   if (entry.op == Op::kForeign) return driver_.AddChild(to, after, node.child);
   if (exported_ && entry.op == Op::kAsk) {  // nobody would answer
-    return AddHost(entry.node, options_.program->asks[static_cast<size_t>(entry.index)].call, to, after);
+    const int32_t call = options_.program->asks[static_cast<size_t>(entry.index)].call;
+    return AddHost({.node = entry.node, .call = call}, to, after);
   }
   PENSTOCK_ASSIGN_OR_RETURN(const Wanted wanted, WantedOf(entry, node));
   if (exported_ && wanted.off) return AddNothing(to, after);

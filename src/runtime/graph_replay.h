@@ -131,18 +131,19 @@ class GraphReplay {
     int32_t head = -1;  // the node it begins with, if it has one
     bool head_enabled = true;
   };
-  // A Host node of what is exported.
+  // What the host does in what is exported: a host step, or the callable of a node that a device would ask for.
   struct HostNode {
-    ExecutableCore* core;
-    Slot* slot;
-    int32_t node, call;
+    int32_t node = -1;  // of the plan
+    int32_t step = -1, call = -1;  // Plan::host_steps, Program::calls
+    ExecutableCore* core = nullptr;
+    Slot* slot = nullptr;
     driver::HostCall code{};
   };
   // One thing behind the other.
   struct Chain {
     driver::Graph graph;
     std::vector<int32_t> last;  // the node added last, if any
-    std::vector<bool> steps;  // host steps that have been added
+    std::vector<bool> steps;  // host steps that have been seen to
   };
   // The operation of an entry for the slot's next run; `off`: it has nothing to do.
   struct Wanted {
@@ -167,7 +168,8 @@ class GraphReplay {
   absl::Status JoinInto(Chain& chain);
   absl::Status AddPart(int32_t graph, Chain& chain);
   absl::Status AddHostStep(int32_t step, Chain& chain);
-  absl::StatusOr<int32_t> AddHost(int32_t node, int32_t call, driver::Graph to, std::span<const int32_t> after);
+  absl::StatusOr<int32_t> AddHost(const HostNode& node, driver::Graph to, std::span<const int32_t> after);
+  static void CallHostNode(void* context);
   bool WaitsForCapture(int32_t graph) const;
   absl::Status MakeAnew();
   absl::Status MakeGraph(int32_t graph, bool bound);

@@ -77,8 +77,10 @@ void ExecutableCore::CallHost(Slot& slot, int32_t call) const {
 
 void ExecutableCore::RecordHostNode(int32_t node, int64_t serial, double begin) const {
   const int worker = host::WorkerPool::CurrentIndex();
-  trace_->Add({plan_.nodes[static_cast<size_t>(node)].name, worker < 0 ? "poller" : "worker " + std::to_string(worker),
-               SpanKind::kHost, begin, trace_->Now(), serial, -1});
+  const std::string thread = worker >= 0            ? "worker " + std::to_string(worker)
+                             : base::InDeviceCode() ? "exported graphs"
+                                                    : "poller";
+  trace_->Add({plan_.nodes[static_cast<size_t>(node)].name, thread, SpanKind::kHost, begin, trace_->Now(), serial, -1});
 }
 
 void ExecutableCore::BeginStagedCopy(Slot& slot, int32_t ring) const {

@@ -291,6 +291,7 @@ absl::StatusOr<bool> GraphReplay::CaptureEntry(int32_t e) {
   Node& node = nodes_[static_cast<size_t>(e)];
   Made& made = MadeOf(node);
   if (!options_.core->EnterGate(entry.node)) return false;
+  const Timed timed(capturing_ns_);
   node.known = false;
   const int32_t lane = options_.plan->nodes[static_cast<size_t>(entry.node)].lane;
   int64_t calls = 0;
@@ -313,6 +314,7 @@ absl::StatusOr<bool> GraphReplay::CaptureEntry(int32_t e) {
 
 // `bound`: by a launch, so that everything is known. Else what varies is set by the first launch, before it runs.
 absl::Status GraphReplay::MakeGraph(int32_t graph, bool bound) {
+  const Timed timed(instantiating_ns_);
   PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph nodes, driver_.CreateGraph(options_.device->local));
   const auto instantiate = [&]() -> absl::StatusOr<driver::GraphExec> {
     PENSTOCK_RETURN_IF_ERROR(AddNodes(graph, nodes, bound));
@@ -703,6 +705,8 @@ void GraphReplay::AddTo(ReplayLedger& ledger) const {
   ledger.nodes_switched += switches_.get();
   ledger.refreshes += refreshes_.get();
   ledger.captures += captures_.get();
+  ledger.instantiating_us += static_cast<double>(instantiating_ns_.get()) / 1000;
+  ledger.capturing_us += static_cast<double>(capturing_ns_.get()) / 1000;
   base::MutexLock lock(mu_);
   if (!remade_.empty()) ledger.notes.push_back("a graph was made anew: " + remade_);
 }

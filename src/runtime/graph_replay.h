@@ -24,6 +24,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -112,6 +113,18 @@ class GraphReplay {
     void operator+=(int64_t n) { value.store(get() + n, std::memory_order_relaxed); }
     void operator++() { *this += 1; }
     int64_t get() const { return value.load(std::memory_order_relaxed); }
+  };
+  // Adds how long it lives to a count.
+  class Timed {
+   public:
+    explicit Timed(Count& nanoseconds) : nanoseconds_(nanoseconds) {}
+    ~Timed() { nanoseconds_ += std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin_).count(); }
+    Timed(const Timed&) = delete;
+    Timed& operator=(const Timed&) = delete;
+
+   private:
+    Count& nanoseconds_;
+    const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   };
   // What an entry of the program is in its graph now.
   struct Node {
@@ -239,6 +252,7 @@ class GraphReplay {
   driver::KernelOp by_ref_;
 
   Count instantiations_, nodes_made_, launches_, sets_, switches_, refreshes_, captures_;
+  Count instantiating_ns_, capturing_ns_;
   mutable base::Mutex mu_;
   std::string remade_ ABSL_GUARDED_BY(mu_);  // why the last graph was that had been made before
 };

@@ -48,6 +48,8 @@ class ReplayConformance : public GraphConformance {
     EXPECT_GE(ledger.graphs, Count(Kind::kUpload));
     EXPECT_EQ(ledger.graph_nodes, Count(Kind::kAddNode) + Count(Kind::kAddChild));
     EXPECT_EQ(ledger.captures, Count(Kind::kEndCapture));
+    EXPECT_EQ(ledger.instantiating_us > 0, ledger.graphs > 0);
+    EXPECT_EQ(ledger.capturing_us > 0, ledger.captures > 0);
     EXPECT_EQ(ledger.graph_launches, Count(Kind::kLaunchGraph));
     EXPECT_EQ(ledger.nodes_set, Count(Kind::kSetNode) + Count(Kind::kSetChild));
     EXPECT_EQ(ledger.nodes_switched, Count(Kind::kEnableNode));

@@ -6,8 +6,8 @@
 // On streams two timing events a node are recorded on its lane, so a traced run is slower to submit; a node that had
 // nothing to do has a span of next to no length. In graphs (Mode::kGraph) a kernel of one thread behind each node
 // writes down the device's time, and one before each node that comes behind none or several of its graph: a traced run
-// takes longer by one kernel a node of a chain. A node that had nothing to do has no span there. A node's span begins
-// when what it waits for in its graph has ended, though the device may have begun it later.
+// takes longer by one kernel a node of a chain, 0.9 us on an H200. A node that had nothing to do has no span there. A
+// node's span begins when what it waits for in its graph has ended, though the device may have begun it later.
 //
 // Threads: thread-safe.
 #pragma once

@@ -93,7 +93,7 @@ class PENSTOCK_EXPORT Bindings {
     return *this;
   }
   // Moved into the next run, which gives it back to the pool when it has ended; launches after that need another. One
-  // that fails leaves it here.
+  // that fails leaves it here, but where the run was abandoned (On).
   template <class T>
   Bindings& Set(BufferHandle<T> buffer, HostBuffer<T>&& memory) {
     const HostBuffer<T> taken = std::move(memory);

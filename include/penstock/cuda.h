@@ -10,6 +10,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <concepts>
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -32,21 +34,6 @@ inline cudaStream_t CudaStream(const Foreign& foreign) { return static_cast<cuda
 // For Bindings::After: what the application has submitted to a stream before it recorded the event there.
 inline NativeEvent Native(cudaEvent_t event) { return {event}; }
 
-// For Bindings::On. Null is the default stream, as for the calls of the file that is being compiled.
-inline NativeStream Native(cudaStream_t stream) {
-#if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
-  return {stream == nullptr ? cudaStreamPerThread : stream};
-#else
-  return {stream == nullptr ? cudaStreamLegacy : stream};
-#endif
-}
-// The same of a cuda::stream_ref.
-template <class Ref>
-  requires requires(const Ref& ref) { cudaStream_t(ref.get()); }
-NativeStream Native(const Ref& ref) {
-  return Native(cudaStream_t(ref.get()));
-}
-
 // OK for cudaSuccess. Otherwise `what` with the error's words, and the last error is cleared. Codes: InvalidArgument
 // for a wrong argument, ResourceExhausted for memory, FailedPrecondition for what this device or image cannot do,
 // Internal and DataLoss for faults; a fault that ends all CUDA work of the process is known to the runtime by a
@@ -68,6 +55,29 @@ inline cudaGraph_t CudaGraphOf(const ExportedGraph& exported) {
   return static_cast<cudaGraph_t>(exported.native_graph());
 }
 
+// What null is for a stream, the compiler is told for each file: so such functions are others in each.
+#if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
+inline namespace per_thread_default_stream {
+inline constexpr bool kNullIsPerThread = true;
+#else
+inline namespace legacy_default_stream {
+inline constexpr bool kNullIsPerThread = false;
+#endif
+
+// For Bindings::On. Null is the default stream, as for the calls of the file that is being compiled.
+inline NativeStream Native(cudaStream_t stream) {
+  return {stream != nullptr ? stream : kNullIsPerThread ? cudaStreamPerThread : cudaStreamLegacy};
+}
+inline NativeStream Native(std::nullptr_t) { return Native(cudaStream_t()); }
+// The same of a cuda::stream_ref.
+template <class Ref>
+  requires requires(const Ref& ref) {
+    { ref.get() } -> std::same_as<cudaStream_t>;
+  }
+NativeStream Native(const Ref& ref) {
+  return Native(ref.get());
+}
+
 // Adds a graph to what the stream captures, behind what it has captured, as a child: what the graph names must live
 // while what the capture becomes is used. FailedPrecondition, and the capture goes on, where the stream captures
 // nothing, or CUDA takes the graph for no child.
@@ -76,7 +86,8 @@ inline absl::Status AddToCapture(cudaGraph_t graph, cudaStream_t stream) {
   cudaGraph_t to = nullptr;
   const cudaGraphNode_t* after = nullptr;
   size_t count = 0;
-  const cudaError_t asked = cudaStreamGetCaptureInfo(stream, &capture, nullptr, &to, &after, nullptr, &count);
+  auto* const of = static_cast<cudaStream_t>(Native(stream).handle);
+  const cudaError_t asked = cudaStreamGetCaptureInfo(of, &capture, nullptr, &to, &after, nullptr, &count);
   if (asked != cudaSuccess) return ToStatus(asked, "asking what a stream captures");
   if (graph == nullptr || capture != cudaStreamCaptureStatusActive) {
     return absl::FailedPreconditionError(graph == nullptr ? "there is no graph to add to a capture"
@@ -85,18 +96,31 @@ inline absl::Status AddToCapture(cudaGraph_t graph, cudaStream_t stream) {
   cudaGraphNode_t child = nullptr;
   cudaError_t added = cudaGraphAddChildGraphNode(&child, to, after, count, graph);
   if (added == cudaSuccess) {
-    added = cudaStreamUpdateCaptureDependencies(stream, &child, nullptr, 1, cudaStreamSetCaptureDependencies);
+    added = cudaStreamUpdateCaptureDependencies(of, &child, nullptr, 1, cudaStreamSetCaptureDependencies);
   }
-  return ToStatus(added, "adding a graph to a capture");
+  const absl::Status status = ToStatus(added, "adding a graph to a capture");
+  if (status.code() != absl::StatusCode::kInvalidArgument) return status;
+  return absl::Status(absl::StatusCode::kFailedPrecondition, status.message());
 }
 inline absl::Status AddToCapture(const ExportedGraph& exported, cudaStream_t stream) {
   return AddToCapture(CudaGraphOf(exported), stream);
 }
 
+}  // namespace
+
 namespace detail {
 inline bool IsCapturing(cudaStream_t stream) {
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   return cudaStreamIsCapturing(stream, &capture) == cudaSuccess && capture == cudaStreamCaptureStatusActive;
+}
+
+// Breaks no capture that another thread, or this one, has open elsewhere.
+inline cudaError_t Instantiate(cudaGraphExec_t* exec, cudaGraph_t graph) {
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  (void)cudaThreadExchangeStreamCaptureMode(&mode);
+  const cudaError_t code = cudaGraphInstantiate(exec, graph, 0);
+  (void)cudaThreadExchangeStreamCaptureMode(&mode);
+  return code;
 }
 }  // namespace detail
 
@@ -129,7 +153,8 @@ struct SignalEvent {
 
 // Runs a graph of the application's, as it is now: later changes are not seen, and it may be destroyed. It uses the
 // addresses it was made with, so the same memory is to be bound to what the node declares, and one slot at a time may
-// use it. In a graph it is a child; on streams an exec is made by a slot's first run.
+// use it. In a graph it is a child; on streams an exec is made by a slot's first run. A step that is declared again has
+// one and the same CudaGraph, made outside the declaration.
 class CudaGraph {
  public:
   explicit CudaGraph(cudaGraph_t graph) : whole_(std::make_shared<Whole>(graph)) {}
@@ -172,9 +197,14 @@ class CudaGraph {
       for (const auto& [of, exec] : made) {
         if (of == whole) return ToStatus(cudaGraphLaunch(exec, stream), "launching a CUDA graph");
       }
+      std::erase_if(made, [](const auto& of) {  // of callables that are gone, and runs that have ended
+        if (of.first.use_count() > 1) return false;
+        (void)cudaGraphExecDestroy(of.second);
+        return true;
+      });
       cudaGraphExec_t exec = nullptr;
       const std::lock_guard lock(whole->mu);
-      const cudaError_t code = cudaGraphInstantiate(&exec, whole->graph, 0);
+      const cudaError_t code = detail::Instantiate(&exec, whole->graph);
       if (code != cudaSuccess) return ToStatus(code, "instantiating a CUDA graph");
       made.emplace_back(whole, exec);
       return ToStatus(cudaGraphLaunch(exec, stream), "launching a CUDA graph");

@@ -10,6 +10,8 @@
 //
 // Host nodes, asked for or not, are called by a thread of CUDA's, which other such calls of the device wait for: they
 // call nothing of CUDA's and launch nothing, and each takes about 20 us. What a run would do beside them comes behind.
+// One execution of a callable at a time, as always: so Host nodes of runs must not wait for work that has this graph in
+// it.
 //
 // Ownership: owns the graph, and keeps alive what its nodes name: a slot, the executable, callables, and bound memory
 //            with a keep-alive. It must outlive the work of whatever was made of the graph: execs, graphs it is a child

@@ -156,12 +156,14 @@ absl::Status ExecutableCore::BindAhead(Slot& slot, const Bindings& bindings) {
 }
 
 // When it is settled which lanes the run is submitted on.
-absl::Status ExecutableCore::WaitForNative(Slot& slot, const Bindings& bindings) {
+absl::Status ExecutableCore::WaitForNative(Slot& slot, const Bindings& bindings, int& stream_device) {
   const absl::Status waits = executor_.WaitForEvents(slot);
   if (!waits.ok()) return base::Prefixed(graph::Prefix(*model_) + ": an event given to After", waits);
   if (bindings.stream_ == nullptr) return absl::OkStatus();
-  const absl::Status behind = BeginBehindStream(*this, slot, bindings.stream_);
-  return behind.ok() ? behind : base::Prefixed(graph::Prefix(*model_) + ": the stream given to On", behind);
+  const absl::StatusOr<int> behind = BeginBehindStream(*this, slot, bindings.stream_);
+  if (!behind.ok()) return base::Prefixed(graph::Prefix(*model_) + ": the stream given to On", behind.status());
+  stream_device = *behind;
+  return absl::OkStatus();
 }
 
 // The next run has them; launches after that need others.

@@ -416,7 +416,8 @@ absl::StatusOr<Run> ExecutableCore::Start(Slot* slot, const Bindings& bindings, 
   BeginTrial(*slot);
   absl::Status bound = Bind(*slot, bindings);
   if (bound.ok()) bound = PrepareGraphs(*slot);
-  if (bound.ok()) bound = WaitForNative(*slot, bindings);
+  int stream_device = -1;
+  if (bound.ok()) bound = WaitForNative(*slot, bindings, stream_device);
   if (!bound.ok()) runtime_->NoteFault(bound);
   const absl::Status open = runtime_->RunStarted();  // again: Shutdown waits for what has started before it closed
   if (bound.ok()) bound = open;
@@ -447,7 +448,9 @@ absl::StatusOr<Run> ExecutableCore::Start(Slot* slot, const Bindings& bindings, 
   }
   run->Advance();
   if (needs_workers || !deadline.is_never() || runtime_->synchronous()) run->WatchInBackground();
-  if (bindings.stream_ != nullptr) PENSTOCK_RETURN_IF_ERROR(HoldStream(*runtime_, *driver_, *run, bindings.stream_));
+  if (stream_device >= 0) {
+    PENSTOCK_RETURN_IF_ERROR(HoldStream(*runtime_, *driver_, *run, bindings.stream_, stream_device));
+  }
   return handle;
 }
 

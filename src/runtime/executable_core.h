@@ -51,8 +51,8 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   // What a launch would do, for the application: see Executable::Export. `handle`: as an Executable holds this.
   absl::StatusOr<std::shared_ptr<const GraphExport>> Export(std::shared_ptr<ExecutableCore> handle,
                                                             const Bindings& bindings);
-  // A host step of what was exported, or else a call.
-  void CallExported(Slot& slot, int32_t node, int32_t step, int32_t call);
+  // A host step of what was exported, or else (-1) an ask.
+  void CallExported(Slot& slot, int32_t node, int32_t step, int32_t ask);
   // Whether no slot is taken. Advances every run in flight; never blocks.
   bool IsIdle();
   // Advances every run in flight; never blocks.
@@ -141,7 +141,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   absl::StatusOr<bool> CheckPlace(Slot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory,
                                   int64_t bytes) const;
   absl::Status BindAhead(Slot& slot, const Bindings& bindings);
-  absl::Status WaitForNative(Slot& slot, const Bindings& bindings);
+  absl::Status WaitForNative(Slot& slot, const Bindings& bindings, int& stream_device);
   absl::Status CheckOverlaps(Slot& slot) const;
   static void TakeOver(Slot& slot, const Bindings& bindings);
   void PatchPointers(Slot& slot);

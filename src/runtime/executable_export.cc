@@ -31,9 +31,12 @@ absl::StatusOr<std::shared_ptr<const GraphExport>> ExecutableCore::Export(std::s
   PENSTOCK_RETURN_IF_ERROR(CheckExports());
   PENSTOCK_ASSIGN_OR_RETURN(Slot * slot, Lease(Deadline(), /*wait=*/false));
   auto exported = std::make_shared<GraphExport>(std::move(handle), slot);
-  PENSTOCK_RETURN_IF_ERROR(BindToExport(*slot, bindings));
+  const absl::Status bound = BindToExport(*slot, bindings);
+  if (!bound.ok()) runtime_->NoteFault(bound);
+  PENSTOCK_RETURN_IF_ERROR(bound);
   int32_t node = -1;
-  absl::StatusOr<std::unique_ptr<GraphReplay>> graph = slot->ExportGraph(node);
+  absl::StatusOr<std::unique_ptr<GraphReplay>> graph = absl::UnknownError("");
+  (void)runtime_->WithMemory([&] { return (graph = slot->ExportGraph(node)).status(); });
   if (!graph.ok()) {
     runtime_->NoteFault(graph.status());
     return node < 0 ? graph.status() : Describe(base::IsFatal(graph.status()) ? -1 : node, graph.status());
@@ -93,12 +96,12 @@ absl::Status ExecutableCore::BindToExport(Slot& slot, const Bindings& bindings) 
   return absl::OkStatus();
 }
 
-// On a thread of the driver's. Others may be inside the callable, which wait for nothing that waits for this one.
-void ExecutableCore::CallExported(Slot& slot, int32_t node, int32_t step, int32_t call) {
+// On a thread of the driver's. It waits for whoever is inside the callable: see exported_graph.h.
+void ExecutableCore::CallExported(Slot& slot, int32_t node, int32_t step, int32_t ask) {
   const base::DeviceCodeScope scope;
   if (slot.fault.failed()) return;
   while (!EnterGate(node)) std::this_thread::yield();
-  step < 0 ? CallHost(slot, call) : RunHostNode(slot, step, -1);
+  step < 0 ? CallAsked(slot, program_.asks[static_cast<size_t>(ask)], -1) : RunHostNode(slot, step, -1);
   LeaveGate(node);
 }
 

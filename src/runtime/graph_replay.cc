@@ -175,7 +175,7 @@ absl::StatusOr<int32_t> GraphReplay::AddHost(const HostNode& node, driver::Graph
 
 void GraphReplay::CallHostNode(void* context) {
   const HostNode& of = *static_cast<const HostNode*>(context);
-  of.core->CallExported(*of.slot, of.node, of.step, of.call);
+  of.core->CallExported(*of.slot, of.node, of.step, of.ask);
 }
 
 void GraphReplay::Drop() {
@@ -404,8 +404,7 @@ absl::StatusOr<int32_t> GraphReplay::AddNode(const ReplayEntry& entry, Node& nod
                                              const std::vector<int32_t>& after, int priority, bool bound) {
   if (entry.op == Op::kForeign) return driver_.AddChild(to, after, node.child);
   if (exported_ && entry.op == Op::kAsk) {  // nobody would answer
-    const int32_t call = options_.program->asks[static_cast<size_t>(entry.index)].call;
-    return AddHost({.node = entry.node, .call = call}, to, after);
+    return AddHost({.node = entry.node, .ask = entry.index}, to, after);
   }
   PENSTOCK_ASSIGN_OR_RETURN(const Wanted wanted, WantedOf(entry, node));
   if (exported_ && wanted.off) return AddNothing(to, after);

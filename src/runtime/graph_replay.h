@@ -144,10 +144,10 @@ class GraphReplay {
     int32_t head = -1;  // the node it begins with, if it has one
     bool head_enabled = true;
   };
-  // What the host does in what is exported: a host step, or the callable of a node that a device would ask for.
+  // What the host does in what is exported: a host step, or what a device would ask for.
   struct HostNode {
     int32_t node = -1;  // of the plan
-    int32_t step = -1, call = -1;  // Plan::host_steps, Program::calls
+    int32_t step = -1, ask = -1;  // Plan::host_steps, Program::asks
     ExecutableCore* core = nullptr;
     Slot* slot = nullptr;
     driver::HostCall code{};

@@ -25,7 +25,7 @@ absl::Status CheckDevice(const ExecutableCore& core, int device) {
 
 }  // namespace
 
-absl::Status BeginBehindStream(ExecutableCore& core, Slot& slot, void* stream) {
+absl::StatusOr<int> BeginBehindStream(ExecutableCore& core, Slot& slot, void* stream) {
   if (base::InUserCode()) {
     return absl::FailedPreconditionError(
         "launched inside a host node or callback, where nobody may wait until the run has been submitted; launch "
@@ -45,28 +45,36 @@ absl::Status BeginBehindStream(ExecutableCore& core, Slot& slot, void* stream) {
     current.Set(core.local_device_of_lane(lane));
     PENSTOCK_RETURN_IF_ERROR(driver.Wait(slot.streams[static_cast<size_t>(lane)], event));
   }
-  return absl::OkStatus();
+  return device;
 }
 
-// A run that has failed is waited for until what it had submitted has drained.
-absl::Status HoldStream(RuntimeCore& runtime, driver::Driver& driver, RunState& run, void* stream) {
+// A run that has failed is waited for until what it had submitted has drained; so is one that the stream cannot wait
+// for, since it is under way and whoever launched it counts on the order.
+absl::Status HoldStream(RuntimeCore& runtime, driver::Driver& driver, RunState& run, void* stream, int device) {
   RunState::Tail tail;
-  const auto submitted = [&] {
+  absl::Status waits;
+  const auto settled = [&] {
     if (!run.ended()) run.Advance();
     if (absl::StatusOr<RunState::Tail> now = run.LookAtTail(); now.ok()) tail = *std::move(now);
-    return run.ended() || tail.submitted;
+    return run.ended() || (tail.submitted && waits.ok());
   };
-  if (!submitted()) {
+  const auto settle = [&] {
+    if (settled()) return;
     run.Follow();
-    host::WaitForProgress(runtime.bell(), runtime.rings(), run.deadline().at(), submitted);
-    (void)submitted();  // at the deadline: abandons it
+    host::WaitForProgress(runtime.bell(), runtime.rings(), run.deadline().at(), settled);
+    (void)settled();  // at the deadline: abandons it
+  };
+  settle();
+  if (!run.ended() && !tail.ended) {
+    const driver::CurrentDevice current(driver, device);
+    for (const driver::Event event : *tail.done) {
+      if (waits.ok()) waits = driver.MakeNativeWait(stream, event);
+    }
+    if (waits.ok()) return absl::OkStatus();
+    runtime.NoteFault(waits);
+    settle();
   }
-  if (run.drained() || tail.ended) return absl::OkStatus();
-  if (run.ended()) return run.status();
-  PENSTOCK_ASSIGN_OR_RETURN(const int device, driver.DeviceOfNative(stream));
-  const driver::CurrentDevice current(driver, device);
-  for (const driver::Event event : *tail.done) PENSTOCK_RETURN_IF_ERROR(driver.MakeNativeWait(stream, event));
-  return absl::OkStatus();
+  return run.drained() || tail.ended ? absl::OkStatus() : run.status();
 }
 
 }  // namespace penstock::runtime

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "src/driver/driver.h"
 
 namespace penstock::runtime {
@@ -15,11 +16,11 @@ class RuntimeCore;
 struct Slot;
 
 // Makes all lanes wait for what has been submitted to the stream: before all else the run submits, when its mode is
-// known.
-absl::Status BeginBehindStream(ExecutableCore& core, Slot& slot, void* stream);
+// known. Returns the stream's device.
+absl::StatusOr<int> BeginBehindStream(ExecutableCore& core, Slot& slot, void* stream);
 
-// Returns when all of the run has been submitted, and the stream waits for it. The run's status where it is abandoned
-// before.
-absl::Status HoldStream(RuntimeCore& runtime, driver::Driver& driver, RunState& run, void* stream);
+// Returns when all of the run has been submitted and the stream waits for it, or else when the run has drained. The
+// run's status where it is abandoned before.
+absl::Status HoldStream(RuntimeCore& runtime, driver::Driver& driver, RunState& run, void* stream, int device);
 
 }  // namespace penstock::runtime

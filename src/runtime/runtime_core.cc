@@ -308,7 +308,8 @@ void RuntimeCore::StopPoller() {
 
 void RuntimeCore::FreeDevice(const DeviceRef& device, void* memory) {
   if (memory == nullptr) return;
-  if (!base::answers_devices || completion_ == nullptr) return device.driver->FreeDevice(device.local, memory);
+  const bool held_up = base::answers_devices || base::InDeviceCode();
+  if (!held_up || completion_ == nullptr) return device.driver->FreeDevice(device.local, memory);
   ReleaseBegins();  // who is out of memory waits for it
   auto* const freed = new FreedMemory{this, device, memory};
   completion_->Run({[](void* context, int64_t) {

@@ -423,6 +423,30 @@ TEST_F(GraphExportTest, AHostNodeLaunchesNothingAndWaitsForItsTurn) {
   EXPECT_EQ(most, 1);
 }
 
+// Which CUDA's thread must not do: it is left to another.
+TEST_F(GraphExportTest, AHostNodeMayLetGoOfMemory) {
+  Graph g("lets go");
+  auto x = g.InOut<uint32_t>("x", kN);
+  std::optional<DeviceBuffer<uint32_t>> device = *runtime_->MakeDeviceBuffer<uint32_t>(kN);
+  std::optional<HostBuffer<uint32_t>> host = Pinned();
+  g.Host(
+      "lets go",
+      [&](std::span<uint32_t>) {
+        device.reset();
+        host.reset();
+      },
+      ReadWrite(x));
+  g.ParallelFor("add", kN, AddTo{}, ReadWrite(x));
+  Executable exec = Compiled(g);
+  HostBuffer<uint32_t> x_ = Pinned();
+  Bindings io = exec.bindings();
+  auto exported = exec.Export(io.Set(x, x_));
+  ASSERT_OK(exported.status());
+  LaunchAsApplication(*exported);
+  EXPECT_OK(exported->status());
+  EXPECT_FALSE(device.has_value());
+}
+
 TEST_F(GraphExportTest, SaysWhatCannotBeExportedAndWhatToDo) {
   const auto refusal = [&](const Graph& g, const std::function<void(Bindings&)>& bind = nullptr,
                            CompileOptions options = {.slots = 1, .mode = Mode::kGraph}) {

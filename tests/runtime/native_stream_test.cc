@@ -243,6 +243,23 @@ TEST_P(NativeStreamTest, ARunThatFailsHoldsItsStreamUntilItsWorkHasEnded) {
   EXPECT_EQ(journal_.lines, std::vector<std::string>());
 }
 
+// The run is under way, and whoever launched it counts on the order.
+TEST_P(NativeStreamTest, WhereTheStreamCannotWaitTheHostDoes) {
+  Graph g("g");
+  auto x = g.InOut<int32_t>("x", 1, kDevice);
+  g.ParallelFor("run", 1, Log{&journal_, "run"}, ReadWrite(x));
+  Executable exec = Compiled(g);
+  Bindings io = exec.bindings();
+  const DeviceBuffer<int32_t> memory = Zeros();
+  driver_->refuses_waits = true;
+  auto run = exec.Launch(io.Set(x, memory).On(native()));
+  ASSERT_OK(run.status());
+  EXPECT_TRUE(run->done());
+  EXPECT_EQ(journal_.lines, std::vector<std::string>{"run"});
+  driver_->refuses_waits = false;
+  EXPECT_OK(run->Wait(seconds(60)));
+}
+
 TEST_P(NativeStreamTest, IsRefusedWhereItCannotBe) {
   Graph g("g");
   auto x = g.InOut<int32_t>("x", 1);

@@ -4,6 +4,7 @@
 // Threads: those of the driver behind.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,6 +17,8 @@ namespace penstock::driver {
 class NativeDriver : public ForwardingDriver {
  public:
   using ForwardingDriver::ForwardingDriver;
+
+  std::atomic<bool> refuses_waits = false;  // MakeNativeWait fails
 
   static void* HandleOf(Stream stream) { return reinterpret_cast<void*>(stream.bits); }
   static Graph GraphOf(void* handle) { return {reinterpret_cast<uint64_t>(handle)}; }
@@ -33,7 +36,9 @@ class NativeDriver : public ForwardingDriver {
     return found->second;
   }
   absl::Status RecordOnNative(Event event, void* stream) override { return Record(event, StreamOf(stream)); }
-  absl::Status MakeNativeWait(void* stream, Event event) override { return Wait(StreamOf(stream), event); }
+  absl::Status MakeNativeWait(void* stream, Event event) override {
+    return refuses_waits ? absl::InternalError("no waits") : Wait(StreamOf(stream), event);
+  }
   void* NativeGraph(Graph graph) override { return reinterpret_cast<void*>(graph.bits); }
 
  private:

@@ -184,6 +184,7 @@ class CudaDriver final : public Driver {
   absl::StatusOr<GraphExec> Instantiate(Graph graph) override;
   void DestroyExec(GraphExec exec) override { Destroy(Own(exec)); }
   absl::Status Upload(GraphExec exec, Stream stream) override {
+    const CaptureScope uncaptured(api_);
     return ToStatus(cudaGraphUpload(Own(exec)->native(), Native(stream)), "uploading a graph");
   }
   absl::Status LaunchGraph(GraphExec exec, Stream stream) override {
@@ -256,7 +257,17 @@ void CudaDriver::DestroyEvent(Event event) {
   if (event && !CudaIsLost()) (void)api_.event_destroy(Native(event));
 }
 
+// A thread without a context has the device that the runtime API would use, for default streams.
 absl::StatusOr<int> CudaDriver::DeviceOfNative(void* stream) {
+  CUcontext context = nullptr;
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(AsRuntime(api_.context_get_current(&context)), "asking for the current context"));
+  if (context == nullptr) {
+    int ordinal = -1;
+    PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaGetDevice(&ordinal), "asking for the current device"));
+    if (const int device = IndexOf(ordinal); device >= 0) context = devices_[device].context;
+  }
+  std::optional<ContextScope> current;
+  if (context != nullptr) current.emplace(api_, context);
   const auto native = static_cast<CUstream>(stream);
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
   const cudaError_t asked = AsRuntime(api_.stream_is_capturing(native, &capture));
@@ -285,6 +296,7 @@ absl::StatusOr<bool> CudaDriver::Query(Event event) {
 }
 
 absl::StatusOr<double> CudaDriver::Elapsed(Event begin, Event end) {
+  const CaptureScope uncaptured(api_);
   float milliseconds = 0;
   PENSTOCK_RETURN_IF_ERROR(ToStatus(AsRuntime(api_.event_elapsed(&milliseconds, Native(begin), Native(end))),
                                     "reading the time between two events"));

@@ -20,7 +20,9 @@
 
 #include "penstock/cuda.h"
 #include "penstock/graph.h"
+#include "penstock/replay_cache.h"
 #include "penstock/runtime.h"
+#include "penstock/trace.h"
 #include "tests/driver/cuda/gpu_test.h"
 
 namespace penstock {
@@ -205,6 +207,42 @@ TEST_P(CudaInteropTest, AllLanesOfARunAreOrderedWithTheStream) {
   }
 }
 
+// A thread that has called nothing of CUDA's yet.
+TEST_P(CudaInteropTest, ADefaultStreamIsThatOfTheThreadsDevice) {
+  TwoSteps steps;
+  Executable exec = Compiled(steps.graph);
+  Bindings io = exec.bindings();
+  Fill(x_);
+  std::thread([&] {
+    auto run = exec.Launch(io.Set(steps.x, x_).Set(steps.k, 4).On(Native(nullptr)));
+    ASSERT_OK(run.status());
+    ASSERT_OK(run->Wait(seconds(60)));
+  }).join();
+  Expect(x_, {4, 20});
+}
+
+// Declared again, with a graph made anew each time.
+TEST_P(CudaInteropTest, GraphsOfStepsThatAreDeclaredAgainDoNotPileUp) {
+  ReplayCache cache(*runtime_, {.compile = {.slots = 1, .mode = GetParam()}});
+  for (uint32_t i = 0; i < 20; ++i) {
+    cudaGraph_t solver = nullptr;
+    ASSERT_CUDA(cudaStreamBeginCapture(own_, cudaStreamCaptureModeThreadLocal));
+    StepOn(own_, x_, i);
+    ASSERT_CUDA(cudaStreamEndCapture(own_, &solver));
+    Fill(x_);
+    auto run = cache.Launch([&](Graph& g, Bindings& io) {
+      auto x = g.InOut<uint32_t>("x", kN, kDevice);
+      g.ParallelFor("before", kN, Step{}, 2u, ReadWrite(x));
+      g.Launch("solve", CudaGraph(solver), ReadWrite(x));
+      io.Set(x, x_);
+    });
+    ASSERT_OK(run.status());
+    ASSERT_OK(run->Wait(seconds(60)));
+    Expect(x_, {2, i});
+    ASSERT_CUDA(cudaGraphDestroy(solver));
+  }
+}
+
 TEST_P(CudaInteropTest, AStreamUnderCaptureIsRefusedAndItsCaptureGoesOn) {
   TwoSteps steps;
   Executable exec = Compiled(steps.graph);
@@ -250,6 +288,22 @@ TEST_P(CudaInteropTest, RunsAndCompilesBreakNoCaptureOfTheApplications) {
       ASSERT_OK(run->Wait(seconds(60)));
     }
     ASSERT_OK(runtime_->MakeHostBuffer<uint32_t>(1 << 20).status());
+    // A trace, and a graph of the application's as a node.
+    cudaGraph_t solver = nullptr;
+    ASSERT_CUDA(cudaGraphCreate(&solver, 0));
+    cudaGraphNode_t node = nullptr;
+    ASSERT_CUDA(cudaGraphAddEmptyNode(&node, solver, nullptr, 0));
+    Graph g("traced");
+    auto x = g.InOut<uint32_t>("x", kN, kDevice);
+    g.ParallelFor("step", kN, Step{}, 1u, ReadWrite(x));
+    g.Launch("solve", CudaGraph(solver), ReadWrite(x));
+    ASSERT_CUDA(cudaGraphDestroy(solver));
+    auto traced = runtime_->Compile(g, {.slots = 1, .trace = Trace::Create(), .mode = GetParam()});
+    ASSERT_OK(traced.status());
+    Bindings of = traced->bindings();
+    run = traced->Launch(of.Set(x, *memory));
+    ASSERT_OK(run.status());
+    ASSERT_OK(run->Wait(seconds(60)));
   };
   ASSERT_CUDA(cudaStreamBeginCapture(own_, cudaStreamCaptureModeGlobal));
   StepOn(own_, x_, 1);

@@ -129,6 +129,13 @@ class CudaInteropTest : public driver::GpuTest, public testing::WithParamInterfa
     }
   }
 
+  static CompileOptions TracedOptions() {
+    CompileOptions options{.slots = 1};
+    options.mode = GetParam();
+    options.trace = Trace::Create();
+    return options;
+  }
+
   std::optional<Runtime> runtime_;
   cudaStream_t own_ = nullptr, other_ = nullptr;
   volatile uint32_t* word_ = nullptr;
@@ -298,7 +305,7 @@ TEST_P(CudaInteropTest, RunsAndCompilesBreakNoCaptureOfTheApplications) {
     g.ParallelFor("step", kN, Step{}, 1u, ReadWrite(x));
     g.Launch("solve", CudaGraph(solver), ReadWrite(x));
     ASSERT_CUDA(cudaGraphDestroy(solver));
-    auto traced = runtime_->Compile(g, {.slots = 1, .trace = Trace::Create(), .mode = GetParam()});
+    auto traced = runtime_->Compile(g, TracedOptions());
     ASSERT_OK(traced.status());
     Bindings of = traced->bindings();
     run = traced->Launch(of.Set(x, *memory));

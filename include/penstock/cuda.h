@@ -114,14 +114,17 @@ inline bool IsCapturing(cudaStream_t stream) {
   return cudaStreamIsCapturing(stream, &capture) == cudaSuccess && capture == cudaStreamCaptureStatusActive;
 }
 
-// Breaks no capture that another thread, or this one, has open elsewhere.
-inline cudaError_t Instantiate(cudaGraphExec_t* exec, cudaGraph_t graph) {
-  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-  (void)cudaThreadExchangeStreamCaptureMode(&mode);
-  const cudaError_t code = cudaGraphInstantiate(exec, graph, 0);
-  (void)cudaThreadExchangeStreamCaptureMode(&mode);
-  return code;
-}
+// For a scope, calls of this thread break no capture that another, or this one, has open elsewhere.
+class CaptureScope {
+ public:
+  CaptureScope() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~CaptureScope() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
+  CaptureScope(const CaptureScope&) = delete;
+  CaptureScope& operator=(const CaptureScope&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
 }  // namespace detail
 
 // Callables of Launch nodes. Their accesses order them, and are nothing to them otherwise.
@@ -174,6 +177,7 @@ class CudaGraph {
   struct Whole {
     explicit Whole(cudaGraph_t from) : cloned(ToStatus(cudaGraphClone(&graph, from), "cloning a CUDA graph")) {}
     ~Whole() {
+      const detail::CaptureScope uncaptured;
       if (cloned.ok()) (void)cudaGraphDestroy(graph);
     }
     Whole(const Whole&) = delete;
@@ -188,6 +192,7 @@ class CudaGraph {
   struct Execs {
     explicit Execs(const Foreign&) {}
     ~Execs() {
+      const detail::CaptureScope uncaptured;
       for (const auto& [whole, exec] : made) (void)cudaGraphExecDestroy(exec);
     }
     Execs(const Execs&) = delete;
@@ -197,6 +202,7 @@ class CudaGraph {
       for (const auto& [of, exec] : made) {
         if (of == whole) return ToStatus(cudaGraphLaunch(exec, stream), "launching a CUDA graph");
       }
+      const detail::CaptureScope uncaptured;
       std::erase_if(made, [](const auto& of) {  // of callables that are gone, and runs that have ended
         if (of.first.use_count() > 1) return false;
         (void)cudaGraphExecDestroy(of.second);
@@ -204,7 +210,7 @@ class CudaGraph {
       });
       cudaGraphExec_t exec = nullptr;
       const std::lock_guard lock(whole->mu);
-      const cudaError_t code = detail::Instantiate(&exec, whole->graph);
+      const cudaError_t code = cudaGraphInstantiate(&exec, whole->graph, 0);
       if (code != cudaSuccess) return ToStatus(code, "instantiating a CUDA graph");
       made.emplace_back(whole, exec);
       return ToStatus(cudaGraphLaunch(exec, stream), "launching a CUDA graph");

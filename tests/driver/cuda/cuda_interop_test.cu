@@ -79,6 +79,7 @@ class CudaInteropTest : public driver::GpuTest, public testing::WithParamInterfa
     if (runtime_.has_value()) {
       Release();
       EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+      (void)cudaGetLastError();  // a test that failed leaves none to the next
       x_ = y_ = {};
       runtime_.reset();
       (void)cudaStreamDestroy(own_);

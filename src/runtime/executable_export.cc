@@ -17,7 +17,7 @@ namespace penstock::runtime {
 
 GraphExport::~GraphExport() {
   if (core_->runtime().forked()) {
-    (void)graph_.release();
+    [[maybe_unused]] const GraphReplay* const left_behind = graph_.release();
     return;
   }
   graph_.reset();

@@ -115,7 +115,7 @@ absl::StatusOr<driver::Graph> GraphReplay::Join() {
   const auto idle = std::count(slot_.host_idle.begin(), slot_.host_idle.end(), true);
   const bool alone = replay_.graphs() == 1 && static_cast<size_t>(idle) == chain.steps.size();
   PENSTOCK_ASSIGN_OR_RETURN(chain.graph, driver_.CreateGraph(options_.device->local));
-  const absl::Status joined = alone ? AddNodes(0, chain.graph, true) : JoinInto(chain);
+  absl::Status joined = alone ? AddNodes(0, chain.graph, true) : JoinInto(chain);
   if (joined.ok()) return chain.graph;
   driver_.DestroyGraph(chain.graph);
   return joined;

@@ -127,11 +127,12 @@ class PENSTOCK_EXPORT Bindings {
     return *this;
   }
 
-  // Launches are ordered with a stream of the application's from now on, without a host thread between them: the run's
-  // work on devices begins when what has been submitted there before is done, and what is submitted there when Launch
-  // has returned begins when that work is done. So Launch returns no sooner than all of the run has been submitted, for
-  // which Host nodes and memory that is not pinned hold it up; where the run is abandoned before, it returns its
-  // status. The stream is of a device of the plan's, and captures nothing. NativeStream() ends it.
+  // Launches are ordered with a stream of the application's from now on: the run begins when what has been submitted
+  // there before is done, and what is submitted there when Launch has returned begins when the run is done. Launch
+  // returns when all of the run has been submitted, without waiting for any of it, but for Host nodes that no kernel
+  // asks for and memory that is not pinned: since a stream cannot wait for host threads, those have ended then. Where
+  // the run is abandoned before, Launch returns its status. The stream is of a device of the plan's, and captures
+  // nothing. NativeStream() ends it.
   Bindings& On(NativeStream stream);
 
   // Forgets bound memory, keep-alives and mistakes with buffers; parameters stay, and so does the stream.

@@ -45,24 +45,28 @@ absl::StatusOr<int> BeginBehindStream(ExecutableCore& core, Slot& slot, void* st
     current.Set(core.local_device_of_lane(lane));
     PENSTOCK_RETURN_IF_ERROR(driver.Wait(slot.streams[static_cast<size_t>(lane)], event));
   }
+  slot.stream_ahead = event;
   return device;
 }
 
-// A run that has failed is waited for until what it had submitted has drained; so is one that the stream cannot wait
-// for, since it is under way and whoever launched it counts on the order.
+// Neither can a stream wait for host steps: those have ended when this returns. A run that has failed is waited for
+// until what it had submitted has drained; so is one that the stream cannot wait for, since it is under way and whoever
+// launched it counts on the order.
 absl::Status HoldStream(RuntimeCore& runtime, driver::Driver& driver, RunState& run, void* stream, int device) {
   RunState::Tail tail;
   absl::Status waits;
   const auto settled = [&] {
     if (!run.ended()) run.Advance();
-    if (absl::StatusOr<RunState::Tail> now = run.LookAtTail(); now.ok()) tail = *std::move(now);
-    return run.ended() || (tail.submitted && waits.ok());
+    absl::StatusOr<RunState::Tail> now = run.LookAtTail();
+    tail = now.ok() ? *std::move(now) : RunState::Tail();
+    return run.ended() || (tail.submitted && waits.ok() && !run.HasHostWorkLeft());
   };
   const auto settle = [&] {
     if (settled()) return;
     run.Follow();
-    host::WaitForProgress(runtime.bell(), runtime.rings(), run.deadline().at(), settled);
-    (void)settled();  // at the deadline: abandons it
+    if (host::WaitForProgress(runtime.bell(), runtime.rings(), run.deadline().at(), settled)) return;
+    run.Advance();  // past its deadline: abandons it, but where another thread is about to end it
+    host::WaitForProgress(runtime.bell(), runtime.rings(), host::TimePoint::max(), [&] { return run.ended(); });
   };
   settle();
   if (!run.ended() && !tail.ended) {

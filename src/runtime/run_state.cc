@@ -134,6 +134,8 @@ bool RunState::StartHostSteps() {
     } else if (hosts[s].steps > 0 && HostStepReady(core_->plan().host_steps[s])) {
       if (HostTaskIdle(step)) {
         SetHostStates(step, HostState::kDone);
+      } else if (!IsBehindStream()) {
+        if (!slot_->fault.failed()) continue;
       } else if (core_->EnterGate(core_->plan().host_steps[s].node)) {
         StartHostTask(step);
       } else {
@@ -182,6 +184,20 @@ bool RunState::HostStepReady(const graph::HostStep& step) {
     if (!*complete) return false;
   }
   return true;
+}
+
+// Whether what had been submitted to the application's stream is done, which is all that host steps have to order them:
+// there may be no work on a device before them.
+bool RunState::IsBehindStream() {
+  if (!slot_->stream_ahead) return true;
+  const absl::StatusOr<bool> complete = core_->driver().Query(slot_->stream_ahead);
+  if (!complete.ok()) {
+    runtime_->NoteFault(core_->Describe(-1, complete.status()));
+    slot_->fault.Fail(-1, complete.status());
+    return false;
+  }
+  if (*complete) slot_->stream_ahead = {};
+  return *complete;
 }
 
 void RunState::StartHostTask(int32_t first) {
@@ -287,6 +303,16 @@ absl::StatusOr<RunState::Tail> RunState::LookAtTail() const {
   if (fault.failed()) return failure(core_->Describe(fault.node(), fault.status()));
   return Tail{
       .submitted = open_slot_->finish_submitted.load(), .done = &open_slot_->done, .core = core_->shared_from_this()};
+}
+
+bool RunState::HasHostWorkLeft() const {
+  base::MutexLock lock(mu_);
+  if (open_slot_ == nullptr) return false;
+  for (size_t s = 0; s < open_slot_->host_states.size(); ++s) {
+    const HostState state = open_slot_->host_states[s].load(std::memory_order_acquire);
+    if (!open_slot_->host_idle[s] && (state == HostState::kRunning || state == HostState::kWaiting)) return true;
+  }
+  return false;
 }
 
 bool RunState::IsOf(const RuntimeCore& runtime, const driver::Driver* driver) const {

@@ -69,6 +69,8 @@ class RunState {
     std::shared_ptr<ExecutableCore> core{};
   };
   absl::StatusOr<Tail> LookAtTail() const;
+  // Whether host nodes or copies by host threads have still to run or are running.
+  bool HasHostWorkLeft() const;
   // Whether its work runs on that driver's devices, for that runtime.
   bool IsOf(const RuntimeCore& runtime, const driver::Driver* driver) const;
   // Somebody comes behind from now on, and is told by the bell when there is more to see of the tail.
@@ -84,6 +86,7 @@ class RunState {
   void SubmitSegments();
   bool StartHostSteps();
   bool HostStepReady(const graph::HostStep& step);
+  bool IsBehindStream();
   bool HostTaskIdle(int32_t first) const;
   void StartHostTask(int32_t first);
   void RunHostSteps(int32_t first);  // on a worker
@@ -95,8 +98,8 @@ class RunState {
   void HostStepsEnded();
   int32_t EndOfTask(int32_t first) const;
   void SetHostStates(int32_t first, HostState state);
-  bool HostStepsSettled() const;
   bool HostsDone(const std::vector<int32_t>& steps) const;
+  bool HostStepsSettled() const;
   bool SubmitFinish();
   absl::StatusOr<bool> IsComplete(int32_t event);
   bool DoneEventsComplete();

@@ -291,6 +291,7 @@ void Slot::ReleaseAhead() {
   for (const RunAhead& a : ahead) a.run->Unref();
   ahead.clear();
   events_ahead.clear();
+  stream_ahead = {};
 }
 
 void* Slot::AddressOf(int32_t instance, int32_t box) const {

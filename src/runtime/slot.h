@@ -150,6 +150,7 @@ struct Slot final : driver::UseSource {
   StateTicket ticket;  // places parallel to Plan::states
   std::vector<RunAhead> ahead;  // runs to come behind
   std::vector<EventAhead> events_ahead;  // and events of the application's
+  driver::Event stream_ahead;  // and what its stream had before the run; null where it is on none, or that is done
   std::vector<driver::Event> done;  // those of Plan::done_events
 
   int64_t trial = -1;  // ModeTrial::Turn::number of the run

@@ -1,4 +1,5 @@
 // Runs on a stream of the application's own (Bindings::On): what comes before them and behind them, in every mode.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -46,6 +47,10 @@ struct Log {
     ++x[0];
     journal->Add(line);
   }
+};
+
+struct Count {
+  void operator()(int64_t, int32_t* x) const { ++x[0]; }
 };
 
 // What the application submits to a stream: a function that is called there.
@@ -112,6 +117,7 @@ class NativeStreamTest : public testing::TestWithParam<Mode> {
   std::optional<Runtime> runtime_;
   driver::Stream stream_;
   Journal journal_;
+  driver::Latch abandoned_in_;  // goes behind the runtime: a run that is abandoned may still be in here
 };
 
 // Two kernels that nothing orders, so that the run has two lanes.
@@ -209,19 +215,16 @@ TEST_P(NativeStreamTest, LaunchReturnsWhenAllHasBeenSubmitted) {
 }
 
 TEST_P(NativeStreamTest, WhatIsAbandonedBeforeAllWasSubmittedIsNotOrderedAndSaysSo) {
-  HeldGraph held;
-  Executable exec = Compiled(held.graph);
   Graph g("g");
   auto x = g.InOut<int32_t>("x", 4);
-  driver::Latch latch;
-  g.Host("hold", [&](std::span<int32_t>) { latch.Arrive(); }, ReadWrite(x));
+  g.Host("hold", [&](std::span<int32_t>) { abandoned_in_.Arrive(); }, ReadWrite(x));
   g.ParallelFor("last", 1, Log{&journal_, "last"}, ReadWrite(x));
   Executable late = Compiled(g);
   Bindings io = late.bindings();
   std::vector<int32_t> memory(4);
   const absl::Status status = late.Launch(io.Set(x, memory).On(native()), milliseconds(30)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
-  latch.Open();
+  abandoned_in_.Open();
   Finish();
   EXPECT_EQ(journal_.lines, std::vector<std::string>());
 }
@@ -301,6 +304,56 @@ TEST_P(NativeStreamTest, IsRefusedWhereItCannotBe) {
     ASSERT_OK(run->Wait(seconds(60)));
   }
   EXPECT_EQ(memory[0], 4);
+}
+
+// There may be no work on a device before a Host node, nor behind it.
+TEST_P(NativeStreamTest, OrdersHostNodesToo) {
+  Graph g("g");
+  auto x = g.InOut<int32_t>("x", 1), y = g.InOut<int32_t>("y", 1);
+  g.Host("first", [&](std::span<int32_t> v) { journal_.Add("first " + std::to_string(v[0]++)); }, ReadWrite(x));
+  g.ParallelFor("run", 1, Count{}, ReadWrite(y));
+  g.Host("last", [&](std::span<int32_t> v) { journal_.Add("last " + std::to_string(v[0]++)); }, ReadWrite(y));
+  Executable exec = Compiled(g);
+  Bindings io = exec.bindings();
+  std::vector<int32_t> mx(1), my(1);
+  io.Set(x, mx).Set(y, my).On(native());
+  for (int i = 0; i < 3; ++i) {
+    journal_.lines.clear();
+    driver::Latch held;
+    OfApplication before{[&] {
+      held.Arrive();
+      mx[0] = my[0] = 10 * (i + 1);
+    }};
+    Submit(before);
+    std::thread opens([&] {
+      held.AwaitArrived();
+      std::this_thread::sleep_for(milliseconds(5));
+      held.Open();
+    });
+    auto run = exec.Launch(io);
+    const std::vector<int32_t> after = {mx[0], my[0]};  // nothing is under way that would change it
+    opens.join();
+    ASSERT_OK(run.status());
+    ASSERT_OK(run->Wait(seconds(60)));
+    const int32_t ten = 10 * (i + 1);
+    EXPECT_THAT(journal_.lines,
+                testing::UnorderedElementsAre("first " + std::to_string(ten), "last " + std::to_string(ten + 1)));
+    EXPECT_EQ(after, (std::vector<int32_t>{ten + 1, ten + 2}));
+  }
+}
+
+// Whichever thread submits the last of it, and ends it: pageable memory is copied by others.
+TEST_P(NativeStreamTest, HoldsItsStreamForRunsThatEndWhileItLooks) {
+  Graph g("g");
+  auto x = g.InOut<int32_t>("x", 1);
+  g.ParallelFor("run", 1, Count{}, ReadWrite(x));
+  Executable exec = Compiled(g);
+  Bindings io = exec.bindings();
+  std::vector<int32_t> memory(1);
+  io.Set(x, memory).On(native());
+  for (int i = 0; i < 400; ++i) ASSERT_OK(exec.Launch(io).status());
+  Finish();
+  EXPECT_EQ(memory[0], 400);
 }
 
 TEST_P(NativeStreamTest, OrdersAStepThatIsDeclaredAgain) {

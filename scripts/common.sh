@@ -150,7 +150,7 @@ run_ctest() {
   timed "ctest $preset" ctest --test-dir "$(folder "$preset")" -j "$jobs" --output-on-failure --no-tests=error \
     --output-log "$log" "$@" >"$log.shown" 2>&1 || code=$?
   if [[ $code -ne 0 ]]; then
-    awk '/^The following tests FAILED/ { seen = 1 } !/ Passed +[0-9.]+ sec$/ && !/^ *Start +[0-9]+:/ || seen' "$log.shown" >&2
+    awk '/^The following tests FAILED/ { seen = 1 } !/ Passed +[0-9.]+ sec$/ && !/^ *Start +[0-9]+:/ && !/\(Skipped\)$/ && !/\*\*\*Skipped/ || seen' "$log.shown" >&2
   fi
   local line
   line=$(grep -E '^[0-9]+% tests passed' "$log.shown" || echo "ctest did not finish")

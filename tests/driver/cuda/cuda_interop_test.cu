@@ -12,6 +12,7 @@
 #include <fstream>
 #include <optional>
 #include <random>
+#include <span>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -211,6 +212,42 @@ TEST_P(CudaInteropTest, AllLanesOfARunAreOrderedWithTheStream) {
     ASSERT_CUDA(cudaStreamSynchronize(own_));
     Expect(x_, {1, 11, 3});
     Expect(y_, {2, 12, 4});
+    ASSERT_OK(run->Wait(seconds(60)));
+  }
+}
+
+// Memory that host threads copy: streams know nothing of them.
+TEST_P(CudaInteropTest, HostNodesAndPageableMemoryAreOrderedWithTheStream) {
+  static const auto step = [](std::vector<uint32_t>& v, uint32_t k) {
+    for (uint32_t& word : v) word = 3 * word + k;
+  };
+  const auto on_host = [](std::span<uint32_t> v) {
+    for (uint32_t& word : v) word = 3 * word + 11;
+  };
+  Graph g("host");
+  auto x = g.InOut<uint32_t>("x", kN);
+  g.Host("first", on_host, ReadWrite(x));
+  g.ParallelFor("of x", kN, Step{}, 12u, ReadWrite(x));
+  g.Host("last", on_host, ReadWrite(x));
+  Executable exec = Compiled(g);
+  Bindings io = exec.bindings();
+  std::vector<uint32_t> memory(kN);
+  Warm(exec, io.Set(x, memory));
+  io.On(Native(own_));
+  const cudaHostFn_t before = [](void* v) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    step(*static_cast<std::vector<uint32_t>*>(v), 1);
+  };
+  const cudaHostFn_t after = [](void* v) { step(*static_cast<std::vector<uint32_t>*>(v), 3); };
+  for (int i = 0; i < 10; ++i) {
+    Fill(x_);
+    memory = before_;
+    ASSERT_CUDA(cudaLaunchHostFunc(own_, before, &memory));
+    auto run = exec.Launch(io);
+    ASSERT_OK(run.status());
+    ASSERT_CUDA(cudaLaunchHostFunc(own_, after, &memory));
+    ASSERT_CUDA(cudaStreamSynchronize(own_));
+    for (size_t w = 0; w < memory.size(); ++w) ASSERT_EQ(memory[w], After(before_[w], {1, 11, 12, 11, 3})) << w;
     ASSERT_OK(run->Wait(seconds(60)));
   }
 }

@@ -12,6 +12,9 @@
 
 #include "penstock/replay_cache.h"
 #include "tests/conformance/graph_fixture.h"
+#if defined(__CUDACC__)
+#include "penstock/cuda.h"
+#endif
 
 namespace penstock::conformance {
 namespace {
@@ -60,6 +63,9 @@ TEST_KERNEL void Other([[maybe_unused]] int n, [[maybe_unused]] int32_t* x) {
   x[0] = n;
 #endif
 }
+#if defined(__CUDACC__)
+__global__ void AddToAll(int32_t value, int32_t* x) { x[threadIdx.x] += value; }
+#endif
 TEST_KERNEL void Nothing(int, int32_t*) {}
 TEST_KERNEL void TakesPointer(const int32_t*, int32_t*) {}
 
@@ -138,31 +144,26 @@ TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
   };
   using B = BufferHandle<int32_t>;
   const auto twin = [](int, int32_t*) {};
+  const auto sets = [](std::span<int32_t> v) { v[0] = 1; };
   const auto one = [](Graph& g, B x) { return g.ParallelFor("one", kN, AddOne{}, ReadWrite(x)); };
   const std::vector<Change> changes = {
       {"as it was", base},
-      {"a node's name", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.ParallelFor("two", kN, AddOne{}, ReadWrite(x));
+      {"a node's name", with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("two", kN, AddOne{}, ReadWrite(x));
        })},
-      {"a node's extent", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.ParallelFor("one", kN - 1, AddOne{}, ReadWrite(x));
+      {"a node's extent", with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN - 1, AddOne{}, ReadWrite(x));
        })},
-      {"buffers' extents", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.ParallelFor("one", kN, AddOne{}, ReadWrite(x));
+      {"buffers' extents", with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, AddOne{}, ReadWrite(x));
        }, kN + 1)},
-      {"another functor of no state", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.ParallelFor("one", kN, SubtractOne{}, ReadWrite(x));
+      {"another functor of no state", with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, SubtractOne{}, ReadWrite(x));
        })},
       {"a functor of two dimensions", with([](Graph& g, B, B, NodeRef&, NodeRef&) {
          auto z = g.Buffer<int32_t>("z", {10, 10});
          g.Fill("z0", z, 1);
          g.ParallelFor("one", {10, 10}, AddAt{}, ReadWrite(z));
        })},
-      {"the mode of an access", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.ParallelFor("one", kN, AddOne{}, Write(x));
+      {"the mode of an access", with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, AddOne{}, Write(x));
        })},
-      {"the buffer of an access", with([](Graph& g, B, B y, NodeRef&, NodeRef&) {
-         g.ParallelFor("one", kN, AddOne{}, ReadWrite(y));
+      {"the buffer of an access", with([](Graph& g, B, B y, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, AddOne{}, ReadWrite(y));
        })},
       {"the box of an access", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
          g.ParallelFor("one", kN, AddOne{}, ReadWrite(x, Slice(0, kN)));
@@ -191,7 +192,8 @@ TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
        })},
       {"it on the device", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
          auto p = g.Param<int32_t>("p", AtMost(3));
-         g.Kernel("one", TakesPointer, Threads(kN), OnDevice(p), ReadWrite(x)).HostTwin([](const int32_t*, int32_t*) {});
+         g.Kernel("one", TakesPointer, Threads(kN), OnDevice(p), ReadWrite(x)).HostTwin([](const int32_t*, int32_t*) {
+         });
        })},
       {"it by value", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
          auto p = g.Param<int32_t>("p", AtMost(3));
@@ -200,12 +202,14 @@ TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
       {"another on the device", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
          g.Param<int32_t>("p", AtMost(3));
          auto q = g.Param<int32_t>("q", AtMost(3));
-         g.Kernel("one", TakesPointer, Threads(kN), OnDevice(q), ReadWrite(x)).HostTwin([](const int32_t*, int32_t*) {});
+         g.Kernel("one", TakesPointer, Threads(kN), OnDevice(q), ReadWrite(x)).HostTwin([](const int32_t*, int32_t*) {
+         });
        })},
       {"the first of two on the device", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
          auto p = g.Param<int32_t>("p", AtMost(3));
          g.Param<int32_t>("q", AtMost(3));
-         g.Kernel("one", TakesPointer, Threads(kN), OnDevice(p), ReadWrite(x)).HostTwin([](const int32_t*, int32_t*) {});
+         g.Kernel("one", TakesPointer, Threads(kN), OnDevice(p), ReadWrite(x)).HostTwin([](const int32_t*, int32_t*) {
+         });
        })},
       {"two parameters and a value", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
          g.Param<int32_t>("p", AtMost(3));
@@ -224,24 +228,30 @@ TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
        })},
       {"After", with([&](Graph& g, B x, B, NodeRef&, NodeRef& second) { one(g, x).After(second); })},
       {"After another", with([&](Graph& g, B x, B, NodeRef& first, NodeRef&) { one(g, x).After(first); })},
-      {"After both", with([&](Graph& g, B x, B, NodeRef& first, NodeRef& second) {
-         one(g, x).After(second).After(first);
+      {"After both", with([&](Graph& g, B x, B, NodeRef& first, NodeRef& second) { one(g, x).After(second).After(first);
        })},
       {"Priority", with([&](Graph& g, B x, B, NodeRef&, NodeRef&) { one(g, x).Priority(-1); })},
       {"another Priority", with([&](Graph& g, B x, B, NodeRef&, NodeRef&) { one(g, x).Priority(1); })},
+      {"Priority, of another node", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
+         g.ParallelFor("four", kN, AddOne{}, ReadWrite(x)).Priority(1);
+       })},
+      {"no more Priority", with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("four", kN, AddOne{}, ReadWrite(x));
+       })},
       {"Concurrency", with([&](Graph& g, B x, B, NodeRef&, NodeRef&) { one(g, x).Concurrency(2); })},
-      {"Infallible", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.Host("asked", [](std::span<int32_t> v) { v[0] = 1; }, ReadWrite(x)).Infallible();
+      {"After, of another node", with([](Graph& g, B x, B, NodeRef&, NodeRef& second) {
+         g.ParallelFor("three", kN, AddOne{}, ReadWrite(x)).After(second);
        })},
-      {"Inline", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.Host("asked", [](std::span<int32_t> v) { v[0] = 1; }, ReadWrite(x)).Inline();
+      {"no more After", with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("three", kN, AddOne{}, ReadWrite(x));
        })},
+      {"Infallible", with([=](Graph& g, B x, B, NodeRef&, NodeRef&) { g.Host("asked", sets, ReadWrite(x)).Infallible();
+       })},
+      {"Inline", with([=](Graph& g, B x, B, NodeRef&, NodeRef&) { g.Host("asked", sets, ReadWrite(x)).Inline(); })},
+      {"neither", with([=](Graph& g, B x, B, NodeRef&, NodeRef&) { g.Host("asked", sets, ReadWrite(x)); })},
       {"On", with([&](Graph& g, B x, B, NodeRef&, NodeRef&) { one(g, x).On(last); })},
       {"InPlace", with([&](Graph& g, B x, B y, NodeRef&, NodeRef&) {
          g.ParallelFor("one", kN, Scale{1}, Read(x), Write(y)).InPlace(x, y);
        })},
-      {"no InPlace", with([&](Graph& g, B x, B y, NodeRef&, NodeRef&) {
-         g.ParallelFor("one", kN, Scale{1}, Read(x), Write(y));
+      {"no InPlace", with([&](Graph& g, B x, B y, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, Scale{1}, Read(x), Write(y));
        })},
       {"a host node", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
          g.Host("one", [](std::span<int32_t> v) { v[0] = 1; }, ReadWrite(x));
@@ -261,11 +271,9 @@ TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
       {"another kernel", with([=](Graph& g, B x, B, NodeRef&, NodeRef&) {
          g.Kernel("one", Other, Threads(kN), int{kN}, ReadWrite(x)).HostTwin(twin);
        })},
-      {"a State", with([&](Graph& g, B, B, NodeRef&, NodeRef&) {
-         g.ParallelFor("one", kN, AddOne{}, ReadWrite(*state));
+      {"a State", with([&](Graph& g, B, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, AddOne{}, ReadWrite(*state));
        })},
-      {"another State like it", with([&](Graph& g, B, B, NodeRef&, NodeRef&) {
-         g.ParallelFor("one", kN, AddOne{}, ReadWrite(*other_state));
+      {"another State like it", with([&](Graph& g, B, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, AddOne{}, ReadWrite(*other_state));
        })},
       {"a part of it by an alias", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
          g.ParallelFor("one", 10, AddOne{}, ReadWrite(g.Alias("part", x, Slice(5, 10))));
@@ -273,6 +281,11 @@ TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
       {"another part", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
          g.ParallelFor("one", 10, AddOne{}, ReadWrite(g.Alias("part", x, Slice(6, 10))));
        })},
+      {"two buffers more", [&](Graph& g) {
+         base(g);
+         g.Buffer<int32_t>("z", kN);
+         g.Buffer<int32_t>("w", kN);
+       }},
       {"a buffer more", [&](Graph& g) {
          base(g);
          g.Buffer<int32_t>("z", kN);
@@ -285,9 +298,18 @@ TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
          base(g);
          g.Buffer<float>("z", Pitched({10, 10}, 16));
        }},
+      {"another pitch", [&](Graph& g) {
+         base(g);
+         g.Buffer<float>("z", Pitched({10, 10}, 32));
+       }},
       {"where it is", [&](Graph& g) {
          base(g);
          g.Buffer<int32_t>("z", kN, kPinned);
+       }},
+      {"two parameters more", [&](Graph& g) {
+         base(g);
+         g.Param<int32_t>("p", AtMost(3));
+         g.Param<int32_t>("q", AtMost(3));
        }},
       {"a parameter more", [&](Graph& g) {
          base(g);
@@ -347,6 +369,22 @@ TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
     }
   }
   EXPECT_EQ(cache.counts().evicted, 0);
+}
+
+TEST_P(Cache, WhatABufferIsBoundForIsStructureToo) {
+  ReplayCache cache = Made();
+  std::vector<int32_t> in(kN, 1), out(kN);
+  const auto declare = [&](bool input) {
+    return [&, input](Graph& g, Bindings& io) {
+      auto x = input ? g.Input<int32_t>("x", kN) : g.InOut<int32_t>("x", kN);
+      auto y = g.Output<int32_t>("y", kN);
+      g.Copy("copy", x, y);
+      io.Set(x, in).Set(y, out);
+    };
+  };
+  EXPECT_OK(RunStep(cache, declare(true)));
+  EXPECT_OK(RunStep(cache, declare(false)));
+  EXPECT_EQ(cache.counts().compiled, 2);
 }
 
 // The last that is said about a node counts, whenever that is.
@@ -521,6 +559,37 @@ TEST_P(Cache, TwinsAndKernelsHaveTheValuesOfTheirStep) {
     for (int32_t i = 0; i < kN - 1; ++i) ASSERT_EQ(out[static_cast<size_t>(i)], i < 10 + step ? 3 : 1);
     ASSERT_EQ(out[kN - 1], on_cuda() ? 1 : step);
   }
+  EXPECT_EQ(cache.counts().compiled, 1);
+}
+
+TEST_P(Cache, ALaunchNodeIsCapturedAnewWhereItHasOtherValues) {
+  ReplayCache cache = Made();
+  const auto captures_after = [&](int32_t value) {
+    std::vector<int32_t> out(kN, 1);
+    const auto theirs = [value]([[maybe_unused]] Foreign& foreign, [[maybe_unused]] int32_t* x) {
+#if defined(__CUDACC__)
+      AddToAll<<<1, kN, 0, CudaStream(foreign)>>>(value, x);
+      return ToStatus(cudaGetLastError());
+#else
+      return absl::InternalError("called on a host device, to add " + std::to_string(value));
+#endif
+    };
+    EXPECT_OK(RunStep(cache, [&](Graph& g, Bindings& io) {
+      auto x = g.InOut<int32_t>("x", kN);
+      auto call = theirs;
+      g.Launch("theirs", std::move(call), ReadWrite(x)).HostTwin([value](int32_t* v) {
+        for (int64_t i = 0; i < kN; ++i) v[i] += value;
+      });
+      io.Set(x, out);
+    }));
+    EXPECT_EQ(out, std::vector<int32_t>(kN, 1 + value));
+    return cache.ledger().captures;
+  };
+  const int64_t first = captures_after(5), another = in_graphs() ? 1 : 0;
+  EXPECT_EQ(captures_after(5), first);
+  EXPECT_EQ(captures_after(6), first + another);
+  EXPECT_EQ(captures_after(6), first + another);
+  EXPECT_EQ(captures_after(5), first + 2 * another);
   EXPECT_EQ(cache.counts().compiled, 1);
 }
 

@@ -45,6 +45,11 @@ struct Padded {
   int32_t i;
   PENSTOCK_HOST_DEVICE void operator()(int64_t at, int32_t* x) const { x[at] = c + i; }
 };
+struct PaddedHost {
+  char c;
+  int32_t i;
+  void operator()(std::span<int32_t> v) const { v[0] += i; }
+};
 struct Take {
   PENSTOCK_HOST_DEVICE void operator()(int64_t i, const char* from, char* to) const { to[i] = from[i]; }
 };
@@ -591,6 +596,7 @@ TEST_P(Cache, ALaunchNodeIsCapturedAnewWhereItHasOtherValues) {
   EXPECT_EQ(captures_after(6), first + another);
   EXPECT_EQ(captures_after(5), first + 2 * another);
   EXPECT_EQ(cache.counts().compiled, 1);
+  EXPECT_EQ(cache.counts().nodes_changed, 3) << "the first, and two others";
 }
 
 TEST_P(Cache, PaddingIsNoChange) {
@@ -600,16 +606,17 @@ TEST_P(Cache, PaddingIsNoChange) {
   ReplayCache cache = Made();
   std::vector<int32_t> out(kN);
   for (int step = 0; step < 4; ++step) {
-    alignas(Padded) std::byte bytes[2 * sizeof(Padded)];
-    std::memset(bytes, step, sizeof(bytes));
-    Padded* const padded = reinterpret_cast<Padded*>(bytes);
-    padded[0].c = padded[1].c = 3;
-    padded[0].i = padded[1].i = 4;
+    Padded padded;
+    PaddedHost host;
+    std::memset(static_cast<void*>(&padded), step, sizeof(padded));
+    std::memset(static_cast<void*>(&host), step, sizeof(host));
+    padded.c = host.c = 3;
+    padded.i = host.i = 4;
     const int64_t before = cache.counts().nodes_changed;
     ASSERT_OK(RunStep(cache, [&](Graph& g, Bindings& io) {
       auto x = g.Output<int32_t>("x", kN);
-      g.ParallelFor("padded", kN, padded[0], Write(x));
-      g.Host("host", [p = padded[1]](std::span<int32_t> v) { v[0] += p.i; }, ReadWrite(x));
+      g.ParallelFor("padded", kN, padded, Write(x));
+      g.Host("host", host, ReadWrite(x));
       io.Set(x, out);
     }));
     EXPECT_EQ(out[0], 11);
@@ -679,8 +686,9 @@ TEST_P(Cache, AComparisonThatFailsDoesNoHarm) {
       io.Set(x, out);
     };
   };
-  for (const bool more : {false, true, false, false, true, true, false, true}) {
-    const int32_t value = more ? 5 : 7;
+  const std::pair<bool, int32_t> steps[] = {{false, 7}, {true, 5},  {false, 5}, {false, 7}, {true, 7},
+                                            {true, 5},  {false, 5}, {true, 9},  {false, 9}};
+  for (const auto& [more, value] : steps) {
     ASSERT_OK(RunStep(cache, declare(value, more)));
     EXPECT_EQ(out[0], 3 * value + more);
     EXPECT_EQ(out[1], 2 * value + more);
@@ -741,6 +749,22 @@ TEST_P(Cache, HandlesOfAnEarlierStepAreGoodForItsGraphOnly) {
   EXPECT_EQ(cache.counts().compiled, 1);
   const absl::Status other = RunStep(cache, declare(kN - 1, false));
   EXPECT_EQ(other.code(), absl::StatusCode::kInvalidArgument) << other;
+  // Nor where the graphs have the same buffers and parameters.
+  ParamHandle<int32_t> kept_param;
+  const auto adds = [&](const char* name, bool own_buffer, bool own_param) {
+    return [&, name, own_buffer, own_param](Graph& g, Bindings& io) {
+      auto x = g.InOut<int32_t>("x", kN);
+      auto p = g.Param<int32_t>("p", AtMost(3));
+      if (own_buffer && own_param && name[0] == 'a') kept = x, kept_param = p;
+      g.ParallelFor(name, kN, AddValue{}, ReadWrite(own_buffer ? x : kept), own_param ? p : kept_param);
+      io.Set(x, out).Set(p, 1);
+    };
+  };
+  ASSERT_OK(RunStep(cache, adds("a", true, true)));
+  ASSERT_OK(RunStep(cache, adds("b", true, true)));
+  EXPECT_EQ(RunStep(cache, adds("b", false, true)).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(RunStep(cache, adds("b", true, false)).code(), absl::StatusCode::kInvalidArgument);
+  ASSERT_OK(RunStep(cache, adds("a", false, false)));
 }
 
 TEST_P(Cache, LaunchesInsideCallablesAndDeclarationsAreRefused) {

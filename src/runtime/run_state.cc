@@ -38,6 +38,11 @@ void RunPostedCallback(void* context, int64_t) {
   CallBack(posted->callback, posted->status, *posted->runtime);
 }
 
+bool IsLeft(const std::atomic<HostState>& step) {
+  const HostState state = step.load(std::memory_order_acquire);
+  return state == HostState::kRunning || state == HostState::kWaiting;
+}
+
 }  // namespace
 
 RunState::RunState(std::shared_ptr<ExecutableCore> core, Slot* slot, Deadline deadline, int64_t serial)
@@ -97,10 +102,15 @@ void RunState::Step() {
   if (over) Complete();
 }
 
+absl::StatusOr<bool> RunState::Query(driver::Event event) {
+  absl::StatusOr<bool> complete = core_->driver().Query(event);
+  if (!complete.ok()) runtime_->NoteFault(core_->Describe(-1, complete.status()));
+  return complete;
+}
+
 absl::StatusOr<bool> RunState::IsComplete(int32_t event) {
   const auto e = static_cast<size_t>(event);
-  absl::StatusOr<bool> complete = core_->driver().Query(slot_->events[e]);
-  if (!complete.ok()) runtime_->NoteFault(core_->Describe(-1, complete.status()));
+  absl::StatusOr<bool> complete = Query(slot_->events[e]);
   if (complete.ok() && *complete) slot_->seen_complete[e] = serial_;
   return complete;
 }
@@ -190,14 +200,11 @@ bool RunState::HostStepReady(const graph::HostStep& step) {
 // there may be no work on a device before them.
 bool RunState::IsBehindStream() {
   if (!slot_->stream_ahead) return true;
-  const absl::StatusOr<bool> complete = core_->driver().Query(slot_->stream_ahead);
-  if (!complete.ok()) {
-    runtime_->NoteFault(core_->Describe(-1, complete.status()));
-    slot_->fault.Fail(-1, complete.status());
-    return false;
-  }
-  if (*complete) slot_->stream_ahead = {};
-  return *complete;
+  const absl::StatusOr<bool> complete = Query(slot_->stream_ahead);
+  if (!complete.ok()) slot_->fault.Fail(-1, complete.status());
+  if (!complete.ok() || !*complete) return false;
+  slot_->stream_ahead = {};
+  return true;
 }
 
 void RunState::StartHostTask(int32_t first) {
@@ -263,11 +270,7 @@ void RunState::HostStepsEnded() {
 }
 
 bool RunState::HostStepsSettled() const {
-  for (const auto& state : slot_->host_states) {
-    const HostState s = state.load(std::memory_order_acquire);
-    if (s == HostState::kRunning || s == HostState::kWaiting) return false;
-  }
-  return true;
+  return std::none_of(slot_->host_states.begin(), slot_->host_states.end(), IsLeft);
 }
 
 // False: the device refuses, and so nobody can tell when the work ends. The run is abandoned and the next Advance tries
@@ -309,8 +312,7 @@ bool RunState::HasHostWorkLeft() const {
   base::MutexLock lock(mu_);
   if (open_slot_ == nullptr) return false;
   for (size_t s = 0; s < open_slot_->host_states.size(); ++s) {
-    const HostState state = open_slot_->host_states[s].load(std::memory_order_acquire);
-    if (!open_slot_->host_idle[s] && (state == HostState::kRunning || state == HostState::kWaiting)) return true;
+    if (!open_slot_->host_idle[s] && IsLeft(open_slot_->host_states[s])) return true;
   }
   return false;
 }

@@ -98,9 +98,10 @@ class RunState {
   void HostStepsEnded();
   int32_t EndOfTask(int32_t first) const;
   void SetHostStates(int32_t first, HostState state);
-  bool HostsDone(const std::vector<int32_t>& steps) const;
   bool HostStepsSettled() const;
+  bool HostsDone(const std::vector<int32_t>& steps) const;
   bool SubmitFinish();
+  absl::StatusOr<bool> Query(driver::Event event);
   absl::StatusOr<bool> IsComplete(int32_t event);
   bool DoneEventsComplete();
   void Complete();

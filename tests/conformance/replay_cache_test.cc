@@ -6,6 +6,7 @@
 #include <future>
 #include <limits>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -151,25 +152,25 @@ TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
   const auto twin = [](int, int32_t*) {};
   const auto sets = [](std::span<int32_t> v) { v[0] = 1; };
   const auto one = [](Graph& g, B x) { return g.ParallelFor("one", kN, AddOne{}, ReadWrite(x)); };
-  const std::vector<Change> changes = {
+  const std::vector<Change> accesses = {
       {"as it was", base},
-      {"a node's name", with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("two", kN, AddOne{}, ReadWrite(x));
-       })},
-      {"a node's extent", with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN - 1, AddOne{}, ReadWrite(x));
-       })},
-      {"buffers' extents", with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, AddOne{}, ReadWrite(x));
-       }, kN + 1)},
-      {"another functor of no state", with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, SubtractOne{}, ReadWrite(x));
-       })},
+      {"a node's name",
+       with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("two", kN, AddOne{}, ReadWrite(x)); })},
+      {"a node's extent",
+       with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN - 1, AddOne{}, ReadWrite(x)); })},
+      {"buffers' extents",
+       with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, AddOne{}, ReadWrite(x)); }, kN + 1)},
+      {"another functor of no state",
+       with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, SubtractOne{}, ReadWrite(x)); })},
       {"a functor of two dimensions", with([](Graph& g, B, B, NodeRef&, NodeRef&) {
          auto z = g.Buffer<int32_t>("z", {10, 10});
          g.Fill("z0", z, 1);
          g.ParallelFor("one", {10, 10}, AddAt{}, ReadWrite(z));
        })},
-      {"the mode of an access", with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, AddOne{}, Write(x));
-       })},
-      {"the buffer of an access", with([](Graph& g, B, B y, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, AddOne{}, ReadWrite(y));
-       })},
+      {"the mode of an access",
+       with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, AddOne{}, Write(x)); })},
+      {"the buffer of an access",
+       with([](Graph& g, B, B y, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, AddOne{}, ReadWrite(y)); })},
       {"the box of an access", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
          g.ParallelFor("one", kN, AddOne{}, ReadWrite(x, Slice(0, kN)));
        })},
@@ -187,6 +188,8 @@ TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
          auto z = g.Buffer<int32_t>("z", kN);
          g.ParallelFor("one", kN, AddOne{}, Unordered(Write(z))).After(first);
        })},
+  };
+  const std::vector<Change> parameters = {
       {"a parameter", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
          auto p = g.Param<int32_t>("p", AtMost(3));
          g.ParallelFor("one", kN, AddValue{}, ReadWrite(x), p);
@@ -231,33 +234,37 @@ TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
          auto q = g.Param<int32_t>("q", AtMost(3));
          g.ParallelFor("one", kN, AddValue{}, ReadWrite(x), q);
        })},
+  };
+  const std::vector<Change> said = {
       {"After", with([&](Graph& g, B x, B, NodeRef&, NodeRef& second) { one(g, x).After(second); })},
       {"After another", with([&](Graph& g, B x, B, NodeRef& first, NodeRef&) { one(g, x).After(first); })},
-      {"After both", with([&](Graph& g, B x, B, NodeRef& first, NodeRef& second) { one(g, x).After(second).After(first);
-       })},
+      {"After both",
+       with([&](Graph& g, B x, B, NodeRef& first, NodeRef& second) { one(g, x).After(second).After(first); })},
       {"Priority", with([&](Graph& g, B x, B, NodeRef&, NodeRef&) { one(g, x).Priority(-1); })},
       {"another Priority", with([&](Graph& g, B x, B, NodeRef&, NodeRef&) { one(g, x).Priority(1); })},
       {"Priority, of another node", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
          g.ParallelFor("four", kN, AddOne{}, ReadWrite(x)).Priority(1);
        })},
-      {"no more Priority", with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("four", kN, AddOne{}, ReadWrite(x));
-       })},
+      {"no more Priority",
+       with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("four", kN, AddOne{}, ReadWrite(x)); })},
       {"Concurrency", with([&](Graph& g, B x, B, NodeRef&, NodeRef&) { one(g, x).Concurrency(2); })},
       {"After, of another node", with([](Graph& g, B x, B, NodeRef&, NodeRef& second) {
          g.ParallelFor("three", kN, AddOne{}, ReadWrite(x)).After(second);
        })},
-      {"no more After", with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("three", kN, AddOne{}, ReadWrite(x));
-       })},
-      {"Infallible", with([=](Graph& g, B x, B, NodeRef&, NodeRef&) { g.Host("asked", sets, ReadWrite(x)).Infallible();
-       })},
+      {"no more After",
+       with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("three", kN, AddOne{}, ReadWrite(x)); })},
+      {"Infallible",
+       with([=](Graph& g, B x, B, NodeRef&, NodeRef&) { g.Host("asked", sets, ReadWrite(x)).Infallible(); })},
       {"Inline", with([=](Graph& g, B x, B, NodeRef&, NodeRef&) { g.Host("asked", sets, ReadWrite(x)).Inline(); })},
       {"neither", with([=](Graph& g, B x, B, NodeRef&, NodeRef&) { g.Host("asked", sets, ReadWrite(x)); })},
       {"On", with([&](Graph& g, B x, B, NodeRef&, NodeRef&) { one(g, x).On(last); })},
       {"InPlace", with([&](Graph& g, B x, B y, NodeRef&, NodeRef&) {
          g.ParallelFor("one", kN, Scale{1}, Read(x), Write(y)).InPlace(x, y);
        })},
-      {"no InPlace", with([&](Graph& g, B x, B y, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, Scale{1}, Read(x), Write(y));
-       })},
+      {"no InPlace",
+       with([&](Graph& g, B x, B y, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, Scale{1}, Read(x), Write(y)); })},
+  };
+  const std::vector<Change> kinds = {
       {"a host node", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
          g.Host("one", [](std::span<int32_t> v) { v[0] = 1; }, ReadWrite(x));
        })},
@@ -276,76 +283,92 @@ TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
       {"another kernel", with([=](Graph& g, B x, B, NodeRef&, NodeRef&) {
          g.Kernel("one", Other, Threads(kN), int{kN}, ReadWrite(x)).HostTwin(twin);
        })},
-      {"a State", with([&](Graph& g, B, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, AddOne{}, ReadWrite(*state));
-       })},
-      {"another State like it", with([&](Graph& g, B, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, AddOne{}, ReadWrite(*other_state));
-       })},
+      {"a State",
+       with([&](Graph& g, B, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, AddOne{}, ReadWrite(*state)); })},
+      {"another State like it",
+       with([&](Graph& g, B, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, AddOne{}, ReadWrite(*other_state)); })},
       {"a part of it by an alias", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
          g.ParallelFor("one", 10, AddOne{}, ReadWrite(g.Alias("part", x, Slice(5, 10))));
        })},
       {"another part", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
          g.ParallelFor("one", 10, AddOne{}, ReadWrite(g.Alias("part", x, Slice(6, 10))));
        })},
-      {"two buffers more", [&](Graph& g) {
+  };
+  const std::vector<Change> numbers = {
+      {"two buffers more",
+       [&](Graph& g) {
          base(g);
          g.Buffer<int32_t>("z", kN);
          g.Buffer<int32_t>("w", kN);
        }},
-      {"a buffer more", [&](Graph& g) {
+      {"a buffer more",
+       [&](Graph& g) {
          base(g);
          g.Buffer<int32_t>("z", kN);
        }},
-      {"the type of that", [&](Graph& g) {
+      {"the type of that",
+       [&](Graph& g) {
          base(g);
          g.Buffer<float>("z", kN);
        }},
-      {"its pitch", [&](Graph& g) {
+      {"its pitch",
+       [&](Graph& g) {
          base(g);
          g.Buffer<float>("z", Pitched({10, 10}, 16));
        }},
-      {"another pitch", [&](Graph& g) {
+      {"another pitch",
+       [&](Graph& g) {
          base(g);
          g.Buffer<float>("z", Pitched({10, 10}, 32));
        }},
-      {"where it is", [&](Graph& g) {
+      {"where it is",
+       [&](Graph& g) {
          base(g);
          g.Buffer<int32_t>("z", kN, kPinned);
        }},
-      {"two parameters more", [&](Graph& g) {
+      {"two parameters more",
+       [&](Graph& g) {
          base(g);
          g.Param<int32_t>("p", AtMost(3));
          g.Param<int32_t>("q", AtMost(3));
        }},
-      {"a parameter more", [&](Graph& g) {
+      {"a parameter more",
+       [&](Graph& g) {
          base(g);
          g.Param<int32_t>("p", AtMost(3));
        }},
-      {"its maximum", [&](Graph& g) {
+      {"its maximum",
+       [&](Graph& g) {
          base(g);
          g.Param<int32_t>("p", AtMost(4));
        }},
-      {"its type", [&](Graph& g) {
+      {"its type",
+       [&](Graph& g) {
          base(g);
          g.Param<int64_t>("p", AtMost(4));
        }},
-      {"a node more", [&](Graph& g) {
+      {"a node more",
+       [&](Graph& g) {
          base(g);
          g.Fill("more", g.Buffer<int32_t>("z", kN), 1);
        }},
-      {"a node less", [](Graph& g) {
+      {"a node less",
+       [](Graph& g) {
          auto x = g.Buffer<int32_t>("x", kN), y = g.Buffer<int32_t>("y", kN);
          g.Fill("x0", x, 1);
          g.Fill("y0", y, 1);
          g.ParallelFor("one", kN, AddOne{}, ReadWrite(x));
        }},
-      {"nodes in another order", [](Graph& g) {
+      {"nodes in another order",
+       [](Graph& g) {
          auto x = g.Buffer<int32_t>("x", kN), y = g.Buffer<int32_t>("y", kN);
          g.Fill("y0", y, 1);
          g.Fill("x0", x, 1);
          g.ParallelFor("one", kN, AddOne{}, ReadWrite(x));
          g.Copy("copy", x, y);
        }},
-      {"a copy the other way", [](Graph& g) {
+      {"a copy the other way",
+       [](Graph& g) {
          auto x = g.Buffer<int32_t>("x", kN), y = g.Buffer<int32_t>("y", kN);
          g.Fill("x0", x, 1);
          g.Fill("y0", y, 1);
@@ -353,6 +376,10 @@ TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
          g.Copy("copy", y, x);
        }},
   };
+  std::vector<Change> changes;
+  for (const auto* some : {&accesses, &parameters, &said, &kinds, &numbers}) {
+    changes.insert(changes.end(), some->begin(), some->end());
+  }
   ReplayCache cache(*runtime_, {static_cast<int>(changes.size()), {.slots = 1}});
   for (int round = 0; round < 2; ++round) {
     for (const Change& change : changes) {

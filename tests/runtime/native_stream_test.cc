@@ -342,6 +342,21 @@ TEST_P(NativeStreamTest, OrdersHostNodesToo) {
   }
 }
 
+TEST_P(NativeStreamTest, AStreamThatCannotBeAskedFailsTheRun) {
+  Graph g("g");
+  g.Host("first", [this] { journal_.Add("first"); });
+  auto x = g.InOut<int32_t>("x", 1, kDevice);
+  g.ParallelFor("run", 1, Count{}, ReadWrite(x));
+  Executable exec = Compiled(g);
+  Bindings io = exec.bindings();
+  const DeviceBuffer<int32_t> memory = Zeros();
+  witness_->FailNth(driver::checked::CallKind::kQuery, 1, absl::DataLossError("planned"));
+  auto run = exec.Launch(io.Set(x, memory).On(native()));
+  ASSERT_OK(run.status());
+  EXPECT_EQ(run->Wait(seconds(60)).code(), absl::StatusCode::kDataLoss) << run->status();
+  EXPECT_EQ(journal_.lines, std::vector<std::string>());
+}
+
 // Whichever thread submits the last of it, and ends it: pageable memory is copied by others.
 TEST_P(NativeStreamTest, HoldsItsStreamForRunsThatEndWhileItLooks) {
   Graph g("g");

@@ -78,7 +78,8 @@ int32_t Again::Param(const ParamDecl& decl) {
 int32_t Again::Buffer(const BufferDecl& decl) {
   if (!Require(buffer_ < model_.buffers.size())) return -1;
   const BufferDecl& was = model_.buffers[buffer_];
-  const bool place = was.role == decl.role && was.where == decl.where && was.pitch == decl.pitch;
+  const bool place = was.role == decl.role && was.where == decl.where && was.pitch == decl.pitch &&
+                     was.device == decl.device && was.keys == decl.keys;
   const bool alias = was.is_alias == decl.is_alias && was.alias_of == decl.alias_of &&
                      was.alias_graph == decl.alias_graph && IsSame(was.box, decl.box);
   Require(was.name == decl.name && was.type == decl.type && place && was.extent == decl.extent && alias);

@@ -3,7 +3,8 @@
 // A lane that waits for an event waits for its last record at the time of the call (CUDA: cudaStreamWaitEvent captures
 // the event's state), so once the last wait for a record has been submitted the event may be recorded again. Segments
 // are submitted in order, hence the time of a call is its place among the commands. An event that is looked at later,
-// by a host step or on behalf of a State, has one record.
+// by a host step or on behalf of a State, has one record. Where several threads are to submit a segment
+// (PlanOptions::events_once) there is no such order, and every event has one record.
 #include <algorithm>
 
 #include "graph/passes.h"
@@ -52,17 +53,30 @@ std::vector<int32_t> AwaitedUntil(const Draft& draft) {
   return until;
 }
 
+// Whether a segment may be submitted by several threads.
+bool MayBeSplit(const Draft& draft) {
+  if (!draft.options.events_once || draft.lanes.size() < 2) return false;
+  std::vector<int32_t> steps(static_cast<size_t>(draft.segments));
+  for (int32_t v = 0; v < draft.step_count(); ++v) {
+    if (!draft.steps[static_cast<size_t>(v)].on_host())
+      ++steps[static_cast<size_t>(draft.segment[static_cast<size_t>(v)])];
+  }
+  // What is not a node are waits and records, of which a node has a few.
+  return std::any_of(steps.begin(), steps.end(), [](int32_t count) { return count >= kSplitFrom / 4; });
+}
+
 }  // namespace
 
 void Events(Draft& draft) {
   const std::vector<int32_t> until = AwaitedUntil(draft);
   draft.event.assign(draft.steps.size(), -1);
+  const bool once = MayBeSplit(draft);
   Pool pool(draft);
   for (int32_t v = 0; v < draft.step_count(); ++v) {
     const Step& step = draft.steps[static_cast<size_t>(v)];
     if (step.on_host()) continue;
     for (const int32_t p : draft.waits[v]) {
-      if (until[static_cast<size_t>(p)] == v) pool.Return(draft.event[static_cast<size_t>(p)]);
+      if (!once && until[static_cast<size_t>(p)] == v) pool.Return(draft.event[static_cast<size_t>(p)]);
     }
     const int32_t by = until[static_cast<size_t>(v)];
     if (by == kNever) continue;

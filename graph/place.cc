@@ -12,6 +12,13 @@ bool IsBoundOnDevice(const BufferFacts& buffer) {
   return !buffer.is_alias && IsBound(buffer.role) && buffer.where == Where::kDevice;
 }
 
+// -1: none is declared. A State for each key is on the device that the plan is for.
+int32_t DeclaredHome(const Draft& draft, size_t b) {
+  const BufferDecl& decl = draft.model.buffers[b];
+  if (decl.role != BufferRole::kState) return IsBoundOnDevice(draft.buffers[b]) ? decl.device : -1;
+  return decl.state != nullptr ? decl.state->device : draft.options.default_device;
+}
+
 // Memory that is bound on a device is that of the first node that uses it: a Copy node may be as well on one device as
 // on the other, so those count only where there are no others.
 void FindBoundHomes(Draft& draft) {
@@ -59,7 +66,7 @@ void Place(Draft& draft) {
   FindAskers(draft);
   draft.home.assign(draft.buffers.size(), -1);
   for (size_t b = 0; b < draft.buffers.size(); ++b) {
-    if (draft.buffers[b].role == BufferRole::kState) draft.home[b] = draft.model.buffers[b].state->device;
+    draft.home[b] = DeclaredHome(draft, b);
   }
   if (std::any_of(draft.buffers.begin(), draft.buffers.end(), IsBoundOnDevice)) FindBoundHomes(draft);
 }

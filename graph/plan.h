@@ -160,6 +160,7 @@ struct HostStep {
   bool operator==(const HostStep&) const = default;
 };
 
+inline constexpr int32_t kSplitFrom = 64;  // commands that are worth more than one thread to submit them
 inline constexpr int64_t kPieceBytes = 64;  // what a driver reads of each copy of a batch
 
 struct Arena {
@@ -230,6 +231,9 @@ struct PlanOptions {
   int64_t ring_from_bytes = int64_t{64} << 10;
   int32_t batch_from = 5;  // copies between host and device that are submitted together, if each has few bytes
   const void* runtime = nullptr;  // whose States the graph may use; an identity
+  // No event is recorded twice, so that threads may submit lanes side by side (src/runtime/split.h); but in plans that
+  // are too short for it.
+  bool events_once = false;
   std::vector<double> costs;  // microseconds by Model::nodes; missing or negative: guessed from the kind
 };
 

@@ -40,6 +40,8 @@ class Structure {
     hash(buffers_.hash(i), b.type.size)(b.pitch, static_cast<int>(b.role) << 4 | static_cast<int>(b.where));
     Add(hash, b.extent);
     if (b.state != nullptr) hash(b.state->device);
+    if (b.keys != 0) hash(1, b.keys);
+    if (b.device >= 0) hash(2, b.device);
     if (b.param >= 0) hash(params_.hash(static_cast<size_t>(b.param)));
     if (!b.is_alias) return hash.value();
     hash(buffers_.hash(static_cast<size_t>(b.alias_of)), b.box.whole());
@@ -88,7 +90,9 @@ class Structure {
   uint64_t OfOptions() const {
     const PlanOptions& o = d_.options;
     Hash hash(kOptions);
-    hash(o.default_device, o.max_lanes)(o.devices.size(), o.ring_from_bytes)(o.batch_from);
+    const uint64_t once = o.events_once ? uint64_t{1} << 32 : 0;
+    hash(o.default_device, o.max_lanes)(o.devices.size(),
+                                        o.ring_from_bytes)(static_cast<uint32_t>(o.batch_from) | once);
     for (const PlanDevice& device : o.devices)
       hash.Text(device.name)(device.is_cuda | (!device.asks << 1), device.driver);
     return hash.value();

@@ -103,15 +103,46 @@ void CheckParam(Draft& draft, const ParamDecl& param) {
   }
 }
 
+constexpr int32_t kMostKeys = 65536;
+
+void CheckKeyedState(Draft& draft, const BufferDecl& buffer) {
+  const auto refuse = [&](const std::string& why) {
+    draft.AddMistake(kInvalid, Prefix(draft.model, "state", buffer.name) + ": " + why);
+  };
+  if (buffer.keys < 1 || buffer.keys > kMostKeys) {
+    refuse("KeyedStateOptions::max_keys is not 1 to " + std::to_string(kMostKeys) + "; so many keys can have a State");
+  }
+  for (int i = 0; i < std::min(buffer.extent.rank, kMaxRank); ++i) {
+    if (buffer.extent.dims[static_cast<size_t>(i)].is_constant()) continue;
+    refuse("dimension " + std::to_string(i) + " is a parameter; a State keeps its size across runs; give a constant");
+  }
+}
+
 void CheckState(Draft& draft, const BufferDecl& buffer) {
+  if (buffer.keys != 0) return CheckKeyedState(draft, buffer);
   if (buffer.state != nullptr && buffer.state->runtime == draft.options.runtime) return;
   draft.AddMistake(kInvalid, Prefix(draft.model, "state", buffer.name) +
                                  ": belongs to another runtime; its memory is not known here; make it with MakeState "
                                  "of the runtime that compiles the graph");
 }
 
+// Of memory that is bound: where the graph says that it is.
+void CheckDevice(Draft& draft, const BufferDecl& buffer) {
+  if (buffer.device == -1) return;
+  const size_t devices = draft.options.devices.size();
+  const std::string subject =
+      Prefix(draft.model, "buffer", buffer.name) + ": is declared on device " + std::to_string(buffer.device);
+  if (buffer.where != Where::kDevice) {
+    draft.AddMistake(kInvalid, subject + ", and is not kDevice; host memory has no device; leave the device out");
+  } else if (buffer.device < 0 || static_cast<size_t>(buffer.device) >= devices) {
+    draft.AddMistake(kInvalid,
+                     subject + "; the runtime has devices 0 to " + std::to_string(devices - 1) + "; name one of them");
+  }
+}
+
 // Where a buffer may live.
 void CheckWhere(Draft& draft, const BufferDecl& buffer) {
+  CheckDevice(draft, buffer);
   if (buffer.role == BufferRole::kState) return CheckState(draft, buffer);
   const bool anywhere = IsBound(buffer.role) || buffer.role == BufferRole::kParam;
   if (anywhere || buffer.where == Where::kDevice || buffer.where == Where::kPinned) return;

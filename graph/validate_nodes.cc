@@ -327,22 +327,29 @@ class NodeCheck {
   const PlanDevice* device_ = nullptr;
 };
 
+// The device that a buffer's memory is declared on, or a State's; null: none is.
+const PlanDevice* DeviceOf(const Draft& draft, const BufferDecl& buffer) {
+  int32_t device = buffer.keys != 0 ? draft.options.default_device : buffer.device;
+  if (buffer.state != nullptr && buffer.state->runtime == draft.options.runtime) device = buffer.state->device;
+  if (device < 0 || static_cast<size_t>(device) >= draft.options.devices.size()) return nullptr;
+  return &draft.options.devices[static_cast<size_t>(device)];
+}
+
 // Devices of several drivers in one graph: `node` is the first one with a device, null where there is none.
-void CheckStateDrivers(Draft& draft, const NodeDecl* node, const PlanDevice* device) {
+void CheckMemoryDrivers(Draft& draft, const NodeDecl* node, const PlanDevice* device) {
   const BufferDecl* first = nullptr;
-  for (size_t b = 0; b < draft.buffers.size(); ++b) {
-    if (draft.buffers[b].role != BufferRole::kState) continue;
-    const BufferDecl& buffer = draft.model.buffers[b];
-    if (buffer.state == nullptr || buffer.state->runtime != draft.options.runtime) continue;
-    const PlanDevice& own = draft.options.devices[static_cast<size_t>(buffer.state->device)];
+  for (const BufferDecl& buffer : draft.model.buffers) {
+    const PlanDevice* const own = DeviceOf(draft, buffer);
+    if (own == nullptr) continue;
     if (device == nullptr) {
-      device = &own;
+      device = own;
       first = &buffer;
     }
-    if (own.driver == device->driver) continue;
-    const std::string other =
-        node != nullptr ? "node " + Quoted(node->name) + " runs on " : "state " + Quoted(first->name) + " lives on ";
-    draft.AddMistake(kInvalid, Prefix(draft.model, "state", buffer.name, own.name) + ": " + other + device->name +
+    if (own->driver == device->driver) continue;
+    const auto kind = [](const BufferDecl& of) { return of.role == BufferRole::kState ? "state" : "buffer"; };
+    const std::string other = node != nullptr ? "node " + Quoted(node->name) + " runs on "
+                                              : kind(*first) + (" " + Quoted(first->name)) + " lives on ";
+    draft.AddMistake(kInvalid, Prefix(draft.model, kind(buffer), buffer.name, own->name) + ": " + other + device->name +
                                    ", a device of another driver; events join devices of one driver only; keep the "
                                    "nodes and States of a graph on devices of one driver");
   }
@@ -372,7 +379,7 @@ void ValidateNodes(Draft& draft) {
                                      "nodes of a graph to devices of one driver");
     }
   });
-  CheckStateDrivers(draft, first, first_device);
+  CheckMemoryDrivers(draft, first, first_device);
 }
 
 }  // namespace penstock::graph

@@ -21,13 +21,6 @@ Item ItemAt(const Catalogue& catalogue, int64_t i) {
   return item;
 }
 
-void Bind(const EdgesGraph& graph, const Photo& photo, const Item& item, penstock::Bindings* bindings) {
-  bindings->Set(graph.height, static_cast<int32_t>(photo.info.height))
-      .Set(graph.width, static_cast<int32_t>(photo.info.width))
-      .Set(graph.photo, item.rgb)
-      .Set(graph.edges, item.edges);
-}
-
 std::vector<absl::Status> SkipList::statuses() const {
   std::vector<absl::Status> statuses;
   for (const auto& entry : statuses_) statuses.push_back(entry.second);

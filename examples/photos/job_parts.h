@@ -26,8 +26,14 @@ EdgesGraph DeclareFor(const Catalogue& catalogue, const Options& options);
 // The i-th picture of the job: the catalogue in order, over and over.
 Item ItemAt(const Catalogue& catalogue, int64_t i);
 
-// Sets everything that a run over `item` needs.
-void Bind(const EdgesGraph& graph, const Photo& photo, const Item& item, penstock::Bindings* bindings);
+// Sets everything that a run over `item` needs, in Bindings or an item of a pipeline.
+template <class To>
+void Bind(const EdgesGraph& graph, const Photo& photo, const Item& item, To* to) {
+  to->Set(graph.height, static_cast<int32_t>(photo.info.height))
+      .Set(graph.width, static_cast<int32_t>(photo.info.width))
+      .Set(graph.photo, item.rgb)
+      .Set(graph.edges, item.edges);
+}
 
 // The photographs that could not be decoded, each once however many passes met it.
 class SkipList {

@@ -1,6 +1,5 @@
-// The job over all devices at once, by RunPipeline: decode, one executable a device, check and encode.
+// The job over all devices at once, by a Pipeline: decode, one executable a device, check and encode.
 #include <algorithm>
-#include <atomic>
 #include <optional>
 #include <utility>
 
@@ -34,11 +33,12 @@ class PipelinedJob {
 
  private:
   absl::Status RunAll();
-  absl::Status RunPart(std::vector<penstock::Executable> executables, int64_t first, int64_t end);
-  absl::StatusOr<std::vector<penstock::Executable>> Compile(std::shared_ptr<penstock::Trace> trace);
-  penstock::PipelineStages<Item> StagesFor(int64_t first, int64_t end);
-  penstock::PipelineOptions Shape(const std::vector<penstock::Executable>& executables) const;
-  void Take(const Item& item, const absl::Status& status);
+  absl::Status RunPart(penstock::Executable executable, int64_t first, int64_t end);
+  absl::StatusOr<penstock::Executable> Compile(std::shared_ptr<penstock::Trace> trace);
+  penstock::Stages<Item> StagesFor(penstock::Executable executable);
+  int Window(int slots) const;
+  // False: the job breaks off.
+  bool Take(const Item& item, const absl::Status& status);
 
   const Options& options_;
   const Catalogue& catalogue_;
@@ -48,11 +48,11 @@ class PipelinedJob {
   const EdgesGraph graph_;
   Stages stages_;
   Gate workers_;
-  std::atomic<bool> broken_{false};  // set by the sink; read by the source and the stages, which then only wind up
 
   // Of the sink's thread, which is the one that called Run.
   absl::Status status_;
   SkipList skipped_;
+  bool broken_ = false;  // what still comes is cancelled
   std::optional<JobClock> clock_;
 };
 
@@ -70,74 +70,70 @@ JobResult PipelinedJob::Run() {
 absl::Status PipelinedJob::RunAll() {
   const int64_t total = static_cast<int64_t>(catalogue_.photos.size()) * options_.repeat;
   const int64_t traced = std::min<int64_t>(total, options_.trace_pictures);
-  PENSTOCK_ASSIGN_OR_RETURN(std::vector<penstock::Executable> executables, Compile(trace_));
+  PENSTOCK_ASSIGN_OR_RETURN(penstock::Executable executable, Compile(trace_));
   if (options_.preload) stages_.Preload();
   clock_.emplace();
-  PENSTOCK_RETURN_IF_ERROR(RunPart(std::move(executables), 0, traced));
+  PENSTOCK_RETURN_IF_ERROR(RunPart(std::move(executable), 0, traced));
   if (traced == total || broken_) return absl::OkStatus();
   clock_->EndTracing();
   stages_.StopTracing();
-  PENSTOCK_ASSIGN_OR_RETURN(executables, Compile(nullptr));
-  return RunPart(std::move(executables), traced, total);
+  PENSTOCK_ASSIGN_OR_RETURN(executable, Compile(nullptr));
+  return RunPart(std::move(executable), traced, total);
 }
 
 // Pictures `first` to `end` - 1 of the job.
-absl::Status PipelinedJob::RunPart(std::vector<penstock::Executable> executables, int64_t first, int64_t end) {
-  const penstock::PipelineOptions shape = Shape(executables);
-  return penstock::RunPipeline(std::move(executables), StagesFor(first, end), shape);
-}
-
-// One executable a device.
-absl::StatusOr<std::vector<penstock::Executable>> PipelinedJob::Compile(std::shared_ptr<penstock::Trace> trace) {
-  std::vector<penstock::Executable> executables;
-  for (size_t device = 0; device < runtime_->devices().size(); ++device) {
-    penstock::CompileOptions compile;
-    compile.slots = options_.slots;
-    compile.device = static_cast<int>(device);
-    compile.trace = trace;
-    PENSTOCK_ASSIGN_OR_RETURN(penstock::Executable executable, runtime_->Compile(graph_.graph, compile));
-    executables.push_back(std::move(executable));
-  }
-  return executables;
-}
-
-penstock::PipelineStages<Item> PipelinedJob::StagesFor(int64_t first, int64_t end) {
-  penstock::PipelineStages<Item> stages;
-  stages.source = [this, next = first, end]() mutable -> std::optional<Item> {
+absl::Status PipelinedJob::RunPart(penstock::Executable executable, int64_t first, int64_t end) {
+  const int window = Window(executable.slots());
+  PENSTOCK_ASSIGN_OR_RETURN(auto pipeline,
+                            penstock::Pipeline<Item>::Create(StagesFor(std::move(executable)), {.window = window}));
+  const auto source = [&, next = first]() mutable -> std::optional<Item> {
     if (next == end || broken_) return std::nullopt;
     return ItemAt(catalogue_, next++);
   };
-  stages.before = [this](Item& item) {
+  return pipeline.Run(source, [&](penstock::Item<Item>& item) {
+    if (!broken_ && !Take(item.value(), item.status())) pipeline.Cancel();
+  });
+}
+
+// On all devices.
+absl::StatusOr<penstock::Executable> PipelinedJob::Compile(std::shared_ptr<penstock::Trace> trace) {
+  penstock::CompileOptions compile;
+  compile.slots = options_.slots;
+  compile.devices = runtime_->all_devices();
+  compile.trace = std::move(trace);
+  return runtime_->Compile(graph_.graph, compile);
+}
+
+// Decoding and encoding can each take all the workers; handing out what is preloaded takes one.
+penstock::Stages<Item> PipelinedJob::StagesFor(penstock::Executable executable) {
+  const auto decode = [this](Item& item) {
     const Gate::Pass pass(&workers_);
-    return broken_ ? absl::CancelledError("the job broke off") : stages_.Decode(&item);
+    return stages_.Decode(&item);
   };
-  stages.bind = [this](Item& item, int, penstock::Bindings& bindings) {
-    Bind(graph_, catalogue_.photos[item.photo], item, &bindings);
-    return absl::OkStatus();
+  const auto bind = [this](penstock::Item<Item>& item) {
+    Bind(graph_, catalogue_.photos[item->photo], item.value(), &item);
   };
-  stages.after = [this](Item& item) {
+  const auto finish = [this](Item& item) {
     const Gate::Pass pass(&workers_);
     return stages_.Finish(&item);
   };
-  stages.sink = [this](Item&& item, const absl::Status& status) { Take(item, status); };
+  penstock::Stages<Item> stages;
+  stages.Host("decode", decode, {.workers = options_.preload ? 1 : options_.workers});
+  stages.Run("edges", std::move(executable), bind);
+  stages.Host("encode", finish, {.workers = options_.workers});
   return stages;
 }
 
-// Decoding and encoding can each take all the workers; handing out what is preloaded takes one. Pictures leave in
-// order, so while one takes several times as long as the others, the workers live on what waits to be encoded: eight
-// pictures a worker, fewer where they are large.
-penstock::PipelineOptions PipelinedJob::Shape(const std::vector<penstock::Executable>& executables) const {
-  penstock::PipelineOptions shape;
-  shape.before_workers = options_.preload ? 1 : options_.workers;
-  shape.after_workers = options_.workers;
-  shape.before_queue = options_.slots * static_cast<int>(executables.size());
+// Pictures leave in order, so while one takes several times as long as the others, the workers live on what waits to be
+// encoded: eight pictures a worker, fewer where they are large.
+int PipelinedJob::Window(int slots) const {
   const int64_t bytes = (sizeof(Rgb) + 1) * catalogue_.max_width * catalogue_.max_height;
-  shape.after_queue = static_cast<int>(std::clamp<int64_t>(kWaitingBytes / bytes, 2, 8 * options_.workers));
-  return shape;
+  const int64_t waiting = std::clamp<int64_t>(kWaitingBytes / bytes, 2, 8 * options_.workers);
+  return static_cast<int>(waiting) + 2 * options_.workers + 2 * slots + 1;
 }
 
 // The sink: pictures come in the order of the source. The first error that is not about a file breaks the job off.
-void PipelinedJob::Take(const Item& item, const absl::Status& status) {
+bool PipelinedJob::Take(const Item& item, const absl::Status& status) {
   if (status.ok()) {
     clock_->Count(catalogue_.photos[item.photo].info);
   } else if (item.unreadable) {
@@ -145,9 +141,10 @@ void PipelinedJob::Take(const Item& item, const absl::Status& status) {
   } else {
     status_.Update(status);
     broken_ = true;
-    return;
+    return false;
   }
   on_picture_(clock_->images(), skipped_.size());
+  return true;
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <ranges>
 #include <span>
 #include <type_traits>
@@ -28,6 +29,7 @@
 #include "penstock/device_buffer.h"
 #include "penstock/export.h"
 #include "penstock/host_buffer.h"
+#include "penstock/key.h"
 #include "penstock/model.h"
 #include "penstock/run.h"
 
@@ -35,7 +37,9 @@ namespace penstock {
 
 namespace runtime {
 class ExecutableCore;
+class ExecutableSet;
 class PendingBindings;
+class PipelineCore;
 class ReplayCacheCore;
 }  // namespace runtime
 
@@ -127,6 +131,10 @@ class PENSTOCK_EXPORT Bindings {
     return *this;
   }
 
+  // Whose States a launch uses of those the graph declares by key (Graph::KeyedState). In a pipeline an item's key is
+  // set.
+  Bindings& SetKey(Key key);
+
   // Launches are ordered with a stream of the application's from now on: the run begins when what has been submitted
   // there before is done, and what is submitted there when Launch has returned begins when the run is done. Launch
   // returns when all of the run has been submitted, without waiting for any of it, but for Host nodes that no kernel
@@ -140,10 +148,13 @@ class PENSTOCK_EXPORT Bindings {
 
  private:
   friend class runtime::ExecutableCore;
+  friend class runtime::ExecutableSet;
   friend class runtime::PendingBindings;
+  friend class runtime::PipelineCore;
   friend class runtime::ReplayCacheCore;
   explicit Bindings(std::shared_ptr<const Model> model);
 
+  void Reset();  // forgets all that was set
   void SetParam(uint32_t graph, int32_t index, TypeInfo type, const void* value);
   void SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory memory);
   void AddAhead(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event);
@@ -165,6 +176,7 @@ class PENSTOCK_EXPORT Bindings {
   // A number for the memory that is set: another one when any is, the same in copies. 0: some was taken over.
   mutable uint64_t stamp_ = 0;
   std::vector<Noted> mistakes_;
+  std::optional<Key> key_;
   void* stream_ = nullptr;  // On
   std::shared_ptr<runtime::PendingBindings> pending_;  // of a step that is being declared: takes all that is set
 };

@@ -2,13 +2,21 @@
 //
 // Each slot has its own device arena, pinned memory, streams and events, so N runs of the same graph overlap.
 //
+// One compiled for several devices (CompileOptions::devices) has slots on each. A launch goes to the device that will
+// be free first: of those with a free slot the one with the least of (runs in flight + 1) x mean time of its runs of
+// late / (slots x weight); so a slow device gets less, and nobody waits for it. Where the graph has KeyedStates, it
+// goes to the device that has those of its key.
+//
 // Ownership: a handle; runs in flight keep what they need, so it may be dropped at any time.
 // Threads:   thread-safe: any thread may launch.
 // Errors:    see Launch. After a fatal device error every launch returns that error.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -16,10 +24,12 @@
 #include "penstock/deadline.h"
 #include "penstock/export.h"
 #include "penstock/exported_graph.h"
+#include "penstock/key.h"
 #include "penstock/lease.h"
 #include "penstock/memory_report.h"
 #include "penstock/replay_ledger.h"
 #include "penstock/run.h"
+#include "penstock/state.h"
 
 namespace penstock {
 
@@ -47,26 +57,46 @@ class PENSTOCK_EXPORT Executable {
   // What a launch with these bindings would do, as a graph of the platform's own (exported_graph.h). It takes a slot:
   // ResourceExhausted when every one is taken. FailedPrecondition, with the node and the reason, for what needs a run
   // around it: large memory that is not pinned, States, nodes that are in no graph; for plans without graphs
-  // (mode.h), kSlot buffers, and host devices. Else as for Launch.
+  // (mode.h), kSlot buffers, host devices, and several devices (use On). Else as for Launch.
   absl::StatusOr<ExportedGraph> Export(const Bindings& bindings);
 
-  int slots() const;
+  int slots() const;  // of all devices
   int64_t launches() const;  // runs started so far
+
+  // The devices of its runs but for nodes with pins, as indices of the runtime's list.
+  std::vector<int> devices() const;
+  // The part of it on one of them, with the same slots and States, to launch there. NotFound: it has none there.
+  absl::StatusOr<Executable> On(int device) const;
+
+  // A key's State of one declared by Graph::KeyedState, to be set, read and reset (state.h); made at first sight. It is
+  // the key's until Forget. InvalidArgument: a buffer that is none. ResourceExhausted: max_keys keys have one.
+  template <class T>
+  absl::StatusOr<State<T>> StateOf(BufferHandle<T> state, Key key) {
+    auto record = FindState(state.graph(), state.index(), detail::TypeOf<T>(), key);
+    if (!record.ok()) return record.status();
+    return State<T>(*std::move(record));
+  }
+  // Gives up all of the key's States, when the runs that use them have drained; they hold zeros for another key then.
+  // OK also where it has none. DeadlineExceeded: runs were still using them, and the key keeps them. FailedPrecondition
+  // inside a host node or callback.
+  absl::Status Forget(Key key, Deadline deadline = {});
 
   // What the slots take of device and pinned memory; the same before, during and after runs.
   MemoryReport memory() const;
 
-  // How runs have been submitted so far, and why so.
+  // How runs have been submitted so far, and why so; of all devices together, but for the first's mode and times.
   ReplayLedger ledger() const;
 
-  // The plan, for people: one node a line, or a Graphviz digraph.
+  // The plan, for people: one node a line, or a Graphviz digraph; of the first device.
   std::string PlanText() const;
   std::string PlanDot() const;
 
  private:
   friend class Runtime;
-  explicit Executable(std::shared_ptr<runtime::ExecutableCore> core) : core_(std::move(core)) {}
-  std::shared_ptr<runtime::ExecutableCore> core_;
+  friend class runtime::PipelineCore;
+  explicit Executable(std::shared_ptr<runtime::ExecutableSet> set) : set_(std::move(set)) {}
+  absl::StatusOr<std::shared_ptr<const StateRecord>> FindState(uint32_t graph, int32_t index, TypeInfo type, Key key);
+  std::shared_ptr<runtime::ExecutableSet> set_;
 };
 
 }  // namespace penstock

@@ -33,6 +33,10 @@ struct AtMost {
   int64_t value;
 };
 
+struct KeyedStateOptions {
+  int max_keys = 16;  // 1 to 65536
+};
+
 // As many threads as `n`, in blocks of 256 (or `block`).
 inline KernelShape Threads(Dim n, uint32_t block = 256, uint32_t shared_bytes = 0) {
   return {true, n, {Dim(1), Dim(1), Dim(1)}, {block, 1, 1}, shared_bytes};
@@ -67,17 +71,19 @@ class PENSTOCK_EXPORT Graph {
   }
 
   // Memory bound at each launch: read, written, or both. It must outlive the run, unless the binding keeps it alive.
+  // `device`: of kDevice memory, where it is (the index in the runtime's list) when that is not the device of the first
+  // node that uses it, which then gets a copy.
   template <class T>
-  BufferHandle<T> Input(Name name, Extent extent, Where where = kHost) {
-    return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInput, where, extent))};
+  BufferHandle<T> Input(Name name, Extent extent, Where where = kHost, int device = -1) {
+    return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInput, where, extent, 0, device))};
   }
   template <class T>
-  BufferHandle<T> Output(Name name, Extent extent, Where where = kHost) {
-    return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kOutput, where, extent))};
+  BufferHandle<T> Output(Name name, Extent extent, Where where = kHost, int device = -1) {
+    return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kOutput, where, extent, 0, device))};
   }
   template <class T>
-  BufferHandle<T> InOut(Name name, Extent extent, Where where = kHost) {
-    return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInOut, where, extent))};
+  BufferHandle<T> InOut(Name name, Extent extent, Where where = kHost, int device = -1) {
+    return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInOut, where, extent, 0, device))};
   }
   // Memory that lives inside a run: kDevice or kPinned.
   template <class T>
@@ -121,6 +127,17 @@ class PENSTOCK_EXPORT Graph {
   BufferHandle<U> Alias(Name name, BufferHandle<T> base) {
     return {serial(), AddAlias(BufferOf<U>(std::move(name), BufferRole::kInternal, kDevice, {}), base.graph(),
                                base.index(), Box{})};
+  }
+
+  // A State (state.h) for each key: a camera's background, a client's history. A launch uses those of the key that its
+  // bindings name; a key's States are made of zeros, on the device that its first launch goes to, and stay there. All
+  // max_keys of them are made by Compile, shared between its devices; Executable::StateOf is one of them, Forget makes
+  // room for another key. The extent is constant.
+  template <class T>
+  BufferHandle<T> KeyedState(Name name, Extent extent, KeyedStateOptions options = {}) {
+    BufferDecl decl = BufferOf<T>(std::move(name), BufferRole::kState, kDevice, extent);
+    decl.keys = options.max_keys > 0 ? options.max_keys : -1;  // Compile reports it
+    return {serial(), AddBuffer(std::move(decl))};
   }
 
   // A handle on a State in this graph, for what takes handles (Copy, Fill, Alias); in an access, name the State itself.
@@ -247,9 +264,10 @@ class PENSTOCK_EXPORT Graph {
     return {std::move(name), detail::TypeOf<T>(), std::is_integral_v<T>, std::is_signed_v<T>, false, 0};
   }
   template <class T>
-  static BufferDecl BufferOf(Name name, BufferRole role, Where where, const Extent& extent, int64_t pitch = 0) {
+  static BufferDecl BufferOf(Name name, BufferRole role, Where where, const Extent& extent, int64_t pitch = 0,
+                             int device = -1) {
     static_assert(std::is_trivially_copyable_v<T>, "elements must be trivially copyable");
-    return {std::move(name), detail::TypeOf<T>(), role, where, extent, pitch};
+    return {std::move(name), detail::TypeOf<T>(), role, where, extent, pitch, device};
   }
   template <class K, class A>
   static constexpr void CheckKernelArg() {

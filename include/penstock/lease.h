@@ -62,6 +62,7 @@ class PENSTOCK_EXPORT Lease {
 
  private:
   friend class Executable;
+  friend class runtime::PipelineCore;
   struct Memory {
     void* data = nullptr;
     size_t elements = 0;

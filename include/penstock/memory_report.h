@@ -21,7 +21,7 @@ struct PENSTOCK_EXPORT MemoryReport {
   struct Arena {
     std::string where;  // "cuda:0", or "pinned"
     int64_t slot_bytes = 0;  // of one slot
-    int64_t all_bytes = 0;  // of all slots
+    int64_t all_bytes = 0;  // of all slots, of all devices that have some there
     // The most bytes that hold something at once where one slot's nodes run one after another in the plan's order. What
     // the arena has beyond is the price of packing and of nodes that may run at the same time.
     int64_t peak_bytes = 0;
@@ -33,7 +33,7 @@ struct PENSTOCK_EXPORT MemoryReport {
   };
 
   std::string graph;
-  int slots = 0;
+  int slots = 0;  // on each device
   std::vector<Arena> arenas;  // pinned memory first, then each device in use
   std::vector<Piece> largest;  // of one slot: at most 8, the largest first
 

@@ -24,7 +24,7 @@ class Foreign;
 // Where the memory of a buffer lies. For Input, Output and InOut it says what may be bound at launch:
 //   kHost    any host memory; copied directly where it is pinned, through pinned memory of ours where it is not
 //   kPinned  pinned memory only
-//   kDevice  device memory only, of the device of the first node but copies that uses it
+//   kDevice  device memory only, of the device declared or else that of the first node but copies that uses it
 //   kSlot    nothing is bound: the slot's own pinned memory, filled and read in place (lease.h)
 // For Buffer: kDevice or kPinned.
 enum class Where : uint8_t { kHost, kPinned, kDevice, kSlot };
@@ -63,6 +63,8 @@ struct StateRecord {
   Extent extent;  // constants only
   int32_t device = 0;  // index in its runtime's device list
   const void* runtime = nullptr;  // the runtime that made it; an identity
+  // Of a ReplicatedState, which has no memory itself: one a device.
+  std::vector<std::shared_ptr<const StateRecord>> replicas{};
 };
 
 struct ParamDecl {
@@ -83,11 +85,14 @@ struct BufferDecl {
   int64_t pitch = 0;  // elements from row to row, wherever the buffer is; 0: rows are dense
   // An alias has no memory of its own: it is `box` of an earlier buffer, itself perhaps an alias. `extent` is its
   // shape.
+  int32_t device = -1;  // kDevice that is bound: where the memory is; -1: see Where
   bool is_alias = false;
   int32_t alias_of = -1;  // index in Model::buffers; checked by the planner, with `alias_graph`
   uint32_t alias_graph = 0;
   SharedBox box{};
-  std::shared_ptr<const StateRecord> state{};  // kState only: whose contents these are
+  // kState only: whose contents these are. Null until Compile where there is one for each key.
+  std::shared_ptr<const StateRecord> state{};
+  int32_t keys = 0;  // kState only: at most so many keys have one; 0: there is one, not one for each key
   int32_t param = -1;  // kParam only: index in Model::params
 };
 

@@ -2,12 +2,15 @@
 #pragma once
 
 #include "penstock/await.h"
+#include "penstock/compile_options.h"
 #include "penstock/executable.h"
 #include "penstock/graph.h"
 #include "penstock/host_buffer.h"
+#include "penstock/item.h"
 #include "penstock/lease.h"
 #include "penstock/pipeline.h"
 #include "penstock/replay_cache.h"
+#include "penstock/replicated_state.h"
 #include "penstock/run.h"
 #include "penstock/runtime.h"
 #include "penstock/state.h"

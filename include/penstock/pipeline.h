@@ -1,109 +1,190 @@
-// RunPipeline: a stream of items through a host stage, executables and another host stage, in order.
+// Pipeline: a stream of items through host stages and executables, at the speed of the slowest of them.
 //
-//   source -> before (own threads) -> [queue] -> executables -> [queue] -> after (own threads) -> sink
+//   ps::Stages<Photo> stages;
+//   stages.Host("decode", Decode, {.workers = 4});
+//   stages.Run("edges", exec, [&](ps::Item<Photo>& photo) { photo.Set(in, photo->rgb).Set(out, photo->edges); });
+//   stages.Host("encode", Encode, {.workers = 4});
+//   PS_ASSIGN_OR_RETURN(auto pipe, ps::Pipeline<Photo>::Create(std::move(stages)));
+//   return pipe.Run(NextPhoto, Done);                                // pull
+//   pipe.Push(photo); ... while (auto photo = pipe.Pop()) ...        // or push
 //
-// An item goes to whichever executable has a free slot, so several devices share one stream. Everything is bounded: the
-// source is at most MaxInFlight items ahead of the sink, and each stage holds an item until the next has room.
+// Everything is bounded by one number, the *window*: the places for items, from Push or Acquire until the popped item
+// is dropped, or the sink returns. With nobody taking items out exactly so many go in, then no more. Inside an item
+// never waits for room, so no speeds of stages can lock each other up.
 //
-// Ownership: an item stays at one address from source to sink, so runs may use memory inside it. Executables may be
-// used
-//            by others meanwhile, at the price that an item may then wait for a slot while another device has one.
-// Threads:   sink is called on the calling thread; source by one thread at a time; bind by one thread; before and after
-//            by as many threads as they have workers, for different items.
-// Ordering:  sink sees items in the order of the source, each exactly once. Between the stages they may overtake.
-// Errors:    an item whose stage or run failed goes to the sink with the first failure, past its remaining stages;
-//            exceptions of stages become Internal. RunPipeline itself returns InvalidArgument for options and stages
-//            that are missing, FailedPrecondition inside a host node or callback, and Internal where source or sink
-//            threw: then what is under way is finished, without the sink in the latter case.
+// Ownership: a movable handle. Destroying it cancels what is under way and waits until that has ended; items that
+//            others hold may be dropped later.
+// Threads:   thread-safe. Stages have threads of their own; what is before a run (its Set function), and the runs
+//            themselves, are pushed on by whoever is in a call here, and by the runtime's threads else.
+// Ordering:  Order. Runs of executables whose graphs name a State begin in that order too, so what they leave in it
+//            does not depend on the number of threads or slots.
+// Errors:    of an item: its status, with the stage and its line; exceptions of stages become Internal. Of the whole:
+//            status(), and what Run and Drain return. Create: InvalidArgument. Calls that wait: FailedPrecondition
+//            inside a stage, host node or callback, where they could wait for themselves; TryPush, TryAcquire and
+//            Submit do not.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
+#include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
-#include "penstock/bindings.h"
-#include "penstock/executable.h"
+#include "absl/status/statusor.h"
+#include "penstock/deadline.h"
 #include "penstock/export.h"
+#include "penstock/item.h"
+#include "penstock/pipeline_stats.h"
+#include "penstock/runtime.h"
+#include "penstock/stages.h"
 
 namespace penstock {
 
-// Item is any type that can be moved. `before` and `after` may be empty.
-template <class Item>
-struct PipelineStages {
-  std::function<std::optional<Item>()> source;  // nullopt: there are no more
-  std::function<absl::Status(Item&)> before;
-  // Sets what the item's run on executable number `executable` uses: all buffers and parameters, since the bindings may
-  // hold another item's values or nothing.
-  std::function<absl::Status(Item&, int executable, Bindings&)> bind;
-  std::function<absl::Status(Item&)> after;  // the run's outputs are there
-  std::function<void(Item&&, const absl::Status&)> sink;
-};
+// In what order ended items come out: as they were submitted, or as they are ready, or as submitted among those of a
+// key.
+enum class Order : uint8_t { kInOrder, kAsReady, kPerKey };
+inline constexpr Order kInOrder = Order::kInOrder, kAsReady = Order::kAsReady, kPerKey = Order::kPerKey;
 
-// All are at least 1.
+// What a new item does when every place is taken: wait (TryPush and TryAcquire: be refused), or take that of the oldest
+// item that nobody is working on, which is gone and only counted.
+enum class WhenFull : uint8_t { kWait, kDropOldest };
+inline constexpr WhenFull kWait = WhenFull::kWait, kDropOldest = WhenFull::kDropOldest;
+
+// What an item that fails means for the others: nothing, or that the pipeline fails with it.
+enum class OnError : uint8_t { kSkip, kFail };
+inline constexpr OnError kSkip = OnError::kSkip, kFail = OnError::kFail;
+
 struct PipelineOptions {
-  int before_workers = 1;
-  int after_workers = 1;
-  int before_queue = 2;  // items that may wait for a slot
-  int after_queue = 2;  // items that may wait for the after stage; beyond it their slots stay taken
+  int slots_per_device = 3;  // of the graph that Create is given
+  int window = 0;  // places for items; 0: twice the threads and slots of all stages
+  Order order = kInOrder;
+  WhenFull when_full = kWait;
+  OnError on_error = kSkip;
+  int retries = 0;  // how often a stage is tried again with an item that it has failed
+  // Called with the key of an item whose run has failed and left a State poisoned (state.h), with no run of that stage
+  // in flight: sets or resets it (Executable::StateOf the key); then the stage goes on. May wait for States, but not
+  // for the pipeline. A failure, or none to call: the pipeline fails.
+  std::function<absl::Status(Key)> reset{};
+  // Called about so often with what stats() says, on a thread of its own, while the pipeline lives.
+  std::function<void(const PipelineStats&)> progress{};
+  std::chrono::milliseconds progress_every{1000};
 };
 
-// How many items can have left the source without having left the sink: one in every slot, the two queues full, one in
-// the hands of every worker and one in the sink. Finished items that wait for their turn are among them. With the sink
-// blocked exactly so many leave the source, then no more.
-PENSTOCK_EXPORT int64_t MaxInFlight(std::span<const Executable> executables, const PipelineOptions& options);
+// A Pipeline whose items' type is erased.
+class PENSTOCK_EXPORT AnyPipeline {
+ public:
+  // Nothing more comes in; what is inside goes on. Push, Acquire and Submit are refused from now on.
+  void Stop();
+  // Stop, and waits until every item has ended; those may still be popped. DeadlineExceeded: some had not; they go on.
+  // Else status().
+  absl::Status Drain(Deadline deadline = {});
+  // Stop, and ends every item that has not: runs are cancelled, stages that have begun run to their end. The items come
+  // out with Cancelled. Returns at once; may be called anywhere.
+  void Cancel();
 
-namespace detail {
+  // OK, or what has failed the pipeline: the first item that failed under OnError::kFail, a poisoned State, a dead
+  // device.
+  absl::Status status() const;
+  PipelineStats stats() const;
+  int window() const;
 
-struct ItemDeleter {
-  void (*destroy)(void*) = nullptr;
-  void operator()(void* item) const { destroy(item); }
+ protected:
+  static absl::StatusOr<AnyPipeline> Create(detail::StageList stages, const detail::ValueType& value,
+                                            PipelineOptions options);
+  AnyItem Pop(Deadline deadline);
+  absl::StatusOr<AnyItem> Acquire(Key key, int device, Deadline deadline, bool wait);
+  // `pull`: puts a value into an item, or says that there are no more.
+  absl::Status Run(const std::function<bool(AnyItem&)>& pull, const std::function<void(AnyItem&)>& sink);
+
+ private:
+  struct Closer {
+    explicit Closer(std::shared_ptr<runtime::PipelineCore> c) : core(std::move(c)) {}
+    ~Closer();
+    std::shared_ptr<runtime::PipelineCore> core;
+  };
+  explicit AnyPipeline(std::shared_ptr<runtime::PipelineCore> core)
+      : core_(std::make_unique<Closer>(std::move(core))) {}
+  std::unique_ptr<Closer> core_;
 };
-using AnyItem = std::unique_ptr<void, ItemDeleter>;
 
-// PipelineStages with the item's type erased.
-struct AnyStages {
-  std::function<AnyItem()> source;  // null: there are no more
-  std::function<absl::Status(void*)> before;
-  std::function<absl::Status(void*, int, Bindings&)> bind;
-  std::function<absl::Status(void*)> after;
-  std::function<void(void*, const absl::Status&)> sink;
-};
-
-PENSTOCK_EXPORT absl::Status RunAnyPipeline(std::vector<Executable> executables, AnyStages stages,
-                                            const PipelineOptions& options);
-
-template <class Item>
-AnyItem Erase(std::optional<Item> item) {
-  if (!item) return AnyItem();
-  return AnyItem(new Item(*std::move(item)), ItemDeleter{[](void* p) { delete static_cast<Item*>(p); }});
-}
-
-}  // namespace detail
-
-// Returns when the source has ended and the sink has seen every item.
-template <class Item>
-absl::Status RunPipeline(std::vector<Executable> executables, PipelineStages<Item> stages,
-                         PipelineOptions options = {}) {
-  detail::AnyStages any;
-  if (stages.source) any.source = [&] { return detail::Erase(stages.source()); };
-  if (stages.before) any.before = [&](void* item) { return stages.before(*static_cast<Item*>(item)); };
-  if (stages.bind) {
-    any.bind = [&](void* item, int executable, Bindings& bindings) {
-      return stages.bind(*static_cast<Item*>(item), executable, bindings);
-    };
+template <class T = NoValue>
+class Pipeline : public AnyPipeline {
+ public:
+  static absl::StatusOr<Pipeline> Create(Stages<T> stages, PipelineOptions options = {}) {
+    auto made = AnyPipeline::Create(std::move(stages).list(), detail::ValueTypeOf<T>(), std::move(options));
+    if (!made.ok()) return made.status();
+    return Pipeline(*std::move(made));
   }
-  if (stages.after) any.after = [&](void* item) { return stages.after(*static_cast<Item*>(item)); };
-  if (stages.sink) {
-    any.sink = [&](void* item, const absl::Status& status) {
-      stages.sink(std::move(*static_cast<Item*>(item)), status);
-    };
+  // One graph, on each of the runtime's devices.
+  static absl::StatusOr<Pipeline> Create(Runtime& runtime, const Graph& graph, PipelineOptions options = {}) {
+    auto stages = detail::StagesOfGraph(runtime, graph, options.slots_per_device);
+    if (!stages.ok()) return stages.status();
+    auto made = AnyPipeline::Create(*std::move(stages), detail::ValueTypeOf<T>(), std::move(options));
+    if (!made.ok()) return made.status();
+    return Pipeline(*std::move(made));
   }
-  return detail::RunAnyPipeline(std::move(executables), std::move(any), options);
-}
+
+  // Hands a value in, waiting for a place until the deadline. Where that fails the value stays the caller's.
+  // DeadlineExceeded, FailedPrecondition (stopped), or status() of a pipeline that has failed.
+  absl::Status Push(T&& value, Key key = {}, const ItemOptions& item = {}, Deadline deadline = {}) {
+    return PushInto(AnyPipeline::Acquire(key, item.device, deadline, /*wait=*/true), std::move(value), item);
+  }
+  // The same without waiting: ResourceExhausted when every place is taken.
+  absl::Status TryPush(T&& value, Key key = {}, const ItemOptions& item = {}) {
+    return PushInto(AnyPipeline::Acquire(key, item.device, Deadline(), /*wait=*/false), std::move(value), item);
+  }
+
+  // A place, to be filled and submitted, with a value made by T(). `device`: as ItemOptions says, of the slots that the
+  // item has from now on. Errors as for Push and TryPush.
+  absl::StatusOr<Item<T>> Acquire(Key key = {}, Deadline deadline = {}, int device = kAnyDevice) {
+    return Filled(AnyPipeline::Acquire(key, device, deadline, /*wait=*/true));
+  }
+  absl::StatusOr<Item<T>> TryAcquire(Key key = {}, int device = kAnyDevice) {
+    return Filled(AnyPipeline::Acquire(key, device, Deadline(), /*wait=*/false));
+  }
+
+  // The next item that has ended, waiting for one until the deadline. None: its status is OutOfRange when all items of
+  // a stopped pipeline have been popped, DeadlineExceeded, or FailedPrecondition inside a stage or callback.
+  Item<T> Pop(Deadline deadline = {}) { return Item<T>(AnyPipeline::Pop(deadline)); }
+
+  // Takes items from `source` until it has no more, and hands those that have ended to `sink`: both on the calling
+  // thread, one at a time, neither while the other could wait for it. Returns when the sink has seen every item:
+  // status(), or Internal where one of the two threw: a source that does ends the stream, a sink cancels what is under
+  // way and is not called again. Stops the pipeline. `key`: that of a value; not where items have slots on several
+  // devices before the value is there (kSlot and KeyedState in one graph): FailedPrecondition, use Push.
+  absl::Status Run(const std::function<std::optional<T>()>& source, const std::function<void(Item<T>&)>& sink,
+                   const std::function<Key(const T&)>& key = {}) {
+    return AnyPipeline::Run(
+        [&](AnyItem& place) {
+          std::optional<T> next = source();
+          if (next && key) place.SetKey(key(*next));
+          if (next) place.Emplace<T>(*std::move(next));
+          return next.has_value();
+        },
+        [&](AnyItem& any) {
+          Item<T> item(std::move(any));
+          sink(item);
+        });
+  }
+
+ private:
+  explicit Pipeline(AnyPipeline made) : AnyPipeline(std::move(made)) {}
+  static absl::Status PushInto(absl::StatusOr<AnyItem> place, T&& value, const ItemOptions& options) {
+    if (!place.ok()) return place.status();
+    T& inside = place->Emplace<T>(std::move(value));
+    absl::Status submitted = place->Submit(options);
+    if (!submitted.ok()) value = std::move(inside);
+    return submitted;
+  }
+  static absl::StatusOr<Item<T>> Filled(absl::StatusOr<AnyItem> place) {
+    static_assert(std::is_default_constructible_v<T>, "Acquire makes the value by T(); use Push");
+    if (!place.ok()) return place.status();
+    place->Emplace<T>();
+    return Item<T>(*std::move(place));
+  }
+};
 
 }  // namespace penstock

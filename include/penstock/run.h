@@ -20,6 +20,7 @@ namespace penstock {
 namespace runtime {
 class RunState;
 class ExecutableCore;
+class PipelineCore;
 }  // namespace runtime
 
 class PENSTOCK_EXPORT Run {
@@ -53,7 +54,9 @@ class PENSTOCK_EXPORT Run {
 
  private:
   friend class runtime::ExecutableCore;
+  friend class runtime::PipelineCore;
   friend class Bindings;
+  bool drained() const;  // its work too
   explicit Run(runtime::RunState* state);  // takes over one count
   runtime::RunState* state_ = nullptr;
 };

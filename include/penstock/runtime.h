@@ -9,8 +9,9 @@
 // Threads:   thread-safe. Several runtimes may live side by side.
 // Processes: a fork's copy cannot use the runtime, nor what belongs to it: every call returns FailedPrecondition, and
 //            destructors leave all as it is. The copy may exec, exit, or make a runtime of its own on host devices.
-// Errors:    Create: InvalidArgument (a malformed device list or PENSTOCK_PINNED_BYTES), NotFound (a device that is not
-// there).
+// Errors:    Create: InvalidArgument (a malformed device list, PENSTOCK_PINNED_BYTES, PENSTOCK_FEEDERS or
+//            PENSTOCK_POLLING_CORES, a polling core that is not there or named twice), NotFound (a device that is not
+//            there).
 #pragma once
 
 #include <functional>
@@ -23,6 +24,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "penstock/compile_options.h"
 #include "penstock/deadline.h"
 #include "penstock/device_buffer.h"
 #include "penstock/executable.h"
@@ -30,10 +32,9 @@
 #include "penstock/graph.h"
 #include "penstock/host_buffer.h"
 #include "penstock/log_level.h"
-#include "penstock/mode.h"
 #include "penstock/pinned_gauges.h"
+#include "penstock/replicated_state.h"
 #include "penstock/state.h"
-#include "penstock/trace.h"
 
 namespace penstock {
 
@@ -54,11 +55,22 @@ struct RuntimeOptions {
   // "cuda", "cuda:0,2", "host", "host:4", or several joined by ';'. Wins over PENSTOCK_DEVICES, which has the same
   // grammar. Where neither names devices: every CUDA device, or one host device on a machine without.
   std::string devices{};
-  // Worker threads for host nodes, copies of unpinned memory and callbacks. 0: cores - 1, at least 2.
+  // Worker threads for host nodes, copies of unpinned memory and callbacks, shared between the NUMA nodes that devices
+  // are near. 0: cores - 1, at least 2.
   int workers = 0;
   // CPU threads of each host device. 0: as many as there are cores, shared between the host devices, at least 1.
   int host_device_threads = 0;
   StagingOptions staging{};
+  // Threads a device that help to submit runs node by node (Mode::kStream): where many nodes are ready together,
+  // several threads submit them. They also push pipelines on that have runs in flight. 0: one thread at a time submits
+  // a run. -1: as many as there are cores but 4, shared between the CUDA devices, at most 8 each, and none for host
+  // devices. They sleep while there is nothing to submit. PENSTOCK_FEEDERS wins.
+  int feeders = -1;
+  // Low latency, for who pays with cores: on each of these, numbered as the system does, a thread of the runtime's own
+  // looks without a pause at runs that nobody waits for and at pipelines, as long as the runtime lives; it goes on with
+  // what can be launched and calls nobody's callbacks. Without any a thread looks now and then, and sleeps when idle.
+  // PENSTOCK_POLLING_CORES ("2,3") wins.
+  std::vector<int> polling_cores{};
   // Bytes of memory of each host device. 0: 16 GiB, or half of this computer's memory shared by the host devices.
   int64_t host_device_memory = 0;
   // The most bytes of pinned memory: of host buffers, slots, staging. 0: half of this computer's memory.
@@ -71,24 +83,6 @@ struct RuntimeOptions {
   LogLevel log_level = LogLevel::kWarning;
   // Where they go; by default to stderr, through a logger of the library's own.
   std::function<void(LogLevel, std::string_view)> log{};
-};
-
-struct CompileOptions {
-  int slots = 2;  // runs of the executable that can be in flight at once
-  int device = 0;  // of nodes without a pin
-  // How nodes are submitted (mode.h). PENSTOCK_MODE=stream|graph|auto wins.
-  Mode mode = Mode::kAuto;
-  int max_lanes = 8;  // streams for kernels, a device and slot; at least 1
-  // The most bytes that the arenas of all slots may take on a device; 0: what the device has. Executable::memory()
-  // tells what they take.
-  int64_t device_bytes = 0;
-  std::shared_ptr<Trace> trace{};  // record every run: on streams, but under Mode::kGraph in graphs (trace.h)
-  // Runs the host code of every ParallelFor and of every Kernel and Launch that has a HostTwin beside the device's, on
-  // copies of its buffers, and fails the run where the results differ. Slow; adds nodes to the plan. Nodes that access
-  // a buffer twice, an alias, or a buffer with Unordered accesses are not checked; the log names them.
-  // PENSTOCK_CHECK_TWINS=1 does it for every executable. With more than one slot a twin may run twice at once.
-  bool check_twins = false;
-  double twin_tolerance = 0;  // of float and double, relative, 0 or more; 0: equal bytes
 };
 
 struct Device {
@@ -111,6 +105,12 @@ class PENSTOCK_EXPORT Runtime {
   ~Runtime();
 
   const std::vector<Device>& devices() const;
+  // For CompileOptions::devices.
+  std::vector<DeviceShare> all_devices() const {
+    std::vector<DeviceShare> all;
+    for (size_t d = 0; d < devices().size(); ++d) all.emplace_back(static_cast<int>(d));
+    return all;
+  }
 
   // Plans the graph and makes everything its runs need: memory, streams, events, loaded kernels. All mistakes in the
   // graph come back in one Status. ResourceExhausted: the slots' memory does not fit, even after what is idle has been
@@ -152,6 +152,17 @@ class PENSTOCK_EXPORT Runtime {
     return State<T>(*std::move(record));
   }
 
+  // The same on several devices (replicated_state.h). InvalidArgument also for no device, or one twice.
+  template <class T>
+  absl::StatusOr<ReplicatedState<T>> MakeReplicatedState(Name name, Extent extent, std::span<const T> initial = {},
+                                                         const ReplicatedStateOptions& options = {}) {
+    static_assert(std::is_trivially_copyable_v<T>, "elements must be trivially copyable");
+    auto record = AllocateReplicas({std::move(name), detail::TypeOf<T>(), extent}, options.devices, initial.data(),
+                                   initial.size());
+    if (!record.ok()) return record.status();
+    return ReplicatedState<T>(*std::move(record));
+  }
+
   // Refuses new work, waits for runs in flight and ends the threads. DeadlineExceeded: some were still going; they end
   // as abandoned. Their work may drain later: call again to wait for it. FailedPrecondition inside a host node or
   // callback.
@@ -167,6 +178,8 @@ class PENSTOCK_EXPORT Runtime {
   absl::StatusOr<std::shared_ptr<void>> AllocateDevice(int64_t elements, size_t element_size, int device);
   absl::StatusOr<std::shared_ptr<const StateRecord>> AllocateState(StateRecord record, const void* initial,
                                                                    size_t elements);
+  absl::StatusOr<std::shared_ptr<const StateRecord>> AllocateReplicas(StateRecord record, std::vector<int> devices,
+                                                                      const void* initial, size_t elements);
   std::shared_ptr<runtime::RuntimeCore> core_;
 };
 

@@ -37,8 +37,11 @@
 
 namespace penstock {
 
+class Executable;
 class Graph;
 class Runtime;
+template <class T>
+class ReplicatedState;
 
 struct StateOptions {
   int device = 0;  // where it lives: index in the runtime's device list
@@ -76,6 +79,8 @@ class State {
   const std::shared_ptr<const StateRecord>& record() const { return record_; }
 
  private:
+  friend class Executable;
+  friend class ReplicatedState<T>;
   friend class Runtime;
   explicit State(std::shared_ptr<const StateRecord> record) : record_(std::move(record)) {}
   std::shared_ptr<const StateRecord> record_;

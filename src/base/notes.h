@@ -19,6 +19,20 @@ class OwnerByNotes {
   template <class Step>
   void Run(Step step) {
     if (notes_.fetch_add(1, std::memory_order_acq_rel) != 0) return;  // the owner will see the note
+    Own(step);
+  }
+  // For who has no news and looks again and again: where another owns it leaves no note, which would keep the owner
+  // there.
+  template <class Step>
+  void TryRun(Step step) {
+    uint32_t none = 0;
+    if (notes_.load(std::memory_order_relaxed) != 0) return;
+    if (notes_.compare_exchange_strong(none, 1, std::memory_order_acq_rel)) Own(step);
+  }
+
+ private:
+  template <class Step>
+  void Own(Step step) {
     uint32_t seen = 1;
     do {
       step();
@@ -27,7 +41,6 @@ class OwnerByNotes {
     } while (seen != 0);
   }
 
- private:
   Atomic<uint32_t> notes_{0};  // calls not yet answered
 };
 

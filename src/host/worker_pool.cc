@@ -1,4 +1,4 @@
-// The worker pool's queue, threads and their end. See worker_pool.h.
+// The worker pool's queues, threads and their end. See worker_pool.h.
 #include "src/host/worker_pool.h"
 
 #include <pthread.h>
@@ -43,11 +43,14 @@ Task WorkerPool::Queue::Pop() {
   return task;
 }
 
-WorkerPool::WorkerPool(int threads, std::string name) : name_(std::move(name)) {
+WorkerPool::WorkerPool(Options options) : options_(std::move(options)) {
   base::MutexLock join_lock(join_mu_);
-  base::MutexLock lock(mu_);  // a worker looks at the queue only when all of them are counted
+  base::MutexLock lock(mu_);  // a worker looks at the queues only when all of them are counted
+  const int threads = std::max(1, options_.threads);
+  groups_.resize(static_cast<size_t>(std::max(1, options_.groups)));
+  for (Group& group : groups_) group.asleep.reserve(static_cast<size_t>(threads));
   try {
-    for (int i = 0; i < std::max(1, threads); ++i) {
+    for (int i = 0; i < threads; ++i) {
       joinable_.emplace_back([this, i] { Work(i); });
       ++live_;
     }
@@ -57,18 +60,35 @@ WorkerPool::WorkerPool(int threads, std::string name) : name_(std::move(name)) {
   count_ = live_;
 }
 
-void WorkerPool::Post(Task task) {
+// Of a task that was posted somebody is told, as long as anybody has nothing to do; who has looks for another anyway.
+void WorkerPool::Post(Task task, int group) {
   {
     base::MutexLock lock(mu_);
-    if (live_ > 0) {  // so somebody will look at the queue once more, also when stopping
-      const bool taken = lingering_ && queue_.empty();  // by who lingers
-      queue_.Push(task);
-      any_.store(true, std::memory_order_relaxed);
-      if (!taken) posted_.NotifyOne();  // under the lock: the task may be what lets the owner destroy the pool
+    if (live_ > 0) {  // so somebody will look at the queues once more, also when stopping
+      const auto own = static_cast<size_t>(group);
+      groups_[own].queue.Push(task);
+      for (size_t i = 0; i < groups_.size(); ++i) {
+        if (Call(groups_[(own + i) % groups_.size()])) break;
+      }
       return;
     }
   }
   task.run(task.context, task.arg);
+}
+
+// False: nobody there has nothing to do. Called with the lock held, since the task may be what lets the owner destroy
+// the pool.
+bool WorkerPool::Call(Group& group) {
+  if (group.lingers != nullptr) {
+    std::exchange(group.lingers, nullptr)->called.store(true, std::memory_order_relaxed);
+    return true;
+  }
+  if (group.asleep.empty()) return false;
+  Seat* const seat = group.asleep.back();
+  group.asleep.pop_back();
+  seat->called.store(true, std::memory_order_relaxed);
+  seat->wake.NotifyOne();
+  return true;
 }
 
 void WorkerPool::Shutdown() {
@@ -76,50 +96,75 @@ void WorkerPool::Shutdown() {
   {
     base::MutexLock lock(mu_);
     stopping_ = true;
-    posted_.NotifyAll();
+    for (Group& group : groups_) {
+      while (Call(group)) continue;
+    }
   }
   for (std::thread& thread : joinable_) thread.join();
   joinable_.clear();
 }
 
+int WorkerPool::asleep() const {
+  base::MutexLock lock(mu_);
+  size_t asleep = 0;
+  for (const Group& group : groups_) asleep += group.asleep.size();
+  return static_cast<int>(asleep);
+}
+
 int WorkerPool::CurrentIndex() { return current_index; }
 
 void WorkerPool::Work(int index) {
-  NameThisThread(name_, index);
+  const int groups = std::max(1, options_.groups);
+  NameThisThread(options_.name, index);
   current_index = index;
   base::answers_devices = true;
+  options_.begin(index % groups, index / groups);
+  const auto group = static_cast<size_t>(index % groups);
   Task task;
-  while (Next(task)) {
+  while (Next(group, task)) {
     task.run(task.context, task.arg);
-    if (task.more) Linger();
+    if (task.more) Linger(group);
   }
 }
 
-void WorkerPool::Linger() {
+void WorkerPool::Linger(size_t group) {
+  Seat seat;
   {
     base::MutexLock lock(mu_);
-    if (lingering_ || stopping_ || !queue_.empty()) return;
-    lingering_ = true;
+    const bool any = std::any_of(groups_.begin(), groups_.end(), [](const Group& g) { return !g.queue.empty(); });
+    if (groups_[group].lingers != nullptr || stopping_ || any) return;
+    groups_[group].lingers = &seat;
   }
   const auto until = std::chrono::steady_clock::now() + kPollBeforeSleep;
-  while (!any_.load(std::memory_order_relaxed) && std::chrono::steady_clock::now() < until) CpuPause();
+  while (!seat.called.load(std::memory_order_relaxed) && std::chrono::steady_clock::now() < until) CpuPause();
   base::MutexLock lock(mu_);
-  lingering_ = false;
+  if (groups_[group].lingers == &seat) groups_[group].lingers = nullptr;
 }
 
 // Takes the next task, sleeping until there is one. False: none is left and none will come to this worker.
-bool WorkerPool::Next(Task& task) {
+bool WorkerPool::Next(size_t group, Task& task) {
   base::MutexLock lock(mu_);
-  while (queue_.empty()) {
+  while (!Take(group, task)) {
     if (stopping_) {
       --live_;
       return false;
     }
-    posted_.Wait(mu_);
+    Seat seat;
+    groups_[group].asleep.push_back(&seat);
+    while (!seat.called.load(std::memory_order_relaxed)) seat.wake.Wait(mu_);
   }
-  task = queue_.Pop();
-  any_.store(!queue_.empty(), std::memory_order_relaxed);
   return true;
+}
+
+// Of its own group, else of the next one that has any.
+bool WorkerPool::Take(size_t group, Task& task) {
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    Queue& queue = groups_[(group + i) % groups_.size()].queue;
+    if (queue.empty()) continue;
+    task = queue.Pop();
+    return true;
+  }
+  return false;
 }
 
 }  // namespace penstock::host

@@ -1,19 +1,23 @@
-// WorkerPool: a fixed number of threads that run posted tasks in the order of posting.
+// WorkerPool: a fixed number of threads, in groups, that run posted tasks.
 //
-// The runtime posts host nodes, copies of unpinned memory and users' callbacks here. A task may block; it holds up one
-// thread, never the queue's order for the others.
+// The runtime posts host nodes, copies of unpinned memory and users' callbacks here, each to the group of its device. A
+// task may block; it holds up one thread, never the queues' order for the others. A worker whose group has nothing to
+// do takes what waits for another, so a group that is held up, or has no worker, holds up nobody.
 //
 // Ownership: borrows what a task points at until the task has run. Every posted task runs exactly once, also during and
 //            after Shutdown.
 // Threads:   Post from any thread, workers included. Shutdown from any thread that is not a worker of this pool. Idle
-//            workers sleep, but for one at most that lingers for a while (Task::more).
-// Ordering:  tasks start first in, first out; what happened before Post is visible to the task.
+//            workers sleep, but for one of each group at most that lingers for a while (Task::more): what it waits for
+//            comes to its group, and where devices near two nodes ask in turns, one for both would be far from half.
+// Ordering:  tasks of a group start first in, first out; what happened before Post is visible to the task.
 // Errors:    none. A task must not throw. Where the system refuses threads the pool has those it could get; with none
 //            Post runs the task itself.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -33,19 +37,28 @@ struct Task {
 
 class WorkerPool {
  public:
-  // `threads` is at least 1 (less counts as 1). Threads are called "<name>/<index>", the name cut to fit 15 characters.
-  WorkerPool(int threads, std::string name);
+  struct Options {
+    int threads = 1;  // less than 1 counts as 1
+    std::string name{};  // threads are called "<name>/<index>", the name cut to fit 15 characters
+    int groups = 1;  // worker i is in group i % groups
+    // Called by each thread when it begins: its group, and its number in that.
+    std::function<void(int group, int number)> begin = [](int, int) {};
+  };
+  explicit WorkerPool(Options options);
+  WorkerPool(int threads, std::string name) : WorkerPool(Options{.threads = threads, .name = std::move(name)}) {}
   ~WorkerPool() { Shutdown(); }
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   // Returns at once, unless the pool has drained and ended: then the task runs here, before Post returns.
-  void Post(Task task);
+  void Post(Task task, int group = 0);
 
   // Runs what was posted, ends the threads and returns when they have ended. May be called again.
   void Shutdown();
 
   int threads() const { return count_; }
+  // How many workers sleep.
+  int asleep() const;
 
   // The index of the calling thread in its pool, or -1 where it is no pool's worker.
   static int CurrentIndex();
@@ -64,23 +77,33 @@ class WorkerPool {
     size_t size_ = 0;
   };
 
-  void Work(int index);
-  bool Next(Task& task);
-  void Linger();
+  // A worker's, while it has nothing to do.
+  struct Seat {
+    std::atomic<bool> called{false};  // there is something to do; set under mu_
+    base::CondVar wake;
+  };
+  struct Group {
+    Queue queue;
+    std::vector<Seat*> asleep;  // who came last is called first
+    Seat* lingers = nullptr;  // who looks whether it is called, and need not be woken
+  };
 
-  base::Mutex mu_;
-  base::CondVar posted_;
-  Queue queue_ ABSL_GUARDED_BY(mu_);
-  int live_ ABSL_GUARDED_BY(mu_) = 0;  // workers that will still look at the queue
+  void Work(int index);
+  bool Next(size_t group, Task& task);
+  void Linger(size_t group);
+  bool Take(size_t group, Task& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static bool Call(Group& group);
+
+  mutable base::Mutex mu_;
+  std::vector<Group> groups_ ABSL_GUARDED_BY(mu_);
+  int live_ ABSL_GUARDED_BY(mu_) = 0;  // workers that will still look at the queues
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  bool lingering_ ABSL_GUARDED_BY(mu_) = false;  // a worker does, and looks at the queue behind it
-  std::atomic<bool> any_{false};  // whether the queue has tasks; set under mu_
 
   base::Mutex join_mu_ ABSL_ACQUIRED_BEFORE(mu_);
   std::vector<std::thread> joinable_ ABSL_GUARDED_BY(join_mu_);
 
   // Constant after construction.
-  const std::string name_;
+  const Options options_;
   int count_ = 0;
 };
 

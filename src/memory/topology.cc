@@ -64,6 +64,11 @@ absl::StatusOr<Topology> Topology::OfXml(const std::string& xml) {
 
 int Topology::nodes() const { return hwloc_get_nbobjs_by_type(handle_.get(), HWLOC_OBJ_NUMANODE); }
 
+int Topology::processors(int node) const {
+  return hwloc_bitmap_weight(
+      hwloc_get_obj_by_type(handle_.get(), HWLOC_OBJ_NUMANODE, static_cast<unsigned>(node))->cpuset);
+}
+
 int Topology::NodeNear(const std::string& pci_bus_id) const {
   hwloc_obj_t at = hwloc_get_pcidev_by_busidstring(handle_.get(), pci_bus_id.c_str());
   if (at != nullptr) at = hwloc_get_non_io_ancestor_obj(handle_.get(), at);
@@ -90,6 +95,17 @@ absl::Status Topology::OnNode(int node, const std::function<void()>& f) const {
   if (!bound) return absl::UnavailableError(absl::StrCat("memory cannot be taken from NUMA node ", node, ": ", why));
   SetPolicyOfThisThread(before);
   return absl::OkStatus();
+}
+
+absl::Status Topology::RunOnNode(int node) const {
+  if (nodes() <= 1 || node < 0 || node >= nodes()) return absl::OkStatus();
+  const std::unique_ptr<hwloc_bitmap_s, decltype(&hwloc_bitmap_free)> now(hwloc_bitmap_alloc(), &hwloc_bitmap_free);
+  if (now == nullptr || hwloc_get_cpubind(handle_.get(), now.get(), HWLOC_CPUBIND_THREAD) != 0) return absl::OkStatus();
+  const bool chosen = hwloc_bitmap_isincluded(hwloc_topology_get_topology_cpuset(handle_.get()), now.get()) == 0;
+  const hwloc_obj_t object = hwloc_get_obj_by_type(handle_.get(), HWLOC_OBJ_NUMANODE, static_cast<unsigned>(node));
+  if (chosen || hwloc_bitmap_iszero(object->cpuset) != 0) return absl::OkStatus();
+  if (hwloc_set_cpubind(handle_.get(), object->cpuset, HWLOC_CPUBIND_THREAD) == 0) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("a thread cannot run on NUMA node ", node, ": ", LastError()));
 }
 
 }  // namespace penstock::memory

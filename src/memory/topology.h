@@ -4,7 +4,8 @@
 // Nodes are numbered from 0 as hwloc does (its logical index). A virtual machine often shows one, whatever is below it.
 //
 // Ownership: owns hwloc's topology.
-// Threads:   thread-safe: nothing changes after it is made. OnNode changes the calling thread's memory policy only.
+// Threads:   thread-safe: nothing changes after it is made. OnNode changes the calling thread's memory policy
+//            only, RunOnNode its processors.
 // Errors:    Of...: Unavailable (hwloc cannot read this computer), InvalidArgument (a description it does not take).
 #pragma once
 
@@ -28,6 +29,7 @@ class Topology {
   static absl::StatusOr<Topology> OfXml(const std::string& xml);
 
   int nodes() const;  // at least 1
+  int processors(int node) const;  // of a node there is
   // The node nearest to the device at "0000:3b:00.0"; -1 where there is no such device, or no node is nearer to it than
   // the others.
   int NodeNear(const std::string& pci_bus_id) const;
@@ -35,6 +37,9 @@ class Topology {
   // thread's policy back. With one node, or where `node` is none, or where somebody (numactl) has chosen a policy for
   // the thread, it only calls. Where the system refuses, `f` is called all the same and the result says why.
   absl::Status OnNode(int node, const std::function<void()>& f) const;
+  // Has the calling thread run on the processors of `node` from now on. With one node, or where `node` is none, or
+  // where somebody (taskset) has chosen processors for the thread, it stays as it is. Unavailable: the system refuses.
+  absl::Status RunOnNode(int node) const;
 
  private:
   struct Destroy {

@@ -77,7 +77,8 @@ bool AskBoard::Begin(size_t ask) {
   if (entry.inline_call) {
     CallAndAnswer(ask);
   } else {
-    core_.runtime().workers().Post({&AskBoard::RunTask, this, static_cast<int64_t>(ask), true});
+    core_.runtime().workers().Post({&AskBoard::RunTask, this, static_cast<int64_t>(ask), true},
+                                   core_.runtime().GroupOf(core_.home()));
   }
   return true;
 }

@@ -5,16 +5,24 @@
 #include <algorithm>
 
 #include "src/host/progress.h"
-#include "src/runtime/run_state.h"
+#include "src/runtime/watched.h"
 
 namespace penstock::runtime {
 
-CompletionThread::CompletionThread(host::Bell& progress, bool rings)
-    : progress_(progress), rings_(rings), thread_([this] { Loop(); }) {
-  pthread_setname_np(thread_.native_handle(), "ps-completion");
+CompletionThread::CompletionThread(host::Bell& progress, bool rings, bool polls)
+    : progress_(progress), rings_(rings), polls_(polls), thread_([this] { polls_ ? Poll() : Loop(); }) {
+  pthread_setname_np(thread_.native_handle(), polls_ ? "ps-polling" : "ps-completion");
 }
 
-void CompletionThread::Watch(RunState* run) {
+bool CompletionThread::Pin(int core) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (core >= CPU_SETSIZE) return false;
+  CPU_SET(core, &cores);
+  return pthread_setaffinity_np(thread_.native_handle(), sizeof(cores), &cores) == 0;
+}
+
+void CompletionThread::Watch(Watched* run) {
   {
     base::MutexLock lock(mu_);
     if (stopped_) return;
@@ -58,7 +66,7 @@ void CompletionThread::Stop() {
   }
   TakeIncoming();
   RunTasks();
-  for (RunState* run : watched_) run->Unref();
+  for (Watched* run : watched_) run->Unref();
   watched_.clear();
 }
 
@@ -69,8 +77,8 @@ void CompletionThread::TakeIncoming() {
 }
 
 void CompletionThread::AdvanceWatched() {
-  const auto drained = [](RunState* run) {
-    run->Advance();
+  const auto drained = [this](Watched* run) {
+    polls_ ? run->Poll() : run->Advance();
     if (!run->drained()) return false;
     run->Unref();
     return true;
@@ -78,24 +86,41 @@ void CompletionThread::AdvanceWatched() {
   watched_.erase(std::remove_if(watched_.begin(), watched_.end(), drained), watched_.end());
 }
 
+bool CompletionThread::AllIdle() const {
+  return std::all_of(watched_.begin(), watched_.end(), [](const Watched* run) { return run->idle(); });
+}
+
+void CompletionThread::Poll() {
+  uint64_t seen = incoming_bell_.ticket() - 1;
+  while (!stop_.load(std::memory_order_acquire)) {
+    if (const uint64_t ticket = incoming_bell_.ticket(); ticket != seen) {
+      seen = ticket;
+      TakeIncoming();
+      RunTasks();
+    }
+    AdvanceWatched();
+    host::CpuPause();
+  }
+}
+
 void CompletionThread::Loop() {
   while (!stop_.load(std::memory_order_acquire)) {
     const uint64_t ticket = incoming_bell_.ticket();
     TakeIncoming();
     RunTasks();
-    if (watched_.empty()) {
-      if (!stop_.load(std::memory_order_acquire)) incoming_bell_.Wait(ticket, host::TimePoint::max());
+    host::TimePoint until = host::TimePoint::max();
+    for (const Watched* run : watched_) until = std::min(until, run->due());
+    if (AllIdle()) {
+      if (!stop_.load(std::memory_order_acquire)) incoming_bell_.Wait(ticket, until);
+      AdvanceWatched();
       continue;
     }
-    // Looks at all of them until one has drained or something new has come, or the next deadline is due.
-    host::TimePoint until = host::TimePoint::max();
-    for (const RunState* run : watched_) {
-      if (!run->ended()) until = std::min(until, run->deadline().at());
-    }
+    // Looks at all of them until one has drained or something new has come, none needs it, or the next deadline is due.
     host::WaitForProgress(progress_, rings_, until, [&] {
       const size_t before = watched_.size();
       AdvanceWatched();
-      return watched_.size() != before || stop_.load(std::memory_order_acquire) || incoming_bell_.ticket() != ticket;
+      return watched_.size() != before || stop_.load(std::memory_order_acquire) || incoming_bell_.ticket() != ticket ||
+             AllIdle();
     });
     if (until != host::TimePoint::max()) AdvanceWatched();  // whatever is due now
   }

@@ -1,8 +1,12 @@
-// CompletionThread: advances the runs nobody waits for: those with host nodes, callbacks, deadlines or dropped handles.
-// It also does what others must not, since it may wait for a device: freeing memory.
+// CompletionThread: advances what nobody waits for: runs with host nodes, callbacks, deadlines or dropped handles, and
+// pipelines.
+// It also does what others must not, since it may wait for a device: freeing memory. One that polls keeps its core busy
+// and looks all the time (RuntimeOptions::polling_cores).
 //
 // Ownership: holds one count on each run it watches, until the run has drained.
-// Threads:   Watch and Run are thread-safe. The thread sleeps while it watches nothing.
+// Threads:   Watch, Wake and Run are thread-safe. The thread sleeps while it watches nothing but what is idle, unless
+// it
+//            polls.
 // Locks:     mu_ guards what comes in; runs are advanced, and tasks run, without it.
 #pragma once
 
@@ -16,16 +20,21 @@
 
 namespace penstock::runtime {
 
-class RunState;
+class Watched;
 
 class CompletionThread {
  public:
   // `progress` is the bell that devices and workers ring; `rings`: whether all of them do.
-  CompletionThread(host::Bell& progress, bool rings);
+  // `polls`: it never sleeps.
+  CompletionThread(host::Bell& progress, bool rings, bool polls = false);
   ~CompletionThread() { Stop(); }
 
+  // Has the thread run on that core only. False: the system has none, or does not let this process use it.
+  bool Pin(int core);
   // Does nothing once the thread has been stopped: every run has drained then, or is left to itself.
-  void Watch(RunState* run);
+  void Watch(Watched* run);
+  // Something it watches is idle no more, or is due sooner.
+  void Wake() { incoming_bell_.Ring(); }
   // Runs what may wait for a device, soon; at once when the thread has been stopped.
   void Run(host::Task task);
   // Ends the thread; runs still watched are dropped.
@@ -33,18 +42,20 @@ class CompletionThread {
 
  private:
   void Loop();
+  void Poll();
   void TakeIncoming();
   void RunTasks();
   void AdvanceWatched();
+  bool AllIdle() const;
 
   host::Bell& progress_;
-  const bool rings_;
+  const bool rings_, polls_;
   host::Bell incoming_bell_;
   std::atomic<bool> stop_{false};
-  std::vector<RunState*> watched_;  // the thread's own
+  std::vector<Watched*> watched_;  // the thread's own
 
   base::Mutex mu_;
-  std::vector<RunState*> incoming_ ABSL_GUARDED_BY(mu_);
+  std::vector<Watched*> incoming_ ABSL_GUARDED_BY(mu_);
   std::vector<host::Task> tasks_ ABSL_GUARDED_BY(mu_);
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;

@@ -43,17 +43,21 @@ std::pair<int64_t, int64_t> ElementsToBind(const BoxInRun& box) {
 
 }  // namespace
 
+bool SameFace(const Model& a, const Model& b) {
+  return a.serial == b.serial && a.params.size() == b.params.size() && a.buffers.size() == b.buffers.size();
+}
+
 absl::Status ExecutableCore::Bind(Slot& slot, const Bindings& bindings) {
-  if (bindings.model_ != model_) {
+  if (bindings.model_ != model_ && (bindings.model_ == nullptr || !SameFace(*bindings.model_, *model_))) {
     return absl::InvalidArgumentError(
         graph::Prefix(*model_) +
-        ": the bindings were made by another executable, or by none; they fit the one that "
-        "made them; use this one's bindings()");
+        ": the bindings were made by an executable of another graph, or by none; use this one's bindings()");
   }
   if (!bindings.mistakes_.empty()) return bindings.mistakes_.front().mistake;
   PENSTOCK_RETURN_IF_ERROR(CheckParams(bindings));
+  PENSTOCK_ASSIGN_OR_RETURN(const bool other_key, BindKey(slot, bindings));
   const bool reshaped = BindParams(slot, bindings);
-  if (reshaped || !IsStillBound(slot, bindings)) {
+  if (reshaped || other_key || !IsStillBound(slot, bindings)) {
     slot.stamp = 0;
     if (slot.replay != nullptr) slot.replay->AllMayDiffer();
     if (program_.dynamic) PENSTOCK_RETURN_IF_ERROR(ApplyDynamicShapes(*model_, program_, slot));
@@ -66,6 +70,30 @@ absl::Status ExecutableCore::Bind(Slot& slot, const Bindings& bindings) {
     slot.keep_alive[static_cast<size_t>(b)] = bindings.buffers_[static_cast<size_t>(b)].keep_alive;
   }
   return BindAhead(slot, bindings);
+}
+
+absl::StatusOr<bool> ExecutableCore::BindKey(Slot& slot, const Bindings& bindings) {
+  if (keyed_ == nullptr) return false;
+  if (!bindings.key_) {
+    const auto b = static_cast<size_t>(keyed_->buffers()[0]);
+    return Refuse(absl::StatusCode::kFailedPrecondition, *model_, "state", model_->buffers[b].name,
+                  "there is one for each key, and the launch names none; call Bindings::SetKey");
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(const KeyedHome home, keyed_->Find(bindings.key_->value, key_member_));
+  const int before = std::exchange(slot.home, home).place;
+  if (before == home.place) return false;
+  for (size_t k = 0; k < keyed_->buffers().size(); ++k) {
+    const int32_t b = keyed_->buffers()[k];
+    const StateCore& state = *keyed_->state(home, k);
+    for (size_t i = 0; i < plan_.instances.size(); ++i) {
+      const graph::Instance& instance = plan_.instances[i];
+      if (instance.buffer == b && instance.space == graph::Space::kState) slot.pointers[i] = state.memory();
+    }
+    for (size_t u = 0; u < plan_.states.size(); ++u) {
+      if (plan_.states[u].buffer == b) slot.ticket.places[u].queue = &state.queue();
+    }
+  }
+  return true;
 }
 
 // Whether the slot is as its last run left it: bound to the same memory, which is of the kind it was.

@@ -18,6 +18,7 @@
 #include "src/runtime/native_stream.h"
 #include "src/runtime/run_state.h"
 #include "src/runtime/runtime_core.h"
+#include "src/runtime/split_submission.h"
 
 namespace penstock::runtime {
 
@@ -49,12 +50,31 @@ std::vector<int> MostAsked(const graph::Plan& plan, size_t devices, int slots) {
   return most;
 }
 
+// The model with the device's replica in place of each ReplicatedState.
+std::shared_ptr<const Model> WithReplicasOn(const Model& model, int device) {
+  auto on = std::make_shared<Model>(model);
+  for (BufferDecl& buffer : on->buffers) {
+    if (buffer.state == nullptr || buffer.state->replicas.empty()) continue;
+    const std::vector<std::shared_ptr<const StateRecord>> replicas = buffer.state->replicas;
+    const auto there =
+        std::find_if(replicas.begin(), replicas.end(), [&](const auto& r) { return r->device == device; });
+    buffer.state = there != replicas.end() ? *there : replicas[0];
+    if (there != replicas.end()) continue;
+    on->mistakes.push_back({absl::StatusCode::kInvalidArgument,
+                            graph::Prefix(model, "state", buffer.name) + ": has no replica on device " +
+                                std::to_string(device) +
+                                ", which the graph is compiled for; name it in ReplicatedStateOptions::devices"});
+  }
+  return on;
+}
+
 }  // namespace
 
 ExecutableCore::ExecutableCore(std::shared_ptr<RuntimeCore> runtime, const Model& model, const CompileOptions& options)
     : runtime_(std::move(runtime)),
-      model_(std::make_shared<const Model>(model)),
+      model_(WithReplicasOn(model, options.device)),
       trace_(options.trace),
+      default_device_(options.device),
       executor_(*this) {}
 
 ExecutableCore::~ExecutableCore() {
@@ -135,11 +155,13 @@ absl::Status ExecutableCore::Compile(const CompileOptions& options) {
   if (runtime_->synchronous()) plan_options.batch_from = INT32_MAX;  // each node is waited for
   plan_options.pinned_bytes = runtime_->pinned_budget();
   plan_options.runtime = runtime_.get();
+  PENSTOCK_ASSIGN_OR_RETURN(const Mode wanted, WantedMode(options));
+  plan_options.events_once = MayBeSplit(wanted);
   PENSTOCK_RETURN_IF_ERROR(AddTwinChecks(options, plan_options));
   PENSTOCK_RETURN_IF_ERROR(MakePlan(plan_options));
 
   for (const graph::Lane& lane : plan_.lanes) lane_devices_.push_back(device(lane.device).local);
-  PENSTOCK_RETURN_IF_ERROR(ChooseMode(options));
+  ChooseMode(wanted);
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<LoadedKernel> kernels, LoadKernels());
   gates_ = std::vector<base::Gate<>>(plan_.nodes.size());
   uncaptured_.resize(plan_.nodes.size());
@@ -149,6 +171,13 @@ absl::Status ExecutableCore::Compile(const CompileOptions& options) {
     PENSTOCK_ASSIGN_OR_RETURN(made, MakeProgram(options, kernels));
   }
   return trace_ == nullptr ? absl::OkStatus() : Describe(-1, SetTraceBase());
+}
+
+// Whether feeders may help with runs that are submitted on streams.
+bool ExecutableCore::MayBeSplit(Mode mode) const {
+  const std::vector<int>& counts = runtime_->feeder_counts();
+  return mode != Mode::kGraph && !runtime_->synchronous() &&
+         std::any_of(counts.begin(), counts.end(), [](int count) { return count > 0; });
 }
 
 // With as many kernels that ask as the devices have room for.
@@ -185,11 +214,11 @@ absl::StatusOr<bool> ExecutableCore::MakeProgram(const CompileOptions& options,
   std::optional<graph::GraphSchedule> graphs;
   if (ledger_.mode != Mode::kStream) graphs = ScheduleGraphs();
   program_ = BuildProgram(*model_, plan_, kernels, cuda, graphs ? &*graphs : nullptr, ledger_.mode != Mode::kGraph,
-                          trace_ != nullptr);
+                          trace_ != nullptr, MayBeSplit(ledger_.mode) ? runtime_->feeder_counts() : std::vector<int>());
   for (const CallEntry& call : program_.calls) {
     driver_gates_.emplace_back(model_->nodes[static_cast<size_t>(call.decl)].concurrency);
   }
-  return MakeSlots(options.slots, options.device);
+  return MakeSlots(options.slots);
 }
 
 absl::Status ExecutableCore::AddTwinChecks(const CompileOptions& options, const graph::PlanOptions& plan_options) {
@@ -235,8 +264,8 @@ absl::Status ExecutableCore::FindStaging(int driver_index) {
   return found.ok() ? found : base::Prefixed(graph::Prefix(*model_) + ": the threads and memory to stage with", found);
 }
 
-absl::StatusOr<bool> ExecutableCore::MakeSlots(int count, int default_device) {
-  const DeviceRef& first = plan_.lanes.empty() ? device(default_device) : device(plan_.lanes[0].device);
+absl::StatusOr<bool> ExecutableCore::MakeSlots(int count) {
+  const DeviceRef& first = device(home());
   driver_ = first.driver;
   PENSTOCK_RETURN_IF_ERROR(FindStaging(first.driver_index));
   const Slot::Options options{.model = model_.get(),
@@ -279,10 +308,10 @@ bool ExecutableCore::EnterGate(int32_t node) {
 
 void ExecutableCore::LeaveGate(int32_t node) {
   if (!HasCallable(plan_.nodes[static_cast<size_t>(node)].kind)) return;
-  gates_[static_cast<size_t>(node)].Leave();
+  if (gates_[static_cast<size_t>(node)].Leave()) runtime_->bell().Ring();  // for runs that wait for it
 }
 
-Slot* ExecutableCore::PopFree() {
+Slot* ExecutableCore::TakeFree() {
   base::MutexLock lock(mu_);
   if (free_.empty()) return nullptr;
   Slot* slot = free_.back();
@@ -333,16 +362,26 @@ bool ExecutableCore::IsIdle() {
   return free_.size() == slots_.size();
 }
 
+bool ExecutableCore::HasFreeSlot() {
+  {
+    base::MutexLock lock(mu_);
+    if (!free_.empty()) return true;
+  }
+  AdvanceAll();
+  base::MutexLock lock(mu_);
+  return !free_.empty();
+}
+
 void ExecutableCore::AbandonAll(const absl::Status& why) {
   ForEachRun([&](RunState& run) { run.Abandon(why); });
 }
 
 absl::StatusOr<Slot*> ExecutableCore::AcquireSlot(Deadline deadline, bool wait) {
-  Slot* slot = PopFree();
+  Slot* slot = TakeFree();
   if (slot != nullptr) return slot;
   const auto take = [&] {
     AdvanceAll();
-    slot = PopFree();
+    slot = TakeFree();
     return slot != nullptr || !runtime_->CheckOpen().ok();
   };
   const std::string taken = graph::Prefix(*model_) + ": all " + std::to_string(slots_.size()) + " slots are taken";
@@ -375,16 +414,30 @@ absl::Status ExecutableCore::CheckMayLaunch() const {
       ": launched inside an Inline Host node; who answers devices calls none; make it Infallible, or neither");
 }
 
-absl::StatusOr<Slot*> ExecutableCore::Lease(Deadline deadline, bool wait) {
+absl::Status ExecutableCore::CheckLease(bool wait) const {
   if (wait) PENSTOCK_RETURN_IF_ERROR(CheckMayWait("Acquire", "TryAcquire"));
-  PENSTOCK_RETURN_IF_ERROR(runtime_->CheckOpen());
-  PENSTOCK_ASSIGN_OR_RETURN(Slot * slot, AcquireSlot(deadline, wait));
+  return runtime_->CheckOpen();
+}
+
+void ExecutableCore::MarkLeased(Slot* slot) {
   base::MutexLock lock(mu_);
   slot->leased = true;
+}
+
+absl::StatusOr<Slot*> ExecutableCore::Lease(Deadline deadline, bool wait) {
+  PENSTOCK_RETURN_IF_ERROR(CheckLease(wait));
+  PENSTOCK_ASSIGN_OR_RETURN(Slot * slot, AcquireSlot(deadline, wait));
+  MarkLeased(slot);
   return slot;
 }
 
-absl::StatusOr<Run> ExecutableCore::Launch(const Bindings& bindings, Deadline deadline, bool wait) {
+DeviceLoad ExecutableCore::load() {
+  base::MutexLock lock(mu_);
+  const auto all = static_cast<int>(slots_.size());
+  return {.taken = all - static_cast<int>(free_.size()), .slots = all, .mean_ns = mean_ns(), .last = launches()};
+}
+
+absl::Status ExecutableCore::CheckLaunch(bool wait) const {
   if (wait) PENSTOCK_RETURN_IF_ERROR(CheckMayWait("Launch", "TryLaunch"));
   PENSTOCK_RETURN_IF_ERROR(CheckMayLaunch());
   if (program_.leased >= 0) {
@@ -392,7 +445,11 @@ absl::StatusOr<Run> ExecutableCore::Launch(const Bindings& bindings, Deadline de
         graph::Prefix(*model_, "buffer", model_->buffers[static_cast<size_t>(program_.leased)].name) +
         ": declared kSlot, and nobody has filled the slot's memory; launch by the Lease that Acquire gives");
   }
-  PENSTOCK_RETURN_IF_ERROR(runtime_->CheckOpen());
+  return runtime_->CheckOpen();
+}
+
+absl::StatusOr<Run> ExecutableCore::Launch(const Bindings& bindings, Deadline deadline, bool wait) {
+  PENSTOCK_RETURN_IF_ERROR(CheckLaunch(wait));
   PENSTOCK_ASSIGN_OR_RETURN(Slot * slot, AcquireSlot(deadline, wait));
   return Start(slot, bindings, deadline);
 }
@@ -413,6 +470,7 @@ absl::StatusOr<Run> ExecutableCore::LaunchIn(Slot* slot, const Bindings& binding
 
 absl::StatusOr<Run> ExecutableCore::Start(Slot* slot, const Bindings& bindings, Deadline deadline) {
   slot->fault.Reset();
+  if (measures_) slot->launched = std::chrono::steady_clock::now();
   BeginTrial(*slot);
   absl::Status bound = Bind(*slot, bindings);
   if (bound.ok()) bound = PrepareGraphs(*slot);
@@ -437,6 +495,7 @@ absl::StatusOr<Run> ExecutableCore::Start(Slot* slot, const Bindings& bindings, 
   slot->stopped_at = -1;
   slot->finish_submitted = false;
   slot->lane_full = false;
+  for (const auto& split : slot->splits) split->Reset();
   const bool needs_workers = PrepareHostSteps(*slot);
   slot->serial = launches_.fetch_add(1, std::memory_order_relaxed);
   auto* run = new RunState(shared_from_this(), slot, deadline, slot->serial);
@@ -457,13 +516,18 @@ absl::StatusOr<Run> ExecutableCore::Start(Slot* slot, const Bindings& bindings, 
 absl::Status ExecutableCore::EnterStates(Slot& slot) {
   if (slot.ticket.places.empty()) return absl::OkStatus();
   const absl::Status entered = runtime_->states().Enter(slot.ticket);
-  return entered.ok() ? entered : base::Prefixed(graph::Prefix(*model_), entered);
+  if (!entered.ok()) return base::Prefixed(graph::Prefix(*model_), entered);
+  if (keyed_ == nullptr || keyed_->IsStill(slot.home)) return absl::OkStatus();
+  runtime_->states().Leave(slot.ticket);
+  return absl::FailedPreconditionError(graph::Prefix(*model_) + ": the key was forgotten while it was launched");
 }
 
 bool ExecutableCore::PrepareHostSteps(Slot& slot) {
   bool needs_workers = false;
+  slot.hosts_settled = 0;
   for (size_t s = 0; s < program_.hosts.size(); ++s) {
     slot.host_states[s].store(HostState::kWaiting, std::memory_order_relaxed);
+    slot.hosts_behind[s] = -1;
     needs_workers = needs_workers || !slot.host_idle[s];
   }
   return needs_workers;

@@ -17,6 +17,8 @@
 #include "penstock/runtime.h"
 #include "src/base/gate.h"
 #include "src/base/mutex.h"
+#include "src/runtime/device_choice.h"
+#include "src/runtime/keyed_states.h"
 #include "src/runtime/mode_trial.h"
 #include "src/runtime/program.h"
 #include "src/runtime/slot.h"
@@ -26,6 +28,10 @@ namespace penstock::runtime {
 
 class GraphExport;
 class RuntimeCore;
+
+// Whether both are of one graph, with the same parameters and buffers: a graph only grows. Then bindings of one fit the
+// other.
+bool SameFace(const Model& a, const Model& b);
 
 class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
  public:
@@ -43,8 +49,15 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   Bindings MakeBindings() const;
   // Takes a slot (waiting until the deadline if `wait`), applies the bindings and starts the run.
   absl::StatusOr<Run> Launch(const Bindings& bindings, Deadline deadline, bool wait);
+  // The same in steps: whether this thread may; a slot that is free, or null; the run, which takes the slot over.
+  absl::Status CheckLaunch(bool wait) const;
+  Slot* TakeFree();
+  absl::StatusOr<Run> Start(Slot* slot, const Bindings& bindings, Deadline deadline);
   // A slot for its holder alone, until GiveBack and its run's end.
   absl::StatusOr<Slot*> Lease(Deadline deadline, bool wait);
+  // The same in steps, around TakeFree.
+  absl::Status CheckLease(bool wait) const;
+  void MarkLeased(Slot* slot);
   void GiveBack(Slot* slot);
   // The same as Launch, in a slot that was leased.
   absl::StatusOr<Run> LaunchIn(Slot* slot, const Bindings& bindings, Deadline deadline);
@@ -55,10 +68,24 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   void CallExported(Slot& slot, int32_t node, int32_t step, int32_t ask);
   // Whether no slot is taken. Advances every run in flight; never blocks.
   bool IsIdle();
+  // Whether some slot is not taken. May advance runs in flight; never blocks.
+  bool HasFreeSlot();
   // Advances every run in flight; never blocks.
   void AdvanceAll();
   // Ends every run in flight: see RunState::Abandon.
   void AbandonAll(const absl::Status& why);
+
+  // Before the first launch. The States by key, where the graph has some, of which this executable is `member`.
+  void UseKeys(std::shared_ptr<KeyedStates> keyed, int member) {
+    keyed_ = std::move(keyed);
+    key_member_ = member;
+  }
+  KeyedStates* keyed() const { return keyed_.get(); }
+  // Before the first launch. Whether load() is to know how long runs take.
+  void MeasureRuns(bool measure) { measures_ = measure; }
+  // But for its weight.
+  DeviceLoad load();
+  double mean_ns() const { return mean_ns_.load(std::memory_order_relaxed); }
 
   const Model& model() const { return *model_; }
   const graph::Plan& plan() const { return plan_; }
@@ -70,6 +97,8 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   // Of plans with copies through the ring.
   memory::Staging& staging() const { return *staging_; }
   const DeviceRef& device(int32_t device) const;
+  // Where it runs: the device of its first lane; without lanes the one it was compiled for.
+  int32_t home() const { return plan_.lanes.empty() ? default_device_ : plan_.lanes[0].device; }
   int local_device_of_lane(int32_t lane) const { return lane_devices_[static_cast<size_t>(lane)]; }
   // What only whoever has leased it, or has just made the executable, may change.
   Slot& slot(int index) { return *slots_[static_cast<size_t>(index)]; }
@@ -88,6 +117,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   void RecordStagedCopy(Slot& slot, int32_t step, int64_t serial) const;
   void RecordTrace(Slot& slot, int64_t serial);
   void EndTrial(Slot& slot);
+  void NoteTime(const Slot& slot);
   void Release(Slot* slot);
   absl::Status Describe(int32_t node, const absl::Status& cause) const;
   // "launching nodes 'a' to 'z', 26 in one graph".
@@ -100,9 +130,11 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
  private:
   explicit ExecutableCore(std::shared_ptr<RuntimeCore> runtime, const Model& model, const CompileOptions& options);
   absl::Status Compile(const CompileOptions& options);
+  bool MayBeSplit(Mode mode) const;
   absl::Status AddTwinChecks(const CompileOptions& options, const graph::PlanOptions& plan_options);
   absl::StatusOr<std::vector<LoadedKernel>> LoadKernels();
-  absl::Status ChooseMode(const CompileOptions& options);
+  absl::StatusOr<Mode> WantedMode(const CompileOptions& options) const;
+  void ChooseMode(Mode wanted);
   absl::StatusOr<bool> MakeReplays(int count);
   absl::Status PrepareGraphs(Slot& slot);
   absl::Status OfSlot(int slot, int count, const absl::Status& cause) const;
@@ -110,7 +142,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   graph::GraphSchedule ScheduleGraphs();
   std::vector<bool> RefusedNodes();
   absl::Status FindStaging(int driver_index);
-  absl::StatusOr<bool> MakeSlots(int count, int default_device);
+  absl::StatusOr<bool> MakeSlots(int count);
   absl::StatusOr<bool> MakeProgram(const CompileOptions& options, const std::vector<LoadedKernel>& kernels);
   absl::Status SetTraceBase();
   void CallHost(Slot& slot, int32_t call) const;
@@ -119,19 +151,18 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   void RecordHostNode(int32_t node, int64_t serial, double begin) const;
   absl::Status MakePlan(graph::PlanOptions options);
   absl::StatusOr<Slot*> AcquireSlot(Deadline deadline, bool wait);
-  Slot* PopFree();
   absl::Status CheckMayWait(const char* what, const char* instead) const;
   absl::Status CheckMayLaunch() const;
   absl::Status CheckExports() const;
   absl::Status Unexported(int32_t node, const char* why) const;
   absl::Status BindToExport(Slot& slot, const Bindings& bindings);
-  absl::StatusOr<Run> Start(Slot* slot, const Bindings& bindings, Deadline deadline);
   template <class F>
   void ForEachRun(F f);
   absl::Status DescribeCancelled(const Slot& slot) const;
   std::vector<bool> NodesKnownDone(const Slot& slot) const;
   std::string TextOfOpenNodes(const Slot& slot) const;
   absl::Status Bind(Slot& slot, const Bindings& bindings);
+  absl::StatusOr<bool> BindKey(Slot& slot, const Bindings& bindings);  // whether it is another key
   absl::Status CheckParams(const Bindings& bindings) const;
   bool BindParams(Slot& slot, const Bindings& bindings);
   bool IsStillBound(const Slot& slot, const Bindings& bindings) const;
@@ -151,6 +182,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   const std::shared_ptr<RuntimeCore> runtime_;
   std::shared_ptr<const Model> model_;  // constant after Compile
   const std::shared_ptr<Trace> trace_;
+  const int32_t default_device_;
   graph::Plan plan_;
   Program program_;
   std::vector<std::string> uncaptured_;  // of each plan node: why it could not be captured; empty: it could be
@@ -160,14 +192,19 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   memory::Staging* staging_ = nullptr;  // null where nothing goes through the ring
   std::vector<int> asks_reserved_;  // of each device: how many of its kMostAsked are kept for this one
   std::vector<int> lane_devices_;
-  std::vector<driver::Gate> driver_gates_;         // a call each, for host devices
-  std::vector<base::Gate<>> gates_;                // a plan node each
-  std::vector<driver::Event> trace_base_;          // a device each
+  std::vector<driver::Gate> driver_gates_;  // a call each, for host devices
+  std::vector<base::Gate<>> gates_;  // a plan node each
+  std::vector<driver::Event> trace_base_;  // a device each
   std::vector<double> trace_base_us_;
   uint64_t trace_base_stamp_ = 0;  // of the graphs' device, then; 0: nothing is stamped
   std::vector<std::unique_ptr<Slot>> slots_;
   StreamExecutor executor_;
+  std::shared_ptr<KeyedStates> keyed_;
+  int key_member_ = 0;
+  bool measures_ = false;
   std::atomic<int64_t> launches_{0};
+  std::atomic<int64_t> measured_{0};  // runs
+  std::atomic<double> mean_ns_{0};  // of their times of late, from launch until somebody has seen the end
   std::atomic<bool> handles_gone_{false};
 
   base::Mutex mu_;

@@ -74,9 +74,10 @@ std::vector<bool> ExecutableCore::NodesKnownDone(const Slot& slot) const {
   std::vector<bool> node_done(plan_.nodes.size()), lane_done(plan_.lanes.size()), event_done(plan_.events.size());
   for (size_t e = 0; e < event_done.size(); ++e) event_done[e] = slot.seen_complete[e] == slot.serial;
   const Schedule& schedule = *slot.schedule;
+  const std::vector<bool> submitted = slot.WasSubmitted();
   const int32_t finish = slot.stopped_at == schedule.finish_begin ? schedule.finish_short_begin : schedule.finish_begin;
   for (int32_t c = schedule.finish_end; c-- > 0;) {
-    if (c >= slot.stopped_at && c < finish) continue;  // never submitted
+    if (c < finish && (c >= schedule.finish_begin || !submitted[static_cast<size_t>(c)])) continue;
     const ExecCommand& command = schedule.commands[static_cast<size_t>(c)];
     const auto index = static_cast<size_t>(command.index), lane = static_cast<size_t>(command.lane);
     if (command.op == ExecCommand::Op::kRecord && event_done[index]) lane_done[lane] = true;
@@ -94,7 +95,9 @@ std::vector<bool> ExecutableCore::NodesKnownDone(const Slot& slot) const {
 // Every node but those known done, by whether it had been submitted.
 std::string ExecutableCore::TextOfOpenNodes(const Slot& slot) const {
   std::vector<bool> begun(plan_.nodes.size());
-  for (int32_t c = 0; c < slot.stopped_at; ++c) {
+  const std::vector<bool> submitted = slot.WasSubmitted();
+  for (int32_t c = 0; c < slot.schedule->finish_begin; ++c) {
+    if (!submitted[static_cast<size_t>(c)]) continue;
     for (const int32_t n : slot.schedule->nodes[c]) begun[static_cast<size_t>(n)] = true;
   }
   const std::vector<bool> done = NodesKnownDone(slot);
@@ -112,7 +115,9 @@ absl::Status ExecutableCore::DescribeCancelled(const Slot& slot) const {
   const auto declared = [&](int32_t node) { return plan_.nodes[static_cast<size_t>(node)].decl >= 0; };
   int64_t all = 0, left = 0;
   for (const PlanNode& node : plan_.nodes) all += node.decl >= 0;
-  for (int32_t c = slot.stopped_at; c < slot.schedule->finish_begin; ++c) {
+  const std::vector<bool> submitted = slot.WasSubmitted();
+  for (int32_t c = 0; c < slot.schedule->finish_begin; ++c) {
+    if (submitted[static_cast<size_t>(c)]) continue;
     for (const int32_t n : slot.schedule->nodes[c]) left += declared(n);
   }
   for (size_t s = 0; s < plan_.host_steps.size(); ++s) {

@@ -19,7 +19,7 @@ namespace penstock::runtime {
 using graph::PlanKind;
 using graph::PlanNode;
 
-absl::Status ExecutableCore::ChooseMode(const CompileOptions& options) {
+absl::StatusOr<Mode> ExecutableCore::WantedMode(const CompileOptions& options) const {
   Mode wanted = options.mode;
   if (const char* const env = std::getenv("PENSTOCK_MODE"); env != nullptr && *env != '\0') {
     const std::string_view name(env);
@@ -29,7 +29,11 @@ absl::Status ExecutableCore::ChooseMode(const CompileOptions& options) {
     }
     wanted = name == "graph" ? Mode::kGraph : name == "stream" ? Mode::kStream : Mode::kAuto;
   }
-  if (wanted == Mode::kStream) return absl::OkStatus();
+  return wanted;
+}
+
+void ExecutableCore::ChooseMode(Mode wanted) {
+  if (wanted == Mode::kStream) return;
   std::vector<std::string>& notes = ledger_.notes;
   const auto several = [&](const graph::Lane& lane) { return lane.device != plan_.lanes[0].device; };
   if (std::any_of(plan_.lanes.begin(), plan_.lanes.end(), several)) {
@@ -41,7 +45,6 @@ absl::Status ExecutableCore::ChooseMode(const CompileOptions& options) {
   if (runtime_->synchronous()) notes.push_back("no graphs: PENSTOCK_SYNC has each node waited for");
   if (plan_.lanes.empty() && wanted == Mode::kAuto) notes.push_back("no graphs: nothing runs on a device");
   if (notes.empty()) ledger_.mode = wanted;
-  return absl::OkStatus();
 }
 
 // Under kAuto graphs are no condition: a Launch node that cannot be captured is in none, for which everything is made
@@ -104,6 +107,16 @@ void ExecutableCore::EndTrial(Slot& slot) {
   const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - slot.launched;
   if (!slot.fault.failed()) trial_->Ended(slot.trial, took.count());
   slot.trial = -1;
+}
+
+// The first run is left out, which makes much for the first time.
+void ExecutableCore::NoteTime(const Slot& slot) {
+  if (!measures_ || slot.fault.failed()) return;
+  const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - slot.launched;
+  const int64_t before = measured_.fetch_add(1, std::memory_order_relaxed);
+  if (before == 0) return;
+  const double mean = mean_ns();
+  mean_ns_.store(before == 1 ? took.count() : mean + (took.count() - mean) / 8, std::memory_order_relaxed);
 }
 
 std::vector<bool> ExecutableCore::RefusedNodes() {

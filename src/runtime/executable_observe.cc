@@ -119,7 +119,9 @@ absl::Status ExecutableCore::SetTraceBase() {
 void ExecutableCore::RecordTrace(Slot& slot, int64_t serial) {
   if (trace_ == nullptr) return;
   // Only what this run submitted: behind it the events hold the times of an earlier run, or none.
-  for (int32_t c = 0; c < slot.stopped_at; ++c) {
+  const std::vector<bool> submitted = slot.WasSubmitted();
+  for (int32_t c = 0; c < slot.schedule->finish_begin; ++c) {
+    if (!submitted[static_cast<size_t>(c)]) continue;
     const int32_t node = slot.schedule->commands[static_cast<size_t>(c)].node;
     if (node < 0) continue;
     const auto n = static_cast<size_t>(node), d = static_cast<size_t>(plan_.nodes[n].device);

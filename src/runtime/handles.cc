@@ -1,4 +1,5 @@
-// The public handles: Runtime, Executable, Run and Bindings, each a thin face of its core.
+// The public handles: Runtime, Run and Bindings, each a thin face of its core.
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <limits>
@@ -6,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "graph/memory_report.h"
 #include "graph/message.h"
 #include "penstock/executable.h"
 #include "penstock/run.h"
@@ -14,8 +14,8 @@
 #include "penstock/status_macros.h"
 #include "src/base/process_life.h"
 #include "src/base/status.h"
-#include "src/runtime/executable_core.h"
-#include "src/runtime/graph_export.h"
+#include "src/runtime/device_block.h"
+#include "src/runtime/executable_set.h"
 #include "src/runtime/pending_bindings.h"
 #include "src/runtime/run_state.h"
 #include "src/runtime/runtime_core.h"
@@ -49,8 +49,8 @@ const std::vector<Device>& Runtime::devices() const {
 
 absl::StatusOr<Executable> Runtime::Compile(const Graph& graph, const CompileOptions& options) {
   if (core_ == nullptr) return runtime::RuntimeCore::None();
-  PENSTOCK_ASSIGN_OR_RETURN(auto core, runtime::ExecutableCore::Create(core_, graph.model(), options));
-  return Executable(runtime::ExecutableCore::HandleOn(std::move(core)));
+  PENSTOCK_ASSIGN_OR_RETURN(auto set, runtime::ExecutableSet::Create(core_, graph.model(), options));
+  return Executable(std::move(set));
 }
 
 namespace {
@@ -94,18 +94,6 @@ absl::StatusOr<Runtime::HostMemory> Runtime::AllocateHost(int64_t elements, size
                     std::shared_ptr<void>(new HostBlockOwner{host}, base::DeleteUnlessForked())};
 }
 
-namespace {
-
-// The memory of a DeviceBuffer.
-struct DeviceBlock {
-  ~DeviceBlock() { core->FreeDevice(device, memory); }
-  std::shared_ptr<runtime::RuntimeCore> core;
-  runtime::DeviceRef device;
-  void* memory;
-};
-
-}  // namespace
-
 absl::StatusOr<std::shared_ptr<void>> Runtime::AllocateDevice(int64_t elements, size_t element_size, int device) {
   if (core_ == nullptr) return runtime::RuntimeCore::None();
   PENSTOCK_RETURN_IF_ERROR(CheckSize("MakeDeviceBuffer", elements, element_size));
@@ -115,15 +103,9 @@ absl::StatusOr<std::shared_ptr<void>> Runtime::AllocateDevice(int64_t elements, 
     return absl::InvalidArgumentError("MakeDeviceBuffer: the device is " + std::to_string(device) +
                                       "; the runtime has devices 0 to " + std::to_string(all.size() - 1));
   }
-  if (elements == 0) return std::shared_ptr<void>();
-  const runtime::DeviceRef& on = all[static_cast<size_t>(device)];
-  absl::StatusOr<void*> memory = nullptr;
-  const absl::Status made = core_->WithMemory([&] {
-    return (memory = on.driver->AllocateDevice(on.local, static_cast<size_t>(elements) * element_size)).status();
-  });
-  if (!made.ok()) return base::Prefixed("MakeDeviceBuffer on " + on.info.name, made);
-  const std::shared_ptr<DeviceBlock> block(new DeviceBlock{core_, on, *memory}, base::DeleteUnlessForked());
-  return std::shared_ptr<void>(block, *memory);
+  auto block = runtime::AllocateDeviceBlock(core_, device, static_cast<size_t>(elements) * element_size);
+  if (block.ok()) return block;
+  return base::Prefixed("MakeDeviceBuffer on " + all[static_cast<size_t>(device)].info.name, block.status());
 }
 
 PinnedGauges Runtime::pinned_memory() const { return core_ == nullptr ? PinnedGauges() : core_->pinned_gauges(); }
@@ -131,50 +113,6 @@ PinnedGauges Runtime::pinned_memory() const { return core_ == nullptr ? PinnedGa
 absl::Status Runtime::Shutdown(Deadline deadline) {
   return core_ == nullptr ? runtime::RuntimeCore::None() : core_->Shutdown(deadline);
 }
-
-// Executable
-
-namespace {
-absl::Status NoExecutable() {
-  return absl::FailedPreconditionError("this Executable was default-constructed or moved from; use Runtime::Compile");
-}
-}  // namespace
-
-Bindings Executable::bindings() const { return core_ == nullptr ? Bindings() : core_->MakeBindings(); }
-absl::StatusOr<Run> Executable::Launch(const Bindings& bindings, Deadline deadline) {
-  return core_ == nullptr ? NoExecutable() : core_->Launch(bindings, deadline, /*wait=*/true);
-}
-absl::StatusOr<Run> Executable::TryLaunch(const Bindings& bindings, Deadline deadline) {
-  return core_ == nullptr ? NoExecutable() : core_->Launch(bindings, deadline, /*wait=*/false);
-}
-absl::StatusOr<Lease> Executable::Acquire(Deadline deadline) {
-  if (core_ == nullptr) return NoExecutable();
-  PENSTOCK_ASSIGN_OR_RETURN(runtime::Slot * slot, core_->Lease(deadline, /*wait=*/true));
-  return Lease(core_, slot);
-}
-absl::StatusOr<Lease> Executable::TryAcquire() {
-  if (core_ == nullptr) return NoExecutable();
-  PENSTOCK_ASSIGN_OR_RETURN(runtime::Slot * slot, core_->Lease(Deadline(), /*wait=*/false));
-  return Lease(core_, slot);
-}
-absl::StatusOr<ExportedGraph> Executable::Export(const Bindings& bindings) {
-  if (core_ == nullptr) return NoExecutable();
-  PENSTOCK_ASSIGN_OR_RETURN(auto exported, core_->Export(core_, bindings));
-  void* const native = exported->native();
-  return ExportedGraph(std::move(exported), native);
-}
-absl::Status ExportedGraph::status() const { return owner_ == nullptr ? absl::OkStatus() : owner_->status(); }
-int Executable::slots() const { return core_ == nullptr ? 0 : core_->slots(); }
-int64_t Executable::launches() const { return core_ == nullptr ? 0 : core_->launches(); }
-MemoryReport Executable::memory() const {
-  if (core_ == nullptr) return {};
-  std::vector<std::string> names;
-  for (const runtime::DeviceRef& device : core_->runtime().devices()) names.push_back(device.info.name);
-  return graph::ReportMemory(core_->plan(), core_->model(), names, core_->slots());
-}
-ReplayLedger Executable::ledger() const { return core_ == nullptr ? ReplayLedger() : core_->ledger(); }
-std::string Executable::PlanText() const { return core_ ? graph::PrintText(core_->plan(), core_->model()) : ""; }
-std::string Executable::PlanDot() const { return core_ ? graph::PrintDot(core_->plan(), core_->model()) : ""; }
 
 // Run
 
@@ -195,6 +133,7 @@ bool Run::done() const {
   state_->Advance();
   return state_->ended();
 }
+bool Run::drained() const { return state_ == nullptr || state_->drained(); }
 absl::Status Run::status() const { return state_ == nullptr ? NoRun() : state_->status(); }
 void Run::OnDone(std::function<void(const absl::Status&)> callback) const {
   if (state_ != nullptr) state_->OnDone(std::move(callback));
@@ -227,6 +166,11 @@ Bindings::Bindings(std::shared_ptr<const Model> model)
   params_.resize(size);
 }
 
+Bindings& Bindings::SetKey(Key key) {
+  key_ = key;
+  return *this;
+}
+
 Bindings& Bindings::On(NativeStream stream) {
   if (pending_ != nullptr) {
     pending_->On(stream.handle);
@@ -241,6 +185,16 @@ void Bindings::ClearBuffers() {
   stamp_ = NextStamp();
   for (BoundMemory& memory : buffers_) memory = {};
   std::erase_if(mistakes_, [](const Noted& n) { return n.of_buffer; });
+}
+
+void Bindings::Reset() {
+  std::fill(param_set_.begin(), param_set_.end(), false);
+  const bool bound =
+      std::any_of(buffers_.begin(), buffers_.end(), [](const BoundMemory& m) { return m.elements >= 0; });
+  if (bound || !mistakes_.empty()) ClearBuffers();
+  mistakes_.clear();
+  key_.reset();
+  stream_ = nullptr;
 }
 
 // The latest about each thing is kept, so that they stay few.

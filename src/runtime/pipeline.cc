@@ -1,101 +1,105 @@
-// RunPipeline over real executables: checks what it is given, then binds and launches for PipelineCore.
+// Pipeline and Item: thin faces of PipelineCore.
 #include "penstock/pipeline.h"
 
-#include <string>
+#include <cstdio>
 #include <utility>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "penstock/run.h"
+#include "absl/strings/str_format.h"
 #include "penstock/status_macros.h"
-#include "src/base/user_code.h"
 #include "src/runtime/pipeline_core.h"
 
 namespace penstock {
-namespace {
 
-constexpr int kMost = 1 << 16;  // of workers and places in a queue
+using runtime::PipelineCore;
 
-absl::Status CheckCount(const char* name, int value) {
-  if (value >= 1 && value <= kMost) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("pipeline: PipelineOptions::", name, " is ", value, "; it must be from 1 to ", kMost));
+// Items
+
+AnyItem::~AnyItem() {
+  if (core_ != nullptr && item_ != nullptr) core_->Return(*item_);
+}
+const absl::Status& AnyItem::status() const { return item_ == nullptr ? status_ : item_->status; }
+uint64_t AnyItem::id() const { return item_ == nullptr ? 0 : item_->id; }
+Key AnyItem::key() const { return Key(item_ == nullptr ? 0 : item_->key); }
+int AnyItem::device() const { return item_ == nullptr ? -1 : item_->device; }
+void* AnyItem::value() const { return item_ == nullptr ? nullptr : item_->value; }
+void AnyItem::MarkValue() { item_->has_value = true; }
+void AnyItem::SetKey(Key key) { item_->key = key.value; }
+
+Bindings& AnyItem::BindingsOf(uint32_t graph) {
+  static thread_local Bindings none;  // takes everything
+  return item_ == nullptr ? none : item_->core->BindingsOf(*item_, graph);
 }
 
-absl::Status Check(const std::vector<Executable>& executables, const detail::AnyStages& stages,
-                   const PipelineOptions& options) {
-  PENSTOCK_RETURN_IF_ERROR(CheckCount("before_workers", options.before_workers));
-  PENSTOCK_RETURN_IF_ERROR(CheckCount("after_workers", options.after_workers));
-  PENSTOCK_RETURN_IF_ERROR(CheckCount("before_queue", options.before_queue));
-  PENSTOCK_RETURN_IF_ERROR(CheckCount("after_queue", options.after_queue));
-  if (!stages.source || !stages.bind || !stages.sink) {
-    return absl::InvalidArgumentError("pipeline: a stage is missing; source, bind and sink are required");
-  }
-  if (executables.empty()) return absl::InvalidArgumentError("pipeline: no executables; give at least one");
-  for (size_t e = 0; e < executables.size(); ++e) {
-    if (executables[e].slots() > 0) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("pipeline: executable ", e, " was default-constructed or moved from; use Runtime::Compile"));
-  }
-  if (base::InUserCode()) {
-    return absl::FailedPreconditionError(
-        "pipeline: RunPipeline was called inside a host node or callback, where it could wait for the very worker it "
-        "runs on; call it from a thread of your own");
-  }
+std::pair<void*, size_t> AnyItem::Find(uint32_t graph, int32_t index, TypeInfo type) const {
+  if (item_ == nullptr) return {nullptr, 0};
+  return item_->core->Find(*item_, graph, index, type);
+}
+
+absl::Status AnyItem::Submit(const ItemOptions& options) {
+  if (item_ == nullptr) return status_;
+  PENSTOCK_RETURN_IF_ERROR(item_->core->Submit(*item_, options));
+  item_ = nullptr;
+  core_.reset();
   return absl::OkStatus();
 }
 
-std::vector<int> SlotsOf(std::span<const Executable> executables) {
-  std::vector<int> slots;
-  for (const Executable& executable : executables) slots.push_back(executable.slots());
-  return slots;
+// Pipelines
+
+namespace {
+absl::Status None() {
+  return absl::FailedPreconditionError("this Pipeline was moved from; use the one it was moved to");
 }
-
-// One executable and the bindings that all its launches share. Used by the feeder alone.
-class Station {
- public:
-  explicit Station(Executable executable) : executable_(std::move(executable)), bindings_(executable_.bindings()) {}
-
-  template <class Bind>
-  absl::Status Launch(Bind bind, runtime::PipelineCore::Done done) {
-    const absl::Status bound = runtime::CatchAll("bind", [&] { return bind(bindings_); });
-    const absl::StatusOr<Run> run = bound.ok() ? executable_.Launch(bindings_) : bound;
-    if (!run.ok()) {
-      bindings_ = executable_.bindings();  // they keep a mistake once made
-      return run.status();
-    }
-    bindings_.ClearBuffers();  // the run has its own keep-alives
-    run->OnDone(std::move(done));
-    return absl::OkStatus();
-  }
-
- private:
-  Executable executable_;
-  Bindings bindings_;
-};
-
 }  // namespace
 
-int64_t MaxInFlight(std::span<const Executable> executables, const PipelineOptions& options) {
-  return runtime::PipelineCore::MaxInFlight(SlotsOf(executables), options);
+AnyPipeline::Closer::~Closer() { core->Close(); }
+
+absl::StatusOr<AnyPipeline> AnyPipeline::Create(detail::StageList stages, const detail::ValueType& value,
+                                                PipelineOptions options) {
+  PENSTOCK_ASSIGN_OR_RETURN(auto core, PipelineCore::Create(std::move(stages), value, std::move(options)));
+  return AnyPipeline(std::move(core));
 }
 
-absl::Status detail::RunAnyPipeline(std::vector<Executable> executables, AnyStages stages,
-                                    const PipelineOptions& options) {
-  PENSTOCK_RETURN_IF_ERROR(Check(executables, stages, options));
-  const std::vector<int> slots = SlotsOf(executables);
-  std::vector<Station> stations;
-  for (Executable& executable : executables) stations.emplace_back(std::move(executable));
-  runtime::PipelineCore::Stages steps;
-  steps.source = std::move(stages.source);
-  steps.before = std::move(stages.before);
-  steps.after = std::move(stages.after);
-  steps.sink = std::move(stages.sink);
-  steps.launch = [&](void* item, int executable, runtime::PipelineCore::Done done) {
-    auto bind = [&](Bindings& bindings) { return stages.bind(item, executable, bindings); };
-    return stations[static_cast<size_t>(executable)].Launch(bind, std::move(done));
-  };
-  return runtime::PipelineCore(std::move(steps), slots, options).Run();
+absl::StatusOr<AnyItem> AnyPipeline::Acquire(Key key, int device, Deadline deadline, bool wait) {
+  if (core_ == nullptr) return None();
+  return core_->core->Acquire(key, device, deadline, wait);
+}
+AnyItem AnyPipeline::Pop(Deadline deadline) { return core_ == nullptr ? AnyItem() : core_->core->Pop(deadline); }
+absl::Status AnyPipeline::Run(const std::function<bool(AnyItem&)>& pull, const std::function<void(AnyItem&)>& sink) {
+  return core_ == nullptr ? None() : core_->core->RunAll(pull, sink);
+}
+void AnyPipeline::Stop() {
+  if (core_ != nullptr) core_->core->Stop();
+}
+absl::Status AnyPipeline::Drain(Deadline deadline) { return core_ == nullptr ? None() : core_->core->Drain(deadline); }
+void AnyPipeline::Cancel() {
+  if (core_ != nullptr) core_->core->Cancel();
+}
+absl::Status AnyPipeline::status() const { return core_ == nullptr ? None() : core_->core->status(); }
+PipelineStats AnyPipeline::stats() const { return core_ == nullptr ? PipelineStats() : core_->core->stats(); }
+int AnyPipeline::window() const { return core_ == nullptr ? 0 : core_->core->window(); }
+
+absl::StatusOr<detail::StageList> detail::StagesOfGraph(Runtime& runtime, const Graph& graph, int slots) {
+  StageDecl stage{graph.model().name, true, nullptr};
+  PENSTOCK_ASSIGN_OR_RETURN(stage.executable,
+                            runtime.Compile(graph, {.slots = slots, .devices = runtime.all_devices()}));
+  StageList stages;
+  stages.push_back(std::move(stage));
+  return stages;
+}
+
+std::string Print(const PipelineStats& stats) {
+  std::string text = absl::StrFormat(
+      "%d accepted, %d delivered, %d failed, %d dropped, %d refused, %d retries; %d of %d inside, %d ready\n",
+      stats.accepted, stats.delivered, stats.failed, stats.dropped, stats.refused, stats.retries, stats.inside,
+      stats.window, stats.ready);
+  for (size_t s = 0; s < stats.stages.size(); ++s) {
+    const StageStats& stage = stats.stages[s];
+    absl::StrAppendFormat(&text, "%-24s %5.1f %% busy, %d of %d working, %d waiting, %d done, %d failed%s\n",
+                          stage.name, 100 * stage.busy, stage.working, stage.capacity, stage.waiting, stage.done,
+                          stage.failed, static_cast<int>(s) == stats.bottleneck ? "  <- bottleneck" : "");
+  }
+  return text;
 }
 
 }  // namespace penstock

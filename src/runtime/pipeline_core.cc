@@ -1,302 +1,502 @@
-// The pipeline's threads and the state they share. See pipeline_core.h.
+// The pipeline's producers, consumers, host stages and end. See pipeline_core.h; feeds are in pipeline_feed.cc.
 #include "src/runtime/pipeline_core.h"
 
-#include <pthread.h>
-
-#include <numeric>
-#include <system_error>
+#include <algorithm>
+#include <new>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "penstock/status_macros.h"
+#include "src/base/process_life.h"
+#include "src/base/status.h"
+#include "src/base/user_code.h"
+#include "src/host/poller.h"
+#include "src/runtime/catch_all.h"
+#include "src/runtime/executable_set.h"
+#include "src/runtime/pipeline_wait.h"
+#include "src/runtime/runtime_core.h"
+
 namespace penstock::runtime {
-
-PipelineCore::PipelineCore(Stages stages, std::vector<int> slots, const PipelineOptions& options)
-    : stages_(std::move(stages)),
-      slots_(std::move(slots)),
-      options_(options),
-      ring_(static_cast<size_t>(MaxInFlight(slots_, options_))),
-      taken_(slots_.size(), 0),
-      live_(options.before_workers + 1 + options.after_workers) {}
-
-int64_t PipelineCore::MaxInFlight(const std::vector<int>& slots, const PipelineOptions& options) {
-  return std::accumulate(slots.begin(), slots.end(), int64_t{0}) + options.before_queue + options.after_queue +
-         options.before_workers + options.after_workers + /*in the sink*/ 1;
+PipelineCore::~PipelineCore() {
+  for (PipelineItem& item : items_) Clear(item);
+  ::operator delete(values_.release(), std::align_val_t(value_.align));
 }
 
-absl::Status PipelineCore::Run() {
-  StartThreads();
-  Ticket ticket;
-  while (NextFinished(ticket)) Deliver(std::move(ticket));
-  StopThreads();
-  base::MutexLock lock(mu_);
-  return failure_;
+void PipelineCore::Ref() {
+  if (refs_.fetch_add(1, std::memory_order_acq_rel) == 0) self_ = shared_from_this();
 }
 
-// In such an order that nothing leaves the source before the threads behind it run. Where the system refuses a thread
-// the source ends: what has left it goes its way.
-void PipelineCore::StartThreads() {
-  auto start = [this](const char* name, int count, void (PipelineCore::*loop)()) {
-    for (int i = 0; i < count; ++i) {
-      threads_.emplace_back([this, name, loop] {
-        pthread_setname_np(pthread_self(), name);
-        (this->*loop)();
-        base::MutexLock lock(mu_);
-        --live_;
-        idle_.NotifyAll();
-      });
-    }
+void PipelineCore::Unref() {
+  if (refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  DismissFeeders();
+  std::exchange(self_, nullptr).reset();
+}
+
+namespace {
+constexpr std::chrono::milliseconds kLookAfter{1};
+// For so long the completion thread goes on looking when nothing is in flight any more, so that it need not be woken
+// for each item of a stream that pauses.
+constexpr std::chrono::milliseconds kLinger{100};
+
+host::TimePoint TimeOf(int64_t ns) {
+  return ns == INT64_MAX ? host::TimePoint::max() : host::TimePoint(std::chrono::nanoseconds(ns));
+}
+}  // namespace
+
+host::TimePoint PipelineCore::ItemDue() const { return TimeOf(due_ns_.load(std::memory_order_relaxed)); }
+
+host::TimePoint PipelineCore::due() const {
+  const host::TimePoint due = ItemDue();
+  const host::TimePoint now = Clock::now();
+  if (!Busy() && now > TimeOf(active_ns_.load()) + kLinger) return due;
+  return std::min(due, now + kLookAfter);
+}
+
+// Who waits asleep, since there was nothing to be seen of devices, looks again. The completion thread is asleep for
+// good where the activity before is long over; half the time is the margin.
+void PipelineCore::BeginActivity(Clock::time_point now) {
+  runtime_->bell().Ring();
+  const int64_t before = active_ns_.exchange(now.time_since_epoch().count());
+  if (now > TimeOf(before) + kLinger / 2) runtime_->WakeCompletion();
+}
+
+// Waiting
+
+bool PipelineCore::Polls() const { return !runtime_->rings() && Busy(); }
+
+absl::Status PipelineCore::CheckMayWait(const char* what) const {
+  if (runtime_->forked()) return RuntimeCore::Forked();
+  if (!base::InUserCode() && InsideScope::current() != this) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("pipeline: ", what,
+                   " inside a stage, source, sink or callback, where it could wait for itself; use what does not "
+                   "wait (TryPush, TryAcquire, Stop), or call it outside"));
+}
+
+absl::Status PipelineCore::CheckMayPull() const {
+  for (const Stage& stage : stages_) {
+    if (!stage.keeps_slots || stage.stations.size() == 1 || stage.legs[0].set->keyed() == nullptr) continue;
+    return absl::FailedPreconditionError(
+        stage.prefix +
+        ": Run of a pipeline in which an item has a slot on one of several devices before its key is known, by which "
+        "it has to be on one (kSlot buffers and a KeyedState); use Push or Acquire, which are told the key");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PipelineCore::CheckOpen() const {
+  if (!failure_.ok()) return base::Prefixed("pipeline: it has failed, nothing more comes in", failure_);
+  if (!stopped_) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "pipeline: it has been stopped (Stop, Drain, Cancel, the end of Run, or its destructor); nothing more comes in; "
+      "make another one");
+}
+
+// Who fills items
+
+absl::StatusOr<AnyItem> PipelineCore::Acquire(Key key, int device, Deadline deadline, bool wait) {
+  if (runtime_->forked()) return RuntimeCore::Forked();
+  if (wait) PENSTOCK_RETURN_IF_ERROR(CheckMayWait("Push or Acquire"));
+  absl::StatusOr<int> place = TakePlace(key, device);
+  const auto settled = [&] { return !place.ok() || *place >= 0; };
+  const auto again = [&] {
+    if (!settled()) place = TakePlace(key, device);
+    return settled();
   };
-  try {
-    start("ps-after", options_.after_workers, &PipelineCore::AfterWorker);
-    start("ps-feeder", 1, &PipelineCore::Feeder);
-    start("ps-before", options_.before_workers, &PipelineCore::BeforeWorker);
-  } catch (const std::system_error& e) {
-    base::MutexLock lock(mu_);
-    EndSource(absl::ResourceExhaustedError(std::string("pipeline: the system refuses its threads: ") + e.what() +
-                                           "; ask for fewer workers"));
+  if (!settled() && wait) {
+    WaitFor(deadline, again);
+  } else if (!settled()) {
+    PumpHere();
+    again();
   }
-}
-
-void PipelineCore::StopThreads() {
-  {
-    base::MutexLock lock(mu_);
-    stop_ = true;
-    for (Bed* bed : {&pull_, &room_, &feed_, &take_}) bed->cv.NotifyAll();
-  }
-  for (std::thread& thread : threads_) thread.join();
-  threads_.clear();
-}
-
-absl::Status PipelineCore::RunStage(const char* name, const StageFunction& stage, int64_t serial,
-                                    int Outside::* count) {
-  void* item = nullptr;
-  {
-    base::MutexLock lock(mu_);
-    item = At(serial).item.get();
-    ++(outside_.*count);
-    idle_.NotifyAll();
-  }
-  absl::Status status = stage ? CatchAll(name, [&] { return stage(item); }) : absl::OkStatus();
+  PENSTOCK_RETURN_IF_ERROR(place.status());
+  if (*place >= 0) return AnyItem(shared_from_this(), &items_[static_cast<size_t>(*place)]);
+  const std::string full = absl::StrCat("pipeline: all ", window(), " places are taken, or no slot is free");
+  if (wait) return absl::DeadlineExceededError(full + ", and none came free before the deadline");
   base::MutexLock lock(mu_);
-  --(outside_.*count);
-  return status;
+  ++refused_;
+  return absl::ResourceExhaustedError(full + "; take items out, wait (Push, Acquire), or give it a larger window");
 }
 
-// Source and before stage
+absl::StatusOr<int> PipelineCore::TakePlace(Key key, int device) {
+  const bool may_drop = options_.when_full == WhenFull::kDropOldest;
+  for (;;) {
+    Lack lack;
+    int i = ItemBook::kNone;
+    {
+      base::MutexLock lock(mu_);
+      PENSTOCK_RETURN_IF_ERROR(CheckOpen());
+      i = book_->Hold();
+    }
+    if (i >= 0) {
+      PipelineItem& item = items_[static_cast<size_t>(i)];
+      item.key = key.value;
+      item.pin = device;
+      const absl::Status found = FindDevices(item, /*kept=*/true);
+      const absl::StatusOr<bool> taken = found.ok() ? TakeSlots(item, lack) : found;
+      if (taken.ok() && *taken) return i;
+      Free(item);
+      PENSTOCK_RETURN_IF_ERROR(taken.status());
+    }
+    if (!may_drop || !DropOldest(lack)) return ItemBook::kNone;
+  }
+}
 
-void PipelineCore::BeforeWorker() {
-  while (TakeSourceTurn()) {
-    const int64_t serial =
-        Admit(CatchAll("source", [&]() -> absl::StatusOr<detail::AnyItem> { return stages_.source(); }));
-    if (serial < 0) return;
-    absl::Status status = RunStage("before", stages_.before, serial, &Outside::before);
-    if (status.ok()) {
-      Enqueue(serial);
-    } else {
-      Finish(serial, std::move(status));
+// Whether each executable of the stages that keep slots has a free one. A slot that is taken and given back, since
+// another stage has none, rings the bell, and who waits for that one would never sleep.
+bool PipelineCore::SlotsAreFree(PipelineItem& item, Lack& lack) {
+  for (size_t s = 0; s < stages_.size(); ++s) {
+    const Stage& stage = stages_[s];
+    if (!stage.keeps_slots) continue;
+    lack = {static_cast<int>(s), PartOf(stage, item).wanted};
+    int at = -1;
+    {
+      base::MutexLock lock(mu_);
+      at = BestStation(stage, lack.wanted);
+    }
+    if (at < 0) return false;
+    const auto member = static_cast<size_t>(stations_[static_cast<size_t>(at)]->member);
+    for (const Leg& leg : stage.legs) {
+      if (!leg.set->members()[member].core->HasFreeSlot()) return false;
     }
   }
-}
-
-bool PipelineCore::CanPull() const {
-  return !source_busy_ && admitted_ - delivered_ < static_cast<int64_t>(ring_.size());
-}
-
-// Waits until this thread may call the source: one at a time, and only when the item has a place in the ring.
-bool PipelineCore::TakeSourceTurn() {
-  base::MutexLock lock(mu_);
-  while (!ended_ && !CanPull()) Sleep(pull_);
-  if (ended_) return false;
-  source_busy_ = true;
   return true;
 }
 
-// Ends the turn and gives the item its serial; -1 when the source has ended.
-int64_t PipelineCore::Admit(absl::StatusOr<detail::AnyItem> next) {
-  base::MutexLock lock(mu_);
-  source_busy_ = false;
-  if (!next.ok() || *next == nullptr || ended_) {
-    EndSource(next.status());
-    return -1;
-  }
-  const int64_t serial = admitted_++;
-  At(serial) = Ticket{*std::move(next), absl::OkStatus(), -1, false};
-  pull_.cv.NotifyOne();
-  return serial;
-}
-
-void PipelineCore::EndSource(absl::Status failure) {
-  if (failure_.ok()) failure_ = std::move(failure);
-  ended_ = true;  // who waits for a turn at the source is woken by StopThreads
-  sink_.NotifyOne();
-}
-
-bool PipelineCore::HasRoom() const { return before_queue_.size() < static_cast<size_t>(options_.before_queue); }
-
-void PipelineCore::Enqueue(int64_t serial) {
-  base::MutexLock lock(mu_);
-  while (!HasRoom()) Sleep(room_);
-  before_queue_.push_back(serial);
-  feed_.cv.NotifyOne();
-}
-
-// Executables
-
-// The executable with the most free slots, and of equals the one after the last; -1: none has any.
-int PipelineCore::FreeExecutable() const {
-  const int count = static_cast<int>(slots_.size());
-  int best = -1, most = 0;
-  for (int i = 1; i <= count; ++i) {
-    const int e = (last_executable_ + i) % count;
-    const int free = slots_[static_cast<size_t>(e)] - taken_[static_cast<size_t>(e)];
-    if (free > most) {
-      best = e;
-      most = free;
-    }
-  }
-  return best;
-}
-
-void PipelineCore::Feeder() {
-  for (;;) {
-    int64_t serial = -1;
-    int executable = -1;
+absl::StatusOr<bool> PipelineCore::TakeSlots(PipelineItem& item, Lack& lack) {
+  if (parts_ > 1 && !SlotsAreFree(item, lack)) return false;
+  for (size_t s = 0; s < stages_.size(); ++s) {
+    const Stage& stage = stages_[s];
+    if (!stage.keeps_slots) continue;
+    PipelineItem::Part& part = PartOf(stage, item);
+    lack = {static_cast<int>(s), part.wanted};
     {
       base::MutexLock lock(mu_);
-      while (!stop_ && (before_queue_.empty() || (executable = FreeExecutable()) < 0)) Sleep(feed_);
-      if (stop_) return;
-      serial = before_queue_.front();
-      before_queue_.pop_front();
-      room_.cv.NotifyOne();
-      ++taken_[static_cast<size_t>(executable)];
-      ++outside_.runs;
-      last_executable_ = executable;
-      At(serial).executable = executable;
+      const int at = BestStation(stage, part.wanted);
+      if (at < 0) return false;
+      TakeStation(part, at);
     }
-    Launch(serial, executable);
+    const absl::Status taken = TakeSlotsOf(stage, *stations_[static_cast<size_t>(part.station)], item);
+    if (absl::IsResourceExhausted(taken)) return false;
+    PENSTOCK_RETURN_IF_ERROR(taken);
   }
-}
-
-void PipelineCore::Launch(int64_t serial, int executable) {
-  void* item = nullptr;
-  {
-    base::MutexLock lock(mu_);
-    item = At(serial).item.get();
-  }
-  const absl::Status launched =
-      stages_.launch(item, executable, [this, serial](const absl::Status& status) { RunDone(serial, status); });
-  if (!launched.ok()) RunDone(serial, launched);
-}
-
-void PipelineCore::RunDone(int64_t serial, const absl::Status& status) {
-  base::MutexLock lock(mu_);
-  --outside_.runs;
-  if (status.ok()) {
-    parked_.push_back(serial);
-    Unpark();
-  } else {
-    FreeSlot(At(serial).executable);
-    FinishLocked(serial, status);
-  }
-  idle_.NotifyAll();  // the last touch: Run may return as soon as the lock is free
-}
-
-// Moves items whose run is done on to the after stage, as far as its queue has room, and frees their slots.
-void PipelineCore::Unpark() {
-  while (!parked_.empty() && after_queue_.size() < static_cast<size_t>(options_.after_queue)) {
-    after_queue_.push_back(parked_.front());
-    parked_.pop_front();
-    FreeSlot(At(after_queue_.back()).executable);
-    take_.cv.NotifyOne();
-  }
-}
-
-void PipelineCore::FreeSlot(int executable) {
-  --taken_[static_cast<size_t>(executable)];
-  feed_.cv.NotifyOne();
-}
-
-// After stage and sink
-
-void PipelineCore::AfterWorker() {
-  for (;;) {
-    int64_t serial = -1;
-    {
-      base::MutexLock lock(mu_);
-      while (!stop_ && after_queue_.empty()) Sleep(take_);
-      if (stop_) return;
-      serial = after_queue_.front();
-      after_queue_.pop_front();
-      Unpark();
-    }
-    Finish(serial, RunStage("after", stages_.after, serial, &Outside::after));
-  }
-}
-
-void PipelineCore::Finish(int64_t serial, absl::Status status) {
-  base::MutexLock lock(mu_);
-  FinishLocked(serial, std::move(status));
-}
-
-void PipelineCore::FinishLocked(int64_t serial, absl::Status status) {
-  At(serial).status = std::move(status);
-  At(serial).finished = true;
-  if (serial == delivered_) sink_.NotifyOne();
-}
-
-// Waits for the next item in the order of the source. False: there are no more.
-bool PipelineCore::NextFinished(Ticket& ticket) {
-  base::MutexLock lock(mu_);
-  while (!(delivered_ < admitted_ && At(delivered_).finished)) {
-    if (ended_ && delivered_ == admitted_) return false;
-    sink_.Wait(mu_);
-  }
-  ticket = std::move(At(delivered_));
-  At(delivered_) = Ticket();
   return true;
 }
 
-void PipelineCore::Deliver(Ticket ticket) {
-  bool skip = false;
+bool PipelineCore::DropOldest(const Lack& lack) {
+  int i = ItemBook::kNone;
   {
     base::MutexLock lock(mu_);
-    skip = sink_failed_;
+    i = book_->OldestIdle([&](int candidate) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      if (lack.stage < 0) return true;
+      const Stage& stage = stages_[static_cast<size_t>(lack.stage)];
+      const int at = PartOf(stage, items_[static_cast<size_t>(candidate)]).station;
+      return at >= 0 && (lack.wanted < 0 || stations_[static_cast<size_t>(at)]->member == lack.wanted);
+    });
+    if (i < 0) return false;
+    book_->Drop(i);
+    ++dropped_;
   }
-  const absl::Status delivered = skip ? absl::OkStatus() : CatchAll("sink", [&] {
-    stages_.sink(ticket.item.get(), ticket.status);
-    return absl::OkStatus();
+  Free(items_[static_cast<size_t>(i)]);
+  return true;
+}
+
+absl::Status PipelineCore::Submit(PipelineItem& item, const ItemOptions& options) {
+  if (runtime_->forked()) return RuntimeCore::Forked();
+  const int pin = item.pin;
+  if (options.device != kAnyDevice) item.pin = options.device;
+  absl::Status entered = FindDevices(item, /*kept=*/false);
+  if (entered.ok()) entered = Enter(item, options);
+  if (!entered.ok()) {  // it still is the caller's
+    item.pin = pin;
+    return entered;
+  }
+  PumpHere();
+  return absl::OkStatus();
+}
+
+absl::Status PipelineCore::Enter(PipelineItem& item, const ItemOptions& options) {
+  base::MutexLock lock(mu_);
+  if (book_->state(item.index) != ItemBook::State::kHeld) {
+    return absl::FailedPreconditionError(
+        "pipeline: Submit of an item that was popped, or that a stage has; submit what Acquire has returned");
+  }
+  PENSTOCK_RETURN_IF_ERROR(CheckOpen());
+  item.id = options.id;
+  item.deadline = options.deadline;
+  const int64_t due = std::chrono::nanoseconds(options.deadline.at().time_since_epoch()).count();
+  if (due < due_ns_.load(std::memory_order_relaxed)) {
+    due_ns_.store(due, std::memory_order_relaxed);
+    runtime_->WakeCompletion();
+  }
+  ++accepted_;
+  book_->Submit(item.index, item.key);
+  WakeStage(item.index);
+  return absl::OkStatus();
+}
+
+// Where nothing may be launched, others are told to.
+void PipelineCore::PumpHere() {
+  if (!base::InDeviceCode() && !host::Poller::IsCurrent()) return Pump();
+  runtime_->bell().Ring();
+  runtime_->WakeCompletion();
+}
+
+// Who takes items out
+
+int PipelineCore::TakeReady() {
+  base::MutexLock lock(mu_);
+  const int item = book_->Take();
+  if (item >= 0) ++delivered_;
+  return item;
+}
+
+bool PipelineCore::IsStopped() const {
+  base::MutexLock lock(mu_);
+  return stopped_;
+}
+
+bool PipelineCore::AtEnd() const {
+  base::MutexLock lock(mu_);
+  return stopped_ && book_->inside() == 0;
+}
+
+AnyItem PipelineCore::Pop(Deadline deadline) {
+  if (absl::Status may = CheckMayWait("Pop"); !may.ok()) return AnyItem(std::move(may));
+  int item = ItemBook::kNone;
+  bool end = false;
+  WaitFor(deadline, [&] {
+    item = TakeReady();
+    end = item < 0 && AtEnd();
+    return item >= 0 || end;
   });
-  ticket.item.reset();  // gone before another one may leave the source
+  if (item >= 0) return AnyItem(shared_from_this(), &items_[static_cast<size_t>(item)]);
+  if (end) return AnyItem(absl::OutOfRangeError("pipeline: it has been stopped, and every item was popped"));
+  return AnyItem(absl::DeadlineExceededError("pipeline: no item ended before the deadline of Pop; it goes on"));
+}
+
+absl::Status PipelineCore::RunAll(const std::function<bool(AnyItem&)>& pull,
+                                  const std::function<void(AnyItem&)>& sink) {
+  PENSTOCK_RETURN_IF_ERROR(CheckMayWait("Run"));
+  PENSTOCK_RETURN_IF_ERROR(CheckMayPull());
+  const InsideScope scope(this);
+  absl::Status thrown;
+  bool more = true, sinks = true;
+  for (bool end = false; !end;) {
+    int place = ItemBook::kNone, ready = ItemBook::kNone;
+    WaitFor(Deadline(), [&] {
+      if (more) {
+        const absl::StatusOr<int> taken = TakePlace(Key(), kAnyDevice);
+        more = taken.ok();
+        place = more ? *taken : ItemBook::kNone;
+      }
+      ready = TakeReady();
+      end = place < 0 && ready < 0 && !more && AtEnd();
+      return place >= 0 || ready >= 0 || end;
+    });
+    if (place >= 0) {
+      AnyItem item(shared_from_this(), &items_[static_cast<size_t>(place)]);
+      const absl::StatusOr<bool> pulled =
+          CatchAll("pipeline: source", [&]() -> absl::StatusOr<bool> { return pull(item); });
+      more = pulled.ok() && *pulled;
+      if (!pulled.ok()) thrown.Update(pulled.status());
+      if (!more) Stop();
+      if (more) {
+        absl::Status entered = FindDevices(*item.item_, /*kept=*/false);
+        if (entered.ok()) entered = Enter(*item.item_, {});
+        if (entered.ok()) item.item_ = nullptr;
+        if (!entered.ok() && !IsStopped()) {  // else there is nothing wrong with the item
+          thrown.Update(entered);
+          more = false;
+          Stop();
+        }
+      }
+    }
+    if (ready >= 0) {
+      AnyItem item(shared_from_this(), &items_[static_cast<size_t>(ready)]);
+      const absl::Status sunk = sinks ? CatchAll("pipeline: sink",
+                                                 [&] {
+                                                   sink(item);
+                                                   return absl::OkStatus();
+                                                 })
+                                      : absl::OkStatus();
+      if (!sunk.ok()) {
+        thrown.Update(sunk);
+        sinks = more = false;
+        Cancel();
+      }
+    }
+  }
+  return thrown.ok() ? status() : thrown;
+}
+
+void PipelineCore::Return(PipelineItem& item) {
+  if (runtime_->forked()) return;
+  if (Free(item)) runtime_->bell().Ring();
+}
+
+// False: its run goes on, and may use what is in it. Then its place comes free when that has ended.
+bool PipelineCore::Free(PipelineItem& item) {
+  if (!IsDrained(item)) {
+    base::MutexLock lock(mu_);
+    quarantine_.push_back(item.index);
+    quarantined_.store(static_cast<int>(quarantine_.size()), std::memory_order_relaxed);
+    return false;
+  }
+  Clear(item);
   base::MutexLock lock(mu_);
-  ++delivered_;
-  pull_.cv.NotifyOne();
-  if (!delivered.ok()) {
-    sink_failed_ = true;
-    EndSource(delivered);
+  for (PipelineItem::Part& part : item.parts) ReleaseStation(part);
+  book_->Free(item.index);
+  return true;
+}
+
+void PipelineCore::Clear(PipelineItem& item) {
+  for (PipelineItem::Part& part : item.parts) {
+    part.slot = Lease();
+    part.bindings.Reset();
+    part.run = Run();
+    part.wanted = -1;
+  }
+  item.run = Run();
+  item.cut_short = absl::OkStatus();
+  item.pin = kAnyDevice;
+  if (std::exchange(item.has_value, false)) value_.destroy(item.value);
+  item.status = absl::OkStatus();
+  item.deadline = Deadline();
+  item.tries = 0;
+  item.device = -1;
+}
+
+void PipelineCore::FreeQuarantined() {
+  std::vector<int> drained;
+  {
+    base::MutexLock lock(mu_);
+    std::erase_if(quarantine_, [&](int i) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      const bool over = IsDrained(items_[static_cast<size_t>(i)]);
+      if (over) drained.push_back(i);
+      return over;
+    });
+    quarantined_.store(static_cast<int>(quarantine_.size()), std::memory_order_relaxed);
+  }
+  for (const int i : drained) Free(items_[static_cast<size_t>(i)]);
+  if (!drained.empty()) runtime_->bell().Ring();
+}
+
+// What items do
+
+void PipelineCore::WakeStage(int item) {
+  if (book_->state(item) != ItemBook::State::kWaiting) return;
+  const Stage& stage = stages_[static_cast<size_t>(book_->stage(item))];
+  if (stage.host != nullptr) stage.host->waiting.NotifyOne();
+}
+
+void PipelineCore::NoteBegin(Work& work, PipelineItem& item) {
+  item.begun = Clock::now();
+  ++work.working;
+}
+
+void PipelineCore::NoteEnd(Work& work, const PipelineItem& item, bool failed) {
+  work.busy_ns += (Clock::now() - item.begun).count();
+  --work.working;
+  ++work.done;
+  work.failed += failed ? 1 : 0;
+}
+
+void PipelineCore::EndStage(int i, absl::Status status) {
+  PipelineItem& item = items_[static_cast<size_t>(i)];
+  const bool last = book_->stage(i) + 1 == book_->stages();
+  const bool cut_short = absl::IsCancelled(status) || (status.ok() && !last);
+  if (!end_.ok() && cut_short) status = end_;
+  if (status.ok() && item.deadline.passed() && !last) {
+    status = absl::DeadlineExceededError("pipeline: the item's deadline passed before it had been through all stages");
+  }
+  if (status.ok()) {
+    item.tries = 0;
+    book_->End(i);
+    return WakeStage(i);
+  }
+  const bool again = end_.ok() && !base::IsFatal(status) && item.tries < options_.retries && !item.deadline.passed();
+  if (!again) return FinishItem(i, status);
+  ++item.tries;
+  ++retries_;
+  book_->PutBack(i);
+  WakeStage(i);
+}
+
+void PipelineCore::FinishItem(int i, const absl::Status& status) {
+  ++failed_;
+  book_->Finish(i);
+  const bool fails = base::IsFatal(status) || options_.on_error == OnError::kFail;
+  items_[static_cast<size_t>(i)].status = status;
+  if (fails) Fail(status);
+}
+
+void PipelineCore::WorkOnHost(size_t s) {
+  Stage& stage = stages_[s];
+  for (;;) {
+    int i = ItemBook::kNone;
+    {
+      base::MutexLock lock(mu_);
+      while (!end_threads_ && (i = book_->Begin(static_cast<int>(s), [](int) { return true; })) < 0) {
+        stage.host->waiting.Wait(mu_);
+      }
+      if (i < 0) return;
+      NoteBegin(stage.host->work, items_[static_cast<size_t>(i)]);
+    }
+    absl::Status status = CallOnItem(stage.prefix, stage.call, items_[static_cast<size_t>(i)]);
+    {
+      base::MutexLock lock(mu_);
+      NoteEnd(stage.host->work, items_[static_cast<size_t>(i)], !status.ok());
+      EndStage(i, std::move(status));
+    }
+    runtime_->bell().Ring();
+    Pump();
   }
 }
 
-// Sleeping and idleness
-
-void PipelineCore::Sleep(Bed& bed) {
-  ++bed.sleepers;
-  idle_.NotifyAll();
-  bed.cv.Wait(mu_);
-  --bed.sleepers;
+absl::Status PipelineCore::CallOnItem(const std::string& prefix, const detail::StageFunction& call,
+                                      PipelineItem& item) {
+  const base::UserCodeScope scope;
+  AnyItem any(nullptr, &item);
+  const absl::Status status = CatchAll("its function", [&] { return call(any); });
+  return status.ok() ? status : base::Prefixed(prefix, status);
 }
 
-// Whether every thread that is not inside a stage sleeps, and would sleep on if it were woken now.
-bool PipelineCore::Idle() const {
-  const int inside = outside_.before + outside_.after;
-  if (pull_.sleepers + room_.sleepers + feed_.sleepers + take_.sleepers + inside != live_) return false;
-  if (pull_.sleepers > 0 && (stop_ || (!ended_ && CanPull()))) return false;
-  if (room_.sleepers > 0 && HasRoom()) return false;
-  if (feed_.sleepers > 0 && (stop_ || (!before_queue_.empty() && FreeExecutable() >= 0))) return false;
-  return take_.sleepers == 0 || (!stop_ && after_queue_.empty());
-}
-
-void PipelineCore::WaitUntilIdle(Outside outside) {
+void PipelineCore::Expire() {
+  const int64_t first = due_ns_.load(std::memory_order_relaxed);
+  if (first == INT64_MAX || first > Clock::now().time_since_epoch().count()) return;
   base::MutexLock lock(mu_);
-  while (!(outside_ == outside && Idle())) idle_.Wait(mu_);
+  int64_t due = INT64_MAX;
+  for (PipelineItem& item : items_) {
+    if (book_->state(item.index) != ItemBook::State::kWaiting || item.deadline.is_never()) continue;
+    if (item.deadline.passed()) {
+      FinishItem(item.index, absl::DeadlineExceededError(
+                                 absl::StrCat("pipeline: the item's deadline passed while it waited for ",
+                                              stages_[static_cast<size_t>(book_->stage(item.index))].prefix)));
+    } else {
+      due = std::min<int64_t>(due, std::chrono::nanoseconds(item.deadline.at().time_since_epoch()).count());
+    }
+  }
+  due_ns_.store(due, std::memory_order_relaxed);
+  runtime_->bell().Ring();
+}
+
+Bindings& PipelineCore::BindingsOf(PipelineItem& item, uint32_t graph) {
+  for (const Stage& stage : stages_) {
+    for (const Leg& leg : stage.legs) {
+      if (leg.set->first().model().serial == graph) return item.parts[static_cast<size_t>(leg.part)].bindings;
+    }
+  }
+  return item.parts[0].bindings;  // which notes the mistake
+}
+
+std::pair<void*, size_t> PipelineCore::Find(const PipelineItem& item, uint32_t graph, int32_t index,
+                                            TypeInfo type) const {
+  for (const PipelineItem::Part& part : item.parts) {
+    const Lease::Memory memory = part.slot.Find(graph, index, type);
+    if (memory.data != nullptr) return {memory.data, memory.elements};
+  }
+  return {nullptr, 0};
 }
 
 }  // namespace penstock::runtime

@@ -1,153 +1,281 @@
-// PipelineCore: the machine behind RunPipeline: tickets, two queues, slots and threads, without devices or item types.
+// PipelineCore: the machine behind Pipeline: places for items, threads of host stages, and *feeds*, which launch and
+// see the end of runs.
 //
-// Every item gets a ticket when it leaves the source. A ticket is in one place at a time:
+// The book (item_book.h) says where each item is. A feed is pushed on by whoever calls Pump: producers, consumers, host
+// stages that have ended an item; one thread at a time owns it, others leave a note. While runs are in flight the
+// completion thread looks once a millisecond whether nobody else does, and then does; it also has the feeders of the
+// feed's device help meanwhile (pipeline_help.cc). A feed has one device of a stage, or all of a stage whose items must
+// begin in order. Nobody blocks in it.
 //
-//   a before worker -> before_queue_ -> a slot (running, then parked_ while after_queue_ is full) -> after_queue_
-//   -> an after worker -> finished -> the sink
-//
-// and goes straight to finished when something failed. Finished tickets wait in the ring for their turn. The ring has
-// one place for each item that may be between source and sink; it is the window that bounds the pipeline, and there is
-// always room in it to finish, so after workers never wait for the sink, slots never for ever for after workers, and so
-// on back to the source: no cycle of waiting, whatever the speeds.
-//
-// Ownership: the core owns items from source to sink. It must outlive Run, which returns after the last completion.
-// Threads:   Run on the caller's thread; a thread a worker and one feeder, which alone launches. Completions arrive on
-//            any thread and never block.
-// Locks:     one mutex; no stage is called with it held.
+// Ownership: shared by the handle, items that others hold, and the completion thread while it watches.
+// Threads:   thread-safe. An item's record belongs to who has the item (pipeline_item.h).
+// Locks:     mu_ guards the book and the counts; no user code, driver or other component is called with it held.
 // Errors:    see penstock/pipeline.h.
 #pragma once
 
-#include <cstdint>
-#include <deque>
-#include <exception>
-#include <functional>
+#include <atomic>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "penstock/pipeline.h"
 #include "src/base/mutex.h"
+#include "src/base/notes.h"
+#include "src/host/feeders.h"
+#include "src/host/progress.h"
+#include "src/runtime/device_choice.h"
+#include "src/runtime/item_book.h"
+#include "src/runtime/pipeline_item.h"
+#include "src/runtime/watched.h"
 
 namespace penstock::runtime {
 
-class PipelineCore {
+class ExecutableSet;
+class RuntimeCore;
+
+// Of each slot of a device's executable: the memory of each link.
+using DeviceSlotsMemory = std::vector<std::vector<std::shared_ptr<void>>>;
+
+class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, public Watched {
  public:
-  using Done = std::function<void(const absl::Status&)>;
-  using StageFunction = std::function<absl::Status(void* item)>;
-
-  struct Stages {
-    std::function<detail::AnyItem()> source;
-    StageFunction before;  // may be empty
-    // Starts the item on an executable with a free slot. OK: `done` is called once, from any thread. Else never.
-    std::function<absl::Status(void* item, int executable, Done done)> launch;
-    StageFunction after;  // may be empty
-    std::function<void(void* item, const absl::Status& status)> sink;
-  };
-
-  // `slots[e]`: how many items may be on executable e at once.
-  PipelineCore(Stages stages, std::vector<int> slots, const PipelineOptions& options);
+  static absl::StatusOr<std::shared_ptr<PipelineCore>> Create(detail::StageList stages, const detail::ValueType& value,
+                                                              PipelineOptions options);
+  ~PipelineCore();
   PipelineCore(const PipelineCore&) = delete;
   PipelineCore& operator=(const PipelineCore&) = delete;
 
-  // Once. ResourceExhausted where the system refuses threads.
-  absl::Status Run();
+  // Who fills items.
+  absl::StatusOr<AnyItem> Acquire(Key key, int device, Deadline deadline, bool wait);
+  absl::Status Submit(PipelineItem& item, const ItemOptions& options);
+  // Who takes them out.
+  AnyItem Pop(Deadline deadline);
+  absl::Status RunAll(const std::function<bool(AnyItem&)>& pull, const std::function<void(AnyItem&)>& sink);
+  // One that was acquired or taken out is dropped.
+  void Return(PipelineItem& item);
 
-  static int64_t MaxInFlight(const std::vector<int>& slots, const PipelineOptions& options);
+  void Stop();
+  absl::Status Drain(Deadline deadline);
+  void Cancel();
+  absl::Status status() const;
+  PipelineStats stats() const;
+  int window() const { return static_cast<int>(items_.size()); }
+  // The handle has gone: cancels, and returns when nothing is under way.
+  void Close();
 
-  // What is out of the core's hands: threads inside the before and after stages, and launched items that are not done.
-  struct Outside {
-    int before = 0, runs = 0, after = 0;
-    friend bool operator==(const Outside&, const Outside&) = default;
-  };
-  // For tests: returns when exactly this is outside and every other thread sleeps with nothing to do. Then nothing
-  // moves until one of those or the sink returns.
-  void WaitUntilIdle(Outside outside);
+  Bindings& BindingsOf(PipelineItem& item, uint32_t graph);
+  std::pair<void*, size_t> Find(const PipelineItem& item, uint32_t graph, int32_t index, TypeInfo type) const;
+
+  // Does whatever can be done now, without blocking. Without news: but for what another thread is at.
+  void Pump(bool news = true);
+  void Ref() override;
+  void Unref() override;
+  void Poll() override;
+  void Advance() override {
+    if (waiting_.load() == 0) Pump();  // else somebody does
+    CallFeeders();
+  }
+  bool drained() const override { return closed_.load(std::memory_order_acquire); }
+  bool idle() const override { return !Busy() || waiting_.load() > 0; }
+  host::TimePoint due() const override;
+  host::TimePoint ItemDue() const;  // the first deadline of an item that waits
 
  private:
-  struct Ticket {
-    detail::AnyItem item;
-    absl::Status status;
-    int executable = -1;
-    bool finished = false;
+  using Clock = std::chrono::steady_clock;
+  struct Work {  // of a host stage, or a station
+    int64_t working = 0, done = 0, failed = 0, busy_ns = 0;
   };
-  // A condition variable that knows how many threads sleep on it.
-  struct Bed {
-    base::CondVar cv;
-    int sleepers = 0;
+  // One executable of a stage, or of several that are launched together, each behind the one before.
+  struct Leg {
+    std::string prefix;  // of what is said of it
+    detail::StageFunction call;
+    std::shared_ptr<ExecutableSet> set;
+    int part;  // PipelineItem::parts
+    std::vector<Link> links;  // with the leg before
+    std::vector<DeviceSlotsMemory> between{};  // of those: of each member
+  };
+  // A device of a stage. What is from `work` on is guarded by mu_.
+  struct Station {
+    int stage, member;  // the index among all stages, and in each leg's set
+    int feed;
+    int device;
+    std::string name;
+    Work work{};
+    DeviceLoad load{};  // slots are taken by items
+  };
+  struct Feed;
+  struct Help final : host::Fed {
+    Help(PipelineCore* c, PipelineCore::Feed* f) : core(c), feed(f) {}
+    bool Feed() override { return core->LookAsFeeder(*feed); }
+    PipelineCore* const core;
+    PipelineCore::Feed* const feed;
+    host::Feeders* feeders = nullptr;  // null: there are none. Constant once made
+    bool added = false;  // the completion thread's
+  };
+  struct Feed {
+    Feed(PipelineCore* core, int of_stage) : stage(of_stage), help(core, this) {}
+    int stage;
+    base::OwnerByNotes<> notes;
+    Help help;
+    std::atomic<const void*> feeder{nullptr};  // which feeder has taken it over, until others move something
+    std::atomic<int64_t> moved_ns{0};  // when its owner did last
+    std::atomic<int64_t> next_look_ns{0};  // of feeders, which look no oftener
+    // The owner's.
+    std::vector<int> running;  // items, in the order of their launches
+    size_t look = 0;  // the one that was looked at beside the oldest
+    bool starved = false;
+    bool cancelled = false;
+  };
+  struct HostStage {
+    int workers;
+    base::CondVar waiting;  // for items
+    Work work{};  // guarded by mu_
+  };
+  struct Stage {
+    std::string prefix;  // of what is said of it
+    std::string name;
+    detail::StageFunction call;  // of a host stage
+    std::vector<Leg> legs;  // else
+    bool keeps_slots = false;  // items have their slots from beginning to end
+    bool halted = false;  // its States are to be reset; guarded by mu_
+    std::vector<uint64_t> poisoned;  // then: of the items with these keys; guarded by mu_
+    std::vector<int> stations;
+    std::unique_ptr<HostStage> host;
   };
 
-  absl::Status RunStage(const char* name, const StageFunction& stage, int64_t serial, int Outside::* count);
-  void BeforeWorker();
-  bool TakeSourceTurn();
-  int64_t Admit(absl::StatusOr<detail::AnyItem> next);
-  void Enqueue(int64_t serial);
-  void Feeder();
-  void Launch(int64_t serial, int executable);
-  void RunDone(int64_t serial, const absl::Status& status);
-  void AfterWorker();
-  void Finish(int64_t serial, absl::Status status);
-  bool NextFinished(Ticket& ticket);
-  void Deliver(Ticket ticket);
-  void StartThreads();
-  void StopThreads();
+  explicit PipelineCore(const detail::ValueType& value, PipelineOptions options);
+  absl::Status MakeStages(detail::StageList stages);
+  absl::Status AddLeg(detail::StageDecl decl, Stage& stage);
+  absl::Status CheckLeg(const Stage& stage, const Leg& leg);
+  bool FinishStage(Stage& stage);  // whether its items begin in order
+  absl::Status MakeLinks(const Stage& stage, Leg& leg);
+  absl::Status MakeItems();
+  absl::Status StartThreads();
+  void EndThreads();
 
-  Ticket& At(int64_t serial) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return ring_[static_cast<size_t>(serial) % ring_.size()];
+  // Who waits here pushes the feeds on. False: at the deadline.
+  template <class Step>
+  bool WaitFor(Deadline deadline, Step step);
+  bool Polls() const;
+  bool Busy() const { return in_flight_.load() > 0 || starved_.load() > 0; }
+  void BeginActivity(Clock::time_point now);
+  absl::Status CheckMayWait(const char* what) const;
+  absl::Status CheckMayPull() const;
+  absl::Status CheckOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // A held item with the slots it keeps; kNone: there is no place, or no slot. The other errors are final.
+  absl::StatusOr<int> TakePlace(Key key, int device);
+  // Which of the stages' devices the item has to be on, by its key and pin; `kept`: of stages whose slots it keeps.
+  absl::Status FindDevices(PipelineItem& item, bool kept) const;
+  static absl::Status FindDevice(const Stage& stage, PipelineItem& item);
+  // Whether there was a slot of each stage whose slots items keep; if not `lack` says of which, on which device.
+  struct Lack {
+    int stage = -1;  // -1: places
+    int wanted = -1;  // -1: any
+  };
+  absl::StatusOr<bool> TakeSlots(PipelineItem& item, Lack& lack);
+  bool SlotsAreFree(PipelineItem& item, Lack& lack);
+  // Of all legs, on the station's device. ResourceExhausted: others have them.
+  static absl::Status TakeSlotsOf(const Stage& stage, const Station& station, PipelineItem& item);
+  bool DropOldest(const Lack& lack);
+  absl::Status Enter(PipelineItem& item, const ItemOptions& options);
+  void PumpHere();
+  void Clear(PipelineItem& item);  // what its users have left in it
+  bool Free(PipelineItem& item);
+  int TakeReady();
+  bool IsStopped() const;
+  bool AtEnd() const;
+  bool IsQuiet() const;
+
+  void WorkOnHost(size_t stage);
+  // Calls user code; a failure has `prefix`, an exception is Internal.
+  static absl::Status CallOnItem(const std::string& prefix, const detail::StageFunction& call, PipelineItem& item);
+
+  // Help of others than who pumps. True: something moved.
+  void FindFeeders();
+  void CallFeeders();
+  // The owner of the feed, whoever it is, has moved something.
+  static void NoteMove(Feed& feed, Clock::time_point now);
+  static bool IsStale(const Feed& feed, Clock::time_point now, std::chrono::nanoseconds after);
+  void DismissFeeders();
+  bool LookAsFeeder(Feed& feed);
+  bool Look(Feed& feed);
+
+  // What the owner of a feed does. True: something moved.
+  bool EndRuns(Feed& feed);
+  bool EndRunAt(Feed& feed, size_t at);  // of feed.running
+  bool BeginRun(Feed& feed);
+  bool LaunchItem(Feed& feed, PipelineItem& item, Station& station);
+  void PutBack(const Stage& stage, PipelineItem& item, Station& station);  // it has found no slot
+  static absl::Status StartRuns(const Stage& stage, int member, PipelineItem& item);
+  static absl::Status StartLeg(const Stage& stage, size_t leg, int member, PipelineItem& item);
+  static void BindLinks(const Stage& stage, size_t leg, int member, PipelineItem& item);
+  static absl::Status StatusOfRuns(const Stage& stage, PipelineItem& item);
+  static bool IsKeyed(const Stage& stage);  // whether it has States by key
+  static bool IsDrained(const PipelineItem& item);
+  void EndRun(Feed& feed, PipelineItem& item, const absl::Status& status);
+  static PipelineItem::Part& PartOf(const Stage& stage, PipelineItem& item) {
+    return item.parts[static_cast<size_t>(stage.legs[0].part)];
   }
-  bool CanPull() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  int FreeExecutable() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool Idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Sleep(Bed& bed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void EndSource(absl::Status failure) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void FinishLocked(int64_t serial, absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Unpark() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void FreeSlot(int executable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  int StationFor(const Feed& feed, PipelineItem& item) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  int BestStation(const Stage& stage, int wanted) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TakeStation(PipelineItem::Part& part, int station) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ReleaseStation(PipelineItem::Part& part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status PoisonOf(const Stage& stage, const Station& station, const PipelineItem& item) const;
+  void NotePoison(int stage, const absl::Status& poison, uint64_t key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Constant after construction.
-  const Stages stages_;
-  const std::vector<int> slots_;
+  static void NoteBegin(Work& work, PipelineItem& item);
+  static void NoteEnd(Work& work, const PipelineItem& item, bool failed);
+  // An item's stage has ended: it goes on, is tried again, or ends.
+  void EndStage(int item, absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void FinishItem(int item, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void WakeStage(int item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Fail(const absl::Status& failure) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndAll(const absl::Status& end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Expire();
+  void FreeQuarantined();
+  // The thread that resets States and tells of progress.
+  void Serve();
+  bool MayReset() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ResetStates();
+
+  // Constant once made.
+  const detail::ValueType value_;
   const PipelineOptions options_;
-  std::vector<std::thread> threads_;  // the caller's of Run
+  std::shared_ptr<RuntimeCore> runtime_;
+  std::vector<Stage> stages_;
+  int parts_ = 0;  // of an item
+  std::vector<std::unique_ptr<Station>> stations_;
+  std::vector<std::unique_ptr<Feed>> feeds_;
+  std::vector<PipelineItem> items_;
+  std::unique_ptr<std::byte[]> values_;
+  Clock::time_point made_;
+  std::vector<std::thread> threads_;
 
-  base::Mutex mu_;
-  Bed pull_ ABSL_GUARDED_BY(mu_);  // before workers that wait for their turn at the source
-  Bed room_ ABSL_GUARDED_BY(mu_);  // before workers with an item, while the queue is full
-  Bed feed_ ABSL_GUARDED_BY(mu_);  // the feeder
-  Bed take_ ABSL_GUARDED_BY(mu_);  // after workers
-  base::CondVar sink_;  // the caller of Run
-  base::CondVar idle_;  // WaitUntilIdle
+  std::atomic<int> in_flight_{0};  // runs
+  std::atomic<int> starved_{0};  // feeds that found no slot free, since others use their executables
+  std::atomic<int> waiting_{0};  // threads in WaitFor
+  std::atomic<int64_t> active_ns_{0};  // when runs came to be in flight last
+  Clock::time_point next_poll_, next_advance_;  // of the thread that polls
+  Clock::time_point helped_;  // when the completion thread has last seen runs in flight; its own
+  std::atomic<bool> cancel_runs_{false};  // set under mu_
+  std::atomic<bool> closed_{false};
+  std::atomic<int> refs_{0};  // of the completion thread
+  std::shared_ptr<PipelineCore> self_;  // while there are any
 
-  std::vector<Ticket> ring_ ABSL_GUARDED_BY(mu_);  // items themselves belong to whoever holds the ticket
-  std::deque<int64_t> before_queue_ ABSL_GUARDED_BY(mu_), parked_ ABSL_GUARDED_BY(mu_),
-      after_queue_ ABSL_GUARDED_BY(mu_);
-  std::vector<int> taken_ ABSL_GUARDED_BY(mu_);  // slots, an executable each
-  int last_executable_ ABSL_GUARDED_BY(mu_) = 0;
-  int64_t admitted_ ABSL_GUARDED_BY(mu_) = 0;  // serial of the next item from the source
-  int64_t delivered_ ABSL_GUARDED_BY(mu_) = 0;  // serial of the next item for the sink, counted when it returned
-  Outside outside_ ABSL_GUARDED_BY(mu_);
-  int live_ ABSL_GUARDED_BY(mu_);  // threads that have not ended
-  bool source_busy_ ABSL_GUARDED_BY(mu_) = false;
-  bool ended_ ABSL_GUARDED_BY(mu_) = false;  // nothing more is admitted
-  bool stop_ ABSL_GUARDED_BY(mu_) = false;  // all is delivered
-  absl::Status failure_ ABSL_GUARDED_BY(mu_);  // of source or sink
-  bool sink_failed_ ABSL_GUARDED_BY(mu_) = false;
+  mutable base::Mutex mu_;
+  std::unique_ptr<ItemBook> book_ ABSL_GUARDED_BY(mu_);
+  std::vector<int> quarantine_ ABSL_GUARDED_BY(mu_);  // items that were dropped while their run goes on
+  std::atomic<int> quarantined_{0};
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;  // nothing comes in
+  bool end_threads_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Status end_ ABSL_GUARDED_BY(mu_);  // what items end with that have not; OK: they go on
+  absl::Status failure_ ABSL_GUARDED_BY(mu_);
+  std::atomic<int64_t> due_ns_{INT64_MAX};  // the first deadline of an item that waits, or sooner; set under mu_
+  base::CondVar service_;
+  int64_t accepted_ ABSL_GUARDED_BY(mu_) = 0, delivered_ ABSL_GUARDED_BY(mu_) = 0, dropped_ ABSL_GUARDED_BY(mu_) = 0,
+                    refused_ ABSL_GUARDED_BY(mu_) = 0, failed_ ABSL_GUARDED_BY(mu_) = 0,
+                    retries_ ABSL_GUARDED_BY(mu_) = 0, begun_ ABSL_GUARDED_BY(mu_) = 0;
 };
-
-// What f returns, or Internal where it throws.
-template <class F>
-auto CatchAll(const char* stage, F f) -> decltype(f()) {
-  const char* const what_to_do = "; catch it in the stage and return a Status";
-  try {
-    return f();
-  } catch (const std::exception& e) {
-    return absl::InternalError(std::string("pipeline: ") + stage + " threw an exception: " + e.what() + what_to_do);
-  } catch (...) {
-    return absl::InternalError(std::string("pipeline: ") + stage + " threw something that is no std::exception" +
-                               what_to_do);
-  }
-}
 
 }  // namespace penstock::runtime

@@ -42,7 +42,7 @@ class Builder {
           const graph::GraphSchedule* graphs)
       : model_(model), plan_(plan), kernels_(kernels), cuda_(cuda), op_of_(plan.nodes.size()), graphs_(graphs) {}
 
-  Program Build(bool streams, bool timed) {
+  Program Build(bool streams, bool timed, const std::vector<int>& feeders) {
     FindBuffers();
     for (size_t n = 0; n < plan_.nodes.size(); ++n) AddNode(static_cast<int32_t>(n));
     SortParams();
@@ -52,6 +52,7 @@ class Builder {
     p_.marked_lanes.resize(plan_.lanes.size());
     AddSchedule(plan_, p_.stream);
     if (streams) MarkLanes(timed, p_.stream);
+    if (streams) p_.stream.splits = MakeSplits(p_.stream, plan_.lanes, feeders);
     if (graphs_ != nullptr) {
       p_.replay.of_call.assign(p_.calls.size(), -1);
       p_.replay.of_fill.assign(p_.fills.size(), -1);
@@ -232,7 +233,7 @@ class Builder {
   // Whether each launch decides where the instance is.
   bool Varies(int32_t instance) const {
     const graph::Instance& i = plan_.instances[static_cast<size_t>(instance)];
-    return i.space == Space::kBound || i.stages;
+    return i.space == Space::kBound || i.stages || model_.buffers[static_cast<size_t>(i.buffer)].keys != 0;
   }
   bool IsOnDevice(int32_t instance) const { return plan_.instances[static_cast<size_t>(instance)].device >= 0; }
   int32_t BufferOf(int32_t instance) const { return plan_.instances[static_cast<size_t>(instance)].buffer; }
@@ -489,8 +490,9 @@ class Builder {
 }  // namespace
 
 Program BuildProgram(const Model& model, const graph::Plan& plan, const std::vector<LoadedKernel>& kernels,
-                     const std::vector<bool>& cuda, const graph::GraphSchedule* graphs, bool streams, bool timed) {
-  return Builder(model, plan, kernels, cuda, graphs).Build(streams, timed);
+                     const std::vector<bool>& cuda, const graph::GraphSchedule* graphs, bool streams, bool timed,
+                     const std::vector<int>& feeders) {
+  return Builder(model, plan, kernels, cuda, graphs).Build(streams, timed, feeders);
 }
 
 Shape ShapeOf(const Extent& extent, const std::vector<int64_t>& params) {

@@ -14,6 +14,7 @@
 #include "graph/plan.h"
 #include "graph/rows.h"
 #include "src/driver/driver.h"
+#include "src/runtime/split.h"
 
 namespace penstock::runtime {
 
@@ -146,6 +147,7 @@ struct Schedule {
   int32_t finish_begin = 0, finish_short_begin = 0, finish_end = 0;
   std::vector<ArrivalLane> arrival_lanes;
   std::vector<int32_t> lanes;  // of all commands, each once
+  std::vector<Split> splits;  // ranges that several threads submit, in order
 };
 
 // A node of one of the graphs; `op` and `index` as in ExecCommand. A Launch node is kForeign, on host devices too: a
@@ -221,9 +223,11 @@ struct LoadedKernel {
 };
 
 // `kernels[n]`: of plan node n. `cuda[d]`: whether device d is a CUDA device. `graphs`: null where there are none.
-// `streams`: runs may be submitted on streams. `timed`: nodes are recorded before and behind.
+// `streams`: runs may be submitted on streams. `timed`: nodes are recorded before and behind. `feeders[d]`: how many
+// threads may help to submit to device d.
 Program BuildProgram(const Model& model, const graph::Plan& plan, const std::vector<LoadedKernel>& kernels,
-                     const std::vector<bool>& cuda, const graph::GraphSchedule* graphs, bool streams, bool timed);
+                     const std::vector<bool>& cuda, const graph::GraphSchedule* graphs, bool streams, bool timed,
+                     const std::vector<int>& feeders);
 
 // The value of a dimension, given the values of all parameters as integers.
 inline int64_t ValueOf(const Dim& dim, const std::vector<int64_t>& params) {

@@ -84,6 +84,10 @@ absl::Status ReplayCacheCore::CheckMayLaunch() const {
     return absl::InvalidArgumentError("ReplayCache: the limit is " + std::to_string(options_.limit) +
                                       "; it must be at least 1");
   }
+  if (!options_.compile.devices.empty()) {
+    return absl::InvalidArgumentError(
+        "ReplayCache: CompileOptions::devices is given; a cache is for one device, CompileOptions::device");
+  }
   return runtime_->CheckOpen();
 }
 
@@ -211,6 +215,12 @@ absl::StatusOr<Run> ReplayCacheCore::LaunchNew(const Declaration& declaration, D
 }
 
 absl::StatusOr<std::shared_ptr<ExecutableCore>> ReplayCacheCore::Compile(const Model& model) {
+  for (const BufferDecl& buffer : model.buffers) {
+    if (buffer.keys == 0) continue;
+    return absl::InvalidArgumentError(graph::Prefix(model, "state", buffer.name) +
+                                      ": there is one for each key, and they live with an executable, which a "
+                                      "ReplayCache may drop; use Runtime::Compile, or a State");
+  }
   for (;;) {
     auto core = ExecutableCore::Create(runtime_, model, options_.compile);
     if (core.ok() && (*core)->program().leased >= 0) {

@@ -39,7 +39,7 @@ void RunPostedCallback(void* context, int64_t) {
 }
 
 bool IsLeft(const std::atomic<HostState>& step) {
-  const HostState state = step.load(std::memory_order_acquire);
+  const HostState state = step.load(std::memory_order_seq_cst);  // see HostStepsEnded
   return state == HostState::kRunning || state == HostState::kWaiting;
 }
 
@@ -50,6 +50,7 @@ RunState::RunState(std::shared_ptr<ExecutableCore> core, Slot* slot, Deadline de
       serial_(serial),
       runtime_(core->runtime_ptr()),
       driver_(&core->driver()),
+      workers_(runtime_->GroupOf(core->home())),
       open_slot_(slot),
       core_(std::move(core)),
       slot_(slot) {}
@@ -71,6 +72,11 @@ void RunState::Advance() {
     Abandon(absl::DeadlineExceededError("the run's deadline passed before its work had drained"));
   }
   notes_.Run([this] { Step(); });
+}
+
+void RunState::Poll() {
+  if (!ended() && deadline_.passed()) return Advance();
+  notes_.TryRun([this] { Step(); });
 }
 
 void RunState::WatchInBackground() {
@@ -121,7 +127,7 @@ void RunState::SubmitSegments() {
   while (moved) {
     moved = false;
     while (!slot_->fault.failed() && slot_->next_segment < static_cast<int32_t>(segments.size()) &&
-           HostsDone(segments[static_cast<size_t>(slot_->next_segment)].after_hosts)) {
+           FirstNotDone(segments[static_cast<size_t>(slot_->next_segment)].after_hosts) < 0) {
       const graph::Segment& segment = segments[static_cast<size_t>(slot_->next_segment)];
       if (slot_->next_command < segment.begin) slot_->next_command = segment.begin;
       if (!core_->executor().Submit(*slot_, segment.end))
@@ -133,25 +139,26 @@ void RunState::SubmitSegments() {
   }
 }
 
+// True: some are done or skipped at once, so that more may begin.
 bool RunState::StartHostSteps() {
   const auto& hosts = core_->program().hosts;
   bool moved = false;
-  for (size_t s = 0; s < hosts.size(); ++s) {
+  SkipSettledHostSteps();
+  for (size_t s = slot_->hosts_settled; s < hosts.size(); ++s) {
     if (slot_->host_states[s].load(std::memory_order_acquire) != HostState::kWaiting) continue;
+    if (IsBlocked(s) && !slot_->fault.failed()) continue;
     const auto step = static_cast<int32_t>(s);
     if (slot_->fault.failed()) {
       slot_->host_states[s].store(HostState::kSkipped, std::memory_order_release);
-    } else if (hosts[s].steps > 0 && HostStepReady(core_->plan().host_steps[s])) {
+    } else if (hosts[s].steps > 0 && HostStepReady(step)) {
       if (HostTaskIdle(step)) {
         SetHostStates(step, HostState::kDone);
+        moved = true;
       } else if (!IsBehindStream()) {
-        if (!slot_->fault.failed()) continue;
+        moved = moved || slot_->fault.failed();
       } else if (core_->EnterGate(core_->plan().host_steps[s].node)) {
-        StartHostTask(step);
-      } else {
-        continue;
+        StartHostTask(step);  // whose end is a note
       }
-      moved = true;
     } else if (slot_->fault.failed()) {
       moved = true;  // a query failed: those before are to be skipped too
     }
@@ -176,15 +183,27 @@ bool RunState::HostTaskIdle(int32_t first) const {
   return true;
 }
 
-bool RunState::HostsDone(const std::vector<int32_t>& steps) const {
+int32_t RunState::FirstNotDone(const std::vector<int32_t>& steps) const {
   for (const int32_t s : steps) {
-    if (slot_->host_states[static_cast<size_t>(s)].load(std::memory_order_acquire) != HostState::kDone) return false;
+    if (slot_->host_states[static_cast<size_t>(s)].load(std::memory_order_acquire) != HostState::kDone) return s;
   }
-  return true;
+  return -1;
 }
 
-bool RunState::HostStepReady(const graph::HostStep& step) {
-  if (step.after_segment >= slot_->next_segment || !HostsDone(step.after_hosts)) return false;
+// By a step that it was last seen to wait for. All steps that wait are looked at whenever one has ended, so the look is
+// at two words.
+bool RunState::IsBlocked(size_t step) const {
+  const int32_t behind = slot_->hosts_behind[step];
+  return behind >= 0 &&
+         slot_->host_states[static_cast<size_t>(behind)].load(std::memory_order_acquire) != HostState::kDone;
+}
+
+bool RunState::HostStepReady(int32_t s) {
+  const graph::HostStep& step = core_->plan().host_steps[static_cast<size_t>(s)];
+  if (step.after_segment >= slot_->next_segment) return false;
+  int32_t& behind = slot_->hosts_behind[static_cast<size_t>(s)];
+  behind = FirstNotDone(step.after_hosts);
+  if (behind >= 0) return false;
   for (const int32_t e : step.after_events) {
     const absl::StatusOr<bool> complete = IsComplete(e);
     if (!complete.ok()) {
@@ -211,7 +230,7 @@ void RunState::StartHostTask(int32_t first) {
   SetHostStates(first, HostState::kRunning);
   Ref();
   if (core_->program().hosts[static_cast<size_t>(first)].ring >= 0) return PostStagedCopy(first);
-  runtime_->workers().Post({&RunState::RunHostTask, this, first});
+  runtime_->workers().Post({&RunState::RunHostTask, this, first}, workers_);
 }
 
 void RunState::RunHostTask(void* self, int64_t first) {
@@ -249,7 +268,8 @@ void RunState::EndStagedCopy(void* self, int64_t step) {
   auto* run = static_cast<RunState*>(self);
   run->core_->RecordStagedCopy(*run->slot_, static_cast<int32_t>(step), run->serial_);
   run->EndHostStep(static_cast<int32_t>(step), run->slot_->fault.failed());
-  run->runtime_->workers().Post({&RunState::GoOn, run, 0});  // the run may have ended: its executable is not touched
+  // The run may have ended: its executable is not touched.
+  run->runtime_->workers().Post({&RunState::GoOn, run, 0}, run->workers_);
 }
 
 void RunState::GoOn(void* self, int64_t) {
@@ -261,16 +281,25 @@ void RunState::GoOn(void* self, int64_t) {
 void RunState::EndHostStep(int32_t step, bool skipped) {
   core_->LeaveGate(core_->plan().host_steps[static_cast<size_t>(step)].node);
   slot_->host_states[static_cast<size_t>(step)].store(skipped ? HostState::kSkipped : HostState::kDone,
-                                                      std::memory_order_release);
+                                                      std::memory_order_seq_cst);
 }
 
+// Who waits for the run's end is told by that, and who waits for a gate by who leaves it. All others would be woken for
+// nothing: a switch to another thread takes as long as a short node.
 void RunState::HostStepsEnded() {
   Advance();
-  runtime_->bell().Ring();  // runs that wait for the gate, and whoever waits for this one
+  if (followed_.load()) runtime_->bell().Ring();
 }
 
-bool RunState::HostStepsSettled() const {
-  return std::none_of(slot_->host_states.begin(), slot_->host_states.end(), IsLeft);
+void RunState::SkipSettledHostSteps() {
+  size_t& first = slot_->hosts_settled;
+  while (first < slot_->host_states.size() && !IsLeft(slot_->host_states[first])) ++first;
+}
+
+bool RunState::HostStepsSettled() {
+  SkipSettledHostSteps();
+  const auto first = slot_->host_states.begin() + static_cast<std::ptrdiff_t>(slot_->hosts_settled);
+  return std::none_of(first, slot_->host_states.end(), IsLeft);
 }
 
 // False: the device refuses, and so nobody can tell when the work ends. The run is abandoned and the next Advance tries
@@ -351,6 +380,7 @@ void RunState::Complete() {
   const absl::Status status = core_->DescribeEnd(*slot_);
   core_->RecordTrace(*slot_, serial_);
   core_->EndTrial(*slot_);
+  core_->NoteTime(*slot_);
   slot_->ReleaseAhead();
   std::vector<std::shared_ptr<const void>> keep_alive = std::exchange(slot_->keep_alive, {});
   const std::shared_ptr<ExecutableCore> core = std::move(core_);
@@ -419,7 +449,7 @@ void RunState::Announce(std::vector<Callback> callbacks, const absl::Status& sta
 void RunState::Post(Callback callback, absl::Status status) {
   auto posted =
       std::make_unique<PostedCallback>(PostedCallback{std::move(callback), std::move(status), runtime_.get()});
-  runtime_->workers().Post({&RunPostedCallback, posted.release(), 0});
+  runtime_->workers().Post({&RunPostedCallback, posted.release(), 0}, workers_);
 }  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): RunPostedCallback takes it over
 
 void RunState::OnDone(Callback callback) {

@@ -8,7 +8,8 @@
 // Threads:   Advance may be called by any thread; one at a time does the work, a second leaves a note and returns.
 //            Members below "machine" are touched only by that owner. Cancel and Abandon need not own it, so neither
 //            waits for an owner that is held up in a driver or in a user's Launch node.
-// Ordering:  segments are submitted in plan order by whoever owns the machine, so every lane has the planned order.
+// Ordering:  segments are submitted in plan order by whoever owns the machine, and wide ranges of one with the help of
+//            feeders, who keep the order of each lane (split.h); so every lane has the planned order.
 // Errors:    the first failure of the run wins (RunFault); nothing is submitted after it, what is submitted drains.
 #pragma once
 
@@ -25,32 +26,36 @@
 #include "src/host/progress.h"
 #include "src/runtime/run_life.h"
 #include "src/runtime/slot.h"
+#include "src/runtime/watched.h"
 
 namespace penstock::runtime {
 
 class ExecutableCore;
 class RuntimeCore;
 
-class RunState {
+class RunState final : public Watched {
  public:
   // Takes the slot; starts with two counts: one for the run in flight, one for the handle.
   RunState(std::shared_ptr<ExecutableCore> core, Slot* slot, Deadline deadline, int64_t serial);
 
-  void Ref() { life_.Ref(); }
-  void Unref();
+  void Ref() override { life_.Ref(); }
+  void Unref() override;
   // Handles are counted apart: the last one to go hands an unfinished run to the completion thread.
   void AddHandle() { life_.AddHandle(); }
   void DropHandle();
 
   // Does whatever can be done now, without blocking. The caller holds a count.
-  void Advance();
+  void Advance() override;
+  void Poll() override;
   // Has the completion thread advance the run from now on.
   void WatchInBackground();
 
   // Whether this process is a copy of the one the run belongs to: then every call is refused, without a lock.
   bool forked() const;
   bool ended() const { return ended_.load(std::memory_order_acquire); }
-  bool drained() const { return life_.drained(); }
+  bool drained() const override { return life_.drained(); }
+  bool idle() const override { return false; }
+  host::TimePoint due() const override { return ended() ? host::TimePoint::max() : deadline_.at(); }
   absl::Status status() const;
   absl::Status Wait(Deadline deadline);
   void OnDone(std::function<void(const absl::Status&)> callback);
@@ -85,7 +90,7 @@ class RunState {
   void Step();
   void SubmitSegments();
   bool StartHostSteps();
-  bool HostStepReady(const graph::HostStep& step);
+  bool HostStepReady(int32_t step);
   bool IsBehindStream();
   bool HostTaskIdle(int32_t first) const;
   void StartHostTask(int32_t first);
@@ -96,10 +101,12 @@ class RunState {
   static void GoOn(void* self, int64_t);
   void EndHostStep(int32_t step, bool skipped);
   void HostStepsEnded();
+  void SkipSettledHostSteps();
   int32_t EndOfTask(int32_t first) const;
   void SetHostStates(int32_t first, HostState state);
-  bool HostStepsSettled() const;
-  bool HostsDone(const std::vector<int32_t>& steps) const;
+  bool HostStepsSettled();
+  bool IsBlocked(size_t step) const;
+  int32_t FirstNotDone(const std::vector<int32_t>& steps) const;
   bool SubmitFinish();
   absl::StatusOr<bool> Query(driver::Event event);
   absl::StatusOr<bool> IsComplete(int32_t event);
@@ -118,6 +125,7 @@ class RunState {
   const int64_t serial_;
   const std::shared_ptr<RuntimeCore> runtime_;
   const driver::Driver* const driver_;
+  const int workers_;  // the group near its device
 
   mutable base::Mutex mu_;
   absl::Status status_ ABSL_GUARDED_BY(mu_);

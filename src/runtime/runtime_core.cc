@@ -1,4 +1,5 @@
 #include "src/runtime/runtime_core.h"
+#include "src/runtime/polling_cores.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -16,6 +17,7 @@
 #include "src/runtime/device_list.h"
 #include "src/runtime/driver_hook.h"
 #include "src/runtime/executable_core.h"
+#include "src/runtime/feeder_count.h"
 #include "src/runtime/pinned_bytes.h"
 #if defined(PENSTOCK_HAS_CUDA)
 #include "src/driver/cuda/cuda_driver.h"
@@ -25,6 +27,8 @@ namespace penstock::runtime {
 namespace {
 
 int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+thread_local int current_before = 0;  // of a feeder: what undoes that its device is current
 
 bool IsOne(const char* variable) { return variable != nullptr && std::string_view(variable) == "1"; }
 
@@ -52,7 +56,7 @@ RuntimeCore::RuntimeCore(const RuntimeOptions& options)
 absl::StatusOr<std::shared_ptr<RuntimeCore>> RuntimeCore::Create(const RuntimeOptions& options) {
   if (options.workers < 0 || options.host_device_threads < 0 || options.host_device_memory < 0 ||
       options.pinned_bytes < 0 || options.staging.threads < 0 || options.staging.chunk_bytes < 0 ||
-      options.staging.from_bytes < 0) {
+      options.staging.from_bytes < 0 || options.feeders < -1) {
     return absl::InvalidArgumentError("RuntimeOptions: workers = " + std::to_string(options.workers) +
                                       ", host_device_threads = " + std::to_string(options.host_device_threads) +
                                       ", host_device_memory = " + std::to_string(options.host_device_memory) +
@@ -60,17 +64,20 @@ absl::StatusOr<std::shared_ptr<RuntimeCore>> RuntimeCore::Create(const RuntimeOp
                                       ", staging.threads = " + std::to_string(options.staging.threads) +
                                       ", staging.chunk_bytes = " + std::to_string(options.staging.chunk_bytes) +
                                       ", staging.from_bytes = " + std::to_string(options.staging.from_bytes) +
-                                      "; none can be negative; use 0 for the default");
+                                      ", feeders = " + std::to_string(options.feeders) +
+                                      "; none can be negative; use 0 for the default, and -1 for that of feeders");
   }
   base::WatchForks();
   std::shared_ptr<RuntimeCore> core(new RuntimeCore(options), base::DeleteUnlessForked());
   PENSTOCK_ASSIGN_OR_RETURN(core->pinned_budget_, PinnedBudgetOf(options.pinned_bytes));
   core->budget_ = std::make_shared<memory::PinnedBudget>(static_cast<size_t>(core->pinned_budget_));
   PENSTOCK_RETURN_IF_ERROR(core->MakeDevices(options));
-  core->workers_ =
-      std::make_unique<host::WorkerPool>(options.workers > 0 ? options.workers : std::max(2, Cores() - 1), "ps-worker");
+  PENSTOCK_RETURN_IF_ERROR(core->CountFeeders(options.feeders));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<int> polling, PollingCoresOf(options.polling_cores));
+  core->MakeWorkers(options.workers > 0 ? options.workers : std::max(2, Cores() - 1));
   try {
     core->completion_ = std::make_unique<CompletionThread>(core->bell_, core->rings_);
+    PENSTOCK_RETURN_IF_ERROR(core->StartPolling(polling));
   } catch (const std::system_error& error) {
     return absl::ResourceExhaustedError(std::string("the system refuses a thread: ") + error.what() +
                                         "; let this process or its user have more");
@@ -78,8 +85,25 @@ absl::StatusOr<std::shared_ptr<RuntimeCore>> RuntimeCore::Create(const RuntimeOp
   return core;
 }
 
+absl::Status RuntimeCore::StartPolling(const std::vector<int>& cores) {
+  for (const int core : cores) {
+    polling_.push_back(std::make_unique<CompletionThread>(bell_, rings_, /*polls=*/true));
+    if (polling_.back()->Pin(core)) continue;
+    return absl::InvalidArgumentError("RuntimeOptions::polling_cores names " + std::to_string(core) +
+                                      "; the system has no such core, or does not let this process use it");
+  }
+  return absl::OkStatus();
+}
+
+void RuntimeCore::Watch(Watched* run) {
+  if (polling_.empty()) return completion_->Watch(run);
+  polling_[watched_.fetch_add(1, std::memory_order_relaxed) % polling_.size()]->Watch(run);
+}
+
 RuntimeCore::~RuntimeCore() {
+  polling_.clear();
   completion_.reset();
+  StopFeeders();
   poller_.reset();
   workers_.reset();
   EndStaging();
@@ -306,6 +330,77 @@ void RuntimeCore::StopPoller() {
   if (poller != nullptr) poller->Stop();
 }
 
+// A group for each node that devices are near, and one for all devices that are near none.
+void RuntimeCore::MakeWorkers(int threads) {
+  std::vector<int> nodes;  // of each group
+  for (const DeviceRef& d : devices_) {
+    const int node = topology_ == nullptr || topology_->nodes() <= 1 ? -1 : NodeOf(d.info);
+    const auto at = std::find(nodes.begin(), nodes.end(), node);
+    groups_.push_back(static_cast<int>(at - nodes.begin()));
+    if (at == nodes.end()) nodes.push_back(node);
+  }
+  workers_ = std::make_unique<host::WorkerPool>(host::WorkerPool::Options{
+      .threads = threads,
+      .name = "ps-worker",
+      .groups = static_cast<int>(nodes.size()),
+      .begin = [this, nodes](int group, int number) { BindWorker(nodes[static_cast<size_t>(group)], number); }});
+}
+
+// Those beyond as many as the node has processors run anywhere: they are more than it could run at once.
+void RuntimeCore::BindWorker(int node, int number) {
+  if (node < 0 || number >= topology_->processors(node)) return;
+  const absl::Status near = topology_->RunOnNode(node);
+  if (!near.ok()) Log(LogLevel::kInfo, "workers run anywhere: " + base::Str(near.message()));
+}
+
+absl::Status RuntimeCore::CountFeeders(int option) {
+  PENSTOCK_ASSIGN_OR_RETURN(const int count, FeedersOf(option));
+  const auto is_cuda = [](const DeviceRef& d) { return d.info.kind == driver::DeviceKind::kCuda; };
+  const auto cuda = static_cast<int>(std::count_if(devices_.begin(), devices_.end(), is_cuda));
+  for (const DeviceRef& d : devices_) {
+    feeder_counts_.push_back(count >= 0 ? count : is_cuda(d) ? DefaultFeeders(Cores(), cuda) : 0);
+  }
+  return absl::OkStatus();
+}
+
+// A feeder has its device current for good: making it so costs as much as a call, and it is asked for again and again.
+std::unique_ptr<host::Feeders> RuntimeCore::MakeFeeders(int device) {
+  const DeviceRef& of = devices_[static_cast<size_t>(device)];
+  return std::make_unique<host::Feeders>(host::Feeders::Options{
+      .threads = feeder_counts_[static_cast<size_t>(device)],
+      .name = "ps-feeder/" + std::to_string(device),
+      .begin =
+          [this, of] {
+            if (topology_ != nullptr) {
+              const absl::Status near = topology_->RunOnNode(NodeOf(of.info));
+              if (!near.ok()) Log(LogLevel::kInfo, "feeders run anywhere: " + base::Str(near.message()));
+            }
+            current_before = of.driver->MakeCurrent(of.local);
+          },
+      .end = [of] { of.driver->RestoreCurrent(current_before); },
+  });
+}
+
+host::Feeders* RuntimeCore::Feeders(int device) {
+  if (feeder_counts_[static_cast<size_t>(device)] == 0) return nullptr;
+  base::MutexLock lock(mu_);
+  feeders_.resize(devices_.size());
+  std::unique_ptr<host::Feeders>& feeders = feeders_[static_cast<size_t>(device)];
+  if (feeders == nullptr) feeders = MakeFeeders(device);
+  return feeders.get();
+}
+
+void RuntimeCore::StopFeeders() {
+  std::vector<host::Feeders*> feeders;  // joined without the lock
+  {
+    base::MutexLock lock(mu_);
+    for (const auto& of_device : feeders_) {
+      if (of_device != nullptr) feeders.push_back(of_device.get());
+    }
+  }
+  for (host::Feeders* const of_device : feeders) of_device->Stop();
+}
+
 void RuntimeCore::FreeDevice(const DeviceRef& device, void* memory) {
   if (memory == nullptr) return;
   const bool held_up = base::answers_devices || base::InDeviceCode();
@@ -379,8 +474,10 @@ absl::Status RuntimeCore::Shutdown(Deadline deadline) {
                                        "keeps its threads and their memory until they have drained and Shutdown is "
                                        "called again");
   }
+  for (const auto& polling : polling_) polling->Stop();
   completion_->Stop();
   StopPoller();
+  StopFeeders();
   workers_->Shutdown();
   EndStaging();
   for (const auto& pool : pinned_) pool->EndThread();

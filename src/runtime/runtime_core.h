@@ -21,6 +21,7 @@
 #include "src/base/process_life.h"
 #include "src/driver/driver.h"
 #include "src/host/bell.h"
+#include "src/host/feeders.h"
 #include "src/host/poller.h"
 #include "src/host/worker_pool.h"
 #include "src/memory/pinned_pool.h"
@@ -47,9 +48,15 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   bool rings() const { return rings_; }
   StateOrder& states() { return states_; }
   host::WorkerPool& workers() { return *workers_; }
+  // The group of workers near a device.
+  int GroupOf(int device) const { return groups_[static_cast<size_t>(device)]; }
   // The thread that sees what devices ask; there once a StartPoller has returned OK.
   host::Poller& poller() { return *poller_; }
   absl::Status StartPoller();
+  // How many threads may help to submit to each device.
+  const std::vector<int>& feeder_counts() const { return feeder_counts_; }
+  // Those of a device, made at the first call; null where there are to be none.
+  host::Feeders* Feeders(int device);
   // Keeps room for so many kernels that ask on each device, while they exist, or none. Empty: none.
   bool ReserveAsks(const std::vector<int>& of_devices);
   void ReleaseAsks(const std::vector<int>& of_devices);
@@ -88,8 +95,10 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   // A copy that a State's call leaves to the ring counts as a run that was abandoned, until it has ended.
   void CopyLeft();
   void LeftCopyEnded();
-  // Has the completion thread advance `run` until it has drained.
-  void Watch(RunState* run) { completion_->Watch(run); }
+  // Has the completion thread, or one that polls, advance `run`, or a pipeline, until it has drained.
+  void Watch(Watched* run);
+  // Something it watches has more to do than it had.
+  void WakeCompletion() { completion_->Wake(); }
   absl::Status Shutdown(Deadline deadline);
   // For the end of the handle: waits for every run but those that have been abandoned, which may never end; they get a
   // second more. At once where a Shutdown gave up before. DeadlineExceeded, as Shutdown: the threads still run.
@@ -126,6 +135,12 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   absl::StatusOr<std::unique_ptr<memory::Staging>> MakeStaging(int driver_index);
   void EndStaging();
   void StopPoller();
+  void MakeWorkers(int threads);
+  void BindWorker(int node, int number);
+  absl::Status CountFeeders(int option);
+  absl::Status StartPolling(const std::vector<int>& cores);
+  std::unique_ptr<host::Feeders> MakeFeeders(int device);
+  void StopFeeders();
   void LoadTopology();
   memory::PinnedPoolOptions PoolOptions(const driver::Driver& driver);
   void TrimPools();
@@ -145,9 +160,13 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   std::vector<std::shared_ptr<memory::PinnedPool>> pinned_;
   StagingOptions staging_options_;
   bool rings_ = true;
+  std::vector<int> groups_;  // of workers: of each device
   std::unique_ptr<host::WorkerPool> workers_;
   std::unique_ptr<CompletionThread> completion_;
+  std::vector<std::unique_ptr<CompletionThread>> polling_;  // a polling core each; they watch in its place
+  std::atomic<uint32_t> watched_{0};
   std::unique_ptr<host::Poller> poller_;
+  std::vector<int> feeder_counts_;  // a device each
   const uint64_t ask_patience_ns_;
   const bool synchronous_;
   base::Gate<> sync_;
@@ -165,6 +184,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   std::vector<std::weak_ptr<ExecutableCore>> executables_ ABSL_GUARDED_BY(mu_);
   absl::Status fault_ ABSL_GUARDED_BY(mu_);
   std::vector<int> asks_ ABSL_GUARDED_BY(mu_);  // kept of each device
+  std::vector<std::unique_ptr<host::Feeders>> feeders_ ABSL_GUARDED_BY(mu_);  // a device each, null until needed
   base::CondVar staging_made_;
   bool making_staging_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::unique_ptr<memory::Staging>> staging_ ABSL_GUARDED_BY(mu_);  // a driver each, null until needed

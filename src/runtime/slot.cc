@@ -11,6 +11,7 @@
 #include "src/runtime/executable_core.h"
 #include "src/runtime/run_state.h"
 #include "src/runtime/runtime_core.h"
+#include "src/runtime/split_submission.h"
 #include "src/runtime/state_core.h"
 
 namespace penstock::runtime {
@@ -20,6 +21,7 @@ static_assert(sizeof(driver::CopyPiece) == graph::kPieceBytes);
 Slot::Slot(const Options& options, int slot_index)
     : index(slot_index),
       host_states(options.plan->host_steps.size()),
+      hosts_behind(options.plan->host_steps.size()),
       host_idle(options.plan->host_steps.size()),
       staged(static_cast<size_t>(options.program->rings)),
       staged_begin(staged.size()),
@@ -33,6 +35,7 @@ absl::StatusOr<std::unique_ptr<Slot>> Slot::Create(const Options& options, int i
   PENSTOCK_RETURN_IF_ERROR(slot->MakeForeign());
   slot->MakeTicket();
   PENSTOCK_RETURN_IF_ERROR(slot->FillImages());
+  slot->MakeSplits();
   slot->Use(Mode::kStream);
   return slot;
 }
@@ -123,10 +126,8 @@ absl::Status Slot::MakeArenas() {
   pointers.assign(plan.instances.size(), nullptr);
   for (size_t i = 0; i < plan.instances.size(); ++i) {
     const graph::Instance& instance = plan.instances[i];
-    if (instance.space == graph::Space::kState) {
-      const BufferDecl& decl = options_.model->buffers[static_cast<size_t>(instance.buffer)];
-      pointers[i] = StateCore::Of(*decl.state).memory();
-    }
+    const BufferDecl& decl = options_.model->buffers[static_cast<size_t>(instance.buffer)];
+    if (instance.space == graph::Space::kState && decl.keys == 0) pointers[i] = StateCore::Of(*decl.state).memory();
     if (!graph::InArena(instance.space)) continue;
     std::byte* from =
         instance.space == graph::Space::kPinned ? pinned_base : base[static_cast<size_t>(instance.device)];
@@ -180,7 +181,8 @@ void Slot::MakeTicket() {
     for (const int32_t e : use.done_events) state_events_[i].push_back(events[static_cast<size_t>(e)]);
     StatePlace& place = ticket.places[i];
     place.ticket = &ticket;
-    place.queue = &StateCore::Of(*options_.model->buffers[static_cast<size_t>(use.buffer)].state).queue();
+    const BufferDecl& decl = options_.model->buffers[static_cast<size_t>(use.buffer)];
+    if (decl.keys == 0) place.queue = &StateCore::Of(*decl.state).queue();  // else each launch says which
     place.writes = use.written;
     place.done = &state_events_[i];
   }
@@ -252,6 +254,27 @@ absl::Status Slot::FillImages() {
   PENSTOCK_RETURN_IF_ERROR(ApplyFixedShapes(model, plan, program, *this));
   PatchPointers(program.fixed_pointers);
   return absl::OkStatus();
+}
+
+void Slot::MakeSplits() {
+  for (const Split& split : options_.program->stream.splits) {
+    splits.push_back(std::make_unique<SplitSubmission>(*options_.core, *this, split));
+  }
+}
+
+std::vector<bool> Slot::WasSubmitted() const {
+  std::vector<bool> was(static_cast<size_t>(schedule->finish_begin));
+  std::fill_n(was.begin(), stopped_at, true);
+  for (size_t i = 0; i < schedule->splits.size(); ++i) {
+    const Split& split = schedule->splits[i];
+    if (split.begin != stopped_at) continue;
+    for (int32_t p = 0; p < split.parts(); ++p) {
+      for (const PartCommand& c : split.part(p).first(static_cast<size_t>(splits[i]->done(p)))) {
+        was[static_cast<size_t>(c.command)] = true;
+      }
+    }
+  }
+  return was;
 }
 
 void Slot::Use(Mode mode) { schedule = mode == Mode::kGraph ? &options_.program->graphs : &options_.program->stream; }

@@ -2,7 +2,8 @@
 //
 // Ownership: owns its driver objects and memory; made by Compile, reused by one run after another.
 // Threads:   belongs to one run at a time, and within it to whoever advances that run (see run_state.h). Host nodes on
-//            workers read their own arguments and write their own `host_states` entry only.
+//            workers read their own arguments and write their own `host_states` entry only; feeders read what they
+//            submit, feed the lanes of a part that they have taken, and may fail the run.
 // Errors:    Create returns the driver's error and undoes what it had made.
 #pragma once
 
@@ -34,6 +35,7 @@
 namespace penstock::runtime {
 
 class RunState;
+class SplitSubmission;
 
 // The device a plan's device index stands for.
 struct DeviceRef {
@@ -51,6 +53,13 @@ struct RunAhead {
 struct EventAhead {
   int32_t arrival;
   void* event;
+};
+
+// Where the States of a run's key are (keyed_states.h).
+struct KeyedHome {
+  int member = -1;  // which of the executable's devices
+  int place = -1;  // of all; -1: none
+  uint64_t turn = 0;  // of the place
 };
 
 enum class HostState : uint8_t { kWaiting, kRunning, kDone, kSkipped };
@@ -89,6 +98,8 @@ struct Slot final : driver::UseSource {
 
   // Forgets what this run comes behind.
   void ReleaseAhead();
+  // Of each command of the segments, once the finish has begun: whether the run has submitted it.
+  std::vector<bool> WasSubmitted() const;
 
   // What the host calls for a call (Program::calls) whose record is `code`.
   void* CallableOf(int32_t call, const NodeCode& code) const {
@@ -109,6 +120,7 @@ struct Slot final : driver::UseSource {
   std::vector<ForeignObjects> foreign;  // a lane each
   std::vector<driver::Event> events;
   std::vector<driver::Event> sync_events;  // a lane each, where nodes are waited for
+  std::vector<std::unique_ptr<SplitSubmission>> splits;  // parallel to the splits of Program::stream
   std::vector<driver::Event> stream_events;  // of each device of the driver, null till a run is on a stream there
   std::vector<driver::Event> marks;  // a lane each, null but for Program::marked_lanes
   // A node each, null but for those that are submitted by themselves; empty without a trace.
@@ -134,6 +146,8 @@ struct Slot final : driver::UseSource {
   // addresses are in `kernels` too.
   std::vector<detail::Replaceable> callables, twins;
   std::vector<std::atomic<HostState>> host_states;  // parallel to Plan::host_steps
+  size_t hosts_settled = 0;  // so many of the first have, and are not looked at again
+  std::vector<int32_t> hosts_behind;  // the same: a step that it was last seen to wait for, or -1
   std::vector<bool> host_idle;  // the same: nothing to copy in this run, but still a step others wait for
   std::vector<driver::CopyOp> host_copies;  // the same, of those that copy
   std::vector<memory::StagedCopy> staged;  // a Program::rings each
@@ -148,20 +162,23 @@ struct Slot final : driver::UseSource {
   std::vector<int64_t> seen_complete;  // an event each: the serial of the run that last saw it complete
   driver::RunFault fault;
   StateTicket ticket;  // places parallel to Plan::states
+  KeyedHome home;  // whose States of a key are bound, where the graph has some
   std::vector<RunAhead> ahead;  // runs to come behind
   std::vector<EventAhead> events_ahead;  // and events of the application's
   driver::Event stream_ahead;  // and what its stream had before the run; null where it is on none, or that is done
   std::vector<driver::Event> done;  // those of Plan::done_events
 
   int64_t trial = -1;  // ModeTrial::Turn::number of the run
-  std::chrono::steady_clock::time_point launched;  // where there is a trial
+  std::chrono::steady_clock::time_point launched;  // where there is a trial, or runs are measured
 
   // Where the run stands.
   int64_t serial = -1;
   std::chrono::steady_clock::time_point deadline;
   int32_t next_command = 0;
   int32_t next_segment = 0;
-  int32_t stopped_at = -1;  // once the finish has begun: the first command of the segments that never was submitted
+  // Once the finish has begun: the first command of the segments that never was submitted, or the first of the split
+  // range that was being (see WasSubmitted).
+  int32_t stopped_at = -1;
   std::atomic<bool> finish_submitted{false};  // read by runs that come behind, too
   bool lane_full = false;  // the next command waits for room on its lane
 
@@ -175,6 +192,7 @@ struct Slot final : driver::UseSource {
   void MakeTicket();
   absl::Status MakeParams();
   absl::Status FillImages();
+  void MakeSplits();
 
   Options options_;
   memory::PinnedBlock pinned_;

@@ -1,5 +1,6 @@
 // The public face of States: Runtime::MakeState and the calls behind State<T>.
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -80,6 +81,34 @@ absl::StatusOr<std::shared_ptr<const StateRecord>> Runtime::AllocateState(StateR
   PENSTOCK_ASSIGN_OR_RETURN(auto state, runtime::StateCore::Create(core_, std::move(record), bytes));
   PENSTOCK_RETURN_IF_ERROR(elements == 0 ? state->Reset({}) : state->Set(initial, elements, {}));
   return std::shared_ptr<const StateRecord>(std::move(state));
+}
+
+absl::StatusOr<std::shared_ptr<const StateRecord>> Runtime::AllocateReplicas(StateRecord record,
+                                                                             std::vector<int> devices,
+                                                                             const void* initial, size_t elements) {
+  if (core_ == nullptr) return runtime::RuntimeCore::None();
+  if (devices.empty()) {
+    devices.resize(core_->devices().size());
+    std::iota(devices.begin(), devices.end(), 0);
+  }
+  std::vector<std::shared_ptr<const StateRecord>> replicas;
+  for (const int device : devices) {
+    if (std::count(devices.begin(), devices.end(), device) > 1) {
+      return Refuse(record, "ReplicatedStateOptions::devices names " + std::to_string(device) +
+                                " twice; a device has one replica");
+    }
+    StateRecord replica = record;
+    const SourceLine& source = record.name.source();
+    replica.name = Name(std::string(record.name.view()) + " " + std::to_string(device), source.file, source.line);
+    replica.device = device;
+    PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const StateRecord> made,
+                              AllocateState(std::move(replica), initial, elements));
+    replicas.push_back(std::move(made));
+  }
+  record.device = devices[0];
+  record.runtime = core_.get();
+  record.replicas = std::move(replicas);
+  return std::make_shared<const StateRecord>(std::move(record));
 }
 
 namespace detail {

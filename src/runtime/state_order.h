@@ -11,7 +11,9 @@
 // Events: a successor waits for the events a run recorded behind its last touches, without the lock, with the run's
 // executable pinned. The run may drain meanwhile and its slot be taken by another run of the same graph; that one
 // touches the same State, came later and conflicts as well (the successor, or the graph itself, writes), so it records
-// nothing before the successor has passed its own first touch.
+// nothing before the successor has passed its own first touch. Where the States are those of a key and that run has
+// another key, the successor may wait for its events instead: needlessly, and never in a circle, since whoever waits
+// for an event was submitted after its record.
 //
 // Poison: a run that fails after it may have written a State spoils it for those behind. Until it has drained this is
 // read off its RunFault (Verdict looks back through all undrained users); when it leaves, it is written to the State.
@@ -49,7 +51,7 @@ struct StateQueue {
 };
 
 struct StatePlace {
-  // Constant once made.
+  // Constant once made, but for the queue of a State by key, which changes while nobody has entered.
   StateTicket* ticket = nullptr;
   StateQueue* queue = nullptr;
   bool writes = false;

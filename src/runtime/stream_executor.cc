@@ -8,8 +8,10 @@
 #include "src/host/progress.h"
 #include "src/runtime/executable_core.h"
 #include "src/runtime/foreign_call.h"
+#include "src/runtime/part_board.h"
 #include "src/runtime/run_state.h"
 #include "src/runtime/runtime_core.h"
+#include "src/runtime/split_submission.h"
 #include "src/runtime/state_core.h"
 
 namespace penstock::runtime {
@@ -21,6 +23,19 @@ using Room = ExecCommand::Room;
 }  // namespace
 
 bool StreamExecutor::Submit(Slot& slot, int32_t end) {
+  const std::vector<Split>& splits = slot.schedule->splits;
+  for (size_t i = 0; i < splits.size(); ++i) {
+    if (splits[i].end <= slot.next_command || splits[i].end > end) continue;
+    if (!SubmitInOrder(slot, splits[i].begin)) return false;
+    const Driven driven = slot.splits[i]->Drive();
+    slot.lane_full = driven == Driven::kFull;
+    if (driven != Driven::kAll) return false;
+    slot.next_command = splits[i].end;
+  }
+  return SubmitInOrder(slot, end);
+}
+
+bool StreamExecutor::SubmitInOrder(Slot& slot, int32_t end) {
   driver::CurrentDevice current(core_.driver());
   const std::vector<ExecCommand>& commands = slot.schedule->commands;
   for (; slot.next_command < end; ++slot.next_command) {
@@ -29,7 +44,12 @@ bool StreamExecutor::Submit(Slot& slot, int32_t end) {
     if (command.op == Op::kStateWrite && !AheadIsSettled(slot)) return false;
     if (slot.fault.failed()) return false;  // cancelled, or failed by what was submitted before
     current.Set(core_.local_device_of_lane(command.lane));
-    if (command.room == Room::kAwaitAndMark && !HasRoom(slot, command.lane)) return false;
+    if (command.room == Room::kAwaitAndMark) {
+      const absl::StatusOr<bool> room = HasRoom(slot, command);
+      if (!room.ok()) slot.fault.Fail(-1, room.status());
+      slot.lane_full = room.ok() && !*room;
+      if (!room.ok() || !*room) return false;
+    }
     if (command.op == Op::kStateWait || command.op == Op::kReadyWait) {
       const absl::StatusOr<bool> passed =
           command.op == Op::kStateWait ? WaitForState(slot, command) : WaitUntilReady(slot, command);
@@ -44,11 +64,7 @@ bool StreamExecutor::Submit(Slot& slot, int32_t end) {
     const bool awaited = core_.runtime().synchronous() && command.node >= 0;
     if (awaited && !core_.runtime().EnterSync()) return false;
     const bool entered = command.op != Op::kForeign || core_.EnterGate(command.node);
-    absl::Status status = entered ? Do(slot, command) : absl::OkStatus();
-    if (status.ok() && entered && command.room != Room::kEnough) {
-      const auto lane = static_cast<size_t>(command.lane);
-      status = core_.driver().Record(slot.marks[lane], slot.streams[lane]);
-    }
+    absl::Status status = entered ? DoAndMark(slot, command) : absl::OkStatus();
     if (command.op == Op::kForeign && entered) core_.LeaveGate(command.node);
     if (awaited) {
       if (status.ok() && entered) status = AwaitNode(slot, command);
@@ -64,11 +80,30 @@ bool StreamExecutor::Submit(Slot& slot, int32_t end) {
   return true;
 }
 
-bool StreamExecutor::HasRoom(Slot& slot, int32_t lane) {
-  const absl::StatusOr<bool> complete = core_.driver().Query(slot.marks[static_cast<size_t>(lane)]);
-  if (!complete.ok()) slot.fault.Fail(-1, complete.status());
-  slot.lane_full = complete.ok() && !*complete;
-  return complete.ok() && *complete;
+Submitted StreamExecutor::SubmitOfPart(Slot& slot, int32_t at, driver::CurrentDevice& current) {
+  if (slot.fault.failed()) return Submitted::kFailed;
+  const ExecCommand& command = slot.schedule->commands[static_cast<size_t>(at)];
+  current.Set(core_.local_device_of_lane(command.lane));
+  if (command.room == Room::kAwaitAndMark) {
+    const absl::StatusOr<bool> room = HasRoom(slot, command);
+    if (!room.ok()) slot.fault.Fail(-1, room.status());
+    if (!room.ok() || !*room) return room.ok() ? Submitted::kFull : Submitted::kFailed;
+  }
+  const absl::Status status = DoAndMark(slot, command);
+  if (status.ok()) return Submitted::kDone;
+  slot.fault.Fail(base::IsFatal(status) ? -1 : command.node, status);  // a fault of any command, see SubmitInOrder
+  return Submitted::kFailed;
+}
+
+absl::StatusOr<bool> StreamExecutor::HasRoom(const Slot& slot, const ExecCommand& command) {
+  return core_.driver().Query(slot.marks[static_cast<size_t>(command.lane)]);
+}
+
+absl::Status StreamExecutor::DoAndMark(Slot& slot, const ExecCommand& command) {
+  absl::Status status = Do(slot, command);
+  if (!status.ok() || command.room == Room::kEnough) return status;
+  const auto lane = static_cast<size_t>(command.lane);
+  return core_.driver().Record(slot.marks[lane], slot.streams[lane]);
 }
 
 absl::Status StreamExecutor::SubmitFinish(Slot& slot, int32_t end) {

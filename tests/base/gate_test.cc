@@ -66,7 +66,7 @@ Scenario OneTooMany() {
   return scenario;
 }
 
-// One leaves and rings; another waits on the bell until it is in.
+// One leaves, and rings where it is told that somebody was refused; another waits on the bell until it is in.
 template <class G>
 Scenario OneWaitsForRoom() {
   struct State {
@@ -77,8 +77,7 @@ Scenario OneWaitsForRoom() {
   (void)state->gate.Enter(1);
   Scenario scenario;
   scenario.threads = {[state] {
-                        state->gate.Leave();
-                        state->bell.Ring();
+                        if (state->gate.Leave()) state->bell.Ring();
                       },
                       [state] {
                         for (;;) {
@@ -99,6 +98,43 @@ TEST(Gate, RefusesOnlyForSomebodyInsideWhateverTheSchedule) {
 
 TEST(Gate, LetsInWhoeverWaitsForRoomWhateverTheSchedule) {
   ExpectSound(Explore([] { return OneWaitsForRoom<Gate<ModelAtomic>>(); }));
+}
+
+// Of two who leave one is told that somebody was refused, who then gets in; and nobody is where nobody was.
+TEST(Gate, TellsWhoLeavesOnceThatSomebodyWasRefused) {
+  Gate<> gate;
+  EXPECT_TRUE(gate.Enter(2));
+  EXPECT_TRUE(gate.Enter(2));
+  EXPECT_FALSE(gate.Enter(2));
+  EXPECT_TRUE(gate.Leave());
+  EXPECT_FALSE(gate.Leave());
+  EXPECT_TRUE(gate.Enter(1));
+  EXPECT_FALSE(gate.Leave());
+}
+
+// Says that it was refused when who was inside may have looked already.
+class TardyGate {
+ public:
+  bool Enter(int limit) {
+    int inside = inside_.load();
+    while (inside < limit) {
+      if (inside_.compare_exchange_strong(inside, inside + 1)) return true;
+    }
+    refused_.store(true);
+    return false;
+  }
+  bool Leave() {
+    inside_.fetch_sub(1);
+    return refused_.exchange(false);
+  }
+
+ private:
+  ModelAtomic<int> inside_{0};
+  ModelAtomic<bool> refused_{false};
+};
+
+TEST(Gate, IsExploredCloselyEnoughToFindARefusalThatNobodyIsToldOf) {
+  ExpectFound(Explore([] { return OneWaitsForRoom<TardyGate>(); }), "deadlock");
 }
 
 // Counts whoever tries, and takes it back.

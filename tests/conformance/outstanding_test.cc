@@ -25,11 +25,13 @@ constexpr int kLength = 900;  // more than may be outstanding, and less than sto
 
 #define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
 
-class Outstanding : public testing::Test {
+// With so many feeders, which submit the chains where there are several.
+class Outstanding : public testing::TestWithParam<int> {
  protected:
   // A run whose first node is on the device and stays there; all that was submitted meanwhile is in the record.
   void Start(int width, int length = kLength, bool traced = false) {
-    runtime_.emplace(*checks_.CreateRuntime({.devices = "host", .workers = 2, .host_device_threads = 2}));
+    runtime_.emplace(
+        *checks_.CreateRuntime({.devices = "host", .workers = 2, .host_device_threads = 2, .feeders = GetParam()}));
     Graph g("long");
     auto first = g.Buffer<int32_t>("first", 4);
     auto sum = g.Output<int32_t>("sum", 4, kPinned);
@@ -98,7 +100,7 @@ class Outstanding : public testing::Test {
   HostBuffer<int32_t> result_;
 };
 
-TEST_F(Outstanding, AStreamHoldsAtMost512Commands) {
+TEST_P(Outstanding, AStreamHoldsAtMost512Commands) {
   Start(1);
   ExpectFullButNotMore(1);
   latch_.Open();
@@ -107,14 +109,14 @@ TEST_F(Outstanding, AStreamHoldsAtMost512Commands) {
   ExpectResult();
 }
 
-TEST_F(Outstanding, AStreamOfATracedRunToo) {
+TEST_P(Outstanding, AStreamOfATracedRunToo) {
   Start(1, kLength / 3, true);
   ExpectFullButNotMore(1);
   latch_.Open();
   ASSERT_OK(run_.Wait());
 }
 
-TEST_F(Outstanding, EachOfSeveralStreams) {
+TEST_P(Outstanding, EachOfSeveralStreams) {
   Start(4);
   ExpectFullButNotMore(4);
   latch_.Open();
@@ -122,7 +124,7 @@ TEST_F(Outstanding, EachOfSeveralStreams) {
   EXPECT_EQ(checks_.witness().log().count(CallKind::kFill), 4 * kLength);
 }
 
-TEST_F(Outstanding, TheRestIsSubmittedThoughNobodyWaits) {
+TEST_P(Outstanding, TheRestIsSubmittedThoughNobodyWaits) {
   Start(1);
   latch_.Open();
   const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
@@ -133,7 +135,7 @@ TEST_F(Outstanding, TheRestIsSubmittedThoughNobodyWaits) {
   ExpectResult();
 }
 
-TEST_F(Outstanding, ARunThatIsCancelledMeanwhileSubmitsNoMore) {
+TEST_P(Outstanding, ARunThatIsCancelledMeanwhileSubmitsNoMore) {
   Start(1);
   run_.Cancel();
   latch_.Open();
@@ -142,13 +144,15 @@ TEST_F(Outstanding, ARunThatIsCancelledMeanwhileSubmitsNoMore) {
 }
 
 // The first query of such a run is whether there is room.
-TEST_F(Outstanding, ARunThatCannotTellWhetherThereIsRoomFails) {
+TEST_P(Outstanding, ARunThatCannotTellWhetherThereIsRoomFails) {
   fail_first_query_ = true;
   Start(1);
   latch_.Open();
   EXPECT_EQ(run_.Wait(), absl::UnavailableError("graph 'long': planned"));
   EXPECT_LE(checks_.witness().log().count(CallKind::kFill), 512);
 }
+
+INSTANTIATE_TEST_SUITE_P(Feeders, Outstanding, testing::Values(0, 3));
 
 }  // namespace
 }  // namespace penstock::conformance

@@ -1,6 +1,6 @@
 // A pipeline over two devices, with each call of the driver failing in turn, once and for good: every item reaches the
-// sink once and in order, with its right result or with the failure named; one failed call costs one item; after a dead
-// device every later item is refused; the pipeline itself returns OK, and nothing is left alive.
+// sink once and in order, with its right result or with the failure named; one failed call costs one item; a dead
+// device ends the pipeline, with the fault in the status of every item that it cost; and nothing is left alive.
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
@@ -23,7 +23,7 @@ struct Double {
   PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* x, int32_t* y) const { y[i] = 2 * x[i]; }
 };
 
-struct Item {
+struct Numbered {
   int number = 0;
   std::vector<int32_t> x, y;
 };
@@ -42,35 +42,39 @@ class PipelineFaults : public testing::TestWithParam<Target> {
     auto x = g.Input<int32_t>("x", kN);
     auto y = g.Output<int32_t>("y", kN);
     g.ParallelFor("double", kN, Double{}, Read(x), Write(y));
-    std::vector<Executable> executables;
-    for (int d = 0; d < 2; ++d) executables.push_back(*runtime->Compile(g, {.slots = 2, .device = d}));
+    Executable executable = *runtime->Compile(g, {.slots = 2, .devices = {0, 1}});
     CallLog::Counts before = checks.witness().log().counts();
     if (n > 0 && deadly) checks.witness().DieAtNth(kind, n);
     if (n > 0 && !deadly) checks.witness().FailNth(kind, n, absl::UnavailableError("planned"));
 
     int pulled = 0, delivered = 0, failed = 0;
-    PipelineStages<Item> stages;
-    stages.source = [&]() -> std::optional<Item> {
+    const auto source = [&]() -> std::optional<Numbered> {
       if (pulled == kItems) return std::nullopt;
-      Item item{pulled++, std::vector<int32_t>(kN), std::vector<int32_t>(kN, -1)};
+      Numbered item{pulled++, std::vector<int32_t>(kN), std::vector<int32_t>(kN, -1)};
       for (size_t i = 0; i < kN; ++i) item.x[i] = item.number * 1000 + static_cast<int32_t>(i);
       return item;
     };
-    stages.bind = [&](Item& item, int, Bindings& bindings) {
-      bindings.Set(x, item.x).Set(y, item.y);
-      return absl::OkStatus();
-    };
-    stages.sink = [&](Item&& item, const absl::Status& status) {
-      EXPECT_EQ(item.number, delivered++);
-      if (!status.ok()) {
+    const auto sink = [&](Item<Numbered>& item) {
+      EXPECT_EQ(item->number, delivered++);
+      if (!item.status().ok()) {
         ++failed;
-        ExpectNamed(status, deadly);
+        ExpectNamed(item.status(), deadly);
         return;
       }
-      for (size_t i = 0; i < kN; ++i) ASSERT_EQ(item.y[i], 2 * item.x[i]) << "item " << item.number;
+      for (size_t i = 0; i < kN; ++i) ASSERT_EQ(item->y[i], 2 * item->x[i]) << "item " << item->number;
     };
-    EXPECT_EQ(RunPipeline(executables, std::move(stages)), absl::OkStatus());
-    EXPECT_EQ(delivered, kItems);
+    Stages<Numbered> stages;
+    stages.Run("item", executable, [&](Item<Numbered>& item) { item.Set(x, item->x).Set(y, item->y); });
+    {
+      auto pipeline = Pipeline<Numbered>::Create(std::move(stages));
+      const absl::Status ran = pipeline->Run(source, sink);
+      EXPECT_EQ(base::IsFatal(ran), deadly && failed > 0) << ran;
+      EXPECT_EQ(ran.ok(), !base::IsFatal(ran)) << ran;
+    }
+    EXPECT_EQ(delivered, pulled);
+    if (!deadly) {
+      EXPECT_EQ(delivered, kItems);
+    }
     const bool fired = checks.witness().fault_fired();
     if (!deadly) {
       EXPECT_EQ(failed, fired ? 1 : 0);
@@ -79,7 +83,7 @@ class PipelineFaults : public testing::TestWithParam<Target> {
     }
     CallLog::Counts counts = checks.witness().log().counts();
     for (size_t k = 0; k < counts.size(); ++k) counts[k] -= before[k];
-    executables.clear();
+    executable = Executable();
     *runtime = *Runtime::Create({.devices = "host"});
     EXPECT_EQ(checks.Complaints(), "");
     return counts;

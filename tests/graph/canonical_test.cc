@@ -171,6 +171,9 @@ TEST(StructureHash, CoversWhatDecidesThePlan) {
   options.max_lanes = 2;
   see(PlanOf(Graph(), options).structure_hash, "lanes");
   options = Devices(1);
+  options.events_once = true;
+  see(PlanOf(Graph(), options).structure_hash, "events once");
+  options = Devices(1);
   options.costs = {1, -1, -1, 50};
   see(PlanOf(Graph(), options).structure_hash, "costs");
   see(PlanOf(Graph(), Devices(2)).structure_hash, "devices");

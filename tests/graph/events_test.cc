@@ -1,6 +1,7 @@
 // Events: who records one, and when it may be recorded again.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -30,6 +31,28 @@ TEST(Events, AreRecordedAgainUnlessSomebodyLooksAtThemLater) {
   }
   std::cout << records << " records of " << events << " events, " << looked_at << " looked at later\n";
   EXPECT_GT(records, events);
+}
+
+// Where several threads are to submit the segments; but what ends a run records the event of a device lane by lane.
+TEST(Events, AreRecordedOnceInAWidePlanThatThreadsSubmitSideBySide) {
+  int wide = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    RandomGraph graph = MakeRandomGraph(seed, 120);
+    const size_t usual = PlanOf(graph.builder, graph.options).events.size();
+    graph.options.events_once = true;
+    const Plan plan = PlanOf(graph.builder, graph.options);
+    const bool any_wide = std::any_of(plan.segments.begin(), plan.segments.end(),
+                                      [](const Segment& s) { return s.end - s.begin >= kSplitFrom; });
+    if (!any_wide || plan.lanes.size() < 2) continue;
+    wide += plan.events.size() > usual;
+    std::vector<int> times(plan.events.size());
+    for (int32_t c = 0; c < plan.finish_begin; ++c) {
+      const Command& command = plan.commands[static_cast<size_t>(c)];
+      if (command.op != Command::Op::kRecord) continue;
+      EXPECT_EQ(++times[static_cast<size_t>(command.arg)], 1) << "seed " << seed << ", event " << command.arg;
+    }
+  }
+  EXPECT_GT(wide, 10);
 }
 
 // The number of events depends on how much is pending at a time, not on how long the graph is.

@@ -1,4 +1,4 @@
-// WorkerPool: order, exactly once, the end, names.
+// WorkerPool: order, exactly once, the end, names; groups that help each other.
 #include "src/host/worker_pool.h"
 
 #include <gtest/gtest.h>
@@ -12,6 +12,7 @@
 #include <semaphore>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace penstock::host {
@@ -24,22 +25,30 @@ Task Calling(Job& job, int64_t arg = 0) {
   return {[](void* context, int64_t a) { (*static_cast<Job*>(context))(a); }, &job, arg};
 }
 
-class WorkerPoolTest : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Threads, WorkerPoolTest, testing::Values(1, 2, 5));
+// So many threads, in so many groups, which may be more.
+class WorkerPoolTest : public testing::TestWithParam<std::pair<int, int>> {
+ protected:
+  static int threads() { return GetParam().first; }
+  static int groups() { return GetParam().second; }
+  static WorkerPool::Options Options() { return {.threads = threads(), .name = "test", .groups = groups()}; }
+};
+INSTANTIATE_TEST_SUITE_P(ThreadsAndGroups, WorkerPoolTest,
+                         testing::Values(std::pair(1, 1), std::pair(2, 1), std::pair(5, 1), std::pair(1, 2),
+                                         std::pair(2, 2), std::pair(5, 2), std::pair(5, 3)));
 
 TEST_P(WorkerPoolTest, EveryTaskRunsOnceFromEveryPoster) {
   constexpr int kPosters = 4, kEach = 500;
   std::vector<std::atomic<int>> runs(kPosters * kEach);
   Job count = [&](int64_t i) { runs[static_cast<size_t>(i)].fetch_add(1); };
   {
-    WorkerPool pool(GetParam(), "test");
+    WorkerPool pool(Options());
     std::vector<std::jthread> posters;
     for (int p = 0; p < kPosters; ++p) {
       posters.emplace_back([&, p] {
         for (int i = 0; i < kEach; ++i) {
           Task task = Calling(count, p * kEach + i);
           task.more = i % 3 == 0;
-          pool.Post(task);
+          pool.Post(task, i % groups());
         }
       });
     }
@@ -48,17 +57,17 @@ TEST_P(WorkerPoolTest, EveryTaskRunsOnceFromEveryPoster) {
 }
 
 TEST_P(WorkerPoolTest, ShutdownRunsWhatIsQueuedAndWhatThatPosts) {
-  WorkerPool pool(GetParam(), "test");
-  std::latch all_busy(GetParam()), go(1);
+  WorkerPool pool(Options());
+  std::latch all_busy(threads()), go(1);
   Job hold = [&](int64_t) {
     all_busy.count_down();
     go.wait();
   };
-  for (int i = 0; i < GetParam(); ++i) pool.Post(Calling(hold));
+  for (int i = 0; i < threads(); ++i) pool.Post(Calling(hold));
   all_busy.wait();
   std::atomic<int> ran{0};
   Job leaf = [&](int64_t) { ran.fetch_add(1); };
-  Job parent = [&](int64_t) { pool.Post(Calling(leaf)); };
+  Job parent = [&](int64_t) { pool.Post(Calling(leaf), groups() - 1); };
   for (int i = 0; i < 200; ++i) pool.Post(Calling(parent));  // more than the queue's first size
   EXPECT_EQ(ran.load(), 0);
   std::jthread closer([&] { pool.Shutdown(); });
@@ -68,7 +77,7 @@ TEST_P(WorkerPoolTest, ShutdownRunsWhatIsQueuedAndWhatThatPosts) {
 }
 
 TEST_P(WorkerPoolTest, PostAfterShutdownRunsOnTheCaller) {
-  WorkerPool pool(GetParam(), "test");
+  WorkerPool pool(Options());
   pool.Shutdown();
   std::thread::id where;
   Job note = [&](int64_t) { where = std::this_thread::get_id(); };
@@ -80,28 +89,28 @@ TEST_P(WorkerPoolTest, PostAfterShutdownRunsOnTheCaller) {
 // A worker lingers, and takes one of those that follow; the others must wake.
 TEST_P(WorkerPoolTest, WhoLingersKeepsNobodyAsleep) {
   std::counting_semaphore<> ended(0);
-  std::barrier together(GetParam() + 1);
+  std::barrier together(threads() + 1);
   Job end = [&](int64_t) { ended.release(); };
   Job meet = [&](int64_t) { together.arrive_and_wait(); };
-  WorkerPool pool(GetParam(), "test");
+  WorkerPool pool(Options());
   for (int round = 0; round < 200; ++round) {
     Task more = Calling(end);
     more.more = true;
-    pool.Post(more);
+    pool.Post(more, round % groups());
     ended.acquire();
-    for (int i = 0; i < GetParam(); ++i) pool.Post(Calling(meet));
+    for (int i = 0; i < threads(); ++i) pool.Post(Calling(meet), i * i % groups());
     together.arrive_and_wait();  // hangs where fewer run
   }
 }
 
 TEST_P(WorkerPoolTest, ThreadsRunAtTheSameTime) {
-  WorkerPool pool(GetParam(), "test");
-  std::latch together(GetParam());
+  WorkerPool pool(Options());
+  std::latch together(threads());
   Job meet = [&](int64_t) { together.arrive_and_wait(); };
-  for (int i = 0; i < GetParam(); ++i) pool.Post(Calling(meet));
+  for (int i = 0; i < threads(); ++i) pool.Post(Calling(meet), i * i % groups());
   pool.Shutdown();  // hangs where fewer threads run
   EXPECT_TRUE(together.try_wait());
-  EXPECT_EQ(pool.threads(), GetParam());
+  EXPECT_EQ(pool.threads(), threads());
 }
 
 TEST(WorkerPool, OneThreadRunsInOrderAcrossGrowth) {
@@ -142,6 +151,120 @@ TEST(WorkerPool, WorkersKnowTheirIndexAndCarryTheName) {
 TEST(WorkerPool, FewerThanOneThreadCountsAsOne) {
   WorkerPool pool(-3, "test");
   EXPECT_EQ(pool.threads(), 1);
+}
+
+// Groups
+
+void AwaitAsleep(const WorkerPool& pool, int workers) {
+  while (pool.asleep() != workers) std::this_thread::yield();
+}
+
+TEST(WorkerPoolGroups, ATaskGoesToItsGroupWhereSomebodyIsIdleThere) {
+  WorkerPool pool({.threads = 4, .name = "test", .groups = 2});
+  for (int i = 0; i < 200; ++i) {
+    AwaitAsleep(pool, 4);
+    std::binary_semaphore ran(0);
+    int where = -1;
+    Job note = [&](int64_t) {
+      where = WorkerPool::CurrentIndex();
+      ran.release();
+    };
+    const int group = i / 3 % 2;
+    pool.Post(Calling(note), group);
+    ran.acquire();
+    EXPECT_EQ(where % 2, group);
+  }
+}
+
+// All tasks of either group must run at once, two of them on the other's workers.
+TEST(WorkerPoolGroups, IdleWorkersOfAnotherGroupHelp) {
+  std::barrier together(5);
+  Job meet = [&](int64_t) { together.arrive_and_wait(); };
+  WorkerPool pool({.threads = 4, .name = "test", .groups = 2});
+  for (int round = 0; round < 100; ++round) {
+    for (int i = 0; i < 4; ++i) pool.Post(Calling(meet), round % 2);
+    together.arrive_and_wait();  // hangs where fewer run
+  }
+}
+
+TEST(WorkerPoolGroups, AGroupThatIsHeldUpHoldsUpNobody) {
+  std::latch held(2), go(1);
+  Job hold = [&](int64_t) {
+    held.count_down();
+    go.wait();
+  };
+  WorkerPool pool({.threads = 4, .name = "test", .groups = 2});
+  AwaitAsleep(pool, 4);
+  pool.Post(Calling(hold), 0);
+  pool.Post(Calling(hold), 0);
+  held.wait();  // both workers of group 0
+  for (int round = 0; round < 100; ++round) {
+    std::binary_semaphore ran[2] = {std::binary_semaphore(0), std::binary_semaphore(0)};
+    Job end = [&](int64_t group) { ran[group].release(); };
+    for (const int group : {0, 1}) pool.Post(Calling(end, group), group);
+    for (auto& group : ran) group.acquire();  // hangs where nobody helps group 0, or it keeps who could from group 1
+  }
+  go.count_down();
+}
+
+// One that lingers for its group is there for the other as well.
+TEST(WorkerPoolGroups, WhoLingersIsCalledByOtherGroupsToo) {
+  WorkerPool pool({.threads = 2, .name = "test", .groups = 2});
+  for (int round = 0; round < 100; ++round) {
+    std::latch held(1), go(1);
+    Job hold = [&](int64_t) {
+      held.count_down();
+      go.wait();
+    };
+    std::counting_semaphore<> ended(0);
+    Job end = [&](int64_t) { ended.release(); };
+    pool.Post(Calling(hold), 0);
+    held.wait();
+    Task more = Calling(end);
+    more.more = true;
+    pool.Post(more, 1);
+    ended.acquire();
+    pool.Post(Calling(end), 0);
+    ended.acquire();
+    go.count_down();
+    AwaitAsleep(pool, 2);
+  }
+}
+
+TEST(WorkerPoolGroups, WorkersTakeTheirGroupsTasksFirstAndInOrder) {
+  std::vector<int64_t> order;
+  std::latch held(2), go(1);
+  std::binary_semaphore end(0);
+  Job hold = [&](int64_t) {
+    held.count_down();
+    go.wait();
+  };
+  Job hold_longer = [&](int64_t) {
+    held.count_down();
+    end.acquire();
+  };
+  Job note = [&](int64_t i) {
+    order.push_back(i);
+    if (order.size() == 6) end.release();
+  };
+  WorkerPool pool({.threads = 2, .name = "test", .groups = 2});
+  AwaitAsleep(pool, 2);
+  pool.Post(Calling(hold_longer), 0);
+  pool.Post(Calling(hold), 1);
+  held.wait();
+  for (int64_t i = 0; i < 6; ++i) pool.Post(Calling(note, i), static_cast<int>(i % 2));
+  go.count_down();
+  pool.Shutdown();
+  EXPECT_EQ(order, (std::vector<int64_t>{1, 3, 5, 0, 2, 4}));
+}
+
+TEST(WorkerPoolGroups, ThreadsAreToldTheirGroupAndNumber) {
+  std::vector<std::pair<int, int>> told(5, {-1, -1});
+  WorkerPool pool({.threads = 5, .name = "test", .groups = 2, .begin = [&](int group, int number) {
+                     told.at(static_cast<size_t>(WorkerPool::CurrentIndex())) = {group, number};
+                   }});
+  pool.Shutdown();
+  EXPECT_EQ(told, (std::vector<std::pair<int, int>>{{0, 0}, {1, 0}, {0, 1}, {1, 1}, {0, 2}}));
 }
 
 // The owner may destroy the pool as soon as it knows that the last task ran, while its poster is still inside Post.

@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 #include <linux/mempolicy.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <optional>
+#include <set>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -94,6 +97,48 @@ TEST(Topology, BusIdsMayHaveLargeLettersAndMayBeNonsense) {
 TEST(Topology, WhatHwlocDoesNotTakeIsAStatus) {
   EXPECT_EQ(Topology::OfDescription("no such thing").status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_FALSE(Topology::OfXml("<topology").ok());
+}
+
+// The processors that a thread of its own may run on after RunOnNode(node), having chosen `chosen` before.
+std::set<int> ProcessorsOnNode(const Topology& topology, int node, const std::set<int>& chosen = {}) {
+  const auto now = [] {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    sched_getaffinity(0, sizeof(set), &set);
+    std::set<int> processors;
+    for (int p = 0; p < CPU_SETSIZE; ++p) {
+      if (CPU_ISSET(p, &set)) processors.insert(p);
+    }
+    return processors;
+  };
+  std::set<int> after;
+  std::thread([&] {
+    if (!chosen.empty()) {
+      cpu_set_t set;
+      CPU_ZERO(&set);
+      for (const int p : chosen) CPU_SET(p, &set);
+      EXPECT_EQ(sched_setaffinity(0, sizeof(set), &set), 0);
+    }
+    EXPECT_EQ(topology.RunOnNode(node), absl::OkStatus());
+    after = now();
+  }).join();
+  return after;
+}
+
+TEST(Topology, AThreadRunsOnItsNodeUnlessThereIsOneOrSomebodyHasChosen) {
+  if (std::thread::hardware_concurrency() != 2) GTEST_SKIP() << "described for two processors";
+  const std::set<int> both{0, 1};
+  EXPECT_EQ(ProcessorsOnNode(Described("numa:2 pu:1"), 1), std::set<int>{1});
+  EXPECT_EQ(ProcessorsOnNode(Described("numa:2 pu:1"), 0), std::set<int>{0});
+  EXPECT_EQ(ProcessorsOnNode(Described("numa:2 pu:1"), 1, {0}), std::set<int>{0}) << "chosen before";
+  EXPECT_EQ(ProcessorsOnNode(Described("pu:2"), 0), both) << "one node";
+  EXPECT_EQ(ProcessorsOnNode(Described("numa:2 pu:1"), -1), both) << "none";
+}
+
+TEST(Topology, TellsTheProcessorsOfANode) {
+  EXPECT_EQ(Described("numa:2 pu:3").processors(0), 3);
+  EXPECT_EQ(Described("numa:2 pu:3").processors(1), 3);
+  EXPECT_EQ(Described("pu:5").processors(0), 5);
 }
 
 TEST(Topology, ThisComputerHasANode) {

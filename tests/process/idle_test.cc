@@ -1,5 +1,5 @@
-// A runtime with four devices and nothing in flight sleeps: in ten seconds its threads use less than 10 ms of CPU, and
-// on host devices the process has no others.
+// A runtime with four devices, an executable on each and a pipeline over them all, with nothing in flight, sleeps: in
+// ten seconds its threads use less than 10 ms of CPU, and on host devices the process has no others.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -9,9 +9,14 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "penstock/pipeline.h"
+#include "penstock/status_macros.h"
 #include "tests/process/child.h"
 #include "tests/process/devices.h"
 #include "tests/process/world.h"
@@ -55,9 +60,31 @@ CpuMs Used() {
   return used;
 }
 
+// Some items have been through each device, and the last one has been taken out.
+absl::StatusOr<Pipeline<int32_t>> MakeIdlePipeline(Runtime& runtime, std::vector<int32_t>& numbers) {
+  Graph graph("one");
+  const auto x = graph.Output<int32_t>("x", 1);
+  graph.Fill("fill", x, 1);
+  PENSTOCK_ASSIGN_OR_RETURN(const Executable executable, runtime.Compile(graph, {.devices = runtime.all_devices()}));
+  Stages<int32_t> stages;
+  stages.Host("before", [](int32_t&) {}, {.workers = 2});
+  stages.Run("one", executable,
+             [&numbers, x](Item<int32_t>& item) { item.Set(x, std::span(&numbers.at(item.value()), 1)); });
+  stages.Host("after", [](int32_t&) {});
+  PENSTOCK_ASSIGN_OR_RETURN(auto pipe, Pipeline<int32_t>::Create(std::move(stages)));
+  for (int32_t n = 0; n < static_cast<int32_t>(numbers.size()); ++n) {
+    PENSTOCK_RETURN_IF_ERROR(pipe.Push(int32_t{n}));
+    PENSTOCK_RETURN_IF_ERROR(pipe.Pop().status());
+  }
+  return pipe;
+}
+
 const Scenario kIdle("idle", [](const std::string& devices) -> int {
   World world(devices);
   world.Start("nothing");
+  std::vector<int32_t> numbers(100, 0);
+  const auto pipe = MakeIdlePipeline(world.runtime(), numbers);
+  if (!pipe.ok() || numbers != std::vector<int32_t>(100, 1)) return 2;
   const CpuMs before = Used();
   std::this_thread::sleep_for(std::chrono::seconds(10));  // what is measured
   const CpuMs after = Used();

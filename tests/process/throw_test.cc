@@ -55,29 +55,30 @@ int RunOnce(Executable& executable, BufferHandle<int32_t> x, Bomb& bomb) {
 }
 
 int RunItems(Executable& executable, BufferHandle<int32_t> x, Bomb& bomb) {
-  struct Item {
+  struct Numbers {
     std::vector<int32_t> x = std::vector<int32_t>(4, 10);
   };
   int pulled = 0;
-  PipelineStages<Item> stages;
-  stages.source = [&]() -> std::optional<Item> {
+  const auto source = [&]() -> std::optional<Numbers> {
     if (pulled == 2) return std::nullopt;
     ++pulled;
     bomb.At("source");
-    return Item();
+    return Numbers();
   };
-  stages.before = [&](Item&) { return bomb.At("before"), absl::OkStatus(); };
-  stages.bind = [&](Item& item, int, Bindings& io) {
-    bomb.At("bind");
-    io.Set(x, item.x);
-    return absl::OkStatus();
-  };
-  stages.after = [&](Item&) { return bomb.At("after"), absl::OkStatus(); };
-  stages.sink = [&](Item&& item, const absl::Status& status) {
+  const auto sink = [&](Item<Numbers>& item) {
     bomb.At("sink");
-    Print(status.ok() ? "item is " + std::to_string(item.x[0]) : "item: " + status.ToString());
+    Print(item.status().ok() ? "item is " + std::to_string(item->x[0]) : "item: " + item.status().ToString());
   };
-  Print("pipeline: " + RunPipeline<Item>({executable}, std::move(stages)).ToString());
+  Stages<Numbers> stages;
+  stages.Host("before", [&](Numbers&) { bomb.At("before"); });
+  stages.Run("add", executable, [&](Item<Numbers>& item) {
+    bomb.At("set");
+    item.Set(x, item->x);
+  });
+  stages.Host("after", [&](Numbers&) { bomb.At("after"); });
+  auto pipeline = Pipeline<Numbers>::Create(std::move(stages));
+  if (!pipeline.ok()) return Print(pipeline.status().ToString()), 1;
+  Print("pipeline: " + pipeline->Run(source, sink).ToString());
   return 0;
 }
 
@@ -101,7 +102,7 @@ const Scenario kThrows("throws", [](const std::string& row) -> int {
         .HostTwin([&](int32_t*) { bomb.At("launch"); });
     graph.Host("host node", [&](std::span<int32_t>) { bomb.At("host node"); }, ReadWrite(x));
     Executable executable = *runtime->Compile(graph, {.slots = 1});
-    for (const char* stage : {"source", "before", "bind", "after", "sink"}) {
+    for (const char* stage : {"source", "before", "set", "after", "sink"}) {
       if (bomb.place == stage) return RunItems(executable, x, bomb);
     }
     for (int i = 0; i < 2; ++i) {
@@ -134,6 +135,11 @@ const std::map<std::string, std::string>& Expected() {
     return std::string("INTERNAL: graph 'throwing' node '") + name + "' (line) on " + where + ": the callable threw" +
            what + "\n" + kRight;
   };
+  static const auto item = [](const char* stage) {
+    return std::string("item: INTERNAL: pipeline stage '") + stage +
+           "' (line): its function threw an exception: boom; catch it there and return a Status\nitem is "
+           "11\npipeline: OK\n";
+  };
   static const std::map<std::string, std::string> kExpected = {
       {"functor", node("add", "host:0", ": boom")},
       {"functor, an int", node("add", "host:0", " something that is no std::exception")},
@@ -144,21 +150,11 @@ const std::map<std::string, std::string>& Expected() {
       {"callback", kRight + kRight + "log: a run's OnDone callback threw: boom\n"},
       {"callback, an int",
        kRight + kRight + "log: a run's OnDone callback threw something that is no std::exception\n"},
-      {"source",
-       "pipeline: INTERNAL: pipeline: source threw an exception: boom; catch it in the stage and return a "
-       "Status\n"},
-      {"before",
-       "item: INTERNAL: pipeline: before threw an exception: boom; catch it in the stage and return a "
-       "Status\nitem is 11\npipeline: OK\n"},
-      {"bind",
-       "item: INTERNAL: pipeline: bind threw an exception: boom; catch it in the stage and return a "
-       "Status\nitem is 11\npipeline: OK\n"},
-      {"after",
-       "item: INTERNAL: pipeline: after threw an exception: boom; catch it in the stage and return a "
-       "Status\nitem is 11\npipeline: OK\n"},
-      {"sink",
-       "pipeline: INTERNAL: pipeline: sink threw an exception: boom; catch it in the stage and return a "
-       "Status\n"},
+      {"source", "pipeline: INTERNAL: pipeline: source threw an exception: boom; catch it there and return a Status\n"},
+      {"before", item("before")},
+      {"set", item("add")},
+      {"after", item("after")},
+      {"sink", "pipeline: INTERNAL: pipeline: sink threw an exception: boom; catch it there and return a Status\n"},
   };
   return kExpected;
 }

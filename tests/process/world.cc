@@ -127,27 +127,24 @@ absl::Status World::KeepLaunching() {
 }
 
 absl::Status World::KeepPiping() {
-  using Item = std::vector<int32_t>;
+  using Numbers = std::vector<int32_t>;
   int64_t sunk = 0;
   absl::Status first;
-  PipelineStages<Item> stages;
-  stages.source = [&]() -> std::optional<Item> {
+  Stages<Numbers> stages;
+  stages.Host("before", [](Numbers&) {});
+  stages.Run("add", add_, [&](Item<Numbers>& item) { item.Set(x_, item.value()); });
+  stages.Host("after", [](Numbers&) {});
+  PENSTOCK_ASSIGN_OR_RETURN(Pipeline<Numbers> pipeline, Pipeline<Numbers>::Create(std::move(stages)));
+  const auto source = [&]() -> std::optional<Numbers> {
     if (released_) return std::nullopt;
-    return Item(kN);
+    return Numbers(kN);
   };
-  stages.before = [](Item&) { return absl::OkStatus(); };
-  stages.bind = [&](Item& item, int, Bindings& io) {
-    io.Set(x_, item);
-    return absl::OkStatus();
-  };
-  stages.after = [](Item&) { return absl::OkStatus(); };
-  stages.sink = [&](Item&&, const absl::Status& status) {
-    if (first.ok()) first = status;
+  PENSTOCK_RETURN_IF_ERROR(pipeline.Run(source, [&](Item<Numbers>& item) {
+    if (first.ok()) first = item.status();
     if (++sunk != 8) return;
     started_ = true;
     started_.notify_all();
-  };
-  PENSTOCK_RETURN_IF_ERROR(RunPipeline<Item>({add_}, std::move(stages)));
+  }));
   return first;
 }
 

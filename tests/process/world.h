@@ -24,7 +24,7 @@ namespace penstock::testing {
 //   kernel      a kernel that does not end before Release (on CUDA, at most 20 s)
 //   host node   a host node that does not end before Release
 //   launching   a thread that launches and waits until it is refused
-//   pipeline    a thread in RunPipeline whose source ends with Release
+//   pipeline    a thread in Pipeline::Run whose source ends with Release
 inline constexpr std::string_view kInFlight[] = {"nothing", "kernel", "host node", "launching", "pipeline"};
 
 // How a kernel says that it is running, and is told to go on. Not a member of World: nvcc launches no kernel template

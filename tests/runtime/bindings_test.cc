@@ -169,13 +169,21 @@ TEST_F(BindingsTest, ConstMemoryAndWrongPlacesAreNamed) {
                            ": bound to const memory, but the graph writes it; bind memory that may be written");
 }
 
-TEST_F(BindingsTest, OnlyTheExecutablesOwnBindingsFit) {
+TEST_F(BindingsTest, BindingsFitTheExecutablesOfTheirGraphAsItWas) {
   const std::string text =
-      "graph 'g': the bindings were made by another executable, or by none; they fit the one that made them; use this "
-      "one's bindings()";
-  Executable other = *runtime_.Compile(graph_);
-  EXPECT_EQ(Text(other.Launch(io_).status()), text);
+      "graph 'g': the bindings were made by an executable of another graph, or by none; use this one's bindings()";
+  Executable same = *runtime_.Compile(graph_);
+  auto run = same.Launch(io_);
+  ASSERT_EQ(run.status(), absl::OkStatus());
+  EXPECT_EQ(run->Wait(), absl::OkStatus());
   EXPECT_EQ(Text(exec_.Launch(Bindings()).status()), text);
+  graph_.Param<int>("one more");
+  Executable grown = *runtime_.Compile(graph_);
+  EXPECT_EQ(Text(grown.Launch(io_).status()), text);
+  EXPECT_EQ(Text(exec_.Launch(grown.bindings()).status()), text);
+  Graph buffers("g");
+  buffers.Input<int32_t>("x", 1);
+  EXPECT_EQ(Text(exec_.Launch(runtime_.Compile(buffers)->bindings()).status()), text);
 }
 
 TEST_F(BindingsTest, AnEmptyExecutableRefusesWhateverIsSet) {

@@ -20,7 +20,7 @@
 #include "src/runtime/runtime_core.h"
 #include "tests/memory/pinned_only_driver.h"
 #include "tests/runtime/held_graph.h"
-#include "tests/runtime/null_driver.h"
+#include "tests/runtime/pci_driver.h"
 
 namespace penstock {
 namespace {
@@ -259,55 +259,26 @@ TEST_F(PinnedMemory, APlanOverTheBudgetIsRefusedAtCompile) {
   EXPECT_THAT(Text(refused), AllOf(HasSubstr("pinned memory"), HasSubstr("1048576")));
 }
 
-// A null driver whose devices hang on the PCI bus, which notes the kernel's memory policy while it allocates.
-class PciDriver : public runtime::NullDriver {
+// Notes the kernel's memory policy while it allocates.
+class NotingDriver : public runtime::PciDriver {
  public:
-  explicit PciDriver(std::vector<std::string> bus_ids) {
-    for (std::string& id : bus_ids) {
-      infos_.push_back(
-          {driver::DeviceKind::kHost, "host:" + std::to_string(infos_.size()), "", int64_t{1} << 40, 1, std::move(id)});
-    }
-  }
-  int device_count() const override { return static_cast<int>(infos_.size()); }
-  const driver::DeviceInfo& device(int device) const override { return infos_[static_cast<size_t>(device)]; }
+  using PciDriver::PciDriver;
   absl::StatusOr<void*> AllocatePinned(size_t bytes) override {
     syscall(SYS_get_mempolicy, &mode, &nodes, sizeof nodes * 8, nullptr, 0);
     return NullDriver::AllocatePinned(bytes);
   }
   static inline thread_local int mode = -1;
   static inline thread_local unsigned long nodes = 0;
-
- private:
-  std::vector<driver::DeviceInfo> infos_;
 };
 
 struct Nothing {
   PENSTOCK_HOST_DEVICE void operator()(int64_t, char*) const {}
 };
 
-// Two nodes, a device on each.
-constexpr char kTwoNodes[] = R"(<?xml version="1.0" encoding="UTF-8"?>
-<!DOCTYPE topology SYSTEM "hwloc2.dtd">
-<topology version="2.0">
- <object type="Machine" os_index="0" cpuset="0x3" complete_cpuset="0x3" allowed_cpuset="0x3" nodeset="0x3"
-   complete_nodeset="0x3" allowed_nodeset="0x3" gp_index="1">
-  <object type="Package" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1" gp_index="2">
-   <object type="NUMANode" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1" gp_index="3"/>
-   <object type="PU" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1" gp_index="4"/>
-   <object type="PCIDev" gp_index="5" pci_busid="0000:3b:00.0" pci_type="0302 [10de:2335] [10de:18be] a1"/>
-  </object>
-  <object type="Package" os_index="1" cpuset="0x2" complete_cpuset="0x2" nodeset="0x2" complete_nodeset="0x2" gp_index="6">
-   <object type="NUMANode" os_index="1" cpuset="0x2" complete_cpuset="0x2" nodeset="0x2" complete_nodeset="0x2" gp_index="7"/>
-   <object type="PU" os_index="1" cpuset="0x2" complete_cpuset="0x2" nodeset="0x2" complete_nodeset="0x2" gp_index="8"/>
-   <object type="PCIDev" gp_index="9" pci_busid="0000:af:00.0" pci_type="0302 [10de:2335] [10de:18be] a1"/>
-  </object>
- </object>
-</topology>)";
-
 absl::StatusOr<Runtime> OnTwoNodes(std::vector<std::string> bus_ids, std::string* log = nullptr) {
-  absl::StatusOr<memory::Topology> two = memory::Topology::OfXml(kTwoNodes);
+  absl::StatusOr<memory::Topology> two = memory::Topology::OfXml(runtime::kTwoNodes);
   if (!two.ok()) return two.status();
-  const runtime::ScopedDriverHook hook({.wrap = [&](auto) { return std::make_unique<PciDriver>(bus_ids); },
+  const runtime::ScopedDriverHook hook({.wrap = [&](auto) { return std::make_unique<NotingDriver>(bus_ids); },
                                         .topology = std::make_shared<const memory::Topology>(*std::move(two))});
   return Runtime::Create(
       {.devices = "host", .workers = 1, .log_level = LogLevel::kInfo, .log = [log](LogLevel, std::string_view text) {
@@ -319,11 +290,11 @@ absl::StatusOr<Runtime> OnTwoNodes(std::vector<std::string> bus_ids, std::string
 TEST(PinnedMemoryNodes, HostBuffersComeFromTheNodeOfTheFirstDevice) {
   absl::StatusOr<Runtime> runtime = OnTwoNodes({"0000:3B:00.0", "0000:AF:00.0"});
   ASSERT_OK(runtime.status());
-  PciDriver::mode = -1;
+  NotingDriver::mode = -1;
   ASSERT_OK(runtime->MakeHostBuffer<char>(1).status());
-  if (PciDriver::mode == -1) GTEST_SKIP() << "no memory policies here";
-  EXPECT_TRUE(PciDriver::mode == MPOL_PREFERRED || PciDriver::mode == MPOL_PREFERRED_MANY) << PciDriver::mode;
-  EXPECT_EQ(PciDriver::nodes, 1u);
+  if (NotingDriver::mode == -1) GTEST_SKIP() << "no memory policies here";
+  EXPECT_TRUE(NotingDriver::mode == MPOL_PREFERRED || NotingDriver::mode == MPOL_PREFERRED_MANY) << NotingDriver::mode;
+  EXPECT_EQ(NotingDriver::nodes, 1u);
 }
 
 TEST(PinnedMemoryNodes, SlotsHaveTheirMemoryOnTheNodeOfTheirDevice) {
@@ -331,11 +302,11 @@ TEST(PinnedMemoryNodes, SlotsHaveTheirMemoryOnTheNodeOfTheirDevice) {
   ASSERT_OK(runtime.status());
   Graph graph("g");
   graph.ParallelFor("k", 4, Nothing{}, ReadWrite(graph.InOut<char>("x", 4)));
-  PciDriver::mode = -1;
+  NotingDriver::mode = -1;
   ASSERT_OK(runtime->Compile(graph, {.device = 1}).status());
-  if (PciDriver::mode == -1) GTEST_SKIP() << "no memory policies here";
-  EXPECT_TRUE(PciDriver::mode == MPOL_PREFERRED || PciDriver::mode == MPOL_PREFERRED_MANY) << PciDriver::mode;
-  EXPECT_EQ(PciDriver::nodes, 1u);
+  if (NotingDriver::mode == -1) GTEST_SKIP() << "no memory policies here";
+  EXPECT_TRUE(NotingDriver::mode == MPOL_PREFERRED || NotingDriver::mode == MPOL_PREFERRED_MANY) << NotingDriver::mode;
+  EXPECT_EQ(NotingDriver::nodes, 1u);
 }
 
 TEST(PinnedMemoryNodes, WhatTheSystemRefusesIsLoggedAndDone) {
@@ -355,10 +326,10 @@ TEST(PinnedMemoryNodes, DevicesThatAreNowhereLeaveThePolicyAlone) {
   std::string log;
   absl::StatusOr<Runtime> runtime = OnTwoNodes({"0000:01:00.0"}, &log);
   ASSERT_OK(runtime.status());
-  PciDriver::mode = -1;
+  NotingDriver::mode = -1;
   ASSERT_OK(runtime->MakeHostBuffer<char>(1).status());
-  if (PciDriver::mode == -1) GTEST_SKIP() << "no memory policies here";
-  EXPECT_EQ(PciDriver::mode, MPOL_DEFAULT);
+  if (NotingDriver::mode == -1) GTEST_SKIP() << "no memory policies here";
+  EXPECT_EQ(NotingDriver::mode, MPOL_DEFAULT);
   EXPECT_EQ(log, "");
 }
 

@@ -31,7 +31,9 @@ void StepKernel(float*, float, int32_t) {}
 
 class ReplayCost : public testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { Open(0); }
+  void Open(int feeders) {
+    runtime_.reset();
     runtime::DriverHook hook;
     hook.wrap = [this](std::unique_ptr<driver::Driver>) {
       auto null = std::make_unique<runtime::NullDriver>();
@@ -39,7 +41,7 @@ class ReplayCost : public testing::Test {
       return null;
     };
     const runtime::ScopedDriverHook scope(hook);
-    auto made = Runtime::Create({.devices = "host", .workers = 1, .host_device_threads = 1});
+    auto made = Runtime::Create({.devices = "host", .workers = 1, .host_device_threads = 1, .feeders = feeders});
     ASSERT_OK(made.status());
     runtime_.emplace(*std::move(made));
   }
@@ -143,6 +145,16 @@ TEST_F(ReplayCost, OfAChainDoesNotGrowWithItsNodes) {
       [](Graph& g, const std::string& name, int, X x, A a, N) { g.ParallelFor(name, 64, Step{}, ReadWrite(x), a); });
   EXPECT_EQ(small, large);
   EXPECT_GT(driver_->calls(), kRuns * 1000);
+}
+
+// But for the bell's lock, where feeders sleep.
+TEST_F(ReplayCost, OfWhatFeedersHelpWithDoesNotGrowWithItsNodes) {
+  Open(2);
+  const auto [small, large] = Compare([](Graph& g, const std::string& name, int i, X x, A a, N) {
+    g.ParallelFor(name, 16, Step{}, ReadWrite(x, Slice({i % 4 * 16}, {16})), a);
+  });
+  EXPECT_EQ(small.allocations, large.allocations);
+  EXPECT_LE(large.locks, small.locks + 2);
 }
 
 // Half of the nodes take the parameter that is another one in each run.

@@ -317,25 +317,29 @@ TEST_F(StateOrderTest, APipelineBringsItsItemsToAStateInOrder) {
   auto y = g.Output<int64_t>("y", 1);
   g.ParallelFor("add", 1, AddTo{}, Read(x), ReadWrite(sum));
   g.ParallelFor("out", 1, CopyOut{}, Read(sum), Write(y));
-  struct Item {
+  struct Numbers {
     std::vector<int64_t> in, out;
   };
   int64_t made = 0, seen = 0;
-  PipelineStages<Item> stages;
-  stages.source = [&]() -> std::optional<Item> {
+  Stages<Numbers> stages;
+  stages.Host("mix",
+              [](Numbers& numbers) {
+                for (int64_t i = 0; i < numbers.in[0] * 7 % 5; ++i) std::this_thread::yield();
+              },
+              {.workers = 4});
+  stages.Run("prefix", Compiled(g, {.slots = 3}),
+             [&](Item<Numbers>& item) { item.Set(x, item->in).Set(y, item->out); });
+  auto pipeline = Pipeline<Numbers>::Create(std::move(stages));
+  ASSERT_OK(pipeline.status());
+  const auto source = [&]() -> std::optional<Numbers> {
     if (made == 100) return std::nullopt;
-    return Item{{made++}, {-1}};
+    return Numbers{{made++}, {-1}};
   };
-  stages.bind = [&](Item& item, int, Bindings& io) {
-    io.Set(x, item.in).Set(y, item.out);
-    return absl::OkStatus();
-  };
-  stages.sink = [&](Item&& item, const absl::Status& status) {
-    EXPECT_OK(status);
-    EXPECT_EQ(item.out[0], seen * (seen + 1) / 2) << "item " << seen;
+  ASSERT_OK(pipeline->Run(source, [&](Item<Numbers>& item) {
+    EXPECT_OK(item.status());
+    EXPECT_EQ(item->out[0], seen * (seen + 1) / 2) << "item " << seen;
     ++seen;
-  };
-  ASSERT_OK(RunPipeline<Item>({Compiled(g, {.slots = 3})}, stages));
+  }));
   EXPECT_EQ(seen, 100);
 }
 

@@ -57,6 +57,40 @@ TEST(OwnerByNotes, DoesWhatWasAskedWhateverTheSchedule) {
   ExpectSound(Explore([] { return AskedByThreads<base::OwnerByNotes<ModelAtomic>>(3); }, 200000));
 }
 
+// One thread has no news and only looks, whether or not another is at it: it may own, and sees the notes left then.
+template <class Owner>
+Scenario AskedBesideOneThatLooks() {
+  struct State {
+    Owner owner;
+    int added = 0, done = 0, inside = 0, worst = 0;
+    void Step() {
+      worst = std::max(worst, ++inside);
+      const int found = added;
+      interleave::Point();
+      done = found;
+      --inside;
+    }
+  };
+  auto state = std::make_shared<State>();
+  Scenario scenario;
+  scenario.threads = {[state] {
+                        ++state->added;
+                        state->owner.Run([&] { state->Step(); });
+                      },
+                      [state] {
+                        for (int i = 0; i < 2; ++i) state->owner.TryRun([&] { state->Step(); });
+                      }};
+  scenario.check = [state]() -> std::string {
+    if (state->worst > 1) return "two owners at once";
+    return state->done == 1 ? "" : "work was left undone";
+  };
+  return scenario;
+}
+
+TEST(OwnerByNotes, WhoOnlyLooksLosesNoNoteWhateverTheSchedule) {
+  ExpectSound(Explore([] { return AskedBesideOneThatLooks<base::OwnerByNotes<ModelAtomic>>(); }));
+}
+
 // Throws away the notes that came while it stepped.
 class ForgetfulOwner {
  public:
@@ -66,6 +100,10 @@ class ForgetfulOwner {
     step();
     notes_.store(0);
   }
+  template <class Step>
+  void TryRun(Step step) {
+    if (notes_.load() == 0) Run(step);
+  }
 
  private:
   ModelAtomic<uint32_t> notes_{0};
@@ -74,6 +112,10 @@ class ForgetfulOwner {
 TEST(OwnerByNotes, IsExploredCloselyEnoughToFindALostNote) {
   const Explored explored = Explore([] { return AskedByThreads<ForgetfulOwner>(2); });
   EXPECT_NE(explored.problem.find("work was left undone"), std::string::npos) << explored.schedules;
+}
+
+TEST(OwnerByNotes, IsExploredCloselyEnoughToFindANoteLostByOneThatOnlyLooks) {
+  ExpectFound(Explore([] { return AskedBesideOneThatLooks<ForgetfulOwner>(); }), "work was left undone");
 }
 
 // One waits for a flag, others set it and ring.

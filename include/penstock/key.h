@@ -1,0 +1,19 @@
+// Key: what launches, or items of a pipeline, of one source have in common: a camera, a client, an account.
+//
+// A graph with a KeyedState (graph.h) has one State for each key; Order::kPerKey keeps the order of a key's items.
+//
+// Threads: a plain value.
+#pragma once
+
+#include <cstdint>
+
+namespace penstock {
+
+struct Key {
+  Key() = default;
+  explicit Key(uint64_t v) : value(v) {}
+  uint64_t value = 0;
+  friend bool operator==(Key, Key) = default;
+};
+
+}  // namespace penstock

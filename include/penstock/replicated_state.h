@@ -1,0 +1,142 @@
+// ReplicatedState: one State on each of several devices, under one name: weights, tables, sums that are brought
+// together now and then.
+//
+//   PS_ASSIGN_OR_RETURN(auto weights, runtime.MakeReplicatedState<float>("weights", n, initial));
+//   graph.ParallelFor("apply", n, Apply{}, ps::Read(weights), ps::ReadWrite(x));   // that of the executable's device
+//
+// An executable uses the replica of the device it is compiled for; "weights 1" in plans and messages is that of
+// device 1. Nothing keeps the replicas equal by itself: Broadcast and Reduce add nodes to a graph that does, to be
+// compiled and launched like any other; its runs are ordered with all others by the States they share.
+//
+//   ps::Graph sync("sync");
+//   ps::Reduce(sync, "sum", gradient, Plus{}, 0);     // gradient on device 0 becomes the sum over all devices
+//   ps::Broadcast(sync, "spread", gradient, 0);       // and goes to all others
+//
+// Ownership: a counted handle, as State.
+// Threads:   thread-safe.
+// Errors:    as State. Compile: InvalidArgument for a device without a replica.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "penstock/deadline.h"
+#include "penstock/graph.h"
+#include "penstock/state.h"
+
+namespace penstock {
+
+struct ReplicatedStateOptions {
+  std::vector<int> devices{};  // indices in the runtime's list; empty: all of them
+};
+
+template <class T>
+class ReplicatedState {
+ public:
+  using value_type = T;
+  ReplicatedState() = default;
+
+  // The same contents into every replica, one after the other.
+  absl::Status Set(std::span<const T> contents, Deadline deadline = {}) {
+    return OnEach([&](State<T>& replica) { return replica.Set(contents, deadline); });
+  }
+  absl::Status Reset(Deadline deadline = {}) {
+    return OnEach([&](State<T>& replica) { return replica.Reset(deadline); });
+  }
+  // That of a device; where there is none, an empty State.
+  State<T> On(int device) const {
+    for (const auto& replica : Replicas()) {
+      if (replica->device == device) return State<T>(replica);
+    }
+    return State<T>();
+  }
+  std::vector<int> devices() const {
+    std::vector<int> all;
+    for (const auto& replica : Replicas()) all.push_back(replica->device);
+    return all;
+  }
+  std::string_view name() const { return record_ == nullptr ? std::string_view() : record_->name.view(); }
+  Extent extent() const { return record_ == nullptr ? Extent() : record_->extent; }
+  const std::shared_ptr<const StateRecord>& record() const { return record_; }
+
+ private:
+  friend class Runtime;
+  explicit ReplicatedState(std::shared_ptr<const StateRecord> record) : record_(std::move(record)) {}
+  const std::vector<std::shared_ptr<const StateRecord>>& Replicas() const {
+    static const std::vector<std::shared_ptr<const StateRecord>> none;
+    return record_ == nullptr ? none : record_->replicas;
+  }
+  template <class F>
+  absl::Status OnEach(F f) {
+    if (record_ == nullptr) return State<T>().status();
+    for (const int device : devices()) {
+      State<T> replica = On(device);
+      if (absl::Status status = f(replica); !status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+  std::shared_ptr<const StateRecord> record_;
+};
+
+// All of the replica on the executable's device, or a box of it.
+template <class T>
+AccessOf<T, AccessMode::kRead> Read(const ReplicatedState<T>& state, const Box& box = {}) {
+  return {{}, box, false, state.record()};
+}
+template <class T>
+AccessOf<T, AccessMode::kWrite> Write(const ReplicatedState<T>& state, const Box& box = {}) {
+  return {{}, box, false, state.record()};
+}
+template <class T>
+AccessOf<T, AccessMode::kReadWrite> ReadWrite(const ReplicatedState<T>& state, const Box& box = {}) {
+  return {{}, box, false, state.record()};
+}
+
+namespace detail {
+inline Name OnDeviceName(const Name& name, int device) {
+  return Name(std::string(name.view()) + " " + std::to_string(device), name.source().file, name.source().line);
+}
+// Over the elements of a State whatever its rank: they lie side by side.
+template <class T, class Op>
+struct ReduceInto {
+  Op op;
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<const T> other, View<T> into) const {
+    into.data[i] = op(into.data[i], other.data[i]);
+  }
+};
+inline int64_t ElementsOf(const Extent& extent) {
+  int64_t elements = extent.rank > 0 ? 1 : 0;
+  for (int i = 0; i < extent.rank; ++i) elements *= extent.dims[static_cast<size_t>(i)].value;
+  return elements;
+}
+}  // namespace detail
+
+// Adds a copy of the replica on `from` to each of the others: nodes called "name 1", after their devices.
+template <class T>
+void Broadcast(Graph& graph, const Name& name, const ReplicatedState<T>& state, int from) {
+  for (const int device : state.devices()) {
+    if (device == from) continue;
+    graph.Copy(detail::OnDeviceName(name, device), Read(state.On(from)), Write(state.On(device))).On(device);
+  }
+}
+
+// Adds nodes after which the replica on `into` has, in each element, op(op(its own, that of the first other device),
+// that of the next) and so on in the order of devices(): the same on every machine. `op` is a trivially copyable
+// functor T(T, T) with a const, PENSTOCK_HOST_DEVICE operator(). The other replicas stay as they are.
+template <class T, class Op, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
+void Reduce(Graph& graph, const Name& name, const ReplicatedState<T>& state, Op op, int into) {
+  for (const int device : state.devices()) {
+    if (device == into) continue;
+    graph
+        .ParallelFor(detail::OnDeviceName(name, device), detail::ElementsOf(state.extent()),
+                     detail::ReduceInto<T, Op>{op}, Read(state.On(device)), ReadWrite(state.On(into)))
+        .On(into);
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,86 @@
+// The feeders' threads: when they look, and when they sleep. See feeders.h.
+#include "src/host/feeders.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+namespace penstock::host {
+namespace {
+
+constexpr std::chrono::microseconds kSpin{50}, kAwakeWithNothing{200}, kAwake{5000};
+
+}  // namespace
+
+Feeders::Feeders(Options options)
+    : options_(std::move(options)), places_(static_cast<size_t>(std::max(0, options_.threads))) {
+  base::MutexLock lock(join_mu_);
+  try {
+    for (; count_ < options_.threads; ++count_) {
+      joinable_.emplace_back([this, t = static_cast<size_t>(count_)] { Work(t); });
+    }
+  } catch (const std::system_error&) {
+    // Those there are will do.
+  }
+}
+
+bool Feeders::Add(Fed* fed) {
+  if (count_ == 0 || !places_.Add(fed)) return false;
+  bell_.Ring();
+  return true;
+}
+
+void Feeders::Stop() {
+  stopping_.store(true, std::memory_order_seq_cst);
+  bell_.Ring();
+  base::MutexLock lock(join_mu_);  // a second caller waits for the first
+  for (std::thread& thread : joinable_) thread.join();
+  joinable_.clear();
+}
+
+void Feeders::Work(size_t feeder) {
+  pthread_setname_np(pthread_self(), options_.name.substr(0, 15).c_str());
+  options_.begin();
+  Clock::time_point last = Clock::now();
+  for (;;) {
+    const uint64_t ticket = bell_.ticket();
+    if (stopping_.load(std::memory_order_seq_cst)) break;
+    const bool fed = LookAtAll(feeder);
+    const Clock::time_point now = Clock::now();
+    if (fed) last = now;
+    if (fed || Rest(now - last)) continue;
+    bell_.Wait(ticket, Clock::time_point::max());
+    last = Clock::now();
+  }
+  options_.end();
+}
+
+// Each begins somewhere else, so that they spread over what is to be fed.
+bool Feeders::LookAtAll(size_t feeder) {
+  if (places_.empty()) return false;
+  bool any = false;
+  for (size_t i = 0; i < FedPlaces<>::kPlaces; ++i) {
+    Fed* const fed = places_.Enter(feeder, (feeder + i) % FedPlaces<>::kPlaces);
+    if (fed == nullptr) continue;
+    any = fed->Feed() || any;
+    places_.Leave(feeder);
+  }
+  return any;
+}
+
+// False: it is time to sleep.
+bool Feeders::Rest(Clock::duration idle) const {
+  const bool nothing = places_.empty();
+  if (idle < (nothing ? kAwakeWithNothing : kSpin)) {
+    CpuPause();
+  } else if (!nothing && idle < kAwake) {
+    std::this_thread::yield();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace penstock::host

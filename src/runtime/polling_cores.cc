@@ -1,0 +1,33 @@
+#include "src/runtime/polling_cores.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace penstock::runtime {
+
+absl::StatusOr<std::vector<int>> PollingCoresOf(std::vector<int> option) {
+  const char* const env = std::getenv("PENSTOCK_POLLING_CORES");
+  if (env != nullptr && *env != '\0') {
+    option.clear();
+    for (const absl::string_view part : absl::StrSplit(env, ',')) {
+      if (!absl::SimpleAtoi(part, &option.emplace_back())) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "PENSTOCK_POLLING_CORES is '", env, "'; it must be numbers of cores with commas between them, as in 2,3"));
+      }
+    }
+  }
+  for (const int core : option) {
+    if (core < 0 || std::count(option.begin(), option.end(), core) > 1) {
+      return absl::InvalidArgumentError(absl::StrCat("RuntimeOptions::polling_cores names ", core,
+                                                     core < 0 ? "; cores count from 0" : " twice; a core polls once"));
+    }
+  }
+  return option;
+}
+
+}  // namespace penstock::runtime

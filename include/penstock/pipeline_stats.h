@@ -22,8 +22,20 @@ struct StageStats {
   double busy = 0;  // share of its capacity that was in use since the pipeline was made, 0 to 1
 };
 
+// What has been at work for which part of the time since the pipeline was made, 0 to 1.
+struct BusyShare {
+  std::string name;
+  double busy = 0;
+};
+
 struct PipelineStats {
   std::vector<StageStats> stages;
+  // "cuda:0 upload", "cuda:0 kernels", "cuda:0 download": of the traces that the executables have (CompileOptions::trace,
+  // which says what it costs). Share one among them. Without a trace nobody knows: none.
+  std::vector<BusyShare> engines;
+  // The library's threads in this process, those of other runtimes and pipelines too: how much of a processor each has
+  // used since then. A stage's thread that waits in its callable uses none; StageStats::busy counts it.
+  std::vector<BusyShare> threads;
   int64_t accepted = 0;  // items submitted so far
   int64_t delivered = 0;  // of these: taken out at the end
   int64_t dropped = 0;  // of these: by WhenFull::kDropOldest

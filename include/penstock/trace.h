@@ -13,6 +13,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -37,11 +38,15 @@ struct Span {
 
 class PENSTOCK_EXPORT Trace {
  public:
-  static std::shared_ptr<Trace> Create();
+  // Keeps the newest `most_spans`: of what runs for days, the last part.
+  static std::shared_ptr<Trace> Create(size_t most_spans = SIZE_MAX);
   ~Trace();
 
   void Add(Span span);
   std::vector<Span> spans() const;
+  // How long a device's engine has been at work so far: the time with at least one span of that device and kind, those
+  // that are no longer kept too. Executables that share a trace are one here.
+  double BusyMicros(int device, SpanKind kind) const;
   double Now() const { return ToMicros(std::chrono::steady_clock::now()); }
   double ToMicros(std::chrono::steady_clock::time_point t) const {
     return std::chrono::duration<double, std::micro>(t - start_).count();
@@ -53,7 +58,7 @@ class PENSTOCK_EXPORT Trace {
   absl::Status WriteChrome(const std::string& path) const;
 
  private:
-  Trace();
+  explicit Trace(size_t most_spans);
   struct Impl;
   std::chrono::steady_clock::time_point start_;
   std::unique_ptr<Impl> impl_;

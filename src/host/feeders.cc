@@ -1,11 +1,11 @@
 // The feeders' threads: when they look, and when they sleep. See feeders.h.
 #include "src/host/feeders.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <system_error>
 #include <utility>
+
+#include "src/base/thread_role.h"
 
 namespace penstock::host {
 namespace {
@@ -41,7 +41,7 @@ void Feeders::Stop() {
 }
 
 void Feeders::Work(size_t feeder) {
-  pthread_setname_np(pthread_self(), options_.name.substr(0, 15).c_str());
+  const base::ThreadRole role(options_.name);
   options_.begin();
   Clock::time_point last = Clock::now();
   for (;;) {

@@ -1,9 +1,8 @@
 #include "src/host/poller.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 
+#include "src/base/thread_role.h"
 #include "src/base/user_code.h"
 #include "src/host/progress.h"
 
@@ -18,7 +17,11 @@ thread_local bool on_poller = false;
 
 }  // namespace
 
-Poller::Poller() : thread_([this] { Loop(); }) { pthread_setname_np(thread_.native_handle(), "ps-poller"); }
+Poller::Poller()
+    : thread_([this] {
+        const base::ThreadRole role("ps-poller");
+        Loop();
+      }) {}
 
 void Poller::Watch(Watched* watched) {
   base::MutexLock lock(mu_);

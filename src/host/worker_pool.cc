@@ -1,14 +1,13 @@
 // The worker pool's queues, threads and their end. See worker_pool.h.
 #include "src/host/worker_pool.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <chrono>
 #include <string>
 #include <system_error>
 #include <utility>
 
+#include "src/base/thread_role.h"
 #include "src/base/user_code.h"
 #include "src/host/progress.h"
 
@@ -18,10 +17,9 @@ namespace {
 thread_local int current_index = -1;
 
 // Linux keeps 15 characters; the index is the part that must survive.
-void NameThisThread(const std::string& name, int index) {
+std::string Numbered(const std::string& name, int index) {
   const std::string suffix = "/" + std::to_string(index);
-  const std::string full = name.substr(0, 15 - std::min<size_t>(15, suffix.size())) + suffix;
-  pthread_setname_np(pthread_self(), full.substr(0, 15).c_str());
+  return name.substr(0, 15 - std::min<size_t>(15, suffix.size())) + suffix;
 }
 
 }  // namespace
@@ -115,7 +113,7 @@ int WorkerPool::CurrentIndex() { return current_index; }
 
 void WorkerPool::Work(int index) {
   const int groups = std::max(1, options_.groups);
-  NameThisThread(options_.name, index);
+  const base::ThreadRole role(Numbered(options_.name, index));
   current_index = index;
   base::answers_devices = true;
   options_.begin(index % groups, index / groups);

@@ -1,8 +1,6 @@
 // The pinned pool: who pins and frees slabs, and when. See pinned_pool.h.
 #include "src/memory/pinned_pool.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
@@ -12,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "src/base/status.h"
+#include "src/base/thread_role.h"
 #include "src/base/user_code.h"
 
 namespace penstock::memory {
@@ -223,8 +222,10 @@ void PinnedPool::Wake() {
   changed_.NotifyAll();
   if (thread_.joinable() || ending_) return;
   try {
-    thread_ = std::thread([this] { Work(); });
-    pthread_setname_np(thread_.native_handle(), "ps-pool");
+    thread_ = std::thread([this] {
+      const base::ThreadRole role("ps-pool");
+      Work();
+    });
   } catch (const std::system_error&) {
     // Without it slabs are pinned when they are needed, and go when memory is short.
   }

@@ -1,7 +1,5 @@
 #include "src/memory/staging.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "penstock/status_macros.h"
+#include "src/base/thread_role.h"
 #include "src/driver/copy_box.h"
 #include "src/host/progress.h"
 #include "src/memory/streaming_copy.h"
@@ -70,7 +69,7 @@ absl::Status Staging::MakeResources(PinnedPool& pool) {
 
 absl::Status Staging::MakeBlock(PinnedPool& pool) {
   Block& block = blocks_.emplace_back();
-  PENSTOCK_ASSIGN_OR_RETURN(block.memory, pool.Allocate(options_.block_bytes));
+  PENSTOCK_ASSIGN_OR_RETURN(block.memory, pool.Allocate(options_.block_bytes, options_.node));
   for (int d = 0; d < driver_.device_count(); ++d) {
     PENSTOCK_ASSIGN_OR_RETURN(driver::Event event, driver_.CreateEvent(d, false));
     block.events.push_back(event);
@@ -81,16 +80,16 @@ absl::Status Staging::MakeBlock(PinnedPool& pool) {
 absl::Status Staging::StartThreads() {
   const size_t offset = feeder_copies_ ? 0 : 1;
   try {
-    threads_.emplace_back([this] { Feed(); });
-    for (auto t = size_t{1}; t < static_cast<size_t>(options_.threads); ++t) {
-      threads_.emplace_back([this, w = t - offset] { Copy(w); });
+    for (int t = 0; t < options_.threads; ++t) {
+      threads_.emplace_back([this, t, offset] {
+        const base::ThreadRole role("ps-stage/" + std::to_string(t));
+        options_.begin(t);
+        t == 0 ? Feed() : Copy(static_cast<size_t>(t) - offset);
+      });
     }
   } catch (const std::system_error& error) {
     return absl::ResourceExhaustedError(std::string("the system refuses a staging thread: ") + error.what() +
                                         "; let this process or its user have more, or use fewer");
-  }
-  for (size_t t = 0; t < threads_.size(); ++t) {
-    pthread_setname_np(threads_[t].native_handle(), ("ps-stage/" + std::to_string(t)).substr(0, 15).c_str());
   }
   return absl::OkStatus();
 }

@@ -27,6 +27,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -45,6 +46,8 @@ struct StagingOptions {
   int threads = 2;  // for both directions together; at least 1
   size_t chunk_bytes = size_t{1} << 20;  // of a copy that has several for each thread no less than this
   size_t block_bytes = size_t{4} << 20;  // at least chunk_bytes: chunks of large copies
+  int node = -1;  // whose memory the blocks are; -1: that of the pool
+  std::function<void(int thread)> begin = [](int) {};  // called first in each of them, from 0
 };
 
 // One copy. Whoever posts it owns it; it may be used again once it is done.

@@ -7,12 +7,15 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <deque>
+#include <map>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "src/base/mutex.h"
 #include "src/observe/chrome_json.h"
+#include "src/observe/interval_union.h"
 
 namespace penstock {
 namespace {
@@ -41,23 +44,36 @@ std::string TemporaryName(const std::string& path) {
 }  // namespace
 
 struct Trace::Impl {
+  using Engine = std::pair<int, SpanKind>;  // of which device
+  explicit Impl(size_t most) : most_spans(most) {}
+  const size_t most_spans;
   mutable base::Mutex mu;
-  std::vector<Span> spans ABSL_GUARDED_BY(mu);
+  std::deque<Span> spans ABSL_GUARDED_BY(mu);
+  std::map<Engine, observe::IntervalUnion> busy ABSL_GUARDED_BY(mu);
 };
 
-std::shared_ptr<Trace> Trace::Create() { return std::shared_ptr<Trace>(new Trace()); }
+std::shared_ptr<Trace> Trace::Create(size_t most_spans) { return std::shared_ptr<Trace>(new Trace(most_spans)); }
 
-Trace::Trace() : start_(std::chrono::steady_clock::now()), impl_(std::make_unique<Impl>()) {}
+Trace::Trace(size_t most_spans)
+    : start_(std::chrono::steady_clock::now()), impl_(std::make_unique<Impl>(most_spans)) {}
 Trace::~Trace() = default;
 
 void Trace::Add(Span span) {
   base::MutexLock lock(impl_->mu);
+  if (span.device >= 0) impl_->busy[{span.device, span.kind}].Add(span.begin_us, span.end_us);
   impl_->spans.push_back(std::move(span));
+  if (impl_->spans.size() > impl_->most_spans) impl_->spans.pop_front();
 }
 
 std::vector<Span> Trace::spans() const {
   base::MutexLock lock(impl_->mu);
-  return impl_->spans;
+  return {impl_->spans.begin(), impl_->spans.end()};
+}
+
+double Trace::BusyMicros(int device, SpanKind kind) const {
+  base::MutexLock lock(impl_->mu);
+  const auto engine = impl_->busy.find({device, kind});
+  return engine == impl_->busy.end() ? 0 : engine->second.length();
 }
 
 std::string Trace::ChromeJson() const { return observe::ChromeJson(spans()); }

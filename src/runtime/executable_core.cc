@@ -255,10 +255,10 @@ absl::StatusOr<std::vector<LoadedKernel>> ExecutableCore::LoadKernels() {
   return kernels;
 }
 
-absl::Status ExecutableCore::FindStaging(int driver_index) {
+absl::Status ExecutableCore::FindStaging(const DeviceRef& device) {
   if (program_.rings == 0) return absl::OkStatus();
   const absl::Status found = runtime_->WithMemory([&]() -> absl::Status {
-    PENSTOCK_ASSIGN_OR_RETURN(staging_, runtime_->Staging(driver_index));
+    PENSTOCK_ASSIGN_OR_RETURN(staging_, runtime_->Staging(device));
     return absl::OkStatus();
   });
   return found.ok() ? found : base::Prefixed(graph::Prefix(*model_) + ": the threads and memory to stage with", found);
@@ -267,7 +267,7 @@ absl::Status ExecutableCore::FindStaging(int driver_index) {
 absl::StatusOr<bool> ExecutableCore::MakeSlots(int count) {
   const DeviceRef& first = device(home());
   driver_ = first.driver;
-  PENSTOCK_RETURN_IF_ERROR(FindStaging(first.driver_index));
+  PENSTOCK_RETURN_IF_ERROR(FindStaging(first));
   const Slot::Options options{.model = model_.get(),
                               .plan = &plan_,
                               .program = &program_,

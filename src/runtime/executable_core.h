@@ -90,6 +90,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   const Model& model() const { return *model_; }
   const graph::Plan& plan() const { return plan_; }
   const Program& program() const { return program_; }
+  const std::shared_ptr<Trace>& trace() const { return trace_; }  // null: none
   StreamExecutor& executor() { return executor_; }
   RuntimeCore& runtime() const { return *runtime_; }
   const std::shared_ptr<RuntimeCore>& runtime_ptr() const { return runtime_; }
@@ -141,7 +142,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   void BeginTrial(Slot& slot);
   graph::GraphSchedule ScheduleGraphs();
   std::vector<bool> RefusedNodes();
-  absl::Status FindStaging(int driver_index);
+  absl::Status FindStaging(const DeviceRef& device);
   absl::StatusOr<bool> MakeSlots(int count);
   absl::StatusOr<bool> MakeProgram(const CompileOptions& options, const std::vector<LoadedKernel>& kernels);
   absl::Status SetTraceBase();

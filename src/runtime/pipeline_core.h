@@ -25,6 +25,7 @@
 #include "src/base/notes.h"
 #include "src/host/feeders.h"
 #include "src/host/progress.h"
+#include "src/runtime/busy_shares.h"
 #include "src/runtime/device_choice.h"
 #include "src/runtime/item_book.h"
 #include "src/runtime/pipeline_item.h"
@@ -151,6 +152,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   bool FinishStage(Stage& stage);  // whether its items begin in order
   absl::Status MakeLinks(const Stage& stage, Leg& leg);
   absl::Status MakeItems();
+  void MakeShares();
   absl::Status StartThreads();
   void EndThreads();
 
@@ -250,6 +252,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   std::vector<PipelineItem> items_;
   std::unique_ptr<std::byte[]> values_;
   Clock::time_point made_;
+  std::unique_ptr<const BusyShares> shares_;
   std::vector<std::thread> threads_;
 
   std::atomic<int> in_flight_{0};  // runs

@@ -158,6 +158,8 @@ void PipelineCore::ResetStates() {
 
 PipelineStats PipelineCore::stats() const {
   PipelineStats stats;
+  stats.engines = shares_->Engines();
+  stats.threads = shares_->Threads();
   base::MutexLock lock(mu_);
   const double elapsed = static_cast<double>((Clock::now() - made_).count());
   const auto add = [&](const std::string& name, int capacity, int stage, const Work& work)

@@ -1,6 +1,4 @@
 // How a pipeline is made: checks, stations and feeds, items, threads.
-#include <pthread.h>
-
 #include <algorithm>
 #include <new>
 #include <system_error>
@@ -9,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
+#include "src/base/thread_role.h"
 #include "src/runtime/executable_set.h"
 #include "src/runtime/pipeline_core.h"
 #include "src/runtime/runtime_core.h"
@@ -74,6 +73,7 @@ absl::StatusOr<std::shared_ptr<PipelineCore>> PipelineCore::Create(detail::Stage
   PENSTOCK_RETURN_IF_ERROR(core->MakeStages(std::move(stages)));
   PENSTOCK_RETURN_IF_ERROR(core->runtime_->CheckOpen());
   PENSTOCK_RETURN_IF_ERROR(core->MakeItems());
+  core->MakeShares();
   const absl::Status started = core->StartThreads();
   if (!started.ok()) core->EndThreads();
   PENSTOCK_RETURN_IF_ERROR(started);
@@ -114,6 +114,16 @@ absl::Status PipelineCore::MakeStages(detail::StageList stages) {
   book_ = std::make_unique<ItemBook>(static_cast<int>(std::min<int64_t>(places, kMostPlaces)), std::move(in_order),
                                      options_.order);
   return absl::OkStatus();
+}
+
+void PipelineCore::MakeShares() {
+  std::vector<std::string> devices;
+  for (const DeviceRef& device : runtime_->devices()) devices.push_back(device.info.name);
+  std::vector<std::shared_ptr<const Trace>> traces;
+  for (const Stage& stage : stages_) {
+    for (const Leg& leg : stage.legs) traces.push_back(leg.set->first().trace());  // one for all members
+  }
+  shares_ = std::make_unique<const BusyShares>(std::move(devices), std::move(traces));
 }
 
 absl::Status PipelineCore::AddLeg(detail::StageDecl decl, Stage& stage) {
@@ -208,8 +218,10 @@ absl::Status PipelineCore::MakeItems() {
 
 absl::Status PipelineCore::StartThreads() {
   const auto start = [this](const std::string& name, auto loop) {
-    threads_.emplace_back(loop);
-    pthread_setname_np(threads_.back().native_handle(), name.substr(0, 15).c_str());
+    threads_.emplace_back([name, loop] {
+      const base::ThreadRole role(name);
+      loop();
+    });
   };
   try {
     for (size_t s = 0; s < stages_.size(); ++s) {

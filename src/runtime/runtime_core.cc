@@ -186,20 +186,19 @@ absl::Status RuntimeCore::Forked() {
       "Runtime::Create, exec after the fork, or make a new runtime on host devices");
 }
 
-// What the user has left open is measured on the first device, where copies take a link; on host devices they are host
-// copies like any other, and one or two threads keep up.
-absl::StatusOr<std::unique_ptr<memory::Staging>> RuntimeCore::MakeStaging(int driver_index) {
-  const auto index = static_cast<size_t>(driver_index);
-  driver::Driver& driver = *drivers_[index];
-  memory::PinnedPool& pool = *pinned_[index];
+// What the user has left open is measured, where copies take a link; on host devices they are host copies like any
+// other, and one or two threads keep up.
+absl::StatusOr<std::unique_ptr<memory::Staging>> RuntimeCore::MakeStaging(const DeviceRef& device) {
+  driver::Driver& driver = *device.driver;
+  memory::PinnedPool& pool = pinned(device.driver_index);
   const int most = std::max(1, Cores() - 2);
   memory::StagingOptions options;
   options.threads = std::min(2, most);
   const bool open = staging_options_.threads == 0 || staging_options_.chunk_bytes == 0;
-  const bool measured = open && driver.device(0).kind == driver::DeviceKind::kCuda;
+  const bool measured = open && device.info.kind == driver::DeviceKind::kCuda;
   memory::StagingRates rates;
   if (measured) {
-    PENSTOCK_ASSIGN_OR_RETURN(rates, memory::MeasureStaging(driver, pool, 0));
+    PENSTOCK_ASSIGN_OR_RETURN(rates, memory::MeasureStaging(driver, pool, device.local));
     options = memory::TuneStaging(rates, most);
   }
   if (staging_options_.threads > 0) options.threads = staging_options_.threads;
@@ -207,29 +206,36 @@ absl::StatusOr<std::unique_ptr<memory::Staging>> RuntimeCore::MakeStaging(int dr
     options.chunk_bytes = options.block_bytes = static_cast<size_t>(staging_options_.chunk_bytes);
   }
   if (measured) Log(LogLevel::kInfo, "staging: " + memory::TextOf(rates, options));
+  options.node = NodeOf(device.info);
+  options.begin = [this, node = options.node](int thread) { BindToNode(node, thread, "staging threads"); };
   return memory::Staging::Create(driver, pool, bell_, options);
 }
 
-absl::StatusOr<memory::Staging*> RuntimeCore::Staging(int driver_index) {
-  const auto index = static_cast<size_t>(driver_index);
+memory::Staging* RuntimeCore::FindStaging(int driver_index, int node) const {
+  for (const Ring& ring : staging_) {
+    if (ring.driver_index == driver_index && ring.node == node) return ring.staging.get();
+  }
+  return nullptr;
+}
+
+absl::StatusOr<memory::Staging*> RuntimeCore::Staging(const DeviceRef& device) {
+  const int node = NodeOf(device.info);
   {
     base::MutexLock lock(mu_);
     while (making_staging_) staging_made_.Wait(mu_);
-    staging_.resize(drivers_.size());
-    if (staging_[index] != nullptr) return staging_[index].get();
+    if (memory::Staging* const staging = FindStaging(device.driver_index, node)) return staging;
     making_staging_ = true;
   }
-  auto made = MakeStaging(driver_index);
+  auto made = MakeStaging(device);
   base::MutexLock lock(mu_);
   making_staging_ = false;
   staging_made_.NotifyAll();
   PENSTOCK_RETURN_IF_ERROR(made.status());
-  staging_[index] = *std::move(made);
-  return staging_[index].get();
+  return staging_.emplace_back(device.driver_index, node, *std::move(made)).staging.get();
 }
 
 void RuntimeCore::EndStaging() {
-  std::vector<std::unique_ptr<memory::Staging>> ended;  // joined without the lock
+  std::vector<Ring> ended;  // joined without the lock
   {
     base::MutexLock lock(mu_);
     ended.swap(staging_);
@@ -343,14 +349,14 @@ void RuntimeCore::MakeWorkers(int threads) {
       .threads = threads,
       .name = "ps-worker",
       .groups = static_cast<int>(nodes.size()),
-      .begin = [this, nodes](int group, int number) { BindWorker(nodes[static_cast<size_t>(group)], number); }});
+      .begin = [this, nodes](int group, int number) { BindToNode(nodes[static_cast<size_t>(group)], number, "workers"); }});
 }
 
 // Those beyond as many as the node has processors run anywhere: they are more than it could run at once.
-void RuntimeCore::BindWorker(int node, int number) {
+void RuntimeCore::BindToNode(int node, int number, const char* what) const {
   if (node < 0 || number >= topology_->processors(node)) return;
   const absl::Status near = topology_->RunOnNode(node);
-  if (!near.ok()) Log(LogLevel::kInfo, "workers run anywhere: " + base::Str(near.message()));
+  if (!near.ok()) Log(LogLevel::kInfo, std::string(what) + " run anywhere: " + base::Str(near.message()));
 }
 
 absl::Status RuntimeCore::CountFeeders(int option) {

@@ -67,8 +67,9 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   void FreeDevice(const DeviceRef& device, void* memory);
   uint64_t ask_patience_ns() const { return ask_patience_ns_; }
   memory::PinnedPool& pinned(int driver_index) { return *pinned_[static_cast<size_t>(driver_index)]; }
-  // The ring that copies between a driver's devices and memory that is not pinned; made at the first call.
-  absl::StatusOr<memory::Staging*> Staging(int driver_index);
+  // The ring that copies between the device, and all of its driver's that are near the same node, and memory that is not
+  // pinned; made at the first call.
+  absl::StatusOr<memory::Staging*> Staging(const DeviceRef& device);
   int64_t staging_from_bytes() const { return staging_options_.from_bytes; }
   void Log(LogLevel level, std::string_view text) const { logger_.Log(level, text); }
 
@@ -132,11 +133,16 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   absl::Status AddCudaDevices(const std::vector<int>& ordinals);
   absl::Status AddDefaultDevices(const RuntimeOptions& options);
   void AddDriver(std::unique_ptr<driver::Driver> driver);
-  absl::StatusOr<std::unique_ptr<memory::Staging>> MakeStaging(int driver_index);
+  struct Ring {
+    int driver_index, node;
+    std::unique_ptr<memory::Staging> staging;
+  };
+  absl::StatusOr<std::unique_ptr<memory::Staging>> MakeStaging(const DeviceRef& device);
+  memory::Staging* FindStaging(int driver_index, int node) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndStaging();
   void StopPoller();
   void MakeWorkers(int threads);
-  void BindWorker(int node, int number);
+  void BindToNode(int node, int number, const char* what) const;
   absl::Status CountFeeders(int option);
   absl::Status StartPolling(const std::vector<int>& cores);
   std::unique_ptr<host::Feeders> MakeFeeders(int device);
@@ -187,7 +193,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   std::vector<std::unique_ptr<host::Feeders>> feeders_ ABSL_GUARDED_BY(mu_);  // a device each, null until needed
   base::CondVar staging_made_;
   bool making_staging_ ABSL_GUARDED_BY(mu_) = false;
-  std::vector<std::unique_ptr<memory::Staging>> staging_ ABSL_GUARDED_BY(mu_);  // a driver each, null until needed
+  std::vector<Ring> staging_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::runtime

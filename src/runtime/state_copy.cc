@@ -30,7 +30,7 @@ absl::StatusOr<memory::Staging*> StateCore::RingFor(const void* contents) const 
   if (bytes_ <= static_cast<size_t>(runtime_->staging_from_bytes())) return nullptr;
   PENSTOCK_ASSIGN_OR_RETURN(const auto memory, InspectAll(*device_.driver, contents, bytes_));
   if (memory.kind != driver::PointerInfo::Kind::kPageable) return nullptr;
-  absl::StatusOr<memory::Staging*> ring = runtime_->Staging(device_.driver_index);
+  absl::StatusOr<memory::Staging*> ring = runtime_->Staging(device_);
   if (absl::IsResourceExhausted(ring.status())) return nullptr;
   return ring;
 }

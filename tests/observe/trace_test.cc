@@ -32,6 +32,31 @@ Span MakeSpan(std::string name, std::string track, double begin, double end, int
   return {std::move(name), std::move(track), kind, begin, end, run, device};
 }
 
+TEST(Trace, AnEnginesTimeIsThatWithAtLeastOneSpan) {
+  const auto trace = Trace::Create();
+  trace->Add(MakeSpan("a", "lane 0", 0, 10, 0, SpanKind::kKernel));
+  trace->Add(MakeSpan("b", "lane 1", 5, 12, 0, SpanKind::kKernel));
+  trace->Add(MakeSpan("c", "lane 0", 20, 23, 0, SpanKind::kKernel));
+  trace->Add(MakeSpan("d", "up", 0, 4, 0, SpanKind::kUpload));
+  trace->Add(MakeSpan("e", "lane 2", 0, 2, 1, SpanKind::kKernel));
+  trace->Add(MakeSpan("f", "worker 0", 0, 100));
+  EXPECT_EQ(trace->BusyMicros(0, SpanKind::kKernel), 15);
+  EXPECT_EQ(trace->BusyMicros(0, SpanKind::kUpload), 4);
+  EXPECT_EQ(trace->BusyMicros(0, SpanKind::kDownload), 0);
+  EXPECT_EQ(trace->BusyMicros(1, SpanKind::kKernel), 2);
+  EXPECT_EQ(trace->BusyMicros(-1, SpanKind::kHost), 0);
+}
+
+TEST(Trace, KeepsTheNewestSpansAndCountsAll) {
+  const auto trace = Trace::Create(2);
+  for (int i = 0; i < 5; ++i) trace->Add(MakeSpan(std::to_string(i), "up", 2 * i, 2 * i + 1, 0, SpanKind::kUpload));
+  const std::vector<Span> spans = trace->spans();
+  ASSERT_EQ(spans.size(), 2u);
+  EXPECT_EQ(spans[0].name, "3");
+  EXPECT_EQ(spans[1].name, "4");
+  EXPECT_EQ(trace->BusyMicros(0, SpanKind::kUpload), 5);
+}
+
 std::string JsonOf(const std::vector<Span>& spans) {
   auto trace = Trace::Create();
   for (const Span& span : spans) trace->Add(span);

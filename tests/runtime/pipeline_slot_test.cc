@@ -345,5 +345,59 @@ TEST_F(PipelineSlotTest, StatsNameTheBusiestStage) {
   EXPECT_THAT(Print(stats), HasSubstr("<- bottleneck"));
 }
 
+double ShareOf(const std::vector<BusyShare>& shares, const std::string& name) {
+  for (const BusyShare& share : shares) {
+    if (share.name == name) return share.busy;
+  }
+  return -1;
+}
+
+TEST_F(PipelineSlotTest, StatsTellWhatEnginesHaveDoneSinceItWasMade) {
+  const auto trace = Trace::Create();
+  constexpr double kAges = 1e15;  // microseconds
+  trace->Add({"before", "t", SpanKind::kDownload, 0, kAges, -1, 0});
+  Stages<> stages;
+  stages.Run("slots", *runtime_.Compile(graph_, {.slots = 3, .trace = trace}));
+  stages.Run("again", *runtime_.Compile(graph_, {.slots = 3, .trace = trace}));
+  auto pipe = *Pipeline<>::Create(std::move(stages));
+  EXPECT_THAT(pipe.stats().engines, testing::IsEmpty());
+  trace->Add({"meanwhile", "t", SpanKind::kDownload, kAges, 2 * kAges, -1, 0});
+  trace->Add({"of a device there is not", "t", SpanKind::kUpload, 0, kAges, -1, 7});
+  Send(pipe, 1);
+  ASSERT_OK(pipe.Pop().status());
+  const PipelineStats stats = pipe.stats();
+  EXPECT_EQ(stats.engines.size(), 3u);
+  EXPECT_EQ(ShareOf(stats.engines, "host:0 download"), 1.0);
+  for (const char* name : {"host:0 upload", "host:0 kernels"}) {
+    EXPECT_GT(ShareOf(stats.engines, name), 0) << name;
+    EXPECT_LT(ShareOf(stats.engines, name), 1) << name;
+  }
+  EXPECT_THAT(Print(stats), HasSubstr("host:0 download          100.0 % busy"));
+}
+
+TEST_F(PipelineSlotTest, StatsTellWhatThreadsHaveUsedSinceItWasMade) {
+  Stages<> stages;
+  stages.Host("burn", [](Item<>&) {
+    for (const double until = ProcessCpuSeconds() + 0.005; ProcessCpuSeconds() < until;) {
+    }
+  });
+  stages.Host("rest", [](Item<>&) {});
+  stages.Run("slots", *runtime_.Compile(graph_, {.slots = 3}));
+  auto pipe = *Pipeline<>::Create(std::move(stages), {.window = 3});
+  for (int32_t i = 0; i < 10; ++i) {
+    Send(pipe, i);
+    ExpectRight(pipe.Pop());
+  }
+  const PipelineStats stats = pipe.stats();
+  EXPECT_THAT(stats.engines, testing::IsEmpty()) << "without a trace";
+  const double burn = ShareOf(stats.threads, "ps-burn"), rest = ShareOf(stats.threads, "ps-rest");
+  EXPECT_GT(burn, 0);
+  EXPECT_LE(burn, 1);
+  EXPECT_GE(rest, 0);
+  EXPECT_LT(rest, burn);
+  EXPECT_GE(ShareOf(stats.threads, "ps-completion"), 0);
+  EXPECT_THAT(Print(stats), HasSubstr("% of a processor"));
+}
+
 }  // namespace
 }  // namespace penstock

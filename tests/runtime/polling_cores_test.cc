@@ -40,14 +40,14 @@ std::string NameOfThread() {
   return name;
 }
 
-int ThreadsCalled(const std::string& wanted) {
-  int count = 0;
+std::vector<pid_t> ThreadsCalled(const std::string& wanted) {
+  std::vector<pid_t> threads;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     std::string name;
     std::getline(std::ifstream(task.path() / "comm"), name);
-    count += name == wanted ? 1 : 0;
+    if (name == wanted) threads.push_back(std::stoi(task.path().filename()));
   }
-  return count;
+  return threads;
 }
 
 struct HoldUntil {
@@ -95,10 +95,16 @@ TEST(PollingCores, HaveAThreadEachOnThatCoreAndNoneUnasked) {
   const int core = FirstCore();
   {
     const Runtime runtime = *Runtime::Create({.devices = "host", .polling_cores = {core}});
-    EXPECT_EQ(ThreadsCalled("ps-polling"), 1);
+    std::vector<pid_t> threads;
+    while ((threads = ThreadsCalled("ps-polling")).size() != 1) std::this_thread::yield();  // it names itself
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    ASSERT_EQ(sched_getaffinity(threads[0], sizeof(cores), &cores), 0);
+    EXPECT_EQ(CPU_COUNT(&cores), 1);
+    EXPECT_TRUE(CPU_ISSET(core, &cores));
   }
   const Runtime runtime = *Runtime::Create({.devices = "host"});
-  EXPECT_EQ(ThreadsCalled("ps-polling"), 0);
+  EXPECT_THAT(ThreadsCalled("ps-polling"), testing::IsEmpty());
 }
 
 TEST(PollingCores, PipelinesAreOnThemToo) {

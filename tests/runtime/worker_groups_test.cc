@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <latch>
 #include <memory>
 #include <set>
@@ -41,15 +44,19 @@ std::vector<int> GroupsOf(const std::vector<std::string>& bus_ids) {
   return groups;
 }
 
-std::set<int> ProcessorsOfThisThread() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  sched_getaffinity(0, sizeof(set), &set);
+std::set<int> ProcessorsIn(const cpu_set_t& set) {
   std::set<int> processors;
   for (int p = 0; p < CPU_SETSIZE; ++p) {
     if (CPU_ISSET(p, &set)) processors.insert(p);
   }
   return processors;
+}
+
+std::set<int> ProcessorsOfThisThread() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof(set), &set);
+  return ProcessorsIn(set);
 }
 
 // A run of one host node, on a device.
@@ -82,6 +89,39 @@ TEST(WorkerGroups, ThereIsOneForEachNodeThatDevicesAreNear) {
   const auto on_host = runtime::RuntimeCore::Create({.devices = "host:3"});
   ASSERT_OK(on_host.status());
   for (int device = 0; device < 3; ++device) EXPECT_EQ((*on_host)->GroupOf(device), 0);
+}
+
+// The processors of this process's threads that are called so.
+std::vector<std::set<int>> ProcessorsOfThreads(const std::string& called) {
+  std::vector<std::set<int>> of;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    if (name != called) continue;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    sched_getaffinity(std::stoi(task.path().filename()), sizeof(set), &set);
+    of.push_back(ProcessorsIn(set));
+  }
+  return of;
+}
+
+TEST(StagingRings, ThereIsOneForEachNodeAndItsThreadsRunThere) {
+  if (ProcessorsOfThisThread() != std::set<int>{0, 1}) GTEST_SKIP() << "described for two processors";
+  const runtime::ScopedDriverHook hook(TwoNodes({kSecondNode, kFirstNode, kSecondNode}));
+  const auto core = runtime::RuntimeCore::Create({.devices = "host", .staging = {.threads = 1}});
+  ASSERT_OK(core.status());
+  const std::vector<runtime::DeviceRef>& devices = (*core)->devices();
+  EXPECT_EQ(ProcessorsOfThreads("ps-stage/0"), std::vector<std::set<int>>{});
+  std::vector<memory::Staging*> rings;
+  for (int d = 0; d < 3; ++d) rings.push_back(*(*core)->Staging(devices[static_cast<size_t>(d)]));
+  EXPECT_EQ(rings[0], rings[2]);
+  EXPECT_NE(rings[0], rings[1]);
+  EXPECT_EQ(*(*core)->Staging(devices[1]), rings[1]);
+  const std::vector<std::set<int>> near = {{0}, {1}};
+  for (std::vector<std::set<int>> seen; seen != near; std::sort(seen.begin(), seen.end())) {  // they bind themselves
+    seen = ProcessorsOfThreads("ps-stage/0");
+  }
 }
 
 // A worker that has just been busy may be so still, and another helps; not for ever.

@@ -1,8 +1,6 @@
 // One file, somewhat long: the state machine of streams, events and engines under its one mutex.
 #include "src/driver/host/scheduler.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <exception>
 #include <string>
@@ -11,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "penstock/status_macros.h"
+#include "src/base/thread_role.h"
 #include "src/base/user_code.h"
 
 namespace penstock::driver::host {
@@ -58,9 +57,10 @@ void Scheduler::Start(int device, EngineKind kind, int threads) {
   static constexpr const char* kNames[kEngineKinds] = {"up", "down", "run"};
   Engine& of = engine(device, kind);
   for (int i = 0; i < threads; ++i) {
-    of.threads.emplace_back([this, &of] { Work(of); });
-    const std::string name = absl::StrCat("ps-", device, "-", kNames[static_cast<size_t>(kind)], i);
-    pthread_setname_np(of.threads.back().native_handle(), name.substr(0, 15).c_str());
+    of.threads.emplace_back([this, &of, name = absl::StrCat("ps-", device, "-", kNames[static_cast<size_t>(kind)], i)] {
+      const base::ThreadRole role(name);
+      Work(of);
+    });
   }
 }
 

@@ -77,8 +77,8 @@ class PENSTOCK_EXPORT Executable {
     return State<T>(*std::move(record));
   }
   // Gives up all of the key's States, when the runs that use them have drained; they hold zeros for another key then.
-  // OK also where it has none. DeadlineExceeded: runs were still using them, and the key keeps them. FailedPrecondition
-  // inside a host node or callback.
+  // OK also where it has none. DeadlineExceeded: runs were still using one; the key keeps them all, but some may hold
+  // zeros already. FailedPrecondition inside a host node or callback.
   absl::Status Forget(Key key, Deadline deadline = {});
 
   // What the slots take of device and pinned memory; the same before, during and after runs.

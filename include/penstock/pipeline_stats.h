@@ -30,8 +30,8 @@ struct BusyShare {
 
 struct PipelineStats {
   std::vector<StageStats> stages;
-  // "cuda:0 upload", "cuda:0 kernels", "cuda:0 download": of the traces that the executables have (CompileOptions::trace,
-  // which says what it costs). Share one among them. Without a trace nobody knows: none.
+  // "cuda:0 upload", "cuda:0 kernels", "cuda:0 download": of the traces that the executables have
+  // (CompileOptions::trace, which says what it costs). Share one among them. Without a trace nobody knows: none.
   std::vector<BusyShare> engines;
   // The library's threads in this process, those of other runtimes and pipelines too: how much of a processor each has
   // used since then. A stage's thread that waits in its callable uses none; StageStats::busy counts it.

@@ -62,9 +62,9 @@ struct RuntimeOptions {
   int host_device_threads = 0;
   StagingOptions staging{};
   // Threads a device that help to submit runs node by node (Mode::kStream): where many nodes are ready together,
-  // several threads submit them. They also push pipelines on that have runs in flight. 0: one thread at a time submits
-  // a run. -1: as many as there are cores but 4, shared between the CUDA devices, at most 8 each, and none for host
-  // devices. They sleep while there is nothing to submit. PENSTOCK_FEEDERS wins.
+  // several threads submit them. They also push pipelines on in which something moves every few milliseconds. 0: one
+  // thread at a time submits a run. -1: as many as there are cores but 4, shared between the CUDA devices, at most 8
+  // each, and none for host devices. They sleep while there is nothing to submit. PENSTOCK_FEEDERS wins.
   int feeders = -1;
   // Low latency, for who pays with cores: on each of these, numbered as the system does, a thread of the runtime's own
   // looks without a pause at runs that nobody waits for and at pipelines, as long as the runtime lives; it goes on with

@@ -10,8 +10,8 @@
 // Ownership: owns the functions; the pipeline takes them over.
 // Threads:   single-threaded. A Host function is called by as many threads at once as it has workers, for different
 //            items. The function of a Run sets what the run is to use: it is called just before, by one thread at a
-//            time for each executable, possibly one of the runtime's, and so is short, does not block, launches
-//            nothing.
+//            time for each device of the executable, possibly one of the runtime's, and so is short, does not block,
+//            launches nothing.
 #pragma once
 
 #include <functional>

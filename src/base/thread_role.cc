@@ -3,22 +3,31 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "src/base/mutex.h"
+#include "src/base/process_life.h"
 
 namespace penstock::base {
 namespace {
 
 struct Roles {
+  const int made_in = ForkCount();
   Mutex mu;
   uint64_t made ABSL_GUARDED_BY(mu) = 0;
   std::vector<const ThreadRole*> roles ABSL_GUARDED_BY(mu);
 };
 
 Roles& AllRoles() {
-  static Roles* const all = new Roles;  // threads may outlive what the process destroys at its end
-  return *all;
+  // Never destroyed: threads may outlive what the process destroys at its end. A fork's copy has none of its threads.
+  static std::atomic<Roles*> all{new Roles};
+  Roles* now = all.load(std::memory_order_acquire);
+  if (now->made_in == ForkCount()) return *now;
+  auto* const mine = new Roles;
+  if (all.compare_exchange_strong(now, mine, std::memory_order_acq_rel)) return *mine;
+  delete mine;  // another thread was faster
+  return *now;
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 //
 // With something to feed a feeder spins for 50 us after it has last done something, then leaves its core to others
 // between two looks, and sleeps after 5 ms; with nothing, it spins for 200 us, since handing over to a thread that is
-// awake takes 2 us and to one that sleeps 44, and then sleeps without a limit until something is added or Wake.
+// awake takes 2 us and to one that sleeps 44, and then sleeps without a limit until something is added.
 //
 // Ownership: borrows what is added, until it is removed.
 // Threads:   thread-safe. Feed is called by several feeders at once.
@@ -143,8 +143,6 @@ class Feeders {
   void Remove(Fed* fed) { places_.Remove(fed); }
   // Of what is idle for now, and removed or added again later: does not wait for who is inside.
   void Withdraw(Fed* fed) { places_.Withdraw(fed); }
-  // There is something to do again in what has been added: feeders that sleep look.
-  void Wake() { bell_.Ring(); }
   int threads() const { return count_; }
   // Ends the threads and returns when they have ended; what is added from then on nobody feeds. May be called again.
   void Stop();

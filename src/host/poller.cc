@@ -41,6 +41,7 @@ void Poller::Stop() {
     stopping_ = true;
     changed_.NotifyOne();
   }
+  base::MutexLock lock(join_mu_);
   if (thread_.joinable()) thread_.join();
 }
 

@@ -39,7 +39,7 @@ class Poller {
   void Forget(Watched* watched);
   // Whether the calling thread is a poller's.
   static bool IsCurrent();
-  // Ends the thread. May be called again.
+  // Ends the thread. May be called again; a second caller waits for the first.
   void Stop();
 
  private:
@@ -49,6 +49,7 @@ class Poller {
   void Put();
   static void Rest(std::chrono::nanoseconds idle);
 
+  base::Mutex join_mu_;
   base::Mutex mu_;
   base::CondVar changed_;  // something to watch, or to stop
   base::CondVar looked_;

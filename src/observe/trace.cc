@@ -54,8 +54,7 @@ struct Trace::Impl {
 
 std::shared_ptr<Trace> Trace::Create(size_t most_spans) { return std::shared_ptr<Trace>(new Trace(most_spans)); }
 
-Trace::Trace(size_t most_spans)
-    : start_(std::chrono::steady_clock::now()), impl_(std::make_unique<Impl>(most_spans)) {}
+Trace::Trace(size_t most_spans) : start_(std::chrono::steady_clock::now()), impl_(std::make_unique<Impl>(most_spans)) {}
 Trace::~Trace() = default;
 
 void Trace::Add(Span span) {

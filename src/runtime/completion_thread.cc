@@ -57,11 +57,14 @@ void CompletionThread::RunTasks() {
 }
 
 void CompletionThread::Stop() {
-  if (!thread_.joinable()) return;
-  stop_.store(true, std::memory_order_release);
-  incoming_bell_.Ring();
-  progress_.Ring();
-  thread_.join();
+  {
+    base::MutexLock join_lock(join_mu_);
+    if (!thread_.joinable()) return;
+    stop_.store(true, std::memory_order_release);
+    incoming_bell_.Ring();
+    progress_.Ring();
+    thread_.join();
+  }
   {
     base::MutexLock lock(mu_);
     stopped_ = true;

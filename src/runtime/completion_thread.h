@@ -37,7 +37,7 @@ class CompletionThread {
   void Wake() { incoming_bell_.Ring(); }
   // Runs what may wait for a device, soon; at once when the thread has been stopped.
   void Run(host::Task task);
-  // Ends the thread; runs still watched are dropped.
+  // Ends the thread; runs still watched are dropped. A second caller waits for that end.
   void Stop();
 
  private:
@@ -54,6 +54,7 @@ class CompletionThread {
   std::atomic<bool> stop_{false};
   std::vector<Watched*> watched_;  // the thread's own
 
+  base::Mutex join_mu_;
   base::Mutex mu_;
   std::vector<Watched*> incoming_ ABSL_GUARDED_BY(mu_);
   std::vector<host::Task> tasks_ ABSL_GUARDED_BY(mu_);

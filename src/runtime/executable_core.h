@@ -81,6 +81,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
     key_member_ = member;
   }
   KeyedStates* keyed() const { return keyed_.get(); }
+  int key_member() const { return key_member_; }
   // Before the first launch. Whether load() is to know how long runs take.
   void MeasureRuns(bool measure) { measures_ = measure; }
   // But for its weight.

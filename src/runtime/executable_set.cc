@@ -63,7 +63,7 @@ absl::StatusOr<Run> ExecutableSet::Launch(const Bindings& bindings, Deadline dea
   PENSTOCK_RETURN_IF_ERROR(first().CheckLaunch(wait));
   int only = -1;
   if (keyed() != nullptr && bindings.key_) {
-    PENSTOCK_ASSIGN_OR_RETURN(const KeyedStates::Home home, keyed()->Find(bindings.key_->value));
+    PENSTOCK_ASSIGN_OR_RETURN(const KeyedHome home, FindHome(bindings.key_->value));
     only = home.member;
   }
   Slot* slot = nullptr;
@@ -130,9 +130,22 @@ int ExecutableSet::MemberOn(int device) const {
   return -1;
 }
 
+// The States are divided between the members of all, of which On has left one here.
+absl::StatusOr<KeyedHome> ExecutableSet::FindHome(uint64_t key, int only) const {
+  if (members_.size() == 1) only = 0;
+  const int wanted = only < 0 ? -1 : members_[static_cast<size_t>(only)].core->key_member();
+  PENSTOCK_ASSIGN_OR_RETURN(KeyedHome home, keyed()->Find(key, wanted));
+  if (only >= 0) home.member = only;
+  return home;
+}
+
 absl::StatusOr<std::shared_ptr<ExecutableSet>> ExecutableSet::On(int device) const {
   const int member = MemberOn(device);
-  if (member >= 0) return std::make_shared<ExecutableSet>(std::vector{members_[static_cast<size_t>(member)]});
+  if (member >= 0) {
+    std::vector<Member> one{members_[static_cast<size_t>(member)]};
+    one[0].share.weight = 1;
+    return std::make_shared<ExecutableSet>(std::move(one));
+  }
   return absl::NotFoundError(absl::StrCat(graph::Prefix(first().model()), ": is not compiled for device ", device,
                                           "; name it in CompileOptions::devices"));
 }

@@ -42,6 +42,9 @@ class ExecutableSet {
   KeyedStates* keyed() const { return first().keyed(); }
   // That of the device; -1: none.
   int MemberOn(int device) const;
+  // Where the key's States are, as one of this set's members, of one with such; `only`: where they must be, -1:
+  // anywhere.
+  absl::StatusOr<KeyedHome> FindHome(uint64_t key, int only = -1) const;
   absl::StatusOr<std::shared_ptr<ExecutableSet>> On(int device) const;
   ReplayLedger ledger() const;
   MemoryReport memory() const;

@@ -48,6 +48,7 @@ absl::StatusOr<std::shared_ptr<KeyedStates>> KeyedStates::Create(const std::shar
   }
   if (all->buffers_.empty()) return nullptr;
   all->counts_ = Divide(places, devices);
+  for (const DeviceShare& d : devices) all->chosen_.push_back(d.weight > 0);
   for (size_t m = 0; m < devices.size(); ++m) {
     PENSTOCK_RETURN_IF_ERROR(all->AddPlaces(runtime, model, static_cast<int>(m), devices[m], all->counts_[m]));
   }
@@ -86,6 +87,7 @@ int KeyedStates::TakeFree(int member) {
   int best = member;
   double most = 0;
   for (size_t m = 0; m < free_.size() && member < 0; ++m) {
+    if (!chosen_[m]) continue;
     const double part = static_cast<double>(free_[m].size()) / counts_[m];
     if (part > most) best = static_cast<int>(m), most = part;
   }
@@ -119,7 +121,10 @@ absl::StatusOr<KeyedStates::Home> KeyedStates::Find(uint64_t key, int member) {
 }
 
 absl::Status KeyedStates::Full(uint64_t key, int member) const {
-  const size_t count = member < 0 ? places_.size() : static_cast<size_t>(counts_[static_cast<size_t>(member)]);
+  int count = 0;
+  for (size_t m = 0; m < counts_.size(); ++m) {
+    if (member < 0 ? chosen_[m] : static_cast<int>(m) == member) count += counts_[m];
+  }
   return absl::ResourceExhaustedError(
       absl::StrCat(prefix_, ": no State is left for key ", key, "; ", count, " keys have theirs",
                    member < 0 ? "" : " on this device",

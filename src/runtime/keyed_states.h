@@ -78,6 +78,7 @@ class KeyedStates {
   std::vector<int32_t> buffers_;
   std::vector<std::unique_ptr<Place>> places_;
   std::vector<int> counts_;  // of each member: its places
+  std::vector<bool> chosen_;  // whether it gets keys that name no device
 
   base::Mutex mu_;
   absl::flat_hash_map<uint64_t, Entry> places_of_keys_ ABSL_GUARDED_BY(mu_);

@@ -99,7 +99,8 @@ std::string Print(const PipelineStats& stats) {
                           stage.name, 100 * stage.busy, stage.working, stage.capacity, stage.waiting, stage.done,
                           stage.failed, static_cast<int>(s) == stats.bottleneck ? "  <- bottleneck" : "");
   }
-  for (const auto& [name, busy] : stats.engines) absl::StrAppendFormat(&text, "%-24s %5.1f %% busy\n", name, 100 * busy);
+  for (const auto& [name, busy] : stats.engines)
+    absl::StrAppendFormat(&text, "%-24s %5.1f %% busy\n", name, 100 * busy);
   for (const auto& [name, busy] : stats.threads) {
     absl::StrAppendFormat(&text, "%-24s %5.1f %% of a processor\n", name, 100 * busy);
   }

@@ -34,8 +34,8 @@ void PipelineCore::Unref() {
 
 namespace {
 constexpr std::chrono::milliseconds kLookAfter{1};
-// For so long the completion thread goes on looking when nothing is in flight any more, so that it need not be woken
-// for each item of a stream that pauses.
+// For so long after runs have come to be in flight the completion thread goes on looking when there are none any more,
+// so that it need not be woken for each item of a stream that pauses.
 constexpr std::chrono::milliseconds kLinger{100};
 
 host::TimePoint TimeOf(int64_t ns) {
@@ -54,8 +54,10 @@ host::TimePoint PipelineCore::due() const {
 
 // Who waits asleep, since there was nothing to be seen of devices, looks again. The completion thread is asleep for
 // good where the activity before is long over; half the time is the margin.
-void PipelineCore::BeginActivity(Clock::time_point now) {
+void PipelineCore::BeginActivity() {
   runtime_->bell().Ring();
+  const Clock::time_point now =
+      Clock::now();  // behind what has made it busy, or it could be seen at rest later than now
   const int64_t before = active_ns_.exchange(now.time_since_epoch().count());
   if (now > TimeOf(before) + kLinger / 2) runtime_->WakeCompletion();
 }
@@ -75,7 +77,7 @@ absl::Status PipelineCore::CheckMayWait(const char* what) const {
 
 absl::Status PipelineCore::CheckMayPull() const {
   for (const Stage& stage : stages_) {
-    if (!stage.keeps_slots || stage.stations.size() == 1 || stage.legs[0].set->keyed() == nullptr) continue;
+    if (!stage.keeps_slots || stage.stations.size() == 1 || !IsKeyed(stage)) continue;
     return absl::FailedPreconditionError(
         stage.prefix +
         ": Run of a pipeline in which an item has a slot on one of several devices before its key is known, by which "
@@ -155,10 +157,7 @@ bool PipelineCore::SlotsAreFree(PipelineItem& item, Lack& lack) {
       at = BestStation(stage, lack.wanted);
     }
     if (at < 0) return false;
-    const auto member = static_cast<size_t>(stations_[static_cast<size_t>(at)]->member);
-    for (const Leg& leg : stage.legs) {
-      if (!leg.set->members()[member].core->HasFreeSlot()) return false;
-    }
+    if (!HaveFreeSlots(stage, stations_[static_cast<size_t>(at)]->member)) return false;
   }
   return true;
 }
@@ -198,6 +197,7 @@ bool PipelineCore::DropOldest(const Lack& lack) {
     ++dropped_;
   }
   Free(items_[static_cast<size_t>(i)]);
+  runtime_->bell().Ring();  // those that came behind it may be ready now
   return true;
 }
 
@@ -224,15 +224,20 @@ absl::Status PipelineCore::Enter(PipelineItem& item, const ItemOptions& options)
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
   item.id = options.id;
   item.deadline = options.deadline;
-  const int64_t due = std::chrono::nanoseconds(options.deadline.at().time_since_epoch()).count();
-  if (due < due_ns_.load(std::memory_order_relaxed)) {
-    due_ns_.store(due, std::memory_order_relaxed);
-    runtime_->WakeCompletion();
-  }
+  NoteDue(item);
   ++accepted_;
   book_->Submit(item.index, item.key);
   WakeStage(item.index);
   return absl::OkStatus();
+}
+
+// Who waits, for longer than that, looks again.
+void PipelineCore::NoteDue(const PipelineItem& item) {
+  const int64_t due = std::chrono::nanoseconds(item.deadline.at().time_since_epoch()).count();
+  if (due >= due_ns_.load(std::memory_order_relaxed)) return;
+  due_ns_.store(due, std::memory_order_relaxed);
+  runtime_->bell().Ring();
+  runtime_->WakeCompletion();
 }
 
 // Where nothing may be launched, others are told to.
@@ -289,6 +294,10 @@ absl::Status PipelineCore::RunAll(const std::function<bool(AnyItem&)>& pull,
         const absl::StatusOr<int> taken = TakePlace(Key(), kAnyDevice);
         more = taken.ok();
         place = more ? *taken : ItemBook::kNone;
+        if (!more && !IsStopped()) {
+          thrown.Update(taken.status());
+          Stop();
+        }
       }
       ready = TakeReady();
       end = place < 0 && ready < 0 && !more && AtEnd();
@@ -332,7 +341,8 @@ absl::Status PipelineCore::RunAll(const std::function<bool(AnyItem&)>& pull,
 
 void PipelineCore::Return(PipelineItem& item) {
   if (runtime_->forked()) return;
-  if (Free(item)) runtime_->bell().Ring();
+  if (Free(item)) return runtime_->bell().Ring();
+  if (closed_.load()) base::LeakOnPurpose(shared_from_this());  // else Close does
 }
 
 // False: its run goes on, and may use what is in it. Then its place comes free when that has ended.
@@ -415,7 +425,8 @@ void PipelineCore::EndStage(int i, absl::Status status) {
     book_->End(i);
     return WakeStage(i);
   }
-  const bool again = end_.ok() && !base::IsFatal(status) && item.tries < options_.retries && !item.deadline.passed();
+  const bool again = end_.ok() && !base::IsFatal(status) && item.tries < options_.retries && !item.deadline.passed() &&
+                     IsDrained(item);  // what is abandoned goes on with what is in it
   if (!again) return FinishItem(i, status);
   ++item.tries;
   ++retries_;
@@ -468,12 +479,14 @@ void PipelineCore::Expire() {
   base::MutexLock lock(mu_);
   int64_t due = INT64_MAX;
   for (PipelineItem& item : items_) {
-    if (book_->state(item.index) != ItemBook::State::kWaiting || item.deadline.is_never()) continue;
-    if (item.deadline.passed()) {
+    const ItemBook::State state = book_->state(item.index);
+    const bool waits = state == ItemBook::State::kWaiting;
+    if (item.deadline.is_never() || (!waits && state != ItemBook::State::kWorking)) continue;
+    if (waits && item.deadline.passed()) {
       FinishItem(item.index, absl::DeadlineExceededError(
                                  absl::StrCat("pipeline: the item's deadline passed while it waited for ",
                                               stages_[static_cast<size_t>(book_->stage(item.index))].prefix)));
-    } else {
+    } else if (!item.deadline.passed()) {  // else who works on it sees that
       due = std::min<int64_t>(due, std::chrono::nanoseconds(item.deadline.at().time_since_epoch()).count());
     }
   }

@@ -148,6 +148,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   explicit PipelineCore(const detail::ValueType& value, PipelineOptions options);
   absl::Status MakeStages(detail::StageList stages);
   absl::Status AddLeg(detail::StageDecl decl, Stage& stage);
+  bool HasLegOf(uint32_t graph) const;
   absl::Status CheckLeg(const Stage& stage, const Leg& leg);
   bool FinishStage(Stage& stage);  // whether its items begin in order
   absl::Status MakeLinks(const Stage& stage, Leg& leg);
@@ -161,7 +162,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   bool WaitFor(Deadline deadline, Step step);
   bool Polls() const;
   bool Busy() const { return in_flight_.load() > 0 || starved_.load() > 0; }
-  void BeginActivity(Clock::time_point now);
+  void BeginActivity();
   absl::Status CheckMayWait(const char* what) const;
   absl::Status CheckMayPull() const;
   absl::Status CheckOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -178,9 +179,11 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   absl::StatusOr<bool> TakeSlots(PipelineItem& item, Lack& lack);
   bool SlotsAreFree(PipelineItem& item, Lack& lack);
   // Of all legs, on the station's device. ResourceExhausted: others have them.
+  static bool HaveFreeSlots(const Stage& stage, int member);
   static absl::Status TakeSlotsOf(const Stage& stage, const Station& station, PipelineItem& item);
   bool DropOldest(const Lack& lack);
   absl::Status Enter(PipelineItem& item, const ItemOptions& options);
+  void NoteDue(const PipelineItem& item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void PumpHere();
   void Clear(PipelineItem& item);  // what its users have left in it
   bool Free(PipelineItem& item);
@@ -240,10 +243,11 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   void Serve();
   bool MayReset() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ResetStates();
+  void DropCallables();
 
   // Constant once made.
   const detail::ValueType value_;
-  const PipelineOptions options_;
+  PipelineOptions options_;
   std::shared_ptr<RuntimeCore> runtime_;
   std::vector<Stage> stages_;
   int parts_ = 0;  // of an item
@@ -274,7 +278,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   bool end_threads_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status end_ ABSL_GUARDED_BY(mu_);  // what items end with that have not; OK: they go on
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
-  std::atomic<int64_t> due_ns_{INT64_MAX};  // the first deadline of an item that waits, or sooner; set under mu_
+  std::atomic<int64_t> due_ns_{INT64_MAX};  // no later than the deadline of an item that waits; set under mu_
   base::CondVar service_;
   int64_t accepted_ ABSL_GUARDED_BY(mu_) = 0, delivered_ ABSL_GUARDED_BY(mu_) = 0, dropped_ ABSL_GUARDED_BY(mu_) = 0,
                     refused_ ABSL_GUARDED_BY(mu_) = 0, failed_ ABSL_GUARDED_BY(mu_) = 0,

@@ -1,4 +1,5 @@
 // Which device of a stage an item goes to, and the slots it takes there. See pipeline_core.h.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -36,9 +37,8 @@ absl::Status PipelineCore::FindDevices(PipelineItem& item, bool kept) const {
 absl::Status PipelineCore::FindDevice(const Stage& stage, PipelineItem& item) {
   PipelineItem::Part& part = PartOf(stage, item);
   for (const Leg& leg : stage.legs) {
-    KeyedStates* const keyed = leg.set->keyed();
-    if (keyed == nullptr) continue;
-    const absl::StatusOr<KeyedHome> home = keyed->Find(item.key, part.wanted);
+    if (leg.set->keyed() == nullptr) continue;
+    const absl::StatusOr<KeyedHome> home = leg.set->FindHome(item.key, part.wanted);
     if (!home.ok()) return base::Prefixed(leg.prefix, home.status());
     part.wanted = home->member;
   }
@@ -76,7 +76,18 @@ void PipelineCore::ReleaseStation(PipelineItem::Part& part) {
   part.station = -1;
 }
 
+bool PipelineCore::HaveFreeSlots(const Stage& stage, int member) {
+  return std::all_of(stage.legs.begin(), stage.legs.end(), [&](const Leg& leg) {
+    return leg.set->members()[static_cast<size_t>(member)].core->HasFreeSlot();
+  });
+}
+
+// A slot that is taken and given back, since the next executable has none, rings the bell, and who waits for that one
+// would never sleep.
 absl::Status PipelineCore::TakeSlotsOf(const Stage& stage, const Station& station, PipelineItem& item) {
+  if (stage.legs.size() > 1 && !HaveFreeSlots(stage, station.member)) {
+    return absl::ResourceExhaustedError("an executable of the row has no free slot");
+  }
   for (const Leg& leg : stage.legs) {
     const std::shared_ptr<ExecutableCore>& core = leg.set->members()[static_cast<size_t>(station.member)].core;
     absl::StatusOr<Slot*> slot = core->Lease(Deadline(), /*wait=*/false);

@@ -36,6 +36,7 @@ void PipelineCore::EndAll(const absl::Status& end) {
 }
 
 void PipelineCore::Stop() {
+  if (runtime_->forked()) return;
   {
     base::MutexLock lock(mu_);
     stopped_ = true;
@@ -44,6 +45,7 @@ void PipelineCore::Stop() {
 }
 
 void PipelineCore::Cancel() {
+  if (runtime_->forked()) return;
   {
     base::MutexLock lock(mu_);
     EndAll(absl::CancelledError("pipeline: it was cancelled before the item had been through all stages"));
@@ -68,8 +70,21 @@ absl::Status PipelineCore::Drain(Deadline deadline) {
 }
 
 absl::Status PipelineCore::status() const {
+  if (runtime_->forked()) return RuntimeCore::Forked();
   base::MutexLock lock(mu_);
   return failure_;
+}
+
+// With nothing inside. What they hold goes on the thread that closes: the last count is often the completion thread's,
+// which could not end a runtime that has come to be theirs alone.
+void PipelineCore::DropCallables() {
+  for (Stage& stage : stages_) {
+    stage.call = nullptr;
+    for (Leg& leg : stage.legs) leg.call = nullptr;
+  }
+  base::MutexLock lock(mu_);
+  options_.reset = nullptr;
+  options_.progress = nullptr;
 }
 
 // Where it cannot wait, or the work of runs goes on, all stays for them.
@@ -86,9 +101,10 @@ void PipelineCore::Close() {
   WaitFor(Deadline(), [&] { return IsQuiet(); });
   EndThreads();
   for (int i; (i = TakeReady()) >= 0;) Free(items_[static_cast<size_t>(i)]);
+  DropCallables();
+  closed_.store(true);  // before the look at the quarantine: who comes to it later leaks what has to stay (Return)
   FreeQuarantined();
   if (quarantined_.load() > 0) base::LeakOnPurpose(shared_from_this());
-  closed_.store(true, std::memory_order_release);
   runtime_->WakeCompletion();
 }
 
@@ -158,6 +174,7 @@ void PipelineCore::ResetStates() {
 
 PipelineStats PipelineCore::stats() const {
   PipelineStats stats;
+  if (runtime_->forked()) return stats;
   stats.engines = shares_->Engines();
   stats.threads = shares_->Threads();
   base::MutexLock lock(mu_);

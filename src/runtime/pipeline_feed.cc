@@ -117,7 +117,10 @@ bool PipelineCore::BeginRun(Feed& feed) {
       at = StationFor(feed, items_[static_cast<size_t>(candidate)]);
       return at >= 0;
     });
-    if (i < 0) return false;
+    if (i < 0) {  // what it was starved of nobody waits for any more
+      if (std::exchange(feed.starved, false)) starved_.fetch_sub(1);
+      return false;
+    }
     item = &items_[static_cast<size_t>(i)];
     station = stations_[static_cast<size_t>(at)].get();
     if (!stage.keeps_slots) TakeStation(PartOf(stage, *item), at);
@@ -136,7 +139,7 @@ bool PipelineCore::LaunchItem(Feed& feed, PipelineItem& item, Station& station) 
     const bool starved = absl::IsResourceExhausted(status);
     if (starved != std::exchange(feed.starved, starved)) {
       starved_.fetch_add(starved ? 1 : -1);
-      if (starved) BeginActivity(item.begun);
+      if (starved) BeginActivity();
     }
     if (starved) {
       PutBack(stage, item, station);
@@ -145,7 +148,7 @@ bool PipelineCore::LaunchItem(Feed& feed, PipelineItem& item, Station& station) 
   }
   NoteMove(feed, item.begun);
   if (status.ok()) status = StartRuns(stage, station.member, item);
-  if (in_flight_.fetch_add(1) == 0) BeginActivity(item.begun);
+  if (in_flight_.fetch_add(1) == 0) BeginActivity();
   if (status.ok()) {
     feed.running.push_back(item.index);
   } else {
@@ -165,6 +168,7 @@ void PipelineCore::PutBack(const Stage& stage, PipelineItem& item, Station& stat
     book_->PutBack(item.index);
     ended = !end_.ok();
     if (ended) FinishItem(item.index, end_);  // nobody else will: the others that waited have ended
+    NoteDue(item);
   }
   if (ended) runtime_->bell().Ring();
 }

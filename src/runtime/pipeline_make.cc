@@ -71,7 +71,6 @@ absl::StatusOr<std::shared_ptr<PipelineCore>> PipelineCore::Create(detail::Stage
   PENSTOCK_RETURN_IF_ERROR(CheckOptions(options));
   std::shared_ptr<PipelineCore> core(new PipelineCore(value, std::move(options)), base::DeleteUnlessForked());
   PENSTOCK_RETURN_IF_ERROR(core->MakeStages(std::move(stages)));
-  PENSTOCK_RETURN_IF_ERROR(core->runtime_->CheckOpen());
   PENSTOCK_RETURN_IF_ERROR(core->MakeItems());
   core->MakeShares();
   const absl::Status started = core->StartThreads();
@@ -140,14 +139,29 @@ absl::Status PipelineCore::AddLeg(detail::StageDecl decl, Stage& stage) {
   return absl::OkStatus();
 }
 
+bool PipelineCore::HasLegOf(uint32_t graph) const {
+  return std::any_of(stages_.begin(), stages_.end(), [&](const Stage& stage) {
+    return std::any_of(stage.legs.begin(), stage.legs.end(),
+                       [&](const Leg& leg) { return leg.set->first().model().serial == graph; });
+  });
+}
+
 absl::Status PipelineCore::CheckLeg(const Stage& stage, const Leg& leg) {
   const auto refuse = [&](const std::string& text) { return Invalid(leg.prefix + ": " + text); };
   if (leg.set == nullptr) {
     return refuse("the executable was default-constructed or moved from; use Runtime::Compile");
   }
   const std::shared_ptr<RuntimeCore>& runtime = leg.set->first().runtime_ptr();
-  if (runtime_ == nullptr) runtime_ = runtime;
+  if (runtime_ == nullptr) {
+    runtime_ = runtime;
+    PENSTOCK_RETURN_IF_ERROR(runtime_->CheckOpen());
+  }
   if (runtime_ != runtime) return refuse("the executable is of another runtime; a pipeline has one");
+  if (HasLegOf(leg.set->first().model().serial)) {
+    return refuse(
+        "an earlier Run is of the same graph, and what an item sets is told apart by the graph's handles; "
+        "declare the graph again for this one");
+  }
   const size_t devices = leg.set->members().size();
   if (stage.legs.empty() || devices == stage.legs[0].set->members().size()) return absl::OkStatus();
   return refuse(absl::StrCat("has ", devices, " devices, and the Run before it ", stage.legs[0].set->members().size(),

@@ -39,12 +39,13 @@ bool PipelineCore::WaitFor(Deadline deadline, Step step) {
   for (;;) {
     bool done = false;
     const bool polls = Polls();
+    const host::TimePoint due = ItemDue();
     host::WaitForProgress(
-        runtime_->bell(), !polls, std::min(deadline.at(), ItemDue()),
+        runtime_->bell(), !polls, std::min(deadline.at(), due),
         [&] {
           Pump(/*news=*/!polls);
           done = step();
-          return done || Polls() != polls;
+          return done || Polls() != polls || ItemDue() < due;
         },
         host::kCallerPollBeforeSleep);
     if (done) return true;

@@ -345,11 +345,13 @@ void RuntimeCore::MakeWorkers(int threads) {
     groups_.push_back(static_cast<int>(at - nodes.begin()));
     if (at == nodes.end()) nodes.push_back(node);
   }
-  workers_ = std::make_unique<host::WorkerPool>(host::WorkerPool::Options{
-      .threads = threads,
-      .name = "ps-worker",
-      .groups = static_cast<int>(nodes.size()),
-      .begin = [this, nodes](int group, int number) { BindToNode(nodes[static_cast<size_t>(group)], number, "workers"); }});
+  workers_ = std::make_unique<host::WorkerPool>(
+      host::WorkerPool::Options{.threads = threads,
+                                .name = "ps-worker",
+                                .groups = static_cast<int>(nodes.size()),
+                                .begin = [this, nodes](int group, int number) {
+                                  BindToNode(nodes[static_cast<size_t>(group)], number, "workers");
+                                }});
 }
 
 // Those beyond as many as the node has processors run anywhere: they are more than it could run at once.

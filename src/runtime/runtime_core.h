@@ -3,7 +3,7 @@
 // Ownership: shared by the handle, executables and runs. Threads end in Shutdown, which the handle's destructor calls;
 //            drivers go with the last owner.
 // Threads:   thread-safe. Devices and pools are constant after Create.
-// Locks:     mu_ guards the list of executables and the latched failure; nothing is called with it held.
+// Locks:     mu_ guards the list of executables and the latched failure; only threads are started with it held.
 #pragma once
 
 #include <atomic>
@@ -67,8 +67,8 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   void FreeDevice(const DeviceRef& device, void* memory);
   uint64_t ask_patience_ns() const { return ask_patience_ns_; }
   memory::PinnedPool& pinned(int driver_index) { return *pinned_[static_cast<size_t>(driver_index)]; }
-  // The ring that copies between the device, and all of its driver's that are near the same node, and memory that is not
-  // pinned; made at the first call.
+  // The ring that copies between the device, and all of its driver's that are near the same node, and memory that is
+  // not pinned; made at the first call.
   absl::StatusOr<memory::Staging*> Staging(const DeviceRef& device);
   int64_t staging_from_bytes() const { return staging_options_.from_bytes; }
   void Log(LogLevel level, std::string_view text) const { logger_.Log(level, text); }

@@ -3,12 +3,16 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <ctime>
 #include <latch>
 #include <optional>
 #include <string>
 #include <thread>
+
+#include "src/base/process_life.h"
 
 namespace penstock::base {
 namespace {
@@ -85,6 +89,23 @@ TEST(ThreadRole, SerialsAreNotUsedAgain) {
   }
   const Worker worker("second", 0);
   EXPECT_GT(TimeOf("second").value().serial, first);
+}
+
+// A fork's copy has none of the threads, and their stacks may be gone.
+TEST(ThreadRole, AForksCopyHasAListOfItsOwn) {
+  WatchForks();
+  const Worker worker("here", 0);
+  const pid_t copy = fork();
+  ASSERT_GE(copy, 0);
+  if (copy == 0) {
+    const bool empty = ThreadRole::Times().empty();
+    const ThreadRole mine("mine");
+    _exit(empty && ThreadRole::Times().size() == 1 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(copy, &status, 0), copy);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_TRUE(TimeOf("here"));
 }
 
 }  // namespace

@@ -64,6 +64,7 @@ class PipelineDevicesTest : public testing::Test {
   Graph graph_{"sums"};
   ParamHandle<int32_t> by_;
   BufferHandle<int64_t> sum_, out_;
+  std::vector<int64_t> out_word_ = {-1};
   Executable executable_;
 };
 
@@ -251,7 +252,51 @@ TEST_F(PipelineDevicesTest, AFullDeviceDropsItsOwnItems) {
   EXPECT_EQ(ids, (std::set<uint64_t>{2, 3, 4, 6}));
 }
 
+// On leaves one device of several: keys that nobody knew have their States there, also where a launch would choose
+// another device, or that device is given nothing by itself.
+TEST_F(PipelineDevicesTest, OneDeviceOfSeveralIsAStageOfItsOwn) {
+  const Executable all = *runtime_.Compile(graph_, {.slots = 2, .devices = {0, 1, 2, {3, 0}}});
+  for (const int device : {1, 3}) {
+    executable_ = *all.On(device);
+    Stages<Amount> stages;
+    stages.Run("sums", executable_, [this](Item<Amount>& item) { item.Set(by_, item->by).Set(out_, item->out); });
+    auto pipe = *Pipeline<Amount>::Create(std::move(stages), {.window = 4});
+    const auto key = [&](int n) { return Key(static_cast<uint64_t>(10 * device + n)); };
+    EXPECT_EQ(executable_.StateOf(sum_, key(0))->device(), device);
+    for (int n = 0; n < 2; ++n) {
+      ASSERT_OK(pipe.Push({n + 1}, key(n), {.device = device}));
+      const auto item = pipe.Pop();
+      EXPECT_OK(item.status());
+      EXPECT_EQ(item.device(), device);
+      EXPECT_EQ(item->out[0], n + 1);
+      EXPECT_EQ(executable_.StateOf(sum_, key(n))->device(), device);
+      EXPECT_OK(executable_.Forget(key(n)));
+    }
+    ASSERT_OK(
+        executable_.Launch(executable_.bindings().Set(by_, 1).Set(out_, std::span(out_word_)).SetKey(key(5)))->Wait());
+    EXPECT_OK(executable_.Forget(key(5)));
+  }
+}
+
+TEST_F(PipelineDevicesTest, ADeviceOfWeightZeroGetsKeysThatNameItOnly) {
+  Executable all = *runtime_.Compile(graph_, {.devices = {0, 1, 2, {3, 0}}});
+  std::map<int, int> keys_on;
+  for (uint64_t key = 0; key < 9; ++key) ++keys_on[all.StateOf(sum_, Key(key))->device()];  // 8 shared by three
+  EXPECT_EQ(keys_on, (std::map<int, int>{{0, 3}, {1, 3}, {2, 3}}));
+  const absl::Status tenth = all.StateOf(sum_, Key(9)).status();
+  EXPECT_EQ(tenth.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(tenth.message()), HasSubstr("9 keys have theirs"));
+  EXPECT_EQ(all.On(3)->StateOf(sum_, Key(9))->device(), 3);
+}
+
 TEST_F(PipelineDevicesTest, MistakesAreToldWithWhatToDo) {
+  executable_ = *runtime_.Compile(graph_);
+  Stages<Amount> twice;
+  twice.Run("one", executable_).Run("two", *runtime_.Compile(graph_));
+  const absl::Status same = Pipeline<Amount>::Create(std::move(twice)).status();
+  EXPECT_EQ(same.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(same.message()), HasSubstr("'two'"));
+  EXPECT_THAT(std::string(same.message()), HasSubstr("declare the graph again"));
   Graph graph("camera");
   const auto frame = graph.Input<int32_t>("frame", 1, kSlot);
   const auto sum = graph.KeyedState<int64_t>("sum", 1);

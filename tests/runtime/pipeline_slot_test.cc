@@ -10,6 +10,7 @@
 #include <functional>
 #include <latch>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -201,6 +202,65 @@ TEST_F(PipelineSlotTest, AnAbandonedRunKeepsItsItemsPlaceUntilItsWorkHasEnded) {
   ExpectRight(pipe.Pop());
 }
 
+// Nor is it tried again while its work goes on.
+TEST_F(PipelineSlotTest, AnItemWhoseRunIsAbandonedIsNotTriedAgain) {
+  auto latch = std::make_shared<driver::Latch>();  // longer than the runtime
+  hold_ = [latch](int32_t) {
+    latch->Arrive();
+    return absl::OkStatus();
+  };
+  auto pipe = Make({.slots_per_device = 1, .window = 2, .retries = 1});
+  Send(pipe, 1);
+  ASSERT_TRUE(latch->AwaitArrived());
+  EXPECT_EQ(runtime_.Shutdown(1ms).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_FALSE(pipe.Pop().status().ok());
+  EXPECT_EQ(pipe.stats().retries, 0);
+  latch->Open();
+}
+
+// What an item's value holds stays for an abandoned run, also where the item goes after its pipeline.
+TEST_F(PipelineSlotTest, AnAbandonedRunKeepsItsItemsValueThoughThePipelineGoesFirst) {
+  auto latch = std::make_shared<driver::Latch>();
+  auto wrote = std::make_shared<std::latch>(1);
+  Runtime runtime = *Runtime::Create({.devices = "host", .workers = 2, .host_device_threads = 1});
+  Graph graph("late");
+  auto y = graph.Output<int32_t>("y", 1);
+  graph.Host(
+      "write",
+      [latch, wrote](std::span<int32_t> out) {
+        latch->Arrive();
+        out[0] = 7;
+        wrote->count_down();
+      },
+      Write(y));
+  Stages<std::array<int32_t, 1>> stages;
+  stages.Run("late", *runtime.Compile(graph, {.slots = 1}),
+             [&](Item<std::array<int32_t, 1>>& item) { item.Set(y, std::span(item.value())); });
+  std::optional pipe = *Pipeline<std::array<int32_t, 1>>::Create(std::move(stages));
+  ASSERT_OK(pipe->Push({0}, {}, {.deadline = 1ms}));
+  auto item = pipe->Pop();
+  EXPECT_EQ(item.status().code(), absl::StatusCode::kDeadlineExceeded);
+  ASSERT_TRUE(latch->AwaitArrived());
+  pipe.reset();
+  item = {};
+  latch->Open();
+  wrote->wait();
+}
+
+// A slot that is refused for good ends the stream with the reason.
+TEST_F(PipelineSlotTest, ASourceHearsOfARuntimeThatHasBeenShutDown) {
+  auto pipe = Make({.slots_per_device = 1, .window = 2});
+  int pulled = 0;
+  const absl::Status ended = pipe.Run(
+      [&]() -> std::optional<NoValue> {
+        if (++pulled > 5) ADD_FAILURE() << "it goes on";
+        std::jthread([&] { EXPECT_OK(runtime_.Shutdown()); }).join();
+        return NoValue();
+      },
+      [](Item<>& item) { EXPECT_FALSE(item.status().ok()); });
+  EXPECT_EQ(ended.code(), absl::StatusCode::kFailedPrecondition) << ended;
+}
+
 // States
 
 class PipelineStateTest : public testing::Test {
@@ -358,7 +418,6 @@ TEST_F(PipelineSlotTest, StatsTellWhatEnginesHaveDoneSinceItWasMade) {
   trace->Add({"before", "t", SpanKind::kDownload, 0, kAges, -1, 0});
   Stages<> stages;
   stages.Run("slots", *runtime_.Compile(graph_, {.slots = 3, .trace = trace}));
-  stages.Run("again", *runtime_.Compile(graph_, {.slots = 3, .trace = trace}));
   auto pipe = *Pipeline<>::Create(std::move(stages));
   EXPECT_THAT(pipe.stats().engines, testing::IsEmpty());
   trace->Add({"meanwhile", "t", SpanKind::kDownload, kAges, 2 * kAges, -1, 0});

@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cstdlib>
 #include <future>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "penstock/graph.h"
 #include "penstock/runtime.h"
@@ -202,6 +204,20 @@ TEST(RuntimeTest, ADeadlineEndsTheRunEvenIfNobodyWaits) {
   run->OnDone([&](const absl::Status& s) { ended.set_value(s); });
   EXPECT_EQ(ended.get_future().get().code(), absl::StatusCode::kDeadlineExceeded);
   held.open.set_value();
+}
+
+TEST(RuntimeTest, SeveralThreadsMayShutItDown) {
+  for (int round = 0; round < 100; ++round) {
+    Runtime runtime = *Runtime::Create({.devices = "host", .workers = 1, .host_device_threads = 1});
+    std::barrier together(3);
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 3; ++t) {
+      threads.emplace_back([&] {
+        together.arrive_and_wait();
+        EXPECT_EQ(runtime.Shutdown(), absl::OkStatus());
+      });
+    }
+  }
 }
 
 TEST(RuntimeTest, ShutdownRefusesNewWorkAndItsDeadlineHolds) {

@@ -278,6 +278,37 @@ TEST_F(PipelineDevicesTest, OneDeviceOfSeveralIsAStageOfItsOwn) {
   }
 }
 
+// Of a plan with pins an item has one slot, whatever devices that is on, and goes through all of them.
+TEST_F(PipelineDevicesTest, APlanOnSeveralDevicesIsOneUnit) {
+  constexpr int kSlots = 2, kItems = 40;
+  Graph graph("pinned");
+  const auto by = graph.Param<int32_t>("by");
+  const auto there = graph.Buffer<int64_t>("there", 1), out = graph.Output<int64_t>("out", 1);
+  graph.Fill("zero", there, 0).On(1);
+  graph.ParallelFor("add", 1, AddTo{}, by, ReadWrite(there)).On(1);
+  graph.ParallelFor("add again", 1, AddTo{}, by, ReadWrite(there)).On(3);
+  graph.ParallelFor("copy", 1, CopyOut{}, Read(there), Write(out)).On(2);
+  Stages<Amount> stages;
+  stages.Run("pinned", *runtime_.Compile(graph, {.slots = kSlots}),
+             [&](Item<Amount>& item) { item.Set(by, item->by).Set(out, item->out); });
+  auto pipe = *Pipeline<Amount>::Create(std::move(stages));
+  int32_t next = 0, sunk = 0;
+  ASSERT_OK(pipe.Run(
+      [&]() -> std::optional<Amount> {
+        if (next == kItems) return std::nullopt;
+        return Amount{next++};
+      },
+      [&](Item<Amount>& item) {
+        EXPECT_OK(item.status());
+        EXPECT_EQ(item->out[0], 2 * sunk++);
+      }));
+  EXPECT_EQ(sunk, kItems);
+  const PipelineStats stats = pipe.stats();
+  ASSERT_EQ(stats.stages.size(), 1u);
+  EXPECT_EQ(stats.stages[0].capacity, kSlots);
+  EXPECT_EQ(stats.stages[0].done, kItems);
+}
+
 TEST_F(PipelineDevicesTest, ADeviceOfWeightZeroGetsKeysThatNameItOnly) {
   Executable all = *runtime_.Compile(graph_, {.devices = {0, 1, 2, {3, 0}}});
   std::map<int, int> keys_on;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -276,6 +277,22 @@ TEST_F(PipelineDevicesTest, OneDeviceOfSeveralIsAStageOfItsOwn) {
         executable_.Launch(executable_.bindings().Set(by_, 1).Set(out_, std::span(out_word_)).SetKey(key(5)))->Wait());
     EXPECT_OK(executable_.Forget(key(5)));
   }
+}
+
+// A device that is given nothing by itself takes all where it is named alone.
+TEST_F(PipelineDevicesTest, OneDeviceOfWeightZeroIsAStageToo) {
+  Graph graph("one");
+  const auto out = graph.Output<int64_t>("out", 1);
+  graph.Fill("one", out, 1);
+  Stages<Amount> stages;
+  stages.Run("one", *runtime_.Compile(graph, {.devices = {0, {3, 0}}})->On(3),
+             [&](Item<Amount>& item) { item.Set(out, item->out); });
+  auto pipe = *Pipeline<Amount>::Create(std::move(stages));
+  ASSERT_OK(pipe.Push({}));
+  const auto item = pipe.Pop(std::chrono::minutes(1));
+  ASSERT_OK(item.status());
+  EXPECT_EQ(item.device(), 3);
+  EXPECT_EQ(item->out[0], 1);
 }
 
 // Of a plan with pins an item has one slot, whatever devices that is on, and goes through all of them.

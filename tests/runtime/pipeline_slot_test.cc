@@ -50,9 +50,7 @@ class PipelineSlotTest : public testing::Test {
   void SetUp() override {
     x_ = graph_.Input<int32_t>("x", kN, kSlot);
     y_ = graph_.Output<int32_t>("y", kN, kSlot);
-    graph_.Host(
-              "hold", [this](std::span<const int32_t> x) { return hold_ ? hold_(x[0]) : absl::OkStatus(); }, Read(x_))
-        .Concurrency(8);
+    graph_.Host("hold", [hold = hold_](std::span<const int32_t> x) { return (*hold)(x[0]); }, Read(x_)).Concurrency(8);
     graph_.ParallelFor("twice", kN, Twice{}, Read(x_), Write(y_));
   }
 
@@ -82,7 +80,9 @@ class PipelineSlotTest : public testing::Test {
   Runtime runtime_ = *Runtime::Create({.devices = "host:2", .workers = 4, .host_device_threads = 1});
   Graph graph_{"slots"};
   BufferHandle<int32_t> x_, y_;
-  std::function<absl::Status(int32_t)> hold_;
+  // Shared with the graph: a run that has been abandoned may still be in it when the test ends.
+  std::shared_ptr<std::function<absl::Status(int32_t)>> hold_ =
+      std::make_shared<std::function<absl::Status(int32_t)>>([](int32_t) { return absl::OkStatus(); });
 };
 
 TEST_F(PipelineSlotTest, ItemsAreFilledAndReadInPlaceOnEveryDevice) {
@@ -157,14 +157,14 @@ TEST_F(PipelineSlotTest, ItemsOutliveTheirPipelineAndSubmitSaysThatItIsGone) {
 
 TEST_F(PipelineSlotTest, AnItemThatWaitsEndsAtItsDeadline) {
   driver::Latch latch;
-  hold_ = [&](int32_t x) {
+  *hold_ = [&](int32_t x) {
     if (x == 1) latch.Arrive();
     return absl::OkStatus();
   };
   Runtime runtime = *Runtime::Create({.devices = "host", .workers = 2, .host_device_threads = 1});
   Graph graph("one");
   auto x = graph.InOut<int32_t>("x", 1);
-  graph.Host("hold", [&](std::span<int32_t> v) { return hold_(v[0]); }, ReadWrite(x));
+  graph.Host("hold", [&](std::span<int32_t> v) { return (*hold_)(v[0]); }, ReadWrite(x));
   Stages<std::vector<int32_t>> stages;
   stages.Run("one", *runtime.Compile(graph, {.slots = 1}),
              [&](Item<std::vector<int32_t>>& item) { item.Set(x, item.value()); });
@@ -186,7 +186,7 @@ TEST_F(PipelineSlotTest, AnItemThatWaitsEndsAtItsDeadline) {
 // The run is abandoned; its memory, and the item's place with it, come back when its work has ended.
 TEST_F(PipelineSlotTest, AnAbandonedRunKeepsItsItemsPlaceUntilItsWorkHasEnded) {
   auto latch = std::make_shared<driver::Latch>();
-  hold_ = [latch](int32_t x) {
+  *hold_ = [latch](int32_t x) {
     if (x == 1) latch->Arrive();
     return absl::OkStatus();
   };
@@ -205,7 +205,7 @@ TEST_F(PipelineSlotTest, AnAbandonedRunKeepsItsItemsPlaceUntilItsWorkHasEnded) {
 // Nor is it tried again while its work goes on.
 TEST_F(PipelineSlotTest, AnItemWhoseRunIsAbandonedIsNotTriedAgain) {
   auto latch = std::make_shared<driver::Latch>();  // longer than the runtime
-  hold_ = [latch](int32_t) {
+  *hold_ = [latch](int32_t) {
     latch->Arrive();
     return absl::OkStatus();
   };

@@ -102,12 +102,14 @@ bool PipelineCore::LookAsFeeder(Feed& feed) {
 void PipelineCore::Poll() {
   const Clock::time_point now = Clock::now();
   if (now < next_poll_) return;
-  next_poll_ = now + kPollEvery;
+  // Who waits moves it on, and every look at the count of them costs them.
+  const bool waited_for = waiting_.load(std::memory_order_relaxed) > 0;
+  next_poll_ = now + (waited_for ? kStaleForPolls : kPollEvery);
   if (now >= next_advance_) {
     next_advance_ = now + kAdvanceEvery;
     return Advance();
   }
-  if (waiting_.load(std::memory_order_relaxed) > 0 || !Busy()) return;
+  if (waited_for || !Busy()) return;
   for (const auto& feed : feeds_) {
     if (IsStale(*feed, now, kStaleForPolls)) Look(*feed);
   }

@@ -168,8 +168,8 @@ absl::Status PipelineCore::CheckLeg(const Stage& stage, const Leg& leg) {
                              "; the first goes with the first and so on; compile both for as many"));
 }
 
-// A State of the graph's own decides the order of all items; those by key that of the items of a key, which are all on
-// one device.
+// A State of the graph's own decides the order of all items, so one feed begins them; those by key that of the items of
+// a key, which are all on one device.
 bool PipelineCore::FinishStage(Stage& stage) {
   bool shared = false, keyed = false;
   for (const Leg& leg : stage.legs) {
@@ -178,14 +178,11 @@ bool PipelineCore::FinishStage(Stage& stage) {
       (core.model().buffers[static_cast<size_t>(use.buffer)].keys == 0 ? shared : keyed) = true;
     }
   }
-  const bool one_feed = shared || (keyed && options_.order != Order::kPerKey);
   const auto index = static_cast<int>(&stage - stages_.data());
   const size_t devices = stage.legs.empty() ? 0 : stage.legs[0].set->members().size();
   for (size_t m = 0; m < devices; ++m) {
     const DeviceShare& share = stage.legs[0].set->members()[m].share;
-    if (m == 0 || !one_feed) {
-      feeds_.push_back(std::make_unique<Feed>(this, index));
-    }
+    if (m == 0 || !shared) feeds_.push_back(std::make_unique<Feed>(this, index));
     int slots = INT32_MAX;
     for (const Leg& leg : stage.legs) slots = std::min(slots, leg.set->members()[m].core->slots());
     std::string name = stage.name;

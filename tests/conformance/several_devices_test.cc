@@ -187,6 +187,9 @@ TEST_P(SeveralDevices, LeasesAreOfWhicheverDeviceHasASlot) {
     ASSERT_OK(run->Wait());
     for (const int32_t v : lease.span(y)) ASSERT_EQ(v, 2 * d + 1);
   }
+  EXPECT_EQ(exec->TryAcquire().status().code(), absl::StatusCode::kResourceExhausted) << "they are still leased";
+  leases.clear();
+  EXPECT_OK(exec->TryAcquire().status());
 }
 
 TEST_P(SeveralDevices, MistakesAreToldWithWhatToDo) {

@@ -102,6 +102,40 @@ TEST_F(PipelineDevicesTest, EachKeyHasItsStateItsOrderAndItsDevice) {
   }
 }
 
+// Whatever the order of results, and whoever is held up first.
+TEST_F(PipelineDevicesTest, AKeysStateSeesItsItemsInTheirOrderHoweverTheyAreHandedOut) {
+  driver::Latch latch;
+  look_ = [&](int32_t by) {
+    if (by == 0) latch.Arrive();
+    return absl::OkStatus();
+  };
+  for (const Order order : {kInOrder, kAsReady}) {
+    latch.Shut();
+    auto pipe = Make({.window = 64, .order = order}, /*slots=*/1);
+    std::map<uint64_t, int64_t> sums;
+    std::map<uint64_t, std::vector<int64_t>> expected, found;
+    for (int32_t n = 0; n < 60; ++n) {
+      const uint64_t key = static_cast<uint64_t>(n % 8);
+      expected[key].push_back(sums[key] += n);
+      ASSERT_OK(pipe.Push({n}, Key(key), {.id = static_cast<uint64_t>(n)}));
+      if (n == 0) {
+        ASSERT_TRUE(latch.AwaitArrived());
+      }
+    }
+    latch.Open();
+    std::map<uint64_t, std::map<uint64_t, int64_t>> by_id;
+    for (int n = 0; n < 60; ++n) {
+      const auto item = pipe.Pop();
+      ASSERT_OK(item.status());
+      by_id[item.key().value][item.id()] = item->out[0];
+    }
+    for (const auto& [key, sums_of] : by_id) {
+      for (const auto& [id, sum] : sums_of) found[key].push_back(sum);
+    }
+    EXPECT_EQ(found, expected);
+  }
+}
+
 // One key's device is held up: those of other devices pass, also where all items of a key keep their order.
 TEST_F(PipelineDevicesTest, AKeysDeviceThatIsHeldUpHoldsUpNoOther) {
   driver::Latch latch;
@@ -360,6 +394,28 @@ TEST_F(PipelineDevicesTest, MistakesAreToldWithWhatToDo) {
   EXPECT_TRUE(*item) << "it stays";
   EXPECT_OK(item->Submit({}));
   EXPECT_OK(pipe.Pop().status());
+}
+
+// Submit may name the device that the item has its slot on, and no other.
+TEST_F(PipelineDevicesTest, AnItemThatHasItsSlotDoesNotMove) {
+  Graph graph("still");
+  const auto frame = graph.Output<int32_t>("frame", 1, kSlot);
+  graph.ParallelFor("one", 1, [](int64_t i, int32_t* v) { v[i] = 1; }, Write(frame));
+  Stages<> stages;
+  stages.Run("still", *runtime_.Compile(graph, {.slots = 1, .devices = runtime_.all_devices()}));
+  auto pipe = *Pipeline<>::Create(std::move(stages));
+  for (int n = 0; n < 8; ++n) {
+    auto item = pipe.Acquire();
+    ASSERT_OK(item.status());
+    const int device = item->device();
+    const absl::Status moved = item->Submit({.device = (device + 1) % 4});
+    EXPECT_EQ(moved.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(moved.message()), HasSubstr("tell Acquire the key and the device"));
+    ASSERT_OK(item->Submit({.device = device}));
+    const auto ended = pipe.Pop();
+    EXPECT_OK(ended.status());
+    EXPECT_EQ(ended.device(), device);
+  }
 }
 
 }  // namespace

@@ -458,5 +458,25 @@ TEST_F(PipelineSlotTest, StatsTellWhatThreadsHaveUsedSinceItWasMade) {
   EXPECT_THAT(Print(stats), HasSubstr("% of a processor"));
 }
 
+// What threads had done before is not the pipeline's.
+TEST_F(PipelineSlotTest, StatsLeaveOutWhatThreadsHaveUsedBefore) {
+  Graph graph("before");
+  graph.Host("burn", [] {
+    for (const double until = ProcessCpuSeconds() + 0.2; ProcessCpuSeconds() < until;) {
+    }
+  });
+  Executable before = *runtime_.Compile(graph);
+  ASSERT_OK(before.Launch(before.bindings())->Wait());
+  auto pipe = Make();
+  std::this_thread::sleep_for(20ms);
+  int workers = 0;
+  for (const BusyShare& share : pipe.stats().threads) {
+    if (share.name.rfind("ps-worker", 0) != 0) continue;
+    ++workers;
+    EXPECT_LT(share.busy, 0.5) << share.name;
+  }
+  EXPECT_GE(workers, 4);
+}
+
 }  // namespace
 }  // namespace penstock

@@ -223,9 +223,9 @@ void Append(NodeDecl& node, const A& arg) {
 template <class F, class... Stored, size_t... I>
 void MarkSpans(NodeDecl& node, std::index_sequence<I...>) {
   const bool spans[] = {TakesSpan<F, I, Stored...>(std::index_sequence_for<Stored...>())..., false};
-  for (size_t i = 0; i < sizeof...(I); ++i) {
-    ArgDecl& arg = node.args[i];
-    if (arg.form == ArgDecl::Form::kView && spans[i]) arg.form = ArgDecl::Form::kSpan;
+  const bool* span = spans;
+  for (ArgDecl& arg : node.args) {
+    if (*span++ && arg.form == ArgDecl::Form::kView) arg.form = ArgDecl::Form::kSpan;
   }
 }
 

@@ -50,7 +50,7 @@ void Feeders::Work(size_t feeder) {
     const bool fed = LookAtAll(feeder);
     const Clock::time_point now = Clock::now();
     if (fed) last = now;
-    if (fed || Rest(now - last)) continue;
+    if (fed || Rest(feeder, now - last)) continue;
     bell_.Wait(ticket, Clock::time_point::max());
     last = Clock::now();
   }
@@ -59,7 +59,7 @@ void Feeders::Work(size_t feeder) {
 
 // Each begins somewhere else, so that they spread over what is to be fed.
 bool Feeders::LookAtAll(size_t feeder) {
-  if (places_.empty()) return false;
+  if (!places_.Wants(feeder)) return false;
   bool any = false;
   for (size_t i = 0; i < FedPlaces<>::kPlaces; ++i) {
     Fed* const fed = places_.Enter(feeder, (feeder + i) % FedPlaces<>::kPlaces);
@@ -71,8 +71,8 @@ bool Feeders::LookAtAll(size_t feeder) {
 }
 
 // False: it is time to sleep.
-bool Feeders::Rest(Clock::duration idle) const {
-  const bool nothing = places_.empty();
+bool Feeders::Rest(size_t feeder, Clock::duration idle) const {
+  const bool nothing = !places_.Wants(feeder);
   if (idle < (nothing ? kAwakeWithNothing : kSpin)) {
     CpuPause();
   } else if (!nothing && idle < kAwake) {

@@ -1,11 +1,12 @@
 // Feeders: the threads of one device that help others to submit work to it, and to see that it has ended.
 //
-// A client adds something to be fed, and feeders call its Feed again and again until it is removed. They help: nobody
-// may rely on any of them to come, since they may be asleep, busy, or not there at all.
+// A client adds something to be fed, and feeders call its Feed again and again until it is removed: as many of them as
+// are of use, since others that are awake take time from whoever shares their cores. They help: nobody may rely on any
+// of them to come, since they may be asleep, busy, or not there at all.
 //
 // With something to feed a feeder spins for 50 us after it has last done something, then leaves its core to others
-// between two looks, and sleeps after 5 ms; with nothing, it spins for 200 us, since handing over to a thread that is
-// awake takes 2 us and to one that sleeps 44, and then sleeps without a limit until something is added.
+// between two looks, and sleeps after 5 ms; with nothing for it, it spins for 200 us, since handing over to a thread
+// that is awake takes 2 us and to one that sleeps 44, and then sleeps without a limit until something is added.
 //
 // Ownership: borrows what is added, until it is removed.
 // Threads:   thread-safe. Feed is called by several feeders at once.
@@ -31,11 +32,19 @@ namespace penstock::host {
 
 class Fed {
  public:
+  static constexpr int kAllFeeders = 1 << 16;
+
   // Does what can be done now, without blocking. Whether that was anything.
   virtual bool Feed() = 0;
+  // How many feeders are of use to it at once.
+  int most_feeders() const { return most_feeders_; }
 
  protected:
+  explicit Fed(int most_feeders = kAllFeeders) : most_feeders_(most_feeders) {}
   ~Fed() = default;
+
+ private:
+  const int most_feeders_;
 };
 
 // How a thread waits for others that are awake: it looks, and rests before it looks again. `Look` is for tests that
@@ -67,7 +76,7 @@ class FedPlaces {
     for (Place& place : places_) {
       Fed* none = nullptr;
       if (!place.fed.compare_exchange_strong(none, fed, std::memory_order_seq_cst)) continue;
-      used_.fetch_add(1, std::memory_order_seq_cst);
+      wanted_.fetch_add(fed->most_feeders(), std::memory_order_seq_cst);
       return true;
     }
     return false;
@@ -78,7 +87,7 @@ class FedPlaces {
     for (Place& place : places_) {
       if (place.fed.load(std::memory_order_relaxed) != fed) continue;
       place.fed.store(nullptr, std::memory_order_seq_cst);
-      used_.fetch_sub(1, std::memory_order_seq_cst);
+      wanted_.fetch_sub(fed->most_feeders(), std::memory_order_seq_cst);
       return;
     }
   }
@@ -89,7 +98,8 @@ class FedPlaces {
     Wait wait;
     for (wait.Look(); IsInside(fed); wait.Look()) wait.Rest();
   }
-  bool empty() const { return used_.load(std::memory_order_relaxed) == 0; }
+  // Whether it is of use. The first ones are.
+  bool Wants(size_t feeder) const { return static_cast<int>(feeder) < wanted_.load(std::memory_order_relaxed); }
 
   // What is in that place, and the feeder is inside it until Leave; null: nothing is.
   Fed* Enter(size_t feeder, size_t place) {
@@ -121,7 +131,7 @@ class FedPlaces {
 
   std::array<Place, kPlaces> places_;
   std::vector<Feeder> feeders_;
-  Atomic<int> used_{0};  // places
+  Atomic<int> wanted_{0};  // feeders
 };
 
 class Feeders {
@@ -152,7 +162,7 @@ class Feeders {
 
   void Work(size_t feeder);
   bool LookAtAll(size_t feeder);
-  bool Rest(Clock::duration idle) const;
+  bool Rest(size_t feeder, Clock::duration idle) const;
 
   const Options options_;
   FedPlaces<> places_;

@@ -84,6 +84,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
 
  private:
   using Clock = std::chrono::steady_clock;
+  static constexpr size_t kCacheLine = 64;
   struct Work {  // of a host stage, or a station
     int64_t working = 0, done = 0, failed = 0, busy_ns = 0;
   };
@@ -107,21 +108,22 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   };
   struct Feed;
   struct Help final : host::Fed {
-    Help(PipelineCore* c, PipelineCore::Feed* f) : core(c), feed(f) {}
+    Help(PipelineCore* c, PipelineCore::Feed* f) : Fed(1), core(c), feed(f) {}
     bool Feed() override { return core->LookAsFeeder(*feed); }
     PipelineCore* const core;
     PipelineCore::Feed* const feed;
     host::Feeders* feeders = nullptr;  // null: there are none. Constant once made
     bool added = false;  // the completion thread's
   };
+  // Cache lines of their own for what feeders read all the time, and for what whoever moves items writes.
   struct Feed {
     Feed(PipelineCore* core, int of_stage) : stage(of_stage), help(core, this) {}
-    int stage;
-    base::OwnerByNotes<> notes;
+    const int stage;
     Help help;
     std::atomic<const void*> feeder{nullptr};  // which feeder has taken it over, until others move something
-    std::atomic<int64_t> moved_ns{0};  // when its owner did last
-    std::atomic<int64_t> next_look_ns{0};  // of feeders, which look no oftener
+    alignas(kCacheLine) std::atomic<int64_t> next_look_ns{0};  // of feeders, which look no oftener
+    alignas(kCacheLine) base::OwnerByNotes<> notes;
+    std::atomic<int64_t> moved_ns{0};  // when its owner moved something last
     // The owner's.
     std::vector<int> running;  // items, in the order of their launches
     size_t look = 0;  // the one that was looked at beside the oldest
@@ -201,7 +203,8 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   void CallFeeders();
   // The owner of the feed, whoever it is, has moved something.
   static void NoteMove(Feed& feed, Clock::time_point now);
-  static bool IsStale(const Feed& feed, Clock::time_point now, std::chrono::nanoseconds after);
+  // When nothing has moved in it for so long, unless something does until then.
+  static Clock::time_point StaleAt(const Feed& feed, std::chrono::nanoseconds after);
   void DismissFeeders();
   bool LookAsFeeder(Feed& feed);
   bool Look(Feed& feed);
@@ -259,18 +262,21 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   std::unique_ptr<const BusyShares> shares_;
   std::vector<std::thread> threads_;
 
-  std::atomic<int> in_flight_{0};  // runs
+  // Whoever moves items writes these.
+  alignas(kCacheLine) std::atomic<int> in_flight_{0};  // runs
   std::atomic<int> starved_{0};  // feeds that found no slot free, since others use their executables
   std::atomic<int> waiting_{0};  // threads in WaitFor
   std::atomic<int64_t> active_ns_{0};  // when runs came to be in flight last
-  Clock::time_point next_poll_, next_advance_;  // of the thread that polls
+  // A thread that polls reads the first three all the time.
+  alignas(kCacheLine) Clock::time_point next_poll_;  // its own
+  Clock::time_point next_advance_;  // its own
+  std::atomic<bool> closed_{false};
   Clock::time_point helped_;  // when the completion thread has last seen runs in flight; its own
   std::atomic<bool> cancel_runs_{false};  // set under mu_
-  std::atomic<bool> closed_{false};
   std::atomic<int> refs_{0};  // of the completion thread
   std::shared_ptr<PipelineCore> self_;  // while there are any
 
-  mutable base::Mutex mu_;
+  alignas(kCacheLine) mutable base::Mutex mu_;
   std::unique_ptr<ItemBook> book_ ABSL_GUARDED_BY(mu_);
   std::vector<int> quarantine_ ABSL_GUARDED_BY(mu_);  // items that were dropped while their run goes on
   std::atomic<int> quarantined_{0};

@@ -120,6 +120,42 @@ TEST(Feeders, AreWokenByWhatIsAdded) {
   }
 }
 
+// Stays inside for long enough that others would come in too.
+class Roomy final : public Fed {
+ public:
+  explicit Roomy(int most_feeders) : Fed(most_feeders) {}
+  bool Feed() override {
+    const int now = inside_.fetch_add(1) + 1;
+    int most = most_.load();
+    while (most < now && !most_.compare_exchange_weak(most, now)) continue;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    inside_.fetch_sub(1);
+    left_.release();
+    return true;  // or they go to sleep
+  }
+  bool AwaitLeft() { return left_.try_acquire_for(kLong); }
+  int most() const { return most_.load(); }
+
+ private:
+  std::atomic<int> inside_{0}, most_{0};
+  std::counting_semaphore<> left_{0};
+};
+
+TEST(Feeders, AreAsManyAsAreOfUse) {
+  Feeders feeders({.threads = 4, .name = "test"});
+  Roomy one(1), two(2);
+  ASSERT_TRUE(feeders.Add(&one));
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(one.AwaitLeft());
+  EXPECT_EQ(one.most(), 1);
+  ASSERT_TRUE(feeders.Add(&two));
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(two.AwaitLeft());
+  feeders.Remove(&one);
+  EXPECT_LE(one.most(), 3);
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(two.AwaitLeft());
+  feeders.Remove(&two);
+  EXPECT_LE(two.most(), 3) << "one of them came for the other";
+}
+
 // Whether `done` comes to hold some time.
 template <class F>
 bool Soon(F done) {
@@ -262,7 +298,7 @@ Scenario OneAdds() {
                       [state] {
                         for (;;) {
                           const uint64_t ticket = state->bell.ticket();
-                          if (!state->places.empty() && state->places.Enter(0, 0) != nullptr) return;
+                          if (state->places.Wants(0) && state->places.Enter(0, 0) != nullptr) return;
                           state->bell.Wait(ticket, kForever);
                         }
                       }};

@@ -405,9 +405,9 @@ TEST_F(PipelineDevicesTest, AnItemThatHasItsSlotDoesNotMove) {
   stages.Run("still", *runtime_.Compile(graph, {.slots = 1, .devices = runtime_.all_devices()}));
   auto pipe = *Pipeline<>::Create(std::move(stages));
   for (int n = 0; n < 8; ++n) {
-    auto item = pipe.Acquire();
+    const int device = n % 4;
+    auto item = pipe.TryAcquire({}, device);
     ASSERT_OK(item.status());
-    const int device = item->device();
     const absl::Status moved = item->Submit({.device = (device + 1) % 4});
     EXPECT_EQ(moved.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(moved.message()), HasSubstr("tell Acquire the key and the device"));

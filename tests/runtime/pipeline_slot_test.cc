@@ -191,7 +191,7 @@ TEST_F(PipelineSlotTest, AnAbandonedRunKeepsItsItemsPlaceUntilItsWorkHasEnded) {
     return absl::OkStatus();
   };
   auto pipe = Make({.slots_per_device = 2, .window = 1});
-  Send(pipe, 1, {}, {.deadline = 20ms});
+  Send(pipe, 1, {}, {.deadline = 500ms});  // by then it runs
   {
     const Item<> item = pipe.Pop();
     EXPECT_EQ(item.status().code(), absl::StatusCode::kDeadlineExceeded) << item.status();
@@ -237,7 +237,7 @@ TEST_F(PipelineSlotTest, AnAbandonedRunKeepsItsItemsValueThoughThePipelineGoesFi
   stages.Run("late", *runtime.Compile(graph, {.slots = 1}),
              [&](Item<std::array<int32_t, 1>>& item) { item.Set(y, std::span(item.value())); });
   std::optional pipe = *Pipeline<std::array<int32_t, 1>>::Create(std::move(stages));
-  ASSERT_OK(pipe->Push({0}, {}, {.deadline = 1ms}));
+  ASSERT_OK(pipe->Push({0}, {}, {.deadline = 500ms}));  // by then it runs
   auto item = pipe->Pop();
   EXPECT_EQ(item.status().code(), absl::StatusCode::kDeadlineExceeded);
   ASSERT_TRUE(latch->AwaitArrived());

@@ -16,7 +16,8 @@ bool IsBoundOnDevice(const BufferFacts& buffer) {
 int32_t DeclaredHome(const Draft& draft, size_t b) {
   const BufferDecl& decl = draft.model.buffers[b];
   if (decl.role != BufferRole::kState) return IsBoundOnDevice(draft.buffers[b]) ? decl.device : -1;
-  return decl.state != nullptr ? decl.state->device : draft.options.default_device;
+  const StateRecord* const state = decl.state.get();
+  return state != nullptr ? state->device : draft.options.default_device;
 }
 
 // Memory that is bound on a device is that of the first node that uses it: a Copy node may be as well on one device as

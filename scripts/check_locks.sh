@@ -19,7 +19,7 @@ in_source() {
     }
     /^\}/ { depth = 0 }
     {
-      line = $0; sub(/\/\/.*/, "", line)
+      line = $0; sub(/\/\/.*/, "", line); sub(/alignas\([A-Za-z]+\) /, "", line)
       lock = line ~ /^ *((static|mutable|inline) )*((penstock::)?base::)?Mutex [a-z_]+( ABSL_[A-Z_]+\(.*\))?;/
       atomic = line ~ /^ *((static|mutable|inline|constinit) )*(std::vector<)?(std::atomic|Atomic|base::atomic)<.*> +[a-z_]+[^()]*;/
       if (!(of == "locks" ? lock : atomic)) next
@@ -53,7 +53,7 @@ if grep -rnE 'std::((recursive_|shared_|timed_)*mutex|condition_variable)' graph
   bad=1
 fi
 if grep -rnE '(std::atomic|\bAtomic)<' graph src --include='*.h' --include='*.cc' |
-   grep -vE ':[0-9]+: *((static|mutable|inline|constinit) )*(std::vector<)?(std::atomic|Atomic)<[^&]*> +[a-z_]+|//.*tomic<|tomic<[^>]*>+ *[&*]'; then
+   grep -vE ':[0-9]+: *(alignas\([A-Za-z]+\) )?((static|mutable|inline|constinit) )*(std::vector<)?(std::atomic|Atomic)<[^&]*> +[a-z_]+|//.*tomic<|tomic<[^>]*>+ *[&*]'; then
   echo "such an atomic cannot be read by this script; declare it in a line of its own"
   bad=1
 fi

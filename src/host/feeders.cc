@@ -32,6 +32,17 @@ bool Feeders::Add(Fed* fed) {
   return true;
 }
 
+void Feeders::Wake() {
+  if (asleep_.load(std::memory_order_relaxed) > 0) bell_.Ring();
+}
+
+void Feeders::Sleep(size_t feeder, uint64_t ticket) {
+  const int of_use = places_.Wants(feeder) ? 1 : 0;
+  asleep_.fetch_add(of_use, std::memory_order_relaxed);
+  bell_.Wait(ticket, Clock::time_point::max());
+  asleep_.fetch_sub(of_use, std::memory_order_relaxed);
+}
+
 void Feeders::Stop() {
   stopping_.store(true, std::memory_order_seq_cst);
   bell_.Ring();
@@ -44,15 +55,18 @@ void Feeders::Work(size_t feeder) {
   const base::ThreadRole role(options_.name);
   options_.begin();
   Clock::time_point last = Clock::now();
+  bool of_use = false;  // since it has slept
   for (;;) {
     const uint64_t ticket = bell_.ticket();
     if (stopping_.load(std::memory_order_seq_cst)) break;
     const bool fed = LookAtAll(feeder);
     const Clock::time_point now = Clock::now();
     if (fed) last = now;
-    if (fed || Rest(feeder, now - last)) continue;
-    bell_.Wait(ticket, Clock::time_point::max());
+    of_use = of_use || places_.Wants(feeder);
+    if (fed || (of_use && Rest(feeder, now - last))) continue;
+    Sleep(feeder, ticket);
     last = Clock::now();
+    of_use = false;
   }
   options_.end();
 }

@@ -6,7 +6,8 @@
 //
 // With something to feed a feeder spins for 50 us after it has last done something, then leaves its core to others
 // between two looks, and sleeps after 5 ms; with nothing for it, it spins for 200 us, since handing over to a thread
-// that is awake takes 2 us and to one that sleeps 44, and then sleeps without a limit until something is added.
+// that is awake takes 2 us and to one that sleeps 44, and then sleeps without a limit until something is
+// added or it is woken.
 //
 // Ownership: borrows what is added, until it is removed.
 // Threads:   thread-safe. Feed is called by several feeders at once.
@@ -153,6 +154,8 @@ class Feeders {
   void Remove(Fed* fed) { places_.Remove(fed); }
   // Of what is idle for now, and removed or added again later: does not wait for who is inside.
   void Withdraw(Fed* fed) { places_.Withdraw(fed); }
+  // Where feeders that are of use sleep, though there is something to do.
+  void Wake();
   int threads() const { return count_; }
   // Ends the threads and returns when they have ended; what is added from then on nobody feeds. May be called again.
   void Stop();
@@ -163,11 +166,13 @@ class Feeders {
   void Work(size_t feeder);
   bool LookAtAll(size_t feeder);
   bool Rest(size_t feeder, Clock::duration idle) const;
+  void Sleep(size_t feeder, uint64_t ticket);
 
   const Options options_;
   FedPlaces<> places_;
   Bell bell_;
   std::atomic<bool> stopping_{false};
+  std::atomic<int> asleep_{0};  // feeders that are of use
   base::Mutex join_mu_;
   std::vector<std::thread> joinable_ ABSL_GUARDED_BY(join_mu_);
   int count_ = 0;  // constant after construction

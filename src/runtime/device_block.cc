@@ -20,8 +20,7 @@ absl::StatusOr<std::shared_ptr<void>> AllocateDeviceBlock(const std::shared_ptr<
   if (bytes == 0) return std::shared_ptr<void>();
   const DeviceRef& on = core->devices()[static_cast<size_t>(device)];
   absl::StatusOr<void*> memory = nullptr;
-  const absl::Status made =
-      core->WithMemory([&] { return (memory = on.driver->AllocateDevice(on.local, bytes)).status(); });
+  absl::Status made = core->WithMemory([&] { return (memory = on.driver->AllocateDevice(on.local, bytes)).status(); });
   if (!made.ok()) return made;
   const std::shared_ptr<DeviceBlock> block(new DeviceBlock{core, on, *memory}, base::DeleteUnlessForked());
   return std::shared_ptr<void>(block, *memory);

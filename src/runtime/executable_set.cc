@@ -39,7 +39,7 @@ absl::Status CheckShares(const Model& model, const std::vector<DeviceShare>& sha
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<ExecutableSet>> ExecutableSet::Create(std::shared_ptr<RuntimeCore> runtime,
+absl::StatusOr<std::shared_ptr<ExecutableSet>> ExecutableSet::Create(const std::shared_ptr<RuntimeCore>& runtime,
                                                                      const Model& model,
                                                                      const CompileOptions& options) {
   std::vector<DeviceShare> shares = options.devices;

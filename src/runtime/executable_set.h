@@ -29,8 +29,8 @@ class ExecutableSet {
     Slot* slot = nullptr;
   };
 
-  static absl::StatusOr<std::shared_ptr<ExecutableSet>> Create(std::shared_ptr<RuntimeCore> runtime, const Model& model,
-                                                               const CompileOptions& options);
+  static absl::StatusOr<std::shared_ptr<ExecutableSet>> Create(const std::shared_ptr<RuntimeCore>& runtime,
+                                                               const Model& model, const CompileOptions& options);
   explicit ExecutableSet(std::vector<Member> members) : members_(std::move(members)) {}
 
   absl::StatusOr<Run> Launch(const Bindings& bindings, Deadline deadline, bool wait) const;

@@ -80,19 +80,26 @@ void ItemBook::Enqueue(int item) {
   queue_links_.PushBack(queues_[static_cast<size_t>(At(item).stage)], item);
 }
 
-// One before it that has begun the stage came behind all before that one.
+// One before it that has begun the stage came behind all before that one, unless one of those was put back.
 bool ItemBook::MayBegin(int item, int stage) const {
   if (!in_order_[static_cast<size_t>(stage)] || At(item).chain == kNone) return true;
   for (int p = chain_links_.prev(item); p >= 0; p = chain_links_.prev(p)) {
-    if (At(p).begun >= stage) return true;
-    if (At(p).state != State::kFinished) return false;
+    if (At(p).begun >= stage) {
+      if (put_back_ == 0) return true;
+    } else if (At(p).state != State::kFinished) {
+      return false;
+    }
   }
   return true;
 }
 
 void ItemBook::PutBack(int item) {
-  At(item).state = State::kWaiting;
-  queue_links_.PushFront(queues_[static_cast<size_t>(At(item).stage)], item);
+  Entry& entry = At(item);
+  entry.state = State::kWaiting;
+  entry.begun = entry.stage - 1;
+  entry.put_back = true;
+  ++put_back_;
+  queue_links_.PushFront(queues_[static_cast<size_t>(entry.stage)], item);
 }
 
 void ItemBook::End(int item) {
@@ -109,6 +116,7 @@ void ItemBook::Finish(int item) {
 
 void ItemBook::Close(int item) {
   At(item).state = State::kFinished;
+  if (std::exchange(At(item).put_back, false)) --put_back_;
   --open_;
   if (At(item).chain != kNone) return Deliver(At(item).chain);
   At(item).state = State::kReady;
@@ -147,6 +155,7 @@ void ItemBook::Drop(int item) {
   Entry& entry = At(item);
   if (entry.state == State::kWaiting) {
     queue_links_.Remove(queues_[static_cast<size_t>(entry.stage)], item);
+    if (std::exchange(entry.put_back, false)) --put_back_;
     --open_;
   } else if (entry.state == State::kReady) {
     queue_links_.Remove(ready_, item);

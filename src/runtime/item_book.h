@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -65,11 +66,13 @@ class ItemBook {
       queue_links_.Remove(queue, item);
       At(item).state = State::kWorking;
       At(item).begun = stage;
+      if (std::exchange(At(item).put_back, false)) --put_back_;
       return item;
     }
     return kNone;
   }
-  // One that is working: back to the front of its stage's queue.
+  // One that is working: back to the front of its stage's queue, as if it had not begun the stage. Where that begins in
+  // order those behind it wait for it, though others of them may have begun.
   void PutBack(int item);
   // One that is working has been through its stage.
   void End(int item);
@@ -105,6 +108,7 @@ class ItemBook {
     State state = State::kFree;
     int stage = 0;
     int begun = -1;  // the last stage it has begun
+    bool put_back = false;  // and waits since
     int chain = kNone;
     uint64_t key = 0;
   };
@@ -130,6 +134,7 @@ class ItemBook {
   std::vector<int> free_chains_;
   absl::flat_hash_map<uint64_t, int> chain_of_key_;
   int open_ = 0;
+  int put_back_ = 0;  // items
 };
 
 }  // namespace penstock::runtime

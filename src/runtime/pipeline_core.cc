@@ -152,12 +152,15 @@ bool PipelineCore::SlotsAreFree(PipelineItem& item, Lack& lack) {
     if (!stage.keeps_slots) continue;
     lack = {static_cast<int>(s), PartOf(stage, item).wanted};
     int at = -1;
-    {
-      base::MutexLock lock(mu_);
-      at = BestStation(stage, lack.wanted);
+    for (bool free = false; !free;) {
+      {
+        base::MutexLock lock(mu_);
+        if (at >= 0) stations_[static_cast<size_t>(at)]->blocked = true;
+        at = BestStation(stage, lack.wanted);
+      }
+      if (at < 0) return false;
+      free = HaveFreeSlots(stage, stations_[static_cast<size_t>(at)]->member);
     }
-    if (at < 0) return false;
-    if (!HaveFreeSlots(stage, stations_[static_cast<size_t>(at)]->member)) return false;
   }
   return true;
 }
@@ -169,15 +172,21 @@ absl::StatusOr<bool> PipelineCore::TakeSlots(PipelineItem& item, Lack& lack) {
     if (!stage.keeps_slots) continue;
     PipelineItem::Part& part = PartOf(stage, item);
     lack = {static_cast<int>(s), part.wanted};
-    {
+    for (;;) {
+      {
+        base::MutexLock lock(mu_);
+        const int at = BestStation(stage, part.wanted);
+        if (at < 0) return false;
+        TakeStation(part, at);
+      }
+      Station& station = *stations_[static_cast<size_t>(part.station)];
+      const absl::Status taken = TakeSlotsOf(stage, station, item);
+      if (taken.ok()) break;
+      if (!absl::IsResourceExhausted(taken)) return taken;
       base::MutexLock lock(mu_);
-      const int at = BestStation(stage, part.wanted);
-      if (at < 0) return false;
-      TakeStation(part, at);
+      ReleaseStation(part);
+      station.blocked = true;
     }
-    const absl::Status taken = TakeSlotsOf(stage, *stations_[static_cast<size_t>(part.station)], item);
-    if (absl::IsResourceExhausted(taken)) return false;
-    PENSTOCK_RETURN_IF_ERROR(taken);
   }
   return true;
 }
@@ -347,10 +356,15 @@ void PipelineCore::Return(PipelineItem& item) {
 
 // False: its run goes on, and may use what is in it. Then its place comes free when that has ended.
 bool PipelineCore::Free(PipelineItem& item) {
-  if (!IsDrained(item)) {
+  const bool drained = IsDrained(item);
+  if (!drained || quarantined_.load() > 0) {
     base::MutexLock lock(mu_);
-    quarantine_.push_back(item.index);
-    quarantined_.store(static_cast<int>(quarantine_.size()), std::memory_order_relaxed);
+    std::erase_if(quarantine_, [&](const Quarantined& q) { return q.item == item.index; });
+    if (!drained) Quarantine(item, -1);
+    quarantined_.store(static_cast<int>(quarantine_.size()));
+  }
+  if (!drained) {
+    BeginActivity();
     return false;
   }
   Clear(item);
@@ -379,17 +393,32 @@ void PipelineCore::Clear(PipelineItem& item) {
 
 void PipelineCore::FreeQuarantined() {
   std::vector<int> drained;
+  std::vector<Lease> slots;
   {
     base::MutexLock lock(mu_);
-    std::erase_if(quarantine_, [&](int i) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-      const bool over = IsDrained(items_[static_cast<size_t>(i)]);
-      if (over) drained.push_back(i);
-      return over;
+    std::erase_if(quarantine_, [&](const Quarantined& q) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      PipelineItem& item = items_[static_cast<size_t>(q.item)];
+      if (!IsDrained(item)) return false;
+      if (q.stage < 0) {
+        drained.push_back(q.item);
+        return true;
+      }
+      const Stage& stage = stages_[static_cast<size_t>(q.stage)];
+      for (const Leg& leg : stage.legs) slots.push_back(std::move(item.parts[static_cast<size_t>(leg.part)].slot));
+      ReleaseStation(PartOf(stage, item));
+      return true;
     });
-    quarantined_.store(static_cast<int>(quarantine_.size()), std::memory_order_relaxed);
+    quarantined_.store(static_cast<int>(quarantine_.size()));
   }
   for (const int i : drained) Free(items_[static_cast<size_t>(i)]);
-  if (!drained.empty()) runtime_->bell().Ring();
+  if (drained.empty() && slots.empty()) return;
+  slots.clear();
+  runtime_->bell().Ring();
+}
+
+void PipelineCore::Quarantine(const PipelineItem& item, int stage) {
+  quarantine_.push_back({item.index, stage});
+  quarantined_.store(static_cast<int>(quarantine_.size()));
 }
 
 // What items do

@@ -105,6 +105,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
     std::string name;
     Work work{};
     DeviceLoad load{};  // slots are taken by items
+    bool blocked = false;  // others have had all slots of an executable when it was tried last
   };
   struct Feed;
   struct Help final : host::Fed {
@@ -130,6 +131,11 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
     bool starved = false;
     bool cancelled = false;
   };
+  // An abandoned run goes on. When that has ended, what the stage has of slots for the item comes free, or, where the
+  // item has been handed back meanwhile, all of it (stage -1).
+  struct Quarantined {
+    int item, stage;
+  };
   struct HostStage {
     int workers;
     base::CondVar waiting;  // for items
@@ -152,6 +158,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   absl::Status AddLeg(detail::StageDecl decl, Stage& stage);
   bool HasLegOf(uint32_t graph) const;
   absl::Status CheckLeg(const Stage& stage, const Leg& leg);
+  bool IsWritten(const StateRecord* state) const;
   bool FinishStage(Stage& stage);  // whether its items begin in order
   absl::Status MakeLinks(const Stage& stage, Leg& leg);
   absl::Status MakeItems();
@@ -163,7 +170,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   template <class Step>
   bool WaitFor(Deadline deadline, Step step);
   bool Polls() const;
-  bool Busy() const { return in_flight_.load() > 0 || starved_.load() > 0; }
+  bool Busy() const { return in_flight_.load() > 0 || starved_.load() > 0 || quarantined_.load() > 0; }
   void BeginActivity();
   absl::Status CheckMayWait(const char* what) const;
   absl::Status CheckMayPull() const;
@@ -182,6 +189,8 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   bool SlotsAreFree(PipelineItem& item, Lack& lack);
   // Of all legs, on the station's device. ResourceExhausted: others have them.
   static bool HaveFreeSlots(const Stage& stage, int member);
+  bool IsStarved(const Feed& feed) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool NoteStarved(Feed& feed, bool starved);
   static absl::Status TakeSlotsOf(const Stage& stage, const Station& station, PipelineItem& item);
   bool DropOldest(const Lack& lack);
   absl::Status Enter(PipelineItem& item, const ItemOptions& options);
@@ -241,6 +250,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   void Fail(const absl::Status& failure) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndAll(const absl::Status& end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Expire();
+  void Quarantine(const PipelineItem& item, int stage) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FreeQuarantined();
   // The thread that resets States and tells of progress.
   void Serve();
@@ -278,7 +288,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
 
   alignas(kCacheLine) mutable base::Mutex mu_;
   std::unique_ptr<ItemBook> book_ ABSL_GUARDED_BY(mu_);
-  std::vector<int> quarantine_ ABSL_GUARDED_BY(mu_);  // items that were dropped while their run goes on
+  std::vector<Quarantined> quarantine_ ABSL_GUARDED_BY(mu_);
   std::atomic<int> quarantined_{0};
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;  // nothing comes in
   bool end_threads_ ABSL_GUARDED_BY(mu_) = false;

@@ -55,8 +55,10 @@ int PipelineCore::StationFor(const Feed& feed, PipelineItem& item) const {
 
 int PipelineCore::BestStation(const Stage& stage, int wanted) const {
   const auto load_of = [&](int s) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    const Station& station = *stations_[static_cast<size_t>(stage.stations[static_cast<size_t>(s)])];
+    Station& station = *stations_[static_cast<size_t>(stage.stations[static_cast<size_t>(s)])];
     DeviceLoad load = station.load;
+    if (station.blocked) station.blocked = !HaveFreeSlots(stage, station.member);
+    if (station.blocked) load.taken = load.slots;
     if (wanted >= 0) load.weight = station.member == wanted ? 1 : 0;
     return load;
   };

@@ -60,13 +60,12 @@ bool PipelineCore::EndRunAt(Feed& feed, size_t at) {
   return true;
 }
 
-// It goes on with the slots that it keeps, if it does. Work that goes on keeps them too: then they go back with the
-// item.
+// It goes on with the slots that it keeps, if it does. Work that goes on keeps them too, until it has ended.
 void PipelineCore::EndRun(Feed& feed, PipelineItem& item, const absl::Status& status) {
   const Stage& stage = stages_[static_cast<size_t>(feed.stage)];
   PipelineItem::Part& first = PartOf(stage, item);
   Station& station = *stations_[static_cast<size_t>(first.station)];
-  const bool gives_back = !stage.keeps_slots && IsDrained(item);
+  const bool gives_back = !stage.keeps_slots && IsDrained(item), goes_on = !stage.keeps_slots && !gives_back;
   for (const Leg& leg : stage.legs) {
     PipelineItem::Part& part = item.parts[static_cast<size_t>(leg.part)];
     if (gives_back) part.slot = Lease();
@@ -76,15 +75,19 @@ void PipelineCore::EndRun(Feed& feed, PipelineItem& item, const absl::Status& st
   in_flight_.fetch_sub(1);
   const Clock::time_point now = Clock::now();
   NoteMove(feed, now);
-  base::MutexLock lock(mu_);
-  const auto took = static_cast<double>((now - item.begun).count());
-  double& mean = station.load.mean_ns;
-  mean = mean == 0 ? took : mean + (took - mean) / 8;
-  if (gives_back) ReleaseStation(first);
-  NoteEnd(station.work, item, !status.ok());
-  if (!poison.ok()) NotePoison(feed.stage, poison, item.key);
-  if (stage.halted) service_.NotifyAll();  // who resets waits for the last run, which may have been a good one
-  EndStage(item.index, status);
+  {
+    base::MutexLock lock(mu_);
+    const auto took = static_cast<double>((now - item.begun).count());
+    double& mean = station.load.mean_ns;
+    mean = mean == 0 ? took : mean + (took - mean) / 8;
+    if (gives_back) ReleaseStation(first);
+    if (goes_on) Quarantine(item, feed.stage);
+    NoteEnd(station.work, item, !status.ok());
+    if (!poison.ok()) NotePoison(feed.stage, poison, item.key);
+    if (stage.halted) service_.NotifyAll();  // who resets waits for the last run, which may have been a good one
+    EndStage(item.index, status);
+  }
+  if (goes_on) BeginActivity();
 }
 
 // The first failure in the row; those behind it only say that they came behind.
@@ -109,6 +112,7 @@ bool PipelineCore::BeginRun(Feed& feed) {
   const Stage& stage = stages_[static_cast<size_t>(feed.stage)];
   PipelineItem* item = nullptr;
   Station* station = nullptr;
+  bool starved = false;
   {
     base::MutexLock lock(mu_);
     if (stage.halted) return false;
@@ -117,17 +121,35 @@ bool PipelineCore::BeginRun(Feed& feed) {
       at = StationFor(feed, items_[static_cast<size_t>(candidate)]);
       return at >= 0;
     });
-    if (i < 0) {  // what it was starved of nobody waits for any more
-      if (std::exchange(feed.starved, false)) starved_.fetch_sub(1);
-      return false;
+    if (i >= 0) {
+      item = &items_[static_cast<size_t>(i)];
+      station = stations_[static_cast<size_t>(at)].get();
+      if (!stage.keeps_slots) TakeStation(PartOf(stage, *item), at);
+      item->device = station->device;
+      NoteBegin(station->work, *item);
+    } else {
+      starved = IsStarved(feed);
     }
-    item = &items_[static_cast<size_t>(i)];
-    station = stations_[static_cast<size_t>(at)].get();
-    if (!stage.keeps_slots) TakeStation(PartOf(stage, *item), at);
-    item->device = station->device;
-    NoteBegin(station->work, *item);
   }
+  if (item == nullptr) return NoteStarved(feed, starved), false;
   return LaunchItem(feed, *item, *station);
+}
+
+// Items wait, and others have slots that they could have.
+bool PipelineCore::IsStarved(const Feed& feed) const {
+  const Stage& stage = stages_[static_cast<size_t>(feed.stage)];
+  return book_->waiting(feed.stage) > 0 && std::any_of(stage.stations.begin(), stage.stations.end(), [&](int s) {
+           const Station& station = *stations_[static_cast<size_t>(s)];
+           return station.blocked && feeds_[static_cast<size_t>(station.feed)].get() == &feed;
+         });
+}
+
+bool PipelineCore::NoteStarved(Feed& feed, bool starved) {
+  if (starved != std::exchange(feed.starved, starved)) {
+    starved_.fetch_add(starved ? 1 : -1);
+    if (starved) BeginActivity();
+  }
+  return starved;
 }
 
 // False: others have all slots of an executable.
@@ -136,12 +158,7 @@ bool PipelineCore::LaunchItem(Feed& feed, PipelineItem& item, Station& station) 
   absl::Status status;
   if (!stage.keeps_slots) {
     status = TakeSlotsOf(stage, station, item);
-    const bool starved = absl::IsResourceExhausted(status);
-    if (starved != std::exchange(feed.starved, starved)) {
-      starved_.fetch_add(starved ? 1 : -1);
-      if (starved) BeginActivity();
-    }
-    if (starved) {
+    if (NoteStarved(feed, absl::IsResourceExhausted(status))) {
       PutBack(stage, item, station);
       return false;
     }
@@ -163,6 +180,7 @@ void PipelineCore::PutBack(const Stage& stage, PipelineItem& item, Station& stat
   {
     base::MutexLock lock(mu_);
     ReleaseStation(PartOf(stage, item));
+    station.blocked = true;
     --station.work.working;
     if (stage.halted) service_.NotifyAll();
     book_->PutBack(item.index);

@@ -23,6 +23,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kCalledFor{5};  // when nothing is in flight any more
 constexpr std::chrono::microseconds kLookEvery{5}, kStaleForFeeders{30};
+constexpr std::chrono::milliseconds kStaleForOthers{1};  // what another feeder keeps to
+constexpr std::chrono::milliseconds kMovesOften{1};  // then feeders that sleep are woken
 constexpr std::chrono::microseconds kPollEvery{1}, kStaleForPolls{20};
 constexpr std::chrono::milliseconds kAdvanceEvery{1};  // by a thread that polls: what has a deadline, and the like
 
@@ -58,8 +60,11 @@ void PipelineCore::CallFeeders() {
   if (!busy && !over) return;
   for (const auto& feed : feeds_) {
     Help& help = feed->help;
-    if (help.feeders == nullptr || help.added == busy) continue;
-    if (busy) {
+    if (help.feeders == nullptr) continue;
+    if (help.added == busy) {
+      const bool theirs = busy && waiting_.load() < static_cast<int>(feeds_.size());
+      if (theirs && now < StaleAt(*feed, kMovesOften)) help.feeders->Wake();
+    } else if (busy) {
       feed->feeder.store(nullptr, std::memory_order_relaxed);
       help.added = help.feeders->Add(&help);
     } else {
@@ -87,11 +92,11 @@ PipelineCore::Clock::time_point PipelineCore::StaleAt(const Feed& feed, std::chr
 
 bool PipelineCore::LookAsFeeder(Feed& feed) {
   const void* const feeder = feed.feeder.load(std::memory_order_relaxed);
-  if (feeder != nullptr && feeder != Me()) return false;
-  if (feeder == nullptr) {
+  if (feeder != Me()) {
     const Clock::time_point now = Clock::now();
     if (Ns(now) < feed.next_look_ns.load(std::memory_order_relaxed)) return false;
-    const Clock::time_point stale_at = StaleAt(feed, kStaleForFeeders);
+    const Clock::time_point stale_at =
+        StaleAt(feed, feeder == nullptr ? std::chrono::nanoseconds(kStaleForFeeders) : kStaleForOthers);
     feed.next_look_ns.store(Ns(std::max(now + kLookEvery, stale_at)), std::memory_order_relaxed);
     if (now < stale_at) return false;
   }

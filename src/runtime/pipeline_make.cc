@@ -168,14 +168,35 @@ absl::Status PipelineCore::CheckLeg(const Stage& stage, const Leg& leg) {
                              "; the first goes with the first and so on; compile both for as many"));
 }
 
-// A State of the graph's own decides the order of all items, so one feed begins them; those by key that of the items of
-// a key, which are all on one device.
+// Whether any stage writes the State.
+bool PipelineCore::IsWritten(const StateRecord* state) const {
+  for (const Stage& stage : stages_) {
+    for (const Leg& leg : stage.legs) {
+      const ExecutableCore& core = leg.set->first();
+      for (const graph::StateUse& use : core.plan().states) {
+        if (use.written && core.model().buffers[static_cast<size_t>(use.buffer)].state.get() == state) return true;
+      }
+    }
+  }
+  return false;
+}
+
+// A State that is written decides the order of all items, so one feed begins them; those by key that of the items of a
+// key, which are all on one device. One of which each device has a replica decides none, nor does one that is only
+// read.
 bool PipelineCore::FinishStage(Stage& stage) {
   bool shared = false, keyed = false;
   for (const Leg& leg : stage.legs) {
     const ExecutableCore& core = leg.set->first();
     for (const graph::StateUse& use : core.plan().states) {
-      (core.model().buffers[static_cast<size_t>(use.buffer)].keys == 0 ? shared : keyed) = true;
+      const auto buffer = static_cast<size_t>(use.buffer);
+      const BufferDecl& decl = core.model().buffers[buffer];
+      const auto has_it = [&](const auto& m) { return m.core->model().buffers[buffer].state == decl.state; };
+      if (decl.keys != 0) {
+        keyed = true;
+      } else if (std::all_of(leg.set->members().begin(), leg.set->members().end(), has_it)) {
+        shared = shared || IsWritten(decl.state.get());
+      }
     }
   }
   const auto index = static_cast<int>(&stage - stages_.data());

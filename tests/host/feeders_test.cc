@@ -156,6 +156,23 @@ TEST(Feeders, AreAsManyAsAreOfUse) {
   EXPECT_LE(two.most(), 3) << "one of them came for the other";
 }
 
+// Has something to do again, behind a while without.
+TEST(Feeders, AreWokenWhereTheySleepThoughThereIsSomethingToDo) {
+  Feeders feeders({.threads = 2, .name = "test"});
+  Work work;
+  ASSERT_TRUE(feeders.Add(&work));
+  for (int round = 0; round < 3; ++round) {
+    for (int64_t looks = -1; looks != work.looks();) {
+      looks = work.looks();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    work.Give(1);
+    feeders.Wake();
+    ASSERT_TRUE(work.AwaitDone());
+  }
+  feeders.Remove(&work);
+}
+
 // Whether `done` comes to hold some time.
 template <class F>
 bool Soon(F done) {

@@ -77,6 +77,7 @@ class Model {
   void PutBack(int item) {
     Entry& e = Of(item);
     e.state = State::kWaiting;
+    e.begun = e.stage - 1;
     e.queued = -(++clock_);
   }
   void End(int item) {

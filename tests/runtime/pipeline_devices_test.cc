@@ -396,6 +396,41 @@ TEST_F(PipelineDevicesTest, MistakesAreToldWithWhatToDo) {
   EXPECT_OK(pipe.Pop().status());
 }
 
+// Others have the slots of one device: items go to the other.
+TEST_F(PipelineDevicesTest, ADeviceWhoseSlotsOthersHaveHoldsUpNobody) {
+  for (const bool kept : {false, true}) {
+    Graph graph("two");
+    if (kept) {
+      graph.ParallelFor(
+          "one", 1, [](int64_t i, int32_t* v) { v[i] = 1; }, Write(graph.Output<int32_t>("frame", 1, kSlot)));
+    } else {
+      graph.Host("nothing", [] {});
+    }
+    Executable two = *runtime_.Compile(graph, {.slots = 1, .devices = {1, 2}});
+    Stages<> stages;
+    stages.Run("two", two);
+    auto pipe = *Pipeline<>::Create(std::move(stages), {.window = 4});
+    auto lease = two.On(2)->TryAcquire();
+    ASSERT_OK(lease.status());
+    for (int n = 0; n < 20; ++n) {
+      auto item = pipe.Acquire({}, std::chrono::minutes(1));
+      ASSERT_OK(item.status());
+      ASSERT_OK(item->Submit({}));
+      const auto ended = pipe.Pop(std::chrono::minutes(1));
+      ASSERT_TRUE(ended) << ended.status();
+      EXPECT_OK(ended.status());
+      EXPECT_EQ(ended.device(), 1);
+    }
+    lease = absl::CancelledError("given back");
+    std::set<int> on;
+    for (int n = 0; n < 50 && on.size() < 2; ++n) {
+      for (int k = 0; k < 2; ++k) ASSERT_OK(pipe.Push({}));
+      for (int k = 0; k < 2; ++k) on.insert(pipe.Pop().device());
+    }
+    EXPECT_EQ(on, (std::set<int>{1, 2})) << "it is used again";
+  }
+}
+
 // Submit may name the device that the item has its slot on, and no other.
 TEST_F(PipelineDevicesTest, AnItemThatHasItsSlotDoesNotMove) {
   Graph graph("still");

@@ -202,6 +202,30 @@ TEST_F(PipelineSlotTest, AnAbandonedRunKeepsItsItemsPlaceUntilItsWorkHasEnded) {
   ExpectRight(pipe.Pop());
 }
 
+// Its slot goes to the next one then, though nobody takes it out.
+TEST_F(PipelineSlotTest, AnAbandonedRunsSlotGoesToTheNextWhenItsWorkHasEnded) {
+  auto latch = std::make_shared<driver::Latch>();
+  Graph graph("one");
+  const auto x = graph.Param<int32_t>("x");
+  graph.Host(
+      "hold",
+      [latch](int32_t v) {
+        if (v == 1) latch->Arrive();
+      },
+      x);
+  Stages<int32_t> stages;
+  stages.Run("one", *runtime_.Compile(graph, {.slots = 1}), [&](Item<int32_t>& item) { item.Set(x, item.value()); });
+  auto pipe = *Pipeline<int32_t>::Create(std::move(stages), {.window = 2});
+  ASSERT_OK(pipe.Push(1, {}, {.deadline = 500ms}));  // by then it runs
+  ASSERT_TRUE(latch->AwaitArrived());
+  ASSERT_OK(pipe.Push(2));
+  while (pipe.stats().ready < 1) std::this_thread::yield();
+  latch->Open();
+  ASSERT_OK(pipe.Drain(std::chrono::minutes(1)));
+  EXPECT_EQ(pipe.Pop().status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_OK(pipe.Pop().status());
+}
+
 // Nor is it tried again while its work goes on.
 TEST_F(PipelineSlotTest, AnItemWhoseRunIsAbandonedIsNotTriedAgain) {
   auto latch = std::make_shared<driver::Latch>();  // longer than the runtime
@@ -359,6 +383,28 @@ TEST_F(PipelineStateTest, ARetryComesBehindTheReset) {
   const auto item = pipe.Pop();
   EXPECT_OK(item.status());
   EXPECT_EQ(item->out[0], 5);
+}
+
+// Three are in flight when the first one poisons the State: they come again in their order.
+TEST_F(PipelineStateTest, RetriesOfSeveralComeInTheirOrder) {
+  auto latch = std::make_shared<driver::Latch>();
+  std::atomic<bool> fails{true};
+  check_ = [latch](int32_t x) {
+    if (x == 1) latch->Arrive();
+    return absl::OkStatus();
+  };
+  check_again_ = [&](int64_t) { return fails.exchange(false) ? absl::DataLossError("once") : absl::OkStatus(); };
+  auto pipe = Make({.window = 8, .retries = 1, .reset = [&](Key) { return sum_.Reset(); }});
+  for (int32_t x = 1; x <= 3; ++x) ASSERT_OK(pipe.Push({{x}}));
+  while (pipe.stats().stages[0].working < 3) std::this_thread::yield();
+  for (int32_t x = 4; x <= 5; ++x) ASSERT_OK(pipe.Push({{x}}));
+  latch->Open();
+  for (int32_t x = 1; x <= 5; ++x) {
+    const auto item = pipe.Pop();
+    EXPECT_OK(item.status());
+    EXPECT_EQ(item->out[0], x * (x + 1) / 2);
+  }
+  EXPECT_EQ(pipe.stats().retries, 3);
 }
 
 // At rest

@@ -151,11 +151,12 @@ bool PipelineCore::SlotsAreFree(PipelineItem& item, Lack& lack) {
     const Stage& stage = stages_[s];
     if (!stage.keeps_slots) continue;
     lack = {static_cast<int>(s), PartOf(stage, item).wanted};
+    Unblock(stage);
     int at = -1;
     for (bool free = false; !free;) {
       {
         base::MutexLock lock(mu_);
-        if (at >= 0) stations_[static_cast<size_t>(at)]->blocked = true;
+        if (at >= 0) SetBlocked(*stations_[static_cast<size_t>(at)], true);
         at = BestStation(stage, lack.wanted);
       }
       if (at < 0) return false;
@@ -172,6 +173,7 @@ absl::StatusOr<bool> PipelineCore::TakeSlots(PipelineItem& item, Lack& lack) {
     if (!stage.keeps_slots) continue;
     PipelineItem::Part& part = PartOf(stage, item);
     lack = {static_cast<int>(s), part.wanted};
+    Unblock(stage);
     for (;;) {
       {
         base::MutexLock lock(mu_);
@@ -180,12 +182,12 @@ absl::StatusOr<bool> PipelineCore::TakeSlots(PipelineItem& item, Lack& lack) {
         TakeStation(part, at);
       }
       Station& station = *stations_[static_cast<size_t>(part.station)];
-      const absl::Status taken = TakeSlotsOf(stage, station, item);
+      absl::Status taken = TakeSlotsOf(stage, station, item);
       if (taken.ok()) break;
       if (!absl::IsResourceExhausted(taken)) return taken;
       base::MutexLock lock(mu_);
       ReleaseStation(part);
-      station.blocked = true;
+      SetBlocked(station, true);
     }
   }
   return true;
@@ -416,6 +418,10 @@ void PipelineCore::FreeQuarantined() {
   runtime_->bell().Ring();
 }
 
+bool PipelineCore::IsQuarantined(int item) const {
+  return std::any_of(quarantine_.begin(), quarantine_.end(), [&](const Quarantined& q) { return q.item == item; });
+}
+
 void PipelineCore::Quarantine(const PipelineItem& item, int stage) {
   quarantine_.push_back({item.index, stage});
   quarantined_.store(static_cast<int>(quarantine_.size()));
@@ -455,7 +461,7 @@ void PipelineCore::EndStage(int i, absl::Status status) {
     return WakeStage(i);
   }
   const bool again = end_.ok() && !base::IsFatal(status) && item.tries < options_.retries && !item.deadline.passed() &&
-                     IsDrained(item);  // what is abandoned goes on with what is in it
+                     IsDrained(item) && !IsQuarantined(i);  // what is abandoned goes on with what is in it
   if (!again) return FinishItem(i, status);
   ++item.tries;
   ++retries_;

@@ -189,6 +189,8 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   bool SlotsAreFree(PipelineItem& item, Lack& lack);
   // Of all legs, on the station's device. ResourceExhausted: others have them.
   static bool HaveFreeSlots(const Stage& stage, int member);
+  void SetBlocked(Station& station, bool blocked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool Unblock(const Stage& stage);
   bool IsStarved(const Feed& feed) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool NoteStarved(Feed& feed, bool starved);
   static absl::Status TakeSlotsOf(const Stage& stage, const Station& station, PipelineItem& item);
@@ -250,6 +252,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   void Fail(const absl::Status& failure) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndAll(const absl::Status& end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Expire();
+  bool IsQuarantined(int item) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Quarantine(const PipelineItem& item, int stage) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FreeQuarantined();
   // The thread that resets States and tells of progress.
@@ -275,6 +278,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   // Whoever moves items writes these.
   alignas(kCacheLine) std::atomic<int> in_flight_{0};  // runs
   std::atomic<int> starved_{0};  // feeds that found no slot free, since others use their executables
+  std::atomic<int> blocked_{0};  // stations; set under mu_
   std::atomic<int> waiting_{0};  // threads in WaitFor
   std::atomic<int64_t> active_ns_{0};  // when runs came to be in flight last
   // A thread that polls reads the first three all the time.

@@ -55,9 +55,8 @@ int PipelineCore::StationFor(const Feed& feed, PipelineItem& item) const {
 
 int PipelineCore::BestStation(const Stage& stage, int wanted) const {
   const auto load_of = [&](int s) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    Station& station = *stations_[static_cast<size_t>(stage.stations[static_cast<size_t>(s)])];
+    const Station& station = *stations_[static_cast<size_t>(stage.stations[static_cast<size_t>(s)])];
     DeviceLoad load = station.load;
-    if (station.blocked) station.blocked = !HaveFreeSlots(stage, station.member);
     if (station.blocked) load.taken = load.slots;
     if (wanted >= 0) load.weight = station.member == wanted ? 1 : 0;
     return load;
@@ -82,6 +81,28 @@ bool PipelineCore::HaveFreeSlots(const Stage& stage, int member) {
   return std::all_of(stage.legs.begin(), stage.legs.end(), [&](const Leg& leg) {
     return leg.set->members()[static_cast<size_t>(member)].core->HasFreeSlot();
   });
+}
+
+void PipelineCore::SetBlocked(Station& station, bool blocked) {
+  if (std::exchange(station.blocked, blocked) != blocked) blocked_.fetch_add(blocked ? 1 : -1);
+}
+
+// Whether one that was blocked is not any more.
+bool PipelineCore::Unblock(const Stage& stage) {
+  if (blocked_.load(std::memory_order_relaxed) == 0) return false;
+  bool any = false;
+  for (const int s : stage.stations) {
+    Station& station = *stations_[static_cast<size_t>(s)];
+    {
+      base::MutexLock lock(mu_);
+      if (!station.blocked) continue;
+    }
+    if (!HaveFreeSlots(stage, station.member)) continue;
+    base::MutexLock lock(mu_);
+    SetBlocked(station, false);
+    any = true;
+  }
+  return any;
 }
 
 // A slot that is taken and given back, since the next executable has none, rings the bell, and who waits for that one

@@ -131,7 +131,11 @@ bool PipelineCore::BeginRun(Feed& feed) {
       starved = IsStarved(feed);
     }
   }
-  if (item == nullptr) return NoteStarved(feed, starved), false;
+  if (item == nullptr) {
+    if (starved && Unblock(stage)) return BeginRun(feed);
+    NoteStarved(feed, starved);
+    return false;
+  }
   return LaunchItem(feed, *item, *station);
 }
 
@@ -180,7 +184,7 @@ void PipelineCore::PutBack(const Stage& stage, PipelineItem& item, Station& stat
   {
     base::MutexLock lock(mu_);
     ReleaseStation(PartOf(stage, item));
-    station.blocked = true;
+    SetBlocked(station, true);
     --station.work.working;
     if (stage.halted) service_.NotifyAll();
     book_->PutBack(item.index);

@@ -387,18 +387,18 @@ TEST_F(PipelineStateTest, ARetryComesBehindTheReset) {
 
 // Three are in flight when the first one poisons the State: they come again in their order.
 TEST_F(PipelineStateTest, RetriesOfSeveralComeInTheirOrder) {
-  auto latch = std::make_shared<driver::Latch>();
+  driver::Latch latch;
   std::atomic<bool> fails{true};
-  check_ = [latch](int32_t x) {
-    if (x == 1) latch->Arrive();
-    return absl::OkStatus();
+  check_again_ = [&](int64_t) {
+    if (!fails.exchange(false)) return absl::OkStatus();
+    latch.Arrive();
+    return absl::DataLossError("once");
   };
-  check_again_ = [&](int64_t) { return fails.exchange(false) ? absl::DataLossError("once") : absl::OkStatus(); };
   auto pipe = Make({.window = 8, .retries = 1, .reset = [&](Key) { return sum_.Reset(); }});
   for (int32_t x = 1; x <= 3; ++x) ASSERT_OK(pipe.Push({{x}}));
   while (pipe.stats().stages[0].working < 3) std::this_thread::yield();
   for (int32_t x = 4; x <= 5; ++x) ASSERT_OK(pipe.Push({{x}}));
-  latch->Open();
+  latch.Open();
   for (int32_t x = 1; x <= 5; ++x) {
     const auto item = pipe.Pop();
     EXPECT_OK(item.status());

@@ -9,12 +9,10 @@
 //
 // Without a CUDA device the Penstock half runs on a host device, for its results only.
 #include <algorithm>
-#include <memory>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "copy_pipeline_penstock.cuh"
 #include "copy_pipeline_raw.cuh"
 #include "copy_pipeline_work.cuh"
 #include "cuda_check.cuh"
@@ -24,70 +22,6 @@
 
 namespace bench {
 namespace {
-
-class PenstockPipeline {
- public:
-  PenstockPipeline(ps::Runtime& runtime, const Items& items, int slots, ps::Where where) : items_(items) {
-    ps::Graph graph("copy pipeline");
-    map_ = graph.Param<Affine>("map");
-    in_ = graph.Input<uint32_t>("in", items.words, where);
-    out_ = graph.Output<uint32_t>("out", items.words, where);
-    graph
-        .Kernel("mix", MixKernel, ps::Threads(items.words), ps::Read(in_), ps::Write(out_), items.words, items.rounds,
-                map_)
-        .HostTwin([](const uint32_t* in, uint32_t* out, int64_t words, uint32_t rounds, Affine map) {
-          const Affine all = Repeated(map, rounds);
-          for (int64_t i = 0; i < words; ++i) out[i] = in[i] * all.mul + all.add;
-        });
-    exec_ = Must(runtime.Compile(graph, {.slots = slots}));
-    io_ = std::make_unique<ps::Bindings>(exec_.bindings());
-  }
-
-  Sample Run() {
-    std::vector<ps::Run> runs;
-    const Clock::time_point begin = Clock::now();
-    io_->Set(map_, items_.map);
-    for (size_t i = 0; i < items_.in.size(); ++i) {
-      runs.push_back(Must(exec_.Launch(io_->Set(in_, items_.in[i]).Set(out_, items_.out[i]))));
-    }
-    const Clock::time_point submitted = Clock::now();
-    for (const ps::Run& run : runs) Must(run.Wait());
-    const Clock::time_point end = Clock::now();
-    return {Microseconds(submitted - begin), Microseconds(end - begin)};
-  }
-
-  // The same by a Pipeline, made before.
-  Sample RunPipe() {
-    ps::Stages<size_t> stages;
-    stages.Run("mix", exec_, [this](ps::Item<size_t>& item) {
-      item.Set(map_, items_.map).Set(in_, items_.in[item.value()]).Set(out_, items_.out[item.value()]);
-    });
-    auto pipe = Must(ps::Pipeline<size_t>::Create(std::move(stages)));
-    const Clock::time_point begin = Clock::now();
-    size_t next = 0;
-    Must(pipe.Run(
-        [&]() -> std::optional<size_t> { return next < items_.in.size() ? std::optional(next++) : std::nullopt; },
-        [](ps::Item<size_t>& item) { Must(item.status()); }));
-    const double total = Microseconds(Clock::now() - begin);
-    return {total, total};
-  }
-
- private:
-  const Items& items_;
-  ps::ParamHandle<Affine> map_;
-  ps::BufferHandle<uint32_t> in_, out_;
-  ps::Executable exec_;
-  std::unique_ptr<ps::Bindings> io_;
-};
-
-Way Checked(Kind kind, const std::string& name, Items& items, std::function<Sample()> time) {
-  return {kind, name, [&items, name, time] {
-            items.Draw();
-            const Sample sample = time();
-            items.CheckResult(name);
-            return sample;
-          }};
-}
 
 // Times as many slots where memory is not pinned: an item is under way so much longer.
 constexpr int kPlainSlots = 4;

@@ -11,7 +11,7 @@
 //   slots     a stream for each pair of buffers, in which an item goes up, through and down: no event at all, and the
 //             device sorts out the engines. What most programs do.
 //
-// Threads: single-threaded. What it allocates lives as long as the process.
+// Threads: one at a time. What it allocates lives as long as the process.
 #pragma once
 
 #include <algorithm>
@@ -24,11 +24,18 @@ namespace bench {
 
 class RawPipeline {
  public:
-  explicit RawPipeline(const Items& items)
-      : items_(items), in_(MakeDeviceMemory<uint32_t>(Words())), out_(MakeDeviceMemory<uint32_t>(Words())) {
-    for (int i = 0; i < items.count; ++i) streams_.push_back(MakeStream());
+  // For the share that the device has of the items when so many devices have as much each. Work begins with the device
+  // made the calling thread's.
+  explicit RawPipeline(const Items& items, int device = 0, int devices = 1)
+      : items_(items),
+        device_(Choose(device)),
+        count_(items.count / devices),
+        first_(device * count_),
+        in_(MakeDeviceMemory<uint32_t>(Words())),
+        out_(MakeDeviceMemory<uint32_t>(Words())) {
+    for (int i = 0; i < count_; ++i) streams_.push_back(MakeStream());
     for (std::vector<cudaEvent_t>* events : {&uploaded_, &computed_, &downloaded_}) {
-      for (int i = 0; i < kMaxPieces * items.count; ++i) events->push_back(MakeEvent());
+      for (int i = 0; i < kMaxPieces * count_; ++i) events->push_back(MakeEvent());
     }
     Check(cudaMemset(out_, 0x5A, Words() * sizeof(uint32_t)), "filling device memory");
   }
@@ -39,7 +46,7 @@ class RawPipeline {
     const int64_t words = items_.words / pieces;
     const cudaStream_t up = streams_[0], work = streams_[1], down = streams_[2];
     return Time({down}, [&] {
-      for (int i = 0; i < items_.count * pieces; ++i) {
+      for (int i = 0; i < count_ * pieces; ++i) {
         const auto set = static_cast<size_t>(i % sets);
         const Part part = PartOf(i / pieces, i % pieces * words, static_cast<int64_t>(set) * words);
         if (i >= sets) Wait(up, computed_[set]);
@@ -59,7 +66,7 @@ class RawPipeline {
   Sample Slots(int sets) {
     const std::vector<cudaStream_t> streams(streams_.begin(), streams_.begin() + sets);
     return Time(streams, [&] {
-      for (int i = 0; i < items_.count; ++i) {
+      for (int i = 0; i < count_; ++i) {
         const int set = i % sets;
         const Part part = PartOf(i, 0, set * items_.words);
         Upload(part, items_.words, streams[static_cast<size_t>(set)]);
@@ -73,7 +80,7 @@ class RawPipeline {
   Sample Alone(bool uploads, bool kernels, bool downloads) {
     const cudaStream_t up = streams_[0], work = streams_[1], down = streams_[2];
     return Time({up, work, down}, [&] {
-      for (int i = 0; i < items_.count; ++i) {
+      for (int i = 0; i < count_; ++i) {
         const Part part = PartOf(i, 0, i * items_.words);
         if (uploads) Upload(part, items_.words, up);
         if (kernels) Compute(part, items_.words, work);
@@ -89,14 +96,16 @@ class RawPipeline {
     uint32_t *in, *out;
   };
 
-  size_t Words() const { return static_cast<size_t>(items_.count) * static_cast<size_t>(items_.words); }
-  Part PartOf(int item, int64_t offset, int64_t device_offset) const {
-    return {items_.in[static_cast<size_t>(item)].data() + offset, items_.out[static_cast<size_t>(item)].data() + offset,
-            in_ + device_offset, out_ + device_offset};
+  size_t Words() const { return static_cast<size_t>(count_) * static_cast<size_t>(items_.words); }
+  Part PartOf(int of_share, int64_t offset, int64_t device_offset) const {
+    const auto item = static_cast<size_t>(first_ + of_share);
+    return {items_.in[item].data() + offset, items_.out[item].data() + offset, in_ + device_offset,
+            out_ + device_offset};
   }
 
   template <class Submit>
   Sample Time(const std::vector<cudaStream_t>& last, Submit submit) {
+    Choose(device_);
     const Clock::time_point begin = Clock::now();
     submit();
     const Clock::time_point submitted = Clock::now();
@@ -124,6 +133,7 @@ class RawPipeline {
   static void Wait(cudaStream_t stream, cudaEvent_t event) { Check(cudaStreamWaitEvent(stream, event, 0), "waiting"); }
 
   const Items& items_;
+  const int device_, count_, first_;
   uint32_t *const in_, *const out_;
   std::vector<cudaStream_t> streams_;
   std::vector<cudaEvent_t> uploaded_, computed_, downloaded_;

@@ -36,6 +36,12 @@ Function DriverCall(const char* name, unsigned int version) {
   return reinterpret_cast<Function>(entry);
 }
 
+// Makes it the calling thread's device.
+inline int Choose(int device) {
+  Check(cudaSetDevice(device), "choosing a device");
+  return device;
+}
+
 inline cudaStream_t MakeStream() {
   cudaStream_t stream = nullptr;
   Check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");

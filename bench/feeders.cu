@@ -109,23 +109,16 @@ void MeasureRate(Bench& bench, int count, const Options& options, Report& report
   std::vector<std::unique_ptr<PenstockChains>> mine;
   std::vector<std::unique_ptr<RawChains>> raw;
   std::vector<Way> ways;
-  const auto add = [&](Kind kind, const std::string& name, auto* way) {
-    ways.push_back({kind, name, [&bench, &chains, way, name] {
-                      std::vector<uint32_t> input(static_cast<size_t>(chains.count));
-                      for (uint32_t& word : input) word = bench.Draw();
-                      std::vector<uint32_t> output(input.size(), kPoison);
-                      const Sample sample = way->Run(input, output);
-                      if (output != chains.OnCpu(input)) Fail(name + ": wrong result");
-                      return sample;
-                    }});
+  const auto add = [&](Kind kind, const std::string& name, auto& way) {
+    ways.push_back(CheckedChains(kind, name, chains, bench.random, way));
   };
   for (size_t f = 0; f < kFeeders.size(); ++f) {
     mine.push_back(std::make_unique<PenstockChains>(*bench.runtimes[f], chains));
-    add(Kind::kPenstock, PenstockName(kFeeders[f]), mine.back().get());
+    add(Kind::kPenstock, PenstockName(kFeeders[f]), *mine.back());
   }
   for (size_t c = 0; c < bench.crews.size(); ++c) {
     raw.push_back(std::make_unique<RawChains>(chains, *bench.crews[c]));
-    add(c == 0 ? Kind::kRaw : Kind::kScale, RawName(kThreads[c]), raw.back().get());
+    add(c == 0 ? Kind::kRaw : Kind::kScale, RawName(kThreads[c]), *raw.back());
   }
   Measure(ways, options.quick ? 1 : 3, options.repeats);
   if (!bench.cuda) return;

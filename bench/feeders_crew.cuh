@@ -1,15 +1,15 @@
 // Threads that submit raw work side by side: all of them spin from one job to the next, so that handing one over costs
 // as little as it can.
 //
-// Threads: Run by the one that made it, which is the crew's first member.
+// Threads: Run by the one that made it, which is the crew's first member. The device of the others is 0 until a job
+//          chooses another.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <thread>
 #include <vector>
-
-#include "cuda_check.cuh"
 
 namespace bench {
 
@@ -41,7 +41,6 @@ class Crew {
     turn_.fetch_add(1, std::memory_order_release);
   }
   void Work(int member) {
-    Check(cudaSetDevice(0), "choosing device 0");
     for (int turn = 1;; ++turn) {
       while (turn_.load(std::memory_order_acquire) < turn) {
         if (resting_.load(std::memory_order_relaxed)) std::this_thread::sleep_for(std::chrono::microseconds(200));

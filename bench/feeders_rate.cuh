@@ -1,5 +1,5 @@
-// Chains of tiny kernels that nothing joins: by hand, each thread with some of the streams, and as a Penstock graph
-// whose lanes are the chains. Word c goes through all kernels of chain c.
+// Chains of tiny kernels that nothing joins, on one device or spread over several: by hand, each thread with some of
+// the streams, and as a Penstock graph whose lanes are the chains. Word c goes through all kernels of chain c.
 //
 // Threads: Run by the one that made it.
 #pragma once
@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cuda_check.cuh"
@@ -23,109 +25,198 @@ static __global__ void StepKernel(uint32_t salt, uint32_t* word) { *word = Stepp
 
 struct Chains {
   int count, length;
-  uint32_t Salt(int c, int i) const { return static_cast<uint32_t>(c) * 7919u + static_cast<uint32_t>(i) * 104729u; }
+  int devices = 1;  // each has as many of the chains, one behind the other
+
+  int on_device() const { return count / devices; }
+  int DeviceOf(int c) const { return c / on_device(); }
+  static uint32_t Salt(int i) { return 7919u + static_cast<uint32_t>(i) * 104729u; }
   int kernels() const { return count * length; }
   std::vector<uint32_t> OnCpu(std::vector<uint32_t> words) const {
-    for (int c = 0; c < count; ++c) {
-      for (int i = 0; i < length; ++i)
-        words[static_cast<size_t>(c)] = Stepped(words[static_cast<size_t>(c)], Salt(c, i));
+    for (uint32_t& word : words) {
+      for (int i = 0; i < length; ++i) word = Stepped(word, Salt(i));
     }
     return words;
   }
 };
 
+constexpr uint32_t kUnwritten = 0xDEADBEEF;
+
+// A way of running the chains, whose words are drawn anew for each run and compared with the CPU's behind it.
+template <class Ran>
+Way CheckedChains(Kind kind, const std::string& name, const Chains& chains, std::mt19937& random, Ran& way) {
+  return {kind, name, [&chains, &random, &way, name] {
+            std::vector<uint32_t> input(static_cast<size_t>(chains.count));
+            for (uint32_t& word : input) word = static_cast<uint32_t>(random());
+            std::vector<uint32_t> output(input.size(), kUnwritten);
+            const Sample sample = way.Run(input, output);
+            if (output != chains.OnCpu(input)) Fail(name + ": wrong result");
+            return sample;
+          }};
+}
+
 class RawChains {
  public:
-  RawChains(const Chains& chains, Crew& crew)
-      : chains_(chains), crew_(crew), words_(MakeDeviceMemory<uint32_t>(static_cast<size_t>(chains.count))) {
-    for (int c = 0; c < chains.count; ++c) streams_.push_back(MakeStream());
-    for (int c = 0; c < chains.count; ++c) ends_.push_back(MakeEvent());
+  // With several devices a member of the crew has all chains of some, and launches `burst` steps of these on one before
+  // it goes to the next; 0: all of them.
+  RawChains(const Chains& chains, Crew& crew, int burst = 0)
+      : chains_(chains),
+        crew_(crew),
+        burst_(burst > 0 ? burst : chains.length),
+        shares_(static_cast<size_t>(crew.members())) {
+    for (int d = 0; d < chains.devices; ++d) {
+      Choose(d);
+      uint32_t* const words = MakeDeviceMemory<uint32_t>(static_cast<size_t>(chains.on_device()));
+      blocks_.push_back(words);
+      for (int c = 0; c < chains.on_device(); ++c) chains_on_.push_back({words + c, MakeStream(), MakeEvent()});
+    }
+    Choose(0);
+    for (int m = 0; m < crew.members(); ++m) {
+      for (int d = 0; d < chains.devices; ++d) AddShare(m, d);
+    }
   }
   RawChains(const RawChains&) = delete;
   ~RawChains() {
-    for (const cudaEvent_t event : ends_) (void)cudaEventDestroy(event);
-    for (const cudaStream_t stream : streams_) (void)cudaStreamDestroy(stream);
-    (void)cudaFree(words_);
+    for (const Chain& chain : chains_on_) (void)cudaEventDestroy(chain.end);
+    for (const Chain& chain : chains_on_) (void)cudaStreamDestroy(chain.stream);
+    for (uint32_t* const words : blocks_) (void)cudaFree(words);
   }
 
   Sample Run(const std::vector<uint32_t>& input, std::vector<uint32_t>& output) {
-    Check(cudaMemcpy(words_, input.data(), input.size() * sizeof(uint32_t), cudaMemcpyDefault), "copying");
+    Copy([&](uint32_t* words, size_t first, size_t bytes) {
+      return cudaMemcpy(words, input.data() + first, bytes, cudaMemcpyDefault);
+    });
     const Awake awake(crew_);
     std::atomic<int> failed{0};
-    const std::function<void(int)> submit = [&](int member) { failed |= Submit(member); };
+    const std::function<void(int)> submit = [&](int member) { failed |= Submit(shares_[static_cast<size_t>(member)]); };
     Sample sample;
     const Clock::time_point begin = Clock::now();
     crew_.Run(submit);
     sample.submit = Microseconds(Clock::now() - begin);
     int code = failed;
-    for (const cudaEvent_t end : ends_) {
+    for (const Chain& chain : chains_on_) {
       cudaError_t done = cudaSuccess;
-      while ((done = cudaEventQuery(end)) == cudaErrorNotReady) {
+      while ((done = cudaEventQuery(chain.end)) == cudaErrorNotReady) {
       }
       code |= done;
     }
     sample.total = Microseconds(Clock::now() - begin);
     if (code != 0) Fail("raw chains failed");
-    Check(cudaMemcpy(output.data(), words_, output.size() * sizeof(uint32_t), cudaMemcpyDefault), "copying");
+    if (chains_.devices > 1) Choose(0);
+    Copy([&](uint32_t* words, size_t first, size_t bytes) {
+      return cudaMemcpy(output.data() + first, words, bytes, cudaMemcpyDefault);
+    });
     return sample;
   }
 
  private:
-  int Submit(int member) {
-    int failed = 0;
-    for (int i = 0; i < chains_.length; ++i) {
-      for (int c = member; c < chains_.count; c += crew_.members()) {
-        uint32_t salt = chains_.Salt(c, i);
-        uint32_t* word = words_ + c;
-        std::array<void*, 2> argv{&salt, &word};
-        failed |= cudaLaunchKernel(reinterpret_cast<const void*>(&StepKernel), dim3(1), dim3(1), argv.data(), 0,
-                                   streams_[static_cast<size_t>(c)]);
+  struct Chain {
+    uint32_t* word;
+    cudaStream_t stream;
+    cudaEvent_t end;
+  };
+  // What a member launches on a device.
+  struct Share {
+    int device;
+    std::vector<Chain> chains{};
+  };
+
+  void AddShare(int member, int device) {
+    Share share{device};
+    for (int c = 0; c < chains_.count; ++c) {
+      const int by = (chains_.devices == 1 ? c : device) % crew_.members();
+      if (chains_.DeviceOf(c) == device && by == member) share.chains.push_back(chains_on_[static_cast<size_t>(c)]);
+    }
+    if (!share.chains.empty()) shares_[static_cast<size_t>(member)].push_back(std::move(share));
+  }
+
+  // Of each device: its words, and which of all they are.
+  template <class F>
+  void Copy(F copy) {
+    const auto count = static_cast<size_t>(chains_.on_device());
+    for (size_t d = 0; d < blocks_.size(); ++d) {
+      Check(copy(blocks_[d], d * count, count * sizeof(uint32_t)), "copying");
+    }
+  }
+
+  int Submit(const std::vector<Share>& shares) const {
+    int failed = 0, current = -1;
+    for (int begin = 0; begin < chains_.length; begin += burst_) {
+      const int end = std::min(chains_.length, begin + burst_);
+      for (const Share& share : shares) {
+        if (share.device != current) failed |= cudaSetDevice(current = share.device);
+        for (int i = begin; i < end; ++i) failed |= Launch(share.chains, Chains::Salt(i));
       }
     }
-    for (int c = member; c < chains_.count; c += crew_.members()) {
-      failed |= cudaEventRecord(ends_[static_cast<size_t>(c)], streams_[static_cast<size_t>(c)]);
+    for (const Share& share : shares) {
+      for (const Chain& chain : share.chains) failed |= cudaEventRecord(chain.end, chain.stream);
+    }
+    return failed;
+  }
+  static int Launch(const std::vector<Chain>& chains, uint32_t salt) {
+    int failed = 0;
+    for (const Chain& chain : chains) {
+      uint32_t* word = chain.word;
+      std::array<void*, 2> argv{&salt, &word};
+      failed |=
+          cudaLaunchKernel(reinterpret_cast<const void*>(&StepKernel), dim3(1), dim3(1), argv.data(), 0, chain.stream);
     }
     return failed;
   }
 
   const Chains& chains_;
   Crew& crew_;
-  uint32_t* const words_;
-  std::vector<cudaStream_t> streams_;
-  std::vector<cudaEvent_t> ends_;
+  const int burst_;
+  std::vector<std::vector<Share>> shares_;  // of each member
+  std::vector<uint32_t*> blocks_;  // of each device
+  std::vector<Chain> chains_on_;
 };
+
+// A node of one step.
+inline ps::NodeRef AddStep(ps::Graph& graph, const std::string& name, int i,
+                           ps::AccessOf<uint32_t, ps::AccessMode::kReadWrite> word) {
+  return graph.Kernel(name, &StepKernel, ps::Blocks({1, 1, 1}, {1, 1, 1}), Chains::Salt(i), word)
+      .HostTwin([](uint32_t salt, uint32_t* of) { *of = Stepped(*of, salt); });
+}
 
 // Words go up before the run and down behind it, by graphs of their own.
 class PenstockChains {
  public:
   PenstockChains(ps::Runtime& runtime, const Chains& chains)
-      : memory_(Must(runtime.MakeDeviceBuffer<uint32_t>(chains.count))),
-        host_(Must(runtime.MakeHostBuffer<uint32_t>(chains.count))) {
+      : host_(Must(runtime.MakeHostBuffer<uint32_t>(chains.count))) {
     ps::Graph graph("chains"), upload("upload"), download("download");
-    const auto words = graph.InOut<uint32_t>("words", chains.count, ps::kDevice);
+    const auto from = upload.Input<uint32_t>("host", chains.count),
+               to = download.Output<uint32_t>("host", chains.count);
+    std::vector<ps::BufferHandle<uint32_t>> words, up_to, down_from;
+    const int64_t count = chains.on_device();
+    for (int d = 0; d < chains.devices; ++d) {
+      const std::string name = "words " + std::to_string(d);
+      const ps::Box part = ps::Slice({d * count}, {count});
+      memory_.push_back(Must(runtime.MakeDeviceBuffer<uint32_t>(count, d)));
+      words.push_back(graph.InOut<uint32_t>(name, count, ps::kDevice));
+      up_to.push_back(upload.Output<uint32_t>(name, count, ps::kDevice));
+      down_from.push_back(download.Input<uint32_t>(name, count, ps::kDevice));
+      upload.Copy("up " + std::to_string(d), ps::Read(from, part), ps::Write(up_to.back())).On(d);
+      download.Copy("down " + std::to_string(d), ps::Read(down_from.back()), ps::Write(to, part)).On(d);
+    }
     for (int i = 0; i < chains.length; ++i) {
       for (int c = 0; c < chains.count; ++c) {
-        graph
-            .Kernel("step " + std::to_string(c) + " " + std::to_string(i), &StepKernel,
-                    ps::Blocks({1, 1, 1}, {1, 1, 1}), chains.Salt(c, i), ps::ReadWrite(words, ps::Slice({c}, {1})))
-            .HostTwin([](uint32_t salt, uint32_t* word) { *word = Stepped(*word, salt); });
+        const int d = chains.DeviceOf(c);
+        const auto word = ps::ReadWrite(words[static_cast<size_t>(d)], ps::Slice({c - d * count}, {1}));
+        AddStep(graph, "step " + std::to_string(c) + " " + std::to_string(i), i, word).On(d);
       }
     }
-    exec_ = Must(runtime.Compile(graph, {.slots = 1, .mode = ps::Mode::kStream, .max_lanes = chains.count}));
-    io_ = exec_.bindings();
-    io_.Set(words, memory_);
-    const auto from = upload.Input<uint32_t>("host", chains.count);
-    const auto up_to = upload.Output<uint32_t>("words", chains.count, ps::kDevice);
-    upload.Copy("up", ps::Read(from), ps::Write(up_to));
-    const auto down_from = download.Input<uint32_t>("words", chains.count, ps::kDevice);
-    const auto to = download.Output<uint32_t>("host", chains.count);
-    download.Copy("down", ps::Read(down_from), ps::Write(to));
-    up_ = Must(runtime.Compile(upload, {.slots = 1, .mode = ps::Mode::kStream}));
-    down_ = Must(runtime.Compile(download, {.slots = 1, .mode = ps::Mode::kStream}));
-    up_io_ = up_.bindings();
-    up_io_.Set(from, host_).Set(up_to, memory_);
-    down_io_ = down_.bindings();
-    down_io_.Set(down_from, memory_).Set(to, host_);
+    const auto compile = [&](const ps::Graph& of, int lanes) {
+      return Must(runtime.Compile(of, {.slots = 1, .mode = ps::Mode::kStream, .max_lanes = lanes}));
+    };
+    exec_ = compile(graph, chains.on_device()), up_ = compile(upload, 8), down_ = compile(download, 8);
+    io_ = exec_.bindings(), up_io_ = up_.bindings(), down_io_ = down_.bindings();
+    up_io_.Set(from, host_);
+    down_io_.Set(to, host_);
+    for (size_t d = 0; d < memory_.size(); ++d) {
+      io_.Set(words[d], memory_[d]);
+      up_io_.Set(up_to[d], memory_[d]);
+      down_io_.Set(down_from[d], memory_[d]);
+    }
   }
 
   Sample Run(const std::vector<uint32_t>& input, std::vector<uint32_t>& output) {
@@ -149,7 +240,7 @@ class PenstockChains {
     Must(run.Wait());
   }
 
-  ps::DeviceBuffer<uint32_t> memory_;
+  std::vector<ps::DeviceBuffer<uint32_t>> memory_;  // of each device
   ps::HostBuffer<uint32_t> host_;
   ps::Executable exec_, up_, down_;
   ps::Bindings io_, up_io_, down_io_;

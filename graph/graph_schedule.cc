@@ -74,10 +74,12 @@ class Scheduler {
     switch (command.op) {
       case Command::Op::kNode: AddNode(command); break;
       case Command::Op::kRecord: AddRecord(command); break;
-      case Command::Op::kStateWait: AddFirst(command, state_waited_); break;
-      case Command::Op::kReadyWait: AddFirst(command, arrival_waited_); break;
-      case Command::Op::kStateWrite:
-      case Command::Op::kStateDone: AddAlone(command); break;
+      case Command::Op::kStateWait: AddStateWait(command); break;
+      case Command::Op::kReadyWait:
+        if (IsFirst(command, arrival_waited_)) AddAlone(command);
+        break;
+      case Command::Op::kStateDone: AddStateDone(command); break;
+      case Command::Op::kStateWrite: AddAlone(command); break;
       case Command::Op::kWait:  // there is one lane
       case Command::Op::kGraph: break;  // in no plan
     }
@@ -102,10 +104,22 @@ class Scheduler {
   }
 
   // Several lanes of a plan wait for the same. One lane need not: the first wait is before all that touch the memory.
-  void AddFirst(const Command& command, std::vector<bool>& waited) {
-    if (waited[static_cast<size_t>(command.arg)]) return;
-    waited[static_cast<size_t>(command.arg)] = true;
-    AddAlone(command);
+  static bool IsFirst(const Command& command, std::vector<bool>& waited) {
+    const auto at = static_cast<size_t>(command.arg);
+    if (waited[at]) return false;
+    return waited[at] = true;
+  }
+
+  bool IsOnlyRead(const Command& command) const { return !plan_.states[static_cast<size_t>(command.arg)].written; }
+
+  void AddStateWait(const Command& command) {
+    if (!IsFirst(command, state_waited_)) return;
+    IsOnlyRead(command) ? Emit(command) : AddAlone(command);  // before the open graph, or behind it
+  }
+
+  void AddStateDone(const Command& command) {
+    if (open_.empty() || !IsOnlyRead(command)) return AddAlone(command);
+    pending_.push_back(command);
   }
 
   void AddAlone(const Command& command) {
@@ -116,7 +130,7 @@ class Scheduler {
   void CloseGraph() {
     if (open_.empty()) return;
     Emit({Command::Op::kGraph, -1, static_cast<int32_t>(made_.graphs.size())});
-    for (const Command& record : pending_) Emit(record);
+    for (const Command& behind : pending_) Emit(behind);
     pending_.clear();
     Rows preds = EdgesOfGraph(plan_, memory_, in_lanes_, open_);
     made_.graphs.push_back({std::exchange(open_, {}), std::move(preds)});
@@ -128,7 +142,7 @@ class Scheduler {
   const std::vector<bool> watched_;  // events
   std::vector<bool> state_waited_, arrival_waited_;  // Plan::states, Plan::arrivals: whether a wait for it stands
   std::vector<int32_t> open_;  // nodes of the open graph
-  std::vector<Command> pending_;  // records that stand behind it
+  std::vector<Command> pending_;  // records, and ends of States, that stand behind it
   GraphSchedule made_;
 };
 

@@ -3,8 +3,10 @@
 // A graph takes as many nodes, in the plan's order, as may be submitted in one go; its edges order them, Launch nodes
 // of one of the plan's lanes, and nodes that ask the host, as they are there, and the lane orders what is submitted. A
 // graph ends where the plan's segment does, before a node that no graph takes, and wherever the order with other runs
-// has a step (States, memory that arrives): what other runs wait for is what this lane has done up to there, and no
-// more. Only what host steps, States or the end of a run look at is recorded: once, behind the graph that it is about.
+// has a step (States that the plan writes, memory that arrives): what other runs wait for is what this lane has done up
+// to there, and no more. States that it only reads, as weights are, part no graph: who writes one waits for the whole
+// graph, and the graph waits for who has. Only what host steps, States or the end of a run look at is recorded: once,
+// behind the graph that it is about.
 // Host steps wait as they do in stream mode, though for the whole graph.
 //
 // Ownership: plain values.

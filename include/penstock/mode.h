@@ -14,12 +14,11 @@ enum class Mode : uint8_t {
   // a whole; a launch sets what differs from the one before. Fast to submit where there are many small nodes.
   //
   // The callable of a Launch node is called to be captured: by Compile, once a slot, where its arguments are known
-  // then,
-  // else by the first launch in the slot; and again by each launch with another argument. Where it cannot be captured,
-  // Compile or Launch returns why. Graphs are parted where a State, or device memory that is bound, is touched first
-  // and
-  // last, and by copies between devices. What one waits for, an event given to Bindings::After too, all behind it wait
-  // for. Plans on several devices or with PENSTOCK_SYNC are submitted on streams all the same. Executable::ledger()
+  // then, else by the first launch in the slot; and again by each launch with another argument. Where it cannot be
+  // captured, Compile or Launch returns why. Graphs are parted where a State that the graph writes, or device memory
+  // that is bound, is touched first and last, and by copies between devices; who writes a State that is only read waits
+  // for the whole graph around it. What one waits for, an event given to Bindings::After too, all behind it wait for.
+  // Plans on several devices or with PENSTOCK_SYNC are submitted on streams all the same. Executable::ledger()
   // says what became of it and why. With a trace the graphs have more nodes, which time the others (trace.h). Compile
   // waits until the device has the graphs, whatever else it has to do.
   kGraph,

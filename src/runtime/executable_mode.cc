@@ -133,9 +133,12 @@ std::vector<bool> ExecutableCore::RefusedNodes() {
 
 graph::GraphSchedule ExecutableCore::ScheduleGraphs() {
   graph::GraphSchedule schedule = graph::MakeGraphSchedule(plan_, RefusedNodes());
-  if (!plan_.states.empty() || !plan_.arrivals.empty()) {
-    ledger_.notes.push_back("States, and device memory that is bound, part graphs at their first and last touches: " +
-                            std::to_string(schedule.graphs.size()) + " graphs a slot");
+  const bool writes =
+      std::any_of(plan_.states.begin(), plan_.states.end(), [](const auto& use) { return use.written; });
+  if (writes || !plan_.arrivals.empty()) {
+    ledger_.notes.push_back(
+        "States that are written, and device memory that is bound, part graphs at their first and last touches: " +
+        std::to_string(schedule.graphs.size()) + " graphs a slot");
   }
   return schedule;
 }

@@ -185,6 +185,29 @@ TEST(GraphSchedule, AStateIsWaitedForOnceThoughLanesOfThePlanEachDo) {
   EXPECT_EQ(ScheduleOf(g), "wait for w; {a, b}; write w; {c}; record 1; done with w") << "the second wait cuts nothing";
 }
 
+// The wait before the whole graph, the end behind it, and behind what the end looks at.
+TEST(GraphSchedule, AStateThatIsOnlyReadPartsNoGraph) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4, kPinned), v = g.State("v", 4), w = g.State("w", 4), y = g.Output("y", 4, kPinned);
+  const int32_t t = g.Scratch("t", 4);
+  g.For("a", In{x}, In{v}, Out{t});
+  g.For("b", In{t}, In{w}, Out{y});
+  EXPECT_EQ(
+      ScheduleOf(g),
+      "wait for v; wait for w; {upload x, a after 0, b after 1, download y after 2}; record 1; done with v; record "
+      "2; done with w");
+}
+
+TEST(GraphSchedule, AStateThatIsOnlyReadIsDoneBeforeTheNextGraph) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4, kPinned), v = g.State("v", 4), w = g.State("w", 4);
+  g.For("a", In{x}, In{v});
+  g.For("b", In{x}, Change{w});
+  const std::string rest = "record 1; done with v; wait for w; write w; {b}; record 2; done with w";
+  EXPECT_EQ(ScheduleOf(g), "wait for v; {upload x, a after 0}; " + rest);
+  EXPECT_EQ(ScheduleOf(g, {"a"}), "wait for v; {upload x}; a; " + rest);
+}
+
 TEST(GraphSchedule, EachStateAndEachArrivalIsWaitedFor) {
   ModelBuilder g;
   const int32_t v = g.State("v", 4), w = g.State("w", 4), x = g.Input("x", 4, kDevice);
@@ -192,7 +215,7 @@ TEST(GraphSchedule, EachStateAndEachArrivalIsWaitedFor) {
   g.For("b", In{w});
   g.For("c", In{x});
   EXPECT_EQ(ScheduleOf(g),
-            "wait for v; {a}; record 0; done with v; wait for w; {b}; record 1; done with w; await x; {c}");
+            "wait for v; wait for w; {a, b}; record 0; done with v; record 1; done with w; await x; {c}");
 }
 
 TEST(GraphSchedule, ArrivalsAreAwaitedOnceAndBeforeTheGraph) {

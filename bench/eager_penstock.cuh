@@ -29,7 +29,7 @@ struct StencilFunctor {
   }
 };
 
-inline ps::KernelShape OneThread() { return ps::Blocks({1, 1, 1}, {1, 1, 1}); }
+inline ps::KernelShape OneThread() { return ps::Blocks({1, 1, 1}, {1, 1, 1}).Programmatic(); }
 inline std::string Numbered(const char* name, int a) { return std::string(name) + " " + std::to_string(a); }
 inline std::string Numbered(const char* name, int a, int b) { return Numbered(name, a) + " " + std::to_string(b); }
 

@@ -57,11 +57,25 @@ inline Row StencilOnCpu(const std::vector<Constants>& tasks, Row row) {
   return row;
 }
 
+#if defined(__CUDACC__)
+// What kernels begin with that a graph may launch while what they depend on is ending (programmatic dependent launch);
+// launched in any other way they do not wait.
+static __device__ inline void Await() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+}
+#endif
+
 // The raw ways and Penstock's Kernel nodes launch the very same kernels, with one thread. Static: nvcc knows no inline
 // kernels.
-static __global__ void ChainKernel(uint32_t* cell, Constants k) { *cell = ChainStep(*cell, k); }
+static __global__ void ChainKernel(uint32_t* cell, Constants k) {
+  Await();
+  *cell = ChainStep(*cell, k);
+}
 static __global__ void StencilKernel(const uint32_t* left, const uint32_t* middle, const uint32_t* right, uint32_t* out,
                                      Constants k) {
+  Await();
   *out = StencilStep(*left, *middle, *right, k);
 }
 

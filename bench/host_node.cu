@@ -27,7 +27,12 @@
 namespace bench {
 namespace {
 
-__global__ void Step(uint32_t* word, uint32_t by) { *word = *word * 3 + by; }
+__global__ void Step(uint32_t* word, uint32_t by) {
+#if __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();  // Programmatic() below; launched by hand it does not wait
+#endif
+  *word = *word * 3 + by;
+}
 void StepOnHost(uint32_t* word, uint32_t by) { *word = *word * 3 + by; }
 uint32_t Expected(uint32_t seed, int pairs) {
   for (int i = 0; i <= pairs; ++i) StepOnHost(&seed, static_cast<uint32_t>(i));
@@ -214,8 +219,8 @@ class Ours {
     std::unique_ptr<ps::NodeRef> host;
     for (int i = 0; i <= pairs_; ++i) {
       const std::string name = std::to_string(i);
-      ps::NodeRef kernel = g.Kernel("kernel" + name, Step, ps::Blocks({1, 1, 1}, {1, 1, 1}), ps::ReadWrite(word_),
-                                    static_cast<uint32_t>(i))
+      ps::NodeRef kernel = g.Kernel("kernel" + name, Step, ps::Blocks({1, 1, 1}, {1, 1, 1}).Programmatic(),
+                                    ps::ReadWrite(word_), static_cast<uint32_t>(i))
                                .HostTwin(StepOnHost);
       if (host != nullptr) kernel.After(*host);
       if (i == pairs_) break;

@@ -53,6 +53,8 @@ void MeasureReplay(Context& context, Report& report) {
       AddRaw<ByRuntimeApi>(work, &RawReplay<ByRuntimeApi>::Run);
       AddRaw<ByDriverApi>(work, &RawReplay<ByDriverApi>::Run);
       AddRaw<ByDriverApiOneRoot>(work, &RawReplay<ByDriverApiOneRoot>::Run);
+      AddRaw<ByProgrammaticEdges>(work, &RawReplay<ByProgrammaticEdges>::Run);
+      AddRaw<ByProgrammaticEdgesOneRoot>(work, &RawReplay<ByProgrammaticEdgesOneRoot>::Run);
       AddRaw<ByCapture>(work, &RawReplay<ByCapture>::Run);
     }
     AddPenstock(context, work);
@@ -82,6 +84,7 @@ void MeasureScalar(Context& context, Report& report) {
     if (context.cuda) {
       AddRaw<ByRuntimeApi>(work, &RawReplay<ByRuntimeApi>::RunSettingMiddle, ", one set");
       AddRaw<ByDriverApi>(work, &RawReplay<ByDriverApi>::RunSettingMiddle, ", one set");
+      AddRaw<ByProgrammaticEdges>(work, &RawReplay<ByProgrammaticEdges>::RunSettingMiddle, ", one set");
     }
     AddPenstock(context, work);
     work.Run(context.options, 3);
@@ -141,6 +144,7 @@ void MeasureAllScalars(Context& context, Report& report) {
   ForEachWorkload(context, context.sizes(), Takes::kAll, [&](Workload& work) {
     if (context.cuda) {
       AddUnchanged<ByRuntimeApi>(work), AddUnchanged<ByDriverApi>(work), AddUnchanged<ByCapture>(work);
+      AddUnchanged<ByProgrammaticEdges>(work);
       AddChangesByNode<ByRuntimeApi>(work), AddChangesByNode<ByDriverApi>(work);
       AddRaw<ByCapture>(work, &RawReplay<ByCapture>::RunRebuilt, " anew, whole update");
       AddRaw<ByDriverApi>(work, &RawReplay<ByDriverApi>::Run, ", a block in device memory, one copy", Kind::kScale,

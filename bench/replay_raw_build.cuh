@@ -3,6 +3,8 @@
 //   nodes by the runtime API  cudaGraphAddKernelNode, cudaGraphLaunch
 //   nodes by the driver API   cuGraphAddKernelNode, cuGraphLaunch, by pointers: no runtime in between
 //   the same, one root        a kernel that is switched off before all that begins: wide graphs are launched faster so
+//   programmatic edges        the driver API's again, with and without the root: a kernel is launched while those that
+//                             it depends on are ending (all kernels begin by waiting)
 //   captured                  from one stream (chain) or eight (stencil) and events, by the driver's calls too
 //
 // Threads: single-threaded.
@@ -13,6 +15,7 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <cstring>
 #include <vector>
 
 #include "cuda_check.cuh"
@@ -22,6 +25,7 @@ namespace bench {
 
 struct DriverCalls {
   PFN_cuGraphAddKernelNode_v12000 add = DriverCall<PFN_cuGraphAddKernelNode_v12000>("cuGraphAddKernelNode", 12000);
+  PFN_cuGraphAddNode_v12030 add_any = DriverCall<PFN_cuGraphAddNode_v12030>("cuGraphAddNode", 12030);
   PFN_cuGraphExecKernelNodeSetParams_v12000 set =
       DriverCall<PFN_cuGraphExecKernelNodeSetParams_v12000>("cuGraphExecKernelNodeSetParams", 12000);
   PFN_cuGraphKernelNodeSetParams_v12000 rewrite =
@@ -78,8 +82,8 @@ BuiltGraph BuildOfNodes(const RawWork& work) {
     size_t count = 0;
     for (const int before : task.after) after[count++] = made.tasks[static_cast<size_t>(before)];
     const bool root = count == 0;
-    made.failed |=
-        By::Add(&made.tasks[t], made.graph, root ? roots.data() : after.data(), root ? root_count : count, work, task);
+    made.failed |= root ? By::AddFirst(&made.tasks[t], made.graph, roots.data(), root_count, work, task)
+                        : By::Add(&made.tasks[t], made.graph, after.data(), count, work, task);
   }
   const auto width = static_cast<size_t>(work.lanes);
   for (const RawCopy& copy : work.behind) add_copy(copy, made.tasks.data() + (made.tasks.size() - width), width);
@@ -94,6 +98,8 @@ struct ByRuntimeApi {
     const cudaKernelNodeParams params = ParamsOf(work, task);
     return cudaGraphAddKernelNode(node, graph, after, count, &params);
   }
+  // Behind copies, or the root.
+  static constexpr auto AddFirst = &Add;
   static int Set(cudaGraphExec_t exec, cudaGraphNode_t node, const RawWork& work, const RawTask& task) {
     const cudaKernelNodeParams params = ParamsOf(work, task);
     return cudaGraphExecKernelNodeSetParams(exec, node, &params);
@@ -131,6 +137,7 @@ struct ByDriverApi : LaunchedByDriver {
     const CUDA_KERNEL_NODE_PARAMS params = ParamsOf(work, task);
     return DriverCalls::Get().add(node, graph, after, count, &params);
   }
+  static constexpr auto AddFirst = &Add;
   static int Set(cudaGraphExec_t exec, cudaGraphNode_t node, const RawWork& work, const RawTask& task) {
     const CUDA_KERNEL_NODE_PARAMS params = ParamsOf(work, task);
     return DriverCalls::Get().set(exec, node, &params);
@@ -140,7 +147,7 @@ struct ByDriverApi : LaunchedByDriver {
     return DriverCalls::Get().rewrite(node, &params);
   }
 
- private:
+ protected:
   static CUDA_KERNEL_NODE_PARAMS ParamsOf(const RawWork& work, const RawTask& task) {
     CUDA_KERNEL_NODE_PARAMS params{};
     params.func = work.function;
@@ -155,6 +162,30 @@ struct ByDriverApi : LaunchedByDriver {
 struct ByDriverApiOneRoot : ByDriverApi {
   static constexpr const char* kName = "the same, one root";
   static BuiltGraph Build(const RawWork& work) { return BuildOfNodes<ByDriverApi, true>(work); }
+};
+
+struct ByProgrammaticEdges : ByDriverApi {
+  static constexpr const char* kName = "programmatic edges";
+  static BuiltGraph Build(const RawWork& work) { return BuildOfNodes<ByProgrammaticEdges>(work); }
+  static int Add(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after, size_t count,
+                 const RawWork& work, const RawTask& task) {
+    CUgraphEdgeData edge{};
+    edge.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+    edge.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+    std::array<CUgraphEdgeData, kWidth> edges;
+    edges.fill(edge);
+    const CUDA_KERNEL_NODE_PARAMS kernel = ParamsOf(work, task);
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_KERNEL;
+    static_assert(sizeof(params.kernel) == sizeof(kernel), "the same fields");
+    std::memcpy(&params.kernel, &kernel, sizeof(kernel));
+    return DriverCalls::Get().add_any(node, graph, after, edges.data(), count, &params);
+  }
+};
+
+struct ByProgrammaticEdgesOneRoot : ByProgrammaticEdges {
+  static constexpr const char* kName = "programmatic edges, one root";
+  static BuiltGraph Build(const RawWork& work) { return BuildOfNodes<ByProgrammaticEdges, true>(work); }
 };
 
 // A task is in the lane of its column; those that others wait for are recorded. Events serve two rows: when a row

@@ -23,10 +23,12 @@ namespace bench {
 
 // The tasks with the value in device memory.
 static __global__ void ChainBlockKernel(uint32_t* cell, Constants k, const Constants* value) {
+  Await();
   *cell = ChainStep(*cell, Mixed(k, *value));
 }
 static __global__ void StencilBlockKernel(const uint32_t* left, const uint32_t* middle, const uint32_t* right,
                                           uint32_t* out, Constants k, const Constants* value) {
+  Await();
   *out = StencilStep(*left, *middle, *right, Mixed(k, *value));
 }
 
@@ -36,12 +38,14 @@ PENSTOCK_HOST_DEVICE inline Constants Taken(Constants own, Constants value) { re
 PENSTOCK_HOST_DEVICE inline Constants Taken(Constants own, const Constants* value) { return Mixed(own, *value); }
 template <class... Values>
 __global__ void ChainExtentKernel(uint32_t* cell, int n, Constants k, Values... value) {
+  Await();
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < n) *cell = ChainStep(*cell, Taken(k, value...));
 }
 template <class... Values>
 __global__ void StencilExtentKernel(const uint32_t* left, const uint32_t* middle, const uint32_t* right, uint32_t* out,
                                     int n, Constants k, Values... value) {
+  Await();
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < n) *out = StencilStep(*left, *middle, *right, Taken(k, value...));
 }

@@ -28,10 +28,12 @@ inline std::vector<Constants> With(Constants value, Takes takes, std::vector<Con
 
 // The tasks with the value as an argument.
 static __global__ void ChainValueKernel(uint32_t* cell, Constants k, Constants value) {
+  Await();
   *cell = ChainStep(*cell, Mixed(k, value));
 }
 static __global__ void StencilValueKernel(const uint32_t* left, const uint32_t* middle, const uint32_t* right,
                                           uint32_t* out, Constants k, Constants value) {
+  Await();
   *out = StencilStep(*left, *middle, *right, Mixed(k, value));
 }
 

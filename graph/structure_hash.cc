@@ -15,7 +15,7 @@
 namespace penstock::graph {
 namespace {
 
-enum Kind : uint64_t { kParam = 1, kBuffer, kNode, kName, kEdge, kOptions, kInPlace };  // kName: names.h
+enum Kind : uint64_t { kParam = 1, kBuffer, kNode, kName, kEdge, kOptions, kInPlace, kProgrammatic };  // kName: names.h
 
 class Structure {
  public:
@@ -119,6 +119,7 @@ class Structure {
     Add(hash, shape.threads);
     for (const Dim& dim : shape.grid) Add(hash, dim);
     for (const uint32_t size : shape.block) hash(size);
+    if (shape.programmatic) hash(kProgrammatic);
   }
 
   const Draft& d_;

@@ -8,6 +8,8 @@
 // one, so what is made of the graph runs once at a time; and nothing orders it with runs that touch the same bound
 // memory but what the application does.
 //
+// Some edges between kernels are programmatic: cudaGraphGetEdges and its like want room for edge data, or refuse.
+//
 // Host nodes, asked for or not, are called by a thread of CUDA's, which other such calls of the device wait for: they
 // call nothing of CUDA's and launch nothing, and each takes about 20 us. What a run would do beside them comes behind.
 // One execution of a callable at a time, as always: so Host nodes of runs must not wait for work that has this graph in

@@ -75,18 +75,26 @@ inline constexpr int kMostAsked = 32;
 struct KernelSource {
   const void* (*load)(const void* self, int* error) = nullptr;
   const void* self = nullptr;
+  bool awaits = false;  // it begins with AwaitDependencies (penstock/detail/programmatic.h), or what that is
+};
+
+// A kernel that has been loaded.
+struct KernelCode {
+  const void* kernel = nullptr;
+  bool awaits = false;  // it begins by waiting for what it depends on, and so may be launched before that has ended
 };
 
 // The code of one of the library's own kernels, of one thread and one argument: on a CUDA device `kernel`, on a host
 // device `call`.
 struct LibraryCode {
-  const void* kernel = nullptr;
+  KernelCode kernel{};
   absl::Status (*call)(void* callable, void* const* argv) = nullptr;
 };
 // Its operation; `argv` names the argument, of `size` bytes.
 inline KernelOp LibraryOp(const LibraryCode& code, void* const* argv, uint32_t size) {
   KernelOp op;
-  op.kernel = code.kernel;
+  op.kernel = code.kernel.kernel;
+  op.awaits = code.kernel.awaits;
   op.call = code.call;
   op.argv = argv;
   op.argc = 1;
@@ -165,7 +173,7 @@ class Driver {
   virtual absl::Status Fill(Stream stream, const FillOp& op) = 0;
 
   // Loads a kernel so that its first launch does not. Host devices return null.
-  virtual absl::StatusOr<const void*> LoadKernel(int device, const KernelSource& source) = 0;
+  virtual absl::StatusOr<KernelCode> LoadKernel(int device, const KernelSource& source) = 0;
   virtual absl::Status Launch(Stream stream, const KernelOp& op) = 0;
   // The kernel that asks the host, loaded; its argument is an AskArgs (question.h). While one waits, freeing memory
   // waits for it (cudaFree, cudaFreeHost), and so does the first launch of a kernel that nobody has loaded. A device

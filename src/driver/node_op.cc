@@ -71,6 +71,7 @@ NodeShape ShapeOf(const NodeOp& op) {
     shape.line = IsLine(**copy);
   }
   if (const auto* const batch = std::get_if<const BatchOp*>(&op)) shape.copy = (*batch)->kind;
+  if (const auto* const kernel = std::get_if<const KernelOp*>(&op)) shape.awaits = (*kernel)->awaits;
   return shape;
 }
 
@@ -86,6 +87,11 @@ absl::Status CheckReplacement(const NodeShape& before, const NodeOp& op) {
   }
   if (after.copy != before.copy) {
     return absl::InvalidArgumentError("a copy in a graph keeps its direction (CopyKind)");
+  }
+  if (after.awaits != before.awaits) {
+    return absl::InvalidArgumentError(
+        "a kernel that begins by waiting for what it depends on and one that does not cannot take each other's place "
+        "in a graph, whose edges differ; make the graph anew");
   }
   const bool is_copy = std::holds_alternative<const CopyOp*>(op);
   if (!is_copy || (before.line && after.line)) return absl::OkStatus();

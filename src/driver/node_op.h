@@ -18,6 +18,7 @@ struct NodeShape {
   size_t kind = 0;  // NodeOp::index
   CopyKind copy = CopyKind::kHostToDevice;  // of copies and batches
   bool line = false;  // a copy of one row, or of rows without gaps
+  bool awaits = false;  // of kernels: the edges to one that does are others
   friend bool operator==(const NodeShape&, const NodeShape&) = default;
 };
 NodeShape ShapeOf(const NodeOp& op);

@@ -128,6 +128,7 @@ class UseSource {
 // uses `range` over `rows`, or else `call`. Arguments are read before the call returns.
 struct KernelOp {
   const void* kernel = nullptr;  // from LoadKernel
+  bool awaits = false;  // the same: a graph may launch it while kernels that it depends on are still ending
   std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
   uint32_t shared_bytes = 0;
 

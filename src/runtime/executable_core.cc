@@ -5,8 +5,10 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "graph/graph_schedule.h"
 #include "graph/message.h"
 #include "graph/twin_check.h"
@@ -49,6 +51,21 @@ std::vector<int> MostAsked(const graph::Plan& plan, size_t devices, int slots) {
   }
   return most;
 }
+
+// Loads each kernel once a device, however many nodes have it: that takes four calls of CUDA's.
+class KernelLoads {
+ public:
+  absl::StatusOr<driver::KernelCode> Get(const DeviceRef& d, const driver::KernelSource& source) {
+    const auto [known, is_new] = loaded_.try_emplace({d.driver, d.local, source.self, source.awaits});
+    if (is_new) {
+      PENSTOCK_ASSIGN_OR_RETURN(known->second, d.driver->LoadKernel(d.local, source));
+    }
+    return known->second;
+  }
+
+ private:
+  absl::flat_hash_map<std::tuple<driver::Driver*, int, const void*, bool>, driver::KernelCode> loaded_;
+};
 
 // The model with the device's replica in place of each ReplicatedState.
 std::shared_ptr<const Model> WithReplicasOn(const Model& model, int device) {
@@ -233,6 +250,7 @@ absl::Status ExecutableCore::AddTwinChecks(const CompileOptions& options, const 
 
 absl::StatusOr<std::vector<LoadedKernel>> ExecutableCore::LoadKernels() {
   std::vector<LoadedKernel> kernels(plan_.nodes.size());
+  KernelLoads loads;
   for (size_t n = 0; n < plan_.nodes.size(); ++n) {
     const PlanNode& node = plan_.nodes[n];
     if (node.kind == PlanKind::kAsk) {
@@ -241,16 +259,18 @@ absl::StatusOr<std::vector<LoadedKernel>> ExecutableCore::LoadKernels() {
       PENSTOCK_ASSIGN_OR_RETURN(kernels[n].ask, asker.driver->LoadAsk(asker.local));
     }
     if (node.kind != PlanKind::kParallelFor && node.kind != PlanKind::kKernel) continue;
-    const DeviceRef& d = device(node.device);
-    const NodeCode& code = model_->nodes[static_cast<size_t>(node.decl)].code;
-    const bool by_ref = ledger_.mode != Mode::kStream && code.cuda_self_by_ref != nullptr;
-    for (const auto& [self, to] : {std::pair(code.cuda_self, &kernels[n].by_value),
-                                   std::pair(by_ref ? code.cuda_self_by_ref : nullptr, &kernels[n].by_ref)}) {
-      if (self == nullptr && to == &kernels[n].by_ref) continue;
-      absl::StatusOr<const void*> kernel = d.driver->LoadKernel(d.local, {code.cuda_kernel, self});
-      if (!kernel.ok()) return Describe(static_cast<int32_t>(n), kernel.status());
-      *to = *kernel;
-    }
+    const NodeDecl& decl = model_->nodes[static_cast<size_t>(node.decl)];
+    const bool awaits = node.kind == PlanKind::kParallelFor || decl.shape.programmatic;
+    const absl::Status loaded = [&]() -> absl::Status {
+      const DeviceRef& d = device(node.device);
+      PENSTOCK_ASSIGN_OR_RETURN(kernels[n].by_value,
+                                loads.Get(d, {decl.code.cuda_kernel, decl.code.cuda_self, awaits}));
+      if (ledger_.mode == Mode::kStream || decl.code.cuda_self_by_ref == nullptr) return absl::OkStatus();
+      PENSTOCK_ASSIGN_OR_RETURN(kernels[n].by_ref,
+                                loads.Get(d, {decl.code.cuda_kernel, decl.code.cuda_self_by_ref, awaits}));
+      return absl::OkStatus();
+    }();
+    if (!loaded.ok()) return Describe(static_cast<int32_t>(n), loaded);
   }
   return kernels;
 }

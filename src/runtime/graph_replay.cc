@@ -639,7 +639,8 @@ absl::StatusOr<GraphReplay::Wanted> GraphReplay::WantedOf(const ReplayEntry& ent
 const driver::KernelOp* GraphReplay::ByRef(int32_t call) {
   const CallEntry& entry = options_.program->calls[static_cast<size_t>(call)];
   by_ref_ = slot_.kernels[static_cast<size_t>(call)];
-  by_ref_.kernel = entry.kernel_by_ref;
+  by_ref_.kernel = entry.kernel_by_ref.kernel;
+  by_ref_.awaits = entry.kernel_by_ref.awaits;
   by_ref_.range = entry.range_by_ref;
   by_ref_.argv = ref_argv_.data() + entry.argv;
   by_ref_.pointer_count += entry.ref_count;

@@ -80,9 +80,9 @@ struct CallEntry {
   uint32_t block, argv;
   // In Program::pointer_offsets, relative to the block; those of `refs` lie behind.
   uint32_t pointers = 0, pointer_count = 0, ref_count = 0;
-  const void* kernel = nullptr;
+  driver::KernelCode kernel{};
   // The same for parameters by reference, where there are graphs; `range_by_ref` null says that there is none.
-  const void* kernel_by_ref = nullptr;
+  driver::KernelCode kernel_by_ref{};
   void (*range_by_ref)(void* const* argv, int64_t first, int64_t end) = nullptr;
   bool dynamic_range = false;  // extent or grid depends on parameters
   bool varies = false;  // launches decide some of its arguments, or its grid
@@ -215,10 +215,10 @@ struct Program {
   std::vector<int32_t> strictest;  // buffer -> its alias of the type that asks for most alignment, or -1
 };
 
-// The loaded kernels of a node, or null.
+// The loaded kernels of a node, where it has any.
 struct LoadedKernel {
-  const void* by_value = nullptr;
-  const void* by_ref = nullptr;
+  driver::KernelCode by_value{};
+  driver::KernelCode by_ref{};
   driver::LibraryCode ask{};
 };
 

@@ -228,7 +228,8 @@ absl::Status Slot::FillImages() {
     const CallEntry& call = program.calls[i];
     const NodeDecl& decl = model.nodes[static_cast<size_t>(call.decl)];
     driver::KernelOp op;
-    op.kernel = call.kernel;
+    op.kernel = call.kernel.kernel;
+    op.awaits = call.kernel.awaits;
     op.block = decl.shape.block;
     op.shared_bytes = decl.shape.shared_bytes;
     op.argv = argv.data() + call.argv;

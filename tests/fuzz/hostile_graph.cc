@@ -516,7 +516,8 @@ KernelShape HostileGraph::MakeShape() {
     const int64_t limit = LimitOf(dims[i]);
     if (limit > most[i]) Note(std::to_string(limit));
   }
-  return per_thread ? Threads(dims[0], blocks[0], shared) : Blocks(dims, blocks, shared);
+  const KernelShape shape = per_thread ? Threads(dims[0], blocks[0], shared) : Blocks(dims, blocks, shared);
+  return (shared >> 8) % 2 == 0 ? shape : shape.Programmatic();
 }
 
 NodeRef HostileGraph::AddKernel(const Name& name) {

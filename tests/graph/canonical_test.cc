@@ -152,6 +152,7 @@ TEST(StructureHash, CoversWhatDecidesThePlan) {
       {"argument block", [](ModelBuilder& g) { g.node(1).arg_block.resize(12); }},
       {"iteration extent", [](ModelBuilder& g) { g.node(0).extent = Extent(2); }},
       {"kernel block", [](ModelBuilder& g) { g.node(2).shape.block[0] = 128; }},
+      {"kernel programmatic", [](ModelBuilder& g) { g.node(2).shape.programmatic = true; }},
       {"kernel grid", [](ModelBuilder& g) { g.node(2).shape.grid[1] = Dim(2); }},
       {"pin", [](ModelBuilder& g) { g.node(3).device = -1; }},
       {"priority", [](ModelBuilder& g) { g.node(3).priority = 1; }},

@@ -384,6 +384,10 @@ constexpr GraphChange kChanges[] = {
      [](RandomGraph& g, Random& r) {
        return ChangeNode(g, r, NodeKind::kKernel, [](NodeDecl& n) { n.shape.threads = Dim(123); });
      }},
+    {"kernel programmatic",
+     [](RandomGraph& g, Random& r) {
+       return ChangeNode(g, r, NodeKind::kKernel, [](NodeDecl& n) { n.shape.programmatic = !n.shape.programmatic; });
+     }},
     {"kernel's shared bytes",
      [](RandomGraph& g, Random& r) {
        return ChangeNode(g, r, NodeKind::kKernel, [](NodeDecl& n) { ++n.shape.shared_bytes; });

@@ -104,7 +104,7 @@ class PinnedOnlyDriver : public driver::Driver {
   absl::Status Copy(driver::Stream, const driver::CopyOp&) override { return No(); }
   absl::Status CopyBatch(driver::Stream, const driver::BatchOp&) override { return No(); }
   absl::Status Fill(driver::Stream, const driver::FillOp&) override { return No(); }
-  absl::StatusOr<const void*> LoadKernel(int, const driver::KernelSource&) override { return No(); }
+  absl::StatusOr<driver::KernelCode> LoadKernel(int, const driver::KernelSource&) override { return No(); }
   absl::Status Launch(driver::Stream, const driver::KernelOp&) override { return No(); }
   absl::StatusOr<driver::Graph> CreateGraph(int) override { return No(); }
   void DestroyGraph(driver::Graph) override {}

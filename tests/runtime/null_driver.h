@@ -41,7 +41,9 @@ class NullDriver : public driver::Driver {
   absl::Status Copy(driver::Stream, const driver::CopyOp&) override { return Called(); }
   absl::Status CopyBatch(driver::Stream, const driver::BatchOp&) override { return Called(); }
   absl::Status Fill(driver::Stream, const driver::FillOp&) override { return Called(); }
-  absl::StatusOr<const void*> LoadKernel(int, const driver::KernelSource&) override { return nullptr; }
+  absl::StatusOr<driver::KernelCode> LoadKernel(int, const driver::KernelSource&) override {
+    return driver::KernelCode{};
+  }
   absl::Status Launch(driver::Stream, const driver::KernelOp&) override { return Called(); }
 
   absl::StatusOr<driver::Graph> CreateGraph(int) override { return driver::Graph{++made_}; }

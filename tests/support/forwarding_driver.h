@@ -46,7 +46,7 @@ class ForwardingDriver : public Driver {
   absl::Status Copy(Stream stream, const CopyOp& op) override { return behind_->Copy(stream, op); }
   absl::Status CopyBatch(Stream stream, const BatchOp& op) override { return behind_->CopyBatch(stream, op); }
   absl::Status Fill(Stream stream, const FillOp& op) override { return behind_->Fill(stream, op); }
-  absl::StatusOr<const void*> LoadKernel(int device, const KernelSource& source) override {
+  absl::StatusOr<KernelCode> LoadKernel(int device, const KernelSource& source) override {
     return behind_->LoadKernel(device, source);
   }
   absl::Status Launch(Stream stream, const KernelOp& op) override { return behind_->Launch(stream, op); }

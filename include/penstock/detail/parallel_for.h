@@ -11,6 +11,7 @@
 #if defined(__CUDACC__)
 #define PENSTOCK_COMPILED_BY_NVCC 1
 #include "penstock/detail/cuda_kernel.h"
+#include "penstock/detail/programmatic.h"
 #else
 #define PENSTOCK_COMPILED_BY_NVCC 0
 #endif
@@ -77,6 +78,7 @@ void RunRange(void* const* argv, int64_t first, int64_t end) {
 // stay as they are from turn to turn, and then for the rest.
 template <int kRank, class F, class... Passed>
 __global__ void ParallelForKernel(Range range, F f, Passed... args) {
+  AwaitDependencies();
   int64_t first_x = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const int64_t step_x = static_cast<int64_t>(gridDim.x) * blockDim.x;
   if constexpr (kRank == 1) {

@@ -56,7 +56,7 @@ class CheckedDriver final : public Driver {
   absl::Status Copy(Stream stream, const CopyOp& op) override;
   absl::Status CopyBatch(Stream stream, const BatchOp& op) override;
   absl::Status Fill(Stream stream, const FillOp& op) override;
-  absl::StatusOr<const void*> LoadKernel(int device, const KernelSource& source) override;
+  absl::StatusOr<KernelCode> LoadKernel(int device, const KernelSource& source) override;
   absl::Status Launch(Stream stream, const KernelOp& op) override;
   absl::StatusOr<LibraryCode> LoadAsk(int device) override;
   absl::StatusOr<LibraryCode> LoadStamp(int device) override;

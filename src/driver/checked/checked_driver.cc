@@ -459,7 +459,7 @@ absl::Status CheckedDriver::Fill(Stream stream, const FillOp& op) {
   return Submit(CallKind::kFill, stream, op, &Driver::Fill, &Totals::fills, 0);
 }
 
-absl::StatusOr<const void*> CheckedDriver::LoadKernel(int device, const KernelSource& source) {
+absl::StatusOr<KernelCode> CheckedDriver::LoadKernel(int device, const KernelSource& source) {
   PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
                             Begin({.kind = CallKind::kLoadKernel, .device = static_cast<int16_t>(device)}));
   PENSTOCK_RETURN_IF_ERROR(CheckDevice(device, "LoadKernel"));

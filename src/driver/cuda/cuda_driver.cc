@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "penstock/detail/programmatic.h"
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
 #include "src/driver/copy_box.h"
@@ -47,6 +48,7 @@ struct Device {
   int ordinal = 0;
   CUcontext context = nullptr;
   int shared_limit = 0;  // bytes of shared memory a block can ask for
+  bool library_awaits = false;  // see LibraryKernels::Load
   std::string architecture;  // "sm_90"
 };
 
@@ -68,7 +70,7 @@ absl::StatusOr<Device> OpenDevice(const DriverApi& api, const LibraryKernels& ke
   cudaDeviceProp properties;
   PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaGetDeviceProperties(&properties, ordinal), "reading its properties"));
   PENSTOCK_RETURN_IF_ERROR(CheckMapsHost(ordinal));
-  PENSTOCK_RETURN_IF_ERROR(kernels.Load());
+  PENSTOCK_ASSIGN_OR_RETURN(device.library_awaits, kernels.Load());
   device.info = {.kind = DeviceKind::kCuda,
                  .name = NameOf(ordinal),
                  .description = properties.name,
@@ -162,14 +164,10 @@ class CudaDriver final : public Driver {
   absl::Status Copy(Stream stream, const CopyOp& op) override;
   absl::Status CopyBatch(Stream stream, const BatchOp& op) override;
   absl::Status Fill(Stream stream, const FillOp& op) override;
-  absl::StatusOr<const void*> LoadKernel(int device, const KernelSource& source) override;
+  absl::StatusOr<KernelCode> LoadKernel(int device, const KernelSource& source) override;
   absl::Status Launch(Stream stream, const KernelOp& op) override;
-  absl::StatusOr<LibraryCode> LoadAsk(int /*device*/) override {  // loaded when the device was opened
-    return LibraryCode{.kernel = static_cast<const void*>(kernels_.ask)};
-  }
-  absl::StatusOr<LibraryCode> LoadStamp(int /*device*/) override {  // the same
-    return LibraryCode{.kernel = static_cast<const void*>(kernels_.stamp)};
-  }
+  absl::StatusOr<LibraryCode> LoadAsk(int device) override { return CodeOf(kernels_.ask, device); }
+  absl::StatusOr<LibraryCode> LoadStamp(int device) override { return CodeOf(kernels_.stamp, device); }
 
   absl::StatusOr<Graph> CreateGraph(int device) override;
   void DestroyGraph(Graph graph) override { Destroy(Own(graph)); }
@@ -216,7 +214,13 @@ class CudaDriver final : public Driver {
   Entered Enter(int device) const { return {ContextScope(api_, devices_[device].context), CaptureScope(api_)}; }
   template <class Owned>
   void Destroy(Owned* own) const;
-  NodeMaker MakerOf(int device) const { return {api_, kernels_, devices_[device].context}; }
+  NodeMaker MakerOf(int device) const {
+    return {api_, kernels_, devices_[device].context, devices_[device].library_awaits};
+  }
+  // Of a kernel of the library's: loaded when the device was opened.
+  LibraryCode CodeOf(cudaKernel_t kernel, int device) const {
+    return {.kernel = {static_cast<const void*>(kernel), devices_[device].library_awaits}};
+  }
   absl::StatusOr<bool> IsCapturing(Stream stream) const;
   int IndexOf(int ordinal) const;
   void OpenPeers(int a, int b);
@@ -382,7 +386,7 @@ absl::Status CudaDriver::Fill(Stream stream, const FillOp& op) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<const void*> CudaDriver::LoadKernel(int device, const KernelSource& source) {
+absl::StatusOr<KernelCode> CudaDriver::LoadKernel(int device, const KernelSource& source) {
   const Device& d = devices_[device];
   const auto what = [&] { return "loading a kernel on " + d.info.name + " (" + d.architecture + ")"; };
   if (source.load == nullptr) {
@@ -393,8 +397,9 @@ absl::StatusOr<const void*> CudaDriver::LoadKernel(int device, const KernelSourc
   const void* kernel = source.load(source.self, &error);
   if (kernel == nullptr)
     return StatusOfFailure(error == 0 ? cudaErrorInvalidDeviceFunction : cudaError_t(error), what());
-  if (const cudaError_t code = LoadOnCurrentDevice(kernel, d.shared_limit)) return StatusOfFailure(code, what());
-  return kernel;
+  int ptx = 0;
+  if (const cudaError_t code = LoadOnCurrentDevice(kernel, d.shared_limit, ptx)) return StatusOfFailure(code, what());
+  return KernelCode{kernel, source.awaits && ptx >= detail::kAwaitsFromPtx};
 }
 
 absl::Status CudaDriver::Launch(Stream stream, const KernelOp& op) {

@@ -36,6 +36,29 @@ CUDA_KERNEL_NODE_PARAMS ParamsOf(CUcontext context, const void* kernel, dim3 gri
           .ctx = context};
 }
 
+CUgraphNodeParams NodeOf(const CUDA_KERNEL_NODE_PARAMS& params) {
+  CUgraphNodeParams node{};
+  node.type = CU_GRAPH_NODE_TYPE_KERNEL;
+  node.kernel = {.func = params.func,
+                 .gridDimX = params.gridDimX,
+                 .gridDimY = params.gridDimY,
+                 .gridDimZ = params.gridDimZ,
+                 .blockDimX = params.blockDimX,
+                 .blockDimY = params.blockDimY,
+                 .blockDimZ = params.blockDimZ,
+                 .sharedMemBytes = params.sharedMemBytes,
+                 .kernelParams = params.kernelParams,
+                 .extra = params.extra,
+                 .kern = params.kern,
+                 .ctx = params.ctx};
+  return node;
+}
+
+bool Awaits(const NodeMaker& maker, const NodeOp& op) {
+  const auto* const kernel = std::get_if<const KernelOp*>(&op);
+  return kernel != nullptr ? (*kernel)->awaits : maker.library_awaits;
+}
+
 // Gives `use` an operation that is a kernel, the caller's or one of the library's, in CUDA's words.
 template <class Use>
 cudaError_t WithKernel(const NodeMaker& maker, const NodeOp& op, Use use) {
@@ -111,9 +134,7 @@ absl::StatusOr<int32_t> CudaGraph::Add(const NodeMaker& maker, std::span<const i
   if (const auto* const copy = std::get_if<const CopyOp*>(&op)) {
     code = AddCopy(&node.native, native_.get(), before, **copy);
   } else {
-    code = WithKernel(maker, op, [&](const CUDA_KERNEL_NODE_PARAMS& params) {
-      return maker.api.graph_add_kernel(&node.native, native_.get(), before.data(), before.size(), &params);
-    });
+    code = AddKernel(node, maker, after, before, op);
     if (code == cudaSuccess && priority != 0) {
       if (absl::Status status = SetPriority(node.native, priority); !status.ok()) {
         Forget(cudaGraphDestroyNode(node.native));
@@ -124,6 +145,20 @@ absl::StatusOr<int32_t> CudaGraph::Add(const NodeMaker& maker, std::span<const i
   PENSTOCK_RETURN_IF_ERROR(ToStatus(code, "adding a node to a graph"));
   nodes_.push_back(node);
   return static_cast<int32_t>(nodes_.size()) - 1;
+}
+
+cudaError_t CudaGraph::AddKernel(Node& node, const NodeMaker& maker, std::span<const int32_t> after,
+                                 const std::vector<cudaGraphNode_t>& before, const NodeOp& op) {
+  node.kernel = true;
+  std::vector<CUgraphEdgeData> edges(before.size(), CUgraphEdgeData{});
+  if (after.size() == 1 && nodes_[static_cast<size_t>(after[0])].kernel && Awaits(maker, op)) {
+    edges[0].from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+    edges[0].type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+  }
+  return WithKernel(maker, op, [&](const CUDA_KERNEL_NODE_PARAMS& params) {
+    CUgraphNodeParams native = NodeOf(params);
+    return maker.api.graph_add_node(&node.native, native_.get(), before.data(), edges.data(), before.size(), &native);
+  });
 }
 
 absl::StatusOr<int32_t> CudaGraph::AddHost(std::span<const int32_t> after, const HostCall& call) {

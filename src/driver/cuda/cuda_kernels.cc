@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "penstock/detail/programmatic.h"
 #include "penstock/status_macros.h"
 #include "src/base/mutex.h"
 #include "src/driver/cuda/cuda_status.h"
@@ -54,16 +55,20 @@ absl::StatusOr<LibraryKernels> LibraryKernels::Get() {
   return loaded;
 }
 
-absl::Status LibraryKernels::Load() const {
-  PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(pattern_fill, 0), "loading the pattern fill kernel"));
-  PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(gather, 0), "loading the gather kernel"));
-  PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(ask, 0), "loading the kernel that asks the host"));
-  return ToStatus(LoadOnCurrentDevice(stamp, 0), "loading the kernel that writes down the time");
+absl::StatusOr<bool> LibraryKernels::Load() const {
+  int ptx = 0;
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(pattern_fill, 0, ptx), "loading the pattern fill kernel"));
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(gather, 0, ptx), "loading the gather kernel"));
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(ask, 0, ptx), "loading the kernel that asks the host"));
+  PENSTOCK_RETURN_IF_ERROR(
+      ToStatus(LoadOnCurrentDevice(stamp, 0, ptx), "loading the kernel that writes down the time"));
+  return ptx >= detail::kAwaitsFromPtx;
 }
 
-cudaError_t LoadOnCurrentDevice(const void* kernel, int shared_limit) {
+cudaError_t LoadOnCurrentDevice(const void* kernel, int shared_limit, int& ptx) {
   cudaFuncAttributes attributes;
   if (const cudaError_t code = cudaFuncGetAttributes(&attributes, kernel)) return code;
+  ptx = attributes.ptxVersion;
   const int dynamic = shared_limit - static_cast<int>(attributes.sharedSizeBytes);
   if (dynamic > attributes.maxDynamicSharedSizeBytes) {
     // Without this, launches that ask for more than 48 KiB are refused; where it fails they still are, with a Status.

@@ -25,13 +25,15 @@ struct LibraryKernels {
   // Loads the image on the first call; tries again after a failure.
   static absl::StatusOr<LibraryKernels> Get();
 
-  // Loads every kernel on the current device, so that no launch does.
-  absl::Status Load() const;
+  // Loads every kernel on the current device, so that no launch does. Whether they await there what they depend on
+  // (penstock/detail/programmatic.h): all of them do, or none.
+  absl::StatusOr<bool> Load() const;
 };
 
 // Loads a kernel on the current device without launching it, and lets it use all the shared memory a block of the
-// device can have (`shared_limit` bytes). May wait for kernels that run, see cuda_driver.h.
-cudaError_t LoadOnCurrentDevice(const void* kernel, int shared_limit);
+// device can have (`shared_limit` bytes). May wait for kernels that run, see cuda_driver.h. `ptx`: the version of PTX
+// that its code there was compiled from.
+cudaError_t LoadOnCurrentDevice(const void* kernel, int shared_limit, int& ptx);
 
 // A library kernel's argument and shape.
 template <class Args>

@@ -43,7 +43,7 @@ absl::StatusOr<DriverApi> DriverApi::Load() {
   PENSTOCK_RETURN_IF_ERROR(Find("cuStreamGetDevice", 12080, &api.stream_get_device));
   PENSTOCK_RETURN_IF_ERROR(Find("cuThreadExchangeStreamCaptureMode", 10010, &api.exchange_capture_mode));
   PENSTOCK_RETURN_IF_ERROR(Find("cuPointerGetAttributes", 7000, &api.pointer_attributes));
-  PENSTOCK_RETURN_IF_ERROR(Find("cuGraphAddKernelNode", 12000, &api.graph_add_kernel));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuGraphAddNode", 12030, &api.graph_add_node));
   PENSTOCK_RETURN_IF_ERROR(Find("cuGraphExecKernelNodeSetParams", 12000, &api.exec_set_kernel));
   PENSTOCK_RETURN_IF_ERROR(Find("cuGraphLaunch", 10000, &api.graph_launch));
   return api;

@@ -36,7 +36,7 @@ struct DriverApi {
   PFN_cuStreamGetDevice_v12080 stream_get_device = nullptr;
   PFN_cuThreadExchangeStreamCaptureMode_v10010 exchange_capture_mode = nullptr;
   PFN_cuPointerGetAttributes_v7000 pointer_attributes = nullptr;
-  PFN_cuGraphAddKernelNode_v12000 graph_add_kernel = nullptr;
+  PFN_cuGraphAddNode_v12030 graph_add_node = nullptr;
   PFN_cuGraphExecKernelNodeSetParams_v12000 exec_set_kernel = nullptr;
   PFN_cuGraphLaunch_v10000 graph_launch = nullptr;
 

@@ -93,9 +93,9 @@ class HostDriver final : public Driver {
   absl::Status Copy(Stream stream, const CopyOp& op) override { return Submit(stream, op); }
   absl::Status CopyBatch(Stream stream, const BatchOp& op) override { return Submit(stream, op); }
   absl::Status Fill(Stream stream, const FillOp& op) override { return Submit(stream, op); }
-  absl::StatusOr<const void*> LoadKernel(int device, const KernelSource& /*source*/) override {
-    if (absl::Status status = CheckDevice(device); !status.ok()) return status;
-    return nullptr;
+  absl::StatusOr<KernelCode> LoadKernel(int device, const KernelSource& /*source*/) override {
+    PENSTOCK_RETURN_IF_ERROR(CheckDevice(device));
+    return KernelCode{};
   }
   absl::Status Launch(Stream stream, const KernelOp& op) override { return Submit(stream, op); }
   absl::StatusOr<LibraryCode> LoadAsk(int device) override {

@@ -160,7 +160,7 @@ const void* DriverConformance::KernelOf(const Probe& probe, int device) {
   Current current(*driver_, device);
   const auto kernel = driver_->LoadKernel(device, probe.cuda);
   EXPECT_TRUE(kernel.ok()) << kernel.status();
-  return kernel.ok() ? *kernel : nullptr;
+  return kernel.ok() ? kernel->kernel : nullptr;
 }
 
 KernelOp DriverConformance::OpOf(const Probe& probe, const PackedArgs& args, int64_t rows, int device) {

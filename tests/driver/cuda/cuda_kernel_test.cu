@@ -47,7 +47,7 @@ class CudaKernelTest : public GpuTest {
  protected:
   // Loads a kernel that writes `written` to its argument, then launches it beside a held one.
   void ExpectLaunchWhileHeld(const KernelSource& source, int written) {
-    const absl::StatusOr<const void*> kernel = driver_->LoadKernel(0, source);
+    const absl::StatusOr<KernelCode> kernel = driver_->LoadKernel(0, source);
     ASSERT_TRUE(kernel.ok()) << kernel.status();
     int* word = reinterpret_cast<int*>(Pinned(sizeof(int)));
     *word = 0;
@@ -56,7 +56,7 @@ class CudaKernelTest : public GpuTest {
     GpuLatch latch(*driver_);
     ASSERT_TRUE(latch.Hold(stream_).ok());
     ASSERT_TRUE(latch.AwaitRunning());
-    EXPECT_TRUE(driver_->Launch(other, {.kernel = *kernel, .argv = argv, .argc = 1}).ok());
+    EXPECT_TRUE(driver_->Launch(other, {.kernel = kernel->kernel, .argv = argv, .argc = 1}).ok());
     EXPECT_TRUE(Finish(other).ok());
     EXPECT_EQ(*word, written);
     latch.Release();
@@ -72,7 +72,7 @@ KernelSource SourceOf(K* kernel) {
 }
 
 TEST_F(CudaKernelTest, LaunchesWithArgumentsAndShape) {
-  const absl::StatusOr<const void*> kernel = driver_->LoadKernel(0, SourceOf(&Axpy));
+  const absl::StatusOr<KernelCode> kernel = driver_->LoadKernel(0, SourceOf(&Axpy));
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   int n = 1000;
   float a = 3;
@@ -83,7 +83,7 @@ TEST_F(CudaKernelTest, LaunchesWithArgumentsAndShape) {
     y[i] = 1;
   }
   void* argv[] = {&a, &x, &y, &n};
-  const KernelOp op{.kernel = *kernel, .grid = {8, 1, 1}, .block = {128, 1, 1}, .argv = argv, .argc = 4};
+  const KernelOp op{.kernel = kernel->kernel, .grid = {8, 1, 1}, .block = {128, 1, 1}, .argv = argv, .argc = 4};
   ASSERT_TRUE(driver_->Launch(stream_, op).ok());
   a = 0;  // read before the call returned
   ASSERT_TRUE(Finish(stream_).ok());
@@ -107,11 +107,11 @@ TEST_F(CudaKernelTest, BlocksCanHaveAllTheDevicesSharedMemory) {
   int most = 0;
   ASSERT_EQ(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0), cudaSuccess);
   ASSERT_GT(most, 48 << 10);
-  const absl::StatusOr<const void*> kernel = driver_->LoadKernel(0, SourceOf(&UseShared));
+  const absl::StatusOr<KernelCode> kernel = driver_->LoadKernel(0, SourceOf(&UseShared));
   ASSERT_TRUE(kernel.ok()) << kernel.status();
   int* ok = reinterpret_cast<int*>(Pinned(3 * sizeof(int)));
   void* argv[] = {&most, &ok};
-  KernelOp op{.kernel = *kernel, .grid = {3, 1, 1}, .block = {256, 1, 1}, .argv = argv, .argc = 2};
+  KernelOp op{.kernel = kernel->kernel, .grid = {3, 1, 1}, .block = {256, 1, 1}, .argv = argv, .argc = 2};
   op.shared_bytes = static_cast<uint32_t>(most);
   const absl::Status status = driver_->Launch(stream_, op);
   ASSERT_TRUE(status.ok()) << status;
@@ -120,13 +120,13 @@ TEST_F(CudaKernelTest, BlocksCanHaveAllTheDevicesSharedMemory) {
 }
 
 TEST_F(CudaKernelTest, ABadShapeIsTheCallersMistake) {
-  const absl::StatusOr<const void*> kernel = driver_->LoadKernel(0, SourceOf(&Axpy));
+  const absl::StatusOr<KernelCode> kernel = driver_->LoadKernel(0, SourceOf(&Axpy));
   ASSERT_TRUE(kernel.ok());
   float a = 0;
   float* x = nullptr;
   int n = 0;
   void* argv[] = {&a, &x, &x, &n};
-  const KernelOp op{.kernel = *kernel, .grid = {2, 1, 1}, .block = {5000, 1, 1}, .argv = argv, .argc = 4};
+  const KernelOp op{.kernel = kernel->kernel, .grid = {2, 1, 1}, .block = {5000, 1, 1}, .argv = argv, .argc = 4};
   const absl::Status status = driver_->Launch(stream_, op);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_THAT(base::Str(status.message()), HasSubstr("launching 2 x 1 x 1 blocks of 5000 x 1 x 1 threads"));
@@ -135,10 +135,10 @@ TEST_F(CudaKernelTest, ABadShapeIsTheCallersMistake) {
 }
 
 TEST_F(CudaKernelTest, AnEmptyGridIsNoLaunch) {
-  const absl::StatusOr<const void*> kernel = driver_->LoadKernel(0, SourceOf(&Axpy));
+  const absl::StatusOr<KernelCode> kernel = driver_->LoadKernel(0, SourceOf(&Axpy));
   ASSERT_TRUE(kernel.ok());
   for (int axis = 0; axis < 3; ++axis) {
-    KernelOp op{.kernel = *kernel};
+    KernelOp op{.kernel = kernel->kernel};
     op.grid[axis] = 0;
     EXPECT_TRUE(driver_->Launch(stream_, op).ok());
   }
@@ -191,12 +191,12 @@ class CudaFaultDeathTest : public GpuTest {
   }
 
   [[noreturn]] void LoseTheDevice() {
-    const absl::StatusOr<const void*> kernel = driver_->LoadKernel(0, SourceOf(&WriteThrough));
+    const absl::StatusOr<KernelCode> kernel = driver_->LoadKernel(0, SourceOf(&WriteThrough));
     int* nowhere = reinterpret_cast<int*>(uintptr_t{64});
     void* argv[] = {&nowhere};
     std::byte* const memory = Device(256);
     const Event event = NewEvent();
-    (void)driver_->Launch(stream_, {.kernel = kernel.value_or(nullptr), .argv = argv, .argc = 1});
+    (void)driver_->Launch(stream_, {.kernel = kernel.value_or(KernelCode{}).kernel, .argv = argv, .argc = 1});
     (void)driver_->Record(event, stream_);
     const absl::Status first = Finish(event);
     const auto fault = base::FaultOf(first);

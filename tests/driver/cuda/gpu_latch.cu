@@ -46,9 +46,9 @@ uint32_t Read(const uint32_t& word) {
 }
 
 const void* Load(Driver& driver, const void* stub) {
-  const absl::StatusOr<const void*> kernel = driver.LoadKernel(0, {&detail::LoadCudaKernel, stub});
+  const absl::StatusOr<KernelCode> kernel = driver.LoadKernel(0, {&detail::LoadCudaKernel, stub});
   EXPECT_TRUE(kernel.ok()) << kernel.status();
-  return kernel.ok() ? *kernel : nullptr;
+  return kernel.ok() ? kernel->kernel : nullptr;
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ TEST_F(HostDriverTest, DescribesItsDevices) {
   EXPECT_EQ(info.compute_units, 3);
   EXPECT_TRUE(driver_->rings());
   EXPECT_EQ(driver_->NativeStream(stream_), nullptr);
-  EXPECT_EQ(*driver_->LoadKernel(0, {}), nullptr);
+  EXPECT_EQ(driver_->LoadKernel(0, {})->kernel, nullptr);
 }
 
 TEST_F(HostDriverTest, DefaultsFitTheComputer) {

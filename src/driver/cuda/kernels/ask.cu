@@ -3,6 +3,7 @@
 // The number is the device's time, which no two questions of one slot share. A store that releases and loads that
 // acquire take 0.4 us less for a question than fences before and behind; without either it would be another 0.4 us, but
 // who is called might not see what the device did before. More threads that poll in turns make it slower.
+#include "penstock/detail/programmatic.h"
 #include "src/driver/question.h"
 
 namespace penstock::driver {
@@ -19,6 +20,7 @@ __device__ uint64_t Nanoseconds() {
 }  // namespace
 
 extern "C" __global__ void PenstockAsk(AskArgs args) {
+  detail::AwaitDependencies();
   Question* const question = args.question;
   const uint64_t number = Nanoseconds();
   asm volatile("st.release.sys.global.u64 [%0], %1;" : : "l"(&question->asked), "l"(number) : "memory");

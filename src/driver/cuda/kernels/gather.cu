@@ -7,6 +7,8 @@
 // widest size that every row allows.
 #include "src/driver/cuda/kernels/gather.h"
 
+#include "penstock/detail/programmatic.h"
+
 namespace penstock::driver {
 namespace {
 
@@ -174,6 +176,7 @@ __device__ void CopyPart(const CopyPiece& box, const Team& team) {
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(kGatherThreads) PenstockGather(Gather gather) {
+  detail::AwaitDependencies();
   // One warp of a team reads its piece from the table, at one go: it lies on the other side of the bus.
   constexpr unsigned kTeams = kGatherThreads / 32, kPieceWords = sizeof(CopyPiece) / sizeof(uint64_t);
   __shared__ alignas(CopyPiece) uint64_t held[kTeams][kPieceWords];

@@ -7,6 +7,8 @@
 // middle and 15 after it are written by the team of block 0.
 #include "src/driver/cuda/kernels/pattern_fill.h"
 
+#include "penstock/detail/programmatic.h"
+
 namespace penstock::driver {
 namespace {
 
@@ -41,6 +43,7 @@ __device__ void FillRow(unsigned char* dst, const PatternFill& fill, const Table
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(kPatternFillThreads) PenstockPatternFill(PatternFill fill) {
+  detail::AwaitDependencies();
   __shared__ alignas(16) Table table;
   const unsigned t = threadIdx.x;
   table[t / kChunk][t % kChunk] = fill.pattern[(t / kChunk + t % kChunk) % fill.period];

@@ -1,9 +1,11 @@
 // Writes down the time: see stamp.h. One thread.
+#include "penstock/detail/programmatic.h"
 #include "src/driver/stamp.h"
 
 namespace penstock::driver {
 
 extern "C" __global__ void PenstockStamp(StampArgs args) {
+  detail::AwaitDependencies();
   uint64_t now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
   *args.at = now;

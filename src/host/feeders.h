@@ -154,8 +154,10 @@ class Feeders {
   void Remove(Fed* fed) { places_.Remove(fed); }
   // Of what is idle for now, and removed or added again later: does not wait for who is inside.
   void Withdraw(Fed* fed) { places_.Withdraw(fed); }
-  // Where feeders that are of use sleep, though there is something to do.
+  // Where feeders that are of use sleep, though there is something to do. One that is about to sleep may do so.
   void Wake();
+  // Behind something new to do: those that are of use look once more before they sleep.
+  void Call() { bell_.Ring(); }
   int threads() const { return count_; }
   // Ends the threads and returns when they have ended; what is added from then on nobody feeds. May be called again.
   void Stop();

@@ -48,7 +48,7 @@ host::TimePoint PipelineCore::ItemDue() const { return TimeOf(due_ns_.load(std::
 host::TimePoint PipelineCore::due() const {
   const host::TimePoint due = ItemDue();
   const host::TimePoint now = Clock::now();
-  if (!Busy() && now > TimeOf(active_ns_.load()) + kLinger) return due;
+  if (!Busy() && !AnyLeft() && now > TimeOf(active_ns_.load()) + kLinger) return due;
   return std::min(due, now + kLookAfter);
 }
 

@@ -5,7 +5,8 @@
 // stages that have ended an item; one thread at a time owns it, others leave a note. While runs are in flight the
 // completion thread looks once a millisecond whether nobody else does, and then does; it also has the feeders of the
 // feed's device help meanwhile (pipeline_help.cc). A feed has one device of a stage, or all of a stage whose items must
-// begin in order. Nobody blocks in it.
+// begin in order. Nobody blocks in it. Where launches take long the feeders of each feed's device launch, all at once
+// (pipeline_share.cc).
 //
 // Ownership: shared by the handle, items that others hold, and the completion thread while it watches.
 // Threads:   thread-safe. An item's record belongs to who has the item (pipeline_item.h).
@@ -68,13 +69,17 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   Bindings& BindingsOf(PipelineItem& item, uint32_t graph);
   std::pair<void*, size_t> Find(const PipelineItem& item, uint32_t graph, int32_t index, TypeInfo type) const;
 
-  // Does whatever can be done now, without blocking. Without news: but for what another thread is at.
+  // Does whatever can be done now, without blocking, but for launches that are left to feeders. Without news: but for
+  // what another thread is at.
   void Pump(bool news = true);
   void Ref() override;
   void Unref() override;
   void Poll() override;
   void Advance() override {
-    if (waiting_.load() == 0) Pump();  // else somebody does
+    if (waiting_.load() == 0) {  // else somebody does
+      Pump();
+      TakeOver();
+    }
     CallFeeders();
   }
   bool drained() const override { return closed_.load(std::memory_order_acquire); }
@@ -122,6 +127,10 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
     const int stage;
     Help help;
     std::atomic<const void*> feeder{nullptr};  // which feeder has taken it over, until others move something
+    // From when on feeders are to begin items that wait, which whoever found them has left to them; 0: nothing is left.
+    // Written by the owner, with mu_ held.
+    std::atomic<int64_t> left_ns{0};
+    bool fed = false;  // feeders have been called, and what is left to them they will see; guarded by mu_
     alignas(kCacheLine) std::atomic<int64_t> next_look_ns{0};  // of feeders, which look no oftener
     alignas(kCacheLine) base::OwnerByNotes<> notes;
     std::atomic<int64_t> moved_ns{0};  // when its owner moved something last
@@ -130,6 +139,9 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
     size_t look = 0;  // the one that was looked at beside the oldest
     bool starved = false;
     bool cancelled = false;
+    // Where launches may be shared; the owner's, and others read them.
+    std::atomic<int64_t> launch_ns{0};  // how long launches took of late
+    std::atomic<int64_t> launching_ns{0};  // since when one has not returned; 0: there is none
   };
   // An abandoned run goes on. When that has ended, what the stage has of slots for the item comes free, or, where the
   // item has been handed back meanwhile, all of it (stage -1).
@@ -170,8 +182,12 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   template <class Step>
   bool WaitFor(Deadline deadline, Step step);
   bool Polls() const;
+  // Whether there is anything to be seen of devices.
   bool Busy() const { return in_flight_.load() > 0 || starved_.load() > 0 || quarantined_.load() > 0; }
   void BeginActivity();
+  void NoteInFlight() {
+    if (in_flight_.fetch_add(1) == 0) BeginActivity();
+  }
   absl::Status CheckMayWait(const char* what) const;
   absl::Status CheckMayPull() const;
   absl::Status CheckOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -218,7 +234,28 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   static Clock::time_point StaleAt(const Feed& feed, std::chrono::nanoseconds after);
   void DismissFeeders();
   bool LookAsFeeder(Feed& feed);
-  bool Look(Feed& feed);
+  bool Look(Feed& feed, bool as_feeder);
+
+  // Who launches where that takes long.
+  void NoteLaunch(Feed& feed, int64_t took_ns);  // its owner has launched
+  bool IsDear(const Feed& feed) const;
+  static int64_t UntilLaunched(const Feed& feed);  // ns
+  // By an owner that is none of its feeders.
+  bool BeginHere(Feed& feed) { return !(shares_launches_ && LeaveToFeeders(feed)) && BeginRun(feed); }
+  bool LeaveToFeeders(Feed& feed);
+  bool MayBegin(const Feed& feed) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void NoteLeft(Feed& feed, int64_t from_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Its owner has looked for an item that it may begin, and found this one; null: none.
+  void NoteLooked(Feed& feed, const PipelineItem* begun) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool AnyLeft() const;
+  // When what is left will have been so for too long, and what is done then by who has nothing else to do.
+  Clock::time_point LeftDue() const { return shares_launches_ ? FirstLeftDue() : Clock::time_point::max(); }
+  Clock::time_point FirstLeftDue() const;
+  bool TakeOver() { return shares_launches_ && BeginLeft(); }
+  bool BeginLeft();
+  bool BeginOneLeft(Feed& feed, int64_t left_ns);  // since when
+  void NoteFed();
+  bool MayDismiss();
 
   // What the owner of a feed does. True: something moved.
   bool EndRuns(Feed& feed);
@@ -274,6 +311,8 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   Clock::time_point made_;
   std::unique_ptr<const BusyShares> shares_;
   std::vector<std::thread> threads_;
+  bool shares_launches_ = false;  // more than one feed has feeders
+  std::atomic<int> dear_{0};  // feeds whose launches take long; seldom written
 
   // Whoever moves items writes these.
   alignas(kCacheLine) std::atomic<int> in_flight_{0};  // runs

@@ -54,10 +54,12 @@ int PipelineCore::StationFor(const Feed& feed, PipelineItem& item) const {
 }
 
 int PipelineCore::BestStation(const Stage& stage, int wanted) const {
+  const bool dear = dear_.load(std::memory_order_relaxed) > 0;
   const auto load_of = [&](int s) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     const Station& station = *stations_[static_cast<size_t>(stage.stations[static_cast<size_t>(s)])];
     DeviceLoad load = station.load;
     if (station.blocked) load.taken = load.slots;
+    if (dear) load.ahead_ns = static_cast<double>(UntilLaunched(*feeds_[static_cast<size_t>(station.feed)]));
     if (wanted >= 0) load.weight = station.member == wanted ? 1 : 0;
     return load;
   };

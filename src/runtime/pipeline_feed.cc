@@ -19,7 +19,7 @@ void PipelineCore::Pump(bool news) {
     moved = false;
     for (const auto& feed : feeds_) {
       const auto step = [&] {
-        while (EndRuns(*feed) || BeginRun(*feed)) moved = true;
+        while (EndRuns(*feed) || BeginHere(*feed)) moved = true;
       };
       news ? feed->notes.Run(step) : feed->notes.TryRun(step);
     }
@@ -115,12 +115,12 @@ bool PipelineCore::BeginRun(Feed& feed) {
   bool starved = false;
   {
     base::MutexLock lock(mu_);
-    if (stage.halted) return false;
     int at = -1;
-    const int i = book_->Begin(feed.stage, [&](int candidate) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    const auto fits = [&](int candidate) ABSL_NO_THREAD_SAFETY_ANALYSIS {
       at = StationFor(feed, items_[static_cast<size_t>(candidate)]);
       return at >= 0;
-    });
+    };
+    const int i = stage.halted ? ItemBook::kNone : book_->Begin(feed.stage, fits);
     if (i >= 0) {
       item = &items_[static_cast<size_t>(i)];
       station = stations_[static_cast<size_t>(at)].get();
@@ -128,8 +128,10 @@ bool PipelineCore::BeginRun(Feed& feed) {
       item->device = station->device;
       NoteBegin(station->work, *item);
     } else {
-      starved = IsStarved(feed);
+      starved = !stage.halted && IsStarved(feed);
     }
+    if (shares_launches_) NoteLooked(feed, item);
+    if (stage.halted) return false;
   }
   if (item == nullptr) {
     if (starved && Unblock(stage)) return BeginRun(feed);
@@ -163,13 +165,15 @@ bool PipelineCore::LaunchItem(Feed& feed, PipelineItem& item, Station& station) 
   if (!stage.keeps_slots) {
     status = TakeSlotsOf(stage, station, item);
     if (NoteStarved(feed, absl::IsResourceExhausted(status))) {
+      feed.launching_ns.store(0, std::memory_order_relaxed);
       PutBack(stage, item, station);
       return false;
     }
   }
   NoteMove(feed, item.begun);
+  if (shares_launches_) NoteInFlight();  // feeders are called while a launch takes long
   if (status.ok()) status = StartRuns(stage, station.member, item);
-  if (in_flight_.fetch_add(1) == 0) BeginActivity();
+  shares_launches_ ? NoteLaunch(feed, (Clock::now() - item.begun).count()) : NoteInFlight();
   if (status.ok()) {
     feed.running.push_back(item.index);
   } else {

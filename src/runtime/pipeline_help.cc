@@ -49,29 +49,35 @@ void PipelineCore::FindFeeders() {
       break;
     }
   }
+  const auto has_feeders = [](const auto& feed) { return feed->help.feeders != nullptr; };
+  shares_launches_ = std::count_if(feeds_.begin(), feeds_.end(), has_feeders) > 1;
 }
 
 // Where there is no room for one more it goes on as without feeders, and is tried again.
 void PipelineCore::CallFeeders() {
   const Clock::time_point now = Clock::now();
-  const bool busy = Busy();
+  const bool busy = Busy() || AnyLeft();
   if (busy) helped_ = now;
   const bool over = now > helped_ + kCalledFor;
-  if (!busy && !over) return;
+  if (!busy && (!over || !MayDismiss())) return;
+  bool more = false;
   for (const auto& feed : feeds_) {
     Help& help = feed->help;
     if (help.feeders == nullptr) continue;
     if (help.added == busy) {
+      const bool left = feed->left_ns.load(std::memory_order_relaxed) != 0;
       const bool theirs = busy && waiting_.load() < static_cast<int>(feeds_.size());
-      if (theirs && now < StaleAt(*feed, kMovesOften)) help.feeders->Wake();
+      if (left || (theirs && now < StaleAt(*feed, kMovesOften))) help.feeders->Wake();
     } else if (busy) {
       feed->feeder.store(nullptr, std::memory_order_relaxed);
       help.added = help.feeders->Add(&help);
+      more = more || help.added;
     } else {
       help.feeders->Withdraw(&help);
       help.added = false;
     }
   }
+  if (more && shares_launches_) NoteFed();
 }
 
 void PipelineCore::DismissFeeders() {
@@ -91,8 +97,10 @@ PipelineCore::Clock::time_point PipelineCore::StaleAt(const Feed& feed, std::chr
 }
 
 bool PipelineCore::LookAsFeeder(Feed& feed) {
+  const int64_t left = feed.left_ns.load(std::memory_order_relaxed);
+  const bool has_items = left != 0 && Ns(Clock::now()) >= left;
   const void* const feeder = feed.feeder.load(std::memory_order_relaxed);
-  if (feeder != Me()) {
+  if (!has_items && feeder != Me()) {
     const Clock::time_point now = Clock::now();
     if (Ns(now) < feed.next_look_ns.load(std::memory_order_relaxed)) return false;
     const Clock::time_point stale_at =
@@ -100,8 +108,8 @@ bool PipelineCore::LookAsFeeder(Feed& feed) {
     feed.next_look_ns.store(Ns(std::max(now + kLookEvery, stale_at)), std::memory_order_relaxed);
     if (now < stale_at) return false;
   }
-  if (!Busy() || waiting_.load() >= static_cast<int>(feeds_.size())) return false;
-  const bool moved = Look(feed);
+  if (!has_items && (!Busy() || waiting_.load() >= static_cast<int>(feeds_.size()))) return false;
+  const bool moved = Look(feed, /*as_feeder=*/true);
   if (moved) feed.feeder.store(Me(), std::memory_order_relaxed);
   return moved;
 }
@@ -118,17 +126,19 @@ void PipelineCore::Poll() {
   }
   if (waited_for || !Busy()) return;
   for (const auto& feed : feeds_) {
-    if (now >= StaleAt(*feed, kStaleForPolls)) Look(*feed);
+    if (now >= StaleAt(*feed, kStaleForPolls)) Look(*feed, /*as_feeder=*/false);
   }
 }
 
-// Nothing can begin that could not before, but behind an end, where others have left a note, or where other users of
-// the executable had all its slots.
-bool PipelineCore::Look(Feed& feed) {
+// Nothing can begin that could not before, but behind an end, where others have left a note or items, or where other
+// users of the executable had all its slots.
+bool PipelineCore::Look(Feed& feed, bool as_feeder) {
   bool moved = false, again = false;
   feed.notes.TryRun([&] {
-    const bool news = std::exchange(again, true) || feed.starved;
-    while (EndRuns(feed) || ((moved || news) && BeginRun(feed))) moved = true;
+    const bool left = feed.left_ns.load(std::memory_order_relaxed) != 0;
+    const bool news = std::exchange(again, true) || feed.starved || left;
+    const auto begin = [&] { return as_feeder ? BeginRun(feed) : BeginHere(feed); };
+    while (EndRuns(feed) || ((moved || news) && begin())) moved = true;
   });
   if (moved && feeds_.size() > 1) Pump();
   return moved;

@@ -39,13 +39,13 @@ bool PipelineCore::WaitFor(Deadline deadline, Step step) {
   for (;;) {
     bool done = false;
     const bool polls = Polls();
-    const host::TimePoint due = ItemDue();
+    const host::TimePoint due = ItemDue(), left_due = LeftDue();
     host::WaitForProgress(
-        runtime_->bell(), !polls, std::min(deadline.at(), due),
+        runtime_->bell(), !polls, std::min(std::min(deadline.at(), due), left_due),
         [&] {
           Pump(/*news=*/!polls);
           done = step();
-          return done || Polls() != polls || ItemDue() < due;
+          return done || TakeOver() || Polls() != polls || ItemDue() < due || LeftDue() < left_due;
         },
         host::kCallerPollBeforeSleep);
     if (done) return true;

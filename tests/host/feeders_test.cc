@@ -167,7 +167,7 @@ TEST(Feeders, AreWokenWhereTheySleepThoughThereIsSomethingToDo) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
     work.Give(1);
-    feeders.Wake();
+    round == 0 ? feeders.Call() : feeders.Wake();
     ASSERT_TRUE(work.AwaitDone());
   }
   feeders.Remove(&work);

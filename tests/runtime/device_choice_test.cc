@@ -31,6 +31,13 @@ TEST(DeviceChoice, WhatIsNotKnownIsTriedAndEqualsTakeTurns) {
   EXPECT_EQ(Choose({{.slots = 1, .last = 2}, {.slots = 1, .last = 3}, {.slots = 1, .last = 1}}), 2);
 }
 
+// While it is being launched to, which may be dear.
+TEST(DeviceChoice, OneThatTakesTheNextLaterCountsAsSlowerByThat) {
+  EXPECT_EQ(Choose({{.slots = 2, .mean_ns = 100}, {.slots = 2, .mean_ns = 90, .ahead_ns = 20}}), 0);
+  EXPECT_EQ(Choose({{.slots = 2, .mean_ns = 100}, {.slots = 2, .mean_ns = 90, .ahead_ns = 4}}), 1);
+  EXPECT_EQ(Choose({{.taken = 1, .slots = 1}, {.slots = 1, .mean_ns = 1, .ahead_ns = 1e9}}), 1) << "it is not full";
+}
+
 TEST(DeviceChoice, AWeightCountsAsSpeedAndZeroAsNotAtAll) {
   EXPECT_EQ(Choose({{.slots = 1, .mean_ns = 100, .weight = 1}, {.slots = 1, .mean_ns = 150, .weight = 2}}), 1);
   EXPECT_EQ(Choose({{.slots = 1, .weight = 0}, {.slots = 1, .mean_ns = 1e9}}), 1);

@@ -5,8 +5,11 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <semaphore>
@@ -43,6 +46,41 @@ bool IsFeeder() {
   return std::string(name).starts_with("ps-feeder");
 }
 
+// A launch that takes as long as many nodes submitted one by one do.
+void TakeLong() {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(100);
+  while (std::chrono::steady_clock::now() < until) {
+  }
+}
+
+// Threads come and wait until so many are there, which then go together; one that has waited for long goes alone.
+class Meeting {
+ public:
+  explicit Meeting(int threads) : threads_(threads) {}
+  void Attend() {
+    std::unique_lock lock(mu_);
+    const int mine = held_;
+    if (++inside_ == threads_) {
+      inside_ = 0;
+      ++held_;
+      return change_.notify_all();
+    }
+    const bool met = change_.wait_for(lock, std::chrono::milliseconds(50), [&] { return held_ != mine; });
+    if (!met) --inside_;
+  }
+  // How often all have met.
+  int held() {
+    const std::lock_guard lock(mu_);
+    return held_;
+  }
+
+ private:
+  const int threads_;
+  std::mutex mu_;
+  std::condition_variable change_;
+  int inside_ = 0, held_ = 0;
+};
+
 // So many feeders a device, on four.
 class PipelineFeedersTest : public testing::TestWithParam<int> {
  protected:
@@ -54,10 +92,14 @@ class PipelineFeedersTest : public testing::TestWithParam<int> {
         {.devices = "host:" + std::to_string(devices), .workers = 2, .host_device_threads = 1, .feeders = GetParam()});
     ASSERT_OK(made.status());
     runtime_ = std::make_unique<Runtime>(*std::move(made));
-    Graph graph("triple");
-    x_ = graph.InOut<int64_t>("x", kElements);
-    graph.ParallelFor("triple", kElements, Triple{}, ReadWrite(x_));
-    auto executable = runtime_->Compile(graph, {.slots = 1, .devices = runtime_->all_devices()});
+    graph_ = std::make_unique<Graph>("triple");
+    x_ = graph_->InOut<int64_t>("x", kElements);
+    graph_->ParallelFor("triple", kElements, Triple{}, ReadWrite(x_));
+    Compile();
+  }
+  // With slots of its own.
+  void Compile() {
+    auto executable = runtime_->Compile(*graph_, {.slots = 1, .devices = runtime_->all_devices()});
     ASSERT_OK(executable.status());
     executable_ = *std::move(executable);
   }
@@ -69,9 +111,11 @@ class PipelineFeedersTest : public testing::TestWithParam<int> {
     stages.Host("add", [](Work& work) { work.data[0] += 1; }, {.workers = 2});
     return stages;
   }
-  void AddRun(Stages<Work>& stages) {
-    stages.Run("triple", executable_, [this](Item<Work>& item) {
+  void AddRun(Stages<Work>& stages) { AddRun(stages, launch_); }
+  void AddRun(Stages<Work>& stages, std::function<void()> launch) {
+    stages.Run("triple", executable_, [this, launch = std::move(launch)](Item<Work>& item) {
       if (IsFeeder()) by_feeders_.fetch_add(1), begun_by_feeder_.release();
+      if (launch) launch();
       item.Set(x_, item->data);
     });
   }
@@ -98,7 +142,13 @@ class PipelineFeedersTest : public testing::TestWithParam<int> {
     return false;
   }
 
+  void BringEveryItem(Order order);
+  void CancelOrDestroy();
+  bool KeepFeedersInside(Pipeline<Work>& pipe, std::atomic<int>& inside);
+
+  std::function<void()> launch_;  // called in each launch, if it is set
   std::unique_ptr<Runtime> runtime_;
+  std::unique_ptr<Graph> graph_;
   Executable executable_;
   BufferHandle<int64_t> x_;
   std::atomic<int> by_feeders_{0};
@@ -106,42 +156,50 @@ class PipelineFeedersTest : public testing::TestWithParam<int> {
 };
 INSTANTIATE_TEST_SUITE_P(Feeders, PipelineFeedersTest, testing::Values(0, 1, 3));
 
-TEST_P(PipelineFeedersTest, EveryItemComesOutOnceInItsOrder) {
+void PipelineFeedersTest::BringEveryItem(Order order) {
   constexpr int64_t kItems = 600, kKeys = 5;
-  for (const Order order : {Order::kInOrder, Order::kPerKey, Order::kAsReady}) {
-    auto pipe = Make(Line(), {.window = 24, .order = order});
-    std::jthread producer([&] {
-      for (int64_t n = 0; n < kItems; ++n) {
-        EXPECT_OK(pipe.Push(Work{n}, Key(static_cast<uint64_t>(n % kKeys))));
-        if (n % 97 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(8));  // nothing is in flight meanwhile
-      }
-      pipe.Stop();
-    });
-    std::vector<int> seen(kItems);
-    int64_t last = -1;
-    std::map<int64_t, int64_t> last_of_key;
-    while (Item<Work> item = pipe.Pop()) {
-      EXPECT_OK(item.status());
-      ExpectRight(item);
-      ++seen.at(static_cast<size_t>(item->number));
-      if (order == Order::kInOrder) {
-        EXPECT_EQ(item->number, last + 1);
-      }
-      last = item->number;
-      auto [of_key, first] = last_of_key.try_emplace(item->number % kKeys, -1);
-      if (order == Order::kPerKey) {
-        EXPECT_LT(of_key->second, item->number);
-      }
-      of_key->second = item->number;
+  auto pipe = Make(Line(), {.window = 24, .order = order});
+  std::jthread producer([&] {
+    for (int64_t n = 0; n < kItems; ++n) {
+      EXPECT_OK(pipe.Push(Work{n}, Key(static_cast<uint64_t>(n % kKeys))));
+      if (n % 97 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(8));  // nothing is in flight meanwhile
     }
-    EXPECT_EQ(seen, std::vector<int>(kItems, 1));
+    pipe.Stop();
+  });
+  std::vector<int> seen(kItems);
+  int64_t last = -1;
+  std::map<int64_t, int64_t> last_of_key;
+  while (Item<Work> item = pipe.Pop()) {
+    EXPECT_OK(item.status());
+    ExpectRight(item);
+    ++seen.at(static_cast<size_t>(item->number));
+    if (order == Order::kInOrder) {
+      EXPECT_EQ(item->number, last + 1);
+    }
+    last = item->number;
+    auto [of_key, first] = last_of_key.try_emplace(item->number % kKeys, -1);
+    if (order == Order::kPerKey) {
+      EXPECT_LT(of_key->second, item->number);
+    }
+    of_key->second = item->number;
   }
+  EXPECT_EQ(seen, std::vector<int>(kItems, 1));
+}
+
+TEST_P(PipelineFeedersTest, EveryItemComesOutOnceInItsOrder) {
+  for (const Order order : {Order::kInOrder, Order::kPerKey, Order::kAsReady}) BringEveryItem(order);
   if (GetParam() == 0) {
     EXPECT_EQ(by_feeders_.load(), 0);
   }
 }
 
-TEST_P(PipelineFeedersTest, MayBeCancelledOrDestroyedAtAnyMoment) {
+TEST_P(PipelineFeedersTest, SoItDoesWhereLaunchesTakeLong) {
+  launch_ = TakeLong;
+  for (const Order order : {Order::kInOrder, Order::kPerKey, Order::kAsReady}) BringEveryItem(order);
+  EXPECT_EQ(by_feeders_.load() > 0, GetParam() > 0);
+}
+
+void PipelineFeedersTest::CancelOrDestroy() {
   std::minstd_rand random(7);
   for (int round = 0; round < 150; ++round) {
     auto pipe = std::make_optional(Make(Line(), {.window = 16, .order = round % 2 == 0 ? Order::kInOrder : kAsReady}));
@@ -165,6 +223,88 @@ TEST_P(PipelineFeedersTest, MayBeCancelledOrDestroyedAtAnyMoment) {
     }
     EXPECT_EQ(seen, std::vector<int>(16, 1));
   }
+}
+
+TEST_P(PipelineFeedersTest, MayBeCancelledOrDestroyedAtAnyMoment) { CancelOrDestroy(); }
+
+TEST_P(PipelineFeedersTest, SoTheyMayWhereLaunchesTakeLong) {
+  launch_ = TakeLong;
+  CancelOrDestroy();
+}
+
+// One thread pulls; four launch. The first few items find out that launches take long.
+TEST_P(PipelineFeedersTest, PulledItemsAreLaunchedOnAllDevicesAtOnce) {
+  if (GetParam() == 0) GTEST_SKIP() << "there are none";
+  Meeting meeting(4);
+  Stages<Work> stages;
+  AddRun(stages, [&] { meeting.Attend(); });
+  auto pipe = Make(std::move(stages), {.window = 16});
+  int64_t next = 0, last = -1;
+  const auto source = [&] { return next < 100 ? std::optional(Work{next++}) : std::nullopt; };
+  EXPECT_OK(pipe.Run(source, [&](Item<Work>& item) { EXPECT_EQ(item->number, ++last); }));
+  EXPECT_EQ(last, 99);
+  EXPECT_GT(meeting.held(), 6) << "of 25";
+}
+
+// One thread pushes and takes out; four launch.
+TEST_P(PipelineFeedersTest, PushedItemsAreLaunchedOnAllDevicesAtOnce) {
+  if (GetParam() == 0) GTEST_SKIP() << "there are none";
+  Meeting meeting(4);
+  Stages<Work> stages;
+  AddRun(stages, [&] { meeting.Attend(); });
+  auto pipe = Make(std::move(stages), {.window = 16});
+  for (int64_t n = 0; n < 100 + 16; ++n) {
+    if (n >= 16) {
+      EXPECT_EQ(pipe.Pop()->number, n - 16);
+    }
+    if (n < 100) {
+      EXPECT_OK(pipe.TryPush(Work{n}));
+    }
+  }
+  EXPECT_GT(meeting.held(), 6) << "of 25";
+}
+
+// Of a pipeline with launches that stay inside where a feeder is at them: until so many are.
+bool PipelineFeedersTest::KeepFeedersInside(Pipeline<Work>& pipe, std::atomic<int>& inside) {
+  const auto until = std::chrono::steady_clock::now() + kLong;
+  while (inside.load() < 4 && std::chrono::steady_clock::now() < until) {
+    (void)pipe.TryPush(Work{});
+    (void)pipe.Pop(std::chrono::seconds(0));
+  }
+  return inside.load() == 4;
+}
+
+TEST_P(PipelineFeedersTest, WhatIsLeftToFeedersThatDoNotComeOthersLaunch) {
+  if (GetParam() != 1) GTEST_SKIP() << "one that is held up is all there are";
+  std::atomic<int> inside{0};
+  std::atomic<bool> leave{false};
+  Stages<Work> holds, goes_on;
+  AddRun(holds, [&] {
+    if (!IsFeeder()) return TakeLong();
+    inside.fetch_add(1);
+    leave.wait(false);
+  });
+  auto held_up = Make(std::move(holds), {.window = 32, .order = Order::kAsReady});
+  const bool all = KeepFeedersInside(held_up, inside);
+  Compile();
+  AddRun(goes_on, TakeLong);
+  auto pipe = Make(std::move(goes_on), {.window = 16});
+  int64_t out = 0;
+  const auto until = std::chrono::steady_clock::now() + kLong;
+  for (int64_t n = 0; all && n < 300 && !HasFailure(); ++n) {
+    EXPECT_OK(pipe.TryPush(Work{n}));
+    if (n < 15) continue;
+    if (n < 200) {  // who waits launches; then nobody waits
+      out += pipe.Pop(until) ? 1 : 0;
+      continue;
+    }
+    while (pipe.stats().ready == 0 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    out += pipe.Pop(std::chrono::seconds(0)) ? 1 : 0;
+  }
+  EXPECT_TRUE(all);
+  EXPECT_EQ(out, 300 - 15);
+  leave.store(true);
+  leave.notify_all();
 }
 
 TEST_P(PipelineFeedersTest, FeedersBeginItemsWhereNobodyWaits) {

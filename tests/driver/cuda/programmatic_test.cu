@@ -30,9 +30,12 @@ PENSTOCK_HOST_DEVICE uint32_t Stepped(uint32_t x, uint32_t k) { return 3 * x + k
 struct Step {
   PENSTOCK_HOST_DEVICE void operator()(int64_t i, uint32_t k, uint32_t* x) const { x[i] = Stepped(x[i], k); }
 };
-// Reads elements that another block of the kernel before has written.
+// Reads elements that another block of the kernel before has written. `by` is no 1, so that what comes too early, or
+// too late, is seen behind two of them.
 struct Turned {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, const uint32_t* x, uint32_t* y) const { y[i] = x[kN - 1 - i]; }
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, const uint32_t* x, uint32_t by, uint32_t* y) const {
+    y[i] = by * x[kN - 1 - i];
+  }
 };
 struct Sum {
   PENSTOCK_HOST_DEVICE void operator()(int64_t i, const uint32_t* x, const uint32_t* y, uint32_t* z) const {
@@ -153,8 +156,8 @@ TEST_F(ProgrammaticTest, EdgesToKernelsThatDependOnSeveralAreNot) {
   g.Fill("x", Write(x), 1u);
   g.Fill("y", Write(y), 2u);
   g.ParallelFor("join", kN, Sum{}, Read(x), Read(y), Write(z));
-  g.ParallelFor("a", kN, Turned{}, Read(z), Write(x));
-  g.ParallelFor("b", kN, Turned{}, Read(z), Write(y));
+  g.ParallelFor("a", kN, Turned{}, Read(z), 1u, Write(x));
+  g.ParallelFor("b", kN, Turned{}, Read(z), 1u, Write(y));
   g.ParallelFor("again", kN, Sum{}, Read(x), Read(y), Write(out));
   Executable exec = Compiled(g);
   HostBuffer<uint32_t> memory = Pinned();
@@ -186,9 +189,9 @@ TEST_F(ProgrammaticTest, TheOrderHoldsWhateverIsSwitchedOff) {
   for (int r = 0; r < kRounds; ++r) {
     const std::string of = std::to_string(r);
     g.Kernel("late " + of, &LateStep, Threads(Dim(kN)).Programmatic(), k, ReadWrite(x));
-    g.ParallelFor("some " + of, Dim(n), Step{}, k, ReadWrite(x));
-    g.ParallelFor("there " + of, kN, Turned{}, Read(x), Write(y));
-    g.ParallelFor("back " + of, kN, Turned{}, Read(y), Write(x));
+    g.ParallelFor("some " + of, Dim(n), Step{}, 77u, ReadWrite(x));
+    g.ParallelFor("there " + of, kN, Turned{}, Read(x), 5u, Write(y));
+    g.ParallelFor("back " + of, kN, Turned{}, Read(y), 7u, Write(x));
   }
   Executable exec = Compiled(g);
   HostBuffer<uint32_t> memory = Pinned();
@@ -202,7 +205,8 @@ TEST_F(ProgrammaticTest, TheOrderHoldsWhateverIsSwitchedOff) {
       expected[at] = memory[at] = run_number * 7919u + static_cast<uint32_t>(i);
       for (int r = 0; r < kRounds; ++r) {
         expected[at] = Stepped(expected[at], run_number);
-        if (i < elements) expected[at] = Stepped(expected[at], run_number);
+        if (i < elements) expected[at] = Stepped(expected[at], 77);
+        expected[at] *= 5 * 7;
       }
     }
     auto run = exec.Launch(io.Set(k, run_number).Set(n, elements));

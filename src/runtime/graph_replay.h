@@ -10,7 +10,8 @@
 // memory: the graph is made anew once, and from then on one copy by the first node of the graph, its head, brings the
 // parameters for all. Such a node begins a little later (they are no longer part of it); so nodes are turned back when
 // parameters have stayed as they are for long. A head that copies nothing is switched off, and still worth having: a
-// graph that begins with one kernel is launched faster than one that begins with many (bench/replay).
+// graph that begins with one kernel is launched faster than one that begins with many (bench/replay). Copies of the
+// copy engines do not come behind it.
 //
 // Where the executable has a trace, stamps stand among the nodes (node_stamps.h).
 //
@@ -188,6 +189,7 @@ class GraphReplay {
   absl::Status MakeGraph(int32_t graph, bool bound);
   absl::Status AddNodes(int32_t graph, driver::Graph to, bool bound);
   absl::Status AddHead(int32_t graph, driver::Graph to);
+  bool WantsHead(int32_t graph, int32_t e) const;
   absl::Status AddEntry(int32_t entry, driver::Graph to, std::vector<int32_t>& after, int priority, bool bound);
   absl::StatusOr<int32_t> AddNode(const ReplayEntry& entry, Node& node, driver::Graph to,
                                   const std::vector<int32_t>& after, int priority, bool bound);

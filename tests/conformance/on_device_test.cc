@@ -224,7 +224,7 @@ TEST_P(OnDeviceReplay, ANewValueIsOneSmallCopyAndNeitherSetNorCaptured) {
     const driver::checked::Totals before = checks_->witness().totals();
     EXPECT_EQ(OfRun(exec, io.Set(s.by, by)), (Changes{.launched = 1})) << by;
     EXPECT_EQ(checks_->witness().totals() - before,
-              (driver::checked::Totals{.uploads = {2, 4 + kN * 4}, .downloads = {1, kN * 4}}));
+              (driver::checked::Totals{.batch_uploads = {2, 4 + kN * 4}, .batch_downloads = {1, kN * 4}, .pieces = 3}));
     EXPECT_EQ(y[0], 7 * by);
   }
   EXPECT_EQ(exec.ledger().captures, 1);

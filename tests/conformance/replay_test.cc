@@ -57,6 +57,29 @@ TEST_P(Replay, CompileLoadsAKernelOnceHoweverManyNodesHaveIt) {
   EXPECT_EQ(memory[kN - 1], 20);
 }
 
+TEST_P(Replay, AHeadStandsBeforeSeveralKernelsAndBeforeNoCopyOfACopyEngine) {
+  constexpr int64_t kLarge = 20000;
+  for (const int64_t n : {kLarge, kN}) {
+    Graph g("beginnings");
+    auto x = g.Input<int32_t>("x", n, kPinned), y = g.Input<int32_t>("y", n, kPinned);
+    auto z = g.Output<int32_t>("z", n, kPinned);
+    auto t = g.Buffer<int32_t>("t", n);
+    g.ParallelFor("copy", n, CopyElement{}, Read(x), Write(t));
+    g.ParallelFor("add", n, AddElement{}, Read(y), ReadWrite(t));
+    g.ParallelFor("out", n, CopyElement{}, Read(t), Write(z));
+    const auto before = Count(Kind::kAddNode);
+    Executable exec = Compiled(g);
+    EXPECT_EQ(Count(Kind::kAddNode) - before, n == kLarge ? 6 : 7) << n;
+    const HostBuffer<int32_t> xs = Pinned(n, 1), ys = Pinned(n, 2);
+    HostBuffer<int32_t> zs = Pinned(n, 0);
+    Bindings io = exec.bindings();
+    const absl::StatusOr<penstock::Run> run = exec.Launch(io.Set(x, xs).Set(y, ys).Set(z, zs));
+    ASSERT_OK(run.status());
+    ASSERT_OK(run->Wait());
+    EXPECT_EQ(zs[static_cast<size_t>(n - 1)], 3);
+  }
+}
+
 TEST_P(Replay, AStateThatIsOnlyReadIsInOneGraphWithWhatGoesBeforeAndBehind) {
   Graph g("weights");
   auto weights = runtime_->MakeState<int32_t>("weights", kN, std::vector<int32_t>(kN, 5));

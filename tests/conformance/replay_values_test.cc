@@ -30,8 +30,8 @@ struct Chain {
   std::vector<ParamHandle<int32_t>> values;
   ParamHandle<int64_t> wide;
 
-  explicit Chain(bool host_first = false) {
-    x = graph.InOut<int32_t>("x", kN, kPinned);
+  explicit Chain(bool host_first = false, int64_t n = kN) {
+    x = graph.InOut<int32_t>("x", n, kPinned);
     wide = graph.Param<int64_t>("wide");
     if (host_first) {
       graph.Host(
@@ -41,9 +41,9 @@ struct Chain {
     }
     for (int i = 0; i < kNodes; ++i) {
       values.push_back(graph.Param<int32_t>("value" + std::to_string(i)));
-      graph.ParallelFor("twist" + std::to_string(i), kN, Twist{3 + i}, ReadWrite(x), values.back(), wide);
+      graph.ParallelFor("twist" + std::to_string(i), n, Twist{3 + i}, ReadWrite(x), values.back(), wide);
     }
-    graph.ParallelFor("one", kN, AddOne{}, ReadWrite(x));
+    graph.ParallelFor("one", n, AddOne{}, ReadWrite(x));
   }
   // What the chain makes of `x` with these values.
   static int32_t Of(int32_t x, const std::vector<int32_t>& values, int64_t wide) {
@@ -114,6 +114,18 @@ TEST_P(ReplayValues, ManyNewValuesAgainAndAgainComeByOneCopyUntilTheyStayAsTheyA
   ++values[3];
   EXPECT_EQ(Check(exec, chain, io, memory, values), (Changes{.launched = 1, .set = 1}));
   EXPECT_EQ(exec.ledger().refreshes, 5);
+}
+
+// Which do not stand behind the one copy of the parameters, so what reads these must by itself.
+TEST_P(ReplayValues, SoTheyComeWhereCopyEnginesBringTheRest) {
+  constexpr int64_t kLarge = 20000;
+  const Chain chain(/*host_first=*/false, kLarge);
+  Executable exec = Compiled(chain.graph);
+  HostBuffer<int32_t> memory = Pinned(kLarge, 0);
+  Bindings io = exec.bindings();
+  io.Set(chain.x, memory);
+  for (int run = 0; run < 20; ++run) Check(exec, chain, io, memory, NewValues());
+  EXPECT_EQ(exec.ledger().refreshes, 12);
 }
 
 TEST_P(ReplayValues, AFewNewValuesAreSetNodeByNode) {

@@ -2,6 +2,7 @@
 // the ledger says of all that. What results come to, every other conformance test says, in either mode.
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "tests/conformance/replay_fixture.h"
 
@@ -24,7 +25,10 @@ struct CopyElement {
   PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* from, int32_t* to) const { to[i] = from[i]; }
 };
 
-class Replay : public ReplayConformance {};
+class Replay : public ReplayConformance {
+ protected:
+  std::pair<int64_t, int64_t> SetForOtherMemory(int64_t n);
+};
 
 TEST_P(Replay, WhatHasNotChangedIsNotSetAgain) {
   Graph g("steady");
@@ -115,45 +119,36 @@ TEST_P(Replay, AParameterSetsTheNodesThatTakeIt) {
   EXPECT_EQ(memory[7], 3 + 100 + 3 + 200 + 6 + 200 + 9);
 }
 
-TEST_P(Replay, OtherMemorySetsWhatTouchesIt) {
-  constexpr int64_t kLarge = 20000;  // of smaller copies the address is in a table
+// What launches with other memory for both, and for one, of two copies of n elements set.
+std::pair<int64_t, int64_t> Replay::SetForOtherMemory(int64_t n) {
   Graph g("memory");
-  auto x = g.Input<int32_t>("x", kLarge, kPinned);
-  auto y = g.Output<int32_t>("y", kLarge, kPinned);
-  auto t = g.Buffer<int32_t>("t", kLarge);
+  auto x = g.Input<int32_t>("x", n, kPinned);
+  auto y = g.Output<int32_t>("y", n, kPinned);
+  auto t = g.Buffer<int32_t>("t", n);
   g.Copy("in", x, t);
-  g.ParallelFor("one", kLarge, AddOne{}, ReadWrite(t));
+  g.ParallelFor("one", n, AddOne{}, ReadWrite(t));
   g.Copy("out", t, y);
   Executable exec = Compiled(g);
-  const HostBuffer<int32_t> xs[] = {Pinned(kLarge, 1), Pinned(kLarge, 2)};
-  HostBuffer<int32_t> ys[] = {Pinned(kLarge, 0), Pinned(kLarge, 0)};
+  const HostBuffer<int32_t> xs[] = {Pinned(n, 1), Pinned(n, 2)};
+  HostBuffer<int32_t> ys[] = {Pinned(n, 0), Pinned(n, 0)};
   Bindings io = exec.bindings();
   OfRun(exec, io.Set(x, xs[0]).Set(y, ys[0]));
-  EXPECT_EQ(OfRun(exec, io.Set(x, xs[1])), (Changes{.launched = 1, .set = 1}));
-  EXPECT_EQ(ys[0][kLarge / 2], 3);
-  EXPECT_EQ(OfRun(exec, io.Set(x, xs[0]).Set(y, ys[1])), (Changes{.launched = 1, .set = 2}));
-  EXPECT_EQ(ys[1][kLarge / 2], 2);
-  EXPECT_EQ(ys[0][kLarge / 2], 3);
+  const Changes one = OfRun(exec, io.Set(x, xs[1]));
+  EXPECT_EQ(ys[0][n / 2], 3);
+  const Changes both = OfRun(exec, io.Set(x, xs[0]).Set(y, ys[1]));
+  EXPECT_EQ(ys[1][n / 2], 2);
+  EXPECT_EQ(ys[0][n / 2], 3);
+  EXPECT_EQ(one.launched + both.launched, 2);
+  return {both.set, one.set};
 }
 
+TEST_P(Replay, OtherMemorySetsWhatTouchesIt) {
+  EXPECT_EQ(SetForOtherMemory(20000), (std::pair<int64_t, int64_t>(2, 1)));
+}
+
+// The address is in a table.
 TEST_P(Replay, OtherSmallMemoryIsFoundWithoutACall) {
-  Graph g("memory");
-  auto x = g.Input<int32_t>("x", kN, kPinned);
-  auto y = g.Output<int32_t>("y", kN, kPinned);
-  auto t = g.Buffer<int32_t>("t", kN);
-  g.Copy("in", x, t);
-  g.ParallelFor("one", kN, AddOne{}, ReadWrite(t));
-  g.Copy("out", t, y);
-  Executable exec = Compiled(g);
-  const HostBuffer<int32_t> xs[] = {Pinned(kN, 1), Pinned(kN, 2)};
-  HostBuffer<int32_t> ys[] = {Pinned(kN, 0), Pinned(kN, 0)};
-  Bindings io = exec.bindings();
-  OfRun(exec, io.Set(x, xs[0]).Set(y, ys[0]));
-  EXPECT_EQ(OfRun(exec, io.Set(x, xs[1])), (Changes{.launched = 1}));
-  EXPECT_EQ(ys[0][kN / 2], 3);
-  EXPECT_EQ(OfRun(exec, io.Set(x, xs[0]).Set(y, ys[1])), (Changes{.launched = 1}));
-  EXPECT_EQ(ys[1][kN / 2], 2);
-  EXPECT_EQ(ys[0][kN / 2], 3);
+  EXPECT_EQ(SetForOtherMemory(kN), (std::pair<int64_t, int64_t>(0, 0)));
 }
 
 TEST_P(Replay, WhatHasNothingToDoIsSwitchedOffAndLaterOn) {

@@ -127,21 +127,20 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
     const int stage;
     Help help;
     std::atomic<const void*> feeder{nullptr};  // which feeder has taken it over, until others move something
+    alignas(kCacheLine) std::atomic<int64_t> next_look_ns{0};  // of feeders, which look no oftener
     // From when on feeders are to begin items that wait, which whoever found them has left to them; 0: nothing is left.
     // Written by the owner, with mu_ held.
     std::atomic<int64_t> left_ns{0};
     bool fed = false;  // feeders have been called, and what is left to them they will see; guarded by mu_
-    alignas(kCacheLine) std::atomic<int64_t> next_look_ns{0};  // of feeders, which look no oftener
     alignas(kCacheLine) base::OwnerByNotes<> notes;
-    std::atomic<int64_t> moved_ns{0};  // when its owner moved something last
     // The owner's.
+    int32_t look = 0;  // the run that was looked at beside the oldest
     std::vector<int> running;  // items, in the order of their launches
-    size_t look = 0;  // the one that was looked at beside the oldest
+    std::atomic<int64_t> moved_ns{0};  // when it moved something last; others read it, as the next two
+    std::atomic<int64_t> launch_ns{0};  // where launches may be shared: how long they took of late
+    std::atomic<int64_t> launching_ns{0};  // since when one has not returned; 0: there is none
     bool starved = false;
     bool cancelled = false;
-    // Where launches may be shared; the owner's, and others read them.
-    std::atomic<int64_t> launch_ns{0};  // how long launches took of late
-    std::atomic<int64_t> launching_ns{0};  // since when one has not returned; 0: there is none
   };
   // An abandoned run goes on. When that has ended, what the stage has of slots for the item comes free, or, where the
   // item has been handed back meanwhile, all of it (stage -1).

@@ -43,7 +43,10 @@ bool PipelineCore::EndRuns(Feed& feed) {
     for (size_t r = 0; r < feed.running.size();) EndRunAt(feed, r) ? any = true : ++r;
   } else if (running > 0) {
     any = EndRunAt(feed, 0);
-    if (!any && running > 1) any = EndRunAt(feed, feed.look = feed.look % (running - 1) + 1);
+    if (!any && running > 1) {
+      feed.look = feed.look % (static_cast<int32_t>(running) - 1) + 1;
+      any = EndRunAt(feed, static_cast<size_t>(feed.look));
+    }
   }
   if (any) runtime_->bell().Ring();
   return any;

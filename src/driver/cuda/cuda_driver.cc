@@ -48,7 +48,7 @@ struct Device {
   int ordinal = 0;
   CUcontext context = nullptr;
   int shared_limit = 0;  // bytes of shared memory a block can ask for
-  bool library_awaits = false;  // see LibraryKernels::Load
+  bool own_kernels_await = false;  // see LibraryKernels::Load
   std::string architecture;  // "sm_90"
 };
 
@@ -70,7 +70,7 @@ absl::StatusOr<Device> OpenDevice(const DriverApi& api, const LibraryKernels& ke
   cudaDeviceProp properties;
   PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaGetDeviceProperties(&properties, ordinal), "reading its properties"));
   PENSTOCK_RETURN_IF_ERROR(CheckMapsHost(ordinal));
-  PENSTOCK_ASSIGN_OR_RETURN(device.library_awaits, kernels.Load());
+  PENSTOCK_ASSIGN_OR_RETURN(device.own_kernels_await, kernels.Load());
   device.info = {.kind = DeviceKind::kCuda,
                  .name = NameOf(ordinal),
                  .description = properties.name,
@@ -215,11 +215,11 @@ class CudaDriver final : public Driver {
   template <class Owned>
   void Destroy(Owned* own) const;
   NodeMaker MakerOf(int device) const {
-    return {api_, kernels_, devices_[device].context, devices_[device].library_awaits};
+    return {api_, kernels_, devices_[device].context, devices_[device].own_kernels_await};
   }
   // Of a kernel of the library's: loaded when the device was opened.
   LibraryCode CodeOf(cudaKernel_t kernel, int device) const {
-    return {.kernel = {static_cast<const void*>(kernel), devices_[device].library_awaits}};
+    return {.kernel = {static_cast<const void*>(kernel), devices_[device].own_kernels_await}};
   }
   absl::StatusOr<bool> IsCapturing(Stream stream) const;
   int IndexOf(int ordinal) const;

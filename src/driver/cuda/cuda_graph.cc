@@ -56,7 +56,7 @@ CUgraphNodeParams NodeOf(const CUDA_KERNEL_NODE_PARAMS& params) {
 
 bool Awaits(const NodeMaker& maker, const NodeOp& op) {
   const auto* const kernel = std::get_if<const KernelOp*>(&op);
-  return kernel != nullptr ? (*kernel)->awaits : maker.library_awaits;
+  return kernel != nullptr ? (*kernel)->awaits : maker.own_kernels_await;
 }
 
 // Gives `use` an operation that is a kernel, the caller's or one of the library's, in CUDA's words.

@@ -34,7 +34,7 @@ struct NodeMaker {
   const DriverApi& api;
   const LibraryKernels& kernels;
   CUcontext context = nullptr;
-  bool library_awaits = false;  // see LibraryKernels::Load
+  bool own_kernels_await = false;  // see LibraryKernels::Load
 };
 
 class CudaGraph {

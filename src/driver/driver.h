@@ -231,11 +231,13 @@ class Driver {
   // LaunchGraph and peer copies they refuse with FailedPrecondition, and the capture is broken then. CUDA takes more,
   // and all that its own calls submit to the native handle; but an event recorded meanwhile is never queried. The nodes
   // have the stream's priority and borrow what those of AddNode do. FailedPrecondition where the stream captures
-  // already, which goes on then.
+  // already: that capture goes on, but EndCapture tells of the call.
   virtual absl::Status BeginCapture(Stream stream) = 0;
   // Ends the capture, whatever it returns, and gives the caller the graph. That takes no more nodes, and none of its
   // nodes has a number: it is launched as it is, or made a child. FailedPrecondition, in the driver's words, where
-  // something has broken the capture or ended it before: the stream works as if it had never begun.
+  // something has broken the capture or ended it before: the stream works as if it had never begun. The same where a
+  // call of the thread was refused meanwhile, through BeginCapture or the native handle: CUDA leaves such a capture
+  // valid, and only the operation is missing. What the other calls here refuse is told by their Status alone.
   virtual absl::StatusOr<Graph> EndCapture(Stream stream) = 0;
   // How many nodes the graph has; a child is one.
   virtual absl::StatusOr<int32_t> CountNodes(Graph graph) = 0;

@@ -285,8 +285,11 @@ absl::Status CheckedDriver::BeginCapture(Stream stream) {
   Stream inner;
   {
     base::MutexLock lock(mu_);
-    if (graphs_.FindCapture(stream) != nullptr) {
-      return Violated("one capture a stream", absl::StrCat("BeginCapture: stream ", stream.bits, " captures already"));
+    if (CaptureState* const capture = graphs_.FindCapture(stream); capture != nullptr) {
+      absl::Status refused =
+          Violated("one capture a stream", absl::StrCat("BeginCapture: stream ", stream.bits, " captures already"));
+      if (capture->broken.ok()) capture->broken = refused;
+      return refused;
     }
     PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(stream, "BeginCapture"));
   }

@@ -1,6 +1,6 @@
 // Each call of the seam is one call of CUDA, and this file is one class because the seam is one interface. What takes
 // more than a call lies beside it: cuda_context (current device), cuda_copy and cuda_fill (shapes), cuda_graph,
-// cuda_kernels (patterns and batches), cuda_pointer (kinds of memory), driver_api.
+// cuda_kernels (patterns and batches), cuda_pointer (kinds of memory), cuda_refusals (captures), driver_api.
 //
 // Handles are CUDA's own, as integers, but for graphs and execs, which are objects of cuda_graph. Streams and events
 // are used as they are, so recording and launching look nothing up and lock nothing; the members are constant after
@@ -22,6 +22,7 @@
 #include "src/driver/cuda/cuda_graph.h"
 #include "src/driver/cuda/cuda_kernels.h"
 #include "src/driver/cuda/cuda_pointer.h"
+#include "src/driver/cuda/cuda_refusals.h"
 #include "src/driver/cuda/cuda_status.h"
 #include "src/driver/cuda/driver_api.h"
 #include "src/driver/fill_box.h"
@@ -441,24 +442,38 @@ absl::StatusOr<bool> CudaDriver::IsCapturing(Stream stream) const {
 }
 
 absl::Status CudaDriver::BeginCapture(Stream stream) {
+  const CUlogIterator log_begin = LogPosition(api_);
+  const cudaError_t code = cudaStreamBeginCapture(Native(stream), cudaStreamCaptureModeThreadLocal);
+  if (code == cudaSuccess) {
+    RefusalWatch::Begin(Native(stream), log_begin);
+    return absl::OkStatus();
+  }
+  const absl::Status refused = ToStatus(code, "beginning a capture on a stream");
   PENSTOCK_ASSIGN_OR_RETURN(const bool captures, IsCapturing(stream));
-  if (captures) return absl::FailedPreconditionError("the stream captures already; end that first");
-  return ToStatus(cudaStreamBeginCapture(Native(stream), cudaStreamCaptureModeThreadLocal),
-                  "beginning a capture on a stream");
+  return captures ? absl::FailedPreconditionError("the stream captures already; end that first") : refused;
 }
 
 absl::StatusOr<Graph> CudaDriver::EndCapture(Stream stream) {
+  const std::string refusals = RefusalWatch::End(api_, Native(stream));
   PENSTOCK_ASSIGN_OR_RETURN(const bool captures, IsCapturing(stream));
   if (!captures) {
     return absl::FailedPreconditionError(
         "the stream does not capture; nobody has begun that, or who was called since has ended it");
   }
   cudaGraph_t captured = nullptr;
-  PENSTOCK_RETURN_IF_ERROR(ToRefusal(cudaStreamEndCapture(Native(stream), &captured), "ending a capture on a stream"));
+  const absl::Status ended = ToRefusal(cudaStreamEndCapture(Native(stream), &captured), "ending a capture on a stream");
+  if (!ended.ok()) return refusals.empty() ? ended : base::Suffixed(ended, "; before it, CUDA said: " + refusals);
   int ordinal = -1;  // who was called since may have made another device current
   const cudaError_t asked = cudaStreamGetDevice(Native(stream), &ordinal);
   std::unique_ptr<CudaGraph> graph = CudaGraph::Adopt(IndexOf(ordinal), captured);
   PENSTOCK_RETURN_IF_ERROR(ToStatus(asked, "asking for a stream's device"));
+  if (!refusals.empty()) {
+    Destroy(graph.release());
+    return absl::FailedPreconditionError(
+        "CUDA refused a call while the stream captured, and the graph lacks it: " + refusals +
+        "; submit what a capture takes (for cudaMemcpyBatchAsync, single copies), or "
+        "compile for Mode::kStream");
+  }
   return Graph{reinterpret_cast<uint64_t>(graph.release())};
 }
 

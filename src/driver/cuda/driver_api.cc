@@ -46,6 +46,8 @@ absl::StatusOr<DriverApi> DriverApi::Load() {
   PENSTOCK_RETURN_IF_ERROR(Find("cuGraphAddNode", 12030, &api.graph_add_node));
   PENSTOCK_RETURN_IF_ERROR(Find("cuGraphExecKernelNodeSetParams", 12000, &api.exec_set_kernel));
   PENSTOCK_RETURN_IF_ERROR(Find("cuGraphLaunch", 10000, &api.graph_launch));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuLogsCurrent", 12090, &api.logs_current));
+  PENSTOCK_RETURN_IF_ERROR(Find("cuLogsDumpToMemory", 12090, &api.logs_dump_to_memory));
   return api;
 }
 

@@ -1,8 +1,8 @@
 // The few calls that go to the CUDA driver itself, not through the runtime API: contexts, which the runtime API has no
 // word for; the calls of the submit path, where the driver's own are 3 % (launch) to 20 % (record, wait) cheaper and
 // leave the runtime API's last error alone; kernel nodes, whose kernels are handles of the driver's; what threads
-// without a current context call, to which the runtime API would give one on device 0; and what is known of a pointer,
-// of which the runtime API tells no range.
+// without a current context call, to which the runtime API would give one on device 0; what is known of a pointer, of
+// which the runtime API tells no range; and the driver's log.
 //
 // Entry points are asked of the runtime API, which opened the driver: the library does not link libcuda.so.
 //
@@ -39,6 +39,8 @@ struct DriverApi {
   PFN_cuGraphAddNode_v12030 graph_add_node = nullptr;
   PFN_cuGraphExecKernelNodeSetParams_v12000 exec_set_kernel = nullptr;
   PFN_cuGraphLaunch_v10000 graph_launch = nullptr;
+  PFN_cuLogsCurrent_v12090 logs_current = nullptr;
+  PFN_cuLogsDumpToMemory_v12090 logs_dump_to_memory = nullptr;
 
   static absl::StatusOr<DriverApi> Load();
 };

@@ -23,7 +23,14 @@ absl::Status HostCaptures::Begin(Stream stream) {
   base::MutexLock lock(mu_);
   const auto [at, begun] =
       captures_.try_emplace(stream.bits, Capture{.nodes = GraphNodes(device, true), .priority = priority});
-  if (!begun) return absl::FailedPreconditionError("the stream captures already; end that first");
+  if (!begun) {
+    const absl::Status refused = absl::FailedPreconditionError("the stream captures already; end that first");
+    if (at->second.broken.ok()) {
+      at->second.broken = absl::FailedPreconditionError(absl::StrCat(
+          "a call was refused while the stream captured, and the graph lacks it: BeginCapture; ", refused.message()));
+    }
+    return refused;
+  }
   open_.fetch_add(1, std::memory_order_relaxed);
   return absl::OkStatus();
 }

@@ -1,7 +1,8 @@
 // The streams of a host driver that capture, and what was submitted to each.
 //
 // A host device knows no work but that of its driver, so an operation is kept instead of queued. What no capture takes
-// breaks it: its end says what that was.
+// breaks it: its end says what that was. So it does of a second Begin, which stands for the calls that CUDA refuses in
+// a capture that stays valid.
 //
 // Ownership: borrows the driver's Scheduler; the nodes borrow what a graph's do.
 // Threads:   thread-safe, but a stream is fed by one thread at a time, which is why a look at whether any stream

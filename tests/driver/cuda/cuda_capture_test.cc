@@ -113,12 +113,52 @@ TEST_F(CudaCaptureTest, WhatForksToAnotherStreamAndIsJoinedIsCaptured) {
 
 TEST_F(CudaCaptureTest, WhatBreaksACaptureIsToldInCudasWords) {
   ExpectBroken("cudaErrorStreamCapture", [&] { EXPECT_NE(cudaStreamSynchronize(native()), cudaSuccess); });
-  ExpectBroken("cudaErrorStreamCapture", [&] { EXPECT_NE(cudaStreamQuery(native()), cudaSuccess); });
+  ExpectBroken("from cuStreamQuery", [&] { EXPECT_NE(cudaStreamQuery(native()), cudaSuccess); });
   ExpectBroken("cudaErrorStreamCapture", [] {
     void* memory = nullptr;
     EXPECT_NE(cudaMalloc(&memory, 16), cudaSuccess);
   });
   ExpectBroken("cudaErrorStreamCapture", [] { std::thread([] { (void)cudaDeviceSynchronize(); }).join(); });
+}
+
+// The capture stays valid, and only the operation is missing.
+TEST_F(CudaCaptureTest, ACallThatIsRefusedInItIsToldByItsEnd) {
+  std::byte *const from = Device(16), *const to = Device(16);
+  const auto batch = [&] {
+    const void* sources[] = {from};
+    const void* targets[] = {to};
+    const size_t sizes[] = {16};
+    cudaMemcpyAttributes attributes{};
+    attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+    size_t first = 0;
+    EXPECT_NE(cudaMemcpyBatchAsync(targets, sources, sizes, 1, &attributes, &first, 1, native()), cudaSuccess);
+  };
+  ExpectBroken("cuMemcpyBatchAsync", batch);
+  ExpectBroken("cuMemcpyBatchAsync", [&] {
+    batch();
+    EXPECT_NE(cudaGetLastError(), cudaSuccess) << "the log still tells";
+  });
+  ExpectBroken("InvalidMemcpyDirection", [&] {
+    EXPECT_NE(cudaMemcpyAsync(to, from, 16, static_cast<cudaMemcpyKind>(17), native()), cudaSuccess);
+  });
+  ExpectBroken("does not refer to an active allocation", [&] { EXPECT_NE(cudaFreeAsync(to, native()), cudaSuccess); });
+  ExpectBroken("cuStreamBeginCapture",
+               [&] { EXPECT_NE(cudaStreamBeginCapture(native(), cudaStreamCaptureModeThreadLocal), cudaSuccess); });
+  ExpectBroken("and 97 more", [&] {
+    for (uintptr_t i = 1; i <= 99; ++i) (void)cudaFreeAsync(reinterpret_cast<void*>(i << 32), native());
+  });
+}
+
+TEST_F(CudaCaptureTest, ErrorsBeforeItAndOfOtherThreadsAreNotToldAsItsOwn) {
+  std::byte* const memory = Device(16);
+  EXPECT_NE(cudaFreeAsync(memory, native()), cudaSuccess) << "a stale last error";
+  ASSERT_TRUE(driver_->BeginCapture(stream_).ok());
+  EXPECT_TRUE(driver_->Fill(stream_, {.dst = memory, .count = 16}).ok());
+  const Stream other = NewStream();
+  std::thread([&] { EXPECT_NE(cudaFreeAsync(memory, Native(other)), cudaSuccess); }).join();
+  const absl::StatusOr<Graph> graph = driver_->EndCapture(stream_);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  driver_->DestroyGraph(*graph);
 }
 
 TEST_F(CudaCaptureTest, AForkThatIsNotJoinedBreaksIt) {

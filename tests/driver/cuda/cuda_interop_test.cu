@@ -288,6 +288,41 @@ TEST_P(CudaInteropTest, GraphsOfStepsThatAreDeclaredAgainDoNotPileUp) {
   }
 }
 
+// CUDA refuses batches of copies in a capture and leaves it valid: a graph would run without the copy.
+TEST_P(CudaInteropTest, ALaunchNodeWhoseCallIsRefusedInACaptureIsInNoGraph) {
+  Graph graph("refused");
+  auto y = graph.Input<uint32_t>("y", kN, kDevice);
+  auto x = graph.Output<uint32_t>("x", kN, kDevice);
+  const auto copies_without_a_look = [](Foreign& foreign, const uint32_t* from, uint32_t* to) {
+    const void *sources[] = {from}, *targets[] = {to};
+    const size_t sizes[] = {kN * sizeof(uint32_t)};
+    cudaMemcpyAttributes attributes{};
+    attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+    size_t first = 0;
+    (void)cudaMemcpyBatchAsync(targets, sources, sizes, 1, &attributes, &first, 1, CudaStream(foreign));
+  };
+  graph.Launch("theirs", copies_without_a_look, Read(y), Write(x));
+  if (GetParam() == Mode::kGraph) {
+    const absl::Status refused = runtime_->Compile(graph, {.mode = Mode::kGraph}).status();
+    EXPECT_NE(Text(refused).find("graph 'refused' node 'theirs' ("), std::string::npos) << refused;
+    EXPECT_NE(Text(refused).find("cuMemcpyBatchAsync"), std::string::npos) << refused;
+    return;
+  }
+  Executable exec = Compiled(graph);
+  if (GetParam() == Mode::kAuto) {
+    EXPECT_NE(exec.ledger().Text().find("cuMemcpyBatchAsync"), std::string::npos) << exec.ledger().Text();
+  }
+  Bindings io = exec.bindings();
+  for (int i = 0; i < 50; ++i) {
+    Fill(y_);
+    ASSERT_CUDA(cudaMemset(x_.data(), 0, kN * sizeof(uint32_t)));
+    auto run = exec.Launch(io.Set(y, y_).Set(x, x_));
+    ASSERT_OK(run.status());
+    ASSERT_OK(run->Wait(seconds(60)));
+    Expect(x_, {});
+  }
+}
+
 TEST_P(CudaInteropTest, AStreamUnderCaptureIsRefusedAndItsCaptureGoesOn) {
   TwoSteps steps;
   Executable exec = Compiled(steps.graph);

@@ -92,7 +92,7 @@ struct PlanNode {
   int32_t batch = -1;          // small copies: the first node of those submitted together; -1: on its own
   When when = When::kAlways;
   absl::InlinedVector<Use, 6> uses;     // declared nodes: parallel to NodeDecl::accesses
-  absl::InlinedVector<int32_t, 4> preds;  // nodes that must be done before and that no path of preds implies, ascending
+  absl::InlinedVector<int32_t, 4> preds;  // nodes that must be done before, by TransitiveReduction, ascending
   bool operator==(const PlanNode&) const = default;
 };
 

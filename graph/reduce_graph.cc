@@ -9,15 +9,17 @@ namespace {
 
 // An edge from p to v is implied when p comes before another predecessor of v. That can be only where that one is
 // deeper (the longest path to it has more edges), and p has a successor no later than the last predecessor of v: most
-// edges are answered so. The nodes p of the others are looked at 64 at a time, a bit each, in one sweep over the nodes
-// from the first of them to the last predecessor in question.
+// edges are answered so. Of the others, those are implied whose p is a predecessor of v's last one. The nodes p of what
+// is left are looked at 64 at a time, a bit each, in one sweep over the nodes from the first of them to the last
+// predecessor in question.
 class Reduction {
  public:
   explicit Reduction(const Rows& preds) : preds_(preds) {}
 
   Rows Run() {
     FindQuestions();
-    for (size_t i = 0; i < questions_.size();) i = Answer(i);
+    const int64_t most = kMostLooks * static_cast<int64_t>(preds_.items());
+    for (size_t i = 0; i < questions_.size() && looks_ <= most;) i = Answer(i);
     if (!any_implied_) return preds_;
     Rows kept;
     kept.Reserve(static_cast<size_t>(preds_.rows()), preds_.items());
@@ -30,6 +32,8 @@ class Reduction {
     }
     return kept;
   }
+
+  int64_t looks() const { return looks_; }
 
  private:
   struct Question {
@@ -50,17 +54,32 @@ class Reduction {
       nodes[static_cast<size_t>(v)].depth = deepest + 1;
       for (const int32_t p : preds) {
         Node& from = nodes[static_cast<size_t>(p)];
-        if (from.depth < deepest && from.first_successor <= preds.back()) questions_.push_back({p, v, edge});
+        if (from.depth < deepest && from.first_successor <= preds.back()) Ask({p, v, edge});
         from.first_successor = std::min(from.first_successor, v);
         ++edge;
       }
     }
     if (questions_.empty()) return;
-    implied_.assign(edge, 0);
     std::sort(questions_.begin(), questions_.end(),
               [](const Question& a, const Question& b) { return a.from != b.from ? a.from < b.from : a.to < b.to; });
     before_.resize(static_cast<size_t>(preds_.rows()));
     bit_.resize(before_.size());
+    through_.resize(before_.size());
+  }
+
+  void Ask(const Question& question) {
+    const std::span<const int32_t> of_last = preds_[preds_[question.to].back()];
+    if (std::binary_search(of_last.begin(), of_last.end(), question.from)) {
+      Imply(question);
+    } else {
+      questions_.push_back(question);
+    }
+  }
+
+  void Imply(const Question& question) {
+    if (!any_implied_) implied_.assign(preds_.items(), 0);
+    any_implied_ = true;
+    implied_[question.edge] = 1;
   }
 
   // Those of 64 nodes, from `begin` on. Returns where the next begin.
@@ -77,9 +96,9 @@ class Reduction {
     }
     Sweep(first, last);
     for (size_t i = begin; i < end; ++i) {
-      if (!IsImplied(questions_[i])) continue;
-      implied_[questions_[i].edge] = 1;
-      any_implied_ = true;
+      Through& through = through_[static_cast<size_t>(questions_[i].to)];
+      if (through.sweep != sweeps_) through = {sweeps_, BeforeAny(preds_[questions_[i].to])};
+      if ((through.before & bit_[static_cast<size_t>(questions_[i].from)]) != 0) Imply(questions_[i]);
     }
     for (size_t i = begin; i < end; ++i) bit_[static_cast<size_t>(questions_[i].from)] = 0;
     return end;
@@ -87,28 +106,41 @@ class Reduction {
 
   // before_[v]: the bits of those in question that come before v.
   void Sweep(int32_t first, int32_t last) {
+    ++sweeps_;
+    first_ = first;
     for (int32_t v = first; v <= last; ++v) {
-      uint64_t before = 0;
-      for (const int32_t p : preds_[v]) {
-        if (p >= first) before |= before_[static_cast<size_t>(p)] | bit_[static_cast<size_t>(p)];
+      const std::span<const int32_t> preds = preds_[v];
+      uint64_t before = BeforeAny(preds);
+      for (const int32_t p : preds) {
+        if (p >= first) before |= bit_[static_cast<size_t>(p)];
       }
       before_[static_cast<size_t>(v)] = before;
     }
   }
 
-  bool IsImplied(const Question& question) const {
-    const std::span<const int32_t> preds = preds_[question.to];
-    return std::any_of(preds.begin(), preds.end(), [&](int32_t other) {
-      return other > question.from &&
-             (before_[static_cast<size_t>(other)] & bit_[static_cast<size_t>(question.from)]) != 0;
-    });
+  uint64_t BeforeAny(std::span<const int32_t> nodes) {
+    looks_ += static_cast<int64_t>(nodes.size()) + 1;
+    uint64_t before = 0;
+    for (const int32_t p : nodes) {
+      if (p >= first_) before |= before_[static_cast<size_t>(p)];
+    }
+    return before;
   }
+
+  // Of a node, as of a sweep: the bits of those that come before one of its predecessors.
+  struct Through {
+    int32_t sweep = 0;
+    uint64_t before = 0;
+  };
 
   const Rows& preds_;
   std::vector<Question> questions_;  // by node
-  std::vector<uint8_t> implied_;  // by edge
+  std::vector<uint8_t> implied_;  // by edge, once there is one
   bool any_implied_ = false;
   std::vector<uint64_t> before_, bit_;
+  std::vector<Through> through_;
+  int32_t sweeps_ = 0, first_ = 0;  // the first node of the last sweep
+  int64_t looks_ = 0;
 };
 
 template <class F>
@@ -117,17 +149,26 @@ void ForEachInstance(const PlanNode& node, F&& f) {
   if (node.decl < 0) f(node.src), f(node.dst);
 }
 
-bool UsesInstance(const PlanNode& node, int32_t instance) {
-  bool found = false;
-  ForEachInstance(node, [&](int32_t i) { found = found || i == instance; });
-  return found;
-}
-
 // The users of each instance, and among them those that none before, or none behind, is joined to by an edge. With
 // these in order all are.
 struct Users {
   Rows all, first, last;
 };
+
+// Calls `f` with each of `preds` that is among `earlier`, by way of the shorter list. Both are ascending; `uses` marks
+// what is in the latter, and nothing else that is in the former.
+template <class Preds, class F>
+void ForEachCommon(const Preds& preds, std::span<const int32_t> earlier, const std::vector<uint8_t>& uses, F&& f) {
+  if (preds.size() <= earlier.size()) {
+    for (const int32_t p : preds) {
+      if (uses[static_cast<size_t>(p)] != 0) f(p);
+    }
+    return;
+  }
+  for (const int32_t p : earlier) {
+    if (std::binary_search(preds.begin(), preds.end(), p)) f(p);
+  }
+}
 
 Users FindUsers(const Plan& plan) {
   std::vector<Edge> list;
@@ -136,20 +177,21 @@ Users FindUsers(const Plan& plan) {
   }
   const auto count = static_cast<int32_t>(plan.instances.size());
   Users users{MakeEdges(count, list), {}, {}};
-  std::vector<uint8_t> has_later(plan.nodes.size());
+  std::vector<uint8_t> uses(plan.nodes.size()), has_later(plan.nodes.size());
   for (int32_t i = 0; i < count; ++i) {
-    for (const int32_t n : users.all[i]) {
+    const std::span<const int32_t> all = users.all[i];
+    for (const int32_t n : all) uses[static_cast<size_t>(n)] = 1;
+    for (size_t u = 0; u < all.size(); ++u) {
       bool has_earlier = false;
-      for (const int32_t p : plan.nodes[static_cast<size_t>(n)].preds) {
-        if (!UsesInstance(plan.nodes[static_cast<size_t>(p)], i)) continue;
+      ForEachCommon(plan.nodes[static_cast<size_t>(all[u])].preds, all.first(u), uses, [&](int32_t p) {
         has_earlier = true;
         has_later[static_cast<size_t>(p)] = 1;
-      }
-      if (!has_earlier) users.first.Add(n);
+      });
+      if (!has_earlier) users.first.Add(all[u]);
     }
-    for (const int32_t n : users.all[i]) {
-      if (!has_later[static_cast<size_t>(n)]) users.last.Add(n);
-      has_later[static_cast<size_t>(n)] = 0;
+    for (const int32_t n : all) {
+      if (has_later[static_cast<size_t>(n)] == 0) users.last.Add(n);
+      has_later[static_cast<size_t>(n)] = uses[static_cast<size_t>(n)] = 0;
     }
     users.first.Close();
     users.last.Close();
@@ -198,7 +240,12 @@ int32_t EndOfBatch(const Plan& plan, int32_t first) {
 
 }  // namespace
 
-Rows TransitiveReduction(const Rows& preds) { return Reduction(preds).Run(); }
+Rows TransitiveReduction(const Rows& preds, int64_t* looks) {
+  Reduction reduction(preds);
+  Rows reduced = reduction.Run();
+  if (looks != nullptr) *looks = reduction.looks();
+  return reduced;
+}
 
 Rows MemoryEdges(const Plan& plan) {
   const Users users = FindUsers(plan);

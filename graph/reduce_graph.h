@@ -14,9 +14,12 @@
 namespace penstock::graph {
 
 // The predecessors of each node without those that a path of other edges implies. Row v of `preds`: distinct nodes less
-// than v, ascending. Exact, so for given edges there is one result. Linear where edges are between neighbours in the
-// order; where they are not, a sweep over the edges for each 64 nodes in doubt. Memory: two words a node.
-Rows TransitiveReduction(const Rows& preds);
+// than v, ascending. Linear where edges are between neighbours in the order, and where the last predecessor of a node
+// comes after the others directly; where neither is so, a sweep over the edges for each 64 nodes in doubt. Exact, so
+// for given edges there is one result, until the sweeps have looked at kMostLooks times the edges: then all edges still
+// in doubt are kept. `looks`, if any: at how many edges and nodes the sweeps have looked. Memory: three words a node.
+inline constexpr int64_t kMostLooks = 16;
+Rows TransitiveReduction(const Rows& preds, int64_t* looks = nullptr);
 
 // What memory asks for beside PlanNode::preds: row v names the last users of the bytes that the instances first used by
 // plan node v took over.

@@ -68,7 +68,11 @@ class DeclaredSteps {
     if (draft.dropped.empty()) return;
     behind_.resize(draft.nodes.size());
     for (const int32_t n : draft.sequence) {
-      if (draft.IsDropped(n)) ForEach(n, [&](int32_t p) { behind_[static_cast<size_t>(n)].push_back(p); });
+      if (!draft.IsDropped(n)) continue;
+      std::vector<int32_t>& behind = behind_[static_cast<size_t>(n)];
+      ForEach(n, [&](int32_t p) { behind.push_back(p); });
+      std::sort(behind.begin(), behind.end());  // several ways may lead to one, and ways of ways to many more
+      behind.erase(std::unique(behind.begin(), behind.end()), behind.end());
     }
   }
   void Stands(int32_t node, int32_t step) { step_of_[static_cast<size_t>(node)] = step; }

@@ -1,7 +1,9 @@
 // How a launch applies bindings to a slot: checks every value and address, then patches what they change. Memory that
 // the slot has bound already is left as it is.
+#include <algorithm>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -82,16 +84,19 @@ absl::StatusOr<bool> ExecutableCore::BindKey(Slot& slot, const Bindings& binding
   PENSTOCK_ASSIGN_OR_RETURN(const KeyedHome home, keyed_->Find(bindings.key_->value, key_member_));
   const int before = std::exchange(slot.home, home).place;
   if (before == home.place) return false;
-  for (size_t k = 0; k < keyed_->buffers().size(); ++k) {
-    const int32_t b = keyed_->buffers()[k];
-    const StateCore& state = *keyed_->state(home, k);
-    for (size_t i = 0; i < plan_.instances.size(); ++i) {
-      const graph::Instance& instance = plan_.instances[i];
-      if (instance.buffer == b && instance.space == graph::Space::kState) slot.pointers[i] = state.memory();
-    }
-    for (size_t u = 0; u < plan_.states.size(); ++u) {
-      if (plan_.states[u].buffer == b) slot.ticket.places[u].queue = &state.queue();
-    }
+  const std::span<const int32_t> keyed = keyed_->buffers();  // ascending
+  const auto state = [&](int32_t buffer) -> const StateCore* {
+    const auto at = std::lower_bound(keyed.begin(), keyed.end(), buffer);
+    if (at == keyed.end() || *at != buffer) return nullptr;
+    return keyed_->state(home, static_cast<size_t>(at - keyed.begin())).get();
+  };
+  for (size_t i = 0; i < plan_.instances.size(); ++i) {
+    const graph::Instance& instance = plan_.instances[i];
+    if (instance.space != graph::Space::kState) continue;
+    if (const StateCore* const of = state(instance.buffer)) slot.pointers[i] = of->memory();
+  }
+  for (size_t u = 0; u < plan_.states.size(); ++u) {
+    if (const StateCore* const of = state(plan_.states[u].buffer)) slot.ticket.places[u].queue = &of->queue();
   }
   return true;
 }

@@ -543,14 +543,13 @@ absl::Status ExecutableCore::EnterStates(Slot& slot) {
 }
 
 bool ExecutableCore::PrepareHostSteps(Slot& slot) {
-  bool needs_workers = false;
-  slot.hosts_settled = 0;
+  int32_t work = 0;
   for (size_t s = 0; s < program_.hosts.size(); ++s) {
     slot.host_states[s].store(HostState::kWaiting, std::memory_order_relaxed);
-    slot.hosts_behind[s] = -1;
-    needs_workers = needs_workers || !slot.host_idle[s];
+    work += slot.host_idle[s] ? 0 : 1;
   }
-  return needs_workers;
+  slot.hosts.Begin(*slot.schedule, work);
+  return work > 0;
 }
 
 }  // namespace penstock::runtime

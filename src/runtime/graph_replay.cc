@@ -158,18 +158,31 @@ absl::Status GraphReplay::AddPart(int32_t graph, Chain& chain) {
   return added;
 }
 
-// Behind those that it waits for.
-absl::Status GraphReplay::AddHostStep(int32_t step, Chain& chain) {
-  const auto s = static_cast<size_t>(step);
-  if (chain.steps[s]) return absl::OkStatus();
-  chain.steps[s] = true;
-  const graph::HostStep& planned = options_.plan->host_steps[s];
-  for (const int32_t before : planned.after_hosts) PENSTOCK_RETURN_IF_ERROR(AddHostStep(before, chain));
-  if (planned.joins) PENSTOCK_RETURN_IF_ERROR(AddHostStep(step - 1, chain));
-  if (slot_.host_idle[s]) return absl::OkStatus();
-  PENSTOCK_ASSIGN_OR_RETURN(const int32_t added,
-                            AddHost({.node = planned.node, .step = step}, chain.graph, chain.last));
-  chain.last.assign(1, added);
+// Behind those that it waits for. They may be as many as the plan has, so a list says what is still to be done: a step
+// stands on it before those that it waits for.
+absl::Status GraphReplay::AddHostStep(int32_t last, Chain& chain) {
+  std::vector<int32_t> open = {last};
+  while (!open.empty()) {
+    const int32_t step = open.back();
+    const auto s = static_cast<size_t>(step);
+    const graph::HostStep& planned = options_.plan->host_steps[s];
+    const size_t before = open.size();
+    const auto open_first = [&](int32_t other) {
+      if (!chain.steps[static_cast<size_t>(other)]) open.push_back(other);
+    };
+    if (!chain.steps[s]) {
+      if (planned.joins) open_first(step - 1);
+      std::for_each(planned.after_hosts.rbegin(), planned.after_hosts.rend(), open_first);
+      if (open.size() > before) continue;
+    }
+    open.pop_back();
+    const bool has_been_added = chain.steps[s];
+    chain.steps[s] = true;
+    if (has_been_added || slot_.host_idle[s]) continue;
+    PENSTOCK_ASSIGN_OR_RETURN(const int32_t added,
+                              AddHost({.node = planned.node, .step = step}, chain.graph, chain.last));
+    chain.last.assign(1, added);
+  }
   return absl::OkStatus();
 }
 
@@ -274,10 +287,11 @@ absl::Status GraphReplay::CaptureWhatIsKnown(int32_t& node) {
 }
 
 bool GraphReplay::WaitsForCapture(int32_t graph) const {
-  return std::any_of(replay_.foreign.begin(), replay_.foreign.end(), [&](int32_t e) {
-    const Node& node = nodes_[static_cast<size_t>(e)];
-    return node.graph == graph && !node.child;
-  });
+  const auto g = static_cast<size_t>(graph);
+  const auto from = [&](size_t of) {
+    return std::lower_bound(replay_.foreign.begin(), replay_.foreign.end(), replay_.begin[of]);  // they are ascending
+  };
+  return std::any_of(from(g), from(g + 1), [&](int32_t e) { return !nodes_[static_cast<size_t>(e)].child; });
 }
 
 absl::StatusOr<bool> GraphReplay::Capture(int32_t& node) {

@@ -36,11 +36,27 @@ driver::CopyKind KindOf(PlanKind kind) {
   }
 }
 
+// Of each buffer the one that has its memory. Aliases of aliases may be many, so none is followed more than one step.
+std::vector<int32_t> BasesOf(const Model& model) {
+  std::vector<int32_t> bases;
+  bases.reserve(model.buffers.size());
+  for (const BufferDecl& decl : model.buffers) {
+    bases.push_back(decl.is_alias ? bases[static_cast<size_t>(decl.alias_of)] : static_cast<int32_t>(bases.size()));
+  }
+  return bases;
+}
+
 class Builder {
  public:
   Builder(const Model& model, const Plan& plan, const std::vector<LoadedKernel>& kernels, const std::vector<bool>& cuda,
           const graph::GraphSchedule* graphs)
-      : model_(model), plan_(plan), kernels_(kernels), cuda_(cuda), op_of_(plan.nodes.size()), graphs_(graphs) {}
+      : model_(model),
+        plan_(plan),
+        kernels_(kernels),
+        cuda_(cuda),
+        op_of_(plan.nodes.size()),
+        graphs_(graphs),
+        bases_(BasesOf(model)) {}
 
   Program Build(bool streams, bool timed, const std::vector<int>& feeders) {
     FindBuffers();
@@ -62,6 +78,9 @@ class Builder {
       MarkLanes(timed, p_.graphs);
     }
     for (const graph::HostStep& s : plan_.host_steps) AddHost(s);
+    FindHostWaits();
+    FindWatched(p_.stream);
+    FindWatched(p_.graphs);
     p_.dynamic = !p_.dynamic_ranges.empty() || !p_.dynamic_grids.empty() ||
                  std::find(p_.dynamic_buffer.begin(), p_.dynamic_buffer.end(), true) != p_.dynamic_buffer.end() ||
                  std::any_of(p_.slices.begin(), p_.slices.end(), [](const SliceEntry& s) { return s.dynamic; });
@@ -96,7 +115,7 @@ class Builder {
     for (const NodeDecl& node : model_.nodes) {
       for (const AccessDecl& access : node.accesses) {
         if (access.mode == AccessMode::kRead) continue;
-        p_.written[static_cast<size_t>(graph::BaseOf(model_, access.buffer))] = true;
+        p_.written[static_cast<size_t>(bases_[static_cast<size_t>(access.buffer)])] = true;
       }
     }
   }
@@ -106,7 +125,7 @@ class Builder {
     const bool moves = decl.is_alias && (IsDynamic(decl.box) || p_.dynamic_buffer[static_cast<size_t>(decl.alias_of)]);
     p_.dynamic_buffer[static_cast<size_t>(b)] = moves || IsDynamic(decl.extent);
     if (!decl.is_alias) return;
-    const auto base = static_cast<size_t>(graph::BaseOf(model_, b));
+    const auto base = static_cast<size_t>(bases_[static_cast<size_t>(b)]);
     int32_t& strictest = p_.strictest[base];
     const BufferDecl& most = model_.buffers[strictest < 0 ? base : static_cast<size_t>(strictest)];
     if (decl.type.align > most.type.align) strictest = b;
@@ -361,6 +380,8 @@ class Builder {
   template <class From>
   void AddSchedule(const From& from, Schedule& to) {
     for (const graph::Command& c : from.commands) AddCommand(c, to);
+    std::stable_sort(to.arrival_lanes.begin(), to.arrival_lanes.end(),
+                     [](const ArrivalLane& a, const ArrivalLane& b) { return a.arrival < b.arrival; });
     to.segments = from.segments;
     to.finish_begin = from.finish_begin;
     to.finish_short_begin = from.finish_short_begin;
@@ -476,12 +497,57 @@ class Builder {
     if (step.joins) ++p_.hosts[task_].steps;
   }
 
+  // A step that joins a task waits for nothing but the step before it, whose worker goes on with it.
+  void FindHostWaits() {
+    HostWaits& waits = p_.host_waits;
+    std::vector<graph::Edge> steps, events, segments;
+    for (size_t s = 0; s < plan_.host_steps.size(); ++s) {
+      for (const int32_t step : plan_.host_steps[s].after_hosts) steps.push_back({static_cast<int32_t>(s), step});
+      for (const int32_t event : plan_.host_steps[s].after_events) events.push_back({static_cast<int32_t>(s), event});
+    }
+    for (size_t s = 0; s < plan_.segments.size(); ++s) {
+      for (const int32_t step : plan_.segments[s].after_hosts) segments.push_back({static_cast<int32_t>(s), step});
+    }
+    const auto count = static_cast<int32_t>(plan_.host_steps.size());
+    waits.after_step = graph::MakeEdges(count, steps);
+    waits.segments_after = graph::MakeEdges(count, segments);
+    waits.after_event = graph::MakeEdges(static_cast<int32_t>(plan_.events.size()), events);
+    waits.of_step.resize(plan_.host_steps.size());
+    waits.of_segment.resize(plan_.segments.size());
+    CountInto(waits.of_step, waits.after_step);
+    CountInto(waits.of_step, waits.after_event);
+    CountInto(waits.of_segment, waits.segments_after);
+    for (size_t s = 0; s < plan_.host_steps.size(); ++s) {
+      if (!plan_.host_steps[s].joins && waits.of_step[s] == 0) waits.first.push_back(static_cast<int32_t>(s));
+    }
+  }
+  static void CountInto(std::vector<int32_t>& counts, const graph::Rows& rows) {
+    for (int32_t row = 0; row < rows.rows(); ++row) {
+      for (const int32_t item : rows[row]) ++counts[static_cast<size_t>(item)];
+    }
+  }
+
+  void FindWatched(Schedule& schedule) {
+    std::vector<std::vector<WatchedEvent>> of_lane(plan_.lanes.size());
+    for (size_t s = 0; s < schedule.segments.size(); ++s) {
+      for (int32_t c = schedule.segments[s].begin; c < schedule.segments[s].end; ++c) {
+        const ExecCommand& command = schedule.commands[static_cast<size_t>(c)];
+        if (command.op != Op::kRecord || p_.host_waits.after_event[command.index].empty()) continue;
+        of_lane[static_cast<size_t>(command.lane)].push_back({command.index, static_cast<int32_t>(s)});
+      }
+    }
+    for (std::vector<WatchedEvent>& events : of_lane) {
+      if (!events.empty()) schedule.watched.push_back(std::move(events));
+    }
+  }
+
   const Model& model_;
   const Plan& plan_;
   const std::vector<LoadedKernel>& kernels_;
   const std::vector<bool>& cuda_;
   std::vector<std::pair<Op, int32_t>> op_of_;
   const graph::GraphSchedule* const graphs_;
+  const std::vector<int32_t> bases_;  // of each buffer
   int32_t pieces_ = 0;
   size_t task_ = 0;  // Program::hosts: the first step of the task that others may join
   Program p_;

@@ -139,15 +139,30 @@ struct ArrivalLane {
   int32_t arrival = -1, lane = -1;
 };
 
+// An event that host steps wait for, and the segment that records it.
+struct WatchedEvent {
+  int32_t event, segment;
+};
+
 // What a slot submits in one of the modes. Segments are parallel to Plan::segments; `finish_*` are as in Plan.
 struct Schedule {
   std::vector<ExecCommand> commands;
   graph::Rows nodes;  // of each command: the plan nodes it runs
   std::vector<graph::Segment> segments;
   int32_t finish_begin = 0, finish_short_begin = 0, finish_end = 0;
-  std::vector<ArrivalLane> arrival_lanes;
+  std::vector<ArrivalLane> arrival_lanes;  // by arrival
   std::vector<int32_t> lanes;  // of all commands, each once
   std::vector<Split> splits;  // ranges that several threads submit, in order
+  std::vector<std::vector<WatchedEvent>> watched;  // a row for each lane with some, in the order they are recorded in
+};
+
+// Who waits for which host step or event. Steps are those of Plan::host_steps that begin a task; segments those of
+// either schedule.
+struct HostWaits {
+  graph::Rows after_step, after_event;  // of each step and each event: the steps that wait for it
+  graph::Rows segments_after;  // of each step: the segments that wait for it
+  std::vector<int32_t> of_step, of_segment;  // for how many steps and events each waits
+  std::vector<int32_t> first;  // steps that wait for nothing
 };
 
 // A node of one of the graphs; `op` and `index` as in ExecCommand. A Launch node is kForeign, on host devices too: a
@@ -182,6 +197,7 @@ struct Program {
   std::vector<FillEntry> fills;
   std::vector<CallEntry> calls;
   std::vector<HostEntry> hosts;  // parallel to Plan::host_steps
+  HostWaits host_waits;
   std::vector<AskEntry> asks;
   std::vector<uint32_t> pointer_offsets;
   std::vector<std::byte> arg_image;  // the argument bytes of a fresh slot

@@ -38,10 +38,10 @@ void RunPostedCallback(void* context, int64_t) {
   CallBack(posted->callback, posted->status, *posted->runtime);
 }
 
-bool IsLeft(const std::atomic<HostState>& step) {
-  const HostState state = step.load(std::memory_order_seq_cst);  // see HostStepsEnded
-  return state == HostState::kRunning || state == HostState::kWaiting;
-}
+// Of the nodes that wait for a worker: so many may be found running elsewhere before a look ends. Runs of one
+// executable begin their nodes in one order, and no more of them run at once than there are workers; so what lies
+// behind is still to run there too.
+constexpr int kMostRefused = 128;
 
 }  // namespace
 
@@ -123,47 +123,64 @@ absl::StatusOr<bool> RunState::IsComplete(int32_t event) {
 
 void RunState::SubmitSegments() {
   const auto& segments = slot_->schedule->segments;
-  bool moved = true;
-  while (moved) {
-    moved = false;
+  do {
+    slot_->hosts.TakeEnded();
     while (!slot_->fault.failed() && slot_->next_segment < static_cast<int32_t>(segments.size()) &&
-           FirstNotDone(segments[static_cast<size_t>(slot_->next_segment)].after_hosts) < 0) {
+           slot_->hosts.MayBegin(slot_->next_segment)) {
       const graph::Segment& segment = segments[static_cast<size_t>(slot_->next_segment)];
       if (slot_->next_command < segment.begin) slot_->next_command = segment.begin;
       if (!core_->executor().Submit(*slot_, segment.end))
         break;  // a foreign launch or a State waits for its turn, or it failed
       ++slot_->next_segment;
-      moved = true;
     }
-    if (StartHostSteps()) moved = true;
-  }
+    LookAtEvents();
+  } while (StartHostSteps());
 }
 
-// True: some are done or skipped at once, so that more may begin.
+void RunState::LookAtEvents() {
+  slot_->hosts.LookAtEvents(slot_->next_segment, [this](int32_t event) {
+    if (slot_->fault.failed()) return false;
+    const absl::StatusOr<bool> complete = IsComplete(event);
+    if (!complete.ok()) slot_->fault.Fail(-1, complete.status());
+    return complete.ok() && *complete;
+  });
+}
+
+// True: some are done at once, so that more may begin, or the run has failed.
 bool RunState::StartHostSteps() {
-  const auto& hosts = core_->program().hosts;
-  bool moved = false;
-  SkipSettledHostSteps();
-  for (size_t s = slot_->hosts_settled; s < hosts.size(); ++s) {
-    if (slot_->host_states[s].load(std::memory_order_acquire) != HostState::kWaiting) continue;
-    if (IsBlocked(s) && !slot_->fault.failed()) continue;
-    const auto step = static_cast<int32_t>(s);
-    if (slot_->fault.failed()) {
-      slot_->host_states[s].store(HostState::kSkipped, std::memory_order_release);
-    } else if (hosts[s].steps > 0 && HostStepReady(step)) {
-      if (HostTaskIdle(step)) {
-        SetHostStates(step, HostState::kDone);
-        moved = true;
-      } else if (!IsBehindStream()) {
-        moved = moved || slot_->fault.failed();
-      } else if (core_->EnterGate(core_->plan().host_steps[s].node)) {
-        StartHostTask(step);  // whose end is a note
-      }
-    } else if (slot_->fault.failed()) {
-      moved = true;  // a query failed: those before are to be skipped too
-    }
+  if (slot_->fault.failed()) {
+    SkipHostSteps();
+    return false;
   }
+  HostProgress& hosts = slot_->hosts;
+  bool moved = false;
+  for (int32_t task = hosts.TakeFresh(); task >= 0; task = hosts.TakeFresh()) {
+    if (!HostTaskIdle(task)) {
+      hosts.Keep(task);
+      continue;
+    }
+    SetHostStates(task, HostState::kDone);
+    for (int32_t s = task; s < EndOfTask(task); ++s) hosts.Settle(s);
+    moved = true;
+  }
+  if (!hosts.keeps() || !IsBehindStream()) return moved || slot_->fault.failed();
+  hosts.BeginKept(kMostRefused, [this](int32_t task) {
+    if (!core_->EnterGate(core_->plan().host_steps[static_cast<size_t>(task)].node)) return false;
+    StartHostTask(task);  // whose end is a note
+    return true;
+  });
   return moved;
+}
+
+void RunState::SkipHostSteps() {
+  HostProgress& hosts = slot_->hosts;
+  if (hosts.skips()) return;
+  hosts.SkipAll();
+  for (size_t s = 0; s < slot_->host_states.size(); ++s) {
+    if (slot_->host_states[s].load(std::memory_order_acquire) != HostState::kWaiting) continue;
+    slot_->host_states[s].store(HostState::kSkipped, std::memory_order_release);
+    hosts.Skip(!slot_->host_idle[s]);
+  }
 }
 
 int32_t RunState::EndOfTask(int32_t first) const {
@@ -179,38 +196,6 @@ void RunState::SetHostStates(int32_t first, HostState state) {
 bool RunState::HostTaskIdle(int32_t first) const {
   for (int32_t s = first; s < EndOfTask(first); ++s) {
     if (!slot_->host_idle[static_cast<size_t>(s)]) return false;
-  }
-  return true;
-}
-
-int32_t RunState::FirstNotDone(const std::vector<int32_t>& steps) const {
-  for (const int32_t s : steps) {
-    if (slot_->host_states[static_cast<size_t>(s)].load(std::memory_order_acquire) != HostState::kDone) return s;
-  }
-  return -1;
-}
-
-// By a step that it was last seen to wait for. All steps that wait are looked at whenever one has ended, so the look is
-// at two words.
-bool RunState::IsBlocked(size_t step) const {
-  const int32_t behind = slot_->hosts_behind[step];
-  return behind >= 0 &&
-         slot_->host_states[static_cast<size_t>(behind)].load(std::memory_order_acquire) != HostState::kDone;
-}
-
-bool RunState::HostStepReady(int32_t s) {
-  const graph::HostStep& step = core_->plan().host_steps[static_cast<size_t>(s)];
-  if (step.after_segment >= slot_->next_segment) return false;
-  int32_t& behind = slot_->hosts_behind[static_cast<size_t>(s)];
-  behind = FirstNotDone(step.after_hosts);
-  if (behind >= 0) return false;
-  for (const int32_t e : step.after_events) {
-    const absl::StatusOr<bool> complete = IsComplete(e);
-    if (!complete.ok()) {
-      slot_->fault.Fail(-1, complete.status());
-      return false;
-    }
-    if (!*complete) return false;
   }
   return true;
 }
@@ -278,10 +263,12 @@ void RunState::GoOn(void* self, int64_t) {
   run->Unref();
 }
 
+// The run may be over behind the last line.
 void RunState::EndHostStep(int32_t step, bool skipped) {
-  core_->LeaveGate(core_->plan().host_steps[static_cast<size_t>(step)].node);
-  slot_->host_states[static_cast<size_t>(step)].store(skipped ? HostState::kSkipped : HostState::kDone,
-                                                      std::memory_order_seq_cst);
+  const auto s = static_cast<size_t>(step);
+  core_->LeaveGate(core_->plan().host_steps[s].node);
+  slot_->host_states[s].store(skipped ? HostState::kSkipped : HostState::kDone, std::memory_order_release);
+  slot_->hosts.End(step, !slot_->host_idle[s]);
 }
 
 // Who waits for the run's end is told by that, and who waits for a gate by who leaves it. All others would be woken for
@@ -291,15 +278,9 @@ void RunState::HostStepsEnded() {
   if (followed_.load()) runtime_->bell().Ring();
 }
 
-void RunState::SkipSettledHostSteps() {
-  size_t& first = slot_->hosts_settled;
-  while (first < slot_->host_states.size() && !IsLeft(slot_->host_states[first])) ++first;
-}
-
 bool RunState::HostStepsSettled() {
-  SkipSettledHostSteps();
-  const auto first = slot_->host_states.begin() + static_cast<std::ptrdiff_t>(slot_->hosts_settled);
-  return std::none_of(first, slot_->host_states.end(), IsLeft);
+  slot_->hosts.TakeEnded();
+  return slot_->hosts.all_settled();
 }
 
 // False: the device refuses, and so nobody can tell when the work ends. The run is abandoned and the next Advance tries
@@ -339,11 +320,7 @@ absl::StatusOr<RunState::Tail> RunState::LookAtTail() const {
 
 bool RunState::HasHostWorkLeft() const {
   base::MutexLock lock(mu_);
-  if (open_slot_ == nullptr) return false;
-  for (size_t s = 0; s < open_slot_->host_states.size(); ++s) {
-    if (!open_slot_->host_idle[s] && IsLeft(open_slot_->host_states[s])) return true;
-  }
-  return false;
+  return open_slot_ != nullptr && open_slot_->hosts.work_left() > 0;
 }
 
 bool RunState::IsOf(const RuntimeCore& runtime, const driver::Driver* driver) const {

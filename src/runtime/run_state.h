@@ -90,7 +90,8 @@ class RunState final : public Watched {
   void Step();
   void SubmitSegments();
   bool StartHostSteps();
-  bool HostStepReady(int32_t step);
+  void LookAtEvents();
+  void SkipHostSteps();
   bool IsBehindStream();
   bool HostTaskIdle(int32_t first) const;
   void StartHostTask(int32_t first);
@@ -101,12 +102,9 @@ class RunState final : public Watched {
   static void GoOn(void* self, int64_t);
   void EndHostStep(int32_t step, bool skipped);
   void HostStepsEnded();
-  void SkipSettledHostSteps();
   int32_t EndOfTask(int32_t first) const;
   void SetHostStates(int32_t first, HostState state);
   bool HostStepsSettled();
-  bool IsBlocked(size_t step) const;
-  int32_t FirstNotDone(const std::vector<int32_t>& steps) const;
   bool SubmitFinish();
   absl::StatusOr<bool> Query(driver::Event event);
   absl::StatusOr<bool> IsComplete(int32_t event);

@@ -21,7 +21,7 @@ static_assert(sizeof(driver::CopyPiece) == graph::kPieceBytes);
 Slot::Slot(const Options& options, int slot_index)
     : index(slot_index),
       host_states(options.plan->host_steps.size()),
-      hosts_behind(options.plan->host_steps.size()),
+      hosts(*options.program),
       host_idle(options.plan->host_steps.size()),
       staged(static_cast<size_t>(options.program->rings)),
       staged_begin(staged.size()),

@@ -2,8 +2,8 @@
 //
 // Ownership: owns its driver objects and memory; made by Compile, reused by one run after another.
 // Threads:   belongs to one run at a time, and within it to whoever advances that run (see run_state.h). Host nodes on
-//            workers read their own arguments and write their own `host_states` entry only; feeders read what they
-//            submit, feed the lanes of a part that they have taken, and may fail the run.
+//            workers read their own arguments, and write their own `host_states` entry and `hosts`' list only; feeders
+//            read what they submit, feed the lanes of a part that they have taken, and may fail the run.
 // Errors:    Create returns the driver's error and undoes what it had made.
 #pragma once
 
@@ -27,6 +27,7 @@
 #include "src/runtime/boxes.h"
 #include "src/runtime/foreign_objects.h"
 #include "src/runtime/graph_replay.h"
+#include "src/runtime/host_progress.h"
 #include "src/runtime/memory_kind.h"
 #include "src/runtime/overlap.h"
 #include "src/runtime/program.h"
@@ -146,8 +147,7 @@ struct Slot final : driver::UseSource {
   // addresses are in `kernels` too.
   std::vector<detail::Replaceable> callables, twins;
   std::vector<std::atomic<HostState>> host_states;  // parallel to Plan::host_steps
-  size_t hosts_settled = 0;  // so many of the first have, and are not looked at again
-  std::vector<int32_t> hosts_behind;  // the same: a step that it was last seen to wait for, or -1
+  HostProgress hosts;
   std::vector<bool> host_idle;  // the same: nothing to copy in this run, but still a step others wait for
   std::vector<driver::CopyOp> host_copies;  // the same, of those that copy
   std::vector<memory::StagedCopy> staged;  // a Program::rings each
@@ -163,7 +163,7 @@ struct Slot final : driver::UseSource {
   driver::RunFault fault;
   StateTicket ticket;  // places parallel to Plan::states
   KeyedHome home;  // whose States of a key are bound, where the graph has some
-  std::vector<RunAhead> ahead;  // runs to come behind
+  std::vector<RunAhead> ahead;  // runs to come behind, by arrival
   std::vector<EventAhead> events_ahead;  // and events of the application's
   driver::Event stream_ahead;  // and what its stream had before the run; null where it is on none, or that is done
   std::vector<driver::Event> done;  // those of Plan::done_events

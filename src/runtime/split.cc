@@ -49,8 +49,8 @@ class Cutter {
  private:
   const ExecCommand& At(int32_t c) const { return schedule_.commands[static_cast<size_t>(c)]; }
 
-  // `recorded`: events recorded before.
-  void Consider(int32_t begin, int32_t end, std::vector<bool> recorded) {
+  // `recorded`: events recorded before, and in the range as far as it has been looked at.
+  void Consider(int32_t begin, int32_t end, std::vector<bool>& recorded) {
     if (end - begin < graph::kSplitFrom) return;
     for (int32_t c = begin; c < end; ++c) {
       if (At(c).op != Op::kRecord) continue;
@@ -111,18 +111,21 @@ class Cutter {
   void FillParts(Split& split) {
     split.commands.resize(static_cast<size_t>(split.part_begin.back()));
     std::vector<int32_t> filled(static_cast<size_t>(split.parts()));
-    std::vector<std::pair<int32_t, int32_t>> record(static_cast<size_t>(events_), {-1, 0});  // its part and place
+    record_.resize(static_cast<size_t>(events_), {-1, 0});
     for (int32_t c = split.begin; c < split.end; ++c) {
       const int32_t part = part_of_[static_cast<size_t>(At(c).lane)];
       const int32_t place = filled[static_cast<size_t>(part)]++;
       PartCommand command{c};
-      if (At(c).op == Op::kRecord) record[static_cast<size_t>(At(c).index)] = {part, place};
+      if (At(c).op == Op::kRecord) record_[static_cast<size_t>(At(c).index)] = {part, place};
       if (At(c).op == Op::kWait) {
-        const auto [by, at] = record[static_cast<size_t>(At(c).index)];
+        const auto [by, at] = record_[static_cast<size_t>(At(c).index)];
         if (by != part) command.behind_part = by, command.behind = at;
       }
       const int32_t begin = split.part_begin[static_cast<size_t>(part)];
       split.commands[static_cast<size_t>(begin) + static_cast<size_t>(place)] = command;
+    }
+    for (int32_t c = split.begin; c < split.end; ++c) {
+      if (At(c).op == Op::kRecord) record_[static_cast<size_t>(At(c).index)] = {-1, 0};
     }
   }
 
@@ -130,6 +133,7 @@ class Cutter {
   const std::vector<graph::Lane>& lanes_;
   const std::vector<int>& feeders_;
   std::vector<int32_t> part_of_;  // of each lane, in the split at hand
+  std::vector<std::pair<int32_t, int32_t>> record_;  // of each event recorded in the split at hand: part and place
   int32_t events_ = 0;
   std::vector<Split> splits_;
 };

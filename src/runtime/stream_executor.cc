@@ -1,6 +1,10 @@
 #include "src/runtime/stream_executor.h"
 
+#include <algorithm>
+#include <ranges>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
@@ -20,12 +24,22 @@ namespace {
 using Op = ExecCommand::Op;
 using Room = ExecCommand::Room;
 
+// The entries of one arrival, by which the list is sorted.
+template <class Entry>
+auto OfArrival(const std::vector<Entry>& list, int32_t arrival) {
+  const auto from = [&](int32_t at) {
+    return std::partition_point(list.begin(), list.end(), [&](const Entry& entry) { return entry.arrival < at; });
+  };
+  return std::pair(from(arrival), from(arrival + 1));
+}
+
 }  // namespace
 
 bool StreamExecutor::Submit(Slot& slot, int32_t end) {
   const std::vector<Split>& splits = slot.schedule->splits;
-  for (size_t i = 0; i < splits.size(); ++i) {
-    if (splits[i].end <= slot.next_command || splits[i].end > end) continue;
+  const auto first = std::partition_point(splits.begin(), splits.end(),
+                                          [&](const Split& split) { return split.end <= slot.next_command; });
+  for (auto i = static_cast<size_t>(first - splits.begin()); i < splits.size() && splits[i].end <= end; ++i) {
     if (!SubmitInOrder(slot, splits[i].begin)) return false;
     const Driven driven = slot.splits[i]->Drive();
     slot.lane_full = driven == Driven::kFull;
@@ -166,8 +180,8 @@ absl::StatusOr<bool> StreamExecutor::WaitForState(Slot& slot, const ExecCommand&
 // False: the run to come behind has not submitted all of its work.
 absl::StatusOr<bool> StreamExecutor::WaitUntilReady(Slot& slot, const ExecCommand& command) {
   const driver::Stream stream = slot.streams[static_cast<size_t>(command.lane)];
-  for (const RunAhead& ahead : slot.ahead) {
-    if (ahead.arrival != command.index) continue;
+  const auto [first, last] = OfArrival(slot.ahead, command.index);
+  for (const RunAhead& ahead : std::ranges::subrange(first, last)) {
     PENSTOCK_ASSIGN_OR_RETURN(const RunState::Tail tail, ahead.run->LookAtTail());
     if (!tail.submitted) return false;
     if (tail.ended) continue;
@@ -192,8 +206,8 @@ bool StreamExecutor::AheadIsSettled(Slot& slot) {
 absl::Status StreamExecutor::WaitForEvents(const Slot& slot) {
   driver::CurrentDevice current(core_.driver());
   for (const EventAhead& ahead : slot.events_ahead) {
-    for (const ArrivalLane& to : slot.schedule->arrival_lanes) {
-      if (to.arrival != ahead.arrival) continue;
+    const auto [first, last] = OfArrival(slot.schedule->arrival_lanes, ahead.arrival);
+    for (const ArrivalLane& to : std::ranges::subrange(first, last)) {
       current.Set(core_.local_device_of_lane(to.lane));
       PENSTOCK_RETURN_IF_ERROR(core_.driver().WaitNative(slot.streams[static_cast<size_t>(to.lane)], ahead.event));
     }

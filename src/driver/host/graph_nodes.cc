@@ -49,14 +49,15 @@ KeptOp::KeptOp(const NodeOp& op) {
 // Where the nodes of `after` end: earlier nodes, each named once.
 absl::StatusOr<std::vector<int32_t>> GraphNodes::EndsOf(std::span<const int32_t> after) const {
   if (captured_) return NodesOfACapture();
-  std::vector<int32_t> ends;
+  std::vector<int32_t> ends, sorted(after.begin(), after.end());
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
   for (size_t i = 0; i < after.size(); ++i) {
     if (after[i] < 0 || after[i] >= count()) {
       return absl::InvalidArgumentError(
           absl::StrCat("node ", count(), " of a graph cannot come after node ", after[i], "; name earlier nodes"));
     }
-    const std::span<const int32_t> named = after.first(i);
-    if (std::find(named.begin(), named.end(), after[i]) != named.end()) {
+    if (twice != sorted.end() && after[i] == *twice) {
       return absl::InvalidArgumentError(
           absl::StrCat("node ", count(), " of a graph comes after node ", after[i], " twice; name it once"));
     }

@@ -117,7 +117,7 @@ class Scheduler {
     int chunks_running = 0;
   };
   struct Engine {
-    std::vector<std::shared_ptr<StreamState>> ready;  // heads with chunks to give out, by priority, then in order
+    std::deque<std::shared_ptr<StreamState>> ready;  // heads with chunks to give out, by priority, then in order
     Order order;
     base::CondVar work;
     std::vector<std::thread> threads;

@@ -1,0 +1,138 @@
+// What long graphs cost a run and an export: counted, and on a small stack.
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "penstock/graph.h"
+#include "penstock/runtime.h"
+#include "src/runtime/driver_hook.h"
+#include "tests/runtime/null_driver.h"
+
+namespace penstock {
+namespace {
+
+#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
+
+struct AddOne {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
+};
+
+// Counts what is asked about events, and the host nodes of graphs.
+class CountingDriver final : public runtime::NullDriver {
+ public:
+  absl::StatusOr<bool> Query(driver::Event event) override {
+    queries.fetch_add(1, std::memory_order_relaxed);
+    return NullDriver::Query(event);
+  }
+  absl::StatusOr<int32_t> AddHost(driver::Graph, std::span<const int32_t> after, const driver::HostCall&) override {
+    EXPECT_LE(after.size(), 1u);
+    return host_nodes++;
+  }
+  void* NativeGraph(driver::Graph) override { return this; }
+
+  std::atomic<int64_t> queries{0};
+  int32_t host_nodes = 0;
+};
+
+class GrowthTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    runtime::DriverHook hook;
+    hook.wrap = [this](std::unique_ptr<driver::Driver>) {
+      auto counting = std::make_unique<CountingDriver>();
+      driver_ = counting.get();
+      return counting;
+    };
+    const runtime::ScopedDriverHook scope(hook);
+    auto made = Runtime::Create({.devices = "host", .workers = 1, .host_device_threads = 1});
+    ASSERT_OK(made.status());
+    runtime_ = std::make_unique<Runtime>(*std::move(made));
+  }
+
+  std::unique_ptr<Runtime> runtime_;
+  CountingDriver* driver_ = nullptr;
+};
+
+void OnSmallStack(const std::function<void()>& work) {
+  pthread_attr_t small;
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, size_t{256} << 10);
+  pthread_t thread;
+  const auto run = [](void* of) -> void* {
+    (*static_cast<const std::function<void()>*>(of))();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &small, run, const_cast<std::function<void()>*>(&work)), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&small);
+}
+
+TEST_F(GrowthTest, ARunAsksAboutEachEventOnce) {
+  constexpr int kNodes = 2000;
+  Graph g("turns");
+  const auto x = g.InOut<int32_t>("x", 4);
+  std::atomic<int> calls{0};
+  for (int i = 0; i < kNodes; ++i) {
+    g.ParallelFor("kernel " + std::to_string(i), 4, AddOne{}, ReadWrite(x));
+    g.Host("host " + std::to_string(i), [&](std::span<int32_t>) { ++calls; }, ReadWrite(x));
+  }
+  auto exec = runtime_->Compile(g, {.slots = 1, .mode = Mode::kStream});
+  ASSERT_OK(exec.status());
+  std::vector<int32_t> memory(4);
+  for (int run = 1; run <= 2; ++run) {
+    const int64_t before = driver_->queries;
+    ASSERT_OK(exec->Launch(exec->bindings().Set(x, memory))->Wait());
+    EXPECT_EQ(calls, run * kNodes);
+    EXPECT_LE(driver_->queries - before, 3 * kNodes) << "each upload, and marks of lanes";
+  }
+}
+
+// With a frame a node it would end the process: 256 KiB are 13 bytes a node.
+TEST_F(GrowthTest, ALongChainOfHostNodesIsExportedOnASmallStack) {
+  constexpr int32_t kNodes = 20000;
+  Graph g("chain");
+  const auto x = g.InOut<int32_t>("x", 4);
+  const auto y = g.InOut<int32_t>("y", 4);
+  g.ParallelFor("kernel", 4, AddOne{}, ReadWrite(y));
+  for (int i = 0; i < kNodes; ++i) {
+    g.Host("host " + std::to_string(i), [](std::span<int32_t>) {}, ReadWrite(x));
+  }
+  OnSmallStack([&] {
+    auto exec = runtime_->Compile(g, {.slots = 1, .mode = Mode::kGraph});
+    ASSERT_OK(exec.status());
+    std::vector<int32_t> memory(8);
+    const auto exported =
+        exec->Export(exec->bindings().Set(x, std::span(memory).first(4)).Set(y, std::span(memory).subspan(4)));
+    ASSERT_OK(exported.status());
+    EXPECT_EQ(driver_->host_nodes, kNodes);
+  });
+}
+
+// A chain of copies whose results nobody reads, each after the two before it: as many ways lead back through them as
+// there are sums of ones and twos.
+TEST_F(GrowthTest, DroppedCopiesPassOnWhatTheyWaitForOnce) {
+  Graph g("dropped");
+  const auto x = g.InOut<int32_t>("x", 4);
+  NodeRef first = g.ParallelFor("kernel", 4, AddOne{}, ReadWrite(x));
+  std::vector<NodeRef> before = {first, first};
+  for (int i = 0; i < 100; ++i) {
+    const std::string name = std::to_string(i);
+    const auto to = g.Buffer<int32_t>("to " + name, 4);
+    NodeRef copy = g.Copy("copy " + name, x, to).After(before[0]).After(before[1]);
+    before = {before[1], copy};
+  }
+  const auto y = g.InOut<int32_t>("y", 4);
+  g.ParallelFor("last", 4, AddOne{}, ReadWrite(y)).After(before[1]);
+  const auto exec = runtime_->Compile(g, {.slots = 1, .mode = Mode::kStream});
+  ASSERT_OK(exec.status());
+}
+
+}  // namespace
+}  // namespace penstock

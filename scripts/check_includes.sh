@@ -25,7 +25,7 @@ find "${folders[@]}" -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -
     else if (path ~ /^src\/memory\//)   { own = "penstock/|src/base/|src/host/(bell|progress)\\.h|src/driver/(driver|copy_box|current_device)\\.h|src/memory/"; rule = "src/memory includes the seam, src/base, waiting (src/host/bell.h, progress.h) and include/" }
     else if (path ~ /^src\/runtime\//)  { own = "penstock/|graph/|src/(base|host|observe|driver|memory|runtime)/"; rule = "src/runtime includes all but examples, bench and tests" }
     else if (path ~ /^src\//)           { own = "penstock/|graph/|src/";                           rule = "src/ includes nothing of examples, bench and tests" }
-    else if (path == "bench/plan.cc")   { own = "penstock/|graph/|bench/";                         rule = "bench/plan.cc includes graph/, include/ and its own folder" }
+    else if (path ~ /^bench\/(plan|growth)\.cc$/) { own = "penstock/|graph/|bench/";                  rule = "bench/plan.cc and growth.cc include graph/, include/ and its own folder" }
     else if (path ~ /^(examples|bench)\//) { split(path, part, "/"); own = "penstock/|" part[1] "/"; rule = "examples and bench include only include/ and their own folder" }
     else                                { own = ".*" }
     return own

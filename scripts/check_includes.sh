@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks who includes whom: the layers of docs/architecture.md. Prints each offending line with the rule it breaks.
+# Checks who includes whom: the layers of docs/architecture.md; and who starts threads. Prints each offending line with
+# the rule it breaks.
 #
 #   scripts/check_includes.sh [ROOT]     ROOT: the project (default), or another tree laid out like it
 set -euo pipefail
@@ -67,6 +68,13 @@ find "${folders[@]}" -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -
       offend("public headers take only Status and StatusOr (and the Cord of its payload) from Abseil")
     if (FILENAME ~ /^graph\// && name ~ /^(thread|mutex|condition_variable|future|chrono|semaphore|latch|barrier)$/)
       offend("graph/ knows no thread and no clock")
+  }
+  # Threads of the library begin in one place, which sees to their signals.
+  FILENAME ~ /^src\// && FILENAME !~ /^src\/base\/thread\./ {
+    code = $0
+    sub(/\/\/.*/, "", code)
+    if (code ~ /std::thread( [a-z_]+)?[({]|std::jthread|std::async|pthread_create|(threads?|joinable)_?\.emplace_back\(/)
+      offend("threads are started by base::StartThread (src/base/thread.h)")
   }
   END { exit bad }
 ' || { echo "the include directions are broken"; exit 1; }

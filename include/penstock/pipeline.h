@@ -13,7 +13,8 @@
 // never waits for room, so no speeds of stages can lock each other up.
 //
 // Ownership: a movable handle. Destroying it cancels what is under way and waits until that has ended; items that
-//            others hold may be dropped later.
+//            others hold may be dropped later. Inside a stage, sink or callback it does not wait: what is under way
+//            ends, and is freed, after it has returned.
 // Threads:   thread-safe. Stages have threads of their own; what is before a run (its Set function), and the runs
 //            themselves, are pushed on by whoever is in a call here, and by the runtime's threads else.
 // Ordering:  Order. Runs of executables whose graphs name a State begin in that order too, so what they leave in it

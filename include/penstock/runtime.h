@@ -3,10 +3,12 @@
 // Ownership: a movable handle. Destroying it is Shutdown without a deadline: runs in flight are drained, then the
 //            threads end. Where a Shutdown's deadline has passed before, it does not wait again: what is still in
 //            flight, and all it uses, is leaked on purpose and logged. Executables and host buffers may be dropped
-//            later. One that was moved from has no devices and refuses every call. A static Runtime is not supported:
-//            user code and CUDA may be gone before it. One that the main thread finds while it exits is left as it is,
-//            with its threads.
-// Threads:   thread-safe. Several runtimes may live side by side.
+//            later. Any thread may drop the last handle, also inside user code that the runtime calls; where it cannot
+//            wait, a thread made for that does all this after the destructor has returned. One that was moved from has
+//            no devices and refuses every call. A static Runtime is not supported: user code and CUDA may be gone
+//            before it. One that the main thread finds while it exits is left as it is, with its threads.
+// Threads:   thread-safe. Several runtimes may live side by side. Their threads block all signals but those that tell
+//            of a thread's own mistakes, and SIGPROF: the application's signals are its own.
 // Processes: a fork's copy cannot use the runtime, nor what belongs to it: every call returns FailedPrecondition, and
 //            destructors leave all as it is. The copy may exec, exit, or make a runtime of its own on host devices.
 // Errors:    Create: InvalidArgument (a malformed device list, PENSTOCK_PINNED_BYTES, PENSTOCK_FEEDERS or

@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "src/base/user_code.h"
+
 namespace penstock::base {
 namespace {
 
@@ -63,7 +65,10 @@ Logger::~Logger() = default;
 void Logger::Log(LogLevel level, std::string_view message) const {
   if (!enabled(level)) return;
   try {
-    if (hook_) return hook_(level, message);
+    if (hook_) {
+      const UserCodeScope scope;
+      return hook_(level, message);
+    }
   } catch (...) {
     // The message is worth more than the hook's failure: fall through to stderr.
   }

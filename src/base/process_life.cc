@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "src/base/leak_list.h"
@@ -14,12 +16,23 @@ namespace {
 
 std::atomic<int> forks{0};
 std::atomic<bool> exiting{false};
+std::atomic<int> endings{0};  // that are not over
+
+// In naps, so that time during which the process is stopped does not count.
+void AwaitEndings() {
+  constexpr int kNaps = 1000;
+  for (int nap = 0; nap < kNaps && endings.load(std::memory_order_acquire) > 0; ++nap) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
 
 // Handlers registered with atexit run among the destructors of statics, in the reverse order of registration, so none
 // comes before all of them. Thread-local objects of the thread that exits do.
 struct MainThreadEnds {
   ~MainThreadEnds() {
-    if (getpid() == gettid()) exiting.store(true, std::memory_order_release);
+    if (getpid() != gettid()) return;
+    AwaitEndings();
+    exiting.store(true, std::memory_order_release);
   }
 };
 thread_local MainThreadEnds main_thread_ends;
@@ -30,7 +43,10 @@ constinit LeakList<> leaked;
 }  // namespace
 
 void WatchForks() {
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  static const int registered = pthread_atfork(nullptr, nullptr, [] {
+    forks.fetch_add(1, std::memory_order_relaxed);
+    endings.store(0, std::memory_order_relaxed);  // their threads are not in the copy
+  });
   (void)registered;  // 0, or there is no memory for it: then a copy is not known as one
 }
 
@@ -38,10 +54,12 @@ int ForkCount() { return forks.load(std::memory_order_relaxed); }
 
 bool Exiting() { return exiting.load(std::memory_order_acquire); }
 
+void EndingBegins() { endings.fetch_add(1, std::memory_order_relaxed); }
+
+void EndingOver() { endings.fetch_sub(1, std::memory_order_release); }
+
 void LeakOnPurpose(std::shared_ptr<void> object) { leaked.Keep(std::move(object), nullptr); }
 
-namespace detail {
 void KeepReachable(void* object) { leaked.Keep(nullptr, object); }
-}  // namespace detail
 
 }  // namespace penstock::base

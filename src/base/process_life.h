@@ -24,12 +24,16 @@ int ForkCount();
 // thread is not seen.
 bool Exiting();
 
+// Between the two something ends on a thread of the library's own (reaper.h). Before the main thread counts as exiting
+// it waits for all of them, but no longer than about a second: what goes on then finds that the process exits.
+void EndingBegins();
+void EndingOver();
+
 // Keeps `object` for good.
 void LeakOnPurpose(std::shared_ptr<void> object);
 
-namespace detail {
+// The same for what has no shared owner.
 void KeepReachable(void* object);
-}  // namespace detail
 
 // A deleter that leaves alone what a fork has copied.
 struct DeleteUnlessForked {
@@ -39,7 +43,7 @@ struct DeleteUnlessForked {
     if (made_in == ForkCount()) {
       delete object;
     } else {
-      detail::KeepReachable(object);
+      KeepReachable(object);
     }
   }
 };

@@ -4,6 +4,8 @@
 // Threads: thread-local state.
 #pragma once
 
+#include "src/base/thread.h"
+
 namespace penstock::base {
 
 inline thread_local int user_code_depth = 0;
@@ -17,6 +19,22 @@ class UserCodeScope {
   UserCodeScope(const UserCodeScope&) = delete;
   UserCodeScope& operator=(const UserCodeScope&) = delete;
 };
+
+// Marks the threads that let go of objects of the user's in the midst of the library's own work, which the end of a
+// Runtime or Pipeline would wait for.
+inline thread_local int letting_go_depth = 0;
+
+class LetGoScope {
+ public:
+  LetGoScope() { ++letting_go_depth; }
+  ~LetGoScope() { --letting_go_depth; }
+  LetGoScope(const LetGoScope&) = delete;
+  LetGoScope& operator=(const LetGoScope&) = delete;
+};
+
+// Whether the end of a Runtime or Pipeline could wait for the calling thread, so that another has to wait for the end
+// (reaper.h).
+inline bool MustNotAwaitEnds() { return InUserCode() || letting_go_depth > 0 || OnOwnThread(); }
 
 // Marks the threads that answer what devices ask for (driver/question.h), and so wait for no device themselves.
 inline thread_local bool answers_devices = false;

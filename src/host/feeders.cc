@@ -5,7 +5,7 @@
 #include <system_error>
 #include <utility>
 
-#include "src/base/thread_role.h"
+#include "src/base/thread.h"
 
 namespace penstock::host {
 namespace {
@@ -19,7 +19,7 @@ Feeders::Feeders(Options options)
   base::MutexLock lock(join_mu_);
   try {
     for (; count_ < options_.threads; ++count_) {
-      joinable_.emplace_back([this, t = static_cast<size_t>(count_)] { Work(t); });
+      joinable_.push_back(base::StartThread(options_.name, [this, t = static_cast<size_t>(count_)] { Work(t); }));
     }
   } catch (const std::system_error&) {
     // Those there are will do.
@@ -52,7 +52,6 @@ void Feeders::Stop() {
 }
 
 void Feeders::Work(size_t feeder) {
-  const base::ThreadRole role(options_.name);
   options_.begin();
   Clock::time_point last = Clock::now();
   bool of_use = false;  // since it has slept

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "src/base/thread_role.h"
+#include "src/base/thread.h"
 #include "src/base/user_code.h"
 #include "src/host/progress.h"
 
@@ -17,11 +17,7 @@ thread_local bool on_poller = false;
 
 }  // namespace
 
-Poller::Poller()
-    : thread_([this] {
-        const base::ThreadRole role("ps-poller");
-        Loop();
-      }) {}
+Poller::Poller() : thread_(base::StartThread("ps-poller", [this] { Loop(); })) {}
 
 void Poller::Watch(Watched* watched) {
   base::MutexLock lock(mu_);

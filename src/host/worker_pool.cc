@@ -7,7 +7,7 @@
 #include <system_error>
 #include <utility>
 
-#include "src/base/thread_role.h"
+#include "src/base/thread.h"
 #include "src/base/user_code.h"
 #include "src/host/progress.h"
 
@@ -49,7 +49,7 @@ WorkerPool::WorkerPool(Options options) : options_(std::move(options)) {
   for (Group& group : groups_) group.asleep.reserve(static_cast<size_t>(threads));
   try {
     for (int i = 0; i < threads; ++i) {
-      joinable_.emplace_back([this, i] { Work(i); });
+      joinable_.push_back(base::StartThread(Numbered(options_.name, i), [this, i] { Work(i); }));
       ++live_;
     }
   } catch (const std::system_error&) {
@@ -113,7 +113,6 @@ int WorkerPool::CurrentIndex() { return current_index; }
 
 void WorkerPool::Work(int index) {
   const int groups = std::max(1, options_.groups);
-  const base::ThreadRole role(Numbered(options_.name, index));
   current_index = index;
   base::answers_devices = true;
   options_.begin(index % groups, index / groups);

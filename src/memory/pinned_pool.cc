@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "src/base/status.h"
-#include "src/base/thread_role.h"
+#include "src/base/thread.h"
 #include "src/base/user_code.h"
 
 namespace penstock::memory {
@@ -222,10 +222,7 @@ void PinnedPool::Wake() {
   changed_.NotifyAll();
   if (thread_.joinable() || ending_) return;
   try {
-    thread_ = std::thread([this] {
-      const base::ThreadRole role("ps-pool");
-      Work();
-    });
+    thread_ = base::StartThread("ps-pool", [this] { Work(); });
   } catch (const std::system_error&) {
     // Without it slabs are pinned when they are needed, and go when memory is short.
   }

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "penstock/status_macros.h"
-#include "src/base/thread_role.h"
+#include "src/base/thread.h"
 #include "src/driver/copy_box.h"
 #include "src/host/progress.h"
 #include "src/memory/streaming_copy.h"
@@ -81,11 +81,10 @@ absl::Status Staging::StartThreads() {
   const size_t offset = feeder_copies_ ? 0 : 1;
   try {
     for (int t = 0; t < options_.threads; ++t) {
-      threads_.emplace_back([this, t, offset] {
-        const base::ThreadRole role("ps-stage/" + std::to_string(t));
+      threads_.push_back(base::StartThread("ps-stage/" + std::to_string(t), [this, t, offset] {
         options_.begin(t);
         t == 0 ? Feed() : Copy(static_cast<size_t>(t) - offset);
-      });
+      }));
     }
   } catch (const std::system_error& error) {
     return absl::ResourceExhaustedError(std::string("the system refuses a staging thread: ") + error.what() +

@@ -4,17 +4,17 @@
 
 #include <algorithm>
 
-#include "src/base/thread_role.h"
+#include "src/base/thread.h"
 #include "src/host/progress.h"
 #include "src/runtime/watched.h"
 
 namespace penstock::runtime {
 
 CompletionThread::CompletionThread(host::Bell& progress, bool rings, bool polls)
-    : progress_(progress), rings_(rings), polls_(polls), thread_([this] {
-        const base::ThreadRole role(polls_ ? "ps-polling" : "ps-completion");
-        polls_ ? Poll() : Loop();
-      }) {}
+    : progress_(progress),
+      rings_(rings),
+      polls_(polls),
+      thread_(base::StartThread(polls ? "ps-polling" : "ps-completion", [this] { polls_ ? Poll() : Loop(); })) {}
 
 bool CompletionThread::Pin(int core) {
   cpu_set_t cores;

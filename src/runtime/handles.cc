@@ -14,6 +14,7 @@
 #include "penstock/status_macros.h"
 #include "src/base/process_life.h"
 #include "src/base/status.h"
+#include "src/base/user_code.h"
 #include "src/runtime/device_block.h"
 #include "src/runtime/executable_set.h"
 #include "src/runtime/pending_bindings.h"
@@ -36,10 +37,7 @@ Runtime::~Runtime() {
     base::LeakOnPurpose(std::move(core_));
     return;
   }
-  if (const absl::Status status = core_->ShutdownAtLast(); !status.ok()) {
-    core_->Log(LogLevel::kError, base::Str(status.message()));
-    base::LeakOnPurpose(std::move(core_));  // its threads still run
-  }
+  runtime::RuntimeCore::End(std::move(core_));
 }
 
 const std::vector<Device>& Runtime::devices() const {
@@ -111,7 +109,12 @@ absl::StatusOr<std::shared_ptr<void>> Runtime::AllocateDevice(int64_t elements, 
 PinnedGauges Runtime::pinned_memory() const { return core_ == nullptr ? PinnedGauges() : core_->pinned_gauges(); }
 
 absl::Status Runtime::Shutdown(Deadline deadline) {
-  return core_ == nullptr ? runtime::RuntimeCore::None() : core_->Shutdown(deadline);
+  if (core_ == nullptr) return runtime::RuntimeCore::None();
+  if (base::MustNotAwaitEnds()) {
+    return absl::FailedPreconditionError(
+        "Runtime::Shutdown inside a host node or callback, which it would wait for; call it outside");
+  }
+  return core_->Shutdown(deadline);
 }
 
 // Run

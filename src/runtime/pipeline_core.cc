@@ -295,6 +295,7 @@ absl::Status PipelineCore::RunAll(const std::function<bool(AnyItem&)>& pull,
                                   const std::function<void(AnyItem&)>& sink) {
   PENSTOCK_RETURN_IF_ERROR(CheckMayWait("Run"));
   PENSTOCK_RETURN_IF_ERROR(CheckMayPull());
+  const std::shared_ptr<PipelineCore> keep = shared_from_this();  // the handle may go inside
   const InsideScope scope(this);
   absl::Status thrown;
   bool more = true, sinks = true;
@@ -377,6 +378,7 @@ bool PipelineCore::Free(PipelineItem& item) {
 }
 
 void PipelineCore::Clear(PipelineItem& item) {
+  const base::LetGoScope scope;
   for (PipelineItem::Part& part : item.parts) {
     part.slot = Lease();
     part.bindings.Reset();

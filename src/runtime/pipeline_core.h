@@ -63,7 +63,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   absl::Status status() const;
   PipelineStats stats() const;
   int window() const { return static_cast<int>(items_.size()); }
-  // The handle has gone: cancels, and returns when nothing is under way.
+  // The handle has gone: cancels, and returns when nothing is under way, or leaves that to another thread.
   void Close();
 
   Bindings& BindingsOf(PipelineItem& item, uint32_t graph);
@@ -176,6 +176,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   void MakeShares();
   absl::Status StartThreads();
   void EndThreads();
+  void CloseHere();
 
   // Who waits here pushes the feeds on. False: at the deadline.
   template <class Step>

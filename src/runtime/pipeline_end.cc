@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "penstock/status_macros.h"
 #include "src/base/process_life.h"
+#include "src/base/reaper.h"
 #include "src/base/status.h"
 #include "src/base/user_code.h"
 #include "src/runtime/catch_all.h"
@@ -87,17 +88,23 @@ void PipelineCore::DropCallables() {
   options_.progress = nullptr;
 }
 
-// Where it cannot wait, or the work of runs goes on, all stays for them.
+// Where it cannot wait, another thread does. While the process exits all stays as it is.
 void PipelineCore::Close() {
   if (runtime_->forked()) return base::LeakOnPurpose(shared_from_this());
-  const bool may_wait = !base::InUserCode() && InsideScope::current() != this && !base::Exiting();
   Cancel();
-  if (!may_wait) {
-    runtime_->Log(LogLevel::kError,
-                  "a Pipeline was destroyed where it cannot be waited for (inside a stage or callback, "
-                  "or while the process exits); what it has is kept for good");
+  if (base::Exiting()) {
+    runtime_->Log(LogLevel::kError, "a Pipeline was destroyed while the process exits; what it has is kept for good");
     return base::LeakOnPurpose(shared_from_this());
   }
+  if (!base::MustNotAwaitEnds() && InsideScope::current() != this) return CloseHere();
+  if (base::EndElsewhere(shared_from_this(), [this] { CloseHere(); })) return;
+  runtime_->Log(LogLevel::kError,
+                "a Pipeline was dropped where it cannot be waited for, and the system refuses a thread that would; "
+                "what it has is kept for good");
+}
+
+// Where the work of runs goes on, all stays for them.
+void PipelineCore::CloseHere() {
   WaitFor(Deadline(), [&] { return IsQuiet(); });
   EndThreads();
   for (int i; (i = TakeReady()) >= 0;) Free(items_[static_cast<size_t>(i)]);

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
-#include "src/base/thread_role.h"
+#include "src/base/thread.h"
 #include "src/runtime/executable_set.h"
 #include "src/runtime/pipeline_core.h"
 #include "src/runtime/runtime_core.h"
@@ -249,12 +249,7 @@ absl::Status PipelineCore::MakeItems() {
 }
 
 absl::Status PipelineCore::StartThreads() {
-  const auto start = [this](const std::string& name, auto loop) {
-    threads_.emplace_back([name, loop] {
-      const base::ThreadRole role(name);
-      loop();
-    });
-  };
+  const auto start = [this](const std::string& name, auto loop) { threads_.push_back(base::StartThread(name, loop)); };
   try {
     for (size_t s = 0; s < stages_.size(); ++s) {
       if (stages_[s].host == nullptr) continue;

@@ -34,6 +34,7 @@ void CallBack(const std::function<void(const absl::Status&)>& callback, const ab
 }
 
 void RunPostedCallback(void* context, int64_t) {
+  const base::UserCodeScope scope;  // also of what goes with the callback
   const std::unique_ptr<PostedCallback> posted(static_cast<PostedCallback*>(context));
   CallBack(posted->callback, posted->status, *posted->runtime);
 }

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "penstock/status_macros.h"
+#include "src/base/reaper.h"
 #include "src/base/status.h"
 #include "src/base/user_code.h"
 #include "src/driver/host/host_driver.h"
@@ -68,7 +70,7 @@ absl::StatusOr<std::shared_ptr<RuntimeCore>> RuntimeCore::Create(const RuntimeOp
                                       "; none can be negative; use 0 for the default, and -1 for that of feeders");
   }
   base::WatchForks();
-  std::shared_ptr<RuntimeCore> core(new RuntimeCore(options), base::DeleteUnlessForked());
+  std::shared_ptr<RuntimeCore> core(new RuntimeCore(options), &RuntimeCore::Delete);
   PENSTOCK_ASSIGN_OR_RETURN(core->pinned_budget_, PinnedBudgetOf(options.pinned_bytes));
   core->budget_ = std::make_shared<memory::PinnedBudget>(static_cast<size_t>(core->pinned_budget_));
   PENSTOCK_RETURN_IF_ERROR(core->MakeDevices(options));
@@ -98,6 +100,32 @@ absl::Status RuntimeCore::StartPolling(const std::vector<int>& cores) {
 void RuntimeCore::Watch(Watched* run) {
   if (polling_.empty()) return completion_->Watch(run);
   polling_[watched_.fetch_add(1, std::memory_order_relaxed) % polling_.size()]->Watch(run);
+}
+
+// Drivers end with it, whose threads may be what drops it.
+void RuntimeCore::Delete(RuntimeCore* core) {
+  if (core->forked()) return base::KeepReachable(core);
+  if (!base::MustNotAwaitEnds()) {
+    delete core;
+    return;
+  }
+  base::EndElsewhere(std::shared_ptr<RuntimeCore>(core), [] {});
+}
+
+void RuntimeCore::End(std::shared_ptr<RuntimeCore> core) {
+  RuntimeCore* const of = core.get();
+  if (!base::MustNotAwaitEnds()) return of->EndHere();
+  if (base::EndElsewhere(std::move(core), [of] { of->EndHere(); })) return;
+  of->Log(LogLevel::kError,
+          "a Runtime was dropped where it cannot be waited for, and the system refuses a thread that "
+          "would; what it has is kept for good");
+}
+
+void RuntimeCore::EndHere() {
+  const absl::Status status = ShutdownAtLast();
+  if (status.ok()) return;
+  Log(LogLevel::kError, base::Str(status.message()));
+  base::LeakOnPurpose(shared_from_this());  // its threads still run
 }
 
 RuntimeCore::~RuntimeCore() {
@@ -299,9 +327,18 @@ void RuntimeCore::RunDrained(std::vector<std::shared_ptr<const void>> keep_alive
   letting_go_.fetch_add(1, std::memory_order_acq_rel);
   in_flight_.End();
   bell_.Ring();
-  keep_alive.clear();  // user destructors: nothing of ours is held
+  LetGo(keep_alive);
   letting_go_.fetch_sub(1, std::memory_order_acq_rel);
   if (blocks_left_.load(std::memory_order_acquire) > 0) bell_.Ring();  // who waits for them may wait in vain now
+}
+
+// User destructors: no lock of ours is held, but whoever is here may own a run, or a pipeline's feed.
+void RuntimeCore::LetGo(std::vector<std::shared_ptr<const void>>& keep_alive) {
+  if (keep_alive.empty()) return;
+  const base::LetGoScope scope;
+  std::optional<base::UserCodeScope> on_ours;  // which would wait for itself
+  if (base::OnOwnThread()) on_ours.emplace();
+  keep_alive.clear();
 }
 
 // Whoever compares the two never finds more abandoned than in flight.
@@ -459,10 +496,6 @@ std::vector<std::shared_ptr<ExecutableCore>> RuntimeCore::Executables() const {
 }
 
 absl::Status RuntimeCore::Shutdown(Deadline deadline) {
-  if (base::InUserCode()) {
-    return absl::FailedPreconditionError(
-        "Runtime::Shutdown inside a host node or callback, which it would wait for; call it outside");
-  }
   if (forked()) return Forked();
   in_flight_.Close();
   bell_.Ring();  // who waits for a slot is refused now
@@ -496,7 +529,6 @@ absl::Status RuntimeCore::Shutdown(Deadline deadline) {
 absl::Status RuntimeCore::ShutdownAtLast() {
   constexpr std::chrono::seconds kForAbandoned{1};
   if (gave_up_.load(std::memory_order_acquire)) return Shutdown(Deadline::Clock::now());
-  if (base::InUserCode()) return Shutdown({});  // which refuses
   in_flight_.Close();
   bell_.Ring();
   host::WaitForProgress(bell_, rings_, host::TimePoint::max(), [&] {

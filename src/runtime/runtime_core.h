@@ -101,9 +101,10 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   // Something it watches has more to do than it had.
   void WakeCompletion() { completion_->Wake(); }
   absl::Status Shutdown(Deadline deadline);
-  // For the end of the handle: waits for every run but those that have been abandoned, which may never end; they get a
-  // second more. At once where a Shutdown gave up before. DeadlineExceeded, as Shutdown: the threads still run.
-  absl::Status ShutdownAtLast();
+  // The end of the handle: waits for every run but those that have been abandoned, which may never end; they get a
+  // second more. At once where a Shutdown gave up before. What still goes on then is logged, and all stays for it.
+  // Where the calling thread must not wait, another does all that.
+  static void End(std::shared_ptr<RuntimeCore> core);
   // Whether each node is waited for (RuntimeOptions::synchronous), one of the runtime at a time.
   bool synchronous() const { return synchronous_; }
   bool EnterSync() { return sync_.Enter(1); }
@@ -128,6 +129,10 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
 
  private:
   explicit RuntimeCore(const RuntimeOptions& options);
+  static void Delete(RuntimeCore* core);
+  void EndHere();
+  absl::Status ShutdownAtLast();
+  static void LetGo(std::vector<std::shared_ptr<const void>>& keep_alive);
   absl::Status MakeDevices(const RuntimeOptions& options);
   absl::Status AddHostDevices(int count, const RuntimeOptions& options);
   absl::Status AddCudaDevices(const std::vector<int>& ordinals);

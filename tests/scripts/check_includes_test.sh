@@ -55,6 +55,17 @@ examples/saxpy/a.cc|<gtest/gtest.h>|only in tests
 bench/a.cu|"examples/photos/b.h"|examples and bench include only
 ROWS
 
+for start in 'std::thread([] {});' 'std::thread t([] {});' 'std::jthread t;' 'threads_.emplace_back([] {});' \
+  'pthread_create(&t, nullptr, f, nullptr);'; do
+  rm -rf "${tree:?}"/*
+  mkdir -p "$tree/src/host"
+  printf '%s\n' "$start" >"$tree/src/host/a.cc"
+  if output=$("$check" "$tree") || [[ $output != *"started by base::StartThread"* ]]; then
+    echo "not refused: $start"
+    failed=1
+  fi
+done
+
 rm -rf "${tree:?}"/*
 put include/penstock/a.h '"absl/status/statusor.h"'
 put include/penstock/cuda_a.h '<cuda_runtime.h>'

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "penstock/status_macros.h"
-#include "src/base/thread_role.h"
+#include "src/base/thread.h"
 #include "src/base/user_code.h"
 
 namespace penstock::driver::host {
@@ -57,10 +57,8 @@ void Scheduler::Start(int device, EngineKind kind, int threads) {
   static constexpr const char* kNames[kEngineKinds] = {"up", "down", "run"};
   Engine& of = engine(device, kind);
   for (int i = 0; i < threads; ++i) {
-    of.threads.emplace_back([this, &of, name = absl::StrCat("ps-", device, "-", kNames[static_cast<size_t>(kind)], i)] {
-      const base::ThreadRole role(name);
-      Work(of);
-    });
+    of.threads.push_back(base::StartThread(absl::StrCat("ps-", device, "-", kNames[static_cast<size_t>(kind)], i),
+                                           [this, &of] { Work(of); }));
   }
 }
 

@@ -1,7 +1,9 @@
 #include "src/host/poller.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "src/base/counted_time.h"
 #include "src/base/thread.h"
 #include "src/base/user_code.h"
 #include "src/host/progress.h"
@@ -12,12 +14,21 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::microseconds kSpin{200}, kYield{5000}, kNap{20};
+constexpr std::chrono::milliseconds kFastest{1}, kSlowest{500};  // between two beats of the watchdog
 
 thread_local bool on_poller = false;
 
 }  // namespace
 
-Poller::Poller() : thread_(base::StartThread("ps-poller", [this] { Loop(); })) {}
+Poller::Poller(Options options)
+    : options_(std::move(options)), thread_(base::StartThread("ps-poller", [this] { Loop(); })) {
+  try {
+    watchdog_ = base::StartThread("ps-watchdog", [this] { Guard(); });
+  } catch (...) {
+    Stop();
+    throw;
+  }
+}
 
 void Poller::Watch(Watched* watched) {
   base::MutexLock lock(mu_);
@@ -36,9 +47,11 @@ void Poller::Stop() {
     base::MutexLock lock(mu_);
     stopping_ = true;
     changed_.NotifyOne();
+    guard_.NotifyOne();
   }
   base::MutexLock lock(join_mu_);
   if (thread_.joinable()) thread_.join();
+  if (watchdog_.joinable()) watchdog_.join();
 }
 
 bool Poller::IsCurrent() { return on_poller; }
@@ -53,6 +66,7 @@ void Poller::Loop() {
       while (watched_.empty() && !stopping_) changed_.Wait(mu_);
       if (stopping_) return;
       if (slept) last = Clock::now();
+      if (guard_sleeps_) guard_.NotifyOne();  // here, so that a launch wakes one thread and not two
     }
     const bool asked = LookAtAll();
     const Clock::time_point now = Clock::now();
@@ -78,8 +92,32 @@ Poller::Watched* Poller::Take(size_t index) {
 
 void Poller::Put() {
   base::MutexLock lock(mu_);
+  ++looks_;
   looking_at_ = nullptr;
   looked_.NotifyAll();
+}
+
+void Poller::Guard() {
+  const std::chrono::nanoseconds pace =
+      std::clamp<std::chrono::nanoseconds>(options_.patience / 16, kFastest, kSlowest);
+  base::MutexLock lock(mu_);
+  base::CountedTime time(options_.now());
+  while (!stopping_) {
+    if (watched_.empty()) {
+      guard_sleeps_ = true;
+      while (watched_.empty() && !stopping_) guard_.Wait(mu_);
+      guard_sleeps_ = false;
+      time.Look(options_.now());
+      continue;
+    }
+    const Clock::time_point until = Clock::now() + pace;
+    while (!stopping_ && guard_.WaitUntil(mu_, until)) continue;
+    BeatAll(time.Look(options_.now()));
+  }
+}
+
+void Poller::BeatAll(std::chrono::nanoseconds counted) {
+  for (Watched* const watched : watched_) watched->Beat({looks_, counted, looking_at_});
 }
 
 void Poller::Rest(std::chrono::nanoseconds idle) {

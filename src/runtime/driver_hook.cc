@@ -30,8 +30,9 @@ memory::PinnedPoolOptions HookedPinnedOptions() { return hook == nullptr ? memor
 
 std::shared_ptr<const memory::Topology> HookedTopology() { return hook == nullptr ? nullptr : hook->topology; }
 
-std::chrono::nanoseconds HookedAskPatience() {
-  return hook == nullptr ? DriverHook().ask_patience : hook->ask_patience;
+host::Poller::Options HookedPollerOptions() {
+  if (hook == nullptr) return {};
+  return {.patience = hook->ask_patience, .now = hook->ask_clock};
 }
 
 std::unique_ptr<driver::Driver> ApplyHook(std::unique_ptr<driver::Driver> driver, const base::Logger& logger) {

@@ -12,6 +12,7 @@
 #include "src/base/log.h"
 #include "src/driver/driver.h"
 #include "src/driver/host/host_driver.h"
+#include "src/host/poller.h"
 #include "src/memory/pinned_pool.h"
 #include "src/memory/topology.h"
 
@@ -22,7 +23,9 @@ struct DriverHook {
   std::function<std::unique_ptr<driver::Driver>(std::unique_ptr<driver::Driver>)> wrap{};
   memory::PinnedPoolOptions pinned{};  // but for budget, node, on_node and returned
   std::shared_ptr<const memory::Topology> topology{};  // in place of this computer's
-  std::chrono::nanoseconds ask_patience = std::chrono::seconds(10);  // of kernels that ask (driver/question.h)
+  // Of kernels that ask (driver/question.h): how long they wait without a sign of the poller, and by which clock.
+  std::chrono::nanoseconds ask_patience = std::chrono::seconds(10);
+  std::function<std::chrono::steady_clock::time_point()> ask_clock = std::chrono::steady_clock::now;
 };
 
 // Holds the hook for runtimes that this thread creates while it lives. They do not nest.
@@ -42,6 +45,6 @@ void ApplyHook(driver::host::HostDriverOptions& options);
 std::unique_ptr<driver::Driver> ApplyHook(std::unique_ptr<driver::Driver> driver, const base::Logger& logger);
 memory::PinnedPoolOptions HookedPinnedOptions();
 std::shared_ptr<const memory::Topology> HookedTopology();
-std::chrono::nanoseconds HookedAskPatience();
+host::Poller::Options HookedPollerOptions();
 
 }  // namespace penstock::runtime

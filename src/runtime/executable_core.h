@@ -122,6 +122,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   void NoteTime(const Slot& slot);
   void Release(Slot* slot);
   absl::Status Describe(int32_t node, const absl::Status& cause) const;
+  std::string TextOfNode(int32_t node) const;
   // "launching nodes 'a' to 'z', 26 in one graph".
   std::string TextOfGraph(int32_t graph) const;
   // How a run that has drained ended: OK or its first failure.

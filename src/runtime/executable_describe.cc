@@ -41,12 +41,14 @@ struct NameList {
 }  // namespace
 
 absl::Status ExecutableCore::Describe(int32_t node, const absl::Status& cause) const {
-  if (node < 0) return base::Prefixed(graph::Prefix(*model_), cause);
+  return base::Prefixed(node < 0 ? graph::Prefix(*model_) : TextOfNode(node), cause);
+}
+
+std::string ExecutableCore::TextOfNode(int32_t node) const {
   const PlanNode& n = plan_.nodes[static_cast<size_t>(node)];
   const Name& declared = NameOf(*model_, plan_, n);
   const Name shown(n.name, declared.source().file, declared.source().line);
-  return base::Prefixed(graph::Prefix(*model_, "node", shown, n.device < 0 ? "host" : device(n.device).info.name),
-                        cause);
+  return graph::Prefix(*model_, "node", shown, n.device < 0 ? "host" : device(n.device).info.name);
 }
 
 std::string ExecutableCore::TextOfGraph(int32_t graph) const {

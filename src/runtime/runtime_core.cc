@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "penstock/status_macros.h"
+#include "src/base/counted_time.h"
 #include "src/base/reaper.h"
 #include "src/base/status.h"
 #include "src/base/user_code.h"
@@ -52,7 +53,7 @@ absl::Status CudaMissing(const std::string& why) {
 RuntimeCore::RuntimeCore(const RuntimeOptions& options)
     : logger_(options.log_level, options.log),
       staging_options_(options.staging),
-      ask_patience_ns_(static_cast<uint64_t>(HookedAskPatience().count())),
+      poller_options_(HookedPollerOptions()),
       synchronous_(options.synchronous || IsOne(std::getenv("PENSTOCK_SYNC"))) {}
 
 absl::StatusOr<std::shared_ptr<RuntimeCore>> RuntimeCore::Create(const RuntimeOptions& options) {
@@ -356,7 +357,7 @@ absl::Status RuntimeCore::StartPoller() {
   base::MutexLock lock(mu_);
   if (poller_ != nullptr) return absl::OkStatus();
   try {
-    poller_ = std::make_unique<host::Poller>();
+    poller_ = std::make_unique<host::Poller>(poller_options_);
   } catch (const std::system_error& error) {
     return absl::ResourceExhaustedError(std::string("the system refuses a thread that answers devices: ") +
                                         error.what() + "; let this process or its user have more");
@@ -528,6 +529,7 @@ absl::Status RuntimeCore::Shutdown(Deadline deadline) {
 
 absl::Status RuntimeCore::ShutdownAtLast() {
   constexpr std::chrono::seconds kForAbandoned{1};
+  constexpr std::chrono::milliseconds kSlice{100};  // so that time during which the process stood still is known
   if (gave_up_.load(std::memory_order_acquire)) return Shutdown(Deadline::Clock::now());
   in_flight_.Close();
   bell_.Ring();
@@ -539,7 +541,15 @@ absl::Status RuntimeCore::ShutdownAtLast() {
     }
     return in_flight_.runs() <= abandoned;
   });
-  return Shutdown(kForAbandoned);
+  base::CountedTime time(Deadline::Clock::now());
+  for (std::chrono::nanoseconds waited{0}; waited < kForAbandoned; waited += time.Look(Deadline::Clock::now())) {
+    const bool drained = host::WaitForProgress(bell_, rings_, Deadline::Clock::now() + kSlice, [&] {
+      for (const auto& executable : Executables()) executable->AdvanceAll();
+      return in_flight_.runs() == 0;
+    });
+    if (drained) break;
+  }
+  return Shutdown(Deadline::Clock::now());
 }
 
 }  // namespace penstock::runtime

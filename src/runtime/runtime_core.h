@@ -65,7 +65,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   // Frees memory of a device. That waits for kernels that ask the host, so who may have to answer leaves it to the
   // completion thread.
   void FreeDevice(const DeviceRef& device, void* memory);
-  uint64_t ask_patience_ns() const { return ask_patience_ns_; }
+  std::chrono::nanoseconds ask_patience() const { return poller_options_.patience; }
   memory::PinnedPool& pinned(int driver_index) { return *pinned_[static_cast<size_t>(driver_index)]; }
   // The ring that copies between the device, and all of its driver's that are near the same node, and memory that is
   // not pinned; made at the first call.
@@ -178,7 +178,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   std::atomic<uint32_t> watched_{0};
   std::unique_ptr<host::Poller> poller_;
   std::vector<int> feeder_counts_;  // a device each
-  const uint64_t ask_patience_ns_;
+  const host::Poller::Options poller_options_;
   const bool synchronous_;
   base::Gate<> sync_;
   ReleaseCount<> releases_;

@@ -102,8 +102,8 @@ const Scenario kMasks("signal masks", [](const std::string& devices) -> int {
     ++kinds[thread.name.substr(0, thread.name.find_first_of("/0123456789"))];
     if (thread.blocked != WantedMask()) std::printf("%s blocks %s\n", thread.name.c_str(), thread.blocked.c_str());
   }
-  for (const char* kind : {"ps-worker", "ps-stage", "ps-completion", "ps-poller", "ps-polling", "ps-feeder", "ps-pool",
-                           "ps-held", "ps-pipeline", "ps-end"}) {
+  for (const char* kind : {"ps-worker", "ps-stage", "ps-completion", "ps-poller", "ps-watchdog", "ps-polling",
+                           "ps-feeder", "ps-pool", "ps-held", "ps-pipeline", "ps-end"}) {
     if (kinds[kind] == 0) std::printf("there is no %s\n", kind);
   }
   if (devices.rfind("host", 0) == 0 && kinds["ps-"] < 4) std::printf("there are no threads of host devices\n");

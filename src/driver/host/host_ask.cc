@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "src/base/counted_time.h"
 #include "src/driver/question.h"
 
 namespace penstock::driver::host {
@@ -28,14 +29,15 @@ absl::Status Ask(void* /*callable*/, void* const* argv) {
   const uint64_t number = NextNumber();
   std::atomic_ref<uint64_t>(args.question->asked).store(number, std::memory_order_release);
   uint64_t seen = beat.load(std::memory_order_relaxed);
-  Clock::time_point since = Clock::now();
-  for (int spins = 0; answered.load(std::memory_order_acquire) != number; ++spins) {
+  base::CountedTime time(Clock::now());
+  std::chrono::nanoseconds since_beat{0};
+  for (int spins = 0; (answered.load(std::memory_order_acquire) & ~kGivenUp) != number; ++spins) {
     if (spins > kSpins) std::this_thread::sleep_for(kNap);
-    const uint64_t now = beat.load(std::memory_order_relaxed);
-    if (now != seen) {
+    since_beat += time.Look(Clock::now());
+    if (const uint64_t now = beat.load(std::memory_order_relaxed); now != seen) {
       seen = now;
-      since = Clock::now();
-    } else if (Clock::now() - since > std::chrono::nanoseconds(args.patience_ns)) {
+      since_beat = std::chrono::nanoseconds(0);
+    } else if (since_beat > std::chrono::nanoseconds(args.last_resort_ns)) {
       std::atomic_ref<uint64_t>(args.question->unanswered).store(number, std::memory_order_release);
       break;
     }

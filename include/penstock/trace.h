@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "penstock/deadline.h"
 #include "penstock/export.h"
 
 namespace penstock {
@@ -49,7 +50,8 @@ class PENSTOCK_EXPORT Trace {
   double BusyMicros(int device, SpanKind kind) const;
   double Now() const { return ToMicros(std::chrono::steady_clock::now()); }
   double ToMicros(std::chrono::steady_clock::time_point t) const {
-    return std::chrono::duration<double, std::micro>(t - start_).count();
+    const auto since = detail::After(t, -start_.time_since_epoch()).time_since_epoch();
+    return std::chrono::duration<double, std::micro>(since).count();
   }
 
   // The trace event format's JSON: one complete event a span, one named track for each Span::track.

@@ -4,8 +4,10 @@
 // clang -Wthread-safety. docs/threading.md lists every Mutex of the library and the order they are taken in.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 
 #include "absl/base/thread_annotations.h"
@@ -44,8 +46,13 @@ class CondVar {
   }
   // Returns false when `until` passed.
   bool WaitUntil(Mutex& mu, std::chrono::steady_clock::time_point until) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    if (until > kFarthest) {
+      Wait(mu);
+      return true;
+    }
     std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
-    const bool woken = cv_.wait_until(lock, until) == std::cv_status::no_timeout;
+    const auto begin_of_time = std::chrono::steady_clock::time_point{};  // those before are as passed as it is
+    const bool woken = cv_.wait_until(lock, std::max(until, begin_of_time)) == std::cv_status::no_timeout;
     lock.release();
     return woken;
   }
@@ -53,6 +60,10 @@ class CondVar {
   void NotifyAll() { cv_.notify_all(); }
 
  private:
+  // A century and a half after the machine has started. What is later never comes, and the standard library's sums
+  // with other clocks would overflow.
+  static constexpr std::chrono::steady_clock::time_point kFarthest{std::chrono::nanoseconds(int64_t{1} << 62)};
+
   std::condition_variable cv_;
 };
 

@@ -130,7 +130,7 @@ bool PipelineCore::MayReset() const {
 }
 
 void PipelineCore::Serve() {
-  Clock::time_point tell = options_.progress ? Clock::now() + options_.progress_every : Clock::time_point::max();
+  Clock::time_point tell = options_.progress ? Deadline(options_.progress_every).at() : Clock::time_point::max();
   for (;;) {
     bool reset = false;
     {
@@ -146,7 +146,7 @@ void PipelineCore::Serve() {
       return absl::OkStatus();
     });
     if (!told.ok()) runtime_->Log(LogLevel::kError, base::Str(told.message()));
-    tell = Clock::now() + options_.progress_every;
+    tell = Deadline(options_.progress_every).at();
   }
 }
 

@@ -270,6 +270,13 @@ TEST(Trace, NowCountsFromItsCreation) {
   EXPECT_GE(trace->Now(), 0);
 }
 
+TEST(Trace, TimesAtTheEndsOfTheClockAreFarAway) {
+  using TimePoint = std::chrono::steady_clock::time_point;
+  auto trace = Trace::Create();
+  EXPECT_LT(trace->ToMicros(TimePoint::min()), -9.2e15);
+  EXPECT_GT(trace->ToMicros(TimePoint::max()), 9e15);
+}
+
 class TraceFile : public testing::Test {
  protected:
   void SetUp() override {

@@ -2,11 +2,15 @@
 // late.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <future>
+#include <limits>
 #include <memory>
 #include <thread>
+#include <type_traits>
 
 #include "penstock/graph.h"
+#include "src/base/mutex.h"
 #include "src/runtime/driver_hook.h"
 #include "tests/runtime/held_graph.h"
 #include "tests/runtime/null_driver.h"
@@ -49,6 +53,103 @@ class DeadlineTest : public testing::Test {
   HeldGraph held_;
   Runtime runtime_ = HostRuntime();
 };
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+template <class T>
+class LongestDuration : public testing::Test {};
+using Durations = testing::Types<std::chrono::nanoseconds, std::chrono::microseconds, milliseconds, seconds,
+                                 std::chrono::hours, std::chrono::duration<int64_t, std::atto>,
+                                 std::chrono::duration<uint64_t, std::exa>, std::chrono::duration<int32_t, std::exa>,
+                                 std::chrono::duration<float>, std::chrono::duration<double, std::nano>>;
+TYPED_TEST_SUITE(LongestDuration, Durations);
+
+// Ten seconds of attoseconds pass before the test has ended if it is very slow; never those of the others.
+TYPED_TEST(LongestDuration, HasNotPassedAndTheLeastHas) {
+  EXPECT_FALSE(Deadline(TypeParam::max()).passed());
+  EXPECT_EQ(Deadline(TypeParam::min()).passed(), TypeParam::min() < TypeParam::zero());
+  if constexpr (!std::is_same_v<typename TypeParam::period, std::atto>) {
+    EXPECT_TRUE(Deadline(TypeParam::max()).is_never());
+  }
+}
+
+TEST(DeadlineOfADuration, ThatIsInfiniteIsNeverAndNoNumberHasPassed) {
+  using Seconds = std::chrono::duration<double>;
+  EXPECT_TRUE(Deadline(Seconds(kInfinity)).is_never());
+  EXPECT_TRUE(Deadline(Seconds(-kInfinity)).passed());
+  EXPECT_TRUE(Deadline(Seconds(std::numeric_limits<double>::quiet_NaN())).passed());
+  EXPECT_TRUE(Deadline(std::chrono::duration<float>(std::nanf(""))).passed());
+}
+
+TEST(DeadlineOfADuration, IsExactToTheNanosecond) {
+  using std::chrono::nanoseconds;
+  for (const int64_t ns : {INT64_MAX, INT64_MAX - 1, int64_t{1}, int64_t{0}, int64_t{-1}, INT64_MIN + 1, INT64_MIN}) {
+    EXPECT_EQ(detail::Saturated(nanoseconds(ns)), nanoseconds(ns));
+  }
+  EXPECT_EQ(detail::Saturated(milliseconds(INT64_MAX / 1'000'000)), milliseconds(INT64_MAX / 1'000'000));
+  EXPECT_EQ(detail::Saturated(milliseconds(INT64_MAX / 1'000'000 + 1)), nanoseconds::max());
+  EXPECT_EQ(detail::Saturated(std::chrono::duration<uint64_t>(UINT64_MAX)), nanoseconds::max());
+  EXPECT_EQ(detail::Saturated(std::chrono::duration<int64_t, std::ratio<1, 3>>(7)), nanoseconds(2'333'333'333));
+  EXPECT_EQ(detail::Saturated(std::chrono::duration<double>(0.25)), milliseconds(250));
+}
+
+TEST(DeadlineOfADuration, StartsAtAnyTime) {
+  using std::chrono::nanoseconds;
+  using TimePoint = Deadline::Clock::time_point;
+  EXPECT_EQ(detail::After(TimePoint::max(), nanoseconds(1)), TimePoint::max());
+  EXPECT_EQ(detail::After(TimePoint::min(), nanoseconds(-1)), TimePoint::min());
+  EXPECT_EQ(detail::After(TimePoint::max(), nanoseconds::min()), TimePoint(nanoseconds(-1)));
+  EXPECT_EQ(detail::After(TimePoint(nanoseconds(2)), nanoseconds(3)), TimePoint(nanoseconds(5)));
+}
+
+TEST(DeadlineAtATimePoint, OfEitherEndIsNeverAndPassed) {
+  EXPECT_TRUE(Deadline(Deadline::Clock::time_point::max()).is_never());
+  EXPECT_TRUE(Deadline(Deadline::Clock::time_point::min()).passed());
+}
+
+// Sleeps until a time that no other clock can tell.
+TEST(CondVarWait, UntilTheEndsOfTimeIsWokenOrPasses) {
+  base::Mutex mu;
+  base::CondVar changed;
+  using TimePoint = Deadline::Clock::time_point;
+  for (const TimePoint until : {TimePoint::max(), TimePoint::max() - std::chrono::nanoseconds(1)}) {
+    bool set = false;
+    std::thread other([&] {
+      base::MutexLock lock(mu);
+      set = true;
+      changed.NotifyOne();
+    });
+    {
+      base::MutexLock lock(mu);
+      while (!set) changed.WaitUntil(mu, until);
+    }
+    other.join();
+  }
+  base::MutexLock lock(mu);
+  EXPECT_FALSE(changed.WaitUntil(mu, TimePoint::min()));
+}
+
+TEST_F(DeadlineTest, AsLongAsCanBeIsNoDeadline) {
+  Executable exec = Compile();
+  for (const Deadline longest : {Deadline(std::chrono::nanoseconds::max()), Deadline(std::chrono::hours::max()),
+                                 Deadline(std::chrono::duration<double>(kInfinity)),
+                                 Deadline(Deadline::Clock::time_point::max() - std::chrono::nanoseconds(1))}) {
+    const penstock::Run run = Launch(exec, longest);
+    std::thread opens([&] { held_.latch.Open(); });
+    EXPECT_OK(run.Wait(longest));
+    opens.join();
+  }
+  EXPECT_OK(runtime_.MakeHostBuffer<int>(4, std::chrono::hours::max()).status());
+  EXPECT_OK(runtime_.Shutdown(milliseconds::max()));
+}
+
+TEST_F(DeadlineTest, AtTheBeginningOfTimeHasPassed) {
+  Executable exec = Compile();
+  const penstock::Run run = Launch(exec, Deadline::Clock::time_point::min());
+  EXPECT_EQ(run.Wait(Deadline::Clock::time_point::min()).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(Text(run.Wait()), kAbandoned);
+  held_.latch.Open();
+}
 
 TEST_F(DeadlineTest, OfLaunchBoundsTheWaitForASlot) {
   Executable exec = Compile();

@@ -56,7 +56,10 @@ class PENSTOCK_EXPORT Trace {
 
   // The trace event format's JSON: one complete event a span, one named track for each Span::track.
   std::string ChromeJson() const;
-  // Writes it whole or not at all. Errors name the path.
+  // Writes it to a file, which keeps its mode and owner, whole or not at all; a link stays and is followed; into what
+  // is no plain file (/dev/stdout, a pipe, which waits for its reader). The old file is written into, and may be left
+  // incomplete by a full disk, where none may take its place: in a directory that cannot be written, or under several
+  // names. Errors name the path and give the system's reason.
   absl::Status WriteChrome(const std::string& path) const;
 
  private:

@@ -1,47 +1,16 @@
 // Trace: the collected spans and the file they are written to. The format is chrome_json.cc's.
 #include "penstock/trace.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <cerrno>
-#include <cstdio>
 #include <deque>
 #include <map>
-#include <string_view>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "src/base/file.h"
 #include "src/base/mutex.h"
 #include "src/observe/chrome_json.h"
 #include "src/observe/interval_union.h"
 
 namespace penstock {
-namespace {
-
-absl::Status FileError(int error, const std::string& path, const char* what) {
-  const absl::Status status = absl::ErrnoToStatus(error, absl::StrCat("trace file '", path, "': cannot ", what));
-  return absl::Status(status.code(), absl::StrCat(status.message(), "; choose a path that can be written"));
-}
-
-bool WriteAll(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  return true;
-}
-
-// A name beside `path` that no other writer of this or another process has.
-std::string TemporaryName(const std::string& path) {
-  static std::atomic<int> serial{0};
-  return absl::StrCat(path, ".", getpid(), ".", serial.fetch_add(1), ".tmp");
-}
-
-}  // namespace
 
 struct Trace::Impl {
   using Engine = std::pair<int, SpanKind>;  // of which device
@@ -78,22 +47,7 @@ double Trace::BusyMicros(int device, SpanKind kind) const {
 std::string Trace::ChromeJson() const { return observe::ChromeJson(spans()); }
 
 absl::Status Trace::WriteChrome(const std::string& path) const {
-  const std::string text = ChromeJson();
-  const std::string temporary = TemporaryName(path);
-  const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (fd < 0) return FileError(errno, path, "create it");
-  const bool written = WriteAll(fd, text);
-  const int write_error = errno;
-  const bool closed = close(fd) == 0;
-  int error = !written ? write_error : !closed ? errno : 0;
-  const char* what = "write it";
-  if (error == 0 && std::rename(temporary.c_str(), path.c_str()) != 0) {
-    error = errno;
-    what = "put it in place";
-  }
-  if (error == 0) return absl::OkStatus();
-  unlink(temporary.c_str());
-  return FileError(error, path, what);
+  return base::WriteFile("trace file", path, ChromeJson());
 }
 
 }  // namespace penstock

@@ -1,0 +1,213 @@
+// How a file is written in its place, or beside it and then put there. See file.h.
+#include "src/base/file.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/base/status.h"
+
+namespace penstock::base {
+namespace {
+
+constexpr int kMostLinks = 40;  // as the kernel follows
+
+// What could not be done, and the errno that says why; 0: nothing went wrong.
+struct Failure {
+  int error = 0;
+  const char* what = "";
+};
+
+// Holds back the signals of a failed write, which would end the process, and drops those that came meanwhile.
+class WriteSignalsBlocked {
+ public:
+  WriteSignalsBlocked() {
+    sigemptyset(&ours_);
+    sigset_t pending;
+    sigpending(&pending);
+    for (const int signal : {SIGPIPE, SIGXFSZ}) {
+      if (sigismember(&pending, signal) == 0) sigaddset(&ours_, signal);
+    }
+    pthread_sigmask(SIG_BLOCK, &ours_, &before_);
+  }
+  ~WriteSignalsBlocked() {
+    const int error = errno;
+    const timespec at_once{};
+    while (sigtimedwait(&ours_, nullptr, &at_once) > 0 || errno == EINTR) continue;
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = error;
+  }
+  WriteSignalsBlocked(const WriteSignalsBlocked&) = delete;
+  WriteSignalsBlocked& operator=(const WriteSignalsBlocked&) = delete;
+
+ private:
+  sigset_t ours_{}, before_{};
+};
+
+std::string DirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash + 1);
+}
+
+std::string RealPath(const std::string& path) {
+  char text[PATH_MAX];
+  return realpath(path.c_str(), text) == nullptr ? "" : text;
+}
+
+std::string LinkText(const std::string& path) {
+  char text[PATH_MAX];
+  const ssize_t size = readlink(path.c_str(), text, sizeof(text));
+  return {text, size < 0 ? 0 : static_cast<size_t>(size)};
+}
+
+// The open descriptor that a link of /proc/self/fd stands for, or -1.
+int DescriptorOf(const std::string& link) {
+  const std::string directory = DirectoryOf(link);
+  const std::string name = link.substr(directory.size());
+  int descriptor = -1;
+  const auto [rest, error] = std::from_chars(name.data(), name.data() + name.size(), descriptor);
+  if (error != std::errc() || rest != name.data() + name.size()) return -1;
+  const std::string open_ones = RealPath("/proc/self/fd");
+  return !open_ones.empty() && RealPath(directory.empty() ? "." : directory) == open_ones ? descriptor : -1;
+}
+
+// Where links lead to: a name that is no link, or a descriptor.
+struct Target {
+  std::string path;
+  int descriptor = -1;
+};
+
+Failure Follow(const std::string& path, Target& target) {
+  target.path = path;
+  for (int links = 0; links <= kMostLinks; ++links) {
+    struct stat now{};
+    if (lstat(target.path.c_str(), &now) != 0 || !S_ISLNK(now.st_mode)) return {};
+    target.descriptor = DescriptorOf(target.path);
+    if (target.descriptor >= 0) return {};
+    const std::string text = LinkText(target.path);
+    if (text.empty()) return {errno, "follow its link"};
+    target.path = text[0] == '/' ? text : DirectoryOf(target.path) + text;
+  }
+  return {ELOOP, "follow its links"};
+}
+
+int Open(const std::string& path, int flags, mode_t mode = 0) {
+  int fd = -1;
+  do {
+    fd = open(path.c_str(), flags | O_CLOEXEC | O_NOCTTY, mode);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+Failure WriteAll(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EAGAIN) {  // a descriptor that somebody has made non-blocking
+      pollfd ready{.fd = fd, .events = POLLOUT, .revents = 0};
+      poll(&ready, 1, -1);
+      continue;
+    }
+    if (written <= 0) return {written < 0 ? errno : EIO, "write it"};
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return {};
+}
+
+Failure WriteAndClose(int fd, std::string_view text) {
+  const Failure written = WriteAll(fd, text);
+  const bool closed = close(fd) == 0;
+  return written.error != 0 || closed ? written : Failure{errno, "write it"};
+}
+
+Failure WriteInPlace(const std::string& path, int flags, std::string_view text) {
+  const int fd = Open(path, O_WRONLY | flags);
+  return fd < 0 ? Failure{errno, "open it"} : WriteAndClose(fd, text);
+}
+
+// A name beside `path` that no other writer of this or another process has, and that is no longer than most names.
+std::string TemporaryName(const std::string& path) {
+  static std::atomic<int> serial{0};
+  return absl::StrCat(DirectoryOf(path), ".penstock.", getpid(), ".", serial.fetch_add(1), ".tmp");
+}
+
+// A new file that is like `old` in owner and mode, or as any new one where `old` is null; -1 and errno.
+int MakeLike(const struct stat* old, const std::string& path) {
+  const mode_t mode = old == nullptr ? 0666 : old->st_mode & 0777;
+  const int fd = Open(path, O_WRONLY | O_CREAT | O_EXCL, mode);
+  if (fd < 0 || old == nullptr) return fd;
+  struct stat made{};
+  const bool same = fstat(fd, &made) == 0 && made.st_uid == old->st_uid && made.st_gid == old->st_gid;
+  if ((same || fchown(fd, old->st_uid, old->st_gid) == 0) && fchmod(fd, old->st_mode & 07777) == 0) return fd;
+  const int error = errno;
+  close(fd);
+  unlink(path.c_str());
+  errno = error;
+  return -1;
+}
+
+// Writes a file beside `path` and has it take that name. `refused`: the system lets no new file be there.
+Failure Replace(const std::string& path, const struct stat* old, std::string_view text, bool& refused) {
+  std::string temporary;
+  int fd = -1;
+  do {
+    temporary = TemporaryName(path);
+    fd = MakeLike(old, temporary);
+  } while (fd < 0 && errno == EEXIST);  // left by a process that was killed
+  if (fd < 0) {
+    refused = errno != ENOSPC && errno != EDQUOT;
+    return {errno, "create it"};
+  }
+  Failure failure = WriteAndClose(fd, text);
+  if (failure.error == 0 && std::rename(temporary.c_str(), path.c_str()) != 0) {
+    failure = {errno, "put it in place"};
+    refused = true;
+  }
+  if (failure.error != 0) unlink(temporary.c_str());
+  return failure;
+}
+
+Failure WriteTo(const std::string& path, std::string_view text) {
+  if (path.find('\0') != std::string::npos) return {EINVAL, "use a path with a null character in it"};
+  Target target;
+  if (const Failure failure = Follow(path, target); failure.error != 0) return failure;
+  if (target.descriptor >= 0) return WriteAll(target.descriptor, text);
+  struct stat old{};
+  const bool exists = stat(target.path.c_str(), &old) == 0;
+  if (!exists && errno != ENOENT) return {errno, "look at it"};
+  if (exists && S_ISDIR(old.st_mode)) return {EISDIR, "write it"};
+  if (exists && !S_ISREG(old.st_mode)) return WriteInPlace(target.path, 0, text);
+  bool refused = false;
+  if (!exists) return Replace(target.path, nullptr, text, refused);
+  if (faccessat(AT_FDCWD, target.path.c_str(), W_OK, AT_EACCESS) != 0) return {errno, "write it"};
+  if (old.st_nlink == 1) {
+    const Failure failure = Replace(target.path, &old, text, refused);
+    if (!refused) return failure;
+  }
+  return WriteInPlace(target.path, O_TRUNC, text);
+}
+
+}  // namespace
+
+absl::Status WriteFile(std::string_view what, const std::string& path, std::string_view text) {
+  const WriteSignalsBlocked blocked;
+  const Failure failure = WriteTo(path, text);
+  if (failure.error == 0) return absl::OkStatus();
+  const absl::Status status =
+      absl::ErrnoToStatus(failure.error, absl::StrCat(Av(what), " '", path, "': cannot ", failure.what));
+  return absl::Status(status.code(), absl::StrCat(status.message(), "; choose a path that can be written"));
+}
+
+}  // namespace penstock::base

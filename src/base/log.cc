@@ -4,11 +4,11 @@
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "src/base/environment.h"
 #include "src/base/user_code.h"
 
 namespace penstock::base {
@@ -50,13 +50,13 @@ struct Logger::Stderr {
 };
 
 Logger::Logger(LogLevel level, Hook hook) : level_(level), hook_(std::move(hook)), stderr_(std::make_unique<Stderr>()) {
-  const char* value = std::getenv("PENSTOCK_LOG");
-  if (value == nullptr || *value == '\0') return;
-  if (const std::optional<LogLevel> named = LevelNamed(value)) {
+  const std::optional<std::string> value = Variable("PENSTOCK_LOG");
+  if (!value) return;
+  if (const std::optional<LogLevel> named = LevelNamed(*WordOf("PENSTOCK_LOG"))) {
     level_ = *named;
   } else {
-    Log(LogLevel::kWarning, std::string("PENSTOCK_LOG='") + value +
-                                "' is no log level and is ignored; use debug, info, warning, error or off");
+    Log(LogLevel::kWarning,
+        "PENSTOCK_LOG='" + *value + "' is no log level and is ignored; use debug, info, warning, error or off");
   }
 }
 

@@ -1,8 +1,6 @@
 #include "src/runtime/driver_hook.h"
 
-#include <cstdlib>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "src/driver/checked/checked_driver.h"
@@ -11,11 +9,6 @@ namespace penstock::runtime {
 namespace {
 
 thread_local const DriverHook* hook = nullptr;
-
-bool CheckedByEnvironment() {
-  const char* const value = std::getenv("PENSTOCK_CHECKED");
-  return value != nullptr && std::string_view(value) == "1";
-}
 
 }  // namespace
 
@@ -35,9 +28,10 @@ host::Poller::Options HookedPollerOptions() {
   return {.patience = hook->ask_patience, .now = hook->ask_clock};
 }
 
-std::unique_ptr<driver::Driver> ApplyHook(std::unique_ptr<driver::Driver> driver, const base::Logger& logger) {
+std::unique_ptr<driver::Driver> ApplyHook(std::unique_ptr<driver::Driver> driver, bool checked,
+                                          const base::Logger& logger) {
   if (hook != nullptr && hook->wrap) return hook->wrap(std::move(driver));
-  if (!CheckedByEnvironment()) return driver;
+  if (!checked) return driver;
   const auto report = [&logger](const std::string& violation) { logger.Log(LogLevel::kError, violation); };
   return driver::checked::CreateCheckedDriver(std::move(driver), std::make_shared<driver::checked::Witness>(report));
 }

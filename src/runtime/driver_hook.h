@@ -42,7 +42,8 @@ class ScopedDriverHook {
 
 // For RuntimeCore.
 void ApplyHook(driver::host::HostDriverOptions& options);
-std::unique_ptr<driver::Driver> ApplyHook(std::unique_ptr<driver::Driver> driver, const base::Logger& logger);
+std::unique_ptr<driver::Driver> ApplyHook(std::unique_ptr<driver::Driver> driver, bool checked,
+                                          const base::Logger& logger);
 memory::PinnedPoolOptions HookedPinnedOptions();
 std::shared_ptr<const memory::Topology> HookedTopology();
 host::Poller::Options HookedPollerOptions();

@@ -1,8 +1,6 @@
 #include "src/runtime/executable_core.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -13,6 +11,7 @@
 #include "graph/message.h"
 #include "graph/twin_check.h"
 #include "penstock/status_macros.h"
+#include "src/base/environment.h"
 #include "src/base/process_life.h"
 #include "src/base/status.h"
 #include "src/base/user_code.h"
@@ -239,8 +238,9 @@ absl::StatusOr<bool> ExecutableCore::MakeProgram(const CompileOptions& options,
 }
 
 absl::Status ExecutableCore::AddTwinChecks(const CompileOptions& options, const graph::PlanOptions& plan_options) {
-  const char* env = std::getenv("PENSTOCK_CHECK_TWINS");
-  if (!options.check_twins && (env == nullptr || std::strcmp(env, "1") != 0)) return absl::OkStatus();
+  const absl::StatusOr<bool> by_variable = base::FlagOf("PENSTOCK_CHECK_TWINS");
+  if (!by_variable.ok()) return base::Prefixed(graph::Prefix(*model_), by_variable.status());
+  if (!options.check_twins && !*by_variable) return absl::OkStatus();
   PENSTOCK_RETURN_IF_ERROR(graph::MakePlan(*model_, plan_options).status());  // mistakes are told of the graph as it is
   std::vector<std::string> unchecked;
   model_ = std::make_shared<const Model>(graph::WithTwinChecks(*model_, options.twin_tolerance, unchecked));

@@ -1,14 +1,14 @@
 // How an executable's nodes reach their device: which mode was asked for, why it cannot be, what no graph takes.
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "graph/graph_schedule.h"
 #include "graph/message.h"
+#include "src/base/environment.h"
 #include "src/base/status.h"
 #include "src/driver/current_device.h"
 #include "src/runtime/executable_core.h"
@@ -21,10 +21,10 @@ using graph::PlanNode;
 
 absl::StatusOr<Mode> ExecutableCore::WantedMode(const CompileOptions& options) const {
   Mode wanted = options.mode;
-  if (const char* const env = std::getenv("PENSTOCK_MODE"); env != nullptr && *env != '\0') {
-    const std::string_view name(env);
+  if (const std::optional<std::string> name = base::WordOf("PENSTOCK_MODE")) {
     if (name != "stream" && name != "graph" && name != "auto") {
-      return absl::InvalidArgumentError(graph::Prefix(*model_) + ": PENSTOCK_MODE is '" + graph::OneLine(name) +
+      return absl::InvalidArgumentError(graph::Prefix(*model_) + ": PENSTOCK_MODE is '" +
+                                        graph::OneLine(*base::Variable("PENSTOCK_MODE")) +
                                         "'; it must be stream, graph or auto");
     }
     wanted = name == "graph" ? Mode::kGraph : name == "stream" ? Mode::kStream : Mode::kAuto;

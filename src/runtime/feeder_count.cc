@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
+
+#include "src/base/environment.h"
 
 namespace penstock::runtime {
 namespace {
@@ -17,9 +19,9 @@ constexpr int kOtherCores = 4;
 }  // namespace
 
 absl::StatusOr<int> FeedersOf(int option) {
-  const char* const env = std::getenv("PENSTOCK_FEEDERS");
-  if (env == nullptr || *env == '\0') return std::min(option, kMost);
-  const std::string_view text(env);
+  const std::optional<std::string> variable = base::Variable("PENSTOCK_FEEDERS");
+  if (!variable) return std::min(option, kMost);
+  const std::string_view text(*variable);
   int number = -1;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || rest != text.data() + text.size() || number < -1) {

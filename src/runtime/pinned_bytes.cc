@@ -1,12 +1,13 @@
 #include "src/runtime/pinned_bytes.h"
 
 #include <charconv>
-#include <cstdlib>
 #include <limits>
+#include <optional>
 #include <string>
 #include <system_error>
 
 #include "penstock/status_macros.h"
+#include "src/base/environment.h"
 #include "src/base/status.h"
 #include "src/driver/host/host_memory.h"
 
@@ -38,8 +39,8 @@ absl::StatusOr<int64_t> ParseBytes(std::string_view text) {
 
 absl::StatusOr<int64_t> PinnedBudgetOf(int64_t option) {
   int64_t bytes = option;
-  if (const char* env = std::getenv("PENSTOCK_PINNED_BYTES"); env != nullptr && *env != '\0') {
-    absl::StatusOr<int64_t> read = ParseBytes(env);
+  if (const std::optional<std::string> variable = base::Variable("PENSTOCK_PINNED_BYTES")) {
+    absl::StatusOr<int64_t> read = ParseBytes(*variable);
     if (!read.ok()) return base::Prefixed("PENSTOCK_PINNED_BYTES", read.status());
     bytes = *read;
   }

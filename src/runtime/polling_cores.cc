@@ -1,23 +1,23 @@
 #include "src/runtime/polling_cores.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <optional>
 #include <string>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "src/base/environment.h"
 
 namespace penstock::runtime {
 
 absl::StatusOr<std::vector<int>> PollingCoresOf(std::vector<int> option) {
-  const char* const env = std::getenv("PENSTOCK_POLLING_CORES");
-  if (env != nullptr && *env != '\0') {
+  if (const std::optional<std::string> env = base::Variable("PENSTOCK_POLLING_CORES")) {
     option.clear();
-    for (const absl::string_view part : absl::StrSplit(env, ',')) {
+    for (const absl::string_view part : absl::StrSplit(*env, ',')) {
       if (!absl::SimpleAtoi(part, &option.emplace_back())) {
         return absl::InvalidArgumentError(absl::StrCat(
-            "PENSTOCK_POLLING_CORES is '", env, "'; it must be numbers of cores with commas between them, as in 2,3"));
+            "PENSTOCK_POLLING_CORES is '", *env, "'; it must be numbers of cores with commas between them, as in 2,3"));
       }
     }
   }

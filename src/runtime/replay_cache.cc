@@ -1,12 +1,11 @@
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <string>
 #include <utility>
 
 #include "graph/message.h"
 #include "penstock/status_macros.h"
+#include "src/base/environment.h"
 #include "src/base/process_life.h"
 #include "src/base/user_code.h"
 #include "src/host/progress.h"
@@ -29,19 +28,11 @@ ReplayLedger ReplayCache::ledger() const { return core_ == nullptr ? ReplayLedge
 }  // namespace penstock
 
 namespace penstock::runtime {
-namespace {
-
-bool AsksForTwinChecks() {
-  const char* const env = std::getenv("PENSTOCK_CHECK_TWINS");
-  return env != nullptr && std::strcmp(env, "1") == 0;
-}
-
-}  // namespace
-
 ReplayCacheCore::ReplayCacheCore(std::shared_ptr<RuntimeCore> runtime, ReplayCacheOptions options)
     : runtime_(std::move(runtime)),
       options_(std::move(options)),
-      checks_twins_(options_.compile.check_twins || AsksForTwinChecks()),
+      // What is neither is refused when the first executable is compiled.
+      checks_twins_(options_.compile.check_twins || base::FlagOf("PENSTOCK_CHECK_TWINS").value_or(false)),
       pending_(std::make_shared<PendingBindings>()) {
   io_.pending_ = pending_;
 }

@@ -11,6 +11,7 @@
 
 #include "penstock/status_macros.h"
 #include "src/base/counted_time.h"
+#include "src/base/environment.h"
 #include "src/base/reaper.h"
 #include "src/base/status.h"
 #include "src/base/user_code.h"
@@ -33,8 +34,6 @@ int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurre
 
 thread_local int current_before = 0;  // of a feeder: what undoes that its device is current
 
-bool IsOne(const char* variable) { return variable != nullptr && std::string_view(variable) == "1"; }
-
 // What the completion thread frees.
 struct FreedMemory {
   RuntimeCore* runtime;
@@ -54,7 +53,7 @@ RuntimeCore::RuntimeCore(const RuntimeOptions& options)
     : logger_(options.log_level, options.log),
       staging_options_(options.staging),
       poller_options_(HookedPollerOptions()),
-      synchronous_(options.synchronous || IsOne(std::getenv("PENSTOCK_SYNC"))) {}
+      synchronous_(options.synchronous) {}
 
 absl::StatusOr<std::shared_ptr<RuntimeCore>> RuntimeCore::Create(const RuntimeOptions& options) {
   if (options.workers < 0 || options.host_device_threads < 0 || options.host_device_memory < 0 ||
@@ -72,6 +71,7 @@ absl::StatusOr<std::shared_ptr<RuntimeCore>> RuntimeCore::Create(const RuntimeOp
   }
   base::WatchForks();
   std::shared_ptr<RuntimeCore> core(new RuntimeCore(options), &RuntimeCore::Delete);
+  PENSTOCK_RETURN_IF_ERROR(core->ReadFlags());
   PENSTOCK_ASSIGN_OR_RETURN(core->pinned_budget_, PinnedBudgetOf(options.pinned_bytes));
   core->budget_ = std::make_shared<memory::PinnedBudget>(static_cast<size_t>(core->pinned_budget_));
   PENSTOCK_RETURN_IF_ERROR(core->MakeDevices(options));
@@ -86,6 +86,13 @@ absl::StatusOr<std::shared_ptr<RuntimeCore>> RuntimeCore::Create(const RuntimeOp
                                         "; let this process or its user have more");
   }
   return core;
+}
+
+absl::Status RuntimeCore::ReadFlags() {
+  PENSTOCK_ASSIGN_OR_RETURN(const bool synchronous, base::FlagOf("PENSTOCK_SYNC"));
+  synchronous_ = synchronous_ || synchronous;
+  PENSTOCK_ASSIGN_OR_RETURN(checked_, base::FlagOf("PENSTOCK_CHECKED"));
+  return base::FlagOf("PENSTOCK_CHECK_TWINS").status();  // Compile reads it; a mistake is told as soon as it can be
 }
 
 absl::Status RuntimeCore::StartPolling(const std::vector<int>& cores) {
@@ -140,11 +147,12 @@ RuntimeCore::~RuntimeCore() {
 }
 
 absl::Status RuntimeCore::MakeDevices(const RuntimeOptions& options) {
-  std::string text = options.devices;
-  if (const char* env = std::getenv("PENSTOCK_DEVICES"); text.empty() && env != nullptr) text = env;
+  const bool by_variable = options.devices.empty();
+  const std::string text = by_variable ? base::Variable("PENSTOCK_DEVICES").value_or("") : options.devices;
   if (text.empty()) return AddDefaultDevices(options);
-  PENSTOCK_ASSIGN_OR_RETURN(std::vector<DeviceRequest> requests, ParseDeviceList(text));
-  for (const DeviceRequest& request : requests) {
+  const absl::StatusOr<std::vector<DeviceRequest>> requests = ParseDeviceList(text);
+  if (!requests.ok()) return by_variable ? base::Prefixed("PENSTOCK_DEVICES", requests.status()) : requests.status();
+  for (const DeviceRequest& request : *requests) {
     if (!request.cuda) {
       PENSTOCK_RETURN_IF_ERROR(AddHostDevices(request.host_count, options));
     } else if (request.all) {
@@ -193,7 +201,7 @@ absl::Status RuntimeCore::AddCudaDevices([[maybe_unused]] const std::vector<int>
 }
 
 void RuntimeCore::AddDriver(std::unique_ptr<driver::Driver> driver) {
-  driver = ApplyHook(std::move(driver), logger_);
+  driver = ApplyHook(std::move(driver), checked_, logger_);
   const int driver_index = static_cast<int>(drivers_.size());
   for (int d = 0; d < driver->device_count(); ++d) {
     const driver::DeviceInfo& info = driver->device(d);

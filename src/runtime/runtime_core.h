@@ -133,6 +133,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   void EndHere();
   absl::Status ShutdownAtLast();
   static void LetGo(std::vector<std::shared_ptr<const void>>& keep_alive);
+  absl::Status ReadFlags();
   absl::Status MakeDevices(const RuntimeOptions& options);
   absl::Status AddHostDevices(int count, const RuntimeOptions& options);
   absl::Status AddCudaDevices(const std::vector<int>& ordinals);
@@ -179,7 +180,8 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   std::unique_ptr<host::Poller> poller_;
   std::vector<int> feeder_counts_;  // a device each
   const host::Poller::Options poller_options_;
-  const bool synchronous_;
+  bool synchronous_;  // this and the next: constant after Create
+  bool checked_ = false;
   base::Gate<> sync_;
   ReleaseCount<> releases_;
   const int made_in_ = base::ForkCount();

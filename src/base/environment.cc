@@ -1,0 +1,37 @@
+#include "src/base/environment.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace penstock::base {
+
+std::optional<std::string> Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+std::optional<std::string> WordOf(const char* name) {
+  std::optional<std::string> value = Variable(name);
+  if (value) absl::AsciiStrToLower(&*value);
+  return value;
+}
+
+absl::StatusOr<bool> FlagOf(const char* name) {
+  const std::optional<std::string> word = WordOf(name);
+  if (!word) return false;
+  const auto is_word = [&](const char* other) { return *word == other; };
+  constexpr const char* kOn[] = {"1", "true", "yes", "on"};
+  constexpr const char* kOff[] = {"0", "false", "no", "off"};
+  if (std::any_of(std::begin(kOn), std::end(kOn), is_word)) return true;
+  if (std::any_of(std::begin(kOff), std::end(kOff), is_word)) return false;
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " is '", absl::CEscape(*Variable(name)),
+                   "'; it must be 1, true, yes or on, or else 0, false, no, off or nothing"));
+}
+
+}  // namespace penstock::base

@@ -11,9 +11,9 @@
 //            of a thread's own mistakes, and SIGPROF: the application's signals are its own.
 // Processes: a fork's copy cannot use the runtime, nor what belongs to it: every call returns FailedPrecondition, and
 //            destructors leave all as it is. The copy may exec, exit, or make a runtime of its own on host devices.
-// Errors:    Create: InvalidArgument (a malformed device list, PENSTOCK_PINNED_BYTES, PENSTOCK_FEEDERS or
-//            PENSTOCK_POLLING_CORES, a polling core that is not there or named twice), NotFound (a device that is not
-//            there).
+// Errors:    Create: InvalidArgument (an option that is negative or absurd, a malformed device list, a variable
+//            PENSTOCK_... of the environment that says what it cannot, a polling core that is not there or named
+//            twice), NotFound (a device that is not there), ResourceExhausted (the system gives no threads or memory).
 #pragma once
 
 #include <functional>
@@ -47,7 +47,7 @@ class RuntimeCore;
 // How host memory that is not pinned is copied from and to devices: in chunks, through pinned memory, by threads of the
 // runtime's own. What is 0 is measured when it is first needed.
 struct StagingOptions {
-  int threads = 0;  // for both directions together
+  int threads = 0;  // for both directions together, at most 4096
   int64_t chunk_bytes = 0;  // of pinned memory; there are up to three for each thread and eight more
   // Buffers of up to so many bytes go through pinned memory of the slot instead, States through two blocks of it.
   int64_t from_bytes = int64_t{64} << 10;
@@ -58,9 +58,11 @@ struct RuntimeOptions {
   // grammar. Where neither names devices: every CUDA device, or one host device on a machine without.
   std::string devices{};
   // Worker threads for host nodes, copies of unpinned memory and callbacks, shared between the NUMA nodes that devices
-  // are near. 0: cores - 1, at least 2.
+  // are near, at most 4096. 0: cores - 1, at least 2. Here and below, cores are those that the process may use: by its
+  // affinity (taskset, a cpuset) and the quota of its cgroups.
   int workers = 0;
-  // CPU threads of each host device. 0: as many as there are cores, shared between the host devices, at least 1.
+  // CPU threads of each host device, at most 4096, and 16384 of all. 0: as many as there are cores, shared between the
+  // host devices, at least 1.
   int host_device_threads = 0;
   StagingOptions staging{};
   // Threads a device that help to submit runs node by node (Mode::kStream): where many nodes are ready together,
@@ -73,9 +75,11 @@ struct RuntimeOptions {
   // what can be launched and calls nobody's callbacks. Without any a thread looks now and then, and sleeps when idle.
   // PENSTOCK_POLLING_CORES ("2,3") wins.
   std::vector<int> polling_cores{};
-  // Bytes of memory of each host device. 0: 16 GiB, or half of this computer's memory shared by the host devices.
+  // Bytes of memory of each host device, at most what the process may use: the smaller of the machine's memory and its
+  // cgroups' limits. 0: 16 GiB, or half of what it may use shared by the host devices.
   int64_t host_device_memory = 0;
-  // The most bytes of pinned memory: of host buffers, slots, staging. 0: half of this computer's memory.
+  // The most bytes of pinned memory: of host buffers, slots, staging; at most what the process may use. 0: half of the
+  // machine's memory, and no more than a quarter of a cgroup's limit, beyond which the process would be killed.
   // PENSTOCK_PINNED_BYTES wins: bytes, or with K, M or G behind the number KiB, MiB or GiB.
   int64_t pinned_bytes = 0;
   // Waits for each node before the next is submitted, one of the whole runtime at a time, so that a fatal device error

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,8 +48,14 @@ const std::vector<Device>& Runtime::devices() const {
 
 absl::StatusOr<Executable> Runtime::Compile(const Graph& graph, const CompileOptions& options) {
   if (core_ == nullptr) return runtime::RuntimeCore::None();
-  PENSTOCK_ASSIGN_OR_RETURN(auto set, runtime::ExecutableSet::Create(core_, graph.model(), options));
-  return Executable(std::move(set));
+  try {
+    PENSTOCK_ASSIGN_OR_RETURN(auto set, runtime::ExecutableSet::Create(core_, graph.model(), options));
+    return Executable(std::move(set));
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        "Runtime::Compile: no host memory for the plan and what its runs need; ask for fewer slots, or a smaller "
+        "graph");
+  }
 }
 
 namespace {

@@ -1,5 +1,6 @@
 #include "src/runtime/pinned_bytes.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <optional>
@@ -9,7 +10,6 @@
 #include "penstock/status_macros.h"
 #include "src/base/environment.h"
 #include "src/base/status.h"
-#include "src/driver/host/host_memory.h"
 
 namespace penstock::runtime {
 namespace {
@@ -37,14 +37,14 @@ absl::StatusOr<int64_t> ParseBytes(std::string_view text) {
   return static_cast<int64_t>(number << shift);
 }
 
-absl::StatusOr<int64_t> PinnedBudgetOf(int64_t option) {
+absl::StatusOr<int64_t> PinnedBudgetOf(int64_t option, const base::UsableMemory& usable) {
   int64_t bytes = option;
   if (const std::optional<std::string> variable = base::Variable("PENSTOCK_PINNED_BYTES")) {
     absl::StatusOr<int64_t> read = ParseBytes(*variable);
     if (!read.ok()) return base::Prefixed("PENSTOCK_PINNED_BYTES", read.status());
     bytes = *read;
   }
-  return bytes > 0 ? bytes : driver::host::PhysicalMemory() / 2;
+  return bytes > 0 ? std::min(bytes, usable.bytes) : usable.bytes / (usable.of_cgroup ? 4 : 2);
 }
 
 }  // namespace penstock::runtime

@@ -8,14 +8,16 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "src/base/limits.h"
 
 namespace penstock::runtime {
 
 // "268435456", "256M": a number of bytes, or of KiB, MiB or GiB with K, M or G behind it.
 absl::StatusOr<int64_t> ParseBytes(std::string_view text);
 
-// The budget in bytes. 0, as the option or in the environment, is half of this computer's memory: pages that are pinned
-// are lost to everything else, and a computer with all of them pinned does not go on.
-absl::StatusOr<int64_t> PinnedBudgetOf(int64_t option);
+// The budget in bytes, at most `usable`. 0, as the option or in the environment, is half of the machine's memory, or a
+// quarter of a cgroup's limit: pages that are pinned are lost to everything else, a machine with all of them pinned
+// does not go on, and in a cgroup the process is killed.
+absl::StatusOr<int64_t> PinnedBudgetOf(int64_t option, const base::UsableMemory& usable);
 
 }  // namespace penstock::runtime

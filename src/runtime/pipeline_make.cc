@@ -70,9 +70,15 @@ absl::StatusOr<std::shared_ptr<PipelineCore>> PipelineCore::Create(detail::Stage
   PENSTOCK_RETURN_IF_ERROR(CheckStages(stages));
   PENSTOCK_RETURN_IF_ERROR(CheckOptions(options));
   std::shared_ptr<PipelineCore> core(new PipelineCore(value, std::move(options)), base::DeleteUnlessForked());
-  PENSTOCK_RETURN_IF_ERROR(core->MakeStages(std::move(stages)));
-  PENSTOCK_RETURN_IF_ERROR(core->MakeItems());
-  core->MakeShares();
+  try {
+    PENSTOCK_RETURN_IF_ERROR(core->MakeStages(std::move(stages)));
+    PENSTOCK_RETURN_IF_ERROR(core->MakeItems());
+    core->MakeShares();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("pipeline: no memory for all its places of ", value.size,
+                     " bytes each; give a smaller PipelineOptions::window, or have items point at their data"));
+  }
   const absl::Status started = core->StartThreads();
   if (!started.ok()) core->EndThreads();
   PENSTOCK_RETURN_IF_ERROR(started);

@@ -3,15 +3,16 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <new>
 #include <optional>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "penstock/status_macros.h"
 #include "src/base/counted_time.h"
 #include "src/base/environment.h"
+#include "src/base/limits.h"
 #include "src/base/reaper.h"
 #include "src/base/status.h"
 #include "src/base/user_code.h"
@@ -30,7 +31,8 @@
 namespace penstock::runtime {
 namespace {
 
-int Cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+constexpr int kMostDeviceThreads = 16384;
+constexpr int kMostThreads = 4096;  // of one kind; no machine runs more at once
 
 thread_local int current_before = 0;  // of a feeder: what undoes that its device is current
 
@@ -47,15 +49,7 @@ absl::Status CudaMissing(const std::string& why) {
                              "devices unnamed to fall back to them");
 }
 
-}  // namespace
-
-RuntimeCore::RuntimeCore(const RuntimeOptions& options)
-    : logger_(options.log_level, options.log),
-      staging_options_(options.staging),
-      poller_options_(HookedPollerOptions()),
-      synchronous_(options.synchronous) {}
-
-absl::StatusOr<std::shared_ptr<RuntimeCore>> RuntimeCore::Create(const RuntimeOptions& options) {
+absl::Status CheckOptions(const RuntimeOptions& options) {
   if (options.workers < 0 || options.host_device_threads < 0 || options.host_device_memory < 0 ||
       options.pinned_bytes < 0 || options.staging.threads < 0 || options.staging.chunk_bytes < 0 ||
       options.staging.from_bytes < 0 || options.feeders < -1) {
@@ -69,23 +63,52 @@ absl::StatusOr<std::shared_ptr<RuntimeCore>> RuntimeCore::Create(const RuntimeOp
                                       ", feeders = " + std::to_string(options.feeders) +
                                       "; none can be negative; use 0 for the default, and -1 for that of feeders");
   }
+  for (const auto& [name, threads] :
+       {std::pair("workers", options.workers), std::pair("host_device_threads", options.host_device_threads),
+        std::pair("staging.threads", options.staging.threads)}) {
+    if (threads <= kMostThreads) continue;
+    return absl::InvalidArgumentError("RuntimeOptions::" + std::string(name) + " is " + std::to_string(threads) +
+                                      "; the most is " + std::to_string(kMostThreads) + "; use 0 for the default");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+RuntimeCore::RuntimeCore(const RuntimeOptions& options)
+    : logger_(options.log_level, options.log),
+      cores_(base::UsableProcessors()),
+      staging_options_(options.staging),
+      poller_options_(HookedPollerOptions()),
+      synchronous_(options.synchronous) {}
+
+absl::StatusOr<std::shared_ptr<RuntimeCore>> RuntimeCore::Create(const RuntimeOptions& options) {
+  PENSTOCK_RETURN_IF_ERROR(CheckOptions(options));
   base::WatchForks();
-  std::shared_ptr<RuntimeCore> core(new RuntimeCore(options), &RuntimeCore::Delete);
-  PENSTOCK_RETURN_IF_ERROR(core->ReadFlags());
-  PENSTOCK_ASSIGN_OR_RETURN(core->pinned_budget_, PinnedBudgetOf(options.pinned_bytes));
-  core->budget_ = std::make_shared<memory::PinnedBudget>(static_cast<size_t>(core->pinned_budget_));
-  PENSTOCK_RETURN_IF_ERROR(core->MakeDevices(options));
-  PENSTOCK_RETURN_IF_ERROR(core->CountFeeders(options.feeders));
-  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<int> polling, PollingCoresOf(options.polling_cores));
-  core->MakeWorkers(options.workers > 0 ? options.workers : std::max(2, Cores() - 1));
   try {
-    core->completion_ = std::make_unique<CompletionThread>(core->bell_, core->rings_);
-    PENSTOCK_RETURN_IF_ERROR(core->StartPolling(polling));
+    std::shared_ptr<RuntimeCore> core(new RuntimeCore(options), &RuntimeCore::Delete);
+    PENSTOCK_RETURN_IF_ERROR(core->Make(options));
+    return core;
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        "no memory for the runtime's threads and tables; ask for fewer workers, devices and threads of devices");
   } catch (const std::system_error& error) {
     return absl::ResourceExhaustedError(std::string("the system refuses a thread: ") + error.what() +
                                         "; let this process or its user have more");
   }
-  return core;
+}
+
+// Throws where the system gives no memory or threads.
+absl::Status RuntimeCore::Make(const RuntimeOptions& options) {
+  PENSTOCK_RETURN_IF_ERROR(ReadFlags());
+  PENSTOCK_ASSIGN_OR_RETURN(pinned_budget_, PinnedBudgetOf(options.pinned_bytes, base::MemoryOfProcess()));
+  budget_ = std::make_shared<memory::PinnedBudget>(static_cast<size_t>(pinned_budget_));
+  PENSTOCK_RETURN_IF_ERROR(MakeDevices(options));
+  PENSTOCK_RETURN_IF_ERROR(CountFeeders(options.feeders));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<int> polling, PollingCoresOf(options.polling_cores));
+  MakeWorkers(options.workers > 0 ? options.workers : std::max(2, cores_ - 1));
+  completion_ = std::make_unique<CompletionThread>(bell_, rings_);
+  return StartPolling(polling);
 }
 
 absl::Status RuntimeCore::ReadFlags() {
@@ -174,8 +197,13 @@ absl::Status RuntimeCore::AddDefaultDevices(const RuntimeOptions& options) {
 absl::Status RuntimeCore::AddHostDevices(int count, const RuntimeOptions& options) {
   driver::host::HostDriverOptions host;
   host.devices = count;
-  host.threads_per_device =
-      options.host_device_threads > 0 ? options.host_device_threads : std::max(1, Cores() / count);
+  host.threads_per_device = options.host_device_threads > 0 ? options.host_device_threads : std::max(1, cores_ / count);
+  if (int64_t{count} * host.threads_per_device > kMostDeviceThreads) {
+    return absl::InvalidArgumentError("RuntimeOptions::host_device_threads is " +
+                                      std::to_string(options.host_device_threads) + " for each of " +
+                                      std::to_string(count) + " host devices; the most is " +
+                                      std::to_string(kMostDeviceThreads) + " for all of them together");
+  }
   host.memory_bytes = options.host_device_memory;
   host.bell = &bell_;
   ApplyHook(host);
@@ -228,7 +256,7 @@ absl::Status RuntimeCore::Forked() {
 absl::StatusOr<std::unique_ptr<memory::Staging>> RuntimeCore::MakeStaging(const DeviceRef& device) {
   driver::Driver& driver = *device.driver;
   memory::PinnedPool& pool = pinned(device.driver_index);
-  const int most = std::max(1, Cores() - 2);
+  const int most = std::max(1, cores_ - 2);
   memory::StagingOptions options;
   options.threads = std::min(2, most);
   const bool open = staging_options_.threads == 0 || staging_options_.chunk_bytes == 0;
@@ -263,7 +291,13 @@ absl::StatusOr<memory::Staging*> RuntimeCore::Staging(const DeviceRef& device) {
     if (memory::Staging* const staging = FindStaging(device.driver_index, node)) return staging;
     making_staging_ = true;
   }
-  auto made = MakeStaging(device);
+  auto made = [&]() -> absl::StatusOr<std::unique_ptr<memory::Staging>> {
+    try {
+      return MakeStaging(device);
+    } catch (const std::bad_alloc&) {
+      return absl::ResourceExhaustedError("no host memory for the threads that stage copies; use fewer of them");
+    }
+  }();
   base::MutexLock lock(mu_);
   making_staging_ = false;
   staging_made_.NotifyAll();
@@ -412,7 +446,7 @@ absl::Status RuntimeCore::CountFeeders(int option) {
   const auto is_cuda = [](const DeviceRef& d) { return d.info.kind == driver::DeviceKind::kCuda; };
   const auto cuda = static_cast<int>(std::count_if(devices_.begin(), devices_.end(), is_cuda));
   for (const DeviceRef& d : devices_) {
-    feeder_counts_.push_back(count >= 0 ? count : is_cuda(d) ? DefaultFeeders(Cores(), cuda) : 0);
+    feeder_counts_.push_back(count >= 0 ? count : is_cuda(d) ? DefaultFeeders(cores_, cuda) : 0);
   }
   return absl::OkStatus();
 }

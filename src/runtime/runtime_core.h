@@ -133,6 +133,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   void EndHere();
   absl::Status ShutdownAtLast();
   static void LetGo(std::vector<std::shared_ptr<const void>>& keep_alive);
+  absl::Status Make(const RuntimeOptions& options);
   absl::Status ReadFlags();
   absl::Status MakeDevices(const RuntimeOptions& options);
   absl::Status AddHostDevices(int count, const RuntimeOptions& options);
@@ -170,6 +171,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   std::shared_ptr<memory::PinnedBudget> budget_;
   std::shared_ptr<const memory::Topology> topology_;  // null: not needed, or not to be had
   std::vector<std::shared_ptr<memory::PinnedPool>> pinned_;
+  const int cores_;  // that the process may use
   StagingOptions staging_options_;
   bool rings_ = true;
   std::vector<int> groups_;  // of workers: of each device

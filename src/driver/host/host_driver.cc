@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <cassert>
+#include <new>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "penstock/status_macros.h"
+#include "src/base/limits.h"
 #include "src/driver/host/host_ask.h"
 #include "src/driver/host/host_capture.h"
 #include "src/driver/host/host_graph.h"
@@ -31,8 +32,9 @@ absl::Status CallHost(void* host_call, void* const* /*argv*/) {
 
 class HostDriver final : public Driver {
  public:
-  HostDriver(int devices, int threads, int64_t memory_bytes, const HostDriverOptions& options)
+  HostDriver(int devices, int threads, int64_t memory_bytes, int64_t usable_memory, const HostDriverOptions& options)
       : rings_(options.bell != nullptr),
+        pinned_(static_cast<size_t>(usable_memory)),
         maker_(heaps_, pinned_, threads),
         scheduler_(devices, threads, options.bell, options.order_seed) {
     for (int i = 0; i < devices; ++i) {
@@ -198,12 +200,16 @@ absl::Status HostDriver::Submit(Stream stream, const Op& op) {
 
 absl::StatusOr<std::unique_ptr<Driver>> CreateHostDriver(const HostDriverOptions& options) {
   const int devices = std::max(1, options.devices);
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  const int threads = options.threads_per_device > 0 ? options.threads_per_device : std::max(2, cores / devices);
+  const int64_t usable = base::MemoryOfProcess().bytes;
+  const int threads =
+      options.threads_per_device > 0 ? options.threads_per_device : std::max(2, base::UsableProcessors() / devices);
   const int64_t memory =
-      options.memory_bytes > 0 ? options.memory_bytes : std::min(kMostMemory, PhysicalMemory() / 2 / devices);
+      options.memory_bytes > 0 ? std::min(options.memory_bytes, usable) : std::min(kMostMemory, usable / 2 / devices);
   try {
-    return std::make_unique<HostDriver>(devices, threads, memory, options);
+    return std::make_unique<HostDriver>(devices, threads, memory, usable, options);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory for ", devices, " host devices of ", threads, " compute threads each; ask for fewer"));
   } catch (const std::system_error& error) {
     return absl::ResourceExhaustedError(absl::StrCat("the system refuses threads for ", devices, " host devices, ",
                                                      threads, " compute and 2 copy threads each: ", error.what(),

@@ -10,8 +10,8 @@
 // Threads:   thread-safe. Its parts have one mutex each (Scheduler, HostGraphs, HostCaptures, DeviceHeap,
 //            PinnedMemory), never nested.
 // Ordering:  as in driver.h. Handles are never reused: a destroyed stream or event is InvalidArgument.
-// Errors:    CreateHostDriver: ResourceExhausted where the system gives no threads. Else as in driver.h; failures of
-// host code go to the RunFault of its tag. With null in the tag they are lost.
+// Errors:    CreateHostDriver: ResourceExhausted where the system gives no threads, or no memory for them. Else as in
+// driver.h; failures of host code go to the RunFault of its tag. With null in the tag they are lost.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,10 @@ namespace penstock::driver::host {
 
 struct HostDriverOptions {
   int devices = 1;
-  int threads_per_device = 0;  // for kernels; 0: the cores shared by the devices, at least 2
-  int64_t memory_bytes = 0;  // of each device; 0: 16 GiB, or half of the RAM shared by the devices
+  int threads_per_device =
+      0;  // for kernels; 0: the processors that the process may use (base/limits.h), shared by the devices, at least 2
+  // Of each device, at most what the process may use; 0: 16 GiB, or half of what it may use shared by the devices.
+  int64_t memory_bytes = 0;
   uint64_t order_seed = 0;  // for tests; other than 0: work that no rule orders runs in an order of that seed
   penstock::host::Bell* bell = nullptr;  // rings when an event completes; may be null
 };

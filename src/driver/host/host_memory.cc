@@ -1,7 +1,6 @@
 #include "src/driver/host/host_memory.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -18,6 +17,7 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr size_t kPoisonLimit = size_t{64} << 20;
 constexpr size_t kSmallestReservation = size_t{1} << 20;
+constexpr size_t kLargestReservation = size_t{1} << 60;  // so that sums of it do not overflow
 constexpr size_t kGap = size_t{1} << 20;  // never accessible: runs off the end of the handed-out range die too
 
 size_t RoundUp(size_t value, size_t to) { return (value + to - 1) / to * to; }
@@ -31,8 +31,6 @@ void Poison([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes, [[mayb
 
 }  // namespace
 
-int64_t PhysicalMemory() { return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE); }
-
 DeviceHeap::DeviceHeap(std::string device_name, int64_t bytes) : device_name_(std::move(device_name)) {
   size_t wanted = RoundUp(static_cast<size_t>(std::max<int64_t>(bytes, 1)), kPage);
   while (!Reserve(wanted) && wanted > kSmallestReservation) wanted = RoundUp(wanted / 2, kPage);
@@ -45,6 +43,7 @@ DeviceHeap::~DeviceHeap() {
 }
 
 bool DeviceHeap::Reserve(size_t bytes) {
+  if (bytes > kLargestReservation) return false;
   const size_t total = 2 * bytes + kGap;
   void* range = mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED) return false;
@@ -151,11 +150,10 @@ PinnedMemory::~PinnedMemory() {
 }
 
 absl::StatusOr<void*> PinnedMemory::Allocate(size_t bytes) {
-  const auto all = static_cast<size_t>(PhysicalMemory());
-  void* memory = bytes <= all ? std::aligned_alloc(kPage, RoundUp(std::max<size_t>(bytes, 1), kPage)) : nullptr;
+  void* memory = bytes <= most_ ? std::aligned_alloc(kPage, RoundUp(std::max<size_t>(bytes, 1), kPage)) : nullptr;
   if (memory == nullptr) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("no room for ", bytes, " bytes of pinned memory; this computer has ", all, " bytes"));
+        absl::StrCat("no room for ", bytes, " bytes of pinned memory; this process may use ", most_, " bytes"));
   }
   Poison(memory, bytes, kFresh);
   base::MutexLock lock(mu_);

@@ -79,7 +79,8 @@ class DeviceHeap {
 // Page-aligned host memory that counts as pinned, and the register of which addresses are.
 class PinnedMemory {
  public:
-  PinnedMemory() = default;
+  // `most` bytes at once: as much as the process may use.
+  explicit PinnedMemory(size_t most) : most_(most) {}
   ~PinnedMemory();
   PinnedMemory(const PinnedMemory&) = delete;
   PinnedMemory& operator=(const PinnedMemory&) = delete;
@@ -93,11 +94,9 @@ class PinnedMemory {
   AddressRange BlockOf(const void* memory) const;
 
  private:
+  const size_t most_;
   mutable base::Mutex mu_;
   std::map<uintptr_t, size_t> live_ ABSL_GUARDED_BY(mu_);  // start -> bytes
 };
-
-// Bytes of physical memory in this computer.
-int64_t PhysicalMemory();
 
 }  // namespace penstock::driver::host

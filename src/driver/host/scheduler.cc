@@ -39,7 +39,7 @@ Scheduler::Scheduler(int devices, int compute_threads, penstock::host::Bell* bel
       Start(device, EngineKind::kDownload, 1);
       Start(device, EngineKind::kCompute, compute_threads);
     }
-  } catch (const std::system_error&) {
+  } catch (...) {  // std::system_error, or std::bad_alloc
     Stop();
     throw;
   }

@@ -112,6 +112,19 @@ NodeRef Graph::AddNode(NodeDecl node) {
   return Ref(static_cast<int32_t>(model_->nodes.size()) - 1);
 }
 
+namespace {
+void NoteNull(Model& model, const Name& name, const std::string& what) {
+  model.mistakes.push_back({absl::StatusCode::kInvalidArgument, graph::Prefix(model, "node", name) + ": the " + what +
+                                                                    " is null; give one that can be called"});
+}
+}  // namespace
+
+void Graph::RefuseNull(const Name& name, const char* what) {
+  again_ != nullptr ? again_->Differ() : NoteNull(*model_, name, what);
+}
+
+void NodeRef::RefuseNullTwin() { again_ != nullptr ? again_->Differ() : NoteNull(*model_, decl().name, "host twin"); }
+
 NodeRef& NodeRef::After(const NodeRef& other) {
   if (again_ != nullptr) {
     other.model_ == model_ ? again_->After(index_, other.index_) : again_->Differ();

@@ -189,6 +189,7 @@ class PENSTOCK_EXPORT Graph {
     static_assert(std::is_trivially_copyable_v<F>, "the functor goes to the device by value");
     constexpr int kRank = detail::FunctorRank<F, detail::ViewStoredT<A>...>();
     static_assert(kRank > 0, "the functor cannot be called with an index and these arguments");
+    if (detail::IsNull(f)) RefuseNull(name, "functor");
     if (again_ != nullptr) return Ref(again_->ParallelFor<kNvcc>(name, extent, f, args...));
     NodeDecl node = NodeOf(std::move(name), NodeKind::kParallelFor);
     node.extent = extent;
@@ -209,6 +210,7 @@ class PENSTOCK_EXPORT Graph {
     static_assert(sizeof...(K) == sizeof...(A), "wrong number of kernel arguments");
     (CheckKernelArg<K, A>(), ...);
     const void* const self = reinterpret_cast<const void*>(kernel);
+    if (self == nullptr) RefuseNull(name, "kernel");
     if (again_ != nullptr) return Ref(again_->Kernel<K...>(name, self, shape, args...));
     NodeDecl node = NodeOf(std::move(name), NodeKind::kKernel);
     node.shape = shape;
@@ -229,6 +231,7 @@ class PENSTOCK_EXPORT Graph {
     static_assert(
         std::is_invocable_v<F&, Foreign&, detail::PointerStoredT<A>...>,
         "the callable takes Foreign&, then a pointer for each access and OnDevice, and a value for everything else");
+    if (detail::IsNull(f)) RefuseNull(name, "callable");
     if (again_ != nullptr) return Ref(again_->Launch(name, f, args...));
     NodeDecl node = NodeOf(std::move(name), NodeKind::kLaunch);
     detail::MakeRoom<detail::PointerStoredT<A>...>(node, 0, args...);
@@ -246,6 +249,7 @@ class PENSTOCK_EXPORT Graph {
   NodeRef Host(Name name, F f, A... args) {
     static_assert(detail::IsHostInvocable<F, detail::ViewStoredT<A>...>(std::index_sequence_for<A...>()),
                   "the callable takes a span or a View for each access and a value for everything else");
+    if (detail::IsNull(f)) RefuseNull(name, "callable");
     if (again_ != nullptr) return Ref(again_->Host(name, f, args...));
     NodeDecl node = NodeOf(std::move(name), NodeKind::kHost);
     detail::MakeRoom<detail::ViewStoredT<A>...>(node, 0, args...);
@@ -316,6 +320,7 @@ class PENSTOCK_EXPORT Graph {
   int32_t AddState(const std::shared_ptr<const StateRecord>& state);
   int32_t AddOnDevice(const NodeDecl& node, uint32_t graph, int32_t param, TypeInfo type);
   NodeRef AddNode(NodeDecl node);
+  void RefuseNull(const Name& name, const char* what);
 
   // One that compares what is declared on it with that model.
   friend class runtime::ReplayCacheCore;

@@ -52,8 +52,10 @@ class PENSTOCK_EXPORT NodeRef {
   NodeDecl& decl() const { return model_->nodes[static_cast<size_t>(index_)]; }
   NodeRef& InPlace(const InPlaceDecl& pair);
   NodeRef& Asked(HostWay way);
+  void RefuseNullTwin();
   template <class F>
   void SetTwin(F f, absl::Status (*call)(void* twin, void* const* argv)) {
+    if (detail::IsNull(f)) return RefuseNullTwin();
     if (again_ != nullptr) return again_->HostTwin(index_, f, call);
     decl().code.twin = std::make_shared<F>(std::move(f));
     decl().code.call_twin = call;

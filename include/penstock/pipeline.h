@@ -153,23 +153,25 @@ class Pipeline : public AnyPipeline {
 
   // Takes items from `source` until it has no more, and hands those that have ended to `sink`: both on the calling
   // thread, one at a time, neither while the other could wait for it. Returns when the sink has seen every item that
-  // was not dropped: status(), or Internal where one of the two threw: a source that does ends the stream, a sink
-  // cancels what is under way and is not called again. An item that is refused (KeyedState: no State is left) ends the
-  // stream too, with that error. Stops the pipeline. `key`: that of a value; not where items have slots on several
-  // devices before the value is there (kSlot and KeyedState in one graph): FailedPrecondition, use Push.
+  // was not dropped: status(), or Internal where one of the two threw (InvalidArgument: one is empty): a source that
+  // does ends the stream, a sink cancels what is under way and is not called again. An item that is refused
+  // (KeyedState: no State is left) ends the stream too, with that error. Stops the pipeline. `key`: that of a value;
+  // not where items have slots on several devices before the value is there (kSlot and KeyedState in one graph):
+  // FailedPrecondition, use Push.
   absl::Status Run(const std::function<std::optional<T>()>& source, const std::function<void(Item<T>&)>& sink,
                    const std::function<Key(const T&)>& key = {}) {
-    return AnyPipeline::Run(
-        [&](AnyItem& place) {
-          std::optional<T> next = source();
-          if (next && key) place.SetKey(key(*next));
-          if (next) place.Emplace<T>(*std::move(next));
-          return next.has_value();
-        },
-        [&](AnyItem& any) {
-          Item<T> item(std::move(any));
-          sink(item);
-        });
+    const auto pull = [&](AnyItem& place) {
+      std::optional<T> next = source();
+      if (next && key) place.SetKey(key(*next));
+      if (next) place.Emplace<T>(*std::move(next));
+      return next.has_value();
+    };
+    const auto push = [&](AnyItem& any) {
+      Item<T> item(std::move(any));
+      sink(item);
+    };
+    return AnyPipeline::Run(source ? std::function<bool(AnyItem&)>(pull) : nullptr,
+                            sink ? std::function<void(AnyItem&)>(push) : nullptr);
   }
 
  private:

@@ -72,6 +72,7 @@ class PENSTOCK_EXPORT ReplayCache {
   template <class F>
   absl::StatusOr<Run> Launch(F&& declare, Deadline deadline = {}) {
     using Function = std::remove_reference_t<F>;
+    if (detail::IsNull(declare)) return LaunchDeclared(nullptr, nullptr, deadline);
     return LaunchDeclared(&Call<Function>, const_cast<void*>(static_cast<const void*>(&declare)), deadline);
   }
 

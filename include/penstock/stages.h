@@ -57,6 +57,7 @@ struct StageDecl {
   int workers = 0;  // of a Host
   Executable executable{};  // of a Run
   std::vector<Link> links{};  // not empty: it begins with the Run before it
+  bool is_null = false;  // a function that was given is empty
 };
 using StageList = std::vector<StageDecl>;
 
@@ -109,13 +110,15 @@ class Stages {
  public:
   template <class F>
   Stages& Host(Name name, F f, HostStageOptions options = {}) {
-    list_.push_back({std::move(name), false, detail::EraseStage<T>(std::move(f)), options.workers});
+    Add(std::move(name), false, std::move(f));
+    list_.back().workers = options.workers;
     return *this;
   }
   // `set`: what the run uses, unless who filled the item, or a stage before, has set it all.
   template <class F>
   Stages& Run(Name name, Executable executable, F set) {
-    list_.push_back({std::move(name), true, detail::EraseStage<T>(std::move(set)), 0, std::move(executable)});
+    Add(std::move(name), true, std::move(set));
+    list_.back().executable = std::move(executable);
     return *this;
   }
   Stages& Run(Name name, Executable executable) {
@@ -141,6 +144,13 @@ class Stages {
   detail::StageList list() && { return std::move(list_); }
 
  private:
+  template <class F>
+  void Add(Name name, bool run, F f) {
+    const bool is_null = detail::IsNull(f);
+    list_.push_back({std::move(name), run, detail::EraseStage<T>(std::move(f))});
+    list_.back().is_null = is_null;
+  }
+
   detail::StageList list_;
 };
 

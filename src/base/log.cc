@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "src/base/catch_all.h"
 #include "src/base/environment.h"
 #include "src/base/user_code.h"
 
@@ -64,19 +65,14 @@ Logger::~Logger() = default;
 
 void Logger::Log(LogLevel level, std::string_view message) const {
   if (!enabled(level)) return;
-  try {
-    if (hook_) {
-      const UserCodeScope scope;
-      return hook_(level, message);
-    }
-  } catch (...) {
-    // The message is worth more than the hook's failure: fall through to stderr.
-  }
-  try {
-    stderr_->Write(level, message);
-  } catch (...) {
-    // Logging never fails its caller.
-  }
+  const auto call_hook = [&] {
+    const UserCodeScope scope;
+    hook_(level, message);
+  };
+  // The message is worth more than the hook's failure.
+  if (hook_ && CatchAll("the log hook", call_hook).ok()) return;
+  // Logging never fails its caller.
+  (void)CatchAll("stderr", [&] { stderr_->Write(level, message); });
 }
 
 }  // namespace penstock::base

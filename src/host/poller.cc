@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/base/catch_all.h"
 #include "src/base/counted_time.h"
 #include "src/base/thread.h"
 #include "src/base/user_code.h"
@@ -79,7 +80,12 @@ void Poller::Loop() {
 bool Poller::LookAtAll() {
   bool asked = false;
   for (size_t i = 0; Watched* const watched = Take(i); ++i) {
+    base::WhenThreadEnds go_on([this] {
+      Put();
+      base::GoOnElsewhere([this] { Loop(); });
+    });
     asked = watched->Look() || asked;
+    go_on.Cancel();
     Put();
   }
   return asked;

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "src/base/catch_all.h"
 #include "src/base/thread.h"
 #include "src/base/user_code.h"
 #include "src/host/progress.h"
@@ -119,7 +120,12 @@ void WorkerPool::Work(int index) {
   const auto group = static_cast<size_t>(index % groups);
   Task task;
   while (Next(group, task)) {
+    base::WhenThreadEnds go_on([&] {
+      if (task.resumes) Post(task, static_cast<int>(group));
+      base::GoOnElsewhere([&] { Work(index); });
+    });
     task.run(task.context, task.arg);
+    go_on.Cancel();
     if (task.more) Linger(group);
   }
 }

@@ -33,6 +33,8 @@ struct Task {
   // Another one like it may follow soon: whoever has run it keeps looking for a fifth of a millisecond, since waking a
   // worker takes 10 us.
   bool more = false;
+  // Where user code ends the thread inside it, it is posted once more, and then does what is left to do.
+  bool resumes = false;
 };
 
 class WorkerPool {

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "src/base/catch_all.h"
 #include "src/runtime/executable_core.h"
 #include "src/runtime/runtime_core.h"
 
@@ -158,8 +159,14 @@ void AskBoard::RunTask(void* self, int64_t ask) {
 // Once nobody is being called the run may end, and the board with it.
 void AskBoard::CallAndAnswer(size_t ask) {
   const AskEntry& entry = core_.program().asks[ask];
+  base::WhenThreadEnds ended([&] { EndCall(ask); });
   core_.CallAsked(slot_, entry, serial_);
-  core_.LeaveGate(entry.node);
+  ended.Cancel();
+  EndCall(ask);
+}
+
+void AskBoard::EndCall(size_t ask) {
+  core_.LeaveGate(core_.program().asks[ask].node);
   Answer(ask);
   if (entry.inline_call) inline_call_.store(-1, std::memory_order_relaxed);
   RuntimeCore& runtime = core_.runtime();

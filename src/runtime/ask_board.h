@@ -62,6 +62,7 @@ class AskBoard final : public host::Poller::Watched {
   void ReportUnanswered();
   bool Begin(size_t ask);
   void CallAndAnswer(size_t ask);
+  void EndCall(size_t ask);
   void Answer(size_t ask);
   static void RunTask(void* self, int64_t ask);
 

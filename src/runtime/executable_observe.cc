@@ -1,9 +1,9 @@
 // What an executable does around the work itself: running host nodes on workers, and recording spans for a trace.
 #include <chrono>
-#include <exception>
 #include <string>
 
 #include "penstock/status_macros.h"
+#include "src/base/catch_all.h"
 #include "src/base/user_code.h"
 #include "src/driver/copy_box.h"
 #include "src/driver/current_device.h"
@@ -38,13 +38,7 @@ const char* LaneText(graph::LaneKind kind) {
 
 absl::Status CallUser(const NodeCode& code, void* callable, void* const* argv) {
   base::UserCodeScope scope;
-  try {
-    return code.call(callable, nullptr, argv);
-  } catch (const std::exception& e) {
-    return absl::InternalError(std::string("the callable threw: ") + e.what());
-  } catch (...) {
-    return absl::InternalError("the callable threw something that is no std::exception");
-  }
+  return base::CatchAll("the callable", [&] { return code.call(callable, nullptr, argv); });
 }
 
 }  // namespace
@@ -71,7 +65,9 @@ void ExecutableCore::CallAsked(Slot& slot, const AskEntry& entry, int64_t serial
 void ExecutableCore::CallHost(Slot& slot, int32_t call) const {
   const CallEntry& entry = program_.calls[static_cast<size_t>(call)];
   const NodeCode& code = model_->nodes[static_cast<size_t>(entry.decl)].code;
+  base::WhenThreadEnds ended([&] { slot.fault.Fail(entry.node, base::EndedItsThread("the callable")); });
   const absl::Status status = CallUser(code, slot.CallableOf(call, code), slot.argv.data() + entry.argv);
+  ended.Cancel();
   if (!status.ok()) slot.fault.Fail(entry.node, status);
 }
 

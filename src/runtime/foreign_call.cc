@@ -1,10 +1,8 @@
 #include "src/runtime/foreign_call.h"
 
-#include <exception>
-#include <string>
-
 #include "penstock/foreign.h"
 #include "penstock/status_macros.h"
+#include "src/base/catch_all.h"
 #include "src/base/user_code.h"
 #include "src/runtime/executable_core.h"
 
@@ -21,13 +19,7 @@ absl::Status CallForeign(ExecutableCore& core, Slot& slot, int32_t call, int32_t
   Foreign foreign(core.driver().NativeStream(stream), core.plan().nodes[static_cast<size_t>(entry.node)].device,
                   device.info.name, &slot.foreign[static_cast<size_t>(lane)]);
   base::UserCodeScope scope;
-  try {
-    return code.call(slot.CallableOf(call, code), &foreign, op.argv);
-  } catch (const std::exception& e) {
-    return absl::InternalError(std::string("the callable threw: ") + e.what());
-  } catch (...) {
-    return absl::InternalError("the callable threw something that is no std::exception");
-  }
+  return base::CatchAll("the callable", [&] { return code.call(slot.CallableOf(call, code), &foreign, op.argv); });
 }
 
 absl::StatusOr<driver::Graph> CaptureForeign(ExecutableCore& core, Slot& slot, int32_t call, int32_t lane,

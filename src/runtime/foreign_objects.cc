@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "penstock/foreign.h"
+#include "src/base/catch_all.h"
 #include "src/base/status.h"
 #include "src/base/user_code.h"
 
@@ -38,13 +39,15 @@ void* ForeignObjects::Add(Foreign& foreign, const void* type, Make make, Destroy
   return it;
 }
 
-void ForeignObjects::Clear() {
+absl::Status ForeignObjects::Clear() {
   base::UserCodeScope scope;
+  absl::Status first;
   while (!objects_.empty()) {
     const Object last = objects_.back();
     objects_.pop_back();
-    last.destroy(last.it);
+    first.Update(base::CatchAll("the destructor of an object of Foreign::Get", [&] { last.destroy(last.it); }));
   }
+  return first;
 }
 
 absl::Status ForeignObjects::BeginCapture() {

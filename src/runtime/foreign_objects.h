@@ -30,7 +30,7 @@ class ForeignObjects {
       : driver_(&driver), stream_(stream), zeros_(zeros) {}
   ForeignObjects(ForeignObjects&&) = default;
   ForeignObjects& operator=(ForeignObjects&&) = delete;
-  ~ForeignObjects() { Clear(); }
+  ~ForeignObjects() { (void)Clear(); }
 
   driver::Driver& driver() const { return *driver_; }
   driver::Stream stream() const { return stream_; }
@@ -47,7 +47,8 @@ class ForeignObjects {
   // Makes it. While the stream captures, that capture ends before and another begins behind.
   void* Add(Foreign& foreign, const void* type, Make make, Destroy destroy);
   bool empty() const { return objects_.empty(); }
-  void Clear();
+  // What the first destructor that throws has thrown; all others are called nonetheless.
+  absl::Status Clear();
 
   // Around a callable that is to be captured, which has returned `called`: its failure, or what has broken the capture.
   // `again`: an object was made meanwhile, so that the capture is not whole and no graph comes of it (an empty handle);

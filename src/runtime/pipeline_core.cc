@@ -7,11 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "penstock/status_macros.h"
+#include "src/base/catch_all.h"
 #include "src/base/process_life.h"
 #include "src/base/status.h"
 #include "src/base/user_code.h"
 #include "src/host/poller.h"
-#include "src/runtime/catch_all.h"
 #include "src/runtime/executable_set.h"
 #include "src/runtime/pipeline_wait.h"
 #include "src/runtime/runtime_core.h"
@@ -294,6 +294,10 @@ AnyItem PipelineCore::Pop(Deadline deadline) {
 absl::Status PipelineCore::RunAll(const std::function<bool(AnyItem&)>& pull,
                                   const std::function<void(AnyItem&)>& sink) {
   PENSTOCK_RETURN_IF_ERROR(CheckMayWait("Run"));
+  if (pull == nullptr || sink == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("pipeline: Run: the ", pull == nullptr ? "source" : "sink",
+                                                   " is null; give one that can be called"));
+  }
   PENSTOCK_RETURN_IF_ERROR(CheckMayPull());
   const std::shared_ptr<PipelineCore> keep = shared_from_this();  // the handle may go inside
   const InsideScope scope(this);
@@ -318,7 +322,7 @@ absl::Status PipelineCore::RunAll(const std::function<bool(AnyItem&)>& pull,
     if (place >= 0) {
       AnyItem item(shared_from_this(), &items_[static_cast<size_t>(place)]);
       const absl::StatusOr<bool> pulled =
-          CatchAll("pipeline: source", [&]() -> absl::StatusOr<bool> { return pull(item); });
+          base::CatchAll("pipeline: source", [&]() -> absl::StatusOr<bool> { return pull(item); });
       more = pulled.ok() && *pulled;
       if (!pulled.ok()) thrown.Update(pulled.status());
       if (!more) Stop();
@@ -335,12 +339,7 @@ absl::Status PipelineCore::RunAll(const std::function<bool(AnyItem&)>& pull,
     }
     if (ready >= 0) {
       AnyItem item(shared_from_this(), &items_[static_cast<size_t>(ready)]);
-      const absl::Status sunk = sinks ? CatchAll("pipeline: sink",
-                                                 [&] {
-                                                   sink(item);
-                                                   return absl::OkStatus();
-                                                 })
-                                      : absl::OkStatus();
+      const absl::Status sunk = sinks ? base::CatchAll("pipeline: sink", [&] { sink(item); }) : absl::OkStatus();
       if (!sunk.ok()) {
         thrown.Update(sunk);
         sinks = more = false;
@@ -388,7 +387,11 @@ void PipelineCore::Clear(PipelineItem& item) {
   item.run = Run();
   item.cut_short = absl::OkStatus();
   item.pin = kAnyDevice;
-  if (std::exchange(item.has_value, false)) value_.destroy(item.value);
+  if (std::exchange(item.has_value, false)) {
+    const absl::Status gone =
+        base::CatchAll("pipeline: the destructor of a value", [&] { value_.destroy(item.value); });
+    if (!gone.ok()) runtime_->Log(LogLevel::kError, base::Str(gone.message()));
+  }
   item.status = absl::OkStatus();
   item.deadline = Deadline();
   item.tries = 0;
@@ -491,22 +494,31 @@ void PipelineCore::WorkOnHost(size_t s) {
       if (i < 0) return;
       NoteBegin(stage.host->work, items_[static_cast<size_t>(i)]);
     }
+    base::WhenThreadEnds go_on([&] {
+      EndOnHost(stage, i, base::Prefixed(stage.prefix, base::EndedItsThread("its function")));
+      base::GoOnElsewhere([&] { WorkOnHost(s); });
+    });
     absl::Status status = CallOnItem(stage.prefix, stage.call, items_[static_cast<size_t>(i)]);
-    {
-      base::MutexLock lock(mu_);
-      NoteEnd(stage.host->work, items_[static_cast<size_t>(i)], !status.ok());
-      EndStage(i, std::move(status));
-    }
-    runtime_->bell().Ring();
-    Pump();
+    go_on.Cancel();
+    EndOnHost(stage, i, std::move(status));
   }
+}
+
+void PipelineCore::EndOnHost(Stage& stage, int i, absl::Status status) {
+  {
+    base::MutexLock lock(mu_);
+    NoteEnd(stage.host->work, items_[static_cast<size_t>(i)], !status.ok());
+    EndStage(i, std::move(status));
+  }
+  runtime_->bell().Ring();
+  Pump();
 }
 
 absl::Status PipelineCore::CallOnItem(const std::string& prefix, const detail::StageFunction& call,
                                       PipelineItem& item) {
   const base::UserCodeScope scope;
   AnyItem any(nullptr, &item);
-  const absl::Status status = CatchAll("its function", [&] { return call(any); });
+  const absl::Status status = base::CatchAll("its function", [&] { return call(any); });
   return status.ok() ? status : base::Prefixed(prefix, status);
 }
 

@@ -222,6 +222,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   bool IsQuiet() const;
 
   void WorkOnHost(size_t stage);
+  void EndOnHost(Stage& stage, int i, absl::Status status);
   // Calls user code; a failure has `prefix`, an exception is Internal.
   static absl::Status CallOnItem(const std::string& prefix, const detail::StageFunction& call, PipelineItem& item);
 

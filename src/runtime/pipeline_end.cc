@@ -4,11 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "penstock/status_macros.h"
+#include "src/base/catch_all.h"
 #include "src/base/process_life.h"
 #include "src/base/reaper.h"
 #include "src/base/status.h"
 #include "src/base/user_code.h"
-#include "src/runtime/catch_all.h"
 #include "src/runtime/pipeline_core.h"
 #include "src/runtime/pipeline_wait.h"
 #include "src/runtime/runtime_core.h"
@@ -141,10 +141,7 @@ void PipelineCore::Serve() {
     if (reset) ResetStates();
     if (Clock::now() < tell) continue;
     const base::UserCodeScope scope;
-    const absl::Status told = CatchAll("pipeline: progress", [&] {
-      options_.progress(stats());
-      return absl::OkStatus();
-    });
+    const absl::Status told = base::CatchAll("pipeline: progress", [&] { options_.progress(stats()); });
     if (!told.ok()) runtime_->Log(LogLevel::kError, base::Str(told.message()));
     tell = Deadline(options_.progress_every).at();
   }
@@ -168,7 +165,7 @@ void PipelineCore::ResetStates() {
   const InsideScope scope(this);
   absl::Status reset;
   for (const uint64_t key : keys) {
-    if (reset.ok()) reset = CatchAll("pipeline: reset", [&] { return options_.reset(Key(key)); });
+    if (reset.ok()) reset = base::CatchAll("pipeline: reset", [&] { return options_.reset(Key(key)); });
   }
   {
     base::MutexLock lock(mu_);

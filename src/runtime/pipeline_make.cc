@@ -36,7 +36,9 @@ absl::Status CheckStages(const detail::StageList& stages) {
     const bool first = !any_run || !before_runs;
     before_runs = stage.run;
     any_run = any_run || stage.run;
-    if (!stage.links.empty() && first) {
+    if (stage.is_null) {
+      note(stage, "its function is null; give one that can be called");
+    } else if (!stage.links.empty() && first) {
       note(stage, "a Then comes right behind a Run, or another Then");
     } else if (!stage.run && (stage.workers < 1 || stage.workers > kMostWorkers)) {
       note(stage,

@@ -5,6 +5,7 @@
 
 #include "graph/message.h"
 #include "penstock/status_macros.h"
+#include "src/base/catch_all.h"
 #include "src/base/environment.h"
 #include "src/base/process_life.h"
 #include "src/base/user_code.h"
@@ -84,6 +85,9 @@ absl::Status ReplayCacheCore::CheckMayLaunch() const {
 
 absl::StatusOr<Run> ReplayCacheCore::Launch(const Declaration& declaration, Deadline deadline) {
   PENSTOCK_RETURN_IF_ERROR(CheckMayLaunch());
+  if (declaration.call == nullptr) {
+    return absl::InvalidArgumentError("ReplayCache: the function that declares is null; give one that can be called");
+  }
   launching_ = true;
   absl::StatusOr<Run> run = LaunchChecked(declaration, deadline);
   launching_ = false;
@@ -164,13 +168,8 @@ void ReplayCacheCore::TakeChanges(const Entry& entry, Slot& slot) {
 absl::Status ReplayCacheCore::CallDeclaration(const Declaration& declaration, Graph& graph) {
   pending_->Clear();
   ++counts_.calls;
-  try {
-    return declaration.call(declaration.function, graph, io_);
-  } catch (const std::exception& e) {
-    return absl::InternalError(std::string("ReplayCache: the function that declares threw: ") + e.what());
-  } catch (...) {
-    return absl::InternalError("ReplayCache: the function that declares threw something that is no std::exception");
-  }
+  return base::CatchAll("ReplayCache: the function that declares",
+                        [&] { return declaration.call(declaration.function, graph, io_); });
 }
 
 absl::StatusOr<Run> ReplayCacheCore::LaunchNew(const Declaration& declaration, Deadline deadline) {

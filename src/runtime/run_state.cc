@@ -1,11 +1,11 @@
 #include "src/runtime/run_state.h"
 
 #include <algorithm>
-#include <exception>
 #include <string>
 #include <utility>
 
 #include "graph/message.h"
+#include "src/base/catch_all.h"
 #include "src/base/status.h"
 #include "src/base/user_code.h"
 #include "src/runtime/executable_core.h"
@@ -23,14 +23,12 @@ struct PostedCallback {
 
 void CallBack(const std::function<void(const absl::Status&)>& callback, const absl::Status& status,
               const RuntimeCore& runtime) {
-  base::UserCodeScope scope;
-  try {
-    callback(status);
-  } catch (const std::exception& e) {
-    runtime.Log(LogLevel::kError, std::string("a run's OnDone callback threw: ") + e.what());
-  } catch (...) {
-    runtime.Log(LogLevel::kError, "a run's OnDone callback threw something that is no std::exception");
+  if (callback == nullptr) {
+    return runtime.Log(LogLevel::kError, "a run's OnDone callback is null; give one that can be called");
   }
+  base::UserCodeScope scope;
+  const absl::Status called = base::CatchAll("a run's OnDone callback", [&] { callback(status); });
+  if (!called.ok()) runtime.Log(LogLevel::kError, base::Str(called.message()));
 }
 
 void RunPostedCallback(void* context, int64_t) {
@@ -216,7 +214,7 @@ void RunState::StartHostTask(int32_t first) {
   SetHostStates(first, HostState::kRunning);
   Ref();
   if (core_->program().hosts[static_cast<size_t>(first)].ring >= 0) return PostStagedCopy(first);
-  runtime_->workers().Post({&RunState::RunHostTask, this, first}, workers_);
+  runtime_->workers().Post({.run = &RunState::RunHostTask, .context = this, .arg = first, .resumes = true}, workers_);
 }
 
 void RunState::RunHostTask(void* self, int64_t first) {
@@ -432,14 +430,13 @@ void RunState::Post(Callback callback, absl::Status status) {
 
 void RunState::OnDone(Callback callback) {
   if (forked()) return CallBack(callback, RuntimeCore::Forked(), *runtime_);
+  bool kept = false;
   {
     base::MutexLock lock(mu_);
-    if (!ended_.load(std::memory_order_relaxed)) {
-      callbacks_.push_back(std::move(callback));
-      callback = nullptr;
-    }
+    kept = !ended_.load(std::memory_order_relaxed);
+    if (kept) callbacks_.push_back(std::move(callback));
   }
-  if (callback == nullptr) return WatchInBackground();
+  if (kept) return WatchInBackground();
   Post(std::move(callback), status());
 }
 

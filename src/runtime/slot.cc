@@ -5,6 +5,7 @@
 
 #include "penstock/foreign.h"
 #include "penstock/status_macros.h"
+#include "src/base/status.h"
 #include "src/driver/current_device.h"
 #include "src/runtime/await_stream.h"
 #include "src/runtime/copies.h"
@@ -48,7 +49,8 @@ Slot::~Slot() {
     if (foreign[l].empty()) continue;
     const DeviceRef& d = device(plan.lanes[l].device);
     const driver::CurrentDevice current(*d.driver, d.local);
-    foreign[l].Clear();
+    const absl::Status cleared = foreign[l].Clear();
+    if (!cleared.ok()) options_.core->runtime().Log(LogLevel::kError, base::Str(cleared.message()));
   }
   for (const driver::Event event : stream_events) {
     if (event) options_.core->driver().DestroyEvent(event);

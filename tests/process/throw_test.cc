@@ -134,11 +134,11 @@ const std::map<std::string, std::string>& Expected() {
   static const std::string kRight = "x is 11\n";
   static const auto node = [](const char* name, const char* where, const char* what) {
     return std::string("INTERNAL: graph 'throwing' node '") + name + "' (line) on " + where + ": the callable threw" +
-           what + "\n" + kRight;
+           what + "; catch it there\n" + kRight;
   };
   static const auto item = [](const char* stage) {
     return std::string("item: INTERNAL: pipeline stage '") + stage +
-           "' (line): its function threw an exception: boom; catch it there and return a Status\nitem is "
+           "' (line): its function threw: boom; catch it there\nitem is "
            "11\npipeline: OK\n";
   };
   static const std::map<std::string, std::string> kExpected = {
@@ -148,14 +148,14 @@ const std::map<std::string, std::string>& Expected() {
       {"launch, an int", node("launch", "DEVICE", " something that is no std::exception")},
       {"host node", node("host node", "host", ": boom")},
       {"host node, an int", node("host node", "host", " something that is no std::exception")},
-      {"callback", kRight + kRight + "log: a run's OnDone callback threw: boom\n"},
+      {"callback", kRight + kRight + "log: a run's OnDone callback threw: boom; catch it there\n"},
       {"callback, an int",
-       kRight + kRight + "log: a run's OnDone callback threw something that is no std::exception\n"},
-      {"source", "pipeline: INTERNAL: pipeline: source threw an exception: boom; catch it there and return a Status\n"},
+       kRight + kRight + "log: a run's OnDone callback threw something that is no std::exception; catch it there\n"},
+      {"source", "pipeline: INTERNAL: pipeline: source threw: boom; catch it there\n"},
       {"before", item("before")},
       {"set", item("add")},
       {"after", item("after")},
-      {"sink", "pipeline: INTERNAL: pipeline: sink threw an exception: boom; catch it there and return a Status\n"},
+      {"sink", "pipeline: INTERNAL: pipeline: sink threw: boom; catch it there\n"},
   };
   return kExpected;
 }

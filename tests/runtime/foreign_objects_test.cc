@@ -303,6 +303,28 @@ TEST_P(ForeignObjectsTest, AConstructorThatThrowsIsTheNodesFailure) {
   CheckRuns(*exec, c, 3);
 }
 
+struct ThrowsAtItsEnd {
+  explicit ThrowsAtItsEnd(const Foreign&) {}
+  ~ThrowsAtItsEnd() noexcept(false) {
+    Note("throws");
+    throw std::runtime_error("no end today");
+  }
+};
+
+TEST_P(ForeignObjectsTest, ADestructorThatThrowsHoldsUpNoOther) {
+  const Copies c(1, [](Foreign& foreign, const int32_t* from, int32_t* to) {
+    const absl::Status copied = ThroughWorkspace(foreign, from, to);
+    (void)foreign.Get<ThrowsAtItsEnd>();
+    return copied;
+  });
+  {
+    Executable exec = Compiled(c.graph);
+    CheckRuns(exec, c, 1);
+  }
+  runtime_.reset();
+  EXPECT_EQ(history, (std::vector<std::string>{"workspace", "throws", "no workspace"}));
+}
+
 TEST_P(ForeignObjectsTest, ACallableThatCatchesItsExceptionIsTold) {
   if (!in_graphs()) GTEST_SKIP() << "nothing is captured";
   const Copies c(1, [](Foreign& foreign, const int32_t* from, int32_t* to) {

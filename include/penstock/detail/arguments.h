@@ -229,6 +229,24 @@ void MarkSpans(NodeDecl& node, std::index_sequence<I...>) {
   }
 }
 
+// Whether there is nothing to call: a null pointer, or an empty wrapper, as std::function and absl::AnyInvocable can
+// be. Those have an explicit operator bool or compare with nullptr; what converts to bool unasked, as a lambda does by
+// way of a function pointer, is none.
+template <class F>
+constexpr bool IsNull([[maybe_unused]] const F& f) {
+  if constexpr (std::is_pointer_v<F> || std::is_member_pointer_v<F>) {
+    return f == nullptr;
+  } else if constexpr (!std::is_class_v<F> || std::is_convertible_v<const F&, bool>) {
+    return false;
+  } else if constexpr (std::is_constructible_v<bool, const F&>) {
+    return !static_cast<bool>(f);
+  } else if constexpr (requires { static_cast<bool>(f == nullptr); }) {
+    return static_cast<bool>(f == nullptr);
+  } else {
+    return false;
+  }
+}
+
 // Calls `f` with every stored argument unpacked from argv as Pass says; a void result is OK.
 template <class... Pass, class F, size_t... I, class... Lead>
 absl::Status CallUnpacked(F& f, void* const* argv, std::index_sequence<I...>, Lead&&... lead) {

@@ -2,13 +2,13 @@
 #include "src/driver/host/scheduler.h"
 
 #include <algorithm>
-#include <exception>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "penstock/status_macros.h"
+#include "src/base/catch_all.h"
 #include "src/base/thread.h"
 #include "src/base/user_code.h"
 
@@ -17,13 +17,7 @@ namespace {
 
 absl::Status RunGuarded(Task& task, int chunk) {
   base::DeviceCodeScope scope;
-  try {
-    return task.Run(chunk);
-  } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("the callable threw: ", error.what()));
-  } catch (...) {
-    return absl::InternalError("the callable threw something that is no std::exception");
-  }
+  return base::CatchAll("the callable", [&] { return task.Run(chunk); });
 }
 
 }  // namespace
@@ -321,7 +315,12 @@ void Scheduler::Offer(const std::shared_ptr<StreamState>& stream) {
 void Scheduler::Work(Engine& engine) {
   while (std::optional<Claim> claim = Take(engine)) {
     for (int i = 0; i < claim->delay; ++i) std::this_thread::yield();
+    base::WhenThreadEnds go_on([&] {
+      Ring(Finish(*claim));
+      base::GoOnElsewhere([&] { Work(engine); });
+    });
     if (!claim->skip) Execute(*claim);
+    go_on.Cancel();
     Ring(Finish(*claim));
   }
 }
@@ -361,11 +360,15 @@ std::optional<Scheduler::Claim> Scheduler::TryClaim(Engine& engine) {
 }
 
 void Scheduler::Execute(Claim& claim) {
-  absl::Status status = RunGuarded(*claim.task, claim.chunk);
-  if (status.ok()) return;
-  claim.failed = true;
   const OpTag& tag = claim.task->tag;
-  if (tag.fault) tag.fault->Fail(tag.node, std::move(status));
+  const auto fail = [&](absl::Status status) {
+    claim.failed = true;
+    if (tag.fault) tag.fault->Fail(tag.node, std::move(status));
+  };
+  base::WhenThreadEnds ended([&] { fail(base::EndedItsThread("the callable")); });
+  absl::Status status = RunGuarded(*claim.task, claim.chunk);
+  ended.Cancel();
+  if (!status.ok()) fail(std::move(status));
 }
 
 // Says whether an event completed.

@@ -14,6 +14,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "penstock/model.h"
+#include "src/base/kernel_limits.h"
 
 namespace penstock::graph {
 
@@ -218,6 +219,7 @@ struct PlanDevice {
   int32_t driver = 0;  // devices of different drivers cannot be joined by events
   int64_t memory_bytes = 0;
   bool asks = true;  // whether kernels may wait there for host nodes
+  base::KernelLimits limits{};
 };
 struct PlanOptions {
   std::vector<PlanDevice> devices;

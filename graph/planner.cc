@@ -1,5 +1,8 @@
 // MakePlan: the passes in order, and their mistakes in one Status.
+#include <algorithm>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "graph/message.h"
@@ -8,12 +11,36 @@
 namespace penstock::graph {
 namespace {
 
+constexpr int kMostAlike = 8;
+
+// Of a mistake: all but whose it is. A name may hold what is looked for, and then its mistake is like no other.
+std::string_view WithoutSubject(std::string_view text) {
+  const size_t end = std::min(text.find("): "), text.find(") on "));
+  return end == std::string_view::npos ? text : text.substr(end);
+}
+
+// A mistake that many records have is listed for the first of them, and counted.
+std::string Listed(const Model& model, const std::vector<Mistake>& mistakes) {
+  std::unordered_map<std::string_view, int> alike;
+  for (const Mistake& mistake : mistakes) ++alike[WithoutSubject(mistake.text)];
+  std::unordered_map<std::string_view, int> told;
+  std::string text;
+  for (const Mistake& mistake : mistakes) {
+    const std::string_view what = WithoutSubject(mistake.text);
+    const int count = ++told[what], more = alike[what] - count;
+    if (count > kMostAlike) continue;
+    text += "\n  " + OneLine(mistake.text);
+    if (count < kMostAlike || more == 0) continue;
+    text += "\n  " + Prefix(model) + ": the last mistake is made " + std::to_string(more) + " times more";
+  }
+  return text;
+}
+
 absl::Status ToStatus(const Model& model, const std::vector<Mistake>& mistakes) {
   if (mistakes.empty()) return absl::OkStatus();
   if (mistakes.size() == 1) return absl::Status(mistakes[0].code, OneLine(mistakes[0].text));
-  std::string text = Prefix(model) + ": " + std::to_string(mistakes.size()) + " mistakes:";
-  for (const Mistake& mistake : mistakes) text += "\n  " + OneLine(mistake.text);
-  return absl::Status(mistakes[0].code, text);
+  return absl::Status(mistakes[0].code,
+                      Prefix(model) + ": " + std::to_string(mistakes.size()) + " mistakes:" + Listed(model, mistakes));
 }
 
 constexpr Pass kPasses[] = {

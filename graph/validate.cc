@@ -4,6 +4,7 @@
 // a caller declares is refused with its numbers and overflows nothing.
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -38,6 +39,17 @@ bool IsNamedByParam(const ParamDecl&) { return false; }
 bool IsNamedByParam(const NodeDecl&) { return false; }
 bool IsNamedByParam(const BufferDecl& buffer) { return buffer.role == BufferRole::kParam; }
 
+// "a.cc:3, a.cc:4, a.cc:5 and 78 more".
+std::string ListOf(const std::vector<std::string>& places) {
+  constexpr size_t kMost = 3;
+  std::string text;
+  for (size_t i = 0; i < std::min(places.size(), kMost); ++i) {
+    const bool last = i > 0 && i + 1 == places.size();
+    text += (i == 0 ? "" : last ? " and " : ", ") + places[i];
+  }
+  return places.size() <= kMost ? text : text + " and " + std::to_string(places.size() - kMost) + " more";
+}
+
 // Names of one kind of record: not empty, and no two the same.
 template <class Record>
 void CheckNames(Draft& draft, const char* kind, const std::vector<Record>& records, const Names& names) {
@@ -47,13 +59,20 @@ void CheckNames(Draft& draft, const char* kind, const std::vector<Record>& recor
                                    ": has no name; messages and traces call everything by its name; give it one");
   }
   const std::vector<int32_t> first = FirstOfName(names);
+  std::map<int32_t, std::vector<size_t>> repeats;
   for (size_t i = 0; i < records.size(); ++i) {
     if (first[i] < 0 || names[i].empty()) continue;
     const Record& other = records[static_cast<size_t>(first[i])];
     if (IsNamedByParam(records[i]) && IsNamedByParam(other)) continue;  // the parameters' names are told
-    draft.AddMistake(kInvalid, Prefix(draft.model, kind, records[i].name) + ": the " + kind + " at " +
-                                   Where(other.name.source()) + " has this name already; names are unique among the " +
-                                   kind + "s of a graph; rename one");
+    repeats[first[i]].push_back(i);
+  }
+  for (const auto& [other, of_name] : repeats) {
+    const Name& name = records[static_cast<size_t>(other)].name;
+    std::vector<std::string> places{Where(name.source())};
+    for (const size_t i : of_name) places.push_back(Where(records[i].name.source()));
+    draft.AddMistake(kInvalid, Prefix(draft.model, kind, name) + ": declared " + std::to_string(places.size()) +
+                                   " times: " + ListOf(places) + "; names are unique among the " + kind +
+                                   "s of a graph; rename all but one");
   }
 }
 

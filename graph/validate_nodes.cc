@@ -1,5 +1,6 @@
 // The part of Validate about nodes: handles, pins, and what each kind of node asks for.
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "graph/ahead.h"
@@ -11,9 +12,6 @@ namespace {
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 constexpr auto kUnimplemented = absl::StatusCode::kUnimplemented;
-constexpr size_t kMaxArgBytes = 4096;        // of a kernel's parameters, on every architecture
-constexpr int64_t kMaxBlockThreads = 1024;
-constexpr int64_t kMaxGrid[3] = {INT32_MAX, 65535, 65535};
 
 class NodeCheck {
  public:
@@ -33,6 +31,7 @@ class NodeCheck {
       Add(kInvalid, "Inline and Infallible are of Host nodes; a node of another kind runs on its device");
     }
     device_ = FindDevice();
+    if (node_.kind == NodeKind::kParallelFor || node_.kind == NodeKind::kKernel) CheckArgumentBytes();
     switch (node_.kind) {
       case NodeKind::kCopy: CheckCopy(); break;
       case NodeKind::kFill: CheckFill(); break;
@@ -74,10 +73,6 @@ class NodeCheck {
   }
 
   void CheckArgs() {
-    if (node_.arg_block.size() > kMaxArgBytes) {
-      Add(kInvalid, "its arguments take " + std::to_string(node_.arg_block.size()) + " bytes; a kernel takes at most " +
-                        std::to_string(kMaxArgBytes) + "; put large values into a buffer");
-    }
     for (size_t i = 0; i < node_.args.size(); ++i) {
       const ArgDecl& arg = node_.args[i];
       switch (arg.form) {
@@ -95,13 +90,31 @@ class NodeCheck {
     }
   }
 
+  // Without those of the addresses that stand beside parameters, in place of which a kernel may take them. What is
+  // called on the host takes any number.
+  void CheckArgumentBytes() {
+    if (device_ == nullptr) return;
+    auto bytes = static_cast<int64_t>(node_.arg_block.size());
+    for (const ArgDecl& arg : node_.args) bytes -= arg.ref > 0 ? int64_t{sizeof(void*)} : 0;
+    const int64_t most = device_->limits.argument_bytes;
+    if (bytes <= most) return;
+    AddOnDevice(kInvalid, "its arguments take " + std::to_string(bytes) + " bytes; a kernel takes at most " +
+                              std::to_string(most) + " there; put large values into a buffer");
+  }
+
+  // Of an argument, as its user counts: a ParallelFor has its extent and the functor before.
+  std::string NumberOf(size_t arg) const {
+    const size_t before = node_.kind == NodeKind::kParallelFor ? std::min<size_t>(arg, 2) : 0;
+    return std::to_string(arg - before);
+  }
+
   void CheckParam(size_t index, const ArgDecl& arg) {
     if (arg.graph == d_.model.serial && arg.index >= 0 && arg.index < static_cast<int32_t>(d_.model.params.size())) {
       const ParamDecl& param = d_.model.params[static_cast<size_t>(arg.index)];
       if (!IsType(arg.type, param.type)) AddType(index, arg.type, param.name, param.type);
       return;
     }
-    Add(kInvalid, "argument " + std::to_string(index) +
+    Add(kInvalid, "argument " + NumberOf(index) +
                       (arg.index < 0 ? " is no parameter; its handle was never set; "
                                      : " is a parameter of another graph; a handle is good in the graph that made "
                                        "it; ") +
@@ -114,7 +127,7 @@ class NodeCheck {
     return handle.tag == nullptr || handle == declared;
   }
   void AddType(size_t arg, const TypeInfo& handle, const Name& name, const TypeInfo& declared) {
-    Add(kInvalid, "argument " + std::to_string(arg) + " is " + Quoted(name) + " through a handle of another type (" +
+    Add(kInvalid, "argument " + NumberOf(arg) + " is " + Quoted(name) + " through a handle of another type (" +
                       std::to_string(handle.size) + " and " + std::to_string(declared.size) +
                       " bytes); use the handle that declaring it returned");
   }
@@ -283,30 +296,49 @@ class NodeCheck {
   }
 
   void CheckKernel() {
+    if (device_ == nullptr) return;  // the pin is a mistake
     const KernelShape& shape = node_.shape;
-    int64_t block = 1;
-    for (const uint32_t b : shape.block) block = std::min<int64_t>(block * b, int64_t{1} << 31);
-    if (block < 1 || block > kMaxBlockThreads) {
-      Add(kInvalid, "its blocks have " + std::to_string(shape.block[0]) + " x " + std::to_string(shape.block[1]) +
-                        " x " + std::to_string(shape.block[2]) +
-                        " threads; a block has 1 to 1024; use fewer, or more "
-                        "blocks");
-    }
+    const std::array<int64_t, 3>& most = device_->limits.grid;
+    CheckBlock(shape);
     if (shape.per_thread) {
-      CheckGrid("the number of threads", -1, shape.threads, kMaxGrid[0] * std::max<int64_t>(1, shape.block[0]));
+      CheckGrid("the number of threads", -1, shape.threads, most[0] * std::max<int64_t>(1, shape.block[0]));
     } else {
-      for (int i = 0; i < 3; ++i) CheckGrid("grid dimension ", i, shape.grid[static_cast<size_t>(i)], kMaxGrid[i]);
+      for (size_t i = 0; i < 3; ++i) CheckGrid("grid dimension ", static_cast<int>(i), shape.grid[i], most[i]);
     }
-    if (device_ == nullptr) return;
     if (device_->is_cuda) return CheckCompiledForCuda();
     CheckTwin("a Kernel runs on CUDA devices only");
+  }
+
+  void CheckBlock(const KernelShape& shape) {
+    const base::KernelLimits& limits = device_->limits;
+    const auto text = [](const auto& size) {
+      return std::to_string(size[0]) + " x " + std::to_string(size[1]) + " x " + std::to_string(size[2]);
+    };
+    int64_t threads = 1;
+    bool each_fits = true;
+    for (size_t i = 0; i < 3; ++i) {
+      threads = std::min<int64_t>(threads * shape.block[i], int64_t{1} << 31);
+      each_fits = each_fits && shape.block[i] <= limits.block[i];
+    }
+    const std::string blocks = "its blocks have " + text(shape.block) + " threads; ";
+    if (threads < 1 || threads > limits.block_threads) {
+      AddOnDevice(kInvalid,
+                  blocks + "a block has 1 to " + std::to_string(limits.block_threads) + "; use fewer, or more blocks");
+    } else if (!each_fits) {
+      AddOnDevice(kInvalid, blocks + "a block has at most " + text(limits.block) + "; use fewer there, or more blocks");
+    }
+    if (shape.shared_bytes <= limits.shared_bytes) return;
+    AddOnDevice(kInvalid, "its blocks take " + std::to_string(shape.shared_bytes) +
+                              " bytes of shared memory; a block has at most " + std::to_string(limits.shared_bytes) +
+                              "; use less");
   }
 
   void CheckGrid(const char* label, int index, const Dim& dim, int64_t most) {
     const int64_t value = CheckDim(d_, {"node", node_.name}, label, index, dim);
     if (value <= most) return;
-    Add(kInvalid, label + (index >= 0 ? std::to_string(index) : "") + " may be " + std::to_string(value) +
-                      "; CUDA launches at most " + std::to_string(most) + "; use fewer");
+    AddOnDevice(kInvalid, label + (index >= 0 ? std::to_string(index) : "") +
+                              (dim.is_constant() ? " is " : " may be ") + std::to_string(value) +
+                              "; a launch has at most " + std::to_string(most) + "; use fewer");
   }
 
   void CheckLaunch() {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <type_traits>
 
 #include "penstock/handle.h"
 
@@ -29,7 +30,11 @@ struct Dim {
 
   Dim() = default;
   template <std::integral I>
-  Dim(I n) : value(static_cast<int64_t>(n)) {}  // NOLINT: implicit
+  Dim(I n) : value(static_cast<int64_t>(n)) {  // NOLINT: implicit
+    if constexpr (std::is_unsigned_v<I>) {
+      if (value < 0) value = INT64_MAX;  // no number of elements either, but one that is refused as large
+    }
+  }
   template <std::integral T>
   Dim(const ParamHandle<T>& p) : param(p.index() < 0 ? kUnset : p.index()), graph(p.graph()) {}  // NOLINT: implicit
 

@@ -243,8 +243,9 @@ class PENSTOCK_EXPORT Graph {
 
   // A C++ callable on a worker thread: f(args...), where an access arrives as a span of host memory, or as a View where
   // the callable takes one: that is for slices whose rows do not lie side by side. It may block and may fail (return
-  // Status or throw). It must not launch or wait for runs. Workers block nearly all signals; a child process that is
-  // started here inherits that: reset its mask by sigprocmask before exec, or by posix_spawnattr_setsigmask.
+  // Status or throw). It must not launch or wait for runs. Values and parameters of any size are passed. Workers block
+  // nearly all signals; a child process that is started here inherits that: reset its mask by sigprocmask before exec,
+  // or by posix_spawnattr_setsigmask.
   template <class F, class... A>
   NodeRef Host(Name name, F f, A... args) {
     static_assert(detail::IsHostInvocable<F, detail::ViewStoredT<A>...>(std::index_sequence_for<A...>()),

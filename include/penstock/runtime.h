@@ -147,7 +147,7 @@ class PENSTOCK_EXPORT Runtime {
 
   // Device memory that lives across runs (state.h), with these contents (all its elements) or, without any, zeros.
   // InvalidArgument: a dimension is no constant, another number of elements, no such device. ResourceExhausted with the
-  // numbers.
+  // numbers. FailedPrecondition inside a host node or callback.
   template <class T>
   absl::StatusOr<State<T>> MakeState(Name name, Extent extent, std::span<const T> initial = {},
                                      StateOptions options = {}) {

@@ -1,9 +1,13 @@
 #include "src/base/catch_all.h"
 
+#include <pthread.h>
+
 #include <cstring>
 #include <string>
+#include <system_error>
 
 #include "src/base/status.h"
+#include "src/base/thread.h"
 
 namespace penstock::base {
 namespace {
@@ -66,6 +70,16 @@ absl::Status EndedItsThread(std::string_view who) {
   return absl::InternalError(Av(std::string(who) +
                                 " ended the thread it was called on (pthread_exit or pthread_cancel); the thread is "
                                 "the library's; return instead"));
+}
+
+void GoOnElsewhere(const std::function<void()>& loop) {
+  char name[16] = "";  // as Linux has it
+  (void)pthread_getname_np(pthread_self(), name, sizeof name);
+  try {
+    StartThread(name, loop).join();
+  } catch (const std::system_error&) {
+    loop();  // there is no other thread to be had, and this one lasts until it is ended once more
+  }
 }
 
 }  // namespace penstock::base

@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "src/base/kernel_limits.h"
 #include "src/driver/ops.h"
 
 namespace penstock::driver {
@@ -54,6 +55,7 @@ struct DeviceInfo {
   int64_t memory_bytes = 0;
   int compute_units = 1;
   std::string pci_bus_id{};  // "0000:3b:00.0"; empty: not on a PCI bus
+  base::KernelLimits limits{};
 };
 
 // What is known of an address, and of which bytes around it: [begin, end) is its allocation where the driver can
@@ -82,6 +84,8 @@ struct KernelSource {
 struct KernelCode {
   const void* kernel = nullptr;
   bool awaits = false;  // it begins by waiting for what it depends on, and so may be launched before that has ended
+  int64_t block_threads = INT64_MAX;  // the most that a block of it can have, for its registers or launch bounds
+  int64_t shared_bytes = 0;  // of static shared memory in each block
 };
 
 // The code of one of the library's own kernels, of one thread and one argument: on a CUDA device `kernel`, on a host

@@ -20,10 +20,16 @@ BoxInRun WholeOf(const BufferDecl& decl, const std::vector<int64_t>& params) {
   return box;
 }
 
+// The value of a dimension, which is negative here where that of an unsigned parameter is larger than any other.
+std::string TextOf(const Model& model, const Dim& dim, int64_t value) {
+  const bool is_signed = dim.is_constant() || model.params[static_cast<size_t>(dim.param)].is_signed;
+  return is_signed ? std::to_string(value) : std::to_string(static_cast<uint64_t>(value));
+}
+
 // `box` of the buffer `decl`, which lies at `of`. Extents and their bytes are below 2^62 (Validate), and what lies
 // inside one cannot overflow.
-absl::Status Take(const BufferDecl& decl, const BoxInRun& of, const Box& box, const std::vector<int64_t>& params,
-                  BoxInRun& out) {
+absl::Status Take(const Model& model, const BufferDecl& decl, const BoxInRun& of, const Box& box,
+                  const std::vector<int64_t>& params, BoxInRun& out) {
   out = of;
   if (box.whole) return absl::OkStatus();
   const int rank = of.shape.rank;
@@ -33,8 +39,8 @@ absl::Status Take(const BufferDecl& decl, const BoxInRun& of, const Box& box, co
     const int64_t offset = ValueOf(box.offset.dims[d], params), size = ValueOf(box.size.dims[d], params);
     const int64_t extent = of.shape.size[d];
     if (offset < 0 || offset > extent || size > extent - offset) {
-      return absl::InvalidArgumentError(
-          graph::OutsideText(decl.name, i, std::to_string(offset), size, std::to_string(extent) + " in this run"));
+      return absl::InvalidArgumentError(graph::OutsideText(decl.name, i, TextOf(model, box.offset.dims[d], offset),
+                                                           size, std::to_string(extent) + " in this run"));
     }
     out.offset += offset * step[kMaxRank - rank + i];
     out.shape.size[d] = size;
@@ -46,7 +52,7 @@ absl::Status Take(const BufferDecl& decl, const BoxInRun& of, const Box& box, co
 // An alias of all of a buffer has its memory in the shape declared for its own type.
 absl::Status TakeAlias(const Model& model, const BufferDecl& decl, const Slot& slot, BoxInRun& out) {
   const auto of = static_cast<size_t>(decl.alias_of);
-  PENSTOCK_RETURN_IF_ERROR(Take(model.buffers[of], slot.boxes[of], decl.box, slot.param_values, out));
+  PENSTOCK_RETURN_IF_ERROR(Take(model, model.buffers[of], slot.boxes[of], decl.box, slot.param_values, out));
   out.shape = ShapeOf(decl.extent, slot.param_values);
   out.element = decl.type.size;
   return absl::OkStatus();
@@ -70,7 +76,7 @@ absl::Status SetSlice(const Model& model, const SliceEntry& entry, Slot& slot, B
   const AccessDecl& access = node.accesses[static_cast<size_t>(entry.access)];
   const auto b = static_cast<size_t>(access.buffer);
   const BufferDecl& buffer = model.buffers[b];
-  if (const absl::Status taken = Take(buffer, slot.boxes[b], access.box, slot.param_values, out); !taken.ok()) {
+  if (const absl::Status taken = Take(model, buffer, slot.boxes[b], access.box, slot.param_values, out); !taken.ok()) {
     return Refuse(model, "node", node.name,
                   "access " + std::to_string(entry.access) + " " + std::string(taken.message()));
   }
@@ -86,7 +92,8 @@ absl::Status SetSlice(const Model& model, const SliceEntry& entry, Slot& slot, B
 BoxInRun BoxOf(const Model& model, const AccessDecl& access, const Slot& slot) {
   const auto b = static_cast<size_t>(access.buffer);
   BoxInRun box;
-  Take(model.buffers[b], slot.boxes[b], access.box, slot.param_values, box).IgnoreError();  // SetBoxes has checked it
+  Take(model, model.buffers[b], slot.boxes[b], access.box, slot.param_values, box)
+      .IgnoreError();  // SetBoxes has checked it
   return box;
 }
 

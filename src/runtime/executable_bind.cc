@@ -34,6 +34,10 @@ int64_t ReadInteger(const ParamDecl& decl, const std::byte* at) {
   return decl.is_signed ? static_cast<int64_t>(raw << unused) >> unused : static_cast<int64_t>(raw);
 }
 
+std::string TextOfInteger(const ParamDecl& decl, int64_t value) {
+  return decl.is_signed ? std::to_string(value) : std::to_string(static_cast<uint64_t>(value));
+}
+
 // How many elements from the first to the last, and, where rows lie apart, with what lies behind the last row. Of no
 // elements the former is 0.
 std::pair<int64_t, int64_t> ElementsToBind(const BoxInRun& box) {
@@ -115,9 +119,9 @@ absl::Status ExecutableCore::CheckParams(const Bindings& bindings) const {
     }
     if (!decl.has_max) continue;
     const int64_t value = ReadInteger(decl, bindings.params_.data() + bindings.param_offsets_[p]);
-    if (value < 0 || value > decl.max) {
+    if (value < 0 || value > decl.max) {  // an unsigned one that is larger than any other is negative here
       return Refuse(absl::StatusCode::kInvalidArgument, *model_, "param", decl.name,
-                    "set to " + std::to_string(value) + "; declared AtMost(" + std::to_string(decl.max) +
+                    "set to " + TextOfInteger(decl, value) + "; declared AtMost(" + std::to_string(decl.max) +
                         "), so it must be 0 to " + std::to_string(decl.max));
     }
   }
@@ -266,7 +270,8 @@ absl::StatusOr<bool> ExecutableCore::CheckPlace(Slot& slot, const BufferDecl& de
     if (found->kind == PointerInfo::Kind::kDevice && found->device == home.local) return true;
     const bool elsewhere = found->kind == PointerInfo::Kind::kDevice && found->device >= 0;
     return refuse("bound to memory that is not " + std::string(elsewhere ? "of " : "all of ") + home.info.name +
-                  ", where the first node that uses it runs; bind memory of that device, or declare the buffer kHost");
+                  (decl.device >= 0 ? ", where it is declared" : ", where the first node that uses it runs") +
+                  "; bind memory of that device, or declare the buffer kHost");
   }
   if (found->kind == PointerInfo::Kind::kDevice) {
     return refuse("bound to device memory, but declared for host memory; bind host memory, or declare it kDevice");

@@ -66,6 +66,21 @@ class KernelLoads {
   absl::flat_hash_map<std::tuple<driver::Driver*, int, const void*, bool>, driver::KernelCode> loaded_;
 };
 
+// What only the loaded kernel tells; the planner has checked the rest.
+absl::Status CheckShape(const KernelShape& shape, const driver::KernelCode& code, const base::KernelLimits& limits) {
+  const int64_t threads = int64_t{shape.block[0]} * shape.block[1] * shape.block[2];
+  if (threads > code.block_threads) {
+    return absl::InvalidArgumentError("its blocks have " + std::to_string(threads) + " threads; this kernel can have " +
+                                      std::to_string(code.block_threads) +
+                                      ", for its registers or launch bounds; use fewer, or more blocks");
+  }
+  if (shape.shared_bytes + code.shared_bytes <= limits.shared_bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError("its blocks take " + std::to_string(shape.shared_bytes) + " and, declared in it, " +
+                                    std::to_string(code.shared_bytes) +
+                                    " bytes of shared memory; a block of this device can have " +
+                                    std::to_string(limits.shared_bytes) + "; use less");
+}
+
 // The model with the device's replica in place of each ReplicatedState.
 std::shared_ptr<const Model> WithReplicasOn(const Model& model, int device) {
   auto on = std::make_shared<Model>(model);
@@ -160,6 +175,7 @@ absl::Status ExecutableCore::Compile(const CompileOptions& options) {
         {d.info.name, d.info.kind == driver::DeviceKind::kCuda, d.driver_index, d.info.memory_bytes});
     const std::string why = runtime_->WhyNoAsks(d.info);
     plan_options.devices.back().asks = why.empty();
+    plan_options.devices.back().limits = d.info.limits;
     if (!why.empty() && AnyAsked(*model_))
       ledger_.notes.push_back("Host nodes part the run on " + d.info.name + ": " + why);
   }
@@ -265,6 +281,9 @@ absl::StatusOr<std::vector<LoadedKernel>> ExecutableCore::LoadKernels() {
       const DeviceRef& d = device(node.device);
       PENSTOCK_ASSIGN_OR_RETURN(kernels[n].by_value,
                                 loads.Get(d, {decl.code.cuda_kernel, decl.code.cuda_self, awaits}));
+      if (node.kind == PlanKind::kKernel) {
+        PENSTOCK_RETURN_IF_ERROR(CheckShape(decl.shape, kernels[n].by_value, d.info.limits));
+      }
       if (ledger_.mode == Mode::kStream || decl.code.cuda_self_by_ref == nullptr) return absl::OkStatus();
       PENSTOCK_ASSIGN_OR_RETURN(kernels[n].by_ref,
                                 loads.Get(d, {decl.code.cuda_kernel, decl.code.cuda_self_by_ref, awaits}));
@@ -407,7 +426,8 @@ absl::StatusOr<Slot*> ExecutableCore::AcquireSlot(Deadline deadline, bool wait) 
   const std::string taken = graph::Prefix(*model_) + ": all " + std::to_string(slots_.size()) + " slots are taken";
   if (!wait) {
     if (take() && slot != nullptr) return slot;
-    return absl::ResourceExhaustedError(taken + "; wait for a run to end, use Launch, or compile with more slots");
+    return absl::ResourceExhaustedError(
+        taken + "; wait for a run to end, use Launch or Acquire, which wait, or compile with more slots");
   }
   host::WaitForProgress(runtime_->bell(), runtime_->rings(), deadline.at(), take);
   if (slot != nullptr) return slot;
@@ -422,16 +442,16 @@ absl::Status ExecutableCore::CheckMayWait(const char* what, const char* instead)
       " inside a host node or callback; it could wait for the worker it runs on; use " + instead);
 }
 
-absl::Status ExecutableCore::CheckMayLaunch() const {
+absl::Status ExecutableCore::CheckMayLaunch(const char* called) const {
+  const std::string prefix = graph::Prefix(*model_) + ": " + called;
   if (base::InDeviceCode()) {
-    return absl::FailedPreconditionError(graph::Prefix(*model_) +
-                                         ": launched inside a callable that is called as a part of a device's work, "
-                                         "where nothing of CUDA's may be called; launch outside");
+    return absl::FailedPreconditionError(prefix +
+                                         " inside a callable that is called as a part of a device's work, where "
+                                         "nothing of CUDA's may be called; call it outside");
   }
   if (!host::Poller::IsCurrent()) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      graph::Prefix(*model_) +
-      ": launched inside an Inline Host node; who answers devices calls none; make it Infallible, or neither");
+      prefix + " inside an Inline Host node; who answers devices calls none; make it Infallible, or neither");
 }
 
 absl::Status ExecutableCore::CheckLease(bool wait) const {

@@ -155,7 +155,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   absl::Status MakePlan(graph::PlanOptions options);
   absl::StatusOr<Slot*> AcquireSlot(Deadline deadline, bool wait);
   absl::Status CheckMayWait(const char* what, const char* instead) const;
-  absl::Status CheckMayLaunch() const;
+  absl::Status CheckMayLaunch(const char* called = "launched") const;
   absl::Status CheckExports() const;
   absl::Status Unexported(int32_t node, const char* why) const;
   absl::Status BindToExport(Slot& slot, const Bindings& bindings);

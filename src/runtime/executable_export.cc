@@ -27,7 +27,7 @@ GraphExport::~GraphExport() {
 
 absl::StatusOr<std::shared_ptr<const GraphExport>> ExecutableCore::Export(std::shared_ptr<ExecutableCore> handle,
                                                                           const Bindings& bindings) {
-  PENSTOCK_RETURN_IF_ERROR(CheckMayLaunch());
+  PENSTOCK_RETURN_IF_ERROR(CheckMayLaunch("exported"));
   PENSTOCK_RETURN_IF_ERROR(CheckExports());
   PENSTOCK_ASSIGN_OR_RETURN(Slot * slot, Lease(Deadline(), /*wait=*/false));
   auto exported = std::make_shared<GraphExport>(std::move(handle), slot);

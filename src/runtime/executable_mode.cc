@@ -42,7 +42,8 @@ void ExecutableCore::ChooseMode(Mode wanted) {
   if (trace_ != nullptr && wanted == Mode::kAuto) {
     notes.push_back("no graphs: runs with a trace are no fair trial; with Mode::kGraph it shows the nodes of replays");
   }
-  if (runtime_->synchronous()) notes.push_back("no graphs: PENSTOCK_SYNC has each node waited for");
+  if (runtime_->synchronous())
+    notes.push_back("no graphs: RuntimeOptions::synchronous, or PENSTOCK_SYNC, has each node waited for");
   if (plan_.lanes.empty() && wanted == Mode::kAuto) notes.push_back("no graphs: nothing runs on a device");
   if (notes.empty()) ledger_.mode = wanted;
 }

@@ -105,7 +105,8 @@ absl::StatusOr<int> ExecutableSet::TakeSlot(int only, Deadline deadline, bool wa
                            (only < 0 ? ": all slots of its " + std::to_string(members_.size()) + " devices are taken"
                                      : ": all slots of the device that has the key's States are taken");
   if (wait) return absl::DeadlineExceededError(text + " and none came free before the deadline; nothing was started");
-  return absl::ResourceExhaustedError(text + "; wait for a run to end, use Launch, or compile with more slots");
+  return absl::ResourceExhaustedError(
+      text + "; wait for a run to end, use Launch or Acquire, which wait, or compile with more slots");
 }
 
 int ExecutableSet::TakeBest(int only, Slot*& slot) const {

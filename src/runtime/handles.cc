@@ -213,6 +213,14 @@ void Bindings::Note(bool of_buffer, int32_t index, absl::Status mistake) {
   mistakes_.push_back({of_buffer, index, std::move(mistake)});
 }
 
+namespace {
+std::string StrayHandle(const std::string& what, int32_t index, const char* how) {
+  const std::string why = index < 0 ? "no " + what + "; its handle was never set"
+                                    : "a " + what + " of another graph; a handle is good in the graph that made it";
+  return why + "; use this graph's, " + how;
+}
+}  // namespace
+
 void Bindings::Forgive(bool of_buffer, int32_t index) {
   if (mistakes_.empty()) return;
   std::erase_if(mistakes_, [&](const Noted& n) { return n.of_buffer == of_buffer && n.index == index; });
@@ -223,9 +231,8 @@ void Bindings::SetParam(uint32_t graph, int32_t index, TypeInfo type, const void
   if (model_ == nullptr) return;
   if (graph != model_->serial || index < 0 || static_cast<size_t>(index) >= model_->params.size()) {
     return Note(false, -1,
-                absl::InvalidArgumentError(graph::Prefix(*model_) +
-                                           ": Set was given a parameter of another graph; a handle is good in the "
-                                           "graph that made it; use this graph's, with fresh bindings"));
+                absl::InvalidArgumentError(graph::Prefix(*model_) + ": Set was given " +
+                                           StrayHandle("parameter", index, "with fresh bindings")));
   }
   const auto i = static_cast<size_t>(index);
   if (!(model_->params[i].type == type)) {
@@ -244,9 +251,8 @@ bool Bindings::CheckBuffer(const char* call, uint32_t graph, int32_t index, Type
   if (model_ == nullptr) return false;
   if (graph != model_->serial || index < 0 || static_cast<size_t>(index) >= model_->buffers.size()) {
     Note(true, -1,
-         absl::InvalidArgumentError(graph::Prefix(*model_) + ": " + call +
-                                    " was given a buffer of another graph; a handle is good in the graph that made "
-                                    "it; use this graph's, with fresh bindings or after ClearBuffers"));
+         absl::InvalidArgumentError(graph::Prefix(*model_) + ": " + call + " was given " +
+                                    StrayHandle("buffer", index, "with fresh bindings or after ClearBuffers")));
     return false;
   }
   const BufferDecl& decl = model_->buffers[static_cast<size_t>(index)];

@@ -71,7 +71,7 @@ absl::Status KeyedStates::AddPlaces(const std::shared_ptr<RuntimeCore>& runtime,
         return base::Prefixed(absl::StrCat(prefix_, ": KeyedState ", i + 1, " of ", count, " on this device"),
                               state.status());
       }
-      PENSTOCK_RETURN_IF_ERROR((*state)->Reset({}));
+      PENSTOCK_RETURN_IF_ERROR((*state)->Reset({}, "Compile"));
       place->states.push_back(*std::move(state));
     }
     added.push_back(static_cast<int>(places_.size()));
@@ -162,7 +162,7 @@ absl::Status KeyedStates::Forget(uint64_t key, Deadline deadline) {
     place->turn.fetch_add(1, std::memory_order_acq_rel);
   }
   absl::Status reset;
-  for (const auto& state : place->states) reset.Update(state->Reset(deadline));
+  for (const auto& state : place->states) reset.Update(state->Reset(deadline, "Forget"));
   base::MutexLock lock(mu_);
   const auto at = places_of_keys_.find(key);
   at->second.going = false;

@@ -11,6 +11,11 @@
 
 namespace penstock::runtime {
 
+const char* PollingCoresSource() {
+  const char* const env = std::getenv("PENSTOCK_POLLING_CORES");
+  return env != nullptr && *env != '\0' ? "PENSTOCK_POLLING_CORES" : "RuntimeOptions::polling_cores";
+}
+
 absl::StatusOr<std::vector<int>> PollingCoresOf(std::vector<int> option) {
   if (const std::optional<std::string> env = base::Variable("PENSTOCK_POLLING_CORES")) {
     option.clear();
@@ -23,7 +28,7 @@ absl::StatusOr<std::vector<int>> PollingCoresOf(std::vector<int> option) {
   }
   for (const int core : option) {
     if (core < 0 || std::count(option.begin(), option.end(), core) > 1) {
-      return absl::InvalidArgumentError(absl::StrCat("RuntimeOptions::polling_cores names ", core,
+      return absl::InvalidArgumentError(absl::StrCat(PollingCoresSource(), " names ", core,
                                                      core < 0 ? "; cores count from 0" : " twice; a core polls once"));
     }
   }

@@ -9,6 +9,9 @@
 
 namespace penstock::runtime {
 
+// Which of the two gives them, for messages.
+const char* PollingCoresSource();
+
 // The option, or PENSTOCK_POLLING_CORES in its place. InvalidArgument: no list of numbers, or a core twice.
 absl::StatusOr<std::vector<int>> PollingCoresOf(std::vector<int> option);
 

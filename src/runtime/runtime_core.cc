@@ -122,7 +122,7 @@ absl::Status RuntimeCore::StartPolling(const std::vector<int>& cores) {
   for (const int core : cores) {
     polling_.push_back(std::make_unique<CompletionThread>(bell_, rings_, /*polls=*/true));
     if (polling_.back()->Pin(core)) continue;
-    return absl::InvalidArgumentError("RuntimeOptions::polling_cores names " + std::to_string(core) +
+    return absl::InvalidArgumentError(std::string(PollingCoresSource()) + " names " + std::to_string(core) +
                                       "; the system has no such core, or does not let this process use it");
   }
   return absl::OkStatus();
@@ -174,7 +174,8 @@ absl::Status RuntimeCore::MakeDevices(const RuntimeOptions& options) {
   const std::string text = by_variable ? base::Variable("PENSTOCK_DEVICES").value_or("") : options.devices;
   if (text.empty()) return AddDefaultDevices(options);
   const absl::StatusOr<std::vector<DeviceRequest>> requests = ParseDeviceList(text);
-  if (!requests.ok()) return by_variable ? base::Prefixed("PENSTOCK_DEVICES", requests.status()) : requests.status();
+  const char* const source = by_variable ? "PENSTOCK_DEVICES" : "RuntimeOptions::devices";
+  if (!requests.ok()) return base::Prefixed(source, requests.status());
   for (const DeviceRequest& request : *requests) {
     if (!request.cuda) {
       PENSTOCK_RETURN_IF_ERROR(AddHostDevices(request.host_count, options));

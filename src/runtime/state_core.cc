@@ -91,9 +91,9 @@ absl::Status StateCore::CheckElements(const char* what, const void* contents, si
                                              "; give exactly that many"));
 }
 
-absl::Status StateCore::Set(const void* contents, size_t elements, Deadline deadline) const {
-  PENSTOCK_RETURN_IF_ERROR(CheckElements("Set", contents, elements));
-  return Do("Set", true, deadline,
+absl::Status StateCore::Set(const void* contents, size_t elements, Deadline deadline, const char* what) const {
+  PENSTOCK_RETURN_IF_ERROR(CheckElements(what, contents, elements));
+  return Do(what, true, deadline,
             [&](Call& call) { return Copy(call, static_cast<const std::byte*>(contents), nullptr, deadline); });
 }
 
@@ -103,8 +103,8 @@ absl::Status StateCore::Read(void* contents, size_t elements, Deadline deadline)
             [&](Call& call) { return Copy(call, nullptr, static_cast<std::byte*>(contents), deadline); });
 }
 
-absl::Status StateCore::Reset(Deadline deadline) const {
-  return Do("Reset", true, deadline, [&](Call& call) { return Zero(call, deadline); });
+absl::Status StateCore::Reset(Deadline deadline, const char* what) const {
+  return Do(what, true, deadline, [&](Call& call) { return Zero(call, deadline); });
 }
 
 absl::Status StateCore::status() const { return runtime_->states().StatusOf(queue_); }

@@ -43,9 +43,9 @@ class StateCore : public StateRecord {
   void* memory() const { return memory_; }
   StateQueue& queue() const { return queue_; }
 
-  absl::Status Set(const void* contents, size_t elements, Deadline deadline) const;
+  absl::Status Set(const void* contents, size_t elements, Deadline deadline, const char* what = "Set") const;
   absl::Status Read(void* contents, size_t elements, Deadline deadline) const;
-  absl::Status Reset(Deadline deadline) const;
+  absl::Status Reset(Deadline deadline, const char* what = "Reset") const;
   absl::Status status() const;
   // Takes back what a call has left behind at its deadline, once nothing of it is under way. False: there is nothing to
   // be taken back.

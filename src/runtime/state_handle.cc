@@ -8,6 +8,7 @@
 #include "penstock/runtime.h"
 #include "penstock/state.h"
 #include "penstock/status_macros.h"
+#include "src/base/user_code.h"
 #include "src/runtime/runtime_core.h"
 #include "src/runtime/state_core.h"
 
@@ -71,16 +72,27 @@ absl::StatusOr<size_t> CheckRecord(const StateRecord& record, size_t devices, si
   return static_cast<size_t>(elements) * record.type.size;
 }
 
+// `what`: the call that makes it.
+absl::StatusOr<std::shared_ptr<const StateRecord>> Make(const std::shared_ptr<runtime::RuntimeCore>& core,
+                                                        StateRecord record, const void* initial, size_t elements,
+                                                        const char* what) {
+  PENSTOCK_RETURN_IF_ERROR(core->CheckOpen());
+  if (base::InUserCode()) {
+    return absl::FailedPreconditionError("state " + graph::Quoted(record.name) + ": " + what +
+                                         " inside a host node or callback, which it could wait for; call it outside");
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(const size_t bytes, CheckRecord(record, core->devices().size(), elements));
+  PENSTOCK_ASSIGN_OR_RETURN(auto state, runtime::StateCore::Create(core, std::move(record), bytes));
+  PENSTOCK_RETURN_IF_ERROR(elements == 0 ? state->Reset({}, what) : state->Set(initial, elements, {}, what));
+  return std::shared_ptr<const StateRecord>(std::move(state));
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const StateRecord>> Runtime::AllocateState(StateRecord record, const void* initial,
                                                                           size_t elements) {
   if (core_ == nullptr) return runtime::RuntimeCore::None();
-  PENSTOCK_RETURN_IF_ERROR(core_->CheckOpen());
-  PENSTOCK_ASSIGN_OR_RETURN(const size_t bytes, CheckRecord(record, core_->devices().size(), elements));
-  PENSTOCK_ASSIGN_OR_RETURN(auto state, runtime::StateCore::Create(core_, std::move(record), bytes));
-  PENSTOCK_RETURN_IF_ERROR(elements == 0 ? state->Reset({}) : state->Set(initial, elements, {}));
-  return std::shared_ptr<const StateRecord>(std::move(state));
+  return Make(core_, std::move(record), initial, elements, "MakeState");
 }
 
 absl::StatusOr<std::shared_ptr<const StateRecord>> Runtime::AllocateReplicas(StateRecord record,
@@ -102,7 +114,7 @@ absl::StatusOr<std::shared_ptr<const StateRecord>> Runtime::AllocateReplicas(Sta
     replica.name = Name(std::string(record.name.view()) + " " + std::to_string(device), source.file, source.line);
     replica.device = device;
     PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const StateRecord> made,
-                              AllocateState(std::move(replica), initial, elements));
+                              Make(core_, std::move(replica), initial, elements, "MakeReplicatedState"));
     replicas.push_back(std::move(made));
   }
   record.device = devices[0];

@@ -9,9 +9,22 @@ namespace {
 
 std::string Label(const StateRecord& record) { return "state " + graph::Quoted(record.name); }
 
+constexpr std::string_view kBy = ": poisoned by ", kAdvice = "; its contents are unspecified; Set or Reset it";
+
+// A run that fails since it found a State poisoned hands that on, so a chain of runs is told by its first failure
+// alone.
+std::string RootOf(const absl::Status& cause) {
+  const std::string text = base::Str(cause.message());
+  const size_t by = text.find(kBy);
+  if (by == std::string::npos || !text.ends_with(kAdvice)) return text;
+  const size_t begin = by + kBy.size();
+  return text.substr(begin, text.size() - kAdvice.size() - begin);
+}
+
 absl::Status PoisonedBy(const StateRecord& record, const absl::Status& cause) {
-  return absl::FailedPreconditionError(Label(record) + ": poisoned by " + base::Str(cause.message()) +
-                                       "; its contents are unspecified; Set or Reset it");
+  std::string text = Label(record);
+  text.append(kBy).append(RootOf(cause)).append(kAdvice);
+  return absl::FailedPreconditionError(text);
 }
 
 // Calls share the State's own stream and events, so they come one behind the other even to read.

@@ -326,7 +326,8 @@ TEST_P(Conformance, FullSlotsPushBack) {
   const auto full = exec->TryLaunch(io.Set(x, c));
   EXPECT_EQ(full.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(full.status().message(),
-            "graph 'full': all 2 slots are taken; wait for a run to end, use Launch, or compile with more slots");
+            "graph 'full': all 2 slots are taken; wait for a run to end, use Launch or Acquire, which wait, or compile "
+            "with more slots");
   const auto late = exec->Launch(io, std::chrono::milliseconds(1));
   EXPECT_EQ(late.status().code(), absl::StatusCode::kDeadlineExceeded) << late.status();
   EXPECT_EQ(first->Wait(std::chrono::milliseconds(1)).code(), absl::StatusCode::kDeadlineExceeded);

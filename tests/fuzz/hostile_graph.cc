@@ -141,7 +141,7 @@ Name HostileGraph::MakeName(const char* kind, std::vector<std::string>& names) {
   if (seen.empty()) {
     Note("has no name");
   } else if (std::find(names.begin(), names.end(), seen) != names.end()) {
-    Note("has this name already");
+    Note("names are unique among the ");
   }
   names.push_back(seen);
   return Name(std::move(name));

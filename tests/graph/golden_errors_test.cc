@@ -79,18 +79,18 @@ TEST(GoldenErrors, EveryMistakeOfAGraphIsALineOfOneStatus) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Text(status), R"(graph 'bad': 27 mistakes:
   graph 'bad' param '' (bad.cc:12): has no name; messages and traces call everything by its name; give it one
-  graph 'bad' param 'p' (bad.cc:11): the param at bad.cc:10 has this name already; names are unique among the params of a graph; rename one
+  graph 'bad' param 'p' (bad.cc:10): declared 2 times: bad.cc:10 and bad.cc:11; names are unique among the params of a graph; rename all but one
   graph 'bad' param 'real' (bad.cc:13): has AtMost, but is not an integer; only integers have a maximum; remove AtMost or use an integer type
   graph 'bad' param 'below' (bad.cc:14): AtMost(-1) is negative; such a parameter counts elements; give 0 or more
   graph 'bad' buffer '' (bad.cc:22): has no name; messages and traces call everything by its name; give it one
-  graph 'bad' buffer 'x' (bad.cc:21): the buffer at bad.cc:20 has this name already; names are unique among the buffers of a graph; rename one
+  graph 'bad' buffer 'x' (bad.cc:20): declared 2 times: bad.cc:20 and bad.cc:21; names are unique among the buffers of a graph; rename all but one
   graph 'bad' buffer 't' (bad.cc:25): a Buffer lives on a device or in pinned memory; declare it kDevice or kPinned
   graph 'bad' buffer 'negative' (bad.cc:26): dimension 0 is -2; it counts something; give 0 or more
   graph 'bad' buffer 'unbounded' (bad.cc:27): dimension 0 is 'open' (bad.cc:15), which has no maximum; memory is planned before its value is known; declare it with AtMost
   graph 'bad' buffer 'foreign' (bad.cc:28): dimension 0 is a parameter of another graph; a handle is good in the graph that made it; declare the parameter in this graph
   graph 'bad' buffer 'huge' (bad.cc:29): 1099511627776 x 1073741824 elements of 8 bytes are more than 2^62 bytes; no device holds that; make a dimension or its AtMost smaller
   graph 'bad' node '' (bad.cc:42): has no name; messages and traces call everything by its name; give it one
-  graph 'bad' node 'first' (bad.cc:41): the node at bad.cc:40 has this name already; names are unique among the nodes of a graph; rename one
+  graph 'bad' node 'first' (bad.cc:40): declared 2 times: bad.cc:40 and bad.cc:41; names are unique among the nodes of a graph; rename all but one
   graph 'bad' node 'unset' (bad.cc:43): access 0 is to no buffer; its handle was never set; declare the buffer in this graph
   graph 'bad' node 'abroad' (bad.cc:44): access 0 is to a buffer of another graph; a handle is good in the graph that made it; declare the buffer in this graph
   graph 'bad' node 'value' (bad.cc:45): argument 0 is a parameter of another graph; a handle is good in the graph that made it; declare the parameter in this graph
@@ -98,7 +98,7 @@ TEST(GoldenErrors, EveryMistakeOfAGraphIsALineOfOneStatus) {
   graph 'bad' node 'far' (bad.cc:47): pinned to device 5; the runtime has 0 (host:0), 1 (host:1); pin it to one of these
   graph 'bad' node 'short' (bad.cc:48): copies 'x' (bad.cc:20) to 'small' (bad.cc:30), which has another extent ({8} and {4}); a Copy takes and writes boxes of one shape; declare both with the same constants and parameters
   graph 'bad' node 'flat' (bad.cc:49): the functor takes a 2-D index and the extent is 1-D; it is called with an index of the extent; take int64_t, Index2 or Index3 to match
-  graph 'bad' node 'kernel' (bad.cc:50): its blocks have 2048 x 1 x 1 threads; a block has 1 to 1024; use fewer, or more blocks
+  graph 'bad' node 'kernel' (bad.cc:50) on host:0: its blocks have 2048 x 1 x 1 threads; a block has 1 to 1024; use fewer, or more blocks
   graph 'bad' node 'kernel' (bad.cc:50) on host:0: a Kernel runs on CUDA devices only; this is a host device and the node has no twin for it; give it one with .HostTwin(f), or pin it to a CUDA device
   graph 'bad' node 'library' (bad.cc:51) on host:0: a Launch submits to a CUDA stream; this is a host device and the node has no twin for it; give it one with .HostTwin(f), or pin it to a CUDA device
   graph 'bad': nodes wait for each other: 'first' (bad.cc:40) after 'late' (bad.cc:54) after 'into input' (bad.cc:52) after 'first' (bad.cc:40); none of them could start; remove an After

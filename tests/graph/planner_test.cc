@@ -41,7 +41,7 @@ TEST(MakePlan, OneGraphWithEveryMistakeGetsALineForEach) {
   g.Host("alien", AccessDecl{0, 1, AccessMode::kRead, {}}, AccessDecl{});                  // 17
   g.Host("part", In{x, Slice(4, 5)});                                                      // 18
   g.node(g.Host("args")).args.push_back({ArgDecl::Form::kParam, 0, 4, 9, 7, 0, {}});          // 19
-  g.node(g.For("block")).arg_block.resize(5000);                                           // 20
+  g.node(g.For("block")).arg_block.resize(40000);                                          // 20
   g.After(g.Host("after"), -4);                                                            // 21
   g.node(g.Host("alone")).concurrency = -1;                                                // 22
   g.node(g.For("pinned")).device = 9;                                                      // 23
@@ -64,14 +64,13 @@ TEST(MakePlan, OneGraphWithEveryMistakeGetsALineForEach) {
   EXPECT_EQ(
       MistakeOf(g, options),
       "INVALID_ARGUMENT: graph 'all': 31 mistakes:\n"
-      "  graph 'all' param 'n' (a.cc:4): the param at a.cc:1 has this name already; names are unique among the params "
-      "of "
-      "a graph; rename one\n"
+      "  graph 'all' param 'n' (a.cc:1): declared 2 times: a.cc:1 and a.cc:4; names are unique among the params of a "
+      "graph; rename all but one\n"
       "  graph 'all' param 'neg' (a.cc:2): AtMost(-1) is negative; such a parameter counts elements; give 0 or more\n"
       "  graph 'all' param 'real' (a.cc:3): has AtMost, but is not an integer; only integers have a maximum; remove "
       "AtMost or use an integer type\n"
-      "  graph 'all' buffer 'x' (a.cc:15): the buffer at a.cc:12 has this name already; names are unique among the "
-      "buffers of a graph; rename one\n"
+      "  graph 'all' buffer 'x' (a.cc:12): declared 2 times: a.cc:12 and a.cc:15; names are unique among the buffers "
+      "of a graph; rename all but one\n"
       "  graph 'all' buffer 'unmax' (a.cc:5): dimension 0 is 'n' (a.cc:1), which has no maximum; memory is planned "
       "before its value is known; declare it with AtMost\n"
       "  graph 'all' buffer 'minus' (a.cc:6): dimension 0 is -3; it counts something; give 0 or more\n"
@@ -96,9 +95,8 @@ TEST(MakePlan, OneGraphWithEveryMistakeGetsALineForEach) {
       "has 8; a slice lies inside its buffer; make its offset or size smaller\n"
       "  graph 'all' node 'args' (a.cc:19): argument 0 is a parameter of another graph; a handle is good in the graph "
       "that made it; declare the parameter in this graph\n"
-      "  graph 'all' node 'block' (a.cc:20): its arguments take 5000 bytes; a kernel takes at most 4096; put large "
-      "values "
-      "into a buffer\n"
+      "  graph 'all' node 'block' (a.cc:20) on host:0: its arguments take 40000 bytes; a kernel takes at most 32764 "
+      "there; put large values into a buffer\n"
       "  graph 'all' node 'after' (a.cc:21): After names node -4; the graph's nodes are 0 to 17; name one of them\n"
       "  graph 'all' node 'alone' (a.cc:22): Concurrency(-1): at least one run at a time must be able to use the "
       "callable; give 1 or more\n"
@@ -111,7 +109,8 @@ TEST(MakePlan, OneGraphWithEveryMistakeGetsALineForEach) {
       "writes whole elements; fill with the buffer's element type\n"
       "  graph 'all' node 'rank' (a.cc:26): the functor takes a 1-D index and the extent is 2-D; it is called with an "
       "index of the extent; take int64_t, Index2 or Index3 to match\n"
-      "  graph 'all' node 'threads' (a.cc:27): its blocks have 0 x 1 x 1 threads; a block has 1 to 1024; use fewer, or "
+      "  graph 'all' node 'threads' (a.cc:27) on host:0: its blocks have 0 x 1 x 1 threads; a block has 1 to 1024; use "
+      "fewer, or "
       "more blocks\n"
       "  graph 'all' node 'twinless' (a.cc:28) on host:0: a Kernel runs on CUDA devices only; this is a host device "
       "and "

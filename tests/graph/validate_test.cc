@@ -59,18 +59,35 @@ TEST(Validate, RefusesEmptyNames) {
             "name; give it one");
 }
 
-TEST(Validate, NamesBothLinesOfARepeatedName) {
+TEST(Validate, NamesTheLinesOfARepeatedName) {
   ModelBuilder g;
   g.Host("same");
   g.Host("other");
   g.Host("same");
   g.Host("same");
   EXPECT_EQ(MistakeOf(g),
-            "INVALID_ARGUMENT: graph 'g': 2 mistakes:\n"
-            "  graph 'g' node 'same' (a.cc:3): the node at a.cc:1 has this name already; names are unique among the "
-            "nodes of a graph; rename one\n"
-            "  graph 'g' node 'same' (a.cc:4): the node at a.cc:1 has this name already; names are unique among the "
-            "nodes of a graph; rename one");
+            "INVALID_ARGUMENT: graph 'g' node 'same' (a.cc:1): declared 3 times: a.cc:1, a.cc:3 and a.cc:4; names are "
+            "unique among the nodes of a graph; rename all but one");
+  for (int i = 0; i < 78; ++i) g.Host("same");
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' node 'same' (a.cc:1): declared 81 times: a.cc:1, a.cc:3, a.cc:4 and 78 more; "
+            "names are unique among the nodes of a graph; rename all but one");
+}
+
+TEST(Validate, ListsAMistakeOfManyNodesForTheFirstOfThem) {
+  ModelBuilder g;
+  for (int i = 0; i < 81; ++i) g.node(g.Host(std::to_string(i).c_str())).concurrency = 0;
+  g.node(g.Host("other")).concurrency = -1;
+  const std::string text = MistakeOf(g);
+  const std::string what =
+      ": Concurrency(0): at least one run at a time must be able to use the callable; give 1 or more";
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 10) << text;
+  EXPECT_NE(text.find("graph 'g': 82 mistakes:\n  graph 'g' node '0' (a.cc:1)" + what), std::string::npos) << text;
+  EXPECT_NE(text.find("node '7' (a.cc:8)" + what +
+                      "\n  graph 'g': the last mistake is made 73 times more\n"
+                      "  graph 'g' node 'other' (a.cc:82): Concurrency(-1)"),
+            std::string::npos)
+      << text;
 }
 
 TEST(Validate, KindsOfRecordsMayShareAName) {
@@ -89,10 +106,10 @@ TEST(Validate, RefusesRepeatedBufferAndParamNames) {
   g.InOut("x", 4);
   EXPECT_EQ(MistakeOf(g),
             "INVALID_ARGUMENT: graph 'g': 2 mistakes:\n"
-            "  graph 'g' param 'n' (a.cc:2): the param at a.cc:1 has this name already; names are unique among the "
-            "params of a graph; rename one\n"
-            "  graph 'g' buffer 'x' (a.cc:4): the buffer at a.cc:3 has this name already; names are unique among the "
-            "buffers of a graph; rename one");
+            "  graph 'g' param 'n' (a.cc:1): declared 2 times: a.cc:1 and a.cc:2; names are unique among the params of "
+            "a graph; rename all but one\n"
+            "  graph 'g' buffer 'x' (a.cc:3): declared 2 times: a.cc:3 and a.cc:4; names are unique among the buffers "
+            "of a graph; rename all but one");
 }
 
 TEST(Validate, RefusesNegativeAtMost) {
@@ -525,13 +542,22 @@ TEST(Validate, RefusesParametersThatWereNeverDeclared) {
 
 TEST(Validate, RefusesLargeArgumentBlocks) {
   ModelBuilder g;
+  PlanOptions options = Devices(1);
+  options.devices[0].limits.argument_bytes = 4096;
   g.node(g.For("ok")).arg_block.resize(4096);
-  EXPECT_EQ(MistakeOf(g), "OK");
+  EXPECT_EQ(MistakeOf(g, options), "OK");
   g.node(g.For("k")).arg_block.resize(4097);
-  EXPECT_EQ(
-      MistakeOf(g),
-      "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:2): its arguments take 4097 bytes; a kernel takes at most 4096; "
-      "put large values into a buffer");
+  EXPECT_EQ(MistakeOf(g, options),
+            "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:2) on host:0: its arguments take 4097 bytes; a kernel takes at "
+            "most 4096 there; put large values into a buffer");
+  options.devices[0].limits.argument_bytes = 4097;
+  EXPECT_EQ(MistakeOf(g, options), "OK");
+}
+
+TEST(Validate, TakesLargeArgumentBlocksOfHostNodes) {
+  ModelBuilder g;
+  g.node(g.Host("h")).arg_block.resize(1 << 20);
+  EXPECT_EQ(MistakeOf(g), "OK");
 }
 
 TEST(Validate, RefusesAfterOfNodesThatDoNotExist) {
@@ -684,10 +710,31 @@ TEST(Validate, RefusesBlocksOverTheLimit) {
   EXPECT_EQ(
       MistakeOf(g, OneCuda()),
       "INVALID_ARGUMENT: graph 'g': 2 mistakes:\n"
-      "  graph 'g' node 'k' (a.cc:2): its blocks have 32 x 33 x 1 threads; a block has 1 to 1024; use fewer, or "
-      "more blocks\n"
-      "  graph 'g' node 'm' (a.cc:3): its blocks have 4294967295 x 4294967295 x 0 threads; a block has 1 to 1024; "
+      "  graph 'g' node 'k' (a.cc:2) on cuda:0: its blocks have 32 x 33 x 1 threads; a block has 1 to 1024; use fewer, "
+      "or more blocks\n"
+      "  graph 'g' node 'm' (a.cc:3) on cuda:0: its blocks have 4294967295 x 4294967295 x 0 threads; a block has 1 to "
+      "1024; "
       "use fewer, or more blocks");
+}
+
+TEST(Validate, RefusesBlocksThatAreTooLargeInOneDimension) {
+  ModelBuilder g;
+  g.node(g.Kernel("ok")).shape.block = {1, 16, 64};
+  EXPECT_EQ(MistakeOf(g, OneCuda()), "OK");
+  g.node(g.Kernel("k")).shape.block = {1, 1, 65};
+  EXPECT_EQ(MistakeOf(g, OneCuda()),
+            "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:2) on cuda:0: its blocks have 1 x 1 x 65 threads; a block has "
+            "at most 1024 x 1024 x 64; use fewer there, or more blocks");
+}
+
+TEST(Validate, RefusesMoreSharedMemoryThanABlockHas) {
+  ModelBuilder g;
+  g.node(g.Kernel("ok")).shape.shared_bytes = 227 << 10;
+  EXPECT_EQ(MistakeOf(g, OneCuda()), "OK");
+  g.node(g.Kernel("k")).shape.shared_bytes = (227 << 10) + 1;
+  EXPECT_EQ(MistakeOf(g, OneCuda()),
+            "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:2) on cuda:0: its blocks take 232449 bytes of shared memory; a "
+            "block has at most 232448; use less");
 }
 
 TEST(Validate, RefusesGridsOverTheLimit) {
@@ -697,7 +744,8 @@ TEST(Validate, RefusesGridsOverTheLimit) {
   shape.grid = {Dim(1), Dim(65536), Dim(-1)};
   EXPECT_EQ(MistakeOf(g, OneCuda()),
             "INVALID_ARGUMENT: graph 'g': 2 mistakes:\n"
-            "  graph 'g' node 'k' (a.cc:1): grid dimension 1 may be 65536; CUDA launches at most 65535; use fewer\n"
+            "  graph 'g' node 'k' (a.cc:1) on cuda:0: grid dimension 1 is 65536; a launch has at most 65535; use "
+            "fewer\n"
             "  graph 'g' node 'k' (a.cc:1): grid dimension 2 is -1; it counts something; give 0 or more");
 }
 
@@ -706,8 +754,8 @@ TEST(Validate, RefusesMoreThreadsThanAGridHas) {
   g.node(g.Kernel("k")).shape.threads = Dim(kBig);
   EXPECT_EQ(
       MistakeOf(g, OneCuda()),
-      "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:1): the number of threads may be 1099511627776; CUDA launches at "
-      "most 549755813632; use fewer");
+      "INVALID_ARGUMENT: graph 'g' node 'k' (a.cc:1) on cuda:0: the number of threads is 1099511627776; a launch has "
+      "at most 549755813632; use fewer");
 }
 
 TEST(Validate, RefusesDimensionsThatDoNotFitTogetherBesideOneOfZero) {

@@ -52,6 +52,19 @@ TEST_F(BindingsTest, WhatIsNotSetIsNamed) {
                            ": nothing is bound; every Input, Output and InOut needs memory; call Set");
 }
 
+TEST(BindingsOfParameters, AreToldWithTheSignOfTheirType) {
+  Runtime runtime = HostRuntime();
+  Graph graph("g");
+  const auto n = graph.Param<uint64_t>(Name("n", "a.cc", 1), AtMost(4));
+  const auto m = graph.Param<int8_t>(Name("m", "a.cc", 2), AtMost(4));
+  graph.Host("h", [](uint64_t, int8_t) {}, n, m);
+  Executable exec = *runtime.Compile(graph);
+  EXPECT_EQ(Text(exec.Launch(exec.bindings().Set(n, ~uint64_t{0}).Set(m, int8_t{0})).status()),
+            "graph 'g' param 'n' (a.cc:1): set to 18446744073709551615; declared AtMost(4), so it must be 0 to 4");
+  EXPECT_EQ(Text(exec.Launch(exec.bindings().Set(n, uint64_t{1}).Set(m, int8_t{-1})).status()),
+            "graph 'g' param 'm' (a.cc:2): set to -1; declared AtMost(4), so it must be 0 to 4");
+}
+
 TEST_F(BindingsTest, AMistakeIsForgivenWhenTheSameThingIsSetRightly) {
   const BufferHandle<float> wrong_type(x_.graph(), x_.index());
   std::vector<float> floats(8);

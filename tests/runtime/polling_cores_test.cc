@@ -129,11 +129,15 @@ TEST(PollingCores, MistakesAreToldWithWhatToDo) {
     return std::string(status.message());
   };
   EXPECT_THAT(message({-1}), HasSubstr("names -1; cores count from 0"));
-  EXPECT_THAT(message({0, 0}), HasSubstr("names 0 twice"));
+  EXPECT_THAT(message({0, 0}), HasSubstr("RuntimeOptions::polling_cores names 0 twice"));
   EXPECT_THAT(message({100000}), HasSubstr("names 100000; the system has no such core"));
   EXPECT_THAT(message({1000}), HasSubstr("names 1000; the system has no such core"));
   setenv("PENSTOCK_POLLING_CORES", "2;3", 1);
   EXPECT_THAT(message({}), HasSubstr("PENSTOCK_POLLING_CORES is '2;3'"));
+  setenv("PENSTOCK_POLLING_CORES", "0,0", 1);
+  EXPECT_THAT(message({}), HasSubstr("PENSTOCK_POLLING_CORES names 0 twice"));
+  setenv("PENSTOCK_POLLING_CORES", "1000", 1);
+  EXPECT_THAT(message({}), HasSubstr("PENSTOCK_POLLING_CORES names 1000; the system has no such core"));
   unsetenv("PENSTOCK_POLLING_CORES");
 }
 

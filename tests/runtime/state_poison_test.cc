@@ -127,8 +127,9 @@ TEST_F(StatePoisonTest, RunsAlreadyBehindAFailureFailAndPoisonWhatTheyWrite) {
   ASSERT_OK(run_c.status());
   release.Arrive();
   // The last first: nobody has looked at the others yet.
-  const std::string of_out = "state 'out' (a.cc:8): poisoned by graph 'second': " + std::string(kPoisoned) +
-                             "; its contents are unspecified; Set or Reset it";
+  const std::string of_out =
+      "state 'out' (a.cc:8): poisoned by graph 'bad' node 'boom' (a.cc:5) on host:0: boom; its contents are "
+      "unspecified; Set or Reset it";
   EXPECT_EQ(run_c->Wait().ToString(), "FAILED_PRECONDITION: graph 'reader': " + of_out);
   EXPECT_EQ(run_b->Wait().ToString(), std::string("FAILED_PRECONDITION: graph 'second': ") + kPoisoned);
   EXPECT_EQ(run_a->Wait().ToString(), "INTERNAL: graph 'bad' node 'boom' (a.cc:5) on host:0: boom");

@@ -192,15 +192,18 @@ TEST_F(StateTest, CallsAreRefusedInsideHostNodesAndCallbacks) {
     std::vector<int64_t> one(1);
     said = {state.Set(one).ToString(), state.Read(one).ToString(), state.Reset().ToString()};
     said.push_back(runtime_->MakeState<int64_t>(Name("t", "a.cc", 8), 1).status().ToString());
+    said.push_back(runtime_->MakeReplicatedState<int64_t>(Name("r", "a.cc", 9), 1).status().ToString());
   });
   Executable exec = Compiled(g);
   auto run = exec.Launch(exec.bindings());
   ASSERT_OK(run.status());
   ASSERT_OK(run->Wait());
-  EXPECT_EQ(said, (std::vector<std::string>{"FAILED_PRECONDITION: state 's' (a.cc:7) on host:0: Set" + inside,
-                                            "FAILED_PRECONDITION: state 's' (a.cc:7) on host:0: Read" + inside,
-                                            "FAILED_PRECONDITION: state 's' (a.cc:7) on host:0: Reset" + inside,
-                                            "FAILED_PRECONDITION: state 't' (a.cc:8) on host:0: Reset" + inside}));
+  EXPECT_EQ(said,
+            (std::vector<std::string>{"FAILED_PRECONDITION: state 's' (a.cc:7) on host:0: Set" + inside,
+                                      "FAILED_PRECONDITION: state 's' (a.cc:7) on host:0: Read" + inside,
+                                      "FAILED_PRECONDITION: state 's' (a.cc:7) on host:0: Reset" + inside,
+                                      "FAILED_PRECONDITION: state 't' (a.cc:8): MakeState" + inside,
+                                      "FAILED_PRECONDITION: state 'r 0' (a.cc:9): MakeReplicatedState" + inside}));
 }
 
 TEST_F(StateTest, EverybodyMayBeDroppedInAnyOrder) {

@@ -63,6 +63,18 @@ absl::Status CheckMapsHost(int ordinal) {
   return absl::FailedPreconditionError("its kernels cannot use pinned memory by the host's addresses; take another");
 }
 
+base::KernelLimits LimitsOf(const cudaDeviceProp& properties) {
+  base::KernelLimits limits;
+  limits.block_threads = properties.maxThreadsPerBlock;
+  for (size_t i = 0; i < 3; ++i) {
+    limits.block[i] = properties.maxThreadsDim[i];
+    limits.grid[i] = properties.maxGridSize[i];
+  }
+  limits.shared_bytes = static_cast<int64_t>(properties.sharedMemPerBlockOptin);
+  limits.argument_bytes = properties.major >= 7 ? 32764 : 4096;
+  return limits;
+}
+
 absl::StatusOr<Device> OpenDevice(const DriverApi& api, const LibraryKernels& kernels, int ordinal) {
   Device device;
   device.ordinal = ordinal;
@@ -79,6 +91,7 @@ absl::StatusOr<Device> OpenDevice(const DriverApi& api, const LibraryKernels& ke
                  .compute_units = properties.multiProcessorCount,
                  .pci_bus_id = PciBusId(ordinal)};
   device.shared_limit = static_cast<int>(properties.sharedMemPerBlockOptin);
+  device.info.limits = LimitsOf(properties);
   device.architecture = "sm_" + std::to_string(properties.major * 10 + properties.minor);
   return device;
 }
@@ -398,9 +411,12 @@ absl::StatusOr<KernelCode> CudaDriver::LoadKernel(int device, const KernelSource
   const void* kernel = source.load(source.self, &error);
   if (kernel == nullptr)
     return StatusOfFailure(error == 0 ? cudaErrorInvalidDeviceFunction : cudaError_t(error), what());
-  int ptx = 0;
-  if (const cudaError_t code = LoadOnCurrentDevice(kernel, d.shared_limit, ptx)) return StatusOfFailure(code, what());
-  return KernelCode{kernel, source.awaits && ptx >= detail::kAwaitsFromPtx};
+  cudaFuncAttributes found;
+  if (const cudaError_t code = LoadOnCurrentDevice(kernel, d.shared_limit, found)) return StatusOfFailure(code, what());
+  return KernelCode{.kernel = kernel,
+                    .awaits = source.awaits && found.ptxVersion >= detail::kAwaitsFromPtx,
+                    .block_threads = found.maxThreadsPerBlock,
+                    .shared_bytes = static_cast<int64_t>(found.sharedSizeBytes)};
 }
 
 absl::Status CudaDriver::Launch(Stream stream, const KernelOp& op) {

@@ -56,21 +56,19 @@ absl::StatusOr<LibraryKernels> LibraryKernels::Get() {
 }
 
 absl::StatusOr<bool> LibraryKernels::Load() const {
-  int ptx = 0;
-  PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(pattern_fill, 0, ptx), "loading the pattern fill kernel"));
-  PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(gather, 0, ptx), "loading the gather kernel"));
-  PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(ask, 0, ptx), "loading the kernel that asks the host"));
+  cudaFuncAttributes found;
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(pattern_fill, 0, found), "loading the pattern fill kernel"));
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(gather, 0, found), "loading the gather kernel"));
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(ask, 0, found), "loading the kernel that asks the host"));
   PENSTOCK_RETURN_IF_ERROR(
-      ToStatus(LoadOnCurrentDevice(stamp, 0, ptx), "loading the kernel that writes down the time"));
-  return ptx >= detail::kAwaitsFromPtx;
+      ToStatus(LoadOnCurrentDevice(stamp, 0, found), "loading the kernel that writes down the time"));
+  return found.ptxVersion >= detail::kAwaitsFromPtx;
 }
 
-cudaError_t LoadOnCurrentDevice(const void* kernel, int shared_limit, int& ptx) {
-  cudaFuncAttributes attributes;
-  if (const cudaError_t code = cudaFuncGetAttributes(&attributes, kernel)) return code;
-  ptx = attributes.ptxVersion;
-  const int dynamic = shared_limit - static_cast<int>(attributes.sharedSizeBytes);
-  if (dynamic > attributes.maxDynamicSharedSizeBytes) {
+cudaError_t LoadOnCurrentDevice(const void* kernel, int shared_limit, cudaFuncAttributes& found) {
+  if (const cudaError_t code = cudaFuncGetAttributes(&found, kernel)) return code;
+  const int dynamic = shared_limit - static_cast<int>(found.sharedSizeBytes);
+  if (dynamic > found.maxDynamicSharedSizeBytes) {
     // Without this, launches that ask for more than 48 KiB are refused; where it fails they still are, with a Status.
     Forget(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, dynamic));
   }

@@ -31,9 +31,9 @@ struct LibraryKernels {
 };
 
 // Loads a kernel on the current device without launching it, and lets it use all the shared memory a block of the
-// device can have (`shared_limit` bytes). May wait for kernels that run, see cuda_driver.h. `ptx`: the version of PTX
-// that its code there was compiled from.
-cudaError_t LoadOnCurrentDevice(const void* kernel, int shared_limit, int& ptx);
+// device can have (`shared_limit` bytes). May wait for kernels that run, see cuda_driver.h. `found`: its attributes
+// there.
+cudaError_t LoadOnCurrentDevice(const void* kernel, int shared_limit, cudaFuncAttributes& found);
 
 // A library kernel's argument and shape.
 template <class Args>

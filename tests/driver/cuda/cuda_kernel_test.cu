@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -22,6 +23,13 @@ using ::testing::HasSubstr;
 __global__ void Axpy(float a, const float* x, float* y, int n) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < n) y[i] += a * x[i];
+}
+
+__global__ void __launch_bounds__(128) Bounded(int* sum) {
+  __shared__ int values[1000];
+  for (int i = static_cast<int>(threadIdx.x); i < 1000; i += static_cast<int>(blockDim.x)) values[i] = sum[i];
+  __syncthreads();
+  sum[threadIdx.x] = values[999 - threadIdx.x];
 }
 
 // Notes, for each block, that `bytes` of dynamic shared memory hold what was written.
@@ -117,6 +125,18 @@ TEST_F(CudaKernelTest, BlocksCanHaveAllTheDevicesSharedMemory) {
   ASSERT_TRUE(status.ok()) << status;
   ASSERT_TRUE(Finish(stream_).ok());
   EXPECT_EQ(ok[0] + ok[1] + ok[2], 3);
+}
+
+TEST_F(CudaKernelTest, ALoadedKernelTellsWhatItsBlocksCanHave) {
+  const absl::StatusOr<KernelCode> kernel = driver_->LoadKernel(0, SourceOf(&Bounded));
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  EXPECT_EQ(kernel->block_threads, 128);
+  EXPECT_EQ(kernel->shared_bytes, 4000);
+  const base::KernelLimits& limits = driver_->device(0).limits;
+  EXPECT_EQ(limits.block_threads, 1024);
+  EXPECT_EQ(limits.block, (std::array<int64_t, 3>{1024, 1024, 64}));
+  EXPECT_EQ(limits.grid, (std::array<int64_t, 3>{INT32_MAX, 65535, 65535}));
+  EXPECT_GT(limits.shared_bytes, 48 << 10);
 }
 
 TEST_F(CudaKernelTest, ABadShapeIsTheCallersMistake) {

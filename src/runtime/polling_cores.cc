@@ -12,8 +12,7 @@
 namespace penstock::runtime {
 
 const char* PollingCoresSource() {
-  const char* const env = std::getenv("PENSTOCK_POLLING_CORES");
-  return env != nullptr && *env != '\0' ? "PENSTOCK_POLLING_CORES" : "RuntimeOptions::polling_cores";
+  return base::Variable("PENSTOCK_POLLING_CORES") ? "PENSTOCK_POLLING_CORES" : "RuntimeOptions::polling_cores";
 }
 
 absl::StatusOr<std::vector<int>> PollingCoresOf(std::vector<int> option) {

@@ -10,6 +10,7 @@
 #include "graph/budget.h"
 #include "graph/in_place.h"
 #include "graph/lifetimes.h"
+#include "graph/message.h"
 #include "graph/packer.h"
 #include "graph/passes.h"
 #include "graph/repack.h"
@@ -17,7 +18,7 @@
 namespace penstock::graph {
 namespace {
 
-constexpr int64_t kAlign = 256;
+constexpr int64_t kAlign = kMostAlign;
 constexpr int64_t Aligned(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
 class Sweep {

@@ -33,6 +33,11 @@ std::string OutsideText(const Name& buffer, int dimension, const std::string& fr
          "; a slice lies inside its buffer; make its offset or size smaller";
 }
 
+std::string TooAligned(std::string_view what, uint32_t align) {
+  return std::string(what) + " aligned to " + std::to_string(align) + " bytes; memory and arguments are aligned to " +
+         std::to_string(kMostAlign) + " at most; give the type a smaller alignas";
+}
+
 std::string Prefix(const Model& model) { return "graph '" + OneLine(model.name.view()) + "'"; }
 
 std::string Prefix(const Model& model, std::string_view what, const Name& name, std::string_view device) {

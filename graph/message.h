@@ -23,6 +23,10 @@ std::string Quoted(const Name& name);
 // `from` is empty where it is not known; `extent` is "10", "at most 10" or "10 in this run".
 std::string OutsideText(const Name& buffer, int dimension, const std::string& from, int64_t count,
                         const std::string& extent);
+// The most that a type may be aligned to: so is all memory of the library's, on devices and in pinned memory.
+inline constexpr uint32_t kMostAlign = 256;
+// "has a type aligned to 4096 bytes; ...": more than that. `what` is "has a type".
+std::string TooAligned(std::string_view what, uint32_t align);
 // "graph 'g'", "graph 'g' node 'axpy' (a.cc:12)", "... on cuda:0" when `device` is not empty.
 std::string Prefix(const Model& model);
 std::string Prefix(const Model& model, std::string_view what, const Name& name, std::string_view device = {});

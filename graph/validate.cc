@@ -110,6 +110,10 @@ void CheckGraphName(Draft& draft) {
 }
 
 void CheckParam(Draft& draft, const ParamDecl& param) {
+  if (param.type.align > kMostAlign) {
+    draft.AddMistake(kInvalid,
+                     Prefix(draft.model, "param", param.name) + ": " + TooAligned("has a type", param.type.align));
+  }
   if (!param.has_max) return;
   const std::string subject = Prefix(draft.model, "param", param.name);
   if (!param.is_integer) {
@@ -202,6 +206,10 @@ int64_t PitchedBytes(Draft& draft, const BufferDecl& buffer, int64_t dense) {
 }
 
 void CheckBuffer(Draft& draft, const BufferDecl& buffer) {
+  if (buffer.type.align > kMostAlign && buffer.role != BufferRole::kParam) {  // the parameter has been reported
+    draft.AddMistake(kInvalid,
+                     Prefix(draft.model, "buffer", buffer.name) + ": " + TooAligned("has elements", buffer.type.align));
+  }
   if (buffer.is_alias) {
     CheckAlias(draft, static_cast<int32_t>(draft.buffer_bytes.size()));
   } else {

@@ -76,8 +76,10 @@ class NodeCheck {
     for (size_t i = 0; i < node_.args.size(); ++i) {
       const ArgDecl& arg = node_.args[i];
       switch (arg.form) {
-        case ArgDecl::Form::kValue:
         case ArgDecl::Form::kRange: break;
+        case ArgDecl::Form::kValue:
+          if (arg.type.align > kMostAlign) Add(kInvalid, TooAligned(ValueText(i) + " has a type", arg.type.align));
+          break;
         case ArgDecl::Form::kParam: CheckParam(i, arg); break;
         case ArgDecl::Form::kPointer:
         case ArgDecl::Form::kView:
@@ -106,6 +108,10 @@ class NodeCheck {
   std::string NumberOf(size_t arg) const {
     const size_t before = node_.kind == NodeKind::kParallelFor ? std::min<size_t>(arg, 2) : 0;
     return std::to_string(arg - before);
+  }
+
+  std::string ValueText(size_t arg) const {
+    return node_.kind == NodeKind::kParallelFor && arg == 1 ? "its functor" : "argument " + NumberOf(arg);
   }
 
   void CheckParam(size_t index, const ArgDecl& arg) {

@@ -129,6 +129,7 @@ class PENSTOCK_EXPORT Runtime {
   template <class T>
   absl::StatusOr<HostBuffer<T>> MakeHostBuffer(int64_t size, Deadline deadline = {}) {
     static_assert(std::is_trivially_copyable_v<T>, "elements must be trivially copyable");
+    static_assert(alignof(T) <= 256, "the memory is aligned to 256 bytes");
     auto memory = AllocateHost(size, sizeof(T), deadline);
     if (!memory.ok()) return memory.status();
     return HostBuffer<T>(std::move(memory->block), size, std::move(memory->owner));
@@ -140,6 +141,7 @@ class PENSTOCK_EXPORT Runtime {
   template <class T>
   absl::StatusOr<DeviceBuffer<T>> MakeDeviceBuffer(int64_t size, int device = 0) {
     static_assert(std::is_trivially_copyable_v<T>, "elements must be trivially copyable");
+    static_assert(alignof(T) <= 256, "the memory is aligned to 256 bytes");
     auto block = AllocateDevice(size, sizeof(T), device);
     if (!block.ok()) return block.status();
     return DeviceBuffer<T>(*std::move(block), size, device);

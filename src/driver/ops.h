@@ -134,6 +134,7 @@ struct KernelOp {
 
   void* const* argv = nullptr;  // argument i, inside `block_bytes`
   uint32_t argc = 0;
+  uint32_t args_align = 16;  // the block stands at a multiple of this power of two, and so does a copy of it
   const std::byte* args = nullptr;  // the argument block
   uint32_t args_size = 0;
   const uint32_t* pointer_offsets = nullptr;  // where in the block device pointers stand

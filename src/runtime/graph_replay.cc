@@ -63,7 +63,7 @@ GraphReplay::GraphReplay(const Options& options, Slot& slot)
       set_copies_(slot.copies),
       set_batches_(slot.batches),
       set_fills_(slot.fills),
-      set_args_(slot.args) {
+      set_args_(slot.args.span().begin(), slot.args.span().end()) {
   for (const driver::KernelOp& op : slot.kernels) set_kernels_.push_back(KernelOf(op));
   differing_.reserve(nodes_.size());
   turned_.reserve(nodes_.size());
@@ -269,7 +269,8 @@ void GraphReplay::MakeRefs() {
     std::memcpy(slot_.args.data() + ref.at, &at, sizeof(at));
     ref_argv_[ref.argv] = slot_.args.data() + ref.at;
   }
-  set_args_ = slot_.args;
+  const std::span<const std::byte> args = slot_.args.span();
+  set_args_.assign(args.begin(), args.end());
   const std::vector<uint32_t>& begin = options_.program->params_begin;
   for (size_t p = 0; p + 1 < begin.size(); ++p) by_value_.push_back(static_cast<int32_t>(begin[p + 1] - begin[p]));
 }

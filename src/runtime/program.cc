@@ -17,7 +17,7 @@ using graph::PlanKind;
 using graph::PlanNode;
 using graph::Space;
 
-constexpr uint32_t kBlockAlign = 16;
+constexpr uint32_t kBlockAlign = 16;  // of an argument block, unless an argument asks for more
 constexpr int kForeignCommands = 16;  // nobody knows how many a foreign launch submits
 constexpr int kGraphCommands = 3;  // of a host device's queue
 
@@ -262,7 +262,9 @@ class Builder {
     const PlanNode& node = plan_.nodes[static_cast<size_t>(n)];
     const NodeDecl& decl = model_.nodes[static_cast<size_t>(node.decl)];
     CallEntry call{.node = n, .decl = node.decl, .block = 0, .argv = static_cast<uint32_t>(p_.argv_image.size())};
-    p_.arg_image.resize((p_.arg_image.size() + kBlockAlign - 1) / kBlockAlign * kBlockAlign);
+    call.align = AlignOf(decl);
+    p_.arg_align = std::max(p_.arg_align, call.align);
+    p_.arg_image.resize((p_.arg_image.size() + call.align - 1) / call.align * call.align);
     call.block = static_cast<uint32_t>(p_.arg_image.size());
     call.pointers = static_cast<uint32_t>(p_.pointer_offsets.size());
     call.kernel = kernels_[static_cast<size_t>(n)].by_value;
@@ -285,6 +287,16 @@ class Builder {
     const bool captured_later = decl.kind == NodeKind::kLaunch && decl.code.callable == nullptr;
     call.varies = call.varies || call.dynamic_range || captured_later;
     p_.calls.push_back(call);
+  }
+
+  // Addresses, Views and Ranges are satisfied with any block; the type of an access is that of elements elsewhere.
+  static uint32_t AlignOf(const NodeDecl& decl) {
+    uint32_t align = kBlockAlign;
+    for (const ArgDecl& arg : decl.args) {
+      const bool inside = arg.form == ArgDecl::Form::kValue || arg.form == ArgDecl::Form::kParam;
+      if (inside) align = std::max(align, arg.type.align);
+    }
+    return align;
   }
 
   void AddArg(CallEntry& call, const PlanNode& node, const NodeDecl& decl, const ArgDecl& arg) {
@@ -370,6 +382,7 @@ class Builder {
 
   void PlaceParams() {
     for (const ParamDecl& param : model_.params) {
+      p_.param_align = std::max(p_.param_align, param.type.align);
       p_.param_bytes = (p_.param_bytes + param.type.align - 1) / param.type.align * param.type.align;
       p_.param_at.push_back(p_.param_bytes);
       p_.param_bytes += param.type.size;

@@ -78,6 +78,7 @@ struct FillEntry {
 struct CallEntry {
   int32_t node, decl;
   uint32_t block, argv;
+  uint32_t align = 16;  // of the block
   // In Program::pointer_offsets, relative to the block; those of `refs` lie behind.
   uint32_t pointers = 0, pointer_count = 0, ref_count = 0;
   driver::KernelCode kernel{};
@@ -201,6 +202,7 @@ struct Program {
   std::vector<AskEntry> asks;
   std::vector<uint32_t> pointer_offsets;
   std::vector<std::byte> arg_image;  // the argument bytes of a fresh slot
+  uint32_t arg_align = 1;  // what the strictest argument block asks for
   std::vector<uint32_t> argv_image;  // argv entries as offsets into the argument bytes
   std::vector<RefPatch> refs;
 
@@ -208,7 +210,7 @@ struct Program {
   std::vector<uint32_t> params_begin;  // of each parameter and one more: its first patch
   graph::Rows params_of_call;  // of each call: entries of `params`
   std::vector<uint32_t> param_at;  // of each parameter: where Slot::param_bytes has it
-  uint32_t param_bytes = 0;
+  uint32_t param_bytes = 0, param_align = 1;
   std::vector<int32_t> param_instance;  // of each parameter: the pinned one that nodes have it from (OnDevice), or -1
   std::vector<PointerPatch> fixed_pointers;  // once a slot
   std::vector<PointerPatch> bound_pointers;  // whenever memory is bound

@@ -194,8 +194,8 @@ void Slot::MakeTicket() {
 absl::Status Slot::MakeParams() {
   const size_t bytes = options_.program->param_bytes;
   if (options_.program->refs.empty()) {
-    own_params_.resize(bytes);
-    param_bytes = own_params_;
+    own_params_ = base::AlignedBytes(bytes, options_.program->param_align);
+    param_bytes = own_params_.span();
     return absl::OkStatus();
   }
   PENSTOCK_ASSIGN_OR_RETURN(pinned_params_, options_.pinned->Allocate(bytes, options_.pinned_node));
@@ -208,7 +208,7 @@ absl::Status Slot::FillImages() {
   const graph::Plan& plan = *options_.plan;
   const Model& model = *options_.model;
   PENSTOCK_RETURN_IF_ERROR(MakeParams());
-  args = program.arg_image;
+  args = base::AlignedBytes(program.arg_image, program.arg_align);
   for (const uint32_t at : program.argv_image) argv.push_back(args.data() + at);
   boxes.resize(model.buffers.size() + program.slices.size());
   bound_ranges.resize(model.buffers.size());
@@ -237,6 +237,7 @@ absl::Status Slot::FillImages() {
     op.argv = argv.data() + call.argv;
     op.argc = static_cast<uint32_t>(decl.args.size());
     op.args = args.data() + call.block;
+    op.args_align = call.align;
     op.args_size = static_cast<uint32_t>(decl.arg_block.size());
     op.pointer_offsets = program.pointer_offsets.data() + call.pointers;
     op.pointer_count = call.pointer_count;

@@ -20,6 +20,7 @@
 #include "penstock/bindings.h"
 #include "penstock/detail/replaceable.h"
 #include "penstock/mode.h"
+#include "src/base/aligned_bytes.h"
 #include "src/host/bell.h"
 #include "src/memory/pinned_pool.h"
 #include "src/memory/staging.h"
@@ -134,7 +135,7 @@ struct Slot final : driver::UseSource {
   // Of all parameters, as `args` has them where params_known; in pinned memory where Program::refs are.
   std::span<std::byte> param_bytes;
   bool params_known = false;
-  std::vector<std::byte> args;
+  base::AlignedBytes args;
   std::vector<void*> argv;
   std::vector<driver::CopyOp> copies;  // parallel to Program::copies
   std::vector<bool> copies_off;  // the same: not made in this run
@@ -196,7 +197,7 @@ struct Slot final : driver::UseSource {
 
   Options options_;
   memory::PinnedBlock pinned_;
-  std::vector<std::byte> own_params_;
+  base::AlignedBytes own_params_;
   memory::PinnedBlock pinned_params_;
   std::vector<std::pair<DeviceRef, void*>> arenas_;
   std::vector<std::vector<driver::Event>> state_events_;  // of each place of the ticket

@@ -64,6 +64,9 @@ absl::StatusOr<size_t> CheckRecord(const StateRecord& record, size_t devices, si
     return Refuse(record, "StateOptions::device is " + std::to_string(record.device) +
                               "; the runtime has devices 0 to " + std::to_string(devices - 1) + "; name one of them");
   }
+  if (record.type.align > graph::kMostAlign) {
+    return Refuse(record, graph::TooAligned("has elements", record.type.align));
+  }
   PENSTOCK_ASSIGN_OR_RETURN(const int64_t elements, CheckExtent(record));
   if (initial != 0 && initial != static_cast<size_t>(elements)) {
     return Refuse(record, "was given " + std::to_string(initial) + " elements to begin with; it has " +

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,7 +13,7 @@ namespace {
 
 constexpr int64_t kBytesGrain = 256 << 10;  // a thread is worth waking for
 constexpr int64_t kElementsGrain = 4096;
-constexpr std::align_val_t kArgAlignment{64};
+constexpr size_t kLine = 64;  // blocks begin at one
 
 class CopyTask final : public Task {
  public:
@@ -154,28 +153,28 @@ ArgBlock::ArgBlock(const KernelOp& op) {
   const size_t argv_at = (op.args_size + alignof(void*) - 1) / alignof(void*) * alignof(void*);
   const size_t bytes = argv_at + op.argc * sizeof(void*);
   if (bytes == 0) return;
-  block_.reset(static_cast<std::byte*>(::operator new(bytes, kArgAlignment)));
-  if (op.args_size > 0) std::memcpy(block_.get(), op.args, op.args_size);
-  argv_ = reinterpret_cast<void**>(block_.get() + argv_at);
+  block_ = base::AlignedBytes(bytes, std::max<size_t>(op.args_align, kLine));
+  if (op.args_size > 0) std::memcpy(block_.data(), op.args, op.args_size);
+  argv_ = reinterpret_cast<void**>(block_.data() + argv_at);
   for (uint32_t i = 0; i < op.argc; ++i) {
     const uintptr_t offset = reinterpret_cast<uintptr_t>(op.argv[i]) - reinterpret_cast<uintptr_t>(op.args);
     if (offset >= op.args_size) valid_ = false;
-    argv_[i] = block_.get() + (valid_ ? offset : 0);
+    argv_[i] = block_.data() + (valid_ ? offset : 0);
   }
   for (uint32_t i = 0; i < op.pointer_count; ++i) {
     if (uint64_t{op.pointer_offsets[i]} + sizeof(void*) > op.args_size) valid_ = false;
   }
 }
 
-void ArgBlock::Release::operator()(std::byte* block) const { ::operator delete(block, kArgAlignment); }
-
 void* ArgBlock::PointerAt(uint32_t offset) const {
   void* value = nullptr;
-  std::memcpy(&value, block_.get() + offset, sizeof(value));
+  std::memcpy(&value, block_.data() + offset, sizeof(value));
   return value;
 }
 
-void ArgBlock::SetPointerAt(uint32_t offset, void* value) { std::memcpy(block_.get() + offset, &value, sizeof(value)); }
+void ArgBlock::SetPointerAt(uint32_t offset, void* value) {
+  std::memcpy(block_.data() + offset, &value, sizeof(value));
+}
 
 std::unique_ptr<Task> MakeCopyTask(const CopyOp& op, int threads) { return std::make_unique<CopyTask>(op, threads); }
 std::unique_ptr<Task> MakeBatchTask(const BatchOp& op, std::vector<CopyPiece> pieces, size_t bytes, int threads) {

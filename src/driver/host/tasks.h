@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "src/base/aligned_bytes.h"
 #include "src/driver/driver.h"
 
 namespace penstock::driver::host {
@@ -50,22 +51,19 @@ std::unique_ptr<Task> MakeCopyTask(const CopyOp& op, int threads);
 std::unique_ptr<Task> MakeBatchTask(const BatchOp& op, std::vector<CopyPiece> pieces, size_t bytes, int threads);
 std::unique_ptr<Task> MakeFillTask(const FillOp& op, int threads);
 
-// A copy of an operation's arguments, in one block aligned for any type.
+// A copy of an operation's arguments, in one block that is aligned as theirs is.
 class ArgBlock {
  public:
   // Takes argv and the block of `op`. Where an argument does not lie in the block, `valid()` is false.
   explicit ArgBlock(const KernelOp& op);
   bool valid() const { return valid_; }
-  const std::byte* data() const { return block_.get(); }
+  const std::byte* data() const { return block_.data(); }
   void* const* argv() const { return argv_; }
   void* PointerAt(uint32_t offset) const;
   void SetPointerAt(uint32_t offset, void* value);
 
  private:
-  struct Release {
-    void operator()(std::byte* block) const;
-  };
-  std::unique_ptr<std::byte[], Release> block_;  // the arguments, then argv
+  base::AlignedBytes block_;  // the arguments, then argv
   void** argv_ = nullptr;
   bool valid_ = true;
 };

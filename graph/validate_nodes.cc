@@ -130,7 +130,7 @@ class NodeCheck {
   // Handles can be put together by hand; then nothing but this keeps their type and the record's the same. A record
   // that was put together by hand may say no type.
   static bool IsType(const TypeInfo& handle, const TypeInfo& declared) {
-    return handle.tag == nullptr || handle == declared;
+    return handle.size == 0 || handle == declared;
   }
   void AddType(size_t arg, const TypeInfo& handle, const Name& name, const TypeInfo& declared) {
     Add(kInvalid, "argument " + NumberOf(arg) + " is " + Quoted(name) + " through a handle of another type (" +

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds and runs the three user projects of tests/consumers: find_package on an install tree of the static library,
-# add_subdirectory, and the bare install tree of the shared library, whose exports are checked too.
+# add_subdirectory, and the bare install tree of the shared library, whose exports are checked too. Then a program that
+# loads and unloads plugins which declare parts of its graph.
 #
 #   scripts/check_consumers.sh BUILD     BUILD: a folder where the static library is built already (preset dev)
 set -euo pipefail
@@ -45,6 +46,41 @@ package_is_modest() {
   [[ -z $found ]] || { echo "installed, but no header of include/penstock: $found"; return 1; }
 }
 
+# The program and plugins of tests/consumers/objects. The first two plugins, one of clang without RTTI where there is
+# clang, are compiled with hidden visibility and loaded globally; the third is compiled as compilers do by themselves.
+check_plugins() {
+  local from=tests/consumers/objects to=$work/objects part other=g++ name
+  local compile=(-std=c++20 -O1 -fPIC -I"$work/shared/include" -c) absl cache=()
+  absl=$(pkg-config --libs absl_status absl_statusor absl_strings absl_str_format absl_flat_hash_map absl_btree)
+  command -v clang++-19 >/dev/null && other=clang++-19
+  command -v ccache >/dev/null && cache=(ccache)
+  mkdir -p "$to"
+  local one=(${cache[@]+"${cache[@]}"} g++ "${compile[@]}") two=(${cache[@]+"${cache[@]}"} "$other" "${compile[@]}")
+  quietly "$to/a.log" "${one[@]}" -fvisibility=hidden -DADDS=1 -DPART='"a "' "$from/part.cc" -o "$to/a.o" &
+  quietly "$to/b.log" "${two[@]}" -fvisibility=hidden -fno-rtti -DADDS=10 -DPART='"b "' "$from/part.cc" -o "$to/b.o" &
+  quietly "$to/c.log" "${one[@]}" -DADDS=100 -DPART='"c "' "$from/part.cc" -o "$to/c.o" &
+  quietly "$to/main.log" "${one[@]}" "$from/main.cc" -o "$to/main.o" &
+  wait
+  for part in a b c; do
+    # shellcheck disable=SC2086
+    quietly "$to/$part.log" g++ -shared "$to/$part.o" -o "$to/$part.so" $absl
+    if nm -D -C "$to/$part.so" | grep ' u '; then
+      echo "unique symbols: $to/$part.so could not be unloaded"
+      return 1
+    fi
+  done
+  # shellcheck disable=SC2086
+  quietly "$to/main.log" g++ "$to/main.o" -o "$to/shared" -L"$work/shared/lib" -lpenstock \
+    -Wl,-rpath,"$work/shared/lib" $absl -ldl
+  # shellcheck disable=SC2046,SC2086
+  quietly "$to/main.log" g++ -rdynamic "$to/main.o" -o "$to/static" -Wl,--whole-archive "$work/static/lib/libpenstock.a" \
+    -Wl,--no-whole-archive $(find "$work/static/lib/penstock" -name '*.a' 2>/dev/null) $absl -lhwloc -ldl -lrt -lpthread
+  for name in shared static; do
+    "$to/$name" "$to/a.so" "$to/b.so" "$to/c.so"
+    echo "a program with plugins runs, with the $name library"
+  done
+}
+
 without_developer_packages=(-DCMAKE_DISABLE_FIND_PACKAGE_spdlog=ON -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON
   -DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit=ON --no-warn-unused-cli)
 
@@ -65,3 +101,4 @@ quietly "$work/shared.log" cmake --install "$work-shared" --prefix "$work/shared
 package_is_modest "$work/shared"
 consume install_tree -DPENSTOCK_PREFIX="$work/shared" "${without_developer_packages[@]}"
 scripts/check_exports.sh "$work/shared/lib/libpenstock.so" "$version"
+check_plugins

@@ -70,7 +70,7 @@ class PENSTOCK_EXPORT Bindings {
   Bindings() = default;  // of no executable: takes everything, and Launch refuses it
 
   template <class T>
-  Bindings& Set(ParamHandle<T> param, std::type_identity_t<T> value) {
+  PENSTOCK_HIDDEN Bindings& Set(ParamHandle<T> param, std::type_identity_t<T> value) {
     SetParam(param.graph(), param.index(), detail::TypeOf<T>(), &value);
     return *this;
   }
@@ -80,7 +80,7 @@ class PENSTOCK_EXPORT Bindings {
   template <class T, std::ranges::contiguous_range R>
     requires std::is_same_v<std::ranges::range_value_t<R>, T> &&
              (!std::is_same_v<std::remove_cvref_t<R>, HostBuffer<T>>)
-  Bindings& Set(BufferHandle<T> buffer, R&& memory, std::shared_ptr<const void> keep_alive = nullptr) {
+  PENSTOCK_HIDDEN Bindings& Set(BufferHandle<T> buffer, R&& memory, std::shared_ptr<const void> keep_alive = nullptr) {
     auto* data = std::ranges::data(memory);
     BoundMemory bound{.data = const_cast<T*>(data),
                       .elements = static_cast<int64_t>(std::ranges::size(memory)),
@@ -91,7 +91,7 @@ class PENSTOCK_EXPORT Bindings {
   }
   // Pool memory; its block is kept alive. (A HostBuffer is a range too, which the overload above must not take.)
   template <class T>
-  Bindings& Set(BufferHandle<T> buffer, const HostBuffer<T>& memory) {
+  PENSTOCK_HIDDEN Bindings& Set(BufferHandle<T> buffer, const HostBuffer<T>& memory) {
     SetBuffer(buffer.graph(), buffer.index(), detail::TypeOf<T>(),
               {.data = memory.data(), .elements = memory.size(), .held = true, .keep_alive = memory.block()});
     return *this;
@@ -99,7 +99,7 @@ class PENSTOCK_EXPORT Bindings {
   // Moved into the next run, which gives it back to the pool when it has ended; launches after that need another. One
   // that fails leaves it here, but where the run was abandoned (On).
   template <class T>
-  Bindings& Set(BufferHandle<T> buffer, HostBuffer<T>&& memory) {
+  PENSTOCK_HIDDEN Bindings& Set(BufferHandle<T> buffer, HostBuffer<T>&& memory) {
     const HostBuffer<T> taken = std::move(memory);
     SetBuffer(
         buffer.graph(), buffer.index(), detail::TypeOf<T>(),
@@ -108,7 +108,7 @@ class PENSTOCK_EXPORT Bindings {
   }
   // Device memory of a runtime's; kept alive.
   template <class T>
-  Bindings& Set(BufferHandle<T> buffer, const DeviceBuffer<T>& memory) {
+  PENSTOCK_HIDDEN Bindings& Set(BufferHandle<T> buffer, const DeviceBuffer<T>& memory) {
     SetBuffer(buffer.graph(), buffer.index(), detail::TypeOf<T>(),
               {.data = memory.data(), .elements = memory.size(), .held = true, .keep_alive = memory.block()});
     return *this;
@@ -120,13 +120,13 @@ class PENSTOCK_EXPORT Bindings {
   //
   //   a.Launch(ia.Set(out, middle));  b.Launch(ib.Set(in, middle).After(in, run_of_a));
   template <class T>
-  Bindings& After(BufferHandle<T> buffer, const Run& run) {
+  PENSTOCK_HIDDEN Bindings& After(BufferHandle<T> buffer, const Run& run) {
     AddAhead(buffer.graph(), buffer.index(), detail::TypeOf<T>(), &run, nullptr);
     return *this;
   }
   // Only when the event, as it stands at Launch, is complete. It must be recorded by then.
   template <class T>
-  Bindings& After(BufferHandle<T> buffer, NativeEvent event) {
+  PENSTOCK_HIDDEN Bindings& After(BufferHandle<T> buffer, NativeEvent event) {
     AddAhead(buffer.graph(), buffer.index(), detail::TypeOf<T>(), nullptr, event.handle);
     return *this;
   }

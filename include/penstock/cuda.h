@@ -5,7 +5,8 @@
 //     return ps::ToStatus(cudaMemcpyAsync(c, a, kBytes, cudaMemcpyDefault, ps::CudaStream(foreign)), "copying a to c");
 //   }, ps::Read(a), ps::Write(c));
 //
-// Needs the CUDA headers and links the application's own copy of the CUDA runtime.
+// Needs the CUDA headers and links the application's own copy of the CUDA runtime; so what calls CUDA here is hidden in
+// each shared object, which has a copy of its own.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -23,6 +24,7 @@
 #include "absl/strings/cord.h"
 #include "penstock/bindings.h"
 #include "penstock/detail/cuda_error.h"
+#include "penstock/export.h"
 #include "penstock/exported_graph.h"
 #include "penstock/foreign.h"
 
@@ -38,14 +40,13 @@ inline NativeEvent Native(cudaEvent_t event) { return {event}; }
 // for a wrong argument, ResourceExhausted for memory, FailedPrecondition for what this device or image cannot do,
 // Internal and DataLoss for faults; a fault that ends all CUDA work of the process is known to the runtime by a
 // payload.
-inline absl::Status ToStatus(cudaError_t code, std::string_view what = "a CUDA call") {
+PENSTOCK_HIDDEN inline absl::Status ToStatus(cudaError_t code, std::string_view what = "a CUDA call") {
   if (code == cudaSuccess) return absl::OkStatus();
   (void)cudaGetLastError();
   const std::string text = detail::TextOfCudaError(code, what);
   absl::Status status(detail::StatusCodeOfCudaError(code), text);
   // The form of base::WithFault. Not Cord's constructor for strings: g++ and clang give it different symbols.
-  const std::string fault =
-      "cuda=" + std::to_string(static_cast<int>(code)) + " fatal=" + (detail::IsFatalCudaError(code) ? "1" : "0");
+  const std::string fault = "cuda=" + detail::DigitsOf(code) + " fatal=" + (detail::IsFatalCudaError(code) ? "1" : "0");
   status.SetPayload("penstock.dev/fault", absl::Cord(fault.c_str()));
   return status;
 }
@@ -58,10 +59,10 @@ inline cudaGraph_t CudaGraphOf(const ExportedGraph& exported) {
 // What null is for a stream, the compiler is told for each file: so such functions are others in each.
 #if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
 inline namespace per_thread_default_stream {
-inline constexpr bool kNullIsPerThread = true;
+PENSTOCK_HIDDEN inline constexpr bool kNullIsPerThread = true;
 #else
 inline namespace legacy_default_stream {
-inline constexpr bool kNullIsPerThread = false;
+PENSTOCK_HIDDEN inline constexpr bool kNullIsPerThread = false;
 #endif
 
 // For Bindings::On. Null is the default stream, as for the calls of the file that is being compiled.
@@ -81,7 +82,7 @@ NativeStream Native(const Ref& ref) {
 // Adds a graph to what the stream captures, behind what it has captured, as a child: what the graph names must live
 // while what the capture becomes is used. FailedPrecondition, and the capture goes on, where the stream captures
 // nothing, or CUDA takes the graph for no child.
-inline absl::Status AddToCapture(cudaGraph_t graph, cudaStream_t stream) {
+PENSTOCK_HIDDEN inline absl::Status AddToCapture(cudaGraph_t graph, cudaStream_t stream) {
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   cudaGraph_t to = nullptr;
   const cudaGraphNode_t* after = nullptr;
@@ -102,14 +103,14 @@ inline absl::Status AddToCapture(cudaGraph_t graph, cudaStream_t stream) {
   if (status.code() != absl::StatusCode::kInvalidArgument) return status;
   return absl::Status(absl::StatusCode::kFailedPrecondition, status.message());
 }
-inline absl::Status AddToCapture(const ExportedGraph& exported, cudaStream_t stream) {
+PENSTOCK_HIDDEN inline absl::Status AddToCapture(const ExportedGraph& exported, cudaStream_t stream) {
   return AddToCapture(CudaGraphOf(exported), stream);
 }
 
 }  // namespace
 
 namespace detail {
-inline bool IsCapturing(cudaStream_t stream) {
+PENSTOCK_HIDDEN inline bool IsCapturing(cudaStream_t stream) {
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   return cudaStreamIsCapturing(stream, &capture) == cudaSuccess && capture == cudaStreamCaptureStatusActive;
 }
@@ -117,8 +118,8 @@ inline bool IsCapturing(cudaStream_t stream) {
 // For a scope, calls of this thread break no capture that another, or this one, has open elsewhere.
 class CaptureScope {
  public:
-  CaptureScope() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
-  ~CaptureScope() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
+  PENSTOCK_HIDDEN CaptureScope() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
+  PENSTOCK_HIDDEN ~CaptureScope() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
   CaptureScope(const CaptureScope&) = delete;
   CaptureScope& operator=(const CaptureScope&) = delete;
 
@@ -136,7 +137,7 @@ class CaptureScope {
 struct WaitForEvent {
   cudaEvent_t event;
   template <class... Args>
-  absl::Status operator()(Foreign& foreign, const Args&...) const {
+  PENSTOCK_HIDDEN absl::Status operator()(Foreign& foreign, const Args&...) const {
     const cudaStream_t stream = CudaStream(foreign);
     const unsigned flags = detail::IsCapturing(stream) ? cudaEventWaitExternal : cudaEventWaitDefault;
     return ToStatus(cudaStreamWaitEvent(stream, event, flags), "waiting for an event of the application's");
@@ -147,7 +148,7 @@ struct WaitForEvent {
 struct SignalEvent {
   cudaEvent_t event;
   template <class... Args>
-  absl::Status operator()(Foreign& foreign, const Args&...) const {
+  PENSTOCK_HIDDEN absl::Status operator()(Foreign& foreign, const Args&...) const {
     const cudaStream_t stream = CudaStream(foreign);
     const unsigned flags = detail::IsCapturing(stream) ? cudaEventRecordExternal : cudaEventRecordDefault;
     return ToStatus(cudaEventRecordWithFlags(event, stream, flags), "recording an event of the application's");
@@ -160,10 +161,10 @@ struct SignalEvent {
 // one and the same CudaGraph, made outside the declaration.
 class CudaGraph {
  public:
-  explicit CudaGraph(cudaGraph_t graph) : whole_(std::make_shared<Whole>(graph)) {}
+  PENSTOCK_HIDDEN explicit CudaGraph(cudaGraph_t graph) : whole_(new Whole(graph)) {}
 
   template <class... Args>
-  absl::Status operator()(Foreign& foreign, const Args&...) const {
+  PENSTOCK_HIDDEN absl::Status operator()(Foreign& foreign, const Args&...) const {
     if (!whole_->cloned.ok()) return whole_->cloned;
     const cudaStream_t stream = CudaStream(foreign);
     if (detail::IsCapturing(stream)) {
@@ -175,8 +176,9 @@ class CudaGraph {
 
  private:
   struct Whole {
-    explicit Whole(cudaGraph_t from) : cloned(ToStatus(cudaGraphClone(&graph, from), "cloning a CUDA graph")) {}
-    ~Whole() {
+    PENSTOCK_HIDDEN explicit Whole(cudaGraph_t from)
+        : cloned(ToStatus(cudaGraphClone(&graph, from), "cloning a CUDA graph")) {}
+    PENSTOCK_HIDDEN ~Whole() {
       const detail::CaptureScope uncaptured;
       if (cloned.ok()) (void)cudaGraphDestroy(graph);
     }
@@ -190,15 +192,15 @@ class CudaGraph {
 
   // Of a lane of a slot, for all nodes of this kind.
   struct Execs {
-    explicit Execs(const Foreign&) {}
-    ~Execs() {
+    PENSTOCK_HIDDEN explicit Execs(const Foreign&) {}
+    PENSTOCK_HIDDEN ~Execs() {
       const detail::CaptureScope uncaptured;
       for (const auto& [whole, exec] : made) (void)cudaGraphExecDestroy(exec);
     }
     Execs(const Execs&) = delete;
     Execs& operator=(const Execs&) = delete;
 
-    absl::Status Launch(const std::shared_ptr<Whole>& whole, cudaStream_t stream) {
+    PENSTOCK_HIDDEN absl::Status Launch(const std::shared_ptr<Whole>& whole, cudaStream_t stream) {
       for (const auto& [of, exec] : made) {
         if (of == whole) return ToStatus(cudaGraphLaunch(exec, stream), "launching a CUDA graph");
       }

@@ -71,7 +71,7 @@ class PENSTOCK_EXPORT Executable {
   // A key's State of one declared by Graph::KeyedState, to be set, read and reset (state.h); made at first sight. It is
   // the key's until Forget. InvalidArgument: a buffer that is none. ResourceExhausted: max_keys keys have one.
   template <class T>
-  absl::StatusOr<State<T>> StateOf(BufferHandle<T> state, Key key) {
+  PENSTOCK_HIDDEN absl::StatusOr<State<T>> StateOf(BufferHandle<T> state, Key key) {
     auto record = FindState(state.graph(), state.index(), detail::TypeOf<T>(), key);
     if (!record.ok()) return record.status();
     return State<T>(*std::move(record));

@@ -13,16 +13,17 @@
 #include <memory>
 #include <type_traits>
 
+#include "penstock/export.h"
 #include "penstock/handle.h"
 
 namespace penstock {
 
-inline constexpr int kMaxRank = 3;
+PENSTOCK_HIDDEN inline constexpr int kMaxRank = 3;
 
 // One dimension: `value` elements, or the value of parameter `param` (then `value` is 0). One made from a handle that
 // was never set is no constant, but a mistake that Compile reports.
 struct Dim {
-  static constexpr int32_t kConstant = -1, kUnset = -2;
+  PENSTOCK_HIDDEN static constexpr int32_t kConstant = -1, kUnset = -2;
 
   int64_t value = 0;
   int32_t param = kConstant;  // index of the parameter in its graph
@@ -102,19 +103,20 @@ struct Box {
   friend bool operator==(const Box&, const Box&) = default;
 };
 
-// A Box that takes little room where it is all of a buffer, as most are. Copies share it.
+// A Box that takes little room where it is all of a buffer, as most are. Copies share it. (Here and in other public
+// headers no make_shared: g++ makes a unique symbol of the C++ library's of it, which keeps a plugin loaded for good.)
 class SharedBox {
  public:
   SharedBox() = default;
   SharedBox(const Box& box)  // NOLINT: implicit
-      : part_(box.whole ? nullptr : std::make_shared<const Box>(box)) {}
+      : part_(box.whole ? nullptr : new Box(box)) {}
   bool whole() const { return part_ == nullptr; }
   const Box& get() const { return part_ != nullptr ? *part_ : kAll; }
   operator const Box&() const { return get(); }  // NOLINT: implicit
   const Box* operator->() const { return &get(); }
 
  private:
-  static inline const Box kAll{};
+  PENSTOCK_HIDDEN static inline const Box kAll{};
   std::shared_ptr<const Box> part_;
 };
 

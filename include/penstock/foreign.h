@@ -42,9 +42,9 @@ class PENSTOCK_EXPORT Foreign {
 
   // The T of this device, lane and slot, for all callables that are called there: a library's handle and the memory it
   // works in. T(foreign) makes it when it is first asked for, with the stream that native_stream() is for all who get
-  // it. What is submitted with it comes one after the other, in graphs too, and nobody else uses it meanwhile; so a
-  // library may keep its working memory there. T need not be movable; Ts for several lanes or slots may be made at
-  // once.
+  // it. Callables of another shared object get one of their own. What is submitted with a T comes one after the other,
+  // in graphs too, and nobody else uses it meanwhile; so a library may keep its working memory there. T need not be
+  // movable; Ts for several lanes or slots may be made at once.
   //
   // The constructor may allocate and wait, though the stream may be capturing: the capture ends before and is thrown
   // away, and the callable is called once more. Its first call may therefore go on to submit what is never run.
@@ -53,8 +53,8 @@ class PENSTOCK_EXPORT Foreign {
   // the opposite order of making. One that waits for the whole device (cublasDestroy) breaks captures that other
   // threads are in. What the constructor throws fails the node; whoever catches it in the callable lets it through.
   template <class T>
-  T& Get() {
-    const void* const type = &Type<T>::tag;
+  PENSTOCK_HIDDEN T& Get() {
+    const void* const type = Type<T>();
     void* object = Find(type);
     if (object == nullptr) {
       object = Make(
@@ -67,17 +67,19 @@ class PENSTOCK_EXPORT Foreign {
   // A T of nothing but zero bytes in the device's memory, for as long as the slot lives: for libraries that read their
   // scalars there.
   template <class T>
-  const T* Zero() const {
+  PENSTOCK_HIDDEN const T* Zero() const {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kZeroBytes && alignof(T) <= kZeroBytes);
     return static_cast<const T*>(Zeros());
   }
-  static constexpr int kZeroBytes = 64;
+  PENSTOCK_HIDDEN static constexpr int kZeroBytes = 64;
 
  private:
+  // Not const: equal constants may be folded into one address.
   template <class T>
-  struct Type {
-    static inline char tag = 0;  // not const: equal constants may be folded into one address
-  };
+  PENSTOCK_HIDDEN static const void* Type() {
+    static char tag = 0;
+    return &tag;
+  }
 
   void* Find(const void* type) const;
   void* Make(const void* type, void* (*make)(Foreign&), void (*destroy)(void*));

@@ -4,9 +4,10 @@
 // one Status. Edges come from the accesses, in declaration order (read after write, write after read, write after
 // write), and from NodeRef::After. Compile copies the graph, which may then be changed, moved or thrown away.
 //
-// Ownership: the graph owns the callables it is given; an executable compiled from it shares them. Handles and NodeRefs
-//            stay good when it is moved. What is declared on a graph that was moved from goes nowhere: Compile refuses
-//            that graph.
+// Ownership: the graph owns the callables it is given; an executable compiled from it shares them. A plugin whose
+//            callables they are is unloaded after both, and after Runtime::Shutdown (docs/architecture.md, "Several
+//            shared objects"). Handles and NodeRefs stay good when it is moved. What is declared on a graph that was
+//            moved from goes nowhere: Compile refuses that graph.
 // Threads:   single-threaded; different graphs may be declared by different threads at once.
 #pragma once
 
@@ -59,11 +60,11 @@ class PENSTOCK_EXPORT Graph {
   // A value set at launch. T is trivially copyable; an integer with AtMost may be a dimension. Nodes take it by value,
   // or read it in the memory of their device (OnDevice in access.h).
   template <class T>
-  ParamHandle<T> Param(Name name) {
+  PENSTOCK_HIDDEN ParamHandle<T> Param(Name name) {
     return {serial(), AddParam(ParamOf<T>(std::move(name)))};
   }
   template <class T>
-  ParamHandle<T> Param(Name name, AtMost max) {
+  PENSTOCK_HIDDEN ParamHandle<T> Param(Name name, AtMost max) {
     ParamDecl decl = ParamOf<T>(std::move(name));
     decl.has_max = true;
     decl.max = max.value;
@@ -74,20 +75,20 @@ class PENSTOCK_EXPORT Graph {
   // `device`: of kDevice memory, where it is (the index in the runtime's list) when that is not the device of the first
   // node that uses it, which then gets a copy.
   template <class T>
-  BufferHandle<T> Input(Name name, Extent extent, Where where = kHost, int device = -1) {
+  PENSTOCK_HIDDEN BufferHandle<T> Input(Name name, Extent extent, Where where = kHost, int device = -1) {
     return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInput, where, extent, 0, device))};
   }
   template <class T>
-  BufferHandle<T> Output(Name name, Extent extent, Where where = kHost, int device = -1) {
+  PENSTOCK_HIDDEN BufferHandle<T> Output(Name name, Extent extent, Where where = kHost, int device = -1) {
     return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kOutput, where, extent, 0, device))};
   }
   template <class T>
-  BufferHandle<T> InOut(Name name, Extent extent, Where where = kHost, int device = -1) {
+  PENSTOCK_HIDDEN BufferHandle<T> InOut(Name name, Extent extent, Where where = kHost, int device = -1) {
     return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInOut, where, extent, 0, device))};
   }
   // Memory that lives inside a run: kDevice or kPinned.
   template <class T>
-  BufferHandle<T> Buffer(Name name, Extent extent, Where where = kDevice) {
+  PENSTOCK_HIDDEN BufferHandle<T> Buffer(Name name, Extent extent, Where where = kDevice) {
     return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInternal, where, extent))};
   }
 
@@ -97,19 +98,19 @@ class PENSTOCK_EXPORT Graph {
   // has the pitch, slices and aliases keep it, a plain pointer tells no shape, and host callables take a View, not a
   // span.
   template <class T>
-  BufferHandle<T> Input(Name name, const PitchedExtent& extent, Where where = kHost) {
+  PENSTOCK_HIDDEN BufferHandle<T> Input(Name name, const PitchedExtent& extent, Where where = kHost) {
     return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInput, where, extent.extent, extent.pitch))};
   }
   template <class T>
-  BufferHandle<T> Output(Name name, const PitchedExtent& extent, Where where = kHost) {
+  PENSTOCK_HIDDEN BufferHandle<T> Output(Name name, const PitchedExtent& extent, Where where = kHost) {
     return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kOutput, where, extent.extent, extent.pitch))};
   }
   template <class T>
-  BufferHandle<T> InOut(Name name, const PitchedExtent& extent, Where where = kHost) {
+  PENSTOCK_HIDDEN BufferHandle<T> InOut(Name name, const PitchedExtent& extent, Where where = kHost) {
     return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInOut, where, extent.extent, extent.pitch))};
   }
   template <class T>
-  BufferHandle<T> Buffer(Name name, const PitchedExtent& extent, Where where = kDevice) {
+  PENSTOCK_HIDDEN BufferHandle<T> Buffer(Name name, const PitchedExtent& extent, Where where = kDevice) {
     return {serial(),
             AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInternal, where, extent.extent, extent.pitch))};
   }
@@ -119,12 +120,12 @@ class PENSTOCK_EXPORT Graph {
   // as another type keeps its dimensions but the last, which holds as many elements as fit the row exactly; where that
   // dimension is a parameter, or the buffer is itself a part of another, both types have one size.
   template <class T>
-  BufferHandle<T> Alias(Name name, BufferHandle<T> base, const Box& box) {
+  PENSTOCK_HIDDEN BufferHandle<T> Alias(Name name, BufferHandle<T> base, const Box& box) {
     return {serial(), AddAlias(BufferOf<T>(std::move(name), BufferRole::kInternal, kDevice, {}), base.graph(),
                                base.index(), box)};
   }
   template <class U, class T>
-  BufferHandle<U> Alias(Name name, BufferHandle<T> base) {
+  PENSTOCK_HIDDEN BufferHandle<U> Alias(Name name, BufferHandle<T> base) {
     return {serial(), AddAlias(BufferOf<U>(std::move(name), BufferRole::kInternal, kDevice, {}), base.graph(),
                                base.index(), Box{})};
   }
@@ -134,7 +135,7 @@ class PENSTOCK_EXPORT Graph {
   // max_keys of them are made by Compile, shared between its devices; Executable::StateOf is one of them, Forget makes
   // room for another key. The extent is constant.
   template <class T>
-  BufferHandle<T> KeyedState(Name name, Extent extent, KeyedStateOptions options = {}) {
+  PENSTOCK_HIDDEN BufferHandle<T> KeyedState(Name name, Extent extent, KeyedStateOptions options = {}) {
     BufferDecl decl = BufferOf<T>(std::move(name), BufferRole::kState, kDevice, extent);
     decl.keys = options.max_keys > 0 ? options.max_keys : -1;  // Compile reports it
     return {serial(), AddBuffer(std::move(decl))};
@@ -142,7 +143,7 @@ class PENSTOCK_EXPORT Graph {
 
   // A handle on a State in this graph, for what takes handles (Copy, Fill, Alias); in an access, name the State itself.
   template <class T>
-  BufferHandle<T> Use(const State<T>& state) {
+  PENSTOCK_HIDDEN BufferHandle<T> Use(const State<T>& state) {
     return {serial(), AddState(state.record())};
   }
 
@@ -152,7 +153,7 @@ class PENSTOCK_EXPORT Graph {
   // Boxes of one buffer must not meet. The copy goes to where the target lives: bound or pinned memory, or the device
   // of the node.
   template <class T>
-  NodeRef Copy(Name name, AccessOf<T, AccessMode::kRead> from, AccessOf<T, AccessMode::kWrite> to) {
+  PENSTOCK_HIDDEN NodeRef Copy(Name name, AccessOf<T, AccessMode::kRead> from, AccessOf<T, AccessMode::kWrite> to) {
     if (again_ != nullptr) return Ref(again_->Copy(name, from, to));
     NodeDecl node = NodeOf(std::move(name), NodeKind::kCopy);
     node.accesses = {AccessDeclOf(from), AccessDeclOf(to)};
@@ -160,14 +161,14 @@ class PENSTOCK_EXPORT Graph {
   }
   // All of a buffer to another of the same extent.
   template <class T>
-  NodeRef Copy(Name name, BufferHandle<T> from, BufferHandle<T> to) {
+  PENSTOCK_HIDDEN NodeRef Copy(Name name, BufferHandle<T> from, BufferHandle<T> to) {
     return Copy(std::move(name), Read(from), Write(to));
   }
 
   // Every element of the buffer, or of a box of it, becomes `value`, on the node's device. T has at most 16 bytes.
   //   graph.Fill("border", ps::Write(image, ps::Slice({0, 0}, {1, w})), 0.f);
   template <class T>
-  NodeRef Fill(Name name, AccessOf<T, AccessMode::kWrite> to, std::type_identity_t<T> value) {
+  PENSTOCK_HIDDEN NodeRef Fill(Name name, AccessOf<T, AccessMode::kWrite> to, std::type_identity_t<T> value) {
     static_assert(sizeof(T) <= 16, "Fill takes elements of at most 16 bytes");
     if (again_ != nullptr) return Ref(again_->Fill(name, to, value));
     NodeDecl node = NodeOf(std::move(name), NodeKind::kFill);
@@ -177,7 +178,7 @@ class PENSTOCK_EXPORT Graph {
     return AddNode(std::move(node));
   }
   template <class T>
-  NodeRef Fill(Name name, BufferHandle<T> to, std::type_identity_t<T> value) {
+  PENSTOCK_HIDDEN NodeRef Fill(Name name, BufferHandle<T> to, std::type_identity_t<T> value) {
     return Fill(std::move(name), Write(to), value);
   }
 
@@ -185,7 +186,7 @@ class PENSTOCK_EXPORT Graph {
   // with a const, PENSTOCK_HOST_DEVICE operator(); the index is an int64_t, Index2 or Index3 by rank; an access arrives
   // as View<T> (View<const T> when only read), a parameter as its value.
   template <class F, class... A, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
-  NodeRef ParallelFor(Name name, Extent extent, F f, A... args) {
+  PENSTOCK_HIDDEN NodeRef ParallelFor(Name name, Extent extent, F f, A... args) {
     static_assert(std::is_trivially_copyable_v<F>, "the functor goes to the device by value");
     constexpr int kRank = detail::FunctorRank<F, detail::ViewStoredT<A>...>();
     static_assert(kRank > 0, "the functor cannot be called with an index and these arguments");
@@ -206,7 +207,7 @@ class PENSTOCK_EXPORT Graph {
   // the type the kernel takes, OnDevice of one becomes a pointer to it, a value is converted. Runs on host devices
   // through NodeRef::HostTwin only.
   template <class... K, class... A>
-  TwinnableNode<K...> Kernel(Name name, void (*kernel)(K...), KernelShape shape, A... args) {
+  PENSTOCK_HIDDEN TwinnableNode<K...> Kernel(Name name, void (*kernel)(K...), KernelShape shape, A... args) {
     static_assert(sizeof...(K) == sizeof...(A), "wrong number of kernel arguments");
     (CheckKernelArg<K, A>(), ...);
     const void* const self = reinterpret_cast<const void*>(kernel);
@@ -227,7 +228,7 @@ class PENSTOCK_EXPORT Graph {
   // is pure submission and repeatable. It gets a parameter by value, which a capture keeps, so that another one has it
   // called again; or, OnDevice, a pointer to it. Runs on host devices through HostTwin only.
   template <class F, class... A>
-  TwinnableNode<detail::PointerStoredT<A>...> Launch(Name name, F f, A... args) {
+  PENSTOCK_HIDDEN TwinnableNode<detail::PointerStoredT<A>...> Launch(Name name, F f, A... args) {
     static_assert(
         std::is_invocable_v<F&, Foreign&, detail::PointerStoredT<A>...>,
         "the callable takes Foreign&, then a pointer for each access and OnDevice, and a value for everything else");
@@ -236,7 +237,7 @@ class PENSTOCK_EXPORT Graph {
     NodeDecl node = NodeOf(std::move(name), NodeKind::kLaunch);
     detail::MakeRoom<detail::PointerStoredT<A>...>(node, 0, args...);
     (Append<detail::PointerStoredT<A>>(node, args), ...);
-    node.code.callable = std::make_shared<F>(std::move(f));
+    node.code.callable = detail::ShareCallable(f);
     node.code.call = &detail::CallForeign<F, detail::PointerStoredT<A>...>;
     return AddNode(std::move(node));
   }
@@ -247,7 +248,7 @@ class PENSTOCK_EXPORT Graph {
   // nearly all signals; a child process that is started here inherits that: reset its mask by sigprocmask before exec,
   // or by posix_spawnattr_setsigmask.
   template <class F, class... A>
-  NodeRef Host(Name name, F f, A... args) {
+  PENSTOCK_HIDDEN NodeRef Host(Name name, F f, A... args) {
     static_assert(detail::IsHostInvocable<F, detail::ViewStoredT<A>...>(std::index_sequence_for<A...>()),
                   "the callable takes a span or a View for each access and a value for everything else");
     if (detail::IsNull(f)) RefuseNull(name, "callable");
@@ -256,7 +257,7 @@ class PENSTOCK_EXPORT Graph {
     detail::MakeRoom<detail::ViewStoredT<A>...>(node, 0, args...);
     (Append<detail::ViewStoredT<A>>(node, args), ...);
     detail::MarkSpans<F, detail::ViewStoredT<A>...>(node, std::index_sequence_for<A...>());
-    node.code.callable = std::make_shared<F>(std::move(f));
+    node.code.callable = detail::ShareCallable(f);
     node.code.call = &detail::CallHost<F, detail::ViewStoredT<A>...>;
     return AddNode(std::move(node));
   }
@@ -265,18 +266,18 @@ class PENSTOCK_EXPORT Graph {
 
  private:
   template <class T>
-  static ParamDecl ParamOf(Name name) {
+  PENSTOCK_HIDDEN static ParamDecl ParamOf(Name name) {
     static_assert(std::is_trivially_copyable_v<T>, "a parameter must be trivially copyable");
     return {std::move(name), detail::TypeOf<T>(), std::is_integral_v<T>, std::is_signed_v<T>, false, 0};
   }
   template <class T>
-  static BufferDecl BufferOf(Name name, BufferRole role, Where where, const Extent& extent, int64_t pitch = 0,
-                             int device = -1) {
+  PENSTOCK_HIDDEN static BufferDecl BufferOf(Name name, BufferRole role, Where where, const Extent& extent,
+                                             int64_t pitch = 0, int device = -1) {
     static_assert(std::is_trivially_copyable_v<T>, "elements must be trivially copyable");
     return {std::move(name), detail::TypeOf<T>(), role, where, extent, pitch, device};
   }
   template <class K, class A>
-  static constexpr void CheckKernelArg() {
+  PENSTOCK_HIDDEN static constexpr void CheckKernelArg() {
     if constexpr (detail::IsAccess<A>::value) {
       static_assert(std::is_convertible_v<detail::PointerStoredT<A>, K> || std::is_same_v<detail::ViewStoredT<A>, K>,
                     "the kernel takes another element type, or writes what the access only reads");
@@ -292,11 +293,11 @@ class PENSTOCK_EXPORT Graph {
 
   // An access to a State is one to the buffer that stands for it in this graph.
   template <class T, AccessMode M>
-  void ResolveState(AccessOf<T, M>& access) {
+  PENSTOCK_HIDDEN void ResolveState(AccessOf<T, M>& access) {
     if (access.state != nullptr) access.buffer = {serial(), AddState(access.state)};
   }
   template <class Stored, class A>
-  void Append(NodeDecl& node, A& arg) {
+  PENSTOCK_HIDDEN void Append(NodeDecl& node, A& arg) {
     if constexpr (detail::IsOnDevice<A>::value) {
       using T = typename A::value_type;
       const int32_t buffer = AddOnDevice(node, arg.param.graph(), arg.param.index(), detail::TypeOf<T>());
@@ -307,7 +308,7 @@ class PENSTOCK_EXPORT Graph {
     }
   }
   template <class T, AccessMode M>
-  AccessDecl AccessDeclOf(AccessOf<T, M>& access) {
+  PENSTOCK_HIDDEN AccessDecl AccessDeclOf(AccessOf<T, M>& access) {
     ResolveState(access);
     return {access.buffer.index(), access.buffer.graph(), M, access.unordered, access.box};
   }

@@ -38,7 +38,7 @@ class PipelineCore;
 struct PipelineItem;
 }  // namespace runtime
 
-inline constexpr int kAnyDevice = -1;
+PENSTOCK_HIDDEN inline constexpr int kAnyDevice = -1;
 
 struct ItemOptions {
   uint64_t id = 0;  // for the user's own use
@@ -76,19 +76,19 @@ class PENSTOCK_EXPORT AnyItem {
   // Sets what its run will use (bindings.h), of the executable whose graph has made the handle. Until the run begins;
   // what is bound must stay as long as the item, and mistakes become its status.
   template <class T, class V>
-  AnyItem& Set(ParamHandle<T> param, V&& value) {
+  PENSTOCK_HIDDEN AnyItem& Set(ParamHandle<T> param, V&& value) {
     BindingsOf(param.graph()).Set(param, std::forward<V>(value));
     return *this;
   }
   template <class T, class... V>
-  AnyItem& Set(BufferHandle<T> buffer, V&&... memory) {
+  PENSTOCK_HIDDEN AnyItem& Set(BufferHandle<T> buffer, V&&... memory) {
     BindingsOf(buffer.graph()).Set(buffer, std::forward<V>(memory)...);
     return *this;
   }
 
   // The memory of a buffer declared kSlot, as in lease.h. Empty for any other.
   template <class T>
-  std::span<T> span(BufferHandle<T> buffer) const {
+  PENSTOCK_HIDDEN std::span<T> span(BufferHandle<T> buffer) const {
     const auto [data, elements] = Find(buffer.graph(), buffer.index(), detail::TypeOf<T>());
     return {static_cast<T*>(data), elements};
   }
@@ -110,7 +110,7 @@ class PENSTOCK_EXPORT AnyItem {
   AnyItem(std::shared_ptr<runtime::PipelineCore> core, runtime::PipelineItem* item)
       : core_(std::move(core)), item_(item) {}
   template <class T, class... A>
-  T& Emplace(A&&... args) {
+  PENSTOCK_HIDDEN T& Emplace(A&&... args) {
     T* const made = new (value()) T(std::forward<A>(args)...);
     MarkValue();
     return *made;

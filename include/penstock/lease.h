@@ -50,7 +50,7 @@ class PENSTOCK_EXPORT Lease {
   // The slot's memory of a buffer declared kSlot, for its declared maximum: a run uses the first elements, as many as
   // its extent has then, its rows side by side or their pitch apart. Empty for any other buffer.
   template <class T>
-  std::span<T> span(BufferHandle<T> buffer) const {
+  PENSTOCK_HIDDEN std::span<T> span(BufferHandle<T> buffer) const {
     const Memory memory = Find(buffer.graph(), buffer.index(), detail::TypeOf<T>());
     return {static_cast<T*>(memory.data), memory.elements};
   }

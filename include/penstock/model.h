@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "penstock/access.h"
+#include "penstock/export.h"
 #include "penstock/extent.h"
 #include "penstock/name.h"
 
@@ -28,7 +29,8 @@ class Foreign;
 //   kSlot    nothing is bound: the slot's own pinned memory, filled and read in place (lease.h)
 // For Buffer: kDevice or kPinned.
 enum class Where : uint8_t { kHost, kPinned, kDevice, kSlot };
-inline constexpr Where kHost = Where::kHost, kPinned = Where::kPinned, kDevice = Where::kDevice, kSlot = Where::kSlot;
+PENSTOCK_HIDDEN inline constexpr Where kHost = Where::kHost, kPinned = Where::kPinned, kDevice = Where::kDevice,
+                                       kSlot = Where::kSlot;
 
 // kParam: what OnDevice (access.h) names, the value of a parameter; each launch writes it to the slot's pinned memory.
 enum class BufferRole : uint8_t { kInput, kOutput, kInOut, kInternal, kState, kParam };
@@ -45,14 +47,18 @@ enum class HostWay : uint8_t { kWorker, kAskedWorker, kAskedInline };
 // What the elements of a type are where they are plain numbers of at most 8 bytes.
 enum class NumberKind : uint8_t { kNone, kSigned, kUnsigned, kFloat };
 
-// Identity and layout of an element or parameter type. `tag` is the address of a per-type object: equal tags, equal
-// types.
+// Identity and layout of an element or parameter type, the same in every shared object of a process that agrees on it:
+// of equal names, size and alignment. Types that one translation unit has to itself equal no others.
 struct TypeInfo {
-  const void* tag = nullptr;
-  uint32_t size = 0;
+  uint64_t mangled = 0;  // a hash of the name that the ABI gives it, the same for all compilers; 0: without RTTI
+  uint32_t spelled = 0;  // a hash of the compiler's words for it, which counts where one side has no RTTI
+  uint32_t size = 0;  // 0: of no type
   uint32_t align = 0;
   NumberKind number = NumberKind::kNone;  // for messages and comparisons
-  bool operator==(const TypeInfo& other) const { return tag == other.tag && size == other.size; }
+  bool operator==(const TypeInfo& other) const {
+    if (size != other.size || align != other.align) return false;
+    return mangled != 0 && other.mangled != 0 ? mangled == other.mangled : spelled == other.spelled;
+  }
 };
 
 // What a graph knows of a State (state.h) that it names: memory that lives across runs and is shared by graphs. The

@@ -29,7 +29,7 @@ class Name {
         size_(std::string_view(text_).size()),
         source_{file != nullptr ? file : "", line} {}
   Name(std::string text, const char* file = __builtin_FILE(), int line = __builtin_LINE())  // NOLINT: implicit
-      : owned_(std::make_shared<const std::string>(std::move(text))),
+      : owned_(new std::string(std::move(text))),
         text_(owned_->c_str()),
         size_(std::string_view(text_).size()),
         source_{file != nullptr ? file : "", line} {}

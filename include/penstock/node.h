@@ -40,7 +40,7 @@ class PENSTOCK_EXPORT NodeRef {
   // read element i of the input, counted row by row, before it writes element i of the output, and that nobody else
   // reads it: what most functors of one index do. Both are read or written as wholes, each by one access.
   template <class T, class U>
-  NodeRef& InPlace(BufferHandle<T> input, BufferHandle<U> output) {
+  PENSTOCK_HIDDEN NodeRef& InPlace(BufferHandle<T> input, BufferHandle<U> output) {
     return InPlace({input.index(), output.index(), input.graph(), output.graph()});
   }
 
@@ -54,10 +54,10 @@ class PENSTOCK_EXPORT NodeRef {
   NodeRef& Asked(HostWay way);
   void RefuseNullTwin();
   template <class F>
-  void SetTwin(F f, absl::Status (*call)(void* twin, void* const* argv)) {
+  PENSTOCK_HIDDEN void SetTwin(F f, absl::Status (*call)(void* twin, void* const* argv)) {
     if (detail::IsNull(f)) return RefuseNullTwin();
     if (again_ != nullptr) return again_->HostTwin(index_, f, call);
-    decl().code.twin = std::make_shared<F>(std::move(f));
+    decl().code.twin = detail::ShareCallable(f);
     decl().code.call_twin = call;
   }
 
@@ -76,7 +76,7 @@ class TwinnableNode : public NodeRef {
 
   // Computes the same on host devices: f(args...), called once for the whole node. Returns void or Status.
   template <class F>
-  TwinnableNode& HostTwin(F f) {
+  PENSTOCK_HIDDEN TwinnableNode& HostTwin(F f) {
     static_assert(std::is_invocable_v<F&, Args...>, "the twin takes the arguments of the device code");
     SetTwin(std::move(f), &detail::CallTwin<F, std::remove_cv_t<Args>...>);
     return *this;

@@ -47,16 +47,16 @@ namespace penstock {
 // In what order ended items come out: as they were submitted, or as they are ready, or as submitted among those of a
 // key.
 enum class Order : uint8_t { kInOrder, kAsReady, kPerKey };
-inline constexpr Order kInOrder = Order::kInOrder, kAsReady = Order::kAsReady, kPerKey = Order::kPerKey;
+PENSTOCK_HIDDEN inline constexpr Order kInOrder = Order::kInOrder, kAsReady = Order::kAsReady, kPerKey = Order::kPerKey;
 
 // What a new item does when every place is taken: wait (TryPush and TryAcquire: be refused), or take that of the oldest
 // item that nobody is working on, which is gone and only counted.
 enum class WhenFull : uint8_t { kWait, kDropOldest };
-inline constexpr WhenFull kWait = WhenFull::kWait, kDropOldest = WhenFull::kDropOldest;
+PENSTOCK_HIDDEN inline constexpr WhenFull kWait = WhenFull::kWait, kDropOldest = WhenFull::kDropOldest;
 
 // What an item that fails means for the others: nothing, or that the pipeline fails with it.
 enum class OnError : uint8_t { kSkip, kFail };
-inline constexpr OnError kSkip = OnError::kSkip, kFail = OnError::kFail;
+PENSTOCK_HIDDEN inline constexpr OnError kSkip = OnError::kSkip, kFail = OnError::kFail;
 
 struct PipelineOptions {
   int slots_per_device = 3;  // of the graph that Create is given
@@ -114,13 +114,14 @@ class PENSTOCK_EXPORT AnyPipeline {
 template <class T = NoValue>
 class Pipeline : public AnyPipeline {
  public:
-  static absl::StatusOr<Pipeline> Create(Stages<T> stages, PipelineOptions options = {}) {
+  PENSTOCK_HIDDEN static absl::StatusOr<Pipeline> Create(Stages<T> stages, PipelineOptions options = {}) {
     auto made = AnyPipeline::Create(std::move(stages).list(), detail::ValueTypeOf<T>(), std::move(options));
     if (!made.ok()) return made.status();
     return Pipeline(*std::move(made));
   }
   // One graph, on each of the runtime's devices.
-  static absl::StatusOr<Pipeline> Create(Runtime& runtime, const Graph& graph, PipelineOptions options = {}) {
+  PENSTOCK_HIDDEN static absl::StatusOr<Pipeline> Create(Runtime& runtime, const Graph& graph,
+                                                         PipelineOptions options = {}) {
     auto stages = detail::StagesOfGraph(runtime, graph, options.slots_per_device);
     if (!stages.ok()) return stages.status();
     auto made = AnyPipeline::Create(*std::move(stages), detail::ValueTypeOf<T>(), std::move(options));
@@ -158,8 +159,9 @@ class Pipeline : public AnyPipeline {
   // (KeyedState: no State is left) ends the stream too, with that error. Stops the pipeline. `key`: that of a value;
   // not where items have slots on several devices before the value is there (kSlot and KeyedState in one graph):
   // FailedPrecondition, use Push.
-  absl::Status Run(const std::function<std::optional<T>()>& source, const std::function<void(Item<T>&)>& sink,
-                   const std::function<Key(const T&)>& key = {}) {
+  PENSTOCK_HIDDEN absl::Status Run(const std::function<std::optional<T>()>& source,
+                                   const std::function<void(Item<T>&)>& sink,
+                                   const std::function<Key(const T&)>& key = {}) {
     const auto pull = [&](AnyItem& place) {
       std::optional<T> next = source();
       if (next && key) place.SetKey(key(*next));
@@ -176,14 +178,14 @@ class Pipeline : public AnyPipeline {
 
  private:
   explicit Pipeline(AnyPipeline made) : AnyPipeline(std::move(made)) {}
-  static absl::Status PushInto(absl::StatusOr<AnyItem> place, T&& value, const ItemOptions& options) {
+  PENSTOCK_HIDDEN static absl::Status PushInto(absl::StatusOr<AnyItem> place, T&& value, const ItemOptions& options) {
     if (!place.ok()) return place.status();
     T& inside = place->Emplace<T>(std::move(value));
     absl::Status submitted = place->Submit(options);
     if (!submitted.ok()) value = std::move(inside);
     return submitted;
   }
-  static absl::StatusOr<Item<T>> Filled(absl::StatusOr<AnyItem> place) {
+  PENSTOCK_HIDDEN static absl::StatusOr<Item<T>> Filled(absl::StatusOr<AnyItem> place) {
     static_assert(std::is_default_constructible_v<T>, "Acquire makes the value by T(); use Push");
     if (!place.ok()) return place.status();
     place->Emplace<T>();

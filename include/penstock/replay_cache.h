@@ -70,7 +70,7 @@ class PENSTOCK_EXPORT ReplayCache {
   // started. Internal: the function threw. FailedPrecondition: inside a host node, a callback or the function itself,
   // or the function does not declare the same when it is called again.
   template <class F>
-  absl::StatusOr<Run> Launch(F&& declare, Deadline deadline = {}) {
+  PENSTOCK_HIDDEN absl::StatusOr<Run> Launch(F&& declare, Deadline deadline = {}) {
     using Function = std::remove_reference_t<F>;
     if (detail::IsNull(declare)) return LaunchDeclared(nullptr, nullptr, deadline);
     return LaunchDeclared(&Call<Function>, const_cast<void*>(static_cast<const void*>(&declare)), deadline);
@@ -84,7 +84,7 @@ class PENSTOCK_EXPORT ReplayCache {
   using Declare = absl::Status (*)(void* function, Graph& graph, Bindings& io);
 
   template <class F>
-  static absl::Status Call(void* function, Graph& graph, Bindings& io) {
+  PENSTOCK_HIDDEN static absl::Status Call(void* function, Graph& graph, Bindings& io) {
     F& declare = *static_cast<F*>(function);
     const auto call = [&] {
       if constexpr (std::is_invocable_v<F&, Graph&, Bindings&>) return declare(graph, io);

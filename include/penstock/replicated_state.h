@@ -19,13 +19,13 @@
 
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "penstock/deadline.h"
+#include "penstock/export.h"
 #include "penstock/graph.h"
 #include "penstock/state.h"
 
@@ -67,9 +67,9 @@ class ReplicatedState {
  private:
   friend class Runtime;
   explicit ReplicatedState(std::shared_ptr<const StateRecord> record) : record_(std::move(record)) {}
-  const std::vector<std::shared_ptr<const StateRecord>>& Replicas() const {
-    static const std::vector<std::shared_ptr<const StateRecord>> none;
-    return record_ == nullptr ? none : record_->replicas;
+  std::span<const std::shared_ptr<const StateRecord>> Replicas() const {
+    if (record_ == nullptr) return {};
+    return record_->replicas;
   }
   template <class F>
   absl::Status OnEach(F f) {
@@ -98,9 +98,7 @@ AccessOf<T, AccessMode::kReadWrite> ReadWrite(const ReplicatedState<T>& state, c
 }
 
 namespace detail {
-inline Name OnDeviceName(const Name& name, int device) {
-  return Name(std::string(name.view()) + " " + std::to_string(device), name.source().file, name.source().line);
-}
+PENSTOCK_EXPORT Name OnDeviceName(const Name& name, int device);  // "name 1"
 // Over the elements of a State whatever its rank: they lie side by side.
 template <class T, class Op>
 struct ReduceInto {
@@ -118,7 +116,7 @@ inline int64_t ElementsOf(const Extent& extent) {
 
 // Adds a copy of the replica on `from` to each of the others: nodes called "name 1", after their devices.
 template <class T>
-void Broadcast(Graph& graph, const Name& name, const ReplicatedState<T>& state, int from) {
+PENSTOCK_HIDDEN void Broadcast(Graph& graph, const Name& name, const ReplicatedState<T>& state, int from) {
   for (const int device : state.devices()) {
     if (device == from) continue;
     graph.Copy(detail::OnDeviceName(name, device), Read(state.On(from)), Write(state.On(device))).On(device);
@@ -129,7 +127,7 @@ void Broadcast(Graph& graph, const Name& name, const ReplicatedState<T>& state, 
 // that of the next) and so on in the order of devices(): the same on every machine. `op` is a trivially copyable
 // functor T(T, T) with a const, PENSTOCK_HOST_DEVICE operator(). The other replicas stay as they are.
 template <class T, class Op, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
-void Reduce(Graph& graph, const Name& name, const ReplicatedState<T>& state, Op op, int into) {
+PENSTOCK_HIDDEN void Reduce(Graph& graph, const Name& name, const ReplicatedState<T>& state, Op op, int into) {
   for (const int device : state.devices()) {
     if (device == into) continue;
     graph

@@ -127,7 +127,7 @@ class PENSTOCK_EXPORT Runtime {
   // are kept alive by runs in flight: the run that ends gives the memory back. DeadlineExceeded, or ResourceExhausted
   // where nothing is to come back, with the numbers. Does not wait inside a host node or callback.
   template <class T>
-  absl::StatusOr<HostBuffer<T>> MakeHostBuffer(int64_t size, Deadline deadline = {}) {
+  PENSTOCK_HIDDEN absl::StatusOr<HostBuffer<T>> MakeHostBuffer(int64_t size, Deadline deadline = {}) {
     static_assert(std::is_trivially_copyable_v<T>, "elements must be trivially copyable");
     static_assert(alignof(T) <= 256, "the memory is aligned to 256 bytes");
     auto memory = AllocateHost(size, sizeof(T), deadline);
@@ -139,7 +139,7 @@ class PENSTOCK_EXPORT Runtime {
   // Memory for `size` elements of the device with that index, uninitialized. InvalidArgument: the size is negative or
   // overflows, or there is no such device. ResourceExhausted with the numbers.
   template <class T>
-  absl::StatusOr<DeviceBuffer<T>> MakeDeviceBuffer(int64_t size, int device = 0) {
+  PENSTOCK_HIDDEN absl::StatusOr<DeviceBuffer<T>> MakeDeviceBuffer(int64_t size, int device = 0) {
     static_assert(std::is_trivially_copyable_v<T>, "elements must be trivially copyable");
     static_assert(alignof(T) <= 256, "the memory is aligned to 256 bytes");
     auto block = AllocateDevice(size, sizeof(T), device);
@@ -151,8 +151,8 @@ class PENSTOCK_EXPORT Runtime {
   // InvalidArgument: a dimension is no constant, another number of elements, no such device. ResourceExhausted with the
   // numbers. FailedPrecondition inside a host node or callback.
   template <class T>
-  absl::StatusOr<State<T>> MakeState(Name name, Extent extent, std::span<const T> initial = {},
-                                     StateOptions options = {}) {
+  PENSTOCK_HIDDEN absl::StatusOr<State<T>> MakeState(Name name, Extent extent, std::span<const T> initial = {},
+                                                     StateOptions options = {}) {
     static_assert(std::is_trivially_copyable_v<T>, "elements must be trivially copyable");
     auto record = AllocateState({std::move(name), detail::TypeOf<T>(), extent, options.device, nullptr}, initial.data(),
                                 initial.size());
@@ -162,8 +162,9 @@ class PENSTOCK_EXPORT Runtime {
 
   // The same on several devices (replicated_state.h). InvalidArgument also for no device, or one twice.
   template <class T>
-  absl::StatusOr<ReplicatedState<T>> MakeReplicatedState(Name name, Extent extent, std::span<const T> initial = {},
-                                                         const ReplicatedStateOptions& options = {}) {
+  PENSTOCK_HIDDEN absl::StatusOr<ReplicatedState<T>> MakeReplicatedState(Name name, Extent extent,
+                                                                         std::span<const T> initial = {},
+                                                                         const ReplicatedStateOptions& options = {}) {
     static_assert(std::is_trivially_copyable_v<T>, "elements must be trivially copyable");
     auto record = AllocateReplicas({std::move(name), detail::TypeOf<T>(), extent}, options.devices, initial.data(),
                                    initial.size());

@@ -7,7 +7,7 @@
 // A function takes the item, or its value alone, and returns a Status or nothing. Declaring never fails: mistakes are
 // kept, with their lines, and Pipeline::Create returns them all.
 //
-// Ownership: owns the functions; the pipeline takes them over.
+// Ownership: owns the functions; the pipeline takes them over, and must be gone before a plugin that they come from.
 // Threads:   single-threaded. A Host function is called by as many threads at once as it has workers, for different
 //            items. The function of a Run sets what the run is to use: it is called just before, by one thread at a
 //            time for each device of the executable, possibly one of the runtime's, and so is short, does not block,
@@ -67,12 +67,12 @@ struct ValueType {
   void (*destroy)(void* value);
 };
 template <class T>
-constexpr ValueType ValueTypeOf() {
+PENSTOCK_HIDDEN constexpr ValueType ValueTypeOf() {
   return {sizeof(T), alignof(T), [](void* value) { static_cast<T*>(value)->~T(); }};
 }
 
 template <class T, class F>
-absl::Status CallStage(F& f, Item<T>& item) {
+PENSTOCK_HIDDEN absl::Status CallStage(F& f, Item<T>& item) {
   const auto call = [&]() -> decltype(auto) {
     if constexpr (std::is_invocable_v<F&, Item<T>&>) {
       return f(item);
@@ -89,7 +89,7 @@ absl::Status CallStage(F& f, Item<T>& item) {
 }
 
 template <class T, class F>
-StageFunction EraseStage(F f) {
+PENSTOCK_HIDDEN StageFunction EraseStage(F f) {
   static_assert(std::is_invocable_v<F&, Item<T>&> || std::is_invocable_v<F&, T&>,
                 "a stage's function takes Item<T>& or T&");
   return [f = std::move(f)](AnyItem& any) mutable {

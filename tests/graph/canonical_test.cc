@@ -105,8 +105,7 @@ TEST(StructureHash, LeavesOutWhatNoPlanDependsOn) {
   g.node(1).arg_block[0] = std::byte{7};
   g.node(1).code.twin = std::make_shared<int>(1);
   g.node(1).concurrency = 3;
-  static const char tag = 0;
-  for (BufferDecl& b : g.model.buffers) b.type.tag = &tag;
+  for (BufferDecl& b : g.model.buffers) b.type.mangled = 7;
   PlanOptions options = Devices(1);
   options.slots = 3;
   options.devices[0].memory_bytes = int64_t{1} << 40;

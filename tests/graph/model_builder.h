@@ -139,8 +139,7 @@ class ModelBuilder {
 
   // One type a size.
   static TypeInfo TypeOf(uint32_t bytes) {
-    static const char tags[64] = {};
-    return {&tags[bytes % 64], bytes, bytes & (~bytes + 1)};
+    return {.mangled = bytes, .spelled = bytes, .size = bytes, .align = bytes & (~bytes + 1)};
   }
 
   Model model;

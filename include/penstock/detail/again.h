@@ -53,17 +53,17 @@ class PENSTOCK_EXPORT Again {
   int32_t Buffer(const BufferDecl& decl);
   int32_t State(const StateRecord* state);
   template <class From, class To>
-  int32_t Copy(const Name& name, const From& from, const To& to);
+  PENSTOCK_HIDDEN int32_t Copy(const Name& name, const From& from, const To& to);
   template <class To, class T>
-  int32_t Fill(const Name& name, const To& to, const T& value);
+  PENSTOCK_HIDDEN int32_t Fill(const Name& name, const To& to, const T& value);
   template <bool kNvcc, class F, class... A>
-  int32_t ParallelFor(const Name& name, const Extent& extent, const F& f, const A&... args);
+  PENSTOCK_HIDDEN int32_t ParallelFor(const Name& name, const Extent& extent, const F& f, const A&... args);
   template <class... K, class... A>
-  int32_t Kernel(const Name& name, const void* kernel, const KernelShape& shape, const A&... args);
+  PENSTOCK_HIDDEN int32_t Kernel(const Name& name, const void* kernel, const KernelShape& shape, const A&... args);
   template <class F, class... A>
-  int32_t Launch(const Name& name, F& f, const A&... args);
+  PENSTOCK_HIDDEN int32_t Launch(const Name& name, F& f, const A&... args);
   template <class F, class... A>
-  int32_t Host(const Name& name, F& f, const A&... args);
+  PENSTOCK_HIDDEN int32_t Host(const Name& name, F& f, const A&... args);
 
   // Of node `node`.
   void After(int32_t node, int32_t other);
@@ -73,7 +73,7 @@ class PENSTOCK_EXPORT Again {
   void Asked(int32_t node, HostWay way);
   void InPlace(int32_t node, const InPlaceDecl& pair);
   template <class F>
-  void HostTwin(int32_t node, F& f, absl::Status (*call)(void*, void* const*));
+  PENSTOCK_HIDDEN void HostTwin(int32_t node, F& f, absl::Status (*call)(void*, void* const*));
   // Somebody named what is not of this graph.
   void Differ() { same_ = false; }
 
@@ -157,7 +157,7 @@ class PENSTOCK_EXPORT Again {
   }
   // The node's next one.
   template <class T, AccessMode M>
-  void Access(const AccessOf<T, M>& access) {
+  PENSTOCK_HIDDEN void Access(const AccessOf<T, M>& access) {
     const AccessRecord& was = accesses_[access_++];
     const bool is = access.state != nullptr
                         ? IsState(was.buffer, access.state.get())
@@ -166,7 +166,7 @@ class PENSTOCK_EXPORT Again {
             (was.whole || IsSameBox(access.box)));
   }
   template <class Stored, class A>
-  void Argument(const ArgRecord& was, const A& arg) {
+  PENSTOCK_HIDDEN void Argument(const ArgRecord& was, const A& arg) {
     if (!same_) return;
     if constexpr (IsAccess<A>::value) {
       if (Require(was.form != ArgDecl::Form::kValue && was.form != ArgDecl::Form::kParam)) Access(arg);
@@ -180,20 +180,20 @@ class PENSTOCK_EXPORT Again {
     }
   }
   template <class T>
-  void SetValue(uint32_t offset, const T& value) {
+  PENSTOCK_HIDDEN void SetValue(uint32_t offset, const T& value) {
     if (values_ != nullptr && SetBytes(values_ + offset, value)) Changed(Last(), false);
   }
   template <class... Stored, class... A>
-  void Arguments(const NodeRecord& node, size_t first, const A&... args) {
+  PENSTOCK_HIDDEN void Arguments(const NodeRecord& node, size_t first, const A&... args) {
     const ArgRecord* was = args_.data() + node.first_arg + first;
     (Argument<Stored>(*was++, args), ...);
   }
   template <class F>
-  void SetCallable(F& f, Replaceable* callable) {
+  PENSTOCK_HIDDEN void SetCallable(F& f, Replaceable* callable) {
     if (callable != nullptr && callable->Replace(f)) Changed(Last(), true);
   }
   template <class... Stored, class F, class... A>
-  int32_t Callable(const NodeRecord* node, F& f, CallOf call, const A&... args) {
+  PENSTOCK_HIDDEN int32_t Callable(const NodeRecord* node, F& f, CallOf call, const A&... args) {
     if (node == nullptr || !Require(node->code == reinterpret_cast<const void*>(call))) return -1;
     Arguments<Stored...>(*node, 0, args...);
     if (same_ && !places_.empty()) SetCallable(f, places_[node_ - 1].callable);

@@ -5,32 +5,19 @@
 #pragma once
 
 #include <cstring>
-#include <exception>
+#include <memory>
 #include <span>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
+#include "penstock/detail/type_of.h"
+#include "penstock/export.h"
 #include "penstock/model.h"
 #include "penstock/view.h"
 
 namespace penstock::detail {
-
-template <class T>
-struct TypeTag {
-  static inline char tag = 0;  // not const: equal constants may be folded into one address
-};
-template <class T>
-constexpr NumberKind NumberKindOf() {
-  if (std::is_same_v<T, float> || std::is_same_v<T, double>) return NumberKind::kFloat;
-  if (!std::is_integral_v<T> || sizeof(T) > 8) return NumberKind::kNone;
-  return std::is_signed_v<T> ? NumberKind::kSigned : NumberKind::kUnsigned;
-}
-template <class T>
-TypeInfo TypeOf() {
-  return {&TypeTag<T>::tag, sizeof(T), alignof(T), NumberKindOf<T>()};
-}
 
 // The extent of a ParallelFor in one run; unused dimensions are 1.
 struct Range {
@@ -156,7 +143,7 @@ struct SpanOrView<View<T>> {
 // Whether a host callable takes argument I as a span. One that takes spans for all is not asked any further, since it
 // may be generic.
 template <class F, size_t I, class... Stored, size_t... J>
-constexpr bool TakesSpan(std::index_sequence<J...>) {
+PENSTOCK_HIDDEN constexpr bool TakesSpan(std::index_sequence<J...>) {
   if constexpr (std::is_invocable_v<F&, typename PassSpan<Stored>::type...>) {
     return true;
   } else {
@@ -169,14 +156,14 @@ using HostPass =
     std::conditional_t<TakesSpan<F, I, Stored...>(std::index_sequence_for<Stored...>()), PassSpan<S>, PassStored<S>>;
 
 template <class F, class... Stored, size_t... I>
-constexpr bool IsHostInvocable(std::index_sequence<I...>) {
+PENSTOCK_HIDDEN constexpr bool IsHostInvocable(std::index_sequence<I...>) {
   return std::is_invocable_v<F&, typename HostPass<F, I, Stored, Stored...>::type...>;
 }
 
 // Makes room for arguments that are stored as `Stored`, of which A are the declared ones. Lists that do not grow leave
 // no gaps, so that the records of a graph lie close together: reading them is much of what planning costs.
 template <class... Stored, class... A>
-void MakeRoom(NodeDecl& node, size_t refs, const A&...) {
+PENSTOCK_HIDDEN void MakeRoom(NodeDecl& node, size_t refs, const A&...) {
   node.accesses.reserve(kAccesses<A...>);
   node.args.reserve(sizeof...(Stored));
   node.arg_block.reserve((refs * 2 * sizeof(void*)) + (size_t{0} + ... + (sizeof(Stored) + alignof(Stored))));
@@ -191,12 +178,12 @@ inline uint32_t Reserve(NodeDecl& node, uint32_t size, uint32_t align) {
 
 // Room for the address of the argument added last.
 template <class A>
-void AppendRef(NodeDecl& node) {
+PENSTOCK_HIDDEN void AppendRef(NodeDecl& node) {
   if constexpr (IsParam<A>::value) node.args.back().ref = Reserve(node, sizeof(void*), alignof(void*));
 }
 
 template <class Stored, class A>
-void Append(NodeDecl& node, const A& arg) {
+PENSTOCK_HIDDEN void Append(NodeDecl& node, const A& arg) {
   ArgDecl decl;
   decl.offset = Reserve(node, sizeof(Stored), alignof(Stored));
   decl.size = sizeof(Stored);
@@ -221,7 +208,7 @@ void Append(NodeDecl& node, const A& arg) {
 
 // Marks the arguments that a host callable gets as spans.
 template <class F, class... Stored, size_t... I>
-void MarkSpans(NodeDecl& node, std::index_sequence<I...>) {
+PENSTOCK_HIDDEN void MarkSpans(NodeDecl& node, std::index_sequence<I...>) {
   const bool spans[] = {TakesSpan<F, I, Stored...>(std::index_sequence_for<Stored...>())..., false};
   const bool* span = spans;
   for (ArgDecl& arg : node.args) {
@@ -249,7 +236,7 @@ constexpr bool IsNull([[maybe_unused]] const F& f) {
 
 // Calls `f` with every stored argument unpacked from argv as Pass says; a void result is OK.
 template <class... Pass, class F, size_t... I, class... Lead>
-absl::Status CallUnpacked(F& f, void* const* argv, std::index_sequence<I...>, Lead&&... lead) {
+PENSTOCK_HIDDEN absl::Status CallUnpacked(F& f, void* const* argv, std::index_sequence<I...>, Lead&&... lead) {
   using Result = decltype(f(std::forward<Lead>(lead)..., Pass::From(argv[I])...));
   if constexpr (std::is_void_v<Result>) {
     f(std::forward<Lead>(lead)..., Pass::From(argv[I])...);
@@ -260,20 +247,30 @@ absl::Status CallUnpacked(F& f, void* const* argv, std::index_sequence<I...>, Le
 }
 
 template <class F, class... Stored, size_t... I>
-absl::Status CallHostUnpacked(F& f, void* const* argv, std::index_sequence<I...> all) {
+PENSTOCK_HIDDEN absl::Status CallHostUnpacked(F& f, void* const* argv, std::index_sequence<I...> all) {
   return CallUnpacked<HostPass<F, I, Stored, Stored...>...>(f, argv, all);
 }
 template <class F, class... Stored>
-absl::Status CallHost(void* f, Foreign*, void* const* argv) {
+PENSTOCK_HIDDEN absl::Status CallHost(void* f, Foreign*, void* const* argv) {
   return CallHostUnpacked<F, Stored...>(*static_cast<F*>(f), argv, std::index_sequence_for<Stored...>());
 }
 template <class F, class... Stored>
-absl::Status CallForeign(void* f, Foreign* foreign, void* const* argv) {
+PENSTOCK_HIDDEN absl::Status CallForeign(void* f, Foreign* foreign, void* const* argv) {
   return CallUnpacked<PassStored<Stored>...>(*static_cast<F*>(f), argv, std::index_sequence_for<Stored...>(), *foreign);
 }
 template <class F, class... Stored>
-absl::Status CallTwin(void* f, void* const* argv) {
+PENSTOCK_HIDDEN absl::Status CallTwin(void* f, void* const* argv) {
   return CallUnpacked<PassStored<Stored>...>(*static_cast<F*>(f), argv, std::index_sequence_for<Stored...>());
+}
+
+// The callable on the heap, to be destroyed by the code of this shared object.
+template <class F>
+PENSTOCK_HIDDEN void DestroyCallable(void* f) {
+  delete static_cast<F*>(f);
+}
+template <class F>
+PENSTOCK_HIDDEN std::shared_ptr<void> ShareCallable(F& f) {
+  return {static_cast<void*>(new F(std::move(f))), &DestroyCallable<F>};
 }
 
 }  // namespace penstock::detail

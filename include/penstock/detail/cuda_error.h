@@ -10,10 +10,12 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "penstock/export.h"
 
 namespace penstock::detail {
 
@@ -134,16 +136,23 @@ inline const char* AdviceOnCudaError(cudaError_t code) {
   }
 }
 
+// Not std::to_string, of which g++ makes a unique symbol: see export.h.
+PENSTOCK_HIDDEN inline std::string DigitsOf(cudaError_t code) {
+  char digits[16];
+  std::snprintf(digits, sizeof(digits), "%d", static_cast<int>(code));
+  return digits;
+}
+
 // "copying 4 bytes to cuda:0 failed; invalid argument (cudaErrorInvalidValue, 1); what to do". `what` is a phrase such
 // as "copying 4 bytes to cuda:0".
-inline std::string TextOfCudaError(cudaError_t code, std::string_view what) {
+PENSTOCK_HIDDEN inline std::string TextOfCudaError(cudaError_t code, std::string_view what) {
   std::string text(what);
   text += " failed; ";
   text += cudaGetErrorString(code);
   text += " (";
   text += cudaGetErrorName(code);
   text += ", ";
-  text += std::to_string(static_cast<int>(code));
+  text += DigitsOf(code);
   text += ")";
   if (const char* advice = AdviceOnCudaError(code); *advice != '\0') {
     text += "; ";

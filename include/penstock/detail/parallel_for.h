@@ -7,6 +7,7 @@
 #pragma once
 
 #include "penstock/detail/arguments.h"
+#include "penstock/export.h"
 
 #if defined(__CUDACC__)
 #define PENSTOCK_COMPILED_BY_NVCC 1
@@ -20,7 +21,7 @@ namespace penstock::detail {
 
 // The rank of the index a functor takes: 1, 2 or 3; 0 if it takes none of them with these arguments.
 template <class F, class... Stored>
-constexpr int FunctorRank() {
+PENSTOCK_HIDDEN constexpr int FunctorRank() {
   if constexpr (std::is_invocable_v<const F&, int64_t, Stored...>) return 1;
   else if constexpr (std::is_invocable_v<const F&, Index2, Stored...>) return 2;
   else if constexpr (std::is_invocable_v<const F&, Index3, Stored...>) return 3;
@@ -29,7 +30,8 @@ constexpr int FunctorRank() {
 
 // The elements of one row. `row` counts rows of all slices; over a 1-D extent each element is a row of its own.
 template <int kRank, class F, class... Stored>
-PENSTOCK_HOST_DEVICE inline void CallAt(const F& f, int64_t z, int64_t y, int64_t x, const Stored&... args) {
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void CallAt(const F& f, int64_t z, int64_t y, int64_t x,
+                                                        const Stored&... args) {
   if constexpr (kRank == 1) f(x, args...);
   else if constexpr (kRank == 2) f(Index2{y, x}, args...);
   else f(Index3{z, y, x}, args...);
@@ -37,16 +39,16 @@ PENSTOCK_HOST_DEVICE inline void CallAt(const F& f, int64_t z, int64_t y, int64_
 
 // Where an argument lies: in what is passed, or where a parameter by reference points.
 template <class T>
-PENSTOCK_HOST_DEVICE inline const T* Where(const T& passed) {
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline const T* Where(const T& passed) {
   return &passed;
 }
 template <class T>
-PENSTOCK_HOST_DEVICE inline const T* Where(const Ref<T>& passed) {
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline const T* Where(const Ref<T>& passed) {
   return passed.at;
 }
 
 template <int kRank, class F, class... Stored>
-void RunRows(const Range& range, int64_t first, int64_t end, const F& f, const Stored&... args) {
+PENSTOCK_HIDDEN void RunRows(const Range& range, int64_t first, int64_t end, const F& f, const Stored&... args) {
   if constexpr (kRank == 1) {
     for (int64_t x = first; x < end; ++x) CallAt<1>(f, 0, 0, x, args...);
   } else {
@@ -59,7 +61,7 @@ void RunRows(const Range& range, int64_t first, int64_t end, const F& f, const S
 
 // Arguments are copied, so that the loop need not look at them again.
 template <int kRank, class F, class... Passed, size_t... I>
-void RunPassed(void* const* argv, int64_t first, int64_t end, std::index_sequence<I...>) {
+PENSTOCK_HIDDEN void RunPassed(void* const* argv, int64_t first, int64_t end, std::index_sequence<I...>) {
   const std::tuple args(*Where(*static_cast<const Passed*>(argv[I + 2]))...);
   RunRows<kRank>(*static_cast<const Range*>(argv[0]), first, end, *static_cast<const F*>(argv[1]),
                  std::get<I>(args)...);
@@ -67,7 +69,7 @@ void RunPassed(void* const* argv, int64_t first, int64_t end, std::index_sequenc
 
 // Runs rows [first, end); thread-safe, disjoint parts may run at once. `Passed`: as the arguments lie in the block.
 template <bool kNvcc, int kRank, class F, class... Passed>
-void RunRange(void* const* argv, int64_t first, int64_t end) {
+PENSTOCK_HIDDEN void RunRange(void* const* argv, int64_t first, int64_t end) {
   RunPassed<kRank, F, Passed...>(argv, first, end, std::index_sequence_for<Passed...>());
 }
 
@@ -77,7 +79,7 @@ void RunRange(void* const* argv, int64_t first, int64_t end) {
 // reference the first turn stands before the loop: what it reads is waited for once then, not for the parameters, which
 // stay as they are from turn to turn, and then for the rest.
 template <int kRank, class F, class... Passed>
-__global__ void ParallelForKernel(Range range, F f, Passed... args) {
+PENSTOCK_HIDDEN __global__ void ParallelForKernel(Range range, F f, Passed... args) {
   AwaitDependencies();
   int64_t first_x = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const int64_t step_x = static_cast<int64_t>(gridDim.x) * blockDim.x;
@@ -103,7 +105,7 @@ __global__ void ParallelForKernel(Range range, F f, Passed... args) {
 
 // The code for declared arguments A.
 template <bool kNvcc, class F, class... A>
-void FillParallelForCode(NodeCode& code) {
+PENSTOCK_HIDDEN void FillParallelForCode(NodeCode& code) {
   constexpr int kRank = FunctorRank<F, ViewStoredT<A>...>();
   constexpr bool kTakesParams = (kParams<A...>) > 0;
   code.range = &RunRange<kNvcc, kRank, F, ViewStoredT<A>...>;

@@ -9,13 +9,14 @@
 #include <utility>
 
 #include "penstock/detail/arguments.h"
+#include "penstock/export.h"
 
 namespace penstock::detail {
 
 // Sets the bytes of no meaning to 0, where the compiler can tell which they are: where it cannot, values that are equal
 // may seem to differ, never the other way round.
 template <class T>
-void ClearPadding([[maybe_unused]] T& value) {
+PENSTOCK_HIDDEN void ClearPadding([[maybe_unused]] T& value) {
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_clear_padding)
   if constexpr (!std::has_unique_object_representations_v<T>) __builtin_clear_padding(&value);
@@ -25,7 +26,7 @@ void ClearPadding([[maybe_unused]] T& value) {
 
 // Makes the bytes at `at` those of `value`, floats by their bits. Whether they were others.
 template <class T>
-bool SetBytes(void* at, T value) {
+PENSTOCK_HIDDEN bool SetBytes(void* at, T value) {
   static_assert(std::is_trivially_copyable_v<T>);
   if constexpr (std::is_empty_v<T>) {
     return false;
@@ -37,7 +38,8 @@ bool SetBytes(void* at, T value) {
   }
 }
 
-// A callable that newer ones replace, those of its type in the same memory.
+// A callable that newer ones replace, those of its type in the same memory. Types are the same where one function
+// destroys them: that of one shared object.
 //
 // Threads: single-threaded; nobody calls it meanwhile.
 class Replaceable {
@@ -51,9 +53,9 @@ class Replaceable {
 
   // Takes `f` over. False where what is there is the same, byte for byte, and no more than bytes.
   template <class F>
-  bool Replace(F& f) {
+  PENSTOCK_HIDDEN bool Replace(F& f) {
     constexpr bool kBytes = std::is_trivially_copyable_v<F>;
-    if (tag_ != &TypeTag<F>::tag) Allocate<F>();
+    if (destroy_ != &Destroy<F> || size_ != sizeof(F) || align_ != alignof(F)) Allocate<F>();
     if constexpr (kBytes && std::is_empty_v<F>) {
       if (live_) return false;
     } else if constexpr (kBytes) {
@@ -70,24 +72,27 @@ class Replaceable {
 
  private:
   template <class F>
-  void Allocate() {
+  PENSTOCK_HIDDEN void Allocate() {
     Free();
     object_ = ::operator new(sizeof(F), std::align_val_t(alignof(F)));
     align_ = alignof(F);
-    destroy_ = [](void* object) { static_cast<F*>(object)->~F(); };
-    tag_ = &TypeTag<F>::tag;
+    size_ = sizeof(F);
+    destroy_ = &Destroy<F>;
+  }
+  template <class F>
+  PENSTOCK_HIDDEN static void Destroy(void* object) {
+    static_cast<F*>(object)->~F();
   }
   void Free() {
     if (live_) destroy_(object_);
     live_ = false;
-    tag_ = nullptr;
+    destroy_ = nullptr;
     if (object_ != nullptr) ::operator delete(std::exchange(object_, nullptr), std::align_val_t(align_));
   }
 
   void* object_ = nullptr;
-  const void* tag_ = nullptr;  // of its type
-  size_t align_ = 0;
-  void (*destroy_)(void*) = nullptr;
+  size_t size_ = 0, align_ = 0;
+  void (*destroy_)(void*) = nullptr;  // null: there is no memory
   bool live_ = false;
 };
 

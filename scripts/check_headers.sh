@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Compiles each public header alone: as .cc with no CUDA headers within reach (*cuda*.h excepted), and as .cu where there
-# is an nvcc: each by nvcc's device pass, which reads all of it, and all of them together by both passes. What passed is
-# remembered by the content of include/.
+# is an nvcc: each by nvcc's device pass, which reads all of it, and all of them together by both passes. Then compiles a
+# file that instantiates their templates as users' builds do: by g++ and clang, as C++20 and C++23, without RTTI and
+# exceptions, with warnings that users turn on as errors. What passed is remembered by the content of include/.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/common.sh
@@ -27,10 +28,28 @@ one_header() {
   fi
 }
 
-# all_headers HEADER...: together as one .cu.
+templates=tests/consumers/every_template.cc
+warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Werror)
+builds=()
+for compiler in g++ clang++-19; do
+  if command -v "$compiler" >/dev/null; then
+    builds+=("$compiler -std=c++20" "$compiler -std=c++23" "$compiler -std=c++20 -fno-rtti -fno-exceptions")
+  fi
+done
+
+# one_build "COMPILER OPTION...": the templates. With CUDA's headers, where they are here, as system headers.
+one_build() {
+  local command
+  read -ra command <<<"$1"
+  [[ -z $nvcc ]] || command+=(-isystem "$(dirname "$nvcc")/../include")
+  "${command[@]}" -fsyntax-only "${warnings[@]}" -Iinclude "$templates"
+}
+
+# all_headers HEADER...: together as one .cu, with the templates.
 all_headers() {
-  printf '#include "%s"\n' "${@#include/}" >"$work/all.cu"
-  "$nvcc" -std=c++20 -arch=sm_90 -Xcompiler=-Wall,-Wextra -Iinclude -c "$work/all.cu" -o "$work/all.o"
+  printf '#include "%s"\n' "${@#include/}" "$templates" >"$work/all.cu"
+  "$nvcc" -std=c++20 -arch=sm_90 -Xcompiler=-Wall,-Wextra,-Wconversion,-Wsign-conversion,-Wshadow -Iinclude -I. \
+    -c "$work/all.cu" -o "$work/all.o"
   rm -f "$work/all.o"
 }
 
@@ -38,15 +57,20 @@ if [[ ${1:-} == --one ]]; then
   one_header "$2" || { echo "does not compile alone: $2"; exit 1; }
   exit
 fi
+if [[ ${1:-} == --build ]]; then
+  one_build "$2" || { echo "does not compile in a user's build by $2: $templates"; exit 1; }
+  exit
+fi
 
 mapfile -t headers < <(find include -name '*.h' | sort)
-key=$(cat "${headers[@]}" scripts/check_headers.sh <(echo "$nvcc") | sha256sum | cut -c1-32)
+key=$(cat "${headers[@]}" "$templates" scripts/check_headers.sh <(echo "$nvcc") | sha256sum | cut -c1-32)
 if [[ ! -e $work/passed-$key ]]; then
   printf '%s\0' "${headers[@]}" | xargs -0 -n 1 -P "$jobs" "$0" --one
+  printf '%s\0' "${builds[@]}" | xargs -0 -n 1 -P "$jobs" "$0" --build
   [[ -z $nvcc ]] || all_headers "${headers[@]}"
   rm -f "$work"/passed-*
   touch "$work/passed-$key"
 fi
 as_cu=" and as .cu"
 [[ -n $nvcc ]] || as_cu=" (no nvcc: not as .cu)"
-echo "${#headers[@]} public headers compile alone as .cc$as_cu"
+echo "${#headers[@]} public headers compile alone as .cc$as_cu, and their templates in ${#builds[@]} users' builds"

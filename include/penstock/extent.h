@@ -8,6 +8,7 @@
 
 #include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -83,13 +84,13 @@ struct Shape {
 
   int64_t elements() const {
     int64_t n = 1;
-    for (int i = 0; i < rank; ++i) n *= size[i];
+    for (int i = 0; i < rank; ++i) n *= size[static_cast<size_t>(i)];
     return n;
   }
-  int64_t width() const { return size[rank - 1]; }         // elements of the contiguous dimension
-  int64_t rows() const {                                   // product of the others
+  int64_t width() const { return size[static_cast<size_t>(rank - 1)]; }  // elements of the contiguous dimension
+  int64_t rows() const {  // product of the others
     int64_t n = 1;
-    for (int i = 0; i + 1 < rank; ++i) n *= size[i];
+    for (int i = 0; i + 1 < rank; ++i) n *= size[static_cast<size_t>(i)];
     return n;
   }
   friend bool operator==(const Shape&, const Shape&) = default;

@@ -11,8 +11,8 @@
 //   }, ps::OnDevice(alpha), ...);
 //
 // The stream may be capturing (mode.h): what is submitted becomes part of a graph then, and the callable waits for
-// nothing, allocates nothing that it frees, and does nothing that counts how often it is called. A call that CUDA refuses
-// there, as it does cudaMemcpyBatchAsync, keeps the node out of graphs even where the callable copes with that.
+// nothing, allocates nothing that it frees, and does nothing that counts how often it is called. A call that CUDA
+// refuses there, as it does cudaMemcpyBatchAsync, keeps the node out of graphs even where the callable copes with that.
 //
 // Threads: valid during the call only, on the calling thread.
 #pragma once

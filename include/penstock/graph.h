@@ -183,24 +183,22 @@ class PENSTOCK_EXPORT Graph {
   }
 
   // Calls f(index, args...) for every index of the extent, in any order and at once. f is a trivially copyable functor
-  // with a const, PENSTOCK_HOST_DEVICE operator(); the index is an int64_t, Index2 or Index3 by rank; an access arrives
-  // as View<T> (View<const T> when only read), a parameter as its value.
-  template <class F, class... A, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
-  PENSTOCK_HIDDEN NodeRef ParallelFor(Name name, Extent extent, F f, A... args) {
-    static_assert(std::is_trivially_copyable_v<F>, "the functor goes to the device by value");
-    constexpr int kRank = detail::FunctorRank<F, detail::ViewStoredT<A>...>();
-    static_assert(kRank > 0, "the functor cannot be called with an index and these arguments");
-    if (detail::IsNull(f)) RefuseNull(name, "functor");
-    if (again_ != nullptr) return Ref(again_->ParallelFor<kNvcc>(name, extent, f, args...));
-    NodeDecl node = NodeOf(std::move(name), NodeKind::kParallelFor);
-    node.extent = extent;
-    node.functor_rank = kRank;
-    detail::MakeRoom<detail::Range, F, detail::ViewStoredT<A>...>(node, detail::kParams<A...>, args...);
-    AppendRange(node);
-    detail::Append<F>(node, f);
-    ((Append<detail::ViewStoredT<A>>(node, args), detail::AppendRef<A>(node)), ...);
-    detail::FillParallelForCode<kNvcc, F, A...>(node.code);
-    return AddNode(std::move(node));
+  // with a const, PENSTOCK_HOST_DEVICE operator(); the index is an int64_t, Index2 or Index3 by the extent's rank, of
+  // which f takes one or several; an access arrives as View<T> (View<const T> when only read), a parameter as its
+  // value.
+  //
+  // A generic functor (`auto i`) is compiled for the rank of an extent that is written as a list or as one dimension.
+  // The compiler does not know the rank of an Extent that is passed on: there f must compile for all ranks, or say by a
+  // constraint which it takes.
+  template <class F, class... A, size_t kRank, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
+  PENSTOCK_HIDDEN NodeRef ParallelFor(Name name, const Dim (&extent)[kRank], F f, A... args) {
+    return AddParallelFor<kNvcc, static_cast<int>(kRank)>(std::move(name), detail::ExtentOf(extent), f, args...);
+  }
+  template <class E, class F, class... A, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
+    requires std::is_convertible_v<E, Extent>
+  PENSTOCK_HIDDEN NodeRef ParallelFor(Name name, E extent, F f, A... args) {
+    constexpr int kRank = DimLike<E> ? 1 : detail::kAnyRank;
+    return AddParallelFor<kNvcc, kRank>(std::move(name), Extent(extent), f, args...);
   }
 
   // A __global__ function. An access becomes a pointer (or a View, where the kernel takes one), a parameter must have
@@ -289,6 +287,24 @@ class PENSTOCK_EXPORT Graph {
     } else {
       static_assert(std::is_convertible_v<A, K>, "the value does not convert to what the kernel takes");
     }
+  }
+
+  template <bool kNvcc, int kExtentRank, class F, class... A>
+  PENSTOCK_HIDDEN NodeRef AddParallelFor(Name name, const Extent& extent, F& f, A&... args) {
+    static_assert(std::is_trivially_copyable_v<F>, "the functor goes to the device by value");
+    constexpr auto kRankFor = &detail::FunctorRank<kExtentRank, F, detail::ViewStoredT<A>...>;
+    static_assert(kRankFor(kExtentRank) > 0, "the functor cannot be called with an index and these arguments");
+    if (detail::IsNull(f)) RefuseNull(name, "functor");
+    if (again_ != nullptr) return Ref(again_->ParallelFor<kNvcc, kExtentRank>(name, extent, f, args...));
+    NodeDecl node = NodeOf(std::move(name), NodeKind::kParallelFor);
+    node.extent = extent;
+    node.functor_rank = kRankFor(extent.rank);
+    detail::MakeRoom<detail::Range, F, detail::ViewStoredT<A>...>(node, detail::kParams<A...>, args...);
+    AppendRange(node);
+    detail::Append<F>(node, f);
+    ((Append<detail::ViewStoredT<A>>(node, args), detail::AppendRef<A>(node)), ...);
+    detail::FillParallelForCode<kNvcc, kExtentRank, F, A...>(node.code, node.functor_rank);
+    return AddNode(std::move(node));
   }
 
   // An access to a State is one to the buffer that stands for it in this graph.

@@ -29,8 +29,7 @@ class Foreign;
 //   kSlot    nothing is bound: the slot's own pinned memory, filled and read in place (lease.h)
 // For Buffer: kDevice or kPinned.
 enum class Where : uint8_t { kHost, kPinned, kDevice, kSlot };
-PENSTOCK_HIDDEN inline constexpr Where kHost = Where::kHost, kPinned = Where::kPinned, kDevice = Where::kDevice,
-                                       kSlot = Where::kSlot;
+using enum Where;
 
 // kParam: what OnDevice (access.h) names, the value of a parameter; each launch writes it to the slot's pinned memory.
 enum class BufferRole : uint8_t { kInput, kOutput, kInOut, kInternal, kState, kParam };

@@ -56,7 +56,7 @@ class PENSTOCK_EXPORT Again {
   PENSTOCK_HIDDEN int32_t Copy(const Name& name, const From& from, const To& to);
   template <class To, class T>
   PENSTOCK_HIDDEN int32_t Fill(const Name& name, const To& to, const T& value);
-  template <bool kNvcc, class F, class... A>
+  template <bool kNvcc, int kExtentRank, class F, class... A>
   PENSTOCK_HIDDEN int32_t ParallelFor(const Name& name, const Extent& extent, const F& f, const A&... args);
   template <class... K, class... A>
   PENSTOCK_HIDDEN int32_t Kernel(const Name& name, const void* kernel, const KernelShape& shape, const A&... args);
@@ -238,12 +238,12 @@ int32_t Again::Fill(const Name& name, const To& to, const T& value) {
   return Last();
 }
 
-template <bool kNvcc, class F, class... A>
+template <bool kNvcc, int kExtentRank, class F, class... A>
 int32_t Again::ParallelFor(const Name& name, const Extent& extent, const F& f, const A&... args) {
   const NodeRecord* const node = Next(name, NodeKind::kParallelFor, kAccesses<A...>, sizeof...(A) + 2);
   if (node == nullptr) return -1;
   NodeCode code;
-  FillParallelForCode<kNvcc, F, A...>(code);
+  FillParallelForCode<kNvcc, kExtentRank, F, A...>(code, FunctorRank<kExtentRank, F, ViewStoredT<A>...>(extent.rank));
   const bool is = node->code == reinterpret_cast<const void*>(code.range) && node->kernel == code.cuda_self;
   if (!Require(is && IsSameExtent(*node, extent))) return -1;
   Arguments<F, ViewStoredT<A>...>(*node, 1, f, args...);

@@ -19,13 +19,41 @@
 
 namespace penstock::detail {
 
-// The rank of the index a functor takes: 1, 2 or 3; 0 if it takes none of them with these arguments.
-template <class F, class... Stored>
-PENSTOCK_HIDDEN constexpr int FunctorRank() {
-  if constexpr (std::is_invocable_v<const F&, int64_t, Stored...>) return 1;
-  else if constexpr (std::is_invocable_v<const F&, Index2, Stored...>) return 2;
-  else if constexpr (std::is_invocable_v<const F&, Index3, Stored...>) return 3;
-  else return 0;
+PENSTOCK_HIDDEN inline constexpr int kAnyRank = 0;  // of an extent whose rank the compiler does not know
+
+// An extent whose rank it does know.
+template <size_t kRank>
+PENSTOCK_HIDDEN Extent ExtentOf(const Dim (&list)[kRank]) {
+  static_assert(kRank <= kMaxRank, "an extent has at most three dimensions");
+  if constexpr (kRank == 1) return {list[0]};
+  else if constexpr (kRank == 2) return {list[0], list[1]};
+  else return {list[0], list[1], list[2]};
+}
+
+template <int kRank>
+using IndexOf = std::conditional_t<kRank == 1, int64_t, std::conditional_t<kRank == 2, Index2, Index3>>;
+
+// Whether a functor takes the index of this rank. It is not asked for another one than the extent's where that is known
+// and fits: to ask a generic functor is to compile its body for that index.
+template <int kRank, int kExtentRank, class F, class... Stored>
+PENSTOCK_HIDDEN constexpr bool TakesRank() {
+  if constexpr (kExtentRank != kAnyRank && kExtentRank != kRank) {
+    if constexpr (TakesRank<kExtentRank, kExtentRank, F, Stored...>()) return false;
+    else return TakesRank<kRank, kAnyRank, F, Stored...>();
+  } else {
+    return std::is_invocable_v<const F&, IndexOf<kRank>, Stored...>;
+  }
+}
+
+// The rank of the index a functor gets: that of the extent where it takes it, else the first it takes; 0: it takes none
+// with these arguments.
+template <int kExtentRank, class F, class... Stored>
+PENSTOCK_HIDDEN constexpr int FunctorRank(int extent_rank) {
+  constexpr bool k1 = TakesRank<1, kExtentRank, F, Stored...>(), k2 = TakesRank<2, kExtentRank, F, Stored...>(),
+                 k3 = TakesRank<3, kExtentRank, F, Stored...>();
+  if (k3 && (extent_rank == 3 || !(k1 || k2))) return 3;
+  if (k2 && (extent_rank == 2 || !k1)) return 2;
+  return k1 ? 1 : 0;
 }
 
 // The elements of one row. `row` counts rows of all slices; over a 1-D extent each element is a row of its own.
@@ -103,10 +131,9 @@ PENSTOCK_HIDDEN __global__ void ParallelForKernel(Range range, F f, Passed... ar
 }
 #endif
 
-// The code for declared arguments A.
-template <bool kNvcc, class F, class... A>
-PENSTOCK_HIDDEN void FillParallelForCode(NodeCode& code) {
-  constexpr int kRank = FunctorRank<F, ViewStoredT<A>...>();
+// The code for one rank of the index.
+template <bool kNvcc, int kRank, class F, class... A>
+PENSTOCK_HIDDEN void FillCodeOfRank(NodeCode& code) {
   constexpr bool kTakesParams = (kParams<A...>) > 0;
   code.range = &RunRange<kNvcc, kRank, F, ViewStoredT<A>...>;
   if constexpr (kTakesParams) code.range_by_ref = &RunRange<kNvcc, kRank, F, RefStoredT<A>...>;
@@ -117,6 +144,21 @@ PENSTOCK_HIDDEN void FillParallelForCode(NodeCode& code) {
     code.cuda_self_by_ref = reinterpret_cast<const void*>(&ParallelForKernel<kRank, F, RefStoredT<A>...>);
   }
 #endif
+}
+
+// The code for declared arguments A and the index of `rank`, which the functor takes. There is an instance for each
+// rank that it takes and the extent may have.
+template <bool kNvcc, int kExtentRank, class F, class... A>
+void FillParallelForCode(NodeCode& code, int rank) {
+  if constexpr (TakesRank<1, kExtentRank, F, ViewStoredT<A>...>()) {
+    if (rank == 1) FillCodeOfRank<kNvcc, 1, F, A...>(code);
+  }
+  if constexpr (TakesRank<2, kExtentRank, F, ViewStoredT<A>...>()) {
+    if (rank == 2) FillCodeOfRank<kNvcc, 2, F, A...>(code);
+  }
+  if constexpr (TakesRank<3, kExtentRank, F, ViewStoredT<A>...>()) {
+    if (rank == 3) FillCodeOfRank<kNvcc, 3, F, A...>(code);
+  }
 }
 
 }  // namespace penstock::detail

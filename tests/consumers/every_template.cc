@@ -1,0 +1,169 @@
+// Instantiates what the public headers have of templates, as a user's file does: scripts/check_headers.sh compiles it
+// under the warnings, compilers, standards and switches that users have. Nothing links or runs it.
+#include <array>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "penstock/ps.h"
+#if __has_include(<cuda_runtime_api.h>)
+#include "penstock/cuda.h"
+#endif
+
+namespace {
+
+struct Add {
+  float by;
+  PS_HOST_DEVICE void operator()(int64_t i, const float* x, ps::View<float> y, int n) const {
+    y(i) = x[i] + by + static_cast<float>(n);
+  }
+};
+struct AnyRank {
+  PS_HOST_DEVICE void operator()(int64_t i, ps::View<float> y) const { y(i) = 1; }
+  PS_HOST_DEVICE void operator()(ps::Index2 i, ps::View<float> y) const { y(i.y, i.x) = 2; }
+  PS_HOST_DEVICE void operator()(ps::Index3 i, ps::View<float> y) const { y(i.z, i.y, i.x) = 3; }
+};
+struct Generic {
+  PS_HOST_DEVICE auto operator()(auto i, ps::View<float> y) const { y(i.y, i.x) = 4; }
+};
+struct Plus {
+  PS_HOST_DEVICE float operator()(float a, float b) const { return a + b; }
+};
+#if defined(__CUDACC__)
+__global__
+#endif
+    void
+    Kernel(const float* x, float* y, int n) {
+  y[0] = x[0] + static_cast<float>(n);
+}
+struct Handle {
+  explicit Handle(const ps::Foreign& foreign) : stream(foreign.native_stream()) {}
+  void* stream;
+};
+struct Item {
+  std::vector<float> in, out;
+};
+
+struct Handles {
+  ps::BufferHandle<float> x, y;
+  ps::ParamHandle<int> n;
+};
+
+Handles Declare(ps::Graph& g, const ps::State<float>& state, const ps::ReplicatedState<float>& replicas) {
+  const auto n = g.Param<int>("n", ps::AtMost(64));
+  const auto alpha = g.Param<float>("alpha");
+  const auto x = g.Input<float>("x", n), y = g.Output<float>("y", n);
+  const auto slot = g.InOut<float>("slot", {2, 3}, ps::kSlot), keyed = g.KeyedState<float>("keyed", {2, 3});
+  const auto scratch = g.Buffer<float>("scratch", ps::Pitched({4, 4}, 8), ps::kPinned);
+  const auto part = g.Alias("part", scratch, ps::Slice({0, 0}, {2, 3}));
+  const auto bytes = g.Alias<uint8_t>("bytes", slot);
+  ps::NodeRef add = g.ParallelFor("add", n, Add{1}, ps::Read(x), ps::Write(y), n).Priority(1).InPlace(x, y);
+  g.ParallelFor("list", {2, 3}, AnyRank{}, ps::ReadWrite(part)).After(add);
+  g.ParallelFor("extent", ps::Extent{2, 3}, AnyRank{}, ps::Unordered(ps::ReadWrite(slot)));
+  g.ParallelFor("generic", {2, 3}, Generic{}, ps::ReadWrite(keyed));
+  g.Kernel("kernel", Kernel, ps::Threads(n), ps::Read(x), ps::ReadWrite(y), 3)
+      .HostTwin([](const float*, float*, int) { return absl::OkStatus(); })
+      .On(0);
+  g.Kernel("blocks", Kernel, ps::Blocks({n, 1, 1}, {32, 1, 1}).Programmatic(), ps::OnDevice(alpha), ps::ReadWrite(y),
+           n);
+  g.Launch(
+       "launch",
+       [](ps::Foreign& foreign, const float* from, float* to) {
+         (void)foreign.Get<Handle>().stream;
+         (void)foreign.Zero<float>();
+         to[0] = from[0];
+       },
+       ps::Read(state), ps::ReadWrite(y))
+      .HostTwin([](const float*, float*) {});
+  g.Host(
+       "host", [](std::span<const float> from, ps::View<float> to) { to(0) = from[0]; }, ps::Read(x), ps::ReadWrite(y))
+      .Concurrency(2);
+  g.Host(
+       "status",
+       [](std::span<float> all, float by) { return all.empty() ? absl::OkStatus() : (all[0] = by, absl::OkStatus()); },
+       ps::ReadWrite(y), alpha)
+      .Infallible();
+  g.Copy("copy", part, slot);
+  g.Copy("boxes", ps::Read(replicas), ps::Write(state, ps::Slice({0}, {n})));
+  g.Fill("fill", ps::Write(bytes), 1);
+  g.Fill("use", g.Use(state), 0);
+  ps::Reduce(g, "reduce", replicas, Plus{}, 0);
+  ps::Broadcast(g, "broadcast", replicas, 0);
+  return {x, y, n};
+}
+
+absl::Status Launch(ps::Runtime& runtime, ps::Executable exec, const Handles& h) {
+  std::vector<float> in(64);
+  std::array<float, 64> out{};
+  PS_ASSIGN_OR_RETURN(ps::HostBuffer<float> pinned, runtime.MakeHostBuffer<float>(64));
+  PS_ASSIGN_OR_RETURN(ps::DeviceBuffer<float> device, runtime.MakeDeviceBuffer<float>(64));
+  ps::Bindings io = exec.bindings().Set(h.n, 3).Set(h.x, in).SetKey(ps::Key(1));
+  io.Set(h.y, out).Set(h.y, pinned.first(3), pinned.block()).Set(h.x, pinned).Set(h.x, std::move(pinned));
+  io.Set(h.y, device).On(ps::NativeStream{}).ClearBuffers();
+  PS_ASSIGN_OR_RETURN(ps::Run run, exec.Launch(io, std::chrono::seconds(1)));
+  io.After(h.x, run).After(h.x, ps::NativeEvent{});
+  run.OnDone([](const absl::Status&) {});
+  PS_ASSIGN_OR_RETURN(ps::Lease lease, exec.Acquire());
+  for (float& v : lease.span(h.x)) v = 0;
+  PS_ASSIGN_OR_RETURN(ps::State<float> of_key, exec.StateOf(h.x, ps::Key(1)));
+  PS_RETURN_IF_ERROR(of_key.Set(in, std::chrono::steady_clock::now()));
+  PS_ASSIGN_OR_RETURN(ps::ExportedGraph exported, exec.Export(io));
+  PS_RETURN_IF_ERROR(exported.status());
+  return of_key.Read(in);
+}
+
+absl::Status Replay(ps::Runtime& runtime, const ps::State<float>& state, const ps::ReplicatedState<float>& replicas) {
+  ps::ReplayCache cache(runtime, {.limit = 2, .name = std::string("step")});
+  std::vector<float> in(64);
+  PS_ASSIGN_OR_RETURN(ps::Run run, cache.Launch([&](ps::Graph& g, ps::Bindings& io) {
+    const Handles h = Declare(g, state, replicas);
+    io.Set(h.n, 2).Set(h.x, in);
+    return absl::OkStatus();
+  }));
+  return cache.Launch([](ps::Graph&) {}).status();
+}
+
+absl::Status Stream(ps::Runtime& runtime, const ps::Graph& graph, const ps::Executable& exec, const Handles& h) {
+  ps::Stages<Item> stages;
+  stages.Host("first", [](Item& item) { item.in.resize(64); }, {.workers = 2});
+  stages.Run("run", exec,
+             [&](ps::Item<Item>& item) { item.Set(h.x, item->in).Set(h.y, item.value().out).Set(h.n, 3); });
+  stages.Run("again", exec).Then("then", exec, {{h.y, h.x}}).Then("and", exec, {{h.y, h.x}}, [](ps::Item<Item>&) {});
+  PS_ASSIGN_OR_RETURN(auto pipe, ps::Pipeline<Item>::Create(std::move(stages), {.order = ps::kPerKey}));
+  PS_RETURN_IF_ERROR(pipe.Push(Item(), ps::Key(1), {.id = 1, .deadline = std::chrono::milliseconds(40)}));
+  PS_RETURN_IF_ERROR(pipe.TryPush(Item()));
+  const Item popped = pipe.Pop().value();
+  PS_ASSIGN_OR_RETURN(auto place, pipe.TryAcquire());
+  PS_RETURN_IF_ERROR(place.Submit());
+  PS_RETURN_IF_ERROR(
+      pipe.Run([] { return std::optional<Item>(); }, [](ps::Item<Item>&) {}, [](const Item&) { return ps::Key(1); }));
+  PS_ASSIGN_OR_RETURN(auto plain, ps::Pipeline<>::Create(runtime, graph));
+  if (ps::Item<> item = plain.Pop()) return item.Set(h.n, 1).status();
+  return pipe.Drain(std::chrono::minutes(1));
+}
+
+}  // namespace
+
+absl::Status UseAll(ps::Runtime& runtime) {
+  const std::vector<float> initial(64);
+  PS_ASSIGN_OR_RETURN(ps::State<float> state, runtime.MakeState<float>("state", 64, initial));
+  PS_ASSIGN_OR_RETURN(auto replicas, runtime.MakeReplicatedState<float>("replicas", 64, initial));
+  PS_RETURN_IF_ERROR(replicas.Set(initial));
+  PS_RETURN_IF_ERROR(replicas.Reset());
+  ps::Graph graph("graph");
+  const Handles h = Declare(graph, state, replicas);
+  PS_ASSIGN_OR_RETURN(ps::Executable exec, runtime.Compile(graph, {.devices = runtime.all_devices()}));
+  PS_RETURN_IF_ERROR(Launch(runtime, exec, h));
+  PS_RETURN_IF_ERROR(Replay(runtime, state, replicas));
+#if __has_include(<cuda_runtime_api.h>)
+  graph.Launch("event", ps::WaitForEvent{nullptr}, ps::Read(h.x));
+  graph.Launch("signal", ps::SignalEvent{nullptr}, ps::Read(h.x));
+  graph.Launch("child", ps::CudaGraph(nullptr), ps::Read(h.x), 1);
+  exec.bindings().On(ps::Native(cudaStream_t())).After(h.x, ps::Native(cudaEvent_t()));
+#endif
+  return Stream(runtime, graph, exec, h);
+}

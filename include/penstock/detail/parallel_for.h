@@ -149,7 +149,7 @@ PENSTOCK_HIDDEN void FillCodeOfRank(NodeCode& code) {
 // The code for declared arguments A and the index of `rank`, which the functor takes. There is an instance for each
 // rank that it takes and the extent may have.
 template <bool kNvcc, int kExtentRank, class F, class... A>
-void FillParallelForCode(NodeCode& code, int rank) {
+PENSTOCK_HIDDEN void FillParallelForCode(NodeCode& code, int rank) {
   if constexpr (TakesRank<1, kExtentRank, F, ViewStoredT<A>...>()) {
     if (rank == 1) FillCodeOfRank<kNvcc, 1, F, A...>(code);
   }

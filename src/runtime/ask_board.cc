@@ -166,7 +166,8 @@ void AskBoard::CallAndAnswer(size_t ask) {
 }
 
 void AskBoard::EndCall(size_t ask) {
-  core_.LeaveGate(core_.program().asks[ask].node);
+  const AskEntry& entry = core_.program().asks[ask];
+  core_.LeaveGate(entry.node);
   Answer(ask);
   if (entry.inline_call) inline_call_.store(-1, std::memory_order_relaxed);
   RuntimeCore& runtime = core_.runtime();

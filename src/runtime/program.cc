@@ -382,7 +382,6 @@ class Builder {
 
   void PlaceParams() {
     for (const ParamDecl& param : model_.params) {
-      p_.param_align = std::max(p_.param_align, param.type.align);
       p_.param_bytes = (p_.param_bytes + param.type.align - 1) / param.type.align * param.type.align;
       p_.param_at.push_back(p_.param_bytes);
       p_.param_bytes += param.type.size;

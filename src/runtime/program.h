@@ -210,7 +210,7 @@ struct Program {
   std::vector<uint32_t> params_begin;  // of each parameter and one more: its first patch
   graph::Rows params_of_call;  // of each call: entries of `params`
   std::vector<uint32_t> param_at;  // of each parameter: where Slot::param_bytes has it
-  uint32_t param_bytes = 0, param_align = 1;
+  uint32_t param_bytes = 0;
   std::vector<int32_t> param_instance;  // of each parameter: the pinned one that nodes have it from (OnDevice), or -1
   std::vector<PointerPatch> fixed_pointers;  // once a slot
   std::vector<PointerPatch> bound_pointers;  // whenever memory is bound

@@ -194,8 +194,8 @@ void Slot::MakeTicket() {
 absl::Status Slot::MakeParams() {
   const size_t bytes = options_.program->param_bytes;
   if (options_.program->refs.empty()) {
-    own_params_ = base::AlignedBytes(bytes, options_.program->param_align);
-    param_bytes = own_params_.span();
+    own_params_.resize(bytes);
+    param_bytes = own_params_;
     return absl::OkStatus();
   }
   PENSTOCK_ASSIGN_OR_RETURN(pinned_params_, options_.pinned->Allocate(bytes, options_.pinned_node));

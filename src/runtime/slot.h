@@ -197,7 +197,7 @@ struct Slot final : driver::UseSource {
 
   Options options_;
   memory::PinnedBlock pinned_;
-  base::AlignedBytes own_params_;
+  std::vector<std::byte> own_params_;
   memory::PinnedBlock pinned_params_;
   std::vector<std::pair<DeviceRef, void*>> arenas_;
   std::vector<std::vector<driver::Event>> state_events_;  // of each place of the ticket

@@ -1,6 +1,6 @@
 // Arguments, functors and elements stand where their types ask for, in every kind of node, on every driver and in every
 // mode. Where the host calls, probes in place of the library's own code look at the addresses that are handed to it.
-#include <array>
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <span>
@@ -56,7 +56,7 @@ TEST_KERNEL void AddOnDevice([[maybe_unused]] char, [[maybe_unused]] Strict<kAli
 // Stands before the code that the library has for a node, and looks at the arguments that are strict.
 template <int kAlign>
 struct Probe {
-  static inline std::atomic<int> calls{0}, misplaced{0};
+  static inline std::atomic<int> calls{0}, by_ref{0}, misplaced{0};
   static inline decltype(NodeCode::range) range = nullptr, range_by_ref = nullptr;
   template <NodeKind kKind>
   static inline decltype(NodeCode::call) call = nullptr;
@@ -75,6 +75,7 @@ struct Probe {
   }
   static void RangeByRef(void* const* argv, int64_t first, int64_t end) {
     Look({argv[1], Address(argv[3]), argv[4]});
+    ++by_ref;
     range_by_ref(argv, first, end);
   }
   template <NodeKind kKind>
@@ -90,7 +91,7 @@ struct Probe {
 
   // In all nodes but the fillers, before Compile copies them.
   static void Place(const Graph& graph) {
-    calls = misplaced = 0;
+    calls = by_ref = misplaced = 0;
     const auto put = [](auto& own, auto& saved, auto probe) {
       if (own != nullptr) saved = std::exchange(own, probe);
     };
@@ -183,6 +184,44 @@ TEST_P(Alignment, EveryNodeGetsWhatItTakesWhereItsTypeAsksFor) {
     Check<128>(fillers);
     Check<256>(fillers);
   }
+}
+
+// In graphs, once several launches in a row have had other values for many nodes, and nothing else anew.
+TEST_P(Alignment, ParametersThatNodesReadByReferenceStandSoToo) {
+  using T = Strict<128>;
+  constexpr int kNodes = 24, kLaunches = 12;
+  Graph g("by reference");
+  auto c = g.Param<char>("c");
+  auto p = g.Param<T>("p");
+  auto in = g.Input<T>("in", kN, kPinned);
+  auto state = g.InOut<T>("state", kN, kPinned);
+  auto x = g.InOut<int32_t>("x", kN, kPinned);
+  for (int i = 0; i < kNodes; ++i) {
+    g.ParallelFor("for " + std::to_string(i), kN, AddAll<128>{Filled<128>(1)}, c, p, Filled<128>(10), Read(in),
+                  ReadWrite(state), ReadWrite(x));
+  }
+  Probe<128>::Place(g);
+  absl::StatusOr<Executable> exec = runtime_->Compile(g, {.slots = 1});
+  ASSERT_OK(exec.status());
+  absl::StatusOr<HostBuffer<T>> ins = runtime_->MakeHostBuffer<T>(kN), states = runtime_->MakeHostBuffer<T>(kN);
+  absl::StatusOr<HostBuffer<int32_t>> v = runtime_->MakeHostBuffer<int32_t>(kN);
+  ASSERT_TRUE(ins.ok() && states.ok() && v.ok());
+  std::fill(ins->begin(), ins->end(), Filled<128>(500));
+  std::fill(states->begin(), states->end(), Filled<128>(1000));
+  std::fill(v->begin(), v->end(), 0);
+  Bindings io = exec->bindings();
+  io.Set(c, 'c').Set(in, *ins).Set(state, *states).Set(x, *v);
+  int32_t wanted = 0;
+  for (int32_t launch = 1; launch <= kLaunches; ++launch) {
+    absl::StatusOr<penstock::Run> run = exec->Launch(io.Set(p, Filled<128>(launch)));
+    ASSERT_OK(run.status());
+    ASSERT_OK(run->Wait());
+    wanted += kNodes * (1 + launch + 10 + 500 + 1000);
+    EXPECT_EQ((*v)[0], wanted) << launch;
+    EXPECT_EQ((*v)[kN - 1], wanted) << launch;
+  }
+  EXPECT_EQ(Probe<128>::misplaced, 0);
+  EXPECT_EQ(Probe<128>::by_ref > 0, in_graphs() && !on_cuda());
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, Alignment, testing::ValuesIn(HostTargets()), NameOfTarget);

@@ -130,7 +130,7 @@ void Graph::RefuseNull(const Name& name, const char* what) {
 
 void NodeRef::RefuseNullTwin() { again_ != nullptr ? again_->Differ() : NoteNull(*model_, decl().name, "host twin"); }
 
-NodeRef& NodeRef::After(const NodeRef& other) {
+NodeRef NodeRef::After(const NodeRef& other) {
   if (again_ != nullptr) {
     other.model_ == model_ ? again_->After(index_, other.index_) : again_->Differ();
   } else if (other.model_ == model_) {
@@ -145,31 +145,31 @@ NodeRef& NodeRef::After(const NodeRef& other) {
   return *this;
 }
 
-NodeRef& NodeRef::On(int device) {
+NodeRef NodeRef::On(int device) {
   if (again_ != nullptr) again_->On(index_, device);
   else decl().device = device;
   return *this;
 }
 
-NodeRef& NodeRef::Priority(int priority) {
+NodeRef NodeRef::Priority(int priority) {
   if (again_ != nullptr) again_->Priority(index_, priority);
   else decl().priority = priority;
   return *this;
 }
 
-NodeRef& NodeRef::Concurrency(int k) {
+NodeRef NodeRef::Concurrency(int k) {
   if (again_ != nullptr) again_->Concurrency(index_, k);
   else decl().concurrency = k;
   return *this;
 }
 
-NodeRef& NodeRef::Asked(HostWay way) {
+NodeRef NodeRef::Asked(HostWay way) {
   if (again_ != nullptr) again_->Asked(index_, way);
   else decl().host_way = way;
   return *this;
 }
 
-NodeRef& NodeRef::InPlace(const InPlaceDecl& pair) {
+NodeRef NodeRef::InPlace(const InPlaceDecl& pair) {
   if (again_ != nullptr) again_->InPlace(index_, pair);
   else decl().in_place.push_back(pair);
   return *this;

@@ -65,22 +65,45 @@ struct NativeStream {
   void* handle = nullptr;
 };
 
+namespace detail {
+// What may be bound without a keep-alive: a range that an lvalue names, or whose elements outlive it, as those of a
+// span do. A temporary vector would be gone before the launch.
+template <class R, class T>
+concept RangeOf = std::ranges::contiguous_range<R> && std::is_same_v<std::ranges::range_value_t<R>, T> &&
+                  !std::is_same_v<std::remove_cvref_t<R>, HostBuffer<T>>;
+template <class R, class T>
+concept BorrowedRangeOf = RangeOf<R, T> && std::ranges::borrowed_range<R>;
+template <class R, class T>
+concept KeptRangeOf = RangeOf<R, T> && (std::ranges::borrowed_range<R> || std::ranges::view<std::remove_cvref_t<R>>);
+template <class M, class T>
+concept MemoryOf = BorrowedRangeOf<M, T> || std::is_same_v<std::remove_cvref_t<M>, HostBuffer<T>> ||
+                   std::is_same_v<std::remove_cvref_t<M>, DeviceBuffer<T>>;
+}  // namespace detail
+
+// Setters return the object itself, or, of a temporary, all of it by value.
 class PENSTOCK_EXPORT Bindings {
  public:
   Bindings() = default;  // of no executable: takes everything, and Launch refuses it
 
   template <class T>
-  PENSTOCK_HIDDEN Bindings& Set(ParamHandle<T> param, std::type_identity_t<T> value) {
+  PENSTOCK_HIDDEN Bindings& Set(ParamHandle<T> param, std::type_identity_t<T> value) & {
     SetParam(param.graph(), param.index(), detail::TypeOf<T>(), &value);
     return *this;
   }
+  template <class T>
+  PENSTOCK_HIDDEN Bindings Set(ParamHandle<T> param, std::type_identity_t<T> value) && {
+    return std::move(Set(param, value));
+  }
 
-  // Any contiguous range of T: a span, vector, array; of device memory for a buffer declared kDevice. `keep_alive` is
-  // held until the run has ended, and by this object until the buffer is set again.
-  template <class T, std::ranges::contiguous_range R>
-    requires std::is_same_v<std::ranges::range_value_t<R>, T> &&
-             (!std::is_same_v<std::remove_cvref_t<R>, HostBuffer<T>>)
-  PENSTOCK_HIDDEN Bindings& Set(BufferHandle<T> buffer, R&& memory, std::shared_ptr<const void> keep_alive = nullptr) {
+  // Any contiguous range of T that outlives this call: a span, or a vector or array that has a name; of device memory
+  // for a buffer declared kDevice. `keep_alive`, with which any view will do, is held until the run has ended, and by
+  // this object until the buffer is set again.
+  template <class T, detail::BorrowedRangeOf<T> R>
+  PENSTOCK_HIDDEN Bindings& Set(BufferHandle<T> buffer, R&& memory) & {
+    return Set(buffer, std::forward<R>(memory), nullptr);
+  }
+  template <class T, detail::KeptRangeOf<T> R>
+  PENSTOCK_HIDDEN Bindings& Set(BufferHandle<T> buffer, R&& memory, std::shared_ptr<const void> keep_alive) & {
     auto* data = std::ranges::data(memory);
     BoundMemory bound{.data = const_cast<T*>(data),
                       .elements = static_cast<int64_t>(std::ranges::size(memory)),
@@ -91,7 +114,7 @@ class PENSTOCK_EXPORT Bindings {
   }
   // Pool memory; its block is kept alive. (A HostBuffer is a range too, which the overload above must not take.)
   template <class T>
-  PENSTOCK_HIDDEN Bindings& Set(BufferHandle<T> buffer, const HostBuffer<T>& memory) {
+  PENSTOCK_HIDDEN Bindings& Set(BufferHandle<T> buffer, const HostBuffer<T>& memory) & {
     SetBuffer(buffer.graph(), buffer.index(), detail::TypeOf<T>(),
               {.data = memory.data(), .elements = memory.size(), .held = true, .keep_alive = memory.block()});
     return *this;
@@ -99,7 +122,7 @@ class PENSTOCK_EXPORT Bindings {
   // Moved into the next run, which gives it back to the pool when it has ended; launches after that need another. One
   // that fails leaves it here, but where the run was abandoned (On).
   template <class T>
-  PENSTOCK_HIDDEN Bindings& Set(BufferHandle<T> buffer, HostBuffer<T>&& memory) {
+  PENSTOCK_HIDDEN Bindings& Set(BufferHandle<T> buffer, HostBuffer<T>&& memory) & {
     const HostBuffer<T> taken = std::move(memory);
     SetBuffer(
         buffer.graph(), buffer.index(), detail::TypeOf<T>(),
@@ -108,10 +131,18 @@ class PENSTOCK_EXPORT Bindings {
   }
   // Device memory of a runtime's; kept alive.
   template <class T>
-  PENSTOCK_HIDDEN Bindings& Set(BufferHandle<T> buffer, const DeviceBuffer<T>& memory) {
+  PENSTOCK_HIDDEN Bindings& Set(BufferHandle<T> buffer, const DeviceBuffer<T>& memory) & {
     SetBuffer(buffer.graph(), buffer.index(), detail::TypeOf<T>(),
               {.data = memory.data(), .elements = memory.size(), .held = true, .keep_alive = memory.block()});
     return *this;
+  }
+  template <class T, detail::MemoryOf<T> M>
+  PENSTOCK_HIDDEN Bindings Set(BufferHandle<T> buffer, M&& memory) && {
+    return std::move(Set(buffer, std::forward<M>(memory)));
+  }
+  template <class T, detail::KeptRangeOf<T> R>
+  PENSTOCK_HIDDEN Bindings Set(BufferHandle<T> buffer, R&& memory, std::shared_ptr<const void> keep_alive) && {
+    return std::move(Set(buffer, std::forward<R>(memory), std::move(keep_alive)));
   }
 
   // The run touches the memory set for `buffer`, declared kDevice, only when `run`'s work on devices is done: without a
@@ -120,20 +151,29 @@ class PENSTOCK_EXPORT Bindings {
   //
   //   a.Launch(ia.Set(out, middle));  b.Launch(ib.Set(in, middle).After(in, run_of_a));
   template <class T>
-  PENSTOCK_HIDDEN Bindings& After(BufferHandle<T> buffer, const Run& run) {
+  PENSTOCK_HIDDEN Bindings& After(BufferHandle<T> buffer, const Run& run) & {
     AddAhead(buffer.graph(), buffer.index(), detail::TypeOf<T>(), &run, nullptr);
     return *this;
   }
+  template <class T>
+  PENSTOCK_HIDDEN Bindings After(BufferHandle<T> buffer, const Run& run) && {
+    return std::move(After(buffer, run));
+  }
   // Only when the event, as it stands at Launch, is complete. It must be recorded by then.
   template <class T>
-  PENSTOCK_HIDDEN Bindings& After(BufferHandle<T> buffer, NativeEvent event) {
+  PENSTOCK_HIDDEN Bindings& After(BufferHandle<T> buffer, NativeEvent event) & {
     AddAhead(buffer.graph(), buffer.index(), detail::TypeOf<T>(), nullptr, event.handle);
     return *this;
+  }
+  template <class T>
+  PENSTOCK_HIDDEN Bindings After(BufferHandle<T> buffer, NativeEvent event) && {
+    return std::move(After(buffer, event));
   }
 
   // Whose States a launch uses of those the graph declares by key (Graph::KeyedState). In a pipeline an item's key is
   // set.
-  Bindings& SetKey(Key key);
+  Bindings& SetKey(Key key) &;
+  Bindings SetKey(Key key) && { return std::move(SetKey(key)); }
 
   // Launches are ordered with a stream of the application's from now on: the run begins when what has been submitted
   // there before is done, and what is submitted there when Launch has returned begins when the run is done. Launch
@@ -141,7 +181,8 @@ class PENSTOCK_EXPORT Bindings {
   // asks for and memory that is not pinned: since a stream cannot wait for host threads, those have ended then. Where
   // the run is abandoned before, Launch returns its status. The stream is of a device of the plan's, and captures
   // nothing. NativeStream() ends it.
-  Bindings& On(NativeStream stream);
+  Bindings& On(NativeStream stream) &;
+  Bindings On(NativeStream stream) && { return std::move(On(stream)); }
 
   // Forgets bound memory, keep-alives and mistakes with buffers; parameters stay, and so does the stream.
   void ClearBuffers();

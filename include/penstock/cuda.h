@@ -55,6 +55,7 @@ PENSTOCK_HIDDEN inline absl::Status ToStatus(cudaError_t code, std::string_view 
 inline cudaGraph_t CudaGraphOf(const ExportedGraph& exported) {
   return static_cast<cudaGraph_t>(exported.native_graph());
 }
+cudaGraph_t CudaGraphOf(const ExportedGraph&& exported) = delete;
 
 // What null is for a stream, the compiler is told for each file: so such functions are others in each.
 #if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
@@ -106,6 +107,7 @@ PENSTOCK_HIDDEN inline absl::Status AddToCapture(cudaGraph_t graph, cudaStream_t
 PENSTOCK_HIDDEN inline absl::Status AddToCapture(const ExportedGraph& exported, cudaStream_t stream) {
   return AddToCapture(CudaGraphOf(exported), stream);
 }
+absl::Status AddToCapture(const ExportedGraph&& exported, cudaStream_t stream) = delete;
 
 }  // namespace
 

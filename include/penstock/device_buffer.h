@@ -29,7 +29,7 @@ class DeviceBuffer {
   T* data() const { return static_cast<T*>(block_.get()); }  // not for the host to dereference
   int64_t size() const { return size_; }  // elements
   int device() const { return device_; }
-  const std::shared_ptr<void>& block() const { return block_; }
+  std::shared_ptr<void> block() const { return block_; }
 
  private:
   std::shared_ptr<void> block_;

@@ -42,7 +42,9 @@ class PENSTOCK_EXPORT ExportedGraph {
   absl::Status status() const;
 
   // A cudaGraph_t; <penstock/cuda.h> has it typed. Null where this was default-constructed.
-  void* native_graph() const { return native_; }
+  // A temporary gives none away, since the graph goes with it.
+  void* native_graph() const& { return native_; }
+  void* native_graph() const&& = delete;
 
  private:
   friend class Executable;

@@ -260,7 +260,8 @@ class PENSTOCK_EXPORT Graph {
     return AddNode(std::move(node));
   }
 
-  const Model& model() const { return *model_; }
+  const Model& model() const& { return *model_; }
+  const Model& model() const&& = delete;
 
  private:
   template <class T>

@@ -5,6 +5,7 @@
 // Threads:   thread-compatible; different buffers are independent.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -31,12 +32,15 @@ class HostBuffer {
 
   T* data() const { return static_cast<T*>(block_.get()); }
   int64_t size() const { return size_; }  // elements
-  std::span<T> span() const { return {data(), static_cast<size_t>(size_)}; }
-  std::span<T> first(int64_t n) const { return span().first(static_cast<size_t>(n)); }
+  // A temporary buffer gives no span away: it would outlive the memory.
+  std::span<T> span() const& { return {data(), static_cast<size_t>(size_)}; }
+  std::span<T> span() const&& = delete;
+  std::span<T> first(int64_t n) const& { return span().first(static_cast<size_t>(n)); }
+  std::span<T> first(int64_t n) const&& = delete;
   T& operator[](int64_t i) const { return data()[i]; }
   T* begin() const { return data(); }
   T* end() const { return data() + size_; }
-  const std::shared_ptr<void>& block() const { return block_; }
+  std::shared_ptr<void> block() const { return block_; }
 
  private:
   std::shared_ptr<void> block_;

@@ -22,6 +22,7 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -49,6 +50,13 @@ struct ItemOptions {
   Deadline deadline{};
 };
 
+namespace detail {
+// What Bindings::Set takes for a buffer.
+template <class T, class... M>
+concept Settable =
+    requires(Bindings& io, BufferHandle<T> buffer, M&&... memory) { io.Set(buffer, std::forward<M>(memory)...); };
+}  // namespace detail
+
 // An Item whose value's type is erased.
 class PENSTOCK_EXPORT AnyItem {
  public:
@@ -67,7 +75,7 @@ class PENSTOCK_EXPORT AnyItem {
   explicit operator bool() const { return item_ != nullptr; }
 
   // How it ended: OK, or its first failure. OK before.
-  const absl::Status& status() const;
+  absl::Status status() const;
   uint64_t id() const;
   Key key() const;
   // The device its run is on or was on last, as an index of the runtime's list; -1 before.
@@ -75,23 +83,36 @@ class PENSTOCK_EXPORT AnyItem {
 
   // Sets what its run will use (bindings.h), of the executable whose graph has made the handle. Until the run begins;
   // what is bound must stay as long as the item, and mistakes become its status.
-  template <class T, class V>
-  PENSTOCK_HIDDEN AnyItem& Set(ParamHandle<T> param, V&& value) {
-    BindingsOf(param.graph()).Set(param, std::forward<V>(value));
+  template <class T>
+  PENSTOCK_HIDDEN AnyItem& Set(ParamHandle<T> param, std::type_identity_t<T> value) & {
+    BindingsOf(param.graph()).Set(param, value);
     return *this;
   }
-  template <class T, class... V>
-  PENSTOCK_HIDDEN AnyItem& Set(BufferHandle<T> buffer, V&&... memory) {
-    BindingsOf(buffer.graph()).Set(buffer, std::forward<V>(memory)...);
+  template <class T>
+  PENSTOCK_HIDDEN AnyItem Set(ParamHandle<T> param, std::type_identity_t<T> value) && {
+    return std::move(Set(param, value));
+  }
+  template <class T, class... M>
+    requires detail::Settable<T, M...>
+  PENSTOCK_HIDDEN AnyItem& Set(BufferHandle<T> buffer, M&&... memory) & {
+    BindingsOf(buffer.graph()).Set(buffer, std::forward<M>(memory)...);
     return *this;
+  }
+  template <class T, class... M>
+    requires detail::Settable<T, M...>
+  PENSTOCK_HIDDEN AnyItem Set(BufferHandle<T> buffer, M&&... memory) && {
+    return std::move(Set(buffer, std::forward<M>(memory)...));
   }
 
-  // The memory of a buffer declared kSlot, as in lease.h. Empty for any other.
+  // The memory of a buffer declared kSlot, as in lease.h. Empty for any other. The item has it, so a temporary one
+  // gives none away.
   template <class T>
-  PENSTOCK_HIDDEN std::span<T> span(BufferHandle<T> buffer) const {
+  PENSTOCK_HIDDEN std::span<T> span(BufferHandle<T> buffer) const& {
     const auto [data, elements] = Find(buffer.graph(), buffer.index(), detail::TypeOf<T>());
     return {static_cast<T*>(data), elements};
   }
+  template <class T>
+  PENSTOCK_HIDDEN std::span<T> span(BufferHandle<T> buffer) const&& = delete;
 
   // Hands an acquired item to the pipeline; from then on it is empty. FailedPrecondition: it was not acquired, or the
   // pipeline has been stopped or is gone; InvalidArgument or ResourceExhausted: it cannot be on the device named, or
@@ -134,8 +155,10 @@ class Item : public AnyItem {
   Item() = default;
   explicit Item(AnyItem item) : AnyItem(std::move(item)) {}
 
-  // Stays at one address while the item is in the pipeline, so runs may use memory inside it. There is one.
-  T& value() const { return *static_cast<T*>(AnyItem::value()); }
+  // Stays at one address while the item is in the pipeline, so runs may use memory inside it. There is one. That of a
+  // temporary item is moved out.
+  T& value() const& { return *static_cast<T*>(AnyItem::value()); }
+  T value() && { return std::move(value()); }
   T* operator->() const { return &value(); }
 };
 

@@ -48,12 +48,15 @@ class PENSTOCK_EXPORT Lease {
   ~Lease();
 
   // The slot's memory of a buffer declared kSlot, for its declared maximum: a run uses the first elements, as many as
-  // its extent has then, its rows side by side or their pitch apart. Empty for any other buffer.
+  // its extent has then, its rows side by side or their pitch apart. Empty for any other buffer. A temporary lease
+  // gives none away.
   template <class T>
-  PENSTOCK_HIDDEN std::span<T> span(BufferHandle<T> buffer) const {
+  PENSTOCK_HIDDEN std::span<T> span(BufferHandle<T> buffer) const& {
     const Memory memory = Find(buffer.graph(), buffer.index(), detail::TypeOf<T>());
     return {static_cast<T*>(memory.data), memory.elements};
   }
+  template <class T>
+  PENSTOCK_HIDDEN std::span<T> span(BufferHandle<T> buffer) const&& = delete;
 
   // Starts a run in this slot, with bindings for everything but the kSlot buffers; as Executable::Launch otherwise, but
   // for the slot it need not wait, so it is allowed inside host nodes and callbacks. FailedPrecondition while the run

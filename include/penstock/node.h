@@ -2,7 +2,9 @@
 //
 //   graph.Kernel(...).HostTwin(ReluOnHost).After(other).On(1);
 //
-// Ownership: refers to the node inside its graph and must not be used after the graph is gone.
+// Ownership: a handle, to be copied: refers to the node inside its graph and must not be used after the graph is gone.
+//            What is said about a node returns the handle by value, so `auto& n = graph.Host(...).On(1)` does not
+//            compile.
 // Threads:   as the graph.
 #pragma once
 
@@ -21,26 +23,26 @@ namespace penstock {
 class PENSTOCK_EXPORT NodeRef {
  public:
   // Runs after `other` has ended, whatever data they use. `other` is a node of the same graph.
-  NodeRef& After(const NodeRef& other);
+  NodeRef After(const NodeRef& other);
   // Runs on this device, an index into the runtime's device list.
-  NodeRef& On(int device);
+  NodeRef On(int device);
   // Lower numbers run first where the device can choose; 0 is the default.
-  NodeRef& Priority(int priority);
+  NodeRef Priority(int priority);
   // At most k executions of this node's callable at once over all slots; 1 is the default.
-  NodeRef& Concurrency(int k);
+  NodeRef Concurrency(int k);
   // Of a Host node: it does not fail and waits for nothing. So what follows it is submitted ahead and waits on the
   // device, where a kernel of one thread asks for the call and waits for its end; the run is not parted there. If it
   // fails nonetheless the run does, but what follows has had what it left. A device has room for 32 such nodes
   // that wait at once. Infallible: a worker calls it. Inline: the thread that watches for questions does, at once, so
   // it takes 100 us at most; nothing else that is asked is answered meanwhile. Neither may call CUDA.
-  NodeRef& Infallible() { return Asked(HostWay::kAskedWorker); }
-  NodeRef& Inline() { return Asked(HostWay::kAskedInline); }
+  NodeRef Infallible() { return Asked(HostWay::kAskedWorker); }
+  NodeRef Inline() { return Asked(HostWay::kAskedInline); }
   // Lets the output take the bytes of the input where nobody needs the input after this node; else it changes nothing,
   // and the plan's notes say why. Without it a node's inputs and outputs never share bytes. The node says that it has
   // read element i of the input, counted row by row, before it writes element i of the output, and that nobody else
   // reads it: what most functors of one index do. Both are read or written as wholes, each by one access.
   template <class T, class U>
-  PENSTOCK_HIDDEN NodeRef& InPlace(BufferHandle<T> input, BufferHandle<U> output) {
+  PENSTOCK_HIDDEN NodeRef InPlace(BufferHandle<T> input, BufferHandle<U> output) {
     return InPlace({input.index(), output.index(), input.graph(), output.graph()});
   }
 
@@ -50,8 +52,8 @@ class PENSTOCK_EXPORT NodeRef {
   friend class Graph;
   NodeRef(Model* model, int32_t index, detail::Again* again) : model_(model), index_(index), again_(again) {}
   NodeDecl& decl() const { return model_->nodes[static_cast<size_t>(index_)]; }
-  NodeRef& InPlace(const InPlaceDecl& pair);
-  NodeRef& Asked(HostWay way);
+  NodeRef InPlace(const InPlaceDecl& pair);
+  NodeRef Asked(HostWay way);
   void RefuseNullTwin();
   template <class F>
   PENSTOCK_HIDDEN void SetTwin(F f, absl::Status (*call)(void* twin, void* const* argv)) {
@@ -76,7 +78,7 @@ class TwinnableNode : public NodeRef {
 
   // Computes the same on host devices: f(args...), called once for the whole node. Returns void or Status.
   template <class F>
-  PENSTOCK_HIDDEN TwinnableNode& HostTwin(F f) {
+  PENSTOCK_HIDDEN TwinnableNode HostTwin(F f) {
     static_assert(std::is_invocable_v<F&, Args...>, "the twin takes the arguments of the device code");
     SetTwin(std::move(f), &detail::CallTwin<F, std::remove_cv_t<Args>...>);
     return *this;

@@ -60,9 +60,10 @@ class ReplicatedState {
     for (const auto& replica : Replicas()) all.push_back(replica->device);
     return all;
   }
-  std::string_view name() const { return record_ == nullptr ? std::string_view() : record_->name.view(); }
+  std::string_view name() const& { return record_ == nullptr ? std::string_view() : record_->name.view(); }
+  std::string_view name() const&& = delete;
   Extent extent() const { return record_ == nullptr ? Extent() : record_->extent; }
-  const std::shared_ptr<const StateRecord>& record() const { return record_; }
+  std::shared_ptr<const StateRecord> record() const { return record_; }
 
  private:
   friend class Runtime;

@@ -110,7 +110,8 @@ class PENSTOCK_EXPORT Runtime {
   // threads and memory stay for it, and the log says so.
   ~Runtime();
 
-  const std::vector<Device>& devices() const;
+  const std::vector<Device>& devices() const&;
+  std::vector<Device> devices() const&& { return devices(); }
   // For CompileOptions::devices.
   std::vector<DeviceShare> all_devices() const {
     std::vector<DeviceShare> all;

@@ -105,40 +105,48 @@ PENSTOCK_EXPORT absl::StatusOr<StageList> StagesOfGraph(Runtime& runtime, const 
 
 }  // namespace detail
 
+// What adds a stage returns the object itself, or, of a temporary, all of it by value.
 template <class T = NoValue>
 class Stages {
  public:
   template <class F>
-  Stages& Host(Name name, F f, HostStageOptions options = {}) {
+  Stages& Host(Name name, F f, HostStageOptions options = {}) & {
     Add(std::move(name), false, std::move(f));
     list_.back().workers = options.workers;
     return *this;
   }
+  template <class F>
+  Stages Host(Name name, F f, HostStageOptions options = {}) && {
+    return std::move(Host(std::move(name), std::move(f), options));
+  }
   // `set`: what the run uses, unless who filled the item, or a stage before, has set it all.
   template <class F>
-  Stages& Run(Name name, Executable executable, F set) {
+  Stages& Run(Name name, Executable executable, F set) & {
     Add(std::move(name), true, std::move(set));
     list_.back().executable = std::move(executable);
     return *this;
   }
-  Stages& Run(Name name, Executable executable) {
+  Stages& Run(Name name, Executable executable) & {
     list_.push_back({std::move(name), true, nullptr, 0, std::move(executable)});
     return *this;
+  }
+  template <class... F>
+  Stages Run(Name name, Executable executable, F... set) && {
+    return std::move(Run(std::move(name), std::move(executable), std::move(set)...));
   }
   // A Run that is launched with the one before it and begins behind it on the devices, with no host thread in between:
   // what the links name lies in device memory of the pipeline's own, as much as the slots of both can use. Together
   // they are one stage. Each executable has one device, or both as many: the first with the first, and so on. Where the
   // two have different devices, one of the graphs says where the memory is (Graph::Input's `device`) and gets a copy.
-  template <class F>
-  Stages& Then(Name name, Executable executable, std::vector<Link> links, F set) {
-    Run(std::move(name), std::move(executable), std::move(set));
+  template <class... F>
+  Stages& Then(Name name, Executable executable, std::vector<Link> links, F... set) & {
+    Run(std::move(name), std::move(executable), std::move(set)...);
     list_.back().links = std::move(links);
     return *this;
   }
-  Stages& Then(Name name, Executable executable, std::vector<Link> links) {
-    Run(std::move(name), std::move(executable));
-    list_.back().links = std::move(links);
-    return *this;
+  template <class... F>
+  Stages Then(Name name, Executable executable, std::vector<Link> links, F... set) && {
+    return std::move(Then(std::move(name), std::move(executable), std::move(links), std::move(set)...));
   }
 
   detail::StageList list() && { return std::move(list_); }

@@ -73,10 +73,11 @@ class State {
   // OK, or which failed run has poisoned it.
   absl::Status status() const { return detail::StatusOfState(record_.get()); }
 
-  std::string_view name() const { return record_ == nullptr ? std::string_view() : record_->name.view(); }
+  std::string_view name() const& { return record_ == nullptr ? std::string_view() : record_->name.view(); }
+  std::string_view name() const&& = delete;
   Extent extent() const { return record_ == nullptr ? Extent() : record_->extent; }
   int device() const { return record_ == nullptr ? -1 : record_->device; }
-  const std::shared_ptr<const StateRecord>& record() const { return record_; }
+  std::shared_ptr<const StateRecord> record() const { return record_; }
 
  private:
   friend class Executable;

@@ -41,7 +41,7 @@ Runtime::~Runtime() {
   runtime::RuntimeCore::End(std::move(core_));
 }
 
-const std::vector<Device>& Runtime::devices() const {
+const std::vector<Device>& Runtime::devices() const& {
   static const auto& none = *new std::vector<Device>;
   return core_ == nullptr ? none : core_->public_devices();
 }
@@ -176,12 +176,12 @@ Bindings::Bindings(std::shared_ptr<const Model> model)
   params_.resize(size);
 }
 
-Bindings& Bindings::SetKey(Key key) {
+Bindings& Bindings::SetKey(Key key) & {
   key_ = key;
   return *this;
 }
 
-Bindings& Bindings::On(NativeStream stream) {
+Bindings& Bindings::On(NativeStream stream) & {
   if (pending_ != nullptr) {
     pending_->On(stream.handle);
   } else {

@@ -18,7 +18,7 @@ using runtime::PipelineCore;
 AnyItem::~AnyItem() {
   if (core_ != nullptr && item_ != nullptr) core_->Return(*item_);
 }
-const absl::Status& AnyItem::status() const { return item_ == nullptr ? status_ : item_->status; }
+absl::Status AnyItem::status() const { return item_ == nullptr ? status_ : item_->status; }
 uint64_t AnyItem::id() const { return item_ == nullptr ? 0 : item_->id; }
 Key AnyItem::key() const { return Key(item_ == nullptr ? 0 : item_->key); }
 int AnyItem::device() const { return item_ == nullptr ? -1 : item_->device; }

@@ -885,7 +885,8 @@ TEST_P(PipelineTest, AMovedFromPipelineAndNoItemSayWhatTheyAre) {
   EXPECT_FALSE(none);
   EXPECT_EQ(none.Submit().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_TRUE(none.span(x_).empty());
-  none.Set(x_, std::vector<int32_t>(1)).Set(amount_, 1);
+  std::vector<int32_t> one(1);
+  none.Set(x_, one).Set(amount_, 1);
 }
 
 }  // namespace

@@ -50,8 +50,11 @@ class NodeCheck {
     d_.AddMistake(code, Prefix(d_.model, "node", node_.name) + ": " + text);
   }
   void AddOnDevice(absl::StatusCode code, const std::string& text) {
-    d_.AddMistake(code, Prefix(d_.model, "node", node_.name, device_->name) + ": " + text);
+    const std::string_view device = device_ != nullptr ? std::string_view(device_->name) : std::string_view();
+    d_.AddMistake(code, Prefix(d_.model, "node", node_.name, device) + ": " + text);
   }
+  // Those of any device where the pin is a mistake.
+  base::KernelLimits Limits() const { return device_ != nullptr ? device_->limits : base::KernelLimits(); }
   const BufferFacts& Facts(size_t access) const { return d_.buffers[static_cast<size_t>(accesses_[access].buffer)]; }
   const BufferDecl& Buffer(size_t access) const {
     return d_.model.buffers[static_cast<size_t>(accesses_[access].buffer)];
@@ -95,10 +98,9 @@ class NodeCheck {
   // Without those of the addresses that stand beside parameters, in place of which a kernel may take them. What is
   // called on the host takes any number.
   void CheckArgumentBytes() {
-    if (device_ == nullptr) return;
     auto bytes = static_cast<int64_t>(node_.arg_block.size());
     for (const ArgDecl& arg : node_.args) bytes -= arg.ref > 0 ? int64_t{sizeof(void*)} : 0;
-    const int64_t most = device_->limits.argument_bytes;
+    const int64_t most = Limits().argument_bytes;
     if (bytes <= most) return;
     AddOnDevice(kInvalid, "its arguments take " + std::to_string(bytes) + " bytes; a kernel takes at most " +
                               std::to_string(most) + " there; put large values into a buffer");
@@ -302,21 +304,21 @@ class NodeCheck {
   }
 
   void CheckKernel() {
-    if (device_ == nullptr) return;  // the pin is a mistake
     const KernelShape& shape = node_.shape;
-    const std::array<int64_t, 3>& most = device_->limits.grid;
+    const std::array<int64_t, 3> most = Limits().grid;
     CheckBlock(shape);
     if (shape.per_thread) {
       CheckGrid("the number of threads", -1, shape.threads, most[0] * std::max<int64_t>(1, shape.block[0]));
     } else {
       for (size_t i = 0; i < 3; ++i) CheckGrid("grid dimension ", static_cast<int>(i), shape.grid[i], most[i]);
     }
+    if (device_ == nullptr) return;
     if (device_->is_cuda) return CheckCompiledForCuda();
     CheckTwin("a Kernel runs on CUDA devices only");
   }
 
   void CheckBlock(const KernelShape& shape) {
-    const base::KernelLimits& limits = device_->limits;
+    const base::KernelLimits limits = Limits();
     const auto text = [](const auto& size) {
       return std::to_string(size[0]) + " x " + std::to_string(size[1]) + " x " + std::to_string(size[2]);
     };

@@ -98,7 +98,7 @@ class HostileBindings {
 
   // Handles of nothing.
   void SetStray() {
-    Note("", "of another graph");
+    Note("", "its handle was never set");
     if (bytes_.Chance(128)) {
       bindings_.Set(ParamHandle<int32_t>(), 1);
     } else {
@@ -330,7 +330,12 @@ std::string CheckRefusal(const absl::Status& status, const std::vector<Known>& k
       if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) return "a control character in: " + lines[i];
     }
   }
-  size_t found = 0;
+  constexpr std::string_view kMore = "the last mistake is made ";  // so many times more
+  size_t found = 0, not_listed = 0;
+  for (const std::string& line : lines) {
+    const size_t at = line.find(kMore);
+    if (at != std::string::npos) not_listed += std::stoul(line.substr(at + kMore.size()));
+  }
   std::string missing;
   for (const Known& k : known) {
     const bool told = std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
@@ -340,7 +345,7 @@ std::string CheckRefusal(const absl::Status& status, const std::vector<Known>& k
     found += told;
     if (!told) missing = "not told: '" + k.subject + "' " + k.text + ", in: " + text;
   }
-  return (any ? found > 0 || known.empty() : found == known.size()) ? "" : missing;
+  return (any ? found > 0 || known.empty() : found + not_listed >= known.size()) ? "" : missing;
 }
 
 std::string CheckLaunches(const HostileGraph& graph, Runtime& runtime, ByteSource& bytes) {

@@ -75,7 +75,8 @@ Graph EveryMistake() {
 }
 
 TEST(GoldenErrors, EveryMistakeOfAGraphIsALineOfOneStatus) {
-  const absl::Status status = MakePlan(EveryMistake().model(), TwoHosts()).status();
+  const Graph graph = EveryMistake();
+  const absl::Status status = MakePlan(graph.model(), TwoHosts()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Text(status), R"(graph 'bad': 27 mistakes:
   graph 'bad' param '' (bad.cc:12): has no name; messages and traces call everything by its name; give it one

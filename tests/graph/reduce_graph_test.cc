@@ -145,7 +145,9 @@ TEST(TransitiveReduction, StopsWhenItHasLookedSixteenTimesAtEachEdge) {
       }
     }
     EXPECT_GT(implied, 0);
-    if (nodes == 100) EXPECT_EQ(left_out, implied);
+    if (nodes == 100) {
+      EXPECT_EQ(left_out, implied);
+    }
   }
 }
 

@@ -31,7 +31,7 @@ void OnHost(std::span<uint32_t> x, uint32_t times, uint32_t plus) {
 
 class Asked : public GraphConformance {
  protected:
-  static NodeRef& As(NodeRef& node, HostWay way) {
+  static NodeRef As(NodeRef node, HostWay way) {
     return way == HostWay::kAskedInline ? node.Inline() : way == HostWay::kAskedWorker ? node.Infallible() : node;
   }
   int64_t Count(Kind kind) { return checks_->witness().log().count(kind); }

@@ -174,8 +174,9 @@ TEST_P(Leases, MistakesAreTold) {
   absl::StatusOr<penstock::Run> run = lease->Launch(io);
   ASSERT_OK(run.status());
   EXPECT_OK(run->Wait());
-  EXPECT_TRUE(Lease().span(g.in).empty());
-  EXPECT_EQ(Lease().Launch(io).status().code(), absl::StatusCode::kFailedPrecondition);
+  Lease none;
+  EXPECT_TRUE(none.span(g.in).empty());
+  EXPECT_EQ(none.Launch(io).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, Leases, testing::ValuesIn(HostTargets()), NameOfTarget);

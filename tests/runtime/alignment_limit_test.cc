@@ -21,7 +21,7 @@ TEST(AlignmentLimit, CompileNamesWhatAsksForMore) {
   ASSERT_TRUE(runtime.ok());
   Graph g("g");
   auto x = g.InOut<int32_t>(Name("x", "a.cc", 1), 4);
-  auto p = g.Param<Page>(Name("p", "a.cc", 2));
+  g.Param<Page>(Name("p", "a.cc", 2));
   g.Input<Page>(Name("in", "a.cc", 3), 4);
   g.ParallelFor(Name("for", "a.cc", 4), 4, Functor{}, ReadWrite(x));
   g.Host(Name("host", "a.cc", 5), [](const Page&, std::span<int32_t>) {}, Page{}, ReadWrite(x));

@@ -67,7 +67,7 @@ TYPED_TEST_SUITE(LongestDuration, Durations);
 // Ten seconds of attoseconds pass before the test has ended if it is very slow; never those of the others.
 TYPED_TEST(LongestDuration, HasNotPassedAndTheLeastHas) {
   EXPECT_FALSE(Deadline(TypeParam::max()).passed());
-  EXPECT_EQ(Deadline(TypeParam::min()).passed(), TypeParam::min() < TypeParam::zero());
+  EXPECT_TRUE(Deadline(TypeParam::min()).passed());  // of a type without a sign, no time at all
   if constexpr (!std::is_same_v<typename TypeParam::period, std::atto>) {
     EXPECT_TRUE(Deadline(TypeParam::max()).is_never());
   }
@@ -145,7 +145,7 @@ TEST_F(DeadlineTest, AsLongAsCanBeIsNoDeadline) {
 
 TEST_F(DeadlineTest, AtTheBeginningOfTimeHasPassed) {
   Executable exec = Compile();
-  const penstock::Run run = Launch(exec, Deadline::Clock::time_point::min());
+  const penstock::Run run = LaunchKept(exec, Deadline::Clock::time_point::min());
   EXPECT_EQ(run.Wait(Deadline::Clock::time_point::min()).code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(Text(run.Wait()), kAbandoned);
   held_.latch.Open();

@@ -8,6 +8,7 @@
 #include "penstock/runtime.h"
 #include "tests/runtime/held_graph.h"
 #include "tests/support/environment.h"
+#include "tests/support/mode_scope.h"
 
 namespace penstock {
 namespace {
@@ -35,6 +36,7 @@ class EnvironmentOfARuntime : public testing::Test {
 TEST_F(EnvironmentOfARuntime, TakesWordsForFlags) {
   const EnvironmentScope sync("PENSTOCK_SYNC", "true"), twins("PENSTOCK_CHECK_TWINS", "on"),
       checked("PENSTOCK_CHECKED", "Yes");
+  const ModeScope mode("auto");
   Runtime runtime = *Create();
   const absl::StatusOr<Executable> exec = Compile(runtime);
   ASSERT_OK(exec.status());

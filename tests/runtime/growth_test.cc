@@ -13,6 +13,7 @@
 #include "penstock/runtime.h"
 #include "src/runtime/driver_hook.h"
 #include "tests/runtime/null_driver.h"
+#include "tests/support/mode_scope.h"
 
 namespace penstock {
 namespace {
@@ -77,8 +78,9 @@ TEST_F(GrowthTest, ALongChainOfHostNodesIsExportedOnASmallStack) {
     g.Host("host " + std::to_string(i), [](std::span<int32_t>) {}, ReadWrite(x));
   }
   g.ParallelFor("kernel, whose segment waits for the last of them", 4, AddOne{}, ReadWrite(x));
+  const ModeScope mode("graph");
   OnSmallStack([&] {
-    auto exec = runtime_->Compile(g, {.slots = 1, .mode = Mode::kGraph});
+    auto exec = runtime_->Compile(g, {.slots = 1});
     ASSERT_OK(exec.status());
     std::vector<int32_t> memory(4);
     const auto exported = exec->Export(exec->bindings().Set(x, memory));

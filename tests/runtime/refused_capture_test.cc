@@ -63,7 +63,7 @@ class RefusedCapture : public testing::Test {
 TEST_F(RefusedCapture, IsCompilesStatusInGraphModeWithTheNodesLine) {
   const ModeScope mode("graph");
   const std::string text = runtime_.Compile(graph_).status().ToString();
-  EXPECT_THAT(text, HasSubstr("graph 'g' node 'theirs' (tests/runtime/refused_capture_test.cc:"));
+  EXPECT_THAT(text, HasSubstr("graph 'g' node 'theirs' (refused_capture_test.cc:"));
   EXPECT_THAT(text, HasSubstr("a call was refused while the stream captured, and the graph lacks it: BeginCapture"));
 }
 

@@ -428,7 +428,8 @@ TEST_P(CudaInteropTest, AnExportedGraphIsLaunchedPrintedAndAddedToACapture) {
   EXPECT_EQ(AddToCapture(*exported, own_).code(), absl::StatusCode::kFailedPrecondition);
   ASSERT_CUDA(cudaStreamBeginCapture(own_, cudaStreamCaptureModeThreadLocal));
   StepOn(own_, x_, 1);
-  EXPECT_EQ(AddToCapture(ExportedGraph(), own_).code(), absl::StatusCode::kFailedPrecondition);
+  const ExportedGraph none;
+  EXPECT_EQ(AddToCapture(none, own_).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_OK(AddToCapture(*exported, own_));
   StepOn(own_, x_, 2);
   EXPECT_OK(AddToCapture(*exported, own_));

@@ -23,7 +23,7 @@ TEST(ErrorsOfThread, AreThoseOfTheThreadAlone) {
 TEST(ErrorsOfThread, AreJoinedEachOnceAndOfManyThreeAreQuoted) {
   std::string log;
   for (const char* text : {"a", "b", "a", "c", "d", "e", "d"}) log += Line(7, text);
-  EXPECT_EQ(ErrorsOfThread(log, 7), "a; b; c; and 2 more");
+  EXPECT_EQ(ErrorsOfThread(log, 7), "a; b; c; and 3 more");
 }
 
 TEST(ErrorsOfThread, LinesThatWereLostCountAsTheThreads) {

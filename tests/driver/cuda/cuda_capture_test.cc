@@ -151,11 +151,12 @@ TEST_F(CudaCaptureTest, ACallThatIsRefusedInItIsToldByItsEnd) {
 
 TEST_F(CudaCaptureTest, ErrorsBeforeItAndOfOtherThreadsAreNotToldAsItsOwn) {
   std::byte* const memory = Device(16);
-  EXPECT_NE(cudaFreeAsync(memory, native()), cudaSuccess) << "a stale last error";
+  void* const of_nobody = reinterpret_cast<void*>(uintptr_t{1} << 32);
+  EXPECT_NE(cudaFreeAsync(of_nobody, native()), cudaSuccess) << "a stale last error";
   ASSERT_TRUE(driver_->BeginCapture(stream_).ok());
   EXPECT_TRUE(driver_->Fill(stream_, {.dst = memory, .count = 16}).ok());
   const Stream other = NewStream();
-  std::thread([&] { EXPECT_NE(cudaFreeAsync(memory, Native(other)), cudaSuccess); }).join();
+  std::thread([&] { EXPECT_NE(cudaFreeAsync(of_nobody, Native(other)), cudaSuccess); }).join();
   const absl::StatusOr<Graph> graph = driver_->EndCapture(stream_);
   ASSERT_TRUE(graph.ok()) << graph.status();
   driver_->DestroyGraph(*graph);

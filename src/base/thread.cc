@@ -2,34 +2,22 @@
 
 #include <pthread.h>
 
-#include <csignal>
 #include <utility>
 
 #include "src/base/thread_role.h"
 
 namespace penstock::base {
-namespace {
 
-// While it lives the calling thread has the mask that a new thread is to inherit.
-class MaskOfOwnThreads {
- public:
-  MaskOfOwnThreads() {
-    sigset_t blocked;
-    sigfillset(&blocked);
-    for (const int kept : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF}) {
-      sigdelset(&blocked, kept);
-    }
-    pthread_sigmask(SIG_SETMASK, &blocked, &before_);
+MaskOfOwnThreads::MaskOfOwnThreads() {
+  sigset_t blocked;
+  sigfillset(&blocked);
+  for (const int kept : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF}) {
+    sigdelset(&blocked, kept);
   }
-  ~MaskOfOwnThreads() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  MaskOfOwnThreads(const MaskOfOwnThreads&) = delete;
-  MaskOfOwnThreads& operator=(const MaskOfOwnThreads&) = delete;
+  pthread_sigmask(SIG_SETMASK, &blocked, &before_);
+}
 
- private:
-  sigset_t before_;
-};
-
-}  // namespace
+MaskOfOwnThreads::~MaskOfOwnThreads() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 std::thread StartThread(std::string name, std::function<void()> body) {
   const MaskOfOwnThreads mask;

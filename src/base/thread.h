@@ -10,11 +10,25 @@
 // Errors:    throws std::system_error where the system refuses a thread, as the constructor of std::thread.
 #pragma once
 
+#include <csignal>
 #include <functional>
 #include <string>
 #include <thread>
 
 namespace penstock::base {
+
+// While it lives the calling thread has the mask that new threads are to inherit: those of StartThread, and those that
+// CUDA makes when it starts.
+class MaskOfOwnThreads {
+ public:
+  MaskOfOwnThreads();
+  ~MaskOfOwnThreads();
+  MaskOfOwnThreads(const MaskOfOwnThreads&) = delete;
+  MaskOfOwnThreads& operator=(const MaskOfOwnThreads&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 // `name` is that of its ThreadRole; of a few characters, of which debuggers show 15.
 std::thread StartThread(std::string name, std::function<void()> body);

@@ -392,8 +392,9 @@ class Builder {
   template <class From>
   void AddSchedule(const From& from, Schedule& to) {
     for (const graph::Command& c : from.commands) AddCommand(c, to);
-    std::stable_sort(to.arrival_lanes.begin(), to.arrival_lanes.end(),
-                     [](const ArrivalLane& a, const ArrivalLane& b) { return a.arrival < b.arrival; });
+    std::sort(to.arrival_lanes.begin(), to.arrival_lanes.end(), [](const ArrivalLane& a, const ArrivalLane& b) {
+      return a.arrival != b.arrival ? a.arrival < b.arrival : a.lane < b.lane;
+    });
     to.segments = from.segments;
     to.finish_begin = from.finish_begin;
     to.finish_short_begin = from.finish_short_begin;

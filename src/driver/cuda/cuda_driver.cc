@@ -15,6 +15,7 @@
 #include "penstock/detail/programmatic.h"
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
+#include "src/base/thread.h"
 #include "src/driver/copy_box.h"
 #include "src/driver/cuda/cuda_context.h"
 #include "src/driver/cuda/cuda_copy.h"
@@ -545,6 +546,7 @@ absl::StatusOr<int> CudaDeviceCount() {
 }
 
 absl::StatusOr<std::unique_ptr<Driver>> CreateCudaDriver(const CudaDriverOptions& options) {
+  const base::MaskOfOwnThreads mask;  // CUDA begins threads of its own here, which would take the application's signals
   PENSTOCK_ASSIGN_OR_RETURN(const int count, CudaDeviceCount());
   PENSTOCK_RETURN_IF_ERROR(CheckOrdinals(options.ordinals, count));
   std::vector<int> ordinals = options.ordinals;

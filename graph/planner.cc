@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kMostAlike = 8;
 
-// Of a mistake: all but whose it is. A name may hold what is looked for, and then its mistake is like no other.
+// The text of a mistake without its subject. Where a name holds the marks looked for here, the mistake equals no other.
 std::string_view WithoutSubject(std::string_view text) {
   const size_t end = std::min(text.find("): "), text.find(") on "));
   return end == std::string_view::npos ? text : text.substr(end);

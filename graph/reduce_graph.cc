@@ -127,7 +127,7 @@ class Reduction {
     return before;
   }
 
-  // Of a node, as of a sweep: the bits of those that come before one of its predecessors.
+  // For one node, valid for one sweep: the bits of the nodes that come before one of its predecessors.
   struct Through {
     int32_t sweep = 0;
     uint64_t before = 0;

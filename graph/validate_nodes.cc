@@ -53,7 +53,7 @@ class NodeCheck {
     const std::string_view device = device_ != nullptr ? std::string_view(device_->name) : std::string_view();
     d_.AddMistake(code, Prefix(d_.model, "node", node_.name, device) + ": " + text);
   }
-  // Those of any device where the pin is a mistake.
+  // The device's limits, or the default limits where the pin names no device.
   base::KernelLimits Limits() const { return device_ != nullptr ? device_->limits : base::KernelLimits(); }
   const BufferFacts& Facts(size_t access) const { return d_.buffers[static_cast<size_t>(accesses_[access].buffer)]; }
   const BufferDecl& Buffer(size_t access) const {

@@ -11,7 +11,7 @@ namespace penstock::base {
 class CountedTime {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
-  // Who looks as often as it should never leaves a gap of this between two looks, unless it was stopped, too.
+  // A thread that looks as often as it should leaves no gap of this length, unless it was stopped as well.
   static constexpr std::chrono::seconds kStoodStill{1};
 
   explicit CountedTime(TimePoint now) : last_(now) {}

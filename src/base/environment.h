@@ -2,7 +2,7 @@
 //
 // One that is empty counts as one that is not set.
 //
-// Threads: free functions. They read the environment, which nobody may change meanwhile.
+// Threads: free functions. They read the environment, which no thread may change meanwhile.
 // Errors:  InvalidArgument with the variable's name, its value and what it may be.
 #pragma once
 

@@ -34,8 +34,8 @@ class RefusalWatch {
 CUlogIterator LogPosition(const DriverApi& api);
 
 // The errors of one thread in lines of the driver's log, "[time][thread][CUDA][E] text": each text once, joined by ";
-// ". The first line may say that older ones have been lost; that counts as an error, since nobody can know whose they
-// were.
+// ". The first line may say that older ones have been lost; that counts as an error, since it cannot be known whose
+// they were.
 std::string ErrorsOfThread(std::string_view log, unsigned long thread);
 
 }  // namespace penstock::driver

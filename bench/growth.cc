@@ -1,6 +1,6 @@
 // How what a graph costs grows with it: CPU time an edge to plan graphs of eight times as many nodes, and a node to
 // compile and to run them on a host device. Everything is near the number of nodes and edges; what the ratios have
-// over 1 are caches that are too small and pages that large vectors get anew.
+// over 1 comes from caches that are too small and from fresh pages for large vectors.
 //
 // Families: see kFamilies. Where each node reads all that was written before, edges are half the square of nodes.
 //

@@ -30,7 +30,7 @@ absl::StatusOr<bool> FlagOf(const char* name) {
   if (std::any_of(std::begin(kOn), std::end(kOn), is_word)) return true;
   if (std::any_of(std::begin(kOff), std::end(kOff), is_word)) return false;
   return absl::InvalidArgumentError(
-      absl::StrCat(name, " is '", absl::CEscape(*Variable(name)),
+      absl::StrCat(name, " is '", absl::CEscape(Variable(name).value_or("")),
                    "'; it must be 1, true, yes or on, or else 0, false, no, off or nothing"));
 }
 

@@ -51,9 +51,9 @@ struct Logger::Stderr {
 };
 
 Logger::Logger(LogLevel level, Hook hook) : level_(level), hook_(std::move(hook)), stderr_(std::make_unique<Stderr>()) {
-  const std::optional<std::string> value = Variable("PENSTOCK_LOG");
-  if (!value) return;
-  if (const std::optional<LogLevel> named = LevelNamed(*WordOf("PENSTOCK_LOG"))) {
+  const std::optional<std::string> value = Variable("PENSTOCK_LOG"), word = WordOf("PENSTOCK_LOG");
+  if (!value || !word) return;
+  if (const std::optional<LogLevel> named = LevelNamed(*word)) {
     level_ = *named;
   } else {
     Log(LogLevel::kWarning,

@@ -24,7 +24,7 @@ absl::StatusOr<Mode> ExecutableCore::WantedMode(const CompileOptions& options) c
   if (const std::optional<std::string> name = base::WordOf("PENSTOCK_MODE")) {
     if (name != "stream" && name != "graph" && name != "auto") {
       return absl::InvalidArgumentError(graph::Prefix(*model_) + ": PENSTOCK_MODE is '" +
-                                        graph::OneLine(*base::Variable("PENSTOCK_MODE")) +
+                                        graph::OneLine(base::Variable("PENSTOCK_MODE").value_or("")) +
                                         "'; it must be stream, graph or auto");
     }
     wanted = name == "graph" ? Mode::kGraph : name == "stream" ? Mode::kStream : Mode::kAuto;

@@ -15,6 +15,7 @@
 #include "src/base/limits.h"
 #include "src/runtime/pinned_bytes.h"
 #include "tests/runtime/held_graph.h"
+#include "tests/support/sanitized.h"
 
 namespace penstock {
 namespace {
@@ -92,9 +93,7 @@ TEST(SizesNobodyCanGive, OfStagedChunksAreRefusedAtCompile) {
 }
 
 TEST(SizesNobodyCanGive, OfAPipelinesPlacesAreRefusedAtCreate) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers end a process that asks for so much";
-#endif
+  if (kSanitized) GTEST_SKIP() << "sanitizers end a process that asks for so much";
   struct Large {
     std::byte bytes[size_t{1} << 40];
   };

@@ -1,0 +1,16 @@
+// Whether the program is built with AddressSanitizer or ThreadSanitizer, by g++ or clang.
+#pragma once
+
+namespace penstock {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#elif !defined(__has_feature)
+inline constexpr bool kSanitized = false;
+#elif __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+}  // namespace penstock

@@ -426,18 +426,20 @@ void RunState::Post(Callback callback, absl::Status status) {
   auto posted =
       std::make_unique<PostedCallback>(PostedCallback{std::move(callback), std::move(status), runtime_.get()});
   runtime_->workers().Post({&RunPostedCallback, posted.release(), 0}, workers_);
-}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): RunPostedCallback takes it over
+}
 
 void RunState::OnDone(Callback callback) {
   if (forked()) return CallBack(callback, RuntimeCore::Forked(), *runtime_);
-  bool kept = false;
-  {
-    base::MutexLock lock(mu_);
-    kept = !ended_.load(std::memory_order_relaxed);
-    if (kept) callbacks_.push_back(std::move(callback));
-  }
-  if (kept) return WatchInBackground();
+  if (Keep(callback)) return WatchInBackground();
   Post(std::move(callback), status());
+}
+
+// Takes the callback over unless the run has ended.
+bool RunState::Keep(Callback& callback) {
+  base::MutexLock lock(mu_);
+  if (ended_.load(std::memory_order_relaxed)) return false;
+  callbacks_.push_back(std::move(callback));
+  return true;
 }
 
 absl::Status RunState::status() const {

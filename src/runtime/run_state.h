@@ -114,6 +114,7 @@ class RunState final : public Watched {
   std::vector<Callback> EndLocked(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Announce(std::vector<Callback> callbacks, const absl::Status& status);
   void Post(Callback callback, absl::Status status);
+  bool Keep(Callback& callback);
 
   RunLife<> life_;
   base::OwnerByNotes<> notes_;  // calls of Advance; the first one owns the machine

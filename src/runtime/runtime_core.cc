@@ -502,7 +502,7 @@ void RuntimeCore::FreeDevice(const DeviceRef& device, void* memory) {
                       of->runtime->ReleaseEnds();
                     },
                     freed});
-}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): the task takes it over
+}
 
 bool RuntimeCore::ReserveAsks(const std::vector<int>& of_devices) {
   base::MutexLock lock(mu_);

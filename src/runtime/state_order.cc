@@ -14,7 +14,7 @@ constexpr std::string_view kBy = ": poisoned by ", kAdvice = "; its contents are
 // A run that fails since it found a State poisoned hands that on, so a chain of runs is told by its first failure
 // alone.
 std::string RootOf(const absl::Status& cause) {
-  const std::string text = base::Str(cause.message());
+  std::string text = base::Str(cause.message());
   const size_t by = text.find(kBy);
   if (by == std::string::npos || !text.ends_with(kAdvice)) return text;
   const size_t begin = by + kBy.size();

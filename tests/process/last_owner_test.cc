@@ -127,14 +127,13 @@ Pipeline<int32_t> MakePipeline(Handles& handles, const std::string& where, const
   auto y = graph.Output<int32_t>("y", 1);
   graph.Fill("fill", y, 1);
   Executable executable = Must(handles.runtime->Compile(graph));
-  static std::vector<int32_t> numbers(1);
   Stages<int32_t> stages;
   stages.Host("stage", [&handles, where, token](int32_t&) {
     if (where == "stage") handles.Drop();
   });
   stages.Run("run", executable, [&handles, where, y](Item<int32_t>& item) {
     if (where == "set function") handles.Drop();
-    item.Set(y, numbers);
+    item.Set(y, std::span<int32_t>(&item.value(), 1));
   });
   PipelineOptions options;
   if (where == "progress") {

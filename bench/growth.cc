@@ -41,13 +41,13 @@ ps::BufferHandle<float> FilledBuffer(ps::Graph& graph, const std::string& name) 
   return buffer;
 }
 
-void AddChain(ps::Graph& graph, int nodes) {
+void AddChain(ps::Runtime&, ps::Graph& graph, int nodes) {
   const auto x = FilledBuffer(graph, "x");
   for (int i = 0; i < nodes; ++i) graph.ParallelFor(Named("k", i), kElements, AddOne{}, ps::ReadWrite(x));
 }
 
 // One buffer read by all, each of which writes one of its own.
-void AddWide(ps::Graph& graph, int nodes) {
+void AddWide(ps::Runtime&, ps::Graph& graph, int nodes) {
   const auto x = FilledBuffer(graph, "x");
   for (int i = 0; i < nodes; ++i) {
     graph.ParallelFor(Named("k", i), kElements, Read1{}, ps::Read(x),
@@ -55,19 +55,19 @@ void AddWide(ps::Graph& graph, int nodes) {
   }
 }
 
-void AddHostChain(ps::Graph& graph, int nodes) {
+void AddHostChain(ps::Runtime&, ps::Graph& graph, int nodes) {
   const auto x = graph.InOut<float>("x", kElements);
   for (int i = 0; i < nodes; ++i) graph.Host(Named("h", i), OnHost, ps::ReadWrite(x));
 }
 
-void AddHostWide(ps::Graph& graph, int nodes) {
+void AddHostWide(ps::Runtime&, ps::Graph& graph, int nodes) {
   const auto x = graph.InOut<float>("x", kElements);
   graph.ParallelFor("first", kElements, AddOne{}, ps::ReadWrite(x));
   for (int i = 0; i < nodes; ++i) graph.Host(Named("h", i), ReadOnHost, ps::Read(x));
   graph.ParallelFor("last", kElements, AddOne{}, ps::ReadWrite(x));
 }
 
-void AddTurns(ps::Graph& graph, int nodes) {
+void AddTurns(ps::Runtime&, ps::Graph& graph, int nodes) {
   const auto x = graph.InOut<float>("x", kElements);
   for (int i = 0; i < nodes; ++i) {
     if (i % 2 == 0) {
@@ -79,7 +79,7 @@ void AddTurns(ps::Graph& graph, int nodes) {
 }
 
 // Each node after the eight before it that are powers of two away.
-void AddAfters(ps::Graph& graph, int nodes) {
+void AddAfters(ps::Runtime&, ps::Graph& graph, int nodes) {
   std::vector<ps::NodeRef> refs;
   for (int i = 0; i < nodes; ++i) {
     const auto x = graph.Buffer<float>(Named("x", i), kElements);
@@ -90,7 +90,7 @@ void AddAfters(ps::Graph& graph, int nodes) {
 }
 
 // Each node after all before it.
-void AddAllBefore(ps::Graph& graph, int nodes) {
+void AddAllBefore(ps::Runtime&, ps::Graph& graph, int nodes) {
   std::vector<ps::NodeRef> refs;
   for (int i = 0; i < nodes; ++i) {
     const auto x = graph.Buffer<float>(Named("x", i), kElements);
@@ -101,7 +101,7 @@ void AddAllBefore(ps::Graph& graph, int nodes) {
 }
 
 // Two kernels a tile, each tile a slice of one buffer.
-void AddTiles(ps::Graph& graph, int nodes) {
+void AddTiles(ps::Runtime&, ps::Graph& graph, int nodes) {
   const auto x = graph.Buffer<float>("x", int64_t{4} * nodes);
   for (int i = 0; i < nodes / 2; ++i) {
     graph.Fill(Named("f", i), ps::Write(x, ps::Slice({int64_t{8} * i}, {8})), 1.f);
@@ -111,9 +111,16 @@ void AddTiles(ps::Graph& graph, int nodes) {
   }
 }
 
+void AddStates(ps::Runtime& runtime, ps::Graph& graph, int nodes) {
+  for (int i = 0; i < nodes; ++i) {
+    const auto state = Must(runtime.MakeState<float>(Named("s", i), kElements));
+    graph.ParallelFor(Named("k", i), kElements, AddOne{}, ps::ReadWrite(state));
+  }
+}
+
 struct Family {
   const char* name;
-  std::function<void(ps::Graph&, int)> add;
+  std::function<void(ps::Runtime&, ps::Graph&, int)> add;
   bool runs;  // bound memory is one InOut of kElements, "x"
   bool dense = false;  // planned only
 };
@@ -126,6 +133,7 @@ const Family kFamilies[] = {
     {"After eight of those before", AddAfters, false},
     {"After all before", AddAllBefore, false, true},
     {"tiles of one buffer", AddTiles, false},
+    {"States side by side", AddStates, false},
 };
 
 // Of all threads of the process, so that a busy machine, which takes them off its cores, is no matter of the graph.
@@ -153,9 +161,12 @@ struct Cost {
 
 Cost CostOf(ps::Runtime& runtime, const Family& family, int nodes, int repeats) {
   ps::Graph graph(family.name);
-  family.add(graph, nodes);
+  family.add(runtime, graph, nodes);
   penstock::graph::PlanOptions options;
   options.devices.push_back({.name = "host:0"});
+  for (const penstock::BufferDecl& buffer : graph.model().buffers) {
+    if (buffer.state != nullptr) options.runtime = buffer.state->runtime;
+  }
   penstock::graph::Draft draft(graph.model(), options);
   Validate(draft);
   DeclaredEdges(draft);

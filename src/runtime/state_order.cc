@@ -1,5 +1,7 @@
 #include "src/runtime/state_order.h"
 
+#include <ranges>
+
 #include "graph/message.h"
 #include "src/base/status.h"
 #include "src/runtime/executable_core.h"
@@ -39,7 +41,7 @@ absl::Status StateOrder::Enter(StateTicket& ticket, bool even_poisoned) {
   if (!even_poisoned) {
     ++look_;
     for (const StatePlace& place : ticket.places) {
-      absl::Status verdict = VerdictBehind(*place.queue, place.queue->last, next_serial_);
+      absl::Status verdict = VerdictLocked({place.queue, place.queue->last, next_serial_});
       if (!verdict.ok()) return verdict;
     }
   }
@@ -59,7 +61,9 @@ void StateOrder::Leave(StateTicket& ticket) {
   base::MutexLock lock(mu_);
   const bool failed = ticket.fault != nullptr && ticket.fault->failed();
   for (StatePlace& place : ticket.places) {
-    if (failed && place.written.load(std::memory_order_acquire)) PoisonLocked(place, FailureOf(ticket));
+    if (failed && place.written.load(std::memory_order_acquire)) {
+      PoisonLocked(place, ticket.core->Describe(ticket.fault->node(), ticket.fault->status()));
+    }
     if (place.earlier != nullptr) place.earlier->later = place.later;
     (place.later != nullptr ? place.later->earlier : place.queue->last) = place.earlier;
   }
@@ -93,47 +97,59 @@ bool StateOrder::Submitted(StatePlace& place) {
 absl::Status StateOrder::Verdict(StateTicket& ticket) {
   base::MutexLock lock(mu_);
   ++look_;
-  return VerdictLocked(ticket);
+  for (const StatePlace& place : ticket.places) {
+    absl::Status verdict = VerdictLocked({place.queue, place.earlier, ticket.serial});
+    if (!verdict.ok()) return verdict;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StateOrder::NearestVerdict(const StatePlace& place) {
+  base::MutexLock lock(mu_);
+  StateTicket* writer = nullptr;
+  const absl::Status failure = NearestFailure({place.queue, place.earlier, place.ticket->serial}, writer);
+  return failure.ok() ? failure : PoisonedBy(place.queue->record, failure);
 }
 
 absl::Status StateOrder::StatusOf(const StateQueue& queue) {
   base::MutexLock lock(mu_);
   ++look_;
-  return VerdictBehind(queue, queue.last, next_serial_);
+  return VerdictLocked({&queue, queue.last, next_serial_});
 }
 
 // Every user is looked at once a look, however many ways lead to it; what is wrong ends the look at once.
-absl::Status StateOrder::VerdictLocked(StateTicket& ticket) {
-  if (ticket.clean == look_) return absl::OkStatus();
-  for (const StatePlace& place : ticket.places) {
-    absl::Status verdict = VerdictBehind(*place.queue, place.earlier, ticket.serial);
-    if (!verdict.ok()) return verdict;
+absl::Status StateOrder::VerdictLocked(const View& view) {
+  for (views_.assign(1, view); !views_.empty();) {
+    const View next = views_.back();
+    views_.pop_back();
+    StateTicket* writer = nullptr;
+    const absl::Status failure = NearestFailure(next, writer);
+    if (!failure.ok()) return PoisonedBy(view.queue->record, failure);
+    if (writer == nullptr || writer->seen == look_) continue;
+    writer->seen = look_;
+    for (const StatePlace& place : std::views::reverse(writer->places)) {
+      views_.push_back({place.queue, place.earlier, writer->serial});
+    }
   }
-  ticket.clean = look_;
   return absl::OkStatus();
 }
 
-// Of a State as the user `serial` finds it, whose nearest neighbour in the queue is `last`. The last user that may have
-// written it answers for those before, and a Set or Reset makes up for them.
-absl::Status StateOrder::VerdictBehind(const StateQueue& queue, const StatePlace* last, uint64_t serial) {
+// The last user that may have written the State answers for those before, and a Set or Reset makes up for them.
+absl::Status StateOrder::NearestFailure(const View& view, StateTicket*& writer) {
   uint64_t from = 0;
-  for (const StatePlace* p = last; p != nullptr; p = p->earlier) {
+  for (const StatePlace* p = view.last; p != nullptr; p = p->earlier) {
     const bool sets = p->ticket->core == nullptr && p->writes;
     if (sets) from = p->ticket->serial;
     if (!sets && !p->written.load(std::memory_order_acquire)) continue;
-    const absl::Status failure = FailureOf(*p->ticket);
-    if (!failure.ok()) return PoisonedBy(queue.record, failure);
+    const driver::RunFault* const fault = p->ticket->fault;
+    if (fault == nullptr) break;
+    if (fault->failed()) return p->ticket->core->Describe(fault->node(), fault->status());
+    writer = p->ticket;
     break;
   }
-  const bool poisoned = !queue.poison.ok() && queue.poison_serial >= from && queue.poison_serial < serial;
+  const StateQueue& queue = *view.queue;
+  const bool poisoned = !queue.poison.ok() && queue.poison_serial >= from && queue.poison_serial < view.serial;
   return poisoned ? queue.poison : absl::OkStatus();
-}
-
-absl::Status StateOrder::FailureOf(StateTicket& ticket) {
-  if (ticket.fault == nullptr) return absl::OkStatus();
-  if (ticket.fault->failed()) return ticket.core->Describe(ticket.fault->node(), ticket.fault->status());
-  const absl::Status verdict = VerdictLocked(ticket);
-  return verdict.ok() ? verdict : ticket.core->Describe(-1, verdict);
 }
 
 void StateOrder::PoisonLocked(StatePlace& place, const absl::Status& cause) {

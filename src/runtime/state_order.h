@@ -16,7 +16,9 @@
 // for an event was submitted after its record.
 //
 // Poison: a run that fails after it may have written a State spoils it for those behind. Until it has drained this is
-// read off its RunFault (Verdict looks back through all undrained users); when it leaves, it is written to the State.
+// read off its RunFault; when it leaves, it is written to the State. Verdict looks back through all users that have not
+// drained; a run calls it when it enters and when it has ended. NearestVerdict looks only at the State's last writer,
+// so that a run which waits for each of its many States does not look at all of them as often.
 //
 // Ownership: places and tickets belong to slots, or to the call they stand for; States hold their queue.
 // Threads:   thread-safe.
@@ -72,7 +74,7 @@ struct StateTicket {
   std::vector<StatePlace> places;
   // Guarded by StateOrder::mu_.
   uint64_t serial = 0;
-  uint64_t clean = 0;  // the last look that found nothing wrong
+  uint64_t seen = 0;  // by this look and those before
 };
 
 class StateOrder {
@@ -96,6 +98,9 @@ class StateOrder {
 
   // OK, or the poison of a State of the ticket, by a user before it.
   absl::Status Verdict(StateTicket& ticket);
+  // The same for one State of a ticket, and only by its last writer: a failure of a run that the writer itself comes
+  // behind may go unseen.
+  absl::Status NearestVerdict(const StatePlace& place);
   // The same for a State as the next user would find it.
   absl::Status StatusOf(const StateQueue& queue);
   void Poison(StatePlace& place, const absl::Status& cause);
@@ -104,16 +109,23 @@ class StateOrder {
   std::string DescribeAhead(const StateTicket& ticket);
 
  private:
-  absl::Status VerdictLocked(StateTicket& ticket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status VerdictBehind(const StateQueue& queue, const StatePlace* last, uint64_t serial)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status FailureOf(StateTicket& ticket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // A State as the user `serial` finds it, whose nearest neighbour in the queue is `last`.
+  struct View {
+    const StateQueue* queue;
+    const StatePlace* last;
+    uint64_t serial;
+  };
+
+  absl::Status VerdictLocked(const View& view) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Sets `writer` to a run that the verdict depends on beside, if there is one.
+  static absl::Status NearestFailure(const View& view, StateTicket*& writer);
   void PoisonLocked(StatePlace& place, const absl::Status& cause) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   const StatePlace* Find(const StatePlace& place, uint64_t below) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   base::Mutex mu_;
   uint64_t next_serial_ ABSL_GUARDED_BY(mu_) = 1;
   uint64_t look_ ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<View> views_ ABSL_GUARDED_BY(mu_);  // still to be judged in this look
 };
 
 }  // namespace penstock::runtime

@@ -166,14 +166,14 @@ absl::StatusOr<bool> StreamExecutor::WaitForState(Slot& slot, const ExecCommand&
   uint64_t below = UINT64_MAX;
   while (const auto ahead = order.LookAhead(place, below)) {
     if (!ahead->submitted) {
-      PENSTOCK_RETURN_IF_ERROR(order.Verdict(slot.ticket));
+      PENSTOCK_RETURN_IF_ERROR(order.NearestVerdict(place));
       if (ahead->core == nullptr && StateCore::Of(place.queue->record).TakeBack()) continue;
       return false;
     }
     for (const driver::Event event : *ahead->done) PENSTOCK_RETURN_IF_ERROR(core_.driver().Wait(stream, event));
     below = ahead->serial;
   }
-  PENSTOCK_RETURN_IF_ERROR(order.Verdict(slot.ticket));
+  PENSTOCK_RETURN_IF_ERROR(order.NearestVerdict(place));
   return true;
 }
 

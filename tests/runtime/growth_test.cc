@@ -1,8 +1,6 @@
 // What long graphs cost an export and a compilation: on a small stack, and in time at all.
 #include <gtest/gtest.h>
-#include <pthread.h>
 
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,6 +12,7 @@
 #include "src/runtime/driver_hook.h"
 #include "tests/runtime/null_driver.h"
 #include "tests/support/mode_scope.h"
+#include "tests/support/small_stack.h"
 
 namespace penstock {
 namespace {
@@ -54,20 +53,6 @@ class GrowthTest : public testing::Test {
   std::unique_ptr<Runtime> runtime_;
   CountingDriver* driver_ = nullptr;
 };
-
-void OnSmallStack(const std::function<void()>& work) {
-  pthread_attr_t small;
-  pthread_attr_init(&small);
-  pthread_attr_setstacksize(&small, size_t{256} << 10);
-  pthread_t thread;
-  const auto run = [](void* of) -> void* {
-    (*static_cast<const std::function<void()>*>(of))();
-    return nullptr;
-  };
-  ASSERT_EQ(pthread_create(&thread, &small, run, const_cast<std::function<void()>*>(&work)), 0);
-  pthread_join(thread, nullptr);
-  pthread_attr_destroy(&small);
-}
 
 // With a frame a node it would end the process: 256 KiB are 13 bytes a node.
 TEST_F(GrowthTest, ALongChainOfHostNodesIsExportedOnASmallStack) {

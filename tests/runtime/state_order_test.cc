@@ -10,6 +10,7 @@
 #include "tests/driver/host/latch.h"
 #include "tests/runtime/null_driver.h"
 #include "tests/runtime/state_fixture.h"
+#include "tests/support/small_stack.h"
 
 namespace penstock {
 namespace {
@@ -294,6 +295,35 @@ TEST_F(StateOrderTest, AReaderSeesTheWriterBeforeItAndNotTheOneAfter) {
     EXPECT_EQ(before, std::vector<int64_t>(kN, r));
     EXPECT_EQ(again, std::vector<int64_t>(kN, r));
   }
+}
+
+// With frames for each run it would end the process: 256 KiB are 131 bytes a run.
+TEST_F(StateOrderTest, ALongLineOfRunsIsLookedBackAlongOnASmallStack) {
+  constexpr int kRuns = 2000;
+  State<int64_t> s = Made(Name("s", "a.cc", 7), 1);
+  Meeting release;
+  Graph first("first"), later("later");
+  Twin(
+      first, Name("fails", "a.cc", 5),
+      [&release](int64_t*) {
+        EXPECT_TRUE(release.Await(1));
+        return absl::InternalError("boom");
+      },
+      ReadWrite(s));
+  Twin(later, "adds", [](int64_t* v) { ++v[0]; }, ReadWrite(s));
+  std::vector<Executable> executables;
+  std::vector<penstock::Run> runs;
+  for (int i = 0; i < kRuns; ++i) {
+    executables.push_back(Compiled(i == 0 ? first : later, {.slots = 1}));
+    auto run = executables.back().Launch(executables.back().bindings());
+    ASSERT_OK(run.status());
+    runs.push_back(*std::move(run));
+  }
+  OnSmallStack([&] { EXPECT_OK(s.status()); });
+  release.Arrive();
+  EXPECT_EQ(runs.back().Wait().ToString(),
+            "FAILED_PRECONDITION: graph 'later': state 's' (a.cc:7): poisoned by graph 'first' node 'fails' (a.cc:5) on "
+            "host:0: boom; its contents are unspecified; Set or Reset it");
 }
 
 TEST_F(StateOrderTest, SetAndReadTakeTheirTurnAmongRuns) {

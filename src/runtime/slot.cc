@@ -317,6 +317,7 @@ absl::StatusOr<std::unique_ptr<GraphReplay>> Slot::ExportGraph(int32_t& node) {
 void Slot::ReleaseAhead() {
   for (const RunAhead& a : ahead) a.run->Unref();
   ahead.clear();
+  ahead_ended = 0;
   events_ahead.clear();
   stream_ahead = {};
 }

@@ -165,6 +165,7 @@ struct Slot final : driver::UseSource {
   StateTicket ticket;  // places parallel to Plan::states
   KeyedHome home;  // whose States of a key are bound, where the graph has some
   std::vector<RunAhead> ahead;  // runs to come behind, by arrival
+  size_t ahead_ended = 0;  // the first so many of them are known to have ended
   std::vector<EventAhead> events_ahead;  // and events of the application's
   driver::Event stream_ahead;  // and what its stream had before the run; null where it is on none, or that is done
   std::vector<driver::Event> done;  // those of Plan::done_events

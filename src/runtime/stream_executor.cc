@@ -191,9 +191,9 @@ absl::StatusOr<bool> StreamExecutor::WaitUntilReady(Slot& slot, const ExecComman
 }
 
 bool StreamExecutor::AheadIsSettled(Slot& slot) {
-  for (const RunAhead& ahead : slot.ahead) {
+  for (; slot.ahead_ended < slot.ahead.size(); ++slot.ahead_ended) {
     if (slot.fault.failed()) return true;
-    const absl::StatusOr<RunState::Tail> tail = ahead.run->LookAtTail();
+    const absl::StatusOr<RunState::Tail> tail = slot.ahead[slot.ahead_ended].run->LookAtTail();
     if (!tail.ok()) {
       slot.fault.Fail(-1, tail.status());
     } else if (!tail->ended) {

@@ -48,7 +48,7 @@ struct StateQueue {
   explicit StateQueue(const StateRecord& r) : record(r) {}
   const StateRecord& record;
   StatePlace* last = nullptr;
-  absl::Status poison;         // what is said of it
+  absl::Status poison;  // what is said of it
   uint64_t poison_serial = 0;  // of the user that did it
 };
 

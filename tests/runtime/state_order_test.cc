@@ -321,9 +321,10 @@ TEST_F(StateOrderTest, ALongLineOfRunsIsLookedBackAlongOnASmallStack) {
   }
   OnSmallStack([&] { EXPECT_OK(s.status()); });
   release.Arrive();
-  EXPECT_EQ(runs.back().Wait().ToString(),
-            "FAILED_PRECONDITION: graph 'later': state 's' (a.cc:7): poisoned by graph 'first' node 'fails' (a.cc:5) on "
-            "host:0: boom; its contents are unspecified; Set or Reset it");
+  EXPECT_EQ(
+      runs.back().Wait().ToString(),
+      "FAILED_PRECONDITION: graph 'later': state 's' (a.cc:7): poisoned by graph 'first' node 'fails' (a.cc:5) on "
+      "host:0: boom; its contents are unspecified; Set or Reset it");
 }
 
 TEST_F(StateOrderTest, SetAndReadTakeTheirTurnAmongRuns) {

@@ -17,8 +17,9 @@
 //
 // Poison: a run that fails after it may have written a State spoils it for those behind. Until it has drained this is
 // read off its RunFault; when it leaves, it is written to the State. Verdict looks back through all users that have not
-// drained; a run calls it when it enters and when it has ended. NearestVerdict looks only at the State's last writer,
-// so that a run which waits for each of its many States does not look at all of them as often.
+// drained; a run calls it when it enters, once whenever its submission goes on, and when it has ended. NearestVerdict
+// looks only at the State's last writer, so that a run which waits for each of its many States does not look at all of
+// them as often.
 //
 // Ownership: places and tickets belong to slots, or to the call they stand for; States hold their queue.
 // Threads:   thread-safe.
@@ -74,7 +75,7 @@ struct StateTicket {
   std::vector<StatePlace> places;
   // Guarded by StateOrder::mu_.
   uint64_t serial = 0;
-  uint64_t seen = 0;  // by this look and those before
+  uint64_t seen = 0;  // the last look that came by
 };
 
 class StateOrder {
@@ -117,7 +118,7 @@ class StateOrder {
   };
 
   absl::Status VerdictLocked(const View& view) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Sets `writer` to a run that the verdict depends on beside, if there is one.
+  // Sets `writer` to the run whose own verdict decides, if there is one: it has not failed so far.
   static absl::Status NearestFailure(const View& view, StateTicket*& writer);
   void PoisonLocked(StatePlace& place, const absl::Status& cause) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   const StatePlace* Find(const StatePlace& place, uint64_t below) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

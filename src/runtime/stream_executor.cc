@@ -52,6 +52,7 @@ bool StreamExecutor::Submit(Slot& slot, int32_t end) {
 bool StreamExecutor::SubmitInOrder(Slot& slot, int32_t end) {
   driver::CurrentDevice current(core_.driver());
   const std::vector<ExecCommand>& commands = slot.schedule->commands;
+  bool judged = false;
   for (; slot.next_command < end; ++slot.next_command) {
     const ExecCommand& command = commands[static_cast<size_t>(slot.next_command)];
     // A State keeps what is written to it, so nothing is before it is known that what the run reads is sound.
@@ -66,7 +67,7 @@ bool StreamExecutor::SubmitInOrder(Slot& slot, int32_t end) {
     }
     if (command.op == Op::kStateWait || command.op == Op::kReadyWait) {
       const absl::StatusOr<bool> passed =
-          command.op == Op::kStateWait ? WaitForState(slot, command) : WaitUntilReady(slot, command);
+          command.op == Op::kStateWait ? WaitForState(slot, command, judged) : WaitUntilReady(slot, command);
       if (!passed.ok()) slot.fault.Fail(-1, passed.status());
       if (!passed.ok() || !*passed) return false;
       continue;
@@ -158,22 +159,26 @@ absl::Status StreamExecutor::Do(Slot& slot, const ExecCommand& command) {
 }
 
 // False: somebody this run comes behind has touches of the State still to submit. Whoever fails and leaves the order
-// poisons the State first, so the verdict is asked for once nobody is ahead.
-absl::StatusOr<bool> StreamExecutor::WaitForState(Slot& slot, const ExecCommand& command) {
+// poisons the State first, so the verdict is asked for once nobody is ahead. The first wait of a submission looks back
+// from all States of the run (`judged`), so that a run with many does not look at all of them for each.
+absl::StatusOr<bool> StreamExecutor::WaitForState(Slot& slot, const ExecCommand& command, bool& judged) {
   StateOrder& order = core_.runtime().states();
   const StatePlace& place = slot.ticket.places[static_cast<size_t>(command.index)];
   const driver::Stream stream = slot.streams[static_cast<size_t>(command.lane)];
+  const auto verdict = [&] {
+    return std::exchange(judged, true) ? order.NearestVerdict(place) : order.Verdict(slot.ticket);
+  };
   uint64_t below = UINT64_MAX;
   while (const auto ahead = order.LookAhead(place, below)) {
     if (!ahead->submitted) {
-      PENSTOCK_RETURN_IF_ERROR(order.NearestVerdict(place));
+      PENSTOCK_RETURN_IF_ERROR(verdict());
       if (ahead->core == nullptr && StateCore::Of(place.queue->record).TakeBack()) continue;
       return false;
     }
     for (const driver::Event event : *ahead->done) PENSTOCK_RETURN_IF_ERROR(core_.driver().Wait(stream, event));
     below = ahead->serial;
   }
-  PENSTOCK_RETURN_IF_ERROR(order.NearestVerdict(place));
+  PENSTOCK_RETURN_IF_ERROR(verdict());
   return true;
 }
 

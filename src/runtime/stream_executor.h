@@ -49,7 +49,7 @@ class StreamExecutor {
   // Of the first graph of a run: gives the graphs what this run has that the one before had not.
   absl::StatusOr<bool> Update(Slot& slot);
   absl::Status LaunchGraph(Slot& slot, const ExecCommand& command);
-  absl::StatusOr<bool> WaitForState(Slot& slot, const ExecCommand& command);
+  absl::StatusOr<bool> WaitForState(Slot& slot, const ExecCommand& command, bool& judged);
   absl::StatusOr<bool> WaitUntilReady(Slot& slot, const ExecCommand& command);
 
   ExecutableCore& core_;

@@ -156,9 +156,10 @@ class Pipeline : public AnyPipeline {
   // thread, one at a time, neither while the other could wait for it. Returns when the sink has seen every item that
   // was not dropped: status(), or Internal where one of the two threw (InvalidArgument: one is empty): a source that
   // does ends the stream, a sink cancels what is under way and is not called again. An item that is refused
-  // (KeyedState: no State is left) ends the stream too, with that error. Stops the pipeline. `key`: that of a value;
-  // not where items have slots on several devices before the value is there (kSlot and KeyedState in one graph):
-  // FailedPrecondition, use Push.
+  // (KeyedState: no State is left) ends the stream too, with that error. The sink sees a refused item last, with the
+  // reason; so too one that the source gave while the pipeline failed or was stopped. Stops the pipeline. `key`: that
+  // of a value; not where items have slots on several devices before the value is there (kSlot and KeyedState in one
+  // graph): FailedPrecondition, use Push.
   PENSTOCK_HIDDEN absl::Status Run(const std::function<std::optional<T>()>& source,
                                    const std::function<void(Item<T>&)>& sink,
                                    const std::function<Key(const T&)>& key = {}) {

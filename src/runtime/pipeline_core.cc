@@ -291,6 +291,25 @@ AnyItem PipelineCore::Pop(Deadline deadline) {
   return AnyItem(absl::DeadlineExceededError("pipeline: no item ended before the deadline of Pop; it goes on"));
 }
 
+// Whether the source had one more. An item that cannot enter goes to `refused` with the reason, so that what the source
+// gave is not lost; that the pipeline has been stopped is no error of the item.
+absl::StatusOr<bool> PipelineCore::PullInto(int place, const std::function<bool(AnyItem&)>& pull, AnyItem& refused) {
+  AnyItem item(shared_from_this(), &items_[static_cast<size_t>(place)]);
+  const absl::StatusOr<bool> pulled =
+      base::CatchAll("pipeline: source", [&]() -> absl::StatusOr<bool> { return pull(item); });
+  if (!pulled.ok() || !*pulled) return pulled;
+  absl::Status entered = FindDevices(*item.item_, /*kept=*/false);
+  if (entered.ok()) entered = Enter(*item.item_, {});
+  if (entered.ok()) {
+    item.item_ = nullptr;
+    return true;
+  }
+  item.item_->status = entered;
+  refused = std::move(item);
+  if (IsStopped()) return false;
+  return entered;
+}
+
 absl::Status PipelineCore::RunAll(const std::function<bool(AnyItem&)>& pull,
                                   const std::function<void(AnyItem&)>& sink) {
   PENSTOCK_RETURN_IF_ERROR(CheckMayWait("Run"));
@@ -303,6 +322,14 @@ absl::Status PipelineCore::RunAll(const std::function<bool(AnyItem&)>& pull,
   const InsideScope scope(this);
   absl::Status thrown;
   bool more = true, sinks = true;
+  const auto show = [&](AnyItem& item) {
+    const absl::Status sunk = sinks ? base::CatchAll("pipeline: sink", [&] { sink(item); }) : absl::OkStatus();
+    if (sunk.ok()) return;
+    thrown.Update(sunk);
+    sinks = more = false;
+    Cancel();
+  };
+  AnyItem refused;  // the source gave it and nothing took it in: the sink sees it after all others
   for (bool end = false; !end;) {
     int place = ItemBook::kNone, ready = ItemBook::kNone;
     WaitFor(Deadline(), [&] {
@@ -320,33 +347,17 @@ absl::Status PipelineCore::RunAll(const std::function<bool(AnyItem&)>& pull,
       return place >= 0 || ready >= 0 || end;
     });
     if (place >= 0) {
-      AnyItem item(shared_from_this(), &items_[static_cast<size_t>(place)]);
-      const absl::StatusOr<bool> pulled =
-          base::CatchAll("pipeline: source", [&]() -> absl::StatusOr<bool> { return pull(item); });
+      const absl::StatusOr<bool> pulled = PullInto(place, pull, refused);
       more = pulled.ok() && *pulled;
       if (!pulled.ok()) thrown.Update(pulled.status());
       if (!more) Stop();
-      if (more) {
-        absl::Status entered = FindDevices(*item.item_, /*kept=*/false);
-        if (entered.ok()) entered = Enter(*item.item_, {});
-        if (entered.ok()) item.item_ = nullptr;
-        if (!entered.ok() && !IsStopped()) {  // else there is nothing wrong with the item
-          thrown.Update(entered);
-          more = false;
-          Stop();
-        }
-      }
     }
     if (ready >= 0) {
       AnyItem item(shared_from_this(), &items_[static_cast<size_t>(ready)]);
-      const absl::Status sunk = sinks ? base::CatchAll("pipeline: sink", [&] { sink(item); }) : absl::OkStatus();
-      if (!sunk.ok()) {
-        thrown.Update(sunk);
-        sinks = more = false;
-        Cancel();
-      }
+      show(item);
     }
   }
+  if (refused) show(refused);
   return thrown.ok() ? status() : thrown;
 }
 

@@ -212,6 +212,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   static absl::Status TakeSlotsOf(const Stage& stage, const Station& station, PipelineItem& item);
   bool DropOldest(const Lack& lack);
   absl::Status Enter(PipelineItem& item, const ItemOptions& options);
+  absl::StatusOr<bool> PullInto(int place, const std::function<bool(AnyItem&)>& pull, AnyItem& refused);
   void NoteDue(const PipelineItem& item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void PumpHere();
   void Clear(PipelineItem& item);  // what its users have left in it

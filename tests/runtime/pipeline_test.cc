@@ -556,6 +556,28 @@ TEST_P(PipelineTest, FailEndsThePipelineWithTheFirstFailureAndEveryItemComesOut)
   EXPECT_THAT(Text(refused), HasSubstr("nothing more comes in"));
 }
 
+// The source gives its third item only when the pipeline has failed with an earlier one.
+TEST_P(PipelineTest, AnItemThatTheSourceGivesWhileThePipelineFailsReachesTheSinkLast) {
+  Stages<Work> stages;
+  stages.Host("check", [](Work& work) { return work.number == 1 ? absl::DataLossError("torn") : absl::OkStatus(); });
+  stages.Run("line", executable_, [&](Item<Work>& item) { Bind(item); });
+  auto pipe = Make(std::move(stages), {.window = 20, .on_error = kFail});
+  int64_t given = 0;
+  std::vector<std::pair<int64_t, absl::Status>> seen;
+  const absl::Status ended = pipe.Run(
+      [&]() -> std::optional<Work> {
+        while (given == 2 && pipe.status().ok()) std::this_thread::yield();
+        return Work(given++);
+      },
+      [&](Item<Work>& item) { seen.emplace_back(item->number, item.status()); });
+  EXPECT_EQ(ended.code(), absl::StatusCode::kDataLoss);
+  ASSERT_EQ(static_cast<int64_t>(seen.size()), given);
+  ASSERT_GE(given, 2);
+  for (int64_t i = 0; i < given; ++i) EXPECT_EQ(seen[static_cast<size_t>(i)].first, i);
+  EXPECT_EQ(seen.back().second.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(Text(seen.back().second), HasSubstr("torn"));
+}
+
 TEST_P(PipelineTest, AThrowingSourceEndsTheStreamAndIsReturned) {
   const auto source = Source(100);
   const absl::Status status = Make(Line()).Run(

@@ -21,6 +21,38 @@ function(penstock_warnings target)
     "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${cuda_host};-diag-suppress=2810>")
 endfunction()
 
+# Compiles a dozen of a target's C++ sources at a time, since most of a compilation goes into headers and templates that
+# all of them use. So what is in an unnamed namespace must not be named twice in the library; each test file has a
+# namespace of its own.
+function(penstock_unity target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${PENSTOCK_UNITY} UNITY_BUILD_BATCH_SIZE 12)
+  if(PENSTOCK_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # which takes the sources for headers
+    target_compile_options(${target} PRIVATE
+      $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wno-subobject-linkage>)
+  endif()
+endfunction()
+
+# The same for sources that nvcc compiles, which CMake 3.25 leaves alone: sets `out` to what stands for them.
+function(penstock_unity_kernels target out)
+  if(NOT PENSTOCK_UNITY OR NOT PENSTOCK_CUDA_PROGRAMS)
+    set(${out} ${ARGN} PARENT_SCOPE)
+    return()
+  endif()
+  set(batches)
+  set(left ${ARGN})
+  while(left)
+    list(SUBLIST left 0 8 batch)
+    list(REMOVE_ITEM left ${batch})
+    list(TRANSFORM batch REPLACE "(.+)" "#include \"${CMAKE_CURRENT_SOURCE_DIR}/\\1\"\n")
+    list(JOIN batch "" text)
+    list(LENGTH batches number)
+    set(file ${CMAKE_CURRENT_BINARY_DIR}/${target}_kernels_${number}.cu)
+    file(GENERATE OUTPUT ${file} CONTENT "${text}")
+    list(APPEND batches ${file})
+  endwhile()
+  set(${out} ${batches} PARENT_SCOPE)
+endfunction()
+
 # Sources of `target`, in this folder, that declare device functors: with CUDA programs they are compiled by nvcc whatever
 # their ending, else by the C++ compiler.
 function(penstock_kernels target)
@@ -59,13 +91,17 @@ function(penstock_bench name)
 endfunction()
 
 # A test program with GoogleTest's main, seeing everything from the project's root. `LABEL` is cpu, conformance or gpu:
-# `ctest -L cpu`. Each of its tests is a test of ctest's; `ENVIRONMENT` is theirs. `CUDA_HEADERS`: its C++ sources may
-# include them.
+# `ctest -L cpu`. ctest runs it as `SHARDS` processes, each of which has its part of the tests: a process for each test
+# would cost more than the test. Each leaves its results in tests/results/. `CUDA_HEADERS`: its C++ sources may include
+# them.
 function(penstock_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "CUDA_HEADERS" "LABEL" "SOURCES;KERNELS;LIBRARIES;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "CUDA_HEADERS" "LABEL;SHARDS" "SOURCES;KERNELS;LIBRARIES")
+  penstock_unity_kernels(${name} arg_KERNELS ${arg_KERNELS})
   penstock_program(${name} tests SOURCES ${arg_SOURCES} $<TARGET_OBJECTS:penstock_test_status> KERNELS ${arg_KERNELS} LIBRARIES
                    absl::strings absl::str_format absl::flat_hash_map absl::flat_hash_set absl::span ${arg_LIBRARIES}
                    GTest::gmock GTest::gtest_main)
+  target_compile_options(${name} PRIVATE ${PENSTOCK_TEST_OPTIONS})
+  penstock_unity(${name})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   if(PENSTOCK_HAS_CUDA)
     target_compile_definitions(${name} PRIVATE PENSTOCK_HAS_CUDA=1)
@@ -76,8 +112,13 @@ function(penstock_test name)
   if(arg_SOURCES)
     penstock_precompile(${name})
   endif()
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                       PROPERTIES LABELS "${arg_LABEL}" TIMEOUT 120 ENVIRONMENT "${arg_ENVIRONMENT}")
+  foreach(shard RANGE 1 ${arg_SHARDS})
+    set(test ${name}.${shard})
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${test} COMMAND ${name})
+    set_tests_properties(${test} PROPERTIES LABELS "${arg_LABEL}" TIMEOUT 400 ENVIRONMENT
+      "GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${index};GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/tests/results/${test}.xml")
+  endforeach()
 endfunction()
 
 # GoogleTest and Abseil, precompiled once for all test programs.
@@ -95,7 +136,7 @@ function(penstock_precompile name)
     target_compile_features(penstock_test_headers PRIVATE cxx_std_20)
     set_target_properties(penstock_test_headers PROPERTIES CXX_EXTENSIONS OFF)
     penstock_warnings(penstock_test_headers)
-    target_compile_options(penstock_test_headers PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${cacheable}>")
+    target_compile_options(penstock_test_headers PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${cacheable}>" ${PENSTOCK_TEST_OPTIONS})
     target_precompile_headers(penstock_test_headers PRIVATE
       <gmock/gmock.h> <gtest/gtest.h> <absl/container/flat_hash_map.h> <absl/status/statusor.h>
       <absl/strings/str_cat.h> <atomic> <functional> <memory> <string> <thread> <vector>)

@@ -15,8 +15,6 @@
 namespace penstock::graph {
 namespace {
 
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-
 // What nodes have written so far of one buffer that is accessed in parts.
 class Written {
  public:

@@ -23,6 +23,8 @@
 
 namespace penstock::graph {
 
+inline constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;  // of nearly every mistake
+
 // A node on its way into the plan: declared or inserted. Its accesses are `uses` entries of Draft::uses; a copy has
 // `src` and `dst` as well. `copy` and `when` are those of PlanNode.
 struct Step {

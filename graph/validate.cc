@@ -15,8 +15,6 @@
 namespace penstock::graph {
 namespace {
 
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-
 // For each name the first record that has it; -1: that is itself. A table of hashes with open addressing.
 std::vector<int32_t> FirstOfName(const Names& names) {
   const size_t slots = std::bit_ceil(2 * names.size() + 1);

@@ -11,8 +11,6 @@
 namespace penstock::graph {
 namespace {
 
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-
 void Add(Draft& draft, const Subject& subject, const std::string& text) {
   draft.AddMistake(kInvalid, Prefix(draft.model, subject.kind, subject.name) + ": " + text);
 }

@@ -10,7 +10,6 @@
 namespace penstock::graph {
 namespace {
 
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 constexpr auto kUnimplemented = absl::StatusCode::kUnimplemented;
 
 class NodeCheck {

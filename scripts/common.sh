@@ -1,4 +1,4 @@
-# Shared by ./run and the scripts beside this file: messages, packages, configuring, building, testing. Sourced from the
+# Shared by ./run and the scripts beside this file: messages, packages, configuring, building. Sourced from the
 # project's root; starts nothing.
 
 build_packages=(cmake ninja-build g++ ccache libabsl-dev libspdlog-dev libfmt-dev libgtest-dev
@@ -136,32 +136,4 @@ build() {
   shift
   say "building $preset ${*:-(all)}"
   timed "build $preset" quietly "$(folder "$preset")/build.log" ninja -C "$(folder "$preset")" -j "$jobs" "$@"
-}
-
-# Runs the tests of a preset and keeps ctest's closing lines for the summary.
-run_ctest() {
-  local preset=$1 code=0
-  local log=$PWD/$(folder "$preset")/ctest.log
-  shift
-  say "testing $preset"
-  # Reports name functions and lines by binutils' addr2line: clang's package brings no symbolizer.
-  local symbolizer=external_symbolizer_path=$(command -v addr2line || true)
-  ASAN_OPTIONS="$symbolizer ${ASAN_OPTIONS:-}" UBSAN_OPTIONS="$symbolizer ${UBSAN_OPTIONS:-}" \
-  TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp $symbolizer ${TSAN_OPTIONS:-}" \
-  timed "ctest $preset" ctest --test-dir "$(folder "$preset")" -j "$jobs" --output-on-failure --no-tests=error \
-    --output-log "$log" "$@" >"$log.shown" 2>&1 || code=$?
-  if [[ $code -ne 0 ]]; then
-    awk '/^The following tests FAILED/ { seen = 1 } !/ Passed +[0-9.]+ sec$/ && !/^ *Start +[0-9]+:/ && !/\(Skipped\)$/ && !/\*\*\*Skipped/ || seen' "$log.shown" >&2
-  fi
-  local line
-  line=$(grep -E '^[0-9]+% tests passed' "$log.shown" || echo "ctest did not finish")
-  results+=("$preset: $line$(skipped_of "$log.shown")")
-  say "${results[-1]}"
-  return "$code"
-}
-
-skipped_of() {
-  local count
-  count=$(grep -c '(Skipped)$' "$1" || true)
-  [[ $count -eq 0 ]] || printf ', %s skipped' "$count"
 }

@@ -10,7 +10,7 @@
 namespace penstock::host {
 namespace {
 
-constexpr std::chrono::microseconds kSpin{50}, kAwakeWithNothing{200}, kAwake{5000};
+constexpr std::chrono::microseconds kSpinning{50}, kAwakeWithNothing{200}, kAwake{5000};
 
 }  // namespace
 
@@ -86,7 +86,7 @@ bool Feeders::LookAtAll(size_t feeder) {
 // False: it is time to sleep.
 bool Feeders::Rest(size_t feeder, Clock::duration idle) const {
   const bool nothing = !places_.Wants(feeder);
-  if (idle < (nothing ? kAwakeWithNothing : kSpin)) {
+  if (idle < (nothing ? kAwakeWithNothing : kSpinning)) {
     CpuPause();
   } else if (!nothing && idle < kAwake) {
     std::this_thread::yield();

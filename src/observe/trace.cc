@@ -26,7 +26,7 @@ std::shared_ptr<Trace> Trace::Create(size_t most_spans) { return std::shared_ptr
 Trace::Trace(size_t most_spans) : start_(std::chrono::steady_clock::now()), impl_(std::make_unique<Impl>(most_spans)) {}
 Trace::~Trace() = default;
 
-void Trace::Add(Span span) {
+void Trace::Add(Span span) {  // NOLINT(performance-unnecessary-value-param): it is moved on
   base::MutexLock lock(impl_->mu);
   if (span.device >= 0) impl_->busy[{span.device, span.kind}].Add(span.begin_us, span.end_us);
   impl_->spans.push_back(std::move(span));

@@ -295,7 +295,7 @@ AnyItem PipelineCore::Pop(Deadline deadline) {
 // gave is not lost; that the pipeline has been stopped is no error of the item.
 absl::StatusOr<bool> PipelineCore::PullInto(int place, const std::function<bool(AnyItem&)>& pull, AnyItem& refused) {
   AnyItem item(shared_from_this(), &items_[static_cast<size_t>(place)]);
-  const absl::StatusOr<bool> pulled =
+  absl::StatusOr<bool> pulled =
       base::CatchAll("pipeline: source", [&]() -> absl::StatusOr<bool> { return pull(item); });
   if (!pulled.ok() || !*pulled) return pulled;
   absl::Status entered = FindDevices(*item.item_, /*kept=*/false);

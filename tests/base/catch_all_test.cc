@@ -9,7 +9,7 @@
 
 #include "src/base/status.h"
 
-namespace penstock::base {
+namespace penstock::base::catch_all_test {
 namespace {
 
 std::string Told(const std::string& what) {
@@ -51,4 +51,4 @@ TEST(CatchAll, LetsThroughWhatEndsTheThread) {
 }
 
 }  // namespace
-}  // namespace penstock::base
+}  // namespace penstock::base::catch_all_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace penstock::base {
+namespace penstock::base::counted_time_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -19,4 +19,4 @@ TEST(CountedTime, OfAGapOfMoreThanASecondNothingCounts) {
 }
 
 }  // namespace
-}  // namespace penstock::base
+}  // namespace penstock::base::counted_time_test

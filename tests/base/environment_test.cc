@@ -8,7 +8,7 @@
 
 #include "tests/support/environment.h"
 
-namespace penstock::base {
+namespace penstock::base::environment_test {
 namespace {
 
 constexpr char kName[] = "PENSTOCK_TEST_FLAG";
@@ -46,4 +46,4 @@ TEST(Variable, IsNotThereWhereItIsEmpty) {
 }
 
 }  // namespace
-}  // namespace penstock::base
+}  // namespace penstock::base::environment_test

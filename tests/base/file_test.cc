@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-namespace penstock::base {
+namespace penstock::base::file_test {
 namespace {
 
 using ::testing::AllOf;
@@ -249,4 +249,4 @@ TEST_F(WriteFileTest, WhatDoesNotFitLeavesTheOldFile) {
 }
 
 }  // namespace
-}  // namespace penstock::base
+}  // namespace penstock::base::file_test

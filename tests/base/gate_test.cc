@@ -8,7 +8,7 @@
 
 #include "tests/support/explored.h"
 
-namespace penstock::base {
+namespace penstock::base::gate_test {
 namespace {
 
 using interleave::ExpectFound;
@@ -174,4 +174,4 @@ TEST(Gate, IsExploredCloselyEnoughToFindOneTooMany) {
 }
 
 }  // namespace
-}  // namespace penstock::base
+}  // namespace penstock::base::gate_test

@@ -8,7 +8,7 @@
 
 #include "tests/support/explored.h"
 
-namespace penstock::base {
+namespace penstock::base::leak_list_test {
 namespace {
 
 using interleave::ExpectFound;
@@ -73,4 +73,4 @@ TEST(LeakList, IsExploredCloselyEnoughToFindALostEntry) {
 }
 
 }  // namespace
-}  // namespace penstock::base
+}  // namespace penstock::base::leak_list_test

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace penstock::base {
+namespace penstock::base::limits_test {
 namespace {
 
 constexpr char kNoLimit[] = "9223372036854771712";  // as version 1 writes it
@@ -157,4 +157,4 @@ TEST_F(Cgroup, ProcessorsAreThoseOfTheThreadsAffinityAndTheQuota) {
 }
 
 }  // namespace
-}  // namespace penstock::base
+}  // namespace penstock::base::limits_test

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::base {
+namespace penstock::base::log_test {
 namespace {
 
 using testing::ElementsAre;
@@ -118,4 +118,4 @@ TEST(Logger, MessageOfAThrowingHookGoesToStderr) {
 }
 
 }  // namespace
-}  // namespace penstock::base
+}  // namespace penstock::base::log_test

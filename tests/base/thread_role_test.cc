@@ -15,7 +15,7 @@
 
 #include "src/base/process_life.h"
 
-namespace penstock::base {
+namespace penstock::base::thread_role_test {
 namespace {
 
 int64_t UsedByThisThread() {
@@ -116,4 +116,4 @@ TEST(ThreadRole, AForksCopyHasAListOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace penstock::base
+}  // namespace penstock::base::thread_role_test

@@ -8,7 +8,7 @@
 #include <system_error>
 #include <vector>
 
-namespace penstock::base {
+namespace penstock::base::thread_test {
 namespace {
 
 std::vector<int> Blocked() {
@@ -84,4 +84,4 @@ TEST(StartThread, SaysWhichThreadsAreOurs) {
 }
 
 }  // namespace
-}  // namespace penstock::base
+}  // namespace penstock::base::thread_test

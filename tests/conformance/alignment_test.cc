@@ -8,7 +8,7 @@
 
 #include "tests/conformance/graph_fixture.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::alignment_test {
 namespace {
 
 constexpr int kN = 16;
@@ -228,4 +228,4 @@ INSTANTIATE_TEST_SUITE_P(Host, Alignment, testing::ValuesIn(HostTargets()), Name
 INSTANTIATE_TEST_SUITE_P(Cuda, Alignment, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::alignment_test

@@ -13,7 +13,7 @@
 #include "tests/conformance/graph_fixture.h"
 #include "tests/driver/host/latch.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::ask_test {
 namespace {
 
 using driver::Latch;
@@ -464,4 +464,4 @@ INSTANTIATE_TEST_SUITE_P(Host, Asked, testing::ValuesIn(HostTargets()), NameOfTa
 INSTANTIATE_TEST_SUITE_P(Cuda, Asked, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::ask_test

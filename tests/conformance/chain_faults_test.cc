@@ -9,7 +9,7 @@
 #include "src/base/status.h"
 #include "tests/conformance/graph_fixture.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::chain_faults_test {
 namespace {
 
 using driver::checked::CallKind;
@@ -154,4 +154,4 @@ INSTANTIATE_TEST_SUITE_P(Cuda, ChainFaults,
                          testing::Values(Target{"cuda", "stream", true}, Target{"cuda", "graph", true}));
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::chain_faults_test

@@ -6,7 +6,7 @@
 
 #include "tests/conformance/graph_fixture.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::copy_counts_test {
 namespace {
 
 using driver::checked::CallKind;
@@ -295,4 +295,4 @@ INSTANTIATE_TEST_SUITE_P(Cuda, CopyCounts,
                          testing::Values(Target{"cuda", "stream", true}, Target{"cuda", "graph", true}), NameOfTarget);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::copy_counts_test

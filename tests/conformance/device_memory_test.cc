@@ -13,7 +13,7 @@
 #include "penstock/cuda.h"
 #endif
 
-namespace penstock::conformance {
+namespace penstock::conformance::device_memory_test {
 namespace {
 
 using std::chrono::seconds;
@@ -483,4 +483,4 @@ INSTANTIATE_TEST_SUITE_P(Host, DeviceMemory, testing::ValuesIn(HostTargets()), N
 INSTANTIATE_TEST_SUITE_P(Cuda, DeviceMemory, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::device_memory_test

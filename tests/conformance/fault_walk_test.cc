@@ -15,7 +15,7 @@
 #include "penstock/cuda.h"
 #endif
 
-namespace penstock::conformance {
+namespace penstock::conformance::fault_walk_test {
 namespace {
 
 using driver::checked::Call;
@@ -453,4 +453,4 @@ INSTANTIATE_TEST_SUITE_P(Host, FaultWalk, testing::ValuesIn(Walks("host")), Walk
 INSTANTIATE_TEST_SUITE_P(Cuda, FaultWalk, testing::ValuesIn(Walks("cuda")), WalkName);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::fault_walk_test

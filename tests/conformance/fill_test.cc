@@ -5,7 +5,7 @@
 
 #include "tests/conformance/graph_fixture.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::fill_test {
 namespace {
 
 template <size_t N>
@@ -224,4 +224,4 @@ INSTANTIATE_TEST_SUITE_P(Host, Fills, testing::ValuesIn(HostTargets()), NameOfTa
 INSTANTIATE_TEST_SUITE_P(Cuda, Fills, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::fill_test

@@ -5,7 +5,7 @@
 
 #include "tests/conformance/graph_fixture.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::gather_test {
 namespace {
 
 struct Scale {
@@ -134,4 +134,4 @@ INSTANTIATE_TEST_SUITE_P(Host, Gathered, testing::ValuesIn(HostTargets()), NameO
 INSTANTIATE_TEST_SUITE_P(Cuda, Gathered, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::gather_test

@@ -12,7 +12,7 @@
 #include "penstock/cuda.h"
 #endif
 
-namespace penstock::conformance {
+namespace penstock::conformance::graph_test {
 namespace {
 
 using std::chrono::seconds;
@@ -586,4 +586,4 @@ INSTANTIATE_TEST_SUITE_P(Host, Conformance, testing::ValuesIn(HostTargets()), Na
 INSTANTIATE_TEST_SUITE_P(Cuda, Conformance, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::graph_test

@@ -4,7 +4,7 @@
 #include "penstock/replay_cache.h"
 #include "tests/conformance/graph_fixture.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::index_rank_test {
 namespace {
 
 class IndexRank : public GraphConformance {};
@@ -98,4 +98,4 @@ INSTANTIATE_TEST_SUITE_P(Host, IndexRank, testing::ValuesIn(HostTargets()), Name
 INSTANTIATE_TEST_SUITE_P(Cuda, IndexRank, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::index_rank_test

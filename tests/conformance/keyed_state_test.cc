@@ -9,7 +9,7 @@
 
 #include "tests/conformance/graph_fixture.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::keyed_state_test {
 namespace {
 
 using std::chrono::seconds;
@@ -231,4 +231,4 @@ INSTANTIATE_TEST_SUITE_P(Host, KeyedStateConformance, testing::ValuesIn(HostTarg
 INSTANTIATE_TEST_SUITE_P(Cuda, KeyedStateConformance, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::keyed_state_test

@@ -5,7 +5,7 @@
 
 #include "tests/conformance/graph_fixture.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::lease_test {
 namespace {
 
 struct AddOne {
@@ -183,4 +183,4 @@ INSTANTIATE_TEST_SUITE_P(Host, Leases, testing::ValuesIn(HostTargets()), NameOfT
 INSTANTIATE_TEST_SUITE_P(Cuda, Leases, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::lease_test

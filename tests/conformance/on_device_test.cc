@@ -8,7 +8,7 @@
 #include "penstock/cuda.h"
 #endif
 
-namespace penstock::conformance {
+namespace penstock::conformance::on_device_test {
 namespace {
 
 constexpr int64_t kN = 200;
@@ -237,4 +237,4 @@ INSTANTIATE_TEST_SUITE_P(Host, OnDeviceReplay,
 INSTANTIATE_TEST_SUITE_P(Cuda, OnDeviceReplay, testing::Values(Target{"cuda", "graph", true}), NameOfTarget);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::on_device_test

@@ -14,7 +14,7 @@
 #include "tests/conformance/checked_runtimes.h"
 #include "tests/driver/host/latch.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::outstanding_test {
 namespace {
 
 using driver::checked::Call;
@@ -155,4 +155,4 @@ TEST_P(Outstanding, ARunThatCannotTellWhetherThereIsRoomFails) {
 INSTANTIATE_TEST_SUITE_P(Feeders, Outstanding, testing::Values(0, 3));
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::outstanding_test

@@ -9,7 +9,7 @@
 #include "tests/conformance/graph_fixture.h"
 #include "tests/support/device_words.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::overlap_test {
 namespace {
 
 // Words of the latch of one run.
@@ -129,4 +129,4 @@ INSTANTIATE_TEST_SUITE_P(Cuda, Overlap, testing::Values(Target{"cuda:0", "stream
                          [](const auto& p) { return p.param.mode; });
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::overlap_test

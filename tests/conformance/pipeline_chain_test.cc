@@ -14,7 +14,7 @@
 #include "penstock/pipeline.h"
 #include "tests/conformance/graph_fixture.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::pipeline_chain_test {
 namespace {
 
 constexpr int64_t kN = 200;
@@ -265,4 +265,4 @@ INSTANTIATE_TEST_SUITE_P(Host, PipelineChains, testing::Values(Target{"host", "a
 INSTANTIATE_TEST_SUITE_P(Cuda, PipelineChains, testing::Values(Target{"cuda", "auto", true}));
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::pipeline_chain_test

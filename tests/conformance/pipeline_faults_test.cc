@@ -9,7 +9,7 @@
 #include "src/base/status.h"
 #include "tests/conformance/graph_fixture.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::pipeline_faults_test {
 namespace {
 
 using driver::checked::CallKind;
@@ -124,4 +124,4 @@ INSTANTIATE_TEST_SUITE_P(Host, PipelineFaults, testing::Values(Target{"host", "s
 INSTANTIATE_TEST_SUITE_P(Cuda, PipelineFaults, testing::Values(Target{"cuda", "stream", true}));
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::pipeline_faults_test

@@ -14,7 +14,7 @@
 
 #include "tests/conformance/graph_fixture.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::pipeline_test {
 namespace {
 
 constexpr int64_t kN = 64;
@@ -154,4 +154,4 @@ INSTANTIATE_TEST_SUITE_P(Host, Pipelines, testing::Values(Target{"host", "auto",
 INSTANTIATE_TEST_SUITE_P(Cuda, Pipelines, testing::Values(Target{"cuda", "auto", true}));
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::pipeline_test

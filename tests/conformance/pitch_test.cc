@@ -4,7 +4,7 @@
 
 #include "tests/conformance/graph_fixture.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::pitch_test {
 namespace {
 
 // out = 2 * in + 100 * y + x, through whatever pitches they have.
@@ -210,4 +210,4 @@ INSTANTIATE_TEST_SUITE_P(Host, Pitches, testing::ValuesIn(HostTargets()), NameOf
 INSTANTIATE_TEST_SUITE_P(Cuda, Pitches, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::pitch_test

@@ -8,7 +8,7 @@
 #include "tests/conformance/graph_fixture.h"
 #include "tests/support/environment.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::random_faults_test {
 namespace {
 
 using driver::checked::CallKind;
@@ -235,4 +235,4 @@ TEST_F(RandomFaults, AreRightOrTheOneNamedFailureInAnyOrder) {
 }
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::random_faults_test

@@ -17,7 +17,7 @@
 #include "penstock/cuda.h"
 #endif
 
-namespace penstock::conformance {
+namespace penstock::conformance::replay_cache_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -877,4 +877,4 @@ INSTANTIATE_TEST_SUITE_P(Host, Cache, testing::ValuesIn(HostTargets()), NameOfTa
 INSTANTIATE_TEST_SUITE_P(Cuda, Cache, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::replay_cache_test

@@ -10,7 +10,7 @@
 #include "penstock/cuda.h"
 #endif
 
-namespace penstock::conformance {
+namespace penstock::conformance::replay_capture_test {
 namespace {
 
 constexpr int64_t kN = 64;
@@ -318,4 +318,4 @@ INSTANTIATE_TEST_SUITE_P(Host, ReplayCapture,
 INSTANTIATE_TEST_SUITE_P(Cuda, ReplayCapture, testing::Values(Target{"cuda", "graph", true}), NameOfTarget);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::replay_capture_test

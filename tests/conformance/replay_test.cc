@@ -6,7 +6,7 @@
 
 #include "tests/conformance/replay_fixture.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::replay_test {
 namespace {
 
 constexpr int64_t kN = 100;
@@ -393,4 +393,4 @@ INSTANTIATE_TEST_SUITE_P(Host, Replay,
 INSTANTIATE_TEST_SUITE_P(Cuda, Replay, testing::Values(Target{"cuda", "graph", true}), NameOfTarget);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::replay_test

@@ -13,7 +13,7 @@
 #include "penstock/cuda.h"
 #endif
 
-namespace penstock::conformance {
+namespace penstock::conformance::replay_trace_test {
 namespace {
 
 constexpr int64_t kN = 100;
@@ -482,4 +482,4 @@ INSTANTIATE(ReplayTraceMixed);
 INSTANTIATE(ReplayTraceDag);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::replay_trace_test

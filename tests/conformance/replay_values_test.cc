@@ -6,7 +6,7 @@
 
 #include "tests/conformance/replay_fixture.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::replay_values_test {
 namespace {
 
 constexpr int64_t kN = 40;
@@ -262,4 +262,4 @@ INSTANTIATE_TEST_SUITE_P(Host, ReplayValues,
 INSTANTIATE_TEST_SUITE_P(Cuda, ReplayValues, testing::Values(Target{"cuda", "graph", true}), NameOfTarget);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::replay_values_test

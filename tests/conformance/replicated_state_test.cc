@@ -5,7 +5,7 @@
 
 #include "tests/conformance/graph_fixture.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::replicated_state_test {
 namespace {
 
 struct AddTo {
@@ -114,4 +114,4 @@ INSTANTIATE_TEST_SUITE_P(Host, ReplicatedStateConformance, testing::ValuesIn(Hos
 INSTANTIATE_TEST_SUITE_P(Cuda, ReplicatedStateConformance, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::replicated_state_test

@@ -9,7 +9,7 @@
 
 #include "tests/conformance/graph_fixture.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::several_devices_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -211,4 +211,4 @@ INSTANTIATE_TEST_SUITE_P(Host, SeveralDevices, testing::ValuesIn(HostTargets()),
 INSTANTIATE_TEST_SUITE_P(Cuda, SeveralDevices, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::several_devices_test

@@ -6,7 +6,7 @@
 #include "graph/plan.h"
 #include "tests/conformance/graph_fixture.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::slice_test {
 namespace {
 
 // out = in + 3 * (y * 100 + x), with indices from the part's own corner.
@@ -437,4 +437,4 @@ INSTANTIATE_TEST_SUITE_P(Host, Slices, testing::ValuesIn(HostTargets()), NameOfT
 INSTANTIATE_TEST_SUITE_P(Cuda, Slices, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::slice_test

@@ -20,7 +20,7 @@
 #include "tests/conformance/graph_fixture.h"
 #include "tests/support/forwarding_driver.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::split_run_test {
 namespace {
 
 using driver::checked::CallKind;
@@ -446,4 +446,4 @@ TEST(FeederOptions, AreRefusedWhereTheyAreNegativeAndNotLeftOpen) {
 }
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::split_run_test

@@ -9,7 +9,7 @@
 
 #include "tests/conformance/graph_fixture.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::state_copy_test {
 namespace {
 
 using driver::checked::Totals;
@@ -236,4 +236,4 @@ INSTANTIATE_TEST_SUITE_P(Host, StateRings, testing::Values(Target{"host:2", "str
 INSTANTIATE_TEST_SUITE_P(Cuda, StateRings, testing::Values(Target{"cuda", "stream", true}), NameOfTarget);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::state_copy_test

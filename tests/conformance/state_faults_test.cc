@@ -9,7 +9,7 @@
 #include "src/base/status.h"
 #include "tests/conformance/graph_fixture.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::state_faults_test {
 namespace {
 
 using driver::checked::Call;
@@ -169,4 +169,4 @@ INSTANTIATE_TEST_SUITE_P(Cuda, StateFaults,
                          testing::Values(Target{"cuda", "stream", true}, Target{"cuda", "graph", true}), NameOfTarget);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::state_faults_test

@@ -8,7 +8,7 @@
 
 #include "tests/conformance/graph_fixture.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::state_test {
 namespace {
 
 using std::chrono::seconds;
@@ -329,4 +329,4 @@ INSTANTIATE_TEST_SUITE_P(Host, StateConformance, testing::ValuesIn(HostTargets()
 INSTANTIATE_TEST_SUITE_P(Cuda, StateConformance, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::state_test

@@ -4,7 +4,7 @@
 
 #include "tests/conformance/graph_fixture.h"
 
-namespace penstock::conformance {
+namespace penstock::conformance::twin_test {
 namespace {
 
 constexpr int kN = 100;
@@ -271,4 +271,4 @@ INSTANTIATE_TEST_SUITE_P(Host, Twin, testing::ValuesIn(HostTargets()), NameOfTar
 INSTANTIATE_TEST_SUITE_P(Cuda, Twin, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace
-}  // namespace penstock::conformance
+}  // namespace penstock::conformance::twin_test

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::driver {
+namespace penstock::driver::copy_box_test {
 namespace {
 
 // Which byte goes where, in order.
@@ -216,4 +216,4 @@ TEST(PieceTest, OfTooManyRowsIsRefused) {
 }
 
 }  // namespace
-}  // namespace penstock::driver
+}  // namespace penstock::driver::copy_box_test

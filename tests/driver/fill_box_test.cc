@@ -8,7 +8,7 @@
 #include <map>
 #include <random>
 
-namespace penstock::driver {
+namespace penstock::driver::fill_box_test {
 namespace {
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
@@ -123,4 +123,4 @@ TEST(FillBoxTest, ABoxThatLeavesTheAddressSpaceIsRefused) {
 }
 
 }  // namespace
-}  // namespace penstock::driver
+}  // namespace penstock::driver::fill_box_test

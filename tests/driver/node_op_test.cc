@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace penstock::driver {
+namespace penstock::driver::node_op_test {
 namespace {
 
 // Whose edges are others (cuda_graph.h).
@@ -16,4 +16,4 @@ TEST(NodeOpTest, AKernelThatAwaitsTakesNoOthersPlace) {
 }
 
 }  // namespace
-}  // namespace penstock::driver
+}  // namespace penstock::driver::node_op_test

@@ -9,11 +9,11 @@
 #include "tests/fuzz/hostile_graph.h"
 #include "tests/fuzz/hostile_launch.h"
 #include "tests/fuzz/whole_graph.h"
-#include "tests/graph/atoms.h"
-#include "tests/graph/model_text.h"
-#include "tests/graph/oracle.h"
-#include "tests/graph/shape_oracle.h"
-#include "tests/graph/simulation.h"
+#include "tests/graph/oracle/atoms.h"
+#include "tests/graph/oracle/model_text.h"
+#include "tests/graph/oracle/oracle.h"
+#include "tests/graph/oracle/shape_oracle.h"
+#include "tests/graph/oracle/simulation.h"
 
 namespace penstock::fuzz {
 namespace {

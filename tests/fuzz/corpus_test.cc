@@ -14,15 +14,16 @@
 
 #include "tests/fuzz/check_bytes.h"
 #include "tests/support/environment.h"
+#include "tests/support/sanitized.h"
 
-namespace penstock::fuzz {
+namespace penstock::fuzz::corpus_test {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
 
 constexpr uint32_t kFirstSeed = 1;
 constexpr int kRandomInputs = 2000;
-constexpr int kMutants = 30'000, kShards = 4;
+constexpr int kMutants = kSanitized ? 8000 : 30'000, kShards = 4;
 constexpr size_t kMostBytes = 300, kMostMutated = 400;
 
 Bytes ReadFile(const std::filesystem::path& path) {
@@ -128,4 +129,4 @@ TEST(FuzzedGraphs, OfRandomBytesAreRefusedOrRight) {
 }
 
 }  // namespace
-}  // namespace penstock::fuzz
+}  // namespace penstock::fuzz::corpus_test

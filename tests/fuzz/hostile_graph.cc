@@ -12,7 +12,6 @@ namespace {
 __extension__ typedef __int128 Int128;
 
 constexpr int kMostParams = 4, kMostBuffers = 8, kMostNodes = 14;
-constexpr int64_t kMostBytes = int64_t{1} << 62;  // that a buffer may have
 
 constexpr std::array<int64_t, 12> kOddNumbers = {
     -1,        INT64_MIN, INT64_MAX, int64_t{1} << 31, (int64_t{1} << 31) - 1, int64_t{1} << 62, (int64_t{1} << 62) + 1,

@@ -53,6 +53,7 @@ decltype(auto) WithElement(Element element, F f) {
   }
 }
 
+inline constexpr int64_t kMostBytes = int64_t{1} << 62;  // that a buffer may have
 inline constexpr int64_t kSmallElements = 2048;  // of what is run
 inline constexpr int64_t kDeviceBytes = int64_t{1} << 30;  // of memory that the runtime's devices have
 

@@ -11,7 +11,6 @@ namespace penstock::fuzz {
 namespace {
 
 constexpr int64_t kStateBytes = int64_t{1} << 16;   // of a State that is made
-constexpr int64_t kMostBytes = int64_t{1} << 62;
 
 __extension__ typedef __int128 Int128;
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "tests/graph/atoms.h"
-#include "tests/graph/oracle.h"
-#include "tests/graph/reference.h"
+#include "tests/graph/oracle/atoms.h"
+#include "tests/graph/oracle/oracle.h"
+#include "tests/graph/oracle/reference.h"
 
 namespace penstock::fuzz {
 namespace {

@@ -1,6 +1,6 @@
 // What is wrong with a graph as a whole, found by brute force over pairs of nodes and over the atoms that accesses
-// cover (tests/graph/oracle.h), once every record of it is sound: cycles, data that is read but not written, missing
-// order.
+// cover (tests/graph/oracle/oracle.h), once every record of it is sound: cycles, data that is read but not written,
+// missing order.
 //
 // Threads: one.
 #pragma once

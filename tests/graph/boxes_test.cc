@@ -7,10 +7,10 @@
 #include <random>
 
 #include "graph/passes.h"
-#include "tests/graph/box_oracle.h"
-#include "tests/graph/model_builder.h"
+#include "tests/graph/oracle/box_oracle.h"
+#include "tests/graph/oracle/model_builder.h"
 
-namespace penstock::graph {
+namespace penstock::graph::boxes_test {
 namespace {
 
 Region RandomRegion(std::mt19937_64& random, int64_t n) {
@@ -189,4 +189,4 @@ TEST(Boxes, AccessesOfAliasesTouchTheBytesOfTheirBase) {
 }
 
 }  // namespace
-}  // namespace penstock::graph
+}  // namespace penstock::graph::boxes_test

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "graph/canonical.h"
-#include "tests/graph/model_builder.h"
-#include "tests/graph/random_graph.h"
+#include "tests/graph/oracle/model_builder.h"
+#include "tests/graph/oracle/random_graph.h"
 
-namespace penstock::graph {
+namespace penstock::graph::canonical_test {
 namespace {
 
 TEST(Canonical, TheDeclaringThreadDoesNotMatter) {
@@ -183,4 +183,4 @@ TEST(StructureHash, CoversWhatDecidesThePlan) {
 }
 
 }  // namespace
-}  // namespace penstock::graph
+}  // namespace penstock::graph::canonical_test

@@ -4,9 +4,9 @@
 #include <random>
 
 #include "graph/passes.h"
-#include "tests/graph/box_oracle.h"
+#include "tests/graph/oracle/box_oracle.h"
 
-namespace penstock::graph {
+namespace penstock::graph::check_test {
 namespace {
 
 TEST(Check, NamesTheNodesOfACycle) {
@@ -331,7 +331,7 @@ TEST(Check, RandomUnorderedAccessesAreRefusedExactlyWhereNoPathIs) {
     DeclaredEdges(draft);
     std::vector<std::vector<int32_t>> preds;
     for (int32_t n = 0; n < count; ++n) preds.emplace_back(draft.declared[n].begin(), draft.declared[n].end());
-    const auto path = Paths(preds);
+    const auto path = Reachable(preds);
     std::vector<std::string> expected;
     for (size_t later = 0; later < preds.size(); ++later) {
       for (size_t earlier = 0; earlier < later; ++earlier) {
@@ -360,4 +360,4 @@ TEST(Check, RandomUnorderedAccessesAreRefusedExactlyWhereNoPathIs) {
 }
 
 }  // namespace
-}  // namespace penstock::graph
+}  // namespace penstock::graph::check_test

@@ -5,9 +5,9 @@
 #include <random>
 
 #include "graph/passes.h"
-#include "tests/graph/box_oracle.h"
+#include "tests/graph/oracle/box_oracle.h"
 
-namespace penstock::graph {
+namespace penstock::graph::edges_test {
 namespace {
 
 using Lists = std::vector<std::vector<int32_t>>;
@@ -244,7 +244,7 @@ TEST(Edges, RandomBoxesAreOrderedExactlyWhereTheyMeet) {
       }
     }
     const Lists preds = DeclaredOf(g);
-    const auto path = Paths(preds);
+    const auto path = Reachable(preds);
     const BoxOracle oracle(g.model);
     for (size_t b = 0; b < preds.size(); ++b) {
       for (size_t a = 0; a < b; ++a) {
@@ -301,4 +301,4 @@ TEST(Edges, StagingAndBoundMemoryConflictUnlessStaged) {
 }
 
 }  // namespace
-}  // namespace penstock::graph
+}  // namespace penstock::graph::edges_test

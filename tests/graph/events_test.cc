@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "tests/graph/model_builder.h"
-#include "tests/graph/random_graph.h"
+#include "tests/graph/oracle/model_builder.h"
+#include "tests/graph/oracle/random_graph.h"
+#include "tests/support/sanitized.h"
 
-namespace penstock::graph {
+namespace penstock::graph::events_test {
 namespace {
 
 TEST(Events, AreRecordedAgainUnlessSomebodyLooksAtThemLater) {
@@ -36,7 +37,7 @@ TEST(Events, AreRecordedAgainUnlessSomebodyLooksAtThemLater) {
 // Where several threads are to submit the segments; but what ends a run records the event of a device lane by lane.
 TEST(Events, AreRecordedOnceInAWidePlanThatThreadsSubmitSideBySide) {
   int wide = 0;
-  for (uint64_t seed = 1; seed <= 200; ++seed) {
+  for (uint64_t seed = 1; seed <= (kSanitized ? 80 : 200); ++seed) {
     RandomGraph graph = MakeRandomGraph(seed, 120);
     const size_t usual = PlanOf(graph.builder, graph.options).events.size();
     graph.options.events_once = true;
@@ -75,4 +76,4 @@ TEST(Events, ALongGraphNeedsNoMoreThanAShortOne) {
 }
 
 }  // namespace
-}  // namespace penstock::graph
+}  // namespace penstock::graph::events_test

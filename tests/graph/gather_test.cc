@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "graph/passes.h"
-#include "tests/graph/execution.h"
-#include "tests/graph/model_builder.h"
-#include "tests/graph/oracle.h"
-#include "tests/graph/shape_oracle.h"
+#include "tests/graph/oracle/execution.h"
+#include "tests/graph/oracle/model_builder.h"
+#include "tests/graph/oracle/oracle.h"
+#include "tests/graph/oracle/shape_oracle.h"
 
-namespace penstock::graph {
+namespace penstock::graph::gather_test {
 namespace {
 
 constexpr int64_t kSmall = 4096;  // elements of 4 bytes
@@ -229,4 +229,4 @@ TEST(Gather, IsShownInTextAndDot) {
 }
 
 }  // namespace
-}  // namespace penstock::graph
+}  // namespace penstock::graph::gather_test

@@ -7,7 +7,7 @@
 #include "graph/plan.h"
 #include "penstock/graph.h"
 
-namespace penstock::graph {
+namespace penstock::graph::golden_errors_test {
 namespace {
 
 struct Nothing {
@@ -118,4 +118,4 @@ TEST(GoldenErrors, OneMistakeStandsAlone) {
 }
 
 }  // namespace
-}  // namespace penstock::graph
+}  // namespace penstock::graph::golden_errors_test

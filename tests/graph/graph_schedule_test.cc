@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/graph/model_builder.h"
+#include "tests/graph/oracle/model_builder.h"
 
-namespace penstock::graph {
+namespace penstock::graph::graph_schedule_test {
 namespace {
 
 // "k", or "upload x0 (5)" for a batch.
@@ -313,4 +313,4 @@ TEST(GraphSchedule, APlanOfHostNodesHasNoLane) {
 }
 
 }  // namespace
-}  // namespace penstock::graph
+}  // namespace penstock::graph::graph_schedule_test

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "tests/graph/model_builder.h"
-#include "tests/graph/peak.h"
-#include "tests/graph/random_graph.h"
-#include "tests/graph/random_seeds.h"
+#include "tests/graph/oracle/model_builder.h"
+#include "tests/graph/oracle/peak.h"
+#include "tests/graph/oracle/random_graph.h"
+#include "tests/graph/oracle/random_seeds.h"
 
-namespace penstock::graph {
+namespace penstock::graph::memory_report_test {
 namespace {
 
 constexpr int kNodes = 24, kSlots = 3;
@@ -70,4 +70,4 @@ TEST(MemoryReports, OfNothingSayNone) {
 }
 
 }  // namespace
-}  // namespace penstock::graph
+}  // namespace penstock::graph::memory_report_test

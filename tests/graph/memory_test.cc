@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "graph/plan_names.h"
-#include "tests/graph/model_builder.h"
-#include "tests/graph/oracle.h"
+#include "tests/graph/oracle/model_builder.h"
+#include "tests/graph/oracle/oracle.h"
 
-namespace penstock::graph {
+namespace penstock::graph::memory_test {
 namespace {
 
 const Instance& At(const Plan& plan, const ModelBuilder& g, const std::string& name) {
@@ -470,4 +470,4 @@ TEST(Memory, LeasedMemoryIsSharedWithNobody) {
 }
 
 }  // namespace
-}  // namespace penstock::graph
+}  // namespace penstock::graph::memory_test

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "tests/graph/model_builder.h"
+#include "tests/graph/oracle/model_builder.h"
 
-namespace penstock::graph {
+namespace penstock::graph::order_test {
 namespace {
 
 std::string NamesOf(const Plan& plan) {
@@ -275,4 +275,4 @@ TEST(Lanes, ACopyLaneHasTheHighestPriorityOfItsCopies) {
 }
 
 }  // namespace
-}  // namespace penstock::graph
+}  // namespace penstock::graph::order_test

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/graph/model_builder.h"
+#include "tests/graph/oracle/model_builder.h"
 
-namespace penstock::graph {
+namespace penstock::graph::planner_test {
 namespace {
 
 TEST(MakePlan, MistakesOfTheDeclarationComeFirst) {
@@ -140,4 +140,4 @@ TEST(MakePlan, AnEmptyGraphHasNothingToDo) {
 }
 
 }  // namespace
-}  // namespace penstock::graph
+}  // namespace penstock::graph::planner_test

@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "graph/plan.h"
-#include "tests/graph/model_builder.h"
+#include "tests/graph/oracle/model_builder.h"
 
-namespace penstock::graph {
+namespace penstock::graph::print_test {
 namespace {
 
 ModelBuilder Saxpy() {
@@ -94,4 +94,4 @@ TEST(PrintDot, EscapesNames) {
 }
 
 }  // namespace
-}  // namespace penstock::graph
+}  // namespace penstock::graph::print_test

@@ -9,13 +9,13 @@
 
 #include "graph/canonical.h"
 #include "graph/plan.h"
-#include "tests/graph/graph_changes.h"
-#include "tests/graph/model_text.h"
-#include "tests/graph/permuted_graph.h"
-#include "tests/graph/random_graph.h"
-#include "tests/graph/random_seeds.h"
+#include "tests/graph/oracle/graph_changes.h"
+#include "tests/graph/oracle/model_text.h"
+#include "tests/graph/oracle/permuted_graph.h"
+#include "tests/graph/oracle/random_graph.h"
+#include "tests/graph/oracle/random_seeds.h"
 
-namespace penstock::graph {
+namespace penstock::graph::random_canonical_test {
 namespace {
 
 constexpr int kNodes = 24;
@@ -93,4 +93,4 @@ TEST_P(RandomCanonical, WithOneChangeHaveAnotherHash) {
 }
 
 }  // namespace
-}  // namespace penstock::graph
+}  // namespace penstock::graph::random_canonical_test

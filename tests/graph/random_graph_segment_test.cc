@@ -11,13 +11,13 @@
 
 #include "graph/graph_schedule.h"
 #include "graph/plan.h"
-#include "tests/graph/execution.h"
-#include "tests/graph/oracle.h"
-#include "tests/graph/plan_uses.h"
-#include "tests/graph/random_graph.h"
-#include "tests/graph/random_seeds.h"
+#include "tests/graph/oracle/execution.h"
+#include "tests/graph/oracle/oracle.h"
+#include "tests/graph/oracle/plan_uses.h"
+#include "tests/graph/oracle/random_graph.h"
+#include "tests/graph/oracle/random_seeds.h"
 
-namespace penstock::graph {
+namespace penstock::graph::random_graph_segment_test {
 namespace {
 
 constexpr int kNodes = 24;
@@ -372,4 +372,4 @@ TEST_P(RandomGraphSegments, TouchStatesAndArrivalsOnlyWhereTheyMay) {
 }
 
 }  // namespace
-}  // namespace penstock::graph
+}  // namespace penstock::graph::random_graph_segment_test

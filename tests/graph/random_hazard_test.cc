@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "graph/plan.h"
-#include "tests/graph/oracle.h"
-#include "tests/graph/random_graph.h"
-#include "tests/graph/random_seeds.h"
+#include "tests/graph/oracle/oracle.h"
+#include "tests/graph/oracle/random_graph.h"
+#include "tests/graph/oracle/random_seeds.h"
 
-namespace penstock::graph {
+namespace penstock::graph::random_hazard_test {
 namespace {
 
 constexpr int kNodes = 24;
@@ -79,4 +79,4 @@ TEST_P(RandomHazards, AreRefusedByTheNamesOfTwoNodesAndNothingElseIs) {
 }
 
 }  // namespace
-}  // namespace penstock::graph
+}  // namespace penstock::graph::random_hazard_test

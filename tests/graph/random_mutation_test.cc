@@ -6,12 +6,12 @@
 #include <iostream>
 
 #include "graph/plan.h"
-#include "tests/graph/mutations.h"
-#include "tests/graph/random_graph.h"
-#include "tests/graph/random_seeds.h"
-#include "tests/graph/simulation.h"
+#include "tests/graph/oracle/mutations.h"
+#include "tests/graph/oracle/random_graph.h"
+#include "tests/graph/oracle/random_seeds.h"
+#include "tests/graph/oracle/simulation.h"
 
-namespace penstock::graph {
+namespace penstock::graph::random_mutation_test {
 namespace {
 
 constexpr int kNodes = 24;
@@ -82,4 +82,4 @@ TEST_P(RandomMutations, WithoutOneEventWaitMostlyComputeSomethingElse) {
 }
 
 }  // namespace
-}  // namespace penstock::graph
+}  // namespace penstock::graph::random_mutation_test

@@ -9,16 +9,16 @@
 #include <vector>
 
 #include "graph/plan.h"
-#include "tests/graph/graph_shares.h"
-#include "tests/graph/lifetimes.h"
-#include "tests/graph/oracle.h"
-#include "tests/graph/random_graph.h"
-#include "tests/graph/random_seeds.h"
-#include "tests/graph/schedule.h"
-#include "tests/graph/shape_oracle.h"
-#include "tests/graph/simulation.h"
+#include "tests/graph/oracle/graph_shares.h"
+#include "tests/graph/oracle/lifetimes.h"
+#include "tests/graph/oracle/oracle.h"
+#include "tests/graph/oracle/random_graph.h"
+#include "tests/graph/oracle/random_seeds.h"
+#include "tests/graph/oracle/schedule.h"
+#include "tests/graph/oracle/shape_oracle.h"
+#include "tests/graph/oracle/simulation.h"
 
-namespace penstock::graph {
+namespace penstock::graph::random_plan_test {
 namespace {
 
 constexpr int kNodes = 24, kInterleavings = 4;
@@ -111,4 +111,4 @@ TEST_P(RandomPlans, AreOfGraphsThatHoldEnoughOfWhatIsHard) {
 }
 
 }  // namespace
-}  // namespace penstock::graph
+}  // namespace penstock::graph::random_plan_test

@@ -3,13 +3,13 @@
 
 #include <string>
 
-#include "tests/graph/model_builder.h"
-#include "tests/graph/mutations.h"
-#include "tests/graph/oracle.h"
-#include "tests/graph/shape_oracle.h"
-#include "tests/graph/simulation.h"
+#include "tests/graph/oracle/model_builder.h"
+#include "tests/graph/oracle/mutations.h"
+#include "tests/graph/oracle/oracle.h"
+#include "tests/graph/oracle/shape_oracle.h"
+#include "tests/graph/oracle/simulation.h"
 
-namespace penstock::graph {
+namespace penstock::graph::reduce_test {
 namespace {
 
 // The commands of the segments: "k0, record 0, | wait 0, k1" with "|" between segments.
@@ -120,4 +120,4 @@ TEST(Finish, JoinsAllLanesAndTheShortWayOnlyThoseNotCovered) {
 }
 
 }  // namespace
-}  // namespace penstock::graph
+}  // namespace penstock::graph::reduce_test

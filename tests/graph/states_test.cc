@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "tests/graph/model_builder.h"
-#include "tests/graph/oracle.h"
-#include "tests/graph/plan_uses.h"
-#include "tests/graph/random_graph.h"
-#include "tests/graph/shape_oracle.h"
-#include "tests/graph/simulation.h"
+#include "tests/graph/oracle/model_builder.h"
+#include "tests/graph/oracle/oracle.h"
+#include "tests/graph/oracle/plan_uses.h"
+#include "tests/graph/oracle/random_graph.h"
+#include "tests/graph/oracle/shape_oracle.h"
+#include "tests/graph/oracle/simulation.h"
 
-namespace penstock::graph {
+namespace penstock::graph::states_test {
 namespace {
 
 // Commands of the segments, in order: "wait for w; k; record 0; done with w".
@@ -311,4 +311,4 @@ TEST(States, OfRandomGraphsAreTouchedBetweenTheirWaitsAndDoneEventsOnly) {
 }
 
 }  // namespace
-}  // namespace penstock::graph
+}  // namespace penstock::graph::states_test

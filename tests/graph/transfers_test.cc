@@ -7,10 +7,10 @@
 
 #include "graph/passes.h"
 #include "graph/plan_names.h"
-#include "tests/graph/model_builder.h"
-#include "tests/graph/oracle.h"
+#include "tests/graph/oracle/model_builder.h"
+#include "tests/graph/oracle/oracle.h"
 
-namespace penstock::graph {
+namespace penstock::graph::transfers_test {
 namespace {
 
 std::string InstanceText(const Draft& draft, int32_t instance) {
@@ -463,4 +463,4 @@ TEST(Needless, WhoeverWritesTheSourceLaterWaits) {
 }
 
 }  // namespace
-}  // namespace penstock::graph
+}  // namespace penstock::graph::transfers_test

@@ -11,12 +11,12 @@
 
 #include "graph/plan.h"
 #include "penstock/graph.h"
-#include "tests/graph/model_text.h"
-#include "tests/graph/oracle.h"
-#include "tests/graph/random_graph.h"
-#include "tests/graph/shape_oracle.h"
+#include "tests/graph/oracle/model_text.h"
+#include "tests/graph/oracle/oracle.h"
+#include "tests/graph/oracle/random_graph.h"
+#include "tests/graph/oracle/shape_oracle.h"
 
-namespace penstock::graph {
+namespace penstock::graph::twin_check_test {
 namespace {
 
 struct AddOne {
@@ -58,4 +58,4 @@ TEST(TwinCheck, OfRandomGraphsIsPlannedInTheDeclaredOrder) {
 }
 
 }  // namespace
-}  // namespace penstock::graph
+}  // namespace penstock::graph::twin_check_test

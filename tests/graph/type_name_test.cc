@@ -6,7 +6,7 @@
 
 #include "penstock/detail/type_of.h"
 
-namespace penstock::detail {
+namespace penstock::detail::type_name_test {
 namespace {
 
 constexpr TypeInfo kLayout{.size = 4, .align = 4};
@@ -62,4 +62,4 @@ TEST(TypeName, CompilersSpellTypesAsExpected) {
 }
 
 }  // namespace
-}  // namespace penstock::detail
+}  // namespace penstock::detail::type_name_test

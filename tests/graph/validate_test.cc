@@ -1,9 +1,9 @@
 // Every mistake that a single record can hold, each with its whole message.
 #include <gtest/gtest.h>
 
-#include "tests/graph/model_builder.h"
+#include "tests/graph/oracle/model_builder.h"
 
-namespace penstock::graph {
+namespace penstock::graph::validate_test {
 namespace {
 
 constexpr int64_t kBig = int64_t{1} << 40;
@@ -799,4 +799,4 @@ TEST(Validate, AsksForHostTwins) {
 }
 
 }  // namespace
-}  // namespace penstock::graph
+}  // namespace penstock::graph::validate_test

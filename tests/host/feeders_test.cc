@@ -16,7 +16,7 @@
 
 #include "tests/support/explored.h"
 
-namespace penstock::host {
+namespace penstock::host::feeders_test {
 namespace {
 
 using interleave::ExpectFound;
@@ -367,4 +367,4 @@ TEST(FedPlaces, AreExploredCloselyEnoughToFindABellRungTooEarly) {
 }
 
 }  // namespace
-}  // namespace penstock::host
+}  // namespace penstock::host::feeders_test

@@ -11,7 +11,7 @@
 #include "src/base/mutex.h"
 #include "tests/driver/host/latch.h"
 
-namespace penstock::host {
+namespace penstock::host::poller_test {
 namespace {
 
 using std::chrono::seconds;
@@ -102,4 +102,4 @@ TEST(PollerWatchdog, CountsNothingOfTheTimeThatStoodStill) {
 }
 
 }  // namespace
-}  // namespace penstock::host
+}  // namespace penstock::host::poller_test

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::host {
+namespace penstock::host::worker_pool_test {
 namespace {
 
 using Job = std::function<void(int64_t)>;
@@ -280,4 +280,4 @@ TEST(WorkerPool, OwnerMayDestroyThePoolOnTheWordOfItsLastTask) {
 }
 
 }  // namespace
-}  // namespace penstock::host
+}  // namespace penstock::host::worker_pool_test

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock::memory {
+namespace penstock::memory::chunks_test {
 namespace {
 
 using driver::CopyOp;
@@ -92,4 +92,4 @@ TEST(Chunks, LieDenselyInTheirBlock) {
 }
 
 }  // namespace
-}  // namespace penstock::memory
+}  // namespace penstock::memory::chunks_test

@@ -14,7 +14,7 @@
 #include "src/memory/topology.h"
 #include "tests/memory/pinned_only_driver.h"
 
-namespace penstock::memory {
+namespace penstock::memory::pinned_nodes_test {
 namespace {
 
 thread_local int node_of_this_thread = -1;
@@ -131,4 +131,4 @@ TEST_F(PinnedNodes, OneIdleSlabOfEachNodeIsKept) {
 }
 
 }  // namespace
-}  // namespace penstock::memory
+}  // namespace penstock::memory::pinned_nodes_test

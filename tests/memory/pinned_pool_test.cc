@@ -19,7 +19,7 @@
 #include "src/base/user_code.h"
 #include "tests/memory/pinned_only_driver.h"
 
-namespace penstock::memory {
+namespace penstock::memory::pinned_pool_test {
 namespace {
 
 using testing::AllOf;
@@ -339,4 +339,4 @@ TEST(PinnedPool, TrimFreesTheSlabsThatNoBlockLiesIn) {
 }
 
 }  // namespace
-}  // namespace penstock::memory
+}  // namespace penstock::memory::pinned_pool_test

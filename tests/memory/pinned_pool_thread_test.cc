@@ -16,7 +16,7 @@
 #include "src/memory/pinned_pool.h"
 #include "tests/memory/pinned_only_driver.h"
 
-namespace penstock::memory {
+namespace penstock::memory::pinned_pool_thread_test {
 namespace {
 
 constexpr std::chrono::seconds kIdle{10};
@@ -297,4 +297,4 @@ TEST_F(PinnedPoolThread, EndsInATimedSleep) {
 }
 
 }  // namespace
-}  // namespace penstock::memory
+}  // namespace penstock::memory::pinned_pool_thread_test

@@ -19,7 +19,7 @@
 #include "src/host/progress.h"
 #include "tests/runtime/null_driver.h"
 
-namespace penstock::memory {
+namespace penstock::memory::staging_test {
 namespace {
 
 using driver::CopyKind;
@@ -283,6 +283,7 @@ TEST_F(StagingTest, WithdrawnCopiesTouchTheHostsSideNoMore) {
   unsigned char* device = Device(kBytes);
   const Bytes before(kBytes, kBefore), copied(kBytes, kCopied);
   Bytes host, seen(kBytes);
+  const Bytes after(kBytes, kAfter);
   const auto chunks_copied = [&](const Bytes& bytes) {
     int count = 0;
     for (size_t at = 0; at < kBytes; at += kChunk) count += bytes[at] == kCopied;
@@ -306,8 +307,8 @@ TEST_F(StagingTest, WithdrawnCopiesTouchTheHostsSideNoMore) {
       Await();
       moved = chunks_copied(seen);
     }
-    ASSERT_EQ(std::count(seen.begin(), seen.end(), kAfter), 0) << "read after all";
-    ASSERT_EQ(std::count(host.begin(), host.end(), kAfter), kBytes) << "written after all";
+    ASSERT_EQ(std::memchr(seen.data(), kAfter, kBytes), nullptr) << "read after all";
+    ASSERT_TRUE(host == after) << "written after all";
     cut[up] += moved > 0 && moved < 10;
     pauses[up] = moved == 10 ? pauses[up] / 2 : pauses[up] + pauses[up] / 8 + 10;
   }
@@ -374,4 +375,4 @@ TEST_F(StagingTest, SaysWhatPinnedMemoryIsMissing) {
 }
 
 }  // namespace
-}  // namespace penstock::memory
+}  // namespace penstock::memory::staging_test

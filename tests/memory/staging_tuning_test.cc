@@ -9,7 +9,7 @@
 #include "src/driver/checked/checked_driver.h"
 #include "src/driver/host/host_driver.h"
 
-namespace penstock::memory {
+namespace penstock::memory::staging_tuning_test {
 namespace {
 
 TEST(StagingTuning, ThreadsKeepUpWithTheLinkAndLeaveCores) {
@@ -47,4 +47,4 @@ TEST(StagingTuning, MeasuresAnyDriverAndLeavesNothing) {
 }
 
 }  // namespace
-}  // namespace penstock::memory
+}  // namespace penstock::memory::staging_tuning_test

@@ -9,7 +9,7 @@
 
 #include "src/driver/copy_box.h"
 
-namespace penstock::memory {
+namespace penstock::memory::streaming_copy_test {
 namespace {
 
 using Bytes = std::vector<unsigned char>;
@@ -48,4 +48,4 @@ TEST(StreamingCopy, CopiesBoxes) {
 }
 
 }  // namespace
-}  // namespace penstock::memory
+}  // namespace penstock::memory::streaming_copy_test

@@ -16,7 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace penstock::memory {
+namespace penstock::memory::topology_test {
 namespace {
 
 Topology Described(const std::string& description) {
@@ -220,4 +220,4 @@ TEST_F(MemoryPolicy, ThatTheSystemRefusesIsAStatusAndTheCallIsMade) {
 }
 
 }  // namespace
-}  // namespace penstock::memory
+}  // namespace penstock::memory::topology_test

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-namespace penstock::observe {
+namespace penstock::observe::interval_union_test {
 namespace {
 
 TEST(IntervalUnion, CountsWhatIsCoveredOnce) {
@@ -55,4 +55,4 @@ TEST(IntervalUnion, WhatComesFarTooLateCountsFromWhereItIsKnown) {
 }
 
 }  // namespace
-}  // namespace penstock::observe
+}  // namespace penstock::observe::interval_union_test

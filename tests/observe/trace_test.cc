@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock {
+namespace penstock::trace_test {
 namespace {
 
 using nlohmann::json;
@@ -340,4 +340,4 @@ TEST_F(TraceFile, HalfWrittenFileNeverReplacesTheOldOne) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::trace_test

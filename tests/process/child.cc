@@ -25,7 +25,7 @@ extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }  //
 #endif
 #endif
 
-namespace penstock::testing {
+namespace penstock::test_support {
 namespace {
 
 constexpr char kFlag[] = "--scenario";
@@ -150,11 +150,11 @@ int RunScenario(const std::string& name, const std::string& argument) {
   return 127;
 }
 
-}  // namespace penstock::testing
+}  // namespace penstock::test_support
 
 int main(int argc, char** argv) {
-  if (argc == 4 && std::strcmp(argv[1], penstock::testing::kFlag) == 0) {
-    return penstock::testing::RunScenario(argv[2], argv[3]);
+  if (argc == 4 && std::strcmp(argv[1], penstock::test_support::kFlag) == 0) {
+    return penstock::test_support::RunScenario(argv[2], argv[3]);
   }
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

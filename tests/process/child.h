@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace penstock::testing {
+namespace penstock::test_support {
 
 class Scenario {
  public:
@@ -52,4 +52,4 @@ std::ostream& operator<<(std::ostream& out, const ChildResult& result);
 
 ChildResult RunInChild(const Scenario& scenario, const std::string& argument = "", const ChildOptions& options = {});
 
-}  // namespace penstock::testing
+}  // namespace penstock::test_support

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace penstock::testing {
+namespace penstock::test_support::child_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -63,4 +63,4 @@ TEST(Child, AHangIsReportedWithItsThreads) {
 TEST(Child, WhatItLeavesBehindIsNotWaitedFor) { EXPECT_EQ(RunInChild(kLeavesAChildBehind).ended, "exit 0"); }
 
 }  // namespace
-}  // namespace penstock::testing
+}  // namespace penstock::test_support::child_test

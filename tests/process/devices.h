@@ -8,7 +8,7 @@
 
 #include "tests/process/child.h"
 
-namespace penstock::testing {
+namespace penstock::test_support {
 
 // Never under PENSTOCK_REQUIRE_GPU=1.
 inline bool DeviceMissing(const ChildResult& child) {
@@ -16,4 +16,4 @@ inline bool DeviceMissing(const ChildResult& child) {
   return child.ended == "exit 77" && (require == nullptr || std::string(require) != "1");
 }
 
-}  // namespace penstock::testing
+}  // namespace penstock::test_support

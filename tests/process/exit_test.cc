@@ -12,8 +12,9 @@
 #include "tests/process/devices.h"
 #include "tests/process/row.h"
 #include "tests/process/world.h"
+#include "tests/support/sanitized.h"
 
-namespace penstock::testing {
+namespace penstock::test_support::exit_test {
 namespace {
 
 constexpr int kCode = 3;
@@ -72,13 +73,9 @@ const Scenario kEnds("ends", [](const std::string& text) -> int {
 class Exit : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Exit, IsCleanAndBounded) {
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  if (GetParam().find("static runtime") != std::string::npos) {
+  if (kSanitized && GetParam().find("static runtime") != std::string::npos) {
     GTEST_SKIP() << "under clang's sanitizers a static Runtime was seen not to learn that the main thread is exiting";
   }
-#endif
-#endif
   const ChildResult child = RunInChild(kEnds, GetParam());
   if (DeviceMissing(child)) GTEST_SKIP() << child;
   EXPECT_EQ(child.ended, "exit 3") << child;
@@ -96,4 +93,4 @@ INSTANTIATE_TEST_SUITE_P(Host, Exit, ::testing::ValuesIn(AllRows("host:2")), Nam
 INSTANTIATE_TEST_SUITE_P(Cuda, Exit, ::testing::ValuesIn(AllRows("cuda")), NameOfRow);
 
 }  // namespace
-}  // namespace penstock::testing
+}  // namespace penstock::test_support::exit_test

@@ -14,7 +14,7 @@
 #include "tests/process/devices.h"
 #include "tests/process/world.h"
 
-namespace penstock::testing {
+namespace penstock::test_support::fault_test {
 namespace {
 
 using ::testing::AllOf;
@@ -96,4 +96,4 @@ TEST(CudaFaultTest, SynchronousNodesNameTheNullWrite) {
 }
 
 }  // namespace
-}  // namespace penstock::testing
+}  // namespace penstock::test_support::fault_test

@@ -13,7 +13,7 @@
 #include "tests/process/row.h"
 #include "tests/process/world.h"
 
-namespace penstock::testing {
+namespace penstock::test_support::fork_test {
 namespace {
 
 constexpr int kCode = 5;
@@ -120,4 +120,4 @@ TEST(ForkTest, ACopyMayMakeARuntimeOfItsOwnOnHostDevices) {
 }
 
 }  // namespace
-}  // namespace penstock::testing
+}  // namespace penstock::test_support::fork_test

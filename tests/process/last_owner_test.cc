@@ -22,7 +22,7 @@
 #include "tests/process/own_threads.h"
 #include "tests/process/row.h"
 
-namespace penstock::testing {
+namespace penstock::test_support::last_owner_test {
 namespace {
 
 constexpr int64_t kN = 4;
@@ -254,4 +254,4 @@ INSTANTIATE_TEST_SUITE_P(Host, LastOwner, ::testing::ValuesIn(AllRows("host:1"))
 INSTANTIATE_TEST_SUITE_P(Cuda, LastOwner, ::testing::ValuesIn(AllRows("cuda")), NameOfRow);
 
 }  // namespace
-}  // namespace penstock::testing
+}  // namespace penstock::test_support::last_owner_test

@@ -19,7 +19,7 @@
 #include "tests/process/row.h"
 #include "tests/support/device_words.h"
 
-namespace penstock::testing {
+namespace penstock::test_support::never_ends_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -129,4 +129,4 @@ INSTANTIATE_TEST_SUITE_P(Host, NeverEnds, ::testing::ValuesIn(AllRows("host:2"))
 INSTANTIATE_TEST_SUITE_P(Cuda, NeverEnds, ::testing::ValuesIn(AllRows("cuda")), NameOfRow);
 
 }  // namespace
-}  // namespace penstock::testing
+}  // namespace penstock::test_support::never_ends_test

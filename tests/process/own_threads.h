@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace penstock::testing {
+namespace penstock::test_support {
 
 struct OwnThread {
   std::string name;
@@ -41,4 +41,4 @@ inline std::string AwaitNoOwnThreads() {
   }
 }
 
-}  // namespace penstock::testing
+}  // namespace penstock::test_support

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace penstock::testing {
+namespace penstock::test_support {
 
 struct Row {
   std::string devices, end, work;
@@ -39,4 +39,4 @@ inline std::string NameOfRow(const ::testing::TestParamInfo<std::string>& info) 
   return name;
 }
 
-}  // namespace penstock::testing
+}  // namespace penstock::test_support

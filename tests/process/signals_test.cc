@@ -24,7 +24,7 @@
 #include "tests/process/devices.h"
 #include "tests/process/own_threads.h"
 
-namespace penstock::testing {
+namespace penstock::test_support::signals_test {
 namespace {
 
 constexpr int64_t kMany = int64_t{1} << 18;
@@ -150,4 +150,4 @@ INSTANTIATE_TEST_SUITE_P(Host, Signals, ::testing::Values("host:2"), [](const au
 INSTANTIATE_TEST_SUITE_P(Cuda, Signals, ::testing::Values("cuda:0"), [](const auto&) { return "a_device"; });
 
 }  // namespace
-}  // namespace penstock::testing
+}  // namespace penstock::test_support::signals_test

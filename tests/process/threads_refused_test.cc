@@ -14,7 +14,7 @@
 #include "penstock/runtime.h"
 #include "tests/process/child.h"
 
-namespace penstock::testing {
+namespace penstock::test_support::threads_refused_test {
 namespace {
 
 using ::testing::AllOf;
@@ -74,4 +74,4 @@ TEST(ThreadsRefused, AfterCreateFailWhatNeedsThemAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace penstock::testing
+}  // namespace penstock::test_support::threads_refused_test

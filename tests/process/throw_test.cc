@@ -16,7 +16,7 @@
 #include "tests/process/child.h"
 #include "tests/process/devices.h"
 
-namespace penstock::testing {
+namespace penstock::test_support::throw_test {
 namespace {
 
 // Throws where the row says so, in the first run only.
@@ -199,4 +199,4 @@ INSTANTIATE_TEST_SUITE_P(Host, Throws, ::testing::ValuesIn(Rows("host:2")), Name
 INSTANTIATE_TEST_SUITE_P(Cuda, Throws, ::testing::ValuesIn(Rows("cuda")), NameOfRow);
 
 }  // namespace
-}  // namespace penstock::testing
+}  // namespace penstock::test_support::throw_test

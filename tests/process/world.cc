@@ -8,7 +8,7 @@
 #include "penstock/status_macros.h"
 #include "tests/support/device_words.h"
 
-namespace penstock::testing {
+namespace penstock::test_support {
 namespace {
 
 constexpr int64_t kN = 256;
@@ -159,4 +159,4 @@ absl::Status World::Join() {
   return ended_;
 }
 
-}  // namespace penstock::testing
+}  // namespace penstock::test_support

@@ -17,7 +17,7 @@
 #include "penstock/pipeline.h"
 #include "penstock/runtime.h"
 
-namespace penstock::testing {
+namespace penstock::test_support {
 
 // What is in flight:
 //   nothing     one run has ended
@@ -77,4 +77,4 @@ class World {
   absl::Status ended_;
 };
 
-}  // namespace penstock::testing
+}  // namespace penstock::test_support

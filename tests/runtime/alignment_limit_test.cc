@@ -5,7 +5,7 @@
 
 #include "penstock/runtime.h"
 
-namespace penstock {
+namespace penstock::alignment_limit_test {
 namespace {
 
 struct alignas(512) Page {
@@ -45,4 +45,4 @@ TEST(AlignmentLimit, MakeStateNamesWhatAsksForMore) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::alignment_limit_test

@@ -14,7 +14,7 @@
 #include "src/runtime/driver_hook.h"
 #include "tests/runtime/held_graph.h"
 
-namespace penstock {
+namespace penstock::asks_given_up_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -126,4 +126,4 @@ TEST(AsksGivenUp, NeverForACallableOnAWorkerHoweverLongItTakes) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::asks_given_up_test

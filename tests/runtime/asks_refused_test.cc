@@ -17,7 +17,7 @@
 #include "tests/support/environment.h"
 #include "tests/support/passes_for_cuda.h"
 
-namespace penstock {
+namespace penstock::asks_refused_test {
 namespace {
 
 // The notes of an executable with a Host node between two others, which a run has been made of.
@@ -60,4 +60,4 @@ TEST(AsksRefused, WhereAProfilerRunsAKernelTwice) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::asks_refused_test

@@ -15,7 +15,7 @@
 #include "src/host/worker_pool.h"
 #include "tests/runtime/held_graph.h"
 
-namespace penstock {
+namespace penstock::await_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -182,4 +182,4 @@ TEST_F(AwaitTest, TwoCoroutinesMayAwaitOneRun) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::await_test

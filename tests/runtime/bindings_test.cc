@@ -6,7 +6,7 @@
 #include "penstock/graph.h"
 #include "tests/runtime/held_graph.h"
 
-namespace penstock {
+namespace penstock::bindings_test {
 namespace {
 
 std::string At(int line) { return "(bindings_test.cc:" + std::to_string(line) + ")"; }
@@ -212,4 +212,4 @@ TEST_F(BindingsTest, AnEmptyExecutableRefusesWhateverIsSet) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::bindings_test

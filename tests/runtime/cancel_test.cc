@@ -11,7 +11,7 @@
 #include "penstock/graph.h"
 #include "tests/runtime/held_graph.h"
 
-namespace penstock {
+namespace penstock::cancel_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -358,4 +358,4 @@ TEST_F(CancelTest, RacesWithCompletionAndDroppedHandles) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::cancel_test

@@ -7,7 +7,7 @@
 
 #include "tests/support/explored.h"
 
-namespace penstock::runtime {
+namespace penstock::runtime::copy_life_test {
 namespace {
 
 using interleave::ExpectFound;
@@ -65,4 +65,4 @@ TEST(CopyLife, IsExploredCloselyEnoughToFindALookTakenTooEarly) {
 }
 
 }  // namespace
-}  // namespace penstock::runtime
+}  // namespace penstock::runtime::copy_life_test

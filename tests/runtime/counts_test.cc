@@ -8,7 +8,7 @@
 
 #include "tests/support/explored.h"
 
-namespace penstock::runtime {
+namespace penstock::runtime::counts_test {
 namespace {
 
 using interleave::ExpectFound;
@@ -146,4 +146,4 @@ TEST(ReleaseCount, IsExploredCloselyEnoughToFindOneThatEndsBetweenTwoLooks) {
 }
 
 }  // namespace
-}  // namespace penstock::runtime
+}  // namespace penstock::runtime::counts_test

@@ -12,7 +12,7 @@
 #include "tests/runtime/held_graph.h"
 #include "tests/support/forwarding_driver.h"
 
-namespace penstock::runtime {
+namespace penstock::runtime::current_device_test {
 namespace {
 
 thread_local std::vector<int> current;  // as CUDA's stack of contexts
@@ -56,4 +56,4 @@ TEST(CurrentDevice, IsPutBackWhereARunHasLanesOnTwoDevices) {
 }
 
 }  // namespace
-}  // namespace penstock::runtime
+}  // namespace penstock::runtime::current_device_test

@@ -15,7 +15,7 @@
 #include "tests/runtime/held_graph.h"
 #include "tests/runtime/null_driver.h"
 
-namespace penstock {
+namespace penstock::deadline_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -340,4 +340,4 @@ TEST_F(DeadlineTest, ARuntimeGivenUpIsLeftBehindWithAWordInTheLog) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::deadline_test

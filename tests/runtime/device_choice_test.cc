@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace penstock::runtime {
+namespace penstock::runtime::device_choice_test {
 namespace {
 
 int Choose(const std::vector<DeviceLoad>& loads) {
@@ -45,4 +45,4 @@ TEST(DeviceChoice, AWeightCountsAsSpeedAndZeroAsNotAtAll) {
 }
 
 }  // namespace
-}  // namespace penstock::runtime
+}  // namespace penstock::runtime::device_choice_test

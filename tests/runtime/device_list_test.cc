@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace penstock::runtime {
+namespace penstock::runtime::device_list_test {
 namespace {
 
 using testing::ElementsAre;
@@ -116,4 +116,4 @@ TEST(DeviceList, RandomTextsAreAcceptedOrRefused) {
 }
 
 }  // namespace
-}  // namespace penstock::runtime
+}  // namespace penstock::runtime::device_list_test

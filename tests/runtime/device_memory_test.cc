@@ -12,7 +12,7 @@
 #include "src/driver/checked/checked_driver.h"
 #include "src/runtime/driver_hook.h"
 
-namespace penstock {
+namespace penstock::device_memory_test {
 namespace {
 
 using driver::checked::Witness;
@@ -103,4 +103,4 @@ TEST_F(DeviceMemoryTest, OfNoExecutableIsNothing) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::device_memory_test

@@ -19,7 +19,7 @@
 #include "penstock/graph.h"
 #include "tests/runtime/held_graph.h"
 
-namespace penstock {
+namespace penstock::drop_test {
 namespace {
 
 enum Thing { kRun, kExecutable, kGraph, kBindings, kBuffer, kRuntime, kThings };
@@ -169,4 +169,4 @@ TEST(DropTest, ARunThatNobodyHoldsStillEnds) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::drop_test

@@ -10,7 +10,7 @@
 #include "tests/support/environment.h"
 #include "tests/support/mode_scope.h"
 
-namespace penstock {
+namespace penstock::environment_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -77,4 +77,4 @@ TEST_F(EnvironmentOfARuntime, IsRefusedAtCompileByName) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::environment_test

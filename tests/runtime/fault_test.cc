@@ -17,7 +17,7 @@
 #include "tests/runtime/held_graph.h"
 #include "tests/runtime/null_driver.h"
 
-namespace penstock {
+namespace penstock::fault_test {
 namespace {
 
 using driver::checked::CallKind;
@@ -355,4 +355,4 @@ TEST(SynchronousTest, TheEnvironmentAsksForIt) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::fault_test

@@ -27,7 +27,7 @@
 #include "tests/support/forwarding_driver.h"
 #include "tests/support/mode_scope.h"
 
-namespace penstock::runtime {
+namespace penstock::runtime::foreign_objects_test {
 namespace {
 
 #define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
@@ -391,4 +391,4 @@ INSTANTIATE_TEST_SUITE_P(Ways, ForeignObjectsTest,
                          });
 
 }  // namespace
-}  // namespace penstock::runtime
+}  // namespace penstock::runtime::foreign_objects_test

@@ -20,7 +20,7 @@
 #include "tests/runtime/held_graph.h"
 #include "tests/support/passes_for_cuda.h"
 
-namespace penstock::runtime {
+namespace penstock::runtime::foreign_ring_test {
 namespace {
 
 class ForeignRing : public testing::TestWithParam<int> {
@@ -104,4 +104,4 @@ TEST_P(ForeignRing, NoThreadOfTheRingCallsIt) {
 INSTANTIATE_TEST_SUITE_P(Threads, ForeignRing, testing::Range(1, 5));
 
 }  // namespace
-}  // namespace penstock::runtime
+}  // namespace penstock::runtime::foreign_ring_test

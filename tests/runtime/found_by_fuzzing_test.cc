@@ -12,7 +12,7 @@
 #include "penstock/graph.h"
 #include "penstock/runtime.h"
 
-namespace penstock {
+namespace penstock::found_by_fuzzing_test {
 namespace {
 
 #define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
@@ -179,4 +179,4 @@ TEST_F(FoundByFuzzing, ANameOfSeveralLinesStaysOnOneInAMessage) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::found_by_fuzzing_test

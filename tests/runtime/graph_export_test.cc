@@ -25,7 +25,7 @@
 #include "tests/support/mode_scope.h"
 #include "tests/support/native_driver.h"
 
-namespace penstock {
+namespace penstock::graph_export_test {
 namespace {
 
 using driver::NativeDriver;
@@ -512,4 +512,4 @@ TEST(HostDevices, HaveNoGraphsToExport) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::graph_export_test

@@ -14,7 +14,7 @@
 #include "tests/support/mode_scope.h"
 #include "tests/support/small_stack.h"
 
-namespace penstock {
+namespace penstock::growth_test {
 namespace {
 
 #define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
@@ -94,4 +94,4 @@ TEST_F(GrowthTest, DroppedCopiesPassOnWhatTheyWaitForOnce) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::growth_test

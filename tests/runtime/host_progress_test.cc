@@ -11,7 +11,7 @@
 
 #include "tests/support/explored.h"
 
-namespace penstock::runtime {
+namespace penstock::runtime::host_progress_test {
 namespace {
 
 using interleave::ExpectFound;
@@ -230,4 +230,4 @@ TEST(EndedList, GivesStepsInTheOrderInWhichTheyEnded) {
 }
 
 }  // namespace
-}  // namespace penstock::runtime
+}  // namespace penstock::runtime::host_progress_test

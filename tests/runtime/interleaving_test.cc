@@ -11,7 +11,7 @@
 #include "src/runtime/state_order.h"
 #include "tests/support/explored.h"
 
-namespace penstock::runtime {
+namespace penstock::runtime::interleaving_test {
 namespace {
 
 using interleave::ExpectFound;
@@ -180,4 +180,4 @@ TEST(StateTurns, AreExploredCloselyEnoughToFindALastTouchThatRingsForNobody) {
 }
 
 }  // namespace
-}  // namespace penstock::runtime
+}  // namespace penstock::runtime::interleaving_test

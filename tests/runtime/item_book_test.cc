@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-namespace penstock::runtime {
+namespace penstock::runtime::item_book_test {
 namespace {
 
 using State = ItemBook::State;
@@ -209,4 +209,4 @@ TEST_P(ItemBookTest, RandomMovesAgreeWithTheModel) {
 }
 
 }  // namespace
-}  // namespace penstock::runtime
+}  // namespace penstock::runtime::item_book_test

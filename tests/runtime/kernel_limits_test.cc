@@ -10,7 +10,7 @@
 #include "src/runtime/driver_hook.h"
 #include "tests/support/forwarding_driver.h"
 
-namespace penstock::runtime {
+namespace penstock::runtime::kernel_limits_test {
 namespace {
 
 // Every kernel has 1000 bytes of static shared memory, and blocks of at most 128 threads.
@@ -46,4 +46,4 @@ TEST(KernelLimits, OfALoadedKernelAreCheckedByCompile) {
 }
 
 }  // namespace
-}  // namespace penstock::runtime
+}  // namespace penstock::runtime::kernel_limits_test

@@ -17,7 +17,7 @@
 #include "tests/runtime/held_graph.h"
 #include "tests/support/sanitized.h"
 
-namespace penstock {
+namespace penstock::limits_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -110,4 +110,4 @@ TEST(SizesNobodyCanGive, OfAPipelinesPlacesAreRefusedAtCreate) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::limits_test

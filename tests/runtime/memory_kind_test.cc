@@ -19,7 +19,7 @@
 #include "tests/runtime/null_driver.h"
 #include "tests/support/forwarding_driver.h"
 
-namespace penstock::runtime {
+namespace penstock::runtime::memory_kind_test {
 namespace {
 
 using driver::PointerInfo;
@@ -307,4 +307,4 @@ TEST_F(CutMemory, WhoseEndIsNotPinnedIsNotPinned) {
 }
 
 }  // namespace
-}  // namespace penstock::runtime
+}  // namespace penstock::runtime::memory_kind_test

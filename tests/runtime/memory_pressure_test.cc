@@ -15,7 +15,7 @@
 #include "src/runtime/driver_hook.h"
 #include "tests/runtime/held_graph.h"
 
-namespace penstock {
+namespace penstock::memory_pressure_test {
 namespace {
 
 using driver::checked::CallKind;
@@ -145,4 +145,4 @@ TEST_F(MemoryPressureTest, PinnedMemoryThatDoesNotFitFailsAlone) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::memory_pressure_test

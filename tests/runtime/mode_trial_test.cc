@@ -19,7 +19,7 @@
 #include "tests/support/forwarding_driver.h"
 #include "tests/support/mode_scope.h"
 
-namespace penstock::runtime {
+namespace penstock::runtime::mode_trial_test {
 namespace {
 
 // Makes runs take as long as told, each ended before the next one begins, until it is decided; at most `most`.
@@ -233,4 +233,4 @@ TEST_F(AutoModeTest, GraphsThatCannotBeMadeAreNoneAndTheLedgerSaysWhy) {
 }
 
 }  // namespace
-}  // namespace penstock::runtime
+}  // namespace penstock::runtime::mode_trial_test

@@ -23,7 +23,7 @@
 #include "tests/support/mode_scope.h"
 #include "tests/support/native_driver.h"
 
-namespace penstock {
+namespace penstock::native_stream_test {
 namespace {
 
 using driver::NativeDriver;
@@ -427,4 +427,4 @@ TEST(HostDevices, KnowNoStreamsOfTheApplications) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::native_stream_test

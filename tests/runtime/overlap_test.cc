@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-namespace penstock::runtime {
+namespace penstock::runtime::overlap_test {
 namespace {
 
 bool Clash(const BoundRange& a, const BoundRange& b) {
@@ -64,4 +64,4 @@ TEST(OverlapTest, AgreesWithEveryPair) {
 }
 
 }  // namespace
-}  // namespace penstock::runtime
+}  // namespace penstock::runtime::overlap_test

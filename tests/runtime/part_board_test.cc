@@ -13,7 +13,7 @@
 #include "src/host/feeders.h"
 #include "tests/support/explored.h"
 
-namespace penstock::runtime {
+namespace penstock::runtime::part_board_test {
 namespace {
 
 using interleave::ExpectFound;
@@ -294,4 +294,4 @@ TEST(PartBoard, OfManyPartsIsSubmittedByManyThreads) {
 }
 
 }  // namespace
-}  // namespace penstock::runtime
+}  // namespace penstock::runtime::part_board_test

@@ -12,7 +12,7 @@
 #include "src/base/limits.h"
 #include "tests/runtime/held_graph.h"
 
-namespace penstock {
+namespace penstock::pinned_bytes_test {
 namespace {
 
 using runtime::ParseBytes;
@@ -75,4 +75,4 @@ TEST_F(PinnedBytes, MalformedOnesAreRefusedAtCreate) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::pinned_bytes_test

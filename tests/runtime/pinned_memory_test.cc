@@ -22,7 +22,7 @@
 #include "tests/runtime/held_graph.h"
 #include "tests/runtime/pci_driver.h"
 
-namespace penstock {
+namespace penstock::pinned_memory_test {
 namespace {
 
 using ::testing::AllOf;
@@ -334,4 +334,4 @@ TEST(PinnedMemoryNodes, DevicesThatAreNowhereLeaveThePolicyAlone) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::pinned_memory_test

@@ -14,7 +14,7 @@
 #include "src/runtime/driver_hook.h"
 #include "tests/driver/host/latch.h"
 
-namespace penstock {
+namespace penstock::pipeline_cancel_test {
 namespace {
 
 using std::chrono::minutes;
@@ -137,4 +137,4 @@ TEST_P(PipelineCancelTest, AnItemThatFindsNoSlotEnds) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::pipeline_cancel_test

@@ -12,7 +12,7 @@
 #include "penstock/pipeline.h"
 #include "tests/driver/host/latch.h"
 
-namespace penstock {
+namespace penstock::pipeline_choice_test {
 namespace {
 
 using std::chrono::minutes;
@@ -94,4 +94,4 @@ TEST_P(PipelineChoiceTest, EachDeviceIsTried) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::pipeline_choice_test

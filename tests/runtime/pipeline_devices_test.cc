@@ -19,7 +19,7 @@
 #include "penstock/pipeline.h"
 #include "tests/driver/host/latch.h"
 
-namespace penstock {
+namespace penstock::pipeline_devices_test {
 namespace {
 
 using testing::HasSubstr;
@@ -449,4 +449,4 @@ TEST_F(PipelineDevicesTest, AnItemThatHasItsSlotDoesNotMove) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::pipeline_devices_test

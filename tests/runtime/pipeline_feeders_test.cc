@@ -22,7 +22,7 @@
 #include "penstock/pipeline.h"
 #include "penstock/runtime.h"
 
-namespace penstock {
+namespace penstock::pipeline_feeders_test {
 namespace {
 
 #define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
@@ -337,4 +337,4 @@ TEST_P(PipelineFeedersTest, OutliveTheirRuntime) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::pipeline_feeders_test

@@ -14,7 +14,7 @@
 #include "penstock/pipeline.h"
 #include "tests/driver/host/latch.h"
 
-namespace penstock {
+namespace penstock::pipeline_reset_test {
 namespace {
 
 using std::chrono::minutes;
@@ -132,4 +132,4 @@ TEST_F(PipelineResetTest, StagesThatArePoisonedTogetherBothGoOn) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::pipeline_reset_test

@@ -20,7 +20,7 @@
 #include "penstock/pipeline.h"
 #include "tests/driver/host/latch.h"
 
-namespace penstock {
+namespace penstock::pipeline_slot_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -525,4 +525,4 @@ TEST_F(PipelineSlotTest, StatsLeaveOutWhatThreadsHaveUsedBefore) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::pipeline_slot_test

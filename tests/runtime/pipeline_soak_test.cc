@@ -20,27 +20,18 @@
 
 #include "penstock/pipeline.h"
 #include "tests/driver/host/latch.h"
+#include "tests/support/sanitized.h"
 
-namespace penstock {
+namespace penstock::pipeline_soak_test {
 namespace {
 
 #define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
 #define EXPECT_OK(expr) EXPECT_EQ((expr), absl::OkStatus())
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define PENSTOCK_SANITIZED 1
-#endif
-#endif
-
 int64_t SoakItems() {
   const char* const text = std::getenv("PENSTOCK_SOAK_ITEMS");
   if (text != nullptr) return std::atoll(text);
-#if defined(PENSTOCK_SANITIZED)
-  return 10'000;
-#else
-  return 100'000;
-#endif
+  return kSanitized ? 10'000 : 100'000;
 }
 
 struct Held {
@@ -168,4 +159,4 @@ TEST(PipelineSoak, NobodyWaitsForASlowDevice) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::pipeline_soak_test

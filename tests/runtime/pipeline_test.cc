@@ -26,7 +26,7 @@
 #include "penstock/runtime.h"
 #include "src/runtime/driver_hook.h"
 
-namespace penstock {
+namespace penstock::pipeline_test {
 namespace {
 
 using testing::AllOf;
@@ -912,4 +912,4 @@ TEST_P(PipelineTest, AMovedFromPipelineAndNoItemSayWhatTheyAre) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::pipeline_test

@@ -16,7 +16,7 @@
 #include "tests/driver/host/latch.h"
 #include "tests/support/asleep.h"
 
-namespace penstock {
+namespace penstock::pipeline_wakeup_test {
 namespace {
 
 #define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
@@ -56,7 +56,7 @@ TEST_P(PipelineWakeupTest, AConsumerThatSleepsLooksOnceARunIsInFlight) {
       thread.set_value(gettid());
       EXPECT_OK(pipe.Pop(std::chrono::minutes(1)).status());
     });
-    EXPECT_TRUE(testing::FallsAsleep(thread.get_future().get()));
+    EXPECT_TRUE(test_support::FallsAsleep(thread.get_future().get()));
     ASSERT_OK(pipe.TryPush({}));
     EXPECT_TRUE(latch.AwaitArrived(round));
     latch.Open();
@@ -84,7 +84,7 @@ TEST_P(PipelineWakeupTest, AConsumerThatSleepsWakesAtADeadlineThatCameLater) {
     EXPECT_TRUE(item) << "none ended: " << item.status();
     EXPECT_EQ(item.status().code(), absl::StatusCode::kDeadlineExceeded);
   });
-  EXPECT_TRUE(testing::FallsAsleep(thread.get_future().get()));
+  EXPECT_TRUE(test_support::FallsAsleep(thread.get_future().get()));
   ASSERT_OK(pipe.TryPush(2, {}, {.deadline = std::chrono::milliseconds(1)}));
   consumer.join();
   latch.Open();
@@ -144,7 +144,7 @@ TEST_P(PipelineWakeupTest, WhoWaitsForASlotOfEachStageSleepsWhileOneHasNone) {
     ASSERT_OK(item.status());
     EXPECT_OK(item->Submit());
   });
-  EXPECT_TRUE(testing::FallsAsleep(thread.get_future().get()));
+  EXPECT_TRUE(test_support::FallsAsleep(thread.get_future().get()));
   EXPECT_EQ(pipe.stats().accepted, 0);
   taken.reset();
   producer.join();
@@ -155,4 +155,4 @@ TEST_P(PipelineWakeupTest, WhoWaitsForASlotOfEachStageSleepsWhileOneHasNone) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::pipeline_wakeup_test

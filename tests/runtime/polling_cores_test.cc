@@ -17,7 +17,7 @@
 #include "penstock/pipeline.h"
 #include "penstock/runtime.h"
 
-namespace penstock {
+namespace penstock::polling_cores_test {
 namespace {
 
 using testing::HasSubstr;
@@ -142,4 +142,4 @@ TEST(PollingCores, MistakesAreToldWithWhatToDo) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::polling_cores_test

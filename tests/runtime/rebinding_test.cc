@@ -18,7 +18,7 @@
 #include "tests/runtime/held_graph.h"
 #include "tests/support/forwarding_driver.h"
 
-namespace penstock {
+namespace penstock::rebinding_test {
 namespace {
 
 using driver::PointerInfo;
@@ -360,4 +360,4 @@ TEST(PolledTest, ALaunchAsksForNothingItHasJustSubmitted) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::rebinding_test

@@ -15,7 +15,7 @@
 #include "tests/support/forwarding_driver.h"
 #include "tests/support/mode_scope.h"
 
-namespace penstock::runtime {
+namespace penstock::runtime::refused_capture_test {
 namespace {
 
 using testing::HasSubstr;
@@ -80,4 +80,4 @@ TEST_F(RefusedCapture, HasTheNodeRunOnAStreamUnderAutoAndTheLedgerSaysWhy) {
 }
 
 }  // namespace
-}  // namespace penstock::runtime
+}  // namespace penstock::runtime::refused_capture_test

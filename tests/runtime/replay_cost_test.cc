@@ -17,7 +17,7 @@
 #include "tests/runtime/counted_calls.h"
 #include "tests/runtime/null_driver.h"
 
-namespace penstock {
+namespace penstock::replay_cost_test {
 namespace {
 
 #define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
@@ -224,4 +224,4 @@ TEST_F(ReplayCost, OfHostNodesDeclaredAgainAllocatesNothingANode) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::replay_cost_test

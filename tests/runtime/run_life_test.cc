@@ -7,7 +7,7 @@
 
 #include "tests/support/explored.h"
 
-namespace penstock::runtime {
+namespace penstock::runtime::run_life_test {
 namespace {
 
 using interleave::ExpectFound;
@@ -158,4 +158,4 @@ TEST(RunLife, IsExploredCloselyEnoughToFindAUseAfterTheEnd) {
 }
 
 }  // namespace
-}  // namespace penstock::runtime
+}  // namespace penstock::runtime::run_life_test

@@ -15,7 +15,7 @@
 #include "penstock/trace.h"
 #include "tests/support/environment.h"
 
-namespace penstock {
+namespace penstock::runtime_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -307,4 +307,4 @@ TEST(RuntimeTest, ATraceHasEveryNodeOfARunOnItsLane) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::runtime_test

@@ -12,7 +12,7 @@
 #include "src/runtime/program.h"
 #include "tests/support/environment.h"
 
-namespace penstock::runtime {
+namespace penstock::runtime::split_test {
 namespace {
 
 using Op = ExecCommand::Op;
@@ -177,4 +177,4 @@ TEST(FeederCount, IsThatOfTheVariableWhereThereIsOne) {
 }
 
 }  // namespace
-}  // namespace penstock::runtime
+}  // namespace penstock::runtime::split_test

@@ -12,7 +12,7 @@
 #include "tests/runtime/state_fixture.h"
 #include "tests/support/small_stack.h"
 
-namespace penstock {
+namespace penstock::state_order_test {
 namespace {
 
 using std::chrono::seconds;
@@ -375,4 +375,4 @@ TEST_F(StateOrderTest, APipelineBringsItsItemsToAStateInOrder) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::state_order_test

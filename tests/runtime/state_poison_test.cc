@@ -3,7 +3,7 @@
 
 #include "tests/runtime/state_fixture.h"
 
-namespace penstock {
+namespace penstock::state_poison_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -306,4 +306,4 @@ TEST_F(StatePoisonTest, AnAbandonedWriterPoisonsAtOnce) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::state_poison_test

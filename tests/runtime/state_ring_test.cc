@@ -13,7 +13,7 @@
 #include "tests/runtime/state_fixture.h"
 #include "tests/support/forwarding_driver.h"
 
-namespace penstock {
+namespace penstock::state_ring_test {
 namespace {
 
 using driver::checked::Gauges;
@@ -216,4 +216,4 @@ TEST_F(StateRingTooLarge, TheTwoBlocksMoveWhatTheRingHasNoMemoryFor) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::state_ring_test

@@ -7,7 +7,7 @@
 
 #include "tests/runtime/state_fixture.h"
 
-namespace penstock {
+namespace penstock::state_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -369,4 +369,4 @@ TEST_F(BusyDevice, AStateDroppedWhenACopyOfItHasEndedLateIsFreed) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::state_test

@@ -10,7 +10,7 @@
 
 #include "penstock/penstock.h"
 
-namespace penstock {
+namespace penstock::temporaries_test {
 namespace {
 
 using KeepAlive = std::shared_ptr<const void>;
@@ -144,4 +144,4 @@ TEST(Temporaries, KeepAllThatWasSetOnThem) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::temporaries_test

@@ -15,7 +15,7 @@
 #include "penstock/graph.h"
 #include "penstock/runtime.h"
 
-namespace penstock {
+namespace penstock::threads_test {
 namespace {
 
 #define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
@@ -201,4 +201,4 @@ TEST_F(Threads, DropEverythingWhileOthersRun) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::threads_test

@@ -13,7 +13,7 @@
 
 #include "penstock/ps.h"
 
-namespace penstock {
+namespace penstock::user_code_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -261,4 +261,4 @@ TEST(UserCodeTest, AStageThatEndsItsThreadFailsItsItemAndAnotherThreadGoesOn) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::user_code_test

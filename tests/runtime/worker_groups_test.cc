@@ -21,7 +21,7 @@
 #include "src/runtime/runtime_core.h"
 #include "tests/runtime/pci_driver.h"
 
-namespace penstock {
+namespace penstock::worker_groups_test {
 namespace {
 
 #define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
@@ -162,4 +162,4 @@ TEST(WorkerGroups, AsManyAsTheNodeHasProcessorsRunOnIt) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::worker_groups_test

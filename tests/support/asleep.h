@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-namespace penstock::testing {
+namespace penstock::test_support {
 
 // How often the thread has gone to sleep, where it sleeps now; -1: it does not.
 inline long SleepsOf(pid_t thread) {
@@ -39,4 +39,4 @@ inline bool FallsAsleep(pid_t thread) {
   return true;
 }
 
-}  // namespace penstock::testing
+}  // namespace penstock::test_support

@@ -11,7 +11,7 @@
 #include "src/driver/driver.h"
 #include "tests/support/explored.h"
 
-namespace penstock {
+namespace penstock::interleaving_test {
 namespace {
 
 using interleave::ExpectSound;
@@ -294,4 +294,4 @@ TEST(StandStill, IsExploredCloselyEnoughToFindACallCountedTooLate) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::interleaving_test

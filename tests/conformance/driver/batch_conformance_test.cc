@@ -9,7 +9,7 @@
 #include "tests/conformance/driver/box_oracle.h"
 #include "tests/conformance/driver/driver_conformance.h"
 
-namespace penstock::driver::conformance {
+namespace penstock::driver::conformance::batch_conformance_test {
 namespace {
 
 constexpr CopyKind kKinds[] = {CopyKind::kHostToDevice, CopyKind::kDeviceToHost, CopyKind::kDeviceToDevice};
@@ -232,4 +232,4 @@ TEST_P(DriverConformance, ABatchWithAWrongPieceIsRefusedWholeAndTheStreamGoesOn)
 }
 
 }  // namespace
-}  // namespace penstock::driver::conformance
+}  // namespace penstock::driver::conformance::batch_conformance_test

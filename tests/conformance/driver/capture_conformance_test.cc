@@ -8,7 +8,7 @@
 
 #include "tests/conformance/driver/driver_conformance.h"
 
-namespace penstock::driver::conformance {
+namespace penstock::driver::conformance::capture_conformance_test {
 namespace {
 
 constexpr int64_t kCount = 1000;
@@ -259,4 +259,4 @@ TEST_P(DriverConformance, ACaptureEndsWithItsStream) {
 }
 
 }  // namespace
-}  // namespace penstock::driver::conformance
+}  // namespace penstock::driver::conformance::capture_conformance_test

@@ -10,7 +10,7 @@
 
 #include "tests/conformance/driver/driver_conformance.h"
 
-namespace penstock::driver::conformance {
+namespace penstock::driver::conformance::child_conformance_test {
 namespace {
 
 using After = std::vector<int32_t>;
@@ -430,4 +430,4 @@ TEST_P(DriverConformance, AChildIsOfItsGraphsDevice) {
 }
 
 }  // namespace
-}  // namespace penstock::driver::conformance
+}  // namespace penstock::driver::conformance::child_conformance_test

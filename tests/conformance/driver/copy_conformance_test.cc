@@ -7,7 +7,7 @@
 #include <limits>
 #include <random>
 
-namespace penstock::driver::conformance {
+namespace penstock::driver::conformance::copy_conformance_test {
 namespace {
 
 constexpr size_t kBlock = 1 << 20;
@@ -338,4 +338,4 @@ TEST_P(DriverConformance, DevicesAreNamedAndNumbered) {
 }
 
 }  // namespace
-}  // namespace penstock::driver::conformance
+}  // namespace penstock::driver::conformance::copy_conformance_test

@@ -10,7 +10,7 @@
 #include "tests/conformance/driver/box_oracle.h"
 #include "tests/conformance/driver/driver_conformance.h"
 
-namespace penstock::driver::conformance {
+namespace penstock::driver::conformance::graph_conformance_test {
 namespace {
 
 using After = std::vector<int32_t>;
@@ -440,4 +440,4 @@ TEST_P(DriverConformance, WhatANodeCannotBeGivenIsRefusedAndTheExecGoesOn) {
 }
 
 }  // namespace
-}  // namespace penstock::driver::conformance
+}  // namespace penstock::driver::conformance::graph_conformance_test

@@ -6,7 +6,7 @@
 
 #include "tests/conformance/driver/driver_conformance.h"
 
-namespace penstock::driver::conformance {
+namespace penstock::driver::conformance::graph_order_conformance_test {
 namespace {
 
 using After = std::vector<int32_t>;
@@ -178,4 +178,4 @@ TEST_P(DriverConformance, RandomGraphsDoWhatTheirNodesDoOneByOne) {
 }
 
 }  // namespace
-}  // namespace penstock::driver::conformance
+}  // namespace penstock::driver::conformance::graph_order_conformance_test

@@ -3,7 +3,7 @@
 #include "src/driver/host/host_driver.h"
 #include "tests/conformance/driver/driver_conformance.h"
 
-namespace penstock::driver::conformance {
+namespace penstock::driver::conformance::host_driver_conformance_test {
 namespace {
 
 absl::StatusOr<std::unique_ptr<Driver>> Create(int threads, penstock::host::Bell* bell, uint64_t seed = 0) {
@@ -27,4 +27,4 @@ INSTANTIATE_TEST_SUITE_P(
     NameOf);
 
 }  // namespace
-}  // namespace penstock::driver::conformance
+}  // namespace penstock::driver::conformance::host_driver_conformance_test

@@ -5,7 +5,7 @@
 
 #include "tests/conformance/driver/driver_conformance.h"
 
-namespace penstock::driver::conformance {
+namespace penstock::driver::conformance::stamp_conformance_test {
 namespace {
 
 // Stamps of device 0, each at a place of its own.
@@ -80,4 +80,4 @@ TEST_P(DriverConformance, StampsOfAGraphAreWrittenByEachLaunchInItsOrder) {
 }
 
 }  // namespace
-}  // namespace penstock::driver::conformance
+}  // namespace penstock::driver::conformance::stamp_conformance_test

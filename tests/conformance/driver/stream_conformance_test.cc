@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace penstock::driver::conformance {
+namespace penstock::driver::conformance::stream_conformance_test {
 namespace {
 
 int32_t StepOf(int32_t value, int32_t k) {
@@ -284,4 +284,4 @@ TEST_P(DriverConformance, StreamsAndEventsAreMadeAndDestroyedManyTimes) {
 }
 
 }  // namespace
-}  // namespace penstock::driver::conformance
+}  // namespace penstock::driver::conformance::stream_conformance_test

@@ -17,7 +17,7 @@
 #include "tests/driver/checked/checked_fixture.h"
 #include "tests/support/forwarding_driver.h"
 
-namespace penstock::driver::checked {
+namespace penstock::driver::checked::checked_capture_test {
 namespace {
 
 using testing::AllOf;
@@ -505,4 +505,4 @@ TEST_F(CheckedCaptureTest, ADeadDevicesCaptureEndsToo) {
 }
 
 }  // namespace
-}  // namespace penstock::driver::checked
+}  // namespace penstock::driver::checked::checked_capture_test

@@ -14,8 +14,9 @@
 #include "src/driver/host/host_driver.h"
 #include "tests/driver/checked/checked_fixture.h"
 #include "tests/driver/host/latch.h"
+#include "tests/support/sanitized.h"
 
-namespace penstock::driver::checked {
+namespace penstock::driver::checked::checked_driver_test {
 namespace {
 
 using testing::ElementsAre;
@@ -44,11 +45,7 @@ TEST_F(CheckedDriverTest, AStreamOrEventThatWasDestroyedIsNotUsedAgain) {
 }
 
 TEST_F(CheckedDriverTest, AStreamIsDestroyedWhenIdle) {
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  GTEST_SKIP() << "leaves work behind on purpose, whose memory goes with the test";
-#endif
-#endif
+  if (kSanitized) GTEST_SKIP() << "leaves work behind on purpose, whose memory goes with the test";
   const Stream stream = *driver_->CreateStream(0, 0);
   ASSERT_OK(Upload(stream));
   driver_->DestroyStream(stream);
@@ -504,4 +501,4 @@ TEST_F(CheckedDriverTest, WhatIsLeftAliveIsToldWhenTheDriverGoes) {
 }
 
 }  // namespace
-}  // namespace penstock::driver::checked
+}  // namespace penstock::driver::checked::checked_driver_test

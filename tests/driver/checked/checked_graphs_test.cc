@@ -17,7 +17,7 @@
 #include "tests/driver/checked/checked_fixture.h"
 #include "tests/support/forwarding_driver.h"
 
-namespace penstock::driver::checked {
+namespace penstock::driver::checked::checked_graphs_test {
 namespace {
 
 using conformance::PackedArgs;
@@ -654,4 +654,4 @@ TEST_F(CheckedGraphTest, ADeadDevicesExecsGoWithoutAnEvent) {
 }
 
 }  // namespace
-}  // namespace penstock::driver::checked
+}  // namespace penstock::driver::checked::checked_graphs_test

@@ -5,7 +5,7 @@
 #include <random>
 #include <set>
 
-namespace penstock::driver::checked {
+namespace penstock::driver::checked::footprint_test {
 namespace {
 
 const void* At(size_t address) { return reinterpret_cast<const void*>(address); }
@@ -78,4 +78,4 @@ TEST(IntervalSetTest, KnowsWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace penstock::driver::checked
+}  // namespace penstock::driver::checked::footprint_test

@@ -12,7 +12,7 @@
 #include "src/base/status.h"
 #include "tests/driver/cuda/gpu_test.h"
 
-namespace penstock::driver {
+namespace penstock::driver::cuda_capture_test {
 namespace {
 
 using ::testing::Each;
@@ -252,4 +252,4 @@ TEST_F(CudaCaptureTest, AStreamThatGoesTakesItsCaptureAlong) {
 }
 
 }  // namespace
-}  // namespace penstock::driver
+}  // namespace penstock::driver::cuda_capture_test

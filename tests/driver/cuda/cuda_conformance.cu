@@ -57,7 +57,9 @@ void Synchronize(void* native_stream) {
   EXPECT_NE(cudaStreamSynchronize(static_cast<cudaStream_t>(native_stream)), cudaSuccess);
 }
 
-absl::StatusOr<std::unique_ptr<Driver>> CreateWithoutBell(host::Bell* /*bell*/) { return CreateCudaDriver({}); }
+absl::StatusOr<std::unique_ptr<Driver>> CreateWithoutBell(penstock::host::Bell* /*bell*/) {
+  return CreateCudaDriver({});
+}
 
 }  // namespace
 

@@ -17,7 +17,7 @@
 #include "tests/driver/cuda/gpu_latch.h"
 #include "tests/driver/cuda/gpu_test.h"
 
-namespace penstock::driver {
+namespace penstock::driver::cuda_driver_test {
 namespace {
 
 using ::testing::AllOf;
@@ -326,4 +326,4 @@ TEST_F(CudaDriverTest, AFailingCallClearsItsError) {
 }
 
 }  // namespace
-}  // namespace penstock::driver
+}  // namespace penstock::driver::cuda_driver_test

@@ -26,7 +26,7 @@
 #include "penstock/trace.h"
 #include "tests/driver/cuda/gpu_test.h"
 
-namespace penstock {
+namespace penstock::cuda_interop_test {
 namespace {
 
 using std::chrono::seconds;
@@ -602,4 +602,4 @@ INSTANTIATE_TEST_SUITE_P(Modes, CudaInteropTest, testing::Values(Mode::kStream, 
                          });
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::cuda_interop_test

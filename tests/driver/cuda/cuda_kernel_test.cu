@@ -15,7 +15,7 @@
 #include "tests/driver/cuda/gpu_latch.h"
 #include "tests/driver/cuda/gpu_test.h"
 
-namespace penstock::driver {
+namespace penstock::driver::cuda_kernel_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -241,4 +241,4 @@ TEST_F(CudaFaultDeathTest, AnIllegalAccessIsFatalAndEveryLaterCallSaysSo) {
 }
 
 }  // namespace
-}  // namespace penstock::driver
+}  // namespace penstock::driver::cuda_kernel_test

@@ -6,7 +6,7 @@
 
 #include "src/driver/cuda/cuda_status.h"
 
-namespace penstock::driver {
+namespace penstock::driver::cuda_lost_test {
 namespace {
 
 class CudaLostDeathTest : public ::testing::TestWithParam<int> {
@@ -35,4 +35,4 @@ TEST_P(CudaNotLostDeathTest, TakesAnythingElseAsSurvivable) {
 INSTANTIATE_TEST_SUITE_P(Survivable, CudaNotLostDeathTest, ::testing::Values(0, 1, 2, 4, 600, 709));
 
 }  // namespace
-}  // namespace penstock::driver
+}  // namespace penstock::driver::cuda_lost_test

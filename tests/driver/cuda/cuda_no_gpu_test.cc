@@ -8,7 +8,7 @@
 #include "src/base/status.h"
 #include "src/driver/cuda/cuda_driver.h"
 
-namespace penstock::driver {
+namespace penstock::driver::cuda_no_gpu_test {
 namespace {
 
 // With what CUDA itself says.
@@ -51,4 +51,4 @@ TEST_F(NoGpuDeathTest, CreationSaysWhyThereIsNone) {
 }
 
 }  // namespace
-}  // namespace penstock::driver
+}  // namespace penstock::driver::cuda_no_gpu_test

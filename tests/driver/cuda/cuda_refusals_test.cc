@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace penstock::driver {
+namespace penstock::driver::cuda_refusals_test {
 namespace {
 
 std::string Line(unsigned long thread, const std::string& text, const char* level = "E") {
@@ -32,4 +32,4 @@ TEST(ErrorsOfThread, LinesThatWereLostCountAsTheThreads) {
 }
 
 }  // namespace
-}  // namespace penstock::driver
+}  // namespace penstock::driver::cuda_refusals_test

@@ -11,7 +11,7 @@
 #include "penstock/cuda.h"
 #include "src/base/status.h"
 
-namespace penstock::driver {
+namespace penstock::driver::cuda_status_test {
 namespace {
 
 struct Expected {
@@ -76,4 +76,4 @@ TEST(CudaStatusTest, MessageWithoutAdviceEndsAfterTheReason) {
 }
 
 }  // namespace
-}  // namespace penstock::driver
+}  // namespace penstock::driver::cuda_status_test

@@ -7,7 +7,7 @@
 
 #include "tests/driver/cuda/gpu_test.h"
 
-namespace penstock::driver {
+namespace penstock::driver::device_copy_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -138,4 +138,4 @@ TEST_F(PeerCopyTest, PinnedMemoryServesEveryDevice) {
 }
 
 }  // namespace
-}  // namespace penstock::driver
+}  // namespace penstock::driver::device_copy_test

@@ -11,7 +11,7 @@
 
 #include "tests/driver/cuda/gpu_test.h"
 
-namespace penstock::driver {
+namespace penstock::driver::gather_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -157,4 +157,4 @@ TEST_F(GatherTest, RowsAndSlicesMoreThan2GiBApart) {
 }
 
 }  // namespace
-}  // namespace penstock::driver
+}  // namespace penstock::driver::gather_test

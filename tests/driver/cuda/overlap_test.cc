@@ -8,7 +8,7 @@
 #include "tests/driver/cuda/gpu_latch.h"
 #include "tests/driver/cuda/gpu_test.h"
 
-namespace penstock::driver {
+namespace penstock::driver::overlap_test {
 namespace {
 
 using OverlapTest = GpuTest;
@@ -79,4 +79,4 @@ TEST_F(OverlapTest, FillsAndLoadedKernelsRunWhileAKernelIsHeld) {
 }
 
 }  // namespace
-}  // namespace penstock::driver
+}  // namespace penstock::driver::overlap_test

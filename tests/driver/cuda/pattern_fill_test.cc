@@ -9,7 +9,7 @@
 
 #include "tests/driver/cuda/gpu_test.h"
 
-namespace penstock::driver {
+namespace penstock::driver::pattern_fill_test {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -186,4 +186,4 @@ TEST_F(FillTest, RefusesSizesOutOfRange) {
 }
 
 }  // namespace
-}  // namespace penstock::driver
+}  // namespace penstock::driver::pattern_fill_test

@@ -15,7 +15,7 @@
 #include "penstock/runtime.h"
 #include "tests/driver/cuda/gpu_test.h"
 
-namespace penstock {
+namespace penstock::programmatic_test {
 namespace {
 
 #define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
@@ -218,4 +218,4 @@ TEST_F(ProgrammaticTest, TheOrderHoldsWhateverIsSwitchedOff) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::programmatic_test

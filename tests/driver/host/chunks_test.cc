@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace penstock::driver::host {
+namespace penstock::driver::host::chunks_test {
 namespace {
 
 TEST(ChunksTest, EveryUnitIsInExactlyOneChunkAndSizesDifferByOne) {
@@ -43,4 +43,4 @@ TEST(ChunksTest, OneThreadTakesOneChunk) { EXPECT_EQ(ChunkCount(1 << 20, 1, 4096
 TEST(ChunksTest, ARowIsNeverSplit) { EXPECT_EQ(ChunkCount(3, 1 << 20, 4096, 8), 3); }
 
 }  // namespace
-}  // namespace penstock::driver::host
+}  // namespace penstock::driver::host::chunks_test

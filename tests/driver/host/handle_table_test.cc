@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace penstock::driver::host {
+namespace penstock::driver::host::handle_table_test {
 namespace {
 
 TEST(HandleTableTest, FindsWhatWasAdded) {
@@ -47,4 +47,4 @@ TEST(HandleTableTest, PlacesAreUsedAgain) {
 }
 
 }  // namespace
-}  // namespace penstock::driver::host
+}  // namespace penstock::driver::host::handle_table_test

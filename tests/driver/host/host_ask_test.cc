@@ -10,7 +10,7 @@
 
 #include "src/driver/question.h"
 
-namespace penstock::driver::host {
+namespace penstock::driver::host::host_ask_test {
 namespace {
 
 constexpr uint64_t kLong = uint64_t{60} * 1000 * 1000 * 1000;
@@ -49,4 +49,4 @@ TEST(HostAsk, EndsAtItsLastResortWhereTheHostHasGone) {
 }
 
 }  // namespace
-}  // namespace penstock::driver::host
+}  // namespace penstock::driver::host::host_ask_test

@@ -14,7 +14,7 @@
 
 #include "tests/driver/host/host_driver_fixture.h"
 
-namespace penstock::driver::host {
+namespace penstock::driver::host::host_capture_test {
 namespace {
 
 using ::testing::AllOf;
@@ -274,4 +274,4 @@ TEST_F(HostCaptureTest, NodesOfCapturesAndChildrenAreRefusedInWords) {
 }
 
 }  // namespace
-}  // namespace penstock::driver::host
+}  // namespace penstock::driver::host::host_capture_test

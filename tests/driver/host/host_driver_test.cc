@@ -13,7 +13,7 @@
 #include "tests/conformance/driver/packed_args.h"
 #include "tests/driver/host/host_driver_fixture.h"
 
-namespace penstock::driver::host {
+namespace penstock::driver::host::host_driver_test {
 namespace {
 
 using conformance::PackedArgs;
@@ -441,4 +441,4 @@ TEST_F(HostDriverTest, AFunctorThatThrowsFailsItsRun) {
 }
 
 }  // namespace
-}  // namespace penstock::driver::host
+}  // namespace penstock::driver::host::host_driver_test

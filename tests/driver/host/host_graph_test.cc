@@ -20,7 +20,7 @@
 #include "tests/conformance/driver/packed_args.h"
 #include "tests/driver/host/host_driver_fixture.h"
 
-namespace penstock::driver::host {
+namespace penstock::driver::host::host_graph_test {
 namespace {
 
 using conformance::PackedArgs;
@@ -627,4 +627,4 @@ TEST_F(HostGraphTest, EdgesHoldInWhateverOrderWorkIsTakenUp) {
 }
 
 }  // namespace
-}  // namespace penstock::driver::host
+}  // namespace penstock::driver::host::host_graph_test

@@ -11,7 +11,7 @@
 
 #include "src/base/status.h"
 
-namespace penstock::driver::host {
+namespace penstock::driver::host::host_memory_test {
 namespace {
 
 using ::testing::AllOf;
@@ -193,4 +193,4 @@ TEST(PinnedMemoryTest, WhatIsLeftGoesWithTheRegister) {
 }
 
 }  // namespace
-}  // namespace penstock::driver::host
+}  // namespace penstock::driver::host::host_memory_test

@@ -6,7 +6,7 @@
 
 #include "tests/driver/host/scheduler_fixture.h"
 
-namespace penstock::driver::host {
+namespace penstock::driver::host::scheduler_event_test {
 namespace {
 
 using Microseconds = std::chrono::duration<double, std::micro>;
@@ -170,4 +170,4 @@ TEST_F(SchedulerEventTest, TheBellRingsForEventsAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace penstock::driver::host
+}  // namespace penstock::driver::host::scheduler_event_test

@@ -13,7 +13,7 @@
 #include "src/base/status.h"
 #include "tests/driver/host/scheduler_fixture.h"
 
-namespace penstock::driver::host {
+namespace penstock::driver::host::scheduler_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -412,4 +412,4 @@ TEST_F(SchedulerTest, StreamsFedFromSeveralThreadsKeepTheirOrder) {
 }
 
 }  // namespace
-}  // namespace penstock::driver::host
+}  // namespace penstock::driver::host::scheduler_test

@@ -13,7 +13,7 @@
 
 #include "tests/examples/photos/pictures.h"
 
-namespace photos {
+namespace photos::atomic_file_test {
 namespace {
 
 using testing::ElementsAre;
@@ -121,4 +121,4 @@ TEST(AtomicFileTest, CommitReportsWhatWritingDidNot) {
 }
 
 }  // namespace
-}  // namespace photos
+}  // namespace photos::atomic_file_test

@@ -8,7 +8,7 @@
 
 #include "tests/examples/photos/pictures.h"
 
-namespace photos {
+namespace photos::catalogue_test {
 namespace {
 
 using testing::HasSubstr;
@@ -58,4 +58,4 @@ TEST(CatalogueTest, ShippedPhotographsAreAllReadable) {
 }
 
 }  // namespace
-}  // namespace photos
+}  // namespace photos::catalogue_test

@@ -9,7 +9,7 @@
 #include "examples/photos/reference.h"
 #include "tests/examples/photos/pictures.h"
 
-namespace photos {
+namespace photos::filters_test {
 namespace {
 
 // A picture whose rows are `pitch` elements apart; what lies between is a guard.
@@ -146,4 +146,4 @@ TEST(ReferenceTest, SobelIsNothingOnFlatPicturesAndClampedOnEdges) {
 }
 
 }  // namespace
-}  // namespace photos
+}  // namespace photos::filters_test

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-namespace photos {
+namespace photos::gate_test {
 namespace {
 
 void RunThreads(int count, const std::function<void()>& work) {
@@ -43,4 +43,4 @@ TEST(GateTest, NeverLetsMoreThrough) {
 }
 
 }  // namespace
-}  // namespace photos
+}  // namespace photos::gate_test

@@ -16,7 +16,7 @@
 
 #include "tests/examples/photos/pictures.h"
 
-namespace photos {
+namespace photos::image_io_test {
 namespace {
 
 using testing::AllOf;
@@ -532,4 +532,4 @@ TEST_F(ImageIoTest, FailedEncodingLeavesTheOldFileAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace photos
+}  // namespace photos::image_io_test

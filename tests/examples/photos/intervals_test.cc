@@ -8,7 +8,7 @@
 #include <bitset>
 #include <random>
 
-namespace photos {
+namespace photos::intervals_test {
 namespace {
 
 using testing::ElementsAre;
@@ -105,4 +105,4 @@ TEST(CopyTimeTest, BothDirectionsAtOnceHideEachOther) {
 TEST(CopyTimeTest, NoCopiesHideNothing) { EXPECT_DOUBLE_EQ(MeasureCopies({{}, {}, {{0, 8}}}).hidden_share(), 0.0); }
 
 }  // namespace
-}  // namespace photos
+}  // namespace photos::intervals_test

@@ -10,7 +10,7 @@
 
 #include "tests/examples/photos/pictures.h"
 
-namespace photos {
+namespace photos::names_test {
 namespace {
 
 using testing::ElementsAre;
@@ -116,4 +116,4 @@ TEST(NamesTest, OneFolderIsTheSameUnderAllItsNames) {
 }
 
 }  // namespace
-}  // namespace photos
+}  // namespace photos::names_test

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace photos {
+namespace photos::options_test {
 namespace {
 
 using testing::AllOf;
@@ -93,4 +93,4 @@ INSTANTIATE_TEST_SUITE_P(Options, BadUsageTest,
                                          BadUsage{{"in", "out", "--serial", "--workers", "2"}, "--serial"}));
 
 }  // namespace
-}  // namespace photos
+}  // namespace photos::options_test

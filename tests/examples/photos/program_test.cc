@@ -18,7 +18,7 @@
 
 extern char** environ;
 
-namespace photos {
+namespace photos::program_test {
 namespace {
 
 using testing::AllOf;
@@ -319,4 +319,4 @@ TEST_F(ProgramTest, BadUsageExitsWithTwoAndHelpWithNone) {
 }
 
 }  // namespace
-}  // namespace photos
+}  // namespace photos::program_test

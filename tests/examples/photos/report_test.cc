@@ -6,7 +6,7 @@
 
 #include <sstream>
 
-namespace photos {
+namespace photos::report_test {
 namespace {
 
 using testing::HasSubstr;
@@ -107,4 +107,4 @@ TEST(ReportTest, ProgressNamesSkippedFilesOnlyWhereThereAreSome) {
 }
 
 }  // namespace
-}  // namespace photos
+}  // namespace photos::report_test

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace photos {
+namespace photos::timeline_test {
 namespace {
 
 penstock::Span Make(const std::string& name, penstock::SpanKind kind, double begin_us, double end_us, int device) {
@@ -47,4 +47,4 @@ TEST(TimelineTest, KindCountsBeforeName) {
 }
 
 }  // namespace
-}  // namespace photos
+}  // namespace photos::timeline_test

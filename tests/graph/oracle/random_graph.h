@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "graph/plan.h"
-#include "tests/graph/model_builder.h"
-#include "tests/graph/model_text.h"
+#include "tests/graph/oracle/model_builder.h"
+#include "tests/graph/oracle/model_text.h"
 
 namespace penstock::graph {
 

@@ -1,4 +1,4 @@
-#include "tests/graph/execution.h"
+#include "tests/graph/oracle/execution.h"
 
 #include <algorithm>
 #include <utility>

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "tests/graph/execution.h"
+#include "tests/graph/oracle/execution.h"
 
 namespace penstock::graph {
 

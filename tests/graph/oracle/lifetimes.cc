@@ -1,6 +1,6 @@
-#include "tests/graph/lifetimes.h"
+#include "tests/graph/oracle/lifetimes.h"
 
-#include "tests/graph/plan_uses.h"
+#include "tests/graph/oracle/plan_uses.h"
 
 namespace penstock::graph {
 

@@ -1,8 +1,8 @@
-#include "tests/graph/reference.h"
+#include "tests/graph/oracle/reference.h"
 
 #include <utility>
 
-#include "tests/graph/oracle.h"
+#include "tests/graph/oracle/oracle.h"
 
 namespace penstock::graph {
 

@@ -1,10 +1,10 @@
-#include "tests/graph/graph_shares.h"
+#include "tests/graph/oracle/graph_shares.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "tests/graph/oracle.h"
-#include "tests/graph/plan_uses.h"
+#include "tests/graph/oracle/oracle.h"
+#include "tests/graph/oracle/plan_uses.h"
 
 namespace penstock::graph {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "graph/plan.h"
 #include "penstock/model.h"
-#include "tests/graph/atoms.h"
-#include "tests/graph/execution.h"
+#include "tests/graph/oracle/atoms.h"
+#include "tests/graph/oracle/execution.h"
 
 namespace penstock::graph {
 

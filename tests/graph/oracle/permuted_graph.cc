@@ -1,4 +1,4 @@
-#include "tests/graph/permuted_graph.h"
+#include "tests/graph/oracle/permuted_graph.h"
 
 #include <algorithm>
 #include <numeric>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/graph/oracle.h"
+#include "tests/graph/oracle/oracle.h"
 
 namespace penstock::graph {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "penstock/model.h"
-#include "tests/graph/atoms.h"
+#include "tests/graph/oracle/atoms.h"
 
 namespace penstock::graph {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "graph/plan.h"
-#include "tests/graph/schedule.h"
+#include "tests/graph/oracle/schedule.h"
 
 namespace penstock::graph {
 

@@ -1,8 +1,8 @@
-#include "tests/graph/oracle.h"
+#include "tests/graph/oracle/oracle.h"
 
 #include <algorithm>
 
-#include "tests/graph/plan_uses.h"
+#include "tests/graph/oracle/plan_uses.h"
 
 namespace penstock::graph {
 namespace {

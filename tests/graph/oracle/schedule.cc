@@ -1,4 +1,4 @@
-#include "tests/graph/schedule.h"
+#include "tests/graph/oracle/schedule.h"
 
 #include <utility>
 

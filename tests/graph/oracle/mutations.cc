@@ -1,13 +1,13 @@
-#include "tests/graph/mutations.h"
+#include "tests/graph/oracle/mutations.h"
 
 #include <algorithm>
 #include <functional>
 #include <utility>
 #include <vector>
 
-#include "tests/graph/execution.h"
-#include "tests/graph/oracle.h"
-#include "tests/graph/shape_oracle.h"
+#include "tests/graph/oracle/execution.h"
+#include "tests/graph/oracle/oracle.h"
+#include "tests/graph/oracle/shape_oracle.h"
 
 namespace penstock::graph {
 namespace {

@@ -1,12 +1,12 @@
-#include "tests/graph/shape_oracle.h"
+#include "tests/graph/oracle/shape_oracle.h"
 
 #include <algorithm>
 #include <set>
 #include <vector>
 
-#include "tests/graph/atoms.h"
-#include "tests/graph/execution.h"
-#include "tests/graph/plan_uses.h"
+#include "tests/graph/oracle/atoms.h"
+#include "tests/graph/oracle/execution.h"
+#include "tests/graph/oracle/plan_uses.h"
 
 namespace penstock::graph {
 namespace {

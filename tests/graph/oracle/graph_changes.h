@@ -4,7 +4,7 @@
 #include <random>
 #include <span>
 
-#include "tests/graph/random_graph.h"
+#include "tests/graph/oracle/random_graph.h"
 
 namespace penstock::graph {
 

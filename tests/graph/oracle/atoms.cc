@@ -1,4 +1,4 @@
-#include "tests/graph/atoms.h"
+#include "tests/graph/oracle/atoms.h"
 
 #include <algorithm>
 #include <array>

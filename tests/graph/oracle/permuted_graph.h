@@ -7,7 +7,7 @@
 
 #include "graph/plan.h"
 #include "penstock/model.h"
-#include "tests/graph/random_graph.h"
+#include "tests/graph/oracle/random_graph.h"
 
 namespace penstock::graph {
 

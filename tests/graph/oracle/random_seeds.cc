@@ -1,28 +1,17 @@
-#include "tests/graph/random_seeds.h"
+#include "tests/graph/oracle/random_seeds.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "tests/support/environment.h"
-
-// The sanitizers make everything many times slower and see nothing new in the ten thousandth graph.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define PENSTOCK_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define PENSTOCK_SANITIZED 1
-#endif
-#endif
+#include "tests/support/sanitized.h"
 
 namespace penstock::graph {
 namespace {
 
-#ifdef PENSTOCK_SANITIZED
-constexpr uint64_t kDags = 1000;
-#else
-constexpr uint64_t kDags = 10'000;
-#endif
+// The sanitizers make everything many times slower and see nothing new in the ten thousandth graph.
+constexpr uint64_t kDags = kSanitized ? 1000 : 10'000;
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-#include "tests/graph/graph_changes.h"
+#include "tests/graph/oracle/graph_changes.h"
 
 #include <algorithm>
 #include <memory>
@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/graph/oracle.h"
+#include "tests/graph/oracle/oracle.h"
 
 namespace penstock::graph {
 namespace {

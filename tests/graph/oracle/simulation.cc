@@ -1,4 +1,4 @@
-#include "tests/graph/simulation.h"
+#include "tests/graph/oracle/simulation.h"
 
 #include <algorithm>
 #include <map>
@@ -6,10 +6,10 @@
 #include <random>
 #include <vector>
 
-#include "tests/graph/execution.h"
-#include "tests/graph/plan_uses.h"
-#include "tests/graph/reference.h"
-#include "tests/graph/schedule.h"
+#include "tests/graph/oracle/execution.h"
+#include "tests/graph/oracle/plan_uses.h"
+#include "tests/graph/oracle/reference.h"
+#include "tests/graph/oracle/schedule.h"
 
 namespace penstock::graph {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/graph/model_text.h"
+#include "tests/graph/oracle/model_text.h"
 
 namespace penstock::graph {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/graph/random_graph.h"
+#include "tests/graph/oracle/random_graph.h"
 
 #include <algorithm>
 #include <memory>
@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/graph/atoms.h"
-#include "tests/graph/random_seeds.h"
+#include "tests/graph/oracle/atoms.h"
+#include "tests/graph/oracle/random_seeds.h"
 
 namespace penstock::graph {
 namespace {

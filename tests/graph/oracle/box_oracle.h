@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/graph/model_builder.h"
+#include "tests/graph/oracle/model_builder.h"
 
 namespace penstock::graph {
 
@@ -86,7 +86,7 @@ class BoxOracle {
 };
 
 // reach[a][b]: whether a path leads from a to b, given the predecessors of each node, in any order.
-inline std::vector<std::vector<bool>> Paths(const std::vector<std::vector<int32_t>>& preds) {
+inline std::vector<std::vector<bool>> Reachable(const std::vector<std::vector<int32_t>>& preds) {
   std::vector<std::vector<bool>> reach(preds.size(), std::vector<bool>(preds.size()));
   for (size_t v = 0; v < preds.size(); ++v) {
     for (const int32_t p : preds[v]) reach[static_cast<size_t>(p)][v] = true;

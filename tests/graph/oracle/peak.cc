@@ -1,10 +1,10 @@
-#include "tests/graph/peak.h"
+#include "tests/graph/oracle/peak.h"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "tests/graph/plan_uses.h"
+#include "tests/graph/oracle/plan_uses.h"
 
 namespace penstock::graph {
 

@@ -23,7 +23,7 @@ consume() {
   shift
   quietly "$work/$name.log" env -u CUDACXX -u CUDA_HOME -u CUDA_PATH PATH="$(path_without_nvcc)" \
     cmake -S "tests/consumers/$name" -B "$work-$name" -G Ninja -DCMAKE_CXX_COMPILER=g++ -DCMAKE_BUILD_TYPE=Debug \
-    -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g" "$@"
+    -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g1" "$@"
   quietly "$work/$name.log" ninja -C "$work-$name" -j "$jobs"
   quietly "$work/$name.log" "$(find "$work-$name" -name consumer -type f -perm -u+x)"
   echo "consumer $name builds and runs"

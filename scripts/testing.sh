@@ -8,11 +8,11 @@
 failures_of() {
   awk '
     / Passed +[0-9.]+ sec$/ || /^ *Start +[0-9]+:/ || /\*\*\*Skipped/ { next }
-    /^\[ RUN / { held = $0 "\n"; next }
-    /^\[       OK \]/ || /^\[  SKIPPED \]/ { held = ""; next }
     /^\[-+\]/ { next }
-    held != "" && /^\[/ && !/^\[  FAILED/ { held = "" }
-    held ~ /^\[ RUN/ { held = held $0 "\n"; if (/^\[  FAILED/) { printf "%s", held; held = "" } ; next }
+    /^\[       OK \]/ || /^\[  SKIPPED \]/ { held = ""; next }
+    /^\[ RUN / { printf "%s", held; held = $0 "\n"; next }
+    /^\[  FAILED/ { printf "%s", held; held = "" }
+    held != "" { held = held $0 "\n"; next }
     { print }
     END { printf "%s", held }' "$1"
 }

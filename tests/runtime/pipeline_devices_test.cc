@@ -195,6 +195,20 @@ TEST_F(PipelineDevicesTest, MoreKeysThanStatesAreRefusedUntilOneIsForgotten) {
   EXPECT_EQ(item->out[0], 5) << "from zero";
 }
 
+TEST_F(PipelineDevicesTest, APulledItemWithOneKeyTooManyEndsTheStreamAndReachesTheSinkLast) {
+  auto pipe = Make({.order = kPerKey});
+  int32_t given = 0;
+  std::vector<std::pair<int32_t, absl::StatusCode>> seen;
+  const absl::Status ended = pipe.Run([&]() -> std::optional<Amount> { return Amount{given++}; },
+                                      [&](Item<Amount>& item) { seen.emplace_back(item->by, item.status().code()); },
+                                      [](const Amount& amount) { return Key(static_cast<uint64_t>(amount.by)); });
+  EXPECT_EQ(ended.code(), absl::StatusCode::kResourceExhausted) << ended;
+  ASSERT_EQ(seen.size(), 9u);  // eight States, and the one too many
+  EXPECT_EQ(given, 9);
+  EXPECT_EQ(seen.back(), std::pair(8, absl::StatusCode::kResourceExhausted));
+  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(seen[i].second, absl::StatusCode::kOk);
+}
+
 // Only the key whose run has failed is reset, and told.
 TEST_F(PipelineDevicesTest, APoisonedKeyIsResetByTheUserAndTheOthersKeepTheirSums) {
   judge_ = [](int32_t by) { return by == 13 ? absl::DataLossError("unlucky") : absl::OkStatus(); };

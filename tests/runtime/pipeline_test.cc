@@ -578,6 +578,20 @@ TEST_P(PipelineTest, AnItemThatTheSourceGivesWhileThePipelineFailsReachesTheSink
   EXPECT_THAT(Text(seen.back().second), HasSubstr("torn"));
 }
 
+TEST_P(PipelineTest, AnItemThatTheSourceGivesBesideAStopReachesTheSinkLastAndIsNoFailure) {
+  auto pipe = Make(Line(), {.window = 20});
+  int64_t given = 0;
+  std::vector<std::pair<int64_t, absl::StatusCode>> seen;
+  EXPECT_OK(pipe.Run(
+      [&]() -> std::optional<Work> {
+        if (given == 2) pipe.Stop();
+        return Work(given++);
+      },
+      [&](Item<Work>& item) { seen.emplace_back(item->number, item.status().code()); }));
+  using enum absl::StatusCode;
+  EXPECT_THAT(seen, ElementsAre(std::pair(0, kOk), std::pair(1, kOk), std::pair(2, kFailedPrecondition)));
+}
+
 TEST_P(PipelineTest, AThrowingSourceEndsTheStreamAndIsReturned) {
   const auto source = Source(100);
   const absl::Status status = Make(Line()).Run(

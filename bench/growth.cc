@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "graph/passes.h"
-#include "graph/plan.h"
+#include "graph/passes/passes.h"
+#include "graph/plan/plan.h"
 #include "harness.h"
 #include "penstock/ps.h"
 

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "graph/passes.h"
-#include "graph/plan.h"
+#include "graph/passes/passes.h"
+#include "graph/plan/plan.h"
 #include "harness.h"
 #include "penstock/ps.h"
 

@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "graph/message.h"
-#include "graph/passes.h"
+#include "graph/common/message.h"
+#include "graph/passes/passes.h"
 
 namespace penstock::graph {
 namespace {

@@ -26,11 +26,11 @@
 
 #include "absl/status/status.h"
 #include "penstock/detail/arguments.h"
+#include "penstock/detail/model.h"
 #include "penstock/device_buffer.h"
 #include "penstock/export.h"
 #include "penstock/host_buffer.h"
 #include "penstock/key.h"
-#include "penstock/model.h"
 #include "penstock/run.h"
 
 namespace penstock {

@@ -15,10 +15,10 @@
 #include <utility>
 
 #include "penstock/detail/again.h"
+#include "penstock/detail/model.h"
 #include "penstock/detail/parallel_for.h"
 #include "penstock/export.h"
 #include "penstock/foreign.h"
-#include "penstock/model.h"
 #include "penstock/node.h"
 #include "penstock/state.h"
 

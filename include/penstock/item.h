@@ -28,9 +28,9 @@
 #include "absl/status/status.h"
 #include "penstock/bindings.h"
 #include "penstock/deadline.h"
+#include "penstock/detail/model.h"
 #include "penstock/export.h"
 #include "penstock/key.h"
-#include "penstock/model.h"
 
 namespace penstock {
 

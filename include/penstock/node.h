@@ -14,9 +14,9 @@
 
 #include "penstock/detail/again.h"
 #include "penstock/detail/arguments.h"
+#include "penstock/detail/model.h"
 #include "penstock/export.h"
 #include "penstock/handle.h"
-#include "penstock/model.h"
 
 namespace penstock {
 

@@ -32,8 +32,8 @@
 #include "absl/status/status.h"
 #include "penstock/access.h"
 #include "penstock/deadline.h"
+#include "penstock/detail/model.h"
 #include "penstock/export.h"
-#include "penstock/model.h"
 
 namespace penstock {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "src/driver/checked/checked_driver.h"
-#include "src/runtime/driver_hook.h"
+#include "src/runtime/core/test_hook.h"
 
 namespace penstock::conformance {
 

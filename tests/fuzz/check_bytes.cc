@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "graph/plan.h"
+#include "graph/plan/plan.h"
 #include "tests/fuzz/hostile_graph.h"
 #include "tests/fuzz/hostile_launch.h"
 #include "tests/fuzz/whole_graph.h"

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "penstock/model.h"
+#include "penstock/detail/model.h"
 #include "tests/fuzz/hostile_graph.h"
 
 namespace penstock::fuzz {

@@ -1,5 +1,5 @@
 // MakePlan as a whole: how mistakes are gathered, and what a plan says of itself.
-#include "graph/plan.h"
+#include "graph/plan/plan.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 
 #include <iostream>
 
-#include "graph/plan.h"
+#include "graph/plan/plan.h"
 #include "tests/graph/oracle/mutations.h"
 #include "tests/graph/oracle/random_graph.h"
 #include "tests/graph/oracle/random_seeds.h"

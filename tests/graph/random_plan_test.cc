@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "graph/plan.h"
+#include "graph/plan/plan.h"
 #include "tests/graph/oracle/graph_shares.h"
 #include "tests/graph/oracle/lifetimes.h"
 #include "tests/graph/oracle/oracle.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/base/mutex.h"
-#include "tests/driver/host/latch.h"
+#include "tests/support/latch.h"
 
 namespace penstock::host::poller_test {
 namespace {

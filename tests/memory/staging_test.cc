@@ -17,7 +17,7 @@
 #include "src/driver/checked/checked_driver.h"
 #include "src/driver/host/host_driver.h"
 #include "src/host/progress.h"
-#include "tests/runtime/null_driver.h"
+#include "tests/support/null_driver.h"
 
 namespace penstock::memory::staging_test {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "src/driver/checked/checked_driver.h"
-#include "src/runtime/driver_hook.h"
+#include "src/runtime/core/test_hook.h"
 #include "tests/process/child.h"
 #include "tests/process/devices.h"
 #include "tests/process/world.h"

@@ -27,7 +27,7 @@ while IFS='|' read -r file include reason; do
     failed=1
   fi
 done <<'ROWS'
-include/penstock/a.h|"graph/plan.h"|include/ includes only include/
+include/penstock/a.h|"graph/plan/plan.h"|include/ includes only include/
 include/penstock/a.h|<cuda_runtime.h>|has cuda in its name
 include/penstock/a.h|"absl/strings/str_cat.h"|only Status and StatusOr
 include/penstock/a.h|"spdlog/spdlog.h"|only in src/base/log.cc
@@ -38,18 +38,24 @@ graph/a.cc|"cuda_runtime.h"|CUDA headers only in
 src/base/a.cc|"src/host/bell.h"|src/base includes only
 src/base/a.cc|<spdlog/spdlog.h>|only in src/base/log.cc
 src/host/a.cc|"src/driver/driver.h"|src/host includes
-src/driver/driver.h|"graph/plan.h"|src/driver includes
+src/driver/driver.h|"graph/plan/plan.h"|src/driver includes
 src/driver/host/a.cc|"src/driver/cuda/b.h"|src/driver/host includes
 src/driver/host/a.cc|"src/host/worker_pool.h"|src/driver/host includes
 src/driver/cuda/a.cc|"src/driver/host/b.h"|src/driver/cuda includes
 src/memory/a.cc|"src/runtime/b.h"|src/memory includes
 src/memory/a.cc|<hwloc.h>|hwloc only in
 src/observe/a.cc|"src/runtime/b.h"|src/observe includes
-src/runtime/a.cc|"tests/b.h"|src/runtime includes
-src/runtime/a.cc|<nlohmann/json.hpp>|only in programs and tests
-src/runtime/a.cc|"b.h"|by its path
-src/runtime/a.cc|"../base/b.h"|no include goes upwards
-src/runtime/a.cc|<cub/cub.cuh>|CUDA headers only in
+src/runtime/core/a.cc|"tests/b.h"|src/runtime/core includes no room but itself
+src/runtime/core/a.cc|"src/runtime/state/b.h"|src/runtime/core includes no room but itself
+src/runtime/program/a.cc|"src/runtime/core/b.h"|src/runtime/program includes no room but itself
+src/runtime/cache/a.cc|"src/runtime/pipeline/b.h"|src/runtime/cache includes no room but itself
+src/runtime/a.cc|"src/base/b.h"|src/runtime has the rooms named
+graph/plan/a.cc|"graph/passes/b.h"|graph/plan includes
+graph/passes/a.cc|"graph/memory/b.h"|graph/passes includes
+src/runtime/api/a.cc|<nlohmann/json.hpp>|only in programs and tests
+src/runtime/api/a.cc|"b.h"|by its path
+src/runtime/api/a.cc|"../base/b.h"|no include goes upwards
+src/runtime/api/a.cc|<cub/cub.cuh>|CUDA headers only in
 examples/saxpy/a.cc|"src/base/b.h"|examples and bench include only
 examples/saxpy/a.cc|<gtest/gtest.h>|only in tests
 bench/a.cu|"examples/photos/b.h"|examples and bench include only
@@ -75,7 +81,7 @@ put src/driver/driver.h '"src/base/status.h"'
 put src/driver/cuda/a.cc '<cuda_runtime.h>'
 put src/driver/host/a.cc '"src/host/bell.h"'
 put src/memory/a.cc '"src/driver/driver.h"'
-put src/runtime/a.cc '"graph/plan.h"'
+put src/runtime/api/a.cc '"graph/plan/plan.h"'
 put examples/saxpy/a.cc '"b.h"'
 put bench/a.cu '<cuda_runtime.h>'
 put tests/a.cc '"src/runtime/b.h"'

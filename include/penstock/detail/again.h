@@ -17,10 +17,10 @@
 #include <utility>
 #include <vector>
 
+#include "penstock/detail/model.h"
 #include "penstock/detail/parallel_for.h"
 #include "penstock/detail/replaceable.h"
 #include "penstock/export.h"
-#include "penstock/model.h"
 
 namespace penstock::detail {
 

@@ -12,9 +12,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "penstock/detail/model.h"
 #include "penstock/detail/type_of.h"
 #include "penstock/export.h"
-#include "penstock/model.h"
 #include "penstock/view.h"
 
 namespace penstock::detail {

@@ -14,8 +14,8 @@
 #include <type_traits>
 #include <typeinfo>
 
+#include "penstock/detail/model.h"
 #include "penstock/export.h"
-#include "penstock/model.h"
 
 namespace penstock::detail {
 

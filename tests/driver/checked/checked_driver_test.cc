@@ -13,7 +13,7 @@
 #include "src/base/status.h"
 #include "src/driver/host/host_driver.h"
 #include "tests/driver/checked/checked_fixture.h"
-#include "tests/driver/host/latch.h"
+#include "tests/support/latch.h"
 #include "tests/support/sanitized.h"
 
 namespace penstock::driver::checked::checked_driver_test {

@@ -14,7 +14,7 @@
 #include "src/base/status.h"
 #include "src/driver/host/host_driver.h"
 #include "src/host/bell.h"
-#include "tests/driver/host/latch.h"
+#include "tests/support/latch.h"
 
 namespace penstock::driver::host {
 

@@ -11,7 +11,7 @@
 
 #include "src/driver/host/scheduler.h"
 #include "src/host/bell.h"
-#include "tests/driver/host/latch.h"
+#include "tests/support/latch.h"
 
 namespace penstock::driver::host {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "penstock/model.h"
+#include "penstock/detail/model.h"
 
 namespace penstock::graph {
 

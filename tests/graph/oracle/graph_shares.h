@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "graph/plan.h"
-#include "penstock/model.h"
+#include "graph/plan/plan.h"
+#include "penstock/detail/model.h"
 
 namespace penstock::graph {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "graph/plan.h"
+#include "graph/plan/plan.h"
 #include "tests/graph/oracle/schedule.h"
 
 namespace penstock::graph {

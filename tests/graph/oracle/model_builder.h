@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "graph/plan.h"
-#include "penstock/model.h"
+#include "graph/plan/plan.h"
+#include "penstock/detail/model.h"
 
 namespace penstock::graph {
 

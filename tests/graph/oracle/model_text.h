@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "penstock/model.h"
+#include "penstock/detail/model.h"
 
 namespace penstock::graph {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "graph/plan.h"
-#include "penstock/model.h"
+#include "graph/plan/plan.h"
+#include "penstock/detail/model.h"
 
 namespace penstock::graph {
 

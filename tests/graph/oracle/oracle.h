@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "graph/plan.h"
-#include "penstock/model.h"
+#include "graph/plan/plan.h"
+#include "penstock/detail/model.h"
 #include "tests/graph/oracle/atoms.h"
 #include "tests/graph/oracle/execution.h"
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "graph/plan.h"
+#include "graph/plan/plan.h"
 
 namespace penstock::graph {
 

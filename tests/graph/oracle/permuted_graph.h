@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "graph/plan.h"
-#include "penstock/model.h"
+#include "graph/plan/plan.h"
+#include "penstock/detail/model.h"
 #include "tests/graph/oracle/random_graph.h"
 
 namespace penstock::graph {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/plan.h"
+#include "graph/plan/plan.h"
 #include "tests/graph/oracle/model_builder.h"
 #include "tests/graph/oracle/model_text.h"
 

@@ -1,0 +1,54 @@
+// The step with Penstock: OnDevice brings alpha, Foreign::Get has the handle.
+//
+// Threads: single-threaded.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "penstock/cuda.h"
+#include "work.cuh"
+
+namespace bench {
+
+inline absl::Status GemvForeign(ps::Foreign& foreign, const float* alpha, const float* a, const float* x, float* y) {
+  const cublasStatus_t code = foreign.Get<Cublas>().Gemv(alpha, a, x, foreign.Zero<float>(), y);
+  return code == CUBLAS_STATUS_SUCCESS ? absl::OkStatus() : absl::InternalError(cublasGetStatusString(code));
+}
+
+class PenstockCaptured {
+ public:
+  PenstockCaptured(ps::Runtime& runtime, const Step& step)
+      : a_(Must(runtime.MakeState<float>("A", {kN, kN}, step.a))), b_(Must(runtime.MakeState<float>("b", kN, step.b))) {
+    ps::Graph graph("step");
+    alpha_ = graph.Param<float>("alpha");
+    auto x = graph.Input<float>("x", kN, ps::kPinned);
+    auto y = graph.Output<float>("y", kN, ps::kPinned);
+    graph.Launch("gemv", GemvForeign, ps::OnDevice(alpha_), ps::Read(a_), ps::Read(x), ps::Write(y));
+    graph.Kernel("relu", Relu, ps::Threads(kN), kN, ps::Read(b_), ps::ReadWrite(y));
+    exec_ = Must(runtime.Compile(graph, {.slots = 1, .mode = ps::Mode::kGraph}));
+    io_ = exec_.bindings();
+    io_.Set(x, step.x).Set(y, step.y);
+  }
+
+  Sample Run(float alpha) {
+    const Clock::time_point begin = Clock::now();
+    ps::Run run = Must(exec_.Launch(io_.Set(alpha_, alpha)));
+    const Clock::time_point submitted = Clock::now();
+    const absl::Status status = run.Wait();
+    const Clock::time_point end = Clock::now();
+    Must(status);
+    return {Microseconds(submitted - begin), Microseconds(end - begin)};
+  }
+
+  ps::ReplayLedger ledger() const { return exec_.ledger(); }
+
+ private:
+  ps::State<float> a_, b_;
+  ps::ParamHandle<float> alpha_;
+  ps::Executable exec_;
+  ps::Bindings io_;
+};
+
+}  // namespace bench

@@ -1,0 +1,177 @@
+// What several threads that submit one run gain: a random DAG of 20 us tasks, which is bound by submission, and chains
+// of tiny kernels that nothing joins, which are nothing else. By hand by one thread and split over 2, 4 and 8
+// (feeders_dag.cuh, feeders_rate.cuh), and as Penstock graphs in stream mode with 0, 1, 3, 5, 7 and the default number
+// of feeders, in a runtime each.
+//
+// The raw threads spin from run to run; Penstock's feeders sleep between, since what is between takes longer than they
+// stay awake. Inputs are drawn anew and outputs poisoned before each run, and each word is compared with the CPU's.
+// Timed: from before the launch until all is submitted, and until the work is done.
+//
+// Without a CUDA device the Penstock halves run on a host device, for their results only.
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "crew.cuh"
+#include "cuda_check.cuh"
+#include "dag.cuh"
+#include "harness.h"
+#include "penstock/ps.h"
+#include "rate.cuh"
+#include "work.cuh"
+
+namespace bench {
+namespace {
+
+constexpr std::array<int, 6> kFeeders{0, 1, 3, 5, 7, -1};
+constexpr std::array<int, 4> kThreads{1, 2, 4, 8};
+
+std::string PenstockName(int feeders) {
+  return "Penstock, " + (feeders < 0 ? "default" : std::to_string(feeders)) + " feeders";
+}
+std::string RawName(int threads) {
+  return threads == 1 ? "raw, one thread" : "raw, " + std::to_string(threads) + " threads";
+}
+
+// What both parts share: the runtimes, and the crews of raw threads.
+struct Bench {
+  bool cuda;
+  std::vector<std::unique_ptr<ps::Runtime>> runtimes;  // parallel to kFeeders
+  std::vector<std::unique_ptr<Crew>> crews;  // parallel to kThreads; none without a device
+  std::mt19937 random{20281};
+
+  explicit Bench(bool with_cuda) : cuda(with_cuda) {
+    for (const int feeders : kFeeders) {
+      runtimes.push_back(std::make_unique<ps::Runtime>(
+          Must(ps::Runtime::Create({.devices = cuda ? "cuda:0" : "host", .feeders = feeders}))));
+    }
+    for (const int threads : kThreads) {
+      if (cuda) crews.push_back(std::make_unique<Crew>(threads));
+    }
+  }
+  uint32_t Draw() { return static_cast<uint32_t>(random()); }
+};
+
+void MeasureDag(Bench& bench, const Options& options, Report& report) {
+  const Dag dag(options.quick ? 4 : 32, bench.random);
+  std::vector<std::unique_ptr<PenstockDag>> mine;
+  std::vector<std::unique_ptr<EagerDag>> raw;
+  std::vector<Way> ways;
+  const auto add = [&](Kind kind, const std::string& name, PenstockDag& words, auto* way) {
+    ways.push_back({kind, name, [&bench, &dag, &words, way, name] {
+                      const uint32_t input = bench.Draw();
+                      words.Fill(input);
+                      const Sample sample = way->Run();
+                      if (words.Words() != dag.OnCpu(input)) Fail(name + ": wrong result");
+                      return sample;
+                    }});
+  };
+  for (size_t f = 0; f < kFeeders.size(); ++f) {
+    mine.push_back(std::make_unique<PenstockDag>(
+        *bench.runtimes[f], dag, ps::CompileOptions{.slots = 1, .mode = ps::Mode::kStream, .max_lanes = kWidth}));
+    add(Kind::kPenstock, PenstockName(kFeeders[f]), *mine[f], mine[f].get());
+  }
+  const auto add_raw = [&](Kind kind, const std::string& name, int streams, bool clocks, Crew& crew) {
+    raw.push_back(std::make_unique<EagerDag>(dag, mine[0]->words(), streams, clocks, crew));
+    add(kind, name, *mine[0], raw.back().get());
+  };
+  for (size_t c = 0; c < bench.crews.size(); ++c) {
+    const std::string name = RawName(kThreads[c]);
+    const Kind kind = c == 0 ? Kind::kRaw : Kind::kScale;
+    add_raw(kind, name + ", 16 streams", kWidth, true, *bench.crews[c]);
+    if (c > 0) continue;
+    add_raw(kind, name + ", 16 streams, all waits", kWidth, false, *bench.crews[c]);
+    add_raw(kind, name + ", 8 streams", kWidth / 2, true, *bench.crews[c]);
+  }
+  Measure(ways, options.quick ? 1 : 3, options.repeats);
+  if (!bench.cuda) return;
+  report.Note("Random DAG: " + std::to_string(kWidth) + " x " + std::to_string(dag.rows) +
+              " tasks of 20 us, each behind one to three of the row before; nothing can take less than " +
+              std::to_string(dag.rows * 20) + " us.");
+  for (const int feeders : kFeeders) {
+    const Way& way = Find(ways, PenstockName(feeders));
+    report.Compare("random DAG, until done, " + way.name + ", to the best of one raw thread", "us",
+                   SpreadOf(BestRaw(ways, &Sample::total), &Sample::total, 1), SpreadOf(way, &Sample::total, 1),
+                   feeders == -1 ? 0.75 : 0);
+  }
+  report.Compare("random DAG, until done, the best of Penstock to the best split by hand", "us",
+                 SpreadOf(Best(ways, Kind::kScale, &Sample::total), &Sample::total, 1),
+                 SpreadOf(Best(ways, Kind::kPenstock, &Sample::total), &Sample::total, 1), 1.05);
+  report.Details("random DAG", "us", ways, 1);
+}
+
+void MeasureRate(Bench& bench, int count, const Options& options, Report& report) {
+  const Chains chains{count, options.quick ? 8 : 4096 / count};
+  std::vector<std::unique_ptr<PenstockChains>> mine;
+  std::vector<std::unique_ptr<RawChains>> raw;
+  std::vector<Way> ways;
+  const auto add = [&](Kind kind, const std::string& name, auto& way) {
+    ways.push_back(CheckedChains(kind, name, chains, bench.random, way));
+  };
+  for (size_t f = 0; f < kFeeders.size(); ++f) {
+    mine.push_back(std::make_unique<PenstockChains>(*bench.runtimes[f], chains));
+    add(Kind::kPenstock, PenstockName(kFeeders[f]), *mine.back());
+  }
+  for (size_t c = 0; c < bench.crews.size(); ++c) {
+    raw.push_back(std::make_unique<RawChains>(chains, *bench.crews[c]));
+    add(c == 0 ? Kind::kRaw : Kind::kScale, RawName(kThreads[c]), *raw.back());
+  }
+  Measure(ways, options.quick ? 1 : 3, options.repeats);
+  if (!bench.cuda) return;
+  const std::string what = std::to_string(count) + " chains of " + std::to_string(chains.length) + " tiny kernels";
+  const auto rate = [&](const Way& way) {  // launches a second
+    std::vector<double> rates;
+    for (const Sample& sample : way.samples) rates.push_back(chains.kernels() / sample.submit);
+    return SpreadOf(rates);
+  };
+  const Spread one = rate(BestRaw(ways, &Sample::submit));
+  report.Alone(what + ", " + RawName(1), "M launches/s", one, "-");
+  for (const Way& way : ways) {
+    if (way.kind == Kind::kRaw) continue;
+    const Spread of = rate(way);
+    const double times = of.median / one.median;
+    const std::string target = way.name == PenstockName(-1) ? AtLeast(times, 2.3) : std::to_string(times).substr(0, 4);
+    report.Alone(what + ", " + way.name + ", times one raw thread: " + std::to_string(times).substr(0, 4),
+                 "M launches/s", of, target);
+  }
+  report.Details(what, "us", ways, 1);
+}
+
+void Main(Options options) {
+  const std::string missing = WhyNoDevice();
+  const bool cuda = missing.empty();
+  if (cuda) Check(cudaSetDevice(0), "choosing device 0");
+  if (!cuda) options.quick = true, options.repeats = 1;
+  const auto asked = [&](const char* part) {
+    return options.parts.empty() || std::count(options.parts.begin(), options.parts.end(), part) > 0;
+  };
+  Bench bench(cuda);
+  Report report("Several threads submit a run");
+  if (cuda) {
+    report.Note("Medians of " + std::to_string(options.repeats) + " runs each, the ways in turn, on " +
+                bench.runtimes[0]->devices()[0].description + ", " +
+                std::to_string(std::thread::hardware_concurrency()) + " cores.");
+  }
+  if (asked("dag")) MeasureDag(bench, options, report);
+  if (asked("rate")) {
+    MeasureRate(bench, 16, options, report);
+    MeasureRate(bench, 32, options, report);
+  }
+  if (!cuda) return report.Skip(missing, "On a host device the Penstock halves gave the right results.");
+  report.Publish(options);
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  return bench::Guard([&] {
+    bench::Main(
+        bench::ParseOptions(argc, argv, "feeders", "What several threads that submit one run gain.", {"dag", "rate"}));
+    return 0;
+  });
+}

@@ -1,0 +1,99 @@
+// Checks of the graph as a whole: cycles here; data in check_data.cc, missing order in check_unordered.cc.
+//
+// Accesses alone cannot make a cycle, since they point forward in declaration order; After can, with them or alone.
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <string>
+
+#include "graph/common/message.h"
+#include "graph/passes/passes.h"
+
+namespace penstock::graph {
+namespace {
+
+// Whether all predecessors are declared before their successors, as those from accesses are: the usual case.
+bool PointForward(const Rows& after) {
+  for (int32_t v = 0; v < after.rows() && after.items() > 0; ++v) {
+    for (const int32_t p : after[v]) {
+      if (p >= v) return false;
+    }
+  }
+  return true;
+}
+
+// The model's nodes so that predecessors come first, the lowest index first among those that may come next. Shorter
+// than the model when there is a cycle.
+std::vector<int32_t> TopologicalSequence(const Draft& draft) {
+  const Rows& preds = draft.declared;
+  const int32_t count = preds.rows();
+  std::vector<int32_t> sequence;
+  if (PointForward(draft.after)) {
+    sequence.resize(static_cast<size_t>(count));
+    std::iota(sequence.begin(), sequence.end(), 0);
+    return sequence;
+  }
+  std::vector<Edge> reversed;
+  std::vector<int32_t> missing;
+  for (int32_t v = 0; v < count; ++v) missing.push_back(static_cast<int32_t>(preds[v].size()));
+  sequence.reserve(static_cast<size_t>(count));
+  for (int32_t v = 0; v < count; ++v) {
+    for (const int32_t p : preds[v]) reversed.push_back({v, p});
+  }
+  const Rows succs = MakeEdges(count, reversed);
+  std::vector<int32_t> ready;  // a heap, smallest first
+  for (int32_t v = count - 1; v >= 0; --v) {
+    if (missing[static_cast<size_t>(v)] == 0) ready.push_back(v);
+  }
+  std::make_heap(ready.begin(), ready.end(), std::greater<>());
+  while (!ready.empty()) {
+    std::pop_heap(ready.begin(), ready.end(), std::greater<>());
+    const int32_t v = ready.back();
+    ready.pop_back();
+    sequence.push_back(v);
+    for (const int32_t s : succs[v]) {
+      if (--missing[static_cast<size_t>(s)] > 0) continue;
+      ready.push_back(s);
+      std::push_heap(ready.begin(), ready.end(), std::greater<>());
+    }
+  }
+  return sequence;
+}
+
+// Every node that is not in `sequence` has a predecessor that is not either: going back must come round.
+void NameCycle(Draft& draft, const std::vector<int32_t>& sequence) {
+  const int32_t count = draft.declared.rows();
+  std::vector<bool> sorted(static_cast<size_t>(count));
+  for (const int32_t v : sequence) sorted[static_cast<size_t>(v)] = true;
+  int32_t at = 0;
+  while (sorted[static_cast<size_t>(at)]) ++at;
+  std::vector<int32_t> path, seen(static_cast<size_t>(count), -1);
+  while (seen[static_cast<size_t>(at)] < 0) {
+    seen[static_cast<size_t>(at)] = static_cast<int32_t>(path.size());
+    path.push_back(at);
+    int32_t next = count;
+    for (const int32_t p : draft.declared[at]) {
+      if (!sorted[static_cast<size_t>(p)]) next = std::min(next, p);
+    }
+    at = next;
+  }
+  path.erase(path.begin(), path.begin() + seen[static_cast<size_t>(at)]);
+  std::rotate(path.begin(), std::min_element(path.begin(), path.end()), path.end());
+  path.push_back(path.front());
+  std::string text = Prefix(draft.model) + ": nodes wait for each other: ";
+  for (size_t i = 0; i < path.size(); ++i) {
+    text += (i > 0 ? " after " : "") + Quoted(draft.model.nodes[static_cast<size_t>(path[i])].name);
+  }
+  draft.AddMistake(absl::StatusCode::kInvalidArgument, text + "; none of them could start; remove an After");
+}
+
+}  // namespace
+
+void Check(Draft& draft) {
+  draft.sequence = TopologicalSequence(draft);
+  if (draft.sequence.size() < draft.model.nodes.size()) NameCycle(draft, draft.sequence);
+  CheckData(draft);
+  CheckUnordered(draft);
+}
+
+}  // namespace penstock::graph

@@ -1,0 +1,139 @@
+// The part of Validate about boxes: those of accesses and those that aliases are of.
+//
+// Constants are checked here, against the declared maximum where the extent is a parameter; what depends on parameters
+// is checked by each launch (src/runtime/slot/box_shapes.h).
+#include <algorithm>
+#include <string>
+
+#include "graph/common/message.h"
+#include "graph/passes/passes.h"
+
+namespace penstock::graph {
+namespace {
+
+void Add(Draft& draft, const Subject& subject, const std::string& text) {
+  draft.AddMistake(kInvalid, Prefix(draft.model, subject.kind, subject.name) + ": " + text);
+}
+
+// An offset needs no maximum: wherever it comes from a parameter, all of the buffer counts.
+bool CheckOffset(Draft& draft, const Subject& subject, const std::string& label, const Dim& dim) {
+  if (dim.is_constant()) {
+    if (dim.value >= 0) return true;
+    Add(draft, subject, label + " is " + std::to_string(dim.value) + "; buffers begin at 0; give 0 or more");
+    return false;
+  }
+  const ParamDecl* param = ParamOf(draft.model, dim);
+  if (param != nullptr && param->is_integer) return true;
+  Add(draft, subject,
+      label + " is " +
+          (param == nullptr
+               ? StrayParam(dim)
+               : Quoted(param->name) + ", which is not an integer; it counts elements; give it an integer type"));
+  return false;
+}
+
+// The most a dimension of a declared buffer can be; mistakes in it have been reported.
+int64_t MostOf(const Draft& draft, const Dim& dim) {
+  if (dim.is_constant()) return dim.value;
+  const ParamDecl* param = ParamOf(draft.model, dim);
+  return param != nullptr ? param->max : 0;
+}
+
+void CheckRange(Draft& draft, const Subject& subject, const std::string& who, const BufferDecl& buffer, const Box& box,
+                int i) {
+  const Dim& extent = buffer.extent.dims[static_cast<size_t>(i)];
+  const Dim &offset = box.offset.dims[static_cast<size_t>(i)], &size = box.size.dims[static_cast<size_t>(i)];
+  const int64_t most = MostOf(draft, extent);
+  const int64_t from = offset.is_constant() ? offset.value : 0, count = size.is_constant() ? size.value : 0;
+  if (most < 0 || (from <= most && count <= most - from)) return;  // a negative one has been reported
+  Add(draft, subject,
+      who + OutsideText(buffer.name, i, offset.is_constant() ? std::to_string(from) : "", count,
+                        (extent.is_constant() ? "" : "at most ") + std::to_string(most)));
+}
+
+// From row to row of the buffer that has the memory; 0 where its rows are dense, or too far apart, which has been
+// reported.
+int64_t PitchBytes(const Draft& draft, int32_t buffer) {
+  const int32_t base = BaseOf(draft.model, buffer);
+  if (base < 0) return 0;
+  const BufferDecl& decl = draft.model.buffers[static_cast<size_t>(base)];
+  int64_t bytes = 0;
+  return __builtin_mul_overflow(decl.pitch, int64_t{decl.type.size}, &bytes) ? 0 : bytes;
+}
+
+}  // namespace
+
+void CheckBox(Draft& draft, const Subject& subject, const std::string& who, const BufferDecl& buffer, const Box& box) {
+  const int rank = buffer.extent.rank;
+  if (rank < 1 || rank > kMaxRank) return;  // reported with the buffer
+  if (box.offset.rank != rank || box.size.rank != rank) {
+    return Add(draft, subject,
+               who + "takes a slice of " + Quoted(buffer.name) + " with " + std::to_string(box.offset.rank) +
+                   " offsets and " + std::to_string(box.size.rank) + " sizes; the buffer has " + std::to_string(rank) +
+                   (rank == 1 ? " dimension" : " dimensions") + "; give one of each for each dimension");
+  }
+  for (int i = 0; i < rank; ++i) {
+    const std::string of = std::to_string(i) + " of its slice of " + Quoted(buffer.name);
+    const auto label = [&](const char* part) { return std::string(who).append(part).append(of); };
+    const bool offset = CheckOffset(draft, subject, label("offset "), box.offset.dims[static_cast<size_t>(i)]);
+    const bool size = CheckDim(draft, subject, label("size ").c_str(), -1, box.size.dims[static_cast<size_t>(i)]) >= 0;
+    if (offset && size) CheckRange(draft, subject, who, buffer, box, i);
+  }
+}
+
+void CheckAlias(Draft& draft, int32_t index) {
+  const BufferDecl& alias = draft.model.buffers[static_cast<size_t>(index)];
+  const Subject subject{"buffer", alias.name};
+  if (alias.alias_graph != draft.model.serial || alias.alias_of < 0 || alias.alias_of >= index) {
+    return Add(draft, subject,
+               std::string(alias.alias_of < 0 ? "an alias of no buffer; its handle was never set; "
+                                              : "an alias of a buffer of another graph; a handle is good in the graph "
+                                                "that made it; ") +
+                   "declare the buffer in this graph first");
+  }
+  const BufferDecl& of = draft.model.buffers[static_cast<size_t>(alias.alias_of)];
+  if (!alias.box.whole()) {
+    if (!(alias.type == of.type)) {
+      Add(draft, subject,
+          "a part of " + Quoted(of.name) + " with another element type; a part keeps the type; " +
+              "read all of the buffer as the other type, then take a part of that");
+    }
+    return CheckBox(draft, subject, "", of, alias.box);
+  }
+  if (alias.type.size == of.type.size) return;
+  const std::string what = "reads " + Quoted(of.name) + ", whose elements have " + std::to_string(of.type.size) +
+                           " bytes, as elements of " + std::to_string(alias.type.size) + "; ";
+  bool part = false;
+  for (int32_t b = alias.alias_of; b >= 0 && draft.model.buffers[static_cast<size_t>(b)].is_alias;) {
+    const BufferDecl& decl = draft.model.buffers[static_cast<size_t>(b)];
+    part = part || !decl.box.whole();
+    b = decl.alias_graph == draft.model.serial && decl.alias_of < b ? decl.alias_of : -1;
+  }
+  if (part) {
+    return Add(draft, subject,
+               what +
+                   "it is a part of another buffer, whose rows need not be so long; read all of that as the other "
+                   "type, then take a part");
+  }
+  if (of.extent.rank < 1 || of.extent.rank > kMaxRank) return;
+  const Dim& row = of.extent.dims[static_cast<size_t>(of.extent.rank) - 1];
+  int64_t bytes = 0;
+  if (!row.is_constant()) {
+    Add(draft, subject,
+        what + "its rows have as many as a parameter says, which need not fit; use a type of the same " +
+            "size, or a constant");
+  } else if (row.value < 0 || alias.type.size == 0 ||
+             __builtin_mul_overflow(row.value, int64_t{of.type.size}, &bytes)) {
+    return;  // reported with the buffer
+  } else if (bytes % int64_t{alias.type.size} != 0) {
+    Add(draft, subject,
+        what + "a row has " + std::to_string(bytes) +
+            " bytes, no whole number of them; use another type or another row length");
+  } else if (const int64_t pitch = PitchBytes(draft, alias.alias_of); pitch % int64_t{alias.type.size} != 0) {
+    Add(draft, subject,
+        what + "its rows lie " + std::to_string(pitch) +
+            " bytes apart, no whole number of them; use another type or another pitch");
+  }
+}
+
+}  // namespace penstock::graph

@@ -1,0 +1,424 @@
+// The part of Validate about nodes: handles, pins, and what each kind of node asks for.
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "graph/common/message.h"
+#include "graph/common/prefetch.h"
+#include "graph/passes/passes.h"
+
+namespace penstock::graph {
+namespace {
+
+constexpr auto kUnimplemented = absl::StatusCode::kUnimplemented;
+
+class NodeCheck {
+ public:
+  NodeCheck(Draft& draft, int32_t n)
+      : d_(draft), index_(n), node_(draft.model.nodes[static_cast<size_t>(n)]), accesses_(draft.boxes[n]) {}
+
+  void Run() {
+    CheckAccesses();
+    CheckArgs();
+    CheckAfter();
+    for (size_t i = 0; i < node_.in_place.size(); ++i) CheckInPlace(i);
+    if (node_.concurrency < 1) {
+      Add(kInvalid, "Concurrency(" + std::to_string(node_.concurrency) +
+                        "): at least one run at a time must be able to use the callable; give 1 or more");
+    }
+    if (node_.kind != NodeKind::kHost && node_.host_way != HostWay::kWorker) {
+      Add(kInvalid, "Inline and Infallible are of Host nodes; a node of another kind runs on its device");
+    }
+    device_ = FindDevice();
+    if (node_.kind == NodeKind::kParallelFor || node_.kind == NodeKind::kKernel) CheckArgumentBytes();
+    switch (node_.kind) {
+      case NodeKind::kCopy: CheckCopy(); break;
+      case NodeKind::kFill: CheckFill(); break;
+      case NodeKind::kParallelFor: CheckParallelFor(); break;
+      case NodeKind::kKernel: CheckKernel(); break;
+      case NodeKind::kLaunch: CheckLaunch(); break;
+      case NodeKind::kHost: break;
+    }
+  }
+
+  // Null where the node has none, or its pin is a mistake.
+  const PlanDevice* device() const { return device_; }
+
+ private:
+  void Add(absl::StatusCode code, const std::string& text) {
+    d_.AddMistake(code, Prefix(d_.model, "node", node_.name) + ": " + text);
+  }
+  void AddOnDevice(absl::StatusCode code, const std::string& text) {
+    const std::string_view device = device_ != nullptr ? std::string_view(device_->name) : std::string_view();
+    d_.AddMistake(code, Prefix(d_.model, "node", node_.name, device) + ": " + text);
+  }
+  // The device's limits, or the default limits where the pin names no device.
+  base::KernelLimits Limits() const { return device_ != nullptr ? device_->limits : base::KernelLimits(); }
+  const BufferFacts& Facts(size_t access) const { return d_.buffers[static_cast<size_t>(accesses_[access].buffer)]; }
+  const BufferDecl& Buffer(size_t access) const {
+    return d_.model.buffers[static_cast<size_t>(accesses_[access].buffer)];
+  }
+
+  void CheckAccesses() {
+    for (size_t i = 0; i < accesses_.size(); ++i) {
+      if (accesses_[i].buffer < 0) {
+        Add(kInvalid,
+            "access " + std::to_string(i) +
+                (node_.accesses[i].buffer < 0 ? " is to no buffer; its handle was never set; "
+                                              : " is to a buffer of another graph; a handle is good in the graph that "
+                                                "made it; ") +
+                "declare the buffer in this graph");
+      } else if (accesses_[i].part) {
+        CheckBox(d_, {"node", node_.name}, "access " + std::to_string(i) + " ", Buffer(i), node_.accesses[i].box);
+      }
+    }
+  }
+
+  void CheckArgs() {
+    for (size_t i = 0; i < node_.args.size(); ++i) {
+      const ArgDecl& arg = node_.args[i];
+      switch (arg.form) {
+        case ArgDecl::Form::kRange: break;
+        case ArgDecl::Form::kValue:
+          if (arg.type.align > kMostAlign) Add(kInvalid, TooAligned(ValueText(i) + " has a type", arg.type.align));
+          break;
+        case ArgDecl::Form::kParam: CheckParam(i, arg); break;
+        case ArgDecl::Form::kPointer:
+        case ArgDecl::Form::kView:
+        case ArgDecl::Form::kSpan: {
+          const auto access = static_cast<size_t>(arg.index);
+          if (accesses_[access].buffer < 0 || IsType(arg.type, Facts(access).type)) break;
+          AddType(i, arg.type, Buffer(access).name, Facts(access).type);
+        }
+      }
+    }
+  }
+
+  // Without those of the addresses that stand beside parameters, in place of which a kernel may take them. What is
+  // called on the host takes any number.
+  void CheckArgumentBytes() {
+    auto bytes = static_cast<int64_t>(node_.arg_block.size());
+    for (const ArgDecl& arg : node_.args) bytes -= arg.ref > 0 ? int64_t{sizeof(void*)} : 0;
+    const int64_t most = Limits().argument_bytes;
+    if (bytes <= most) return;
+    AddOnDevice(kInvalid, "its arguments take " + std::to_string(bytes) + " bytes; a kernel takes at most " +
+                              std::to_string(most) + " there; put large values into a buffer");
+  }
+
+  // Of an argument, as its user counts: a ParallelFor has its extent and the functor before.
+  std::string NumberOf(size_t arg) const {
+    const size_t before = node_.kind == NodeKind::kParallelFor ? std::min<size_t>(arg, 2) : 0;
+    return std::to_string(arg - before);
+  }
+
+  std::string ValueText(size_t arg) const {
+    return node_.kind == NodeKind::kParallelFor && arg == 1 ? "its functor" : "argument " + NumberOf(arg);
+  }
+
+  void CheckParam(size_t index, const ArgDecl& arg) {
+    if (arg.graph == d_.model.serial && arg.index >= 0 && arg.index < static_cast<int32_t>(d_.model.params.size())) {
+      const ParamDecl& param = d_.model.params[static_cast<size_t>(arg.index)];
+      if (!IsType(arg.type, param.type)) AddType(index, arg.type, param.name, param.type);
+      return;
+    }
+    Add(kInvalid, "argument " + NumberOf(index) +
+                      (arg.index < 0 ? " is no parameter; its handle was never set; "
+                                     : " is a parameter of another graph; a handle is good in the graph that made "
+                                       "it; ") +
+                      "declare the parameter in this graph");
+  }
+
+  // Handles can be put together by hand; then nothing but this keeps their type and the record's the same. A record
+  // that was put together by hand may say no type.
+  static bool IsType(const TypeInfo& handle, const TypeInfo& declared) {
+    return handle.size == 0 || handle == declared;
+  }
+  void AddType(size_t arg, const TypeInfo& handle, const Name& name, const TypeInfo& declared) {
+    Add(kInvalid, "argument " + NumberOf(arg) + " is " + Quoted(name) + " through a handle of another type (" +
+                      std::to_string(handle.size) + " and " + std::to_string(declared.size) +
+                      " bytes); use the handle that declaring it returned");
+  }
+
+  void CheckAfter() {
+    for (const int32_t other : node_.after) {
+      if (other >= 0 && other < static_cast<int32_t>(d_.model.nodes.size())) continue;
+      Add(kInvalid, "After names node " + std::to_string(other) + "; the graph's nodes are 0 to " +
+                        std::to_string(d_.model.nodes.size() - 1) + "; name one of them");
+    }
+  }
+
+  void CheckInPlace(size_t index) {
+    const InPlaceDecl& pair = node_.in_place[index];
+    if (node_.kind == NodeKind::kCopy) {
+      return Add(kInvalid, "InPlace: a Copy does not work in place; leave the copy out, or leave InPlace out");
+    }
+    const int32_t in = AccessTo(pair.in, pair.in_graph), out = AccessTo(pair.out, pair.out_graph);
+    if (in < 0 || out < 0) return;
+    for (size_t i = 0; i < index; ++i) {
+      const InPlaceDecl& other = node_.in_place[i];
+      const bool same_in = pair.in == other.in || pair.in == other.out;
+      if (!same_in && pair.out != other.in && pair.out != other.out) continue;
+      return Add(kInvalid, "InPlace names " + Quoted(NameOf(same_in ? pair.in : pair.out)) +
+                               " twice; bytes are taken once; name each buffer in one pair");
+    }
+    const bool written = Accesses(pair.in, AccessMode::kWrite);
+    if (written) {
+      Add(kInvalid, "InPlace: it writes its input " + Quoted(NameOf(pair.in)) +
+                        "; what changes its input needs no other bytes; name what it only reads");
+    }
+    if (!Accesses(pair.out, AccessMode::kWrite)) {
+      Add(kInvalid, "InPlace: it does not write its output " + Quoted(NameOf(pair.out)) +
+                        "; an output takes the bytes of an input; name what it writes");
+    } else if (!written) {
+      d_.in_place.push_back({index_, in, out});
+    }
+  }
+
+  const Name& NameOf(int32_t buffer) const { return d_.model.buffers[static_cast<size_t>(buffer)].name; }
+  bool Accesses(int32_t buffer, AccessMode mode) const {
+    return std::any_of(accesses_.begin(), accesses_.end(), [&](const BoxRef& a) {
+      return a.buffer == buffer && (static_cast<int>(a.mode) & static_cast<int>(mode)) != 0;
+    });
+  }
+
+  // The node's first access to a buffer that InPlace names; -1 after a mistake.
+  int32_t AccessTo(int32_t buffer, uint32_t graph) {
+    if (graph != d_.model.serial || buffer < 0 || buffer >= static_cast<int32_t>(d_.model.buffers.size())) {
+      Add(kInvalid, std::string("InPlace names ") +
+                        (buffer < 0 ? "no buffer; its handle was never set; "
+                                    : "a buffer of another graph; a handle is good in the graph that made it; ") +
+                        "name buffers that the node accesses");
+      return -1;
+    }
+    const auto access =
+        std::find_if(accesses_.begin(), accesses_.end(), [&](const BoxRef& a) { return a.buffer == buffer; });
+    if (access != accesses_.end()) return static_cast<int32_t>(access - accesses_.begin());
+    Add(kInvalid, "InPlace names " + Quoted(NameOf(buffer)) +
+                      ", which it does not access; name an input that it reads and an output that it writes");
+    return -1;
+  }
+
+  const PlanDevice* FindDevice() {
+    const auto count = static_cast<int32_t>(d_.options.devices.size());
+    if (node_.device < -1 || node_.device >= count) {
+      std::string list;
+      for (int32_t i = 0; i < count; ++i) {
+        list += (i > 0 ? ", " : "") + std::to_string(i) + " (" + d_.device_name(i) + ")";
+      }
+      Add(kInvalid, "pinned to device " + std::to_string(node_.device) + "; the runtime has " + list +
+                        "; pin it to one of these");
+      return nullptr;
+    }
+    const int32_t device = node_.device >= 0 ? node_.device : d_.options.default_device;
+    if (node_.kind == NodeKind::kHost || device < 0 || device >= count) return nullptr;
+    return &d_.options.devices[static_cast<size_t>(device)];
+  }
+
+  bool HasAccesses(size_t count) {
+    if (accesses_.size() != count) {
+      Add(kInvalid, "has accesses to the number of " + std::to_string(accesses_.size()) + "; this kind of node has " +
+                        std::to_string(count) + "; declare it through Graph");
+      return false;
+    }
+    return std::all_of(accesses_.begin(), accesses_.end(), [](const BoxRef& a) { return a.buffer >= 0; });
+  }
+
+  std::string Text(const Extent& extent) const {
+    std::string text = "{";
+    for (int i = 0; i < extent.rank && i < kMaxRank; ++i) {
+      const Dim& dim = extent.dims[static_cast<size_t>(i)];
+      const ParamDecl* param = ParamOf(d_.model, dim);
+      text += i > 0 ? ", " : "";
+      text += dim.is_constant() ? std::to_string(dim.value) : param != nullptr ? std::string(param->name.view()) : "?";
+    }
+    return text + "}";
+  }
+
+  // Of an access: the box's size.
+  const Extent& SizeOf(size_t access) const {
+    return accesses_[access].part ? node_.accesses[access].box->size : Buffer(access).extent;
+  }
+
+  // Whether the sizes are the same in every run, but for ones in front.
+  static bool IsSameShape(const Extent& a, const Extent& b) {
+    if (a.rank < 1 || a.rank > kMaxRank || b.rank < 1 || b.rank > kMaxRank) return true;  // reported with the box
+    const auto dim = [](const Extent& e, int back) {
+      return back < e.rank ? e.dims[static_cast<size_t>(e.rank - 1 - back)] : Dim(1);
+    };
+    return dim(a, 0) == dim(b, 0) && dim(a, 1) == dim(b, 1) && dim(a, 2) == dim(b, 2);
+  }
+
+  void CheckCopy() {
+    if (!HasAccesses(2)) return;
+    const bool reads_first = accesses_[0].mode == AccessMode::kRead;
+    if (accesses_[reads_first ? 0 : 1].mode != AccessMode::kRead ||
+        accesses_[reads_first ? 1 : 0].mode != AccessMode::kWrite) {
+      return Add(kInvalid, "a Copy reads one buffer and writes another; declare it through Graph");
+    }
+    const BufferDecl& from = Buffer(reads_first ? 0 : 1);
+    const BufferDecl& to = Buffer(reads_first ? 1 : 0);
+    if (&from == &to && !accesses_[0].part && !accesses_[1].part) {
+      return Add(kInvalid, "copies " + Quoted(from.name) + " to itself; name another target");
+    }
+    const Extent &taken = SizeOf(reads_first ? 0 : 1), &given = SizeOf(reads_first ? 1 : 0);
+    const bool same_type = from.type == to.type, same_extent = IsSameShape(taken, given);
+    if (same_type && same_extent) return;
+    const std::string what = "copies " + Quoted(from.name) + " to " + Quoted(to.name) + ", ";
+    if (!same_type) {
+      Add(kInvalid, what + "which has another element type (" + std::to_string(from.type.size) + " and " +
+                        std::to_string(to.type.size) + " bytes); a Copy converts nothing; use one type");
+    }
+    if (!same_extent) {
+      Add(kInvalid, what + "which has another extent (" + Text(taken) + " and " + Text(given) +
+                        "); a Copy takes and writes boxes of one shape; declare both with the same constants and "
+                        "parameters");
+    }
+  }
+
+  void CheckFill() {
+    if (!HasAccesses(1)) return;
+    if (accesses_[0].mode != AccessMode::kWrite) return Add(kInvalid, "a Fill writes; declare it through Graph");
+    if (node_.pattern.size() == Buffer(0).type.size) return;
+    Add(kInvalid, "its pattern has " + std::to_string(node_.pattern.size()) + " bytes and the elements of " +
+                      Quoted(Buffer(0).name) + " have " + std::to_string(Buffer(0).type.size) +
+                      "; a Fill writes whole elements; fill with the buffer's element type");
+  }
+
+  void CheckParallelFor() {
+    CheckExtent(d_, {"node", node_.name}, node_.extent, 1);
+    if (node_.functor_rank != node_.extent.rank) {
+      Add(kInvalid, "the functor takes a " + std::to_string(node_.functor_rank) + "-D index and the extent is " +
+                        std::to_string(node_.extent.rank) +
+                        "-D; it is called with an index of the extent; take int64_t, Index2 or Index3 to match");
+    }
+    if (device_ != nullptr && device_->is_cuda) CheckCompiledForCuda();
+  }
+
+  void CheckCompiledForCuda() {
+    if (node_.code.cuda_kernel != nullptr) return;
+    const std::string place = Where(node_.name.source());
+    AddOnDevice(absl::StatusCode::kFailedPrecondition,
+                "declared in " + place.substr(0, place.rfind(':')) +
+                    ", which nvcc did not compile; compile this file as CUDA or pin the node to a host device");
+  }
+
+  void CheckKernel() {
+    const KernelShape& shape = node_.shape;
+    const std::array<int64_t, 3> most = Limits().grid;
+    CheckBlock(shape);
+    if (shape.per_thread) {
+      CheckGrid("the number of threads", -1, shape.threads, most[0] * std::max<int64_t>(1, shape.block[0]));
+    } else {
+      for (size_t i = 0; i < 3; ++i) CheckGrid("grid dimension ", static_cast<int>(i), shape.grid[i], most[i]);
+    }
+    if (device_ == nullptr) return;
+    if (device_->is_cuda) return CheckCompiledForCuda();
+    CheckTwin("a Kernel runs on CUDA devices only");
+  }
+
+  void CheckBlock(const KernelShape& shape) {
+    const base::KernelLimits limits = Limits();
+    const auto text = [](const auto& size) {
+      return std::to_string(size[0]) + " x " + std::to_string(size[1]) + " x " + std::to_string(size[2]);
+    };
+    int64_t threads = 1;
+    bool each_fits = true;
+    for (size_t i = 0; i < 3; ++i) {
+      threads = std::min<int64_t>(threads * shape.block[i], int64_t{1} << 31);
+      each_fits = each_fits && shape.block[i] <= limits.block[i];
+    }
+    const std::string blocks = "its blocks have " + text(shape.block) + " threads; ";
+    if (threads < 1 || threads > limits.block_threads) {
+      AddOnDevice(kInvalid,
+                  blocks + "a block has 1 to " + std::to_string(limits.block_threads) + "; use fewer, or more blocks");
+    } else if (!each_fits) {
+      AddOnDevice(kInvalid, blocks + "a block has at most " + text(limits.block) + "; use fewer there, or more blocks");
+    }
+    if (shape.shared_bytes <= limits.shared_bytes) return;
+    AddOnDevice(kInvalid, "its blocks take " + std::to_string(shape.shared_bytes) +
+                              " bytes of shared memory; a block has at most " + std::to_string(limits.shared_bytes) +
+                              "; use less");
+  }
+
+  void CheckGrid(const char* label, int index, const Dim& dim, int64_t most) {
+    const int64_t value = CheckDim(d_, {"node", node_.name}, label, index, dim);
+    if (value <= most) return;
+    AddOnDevice(kInvalid, label + (index >= 0 ? std::to_string(index) : "") +
+                              (dim.is_constant() ? " is " : " may be ") + std::to_string(value) +
+                              "; a launch has at most " + std::to_string(most) + "; use fewer");
+  }
+
+  void CheckLaunch() {
+    if (device_ != nullptr && !device_->is_cuda) CheckTwin("a Launch submits to a CUDA stream");
+  }
+
+  void CheckTwin(const std::string& why) {
+    if (node_.code.call_twin != nullptr) return;
+    AddOnDevice(kUnimplemented, why +
+                                    "; this is a host device and the node has no twin for it; give it one with "
+                                    ".HostTwin(f), or pin it to a CUDA device");
+  }
+
+  Draft& d_;
+  const int32_t index_;
+  const NodeDecl& node_;
+  const std::span<const BoxRef> accesses_;
+  const PlanDevice* device_ = nullptr;
+};
+
+// The device that a buffer's memory is declared on, or a State's; null: none is.
+const PlanDevice* DeviceOf(const Draft& draft, const BufferDecl& buffer) {
+  int32_t device = buffer.keys != 0 ? draft.options.default_device : buffer.device;
+  if (buffer.state != nullptr && buffer.state->runtime == draft.options.runtime) device = buffer.state->device;
+  if (device < 0 || static_cast<size_t>(device) >= draft.options.devices.size()) return nullptr;
+  return &draft.options.devices[static_cast<size_t>(device)];
+}
+
+// Devices of several drivers in one graph: `node` is the first one with a device, null where there is none.
+void CheckMemoryDrivers(Draft& draft, const NodeDecl* node, const PlanDevice* device) {
+  const BufferDecl* first = nullptr;
+  for (const BufferDecl& buffer : draft.model.buffers) {
+    const PlanDevice* const own = DeviceOf(draft, buffer);
+    if (own == nullptr) continue;
+    if (device == nullptr) {
+      device = own;
+      first = &buffer;
+    }
+    if (own->driver == device->driver) continue;
+    const auto kind = [](const BufferDecl& of) { return of.role == BufferRole::kState ? "state" : "buffer"; };
+    const std::string other = node != nullptr ? "node " + Quoted(node->name) + " runs on "
+                                              : kind(*first) + (" " + Quoted(first->name)) + " lives on ";
+    draft.AddMistake(kInvalid, Prefix(draft.model, kind(buffer), buffer.name, own->name) + ": " + other + device->name +
+                                   ", a device of another driver; events join devices of one driver only; keep the "
+                                   "nodes and States of a graph on devices of one driver");
+  }
+}
+
+}  // namespace
+
+void ValidateNodes(Draft& draft) {
+  const NodeDecl* first = nullptr;
+  const PlanDevice* first_device = nullptr;
+  bool mixed = false;
+  draft.node_hash.reserve(draft.model.nodes.size());
+  ForEachRecord(draft.model.nodes, [&](const NodeDecl& node, size_t n) {
+    draft.Read(node);
+    NodeCheck check(draft, static_cast<int32_t>(n));
+    check.Run();
+    if (draft.mistakes.empty()) draft.node_hash.push_back(HashOfNode(draft, n));  // while the record is in the cache
+    if (check.device() == nullptr || mixed) return;
+    if (first == nullptr) {
+      first = &node;
+      first_device = check.device();
+    } else if (check.device()->driver != first_device->driver) {
+      mixed = true;
+      draft.AddMistake(kInvalid, Prefix(draft.model, "node", node.name, check.device()->name) + ": node " +
+                                     Quoted(first->name) + " runs on " + first_device->name +
+                                     ", a device of another driver; events join devices of one driver only; pin all "
+                                     "nodes of a graph to devices of one driver");
+    }
+  });
+  CheckMemoryDrivers(draft, first, first_device);
+}
+
+}  // namespace penstock::graph

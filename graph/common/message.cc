@@ -1,0 +1,50 @@
+#include "graph/common/message.h"
+
+#include <cstring>
+
+namespace penstock::graph {
+
+std::string Where(const SourceLine& source) {
+  const char* slash = std::strrchr(source.file, '/');
+  return std::string(slash ? slash + 1 : source.file) + ":" + std::to_string(source.line);
+}
+
+std::string OneLine(std::string_view text) {
+  constexpr char kHex[] = "0123456789abcdef";
+  std::string line;
+  line.reserve(text.size());
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f) {
+      line += c;
+    } else {
+      line += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+    }
+  }
+  return line;
+}
+
+std::string Quoted(const Name& name) { return "'" + OneLine(name.view()) + "' (" + Where(name.source()) + ")"; }
+
+std::string OutsideText(const Name& buffer, int dimension, const std::string& from, int64_t count,
+                        const std::string& extent) {
+  return "takes " + std::to_string(count) + " elements" + (from.empty() ? "" : " from " + from + " on") +
+         " in dimension " + std::to_string(dimension) + " of " + Quoted(buffer) + ", which has " + extent +
+         "; a slice lies inside its buffer; make its offset or size smaller";
+}
+
+std::string TooAligned(std::string_view what, uint32_t align) {
+  return std::string(what) + " aligned to " + std::to_string(align) + " bytes; memory and arguments are aligned to " +
+         std::to_string(kMostAlign) + " at most; give the type a smaller alignas";
+}
+
+std::string Prefix(const Model& model) { return "graph '" + OneLine(model.name.view()) + "'"; }
+
+std::string Prefix(const Model& model, std::string_view what, const Name& name, std::string_view device) {
+  std::string text =
+      Prefix(model) + " " + std::string(what) + " '" + OneLine(name.view()) + "' (" + Where(name.source()) + ")";
+  if (!device.empty()) text += " on " + std::string(device);
+  return text;
+}
+
+}  // namespace penstock::graph

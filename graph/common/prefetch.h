@@ -1,0 +1,42 @@
+// Walking over a model's records: they and their parts lie far apart, so those further on are asked for in time.
+//
+// Threads: free functions without state.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "penstock/detail/model.h"
+
+namespace penstock::graph {
+
+// Cache lines from `begin` on, where there is anything. How many does not depend on the record, so that nothing waits
+// for it; to ask for too much does no harm.
+template <int kLines>
+void Prefetch(const void* begin) {
+  if (begin == nullptr) return;
+  constexpr ptrdiff_t kLine = 64;
+  for (ptrdiff_t at = 0; at < kLines * kLine; at += kLine) __builtin_prefetch(static_cast<const char*>(begin) + at);
+}
+inline void PrefetchParts(const BufferDecl& buffer) { Prefetch<1>(buffer.name.c_str()); }
+inline void PrefetchParts(const NodeDecl& node) {
+  Prefetch<1>(node.name.c_str());
+  Prefetch<2>(node.accesses.data());
+  Prefetch<4>(node.args.data());
+}
+
+// Calls `f` with each record and its index.
+template <class Record, class F>
+void ForEachRecord(const std::vector<Record>& records, F&& f) {
+  constexpr size_t kParts = 8, kRecord = 16;  // records ahead
+  constexpr int kLines = sizeof(Record) < 256 ? sizeof(Record) / 64 : 4;
+  for (size_t i = 0; i < records.size(); ++i) {
+    if (i + kRecord < records.size()) {
+      Prefetch<kLines>(&records[i + kRecord]);
+      PrefetchParts(records[i + kParts]);
+    }
+    f(records[i], i);
+  }
+}
+
+}  // namespace penstock::graph

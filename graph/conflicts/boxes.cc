@@ -1,0 +1,322 @@
+#include "graph/conflicts/boxes.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace penstock::graph {
+namespace {
+
+constexpr int64_t kMost = int64_t{1} << 62;
+
+// a + b * c, between 0 and `most`. `a` and `c` are not negative.
+int64_t Clamped(int64_t a, int64_t b, int64_t c, int64_t most) {
+  int64_t sum = 0;
+  if (__builtin_mul_overflow(b, c, &sum) || __builtin_add_overflow(a, sum, &sum)) return b < 0 ? 0 : most;
+  return std::clamp<int64_t>(sum, 0, most);
+}
+
+// What `extent` may be at most, as a region; mistakes count as nothing.
+Region WholeRegion(const Model& model, const BufferDecl& decl) {
+  Region region{{0, 0, 0}, {1, 1, 1}};
+  for (int i = 0; i < decl.extent.rank && decl.extent.rank <= kMaxRank; ++i) {
+    const Dim& dim = decl.extent.dims[static_cast<size_t>(i)];
+    const ParamDecl* param = ParamOf(model, dim);
+    const int64_t most = dim.is_constant() ? dim.value : param != nullptr ? param->max : 0;
+    const bool last = i + 1 == decl.extent.rank;
+    region.hi[static_cast<size_t>(kMaxRank - decl.extent.rank) + static_cast<size_t>(i)] =
+        Clamped(0, most, last ? decl.type.size : 1, kMost);
+  }
+  return region;
+}
+
+// Where a buffer, alias or not, lies in the one that has the memory.
+struct Placed {
+  int32_t base = -1;
+  Region region;
+  bool anchored = true;                           // false: an offset on the way is a parameter
+  std::array<bool, kMaxRank> exact{true, true, true};
+  bool all_exact() const { return anchored && exact[0] && exact[1] && exact[2]; }
+};
+
+// `box` of `decl`, which lies at `in`. `whole` is all of the base.
+Placed Inside(const Model& model, const BufferDecl& decl, const Box& box, const Placed& in, const Region& whole) {
+  const int rank = decl.extent.rank;
+  if (box.whole || !in.anchored) return in;
+  Placed out = in;
+  const auto anywhere = [&] {
+    out.region = whole;
+    out.anchored = false;
+    return out;
+  };
+  if (rank < 1 || rank > kMaxRank || box.offset.rank != rank || box.size.rank != rank) return anywhere();
+  for (int i = 0; i < rank; ++i) {
+    const Dim& offset = box.offset.dims[static_cast<size_t>(i)];
+    const Dim& size = box.size.dims[static_cast<size_t>(i)];
+    if (!offset.is_constant()) return anywhere();
+    if (offset.value == 0 && size == decl.extent.dims[static_cast<size_t>(i)]) continue;  // all of this dimension
+    const auto d = static_cast<size_t>(kMaxRank - rank) + static_cast<size_t>(i);
+    const int64_t unit = i + 1 == rank ? decl.type.size : 1;
+    const int64_t end = in.region.hi[d];
+    out.region.lo[d] = std::max(in.region.lo[d], Clamped(in.region.lo[d], offset.value, unit, end));
+    out.exact[d] = size.is_constant();
+    int64_t most = size.value;
+    if (!size.is_constant()) {
+      const ParamDecl* param = ParamOf(model, size);
+      most = param != nullptr && param->has_max ? param->max : kMost;
+    }
+    out.region.hi[d] = std::max(out.region.lo[d], Clamped(out.region.lo[d], most, unit, end));
+  }
+  return out;
+}
+
+// Every buffer's place. An alias names an earlier buffer; what does not has no base.
+class Places {
+ public:
+  explicit Places(const Model& model) : model_(model) {
+    for (const BufferDecl& decl : model.buffers) {
+      Placed place;
+      const auto own = static_cast<int32_t>(placed_.size());
+      whole_.push_back(WholeRegion(model, decl));
+      if (!decl.is_alias) {
+        place.base = own;
+        place.region = whole_.back();
+      } else if (decl.alias_graph == model.serial && decl.alias_of >= 0 && decl.alias_of < own) {
+        place = In(decl.alias_of, decl.box);
+      }
+      placed_.push_back(place);
+    }
+  }
+  Placed In(int32_t buffer, const Box& box) const {
+    const Placed& in = placed_[static_cast<size_t>(buffer)];
+    if (in.base < 0) return in;
+    return Inside(model_, model_.buffers[static_cast<size_t>(buffer)], box, in, whole(in.base));
+  }
+  const Region& whole(int32_t buffer) const { return whole_[static_cast<size_t>(buffer)]; }
+
+ private:
+  const Model& model_;
+  std::vector<Placed> placed_;
+  std::vector<Region> whole_;
+};
+
+// The plane that halves the faces of `boxes` inside `region`, in the dimension that has most of them; false when none
+// has any.
+bool FindCut(const Region& region, const std::vector<Region>& boxes, size_t* dimension, int64_t* at) {
+  std::vector<int64_t> best, faces;
+  for (size_t d = 0; d < kMaxRank; ++d) {
+    faces.clear();
+    for (const Region& b : boxes) {
+      if (b.lo[d] > region.lo[d]) faces.push_back(b.lo[d]);
+      if (b.hi[d] < region.hi[d]) faces.push_back(b.hi[d]);
+    }
+    if (faces.size() <= best.size()) continue;
+    best.swap(faces);
+    *dimension = d;
+  }
+  if (best.empty()) return false;
+  const auto middle = best.begin() + static_cast<std::ptrdiff_t>(best.size() / 2);
+  std::nth_element(best.begin(), middle, best.end());
+  *at = *middle;
+  return true;
+}
+
+}  // namespace
+
+void Subtract(const Region& a, const Region& b, std::vector<Region>& out) {
+  Region rest = a;
+  for (size_t d = 0; d < kMaxRank; ++d) {
+    if (rest.lo[d] < b.lo[d]) {
+      out.push_back(rest);
+      out.back().hi[d] = b.lo[d];
+      rest.lo[d] = b.lo[d];
+    }
+    if (rest.hi[d] > b.hi[d]) {
+      out.push_back(rest);
+      out.back().lo[d] = b.hi[d];
+      rest.hi[d] = b.hi[d];
+    }
+  }
+}
+
+Region Uncovered(const Region& region, std::vector<Region> boxes) {
+  if (IsEmpty(region)) return {};
+  std::erase_if(boxes, [&](const Region& b) { return !Overlap(b, region); });
+  for (const Region& b : boxes) {
+    if (Covers(b, region)) return {};
+  }
+  size_t dimension = 0;
+  int64_t at = 0;
+  if (!FindCut(region, boxes, &dimension, &at)) return region;  // no box left
+  Region low = region, high = region;
+  low.hi[dimension] = at;
+  high.lo[dimension] = at;
+  const Region missing = Uncovered(low, boxes);
+  return IsEmpty(missing) ? Uncovered(high, std::move(boxes)) : missing;
+}
+
+BoxTree::BoxTree(std::vector<Region> boxes) : boxes_(std::move(boxes)), leaf_(boxes_.size()) {
+  std::vector<int32_t> order(boxes_.size());
+  std::iota(order.begin(), order.end(), 0);
+  nodes_.reserve(2 * boxes_.size());
+  if (!order.empty()) Build(order, 0, order.size(), -1);
+}
+
+int32_t BoxTree::Build(std::vector<int32_t>& order, size_t begin, size_t end, int32_t parent) {
+  const auto index = static_cast<int32_t>(nodes_.size());
+  Node node;
+  node.parent = parent;
+  node.bound = box(order[begin]);
+  Region middle{{INT64_MAX, INT64_MAX, INT64_MAX}, {0, 0, 0}};  // of the boxes, lowest and highest
+  const auto middle_of = [&](int32_t b, size_t d) { return box(b).lo[d] / 2 + box(b).hi[d] / 2; };
+  for (size_t i = begin; i < end; ++i) {
+    for (size_t d = 0; d < kMaxRank; ++d) {
+      node.bound.lo[d] = std::min(node.bound.lo[d], box(order[i]).lo[d]);
+      node.bound.hi[d] = std::max(node.bound.hi[d], box(order[i]).hi[d]);
+      middle.lo[d] = std::min(middle.lo[d], middle_of(order[i], d));
+      middle.hi[d] = std::max(middle.hi[d], middle_of(order[i], d));
+    }
+  }
+  nodes_.push_back(node);
+  if (end - begin == 1) {
+    nodes_.back().box = order[begin];
+    leaf_[static_cast<size_t>(order[begin])] = index;
+    return index;
+  }
+  size_t widest = 0;
+  for (size_t d = 1; d < kMaxRank; ++d) {
+    if (middle.hi[d] - middle.lo[d] > middle.hi[widest] - middle.lo[widest]) widest = d;
+  }
+  const auto half = static_cast<std::ptrdiff_t>(begin + (end - begin) / 2);
+  std::nth_element(order.begin() + static_cast<std::ptrdiff_t>(begin), order.begin() + half,
+                   order.begin() + static_cast<std::ptrdiff_t>(end), [&](int32_t a, int32_t b) {
+                     const int64_t x = middle_of(a, widest), y = middle_of(b, widest);
+                     return x != y ? x < y : a < b;
+                   });
+  const int32_t left = Build(order, begin, static_cast<size_t>(half), index);
+  const int32_t right = Build(order, static_cast<size_t>(half), end, index);
+  nodes_[static_cast<size_t>(index)].left = left;
+  nodes_[static_cast<size_t>(index)].right = right;
+  return index;
+}
+
+void BoxTree::Find(const Live& live, const Region& region, std::vector<int32_t>& found) const {
+  int32_t open[128];  // the tree is as deep as the logarithm of its size
+  int depth = 0;
+  if (!nodes_.empty()) open[depth++] = 0;
+  while (depth > 0) {
+    const int32_t n = open[--depth];
+    const Node& node = nodes_[static_cast<size_t>(n)];
+    if (live[static_cast<size_t>(n)] == 0 || !Overlap(node.bound, region)) continue;
+    if (node.box >= 0) {
+      found.push_back(node.box);
+      continue;
+    }
+    open[depth++] = node.right;
+    open[depth++] = node.left;
+  }
+}
+
+void BoxTable::Reserve(size_t nodes) {
+  first_.reserve(nodes + 1);
+  refs_.reserve(2 * nodes);
+}
+
+void BoxTable::Add(const Model& model, const NodeDecl& node) {
+  const auto buffers = static_cast<int32_t>(model.buffers.size());
+  for (const AccessDecl& access : node.accesses) {
+    const bool sound = access.graph == model.serial && access.buffer >= 0 && access.buffer < buffers;
+    const int32_t buffer = sound ? access.buffer : -1;
+    refs_.push_back({buffer, buffer, 0, true, access.mode, access.unordered, !access.box.whole()});
+    any_part_ = any_part_ || refs_.back().part;
+    any_unordered_ = any_unordered_ || access.unordered;
+  }
+  first_.push_back(refs_.size());
+}
+
+void BoxTable::FindBoxes(const Model& model) {
+  const Places places(model);
+  struct Part {
+    int32_t base;
+    Region region;
+    size_t ref;
+  };
+  std::vector<Part> parts;
+  size_t at = 0;
+  for (const NodeDecl& node : model.nodes) {
+    for (const AccessDecl& access : node.accesses) {
+      BoxRef& ref = refs_[at++];
+      if (ref.base < 0) continue;
+      const Placed placed = places.In(access.buffer, access.box);
+      ref.base = placed.base;
+      ref.exact = placed.all_exact();
+      if (ref.base < 0) continue;
+      const Region& whole = places.whole(ref.base);
+      if (placed.region == whole || IsEmpty(whole)) continue;  // any part of a buffer without elements is all of it
+      if (IsEmpty(placed.region)) {
+        ref.box = -1;
+      } else {
+        parts.push_back({ref.base, placed.region, at - 1});
+      }
+    }
+  }
+  std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+    if (a.base != b.base) return a.base < b.base;
+    return a.region != b.region ? a.region < b.region : a.ref < b.ref;
+  });
+  tree_of_.assign(model.buffers.size(), -1);
+  for (size_t begin = 0; begin < parts.size();) {
+    const int32_t base = parts[begin].base;
+    std::vector<Region> boxes = {places.whole(base)};
+    size_t i = begin;
+    for (; i < parts.size() && parts[i].base == base; ++i) {
+      if (boxes.size() == 1 || boxes.back() != parts[i].region) boxes.push_back(parts[i].region);
+      refs_[parts[i].ref].box = static_cast<int32_t>(boxes.size()) - 1;
+    }
+    tree_of_[static_cast<size_t>(base)] = static_cast<int32_t>(trees_.size());
+    trees_.emplace_back(std::move(boxes));
+    begin = i;
+  }
+}
+
+int32_t BaseOf(const Model& model, int32_t buffer) {
+  while (buffer >= 0 && model.buffers[static_cast<size_t>(buffer)].is_alias) {
+    const BufferDecl& decl = model.buffers[static_cast<size_t>(buffer)];
+    buffer = decl.alias_graph == model.serial && decl.alias_of < buffer ? decl.alias_of : -1;
+  }
+  return buffer;
+}
+
+const ParamDecl* ParamOf(const Model& model, const Dim& dim) {
+  const bool known =
+      dim.graph == model.serial && dim.param >= 0 && dim.param < static_cast<int32_t>(model.params.size());
+  return known ? &model.params[static_cast<size_t>(dim.param)] : nullptr;
+}
+
+Extent ReadAs(const BufferDecl& buffer, uint32_t element_bytes) {
+  Extent extent = buffer.extent;
+  if (extent.rank < 1 || extent.rank > kMaxRank || element_bytes == 0) return extent;
+  Dim& row = extent.dims[static_cast<size_t>(extent.rank) - 1];
+  int64_t bytes = 0;
+  if (!row.is_constant() || __builtin_mul_overflow(row.value, int64_t{buffer.type.size}, &bytes)) return extent;
+  row.value = bytes / int64_t{element_bytes};
+  return extent;
+}
+
+std::string SliceText(const BufferDecl& buffer, const Region& region) {
+  const int rank = buffer.extent.rank;
+  const int64_t element = std::max<int64_t>(buffer.type.size, 1);
+  std::string offset, size;
+  for (int i = 0; i < rank; ++i) {
+    const auto d = static_cast<size_t>(kMaxRank - rank) + static_cast<size_t>(i);
+    int64_t lo = region.lo[d], hi = region.hi[d];
+    if (i + 1 == rank) {
+      lo /= element;
+      hi = hi / element + (hi % element != 0);
+    }
+    offset += (i > 0 ? ", " : "") + std::to_string(lo);
+    size += (i > 0 ? ", " : "") + std::to_string(hi - lo);
+  }
+  return "Slice({" + offset + "}, {" + size + "})";
+}
+
+}  // namespace penstock::graph

@@ -1,0 +1,96 @@
+// Hazards: which earlier accesses a new one must wait for, by the rule read after write, write after read, write after
+// write, over places that are accessed whole or by boxes.
+//
+// Told of accesses one by one, it names those that the new one conflicts with and that nobody has overwritten since;
+// the others are ordered before by whoever overwrote them. For a place that is only accessed whole that is the last
+// writer and its readers, found in constant time. For others each box of the tree keeps a writer and the readers since,
+// with the part of the box that no later write covers: O(log n) for each of them, where the boxes are tiles, with or
+// without halos. What overlaps is an edge, so m reads of all of a buffer written in n tiles are m * n edges.
+//
+// Ownership: borrows the trees.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "graph/common/csr_rows.h"
+#include "graph/conflicts/boxes.h"
+
+namespace penstock::graph {
+
+class Hazards {
+ public:
+  explicit Hazards(size_t places) : places_(places) {}
+
+  // Whether edges that others imply were kept for want of parts. Which they are depends on the order of accesses that
+  // commute.
+  bool surplus() const { return surplus_; }
+
+  // Adds everything `node` must wait for to the open row; some of it twice. `tree` is of the boxes the place is
+  // accessed by, the same at each call; null when it is only accessed whole.
+  void Access(int32_t place, const BoxTree* tree, int32_t box, AccessMode mode, int32_t node, Rows& out) {
+    if (box < 0) return;  // no element
+    if (tree != nullptr) return AccessBox(place, *tree, box, mode, node, out);
+    Place& p = places_[static_cast<size_t>(place)];
+    if (mode == AccessMode::kRead || p.readers < 0) Add(p.writer, node, out);
+    if (mode == AccessMode::kRead) {
+      AddReader(p.readers, node);
+    } else {
+      AddReaders(p.readers, node, out);
+      p.writer = node;
+      p.readers = -1;
+    }
+  }
+
+ private:
+  struct Place {
+    int32_t writer = -1;
+    int32_t readers = -1;  // first of a list in readers_
+    int32_t boxes = -1;  // in boxed_, of a place with a tree
+  };
+  struct Reader {
+    int32_t node, next;
+  };
+  // Nodes that have accessed a box, and what of it no later write covers: all of it, or some parts.
+  struct Visible {
+    int32_t first = -1;  // the writer, or a list in readers_
+    bool cut = false;
+    std::vector<Region> parts;
+    bool any() const { return first >= 0; }
+    void Reset(int32_t to) {
+      first = to;
+      cut = false;
+      parts.clear();
+    }
+  };
+  struct Boxed {
+    BoxTree::Live live;  // boxes with a writer or readers
+    std::vector<Visible> writers, readers;
+  };
+
+  static void Add(int32_t from, int32_t to, Rows& out) {
+    if (from >= 0 && from != to) out.Add(from);
+  }
+  void AddReader(int32_t& list, int32_t node) {
+    readers_.push_back({node, list});
+    list = static_cast<int32_t>(readers_.size()) - 1;
+  }
+  void AddReaders(int32_t list, int32_t node, Rows& out) const {
+    for (; list >= 0; list = readers_[static_cast<size_t>(list)].next) {
+      Add(readers_[static_cast<size_t>(list)].node, node, out);
+    }
+  }
+  void AccessBox(int32_t place, const BoxTree& tree, int32_t box, AccessMode mode, int32_t node, Rows& out);
+  static bool Sees(const Visible& visible, const Region& box, const Region& region);
+  void Overwrite(Visible& visible, const Region& box, const Region& by);
+
+  std::vector<Place> places_;
+  std::vector<Reader> readers_;
+  std::vector<Boxed> boxed_;
+  std::vector<int32_t> found_;
+  std::vector<Region> left_;
+  bool surplus_ = false;
+};
+
+}  // namespace penstock::graph

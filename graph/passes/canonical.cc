@@ -1,0 +1,112 @@
+// Canonical: an order of the model's records that does not depend on how declarations that commute were ordered.
+//
+// What the declaration order fixed is in the declared edges: which of two conflicting nodes comes first. From here on
+// nothing else of it matters: nodes are walked in the order of their depth (the longest path that leads to them), those
+// of one depth by name, but Copy nodes last, since they take the data where it already is; buffers by name. Names are
+// unique, so equal graphs, whoever declares them, give equal plans.
+//
+// By name: shorter names first, then byte by byte, which puts "node 9" before "node 10".
+#include "graph/passes/canonical.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+
+#include "graph/passes/passes.h"
+
+namespace penstock::graph {
+namespace {
+
+// Orders names of up to 8 bytes beyond what all have in common by itself, longer ones up to there.
+struct Key {
+  uint64_t head;
+  int32_t record;
+};
+
+size_t CommonPrefix(std::string_view a, std::string_view b) {
+  return static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+}
+
+uint64_t Head(std::string_view text) {
+  const size_t bytes = std::min<size_t>(text.size(), 6);
+  uint64_t head = 0;
+  for (size_t i = 0; i < bytes; ++i) head = head << 8 | static_cast<unsigned char>(text[i]);
+  return std::min<uint64_t>(text.size(), 0xffff) << 48 | head << 8 * (6 - bytes);
+}
+
+std::vector<int32_t> SortedByName(const Names& names) {
+  std::string_view common = names.size() == 0 ? "" : names[0];
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!names[i].starts_with(common)) common = common.substr(0, CommonPrefix(common, names[i]));
+  }
+
+  std::vector<Key> keys;
+  keys.reserve(names.size());
+  for (size_t i = 0; i < names.size(); ++i) {
+    keys.push_back({Head(names[i].substr(common.size())), static_cast<int32_t>(i)});
+  }
+  const auto less = [&](const Key& a, const Key& b) {
+    if (a.head != b.head) return a.head < b.head;
+    const std::string_view x = names[static_cast<size_t>(a.record)], y = names[static_cast<size_t>(b.record)];
+    return x.size() != y.size() ? x.size() < y.size() : x < y;
+  };
+  if (!std::is_sorted(keys.begin(), keys.end(), less)) std::sort(keys.begin(), keys.end(), less);
+  std::vector<int32_t> order;
+  order.reserve(keys.size());
+  for (const Key& key : keys) order.push_back(key.record);
+  return order;
+}
+
+// Of each node: twice the longest path that leads to it, in edges, and one more for copies.
+std::vector<int32_t> Levels(const Draft& draft) {
+  std::vector<int32_t> level(draft.sequence.size());
+  for (const int32_t v : draft.sequence) {
+    int32_t depth = 0;
+    for (const int32_t p : draft.declared[v]) depth = std::max(depth, level[static_cast<size_t>(p)] / 2 + 1);
+    level[static_cast<size_t>(v)] = 2 * depth + (draft.nodes[static_cast<size_t>(v)].kind == NodeKind::kCopy);
+  }
+  return level;
+}
+
+template <class Record>
+Names NamesOf(const std::vector<Record>& records) {
+  Names names;
+  for (const Record& record : records) names.Add(record.name.view());
+  return names;
+}
+
+std::vector<int32_t> Inverse(const std::vector<int32_t>& order) {
+  std::vector<int32_t> rank(order.size());
+  for (size_t i = 0; i < order.size(); ++i) rank[static_cast<size_t>(order[i])] = static_cast<int32_t>(i);
+  return rank;
+}
+
+}  // namespace
+
+void Canonical(Draft& draft) {
+  draft.buffers_by_name = SortedByName(draft.buffer_names);
+  const std::vector<int32_t> by_name = SortedByName(draft.node_names), level = Levels(draft);
+  std::vector<int32_t> next(2 * by_name.size() + 1);
+  for (const int32_t l : level) ++next[static_cast<size_t>(l) + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  for (const int32_t v : by_name) {
+    draft.sequence[static_cast<size_t>(next[static_cast<size_t>(level[static_cast<size_t>(v)])]++)] = v;
+  }
+  // Implied edges change no depth, but what is made of the edges. In the canonical order they are always the same.
+  if (draft.surplus_edges) DeclaredEdges(draft);
+}
+
+Plan ByName(Plan plan, const Model& model) {
+  const std::vector<int32_t> node_rank = Inverse(SortedByName(NamesOf(model.nodes))),
+                             buffer_rank = Inverse(SortedByName(NamesOf(model.buffers)));
+  for (PlanNode& node : plan.nodes) {
+    if (node.decl >= 0) node.decl = node_rank[static_cast<size_t>(node.decl)];
+    if (node.copy >= 0) node.copy = node_rank[static_cast<size_t>(node.copy)];
+  }
+  for (Instance& i : plan.instances) i.buffer = buffer_rank[static_cast<size_t>(i.buffer)];
+  for (StateUse& use : plan.states) use.buffer = buffer_rank[static_cast<size_t>(use.buffer)];
+  for (Arrival& arrival : plan.arrivals) arrival.buffer = buffer_rank[static_cast<size_t>(arrival.buffer)];
+  return plan;
+}
+
+}  // namespace penstock::graph

@@ -1,0 +1,30 @@
+// Reads the model: what passes ask of its records again and again comes into flat arrays.
+#include "graph/passes/passes.h"
+
+namespace penstock::graph {
+
+Draft::Draft(const Model& m, const PlanOptions& o) : model(m), options(o) {
+  param_names.Reserve(m.params.size());
+  for (const ParamDecl& param : m.params) param_names.Add(param.name.view());
+  buffer_names.Reserve(m.buffers.size());
+  buffers.reserve(m.buffers.size());
+  node_names.Reserve(m.nodes.size());
+  nodes.reserve(m.nodes.size());
+  boxes.Reserve(m.nodes.size());
+  after.Reserve(m.nodes.size(), 0);
+}
+
+void Draft::Read(const BufferDecl& buffer) {
+  buffer_names.Add(buffer.name.view());
+  buffers.push_back({buffer.type, buffer.role, buffer.where, buffer.is_alias});
+}
+
+void Draft::Read(const NodeDecl& node) {
+  node_names.Add(node.name.view());
+  nodes.push_back({node.kind, node.host_way, node.device, node.priority});
+  boxes.Add(model, node);
+  for (const int32_t other : node.after) after.Add(other);
+  after.Close();
+}
+
+}  // namespace penstock::graph

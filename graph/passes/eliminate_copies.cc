@@ -1,0 +1,121 @@
+// Needless: Copy nodes that the plan does without, because nobody can tell the difference.
+//
+//   dropped   its target lives inside the run and no later node reads it before it is written whole
+//   copy_from it brings to host memory what a device has had from host memory, and neither has been written since: it
+//             copies from there, and the way up and down is dropped where nobody else needs it
+//
+// By whole buffers: a part that somebody reads keeps all copies to its buffer. What was dropped still stands between
+// the nodes before and behind it in the declared order (InstanceEdges).
+#include <algorithm>
+#include <string>
+
+#include "graph/passes/passes.h"
+
+namespace penstock::graph {
+namespace {
+
+// The accesses of a Copy node, in whichever order they were declared.
+struct Ends {
+  const BoxRef &from, &to;
+};
+
+class CopyFinder {
+ public:
+  explicit CopyFinder(Draft& draft) : d_(draft), written_(draft.buffers.size()), twin_(draft.buffers.size()) {}
+
+  void Run() {
+    for (const int32_t n : d_.sequence) Follow(n);
+    needed_.resize(d_.buffers.size());
+    for (size_t b = 0; b < needed_.size(); ++b) needed_[b] = d_.buffers[b].role != BufferRole::kInternal;
+    for (size_t i = d_.sequence.size(); i > 0; --i) Judge(d_.sequence[i - 1]);
+  }
+
+ private:
+  // Whose contents a buffer has, if neither has been written since.
+  struct Twin {
+    int32_t of = -1;
+    int32_t written = 0, of_written = 0;  // as often, then
+  };
+
+  bool IsCopy(int32_t n) const { return d_.nodes[static_cast<size_t>(n)].kind == NodeKind::kCopy; }
+  Ends EndsOf(int32_t n) const {
+    const std::span<const BoxRef> accesses = d_.boxes[n];
+    const bool reads_first = accesses[0].mode == AccessMode::kRead;
+    return {accesses[reads_first ? 0 : 1], accesses[reads_first ? 1 : 0]};
+  }
+  int32_t& written(int32_t b) { return written_[static_cast<size_t>(b)]; }
+  bool IsOnHost(int32_t b) const {
+    const BufferFacts& facts = d_.buffers[static_cast<size_t>(b)];
+    return facts.where != Where::kDevice;
+  }
+
+  // Forwards: what each Copy node may copy from.
+  void Follow(int32_t n) {
+    Twin twin;
+    int32_t target = -1;
+    if (IsCopy(n)) {
+      const auto [from, to] = EndsOf(n);
+      const int32_t source = SourceOf(from.base);
+      if (from.whole() && to.whole() && source != to.base) {
+        if (source != from.base && !IsOnHost(from.base) && IsOnHost(to.base)) Redirect(n, source);
+        twin = {source, written(to.base) + 1, written(source)};
+        target = to.base;
+      }
+    }
+    for (const BoxRef& ref : d_.boxes[n]) {
+      if (ref.mode != AccessMode::kRead) ++written(ref.base);
+    }
+    if (target >= 0) twin_[static_cast<size_t>(target)] = twin;
+  }
+
+  // A buffer in host memory with the same contents, or itself.
+  int32_t SourceOf(int32_t b) {
+    const Twin& twin = twin_[static_cast<size_t>(b)];
+    const bool holds = twin.of >= 0 && twin.written == written(b) && twin.of_written == written(twin.of);
+    return holds && IsOnHost(twin.of) ? twin.of : b;
+  }
+
+  void Redirect(int32_t n, int32_t source) {
+    if (d_.copy_from.empty()) d_.copy_from.resize(d_.nodes.size(), -1);
+    d_.copy_from[static_cast<size_t>(n)] = source;
+    Note(source, "'" + NameOf(n) + "' copies it on the host; nobody writes it on the way through '" +
+                     std::string(d_.buffer_names[static_cast<size_t>(EndsOf(n).from.base)]) + "'");
+  }
+
+  // Backwards: whether anybody needs what a node copies.
+  void Judge(int32_t n) {
+    if (IsCopy(n) && !needed_[static_cast<size_t>(EndsOf(n).to.base)]) return Drop(n);
+    for (const BoxRef& ref : d_.boxes[n]) {
+      if (ref.mode == AccessMode::kWrite && ref.whole()) needed_[static_cast<size_t>(ref.base)] = false;
+    }
+    const int32_t other = d_.CopyFrom(n);
+    for (const BoxRef& ref : d_.boxes[n]) {
+      if (ref.mode != AccessMode::kWrite) needed_[static_cast<size_t>(other < 0 ? ref.base : other)] = true;
+    }
+  }
+
+  void Drop(int32_t n) {
+    if (d_.dropped.empty()) d_.dropped.resize(d_.nodes.size());
+    d_.dropped[static_cast<size_t>(n)] = true;
+    Note(EndsOf(n).to.base, "'" + NameOf(n) + "' is not made; nobody reads what it copies");
+  }
+
+  std::string NameOf(int32_t n) const { return std::string(d_.node_names[static_cast<size_t>(n)]); }
+  void Note(int32_t b, const std::string& text) {
+    d_.notes.push_back(std::string(d_.buffer_names[static_cast<size_t>(b)]) + ": " + text);
+  }
+
+  Draft& d_;
+  std::vector<int32_t> written_;  // of each buffer: how often
+  std::vector<Twin> twin_;  // of each buffer
+  std::vector<bool> needed_;  // of each buffer: whether what it holds is read later
+};
+
+}  // namespace
+
+void Needless(Draft& draft) {
+  const auto copies = [](const NodeFacts& node) { return node.kind == NodeKind::kCopy; };
+  if (std::any_of(draft.nodes.begin(), draft.nodes.end(), copies)) CopyFinder(draft).Run();
+}
+
+}  // namespace penstock::graph

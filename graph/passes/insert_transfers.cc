@@ -1,0 +1,350 @@
+// Transfers: walks the nodes in order and keeps track of where each buffer's contents are valid. Where a node needs
+// them and they are not, copies are inserted; what already is there is not copied again.
+//
+// A buffer has up to 2 + devices places:
+//   bound    the user's memory (Input, Output, InOut). Host nodes use it directly.
+//   pinned   the slot's pinned memory: what a kHost buffer is staged through, or where a Buffer lives that host nodes
+//            use or that is declared kPinned, or a buffer declared kSlot, which has no bound memory, or a parameter.
+//   device   one for each device
+// A State is current in its own memory on its device at the start, and is brought back there where a node elsewhere has
+// written it. So is a buffer that device memory is bound for: it has no bound memory on the host.
+// The way between host and device is direct for kPinned buffers. For small kHost ones it leads through the slot's
+// pinned memory, which the user's stands in for where it is pinned:
+//   bound -stage-> pinned -upload-> device -download-> pinned -stage-> bound
+// For large ones it has two forms, of which each launch makes one: host threads that go all the way through the
+// runtime's ring of pinned chunks, and the direct copy where the memory turns out to be pinned:
+//   bound -stage-> device, bound -upload-> device; device -download-> bound, device -stage-> bound
+//
+// Contents are moved and tracked as wholes. So a node that writes a part of a buffer gets the rest brought to its place
+// first, where there are any contents; the tiles of an Output that several nodes write on one device need none. An
+// Output of which they may leave something out starts with the contents of the user's memory, which keeps what they
+// leave.
+#include <algorithm>
+#include <string>
+
+#include "graph/passes/passes.h"
+
+namespace penstock::graph {
+namespace {
+
+constexpr int32_t kBoundPlace = 0, kPinnedPlace = 1, kFirstDevicePlace = 2;
+
+PlanKind KindOf(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::kFill: return PlanKind::kFill;
+    case NodeKind::kParallelFor: return PlanKind::kParallelFor;
+    case NodeKind::kKernel: return PlanKind::kKernel;
+    case NodeKind::kLaunch: return PlanKind::kLaunch;
+    default: return PlanKind::kHost;
+  }
+}
+
+class Walk {
+ public:
+  explicit Walk(Draft& draft)
+      : d_(draft),
+        places_(kFirstDevicePlace + static_cast<int32_t>(draft.options.devices.size())),
+        instance_(draft.model.buffers.size() * static_cast<size_t>(places_), -1),
+        valid_(instance_.size()),
+        state_(draft.model.buffers.size()) {
+    d_.steps.reserve(draft.nodes.size());
+    d_.uses.reserve(draft.boxes.accesses());
+    d_.instances.reserve(draft.buffers.size());
+    readers_.reserve(draft.buffers.size());
+    copies_.reserve(draft.buffers.size());
+    for (size_t b = 0; b < draft.model.buffers.size(); ++b) {
+      const BufferRole role = draft.buffers[b].role;
+      const bool has_contents = role == BufferRole::kInput || role == BufferRole::kInOut ||
+                                role == BufferRole::kState || role == BufferRole::kParam || draft.partial_output[b];
+      if (has_contents) valid_[at(static_cast<int32_t>(b), home_place(static_cast<int32_t>(b)))] = 1;
+    }
+  }
+
+  void Run() {
+    for (const int32_t n : d_.sequence) {
+      if (d_.IsDropped(n)) continue;
+      if (d_.nodes[static_cast<size_t>(n)].kind == NodeKind::kCopy) {
+        AddCopyNode(n);
+      } else {
+        AddNode(n);
+      }
+    }
+    for (const int32_t b : d_.buffers_by_name) BringBack(b);
+    FindTwins();
+    Tell();
+  }
+
+ private:
+  struct BufferState {
+    bool used = false, written = false, dropped_upload = false;
+    int32_t priority = 0;  // of the last node that wrote it
+    int32_t writer = -1;  // the first node that wrote it
+  };
+
+  const BufferFacts& decl(int32_t b) const { return d_.buffers[static_cast<size_t>(b)]; }
+  bool is_state(int32_t b) const { return decl(b).role == BufferRole::kState; }
+  bool is_leased(int32_t b) const {  // or a parameter, which is in the slot too before the run begins
+    return decl(b).role == BufferRole::kParam || (IsBound(decl(b).role) && decl(b).where == Where::kSlot);
+  }
+  bool is_bound(int32_t b) const {  // to host memory
+    return IsBound(decl(b).role) && (decl(b).where == Where::kHost || decl(b).where == Where::kPinned);
+  }
+  int32_t home(int32_t b) const { return d_.home[static_cast<size_t>(b)]; }
+  // Where the contents must be at the end, for buffers that outlive the run.
+  int32_t home_place(int32_t b) const {
+    if (home(b) >= 0) return kFirstDevicePlace + home(b);
+    return is_leased(b) ? kPinnedPlace : kBoundPlace;
+  }
+  // What host code uses, and what copies to and from devices use.
+  int32_t host_place(int32_t b) const { return is_bound(b) ? kBoundPlace : kPinnedPlace; }
+  int32_t copy_place(int32_t b) const {
+    return is_bound(b) && (decl(b).where == Where::kPinned || rings(b)) ? kBoundPlace : kPinnedPlace;
+  }
+  // Whether its bound memory, where it is not pinned, is staged through the ring.
+  bool rings(int32_t b) const {
+    return is_bound(b) && decl(b).where == Where::kHost &&
+           d_.buffer_bytes[static_cast<size_t>(b)] > d_.options.ring_from_bytes;
+  }
+  size_t at(int32_t b, int32_t place) const {
+    return static_cast<size_t>(b) * static_cast<size_t>(places_) + static_cast<size_t>(place);
+  }
+  bool valid(int32_t b, int32_t place) const { return valid_[at(b, place)] != 0; }
+  bool on_host(int32_t b) const { return valid(b, kBoundPlace) || valid(b, kPinnedPlace); }
+  int32_t AnyDevicePlace(int32_t b) const {
+    int32_t place = kFirstDevicePlace;
+    while (place < places_ && !valid(b, place)) ++place;
+    return place;
+  }
+  bool anywhere(int32_t b) const { return on_host(b) || AnyDevicePlace(b) < places_; }
+
+  int32_t InstanceAt(int32_t b, int32_t place) {
+    int32_t& index = instance_[at(b, place)];
+    if (index >= 0) return index;
+    index = static_cast<int32_t>(d_.instances.size());
+    Instance instance;
+    instance.buffer = b;
+    instance.bytes = d_.buffer_bytes[static_cast<size_t>(b)];
+    instance.space = place == kBoundPlace ? Space::kBound : place == kPinnedPlace ? Space::kPinned : Space::kDevice;
+    if (place >= kFirstDevicePlace) instance.device = place - kFirstDevicePlace;
+    if (IsHome(b, place)) instance.space = is_state(b) ? Space::kState : Space::kBound;
+    instance.stages = place == kPinnedPlace && is_bound(b);
+    instance.leased = place == kPinnedPlace && is_leased(b);
+    d_.instances.push_back(instance);
+    readers_.push_back(0);
+    copies_.push_back(0);
+    return index;
+  }
+
+  // Makes `place` hold the contents, copying from where they are: host memory before other devices.
+  void Ensure(int32_t b, int32_t place, int32_t priority) {
+    if (valid(b, place)) return;
+    const int32_t through = copy_place(b);
+    if (place >= kFirstDevicePlace) {
+      if (on_host(b)) {
+        Ensure(b, through, priority);
+        Insert(PlanKind::kUpload, b, through, place, place - kFirstDevicePlace, priority);
+      } else {
+        Insert(PlanKind::kPeerCopy, b, AnyDevicePlace(b), place, place - kFirstDevicePlace, priority);
+      }
+    } else if (place != through) {  // bound, staged
+      Ensure(b, through, priority);
+      Insert(PlanKind::kStageOut, b, through, place, -1, priority);
+    } else if (place == kPinnedPlace && valid(b, kBoundPlace)) {
+      Insert(PlanKind::kStageIn, b, kBoundPlace, place, -1, priority);
+    } else {
+      const int32_t from = AnyDevicePlace(b);
+      Insert(PlanKind::kDownload, b, from, place, from - kFirstDevicePlace, priority);
+    }
+  }
+
+  void Insert(PlanKind kind, int32_t b, int32_t from, int32_t to, int32_t device, int32_t priority) {
+    Step step;
+    step.kind = kind;
+    step.device = device;
+    step.priority = priority;
+    step.buffer = b;
+    step.src = InstanceAt(b, from);
+    step.dst = InstanceAt(b, to);
+    if (step.on_host()) step.when = When::kIfNotPinned;
+    ++copies_[static_cast<size_t>(step.dst)];
+    Push(step, b);
+    valid_[at(b, to)] = 1;
+  }
+
+  // Appends a copy, in both forms where the bound memory of `host` is on one side and may or may not be pinned. What
+  // others wait for is the second; host threads come first on the way in and last on the way out.
+  void Push(const Step& step, int32_t host) {
+    const bool in = step.kind == PlanKind::kUpload;
+    if ((!in && step.kind != PlanKind::kDownload) || !rings(host)) return d_.steps.push_back(step);
+    Step direct = step, staged = step;
+    direct.when = When::kIfPinned;
+    staged.when = When::kIfNotPinned;
+    staged.kind = in ? PlanKind::kStageIn : PlanKind::kStageOut;
+    staged.device = -1;
+    Step &first = in ? staged : direct, &second = in ? direct : staged;
+    first.decl = -1;
+    first.uses = 0;
+    second.follows = true;
+    d_.steps.push_back(first);
+    d_.steps.push_back(second);
+  }
+
+  void AddNode(int32_t n) {
+    const NodeFacts& node = d_.nodes[static_cast<size_t>(n)];
+    const std::span<const BoxRef> accesses = d_.boxes[n];
+    const int32_t device = d_.device[static_cast<size_t>(n)];
+    const auto place = [&](int32_t b) { return device < 0 ? host_place(b) : kFirstDevicePlace + device; };
+    for (const BoxRef& ref : accesses) {
+      if (ref.mode == AccessMode::kWrite && ref.whole()) continue;
+      if (!valid(ref.base, place(ref.base))) {
+        if (!anywhere(ref.base)) continue;
+        Ensure(ref.base, place(ref.base), node.priority);
+      }
+      state_[static_cast<size_t>(ref.base)].used = true;
+    }
+    const int32_t asker = d_.AskedBy(n);
+    Step step;
+    step.kind = asker >= 0 ? PlanKind::kAsk : KindOf(node.kind);
+    step.decl = n;
+    step.device = std::max(device, asker);
+    step.priority = node.priority;
+    step.first_use = static_cast<int32_t>(d_.uses.size());
+    step.uses = static_cast<int32_t>(accesses.size());
+    for (const BoxRef& ref : accesses) AddUse(n, ref.base, ref.mode, place(ref.base));
+    d_.steps.push_back(step);
+  }
+
+  void AddUse(int32_t n, int32_t b, AccessMode mode, int32_t place) {
+    const int32_t instance = InstanceAt(b, place);
+    d_.uses.push_back({instance, mode});
+    BufferState& state = state_[static_cast<size_t>(b)];
+    if (mode != AccessMode::kWrite) ++readers_[static_cast<size_t>(instance)];
+    if (mode == AccessMode::kWrite && !state.used) state.dropped_upload = decl(b).role == BufferRole::kInOut;
+    state.used = true;
+    if (mode == AccessMode::kRead) return;
+    if (!state.written) state.writer = n;
+    state.written = true;
+    state.priority = d_.nodes[static_cast<size_t>(n)].priority;
+    for (int32_t p = 0; p < places_; ++p) valid_[at(b, p)] = p == place;
+  }
+
+  // A Copy node is itself the transfer: from the nearest place that holds the source to the target's home. What it
+  // leaves of the target is brought there first.
+  void AddCopyNode(int32_t n) {
+    const NodeFacts& node = d_.nodes[static_cast<size_t>(n)];
+    const std::span<const BoxRef> accesses = d_.boxes[n];
+    const bool reads_first = accesses[0].mode == AccessMode::kRead;
+    const BoxRef& to = accesses[reads_first ? 1 : 0];
+    const int32_t better = d_.CopyFrom(n), from = better < 0 ? accesses[reads_first ? 0 : 1].base : better;
+    const auto [kind, src, dst, device] = Route(from, to.base, d_.device[static_cast<size_t>(n)], node.priority);
+    if (!to.whole() && anywhere(to.base)) Ensure(to.base, dst, node.priority);
+    Step step;
+    step.kind = kind;
+    step.decl = n;
+    step.copy = n;
+    step.device = device;
+    step.priority = node.priority;
+    step.src = InstanceAt(from, src);
+    step.dst = InstanceAt(to.base, dst);
+    step.first_use = static_cast<int32_t>(d_.uses.size());
+    step.uses = 2;
+    for (const BoxRef& ref : accesses) {
+      const bool reads = ref.mode == AccessMode::kRead;
+      AddUse(n, reads ? from : to.base, ref.mode, reads ? src : dst);
+    }
+    Push(step, kind == PlanKind::kUpload ? from : to.base);
+  }
+
+  // Whether it is memory on a device that is not the slot's. What touches that takes its turn on a lane; so what goes
+  // through the ring, which has none, goes through the slot's arena too.
+  bool IsHome(int32_t b, int32_t place) const { return home(b) >= 0 && place == kFirstDevicePlace + home(b); }
+
+  struct CopyRoute {
+    PlanKind kind;
+    int32_t src, dst, device;
+  };
+  CopyRoute Route(int32_t from, int32_t to, int32_t device, int32_t priority) {
+    const bool to_device = !is_bound(to) && decl(to).where == Where::kDevice;
+    const int32_t here = kFirstDevicePlace + device;
+    const bool nowhere = !anywhere(from);  // no element is read, then
+    if (to_device && (nowhere || valid(from, here))) return {PlanKind::kDeviceCopy, here, here, device};
+    if (nowhere) return {PlanKind::kHostCopy, host_place(from), host_place(to), -1};
+    if (to_device && on_host(from) && rings(from) && IsHome(to, here)) {
+      Ensure(from, here, priority);
+      return {PlanKind::kDeviceCopy, here, here, device};
+    }
+    if (to_device && on_host(from)) {
+      Ensure(from, copy_place(from), priority);
+      return {PlanKind::kUpload, copy_place(from), here, device};
+    }
+    if (to_device) return {PlanKind::kPeerCopy, AnyDevicePlace(from), here, device};
+    if (on_host(from)) {
+      const int32_t src = valid(from, kBoundPlace) ? kBoundPlace : kPinnedPlace;
+      return {PlanKind::kHostCopy, src, host_place(to), -1};
+    }
+    const int32_t src = valid(from, here) ? here : AnyDevicePlace(from);
+    if (rings(to) && IsHome(from, src)) return {PlanKind::kDeviceCopy, src, src, src - kFirstDevicePlace};
+    return {PlanKind::kDownload, src, copy_place(to), src - kFirstDevicePlace};
+  }
+
+  void BringBack(int32_t b) {
+    const BufferState& state = state_[static_cast<size_t>(b)];
+    if (decl(b).role != BufferRole::kInternal && state.written) Ensure(b, home_place(b), state.priority);
+  }
+
+  void FindTwins() {
+    d_.twin.assign(d_.instances.size(), -1);
+    for (int32_t b = 0; b < static_cast<int32_t>(state_.size()); ++b) {
+      const int32_t bound = instance_[at(b, kBoundPlace)], pinned = instance_[at(b, kPinnedPlace)];
+      if (bound < 0 || pinned < 0) continue;
+      d_.twin[static_cast<size_t>(bound)] = pinned;
+      d_.twin[static_cast<size_t>(pinned)] = bound;
+    }
+  }
+
+  // Notes on what was dropped, buffer by buffer.
+  void Tell() {
+    for (const int32_t b : d_.buffers_by_name) {
+      const BufferState& state = state_[static_cast<size_t>(b)];
+      if (!state.used && !decl(b).is_alias) Note(b, "no node uses it");
+      if (state.used && !state.written && decl(b).role == BufferRole::kInOut) {
+        Note(b, home(b) < 0 ? "not copied back; no node writes it" : "no node writes it");
+      }
+      if (state.used && d_.partial_output[static_cast<size_t>(b)]) {
+        Note(b, "an Output that may not be written whole; what is not keeps its contents");
+      }
+      if (state.dropped_upload) {
+        Note(b, "its contents are not used; '" + std::string(d_.node_names[static_cast<size_t>(state.writer)]) +
+                    "' writes all of it first");
+      }
+      for (int32_t place = kFirstDevicePlace; place < places_; ++place) TellUploads(b, instance_[at(b, place)]);
+    }
+  }
+
+  void TellUploads(int32_t b, int32_t instance) {
+    if (instance < 0) return;
+    const int32_t copies = copies_[static_cast<size_t>(instance)], readers = readers_[static_cast<size_t>(instance)];
+    if (copies == 0 || readers <= copies) return;
+    Note(b, "copied to " + d_.device_name(d_.instances[static_cast<size_t>(instance)].device) +
+                (copies == 1 ? " once" : " " + std::to_string(copies) + " times") + " for " + std::to_string(readers) +
+                " readers");
+  }
+
+  void Note(int32_t b, const std::string& text) {
+    d_.notes.push_back(std::string(d_.buffer_names[static_cast<size_t>(b)]) + ": " + text);
+  }
+
+  Draft& d_;
+  const int32_t places_;
+  std::vector<int32_t> instance_;  // (buffer, place) -> instance, -1: none
+  std::vector<uint8_t> valid_;  // (buffer, place)
+  std::vector<BufferState> state_;
+  std::vector<int32_t> readers_;  // declared reads of each instance
+  std::vector<int32_t> copies_;  // copies inserted into each instance
+};
+
+}  // namespace
+
+void Transfers(Draft& draft) { Walk(draft).Run(); }
+
+}  // namespace penstock::graph

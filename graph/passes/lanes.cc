@@ -1,0 +1,163 @@
+// Lanes: a lane is a FIFO stream. A compute step takes over the lane of a predecessor that is still its lane's last
+// step, so that chains need no events. Of several such predecessors it takes the one that the fewest steps still to be
+// placed could follow, as the others may yet be followed by those. Without one it opens a lane, up to
+// PlanOptions::max_lanes a device, and then takes the least loaded one. Copies have one lane a device and direction,
+// since there is one copy engine for each.
+//
+// A lane has one priority, so each priority in use on a device needs a lane of its own; with more priorities than lanes
+// the lowest ones share the last.
+#include <algorithm>
+#include <functional>
+
+#include "graph/passes/passes.h"
+
+namespace penstock::graph {
+namespace {
+
+LaneKind KindOf(PlanKind kind) {
+  if (kind == PlanKind::kUpload) return LaneKind::kUpload;
+  if (kind == PlanKind::kDownload) return LaneKind::kDownload;
+  return LaneKind::kCompute;
+}
+
+class Assigner {
+ public:
+  explicit Assigner(Draft& draft) : d_(draft), devices_(draft.options.devices.size()) {
+    FindPriorities();
+    CountFollowers();
+  }
+
+  void Run() {
+    d_.lane.reserve(static_cast<size_t>(d_.step_count()));
+    for (int32_t v = 0; v < d_.step_count(); ++v) {
+      const Step& step = d_.steps[static_cast<size_t>(v)];
+      const int32_t lane = step.on_host() ? -1 : Choose(v, step);
+      d_.lane.push_back(lane);
+      if (lane < 0) continue;
+      tail_[static_cast<size_t>(lane)] = v;
+      load_[static_cast<size_t>(lane)] += d_.cost[static_cast<size_t>(v)];
+    }
+  }
+
+ private:
+  struct DeviceLanes {
+    std::vector<int32_t> priorities;  // of compute lanes, highest first
+    std::vector<int32_t> lanes;  // compute lanes
+    int32_t without_lane = 0;  // priorities that have none yet
+    int32_t copy[2] = {-1, -1};  // upload, download
+    int32_t copy_priority[2] = {INT32_MIN, INT32_MIN};
+    bool capped = false;
+  };
+
+  int32_t cap() const { return d_.options.max_lanes; }
+
+  void FindPriorities() {
+    kind_.reserve(d_.steps.size());
+    for (const Step& step : d_.steps) {
+      const bool computes = !step.on_host() && KindOf(step.kind) == LaneKind::kCompute;
+      kind_.push_back(computes ? int64_t{step.device} << 32 | static_cast<uint32_t>(step.priority) : -1);
+      if (step.on_host()) continue;
+      DeviceLanes& device = devices_[static_cast<size_t>(step.device)];
+      if (computes) {
+        if (device.priorities.empty() || device.priorities.back() != step.priority) {
+          device.priorities.push_back(step.priority);
+        }
+      } else {
+        int32_t& priority = device.copy_priority[step.kind == PlanKind::kDownload];
+        priority = std::max(priority, step.priority);
+      }
+    }
+    for (size_t i = 0; i < devices_.size(); ++i) Trim(devices_[i], static_cast<int32_t>(i));
+  }
+
+  void Trim(DeviceLanes& device, int32_t index) {
+    std::vector<int32_t>& p = device.priorities;
+    std::sort(p.begin(), p.end(), std::greater<>());
+    p.erase(std::unique(p.begin(), p.end()), p.end());
+    if (p.size() > static_cast<size_t>(cap())) {
+      d_.notes.push_back(d_.device_name(index) + ": " + std::to_string(p.size()) + " priorities share " +
+                         std::to_string(cap()) + " compute lanes; those under " +
+                         std::to_string(p[static_cast<size_t>(cap()) - 1]) + " count as equal to it");
+      p.resize(static_cast<size_t>(cap()));
+    }
+    device.without_lane = static_cast<int32_t>(p.size());
+  }
+
+  int32_t Choose(int32_t v, const Step& step) {
+    DeviceLanes& device = devices_[static_cast<size_t>(step.device)];
+    const LaneKind kind = KindOf(step.kind);
+    if (kind != LaneKind::kCompute) {
+      int32_t& lane = device.copy[kind == LaneKind::kDownload];
+      if (lane < 0) lane = Open(step.device, kind, device.copy_priority[kind == LaneKind::kDownload]);
+      return lane;
+    }
+    const int32_t priority = std::max(step.priority, device.priorities.back());
+    const int32_t inherited = Inherit(v, step.device, priority);
+    return inherited >= 0 ? inherited : OpenOrShare(step.device, device, priority);
+  }
+
+  // Of each step: how many steps still without a lane could take over its own.
+  void CountFollowers() {
+    followers_.assign(d_.steps.size(), 0);
+    for (int32_t v = 0; v < d_.step_count(); ++v) {
+      if (kind_[static_cast<size_t>(v)] < 0) continue;
+      for (const int32_t p : d_.edges[v]) followers_[static_cast<size_t>(p)] += IsAlike(p, v);
+    }
+  }
+  bool IsAlike(int32_t a, int32_t b) const { return kind_[static_cast<size_t>(a)] == kind_[static_cast<size_t>(b)]; }
+
+  // The lane that compute step `v` takes over, or -1. It has a lane from now on, and follows nobody any more.
+  int32_t Inherit(int32_t v, int32_t device, int32_t priority) {
+    int32_t best = -1, fewest = INT32_MAX;
+    const std::span<const int32_t> preds = d_.edges[v];
+    for (size_t i = preds.size(); i > 0; --i) {
+      const int32_t p = preds[i - 1], lane = d_.lane[static_cast<size_t>(p)];
+      const int32_t followers = followers_[static_cast<size_t>(p)];
+      followers_[static_cast<size_t>(p)] -= IsAlike(p, v);
+      if (lane < 0 || tail_[static_cast<size_t>(lane)] != p || followers >= fewest) continue;
+      const Lane& l = d_.lanes[static_cast<size_t>(lane)];
+      if (l.device != device || l.kind != LaneKind::kCompute || l.priority != priority) continue;
+      best = lane;
+      fewest = followers;
+    }
+    return best;
+  }
+
+  int32_t OpenOrShare(int32_t index, DeviceLanes& device, int32_t priority) {
+    int32_t best = -1;
+    for (const int32_t lane : device.lanes) {
+      if (d_.lanes[static_cast<size_t>(lane)].priority != priority) continue;
+      if (best < 0 || load_[static_cast<size_t>(lane)] < load_[static_cast<size_t>(best)]) best = lane;
+    }
+    const int32_t kept_free = device.without_lane - (best < 0);  // for priorities that are still to come
+    if (best >= 0 && static_cast<int32_t>(device.lanes.size()) + kept_free >= cap()) {
+      if (!device.capped)
+        d_.notes.push_back(d_.device_name(index) + ": compute lanes capped at " + std::to_string(cap()));
+      device.capped = true;
+      return best;
+    }
+    if (best < 0) --device.without_lane;
+    device.lanes.push_back(Open(index, LaneKind::kCompute, priority));
+    return device.lanes.back();
+  }
+
+  int32_t Open(int32_t device, LaneKind kind, int32_t priority) {
+    d_.lanes.push_back({device, kind, priority});
+    tail_.push_back(-1);
+    load_.push_back(0);
+    return static_cast<int32_t>(d_.lanes.size()) - 1;
+  }
+
+  Draft& d_;
+  std::vector<DeviceLanes> devices_;
+  std::vector<int32_t> tail_;  // of each lane: its last step
+  std::vector<double> load_;  // of each lane: costs of its steps
+  std::vector<int64_t> kind_;  // of each step: device and priority of compute steps, -1 for others
+  std::vector<int32_t> followers_;
+};
+
+}  // namespace
+
+void Lanes(Draft& draft) { Assigner(draft).Run(); }
+
+}  // namespace penstock::graph

@@ -1,0 +1,91 @@
+// Order: list scheduling by critical path. Of the steps whose predecessors are submitted, the next is the one with the
+// longest path still to go (its own cost included), the earliest in sequence among equals. Uploads that open long
+// chains come early by themselves.
+//
+// A step has at least as far to go as what comes after it, and is before that in the sequence. So sorting does it: the
+// next of all steps is always one whose predecessors are submitted.
+//
+// Costs are microseconds. PlanOptions::costs gives those of declared nodes; otherwise, and for inserted copies, they
+// are guessed: a start-up time and, for copies, the bytes over a usual bandwidth. Only their ratios matter.
+#include <algorithm>
+
+#include "graph/passes/passes.h"
+
+namespace penstock::graph {
+namespace {
+
+constexpr double kBytesPerMicrosecondOfLink = 50e3, kBytesPerMicrosecondOfHost = 12e3,
+                 kBytesPerMicrosecondOfDevice = 2e6;
+
+double CopyCost(const Draft& draft, const Step& step, double start, double bytes_per_microsecond) {
+  return start + static_cast<double>(CopyBytes(draft, step)) / bytes_per_microsecond;
+}
+
+double Cost(const Draft& draft, const Step& step) {
+  if (step.decl >= 0 && static_cast<size_t>(step.decl) < draft.options.costs.size()) {
+    const double given = draft.options.costs[static_cast<size_t>(step.decl)];
+    if (given >= 0) return given;
+  }
+  switch (step.kind) {
+    case PlanKind::kUpload:
+    case PlanKind::kDownload:
+    case PlanKind::kPeerCopy: return CopyCost(draft, step, 10, kBytesPerMicrosecondOfLink);
+    case PlanKind::kDeviceCopy: return CopyCost(draft, step, 3, kBytesPerMicrosecondOfDevice);
+    case PlanKind::kStageIn:
+    case PlanKind::kStageOut:
+    case PlanKind::kHostCopy: return CopyCost(draft, step, 20, kBytesPerMicrosecondOfHost);
+    case PlanKind::kFill: return 3;
+    case PlanKind::kParallelFor:
+    case PlanKind::kKernel: return 10;
+    case PlanKind::kLaunch: return 20;
+    case PlanKind::kAsk: return 5;
+    case PlanKind::kHost: return 50;
+  }
+  return 0;
+}
+
+struct Rank {
+  double to_go;
+  int32_t step;
+};
+bool Earlier(const Rank& a, const Rank& b) { return a.to_go != b.to_go ? a.to_go > b.to_go : a.step < b.step; }
+
+}  // namespace
+
+int64_t CopyBytes(const Draft& draft, const Step& step) {
+  const int64_t all = draft.instances[static_cast<size_t>(step.dst)].bytes;
+  if (step.copy < 0) return all;
+  const AccessDecl& access = draft.model.nodes[static_cast<size_t>(step.copy)].accesses[0];
+  const BufferDecl& buffer = draft.model.buffers[static_cast<size_t>(access.buffer)];
+  const Box& box = access.box;
+  const Extent& extent = box.whole ? buffer.extent : box.size;
+  int64_t bytes = buffer.type.size;
+  for (int i = 0; i < extent.rank; ++i) {
+    const Dim& dim = extent.dims[static_cast<size_t>(i)];
+    const int64_t most = dim.is_constant() ? dim.value : ParamOf(draft.model, dim)->max;
+    if (most > 0 && bytes > all / most) return all;
+    bytes *= most;
+  }
+  return bytes;
+}
+
+void Order(Draft& draft) {
+  const auto count = static_cast<size_t>(draft.step_count());
+  draft.cost.reserve(count);
+  for (const Step& step : draft.steps) draft.cost.push_back(Cost(draft, step));
+
+  std::vector<Rank> ranks(count);
+  for (size_t v = count; v-- > 0;) {
+    ranks[v].step = static_cast<int32_t>(v);
+    ranks[v].to_go += draft.cost[v];
+    for (const int32_t p : draft.edges[static_cast<int32_t>(v)]) {
+      double& behind = ranks[static_cast<size_t>(p)].to_go;
+      behind = std::max(behind, ranks[v].to_go);
+    }
+  }
+  if (!std::is_sorted(ranks.begin(), ranks.end(), Earlier)) std::sort(ranks.begin(), ranks.end(), Earlier);
+  draft.order.reserve(count);
+  for (const Rank& rank : ranks) draft.order.push_back(rank.step);
+}
+
+}  // namespace penstock::graph

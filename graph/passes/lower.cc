@@ -1,0 +1,234 @@
+// Lower: writes the plan. Commands segment by segment (the waits of a step, the step, the record of its event if
+// anybody waits for it), host steps, and the commands that end a run.
+//
+// A run may end with only some of its segments submitted, and then waits between lanes are missing too. So the finish
+// commands first join every lane of a device; from `finish_short_begin` on they join only those lanes whose work the
+// clocks do not already show to be covered, which is enough once everything has been submitted.
+#include <algorithm>
+
+#include "graph/passes/passes.h"
+
+namespace penstock::graph {
+namespace {
+
+class Writer {
+ public:
+  explicit Writer(Draft& draft)
+      : d_(draft),
+        host_step_(draft.steps.size(), -1),
+        gates_(ByStep(draft.states, [](const Touches& t) { return std::span<const int32_t>(t.firsts); })),
+        writes_(ByStep(draft.states, [](const Touches& t) { return std::span(&t.first_write, t.first_write >= 0); })),
+        dones_(ByStep(draft.states, [](const Touches& t) { return std::span(&t.lasts.back(), 1); })),
+        arrivals_(ByStep(draft.arrivals, [](const Touches& t) { return std::span<const int32_t>(t.firsts); })) {}
+
+  Plan Write() {
+    plan_.graph = std::string(d_.model.name.view());
+    plan_.structure_hash = d_.structure_hash;
+    plan_.instances = std::move(d_.instances);
+    plan_.lanes = std::move(d_.lanes);
+    plan_.arenas = std::move(d_.arenas);
+    plan_.pieces_offset = d_.pieces_offset;
+    plan_.events = std::move(d_.events);
+    MakeStates();
+    plan_.nodes.reserve(d_.steps.size());
+    plan_.commands.reserve(2 * d_.steps.size() + d_.waits.items());
+    for (int32_t v = 0; v < d_.step_count(); ++v) {
+      if (d_.steps[static_cast<size_t>(v)].on_host()) {
+        AddHostStep(v);
+      } else {
+        AddCommands(v);
+      }
+      AddNode(v);
+    }
+    Finish();
+    plan_.notes = std::move(d_.notes);
+    return std::move(plan_);
+  }
+
+ private:
+  // Of each step: the entries it is among `steps` of. Without an entry there are no rows.
+  template <class Steps>
+  Rows ByStep(const std::vector<Touches>& entries, Steps steps) const {
+    if (entries.empty()) return {};
+    std::vector<Edge> list;
+    for (size_t e = 0; e < entries.size(); ++e) {
+      for (const int32_t v : steps(entries[e])) list.push_back({static_cast<int32_t>(e), v});
+    }
+    return MakeEdges(d_.step_count(), list);
+  }
+
+  void MakeStates() {
+    for (const Touches& touches : d_.states) {
+      StateUse use{plan_.instances[static_cast<size_t>(touches.instance)].buffer,
+                   touches.instance,
+                   touches.first_write >= 0,
+                   {}};
+      for (const int32_t v : touches.lasts) use.done_events.push_back(d_.event[static_cast<size_t>(v)]);
+      plan_.states.push_back(std::move(use));
+    }
+    for (const Touches& touches : d_.arrivals) {
+      plan_.arrivals.push_back({plan_.instances[static_cast<size_t>(touches.instance)].buffer, touches.instance});
+    }
+  }
+
+  int32_t NewEvent(int32_t lane) {
+    plan_.events.push_back({plan_.lanes[static_cast<size_t>(lane)].device});
+    return static_cast<int32_t>(plan_.events.size()) - 1;
+  }
+
+  void Emit(Command::Op op, int32_t lane, int32_t arg) { plan_.commands.push_back({op, lane, arg}); }
+
+  void EmitAll(Command::Op op, int32_t lane, const Rows& entries, int32_t v) {
+    if (entries.rows() == 0) return;
+    for (const int32_t e : entries[v]) Emit(op, lane, e);
+  }
+
+  void AddCommands(int32_t v) {
+    const int32_t segment = d_.segment[static_cast<size_t>(v)], lane = d_.lane[static_cast<size_t>(v)];
+    if (segment == static_cast<int32_t>(plan_.segments.size())) {
+      const auto begin = static_cast<int32_t>(plan_.commands.size());
+      plan_.segments.push_back({Segment::Kind::kStream, begin, begin, HostSteps(d_.segment_hosts[segment])});
+    }
+    EmitAll(Command::Op::kStateWait, lane, gates_, v);
+    EmitAll(Command::Op::kReadyWait, lane, arrivals_, v);
+    for (const int32_t p : d_.waits[v]) Emit(Command::Op::kWait, lane, d_.event[static_cast<size_t>(p)]);
+    if (v != d_.LastOfBatch(v)) return;  // the last one brings them all
+    EmitAll(Command::Op::kStateWrite, lane, writes_, v);
+    const int32_t first = d_.FirstOfBatch(v);
+    plan_.commands.push_back({Command::Op::kNode, lane, first, v - first + 1});
+    if (const int32_t event = d_.event[static_cast<size_t>(v)]; event >= 0) Emit(Command::Op::kRecord, lane, event);
+    EmitAll(Command::Op::kStateDone, lane, dones_, v);
+    plan_.segments.back().end = static_cast<int32_t>(plan_.commands.size());
+  }
+
+  std::vector<int32_t> HostSteps(std::span<const int32_t> steps) const {
+    std::vector<int32_t> found;
+    found.reserve(steps.size());
+    for (const int32_t s : steps) found.push_back(host_step_[static_cast<size_t>(s)]);
+    return found;
+  }
+
+  void AddHostStep(int32_t v) {
+    host_step_[static_cast<size_t>(v)] = static_cast<int32_t>(plan_.host_steps.size());
+    HostStep step;
+    step.node = v;
+    step.joins = d_.steps[static_cast<size_t>(v)].batch >= 0 && d_.steps[static_cast<size_t>(v)].batch != v;
+    step.after_hosts = HostSteps(d_.host_waits[v]);
+    for (const int32_t p : d_.waits[v]) {
+      step.after_segment = std::max(step.after_segment, d_.segment[static_cast<size_t>(p)]);
+      step.after_events.push_back(d_.event[static_cast<size_t>(p)]);
+    }
+    plan_.host_steps.push_back(std::move(step));
+  }
+
+  void AddNode(int32_t v) {
+    const Step& step = d_.steps[static_cast<size_t>(v)];
+    PlanNode& node = plan_.nodes.emplace_back();
+    node.kind = step.kind;
+    if (step.decl >= 0) {
+      node.name = d_.node_names[static_cast<size_t>(step.decl)];
+    } else {
+      node.name = NameOf(step);
+    }
+    node.decl = step.decl;
+    node.device = step.device;
+    node.lane = d_.lane[static_cast<size_t>(v)];
+    node.segment = step.on_host() ? host_step_[static_cast<size_t>(v)] : d_.segment[static_cast<size_t>(v)];
+    node.priority = step.priority;
+    node.src = step.src;
+    node.dst = step.dst;
+    node.copy = step.copy;
+    node.batch = step.batch;
+    node.when = step.when;
+    node.uses.assign(d_.uses.begin() + step.first_use, d_.uses.begin() + step.first_use + step.uses);
+    const std::span<const int32_t> preds = d_.preds[v];
+    node.preds.assign(preds.begin(), preds.end());
+  }
+
+  std::string NameOf(const Step& step) const {
+    const char* what = step.kind == PlanKind::kUpload     ? "upload "
+                       : step.kind == PlanKind::kDownload ? "download "
+                       : step.kind == PlanKind::kPeerCopy ? "peer copy "
+                       : step.kind == PlanKind::kStageIn  ? "stage "
+                                                          : "unstage ";
+    if (step.copy >= 0) return what + std::string(d_.node_names[static_cast<size_t>(step.copy)]);
+    return what + std::string(d_.buffer_name(step.buffer).view());
+  }
+
+  struct Join {
+    int32_t lane;                     // where the done event is recorded
+    std::vector<int32_t> covered,
+        open;  // other lanes of the device: those that some lane's last step comes after, the rest
+  };
+
+  // Of each device in use: the lane whose last step comes after the most others' last steps.
+  std::vector<Join> Joins() const {
+    std::vector<int32_t> tail(plan_.lanes.size(), -1);
+    for (int32_t v = 0; v < d_.step_count(); ++v) {
+      if (d_.lane[static_cast<size_t>(v)] >= 0) tail[static_cast<size_t>(d_.lane[static_cast<size_t>(v)])] = v;
+    }
+    std::vector<std::vector<int32_t>> lanes_of(d_.options.devices.size());
+    for (size_t l = 0; l < plan_.lanes.size(); ++l) {
+      lanes_of[static_cast<size_t>(plan_.lanes[l].device)].push_back(static_cast<int32_t>(l));
+    }
+    std::vector<Join> joins;
+    for (const std::vector<int32_t>& lanes : lanes_of) {
+      if (!lanes.empty()) joins.push_back(BestJoin(lanes, tail));
+    }
+    return joins;
+  }
+
+  Join BestJoin(const std::vector<int32_t>& lanes, const std::vector<int32_t>& tail) const {
+    const auto covers = [&](int32_t candidate, int32_t lane) {
+      return d_.Before(tail[static_cast<size_t>(lane)], tail[static_cast<size_t>(candidate)]);
+    };
+    Join best{lanes.front(), {}, {}};
+    std::ptrdiff_t most = -1;
+    for (const int32_t candidate : lanes) {
+      const auto covered = std::count_if(lanes.begin(), lanes.end(), [&](int32_t l) { return covers(candidate, l); });
+      if (covered > most) best.lane = candidate;
+      most = std::max(most, covered);
+    }
+    for (const int32_t lane : lanes) {
+      if (lane == best.lane) continue;
+      const bool covered = std::any_of(lanes.begin(), lanes.end(), [&](int32_t l) { return covers(l, lane); });
+      (covered ? best.covered : best.open).push_back(lane);
+    }
+    return best;
+  }
+
+  void Finish() {
+    const std::vector<Join> joins = Joins();
+    plan_.finish_begin = static_cast<int32_t>(plan_.commands.size());
+    for (const Join& join : joins) Gather(join.covered, join.lane);
+    plan_.finish_short_begin = static_cast<int32_t>(plan_.commands.size());
+    for (const Join& join : joins) {
+      Gather(join.open, join.lane);
+      const int32_t done = NewEvent(join.lane);
+      Emit(Command::Op::kRecord, join.lane, done);
+      plan_.done_events.push_back(done);
+    }
+    plan_.finish_end = static_cast<int32_t>(plan_.commands.size());
+  }
+
+  void Gather(const std::vector<int32_t>& lanes, int32_t into) {
+    if (lanes.empty()) return;
+    const int32_t event = NewEvent(into);  // each record is waited for at once
+    for (const int32_t lane : lanes) {
+      Emit(Command::Op::kRecord, lane, event);
+      Emit(Command::Op::kWait, into, event);
+    }
+  }
+
+  Draft& d_;
+  Plan plan_;
+  std::vector<int32_t> host_step_;  // of each host step: Plan::host_steps
+  const Rows gates_, writes_, dones_;  // of each step: Plan::states it is a first touch, first write, last step of
+  const Rows arrivals_;  // of each step: Plan::arrivals it is a first touch of
+};
+
+}  // namespace
+
+Plan Lower(Draft& draft) { return Writer(draft).Write(); }
+
+}  // namespace penstock::graph

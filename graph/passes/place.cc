@@ -1,0 +1,75 @@
+// Place: the device a node is pinned to, or else the default one. Host nodes run on workers and have none; those that a
+// device asks for, that device. States, and buffers that device memory is bound for, have their contents on a device
+// before and after the run.
+#include <algorithm>
+
+#include "graph/passes/passes.h"
+
+namespace penstock::graph {
+namespace {
+
+bool IsBoundOnDevice(const BufferFacts& buffer) {
+  return !buffer.is_alias && IsBound(buffer.role) && buffer.where == Where::kDevice;
+}
+
+// -1: none is declared. A State for each key is on the device that the plan is for.
+int32_t DeclaredHome(const Draft& draft, size_t b) {
+  const BufferDecl& decl = draft.model.buffers[b];
+  if (decl.role != BufferRole::kState) return IsBoundOnDevice(draft.buffers[b]) ? decl.device : -1;
+  const StateRecord* const state = decl.state.get();
+  return state != nullptr ? state->device : draft.options.default_device;
+}
+
+// Memory that is bound on a device is that of the first node that uses it: a Copy node may be as well on one device as
+// on the other, so those count only where there are no others.
+void FindBoundHomes(Draft& draft) {
+  for (const bool copies : {false, true}) {
+    for (const int32_t n : draft.sequence) {
+      const auto node = static_cast<size_t>(n);
+      if (draft.device[node] < 0 || (draft.nodes[node].kind == NodeKind::kCopy) != copies) continue;
+      for (const BoxRef& ref : draft.boxes[n]) {
+        int32_t& home = draft.home[static_cast<size_t>(ref.base)];
+        if (home < 0 && IsBoundOnDevice(draft.buffers[static_cast<size_t>(ref.base)])) home = draft.device[node];
+      }
+    }
+  }
+  for (size_t b = 0; b < draft.buffers.size(); ++b) {
+    if (draft.home[b] < 0 && IsBoundOnDevice(draft.buffers[b])) draft.home[b] = draft.options.default_device;
+  }
+}
+
+// One that what comes before the node is on: then it need not wait for another device first. A graph that does all its
+// work on the host has nothing that could wait.
+void FindAskers(Draft& draft) {
+  const auto asked = [&](int32_t n) { return draft.nodes[static_cast<size_t>(n)].host_way != HostWay::kWorker; };
+  const bool any = std::any_of(draft.sequence.begin(), draft.sequence.end(), asked);
+  const bool works = std::any_of(draft.device.begin(), draft.device.end(), [](int32_t d) { return d >= 0; });
+  if (!any || !works) return;
+  draft.asked_by.assign(draft.nodes.size(), -1);
+  for (const int32_t n : draft.sequence) {
+    if (!asked(n)) continue;
+    int32_t device = -1;
+    for (const int32_t p : draft.declared[n])
+      device = std::max({device, draft.device[static_cast<size_t>(p)], draft.AskedBy(p)});
+    if (device < 0) device = draft.options.default_device;
+    if (draft.options.devices[static_cast<size_t>(device)].asks) draft.asked_by[static_cast<size_t>(n)] = device;
+  }
+}
+
+}  // namespace
+
+void Place(Draft& draft) {
+  draft.device.reserve(draft.nodes.size());
+  for (const NodeFacts& node : draft.nodes) {
+    const int32_t device = node.device >= 0 ? node.device : draft.options.default_device;
+    draft.device.push_back(node.kind == NodeKind::kHost ? -1 : device);
+  }
+  FindAskers(draft);
+  draft.home.assign(draft.buffers.size(), -1);
+  for (size_t b = 0; b < draft.buffers.size(); ++b) {
+    draft.home[b] = DeclaredHome(draft, b);
+  }
+  if (std::any_of(draft.buffers.begin(), draft.buffers.end(), IsBoundOnDevice)) FindBoundHomes(draft);
+}
+
+}  // namespace penstock::graph

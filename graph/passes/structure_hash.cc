@@ -1,0 +1,137 @@
+// StructureHash: all that decides a plan in 64 bits, the same in every process and build.
+//
+// Each record is hashed with its name and refers to others by theirs, never by index or address; the sum over the
+// records does not depend on their order. Of the declaration order only the declared edges count. Left out is what no
+// plan depends on: constants in argument blocks, callables, source lines, device memory and slots (which refuse plans,
+// but change none).
+//
+// Validate hashes buffers and nodes while it has their records in hand; what is left for the pass is what they wait
+// for.
+#include <cstring>
+
+#include "graph/common/hash.h"
+#include "graph/passes/passes.h"
+
+namespace penstock::graph {
+namespace {
+
+enum Kind : uint64_t { kParam = 1, kBuffer, kNode, kName, kEdge, kOptions, kInPlace, kProgrammatic };  // kName: names.h
+
+class Structure {
+ public:
+  explicit Structure(const Draft& draft)
+      : d_(draft),
+        m_(draft.model),
+        params_(draft.param_names),
+        buffers_(draft.buffer_names),
+        nodes_(draft.node_names) {}
+
+  uint64_t Find() const {
+    uint64_t sum = OfOptions();
+    for (size_t i = 0; i < m_.params.size(); ++i) sum += OfParam(i);
+    for (const uint64_t record : d_.buffer_hash) sum += record;
+    for (size_t i = 0; i < d_.node_hash.size(); ++i) sum += OfOrder(i);
+    return Hash(sum).Text(m_.name.view()).value();
+  }
+
+  uint64_t OfBuffer(size_t i) const {
+    const BufferDecl& b = m_.buffers[i];
+    Hash hash(kBuffer);
+    hash(buffers_.hash(i), b.type.size)(b.pitch, static_cast<int>(b.role) << 4 | static_cast<int>(b.where));
+    Add(hash, b.extent);
+    if (b.state != nullptr) hash(b.state->device);
+    if (b.keys != 0) hash(1, b.keys);
+    if (b.device >= 0) hash(2, b.device);
+    if (b.param >= 0) hash(params_.hash(static_cast<size_t>(b.param)));
+    if (!b.is_alias) return hash.value();
+    hash(buffers_.hash(static_cast<size_t>(b.alias_of)), b.box.whole());
+    if (!b.box.whole()) Add(hash, b.box);
+    return hash.value();
+  }
+
+  uint64_t OfNode(size_t i) const {
+    const NodeDecl& n = m_.nodes[i];
+    const std::span<const BoxRef> accesses = d_.boxes[static_cast<int32_t>(i)];
+    Hash hash(kNode);
+    hash(nodes_.hash(i), n.kind)(n.device, n.priority)(n.arg_block.size(), n.pattern.size())(accesses.size());
+    if (n.host_way != HostWay::kWorker) hash(n.host_way);
+    for (size_t a = 0; a < accesses.size(); ++a) {
+      const int how = static_cast<int>(accesses[a].mode) << 2 | accesses[a].unordered << 1 | accesses[a].part;
+      hash(buffers_.hash(static_cast<size_t>(accesses[a].buffer)), how);
+      if (accesses[a].part) Add(hash, n.accesses[a].box);
+    }
+    for (const ArgDecl& a : n.args) {
+      const bool is_param = a.form == ArgDecl::Form::kParam;
+      hash(is_param ? params_.hash(static_cast<size_t>(a.index)) : static_cast<uint64_t>(a.index),
+           static_cast<uint64_t>(a.form) << 32 | a.type.size);
+      hash(a.offset, a.size);
+    }
+    for (const InPlaceDecl& pair : n.in_place) {
+      hash(kInPlace)(buffers_.hash(static_cast<size_t>(pair.in)), buffers_.hash(static_cast<size_t>(pair.out)));
+    }
+    if (n.kind == NodeKind::kParallelFor) Add(hash, n.extent);
+    if (n.kind == NodeKind::kKernel) AddShape(hash, n.shape);
+    return hash.value();
+  }
+
+ private:
+  void Add(Hash& hash, const Dim& dim) const {
+    hash(dim.value, dim.is_constant() ? 0 : params_.hash(static_cast<size_t>(dim.param)));
+  }
+  void Add(Hash& hash, const Extent& extent) const {
+    hash(extent.rank);
+    for (int i = 0; i < extent.rank; ++i) Add(hash, extent.dims[static_cast<size_t>(i)]);
+  }
+  void Add(Hash& hash, const Box& box) const {
+    Add(hash, box.offset);
+    Add(hash, box.size);
+  }
+
+  uint64_t OfOptions() const {
+    const PlanOptions& o = d_.options;
+    Hash hash(kOptions);
+    const uint64_t once = o.events_once ? uint64_t{1} << 32 : 0;
+    hash(o.default_device, o.max_lanes)(o.devices.size(),
+                                        o.ring_from_bytes)(static_cast<uint32_t>(o.batch_from) | once);
+    for (const PlanDevice& device : o.devices)
+      hash.Text(device.name)(device.is_cuda | (!device.asks << 1), device.driver);
+    return hash.value();
+  }
+
+  uint64_t OfParam(size_t i) const {
+    const ParamDecl& p = m_.params[i];
+    return Hash(kParam)(params_.hash(i), p.max)(p.type.size)(p.is_integer << 2 | p.is_signed << 1 | p.has_max).value();
+  }
+
+  // A node, its cost and what it waits for.
+  uint64_t OfOrder(size_t i) const {
+    const std::vector<double>& costs = d_.options.costs;
+    uint64_t cost = 0, edges = 0;
+    if (i < costs.size() && costs[i] >= 0) std::memcpy(&cost, &costs[i], sizeof cost);
+    for (const int32_t p : d_.declared[static_cast<int32_t>(i)]) {
+      edges += Fold(kEdge, nodes_.hash(static_cast<size_t>(p)));
+    }
+    return Hash(d_.node_hash[i])(i < costs.size() && costs[i] >= 0, cost)(edges).value();
+  }
+
+  void AddShape(Hash& hash, const KernelShape& shape) const {
+    hash(shape.per_thread, shape.shared_bytes);
+    Add(hash, shape.threads);
+    for (const Dim& dim : shape.grid) Add(hash, dim);
+    for (const uint32_t size : shape.block) hash(size);
+    if (shape.programmatic) hash(kProgrammatic);
+  }
+
+  const Draft& d_;
+  const Model& m_;
+  const Names &params_, &buffers_, &nodes_;
+};
+
+}  // namespace
+
+uint64_t HashOfBuffer(const Draft& draft, size_t buffer) { return Structure(draft).OfBuffer(buffer); }
+uint64_t HashOfNode(const Draft& draft, size_t node) { return Structure(draft).OfNode(node); }
+
+void StructureHash(Draft& draft) { draft.structure_hash = Structure(draft).Find(); }
+
+}  // namespace penstock::graph

@@ -1,0 +1,155 @@
+#include "graph/plan/graph_schedule.h"
+
+#include <utility>
+
+#include "graph/plan/reduce_graph.h"
+
+namespace penstock::graph {
+namespace {
+
+// Of each event: whether a host step or a State looks at it. The others only join lanes.
+std::vector<bool> WatchedEvents(const Plan& plan) {
+  std::vector<bool> watched(plan.events.size());
+  const auto add = [&](const std::vector<int32_t>& events) {
+    for (const int32_t e : events) watched[static_cast<size_t>(e)] = true;
+  };
+  for (const HostStep& step : plan.host_steps) add(step.after_events);
+  for (const StateUse& use : plan.states) add(use.done_events);
+  return watched;
+}
+
+// A node that is submitted on its own has the priority of its lane.
+int32_t LaneFor(const Plan& plan, const std::vector<bool>& refused) {
+  std::vector<bool> asked(plan.lanes.size());
+  for (size_t n = 0; n < plan.nodes.size(); ++n) {
+    if (refused[n] && plan.nodes[n].lane >= 0) asked[static_cast<size_t>(plan.nodes[n].lane)] = true;
+  }
+  int32_t best = -1, priority = 0;
+  for (size_t l = 0; l < plan.lanes.size(); ++l) {
+    if (!asked[l] || (best >= 0 && plan.lanes[l].priority >= priority)) continue;
+    best = static_cast<int32_t>(l);
+    priority = plan.lanes[l].priority;
+  }
+  return best < 0 && !plan.lanes.empty() ? 0 : best;
+}
+
+// Walks the plan's commands and keeps one graph open. Whatever is submitted on its own closes it first.
+class Scheduler {
+ public:
+  Scheduler(const Plan& plan, const std::vector<bool>& refused)
+      : plan_(plan),
+        refused_(refused),
+        memory_(MemoryEdges(plan)),
+        in_lanes_(LaneEdges(plan)),
+        watched_(WatchedEvents(plan)),
+        state_waited_(plan.states.size()),
+        arrival_waited_(plan.arrivals.size()) {
+    made_.lane = LaneFor(plan, refused);
+  }
+
+  GraphSchedule Make() {
+    for (const Segment& segment : plan_.segments) AddSegment(segment);
+    made_.finish_begin = made_.finish_short_begin = size();
+    for (const int32_t e : plan_.done_events) Emit({Command::Op::kRecord, -1, e});
+    made_.finish_end = size();
+    return std::move(made_);
+  }
+
+ private:
+  int32_t size() const { return static_cast<int32_t>(made_.commands.size()); }
+
+  void Emit(Command command) {
+    command.lane = made_.lane;
+    made_.commands.push_back(command);
+  }
+
+  void AddSegment(const Segment& segment) {
+    const int32_t begin = size();
+    for (int32_t c = segment.begin; c < segment.end; ++c) AddCommand(plan_.commands[static_cast<size_t>(c)]);
+    CloseGraph();
+    made_.segments.push_back({Segment::Kind::kGraph, begin, size(), segment.after_hosts});
+  }
+
+  void AddCommand(const Command& command) {
+    switch (command.op) {
+      case Command::Op::kNode: AddNode(command); break;
+      case Command::Op::kRecord: AddRecord(command); break;
+      case Command::Op::kStateWait: AddStateWait(command); break;
+      case Command::Op::kReadyWait:
+        if (IsFirst(command, arrival_waited_)) AddAlone(command);
+        break;
+      case Command::Op::kStateDone: AddStateDone(command); break;
+      case Command::Op::kStateWrite: AddAlone(command); break;
+      case Command::Op::kWait:  // there is one lane
+      case Command::Op::kGraph: break;  // in no plan
+    }
+  }
+
+  void AddNode(const Command& command) {
+    if (IsRefused(command)) return AddAlone(command);
+    open_.push_back(command.arg);
+  }
+
+  bool IsRefused(const Command& command) const {
+    bool refused = false;
+    ForEachNode(command, [&](size_t n) { refused = refused || refused_[n]; });
+    return refused;
+  }
+
+  // Behind the graph that has the node; at once when the node is on its own.
+  void AddRecord(const Command& command) {
+    if (!watched_[static_cast<size_t>(command.arg)]) return;
+    if (open_.empty()) return Emit(command);
+    pending_.push_back(command);
+  }
+
+  // Several lanes of a plan wait for the same. One lane need not: the first wait is before all that touch the memory.
+  static bool IsFirst(const Command& command, std::vector<bool>& waited) {
+    const auto at = static_cast<size_t>(command.arg);
+    if (waited[at]) return false;
+    return waited[at] = true;
+  }
+
+  bool IsOnlyRead(const Command& command) const { return !plan_.states[static_cast<size_t>(command.arg)].written; }
+
+  void AddStateWait(const Command& command) {
+    if (!IsFirst(command, state_waited_)) return;
+    IsOnlyRead(command) ? Emit(command) : AddAlone(command);  // before the open graph, or behind it
+  }
+
+  void AddStateDone(const Command& command) {
+    if (open_.empty() || !IsOnlyRead(command)) return AddAlone(command);
+    pending_.push_back(command);
+  }
+
+  void AddAlone(const Command& command) {
+    CloseGraph();
+    Emit(command);
+  }
+
+  void CloseGraph() {
+    if (open_.empty()) return;
+    Emit({Command::Op::kGraph, -1, static_cast<int32_t>(made_.graphs.size())});
+    for (const Command& behind : pending_) Emit(behind);
+    pending_.clear();
+    Rows preds = EdgesOfGraph(plan_, memory_, in_lanes_, open_);
+    made_.graphs.push_back({std::exchange(open_, {}), std::move(preds)});
+  }
+
+  const Plan& plan_;
+  const std::vector<bool>& refused_;
+  const Rows memory_, in_lanes_;
+  const std::vector<bool> watched_;  // events
+  std::vector<bool> state_waited_, arrival_waited_;  // Plan::states, Plan::arrivals: whether a wait for it stands
+  std::vector<int32_t> open_;  // nodes of the open graph
+  std::vector<Command> pending_;  // records, and ends of States, that stand behind it
+  GraphSchedule made_;
+};
+
+}  // namespace
+
+GraphSchedule MakeGraphSchedule(const Plan& plan, const std::vector<bool>& refused) {
+  return Scheduler(plan, refused).Make();
+}
+
+}  // namespace penstock::graph

@@ -1,0 +1,52 @@
+// What the printers of a plan call things. Internal to graph/.
+//
+// Threads: free functions without state.
+#pragma once
+
+#include <string>
+
+#include "graph/plan/plan.h"
+
+namespace penstock::graph {
+
+inline const char* KindName(PlanKind kind) {
+  switch (kind) {
+    case PlanKind::kUpload: return "upload";
+    case PlanKind::kDownload: return "download";
+    case PlanKind::kDeviceCopy: return "device copy";
+    case PlanKind::kPeerCopy: return "peer copy";
+    case PlanKind::kStageIn: return "stage in";
+    case PlanKind::kStageOut: return "stage out";
+    case PlanKind::kHostCopy: return "host copy";
+    case PlanKind::kFill: return "fill";
+    case PlanKind::kParallelFor: return "parallel for";
+    case PlanKind::kKernel: return "kernel";
+    case PlanKind::kLaunch: return "launch";
+    case PlanKind::kAsk: return "host, asked";
+    case PlanKind::kHost: return "host";
+  }
+  return "?";
+}
+
+inline const char* LaneName(LaneKind kind) {
+  return kind == LaneKind::kUpload ? "upload" : kind == LaneKind::kDownload ? "download" : "compute";
+}
+
+inline const char* ModeName(AccessMode mode) {
+  return mode == AccessMode::kRead ? "reads" : mode == AccessMode::kWrite ? "writes" : "changes";
+}
+
+// "x.bound", "x.pinned", "x.device0".
+inline std::string InstanceName(const Plan& plan, const Model& model, int32_t index) {
+  const Instance& instance = plan.instances[static_cast<size_t>(index)];
+  std::string text(model.buffers[static_cast<size_t>(instance.buffer)].name.view());
+  switch (instance.space) {
+    case Space::kBound: return text + ".bound" + (instance.device >= 0 ? std::to_string(instance.device) : "");
+    case Space::kPinned: return text + ".pinned";
+    case Space::kDevice: return text + ".device" + std::to_string(instance.device);
+    case Space::kState: return text + ".state" + std::to_string(instance.device);
+  }
+  return text;
+}
+
+}  // namespace penstock::graph

@@ -1,0 +1,71 @@
+// The plan as a Graphviz digraph: a cluster a lane and one for the host, in them a cluster a batch, and an arrow for
+// each edge the plan keeps.
+#include <string>
+#include <string_view>
+
+#include "graph/plan/plan.h"
+#include "graph/plan/plan_names.h"
+
+namespace penstock::graph {
+namespace {
+
+// In double quotes; names are the user's and may hold anything. A backslash would begin one of Graphviz's escapes.
+std::string Quote(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '\n') {
+      out += "\\n";
+      continue;
+    }
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+std::string NodeText(const Plan& plan, int32_t index) {
+  const PlanNode& node = plan.nodes[static_cast<size_t>(index)];
+  return "    n" + std::to_string(index) + " [label=" + Quote(node.name + "\n" + KindName(node.kind)) +
+         (node.decl < 0 ? ", style=dashed" : "") + "];\n";
+}
+
+std::string Cluster(const Plan& plan, int32_t lane, const std::string& label) {
+  std::string nodes;
+  int32_t open = -1;  // a batch, whose nodes stand side by side
+  const auto enter = [&](int32_t batch) {
+    if (batch == open) return;
+    if (open >= 0) nodes += "    }\n";
+    if (batch >= 0) nodes += "    subgraph cluster_batch_" + std::to_string(batch) + " {\n    label=\"batch\";\n";
+    open = batch;
+  };
+  for (size_t n = 0; n < plan.nodes.size(); ++n) {
+    if (plan.nodes[n].lane != lane) continue;
+    enter(plan.nodes[n].batch);
+    nodes += NodeText(plan, static_cast<int32_t>(n));
+  }
+  enter(-1);
+  if (nodes.empty()) return nodes;
+  return "  subgraph cluster_" + (lane < 0 ? "host" : std::to_string(lane)) + " {\n    label=" + Quote(label) + ";\n" +
+         nodes + "  }\n";
+}
+
+}  // namespace
+
+std::string PrintDot(const Plan& plan, const Model& model) {
+  std::string text = "digraph " + Quote(model.name.view()) + " {\n  rankdir=LR;\n  node [shape=box];\n";
+  text += Cluster(plan, -1, "host");
+  for (size_t l = 0; l < plan.lanes.size(); ++l) {
+    const Lane& lane = plan.lanes[l];
+    text +=
+        Cluster(plan, static_cast<int32_t>(l),
+                "lane " + std::to_string(l) + ": " + LaneName(lane.kind) + " of device " + std::to_string(lane.device));
+  }
+  for (size_t n = 0; n < plan.nodes.size(); ++n) {
+    for (const int32_t p : plan.nodes[n].preds) {
+      text += "  n" + std::to_string(p) + " -> n" + std::to_string(n) + ";\n";
+    }
+  }
+  return text + "}\n";
+}
+
+}  // namespace penstock::graph

@@ -1,0 +1,103 @@
+// Executable: the public handle, a thin face of its set.
+#include "penstock/executable.h"
+
+#include <utility>
+
+#include "graph/common/message.h"
+#include "penstock/status_macros.h"
+#include "src/runtime/executable/device_replicas.h"
+#include "src/runtime/executable/graph_export.h"
+
+namespace penstock {
+namespace {
+absl::Status NoExecutable() {
+  return absl::FailedPreconditionError("this Executable was default-constructed or moved from; use Runtime::Compile");
+}
+}  // namespace
+
+Bindings Executable::bindings() const { return set_ == nullptr ? Bindings() : set_->first().MakeBindings(); }
+absl::StatusOr<Run> Executable::Launch(const Bindings& bindings, Deadline deadline) {
+  return set_ == nullptr ? NoExecutable() : set_->Launch(bindings, deadline, /*wait=*/true);
+}
+absl::StatusOr<Run> Executable::TryLaunch(const Bindings& bindings, Deadline deadline) {
+  return set_ == nullptr ? NoExecutable() : set_->Launch(bindings, deadline, /*wait=*/false);
+}
+absl::StatusOr<Lease> Executable::Acquire(Deadline deadline) {
+  if (set_ == nullptr) return NoExecutable();
+  PENSTOCK_ASSIGN_OR_RETURN(auto leased, set_->Lease(deadline, /*wait=*/true));
+  return Lease(std::move(leased.first), leased.second);
+}
+absl::StatusOr<Lease> Executable::TryAcquire() {
+  if (set_ == nullptr) return NoExecutable();
+  PENSTOCK_ASSIGN_OR_RETURN(auto leased, set_->Lease(Deadline(), /*wait=*/false));
+  return Lease(std::move(leased.first), leased.second);
+}
+absl::StatusOr<ExportedGraph> Executable::Export(const Bindings& bindings) {
+  if (set_ == nullptr) return NoExecutable();
+  if (set_->members().size() > 1) {
+    return absl::FailedPreconditionError(graph::Prefix(set_->first().model()) +
+                                         ": not exported, since it is compiled for several devices and an exported "
+                                         "graph is of one; use Executable::On");
+  }
+  const std::shared_ptr<runtime::ExecutableCore>& core = set_->members()[0].core;
+  PENSTOCK_ASSIGN_OR_RETURN(auto exported, core->Export(core, bindings));
+  void* const native = exported->native();
+  return ExportedGraph(std::move(exported), native);
+}
+absl::Status ExportedGraph::status() const { return owner_ == nullptr ? absl::OkStatus() : owner_->status(); }
+
+int Executable::slots() const {
+  int slots = 0;
+  for (size_t m = 0; set_ != nullptr && m < set_->members().size(); ++m) slots += set_->members()[m].core->slots();
+  return slots;
+}
+int64_t Executable::launches() const {
+  int64_t launches = 0;
+  for (size_t m = 0; set_ != nullptr && m < set_->members().size(); ++m) {
+    launches += set_->members()[m].core->launches();
+  }
+  return launches;
+}
+std::vector<int> Executable::devices() const {
+  std::vector<int> devices;
+  for (size_t m = 0; set_ != nullptr && m < set_->members().size(); ++m) {
+    devices.push_back(set_->members()[m].share.device);
+  }
+  return devices;
+}
+absl::StatusOr<Executable> Executable::On(int device) const {
+  if (set_ == nullptr) return NoExecutable();
+  PENSTOCK_ASSIGN_OR_RETURN(auto on, set_->On(device));
+  return Executable(std::move(on));
+}
+
+absl::StatusOr<std::shared_ptr<const StateRecord>> Executable::FindState(uint32_t graph, int32_t index, TypeInfo type,
+                                                                         Key key) {
+  if (set_ == nullptr) return NoExecutable();
+  runtime::KeyedStates* const keyed = set_->keyed();
+  const Model& model = set_->first().model();
+  for (size_t k = 0; keyed != nullptr && k < keyed->buffers().size(); ++k) {
+    const int32_t buffer = keyed->buffers()[k];
+    if (graph != model.serial || index != buffer) continue;
+    if (model.buffers[static_cast<size_t>(buffer)].type != type) break;
+    PENSTOCK_ASSIGN_OR_RETURN(const runtime::KeyedHome home, set_->FindHome(key.value));
+    return std::shared_ptr<const StateRecord>(keyed->state(home, k));
+  }
+  return absl::InvalidArgumentError(graph::Prefix(model) +
+                                    ": StateOf takes a handle that this graph's KeyedState returned");
+}
+absl::Status Executable::Forget(Key key, Deadline deadline) {
+  if (set_ == nullptr) return NoExecutable();
+  return set_->keyed() == nullptr ? absl::OkStatus() : set_->keyed()->Forget(key.value, deadline);
+}
+
+MemoryReport Executable::memory() const { return set_ == nullptr ? MemoryReport() : set_->memory(); }
+ReplayLedger Executable::ledger() const { return set_ == nullptr ? ReplayLedger() : set_->ledger(); }
+std::string Executable::PlanText() const {
+  return set_ == nullptr ? "" : graph::PrintText(set_->first().plan(), set_->first().model());
+}
+std::string Executable::PlanDot() const {
+  return set_ == nullptr ? "" : graph::PrintDot(set_->first().plan(), set_->first().model());
+}
+
+}  // namespace penstock

@@ -1,0 +1,37 @@
+// Run: the public handle, a thin face of the run itself.
+#include <functional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "penstock/run.h"
+#include "src/runtime/run/run_core.h"
+
+namespace penstock {
+
+namespace {
+absl::Status NoRun() { return absl::FailedPreconditionError("this Run was default-constructed or moved from"); }
+}  // namespace
+
+Run::Run(runtime::RunState* state) : state_(state) {}
+Run::Run(const Run& other) : state_(other.state_) {
+  if (state_ != nullptr) state_->AddHandle();
+}
+Run::~Run() {
+  if (state_ != nullptr) state_->DropHandle();
+}
+absl::Status Run::Wait(Deadline deadline) const { return state_ == nullptr ? NoRun() : state_->Wait(deadline); }
+bool Run::done() const {
+  if (state_ == nullptr || state_->ended() || state_->forked()) return true;
+  state_->Advance();
+  return state_->ended();
+}
+bool Run::drained() const { return state_ == nullptr || state_->drained(); }
+absl::Status Run::status() const { return state_ == nullptr ? NoRun() : state_->status(); }
+void Run::OnDone(std::function<void(const absl::Status&)> callback) const {
+  if (state_ != nullptr) state_->OnDone(std::move(callback));
+}
+void Run::Cancel() const {
+  if (state_ != nullptr) state_->Cancel();
+}
+
+}  // namespace penstock

@@ -1,0 +1,145 @@
+// The public face of States: Runtime::MakeState and the calls behind State<T>.
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "graph/common/message.h"
+#include "penstock/runtime.h"
+#include "penstock/state.h"
+#include "penstock/status_macros.h"
+#include "src/base/user_code.h"
+#include "src/runtime/core/runtime_core.h"
+#include "src/runtime/state/state_core.h"
+
+namespace penstock {
+namespace {
+
+absl::Status NoState() {
+  return absl::FailedPreconditionError("this State was default-constructed or moved from; use Runtime::MakeState");
+}
+
+absl::Status Refuse(const StateRecord& record, const std::string& text) {
+  return absl::InvalidArgumentError("state " + graph::Quoted(record.name) + ": " + text);
+}
+
+// The elements of the State, or why they cannot be. As in a graph, a dimension of 0 counts as 1 against the limit.
+absl::StatusOr<int64_t> CheckExtent(const StateRecord& record) {
+  constexpr int64_t kMost = int64_t{1} << 62;
+  const Extent& extent = record.extent;
+  if (extent.rank < 1 || extent.rank > kMaxRank) {
+    return Refuse(record, "has " + std::to_string(extent.rank) + " dimensions; an extent has 1 to 3; use one of these");
+  }
+  bool empty = false, fits = true;
+  int64_t product = std::max<int64_t>(record.type.size, 1);
+  std::string numbers;
+  for (int i = 0; i < extent.rank; ++i) {
+    const Dim& dim = extent.dims[static_cast<size_t>(i)];
+    const std::string which = "dimension " + std::to_string(i) + " is ";
+    if (!dim.is_constant()) {
+      return Refuse(record, which + "a parameter; a State keeps its size across runs; give a constant");
+    }
+    if (dim.value < 0) {
+      return Refuse(record, which + std::to_string(dim.value) + "; it counts something; give 0 or more");
+    }
+    const int64_t size = std::max<int64_t>(dim.value, 1);
+    fits = fits && size <= kMost / product;
+    if (fits) product *= size;
+    empty = empty || dim.value == 0;
+    numbers += (i > 0 ? " x " : "") + std::to_string(dim.value);
+  }
+  if (!fits) {
+    return Refuse(record, numbers + " elements of " + std::to_string(record.type.size) +
+                              " bytes are more than 2^62 bytes; no device holds that; make a dimension smaller");
+  }
+  return empty ? 0 : product / std::max<int64_t>(record.type.size, 1);
+}
+
+// The bytes of the State, or why it cannot be.
+absl::StatusOr<size_t> CheckRecord(const StateRecord& record, size_t devices, size_t initial) {
+  if (record.name.view().empty()) {
+    return Refuse(record, "has no name; messages call everything by its name; give it one");
+  }
+  if (record.device < 0 || static_cast<size_t>(record.device) >= devices) {
+    return Refuse(record, "StateOptions::device is " + std::to_string(record.device) +
+                              "; the runtime has devices 0 to " + std::to_string(devices - 1) + "; name one of them");
+  }
+  if (record.type.align > graph::kMostAlign) {
+    return Refuse(record, graph::TooAligned("has elements", record.type.align));
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(const int64_t elements, CheckExtent(record));
+  if (initial != 0 && initial != static_cast<size_t>(elements)) {
+    return Refuse(record, "was given " + std::to_string(initial) + " elements to begin with; it has " +
+                              std::to_string(elements) + "; give exactly that many, or none for zeros");
+  }
+  return static_cast<size_t>(elements) * record.type.size;
+}
+
+// `what`: the call that makes it.
+absl::StatusOr<std::shared_ptr<const StateRecord>> Make(const std::shared_ptr<runtime::RuntimeCore>& core,
+                                                        StateRecord record, const void* initial, size_t elements,
+                                                        const char* what) {
+  PENSTOCK_RETURN_IF_ERROR(core->CheckOpen());
+  if (base::InUserCode()) {
+    return absl::FailedPreconditionError("state " + graph::Quoted(record.name) + ": " + what +
+                                         " inside a host node or callback, which it could wait for; call it outside");
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(const size_t bytes, CheckRecord(record, core->devices().size(), elements));
+  PENSTOCK_ASSIGN_OR_RETURN(auto state, runtime::StateCore::Create(core, std::move(record), bytes));
+  PENSTOCK_RETURN_IF_ERROR(elements == 0 ? state->Reset({}, what) : state->Set(initial, elements, {}, what));
+  return std::shared_ptr<const StateRecord>(std::move(state));
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const StateRecord>> Runtime::AllocateState(StateRecord record, const void* initial,
+                                                                          size_t elements) {
+  if (core_ == nullptr) return runtime::RuntimeCore::None();
+  return Make(core_, std::move(record), initial, elements, "MakeState");
+}
+
+absl::StatusOr<std::shared_ptr<const StateRecord>> Runtime::AllocateReplicas(StateRecord record,
+                                                                             std::vector<int> devices,
+                                                                             const void* initial, size_t elements) {
+  if (core_ == nullptr) return runtime::RuntimeCore::None();
+  if (devices.empty()) {
+    devices.resize(core_->devices().size());
+    std::iota(devices.begin(), devices.end(), 0);
+  }
+  std::vector<std::shared_ptr<const StateRecord>> replicas;
+  for (const int device : devices) {
+    if (std::count(devices.begin(), devices.end(), device) > 1) {
+      return Refuse(record, "ReplicatedStateOptions::devices names " + std::to_string(device) +
+                                " twice; a device has one replica");
+    }
+    StateRecord replica = record;
+    const SourceLine& source = record.name.source();
+    replica.name = Name(std::string(record.name.view()) + " " + std::to_string(device), source.file, source.line);
+    replica.device = device;
+    PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const StateRecord> made,
+                              Make(core_, std::move(replica), initial, elements, "MakeReplicatedState"));
+    replicas.push_back(std::move(made));
+  }
+  record.device = devices[0];
+  record.runtime = core_.get();
+  record.replicas = std::move(replicas);
+  return std::make_shared<const StateRecord>(std::move(record));
+}
+
+namespace detail {
+
+absl::Status SetState(const StateRecord* state, const void* contents, size_t elements, Deadline deadline) {
+  return state == nullptr ? NoState() : runtime::StateCore::Of(*state).Set(contents, elements, deadline);
+}
+absl::Status ReadState(const StateRecord* state, void* contents, size_t elements, Deadline deadline) {
+  return state == nullptr ? NoState() : runtime::StateCore::Of(*state).Read(contents, elements, deadline);
+}
+absl::Status ResetState(const StateRecord* state, Deadline deadline) {
+  return state == nullptr ? NoState() : runtime::StateCore::Of(*state).Reset(deadline);
+}
+absl::Status StatusOfState(const StateRecord* state) {
+  return state == nullptr ? NoState() : runtime::StateCore::Of(*state).status();
+}
+
+}  // namespace detail
+}  // namespace penstock

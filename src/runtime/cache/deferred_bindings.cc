@@ -1,0 +1,52 @@
+#include "src/runtime/cache/deferred_bindings.h"
+
+#include <cstring>
+#include <utility>
+
+namespace penstock::runtime {
+
+void PendingBindings::SetParam(uint32_t graph, int32_t index, TypeInfo type, const void* value) {
+  items_.push_back({.call = Call::kSetParam, .graph = graph, .index = index, .type = type, .value = values_.size()});
+  const auto* const bytes = static_cast<const std::byte*>(value);
+  values_.insert(values_.end(), bytes, bytes + type.size);
+}
+
+void PendingBindings::SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory memory) {
+  items_.push_back(
+      {.call = Call::kSetBuffer, .graph = graph, .index = index, .type = type, .memory = std::move(memory)});
+}
+
+void PendingBindings::AddAhead(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event) {
+  Item item{.call = Call::kAfterEvent, .graph = graph, .index = index, .type = type, .native = event};
+  if (run != nullptr) {
+    item.call = Call::kAfterRun;
+    item.run = *run;
+  }
+  items_.push_back(std::move(item));
+}
+
+void PendingBindings::On(void* stream) { items_.push_back({.call = Call::kOn, .native = stream}); }
+
+void PendingBindings::ClearBuffers() { items_.push_back({.call = Call::kClearBuffers}); }
+
+void PendingBindings::Clear() {
+  items_.clear();
+  values_.clear();
+}
+
+void PendingBindings::ApplyTo(Bindings& to) {
+  to.mistakes_.clear();
+  for (Item& item : items_) {
+    switch (item.call) {
+      case Call::kSetParam: to.SetParam(item.graph, item.index, item.type, values_.data() + item.value); break;
+      case Call::kSetBuffer: to.SetBuffer(item.graph, item.index, item.type, std::move(item.memory)); break;
+      case Call::kAfterRun: to.AddAhead(item.graph, item.index, item.type, &item.run, nullptr); break;
+      case Call::kAfterEvent: to.AddAhead(item.graph, item.index, item.type, nullptr, item.native); break;
+      case Call::kOn: to.On({item.native}); break;
+      case Call::kClearBuffers: to.ClearBuffers(); break;
+    }
+  }
+  Clear();
+}
+
+}  // namespace penstock::runtime

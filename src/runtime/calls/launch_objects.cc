@@ -1,0 +1,90 @@
+#include "src/runtime/calls/launch_objects.h"
+
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "penstock/foreign.h"
+#include "src/base/catch_all.h"
+#include "src/base/status.h"
+#include "src/base/user_code.h"
+
+namespace penstock {
+
+void* Foreign::Find(const void* type) const { return objects_->Find(type); }
+void* Foreign::Make(const void* type, void* (*make)(Foreign&), void (*destroy)(void*)) {
+  return objects_->Add(*this, type, make, destroy);
+}
+const void* Foreign::Zeros() const { return objects_->zeros(); }
+
+}  // namespace penstock
+
+namespace penstock::runtime {
+
+// A constructor may ask for other objects: only the outermost leaves the capture.
+void* ForeignObjects::Add(Foreign& foreign, const void* type, Make make, Destroy destroy) {
+  const bool leaves = capturing_;
+  if (leaves) LeaveCapture();
+  void* it = nullptr;
+  try {
+    std::unique_ptr<void, Destroy> made(make(foreign), destroy);
+    objects_.push_back({type, made.get(), destroy});
+    it = made.release();
+    made_ = true;
+  } catch (...) {
+    if (leaves) ReenterCapture();
+    throw;
+  }
+  if (leaves) ReenterCapture();
+  return it;
+}
+
+absl::Status ForeignObjects::Clear() {
+  base::UserCodeScope scope;
+  absl::Status first;
+  while (!objects_.empty()) {
+    const Object last = objects_.back();
+    objects_.pop_back();
+    first.Update(base::CatchAll("the destructor of an object of Foreign::Get", [&] { last.destroy(last.it); }));
+  }
+  return first;
+}
+
+absl::Status ForeignObjects::BeginCapture() {
+  left_ = made_ = false;
+  broken_ = absl::OkStatus();
+  const absl::Status begun = driver_->BeginCapture(stream_);
+  capturing_ = begun.ok();
+  return begun;
+}
+
+// What has broken it so far will break the next one too, and be told then.
+void ForeignObjects::LeaveCapture() {
+  capturing_ = false;
+  left_ = true;
+  const absl::StatusOr<driver::Graph> graph = driver_->EndCapture(stream_);
+  if (graph.ok()) driver_->DestroyGraph(*graph);
+}
+
+// What the callable goes on to submit must not be run.
+void ForeignObjects::ReenterCapture() {
+  broken_ = driver_->BeginCapture(stream_);
+  capturing_ = broken_.ok();
+  if (!broken_.ok()) throw std::runtime_error("capturing could not be begun again: " + base::Str(broken_.message()));
+}
+
+absl::StatusOr<driver::Graph> ForeignObjects::EndCapture(const absl::Status& called, bool& again) {
+  again = false;
+  if (!std::exchange(capturing_, false)) return broken_;
+  absl::StatusOr<driver::Graph> graph = driver_->EndCapture(stream_);
+  if (called.ok() && !left_) return graph;
+  if (graph.ok()) driver_->DestroyGraph(*graph);
+  if (!called.ok()) return graph.ok() ? called : base::Suffixed(called, "; and " + base::Str(graph.status().message()));
+  again = made_;
+  if (made_) return driver::Graph();
+  return absl::FailedPreconditionError(
+      "an object that the callable asked for by Get was not made, and the callable went on; let the exception of its "
+      "constructor through");
+}
+
+}  // namespace penstock::runtime

@@ -1,0 +1,187 @@
+#include "src/runtime/core/state_order.h"
+
+#include <ranges>
+
+#include "graph/common/message.h"
+#include "src/base/status.h"
+#include "src/runtime/executable/executable_core.h"
+
+namespace penstock::runtime {
+namespace {
+
+std::string Label(const StateRecord& record) { return "state " + graph::Quoted(record.name); }
+
+constexpr std::string_view kBy = ": poisoned by ", kAdvice = "; its contents are unspecified; Set or Reset it";
+
+// A run that fails since it found a State poisoned hands that on, so a chain of runs is told by its first failure
+// alone.
+std::string RootOf(const absl::Status& cause) {
+  std::string text = base::Str(cause.message());
+  const size_t by = text.find(kBy);
+  if (by == std::string::npos || !text.ends_with(kAdvice)) return text;
+  const size_t begin = by + kBy.size();
+  return text.substr(begin, text.size() - kAdvice.size() - begin);
+}
+
+absl::Status PoisonedBy(const StateRecord& record, const absl::Status& cause) {
+  std::string text = Label(record);
+  text.append(kBy).append(RootOf(cause)).append(kAdvice);
+  return absl::FailedPreconditionError(text);
+}
+
+// Calls share the State's own stream and events, so they come one behind the other even to read.
+bool Conflict(const StatePlace& a, const StatePlace& b) {
+  return a.writes || b.writes || (a.ticket->core == nullptr && b.ticket->core == nullptr);
+}
+
+}  // namespace
+
+absl::Status StateOrder::Enter(StateTicket& ticket, bool even_poisoned) {
+  base::MutexLock lock(mu_);
+  if (!even_poisoned) {
+    ++look_;
+    for (const StatePlace& place : ticket.places) {
+      absl::Status verdict = VerdictLocked({place.queue, place.queue->last, next_serial_});
+      if (!verdict.ok()) return verdict;
+    }
+  }
+  ticket.serial = next_serial_++;
+  for (StatePlace& place : ticket.places) {
+    place.written.store(false, std::memory_order_relaxed);
+    place.submitted = false;
+    place.later = nullptr;
+    place.earlier = place.queue->last;
+    if (place.earlier != nullptr) place.earlier->later = &place;
+    place.queue->last = &place;
+  }
+  return absl::OkStatus();
+}
+
+void StateOrder::Leave(StateTicket& ticket) {
+  base::MutexLock lock(mu_);
+  const bool failed = ticket.fault != nullptr && ticket.fault->failed();
+  for (StatePlace& place : ticket.places) {
+    if (failed && place.written.load(std::memory_order_acquire)) {
+      PoisonLocked(place, ticket.core->Describe(ticket.fault->node(), ticket.fault->status()));
+    }
+    if (place.earlier != nullptr) place.earlier->later = place.later;
+    (place.later != nullptr ? place.later->earlier : place.queue->last) = place.earlier;
+  }
+}
+
+// A reader looks past readers to the last writer; what came before a writer is that one's to wait for. If it never gets
+// there it leaves the queue, and is looked past.
+const StatePlace* StateOrder::Find(const StatePlace& place, uint64_t below) const {
+  for (const StatePlace* p = place.earlier; p != nullptr; p = p->earlier) {
+    if (p->ticket->serial < below && Conflict(place, *p)) return p;
+    if (p->writes) return nullptr;
+  }
+  return nullptr;
+}
+
+std::optional<StateOrder::Ahead> StateOrder::LookAhead(const StatePlace& place, uint64_t below) {
+  base::MutexLock lock(mu_);
+  const StatePlace* found = Find(place, below);
+  if (found == nullptr) return std::nullopt;
+  const StateTicket& ticket = *found->ticket;
+  return Ahead{ticket.serial, found->submitted, found->done,
+               ticket.core == nullptr ? nullptr : ticket.core->shared_from_this()};
+}
+
+bool StateOrder::Submitted(StatePlace& place) {
+  base::MutexLock lock(mu_);
+  place.submitted = true;
+  return place.later != nullptr;
+}
+
+absl::Status StateOrder::Verdict(StateTicket& ticket) {
+  base::MutexLock lock(mu_);
+  ++look_;
+  for (const StatePlace& place : ticket.places) {
+    absl::Status verdict = VerdictLocked({place.queue, place.earlier, ticket.serial});
+    if (!verdict.ok()) return verdict;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StateOrder::NearestVerdict(const StatePlace& place) {
+  base::MutexLock lock(mu_);
+  StateTicket* writer = nullptr;
+  const absl::Status failure = NearestFailure({place.queue, place.earlier, place.ticket->serial}, writer);
+  return failure.ok() ? failure : PoisonedBy(place.queue->record, failure);
+}
+
+absl::Status StateOrder::StatusOf(const StateQueue& queue) {
+  base::MutexLock lock(mu_);
+  ++look_;
+  return VerdictLocked({&queue, queue.last, next_serial_});
+}
+
+// Every user is looked at once a look, however many ways lead to it; what is wrong ends the look at once.
+absl::Status StateOrder::VerdictLocked(const View& view) {
+  for (views_.assign(1, view); !views_.empty();) {
+    const View next = views_.back();
+    views_.pop_back();
+    StateTicket* writer = nullptr;
+    const absl::Status failure = NearestFailure(next, writer);
+    if (!failure.ok()) return PoisonedBy(view.queue->record, failure);
+    if (writer == nullptr || writer->seen == look_) continue;
+    writer->seen = look_;
+    for (const StatePlace& place : std::views::reverse(writer->places)) {
+      views_.push_back({place.queue, place.earlier, writer->serial});
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The last user that may have written the State answers for those before, and a Set or Reset makes up for them.
+absl::Status StateOrder::NearestFailure(const View& view, StateTicket*& writer) {
+  uint64_t from = 0;
+  for (const StatePlace* p = view.last; p != nullptr; p = p->earlier) {
+    const bool sets = p->ticket->core == nullptr && p->writes;
+    if (sets) from = p->ticket->serial;
+    if (!sets && !p->written.load(std::memory_order_acquire)) continue;
+    const driver::RunFault* const fault = p->ticket->fault;
+    if (fault == nullptr) break;
+    if (fault->failed()) return p->ticket->core->Describe(fault->node(), fault->status());
+    writer = p->ticket;
+    break;
+  }
+  const StateQueue& queue = *view.queue;
+  const bool poisoned = !queue.poison.ok() && queue.poison_serial >= from && queue.poison_serial < view.serial;
+  return poisoned ? queue.poison : absl::OkStatus();
+}
+
+void StateOrder::PoisonLocked(StatePlace& place, const absl::Status& cause) {
+  // The first in the order counts: those between it and a later one are behind a failure too.
+  if (!place.queue->poison.ok() && place.queue->poison_serial <= place.ticket->serial) return;
+  place.queue->poison = PoisonedBy(place.queue->record, cause);
+  place.queue->poison_serial = place.ticket->serial;
+}
+
+// A Set or Reset made up for what was wrong before; nobody behind it has touched the State yet.
+void StateOrder::Poison(StatePlace& place, const absl::Status& cause) {
+  base::MutexLock lock(mu_);
+  place.queue->poison = absl::OkStatus();
+  PoisonLocked(place, cause);
+}
+
+void StateOrder::ClearPoison(const StatePlace& place) {
+  base::MutexLock lock(mu_);
+  place.queue->poison = absl::OkStatus();
+}
+
+std::string StateOrder::DescribeAhead(const StateTicket& ticket) {
+  base::MutexLock lock(mu_);
+  for (const StatePlace& place : ticket.places) {
+    const StatePlace* ahead = Find(place, UINT64_MAX);
+    if (ahead == nullptr) continue;
+    const ExecutableCore* core = ahead->ticket->core;
+    return "; it comes behind " +
+           (core != nullptr ? "a run of " + graph::Prefix(core->model()) : "a Set, Read or Reset") +
+           " in the order of " + Label(place.queue->record) + ", which has not drained";
+  }
+  return "";
+}
+
+}  // namespace penstock::runtime

@@ -1,0 +1,198 @@
+#include "src/runtime/executable/device_replicas.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "graph/common/message.h"
+#include "graph/plan/memory_report.h"
+#include "penstock/status_macros.h"
+#include "src/base/status.h"
+#include "src/host/progress.h"
+#include "src/runtime/core/runtime_core.h"
+#include "src/runtime/executable/device_choice.h"
+
+namespace penstock::runtime {
+namespace {
+
+absl::Status CheckShares(const Model& model, const std::vector<DeviceShare>& shares, size_t devices) {
+  const auto refuse = [&](const std::string& text) {
+    return absl::InvalidArgumentError(graph::Prefix(model) + ": CompileOptions::devices " + text);
+  };
+  std::set<int> seen;
+  double sum = 0;
+  for (const DeviceShare& share : shares) {
+    if (share.device < 0 || static_cast<size_t>(share.device) >= devices) {
+      return refuse(absl::StrCat("names ", share.device, "; the runtime has devices 0 to ", devices - 1));
+    }
+    if (!seen.insert(share.device).second) {
+      return refuse(absl::StrCat("names ", share.device, " twice; ask for more slots instead"));
+    }
+    if (!(share.weight >= 0) || std::isinf(share.weight)) {  // or no number
+      return refuse(absl::StrCat("gives ", share.device, " the weight ", share.weight, "; a weight is 0 or more"));
+    }
+    sum += share.weight;
+  }
+  return sum > 0 ? absl::OkStatus() : refuse("gives every device the weight 0; one at least takes runs");
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<ExecutableSet>> ExecutableSet::Create(const std::shared_ptr<RuntimeCore>& runtime,
+                                                                     const Model& model,
+                                                                     const CompileOptions& options) {
+  std::vector<DeviceShare> shares = options.devices;
+  if (shares.empty()) shares.emplace_back(options.device);
+  if (!options.devices.empty()) PENSTOCK_RETURN_IF_ERROR(CheckShares(model, shares, runtime->devices().size()));
+  std::vector<Member> members;
+  for (const DeviceShare& share : shares) {
+    CompileOptions on = options;
+    on.device = share.device;
+    PENSTOCK_ASSIGN_OR_RETURN(auto core, ExecutableCore::Create(runtime, model, on));
+    members.push_back({ExecutableCore::HandleOn(std::move(core)), share});
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<KeyedStates> keyed, KeyedStates::Create(runtime, model, shares));
+  for (size_t m = 0; m < members.size() && keyed != nullptr; ++m) members[m].core->UseKeys(keyed, static_cast<int>(m));
+  for (const Member& member : members) member.core->MeasureRuns(members.size() > 1);
+  return std::make_shared<ExecutableSet>(std::move(members));
+}
+
+absl::StatusOr<Run> ExecutableSet::Launch(const Bindings& bindings, Deadline deadline, bool wait) const {
+  if (members_.size() == 1) return first().Launch(bindings, deadline, wait);
+  PENSTOCK_RETURN_IF_ERROR(first().CheckLaunch(wait));
+  int only = -1;
+  if (keyed() != nullptr && bindings.key_) {
+    PENSTOCK_ASSIGN_OR_RETURN(const KeyedHome home, FindHome(bindings.key_->value));
+    only = home.member;
+  }
+  Slot* slot = nullptr;
+  PENSTOCK_ASSIGN_OR_RETURN(const int member, TakeSlot(only, deadline, wait, slot));
+  return members_[static_cast<size_t>(member)].core->Start(slot, bindings, deadline);
+}
+
+absl::StatusOr<std::pair<std::shared_ptr<ExecutableCore>, Slot*>> ExecutableSet::Lease(Deadline deadline,
+                                                                                       bool wait) const {
+  if (members_.size() == 1) {
+    PENSTOCK_ASSIGN_OR_RETURN(Slot * slot, first().Lease(deadline, wait));
+    return std::pair(members_[0].core, slot);
+  }
+  PENSTOCK_RETURN_IF_ERROR(first().CheckLease(wait));
+  Slot* slot = nullptr;
+  PENSTOCK_ASSIGN_OR_RETURN(const int member, TakeSlot(-1, deadline, wait, slot));
+  const std::shared_ptr<ExecutableCore>& core = members_[static_cast<size_t>(member)].core;
+  core->MarkLeased(slot);
+  return std::pair(core, slot);
+}
+
+// What has ended meanwhile is seen first, or a device would be passed over that is free.
+absl::StatusOr<int> ExecutableSet::TakeSlot(int only, Deadline deadline, bool wait, Slot*& slot) const {
+  RuntimeCore& runtime = first().runtime();
+  int taken = -1;
+  const auto take = [&] {
+    for (const Member& member : members_) member.core->AdvanceAll();
+    taken = TakeBest(only, slot);
+    return taken >= 0 || !runtime.CheckOpen().ok();
+  };
+  if (wait) {
+    host::WaitForProgress(runtime.bell(), runtime.rings(), deadline.at(), take);
+  } else {
+    take();
+  }
+  if (taken >= 0) return taken;
+  PENSTOCK_RETURN_IF_ERROR(runtime.CheckOpen());
+  const std::string text = graph::Prefix(first().model()) +
+                           (only < 0 ? ": all slots of its " + std::to_string(members_.size()) + " devices are taken"
+                                     : ": all slots of the device that has the key's States are taken");
+  if (wait) return absl::DeadlineExceededError(text + " and none came free before the deadline; nothing was started");
+  return absl::ResourceExhaustedError(
+      text + "; wait for a run to end, use Launch or Acquire, which wait, or compile with more slots");
+}
+
+int ExecutableSet::TakeBest(int only, Slot*& slot) const {
+  const auto load_of = [&](int m) {
+    const Member& member = members_[static_cast<size_t>(m)];
+    DeviceLoad load = member.core->load();
+    load.weight = only < 0 ? member.share.weight : m == only ? 1 : 0;
+    return load;
+  };
+  for (;;) {
+    const int best = ChooseDevice(static_cast<int>(members_.size()), load_of);
+    if (best < 0) return -1;
+    slot = members_[static_cast<size_t>(best)].core->TakeFree();
+    if (slot != nullptr) return best;  // else others were quicker
+  }
+}
+
+int ExecutableSet::MemberOn(int device) const {
+  for (size_t m = 0; m < members_.size(); ++m) {
+    if (members_[m].share.device == device) return static_cast<int>(m);
+  }
+  return -1;
+}
+
+// The States are divided between the members of all, of which On has left one here.
+absl::StatusOr<KeyedHome> ExecutableSet::FindHome(uint64_t key, int only) const {
+  if (members_.size() == 1) only = 0;
+  const int wanted = only < 0 ? -1 : members_[static_cast<size_t>(only)].core->key_member();
+  PENSTOCK_ASSIGN_OR_RETURN(KeyedHome home, keyed()->Find(key, wanted));
+  if (only >= 0) home.member = only;
+  return home;
+}
+
+absl::StatusOr<std::shared_ptr<ExecutableSet>> ExecutableSet::On(int device) const {
+  const int member = MemberOn(device);
+  if (member >= 0) {
+    std::vector<Member> one{members_[static_cast<size_t>(member)]};
+    one[0].share.weight = 1;
+    return std::make_shared<ExecutableSet>(std::move(one));
+  }
+  return absl::NotFoundError(absl::StrCat(graph::Prefix(first().model()), ": is not compiled for device ", device,
+                                          "; name it in CompileOptions::devices"));
+}
+
+ReplayLedger ExecutableSet::ledger() const {
+  ReplayLedger all = first().ledger();
+  for (size_t m = 1; m < members_.size(); ++m) {
+    const ReplayLedger ledger = members_[m].core->ledger();
+    const std::string& device = first().device(members_[m].share.device).info.name;
+    for (const std::string& note : ledger.notes) all.notes.push_back(absl::StrCat("on ", device, ": ", note));
+    all.graphs += ledger.graphs;
+    all.graph_nodes += ledger.graph_nodes;
+    all.graph_launches += ledger.graph_launches;
+    all.nodes_set += ledger.nodes_set;
+    all.nodes_switched += ledger.nodes_switched;
+    all.captures += ledger.captures;
+    all.refreshes += ledger.refreshes;
+    all.instantiating_us += ledger.instantiating_us;
+    all.capturing_us += ledger.capturing_us;
+  }
+  return all;
+}
+
+// Pinned memory is one place for all devices, and nodes with pins are on one device in all plans.
+MemoryReport ExecutableSet::memory() const {
+  std::vector<std::string> names;
+  for (const DeviceRef& device : first().runtime().devices()) names.push_back(device.info.name);
+  MemoryReport all;
+  for (const Member& member : members_) {
+    const ExecutableCore& core = *member.core;
+    MemoryReport one = graph::ReportMemory(core.plan(), core.model(), names, core.slots());
+    if (&core == &first()) {
+      all = std::move(one);
+      continue;
+    }
+    for (const MemoryReport::Arena& arena : one.arenas) {
+      const auto same = std::find_if(all.arenas.begin(), all.arenas.end(),
+                                     [&](const MemoryReport::Arena& a) { return a.where == arena.where; });
+      if (same == all.arenas.end()) {
+        all.arenas.push_back(arena);
+      } else {
+        same->all_bytes += arena.all_bytes;
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace penstock::runtime

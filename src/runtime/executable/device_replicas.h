@@ -1,0 +1,60 @@
+// ExecutableSet: what an Executable handle stands for: one graph compiled for one device or several, and which of them
+// takes a launch.
+//
+// Ownership: shared by the handles; holds each device's executable as a handle does (ExecutableCore::HandleOn).
+// Threads:   thread-safe; constant after Create.
+// Errors:    as ExecutableCore; see also penstock/executable.h.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "penstock/executable.h"
+#include "src/runtime/executable/executable_core.h"
+#include "src/runtime/state/keyed_states.h"
+
+namespace penstock::runtime {
+
+class ExecutableSet {
+ public:
+  struct Member {
+    std::shared_ptr<ExecutableCore> core;
+    DeviceShare share;
+  };
+  struct Taken {
+    ExecutableCore* core = nullptr;
+    Slot* slot = nullptr;
+  };
+
+  static absl::StatusOr<std::shared_ptr<ExecutableSet>> Create(const std::shared_ptr<RuntimeCore>& runtime,
+                                                               const Model& model, const CompileOptions& options);
+  explicit ExecutableSet(std::vector<Member> members) : members_(std::move(members)) {}
+
+  absl::StatusOr<Run> Launch(const Bindings& bindings, Deadline deadline, bool wait) const;
+  // A slot for its holder alone, of whatever device.
+  absl::StatusOr<std::pair<std::shared_ptr<ExecutableCore>, Slot*>> Lease(Deadline deadline, bool wait) const;
+
+  const std::vector<Member>& members() const { return members_; }
+  ExecutableCore& first() const { return *members_[0].core; }
+  KeyedStates* keyed() const { return first().keyed(); }
+  // That of the device; -1: none.
+  int MemberOn(int device) const;
+  // Where the key's States are, as one of this set's members, of one with such; `only`: where they must be, -1:
+  // anywhere.
+  absl::StatusOr<KeyedHome> FindHome(uint64_t key, int only = -1) const;
+  absl::StatusOr<std::shared_ptr<ExecutableSet>> On(int device) const;
+  ReplayLedger ledger() const;
+  MemoryReport memory() const;
+
+ private:
+  // `only`: the member whose slots will do; -1: any.
+  absl::StatusOr<int> TakeSlot(int only, Deadline deadline, bool wait, Slot*& slot) const;
+  int TakeBest(int only, Slot*& slot) const;
+
+  const std::vector<Member> members_;
+};
+
+}  // namespace penstock::runtime

@@ -1,0 +1,149 @@
+// Which commands of a schedule are split, and into which parts. See split.h.
+#include "src/runtime/program/partition.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/runtime/program/program.h"
+
+namespace penstock::runtime {
+namespace {
+
+using Op = ExecCommand::Op;
+
+bool IsPlain(Op op) {
+  switch (op) {
+    case Op::kCopy:
+    case Op::kBatch:
+    case Op::kFill:
+    case Op::kKernel:
+    case Op::kRecord:
+    case Op::kWait: return true;
+    default: return false;
+  }
+}
+
+class Cutter {
+ public:
+  Cutter(const Schedule& schedule, const std::vector<graph::Lane>& lanes, const std::vector<int>& feeders)
+      : schedule_(schedule), lanes_(lanes), feeders_(feeders), part_of_(lanes.size(), -1) {
+    for (const ExecCommand& c : schedule.commands) events_ = std::max(events_, c.op == Op::kRecord ? c.index + 1 : 0);
+  }
+
+  std::vector<Split> Cut() {
+    std::vector<bool> recorded(static_cast<size_t>(events_));
+    for (const graph::Segment& segment : schedule_.segments) {
+      for (int32_t begin = segment.begin; begin < segment.end;) {
+        int32_t end = begin;
+        while (end < segment.end && IsPlain(At(end).op)) ++end;
+        Consider(begin, end, recorded);
+        for (int32_t c = begin; c < end; ++c) {
+          if (At(c).op == Op::kRecord) recorded[static_cast<size_t>(At(c).index)] = true;
+        }
+        begin = end + 1;  // what is not plain records nothing
+      }
+    }
+    return std::move(splits_);
+  }
+
+ private:
+  const ExecCommand& At(int32_t c) const { return schedule_.commands[static_cast<size_t>(c)]; }
+
+  // `recorded`: events recorded before, and in the range as far as it has been looked at.
+  void Consider(int32_t begin, int32_t end, std::vector<bool>& recorded) {
+    if (end - begin < graph::kSplitFrom) return;
+    for (int32_t c = begin; c < end; ++c) {
+      if (At(c).op != Op::kRecord) continue;
+      const auto event = static_cast<size_t>(At(c).index);
+      if (recorded[event]) return;
+      recorded[event] = true;
+    }
+    Split split;
+    split.begin = begin;
+    split.end = end;
+    AssignLanes(split);
+    if (split.parts() < 2) return;
+    FillParts(split);
+    splits_.push_back(std::move(split));
+  }
+
+  // The lanes of each device to as many parts as there can be threads, but to no more than make the longest shorter: 16
+  // equal lanes are 8 parts of 2 also where there could be 9.
+  void AssignLanes(Split& split) {
+    std::vector<int32_t> load(lanes_.size());  // commands
+    for (int32_t c = split.begin; c < split.end; ++c) ++load[static_cast<size_t>(At(c).lane)];
+    std::fill(part_of_.begin(), part_of_.end(), -1);
+    int32_t first = 0;
+    for (size_t d = 0; d < feeders_.size(); ++d) {
+      std::vector<int32_t> lanes;
+      for (size_t l = 0; l < lanes_.size(); ++l) {
+        if (load[l] > 0 && lanes_[l].device == static_cast<int32_t>(d)) lanes.push_back(static_cast<int32_t>(l));
+      }
+      if (lanes.empty()) continue;
+      std::sort(lanes.begin(), lanes.end(), [&](int32_t a, int32_t b) {
+        const int32_t of_a = load[static_cast<size_t>(a)], of_b = load[static_cast<size_t>(b)];
+        return of_a != of_b ? of_a > of_b : a < b;
+      });
+      size_t parts = std::min(lanes.size(), static_cast<size_t>(feeders_[d]) + 1);
+      const int32_t longest = Longest(Assign(lanes, load, parts, first));
+      while (parts > 1 && Longest(Assign(lanes, load, parts - 1, first)) <= longest) --parts;
+      for (const int32_t commands : Assign(lanes, load, parts, first)) {
+        split.part_begin.push_back(split.part_begin.back() + commands);
+      }
+      split.groups.push_back({static_cast<int32_t>(d), first, first + static_cast<int32_t>(parts)});
+      first += static_cast<int32_t>(parts);
+    }
+  }
+
+  // One lane after the other to the part that has the least, of those from `first` on. How long they get.
+  std::vector<int32_t> Assign(const std::vector<int32_t>& lanes, const std::vector<int32_t>& load, size_t parts,
+                              int32_t first) {
+    std::vector<int32_t> of_part(parts);
+    for (const int32_t lane : lanes) {
+      const auto least = std::min_element(of_part.begin(), of_part.end());
+      *least += load[static_cast<size_t>(lane)];
+      part_of_[static_cast<size_t>(lane)] = first + static_cast<int32_t>(least - of_part.begin());
+    }
+    return of_part;
+  }
+  static int32_t Longest(const std::vector<int32_t>& parts) { return *std::max_element(parts.begin(), parts.end()); }
+
+  void FillParts(Split& split) {
+    split.commands.resize(static_cast<size_t>(split.part_begin.back()));
+    std::vector<int32_t> filled(static_cast<size_t>(split.parts()));
+    record_.resize(static_cast<size_t>(events_), {-1, 0});
+    for (int32_t c = split.begin; c < split.end; ++c) {
+      const int32_t part = part_of_[static_cast<size_t>(At(c).lane)];
+      const int32_t place = filled[static_cast<size_t>(part)]++;
+      PartCommand command{c};
+      if (At(c).op == Op::kRecord) record_[static_cast<size_t>(At(c).index)] = {part, place};
+      if (At(c).op == Op::kWait) {
+        const auto [by, at] = record_[static_cast<size_t>(At(c).index)];
+        if (by != part) command.behind_part = by, command.behind = at;
+      }
+      const int32_t begin = split.part_begin[static_cast<size_t>(part)];
+      split.commands[static_cast<size_t>(begin) + static_cast<size_t>(place)] = command;
+    }
+    for (int32_t c = split.begin; c < split.end; ++c) {
+      if (At(c).op == Op::kRecord) record_[static_cast<size_t>(At(c).index)] = {-1, 0};
+    }
+  }
+
+  const Schedule& schedule_;
+  const std::vector<graph::Lane>& lanes_;
+  const std::vector<int>& feeders_;
+  std::vector<int32_t> part_of_;  // of each lane, in the split at hand
+  std::vector<std::pair<int32_t, int32_t>> record_;  // of each event recorded in the split at hand: part and place
+  int32_t events_ = 0;
+  std::vector<Split> splits_;
+};
+
+}  // namespace
+
+std::vector<Split> MakeSplits(const Schedule& schedule, const std::vector<graph::Lane>& lanes,
+                              const std::vector<int>& feeders) {
+  if (std::all_of(feeders.begin(), feeders.end(), [](int count) { return count == 0; })) return {};
+  return Cutter(schedule, lanes, feeders).Cut();
+}
+
+}  // namespace penstock::runtime

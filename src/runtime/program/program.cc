@@ -1,0 +1,594 @@
+#include "src/runtime/program/program.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <tuple>
+
+#include "graph/conflicts/boxes.h"
+#include "penstock/detail/arguments.h"
+
+namespace penstock::runtime {
+namespace {
+
+using graph::IsHostKind;
+using graph::Plan;
+using graph::PlanKind;
+using graph::PlanNode;
+using graph::Space;
+
+constexpr uint32_t kBlockAlign = 16;  // of an argument block, unless an argument asks for more
+constexpr int kForeignCommands = 16;  // nobody knows how many a foreign launch submits
+constexpr int kGraphCommands = 3;  // of a host device's queue
+
+// Where the dimensions of a View stand, after its pointer. The layout does not depend on T.
+constexpr uint32_t kViewShape = offsetof(View<char>, depth);
+static_assert(offsetof(View<char>, data) == 0 && sizeof(View<char>) == kViewShape + 5 * sizeof(int64_t));
+
+driver::CopyKind KindOf(PlanKind kind) {
+  switch (kind) {
+    case PlanKind::kUpload:
+    case PlanKind::kStageIn: return driver::CopyKind::kHostToDevice;
+    case PlanKind::kStageOut:
+    case PlanKind::kDownload: return driver::CopyKind::kDeviceToHost;
+    case PlanKind::kPeerCopy: return driver::CopyKind::kPeer;
+    default: return driver::CopyKind::kDeviceToDevice;
+  }
+}
+
+// Of each buffer the one that has its memory. Aliases of aliases may be many, so none is followed more than one step.
+std::vector<int32_t> BasesOf(const Model& model) {
+  std::vector<int32_t> bases;
+  bases.reserve(model.buffers.size());
+  for (const BufferDecl& decl : model.buffers) {
+    bases.push_back(decl.is_alias ? bases[static_cast<size_t>(decl.alias_of)] : static_cast<int32_t>(bases.size()));
+  }
+  return bases;
+}
+
+class Builder {
+ public:
+  Builder(const Model& model, const Plan& plan, const std::vector<LoadedKernel>& kernels, const std::vector<bool>& cuda,
+          const graph::GraphSchedule* graphs)
+      : model_(model),
+        plan_(plan),
+        kernels_(kernels),
+        cuda_(cuda),
+        op_of_(plan.nodes.size()),
+        graphs_(graphs),
+        bases_(BasesOf(model)) {}
+
+  Program Build(bool streams, bool timed, const std::vector<int>& feeders) {
+    FindBuffers();
+    for (size_t n = 0; n < plan_.nodes.size(); ++n) AddNode(static_cast<int32_t>(n));
+    SortParams();
+    PlaceParams();
+    FindShaping();
+    AddDroppedBoxes();
+    p_.marked_lanes.resize(plan_.lanes.size());
+    AddSchedule(plan_, p_.stream);
+    if (streams) MarkLanes(timed, p_.stream);
+    if (streams) p_.stream.splits = MakeSplits(p_.stream, plan_.lanes, feeders);
+    if (graphs_ != nullptr) {
+      p_.replay.of_call.assign(p_.calls.size(), -1);
+      p_.replay.of_fill.assign(p_.fills.size(), -1);
+      for (const graph::GraphPart& part : graphs_->graphs) AddGraph(part);
+      p_.replay.lane = graphs_->lane;
+      AddSchedule(*graphs_, p_.graphs);
+      MarkLanes(timed, p_.graphs);
+    }
+    for (const graph::HostStep& s : plan_.host_steps) AddHost(s);
+    FindHostWaits();
+    FindWatched(p_.stream);
+    FindWatched(p_.graphs);
+    p_.dynamic = !p_.dynamic_ranges.empty() || !p_.dynamic_grids.empty() ||
+                 std::find(p_.dynamic_buffer.begin(), p_.dynamic_buffer.end(), true) != p_.dynamic_buffer.end() ||
+                 std::any_of(p_.slices.begin(), p_.slices.end(), [](const SliceEntry& s) { return s.dynamic; });
+    return std::move(p_);
+  }
+
+ private:
+  using Op = ExecCommand::Op;
+
+  void FindBuffers() {
+    const size_t count = model_.buffers.size();
+    p_.staged.assign(count, -1);
+    p_.bound.assign(count, -1);
+    p_.written.assign(count, false);
+    p_.dynamic_buffer.resize(count);
+    p_.strictest.assign(count, -1);
+    p_.param_instance.assign(model_.params.size(), -1);
+    for (size_t b = 0; b < count; ++b) FindBuffer(static_cast<int32_t>(b));
+    for (size_t i = 0; i < plan_.instances.size(); ++i) {
+      const graph::Instance& instance = plan_.instances[i];
+      const auto b = static_cast<size_t>(instance.buffer);
+      if (instance.space == Space::kBound) p_.bound[b] = static_cast<int32_t>(i);
+      if (instance.stages) p_.staged[b] = static_cast<int32_t>(i);
+      const int32_t param = model_.buffers[b].param;
+      if (param >= 0 && instance.space == Space::kPinned) {
+        p_.param_instance[static_cast<size_t>(param)] = static_cast<int32_t>(i);
+      }
+    }
+    for (size_t b = count; b > 0; --b) {
+      if (IsLeased(model_.buffers[b - 1])) p_.leased = static_cast<int32_t>(b) - 1;
+    }
+    for (const NodeDecl& node : model_.nodes) {
+      for (const AccessDecl& access : node.accesses) {
+        if (access.mode == AccessMode::kRead) continue;
+        p_.written[static_cast<size_t>(bases_[static_cast<size_t>(access.buffer)])] = true;
+      }
+    }
+  }
+
+  void FindBuffer(int32_t b) {
+    const BufferDecl& decl = model_.buffers[static_cast<size_t>(b)];
+    const bool moves = decl.is_alias && (IsDynamic(decl.box) || p_.dynamic_buffer[static_cast<size_t>(decl.alias_of)]);
+    p_.dynamic_buffer[static_cast<size_t>(b)] = moves || IsDynamic(decl.extent);
+    if (!decl.is_alias) return;
+    const auto base = static_cast<size_t>(bases_[static_cast<size_t>(b)]);
+    int32_t& strictest = p_.strictest[base];
+    const BufferDecl& most = model_.buffers[strictest < 0 ? base : static_cast<size_t>(strictest)];
+    if (decl.type.align > most.type.align) strictest = b;
+  }
+
+  void AddNode(int32_t n) {
+    const PlanNode& node = plan_.nodes[static_cast<size_t>(n)];
+    switch (node.kind) {
+      case PlanKind::kUpload:
+      case PlanKind::kDownload:
+      case PlanKind::kDeviceCopy:
+      case PlanKind::kPeerCopy:
+        SetOp(n, Op::kCopy, p_.copies.size());
+        AddCopy(n);
+        break;
+      case PlanKind::kFill:
+        SetOp(n, Op::kFill, p_.fills.size());
+        AddFill(n);
+        break;
+      case PlanKind::kLaunch:
+        SetOp(n, cuda_[static_cast<size_t>(node.device)] ? Op::kForeign : Op::kKernel, p_.calls.size());
+        AddCall(n);
+        break;
+      case PlanKind::kParallelFor:
+      case PlanKind::kKernel:
+        SetOp(n, Op::kKernel, p_.calls.size());
+        AddCall(n);
+        break;
+      case PlanKind::kAsk:
+        SetOp(n, Op::kAsk, p_.asks.size());
+        AddAsk(n);
+        AddCall(n);
+        break;
+      case PlanKind::kHost:
+        SetOp(n, Op::kKernel, p_.calls.size());
+        AddCall(n);
+        break;
+      case PlanKind::kStageIn:
+      case PlanKind::kStageOut:
+      case PlanKind::kHostCopy: break;
+    }
+  }
+
+  void AddAsk(int32_t n) {
+    const int32_t decl = plan_.nodes[static_cast<size_t>(n)].decl;
+    p_.asks.push_back({.node = n,
+                       .call = static_cast<int32_t>(p_.calls.size()),
+                       .inline_call = model_.nodes[static_cast<size_t>(decl)].host_way == HostWay::kAskedInline,
+                       .code = kernels_[static_cast<size_t>(n)].ask});
+  }
+
+  void AddCopy(int32_t n) {
+    CopyEntry copy = CopyOf(n);
+    const bool moves = IsDynamicBox(copy.src_box) || IsDynamicBox(copy.dst_box);
+    copy.varies = Varies(copy.src) || Varies(copy.dst) || moves;
+    copy.may_have_rows = MayHaveRows(copy.src_box) || MayHaveRows(copy.dst_box);
+    if (copy.varies) p_.bound_copies.push_back(static_cast<int32_t>(p_.copies.size()));
+    p_.copies.push_back(copy);
+  }
+
+  void AddFill(int32_t n) {
+    const PlanNode& node = plan_.nodes[static_cast<size_t>(n)];
+    const int32_t box = AddBox(node.decl, 0, false), instance = node.uses[0].instance;
+    if (Varies(instance)) p_.bound_fills.push_back(static_cast<int32_t>(p_.fills.size()));
+    p_.fills.push_back({n, instance, box, IsDynamicBox(box), Varies(instance) || IsDynamicBox(box)});
+  }
+
+  CopyEntry CopyOf(int32_t n) {
+    const PlanNode& node = plan_.nodes[static_cast<size_t>(n)];
+    CopyEntry copy{.node = n, .src = node.src, .dst = node.dst, .kind = KindOf(node.kind)};
+    copy.src_box = BoxOf(node.copy, AccessMode::kRead, BufferOf(node.src));
+    copy.dst_box = BoxOf(node.copy, AccessMode::kWrite, BufferOf(node.dst));
+    if (node.when != graph::When::kAlways) {
+      const bool from = plan_.instances[static_cast<size_t>(node.src)].space == Space::kBound;
+      copy.bound = BufferOf(from ? node.src : node.dst);
+    }
+    return copy;
+  }
+
+  // A launch refuses slices that leave their buffer, of copies that the plan does without too.
+  void AddDroppedBoxes() {
+    std::vector<bool> planned(model_.nodes.size());
+    for (const PlanNode& node : plan_.nodes) {
+      if (node.decl >= 0) planned[static_cast<size_t>(node.decl)] = true;
+    }
+    for (size_t n = 0; n < planned.size(); ++n) {
+      if (planned[n]) continue;
+      for (int32_t access = 0; access < 2; ++access) AddBox(static_cast<int32_t>(n), access, false);
+    }
+  }
+
+  // Of what a Copy node reads or writes; of all of `buffer` where there is none.
+  int32_t BoxOf(int32_t decl, AccessMode mode, int32_t buffer) {
+    if (decl < 0) return buffer;
+    const std::vector<AccessDecl>& accesses = model_.nodes[static_cast<size_t>(decl)].accesses;
+    return AddBox(decl, accesses[0].mode == mode ? 0 : 1, false);
+  }
+
+  // Of an access, a new one unless it is all of a buffer with memory of its own, that need not be looked at.
+  int32_t AddBox(int32_t decl, int32_t index, bool span) {
+    const AccessDecl& access = model_.nodes[static_cast<size_t>(decl)].accesses[static_cast<size_t>(index)];
+    const auto buffer = static_cast<size_t>(access.buffer);
+    const BufferDecl& of = model_.buffers[buffer];
+    if (access.box.whole() && !of.is_alias && !(span && of.pitch > 0)) return access.buffer;
+    p_.slices.push_back({decl, index, span, p_.dynamic_buffer[buffer] || IsDynamic(access.box)});
+    return static_cast<int32_t>(model_.buffers.size() + p_.slices.size()) - 1;
+  }
+  bool IsSlice(int32_t box) const { return box >= static_cast<int32_t>(model_.buffers.size()); }
+  bool IsDynamicBox(int32_t box) const {
+    if (!IsSlice(box)) return p_.dynamic_buffer[static_cast<size_t>(box)];
+    return p_.slices[static_cast<size_t>(box) - model_.buffers.size()].dynamic;
+  }
+
+  // Whether a box may be rows with something between them.
+  bool MayHaveRows(int32_t box) const {
+    const BufferDecl& decl = model_.buffers[static_cast<size_t>(
+        IsSlice(box) ? BufferOfSlice(p_.slices[static_cast<size_t>(box) - model_.buffers.size()]) : box)];
+    return decl.extent.rank > 1 && (IsSlice(box) || decl.pitch > 0 || decl.is_alias);
+  }
+  int32_t BufferOfSlice(const SliceEntry& slice) const {
+    return model_.nodes[static_cast<size_t>(slice.decl)].accesses[static_cast<size_t>(slice.access)].buffer;
+  }
+
+  // Whether each launch decides where the instance is.
+  bool Varies(int32_t instance) const {
+    const graph::Instance& i = plan_.instances[static_cast<size_t>(instance)];
+    return i.space == Space::kBound || i.stages || model_.buffers[static_cast<size_t>(i.buffer)].keys != 0;
+  }
+  bool IsOnDevice(int32_t instance) const { return plan_.instances[static_cast<size_t>(instance)].device >= 0; }
+  int32_t BufferOf(int32_t instance) const { return plan_.instances[static_cast<size_t>(instance)].buffer; }
+  void SetOp(int32_t n, Op op, size_t index) { op_of_[static_cast<size_t>(n)] = {op, static_cast<int32_t>(index)}; }
+
+  void AddCall(int32_t n) {
+    const PlanNode& node = plan_.nodes[static_cast<size_t>(n)];
+    const NodeDecl& decl = model_.nodes[static_cast<size_t>(node.decl)];
+    CallEntry call{.node = n, .decl = node.decl, .block = 0, .argv = static_cast<uint32_t>(p_.argv_image.size())};
+    call.align = AlignOf(decl);
+    p_.arg_align = std::max(p_.arg_align, call.align);
+    p_.arg_image.resize((p_.arg_image.size() + call.align - 1) / call.align * call.align);
+    call.block = static_cast<uint32_t>(p_.arg_image.size());
+    call.pointers = static_cast<uint32_t>(p_.pointer_offsets.size());
+    call.kernel = kernels_[static_cast<size_t>(n)].by_value;
+    if (graphs_ != nullptr) {
+      call.kernel_by_ref = kernels_[static_cast<size_t>(n)].by_ref;
+      call.range_by_ref = decl.code.range_by_ref;
+    }
+    p_.arg_image.insert(p_.arg_image.end(), decl.arg_block.begin(), decl.arg_block.end());
+    for (const ArgDecl& arg : decl.args) AddArg(call, node, decl, arg);
+    call.pointer_count = static_cast<uint32_t>(p_.pointer_offsets.size()) - call.pointers;
+    for (const ArgDecl& arg : decl.args) {
+      if (call.range_by_ref != nullptr && arg.ref != 0) p_.pointer_offsets.push_back(arg.ref);
+    }
+    call.ref_count = static_cast<uint32_t>(p_.pointer_offsets.size()) - call.pointers - call.pointer_count;
+    if (decl.kind == NodeKind::kKernel && HasDynamicGrid(decl.shape)) {
+      call.dynamic_range = true;
+      p_.dynamic_grids.push_back(static_cast<int32_t>(p_.calls.size()));
+    }
+    // Where launches decide the callable (replay_cache_core.h), there is none yet to be captured.
+    const bool captured_later = decl.kind == NodeKind::kLaunch && decl.code.callable == nullptr;
+    call.varies = call.varies || call.dynamic_range || captured_later;
+    p_.calls.push_back(call);
+  }
+
+  // Addresses, Views and Ranges are satisfied with any block; the type of an access is that of elements elsewhere.
+  static uint32_t AlignOf(const NodeDecl& decl) {
+    uint32_t align = kBlockAlign;
+    for (const ArgDecl& arg : decl.args) {
+      const bool inside = arg.form == ArgDecl::Form::kValue || arg.form == ArgDecl::Form::kParam;
+      if (inside) align = std::max(align, arg.type.align);
+    }
+    return align;
+  }
+
+  void AddArg(CallEntry& call, const PlanNode& node, const NodeDecl& decl, const ArgDecl& arg) {
+    const uint32_t at = call.block + arg.offset;
+    if (call.range_by_ref != nullptr && arg.ref != 0) {
+      const auto argv = static_cast<uint32_t>(p_.argv_image.size());
+      p_.refs.push_back({static_cast<uint32_t>(arg.index), call.block + arg.ref, argv});
+    }
+    p_.argv_image.push_back(at);
+    switch (arg.form) {
+      case ArgDecl::Form::kValue: break;
+      case ArgDecl::Form::kParam:
+        p_.params.push_back({static_cast<uint32_t>(arg.index), at, arg.size, static_cast<int32_t>(p_.calls.size())});
+        call.varies = true;
+        break;
+      case ArgDecl::Form::kPointer:
+      case ArgDecl::Form::kView:
+      case ArgDecl::Form::kSpan:
+        AddAccess(call, node, decl, arg, at);
+        p_.pointer_offsets.push_back(arg.offset);
+        break;
+      case ArgDecl::Form::kRange: {
+        const bool dynamic = IsDynamic(decl.extent);
+        call.dynamic_range = dynamic;
+        (dynamic ? p_.dynamic_ranges : p_.fixed_ranges).push_back({static_cast<int32_t>(p_.calls.size()), at});
+        break;
+      }
+    }
+  }
+
+  void AddAccess(CallEntry& call, const PlanNode& node, const NodeDecl& decl, const ArgDecl& arg, uint32_t at) {
+    const int32_t instance = node.uses[static_cast<size_t>(arg.index)].instance;
+    const AccessDecl& access = decl.accesses[static_cast<size_t>(arg.index)];
+    const int32_t box = AddBox(node.decl, arg.index, arg.form == ArgDecl::Form::kSpan);
+    const bool dynamic = IsDynamicBox(box), moves = dynamic && IsSlice(box);
+    (Varies(instance) || moves ? p_.bound_pointers : p_.fixed_pointers).push_back({instance, box, at});
+    call.varies = call.varies || Varies(instance) || dynamic;
+    if (arg.form == ArgDecl::Form::kPointer) return;
+    const uint32_t element_bytes = model_.buffers[static_cast<size_t>(access.buffer)].type.size;
+    (dynamic ? p_.dynamic_shapes : p_.fixed_shapes).push_back({box, element_bytes, at + kViewShape});
+  }
+  static bool HasDynamicGrid(const KernelShape& shape) {
+    if (shape.per_thread) return !shape.threads.is_constant();
+    return std::any_of(shape.grid.begin(), shape.grid.end(), [](const Dim& d) { return !d.is_constant(); });
+  }
+
+  void SortParams() {
+    std::sort(p_.params.begin(), p_.params.end(), [](const ParamPatch& a, const ParamPatch& b) {
+      return a.param != b.param ? a.param < b.param : a.at < b.at;
+    });
+    p_.params_begin.assign(model_.params.size() + 1, 0);
+    for (const ParamPatch& patch : p_.params) ++p_.params_begin[patch.param + 1];
+    std::partial_sum(p_.params_begin.begin(), p_.params_begin.end(), p_.params_begin.begin());
+    std::vector<std::vector<int32_t>> of_call(p_.calls.size());
+    for (size_t i = 0; i < p_.params.size(); ++i) {
+      of_call[static_cast<size_t>(p_.params[i].call)].push_back(static_cast<int32_t>(i));
+    }
+    for (const std::vector<int32_t>& patches : of_call) {
+      for (const int32_t i : patches) p_.params_of_call.Add(i);
+      p_.params_of_call.Close();
+    }
+  }
+
+  void FindShaping() {
+    p_.shaping.resize(model_.params.size());
+    for (const BufferDecl& buffer : model_.buffers) Shapes(buffer.extent), Shapes(buffer.box);
+    for (const NodeDecl& node : model_.nodes) {
+      Shapes(node.extent);
+      Shapes(node.shape.threads);
+      for (const Dim& dim : node.shape.grid) Shapes(dim);
+      for (const AccessDecl& access : node.accesses) Shapes(access.box);
+    }
+  }
+  void Shapes(const Dim& dim) {
+    if (!dim.is_constant()) p_.shaping[static_cast<size_t>(dim.param)] = true;
+  }
+  void Shapes(const Extent& extent) {
+    for (int i = 0; i < extent.rank; ++i) Shapes(extent.dims[static_cast<size_t>(i)]);
+  }
+  void Shapes(const Box& box) {
+    if (!box.whole) Shapes(box.offset), Shapes(box.size);
+  }
+
+  void PlaceParams() {
+    for (const ParamDecl& param : model_.params) {
+      p_.param_bytes = (p_.param_bytes + param.type.align - 1) / param.type.align * param.type.align;
+      p_.param_at.push_back(p_.param_bytes);
+      p_.param_bytes += param.type.size;
+    }
+  }
+
+  // `from`: a Plan or a GraphSchedule.
+  template <class From>
+  void AddSchedule(const From& from, Schedule& to) {
+    for (const graph::Command& c : from.commands) AddCommand(c, to);
+    std::sort(to.arrival_lanes.begin(), to.arrival_lanes.end(), [](const ArrivalLane& a, const ArrivalLane& b) {
+      return a.arrival != b.arrival ? a.arrival < b.arrival : a.lane < b.lane;
+    });
+    to.segments = from.segments;
+    to.finish_begin = from.finish_begin;
+    to.finish_short_begin = from.finish_short_begin;
+    to.finish_end = from.finish_end;
+  }
+
+  void AddCommand(const graph::Command& c, Schedule& to) {
+    ExecCommand command{.op = Op::kGraph, .lane = c.lane, .index = c.arg, .node = -1};
+    switch (c.op) {
+      case graph::Command::Op::kNode:
+        if (c.count > 1) BatchCopies(c.arg, c.count);
+        std::tie(command.op, command.index) = op_of_[static_cast<size_t>(c.arg)];
+        command.node = c.arg;
+        for (int32_t n = c.arg; n < c.arg + c.count; ++n) to.nodes.Add(n);
+        break;
+      case graph::Command::Op::kRecord: command.op = Op::kRecord; break;
+      case graph::Command::Op::kWait: command.op = Op::kWait; break;
+      case graph::Command::Op::kStateWait: command.op = Op::kStateWait; break;
+      case graph::Command::Op::kStateWrite: command.op = Op::kStateWrite; break;
+      case graph::Command::Op::kStateDone: command.op = Op::kStateDone; break;
+      case graph::Command::Op::kReadyWait:
+        to.arrival_lanes.push_back({c.arg, c.lane});
+        command.op = Op::kReadyWait;
+        break;
+      case graph::Command::Op::kGraph:
+        for (const int32_t n : graphs_->graphs[static_cast<size_t>(c.arg)].nodes) {
+          for (int32_t m = n; m < EndOfBatch(n); ++m) to.nodes.Add(m);
+        }
+        break;
+    }
+    to.nodes.Close();
+    to.commands.push_back(command);
+    if (std::find(to.lanes.begin(), to.lanes.end(), c.lane) == to.lanes.end()) to.lanes.push_back(c.lane);
+  }
+
+  int32_t EndOfBatch(int32_t first) const {
+    auto end = static_cast<size_t>(first) + 1;
+    while (end < plan_.nodes.size() && plan_.nodes[end].batch == first) ++end;
+    return static_cast<int32_t>(end);
+  }
+
+  // Has the first of `count` copies stand for all of them, in every schedule.
+  void BatchCopies(int32_t first, int32_t count) {
+    auto& [op, index] = op_of_[static_cast<size_t>(first)];
+    if (op == Op::kBatch) return;
+    p_.batches.push_back({index, count, pieces_});
+    pieces_ += count;
+    op = Op::kBatch;
+    index = static_cast<int32_t>(p_.batches.size()) - 1;
+  }
+
+  void AddGraph(const graph::GraphPart& part) {
+    ReplayProgram& replay = p_.replay;
+    for (int32_t i = 0; i < part.preds.rows(); ++i) {
+      const int32_t n = part.nodes[static_cast<size_t>(i)];
+      auto [op, index] = op_of_[static_cast<size_t>(n)];
+      const auto entry = static_cast<int32_t>(replay.entries.size());
+      if (plan_.nodes[static_cast<size_t>(n)].kind == PlanKind::kLaunch) op = Op::kForeign;
+      if (op == Op::kForeign) replay.foreign.push_back(entry);
+      if (op == Op::kKernel || op == Op::kForeign) replay.of_call[static_cast<size_t>(index)] = entry;
+      if (op == Op::kFill) replay.of_fill[static_cast<size_t>(index)] = entry;
+      replay.entries.push_back({op, index, n, VariesInGraph(op, static_cast<size_t>(index))});
+      if (replay.entries.back().varies) replay.varying.push_back(entry);
+      for (const int32_t p : part.preds[i]) replay.preds.Add(p);
+      replay.preds.Close();
+    }
+    replay.begin.push_back(static_cast<int32_t>(replay.entries.size()));
+  }
+
+  bool VariesInGraph(Op op, size_t index) const {
+    switch (op) {
+      case Op::kCopy: return p_.copies[index].varies;
+      case Op::kFill: return p_.fills[index].varies;
+      case Op::kKernel:
+      case Op::kForeign: return p_.calls[index].varies;
+      case Op::kAsk: return false;  // whatever else does
+      default: return true;  // a batch is listed by launches
+    }
+  }
+
+  // Half of what a lane may hold lies between two marks, and at most as much behind the one that is awaited.
+  void MarkLanes(bool timed, Schedule& schedule) {
+    std::vector<int> since(plan_.lanes.size());
+    std::vector<bool> marked(plan_.lanes.size());
+    for (int32_t c = 0; c < schedule.finish_begin; ++c) {
+      ExecCommand& command = schedule.commands[static_cast<size_t>(c)];
+      const auto lane = static_cast<size_t>(command.lane);
+      since[lane] += (command.op == Op::kForeign ? kForeignCommands
+                      : command.op == Op::kGraph ? kGraphCommands
+                                                 : 1) +
+                     (timed && command.node >= 0 ? 2 : 0);
+      if (since[lane] < kMostOutstanding / 2 - kForeignCommands) continue;
+      command.room = marked[lane] ? ExecCommand::Room::kAwaitAndMark : ExecCommand::Room::kMark;
+      marked[lane] = p_.marked_lanes[lane] = true;
+      since[lane] = 0;
+    }
+  }
+
+  void AddHost(const graph::HostStep& step) {
+    const int32_t n = step.node;
+    const PlanNode& node = plan_.nodes[static_cast<size_t>(n)];
+    if (node.kind == PlanKind::kHost) {
+      p_.hosts.push_back({.call = op_of_[static_cast<size_t>(n)].second});
+    } else {
+      const bool rings = IsOnDevice(node.src) || IsOnDevice(node.dst);
+      const bool cuda = std::find(cuda_.begin(), cuda_.end(), true) != cuda_.end();
+      p_.hosts.push_back({.steps = !step.joins,
+                          .copy = CopyOf(n),
+                          .ring = rings ? p_.rings++ : -1,
+                          .past_caches = cuda && node.kind == PlanKind::kStageIn});
+    }
+    if (!step.joins) task_ = p_.hosts.size() - 1;
+    if (step.joins) ++p_.hosts[task_].steps;
+  }
+
+  // A step that joins a task waits for nothing but the step before it, whose worker goes on with it.
+  void FindHostWaits() {
+    HostWaits& waits = p_.host_waits;
+    std::vector<graph::Edge> steps, events, segments;
+    for (size_t s = 0; s < plan_.host_steps.size(); ++s) {
+      for (const int32_t step : plan_.host_steps[s].after_hosts) steps.push_back({static_cast<int32_t>(s), step});
+      for (const int32_t event : plan_.host_steps[s].after_events) events.push_back({static_cast<int32_t>(s), event});
+    }
+    for (size_t s = 0; s < plan_.segments.size(); ++s) {
+      for (const int32_t step : plan_.segments[s].after_hosts) segments.push_back({static_cast<int32_t>(s), step});
+    }
+    const auto count = static_cast<int32_t>(plan_.host_steps.size());
+    waits.after_step = graph::MakeEdges(count, steps);
+    waits.segments_after = graph::MakeEdges(count, segments);
+    waits.after_event = graph::MakeEdges(static_cast<int32_t>(plan_.events.size()), events);
+    waits.of_step.resize(plan_.host_steps.size());
+    waits.of_segment.resize(plan_.segments.size());
+    CountInto(waits.of_step, waits.after_step);
+    CountInto(waits.of_step, waits.after_event);
+    CountInto(waits.of_segment, waits.segments_after);
+    for (size_t s = 0; s < plan_.host_steps.size(); ++s) {
+      if (!plan_.host_steps[s].joins && waits.of_step[s] == 0) waits.first.push_back(static_cast<int32_t>(s));
+    }
+  }
+  static void CountInto(std::vector<int32_t>& counts, const graph::Rows& rows) {
+    for (int32_t row = 0; row < rows.rows(); ++row) {
+      for (const int32_t item : rows[row]) ++counts[static_cast<size_t>(item)];
+    }
+  }
+
+  void FindWatched(Schedule& schedule) {
+    std::vector<std::vector<WatchedEvent>> of_lane(plan_.lanes.size());
+    for (size_t s = 0; s < schedule.segments.size(); ++s) {
+      for (int32_t c = schedule.segments[s].begin; c < schedule.segments[s].end; ++c) {
+        const ExecCommand& command = schedule.commands[static_cast<size_t>(c)];
+        if (command.op != Op::kRecord || p_.host_waits.after_event[command.index].empty()) continue;
+        of_lane[static_cast<size_t>(command.lane)].push_back({command.index, static_cast<int32_t>(s)});
+      }
+    }
+    for (std::vector<WatchedEvent>& events : of_lane) {
+      if (!events.empty()) schedule.watched.push_back(std::move(events));
+    }
+  }
+
+  const Model& model_;
+  const Plan& plan_;
+  const std::vector<LoadedKernel>& kernels_;
+  const std::vector<bool>& cuda_;
+  std::vector<std::pair<Op, int32_t>> op_of_;
+  const graph::GraphSchedule* const graphs_;
+  const std::vector<int32_t> bases_;  // of each buffer
+  int32_t pieces_ = 0;
+  size_t task_ = 0;  // Program::hosts: the first step of the task that others may join
+  Program p_;
+};
+
+}  // namespace
+
+Program BuildProgram(const Model& model, const graph::Plan& plan, const std::vector<LoadedKernel>& kernels,
+                     const std::vector<bool>& cuda, const graph::GraphSchedule* graphs, bool streams, bool timed,
+                     const std::vector<int>& feeders) {
+  return Builder(model, plan, kernels, cuda, graphs).Build(streams, timed, feeders);
+}
+
+Shape ShapeOf(const Extent& extent, const std::vector<int64_t>& params) {
+  Shape shape{extent.rank, {}};
+  for (int i = 0; i < extent.rank; ++i) {
+    shape.size[static_cast<size_t>(i)] = ValueOf(extent.dims[static_cast<size_t>(i)], params);
+  }
+  return shape;
+}
+
+bool IsDynamic(const Extent& extent) {
+  for (int i = 0; i < extent.rank; ++i) {
+    if (!extent.dims[static_cast<size_t>(i)].is_constant()) return true;
+  }
+  return false;
+}
+
+bool IsDynamic(const Box& box) { return !box.whole && (IsDynamic(box.offset) || IsDynamic(box.size)); }
+
+}  // namespace penstock::runtime

@@ -1,0 +1,84 @@
+#include "src/runtime/run/application_stream.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "penstock/status_macros.h"
+#include "src/base/user_code.h"
+#include "src/driver/current_device.h"
+#include "src/host/progress.h"
+#include "src/runtime/core/runtime_core.h"
+#include "src/runtime/executable/executable_core.h"
+#include "src/runtime/run/run_core.h"
+
+namespace penstock::runtime {
+namespace {
+
+absl::Status CheckDevice(const ExecutableCore& core, int device) {
+  const size_t lanes = core.plan().lanes.size();
+  for (size_t l = 0; l < lanes; ++l) {
+    if (core.local_device_of_lane(static_cast<int32_t>(l)) == device) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("it is of " + core.driver().device(device).name +
+                                    ", where no node of the plan runs; give one of a device that has nodes");
+}
+
+}  // namespace
+
+absl::StatusOr<int> BeginBehindStream(ExecutableCore& core, Slot& slot, void* stream) {
+  if (base::InUserCode()) {
+    return absl::FailedPreconditionError(
+        "launched inside a host node or callback, where nobody may wait until the run has been submitted; launch "
+        "outside, or without a stream");
+  }
+  driver::Driver& driver = core.driver();
+  PENSTOCK_ASSIGN_OR_RETURN(const int device, driver.DeviceOfNative(stream));
+  PENSTOCK_RETURN_IF_ERROR(CheckDevice(core, device));
+  slot.stream_events.resize(static_cast<size_t>(driver.device_count()));
+  driver::Event& event = slot.stream_events[static_cast<size_t>(device)];
+  driver::CurrentDevice current(driver, device);
+  if (!event) {
+    PENSTOCK_ASSIGN_OR_RETURN(event, driver.CreateEvent(device, false));
+  }
+  PENSTOCK_RETURN_IF_ERROR(driver.RecordOnNative(event, stream));
+  for (const int32_t lane : slot.schedule->lanes) {
+    current.Set(core.local_device_of_lane(lane));
+    PENSTOCK_RETURN_IF_ERROR(driver.Wait(slot.streams[static_cast<size_t>(lane)], event));
+  }
+  slot.stream_ahead = event;
+  return device;
+}
+
+// Neither can a stream wait for host steps: those have ended when this returns. A run that has failed is waited for
+// until what it had submitted has drained; so is one that the stream cannot wait for, since it is under way and whoever
+// launched it counts on the order.
+absl::Status HoldStream(RuntimeCore& runtime, driver::Driver& driver, RunState& run, void* stream, int device) {
+  RunState::Tail tail;
+  absl::Status waits;
+  const auto settled = [&] {
+    if (!run.ended()) run.Advance();
+    absl::StatusOr<RunState::Tail> now = run.LookAtTail();
+    tail = now.ok() ? *std::move(now) : RunState::Tail();
+    return run.ended() || (tail.submitted && waits.ok() && !run.HasHostWorkLeft());
+  };
+  const auto settle = [&] {
+    if (settled()) return;
+    run.Follow();
+    if (host::WaitForProgress(runtime.bell(), runtime.rings(), run.deadline().at(), settled)) return;
+    run.Advance();  // past its deadline: abandons it, but where another thread is about to end it
+    host::WaitForProgress(runtime.bell(), runtime.rings(), host::TimePoint::max(), [&] { return run.ended(); });
+  };
+  settle();
+  if (!run.ended() && !tail.ended) {
+    const driver::CurrentDevice current(driver, device);
+    for (const driver::Event event : *tail.done) {
+      if (waits.ok()) waits = driver.MakeNativeWait(stream, event);
+    }
+    if (waits.ok()) return absl::OkStatus();
+    runtime.NoteFault(waits);
+    settle();
+  }
+  return run.drained() || tail.ended ? absl::OkStatus() : run.status();
+}
+
+}  // namespace penstock::runtime

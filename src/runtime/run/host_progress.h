@@ -1,0 +1,112 @@
+// HostProgress: which host steps and segments of a run may begin, by counting what each of them still waits for.
+//
+// Who waits for what is found once, by Compile (HostWaits); a run counts down. So a step that ends costs as much as has
+// waited for it, however many steps there are, and nothing is allocated.
+//
+// Events are looked at lane by lane, in the order in which the lane records them: what stands behind one that is not
+// complete is not either. So a look asks about one event in vain on each lane.
+//
+// Ownership: borrows the program and, from Begin on, the schedule.
+// Threads:   End by the thread that ran the step, work_left by any thread; all else by the owner of the run's machine.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "src/runtime/program/program.h"
+#include "src/runtime/run/ended_list.h"
+
+namespace penstock::runtime {
+
+class HostProgress {
+ public:
+  explicit HostProgress(const Program& program);
+
+  // A run begins, of that schedule. `work`: host steps that have something to do.
+  void Begin(const Schedule& schedule, int32_t work);
+
+  // A step has run, or was left out by its worker; `works`: it is one of those counted by Begin. Nothing of the slot
+  // may be touched behind this.
+  void End(int32_t step, bool works);
+  // How many steps with something to do have not ended. Sequentially consistent with what else the threads tell each
+  // other.
+  int32_t work_left() const { return work_left_.load(std::memory_order_seq_cst); }
+
+  // Takes what has ended and lets go what has waited for it.
+  void TakeEnded();
+  // The same of a step that ends without a worker.
+  void Settle(int32_t step);
+  // Steps that have not begun never will: SkipAll once, then Skip for each of them. `works` as for End.
+  void SkipAll() { skips_ = true; }
+  void Skip(bool works);
+  bool skips() const { return skips_; }
+  bool all_settled() const { return left_ == 0; }
+
+  bool MayBegin(int32_t segment) const { return segment_waits_[static_cast<size_t>(segment)] == 0; }
+
+  // `is_complete` is asked about events that segments before `submitted` have recorded, until it says no.
+  template <class F>
+  void LookAtEvents(int32_t submitted, F&& is_complete);
+
+  // A task (Program::hosts) that has just come to wait for nothing, or -1.
+  int32_t TakeFresh() { return Pop(fresh_); }
+  // One that waits for a worker from now on.
+  void Keep(int32_t task) { Append(kept_, task); }
+  bool keeps() const { return kept_.first >= 0; }
+  // Calls `begin` with those kept, in the order in which they were, until it has refused `most` of them. True: it has
+  // begun.
+  template <class F>
+  void BeginKept(int most, F&& begin);
+
+ private:
+  struct List {
+    int32_t first = -1, last = -1;
+  };
+  void Append(List& list, int32_t task);
+  int32_t Pop(List& list);
+  void LetGo(std::span<const int32_t> tasks);
+
+  const HostWaits& waits_;
+  const Schedule* schedule_ = nullptr;
+  EndedList<> ended_;
+  std::atomic<int32_t> work_left_{0};
+  std::vector<int32_t> step_waits_, segment_waits_;  // for how many steps and events each one waits
+  std::vector<int32_t> events_seen_;  // of each of Schedule::watched: how many of its events are complete
+  std::vector<int32_t> next_;  // of each task on a list
+  List fresh_, kept_;
+  int32_t left_ = 0;  // steps that have not ended, or not been seen to have
+  bool skips_ = false;
+};
+
+template <class F>
+void HostProgress::LookAtEvents(int32_t submitted, F&& is_complete) {
+  for (size_t l = 0; l < schedule_->watched.size(); ++l) {
+    const std::vector<WatchedEvent>& events = schedule_->watched[l];
+    for (int32_t& seen = events_seen_[l]; static_cast<size_t>(seen) < events.size(); ++seen) {
+      const WatchedEvent& next = events[static_cast<size_t>(seen)];
+      if (next.segment >= submitted || !is_complete(next.event)) break;
+      LetGo(waits_.after_event[next.event]);
+    }
+  }
+}
+
+template <class F>
+void HostProgress::BeginKept(int most, F&& begin) {
+  int32_t before = -1;
+  for (int32_t task = kept_.first; task >= 0 && most > 0;) {
+    const int32_t next = next_[static_cast<size_t>(task)];
+    if (begin(task)) {  // it may have ended by now, but not been taken: it is on no list
+      (before < 0 ? kept_.first : next_[static_cast<size_t>(before)]) = next;
+      if (next < 0) kept_.last = before;
+    } else {
+      before = task;
+      --most;
+    }
+    task = next;
+  }
+}
+
+}  // namespace penstock::runtime

@@ -1,0 +1,156 @@
+// PartBoard: how far each part of a split range has been submitted in a run, and who is at work on it.
+//
+// Whoever works takes, of the parts that nobody works on and that can go on, the one whose next command stands first in
+// the plan, submits some of its commands, and leaves it. So with many threads each stays with a part, and with few the
+// device gets about what it would get in plan order. The run's owner drives until all has been submitted or nothing can
+// go on; others help as they come, and nobody waits for one who is not at work.
+//
+// What submits is a Job:
+//   Submitted Submit(int32_t command)   one command of the schedule: done, its lane is full, or the run has failed
+//   bool failed()                       whether the run has; then nothing more is submitted
+//
+// Threads:  Reset by who opens the range to others, and before that. All else by any thread, as far as the job goes;
+//           Drive by one at a time.
+// Ordering: what was done for a part is visible to who takes it next; what was done for the command another one waits
+//           for, to who goes on behind it; all of it, to whom Drive tells that all has been submitted.
+// Errors:   none of its own.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "src/runtime/program/partition.h"
+
+namespace penstock::runtime {
+
+enum class Submitted : uint8_t { kDone, kFull, kFailed };
+
+// What Drive came to: all has been submitted, lanes are full (calling again may go on), or the run has failed.
+enum class Driven : uint8_t { kAll, kFull, kFailed };
+
+// `Atomic` is std::atomic but in tests that explore schedules.
+template <template <class> class Atomic = std::atomic>
+class PartBoard {
+ public:
+  explicit PartBoard(const Split& split) : split_(&split), parts_(static_cast<size_t>(split.parts())) {}
+
+  // Nothing has been submitted.
+  void Reset() {
+    for (Part& state : parts_) {
+      state.done.store(0, std::memory_order_relaxed);
+      state.full.store(false, std::memory_order_relaxed);
+    }
+  }
+  // How many commands of the part have been submitted.
+  int32_t done(int32_t part) const { return Of(part).done.load(std::memory_order_acquire); }
+
+  // Works on one of the parts [first, last), if there is one to work on. Whether any command was submitted.
+  template <class Job>
+  bool Help(Job& job, int32_t first, int32_t last) {
+    const int32_t part = Choose(first, last);
+    return part >= 0 && Work(job, part);
+  }
+
+  // Works on all parts as long as any can go on. `Wait` is how it waits for who is at work on the others.
+  template <class Wait, class Job>
+  Driven Drive(Job& job) {
+    Wait wait;
+    for (;;) {
+      wait.Look();
+      if (job.failed()) return Driven::kFailed;
+      Left left;
+      const bool worked = Help(job, 0, split_->parts()) || TryFull(job, left);
+      if (worked) {
+        wait = Wait();
+      } else if (left.none) {
+        return Driven::kAll;
+      } else if (left.full && !left.taken) {
+        return job.failed() ? Driven::kFailed : Driven::kFull;
+      } else {
+        wait.Rest();
+      }
+    }
+  }
+
+ private:
+  static constexpr int32_t kStint = 16;  // commands between two choices
+
+  struct Part {
+    Atomic<bool> taken{false};
+    Atomic<bool> full{false};  // it was seen to wait for room on a lane; only who drives looks again
+    Atomic<int32_t> done{0};
+    std::array<std::byte, 120> apart{};  // from what others write
+  };
+  // What is left: parts that somebody works on, or whose lane has just been seen to be full.
+  struct Left {
+    bool none = true, taken = false, full = false;
+  };
+
+  Part& Of(int32_t part) { return parts_[static_cast<size_t>(part)]; }
+  const Part& Of(int32_t part) const { return parts_[static_cast<size_t>(part)]; }
+
+  bool CanGoOn(const PartCommand& next) const { return next.behind_part < 0 || done(next.behind_part) > next.behind; }
+
+  // The part that nobody works on and whose next command stands first, among those that can go on; -1: none.
+  int32_t Choose(int32_t first, int32_t last) const {
+    int32_t chosen = -1, least = INT32_MAX;
+    for (int32_t p = first; p < last; ++p) {
+      const std::span<const PartCommand> commands = split_->part(p);
+      const auto at = static_cast<size_t>(done(p));
+      if (at == commands.size() || commands[at].command >= least) continue;
+      const Part& state = Of(p);
+      if (state.taken.load(std::memory_order_relaxed) || state.full.load(std::memory_order_relaxed)) continue;
+      if (!CanGoOn(commands[at])) continue;
+      chosen = p;
+      least = commands[at].command;
+    }
+    return chosen;
+  }
+
+  // Looks again for room where there was none. Whether any command was submitted.
+  template <class Job>
+  bool TryFull(Job& job, Left& left) {
+    for (int32_t p = 0; p < split_->parts(); ++p) {
+      if (static_cast<size_t>(done(p)) == split_->part(p).size()) continue;
+      left.none = false;
+      const Part& state = Of(p);
+      if (state.taken.load(std::memory_order_relaxed)) {
+        left.taken = true;
+      } else if (state.full.load(std::memory_order_relaxed)) {
+        if (Work(job, p)) return true;
+        left.full = left.full || state.full.load(std::memory_order_relaxed);
+      }
+    }
+    return false;
+  }
+
+  // Whether any command was submitted.
+  template <class Job>
+  bool Work(Job& job, int32_t part) {
+    Part& state = Of(part);
+    if (state.taken.exchange(true, std::memory_order_acquire)) return false;
+    const std::span<const PartCommand> commands = split_->part(part);
+    const int32_t begin = state.done.load(std::memory_order_relaxed);
+    const int32_t end = std::min(static_cast<int32_t>(commands.size()), begin + kStint);
+    Submitted last = Submitted::kDone;
+    int32_t at = begin;
+    for (; at < end && CanGoOn(commands[static_cast<size_t>(at)]); ++at) {
+      last = job.Submit(commands[static_cast<size_t>(at)].command);
+      if (last != Submitted::kDone) break;
+      state.done.store(at + 1, std::memory_order_release);
+    }
+    state.full.store(last == Submitted::kFull, std::memory_order_relaxed);
+    state.taken.store(false, std::memory_order_release);
+    return at > begin;
+  }
+
+  const Split* split_;
+  std::vector<Part> parts_;
+};
+
+}  // namespace penstock::runtime

@@ -1,0 +1,478 @@
+#include "src/runtime/run/run_core.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "graph/common/message.h"
+#include "src/base/catch_all.h"
+#include "src/base/status.h"
+#include "src/base/user_code.h"
+#include "src/runtime/core/runtime_core.h"
+#include "src/runtime/executable/executable_core.h"
+#include "src/runtime/run/submitter.h"
+
+namespace penstock::runtime {
+namespace {
+
+struct PostedCallback {
+  std::function<void(const absl::Status&)> callback;
+  absl::Status status;
+  RuntimeCore* runtime;
+};
+
+void CallBack(const std::function<void(const absl::Status&)>& callback, const absl::Status& status,
+              const RuntimeCore& runtime) {
+  if (callback == nullptr) {
+    return runtime.Log(LogLevel::kError, "a run's OnDone callback is null; give one that can be called");
+  }
+  base::UserCodeScope scope;
+  const absl::Status called = base::CatchAll("a run's OnDone callback", [&] { callback(status); });
+  if (!called.ok()) runtime.Log(LogLevel::kError, base::Str(called.message()));
+}
+
+void RunPostedCallback(void* context, int64_t) {
+  const base::UserCodeScope scope;  // also of what goes with the callback
+  const std::unique_ptr<PostedCallback> posted(static_cast<PostedCallback*>(context));
+  CallBack(posted->callback, posted->status, *posted->runtime);
+}
+
+// Of the nodes that wait for a worker: so many may be found running elsewhere before a look ends. Runs of one
+// executable begin their nodes in one order, and no more of them run at once than there are workers; so what lies
+// behind is still to run there too.
+constexpr int kMostRefused = 128;
+
+}  // namespace
+
+RunState::RunState(std::shared_ptr<ExecutableCore> core, Slot* slot, Deadline deadline, int64_t serial)
+    : deadline_(deadline),
+      serial_(serial),
+      runtime_(core->runtime_ptr()),
+      driver_(&core->driver()),
+      workers_(runtime_->GroupOf(core->home())),
+      open_slot_(slot),
+      core_(std::move(core)),
+      slot_(slot) {}
+
+void RunState::Unref() {
+  if (life_.Unref()) delete this;
+}
+
+bool RunState::forked() const { return runtime_->forked(); }
+
+void RunState::DropHandle() {
+  if (forked()) return;
+  if (life_.DropHandle()) WatchInBackground();
+  Unref();
+}
+
+void RunState::Advance() {
+  if (!ended() && deadline_.passed()) {
+    Abandon(absl::DeadlineExceededError("the run's deadline passed before its work had drained"));
+  }
+  notes_.Run([this] { Step(); });
+}
+
+void RunState::Poll() {
+  if (!ended() && deadline_.passed()) return Advance();
+  notes_.TryRun([this] { Step(); });
+}
+
+void RunState::WatchInBackground() {
+  if (life_.BeginWatch()) runtime_->Watch(this);
+}
+
+void RunState::Step() {
+  if (slot_ == nullptr) return;
+  if (runtime_->failed() && !slot_->fault.failed()) slot_->fault.Fail(-1, runtime_->Fault());
+  SubmitSegments();
+  const bool all_submitted = slot_->next_segment == static_cast<int32_t>(slot_->schedule->segments.size());
+  // Somebody must push it on even when nobody waits for it: when a lane was full, and where others may wait for what it
+  // has still to submit, or for it to leave the order of its States.
+  const bool ordered = !core_->plan().states.empty() || !slot_->ahead.empty() || followed_.load();
+  const bool awaited = ordered && (!all_submitted || slot_->fault.failed());
+  if (slot_->lane_full || awaited) WatchInBackground();
+  if (!all_submitted && !slot_->fault.failed()) return;
+  const bool finished_before = slot_->finish_submitted;
+  const bool finished = finished_before || SubmitFinish();
+  // What has just been submitted has hardly ended, and who waits for a driver that does not ring looks again.
+  const bool submitted_now = !finished_before && !slot_->fault.failed() && !core_->plan().done_events.empty();
+  const bool look = !submitted_now || runtime_->rings();
+  const bool over = finished && look && HostStepsSettled() && DoneEventsComplete() &&
+                    core_->executor().AheadIsSettled(*slot_) && (slot_->asks == nullptr || slot_->asks->settled());
+  const driver::RunFault& fault = slot_->fault;
+  if (fault.failed() && base::IsFatal(fault.status())) {
+    runtime_->NoteFault(core_->Describe(fault.node(), fault.status()));
+  }
+  if (over) Complete();
+}
+
+absl::StatusOr<bool> RunState::Query(driver::Event event) {
+  absl::StatusOr<bool> complete = core_->driver().Query(event);
+  if (!complete.ok()) runtime_->NoteFault(core_->Describe(-1, complete.status()));
+  return complete;
+}
+
+absl::StatusOr<bool> RunState::IsComplete(int32_t event) {
+  const auto e = static_cast<size_t>(event);
+  absl::StatusOr<bool> complete = Query(slot_->events[e]);
+  if (complete.ok() && *complete) slot_->seen_complete[e] = serial_;
+  return complete;
+}
+
+void RunState::SubmitSegments() {
+  const auto& segments = slot_->schedule->segments;
+  do {
+    slot_->hosts.TakeEnded();
+    while (!slot_->fault.failed() && slot_->next_segment < static_cast<int32_t>(segments.size()) &&
+           slot_->hosts.MayBegin(slot_->next_segment)) {
+      const graph::Segment& segment = segments[static_cast<size_t>(slot_->next_segment)];
+      if (slot_->next_command < segment.begin) slot_->next_command = segment.begin;
+      if (!core_->executor().Submit(*slot_, segment.end))
+        break;  // a foreign launch or a State waits for its turn, or it failed
+      ++slot_->next_segment;
+    }
+    LookAtEvents();
+  } while (StartHostSteps());
+}
+
+void RunState::LookAtEvents() {
+  slot_->hosts.LookAtEvents(slot_->next_segment, [this](int32_t event) {
+    if (slot_->fault.failed()) return false;
+    const absl::StatusOr<bool> complete = IsComplete(event);
+    if (!complete.ok()) slot_->fault.Fail(-1, complete.status());
+    return complete.ok() && *complete;
+  });
+}
+
+// True: some are done at once, so that more may begin, or the run has failed.
+bool RunState::StartHostSteps() {
+  if (slot_->fault.failed()) {
+    SkipHostSteps();
+    return false;
+  }
+  HostProgress& hosts = slot_->hosts;
+  bool moved = false;
+  for (int32_t task = hosts.TakeFresh(); task >= 0; task = hosts.TakeFresh()) {
+    if (!HostTaskIdle(task)) {
+      hosts.Keep(task);
+      continue;
+    }
+    SetHostStates(task, HostState::kDone);
+    for (int32_t s = task; s < EndOfTask(task); ++s) hosts.Settle(s);
+    moved = true;
+  }
+  if (!hosts.keeps() || !IsBehindStream()) return moved || slot_->fault.failed();
+  hosts.BeginKept(kMostRefused, [this](int32_t task) {
+    if (!core_->EnterGate(core_->plan().host_steps[static_cast<size_t>(task)].node)) return false;
+    StartHostTask(task);  // whose end is a note
+    return true;
+  });
+  return moved;
+}
+
+void RunState::SkipHostSteps() {
+  HostProgress& hosts = slot_->hosts;
+  if (hosts.skips()) return;
+  hosts.SkipAll();
+  for (size_t s = 0; s < slot_->host_states.size(); ++s) {
+    if (slot_->host_states[s].load(std::memory_order_acquire) != HostState::kWaiting) continue;
+    slot_->host_states[s].store(HostState::kSkipped, std::memory_order_release);
+    hosts.Skip(!slot_->host_idle[s]);
+  }
+}
+
+int32_t RunState::EndOfTask(int32_t first) const {
+  return first + core_->program().hosts[static_cast<size_t>(first)].steps;
+}
+
+void RunState::SetHostStates(int32_t first, HostState state) {
+  for (int32_t s = first; s < EndOfTask(first); ++s) {
+    slot_->host_states[static_cast<size_t>(s)].store(state, std::memory_order_release);
+  }
+}
+
+bool RunState::HostTaskIdle(int32_t first) const {
+  for (int32_t s = first; s < EndOfTask(first); ++s) {
+    if (!slot_->host_idle[static_cast<size_t>(s)]) return false;
+  }
+  return true;
+}
+
+// Whether what had been submitted to the application's stream is done, which is all that host steps have to order them:
+// there may be no work on a device before them.
+bool RunState::IsBehindStream() {
+  if (!slot_->stream_ahead) return true;
+  const absl::StatusOr<bool> complete = Query(slot_->stream_ahead);
+  if (!complete.ok()) slot_->fault.Fail(-1, complete.status());
+  if (!complete.ok() || !*complete) return false;
+  slot_->stream_ahead = {};
+  return true;
+}
+
+void RunState::StartHostTask(int32_t first) {
+  SetHostStates(first, HostState::kRunning);
+  Ref();
+  if (core_->program().hosts[static_cast<size_t>(first)].ring >= 0) return PostStagedCopy(first);
+  runtime_->workers().Post({.run = &RunState::RunHostTask, .context = this, .arg = first, .resumes = true}, workers_);
+}
+
+void RunState::RunHostTask(void* self, int64_t first) {
+  auto* run = static_cast<RunState*>(self);
+  run->RunHostSteps(static_cast<int32_t>(first));
+  run->Unref();
+}
+
+// The slot and the executable stay while a host step is running: the machine does not complete before it has settled.
+void RunState::RunHostSteps(int32_t first) {
+  const int32_t end = EndOfTask(first);
+  for (int32_t s = first; s < end; ++s) {
+    const bool skip = slot_->fault.failed();
+    if (!skip && !slot_->host_idle[static_cast<size_t>(s)]) core_->RunHostNode(*slot_, s, serial_);
+    EndHostStep(s, skip);
+  }
+  HostStepsEnded();
+}
+
+void RunState::PostStagedCopy(int32_t step) {
+  const int32_t ring = core_->program().hosts[static_cast<size_t>(step)].ring;
+  memory::StagedCopy& copy = slot_->staged[static_cast<size_t>(ring)];
+  copy.op = slot_->host_copies[static_cast<size_t>(step)];
+  copy.device = std::max(copy.op.dst_device, copy.op.src_device);
+  copy.done = &RunState::EndStagedCopy;
+  copy.context = this;
+  copy.arg = step;
+  core_->BeginStagedCopy(*slot_, ring);
+  core_->staging().Post(copy);
+}
+
+// By a thread of the ring, for which all other copies wait: what follows, which may call the user's code, is a
+// worker's.
+void RunState::EndStagedCopy(void* self, int64_t step) {
+  auto* run = static_cast<RunState*>(self);
+  run->core_->RecordStagedCopy(*run->slot_, static_cast<int32_t>(step), run->serial_);
+  run->EndHostStep(static_cast<int32_t>(step), run->slot_->fault.failed());
+  // The run may have ended: its executable is not touched.
+  run->runtime_->workers().Post({&RunState::GoOn, run, 0}, run->workers_);
+}
+
+void RunState::GoOn(void* self, int64_t) {
+  auto* run = static_cast<RunState*>(self);
+  run->HostStepsEnded();
+  run->Unref();
+}
+
+// The run may be over behind the last line.
+void RunState::EndHostStep(int32_t step, bool skipped) {
+  const auto s = static_cast<size_t>(step);
+  core_->LeaveGate(core_->plan().host_steps[s].node);
+  slot_->host_states[s].store(skipped ? HostState::kSkipped : HostState::kDone, std::memory_order_release);
+  slot_->hosts.End(step, !slot_->host_idle[s]);
+}
+
+// Who waits for the run's end is told by that, and who waits for a gate by who leaves it. All others would be woken for
+// nothing: a switch to another thread takes as long as a short node.
+void RunState::HostStepsEnded() {
+  Advance();
+  if (followed_.load()) runtime_->bell().Ring();
+}
+
+bool RunState::HostStepsSettled() {
+  slot_->hosts.TakeEnded();
+  return slot_->hosts.all_settled();
+}
+
+// False: the device refuses, and so nobody can tell when the work ends. The run is abandoned and the next Advance tries
+// again.
+bool RunState::SubmitFinish() {
+  const Schedule& schedule = *slot_->schedule;
+  if (slot_->stopped_at < 0) {
+    const bool whole = slot_->next_segment == static_cast<int32_t>(schedule.segments.size());
+    slot_->stopped_at = whole ? schedule.finish_begin : slot_->next_command;
+    slot_->next_command = whole ? schedule.finish_short_begin : schedule.finish_begin;
+  }
+  const absl::Status refused = core_->executor().SubmitFinish(*slot_, schedule.finish_end);
+  if (!refused.ok()) runtime_->NoteFault(core_->Describe(-1, refused));
+  slot_->finish_submitted = refused.ok() || base::IsFatal(refused);
+  if (!slot_->finish_submitted) Abandon(refused);
+  if (followed_.load()) runtime_->bell().Ring();
+  return slot_->finish_submitted;
+}
+
+absl::StatusOr<RunState::Tail> RunState::LookAtTail() const {
+  const auto failure = [](const absl::Status& cause) {
+    if (base::IsFatal(cause)) return cause;
+    return absl::FailedPreconditionError("it comes behind a run that failed: " + base::Str(cause.message()) +
+                                         "; what that has left in the memory is unspecified; launch both again");
+  };
+  base::MutexLock lock(mu_);
+  if (open_slot_ == nullptr) {  // drained, or as good as that
+    const bool over = ended_.load(std::memory_order_relaxed);
+    if (over && !status_.ok()) return failure(status_);
+    return Tail{.submitted = over, .ended = over};
+  }
+  const driver::RunFault& fault = open_slot_->fault;
+  if (fault.failed()) return failure(core_->Describe(fault.node(), fault.status()));
+  return Tail{
+      .submitted = open_slot_->finish_submitted.load(), .done = &open_slot_->done, .core = core_->shared_from_this()};
+}
+
+bool RunState::HasHostWorkLeft() const {
+  base::MutexLock lock(mu_);
+  return open_slot_ != nullptr && open_slot_->hosts.work_left() > 0;
+}
+
+bool RunState::IsOf(const RuntimeCore& runtime, const driver::Driver* driver) const {
+  return runtime_.get() == &runtime && driver_ == driver;
+}
+
+void RunState::Follow() {
+  followed_.store(true);
+  WatchInBackground();
+}
+
+bool RunState::DoneEventsComplete() {
+  for (const int32_t e : core_->plan().done_events) {
+    const absl::StatusOr<bool> complete = IsComplete(e);
+    if (!complete.ok()) {
+      slot_->fault.Fail(-1, complete.status());
+      if (base::IsFatal(complete.status())) continue;  // the device runs nothing any more
+      runtime_->bell().Ring();  // it does, and nothing else may ring: look again
+      return false;
+    }
+    if (!*complete) return false;
+  }
+  // A host device may have failed the run in its last operations; what waits on workers is then skipped.
+  return HostStepsSettled();
+}
+
+void RunState::Complete() {
+  {
+    base::MutexLock lock(mu_);
+    open_slot_ = nullptr;  // what happens to the slot from now on is not this run's
+  }
+  if (slot_->asks != nullptr) slot_->asks->EndRun();
+  LeaveStates();
+  const absl::Status status = core_->DescribeEnd(*slot_);
+  core_->RecordTrace(*slot_, serial_);
+  core_->EndTrial(*slot_);
+  core_->NoteTime(*slot_);
+  slot_->ReleaseAhead();
+  std::vector<std::shared_ptr<const void>> keep_alive = std::exchange(slot_->keep_alive, {});
+  const std::shared_ptr<ExecutableCore> core = std::move(core_);
+  core->Release(std::exchange(slot_, nullptr));
+  life_.SetDrained();
+  std::vector<Callback> callbacks;
+  {
+    base::MutexLock lock(mu_);
+    callbacks = EndLocked(status);
+  }
+  Announce(std::move(callbacks), status);
+  runtime_->RunDrained(std::move(keep_alive));
+  Unref();
+}
+
+// A failure ahead of this run in the order of a State, before that was written: what this run made of it is garbage. It
+// shows by now even if the other has not drained.
+void RunState::LeaveStates() {
+  StateTicket& ticket = slot_->ticket;
+  if (ticket.places.empty()) return;
+  StateOrder& order = runtime_->states();
+  if (!slot_->fault.failed()) {
+    if (const absl::Status verdict = order.Verdict(ticket); !verdict.ok()) slot_->fault.Fail(-1, verdict);
+  }
+  order.Leave(ticket);
+}
+
+void RunState::Cancel() {
+  if (forked()) return;
+  {
+    base::MutexLock lock(mu_);
+    if (open_slot_ == nullptr || ended()) return;
+    open_slot_->fault.Fail(-1, absl::CancelledError("cancelled"));
+  }
+  WatchInBackground();
+  runtime_->bell().Ring();  // for a completion thread that watches it already
+}
+
+void RunState::Abandon(const absl::Status& why) {
+  std::vector<Callback> callbacks;
+  absl::Status status;
+  {
+    base::MutexLock lock(mu_);
+    if (open_slot_ == nullptr || ended()) return;
+    status = core_->DescribeAbandoned(*open_slot_, why);
+    open_slot_->fault.Fail(-1, why);
+    callbacks = EndLocked(status);
+  }
+  Announce(std::move(callbacks), status);
+  WatchInBackground();
+}
+
+// The first end counts; a later one finds nobody left to tell.
+std::vector<RunState::Callback> RunState::EndLocked(const absl::Status& status) {
+  if (ended_.load(std::memory_order_relaxed)) return {};
+  status_ = status;
+  ended_.store(true, std::memory_order_release);
+  return std::exchange(callbacks_, {});
+}
+
+void RunState::Announce(std::vector<Callback> callbacks, const absl::Status& status) {
+  for (Callback& callback : callbacks) Post(std::move(callback), status);
+  runtime_->bell().Ring();
+}
+
+void RunState::Post(Callback callback, absl::Status status) {
+  auto posted =
+      std::make_unique<PostedCallback>(PostedCallback{std::move(callback), std::move(status), runtime_.get()});
+  runtime_->workers().Post({&RunPostedCallback, posted.release(), 0}, workers_);
+}
+
+void RunState::OnDone(Callback callback) {
+  if (forked()) return CallBack(callback, RuntimeCore::Forked(), *runtime_);
+  if (Keep(callback)) return WatchInBackground();
+  Post(std::move(callback), status());
+}
+
+// Takes the callback over unless the run has ended.
+bool RunState::Keep(Callback& callback) {
+  base::MutexLock lock(mu_);
+  if (ended_.load(std::memory_order_relaxed)) return false;
+  callbacks_.push_back(std::move(callback));
+  return true;
+}
+
+absl::Status RunState::status() const {
+  if (forked()) return RuntimeCore::Forked();
+  base::MutexLock lock(mu_);
+  if (!ended_.load(std::memory_order_relaxed)) return absl::UnavailableError("the run has not ended yet");
+  return status_;
+}
+
+absl::Status RunState::Wait(Deadline deadline) {
+  if (forked()) return RuntimeCore::Forked();
+  if (!ended() && base::InUserCode()) {
+    return absl::FailedPreconditionError(
+        "Run::Wait inside a host node or callback; it could wait for the worker it runs on; use OnDone, or wait "
+        "outside");
+  }
+  const host::TimePoint until = deadline.at();
+  for (;;) {
+    const auto end = [&] {
+      if (!ended()) Advance();
+      return ended();
+    };
+    const bool ended_now = host::WaitForProgress(runtime_->bell(), runtime_->rings(), std::min(until, deadline_.at()),
+                                                 end, host::kCallerPollBeforeSleep);
+    if (ended_now) return status();
+    if (std::chrono::steady_clock::now() >= until && !deadline_.passed()) {
+      return absl::DeadlineExceededError("Run::Wait: the deadline passed before the run ended; the run goes on");
+    }
+    Advance();  // at the run's own deadline: abandons it
+    if (!ended() && std::chrono::steady_clock::now() >= until) {
+      return absl::DeadlineExceededError("Run::Wait: the deadline passed before the run ended; the run goes on");
+    }
+  }
+}
+
+}  // namespace penstock::runtime

@@ -1,0 +1,139 @@
+// RunState: one execution in flight, as a machine that any thread may push forward and nobody blocks in.
+//
+// States of a run: submitting (segments left to submit, or host nodes left to run) -> draining (everything submitted
+// or given up; the done events are pending) -> drained. The user's view ends once, when it is drained or, at its
+// deadline, before (abandoned: the slot stays taken until it has drained).
+//
+// Ownership: counted. A run in flight holds one count and the executable; each handle and each pending task one more.
+// Threads:   Advance may be called by any thread; one at a time does the work, a second leaves a note and returns.
+//            Members below "machine" are touched only by that owner. Cancel and Abandon need not own it, so neither
+//            waits for an owner that is held up in a driver or in a user's Launch node.
+// Ordering:  segments are submitted in plan order by whoever owns the machine, and wide ranges of one with the help of
+//            feeders, who keep the order of each lane (split.h); so every lane has the planned order.
+// Errors:    the first failure of the run wins (RunFault); nothing is submitted after it, what is submitted drains.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "penstock/deadline.h"
+#include "src/base/mutex.h"
+#include "src/base/notes.h"
+#include "src/host/progress.h"
+#include "src/runtime/core/progressable.h"
+#include "src/runtime/run/run_refs.h"
+#include "src/runtime/slot/slot.h"
+
+namespace penstock::runtime {
+
+class ExecutableCore;
+class RuntimeCore;
+
+class RunState final : public Watched {
+ public:
+  // Takes the slot; starts with two counts: one for the run in flight, one for the handle.
+  RunState(std::shared_ptr<ExecutableCore> core, Slot* slot, Deadline deadline, int64_t serial);
+
+  void Ref() override { life_.Ref(); }
+  void Unref() override;
+  // Handles are counted apart: the last one to go hands an unfinished run to the completion thread.
+  void AddHandle() { life_.AddHandle(); }
+  void DropHandle();
+
+  // Does whatever can be done now, without blocking. The caller holds a count.
+  void Advance() override;
+  void Poll() override;
+  // Has the completion thread advance the run from now on.
+  void WatchInBackground();
+
+  // Whether this process is a copy of the one the run belongs to: then every call is refused, without a lock.
+  bool forked() const;
+  bool ended() const { return ended_.load(std::memory_order_acquire); }
+  bool drained() const override { return life_.drained(); }
+  bool idle() const override { return false; }
+  host::TimePoint due() const override { return ended() ? host::TimePoint::max() : deadline_.at(); }
+  absl::Status status() const;
+  absl::Status Wait(Deadline deadline);
+  void OnDone(std::function<void(const absl::Status&)> callback);
+  // Fails the run, unless it has failed or ended already, and has the completion thread see to it. Never blocks and
+  // calls neither driver nor user code.
+  void Cancel();
+  // Ends the run now, whatever its work does: `why` (DeadlineExceeded) is the status' text as far as it is known to
+  // the caller. The slot stays taken until the work has drained.
+  void Abandon(const absl::Status& why);
+
+  // What runs that come behind this one ask. `ended`: there is nothing to wait for; else, once all has been submitted,
+  // the events of `done`, good while `core` is held. If this one has failed: what that one fails with.
+  struct Tail {
+    bool submitted = false, ended = false;
+    const std::vector<driver::Event>* done = nullptr;
+    std::shared_ptr<ExecutableCore> core{};
+  };
+  absl::StatusOr<Tail> LookAtTail() const;
+  // Whether host nodes or copies by host threads have still to run or are running.
+  bool HasHostWorkLeft() const;
+  // Whether its work runs on that driver's devices, for that runtime.
+  bool IsOf(const RuntimeCore& runtime, const driver::Driver* driver) const;
+  // Somebody comes behind from now on, and is told by the bell when there is more to see of the tail.
+  void Follow();
+
+  Deadline deadline() const { return deadline_; }
+  int64_t serial() const { return serial_; }
+
+ private:
+  using Callback = std::function<void(const absl::Status&)>;
+
+  void Step();
+  void SubmitSegments();
+  bool StartHostSteps();
+  void LookAtEvents();
+  void SkipHostSteps();
+  bool IsBehindStream();
+  bool HostTaskIdle(int32_t first) const;
+  void StartHostTask(int32_t first);
+  void RunHostSteps(int32_t first);  // on a worker
+  static void RunHostTask(void* self, int64_t first);
+  void PostStagedCopy(int32_t step);
+  static void EndStagedCopy(void* self, int64_t step);
+  static void GoOn(void* self, int64_t);
+  void EndHostStep(int32_t step, bool skipped);
+  void HostStepsEnded();
+  int32_t EndOfTask(int32_t first) const;
+  void SetHostStates(int32_t first, HostState state);
+  bool HostStepsSettled();
+  bool SubmitFinish();
+  absl::StatusOr<bool> Query(driver::Event event);
+  absl::StatusOr<bool> IsComplete(int32_t event);
+  bool DoneEventsComplete();
+  void Complete();
+  void LeaveStates();
+  std::vector<Callback> EndLocked(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Announce(std::vector<Callback> callbacks, const absl::Status& status);
+  void Post(Callback callback, absl::Status status);
+  bool Keep(Callback& callback);
+
+  RunLife<> life_;
+  base::OwnerByNotes<> notes_;  // calls of Advance; the first one owns the machine
+  std::atomic<bool> ended_{false};  // set with mu_ held
+  std::atomic<bool> followed_{false};
+  const Deadline deadline_;
+  const int64_t serial_;
+  const std::shared_ptr<RuntimeCore> runtime_;
+  const driver::Driver* const driver_;
+  const int workers_;  // the group near its device
+
+  mutable base::Mutex mu_;
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
+  std::vector<Callback> callbacks_ ABSL_GUARDED_BY(mu_);
+  Slot* open_slot_ ABSL_GUARDED_BY(mu_);  // the slot, while others than the machine's owner may fail its run
+
+  // The machine.
+  std::shared_ptr<ExecutableCore> core_;  // set until drained
+  Slot* slot_;  // set until drained
+};
+
+}  // namespace penstock::runtime

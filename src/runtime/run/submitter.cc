@@ -1,0 +1,270 @@
+#include "src/runtime/run/submitter.h"
+
+#include <algorithm>
+#include <ranges>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "penstock/status_macros.h"
+#include "src/base/status.h"
+#include "src/driver/current_device.h"
+#include "src/host/progress.h"
+#include "src/runtime/calls/launch_call.h"
+#include "src/runtime/core/runtime_core.h"
+#include "src/runtime/executable/executable_core.h"
+#include "src/runtime/run/parallel_submission.h"
+#include "src/runtime/run/partition_progress.h"
+#include "src/runtime/run/run_core.h"
+#include "src/runtime/state/state_core.h"
+
+namespace penstock::runtime {
+namespace {
+
+using Op = ExecCommand::Op;
+using Room = ExecCommand::Room;
+
+// The entries of one arrival, by which the list is sorted.
+template <class Entry>
+auto OfArrival(const std::vector<Entry>& list, int32_t arrival) {
+  const auto from = [&](int32_t at) {
+    return std::partition_point(list.begin(), list.end(), [&](const Entry& entry) { return entry.arrival < at; });
+  };
+  return std::pair(from(arrival), from(arrival + 1));
+}
+
+}  // namespace
+
+bool StreamExecutor::Submit(Slot& slot, int32_t end) {
+  const std::vector<Split>& splits = slot.schedule->splits;
+  const auto first = std::partition_point(splits.begin(), splits.end(),
+                                          [&](const Split& split) { return split.end <= slot.next_command; });
+  for (auto i = static_cast<size_t>(first - splits.begin()); i < splits.size() && splits[i].end <= end; ++i) {
+    if (!SubmitInOrder(slot, splits[i].begin)) return false;
+    const Driven driven = slot.splits[i]->Drive();
+    slot.lane_full = driven == Driven::kFull;
+    if (driven != Driven::kAll) return false;
+    slot.next_command = splits[i].end;
+  }
+  return SubmitInOrder(slot, end);
+}
+
+bool StreamExecutor::SubmitInOrder(Slot& slot, int32_t end) {
+  driver::CurrentDevice current(core_.driver());
+  const std::vector<ExecCommand>& commands = slot.schedule->commands;
+  bool judged = false;
+  for (; slot.next_command < end; ++slot.next_command) {
+    const ExecCommand& command = commands[static_cast<size_t>(slot.next_command)];
+    // A State keeps what is written to it, so nothing is before it is known that what the run reads is sound.
+    if (command.op == Op::kStateWrite && !AheadIsSettled(slot)) return false;
+    if (slot.fault.failed()) return false;  // cancelled, or failed by what was submitted before
+    current.Set(core_.local_device_of_lane(command.lane));
+    if (command.room == Room::kAwaitAndMark) {
+      const absl::StatusOr<bool> room = HasRoom(slot, command);
+      if (!room.ok()) slot.fault.Fail(-1, room.status());
+      slot.lane_full = room.ok() && !*room;
+      if (!room.ok() || !*room) return false;
+    }
+    if (command.op == Op::kStateWait || command.op == Op::kReadyWait) {
+      const absl::StatusOr<bool> passed =
+          command.op == Op::kStateWait ? WaitForState(slot, command, judged) : WaitUntilReady(slot, command);
+      if (!passed.ok()) slot.fault.Fail(-1, passed.status());
+      if (!passed.ok() || !*passed) return false;
+      continue;
+    }
+    if (command.op == Op::kGraph && command.index == 0) {
+      const absl::StatusOr<bool> updated = Update(slot);
+      if (!updated.ok() || !*updated) return false;
+    }
+    const bool awaited = core_.runtime().synchronous() && command.node >= 0;
+    if (awaited && !core_.runtime().EnterSync()) return false;
+    const bool entered = command.op != Op::kForeign || core_.EnterGate(command.node);
+    absl::Status status = entered ? DoAndMark(slot, command) : absl::OkStatus();
+    if (command.op == Op::kForeign && entered) core_.LeaveGate(command.node);
+    if (awaited) {
+      if (status.ok() && entered) status = AwaitNode(slot, command);
+      core_.runtime().LeaveSync();
+    }
+    if (!entered) return false;
+    if (!status.ok()) {
+      // An asynchronous fault comes to light at some later call, unless each node was waited for.
+      slot.fault.Fail(base::IsFatal(status) && !awaited ? -1 : command.node, status);
+      return false;
+    }
+  }
+  return true;
+}
+
+Submitted StreamExecutor::SubmitOfPart(Slot& slot, int32_t at, driver::CurrentDevice& current) {
+  if (slot.fault.failed()) return Submitted::kFailed;
+  const ExecCommand& command = slot.schedule->commands[static_cast<size_t>(at)];
+  current.Set(core_.local_device_of_lane(command.lane));
+  if (command.room == Room::kAwaitAndMark) {
+    const absl::StatusOr<bool> room = HasRoom(slot, command);
+    if (!room.ok()) slot.fault.Fail(-1, room.status());
+    if (!room.ok() || !*room) return room.ok() ? Submitted::kFull : Submitted::kFailed;
+  }
+  const absl::Status status = DoAndMark(slot, command);
+  if (status.ok()) return Submitted::kDone;
+  slot.fault.Fail(base::IsFatal(status) ? -1 : command.node, status);  // a fault of any command, see SubmitInOrder
+  return Submitted::kFailed;
+}
+
+absl::StatusOr<bool> StreamExecutor::HasRoom(const Slot& slot, const ExecCommand& command) {
+  return core_.driver().Query(slot.marks[static_cast<size_t>(command.lane)]);
+}
+
+absl::Status StreamExecutor::DoAndMark(Slot& slot, const ExecCommand& command) {
+  absl::Status status = Do(slot, command);
+  if (!status.ok() || command.room == Room::kEnough) return status;
+  const auto lane = static_cast<size_t>(command.lane);
+  return core_.driver().Record(slot.marks[lane], slot.streams[lane]);
+}
+
+absl::Status StreamExecutor::SubmitFinish(Slot& slot, int32_t end) {
+  driver::CurrentDevice current(core_.driver());
+  const std::vector<ExecCommand>& commands = slot.schedule->commands;
+  for (; slot.next_command < end; ++slot.next_command) {
+    const ExecCommand& command = commands[static_cast<size_t>(slot.next_command)];
+    current.Set(core_.local_device_of_lane(command.lane));
+    absl::Status status = Do(slot, command);
+    if (!status.ok()) {
+      slot.fault.Fail(-1, status);
+      status = Do(slot, command);
+    }
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StreamExecutor::Do(Slot& slot, const ExecCommand& command) {
+  driver::Driver& driver = core_.driver();
+  const driver::Stream stream = slot.streams[static_cast<size_t>(command.lane)];
+  const auto index = static_cast<size_t>(command.index);
+  switch (command.op) {
+    case Op::kRecord: return driver.Record(slot.events[index], stream);
+    case Op::kWait: return driver.Wait(stream, slot.events[index]);
+    case Op::kStateWrite: slot.ticket.places[index].written.store(true, std::memory_order_release); return {};
+    case Op::kStateDone:
+      if (core_.runtime().states().Submitted(slot.ticket.places[index])) core_.runtime().bell().Ring();
+      return absl::OkStatus();
+    case Op::kGraph: return LaunchGraph(slot, command);
+    default: break;
+  }
+  if (slot.begin_timing.empty()) return DoNode(slot, command);
+  const auto node = static_cast<size_t>(command.node);
+  PENSTOCK_RETURN_IF_ERROR(driver.Record(slot.begin_timing[node], stream));
+  PENSTOCK_RETURN_IF_ERROR(DoNode(slot, command));
+  return driver.Record(slot.end_timing[node], stream);
+}
+
+// False: somebody this run comes behind has touches of the State still to submit. Whoever fails and leaves the order
+// poisons the State first, so the verdict is asked for once nobody is ahead. The first wait of a submission looks back
+// from all States of the run (`judged`), so that a run with many does not look at all of them for each.
+absl::StatusOr<bool> StreamExecutor::WaitForState(Slot& slot, const ExecCommand& command, bool& judged) {
+  StateOrder& order = core_.runtime().states();
+  const StatePlace& place = slot.ticket.places[static_cast<size_t>(command.index)];
+  const driver::Stream stream = slot.streams[static_cast<size_t>(command.lane)];
+  const auto verdict = [&] {
+    return std::exchange(judged, true) ? order.NearestVerdict(place) : order.Verdict(slot.ticket);
+  };
+  uint64_t below = UINT64_MAX;
+  while (const auto ahead = order.LookAhead(place, below)) {
+    if (!ahead->submitted) {
+      PENSTOCK_RETURN_IF_ERROR(verdict());
+      if (ahead->core == nullptr && StateCore::Of(place.queue->record).TakeBack()) continue;
+      return false;
+    }
+    for (const driver::Event event : *ahead->done) PENSTOCK_RETURN_IF_ERROR(core_.driver().Wait(stream, event));
+    below = ahead->serial;
+  }
+  PENSTOCK_RETURN_IF_ERROR(verdict());
+  return true;
+}
+
+// False: the run to come behind has not submitted all of its work.
+absl::StatusOr<bool> StreamExecutor::WaitUntilReady(Slot& slot, const ExecCommand& command) {
+  const driver::Stream stream = slot.streams[static_cast<size_t>(command.lane)];
+  const auto [first, last] = OfArrival(slot.ahead, command.index);
+  for (const RunAhead& ahead : std::ranges::subrange(first, last)) {
+    PENSTOCK_ASSIGN_OR_RETURN(const RunState::Tail tail, ahead.run->LookAtTail());
+    if (!tail.submitted) return false;
+    if (tail.ended) continue;
+    for (const driver::Event event : *tail.done) PENSTOCK_RETURN_IF_ERROR(core_.driver().Wait(stream, event));
+  }
+  return true;
+}
+
+bool StreamExecutor::AheadIsSettled(Slot& slot) {
+  for (; slot.ahead_ended < slot.ahead.size(); ++slot.ahead_ended) {
+    if (slot.fault.failed()) return true;
+    const absl::StatusOr<RunState::Tail> tail = slot.ahead[slot.ahead_ended].run->LookAtTail();
+    if (!tail.ok()) {
+      slot.fault.Fail(-1, tail.status());
+    } else if (!tail->ended) {
+      return false;
+    }
+  }
+  return true;
+}
+
+absl::Status StreamExecutor::WaitForEvents(const Slot& slot) {
+  driver::CurrentDevice current(core_.driver());
+  for (const EventAhead& ahead : slot.events_ahead) {
+    const auto [first, last] = OfArrival(slot.schedule->arrival_lanes, ahead.arrival);
+    for (const ArrivalLane& to : std::ranges::subrange(first, last)) {
+      current.Set(core_.local_device_of_lane(to.lane));
+      PENSTOCK_RETURN_IF_ERROR(core_.driver().WaitNative(slot.streams[static_cast<size_t>(to.lane)], ahead.event));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StreamExecutor::AwaitNode(Slot& slot, const ExecCommand& command) {
+  driver::Driver& driver = core_.driver();
+  const driver::Event event = slot.sync_events[static_cast<size_t>(command.lane)];
+  PENSTOCK_RETURN_IF_ERROR(driver.Record(event, slot.streams[static_cast<size_t>(command.lane)]));
+  absl::Status status;
+  const bool ended = host::WaitForProgress(core_.runtime().bell(), driver.rings(), slot.deadline, [&] {
+    const absl::StatusOr<bool> complete = driver.Query(event);
+    status = complete.status();
+    return !complete.ok() || *complete || slot.fault.failed();
+  });
+  return ended ? status : absl::DeadlineExceededError("the run's deadline passed before this node ended");
+}
+
+absl::Status StreamExecutor::DoNode(Slot& slot, const ExecCommand& command) {
+  driver::Driver& driver = core_.driver();
+  const driver::Stream stream = slot.streams[static_cast<size_t>(command.lane)];
+  const auto index = static_cast<size_t>(command.index);
+  switch (command.op) {
+    case Op::kCopy: return slot.copies_off[index] ? absl::OkStatus() : driver.Copy(stream, slot.copies[index]);
+    case Op::kBatch:
+      return slot.batches[index].count == 0 ? absl::OkStatus() : driver.CopyBatch(stream, slot.batches[index]);
+    case Op::kFill: return driver.Fill(stream, slot.fills[index]);
+    case Op::kForeign: return CallForeign(core_, slot, command.index, command.lane);
+    case Op::kAsk: return driver.Launch(stream, slot.asks->op(command.index));
+    default: break;
+  }
+  const driver::KernelOp& op = slot.kernels[index];
+  return op.rows == 0 ? absl::OkStatus() : driver.Launch(stream, op);
+}
+
+// Fails the run itself. False: a callable that is to be captured is being called elsewhere.
+absl::StatusOr<bool> StreamExecutor::Update(Slot& slot) {
+  int32_t node = -1;
+  absl::StatusOr<bool> updated = slot.replay->Capture(node);
+  if (updated.ok() && *updated) {
+    if (const absl::Status set = slot.replay->Update(node); !set.ok()) updated = set;
+  }
+  if (!updated.ok()) slot.fault.Fail(base::IsFatal(updated.status()) ? -1 : node, updated.status());
+  return updated;
+}
+
+absl::Status StreamExecutor::LaunchGraph(Slot& slot, const ExecCommand& command) {
+  const absl::Status launched = slot.replay->Launch(command.index, slot.streams[static_cast<size_t>(command.lane)]);
+  const bool its_own = !launched.ok() && !base::IsFatal(launched);
+  return its_own ? base::Prefixed(core_.TextOfGraph(command.index), launched) : launched;
+}
+
+}  // namespace penstock::runtime

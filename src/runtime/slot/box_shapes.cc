@@ -1,0 +1,118 @@
+#include "src/runtime/slot/box_shapes.h"
+
+#include <string>
+
+#include "graph/common/message.h"
+#include "penstock/status_macros.h"
+#include "src/runtime/slot/slot.h"
+
+namespace penstock::runtime {
+namespace {
+
+// Rows and slices of a buffer with memory of its own.
+BoxInRun WholeOf(const BufferDecl& decl, const std::vector<int64_t>& params) {
+  BoxInRun box;
+  box.shape = ShapeOf(decl.extent, params);
+  const int rank = box.shape.rank;
+  box.row = (decl.pitch > 0 ? decl.pitch : box.shape.width()) * decl.type.size;
+  box.element = decl.type.size;
+  box.slice = rank > 1 ? box.shape.size[static_cast<size_t>(rank) - 2] * box.row : box.row;
+  return box;
+}
+
+// The value of a dimension, which is negative here where that of an unsigned parameter is larger than any other.
+std::string TextOf(const Model& model, const Dim& dim, int64_t value) {
+  const bool is_signed = dim.is_constant() || model.params[static_cast<size_t>(dim.param)].is_signed;
+  return is_signed ? std::to_string(value) : std::to_string(static_cast<uint64_t>(value));
+}
+
+// `box` of the buffer `decl`, which lies at `of`. Extents and their bytes are below 2^62 (Validate), and what lies
+// inside one cannot overflow.
+absl::Status Take(const Model& model, const BufferDecl& decl, const BoxInRun& of, const Box& box,
+                  const std::vector<int64_t>& params, BoxInRun& out) {
+  out = of;
+  if (box.whole) return absl::OkStatus();
+  const int rank = of.shape.rank;
+  const int64_t step[] = {of.slice, of.row, decl.type.size};
+  for (int i = 0; i < rank; ++i) {
+    const auto d = static_cast<size_t>(i);
+    const int64_t offset = ValueOf(box.offset.dims[d], params), size = ValueOf(box.size.dims[d], params);
+    const int64_t extent = of.shape.size[d];
+    if (offset < 0 || offset > extent || size > extent - offset) {
+      return absl::InvalidArgumentError(graph::OutsideText(decl.name, i, TextOf(model, box.offset.dims[d], offset),
+                                                           size, std::to_string(extent) + " in this run"));
+    }
+    out.offset += offset * step[kMaxRank - rank + i];
+    out.shape.size[d] = size;
+  }
+  if (out.shape.elements() == 0) out.offset = of.offset;  // nothing may begin past the end of the memory
+  return absl::OkStatus();
+}
+
+// An alias of all of a buffer has its memory in the shape declared for its own type.
+absl::Status TakeAlias(const Model& model, const BufferDecl& decl, const Slot& slot, BoxInRun& out) {
+  const auto of = static_cast<size_t>(decl.alias_of);
+  PENSTOCK_RETURN_IF_ERROR(Take(model, model.buffers[of], slot.boxes[of], decl.box, slot.param_values, out));
+  out.shape = ShapeOf(decl.extent, slot.param_values);
+  out.element = decl.type.size;
+  return absl::OkStatus();
+}
+
+bool IsContiguous(const BoxInRun& box, int64_t element_bytes) {
+  const int rank = box.shape.rank;
+  if (box.shape.elements() == 0 || rank == 1) return true;
+  const int64_t rows = box.shape.size[static_cast<size_t>(rank) - 2];
+  const int64_t slices = rank == 3 ? box.shape.size[0] : 1;
+  return (rows == 1 || box.row == box.shape.width() * element_bytes) &&
+         (slices == 1 || box.slice == rows * box.shape.width() * element_bytes);
+}
+
+absl::Status Refuse(const Model& model, const char* what, const Name& name, const std::string& text) {
+  return absl::InvalidArgumentError(graph::Prefix(model, what, name) + ": " + text);
+}
+
+absl::Status SetSlice(const Model& model, const SliceEntry& entry, Slot& slot, BoxInRun& out) {
+  const NodeDecl& node = model.nodes[static_cast<size_t>(entry.decl)];
+  const AccessDecl& access = node.accesses[static_cast<size_t>(entry.access)];
+  const auto b = static_cast<size_t>(access.buffer);
+  const BufferDecl& buffer = model.buffers[b];
+  if (const absl::Status taken = Take(model, buffer, slot.boxes[b], access.box, slot.param_values, out); !taken.ok()) {
+    return Refuse(model, "node", node.name,
+                  "access " + std::to_string(entry.access) + " " + std::string(taken.message()));
+  }
+  if (!entry.span || IsContiguous(out, buffer.type.size)) return absl::OkStatus();
+  return Refuse(model, "node", node.name,
+                "access " + std::to_string(entry.access) + " is a span of a part of " + graph::Quoted(buffer.name) +
+                    ", whose rows do not lie side by side in this run; a span has no pitch; take a View, or slice "
+                    "whole rows");
+}
+
+}  // namespace
+
+BoxInRun BoxOf(const Model& model, const AccessDecl& access, const Slot& slot) {
+  const auto b = static_cast<size_t>(access.buffer);
+  BoxInRun box;
+  Take(model, model.buffers[b], slot.boxes[b], access.box, slot.param_values, box)
+      .IgnoreError();  // SetBoxes has checked it
+  return box;
+}
+
+absl::Status SetBoxes(const Model& model, const Program& program, bool dynamic, Slot& slot) {
+  const size_t buffers = model.buffers.size();
+  for (size_t b = 0; b < buffers; ++b) {
+    if (program.dynamic_buffer[b] != dynamic) continue;
+    const BufferDecl& decl = model.buffers[b];
+    if (!decl.is_alias) {
+      slot.boxes[b] = WholeOf(decl, slot.param_values);
+    } else if (const absl::Status taken = TakeAlias(model, decl, slot, slot.boxes[b]); !taken.ok()) {
+      return Refuse(model, "buffer", decl.name, std::string(taken.message()));
+    }
+  }
+  for (size_t i = 0; i < program.slices.size(); ++i) {
+    if (program.slices[i].dynamic != dynamic) continue;
+    PENSTOCK_RETURN_IF_ERROR(SetSlice(model, program.slices[i], slot, slot.boxes[buffers + i]));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::runtime

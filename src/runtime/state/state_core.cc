@@ -1,0 +1,194 @@
+#include "src/runtime/state/state_core.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "graph/common/message.h"
+#include "penstock/status_macros.h"
+#include "src/base/process_life.h"
+#include "src/base/status.h"
+#include "src/base/user_code.h"
+#include "src/host/progress.h"
+#include "src/runtime/core/runtime_core.h"
+#include "src/runtime/executable/executable_core.h"
+#include "src/runtime/state/state_call.h"
+
+namespace penstock::runtime {
+
+// Held for good, where leak checkers see that it is on purpose.
+void StateCore::Leak(std::unique_ptr<Call> call) {
+  static base::Mutex mu;
+  static auto& kept = *new std::vector<std::unique_ptr<Call>>;
+  base::MutexLock lock(mu);
+  kept.push_back(std::move(call));
+}
+
+StateCore::StateCore(std::shared_ptr<RuntimeCore> runtime, StateRecord record, size_t bytes)
+    : StateRecord(std::move(record)),
+      runtime_(std::move(runtime)),
+      device_(runtime_->devices()[static_cast<size_t>(device)]),
+      bytes_(bytes) {
+  StateRecord::runtime = runtime_.get();
+}
+
+absl::StatusOr<std::shared_ptr<StateCore>> StateCore::Create(std::shared_ptr<RuntimeCore> runtime, StateRecord record,
+                                                             size_t bytes) {
+  std::shared_ptr<StateCore> core(new StateCore(std::move(runtime), std::move(record), bytes),
+                                  base::DeleteUnlessForked());
+  if (const absl::Status status = core->MakeResources(); !status.ok()) return core->Describe(status);
+  return core;
+}
+
+absl::Status StateCore::MakeResources() {
+  driver::Driver& driver = *device_.driver;
+  if (bytes_ > 0) {
+    PENSTOCK_RETURN_IF_ERROR(runtime_->WithMemory([&]() -> absl::Status {
+      PENSTOCK_ASSIGN_OR_RETURN(memory_, driver.AllocateDevice(device_.local, bytes_));
+      return absl::OkStatus();
+    }));
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(stream_, driver.CreateStream(device_.local, 0));
+  for (size_t i = 0; i < 2; ++i) {
+    PENSTOCK_ASSIGN_OR_RETURN(driver::Event event, driver.CreateEvent(device_.local, false));
+    events_.push_back(event);
+  }
+  return absl::OkStatus();
+}
+
+StateCore::~StateCore() {
+  TakeBack();
+  std::unique_ptr<Call> left;
+  {
+    base::MutexLock lock(mu_);
+    left = std::move(left_behind_);
+  }
+  if (left != nullptr) {
+    runtime_->Log(LogLevel::kWarning, "state " + graph::Quoted(name) +
+                                          ": dropped while a copy of its contents has not ended; its memory is leaked");
+    Leak(std::move(left));
+    return;
+  }
+  driver::Driver& driver = *device_.driver;
+  for (const driver::Event event : events_) driver.DestroyEvent(event);
+  if (stream_) driver.DestroyStream(stream_);
+  runtime_->FreeDevice(device_, memory_);
+}
+
+absl::Status StateCore::Describe(const absl::Status& cause) const {
+  return base::Prefixed("state " + graph::Quoted(name) + " on " + device_.info.name, cause);
+}
+
+absl::Status StateCore::CheckElements(const char* what, const void* contents, size_t elements) const {
+  const size_t own = type.size == 0 ? 0 : bytes_ / type.size;
+  if (elements == own && (elements == 0 || contents != nullptr)) return absl::OkStatus();
+  if (elements == own) {
+    return Describe(absl::InvalidArgumentError(std::string(what) + " was given " + std::to_string(elements) +
+                                               " elements at a null address; give memory that exists"));
+  }
+  return Describe(absl::InvalidArgumentError(std::string(what) + " was given " + std::to_string(elements) +
+                                             " elements; the State has " + std::to_string(own) +
+                                             "; give exactly that many"));
+}
+
+absl::Status StateCore::Set(const void* contents, size_t elements, Deadline deadline, const char* what) const {
+  PENSTOCK_RETURN_IF_ERROR(CheckElements(what, contents, elements));
+  return Do(what, true, deadline,
+            [&](Call& call) { return Copy(call, static_cast<const std::byte*>(contents), nullptr, deadline); });
+}
+
+absl::Status StateCore::Read(void* contents, size_t elements, Deadline deadline) const {
+  PENSTOCK_RETURN_IF_ERROR(CheckElements("Read", contents, elements));
+  return Do("Read", false, deadline,
+            [&](Call& call) { return Copy(call, nullptr, static_cast<std::byte*>(contents), deadline); });
+}
+
+absl::Status StateCore::Reset(Deadline deadline, const char* what) const {
+  return Do(what, true, deadline, [&](Call& call) { return Zero(call, deadline); });
+}
+
+absl::Status StateCore::status() const { return runtime_->states().StatusOf(queue_); }
+
+template <class Work>
+absl::Status StateCore::Do(const char* what, bool writes, Deadline deadline, Work work) const {
+  if (base::InUserCode()) {
+    return Describe(absl::FailedPreconditionError(
+        std::string(what) + " inside a host node or callback, which it could wait for; call it outside"));
+  }
+  PENSTOCK_RETURN_IF_ERROR(runtime_->CheckOpen());  // in a fork's copy, before anything that may take a lock
+  StateOrder& order = runtime_->states();
+  const absl::Status open = runtime_->RunStarted();
+  const auto end = [&](const absl::Status& status) {
+    runtime_->RunDrained();
+    return status;
+  };
+  if (!open.ok()) return end(open);
+  auto call = std::make_unique<Call>(*this, writes);
+  if (const absl::Status entered = order.Enter(call->ticket, writes); !entered.ok()) return end(entered);
+  absl::Status status = AwaitTurn(*call, deadline);
+  if (status.ok() && !writes) status = order.Verdict(call->ticket);
+  if (!status.ok()) {
+    order.Leave(call->ticket);
+    return end(status);
+  }
+  status = work(*call);
+  if (status.ok() && writes) order.ClearPoison(call->place());
+  if (!status.ok()) {
+    runtime_->NoteFault(status);
+    status = Describe(base::Prefixed(what, status));
+    if (call->place().written.load(std::memory_order_relaxed)) order.Poison(call->place(), status);
+  }
+  const bool in_ring = !call->ring.over();
+  if (!in_ring && Settled()) {
+    order.Leave(call->ticket);
+  } else {  // the deadline passed while it copied: others wait for the events, or until it is taken back from the ring
+    if (!in_ring) order.Submitted(call->place());
+    base::MutexLock lock(mu_);
+    left_behind_ = std::move(call);
+  }
+  return end(status);
+}
+
+absl::Status StateCore::AwaitTurn(const Call& call, Deadline deadline) const {
+  StateOrder& order = runtime_->states();
+  const bool turn = host::WaitForProgress(runtime_->bell(), runtime_->rings(), deadline.at(), [&] {
+    const auto ahead = order.LookAhead(call.ticket.places[0]);
+    if (!ahead) return true;
+    if (ahead->core != nullptr) {
+      ahead->core->AdvanceAll();
+    } else {
+      TakeBack();
+    }
+    return !order.LookAhead(call.ticket.places[0]);
+  });
+  if (turn) return absl::OkStatus();
+  return Describe(absl::DeadlineExceededError("the deadline passed before its turn; nothing was done" +
+                                              order.DescribeAhead(call.ticket)));
+}
+
+// Whether nothing is under way on the State's stream any more. A device that answers with a fault runs nothing.
+bool StateCore::Settled() const {
+  return std::all_of(events_.begin(), events_.end(), [&](driver::Event event) {
+    const absl::StatusOr<bool> complete = device_.driver->Query(event);
+    return !complete.ok() || *complete;
+  });
+}
+
+bool StateCore::TakeBack() const {
+  std::unique_ptr<Call> call;
+  {
+    base::MutexLock lock(mu_);
+    if (left_behind_ == nullptr || !left_behind_->ring.over()) return false;
+    call = std::move(left_behind_);
+  }
+  if (Settled()) {
+    runtime_->states().Leave(call->ticket);
+    runtime_->bell().Ring();
+    return true;
+  }
+  base::MutexLock lock(mu_);
+  left_behind_ = std::move(call);
+  return false;
+}
+
+}  // namespace penstock::runtime

@@ -1,0 +1,298 @@
+// How many copies, bytes and allocations given graphs take, to the byte, and how often a launch asks what kind its
+// memory is: counted at the seam, behind all of the library.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "tests/conformance/graph/graph_fixture.h"
+
+namespace penstock::conformance::copy_counts_test {
+namespace {
+
+using driver::checked::CallKind;
+using driver::checked::Totals;
+
+constexpr int64_t kN = 1000, kBytes = kN * 4;
+
+struct AddOne {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* x, int32_t* y) const { y[i] = x[i] + 1; }
+};
+struct Change {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
+};
+struct Add {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* x, int32_t* sum) const { sum[i] += x[i]; }
+};
+
+class CopyCounts : public GraphConformance {
+ protected:
+  // What one run does, once the executable is there.
+  template <class Bind>
+  Totals OfOneRun(const Graph& graph, Bind bind) {
+    Totals done;
+    absl::StatusOr<Executable> exec = runtime_->Compile(graph);
+    EXPECT_OK(exec.status());
+    if (!exec.ok()) return done;
+    Bindings io = exec->bindings();
+    bind(io);
+    const Totals before = checks_->witness().totals();
+    const absl::StatusOr<penstock::Run> run = exec->Launch(io);
+    EXPECT_OK(run.status());
+    if (!run.ok()) return done;
+    EXPECT_OK(run->Wait());
+    return checks_->witness().totals() - before;
+  }
+  // Of copies up to 64 KiB: graphs have them as batches of one piece.
+  Totals Small(Totals of_streams) const {
+    Totals all = of_streams;
+    if (!in_graphs()) return all;
+    all.pieces += all.uploads.calls + all.downloads.calls;
+    all.batch_uploads = std::exchange(all.uploads, {});
+    all.batch_downloads = std::exchange(all.downloads, {});
+    return all;
+  }
+  // How often each of two launches asks what kind its memory is. Of 40 inputs, i is bound to memory(i).
+  template <class Memory>
+  int64_t Inspections(Where where, Memory memory) {
+    Graph g("forty");
+    std::vector<BufferHandle<int32_t>> x;
+    for (size_t i = 0; i < kInputs; ++i) x.push_back(g.Input<int32_t>("x" + std::to_string(i), kEach, where));
+    g.ParallelFor("k", kEach, AddOne{}, Read(x[0]), Write(g.Buffer<int32_t>("t", kEach)));
+    const auto asked = [&] { return checks_->witness().log().count(CallKind::kInspect); };
+    int64_t calls[2] = {0, 0};
+    for (int64_t& of_launch : calls) {
+      const int64_t before = asked();
+      EXPECT_OK(RunOnce(g, [&](Bindings& io) {
+        for (size_t i = 0; i < kInputs; ++i) io.Set(x[i], memory(i));
+      }));
+      of_launch = asked() - before;
+    }
+    EXPECT_EQ(calls[0], calls[1]);
+    return calls[1];
+  }
+  static constexpr size_t kInputs = 40, kEach = 64;
+
+  HostBuffer<int32_t> Pinned(int64_t n) {
+    absl::StatusOr<HostBuffer<int32_t>> buffer = runtime_->MakeHostBuffer<int32_t>(n);
+    EXPECT_OK(buffer.status());
+    std::fill(buffer->begin(), buffer->end(), 1);
+    return *std::move(buffer);
+  }
+};
+
+TEST_P(CopyCounts, AnInputIsCopiedOnceForAllReaders) {
+  Graph g("readers");
+  auto x = g.Input<int32_t>("x", kN, kPinned);
+  auto unread = g.Input<int32_t>("unread", kN, kPinned);
+  std::vector<BufferHandle<int32_t>> y;
+  for (int i = 0; i < 3; ++i) {
+    y.push_back(g.Output<int32_t>("y" + std::to_string(i), kN, kPinned));
+    g.ParallelFor("k" + std::to_string(i), kN, AddOne{}, Read(x), Write(y.back()));
+  }
+  const HostBuffer<int32_t> memory[] = {Pinned(kN), Pinned(kN), Pinned(kN), Pinned(kN), Pinned(kN)};
+  const Totals done = OfOneRun(g, [&](Bindings& io) {
+    io.Set(x, memory[0]).Set(unread, memory[1]).Set(y[0], memory[2]).Set(y[1], memory[3]).Set(y[2], memory[4]);
+  });
+  EXPECT_EQ(done, Small({.uploads = {1, kBytes}, .downloads = {3, 3 * kBytes}}));
+}
+
+// Neither comes back what nobody writes, nor does what is only used inside.
+TEST_P(CopyCounts, OnlyWhatWasWrittenComesBack) {
+  Graph g("back");
+  auto x = g.InOut<int32_t>("x", kN, kPinned), y = g.InOut<int32_t>("y", kN, kPinned);
+  auto t = g.Buffer<int32_t>("t", kN);
+  g.ParallelFor("inside", kN, AddOne{}, Read(x), Write(t));
+  g.ParallelFor("all", kN, AddOne{}, Read(t), Write(y));
+  const HostBuffer<int32_t> hx = Pinned(kN), hy = Pinned(kN);
+  EXPECT_EQ(OfOneRun(g, [&](Bindings& io) { io.Set(x, hx).Set(y, hy); }),
+            Small({.uploads = {1, kBytes}, .downloads = {1, kBytes}}));
+}
+
+TEST_P(CopyCounts, CopiesOfMoreThan64KiBAreTheCopyEnginesInGraphsToo) {
+  constexpr int64_t kMost = 65536 / 4;
+  for (const int64_t n : {kMost, kMost + 1}) {
+    Graph g("sizes");
+    auto x = g.InOut<int32_t>("x", n, kPinned);
+    g.ParallelFor("change", n, Change{}, ReadWrite(x));
+    const HostBuffer<int32_t> memory = Pinned(n);
+    const Totals moved{.uploads = {1, n * 4}, .downloads = {1, n * 4}};
+    EXPECT_EQ(OfOneRun(g, [&](Bindings& io) { io.Set(x, memory); }), n == kMost ? Small(moved) : moved);
+    EXPECT_EQ(memory[static_cast<size_t>(n - 1)], 2);
+  }
+}
+
+TEST_P(CopyCounts, BoxesMoveTheirOwnBytes) {
+  constexpr int64_t kRows = 40, kColumns = 60, kTile = 24;
+  Graph g("tile");
+  auto image = g.Input<int32_t>("image", {kRows, kColumns}, kPinned);
+  auto tile = g.Buffer<int32_t>("tile", {kTile, kTile});
+  auto out = g.Output<int32_t>("out", {kTile, kTile}, kPinned);
+  g.Copy("in", Read(image, Slice({3, 5}, {kTile, kTile})), Write(tile));
+  g.ParallelFor("k", kTile * kTile, AddOne{}, Read(tile), Write(out));
+  const HostBuffer<int32_t> from = Pinned(kRows * kColumns), to = Pinned(kTile * kTile);
+  constexpr int64_t kTileBytes = kTile * kTile * 4;
+  EXPECT_EQ(OfOneRun(g, [&](Bindings& io) { io.Set(image, from).Set(out, to); }),
+            Small({.uploads = {1, kTileBytes}, .downloads = {1, kTileBytes}}));
+}
+
+TEST_P(CopyCounts, FillsOfBoxesWriteTheirOwnBytes) {
+  Graph g("border");
+  auto image = g.Output<int32_t>("image", {40, 60}, kPinned);
+  g.Fill("all", image, 1);
+  g.Fill("column", Write(image, Slice({0, 59}, {40, 1})), 2);
+  const HostBuffer<int32_t> memory = Pinned(40 * 60);
+  EXPECT_EQ(OfOneRun(g, [&](Bindings& io) { io.Set(image, memory); }),
+            Small({.downloads = {1, 40 * 60 * 4}, .fills = {2, 40 * 60 * 4 + 40 * 4}}));
+}
+
+TEST_P(CopyCounts, SmallCopiesAreOneSubmissionEachWay) {
+  constexpr int kCount = 8;
+  Graph g("many");
+  std::vector<BufferHandle<int32_t>> x, y;
+  for (int i = 0; i < kCount; ++i) {
+    x.push_back(g.Input<int32_t>("x" + std::to_string(i), kN, kPinned));
+    y.push_back(g.Output<int32_t>("y" + std::to_string(i), kN, kPinned));
+    g.ParallelFor("k" + std::to_string(i), kN, AddOne{}, Read(x.back()), Write(y.back()));
+  }
+  std::vector<HostBuffer<int32_t>> memory;
+  for (int i = 0; i < 2 * kCount; ++i) memory.push_back(Pinned(kN));
+  const Totals done = OfOneRun(g, [&](Bindings& io) {
+    for (size_t i = 0; i < kCount; ++i) io.Set(x[i], memory[2 * i]).Set(y[i], memory[2 * i + 1]);
+  });
+  EXPECT_EQ(
+      done,
+      (Totals{.batch_uploads = {1, kCount * kBytes}, .batch_downloads = {1, kCount * kBytes}, .pieces = 2 * kCount}));
+}
+
+TEST_P(CopyCounts, BoundDeviceMemoryIsNotCopied) {
+  Graph first("first"), second("second");
+  auto x = first.Input<int32_t>("x", kN, kPinned), out = first.Output<int32_t>("out", kN, kDevice);
+  first.ParallelFor("k", kN, AddOne{}, Read(x), Write(out));
+  auto in = second.InOut<int32_t>("in", kN, kDevice), y = second.Output<int32_t>("y", kN, kPinned);
+  second.ParallelFor("change", kN, Change{}, ReadWrite(in));
+  second.ParallelFor("k", kN, AddOne{}, Read(in), Write(y));
+  const HostBuffer<int32_t> hx = Pinned(kN), hy = Pinned(kN);
+  const absl::StatusOr<DeviceBuffer<int32_t>> memory = runtime_->MakeDeviceBuffer<int32_t>(kN);
+  ASSERT_OK(memory.status());
+  EXPECT_EQ(OfOneRun(first, [&](Bindings& io) { io.Set(x, hx).Set(out, *memory); }), Small({.uploads = {1, kBytes}}));
+  EXPECT_EQ(OfOneRun(second, [&](Bindings& io) { io.Set(in, *memory).Set(y, hy); }), Small({.downloads = {1, kBytes}}));
+}
+
+TEST_P(CopyCounts, WhatIsNeededOnTwoDevicesIsCopiedToEachOnceUntilItIsWritten) {
+  if (runtime_->devices().size() < 2) GTEST_SKIP() << "needs two devices";
+  Graph g("two");
+  auto x = g.Input<int32_t>("x", kN, kPinned);
+  auto sum = g.InOut<int32_t>("sum", kN, kPinned);
+  auto t = g.Buffer<int32_t>("t", kN);
+  g.ParallelFor("make", kN, AddOne{}, Read(x), Write(t)).On(0);
+  for (const int device : {0, 1, 1, 0}) {  // the sum goes over and comes back, t goes over once
+    g.ParallelFor("t" + std::to_string(g.model().nodes.size()), kN, Add{}, Read(t), ReadWrite(sum)).On(device);
+  }
+  g.ParallelFor("again", kN, Change{}, ReadWrite(t)).On(0);
+  g.ParallelFor("last", kN, Add{}, Read(t), ReadWrite(sum)).On(1);  // both once more
+  const HostBuffer<int32_t> hx = Pinned(kN), hs = Pinned(kN);
+  EXPECT_EQ(OfOneRun(g, [&](Bindings& io) { io.Set(x, hx).Set(sum, hs); }),
+            (Totals{.uploads = {2, 2 * kBytes}, .downloads = {1, kBytes}, .peer = {5, 5 * kBytes}}));
+  EXPECT_EQ(hs[0], 1 + 4 * 2 + 3);
+}
+
+// Across runs only States stay.
+TEST_P(CopyCounts, AStateIsNotCopiedByRunsThatUseItAtHome) {
+  auto state = runtime_->MakeState<int32_t>("s", kN);
+  ASSERT_OK(state.status());
+  Graph g("state");
+  auto x = g.Input<int32_t>("x", kN, kPinned);
+  g.ParallelFor("add", kN, Add{}, Read(x), ReadWrite(*state));
+  const HostBuffer<int32_t> hx = Pinned(kN);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(OfOneRun(g, [&](Bindings& io) { io.Set(x, hx); }), Small({.uploads = {1, kBytes}}));
+  }
+}
+
+TEST_P(CopyCounts, ALaunchAsksOnceForAllMemoryOfOneAllocation) {
+  const HostBuffer<int32_t> one = Pinned(kInputs * kEach);
+  const auto part_of = [](auto& memory) {
+    return [&memory](size_t i) { return std::span(memory.data() + i * kEach, kEach); };
+  };
+  EXPECT_EQ(Inspections(kPinned, part_of(one)), 1);
+  EXPECT_EQ(Inspections(kHost, part_of(one)), 1);
+  std::vector<HostBuffer<int32_t>> own;
+  for (size_t i = 0; i < kInputs; ++i) own.push_back(Pinned(kEach));
+  EXPECT_EQ(Inspections(kPinned, [&](size_t i) { return std::span(own[i].data(), kEach); }), 1)
+      << "they lie in one slab";
+  absl::StatusOr<DeviceBuffer<int32_t>> device = runtime_->MakeDeviceBuffer<int32_t>(kInputs * kEach, 0);
+  ASSERT_OK(device.status());
+  Graph fill("fill");
+  auto x = fill.Output<int32_t>("x", kInputs * kEach, kDevice);
+  fill.Fill("five", x, 5);
+  ASSERT_OK(RunOnce(fill, [&](Bindings& io) { io.Set(x, *device); }));
+  EXPECT_EQ(Inspections(kDevice, part_of(*device)), 1);
+}
+
+TEST_P(CopyCounts, ALaunchAsksOnceForEachBufferThatIsNotPinned) {
+  const HostBuffer<int32_t> pinned = Pinned(kInputs * kEach);
+  const std::vector<int32_t> pageable(kInputs * kEach, 1);
+  EXPECT_EQ(Inspections(kHost, [&](size_t i) { return std::span(pageable.data() + i * kEach, kEach); }), kInputs);
+  EXPECT_EQ(Inspections(kHost,
+                        [&](size_t i) {
+                          const int32_t* const from = i % 2 == 0 ? pinned.data() : pageable.data();
+                          return std::span(from + i * kEach, kEach);
+                        }),
+            1 + kInputs / 2);
+}
+
+// After the first run, runs allocate nothing: neither of the devices nor pinned.
+TEST_P(CopyCounts, TenThousandRunsOfFortyBuffersAllocateNothing) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr int kRuns = 300;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  constexpr int kRuns = 300;
+#else
+  constexpr int kRuns = 10000;
+#endif
+#else
+  constexpr int kRuns = 10000;
+#endif
+  constexpr int kThirds = 10;
+  Graph g("forty");
+  std::vector<BufferHandle<int32_t>> bound;
+  std::vector<std::vector<int32_t>> memory;
+  for (int i = 0; i < kThirds; ++i) {
+    const std::string number = std::to_string(i);
+    const int64_t n = i == 0 ? 20000 : 64;  // the first goes through the ring
+    auto in = g.Input<int32_t>("in" + number, n), out = g.Output<int32_t>("out" + number, n);
+    auto t = g.Buffer<int32_t>("t" + number, n), u = g.Buffer<int32_t>("u" + number, n, i % 2 == 0 ? kPinned : kDevice);
+    g.ParallelFor("one" + number, n, AddOne{}, Read(in), Write(t));
+    g.ParallelFor("two" + number, n, AddOne{}, Read(t), Write(u));
+    g.ParallelFor("three" + number, n, AddOne{}, Read(u), Write(out));
+    for (const auto& b : {in, out}) {
+      bound.push_back(b);
+      memory.emplace_back(static_cast<size_t>(n), 1);
+    }
+  }
+  absl::StatusOr<Executable> exec = runtime_->Compile(g, {.slots = 2});
+  ASSERT_OK(exec.status());
+  Bindings io = exec->bindings();
+  for (size_t i = 0; i < bound.size(); ++i) io.Set(bound[i], memory[i]);
+  Totals after_first;
+  for (int i = 0; i < kRuns; ++i) {
+    absl::StatusOr<penstock::Run> run = exec->Launch(io);
+    ASSERT_OK(run.status());
+    ASSERT_OK(run->Wait());
+    if (i == 0) after_first = checks_->witness().totals();
+  }
+  const Totals since = checks_->witness().totals() - after_first;
+  EXPECT_EQ(since.device_allocations, Totals::Sum{});
+  EXPECT_EQ(since.pinned_allocations, Totals::Sum{});
+  EXPECT_GT(since.batch_uploads.calls, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Host, CopyCounts,
+                         testing::Values(Target{"host:2", "stream", true}, Target{"host:2", "graph", true}),
+                         NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Cuda, CopyCounts,
+                         testing::Values(Target{"cuda", "stream", true}, Target{"cuda", "graph", true}), NameOfTarget);
+
+}  // namespace
+}  // namespace penstock::conformance::copy_counts_test

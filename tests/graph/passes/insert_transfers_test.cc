@@ -1,0 +1,466 @@
+// Transfers: which copies are inserted, where, and which are not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "graph/passes/passes.h"
+#include "graph/plan/plan_names.h"
+#include "tests/graph/oracle/model_builder.h"
+#include "tests/graph/oracle/oracle.h"
+
+namespace penstock::graph::insert_transfers_test {
+namespace {
+
+std::string InstanceText(const Draft& draft, int32_t instance) {
+  Plan plan;
+  plan.instances = draft.instances;
+  return InstanceName(plan, draft.model, instance);
+}
+
+// The steps in sequence, with those that nobody needs or without them: "stage in x.bound>x.pinned; upload
+// x.pinned>x.device0; k".
+std::string StepsOf(const ModelBuilder& g, const PlanOptions& options = Devices(1),
+                    std::vector<std::string>* notes = {}, bool needless = true) {
+  Draft draft(g.model, options);
+  Validate(draft);
+  DeclaredEdges(draft);
+  Check(draft);
+  EXPECT_TRUE(draft.mistakes.empty()) << draft.mistakes[0].text;
+  Canonical(draft);
+  Place(draft);
+  if (!needless) Needless(draft);
+  Transfers(draft);
+  std::string text;
+  for (const Step& step : draft.steps) {
+    if (!text.empty()) text += "; ";
+    if (step.decl >= 0) text += std::string(g.model.nodes[static_cast<size_t>(step.decl)].name.view());
+    if (step.src < 0) continue;
+    text += std::string(step.decl >= 0 ? " = " : "") + KindName(step.kind) + " " + InstanceText(draft, step.src) + ">" +
+            InstanceText(draft, step.dst);
+  }
+  if (notes != nullptr) *notes = draft.notes;
+  return text;
+}
+
+TEST(Transfers, HostMemoryGoesThroughPinnedBothWays) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4), y = g.Output("y", 4);
+  g.For("k", In{x}, Out{y});
+  EXPECT_EQ(StepsOf(g),
+            "stage in x.bound>x.pinned; upload x.pinned>x.device0; k; download y.device0>y.pinned; "
+            "stage out y.pinned>y.bound");
+}
+
+TEST(Transfers, PinnedMemoryGoesDirectly) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4, kPinned), y = g.Output("y", 4, kPinned);
+  g.For("k", In{x}, Out{y});
+  EXPECT_EQ(StepsOf(g), "upload x.bound>x.device0; k; download y.device0>y.bound");
+}
+
+TEST(Transfers, SlotMemoryIsFilledAndReadInPlace) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4, kSlot), y = g.Output("y", 4, kSlot), z = g.InOut("z", 4, kSlot);
+  g.For("k", In{x}, Out{y}, Change{z});
+  g.Host("h", Change{z});
+  EXPECT_EQ(StepsOf(g),
+            "upload x.pinned>x.device0; upload z.pinned>z.device0; k; download z.device0>z.pinned; h; "
+            "download y.device0>y.pinned");
+}
+
+TEST(Transfers, InOutIsBroughtInAndBack) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4, kPinned);
+  g.For("k", Change{x});
+  EXPECT_EQ(StepsOf(g), "upload x.bound>x.device0; k; download x.device0>x.bound");
+}
+
+TEST(Transfers, WhatIsWrittenWholeIsNotBroughtIn) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4, kPinned);
+  g.For("k", Out{x});
+  std::vector<std::string> notes;
+  EXPECT_EQ(StepsOf(g, Devices(1), &notes), "k; download x.device0>x.bound");
+  EXPECT_EQ(notes, (std::vector<std::string>{"x: its contents are not used; 'k' writes all of it first"}));
+}
+
+TEST(Transfers, WhatIsNotWrittenIsNotBroughtBack) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4, kPinned);
+  g.For("k", In{x});
+  std::vector<std::string> notes;
+  EXPECT_EQ(StepsOf(g, Devices(1), &notes), "upload x.bound>x.device0; k");
+  EXPECT_EQ(notes, (std::vector<std::string>{"x: not copied back; no node writes it"}));
+}
+
+TEST(Transfers, AnInputIsUploadedOnceForAllReaders) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4, kPinned);
+  g.For("k0", In{x});
+  g.For("k1", In{x});
+  g.For("k2", In{x});
+  std::vector<std::string> notes;
+  EXPECT_EQ(StepsOf(g, Devices(1), &notes), "upload x.bound>x.device0; k0; k1; k2");
+  EXPECT_EQ(notes, (std::vector<std::string>{"x: copied to host:0 once for 3 readers"}));
+}
+
+TEST(Transfers, EachDeviceGetsItsCopyFromTheHost) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4, kPinned);
+  g.For("k0", In{x});
+  g.node(g.For("k1", In{x})).device = 1;
+  EXPECT_EQ(StepsOf(g, Devices(2)), "upload x.bound>x.device0; k0; upload x.bound>x.device1; k1");
+}
+
+TEST(Transfers, WhatOnlyADeviceHoldsGoesToItsPeer) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 4);
+  g.For("k0", Out{t});
+  g.node(g.For("k1", In{t})).device = 1;
+  g.For("k2", In{t});
+  EXPECT_EQ(StepsOf(g, Devices(2)), "k0; peer copy t.device0>t.device1; k1; k2");
+}
+
+TEST(Transfers, AWriteMakesOtherCopiesStale) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 4);
+  g.For("k0", Out{t});
+  g.node(g.For("k1", Change{t})).device = 1;
+  g.For("k2", In{t});
+  EXPECT_EQ(StepsOf(g, Devices(2)), "k0; peer copy t.device0>t.device1; k1; peer copy t.device1>t.device0; k2");
+}
+
+TEST(Transfers, HostNodesUseBoundMemoryAsItIs) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4), y = g.Output("y", 4);
+  g.Host("h", In{x}, Out{y});
+  EXPECT_EQ(StepsOf(g), "h");
+}
+
+TEST(Transfers, AHostNodeReadsAnOutputThatADeviceWrote) {
+  ModelBuilder g;
+  const int32_t y = g.Output("y", 4);
+  g.For("k", Out{y});
+  g.Host("h", In{y});
+  EXPECT_EQ(StepsOf(g), "k; download y.device0>y.pinned; stage out y.pinned>y.bound; h");
+}
+
+TEST(Transfers, AHostNodeChangesWhatADeviceUsesNext) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4);
+  g.For("k0", Change{x});
+  g.Host("h", Change{x});
+  g.For("k1", Change{x});
+  EXPECT_EQ(StepsOf(g),
+            "stage in x.bound>x.pinned; upload x.pinned>x.device0; k0; download x.device0>x.pinned; "
+            "stage out x.pinned>x.bound; h; stage in x.bound>x.pinned; upload x.pinned>x.device0; k1; "
+            "download x.device0>x.pinned; stage out x.pinned>x.bound");
+}
+
+TEST(Transfers, HostNodesUseBuffersInPinnedMemory) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 4);
+  g.Host("h", Out{t});
+  g.For("k", Change{t});
+  g.Host("h1", In{t});
+  EXPECT_EQ(StepsOf(g), "h; upload t.pinned>t.device0; k; download t.device0>t.pinned; h1");
+}
+
+TEST(Transfers, ADeclaredCopyIsTheUpload) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4), p = g.Input("p", 4, kPinned), t = g.Scratch("t", 4), u = g.Scratch("u", 4);
+  g.Copy("in", x, t);
+  g.Copy("direct", p, u);
+  EXPECT_EQ(StepsOf(g), "stage in x.bound>x.pinned; in = upload x.pinned>t.device0; direct = upload p.bound>u.device0");
+}
+
+TEST(Transfers, ADeclaredCopyIsTheDownload) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 4), y = g.Output("y", 4), z = g.Output("z", 4, kPinned),
+                s = g.Scratch("s", 4, kPinned);
+  g.Fill("f", t);
+  g.Copy("out", t, y);
+  g.Copy("direct", t, z);
+  g.Copy("keep", t, s);
+  EXPECT_EQ(StepsOf(g),
+            "f; out = download t.device0>y.pinned; keep = download t.device0>s.pinned; direct = download "
+            "t.device0>z.bound; stage out y.pinned>y.bound");
+}
+
+TEST(Transfers, ADeclaredCopyStaysOnItsDeviceWhereItCan) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4, kPinned), t = g.Scratch("t", 4);
+  g.For("k", In{x});
+  g.Copy("c", x, t);
+  EXPECT_EQ(StepsOf(g), "upload x.bound>x.device0; k; c = device copy x.device0>t.device0");
+}
+
+TEST(Transfers, ADeclaredCopyGoesToTheDeviceItIsPinnedTo) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 4), u = g.Scratch("u", 4);
+  g.Fill("f", t);
+  g.node(g.Copy("c", t, u)).device = 1;
+  g.For("k", In{u});
+  EXPECT_EQ(StepsOf(g, Devices(2)), "f; c = peer copy t.device0>u.device1; peer copy u.device1>u.device0; k");
+}
+
+TEST(Transfers, ADeclaredDownloadComesFromItsOwnDeviceWhereItCan) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 4), y = g.Output("y", 4, kPinned);
+  g.Fill("f", t);
+  g.node(g.For("k", In{t})).device = 1;
+  g.node(g.Copy("c", t, y)).device = 1;
+  g.After(2, 1);
+  EXPECT_EQ(StepsOf(g, Devices(2)), "f; peer copy t.device0>t.device1; k; c = download t.device1>y.bound");
+}
+
+TEST(Transfers, AFillOfAPartGetsTheRestBroughtFirst) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4, kPinned), y = g.InOut("y", 4, kPinned), z = g.Output("z", 4, kPinned);
+  const int32_t t = g.Scratch("t", 4);
+  const auto fill = [&](const char* name, int32_t buffer, const Box& box) {
+    g.node(g.Fill(name, buffer)).accesses[0].box = box;
+  };
+  fill("part", x, Slice(1, 3));
+  fill("whole", y, Slice(0, 4));
+  fill("low", z, Slice(0, 2));
+  fill("high", z, Slice(2, 2));
+  fill("none", t, Slice(0, 1));  // there are no contents yet
+  EXPECT_EQ(StepsOf(g),
+            "low; high; none; upload x.bound>x.device0; part; whole; download x.device0>x.bound; download "
+            "y.device0>y.bound; download z.device0>z.bound");
+}
+
+TEST(Transfers, CopiesHaveThePriorityOfTheNodeTheyAreFor) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4, kPinned);
+  g.node(g.For("k0", Change{x})).priority = 1;
+  g.node(g.For("k1", Change{x})).priority = 2;
+  const Plan plan = PlanOf(g);
+  EXPECT_EQ(plan.nodes[static_cast<size_t>(Find(plan, "upload x"))].priority, 1);
+  EXPECT_EQ(plan.nodes[static_cast<size_t>(Find(plan, "download x"))].priority, 2) << "of the last that wrote it";
+}
+
+TEST(Transfers, ADeclaredCopyBetweenHostMemoryIsOneCopy) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4), y = g.Output("y", 4), s = g.Scratch("s", 4, kPinned),
+                z = g.Output("z", 4, kPinned);
+  g.Copy("c", x, y);
+  g.Copy("d", x, s);
+  g.Copy("e", s, z);
+  EXPECT_EQ(StepsOf(g),
+            "c = host copy x.bound>y.bound; d = host copy x.bound>s.pinned; e = host copy s.pinned>z.bound");
+}
+
+TEST(Transfers, TheSourceOfACopyMayStandSecond) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4, kPinned), t = g.Scratch("t", 4);
+  NodeDecl& node = g.node(g.Copy("c", x, t));
+  std::swap(node.accesses[0], node.accesses[1]);
+  EXPECT_EQ(StepsOf(g), "c = upload x.bound>t.device0");
+}
+
+TEST(Transfers, SaysWhatIsNotUsed) {
+  ModelBuilder g;
+  g.Input("x", 4);
+  std::vector<std::string> notes;
+  StepsOf(g, Devices(1), &notes);
+  EXPECT_EQ(notes, (std::vector<std::string>{"x: no node uses it"}));
+}
+
+TEST(Transfers, FollowsAfterBeforeTheDeclaration) {
+  ModelBuilder g;
+  const int32_t a = g.For("a");
+  g.After(a, g.For("b"));
+  EXPECT_EQ(StepsOf(g), "b; a");
+}
+
+TEST(Transfers, APartialWriteGetsTheRestBroughtFirst) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4, kPinned);
+  g.For("k", Out{x, Slice(0, 2)});
+  EXPECT_EQ(StepsOf(g), "upload x.bound>x.device0; k; download x.device0>x.bound");
+}
+
+TEST(Transfers, ASliceThatIsAllOfTheBufferIsAWholeWrite) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", {2, 4}, kPinned);
+  g.For("k", Out{x, Slice({0, 0}, {2, 4})});
+  EXPECT_EQ(StepsOf(g), "k; download x.device0>x.bound");
+}
+
+TEST(Transfers, AParameterSizeIsNoWholeWrite) {
+  ModelBuilder g;
+  const int32_t n = g.Param("n", 4), x = g.InOut("x", 4, kPinned);
+  g.For("k", Out{x, Slice(0, g.ParamDim(n))});
+  EXPECT_EQ(StepsOf(g), "upload x.bound>x.device0; k; download x.device0>x.bound");
+}
+
+TEST(Transfers, AnAliasOfAParameterSizeIsNoWholeWrite) {
+  ModelBuilder g;
+  const int32_t n = g.Param("n", 4), x = g.InOut("x", 4, kPinned), a = g.Alias("a", x, Slice(0, g.ParamDim(n)));
+  g.For("k", Out{a});
+  EXPECT_EQ(StepsOf(g), "upload x.bound>x.device0; k; download x.device0>x.bound");
+}
+
+TEST(Transfers, AReadOfAnOutputDoesNotMakeItWhole) {
+  ModelBuilder g;
+  const int32_t n = g.Param("n", 4), y = g.Output("y", 4, kPinned);
+  g.For("k", Out{y, Slice(0, g.ParamDim(n))});
+  g.For("look", In{y, Slice(0, 4)}, In{y, Slice(0, 2)});
+  EXPECT_EQ(StepsOf(g), "upload y.bound>y.device0; k; look; download y.device0>y.bound");
+}
+
+TEST(Transfers, TilesOfAnOutputNeedNoUpload) {
+  ModelBuilder g;
+  const int32_t y = g.Output("y", {4, 4}, kPinned);
+  g.For("left", Out{y, Slice({0, 0}, {4, 2})});
+  g.For("right", Out{y, Slice({0, 2}, {4, 2})});
+  std::vector<std::string> notes;
+  EXPECT_EQ(StepsOf(g, Devices(1), &notes), "left; right; download y.device0>y.bound");
+  EXPECT_EQ(notes, std::vector<std::string>());
+}
+
+TEST(Transfers, TilesOnAnotherDeviceGetTheRestFromTheFirst) {
+  ModelBuilder g;
+  const int32_t y = g.Output("y", 4, kPinned);
+  g.For("left", Out{y, Slice(0, 2)});
+  g.node(g.For("right", Out{y, Slice(2, 2)})).device = 1;
+  EXPECT_EQ(StepsOf(g, Devices(2)), "left; peer copy y.device0>y.device1; right; download y.device1>y.bound");
+}
+
+TEST(Transfers, AnOutputWrittenInPartComesBackWithTheRestAsItWas) {
+  ModelBuilder g;
+  const int32_t y = g.Output("y", 4, kPinned);
+  g.For("k", Out{y, Slice(0, 3)});
+  std::vector<std::string> notes;
+  EXPECT_EQ(StepsOf(g, Devices(1), &notes), "upload y.bound>y.device0; k; download y.device0>y.bound");
+  EXPECT_EQ(notes,
+            (std::vector<std::string>{"y: an Output that may not be written whole; what is not keeps its contents"}));
+}
+
+TEST(Transfers, ReadsAndWritesThroughAnAliasAreOfItsBase) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4, kPinned), a = g.Alias("a", x, Slice(0, 2)), b = g.Alias("b", x, 2, Extent(8));
+  g.For("k0", In{a});
+  g.For("k1", Out{b});
+  std::vector<std::string> notes;
+  EXPECT_EQ(StepsOf(g, Devices(1), &notes), "upload x.bound>x.device0; k0; k1; download x.device0>x.bound");
+  EXPECT_EQ(notes, std::vector<std::string>());
+}
+
+TEST(Transfers, AnEmptyReadOfWhatNobodyWroteBringsNothing) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 4);
+  g.node(g.For("k", In{t, Slice(2, 0)})).device = 1;
+  EXPECT_EQ(StepsOf(g, Devices(2)), "k");
+}
+
+// --- copies that nobody needs ---
+
+std::string NeededSteps(const ModelBuilder& g, std::vector<std::string>* notes = {}) {
+  return StepsOf(g, Devices(1), notes, false);
+}
+
+TEST(Needless, ACopyThatNobodyReadsIsNotMade) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4, kPinned), a = g.Scratch("a", 4), b = g.Scratch("b", 4);
+  const int32_t y = g.Output("y", 4, kPinned);
+  g.Copy("in", x, a);
+  g.Copy("on", a, b);
+  g.Copy("out", x, y);
+  std::vector<std::string> notes;
+  EXPECT_EQ(NeededSteps(g, &notes), "out = host copy x.bound>y.bound");
+  EXPECT_THAT(notes, testing::Contains("b: 'on' is not made; nobody reads what it copies"));
+  EXPECT_THAT(notes, testing::Contains("a: 'in' is not made; nobody reads what it copies"));
+}
+
+TEST(Needless, WhatIsWrittenWholeBeforeItIsReadWasCopiedForNobody) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4, kPinned), z = g.Scratch("z", 4), part = g.Scratch("part", 4);
+  const int32_t filled = g.Scratch("filled", 4);
+  g.Copy("first", x, z);
+  g.Copy("kept", x, part);
+  g.Copy("too", x, filled);
+  g.Fill("fill", z);
+  g.For("half", Out{part, Slice(0, 2)});
+  g.node(g.Fill("last", filled)).accesses[0].box = Slice(3, 1);
+  g.For("k", In{z}, In{part}, In{filled});
+  EXPECT_EQ(NeededSteps(g),
+            "too = upload x.bound>filled.device0; kept = upload x.bound>part.device0; fill; half; last; k");
+}
+
+TEST(Needless, CopiesToWhatOutlivesTheRunAreMade) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4, kPinned), y = g.Output("y", 4, kPinned), s = g.State("s", 4);
+  g.Copy("a", x, s);
+  g.Copy("b", x, y);
+  EXPECT_EQ(NeededSteps(g), "a = upload x.bound>s.state0; b = host copy x.bound>y.bound");
+}
+
+// What was dropped still stands between those before and behind it.
+TEST(Needless, ADroppedCopyPassesOnItsOrder) {
+  ModelBuilder g;
+  const int32_t x = g.Scratch("x", 4), z = g.Scratch("z", 4), w = g.Scratch("w", 4);
+  const int32_t first = g.For("first", Out{x}), dead = g.Copy("dead", x, z), deader = g.Copy("deader", z, w);
+  const int32_t last = g.For("last", Out{g.Output("y", 4, kPinned)});
+  g.After(last, deader);
+  g.For("reads x", In{x});
+  const Plan plan = PlanOf(g);
+  ASSERT_EQ(plan.nodes.size(), 4u) << PrintText(plan, g.model);
+  EXPECT_EQ(CheckOrder(g.model, plan), "");
+  const auto at = [&](int32_t decl) {
+    return std::find_if(plan.nodes.begin(), plan.nodes.end(), [&](const PlanNode& n) { return n.decl == decl; });
+  };
+  EXPECT_EQ(at(dead), plan.nodes.end());
+  EXPECT_THAT(at(last)->preds, testing::ElementsAre(at(first) - plan.nodes.begin()));
+}
+
+TEST(Needless, HostToDeviceToHostIsACopyOnTheHost) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4, kPinned), t = g.Scratch("t", 4), u = g.Scratch("u", 4);
+  const int32_t y = g.Output("y", 4, kPinned), z = g.Scratch("z", 4, kPinned);
+  g.Copy("up", x, t);
+  g.Copy("on", t, u);
+  g.Copy("down", u, y);
+  g.Copy("read by a kernel too", x, z);
+  g.For("k", In{t}, In{z});
+  std::vector<std::string> notes;
+  EXPECT_EQ(NeededSteps(g, &notes),
+            "up = upload x.bound>t.device0; read by a kernel too = host copy x.bound>z.pinned; "
+            "upload z.pinned>z.device0; k; down = host copy x.bound>y.bound");
+  EXPECT_THAT(notes, testing::Contains("x: 'down' copies it on the host; nobody writes it on the way through 'u'"));
+  EXPECT_THAT(notes, testing::Contains("u: 'on' is not made; nobody reads what it copies"));
+  EXPECT_EQ(CheckOrder(g.model, PlanOf(g)), "");
+}
+
+TEST(Needless, AWriterOnTheWayIsHeeded) {
+  for (const bool at_home : {false, true}) {
+    ModelBuilder g;
+    const int32_t x = g.InOut("x", 4, kPinned), t = g.Scratch("t", 4), y = g.Output("y", 4, kPinned);
+    g.Copy("up", x, t);
+    const int32_t change = g.For("change", Change{at_home ? x : t});
+    g.After(g.Copy("down", t, y), change);
+    EXPECT_NE(NeededSteps(g).find("down = download t.device0>y.bound"), std::string::npos) << NeededSteps(g);
+  }
+}
+
+// The node reads what it does not name: who writes that later comes behind it.
+TEST(Needless, WhoeverWritesTheSourceLaterWaits) {
+  for (const bool on_host : {false, true}) {
+    ModelBuilder g;
+    const int32_t x = g.InOut("x", 4, kPinned), t = g.Scratch("t", 4), y = g.Output("y", 4, kPinned);
+    g.Copy("up", x, t);
+    g.Copy("down", t, y);
+    const int32_t reads = g.For("reads", In{t});
+    g.After(on_host ? g.Host("change", Change{x}) : g.For("change", Change{x}), reads);
+    const Plan plan = PlanOf(g);
+    EXPECT_NE(NeededSteps(g).find("down = host copy x.bound>y.bound"), std::string::npos) << NeededSteps(g);
+    EXPECT_EQ(CheckOrder(g.model, plan), "") << PrintText(plan, g.model);
+  }
+}
+
+}  // namespace
+}  // namespace penstock::graph::insert_transfers_test

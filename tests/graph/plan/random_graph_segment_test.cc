@@ -1,0 +1,375 @@
+// Random plans as graphs on one lane, with random nodes that no graph takes. Nodes of a graph have no lanes, only the
+// edges that EdgesOfGraph gives them. The oracle of stream plans must find nothing missing in these, nor that of Launch
+// nodes, and one of them must object to each that is left out.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "graph/plan/graph_schedule.h"
+#include "graph/plan/plan.h"
+#include "tests/graph/oracle/execution.h"
+#include "tests/graph/oracle/oracle.h"
+#include "tests/graph/oracle/plan_uses.h"
+#include "tests/graph/oracle/random_graph.h"
+#include "tests/graph/oracle/random_seeds.h"
+
+namespace penstock::graph::random_graph_segment_test {
+namespace {
+
+constexpr int kNodes = 24;
+
+// For one seed in three no node is refused, for the others some to most.
+std::vector<bool> RandomRefusals(const Plan& plan, uint64_t seed) {
+  std::mt19937_64 random(~seed);
+  std::vector<bool> refused(plan.nodes.size());
+  const uint64_t share = random() % 3 == 0 ? 0 : 1 + random() % 6;  // in eighths
+  for (size_t n = 0; n < refused.size(); ++n) refused[n] = random() % 8 < share;
+  return refused;
+}
+
+struct ScheduledPlan : RandomPlan {
+  explicit ScheduledPlan(uint64_t seed)
+      : RandomPlan(PlanRandomOnOneDevice(seed, kNodes)),
+        refused(RandomRefusals(plan, seed)),
+        schedule(MakeGraphSchedule(plan, refused)) {}
+  std::vector<bool> refused;
+  GraphSchedule schedule;
+};
+
+// The nodes that stand or fall with `first`: its batch.
+std::vector<int32_t> BatchOf(const Plan& plan, int32_t first) {
+  std::vector<int32_t> nodes = {first};
+  for (size_t n = 0; n < plan.nodes.size(); ++n) {
+    if (JoinsBatch(plan, n) && plan.nodes[n].batch == first) nodes.push_back(static_cast<int32_t>(n));
+  }
+  return nodes;
+}
+
+std::vector<int32_t> NodesOf(const ScheduledPlan& p, const Command& command) {
+  std::vector<int32_t> nodes;
+  ForEachNode(command, [&](size_t n) { nodes.push_back(static_cast<int32_t>(n)); });
+  if (command.op != Command::Op::kGraph) return nodes;
+  for (const int32_t first : p.schedule.graphs[static_cast<size_t>(command.arg)].nodes) {
+    for (const int32_t n : BatchOf(p.plan, first)) nodes.push_back(n);
+  }
+  return nodes;
+}
+
+// What each node waits for: all that its lane did before, the host steps of the segments up to its own, and in a graph
+// the edges. A host step waits for all that the lane did before its events.
+class GraphRun {
+ public:
+  explicit GraphRun(const ScheduledPlan& p) : p_(p), preds_(p.plan.nodes.size()), recorded_(p.plan.events.size()) {
+    for (size_t s = 0; s < p.schedule.segments.size(); ++s) {
+      const Segment& segment = p.schedule.segments[s];
+      for (const int32_t h : segment.after_hosts) before_.push_back(HostNode(h));
+      for (int32_t c = segment.begin; c < segment.end; ++c) Add(p.schedule.commands[static_cast<size_t>(c)]);
+      for (const HostStep& step : p.plan.host_steps) {
+        if (step.after_segment == static_cast<int32_t>(s)) AddHostStep(step);
+      }
+    }
+    for (const HostStep& step : p.plan.host_steps) {
+      if (step.after_segment < 0) AddHostStep(step);
+    }
+  }
+
+  Execution Run() const { return Execution(p_.plan, preds_); }
+
+  // Calls f for each edge of a graph, while it is left out.
+  template <class F>
+  void WithoutEach(F f) {
+    for (const GraphPart& graph : p_.schedule.graphs) {
+      for (int32_t b = 0; b < graph.preds.rows(); ++b) {
+        const int32_t node = graph.nodes[static_cast<size_t>(b)];
+        for (const int32_t a : graph.preds[b]) {
+          const int32_t pred = graph.nodes[static_cast<size_t>(a)];
+          const std::vector<std::vector<int32_t>> whole = preds_;
+          for (const int32_t to : BatchOf(p_.plan, node)) {
+            for (const int32_t from : BatchOf(p_.plan, pred)) std::erase(row(to), from);
+          }
+          f(pred, node);
+          preds_ = whole;
+        }
+      }
+    }
+  }
+
+ private:
+  std::vector<int32_t>& row(int32_t node) { return preds_[static_cast<size_t>(node)]; }
+  int32_t HostNode(int32_t step) const { return p_.plan.host_steps[static_cast<size_t>(step)].node; }
+
+  void Add(const Command& command) {
+    if (command.op == Command::Op::kRecord) recorded_[static_cast<size_t>(command.arg)] = before_;
+    const std::vector<int32_t> nodes = NodesOf(p_, command);
+    for (const int32_t n : nodes) row(n) = before_;
+    if (command.op == Command::Op::kGraph) AddEdges(p_.schedule.graphs[static_cast<size_t>(command.arg)]);
+    before_.insert(before_.end(), nodes.begin(), nodes.end());
+  }
+
+  void AddEdges(const GraphPart& graph) {
+    for (int32_t b = 0; b < graph.preds.rows(); ++b) {
+      for (const int32_t to : BatchOf(p_.plan, graph.nodes[static_cast<size_t>(b)])) {
+        for (const int32_t a : graph.preds[b]) {
+          for (const int32_t from : BatchOf(p_.plan, graph.nodes[static_cast<size_t>(a)])) row(to).push_back(from);
+        }
+      }
+    }
+  }
+
+  // Once the segments that it is to look at have been walked: an event that comes later is none for it.
+  void AddHostStep(const HostStep& step) {
+    for (const int32_t h : step.after_hosts) row(step.node).push_back(HostNode(h));
+    if (step.joins) row(step.node).push_back(step.node - 1);
+    for (const int32_t e : step.after_events) {
+      const std::vector<int32_t>& before = recorded_[static_cast<size_t>(e)];
+      row(step.node).insert(row(step.node).end(), before.begin(), before.end());
+    }
+  }
+
+  const ScheduledPlan& p_;
+  std::vector<std::vector<int32_t>> preds_;
+  std::vector<int32_t> before_;  // nodes that whatever is submitted now comes after
+  std::vector<std::vector<int32_t>> recorded_;  // of each event: those that its record came after
+};
+
+// Where the commands of the segments are: places of each kind, by argument.
+class Places {
+ public:
+  explicit Places(const ScheduledPlan& p) : p_(p) {}
+
+  // Of the only command of this kind; -1 and a failure where there is none, or several.
+  int32_t Only(Command::Op op, int32_t arg) const {
+    const std::vector<int32_t> all = All([&](const Command& c) { return c.op == op && c.arg == arg; });
+    EXPECT_EQ(all.size(), 1u) << "commands of kind " << static_cast<int>(op) << " for " << arg;
+    return all.size() == 1 ? all[0] : -1;
+  }
+  size_t Count(Command::Op op) const {
+    return All([&](const Command& c) { return c.op == op; }).size();
+  }
+  // Of the command that submits a node.
+  int32_t OfNode(int32_t node) const {
+    const std::vector<int32_t> all = All([&](const Command& c) {
+      const std::vector<int32_t> nodes = NodesOf(p_, c);
+      return std::count(nodes.begin(), nodes.end(), node) > 0;
+    });
+    EXPECT_EQ(all.size(), 1u) << "submissions of " << Label(p_.plan, node);
+    return all.size() == 1 ? all[0] : -1;
+  }
+
+ private:
+  template <class F>
+  std::vector<int32_t> All(F matches) const {
+    std::vector<int32_t> places;
+    for (int32_t c = 0; c < p_.schedule.finish_begin; ++c) {
+      if (matches(p_.schedule.commands[static_cast<size_t>(c)])) places.push_back(c);
+    }
+    return places;
+  }
+
+  const ScheduledPlan& p_;
+};
+
+// Of each event that host steps or States look at: the node that the plan records it behind; -1 for the others.
+std::vector<int32_t> NodesOfWatchedEvents(const Plan& plan) {
+  std::vector<int32_t> node_of(plan.events.size(), -1), last(plan.lanes.size(), -1);
+  for (int32_t c = 0; c < plan.finish_begin; ++c) {
+    const Command& command = plan.commands[static_cast<size_t>(c)];
+    if (command.op == Command::Op::kNode) last[static_cast<size_t>(command.lane)] = command.arg;
+    if (command.op == Command::Op::kRecord) {
+      node_of[static_cast<size_t>(command.arg)] = last[static_cast<size_t>(command.lane)];
+    }
+  }
+  std::vector<int32_t> watched(plan.events.size(), -1);
+  const auto add = [&](int32_t e) { watched[static_cast<size_t>(e)] = node_of[static_cast<size_t>(e)]; };
+  for (const HostStep& step : plan.host_steps) std::for_each(step.after_events.begin(), step.after_events.end(), add);
+  for (const StateUse& use : plan.states) std::for_each(use.done_events.begin(), use.done_events.end(), add);
+  return watched;
+}
+
+// The places where nodes that touch an instance are submitted, and of those that write it.
+struct TouchPlaces {
+  std::vector<int32_t> all, writes;
+};
+TouchPlaces TouchesOf(const ScheduledPlan& p, int32_t instance) {
+  TouchPlaces found;
+  for (size_t n = 0; n < p.plan.nodes.size(); ++n) {
+    for (const Use& use : UsesOf(p.plan.nodes[n])) {
+      if (use.instance != instance) continue;
+      const int32_t place = Places(p).OfNode(static_cast<int32_t>(n));
+      found.all.push_back(place);
+      if (use.mode != AccessMode::kRead) found.writes.push_back(place);
+    }
+  }
+  return found;
+}
+
+void CheckUse(const ScheduledPlan& p, int32_t index) {
+  const StateUse& use = p.plan.states[static_cast<size_t>(index)];
+  const Places places(p);
+  const auto [touches, writes] = TouchesOf(p, use.instance);
+  const auto [first, last] = std::minmax_element(touches.begin(), touches.end());
+  EXPECT_LT(places.Only(Command::Op::kStateWait, index), *first);
+  const int32_t done = places.Only(Command::Op::kStateDone, index);
+  if (use.written) {
+    EXPECT_LT(places.Only(Command::Op::kStateWrite, index), *std::min_element(writes.begin(), writes.end()));
+  }
+  int32_t covered = -1;
+  for (const int32_t e : use.done_events) {
+    const int32_t record = places.Only(Command::Op::kRecord, e);
+    EXPECT_LT(record, done);
+    covered = std::max(covered, record);
+  }
+  EXPECT_GT(covered, *last) << "a touch is behind all done events";
+}
+
+// Launch nodes of one lane of the plan's commands may share a library's handle, so none may run beside another; nor may
+// nodes that ask the host, of which a device has room for few.
+std::string CheckLanesOf(PlanKind kind, const Plan& plan, const Execution& run) {
+  std::vector<std::vector<int32_t>> launches(plan.lanes.size());
+  for (int32_t c = 0; c < plan.finish_begin; ++c) {
+    const Command& command = plan.commands[static_cast<size_t>(c)];
+    ForEachNode(command, [&](size_t n) {
+      if (plan.nodes[n].kind != kind) return;
+      launches[static_cast<size_t>(command.lane)].push_back(static_cast<int32_t>(n));
+    });
+  }
+  for (const std::vector<int32_t>& of_lane : launches) {
+    for (const int32_t a : of_lane) {
+      for (const int32_t b : of_lane) {
+        if (a == b || run.Before(a, b) || run.Before(b, a)) continue;
+        return Label(plan, a) + " and " + Label(plan, b) + " of one lane may run at once";
+      }
+    }
+  }
+  return "";
+}
+
+std::string CheckLaunches(const Plan& plan, const Execution& run) {
+  const std::string wrong = CheckLanesOf(PlanKind::kLaunch, plan, run);
+  return wrong.empty() ? CheckLanesOf(PlanKind::kAsk, plan, run) : wrong;
+}
+
+class RandomGraphSegments : public testing::TestWithParam<int> {
+ protected:
+  Seeds seeds() const { return SeedsOf(GetParam()); }
+};
+INSTANTIATE_TEST_SUITE_P(Shard, RandomGraphSegments, testing::Range(0, kShards));
+
+TEST_P(RandomGraphSegments, KeepTheOrderAndMemoryByTheirEdgesAlone) {
+  for (uint64_t seed = seeds().begin; seed < seeds().end; ++seed) {
+    const ScheduledPlan p(seed);
+    const Execution run = GraphRun(p).Run();
+    ASSERT_EQ(OrderOracle(p.model(), p.plan).Check(run), "") << Rerun(seed) << p.text();
+    ASSERT_EQ(CheckMemory(p.model(), p.plan, run), "") << Rerun(seed) << p.text();
+    ASSERT_EQ(CheckLaunches(p.plan, run), "") << Rerun(seed) << p.text();
+  }
+}
+
+TEST_P(RandomGraphSegments, HaveNoEdgeThatCouldBeLeftOut) {
+  int64_t tried = 0, memory = 0, launches = 0;
+  for (uint64_t seed = seeds().begin; seed < seeds().end; ++seed) {
+    const ScheduledPlan p(seed);
+    const OrderOracle oracle(p.model(), p.plan);
+    GraphRun graphs(p);
+    graphs.WithoutEach([&](int32_t from, int32_t to) {
+      const Execution run = graphs.Run();
+      const bool in_order = oracle.Check(run).empty();
+      ++tried;
+      memory += in_order;
+      const bool sound = in_order && CheckMemory(p.model(), p.plan, run).empty();
+      launches += sound;
+      EXPECT_FALSE(sound && CheckLaunches(p.plan, run).empty())
+          << "edge from " << from << " to " << to << " of " << Rerun(seed) << p.text();
+    });
+    ASSERT_FALSE(HasFailure());
+  }
+  std::cout << "seeds " << seeds().begin << " to " << seeds().end - 1 << ": " << tried
+            << " edges left out, each noticed, " << memory << " of them by memory alone, " << launches
+            << " by Launch nodes alone\n";
+  if (seeds().many()) {
+    EXPECT_GT(tried, seeds().count());
+    EXPECT_GT(memory, seeds().count() / 200);
+    EXPECT_GT(launches, seeds().count() / 200);
+  }
+}
+
+TEST_P(RandomGraphSegments, SubmitEachNodeOnceAndRefusedOnesOnTheirOwn) {
+  int64_t graphs = 0, nodes = 0, refused = 0;
+  for (uint64_t seed = seeds().begin; seed < seeds().end; ++seed) {
+    const ScheduledPlan p(seed);
+    const Places places(p);
+    for (int32_t n = 0; n < static_cast<int32_t>(p.plan.nodes.size()); ++n) {
+      const PlanNode& node = p.plan.nodes[static_cast<size_t>(n)];
+      if (IsHostKind(node.kind)) {
+        EXPECT_EQ(p.plan.host_steps[static_cast<size_t>(node.segment)].node, n);
+        continue;
+      }
+      const int32_t place = places.OfNode(n);
+      ASSERT_GE(place, 0) << Rerun(seed) << p.text();
+      const Segment& segment = p.schedule.segments[static_cast<size_t>(node.segment)];
+      EXPECT_TRUE(segment.begin <= place && place < segment.end) << Label(p.plan, n);
+      bool alone = false;
+      for (const int32_t m : BatchOf(p.plan, node.batch < 0 ? n : node.batch)) {
+        alone = alone || p.refused[static_cast<size_t>(m)];
+      }
+      EXPECT_EQ(p.schedule.commands[static_cast<size_t>(place)].op == Command::Op::kNode, alone) << Label(p.plan, n);
+      ++nodes;
+      refused += alone;
+    }
+    graphs += static_cast<int64_t>(p.schedule.graphs.size());
+    ASSERT_FALSE(HasFailure()) << Rerun(seed) << p.text();
+  }
+  std::cout << nodes << " nodes, " << refused << " of them on their own, " << graphs << " graphs\n";
+  if (seeds().many()) {
+    EXPECT_GT(refused, nodes / 10);
+    EXPECT_GT(nodes - refused, 2 * graphs);
+  }
+}
+
+TEST_P(RandomGraphSegments, RecordWhatIsLookedAtOnceAndBehindItsNode) {
+  int64_t records = 0;
+  for (uint64_t seed = seeds().begin; seed < seeds().end; ++seed) {
+    const ScheduledPlan p(seed);
+    const Places places(p);
+    const std::vector<int32_t> watched = NodesOfWatchedEvents(p.plan);
+    size_t expected = 0;
+    for (int32_t e = 0; e < static_cast<int32_t>(watched.size()); ++e) {
+      const int32_t node = watched[static_cast<size_t>(e)];
+      if (node < 0) continue;
+      ++expected;
+      EXPECT_GT(places.Only(Command::Op::kRecord, e), places.OfNode(node)) << Label(p.plan, node);
+    }
+    EXPECT_EQ(places.Count(Command::Op::kRecord), expected);
+    EXPECT_EQ(places.Count(Command::Op::kWait), 0u);
+    records += static_cast<int64_t>(expected);
+    ASSERT_FALSE(HasFailure()) << Rerun(seed) << p.text();
+  }
+  if (seeds().many()) {
+    EXPECT_GT(records, seeds().count() / 2);
+  }
+}
+
+TEST_P(RandomGraphSegments, TouchStatesAndArrivalsOnlyWhereTheyMay) {
+  int64_t states = 0, arrivals = 0;
+  for (uint64_t seed = seeds().begin; seed < seeds().end; ++seed) {
+    const ScheduledPlan p(seed);
+    for (int32_t u = 0; u < static_cast<int32_t>(p.plan.states.size()); ++u, ++states) CheckUse(p, u);
+    for (int32_t a = 0; a < static_cast<int32_t>(p.plan.arrivals.size()); ++a, ++arrivals) {
+      const std::vector<int32_t> touches = TouchesOf(p, p.plan.arrivals[static_cast<size_t>(a)].instance).all;
+      EXPECT_LT(Places(p).Only(Command::Op::kReadyWait, a), *std::min_element(touches.begin(), touches.end()));
+    }
+    ASSERT_FALSE(HasFailure()) << Rerun(seed) << p.text();
+  }
+  std::cout << states << " states, " << arrivals << " arrivals\n";
+  if (seeds().many()) {
+    EXPECT_GT(states, seeds().count() / 10);
+    EXPECT_GT(arrivals, seeds().count() / 20);
+  }
+}
+
+}  // namespace
+}  // namespace penstock::graph::random_graph_segment_test

@@ -1,0 +1,180 @@
+// Which ranges of a schedule are split, and that parts keep lanes whole and in order and know what they wait for.
+#include "src/runtime/program/partition.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "src/runtime/core/feeder_count.h"
+#include "src/runtime/program/program.h"
+#include "tests/support/environment.h"
+
+namespace penstock::runtime::partition_test {
+namespace {
+
+using Op = ExecCommand::Op;
+
+std::vector<graph::Lane> Lanes(int count, int devices = 1) {
+  std::vector<graph::Lane> lanes(static_cast<size_t>(count));
+  for (int l = 0; l < count; ++l) lanes[static_cast<size_t>(l)].device = l % devices;
+  return lanes;
+}
+
+Schedule OneSegment(std::vector<ExecCommand> commands) {
+  Schedule schedule;
+  schedule.commands = std::move(commands);
+  schedule.segments.resize(1);
+  schedule.segments[0].end = static_cast<int32_t>(schedule.commands.size());
+  return schedule;
+}
+ExecCommand Command(Op op, int32_t lane, int32_t index = 0) {
+  return {.op = op, .lane = lane, .index = index, .node = -1};
+}
+
+// So many kernels, in turn on the lanes.
+std::vector<ExecCommand> Kernels(int count, int lanes) {
+  std::vector<ExecCommand> commands;
+  for (int i = 0; i < count; ++i) commands.push_back(Command(Op::kKernel, i % lanes));
+  return commands;
+}
+
+TEST(Split, TakesWideRangesOfPlainCommandsOnly) {
+  EXPECT_EQ(MakeSplits(OneSegment(Kernels(64, 2)), Lanes(2), {1}).size(), 1u);
+  EXPECT_TRUE(MakeSplits(OneSegment(Kernels(63, 2)), Lanes(2), {1}).empty()) << "too short";
+  EXPECT_TRUE(MakeSplits(OneSegment(Kernels(64, 1)), Lanes(2), {1}).empty()) << "one lane";
+  EXPECT_TRUE(MakeSplits(OneSegment(Kernels(64, 2)), Lanes(2), {0}).empty()) << "nobody helps";
+  for (const Op op :
+       {Op::kForeign, Op::kAsk, Op::kStateWait, Op::kStateWrite, Op::kStateDone, Op::kReadyWait, Op::kGraph}) {
+    std::vector<ExecCommand> commands = Kernels(230, 3);
+    commands[63].op = commands[130].op = op;
+    const std::vector<Split> splits = MakeSplits(OneSegment(commands), Lanes(3), {2});
+    ASSERT_EQ(splits.size(), 2u);
+    EXPECT_EQ(splits[0].begin, 64);
+    EXPECT_EQ(splits[0].end, 130);
+    EXPECT_EQ(splits[1].begin, 131);
+    EXPECT_EQ(splits[1].end, 230);
+  }
+}
+
+TEST(Split, LeavesAloneWhatRecordsAnEventThatWasRecordedBefore) {
+  std::vector<ExecCommand> commands = Kernels(100, 2);
+  commands[10] = Command(Op::kRecord, 0, 5);
+  EXPECT_EQ(MakeSplits(OneSegment(commands), Lanes(2), {1}).size(), 1u);
+  commands[90] = Command(Op::kRecord, 1, 5);
+  EXPECT_TRUE(MakeSplits(OneSegment(commands), Lanes(2), {1}).empty());
+  commands[50].op = Op::kForeign;  // between them
+  commands.insert(commands.end(), 80, Command(Op::kKernel, 0));
+  EXPECT_TRUE(MakeSplits(OneSegment(commands), Lanes(2), {1}).empty()) << "the first may still be waited for";
+}
+
+TEST(Split, MakesNoMorePartsThanThreadsOrLanesNorThanMakeTheLongestShorter) {
+  const auto parts = [](int lanes, int feeders) {
+    return MakeSplits(OneSegment(Kernels(lanes * 40, lanes)), Lanes(lanes), {feeders}).at(0).parts();
+  };
+  EXPECT_EQ(parts(4, 1), 2);
+  EXPECT_EQ(parts(4, 3), 4);
+  EXPECT_EQ(parts(4, 8), 4);
+  EXPECT_EQ(parts(16, 7), 8);
+  EXPECT_EQ(parts(16, 8), 8);
+  EXPECT_EQ(parts(2, 1), 2);
+}
+
+TEST(Split, KeepsThePartsOfADeviceTogether) {
+  const Split split = MakeSplits(OneSegment(Kernels(400, 8)), Lanes(8, 2), {1, 3}).at(0);
+  ASSERT_EQ(split.groups.size(), 2u);
+  EXPECT_EQ(split.groups[0].last - split.groups[0].first, 2);
+  EXPECT_EQ(split.groups[1].last - split.groups[1].first, 4);
+  for (const Split::Group& group : split.groups) {
+    for (int32_t p = group.first; p < group.last; ++p) {
+      for (const PartCommand& c : split.part(p)) EXPECT_EQ(c.command % 8 % 2, group.device);
+    }
+  }
+}
+
+// Each command is in the part of its lane once, in order; a wait names the record of its event, if that is in another
+// part of the range.
+TEST(Split, OfRandomSchedulesKeepsLanesWholeAndKnowsItsWaits) {
+  std::mt19937 random(7);
+  const auto below = [&](size_t n) { return static_cast<int32_t>(random() % n); };
+  int split_ranges = 0, crossing = 0;
+  for (int round = 0; round < 200; ++round) {
+    SCOPED_TRACE(round);
+    const int lanes = 2 + below(12), devices = 1 + below(3);
+    std::vector<ExecCommand> commands;
+    std::map<int32_t, int32_t> record;  // event -> command
+    for (int i = 0; i < 300; ++i) {
+      const int32_t lane = below(static_cast<size_t>(lanes));
+      const int what = below(20);
+      if (what < 6) {
+        const auto event = static_cast<int32_t>(record.size());
+        record[event] = static_cast<int32_t>(commands.size());
+        commands.push_back(Command(Op::kRecord, lane, event));
+      } else if (what < 12 && !record.empty()) {
+        commands.push_back(Command(Op::kWait, lane, below(record.size())));
+      } else {
+        commands.push_back(Command(what == 19 && below(6) == 0 ? Op::kForeign : Op::kKernel, lane));
+      }
+    }
+    const Schedule schedule = OneSegment(commands);
+    std::vector<int> feeders(static_cast<size_t>(devices));
+    for (int& count : feeders) count = below(9);
+    for (const Split& split : MakeSplits(schedule, Lanes(lanes, devices), feeders)) {
+      ++split_ranges;
+      std::map<int32_t, int32_t> part_of_lane, seen;
+      for (int32_t p = 0; p < split.parts(); ++p) {
+        int32_t before = -1;
+        for (const PartCommand& c : split.part(p)) {
+          const ExecCommand& of = schedule.commands[static_cast<size_t>(c.command)];
+          EXPECT_GT(c.command, before);
+          before = c.command;
+          ++seen[c.command];
+          EXPECT_EQ(part_of_lane.try_emplace(of.lane, p).first->second, p) << "a lane in two parts";
+        }
+      }
+      for (int32_t c = split.begin; c < split.end; ++c) EXPECT_EQ(seen[c], 1);
+      EXPECT_EQ(static_cast<int32_t>(seen.size()), split.end - split.begin);
+      for (int32_t p = 0; p < split.parts(); ++p) {
+        for (const PartCommand& c : split.part(p)) {
+          const ExecCommand& of = schedule.commands[static_cast<size_t>(c.command)];
+          const int32_t by = of.op == Op::kWait ? record[of.index] : -1;
+          const bool elsewhere =
+              by >= split.begin && part_of_lane[schedule.commands[static_cast<size_t>(by)].lane] != p;
+          ASSERT_EQ(c.behind_part >= 0, elsewhere);
+          if (!elsewhere) continue;
+          ++crossing;
+          EXPECT_EQ(split.part(c.behind_part)[static_cast<size_t>(c.behind)].command, by);
+        }
+      }
+    }
+  }
+  EXPECT_GT(split_ranges, 100);
+  EXPECT_GT(crossing, 1000);
+}
+
+TEST(FeederCount, OfDevicesLeavesCoresToOthers) {
+  EXPECT_EQ(DefaultFeeders(2, 1), 0);
+  EXPECT_EQ(DefaultFeeders(4, 1), 0);
+  EXPECT_EQ(DefaultFeeders(6, 1), 2);
+  EXPECT_EQ(DefaultFeeders(16, 1), 8);
+  EXPECT_EQ(DefaultFeeders(16, 4), 3);
+  EXPECT_EQ(DefaultFeeders(16, 0), 0);
+}
+
+TEST(FeederCount, IsThatOfTheVariableWhereThereIsOne) {
+  EXPECT_EQ(*FeedersOf(3), 3);
+  EXPECT_EQ(*FeedersOf(-1), -1);
+  for (const auto& [text, count] : {std::pair("0", 0), std::pair("5", 5), std::pair("-1", -1)}) {
+    const EnvironmentScope scope("PENSTOCK_FEEDERS", text);
+    EXPECT_EQ(*FeedersOf(3), count) << text;
+  }
+  for (const char* const text : {"-2", "x", "1x", "99999999999"}) {
+    const EnvironmentScope scope("PENSTOCK_FEEDERS", text);
+    EXPECT_EQ(FeedersOf(3).status().code(), absl::StatusCode::kInvalidArgument) << text;
+  }
+}
+
+}  // namespace
+}  // namespace penstock::runtime::partition_test

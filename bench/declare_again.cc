@@ -38,7 +38,7 @@ class Steps {
   }
 
   // Microseconds of declaring, and of the launch with it. What is not new is as in the step before.
-  Sample Again(bool all) {
+  Sample DeclarationMatcher(bool all) {
     ++step_;
     const auto value = static_cast<float>(step_ % 97);
     Sample sample;
@@ -89,7 +89,7 @@ class Steps {
     return y;
   }
 
-  ps::ReplayCache cache_;
+  ps::GraphCache cache_;
   std::vector<float> memory_;
   std::vector<std::string> names_;
   ps::Executable exec_;
@@ -102,8 +102,8 @@ void MeasureMode(ps::Runtime& runtime, const char* title, int nodes, ps::Mode mo
                  Report& report) {
   Steps one(runtime, nodes, mode), all(runtime, nodes, mode);
   std::vector<Way> ways;
-  ways.push_back({Kind::kPenstock, "declared again, one new value", [&] { return one.Again(false); }});
-  ways.push_back({Kind::kPenstock, "declared again, all values new", [&] { return all.Again(true); }});
+  ways.push_back({Kind::kPenstock, "declared again, one new value", [&] { return one.DeclarationMatcher(false); }});
+  ways.push_back({Kind::kPenstock, "declared again, all values new", [&] { return all.DeclarationMatcher(true); }});
   ways.push_back({Kind::kPenstock, "declared on a fresh graph", [&] { return one.Anew(); }});
   ways.push_back({Kind::kPenstock, "compiled once", [&] { return one.Launch(); }});
   Measure(ways, options.quick ? 2 : 20, options.repeats);

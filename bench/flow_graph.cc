@@ -206,7 +206,7 @@ class Race {
   std::vector<Way> ways_;
 };
 
-// Rows for each of Penstock's ways, per node. `most`: of the best of them, in time; 0: no target.
+// CsrRows for each of Penstock's ways, per node. `most`: of the best of them, in time; 0: no target.
 void Tell(const std::string& what, const Dag& dag, const Race& race, double most, Report& report) {
   const double each = 1.0 / static_cast<double>(dag.size());
   const Spread raw = SpreadOf(BestRaw(race.ways(), &Sample::total), &Sample::total, each);

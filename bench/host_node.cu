@@ -100,7 +100,7 @@ class Raw {
     bench::Check(cudaGraphAddHostNode(&node, graph_, &last_, last_ == nullptr ? 0 : 1, &params), "adding a node");
     last_ = node;
   }
-  void AddAsk() {
+  void AddHostcall() {
     void* args[] = {&box_, &numbers_};
     AddKernelNode(reinterpret_cast<const void*>(&Ask), args);
   }
@@ -108,7 +108,7 @@ class Raw {
     bench::Check(cudaGraphCreate(&graph_, 0), "making a graph");
     for (int i = 0; i <= pairs_; ++i) {
       AddKernel(i);
-      if (i < pairs_) polls ? AddAsk() : AddCallBack(i);
+      if (i < pairs_) polls ? AddHostcall() : AddCallBack(i);
     }
     bench::Check(cudaGraphInstantiate(&exec_, graph_, 0), "instantiating");
     bench::Check(cudaGraphUpload(exec_, stream_), "uploading");
@@ -221,7 +221,7 @@ class Ours {
       const std::string name = std::to_string(i);
       ps::NodeRef kernel = g.Kernel("kernel" + name, Step, ps::Blocks({1, 1, 1}, {1, 1, 1}).Programmatic(),
                                     ps::ReadWrite(word_), static_cast<uint32_t>(i))
-                               .HostTwin(StepOnHost);
+                               .HostFallback(StepOnHost);
       if (host != nullptr) kernel.After(*host);
       if (i == pairs_) break;
       ps::NodeRef node = g.Host("host" + name, [this, i] { counter_.Call(i); });

@@ -135,7 +135,7 @@ class PenstockItems {
   PenstockItems(ps::Runtime& runtime, Counter& counter, ps::Mode mode) {
     ps::Graph graph("count");
     graph.Kernel("count", &CountKernel, ps::Blocks({1, 1, 1}, {1, 1, 1}), counter.word())
-        .HostTwin([](unsigned long long* word) { __atomic_fetch_add(word, 1ull, __ATOMIC_RELAXED); });
+        .HostFallback([](unsigned long long* word) { __atomic_fetch_add(word, 1ull, __ATOMIC_RELAXED); });
     exec_ = Must(runtime.Compile(graph, {.slots = kSlots, .mode = mode}));
   }
 

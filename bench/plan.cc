@@ -143,7 +143,7 @@ class Planning {
       last = Must(std::move(plan));
       if (r > 0) times.push_back(time / size_.nodes);  // the first is for warming up
     }
-    const auto waits = std::count_if(last.commands.begin(), last.commands.begin() + last.finish_begin,
+    const auto waits = std::count_if(last.commands.begin(), last.commands.begin() + last.epilogue_begin,
                                      [](const auto& c) { return c.op == penstock::graph::Command::Op::kWait; });
     report_.Alone(Title() + ": plan, " + std::to_string(waits) + " waits, " + std::to_string(last.events.size()) +
                       " events, " + std::to_string(last.lanes.size()) + " lanes",

@@ -84,6 +84,7 @@ endfunction()
 # A benchmark sees include/ and its own folder, nothing else. With the tests on, `--quick` of it is one of them.
 function(penstock_bench name)
   penstock_program(${name} bench ${ARGN})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   if(PENSTOCK_BUILD_TESTS)
     add_test(NAME bench.${name} COMMAND ${name} --quick)
     set_tests_properties(bench.${name} PROPERTIES LABELS bench TIMEOUT 300 RUN_SERIAL ON)

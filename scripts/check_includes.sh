@@ -25,10 +25,10 @@ find "${folders[@]}" -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -
     else if (path ~ /^src\/base\//)     { own = "penstock/|src/base/";                             rule = "src/base includes only include/" }
     else if (path ~ /^src\/host\//)     { own = "penstock/|src/base/|src/host/";                   rule = "src/host includes src/base and include/" }
     else if (path ~ /^src\/observe\//)  { own = "penstock/|src/base/|src/observe/";                rule = "src/observe includes src/base and include/" }
-    else if (path ~ /^src\/driver\/host\//) { own = "penstock/|src/base/|src/host/bell\\.h|src/driver/(driver|copy_box|fill_box|node_op|question|stamp)\\.h|src/driver/host/"; rule = "src/driver/host includes the seam, src/base, src/host/bell.h and include/" }
-    else if (path ~ /^src\/driver\/cuda\//) { own = "penstock/|src/base/|src/host/bell\\.h|src/driver/(driver|copy_box|copy_piece|fill_box|node_op|question|stamp)\\.h|src/driver/cuda/"; rule = "src/driver/cuda includes the seam, src/base, src/host/bell.h and include/" }
-    else if (path ~ /^src\/driver\//)   { own = "penstock/|src/base/|src/host/bell\\.h|src/driver/"; rule = "src/driver includes src/base, src/host/bell.h and include/" }
-    else if (path ~ /^src\/memory\//)   { own = "penstock/|src/base/|src/host/(bell|progress)\\.h|src/driver/(driver|copy_box|current_device)\\.h|src/memory/"; rule = "src/memory includes the seam, src/base, waiting (src/host/bell.h, progress.h) and include/" }
+    else if (path ~ /^src\/driver\/host\//) { own = "penstock/|src/base/|src/host/event_count\\.h|src/driver/(driver|copy_box|fill_box|node_op|hostcall_slot|timestamp)\\.h|src/driver/host/"; rule = "src/driver/host includes the seam, src/base, src/host/event_count.h and include/" }
+    else if (path ~ /^src\/driver\/cuda\//) { own = "penstock/|src/base/|src/host/event_count\\.h|src/driver/(driver|copy_box|copy_piece|fill_box|node_op|hostcall_slot|timestamp)\\.h|src/driver/cuda/"; rule = "src/driver/cuda includes the seam, src/base, src/host/event_count.h and include/" }
+    else if (path ~ /^src\/driver\//)   { own = "penstock/|src/base/|src/host/event_count\\.h|src/driver/"; rule = "src/driver includes src/base, src/host/event_count.h and include/" }
+    else if (path ~ /^src\/memory\//)   { own = "penstock/|src/base/|src/host/(event_count|progress)\\.h|src/driver/(driver|copy_box|current_device)\\.h|src/memory/"; rule = "src/memory includes the seam, src/base, waiting (src/host/event_count.h, progress.h) and include/" }
     else if (path ~ /^src\/runtime\//) {
       split(path, part, "/")
       room = part[3]

@@ -1,5 +1,5 @@
 // What a new scalar costs a captured library call: y = max(alpha * A * x + b, 0) by cuBLAS's gemv and a kernel,
-// replayed as CUDA graphs, by hand (captured_raw.cuh) and with Penstock (captured_penstock.cuh).
+// replayed as CUDA graphs, by hand (raw.cuh) and with Penstock (penstock.cuh).
 //
 //   unchanged   the graph that was captured is launched again; alpha is as it was
 //   new scalar  alpha is another in every run: by hand by a small copy, or captured anew and updated
@@ -35,7 +35,7 @@ std::function<Sample()> Checked(std::shared_ptr<Step> step, bool changes, std::f
 }
 
 // Whatever alpha was, only the first launch has set nodes, and only Compile has captured.
-void CheckLedger(const ps::ReplayLedger& before, const ps::ReplayLedger& after) {
+void CheckLedger(const ps::SubmissionReport& before, const ps::SubmissionReport& after) {
   if (after.captures != before.captures || after.nodes_set != before.nodes_set || after.graphs != before.graphs) {
     Fail("a new scalar has set nodes or was captured: " + after.Text());
   }
@@ -68,9 +68,9 @@ void Main(const Options& options) {
   add(Kind::kPenstock, "penstock, unchanged", kUnchanged, [same](float alpha) { return same->Run(alpha); });
   add(Kind::kPenstock, "penstock, new scalar", kChanged, [changing](float alpha) { return changing->Run(alpha); });
   Measure(ways, 1, 0);
-  const ps::ReplayLedger before = changing->ledger();
+  const ps::SubmissionReport before = changing->submission_report();
   Measure(ways, options.quick ? 1 : 3, options.repeats);
-  CheckLedger(before, changing->ledger());
+  CheckLedger(before, changing->submission_report());
 
   const Way &ours_same = Find(ways, "penstock, unchanged"), &ours_new = Find(ways, "penstock, new scalar");
   const auto rows = [&](const std::string& when, double Sample::* figure) {

@@ -1,4 +1,4 @@
-// The step with Penstock: OnDevice brings alpha, Foreign::Get has the handle.
+// The step with Penstock: OnDevice brings alpha, LaunchContext::Get has the handle.
 //
 // Threads: single-threaded.
 #pragma once
@@ -12,8 +12,9 @@
 
 namespace bench {
 
-inline absl::Status GemvForeign(ps::Foreign& foreign, const float* alpha, const float* a, const float* x, float* y) {
-  const cublasStatus_t code = foreign.Get<Cublas>().Gemv(alpha, a, x, foreign.Zero<float>(), y);
+inline absl::Status GemvForeign(ps::LaunchContext& launch, const float* alpha, const float* a, const float* x,
+                                float* y) {
+  const cublasStatus_t code = launch.Get<Cublas>().Gemv(alpha, a, x, launch.Zero<float>(), y);
   return code == CUBLAS_STATUS_SUCCESS ? absl::OkStatus() : absl::InternalError(cublasGetStatusString(code));
 }
 
@@ -42,7 +43,7 @@ class PenstockCaptured {
     return {Microseconds(submitted - begin), Microseconds(end - begin)};
   }
 
-  ps::ReplayLedger ledger() const { return exec_.ledger(); }
+  ps::SubmissionReport submission_report() const { return exec_.submission_report(); }
 
  private:
   ps::State<float> a_, b_;

@@ -32,8 +32,8 @@ class Cublas {
     Check(cublasSetWorkspace(handle_, workspace_, kWorkspaceBytes), "cublasSetWorkspace");
     Check(cublasSetPointerMode(handle_, mode), "cublasSetPointerMode");
   }
-  explicit Cublas(const ps::Foreign& foreign)
-      : Cublas(static_cast<cudaStream_t>(foreign.native_stream()), CUBLAS_POINTER_MODE_DEVICE) {}
+  explicit Cublas(const ps::LaunchContext& launch)
+      : Cublas(static_cast<cudaStream_t>(launch.native_stream()), CUBLAS_POINTER_MODE_DEVICE) {}
   ~Cublas() {
     (void)cublasDestroy(handle_);
     (void)cudaFree(workspace_);

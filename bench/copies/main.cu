@@ -10,7 +10,7 @@
 //
 // All ways of a row are measured in turn in one process; rates are bytes over the time from before the first call to
 // when the host knows that all is done. Words are drawn anew for every run, and every word is checked after it
-// (copies_words.cuh). Drawing and checking leave nothing else in the caches, so but for the largest copies each way
+// (words.cuh). Drawing and checking leave nothing else in the caches, so but for the largest copies each way
 // is run once more just before it is timed, with other words: what is measured is a program that copies all the time.
 //
 // Without a CUDA device the Penstock halves run on host devices, for their results only.
@@ -37,13 +37,13 @@ struct Part {
   void (*measure)(Section&);
 };
 constexpr Part kParts[] = {
-    {"unpinned", "2 GiB, not pinned", false, MeasureUnpinned},  // copies_unpinned.cuh
+    {"unpinned", "2 GiB, not pinned", false, MeasureUnpinned},  // unpinned.cuh
     {"both", "2 GiB each way at once, not pinned", false, MeasureBoth},
-    {"pieces", "many small pieces", true, MeasurePieces},  // copies_pieces.cuh
-    {"single", "one pinned copy", true, MeasureSingle},  // copies_pinned.cuh
+    {"pieces", "many small pieces", true, MeasurePieces},  // pieces.cuh
+    {"single", "one pinned copy", true, MeasureSingle},  // pinned.cuh
     {"trains", "32 pinned copies in a row", true, MeasureTrains},
     {"tile", "a tile of a pinned image", true, MeasureTile},
-    {"peer", "from device to device", true, MeasurePeer},  // copies_peer.cuh
+    {"peer", "from device to device", true, MeasurePeer},  // peer.cuh
 };
 
 std::vector<std::string> PartNames() {

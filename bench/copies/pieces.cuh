@@ -1,7 +1,7 @@
-// 256 small pieces from and to pinned memory, and memory that is not: by hand (copies_pieces_raw.cuh), and as Penstock
+// 256 small pieces from and to pinned memory, and memory that is not: by hand (pieces_raw.cuh), and as Penstock
 // graphs of 256 Copy nodes, which the plan gathers.
 //
-// As with large copies (copies_unpinned.cuh) a kernel looks at what came up, or has just written what goes down, in all
+// As with large copies (unpinned.cuh) a kernel looks at what came up, or has just written what goes down, in all
 // ways alike. The pieces lie in random order side by side on the device, and at random places of four times the memory
 // on the host.
 #pragma once

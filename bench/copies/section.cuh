@@ -204,12 +204,12 @@ class WrongWords {
 
 inline ps::NodeRef AddMake(ps::Graph& graph, ps::AccessOf<uint32_t, ps::AccessMode::kWrite> out, const Region& region,
                            ps::ParamHandle<uint32_t> salt) {
-  return graph.Kernel("make", MakeKernel, ShapeOf(region), out, region, salt).HostTwin(MakeOnHost);
+  return graph.Kernel("make", MakeKernel, ShapeOf(region), out, region, salt).HostFallback(MakeOnHost);
 }
 inline ps::NodeRef AddCount(ps::Graph& graph, ps::AccessOf<uint32_t, ps::AccessMode::kRead> in, const Region& region,
                             ps::ParamHandle<uint32_t> salt, const WrongWords& wrong) {
   return graph.Kernel("count", CountKernel, ShapeOf(region), in, region, salt, ps::ReadWrite(wrong.state()))
-      .HostTwin(CountOnHost);
+      .HostFallback(CountOnHost);
 }
 
 }  // namespace bench

@@ -24,7 +24,7 @@ PENSTOCK_HOST_DEVICE inline uint32_t WordAt(int64_t place, uint32_t salt) {
   return x ^ (x >> 13);
 }
 
-// Rows of words that lie without gaps on a device. Word x of row y has place first + y * pitch + x: where it lies on
+// CsrRows of words that lie without gaps on a device. Word x of row y has place first + y * pitch + x: where it lies on
 // the host. One row is an ordinary array.
 struct Region {
   int64_t rows, width, first, pitch;

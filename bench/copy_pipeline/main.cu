@@ -1,4 +1,4 @@
-// 64 items of 4 MiB up, through a kernel as long as the upload, and down: raw CUDA (copy_pipeline_raw.cuh) and Penstock
+// 64 items of 4 MiB up, through a kernel as long as the upload, and down: raw CUDA (raw.cuh) and Penstock
 // against the floor max(both directions at once, kernels alone). All memory is pinned, but for one Penstock way, whose
 // items lie in ordinary memory; its floor is the same.
 //

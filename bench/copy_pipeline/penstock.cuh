@@ -27,7 +27,7 @@ class PenstockPipeline {
     graph
         .Kernel("mix", MixKernel, ps::Threads(items.words), ps::Read(in_), ps::Write(out_), items.words, items.rounds,
                 map_)
-        .HostTwin([](const uint32_t* in, uint32_t* out, int64_t words, uint32_t rounds, Affine map) {
+        .HostFallback([](const uint32_t* in, uint32_t* out, int64_t words, uint32_t rounds, Affine map) {
           const Affine all = Repeated(map, rounds);
           for (int64_t i = 0; i < words; ++i) out[i] = in[i] * all.mul + all.add;
         });

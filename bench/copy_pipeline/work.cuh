@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "bench/copies/words.cuh"
 #include "harness.h"
 #include "penstock/ps.h"
-#include "words.cuh"
 
 namespace bench {
 

@@ -1,5 +1,5 @@
 // What submitting costs a task, on the caller's thread: a chain of 1000 tiny tasks and a stencil of 8 x 128, by hand
-// (eager_raw.cuh) and as Penstock graphs in stream mode, with Kernel nodes and with ParallelFor.
+// (raw.cuh) and as Penstock graphs in stream mode, with Kernel nodes and with ParallelFor.
 //
 // Timed for Penstock: from the entry of Launch to its return (submit), and to the return of Wait (total); the graph was
 // compiled once and its bindings were set before. The device is idle when a run starts and works the tasks off while

@@ -64,7 +64,7 @@ template <class K>
 void AddTask(ps::Graph& graph, int i, ps::BufferHandle<uint32_t> cell, K k, bool kernels) {
   const std::string name = Numbered("task", i);
   if (kernels) {
-    graph.Kernel(name, ChainKernel, OneThread(), ps::ReadWrite(cell), k).HostTwin([](uint32_t* one, Constants by) {
+    graph.Kernel(name, ChainKernel, OneThread(), ps::ReadWrite(cell), k).HostFallback([](uint32_t* one, Constants by) {
       *one = ChainStep(*one, by);
     });
   } else {
@@ -91,7 +91,7 @@ void AddTask(ps::Graph& graph, int i, const StencilCells& cells, K k, bool kerne
   const std::string name = Numbered("task", i / kWidth, i % kWidth);
   if (kernels) {
     graph.Kernel(name, StencilKernel, OneThread(), cells.left, cells.middle, cells.right, cells.to, k)
-        .HostTwin([](const uint32_t* l, const uint32_t* m, const uint32_t* r, uint32_t* out, Constants by) {
+        .HostFallback([](const uint32_t* l, const uint32_t* m, const uint32_t* r, uint32_t* out, Constants by) {
           *out = StencilStep(*l, *m, *r, by);
         });
   } else {

@@ -7,9 +7,9 @@
 #include <atomic>
 #include <vector>
 
+#include "bench/random_dag/work.cuh"
 #include "crew.cuh"
 #include "cuda_check.cuh"
-#include "work.cuh"
 
 namespace bench {
 

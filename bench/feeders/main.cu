@@ -1,11 +1,11 @@
 // What several threads that submit one run gain: a random DAG of 20 us tasks, which is bound by submission, and chains
 // of tiny kernels that nothing joins, which are nothing else. By hand by one thread and split over 2, 4 and 8
-// (feeders_dag.cuh, feeders_rate.cuh), and as Penstock graphs in stream mode with 0, 1, 3, 5, 7 and the default number
-// of feeders, in a runtime each.
+// (dag.cuh, rate.cuh), and as Penstock graphs in stream mode with 0, 1, 3, 5, 7 and the default number
+// of submission threads, in a runtime each.
 //
-// The raw threads spin from run to run; Penstock's feeders sleep between, since what is between takes longer than they
-// stay awake. Inputs are drawn anew and outputs poisoned before each run, and each word is compared with the CPU's.
-// Timed: from before the launch until all is submitted, and until the work is done.
+// The raw threads spin from run to run; Penstock's submission threads sleep between, since what is between takes longer
+// than they stay awake. Inputs are drawn anew and outputs poisoned before each run, and each word is compared with the
+// CPU's. Timed: from before the launch until all is submitted, and until the work is done.
 //
 // Without a CUDA device the Penstock halves run on a host device, for their results only.
 #include <algorithm>
@@ -16,13 +16,13 @@
 #include <utility>
 #include <vector>
 
+#include "bench/random_dag/work.cuh"
 #include "crew.cuh"
 #include "cuda_check.cuh"
 #include "dag.cuh"
 #include "harness.h"
 #include "penstock/ps.h"
 #include "rate.cuh"
-#include "work.cuh"
 
 namespace bench {
 namespace {
@@ -30,8 +30,9 @@ namespace {
 constexpr std::array<int, 6> kFeeders{0, 1, 3, 5, 7, -1};
 constexpr std::array<int, 4> kThreads{1, 2, 4, 8};
 
-std::string PenstockName(int feeders) {
-  return "Penstock, " + (feeders < 0 ? "default" : std::to_string(feeders)) + " feeders";
+std::string PenstockName(int submission_threads) {
+  return "Penstock, " + (submission_threads < 0 ? "default" : std::to_string(submission_threads)) +
+         " submission threads";
 }
 std::string RawName(int threads) {
   return threads == 1 ? "raw, one thread" : "raw, " + std::to_string(threads) + " threads";
@@ -45,9 +46,9 @@ struct Bench {
   std::mt19937 random{20281};
 
   explicit Bench(bool with_cuda) : cuda(with_cuda) {
-    for (const int feeders : kFeeders) {
+    for (const int submission_threads : kFeeders) {
       runtimes.push_back(std::make_unique<ps::Runtime>(
-          Must(ps::Runtime::Create({.devices = cuda ? "cuda:0" : "host", .feeders = feeders}))));
+          Must(ps::Runtime::Create({.devices = cuda ? "cuda:0" : "host", .submission_threads = submission_threads}))));
     }
     for (const int threads : kThreads) {
       if (cuda) crews.push_back(std::make_unique<Crew>(threads));
@@ -92,11 +93,11 @@ void MeasureDag(Bench& bench, const Options& options, Report& report) {
   report.Note("Random DAG: " + std::to_string(kWidth) + " x " + std::to_string(dag.rows) +
               " tasks of 20 us, each behind one to three of the row before; nothing can take less than " +
               std::to_string(dag.rows * 20) + " us.");
-  for (const int feeders : kFeeders) {
-    const Way& way = Find(ways, PenstockName(feeders));
+  for (const int submission_threads : kFeeders) {
+    const Way& way = Find(ways, PenstockName(submission_threads));
     report.Compare("random DAG, until done, " + way.name + ", to the best of one raw thread", "us",
                    SpreadOf(BestRaw(ways, &Sample::total), &Sample::total, 1), SpreadOf(way, &Sample::total, 1),
-                   feeders == -1 ? 0.75 : 0);
+                   submission_threads == -1 ? 0.75 : 0);
   }
   report.Compare("random DAG, until done, the best of Penstock to the best split by hand", "us",
                  SpreadOf(Best(ways, Kind::kScale, &Sample::total), &Sample::total, 1),

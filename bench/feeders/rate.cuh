@@ -175,7 +175,7 @@ class RawChains {
 inline ps::NodeRef AddStep(ps::Graph& graph, const std::string& name, int i,
                            ps::AccessOf<uint32_t, ps::AccessMode::kReadWrite> word) {
   return graph.Kernel(name, &StepKernel, ps::Blocks({1, 1, 1}, {1, 1, 1}), Chains::Salt(i), word)
-      .HostTwin([](uint32_t salt, uint32_t* of) { *of = Stepped(*of, salt); });
+      .HostFallback([](uint32_t salt, uint32_t* of) { *of = Stepped(*of, salt); });
 }
 
 // Words go up before the run and down behind it, by graphs of their own.

@@ -1,18 +1,18 @@
 // What more GPUs give: one program on 1, 2 and 4 of them, as many as there are, by hand and with Penstock.
 //
 // pipeline  64 items of 4 MiB for each GPU up, through a kernel as long as the upload, and down. By hand: a thread for
-//           each GPU, which spins between jobs, with the best loop for one (copy_pipeline_raw.cuh) and a fixed share of
-//           the items. Penstock: one executable on all GPUs and a Pipeline that one thread pulls, whose items go to the
-//           GPU that will be free first; they come out in their order, or as they are ready. For scale, a thread for
-//           each GPU with Launch and Wait on the executable's part there. All use the same pinned memory; the floor is
-//           what the copies alone, or the kernels alone, take on all GPUs at once. Every word is checked.
+//           each GPU, which spins between jobs, with the best loop for one (bench/copy_pipeline/raw.cuh) and a fixed
+//           share of the items. Penstock: one executable on all GPUs and a Pipeline that one thread pulls, whose items
+//           go to the GPU that will be free first; they come out in their order, or as they are ready. For scale, a
+//           thread for each GPU with Launch and Wait on the executable's part there. All use the same pinned memory;
+//           the floor is what the copies alone, or the kernels alone, take on all GPUs at once. Every word is checked.
 // rate      Tiny kernels for each GPU, in one chain or four: the time a launch, until all is done. By hand: one thread
 //           that goes round the GPUs, after each step of the chains there or after 64 launches; and a thread for each
-//           GPU, for scale. Penstock has one feeder for each GPU. One graph has chains on all GPUs: the thread that
-//           launches it and the feeders submit it together. And a Pipeline on all GPUs has chains of 256 as items, in
-//           ordinary stages: pulled by one thread, which finds hardly ever more to launch than it can itself; and
-//           behind a host stage of as many threads as GPUs, which let items wait for whoever is free, feeders too.
-//           Words are drawn anew for each run and compared with the CPU's.
+//           GPU, for scale. Penstock has one submission thread for each GPU. One graph has chains on all GPUs: the
+//           thread that launches it and the submission threads submit it together. And a Pipeline on all GPUs has
+//           chains of 256 as items, in ordinary stages: pulled by one thread, which finds hardly ever more to launch
+//           than it can itself; and behind a host stage of as many threads as GPUs, which let items wait for whoever is
+//           free, submission threads too. Words are drawn anew for each run and compared with the CPU's.
 //
 // Without a CUDA device the Penstock halves run on two host devices, for their results only.
 #include <algorithm>
@@ -22,14 +22,15 @@
 #include <thread>
 #include <vector>
 
-#include "crew.cuh"
+#include "bench/copy_pipeline/penstock.cuh"
+#include "bench/copy_pipeline/work.cuh"
+#include "bench/feeders/crew.cuh"
+#include "bench/feeders/rate.cuh"
 #include "cuda_check.cuh"
 #include "harness.h"
-#include "penstock.cuh"
 #include "penstock/ps.h"
 #include "pipeline.cuh"
 #include "rate.cuh"
-#include "work.cuh"
 
 namespace bench {
 namespace {
@@ -40,11 +41,11 @@ struct Bench {
   std::mt19937 random{20291};
   uint32_t rounds = 0;  // of the kernel that is as long as an upload; 0: not known yet
 
-  ps::Runtime MakeRuntime(int devices, int feeders) const {
+  ps::Runtime MakeRuntime(int devices, int submission_threads) const {
     std::string names = "host:" + std::to_string(devices);
     if (cuda) names = "cuda:0";
     for (int d = 1; cuda && d < devices; ++d) names.append(",").append(std::to_string(d));
-    return Must(ps::Runtime::Create({.devices = names, .feeders = feeders}));
+    return Must(ps::Runtime::Create({.devices = names, .submission_threads = submission_threads}));
   }
 };
 
@@ -137,7 +138,7 @@ class RateWays {
 
  private:
   static constexpr int kItem = 256;  // kernels
-  static constexpr int kLonger = 4;  // than a graph runs a Pipeline, whose feeders need a while to be called
+  static constexpr int kLonger = 4;  // than a graph runs a Pipeline, whose submission threads need a while to be called
 
   template <class Ran>
   void Add(Bench& bench, Kind kind, const std::string& name, const Chains& chains, Ran& way) {

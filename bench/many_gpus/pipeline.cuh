@@ -1,5 +1,5 @@
-// The copy pipeline on several devices at once, a thread for each: by hand (copy_pipeline_raw.cuh), and with Penstock's
-// executable asked for its part on each device.
+// The copy pipeline on several devices at once, a thread for each: by hand (bench/copy_pipeline/raw.cuh), and with
+// Penstock's executable asked for its part on each device.
 //
 // Threads: single-threaded; Run uses the crew.
 #pragma once
@@ -10,12 +10,12 @@
 #include <memory>
 #include <vector>
 
-#include "crew.cuh"
+#include "bench/copy_pipeline/penstock.cuh"
+#include "bench/copy_pipeline/raw.cuh"
+#include "bench/copy_pipeline/work.cuh"
+#include "bench/feeders/crew.cuh"
 #include "harness.h"
-#include "penstock.cuh"
 #include "penstock/ps.h"
-#include "raw.cuh"
-#include "work.cuh"
 
 namespace bench {
 

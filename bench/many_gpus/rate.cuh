@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "bench/feeders/rate.cuh"
 #include "harness.h"
 #include "penstock/ps.h"
 #include "pulled.cuh"
-#include "rate.cuh"
 
 namespace bench {
 

@@ -1,6 +1,6 @@
-// The random DAG that random_dag.cu replays and feeders.cu submits: 16 x N tasks of 20 us, each of which reads what one
-// to three tasks of the row before have written, as arguments for CUDA and as a Penstock graph. All work on one array
-// of device words, of which task t writes word t + 1, and word 0 is the input of the first row.
+// The random DAG that random_dag.cu replays and submission threads.cu submits: 16 x N tasks of 20 us, each of which
+// reads what one to three tasks of the row before have written, as arguments for CUDA and as a Penstock graph. All work
+// on one array of device words, of which task t writes word t + 1, and word 0 is the input of the first row.
 //
 // Threads: plain values, and one that runs a graph.
 #pragma once
@@ -100,7 +100,7 @@ class PenstockDag {
           .Kernel("task " + std::to_string(t), &TaskKernel, ps::Blocks({1, 1, 1}, {1, 1, 1}),
                   dag.own[static_cast<size_t>(t)], ps::Read(words, word(a)), ps::Read(words, word(b)),
                   ps::Read(words, word(c)), ps::Write(words, word(t + 1)))
-          .HostTwin([](uint32_t own, const uint32_t* x, const uint32_t* y, const uint32_t* z, uint32_t* out) {
+          .HostFallback([](uint32_t own, const uint32_t* x, const uint32_t* y, const uint32_t* z, uint32_t* out) {
             *out = Made(own, *x, *y, *z);
           });
     }
@@ -131,7 +131,7 @@ class PenstockDag {
     all_.Move(all_.down, all_.down_io.Set(all_.from, memory_).Set(all_.to_host, all_.host));
     return {all_.host.begin(), all_.host.end()};
   }
-  ps::ReplayLedger ledger() const { return exec_.ledger(); }
+  ps::SubmissionReport submission_report() const { return exec_.submission_report(); }
 
  private:
   // All words up or down.

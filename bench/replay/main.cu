@@ -1,4 +1,4 @@
-// What replaying costs: CUDA graphs made by hand (replay_raw.cuh) and Penstock's graph mode, of the same chain and
+// What replaying costs: CUDA graphs made by hand (raw.cuh) and Penstock's graph mode, of the same chain and
 // stencil of tiny tasks as the eager benchmark's, in parts that `--parts` chooses from:
 //
 //   memory       what a slot takes of the device's memory: by hand an exec, by Penstock in either mode; measured first

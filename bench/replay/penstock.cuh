@@ -1,4 +1,4 @@
-// The graphs of eager_penstock.cuh with a parameter: for the middle task, or for all.
+// The graphs of bench/eager/penstock.cuh with a parameter: for the middle task, or for all.
 //
 // Threads: single-threaded.
 #pragma once
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "penstock.cuh"
+#include "bench/eager/penstock.cuh"
 #include "work.cuh"
 
 namespace bench {
@@ -30,7 +30,7 @@ inline void AddTask(ps::Graph& graph, int i, ps::BufferHandle<uint32_t> cell, Co
   const std::string name = Numbered("task", i);
   if (kernels) {
     graph.Kernel(name, ChainValueKernel, OneThread(), ps::ReadWrite(cell), k, value)
-        .HostTwin([](uint32_t* one, Constants own, Constants by) { *one = ChainStep(*one, Mixed(own, by)); });
+        .HostFallback([](uint32_t* one, Constants own, Constants by) { *one = ChainStep(*one, Mixed(own, by)); });
   } else {
     graph.ParallelFor(name, 1, ChainValueFunctor{}, ps::ReadWrite(cell), k, value);
   }
@@ -39,8 +39,8 @@ inline void AddTask(ps::Graph& graph, int i, const StencilCells& cells, Constant
   const std::string name = Numbered("task", i / kWidth, i % kWidth);
   if (kernels) {
     graph.Kernel(name, StencilValueKernel, OneThread(), cells.left, cells.middle, cells.right, cells.to, k, value)
-        .HostTwin([](const uint32_t* l, const uint32_t* m, const uint32_t* r, uint32_t* out, Constants own,
-                     Constants by) { *out = StencilStep(*l, *m, *r, Mixed(own, by)); });
+        .HostFallback([](const uint32_t* l, const uint32_t* m, const uint32_t* r, uint32_t* out, Constants own,
+                         Constants by) { *out = StencilStep(*l, *m, *r, Mixed(own, by)); });
   } else {
     graph.ParallelFor(name, 1, StencilValueFunctor{}, cells.left, cells.middle, cells.right, cells.to, k, value);
   }

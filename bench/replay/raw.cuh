@@ -1,7 +1,7 @@
 // Hand-made CUDA graphs of the chain and the stencil, written to win: what Penstock's graph mode is compared with.
 //
 // The graph is the tasks with the fewest edges that order them, and, of the stencil, an upload and a download of pinned
-// memory (replay_raw_work.cuh). It is made, launched and changed in three ways (replay_raw_build.cuh). A replay is a
+// memory (raw_work.cuh). It is made, launched and changed in three ways (raw_build.cuh). A replay is a
 // launch into a non-blocking stream and a record behind it; the event is queried until it is complete. What a program
 // can know beforehand (arguments, streams, events, handles) is ready; the exec was instantiated and uploaded once.
 // Return codes are gathered with one OR a call.

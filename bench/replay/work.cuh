@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "work.cuh"
+#include "bench/eager/work.cuh"
 
 namespace bench {
 

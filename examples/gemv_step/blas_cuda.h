@@ -1,4 +1,4 @@
-// cuBLAS for the callables of Launch nodes: a handle, made by ps::Foreign::Get once a device, lane and slot.
+// cuBLAS for the callables of Launch nodes: a handle, made by ps::LaunchContext::Get once a device, lane and slot.
 //
 // Ownership: the handle and the memory it works in are the object's, so that nobody else's calls use them, and graphs
 //            that were captured with it find them where they were.
@@ -25,11 +25,11 @@ class Cublas {
  public:
   // Setting the stream takes the workspace away, so that comes behind it. With one of its own cuBLAS allocates nothing
   // later, in a capture or out of it.
-  explicit Cublas(const ps::Foreign& foreign) : Cublas() {
-    Require(cublasSetStream(handle_, ps::CudaStream(foreign)), "cublasSetStream");
-    Require(ps::ToStatus(cudaMalloc(&workspace_, kWorkspaceBytes), "allocating cuBLAS's workspace"));
-    Require(cublasSetWorkspace(handle_, workspace_, kWorkspaceBytes), "cublasSetWorkspace");
-    Require(cublasSetPointerMode(handle_, CUBLAS_POINTER_MODE_DEVICE), "cublasSetPointerMode");
+  explicit Cublas(const ps::LaunchContext& launch) : Cublas() {
+    Match(cublasSetStream(handle_, ps::CudaStream(launch)), "cublasSetStream");
+    Match(ps::ToStatus(cudaMalloc(&workspace_, kWorkspaceBytes), "allocating cuBLAS's workspace"));
+    Match(cublasSetWorkspace(handle_, workspace_, kWorkspaceBytes), "cublasSetWorkspace");
+    Match(cublasSetPointerMode(handle_, CUBLAS_POINTER_MODE_DEVICE), "cublasSetPointerMode");
   }
   ~Cublas() {
     (void)cublasDestroy(handle_);
@@ -43,9 +43,9 @@ class Cublas {
  private:
   static constexpr size_t kWorkspaceBytes = size_t{32} << 20;  // what NVIDIA advises for Hopper
 
-  Cublas() { Require(cublasCreate(&handle_), "cublasCreate"); }
-  static void Require(cublasStatus_t code, const char* what) { Require(ToStatus(code, what)); }
-  static void Require(const absl::Status& status) {
+  Cublas() { Match(cublasCreate(&handle_), "cublasCreate"); }
+  static void Match(cublasStatus_t code, const char* what) { Match(ToStatus(code, what)); }
+  static void Match(const absl::Status& status) {
     if (!status.ok()) throw std::runtime_error(status.ToString());
   }
 

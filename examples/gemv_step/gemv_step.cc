@@ -19,12 +19,12 @@
 
 constexpr int kN = 512;
 
-absl::Status Gemv(ps::Foreign& foreign, const float* alpha, const float* a, const float* x, float* y) {
+absl::Status Gemv(ps::LaunchContext& launch, const float* alpha, const float* a, const float* x, float* y) {
 #if defined(__CUDACC__)
-  cublasHandle_t handle = foreign.Get<Cublas>();  // made once a device, lane and slot: stream, workspace, pointer mode
-  return ToStatus(cublasSgemv(handle, CUBLAS_OP_T, kN, kN, alpha, a, kN, x, 1, foreign.Zero<float>(), y, 1), "Sgemv");
+  cublasHandle_t handle = launch.Get<Cublas>();  // made once a device, lane and slot: stream, workspace, pointer mode
+  return ToStatus(cublasSgemv(handle, CUBLAS_OP_T, kN, kN, alpha, a, kN, x, 1, launch.Zero<float>(), y, 1), "Sgemv");
 #else
-  (void)foreign, (void)alpha, (void)a, (void)x, (void)y;
+  (void)launch, (void)alpha, (void)a, (void)x, (void)y;
   return absl::UnimplementedError("built without cuBLAS; use host devices, --devices host");
 #endif
 }
@@ -69,8 +69,8 @@ absl::Status Train(const std::string& devices, int steps) {
   auto alpha = graph.Param<float>("alpha");
   auto x = graph.Input<float>("x", kN, ps::kPinned);
   auto y = graph.Output<float>("y", kN, ps::kPinned);
-  graph.Launch("gemv", Gemv, ps::OnDevice(alpha), ps::Read(a), ps::Read(x), ps::Write(y)).HostTwin(GemvOnHost);
-  graph.Kernel("relu", Relu, ps::Threads(kN), kN, ps::Read(b), ps::ReadWrite(y)).HostTwin(ReluOnHost);
+  graph.Launch("gemv", Gemv, ps::OnDevice(alpha), ps::Read(a), ps::Read(x), ps::Write(y)).HostFallback(GemvOnHost);
+  graph.Kernel("relu", Relu, ps::Threads(kN), kN, ps::Read(b), ps::ReadWrite(y)).HostFallback(ReluOnHost);
   PS_ASSIGN_OR_RETURN(ps::Executable exec, runtime.Compile(graph, {.slots = 2, .mode = ps::Mode::kGraph}));
 
   PS_ASSIGN_OR_RETURN(ps::HostBuffer<float> hx, runtime.MakeHostBuffer<float>(kN));
@@ -90,7 +90,7 @@ absl::Status Train(const std::string& devices, int steps) {
     }
   }
   std::printf("%d steps on %s, each as expected\n%s", steps, runtime.devices()[0].name.c_str(),
-              exec.ledger().Text().c_str());
+              exec.submission_report().Text().c_str());
   return absl::OkStatus();
 }
 

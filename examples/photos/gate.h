@@ -1,4 +1,4 @@
-// Gate: lets at most so many threads through at once.
+// TrySemaphore: lets at most so many threads through at once.
 //
 // The decoders and the encoders of the job have threads of their own, as many of each as there are workers, and share
 // one gate: so every worker can do whatever there is to do, and never more of them are at work than were asked for.
@@ -11,14 +11,14 @@
 
 namespace photos {
 
-class Gate {
+class TrySemaphore {
  public:
-  explicit Gate(int passes) : free_(passes) {}
+  explicit TrySemaphore(int passes) : free_(passes) {}
 
   // Waits until one of the passes is free and holds it.
   class Pass {
    public:
-    explicit Pass(Gate* gate) : gate_(gate) {
+    explicit Pass(TrySemaphore* gate) : gate_(gate) {
       std::unique_lock<std::mutex> lock(gate_->mu_);
       gate_->freed_.wait(lock, [this] { return gate_->free_ > 0; });
       --gate_->free_;
@@ -34,7 +34,7 @@ class Gate {
     Pass& operator=(const Pass&) = delete;
 
    private:
-    Gate* const gate_;
+    TrySemaphore* const gate_;
   };
 
  private:

@@ -47,7 +47,7 @@ class PipelinedJob {
   const std::shared_ptr<penstock::Trace> trace_ = penstock::Trace::Create();
   const EdgesGraph graph_;
   Stages stages_;
-  Gate workers_;
+  TrySemaphore workers_;
 
   // Of the sink's thread, which is the one that called Run.
   absl::Status status_;
@@ -107,14 +107,14 @@ absl::StatusOr<penstock::Executable> PipelinedJob::Compile(std::shared_ptr<penst
 // Decoding and encoding can each take all the workers; handing out what is preloaded takes one.
 penstock::Stages<Item> PipelinedJob::StagesFor(penstock::Executable executable) {
   const auto decode = [this](Item& item) {
-    const Gate::Pass pass(&workers_);
+    const TrySemaphore::Pass pass(&workers_);
     return stages_.Decode(&item);
   };
   const auto bind = [this](penstock::Item<Item>& item) {
     Bind(graph_, catalogue_.photos[item->photo], item.value(), &item);
   };
   const auto finish = [this](Item& item) {
-    const Gate::Pass pass(&workers_);
+    const TrySemaphore::Pass pass(&workers_);
     return stages_.Finish(&item);
   };
   penstock::Stages<Item> stages;

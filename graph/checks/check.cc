@@ -13,7 +13,7 @@ namespace penstock::graph {
 namespace {
 
 // Whether all predecessors are declared before their successors, as those from accesses are: the usual case.
-bool PointForward(const Rows& after) {
+bool PointForward(const CsrRows& after) {
   for (int32_t v = 0; v < after.rows() && after.items() > 0; ++v) {
     for (const int32_t p : after[v]) {
       if (p >= v) return false;
@@ -25,7 +25,7 @@ bool PointForward(const Rows& after) {
 // The model's nodes so that predecessors come first, the lowest index first among those that may come next. Shorter
 // than the model when there is a cycle.
 std::vector<int32_t> TopologicalSequence(const Draft& draft) {
-  const Rows& preds = draft.declared;
+  const CsrRows& preds = draft.declared;
   const int32_t count = preds.rows();
   std::vector<int32_t> sequence;
   if (PointForward(draft.after)) {
@@ -40,7 +40,7 @@ std::vector<int32_t> TopologicalSequence(const Draft& draft) {
   for (int32_t v = 0; v < count; ++v) {
     for (const int32_t p : preds[v]) reversed.push_back({v, p});
   }
-  const Rows succs = MakeEdges(count, reversed);
+  const CsrRows succs = MakeEdges(count, reversed);
   std::vector<int32_t> ready;  // a heap, smallest first
   for (int32_t v = count - 1; v >= 0; --v) {
     if (missing[static_cast<size_t>(v)] == 0) ready.push_back(v);

@@ -24,7 +24,7 @@ class Written {
     if (!has_[static_cast<size_t>(box)]) tree_.SetLive(live_, box, true);
     has_[static_cast<size_t>(box)] = true;
   }
-  bool Touches(int32_t box) {
+  bool FirstLastUses(int32_t box) {
     found_.clear();
     tree_.Find(live_, tree_.box(box), found_);
     return !found_.empty();
@@ -33,7 +33,7 @@ class Written {
   Region Missing(int32_t box) {
     if (has_[static_cast<size_t>(box)]) return {};
     std::vector<Region> boxes;
-    Touches(box);
+    FirstLastUses(box);
     for (const int32_t f : found_) boxes.push_back(tree_.box(f));
     const Region missing = Uncovered(tree_.box(box), std::move(boxes));
     if (IsEmpty(missing)) Add(box);
@@ -93,7 +93,7 @@ class DataCheck {
     std::string what = Quoted(buffer.name), missing = "it";
     if (Written* parts = this->parts(ref.base)) {
       const Region& read = d_.boxes.tree(ref.base)->box(ref.box);
-      const Region gap = ref.exact ? parts->Missing(ref.box) : parts->Touches(ref.box) ? Region{} : read;
+      const Region gap = ref.exact ? parts->Missing(ref.box) : parts->FirstLastUses(ref.box) ? Region{} : read;
       if (IsEmpty(gap)) return;
       if (ref.box != 0) what = SliceText(buffer, read) + " of " + what;
       if (gap != read) missing = SliceText(buffer, gap) + " of it";
@@ -120,7 +120,7 @@ class DataCheck {
     for (size_t b = 0; b < seen_.size(); ++b) {
       if (d_.buffers[b].role != BufferRole::kOutput || (seen_[b] & kReported) != 0) continue;
       Written* parts = this->parts(static_cast<int32_t>(b));
-      if (parts != nullptr ? parts->Touches(0) : (seen_[b] & kWritten) != 0) {
+      if (parts != nullptr ? parts->FirstLastUses(0) : (seen_[b] & kWritten) != 0) {
         d_.partial_output[b] = (seen_[b] & kWholly) == 0;
         partial_ = partial_ || d_.partial_output[b];
         continue;

@@ -25,7 +25,7 @@ class OrderCheck {
   }
 
   void Run() {
-    Rows needed;  // of each node of the sequence
+    CsrRows needed;  // of each node of the sequence
     Hazards hazards(d_.model.buffers.size());
     const std::vector<bool> loose = LooseBuffers();
     for (const int32_t n : d_.sequence) {

@@ -313,7 +313,7 @@ class NodeCheck {
     }
     if (device_ == nullptr) return;
     if (device_->is_cuda) return CheckCompiledForCuda();
-    CheckTwin("a Kernel runs on CUDA devices only");
+    CheckFallback("a Kernel runs on CUDA devices only");
   }
 
   void CheckBlock(const KernelShape& shape) {
@@ -349,14 +349,15 @@ class NodeCheck {
   }
 
   void CheckLaunch() {
-    if (device_ != nullptr && !device_->is_cuda) CheckTwin("a Launch submits to a CUDA stream");
+    if (device_ != nullptr && !device_->is_cuda) CheckFallback("a Launch submits to a CUDA stream");
   }
 
-  void CheckTwin(const std::string& why) {
-    if (node_.code.call_twin != nullptr) return;
-    AddOnDevice(kUnimplemented, why +
-                                    "; this is a host device and the node has no twin for it; give it one with "
-                                    ".HostTwin(f), or pin it to a CUDA device");
+  void CheckFallback(const std::string& why) {
+    if (node_.code.call_fallback != nullptr) return;
+    AddOnDevice(kUnimplemented,
+                why +
+                    "; this is a host device and the node has no host fallback for it; give it one with "
+                    ".HostFallback(f), or pin it to a CUDA device");
   }
 
   Draft& d_;

@@ -22,8 +22,8 @@ inline void SortShort(std::span<int32_t> items) {
   }
 }
 
-// Lists of indices, one a row, in one array. Rows are appended in order: Add to the open row, then Close it.
-class Rows {
+// Lists of indices, one a row, in one array. CsrRows are appended in order: Add to the open row, then Close it.
+class CsrRows {
  public:
   void Reserve(size_t rows, size_t items) { begin_.reserve(rows + 1), items_.reserve(items); }
   void Add(int32_t item) { items_.push_back(item); }
@@ -43,7 +43,7 @@ class Rows {
   // The open row, which may be sorted before it is closed, or lose some of its last items.
   std::span<int32_t> open() { return {items_.data() + begin_.back(), items_.data() + items_.size()}; }
   void Shorten(size_t items) { items_.resize(items_.size() - items); }
-  bool operator==(const Rows&) const = default;
+  bool operator==(const CsrRows&) const = default;
 
  private:
   std::vector<int32_t> begin_{0};
@@ -55,7 +55,7 @@ class Marks {
  public:
   explicit Marks(size_t items) : row_of_(items, -1) {}
   // Closes the open row, without what stands in it twice. Items keep their order.
-  void CloseDistinct(Rows& rows) {
+  void CloseDistinct(CsrRows& rows) {
     const int32_t row = rows.rows();
     size_t kept = 0;
     const std::span<int32_t> items = rows.open();
@@ -77,6 +77,6 @@ struct Edge {
   int32_t from, to;
 };
 // Row v: the distinct predecessors of node v, ascending.
-Rows MakeEdges(int32_t nodes, const std::vector<Edge>& list);
+CsrRows MakeEdges(int32_t nodes, const std::vector<Edge>& list);
 
 }  // namespace penstock::graph

@@ -42,8 +42,8 @@ void Subtract(const Region& a, const Region& b, std::vector<Region>& out);
 // overlap; boxes that cross each other cost up to n^1.5 in two and n^2 in three dimensions. Reorders and drops boxes.
 Region Uncovered(const Region& region, std::vector<Region> boxes);
 
-// A fixed set of boxes, any of which may be live, and the live ones that overlap a region. Median splits: O(log n + k)
-// for tiles of which k overlap, more the more the boxes overlap each other.
+// A fixed set of boxes, any of which may be live, and the live ones that overlap a region. Median partitions: O(log n +
+// k) for tiles of which k overlap, more the more the boxes overlap each other.
 class BoxTree {
  public:
   explicit BoxTree(std::vector<Region> boxes);
@@ -65,7 +65,7 @@ class BoxTree {
   struct Node {
     Region bound;
     int32_t parent = -1, left = -1, right = -1;  // children: nodes
-    int32_t box = -1;                            // of a leaf
+    int32_t box = -1;  // of a leaf
   };
   int32_t Build(std::vector<int32_t>& order, size_t begin, size_t end, int32_t parent);
 
@@ -110,7 +110,7 @@ class BoxTable {
 
  private:
   std::vector<size_t> first_{0};  // of each node, in refs_, and the end
-  std::vector<BoxRef> refs_;      // of each access
+  std::vector<BoxRef> refs_;  // of each access
   bool any_part_ = false, any_unordered_ = false;
   std::vector<int32_t> tree_of_;
   std::vector<BoxTree> trees_;

@@ -43,7 +43,7 @@ void Hazards::Overwrite(Visible& visible, const Region& box, const Region& by) {
 // Once cut, readers of a box are forgotten when the box is accessed again: whoever cut them is ordered behind them, and
 // the new access of the same elements behind that one. A writer that was cut stays, since later readers of what it
 // wrote do not wait for other readers.
-void Hazards::AccessBox(int32_t place, const BoxTree& tree, int32_t box, AccessMode mode, int32_t node, Rows& out) {
+void Hazards::AccessBox(int32_t place, const BoxTree& tree, int32_t box, AccessMode mode, int32_t node, CsrRows& out) {
   Place& p = places_[static_cast<size_t>(place)];
   if (p.boxes < 0) {
     p.boxes = static_cast<int32_t>(boxed_.size());

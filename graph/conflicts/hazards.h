@@ -29,7 +29,7 @@ class Hazards {
 
   // Adds everything `node` must wait for to the open row; some of it twice. `tree` is of the boxes the place is
   // accessed by, the same at each call; null when it is only accessed whole.
-  void Access(int32_t place, const BoxTree* tree, int32_t box, AccessMode mode, int32_t node, Rows& out) {
+  void Access(int32_t place, const BoxTree* tree, int32_t box, AccessMode mode, int32_t node, CsrRows& out) {
     if (box < 0) return;  // no element
     if (tree != nullptr) return AccessBox(place, *tree, box, mode, node, out);
     Place& p = places_[static_cast<size_t>(place)];
@@ -69,19 +69,19 @@ class Hazards {
     std::vector<Visible> writers, readers;
   };
 
-  static void Add(int32_t from, int32_t to, Rows& out) {
+  static void Add(int32_t from, int32_t to, CsrRows& out) {
     if (from >= 0 && from != to) out.Add(from);
   }
   void AddReader(int32_t& list, int32_t node) {
     readers_.push_back({node, list});
     list = static_cast<int32_t>(readers_.size()) - 1;
   }
-  void AddReaders(int32_t list, int32_t node, Rows& out) const {
+  void AddReaders(int32_t list, int32_t node, CsrRows& out) const {
     for (; list >= 0; list = readers_[static_cast<size_t>(list)].next) {
       Add(readers_[static_cast<size_t>(list)].node, node, out);
     }
   }
-  void AccessBox(int32_t place, const BoxTree& tree, int32_t box, AccessMode mode, int32_t node, Rows& out);
+  void AccessBox(int32_t place, const BoxTree& tree, int32_t box, AccessMode mode, int32_t node, CsrRows& out);
   static bool Sees(const Visible& visible, const Region& box, const Region& region);
   void Overwrite(Visible& visible, const Region& box, const Region& by);
 

@@ -125,14 +125,16 @@ void NoteNull(Model& model, const Name& name, const std::string& what) {
 }  // namespace
 
 void Graph::RefuseNull(const Name& name, const char* what) {
-  again_ != nullptr ? again_->Differ() : NoteNull(*model_, name, what);
+  again_ != nullptr ? again_->Mismatch() : NoteNull(*model_, name, what);
 }
 
-void NodeRef::RefuseNullTwin() { again_ != nullptr ? again_->Differ() : NoteNull(*model_, decl().name, "host twin"); }
+void NodeRef::RefuseNullFallback() {
+  again_ != nullptr ? again_->Mismatch() : NoteNull(*model_, decl().name, "host fallback");
+}
 
 NodeRef NodeRef::After(const NodeRef& other) {
   if (again_ != nullptr) {
-    other.model_ == model_ ? again_->After(index_, other.index_) : again_->Differ();
+    other.model_ == model_ ? again_->After(index_, other.index_) : again_->Mismatch();
   } else if (other.model_ == model_) {
     decl().after.push_back(other.index_);
   } else {

@@ -107,7 +107,7 @@ class Search {
   const Draft& d_;
   const Lifetimes& lives_;
   const std::vector<Tenant>& tenants_;
-  Rows conflicts_;
+  CsrRows conflicts_;
   std::vector<int64_t> offsets_;  // of each tenant
   std::vector<uint8_t> placed_;
   std::vector<std::pair<int64_t, int64_t>> taken_;  // from, to

@@ -72,7 +72,7 @@ class Gatherer {
     const Instance &src = d_.instances[static_cast<size_t>(s.src)], &dst = d_.instances[static_cast<size_t>(s.dst)];
     const bool crosses = s.kind == PlanKind::kUpload || s.kind == PlanKind::kDownload;
     if (!crosses && !(s.on_host() && src.device < 0 && dst.device < 0)) return false;
-    return !IsForeign(src) && !IsForeign(dst) && CopyBytes(d_, s) < kBytes;
+    return !IsLaunch(src) && !IsLaunch(dst) && CopyBytes(d_, s) < kBytes;
   }
 
   void Add(int32_t v) {
@@ -142,7 +142,7 @@ class Gatherer {
 
 }  // namespace
 
-void Gather(Draft& draft) {
+void BatchCopies(Draft& draft) {
   if (draft.options.batch_from < INT32_MAX) Gatherer(draft).Run();
 }
 

@@ -105,7 +105,8 @@ Plan ByName(Plan plan, const Model& model) {
   }
   for (Instance& i : plan.instances) i.buffer = buffer_rank[static_cast<size_t>(i.buffer)];
   for (StateUse& use : plan.states) use.buffer = buffer_rank[static_cast<size_t>(use.buffer)];
-  for (Arrival& arrival : plan.arrivals) arrival.buffer = buffer_rank[static_cast<size_t>(arrival.buffer)];
+  for (ExternalDep& external_dep : plan.external_deps)
+    external_dep.buffer = buffer_rank[static_cast<size_t>(external_dep.buffer)];
   return plan;
 }
 

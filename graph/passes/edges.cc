@@ -3,7 +3,7 @@
 //
 // Two passes use the same rule. DeclaredEdges looks at buffers as declared; the planner keeps these edges whatever it
 // does to the data, since they are what the user was promised. InstanceEdges looks at the copies of each buffer that
-// Transfers made, and joins in the declared ones.
+// InsertTransfers made, and joins in the declared ones.
 #include <algorithm>
 
 #include "graph/conflicts/hazards.h"
@@ -11,13 +11,13 @@
 
 namespace penstock::graph {
 
-Rows MakeEdges(int32_t nodes, const std::vector<Edge>& list) {
+CsrRows MakeEdges(int32_t nodes, const std::vector<Edge>& list) {
   std::vector<int32_t> end(static_cast<size_t>(nodes) + 1), from(list.size());
   for (const Edge& e : list) ++end[static_cast<size_t>(e.to) + 1];
   for (size_t v = 0; v < static_cast<size_t>(nodes); ++v) end[v + 1] += end[v];
   std::vector<int32_t> next(end.begin(), end.end() - 1);
   for (const Edge& e : list) from[static_cast<size_t>(next[static_cast<size_t>(e.to)]++)] = e.from;
-  Rows rows;
+  CsrRows rows;
   rows.Reserve(static_cast<size_t>(nodes), list.size());
   for (size_t v = 0; v < static_cast<size_t>(nodes); ++v) {
     for (int32_t i = end[v]; i < end[v + 1]; ++i) rows.Add(from[static_cast<size_t>(i)]);
@@ -29,10 +29,10 @@ Rows MakeEdges(int32_t nodes, const std::vector<Edge>& list) {
 namespace {
 
 // Of rows in the order of `sequence`: row v is that of node v.
-Rows ByNode(const Rows& rows, const std::vector<int32_t>& sequence) {
+CsrRows ByNode(const CsrRows& rows, const std::vector<int32_t>& sequence) {
   std::vector<int32_t> row_of(sequence.size());
   for (size_t i = 0; i < sequence.size(); ++i) row_of[static_cast<size_t>(sequence[i])] = static_cast<int32_t>(i);
-  Rows sorted;
+  CsrRows sorted;
   sorted.Reserve(sequence.size(), rows.items());
   for (const int32_t row : row_of) {
     for (const int32_t p : rows[row]) sorted.Add(p);
@@ -104,7 +104,7 @@ void DeclaredEdges(Draft& draft) {
   const bool again = !draft.sequence.empty();
   Hazards hazards(draft.buffers.size());
   Marks marks(draft.nodes.size());
-  Rows rows;
+  CsrRows rows;
   rows.Reserve(draft.nodes.size(), draft.boxes.accesses() + draft.after.items());
   for (int32_t i = 0; i < count; ++i) {
     const int32_t n = again ? draft.sequence[static_cast<size_t>(i)] : i;
@@ -121,9 +121,9 @@ void DeclaredEdges(Draft& draft) {
   draft.surplus_edges = hazards.surplus();
 }
 
-// A staging instance and its bound twin may be one memory at launch; the copies between them are then skipped (though
-// they still wait). So an access conflicts with those to the twin too, unless either is such a copy: `shared` tracks
-// each pair as one place and leaves these copies out.
+// A staging instance and its bound host fallback may be one memory at launch; the copies between them are then skipped
+// (though they still wait). So an access conflicts with those to the host fallback too, unless either is such a copy:
+// `shared` tracks each pair as one place and leaves these copies out.
 //
 // A buffer with one instance has no copies inserted, and the declared edges are all that its accesses ask for. For the
 // others Unordered accesses count here like all others. Check has made sure of a path between any two that conflict,
@@ -141,8 +141,8 @@ void InstanceEdges(Draft& draft) {
     const auto access = [&](int32_t instance, int32_t box, AccessMode mode) {
       const BoxTree* tree = draft.boxes.tree(draft.instances[static_cast<size_t>(instance)].buffer);
       own.Access(instance, tree, box, mode, s, draft.edges);
-      const int32_t twin = draft.twin[static_cast<size_t>(instance)];
-      if (twin >= 0 && !stages) shared.Access(std::min(instance, twin), tree, box, mode, s, draft.edges);
+      const int32_t fallback = draft.fallback[static_cast<size_t>(instance)];
+      if (fallback >= 0 && !stages) shared.Access(std::min(instance, fallback), tree, box, mode, s, draft.edges);
     };
     if (step.follows) draft.edges.Add(s - 1);
     if (step.decl < 0) {

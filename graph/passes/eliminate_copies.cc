@@ -1,4 +1,4 @@
-// Needless: Copy nodes that the plan does without, because nobody can tell the difference.
+// EliminateCopies: Copy nodes that the plan does without, because nobody can tell the difference.
 //
 //   dropped   its target lives inside the run and no later node reads it before it is written whole
 //   copy_from it brings to host memory what a device has had from host memory, and neither has been written since: it
@@ -21,7 +21,7 @@ struct Ends {
 
 class CopyFinder {
  public:
-  explicit CopyFinder(Draft& draft) : d_(draft), written_(draft.buffers.size()), twin_(draft.buffers.size()) {}
+  explicit CopyFinder(Draft& draft) : d_(draft), written_(draft.buffers.size()), alias_(draft.buffers.size()) {}
 
   void Run() {
     for (const int32_t n : d_.sequence) Follow(n);
@@ -51,28 +51,29 @@ class CopyFinder {
 
   // Forwards: what each Copy node may copy from.
   void Follow(int32_t n) {
-    Twin twin;
+    Twin fallback;
     int32_t target = -1;
     if (IsCopy(n)) {
       const auto [from, to] = EndsOf(n);
       const int32_t source = SourceOf(from.base);
       if (from.whole() && to.whole() && source != to.base) {
         if (source != from.base && !IsOnHost(from.base) && IsOnHost(to.base)) Redirect(n, source);
-        twin = {source, written(to.base) + 1, written(source)};
+        fallback = {source, written(to.base) + 1, written(source)};
         target = to.base;
       }
     }
     for (const BoxRef& ref : d_.boxes[n]) {
       if (ref.mode != AccessMode::kRead) ++written(ref.base);
     }
-    if (target >= 0) twin_[static_cast<size_t>(target)] = twin;
+    if (target >= 0) alias_[static_cast<size_t>(target)] = fallback;
   }
 
   // A buffer in host memory with the same contents, or itself.
   int32_t SourceOf(int32_t b) {
-    const Twin& twin = twin_[static_cast<size_t>(b)];
-    const bool holds = twin.of >= 0 && twin.written == written(b) && twin.of_written == written(twin.of);
-    return holds && IsOnHost(twin.of) ? twin.of : b;
+    const Twin& fallback = alias_[static_cast<size_t>(b)];
+    const bool holds =
+        fallback.of >= 0 && fallback.written == written(b) && fallback.of_written == written(fallback.of);
+    return holds && IsOnHost(fallback.of) ? fallback.of : b;
   }
 
   void Redirect(int32_t n, int32_t source) {
@@ -107,13 +108,13 @@ class CopyFinder {
 
   Draft& d_;
   std::vector<int32_t> written_;  // of each buffer: how often
-  std::vector<Twin> twin_;  // of each buffer
+  std::vector<Twin> alias_;  // of each buffer
   std::vector<bool> needed_;  // of each buffer: whether what it holds is read later
 };
 
 }  // namespace
 
-void Needless(Draft& draft) {
+void EliminateCopies(Draft& draft) {
   const auto copies = [](const NodeFacts& node) { return node.kind == NodeKind::kCopy; };
   if (std::any_of(draft.nodes.begin(), draft.nodes.end(), copies)) CopyFinder(draft).Run();
 }

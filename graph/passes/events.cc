@@ -47,14 +47,14 @@ std::vector<int32_t> AwaitedUntil(const Draft& draft) {
       until[static_cast<size_t>(p)] = std::max(until[static_cast<size_t>(p)], by);
     }
   }
-  for (const Touches& touches : draft.states) {
+  for (const FirstLastUses& touches : draft.states) {
     for (const int32_t v : touches.lasts) until[static_cast<size_t>(v)] = kAlways;
   }
   return until;
 }
 
 // Whether a segment may be submitted by several threads.
-bool MayBeSplit(const Draft& draft) {
+bool MayBePartitioned(const Draft& draft) {
   if (!draft.options.events_once || draft.lanes.size() < 2) return false;
   std::vector<int32_t> steps(static_cast<size_t>(draft.segments));
   for (int32_t v = 0; v < draft.step_count(); ++v) {
@@ -62,7 +62,7 @@ bool MayBeSplit(const Draft& draft) {
       ++steps[static_cast<size_t>(draft.segment[static_cast<size_t>(v)])];
   }
   // What is not a node are waits and records, of which a node has a few.
-  return std::any_of(steps.begin(), steps.end(), [](int32_t count) { return count >= kSplitFrom / 4; });
+  return std::any_of(steps.begin(), steps.end(), [](int32_t count) { return count >= kPartitionFrom / 4; });
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ bool MayBeSplit(const Draft& draft) {
 void Events(Draft& draft) {
   const std::vector<int32_t> until = AwaitedUntil(draft);
   draft.event.assign(draft.steps.size(), -1);
-  const bool once = MayBeSplit(draft);
+  const bool once = MayBePartitioned(draft);
   Pool pool(draft);
   for (int32_t v = 0; v < draft.step_count(); ++v) {
     const Step& step = draft.steps[static_cast<size_t>(v)];

@@ -1,4 +1,4 @@
-// Touches: which steps touch memory first and last that lies on a device and is not the slot's own.
+// FirstLastUses: which steps touch memory first and last that lies on a device and is not the slot's own.
 //
 // Runs that share a State are ordered between these, and a run waits before the first for bound memory to be ready.
 // Within a lane the first touch is before all others, so only one step a lane can be a first touch, and one a last.
@@ -19,9 +19,9 @@ class UseFinder {
  public:
   explicit UseFinder(const Draft& draft) : d_(draft), entry_of_(draft.instances.size(), -1) {}
 
-  std::vector<Touches> Run() {
+  std::vector<FirstLastUses> Run() {
     for (size_t i = 0; i < d_.instances.size(); ++i) {
-      if (!IsForeign(d_.instances[i])) continue;
+      if (!IsLaunch(d_.instances[i])) continue;
       entry_of_[i] = static_cast<int32_t>(found_.size());
       found_.push_back({.instance = static_cast<int32_t>(i)});
     }
@@ -46,7 +46,7 @@ class UseFinder {
   void Touch(int32_t v, int32_t instance, AccessMode mode) {
     const int32_t entry = entry_of_[static_cast<size_t>(instance)];
     if (entry < 0) return;
-    Touches& touches = found_[static_cast<size_t>(entry)];
+    FirstLastUses& touches = found_[static_cast<size_t>(entry)];
     if (mode != AccessMode::kRead && touches.first_write < 0) touches.first_write = v;
     std::vector<LaneTouches>& lanes = lanes_[static_cast<size_t>(entry)];
     const int32_t lane = d_.lane[static_cast<size_t>(v)];
@@ -55,7 +55,7 @@ class UseFinder {
     it->last = v;
   }
 
-  void Pick(const std::vector<LaneTouches>& lanes, Touches& touches) const {
+  void Pick(const std::vector<LaneTouches>& lanes, FirstLastUses& touches) const {
     for (const LaneTouches& l : lanes) {
       const auto later = [&](const LaneTouches& o) { return d_.Before(o.first, l.first); };
       const auto earlier = [&](const LaneTouches& o) { return d_.Before(l.last, o.last); };
@@ -67,17 +67,17 @@ class UseFinder {
   }
 
   const Draft& d_;
-  std::vector<Touches> found_;
+  std::vector<FirstLastUses> found_;
   std::vector<int32_t> entry_of_;                // of each instance: in `found_`, or -1
   std::vector<std::vector<LaneTouches>> lanes_;  // of each entry
 };
 
 }  // namespace
 
-void FindTouches(Draft& draft) {
-  for (Touches& touches : UseFinder(draft).Run()) {
+void FindFirstLastUses(Draft& draft) {
+  for (FirstLastUses& touches : UseFinder(draft).Run()) {
     const bool state = draft.instances[static_cast<size_t>(touches.instance)].space == Space::kState;
-    (state ? draft.states : draft.arrivals).push_back(std::move(touches));
+    (state ? draft.states : draft.external_deps).push_back(std::move(touches));
   }
 }
 

@@ -1,5 +1,5 @@
-// Transfers: walks the nodes in order and keeps track of where each buffer's contents are valid. Where a node needs
-// them and they are not, copies are inserted; what already is there is not copied again.
+// InsertTransfers: walks the nodes in order and keeps track of where each buffer's contents are valid. Where a node
+// needs them and they are not, copies are inserted; what already is there is not copied again.
 //
 // A buffer has up to 2 + devices places:
 //   bound    the user's memory (Input, Output, InOut). Host nodes use it directly.
@@ -70,7 +70,7 @@ class Walk {
       }
     }
     for (const int32_t b : d_.buffers_by_name) BringBack(b);
-    FindTwins();
+    FindAliases();
     Tell();
   }
 
@@ -202,9 +202,9 @@ class Walk {
       }
       state_[static_cast<size_t>(ref.base)].used = true;
     }
-    const int32_t asker = d_.AskedBy(n);
+    const int32_t asker = d_.CallingDevice(n);
     Step step;
-    step.kind = asker >= 0 ? PlanKind::kAsk : KindOf(node.kind);
+    step.kind = asker >= 0 ? PlanKind::kHostcall : KindOf(node.kind);
     step.decl = n;
     step.device = std::max(device, asker);
     step.priority = node.priority;
@@ -292,13 +292,13 @@ class Walk {
     if (decl(b).role != BufferRole::kInternal && state.written) Ensure(b, home_place(b), state.priority);
   }
 
-  void FindTwins() {
-    d_.twin.assign(d_.instances.size(), -1);
+  void FindAliases() {
+    d_.fallback.assign(d_.instances.size(), -1);
     for (int32_t b = 0; b < static_cast<int32_t>(state_.size()); ++b) {
       const int32_t bound = instance_[at(b, kBoundPlace)], pinned = instance_[at(b, kPinnedPlace)];
       if (bound < 0 || pinned < 0) continue;
-      d_.twin[static_cast<size_t>(bound)] = pinned;
-      d_.twin[static_cast<size_t>(pinned)] = bound;
+      d_.fallback[static_cast<size_t>(bound)] = pinned;
+      d_.fallback[static_cast<size_t>(pinned)] = bound;
     }
   }
 
@@ -345,6 +345,6 @@ class Walk {
 
 }  // namespace
 
-void Transfers(Draft& draft) { Walk(draft).Run(); }
+void InsertTransfers(Draft& draft) { Walk(draft).Run(); }
 
 }  // namespace penstock::graph

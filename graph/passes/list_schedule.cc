@@ -38,7 +38,7 @@ double Cost(const Draft& draft, const Step& step) {
     case PlanKind::kParallelFor:
     case PlanKind::kKernel: return 10;
     case PlanKind::kLaunch: return 20;
-    case PlanKind::kAsk: return 5;
+    case PlanKind::kHostcall: return 5;
     case PlanKind::kHost: return 50;
   }
   return 0;
@@ -69,7 +69,7 @@ int64_t CopyBytes(const Draft& draft, const Step& step) {
   return bytes;
 }
 
-void Order(Draft& draft) {
+void ListSchedule(Draft& draft) {
   const auto count = static_cast<size_t>(draft.step_count());
   draft.cost.reserve(count);
   for (const Step& step : draft.steps) draft.cost.push_back(Cost(draft, step));

@@ -2,7 +2,7 @@
 // anybody waits for it), host steps, and the commands that end a run.
 //
 // A run may end with only some of its segments submitted, and then waits between lanes are missing too. So the finish
-// commands first join every lane of a device; from `finish_short_begin` on they join only those lanes whose work the
+// commands first join every lane of a device; from `short_epilogue_begin` on they join only those lanes whose work the
 // clocks do not already show to be covered, which is enough once everything has been submitted.
 #include <algorithm>
 
@@ -16,10 +16,12 @@ class Writer {
   explicit Writer(Draft& draft)
       : d_(draft),
         host_step_(draft.steps.size(), -1),
-        gates_(ByStep(draft.states, [](const Touches& t) { return std::span<const int32_t>(t.firsts); })),
-        writes_(ByStep(draft.states, [](const Touches& t) { return std::span(&t.first_write, t.first_write >= 0); })),
-        dones_(ByStep(draft.states, [](const Touches& t) { return std::span(&t.lasts.back(), 1); })),
-        arrivals_(ByStep(draft.arrivals, [](const Touches& t) { return std::span<const int32_t>(t.firsts); })) {}
+        gates_(ByStep(draft.states, [](const FirstLastUses& t) { return std::span<const int32_t>(t.firsts); })),
+        writes_(
+            ByStep(draft.states, [](const FirstLastUses& t) { return std::span(&t.first_write, t.first_write >= 0); })),
+        dones_(ByStep(draft.states, [](const FirstLastUses& t) { return std::span(&t.lasts.back(), 1); })),
+        external_deps_(
+            ByStep(draft.external_deps, [](const FirstLastUses& t) { return std::span<const int32_t>(t.firsts); })) {}
 
   Plan Write() {
     plan_.graph = std::string(d_.model.name.view());
@@ -48,7 +50,7 @@ class Writer {
  private:
   // Of each step: the entries it is among `steps` of. Without an entry there are no rows.
   template <class Steps>
-  Rows ByStep(const std::vector<Touches>& entries, Steps steps) const {
+  CsrRows ByStep(const std::vector<FirstLastUses>& entries, Steps steps) const {
     if (entries.empty()) return {};
     std::vector<Edge> list;
     for (size_t e = 0; e < entries.size(); ++e) {
@@ -58,7 +60,7 @@ class Writer {
   }
 
   void MakeStates() {
-    for (const Touches& touches : d_.states) {
+    for (const FirstLastUses& touches : d_.states) {
       StateUse use{plan_.instances[static_cast<size_t>(touches.instance)].buffer,
                    touches.instance,
                    touches.first_write >= 0,
@@ -66,8 +68,8 @@ class Writer {
       for (const int32_t v : touches.lasts) use.done_events.push_back(d_.event[static_cast<size_t>(v)]);
       plan_.states.push_back(std::move(use));
     }
-    for (const Touches& touches : d_.arrivals) {
-      plan_.arrivals.push_back({plan_.instances[static_cast<size_t>(touches.instance)].buffer, touches.instance});
+    for (const FirstLastUses& touches : d_.external_deps) {
+      plan_.external_deps.push_back({plan_.instances[static_cast<size_t>(touches.instance)].buffer, touches.instance});
     }
   }
 
@@ -78,7 +80,7 @@ class Writer {
 
   void Emit(Command::Op op, int32_t lane, int32_t arg) { plan_.commands.push_back({op, lane, arg}); }
 
-  void EmitAll(Command::Op op, int32_t lane, const Rows& entries, int32_t v) {
+  void EmitAll(Command::Op op, int32_t lane, const CsrRows& entries, int32_t v) {
     if (entries.rows() == 0) return;
     for (const int32_t e : entries[v]) Emit(op, lane, e);
   }
@@ -90,7 +92,7 @@ class Writer {
       plan_.segments.push_back({Segment::Kind::kStream, begin, begin, HostSteps(d_.segment_hosts[segment])});
     }
     EmitAll(Command::Op::kStateWait, lane, gates_, v);
-    EmitAll(Command::Op::kReadyWait, lane, arrivals_, v);
+    EmitAll(Command::Op::kWaitExternal, lane, external_deps_, v);
     for (const int32_t p : d_.waits[v]) Emit(Command::Op::kWait, lane, d_.event[static_cast<size_t>(p)]);
     if (v != d_.LastOfBatch(v)) return;  // the last one brings them all
     EmitAll(Command::Op::kStateWrite, lane, writes_, v);
@@ -199,19 +201,19 @@ class Writer {
 
   void Finish() {
     const std::vector<Join> joins = Joins();
-    plan_.finish_begin = static_cast<int32_t>(plan_.commands.size());
-    for (const Join& join : joins) Gather(join.covered, join.lane);
-    plan_.finish_short_begin = static_cast<int32_t>(plan_.commands.size());
+    plan_.epilogue_begin = static_cast<int32_t>(plan_.commands.size());
+    for (const Join& join : joins) BatchCopies(join.covered, join.lane);
+    plan_.short_epilogue_begin = static_cast<int32_t>(plan_.commands.size());
     for (const Join& join : joins) {
-      Gather(join.open, join.lane);
+      BatchCopies(join.open, join.lane);
       const int32_t done = NewEvent(join.lane);
       Emit(Command::Op::kRecord, join.lane, done);
       plan_.done_events.push_back(done);
     }
-    plan_.finish_end = static_cast<int32_t>(plan_.commands.size());
+    plan_.epilogue_end = static_cast<int32_t>(plan_.commands.size());
   }
 
-  void Gather(const std::vector<int32_t>& lanes, int32_t into) {
+  void BatchCopies(const std::vector<int32_t>& lanes, int32_t into) {
     if (lanes.empty()) return;
     const int32_t event = NewEvent(into);  // each record is waited for at once
     for (const int32_t lane : lanes) {
@@ -223,8 +225,8 @@ class Writer {
   Draft& d_;
   Plan plan_;
   std::vector<int32_t> host_step_;  // of each host step: Plan::host_steps
-  const Rows gates_, writes_, dones_;  // of each step: Plan::states it is a first touch, first write, last step of
-  const Rows arrivals_;  // of each step: Plan::arrivals it is a first touch of
+  const CsrRows gates_, writes_, dones_;  // of each step: Plan::states it is a first touch, first write, last step of
+  const CsrRows external_deps_;  // of each step: Plan::external_deps it is a first touch of
 };
 
 }  // namespace

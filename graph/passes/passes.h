@@ -51,7 +51,7 @@ struct Tick {
 
 // Where the steps of a plan touch memory that is not the slot's and lives on a device: those with no touch known to be
 // before them, those with none known to be after, and the first in submission order that writes it (-1: none does).
-struct Touches {
+struct FirstLastUses {
   int32_t instance = -1;
   std::vector<int32_t> firsts{}, lasts{};  // ascending
   int32_t first_write = -1;
@@ -91,7 +91,7 @@ struct Draft {
   std::vector<BufferFacts> buffers;
   std::vector<NodeFacts> nodes;
   BoxTable boxes;
-  Rows after;
+  CsrRows after;
   std::vector<InPlacePair> in_place;  // node by node
 
   // Bytes of each buffer for the declared maximum, from the first to the last, 0 where it has a mistake.
@@ -100,7 +100,7 @@ struct Draft {
   // HashOfBuffer and HashOfNode of each record, while there are no mistakes.
   std::vector<uint64_t> buffer_hash, node_hash;
   // DeclaredEdges: the predecessors of each node of the model, from accesses and After; each once, in any order.
-  Rows declared;
+  CsrRows declared;
   // Whether some of them are implied by others and would be different ones in another order of calls that commute.
   bool surplus_edges = false;
   // Check: the model's nodes in an order that respects `declared`. From Canonical on: the canonical one.
@@ -115,24 +115,26 @@ struct Draft {
   // before and after the run, else -1.
   std::vector<int32_t> device, home;
   // Place, of each node of the model or empty: the device that asks for a Host node and waits for it, or -1.
-  std::vector<int32_t> asked_by;
-  int32_t AskedBy(int32_t node) const { return asked_by.empty() ? -1 : asked_by[static_cast<size_t>(node)]; }
+  std::vector<int32_t> calling_device;
+  int32_t CallingDevice(int32_t node) const {
+    return calling_device.empty() ? -1 : calling_device[static_cast<size_t>(node)];
+  }
 
-  // Needless, of each node of the model or empty: whether the plan does without it; and for a Copy node a buffer that
-  // holds what it copies in a better place, or -1.
+  // EliminateCopies, of each node of the model or empty: whether the plan does without it; and for a Copy node a buffer
+  // that holds what it copies in a better place, or -1.
   std::vector<bool> dropped;
   std::vector<int32_t> copy_from;
   bool IsDropped(int32_t node) const { return !dropped.empty() && dropped[static_cast<size_t>(node)]; }
   int32_t CopyFrom(int32_t node) const { return copy_from.empty() ? -1 : copy_from[static_cast<size_t>(node)]; }
 
-  // Transfers: the steps, in an order in which each buffer's contents are where they are used.
+  // InsertTransfers: the steps, in an order in which each buffer's contents are where they are used.
   std::vector<Instance> instances;
-  std::vector<int32_t> twin;  // of each instance: the one that may be the same memory at launch, or -1
+  std::vector<int32_t> fallback;  // of each instance: the one that may be the same memory at launch, or -1
   std::vector<Step> steps;
   std::vector<Use> uses;
   // InstanceEdges: predecessors of each step, each once, in any order. Renumbered by Segments, after which an index is
   // a submission position and a row ascending.
-  Rows edges;
+  CsrRows edges;
 
   // Order: what each step is expected to take, and the steps in the order to submit them in.
   std::vector<double> cost;
@@ -149,17 +151,17 @@ struct Draft {
   int32_t columns = 0;
   std::vector<Tick> tick;
   std::vector<int32_t> clock;
-  Rows preds;  // of each step: edges that no path of other edges implies; lanes have no part in it
-  Rows waits;  // of each step: stream steps whose events it waits for
-  Rows host_waits;  // of host steps: host steps it waits for
-  Rows segment_hosts;  // of segments: host steps they wait for
+  CsrRows preds;  // of each step: edges that no path of other edges implies; lanes have no part in it
+  CsrRows waits;  // of each step: stream steps whose events it waits for
+  CsrRows host_waits;  // of host steps: host steps it waits for
+  CsrRows segment_hosts;  // of segments: host steps they wait for
 
   // Memory: fills in Instance::offset.
   std::vector<Arena> arenas;
   int64_t pieces_offset = -1;  // as in Plan
 
-  // Touches: each State the graph uses, and each buffer that device memory is bound for.
-  std::vector<Touches> states, arrivals;
+  // FirstLastUses: each State the graph uses, and each buffer that device memory is bound for.
+  std::vector<FirstLastUses> states, external_deps;
 
   // Events: the event each step records, -1 where nobody waits for it. Some are recorded several times.
   std::vector<PlanEvent> events;
@@ -201,16 +203,16 @@ void StructureHash(Draft& draft);  // 64 bits of all that decides the plan
 uint64_t HashOfBuffer(const Draft& draft, size_t buffer);  // the part of it that is in one sound record
 uint64_t HashOfNode(const Draft& draft, size_t node);
 void Place(Draft& draft);  // a device for each node
-void Needless(Draft& draft);  // copies whose results nobody reads
-void Transfers(Draft& draft);  // brings the data where it is used, and outputs back
-void InstanceEdges(Draft& draft);  // the edges between what Transfers made
-void Order(Draft& draft);  // critical path first
+void EliminateCopies(Draft& draft);  // copies whose results nobody reads
+void InsertTransfers(Draft& draft);  // brings the data where it is used, and outputs back
+void InstanceEdges(Draft& draft);  // the edges between what InsertTransfers made
+void ListSchedule(Draft& draft);  // critical path first
 void Segments(Draft& draft);  // cuts at host steps and renumbers
-void Gather(Draft& draft);  // small copies that are ready together, side by side
+void BatchCopies(Draft& draft);  // small copies that are ready together, side by side
 void Lanes(Draft& draft);  // a lane for each stream step
-void Reduce(Draft& draft);  // lane clocks, and which waits they leave
+void ReduceWaits(Draft& draft);  // lane clocks, and which waits they leave
 void Memory(Draft& draft);  // offsets in arenas
-void FindTouches(Draft& draft);  // first and last touches of each State, and of device memory that is bound
+void FindFirstLastUses(Draft& draft);  // first and last touches of each State, and of device memory that is bound
 void Events(Draft& draft);  // who records an event, and which
 Plan Lower(Draft& draft);  // commands, segments, host steps
 

@@ -40,19 +40,20 @@ void FindBoundHomes(Draft& draft) {
 
 // One that what comes before the node is on: then it need not wait for another device first. A graph that does all its
 // work on the host has nothing that could wait.
-void FindAskers(Draft& draft) {
+void FindHostcallers(Draft& draft) {
   const auto asked = [&](int32_t n) { return draft.nodes[static_cast<size_t>(n)].host_way != HostWay::kWorker; };
   const bool any = std::any_of(draft.sequence.begin(), draft.sequence.end(), asked);
   const bool works = std::any_of(draft.device.begin(), draft.device.end(), [](int32_t d) { return d >= 0; });
   if (!any || !works) return;
-  draft.asked_by.assign(draft.nodes.size(), -1);
+  draft.calling_device.assign(draft.nodes.size(), -1);
   for (const int32_t n : draft.sequence) {
     if (!asked(n)) continue;
     int32_t device = -1;
     for (const int32_t p : draft.declared[n])
-      device = std::max({device, draft.device[static_cast<size_t>(p)], draft.AskedBy(p)});
+      device = std::max({device, draft.device[static_cast<size_t>(p)], draft.CallingDevice(p)});
     if (device < 0) device = draft.options.default_device;
-    if (draft.options.devices[static_cast<size_t>(device)].asks) draft.asked_by[static_cast<size_t>(n)] = device;
+    if (draft.options.devices[static_cast<size_t>(device)].hostcalls)
+      draft.calling_device[static_cast<size_t>(n)] = device;
   }
 }
 
@@ -64,7 +65,7 @@ void Place(Draft& draft) {
     const int32_t device = node.device >= 0 ? node.device : draft.options.default_device;
     draft.device.push_back(node.kind == NodeKind::kHost ? -1 : device);
   }
-  FindAskers(draft);
+  FindHostcallers(draft);
   draft.home.assign(draft.buffers.size(), -1);
   for (size_t b = 0; b < draft.buffers.size(); ++b) {
     draft.home[b] = DeclaredHome(draft, b);

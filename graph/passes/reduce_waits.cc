@@ -65,7 +65,7 @@ class Clocks {
   bool Covers(const int32_t* clock, int32_t step) const { return d_.tick[static_cast<size_t>(step)].DoneIn(clock); }
   bool IsHost(int32_t v) const { return d_.segment[static_cast<size_t>(v)] < 0; }
   // Waits are found from the latest to the earliest.
-  static void CloseReversed(Rows& rows) {
+  static void CloseReversed(CsrRows& rows) {
     std::reverse(rows.open().begin(), rows.open().end());
     rows.Close();
   }
@@ -157,7 +157,7 @@ class Clocks {
 
 }  // namespace
 
-void Reduce(Draft& draft) {
+void ReduceWaits(Draft& draft) {
   Clocks(draft).Run();
   draft.preds = TransitiveReduction(draft.edges);
   const size_t all = draft.edges.items(), waits = draft.waits.items();

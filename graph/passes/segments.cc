@@ -47,7 +47,7 @@ void Renumber(Draft& draft) {
   std::vector<int32_t> position(draft.order.size());
   std::vector<Step> steps;
   std::vector<double> cost;
-  Rows edges;
+  CsrRows edges;
   steps.reserve(draft.order.size());
   cost.reserve(draft.order.size());
   edges.Reserve(draft.order.size(), draft.edges.items());

@@ -94,7 +94,7 @@ class Structure {
     hash(o.default_device, o.max_lanes)(o.devices.size(),
                                         o.ring_from_bytes)(static_cast<uint32_t>(o.batch_from) | once);
     for (const PlanDevice& device : o.devices)
-      hash.Text(device.name)(device.is_cuda | (!device.asks << 1), device.driver);
+      hash.Text(device.name)(device.is_cuda | (!device.hostcalls << 1), device.driver);
     return hash.value();
   }
 

@@ -43,15 +43,15 @@ class Scheduler {
         in_lanes_(LaneEdges(plan)),
         watched_(WatchedEvents(plan)),
         state_waited_(plan.states.size()),
-        arrival_waited_(plan.arrivals.size()) {
+        external_dep_waited_(plan.external_deps.size()) {
     made_.lane = LaneFor(plan, refused);
   }
 
   GraphSchedule Make() {
     for (const Segment& segment : plan_.segments) AddSegment(segment);
-    made_.finish_begin = made_.finish_short_begin = size();
+    made_.epilogue_begin = made_.short_epilogue_begin = size();
     for (const int32_t e : plan_.done_events) Emit({Command::Op::kRecord, -1, e});
-    made_.finish_end = size();
+    made_.epilogue_end = size();
     return std::move(made_);
   }
 
@@ -75,8 +75,8 @@ class Scheduler {
       case Command::Op::kNode: AddNode(command); break;
       case Command::Op::kRecord: AddRecord(command); break;
       case Command::Op::kStateWait: AddStateWait(command); break;
-      case Command::Op::kReadyWait:
-        if (IsFirst(command, arrival_waited_)) AddAlone(command);
+      case Command::Op::kWaitExternal:
+        if (IsFirst(command, external_dep_waited_)) AddAlone(command);
         break;
       case Command::Op::kStateDone: AddStateDone(command); break;
       case Command::Op::kStateWrite: AddAlone(command); break;
@@ -132,15 +132,16 @@ class Scheduler {
     Emit({Command::Op::kGraph, -1, static_cast<int32_t>(made_.graphs.size())});
     for (const Command& behind : pending_) Emit(behind);
     pending_.clear();
-    Rows preds = EdgesOfGraph(plan_, memory_, in_lanes_, open_);
+    CsrRows preds = EdgesOfGraph(plan_, memory_, in_lanes_, open_);
     made_.graphs.push_back({std::exchange(open_, {}), std::move(preds)});
   }
 
   const Plan& plan_;
   const std::vector<bool>& refused_;
-  const Rows memory_, in_lanes_;
+  const CsrRows memory_, in_lanes_;
   const std::vector<bool> watched_;  // events
-  std::vector<bool> state_waited_, arrival_waited_;  // Plan::states, Plan::arrivals: whether a wait for it stands
+  std::vector<bool> state_waited_,
+      external_dep_waited_;  // Plan::states, Plan::external_deps: whether a wait for it stands
   std::vector<int32_t> open_;  // nodes of the open graph
   std::vector<Command> pending_;  // records, and ends of States, that stand behind it
   GraphSchedule made_;

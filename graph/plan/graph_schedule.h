@@ -25,7 +25,7 @@ namespace penstock::graph {
 // `nodes`: what orders them, transitively reduced. What comes before the graph, or behind it, is not among them.
 struct GraphPart {
   std::vector<int32_t> nodes;
-  Rows preds;
+  CsrRows preds;
 };
 
 // What is submitted instead of Plan::commands. `segments` is parallel to Plan::segments and waits for the same host
@@ -35,7 +35,7 @@ struct GraphSchedule {
   std::vector<Command> commands;  // Op::kGraph: `arg` is an entry of `graphs`
   std::vector<Segment> segments;
   std::vector<GraphPart> graphs;
-  int32_t finish_begin = 0, finish_short_begin = 0, finish_end = 0;
+  int32_t epilogue_begin = 0, short_epilogue_begin = 0, epilogue_end = 0;
 };
 
 // `refused[n]`: plan node n is no node of a graph, and is submitted between graphs. The lane is one that refused nodes

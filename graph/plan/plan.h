@@ -35,12 +35,12 @@ struct Instance {
   int64_t bytes = 0;         // for the declared maximum
   int64_t offset = -1;       // in the arena of (space, device); -1 where there is none
   bool leased = false;       // kPinned: who leases the slot, or sets a parameter, fills it before the run
-  bool stages = false;       // kPinned twin of a kHost buffer: the user's own memory takes its place when pinned
+  bool stages = false;  // kPinned host fallback of a kHost buffer: the user's own memory takes its place when pinned
   bool operator==(const Instance&) const = default;
 };
 
 // Whether it is memory on a device that is not the slot's own.
-constexpr bool IsForeign(const Instance& i) {
+constexpr bool IsLaunch(const Instance& i) {
   return i.space == Space::kState || (i.space == Space::kBound && i.device >= 0);
 }
 
@@ -51,7 +51,8 @@ constexpr bool IsForeign(const Instance& i) {
 //                                                to it, by way of the slot's pinned instance or, where the other side
 //                                                is on a device, all the way there through the runtime's ring
 //   kHostCopy                                    a Copy node between host memory, on a worker
-//   kAsk                                         a Host node, on a stream: a kernel asks for it and waits for its end
+//   kHostcall                                         a Host node, on a stream: a kernel asks for it and waits for its
+//   end
 enum class PlanKind : uint8_t {
   kUpload,
   kDownload,
@@ -64,7 +65,7 @@ enum class PlanKind : uint8_t {
   kParallelFor,
   kKernel,
   kLaunch,
-  kAsk,
+  kHostcall,
   kHost
 };
 constexpr bool IsHostKind(PlanKind k) {
@@ -82,17 +83,17 @@ struct Use {
 
 struct PlanNode {
   PlanKind kind = PlanKind::kHost;
-  std::string name;          // the declared name, or for inserted nodes "upload x", "download y", "stage x", ...
-  int32_t decl = -1;         // Model::nodes; -1 when inserted
-  int32_t device = -1;       // index in PlanOptions::devices; -1 on the host
-  int32_t lane = -1;         // Plan::lanes; -1 on the host
-  int32_t segment = -1;      // stream nodes: Plan::segments; host nodes: Plan::host_steps
+  std::string name;  // the declared name, or for inserted nodes "upload x", "download y", "stage x", ...
+  int32_t decl = -1;  // Model::nodes; -1 when inserted
+  int32_t device = -1;  // index in PlanOptions::devices; -1 on the host
+  int32_t lane = -1;  // Plan::lanes; -1 on the host
+  int32_t segment = -1;  // stream nodes: Plan::segments; host nodes: Plan::host_steps
   int32_t priority = 0;
   int32_t src = -1, dst = -1;  // copies: instances
-  int32_t copy = -1;           // copies: the Copy node whose boxes they move, inserted or not; -1: whole buffers
-  int32_t batch = -1;          // small copies: the first node of those submitted together; -1: on its own
+  int32_t copy = -1;  // copies: the Copy node whose boxes they move, inserted or not; -1: whole buffers
+  int32_t batch = -1;  // small copies: the first node of those submitted together; -1: on its own
   When when = When::kAlways;
-  absl::InlinedVector<Use, 6> uses;     // declared nodes: parallel to NodeDecl::accesses
+  absl::InlinedVector<Use, 6> uses;  // declared nodes: parallel to NodeDecl::accesses
   absl::InlinedVector<int32_t, 4> preds;  // nodes that must be done before, by TransitiveReduction, ascending
   bool operator==(const PlanNode&) const = default;
 };
@@ -119,15 +120,15 @@ struct PlanEvent {
 //                 those have been
 //   kStateWrite   from here on the run may have written the State
 //   kStateDone    all of the use's `done_events` have been recorded
-// Or, where `arg` is an entry of Plan::arrivals:
-//   kReadyWait    the lane waits for what the launch has said must be done before the memory may be touched; nothing
+// Or, where `arg` is an entry of Plan::external_deps:
+//   kWaitExternal    the lane waits for what the launch has said must be done before the memory may be touched; nothing
 //                 later is submitted before that has been
 // Or, in a GraphSchedule (graph/plan/graph_schedule.h) only, kGraph: a graph of nodes.
 struct Command {
-  enum class Op : uint8_t { kNode, kRecord, kWait, kStateWait, kStateWrite, kStateDone, kReadyWait, kGraph };
+  enum class Op : uint8_t { kNode, kRecord, kWait, kStateWait, kStateWrite, kStateDone, kWaitExternal, kGraph };
   Op op = Op::kNode;
   int32_t lane = -1;
-  int32_t arg = -1;  // node, event, state use or arrival
+  int32_t arg = -1;  // node, event, state use or external_dep
   int32_t count = 1;  // kNode
   bool operator==(const Command&) const = default;
 };
@@ -161,7 +162,7 @@ struct HostStep {
   bool operator==(const HostStep&) const = default;
 };
 
-inline constexpr int32_t kSplitFrom = 64;  // commands that are worth more than one thread to submit them
+inline constexpr int32_t kPartitionFrom = 64;  // commands that are worth more than one thread to submit them
 inline constexpr int64_t kPieceBytes = 64;  // what a driver reads of each copy of a batch
 
 struct Arena {
@@ -181,11 +182,11 @@ struct StateUse {
   bool operator==(const StateUse&) const = default;
 };
 
-// Device memory that a launch binds. Every step that touches it comes behind a kReadyWait, as for States.
-struct Arrival {
+// Device memory that a launch binds. Every step that touches it comes behind a kWaitExternal, as for States.
+struct ExternalDep {
   int32_t buffer = -1;  // Model::buffers
   int32_t instance = -1;
-  bool operator==(const Arrival&) const = default;
+  bool operator==(const ExternalDep&) const = default;
 };
 
 struct Plan {
@@ -199,11 +200,11 @@ struct Plan {
   std::vector<Segment> segments;
   std::vector<HostStep> host_steps;
   std::vector<StateUse> states;
-  std::vector<Arrival> arrivals;
+  std::vector<ExternalDep> external_deps;
   // What ends a run, in whatever state it is: the lanes of each device are joined and `done_events` recorded. A run
-  // that has submitted all its segments may begin at `finish_short_begin`: lanes that other waits cover are left out
+  // that has submitted all its segments may begin at `short_epilogue_begin`: lanes that other waits cover are left out
   // there.
-  int32_t finish_begin = 0, finish_short_begin = 0, finish_end = 0;  // Plan::commands
+  int32_t epilogue_begin = 0, short_epilogue_begin = 0, epilogue_end = 0;  // Plan::commands
   std::vector<int32_t> done_events;  // one a device in use
   // In the pinned arena: room to list the copies of all batches, kPieceBytes each, in the order of nodes; -1: no batch.
   int64_t pieces_offset = -1;
@@ -218,7 +219,7 @@ struct PlanDevice {
   bool is_cuda = false;
   int32_t driver = 0;  // devices of different drivers cannot be joined by events
   int64_t memory_bytes = 0;
-  bool asks = true;  // whether kernels may wait there for host nodes
+  bool hostcalls = true;  // whether kernels may wait there for host nodes
   base::KernelLimits limits{};
 };
 struct PlanOptions {

@@ -22,7 +22,7 @@ inline const char* KindName(PlanKind kind) {
     case PlanKind::kParallelFor: return "parallel for";
     case PlanKind::kKernel: return "kernel";
     case PlanKind::kLaunch: return "launch";
-    case PlanKind::kAsk: return "host, asked";
+    case PlanKind::kHostcall: return "host, asked";
     case PlanKind::kHost: return "host";
   }
   return "?";

@@ -51,7 +51,7 @@ std::string Hex(uint64_t value) {
 // Between lanes while the run is submitted; those that end it are not counted.
 size_t Waits(const Plan& plan) {
   size_t count = 0;
-  for (int32_t c = 0; c < plan.finish_begin; ++c)
+  for (int32_t c = 0; c < plan.epilogue_begin; ++c)
     count += plan.commands[static_cast<size_t>(c)].op == Command::Op::kWait;
   return count;
 }
@@ -94,8 +94,8 @@ std::string PrintText(const Plan& plan, const Model& model) {
     text += "state " + InstanceName(plan, model, use.instance) + ": " + (use.written ? "written" : "read") +
             ", done at events " + Join(use.done_events) + "\n";
   }
-  for (const Arrival& arrival : plan.arrivals) {
-    text += "bound on a device: " + InstanceName(plan, model, arrival.instance) + "\n";
+  for (const ExternalDep& external_dep : plan.external_deps) {
+    text += "bound on a device: " + InstanceName(plan, model, external_dep.instance) + "\n";
   }
   for (size_t i = 0; i < plan.instances.size(); ++i) {
     const Instance& instance = plan.instances[i];

@@ -14,14 +14,14 @@ namespace {
 // predecessor in question.
 class Reduction {
  public:
-  explicit Reduction(const Rows& preds) : preds_(preds) {}
+  explicit Reduction(const CsrRows& preds) : preds_(preds) {}
 
-  Rows Run() {
+  CsrRows Run() {
     FindQuestions();
     const int64_t most = kMostLooks * static_cast<int64_t>(preds_.items());
     for (size_t i = 0; i < questions_.size() && looks_ <= most;) i = Answer(i);
     if (!any_implied_) return preds_;
-    Rows kept;
+    CsrRows kept;
     kept.Reserve(static_cast<size_t>(preds_.rows()), preds_.items());
     size_t edge = 0;
     for (int32_t v = 0; v < preds_.rows(); ++v) {
@@ -36,7 +36,7 @@ class Reduction {
   int64_t looks() const { return looks_; }
 
  private:
-  struct Question {
+  struct HostcallSlot {
     int32_t from, to;
     size_t edge;
   };
@@ -60,14 +60,15 @@ class Reduction {
       }
     }
     if (questions_.empty()) return;
-    std::sort(questions_.begin(), questions_.end(),
-              [](const Question& a, const Question& b) { return a.from != b.from ? a.from < b.from : a.to < b.to; });
+    std::sort(questions_.begin(), questions_.end(), [](const HostcallSlot& a, const HostcallSlot& b) {
+      return a.from != b.from ? a.from < b.from : a.to < b.to;
+    });
     before_.resize(static_cast<size_t>(preds_.rows()));
     bit_.resize(before_.size());
     through_.resize(before_.size());
   }
 
-  void Ask(const Question& question) {
+  void Ask(const HostcallSlot& question) {
     const std::span<const int32_t> of_last = preds_[preds_[question.to].back()];
     if (std::binary_search(of_last.begin(), of_last.end(), question.from)) {
       Imply(question);
@@ -76,7 +77,7 @@ class Reduction {
     }
   }
 
-  void Imply(const Question& question) {
+  void Imply(const HostcallSlot& question) {
     if (!any_implied_) implied_.assign(preds_.items(), 0);
     any_implied_ = true;
     implied_[question.edge] = 1;
@@ -133,8 +134,8 @@ class Reduction {
     uint64_t before = 0;
   };
 
-  const Rows& preds_;
-  std::vector<Question> questions_;  // by node
+  const CsrRows& preds_;
+  std::vector<HostcallSlot> questions_;  // by node
   std::vector<uint8_t> implied_;  // by edge, once there is one
   bool any_implied_ = false;
   std::vector<uint64_t> before_, bit_;
@@ -152,7 +153,7 @@ void ForEachTouched(const PlanNode& node, F&& f) {
 // The users of each instance, and among them those that none before, or none behind, is joined to by an edge. With
 // these in order all are.
 struct Users {
-  Rows all, first, last;
+  CsrRows all, first, last;
 };
 
 // Calls `f` with each of `preds` that is among `earlier`, by way of the shorter list. Both are ascending; `uses` marks
@@ -240,14 +241,14 @@ int32_t EndOfBatch(const Plan& plan, int32_t first) {
 
 }  // namespace
 
-Rows TransitiveReduction(const Rows& preds, int64_t* looks) {
+CsrRows TransitiveReduction(const CsrRows& preds, int64_t* looks) {
   Reduction reduction(preds);
-  Rows reduced = reduction.Run();
+  CsrRows reduced = reduction.Run();
   if (looks != nullptr) *looks = reduction.looks();
   return reduced;
 }
 
-Rows MemoryEdges(const Plan& plan) {
+CsrRows MemoryEdges(const Plan& plan) {
   const Users users = FindUsers(plan);
   std::map<int32_t, Tenants> arenas;  // by device
   std::vector<uint8_t> seen(plan.instances.size());
@@ -269,13 +270,13 @@ Rows MemoryEdges(const Plan& plan) {
   return MakeEdges(static_cast<int32_t>(plan.nodes.size()), edges);
 }
 
-Rows LaneEdges(const Plan& plan) {
-  Rows rows;
+CsrRows LaneEdges(const Plan& plan) {
+  CsrRows rows;
   // Of each lane, the one before.
   std::vector<int32_t> launch(plan.lanes.size(), -1), ask(plan.lanes.size(), -1);
   for (size_t n = 0; n < plan.nodes.size(); ++n) {
     const PlanKind kind = plan.nodes[n].kind;
-    if (kind == PlanKind::kLaunch || kind == PlanKind::kAsk) {
+    if (kind == PlanKind::kLaunch || kind == PlanKind::kHostcall) {
       int32_t& before = (kind == PlanKind::kLaunch ? launch : ask)[static_cast<size_t>(plan.nodes[n].lane)];
       if (before >= 0) rows.Add(before);
       before = static_cast<int32_t>(n);
@@ -285,7 +286,7 @@ Rows LaneEdges(const Plan& plan) {
   return rows;
 }
 
-Rows EdgesOfGraph(const Plan& plan, const Rows& memory, const Rows& in_lanes, std::span<const int32_t> nodes) {
+CsrRows EdgesOfGraph(const Plan& plan, const CsrRows& memory, const CsrRows& in_lanes, std::span<const int32_t> nodes) {
   if (nodes.empty()) return {};
   const int32_t first = nodes.front(), last = nodes.back();
   std::vector<int32_t> position(static_cast<size_t>(last - first) + 1, -1);  // of each plan node from `first` on

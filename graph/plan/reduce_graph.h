@@ -19,21 +19,21 @@ namespace penstock::graph {
 // for given edges there is one result, until the sweeps have looked at kMostLooks times the edges: then all edges still
 // in doubt are kept. `looks`, if any: at how many edges and nodes the sweeps have looked. Memory: three words a node.
 inline constexpr int64_t kMostLooks = 16;
-Rows TransitiveReduction(const Rows& preds, int64_t* looks = nullptr);
+CsrRows TransitiveReduction(const CsrRows& preds, int64_t* looks = nullptr);
 
 // What memory asks for beside PlanNode::preds: row v names the last users of the bytes that the instances first used by
 // plan node v took over.
-Rows MemoryEdges(const Plan& plan);
+CsrRows MemoryEdges(const Plan& plan);
 
 // Where a lane has more to say than the data: libraries keep a handle, and memory to work in, for each, and of the
 // kernels that ask the host one waits there at a time. Row v names the Launch node before plan node v on its lane,
-// where v is one, and the kAsk node before it, where v is such a one.
-Rows LaneEdges(const Plan& plan);
+// where v is one, and the kHostcall node before it, where v is such a one.
+CsrRows LaneEdges(const Plan& plan);
 
 // What orders the nodes of one graph: the predecessors of each as positions in `nodes`, by preds and the edges beside
 // them, reduced. `nodes` are ascending; of a batch its first stands for all, which start and end together: it comes
 // after what any of them does. Nodes that are not in the graph come before or after all of it and are no predecessors.
 // `memory`: MemoryEdges(plan); `in_lanes`: LaneEdges(plan). Linear in the nodes from the first to the last.
-Rows EdgesOfGraph(const Plan& plan, const Rows& memory, const Rows& in_lanes, std::span<const int32_t> nodes);
+CsrRows EdgesOfGraph(const Plan& plan, const CsrRows& memory, const CsrRows& in_lanes, std::span<const int32_t> nodes);
 
 }  // namespace penstock::graph

@@ -71,7 +71,7 @@ struct OnDeviceOf {
 // calls that read their scalars on the device (cuBLAS in its device pointer mode) stay as they were captured when the
 // parameter is set anew: each run brings it there by one small copy, however many nodes read it.
 //
-//   graph.Launch("gemv", Gemv, ps::OnDevice(alpha), ps::Read(a), ps::Read(x), ps::Write(y)).HostTwin(GemvOnHost);
+//   graph.Launch("gemv", Gemv, ps::OnDevice(alpha), ps::Read(a), ps::Read(x), ps::Write(y)).HostFallback(GemvOnHost);
 template <class T>
 OnDeviceOf<T> OnDevice(ParamHandle<T> param) {
   return {param};

@@ -40,7 +40,7 @@ class ExecutableCore;
 class ExecutableSet;
 class PendingBindings;
 class PipelineCore;
-class ReplayCacheCore;
+class GraphCacheCore;
 }  // namespace runtime
 
 // Memory given for one buffer.
@@ -152,7 +152,7 @@ class PENSTOCK_EXPORT Bindings {
   //   a.Launch(ia.Set(out, middle));  b.Launch(ib.Set(in, middle).After(in, run_of_a));
   template <class T>
   PENSTOCK_HIDDEN Bindings& After(BufferHandle<T> buffer, const Run& run) & {
-    AddAhead(buffer.graph(), buffer.index(), detail::TypeOf<T>(), &run, nullptr);
+    AddPredecessor(buffer.graph(), buffer.index(), detail::TypeOf<T>(), &run, nullptr);
     return *this;
   }
   template <class T>
@@ -162,7 +162,7 @@ class PENSTOCK_EXPORT Bindings {
   // Only when the event, as it stands at Launch, is complete. It must be recorded by then.
   template <class T>
   PENSTOCK_HIDDEN Bindings& After(BufferHandle<T> buffer, NativeEvent event) & {
-    AddAhead(buffer.graph(), buffer.index(), detail::TypeOf<T>(), nullptr, event.handle);
+    AddPredecessor(buffer.graph(), buffer.index(), detail::TypeOf<T>(), nullptr, event.handle);
     return *this;
   }
   template <class T>
@@ -192,13 +192,13 @@ class PENSTOCK_EXPORT Bindings {
   friend class runtime::ExecutableSet;
   friend class runtime::PendingBindings;
   friend class runtime::PipelineCore;
-  friend class runtime::ReplayCacheCore;
+  friend class runtime::GraphCacheCore;
   explicit Bindings(std::shared_ptr<const Model> model);
 
   void Reset();  // forgets all that was set
   void SetParam(uint32_t graph, int32_t index, TypeInfo type, const void* value);
   void SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory memory);
-  void AddAhead(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event);
+  void AddPredecessor(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event);
   bool CheckBuffer(const char* call, uint32_t graph, int32_t index, TypeInfo type);
   // A mistake, by what it is about; index -1: a handle of another graph.
   struct Noted {
@@ -215,7 +215,7 @@ class PENSTOCK_EXPORT Bindings {
   std::vector<bool> param_set_;
   mutable std::vector<BoundMemory> buffers_;  // a launch takes over what was moved in
   // A number for the memory that is set: another one when any is, the same in copies. 0: some was taken over.
-  mutable uint64_t stamp_ = 0;
+  mutable uint64_t version_ = 0;
   std::vector<Noted> mistakes_;
   std::optional<Key> key_;
   void* stream_ = nullptr;  // On

@@ -33,12 +33,13 @@ struct CompileOptions {
   // tells what they take.
   int64_t device_bytes = 0;
   std::shared_ptr<Trace> trace{};  // record every run: on streams, but under Mode::kGraph in graphs (trace.h)
-  // Runs the host code of every ParallelFor and of every Kernel and Launch that has a HostTwin beside the device's, on
-  // copies of its buffers, and fails the run where the results differ. Slow; adds nodes to the plan. Nodes that access
-  // a buffer twice, an alias, or a buffer with Unordered accesses are not checked; the log names them.
-  // PENSTOCK_CHECK_TWINS=1 does it for every executable. With more than one slot a twin may run twice at once.
-  bool check_twins = false;
-  double twin_tolerance = 0;  // of float and double, relative, 0 or more; 0: equal bytes
+  // Runs the host code of every ParallelFor and of every Kernel and Launch that has a HostFallback beside the device's,
+  // on copies of its buffers, and fails the run where the results differ. Slow; adds nodes to the plan. Nodes that
+  // access a buffer twice, an alias, or a buffer with Unordered accesses are not checked; the log names them.
+  // PENSTOCK_CHECK_AGAINST_HOST=1 does it for every executable. With more than one slot a host fallback may run twice
+  // at once.
+  bool check_against_host = false;
+  double host_tolerance = 0;  // of float and double, relative, 0 or more; 0: equal bytes
 };
 
 }  // namespace penstock

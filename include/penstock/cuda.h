@@ -1,7 +1,7 @@
 // For programs that call CUDA themselves: the stream of a Launch node, their own streams, events and graphs, and CUDA
 // errors as Status.
 //
-//   graph.Launch("gemm", [](ps::Foreign& foreign, const float* a, float* c) -> absl::Status {
+//   graph.Launch("gemm", [](ps::LaunchContext& foreign, const float* a, float* c) -> absl::Status {
 //     return ps::ToStatus(cudaMemcpyAsync(c, a, kBytes, cudaMemcpyDefault, ps::CudaStream(foreign)), "copying a to c");
 //   }, ps::Read(a), ps::Write(c));
 //
@@ -26,12 +26,14 @@
 #include "penstock/detail/cuda_error.h"
 #include "penstock/export.h"
 #include "penstock/exported_graph.h"
-#include "penstock/foreign.h"
+#include "penstock/launch_context.h"
 
 namespace penstock {
 
 // The stream to submit to. Its device is current. Null on host devices.
-inline cudaStream_t CudaStream(const Foreign& foreign) { return static_cast<cudaStream_t>(foreign.native_stream()); }
+inline cudaStream_t CudaStream(const LaunchContext& launch) {
+  return static_cast<cudaStream_t>(launch.native_stream());
+}
 
 // For Bindings::After: what the application has submitted to a stream before it recorded the event there.
 inline NativeEvent Native(cudaEvent_t event) { return {event}; }
@@ -139,8 +141,8 @@ class CaptureScope {
 struct WaitForEvent {
   cudaEvent_t event;
   template <class... Args>
-  PENSTOCK_HIDDEN absl::Status operator()(Foreign& foreign, const Args&...) const {
-    const cudaStream_t stream = CudaStream(foreign);
+  PENSTOCK_HIDDEN absl::Status operator()(LaunchContext& launch, const Args&...) const {
+    const cudaStream_t stream = CudaStream(launch);
     const unsigned flags = detail::IsCapturing(stream) ? cudaEventWaitExternal : cudaEventWaitDefault;
     return ToStatus(cudaStreamWaitEvent(stream, event, flags), "waiting for an event of the application's");
   }
@@ -150,8 +152,8 @@ struct WaitForEvent {
 struct SignalEvent {
   cudaEvent_t event;
   template <class... Args>
-  PENSTOCK_HIDDEN absl::Status operator()(Foreign& foreign, const Args&...) const {
-    const cudaStream_t stream = CudaStream(foreign);
+  PENSTOCK_HIDDEN absl::Status operator()(LaunchContext& launch, const Args&...) const {
+    const cudaStream_t stream = CudaStream(launch);
     const unsigned flags = detail::IsCapturing(stream) ? cudaEventRecordExternal : cudaEventRecordDefault;
     return ToStatus(cudaEventRecordWithFlags(event, stream, flags), "recording an event of the application's");
   }
@@ -166,14 +168,14 @@ class CudaGraph {
   PENSTOCK_HIDDEN explicit CudaGraph(cudaGraph_t graph) : whole_(new Whole(graph)) {}
 
   template <class... Args>
-  PENSTOCK_HIDDEN absl::Status operator()(Foreign& foreign, const Args&...) const {
+  PENSTOCK_HIDDEN absl::Status operator()(LaunchContext& launch, const Args&...) const {
     if (!whole_->cloned.ok()) return whole_->cloned;
-    const cudaStream_t stream = CudaStream(foreign);
+    const cudaStream_t stream = CudaStream(launch);
     if (detail::IsCapturing(stream)) {
       const std::lock_guard lock(whole_->mu);
       return AddToCapture(whole_->graph, stream);
     }
-    return foreign.Get<Execs>().Launch(whole_, stream);
+    return launch.Get<Execs>().Launch(whole_, stream);
   }
 
  private:
@@ -194,7 +196,7 @@ class CudaGraph {
 
   // Of a lane of a slot, for all nodes of this kind.
   struct Execs {
-    PENSTOCK_HIDDEN explicit Execs(const Foreign&) {}
+    PENSTOCK_HIDDEN explicit Execs(const LaunchContext&) {}
     PENSTOCK_HIDDEN ~Execs() {
       const detail::CaptureScope uncaptured;
       for (const auto& [whole, exec] : made) (void)cudaGraphExecDestroy(exec);

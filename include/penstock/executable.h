@@ -27,9 +27,9 @@
 #include "penstock/key.h"
 #include "penstock/lease.h"
 #include "penstock/memory_report.h"
-#include "penstock/replay_ledger.h"
 #include "penstock/run.h"
 #include "penstock/state.h"
+#include "penstock/submission_report.h"
 
 namespace penstock {
 
@@ -85,7 +85,8 @@ class PENSTOCK_EXPORT Executable {
   MemoryReport memory() const;
 
   // How runs have been submitted so far, and why so; of all devices together, but for the first's mode and times.
-  ReplayLedger ledger() const;
+  SubmissionReport submission_report() const;
+  [[deprecated("renamed submission_report")]] SubmissionReport ledger() const { return submission_report(); }
 
   // The plan, for people: one node a line, or a Graphviz digraph; of the first device.
   std::string PlanText() const;

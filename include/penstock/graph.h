@@ -14,18 +14,18 @@
 #include <memory>
 #include <utility>
 
-#include "penstock/detail/again.h"
+#include "penstock/detail/declaration_matcher.h"
 #include "penstock/detail/model.h"
 #include "penstock/detail/parallel_for.h"
 #include "penstock/export.h"
-#include "penstock/foreign.h"
+#include "penstock/launch_context.h"
 #include "penstock/node.h"
 #include "penstock/state.h"
 
 namespace penstock {
 
 namespace runtime {
-class ReplayCacheCore;
+class GraphCacheCore;
 }
 
 // The largest value a parameter may be set to; makes it usable as a dimension.
@@ -203,9 +203,9 @@ class PENSTOCK_EXPORT Graph {
 
   // A __global__ function. An access becomes a pointer (or a View, where the kernel takes one), a parameter must have
   // the type the kernel takes, OnDevice of one becomes a pointer to it, a value is converted. Runs on host devices
-  // through NodeRef::HostTwin only.
+  // through NodeRef::HostFallback only.
   template <class... K, class... A>
-  PENSTOCK_HIDDEN TwinnableNode<K...> Kernel(Name name, void (*kernel)(K...), KernelShape shape, A... args) {
+  PENSTOCK_HIDDEN FallbackNode<K...> Kernel(Name name, void (*kernel)(K...), KernelShape shape, A... args) {
     static_assert(sizeof...(K) == sizeof...(A), "wrong number of kernel arguments");
     (CheckKernelArg<K, A>(), ...);
     const void* const self = reinterpret_cast<const void*>(kernel);
@@ -222,21 +222,21 @@ class PENSTOCK_EXPORT Graph {
     return AddNode(std::move(node));
   }
 
-  // Library calls on a stream: f(Foreign&, args...) submits to foreign.native_stream() and returns void or Status. It
-  // is pure submission and repeatable. It gets a parameter by value, which a capture keeps, so that another one has it
-  // called again; or, OnDevice, a pointer to it. Runs on host devices through HostTwin only.
+  // Library calls on a stream: f(LaunchContext&, args...) submits to foreign.native_stream() and returns void or
+  // Status. It is pure submission and repeatable. It gets a parameter by value, which a capture keeps, so that another
+  // one has it called again; or, OnDevice, a pointer to it. Runs on host devices through HostFallback only.
   template <class F, class... A>
-  PENSTOCK_HIDDEN TwinnableNode<detail::PointerStoredT<A>...> Launch(Name name, F f, A... args) {
-    static_assert(
-        std::is_invocable_v<F&, Foreign&, detail::PointerStoredT<A>...>,
-        "the callable takes Foreign&, then a pointer for each access and OnDevice, and a value for everything else");
+  PENSTOCK_HIDDEN FallbackNode<detail::PointerStoredT<A>...> Launch(Name name, F f, A... args) {
+    static_assert(std::is_invocable_v<F&, LaunchContext&, detail::PointerStoredT<A>...>,
+                  "the callable takes LaunchContext&, then a pointer for each access and OnDevice, and a value for "
+                  "everything else");
     if (detail::IsNull(f)) RefuseNull(name, "callable");
     if (again_ != nullptr) return Ref(again_->Launch(name, f, args...));
     NodeDecl node = NodeOf(std::move(name), NodeKind::kLaunch);
     detail::MakeRoom<detail::PointerStoredT<A>...>(node, 0, args...);
     (Append<detail::PointerStoredT<A>>(node, args), ...);
     node.code.callable = detail::ShareCallable(f);
-    node.code.call = &detail::CallForeign<F, detail::PointerStoredT<A>...>;
+    node.code.call = &detail::CallLaunch<F, detail::PointerStoredT<A>...>;
     return AddNode(std::move(node));
   }
 
@@ -342,12 +342,12 @@ class PENSTOCK_EXPORT Graph {
   void RefuseNull(const Name& name, const char* what);
 
   // One that compares what is declared on it with that model.
-  friend class runtime::ReplayCacheCore;
-  Graph(std::shared_ptr<Model> model, detail::Again* again) : model_(std::move(model)), again_(again) {}
+  friend class runtime::GraphCacheCore;
+  Graph(std::shared_ptr<Model> model, detail::DeclarationMatcher* again) : model_(std::move(model)), again_(again) {}
   NodeRef Ref(int32_t index) { return {model_.get(), index, again_}; }
 
   std::shared_ptr<Model> model_;  // never null
-  detail::Again* again_ = nullptr;  // null where declarations are appended to the model
+  detail::DeclarationMatcher* again_ = nullptr;  // null where declarations are appended to the model
 };
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // What Graph returns for a node: where to say more about it.
 //
-//   graph.Kernel(...).HostTwin(ReluOnHost).After(other).On(1);
+//   graph.Kernel(...).HostFallback(ReluOnHost).After(other).On(1);
 //
 // Ownership: a handle, to be copied: refers to the node inside its graph and must not be used after the graph is gone.
 //            What is said about a node returns the handle by value, so `auto& n = graph.Host(...).On(1)` does not
@@ -12,8 +12,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "penstock/detail/again.h"
 #include "penstock/detail/arguments.h"
+#include "penstock/detail/declaration_matcher.h"
 #include "penstock/detail/model.h"
 #include "penstock/export.h"
 #include "penstock/handle.h"
@@ -35,8 +35,8 @@ class PENSTOCK_EXPORT NodeRef {
   // fails nonetheless the run does, but what follows has had what it left. A device has room for 32 such nodes
   // that wait at once. Infallible: a worker calls it. Inline: the thread that watches for questions does, at once, so
   // it takes 100 us at most; nothing else that is asked is answered meanwhile. Neither may call CUDA.
-  NodeRef Infallible() { return Asked(HostWay::kAskedWorker); }
-  NodeRef Inline() { return Asked(HostWay::kAskedInline); }
+  NodeRef Infallible() { return Asked(HostWay::kHostcallWorker); }
+  NodeRef Inline() { return Asked(HostWay::kHostcallInline); }
   // Lets the output take the bytes of the input where nobody needs the input after this node; else it changes nothing,
   // and the plan's notes say why. Without it a node's inputs and outputs never share bytes. The node says that it has
   // read element i of the input, counted row by row, before it writes element i of the output, and that nobody else
@@ -50,38 +50,43 @@ class PENSTOCK_EXPORT NodeRef {
 
  protected:
   friend class Graph;
-  NodeRef(Model* model, int32_t index, detail::Again* again) : model_(model), index_(index), again_(again) {}
+  NodeRef(Model* model, int32_t index, detail::DeclarationMatcher* again)
+      : model_(model), index_(index), again_(again) {}
   NodeDecl& decl() const { return model_->nodes[static_cast<size_t>(index_)]; }
   NodeRef InPlace(const InPlaceDecl& pair);
   NodeRef Asked(HostWay way);
-  void RefuseNullTwin();
+  void RefuseNullFallback();
   template <class F>
-  PENSTOCK_HIDDEN void SetTwin(F f, absl::Status (*call)(void* twin, void* const* argv)) {
-    if (detail::IsNull(f)) return RefuseNullTwin();
-    if (again_ != nullptr) return again_->HostTwin(index_, f, call);
-    decl().code.twin = detail::ShareCallable(f);
-    decl().code.call_twin = call;
+  PENSTOCK_HIDDEN void SetFallback(F f, absl::Status (*call)(void* fallback, void* const* argv)) {
+    if (detail::IsNull(f)) return RefuseNullFallback();
+    if (again_ != nullptr) return again_->HostFallback(index_, f, call);
+    decl().code.fallback = detail::ShareCallable(f);
+    decl().code.call_fallback = call;
   }
 
  private:
   Model* model_;
   int32_t index_;
-  detail::Again* again_;  // null where the graph is declared for the first time
+  detail::DeclarationMatcher* again_;  // null where the graph is declared for the first time
 };
 
-// A node whose device code has no meaning on the host: a host twin says what it computes. `Args` are what the device
-// code takes.
+// A node whose device code has no meaning on the host: a host fallback says what it computes. `Args` are what the
+// device code takes.
 template <class... Args>
-class TwinnableNode : public NodeRef {
+class FallbackNode : public NodeRef {
  public:
-  TwinnableNode(const NodeRef& node) : NodeRef(node) {}  // NOLINT: implicit
+  FallbackNode(const NodeRef& node) : NodeRef(node) {}  // NOLINT: implicit
 
   // Computes the same on host devices: f(args...), called once for the whole node. Returns void or Status.
   template <class F>
-  PENSTOCK_HIDDEN TwinnableNode HostTwin(F f) {
-    static_assert(std::is_invocable_v<F&, Args...>, "the twin takes the arguments of the device code");
-    SetTwin(std::move(f), &detail::CallTwin<F, std::remove_cv_t<Args>...>);
+  PENSTOCK_HIDDEN FallbackNode HostFallback(F f) {
+    static_assert(std::is_invocable_v<F&, Args...>, "the host fallback takes the arguments of the device code");
+    SetFallback(std::move(f), &detail::CallFallback<F, std::remove_cv_t<Args>...>);
     return *this;
+  }
+  template <class F>
+  [[deprecated("renamed HostFallback")]] PENSTOCK_HIDDEN FallbackNode HostTwin(F f) {
+    return HostFallback(std::move(f));
   }
 };
 

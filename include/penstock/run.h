@@ -18,7 +18,7 @@
 namespace penstock {
 
 namespace runtime {
-class RunState;
+class RunCore;
 class ExecutableCore;
 class PipelineCore;
 }  // namespace runtime
@@ -57,8 +57,8 @@ class PENSTOCK_EXPORT Run {
   friend class runtime::PipelineCore;
   friend class Bindings;
   bool drained() const;  // its work too
-  explicit Run(runtime::RunState* state);  // takes over one count
-  runtime::RunState* state_ = nullptr;
+  explicit Run(runtime::RunCore* state);  // takes over one count
+  runtime::RunCore* state_ = nullptr;
 };
 
 }  // namespace penstock

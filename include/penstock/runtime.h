@@ -68,8 +68,8 @@ struct RuntimeOptions {
   // Threads a device that help to submit runs node by node (Mode::kStream): where many nodes are ready together,
   // several threads submit them. They also push pipelines on in which something moves every few milliseconds. 0: one
   // thread at a time submits a run. -1: as many as there are cores but 4, shared between the CUDA devices, at most 8
-  // each, and none for host devices. They sleep while there is nothing to submit. PENSTOCK_FEEDERS wins.
-  int feeders = -1;
+  // each, and none for host devices. They sleep while there is nothing to submit. PENSTOCK_SUBMISSION_THREADS wins.
+  int submission_threads = -1;
   // Low latency, for who pays with cores: on each of these, numbered as the system does, a thread of the runtime's own
   // looks without a pause at runs that nobody waits for and at pipelines, as long as the runtime lives; it goes on with
   // what can be launched and calls nobody's callbacks. Without any a thread looks now and then, and sleeps when idle.
@@ -179,7 +179,7 @@ class PENSTOCK_EXPORT Runtime {
   absl::Status Shutdown(Deadline deadline = {});
 
  private:
-  friend class ReplayCache;
+  friend class GraphCache;
   explicit Runtime(std::shared_ptr<runtime::RuntimeCore> core) : core_(std::move(core)) {}
   struct HostMemory {
     std::shared_ptr<void> block, owner;

@@ -2,17 +2,36 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
 namespace penstock::base {
+namespace {
+
+// Names of before 0.1.0, which are read where the new ones are not set. They go when 0.1.0 is tagged.
+struct Renamed {
+  const char *name, *before;
+};
+constexpr Renamed kRenamed[] = {{"PENSTOCK_SUBMISSION_THREADS", "PENSTOCK_FEEDERS"},
+                                {"PENSTOCK_CHECK_AGAINST_HOST", "PENSTOCK_CHECK_TWINS"}};
+
+const char* ValueOf(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? nullptr : value;
+}
+
+}  // namespace
 
 std::optional<std::string> Variable(const char* name) {
-  const char* const value = std::getenv(name);
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return value;
+  if (const char* const value = ValueOf(name); value != nullptr) return value;
+  for (const Renamed& renamed : kRenamed) {
+    if (std::string_view(renamed.name) != name) continue;
+    if (const char* const value = ValueOf(renamed.before); value != nullptr) return value;
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> WordOf(const char* name) {

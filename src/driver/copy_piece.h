@@ -1,4 +1,5 @@
-// A piece of a batch of copies, as it lies in memory that the device reads: shared by the seam and the CUDA kernel.
+// A piece of a batch of copies, as it lies in memory that the device reads: shared by the driver interface and the CUDA
+// kernel.
 #pragma once
 
 #include <cstddef>

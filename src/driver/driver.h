@@ -1,4 +1,4 @@
-// The seam to the hardware: devices, streams, events, memory, copies, fills and kernel launches.
+// The driver interface to the hardware: devices, streams, events, memory, copies, fills and kernel launches.
 //
 // Everything above speaks only this interface; implementations are host/ (CPU threads with CUDA's semantics) and cuda/
 // (a thin adapter of the CUDA runtime). A decorator may stand in front of either.
@@ -71,7 +71,7 @@ struct PointerInfo {
   bool Covers(uintptr_t at, size_t bytes) const { return at >= begin && at < end && bytes <= end - at; }
 };
 
-inline constexpr int kMostAsked = 32;
+inline constexpr int kMaxPendingHostcalls = 32;
 
 // Asks the user's translation unit for a kernel: see NodeCode::cuda_kernel in penstock/model.h.
 struct KernelSource {
@@ -125,8 +125,8 @@ class Driver {
   // memory and kernels of a device are used by a thread while that device is current.
   virtual int MakeCurrent(int device) = 0;
   virtual void RestoreCurrent(int token) = 0;
-  // Whether event completions ring the Bell the driver was made with; if not, waiters must poll.
-  virtual bool rings() const = 0;
+  // Whether event completions ring the EventCount the driver was made with; if not, waiters must poll.
+  virtual bool notifies_completion() const = 0;
 
   // Streams never synchronize with the default stream. Lower numbers are higher priorities, 0 is the default.
   virtual absl::StatusOr<Stream> CreateStream(int device, int priority) = 0;
@@ -179,19 +179,21 @@ class Driver {
   // Loads a kernel so that its first launch does not. Host devices return null.
   virtual absl::StatusOr<KernelCode> LoadKernel(int device, const KernelSource& source) = 0;
   virtual absl::Status Launch(Stream stream, const KernelOp& op) = 0;
-  // The kernel that asks the host, loaded; its argument is an AskArgs (question.h). While one waits, freeing memory
-  // waits for it (cudaFree, cudaFreeHost), and so does the first launch of a kernel that nobody has loaded. A device
-  // has room for kMostAsked that wait at once; with many more of them nothing else runs there.
-  virtual absl::StatusOr<LibraryCode> LoadAsk(int /*device*/) {
+  // The kernel that asks the host, loaded; its argument is an HostcallArgs (question.h). While one waits, freeing
+  // memory waits for it (cudaFree, cudaFreeHost), and so does the first launch of a kernel that nobody has loaded. A
+  // device has room for kMaxPendingHostcalls that wait at once; with many more of them nothing else runs there.
+  virtual absl::StatusOr<LibraryCode> LoadHostcall(int /*device*/) {
     return absl::UnimplementedError("this driver has no kernel that asks the host");
   }
-  // The kernel that writes down the device's time, loaded; its argument is a StampArgs (stamp.h).
-  virtual absl::StatusOr<LibraryCode> LoadStamp(int /*device*/) {
+  // The kernel that writes down the device's time, loaded; its argument is a TimestampArgs (stamp.h).
+  virtual absl::StatusOr<LibraryCode> LoadTimestamp(int /*device*/) {
     return absl::UnimplementedError("this driver has no kernel that writes down the time");
   }
   // Says that foreign code is about to submit work of a node to the stream's native handle. In a capture `uses` lives
   // as long as that of a node does.
-  virtual absl::Status Foreign(Stream /*stream*/, OpTag /*tag*/, const UseSource& /*uses*/) { return absl::OkStatus(); }
+  virtual absl::Status LaunchContext(Stream /*stream*/, OpTag /*tag*/, const UseSource& /*uses*/) {
+    return absl::OkStatus();
+  }
 
   // --- graphs: the same operations, but peer copies, submitted all at once; only edges order them ---
   //

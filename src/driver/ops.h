@@ -52,8 +52,8 @@ class BasicRunFault {
 using RunFault = BasicRunFault<std::atomic>;
 
 // Limits how many executions of one callable run at once, over all slots. Owned by the executable.
-struct Gate {
-  explicit Gate(int limit_in = 1) : limit(limit_in) {}
+struct TrySemaphore {
+  explicit TrySemaphore(int limit_in = 1) : limit(limit_in) {}
   int limit;
   int running = 0;  // guarded by the driver that schedules the work
 };
@@ -145,7 +145,7 @@ struct KernelOp {
   int64_t row_elements = 1;  // elements a row, to choose how to split
   absl::Status (*call)(void* callable, void* const* argv) = nullptr;
   void* callable = nullptr;
-  Gate* gate = nullptr;  // of `call`
+  TrySemaphore* gate = nullptr;  // of `call`
   OpTag tag{};
   const UseSource* uses = nullptr;  // of tag.node; null: nobody knows
 };

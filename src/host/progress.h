@@ -1,5 +1,6 @@
-// How a thread waits for progress of devices and workers: asleep on the bell where the driver rings it, else polling
-// for a short while and then in short sleeps (CUDA has no bell; an event query costs as much as a polled flag).
+// How a thread waits for progress of devices and workers: asleep on the event count where the driver rings it, else
+// polling for a short while and then in short sleeps (CUDA has no event count; an event query costs as much as a polled
+// flag).
 //
 // Threads: stateless.
 #pragma once
@@ -8,7 +9,7 @@
 #include <chrono>
 #include <thread>
 
-#include "src/host/bell.h"
+#include "src/host/event_count.h"
 
 namespace penstock::host {
 
@@ -24,22 +25,22 @@ inline void CpuPause() { __builtin_ia32_pause(); }
 
 // Calls `step` until it returns true (then true) or `until` has passed (then false).
 template <class Step>
-bool WaitForProgress(Bell& bell, bool rings, TimePoint until, Step step,
+bool WaitForProgress(EventCount& event_count, bool notifies, TimePoint until, Step step,
                      std::chrono::microseconds poll_before_sleep = kPollBeforeSleep) {
   TimePoint sleep_from{};
   for (;;) {
-    const uint64_t ticket = bell.ticket();
+    const uint64_t ticket = event_count.ticket();
     if (step()) return true;
     const TimePoint now = std::chrono::steady_clock::now();
     if (now >= until) return false;
-    if (rings) {
-      bell.Wait(ticket, until);
+    if (notifies) {
+      event_count.Wait(ticket, until);
     } else if (sleep_from == TimePoint{}) {
       sleep_from = now + poll_before_sleep;
     } else if (now < sleep_from) {
       now < sleep_from - poll_before_sleep + kPollBeforeSleep ? CpuPause() : std::this_thread::yield();
     } else {
-      bell.Wait(ticket, std::min(until, now + kSleepSlice));
+      event_count.Wait(ticket, std::min(until, now + kSleepSlice));
     }
   }
 }

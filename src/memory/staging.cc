@@ -30,12 +30,15 @@ StagingOptions Complete(StagingOptions options) {
 
 }  // namespace
 
-Staging::Staging(driver::Driver& driver, host::Bell& bell, const StagingOptions& options)
-    : driver_(driver), bell_(bell), options_(Complete(options)), feeder_copies_(options.threads <= kFewThreads) {}
+Staging::Staging(driver::Driver& driver, host::EventCount& event_count, const StagingOptions& options)
+    : driver_(driver),
+      event_count_(event_count),
+      options_(Complete(options)),
+      feeder_copies_(options.threads <= kFewThreads) {}
 
-absl::StatusOr<std::unique_ptr<Staging>> Staging::Create(driver::Driver& driver, PinnedPool& pool, host::Bell& bell,
-                                                         const StagingOptions& options) {
-  std::unique_ptr<Staging> staging(new Staging(driver, bell, options));
+absl::StatusOr<std::unique_ptr<Staging>> Staging::Create(driver::Driver& driver, PinnedPool& pool,
+                                                         host::EventCount& event_count, const StagingOptions& options) {
+  std::unique_ptr<Staging> staging(new Staging(driver, event_count, options));
   PENSTOCK_RETURN_IF_ERROR(staging->MakeResources(pool));
   PENSTOCK_RETURN_IF_ERROR(staging->StartThreads());
   return staging;
@@ -60,7 +63,7 @@ absl::Status Staging::MakeResources(PinnedPool& pool) {
     signals_[b % copiers].free.fetch_add(1, std::memory_order_relaxed);
   }
   for (size_t b = to_fill; b < blocks_.size(); ++b) free_down_.push_back(b);
-  for (std::vector<size_t>* list : {&filled_, &arrived_, &to_submit_}) list->reserve(blocks_.size());
+  for (std::vector<size_t>* list : {&filled_, &external_deps_met_, &to_submit_}) list->reserve(blocks_.size());
   for (const auto& lanes : lanes_) {
     for (Lane& lane : *lanes) lane.under_way.reserve(blocks_.size());
   }
@@ -136,7 +139,7 @@ void Staging::Post(StagedCopy& copy) {
     feed_.NotifyOne();
     Wake(kWokenAtOnce);
   }
-  RingForFeeder();
+  NotifySubmissionThread();
 }
 
 void Staging::Withdraw(StagedCopy& copy) {
@@ -152,7 +155,7 @@ void Staging::Withdraw(StagedCopy& copy) {
     }
     while (copy.touched_by > 0) untouched_.Wait(mu_);
   }
-  RingForFeeder();
+  NotifySubmissionThread();
   if (skipped > 0) EndSkipped(copy, skipped);
 }
 
@@ -180,14 +183,14 @@ void Staging::EndSkipped(StagedCopy& copy, size_t count) {
 
 void Staging::End(StagedCopy& copy) {
   busy_.fetch_sub(1, std::memory_order_release);
-  RingForFeeder();
+  NotifySubmissionThread();
   copy.done(copy.context, copy.arg);
 }
 
 void Staging::NoteChange() {
   can_feed_.store(!filled_.empty() || CanBeginDown(), std::memory_order_relaxed);
   can_fill_.store(!queues_[kUp].empty(), std::memory_order_relaxed);
-  can_empty_.store(!arrived_.empty(), std::memory_order_relaxed);
+  can_empty_.store(!external_deps_met_.empty(), std::memory_order_relaxed);
 }
 
 void Staging::Wake(size_t most) {
@@ -200,8 +203,8 @@ void Staging::Wake(size_t most) {
   }
 }
 
-void Staging::RingForFeeder() {
-  if (driver_.rings()) bell_.Ring();
+void Staging::NotifySubmissionThread() {
+  if (driver_.notifies_completion()) event_count_.Notify();
 }
 
 void Staging::Copy(size_t w) {
@@ -213,7 +216,7 @@ void Staging::Copy(size_t w) {
 
 // Until there may be something to copy, then true; false: the thread is to end.
 bool Staging::AwaitCopy(size_t w) {
-  if (!driver_.rings() && Spin(w)) return true;
+  if (!driver_.notifies_completion() && Spin(w)) return true;
   base::MutexLock lock(mu_);
   while (!CanCopy(w)) {
     if (stopping_) return false;
@@ -244,7 +247,7 @@ bool Staging::MayCopy(size_t w) const {
 }
 
 bool Staging::CanCopy(size_t w) const {
-  return !arrived_.empty() || (!queues_[kUp].empty() && !workers_[w].free.empty());
+  return !external_deps_met_.empty() || (!queues_[kUp].empty() && !workers_[w].free.empty());
 }
 
 // One chunk from the user's memory into a block, or out of a block to it.
@@ -278,7 +281,7 @@ bool Staging::CopyOne(size_t w) {
 
 Staging::Direction Staging::NextFor(size_t w) {
   const bool can_fill = !queues_[kUp].empty() && !workers_[w].free.empty();
-  if (arrived_.empty() || !can_fill) return can_fill ? kUp : kDown;
+  if (external_deps_met_.empty() || !can_fill) return can_fill ? kUp : kDown;
   if (workers_.size() == 1) return turn_ = turn_ == kUp ? kDown : kUp;
   return w % 3 == 1 ? kDown : kUp;
 }
@@ -299,8 +302,8 @@ size_t Staging::BeginFill(size_t w) {
 }
 
 size_t Staging::BeginEmpty() {
-  const size_t index = arrived_.front();
-  arrived_.erase(arrived_.begin());
+  const size_t index = external_deps_met_.front();
+  external_deps_met_.erase(external_deps_met_.begin());
   Block& block = blocks_[index];
   block.wanted = !block.copy->withdrawn && !block.copy->op.tag.fault->failed();
   if (block.wanted) ++block.copy->touched_by;
@@ -322,7 +325,7 @@ void Staging::Copied(size_t index, Direction direction) {
     }
     NoteChange();
   }
-  RingForFeeder();
+  NotifySubmissionThread();
   if (ended) End(copy);
 }
 

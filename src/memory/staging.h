@@ -36,7 +36,7 @@
 #include "src/base/mutex.h"
 #include "src/driver/current_device.h"
 #include "src/driver/driver.h"
-#include "src/host/bell.h"
+#include "src/host/event_count.h"
 #include "src/memory/chunks.h"
 #include "src/memory/pinned_pool.h"
 
@@ -71,9 +71,9 @@ struct StagedCopy {
 
 class Staging {
  public:
-  // `bell` is rung by the driver, where that rings.
-  static absl::StatusOr<std::unique_ptr<Staging>> Create(driver::Driver& driver, PinnedPool& pool, host::Bell& bell,
-                                                         const StagingOptions& options);
+  // `event count` is rung by the driver, where that rings.
+  static absl::StatusOr<std::unique_ptr<Staging>> Create(driver::Driver& driver, PinnedPool& pool,
+                                                         host::EventCount& event_count, const StagingOptions& options);
   ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
@@ -116,7 +116,7 @@ class Staging {
   };
   using Lanes = std::array<Lane, 2>;
 
-  Staging(driver::Driver& driver, host::Bell& bell, const StagingOptions& options);
+  Staging(driver::Driver& driver, host::EventCount& event_count, const StagingOptions& options);
 
   static Direction DirectionOf(const StagedCopy& copy);
   absl::Status MakeResources(PinnedPool& pool);
@@ -129,7 +129,7 @@ class Staging {
   void End(StagedCopy& copy);
   void NoteChange() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Wake(size_t most) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void RingForFeeder();
+  void NotifySubmissionThread();
 
   // Threads that copy, `w` of workers_.
   void Copy(size_t w);
@@ -158,7 +158,7 @@ class Staging {
   void Refused(size_t index, Direction direction);
 
   driver::Driver& driver_;
-  host::Bell& bell_;
+  host::EventCount& event_count_;
   const StagingOptions options_;
   const bool feeder_copies_;
   std::vector<Block> blocks_;
@@ -172,9 +172,10 @@ class Staging {
   base::Mutex mu_;
   base::CondVar feed_, untouched_;
   std::array<Queue, 2> queues_ ABSL_GUARDED_BY(mu_);
-  std::vector<Worker> workers_ ABSL_GUARDED_BY(mu_);  // the first one is the feeder's, if it copies
+  std::vector<Worker> workers_ ABSL_GUARDED_BY(mu_);  // the first one is the submission thread's, if it copies
   // Blocks: full ones to submit, those that were copied into, and free ones for the way out.
-  std::vector<size_t> filled_ ABSL_GUARDED_BY(mu_), arrived_ ABSL_GUARDED_BY(mu_), free_down_ ABSL_GUARDED_BY(mu_);
+  std::vector<size_t> filled_ ABSL_GUARDED_BY(mu_), external_deps_met_ ABSL_GUARDED_BY(mu_),
+      free_down_ ABSL_GUARDED_BY(mu_);
   size_t downloads_under_way_ ABSL_GUARDED_BY(mu_) = 0;
   size_t asleep_ ABSL_GUARDED_BY(mu_) = 0;  // workers
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;

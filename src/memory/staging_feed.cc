@@ -32,8 +32,8 @@ bool Staging::FeedOrCopy() { return FeedOnce() || (feeder_copies_ && CopyOne(0))
 // Until there may be something to do, then true; false: the thread is to end. While copies are posted it watches what
 // is under way, and a while longer.
 bool Staging::AwaitFeed() {
-  if (driver_.rings()) {
-    host::WaitForProgress(bell_, true, host::TimePoint::max(),
+  if (driver_.notifies_completion()) {
+    host::WaitForProgress(event_count_, true, host::TimePoint::max(),
                           [&] { return FeedOrCopy() || busy_.load(std::memory_order_acquire) == 0; });
   } else {
     host::TimePoint idle_since{};
@@ -155,7 +155,7 @@ bool Staging::IsComplete(Block& block, const Lane& lane) {
   }
   if (status.ok()) return complete;
   Fail(copy, status);
-  bell_.Ring();  // to look again: nothing else may ring
+  event_count_.Notify();  // to look again: nothing else may ring
   return base::IsFatal(status);
 }
 
@@ -171,7 +171,7 @@ void Staging::Arrived(size_t index, Direction direction) {
       ended = EndOne(copy);
     } else {
       --downloads_under_way_;
-      arrived_.push_back(index);
+      external_deps_met_.push_back(index);
     }
     NoteChange();
     if (direction == kUp || spinning_.load(std::memory_order_relaxed) == 0) Wake(1);  // who spins finds a full block

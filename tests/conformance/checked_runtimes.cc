@@ -7,21 +7,21 @@
 
 namespace penstock::conformance {
 
-using driver::checked::Witness;
+using driver::checked::CallRecorder;
 
 constexpr size_t kSlabBytes = 1 << 20;  // small: a test may make a thousand runtimes
 
 absl::StatusOr<Runtime> CheckedRuntimes::CreateRuntime(const RuntimeOptions& options, uint64_t order_seed,
-                                                       std::chrono::nanoseconds ask_patience) {
+                                                       std::chrono::nanoseconds hostcall_patience) {
   const runtime::ScopedDriverHook hook(
       {.host_options = [order_seed](driver::host::HostDriverOptions& host) { host.order_seed = order_seed; },
        .wrap =
            [this](std::unique_ptr<driver::Driver> driver) {
-             witnesses_.push_back(std::make_shared<Witness>());
+             witnesses_.push_back(std::make_shared<CallRecorder>());
              return driver::checked::CreateCheckedDriver(std::move(driver), witnesses_.back());
            },
        .pinned = {.slab_bytes = kSlabBytes},
-       .ask_patience = ask_patience});
+       .hostcall_patience = hostcall_patience});
   return Runtime::Create(options);
 }
 

@@ -16,24 +16,24 @@
 #include <vector>
 
 #include "penstock/runtime.h"
-#include "src/driver/checked/witness.h"
+#include "src/driver/checked/call_recorder.h"
 
 namespace penstock::conformance {
 
 class CheckedRuntimes {
  public:
-  // Other than 0, host devices take up work in an order of the seed. `ask_patience`: how long a device waits for who
-  // answers it.
+  // Other than 0, host devices take up work in an order of the seed. `hostcall_patience`: how long a device waits for
+  // who answers it.
   absl::StatusOr<Runtime> CreateRuntime(const RuntimeOptions& options, uint64_t order_seed = 0,
-                                        std::chrono::nanoseconds ask_patience = std::chrono::seconds(10));
+                                        std::chrono::nanoseconds hostcall_patience = std::chrono::seconds(10));
 
   // Of driver `i` of all runtimes made here. Of a runtime with one kind of devices there is one driver.
-  driver::checked::Witness& witness(size_t i = 0) { return *witnesses_[i]; }
+  driver::checked::CallRecorder& witness(size_t i = 0) { return *witnesses_[i]; }
   // Violations so far, and what is alive now, one a line; empty when all is well.
   std::string Complaints() const;
 
  private:
-  std::vector<std::shared_ptr<driver::checked::Witness>> witnesses_;
+  std::vector<std::shared_ptr<driver::checked::CallRecorder>> witnesses_;
 };
 
 }  // namespace penstock::conformance

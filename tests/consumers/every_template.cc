@@ -41,7 +41,7 @@ __global__
   y[0] = x[0] + static_cast<float>(n);
 }
 struct Handle {
-  explicit Handle(const ps::Foreign& foreign) : stream(foreign.native_stream()) {}
+  explicit Handle(const ps::LaunchContext& launch) : stream(launch.native_stream()) {}
   void* stream;
 };
 struct Item {
@@ -66,19 +66,19 @@ Handles Declare(ps::Graph& g, const ps::State<float>& state, const ps::Replicate
   g.ParallelFor("extent", ps::Extent{2, 3}, AnyRank{}, ps::Unordered(ps::ReadWrite(slot)));
   g.ParallelFor("generic", {2, 3}, Generic{}, ps::ReadWrite(keyed));
   g.Kernel("kernel", Kernel, ps::Threads(n), ps::Read(x), ps::ReadWrite(y), 3)
-      .HostTwin([](const float*, float*, int) { return absl::OkStatus(); })
+      .HostFallback([](const float*, float*, int) { return absl::OkStatus(); })
       .On(0);
   g.Kernel("blocks", Kernel, ps::Blocks({n, 1, 1}, {32, 1, 1}).Programmatic(), ps::OnDevice(alpha), ps::ReadWrite(y),
            n);
   g.Launch(
        "launch",
-       [](ps::Foreign& foreign, const float* from, float* to) {
-         (void)foreign.Get<Handle>().stream;
-         (void)foreign.Zero<float>();
+       [](ps::LaunchContext& launch, const float* from, float* to) {
+         (void)launch.Get<Handle>().stream;
+         (void)launch.Zero<float>();
          to[0] = from[0];
        },
        ps::Read(state), ps::ReadWrite(y))
-      .HostTwin([](const float*, float*) {});
+      .HostFallback([](const float*, float*) {});
   g.Host(
        "host", [](std::span<const float> from, ps::View<float> to) { to(0) = from[0]; }, ps::Read(x), ps::ReadWrite(y))
       .Concurrency(2);
@@ -117,7 +117,7 @@ absl::Status Launch(ps::Runtime& runtime, ps::Executable exec, const Handles& h)
 }
 
 absl::Status Replay(ps::Runtime& runtime, const ps::State<float>& state, const ps::ReplicatedState<float>& replicas) {
-  ps::ReplayCache cache(runtime, {.limit = 2, .name = std::string("step")});
+  ps::GraphCache cache(runtime, {.limit = 2, .name = std::string("step")});
   std::vector<float> in(64);
   PS_ASSIGN_OR_RETURN(ps::Run run, cache.Launch([&](ps::Graph& g, ps::Bindings& io) {
     const Handles h = Declare(g, state, replicas);

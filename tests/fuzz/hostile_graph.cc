@@ -521,11 +521,11 @@ KernelShape HostileGraph::MakeShape() {
 
 NodeRef HostileGraph::AddKernel(const Name& name) {
   const KernelShape shape = MakeShape();
-  const bool twin = !Hostile();
+  const bool fallback = !Hostile();
   const auto finish = [&](auto node, auto f) -> NodeRef {
-    return twin ? static_cast<NodeRef>(node.HostTwin(f)) : node;
+    return fallback ? static_cast<NodeRef>(node.HostFallback(f)) : node;
   };
-  needs_twin_ = !twin;
+  needs_twin_ = !fallback;
   switch (bytes_.Below(4)) {
     case 0: return finish(graph.Kernel(name, &KernelOfNothing, shape), [] {});
     case 1: {
@@ -553,11 +553,11 @@ NodeRef HostileGraph::AddKernel(const Name& name) {
 NodeRef HostileGraph::AddLaunch(const Name& name) {
   const auto a = Writing<float>();
   const auto b = Reading<uint8_t>();
-  auto node = graph.Launch(name, [](Foreign&, float*, const uint8_t*) {}, a, b);
+  auto node = graph.Launch(name, [](LaunchContext&, float*, const uint8_t*) {}, a, b);
   needs_twin_ = Hostile();
   if (needs_twin_) return node;
   const int failure = FailureOf();
-  return node.HostTwin([failure](float*, const uint8_t*) { return Answer(failure); });
+  return node.HostFallback([failure](float*, const uint8_t*) { return Answer(failure); });
 }
 
 NodeRef HostileGraph::AddHost(const Name& name) {
@@ -597,7 +597,7 @@ void HostileGraph::AddNode() {
   const NodeRef node = AddKind();
   nodes_.push_back(node);
   Decorate(node);
-  if (needs_twin_) Note("twin");
+  if (needs_twin_) Note("host fallback");
 }
 
 void HostileGraph::Decorate(NodeRef node) {

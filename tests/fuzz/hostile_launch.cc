@@ -293,7 +293,7 @@ CompileOptions MakeOptions(ByteSource& bytes, int hostility, std::vector<Known>&
   const int odd = kOdd[bytes.Below(8)];
   switch (bytes.Below(4)) {
     case 3:
-      options.twin_tolerance = odd < 0 ? odd : std::numeric_limits<double>::quiet_NaN();
+      options.host_tolerance = odd < 0 ? odd : std::numeric_limits<double>::quiet_NaN();
       known.push_back({"", odd < 0 ? std::to_string(odd) : "nan"});
       break;
     case 0:

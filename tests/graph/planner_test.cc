@@ -49,7 +49,7 @@ TEST(MakePlan, OneGraphWithEveryMistakeGetsALineForEach) {
   g.node(g.Fill("fill", y)).pattern.resize(3);                                             // 25
   g.node(g.For("rank")).extent = Extent(2, 2);                                             // 26
   g.node(g.Kernel("threads")).shape.block = {0, 1, 1};                                     // 27
-  g.node(g.Kernel("twinless")).code.call_twin = nullptr;                                   // 28
+  g.node(g.Kernel("twinless")).code.call_fallback = nullptr;                                   // 28
   NodeDecl& plain = g.node(g.For("plain"));                                                // 29
   plain.device = 1;
   plain.code.cuda_kernel = nullptr;
@@ -114,7 +114,7 @@ TEST(MakePlan, OneGraphWithEveryMistakeGetsALineForEach) {
       "more blocks\n"
       "  graph 'all' node 'twinless' (a.cc:28) on host:0: a Kernel runs on CUDA devices only; this is a host device "
       "and "
-      "the node has no twin for it; give it one with .HostTwin(f), or pin it to a CUDA device\n"
+      "the node has no host fallback for it; give it one with .HostFallback(f), or pin it to a CUDA device\n"
       "  graph 'all' node 'plain' (a.cc:29) on cuda:0: declared in a.cc, which nvcc did not compile; compile this file "
       "as CUDA or pin the node to a host device\n"
       "  graph 'all' node 'plain' (a.cc:29) on cuda:0: node 'block' (a.cc:20) runs on host:0, a device of another "

@@ -64,7 +64,7 @@ TEST_P(RandomMutations, WithoutOneEventWaitMostlyComputeSomethingElse) {
   int64_t tried = 0, noticed = 0;
   for (uint64_t seed = seeds().begin; seed < seeds().end; seed += 100) {
     RandomPlan p = PlanRandom(seed, 14);
-    for (int32_t c = 0; c < p.plan.finish_begin; ++c) {
+    for (int32_t c = 0; c < p.plan.epilogue_begin; ++c) {
       Command& command = p.plan.commands[static_cast<size_t>(c)];
       if (command.op != Command::Op::kWait) continue;
       const Command wait = command;

@@ -88,7 +88,7 @@ class PinnedOnlyDriver : public driver::Driver {
   const driver::DeviceInfo& device(int) const override { return none_; }
   int MakeCurrent(int) override { return 0; }
   void RestoreCurrent(int) override {}
-  bool rings() const override { return false; }
+  bool notifies_completion() const override { return false; }
   absl::StatusOr<driver::Stream> CreateStream(int, int) override { return No(); }
   void DestroyStream(driver::Stream) override {}
   void* NativeStream(driver::Stream) const override { return nullptr; }

@@ -32,12 +32,12 @@ class StagingTest : public testing::Test {
   void Make(const StagingOptions& options, int devices = 1) {
     driver::host::HostDriverOptions host;
     host.devices = devices;
-    host.bell = &bell_;
+    host.event_count = &event_count_;
     auto inner = driver::host::CreateHostDriver(host);
     ASSERT_TRUE(inner.ok()) << inner.status();
     driver_ = driver::checked::CreateCheckedDriver(*std::move(inner), witness_);
     pool_ = PinnedPool::Create(*driver_, {.slab_bytes = size_t{1} << 20});
-    auto made = Staging::Create(*driver_, *pool_, bell_, options);
+    auto made = Staging::Create(*driver_, *pool_, event_count_, options);
     ASSERT_TRUE(made.ok()) << made.status();
     staging_ = *std::move(made);
   }
@@ -107,8 +107,8 @@ class StagingTest : public testing::Test {
   }
 
   std::mt19937_64 random_{11};
-  host::Bell bell_;
-  std::shared_ptr<driver::checked::Witness> witness_ = std::make_shared<driver::checked::Witness>();
+  host::EventCount event_count_;
+  std::shared_ptr<driver::checked::CallRecorder> witness_ = std::make_shared<driver::checked::CallRecorder>();
   std::unique_ptr<driver::Driver> driver_;
   std::shared_ptr<PinnedPool> pool_;
   std::unique_ptr<Staging> staging_;
@@ -339,9 +339,9 @@ TEST_F(StagingTest, AWithdrawnCopyThatHasNotBegunIsDoneAndHoldsNobodyUp) {
 // done, so that there always is a block to fill.
 TEST(StagingOfOneThread, ServesBothDirections) {
   runtime::NullDriver driver;
-  host::Bell bell;
+  host::EventCount event_count;
   const auto pool = PinnedPool::Create(driver, {.slab_bytes = size_t{1} << 20});
-  auto staging = Staging::Create(driver, *pool, bell, {.threads = 1, .chunk_bytes = 64, .block_bytes = 64});
+  auto staging = Staging::Create(driver, *pool, event_count, {.threads = 1, .chunk_bytes = 64, .block_bytes = 64});
   ASSERT_TRUE(staging.ok()) << staging.status();
   struct Ends {
     std::vector<int64_t> order;
@@ -370,7 +370,8 @@ TEST(StagingOfOneThread, ServesBothDirections) {
 TEST_F(StagingTest, SaysWhatPinnedMemoryIsMissing) {
   Make({});
   const auto pool = PinnedPool::Create(*driver_, {.slab_bytes = 4096, .budget = std::make_shared<PinnedBudget>(8192)});
-  const auto made = Staging::Create(*driver_, *pool, bell_, {.threads = 2, .chunk_bytes = 4096, .block_bytes = 4096});
+  const auto made =
+      Staging::Create(*driver_, *pool, event_count_, {.threads = 2, .chunk_bytes = 4096, .block_bytes = 4096});
   EXPECT_EQ(made.status().code(), absl::StatusCode::kResourceExhausted) << made.status();
 }
 

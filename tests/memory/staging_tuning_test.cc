@@ -30,7 +30,7 @@ TEST(StagingTuning, ChunksAreSoLargeThatPausesBetweenThemCostLittle) {
 }
 
 TEST(StagingTuning, MeasuresAnyDriverAndLeavesNothing) {
-  const auto witness = std::make_shared<driver::checked::Witness>();
+  const auto witness = std::make_shared<driver::checked::CallRecorder>();
   {
     auto host = driver::host::CreateHostDriver({});
     ASSERT_TRUE(host.ok()) << host.status();

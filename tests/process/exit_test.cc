@@ -83,10 +83,10 @@ TEST_P(Exit, IsCleanAndBounded) {
 }
 
 std::vector<std::string> AllRows(const std::string& devices) {
-  return Rows(devices,
-              {"return", "exit", "quick_exit", "_exit", "exit in a thread", "exit in a host node", "static runtime",
-               "destroyed"},
-              kInFlight);
+  return CsrRows(devices,
+                 {"return", "exit", "quick_exit", "_exit", "exit in a thread", "exit in a host node", "static runtime",
+                  "destroyed"},
+                 kInFlight);
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, Exit, ::testing::ValuesIn(AllRows("host:2")), NameOfRow);

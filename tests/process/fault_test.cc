@@ -39,7 +39,7 @@ struct NullWrite {
 void Print(const char* what, const absl::Status& status) { std::printf("%s: %s\n", what, status.ToString().c_str()); }
 
 const Scenario kFault("fault", [](const std::string& devices) -> int {
-  const auto witness = std::make_shared<driver::checked::Witness>();
+  const auto witness = std::make_shared<driver::checked::CallRecorder>();
   const bool injected = devices != "cuda";
   const runtime::ScopedDriverHook hook({.host_options = nullptr, .wrap = [&](std::unique_ptr<driver::Driver> driver) {
                                           return injected

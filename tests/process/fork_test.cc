@@ -92,7 +92,7 @@ TEST_P(Fork, LeavesTheParentUnharmedAndTheCopyEnds) {
 }
 
 std::vector<std::string> AllRows(const std::string& devices) {
-  return Rows(devices, {"return", "exit", "quick_exit", "_exit", "destroyed"}, kInFlight);
+  return CsrRows(devices, {"return", "exit", "quick_exit", "_exit", "destroyed"}, kInFlight);
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, Fork, ::testing::ValuesIn(AllRows("host:2")), NameOfRow);

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "penstock/foreign.h"
 #include "penstock/graph.h"
+#include "penstock/launch_context.h"
 #include "penstock/pipeline.h"
 #include "penstock/runtime.h"
 #include "tests/process/child.h"
@@ -79,7 +79,7 @@ Handles& All() {
 
 struct DropsAtItsEnd {
   DropsAtItsEnd() = default;
-  explicit DropsAtItsEnd(Foreign&) {}
+  explicit DropsAtItsEnd(LaunchContext&) {}
   DropsAtItsEnd(const DropsAtItsEnd&) = delete;
   DropsAtItsEnd& operator=(const DropsAtItsEnd&) = delete;
   ~DropsAtItsEnd() { All().Drop(); }
@@ -114,9 +114,10 @@ BufferHandle<int32_t> Declare(Graph& graph, Handles& handles, const std::string&
       ReadWrite(x));
   if (where == "inline node") node.Inline();
   if (where == "infallible node") node.Infallible();
-  if (where == "launch node") graph.Launch("launch", [&handles](Foreign&, int32_t*) { handles.Drop(); }, ReadWrite(x));
+  if (where == "launch node")
+    graph.Launch("launch", [&handles](LaunchContext&, int32_t*) { handles.Drop(); }, ReadWrite(x));
   if (where == "foreign object") {
-    graph.Launch("launch", [](Foreign& foreign, int32_t*) { foreign.Get<DropsAtItsEnd>(); }, ReadWrite(x));
+    graph.Launch("launch", [](LaunchContext& launch, int32_t*) { launch.Get<DropsAtItsEnd>(); }, ReadWrite(x));
   }
   return x;
 }
@@ -244,7 +245,7 @@ std::vector<std::string> AllRows(const std::string& devices) {
                                           "set function",
                                           "sink",
                                           "progress"};
-  std::vector<std::string> rows = Rows(devices, {"gone", "runtime first", "exits"}, kPlaces);
+  std::vector<std::string> rows = CsrRows(devices, {"gone", "runtime first", "exits"}, kPlaces);
   if (devices == "host:1") return rows.push_back("host:1/gone/device thread"), rows;
   for (const char* place : {"launch node", "foreign object"}) rows.push_back("cuda/gone/" + std::string(place));
   return rows;

@@ -122,7 +122,7 @@ TEST_P(NeverEnds, NothingWaitsPastItsDeadlineAndTheProcessExits) {
 
 std::vector<std::string> AllRows(const std::string& devices) {
   constexpr std::string_view kWorks[] = {"kernel", "host node"};
-  return Rows(devices, {"return", "exit", "quick_exit", "_exit", "drop"}, kWorks);
+  return CsrRows(devices, {"return", "exit", "quick_exit", "_exit", "drop"}, kWorks);
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, NeverEnds, ::testing::ValuesIn(AllRows("host:2")), NameOfRow);

@@ -1,4 +1,4 @@
-// Rows of a table of the ways a process ends and of what is in flight then, as text that a child takes:
+// CsrRows of a table of the ways a process ends and of what is in flight then, as text that a child takes:
 // "host:2/exit/kernel".
 #pragma once
 
@@ -24,8 +24,8 @@ struct Row {
 };
 
 // Every end with every work.
-inline std::vector<std::string> Rows(const std::string& devices, std::initializer_list<const char*> ends,
-                                     std::span<const std::string_view> works) {
+inline std::vector<std::string> CsrRows(const std::string& devices, std::initializer_list<const char*> ends,
+                                        std::span<const std::string_view> works) {
   std::vector<std::string> rows;
   for (const char* end : ends) {
     for (const std::string_view work : works) rows.push_back(devices + "/" + end + "/" + std::string(work));

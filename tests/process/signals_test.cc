@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "penstock/foreign.h"
 #include "penstock/graph.h"
+#include "penstock/launch_context.h"
 #include "penstock/pipeline.h"
 #include "penstock/runtime.h"
 #include "tests/process/child.h"
@@ -58,7 +58,7 @@ std::string WantedMask() {
 
 // A program in which every kind of thread is there, the last one held.
 const Scenario kMasks("signal masks", [](const std::string& devices) -> int {
-  RuntimeOptions options{.devices = devices, .workers = 2, .host_device_threads = 2, .feeders = 1};
+  RuntimeOptions options{.devices = devices, .workers = 2, .host_device_threads = 2, .submission_threads = 1};
   options.polling_cores = {sched_getcpu()};
   Runtime runtime = Must(Runtime::Create(options));
   std::vector<HostBuffer<std::byte>> fills_a_slab;  // so that the pool pins the next
@@ -107,7 +107,7 @@ const Scenario kMasks("signal masks", [](const std::string& devices) -> int {
     if (thread.blocked != WantedMask()) std::printf("%s blocks %s\n", thread.name.c_str(), thread.blocked.c_str());
   }
   for (const char* kind : {"ps-worker", "ps-stage", "ps-completion", "ps-poller", "ps-watchdog", "ps-polling",
-                           "ps-feeder", "ps-pool", "ps-held", "ps-pipeline", "ps-end"}) {
+                           "ps-submit", "ps-pool", "ps-held", "ps-pipeline", "ps-end"}) {
     if (kinds[kind] == 0) std::printf("there is no %s\n", kind);
   }
   if (devices.rfind("host", 0) == 0 && kinds["ps-"] < 4) std::printf("there are no threads of host devices\n");

@@ -45,19 +45,19 @@ TEST(ThreadsRefused, MakeCreateFailWithTheNumbers) {
 // What is made after Create: the ring's threads, the one that answers devices, and a pipeline's.
 const Scenario kThreadsRefusedLater("threads refused later", [](const std::string& devices) {
   Runtime runtime = *Runtime::Create({.devices = devices, .workers = 1, .host_device_threads = 1});
-  Graph plain("plain"), staged("staged"), asks("asks");
+  Graph plain("plain"), staged("staged"), hostcalls("asks");
   auto x = plain.InOut<int>("x", 4);
   plain.Fill("fill", Write(x), 1);
   auto large = staged.InOut<std::byte>("large", int64_t{1} << 20);
   staged.Fill("fill", Write(large), std::byte{1});
-  auto y = asks.InOut<int>("y", 4);
-  asks.Fill("before", Write(y), 1);
-  asks.Host("host", [](std::span<int> v) { ++v[0]; }, ReadWrite(y)).Inline();
-  asks.Fill("after", Write(y), 2);
+  auto y = hostcalls.InOut<int>("y", 4);
+  hostcalls.Fill("before", Write(y), 1);
+  hostcalls.Host("host", [](std::span<int> v) { ++v[0]; }, ReadWrite(y)).Inline();
+  hostcalls.Fill("after", Write(y), 2);
   Executable exec = *runtime.Compile(plain);
   if (!RefuseThreads()) return 2;
   std::printf("staged: %s\n", runtime.Compile(staged).status().ToString().c_str());
-  std::printf("asks: %s\n", runtime.Compile(asks).status().ToString().c_str());
+  std::printf("asks: %s\n", runtime.Compile(hostcalls).status().ToString().c_str());
   Stages<int> stages;
   stages.Host("host", [](int&) {}, {.workers = 3});
   stages.Run("run", exec, [](Item<int>&) {});

@@ -98,8 +98,8 @@ const Scenario kThrows("throws", [](const std::string& row) -> int {
     auto x = graph.InOut<int32_t>("x", 4);
     graph.ParallelFor("add", 4, AddOne{&bomb}, ReadWrite(x));
     graph.Launch(
-             "launch", [&](Foreign&, int32_t*) { bomb.At("launch"); }, ReadWrite(x))
-        .HostTwin([&](int32_t*) { bomb.At("launch"); });
+             "launch", [&](LaunchContext&, int32_t*) { bomb.At("launch"); }, ReadWrite(x))
+        .HostFallback([&](int32_t*) { bomb.At("launch"); });
     graph.Host("host node", [&](std::span<int32_t>) { bomb.At("host node"); }, ReadWrite(x));
     // In graph mode a Launch is called by Compile, which makes what throws then a node of streams.
     Executable executable = *runtime->Compile(graph, {.slots = 1, .mode = Mode::kStream});
@@ -181,7 +181,7 @@ TEST_P(Throws, TheWaiterIsToldAndTheProcessGoesOn) {
   EXPECT_EQ(found, expected);
 }
 
-std::vector<std::string> Rows(const std::string& devices) {
+std::vector<std::string> CsrRows(const std::string& devices) {
   std::vector<std::string> rows;
   for (const auto& [place, expected] : Expected()) {
     if (devices == "cuda" && place.rfind("functor", 0) == 0) continue;  // it runs on the GPU
@@ -195,8 +195,8 @@ std::string NameOfRow(const ::testing::TestParamInfo<std::string>& info) {
   for (char& c : name) c = c == ' ' ? '_' : c;
   return name;
 }
-INSTANTIATE_TEST_SUITE_P(Host, Throws, ::testing::ValuesIn(Rows("host:2")), NameOfRow);
-INSTANTIATE_TEST_SUITE_P(Cuda, Throws, ::testing::ValuesIn(Rows("cuda")), NameOfRow);
+INSTANTIATE_TEST_SUITE_P(Host, Throws, ::testing::ValuesIn(CsrRows("host:2")), NameOfRow);
+INSTANTIATE_TEST_SUITE_P(Cuda, Throws, ::testing::ValuesIn(CsrRows("cuda")), NameOfRow);
 
 }  // namespace
 }  // namespace penstock::test_support::throw_test

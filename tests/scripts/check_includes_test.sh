@@ -35,7 +35,7 @@ graph/a.cc|"src/driver/driver.h"|graph/ includes graph/, include/ and src/base
 graph/a.cc|"penstock/cuda_launch.h"|only src/driver/cuda/ includes public CUDA headers
 graph/a.cc|<thread>|knows no thread
 graph/a.cc|"cuda_runtime.h"|CUDA headers only in
-src/base/a.cc|"src/host/bell.h"|src/base includes only
+src/base/a.cc|"src/host/event_count.h"|src/base includes only
 src/base/a.cc|<spdlog/spdlog.h>|only in src/base/log.cc
 src/host/a.cc|"src/driver/driver.h"|src/host includes
 src/driver/driver.h|"graph/plan/plan.h"|src/driver includes
@@ -79,7 +79,7 @@ put graph/a.cc '"src/base/status.h"'
 put src/base/log.cc '<spdlog/spdlog.h>'
 put src/driver/driver.h '"src/base/status.h"'
 put src/driver/cuda/a.cc '<cuda_runtime.h>'
-put src/driver/host/a.cc '"src/host/bell.h"'
+put src/driver/host/a.cc '"src/host/event_count.h"'
 put src/memory/a.cc '"src/driver/driver.h"'
 put src/runtime/api/a.cc '"graph/plan/plan.h"'
 put examples/saxpy/a.cc '"b.h"'

@@ -1,4 +1,4 @@
-// What tests of lock-free parts expect of an exploration of schedules (interleave.h), and the model of the bell.
+// What tests of lock-free parts expect of an exploration of schedules (interleave.h), and the model of the event count.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -6,12 +6,12 @@
 #include <chrono>
 #include <iostream>
 
-#include "src/host/bell.h"
+#include "src/host/event_count.h"
 #include "tests/support/interleave.h"
 
 namespace penstock::interleave {
 
-using ModelBell = host::BasicBell<ModelAtomic, ModelMutex, ModelCondVar>;
+using ModelBell = host::BasicEventCount<ModelAtomic, ModelMutex, ModelCondVar>;
 
 inline constexpr auto kForever = std::chrono::steady_clock::time_point::max();
 

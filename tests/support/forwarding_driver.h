@@ -18,7 +18,7 @@ class ForwardingDriver : public Driver {
   const DeviceInfo& device(int device) const override { return behind_->device(device); }
   int MakeCurrent(int device) override { return behind_->MakeCurrent(device); }
   void RestoreCurrent(int token) override { behind_->RestoreCurrent(token); }
-  bool rings() const override { return behind_->rings(); }
+  bool notifies_completion() const override { return behind_->notifies_completion(); }
 
   absl::StatusOr<Stream> CreateStream(int device, int priority) override {
     return behind_->CreateStream(device, priority);
@@ -50,10 +50,10 @@ class ForwardingDriver : public Driver {
     return behind_->LoadKernel(device, source);
   }
   absl::Status Launch(Stream stream, const KernelOp& op) override { return behind_->Launch(stream, op); }
-  absl::StatusOr<LibraryCode> LoadAsk(int device) override { return behind_->LoadAsk(device); }
-  absl::StatusOr<LibraryCode> LoadStamp(int device) override { return behind_->LoadStamp(device); }
-  absl::Status Foreign(Stream stream, OpTag tag, const UseSource& uses) override {
-    return behind_->Foreign(stream, tag, uses);
+  absl::StatusOr<LibraryCode> LoadHostcall(int device) override { return behind_->LoadHostcall(device); }
+  absl::StatusOr<LibraryCode> LoadTimestamp(int device) override { return behind_->LoadTimestamp(device); }
+  absl::Status LaunchContext(Stream stream, OpTag tag, const UseSource& uses) override {
+    return behind_->LaunchContext(stream, tag, uses);
   }
 
   absl::StatusOr<Graph> CreateGraph(int device) override { return behind_->CreateGraph(device); }

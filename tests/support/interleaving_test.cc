@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "src/base/notes.h"
+#include "src/base/coalescing_runner.h"
 #include "src/driver/driver.h"
 #include "tests/support/explored.h"
 
@@ -52,9 +52,9 @@ Scenario AskedByThreads(int threads) {
   return scenario;
 }
 
-TEST(OwnerByNotes, DoesWhatWasAskedWhateverTheSchedule) {
-  ExpectSound(Explore([] { return AskedByThreads<base::OwnerByNotes<ModelAtomic>>(2); }));
-  ExpectSound(Explore([] { return AskedByThreads<base::OwnerByNotes<ModelAtomic>>(3); }, 200000));
+TEST(CoalescingRunner, DoesWhatWasAskedWhateverTheSchedule) {
+  ExpectSound(Explore([] { return AskedByThreads<base::CoalescingRunner<ModelAtomic>>(2); }));
+  ExpectSound(Explore([] { return AskedByThreads<base::CoalescingRunner<ModelAtomic>>(3); }, 200000));
 }
 
 // One thread has no news and only looks, whether or not another is at it: it may own, and sees the notes left then.
@@ -87,8 +87,8 @@ Scenario AskedBesideOneThatLooks() {
   return scenario;
 }
 
-TEST(OwnerByNotes, WhoOnlyLooksLosesNoNoteWhateverTheSchedule) {
-  ExpectSound(Explore([] { return AskedBesideOneThatLooks<base::OwnerByNotes<ModelAtomic>>(); }));
+TEST(CoalescingRunner, WhoOnlyLooksLosesNoNoteWhateverTheSchedule) {
+  ExpectSound(Explore([] { return AskedBesideOneThatLooks<base::CoalescingRunner<ModelAtomic>>(); }));
 }
 
 // Throws away the notes that came while it stepped.
@@ -109,49 +109,49 @@ class ForgetfulOwner {
   ModelAtomic<uint32_t> notes_{0};
 };
 
-TEST(OwnerByNotes, IsExploredCloselyEnoughToFindALostNote) {
+TEST(CoalescingRunner, IsExploredCloselyEnoughToFindALostNote) {
   const Explored explored = Explore([] { return AskedByThreads<ForgetfulOwner>(2); });
   EXPECT_NE(explored.problem.find("work was left undone"), std::string::npos) << explored.schedules;
 }
 
-TEST(OwnerByNotes, IsExploredCloselyEnoughToFindANoteLostByOneThatOnlyLooks) {
+TEST(CoalescingRunner, IsExploredCloselyEnoughToFindANoteLostByOneThatOnlyLooks) {
   ExpectFound(Explore([] { return AskedBesideOneThatLooks<ForgetfulOwner>(); }), "work was left undone");
 }
 
 // One waits for a flag, others set it and ring.
-template <class Bell, bool kTicketFirst>
+template <class EventCount, bool kTicketFirst>
 Scenario OneWaits(int ringers) {
   struct State {
-    Bell bell;
+    EventCount event_count;
     ModelAtomic<int> set{0};
   };
   auto state = std::make_shared<State>();
   Scenario scenario;
   scenario.threads.push_back([state, ringers] {
     for (;;) {
-      uint64_t ticket = kTicketFirst ? state->bell.ticket() : 0;
+      uint64_t ticket = kTicketFirst ? state->event_count.ticket() : 0;
       if (state->set.load() == ringers) return;
-      if (!kTicketFirst) ticket = state->bell.ticket();
-      state->bell.Wait(ticket, kForever);
+      if (!kTicketFirst) ticket = state->event_count.ticket();
+      state->event_count.Wait(ticket, kForever);
     }
   });
   for (int r = 0; r < ringers; ++r) {
     scenario.threads.push_back([state] {
       state->set.fetch_add(1);
-      state->bell.Ring();
+      state->event_count.Notify();
     });
   }
   scenario.check = [] { return std::string(); };
   return scenario;
 }
 
-TEST(Bell, WakesWhoeverWaitsWhateverTheSchedule) {
+TEST(EventCount, WakesWhoeverWaitsWhateverTheSchedule) {
   ExpectSound(Explore([] { return OneWaits<ModelBell, true>(1); }));
   const Explored two = Explore([] { return OneWaits<ModelBell, true>(2); }, 1500);
   EXPECT_EQ(two.problem, "");
 }
 
-TEST(Bell, IsExploredCloselyEnoughToFindATicketTakenTooLate) {
+TEST(EventCount, IsExploredCloselyEnoughToFindATicketTakenTooLate) {
   const Explored explored = Explore([] { return OneWaits<ModelBell, false>(1); });
   EXPECT_NE(explored.problem.find("deadlock"), std::string::npos) << explored.schedules;
 }
@@ -159,10 +159,10 @@ TEST(Bell, IsExploredCloselyEnoughToFindATicketTakenTooLate) {
 // Looks for waiters before it counts the ring.
 class HastyBell {
  public:
-  uint64_t ticket() const { return rings_.load(); }
-  void Ring() {
+  uint64_t ticket() const { return epoch_.load(); }
+  void Notify() {
     const bool nobody = waiters_.load() == 0;
-    rings_.fetch_add(1);
+    epoch_.fetch_add(1);
     if (nobody) return;
     mu_.Lock();
     cv_.NotifyAll();
@@ -171,19 +171,19 @@ class HastyBell {
   void Wait(uint64_t ticket, std::chrono::steady_clock::time_point) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     waiters_.fetch_add(1);
     mu_.Lock();
-    while (rings_.load() == ticket) cv_.Wait(mu_);
+    while (epoch_.load() == ticket) cv_.Wait(mu_);
     mu_.Unlock();
     waiters_.fetch_sub(1);
   }
 
  private:
-  ModelAtomic<uint64_t> rings_{0};
+  ModelAtomic<uint64_t> epoch_{0};
   ModelAtomic<int> waiters_{0};
   ModelMutex mu_;
   ModelCondVar cv_;
 };
 
-TEST(Bell, IsExploredCloselyEnoughToFindARingThatLooksTooEarly) {
+TEST(EventCount, IsExploredCloselyEnoughToFindARingThatLooksTooEarly) {
   const Explored explored = Explore([] { return OneWaits<HastyBell, true>(1); });
   EXPECT_NE(explored.problem.find("deadlock"), std::string::npos) << explored.schedules;
 }

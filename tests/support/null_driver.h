@@ -17,7 +17,7 @@ class NullDriver : public driver::Driver {
   const driver::DeviceInfo& device(int) const override { return info_; }
   int MakeCurrent(int) override { return 0; }
   void RestoreCurrent(int) override {}
-  bool rings() const override { return true; }
+  bool notifies_completion() const override { return true; }
 
   absl::StatusOr<driver::Stream> CreateStream(int, int) override { return driver::Stream{++made_}; }
   void DestroyStream(driver::Stream) override {}

@@ -81,7 +81,7 @@ class StateFixture : public testing::Test {
 // A node whose work is a callable that runs on a host device's compute threads.
 template <class F, class... A>
 auto Twin(Graph& graph, Name name, F f, A... accesses) {
-  return graph.Launch(std::move(name), [](Foreign&, auto...) {}, accesses...).HostTwin(std::move(f));
+  return graph.Launch(std::move(name), [](LaunchContext&, auto...) {}, accesses...).HostFallback(std::move(f));
 }
 
 }  // namespace penstock

@@ -251,15 +251,15 @@ PENSTOCK_HIDDEN absl::Status CallHostUnpacked(F& f, void* const* argv, std::inde
   return CallUnpacked<HostPass<F, I, Stored, Stored...>...>(f, argv, all);
 }
 template <class F, class... Stored>
-PENSTOCK_HIDDEN absl::Status CallHost(void* f, Foreign*, void* const* argv) {
+PENSTOCK_HIDDEN absl::Status CallHost(void* f, LaunchContext*, void* const* argv) {
   return CallHostUnpacked<F, Stored...>(*static_cast<F*>(f), argv, std::index_sequence_for<Stored...>());
 }
 template <class F, class... Stored>
-PENSTOCK_HIDDEN absl::Status CallForeign(void* f, Foreign* foreign, void* const* argv) {
-  return CallUnpacked<PassStored<Stored>...>(*static_cast<F*>(f), argv, std::index_sequence_for<Stored...>(), *foreign);
+PENSTOCK_HIDDEN absl::Status CallLaunch(void* f, LaunchContext* launch, void* const* argv) {
+  return CallUnpacked<PassStored<Stored>...>(*static_cast<F*>(f), argv, std::index_sequence_for<Stored...>(), *launch);
 }
 template <class F, class... Stored>
-PENSTOCK_HIDDEN absl::Status CallTwin(void* f, void* const* argv) {
+PENSTOCK_HIDDEN absl::Status CallFallback(void* f, void* const* argv) {
   return CallUnpacked<PassStored<Stored>...>(*static_cast<F*>(f), argv, std::index_sequence_for<Stored...>());
 }
 

@@ -20,7 +20,7 @@
 
 namespace penstock {
 
-class Foreign;
+class LaunchContext;
 
 // Where the memory of a buffer lies. For Input, Output and InOut it says what may be bound at launch:
 //   kHost    any host memory; copied directly where it is pinned, through pinned memory of ours where it is not
@@ -39,9 +39,9 @@ enum class NodeKind : uint8_t { kCopy, kFill, kParallelFor, kKernel, kLaunch, kH
 
 // Who calls a Host node, and where what follows it waits meanwhile:
 //   kWorker       a worker; what follows is submitted once it has returned
-//   kAskedWorker  a worker; what follows waits on the device
-//   kAskedInline  the thread that sees what devices ask for, itself; what follows waits on the device
-enum class HostWay : uint8_t { kWorker, kAskedWorker, kAskedInline };
+//   kHostcallWorker  a worker; what follows waits on the device
+//   kHostcallInline  the thread that sees what devices ask for, itself; what follows waits on the device
+enum class HostWay : uint8_t { kWorker, kHostcallWorker, kHostcallInline };
 
 // What the elements of a type are where they are plain numbers of at most 8 bytes.
 enum class NumberKind : uint8_t { kNone, kSigned, kUnsigned, kFloat };
@@ -174,10 +174,10 @@ struct NodeCode {
   const void* cuda_self_by_ref = nullptr;
   // A host callable or a foreign launch. `foreign` is null for host nodes.
   std::shared_ptr<void> callable;
-  absl::Status (*call)(void* callable, Foreign* foreign, void* const* argv) = nullptr;
-  // The host twin: same arguments, run once for the whole node.
-  std::shared_ptr<void> twin;
-  absl::Status (*call_twin)(void* twin, void* const* argv) = nullptr;
+  absl::Status (*call)(void* callable, LaunchContext* launch, void* const* argv) = nullptr;
+  // The host fallback: same arguments, run once for the whole node.
+  std::shared_ptr<void> fallback;
+  absl::Status (*call_fallback)(void* fallback, void* const* argv) = nullptr;
 };
 
 struct NodeDecl {

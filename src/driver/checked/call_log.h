@@ -1,6 +1,6 @@
-// What was called: a compact record of each call through the seam, with counts by kind.
+// What was called: a compact record of each call through the driver interface, with counts by kind.
 //
-// Threads: not thread-safe; Witness locks.
+// Threads: not thread-safe; CallRecorder locks.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ enum class CallKind : uint8_t {
   kFill,
   kLoadKernel,
   kLaunch,
-  kForeign,
+  kExternal,
   kCreateGraph,
   kDestroyGraph,
   kAddNode,

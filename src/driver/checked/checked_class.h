@@ -12,18 +12,18 @@
 #include <vector>
 
 #include "src/base/mutex.h"
+#include "src/driver/checked/call_recorder.h"
 #include "src/driver/checked/current_device.h"
 #include "src/driver/checked/graph_book.h"
 #include "src/driver/checked/memory_rules.h"
 #include "src/driver/checked/stream_book.h"
-#include "src/driver/checked/witness.h"
 #include "src/driver/driver.h"
 
 namespace penstock::driver::checked {
 
 class CheckedDriver final : public Driver {
  public:
-  CheckedDriver(std::unique_ptr<Driver> inner, std::shared_ptr<Witness> witness)
+  CheckedDriver(std::unique_ptr<Driver> inner, std::shared_ptr<CallRecorder> witness)
       : inner_(std::move(inner)), witness_(std::move(witness)), memory_(*inner_, *witness_, book_) {}
   ~CheckedDriver() override;
 
@@ -31,7 +31,7 @@ class CheckedDriver final : public Driver {
   const DeviceInfo& device(int device) const override { return inner_->device(device); }
   int MakeCurrent(int device) override { return current_.Enter(device, inner_->MakeCurrent(device)); }
   void RestoreCurrent(int token) override { inner_->RestoreCurrent(current_.Leave(token)); }
-  bool rings() const override { return inner_->rings(); }
+  bool notifies_completion() const override { return inner_->notifies_completion(); }
 
   absl::StatusOr<Stream> CreateStream(int device, int priority) override;
   void DestroyStream(Stream stream) override;
@@ -58,9 +58,9 @@ class CheckedDriver final : public Driver {
   absl::Status Fill(Stream stream, const FillOp& op) override;
   absl::StatusOr<KernelCode> LoadKernel(int device, const KernelSource& source) override;
   absl::Status Launch(Stream stream, const KernelOp& op) override;
-  absl::StatusOr<LibraryCode> LoadAsk(int device) override;
-  absl::StatusOr<LibraryCode> LoadStamp(int device) override;
-  absl::Status Foreign(Stream stream, OpTag tag, const UseSource& uses) override;
+  absl::StatusOr<LibraryCode> LoadHostcall(int device) override;
+  absl::StatusOr<LibraryCode> LoadTimestamp(int device) override;
+  absl::Status LaunchContext(Stream stream, OpTag tag, const UseSource& uses) override;
 
   // In checked_graphs.cc.
   absl::StatusOr<Graph> CreateGraph(int device) override;
@@ -164,7 +164,7 @@ class CheckedDriver final : public Driver {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::unique_ptr<Driver> inner_;
-  const std::shared_ptr<Witness> witness_;
+  const std::shared_ptr<CallRecorder> witness_;
   CurrentDevices current_;
   std::atomic<int> inside_{0};
   std::atomic<bool> dying_{false}, still_{false};

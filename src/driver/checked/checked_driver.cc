@@ -1,4 +1,5 @@
-// The calls but those of graphs (checked_graphs.cc): long, since the seam has many and each has rules of its own.
+// The calls but those of graphs (checked_graphs.cc): long, since the driver interface has many and each has rules of
+// its own.
 #include "src/driver/checked/checked_driver.h"
 
 #include <chrono>
@@ -26,7 +27,7 @@ bool NamesAStream(CallKind kind) {
     case CallKind::kCopyBatch:
     case CallKind::kFill:
     case CallKind::kLaunch:
-    case CallKind::kForeign:
+    case CallKind::kExternal:
     case CallKind::kRecord:
     case CallKind::kWait:
     case CallKind::kUpload:
@@ -466,18 +467,18 @@ absl::StatusOr<KernelCode> CheckedDriver::LoadKernel(int device, const KernelSou
   return inner_->LoadKernel(device, source);
 }
 
-absl::StatusOr<LibraryCode> CheckedDriver::LoadAsk(int device) {
+absl::StatusOr<LibraryCode> CheckedDriver::LoadHostcall(int device) {
   PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
                             Begin({.kind = CallKind::kLoadKernel, .device = static_cast<int16_t>(device)}));
-  PENSTOCK_RETURN_IF_ERROR(CheckDevice(device, "LoadAsk"));
-  return inner_->LoadAsk(device);
+  PENSTOCK_RETURN_IF_ERROR(CheckDevice(device, "LoadHostcall"));
+  return inner_->LoadHostcall(device);
 }
 
-absl::StatusOr<LibraryCode> CheckedDriver::LoadStamp(int device) {
+absl::StatusOr<LibraryCode> CheckedDriver::LoadTimestamp(int device) {
   PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
                             Begin({.kind = CallKind::kLoadKernel, .device = static_cast<int16_t>(device)}));
-  PENSTOCK_RETURN_IF_ERROR(CheckDevice(device, "LoadStamp"));
-  return inner_->LoadStamp(device);
+  PENSTOCK_RETURN_IF_ERROR(CheckDevice(device, "LoadTimestamp"));
+  return inner_->LoadTimestamp(device);
 }
 
 absl::StatusOr<Stream> CheckedDriver::SubmitKernel(Stream stream, OpTag tag, const UseSource* uses,
@@ -528,19 +529,19 @@ absl::Status CheckedDriver::Launch(Stream stream, const KernelOp& op) {
   return absl::OkStatus();
 }
 
-absl::Status CheckedDriver::Foreign(Stream stream, OpTag tag, const UseSource& uses) {
+absl::Status CheckedDriver::LaunchContext(Stream stream, OpTag tag, const UseSource& uses) {
   PENSTOCK_ASSIGN_OR_RETURN(
       const Inside inside,
-      Begin({.kind = CallKind::kForeign, .node = tag.node, .stream = static_cast<uint32_t>(stream.bits)}));
+      Begin({.kind = CallKind::kExternal, .node = tag.node, .stream = static_cast<uint32_t>(stream.bits)}));
   bool captured = false;
   PENSTOCK_ASSIGN_OR_RETURN(const Stream inner, SubmitKernel(stream, tag, &uses, {}, captured));
-  PENSTOCK_RETURN_IF_ERROR(inner_->Foreign(inner, tag, uses));
+  PENSTOCK_RETURN_IF_ERROR(inner_->LaunchContext(inner, tag, uses));
   const KernelOp kernel{.tag = tag, .uses = &uses};
   if (captured) KeepCaptured(stream, &kernel);
   return absl::OkStatus();
 }
 
-std::unique_ptr<Driver> CreateCheckedDriver(std::unique_ptr<Driver> inner, std::shared_ptr<Witness> witness) {
+std::unique_ptr<Driver> CreateCheckedDriver(std::unique_ptr<Driver> inner, std::shared_ptr<CallRecorder> witness) {
   return std::make_unique<CheckedDriver>(std::move(inner), std::move(witness));
 }
 

@@ -1,7 +1,7 @@
 // Which call is to fail, and how: the n-th of a kind once, or everything from the n-th of a kind on, as after a fatal
 // device error.
 //
-// Threads: not thread-safe; Witness locks.
+// Threads: not thread-safe; CallRecorder locks.
 #pragma once
 
 #include <cstdint>

@@ -20,10 +20,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "src/driver/checked/call_recorder.h"
 #include "src/driver/checked/memory_rules.h"
 #include "src/driver/checked/numbered.h"
 #include "src/driver/checked/stream_book.h"
-#include "src/driver/checked/witness.h"
 #include "src/driver/driver.h"
 
 namespace penstock::driver::checked {

@@ -192,7 +192,7 @@ absl::StatusOr<Block*> MemoryRules::BlockOf(const Access& access, int device, co
     if (box.empty()) block = map_.FindEnd(box.begin);  // a pointer behind the last element
   }
   if (block == nullptr) {
-    PENSTOCK_RETURN_IF_ERROR(CheckForeign(access, device, what));
+    PENSTOCK_RETURN_IF_ERROR(CheckLaunchCall(access, device, what));
     return nullptr;
   }
   if (box.end() > block->end()) {
@@ -207,7 +207,7 @@ absl::StatusOr<Block*> MemoryRules::BlockOf(const Access& access, int device, co
   return block;
 }
 
-absl::Status MemoryRules::CheckForeign(const Access& access, int device, const std::string& what) {
+absl::Status MemoryRules::CheckLaunchCall(const Access& access, int device, const std::string& what) {
   const absl::StatusOr<PointerInfo> info = inner_.Inspect(reinterpret_cast<const void*>(access.box.begin));
   const auto wanted = device < 0 ? PointerInfo::Kind::kPinned : PointerInfo::Kind::kDevice;
   if (info.ok() && info->kind == wanted && (device < 0 || info->device == device)) return absl::OkStatus();

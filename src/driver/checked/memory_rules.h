@@ -1,7 +1,7 @@
 // MemoryRules: what operations may do to memory, asked of the blocks that were handed out and of the order of all work.
 //
-// A broken rule is told to the Witness and comes back as its Status. A device of -1 is pinned memory; memory that the
-// application made itself is asked for below, by Inspect.
+// A broken rule is told to the CallRecorder and comes back as its Status. A device of -1 is pinned memory; memory that
+// the application made itself is asked for below, by Inspect.
 //
 // Threads: not thread-safe; CheckedDriver locks.
 #pragma once
@@ -12,9 +12,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "src/driver/checked/call_recorder.h"
 #include "src/driver/checked/memory_map.h"
 #include "src/driver/checked/stream_book.h"
-#include "src/driver/checked/witness.h"
 #include "src/driver/driver.h"
 
 namespace penstock::driver::checked {
@@ -25,7 +25,7 @@ std::vector<const void*> PointersOf(const KernelOp& op);
 class MemoryRules {
  public:
   // All outlive it.
-  MemoryRules(Driver& inner, Witness& witness, const StreamBook& book)
+  MemoryRules(Driver& inner, CallRecorder& witness, const StreamBook& book)
       : inner_(inner), witness_(witness), book_(book) {}
 
   void Add(const void* memory, size_t bytes, int device) { map_.Add(memory, bytes, device); }
@@ -48,11 +48,11 @@ class MemoryRules {
   absl::Status Use(const Access& access, int device, const std::string& what);
   absl::Status UseCopy(const CopyOp& op, const Work& work, int device, const std::string& what);
   absl::StatusOr<Block*> BlockOf(const Access& access, int device, const std::string& what);
-  absl::Status CheckForeign(const Access& access, int device, const std::string& what);
+  absl::Status CheckLaunchCall(const Access& access, int device, const std::string& what);
   bool IsWrittenOnly(const Access& access, const std::vector<Access>& accesses);
 
   Driver& inner_;
-  Witness& witness_;
+  CallRecorder& witness_;
   const StreamBook& book_;
   MemoryMap map_;
 };

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "src/driver/checked/clock.h"
 #include "src/driver/checked/numbered.h"
+#include "src/driver/checked/vector_clock.h"
 #include "src/driver/driver.h"
 
 namespace penstock::driver::checked {

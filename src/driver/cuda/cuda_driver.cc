@@ -1,6 +1,7 @@
-// Each call of the seam is one call of CUDA, and this file is one class because the seam is one interface. What takes
-// more than a call lies beside it: cuda_context (current device), cuda_copy and cuda_fill (shapes), cuda_graph,
-// cuda_kernels (patterns and batches), cuda_pointer (kinds of memory), cuda_refusals (captures), driver_api.
+// Each call of the driver interface is one call of CUDA, and this file is one class because the driver interface is one
+// interface. What takes more than a call lies beside it: cuda_context (current device), cuda_copy and cuda_fill
+// (shapes), cuda_graph, cuda_kernels (patterns and batches), cuda_pointer (kinds of memory), cuda_refusals (captures),
+// driver_api.
 //
 // Handles are CUDA's own, as integers, but for graphs and execs, which are objects of cuda_graph. Streams and events
 // are used as they are, so recording and launching look nothing up and lock nothing; the members are constant after
@@ -142,7 +143,7 @@ class CudaDriver final : public Driver {
   void RestoreCurrent(int token) override {
     if (token != 0) LeaveContext(api_);
   }
-  bool rings() const override { return false; }
+  bool notifies_completion() const override { return false; }
 
   absl::StatusOr<Stream> CreateStream(int device, int priority) override;
   void DestroyStream(Stream stream) override;
@@ -181,8 +182,8 @@ class CudaDriver final : public Driver {
   absl::Status Fill(Stream stream, const FillOp& op) override;
   absl::StatusOr<KernelCode> LoadKernel(int device, const KernelSource& source) override;
   absl::Status Launch(Stream stream, const KernelOp& op) override;
-  absl::StatusOr<LibraryCode> LoadAsk(int device) override { return CodeOf(kernels_.ask, device); }
-  absl::StatusOr<LibraryCode> LoadStamp(int device) override { return CodeOf(kernels_.stamp, device); }
+  absl::StatusOr<LibraryCode> LoadHostcall(int device) override { return CodeOf(kernels_.ask, device); }
+  absl::StatusOr<LibraryCode> LoadTimestamp(int device) override { return CodeOf(kernels_.stamp, device); }
 
   absl::StatusOr<Graph> CreateGraph(int device) override;
   void DestroyGraph(Graph graph) override { Destroy(Own(graph)); }

@@ -1,4 +1,4 @@
-// The seam (src/driver/driver.h) on CUDA devices: a thin adapter of the CUDA runtime API.
+// The driver interface (src/driver/driver.h) on CUDA devices: a thin adapter of the CUDA runtime API.
 //
 // The static runtime starts where no NVIDIA driver is installed; then CudaDeviceCount and CreateCudaDriver say why
 // there is no device. Nothing process-wide is changed: no default stream, no device-wide synchronization, no reset, and

@@ -36,9 +36,9 @@ absl::StatusOr<LibraryKernels> LoadImage() {
                                     "finding the pattern fill kernel"));
   PENSTOCK_RETURN_IF_ERROR(
       ToStatus(cudaLibraryGetKernel(&kernels.gather, library, "PenstockGather"), "finding the gather kernel"));
-  PENSTOCK_RETURN_IF_ERROR(
-      ToStatus(cudaLibraryGetKernel(&kernels.ask, library, "PenstockAsk"), "finding the kernel that asks the host"));
-  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaLibraryGetKernel(&kernels.stamp, library, "PenstockStamp"),
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaLibraryGetKernel(&kernels.ask, library, "PenstockHostcall"),
+                                    "finding the kernel that asks the host"));
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaLibraryGetKernel(&kernels.stamp, library, "PenstockTimestamp"),
                                     "finding the kernel that writes down the time"));
   return kernels;
 }

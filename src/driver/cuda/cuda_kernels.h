@@ -19,8 +19,8 @@ namespace penstock::driver {
 struct LibraryKernels {
   cudaKernel_t pattern_fill = nullptr;  // PatternFill
   cudaKernel_t gather = nullptr;  // Gather
-  cudaKernel_t ask = nullptr;  // AskArgs
-  cudaKernel_t stamp = nullptr;  // StampArgs
+  cudaKernel_t ask = nullptr;  // HostcallArgs
+  cudaKernel_t stamp = nullptr;  // TimestampArgs
 
   // Loads the image on the first call; tries again after a failure.
   static absl::StatusOr<LibraryKernels> Get();

@@ -11,12 +11,12 @@
 #include "absl/strings/str_cat.h"
 #include "penstock/status_macros.h"
 #include "src/base/limits.h"
-#include "src/driver/host/host_ask.h"
 #include "src/driver/host/host_capture.h"
 #include "src/driver/host/host_graph.h"
 #include "src/driver/host/host_memory.h"
-#include "src/driver/host/host_stamp.h"
+#include "src/driver/host/hostcall_kernel.h"
 #include "src/driver/host/scheduler.h"
+#include "src/driver/host/timestamp_kernel.h"
 #include "src/driver/host/work_maker.h"
 
 namespace penstock::driver::host {
@@ -33,10 +33,10 @@ absl::Status CallHost(void* host_call, void* const* /*argv*/) {
 class HostDriver final : public Driver {
  public:
   HostDriver(int devices, int threads, int64_t memory_bytes, int64_t usable_memory, const HostDriverOptions& options)
-      : rings_(options.bell != nullptr),
+      : notifies_(options.event_count != nullptr),
         pinned_(static_cast<size_t>(usable_memory)),
         maker_(heaps_, pinned_, threads),
-        scheduler_(devices, threads, options.bell, options.order_seed) {
+        scheduler_(devices, threads, options.event_count, options.order_seed) {
     for (int i = 0; i < devices; ++i) {
       std::string name = absl::StrCat("host:", i);
       heaps_.push_back(std::make_unique<DeviceHeap>(name, memory_bytes));
@@ -49,7 +49,7 @@ class HostDriver final : public Driver {
   const DeviceInfo& device(int device) const override { return infos_[static_cast<size_t>(device)]; }
   int MakeCurrent(int /*device*/) override { return 0; }  // host devices work from any thread
   void RestoreCurrent(int /*token*/) override {}
-  bool rings() const override { return rings_; }
+  bool notifies_completion() const override { return notifies_; }
 
   absl::StatusOr<Stream> CreateStream(int device, int priority) override {
     if (absl::Status status = CheckDevice(device); !status.ok()) return status;
@@ -100,11 +100,11 @@ class HostDriver final : public Driver {
     return KernelCode{};
   }
   absl::Status Launch(Stream stream, const KernelOp& op) override { return Submit(stream, op); }
-  absl::StatusOr<LibraryCode> LoadAsk(int device) override {
+  absl::StatusOr<LibraryCode> LoadHostcall(int device) override {
     PENSTOCK_RETURN_IF_ERROR(CheckDevice(device));
     return LibraryCode{.call = &Ask};
   }
-  absl::StatusOr<LibraryCode> LoadStamp(int device) override {
+  absl::StatusOr<LibraryCode> LoadTimestamp(int device) override {
     PENSTOCK_RETURN_IF_ERROR(CheckDevice(device));
     return LibraryCode{.call = &Stamp};
   }
@@ -157,7 +157,7 @@ class HostDriver final : public Driver {
   absl::Status Submit(Stream stream, const Op& op);
 
   // Constant after construction.
-  const bool rings_;
+  const bool notifies_;
   std::vector<DeviceInfo> infos_;
   std::vector<std::unique_ptr<DeviceHeap>> heaps_;
 

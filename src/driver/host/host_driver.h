@@ -1,4 +1,4 @@
-// Host devices: CPU threads behind the driver seam, with CUDA's semantics.
+// Host devices: CPU threads behind the driver driver interface, with CUDA's semantics.
 //
 // Work really runs, on threads of the driver and never on the caller's: one thread a device for each copy direction and
 // several for kernels, fills and copies inside or between devices. Device memory lies at addresses that the host cannot
@@ -6,8 +6,8 @@
 // answer with a fault is refused here: copies from pageable memory, ranges outside live device memory, memory of
 // another device.
 //
-// Ownership: the driver owns its threads and memory. Destroying it finishes what is queued. The bell outlives it.
-// Threads:   thread-safe. Its parts have one mutex each (Scheduler, HostGraphs, HostCaptures, DeviceHeap,
+// Ownership: the driver owns its threads and memory. Destroying it finishes what is queued. The event count outlives
+// it. Threads:   thread-safe. Its parts have one mutex each (Scheduler, HostGraphs, HostCaptures, DeviceHeap,
 //            PinnedMemory), never nested.
 // Ordering:  as in driver.h. Handles are never reused: a destroyed stream or event is InvalidArgument.
 // Errors:    CreateHostDriver: ResourceExhausted where the system gives no threads, or no memory for them. Else as in
@@ -18,7 +18,7 @@
 #include <memory>
 
 #include "src/driver/driver.h"
-#include "src/host/bell.h"
+#include "src/host/event_count.h"
 
 namespace penstock::driver::host {
 
@@ -29,7 +29,7 @@ struct HostDriverOptions {
   // Of each device, at most what the process may use; 0: 16 GiB, or half of what it may use shared by the devices.
   int64_t memory_bytes = 0;
   uint64_t order_seed = 0;  // for tests; other than 0: work that no rule orders runs in an order of that seed
-  penstock::host::Bell* bell = nullptr;  // rings when an event completes; may be null
+  penstock::host::EventCount* event_count = nullptr;  // rings when an event completes; may be null
 };
 
 absl::StatusOr<std::unique_ptr<Driver>> CreateHostDriver(const HostDriverOptions& options);

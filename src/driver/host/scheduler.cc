@@ -22,7 +22,8 @@ absl::Status RunGuarded(Task& task, int chunk) {
 
 }  // namespace
 
-Scheduler::Scheduler(int devices, int compute_threads, penstock::host::Bell* bell, uint64_t order_seed) : bell_(bell) {
+Scheduler::Scheduler(int devices, int compute_threads, penstock::host::EventCount* event_count, uint64_t order_seed)
+    : event_count_(event_count) {
   for (size_t i = 0; i < static_cast<size_t>(devices) * kEngineKinds; ++i) {
     engines_.push_back(std::make_unique<Engine>());
     if (order_seed != 0) engines_.back()->order = Order(order_seed + i * 0x10001);
@@ -122,7 +123,7 @@ absl::Status Scheduler::Submit(Stream stream, EngineKind engine, std::unique_ptr
     base::MutexLock lock(mu_);
     status = Push(stream, std::move(command), rang);
   }
-  Ring(rang);
+  Notify(rang);
   return status;
 }
 
@@ -139,7 +140,7 @@ absl::Status Scheduler::SubmitGraph(Stream stream, std::vector<GraphStep> steps,
     turn.last_ = end;
     if (!launcher->busy) rang = Advance(launcher);
   }
-  Ring(rang);
+  Notify(rang);
   return absl::OkStatus();
 }
 
@@ -163,7 +164,7 @@ absl::Status Scheduler::Record(Event event, Stream stream) {
     // Push may have slept: look the event up again.
     if (EventState* recorded = events_.Find(event.bits)) recorded->mark = mark;
   }
-  Ring(rang);
+  Notify(rang);
   return absl::OkStatus();
 }
 
@@ -316,12 +317,12 @@ void Scheduler::Work(Engine& engine) {
   while (std::optional<Claim> claim = Take(engine)) {
     for (int i = 0; i < claim->delay; ++i) std::this_thread::yield();
     base::WhenThreadEnds go_on([&] {
-      Ring(Finish(*claim));
+      Notify(Finish(*claim));
       base::GoOnElsewhere([&] { Work(engine); });
     });
     if (!claim->skip) Execute(*claim);
     go_on.Cancel();
-    Ring(Finish(*claim));
+    Notify(Finish(*claim));
   }
 }
 
@@ -385,7 +386,7 @@ bool Scheduler::Finish(const Claim& claim) {
   return Advance(claim.stream);
 }
 
-void Scheduler::OpenGate(Gate& gate) {
+void Scheduler::OpenGate(TrySemaphore& gate) {
   if (gate.running-- < gate.limit) return;
   for (auto& engine : engines_) {
     const bool waits = std::any_of(engine->ready.begin(), engine->ready.end(),

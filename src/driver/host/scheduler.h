@@ -13,10 +13,11 @@
 // An event's handle names the state of its latest record. A wait takes the state at the call, so that a later record
 // does not change what it waits for, as in CUDA.
 //
-// Ownership: commands own what they need; destroying a stream or event with work queued only ends its handle. The Bell
+// Ownership: commands own what they need; destroying a stream or event with work queued only ends its handle. The
+// EventCount
 //            outlives the Scheduler.
 // Threads:   thread-safe. One mutex, mu_, guards all state including that of streams, engines and gates; it is never
-//            held while a Task runs or the bell rings, and no other lock is taken inside it.
+//            held while a Task runs or the event count rings, and no other lock is taken inside it.
 // Ordering:  what a Task did is visible to every command ordered after it, and to who sees a later event complete.
 // Errors:    a Task that fails or throws is reported to its RunFault; the stream goes on. A Task whose RunFault has
 //            failed by the time it would start is not run. InvalidArgument for handles that are not alive.
@@ -38,7 +39,7 @@
 #include "src/driver/host/handle_table.h"
 #include "src/driver/host/order.h"
 #include "src/driver/host/tasks.h"
-#include "src/host/bell.h"
+#include "src/host/event_count.h"
 
 namespace penstock::driver::host {
 
@@ -56,9 +57,9 @@ class Scheduler {
   struct Mark;
 
  public:
-  // `bell` may be null. Throws std::system_error where the system gives no threads.
+  // `event count` may be null. Throws std::system_error where the system gives no threads.
   // `order_seed` other than 0: ready commands are taken up in an order of that seed (order.h).
-  Scheduler(int devices, int compute_threads, penstock::host::Bell* bell, uint64_t order_seed = 0);
+  Scheduler(int devices, int compute_threads, penstock::host::EventCount* event_count, uint64_t order_seed = 0);
   // Runs what is queued to its end.
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
@@ -148,17 +149,17 @@ class Scheduler {
   bool Advance(std::shared_ptr<StreamState> first) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Offer(const std::shared_ptr<StreamState>& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Pop(StreamState& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void OpenGate(Gate& gate) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OpenGate(TrySemaphore& gate) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void WakeAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Engine& engine(int device, EngineKind kind) {
     return *engines_[static_cast<size_t>(device) * kEngineKinds + static_cast<size_t>(kind)];
   }
-  void Ring(bool rang) {
-    if (rang && bell_) bell_->Ring();
+  void Notify(bool rang) {
+    if (rang && event_count_) event_count_->Notify();
   }
 
   // Constant after construction; what an Engine holds besides its threads is guarded by mu_.
-  penstock::host::Bell* const bell_;
+  penstock::host::EventCount* const event_count_;
   std::vector<std::unique_ptr<Engine>> engines_;
 
   base::Mutex mu_;

@@ -25,7 +25,8 @@ inline constexpr size_t kEngineKinds = 3;
 
 class Task {
  public:
-  Task(OpTag op_tag, int chunk_count, Gate* op_gate = nullptr) : tag(op_tag), chunks(chunk_count), gate(op_gate) {}
+  Task(OpTag op_tag, int chunk_count, TrySemaphore* op_gate = nullptr)
+      : tag(op_tag), chunks(chunk_count), gate(op_gate) {}
   virtual ~Task() = default;
   Task(const Task&) = delete;
   Task& operator=(const Task&) = delete;
@@ -35,7 +36,7 @@ class Task {
 
   const OpTag tag;
   const int chunks;  // at least 1
-  Gate* const gate;  // may be null
+  TrySemaphore* const gate;  // may be null
 };
 
 // A task and whose it is.

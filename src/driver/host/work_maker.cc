@@ -125,7 +125,8 @@ absl::Status WorkMaker::TranslateArgs(const KernelOp& op, int device, ArgBlock& 
 }
 
 absl::StatusOr<Work> WorkMaker::Make(int device, const KernelOp& op) const {
-  if (!op.range && !op.call) return absl::UnimplementedError("this kernel has no host code; give the node a HostTwin");
+  if (!op.range && !op.call)
+    return absl::UnimplementedError("this kernel has no host code; give the node a HostFallback");
   if (op.range && op.rows < 0) return absl::InvalidArgumentError(absl::StrCat("kernel: ", op.rows, " rows"));
   ArgBlock args(op);
   PENSTOCK_RETURN_IF_ERROR(TranslateArgs(op, device, args));

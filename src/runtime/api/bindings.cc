@@ -17,7 +17,7 @@ namespace penstock {
 
 namespace {
 
-uint64_t NextStamp() {
+uint64_t NextVersion() {
   static std::atomic<uint64_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
@@ -28,7 +28,7 @@ Bindings::Bindings(std::shared_ptr<const Model> model)
     : model_(std::move(model)),
       param_set_(model_->params.size(), false),
       buffers_(model_->buffers.size()),
-      stamp_(NextStamp()) {
+      version_(NextVersion()) {
   uint32_t size = 0;
   for (const ParamDecl& p : model_->params) {
     param_offsets_.push_back(size);
@@ -53,7 +53,7 @@ Bindings& Bindings::On(NativeStream stream) & {
 
 void Bindings::ClearBuffers() {
   if (pending_ != nullptr) return pending_->ClearBuffers();
-  stamp_ = NextStamp();
+  version_ = NextVersion();
   for (BoundMemory& memory : buffers_) memory = {};
   std::erase_if(mistakes_, [](const Noted& n) { return n.of_buffer; });
 }
@@ -125,8 +125,8 @@ bool Bindings::CheckBuffer(const char* call, uint32_t graph, int32_t index, Type
   return false;
 }
 
-void Bindings::AddAhead(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event) {
-  if (pending_ != nullptr) return pending_->AddAhead(graph, index, type, run, event);
+void Bindings::AddPredecessor(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event) {
+  if (pending_ != nullptr) return pending_->AddPredecessor(graph, index, type, run, event);
   if (!CheckBuffer("After", graph, index, type)) return;
   BoundMemory& memory = buffers_[static_cast<size_t>(index)];
   const BufferDecl& decl = model_->buffers[static_cast<size_t>(index)];
@@ -177,7 +177,7 @@ void Bindings::SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemo
   memory.runs_ahead.clear();
   memory.events_ahead.clear();
   buffers_[i] = std::move(memory);
-  stamp_ = NextStamp();
+  version_ = NextVersion();
 }
 
 }  // namespace penstock

@@ -92,7 +92,9 @@ absl::Status Executable::Forget(Key key, Deadline deadline) {
 }
 
 MemoryReport Executable::memory() const { return set_ == nullptr ? MemoryReport() : set_->memory(); }
-ReplayLedger Executable::ledger() const { return set_ == nullptr ? ReplayLedger() : set_->ledger(); }
+SubmissionReport Executable::submission_report() const {
+  return set_ == nullptr ? SubmissionReport() : set_->submission_report();
+}
 std::string Executable::PlanText() const {
   return set_ == nullptr ? "" : graph::PrintText(set_->first().plan(), set_->first().model());
 }

@@ -12,7 +12,7 @@ namespace {
 absl::Status NoRun() { return absl::FailedPreconditionError("this Run was default-constructed or moved from"); }
 }  // namespace
 
-Run::Run(runtime::RunState* state) : state_(state) {}
+Run::Run(runtime::RunCore* state) : state_(state) {}
 Run::Run(const Run& other) : state_(other.state_) {
   if (state_ != nullptr) state_->AddHandle();
 }

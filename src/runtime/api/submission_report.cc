@@ -1,4 +1,4 @@
-#include "penstock/replay_ledger.h"
+#include "penstock/submission_report.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -6,7 +6,7 @@
 
 namespace penstock {
 
-std::string ReplayLedger::Text() const {
+std::string SubmissionReport::Text() const {
   std::string text = mode == Mode::kStream  ? "stream mode: a call for each node"
                      : mode == Mode::kGraph ? "graph mode"
                                             : "both modes in turns, until it is known which is faster";

@@ -16,7 +16,7 @@ void PendingBindings::SetBuffer(uint32_t graph, int32_t index, TypeInfo type, Bo
       {.call = Call::kSetBuffer, .graph = graph, .index = index, .type = type, .memory = std::move(memory)});
 }
 
-void PendingBindings::AddAhead(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event) {
+void PendingBindings::AddPredecessor(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event) {
   Item item{.call = Call::kAfterEvent, .graph = graph, .index = index, .type = type, .native = event};
   if (run != nullptr) {
     item.call = Call::kAfterRun;
@@ -40,8 +40,8 @@ void PendingBindings::ApplyTo(Bindings& to) {
     switch (item.call) {
       case Call::kSetParam: to.SetParam(item.graph, item.index, item.type, values_.data() + item.value); break;
       case Call::kSetBuffer: to.SetBuffer(item.graph, item.index, item.type, std::move(item.memory)); break;
-      case Call::kAfterRun: to.AddAhead(item.graph, item.index, item.type, &item.run, nullptr); break;
-      case Call::kAfterEvent: to.AddAhead(item.graph, item.index, item.type, nullptr, item.native); break;
+      case Call::kAfterRun: to.AddPredecessor(item.graph, item.index, item.type, &item.run, nullptr); break;
+      case Call::kAfterEvent: to.AddPredecessor(item.graph, item.index, item.type, nullptr, item.native); break;
       case Call::kOn: to.On({item.native}); break;
       case Call::kClearBuffers: to.ClearBuffers(); break;
     }

@@ -17,7 +17,7 @@ class PendingBindings {
  public:
   void SetParam(uint32_t graph, int32_t index, TypeInfo type, const void* value);
   void SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory memory);
-  void AddAhead(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event);
+  void AddPredecessor(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event);
   void On(void* stream);
   void ClearBuffers();
 

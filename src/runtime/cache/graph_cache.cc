@@ -15,33 +15,36 @@
 
 namespace penstock {
 
-ReplayCache::ReplayCache(const Runtime& runtime, ReplayCacheOptions options)
-    : core_(new runtime::ReplayCacheCore(runtime.core_, std::move(options)), base::DeleteUnlessForked()) {}
+GraphCache::GraphCache(const Runtime& runtime, GraphCacheOptions options)
+    : core_(new runtime::GraphCacheCore(runtime.core_, std::move(options)), base::DeleteUnlessForked()) {}
 
-absl::StatusOr<Run> ReplayCache::LaunchDeclared(Declare call, void* function, Deadline deadline) {
-  if (core_ == nullptr) return absl::FailedPreconditionError("this ReplayCache was moved from; use the one it became");
+absl::StatusOr<Run> GraphCache::LaunchDeclared(Declare call, void* function, Deadline deadline) {
+  if (core_ == nullptr) return absl::FailedPreconditionError("this GraphCache was moved from; use the one it became");
   return core_->Launch({call, function}, deadline);
 }
 
-ReplayCacheCounts ReplayCache::counts() const { return core_ == nullptr ? ReplayCacheCounts() : core_->counts(); }
-ReplayLedger ReplayCache::ledger() const { return core_ == nullptr ? ReplayLedger() : core_->ledger(); }
+GraphCacheCounts GraphCache::counts() const { return core_ == nullptr ? GraphCacheCounts() : core_->counts(); }
+SubmissionReport GraphCache::submission_report() const {
+  return core_ == nullptr ? SubmissionReport() : core_->submission_report();
+}
 
 }  // namespace penstock
 
 namespace penstock::runtime {
-ReplayCacheCore::ReplayCacheCore(std::shared_ptr<RuntimeCore> runtime, ReplayCacheOptions options)
+GraphCacheCore::GraphCacheCore(std::shared_ptr<RuntimeCore> runtime, GraphCacheOptions options)
     : runtime_(std::move(runtime)),
       options_(std::move(options)),
       // What is neither is refused when the first executable is compiled.
-      checks_twins_(options_.compile.check_twins || base::FlagOf("PENSTOCK_CHECK_TWINS").value_or(false)),
+      checks_against_host_(options_.compile.check_against_host ||
+                           base::FlagOf("PENSTOCK_CHECK_AGAINST_HOST").value_or(false)),
       pending_(std::make_shared<PendingBindings>()) {
   io_.pending_ = pending_;
 }
 
-ReplayCacheCore::Entry::Entry(std::shared_ptr<ExecutableCore> executable, std::shared_ptr<Model> model)
+GraphCacheCore::Entry::Entry(std::shared_ptr<ExecutableCore> executable, std::shared_ptr<Model> model)
     : core(std::move(executable)), declared(std::move(model)), again(*declared), io(core->MakeBindings()) {}
 
-void ReplayCacheCore::Entry::FindPlaces() {
+void GraphCacheCore::Entry::FindPlaces() {
   nodes.resize(declared->nodes.size());
   const Program& program = core->program();
   for (size_t c = 0; c < program.calls.size(); ++c) {
@@ -54,39 +57,39 @@ void ReplayCacheCore::Entry::FindPlaces() {
   for (int s = 0; s < core->slots(); ++s) {
     Slot& slot = core->slot(s);
     slot.callables = std::vector<detail::Replaceable>(program.calls.size());
-    slot.twins = std::vector<detail::Replaceable>(program.calls.size());
-    std::vector<detail::Again::Place>& of_nodes = places.emplace_back(nodes.size());
+    slot.fallbacks = std::vector<detail::Replaceable>(program.calls.size());
+    std::vector<detail::DeclarationMatcher::Place>& of_nodes = places.emplace_back(nodes.size());
     for (size_t n = 0; n < nodes.size(); ++n) {
       if (nodes[n].fill >= 0) of_nodes[n].values = slot.fills[static_cast<size_t>(nodes[n].fill)].pattern.data();
       if (nodes[n].call < 0) continue;
       const auto call = static_cast<size_t>(nodes[n].call);
-      of_nodes[n] = {slot.args.data() + program.calls[call].block, &slot.callables[call], &slot.twins[call]};
+      of_nodes[n] = {slot.args.data() + program.calls[call].block, &slot.callables[call], &slot.fallbacks[call]};
     }
   }
 }
 
-absl::Status ReplayCacheCore::CheckMayLaunch() const {
-  const auto refuse = [](const char* why) { return absl::FailedPreconditionError(std::string("ReplayCache: ") + why); };
+absl::Status GraphCacheCore::CheckMayLaunch() const {
+  const auto refuse = [](const char* why) { return absl::FailedPreconditionError(std::string("GraphCache: ") + why); };
   if (runtime_ == nullptr) return refuse("made with a Runtime that was moved from; give the one it became");
   if (base::InUserCode()) {
     return refuse("Launch inside a host node or callback; it could wait for the worker it runs on; launch outside");
   }
   if (launching_) return refuse("Launch inside the function that declares; let it return first");
   if (options_.limit < 1) {
-    return absl::InvalidArgumentError("ReplayCache: the limit is " + std::to_string(options_.limit) +
+    return absl::InvalidArgumentError("GraphCache: the limit is " + std::to_string(options_.limit) +
                                       "; it must be at least 1");
   }
   if (!options_.compile.devices.empty()) {
     return absl::InvalidArgumentError(
-        "ReplayCache: CompileOptions::devices is given; a cache is for one device, CompileOptions::device");
+        "GraphCache: CompileOptions::devices is given; a cache is for one device, CompileOptions::device");
   }
   return runtime_->CheckOpen();
 }
 
-absl::StatusOr<Run> ReplayCacheCore::Launch(const Declaration& declaration, Deadline deadline) {
+absl::StatusOr<Run> GraphCacheCore::Launch(const Declaration& declaration, Deadline deadline) {
   PENSTOCK_RETURN_IF_ERROR(CheckMayLaunch());
   if (declaration.call == nullptr) {
-    return absl::InvalidArgumentError("ReplayCache: the function that declares is null; give one that can be called");
+    return absl::InvalidArgumentError("GraphCache: the function that declares is null; give one that can be called");
   }
   launching_ = true;
   absl::StatusOr<Run> run = LaunchChecked(declaration, deadline);
@@ -95,8 +98,8 @@ absl::StatusOr<Run> ReplayCacheCore::Launch(const Declaration& declaration, Dead
   return run;
 }
 
-absl::StatusOr<Run> ReplayCacheCore::LaunchChecked(const Declaration& declaration, Deadline deadline) {
-  if (checks_twins_) return LaunchNew(declaration, deadline);
+absl::StatusOr<Run> GraphCacheCore::LaunchChecked(const Declaration& declaration, Deadline deadline) {
+  if (checks_against_host_) return LaunchNew(declaration, deadline);
   Entry* const expected = last_ != nullptr ? last_->next : nullptr;
   const auto launch = [&](Entry& entry) -> absl::StatusOr<std::optional<Run>> {
     PENSTOCK_ASSIGN_OR_RETURN(std::optional<Run> run, TryEntry(entry, declaration, deadline));
@@ -116,8 +119,8 @@ absl::StatusOr<Run> ReplayCacheCore::LaunchChecked(const Declaration& declaratio
   return LaunchNew(declaration, deadline);
 }
 
-absl::StatusOr<std::optional<Run>> ReplayCacheCore::TryEntry(Entry& entry, const Declaration& declaration,
-                                                             Deadline deadline) {
+absl::StatusOr<std::optional<Run>> GraphCacheCore::TryEntry(Entry& entry, const Declaration& declaration,
+                                                            Deadline deadline) {
   absl::StatusOr<Slot*> slot = entry.core->Lease(deadline, /*wait=*/false);
   if (absl::IsResourceExhausted(slot.status())) {
     PENSTOCK_ASSIGN_OR_RETURN(const bool same, Compare(entry, nullptr, declaration));
@@ -130,8 +133,8 @@ absl::StatusOr<std::optional<Run>> ReplayCacheCore::TryEntry(Entry& entry, const
   return run;
 }
 
-absl::StatusOr<std::optional<Run>> ReplayCacheCore::TryIn(Slot& slot, Entry& entry, const Declaration& declaration,
-                                                          Deadline deadline) {
+absl::StatusOr<std::optional<Run>> GraphCacheCore::TryIn(Slot& slot, Entry& entry, const Declaration& declaration,
+                                                         Deadline deadline) {
   PENSTOCK_ASSIGN_OR_RETURN(const bool same, Compare(entry, &slot, declaration));
   if (!same) return std::nullopt;
   pending_->ApplyTo(entry.io);
@@ -139,8 +142,8 @@ absl::StatusOr<std::optional<Run>> ReplayCacheCore::TryIn(Slot& slot, Entry& ent
   return std::optional<Run>(std::move(run));
 }
 
-absl::StatusOr<bool> ReplayCacheCore::Compare(Entry& entry, Slot* slot, const Declaration& declaration) {
-  entry.again.Begin(slot == nullptr ? std::span<const detail::Again::Place>()
+absl::StatusOr<bool> GraphCacheCore::Compare(Entry& entry, Slot* slot, const Declaration& declaration) {
+  entry.again.Begin(slot == nullptr ? std::span<const detail::DeclarationMatcher::Place>()
                                     : entry.places[static_cast<size_t>(slot->index)]);
   Graph graph(entry.declared, &entry.again);
   const absl::Status called = CallDeclaration(declaration, graph);
@@ -150,12 +153,12 @@ absl::StatusOr<bool> ReplayCacheCore::Compare(Entry& entry, Slot* slot, const De
 }
 
 // Also where the comparison has failed: the values are set, and none is found to differ a second time.
-void ReplayCacheCore::TakeChanges(const Entry& entry, Slot& slot) {
-  for (const detail::Again::Change& change : entry.again.changes()) {
+void GraphCacheCore::TakeChanges(const Entry& entry, Slot& slot) {
+  for (const detail::DeclarationMatcher::Change& change : entry.again.changes()) {
     const NodeAt& at = entry.nodes[static_cast<size_t>(change.node)];
     if (at.call >= 0 && change.callable) {  // here whatever has a callable baked in learns that it is another
       const auto call = static_cast<size_t>(at.call);
-      slot.kernels[call].callable = slot.twins[call].object();
+      slot.kernels[call].callable = slot.fallbacks[call].object();
     }
     if (slot.replay == nullptr) continue;
     if (at.call >= 0) slot.replay->ValueDiffers(at.call);
@@ -165,20 +168,20 @@ void ReplayCacheCore::TakeChanges(const Entry& entry, Slot& slot) {
   counts_.nodes_changed += static_cast<int64_t>(entry.again.changes().size());
 }
 
-absl::Status ReplayCacheCore::CallDeclaration(const Declaration& declaration, Graph& graph) {
+absl::Status GraphCacheCore::CallDeclaration(const Declaration& declaration, Graph& graph) {
   pending_->Clear();
   ++counts_.calls;
-  return base::CatchAll("ReplayCache: the function that declares",
+  return base::CatchAll("GraphCache: the function that declares",
                         [&] { return declaration.call(declaration.function, graph, io_); });
 }
 
-absl::StatusOr<Run> ReplayCacheCore::LaunchNew(const Declaration& declaration, Deadline deadline) {
+absl::StatusOr<Run> GraphCacheCore::LaunchNew(const Declaration& declaration, Deadline deadline) {
   Graph graph(options_.name);
   PENSTOCK_RETURN_IF_ERROR(CallDeclaration(declaration, graph));
-  if (!checks_twins_) {
+  if (!checks_against_host_) {
     for (NodeDecl& node : graph.model_->nodes) {  // slots have their own
       node.code.callable.reset();
-      node.code.twin.reset();
+      node.code.fallback.reset();
     }
   }
   PENSTOCK_RETURN_IF_ERROR(AwaitRoom(deadline));
@@ -186,7 +189,7 @@ absl::StatusOr<Run> ReplayCacheCore::LaunchNew(const Declaration& declaration, D
   ++counts_.compiled;
   while (IsFull()) Evict(*LeastRecentlyUsedIdle());
   Entry& entry = **entries_.insert(entries_.begin(), std::make_unique<Entry>(std::move(core), graph.model_));
-  if (checks_twins_) {
+  if (checks_against_host_) {
     MarkUsed(entry);
     pending_->ApplyTo(entry.io);
     return entry.core->Launch(entry.io, deadline, /*wait=*/true);
@@ -204,19 +207,19 @@ absl::StatusOr<Run> ReplayCacheCore::LaunchNew(const Declaration& declaration, D
   return *std::move(run);
 }
 
-absl::StatusOr<std::shared_ptr<ExecutableCore>> ReplayCacheCore::Compile(const Model& model) {
+absl::StatusOr<std::shared_ptr<ExecutableCore>> GraphCacheCore::Compile(const Model& model) {
   for (const BufferDecl& buffer : model.buffers) {
     if (buffer.keys == 0) continue;
     return absl::InvalidArgumentError(graph::Prefix(model, "state", buffer.name) +
                                       ": there is one for each key, and they live with an executable, which a "
-                                      "ReplayCache may drop; use Runtime::Compile, or a State");
+                                      "GraphCache may drop; use Runtime::Compile, or a State");
   }
   for (;;) {
     auto core = ExecutableCore::Create(runtime_, model, options_.compile);
     if (core.ok() && (*core)->program().leased >= 0) {
       const auto leased = static_cast<size_t>((*core)->program().leased);
       return absl::InvalidArgumentError(graph::Prefix(model, "buffer", model.buffers[leased].name) +
-                                        ": declared kSlot, and a ReplayCache leases no slots to fill; declare it "
+                                        ": declared kSlot, and a GraphCache leases no slots to fill; declare it "
                                         "kPinned, or use Executable::Acquire");
     }
     if (core.ok()) return ExecutableCore::HandleOn(*std::move(core));
@@ -226,29 +229,29 @@ absl::StatusOr<std::shared_ptr<ExecutableCore>> ReplayCacheCore::Compile(const M
   }
 }
 
-absl::Status ReplayCacheCore::AwaitRoom(Deadline deadline) {
+absl::Status GraphCacheCore::AwaitRoom(Deadline deadline) {
   const auto may_go_on = [&] { return !IsFull() || LeastRecentlyUsedIdle() != nullptr || !runtime_->CheckOpen().ok(); };
-  if (host::WaitForProgress(runtime_->bell(), runtime_->rings(), deadline.at(), may_go_on)) {
+  if (host::WaitForProgress(runtime_->event_count(), runtime_->notifies_completion(), deadline.at(), may_go_on)) {
     return runtime_->CheckOpen();
   }
-  return absl::DeadlineExceededError("ReplayCache: the graph is a new one, and all " + std::to_string(entries_.size()) +
+  return absl::DeadlineExceededError("GraphCache: the graph is a new one, and all " + std::to_string(entries_.size()) +
                                      " executables had runs in flight until the deadline; nothing was started; wait "
                                      "for runs, or give the cache a higher limit");
 }
 
-ReplayCacheCore::Entry* ReplayCacheCore::LeastRecentlyUsedIdle() const {
+GraphCacheCore::Entry* GraphCacheCore::LeastRecentlyUsedIdle() const {
   const auto idle = std::find_if(entries_.rbegin(), entries_.rend(), [](const auto& e) { return e->core->IsIdle(); });
   return idle == entries_.rend() ? nullptr : idle->get();
 }
 
-void ReplayCacheCore::MarkUsed(Entry& entry) {
+void GraphCacheCore::MarkUsed(Entry& entry) {
   if (last_ != nullptr) last_->next = &entry;
   last_ = &entry;
   const auto at = std::find_if(entries_.begin(), entries_.end(), [&](const auto& e) { return e.get() == &entry; });
   std::rotate(entries_.begin(), at, at + 1);
 }
 
-void ReplayCacheCore::Evict(const Entry& entry) {
+void GraphCacheCore::Evict(const Entry& entry) {
   ++counts_.evicted;
   if (last_ == &entry) last_ = nullptr;
   for (const auto& e : entries_) {

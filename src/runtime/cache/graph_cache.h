@@ -1,4 +1,4 @@
-// ReplayCacheCore: what a ReplayCache holds: the executables it has made, each with the declarations it was made from.
+// GraphCacheCore: what a GraphCache holds: the executables it has made, each with the declarations it was made from.
 //
 // A step is compared with one graph after another: with the one that followed the last step's graph before, then with
 // the others, the most recently used first. What it declares is compared with a model and its values with those of a
@@ -16,14 +16,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "penstock/detail/again.h"
-#include "penstock/replay_cache.h"
+#include "penstock/detail/declaration_matcher.h"
+#include "penstock/graph_cache.h"
 #include "src/runtime/cache/deferred_bindings.h"
 #include "src/runtime/executable/executable_core.h"
 
 namespace penstock::runtime {
 
-class ReplayCacheCore {
+class GraphCacheCore {
  public:
   // The function that declares.
   struct Declaration {
@@ -31,11 +31,13 @@ class ReplayCacheCore {
     void* function;
   };
 
-  ReplayCacheCore(std::shared_ptr<RuntimeCore> runtime, ReplayCacheOptions options);
+  GraphCacheCore(std::shared_ptr<RuntimeCore> runtime, GraphCacheOptions options);
 
   absl::StatusOr<Run> Launch(const Declaration& declaration, Deadline deadline);
-  const ReplayCacheCounts& counts() const { return counts_; }
-  ReplayLedger ledger() const { return entries_.empty() ? ReplayLedger() : entries_.front()->core->ledger(); }
+  const GraphCacheCounts& counts() const { return counts_; }
+  SubmissionReport submission_report() const {
+    return entries_.empty() ? SubmissionReport() : entries_.front()->core->submission_report();
+  }
 
  private:
   // Where a node's values are in a slot: an entry of Program::calls or fills.
@@ -48,10 +50,10 @@ class ReplayCacheCore {
 
     std::shared_ptr<ExecutableCore> core;
     std::shared_ptr<Model> declared;  // without its callables
-    detail::Again again;
+    detail::DeclarationMatcher again;
     Bindings io;
     std::vector<NodeAt> nodes;
-    std::vector<std::vector<detail::Again::Place>> places;  // of each slot: a node each
+    std::vector<std::vector<detail::DeclarationMatcher::Place>> places;  // of each slot: a node each
     Entry* next = nullptr;  // what was launched after it
   };
 
@@ -72,14 +74,14 @@ class ReplayCacheCore {
   void Evict(const Entry& entry);
 
   const std::shared_ptr<RuntimeCore> runtime_;
-  const ReplayCacheOptions options_;
-  const bool checks_twins_;  // what a check keeps of its node no later step could change
+  const GraphCacheOptions options_;
+  const bool checks_against_host_;  // what a check keeps of its node no later step could change
   std::vector<std::unique_ptr<Entry>> entries_;  // the most recently used first
   Entry* last_ = nullptr;  // launched
   const std::shared_ptr<PendingBindings> pending_;
   Bindings io_;  // on pending_
   bool launching_ = false;
-  ReplayCacheCounts counts_;
+  GraphCacheCounts counts_;
 };
 
 }  // namespace penstock::runtime

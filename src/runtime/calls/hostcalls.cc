@@ -23,39 +23,39 @@ std::string Ms(std::chrono::nanoseconds time) {
 
 }  // namespace
 
-AskBoard::AskBoard(ExecutableCore& core, Slot& slot, memory::PinnedBlock questions)
+Hostcalls::Hostcalls(ExecutableCore& core, Slot& slot, memory::PinnedBlock questions)
     : core_(core),
       slot_(slot),
       memory_(std::move(questions)),
-      questions_(static_cast<driver::Question*>(memory_.data())),
-      states_(core.program().asks.size()) {
+      questions_(static_cast<driver::HostcallSlot*>(memory_.data())),
+      states_(core.program().hostcalls.size()) {
   const size_t count = states_.size();
   for (size_t i = 0; i < count; ++i) {
-    new (&questions_[i]) driver::Question();
+    new (&questions_[i]) driver::HostcallSlot();
     args_.push_back({&questions_[i], static_cast<uint64_t>(std::chrono::nanoseconds(kLastResort).count())});
   }
-  for (driver::AskArgs& args : args_) argv_.push_back(&args);
+  for (driver::HostcallArgs& args : args_) argv_.push_back(&args);
   for (size_t i = 0; i < count; ++i) {
-    const AskEntry& entry = core.program().asks[i];
-    driver::KernelOp op = driver::LibraryOp(entry.code, &argv_[i], sizeof(driver::AskArgs));
+    const HostcallEntry& entry = core.program().hostcalls[i];
+    driver::KernelOp op = driver::LibraryOp(entry.code, &argv_[i], sizeof(driver::HostcallArgs));
     op.tag = {&slot.fault, entry.node};
     op.uses = &slot;
     ops_.push_back(op);
   }
 }
 
-void AskBoard::BeginRun(int64_t serial) {
+void Hostcalls::BeginRun(int64_t serial) {
   serial_ = serial;
   for (size_t i = 0; i < states_.size(); ++i) states_[i].number = Load(questions_[i].asked);
   core_.runtime().poller().Watch(this);
 }
 
-void AskBoard::EndRun() {
+void Hostcalls::EndRun() {
   core_.runtime().poller().Forget(this);
   ReportUnanswered();
 }
 
-bool AskBoard::Look() {
+bool Hostcalls::Look() {
   bool asked = false;
   for (size_t i = 0; i < states_.size(); ++i) {
     const State& state = states_[i];
@@ -67,15 +67,15 @@ bool AskBoard::Look() {
 
 // How long a callable takes on a worker is its own affair; only what the poller leaves undone is given up. A question
 // waits as long as the poller has not looked since it was first seen pending.
-void AskBoard::Beat(const host::Poller::Sign& sign) {
+void Hostcalls::Beat(const host::HostcallPoller::Sign& sign) {
   for (size_t i = 0; i < states_.size(); ++i) {
-    driver::Question& question = questions_[i];
+    driver::HostcallSlot& question = questions_[i];
     State& state = states_[i];
     const uint64_t asked = Load(question.asked);
     if ((Load(question.answered) & ~kGivenUp) == asked) continue;
     const std::atomic_ref<uint64_t> beat(question.beat);
     beat.store(beat.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    const bool on_worker = state.calling.load(std::memory_order_acquire) && !core_.program().asks[i].inline_call;
+    const bool on_worker = state.calling.load(std::memory_order_acquire) && !core_.program().hostcalls[i].inline_call;
     if (on_worker || state.pending != asked || state.looks != sign.looks) {
       state.pending = asked;
       state.looks = sign.looks;
@@ -83,12 +83,12 @@ void AskBoard::Beat(const host::Poller::Sign& sign) {
       continue;
     }
     state.waited += sign.counted;
-    if (state.waited > core_.runtime().ask_patience()) GiveUp(i, sign);
+    if (state.waited > core_.runtime().hostcall_patience()) GiveUp(i, sign);
   }
 }
 
 // Unless it is answered meanwhile.
-void AskBoard::GiveUp(size_t ask, const host::Poller::Sign& sign) {
+void Hostcalls::GiveUp(size_t ask, const host::HostcallPoller::Sign& sign) {
   State& state = states_[ask];
   const std::atomic_ref<uint64_t> answered(questions_[ask].answered);
   uint64_t before = answered.load(std::memory_order_acquire);
@@ -98,8 +98,8 @@ void AskBoard::GiveUp(size_t ask, const host::Poller::Sign& sign) {
   state.given_up = std::move(why);
 }
 
-std::string AskBoard::WhyNoSign(size_t ask, const host::Poller::Sign& sign) const {
-  const std::string time = Ms(core_.runtime().ask_patience());
+std::string Hostcalls::WhyNoSign(size_t ask, const host::HostcallPoller::Sign& sign) const {
+  const std::string time = Ms(core_.runtime().hostcall_patience());
   const std::string what_to_do = "an Inline node takes 100 us at most, so make ";
   if (sign.looking_at == this && inline_call_.load(std::memory_order_relaxed) == static_cast<int32_t>(ask)) {
     return "its callable has kept the thread that answers devices for " + time +
@@ -116,18 +116,18 @@ std::string AskBoard::WhyNoSign(size_t ask, const host::Poller::Sign& sign) cons
          "that node Infallible, or neither, where it takes longer";
 }
 
-std::string AskBoard::Calling() const {
+std::string Hostcalls::Calling() const {
   const int32_t ask = inline_call_.load(std::memory_order_relaxed);
-  return ask < 0 ? "" : core_.TextOfNode(core_.program().asks[static_cast<size_t>(ask)].node);
+  return ask < 0 ? "" : core_.TextOfNode(core_.program().hostcalls[static_cast<size_t>(ask)].node);
 }
 
-bool AskBoard::IsGivenUp(size_t ask, uint64_t number) const {
+bool Hostcalls::IsGivenUp(size_t ask, uint64_t number) const {
   return Load(questions_[ask].answered) == (number | kGivenUp);
 }
 
 // False: it is being called elsewhere as often as it may be at once; the next look tries again.
-bool AskBoard::Begin(size_t ask) {
-  const AskEntry& entry = core_.program().asks[ask];
+bool Hostcalls::Begin(size_t ask) {
+  const HostcallEntry& entry = core_.program().hostcalls[ask];
   if (const uint64_t number = Load(questions_[ask].asked); IsGivenUp(ask, number)) {
     states_[ask].number = number;  // the device has gone on: it must not be called beside what follows
     return false;
@@ -146,44 +146,44 @@ bool AskBoard::Begin(size_t ask) {
     inline_call_.store(static_cast<int32_t>(ask), std::memory_order_relaxed);
     CallAndAnswer(ask);
   } else {
-    core_.runtime().workers().Post({&AskBoard::RunTask, this, static_cast<int64_t>(ask), true},
+    core_.runtime().workers().Post({&Hostcalls::RunTask, this, static_cast<int64_t>(ask), true},
                                    core_.runtime().GroupOf(core_.home()));
   }
   return true;
 }
 
-void AskBoard::RunTask(void* self, int64_t ask) {
-  static_cast<AskBoard*>(self)->CallAndAnswer(static_cast<size_t>(ask));
+void Hostcalls::RunTask(void* self, int64_t ask) {
+  static_cast<Hostcalls*>(self)->CallAndAnswer(static_cast<size_t>(ask));
 }
 
 // Once nobody is being called the run may end, and the board with it.
-void AskBoard::CallAndAnswer(size_t ask) {
-  const AskEntry& entry = core_.program().asks[ask];
+void Hostcalls::CallAndAnswer(size_t ask) {
+  const HostcallEntry& entry = core_.program().hostcalls[ask];
   base::WhenThreadEnds ended([&] { EndCall(ask); });
-  core_.CallAsked(slot_, entry, serial_);
+  core_.CallHostcall(slot_, entry, serial_);
   ended.Cancel();
   EndCall(ask);
 }
 
-void AskBoard::EndCall(size_t ask) {
-  const AskEntry& entry = core_.program().asks[ask];
+void Hostcalls::EndCall(size_t ask) {
+  const HostcallEntry& entry = core_.program().hostcalls[ask];
   core_.LeaveGate(entry.node);
   Answer(ask);
   if (entry.inline_call) inline_call_.store(-1, std::memory_order_relaxed);
   RuntimeCore& runtime = core_.runtime();
   states_[ask].calling.store(false, std::memory_order_release);
   open_.fetch_sub(1, std::memory_order_release);
-  runtime.bell().Ring();  // runs that wait for the gate, or whose work has ended before
+  runtime.event_count().Notify();  // runs that wait for the gate, or whose work has ended before
 }
 
-void AskBoard::Answer(size_t ask) {
+void Hostcalls::Answer(size_t ask) {
   std::atomic_ref<uint64_t>(questions_[ask].answered).store(states_[ask].number, std::memory_order_release);
 }
 
 // Nothing is pending any more, so what was given up counts as answered from now on.
-void AskBoard::ReportUnanswered() {
+void Hostcalls::ReportUnanswered() {
   for (size_t i = 0; i < states_.size(); ++i) {
-    driver::Question& question = questions_[i];
+    driver::HostcallSlot& question = questions_[i];
     std::string why = std::exchange(states_[i].given_up, {});
     if (why.empty() && Load(question.unanswered) != 0) {
       why = "the device has seen no sign of this process for " + std::to_string(kLastResort.count()) +
@@ -191,7 +191,7 @@ void AskBoard::ReportUnanswered() {
     }
     std::atomic_ref<uint64_t>(question.unanswered).store(0, std::memory_order_relaxed);
     std::atomic_ref<uint64_t>(question.answered).store(Load(question.asked), std::memory_order_relaxed);
-    if (!why.empty()) slot_.fault.Fail(core_.program().asks[i].node, absl::DeadlineExceededError(why));
+    if (!why.empty()) slot_.fault.Fail(core_.program().hostcalls[i].node, absl::DeadlineExceededError(why));
   }
 }
 

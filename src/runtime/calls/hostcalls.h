@@ -1,4 +1,4 @@
-// AskBoard: the questions of one slot, one for each Host node that a device asks for, and who answers them.
+// Hostcalls: the questions of one slot, one for each Host node that a device asks for, and who answers them.
 //
 // A node's kernel asks; the poller sees it and calls the node's callable itself, or has a worker call it; then it is
 // answered, whatever has come of it. A question of a run that has failed is answered without a call. One that is
@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "src/driver/driver.h"
-#include "src/driver/question.h"
-#include "src/host/poller.h"
+#include "src/driver/hostcall_slot.h"
+#include "src/host/hostcall_poller.h"
 #include "src/memory/pinned_pool.h"
 
 namespace penstock::runtime {
@@ -26,10 +26,10 @@ namespace penstock::runtime {
 class ExecutableCore;
 struct Slot;
 
-class AskBoard final : public host::Poller::Watched {
+class Hostcalls final : public host::HostcallPoller::Source {
  public:
   // Of the slot's Program::asks, of which there are some. `questions`: memory for as many.
-  AskBoard(ExecutableCore& core, Slot& slot, memory::PinnedBlock questions);
+  Hostcalls(ExecutableCore& core, Slot& slot, memory::PinnedBlock questions);
 
   // The operation of an entry of Program::asks.
   const driver::KernelOp& op(int32_t ask) const { return ops_[static_cast<size_t>(ask)]; }
@@ -42,7 +42,7 @@ class AskBoard final : public host::Poller::Watched {
   bool settled() const { return open_.load(std::memory_order_acquire) == 0; }
 
   bool Look() override;
-  void Beat(const host::Poller::Sign& sign) override;
+  void Beat(const host::HostcallPoller::Sign& sign) override;
   std::string Calling() const override;
 
  private:
@@ -57,8 +57,8 @@ class AskBoard final : public host::Poller::Watched {
   };
 
   bool IsGivenUp(size_t ask, uint64_t number) const;
-  void GiveUp(size_t ask, const host::Poller::Sign& sign);
-  std::string WhyNoSign(size_t ask, const host::Poller::Sign& sign) const;
+  void GiveUp(size_t ask, const host::HostcallPoller::Sign& sign);
+  std::string WhyNoSign(size_t ask, const host::HostcallPoller::Sign& sign) const;
   void ReportUnanswered();
   bool Begin(size_t ask);
   void CallAndAnswer(size_t ask);
@@ -69,8 +69,8 @@ class AskBoard final : public host::Poller::Watched {
   ExecutableCore& core_;
   Slot& slot_;
   const memory::PinnedBlock memory_;
-  driver::Question* const questions_;
-  std::vector<driver::AskArgs> args_;
+  driver::HostcallSlot* const questions_;
+  std::vector<driver::HostcallArgs> args_;
   std::vector<void*> argv_;
   std::vector<driver::KernelOp> ops_;
   std::vector<State> states_;

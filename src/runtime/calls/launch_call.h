@@ -15,12 +15,12 @@ namespace penstock::runtime {
 class ExecutableCore;
 struct Slot;
 
-// `call` (Program::calls) submits to the lane's stream; on a host device its twin does.
-absl::Status CallForeign(ExecutableCore& core, Slot& slot, int32_t call, int32_t lane);
+// `call` (Program::calls) submits to the lane's stream; on a host device its host fallback does.
+absl::Status CallLaunch(ExecutableCore& core, Slot& slot, int32_t call, int32_t lane);
 
 // What it submits, as a graph. The capture has ended, whatever is returned: the callable's failure, or what has broken
-// the capture. `calls` grows by how often it was called: again where it had an object made (Foreign::Get).
-absl::StatusOr<driver::Graph> CaptureForeign(ExecutableCore& core, Slot& slot, int32_t call, int32_t lane,
-                                             int64_t& calls);
+// the capture. `calls` grows by how often it was called: again where it had an object made (LaunchContext::Get).
+absl::StatusOr<driver::Graph> CaptureLaunch(ExecutableCore& core, Slot& slot, int32_t call, int32_t lane,
+                                            int64_t& calls);
 
 }  // namespace penstock::runtime

@@ -4,30 +4,30 @@
 #include <stdexcept>
 #include <utility>
 
-#include "penstock/foreign.h"
+#include "penstock/launch_context.h"
 #include "src/base/catch_all.h"
 #include "src/base/status.h"
 #include "src/base/user_code.h"
 
 namespace penstock {
 
-void* Foreign::Find(const void* type) const { return objects_->Find(type); }
-void* Foreign::Make(const void* type, void* (*make)(Foreign&), void (*destroy)(void*)) {
+void* LaunchContext::Find(const void* type) const { return objects_->Find(type); }
+void* LaunchContext::Make(const void* type, void* (*make)(LaunchContext&), void (*destroy)(void*)) {
   return objects_->Add(*this, type, make, destroy);
 }
-const void* Foreign::Zeros() const { return objects_->zeros(); }
+const void* LaunchContext::Zeros() const { return objects_->zeros(); }
 
 }  // namespace penstock
 
 namespace penstock::runtime {
 
 // A constructor may ask for other objects: only the outermost leaves the capture.
-void* ForeignObjects::Add(Foreign& foreign, const void* type, Make make, Destroy destroy) {
+void* LaunchObjects::Add(LaunchContext& launch, const void* type, Make make, Destroy destroy) {
   const bool leaves = capturing_;
   if (leaves) LeaveCapture();
   void* it = nullptr;
   try {
-    std::unique_ptr<void, Destroy> made(make(foreign), destroy);
+    std::unique_ptr<void, Destroy> made(make(launch), destroy);
     objects_.push_back({type, made.get(), destroy});
     it = made.release();
     made_ = true;
@@ -39,18 +39,18 @@ void* ForeignObjects::Add(Foreign& foreign, const void* type, Make make, Destroy
   return it;
 }
 
-absl::Status ForeignObjects::Clear() {
+absl::Status LaunchObjects::Clear() {
   base::UserCodeScope scope;
   absl::Status first;
   while (!objects_.empty()) {
     const Object last = objects_.back();
     objects_.pop_back();
-    first.Update(base::CatchAll("the destructor of an object of Foreign::Get", [&] { last.destroy(last.it); }));
+    first.Update(base::CatchAll("the destructor of an object of LaunchContext::Get", [&] { last.destroy(last.it); }));
   }
   return first;
 }
 
-absl::Status ForeignObjects::BeginCapture() {
+absl::Status LaunchObjects::BeginCapture() {
   left_ = made_ = false;
   broken_ = absl::OkStatus();
   const absl::Status begun = driver_->BeginCapture(stream_);
@@ -59,7 +59,7 @@ absl::Status ForeignObjects::BeginCapture() {
 }
 
 // What has broken it so far will break the next one too, and be told then.
-void ForeignObjects::LeaveCapture() {
+void LaunchObjects::LeaveCapture() {
   capturing_ = false;
   left_ = true;
   const absl::StatusOr<driver::Graph> graph = driver_->EndCapture(stream_);
@@ -67,13 +67,13 @@ void ForeignObjects::LeaveCapture() {
 }
 
 // What the callable goes on to submit must not be run.
-void ForeignObjects::ReenterCapture() {
+void LaunchObjects::ReenterCapture() {
   broken_ = driver_->BeginCapture(stream_);
   capturing_ = broken_.ok();
   if (!broken_.ok()) throw std::runtime_error("capturing could not be begun again: " + base::Str(broken_.message()));
 }
 
-absl::StatusOr<driver::Graph> ForeignObjects::EndCapture(const absl::Status& called, bool& again) {
+absl::StatusOr<driver::Graph> LaunchObjects::EndCapture(const absl::Status& called, bool& again) {
   again = false;
   if (!std::exchange(capturing_, false)) return broken_;
   absl::StatusOr<driver::Graph> graph = driver_->EndCapture(stream_);

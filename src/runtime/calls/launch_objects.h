@@ -1,11 +1,12 @@
-// ForeignObjects: what the callables of Launch nodes have had made by Foreign::Get on one lane of a slot, and the
+// LaunchObjects: what the callables of Launch nodes have had made by LaunchContext::Get on one lane of a slot, and the
 // capture they are in.
 //
 // Ownership: owns the objects and what destroys them; borrows the stream and the zeros, which outlive it.
 // Threads:   belongs to whoever owns the slot.
 // Ordering:  objects go in the opposite order of their making, when Clear is called: the device is current then, and
 //            what was submitted with them has ended.
-// Errors:    what a constructor throws goes through Foreign::Get; so does a std::runtime_error where the capture cannot
+// Errors:    what a constructor throws goes through LaunchContext::Get; so does a std::runtime_error where the capture
+// cannot
 //            be begun again, whose Status EndCapture returns.
 #pragma once
 
@@ -16,25 +17,25 @@
 #include "src/driver/driver.h"
 
 namespace penstock {
-class Foreign;
+class LaunchContext;
 }
 
 namespace penstock::runtime {
 
-class ForeignObjects {
+class LaunchObjects {
  public:
-  using Make = void* (*)(Foreign&);
+  using Make = void* (*)(LaunchContext&);
   using Destroy = void (*)(void*);
 
-  ForeignObjects(driver::Driver& driver, driver::Stream stream, const void* zeros)
+  LaunchObjects(driver::Driver& driver, driver::Stream stream, const void* zeros)
       : driver_(&driver), stream_(stream), zeros_(zeros) {}
-  ForeignObjects(ForeignObjects&&) = default;
-  ForeignObjects& operator=(ForeignObjects&&) = delete;
-  ~ForeignObjects() { (void)Clear(); }
+  LaunchObjects(LaunchObjects&&) = default;
+  LaunchObjects& operator=(LaunchObjects&&) = delete;
+  ~LaunchObjects() { (void)Clear(); }
 
   driver::Driver& driver() const { return *driver_; }
   driver::Stream stream() const { return stream_; }
-  // Foreign::kZeroBytes of them; null on host devices.
+  // LaunchContext::kZeroBytes of them; null on host devices.
   const void* zeros() const { return zeros_; }
 
   // The object of this type, by the address of its tag; null: there is none yet.
@@ -45,7 +46,7 @@ class ForeignObjects {
     return nullptr;
   }
   // Makes it. While the stream captures, that capture ends before and another begins behind.
-  void* Add(Foreign& foreign, const void* type, Make make, Destroy destroy);
+  void* Add(LaunchContext& launch, const void* type, Make make, Destroy destroy);
   bool empty() const { return objects_.empty(); }
   // What the first destructor that throws has thrown; all others are called nonetheless.
   absl::Status Clear();

@@ -10,9 +10,9 @@
 
 namespace penstock::runtime {
 
-CompletionThread::CompletionThread(host::Bell& progress, bool rings, bool polls)
+CompletionThread::CompletionThread(host::EventCount& progress, bool notifies, bool polls)
     : progress_(progress),
-      rings_(rings),
+      notifies_(notifies),
       polls_(polls),
       thread_(base::StartThread(polls ? "ps-polling" : "ps-completion", [this] { polls_ ? Poll() : Loop(); })) {}
 
@@ -24,15 +24,15 @@ bool CompletionThread::Pin(int core) {
   return pthread_setaffinity_np(thread_.native_handle(), sizeof(cores), &cores) == 0;
 }
 
-void CompletionThread::Watch(Watched* run) {
+void CompletionThread::Watch(Progressable* run) {
   {
     base::MutexLock lock(mu_);
     if (stopped_) return;
     run->Ref();
     incoming_.push_back(run);
   }
-  incoming_bell_.Ring();
-  progress_.Ring();
+  incoming_event_count_.Notify();
+  progress_.Notify();
 }
 
 void CompletionThread::Run(host::Task task) {
@@ -43,8 +43,8 @@ void CompletionThread::Run(host::Task task) {
     if (!stopped) tasks_.push_back(task);
   }
   if (stopped) return task.run(task.context, task.arg);
-  incoming_bell_.Ring();
-  progress_.Ring();
+  incoming_event_count_.Notify();
+  progress_.Notify();
 }
 
 void CompletionThread::RunTasks() {
@@ -61,8 +61,8 @@ void CompletionThread::Stop() {
     base::MutexLock join_lock(join_mu_);
     if (!thread_.joinable()) return;
     stop_.store(true, std::memory_order_release);
-    incoming_bell_.Ring();
-    progress_.Ring();
+    incoming_event_count_.Notify();
+    progress_.Notify();
     thread_.join();
   }
   {
@@ -71,7 +71,7 @@ void CompletionThread::Stop() {
   }
   TakeIncoming();
   RunTasks();
-  for (Watched* run : watched_) run->Unref();
+  for (Progressable* run : watched_) run->Unref();
   watched_.clear();
 }
 
@@ -82,7 +82,7 @@ void CompletionThread::TakeIncoming() {
 }
 
 void CompletionThread::AdvanceWatched() {
-  const auto drained = [this](Watched* run) {
+  const auto drained = [this](Progressable* run) {
     polls_ ? run->Poll() : run->Advance();
     if (!run->drained()) return false;
     run->Unref();
@@ -92,13 +92,13 @@ void CompletionThread::AdvanceWatched() {
 }
 
 bool CompletionThread::AllIdle() const {
-  return std::all_of(watched_.begin(), watched_.end(), [](const Watched* run) { return run->idle(); });
+  return std::all_of(watched_.begin(), watched_.end(), [](const Progressable* run) { return run->idle(); });
 }
 
 void CompletionThread::Poll() {
-  uint64_t seen = incoming_bell_.ticket() - 1;
+  uint64_t seen = incoming_event_count_.ticket() - 1;
   while (!stop_.load(std::memory_order_acquire)) {
-    if (const uint64_t ticket = incoming_bell_.ticket(); ticket != seen) {
+    if (const uint64_t ticket = incoming_event_count_.ticket(); ticket != seen) {
       seen = ticket;
       TakeIncoming();
       RunTasks();
@@ -110,22 +110,22 @@ void CompletionThread::Poll() {
 
 void CompletionThread::Loop() {
   while (!stop_.load(std::memory_order_acquire)) {
-    const uint64_t ticket = incoming_bell_.ticket();
+    const uint64_t ticket = incoming_event_count_.ticket();
     TakeIncoming();
     RunTasks();
     host::TimePoint until = host::TimePoint::max();
-    for (const Watched* run : watched_) until = std::min(until, run->due());
+    for (const Progressable* run : watched_) until = std::min(until, run->due());
     if (AllIdle()) {
-      if (!stop_.load(std::memory_order_acquire)) incoming_bell_.Wait(ticket, until);
+      if (!stop_.load(std::memory_order_acquire)) incoming_event_count_.Wait(ticket, until);
       AdvanceWatched();
       continue;
     }
     // Looks at all of them until one has drained or something new has come, none needs it, or the next deadline is due.
-    host::WaitForProgress(progress_, rings_, until, [&] {
+    host::WaitForProgress(progress_, notifies_, until, [&] {
       const size_t before = watched_.size();
       AdvanceWatched();
-      return watched_.size() != before || stop_.load(std::memory_order_acquire) || incoming_bell_.ticket() != ticket ||
-             AllIdle();
+      return watched_.size() != before || stop_.load(std::memory_order_acquire) ||
+             incoming_event_count_.ticket() != ticket || AllIdle();
     });
     if (until != host::TimePoint::max()) AdvanceWatched();  // whatever is due now
   }

@@ -15,26 +15,26 @@
 #include <vector>
 
 #include "src/base/mutex.h"
-#include "src/host/bell.h"
+#include "src/host/event_count.h"
 #include "src/host/worker_pool.h"
 
 namespace penstock::runtime {
 
-class Watched;
+class Progressable;
 
 class CompletionThread {
  public:
-  // `progress` is the bell that devices and workers ring; `rings`: whether all of them do.
+  // `progress` is the event count that devices and workers notify; `notifies`: whether all of them do.
   // `polls`: it never sleeps.
-  CompletionThread(host::Bell& progress, bool rings, bool polls = false);
+  CompletionThread(host::EventCount& progress, bool notifies, bool polls = false);
   ~CompletionThread() { Stop(); }
 
   // Has the thread run on that core only. False: the system has none, or does not let this process use it.
   bool Pin(int core);
   // Does nothing once the thread has been stopped: every run has drained then, or is left to itself.
-  void Watch(Watched* run);
+  void Watch(Progressable* run);
   // Something it watches is idle no more, or is due sooner.
-  void Wake() { incoming_bell_.Ring(); }
+  void Wake() { incoming_event_count_.Notify(); }
   // Runs what may wait for a device, soon; at once when the thread has been stopped.
   void Run(host::Task task);
   // Ends the thread; runs still watched are dropped. A second caller waits for that end.
@@ -48,15 +48,15 @@ class CompletionThread {
   void AdvanceWatched();
   bool AllIdle() const;
 
-  host::Bell& progress_;
-  const bool rings_, polls_;
-  host::Bell incoming_bell_;
+  host::EventCount& progress_;
+  const bool notifies_, polls_;
+  host::EventCount incoming_event_count_;
   std::atomic<bool> stop_{false};
-  std::vector<Watched*> watched_;  // the thread's own
+  std::vector<Progressable*> watched_;  // the thread's own
 
   base::Mutex join_mu_;
   base::Mutex mu_;
-  std::vector<Watched*> incoming_ ABSL_GUARDED_BY(mu_);
+  std::vector<Progressable*> incoming_ ABSL_GUARDED_BY(mu_);
   std::vector<host::Task> tasks_ ABSL_GUARDED_BY(mu_);
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;

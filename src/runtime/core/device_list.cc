@@ -25,7 +25,7 @@ std::string_view Trimmed(std::string_view text) {
 }
 
 // The pieces between separators; one empty piece for an empty text.
-std::vector<std::string_view> SplitAt(std::string_view text, char separator) {
+std::vector<std::string_view> PartitionAt(std::string_view text, char separator) {
   std::vector<std::string_view> pieces;
   for (;;) {
     const size_t end = text.find(separator);
@@ -41,7 +41,7 @@ class Parser {
 
   absl::StatusOr<std::vector<DeviceRequest>> Parse() {
     std::vector<DeviceRequest> requests;
-    for (const std::string_view part : SplitAt(text_, ';')) {
+    for (const std::string_view part : PartitionAt(text_, ';')) {
       PENSTOCK_ASSIGN_OR_RETURN(DeviceRequest request, ParsePart(part));
       requests.push_back(std::move(request));
     }
@@ -67,7 +67,7 @@ class Parser {
     }
     DeviceRequest request{.cuda = true, .all = !has_spec};
     if (request.all) return request;
-    for (const std::string_view piece : SplitAt(spec, ',')) {
+    for (const std::string_view piece : PartitionAt(spec, ',')) {
       PENSTOCK_ASSIGN_OR_RETURN(const int ordinal, Number(part, piece));
       if (ordinal >= kMaxListedDevices) return TooLarge(part, ordinal, kMaxListedDevices - 1);
       if (std::find(request.ordinals.begin(), request.ordinals.end(), ordinal) != request.ordinals.end()) {

@@ -31,7 +31,7 @@ int RuntimeCore::NodeOf(const driver::DeviceInfo& device) const {
 memory::PinnedPoolOptions RuntimeCore::PoolOptions(const driver::Driver& driver) {
   memory::PinnedPoolOptions options = HookedPinnedOptions();
   options.budget = budget_;
-  options.returned = [this] { bell_.Ring(); };
+  options.returned = [this] { event_count_.Notify(); };
   if (driver.device_count() == 0 || driver.device(0).pci_bus_id.empty()) return options;
   LoadTopology();
   if (topology_ == nullptr) return options;
@@ -93,7 +93,7 @@ absl::StatusOr<memory::PinnedBlock> RuntimeCore::AllocateHost(size_t bytes, Dead
 // Waits until `more`: that releases have ended since there were `ended_then`, or else that a block has come back. False
 // where nothing is to come; a run that was abandoned may never end.
 bool RuntimeCore::WaitForMemory(int64_t ended_then, const std::function<bool()>& more, bool blocks, Deadline deadline) {
-  host::WaitForProgress(bell_, rings_, deadline.at(), [&] {
+  host::WaitForProgress(event_count_, notifies_, deadline.at(), [&] {
     int64_t stuck = 0, abandoned = copies_left_.load(std::memory_order_acquire);
     for (const auto& executable : Executables()) {
       executable->AdvanceAll();
@@ -114,7 +114,7 @@ bool RuntimeCore::MayReturnBlocks(int64_t abandoned) const {
 
 void RuntimeCore::LeftBlockReturned() {
   blocks_left_.fetch_sub(1, std::memory_order_acq_rel);
-  bell_.Ring();
+  event_count_.Notify();
 }
 
 PinnedGauges RuntimeCore::pinned_gauges() const {

@@ -1,4 +1,4 @@
-// Watched: what the completion thread pushes on when nobody else does: runs, pipelines.
+// Progressable: what the completion thread pushes on when nobody else does: runs, pipelines.
 //
 // Ownership: counted; the thread holds one count from Watch until `drained`.
 // Threads:   all may be called by any thread.
@@ -8,7 +8,7 @@
 
 namespace penstock::runtime {
 
-class Watched {
+class Progressable {
  public:
   virtual void Ref() = 0;
   virtual void Unref() = 0;
@@ -24,7 +24,7 @@ class Watched {
   virtual std::chrono::steady_clock::time_point due() const = 0;
 
  protected:
-  ~Watched() = default;
+  ~Progressable() = default;
 };
 
 }  // namespace penstock::runtime

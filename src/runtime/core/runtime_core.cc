@@ -20,8 +20,8 @@
 #include "src/host/progress.h"
 #include "src/memory/staging_tuning.h"
 #include "src/runtime/core/device_list.h"
-#include "src/runtime/core/feeder_count.h"
 #include "src/runtime/core/pinned_bytes.h"
+#include "src/runtime/core/submission_thread_count.h"
 #include "src/runtime/core/test_hook.h"
 #include "src/runtime/executable/executable_core.h"
 #if defined(PENSTOCK_HAS_CUDA)
@@ -34,7 +34,7 @@ namespace {
 constexpr int kMostDeviceThreads = 16384;
 constexpr int kMostThreads = 4096;  // of one kind; no machine runs more at once
 
-thread_local int current_before = 0;  // of a feeder: what undoes that its device is current
+thread_local int current_before = 0;  // of a submission thread: what undoes that its device is current
 
 // What the completion thread frees.
 struct FreedMemory {
@@ -52,16 +52,16 @@ absl::Status CudaMissing(const std::string& why) {
 absl::Status CheckOptions(const RuntimeOptions& options) {
   if (options.workers < 0 || options.host_device_threads < 0 || options.host_device_memory < 0 ||
       options.pinned_bytes < 0 || options.staging.threads < 0 || options.staging.chunk_bytes < 0 ||
-      options.staging.from_bytes < 0 || options.feeders < -1) {
-    return absl::InvalidArgumentError("RuntimeOptions: workers = " + std::to_string(options.workers) +
-                                      ", host_device_threads = " + std::to_string(options.host_device_threads) +
-                                      ", host_device_memory = " + std::to_string(options.host_device_memory) +
-                                      ", pinned_bytes = " + std::to_string(options.pinned_bytes) +
-                                      ", staging.threads = " + std::to_string(options.staging.threads) +
-                                      ", staging.chunk_bytes = " + std::to_string(options.staging.chunk_bytes) +
-                                      ", staging.from_bytes = " + std::to_string(options.staging.from_bytes) +
-                                      ", feeders = " + std::to_string(options.feeders) +
-                                      "; none can be negative; use 0 for the default, and -1 for that of feeders");
+      options.staging.from_bytes < 0 || options.submission_threads < -1) {
+    return absl::InvalidArgumentError(
+        "RuntimeOptions: workers = " + std::to_string(options.workers) +
+        ", host_device_threads = " + std::to_string(options.host_device_threads) + ", host_device_memory = " +
+        std::to_string(options.host_device_memory) + ", pinned_bytes = " + std::to_string(options.pinned_bytes) +
+        ", staging.threads = " + std::to_string(options.staging.threads) +
+        ", staging.chunk_bytes = " + std::to_string(options.staging.chunk_bytes) +
+        ", staging.from_bytes = " + std::to_string(options.staging.from_bytes) +
+        ", submission_threads = " + std::to_string(options.submission_threads) +
+        "; none can be negative; use 0 for the default, and -1 for that of submission threads");
   }
   for (const auto& [name, threads] :
        {std::pair("workers", options.workers), std::pair("host_device_threads", options.host_device_threads),
@@ -104,10 +104,10 @@ absl::Status RuntimeCore::Make(const RuntimeOptions& options) {
   PENSTOCK_ASSIGN_OR_RETURN(pinned_budget_, PinnedBudgetOf(options.pinned_bytes, base::MemoryOfProcess()));
   budget_ = std::make_shared<memory::PinnedBudget>(static_cast<size_t>(pinned_budget_));
   PENSTOCK_RETURN_IF_ERROR(MakeDevices(options));
-  PENSTOCK_RETURN_IF_ERROR(CountFeeders(options.feeders));
+  PENSTOCK_RETURN_IF_ERROR(CountSubmissionThreads(options.submission_threads));
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<int> polling, PollingCoresOf(options.polling_cores));
   MakeWorkers(options.workers > 0 ? options.workers : std::max(2, cores_ - 1));
-  completion_ = std::make_unique<CompletionThread>(bell_, rings_);
+  completion_ = std::make_unique<CompletionThread>(event_count_, notifies_);
   return StartPolling(polling);
 }
 
@@ -115,12 +115,13 @@ absl::Status RuntimeCore::ReadFlags() {
   PENSTOCK_ASSIGN_OR_RETURN(const bool synchronous, base::FlagOf("PENSTOCK_SYNC"));
   synchronous_ = synchronous_ || synchronous;
   PENSTOCK_ASSIGN_OR_RETURN(checked_, base::FlagOf("PENSTOCK_CHECKED"));
-  return base::FlagOf("PENSTOCK_CHECK_TWINS").status();  // Compile reads it; a mistake is told as soon as it can be
+  return base::FlagOf("PENSTOCK_CHECK_AGAINST_HOST")
+      .status();  // Compile reads it; a mistake is told as soon as it can be
 }
 
 absl::Status RuntimeCore::StartPolling(const std::vector<int>& cores) {
   for (const int core : cores) {
-    polling_.push_back(std::make_unique<CompletionThread>(bell_, rings_, /*polls=*/true));
+    polling_.push_back(std::make_unique<CompletionThread>(event_count_, notifies_, /*polls=*/true));
     if (polling_.back()->Pin(core)) continue;
     return absl::InvalidArgumentError(std::string(PollingCoresSource()) + " names " + std::to_string(core) +
                                       "; the system has no such core, or does not let this process use it");
@@ -128,7 +129,7 @@ absl::Status RuntimeCore::StartPolling(const std::vector<int>& cores) {
   return absl::OkStatus();
 }
 
-void RuntimeCore::Watch(Watched* run) {
+void RuntimeCore::Watch(Progressable* run) {
   if (polling_.empty()) return completion_->Watch(run);
   polling_[watched_.fetch_add(1, std::memory_order_relaxed) % polling_.size()]->Watch(run);
 }
@@ -162,7 +163,7 @@ void RuntimeCore::EndHere() {
 RuntimeCore::~RuntimeCore() {
   polling_.clear();
   completion_.reset();
-  StopFeeders();
+  StopSubmissionThreads();
   poller_.reset();
   workers_.reset();
   EndStaging();
@@ -206,7 +207,7 @@ absl::Status RuntimeCore::AddHostDevices(int count, const RuntimeOptions& option
                                       std::to_string(kMostDeviceThreads) + " for all of them together");
   }
   host.memory_bytes = options.host_device_memory;
-  host.bell = &bell_;
+  host.event_count = &event_count_;
   ApplyHook(host);
   PENSTOCK_ASSIGN_OR_RETURN(auto driver, driver::host::CreateHostDriver(host));
   AddDriver(std::move(driver));
@@ -237,7 +238,7 @@ void RuntimeCore::AddDriver(std::unique_ptr<driver::Driver> driver) {
     devices_.push_back({driver.get(), d, driver_index, info});
     public_devices_.push_back({info.name, info.description, info.kind == driver::DeviceKind::kCuda, info.memory_bytes});
   }
-  rings_ = rings_ && driver->rings();
+  notifies_ = notifies_ && driver->notifies_completion();
   pinned_.push_back(memory::PinnedPool::Create(*driver, PoolOptions(*driver)));
   drivers_.push_back(std::move(driver));
 }
@@ -274,11 +275,11 @@ absl::StatusOr<std::unique_ptr<memory::Staging>> RuntimeCore::MakeStaging(const 
   if (measured) Log(LogLevel::kInfo, "staging: " + memory::TextOf(rates, options));
   options.node = NodeOf(device.info);
   options.begin = [this, node = options.node](int thread) { BindToNode(node, thread, "staging threads"); };
-  return memory::Staging::Create(driver, pool, bell_, options);
+  return memory::Staging::Create(driver, pool, event_count_, options);
 }
 
 memory::Staging* RuntimeCore::FindStaging(int driver_index, int node) const {
-  for (const Ring& ring : staging_) {
+  for (const Notify& ring : staging_) {
     if (ring.driver_index == driver_index && ring.node == node) return ring.staging.get();
   }
   return nullptr;
@@ -307,7 +308,7 @@ absl::StatusOr<memory::Staging*> RuntimeCore::Staging(const DeviceRef& device) {
 }
 
 void RuntimeCore::EndStaging() {
-  std::vector<Ring> ended;  // joined without the lock
+  std::vector<Notify> ended;  // joined without the lock
   {
     base::MutexLock lock(mu_);
     ended.swap(staging_);
@@ -336,7 +337,7 @@ void RuntimeCore::NoteFault(const absl::Status& status) {
   failed_.store(true, std::memory_order_release);
   Log(LogLevel::kError, base::Str(status.message()));
   for (const auto& executable : Executables()) executable->AdvanceAll();
-  bell_.Ring();
+  event_count_.Notify();
 }
 
 absl::Status RuntimeCore::Fault() const {
@@ -346,12 +347,12 @@ absl::Status RuntimeCore::Fault() const {
 
 void RuntimeCore::LeaveSync() {
   sync_.Leave();
-  bell_.Ring();
+  event_count_.Notify();
 }
 
 void RuntimeCore::ReleaseEnds() {
   releases_.End();
-  bell_.Ring();
+  event_count_.Notify();
 }
 
 void RuntimeCore::AddExecutable(const std::shared_ptr<ExecutableCore>& executable) {
@@ -370,10 +371,11 @@ absl::Status RuntimeCore::RunStarted() {
 void RuntimeCore::RunDrained(std::vector<std::shared_ptr<const void>> keep_alive) {
   letting_go_.fetch_add(1, std::memory_order_acq_rel);
   in_flight_.End();
-  bell_.Ring();
+  event_count_.Notify();
   LetGo(keep_alive);
   letting_go_.fetch_sub(1, std::memory_order_acq_rel);
-  if (blocks_left_.load(std::memory_order_acquire) > 0) bell_.Ring();  // who waits for them may wait in vain now
+  if (blocks_left_.load(std::memory_order_acquire) > 0)
+    event_count_.Notify();  // who waits for them may wait in vain now
 }
 
 // User destructors: no lock of ours is held, but whoever is here may own a run, or a pipeline's feed.
@@ -400,7 +402,7 @@ absl::Status RuntimeCore::StartPoller() {
   base::MutexLock lock(mu_);
   if (poller_ != nullptr) return absl::OkStatus();
   try {
-    poller_ = std::make_unique<host::Poller>(poller_options_);
+    poller_ = std::make_unique<host::HostcallPoller>(poller_options_);
   } catch (const std::system_error& error) {
     return absl::ResourceExhaustedError(std::string("the system refuses a thread that answers devices: ") +
                                         error.what() + "; let this process or its user have more");
@@ -409,7 +411,7 @@ absl::Status RuntimeCore::StartPoller() {
 }
 
 void RuntimeCore::StopPoller() {
-  host::Poller* poller = nullptr;
+  host::HostcallPoller* poller = nullptr;
   {
     base::MutexLock lock(mu_);
     poller = poller_.get();
@@ -442,27 +444,28 @@ void RuntimeCore::BindToNode(int node, int number, const char* what) const {
   if (!near.ok()) Log(LogLevel::kInfo, std::string(what) + " run anywhere: " + base::Str(near.message()));
 }
 
-absl::Status RuntimeCore::CountFeeders(int option) {
-  PENSTOCK_ASSIGN_OR_RETURN(const int count, FeedersOf(option));
+absl::Status RuntimeCore::CountSubmissionThreads(int option) {
+  PENSTOCK_ASSIGN_OR_RETURN(const int count, SubmissionThreadsOf(option));
   const auto is_cuda = [](const DeviceRef& d) { return d.info.kind == driver::DeviceKind::kCuda; };
   const auto cuda = static_cast<int>(std::count_if(devices_.begin(), devices_.end(), is_cuda));
   for (const DeviceRef& d : devices_) {
-    feeder_counts_.push_back(count >= 0 ? count : is_cuda(d) ? DefaultFeeders(cores_, cuda) : 0);
+    submission_thread_counts_.push_back(count >= 0 ? count : is_cuda(d) ? DefaultSubmissionThreads(cores_, cuda) : 0);
   }
   return absl::OkStatus();
 }
 
-// A feeder has its device current for good: making it so costs as much as a call, and it is asked for again and again.
-std::unique_ptr<host::Feeders> RuntimeCore::MakeFeeders(int device) {
+// A submission thread has its device current for good: making it so costs as much as a call, and it is asked for again
+// and again.
+std::unique_ptr<host::SubmissionThreads> RuntimeCore::MakeSubmissionThreads(int device) {
   const DeviceRef& of = devices_[static_cast<size_t>(device)];
-  return std::make_unique<host::Feeders>(host::Feeders::Options{
-      .threads = feeder_counts_[static_cast<size_t>(device)],
-      .name = "ps-feeder/" + std::to_string(device),
+  return std::make_unique<host::SubmissionThreads>(host::SubmissionThreads::Options{
+      .threads = submission_thread_counts_[static_cast<size_t>(device)],
+      .name = "ps-submit/" + std::to_string(device),
       .begin =
           [this, of] {
             if (topology_ != nullptr) {
               const absl::Status near = topology_->RunOnNode(NodeOf(of.info));
-              if (!near.ok()) Log(LogLevel::kInfo, "feeders run anywhere: " + base::Str(near.message()));
+              if (!near.ok()) Log(LogLevel::kInfo, "submission threads run anywhere: " + base::Str(near.message()));
             }
             current_before = of.driver->MakeCurrent(of.local);
           },
@@ -470,24 +473,24 @@ std::unique_ptr<host::Feeders> RuntimeCore::MakeFeeders(int device) {
   });
 }
 
-host::Feeders* RuntimeCore::Feeders(int device) {
-  if (feeder_counts_[static_cast<size_t>(device)] == 0) return nullptr;
+host::SubmissionThreads* RuntimeCore::SubmissionThreads(int device) {
+  if (submission_thread_counts_[static_cast<size_t>(device)] == 0) return nullptr;
   base::MutexLock lock(mu_);
-  feeders_.resize(devices_.size());
-  std::unique_ptr<host::Feeders>& feeders = feeders_[static_cast<size_t>(device)];
-  if (feeders == nullptr) feeders = MakeFeeders(device);
-  return feeders.get();
+  submission_threads_.resize(devices_.size());
+  std::unique_ptr<host::SubmissionThreads>& submission_threads = submission_threads_[static_cast<size_t>(device)];
+  if (submission_threads == nullptr) submission_threads = MakeSubmissionThreads(device);
+  return submission_threads.get();
 }
 
-void RuntimeCore::StopFeeders() {
-  std::vector<host::Feeders*> feeders;  // joined without the lock
+void RuntimeCore::StopSubmissionThreads() {
+  std::vector<host::SubmissionThreads*> submission_threads;  // joined without the lock
   {
     base::MutexLock lock(mu_);
-    for (const auto& of_device : feeders_) {
-      if (of_device != nullptr) feeders.push_back(of_device.get());
+    for (const auto& of_device : submission_threads_) {
+      if (of_device != nullptr) submission_threads.push_back(of_device.get());
     }
   }
-  for (host::Feeders* const of_device : feeders) of_device->Stop();
+  for (host::SubmissionThreads* const of_device : submission_threads) of_device->Stop();
 }
 
 void RuntimeCore::FreeDevice(const DeviceRef& device, void* memory) {
@@ -504,23 +507,23 @@ void RuntimeCore::FreeDevice(const DeviceRef& device, void* memory) {
                     freed});
 }
 
-bool RuntimeCore::ReserveAsks(const std::vector<int>& of_devices) {
+bool RuntimeCore::ReserveHostcalls(const std::vector<int>& of_devices) {
   base::MutexLock lock(mu_);
-  asks_.resize(devices_.size());
+  hostcalls_.resize(devices_.size());
   for (size_t d = 0; d < of_devices.size(); ++d) {
-    if (asks_[d] + of_devices[d] > driver::kMostAsked) return false;
+    if (hostcalls_[d] + of_devices[d] > driver::kMaxPendingHostcalls) return false;
   }
-  for (size_t d = 0; d < of_devices.size(); ++d) asks_[d] += of_devices[d];
+  for (size_t d = 0; d < of_devices.size(); ++d) hostcalls_[d] += of_devices[d];
   return true;
 }
 
-void RuntimeCore::ReleaseAsks(const std::vector<int>& of_devices) {
+void RuntimeCore::ReleaseHostcalls(const std::vector<int>& of_devices) {
   base::MutexLock lock(mu_);
-  for (size_t d = 0; d < of_devices.size(); ++d) asks_[d] -= of_devices[d];
+  for (size_t d = 0; d < of_devices.size(); ++d) hostcalls_[d] -= of_devices[d];
 }
 
 // Where each launch is waited for, who would answer may be the one that waits.
-std::string RuntimeCore::WhyNoAsks(const driver::DeviceInfo& device) const {
+std::string RuntimeCore::HostcallsUnavailableReason(const driver::DeviceInfo& device) const {
   if (device.kind != driver::DeviceKind::kCuda) return "";
   const char* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
   if (blocking != nullptr && std::string_view(blocking) != "0" && *blocking != '\0') {
@@ -542,8 +545,8 @@ std::vector<std::shared_ptr<ExecutableCore>> RuntimeCore::Executables() const {
 absl::Status RuntimeCore::Shutdown(Deadline deadline) {
   if (forked()) return Forked();
   in_flight_.Close();
-  bell_.Ring();  // who waits for a slot is refused now
-  const bool drained = host::WaitForProgress(bell_, rings_, deadline.at(), [&] {
+  event_count_.Notify();  // who waits for a slot is refused now
+  const bool drained = host::WaitForProgress(event_count_, notifies_, deadline.at(), [&] {
     for (const auto& executable : Executables()) executable->AdvanceAll();
     return in_flight_.runs() == 0;
   });
@@ -562,7 +565,7 @@ absl::Status RuntimeCore::Shutdown(Deadline deadline) {
   for (const auto& polling : polling_) polling->Stop();
   completion_->Stop();
   StopPoller();
-  StopFeeders();
+  StopSubmissionThreads();
   workers_->Shutdown();
   EndStaging();
   for (const auto& pool : pinned_) pool->EndThread();
@@ -575,8 +578,8 @@ absl::Status RuntimeCore::ShutdownAtLast() {
   constexpr std::chrono::milliseconds kSlice{100};  // so that time during which the process stood still is known
   if (gave_up_.load(std::memory_order_acquire)) return Shutdown(Deadline::Clock::now());
   in_flight_.Close();
-  bell_.Ring();
-  host::WaitForProgress(bell_, rings_, host::TimePoint::max(), [&] {
+  event_count_.Notify();
+  host::WaitForProgress(event_count_, notifies_, host::TimePoint::max(), [&] {
     int64_t abandoned = copies_left_.load(std::memory_order_acquire);
     for (const auto& executable : Executables()) {
       executable->AdvanceAll();
@@ -586,7 +589,7 @@ absl::Status RuntimeCore::ShutdownAtLast() {
   });
   base::CountedTime time(Deadline::Clock::now());
   for (std::chrono::nanoseconds waited{0}; waited < kForAbandoned; waited += time.Look(Deadline::Clock::now())) {
-    const bool drained = host::WaitForProgress(bell_, rings_, Deadline::Clock::now() + kSlice, [&] {
+    const bool drained = host::WaitForProgress(event_count_, notifies_, Deadline::Clock::now() + kSlice, [&] {
       for (const auto& executable : Executables()) executable->AdvanceAll();
       return in_flight_.runs() == 0;
     });

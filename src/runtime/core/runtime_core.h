@@ -15,14 +15,14 @@
 
 #include "absl/status/statusor.h"
 #include "penstock/runtime.h"
-#include "src/base/gate.h"
 #include "src/base/log.h"
 #include "src/base/mutex.h"
 #include "src/base/process_life.h"
+#include "src/base/try_semaphore.h"
 #include "src/driver/driver.h"
-#include "src/host/bell.h"
-#include "src/host/feeders.h"
-#include "src/host/poller.h"
+#include "src/host/event_count.h"
+#include "src/host/hostcall_poller.h"
+#include "src/host/submission_threads.h"
 #include "src/host/worker_pool.h"
 #include "src/memory/pinned_pool.h"
 #include "src/memory/staging.h"
@@ -43,29 +43,29 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
 
   const std::vector<DeviceRef>& devices() const { return devices_; }
   const std::vector<Device>& public_devices() const { return public_devices_; }
-  host::Bell& bell() { return bell_; }
-  // Whether every driver rings the bell.
-  bool rings() const { return rings_; }
+  host::EventCount& event_count() { return event_count_; }
+  // Whether every driver notifies the event count.
+  bool notifies_completion() const { return notifies_; }
   StateOrder& states() { return states_; }
   host::WorkerPool& workers() { return *workers_; }
   // The group of workers near a device.
   int GroupOf(int device) const { return groups_[static_cast<size_t>(device)]; }
   // The thread that sees what devices ask; there once a StartPoller has returned OK.
-  host::Poller& poller() { return *poller_; }
+  host::HostcallPoller& poller() { return *poller_; }
   absl::Status StartPoller();
   // How many threads may help to submit to each device.
-  const std::vector<int>& feeder_counts() const { return feeder_counts_; }
+  const std::vector<int>& submission_thread_counts() const { return submission_thread_counts_; }
   // Those of a device, made at the first call; null where there are to be none.
-  host::Feeders* Feeders(int device);
+  host::SubmissionThreads* SubmissionThreads(int device);
   // Keeps room for so many kernels that ask on each device, while they exist, or none. Empty: none.
-  bool ReserveAsks(const std::vector<int>& of_devices);
-  void ReleaseAsks(const std::vector<int>& of_devices);
+  bool ReserveHostcalls(const std::vector<int>& of_devices);
+  void ReleaseHostcalls(const std::vector<int>& of_devices);
   // Empty, or why no kernel of the device may wait for the host.
-  std::string WhyNoAsks(const driver::DeviceInfo& device) const;
+  std::string HostcallsUnavailableReason(const driver::DeviceInfo& device) const;
   // Frees memory of a device. That waits for kernels that ask the host, so who may have to answer leaves it to the
   // completion thread.
   void FreeDevice(const DeviceRef& device, void* memory);
-  std::chrono::nanoseconds ask_patience() const { return poller_options_.patience; }
+  std::chrono::nanoseconds hostcall_patience() const { return poller_options_.patience; }
   memory::PinnedPool& pinned(int driver_index) { return *pinned_[static_cast<size_t>(driver_index)]; }
   // The ring that copies between the device, and all of its driver's that are near the same node, and memory that is
   // not pinned; made at the first call.
@@ -97,7 +97,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   void CopyLeft();
   void LeftCopyEnded();
   // Has the completion thread, or one that polls, advance `run`, or a pipeline, until it has drained.
-  void Watch(Watched* run);
+  void Watch(Progressable* run);
   // Something it watches has more to do than it had.
   void WakeCompletion() { completion_->Wake(); }
   absl::Status Shutdown(Deadline deadline);
@@ -140,7 +140,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   absl::Status AddCudaDevices(const std::vector<int>& ordinals);
   absl::Status AddDefaultDevices(const RuntimeOptions& options);
   void AddDriver(std::unique_ptr<driver::Driver> driver);
-  struct Ring {
+  struct Notify {
     int driver_index, node;
     std::unique_ptr<memory::Staging> staging;
   };
@@ -150,10 +150,10 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   void StopPoller();
   void MakeWorkers(int threads);
   void BindToNode(int node, int number, const char* what) const;
-  absl::Status CountFeeders(int option);
+  absl::Status CountSubmissionThreads(int option);
   absl::Status StartPolling(const std::vector<int>& cores);
-  std::unique_ptr<host::Feeders> MakeFeeders(int device);
-  void StopFeeders();
+  std::unique_ptr<host::SubmissionThreads> MakeSubmissionThreads(int device);
+  void StopSubmissionThreads();
   void LoadTopology();
   memory::PinnedPoolOptions PoolOptions(const driver::Driver& driver);
   void TrimPools();
@@ -162,7 +162,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   std::vector<std::shared_ptr<ExecutableCore>> Executables() const;
 
   base::Logger logger_;
-  host::Bell bell_;
+  host::EventCount event_count_;
   StateOrder states_;
   std::vector<std::unique_ptr<driver::Driver>> drivers_;
   std::vector<DeviceRef> devices_;
@@ -173,18 +173,18 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   std::vector<std::shared_ptr<memory::PinnedPool>> pinned_;
   const int cores_;  // that the process may use
   StagingOptions staging_options_;
-  bool rings_ = true;
+  bool notifies_ = true;
   std::vector<int> groups_;  // of workers: of each device
   std::unique_ptr<host::WorkerPool> workers_;
   std::unique_ptr<CompletionThread> completion_;
   std::vector<std::unique_ptr<CompletionThread>> polling_;  // a polling core each; they watch in its place
   std::atomic<uint32_t> watched_{0};
-  std::unique_ptr<host::Poller> poller_;
-  std::vector<int> feeder_counts_;  // a device each
-  const host::Poller::Options poller_options_;
+  std::unique_ptr<host::HostcallPoller> poller_;
+  std::vector<int> submission_thread_counts_;  // a device each
+  const host::HostcallPoller::Options poller_options_;
   bool synchronous_;  // this and the next: constant after Create
   bool checked_ = false;
-  base::Gate<> sync_;
+  base::TrySemaphore<> sync_;
   ReleaseCount<> releases_;
   const int made_in_ = base::ForkCount();
   RunCount<> in_flight_;
@@ -198,11 +198,12 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   mutable base::Mutex mu_;
   std::vector<std::weak_ptr<ExecutableCore>> executables_ ABSL_GUARDED_BY(mu_);
   absl::Status fault_ ABSL_GUARDED_BY(mu_);
-  std::vector<int> asks_ ABSL_GUARDED_BY(mu_);  // kept of each device
-  std::vector<std::unique_ptr<host::Feeders>> feeders_ ABSL_GUARDED_BY(mu_);  // a device each, null until needed
+  std::vector<int> hostcalls_ ABSL_GUARDED_BY(mu_);  // kept of each device
+  std::vector<std::unique_ptr<host::SubmissionThreads>> submission_threads_
+      ABSL_GUARDED_BY(mu_);  // a device each, null until needed
   base::CondVar staging_made_;
   bool making_staging_ ABSL_GUARDED_BY(mu_) = false;
-  std::vector<Ring> staging_ ABSL_GUARDED_BY(mu_);
+  std::vector<Notify> staging_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::runtime

@@ -1,6 +1,6 @@
 // What Shutdown and a Compile that is out of memory wait for: runs in flight, and executables on their way out.
 //
-// Threads: thread-safe. Who waits does so on the runtime's bell, which is rung after each End.
+// Threads: thread-safe. Who waits does so on the runtime's event count, which is rung after each End.
 #pragma once
 
 #include <atomic>

@@ -171,7 +171,7 @@ void StateOrder::ClearPoison(const StatePlace& place) {
   place.queue->poison = absl::OkStatus();
 }
 
-std::string StateOrder::DescribeAhead(const StateTicket& ticket) {
+std::string StateOrder::DescribePredecessor(const StateTicket& ticket) {
   base::MutexLock lock(mu_);
   for (const StatePlace& place : ticket.places) {
     const StatePlace* ahead = Find(place, UINT64_MAX);

@@ -107,7 +107,7 @@ class StateOrder {
   void Poison(StatePlace& place, const absl::Status& cause);
   void ClearPoison(const StatePlace& place);
   // "; ..." on whom the ticket comes behind, or nothing.
-  std::string DescribeAhead(const StateTicket& ticket);
+  std::string DescribePredecessor(const StateTicket& ticket);
 
  private:
   // A State as the user `serial` finds it, whose nearest neighbour in the queue is `last`.

@@ -6,10 +6,10 @@
 namespace penstock::runtime {
 namespace {
 
-absl::Status Await(driver::Driver& driver, driver::Event event, driver::Stream stream, host::Bell& bell) {
+absl::Status Await(driver::Driver& driver, driver::Event event, driver::Stream stream, host::EventCount& event_count) {
   PENSTOCK_RETURN_IF_ERROR(driver.Record(event, stream));
   absl::StatusOr<bool> complete = false;
-  host::WaitForProgress(bell, driver.rings(), host::TimePoint::max(), [&] {
+  host::WaitForProgress(event_count, driver.notifies_completion(), host::TimePoint::max(), [&] {
     complete = driver.Query(event);
     return !complete.ok() || *complete;
   });
@@ -18,10 +18,11 @@ absl::Status Await(driver::Driver& driver, driver::Event event, driver::Stream s
 
 }  // namespace
 
-absl::Status AwaitStream(driver::Driver& driver, driver::Event event, driver::Stream stream, host::Bell& bell) {
-  absl::Status awaited = Await(driver, event, stream, bell);
+absl::Status AwaitStream(driver::Driver& driver, driver::Event event, driver::Stream stream,
+                         host::EventCount& event_count) {
+  absl::Status awaited = Await(driver, event, stream, event_count);
   if (awaited.ok()) return awaited;
-  const absl::Status again = Await(driver, event, stream, bell);
+  const absl::Status again = Await(driver, event, stream, event_count);
   if (!again.ok()) awaited = again;
   return awaited;
 }

@@ -5,12 +5,13 @@
 
 #include "absl/status/status.h"
 #include "src/driver/driver.h"
-#include "src/host/bell.h"
+#include "src/host/event_count.h"
 
 namespace penstock::runtime {
 
 // Until all that was submitted to the stream has ended, recording `event` for it. Who has submitted cannot free or
 // destroy before that, so it is tried twice.
-absl::Status AwaitStream(driver::Driver& driver, driver::Event event, driver::Stream stream, host::Bell& bell);
+absl::Status AwaitStream(driver::Driver& driver, driver::Event event, driver::Stream stream,
+                         host::EventCount& event_count);
 
 }  // namespace penstock::runtime

@@ -23,9 +23,9 @@ memory::PinnedPoolOptions HookedPinnedOptions() { return hook == nullptr ? memor
 
 std::shared_ptr<const memory::Topology> HookedTopology() { return hook == nullptr ? nullptr : hook->topology; }
 
-host::Poller::Options HookedPollerOptions() {
+host::HostcallPoller::Options HookedPollerOptions() {
   if (hook == nullptr) return {};
-  return {.patience = hook->ask_patience, .now = hook->ask_clock};
+  return {.patience = hook->hostcall_patience, .now = hook->hostcall_clock};
 }
 
 std::unique_ptr<driver::Driver> ApplyHook(std::unique_ptr<driver::Driver> driver, bool checked,
@@ -33,7 +33,8 @@ std::unique_ptr<driver::Driver> ApplyHook(std::unique_ptr<driver::Driver> driver
   if (hook != nullptr && hook->wrap) return hook->wrap(std::move(driver));
   if (!checked) return driver;
   const auto report = [&logger](const std::string& violation) { logger.Log(LogLevel::kError, violation); };
-  return driver::checked::CreateCheckedDriver(std::move(driver), std::make_shared<driver::checked::Witness>(report));
+  return driver::checked::CreateCheckedDriver(std::move(driver),
+                                              std::make_shared<driver::checked::CallRecorder>(report));
 }
 
 }  // namespace penstock::runtime

@@ -12,7 +12,7 @@
 #include "src/base/log.h"
 #include "src/driver/driver.h"
 #include "src/driver/host/host_driver.h"
-#include "src/host/poller.h"
+#include "src/host/hostcall_poller.h"
 #include "src/memory/pinned_pool.h"
 #include "src/memory/topology.h"
 
@@ -24,8 +24,8 @@ struct DriverHook {
   memory::PinnedPoolOptions pinned{};  // but for budget, node, on_node and returned
   std::shared_ptr<const memory::Topology> topology{};  // in place of this computer's
   // Of kernels that ask (driver/question.h): how long they wait without a sign of the poller, and by which clock.
-  std::chrono::nanoseconds ask_patience = std::chrono::seconds(10);
-  std::function<std::chrono::steady_clock::time_point()> ask_clock = std::chrono::steady_clock::now;
+  std::chrono::nanoseconds hostcall_patience = std::chrono::seconds(10);
+  std::function<std::chrono::steady_clock::time_point()> hostcall_clock = std::chrono::steady_clock::now;
 };
 
 // Holds the hook for runtimes that this thread creates while it lives. They do not nest.
@@ -46,6 +46,6 @@ std::unique_ptr<driver::Driver> ApplyHook(std::unique_ptr<driver::Driver> driver
                                           const base::Logger& logger);
 memory::PinnedPoolOptions HookedPinnedOptions();
 std::shared_ptr<const memory::Topology> HookedTopology();
-host::Poller::Options HookedPollerOptions();
+host::HostcallPoller::Options HookedPollerOptions();
 
 }  // namespace penstock::runtime

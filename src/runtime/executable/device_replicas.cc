@@ -95,7 +95,7 @@ absl::StatusOr<int> ExecutableSet::TakeSlot(int only, Deadline deadline, bool wa
     return taken >= 0 || !runtime.CheckOpen().ok();
   };
   if (wait) {
-    host::WaitForProgress(runtime.bell(), runtime.rings(), deadline.at(), take);
+    host::WaitForProgress(runtime.event_count(), runtime.notifies_completion(), deadline.at(), take);
   } else {
     take();
   }
@@ -151,21 +151,22 @@ absl::StatusOr<std::shared_ptr<ExecutableSet>> ExecutableSet::On(int device) con
                                           "; name it in CompileOptions::devices"));
 }
 
-ReplayLedger ExecutableSet::ledger() const {
-  ReplayLedger all = first().ledger();
+SubmissionReport ExecutableSet::submission_report() const {
+  SubmissionReport all = first().submission_report();
   for (size_t m = 1; m < members_.size(); ++m) {
-    const ReplayLedger ledger = members_[m].core->ledger();
+    const SubmissionReport submission_report = members_[m].core->submission_report();
     const std::string& device = first().device(members_[m].share.device).info.name;
-    for (const std::string& note : ledger.notes) all.notes.push_back(absl::StrCat("on ", device, ": ", note));
-    all.graphs += ledger.graphs;
-    all.graph_nodes += ledger.graph_nodes;
-    all.graph_launches += ledger.graph_launches;
-    all.nodes_set += ledger.nodes_set;
-    all.nodes_switched += ledger.nodes_switched;
-    all.captures += ledger.captures;
-    all.refreshes += ledger.refreshes;
-    all.instantiating_us += ledger.instantiating_us;
-    all.capturing_us += ledger.capturing_us;
+    for (const std::string& note : submission_report.notes)
+      all.notes.push_back(absl::StrCat("on ", device, ": ", note));
+    all.graphs += submission_report.graphs;
+    all.graph_nodes += submission_report.graph_nodes;
+    all.graph_launches += submission_report.graph_launches;
+    all.nodes_set += submission_report.nodes_set;
+    all.nodes_switched += submission_report.nodes_switched;
+    all.captures += submission_report.captures;
+    all.refreshes += submission_report.refreshes;
+    all.instantiating_us += submission_report.instantiating_us;
+    all.capturing_us += submission_report.capturing_us;
   }
   return all;
 }

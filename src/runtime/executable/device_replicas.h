@@ -46,7 +46,7 @@ class ExecutableSet {
   // anywhere.
   absl::StatusOr<KeyedHome> FindHome(uint64_t key, int only = -1) const;
   absl::StatusOr<std::shared_ptr<ExecutableSet>> On(int device) const;
-  ReplayLedger ledger() const;
+  SubmissionReport submission_report() const;
   MemoryReport memory() const;
 
  private:

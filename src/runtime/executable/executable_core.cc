@@ -8,7 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "graph/common/message.h"
-#include "graph/declare/twin_check.h"
+#include "graph/declare/host_check.h"
 #include "graph/plan/graph_schedule.h"
 #include "penstock/status_macros.h"
 #include "src/base/environment.h"
@@ -30,23 +30,23 @@ namespace {
 
 // Whether the host calls code of the user's for it.
 bool HasCallable(PlanKind kind) {
-  return kind == PlanKind::kHost || kind == PlanKind::kAsk || kind == PlanKind::kLaunch;
+  return kind == PlanKind::kHost || kind == PlanKind::kHostcall || kind == PlanKind::kLaunch;
 }
 
-bool AnyAsked(const Model& model) {
+bool AnyHostcall(const Model& model) {
   return std::any_of(model.nodes.begin(), model.nodes.end(),
                      [](const NodeDecl& node) { return node.host_way != HostWay::kWorker; });
 }
 
 // Of each device: how many kernels that ask can wait there at once, in as many slots. Of a lane one can.
-std::vector<int> MostAsked(const graph::Plan& plan, size_t devices, int slots) {
-  std::vector<bool> asks(plan.lanes.size());
+std::vector<int> MaxPendingHostcalls(const graph::Plan& plan, size_t devices, int slots) {
+  std::vector<bool> hostcalls(plan.lanes.size());
   for (const PlanNode& node : plan.nodes) {
-    if (node.kind == PlanKind::kAsk) asks[static_cast<size_t>(node.lane)] = true;
+    if (node.kind == PlanKind::kHostcall) hostcalls[static_cast<size_t>(node.lane)] = true;
   }
   std::vector<int> most(devices);
-  for (size_t l = 0; l < asks.size(); ++l) {
-    if (asks[l]) most[static_cast<size_t>(plan.lanes[l].device)] += slots;
+  for (size_t l = 0; l < hostcalls.size(); ++l) {
+    if (hostcalls[l]) most[static_cast<size_t>(plan.lanes[l].device)] += slots;
   }
   return most;
 }
@@ -113,7 +113,7 @@ ExecutableCore::~ExecutableCore() {
   for (const driver::Event event : trace_base_) {
     if (event) driver_->DestroyEvent(event);
   }
-  runtime_->ReleaseAsks(asks_reserved_);
+  runtime_->ReleaseHostcalls(hostcalls_reserved_);
   if (handles_gone_.load()) runtime_->ReleaseEnds();
 }
 
@@ -142,7 +142,7 @@ bool ExecutableCore::IsStuck() { return handles_gone_.load() && CountAbandoned()
 
 int64_t ExecutableCore::CountAbandoned() {
   int64_t abandoned = 0;
-  ForEachRun([&](RunState& run) { abandoned += run.ended() && !run.drained() ? 1 : 0; });
+  ForEachRun([&](RunCore& run) { abandoned += run.ended() && !run.drained() ? 1 : 0; });
   return abandoned;
 }
 
@@ -161,9 +161,9 @@ absl::Status ExecutableCore::Compile(const CompileOptions& options) {
     return absl::InvalidArgumentError(prefix + ": CompileOptions::device is " + std::to_string(options.device) +
                                       "; the runtime has devices 0 to " + std::to_string(devices.size() - 1));
   }
-  if (!(options.twin_tolerance >= 0)) {  // or no number
-    return absl::InvalidArgumentError(prefix + ": CompileOptions::twin_tolerance is " +
-                                      std::to_string(options.twin_tolerance) + "; a tolerance is 0 or more");
+  if (!(options.host_tolerance >= 0)) {  // or no number
+    return absl::InvalidArgumentError(prefix + ": CompileOptions::host_tolerance is " +
+                                      std::to_string(options.host_tolerance) + "; a tolerance is 0 or more");
   }
   if (options.device_bytes < 0) {
     return absl::InvalidArgumentError(prefix + ": CompileOptions::device_bytes is " +
@@ -173,11 +173,11 @@ absl::Status ExecutableCore::Compile(const CompileOptions& options) {
   for (const DeviceRef& d : devices) {
     plan_options.devices.push_back(
         {d.info.name, d.info.kind == driver::DeviceKind::kCuda, d.driver_index, d.info.memory_bytes});
-    const std::string why = runtime_->WhyNoAsks(d.info);
-    plan_options.devices.back().asks = why.empty();
+    const std::string why = runtime_->HostcallsUnavailableReason(d.info);
+    plan_options.devices.back().hostcalls = why.empty();
     plan_options.devices.back().limits = d.info.limits;
-    if (!why.empty() && AnyAsked(*model_))
-      ledger_.notes.push_back("Host nodes part the run on " + d.info.name + ": " + why);
+    if (!why.empty() && AnyHostcall(*model_))
+      submission_report_.notes.push_back("Host nodes part the run on " + d.info.name + ": " + why);
   }
   plan_options.default_device = options.device;
   plan_options.max_lanes = options.max_lanes;
@@ -188,26 +188,26 @@ absl::Status ExecutableCore::Compile(const CompileOptions& options) {
   plan_options.pinned_bytes = runtime_->pinned_budget();
   plan_options.runtime = runtime_.get();
   PENSTOCK_ASSIGN_OR_RETURN(const Mode wanted, WantedMode(options));
-  plan_options.events_once = MayBeSplit(wanted);
-  PENSTOCK_RETURN_IF_ERROR(AddTwinChecks(options, plan_options));
+  plan_options.events_once = MayBePartitioned(wanted);
+  PENSTOCK_RETURN_IF_ERROR(AddHostChecks(options, plan_options));
   PENSTOCK_RETURN_IF_ERROR(MakePlan(plan_options));
 
   for (const graph::Lane& lane : plan_.lanes) lane_devices_.push_back(device(lane.device).local);
   ChooseMode(wanted);
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<LoadedKernel> kernels, LoadKernels());
-  gates_ = std::vector<base::Gate<>>(plan_.nodes.size());
+  gates_ = std::vector<base::TrySemaphore<>>(plan_.nodes.size());
   uncaptured_.resize(plan_.nodes.size());
-  const std::vector<std::string> notes = ledger_.notes;
+  const std::vector<std::string> notes = submission_report_.notes;
   for (bool made = false; !made;) {
-    ledger_.notes = notes;
+    submission_report_.notes = notes;
     PENSTOCK_ASSIGN_OR_RETURN(made, MakeProgram(options, kernels));
   }
   return trace_ == nullptr ? absl::OkStatus() : Describe(-1, SetTraceBase());
 }
 
-// Whether feeders may help with runs that are submitted on streams.
-bool ExecutableCore::MayBeSplit(Mode mode) const {
-  const std::vector<int>& counts = runtime_->feeder_counts();
+// Whether submission threads may help with runs that are submitted on streams.
+bool ExecutableCore::MayBePartitioned(Mode mode) const {
+  const std::vector<int>& counts = runtime_->submission_thread_counts();
   return mode != Mode::kGraph && !runtime_->synchronous() &&
          std::any_of(counts.begin(), counts.end(), [](int count) { return count > 0; });
 }
@@ -215,23 +215,23 @@ bool ExecutableCore::MayBeSplit(Mode mode) const {
 // With as many kernels that ask as the devices have room for.
 absl::Status ExecutableCore::MakePlan(graph::PlanOptions options) {
   PENSTOCK_ASSIGN_OR_RETURN(plan_, graph::MakePlan(*model_, options));
-  std::vector<int> asks = MostAsked(plan_, options.devices.size(), options.slots);
-  for (size_t d = 0; d < asks.size(); ++d) {
-    if (asks[d] <= driver::kMostAsked) continue;
+  std::vector<int> hostcalls = MaxPendingHostcalls(plan_, options.devices.size(), options.slots);
+  for (size_t d = 0; d < hostcalls.size(); ++d) {
+    if (hostcalls[d] <= driver::kMaxPendingHostcalls) continue;
     return absl::ResourceExhaustedError(
-        graph::Prefix(*model_) + ": " + std::to_string(asks[d]) + " Host nodes may wait on " + options.devices[d].name +
-        " at once, in " + std::to_string(options.slots) + " slots, and a device has room for " +
-        std::to_string(driver::kMostAsked) +
+        graph::Prefix(*model_) + ": " + std::to_string(hostcalls[d]) + " Host nodes may wait on " +
+        options.devices[d].name + " at once, in " + std::to_string(options.slots) +
+        " slots, and a device has room for " + std::to_string(driver::kMaxPendingHostcalls) +
         "; ask for fewer slots or lanes, order the nodes by After, or leave out Inline and Infallible");
   }
-  if (runtime_->ReserveAsks(asks)) {
-    asks_reserved_ = std::move(asks);
+  if (runtime_->ReserveHostcalls(hostcalls)) {
+    hostcalls_reserved_ = std::move(hostcalls);
     return absl::OkStatus();
   }
-  ledger_.notes.push_back("Host nodes part the run: other executables have taken so much of the room for " +
-                          std::to_string(driver::kMostAsked) +
-                          " that wait on a device at once that too little is left");
-  for (graph::PlanDevice& device : options.devices) device.asks = false;
+  submission_report_.notes.push_back("Host nodes part the run: other executables have taken so much of the room for " +
+                                     std::to_string(driver::kMaxPendingHostcalls) +
+                                     " that wait on a device at once that too little is left");
+  for (graph::PlanDevice& device : options.devices) device.hostcalls = false;
   PENSTOCK_ASSIGN_OR_RETURN(plan_, graph::MakePlan(*model_, options));
   return absl::OkStatus();
 }
@@ -244,22 +244,24 @@ absl::StatusOr<bool> ExecutableCore::MakeProgram(const CompileOptions& options,
   std::vector<bool> cuda;
   for (const DeviceRef& d : runtime_->devices()) cuda.push_back(d.info.kind == driver::DeviceKind::kCuda);
   std::optional<graph::GraphSchedule> graphs;
-  if (ledger_.mode != Mode::kStream) graphs = ScheduleGraphs();
-  program_ = BuildProgram(*model_, plan_, kernels, cuda, graphs ? &*graphs : nullptr, ledger_.mode != Mode::kGraph,
-                          trace_ != nullptr, MayBeSplit(ledger_.mode) ? runtime_->feeder_counts() : std::vector<int>());
+  if (submission_report_.mode != Mode::kStream) graphs = ScheduleGraphs();
+  program_ = BuildProgram(
+      *model_, plan_, kernels, cuda, graphs ? &*graphs : nullptr, submission_report_.mode != Mode::kGraph,
+      trace_ != nullptr,
+      MayBePartitioned(submission_report_.mode) ? runtime_->submission_thread_counts() : std::vector<int>());
   for (const CallEntry& call : program_.calls) {
     driver_gates_.emplace_back(model_->nodes[static_cast<size_t>(call.decl)].concurrency);
   }
   return MakeSlots(options.slots);
 }
 
-absl::Status ExecutableCore::AddTwinChecks(const CompileOptions& options, const graph::PlanOptions& plan_options) {
-  const absl::StatusOr<bool> by_variable = base::FlagOf("PENSTOCK_CHECK_TWINS");
+absl::Status ExecutableCore::AddHostChecks(const CompileOptions& options, const graph::PlanOptions& plan_options) {
+  const absl::StatusOr<bool> by_variable = base::FlagOf("PENSTOCK_CHECK_AGAINST_HOST");
   if (!by_variable.ok()) return base::Prefixed(graph::Prefix(*model_), by_variable.status());
-  if (!options.check_twins && !*by_variable) return absl::OkStatus();
+  if (!options.check_against_host && !*by_variable) return absl::OkStatus();
   PENSTOCK_RETURN_IF_ERROR(graph::MakePlan(*model_, plan_options).status());  // mistakes are told of the graph as it is
   std::vector<std::string> unchecked;
-  model_ = std::make_shared<const Model>(graph::WithTwinChecks(*model_, options.twin_tolerance, unchecked));
+  model_ = std::make_shared<const Model>(graph::WithHostChecks(*model_, options.host_tolerance, unchecked));
   for (const std::string& text : unchecked) runtime_->Log(LogLevel::kWarning, text);
   return absl::OkStatus();
 }
@@ -269,10 +271,10 @@ absl::StatusOr<std::vector<LoadedKernel>> ExecutableCore::LoadKernels() {
   KernelLoads loads;
   for (size_t n = 0; n < plan_.nodes.size(); ++n) {
     const PlanNode& node = plan_.nodes[n];
-    if (node.kind == PlanKind::kAsk) {
+    if (node.kind == PlanKind::kHostcall) {
       const DeviceRef& asker = device(node.device);
       PENSTOCK_RETURN_IF_ERROR(runtime_->StartPoller());
-      PENSTOCK_ASSIGN_OR_RETURN(kernels[n].ask, asker.driver->LoadAsk(asker.local));
+      PENSTOCK_ASSIGN_OR_RETURN(kernels[n].ask, asker.driver->LoadHostcall(asker.local));
     }
     if (node.kind != PlanKind::kParallelFor && node.kind != PlanKind::kKernel) continue;
     const NodeDecl& decl = model_->nodes[static_cast<size_t>(node.decl)];
@@ -284,7 +286,7 @@ absl::StatusOr<std::vector<LoadedKernel>> ExecutableCore::LoadKernels() {
       if (node.kind == PlanKind::kKernel) {
         PENSTOCK_RETURN_IF_ERROR(CheckShape(decl.shape, kernels[n].by_value, d.info.limits));
       }
-      if (ledger_.mode == Mode::kStream || decl.code.cuda_self_by_ref == nullptr) return absl::OkStatus();
+      if (submission_report_.mode == Mode::kStream || decl.code.cuda_self_by_ref == nullptr) return absl::OkStatus();
       PENSTOCK_ASSIGN_OR_RETURN(kernels[n].by_ref,
                                 loads.Get(d, {decl.code.cuda_kernel, decl.code.cuda_self_by_ref, awaits}));
       return absl::OkStatus();
@@ -295,7 +297,7 @@ absl::StatusOr<std::vector<LoadedKernel>> ExecutableCore::LoadKernels() {
 }
 
 absl::Status ExecutableCore::FindStaging(const DeviceRef& device) {
-  if (program_.rings == 0) return absl::OkStatus();
+  if (program_.staged_copies == 0) return absl::OkStatus();
   const absl::Status found = runtime_->WithMemory([&]() -> absl::Status {
     PENSTOCK_ASSIGN_OR_RETURN(staging_, runtime_->Staging(device));
     return absl::OkStatus();
@@ -317,11 +319,11 @@ absl::StatusOr<bool> ExecutableCore::MakeSlots(int count) {
                               .core = this,
                               .timing = trace_ != nullptr,
                               .synchronous = runtime_->synchronous(),
-                              .bell = &runtime_->bell()};
+                              .event_count = &runtime_->event_count()};
   for (int i = 0; i < count; ++i) {
     absl::StatusOr<std::unique_ptr<Slot>> slot = absl::UnknownError("");
     (void)runtime_->WithMemory([&] { return (slot = Slot::Create(options, i)).status(); });
-    if (!slot.ok()) return OfSlot(i, count, slot.status());
+    if (!slot.ok()) return DescribeSlotError(i, count, slot.status());
     slots_.push_back(*std::move(slot));
   }
   PENSTOCK_ASSIGN_OR_RETURN(const bool made, MakeReplays(count));
@@ -331,7 +333,7 @@ absl::StatusOr<bool> ExecutableCore::MakeSlots(int count) {
   return true;
 }
 
-absl::Status ExecutableCore::OfSlot(int slot, int count, const absl::Status& cause) const {
+absl::Status ExecutableCore::DescribeSlotError(int slot, int count, const absl::Status& cause) const {
   const std::string graph = graph::Prefix(*model_);
   if (base::Str(cause.message()).starts_with(graph)) return cause;
   return base::Prefixed(graph + ": slot " + std::to_string(slot) + " of " + std::to_string(count), cause);
@@ -347,7 +349,7 @@ bool ExecutableCore::EnterGate(int32_t node) {
 
 void ExecutableCore::LeaveGate(int32_t node) {
   if (!HasCallable(plan_.nodes[static_cast<size_t>(node)].kind)) return;
-  if (gates_[static_cast<size_t>(node)].Leave()) runtime_->bell().Ring();  // for runs that wait for it
+  if (gates_[static_cast<size_t>(node)].Leave()) runtime_->event_count().Notify();  // for runs that wait for it
 }
 
 Slot* ExecutableCore::TakeFree() {
@@ -364,7 +366,7 @@ void ExecutableCore::Release(Slot* slot) {
     slot->run = nullptr;
     if (!slot->leased) free_.push_back(slot);
   }
-  runtime_->bell().Ring();
+  runtime_->event_count().Notify();
 }
 
 void ExecutableCore::GiveBack(Slot* slot) {
@@ -373,13 +375,13 @@ void ExecutableCore::GiveBack(Slot* slot) {
     slot->leased = false;
     if (slot->run == nullptr) free_.push_back(slot);
   }
-  runtime_->bell().Ring();
+  runtime_->event_count().Notify();
 }
 
 template <class F>
 void ExecutableCore::ForEachRun(F f) {
   for (const auto& slot : slots_) {
-    RunState* run = nullptr;
+    RunCore* run = nullptr;
     {
       base::MutexLock lock(mu_);
       run = slot->run;
@@ -392,7 +394,7 @@ void ExecutableCore::ForEachRun(F f) {
 }
 
 void ExecutableCore::AdvanceAll() {
-  ForEachRun([](RunState& run) { run.Advance(); });
+  ForEachRun([](RunCore& run) { run.Advance(); });
 }
 
 bool ExecutableCore::IsIdle() {
@@ -412,7 +414,7 @@ bool ExecutableCore::HasFreeSlot() {
 }
 
 void ExecutableCore::AbandonAll(const absl::Status& why) {
-  ForEachRun([&](RunState& run) { run.Abandon(why); });
+  ForEachRun([&](RunCore& run) { run.Abandon(why); });
 }
 
 absl::StatusOr<Slot*> ExecutableCore::AcquireSlot(Deadline deadline, bool wait) {
@@ -429,7 +431,7 @@ absl::StatusOr<Slot*> ExecutableCore::AcquireSlot(Deadline deadline, bool wait) 
     return absl::ResourceExhaustedError(
         taken + "; wait for a run to end, use Launch or Acquire, which wait, or compile with more slots");
   }
-  host::WaitForProgress(runtime_->bell(), runtime_->rings(), deadline.at(), take);
+  host::WaitForProgress(runtime_->event_count(), runtime_->notifies_completion(), deadline.at(), take);
   if (slot != nullptr) return slot;
   PENSTOCK_RETURN_IF_ERROR(runtime_->CheckOpen());
   return absl::DeadlineExceededError(taken + " and none came free before the deadline; nothing was started");
@@ -449,7 +451,7 @@ absl::Status ExecutableCore::CheckMayLaunch(const char* called) const {
                                          " inside a callable that is called as a part of a device's work, where "
                                          "nothing of CUDA's may be called; call it outside");
   }
-  if (!host::Poller::IsCurrent()) return absl::OkStatus();
+  if (!host::HostcallPoller::IsCurrent()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       prefix + " inside an Inline Host node; who answers devices calls none; make it Infallible, or neither");
 }
@@ -523,7 +525,7 @@ absl::StatusOr<Run> ExecutableCore::Start(Slot* slot, const Bindings& bindings, 
   if (bound.ok()) bound = EnterStates(*slot);
   if (!bound.ok()) {
     slot->keep_alive.clear();
-    slot->ReleaseAhead();
+    slot->ReleasePredecessors();
     Release(slot);
     runtime_->RunDrained();
     return bound;
@@ -532,15 +534,15 @@ absl::StatusOr<Run> ExecutableCore::Start(Slot* slot, const Bindings& bindings, 
   slot->deadline = deadline.at();
   slot->next_command = 0;
   slot->next_segment = 0;
-  slot->stopped_at = -1;
-  slot->finish_submitted = false;
+  slot->first_unsubmitted = -1;
+  slot->epilogue_submitted = false;
   slot->lane_full = false;
-  for (const auto& split : slot->splits) split->Reset();
+  for (const auto& split : slot->partitions) split->Reset();
   const bool needs_workers = PrepareHostSteps(*slot);
   slot->serial = launches_.fetch_add(1, std::memory_order_relaxed);
-  auto* run = new RunState(shared_from_this(), slot, deadline, slot->serial);
+  auto* run = new RunCore(shared_from_this(), slot, deadline, slot->serial);
   Run handle(run);
-  if (slot->asks != nullptr) slot->asks->BeginRun(slot->serial);  // from the lock on others may end it
+  if (slot->hostcalls != nullptr) slot->hostcalls->BeginRun(slot->serial);  // from the lock on others may end it
   {
     base::MutexLock lock(mu_);
     slot->run = run;
@@ -565,8 +567,8 @@ absl::Status ExecutableCore::EnterStates(Slot& slot) {
 bool ExecutableCore::PrepareHostSteps(Slot& slot) {
   int32_t work = 0;
   for (size_t s = 0; s < program_.hosts.size(); ++s) {
-    slot.host_states[s].store(HostState::kWaiting, std::memory_order_relaxed);
-    work += slot.host_idle[s] ? 0 : 1;
+    slot.host_states[s].store(HostStepState::kWaiting, std::memory_order_relaxed);
+    work += slot.is_noop[s] ? 0 : 1;
   }
   slot.hosts.Begin(*slot.schedule, work);
   return work > 0;

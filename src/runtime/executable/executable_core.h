@@ -13,10 +13,10 @@
 #include "absl/status/statusor.h"
 #include "graph/plan/plan.h"
 #include "penstock/executable.h"
-#include "penstock/replay_ledger.h"
 #include "penstock/runtime.h"
-#include "src/base/gate.h"
+#include "penstock/submission_report.h"
 #include "src/base/mutex.h"
+#include "src/base/try_semaphore.h"
 #include "src/runtime/executable/device_choice.h"
 #include "src/runtime/executable/mode_trial.h"
 #include "src/runtime/program/program.h"
@@ -31,7 +31,7 @@ class RuntimeCore;
 
 // Whether both are of one graph, with the same parameters and buffers: a graph only grows. Then bindings of one fit the
 // other.
-bool SameFace(const Model& a, const Model& b);
+bool SameSignature(const Model& a, const Model& b);
 
 class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
  public:
@@ -72,7 +72,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   bool HasFreeSlot();
   // Advances every run in flight; never blocks.
   void AdvanceAll();
-  // Ends every run in flight: see RunState::Abandon.
+  // Ends every run in flight: see RunCore::Abandon.
   void AbandonAll(const absl::Status& why);
 
   // Before the first launch. The States by key, where the graph has some, of which this executable is `member`.
@@ -106,7 +106,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   Slot& slot(int index) { return *slots_[static_cast<size_t>(index)]; }
   int slots() const { return static_cast<int>(slots_.size()); }
   int64_t launches() const { return launches_.load(std::memory_order_relaxed); }
-  ReplayLedger ledger() const;
+  SubmissionReport submission_report() const;
 
   // One callable runs at most `concurrency` times at once over all slots. EnterGate never blocks.
   bool EnterGate(int32_t node);
@@ -114,7 +114,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
 
   // For the run that owns the slot.
   void RunHostNode(Slot& slot, int32_t step, int64_t serial);
-  void CallAsked(Slot& slot, const AskEntry& entry, int64_t serial);
+  void CallHostcall(Slot& slot, const HostcallEntry& entry, int64_t serial);
   void BeginStagedCopy(Slot& slot, int32_t ring) const;
   void RecordStagedCopy(Slot& slot, int32_t step, int64_t serial) const;
   void RecordTrace(Slot& slot, int64_t serial);
@@ -133,14 +133,14 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
  private:
   explicit ExecutableCore(std::shared_ptr<RuntimeCore> runtime, const Model& model, const CompileOptions& options);
   absl::Status Compile(const CompileOptions& options);
-  bool MayBeSplit(Mode mode) const;
-  absl::Status AddTwinChecks(const CompileOptions& options, const graph::PlanOptions& plan_options);
+  bool MayBePartitioned(Mode mode) const;
+  absl::Status AddHostChecks(const CompileOptions& options, const graph::PlanOptions& plan_options);
   absl::StatusOr<std::vector<LoadedKernel>> LoadKernels();
   absl::StatusOr<Mode> WantedMode(const CompileOptions& options) const;
   void ChooseMode(Mode wanted);
   absl::StatusOr<bool> MakeReplays(int count);
   absl::Status PrepareGraphs(Slot& slot);
-  absl::Status OfSlot(int slot, int count, const absl::Status& cause) const;
+  absl::Status DescribeSlotError(int slot, int count, const absl::Status& cause) const;
   void BeginTrial(Slot& slot);
   graph::GraphSchedule ScheduleGraphs();
   std::vector<bool> RefusedNodes();
@@ -174,7 +174,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   // Whether all bytes of the memory are where the buffer must have them. True: they are pinned.
   absl::StatusOr<bool> CheckPlace(Slot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory,
                                   int64_t bytes) const;
-  absl::Status BindAhead(Slot& slot, const Bindings& bindings);
+  absl::Status BindPredecessors(Slot& slot, const Bindings& bindings);
   absl::Status WaitForNative(Slot& slot, const Bindings& bindings, int& stream_device);
   absl::Status CheckOverlaps(Slot& slot) const;
   static void TakeOver(Slot& slot, const Bindings& bindings);
@@ -189,17 +189,17 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   graph::Plan plan_;
   Program program_;
   std::vector<std::string> uncaptured_;  // of each plan node: why it could not be captured; empty: it could be
-  ReplayLedger ledger_;  // but for what the slots and the trial count; constant after Compile
+  SubmissionReport submission_report_;  // but for what the slots and the trial count; constant after Compile
   std::unique_ptr<ModeTrial> trial_;  // under Mode::kAuto, where there are graphs
   driver::Driver* driver_ = nullptr;
   memory::Staging* staging_ = nullptr;  // null where nothing goes through the ring
-  std::vector<int> asks_reserved_;  // of each device: how many of its kMostAsked are kept for this one
+  std::vector<int> hostcalls_reserved_;  // of each device: how many of its kMaxPendingHostcalls are kept for this one
   std::vector<int> lane_devices_;
-  std::vector<driver::Gate> driver_gates_;  // a call each, for host devices
-  std::vector<base::Gate<>> gates_;  // a plan node each
+  std::vector<driver::TrySemaphore> driver_gates_;  // a call each, for host devices
+  std::vector<base::TrySemaphore<>> gates_;  // a plan node each
   std::vector<driver::Event> trace_base_;  // a device each
   std::vector<double> trace_base_us_;
-  uint64_t trace_base_stamp_ = 0;  // of the graphs' device, then; 0: nothing is stamped
+  uint64_t trace_base_timestamp_ = 0;  // of the graphs' device, then; 0: nothing is stamped
   std::vector<std::unique_ptr<Slot>> slots_;
   StreamExecutor executor_;
   std::shared_ptr<KeyedStates> keyed_;

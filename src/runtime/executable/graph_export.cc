@@ -17,7 +17,7 @@ namespace penstock::runtime {
 
 GraphExport::~GraphExport() {
   if (core_->runtime().forked()) {
-    [[maybe_unused]] const GraphReplay* const left_behind = graph_.release();
+    [[maybe_unused]] const SlotGraphs* const left_behind = graph_.release();
     return;
   }
   graph_.reset();
@@ -35,7 +35,7 @@ absl::StatusOr<std::shared_ptr<const GraphExport>> ExecutableCore::Export(std::s
   if (!bound.ok()) runtime_->NoteFault(bound);
   PENSTOCK_RETURN_IF_ERROR(bound);
   int32_t node = -1;
-  absl::StatusOr<std::unique_ptr<GraphReplay>> graph = absl::UnknownError("");
+  absl::StatusOr<std::unique_ptr<SlotGraphs>> graph = absl::UnknownError("");
   (void)runtime_->WithMemory([&] { return (graph = slot->ExportGraph(node)).status(); });
   if (!graph.ok()) {
     runtime_->NoteFault(graph.status());
@@ -51,7 +51,7 @@ absl::StatusOr<std::shared_ptr<const GraphExport>> ExecutableCore::Export(std::s
 // What holds whatever is bound.
 absl::Status ExecutableCore::CheckExports() const {
   if (program_.replay.graphs() == 0) {
-    const std::string why = ledger_.notes.empty() ? "" : " (" + ledger_.notes.back() + ")";
+    const std::string why = submission_report_.notes.empty() ? "" : " (" + submission_report_.notes.back() + ")";
     return absl::FailedPreconditionError(graph::Prefix(*model_) + ": not exported, since it has no graphs" + why +
                                          "; compile with Mode::kGraph or Mode::kAuto");
   }
@@ -67,7 +67,7 @@ absl::Status ExecutableCore::CheckExports() const {
   }
   for (const ExecCommand& command : program_.graphs.commands) {
     if (command.node < 0) continue;
-    return Unexported(command.node, "it is in no graph, and the executable's ledger says why");
+    return Unexported(command.node, "it is in no graph, and the executable's submission_report says why");
   }
   return absl::OkStatus();
 }
@@ -79,17 +79,17 @@ absl::Status ExecutableCore::Unexported(int32_t node, const char* why) const {
 // As for a run; but the graphs of the slot's runs learn nothing of it, and so the next one binds all of it anew.
 absl::Status ExecutableCore::BindToExport(Slot& slot, const Bindings& bindings) {
   slot.fault.Reset();
-  GraphReplay* const replay = std::exchange(slot.replay, nullptr);
+  SlotGraphs* const replay = std::exchange(slot.replay, nullptr);
   slot.params_known = false;
   slot.stamp = 0;
   absl::Status bound = Bind(slot, bindings);
-  slot.ReleaseAhead();  // an exported graph comes behind what the application says
+  slot.ReleasePredecessors();  // an exported graph comes behind what the application says
   slot.params_known = false;
   slot.stamp = 0;
   slot.replay = replay;
   if (!bound.ok()) return bound;
   for (size_t s = 0; s < program_.hosts.size(); ++s) {
-    if (slot.host_idle[s] || program_.hosts[s].ring < 0) continue;
+    if (slot.is_noop[s] || program_.hosts[s].ring < 0) continue;
     return Unexported(plan_.host_steps[s].node,
                       "several threads copy what is bound, since it is large and not pinned; bind pinned memory");
   }
@@ -101,7 +101,7 @@ void ExecutableCore::CallExported(Slot& slot, int32_t node, int32_t step, int32_
   const base::DeviceCodeScope scope;
   if (slot.fault.failed()) return;
   while (!EnterGate(node)) std::this_thread::yield();
-  step < 0 ? CallAsked(slot, program_.asks[static_cast<size_t>(ask)], -1) : RunHostNode(slot, step, -1);
+  step < 0 ? CallHostcall(slot, program_.hostcalls[static_cast<size_t>(ask)], -1) : RunHostNode(slot, step, -1);
   LeaveGate(node);
 }
 

@@ -22,7 +22,7 @@ class GraphExport {
   GraphExport(const GraphExport&) = delete;
   GraphExport& operator=(const GraphExport&) = delete;
 
-  void Set(std::unique_ptr<GraphReplay> graph) { graph_ = std::move(graph); }
+  void Set(std::unique_ptr<SlotGraphs> graph) { graph_ = std::move(graph); }
   // OK, or the first failure of its Host nodes.
   absl::Status status() const;
   void* native() const { return graph_->native_whole(); }
@@ -30,7 +30,7 @@ class GraphExport {
  private:
   const std::shared_ptr<ExecutableCore> core_;
   Slot* const slot_;
-  std::unique_ptr<GraphReplay> graph_;
+  std::unique_ptr<SlotGraphs> graph_;
 };
 
 }  // namespace penstock::runtime

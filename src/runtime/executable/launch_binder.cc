@@ -49,12 +49,12 @@ std::pair<int64_t, int64_t> ElementsToBind(const BoxInRun& box) {
 
 }  // namespace
 
-bool SameFace(const Model& a, const Model& b) {
+bool SameSignature(const Model& a, const Model& b) {
   return a.serial == b.serial && a.params.size() == b.params.size() && a.buffers.size() == b.buffers.size();
 }
 
 absl::Status ExecutableCore::Bind(Slot& slot, const Bindings& bindings) {
-  if (bindings.model_ != model_ && (bindings.model_ == nullptr || !SameFace(*bindings.model_, *model_))) {
+  if (bindings.model_ != model_ && (bindings.model_ == nullptr || !SameSignature(*bindings.model_, *model_))) {
     return absl::InvalidArgumentError(
         graph::Prefix(*model_) +
         ": the bindings were made by an executable of another graph, or by none; use this one's bindings()");
@@ -69,13 +69,13 @@ absl::Status ExecutableCore::Bind(Slot& slot, const Bindings& bindings) {
     if (program_.dynamic) PENSTOCK_RETURN_IF_ERROR(ApplyDynamicShapes(*model_, program_, slot));
     PENSTOCK_RETURN_IF_ERROR(BindBuffers(slot, bindings));
     PatchPointers(slot);
-    slot.stamp = bindings.stamp_;
+    slot.stamp = bindings.version_;
   }
   if (!slot.kept.empty()) slot.keep_alive.resize(model_->buffers.size());
   for (const int32_t b : slot.kept) {
     slot.keep_alive[static_cast<size_t>(b)] = bindings.buffers_[static_cast<size_t>(b)].keep_alive;
   }
-  return BindAhead(slot, bindings);
+  return BindPredecessors(slot, bindings);
 }
 
 absl::StatusOr<bool> ExecutableCore::BindKey(Slot& slot, const Bindings& bindings) {
@@ -107,7 +107,7 @@ absl::StatusOr<bool> ExecutableCore::BindKey(Slot& slot, const Bindings& binding
 
 // Whether the slot is as its last run left it: bound to the same memory, which is of the kind it was.
 bool ExecutableCore::IsStillBound(const Slot& slot, const Bindings& bindings) const {
-  return slot.stamp != 0 && slot.stamp == bindings.stamp_ && slot.kinds.StillTrue(*driver_);
+  return slot.stamp != 0 && slot.stamp == bindings.version_ && slot.kinds.StillTrue(*driver_);
 }
 
 absl::Status ExecutableCore::CheckParams(const Bindings& bindings) const {
@@ -173,10 +173,10 @@ absl::Status ExecutableCore::BindBuffers(Slot& slot, const Bindings& bindings) {
   return CheckOverlaps(slot);
 }
 
-absl::Status ExecutableCore::BindAhead(Slot& slot, const Bindings& bindings) {
-  for (size_t a = 0; a < plan_.arrivals.size(); ++a) {
-    const auto b = static_cast<size_t>(plan_.arrivals[a].buffer);
-    const auto arrival = static_cast<int32_t>(a);
+absl::Status ExecutableCore::BindPredecessors(Slot& slot, const Bindings& bindings) {
+  for (size_t a = 0; a < plan_.external_deps.size(); ++a) {
+    const auto b = static_cast<size_t>(plan_.external_deps[a].buffer);
+    const auto external_dep = static_cast<int32_t>(a);
     for (const Run& run : bindings.buffers_[b].runs_ahead) {
       if (!run.state_->IsOf(*runtime_, driver_)) {
         return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", model_->buffers[b].name,
@@ -184,11 +184,11 @@ absl::Status ExecutableCore::BindAhead(Slot& slot, const Bindings& bindings) {
                       "of one only; wait for it on the host");
       }
       run.state_->Ref();
-      slot.ahead.push_back({arrival, run.state_});
+      slot.ahead.push_back({external_dep, run.state_});
     }
-    for (void* const event : bindings.buffers_[b].events_ahead) slot.events_ahead.push_back({arrival, event});
+    for (void* const event : bindings.buffers_[b].events_ahead) slot.events_ahead.push_back({external_dep, event});
   }
-  for (const RunAhead& ahead : slot.ahead) ahead.run->Follow();
+  for (const Predecessor& ahead : slot.ahead) ahead.run->Follow();
   return absl::OkStatus();
 }
 
@@ -206,7 +206,7 @@ absl::Status ExecutableCore::WaitForNative(Slot& slot, const Bindings& bindings,
 // The next run has them; launches after that need others.
 void ExecutableCore::TakeOver(Slot& slot, const Bindings& bindings) {
   for (const int32_t b : slot.taken) bindings.buffers_[static_cast<size_t>(b)] = {};
-  if (!slot.taken.empty()) bindings.stamp_ = 0;
+  if (!slot.taken.empty()) bindings.version_ = 0;
 }
 
 absl::Status ExecutableCore::BindBuffer(Slot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory) {
@@ -227,7 +227,7 @@ absl::Status ExecutableCore::BindBuffer(Slot& slot, const BufferDecl& decl, size
     return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name,
                   "bound to const memory, but the graph writes it; bind memory that may be written");
   }
-  if (const int32_t alias = program_.strictest[buffer]; alias >= 0) {
+  if (const int32_t alias = program_.max_alignment_alias[buffer]; alias >= 0) {
     const BufferDecl& strict = model_->buffers[static_cast<size_t>(alias)];
     if (reinterpret_cast<uintptr_t>(memory.data) % strict.type.align != 0) {
       return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name,

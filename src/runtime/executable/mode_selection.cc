@@ -34,7 +34,7 @@ absl::StatusOr<Mode> ExecutableCore::WantedMode(const CompileOptions& options) c
 
 void ExecutableCore::ChooseMode(Mode wanted) {
   if (wanted == Mode::kStream) return;
-  std::vector<std::string>& notes = ledger_.notes;
+  std::vector<std::string>& notes = submission_report_.notes;
   const auto several = [&](const graph::Lane& lane) { return lane.device != plan_.lanes[0].device; };
   if (std::any_of(plan_.lanes.begin(), plan_.lanes.end(), several)) {
     notes.push_back("no graphs: the plan is on several devices, and a graph stays on one");
@@ -45,32 +45,33 @@ void ExecutableCore::ChooseMode(Mode wanted) {
   if (runtime_->synchronous())
     notes.push_back("no graphs: RuntimeOptions::synchronous, or PENSTOCK_SYNC, has each node waited for");
   if (plan_.lanes.empty() && wanted == Mode::kAuto) notes.push_back("no graphs: nothing runs on a device");
-  if (notes.empty()) ledger_.mode = wanted;
+  if (notes.empty()) submission_report_.mode = wanted;
 }
 
 // Under kAuto graphs are no condition: a Launch node that cannot be captured is in none, for which everything is made
-// once more (false), and where they cannot be made at all there are none. The ledger says so.
+// once more (false), and where they cannot be made at all there are none. The submission_report says so.
 absl::StatusOr<bool> ExecutableCore::MakeReplays(int count) {
-  if (ledger_.mode == Mode::kStream) return true;
+  if (submission_report_.mode == Mode::kStream) return true;
   for (size_t i = 0; i < slots_.size(); ++i) {
     int32_t node = -1;
-    const bool upload = ledger_.mode == Mode::kGraph;  // which waits for the device
+    const bool upload = submission_report_.mode == Mode::kGraph;  // which waits for the device
     const absl::Status made = runtime_->WithMemory([&] { return slots_[i]->MakeReplay(upload, node); });
     if (made.ok()) continue;
-    if (ledger_.mode == Mode::kGraph || base::IsFatal(made)) return OfSlot(static_cast<int>(i), count, made);
+    if (submission_report_.mode == Mode::kGraph || base::IsFatal(made))
+      return DescribeSlotError(static_cast<int>(i), count, made);
     if (node >= 0) {
       uncaptured_[static_cast<size_t>(node)] = base::Str(made.message());
       return false;
     }
-    ledger_.mode = Mode::kStream;
-    ledger_.notes.push_back("no graphs: " + base::Str(made.message()));
+    submission_report_.mode = Mode::kStream;
+    submission_report_.notes.push_back("no graphs: " + base::Str(made.message()));
     for (const auto& slot : slots_) slot->DropGraphs();
     break;
   }
-  if (ledger_.mode == Mode::kAuto) trial_ = std::make_unique<ModeTrial>(count);
+  if (submission_report_.mode == Mode::kAuto) trial_ = std::make_unique<ModeTrial>(count);
   for (const auto& slot : slots_) {
-    slot->Use(ledger_.mode);
-    if (ledger_.mode == Mode::kGraph && slot->replay != nullptr) slot->replay->OnlyGraphs();
+    slot->Use(submission_report_.mode);
+    if (submission_report_.mode == Mode::kGraph && slot->replay != nullptr) slot->replay->OnlyGraphs();
   }
   return true;
 }
@@ -78,7 +79,7 @@ absl::StatusOr<bool> ExecutableCore::MakeReplays(int count) {
 // Launch nodes with arguments that they were not captured with. Under kAuto the run needs no graphs, and later ones do
 // without where these could not be captured.
 absl::Status ExecutableCore::PrepareGraphs(Slot& slot) {
-  if (slot.replay == nullptr || slot.schedule != &program_.graphs || program_.replay.foreign.empty()) return {};
+  if (slot.replay == nullptr || slot.schedule != &program_.graphs || program_.replay.launch.empty()) return {};
   const driver::CurrentDevice current(*driver_, local_device_of_lane(program_.replay.lane));
   int32_t node = -1;
   const absl::StatusOr<bool> captured = slot.replay->Capture(node);
@@ -127,7 +128,8 @@ std::vector<bool> ExecutableCore::RefusedNodes() {
     refused[n] = peer || !uncaptured_[n].empty();
     if (!refused[n]) continue;
     const std::string name = "node '" + graph::OneLine(plan_.nodes[n].name) + "' is in no graph: ";
-    ledger_.notes.push_back(name + (peer ? "it copies between devices, and a graph stays on one" : uncaptured_[n]));
+    submission_report_.notes.push_back(name +
+                                       (peer ? "it copies between devices, and a graph stays on one" : uncaptured_[n]));
   }
   return refused;
 }
@@ -136,26 +138,26 @@ graph::GraphSchedule ExecutableCore::ScheduleGraphs() {
   graph::GraphSchedule schedule = graph::MakeGraphSchedule(plan_, RefusedNodes());
   const bool writes =
       std::any_of(plan_.states.begin(), plan_.states.end(), [](const auto& use) { return use.written; });
-  if (writes || !plan_.arrivals.empty()) {
-    ledger_.notes.push_back(
+  if (writes || !plan_.external_deps.empty()) {
+    submission_report_.notes.push_back(
         "States that are written, and device memory that is bound, part graphs at their first and last touches: " +
         std::to_string(schedule.graphs.size()) + " graphs a slot");
   }
   return schedule;
 }
 
-ReplayLedger ExecutableCore::ledger() const {
-  ReplayLedger ledger = ledger_;
+SubmissionReport ExecutableCore::submission_report() const {
+  SubmissionReport submission_report = submission_report_;
   for (const auto& slot : slots_) {
-    if (slot->graphs != nullptr) slot->graphs->AddTo(ledger);
+    if (slot->graphs != nullptr) slot->graphs->AddTo(submission_report);
   }
-  if (trial_ == nullptr) return ledger;
+  if (trial_ == nullptr) return submission_report;
   const ModeTrial::Result result = trial_->result();
-  ledger.mode = result.mode;
-  ledger.stream_us = result.stream_us;
-  ledger.graph_us = result.graph_us;
-  if (!result.refused.empty()) ledger.notes.push_back("no graphs any more: " + result.refused);
-  return ledger;
+  submission_report.mode = result.mode;
+  submission_report.stream_us = result.stream_us;
+  submission_report.graph_us = result.graph_us;
+  if (!result.refused.empty()) submission_report.notes.push_back("no graphs any more: " + result.refused);
+  return submission_report;
 }
 
 }  // namespace penstock::runtime

@@ -7,11 +7,11 @@
 
 namespace penstock::runtime {
 
-absl::StatusOr<std::unique_ptr<NodeStamps>> NodeStamps::Create(const Options& options) {
-  const ReplayProgram& replay = *options.replay;
+absl::StatusOr<std::unique_ptr<NodeTimestamps>> NodeTimestamps::Create(const Options& options) {
+  const GraphProgram& replay = *options.replay;
   std::vector<size_t> begin;
   std::vector<int32_t> nodes{-1};  // of each stamp: the plan's
-  for (const ReplayEntry& entry : replay.entries) nodes.push_back(entry.node);
+  for (const GraphNodeEntry& entry : replay.entries) nodes.push_back(entry.node);
   for (int32_t g = 0; g < replay.graphs(); ++g) {
     const int32_t first = replay.begin[static_cast<size_t>(g)];
     for (int32_t e = first; e < replay.begin[static_cast<size_t>(g) + 1]; ++e) {
@@ -20,22 +20,22 @@ absl::StatusOr<std::unique_ptr<NodeStamps>> NodeStamps::Create(const Options& op
       if (preds.size() != 1) nodes.push_back(replay.entries[static_cast<size_t>(e)].node);
     }
   }
-  PENSTOCK_ASSIGN_OR_RETURN(const driver::LibraryCode code, options.driver->LoadStamp(options.device));
+  PENSTOCK_ASSIGN_OR_RETURN(const driver::LibraryCode code, options.driver->LoadTimestamp(options.device));
   PENSTOCK_ASSIGN_OR_RETURN(memory::PinnedBlock places,
                             options.pinned->Allocate(nodes.size() * sizeof(uint64_t), options.pinned_node));
-  return std::unique_ptr<NodeStamps>(new NodeStamps(options, code, nodes, std::move(begin), std::move(places)));
+  return std::unique_ptr<NodeTimestamps>(new NodeTimestamps(options, code, nodes, std::move(begin), std::move(places)));
 }
 
-NodeStamps::NodeStamps(const Options& options, const driver::LibraryCode& code, const std::vector<int32_t>& nodes,
-                       std::vector<size_t> begin, memory::PinnedBlock places)
+NodeTimestamps::NodeTimestamps(const Options& options, const driver::LibraryCode& code,
+                               const std::vector<int32_t>& nodes, std::vector<size_t> begin, memory::PinnedBlock places)
     : driver_(*options.driver),
       begin_(std::move(begin)),
       first_begin_(options.replay->entries.size() + 1),
       memory_(std::move(places)),
       places_(static_cast<uint64_t*>(memory_.data())),
-      stamps_(nodes.size()) {
-  for (size_t i = 0; i < stamps_.size(); ++i) {
-    Stamp& stamp = stamps_[i];
+      timestamps_(nodes.size()) {
+  for (size_t i = 0; i < timestamps_.size(); ++i) {
+    Stamp& stamp = timestamps_[i];
     stamp.args.at = places_ + i;
     stamp.op = driver::LibraryOp(code, &stamp.argv, sizeof(stamp.args));
     stamp.op.tag = {options.fault, nodes[i]};
@@ -44,34 +44,34 @@ NodeStamps::NodeStamps(const Options& options, const driver::LibraryCode& code, 
   Forget();
 }
 
-void NodeStamps::Stamp::AppendUses(int32_t /*node*/, std::vector<driver::MemoryUse>& out) const {
+void NodeTimestamps::Stamp::AppendUses(int32_t /*node*/, std::vector<driver::MemoryUse>& out) const {
   out.push_back({.data = args.at, .width = sizeof(*args.at), .writes = true});
 }
 
-absl::StatusOr<bool> NodeStamps::AddBegin(int32_t entry, driver::Graph to, std::vector<int32_t>& after,
-                                          int priority) const {
+absl::StatusOr<bool> NodeTimestamps::AddBegin(int32_t entry, driver::Graph to, std::vector<int32_t>& after,
+                                              int priority) const {
   const size_t begin = begin_[static_cast<size_t>(entry)];
   if (begin < first_begin_) return false;
-  PENSTOCK_ASSIGN_OR_RETURN(const int32_t number, driver_.AddNode(to, after, &stamps_[begin].op, priority));
+  PENSTOCK_ASSIGN_OR_RETURN(const int32_t number, driver_.AddNode(to, after, &timestamps_[begin].op, priority));
   after.assign(1, number);
   return true;
 }
 
-absl::StatusOr<int32_t> NodeStamps::AddEnd(int32_t entry, driver::Graph to, int32_t node, int priority) const {
-  return driver_.AddNode(to, {&node, 1}, &stamps_[EndOf(entry)].op, priority);
+absl::StatusOr<int32_t> NodeTimestamps::AddEnd(int32_t entry, driver::Graph to, int32_t node, int priority) const {
+  return driver_.AddNode(to, {&node, 1}, &timestamps_[EndOf(entry)].op, priority);
 }
 
-NodeStamps::Times NodeStamps::Of(int32_t entry) const {
+NodeTimestamps::Times NodeTimestamps::Of(int32_t entry) const {
   return {At(begin_[static_cast<size_t>(entry)]), At(EndOf(entry))};
 }
 
 // A run that a fatal error has ended may have left work on a host device.
-uint64_t NodeStamps::At(size_t stamp) const {
+uint64_t NodeTimestamps::At(size_t stamp) const {
   return std::atomic_ref<uint64_t>(places_[stamp]).load(std::memory_order_relaxed);
 }
 
-void NodeStamps::Forget() {
-  for (size_t i = 0; i < stamps_.size(); ++i) {
+void NodeTimestamps::Forget() {
+  for (size_t i = 0; i < timestamps_.size(); ++i) {
     std::atomic_ref<uint64_t>(places_[i]).store(0, std::memory_order_relaxed);
   }
 }

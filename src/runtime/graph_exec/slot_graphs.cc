@@ -53,7 +53,7 @@ bool IsSame(const driver::FillOp& a, const driver::FillOp& b) {
 
 }  // namespace
 
-GraphReplay::GraphReplay(const Options& options, Slot& slot)
+SlotGraphs::SlotGraphs(const Options& options, Slot& slot)
     : options_(options),
       replay_(options.program->replay),
       slot_(slot),
@@ -74,18 +74,18 @@ GraphReplay::GraphReplay(const Options& options, Slot& slot)
   }
 }
 
-absl::StatusOr<std::unique_ptr<GraphReplay>> GraphReplay::Create(const Options& options, Slot& slot, int32_t& node) {
-  std::unique_ptr<GraphReplay> replay(new GraphReplay(options, slot));
+absl::StatusOr<std::unique_ptr<SlotGraphs>> SlotGraphs::Create(const Options& options, Slot& slot, int32_t& node) {
+  std::unique_ptr<SlotGraphs> replay(new SlotGraphs(options, slot));
   const driver::CurrentDevice current(*options.device->driver, options.device->local);
   replay->FindPieces();
   PENSTOCK_RETURN_IF_ERROR(replay->MakeScratch());
   if (options.stamped && !replay->nodes_.empty()) {
-    PENSTOCK_ASSIGN_OR_RETURN(replay->stamps_, NodeStamps::Create({.replay = &replay->replay_,
-                                                                   .driver = options.device->driver,
-                                                                   .device = options.device->local,
-                                                                   .pinned = options.pinned,
-                                                                   .pinned_node = options.pinned_node,
-                                                                   .fault = &slot.fault}));
+    PENSTOCK_ASSIGN_OR_RETURN(replay->timestamps_, NodeTimestamps::Create({.replay = &replay->replay_,
+                                                                           .driver = options.device->driver,
+                                                                           .device = options.device->local,
+                                                                           .pinned = options.pinned,
+                                                                           .pinned_node = options.pinned_node,
+                                                                           .fault = &slot.fault}));
   }
   PENSTOCK_RETURN_IF_ERROR(replay->CaptureWhatIsKnown(node));
   for (int32_t g = 0; g < replay->replay_.graphs(); ++g) {
@@ -95,8 +95,8 @@ absl::StatusOr<std::unique_ptr<GraphReplay>> GraphReplay::Create(const Options& 
   return replay;
 }
 
-absl::StatusOr<std::unique_ptr<GraphReplay>> GraphReplay::Export(const Options& options, Slot& slot, int32_t& node) {
-  std::unique_ptr<GraphReplay> replay(new GraphReplay(options, slot));
+absl::StatusOr<std::unique_ptr<SlotGraphs>> SlotGraphs::Export(const Options& options, Slot& slot, int32_t& node) {
+  std::unique_ptr<SlotGraphs> replay(new SlotGraphs(options, slot));
   replay->exported_ = true;
   const driver::CurrentDevice current(*options.device->driver, options.device->local);
   replay->FindPieces();
@@ -107,8 +107,8 @@ absl::StatusOr<std::unique_ptr<GraphReplay>> GraphReplay::Export(const Options& 
   return replay;
 }
 
-absl::Status GraphReplay::CaptureAll(int32_t& node) {
-  for (const int32_t e : replay_.foreign) {
+absl::Status SlotGraphs::CaptureAll(int32_t& node) {
+  for (const int32_t e : replay_.launch) {
     absl::StatusOr<bool> captured = CaptureEntry(e);
     if (captured.ok() && *captured) continue;
     node = replay_.entries[static_cast<size_t>(e)].node;
@@ -119,9 +119,9 @@ absl::Status GraphReplay::CaptureAll(int32_t& node) {
 }
 
 // One graph alone is all there is, several are children.
-absl::StatusOr<driver::Graph> GraphReplay::Join() {
-  Chain chain{.graph = {}, .last = {}, .steps = std::vector<bool>(slot_.host_idle.size())};
-  const auto idle = std::count(slot_.host_idle.begin(), slot_.host_idle.end(), true);
+absl::StatusOr<driver::Graph> SlotGraphs::Join() {
+  Chain chain{.graph = {}, .last = {}, .steps = std::vector<bool>(slot_.is_noop.size())};
+  const auto idle = std::count(slot_.is_noop.begin(), slot_.is_noop.end(), true);
   const bool alone = replay_.graphs() == 1 && static_cast<size_t>(idle) == chain.steps.size();
   PENSTOCK_ASSIGN_OR_RETURN(chain.graph, driver_.CreateGraph(options_.device->local));
   absl::Status joined = alone ? AddNodes(0, chain.graph, true) : JoinInto(chain);
@@ -131,7 +131,7 @@ absl::StatusOr<driver::Graph> GraphReplay::Join() {
 }
 
 // Graphs and host steps one behind the other, as a run submits them: each segment behind the steps that it waits for.
-absl::Status GraphReplay::JoinInto(Chain& chain) {
+absl::Status SlotGraphs::JoinInto(Chain& chain) {
   const Schedule& schedule = options_.program->graphs;
   for (const graph::Segment& segment : schedule.segments) {
     for (const int32_t step : segment.after_hosts) PENSTOCK_RETURN_IF_ERROR(AddHostStep(step, chain));
@@ -146,7 +146,7 @@ absl::Status GraphReplay::JoinInto(Chain& chain) {
   return absl::OkStatus();
 }
 
-absl::Status GraphReplay::AddPart(int32_t graph, Chain& chain) {
+absl::Status SlotGraphs::AddPart(int32_t graph, Chain& chain) {
   PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph part, driver_.CreateGraph(options_.device->local));
   absl::Status added = AddNodes(graph, part, true);
   if (added.ok()) {
@@ -160,7 +160,7 @@ absl::Status GraphReplay::AddPart(int32_t graph, Chain& chain) {
 
 // Behind those that it waits for. They may be as many as the plan has, so a list says what is still to be done: a step
 // stands on it before those that it waits for.
-absl::Status GraphReplay::AddHostStep(int32_t last, Chain& chain) {
+absl::Status SlotGraphs::AddHostStep(int32_t last, Chain& chain) {
   std::vector<int32_t> open = {last};
   while (!open.empty()) {
     const int32_t step = open.back();
@@ -178,7 +178,7 @@ absl::Status GraphReplay::AddHostStep(int32_t last, Chain& chain) {
     open.pop_back();
     const bool has_been_added = chain.steps[s];
     chain.steps[s] = true;
-    if (has_been_added || slot_.host_idle[s]) continue;
+    if (has_been_added || slot_.is_noop[s]) continue;
     PENSTOCK_ASSIGN_OR_RETURN(const int32_t added,
                               AddHost({.node = planned.node, .step = step}, chain.graph, chain.last));
     chain.last.assign(1, added);
@@ -186,21 +186,21 @@ absl::Status GraphReplay::AddHostStep(int32_t last, Chain& chain) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int32_t> GraphReplay::AddHost(const HostNode& node, driver::Graph to, std::span<const int32_t> after) {
+absl::StatusOr<int32_t> SlotGraphs::AddHost(const HostNode& node, driver::Graph to, std::span<const int32_t> after) {
   host_nodes_.push_back(std::make_unique<HostNode>(node));
   HostNode& host = *host_nodes_.back();
   host.core = options_.core;
   host.slot = &slot_;
-  host.code = {.call = &GraphReplay::CallHostNode, .context = &host};
+  host.code = {.call = &SlotGraphs::CallHostNode, .context = &host};
   return driver_.AddHost(to, after, host.code);
 }
 
-void GraphReplay::CallHostNode(void* context) {
+void SlotGraphs::CallHostNode(void* context) {
   const HostNode& of = *static_cast<const HostNode*>(context);
   of.core->CallExported(*of.slot, of.node, of.step, of.ask);
 }
 
-void GraphReplay::Drop() {
+void SlotGraphs::Drop() {
   const driver::CurrentDevice current(driver_, options_.device->local);
   for (Made& made : made_) {
     if (made.exec) driver_.DestroyExec(made.exec);
@@ -211,12 +211,12 @@ void GraphReplay::Drop() {
   whole_ = {};
 }
 
-void GraphReplay::DestroyChild(Node& node) {
+void SlotGraphs::DestroyChild(Node& node) {
   if (node.child) driver_.DestroyGraph(node.child);
   node.child = {};
 }
 
-GraphReplay::~GraphReplay() {
+SlotGraphs::~SlotGraphs() {
   Drop();
   const driver::CurrentDevice current(driver_, options_.device->local);
   options_.core->runtime().FreeDevice(*options_.device, scratch_);
@@ -224,9 +224,9 @@ GraphReplay::~GraphReplay() {
 
 // Which copies are batches of one piece: those that no graph takes as copies, or only as long as they stay as they are;
 // and small ones to and from the host, which take half the time so.
-void GraphReplay::FindPieces() {
+void SlotGraphs::FindPieces() {
   for (size_t e = 0; e < nodes_.size(); ++e) {
-    const ReplayEntry& entry = replay_.entries[e];
+    const GraphNodeEntry& entry = replay_.entries[e];
     if (entry.op != Op::kCopy) continue;
     const CopyEntry& copy = options_.program->copies[static_cast<size_t>(entry.index)];
     const driver::CopyOp& op = slot_.copies[static_cast<size_t>(entry.index)];
@@ -239,7 +239,7 @@ void GraphReplay::FindPieces() {
   }
 }
 
-absl::Status GraphReplay::MakeScratch() {
+absl::Status SlotGraphs::MakeScratch() {
   if (nodes_.empty()) return absl::OkStatus();
   const size_t tables = (piece_ops_.size() + 1) * sizeof(driver::CopyPiece);
   const size_t params = std::max<size_t>(options_.program->param_bytes, 1);
@@ -255,7 +255,7 @@ absl::Status GraphReplay::MakeScratch() {
 }
 
 // Nodes that fail their run keep no later one from its parameters: the copy is nobody's.
-void GraphReplay::MakeRefs() {
+void SlotGraphs::MakeRefs() {
   std::byte* const params = static_cast<std::byte*>(scratch_) + 2 * kScratchBytes;
   driver::CopyPiece& piece = pieces_[piece_ops_.size()];
   const bool refs = !options_.program->refs.empty();
@@ -275,9 +275,9 @@ void GraphReplay::MakeRefs() {
   for (size_t p = 0; p + 1 < begin.size(); ++p) by_value_.push_back(static_cast<int32_t>(begin[p + 1] - begin[p]));
 }
 
-absl::Status GraphReplay::CaptureWhatIsKnown(int32_t& node) {
-  for (const int32_t e : replay_.foreign) {
-    const ReplayEntry& entry = replay_.entries[static_cast<size_t>(e)];
+absl::Status SlotGraphs::CaptureWhatIsKnown(int32_t& node) {
+  for (const int32_t e : replay_.launch) {
+    const GraphNodeEntry& entry = replay_.entries[static_cast<size_t>(e)];
     if (entry.varies) continue;
     const absl::StatusOr<bool> captured = CaptureEntry(e);
     if (captured.ok()) continue;  // nobody else calls it before its executable is compiled
@@ -287,20 +287,20 @@ absl::Status GraphReplay::CaptureWhatIsKnown(int32_t& node) {
   return absl::OkStatus();
 }
 
-bool GraphReplay::WaitsForCapture(int32_t graph) const {
+bool SlotGraphs::WaitsForCapture(int32_t graph) const {
   const auto g = static_cast<size_t>(graph);
   const auto from = [&](size_t of) {
-    return std::lower_bound(replay_.foreign.begin(), replay_.foreign.end(), replay_.begin[of]);  // they are ascending
+    return std::lower_bound(replay_.launch.begin(), replay_.launch.end(), replay_.begin[of]);  // they are ascending
   };
   return std::any_of(from(g), from(g + 1), [&](int32_t e) { return !nodes_[static_cast<size_t>(e)].child; });
 }
 
-absl::StatusOr<bool> GraphReplay::Capture(int32_t& node) {
-  if (replay_.foreign.empty()) return true;
-  for (const int32_t e : all_differ_ ? replay_.foreign : differing_) {
-    const ReplayEntry& entry = replay_.entries[static_cast<size_t>(e)];
+absl::StatusOr<bool> SlotGraphs::Capture(int32_t& node) {
+  if (replay_.launch.empty()) return true;
+  for (const int32_t e : all_differ_ ? replay_.launch : differing_) {
+    const GraphNodeEntry& entry = replay_.entries[static_cast<size_t>(e)];
     const Node& of = nodes_[static_cast<size_t>(e)];
-    if (entry.op != Op::kForeign || (of.known && IsSet(entry, of))) continue;
+    if (entry.op != Op::kLaunch || (of.known && IsSet(entry, of))) continue;
     absl::StatusOr<bool> captured = CaptureEntry(e);
     if (captured.ok() && *captured) continue;
     node = entry.node;
@@ -311,8 +311,8 @@ absl::StatusOr<bool> GraphReplay::Capture(int32_t& node) {
 }
 
 // A child of another structure has its graph made anew.
-absl::StatusOr<bool> GraphReplay::CaptureEntry(int32_t e) {
-  const ReplayEntry& entry = replay_.entries[static_cast<size_t>(e)];
+absl::StatusOr<bool> SlotGraphs::CaptureEntry(int32_t e) {
+  const GraphNodeEntry& entry = replay_.entries[static_cast<size_t>(e)];
   Node& node = nodes_[static_cast<size_t>(e)];
   Made& made = MadeOf(node);
   if (!options_.core->EnterGate(entry.node)) return false;
@@ -320,7 +320,7 @@ absl::StatusOr<bool> GraphReplay::CaptureEntry(int32_t e) {
   node.known = false;
   const int32_t lane = options_.plan->nodes[static_cast<size_t>(entry.node)].lane;
   int64_t calls = 0;
-  absl::StatusOr<driver::Graph> captured = CaptureForeign(*options_.core, slot_, entry.index, lane, calls);
+  absl::StatusOr<driver::Graph> captured = CaptureLaunch(*options_.core, slot_, entry.index, lane, calls);
   options_.core->LeaveGate(entry.node);
   PENSTOCK_RETURN_IF_ERROR(captured.status());
   captures_ += calls;
@@ -338,7 +338,7 @@ absl::StatusOr<bool> GraphReplay::CaptureEntry(int32_t e) {
 }
 
 // `bound`: by a launch, so that everything is known. Else what varies is set by the first launch, before it runs.
-absl::Status GraphReplay::MakeGraph(int32_t graph, bool bound) {
+absl::Status SlotGraphs::MakeGraph(int32_t graph, bool bound) {
   const Timed timed(instantiating_ns_);
   PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph nodes, driver_.CreateGraph(options_.device->local));
   const auto instantiate = [&]() -> absl::StatusOr<driver::GraphExec> {
@@ -356,7 +356,7 @@ absl::Status GraphReplay::MakeGraph(int32_t graph, bool bound) {
   return SwitchOff(graph, bound);
 }
 
-absl::Status GraphReplay::AddNodes(int32_t graph, driver::Graph to, bool bound) {
+absl::Status SlotGraphs::AddNodes(int32_t graph, driver::Graph to, bool bound) {
   const int32_t begin = replay_.begin[static_cast<size_t>(graph)], end = replay_.begin[static_cast<size_t>(graph) + 1];
   std::vector<int32_t> after;
   PENSTOCK_RETURN_IF_ERROR(AddHead(graph, to));
@@ -382,10 +382,10 @@ absl::Status GraphReplay::AddNodes(int32_t graph, driver::Graph to, bool bound) 
 }
 
 // The node of an entry, and the stamps around it.
-absl::Status GraphReplay::AddEntry(int32_t e, driver::Graph to, std::vector<int32_t>& after, int priority, bool bound) {
+absl::Status SlotGraphs::AddEntry(int32_t e, driver::Graph to, std::vector<int32_t>& after, int priority, bool bound) {
   Node& node = nodes_[static_cast<size_t>(e)];
-  if (stamps_ != nullptr) {
-    PENSTOCK_ASSIGN_OR_RETURN(const bool added, stamps_->AddBegin(e, to, after, priority));
+  if (timestamps_ != nullptr) {
+    PENSTOCK_ASSIGN_OR_RETURN(const bool added, timestamps_->AddBegin(e, to, after, priority));
     nodes_made_ += added ? 1 : 0;
   }
   PENSTOCK_ASSIGN_OR_RETURN(node.number,
@@ -393,27 +393,27 @@ absl::Status GraphReplay::AddEntry(int32_t e, driver::Graph to, std::vector<int3
   ++nodes_made_;
   node.last = node.number;
   node.enabled = true;
-  if (stamps_ == nullptr) return absl::OkStatus();
-  PENSTOCK_ASSIGN_OR_RETURN(node.last, stamps_->AddEnd(e, to, node.number, priority));
+  if (timestamps_ == nullptr) return absl::OkStatus();
+  PENSTOCK_ASSIGN_OR_RETURN(node.last, timestamps_->AddEnd(e, to, node.number, priority));
   ++nodes_made_;
   return absl::OkStatus();
 }
 
 // What begins its graph, and what may read the head's parameters; but no copy of the copy engines', which would begin 8
 // us later behind a kernel, even one that is switched off.
-bool GraphReplay::WantsHead(int32_t graph, int32_t e) const {
-  const ReplayEntry& entry = replay_.entries[static_cast<size_t>(e)];
+bool SlotGraphs::WantsHead(int32_t graph, int32_t e) const {
+  const GraphNodeEntry& entry = replay_.entries[static_cast<size_t>(e)];
   if (entry.op == Op::kCopy && nodes_[static_cast<size_t>(e)].piece < 0) return false;
   return replay_.preds[e].empty() || (graph == refreshed_by_ && MayTurn(entry));
 }
 
 // The first graph with nodes that may read parameters by reference brings these; no graph behind it runs before.
-absl::Status GraphReplay::AddHead(int32_t graph, driver::Graph to) {
+absl::Status SlotGraphs::AddHead(int32_t graph, driver::Graph to) {
   if (exported_) return absl::OkStatus();
   int roots = 0, priority = 0;
   bool refs = false;
   for (int32_t e = replay_.begin[static_cast<size_t>(graph)]; e < replay_.begin[static_cast<size_t>(graph) + 1]; ++e) {
-    const ReplayEntry& entry = replay_.entries[static_cast<size_t>(e)];
+    const GraphNodeEntry& entry = replay_.entries[static_cast<size_t>(e)];
     roots += replay_.preds[e].empty() && WantsHead(graph, e) ? 1 : 0;
     refs = refs || MayTurn(entry);
     priority = std::min(priority, options_.plan->nodes[static_cast<size_t>(entry.node)].priority);
@@ -428,21 +428,21 @@ absl::Status GraphReplay::AddHead(int32_t graph, driver::Graph to) {
   return absl::OkStatus();
 }
 
-bool GraphReplay::MayTurn(const ReplayEntry& entry) const {
+bool SlotGraphs::MayTurn(const GraphNodeEntry& entry) const {
   return entry.op == Op::kKernel && options_.program->calls[static_cast<size_t>(entry.index)].range_by_ref != nullptr;
 }
 
-absl::StatusOr<int32_t> GraphReplay::AddNothing(driver::Graph to, const std::vector<int32_t>& after) {
+absl::StatusOr<int32_t> SlotGraphs::AddNothing(driver::Graph to, const std::vector<int32_t>& after) {
   PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph empty, driver_.CreateGraph(options_.device->local));
   absl::StatusOr<int32_t> number = driver_.AddChild(to, after, empty);
   driver_.DestroyGraph(empty);
   return number;
 }
 
-absl::StatusOr<int32_t> GraphReplay::AddNode(const ReplayEntry& entry, Node& node, driver::Graph to,
-                                             const std::vector<int32_t>& after, int priority, bool bound) {
-  if (entry.op == Op::kForeign) return driver_.AddChild(to, after, node.child);
-  if (exported_ && entry.op == Op::kAsk) {  // nobody would answer
+absl::StatusOr<int32_t> SlotGraphs::AddNode(const GraphNodeEntry& entry, Node& node, driver::Graph to,
+                                            const std::vector<int32_t>& after, int priority, bool bound) {
+  if (entry.op == Op::kLaunch) return driver_.AddChild(to, after, node.child);
+  if (exported_ && entry.op == Op::kHostcall) {  // nobody would answer
     return AddHost({.node = entry.node, .ask = entry.index}, to, after);
   }
   PENSTOCK_ASSIGN_OR_RETURN(const Wanted wanted, WantedOf(entry, node));
@@ -478,7 +478,7 @@ absl::StatusOr<int32_t> GraphReplay::AddNode(const ReplayEntry& entry, Node& nod
   return driver_.AddNode(to, after, &op, priority);
 }
 
-absl::Status GraphReplay::SwitchOff(int32_t graph, bool bound) {
+absl::Status SlotGraphs::SwitchOff(int32_t graph, bool bound) {
   const auto begin = static_cast<size_t>(replay_.begin[static_cast<size_t>(graph)]);
   const auto end = static_cast<size_t>(replay_.begin[static_cast<size_t>(graph) + 1]);
   for (size_t e = begin; e < end; ++e) {
@@ -490,7 +490,7 @@ absl::Status GraphReplay::SwitchOff(int32_t graph, bool bound) {
 }
 
 // Who has uploaded cannot destroy before that has ended, so that is awaited whatever fails.
-absl::Status GraphReplay::UploadAll() {
+absl::Status SlotGraphs::UploadAll() {
   if (nodes_.empty()) return absl::OkStatus();
   const driver::Stream stream = slot_.streams[static_cast<size_t>(replay_.lane)];
   PENSTOCK_ASSIGN_OR_RETURN(const driver::Event event, driver_.CreateEvent(options_.device->local, false));
@@ -498,18 +498,18 @@ absl::Status GraphReplay::UploadAll() {
   for (const Made& made : made_) {
     if (uploaded.ok() && made.exec) uploaded = driver_.Upload(made.exec, stream);
   }
-  const absl::Status awaited = AwaitStream(driver_, event, stream, *options_.bell);
+  const absl::Status awaited = AwaitStream(driver_, event, stream, *options_.event_count);
   driver_.DestroyEvent(event);
   return uploaded.ok() ? awaited : uploaded;
 }
 
-bool GraphReplay::ReadsByRef(size_t param) {
+bool SlotGraphs::ReadsByRef(size_t param) {
   if (turned_.empty() || by_value_[param] > 0) return false;
   stale_ = true;
   return true;
 }
 
-bool GraphReplay::TakesParam(int32_t call) {
+bool SlotGraphs::TakesParam(int32_t call) {
   const int32_t entry = replay_.of_call[static_cast<size_t>(call)];
   if (entry < 0) return true;
   if (!nodes_[static_cast<size_t>(entry)].by_ref) {
@@ -520,30 +520,30 @@ bool GraphReplay::TakesParam(int32_t call) {
   return false;
 }
 
-void GraphReplay::ValueDiffers(int32_t call) {
+void SlotGraphs::ValueDiffers(int32_t call) {
   if (const int32_t entry = replay_.of_call[static_cast<size_t>(call)]; entry >= 0) Mark(entry);
 }
 
-void GraphReplay::FillDiffers(int32_t fill) {
+void SlotGraphs::FillDiffers(int32_t fill) {
   if (const int32_t entry = replay_.of_fill[static_cast<size_t>(fill)]; entry >= 0) Mark(entry);
 }
 
 // Who captured it has captured what it had then.
-void GraphReplay::CallableDiffers(int32_t call) {
+void SlotGraphs::CallableDiffers(int32_t call) {
   const int32_t entry = replay_.of_call[static_cast<size_t>(call)];
-  if (entry < 0 || replay_.entries[static_cast<size_t>(entry)].op != Op::kForeign) return;
+  if (entry < 0 || replay_.entries[static_cast<size_t>(entry)].op != Op::kLaunch) return;
   nodes_[static_cast<size_t>(entry)].known = false;
   Mark(entry);
 }
 
-void GraphReplay::Mark(int32_t entry) {
+void SlotGraphs::Mark(int32_t entry) {
   Node& node = nodes_[static_cast<size_t>(entry)];
   if (node.marked) return;
   node.marked = true;
   differing_.push_back(entry);
 }
 
-absl::Status GraphReplay::Update(int32_t& node) {
+absl::Status SlotGraphs::Update(int32_t& node) {
   ChooseWay();
   absl::Status updated;
   if (all_differ_) updated = UpdateEntries(replay_.varying, node);
@@ -559,7 +559,7 @@ absl::Status GraphReplay::Update(int32_t& node) {
   return refreshed_by_ < 0 ? absl::OkStatus() : EnableHead(refreshed_by_, stale_);
 }
 
-absl::Status GraphReplay::MakeAnew() {
+absl::Status SlotGraphs::MakeAnew() {
   for (int32_t g = 0; any_anew_ && g < replay_.graphs(); ++g) {
     if (made_[static_cast<size_t>(g)].anew) PENSTOCK_RETURN_IF_ERROR(MakeGraph(g, true));
   }
@@ -569,7 +569,7 @@ absl::Status GraphReplay::MakeAnew() {
 
 // By value or by reference: see the header. Graphs are made anew for it, though CUDA would set another kernel: such a
 // node begins 0.11 us later from then on, whatever is set behind.
-void GraphReplay::ChooseWay() {
+void SlotGraphs::ChooseWay() {
   if (all_differ_ || !may_turn_) return;
   many_ = differing_.size() >= kManyNodes ? many_ + 1 : 0;
   if (many_ >= kLaunchesToTurn) {
@@ -581,8 +581,8 @@ void GraphReplay::ChooseWay() {
   turned_.clear();
 }
 
-void GraphReplay::TurnToRef(int32_t entry) {
-  const ReplayEntry& of = replay_.entries[static_cast<size_t>(entry)];
+void SlotGraphs::TurnToRef(int32_t entry) {
+  const GraphNodeEntry& of = replay_.entries[static_cast<size_t>(entry)];
   Node& node = nodes_[static_cast<size_t>(entry)];
   if (node.by_ref || !MayTurn(of)) return;
   node.by_ref = stale_ = true;
@@ -594,8 +594,8 @@ void GraphReplay::TurnToRef(int32_t entry) {
 }
 
 // Its arguments have not been kept.
-void GraphReplay::TurnBack(int32_t entry) {
-  const ReplayEntry& of = replay_.entries[static_cast<size_t>(entry)];
+void SlotGraphs::TurnBack(int32_t entry) {
+  const GraphNodeEntry& of = replay_.entries[static_cast<size_t>(entry)];
   Node& node = nodes_[static_cast<size_t>(entry)];
   node.by_ref = false;
   for (const int32_t p : options_.program->params_of_call[of.index]) {
@@ -607,7 +607,7 @@ void GraphReplay::TurnBack(int32_t entry) {
   MakeAnewFor(node, "parameters have stayed as they were, and are its nodes' own again");
 }
 
-void GraphReplay::MakeAnewFor(const Node& node, std::string why) {
+void SlotGraphs::MakeAnewFor(const Node& node, std::string why) {
   Made& made = MadeOf(node);
   if (made.anew) return;
   made.anew = any_anew_ = true;
@@ -615,7 +615,7 @@ void GraphReplay::MakeAnewFor(const Node& node, std::string why) {
   remade_ = std::move(why);
 }
 
-absl::Status GraphReplay::UpdateEntries(const std::vector<int32_t>& entries, int32_t& node) {
+absl::Status SlotGraphs::UpdateEntries(const std::vector<int32_t>& entries, int32_t& node) {
   for (const int32_t e : entries) {
     const absl::Status updated = UpdateEntry(replay_.entries[static_cast<size_t>(e)], nodes_[static_cast<size_t>(e)]);
     if (updated.ok()) continue;
@@ -625,8 +625,8 @@ absl::Status GraphReplay::UpdateEntries(const std::vector<int32_t>& entries, int
   return absl::OkStatus();
 }
 
-absl::Status GraphReplay::UpdateEntry(const ReplayEntry& entry, Node& node) {
-  if (entry.op == Op::kForeign || MadeOf(node).anew) return absl::OkStatus();  // Capture and MakeAnew see to it
+absl::Status SlotGraphs::UpdateEntry(const GraphNodeEntry& entry, Node& node) {
+  if (entry.op == Op::kLaunch || MadeOf(node).anew) return absl::OkStatus();  // Capture and MakeAnew see to it
   PENSTOCK_ASSIGN_OR_RETURN(const Wanted wanted, WantedOf(entry, node));
   if (!wanted.off && !(node.known && IsSet(entry, node))) {
     node.known = false;
@@ -638,7 +638,7 @@ absl::Status GraphReplay::UpdateEntry(const ReplayEntry& entry, Node& node) {
   return node.enabled == wanted.off ? Enable(node, !wanted.off) : absl::OkStatus();
 }
 
-absl::Status GraphReplay::EnableHead(int32_t graph, bool enabled) {
+absl::Status SlotGraphs::EnableHead(int32_t graph, bool enabled) {
   Made& made = made_[static_cast<size_t>(graph)];
   if (made.head < 0 || made.head_enabled == enabled) return absl::OkStatus();
   ++switches_;
@@ -648,20 +648,20 @@ absl::Status GraphReplay::EnableHead(int32_t graph, bool enabled) {
   return absl::OkStatus();
 }
 
-absl::Status GraphReplay::Enable(Node& node, bool enabled) {
+absl::Status SlotGraphs::Enable(Node& node, bool enabled) {
   ++switches_;
   PENSTOCK_RETURN_IF_ERROR(driver_.EnableNode(MadeOf(node).exec, node.number, enabled));
   node.enabled = enabled;
   return absl::OkStatus();
 }
 
-absl::StatusOr<GraphReplay::Wanted> GraphReplay::WantedOf(const ReplayEntry& entry, const Node& node) {
+absl::StatusOr<SlotGraphs::Wanted> SlotGraphs::WantedOf(const GraphNodeEntry& entry, const Node& node) {
   const auto i = static_cast<size_t>(entry.index);
   switch (entry.op) {
     case Op::kKernel: return Wanted{node.by_ref ? ByRef(entry.index) : &slot_.kernels[i], slot_.kernels[i].rows == 0};
     case Op::kFill: return Wanted{&slot_.fills[i], IsEmpty(slot_.fills[i])};
     case Op::kBatch: return Wanted{&slot_.batches[i], slot_.batches[i].count == 0};
-    case Op::kAsk: return Wanted{&slot_.asks->op(entry.index), false};
+    case Op::kHostcall: return Wanted{&slot_.hostcalls->op(entry.index), false};
     default: break;
   }
   const driver::CopyOp& copy = slot_.copies[i];
@@ -675,7 +675,7 @@ absl::StatusOr<GraphReplay::Wanted> GraphReplay::WantedOf(const ReplayEntry& ent
 }
 
 // Until the next call.
-const driver::KernelOp* GraphReplay::ByRef(int32_t call) {
+const driver::KernelOp* SlotGraphs::ByRef(int32_t call) {
   const CallEntry& entry = options_.program->calls[static_cast<size_t>(call)];
   by_ref_ = slot_.kernels[static_cast<size_t>(call)];
   by_ref_.kernel = entry.kernel_by_ref.kernel;
@@ -686,11 +686,11 @@ const driver::KernelOp* GraphReplay::ByRef(int32_t call) {
   return &by_ref_;
 }
 
-bool GraphReplay::IsSet(const ReplayEntry& entry, const Node& node) const {
+bool SlotGraphs::IsSet(const GraphNodeEntry& entry, const Node& node) const {
   const auto i = static_cast<size_t>(entry.index);
   switch (entry.op) {
     case Op::kKernel:
-    case Op::kForeign: {
+    case Op::kLaunch: {
       const driver::KernelOp& op = slot_.kernels[i];
       const auto at = static_cast<size_t>(op.args - slot_.args.data());
       return set_kernels_[i] == KernelOf(op) && std::memcmp(set_args_.data() + at, op.args, op.args_size) == 0;
@@ -698,7 +698,7 @@ bool GraphReplay::IsSet(const ReplayEntry& entry, const Node& node) const {
     case Op::kFill: return IsSame(set_fills_[i], slot_.fills[i]);
     case Op::kBatch:
       return set_batches_[i].count == slot_.batches[i].count && set_batches_[i].size == slot_.batches[i].size;
-    case Op::kAsk: return true;
+    case Op::kHostcall: return true;
     default: break;
   }
   if (node.piece < 0) return IsSame(set_copies_[i], slot_.copies[i]);
@@ -706,11 +706,11 @@ bool GraphReplay::IsSet(const ReplayEntry& entry, const Node& node) const {
   return set_pieces_[p] == piece_ops_[p].size;
 }
 
-void GraphReplay::Keep(const ReplayEntry& entry, const Node& node) {
+void SlotGraphs::Keep(const GraphNodeEntry& entry, const Node& node) {
   const auto i = static_cast<size_t>(entry.index);
   switch (entry.op) {
     case Op::kKernel:
-    case Op::kForeign: {
+    case Op::kLaunch: {
       const driver::KernelOp& op = slot_.kernels[i];
       set_kernels_[i] = KernelOf(op);
       std::memcpy(set_args_.data() + (op.args - slot_.args.data()), op.args, op.args_size);
@@ -718,7 +718,7 @@ void GraphReplay::Keep(const ReplayEntry& entry, const Node& node) {
     }
     case Op::kFill: set_fills_[i] = slot_.fills[i]; break;
     case Op::kBatch: set_batches_[i] = slot_.batches[i]; break;
-    case Op::kAsk: break;
+    case Op::kHostcall: break;
     default:
       set_copies_[i] = slot_.copies[i];
       if (node.piece >= 0)
@@ -726,7 +726,7 @@ void GraphReplay::Keep(const ReplayEntry& entry, const Node& node) {
   }
 }
 
-absl::Status GraphReplay::Launch(int32_t graph, driver::Stream stream) {
+absl::Status SlotGraphs::Launch(int32_t graph, driver::Stream stream) {
   ++launches_;
   PENSTOCK_RETURN_IF_ERROR(driver_.LaunchGraph(made_[static_cast<size_t>(graph)].exec, stream));
   if (graph == refreshed_by_ && stale_) {
@@ -736,18 +736,18 @@ absl::Status GraphReplay::Launch(int32_t graph, driver::Stream stream) {
   return absl::OkStatus();
 }
 
-void GraphReplay::AddTo(ReplayLedger& ledger) const {
-  ledger.graphs += instantiations_.get();
-  ledger.graph_nodes += nodes_made_.get();
-  ledger.graph_launches += launches_.get();
-  ledger.nodes_set += sets_.get();
-  ledger.nodes_switched += switches_.get();
-  ledger.refreshes += refreshes_.get();
-  ledger.captures += captures_.get();
-  ledger.instantiating_us += static_cast<double>(instantiating_ns_.get()) / 1000;
-  ledger.capturing_us += static_cast<double>(capturing_ns_.get()) / 1000;
+void SlotGraphs::AddTo(SubmissionReport& submission_report) const {
+  submission_report.graphs += instantiations_.get();
+  submission_report.graph_nodes += nodes_made_.get();
+  submission_report.graph_launches += launches_.get();
+  submission_report.nodes_set += sets_.get();
+  submission_report.nodes_switched += switches_.get();
+  submission_report.refreshes += refreshes_.get();
+  submission_report.captures += captures_.get();
+  submission_report.instantiating_us += static_cast<double>(instantiating_ns_.get()) / 1000;
+  submission_report.capturing_us += static_cast<double>(capturing_ns_.get()) / 1000;
   base::MutexLock lock(mu_);
-  if (!remade_.empty()) ledger.notes.push_back("a graph was made anew: " + remade_);
+  if (!remade_.empty()) submission_report.notes.push_back("a graph was made anew: " + remade_);
 }
 
 }  // namespace penstock::runtime

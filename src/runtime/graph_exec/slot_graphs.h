@@ -1,4 +1,4 @@
-// GraphReplay: the CUDA graphs of one slot. They are made once, launched by each run, and given only what has changed
+// SlotGraphs: the CUDA graphs of one slot. They are made once, launched by each run, and given only what has changed
 // since the launch before.
 //
 // A node that cannot be known before the first launch (bound memory) is made with a placeholder, and the first launch
@@ -19,7 +19,7 @@
 //            the slot.
 // Threads:   belongs to whoever owns the slot. Counts may be read by anybody.
 // Ordering:  what is set counts for the launches after. The slot's last run has ended before.
-// Locks:     mu_, for the ledger's words, a leaf.
+// Locks:     mu_, for the submission_report's words, a leaf.
 // Errors:    the driver's. What could not be set is tried again by the next launch.
 #pragma once
 
@@ -33,10 +33,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "penstock/replay_ledger.h"
+#include "penstock/submission_report.h"
 #include "src/base/mutex.h"
 #include "src/driver/driver.h"
-#include "src/host/bell.h"
+#include "src/host/event_count.h"
 #include "src/memory/pinned_pool.h"
 #include "src/runtime/graph_exec/node_timestamps.h"
 #include "src/runtime/program/program.h"
@@ -47,7 +47,7 @@ class ExecutableCore;
 struct DeviceRef;
 struct Slot;
 
-class GraphReplay {
+class SlotGraphs {
  public:
   struct Options {
     const Program* program;
@@ -55,7 +55,7 @@ class GraphReplay {
     const DeviceRef* device;
     memory::PinnedPool* pinned;
     int pinned_node;
-    host::Bell* bell;
+    host::EventCount* event_count;
     ExecutableCore* core;
     bool upload;  // now, or by the first launch
     bool stamped;
@@ -63,15 +63,15 @@ class GraphReplay {
   // Instantiates the graphs and, where asked to, uploads them; returns when that is done. Graphs with a Launch node
   // whose arguments are decided by launches are instantiated by the first. `node` is the Launch node (of the plan) that
   // could not be captured, where that is why it fails.
-  static absl::StatusOr<std::unique_ptr<GraphReplay>> Create(const Options& options, Slot& slot, int32_t& node);
+  static absl::StatusOr<std::unique_ptr<SlotGraphs>> Create(const Options& options, Slot& slot, int32_t& node);
   // One whose graphs are one, which is never instantiated here: all that the slot has bound is settled in it, and
   // others than runs launch it. Host nodes are nodes, which ExecutableCore::CallExported is called for.
-  static absl::StatusOr<std::unique_ptr<GraphReplay>> Export(const Options& options, Slot& slot, int32_t& node);
+  static absl::StatusOr<std::unique_ptr<SlotGraphs>> Export(const Options& options, Slot& slot, int32_t& node);
   // That graph, in the platform's own terms (Driver::NativeGraph).
   void* native_whole() const { return native_whole_; }
-  ~GraphReplay();
-  GraphReplay(const GraphReplay&) = delete;
-  GraphReplay& operator=(const GraphReplay&) = delete;
+  ~SlotGraphs();
+  SlotGraphs(const SlotGraphs&) = delete;
+  SlotGraphs& operator=(const SlotGraphs&) = delete;
 
   // Says that a parameter differs from that of the slot's run before. True: all who take it read it by reference, and
   // none of their arguments need be written.
@@ -100,10 +100,10 @@ class GraphReplay {
   // Gives back the graphs, but not the memory: freeing it would wait for the device.
   void Drop();
 
-  void AddTo(ReplayLedger& ledger) const;
+  void AddTo(SubmissionReport& submission_report) const;
 
   // Null where nodes are not stamped.
-  NodeStamps* stamps() const { return stamps_.get(); }
+  NodeTimestamps* timestamps() const { return timestamps_.get(); }
   // Whether the node of an entry did anything in the graphs' last launch.
   bool IsOn(int32_t entry) const { return nodes_[static_cast<size_t>(entry)].enabled; }
 
@@ -171,7 +171,7 @@ class GraphReplay {
     friend bool operator==(const SetKernel&, const SetKernel&) = default;
   };
 
-  GraphReplay(const Options& options, Slot& slot);
+  SlotGraphs(const Options& options, Slot& slot);
   void FindPieces();
   absl::Status MakeScratch();
   void MakeRefs();
@@ -191,7 +191,7 @@ class GraphReplay {
   absl::Status AddHead(int32_t graph, driver::Graph to);
   bool WantsHead(int32_t graph, int32_t e) const;
   absl::Status AddEntry(int32_t entry, driver::Graph to, std::vector<int32_t>& after, int priority, bool bound);
-  absl::StatusOr<int32_t> AddNode(const ReplayEntry& entry, Node& node, driver::Graph to,
+  absl::StatusOr<int32_t> AddNode(const GraphNodeEntry& entry, Node& node, driver::Graph to,
                                   const std::vector<int32_t>& after, int priority, bool bound);
   absl::StatusOr<int32_t> AddNothing(driver::Graph to, const std::vector<int32_t>& after);
   absl::Status SwitchOff(int32_t graph, bool bound);
@@ -199,19 +199,19 @@ class GraphReplay {
   absl::Status UploadAll();
   void Mark(int32_t entry);
   void ChooseWay();
-  bool MayTurn(const ReplayEntry& entry) const;
+  bool MayTurn(const GraphNodeEntry& entry) const;
   void TurnToRef(int32_t entry);
   void TurnBack(int32_t entry);
   void MakeAnewFor(const Node& node, std::string why);
   static SetKernel KernelOf(const driver::KernelOp& op) { return {op.grid, op.rows, op.callable}; }
   absl::Status UpdateEntries(const std::vector<int32_t>& entries, int32_t& node);
-  absl::Status UpdateEntry(const ReplayEntry& entry, Node& node);
+  absl::Status UpdateEntry(const GraphNodeEntry& entry, Node& node);
   absl::Status Enable(Node& node, bool enabled);
   absl::Status EnableHead(int32_t graph, bool enabled);
   const driver::KernelOp* ByRef(int32_t call);
-  absl::StatusOr<Wanted> WantedOf(const ReplayEntry& entry, const Node& node);
-  bool IsSet(const ReplayEntry& entry, const Node& node) const;
-  void Keep(const ReplayEntry& entry, const Node& node);
+  absl::StatusOr<Wanted> WantedOf(const GraphNodeEntry& entry, const Node& node);
+  bool IsSet(const GraphNodeEntry& entry, const Node& node) const;
+  void Keep(const GraphNodeEntry& entry, const Node& node);
   Made& MadeOf(const Node& node) { return made_[static_cast<size_t>(node.graph)]; }
 
   const Options options_;
@@ -219,11 +219,11 @@ class GraphReplay {
   driver::Graph whole_;  // of what is exported
   void* native_whole_ = nullptr;
   std::vector<std::unique_ptr<HostNode>> host_nodes_;
-  const ReplayProgram& replay_;
+  const GraphProgram& replay_;
   Slot& slot_;
   driver::Driver& driver_;
   memory::PinnedBlock pinned_;  // what placeholders name, then the tables of `piece_ops_` and `refresh_`
-  std::unique_ptr<NodeStamps> stamps_;
+  std::unique_ptr<NodeTimestamps> timestamps_;
   void* scratch_ = nullptr;  // what placeholders name of device memory, then the parameters
   std::vector<Node> nodes_;  // an entry each
   std::vector<Made> made_;  // a graph each

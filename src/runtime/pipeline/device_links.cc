@@ -107,7 +107,7 @@ void PipelineCore::BindLinks(const Stage& stage, size_t l, int member, PipelineI
       BoundMemory bound{.data = memory.get(), .elements = elements, .held = true};
       bound.keep_alive = memory;
       to.SetBuffer(graph, index, decl.type, std::move(bound));
-      if (input) to.AddAhead(graph, index, decl.type, &item.run, nullptr);
+      if (input) to.AddPredecessor(graph, index, decl.type, &item.run, nullptr);
     }
   };
   if (l > 0) bind(l, /*input=*/true);

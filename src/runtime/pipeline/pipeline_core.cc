@@ -11,7 +11,7 @@
 #include "src/base/process_life.h"
 #include "src/base/status.h"
 #include "src/base/user_code.h"
-#include "src/host/poller.h"
+#include "src/host/hostcall_poller.h"
 #include "src/runtime/core/runtime_core.h"
 #include "src/runtime/executable/device_replicas.h"
 #include "src/runtime/pipeline/waiting.h"
@@ -28,7 +28,7 @@ void PipelineCore::Ref() {
 
 void PipelineCore::Unref() {
   if (refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  DismissFeeders();
+  DismissSubmissionThreads();
   std::exchange(self_, nullptr).reset();
 }
 
@@ -55,7 +55,7 @@ host::TimePoint PipelineCore::due() const {
 // Who waits asleep, since there was nothing to be seen of devices, looks again. The completion thread is asleep for
 // good where the activity before is long over; half the time is the margin.
 void PipelineCore::BeginActivity() {
-  runtime_->bell().Ring();
+  runtime_->event_count().Notify();
   const Clock::time_point now =
       Clock::now();  // behind what has made it busy, or it could be seen at rest later than now
   const int64_t before = active_ns_.exchange(now.time_since_epoch().count());
@@ -64,7 +64,7 @@ void PipelineCore::BeginActivity() {
 
 // Waiting
 
-bool PipelineCore::Polls() const { return !runtime_->rings() && Busy(); }
+bool PipelineCore::Polls() const { return !runtime_->notifies_completion() && Busy(); }
 
 absl::Status PipelineCore::CheckMayWait(const char* what) const {
   if (runtime_->forked()) return RuntimeCore::Forked();
@@ -145,7 +145,7 @@ absl::StatusOr<int> PipelineCore::TakePlace(Key key, int device) {
 }
 
 // Whether each executable of the stages that keep slots has a free one. A slot that is taken and given back, since
-// another stage has none, rings the bell, and who waits for that one would never sleep.
+// another stage has none, notifies the event count, and who waits for that one would never sleep.
 bool PipelineCore::SlotsAreFree(PipelineItem& item, Lack& lack) {
   for (size_t s = 0; s < stages_.size(); ++s) {
     const Stage& stage = stages_[s];
@@ -208,7 +208,7 @@ bool PipelineCore::DropOldest(const Lack& lack) {
     ++dropped_;
   }
   Free(items_[static_cast<size_t>(i)]);
-  runtime_->bell().Ring();  // those that came behind it may be ready now
+  runtime_->event_count().Notify();  // those that came behind it may be ready now
   return true;
 }
 
@@ -247,14 +247,14 @@ void PipelineCore::NoteDue(const PipelineItem& item) {
   const int64_t due = std::chrono::nanoseconds(item.deadline.at().time_since_epoch()).count();
   if (due >= due_ns_.load(std::memory_order_relaxed)) return;
   due_ns_.store(due, std::memory_order_relaxed);
-  runtime_->bell().Ring();
+  runtime_->event_count().Notify();
   runtime_->WakeCompletion();
 }
 
 // Where nothing may be launched, others are told to.
 void PipelineCore::PumpHere() {
-  if (!base::InDeviceCode() && !host::Poller::IsCurrent()) return Pump();
-  runtime_->bell().Ring();
+  if (!base::InDeviceCode() && !host::HostcallPoller::IsCurrent()) return Pump();
+  runtime_->event_count().Notify();
   runtime_->WakeCompletion();
 }
 
@@ -363,7 +363,7 @@ absl::Status PipelineCore::RunAll(const std::function<bool(AnyItem&)>& pull,
 
 void PipelineCore::Return(PipelineItem& item) {
   if (runtime_->forked()) return;
-  if (Free(item)) return runtime_->bell().Ring();
+  if (Free(item)) return runtime_->event_count().Notify();
   if (closed_.load()) base::LeakOnPurpose(shared_from_this());  // else Close does
 }
 
@@ -431,7 +431,7 @@ void PipelineCore::FreeQuarantined() {
   for (const int i : drained) Free(items_[static_cast<size_t>(i)]);
   if (drained.empty() && slots.empty()) return;
   slots.clear();
-  runtime_->bell().Ring();
+  runtime_->event_count().Notify();
 }
 
 bool PipelineCore::IsQuarantined(int item) const {
@@ -521,7 +521,7 @@ void PipelineCore::EndOnHost(Stage& stage, int i, absl::Status status) {
     NoteEnd(stage.host->work, items_[static_cast<size_t>(i)], !status.ok());
     EndStage(i, std::move(status));
   }
-  runtime_->bell().Ring();
+  runtime_->event_count().Notify();
   Pump();
 }
 
@@ -551,7 +551,7 @@ void PipelineCore::Expire() {
     }
   }
   due_ns_.store(due, std::memory_order_relaxed);
-  runtime_->bell().Ring();
+  runtime_->event_count().Notify();
 }
 
 Bindings& PipelineCore::BindingsOf(PipelineItem& item, uint32_t graph) {

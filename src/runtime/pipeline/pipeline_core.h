@@ -3,10 +3,10 @@
 //
 // The book (item_book.h) says where each item is. A feed is pushed on by whoever calls Pump: producers, consumers, host
 // stages that have ended an item; one thread at a time owns it, others leave a note. While runs are in flight the
-// completion thread looks once a millisecond whether nobody else does, and then does; it also has the feeders of the
-// feed's device help meanwhile (pipeline_help.cc). A feed has one device of a stage, or all of a stage whose items must
-// begin in order. Nobody blocks in it. Where launches take long the feeders of each feed's device launch, all at once
-// (pipeline_share.cc).
+// completion thread looks once a millisecond whether nobody else does, and then does; it also has the submission
+// threads of the feed's device help meanwhile (pipeline_help.cc). A feed has one device of a stage, or all of a stage
+// whose items must begin in order. Nobody blocks in it. Where launches take long the submission threads of each feed's
+// device launch, all at once (pipeline_share.cc).
 //
 // Ownership: shared by the handle, items that others hold, and the completion thread while it watches.
 // Threads:   thread-safe. An item's record belongs to who has the item (pipeline_item.h).
@@ -22,10 +22,10 @@
 
 #include "absl/status/statusor.h"
 #include "penstock/pipeline.h"
+#include "src/base/coalescing_runner.h"
 #include "src/base/mutex.h"
-#include "src/base/notes.h"
-#include "src/host/feeders.h"
 #include "src/host/progress.h"
+#include "src/host/submission_threads.h"
 #include "src/runtime/core/progressable.h"
 #include "src/runtime/executable/device_choice.h"
 #include "src/runtime/pipeline/item.h"
@@ -40,7 +40,7 @@ class RuntimeCore;
 // Of each slot of a device's executable: the memory of each link.
 using DeviceSlotsMemory = std::vector<std::vector<std::shared_ptr<void>>>;
 
-class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, public Watched {
+class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, public Progressable {
  public:
   static absl::StatusOr<std::shared_ptr<PipelineCore>> Create(detail::StageList stages, const detail::ValueType& value,
                                                               PipelineOptions options);
@@ -69,8 +69,8 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   Bindings& BindingsOf(PipelineItem& item, uint32_t graph);
   std::pair<void*, size_t> Find(const PipelineItem& item, uint32_t graph, int32_t index, TypeInfo type) const;
 
-  // Does whatever can be done now, without blocking, but for launches that are left to feeders. Without news: but for
-  // what another thread is at.
+  // Does whatever can be done now, without blocking, but for launches that are left to submission threads. Without
+  // news: but for what another thread is at.
   void Pump(bool news = true);
   void Ref() override;
   void Unref() override;
@@ -80,7 +80,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
       Pump();
       TakeOver();
     }
-    CallFeeders();
+    CallSubmissionThreads();
   }
   bool drained() const override { return closed_.load(std::memory_order_acquire); }
   bool idle() const override { return !Busy() || waiting_.load() > 0; }
@@ -113,26 +113,27 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
     bool blocked = false;  // others have had all slots of an executable when it was tried last
   };
   struct Feed;
-  struct Help final : host::Fed {
-    Help(PipelineCore* c, PipelineCore::Feed* f) : Fed(1), core(c), feed(f) {}
-    bool Feed() override { return core->LookAsFeeder(*feed); }
+  struct Help final : host::SubmissionClient {
+    Help(PipelineCore* c, PipelineCore::Feed* f) : SubmissionClient(1), core(c), feed(f) {}
+    bool Feed() override { return core->PollAsSubmitter(*feed); }
     PipelineCore* const core;
     PipelineCore::Feed* const feed;
-    host::Feeders* feeders = nullptr;  // null: there are none. Constant once made
+    host::SubmissionThreads* submission_threads = nullptr;  // null: there are none. Constant once made
     bool added = false;  // the completion thread's
   };
-  // Cache lines of their own for what feeders read all the time, and for what whoever moves items writes.
+  // Cache lines of their own for what submission threads read all the time, and for what whoever moves items writes.
   struct Feed {
     Feed(PipelineCore* core, int of_stage) : stage(of_stage), help(core, this) {}
     const int stage;
     Help help;
-    std::atomic<const void*> feeder{nullptr};  // which feeder has taken it over, until others move something
-    alignas(kCacheLine) std::atomic<int64_t> next_look_ns{0};  // of feeders, which look no oftener
-    // From when on feeders are to begin items that wait, which whoever found them has left to them; 0: nothing is left.
-    // Written by the owner, with mu_ held.
+    // The submission thread that has taken it over, until another thread moves something.
+    std::atomic<const void*> submitter{nullptr};
+    alignas(kCacheLine) std::atomic<int64_t> next_look_ns{0};  // of submission threads, which look no oftener
+    // From when on submission threads are to begin items that wait, which whoever found them has left to them; 0:
+    // nothing is left. Written by the owner, with mu_ held.
     std::atomic<int64_t> left_ns{0};
-    bool fed = false;  // feeders have been called, and what is left to them they will see; guarded by mu_
-    alignas(kCacheLine) base::OwnerByNotes<> notes;
+    bool fed = false;  // submission threads have been called, and what is left to them they will see; guarded by mu_
+    alignas(kCacheLine) base::CoalescingRunner<> notes;
     // The owner's.
     int32_t look = 0;  // the run that was looked at beside the oldest
     std::vector<int> running;  // items, in the order of their launches
@@ -228,23 +229,23 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   static absl::Status CallOnItem(const std::string& prefix, const detail::StageFunction& call, PipelineItem& item);
 
   // Help of others than who pumps. True: something moved.
-  void FindFeeders();
-  void CallFeeders();
+  void FindSubmissionThreads();
+  void CallSubmissionThreads();
   // The owner of the feed, whoever it is, has moved something.
   static void NoteMove(Feed& feed, Clock::time_point now);
   // When nothing has moved in it for so long, unless something does until then.
   static Clock::time_point StaleAt(const Feed& feed, std::chrono::nanoseconds after);
-  void DismissFeeders();
-  bool LookAsFeeder(Feed& feed);
-  bool Look(Feed& feed, bool as_feeder);
+  void DismissSubmissionThreads();
+  bool PollAsSubmitter(Feed& feed);
+  bool Look(Feed& feed, bool as_submitter);
 
   // Who launches where that takes long.
   void NoteLaunch(Feed& feed, int64_t took_ns);  // its owner has launched
-  bool IsDear(const Feed& feed) const;
+  bool IsSlowToLaunch(const Feed& feed) const;
   static int64_t UntilLaunched(const Feed& feed);  // ns
-  // By an owner that is none of its feeders.
-  bool BeginHere(Feed& feed) { return !(shares_launches_ && LeaveToFeeders(feed)) && BeginRun(feed); }
-  bool LeaveToFeeders(Feed& feed);
+  // By an owner that is none of its submission threads.
+  bool BeginHere(Feed& feed) { return !(shares_launches_ && LeaveToSubmissionThreads(feed)) && BeginRun(feed); }
+  bool LeaveToSubmissionThreads(Feed& feed);
   bool MayBegin(const Feed& feed) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void NoteLeft(Feed& feed, int64_t from_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Its owner has looked for an item that it may begin, and found this one; null: none.
@@ -313,7 +314,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   Clock::time_point made_;
   std::unique_ptr<const BusyShares> shares_;
   std::vector<std::thread> threads_;
-  bool shares_launches_ = false;  // more than one feed has feeders
+  bool shares_launches_ = false;  // more than one feed has submission threads
   std::atomic<int> dear_{0};  // feeds whose launches take long; seldom written
 
   // Whoever moves items writes these.

@@ -107,8 +107,8 @@ bool PipelineCore::Unblock(const Stage& stage) {
   return any;
 }
 
-// A slot that is taken and given back, since the next executable has none, rings the bell, and who waits for that one
-// would never sleep.
+// A slot that is taken and given back, since the next executable has none, notifies the event count, and who waits for
+// that one would never sleep.
 absl::Status PipelineCore::TakeSlotsOf(const Stage& stage, const Station& station, PipelineItem& item) {
   if (stage.legs.size() > 1 && !HaveFreeSlots(stage, station.member)) {
     return absl::ResourceExhaustedError("an executable of the row has no free slot");

@@ -27,8 +27,8 @@ void PipelineCore::Pump(bool news) {
   }
 }
 
-// Where a bell rings it may have rung for any run. A look at a CUDA device takes about a microsecond, and another one
-// comes soon: at the oldest run, and at one other.
+// Where drivers notify the event count, that may have been for any run. A look at a CUDA device takes about a
+// microsecond, and another one comes soon: at the oldest run, and at one other.
 bool PipelineCore::EndRuns(Feed& feed) {
   if (cancel_runs_.load() && !std::exchange(feed.cancelled, true)) {
     for (const int i : feed.running) {
@@ -39,7 +39,7 @@ bool PipelineCore::EndRuns(Feed& feed) {
   }
   const size_t running = feed.running.size();
   bool any = false;
-  if (runtime_->rings()) {
+  if (runtime_->notifies_completion()) {
     for (size_t r = 0; r < feed.running.size();) EndRunAt(feed, r) ? any = true : ++r;
   } else if (running > 0) {
     any = EndRunAt(feed, 0);
@@ -48,7 +48,7 @@ bool PipelineCore::EndRuns(Feed& feed) {
       any = EndRunAt(feed, static_cast<size_t>(feed.look));
     }
   }
-  if (any) runtime_->bell().Ring();
+  if (any) runtime_->event_count().Notify();
   return any;
 }
 
@@ -174,14 +174,14 @@ bool PipelineCore::LaunchItem(Feed& feed, PipelineItem& item, Station& station) 
     }
   }
   NoteMove(feed, item.begun);
-  if (shares_launches_) NoteInFlight();  // feeders are called while a launch takes long
+  if (shares_launches_) NoteInFlight();  // submission threads are called while a launch takes long
   if (status.ok()) status = StartRuns(stage, station.member, item);
   shares_launches_ ? NoteLaunch(feed, (Clock::now() - item.begun).count()) : NoteInFlight();
   if (status.ok()) {
     feed.running.push_back(item.index);
   } else {
     EndRun(feed, item, status);
-    runtime_->bell().Ring();
+    runtime_->event_count().Notify();
   }
   return true;
 }
@@ -199,7 +199,7 @@ void PipelineCore::PutBack(const Stage& stage, PipelineItem& item, Station& stat
     if (ended) FinishItem(item.index, end_);  // nobody else will: the others that waited have ended
     NoteDue(item);
   }
-  if (ended) runtime_->bell().Ring();
+  if (ended) runtime_->event_count().Notify();
 }
 
 // Where one behind the first cannot be launched, those before it end first.

@@ -1,19 +1,20 @@
-// Who launches where that takes long: with several feeds, the feeders of each one's device, so that each is launched to
-// by a thread of its own, all at once.
+// Who launches where that takes long: with several feeds, the submission threads of each one's device, so that each is
+// launched to by a thread of its own, all at once.
 //
 // Whoever pushes a pipeline on launches what can begin, itself: nothing is faster where a launch takes a few
 // microseconds, and handing over to another thread costs about as much. Where launches take longer than kDear one
 // thread could not feed several devices. So each owner measures its feed's launches, and where those are dear an owner
-// that is none of the feed's feeders *leaves* what waits to them, and goes on with what else it has to do: fills
-// places, sees runs end, takes items out. They begin it at once; where others than this device are better for it they
-// look again a little later.
+// that is none of the feed's submission threads *leaves* what waits to them, and goes on with what else it has to do:
+// fills places, sees runs end, takes items out. They begin it at once; where others than this device are better for it
+// they look again a little later.
 //
-// Nobody may rely on feeders to come. What has been left for kTooLong is launched by who waits in a call of the
-// pipeline and has nothing else to do, or by the completion thread, one item a time until a feeder comes. (So who pulls
-// items has filled all places before it goes into a launch, and the other devices' feeders have something to do
-// meanwhile.)
+// Nobody may rely on submission threads to come. What has been left for kTooLong is launched by who waits in a call of
+// the pipeline and has nothing else to do, or by the completion thread, one item a time until a submission thread
+// comes. (So who pulls items has filled all places before it goes into a launch, and the other devices' submission
+// threads have something to do meanwhile.)
 //
-// Threads: NoteLaunch, NoteLooked, LeaveToFeeders, BeginOneLeft: the feed's owner. NoteFed, MayDismiss: the completion
+// Threads: NoteLaunch, NoteLooked, LeaveToSubmissionThreads, BeginOneLeft: the feed's owner. NoteFed, MayDismiss: the
+// completion
 //          thread. The rest: any.
 #include <algorithm>
 #include <chrono>
@@ -25,8 +26,9 @@ namespace penstock::runtime {
 namespace {
 
 constexpr std::chrono::nanoseconds kDear = std::chrono::microseconds(20);
-constexpr std::chrono::microseconds kTooLong{200};  // to wake a feeder takes 50 us
-// How soon a feeder looks again at items that others were better for, as a part of a launch, and within these.
+constexpr std::chrono::microseconds kTooLong{200};  // to wake a submission thread takes 50 us
+// How soon a submission thread looks again at items that others were better for, as a part of a launch, and within
+// these.
 constexpr int kLooksALaunch = 16;
 constexpr std::chrono::nanoseconds kSoonest = std::chrono::microseconds(10), kLatest = std::chrono::microseconds(100);
 
@@ -46,7 +48,7 @@ void PipelineCore::NoteLaunch(Feed& feed, int64_t took_ns) {
 }
 
 // One that has launched nothing yet is as others are.
-bool PipelineCore::IsDear(const Feed& feed) const {
+bool PipelineCore::IsSlowToLaunch(const Feed& feed) const {
   const int64_t mean = feed.launch_ns.load(std::memory_order_relaxed);
   return mean > kDear.count() || (mean == 0 && dear_.load(std::memory_order_relaxed) > 0);
 }
@@ -58,8 +60,8 @@ int64_t PipelineCore::UntilLaunched(const Feed& feed) {
 }
 
 // One whose slots others have is looked at by all, as nobody is told when those come free.
-bool PipelineCore::LeaveToFeeders(Feed& feed) {
-  if (feed.starved || !IsDear(feed)) return false;
+bool PipelineCore::LeaveToSubmissionThreads(Feed& feed) {
+  if (feed.starved || !IsSlowToLaunch(feed)) return false;
   const bool before = feed.left_ns.load(std::memory_order_relaxed) != 0;
   {
     base::MutexLock lock(mu_);
@@ -67,7 +69,7 @@ bool PipelineCore::LeaveToFeeders(Feed& feed) {
     if (!before || !MayBegin(feed)) NoteLeft(feed, NowNs());
   }
   const bool left = feed.left_ns.load(std::memory_order_relaxed) != 0;
-  if (left) before ? feed.help.feeders->Wake() : feed.help.feeders->Call();
+  if (left) before ? feed.help.submission_threads->Wake() : feed.help.submission_threads->Call();
   return true;
 }
 
@@ -92,7 +94,7 @@ void PipelineCore::NoteLooked(Feed& feed, const PipelineItem* begun) {
     const int64_t now = std::chrono::nanoseconds(begun->begun.time_since_epoch()).count();
     feed.launching_ns.store(now, std::memory_order_relaxed);
   }
-  if (begun != nullptr || !feed.fed || !IsDear(feed)) {
+  if (begun != nullptr || !feed.fed || !IsSlowToLaunch(feed)) {
     if (feed.left_ns.load(std::memory_order_relaxed) != 0) feed.left_ns.store(0, std::memory_order_relaxed);
     return;
   }
@@ -134,7 +136,7 @@ bool PipelineCore::BeginLeft() {
 bool PipelineCore::BeginOneLeft(Feed& feed, int64_t left_ns) {
   if (feed.left_ns.load(std::memory_order_relaxed) != left_ns || !BeginRun(feed)) return false;
   base::MutexLock lock(mu_);
-  if (feed.fed && IsDear(feed)) NoteLeft(feed, left_ns);
+  if (feed.fed && IsSlowToLaunch(feed)) NoteLeft(feed, left_ns);
   return true;
 }
 

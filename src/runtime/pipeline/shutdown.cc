@@ -42,7 +42,7 @@ void PipelineCore::Stop() {
     base::MutexLock lock(mu_);
     stopped_ = true;
   }
-  runtime_->bell().Ring();
+  runtime_->event_count().Notify();
 }
 
 void PipelineCore::Cancel() {
@@ -51,7 +51,7 @@ void PipelineCore::Cancel() {
     base::MutexLock lock(mu_);
     EndAll(absl::CancelledError("pipeline: it was cancelled before the item had been through all stages"));
   }
-  runtime_->bell().Ring();
+  runtime_->event_count().Notify();
   runtime_->WakeCompletion();
   PumpHere();
 }
@@ -172,7 +172,7 @@ void PipelineCore::ResetStates() {
     for (Stage* const stage : halted) stage->halted = false;
     if (!reset.ok()) Fail(base::Prefixed("pipeline: a State is poisoned, and PipelineOptions::reset failed", reset));
   }
-  runtime_->bell().Ring();
+  runtime_->event_count().Notify();
   Pump();
 }
 

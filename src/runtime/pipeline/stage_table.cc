@@ -84,7 +84,7 @@ absl::StatusOr<std::shared_ptr<PipelineCore>> PipelineCore::Create(detail::Stage
   const absl::Status started = core->StartThreads();
   if (!started.ok()) core->EndThreads();
   PENSTOCK_RETURN_IF_ERROR(started);
-  core->FindFeeders();
+  core->FindSubmissionThreads();
   core->runtime_->Watch(core.get());
   return core;
 }

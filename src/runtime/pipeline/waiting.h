@@ -27,8 +27,8 @@ class InsideScope {
   const PipelineCore* const before_;
 };
 
-// With CUDA devices a thread polls while there is something to be seen of them, and else sleeps on the bell. Who polls
-// has no news: its notes would keep a host stage's thread that owns a feed there for as long as it polls.
+// With CUDA devices a thread polls while there is something to be seen of them, and else sleeps on the event count. Who
+// polls has no news: its notes would keep a host stage's thread that owns a feed there for as long as it polls.
 template <class Step>
 bool PipelineCore::WaitFor(Deadline deadline, Step step) {
   struct Waiting {
@@ -41,7 +41,7 @@ bool PipelineCore::WaitFor(Deadline deadline, Step step) {
     const bool polls = Polls();
     const host::TimePoint due = ItemDue(), left_due = LeftDue();
     host::WaitForProgress(
-        runtime_->bell(), !polls, std::min(std::min(deadline.at(), due), left_due),
+        runtime_->event_count(), !polls, std::min(std::min(deadline.at(), due), left_due),
         [&] {
           Pump(/*news=*/!polls);
           done = step();

@@ -25,12 +25,12 @@ bool IsPlain(Op op) {
 
 class Cutter {
  public:
-  Cutter(const Schedule& schedule, const std::vector<graph::Lane>& lanes, const std::vector<int>& feeders)
-      : schedule_(schedule), lanes_(lanes), feeders_(feeders), part_of_(lanes.size(), -1) {
+  Cutter(const Schedule& schedule, const std::vector<graph::Lane>& lanes, const std::vector<int>& submission_threads)
+      : schedule_(schedule), lanes_(lanes), submission_threads_(submission_threads), part_of_(lanes.size(), -1) {
     for (const ExecCommand& c : schedule.commands) events_ = std::max(events_, c.op == Op::kRecord ? c.index + 1 : 0);
   }
 
-  std::vector<Split> Cut() {
+  std::vector<LanePartition> Cut() {
     std::vector<bool> recorded(static_cast<size_t>(events_));
     for (const graph::Segment& segment : schedule_.segments) {
       for (int32_t begin = segment.begin; begin < segment.end;) {
@@ -51,14 +51,14 @@ class Cutter {
 
   // `recorded`: events recorded before, and in the range as far as it has been looked at.
   void Consider(int32_t begin, int32_t end, std::vector<bool>& recorded) {
-    if (end - begin < graph::kSplitFrom) return;
+    if (end - begin < graph::kPartitionFrom) return;
     for (int32_t c = begin; c < end; ++c) {
       if (At(c).op != Op::kRecord) continue;
       const auto event = static_cast<size_t>(At(c).index);
       if (recorded[event]) return;
       recorded[event] = true;
     }
-    Split split;
+    LanePartition split;
     split.begin = begin;
     split.end = end;
     AssignLanes(split);
@@ -69,12 +69,12 @@ class Cutter {
 
   // The lanes of each device to as many parts as there can be threads, but to no more than make the longest shorter: 16
   // equal lanes are 8 parts of 2 also where there could be 9.
-  void AssignLanes(Split& split) {
+  void AssignLanes(LanePartition& split) {
     std::vector<int32_t> load(lanes_.size());  // commands
     for (int32_t c = split.begin; c < split.end; ++c) ++load[static_cast<size_t>(At(c).lane)];
     std::fill(part_of_.begin(), part_of_.end(), -1);
     int32_t first = 0;
-    for (size_t d = 0; d < feeders_.size(); ++d) {
+    for (size_t d = 0; d < submission_threads_.size(); ++d) {
       std::vector<int32_t> lanes;
       for (size_t l = 0; l < lanes_.size(); ++l) {
         if (load[l] > 0 && lanes_[l].device == static_cast<int32_t>(d)) lanes.push_back(static_cast<int32_t>(l));
@@ -84,7 +84,7 @@ class Cutter {
         const int32_t of_a = load[static_cast<size_t>(a)], of_b = load[static_cast<size_t>(b)];
         return of_a != of_b ? of_a > of_b : a < b;
       });
-      size_t parts = std::min(lanes.size(), static_cast<size_t>(feeders_[d]) + 1);
+      size_t parts = std::min(lanes.size(), static_cast<size_t>(submission_threads_[d]) + 1);
       const int32_t longest = Longest(Assign(lanes, load, parts, first));
       while (parts > 1 && Longest(Assign(lanes, load, parts - 1, first)) <= longest) --parts;
       for (const int32_t commands : Assign(lanes, load, parts, first)) {
@@ -108,7 +108,7 @@ class Cutter {
   }
   static int32_t Longest(const std::vector<int32_t>& parts) { return *std::max_element(parts.begin(), parts.end()); }
 
-  void FillParts(Split& split) {
+  void FillParts(LanePartition& split) {
     split.commands.resize(static_cast<size_t>(split.part_begin.back()));
     std::vector<int32_t> filled(static_cast<size_t>(split.parts()));
     record_.resize(static_cast<size_t>(events_), {-1, 0});
@@ -131,19 +131,20 @@ class Cutter {
 
   const Schedule& schedule_;
   const std::vector<graph::Lane>& lanes_;
-  const std::vector<int>& feeders_;
+  const std::vector<int>& submission_threads_;
   std::vector<int32_t> part_of_;  // of each lane, in the split at hand
   std::vector<std::pair<int32_t, int32_t>> record_;  // of each event recorded in the split at hand: part and place
   int32_t events_ = 0;
-  std::vector<Split> splits_;
+  std::vector<LanePartition> splits_;
 };
 
 }  // namespace
 
-std::vector<Split> MakeSplits(const Schedule& schedule, const std::vector<graph::Lane>& lanes,
-                              const std::vector<int>& feeders) {
-  if (std::all_of(feeders.begin(), feeders.end(), [](int count) { return count == 0; })) return {};
-  return Cutter(schedule, lanes, feeders).Cut();
+std::vector<LanePartition> MakePartitions(const Schedule& schedule, const std::vector<graph::Lane>& lanes,
+                                          const std::vector<int>& submission_threads) {
+  if (std::all_of(submission_threads.begin(), submission_threads.end(), [](int count) { return count == 0; }))
+    return {};
+  return Cutter(schedule, lanes, submission_threads).Cut();
 }
 
 }  // namespace penstock::runtime

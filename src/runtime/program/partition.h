@@ -1,4 +1,4 @@
-// Split: a wide range of a schedule's commands, cut into parts that several threads submit.
+// LanePartition: a wide range of a schedule's commands, cut into parts that several threads submit.
 //
 // A part is some of the range's lanes with all their commands, in plan order. So a lane is fed by one thread at a time
 // and in its planned order, and whatever the plan left out because lane order implies it still holds: waits that clocks
@@ -28,11 +28,11 @@ struct PartCommand {
   int32_t behind_part = -1, behind = 0;
 };
 
-struct Split {
+struct LanePartition {
   int32_t begin = 0, end = 0;  // Schedule::commands
   std::vector<PartCommand> commands;  // part by part
   std::vector<int32_t> part_begin{0};  // of each part and one more: its first of `commands`
-  // Parts [first, last) are on lanes of that device, whose feeders help with them.
+  // Parts [first, last) are on lanes of that device, whose submission threads help with them.
   struct Group {
     int32_t device, first, last;
   };
@@ -46,10 +46,10 @@ struct Split {
   }
 };
 
-// The ranges of plain commands (nodes that no user code submits, records and waits) with graph::kSplitFrom commands or
-// more on several lanes, in the order they stand in. `feeders[d]`: how many threads may help on device d; a device has
-// one part more than that, or as many as it has lanes there.
-std::vector<Split> MakeSplits(const Schedule& schedule, const std::vector<graph::Lane>& lanes,
-                              const std::vector<int>& feeders);
+// The ranges of plain commands (nodes that no user code submits, records and waits) with graph::kPartitionFrom commands
+// or more on several lanes, in the order they stand in. `submission threads[d]`: how many threads may help on device d;
+// a device has one part more than that, or as many as it has lanes there.
+std::vector<LanePartition> MakePartitions(const Schedule& schedule, const std::vector<graph::Lane>& lanes,
+                                          const std::vector<int>& submission_threads);
 
 }  // namespace penstock::runtime

@@ -18,7 +18,7 @@ using graph::PlanNode;
 using graph::Space;
 
 constexpr uint32_t kBlockAlign = 16;  // of an argument block, unless an argument asks for more
-constexpr int kForeignCommands = 16;  // nobody knows how many a foreign launch submits
+constexpr int kLaunchCommands = 16;  // nobody knows how many a foreign launch submits
 constexpr int kGraphCommands = 3;  // of a host device's queue
 
 // Where the dimensions of a View stand, after its pointer. The layout does not depend on T.
@@ -58,7 +58,7 @@ class Builder {
         graphs_(graphs),
         bases_(BasesOf(model)) {}
 
-  Program Build(bool streams, bool timed, const std::vector<int>& feeders) {
+  Program Build(bool streams, bool timed, const std::vector<int>& submission_threads) {
     FindBuffers();
     for (size_t n = 0; n < plan_.nodes.size(); ++n) AddNode(static_cast<int32_t>(n));
     SortParams();
@@ -68,7 +68,7 @@ class Builder {
     p_.marked_lanes.resize(plan_.lanes.size());
     AddSchedule(plan_, p_.stream);
     if (streams) MarkLanes(timed, p_.stream);
-    if (streams) p_.stream.splits = MakeSplits(p_.stream, plan_.lanes, feeders);
+    if (streams) p_.stream.partitions = MakePartitions(p_.stream, plan_.lanes, submission_threads);
     if (graphs_ != nullptr) {
       p_.replay.of_call.assign(p_.calls.size(), -1);
       p_.replay.of_fill.assign(p_.fills.size(), -1);
@@ -96,7 +96,7 @@ class Builder {
     p_.bound.assign(count, -1);
     p_.written.assign(count, false);
     p_.dynamic_buffer.resize(count);
-    p_.strictest.assign(count, -1);
+    p_.max_alignment_alias.assign(count, -1);
     p_.param_instance.assign(model_.params.size(), -1);
     for (size_t b = 0; b < count; ++b) FindBuffer(static_cast<int32_t>(b));
     for (size_t i = 0; i < plan_.instances.size(); ++i) {
@@ -126,9 +126,9 @@ class Builder {
     p_.dynamic_buffer[static_cast<size_t>(b)] = moves || IsDynamic(decl.extent);
     if (!decl.is_alias) return;
     const auto base = static_cast<size_t>(bases_[static_cast<size_t>(b)]);
-    int32_t& strictest = p_.strictest[base];
-    const BufferDecl& most = model_.buffers[strictest < 0 ? base : static_cast<size_t>(strictest)];
-    if (decl.type.align > most.type.align) strictest = b;
+    int32_t& max_alignment_alias = p_.max_alignment_alias[base];
+    const BufferDecl& most = model_.buffers[max_alignment_alias < 0 ? base : static_cast<size_t>(max_alignment_alias)];
+    if (decl.type.align > most.type.align) max_alignment_alias = b;
   }
 
   void AddNode(int32_t n) {
@@ -146,7 +146,7 @@ class Builder {
         AddFill(n);
         break;
       case PlanKind::kLaunch:
-        SetOp(n, cuda_[static_cast<size_t>(node.device)] ? Op::kForeign : Op::kKernel, p_.calls.size());
+        SetOp(n, cuda_[static_cast<size_t>(node.device)] ? Op::kLaunch : Op::kKernel, p_.calls.size());
         AddCall(n);
         break;
       case PlanKind::kParallelFor:
@@ -154,9 +154,9 @@ class Builder {
         SetOp(n, Op::kKernel, p_.calls.size());
         AddCall(n);
         break;
-      case PlanKind::kAsk:
-        SetOp(n, Op::kAsk, p_.asks.size());
-        AddAsk(n);
+      case PlanKind::kHostcall:
+        SetOp(n, Op::kHostcall, p_.hostcalls.size());
+        AddHostcall(n);
         AddCall(n);
         break;
       case PlanKind::kHost:
@@ -169,12 +169,12 @@ class Builder {
     }
   }
 
-  void AddAsk(int32_t n) {
+  void AddHostcall(int32_t n) {
     const int32_t decl = plan_.nodes[static_cast<size_t>(n)].decl;
-    p_.asks.push_back({.node = n,
-                       .call = static_cast<int32_t>(p_.calls.size()),
-                       .inline_call = model_.nodes[static_cast<size_t>(decl)].host_way == HostWay::kAskedInline,
-                       .code = kernels_[static_cast<size_t>(n)].ask});
+    p_.hostcalls.push_back({.node = n,
+                            .call = static_cast<int32_t>(p_.calls.size()),
+                            .inline_call = model_.nodes[static_cast<size_t>(decl)].host_way == HostWay::kHostcallInline,
+                            .code = kernels_[static_cast<size_t>(n)].ask});
   }
 
   void AddCopy(int32_t n) {
@@ -392,13 +392,14 @@ class Builder {
   template <class From>
   void AddSchedule(const From& from, Schedule& to) {
     for (const graph::Command& c : from.commands) AddCommand(c, to);
-    std::sort(to.arrival_lanes.begin(), to.arrival_lanes.end(), [](const ArrivalLane& a, const ArrivalLane& b) {
-      return a.arrival != b.arrival ? a.arrival < b.arrival : a.lane < b.lane;
-    });
+    std::sort(to.external_dep_lanes.begin(), to.external_dep_lanes.end(),
+              [](const ExternalDepLane& a, const ExternalDepLane& b) {
+                return a.external_dep != b.external_dep ? a.external_dep < b.external_dep : a.lane < b.lane;
+              });
     to.segments = from.segments;
-    to.finish_begin = from.finish_begin;
-    to.finish_short_begin = from.finish_short_begin;
-    to.finish_end = from.finish_end;
+    to.epilogue_begin = from.epilogue_begin;
+    to.short_epilogue_begin = from.short_epilogue_begin;
+    to.epilogue_end = from.epilogue_end;
   }
 
   void AddCommand(const graph::Command& c, Schedule& to) {
@@ -415,9 +416,9 @@ class Builder {
       case graph::Command::Op::kStateWait: command.op = Op::kStateWait; break;
       case graph::Command::Op::kStateWrite: command.op = Op::kStateWrite; break;
       case graph::Command::Op::kStateDone: command.op = Op::kStateDone; break;
-      case graph::Command::Op::kReadyWait:
-        to.arrival_lanes.push_back({c.arg, c.lane});
-        command.op = Op::kReadyWait;
+      case graph::Command::Op::kWaitExternal:
+        to.external_dep_lanes.push_back({c.arg, c.lane});
+        command.op = Op::kWaitExternal;
         break;
       case graph::Command::Op::kGraph:
         for (const int32_t n : graphs_->graphs[static_cast<size_t>(c.arg)].nodes) {
@@ -447,14 +448,14 @@ class Builder {
   }
 
   void AddGraph(const graph::GraphPart& part) {
-    ReplayProgram& replay = p_.replay;
+    GraphProgram& replay = p_.replay;
     for (int32_t i = 0; i < part.preds.rows(); ++i) {
       const int32_t n = part.nodes[static_cast<size_t>(i)];
       auto [op, index] = op_of_[static_cast<size_t>(n)];
       const auto entry = static_cast<int32_t>(replay.entries.size());
-      if (plan_.nodes[static_cast<size_t>(n)].kind == PlanKind::kLaunch) op = Op::kForeign;
-      if (op == Op::kForeign) replay.foreign.push_back(entry);
-      if (op == Op::kKernel || op == Op::kForeign) replay.of_call[static_cast<size_t>(index)] = entry;
+      if (plan_.nodes[static_cast<size_t>(n)].kind == PlanKind::kLaunch) op = Op::kLaunch;
+      if (op == Op::kLaunch) replay.launch.push_back(entry);
+      if (op == Op::kKernel || op == Op::kLaunch) replay.of_call[static_cast<size_t>(index)] = entry;
       if (op == Op::kFill) replay.of_fill[static_cast<size_t>(index)] = entry;
       replay.entries.push_back({op, index, n, VariesInGraph(op, static_cast<size_t>(index))});
       if (replay.entries.back().varies) replay.varying.push_back(entry);
@@ -469,8 +470,8 @@ class Builder {
       case Op::kCopy: return p_.copies[index].varies;
       case Op::kFill: return p_.fills[index].varies;
       case Op::kKernel:
-      case Op::kForeign: return p_.calls[index].varies;
-      case Op::kAsk: return false;  // whatever else does
+      case Op::kLaunch: return p_.calls[index].varies;
+      case Op::kHostcall: return false;  // whatever else does
       default: return true;  // a batch is listed by launches
     }
   }
@@ -479,15 +480,15 @@ class Builder {
   void MarkLanes(bool timed, Schedule& schedule) {
     std::vector<int> since(plan_.lanes.size());
     std::vector<bool> marked(plan_.lanes.size());
-    for (int32_t c = 0; c < schedule.finish_begin; ++c) {
+    for (int32_t c = 0; c < schedule.epilogue_begin; ++c) {
       ExecCommand& command = schedule.commands[static_cast<size_t>(c)];
       const auto lane = static_cast<size_t>(command.lane);
-      since[lane] += (command.op == Op::kForeign ? kForeignCommands
+      since[lane] += (command.op == Op::kLaunch  ? kLaunchCommands
                       : command.op == Op::kGraph ? kGraphCommands
                                                  : 1) +
                      (timed && command.node >= 0 ? 2 : 0);
-      if (since[lane] < kMostOutstanding / 2 - kForeignCommands) continue;
-      command.room = marked[lane] ? ExecCommand::Room::kAwaitAndMark : ExecCommand::Room::kMark;
+      if (since[lane] < kMostOutstanding / 2 - kLaunchCommands) continue;
+      command.room = marked[lane] ? ExecCommand::FlowControl::kWaitAndRecord : ExecCommand::FlowControl::kRecord;
       marked[lane] = p_.marked_lanes[lane] = true;
       since[lane] = 0;
     }
@@ -499,11 +500,11 @@ class Builder {
     if (node.kind == PlanKind::kHost) {
       p_.hosts.push_back({.call = op_of_[static_cast<size_t>(n)].second});
     } else {
-      const bool rings = IsOnDevice(node.src) || IsOnDevice(node.dst);
+      const bool staged_copies = IsOnDevice(node.src) || IsOnDevice(node.dst);
       const bool cuda = std::find(cuda_.begin(), cuda_.end(), true) != cuda_.end();
       p_.hosts.push_back({.steps = !step.joins,
                           .copy = CopyOf(n),
-                          .ring = rings ? p_.rings++ : -1,
+                          .ring = staged_copies ? p_.staged_copies++ : -1,
                           .past_caches = cuda && node.kind == PlanKind::kStageIn});
     }
     if (!step.joins) task_ = p_.hosts.size() - 1;
@@ -534,7 +535,7 @@ class Builder {
       if (!plan_.host_steps[s].joins && waits.of_step[s] == 0) waits.first.push_back(static_cast<int32_t>(s));
     }
   }
-  static void CountInto(std::vector<int32_t>& counts, const graph::Rows& rows) {
+  static void CountInto(std::vector<int32_t>& counts, const graph::CsrRows& rows) {
     for (int32_t row = 0; row < rows.rows(); ++row) {
       for (const int32_t item : rows[row]) ++counts[static_cast<size_t>(item)];
     }
@@ -570,8 +571,8 @@ class Builder {
 
 Program BuildProgram(const Model& model, const graph::Plan& plan, const std::vector<LoadedKernel>& kernels,
                      const std::vector<bool>& cuda, const graph::GraphSchedule* graphs, bool streams, bool timed,
-                     const std::vector<int>& feeders) {
-  return Builder(model, plan, kernels, cuda, graphs).Build(streams, timed, feeders);
+                     const std::vector<int>& submission_threads) {
+  return Builder(model, plan, kernels, cuda, graphs).Build(streams, timed, submission_threads);
 }
 
 Shape ShapeOf(const Extent& extent, const std::vector<int64_t>& params) {

@@ -19,30 +19,30 @@
 namespace penstock::runtime {
 
 // One call of the executor. `index` is an entry of the table the op names; for kRecord and kWait an event, for those of
-// States an entry of Plan::states, for kReadyWait one of Plan::arrivals, for kGraph a graph of Program::replay.
+// States an entry of Plan::states, for kWaitExternal one of Plan::external_deps, for kGraph a graph of Program::replay.
 struct ExecCommand {
   enum class Op : uint8_t {
     kCopy,
     kBatch,
     kFill,
     kKernel,
-    kForeign,
-    kAsk,
+    kLaunch,
+    kHostcall,
     kRecord,
     kWait,
     kStateWait,
     kStateWrite,
     kStateDone,
-    kReadyWait,
+    kWaitExternal,
     kGraph
   };
   // A lane holds at most kMostOutstanding commands, since a submitter behind about 1020 is stopped inside CUDA, and
   // with it whoever else makes a call there. So some commands are marked: before one the lane's mark that was recorded
-  // last must be complete (kMark: there is none yet), behind it the mark is recorded again.
-  enum class Room : uint8_t { kEnough, kMark, kAwaitAndMark };
+  // last must be complete (kRecord: there is none yet), behind it the mark is recorded again.
+  enum class FlowControl : uint8_t { kNone, kRecord, kWaitAndRecord };
 
   Op op;
-  Room room = Room::kEnough;
+  FlowControl room = FlowControl::kNone;
   int32_t lane;
   int32_t index;
   int32_t node;
@@ -129,15 +129,15 @@ struct HostEntry {
 };
 
 // A Host node that a device asks for, by that code.
-struct AskEntry {
+struct HostcallEntry {
   int32_t node, call;  // Plan::nodes, Program::calls
   bool inline_call;  // by the poller
   driver::LibraryCode code;
 };
 
 // A lane that waits before it touches device memory that is bound.
-struct ArrivalLane {
-  int32_t arrival = -1, lane = -1;
+struct ExternalDepLane {
+  int32_t external_dep = -1, lane = -1;
 };
 
 // An event that host steps wait for, and the segment that records it.
@@ -148,27 +148,27 @@ struct WatchedEvent {
 // What a slot submits in one of the modes. Segments are parallel to Plan::segments; `finish_*` are as in Plan.
 struct Schedule {
   std::vector<ExecCommand> commands;
-  graph::Rows nodes;  // of each command: the plan nodes it runs
+  graph::CsrRows nodes;  // of each command: the plan nodes it runs
   std::vector<graph::Segment> segments;
-  int32_t finish_begin = 0, finish_short_begin = 0, finish_end = 0;
-  std::vector<ArrivalLane> arrival_lanes;  // by arrival
+  int32_t epilogue_begin = 0, short_epilogue_begin = 0, epilogue_end = 0;
+  std::vector<ExternalDepLane> external_dep_lanes;  // by external_dep
   std::vector<int32_t> lanes;  // of all commands, each once
-  std::vector<Split> splits;  // ranges that several threads submit, in order
+  std::vector<LanePartition> partitions;  // ranges that several threads submit, in order
   std::vector<std::vector<WatchedEvent>> watched;  // a row for each lane with some, in the order they are recorded in
 };
 
 // Who waits for which host step or event. Steps are those of Plan::host_steps that begin a task; segments those of
 // either schedule.
 struct HostWaits {
-  graph::Rows after_step, after_event;  // of each step and each event: the steps that wait for it
-  graph::Rows segments_after;  // of each step: the segments that wait for it
+  graph::CsrRows after_step, after_event;  // of each step and each event: the steps that wait for it
+  graph::CsrRows segments_after;  // of each step: the segments that wait for it
   std::vector<int32_t> of_step, of_segment;  // for how many steps and events each waits
   std::vector<int32_t> first;  // steps that wait for nothing
 };
 
 // A node of one of the graphs; `op` and `index` as in ExecCommand. A Launch node is kForeign, on host devices too: a
 // child, of what was captured of it.
-struct ReplayEntry {
+struct GraphNodeEntry {
   ExecCommand::Op op;
   int32_t index;
   int32_t node;
@@ -177,13 +177,13 @@ struct ReplayEntry {
 
 // The graphs of Program::graphs: graph g has the entries [begin[g], begin[g + 1]), and row e of `preds` names those of
 // the same graph that come before entry e, counted from the graph's first.
-struct ReplayProgram {
+struct GraphProgram {
   int32_t lane = -1;
-  std::vector<ReplayEntry> entries;
+  std::vector<GraphNodeEntry> entries;
   std::vector<int32_t> begin{0};
-  graph::Rows preds;
+  graph::CsrRows preds;
   std::vector<int32_t> varying;  // entries that do
-  std::vector<int32_t> foreign;  // entries of Launch nodes
+  std::vector<int32_t> launch;  // entries of Launch nodes
   std::vector<int32_t> of_call, of_fill;  // Program::calls, fills -> entry, or -1
   int32_t graphs() const { return static_cast<int32_t>(begin.size()) - 1; }
 };
@@ -191,24 +191,24 @@ struct ReplayProgram {
 struct Program {
   Schedule stream;  // commands are parallel to Plan::commands
   Schedule graphs;  // without commands where there are none
-  ReplayProgram replay;
-  std::vector<bool> marked_lanes;  // lanes with marks (ExecCommand::Room)
+  GraphProgram replay;
+  std::vector<bool> marked_lanes;  // lanes with marks (ExecCommand::FlowControl)
   std::vector<CopyEntry> copies;
   std::vector<BatchEntry> batches;
   std::vector<FillEntry> fills;
   std::vector<CallEntry> calls;
   std::vector<HostEntry> hosts;  // parallel to Plan::host_steps
   HostWaits host_waits;
-  std::vector<AskEntry> asks;
+  std::vector<HostcallEntry> hostcalls;
   std::vector<uint32_t> pointer_offsets;
   std::vector<std::byte> arg_image;  // the argument bytes of a fresh slot
-  uint32_t arg_align = 1;  // what the strictest argument block asks for
+  uint32_t arg_align = 1;  // what the max_alignment_alias argument block asks for
   std::vector<uint32_t> argv_image;  // argv entries as offsets into the argument bytes
   std::vector<RefPatch> refs;
 
   std::vector<ParamPatch> params;  // whenever the parameter has another value; by parameter
   std::vector<uint32_t> params_begin;  // of each parameter and one more: its first patch
-  graph::Rows params_of_call;  // of each call: entries of `params`
+  graph::CsrRows params_of_call;  // of each call: entries of `params`
   std::vector<uint32_t> param_at;  // of each parameter: where Slot::param_bytes has it
   uint32_t param_bytes = 0;
   std::vector<int32_t> param_instance;  // of each parameter: the pinned one that nodes have it from (OnDevice), or -1
@@ -216,7 +216,7 @@ struct Program {
   std::vector<PointerPatch> bound_pointers;  // whenever memory is bound
   std::vector<int32_t> bound_copies;  // copies with a bound side, or with boxes that depend on parameters
   std::vector<int32_t> bound_fills;  // fills of bound memory
-  int32_t rings = 0;  // hosts that go through the ring
+  int32_t staged_copies = 0;  // hosts that go through the ring
   std::vector<ShapePatch> fixed_shapes, dynamic_shapes;
   std::vector<RangePatch> fixed_ranges, dynamic_ranges;
   std::vector<int32_t> dynamic_grids;  // calls of Kernel nodes whose grid depends on parameters
@@ -230,7 +230,7 @@ struct Program {
   std::vector<int32_t> bound;  // buffer -> its bound instance, or -1
   int32_t leased = -1;  // a buffer that lives in the slot, of those declared kSlot; -1: there are none
   std::vector<bool> written;  // buffers some node writes
-  std::vector<int32_t> strictest;  // buffer -> its alias of the type that asks for most alignment, or -1
+  std::vector<int32_t> max_alignment_alias;  // buffer -> its alias of the type that asks for most alignment, or -1
 };
 
 // The loaded kernels of a node, where it has any.
@@ -241,11 +241,11 @@ struct LoadedKernel {
 };
 
 // `kernels[n]`: of plan node n. `cuda[d]`: whether device d is a CUDA device. `graphs`: null where there are none.
-// `streams`: runs may be submitted on streams. `timed`: nodes are recorded before and behind. `feeders[d]`: how many
-// threads may help to submit to device d.
+// `streams`: runs may be submitted on streams. `timed`: nodes are recorded before and behind. `submission threads[d]`:
+// how many threads may help to submit to device d.
 Program BuildProgram(const Model& model, const graph::Plan& plan, const std::vector<LoadedKernel>& kernels,
                      const std::vector<bool>& cuda, const graph::GraphSchedule* graphs, bool streams, bool timed,
-                     const std::vector<int>& feeders);
+                     const std::vector<int>& submission_threads);
 
 // The value of a dimension, given the values of all parameters as integers.
 inline int64_t ValueOf(const Dim& dim, const std::vector<int64_t>& params) {

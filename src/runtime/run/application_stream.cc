@@ -52,21 +52,23 @@ absl::StatusOr<int> BeginBehindStream(ExecutableCore& core, Slot& slot, void* st
 // Neither can a stream wait for host steps: those have ended when this returns. A run that has failed is waited for
 // until what it had submitted has drained; so is one that the stream cannot wait for, since it is under way and whoever
 // launched it counts on the order.
-absl::Status HoldStream(RuntimeCore& runtime, driver::Driver& driver, RunState& run, void* stream, int device) {
-  RunState::Tail tail;
+absl::Status HoldStream(RuntimeCore& runtime, driver::Driver& driver, RunCore& run, void* stream, int device) {
+  RunCore::Tail tail;
   absl::Status waits;
   const auto settled = [&] {
     if (!run.ended()) run.Advance();
-    absl::StatusOr<RunState::Tail> now = run.LookAtTail();
-    tail = now.ok() ? *std::move(now) : RunState::Tail();
+    absl::StatusOr<RunCore::Tail> now = run.LookAtTail();
+    tail = now.ok() ? *std::move(now) : RunCore::Tail();
     return run.ended() || (tail.submitted && waits.ok() && !run.HasHostWorkLeft());
   };
   const auto settle = [&] {
     if (settled()) return;
     run.Follow();
-    if (host::WaitForProgress(runtime.bell(), runtime.rings(), run.deadline().at(), settled)) return;
+    if (host::WaitForProgress(runtime.event_count(), runtime.notifies_completion(), run.deadline().at(), settled))
+      return;
     run.Advance();  // past its deadline: abandons it, but where another thread is about to end it
-    host::WaitForProgress(runtime.bell(), runtime.rings(), host::TimePoint::max(), [&] { return run.ended(); });
+    host::WaitForProgress(runtime.event_count(), runtime.notifies_completion(), host::TimePoint::max(),
+                          [&] { return run.ended(); });
   };
   settle();
   if (!run.ended() && !tail.ended) {

@@ -11,7 +11,7 @@
 namespace penstock::runtime {
 
 class ExecutableCore;
-class RunState;
+class RunCore;
 class RuntimeCore;
 struct Slot;
 
@@ -21,6 +21,6 @@ absl::StatusOr<int> BeginBehindStream(ExecutableCore& core, Slot& slot, void* st
 
 // Returns when all of the run has been submitted and the stream waits for it, or else when the run has drained. The
 // run's status where it is abandoned before.
-absl::Status HoldStream(RuntimeCore& runtime, driver::Driver& driver, RunState& run, void* stream, int device);
+absl::Status HoldStream(RuntimeCore& runtime, driver::Driver& driver, RunCore& run, void* stream, int device);
 
 }  // namespace penstock::runtime

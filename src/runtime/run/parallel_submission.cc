@@ -7,9 +7,9 @@
 namespace penstock::runtime {
 
 // Of one thread, while it is at work on the range.
-class SplitSubmission::Job {
+class ParallelSubmission::Job {
  public:
-  explicit Job(SplitSubmission& of) : core_(of.core_), slot_(of.slot_), current_(of.core_.driver()) {}
+  explicit Job(ParallelSubmission& of) : core_(of.core_), slot_(of.slot_), current_(of.core_.driver()) {}
   Submitted Submit(int32_t command) { return core_.executor().SubmitOfPart(slot_, command, current_); }
   bool failed() const { return slot_.fault.failed(); }
 
@@ -19,36 +19,36 @@ class SplitSubmission::Job {
   driver::CurrentDevice current_;
 };
 
-SplitSubmission::SplitSubmission(ExecutableCore& core, Slot& slot, const Split& split)
+ParallelSubmission::ParallelSubmission(ExecutableCore& core, Slot& slot, const LanePartition& split)
     : core_(core), slot_(slot), board_(split) {
-  for (const Split::Group& of : split.groups) {
-    host::Feeders* const feeders = core.runtime().Feeders(of.device);
-    if (feeders == nullptr) continue;
+  for (const LanePartition::Group& of : split.groups) {
+    host::SubmissionThreads* const submission_threads = core.runtime().SubmissionThreads(of.device);
+    if (submission_threads == nullptr) continue;
     Group& group = groups_.emplace_back();
     group.of = this;
     group.first = of.first;
     group.last = of.last;
-    group.feeders = feeders;
+    group.submission_threads = submission_threads;
   }
 }
 
-Driven SplitSubmission::Drive() {
-  for (Group& group : groups_) group.added = group.feeders->Add(&group);
-  Driven driven;
+SubmitResult ParallelSubmission::SubmitAll() {
+  for (Group& group : groups_) group.added = group.submission_threads->Add(&group);
+  SubmitResult driven;
   {
     Job job(*this);
-    driven = board_.Drive<host::SpinAndYield>(job);
+    driven = board_.SubmitAll<host::SpinAndYield>(job);
   }
   for (Group& group : groups_) {
-    if (group.added) group.feeders->Remove(&group);
+    if (group.added) group.submission_threads->Remove(&group);
   }
   return driven;
 }
 
-bool SplitSubmission::Group::Feed() {
+bool ParallelSubmission::Group::Feed() {
   bool any = false;
   Job job(*of);
-  while (of->board_.Help(job, first, last)) any = true;
+  while (of->board_.SubmitSome(job, first, last)) any = true;
   return any;
 }
 

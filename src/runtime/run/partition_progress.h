@@ -1,4 +1,4 @@
-// PartBoard: how far each part of a split range has been submitted in a run, and who is at work on it.
+// PartitionProgress: how far each part of a split range has been submitted in a run, and who is at work on it.
 //
 // Whoever works takes, of the parts that nobody works on and that can go on, the one whose next command stands first in
 // the plan, submits some of its commands, and leaves it. So with many threads each stays with a part, and with few the
@@ -31,13 +31,13 @@ namespace penstock::runtime {
 enum class Submitted : uint8_t { kDone, kFull, kFailed };
 
 // What Drive came to: all has been submitted, lanes are full (calling again may go on), or the run has failed.
-enum class Driven : uint8_t { kAll, kFull, kFailed };
+enum class SubmitResult : uint8_t { kAll, kFull, kFailed };
 
 // `Atomic` is std::atomic but in tests that explore schedules.
 template <template <class> class Atomic = std::atomic>
-class PartBoard {
+class PartitionProgress {
  public:
-  explicit PartBoard(const Split& split) : split_(&split), parts_(static_cast<size_t>(split.parts())) {}
+  explicit PartitionProgress(const LanePartition& split) : split_(&split), parts_(static_cast<size_t>(split.parts())) {}
 
   // Nothing has been submitted.
   void Reset() {
@@ -51,26 +51,26 @@ class PartBoard {
 
   // Works on one of the parts [first, last), if there is one to work on. Whether any command was submitted.
   template <class Job>
-  bool Help(Job& job, int32_t first, int32_t last) {
+  bool SubmitSome(Job& job, int32_t first, int32_t last) {
     const int32_t part = Choose(first, last);
     return part >= 0 && Work(job, part);
   }
 
   // Works on all parts as long as any can go on. `Wait` is how it waits for who is at work on the others.
   template <class Wait, class Job>
-  Driven Drive(Job& job) {
+  SubmitResult SubmitAll(Job& job) {
     Wait wait;
     for (;;) {
       wait.Look();
-      if (job.failed()) return Driven::kFailed;
+      if (job.failed()) return SubmitResult::kFailed;
       Left left;
-      const bool worked = Help(job, 0, split_->parts()) || TryFull(job, left);
+      const bool worked = SubmitSome(job, 0, split_->parts()) || TryFull(job, left);
       if (worked) {
         wait = Wait();
       } else if (left.none) {
-        return Driven::kAll;
+        return SubmitResult::kAll;
       } else if (left.full && !left.taken) {
-        return job.failed() ? Driven::kFailed : Driven::kFull;
+        return job.failed() ? SubmitResult::kFailed : SubmitResult::kFull;
       } else {
         wait.Rest();
       }
@@ -149,7 +149,7 @@ class PartBoard {
     return at > begin;
   }
 
-  const Split* split_;
+  const LanePartition* split_;
   std::vector<Part> parts_;
 };
 

@@ -44,7 +44,7 @@ constexpr int kMostRefused = 128;
 
 }  // namespace
 
-RunState::RunState(std::shared_ptr<ExecutableCore> core, Slot* slot, Deadline deadline, int64_t serial)
+RunCore::RunCore(std::shared_ptr<ExecutableCore> core, Slot* slot, Deadline deadline, int64_t serial)
     : deadline_(deadline),
       serial_(serial),
       runtime_(core->runtime_ptr()),
@@ -54,35 +54,35 @@ RunState::RunState(std::shared_ptr<ExecutableCore> core, Slot* slot, Deadline de
       core_(std::move(core)),
       slot_(slot) {}
 
-void RunState::Unref() {
+void RunCore::Unref() {
   if (life_.Unref()) delete this;
 }
 
-bool RunState::forked() const { return runtime_->forked(); }
+bool RunCore::forked() const { return runtime_->forked(); }
 
-void RunState::DropHandle() {
+void RunCore::DropHandle() {
   if (forked()) return;
   if (life_.DropHandle()) WatchInBackground();
   Unref();
 }
 
-void RunState::Advance() {
+void RunCore::Advance() {
   if (!ended() && deadline_.passed()) {
     Abandon(absl::DeadlineExceededError("the run's deadline passed before its work had drained"));
   }
   notes_.Run([this] { Step(); });
 }
 
-void RunState::Poll() {
+void RunCore::Poll() {
   if (!ended() && deadline_.passed()) return Advance();
   notes_.TryRun([this] { Step(); });
 }
 
-void RunState::WatchInBackground() {
+void RunCore::WatchInBackground() {
   if (life_.BeginWatch()) runtime_->Watch(this);
 }
 
-void RunState::Step() {
+void RunCore::Step() {
   if (slot_ == nullptr) return;
   if (runtime_->failed() && !slot_->fault.failed()) slot_->fault.Fail(-1, runtime_->Fault());
   SubmitSegments();
@@ -93,13 +93,14 @@ void RunState::Step() {
   const bool awaited = ordered && (!all_submitted || slot_->fault.failed());
   if (slot_->lane_full || awaited) WatchInBackground();
   if (!all_submitted && !slot_->fault.failed()) return;
-  const bool finished_before = slot_->finish_submitted;
-  const bool finished = finished_before || SubmitFinish();
+  const bool finished_before = slot_->epilogue_submitted;
+  const bool finished = finished_before || SubmitEpilogue();
   // What has just been submitted has hardly ended, and who waits for a driver that does not ring looks again.
   const bool submitted_now = !finished_before && !slot_->fault.failed() && !core_->plan().done_events.empty();
-  const bool look = !submitted_now || runtime_->rings();
+  const bool look = !submitted_now || runtime_->notifies_completion();
   const bool over = finished && look && HostStepsSettled() && DoneEventsComplete() &&
-                    core_->executor().AheadIsSettled(*slot_) && (slot_->asks == nullptr || slot_->asks->settled());
+                    core_->executor().PredecessorsSettled(*slot_) &&
+                    (slot_->hostcalls == nullptr || slot_->hostcalls->settled());
   const driver::RunFault& fault = slot_->fault;
   if (fault.failed() && base::IsFatal(fault.status())) {
     runtime_->NoteFault(core_->Describe(fault.node(), fault.status()));
@@ -107,20 +108,20 @@ void RunState::Step() {
   if (over) Complete();
 }
 
-absl::StatusOr<bool> RunState::Query(driver::Event event) {
+absl::StatusOr<bool> RunCore::Query(driver::Event event) {
   absl::StatusOr<bool> complete = core_->driver().Query(event);
   if (!complete.ok()) runtime_->NoteFault(core_->Describe(-1, complete.status()));
   return complete;
 }
 
-absl::StatusOr<bool> RunState::IsComplete(int32_t event) {
+absl::StatusOr<bool> RunCore::IsComplete(int32_t event) {
   const auto e = static_cast<size_t>(event);
   absl::StatusOr<bool> complete = Query(slot_->events[e]);
   if (complete.ok() && *complete) slot_->seen_complete[e] = serial_;
   return complete;
 }
 
-void RunState::SubmitSegments() {
+void RunCore::SubmitSegments() {
   const auto& segments = slot_->schedule->segments;
   do {
     slot_->hosts.TakeEnded();
@@ -136,7 +137,7 @@ void RunState::SubmitSegments() {
   } while (StartHostSteps());
 }
 
-void RunState::LookAtEvents() {
+void RunCore::LookAtEvents() {
   slot_->hosts.LookAtEvents(slot_->next_segment, [this](int32_t event) {
     if (slot_->fault.failed()) return false;
     const absl::StatusOr<bool> complete = IsComplete(event);
@@ -146,7 +147,7 @@ void RunState::LookAtEvents() {
 }
 
 // True: some are done at once, so that more may begin, or the run has failed.
-bool RunState::StartHostSteps() {
+bool RunCore::StartHostSteps() {
   if (slot_->fault.failed()) {
     SkipHostSteps();
     return false;
@@ -158,7 +159,7 @@ bool RunState::StartHostSteps() {
       hosts.Keep(task);
       continue;
     }
-    SetHostStates(task, HostState::kDone);
+    SetHostStates(task, HostStepState::kDone);
     for (int32_t s = task; s < EndOfTask(task); ++s) hosts.Settle(s);
     moved = true;
   }
@@ -171,37 +172,37 @@ bool RunState::StartHostSteps() {
   return moved;
 }
 
-void RunState::SkipHostSteps() {
+void RunCore::SkipHostSteps() {
   HostProgress& hosts = slot_->hosts;
   if (hosts.skips()) return;
   hosts.SkipAll();
   for (size_t s = 0; s < slot_->host_states.size(); ++s) {
-    if (slot_->host_states[s].load(std::memory_order_acquire) != HostState::kWaiting) continue;
-    slot_->host_states[s].store(HostState::kSkipped, std::memory_order_release);
-    hosts.Skip(!slot_->host_idle[s]);
+    if (slot_->host_states[s].load(std::memory_order_acquire) != HostStepState::kWaiting) continue;
+    slot_->host_states[s].store(HostStepState::kSkipped, std::memory_order_release);
+    hosts.Skip(!slot_->is_noop[s]);
   }
 }
 
-int32_t RunState::EndOfTask(int32_t first) const {
+int32_t RunCore::EndOfTask(int32_t first) const {
   return first + core_->program().hosts[static_cast<size_t>(first)].steps;
 }
 
-void RunState::SetHostStates(int32_t first, HostState state) {
+void RunCore::SetHostStates(int32_t first, HostStepState state) {
   for (int32_t s = first; s < EndOfTask(first); ++s) {
     slot_->host_states[static_cast<size_t>(s)].store(state, std::memory_order_release);
   }
 }
 
-bool RunState::HostTaskIdle(int32_t first) const {
+bool RunCore::HostTaskIdle(int32_t first) const {
   for (int32_t s = first; s < EndOfTask(first); ++s) {
-    if (!slot_->host_idle[static_cast<size_t>(s)]) return false;
+    if (!slot_->is_noop[static_cast<size_t>(s)]) return false;
   }
   return true;
 }
 
 // Whether what had been submitted to the application's stream is done, which is all that host steps have to order them:
 // there may be no work on a device before them.
-bool RunState::IsBehindStream() {
+bool RunCore::IsBehindStream() {
   if (!slot_->stream_ahead) return true;
   const absl::StatusOr<bool> complete = Query(slot_->stream_ahead);
   if (!complete.ok()) slot_->fault.Fail(-1, complete.status());
@@ -210,36 +211,36 @@ bool RunState::IsBehindStream() {
   return true;
 }
 
-void RunState::StartHostTask(int32_t first) {
-  SetHostStates(first, HostState::kRunning);
+void RunCore::StartHostTask(int32_t first) {
+  SetHostStates(first, HostStepState::kRunning);
   Ref();
   if (core_->program().hosts[static_cast<size_t>(first)].ring >= 0) return PostStagedCopy(first);
-  runtime_->workers().Post({.run = &RunState::RunHostTask, .context = this, .arg = first, .resumes = true}, workers_);
+  runtime_->workers().Post({.run = &RunCore::RunHostTask, .context = this, .arg = first, .resumes = true}, workers_);
 }
 
-void RunState::RunHostTask(void* self, int64_t first) {
-  auto* run = static_cast<RunState*>(self);
+void RunCore::RunHostTask(void* self, int64_t first) {
+  auto* run = static_cast<RunCore*>(self);
   run->RunHostSteps(static_cast<int32_t>(first));
   run->Unref();
 }
 
 // The slot and the executable stay while a host step is running: the machine does not complete before it has settled.
-void RunState::RunHostSteps(int32_t first) {
+void RunCore::RunHostSteps(int32_t first) {
   const int32_t end = EndOfTask(first);
   for (int32_t s = first; s < end; ++s) {
     const bool skip = slot_->fault.failed();
-    if (!skip && !slot_->host_idle[static_cast<size_t>(s)]) core_->RunHostNode(*slot_, s, serial_);
+    if (!skip && !slot_->is_noop[static_cast<size_t>(s)]) core_->RunHostNode(*slot_, s, serial_);
     EndHostStep(s, skip);
   }
   HostStepsEnded();
 }
 
-void RunState::PostStagedCopy(int32_t step) {
+void RunCore::PostStagedCopy(int32_t step) {
   const int32_t ring = core_->program().hosts[static_cast<size_t>(step)].ring;
   memory::StagedCopy& copy = slot_->staged[static_cast<size_t>(ring)];
   copy.op = slot_->host_copies[static_cast<size_t>(step)];
   copy.device = std::max(copy.op.dst_device, copy.op.src_device);
-  copy.done = &RunState::EndStagedCopy;
+  copy.done = &RunCore::EndStagedCopy;
   copy.context = this;
   copy.arg = step;
   core_->BeginStagedCopy(*slot_, ring);
@@ -248,58 +249,58 @@ void RunState::PostStagedCopy(int32_t step) {
 
 // By a thread of the ring, for which all other copies wait: what follows, which may call the user's code, is a
 // worker's.
-void RunState::EndStagedCopy(void* self, int64_t step) {
-  auto* run = static_cast<RunState*>(self);
+void RunCore::EndStagedCopy(void* self, int64_t step) {
+  auto* run = static_cast<RunCore*>(self);
   run->core_->RecordStagedCopy(*run->slot_, static_cast<int32_t>(step), run->serial_);
   run->EndHostStep(static_cast<int32_t>(step), run->slot_->fault.failed());
   // The run may have ended: its executable is not touched.
-  run->runtime_->workers().Post({&RunState::GoOn, run, 0}, run->workers_);
+  run->runtime_->workers().Post({&RunCore::GoOn, run, 0}, run->workers_);
 }
 
-void RunState::GoOn(void* self, int64_t) {
-  auto* run = static_cast<RunState*>(self);
+void RunCore::GoOn(void* self, int64_t) {
+  auto* run = static_cast<RunCore*>(self);
   run->HostStepsEnded();
   run->Unref();
 }
 
 // The run may be over behind the last line.
-void RunState::EndHostStep(int32_t step, bool skipped) {
+void RunCore::EndHostStep(int32_t step, bool skipped) {
   const auto s = static_cast<size_t>(step);
   core_->LeaveGate(core_->plan().host_steps[s].node);
-  slot_->host_states[s].store(skipped ? HostState::kSkipped : HostState::kDone, std::memory_order_release);
-  slot_->hosts.End(step, !slot_->host_idle[s]);
+  slot_->host_states[s].store(skipped ? HostStepState::kSkipped : HostStepState::kDone, std::memory_order_release);
+  slot_->hosts.End(step, !slot_->is_noop[s]);
 }
 
 // Who waits for the run's end is told by that, and who waits for a gate by who leaves it. All others would be woken for
 // nothing: a switch to another thread takes as long as a short node.
-void RunState::HostStepsEnded() {
+void RunCore::HostStepsEnded() {
   Advance();
-  if (followed_.load()) runtime_->bell().Ring();
+  if (followed_.load()) runtime_->event_count().Notify();
 }
 
-bool RunState::HostStepsSettled() {
+bool RunCore::HostStepsSettled() {
   slot_->hosts.TakeEnded();
   return slot_->hosts.all_settled();
 }
 
 // False: the device refuses, and so nobody can tell when the work ends. The run is abandoned and the next Advance tries
 // again.
-bool RunState::SubmitFinish() {
+bool RunCore::SubmitEpilogue() {
   const Schedule& schedule = *slot_->schedule;
-  if (slot_->stopped_at < 0) {
+  if (slot_->first_unsubmitted < 0) {
     const bool whole = slot_->next_segment == static_cast<int32_t>(schedule.segments.size());
-    slot_->stopped_at = whole ? schedule.finish_begin : slot_->next_command;
-    slot_->next_command = whole ? schedule.finish_short_begin : schedule.finish_begin;
+    slot_->first_unsubmitted = whole ? schedule.epilogue_begin : slot_->next_command;
+    slot_->next_command = whole ? schedule.short_epilogue_begin : schedule.epilogue_begin;
   }
-  const absl::Status refused = core_->executor().SubmitFinish(*slot_, schedule.finish_end);
+  const absl::Status refused = core_->executor().SubmitEpilogue(*slot_, schedule.epilogue_end);
   if (!refused.ok()) runtime_->NoteFault(core_->Describe(-1, refused));
-  slot_->finish_submitted = refused.ok() || base::IsFatal(refused);
-  if (!slot_->finish_submitted) Abandon(refused);
-  if (followed_.load()) runtime_->bell().Ring();
-  return slot_->finish_submitted;
+  slot_->epilogue_submitted = refused.ok() || base::IsFatal(refused);
+  if (!slot_->epilogue_submitted) Abandon(refused);
+  if (followed_.load()) runtime_->event_count().Notify();
+  return slot_->epilogue_submitted;
 }
 
-absl::StatusOr<RunState::Tail> RunState::LookAtTail() const {
+absl::StatusOr<RunCore::Tail> RunCore::LookAtTail() const {
   const auto failure = [](const absl::Status& cause) {
     if (base::IsFatal(cause)) return cause;
     return absl::FailedPreconditionError("it comes behind a run that failed: " + base::Str(cause.message()) +
@@ -314,30 +315,30 @@ absl::StatusOr<RunState::Tail> RunState::LookAtTail() const {
   const driver::RunFault& fault = open_slot_->fault;
   if (fault.failed()) return failure(core_->Describe(fault.node(), fault.status()));
   return Tail{
-      .submitted = open_slot_->finish_submitted.load(), .done = &open_slot_->done, .core = core_->shared_from_this()};
+      .submitted = open_slot_->epilogue_submitted.load(), .done = &open_slot_->done, .core = core_->shared_from_this()};
 }
 
-bool RunState::HasHostWorkLeft() const {
+bool RunCore::HasHostWorkLeft() const {
   base::MutexLock lock(mu_);
   return open_slot_ != nullptr && open_slot_->hosts.work_left() > 0;
 }
 
-bool RunState::IsOf(const RuntimeCore& runtime, const driver::Driver* driver) const {
+bool RunCore::IsOf(const RuntimeCore& runtime, const driver::Driver* driver) const {
   return runtime_.get() == &runtime && driver_ == driver;
 }
 
-void RunState::Follow() {
+void RunCore::Follow() {
   followed_.store(true);
   WatchInBackground();
 }
 
-bool RunState::DoneEventsComplete() {
+bool RunCore::DoneEventsComplete() {
   for (const int32_t e : core_->plan().done_events) {
     const absl::StatusOr<bool> complete = IsComplete(e);
     if (!complete.ok()) {
       slot_->fault.Fail(-1, complete.status());
       if (base::IsFatal(complete.status())) continue;  // the device runs nothing any more
-      runtime_->bell().Ring();  // it does, and nothing else may ring: look again
+      runtime_->event_count().Notify();  // it does, and nothing else may ring: look again
       return false;
     }
     if (!*complete) return false;
@@ -346,18 +347,18 @@ bool RunState::DoneEventsComplete() {
   return HostStepsSettled();
 }
 
-void RunState::Complete() {
+void RunCore::Complete() {
   {
     base::MutexLock lock(mu_);
     open_slot_ = nullptr;  // what happens to the slot from now on is not this run's
   }
-  if (slot_->asks != nullptr) slot_->asks->EndRun();
+  if (slot_->hostcalls != nullptr) slot_->hostcalls->EndRun();
   LeaveStates();
   const absl::Status status = core_->DescribeEnd(*slot_);
   core_->RecordTrace(*slot_, serial_);
   core_->EndTrial(*slot_);
   core_->NoteTime(*slot_);
-  slot_->ReleaseAhead();
+  slot_->ReleasePredecessors();
   std::vector<std::shared_ptr<const void>> keep_alive = std::exchange(slot_->keep_alive, {});
   const std::shared_ptr<ExecutableCore> core = std::move(core_);
   core->Release(std::exchange(slot_, nullptr));
@@ -374,7 +375,7 @@ void RunState::Complete() {
 
 // A failure ahead of this run in the order of a State, before that was written: what this run made of it is garbage. It
 // shows by now even if the other has not drained.
-void RunState::LeaveStates() {
+void RunCore::LeaveStates() {
   StateTicket& ticket = slot_->ticket;
   if (ticket.places.empty()) return;
   StateOrder& order = runtime_->states();
@@ -384,7 +385,7 @@ void RunState::LeaveStates() {
   order.Leave(ticket);
 }
 
-void RunState::Cancel() {
+void RunCore::Cancel() {
   if (forked()) return;
   {
     base::MutexLock lock(mu_);
@@ -392,10 +393,10 @@ void RunState::Cancel() {
     open_slot_->fault.Fail(-1, absl::CancelledError("cancelled"));
   }
   WatchInBackground();
-  runtime_->bell().Ring();  // for a completion thread that watches it already
+  runtime_->event_count().Notify();  // for a completion thread that watches it already
 }
 
-void RunState::Abandon(const absl::Status& why) {
+void RunCore::Abandon(const absl::Status& why) {
   std::vector<Callback> callbacks;
   absl::Status status;
   {
@@ -410,46 +411,46 @@ void RunState::Abandon(const absl::Status& why) {
 }
 
 // The first end counts; a later one finds nobody left to tell.
-std::vector<RunState::Callback> RunState::EndLocked(const absl::Status& status) {
+std::vector<RunCore::Callback> RunCore::EndLocked(const absl::Status& status) {
   if (ended_.load(std::memory_order_relaxed)) return {};
   status_ = status;
   ended_.store(true, std::memory_order_release);
   return std::exchange(callbacks_, {});
 }
 
-void RunState::Announce(std::vector<Callback> callbacks, const absl::Status& status) {
+void RunCore::Announce(std::vector<Callback> callbacks, const absl::Status& status) {
   for (Callback& callback : callbacks) Post(std::move(callback), status);
-  runtime_->bell().Ring();
+  runtime_->event_count().Notify();
 }
 
-void RunState::Post(Callback callback, absl::Status status) {
+void RunCore::Post(Callback callback, absl::Status status) {
   auto posted =
       std::make_unique<PostedCallback>(PostedCallback{std::move(callback), std::move(status), runtime_.get()});
   runtime_->workers().Post({&RunPostedCallback, posted.release(), 0}, workers_);
 }
 
-void RunState::OnDone(Callback callback) {
+void RunCore::OnDone(Callback callback) {
   if (forked()) return CallBack(callback, RuntimeCore::Forked(), *runtime_);
   if (Keep(callback)) return WatchInBackground();
   Post(std::move(callback), status());
 }
 
 // Takes the callback over unless the run has ended.
-bool RunState::Keep(Callback& callback) {
+bool RunCore::Keep(Callback& callback) {
   base::MutexLock lock(mu_);
   if (ended_.load(std::memory_order_relaxed)) return false;
   callbacks_.push_back(std::move(callback));
   return true;
 }
 
-absl::Status RunState::status() const {
+absl::Status RunCore::status() const {
   if (forked()) return RuntimeCore::Forked();
   base::MutexLock lock(mu_);
   if (!ended_.load(std::memory_order_relaxed)) return absl::UnavailableError("the run has not ended yet");
   return status_;
 }
 
-absl::Status RunState::Wait(Deadline deadline) {
+absl::Status RunCore::Wait(Deadline deadline) {
   if (forked()) return RuntimeCore::Forked();
   if (!ended() && base::InUserCode()) {
     return absl::FailedPreconditionError(
@@ -462,8 +463,8 @@ absl::Status RunState::Wait(Deadline deadline) {
       if (!ended()) Advance();
       return ended();
     };
-    const bool ended_now = host::WaitForProgress(runtime_->bell(), runtime_->rings(), std::min(until, deadline_.at()),
-                                                 end, host::kCallerPollBeforeSleep);
+    const bool ended_now = host::WaitForProgress(runtime_->event_count(), runtime_->notifies_completion(),
+                                                 std::min(until, deadline_.at()), end, host::kCallerPollBeforeSleep);
     if (ended_now) return status();
     if (std::chrono::steady_clock::now() >= until && !deadline_.passed()) {
       return absl::DeadlineExceededError("Run::Wait: the deadline passed before the run ended; the run goes on");

@@ -1,4 +1,4 @@
-// RunState: one execution in flight, as a machine that any thread may push forward and nobody blocks in.
+// RunCore: one execution in flight, as a machine that any thread may push forward and nobody blocks in.
 //
 // States of a run: submitting (segments left to submit, or host nodes left to run) -> draining (everything submitted
 // or given up; the done events are pending) -> drained. The user's view ends once, when it is drained or, at its
@@ -9,7 +9,7 @@
 //            Members below "machine" are touched only by that owner. Cancel and Abandon need not own it, so neither
 //            waits for an owner that is held up in a driver or in a user's Launch node.
 // Ordering:  segments are submitted in plan order by whoever owns the machine, and wide ranges of one with the help of
-//            feeders, who keep the order of each lane (split.h); so every lane has the planned order.
+//            submission threads, who keep the order of each lane (split.h); so every lane has the planned order.
 // Errors:    the first failure of the run wins (RunFault); nothing is submitted after it, what is submitted drains.
 #pragma once
 
@@ -21,8 +21,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "penstock/deadline.h"
+#include "src/base/coalescing_runner.h"
 #include "src/base/mutex.h"
-#include "src/base/notes.h"
 #include "src/host/progress.h"
 #include "src/runtime/core/progressable.h"
 #include "src/runtime/run/run_refs.h"
@@ -33,10 +33,10 @@ namespace penstock::runtime {
 class ExecutableCore;
 class RuntimeCore;
 
-class RunState final : public Watched {
+class RunCore final : public Progressable {
  public:
   // Takes the slot; starts with two counts: one for the run in flight, one for the handle.
-  RunState(std::shared_ptr<ExecutableCore> core, Slot* slot, Deadline deadline, int64_t serial);
+  RunCore(std::shared_ptr<ExecutableCore> core, Slot* slot, Deadline deadline, int64_t serial);
 
   void Ref() override { life_.Ref(); }
   void Unref() override;
@@ -78,7 +78,7 @@ class RunState final : public Watched {
   bool HasHostWorkLeft() const;
   // Whether its work runs on that driver's devices, for that runtime.
   bool IsOf(const RuntimeCore& runtime, const driver::Driver* driver) const;
-  // Somebody comes behind from now on, and is told by the bell when there is more to see of the tail.
+  // Somebody comes behind from now on, and is told by the event count when there is more to see of the tail.
   void Follow();
 
   Deadline deadline() const { return deadline_; }
@@ -103,9 +103,9 @@ class RunState final : public Watched {
   void EndHostStep(int32_t step, bool skipped);
   void HostStepsEnded();
   int32_t EndOfTask(int32_t first) const;
-  void SetHostStates(int32_t first, HostState state);
+  void SetHostStates(int32_t first, HostStepState state);
   bool HostStepsSettled();
-  bool SubmitFinish();
+  bool SubmitEpilogue();
   absl::StatusOr<bool> Query(driver::Event event);
   absl::StatusOr<bool> IsComplete(int32_t event);
   bool DoneEventsComplete();
@@ -116,8 +116,8 @@ class RunState final : public Watched {
   void Post(Callback callback, absl::Status status);
   bool Keep(Callback& callback);
 
-  RunLife<> life_;
-  base::OwnerByNotes<> notes_;  // calls of Advance; the first one owns the machine
+  RunRefs<> life_;
+  base::CoalescingRunner<> notes_;  // calls of Advance; the first one owns the machine
   std::atomic<bool> ended_{false};  // set with mu_ held
   std::atomic<bool> followed_{false};
   const Deadline deadline_;

@@ -1,4 +1,4 @@
-// RunLife: who still needs a run, and whether somebody pushes it on.
+// RunRefs: who still needs a run, and whether somebody pushes it on.
 //
 // Two counts: one of everybody who may still touch the run (its own flight, handles, tasks, watchers), whose last one
 // deletes it, and one of handles, whose last one sees that an unfinished run is handed to the completion thread.
@@ -14,7 +14,7 @@ namespace penstock::runtime {
 
 // `Atomic` is std::atomic but in tests that explore schedules.
 template <template <class> class Atomic = std::atomic>
-class RunLife {
+class RunRefs {
  public:
   // Starts with two counts: one for the run in flight, one for its handle.
   void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
@@ -25,7 +25,7 @@ class RunLife {
   // True: nobody has a handle any more, and the run must be watched. The count is still the caller's.
   bool DropHandle() { return handles_.fetch_sub(1, std::memory_order_acq_rel) == 1 && !drained(); }
   // True, once, where the run has not drained: the caller is to hand it to the completion thread.
-  bool BeginWatch() { return !drained() && !watched_.exchange(true, std::memory_order_acq_rel); }
+  bool BeginWatch() { return !drained() && !has_watcher_.exchange(true, std::memory_order_acq_rel); }
 
   void SetDrained() { drained_.store(true, std::memory_order_release); }
   bool drained() const { return drained_.load(std::memory_order_acquire); }
@@ -33,7 +33,7 @@ class RunLife {
  private:
   Atomic<int32_t> refs_{2};
   Atomic<int32_t> handles_{1};
-  Atomic<bool> watched_{false};
+  Atomic<bool> has_watcher_{false};
   Atomic<bool> drained_{false};
 };
 

@@ -52,7 +52,7 @@ std::string ExecutableCore::TextOfNode(int32_t node) const {
 }
 
 std::string ExecutableCore::TextOfGraph(int32_t graph) const {
-  const ReplayProgram& replay = program_.replay;
+  const GraphProgram& replay = program_.replay;
   const int32_t begin = replay.begin[static_cast<size_t>(graph)], end = replay.begin[static_cast<size_t>(graph) + 1];
   const auto name = [&](int32_t entry) {
     const auto node = static_cast<size_t>(replay.entries[static_cast<size_t>(entry)].node);
@@ -77,9 +77,10 @@ std::vector<bool> ExecutableCore::NodesKnownDone(const Slot& slot) const {
   for (size_t e = 0; e < event_done.size(); ++e) event_done[e] = slot.seen_complete[e] == slot.serial;
   const Schedule& schedule = *slot.schedule;
   const std::vector<bool> submitted = slot.WasSubmitted();
-  const int32_t finish = slot.stopped_at == schedule.finish_begin ? schedule.finish_short_begin : schedule.finish_begin;
-  for (int32_t c = schedule.finish_end; c-- > 0;) {
-    if (c < finish && (c >= schedule.finish_begin || !submitted[static_cast<size_t>(c)])) continue;
+  const int32_t finish =
+      slot.first_unsubmitted == schedule.epilogue_begin ? schedule.short_epilogue_begin : schedule.epilogue_begin;
+  for (int32_t c = schedule.epilogue_end; c-- > 0;) {
+    if (c < finish && (c >= schedule.epilogue_begin || !submitted[static_cast<size_t>(c)])) continue;
     const ExecCommand& command = schedule.commands[static_cast<size_t>(c)];
     const auto index = static_cast<size_t>(command.index), lane = static_cast<size_t>(command.lane);
     if (command.op == ExecCommand::Op::kRecord && event_done[index]) lane_done[lane] = true;
@@ -88,8 +89,8 @@ std::vector<bool> ExecutableCore::NodesKnownDone(const Slot& slot) const {
     for (const int32_t n : schedule.nodes[c]) node_done[static_cast<size_t>(n)] = true;
   }
   for (size_t s = 0; s < plan_.host_steps.size(); ++s) {
-    const HostState state = slot.host_states[s].load(std::memory_order_acquire);
-    node_done[static_cast<size_t>(plan_.host_steps[s].node)] = state == HostState::kDone;
+    const HostStepState state = slot.host_states[s].load(std::memory_order_acquire);
+    node_done[static_cast<size_t>(plan_.host_steps[s].node)] = state == HostStepState::kDone;
   }
   return node_done;
 }
@@ -98,7 +99,7 @@ std::vector<bool> ExecutableCore::NodesKnownDone(const Slot& slot) const {
 std::string ExecutableCore::TextOfOpenNodes(const Slot& slot) const {
   std::vector<bool> begun(plan_.nodes.size());
   const std::vector<bool> submitted = slot.WasSubmitted();
-  for (int32_t c = 0; c < slot.schedule->finish_begin; ++c) {
+  for (int32_t c = 0; c < slot.schedule->epilogue_begin; ++c) {
     if (!submitted[static_cast<size_t>(c)]) continue;
     for (const int32_t n : slot.schedule->nodes[c]) begun[static_cast<size_t>(n)] = true;
   }
@@ -118,12 +119,12 @@ absl::Status ExecutableCore::DescribeCancelled(const Slot& slot) const {
   int64_t all = 0, left = 0;
   for (const PlanNode& node : plan_.nodes) all += node.decl >= 0;
   const std::vector<bool> submitted = slot.WasSubmitted();
-  for (int32_t c = 0; c < slot.schedule->finish_begin; ++c) {
+  for (int32_t c = 0; c < slot.schedule->epilogue_begin; ++c) {
     if (submitted[static_cast<size_t>(c)]) continue;
     for (const int32_t n : slot.schedule->nodes[c]) left += declared(n);
   }
   for (size_t s = 0; s < plan_.host_steps.size(); ++s) {
-    left += slot.host_states[s].load(std::memory_order_acquire) == HostState::kSkipped &&
+    left += slot.host_states[s].load(std::memory_order_acquire) == HostStepState::kSkipped &&
             declared(plan_.host_steps[s].node);
   }
   return absl::CancelledError(graph::Prefix(*model_) + ": cancelled; " + std::to_string(left) + " of " +
@@ -144,7 +145,7 @@ absl::Status ExecutableCore::DescribeAbandoned(const Slot& slot, const absl::Sta
     bound += graph::OneLine(model_->buffers[b].name.view()) + "'";
   }
   if (!bound.empty()) text += "; until then the memory bound to " + bound + " must stay valid";
-  if (!slot.ticket.places.empty()) text += runtime_->states().DescribeAhead(slot.ticket);
+  if (!slot.ticket.places.empty()) text += runtime_->states().DescribePredecessor(slot.ticket);
   if (slot.fault.failed()) {
     text += IsCancel(slot.fault)
                 ? "; it had been cancelled before"

@@ -22,7 +22,7 @@ SpanKind SpanKindOf(PlanKind kind) {
   switch (kind) {
     case PlanKind::kUpload: return SpanKind::kUpload;
     case PlanKind::kDownload: return SpanKind::kDownload;
-    case PlanKind::kAsk: return SpanKind::kHost;
+    case PlanKind::kHostcall: return SpanKind::kHost;
     default: return graph::IsHostKind(kind) ? SpanKind::kHost : SpanKind::kKernel;
   }
 }
@@ -56,7 +56,7 @@ void ExecutableCore::RunHostNode(Slot& slot, int32_t step, int64_t serial) {
   if (trace_ != nullptr) RecordHostNode(n, serial, begin);
 }
 
-void ExecutableCore::CallAsked(Slot& slot, const AskEntry& entry, int64_t serial) {
+void ExecutableCore::CallHostcall(Slot& slot, const HostcallEntry& entry, int64_t serial) {
   const double begin = trace_ ? trace_->Now() : 0;
   CallHost(slot, entry.call);
   if (trace_ != nullptr) RecordHostNode(entry.node, serial, begin);
@@ -96,7 +96,7 @@ void ExecutableCore::RecordStagedCopy(Slot& slot, int32_t step, int64_t serial) 
 absl::Status ExecutableCore::SetTraceBase() {
   trace_base_.resize(runtime_->devices().size());
   trace_base_us_.resize(runtime_->devices().size());
-  const NodeStamps* const stamps = slots_[0]->replay == nullptr ? nullptr : slots_[0]->replay->stamps();
+  const NodeTimestamps* const timestamps = slots_[0]->replay == nullptr ? nullptr : slots_[0]->replay->timestamps();
   for (size_t l = 0; l < plan_.lanes.size(); ++l) {
     const auto d = static_cast<size_t>(plan_.lanes[l].device);
     if (trace_base_[d]) continue;
@@ -104,10 +104,10 @@ absl::Status ExecutableCore::SetTraceBase() {
     const driver::Stream stream = slots_[0]->streams[l];
     const driver::CurrentDevice current(*driver_, device);
     PENSTOCK_ASSIGN_OR_RETURN(trace_base_[d], driver_->CreateEvent(device, true));
-    if (stamps != nullptr) PENSTOCK_RETURN_IF_ERROR(driver_->Launch(stream, stamps->base()));
-    PENSTOCK_RETURN_IF_ERROR(AwaitStream(*driver_, trace_base_[d], stream, runtime_->bell()));
+    if (timestamps != nullptr) PENSTOCK_RETURN_IF_ERROR(driver_->Launch(stream, timestamps->base()));
+    PENSTOCK_RETURN_IF_ERROR(AwaitStream(*driver_, trace_base_[d], stream, runtime_->event_count()));
     trace_base_us_[d] = trace_->Now();
-    if (stamps != nullptr) trace_base_stamp_ = stamps->base_time();
+    if (timestamps != nullptr) trace_base_timestamp_ = timestamps->base_time();
   }
   return absl::OkStatus();
 }
@@ -116,7 +116,7 @@ void ExecutableCore::RecordTrace(Slot& slot, int64_t serial) {
   if (trace_ == nullptr) return;
   // Only what this run submitted: behind it the events hold the times of an earlier run, or none.
   const std::vector<bool> submitted = slot.WasSubmitted();
-  for (int32_t c = 0; c < slot.schedule->finish_begin; ++c) {
+  for (int32_t c = 0; c < slot.schedule->epilogue_begin; ++c) {
     if (!submitted[static_cast<size_t>(c)]) continue;
     const int32_t node = slot.schedule->commands[static_cast<size_t>(c)].node;
     if (node < 0) continue;
@@ -132,21 +132,21 @@ void ExecutableCore::RecordTrace(Slot& slot, int64_t serial) {
 
 // What was switched off in this run took no time, but its stamps' own.
 void ExecutableCore::RecordReplay(Slot& slot, int64_t serial) {
-  NodeStamps* const stamps = slot.replay == nullptr ? nullptr : slot.replay->stamps();
-  if (stamps == nullptr) return;
+  NodeTimestamps* const timestamps = slot.replay == nullptr ? nullptr : slot.replay->timestamps();
+  if (timestamps == nullptr) return;
   for (size_t e = 0; e < program_.replay.entries.size(); ++e) {
-    const ReplayEntry& entry = program_.replay.entries[e];
-    const NodeStamps::Times times = stamps->Of(static_cast<int32_t>(e));
+    const GraphNodeEntry& entry = program_.replay.entries[e];
+    const NodeTimestamps::Times times = timestamps->Of(static_cast<int32_t>(e));
     if (times.begin == 0 || times.end == 0 || !slot.replay->IsOn(static_cast<int32_t>(e))) continue;
     const double base = trace_base_us_[static_cast<size_t>(plan_.nodes[static_cast<size_t>(entry.node)].device)];
     const auto micros = [&](uint64_t stamp) {
-      return base + static_cast<double>(static_cast<int64_t>(stamp - trace_base_stamp_)) / 1000;
+      return base + static_cast<double>(static_cast<int64_t>(stamp - trace_base_timestamp_)) / 1000;
     };
     const bool batch = entry.op == ExecCommand::Op::kBatch;
     const int32_t nodes = batch ? program_.batches[static_cast<size_t>(entry.index)].count : 1;
     RecordNode(slot, entry.node, static_cast<size_t>(nodes), micros(times.begin), micros(times.end), serial);
   }
-  stamps->Forget();
+  timestamps->Forget();
 }
 
 // `batched`: how many nodes it stands for.

@@ -22,29 +22,30 @@ namespace penstock::runtime {
 namespace {
 
 using Op = ExecCommand::Op;
-using Room = ExecCommand::Room;
+using FlowControl = ExecCommand::FlowControl;
 
-// The entries of one arrival, by which the list is sorted.
+// The entries of one external_dep, by which the list is sorted.
 template <class Entry>
-auto OfArrival(const std::vector<Entry>& list, int32_t arrival) {
+auto OfArrival(const std::vector<Entry>& list, int32_t external_dep) {
   const auto from = [&](int32_t at) {
-    return std::partition_point(list.begin(), list.end(), [&](const Entry& entry) { return entry.arrival < at; });
+    return std::partition_point(list.begin(), list.end(), [&](const Entry& entry) { return entry.external_dep < at; });
   };
-  return std::pair(from(arrival), from(arrival + 1));
+  return std::pair(from(external_dep), from(external_dep + 1));
 }
 
 }  // namespace
 
 bool StreamExecutor::Submit(Slot& slot, int32_t end) {
-  const std::vector<Split>& splits = slot.schedule->splits;
-  const auto first = std::partition_point(splits.begin(), splits.end(),
-                                          [&](const Split& split) { return split.end <= slot.next_command; });
-  for (auto i = static_cast<size_t>(first - splits.begin()); i < splits.size() && splits[i].end <= end; ++i) {
-    if (!SubmitInOrder(slot, splits[i].begin)) return false;
-    const Driven driven = slot.splits[i]->Drive();
-    slot.lane_full = driven == Driven::kFull;
-    if (driven != Driven::kAll) return false;
-    slot.next_command = splits[i].end;
+  const std::vector<LanePartition>& partitions = slot.schedule->partitions;
+  const auto first = std::partition_point(partitions.begin(), partitions.end(),
+                                          [&](const LanePartition& split) { return split.end <= slot.next_command; });
+  for (auto i = static_cast<size_t>(first - partitions.begin()); i < partitions.size() && partitions[i].end <= end;
+       ++i) {
+    if (!SubmitInOrder(slot, partitions[i].begin)) return false;
+    const SubmitResult driven = slot.partitions[i]->SubmitAll();
+    slot.lane_full = driven == SubmitResult::kFull;
+    if (driven != SubmitResult::kAll) return false;
+    slot.next_command = partitions[i].end;
   }
   return SubmitInOrder(slot, end);
 }
@@ -56,16 +57,16 @@ bool StreamExecutor::SubmitInOrder(Slot& slot, int32_t end) {
   for (; slot.next_command < end; ++slot.next_command) {
     const ExecCommand& command = commands[static_cast<size_t>(slot.next_command)];
     // A State keeps what is written to it, so nothing is before it is known that what the run reads is sound.
-    if (command.op == Op::kStateWrite && !AheadIsSettled(slot)) return false;
+    if (command.op == Op::kStateWrite && !PredecessorsSettled(slot)) return false;
     if (slot.fault.failed()) return false;  // cancelled, or failed by what was submitted before
     current.Set(core_.local_device_of_lane(command.lane));
-    if (command.room == Room::kAwaitAndMark) {
+    if (command.room == FlowControl::kWaitAndRecord) {
       const absl::StatusOr<bool> room = HasRoom(slot, command);
       if (!room.ok()) slot.fault.Fail(-1, room.status());
       slot.lane_full = room.ok() && !*room;
       if (!room.ok() || !*room) return false;
     }
-    if (command.op == Op::kStateWait || command.op == Op::kReadyWait) {
+    if (command.op == Op::kStateWait || command.op == Op::kWaitExternal) {
       const absl::StatusOr<bool> passed =
           command.op == Op::kStateWait ? WaitForState(slot, command, judged) : WaitUntilReady(slot, command);
       if (!passed.ok()) slot.fault.Fail(-1, passed.status());
@@ -78,9 +79,9 @@ bool StreamExecutor::SubmitInOrder(Slot& slot, int32_t end) {
     }
     const bool awaited = core_.runtime().synchronous() && command.node >= 0;
     if (awaited && !core_.runtime().EnterSync()) return false;
-    const bool entered = command.op != Op::kForeign || core_.EnterGate(command.node);
+    const bool entered = command.op != Op::kLaunch || core_.EnterGate(command.node);
     absl::Status status = entered ? DoAndMark(slot, command) : absl::OkStatus();
-    if (command.op == Op::kForeign && entered) core_.LeaveGate(command.node);
+    if (command.op == Op::kLaunch && entered) core_.LeaveGate(command.node);
     if (awaited) {
       if (status.ok() && entered) status = AwaitNode(slot, command);
       core_.runtime().LeaveSync();
@@ -99,7 +100,7 @@ Submitted StreamExecutor::SubmitOfPart(Slot& slot, int32_t at, driver::CurrentDe
   if (slot.fault.failed()) return Submitted::kFailed;
   const ExecCommand& command = slot.schedule->commands[static_cast<size_t>(at)];
   current.Set(core_.local_device_of_lane(command.lane));
-  if (command.room == Room::kAwaitAndMark) {
+  if (command.room == FlowControl::kWaitAndRecord) {
     const absl::StatusOr<bool> room = HasRoom(slot, command);
     if (!room.ok()) slot.fault.Fail(-1, room.status());
     if (!room.ok() || !*room) return room.ok() ? Submitted::kFull : Submitted::kFailed;
@@ -116,12 +117,12 @@ absl::StatusOr<bool> StreamExecutor::HasRoom(const Slot& slot, const ExecCommand
 
 absl::Status StreamExecutor::DoAndMark(Slot& slot, const ExecCommand& command) {
   absl::Status status = Do(slot, command);
-  if (!status.ok() || command.room == Room::kEnough) return status;
+  if (!status.ok() || command.room == FlowControl::kNone) return status;
   const auto lane = static_cast<size_t>(command.lane);
   return core_.driver().Record(slot.marks[lane], slot.streams[lane]);
 }
 
-absl::Status StreamExecutor::SubmitFinish(Slot& slot, int32_t end) {
+absl::Status StreamExecutor::SubmitEpilogue(Slot& slot, int32_t end) {
   driver::CurrentDevice current(core_.driver());
   const std::vector<ExecCommand>& commands = slot.schedule->commands;
   for (; slot.next_command < end; ++slot.next_command) {
@@ -146,7 +147,7 @@ absl::Status StreamExecutor::Do(Slot& slot, const ExecCommand& command) {
     case Op::kWait: return driver.Wait(stream, slot.events[index]);
     case Op::kStateWrite: slot.ticket.places[index].written.store(true, std::memory_order_release); return {};
     case Op::kStateDone:
-      if (core_.runtime().states().Submitted(slot.ticket.places[index])) core_.runtime().bell().Ring();
+      if (core_.runtime().states().Submitted(slot.ticket.places[index])) core_.runtime().event_count().Notify();
       return absl::OkStatus();
     case Op::kGraph: return LaunchGraph(slot, command);
     default: break;
@@ -186,8 +187,8 @@ absl::StatusOr<bool> StreamExecutor::WaitForState(Slot& slot, const ExecCommand&
 absl::StatusOr<bool> StreamExecutor::WaitUntilReady(Slot& slot, const ExecCommand& command) {
   const driver::Stream stream = slot.streams[static_cast<size_t>(command.lane)];
   const auto [first, last] = OfArrival(slot.ahead, command.index);
-  for (const RunAhead& ahead : std::ranges::subrange(first, last)) {
-    PENSTOCK_ASSIGN_OR_RETURN(const RunState::Tail tail, ahead.run->LookAtTail());
+  for (const Predecessor& ahead : std::ranges::subrange(first, last)) {
+    PENSTOCK_ASSIGN_OR_RETURN(const RunCore::Tail tail, ahead.run->LookAtTail());
     if (!tail.submitted) return false;
     if (tail.ended) continue;
     for (const driver::Event event : *tail.done) PENSTOCK_RETURN_IF_ERROR(core_.driver().Wait(stream, event));
@@ -195,10 +196,10 @@ absl::StatusOr<bool> StreamExecutor::WaitUntilReady(Slot& slot, const ExecComman
   return true;
 }
 
-bool StreamExecutor::AheadIsSettled(Slot& slot) {
+bool StreamExecutor::PredecessorsSettled(Slot& slot) {
   for (; slot.ahead_ended < slot.ahead.size(); ++slot.ahead_ended) {
     if (slot.fault.failed()) return true;
-    const absl::StatusOr<RunState::Tail> tail = slot.ahead[slot.ahead_ended].run->LookAtTail();
+    const absl::StatusOr<RunCore::Tail> tail = slot.ahead[slot.ahead_ended].run->LookAtTail();
     if (!tail.ok()) {
       slot.fault.Fail(-1, tail.status());
     } else if (!tail->ended) {
@@ -210,9 +211,9 @@ bool StreamExecutor::AheadIsSettled(Slot& slot) {
 
 absl::Status StreamExecutor::WaitForEvents(const Slot& slot) {
   driver::CurrentDevice current(core_.driver());
-  for (const EventAhead& ahead : slot.events_ahead) {
-    const auto [first, last] = OfArrival(slot.schedule->arrival_lanes, ahead.arrival);
-    for (const ArrivalLane& to : std::ranges::subrange(first, last)) {
+  for (const EventPredecessor& ahead : slot.events_ahead) {
+    const auto [first, last] = OfArrival(slot.schedule->external_dep_lanes, ahead.external_dep);
+    for (const ExternalDepLane& to : std::ranges::subrange(first, last)) {
       current.Set(core_.local_device_of_lane(to.lane));
       PENSTOCK_RETURN_IF_ERROR(core_.driver().WaitNative(slot.streams[static_cast<size_t>(to.lane)], ahead.event));
     }
@@ -225,11 +226,12 @@ absl::Status StreamExecutor::AwaitNode(Slot& slot, const ExecCommand& command) {
   const driver::Event event = slot.sync_events[static_cast<size_t>(command.lane)];
   PENSTOCK_RETURN_IF_ERROR(driver.Record(event, slot.streams[static_cast<size_t>(command.lane)]));
   absl::Status status;
-  const bool ended = host::WaitForProgress(core_.runtime().bell(), driver.rings(), slot.deadline, [&] {
-    const absl::StatusOr<bool> complete = driver.Query(event);
-    status = complete.status();
-    return !complete.ok() || *complete || slot.fault.failed();
-  });
+  const bool ended =
+      host::WaitForProgress(core_.runtime().event_count(), driver.notifies_completion(), slot.deadline, [&] {
+        const absl::StatusOr<bool> complete = driver.Query(event);
+        status = complete.status();
+        return !complete.ok() || *complete || slot.fault.failed();
+      });
   return ended ? status : absl::DeadlineExceededError("the run's deadline passed before this node ended");
 }
 
@@ -242,8 +244,8 @@ absl::Status StreamExecutor::DoNode(Slot& slot, const ExecCommand& command) {
     case Op::kBatch:
       return slot.batches[index].count == 0 ? absl::OkStatus() : driver.CopyBatch(stream, slot.batches[index]);
     case Op::kFill: return driver.Fill(stream, slot.fills[index]);
-    case Op::kForeign: return CallForeign(core_, slot, command.index, command.lane);
-    case Op::kAsk: return driver.Launch(stream, slot.asks->op(command.index));
+    case Op::kLaunch: return CallLaunch(core_, slot, command.index, command.lane);
+    case Op::kHostcall: return driver.Launch(stream, slot.hostcalls->op(command.index));
     default: break;
   }
   const driver::KernelOp& op = slot.kernels[index];

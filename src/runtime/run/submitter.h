@@ -1,6 +1,7 @@
 // StreamExecutor: submits the commands of a segment, one driver call each: nodes one by one, or graphs of them.
 //
-// Threads:  stateless but for what it points at; a slot is submitted by the owner of its run's machine, whom feeders
+// Threads:  stateless but for what it points at; a slot is submitted by the owner of its run's machine, whom submission
+// threads
 //           help with ranges that are split (split.h).
 // Ordering: commands are submitted in order, those of split ranges in the order of each part; lanes and events do the
 //           rest.
@@ -31,12 +32,12 @@ class StreamExecutor {
   // The same for the commands that end a run, which are submitted whatever happened before: without them nobody can
   // tell when its work has ended, so one that fails is tried once more, and the run fails. The Status of one that fails
   // again; calling again goes on from there.
-  absl::Status SubmitFinish(Slot& slot, int32_t end);
+  absl::Status SubmitEpilogue(Slot& slot, int32_t end);
   // Makes the lanes that touch device memory which is bound wait for Slot::events_ahead, as they stand now: before all
   // else the run submits.
   absl::Status WaitForEvents(const Slot& slot);
   // Whether the runs it comes behind have ended, or this one has failed: one of them that has fails it too.
-  bool AheadIsSettled(Slot& slot);
+  bool PredecessorsSettled(Slot& slot);
 
  private:
   bool SubmitInOrder(Slot& slot, int32_t end);

@@ -9,7 +9,7 @@
 namespace penstock::runtime {
 namespace {
 
-// Rows and slices of a buffer with memory of its own.
+// CsrRows and slices of a buffer with memory of its own.
 BoxInRun WholeOf(const BufferDecl& decl, const std::vector<int64_t>& params) {
   BoxInRun box;
   box.shape = ShapeOf(decl.extent, params);

@@ -24,7 +24,7 @@ bool IsEmpty(const driver::CopyOp& op) { return op.width == 0 || op.height == 0 
 
 const BoxInRun& BoxAt(const Slot& slot, int32_t box) { return slot.boxes[static_cast<size_t>(box)]; }
 
-// Rows that lie side by side on both sides are one row.
+// CsrRows that lie side by side on both sides are one row.
 void SetShape(const CopyEntry& entry, const Slot& slot, driver::CopyOp& op) {
   const BoxInRun &src = BoxAt(slot, entry.src_box), &dst = BoxAt(slot, entry.dst_box);
   const detail::Range size = RangeOf(src.shape);
@@ -98,8 +98,7 @@ void PatchCopies(const Program& program, Slot& slot) {
     if (host.call >= 0) continue;
     driver::CopyOp& op = slot.host_copies[h];
     SetAddresses(host.copy, slot, op);
-    slot.host_idle[h] =
-        IsEmpty(op) || (host.copy.bound >= 0 && slot.bound_pinned[static_cast<size_t>(host.copy.bound)]);
+    slot.is_noop[h] = IsEmpty(op) || (host.copy.bound >= 0 && slot.bound_pinned[static_cast<size_t>(host.copy.bound)]);
   }
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "penstock/foreign.h"
+#include "penstock/launch_context.h"
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
 #include "src/driver/current_device.h"
@@ -23,8 +23,8 @@ Slot::Slot(const Options& options, int slot_index)
     : index(slot_index),
       host_states(options.plan->host_steps.size()),
       hosts(*options.program),
-      host_idle(options.plan->host_steps.size()),
-      staged(static_cast<size_t>(options.program->rings)),
+      is_noop(options.plan->host_steps.size()),
+      staged(static_cast<size_t>(options.program->staged_copies)),
       staged_begin(staged.size()),
       ticket(options.plan->states.size()),
       options_(options) {}
@@ -33,10 +33,10 @@ absl::StatusOr<std::unique_ptr<Slot>> Slot::Create(const Options& options, int i
   std::unique_ptr<Slot> slot(new Slot(options, index));
   PENSTOCK_RETURN_IF_ERROR(slot->MakeStreamsAndEvents());
   PENSTOCK_RETURN_IF_ERROR(slot->MakeArenas());
-  PENSTOCK_RETURN_IF_ERROR(slot->MakeForeign());
+  PENSTOCK_RETURN_IF_ERROR(slot->MakeLaunchObjects());
   slot->MakeTicket();
   PENSTOCK_RETURN_IF_ERROR(slot->FillImages());
-  slot->MakeSplits();
+  slot->MakePartitions();
   slot->Use(Mode::kStream);
   return slot;
 }
@@ -45,11 +45,11 @@ Slot::~Slot() {
   graphs.reset();
   const graph::Plan& plan = *options_.plan;
   const auto device = [&](int32_t d) -> const DeviceRef& { return (*options_.devices)[static_cast<size_t>(d)]; };
-  for (size_t l = 0; l < foreign.size(); ++l) {
-    if (foreign[l].empty()) continue;
+  for (size_t l = 0; l < launch.size(); ++l) {
+    if (launch[l].empty()) continue;
     const DeviceRef& d = device(plan.lanes[l].device);
     const driver::CurrentDevice current(*d.driver, d.local);
-    const absl::Status cleared = foreign[l].Clear();
+    const absl::Status cleared = launch[l].Clear();
     if (!cleared.ok()) options_.core->runtime().Log(LogLevel::kError, base::Str(cleared.message()));
   }
   for (const driver::Event event : stream_events) {
@@ -140,7 +140,7 @@ absl::Status Slot::MakeArenas() {
 }
 
 // Zeros for the library calls on each CUDA device; it has them before the slot is used.
-absl::Status Slot::MakeForeign() {
+absl::Status Slot::MakeLaunchObjects() {
   const graph::Plan& plan = *options_.plan;
   std::vector<void*> zeros(options_.devices->size(), nullptr);
   for (const graph::PlanNode& node : plan.nodes) {
@@ -148,14 +148,14 @@ absl::Status Slot::MakeForeign() {
     const DeviceRef& d = (*options_.devices)[static_cast<size_t>(node.device)];
     void*& at = zeros[static_cast<size_t>(node.device)];
     if (at != nullptr || d.info.kind != driver::DeviceKind::kCuda) continue;
-    PENSTOCK_ASSIGN_OR_RETURN(at, d.driver->AllocateDevice(d.local, Foreign::kZeroBytes));
+    PENSTOCK_ASSIGN_OR_RETURN(at, d.driver->AllocateDevice(d.local, LaunchContext::kZeroBytes));
     arenas_.emplace_back(d, at);
     PENSTOCK_RETURN_IF_ERROR(MakeZero(d, at, streams[static_cast<size_t>(node.lane)]));
   }
-  foreign.reserve(plan.lanes.size());
+  launch.reserve(plan.lanes.size());
   for (size_t l = 0; l < plan.lanes.size(); ++l) {
     const auto device = static_cast<size_t>(plan.lanes[l].device);
-    foreign.emplace_back(*(*options_.devices)[device].driver, streams[l], zeros[device]);
+    launch.emplace_back(*(*options_.devices)[device].driver, streams[l], zeros[device]);
   }
   return absl::OkStatus();
 }
@@ -166,10 +166,10 @@ absl::Status Slot::MakeZero(const DeviceRef& d, void* memory, driver::Stream str
   driver::FillOp fill;
   fill.dst = memory;
   fill.pattern_size = 1;
-  fill.count = Foreign::kZeroBytes;
+  fill.count = LaunchContext::kZeroBytes;
   fill.height = fill.depth = 1;
   absl::Status filled = d.driver->Fill(stream, fill);
-  if (filled.ok()) filled = AwaitStream(*d.driver, event, stream, *options_.bell);
+  if (filled.ok()) filled = AwaitStream(*d.driver, event, stream, *options_.event_count);
   d.driver->DestroyEvent(event);
   return filled;
 }
@@ -242,38 +242,38 @@ absl::Status Slot::FillImages() {
     op.pointer_offsets = program.pointer_offsets.data() + call.pointers;
     op.pointer_count = call.pointer_count;
     op.range = decl.code.range;
-    op.call = decl.code.call_twin;
-    op.callable = decl.code.twin.get();
+    op.call = decl.code.call_fallback;
+    op.callable = decl.code.fallback.get();
     op.gate = &(*options_.gates)[i];
     op.tag = {&fault, call.node};
     op.uses = this;
     op.rows = 1;
     kernels.push_back(op);
   }
-  if (!program.asks.empty()) {
-    const size_t bytes = program.asks.size() * sizeof(driver::Question);
+  if (!program.hostcalls.empty()) {
+    const size_t bytes = program.hostcalls.size() * sizeof(driver::HostcallSlot);
     PENSTOCK_ASSIGN_OR_RETURN(memory::PinnedBlock questions, options_.pinned->Allocate(bytes, options_.pinned_node));
-    asks = std::make_unique<AskBoard>(*options_.core, *this, std::move(questions));
+    hostcalls = std::make_unique<Hostcalls>(*options_.core, *this, std::move(questions));
   }
   PENSTOCK_RETURN_IF_ERROR(ApplyFixedShapes(model, plan, program, *this));
   PatchPointers(program.fixed_pointers);
   return absl::OkStatus();
 }
 
-void Slot::MakeSplits() {
-  for (const Split& split : options_.program->stream.splits) {
-    splits.push_back(std::make_unique<SplitSubmission>(*options_.core, *this, split));
+void Slot::MakePartitions() {
+  for (const LanePartition& split : options_.program->stream.partitions) {
+    partitions.push_back(std::make_unique<ParallelSubmission>(*options_.core, *this, split));
   }
 }
 
 std::vector<bool> Slot::WasSubmitted() const {
-  std::vector<bool> was(static_cast<size_t>(schedule->finish_begin));
-  std::fill_n(was.begin(), stopped_at, true);
-  for (size_t i = 0; i < schedule->splits.size(); ++i) {
-    const Split& split = schedule->splits[i];
-    if (split.begin != stopped_at) continue;
+  std::vector<bool> was(static_cast<size_t>(schedule->epilogue_begin));
+  std::fill_n(was.begin(), first_unsubmitted, true);
+  for (size_t i = 0; i < schedule->partitions.size(); ++i) {
+    const LanePartition& split = schedule->partitions[i];
+    if (split.begin != first_unsubmitted) continue;
     for (int32_t p = 0; p < split.parts(); ++p) {
-      for (const PartCommand& c : split.part(p).first(static_cast<size_t>(splits[i]->done(p)))) {
+      for (const PartCommand& c : split.part(p).first(static_cast<size_t>(partitions[i]->done(p)))) {
         was[static_cast<size_t>(c.command)] = true;
       }
     }
@@ -289,14 +289,14 @@ void Slot::DropGraphs() {
   replay = nullptr;
 }
 
-GraphReplay::Options Slot::ReplayOptions(bool upload) const {
+SlotGraphs::Options Slot::ReplayOptions(bool upload) const {
   const int32_t device = options_.plan->lanes[static_cast<size_t>(options_.program->replay.lane)].device;
   return {.program = options_.program,
           .plan = options_.plan,
           .device = &(*options_.devices)[static_cast<size_t>(device)],
           .pinned = options_.pinned,
           .pinned_node = options_.pinned_node,
-          .bell = options_.bell,
+          .event_count = options_.event_count,
           .core = options_.core,
           .upload = upload,
           .stamped = options_.timing};
@@ -305,17 +305,17 @@ GraphReplay::Options Slot::ReplayOptions(bool upload) const {
 absl::Status Slot::MakeReplay(bool upload, int32_t& node) {
   Use(Mode::kGraph);
   if (options_.plan->lanes.empty()) return absl::OkStatus();
-  PENSTOCK_ASSIGN_OR_RETURN(graphs, GraphReplay::Create(ReplayOptions(upload), *this, node));
+  PENSTOCK_ASSIGN_OR_RETURN(graphs, SlotGraphs::Create(ReplayOptions(upload), *this, node));
   replay = graphs.get();
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<GraphReplay>> Slot::ExportGraph(int32_t& node) {
-  return GraphReplay::Export(ReplayOptions(false), *this, node);
+absl::StatusOr<std::unique_ptr<SlotGraphs>> Slot::ExportGraph(int32_t& node) {
+  return SlotGraphs::Export(ReplayOptions(false), *this, node);
 }
 
-void Slot::ReleaseAhead() {
-  for (const RunAhead& a : ahead) a.run->Unref();
+void Slot::ReleasePredecessors() {
+  for (const Predecessor& a : ahead) a.run->Unref();
   ahead.clear();
   ahead_ended = 0;
   events_ahead.clear();

@@ -2,8 +2,9 @@
 //
 // Ownership: owns its driver objects and memory; made by Compile, reused by one run after another.
 // Threads:   belongs to one run at a time, and within it to whoever advances that run (see run_state.h). Host nodes on
-//            workers read their own arguments, and write their own `host_states` entry and `hosts`' list only; feeders
-//            read what they submit, feed the lanes of a part that they have taken, and may fail the run.
+//            workers read their own arguments, and write their own `host_states` entry and `hosts`' list only;
+//            submission threads read what they submit, feed the lanes of a part that they have taken, and may fail the
+//            run.
 // Errors:    Create returns the driver's error and undoes what it had made.
 #pragma once
 
@@ -21,7 +22,7 @@
 #include "penstock/detail/replaceable.h"
 #include "penstock/mode.h"
 #include "src/base/aligned_bytes.h"
-#include "src/host/bell.h"
+#include "src/host/event_count.h"
 #include "src/memory/pinned_pool.h"
 #include "src/memory/staging.h"
 #include "src/runtime/calls/hostcalls.h"
@@ -36,8 +37,8 @@
 
 namespace penstock::runtime {
 
-class RunState;
-class SplitSubmission;
+class RunCore;
+class ParallelSubmission;
 
 // The device a plan's device index stands for.
 struct DeviceRef {
@@ -47,13 +48,14 @@ struct DeviceRef {
   driver::DeviceInfo info;
 };
 
-// What must be done before device memory that is bound may be touched; `arrival` is an entry of Plan::arrivals.
-struct RunAhead {
-  int32_t arrival;
-  RunState* run;  // counted
+// What must be done before device memory that is bound may be touched; `external_dep` is an entry of
+// Plan::external_deps.
+struct Predecessor {
+  int32_t external_dep;
+  RunCore* run;  // counted
 };
-struct EventAhead {
-  int32_t arrival;
+struct EventPredecessor {
+  int32_t external_dep;
   void* event;
 };
 
@@ -64,7 +66,7 @@ struct KeyedHome {
   uint64_t turn = 0;  // of the place
 };
 
-enum class HostState : uint8_t { kWaiting, kRunning, kDone, kSkipped };
+enum class HostStepState : uint8_t { kWaiting, kRunning, kDone, kSkipped };
 
 struct Slot final : driver::UseSource {
   struct Options {
@@ -74,19 +76,19 @@ struct Slot final : driver::UseSource {
     const std::vector<DeviceRef>* devices;
     memory::PinnedPool* pinned;
     int pinned_node = -1;  // NUMA node that pinned memory comes from
-    std::vector<driver::Gate>* gates;  // one a call, for host devices
+    std::vector<driver::TrySemaphore>* gates;  // one a call, for host devices
     ExecutableCore* core = nullptr;  // whose slot it is
     bool timing = false;  // make timing events for a trace
     bool synchronous = false;  // make an event a lane to wait for each node
-    host::Bell* bell = nullptr;  // of the runtime
+    host::EventCount* event_count = nullptr;  // of the runtime
   };
   static absl::StatusOr<std::unique_ptr<Slot>> Create(const Options& options, int index);
   ~Slot();
 
-  // Makes the graphs, and has runs submit them. Before the first run. The arguments as for GraphReplay::Create.
+  // Makes the graphs, and has runs submit them. Before the first run. The arguments as for SlotGraphs::Create.
   absl::Status MakeReplay(bool upload, int32_t& node);
   // All of them as one, for others than runs to launch, with what is bound now.
-  absl::StatusOr<std::unique_ptr<GraphReplay>> ExportGraph(int32_t& node);
+  absl::StatusOr<std::unique_ptr<SlotGraphs>> ExportGraph(int32_t& node);
   // What the next run submits. No run is in flight.
   void Use(Mode mode);
   // The graphs are not used any more; what they took of a device is given back, but for what needs a device that is
@@ -99,7 +101,7 @@ struct Slot final : driver::UseSource {
   void PatchPointers(const std::vector<PointerPatch>& patches);
 
   // Forgets what this run comes behind.
-  void ReleaseAhead();
+  void ReleasePredecessors();
   // Of each command of the segments, once the finish has begun: whether the run has submitted it.
   std::vector<bool> WasSubmitted() const;
 
@@ -111,18 +113,18 @@ struct Slot final : driver::UseSource {
   void AppendUses(int32_t node, std::vector<driver::MemoryUse>& out) const override;
 
   int index = 0;
-  RunState* run = nullptr;  // in flight; guarded by the executable's mutex
+  RunCore* run = nullptr;  // in flight; guarded by the executable's mutex
   bool leased = false;  // somebody has a Lease; guarded by the executable's mutex
 
   const Schedule* schedule = nullptr;  // what its runs submit
-  std::unique_ptr<GraphReplay> graphs;  // Program::graphs; null where there are none
-  GraphReplay* replay = nullptr;  // the same, while runs may use them
+  std::unique_ptr<SlotGraphs> graphs;  // Program::graphs; null where there are none
+  SlotGraphs* replay = nullptr;  // the same, while runs may use them
 
   std::vector<driver::Stream> streams;  // a lane each
-  std::vector<ForeignObjects> foreign;  // a lane each
+  std::vector<LaunchObjects> launch;  // a lane each
   std::vector<driver::Event> events;
   std::vector<driver::Event> sync_events;  // a lane each, where nodes are waited for
-  std::vector<std::unique_ptr<SplitSubmission>> splits;  // parallel to the splits of Program::stream
+  std::vector<std::unique_ptr<ParallelSubmission>> partitions;  // parallel to the partitions of Program::stream
   std::vector<driver::Event> stream_events;  // of each device of the driver, null till a run is on a stream there
   std::vector<driver::Event> marks;  // a lane each, null but for Program::marked_lanes
   // A node each, null but for those that are submitted by themselves; empty without a trace.
@@ -143,15 +145,15 @@ struct Slot final : driver::UseSource {
   driver::CopyPiece* pieces = nullptr;  // of all batches, in pinned memory: what runs with this memory bound copy
   std::vector<driver::FillOp> fills;  // parallel to Program::fills
   std::vector<driver::KernelOp> kernels;  // parallel to Program::calls
-  std::unique_ptr<AskBoard> asks;  // Program::asks; null where there are none
-  // Parallel to Program::calls where the slot has callables of its own (replay_cache_core.h), else empty. The twins'
-  // addresses are in `kernels` too.
-  std::vector<detail::Replaceable> callables, twins;
-  std::vector<std::atomic<HostState>> host_states;  // parallel to Plan::host_steps
+  std::unique_ptr<Hostcalls> hostcalls;  // Program::asks; null where there are none
+  // Parallel to Program::calls where the slot has callables of its own (replay_cache_core.h), else empty. The host
+  // fallbacks' addresses are in `kernels` too.
+  std::vector<detail::Replaceable> callables, fallbacks;
+  std::vector<std::atomic<HostStepState>> host_states;  // parallel to Plan::host_steps
   HostProgress hosts;
-  std::vector<bool> host_idle;  // the same: nothing to copy in this run, but still a step others wait for
+  std::vector<bool> is_noop;  // the same: nothing to copy in this run, but still a step others wait for
   std::vector<driver::CopyOp> host_copies;  // the same, of those that copy
-  std::vector<memory::StagedCopy> staged;  // a Program::rings each
+  std::vector<memory::StagedCopy> staged;  // a Program::staged_copies each
   std::vector<double> staged_begin;  // the same: when the trace saw it begin
   std::vector<bool> bound_pinned;  // a buffer each: whether its bound memory is, in this run
   uint64_t stamp = 0;  // of the Bindings whose memory is bound; 0: none is
@@ -164,9 +166,9 @@ struct Slot final : driver::UseSource {
   driver::RunFault fault;
   StateTicket ticket;  // places parallel to Plan::states
   KeyedHome home;  // whose States of a key are bound, where the graph has some
-  std::vector<RunAhead> ahead;  // runs to come behind, by arrival
+  std::vector<Predecessor> ahead;  // runs to come behind, by external_dep
   size_t ahead_ended = 0;  // the first so many of them are known to have ended
-  std::vector<EventAhead> events_ahead;  // and events of the application's
+  std::vector<EventPredecessor> events_ahead;  // and events of the application's
   driver::Event stream_ahead;  // and what its stream had before the run; null where it is on none, or that is done
   std::vector<driver::Event> done;  // those of Plan::done_events
 
@@ -180,21 +182,21 @@ struct Slot final : driver::UseSource {
   int32_t next_segment = 0;
   // Once the finish has begun: the first command of the segments that never was submitted, or the first of the split
   // range that was being (see WasSubmitted).
-  int32_t stopped_at = -1;
-  std::atomic<bool> finish_submitted{false};  // read by runs that come behind, too
+  int32_t first_unsubmitted = -1;
+  std::atomic<bool> epilogue_submitted{false};  // read by runs that come behind, too
   bool lane_full = false;  // the next command waits for room on its lane
 
  private:
   explicit Slot(const Options& options, int slot_index);
-  GraphReplay::Options ReplayOptions(bool upload) const;
+  SlotGraphs::Options ReplayOptions(bool upload) const;
   absl::Status MakeStreamsAndEvents();
   absl::Status MakeArenas();
-  absl::Status MakeForeign();
+  absl::Status MakeLaunchObjects();
   absl::Status MakeZero(const DeviceRef& device, void* memory, driver::Stream stream);
   void MakeTicket();
   absl::Status MakeParams();
   absl::Status FillImages();
-  void MakeSplits();
+  void MakePartitions();
 
   Options options_;
   memory::PinnedBlock pinned_;

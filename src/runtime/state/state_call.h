@@ -30,7 +30,7 @@ struct StateCore::Call {
   static void EndInRing(void* context, int64_t) {
     auto* const call = static_cast<Call*>(context);
     RuntimeCore& runtime = *call->runtime;
-    call->ring.End() ? runtime.LeftCopyEnded() : runtime.bell().Ring();
+    call->ring.End() ? runtime.LeftCopyEnded() : runtime.event_count().Notify();
   }
 
   RuntimeCore* const runtime;

@@ -48,8 +48,8 @@ absl::Status StateCore::CopyByRing(memory::Staging& ring, Call& call, const std:
   if (from != nullptr) call.place().written.store(true, std::memory_order_relaxed);
   call.ring.Begin();
   ring.Post(copy);
-  const bool over =
-      host::WaitForProgress(runtime_->bell(), device_.driver->rings(), deadline.at(), [&] { return call.ring.over(); });
+  const bool over = host::WaitForProgress(runtime_->event_count(), device_.driver->notifies_completion(), deadline.at(),
+                                          [&] { return call.ring.over(); });
   if (over) return call.fault.failed() ? call.fault.status() : absl::OkStatus();
   ring.Withdraw(copy);
   runtime_->CopyLeft();
@@ -114,7 +114,7 @@ absl::Status StateCore::Zero(Call& call, Deadline deadline) const {
 
 absl::Status StateCore::AwaitCopy(size_t event, Deadline deadline) const {
   absl::StatusOr<bool> complete = false;
-  host::WaitForProgress(runtime_->bell(), device_.driver->rings(), deadline.at(), [&] {
+  host::WaitForProgress(runtime_->event_count(), device_.driver->notifies_completion(), deadline.at(), [&] {
     complete = device_.driver->Query(events_[event]);
     return !complete.ok() || *complete;
   });

@@ -151,7 +151,7 @@ absl::Status StateCore::Do(const char* what, bool writes, Deadline deadline, Wor
 
 absl::Status StateCore::AwaitTurn(const Call& call, Deadline deadline) const {
   StateOrder& order = runtime_->states();
-  const bool turn = host::WaitForProgress(runtime_->bell(), runtime_->rings(), deadline.at(), [&] {
+  const bool turn = host::WaitForProgress(runtime_->event_count(), runtime_->notifies_completion(), deadline.at(), [&] {
     const auto ahead = order.LookAhead(call.ticket.places[0]);
     if (!ahead) return true;
     if (ahead->core != nullptr) {
@@ -163,7 +163,7 @@ absl::Status StateCore::AwaitTurn(const Call& call, Deadline deadline) const {
   });
   if (turn) return absl::OkStatus();
   return Describe(absl::DeadlineExceededError("the deadline passed before its turn; nothing was done" +
-                                              order.DescribeAhead(call.ticket)));
+                                              order.DescribePredecessor(call.ticket)));
 }
 
 // Whether nothing is under way on the State's stream any more. A device that answers with a fault runs nothing.
@@ -183,7 +183,7 @@ bool StateCore::TakeBack() const {
   }
   if (Settled()) {
     runtime_->states().Leave(call->ticket);
-    runtime_->bell().Ring();
+    runtime_->event_count().Notify();
     return true;
   }
   base::MutexLock lock(mu_);

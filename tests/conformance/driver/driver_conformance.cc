@@ -28,14 +28,14 @@ class DriverConformance::Current {
 };
 
 void DriverConformance::SetUp() {
-  auto made = GetParam().create(&bell_);
+  auto made = GetParam().create(&event_count_);
   if (!made.ok()) {
     if (RequiredDevices() >= 1) FAIL() << made.status();
     GTEST_SKIP() << made.status();
   }
   driver_ = *std::move(made);
   if (GetParam().checked) {
-    witness_ = std::make_shared<checked::Witness>();
+    witness_ = std::make_shared<checked::CallRecorder>();
     driver_ = checked::CreateCheckedDriver(std::move(driver_), witness_);
   }
   outer_ = driver_->MakeCurrent(0);
@@ -224,13 +224,13 @@ absl::Status DriverConformance::Download(Stream stream, void* pinned, const void
 bool DriverConformance::Finish(Event event) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (std::chrono::steady_clock::now() < until) {
-    const uint64_t ticket = bell_.ticket();
+    const uint64_t ticket = event_count_.ticket();
     const auto done = driver_->Query(event);
     EXPECT_TRUE(done.ok()) << done.status();
     if (!done.ok() || *done) return done.ok();
     // A driver that does not ring is looked at again every millisecond.
     const auto next_look = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
-    bell_.Wait(ticket, driver_->rings() ? until : next_look);
+    event_count_.Wait(ticket, driver_->notifies_completion() ? until : next_look);
   }
   return false;
 }

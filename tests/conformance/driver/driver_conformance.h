@@ -19,9 +19,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "src/driver/checked/witness.h"
+#include "src/driver/checked/call_recorder.h"
 #include "src/driver/driver.h"
-#include "src/host/bell.h"
+#include "src/host/event_count.h"
 #include "tests/conformance/driver/packed_args.h"
 #include "tests/conformance/driver/probe_kernels.h"
 
@@ -30,7 +30,7 @@ namespace penstock::driver::conformance {
 struct DriverUnderTest {
   const char* name = "";
   // At least one device, and for a test of everything two.
-  absl::StatusOr<std::unique_ptr<Driver>> (*create)(penstock::host::Bell* bell) = nullptr;
+  absl::StatusOr<std::unique_ptr<Driver>> (*create)(penstock::host::EventCount* event_count) = nullptr;
   const ProbeKernels& (*probes)() = nullptr;
   // Does to a stream that captures what breaks the capture; null: recording an event does, which a checked driver
   // reports.
@@ -105,7 +105,7 @@ class DriverConformance : public testing::TestWithParam<DriverUnderTest> {
   // For tests that do on purpose what a driver must bear and the library must not do.
   void ExpectViolations() { breaks_rules_ = true; }
 
-  penstock::host::Bell bell_;
+  penstock::host::EventCount event_count_;
   std::unique_ptr<Driver> driver_;
   Stream stream_;  // on device 0
 
@@ -115,7 +115,7 @@ class DriverConformance : public testing::TestWithParam<DriverUnderTest> {
   void* PinnedBytes(size_t bytes);
   const void* KernelOf(const Probe& probe, int device);
 
-  std::shared_ptr<checked::Witness> witness_;  // null where the driver is not checked
+  std::shared_ptr<checked::CallRecorder> witness_;  // null where the driver is not checked
   bool breaks_rules_ = false;
   int outer_ = 0;
   std::vector<std::pair<int, void*>> device_memory_;

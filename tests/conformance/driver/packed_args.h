@@ -1,4 +1,5 @@
-// An argument block for a launch through the seam: values in order, aligned, with the offsets of device pointers noted.
+// An argument block for a launch through the driver interface: values in order, aligned, with the offsets of device
+// pointers noted.
 //
 //   PackedArgs args;
 //   args.Add(data).Add(n);

@@ -9,7 +9,7 @@ namespace {
 uint32_t Load(const uint32_t& word) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }
 void Store(uint32_t& word, uint32_t value) { __atomic_store_n(&word, value, __ATOMIC_RELEASE); }
 
-// A device cannot ring a bell, so both sides look again and again, letting others run in between.
+// A device cannot ring an event count, so both sides look again and again, letting others run in between.
 template <class Done>
 bool Poll(std::chrono::seconds at_most, Done done) {
   const auto until = std::chrono::steady_clock::now() + at_most;

@@ -21,7 +21,7 @@ namespace {
 using driver::checked::Call;
 using driver::checked::CallKind;
 using driver::checked::CallLog;
-using driver::checked::Witness;
+using driver::checked::CallRecorder;
 
 constexpr int64_t kN = 300;
 constexpr int kMostPolled = 12;  // queries: how many there are depends on time
@@ -48,11 +48,11 @@ TEST_KERNEL void Negate([[maybe_unused]] const int32_t* x, [[maybe_unused]] int3
 void NegateOnHost(const int32_t* x, int32_t* y) {
   for (int64_t i = 0; i < kN; ++i) y[i] = -x[i];
 }
-absl::Status CopyForeign(Foreign& foreign, const int32_t* from, int32_t* to) {
+absl::Status CopyForeign(LaunchContext& launch, const int32_t* from, int32_t* to) {
 #if defined(__CUDACC__)
-  return ToStatus(cudaMemcpyAsync(to, from, kN * sizeof(int32_t), cudaMemcpyDeviceToDevice, CudaStream(foreign)));
+  return ToStatus(cudaMemcpyAsync(to, from, kN * sizeof(int32_t), cudaMemcpyDeviceToDevice, CudaStream(launch)));
 #else
-  (void)foreign, (void)from, (void)to;
+  (void)launch, (void)from, (void)to;
   return absl::InternalError("called on a host device");
 #endif
 }
@@ -133,8 +133,8 @@ Io FillsAndSizes(Graph& g) {
 Io ForeignAndKernel(Graph& g) {
   Io io{g.Input<int32_t>("x", kN), g.Output<int32_t>("y", kN), {}, {}};
   auto t = g.Buffer<int32_t>("t", kN);
-  g.Kernel("negate", Negate, Threads(kN), Read(io.x), Write(t)).HostTwin(NegateOnHost);
-  g.Launch("foreign", CopyForeign, Read(t), Write(io.y)).HostTwin([](const int32_t* from, int32_t* to) {
+  g.Kernel("negate", Negate, Threads(kN), Read(io.x), Write(t)).HostFallback(NegateOnHost);
+  g.Launch("foreign", CopyForeign, Read(t), Write(io.y)).HostFallback([](const int32_t* from, int32_t* to) {
     std::copy(from, from + kN, to);
   });
   return io;
@@ -187,7 +187,7 @@ struct Fault {
 
 bool IsWork(CallKind kind) {
   return kind == CallKind::kCopy || kind == CallKind::kCopyBatch || kind == CallKind::kFill ||
-         kind == CallKind::kLaunch || kind == CallKind::kForeign || kind == CallKind::kLaunchGraph ||
+         kind == CallKind::kLaunch || kind == CallKind::kExternal || kind == CallKind::kLaunchGraph ||
          kind == CallKind::kSetNode || kind == CallKind::kEnableNode;
 }
 bool CanFail(CallKind kind) {
@@ -241,7 +241,7 @@ class Session {
   }
 
  private:
-  Witness& witness() { return checks_.witness(); }
+  CallRecorder& witness() { return checks_.witness(); }
 
   // What failed by the planned fault works the second time.
   template <class F>

@@ -15,7 +15,7 @@ namespace {
 using driver::checked::Call;
 using driver::checked::CallKind;
 using driver::checked::CallLog;
-using driver::checked::Witness;
+using driver::checked::CallRecorder;
 
 constexpr int64_t kN = 601;  // ten chunks, the last one not full
 constexpr int kMostPolled = 40;  // queries: how many there are depends on time
@@ -67,7 +67,7 @@ class Session {
   }
 
  private:
-  Witness& witness() { return checks_.witness(); }
+  CallRecorder& witness() { return checks_.witness(); }
   static std::vector<int32_t> Numbered(int32_t from) {
     std::vector<int32_t> contents(kN);
     for (int32_t& v : contents) v = from++;

@@ -61,7 +61,7 @@ struct Probe {
   template <NodeKind kKind>
   static inline decltype(NodeCode::call) call = nullptr;
   template <NodeKind kKind>
-  static inline decltype(NodeCode::call_twin) twin = nullptr;
+  static inline decltype(NodeCode::call_fallback) fallback = nullptr;
 
   static void Look(std::initializer_list<const void*> strict) {
     ++calls;
@@ -79,14 +79,14 @@ struct Probe {
     range_by_ref(argv, first, end);
   }
   template <NodeKind kKind>
-  static absl::Status Call(void* f, Foreign* foreign, void* const* argv) {
+  static absl::Status Call(void* f, LaunchContext* launch, void* const* argv) {
     Look({f, argv[1], argv[2]});
-    return call<kKind>(f, foreign, argv);
+    return call<kKind>(f, launch, argv);
   }
   template <NodeKind kKind>
   static absl::Status Twin(void* f, void* const* argv) {
     Look({f, argv[1], argv[2], Address(argv[3])});
-    return twin<kKind>(f, argv);
+    return fallback<kKind>(f, argv);
   }
 
   // In all nodes but the fillers, before Compile copies them.
@@ -102,9 +102,10 @@ struct Probe {
       if (node.kind == NodeKind::kHost) put(node.code.call, call<NodeKind::kHost>, &Call<NodeKind::kHost>);
       if (node.kind == NodeKind::kLaunch) {
         put(node.code.call, call<NodeKind::kLaunch>, &Call<NodeKind::kLaunch>);
-        put(node.code.call_twin, twin<NodeKind::kLaunch>, &Twin<NodeKind::kLaunch>);
+        put(node.code.call_fallback, fallback<NodeKind::kLaunch>, &Twin<NodeKind::kLaunch>);
       }
-      if (node.kind == NodeKind::kKernel) put(node.code.call_twin, twin<NodeKind::kKernel>, &Twin<NodeKind::kKernel>);
+      if (node.kind == NodeKind::kKernel)
+        put(node.code.call_fallback, fallback<NodeKind::kKernel>, &Twin<NodeKind::kKernel>);
     }
   }
 };
@@ -138,15 +139,16 @@ class Alignment : public GraphConformance {
       for (int i = 0; i < kN; ++i) at[i] += param.v[i % 8] + value.v[i % 8] + read->v[i % 8] + mine.v[i % 8] - 4;
     };
     g.Kernel("kernel", AddOnDevice<kAlign>, Threads(kN), 'a', p, Filled<kAlign>(20), OnDevice(p), ReadWrite(x))
-        .HostTwin(on_host);
+        .HostFallback(on_host);
     const auto seen = std::make_shared<std::atomic<int>>(0);
     const auto see = [seen, mine = Filled<kAlign>(7)](const T& param, const T& value) {
       *seen += param.v[7] >= 100 && value.v[7] == 25 && mine.v[7] == 7;
     };
     g.Launch(
-         "launch", [see](Foreign&, char, const T& param, const T& value, const T*, int32_t*) { see(param, value); }, c,
-         p, Filled<kAlign>(25), OnDevice(p), ReadWrite(x))
-        .HostTwin([see](char, const T& param, const T& value, const T*, int32_t*) { see(param, value); });
+         "launch",
+         [see](LaunchContext&, char, const T& param, const T& value, const T*, int32_t*) { see(param, value); }, c, p,
+         Filled<kAlign>(25), OnDevice(p), ReadWrite(x))
+        .HostFallback([see](char, const T& param, const T& value, const T*, int32_t*) { see(param, value); });
     const auto host = [mine = Filled<kAlign>(5)](char, const T& param, const T& value, std::span<const T>,
                                                  std::span<int32_t> at) {
       for (size_t i = 0; i < kN; ++i) at[i] += param.v[i % 8] + value.v[i % 8] + mine.v[i % 8];

@@ -1,5 +1,5 @@
 // How many copies, bytes and allocations given graphs take, to the byte, and how often a launch asks what kind its
-// memory is: counted at the seam, behind all of the library.
+// memory is: counted at the driver interface, behind all of the library.
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -350,7 +350,7 @@ TEST_P(DeviceMemory, IsCheckedAgainstTheHostsResults) {
   Second second;
   const DeviceBuffer<int32_t> dx = Made(), dy = Made();
   Fill(dx);
-  Executable exec = Compiled(g, {.check_twins = true}), b = Compiled(second.graph);
+  Executable exec = Compiled(g, {.check_against_host = true}), b = Compiled(second.graph);
   Bindings io = exec.bindings(), ib = b.bindings();
   std::vector<int32_t> result = Poisoned(kN);
   absl::StatusOr<penstock::Run> run = exec.Launch(io.Set(x, dx).Set(y, dy));
@@ -429,11 +429,11 @@ TEST_P(DeviceMemory, RefusesWhatIsNotThere) {
     ASSERT_OK(own.status());
     std::vector<int32_t> z = Poisoned(kN);
     Bindings it = exec->bindings();
-    absl::StatusOr<penstock::Run> foreign = exec->Launch(it.Set(theirs.middle, *own).Set(theirs.y, z));
-    ASSERT_OK(foreign.status());
-    EXPECT_NE(refusal(io.Set(second.middle, memory).After(second.middle, *foreign)).find("of another runtime"),
+    absl::StatusOr<penstock::Run> launch = exec->Launch(it.Set(theirs.middle, *own).Set(theirs.y, z));
+    ASSERT_OK(launch.status());
+    EXPECT_NE(refusal(io.Set(second.middle, memory).After(second.middle, *launch)).find("of another runtime"),
               std::string::npos);
-    ASSERT_OK(foreign->Wait());
+    ASSERT_OK(launch->Wait());
   }
   // It is as good as before.
   run = b.Launch(io.Set(second.middle, memory));

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "penstock/replay_cache.h"
+#include "penstock/graph_cache.h"
 #include "tests/conformance/graph/graph_fixture.h"
 #if defined(__CUDACC__)
 #include "penstock/cuda.h"
@@ -82,15 +82,15 @@ bool Says(const absl::Status& status, const char* what) {
 class Cache : public GraphConformance {
  protected:
   template <class F>
-  absl::Status RunStep(ReplayCache& cache, F declare) {
+  absl::Status RunStep(GraphCache& cache, F declare) {
     PENSTOCK_ASSIGN_OR_RETURN(penstock::Run run, cache.Launch(declare));
     return run.Wait();
   }
-  ReplayCache Made(int limit = 8, int slots = 1) { return ReplayCache(*runtime_, {limit, {.slots = slots}}); }
+  GraphCache Made(int limit = 8, int slots = 1) { return GraphCache(*runtime_, {limit, {.slots = slots}}); }
 };
 
 TEST_P(Cache, EachStepHasItsOwnValues) {
-  ReplayCache cache = Made(8, 3);
+  GraphCache cache = Made(8, 3);
   const std::vector<int32_t> in = Random(kN);
   for (int step = 0; step < 12; ++step) {
     const auto by = static_cast<int32_t>(rng_() % 100), add = static_cast<int32_t>(rng_() % 100),
@@ -117,7 +117,7 @@ TEST_P(Cache, EachStepHasItsOwnValues) {
   EXPECT_EQ(cache.counts().found, 11);
   EXPECT_EQ(cache.counts().evicted, 0);
   EXPECT_EQ(cache.counts().calls, 13) << "a new graph is declared twice, any other once";
-  EXPECT_EQ(cache.ledger().mode, in_graphs() ? Mode::kGraph : Mode::kStream);
+  EXPECT_EQ(cache.submission_report().mode, in_graphs() ? Mode::kGraph : Mode::kStream);
 }
 
 TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
@@ -149,7 +149,7 @@ TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
     };
   };
   using B = BufferHandle<int32_t>;
-  const auto twin = [](int, int32_t*) {};
+  const auto fallback = [](int, int32_t*) {};
   const auto sets = [](std::span<int32_t> v) { v[0] = 1; };
   const auto one = [](Graph& g, B x) { return g.ParallelFor("one", kN, AddOne{}, ReadWrite(x)); };
   const std::vector<Change> accesses = {
@@ -200,24 +200,24 @@ TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
        })},
       {"it on the device", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
          auto p = g.Param<int32_t>("p", AtMost(3));
-         g.Kernel("one", TakesPointer, Threads(kN), OnDevice(p), ReadWrite(x)).HostTwin([](const int32_t*, int32_t*) {
-         });
+         g.Kernel("one", TakesPointer, Threads(kN), OnDevice(p), ReadWrite(x))
+             .HostFallback([](const int32_t*, int32_t*) {});
        })},
       {"it by value", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
          auto p = g.Param<int32_t>("p", AtMost(3));
-         g.Kernel("one", Nothing, Threads(kN), p, ReadWrite(x)).HostTwin([](int32_t, int32_t*) {});
+         g.Kernel("one", Nothing, Threads(kN), p, ReadWrite(x)).HostFallback([](int32_t, int32_t*) {});
        })},
       {"another on the device", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
          g.Param<int32_t>("p", AtMost(3));
          auto q = g.Param<int32_t>("q", AtMost(3));
-         g.Kernel("one", TakesPointer, Threads(kN), OnDevice(q), ReadWrite(x)).HostTwin([](const int32_t*, int32_t*) {
-         });
+         g.Kernel("one", TakesPointer, Threads(kN), OnDevice(q), ReadWrite(x))
+             .HostFallback([](const int32_t*, int32_t*) {});
        })},
       {"the first of two on the device", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
          auto p = g.Param<int32_t>("p", AtMost(3));
          g.Param<int32_t>("q", AtMost(3));
-         g.Kernel("one", TakesPointer, Threads(kN), OnDevice(p), ReadWrite(x)).HostTwin([](const int32_t*, int32_t*) {
-         });
+         g.Kernel("one", TakesPointer, Threads(kN), OnDevice(p), ReadWrite(x))
+             .HostFallback([](const int32_t*, int32_t*) {});
        })},
       {"two parameters and a value", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
          g.Param<int32_t>("p", AtMost(3));
@@ -272,16 +272,16 @@ TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
          g.Host("one", [](std::span<int32_t> v) { v[0] = 2; }, ReadWrite(x));
        })},
       {"a kernel", with([=](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.Kernel("one", Triple, Threads(kN), int{kN}, ReadWrite(x)).HostTwin(twin);
+         g.Kernel("one", Triple, Threads(kN), int{kN}, ReadWrite(x)).HostFallback(fallback);
        })},
       {"a kernel's shape", with([=](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.Kernel("one", Triple, Threads(kN, 128), int{kN}, ReadWrite(x)).HostTwin(twin);
+         g.Kernel("one", Triple, Threads(kN, 128), int{kN}, ReadWrite(x)).HostFallback(fallback);
        })},
-      {"a kernel's twin", with([=](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.Kernel("one", Triple, Threads(kN), int{kN}, ReadWrite(x)).HostTwin([](int, int32_t* v) { v[0] = 1; });
+      {"a kernel's host fallback", with([=](Graph& g, B x, B, NodeRef&, NodeRef&) {
+         g.Kernel("one", Triple, Threads(kN), int{kN}, ReadWrite(x)).HostFallback([](int, int32_t* v) { v[0] = 1; });
        })},
       {"another kernel", with([=](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.Kernel("one", Other, Threads(kN), int{kN}, ReadWrite(x)).HostTwin(twin);
+         g.Kernel("one", Other, Threads(kN), int{kN}, ReadWrite(x)).HostFallback(fallback);
        })},
       {"a State",
        with([&](Graph& g, B, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, AddOne{}, ReadWrite(*state)); })},
@@ -380,10 +380,10 @@ TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
   for (const auto* some : {&accesses, &parameters, &said, &kinds, &numbers}) {
     changes.insert(changes.end(), some->begin(), some->end());
   }
-  ReplayCache cache(*runtime_, {static_cast<int>(changes.size()), {.slots = 1}});
+  GraphCache cache(*runtime_, {static_cast<int>(changes.size()), {.slots = 1}});
   for (int round = 0; round < 2; ++round) {
     for (const Change& change : changes) {
-      const ReplayCacheCounts before = cache.counts();
+      const GraphCacheCounts before = cache.counts();
       const auto declare = [&](Graph& g, Bindings& io) {
         change.declare(g);
         for (int32_t p = 0; p < static_cast<int32_t>(g.model().params.size()); ++p) {
@@ -404,7 +404,7 @@ TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
 }
 
 TEST_P(Cache, WhatABufferIsBoundForIsStructureToo) {
-  ReplayCache cache = Made();
+  GraphCache cache = Made();
   std::vector<int32_t> in(kN, 1), out(kN);
   const auto declare = [&](bool input) {
     return [&, input](Graph& g, Bindings& io) {
@@ -421,7 +421,7 @@ TEST_P(Cache, WhatABufferIsBoundForIsStructureToo) {
 
 // The last that is said about a node counts, whenever that is.
 TEST_P(Cache, WhatIsSaidAboutANodeMayChangeAndComeLater) {
-  ReplayCache cache = Made();
+  GraphCache cache = Made();
   const auto declare = [](int first, int last) {
     return [=](Graph& g) {
       auto x = g.Buffer<int32_t>("x", kN);
@@ -442,7 +442,7 @@ TEST_P(Cache, WhatIsSaidAboutANodeMayChangeAndComeLater) {
 }
 
 TEST_P(Cache, StepsThatAlternateAreFoundAtOnce) {
-  ReplayCache cache = Made();
+  GraphCache cache = Made();
   std::vector<int32_t> out(3);
   const auto declare = [&](int64_t kind, int32_t value) {
     return [&, kind, value](Graph& g, Bindings& io) {
@@ -464,7 +464,7 @@ TEST_P(Cache, StepsThatAlternateAreFoundAtOnce) {
 
 // Names are compared by what they say.
 TEST_P(Cache, NamesMayBeMadeAnew) {
-  ReplayCache cache = Made();
+  GraphCache cache = Made();
   for (int step = 0; step < 3; ++step) {
     ASSERT_OK(RunStep(cache, [&](Graph& g) {
       auto x = g.Buffer<int32_t>(std::string("a buffer with a long name, number ") + "1", kN);
@@ -475,7 +475,7 @@ TEST_P(Cache, NamesMayBeMadeAnew) {
 }
 
 TEST_P(Cache, TheLeastRecentlyUsedIdleOneMakesRoom) {
-  ReplayCache cache = Made(2);
+  GraphCache cache = Made(2);
   const auto declare = [](int64_t n) { return [=](Graph& g) { g.Fill("fill", g.Buffer<int32_t>("x", n), 1); }; };
   const auto compiled = [&](int64_t n) {
     const int64_t before = cache.counts().compiled;
@@ -505,7 +505,7 @@ struct Held {
 };
 
 TEST_P(Cache, WhatHasARunIsNotEvicted) {
-  ReplayCache cache = Made(2);
+  GraphCache cache = Made(2);
   Held held;
   absl::StatusOr<penstock::Run> first = cache.Launch(held.Declare("first"));
   ASSERT_OK(first.status());
@@ -527,7 +527,7 @@ TEST_P(Cache, WhatHasARunIsNotEvicted) {
 }
 
 TEST_P(Cache, ALaunchWaitsForASlotOfItsOwnGraphOnly) {
-  ReplayCache cache = Made(8, 1);
+  GraphCache cache = Made(8, 1);
   Held held;
   absl::StatusOr<penstock::Run> run = cache.Launch(held.Declare("held"));
   ASSERT_OK(run.status());
@@ -542,7 +542,7 @@ TEST_P(Cache, ALaunchWaitsForASlotOfItsOwnGraphOnly) {
 }
 
 TEST_P(Cache, EachRunHasTheCallablesOfItsStep) {
-  ReplayCache cache = Made(8, 3);
+  GraphCache cache = Made(8, 3);
   Held held;
   std::vector<std::vector<int32_t>> outs(9, std::vector<int32_t>(1));
   std::vector<penstock::Run> runs;
@@ -574,16 +574,16 @@ TEST_P(Cache, EachRunHasTheCallablesOfItsStep) {
 }
 
 TEST_P(Cache, TwinsAndKernelsHaveTheValuesOfTheirStep) {
-  ReplayCache cache = Made(8, 2);
+  GraphCache cache = Made(8, 2);
   for (int32_t step = 0; step < 6; ++step) {
     std::vector<int32_t> out(kN, 1);
     ASSERT_OK(RunStep(cache, [&](Graph& g, Bindings& io) {
       auto x = g.InOut<int32_t>("x", kN);
       g.Kernel("triple", Triple, Threads(kN), static_cast<int>(10 + step), ReadWrite(x))
-          .HostTwin([](int n, int32_t* v) {
+          .HostFallback([](int n, int32_t* v) {
             for (int i = 0; i < n; ++i) v[i] *= 3;
           });
-      g.Kernel("on hosts", Nothing, Threads(1), 1, ReadWrite(x)).HostTwin([step](int, int32_t* v) {
+      g.Kernel("on hosts", Nothing, Threads(1), 1, ReadWrite(x)).HostFallback([step](int, int32_t* v) {
         v[kN - 1] = step;
       });
       io.Set(x, out);
@@ -595,12 +595,12 @@ TEST_P(Cache, TwinsAndKernelsHaveTheValuesOfTheirStep) {
 }
 
 TEST_P(Cache, ALaunchNodeIsCapturedAnewWhereItHasOtherValues) {
-  ReplayCache cache = Made();
+  GraphCache cache = Made();
   const auto captures_after = [&](int32_t value) {
     std::vector<int32_t> out(kN, 1);
-    const auto theirs = [value]([[maybe_unused]] Foreign& foreign, [[maybe_unused]] int32_t* x) {
+    const auto theirs = [value]([[maybe_unused]] LaunchContext& launch, [[maybe_unused]] int32_t* x) {
 #if defined(__CUDACC__)
-      AddToAll<<<1, kN, 0, CudaStream(foreign)>>>(value, x);
+      AddToAll<<<1, kN, 0, CudaStream(launch)>>>(value, x);
       return ToStatus(cudaGetLastError());
 #else
       return absl::InternalError("called on a host device, to add " + std::to_string(value));
@@ -609,13 +609,13 @@ TEST_P(Cache, ALaunchNodeIsCapturedAnewWhereItHasOtherValues) {
     EXPECT_OK(RunStep(cache, [&](Graph& g, Bindings& io) {
       auto x = g.InOut<int32_t>("x", kN);
       auto call = theirs;
-      g.Launch("theirs", std::move(call), ReadWrite(x)).HostTwin([value](int32_t* v) {
+      g.Launch("theirs", std::move(call), ReadWrite(x)).HostFallback([value](int32_t* v) {
         for (int64_t i = 0; i < kN; ++i) v[i] += value;
       });
       io.Set(x, out);
     }));
     EXPECT_EQ(out, std::vector<int32_t>(kN, 1 + value));
-    return cache.ledger().captures;
+    return cache.submission_report().captures;
   };
   const int64_t first = captures_after(5), another = in_graphs() ? 1 : 0;
   EXPECT_EQ(captures_after(5), first);
@@ -630,7 +630,7 @@ TEST_P(Cache, PaddingIsNoChange) {
 #if !__has_builtin(__builtin_clear_padding)
   GTEST_SKIP() << "this compiler does not tell what is padding; a value that seems to be another is set, no more";
 #endif
-  ReplayCache cache = Made();
+  GraphCache cache = Made();
   std::vector<int32_t> out(kN);
   for (int step = 0; step < 4; ++step) {
     Padded padded;
@@ -652,7 +652,7 @@ TEST_P(Cache, PaddingIsNoChange) {
 }
 
 TEST_P(Cache, FloatsAreComparedByTheirBits) {
-  ReplayCache cache = Made();
+  GraphCache cache = Made();
   const float values[] = {0.f, -0.f, std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::quiet_NaN(),
                           0.f};
   for (const float value : values) {
@@ -670,7 +670,7 @@ TEST_P(Cache, FloatsAreComparedByTheirBits) {
 }
 
 TEST_P(Cache, WhatIsNotSetStaysAndWhatAnotherGraphsStepSetsIsNotMixedIn) {
-  ReplayCache cache = Made();
+  GraphCache cache = Made();
   std::vector<int32_t> a(kN), b(kN), c(kN);
   const auto declare = [](std::vector<int32_t>* memory, const char* last, int32_t value) {
     return [=](Graph& g, Bindings& io) {
@@ -690,18 +690,18 @@ TEST_P(Cache, WhatIsNotSetStaysAndWhatAnotherGraphsStepSetsIsNotMixedIn) {
   EXPECT_EQ(b[0], 11);
   EXPECT_EQ(RunStep(cache, declare(nullptr, "three", 1)).code(), absl::StatusCode::kFailedPrecondition)
       << "nothing has been bound";
-  const absl::Status foreign = RunStep(cache, [&](Graph& g, Bindings& io) {
+  const absl::Status launch = RunStep(cache, [&](Graph& g, Bindings& io) {
     declare(&a, "one", 3)(g, io);
     io.Set(Graph("other").Output<int32_t>("x", kN), b);
   });
-  EXPECT_EQ(foreign.code(), absl::StatusCode::kInvalidArgument) << foreign;
+  EXPECT_EQ(launch.code(), absl::StatusCode::kInvalidArgument) << launch;
   ASSERT_OK(RunStep(cache, declare(nullptr, "one", 4))) << "a step's mistakes are its own";
   EXPECT_EQ(a[0], 5);
 }
 
 // Values that were set for a graph the step turned out not to be are caught up with by that graph's next step.
 TEST_P(Cache, AComparisonThatFailsDoesNoHarm) {
-  ReplayCache cache = Made();
+  GraphCache cache = Made();
   std::vector<int32_t> out(kN);
   const auto declare = [&](int32_t value, bool more) {
     return [&, value, more](Graph& g, Bindings& io) {
@@ -724,7 +724,7 @@ TEST_P(Cache, AComparisonThatFailsDoesNoHarm) {
 }
 
 TEST_P(Cache, MistakesComeBackAndTheCacheGoesOn) {
-  ReplayCache cache = Made();
+  GraphCache cache = Made();
   const auto right = [](Graph& g) { g.Fill("fill", g.Buffer<int32_t>("x", kN), 1); };
   ASSERT_OK(RunStep(cache, right));
   const absl::Status wrong = RunStep(cache, [](Graph& g) {
@@ -751,8 +751,8 @@ TEST_P(Cache, MistakesComeBackAndTheCacheGoesOn) {
       RunStep(cache, [&](Graph& g) { g.Fill("fill " + std::to_string(call++), g.Buffer<int32_t>("x", kN), 1); });
   EXPECT_EQ(another.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_TRUE(Says(another, "did not declare the same when it was called again")) << another;
-  EXPECT_EQ(ReplayCache(*runtime_, {.limit = 0}).Launch(right).status().code(), absl::StatusCode::kInvalidArgument);
-  ReplayCache moved = std::move(cache);
+  EXPECT_EQ(GraphCache(*runtime_, {.limit = 0}).Launch(right).status().code(), absl::StatusCode::kInvalidArgument);
+  GraphCache moved = std::move(cache);
   EXPECT_EQ(cache.Launch(right).status().code(), absl::StatusCode::kFailedPrecondition);
   ASSERT_OK(RunStep(moved, right));
   EXPECT_EQ(moved.counts().compiled, 2) << "the right one and the first of those that differ";
@@ -760,7 +760,7 @@ TEST_P(Cache, MistakesComeBackAndTheCacheGoesOn) {
 }
 
 TEST_P(Cache, HandlesOfAnEarlierStepAreGoodForItsGraphOnly) {
-  ReplayCache cache = Made();
+  GraphCache cache = Made();
   std::vector<int32_t> out(kN);
   BufferHandle<int32_t> kept;
   const auto declare = [&](int64_t n, bool keep) {
@@ -795,7 +795,7 @@ TEST_P(Cache, HandlesOfAnEarlierStepAreGoodForItsGraphOnly) {
 }
 
 TEST_P(Cache, LaunchesInsideCallablesAndDeclarationsAreRefused) {
-  ReplayCache cache = Made();
+  GraphCache cache = Made();
   const auto right = [](Graph& g) { g.Fill("fill", g.Buffer<int32_t>("x", kN), 1); };
   absl::Status inside_node, inside_declaration;
   ASSERT_OK(RunStep(cache, [&](Graph& g) {
@@ -808,7 +808,7 @@ TEST_P(Cache, LaunchesInsideCallablesAndDeclarationsAreRefused) {
 
 TEST_P(Cache, RunsOutliveTheCacheAndTheCacheTheRuntime) {
   std::vector<int32_t> out(1);
-  auto cache = std::make_unique<ReplayCache>(*runtime_, ReplayCacheOptions{.compile = {.slots = 1}});
+  auto cache = std::make_unique<GraphCache>(*runtime_, GraphCacheOptions{.compile = {.slots = 1}});
   Held held;
   const auto declare = [&](Graph& g, Bindings& io) {
     auto y = g.Output<int32_t>("y", 1);
@@ -828,7 +828,7 @@ TEST_P(Cache, RunsOutliveTheCacheAndTheCacheTheRuntime) {
   held.go.set_value();
   EXPECT_OK(run->Wait());
   EXPECT_EQ(out[0], 5);
-  ReplayCache other = Made();
+  GraphCache other = Made();
   ASSERT_OK(RunStep(other, declare));
   *run = penstock::Run();
   ASSERT_OK(runtime_->Shutdown());
@@ -837,7 +837,7 @@ TEST_P(Cache, RunsOutliveTheCacheAndTheCacheTheRuntime) {
 
 // What a check keeps of its node could not change, so each step is checked by an executable of its own.
 TEST_P(Cache, TwinsAreCheckedInEveryStep) {
-  ReplayCache cache(*runtime_, {2, {.slots = 1, .check_twins = true}});
+  GraphCache cache(*runtime_, {2, {.slots = 1, .check_against_host = true}});
   for (int32_t step = 0; step < 4; ++step) {
     std::vector<int32_t> out(kN, 1);
     ASSERT_OK(RunStep(cache, [&](Graph& g, Bindings& io) {
@@ -855,7 +855,7 @@ TEST(CacheMemory, IdleExecutablesMakeRoomWhereMemoryIsShort) {
   absl::StatusOr<Runtime> runtime =
       Runtime::Create({.devices = "host", .workers = 1, .host_device_memory = int64_t{1} << 20});
   ASSERT_OK(runtime.status());
-  ReplayCache cache(*runtime, {.compile = {.slots = 1}});
+  GraphCache cache(*runtime, {.compile = {.slots = 1}});
   const auto declare = [](int64_t bytes) {
     return [=](Graph& g) {
       auto x = g.Buffer<char>("x", bytes), y = g.Buffer<char>("y", 1);

@@ -150,7 +150,7 @@ TEST_P(Conformance, KernelTakesTypedArguments) {
   auto by = g.Param<int32_t>("by");
   auto x = g.Input<int32_t>("x", kN);
   auto y = g.Output<int32_t>("y", kN);
-  g.Kernel("scale", Scale, Threads(kN), kN, by, Read(x), Write(y)).HostTwin(ScaleOnHost);
+  g.Kernel("scale", Scale, Threads(kN), kN, by, Read(x), Write(y)).HostFallback(ScaleOnHost);
   const std::vector<int32_t> hx = Random(kN);
   std::vector<int32_t> hy = Poisoned(kN);
   ASSERT_OK(RunOnce(g, [&](Bindings& io) { io.Set(by, -3).Set(x, hx).Set(y, hy); }));
@@ -164,17 +164,16 @@ TEST_P(Conformance, LaunchNodeSubmitsToItsStream) {
   auto y = g.Output<int32_t>("y", kN);
   g.Launch(
        "copy",
-       [](Foreign& foreign, const int32_t* from, int32_t* to) -> absl::Status {
+       [](LaunchContext& launch, const int32_t* from, int32_t* to) -> absl::Status {
 #if defined(__CUDACC__)
-         return ToStatus(
-             cudaMemcpyAsync(to, from, kN * sizeof(int32_t), cudaMemcpyDeviceToDevice, CudaStream(foreign)));
+         return ToStatus(cudaMemcpyAsync(to, from, kN * sizeof(int32_t), cudaMemcpyDeviceToDevice, CudaStream(launch)));
 #else
-         (void)foreign, (void)from, (void)to;
+         (void)launch, (void)from, (void)to;
          return absl::InternalError("called on a host device");
 #endif
        },
        Read(x), Write(y))
-      .HostTwin([](const int32_t* from, int32_t* to) { std::copy(from, from + kN, to); });
+      .HostFallback([](const int32_t* from, int32_t* to) { std::copy(from, from + kN, to); });
   g.ParallelFor("add", kN, AddOne{}, ReadWrite(y));
   const std::vector<int32_t> hx = Random(kN);
   std::vector<int32_t> hy = Poisoned(kN);
@@ -537,8 +536,8 @@ TEST_P(Conformance, BadBindingsAreNamed) {
   ASSERT_OK(run.status());
   EXPECT_OK(run->Wait());
   Graph other("other");
-  auto foreign = other.Param<int32_t>("a");
-  io.Set(foreign, 1);
+  auto launch = other.Param<int32_t>("a");
+  io.Set(launch, 1);
   EXPECT_EQ(exec->Launch(io).status().code(), absl::StatusCode::kInvalidArgument);
 }
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "penstock/replay_cache.h"
+#include "penstock/graph_cache.h"
 #include "tests/conformance/graph/graph_fixture.h"
 #include "tests/support/latch.h"
 
@@ -32,7 +32,7 @@ void OnHost(std::span<uint32_t> x, uint32_t times, uint32_t plus) {
 class Asked : public GraphConformance {
  protected:
   static NodeRef As(NodeRef node, HostWay way) {
-    return way == HostWay::kAskedInline ? node.Inline() : way == HostWay::kAskedWorker ? node.Infallible() : node;
+    return way == HostWay::kHostcallInline ? node.Inline() : way == HostWay::kHostcallWorker ? node.Infallible() : node;
   }
   int64_t Count(Kind kind) { return checks_->witness().log().count(kind); }
   HostBuffer<uint32_t> Pinned(uint32_t value) {
@@ -55,7 +55,8 @@ class Asked : public GraphConformance {
 
 // Kernels and host nodes of all ways in turns, on a word that remembers the order they came in.
 TEST_P(Asked, ComeWhereTheyStandBetweenKernels) {
-  constexpr HostWay kWays[] = {HostWay::kAskedInline, HostWay::kAskedWorker, HostWay::kAskedInline, HostWay::kWorker};
+  constexpr HostWay kWays[] = {HostWay::kHostcallInline, HostWay::kHostcallWorker, HostWay::kHostcallInline,
+                               HostWay::kWorker};
   for (const bool pinned : {true, false}) {
     Graph g("turns");
     auto plus = g.Param<uint32_t>("plus");
@@ -120,7 +121,7 @@ TEST_P(Asked, SideBySideAreEachCalledOnceARun) {
             OnHost(of, 5, n);
           },
           ReadWrite(x.back()));
-      As(node, n % 3 == 0 ? HostWay::kAskedWorker : HostWay::kAskedInline);
+      As(node, n % 3 == 0 ? HostWay::kHostcallWorker : HostWay::kHostcallInline);
     }
   }
   Executable exec = Compiled(g, {.slots = 2});
@@ -182,7 +183,7 @@ TEST_P(Asked, PartNoRun) {
 }
 
 TEST_P(Asked, TheAnswerComesThoughTheCallableFails) {
-  for (const HostWay way : {HostWay::kAskedInline, HostWay::kAskedWorker}) {
+  for (const HostWay way : {HostWay::kHostcallInline, HostWay::kHostcallWorker}) {
     Graph g("fails");
     auto how = g.Param<int>("how");
     auto x = g.InOut<uint32_t>("x", kN, kPinned);
@@ -360,20 +361,22 @@ TEST_P(Asked, ThereIsRoomForAsManyAsADeviceHolds) {
   };
   {
     Executable first = Compiled(g, {.slots = 30});
-    EXPECT_EQ(first.ledger().Text().find("part the run"), std::string::npos);
+    EXPECT_EQ(first.submission_report().Text().find("part the run"), std::string::npos);
     Executable second = Compiled(g, {.slots = 3});
-    EXPECT_NE(second.ledger().Text().find("part the run"), std::string::npos) << second.ledger().Text();
+    EXPECT_NE(second.submission_report().Text().find("part the run"), std::string::npos)
+        << second.submission_report().Text();
     run(first);
     run(second);
   }
   Executable third = Compiled(g, {.slots = 32});
-  EXPECT_EQ(third.ledger().Text().find("part the run"), std::string::npos) << third.ledger().Text();
+  EXPECT_EQ(third.submission_report().Text().find("part the run"), std::string::npos)
+      << third.submission_report().Text();
   run(third);
 }
 
 // Freeing waits for kernels, and one of these waits for the callable.
 TEST_P(Asked, ACallableMayLetGoOfMemory) {
-  for (const HostWay way : {HostWay::kAskedInline, HostWay::kAskedWorker}) {
+  for (const HostWay way : {HostWay::kHostcallInline, HostWay::kHostcallWorker}) {
     Graph g("lets go");
     auto x = g.InOut<uint32_t>("x", kN, kPinned);
     std::optional<DeviceBuffer<uint32_t>> device;
@@ -443,7 +446,7 @@ TEST_P(Asked, OnlyHostNodesAre) {
 }
 
 TEST_P(Asked, ADeclaredAgainStepHasItsOwnCallables) {
-  ReplayCache cache(*runtime_);
+  GraphCache cache(*runtime_);
   HostBuffer<uint32_t> memory = Pinned(0);
   for (uint32_t r = 0; r < 10; ++r) {
     std::fill(memory.begin(), memory.end(), r);

@@ -1,7 +1,7 @@
 // Functors that take several ranks of index: each extent gets that of its own rank.
 #include <vector>
 
-#include "penstock/replay_cache.h"
+#include "penstock/graph_cache.h"
 #include "tests/conformance/graph/graph_fixture.h"
 
 namespace penstock::conformance::index_rank_test {
@@ -65,7 +65,7 @@ TEST_P(IndexRank, OfAnExtentChoosesTheOverload) {
 }
 
 TEST_P(IndexRank, OfAnExtentChoosesTheOverloadOfAStepThatIsDeclaredAgain) {
-  ReplayCache cache(*runtime_);
+  GraphCache cache(*runtime_);
   for (int round = 0; round < 2; ++round) {
     for (const Extent& extent : Extents()) {
       std::vector<int32_t> hy = Poisoned(12);

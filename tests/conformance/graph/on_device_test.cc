@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "penstock/replay_cache.h"
+#include "penstock/graph_cache.h"
 #include "tests/conformance/graph/replay_fixture.h"
 #if defined(__CUDACC__)
 #include "penstock/cuda.h"
@@ -26,10 +26,10 @@ TEST_KERNEL void AddMore([[maybe_unused]] const int32_t* more, [[maybe_unused]] 
 #endif
 }
 
-absl::Status ScaleForeign([[maybe_unused]] Foreign& foreign, [[maybe_unused]] const int32_t* by,
+absl::Status ScaleForeign([[maybe_unused]] LaunchContext& launch, [[maybe_unused]] const int32_t* by,
                           [[maybe_unused]] const int32_t* x, [[maybe_unused]] int32_t* y) {
 #if defined(__CUDACC__)
-  Scale<int32_t><<<1, 256, 0, CudaStream(foreign)>>>(by, x, y);
+  Scale<int32_t><<<1, 256, 0, CudaStream(launch)>>>(by, x, y);
   return ToStatus(cudaGetLastError());
 #else
   return absl::InternalError("called on a host device");
@@ -48,7 +48,7 @@ struct Scaled {
   Graph graph{"scaled"};
   ParamHandle<int32_t> by = graph.Param<int32_t>("by");
   BufferHandle<int32_t> x = graph.Input<int32_t>("x", kN, kPinned), y = graph.Output<int32_t>("y", kN, kPinned);
-  Scaled() { graph.Launch("scale", ScaleForeign, OnDevice(by), Read(x), Write(y)).HostTwin(ScaleTwin<int32_t>); }
+  Scaled() { graph.Launch("scale", ScaleForeign, OnDevice(by), Read(x), Write(y)).HostFallback(ScaleTwin<int32_t>); }
 };
 
 class OnDeviceParam : public ReplayConformance {};
@@ -85,10 +85,10 @@ TEST_P(OnDeviceParam, MayBeReadByManyNodesAndByValueToo) {
   auto x = g.Input<int32_t>("x", kN), y = g.InOut<int32_t>("y", kN);
   auto t = g.Buffer<int32_t>("t", kN);
   g.Host("prepare", [](std::span<int32_t> v) { std::fill(v.begin(), v.end(), 1); }, Write(y));
-  g.Launch("first", ScaleForeign, OnDevice(by), Read(x), Write(t)).HostTwin(ScaleTwin<int32_t>);
-  g.Kernel("second", Scale<int64_t>, Threads(kN), OnDevice(wide), Read(t), Write(y)).HostTwin(ScaleTwin<int64_t>);
-  g.Kernel("third", AddMore, Threads(kN), OnDevice(by), more, ReadWrite(y)).HostTwin(AddTwin);
-  g.Kernel("fourth", AddMore, Threads(kN), OnDevice(more), by, ReadWrite(y)).HostTwin(AddTwin);
+  g.Launch("first", ScaleForeign, OnDevice(by), Read(x), Write(t)).HostFallback(ScaleTwin<int32_t>);
+  g.Kernel("second", Scale<int64_t>, Threads(kN), OnDevice(wide), Read(t), Write(y)).HostFallback(ScaleTwin<int64_t>);
+  g.Kernel("third", AddMore, Threads(kN), OnDevice(by), more, ReadWrite(y)).HostFallback(AddTwin);
+  g.Kernel("fourth", AddMore, Threads(kN), OnDevice(more), by, ReadWrite(y)).HostFallback(AddTwin);
   auto exec = runtime_->Compile(g, {.slots = 2});
   ASSERT_OK(exec.status());
   Bindings io = exec->bindings();
@@ -112,8 +112,8 @@ TEST_P(OnDeviceParam, GoesToEachDeviceThatReadsIt) {
   auto by = g.Param<int32_t>("by");
   auto x = g.Input<int32_t>("x", kN);
   auto y = g.Output<int32_t>("y", kN), z = g.Output<int32_t>("z", kN);
-  g.Launch("here", ScaleForeign, OnDevice(by), Read(x), Write(y)).HostTwin(ScaleTwin<int32_t>).On(0);
-  g.Launch("there", ScaleForeign, OnDevice(by), Read(x), Write(z)).HostTwin(ScaleTwin<int32_t>).On(last);
+  g.Launch("here", ScaleForeign, OnDevice(by), Read(x), Write(y)).HostFallback(ScaleTwin<int32_t>).On(0);
+  g.Launch("there", ScaleForeign, OnDevice(by), Read(x), Write(z)).HostFallback(ScaleTwin<int32_t>).On(last);
   auto exec = runtime_->Compile(g);
   ASSERT_OK(exec.status());
   Bindings io = exec->bindings();
@@ -144,7 +144,7 @@ TEST_P(OnDeviceParam, IsSetBeforeTheFirstLaunchAndAHandleOfThisGraph) {
     g.Param<int64_t>("wide");
     auto t = g.Buffer<int32_t>("t", kN), u = g.Buffer<int32_t>("u", kN);
     g.Fill("fill", t, 1);
-    g.Launch("scale", ScaleForeign, OnDevice(by), Read(t), Write(u)).HostTwin(ScaleTwin<int32_t>);
+    g.Launch("scale", ScaleForeign, OnDevice(by), Read(t), Write(u)).HostFallback(ScaleTwin<int32_t>);
     return std::pair(runtime_->Compile(g).status(), g.model().serial);
   };
   const auto words = [](const absl::Status& status) { return status.ToString(); };
@@ -163,7 +163,7 @@ TEST_P(OnDeviceParam, IsSetBeforeTheFirstLaunchAndAHandleOfThisGraph) {
   auto by = written.Param<int32_t>("by");
   auto t = written.Output<int32_t>("t", kN);
   written.Fill("fill", t, 1);
-  written.Kernel("add", AddMore, Threads(kN), OnDevice(by), 1, ReadWrite(t)).HostTwin(AddTwin);
+  written.Kernel("add", AddMore, Threads(kN), OnDevice(by), 1, ReadWrite(t)).HostFallback(AddTwin);
   const BufferHandle<int32_t> value(written.model().serial, 1);  // put together by hand
   written.Fill("zero", value, 0);
   const absl::Status writes = runtime_->Compile(written).status();
@@ -178,7 +178,7 @@ TEST_P(OnDeviceParam, IsSetBeforeTheFirstLaunchAndAHandleOfThisGraph) {
 }
 
 TEST_P(OnDeviceParam, OfAStepDeclaredAgainIsThatStepsOwn) {
-  ReplayCache cache(*runtime_, {.compile = {.slots = 2}});
+  GraphCache cache(*runtime_, {.compile = {.slots = 2}});
   const std::vector<int32_t> hx = Random(kN);
   for (int step = 0; step < 10; ++step) {
     std::vector<int32_t> hy = Poisoned(kN);
@@ -186,8 +186,8 @@ TEST_P(OnDeviceParam, OfAStepDeclaredAgainIsThatStepsOwn) {
       auto by = g.Param<int32_t>("by");
       auto x = g.Input<int32_t>("x", kN);
       auto y = g.Output<int32_t>("y", kN);
-      g.Launch("scale", ScaleForeign, OnDevice(by), Read(x), Write(y)).HostTwin(ScaleTwin<int32_t>);
-      g.Kernel("more", AddMore, Threads(kN), OnDevice(by), step, ReadWrite(y)).HostTwin(AddTwin);
+      g.Launch("scale", ScaleForeign, OnDevice(by), Read(x), Write(y)).HostFallback(ScaleTwin<int32_t>);
+      g.Kernel("more", AddMore, Threads(kN), OnDevice(by), step, ReadWrite(y)).HostFallback(AddTwin);
       io.Set(by, step).Set(x, hx).Set(y, hy);
     });
     ASSERT_OK(run.status());
@@ -199,7 +199,7 @@ TEST_P(OnDeviceParam, OfAStepDeclaredAgainIsThatStepsOwn) {
 
 TEST_P(OnDeviceParam, IsKnownToTheTwinCheck) {
   const Scaled s;
-  Executable exec = Compiled(s.graph, {.slots = 1, .check_twins = true});
+  Executable exec = Compiled(s.graph, {.slots = 1, .check_against_host = true});
   const HostBuffer<int32_t> x = Pinned(kN, 7), y = Pinned(kN, 0);
   absl::StatusOr<penstock::Run> run = exec.Launch(exec.bindings().Set(s.x, x).Set(s.y, y).Set(s.by, 6));
   ASSERT_OK(run.status());
@@ -216,7 +216,7 @@ class OnDeviceReplay : public OnDeviceParam {};
 TEST_P(OnDeviceReplay, ANewValueIsOneSmallCopyAndNeitherSetNorCaptured) {
   const Scaled s;
   Executable exec = Compiled(s.graph);
-  EXPECT_EQ(exec.ledger().captures, 1) << "by Compile: where the value will be is known";
+  EXPECT_EQ(exec.submission_report().captures, 1) << "by Compile: where the value will be is known";
   const HostBuffer<int32_t> x = Pinned(kN, 7), y = Pinned(kN, 0);
   Bindings io = exec.bindings();
   OfRun(exec, io.Set(s.x, x).Set(s.y, y).Set(s.by, 1));
@@ -227,8 +227,8 @@ TEST_P(OnDeviceReplay, ANewValueIsOneSmallCopyAndNeitherSetNorCaptured) {
               (driver::checked::Totals{.batch_uploads = {2, 4 + kN * 4}, .batch_downloads = {1, kN * 4}, .pieces = 3}));
     EXPECT_EQ(y[0], 7 * by);
   }
-  EXPECT_EQ(exec.ledger().captures, 1);
-  EXPECT_EQ(exec.ledger().graphs, 1) << exec.ledger().Text();
+  EXPECT_EQ(exec.submission_report().captures, 1);
+  EXPECT_EQ(exec.submission_report().graphs, 1) << exec.submission_report().Text();
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, OnDeviceReplay,

@@ -25,19 +25,19 @@ constexpr int kLength = 900;  // more than may be outstanding, and less than sto
 
 #define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
 
-// With so many feeders, which submit the chains where there are several.
+// With so many submission threads, which submit the chains where there are several.
 class Outstanding : public testing::TestWithParam<int> {
  protected:
   // A run whose first node is on the device and stays there; all that was submitted meanwhile is in the record.
   void Start(int width, int length = kLength, bool traced = false) {
-    runtime_.emplace(
-        *checks_.CreateRuntime({.devices = "host", .workers = 2, .host_device_threads = 2, .feeders = GetParam()}));
+    runtime_.emplace(*checks_.CreateRuntime(
+        {.devices = "host", .workers = 2, .host_device_threads = 2, .submission_threads = GetParam()}));
     Graph g("long");
     auto first = g.Buffer<int32_t>("first", 4);
     auto sum = g.Output<int32_t>("sum", 4, kPinned);
     g.Launch(
-         "hold", [](Foreign&, int32_t*) {}, Write(first))
-        .HostTwin([this](int32_t* v) {
+         "hold", [](LaunchContext&, int32_t*) {}, Write(first))
+        .HostFallback([this](int32_t* v) {
           latch_.Arrive();
           std::fill(v, v + 4, 0);
         });
@@ -152,7 +152,7 @@ TEST_P(Outstanding, ARunThatCannotTellWhetherThereIsRoomFails) {
   EXPECT_LE(checks_.witness().log().count(CallKind::kFill), 512);
 }
 
-INSTANTIATE_TEST_SUITE_P(Feeders, Outstanding, testing::Values(0, 3));
+INSTANTIATE_TEST_SUITE_P(SubmissionThreads, Outstanding, testing::Values(0, 3));
 
 }  // namespace
 }  // namespace penstock::conformance::outstanding_test

@@ -1,6 +1,6 @@
-// Wide runs that several threads submit: what they compute is right whatever the number of feeders and the order of the
-// device, feeders do help, the owner does without those that do not come, and failures, Cancel, traces and a dead
-// device are what they are in a run that one thread submits. The checked driver looks on.
+// Wide runs that several threads submit: what they compute is right whatever the number of submission threads and the
+// order of the device, submission threads do help, the owner does without those that do not come, and failures, Cancel,
+// traces and a dead device are what they are in a run that one thread submits. The checked driver looks on.
 //
 // The graph: rows of tasks on lanes of their own, each of which reads what two tasks of the row before have written.
 #include <pthread.h>
@@ -24,7 +24,7 @@ namespace penstock::conformance::partitioned_run_test {
 namespace {
 
 using driver::checked::CallKind;
-using driver::checked::Witness;
+using driver::checked::CallRecorder;
 
 constexpr int64_t kN = 8;
 constexpr std::chrono::seconds kLong{60};
@@ -154,12 +154,12 @@ class SplitRun : public testing::TestWithParam<std::string> {
     EXPECT_EQ(Complaints(), "");
   }
 
-  void Open(int feeders, uint64_t order_seed = 0) {
+  void Open(int submission_threads, uint64_t order_seed = 0) {
     const runtime::ScopedDriverHook hook(
         {.host_options = [order_seed](driver::host::HostDriverOptions& host) { host.order_seed = order_seed; },
          .wrap =
              [this](std::unique_ptr<driver::Driver> driver) {
-               witness_ = std::make_shared<Witness>();
+               witness_ = std::make_shared<CallRecorder>();
                return std::make_unique<Watching>(driver::checked::CreateCheckedDriver(std::move(driver), witness_),
                                                  launching_);
              },
@@ -167,7 +167,7 @@ class SplitRun : public testing::TestWithParam<std::string> {
     auto made = Runtime::Create({.devices = GetParam(),
                                  .workers = 2,
                                  .host_device_threads = 1,
-                                 .feeders = feeders,
+                                 .submission_threads = submission_threads,
                                  .log_level = LogLevel::kOff});
     ASSERT_EQ(made.status(), absl::OkStatus());
     runtime_.emplace(*std::move(made));
@@ -227,16 +227,16 @@ class SplitRun : public testing::TestWithParam<std::string> {
   }
 
   std::function<void()> launching_;
-  std::shared_ptr<Witness> witness_;
+  std::shared_ptr<CallRecorder> witness_;
   std::optional<Runtime> runtime_;
   Executable exec_;
 };
 
 TEST_P(SplitRun, OfRandomDagsIsRightWithAnyNumberOfFeeders) {
   for (uint64_t seed = 1; seed <= 12 && !HasFailure(); ++seed) {
-    for (const int feeders : {0, 1, 3}) {
-      SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::to_string(feeders) + " feeders");
-      Open(feeders, seed % 3 == 0 ? 0 : seed);
+    for (const int submission_threads : {0, 1, 3}) {
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::to_string(submission_threads) + " submission threads");
+      Open(submission_threads, seed % 3 == 0 ? 0 : seed);
       Wide wide(seed, 6 + static_cast<int>(seed % 5), 8, devices());
       Compile(wide, {.slots = 2, .max_lanes = 3 + static_cast<int>(seed % 5)});
       std::vector<Memory> memory;
@@ -259,7 +259,8 @@ TEST_P(SplitRun, OfRandomDagsIsRightWithAnyNumberOfFeeders) {
   }
 }
 
-// Several threads launch at once, in slots of their own: each helps itself, and feeders go from one to another.
+// Several threads launch at once, in slots of their own: each helps itself, and submission threads go from one to
+// another.
 TEST_P(SplitRun, OfManyCallersAtOnceIsRight) {
   Open(2);
   Wide wide(3, 8, 8, devices());
@@ -295,7 +296,7 @@ TEST_P(SplitRun, FeedersHelpWhoLaunches) {
     if (std::this_thread::get_id() != caller) {
       char name[16];
       pthread_getname_np(pthread_self(), name, sizeof(name));
-      EXPECT_EQ(std::string(name).rfind("ps-feeder/", 0), 0u) << name;
+      EXPECT_EQ(std::string(name).rfind("ps-submit/", 0), 0u) << name;
       if (seen.fetch_add(1) == 0) helped.release();
     } else if (seen.load() == 0) {
       EXPECT_TRUE(helped.try_acquire_for(kLong)) << "nobody came";  // not before another has submitted something
@@ -358,7 +359,8 @@ TEST_P(SplitRun, EachCallThatFailsIsOneNamedFailureAndTheNextRunIsRight) {
   }
 }
 
-// The worker that ended the host node submits, feeders help, and Cancel comes when some nodes have been submitted.
+// The worker that ended the host node submits, submission threads help, and Cancel comes when some nodes have been
+// submitted.
 TEST_P(SplitRun, CancelInTheMiddleSubmitsNothingMoreAndCountsWhatIsLeft) {
   for (const int after : {1, 20, 70, 150}) {
     SCOPED_TRACE(after);
@@ -438,10 +440,10 @@ INSTANTIATE_TEST_SUITE_P(Host, SplitRun, testing::Values("host:1", "host:3"),
 INSTANTIATE_TEST_SUITE_P(Cuda, SplitRun, testing::Values("cuda"), [](const auto&) { return "cuda"; });
 
 TEST(FeederOptions, AreRefusedWhereTheyAreNegativeAndNotLeftOpen) {
-  const absl::Status status = Runtime::Create({.devices = "host", .feeders = -2}).status();
+  const absl::Status status = Runtime::Create({.devices = "host", .submission_threads = -2}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_NE(std::string(status.message()).find("feeders = -2"), std::string::npos) << status;
-  const EnvironmentScope scope("PENSTOCK_FEEDERS", "many");
+  EXPECT_NE(std::string(status.message()).find("submission_threads = -2"), std::string::npos) << status;
+  const EnvironmentScope scope("PENSTOCK_SUBMISSION_THREADS", "many");
   EXPECT_EQ(Runtime::Create({.devices = "host"}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 

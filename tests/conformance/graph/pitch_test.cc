@@ -202,7 +202,7 @@ TEST_P(Pitches, ATwinIsCheckedOnCopiesThatLieTheSame) {
   for (int64_t r = 0; r < kH; ++r) {
     for (int64_t c = 0; c < kW; ++c) expected[r * kPitch + c] += static_cast<int32_t>(100 * r + c);
   }
-  ASSERT_OK(RunOnce(g, [&](Bindings& io) { io.Set(x, h); }, {.check_twins = true}));
+  ASSERT_OK(RunOnce(g, [&](Bindings& io) { io.Set(x, h); }, {.check_against_host = true}));
   EXPECT_EQ(h, expected);
 }
 

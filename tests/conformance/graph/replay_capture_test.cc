@@ -24,10 +24,10 @@ __global__ void AddTo(int32_t* x, int32_t value) { x[threadIdx.x] += value; }
 #endif
 
 // Adds `value`, `times` times, one kernel each.
-absl::Status AddForeign([[maybe_unused]] Foreign& foreign, [[maybe_unused]] int32_t* x, [[maybe_unused]] int32_t value,
-                        [[maybe_unused]] int32_t times) {
+absl::Status AddForeign([[maybe_unused]] LaunchContext& launch, [[maybe_unused]] int32_t* x,
+                        [[maybe_unused]] int32_t value, [[maybe_unused]] int32_t times) {
 #if defined(__CUDACC__)
-  for (int32_t i = 0; i < times; ++i) AddTo<<<1, kN, 0, CudaStream(foreign)>>>(x, value);
+  for (int32_t i = 0; i < times; ++i) AddTo<<<1, kN, 0, CudaStream(launch)>>>(x, value);
   return ToStatus(cudaGetLastError());
 #else
   return absl::InternalError("called on a host device");
@@ -44,10 +44,10 @@ struct Sandwich {
   ParamHandle<int32_t> value, times;
 
   template <class V, class T, class F = decltype(&AddForeign)>
-  void Declare(V v, T t, F foreign = &AddForeign) {
+  void Declare(V v, T t, F launch = &AddForeign) {
     x = graph.InOut<int32_t>("x", kN, kPinned);
     graph.ParallelFor("one", kN, AddOne{}, ReadWrite(x));
-    graph.Launch("theirs", foreign, ReadWrite(x), v, t).HostTwin(AddTwin);
+    graph.Launch("theirs", launch, ReadWrite(x), v, t).HostFallback(AddTwin);
     graph.ParallelFor("two", kN, AddOne{}, ReadWrite(x));
   }
 };
@@ -62,7 +62,7 @@ class ReplayCapture : public ReplayConformance {
     return changes;
   }
   static bool Says(const Executable& exec, const std::string& words) {
-    return exec.ledger().Text().find(words) != std::string::npos;
+    return exec.submission_report().Text().find(words) != std::string::npos;
   }
 };
 
@@ -70,14 +70,14 @@ TEST_P(ReplayCapture, ALaunchNodeIsCapturedOnceASlotByCompile) {
   Sandwich s;
   s.Declare(7, 2);
   Executable exec = Compiled(s.graph, {.slots = 3});
-  EXPECT_EQ(exec.ledger().captures, 3);
-  EXPECT_EQ(exec.ledger().graphs, 3) << "the Launch node parts none";
+  EXPECT_EQ(exec.submission_report().captures, 3);
+  EXPECT_EQ(exec.submission_report().graphs, 3) << "the Launch node parts none";
   HostBuffer<int32_t> memory = Pinned(kN, 0);
   Bindings io = exec.bindings();
   EXPECT_EQ(Check(exec, s, io, memory, 14).alone, 0);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(Check(exec, s, io, memory, 14), (Changes{.launched = 1}));
-  EXPECT_EQ(exec.ledger().captures, 3);
-  EXPECT_TRUE(exec.ledger().notes.empty()) << exec.ledger().Text();
+  EXPECT_EQ(exec.submission_report().captures, 3);
+  EXPECT_TRUE(exec.submission_report().notes.empty()) << exec.submission_report().Text();
 }
 
 TEST_P(ReplayCapture, AnotherArgumentIsCapturedAnewAndSetInTheGraphThereIs) {
@@ -85,18 +85,18 @@ TEST_P(ReplayCapture, AnotherArgumentIsCapturedAnewAndSetInTheGraphThereIs) {
   s.value = s.graph.Param<int32_t>("value");
   s.Declare(s.value, 3);
   Executable exec = Compiled(s.graph);
-  EXPECT_EQ(exec.ledger().captures, 0) << "the value is not known";
+  EXPECT_EQ(exec.submission_report().captures, 0) << "the value is not known";
   HostBuffer<int32_t> memory = Pinned(kN, 0);
   Bindings io = exec.bindings();
   Check(exec, s, io.Set(s.value, 5), memory, 15);
-  EXPECT_EQ(exec.ledger().captures, 1);
-  EXPECT_EQ(exec.ledger().graphs, 1);
+  EXPECT_EQ(exec.submission_report().captures, 1);
+  EXPECT_EQ(exec.submission_report().graphs, 1);
   for (int32_t value = 6; value < 10; ++value) {
     EXPECT_EQ(Check(exec, s, io.Set(s.value, value), memory, 3 * value).set, 1) << "the child";
     EXPECT_EQ(Check(exec, s, io.Set(s.value, value), memory, 3 * value).set, 0) << "the same value";
   }
-  EXPECT_EQ(exec.ledger().captures, 5);
-  EXPECT_EQ(exec.ledger().graphs, 1) << exec.ledger().Text();
+  EXPECT_EQ(exec.submission_report().captures, 5);
+  EXPECT_EQ(exec.submission_report().graphs, 1) << exec.submission_report().Text();
 }
 
 TEST_P(ReplayCapture, ACaptureOfAnotherStructureHasTheGraphMadeAnewAndTheLedgerSaysWhy) {
@@ -108,14 +108,14 @@ TEST_P(ReplayCapture, ACaptureOfAnotherStructureHasTheGraphMadeAnewAndTheLedgerS
   Bindings io = exec.bindings();
   Check(exec, s, io.Set(s.times, 1), memory, 10);
   for (const int32_t times : {3, 2, 5}) {
-    // A twin is one kernel, however often it adds.
+    // A host fallback is one kernel, however often it adds.
     if (!on_cuda()) checks_->witness().FailNth(Kind::kSetChild, 1, absl::FailedPreconditionError("other nodes"));
     Check(exec, s, io.Set(s.times, times), memory, 10 * times);
-    EXPECT_TRUE(Says(exec, "a graph was made anew: graph 'sandwich' node 'theirs'")) << exec.ledger().Text();
+    EXPECT_TRUE(Says(exec, "a graph was made anew: graph 'sandwich' node 'theirs'")) << exec.submission_report().Text();
     Check(exec, s, io, memory, 10 * times);
   }
-  EXPECT_EQ(exec.ledger().graphs, 4);
-  EXPECT_EQ(exec.ledger().captures, 4);
+  EXPECT_EQ(exec.submission_report().graphs, 4);
+  EXPECT_EQ(exec.submission_report().captures, 4);
 }
 
 TEST_P(ReplayCapture, SlotsHaveTheirOwn) {
@@ -144,11 +144,11 @@ TEST_P(ReplayCapture, SlotsHaveTheirOwn) {
 }
 
 // As an application breaks one, or a library: by a call that waits.
-absl::Status Waits([[maybe_unused]] Foreign& foreign, [[maybe_unused]] int32_t* x, [[maybe_unused]] int32_t value,
+absl::Status Waits([[maybe_unused]] LaunchContext& launch, [[maybe_unused]] int32_t* x, [[maybe_unused]] int32_t value,
                    [[maybe_unused]] int32_t times) {
 #if defined(__CUDACC__)
-  AddTo<<<1, kN, 0, CudaStream(foreign)>>>(x, value * times);
-  return ToStatus(cudaStreamSynchronize(CudaStream(foreign)));
+  AddTo<<<1, kN, 0, CudaStream(launch)>>>(x, value * times);
+  return ToStatus(cudaStreamSynchronize(CudaStream(launch)));
 #else
   return absl::InternalError("called on a host device");
 #endif
@@ -166,9 +166,10 @@ TEST_P(ReplayCapture, OneThatIsBrokenAtCompileIsItsStatusInGraphModeAndAStreamLa
   const ModeScope mode("auto");
   fail();
   Executable exec = Compiled(s.graph);
-  EXPECT_TRUE(Says(exec, "node 'theirs' is in no graph: graph 'sandwich' node 'theirs'")) << exec.ledger().Text();
-  EXPECT_EQ(exec.ledger().graphs, 2) << "one before it and one behind";
-  EXPECT_EQ(exec.ledger().captures, 0);
+  EXPECT_TRUE(Says(exec, "node 'theirs' is in no graph: graph 'sandwich' node 'theirs'"))
+      << exec.submission_report().Text();
+  EXPECT_EQ(exec.submission_report().graphs, 2) << "one before it and one behind";
+  EXPECT_EQ(exec.submission_report().captures, 0);
   HostBuffer<int32_t> memory = Pinned(kN, 0);
   Bindings io = exec.bindings();
   for (int run = 0; run < 40; ++run) {
@@ -178,12 +179,12 @@ TEST_P(ReplayCapture, OneThatIsBrokenAtCompileIsItsStatusInGraphModeAndAStreamLa
     ASSERT_OK(started->Wait());
     ASSERT_EQ(memory[kN - 1], run + 22);
   }
-  EXPECT_GT(exec.ledger().graph_launches, 0);
+  EXPECT_GT(exec.submission_report().graph_launches, 0);
 }
 
 // Breaks its capture where `times` is 1.
-absl::Status MayWait(Foreign& foreign, int32_t* x, int32_t value, int32_t times) {
-  return times == 1 ? Waits(foreign, x, value, times) : AddForeign(foreign, x, value, times);
+absl::Status MayWait(LaunchContext& launch, int32_t* x, int32_t value, int32_t times) {
+  return times == 1 ? Waits(launch, x, value, times) : AddForeign(launch, x, value, times);
 }
 
 TEST_P(ReplayCapture, OneThatIsBrokenByALaunchIsItsStatusInGraphModeAndTheEndOfGraphsUnderAuto) {
@@ -213,25 +214,25 @@ TEST_P(ReplayCapture, OneThatIsBrokenByALaunchIsItsStatusInGraphModeAndTheEndOfG
   Bindings io = exec.bindings();
   io.Set(s.x, memory);
   for (int run = 0; run < 60; ++run) {
-    const int64_t launched = exec.ledger().graph_launches;
+    const int64_t launched = exec.submission_report().graph_launches;
     const int32_t times = launched == 2 ? 1 : 2 + run % 2;
-    if (launched == 2 && exec.ledger().mode == Mode::kAuto) fail();
+    if (launched == 2 && exec.submission_report().mode == Mode::kAuto) fail();
     std::fill(memory.begin(), memory.end(), run);
     absl::StatusOr<penstock::Run> started = exec.Launch(io.Set(s.times, times));
     ASSERT_OK(started.status());
     ASSERT_OK(started->Wait());
     ASSERT_EQ(memory[kN - 1], run + 2 + 4 * times) << "run " << run;
   }
-  EXPECT_EQ(exec.ledger().mode, Mode::kStream) << exec.ledger().Text();
-  EXPECT_EQ(exec.ledger().graph_launches, 2);
-  EXPECT_TRUE(Says(exec, "no graphs any more: graph 'sandwich' node 'theirs'")) << exec.ledger().Text();
+  EXPECT_EQ(exec.submission_report().mode, Mode::kStream) << exec.submission_report().Text();
+  EXPECT_EQ(exec.submission_report().graph_launches, 2);
+  EXPECT_TRUE(Says(exec, "no graphs any more: graph 'sandwich' node 'theirs'")) << exec.submission_report().Text();
 }
 
 // As a library has it: memory to work in, which it allocates, clears and waits for.
 std::atomic<int> made = 0, alive = 0;
 #if defined(__CUDACC__)
 struct Workspace {
-  explicit Workspace(const Foreign& foreign) : stream(CudaStream(foreign)) {
+  explicit Workspace(const LaunchContext& launch) : stream(CudaStream(launch)) {
     ++made, ++alive;
     EXPECT_EQ(cudaMalloc(&memory, kN * sizeof(int32_t)), cudaSuccess);
     EXPECT_EQ(cudaMemsetAsync(memory, 0, kN * sizeof(int32_t), stream), cudaSuccess);
@@ -255,13 +256,13 @@ __global__ void Slowly(const int32_t* from, const int32_t* zero, int32_t* to) {
 #endif
 
 // from to the workspace, from there to `to`.
-absl::Status ThroughWorkspace([[maybe_unused]] Foreign& foreign, [[maybe_unused]] const int32_t* from,
+absl::Status ThroughWorkspace([[maybe_unused]] LaunchContext& launch, [[maybe_unused]] const int32_t* from,
                               [[maybe_unused]] int32_t* to) {
 #if defined(__CUDACC__)
-  const Workspace& workspace = foreign.Get<Workspace>();
-  EXPECT_EQ(workspace.stream, CudaStream(foreign)) << "whoever gets it has the stream it was made with";
-  Slowly<<<1, kN, 0, workspace.stream>>>(from, foreign.Zero<int32_t>(), workspace.memory);
-  Slowly<<<1, kN, 0, workspace.stream>>>(workspace.memory, foreign.Zero<int32_t>(), to);
+  const Workspace& workspace = launch.Get<Workspace>();
+  EXPECT_EQ(workspace.stream, CudaStream(launch)) << "whoever gets it has the stream it was made with";
+  Slowly<<<1, kN, 0, workspace.stream>>>(from, launch.Zero<int32_t>(), workspace.memory);
+  Slowly<<<1, kN, 0, workspace.stream>>>(workspace.memory, launch.Zero<int32_t>(), to);
   return ToStatus(cudaGetLastError());
 #else
   return absl::InternalError("called on a host device");
@@ -281,7 +282,7 @@ TEST_P(ReplayCapture, NodesOfALaneShareWhatTheyHaveMadeAndComeOneAfterTheOther) 
     y.push_back(g.Output<int32_t>("y" + number, kN, kPinned));
     from.push_back(Pinned(kN, 0));
     to.push_back(Pinned(kN, 0));
-    g.Launch("copy" + number, ThroughWorkspace, Read(x.back()), Write(y.back())).HostTwin(CopyTwin);
+    g.Launch("copy" + number, ThroughWorkspace, Read(x.back()), Write(y.back())).HostFallback(CopyTwin);
   }
   for (const std::string mode : {"graph", "stream", "auto"}) {
     const ModeScope scope(mode);
@@ -305,7 +306,7 @@ TEST_P(ReplayCapture, NodesOfALaneShareWhatTheyHaveMadeAndComeOneAfterTheOther) 
       EXPECT_EQ(made, 2) << mode << ": one a lane";
     }
     if (on_cuda() && mode == "graph") {
-      EXPECT_EQ(exec.ledger().captures, kCopies + 2) << "again where it was made";
+      EXPECT_EQ(exec.submission_report().captures, kCopies + 2) << "again where it was made";
     }
   }
   runtime_.reset();  // when that has gone, so have all executables

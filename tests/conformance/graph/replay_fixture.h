@@ -1,4 +1,4 @@
-// Executables in graph mode, with what their runs change at the seam counted beside what their ledgers say.
+// Executables in graph mode, with what their runs change at the driver interface counted beside what their ledgers say.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ class ReplayConformance : public GraphConformance {
   Changes Seen() {
     return {Count(Kind::kLaunchGraph), Count(Kind::kSetNode) + Count(Kind::kSetChild), Count(Kind::kEnableNode),
             Count(Kind::kLaunch) + Count(Kind::kCopy) + Count(Kind::kCopyBatch) + Count(Kind::kFill) +
-                Count(Kind::kForeign)};
+                Count(Kind::kExternal)};
   }
   Changes OfRun(Executable& exec, const Bindings& io) {
     const Changes before = Seen();
@@ -42,17 +42,17 @@ class ReplayConformance : public GraphConformance {
   }
   // The runtime has made no other executable.
   void CheckLedger(const Executable& exec) {
-    const ReplayLedger ledger = exec.ledger();
-    EXPECT_EQ(ledger.mode, Mode::kGraph);
-    EXPECT_EQ(ledger.graphs, Count(Kind::kInstantiate));
-    EXPECT_GE(ledger.graphs, Count(Kind::kUpload));
-    EXPECT_EQ(ledger.graph_nodes, Count(Kind::kAddNode) + Count(Kind::kAddChild));
-    EXPECT_EQ(ledger.captures, Count(Kind::kEndCapture));
-    EXPECT_EQ(ledger.instantiating_us > 0, ledger.graphs > 0);
-    EXPECT_EQ(ledger.capturing_us > 0, ledger.captures > 0);
-    EXPECT_EQ(ledger.graph_launches, Count(Kind::kLaunchGraph));
-    EXPECT_EQ(ledger.nodes_set, Count(Kind::kSetNode) + Count(Kind::kSetChild));
-    EXPECT_EQ(ledger.nodes_switched, Count(Kind::kEnableNode));
+    const SubmissionReport submission_report = exec.submission_report();
+    EXPECT_EQ(submission_report.mode, Mode::kGraph);
+    EXPECT_EQ(submission_report.graphs, Count(Kind::kInstantiate));
+    EXPECT_GE(submission_report.graphs, Count(Kind::kUpload));
+    EXPECT_EQ(submission_report.graph_nodes, Count(Kind::kAddNode) + Count(Kind::kAddChild));
+    EXPECT_EQ(submission_report.captures, Count(Kind::kEndCapture));
+    EXPECT_EQ(submission_report.instantiating_us > 0, submission_report.graphs > 0);
+    EXPECT_EQ(submission_report.capturing_us > 0, submission_report.captures > 0);
+    EXPECT_EQ(submission_report.graph_launches, Count(Kind::kLaunchGraph));
+    EXPECT_EQ(submission_report.nodes_set, Count(Kind::kSetNode) + Count(Kind::kSetChild));
+    EXPECT_EQ(submission_report.nodes_switched, Count(Kind::kEnableNode));
   }
   Executable Compiled(const Graph& g, CompileOptions options = {.slots = 1}) {
     absl::StatusOr<Executable> exec = runtime_->Compile(g, std::move(options));

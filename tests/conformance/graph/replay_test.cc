@@ -1,5 +1,6 @@
-// Graph mode: what a launch changes in graphs that have been made, counted at the seam; what is in no graph, and what
-// the ledger says of all that. What results come to, every other conformance test says, in either mode.
+// Graph mode: what a launch changes in graphs that have been made, counted at the driver interface; what is in no
+// graph, and what the submission_report says of all that. What results come to, every other conformance test says, in
+// either mode.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -280,7 +281,7 @@ TEST_P(Replay, HostNodesPartGraphs) {
       ReadWrite(x));
   g.ParallelFor("behind", kN, AddOne{}, ReadWrite(x));
   Executable exec = Compiled(g, {.slots = 2});
-  EXPECT_EQ(exec.ledger().graphs, 4) << "two a slot";
+  EXPECT_EQ(exec.submission_report().graphs, 4) << "two a slot";
   HostBuffer<int32_t> memory = Pinned(kN, 1);
   Bindings io = exec.bindings();
   const Changes first = OfRun(exec, io.Set(x, memory));
@@ -296,8 +297,9 @@ TEST_P(Replay, APlanOnSeveralDevicesIsOfStreamsAndTheLedgerSaysSo) {
   g.ParallelFor("here", kN, AddOne{}, ReadWrite(x)).On(0);
   g.ParallelFor("there", kN, AddOne{}, ReadWrite(x)).On(1);
   Executable exec = Compiled(g);
-  EXPECT_EQ(exec.ledger().mode, Mode::kStream);
-  EXPECT_NE(exec.ledger().Text().find("several devices"), std::string::npos) << exec.ledger().Text();
+  EXPECT_EQ(exec.submission_report().mode, Mode::kStream);
+  EXPECT_NE(exec.submission_report().Text().find("several devices"), std::string::npos)
+      << exec.submission_report().Text();
   HostBuffer<int32_t> memory = Pinned(kN, 1);
   Bindings io = exec.bindings();
   absl::StatusOr<penstock::Run> run = exec.Launch(io.Set(x, memory));
@@ -317,9 +319,10 @@ TEST_P(Replay, ACopyFromAnotherDeviceStandsBetweenGraphsAndTheLedgerNamesIt) {
   auto y = g.Output<int32_t>("y", kN, kPinned);
   g.ParallelFor("here", kN, CopyElement{}, Read(*state), Write(y)).On(0);
   Executable exec = Compiled(g);
-  EXPECT_EQ(exec.ledger().mode, Mode::kGraph);
-  EXPECT_NE(exec.ledger().Text().find("copies between devices"), std::string::npos) << exec.ledger().Text();
-  EXPECT_EQ(exec.ledger().Text().find("part graphs"), std::string::npos) << exec.ledger().Text();
+  EXPECT_EQ(exec.submission_report().mode, Mode::kGraph);
+  EXPECT_NE(exec.submission_report().Text().find("copies between devices"), std::string::npos)
+      << exec.submission_report().Text();
+  EXPECT_EQ(exec.submission_report().Text().find("part graphs"), std::string::npos) << exec.submission_report().Text();
   HostBuffer<int32_t> memory = Pinned(kN, 0);
   Bindings io = exec.bindings();
   EXPECT_EQ(OfRun(exec, io.Set(y, memory)).alone, 1);
@@ -332,20 +335,20 @@ TEST_P(Replay, TheEnvironmentsModeWinsAndMustBeOne) {
   g.ParallelFor("one", kN, AddOne{}, ReadWrite(x));
   {
     const ModeScope stream("stream");
-    EXPECT_EQ(Compiled(g, {.slots = 1, .mode = Mode::kGraph}).ledger().mode, Mode::kStream);
+    EXPECT_EQ(Compiled(g, {.slots = 1, .mode = Mode::kGraph}).submission_report().mode, Mode::kStream);
   }
   {
     const ModeScope graph("graph");
-    EXPECT_EQ(Compiled(g, {.slots = 1, .mode = Mode::kStream}).ledger().mode, Mode::kGraph);
+    EXPECT_EQ(Compiled(g, {.slots = 1, .mode = Mode::kStream}).submission_report().mode, Mode::kGraph);
   }
   {
     const ModeScope none("");
-    EXPECT_EQ(Compiled(g, {.slots = 1, .mode = Mode::kGraph}).ledger().mode, Mode::kGraph);
-    EXPECT_EQ(Compiled(g).ledger().mode, Mode::kAuto);
+    EXPECT_EQ(Compiled(g, {.slots = 1, .mode = Mode::kGraph}).submission_report().mode, Mode::kGraph);
+    EXPECT_EQ(Compiled(g).submission_report().mode, Mode::kAuto);
   }
   {
     const ModeScope both("auto");
-    EXPECT_EQ(Compiled(g, {.slots = 1, .mode = Mode::kGraph}).ledger().mode, Mode::kAuto);
+    EXPECT_EQ(Compiled(g, {.slots = 1, .mode = Mode::kGraph}).submission_report().mode, Mode::kAuto);
   }
   const ModeScope other("graphs");
   const absl::StatusOr<Executable> exec = runtime_->Compile(g);

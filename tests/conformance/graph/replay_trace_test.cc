@@ -1,5 +1,5 @@
-// Graph mode with a trace: the spans of replays, what they cost at the seam, and what has none. That nothing else
-// changes, every other conformance test of graphs says with the same code.
+// Graph mode with a trace: the spans of replays, what they cost at the driver interface, and what has none. That
+// nothing else changes, every other conformance test of graphs says with the same code.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -36,10 +36,10 @@ struct CopyElement {
 #if defined(__CUDACC__)
 __global__ void AddTo(int32_t* x, int32_t value) { x[threadIdx.x] += value; }
 #endif
-absl::Status AddForeign([[maybe_unused]] Foreign& foreign, [[maybe_unused]] int32_t* x,
+absl::Status AddForeign([[maybe_unused]] LaunchContext& launch, [[maybe_unused]] int32_t* x,
                         [[maybe_unused]] int32_t value) {
 #if defined(__CUDACC__)
-  for (int i = 0; i < 2; ++i) AddTo<<<1, kN, 0, CudaStream(foreign)>>>(x, value);
+  for (int i = 0; i < 2; ++i) AddTo<<<1, kN, 0, CudaStream(launch)>>>(x, value);
   return ToStatus(cudaGetLastError());
 #else
   return absl::InternalError("called on a host device");
@@ -98,7 +98,7 @@ struct Mixed {
     auto t = graph.Buffer<int32_t>("t", kN), u = graph.Buffer<int32_t>("u", kN);
     graph.Fill("fill", t, 7);
     graph.ParallelFor("one", kN, AddOne{}, ReadWrite(x));
-    graph.Launch("theirs", AddForeign, ReadWrite(t), 5).HostTwin(AddTwin);
+    graph.Launch("theirs", AddForeign, ReadWrite(t), 5).HostFallback(AddTwin);
     graph.Copy("inside", t, u);
     graph
         .Host(
@@ -157,7 +157,7 @@ class ReplayTraceMixed : public ReplayTrace {
 
 TEST_P(ReplayTraceMixed, EveryNodeHasASpanARunThatSaysWhatItDoesOnStreams) {
   const Executable exec = Compiled(mixed_.graph, Traced(2));
-  EXPECT_EQ(exec.ledger().mode, Mode::kGraph) << exec.ledger().Text();
+  EXPECT_EQ(exec.submission_report().mode, Mode::kGraph) << exec.submission_report().Text();
   RunTwice(exec);
   CheckLedger(exec);
   const std::vector<Span> of_graphs = OnDevices(*trace_);
@@ -239,7 +239,7 @@ struct Dag {
   // How many nodes a graph of it has, and how many of them are stamps: one behind each node, and one before each that
   // comes directly behind none or several. What begins with several begins with the copy of parameters, which has none.
   struct Size {
-    int all = 0, stamps = 0;
+    int all = 0, timestamps = 0;
   };
   Size GraphSize() const {
     const Order order = WholeOrder();
@@ -253,10 +253,10 @@ struct Dag {
         for (size_t k = 0; k < count; ++k) implied = implied || (order.before[n][k] && order.before[k][p]);
         direct += order.before[n][p] && !implied ? 1 : 0;
       }
-      size.stamps += direct == 1 ? 1 : 2;
+      size.timestamps += direct == 1 ? 1 : 2;
       roots += direct == 0 ? 1 : 0;
     }
-    size.all = static_cast<int>(count) + size.stamps + (roots > 1 ? 1 : 0);
+    size.all = static_cast<int>(count) + size.timestamps + (roots > 1 ? 1 : 0);
     return size;
   }
 
@@ -329,14 +329,14 @@ TEST_P(ReplayTraceDag, ANodeBeginsWhenAllBeforeItHaveEnded) {
 }
 
 TEST_P(ReplayTraceDag, ItCostsANodeBehindEachAndOneBeforeWhatComesBehindNoneOrSeveral) {
-  EXPECT_EQ((Dag{1, {{}, {0}, {1}, {2}}}).GraphSize().stamps, 6 + 1)
+  EXPECT_EQ((Dag{1, {{}, {0}, {1}, {2}}}).GraphSize().timestamps, 6 + 1)
       << "a chain of six, of which the first has a begin";
-  EXPECT_EQ((Dag{1, {{}, {0}, {0}, {1, 2}}}).GraphSize().stamps, 6 + 2);
+  EXPECT_EQ((Dag{1, {{}, {0}, {0}, {1, 2}}}).GraphSize().timestamps, 6 + 2);
   for (const Dag& dag : Dags(40, rng_)) {
     const int64_t nodes = Count(Kind::kAddNode), timed = Count(Kind::kRecord);
     const Executable exec = RunTraced(dag, 0);
     EXPECT_EQ(Count(Kind::kAddNode) - nodes, dag.GraphSize().all) << dag.Text();
-    EXPECT_EQ(exec.ledger().graph_nodes, dag.GraphSize().all) << dag.Text();
+    EXPECT_EQ(exec.submission_report().graph_nodes, dag.GraphSize().all) << dag.Text();
     EXPECT_LE(Count(Kind::kRecord) - timed, 2) << "the upload's end, and the trace's base";
   }
 }
@@ -427,8 +427,9 @@ TEST_P(ReplayTrace, GraphsThatAreMadeAnewAreTimedToo) {
     EXPECT_EQ(memory[kN - 1], expected);
     EXPECT_EQ(OnDevices(*trace_, run).size(), kNodes + 2u) << "run " << run;
   }
-  EXPECT_GT(exec.ledger().graphs, 1) << exec.ledger().Text();
-  EXPECT_EQ(exec.ledger().graph_nodes, exec.ledger().graphs * (2 * (kNodes + 2) + 2)) << "with a head, and its stamp";
+  EXPECT_GT(exec.submission_report().graphs, 1) << exec.submission_report().Text();
+  EXPECT_EQ(exec.submission_report().graph_nodes, exec.submission_report().graphs * (2 * (kNodes + 2) + 2))
+      << "with a head, and its stamp";
 }
 
 TEST_P(ReplayTrace, WhatIsInNoGraphIsTimedBesideThem) {
@@ -449,7 +450,7 @@ TEST_P(ReplayTrace, WhatIsInNoGraphIsTimedBesideThem) {
   for (const char* const mode : {"graph", "stream"}) {
     const ModeScope scope(mode);
     Executable exec = Compiled(g, Traced());
-    EXPECT_EQ(exec.ledger().mode, std::string(mode) == "graph" ? Mode::kGraph : Mode::kStream);
+    EXPECT_EQ(exec.submission_report().mode, std::string(mode) == "graph" ? Mode::kGraph : Mode::kStream);
     Bindings io = exec.bindings();
     io.Set(x, in).Set(y, out);
     for (int r = 0; r < 2; ++r) ASSERT_OK(Run(exec, io));
@@ -465,11 +466,12 @@ TEST_P(ReplayTrace, UnderAutoItIsOfStreamsAndTheLedgerSaysSo) {
   g.ParallelFor("one", kN, AddOne{}, ReadWrite(x));
   const ModeScope both("auto");
   const Executable exec = Compiled(g, Traced());
-  EXPECT_EQ(exec.ledger().mode, Mode::kStream);
-  EXPECT_EQ(exec.ledger().graphs, 0);
-  ASSERT_EQ(exec.ledger().notes.size(), 1u);
-  EXPECT_NE(exec.ledger().Text().find("no graphs: runs with a trace"), std::string::npos) << exec.ledger().Text();
-  EXPECT_NE(exec.ledger().Text().find("Mode::kGraph"), std::string::npos) << exec.ledger().Text();
+  EXPECT_EQ(exec.submission_report().mode, Mode::kStream);
+  EXPECT_EQ(exec.submission_report().graphs, 0);
+  ASSERT_EQ(exec.submission_report().notes.size(), 1u);
+  EXPECT_NE(exec.submission_report().Text().find("no graphs: runs with a trace"), std::string::npos)
+      << exec.submission_report().Text();
+  EXPECT_NE(exec.submission_report().Text().find("Mode::kGraph"), std::string::npos) << exec.submission_report().Text();
 }
 
 #define INSTANTIATE(suite)                                                                                       \

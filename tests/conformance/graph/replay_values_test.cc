@@ -94,26 +94,27 @@ TEST_P(ReplayValues, ManyNewValuesAgainAndAgainComeByOneCopyUntilTheyStayAsTheyA
   for (int i = 1; i < 8; ++i) {
     EXPECT_EQ(Check(exec, chain, io, memory, NewValues()), (Changes{.launched = 1, .set = kNodes})) << "run " << i;
   }
-  EXPECT_EQ(exec.ledger().graphs, 1);
+  EXPECT_EQ(exec.submission_report().graphs, 1);
   EXPECT_EQ(Check(exec, chain, io, memory, NewValues()), same()) << "the eighth in a row";
-  EXPECT_EQ(exec.ledger().graphs, 2);
-  EXPECT_NE(exec.ledger().Text().find("come by one copy from now on"), std::string::npos) << exec.ledger().Text();
+  EXPECT_EQ(exec.submission_report().graphs, 2);
+  EXPECT_NE(exec.submission_report().Text().find("come by one copy from now on"), std::string::npos)
+      << exec.submission_report().Text();
   EXPECT_EQ(Check(exec, chain, io, memory, NewValues()), same());
   EXPECT_EQ(Check(exec, chain, io, memory, NewValues(), int64_t{9} << 32), same());
-  EXPECT_EQ(exec.ledger().refreshes, 3);
+  EXPECT_EQ(exec.submission_report().refreshes, 3);
   std::vector<int32_t> values = NewValues();
   EXPECT_EQ(Check(exec, chain, io, memory, values), same());
   ++values[kNodes / 2];
   EXPECT_EQ(Check(exec, chain, io, memory, values), same()) << "one value is as good as many";
   EXPECT_EQ(Check(exec, chain, io, memory, values), (Changes{.launched = 1, .switched = 1}));
   for (int i = 0; i < 22; ++i) EXPECT_EQ(Check(exec, chain, io, memory, values), same()) << "run " << i;
-  EXPECT_EQ(exec.ledger().graphs, 2);
+  EXPECT_EQ(exec.submission_report().graphs, 2);
   Check(exec, chain, io, memory, values);
-  EXPECT_EQ(exec.ledger().graphs, 3) << "the 24th in a row";
+  EXPECT_EQ(exec.submission_report().graphs, 3) << "the 24th in a row";
   EXPECT_EQ(Check(exec, chain, io, memory, values), same());
   ++values[3];
   EXPECT_EQ(Check(exec, chain, io, memory, values), (Changes{.launched = 1, .set = 1}));
-  EXPECT_EQ(exec.ledger().refreshes, 5);
+  EXPECT_EQ(exec.submission_report().refreshes, 5);
 }
 
 // Which do not stand behind the one copy of the parameters, so what reads these must by itself.
@@ -125,7 +126,7 @@ TEST_P(ReplayValues, SoTheyComeWhereCopyEnginesBringTheRest) {
   Bindings io = exec.bindings();
   io.Set(chain.x, memory);
   for (int run = 0; run < 20; ++run) Check(exec, chain, io, memory, NewValues());
-  EXPECT_EQ(exec.ledger().refreshes, 12);
+  EXPECT_EQ(exec.submission_report().refreshes, 12);
 }
 
 TEST_P(ReplayValues, AFewNewValuesAreSetNodeByNode) {
@@ -140,7 +141,7 @@ TEST_P(ReplayValues, AFewNewValuesAreSetNodeByNode) {
     for (size_t i = 0; i < 15; ++i) ++values[i];
     EXPECT_EQ(Check(exec, chain, io, memory, values), (Changes{.launched = 1, .set = 15}));
   }
-  EXPECT_EQ(exec.ledger().refreshes, 0);
+  EXPECT_EQ(exec.submission_report().refreshes, 0);
 }
 
 TEST_P(ReplayValues, EverySlotHasItsOwn) {
@@ -179,7 +180,7 @@ TEST_P(ReplayValues, ARunThatFailedBeforeItsGraphKeepsNoLaterOneFromItsValues) {
   io.Set(chain.x, memory);
   std::vector<int32_t> values;
   for (int run = 0; run < 10; ++run) Check(exec, chain, io, memory, values = NewValues());
-  ASSERT_GT(exec.ledger().refreshes, 0) << "values come by a copy";
+  ASSERT_GT(exec.submission_report().refreshes, 0) << "values come by a copy";
   for (int run = 0; run < 3; ++run) {
     std::fill(memory.begin(), memory.end(), -1);
     Set(io, chain, values = NewValues(), 7);
@@ -207,7 +208,7 @@ TEST_P(ReplayValues, AValueThatIsReadThereReachesWhoeverElseTakesIt) {
     ASSERT_EQ(memory[0], Chain::Of(run, values, int64_t{run} << 32) ^ run) << "run " << run;
     ASSERT_EQ(memory[1], Chain::Of(run, values, int64_t{run} << 32)) << "run " << run;
   }
-  EXPECT_GT(exec.ledger().refreshes, 0) << "values come by a copy";
+  EXPECT_GT(exec.submission_report().refreshes, 0) << "values come by a copy";
 }
 
 TEST_P(ReplayValues, NodesThatReadTheirValuesThereMayBeGivenOtherMemoryAndSizes) {
@@ -247,7 +248,7 @@ TEST_P(ReplayValues, NodesThatReadTheirValuesThereMayBeGivenOtherMemoryAndSizes)
     if (r == 0 || r >= 14) io.Set(n, size).Set(x, std::span<int32_t>(device.data(), static_cast<size_t>(size)));
     run(exec, io);
     if (r == 13) {
-      ASSERT_GT(exec.ledger().refreshes, 0) << "values come by a copy";
+      ASSERT_GT(exec.submission_report().refreshes, 0) << "values come by a copy";
     }
     run(down, downs.Set(read, device).Set(out, to));
     for (int64_t i = 0; i < kN; ++i) {

@@ -35,7 +35,7 @@ struct AddWidths {
     out[i] = static_cast<int32_t>(i + a.height * 1000 + a.width + b.height * 1000 + b.width);
   }
 };
-// Rows above and below summed, where the part has them; `first` is the part's first row that is written.
+// CsrRows above and below summed, where the part has them; `first` is the part's first row that is written.
 struct Blur {
   PENSTOCK_HOST_DEVICE void operator()(Index2 i, View<const int32_t> in, View<int32_t> out, int64_t first) const {
     const int64_t y = i.y + first;
@@ -337,7 +337,7 @@ TEST_P(Slices, KernelsTakePointersAndViewsOfParts) {
   auto x = g.Input<int32_t>("x", {4, 10});
   auto y = g.InOut<int32_t>("y", 20);
   g.Kernel("count", Count, Threads(kN), kN, ReadWrite(y, Slice(5, kN)), Read(x, Slice({1, 3}, {2, kN})))
-      .HostTwin(CountOnHost);
+      .HostFallback(CountOnHost);
   const std::vector<int32_t> hx = Random(40);
   std::vector<int32_t> hy = Random(20), expected = hy;
   for (int i = 0; i < kN; ++i) expected[5 + i] = 10200 + hx[2 * 10 + 3 + i];

@@ -35,8 +35,8 @@ void Declare(ps::Graph& graph, ps::ParamHandle<float> by, ps::BufferHandle<float
   };
   graph.Host(PART "host", add, by, ps::ReadWrite(x));
   graph.Launch(
-           PART "launch", [counted = Counted(alive)](ps::Foreign&, float*) {}, ps::ReadWrite(x))
-      .HostTwin([counted = Counted(alive)](float* all) {
+           PART "launch", [counted = Counted(alive)](ps::LaunchContext&, float*) {}, ps::ReadWrite(x))
+      .HostFallback([counted = Counted(alive)](float* all) {
         for (int i = 0; i < 4; ++i) all[i] += ADDS;
       });
 }

@@ -247,7 +247,7 @@ TEST_F(CheckedCaptureTest, WhatForeignCodeDeclaresIsAskedAndJudgedAtEachLaunch) 
   } uses;
   std::byte* const apart = Device(0);
   uses.use = {.data = apart, .width = 64, .writes = true};
-  const Graph child = Capture([&] { return driver_->Foreign(stream_, {nullptr, 5}, uses); });
+  const Graph child = Capture([&] { return driver_->LaunchContext(stream_, {nullptr, 5}, uses); });
   EXPECT_EQ(uses.times, 0) << "nobody knows yet what a run will bind";
   EXPECT_EQ(driver_->CountNodes(child).value(), 0) << "and nothing was poisoned";
   const Graph graph = NewGraph();
@@ -380,7 +380,7 @@ TEST_F(CheckedCaptureTest, AnotherGraphForAChildIsJudgedFromTheNextLaunch) {
   // As many operations below, but one more that is declared.
   Uses uses({{.data = device_ + 64, .width = 64, .reads = true}});
   const Graph second = Capture([&] {
-    EXPECT_EQ(driver_->Foreign(stream_, {nullptr, 2}, uses), absl::OkStatus());
+    EXPECT_EQ(driver_->LaunchContext(stream_, {nullptr, 2}, uses), absl::OkStatus());
     return Fill(stream_, 64, 64, 3);
   });
   const GraphExec exec = NewExecOf(first);

@@ -486,7 +486,7 @@ TEST_F(CheckedDriverTest, NobodyIsToldOfADeathBeforeTheDeviceStandsStill) {
 }
 
 TEST_F(CheckedDriverTest, WhatIsLeftAliveIsToldWhenTheDriverGoes) {
-  auto witness = std::make_shared<Witness>();
+  auto witness = std::make_shared<CallRecorder>();
   auto host = host::CreateHostDriver({.threads_per_device = 1, .memory_bytes = 1 << 20});
   ASSERT_OK(host.status());
   auto driver = CreateCheckedDriver(*std::move(host), witness);

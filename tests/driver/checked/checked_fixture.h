@@ -15,7 +15,7 @@
 #include "src/base/status.h"
 #include "src/driver/checked/checked_driver.h"
 #include "src/driver/host/host_driver.h"
-#include "src/host/bell.h"
+#include "src/host/event_count.h"
 #include "tests/conformance/driver/packed_args.h"
 
 namespace penstock::driver::checked {
@@ -41,8 +41,8 @@ class CheckedFixture : public testing::Test {
   static constexpr size_t kBytes = 4096;
 
   void SetUp() override {
-    auto host =
-        host::CreateHostDriver({.devices = 2, .threads_per_device = 1, .memory_bytes = 1 << 26, .bell = &bell_});
+    auto host = host::CreateHostDriver(
+        {.devices = 2, .threads_per_device = 1, .memory_bytes = 1 << 26, .event_count = &event_count_});
     ASSERT_OK(host.status());
     driver_ = CreateCheckedDriver(InFrontOf(*std::move(host)), witness_);
     driver_->MakeCurrent(0);
@@ -76,9 +76,9 @@ class CheckedFixture : public testing::Test {
     const Event end = *driver_->CreateEvent(0, false);
     ASSERT_OK(driver_->Record(end, stream));
     for (;;) {
-      const uint64_t ticket = bell_.ticket();
+      const uint64_t ticket = event_count_.ticket();
       if (*driver_->Query(end)) break;
-      bell_.Wait(ticket, std::chrono::steady_clock::time_point::max());
+      event_count_.Wait(ticket, std::chrono::steady_clock::time_point::max());
     }
     driver_->DestroyEvent(end);
   }
@@ -125,8 +125,8 @@ class CheckedFixture : public testing::Test {
     EXPECT_THAT(violation, testing::HasSubstr(text));
   }
 
-  penstock::host::Bell bell_;
-  std::shared_ptr<Witness> witness_ = std::make_shared<Witness>();
+  penstock::host::EventCount event_count_;
+  std::shared_ptr<CallRecorder> witness_ = std::make_shared<CallRecorder>();
   std::unique_ptr<Driver> driver_;
   Stream stream_, other_;
   Event event_;

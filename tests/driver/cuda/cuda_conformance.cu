@@ -57,7 +57,7 @@ void Synchronize(void* native_stream) {
   EXPECT_NE(cudaStreamSynchronize(static_cast<cudaStream_t>(native_stream)), cudaSuccess);
 }
 
-absl::StatusOr<std::unique_ptr<Driver>> CreateWithoutBell(penstock::host::Bell* /*bell*/) {
+absl::StatusOr<std::unique_ptr<Driver>> CreateWithoutBell(penstock::host::EventCount* /*event_count*/) {
   return CreateCudaDriver({});
 }
 

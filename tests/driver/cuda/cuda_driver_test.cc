@@ -1,4 +1,4 @@
-// The seam's calls on a real device, one by one. Fills, kernels and overlap have files of their own.
+// The driver interface's calls on a real device, one by one. Fills, kernels and overlap have files of their own.
 #include "src/driver/cuda/cuda_driver.h"
 
 #include <cuda_runtime_api.h>
@@ -49,7 +49,7 @@ TEST_F(CudaDriverTest, DescribesItsDevices) {
   EXPECT_FALSE(info.description.empty());
   EXPECT_GT(info.memory_bytes, int64_t{1} << 28);
   EXPECT_GT(info.compute_units, 0);
-  EXPECT_FALSE(driver_->rings());
+  EXPECT_FALSE(driver_->notifies_completion());
 }
 
 TEST_F(CudaDriverTest, RefusesADeviceThatDoesNotExist) {

@@ -21,7 +21,7 @@
 
 #include "penstock/cuda.h"
 #include "penstock/graph.h"
-#include "penstock/replay_cache.h"
+#include "penstock/graph_cache.h"
 #include "penstock/runtime.h"
 #include "penstock/trace.h"
 #include "tests/driver/cuda/gpu_test.h"
@@ -270,7 +270,7 @@ TEST_P(CudaInteropTest, ADefaultStreamIsThatOfTheThreadsDevice) {
 
 // Declared again, with a graph made anew each time.
 TEST_P(CudaInteropTest, GraphsOfStepsThatAreDeclaredAgainDoNotPileUp) {
-  ReplayCache cache(*runtime_, {.compile = {.slots = 1, .mode = GetParam()}});
+  GraphCache cache(*runtime_, {.compile = {.slots = 1, .mode = GetParam()}});
   for (uint32_t i = 0; i < 20; ++i) {
     cudaGraph_t solver = nullptr;
     ASSERT_CUDA(cudaStreamBeginCapture(own_, cudaStreamCaptureModeThreadLocal));
@@ -295,13 +295,13 @@ TEST_P(CudaInteropTest, ALaunchNodeWhoseCallIsRefusedInACaptureIsInNoGraph) {
   Graph graph("refused");
   auto y = graph.Input<uint32_t>("y", kN, kDevice);
   auto x = graph.Output<uint32_t>("x", kN, kDevice);
-  const auto copies_without_a_look = [](Foreign& foreign, const uint32_t* from, uint32_t* to) {
+  const auto copies_without_a_look = [](LaunchContext& launch, const uint32_t* from, uint32_t* to) {
     const void *sources[] = {from}, *targets[] = {to};
     const size_t sizes[] = {kN * sizeof(uint32_t)};
     cudaMemcpyAttributes attributes{};
     attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
     size_t first = 0;
-    (void)cudaMemcpyBatchAsync(targets, sources, sizes, 1, &attributes, &first, 1, CudaStream(foreign));
+    (void)cudaMemcpyBatchAsync(targets, sources, sizes, 1, &attributes, &first, 1, CudaStream(launch));
   };
   graph.Launch("theirs", copies_without_a_look, Read(y), Write(x));
   Executable exec = Compiled(graph);
@@ -322,7 +322,8 @@ TEST_P(CudaInteropTest, ALaunchNodeWhoseCallIsRefusedInACaptureIsInNoGraph) {
     Expect(x_, {});
   }
   if (GetParam() == Mode::kAuto) {
-    EXPECT_NE(exec.ledger().Text().find("cuMemcpyBatchAsync"), std::string::npos) << exec.ledger().Text();
+    EXPECT_NE(exec.submission_report().Text().find("cuMemcpyBatchAsync"), std::string::npos)
+        << exec.submission_report().Text();
   }
 }
 
@@ -351,7 +352,8 @@ TEST_P(CudaInteropTest, AStreamUnderCaptureIsRefusedAndItsCaptureGoesOn) {
   }
 }
 
-// With a capture of the strictest kind open here, all that allocates, frees and asks goes on, here and elsewhere.
+// With a capture of the max_alignment_alias kind open here, all that allocates, frees and asks goes on, here and
+// elsewhere.
 TEST_P(CudaInteropTest, RunsAndCompilesBreakNoCaptureOfTheApplications) {
   TwoSteps steps;
   Executable exec = Compiled(steps.graph);
@@ -459,12 +461,12 @@ TEST_P(CudaInteropTest, AnExportedGraphHasAllKindsOfNodes) {
   g.ParallelFor("first", kN, Step{}, 1u, ReadWrite(t));
   g.Launch(
        "library",
-       [](Foreign& foreign, uint32_t* x) {
-         StepKernel<<<(kN + 127) / 128, 128, 0, CudaStream(foreign)>>>(x, 2);
+       [](LaunchContext& launch, uint32_t* x) {
+         StepKernel<<<(kN + 127) / 128, 128, 0, CudaStream(launch)>>>(x, 2);
          return ToStatus(cudaGetLastError());
        },
        ReadWrite(t))
-      .HostTwin([](uint32_t* x) {
+      .HostFallback([](uint32_t* x) {
         for (int i = 0; i < kN; ++i) x[i] = 3 * x[i] + 2;
       });
   g.Copy("out", Read(t), Write(y));
@@ -528,7 +530,7 @@ TEST_P(CudaInteropTest, AGraphOfTheApplicationsIsANode) {
     ASSERT_OK(run->Wait(seconds(60)));
     Expect(x_, {i, 2, 3, 4, 2, 3});
   }
-  for (const std::string& note : exec.ledger().notes) {
+  for (const std::string& note : exec.submission_report().notes) {
     EXPECT_EQ(note.find("is in no graph"), std::string::npos) << note;
     EXPECT_EQ(note.find("no graphs"), std::string::npos) << note;
   }

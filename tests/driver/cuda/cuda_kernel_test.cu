@@ -194,10 +194,10 @@ TEST_F(CudaKernelTest, ForeignCodeSubmitsToTheStream) {
   const std::vector<std::byte> noise = Noise(1000, 5);
   std::byte *const pinned = Pinned(1000), *const memory = Device(1000);
   std::copy(noise.begin(), noise.end(), pinned);
-  const Foreign foreign(driver_->NativeStream(stream_), 0, "cuda:0");
-  EXPECT_EQ(CudaStream(foreign), driver_->NativeStream(stream_));
+  const LaunchContext launch(driver_->NativeStream(stream_), 0, "cuda:0");
+  EXPECT_EQ(CudaStream(launch), driver_->NativeStream(stream_));
   const absl::Status status =
-      penstock::ToStatus(cudaMemcpyAsync(memory, pinned, 1000, cudaMemcpyHostToDevice, CudaStream(foreign)), "copying");
+      penstock::ToStatus(cudaMemcpyAsync(memory, pinned, 1000, cudaMemcpyHostToDevice, CudaStream(launch)), "copying");
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(Download(memory, 1000), noise);  // on the same stream
 }

@@ -85,8 +85,8 @@ TEST_F(FillTest, PatternsOfEqualBytes) {
   Check(op, 3);
 }
 
-// Rows shorter than a line of memory and much longer, dense and apart, with slices at whole rows and not; patterns of
-// equal bytes go to CUDA's own calls where these can.
+// CsrRows shorter than a line of memory and much longer, dense and apart, with slices at whole rows and not; patterns
+// of equal bytes go to CUDA's own calls where these can.
 TEST_F(FillTest, BoxesOfAnyPitchAndAlignment) {
   for (const uint32_t size : {1u, 3u, 4u, 12u, 16u}) {
     for (const size_t count : {1, 7, 129, 5003}) {

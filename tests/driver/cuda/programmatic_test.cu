@@ -214,7 +214,7 @@ TEST_F(ProgrammaticTest, TheOrderHoldsWhateverIsSwitchedOff) {
     ASSERT_OK(run->Wait());
     for (size_t i = 0; i < static_cast<size_t>(kN); ++i) ASSERT_EQ(memory[i], expected[i]) << run_number << ", " << i;
   }
-  EXPECT_GT(exec.ledger().nodes_switched, 0);
+  EXPECT_GT(exec.submission_report().nodes_switched, 0);
 }
 
 }  // namespace

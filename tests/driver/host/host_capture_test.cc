@@ -32,7 +32,9 @@ class HostCaptureTest : public HostDriverTest {
     op.pattern[0] = std::byte(value);
     return op;
   }
-  static KernelOp CallOf(Twin& twin, OpTag tag = {}) { return {.call = &Twin::Call, .callable = &twin, .tag = tag}; }
+  static KernelOp CallOf(Twin& fallback, OpTag tag = {}) {
+    return {.call = &Twin::Call, .callable = &fallback, .tag = tag};
+  }
   Graph Capture(Stream stream, const std::function<absl::Status()>& submit) {
     EXPECT_EQ(driver_->BeginCapture(stream), absl::OkStatus());
     EXPECT_EQ(submit(), absl::OkStatus());
@@ -119,16 +121,16 @@ TEST_F(HostCaptureTest, HandlesThatAreNotAliveAreRefused) {
 }
 
 TEST_F(HostCaptureTest, AStreamThatGoesLeavesNoCapture) {
-  Twin twin;
+  Twin fallback;
   const Stream gone = *driver_->CreateStream(0, 0);
   ASSERT_EQ(driver_->BeginCapture(gone), absl::OkStatus());
-  ASSERT_EQ(driver_->Launch(gone, CallOf(twin)), absl::OkStatus());
+  ASSERT_EQ(driver_->Launch(gone, CallOf(fallback)), absl::OkStatus());
   driver_->DestroyStream(gone);
   EXPECT_EQ(driver_->EndCapture(gone).status().code(), kBroken);
-  EXPECT_EQ(driver_->Launch(gone, CallOf(twin)).code(), kRefused);
-  EXPECT_EQ(driver_->Launch(stream_, CallOf(twin)), absl::OkStatus());
+  EXPECT_EQ(driver_->Launch(gone, CallOf(fallback)).code(), kRefused);
+  EXPECT_EQ(driver_->Launch(stream_, CallOf(fallback)), absl::OkStatus());
   EXPECT_TRUE(Finish(stream_));
-  EXPECT_EQ(twin.calls, 1);
+  EXPECT_EQ(fallback.calls, 1);
 }
 
 TEST_F(HostCaptureTest, ALaunchNamesTheNodeWhoseMemoryIsGone) {

@@ -13,7 +13,7 @@
 
 #include "src/base/status.h"
 #include "src/driver/host/host_driver.h"
-#include "src/host/bell.h"
+#include "src/host/event_count.h"
 #include "tests/support/latch.h"
 
 namespace penstock::driver::host {
@@ -34,12 +34,12 @@ struct Twin {
   std::atomic<int> calls{0};
   Crowd crowd;
   static absl::Status Call(void* self, void* const* /*argv*/) {
-    auto* const twin = static_cast<Twin*>(self);
-    ++twin->calls;
-    twin->crowd.Enter();
-    if (twin->latch) twin->latch->Arrive();
-    twin->crowd.Leave();
-    return twin->result;
+    auto* const fallback = static_cast<Twin*>(self);
+    ++fallback->calls;
+    fallback->crowd.Enter();
+    if (fallback->latch) fallback->latch->Arrive();
+    fallback->crowd.Leave();
+    return fallback->result;
   }
 };
 
@@ -51,7 +51,7 @@ class HostDriverTest : public testing::Test {
     driver_.reset();
   }
   void Make(HostDriverOptions options) {
-    options.bell = &bell_;
+    options.event_count = &event_count_;
     absl::StatusOr<std::unique_ptr<Driver>> made = CreateHostDriver(options);
     ASSERT_TRUE(made.ok()) << made.status();
     driver_ = *std::move(made);
@@ -73,9 +73,9 @@ class HostDriverTest : public testing::Test {
     const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     bool done = false;
     while (!done && std::chrono::steady_clock::now() < until) {
-      const uint64_t ticket = bell_.ticket();
+      const uint64_t ticket = event_count_.ticket();
       done = driver_->Query(event).value();
-      if (!done) bell_.Wait(ticket, until);
+      if (!done) event_count_.Wait(ticket, until);
     }
     driver_->DestroyEvent(event);
     return done;
@@ -94,7 +94,7 @@ class HostDriverTest : public testing::Test {
   }
   Latch& NewLatch() { return latches_.emplace_back(); }
 
-  penstock::host::Bell bell_;
+  penstock::host::EventCount event_count_;
   std::deque<Latch> latches_;
   std::unique_ptr<Driver> driver_;
   Stream stream_;

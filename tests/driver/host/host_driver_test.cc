@@ -1,5 +1,5 @@
-// The host driver through the seam, where it differs from CUDA's: refusals, translated pointers, split rows, twins.
-// What both have in common is in tests/conformance/driver/.
+// The host driver through the driver interface, where it differs from CUDA's: refusals, translated pointers, split
+// rows, host fallbacks. What both have in common is in tests/conformance/driver/.
 #include "src/driver/host/host_driver.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ TEST_F(HostDriverTest, DescribesItsDevices) {
   EXPECT_EQ(info.description, "3 CPU threads");
   EXPECT_EQ(info.memory_bytes, 64 << 20);
   EXPECT_EQ(info.compute_units, 3);
-  EXPECT_TRUE(driver_->rings());
+  EXPECT_TRUE(driver_->notifies_completion());
   EXPECT_EQ(driver_->NativeStream(stream_), nullptr);
   EXPECT_EQ(driver_->LoadKernel(0, {})->kernel, nullptr);
 }
@@ -328,7 +328,7 @@ TEST_F(HostDriverTest, PointersThatAKernelCannotUseAreRefused) {
 TEST_F(HostDriverTest, AKernelWithoutHostCodeIsUnimplemented) {
   const absl::Status status = driver_->Launch(stream_, {});
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(MessageOf(status), HasSubstr("HostTwin"));
+  EXPECT_THAT(MessageOf(status), HasSubstr("HostFallback"));
 }
 
 TEST_F(HostDriverTest, ArgumentsOutsideTheirBlockAreRefused) {
@@ -361,40 +361,40 @@ TEST_F(HostDriverTest, ArgumentsOfAnyAlignmentKeepIt) {
   EXPECT_TRUE(aligned);
 }
 
-// --- twins ---
+// --- host fallbacks ---
 
 TEST_F(HostDriverTest, ATwinRunsOnceForTheWholeNode) {
-  Twin twin;
-  ASSERT_TRUE(driver_->Launch(stream_, {.rows = 1 << 20, .call = &Twin::Call, .callable = &twin}).ok());
+  Twin fallback;
+  ASSERT_TRUE(driver_->Launch(stream_, {.rows = 1 << 20, .call = &Twin::Call, .callable = &fallback}).ok());
   ASSERT_TRUE(Finish(stream_));
-  EXPECT_EQ(twin.calls, 1);
+  EXPECT_EQ(fallback.calls, 1);
 }
 
 TEST_F(HostDriverTest, ATwinsGateHoldsOverStreamsAndKeepsNoThread) {
-  Twin twin;
-  twin.latch = &NewLatch();
-  Gate gate(2);
+  Twin fallback;
+  fallback.latch = &NewLatch();
+  TrySemaphore gate(2);
   std::vector<Stream> streams;
   for (int i = 0; i < 4; ++i) {
     streams.push_back(*driver_->CreateStream(0, 0));
-    ASSERT_TRUE(driver_->Launch(streams.back(), {.call = &Twin::Call, .callable = &twin, .gate = &gate}).ok());
+    ASSERT_TRUE(driver_->Launch(streams.back(), {.call = &Twin::Call, .callable = &fallback, .gate = &gate}).ok());
   }
-  ASSERT_TRUE(twin.latch->AwaitArrived(2));
+  ASSERT_TRUE(fallback.latch->AwaitArrived(2));
   ASSERT_TRUE(driver_->Fill(stream_, {.dst = Device(100), .count = 100}).ok());
   EXPECT_TRUE(Finish(stream_)) << "one of three threads is free";
-  EXPECT_EQ(twin.calls, 2);
-  twin.latch->Open();
+  EXPECT_EQ(fallback.calls, 2);
+  fallback.latch->Open();
   for (const Stream stream : streams) ASSERT_TRUE(Finish(stream));
-  EXPECT_EQ(twin.calls, 4);
-  EXPECT_EQ(twin.crowd.most(), 2);
+  EXPECT_EQ(fallback.calls, 4);
+  EXPECT_EQ(fallback.crowd.most(), 2);
 }
 
 TEST_F(HostDriverTest, CopyEnginesWorkWhileTheOnlyComputeThreadIsHeld) {
   Make({.threads_per_device = 1, .memory_bytes = 1 << 20});
-  Twin twin;
-  twin.latch = &NewLatch();
-  ASSERT_TRUE(driver_->Launch(stream_, {.call = &Twin::Call, .callable = &twin}).ok());
-  ASSERT_TRUE(twin.latch->AwaitArrived());
+  Twin fallback;
+  fallback.latch = &NewLatch();
+  ASSERT_TRUE(driver_->Launch(stream_, {.call = &Twin::Call, .callable = &fallback}).ok());
+  ASSERT_TRUE(fallback.latch->AwaitArrived());
   const Stream up = *driver_->CreateStream(0, 0), down = *driver_->CreateStream(0, 0);
   std::byte *const device = Device(100), *const pinned = Pinned(100), *const back = Pinned(100);
   std::memset(pinned, 9, 100);
@@ -403,7 +403,7 @@ TEST_F(HostDriverTest, CopyEnginesWorkWhileTheOnlyComputeThreadIsHeld) {
   ASSERT_TRUE(driver_->Copy(down, {.kind = CopyKind::kDeviceToHost, .dst = back, .src = device, .width = 100}).ok());
   ASSERT_TRUE(Finish(down));
   EXPECT_EQ(std::memcmp(pinned, back, 100), 0);
-  twin.latch->Open();
+  fallback.latch->Open();
   ASSERT_TRUE(Finish(stream_));
 }
 

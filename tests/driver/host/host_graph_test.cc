@@ -64,7 +64,9 @@ class HostGraphTest : public HostDriverTest {
     ASSERT_TRUE(latch.AwaitArrived());
   }
   static KernelOp CallOf(Latch& latch) { return {.call = &Arrive, .callable = &latch}; }
-  static KernelOp CallOf(Twin& twin, OpTag tag = {}) { return {.call = &Twin::Call, .callable = &twin, .tag = tag}; }
+  static KernelOp CallOf(Twin& fallback, OpTag tag = {}) {
+    return {.call = &Twin::Call, .callable = &fallback, .tag = tag};
+  }
   static FillOp FillOf(void* to, size_t bytes, int value) {
     FillOp op{.dst = to, .count = bytes};
     op.pattern[0] = std::byte(value);
@@ -77,8 +79,8 @@ class HostGraphTest : public HostDriverTest {
 // --- handles ---
 
 TEST_F(HostGraphTest, HandlesThatAreNotAliveAreRefused) {
-  Twin twin;
-  const KernelOp op = CallOf(twin);
+  Twin fallback;
+  const KernelOp op = CallOf(fallback);
   Add(op);
   const GraphExec exec = Instantiate();
   driver_->DestroyGraph(graph_);
@@ -88,7 +90,7 @@ TEST_F(HostGraphTest, HandlesThatAreNotAliveAreRefused) {
   EXPECT_THAT(MessageOf(gone), HasSubstr("graph is not alive"));
   EXPECT_EQ(driver_->Instantiate(graph_).status().code(), kRefused);
   LaunchAndFinish(exec);
-  EXPECT_EQ(twin.calls, 1);
+  EXPECT_EQ(fallback.calls, 1);
 
   driver_->DestroyExec(exec);
   graph_ = *driver_->CreateGraph(0);
@@ -120,8 +122,8 @@ TEST_F(HostGraphTest, AGraphOfNothingDoesNothing) {
 }
 
 TEST_F(HostGraphTest, ANodeThatIsNotThereIsRefused) {
-  Twin twin;
-  const KernelOp op = CallOf(twin);
+  Twin fallback;
+  const KernelOp op = CallOf(fallback);
   Add(op);
   const GraphExec exec = Instantiate();
   Add(op);  // of the graph, not of the exec
@@ -134,8 +136,8 @@ TEST_F(HostGraphTest, ANodeThatIsNotThereIsRefused) {
 // --- what is refused as a node ---
 
 TEST_F(HostGraphTest, ANodeComesAfterEarlierNodesEachNamedOnce) {
-  Twin twin;
-  const KernelOp op = CallOf(twin);
+  Twin fallback;
+  const KernelOp op = CallOf(fallback);
   EXPECT_EQ(Add(op), 0);
   for (const std::vector<int32_t>& after : {std::vector<int32_t>{-1}, {1}, {0, 2}, {0, 0}}) {
     const absl::Status status = TryAdd(op, after).status();
@@ -186,8 +188,8 @@ TEST_F(HostGraphTest, CopiesBetweenDevicesStayOnStreams) {
 TEST_F(HostGraphTest, OperationsOfNothingAreRefused) {
   std::byte *const device = Device(16), *const pinned = Pinned(16);
   const auto rows = [](void* const*, int64_t, int64_t) {};
-  Twin twin;
-  KernelOp no_blocks = CallOf(twin);
+  Twin fallback;
+  KernelOp no_blocks = CallOf(fallback);
   no_blocks.grid[1] = 0;
   for (const absl::Status& status :
        {TryAdd(CopyOp{.dst = device, .src = pinned}).status(),
@@ -262,8 +264,8 @@ TEST_F(HostGraphTest, ATableOutsidePinnedMemoryIsRefused) {
 TEST_F(HostGraphTest, AnUnsoundPieceRefusesTheLaunchWhichThenHasDoneNothing) {
   std::byte *const device = Device(16), *const pinned = Pinned(16);
   auto* const table = Pinned<CopyPiece>(2);
-  Twin twin;
-  Add(CallOf(twin));
+  Twin fallback;
+  Add(CallOf(fallback));
   Add(BatchOp{.pieces = table, .count = 2, .size = {24, 16}});
   const GraphExec exec = Instantiate();
   table[0] = {.dst = device, .src = pinned, .width = 16};
@@ -272,10 +274,10 @@ TEST_F(HostGraphTest, AnUnsoundPieceRefusesTheLaunchWhichThenHasDoneNothing) {
   EXPECT_EQ(status.code(), kRefused);
   EXPECT_THAT(MessageOf(status), AllOf(HasSubstr("node 1"), HasSubstr("piece 1")));
   ASSERT_TRUE(Finish(stream_));
-  EXPECT_EQ(twin.calls, 0);
+  EXPECT_EQ(fallback.calls, 0);
   table[1].dst = device;
   LaunchAndFinish(exec);
-  EXPECT_EQ(twin.calls, 1);
+  EXPECT_EQ(fallback.calls, 1);
 }
 
 // A GPU reads the table when the batch's turn comes, so a table that changes before is a mistake there.
@@ -312,11 +314,11 @@ TEST_F(HostGraphTest, MemoryFreedSinceRefusesTheLaunch) {
 
 TEST_F(HostGraphTest, ANodeKeepsItsKindAndACopyItsDirection) {
   std::byte *const device = Device(16), *const pinned = Pinned(16);
-  Twin twin;
+  Twin fallback;
   const CopyOp copy{.dst = device, .src = pinned, .width = 16};
   const FillOp fill = FillOf(device, 16, 3);
   const BatchOp batch{.pieces = Pinned<CopyPiece>(1), .count = 1, .size = {8, 8}};
-  const KernelOp kernel = CallOf(twin);
+  const KernelOp kernel = CallOf(fallback);
   const NodeOp ops[] = {&copy, &batch, &fill, &kernel};
   for (const NodeOp& op : ops) ASSERT_TRUE(driver_->AddNode(graph_, {}, op, 0).ok());
   const GraphExec exec = Instantiate();
@@ -363,9 +365,9 @@ TEST_F(HostGraphTest, ANodeThatWasRefusedAnotherOperationKeepsItsOwn) {
 TEST_F(HostGraphTest, WhatIsSetLeavesEarlierLaunchesAlone) {
   std::byte* const device = Device(3);
   std::byte* const pinned = Pinned(3);
-  Twin twin;
+  Twin fallback;
   Add(FillOf(device, 1, 1));
-  Add(CallOf(twin), {0});
+  Add(CallOf(fallback), {0});
   const GraphExec exec = Instantiate();
   Latch& held = NewLatch();
   Hold(stream_, held);
@@ -380,7 +382,7 @@ TEST_F(HostGraphTest, WhatIsSetLeavesEarlierLaunchesAlone) {
   std::memset(pinned, 9, 3);
   held.Open();
   EXPECT_THAT(Download(device, 3), ElementsAre(std::byte{1}, std::byte{2}, std::byte{3}));
-  EXPECT_EQ(twin.calls, 2);
+  EXPECT_EQ(fallback.calls, 2);
 }
 
 // argv: int32_t* to, int32_t value.
@@ -434,22 +436,22 @@ TEST_F(HostGraphTest, NodesThatNothingOrdersRunAtOnceOnAllEngines) {
 
 TEST_F(HostGraphTest, AnExecOnTwoStreamsDoesNotOverlapItself) {
   Remake({.threads_per_device = 2, .memory_bytes = 1 << 20});
-  Twin twin;
-  twin.latch = &NewLatch();
-  Add(CallOf(twin));
+  Twin fallback;
+  fallback.latch = &NewLatch();
+  Add(CallOf(fallback));
   const GraphExec exec = Instantiate();
   const Stream second = *driver_->CreateStream(0, 0);
   Launch(exec);
-  ASSERT_TRUE(twin.latch->AwaitArrived());
+  ASSERT_TRUE(fallback.latch->AwaitArrived());
   ASSERT_TRUE(driver_->LaunchGraph(exec, second).ok());
   // The thread that is left would have taken the second launch first.
   const Stream other = *driver_->CreateStream(0, 0);
   ASSERT_TRUE(driver_->Fill(other, {.dst = Device(16), .count = 16}).ok());
   EXPECT_TRUE(Finish(other));
-  EXPECT_EQ(twin.calls, 1);
-  twin.latch->Open();
+  EXPECT_EQ(fallback.calls, 1);
+  fallback.latch->Open();
   EXPECT_TRUE(Finish(second));
-  EXPECT_EQ(twin.calls, 2);
+  EXPECT_EQ(fallback.calls, 2);
 }
 
 TEST_F(HostGraphTest, ADisabledNodePassesOnTheOrder) {
@@ -505,11 +507,11 @@ TEST_F(HostGraphTest, OfKernelsThatCouldBeginTheLowestPriorityDoesThenTheFirst) 
 
 TEST_F(HostGraphTest, AGraphOfManyNodesTakesLittleOfItsStreamsRoom) {
   constexpr int kNodes = 3 * static_cast<int>(kMostQueued), kLaunches = 300;
-  Twin twin;
-  for (int i = 0; i < kNodes; ++i) Add(CallOf(twin));
+  Twin fallback;
+  for (int i = 0; i < kNodes; ++i) Add(CallOf(fallback));
   const GraphExec wide = Instantiate();
   graph_ = *driver_->CreateGraph(0);
-  Add(CallOf(twin));
+  Add(CallOf(fallback));
   const GraphExec small = Instantiate();
   Latch& held = NewLatch();
   Hold(stream_, held);
@@ -517,12 +519,12 @@ TEST_F(HostGraphTest, AGraphOfManyNodesTakesLittleOfItsStreamsRoom) {
   for (int i = 0; i < kLaunches; ++i) Launch(small);
   held.Open();
   ASSERT_TRUE(Finish(stream_));
-  EXPECT_EQ(twin.calls, kNodes + kLaunches);
+  EXPECT_EQ(fallback.calls, kNodes + kLaunches);
 }
 
 TEST_F(HostGraphTest, AFullStreamTakesGraphsWhenItHasRoom) {
-  Twin twin;
-  Add(CallOf(twin));
+  Twin fallback;
+  Add(CallOf(fallback));
   const GraphExec exec = Instantiate();
   constexpr int kLaunches = 2000;  // fill the stream
   Latch& held = NewLatch();
@@ -534,26 +536,26 @@ TEST_F(HostGraphTest, AFullStreamTakesGraphsWhenItHasRoom) {
   held.Open();
   submitter.join();
   ASSERT_TRUE(Finish(stream_));
-  EXPECT_EQ(twin.calls, kLaunches);
+  EXPECT_EQ(fallback.calls, kLaunches);
 }
 
 TEST_F(HostGraphTest, DestroyingTheDriverRunsLaunchedGraphsToTheirEnd) {
   constexpr int kRounds = 200;
   std::byte *const device = Device(16), *const pinned = Pinned(16);
   Latch& held = NewLatch();
-  Twin twin;
+  Twin fallback;
   int32_t last = Add(CallOf(held));
   for (int i = 0; i < kRounds; ++i) {  // from engine to engine
     last = Add(CopyOp{.dst = device, .src = pinned, .width = 16}, {last});
     last = Add(CopyOp{.kind = CopyKind::kDeviceToHost, .dst = pinned, .src = device, .width = 16}, {last});
-    last = Add(CallOf(twin), {last});
+    last = Add(CallOf(fallback), {last});
   }
   Launch(Instantiate());
   ASSERT_TRUE(held.AwaitArrived());
   std::thread opener([&held] { held.Open(); });
   driver_.reset();
   opener.join();
-  EXPECT_EQ(twin.calls, kRounds);
+  EXPECT_EQ(fallback.calls, kRounds);
 }
 
 TEST_F(HostGraphTest, AfterAFailedNodeTheRunsOtherNodesAreSkippedAndTheRestGoesOn) {
@@ -572,12 +574,12 @@ TEST_F(HostGraphTest, AfterAFailedNodeTheRunsOtherNodesAreSkippedAndTheRestGoesO
 }
 
 TEST_F(HostGraphTest, OnlyEventsRingTheBell) {
-  Twin twin;
-  Add(CallOf(twin), {Add(CallOf(twin))});
-  const uint64_t before = bell_.ticket();
+  Twin fallback;
+  Add(CallOf(fallback), {Add(CallOf(fallback))});
+  const uint64_t before = event_count_.ticket();
   Launch(Instantiate());
   driver_.reset();  // runs it to its end
-  EXPECT_EQ(bell_.ticket(), before);
+  EXPECT_EQ(event_count_.ticket(), before);
 }
 
 // A node that looks whether those before it have run.

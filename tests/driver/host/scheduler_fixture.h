@@ -10,14 +10,14 @@
 #include <utility>
 
 #include "src/driver/host/scheduler.h"
-#include "src/host/bell.h"
+#include "src/host/event_count.h"
 #include "tests/support/latch.h"
 
 namespace penstock::driver::host {
 
 class FunctionTask final : public Task {
  public:
-  FunctionTask(std::function<absl::Status(int)> run, int chunk_count, OpTag op_tag, Gate* op_gate)
+  FunctionTask(std::function<absl::Status(int)> run, int chunk_count, OpTag op_tag, TrySemaphore* op_gate)
       : Task(op_tag, chunk_count, op_gate), run_(std::move(run)) {}
   absl::Status Run(int chunk) override { return run_(chunk); }
 
@@ -28,7 +28,7 @@ class FunctionTask final : public Task {
 struct TaskOptions {
   EngineKind engine = EngineKind::kCompute;
   int chunks = 1;
-  Gate* gate = nullptr;
+  TrySemaphore* gate = nullptr;
   RunFault* fault = nullptr;
 };
 
@@ -36,7 +36,7 @@ class SchedulerTest : public testing::Test {
  protected:
   void SetUp() override { Make(1, 4); }
   void TearDown() override { Drain(); }
-  void Make(int devices, int threads) { scheduler_ = std::make_unique<Scheduler>(devices, threads, &bell_); }
+  void Make(int devices, int threads) { scheduler_ = std::make_unique<Scheduler>(devices, threads, &event_count_); }
   void Drain() {
     for (Latch& latch : latches_) latch.Open();
     scheduler_.reset();
@@ -76,10 +76,10 @@ class SchedulerTest : public testing::Test {
   bool Finish(Event event) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (true) {
-      const uint64_t ticket = bell_.ticket();
+      const uint64_t ticket = event_count_.ticket();
       if (IsComplete(event)) return true;
       if (std::chrono::steady_clock::now() >= until) return false;
-      bell_.Wait(ticket, until);
+      event_count_.Wait(ticket, until);
     }
   }
   bool Finish(Stream stream, int device = 0) {
@@ -90,7 +90,7 @@ class SchedulerTest : public testing::Test {
     return finished;
   }
 
-  penstock::host::Bell bell_;
+  penstock::host::EventCount event_count_;
   std::deque<Latch> latches_;
   std::unique_ptr<Scheduler> scheduler_;
 };

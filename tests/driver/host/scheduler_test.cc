@@ -189,7 +189,7 @@ TEST_F(SchedulerTest, AFullStreamHoldsItsSubmitterBack) {
   const Stream stream = NewStream();
   std::atomic<int> submitted{0}, ran{0}, furthest{0};
   Hold(stream, held);
-  std::thread feeder([&] {
+  std::thread submitter([&] {
     for (int i = 0; i < kTasks; ++i) {
       Submit(stream, [&] {
         const int ahead = submitted - ran;
@@ -201,7 +201,7 @@ TEST_F(SchedulerTest, AFullStreamHoldsItsSubmitterBack) {
   });
   while (submitted < static_cast<int>(kMostQueued) - 1) std::this_thread::yield();
   held.Open();
-  feeder.join();
+  submitter.join();
   ASSERT_TRUE(Finish(stream));
   EXPECT_EQ(ran, kTasks);
   EXPECT_LE(furthest, static_cast<int>(kMostQueued) + 1);
@@ -211,7 +211,7 @@ TEST_F(SchedulerTest, AFullStreamHoldsItsSubmitterBack) {
 
 TEST_F(SchedulerTest, AGateLetsItsLimitInAndHoldsNoThread) {
   Make(1, 3);
-  Gate gate(2);
+  TrySemaphore gate(2);
   Latch& inside = NewLatch();
   Crowd crowd;
   std::vector<Stream> streams;
@@ -238,7 +238,7 @@ TEST_F(SchedulerTest, AGateLetsItsLimitInAndHoldsNoThread) {
 
 TEST_F(SchedulerTest, AGateHoldsOverDevices) {
   Make(2, 2);
-  Gate gate(1);
+  TrySemaphore gate(1);
   Latch& inside = NewLatch();
   const Stream a = NewStream(0), b = NewStream(1), free = NewStream(1);
   Hold(a, inside, {.gate = &gate});
@@ -253,7 +253,7 @@ TEST_F(SchedulerTest, AGateHoldsOverDevices) {
 }
 
 TEST_F(SchedulerTest, ATaskThatFailedLeavesItsGate) {
-  Gate gate(1);
+  TrySemaphore gate(1);
   const Stream stream = NewStream();
   RunFault fault;
   SubmitStatus(stream, [](int) -> absl::Status { throw std::runtime_error("boom"); }, {.gate = &gate, .fault = &fault});
@@ -314,7 +314,7 @@ TEST_F(SchedulerTest, WorkOfAFailedRunIsSkippedAndItsEventsComplete) {
 
 TEST_F(SchedulerTest, WorkOfARunThatFailedElsewhereDoesNotWaitForItsGate) {
   Make(2, 2);
-  Gate gate(1);
+  TrySemaphore gate(1);
   RunFault fault;
   Latch &inside = NewLatch(), &failing = NewLatch();
   const Stream a = NewStream(1), b = NewStream(1), free = NewStream(1), c = NewStream(0);
@@ -393,9 +393,9 @@ TEST_F(SchedulerTest, StreamsFedFromSeveralThreadsKeepTheirOrder) {
     streams.push_back(NewStream());
     events.push_back(NewEvent());
   }
-  std::vector<std::thread> feeders;
+  std::vector<std::thread> submission_threads;
   for (size_t f = 0; f < kFeeders; ++f) {
-    feeders.emplace_back([&, f] {
+    submission_threads.emplace_back([&, f] {
       for (int i = 0; i < kTasks; ++i) {
         Submit(streams[f], [&list = seen[f], i] { list.push_back(i); }, {.engine = EngineKind(i % 3)});
         Record(events[f], streams[f]);
@@ -403,7 +403,7 @@ TEST_F(SchedulerTest, StreamsFedFromSeveralThreadsKeepTheirOrder) {
       }
     });
   }
-  for (std::thread& feeder : feeders) feeder.join();
+  for (std::thread& submitter : submission_threads) submitter.join();
   for (const Stream stream : streams) ASSERT_TRUE(Finish(stream));
   for (const auto& list : seen) {
     ASSERT_EQ(list.size(), static_cast<size_t>(kTasks));

@@ -19,20 +19,20 @@ void RunThreads(int count, const std::function<void()>& work) {
 }
 
 TEST(GateTest, LetsAsManyThroughAtOnceAsItHasPasses) {
-  Gate gate(3);
+  TrySemaphore gate(3);
   std::latch all_inside(3);  // opens only if three hold a pass together
   RunThreads(3, [&] {
-    const Gate::Pass pass(&gate);
+    const TrySemaphore::Pass pass(&gate);
     all_inside.arrive_and_wait();
   });
 }
 
 TEST(GateTest, NeverLetsMoreThrough) {
-  Gate gate(2);
+  TrySemaphore gate(2);
   std::atomic<int> inside{0}, most{0};
   RunThreads(6, [&] {
     for (int i = 0; i < 500; ++i) {
-      const Gate::Pass pass(&gate);
+      const TrySemaphore::Pass pass(&gate);
       const int now = ++inside;
       for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) continue;
       std::this_thread::yield();

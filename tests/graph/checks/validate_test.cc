@@ -786,16 +786,16 @@ TEST(Validate, NamesTheFileOfAKernelThatNvccDidNotCompile) {
 
 TEST(Validate, AsksForHostTwins) {
   ModelBuilder g;
-  g.node(g.Kernel("k")).code.call_twin = nullptr;
-  g.node(g.Launch("l")).code.call_twin = nullptr;
+  g.node(g.Kernel("k")).code.call_fallback = nullptr;
+  g.node(g.Launch("l")).code.call_fallback = nullptr;
   EXPECT_EQ(MistakeOf(g, OneCuda()), "OK");
   EXPECT_EQ(
       MistakeOf(g),
       "UNIMPLEMENTED: graph 'g': 2 mistakes:\n"
       "  graph 'g' node 'k' (a.cc:1) on host:0: a Kernel runs on CUDA devices only; this is a host device and the "
-      "node has no twin for it; give it one with .HostTwin(f), or pin it to a CUDA device\n"
+      "node has no host fallback for it; give it one with .HostFallback(f), or pin it to a CUDA device\n"
       "  graph 'g' node 'l' (a.cc:2) on host:0: a Launch submits to a CUDA stream; this is a host device and the "
-      "node has no twin for it; give it one with .HostTwin(f), or pin it to a CUDA device");
+      "node has no host fallback for it; give it one with .HostFallback(f), or pin it to a CUDA device");
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ Execution::Execution(const Plan& plan, int32_t commands, int32_t finish)
     AddHostStep(plan.host_steps[h], static_cast<int32_t>(h), commands < 0);
   }
   if (finish >= 0) {
-    for (int32_t c = finish; c < plan.finish_end; ++c) AddCommand(plan.commands[static_cast<size_t>(c)]);
+    for (int32_t c = finish; c < plan.epilogue_end; ++c) AddCommand(plan.commands[static_cast<size_t>(c)]);
   }
   if (problem_.empty()) FindReach();
 }

@@ -165,7 +165,7 @@ void GraphShares::Count(const Model& model, const PlanOptions& options, const Pl
   for (const NodeDecl& node : model.nodes) Add(pins, node.device >= 0 && node.device != options.default_device);
   Add(capped, HasCappedLanes(plan, options, closure));
   Add(states, !plan.states.empty());
-  Add(arrivals, !plan.arrivals.empty());
+  Add(external_deps, !plan.external_deps.empty());
   Add(hosts, !plan.host_steps.empty());
   Add(segments, plan.segments.size() > 1);
   Add(staged, std::any_of(plan.instances.begin(), plan.instances.end(), [](const Instance& i) { return i.stages; }));

@@ -35,11 +35,11 @@ struct GraphShares {
   Share hosts{"graphs with host steps"}, segments{"graphs of several segments"}, staged{"graphs with staged buffers"},
       peers{"graphs with peer copies"}, reused{"graphs that reuse memory"},
       in_place{"graphs with a node that writes in place"}, batches{"graphs with batches"},
-      tasks{"graphs with host copies that join others", 0.03}, arrivals{"graphs with bound device memory"};
+      tasks{"graphs with host copies that join others", 0.03}, external_deps{"graphs with bound device memory"};
 
   std::vector<const Share*> all() const {
-    return {&redundant, &cross_lane, &capped, &slices, &aliases, &loose,    &params,  &states, &state_parts, &pins,
-            &hosts,     &segments,   &staged, &peers,  &reused,  &in_place, &batches, &tasks,  &arrivals};
+    return {&redundant, &cross_lane, &capped, &slices, &aliases, &loose,    &params,  &states, &state_parts,  &pins,
+            &hosts,     &segments,   &staged, &peers,  &reused,  &in_place, &batches, &tasks,  &external_deps};
   }
   void Count(const Model& model, const PlanOptions& options, const Plan& plan);
 

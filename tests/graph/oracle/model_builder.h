@@ -110,12 +110,12 @@ class ModelBuilder {
   int32_t Kernel(std::string name, A... accesses) {
     NodeDecl& node = Node(std::move(name), NodeKind::kKernel, accesses...);
     node.code.cuda_kernel = [](const void*, int*) -> const void* { return nullptr; };
-    node.code.call_twin = [](void*, void* const*) { return absl::OkStatus(); };
+    node.code.call_fallback = [](void*, void* const*) { return absl::OkStatus(); };
     return LastNode();
   }
   template <class... A>
   int32_t Launch(std::string name, A... accesses) {
-    Node(std::move(name), NodeKind::kLaunch, accesses...).code.call_twin = [](void*, void* const*) {
+    Node(std::move(name), NodeKind::kLaunch, accesses...).code.call_fallback = [](void*, void* const*) {
       return absl::OkStatus();
     };
     return LastNode();

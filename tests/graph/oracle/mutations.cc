@@ -50,7 +50,7 @@ Tally RemoveEachEventWait(const Model& model, const Plan& plan) {
   Plan changed = plan;
   const OrderOracle oracle(model, changed);
   const auto noticed = [&] { return !oracle.Check(Execution(changed)).empty(); };
-  WithoutEachWait(changed, 0, plan.finish_begin, noticed, tally);
+  WithoutEachWait(changed, 0, plan.epilogue_begin, noticed, tally);
   for (size_t h = 0; h < plan.host_steps.size(); ++h) {
     WithoutEach(changed.host_steps[h].after_events, noticed, "host step " + std::to_string(h) + " after event", tally);
   }
@@ -76,9 +76,9 @@ Tally RemoveEachFinishWait(const Plan& plan) {
   Tally tally;
   Plan changed = plan;
   WithoutEachWait(
-      changed, plan.finish_begin, plan.finish_short_begin, [&] { return !CheckFinish(changed).empty(); }, tally);
+      changed, plan.epilogue_begin, plan.short_epilogue_begin, [&] { return !CheckFinish(changed).empty(); }, tally);
   WithoutEachWait(
-      changed, plan.finish_short_begin, plan.finish_end, [&] { return !CheckShortFinish(changed).empty(); }, tally);
+      changed, plan.short_epilogue_begin, plan.epilogue_end, [&] { return !CheckShortFinish(changed).empty(); }, tally);
   return tally;
 }
 

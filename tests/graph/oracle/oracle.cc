@@ -183,7 +183,7 @@ std::vector<OrderOracle::Used> OrderOracle::UsedBy(const Model& model, const Pla
   return used;
 }
 
-// Copies between twins do nothing where these are one memory.
+// Copies between host fallbacks do nothing where these are one memory.
 bool OrderOracle::Clash(int32_t a, int32_t b, const std::vector<std::vector<Used>>& used) const {
   const bool stages = IsStage(plan_.nodes[static_cast<size_t>(a)]) || IsStage(plan_.nodes[static_cast<size_t>(b)]);
   for (const Used& u : used[static_cast<size_t>(a)]) {

@@ -33,7 +33,7 @@ std::string CheckSegments(const Plan& plan) {
       if (!wrong.empty()) return wrong;
     }
   }
-  return at != plan.finish_begin ? "finish commands do not follow the segments" : "";
+  return at != plan.epilogue_begin ? "finish commands do not follow the segments" : "";
 }
 
 std::string CheckHostSteps(const Plan& plan) {
@@ -96,7 +96,7 @@ std::string CheckBatches(const PlanOptions& options, const Plan& plan) {
 
 std::string CheckEachRunsOnce(const Model& model, const Plan& plan) {
   std::vector<int> times(plan.nodes.size());
-  for (int32_t c = 0; c < plan.finish_begin; ++c) {
+  for (int32_t c = 0; c < plan.epilogue_begin; ++c) {
     ForEachNode(plan.commands[static_cast<size_t>(c)], [&](size_t n) { ++times[n]; });
   }
   for (const HostStep& step : plan.host_steps) ++times[static_cast<size_t>(step.node)];
@@ -128,7 +128,7 @@ std::string CheckReach(const Plan& plan) {
       const Instance& instance = plan.instances[static_cast<size_t>(use.instance)];
       const bool on_device = instance.space == Space::kDevice || instance.space == Space::kState ||
                              (instance.space == Space::kBound && instance.device >= 0);
-      const bool wants_device = node.device >= 0 && node.kind != PlanKind::kAsk;
+      const bool wants_device = node.device >= 0 && node.kind != PlanKind::kHostcall;
       if (on_device != wants_device || (on_device && instance.device != node.device)) {
         return "node " + Label(plan, static_cast<int32_t>(n)) + " cannot reach its data";
       }
@@ -170,9 +170,9 @@ std::string CheckPlaces(const Model& model, const PlanOptions& options, const Pl
     int32_t device = decl.device >= 0 ? decl.device : options.default_device;
     if (decl.kind == NodeKind::kHost) {
       device = -1;
-      if (node.kind == PlanKind::kAsk) {
+      if (node.kind == PlanKind::kHostcall) {
         const bool may = decl.host_way != HostWay::kWorker && node.device >= 0;
-        if (!may || !options.devices[static_cast<size_t>(node.device)].asks) {
+        if (!may || !options.devices[static_cast<size_t>(node.device)].hostcalls) {
           return "node " + Label(plan, static_cast<int32_t>(n)) + " is asked for where it must not be";
         }
         device = node.device;
@@ -224,13 +224,13 @@ std::string CheckFinishFrom(const Plan& plan, int32_t cut, int32_t begin) {
 }  // namespace
 
 std::string CheckShortFinish(const Plan& plan) {
-  return CheckFinishFrom(plan, plan.finish_begin, plan.finish_short_begin);
+  return CheckFinishFrom(plan, plan.epilogue_begin, plan.short_epilogue_begin);
 }
 
 std::string CheckFinish(const Plan& plan) {
   std::string wrong = CheckShortFinish(plan);
-  for (int32_t cut = 0; cut <= plan.finish_begin && wrong.empty(); ++cut) {
-    wrong = CheckFinishFrom(plan, cut, plan.finish_begin);
+  for (int32_t cut = 0; cut <= plan.epilogue_begin && wrong.empty(); ++cut) {
+    wrong = CheckFinishFrom(plan, cut, plan.epilogue_begin);
   }
   return wrong;
 }

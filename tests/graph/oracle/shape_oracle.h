@@ -19,7 +19,7 @@ std::string CheckPlaces(const Model& model, const PlanOptions& options, const Pl
 std::string CheckLanes(const PlanOptions& options, const Plan& plan);
 
 // Every node of a device has ended once its done event has: after the whole run from both beginnings, and after any
-// first part of the commands from `finish_begin`.
+// first part of the commands from `epilogue_begin`.
 std::string CheckFinish(const Plan& plan);
 // Of that, after the whole run from the short beginning.
 std::string CheckShortFinish(const Plan& plan);

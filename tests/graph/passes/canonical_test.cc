@@ -103,7 +103,7 @@ TEST(StructureHash, LeavesOutWhatNoPlanDependsOn) {
   const uint64_t hash = PlanOf(Graph()).structure_hash;
   ModelBuilder g = Graph();
   g.node(1).arg_block[0] = std::byte{7};
-  g.node(1).code.twin = std::make_shared<int>(1);
+  g.node(1).code.fallback = std::make_shared<int>(1);
   g.node(1).concurrency = 3;
   for (BufferDecl& b : g.model.buffers) b.type.mangled = 7;
   PlanOptions options = Devices(1);

@@ -12,7 +12,7 @@ namespace {
 
 using Lists = std::vector<std::vector<int32_t>>;
 
-Lists ListsOf(const Rows& rows) {
+Lists ListsOf(const CsrRows& rows) {
   Lists lists;
   for (int32_t r = 0; r < rows.rows(); ++r) {
     lists.emplace_back(rows[r].begin(), rows[r].end());
@@ -293,7 +293,7 @@ TEST(Edges, StagingAndBoundMemoryConflictUnlessStaged) {
   Check(draft);
   Canonical(draft);
   Place(draft);
-  Transfers(draft);
+  InsertTransfers(draft);
   InstanceEdges(draft);
   // stage x, upload x, k, h: h writes what is staged from and, when they are one, what is uploaded from.
   ASSERT_EQ(draft.steps.size(), 4u);

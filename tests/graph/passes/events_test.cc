@@ -19,7 +19,7 @@ TEST(Events, AreRecordedAgainUnlessSomebodyLooksAtThemLater) {
     const RandomGraph graph = MakeRandomGraph(seed, 24);
     const Plan plan = PlanOf(graph.builder, graph.options);
     std::vector<int> times(plan.events.size());
-    for (int32_t c = 0; c < plan.finish_end; ++c) {
+    for (int32_t c = 0; c < plan.epilogue_end; ++c) {
       const Command& command = plan.commands[static_cast<size_t>(c)];
       if (command.op == Command::Op::kRecord) ++times[static_cast<size_t>(command.arg)], ++records;
     }
@@ -43,11 +43,11 @@ TEST(Events, AreRecordedOnceInAWidePlanThatThreadsSubmitSideBySide) {
     graph.options.events_once = true;
     const Plan plan = PlanOf(graph.builder, graph.options);
     const bool any_wide = std::any_of(plan.segments.begin(), plan.segments.end(),
-                                      [](const Segment& s) { return s.end - s.begin >= kSplitFrom; });
+                                      [](const Segment& s) { return s.end - s.begin >= kPartitionFrom; });
     if (!any_wide || plan.lanes.size() < 2) continue;
     wide += plan.events.size() > usual;
     std::vector<int> times(plan.events.size());
-    for (int32_t c = 0; c < plan.finish_begin; ++c) {
+    for (int32_t c = 0; c < plan.epilogue_begin; ++c) {
       const Command& command = plan.commands[static_cast<size_t>(c)];
       if (command.op != Command::Op::kRecord) continue;
       EXPECT_EQ(++times[static_cast<size_t>(command.arg)], 1) << "seed " << seed << ", event " << command.arg;

@@ -30,8 +30,8 @@ std::string StepsOf(const ModelBuilder& g, const PlanOptions& options = Devices(
   EXPECT_TRUE(draft.mistakes.empty()) << draft.mistakes[0].text;
   Canonical(draft);
   Place(draft);
-  if (!needless) Needless(draft);
-  Transfers(draft);
+  if (!needless) EliminateCopies(draft);
+  InsertTransfers(draft);
   std::string text;
   for (const Step& step : draft.steps) {
     if (!text.empty()) text += "; ";
@@ -364,7 +364,7 @@ std::string NeededSteps(const ModelBuilder& g, std::vector<std::string>* notes =
   return StepsOf(g, Devices(1), notes, false);
 }
 
-TEST(Needless, ACopyThatNobodyReadsIsNotMade) {
+TEST(EliminateCopies, ACopyThatNobodyReadsIsNotMade) {
   ModelBuilder g;
   const int32_t x = g.Input("x", 4, kPinned), a = g.Scratch("a", 4), b = g.Scratch("b", 4);
   const int32_t y = g.Output("y", 4, kPinned);
@@ -377,7 +377,7 @@ TEST(Needless, ACopyThatNobodyReadsIsNotMade) {
   EXPECT_THAT(notes, testing::Contains("a: 'in' is not made; nobody reads what it copies"));
 }
 
-TEST(Needless, WhatIsWrittenWholeBeforeItIsReadWasCopiedForNobody) {
+TEST(EliminateCopies, WhatIsWrittenWholeBeforeItIsReadWasCopiedForNobody) {
   ModelBuilder g;
   const int32_t x = g.Input("x", 4, kPinned), z = g.Scratch("z", 4), part = g.Scratch("part", 4);
   const int32_t filled = g.Scratch("filled", 4);
@@ -392,7 +392,7 @@ TEST(Needless, WhatIsWrittenWholeBeforeItIsReadWasCopiedForNobody) {
             "too = upload x.bound>filled.device0; kept = upload x.bound>part.device0; fill; half; last; k");
 }
 
-TEST(Needless, CopiesToWhatOutlivesTheRunAreMade) {
+TEST(EliminateCopies, CopiesToWhatOutlivesTheRunAreMade) {
   ModelBuilder g;
   const int32_t x = g.InOut("x", 4, kPinned), y = g.Output("y", 4, kPinned), s = g.State("s", 4);
   g.Copy("a", x, s);
@@ -401,7 +401,7 @@ TEST(Needless, CopiesToWhatOutlivesTheRunAreMade) {
 }
 
 // What was dropped still stands between those before and behind it.
-TEST(Needless, ADroppedCopyPassesOnItsOrder) {
+TEST(EliminateCopies, ADroppedCopyPassesOnItsOrder) {
   ModelBuilder g;
   const int32_t x = g.Scratch("x", 4), z = g.Scratch("z", 4), w = g.Scratch("w", 4);
   const int32_t first = g.For("first", Out{x}), dead = g.Copy("dead", x, z), deader = g.Copy("deader", z, w);
@@ -418,7 +418,7 @@ TEST(Needless, ADroppedCopyPassesOnItsOrder) {
   EXPECT_THAT(at(last)->preds, testing::ElementsAre(at(first) - plan.nodes.begin()));
 }
 
-TEST(Needless, HostToDeviceToHostIsACopyOnTheHost) {
+TEST(EliminateCopies, HostToDeviceToHostIsACopyOnTheHost) {
   ModelBuilder g;
   const int32_t x = g.Input("x", 4, kPinned), t = g.Scratch("t", 4), u = g.Scratch("u", 4);
   const int32_t y = g.Output("y", 4, kPinned), z = g.Scratch("z", 4, kPinned);
@@ -436,7 +436,7 @@ TEST(Needless, HostToDeviceToHostIsACopyOnTheHost) {
   EXPECT_EQ(CheckOrder(g.model, PlanOf(g)), "");
 }
 
-TEST(Needless, AWriterOnTheWayIsHeeded) {
+TEST(EliminateCopies, AWriterOnTheWayIsHeeded) {
   for (const bool at_home : {false, true}) {
     ModelBuilder g;
     const int32_t x = g.InOut("x", 4, kPinned), t = g.Scratch("t", 4), y = g.Output("y", 4, kPinned);
@@ -448,7 +448,7 @@ TEST(Needless, AWriterOnTheWayIsHeeded) {
 }
 
 // The node reads what it does not name: who writes that later comes behind it.
-TEST(Needless, WhoeverWritesTheSourceLaterWaits) {
+TEST(EliminateCopies, WhoeverWritesTheSourceLaterWaits) {
   for (const bool on_host : {false, true}) {
     ModelBuilder g;
     const int32_t x = g.InOut("x", 4, kPinned), t = g.Scratch("t", 4), y = g.Output("y", 4, kPinned);

@@ -114,8 +114,8 @@ TEST(Finish, JoinsAllLanesAndTheShortWayOnlyThoseNotCovered) {
   g.For("apart");
   const Plan plan = PlanOf(g);
   // Upload and k are covered by the download's lane, "apart" is not.
-  EXPECT_EQ(plan.finish_short_begin - plan.finish_begin, 4) << "two records, two waits";
-  EXPECT_EQ(plan.finish_end - plan.finish_short_begin, 3) << "record, wait, and the done event";
+  EXPECT_EQ(plan.short_epilogue_begin - plan.epilogue_begin, 4) << "two records, two waits";
+  EXPECT_EQ(plan.epilogue_end - plan.short_epilogue_begin, 3) << "record, wait, and the done event";
   EXPECT_EQ(CheckFinish(plan), "");
 }
 

@@ -20,7 +20,7 @@ namespace {
 // Commands of the segments, in order: "wait for w; k; record 0; done with w".
 std::string CommandsOf(const Plan& plan, const ModelBuilder& g) {
   std::string text;
-  for (int32_t c = 0; c < plan.finish_begin; ++c) {
+  for (int32_t c = 0; c < plan.epilogue_begin; ++c) {
     const Command& command = plan.commands[static_cast<size_t>(c)];
     const auto arg = static_cast<size_t>(command.arg);
     const auto state = [&](const char* what) {
@@ -34,8 +34,9 @@ std::string CommandsOf(const Plan& plan, const ModelBuilder& g) {
       case Command::Op::kStateWait: text += state("wait for "); break;
       case Command::Op::kStateWrite: text += state("write "); break;
       case Command::Op::kStateDone: text += state("done with "); break;
-      case Command::Op::kReadyWait:
-        text += "await " + std::string(g.model.buffers[static_cast<size_t>(plan.arrivals[arg].buffer)].name.view());
+      case Command::Op::kWaitExternal:
+        text +=
+            "await " + std::string(g.model.buffers[static_cast<size_t>(plan.external_deps[arg].buffer)].name.view());
         break;
       case Command::Op::kGraph: break;  // in no plan
     }
@@ -178,7 +179,7 @@ Plan WithGates(const Plan& plan, Command::Op op, int32_t use, std::vector<int32_
 
 int32_t FindCommand(const Plan& plan, Command::Op op, int32_t arg) {
   int32_t found = -1;
-  for (int32_t c = 0; c < plan.finish_begin; ++c) {
+  for (int32_t c = 0; c < plan.epilogue_begin; ++c) {
     const Command& command = plan.commands[static_cast<size_t>(c)];
     if (command.op != op || arg < command.arg || arg >= command.arg + command.count) continue;
     EXPECT_EQ(found, -1) << "the command stands there twice";
@@ -230,14 +231,14 @@ std::string CheckUse(const Plan& plan, int32_t index) {
 
 // Of bound device memory: every touch behind a wait, and no more waits than first touches.
 std::string CheckArrival(const Model& model, const Plan& plan, int32_t index) {
-  const Arrival& arrival = plan.arrivals[static_cast<size_t>(index)];
-  const BufferDecl& decl = model.buffers[static_cast<size_t>(arrival.buffer)];
+  const ExternalDep& external_dep = plan.external_deps[static_cast<size_t>(index)];
+  const BufferDecl& decl = model.buffers[static_cast<size_t>(external_dep.buffer)];
   if (!IsBound(decl.role) || decl.where != kDevice) return "nothing is bound on a device";
   std::vector<int32_t> gates;
-  const Plan changed = WithGates(plan, Command::Op::kReadyWait, index, gates);
+  const Plan changed = WithGates(plan, Command::Op::kWaitExternal, index, gates);
   const Execution run(changed);
   if (!run.problem().empty()) return run.problem();
-  const std::vector<Touch> touches = TouchesOf(plan, arrival.instance);
+  const std::vector<Touch> touches = TouchesOf(plan, external_dep.instance);
   size_t firsts = 0;
   for (const Touch& t : touches) {
     if (std::none_of(gates.begin(), gates.end(), [&](int32_t g) { return run.Before(g, t.node); })) {
@@ -272,12 +273,12 @@ TEST(Arrivals, AreOnTheDeviceOfTheFirstNodeThatIsNoCopy) {
     EXPECT_NE(i.buffer, unused);
     EXPECT_EQ(i.device, i.buffer == y ? 0 : 1) << i.buffer;
   }
-  EXPECT_EQ(plan.arrivals.size(), 3u);
+  EXPECT_EQ(plan.external_deps.size(), 3u);
 }
 
 TEST(States, OfRandomGraphsAreTouchedBetweenTheirWaitsAndDoneEventsOnly) {
   constexpr uint64_t kFirstSeed = 5000, kGraphs = 1500;
-  int states = 0, arrivals = 0, written = 0, several_lasts = 0, peers = 0;
+  int states = 0, external_deps = 0, written = 0, several_lasts = 0, peers = 0;
   for (uint64_t seed = kFirstSeed; seed < kFirstSeed + kGraphs; ++seed) {
     const RandomGraph graph = MakeRandomGraph(seed, 24);
     const Model& model = graph.builder.model;
@@ -296,16 +297,16 @@ TEST(States, OfRandomGraphsAreTouchedBetweenTheirWaitsAndDoneEventsOnly) {
       const int32_t home = plan.instances[static_cast<size_t>(use.instance)].device;
       ASSERT_EQ(home, model.buffers[static_cast<size_t>(use.buffer)].state->device);
     }
-    for (int32_t a = 0; a < static_cast<int32_t>(plan.arrivals.size()); ++a) {
-      ASSERT_EQ(CheckArrival(model, plan, a), "") << "arrival " << a << " " << show();
-      ++arrivals;
+    for (int32_t a = 0; a < static_cast<int32_t>(plan.external_deps.size()); ++a) {
+      ASSERT_EQ(CheckArrival(model, plan, a), "") << "external_dep " << a << " " << show();
+      ++external_deps;
     }
     for (const PlanNode& node : plan.nodes) peers += node.kind == PlanKind::kPeerCopy;
   }
   std::cout << states << " states, " << written << " written, " << several_lasts << " with several last touches, "
             << peers << " peer copies\n";
   EXPECT_GT(states, 200);
-  EXPECT_GT(arrivals, 200);
+  EXPECT_GT(external_deps, 200);
   EXPECT_GT(written, 100);
   EXPECT_GT(several_lasts, 20);
 }

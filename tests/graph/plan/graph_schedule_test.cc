@@ -46,7 +46,7 @@ std::string CommandText(const Plan& plan, const ModelBuilder& g, const GraphSche
     case Command::Op::kStateWait: return "wait for " + name(plan.states[arg].buffer);
     case Command::Op::kStateWrite: return "write " + name(plan.states[arg].buffer);
     case Command::Op::kStateDone: return "done with " + name(plan.states[arg].buffer);
-    case Command::Op::kReadyWait: return "await " + name(plan.arrivals[arg].buffer);
+    case Command::Op::kWaitExternal: return "await " + name(plan.external_deps[arg].buffer);
     case Command::Op::kGraph: return GraphText(plan, schedule.graphs[arg]);
   }
   return "";
@@ -66,7 +66,7 @@ std::string TextOf(const Plan& plan, const ModelBuilder& g, const GraphSchedule&
           (c > segment.begin ? "; " : "") + CommandText(plan, g, schedule, schedule.commands[static_cast<size_t>(c)]);
     }
   }
-  EXPECT_EQ(schedule.finish_begin, at);
+  EXPECT_EQ(schedule.epilogue_begin, at);
   for (const Command& c : schedule.commands) EXPECT_EQ(c.lane, schedule.lane);
   return text;
 }
@@ -266,9 +266,9 @@ TEST(GraphSchedule, ARunEndsWithItsDoneEvents) {
   const Plan plan = PlanOf(Uploads());
   const GraphSchedule schedule = MakeGraphSchedule(plan, Refuse(plan, {}));
   ASSERT_EQ(plan.done_events.size(), 1u);
-  EXPECT_EQ(schedule.finish_short_begin, schedule.finish_begin);
-  EXPECT_EQ(schedule.finish_end, static_cast<int32_t>(schedule.commands.size()));
-  ASSERT_EQ(schedule.finish_end, schedule.finish_begin + 1);
+  EXPECT_EQ(schedule.short_epilogue_begin, schedule.epilogue_begin);
+  EXPECT_EQ(schedule.epilogue_end, static_cast<int32_t>(schedule.commands.size()));
+  ASSERT_EQ(schedule.epilogue_end, schedule.epilogue_begin + 1);
   EXPECT_EQ(schedule.commands.back(), (Command{Command::Op::kRecord, 0, plan.done_events[0]}));
 }
 
@@ -308,7 +308,7 @@ TEST(GraphSchedule, APlanOfHostNodesHasNoLane) {
     const GraphSchedule schedule = MakeGraphSchedule(plan, std::vector<bool>(plan.nodes.size(), refused));
     EXPECT_EQ(schedule.lane, -1);
     EXPECT_TRUE(schedule.commands.empty() && schedule.segments.empty() && schedule.graphs.empty());
-    EXPECT_EQ(schedule.finish_end, 0);
+    EXPECT_EQ(schedule.epilogue_end, 0);
   }
 }
 

@@ -164,7 +164,7 @@ class Places {
   template <class F>
   std::vector<int32_t> All(F matches) const {
     std::vector<int32_t> places;
-    for (int32_t c = 0; c < p_.schedule.finish_begin; ++c) {
+    for (int32_t c = 0; c < p_.schedule.epilogue_begin; ++c) {
       if (matches(p_.schedule.commands[static_cast<size_t>(c)])) places.push_back(c);
     }
     return places;
@@ -176,7 +176,7 @@ class Places {
 // Of each event that host steps or States look at: the node that the plan records it behind; -1 for the others.
 std::vector<int32_t> NodesOfWatchedEvents(const Plan& plan) {
   std::vector<int32_t> node_of(plan.events.size(), -1), last(plan.lanes.size(), -1);
-  for (int32_t c = 0; c < plan.finish_begin; ++c) {
+  for (int32_t c = 0; c < plan.epilogue_begin; ++c) {
     const Command& command = plan.commands[static_cast<size_t>(c)];
     if (command.op == Command::Op::kNode) last[static_cast<size_t>(command.lane)] = command.arg;
     if (command.op == Command::Op::kRecord) {
@@ -230,7 +230,7 @@ void CheckUse(const ScheduledPlan& p, int32_t index) {
 // nodes that ask the host, of which a device has room for few.
 std::string CheckLanesOf(PlanKind kind, const Plan& plan, const Execution& run) {
   std::vector<std::vector<int32_t>> launches(plan.lanes.size());
-  for (int32_t c = 0; c < plan.finish_begin; ++c) {
+  for (int32_t c = 0; c < plan.epilogue_begin; ++c) {
     const Command& command = plan.commands[static_cast<size_t>(c)];
     ForEachNode(command, [&](size_t n) {
       if (plan.nodes[n].kind != kind) return;
@@ -250,7 +250,7 @@ std::string CheckLanesOf(PlanKind kind, const Plan& plan, const Execution& run) 
 
 std::string CheckLaunches(const Plan& plan, const Execution& run) {
   const std::string wrong = CheckLanesOf(PlanKind::kLaunch, plan, run);
-  return wrong.empty() ? CheckLanesOf(PlanKind::kAsk, plan, run) : wrong;
+  return wrong.empty() ? CheckLanesOf(PlanKind::kHostcall, plan, run) : wrong;
 }
 
 class RandomGraphSegments : public testing::TestWithParam<int> {
@@ -354,20 +354,20 @@ TEST_P(RandomGraphSegments, RecordWhatIsLookedAtOnceAndBehindItsNode) {
 }
 
 TEST_P(RandomGraphSegments, TouchStatesAndArrivalsOnlyWhereTheyMay) {
-  int64_t states = 0, arrivals = 0;
+  int64_t states = 0, external_deps = 0;
   for (uint64_t seed = seeds().begin; seed < seeds().end; ++seed) {
     const ScheduledPlan p(seed);
     for (int32_t u = 0; u < static_cast<int32_t>(p.plan.states.size()); ++u, ++states) CheckUse(p, u);
-    for (int32_t a = 0; a < static_cast<int32_t>(p.plan.arrivals.size()); ++a, ++arrivals) {
-      const std::vector<int32_t> touches = TouchesOf(p, p.plan.arrivals[static_cast<size_t>(a)].instance).all;
-      EXPECT_LT(Places(p).Only(Command::Op::kReadyWait, a), *std::min_element(touches.begin(), touches.end()));
+    for (int32_t a = 0; a < static_cast<int32_t>(p.plan.external_deps.size()); ++a, ++external_deps) {
+      const std::vector<int32_t> touches = TouchesOf(p, p.plan.external_deps[static_cast<size_t>(a)].instance).all;
+      EXPECT_LT(Places(p).Only(Command::Op::kWaitExternal, a), *std::min_element(touches.begin(), touches.end()));
     }
     ASSERT_FALSE(HasFailure()) << Rerun(seed) << p.text();
   }
-  std::cout << states << " states, " << arrivals << " arrivals\n";
+  std::cout << states << " states, " << external_deps << " external_deps\n";
   if (seeds().many()) {
     EXPECT_GT(states, seeds().count() / 10);
-    EXPECT_GT(arrivals, seeds().count() / 20);
+    EXPECT_GT(external_deps, seeds().count() / 20);
   }
 }
 

@@ -15,8 +15,8 @@
 namespace penstock::graph::reduce_graph_test {
 namespace {
 
-Rows RowsOf(const std::vector<std::vector<int32_t>>& lists) {
-  Rows rows;
+CsrRows RowsOf(const std::vector<std::vector<int32_t>>& lists) {
+  CsrRows rows;
   for (const std::vector<int32_t>& list : lists) {
     for (const int32_t p : list) rows.Add(p);
     rows.Close();
@@ -25,7 +25,7 @@ Rows RowsOf(const std::vector<std::vector<int32_t>>& lists) {
 }
 
 // Entry (a, b): a path leads from a to b.
-std::vector<std::vector<char>> Reach(const Rows& preds) {
+std::vector<std::vector<char>> Reach(const CsrRows& preds) {
   const auto count = static_cast<size_t>(preds.rows());
   std::vector<std::vector<char>> reach(count, std::vector<char>(count));
   for (size_t v = 0; v < count; ++v) {
@@ -37,8 +37,8 @@ std::vector<std::vector<char>> Reach(const Rows& preds) {
   return reach;
 }
 
-Rows Without(const Rows& preds, int32_t node, int32_t pred) {
-  Rows changed;
+CsrRows Without(const CsrRows& preds, int32_t node, int32_t pred) {
+  CsrRows changed;
   for (int32_t v = 0; v < preds.rows(); ++v) {
     for (const int32_t p : preds[v]) {
       if (v != node || p != pred) changed.Add(p);
@@ -52,7 +52,7 @@ TEST(TransitiveReduction, LeavesOutWhatAPathImplies) {
   EXPECT_EQ(TransitiveReduction(RowsOf({{}, {0}, {0, 1}})), RowsOf({{}, {0}, {1}}));
   EXPECT_EQ(TransitiveReduction(RowsOf({{}, {0}, {1}, {0, 2}})), RowsOf({{}, {0}, {1}, {2}}));
   EXPECT_EQ(TransitiveReduction(RowsOf({{}, {0}, {0}, {1, 2}})), RowsOf({{}, {0}, {0}, {1, 2}})) << "a diamond is kept";
-  EXPECT_EQ(TransitiveReduction(Rows()), Rows());
+  EXPECT_EQ(TransitiveReduction(CsrRows()), CsrRows());
 }
 
 TEST(TransitiveReduction, IsExactOnRandomGraphs) {
@@ -67,7 +67,7 @@ TEST(TransitiveReduction, IsExactOnRandomGraphs) {
         list.push_back({v - 1 - static_cast<int32_t>(random() % static_cast<uint64_t>(std::min(v, reach))), v});
       }
     }
-    const Rows all = MakeEdges(nodes, list), reduced = TransitiveReduction(all);
+    const CsrRows all = MakeEdges(nodes, list), reduced = TransitiveReduction(all);
     ASSERT_EQ(Reach(reduced), Reach(all)) << "seed " << seed;
     for (int32_t v = 0; v < reduced.rows(); ++v) {
       for (const int32_t p : reduced[v]) {
@@ -110,7 +110,7 @@ TEST(TransitiveReduction, NeedsNoSweepWhereEachNodeComesAfterAllBeforeIt) {
 
 // Three layers, the last after some of either, so that every edge from the first to the last is in doubt and each sweep
 // goes over the edges of the middle one. `nodes` of each.
-Rows Layers(int32_t nodes) {
+CsrRows Layers(int32_t nodes) {
   std::mt19937_64 random(4711);
   std::vector<Edge> list;
   const auto any = [&](int32_t layer) {
@@ -125,10 +125,10 @@ Rows Layers(int32_t nodes) {
 
 TEST(TransitiveReduction, StopsWhenItHasLookedSixteenTimesAtEachEdge) {
   for (const int32_t nodes : {100, 8000}) {
-    const Rows all = Layers(nodes);
+    const CsrRows all = Layers(nodes);
     const auto edges = static_cast<int64_t>(all.items());
     int64_t looks = 0;
-    const Rows reduced = TransitiveReduction(all, &looks);
+    const CsrRows reduced = TransitiveReduction(all, &looks);
     EXPECT_EQ(looks > kMostLooks * edges, nodes == 8000) << looks << " looks at " << edges << " edges";
     EXPECT_LE(looks, (kMostLooks + 2) * edges + all.rows());
     // Of three layers: what is left out has a path of two edges, and what has one is left out unless the looks ended.
@@ -153,7 +153,7 @@ TEST(TransitiveReduction, StopsWhenItHasLookedSixteenTimesAtEachEdge) {
 }
 
 // Of a graph of all nodes.
-Rows EdgesOf(const Plan& plan) {
+CsrRows EdgesOf(const Plan& plan) {
   std::vector<int32_t> nodes;
   for (size_t n = 0; n < plan.nodes.size(); ++n) {
     if (!JoinsBatch(plan, n)) nodes.push_back(static_cast<int32_t>(n));
@@ -250,11 +250,11 @@ TEST(EdgesOfGraph, InsideABatchAreNone) {
 
 TEST(EdgesOfGraph, LeaveOutNodesOfOtherGraphs) {
   const Plan plan = PlanOfNodes({{}, {{0}}, {{1}}, {{0, 2}}, {{3}}, {{1, 4}}});
-  const Rows memory = MemoryEdges(plan);
+  const CsrRows memory = MemoryEdges(plan);
   EXPECT_EQ(EdgesOfGraph(plan, memory, LaneEdges(plan), std::vector<int32_t>{1, 3, 5}), RowsOf({{}, {}, {0}}))
       << "what a path through another graph says is no edge";
   EXPECT_EQ(EdgesOfGraph(plan, memory, LaneEdges(plan), std::vector<int32_t>{4}), RowsOf({{}}));
-  EXPECT_EQ(EdgesOfGraph(plan, memory, LaneEdges(plan), {}), Rows());
+  EXPECT_EQ(EdgesOfGraph(plan, memory, LaneEdges(plan), {}), CsrRows());
 }
 
 TEST(EdgesOfGraph, HaveTheMemoryEdgesOfAllNodesOfABatch) {

@@ -65,7 +65,7 @@ void KernelOfView(View<int32_t>) {}
 
 TEST_F(FoundByFuzzing, ATwinOfAKernelThatTakesAViewTakesAView) {
   int64_t width = 0;
-  graph_.Kernel("k", &KernelOfView, Threads(4), ReadWrite(x_)).HostTwin([&width](View<int32_t> view) {
+  graph_.Kernel("k", &KernelOfView, Threads(4), ReadWrite(x_)).HostFallback([&width](View<int32_t> view) {
     width = view.width;
     view(3) = 7;
   });
@@ -103,15 +103,17 @@ TEST_F(FoundByFuzzing, AnExecutableWithoutLanesIsRefused) {
 
 TEST_F(FoundByFuzzing, AToleranceBelowZeroIsRefused) {
   const auto refusal = [&](double tolerance) {
-    return Message(runtime_->Compile(graph_, {.twin_tolerance = tolerance}).status());
+    return Message(runtime_->Compile(graph_, {.host_tolerance = tolerance}).status());
   };
-  EXPECT_EQ(refusal(-2), "graph 'g': CompileOptions::twin_tolerance is -2.000000; a tolerance is 0 or more");
-  EXPECT_EQ(refusal(std::nan("")), "graph 'g': CompileOptions::twin_tolerance is nan; a tolerance is 0 or more");
+  EXPECT_EQ(refusal(-2), "graph 'g': CompileOptions::host_tolerance is -2.000000; a tolerance is 0 or more");
+  EXPECT_EQ(refusal(std::nan("")), "graph 'g': CompileOptions::host_tolerance is nan; a tolerance is 0 or more");
 }
 
 TEST_F(FoundByFuzzing, AParameterHandleOfNothingIsNoDimension) {
   const ParamHandle<int32_t> unset;
-  graph_.Kernel(Name("k", "dir/a.cc", 9), +[](int32_t*) {}, Threads(unset), ReadWrite(x_)).HostTwin([](int32_t*) {});
+  graph_.Kernel(
+            Name("k", "dir/a.cc", 9), +[](int32_t*) {}, Threads(unset), ReadWrite(x_))
+      .HostFallback([](int32_t*) {});
   graph_.ParallelFor(Name("f", "dir/a.cc", 10), unset, Nothing{});
   EXPECT_EQ(Message(runtime_->Compile(graph_).status()),
             "graph 'g': 2 mistakes:\n"
@@ -172,10 +174,10 @@ TEST_F(FoundByFuzzing, ARuntimeThatWasMovedFromRefusesCalls) {
 
 TEST_F(FoundByFuzzing, ANameOfSeveralLinesStaysOnOneInAMessage) {
   graph_.Host("two\nlines", [] {}).Concurrency(0);
-  graph_.Host("bell\a", [] {}).Concurrency(0);
+  graph_.Host("event count\a", [] {}).Concurrency(0);
   const std::string message = Message(runtime_->Compile(graph_).status());
   EXPECT_NE(message.find("\n  graph 'g' node 'two\\x0alines' ("), std::string::npos) << message;
-  EXPECT_NE(message.find("\n  graph 'g' node 'bell\\x07' ("), std::string::npos) << message;
+  EXPECT_NE(message.find("\n  graph 'g' node 'event count\\x07' ("), std::string::npos) << message;
 }
 
 }  // namespace

@@ -87,8 +87,8 @@ TEST(Temporaries, ReturnThemselvesByValueFromSetters) {
   static_assert(std::same_as<decltype(std::declval<N>().Infallible()), N>);
   static_assert(std::same_as<decltype(std::declval<N>().Inline()), N>);
   static_assert(std::same_as<decltype(std::declval<N>().InPlace(BufferHandle<int>(), BufferHandle<int>())), N>);
-  using T = TwinnableNode<int>;
-  static_assert(std::same_as<decltype(std::declval<T>().HostTwin([](int) {})), T>);
+  using T = FallbackNode<int>;
+  static_assert(std::same_as<decltype(std::declval<T>().HostFallback([](int) {})), T>);
 }
 
 template <class Of>

@@ -36,8 +36,8 @@ struct Clock {
 
 Runtime HastyRuntime(Clock& clock, milliseconds patience) {
   runtime::DriverHook hook;
-  hook.ask_patience = patience;
-  hook.ask_clock = [&clock] { return clock(); };
+  hook.hostcall_patience = patience;
+  hook.hostcall_clock = [&clock] { return clock(); };
   const runtime::ScopedDriverHook held(std::move(hook));
   return *Runtime::Create({.devices = "host:1", .workers = 2, .host_device_threads = 4});
 }

@@ -1,5 +1,5 @@
 // Where no kernel may wait for the host: launches that block, and profilers that run a kernel twice. Host nodes part
-// the run there, and the ledger says why.
+// the run there, and the submission_report says why.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "penstock/foreign.h"
 #include "penstock/graph.h"
+#include "penstock/launch_context.h"
 #include "penstock/runtime.h"
 #include "src/runtime/core/test_hook.h"
 #include "tests/support/environment.h"
@@ -30,9 +30,9 @@ std::vector<std::string> Notes() {
   Graph g("g");
   auto x = g.InOut<int32_t>("x", 4);
   int calls = 0;
-  g.Launch("before", [&](Foreign&, int32_t*) { ++calls; }, ReadWrite(x));
+  g.Launch("before", [&](LaunchContext&, int32_t*) { ++calls; }, ReadWrite(x));
   g.Host("asked", [&](std::span<int32_t>) { ++calls; }, ReadWrite(x)).Inline();
-  g.Launch("behind", [&](Foreign&, int32_t*) { ++calls; }, ReadWrite(x));
+  g.Launch("behind", [&](LaunchContext&, int32_t*) { ++calls; }, ReadWrite(x));
   auto exec = runtime->Compile(g);
   EXPECT_OK(exec.status());
   std::vector<int32_t> memory(4);
@@ -41,7 +41,7 @@ std::vector<std::string> Notes() {
   EXPECT_OK(run.status());
   EXPECT_OK(run->Wait(std::chrono::seconds(60)));
   EXPECT_EQ(calls, 3);
-  return exec->ledger().notes;
+  return exec->submission_report().notes;
 }
 
 TEST(AsksRefused, WhereLaunchesBlock) {

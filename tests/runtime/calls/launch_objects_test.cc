@@ -1,5 +1,5 @@
-// What callables of Launch nodes have made by Foreign::Get: how often, with which stream, when it goes, and that a
-// capture comes to no harm by it. On checked host devices that pass for CUDA devices, since only there the callables
+// What callables of Launch nodes have made by LaunchContext::Get: how often, with which stream, when it goes, and that
+// a capture comes to no harm by it. On checked host devices that pass for CUDA devices, since only there the callables
 // themselves are called; what they submit, they give to the driver.
 #include <gtest/gtest.h>
 
@@ -16,13 +16,13 @@
 #include <utility>
 #include <vector>
 
-#include "penstock/foreign.h"
 #include "penstock/graph.h"
+#include "penstock/launch_context.h"
 #include "penstock/lease.h"
 #include "penstock/runtime.h"
 #include "penstock/status_macros.h"
+#include "src/driver/checked/call_recorder.h"
 #include "src/driver/checked/checked_driver.h"
-#include "src/driver/checked/witness.h"
 #include "src/runtime/core/test_hook.h"
 #include "tests/support/forwarding_driver.h"
 #include "tests/support/mode_scope.h"
@@ -53,10 +53,10 @@ class PassesForCuda : public driver::ForwardingDriver {
 };
 
 driver::Driver* cuda = nullptr;  // of the test that runs
-driver::Stream StreamOf(const Foreign& foreign) { return {reinterpret_cast<uint64_t>(foreign.native_stream())}; }
-absl::Status CopyInside(const Foreign& foreign, const void* from, void* to) {
+driver::Stream StreamOf(const LaunchContext& launch) { return {reinterpret_cast<uint64_t>(launch.native_stream())}; }
+absl::Status CopyInside(const LaunchContext& launch, const void* from, void* to) {
   driver::CopyOp op{.kind = driver::CopyKind::kDeviceToDevice, .dst = to, .src = from, .width = kBytes};
-  return cuda->Copy(StreamOf(foreign), op);
+  return cuda->Copy(StreamOf(launch), op);
 }
 
 std::atomic<int> made = 0, alive = 0, calls = 0;
@@ -69,7 +69,7 @@ void Note(const char* what) {
 
 // A library's handle: memory to work in, which it allocates, clears and waits for.
 struct Workspace {
-  explicit Workspace(const Foreign& foreign) : stream(StreamOf(foreign)), device(foreign.device()) {
+  explicit Workspace(const LaunchContext& launch) : stream(StreamOf(launch)), device(launch.device()) {
     ++made, ++alive;
     memory = *cuda->AllocateDevice(device, kBytes);
     driver::FillOp fill{.dst = memory, .count = kBytes};
@@ -99,13 +99,13 @@ struct Workspace {
 };
 
 // from to the workspace, from there to `to`.
-absl::Status ThroughWorkspace(Foreign& foreign, const int32_t* from, int32_t* to) {
+absl::Status ThroughWorkspace(LaunchContext& launch, const int32_t* from, int32_t* to) {
   ++calls;
-  Workspace& workspace = foreign.Get<Workspace>();
-  EXPECT_EQ(&workspace, &foreign.Get<Workspace>());
-  EXPECT_EQ(workspace.stream, StreamOf(foreign)) << "whoever gets it has the stream it was made with";
-  PENSTOCK_RETURN_IF_ERROR(CopyInside(foreign, from, workspace.memory));
-  return CopyInside(foreign, workspace.memory, to);
+  Workspace& workspace = launch.Get<Workspace>();
+  EXPECT_EQ(&workspace, &launch.Get<Workspace>());
+  EXPECT_EQ(workspace.stream, StreamOf(launch)) << "whoever gets it has the stream it was made with";
+  PENSTOCK_RETURN_IF_ERROR(CopyInside(launch, from, workspace.memory));
+  return CopyInside(launch, workspace.memory, to);
 }
 
 // As many Launch nodes as there are parts of x and y, each y = x of its own. Nothing but a lane orders them, and no
@@ -173,7 +173,7 @@ class ForeignObjectsTest : public testing::TestWithParam<Way> {
   }
 
   const ModeScope mode_{GetParam().mode};
-  const std::shared_ptr<driver::checked::Witness> witness_ = std::make_shared<driver::checked::Witness>();
+  const std::shared_ptr<driver::checked::CallRecorder> witness_ = std::make_shared<driver::checked::CallRecorder>();
   const ScopedDriverHook hook_{
       {.host_options = [](driver::host::HostDriverOptions& options) { options.order_seed = GetParam().order_seed; },
        .wrap =
@@ -244,7 +244,7 @@ TEST_P(ForeignObjectsTest, NothingOfACallThatMadeOneIsRun) {
   Executable exec = Compiled(c.graph);
   if (in_graphs()) {
     EXPECT_EQ(calls, 2);
-    EXPECT_EQ(exec.ledger().captures, 2);
+    EXPECT_EQ(exec.submission_report().captures, 2);
     EXPECT_EQ(witness_->totals().inside.calls, 0);
   }
   CheckRuns(exec, c, 5);
@@ -254,16 +254,16 @@ TEST_P(ForeignObjectsTest, NothingOfACallThatMadeOneIsRun) {
 
 TEST_P(ForeignObjectsTest, OneMayAskForAnotherAndGoesBeforeIt) {
   struct Second {
-    explicit Second(Foreign& foreign) : workspace(foreign.Get<Workspace>()) { Note("second"); }
+    explicit Second(LaunchContext& launch) : workspace(launch.Get<Workspace>()) { Note("second"); }
     ~Second() {
       workspace.Await();
       Note("no second");
     }
     Workspace& workspace;
   };
-  const Copies c(1, [](Foreign& foreign, const int32_t* from, int32_t* to) {
-    PENSTOCK_RETURN_IF_ERROR(CopyInside(foreign, from, foreign.Get<Second>().workspace.memory));
-    return CopyInside(foreign, foreign.Get<Workspace>().memory, to);
+  const Copies c(1, [](LaunchContext& launch, const int32_t* from, int32_t* to) {
+    PENSTOCK_RETURN_IF_ERROR(CopyInside(launch, from, launch.Get<Second>().workspace.memory));
+    return CopyInside(launch, launch.Get<Workspace>().memory, to);
   });
   {
     Executable exec = Compiled(c.graph);
@@ -275,19 +275,19 @@ TEST_P(ForeignObjectsTest, OneMayAskForAnotherAndGoesBeforeIt) {
 
 int to_throw = 0;
 struct Throws {
-  explicit Throws(const Foreign&) {
+  explicit Throws(const LaunchContext&) {
     if (to_throw-- > 0) throw std::runtime_error("no handle today");
   }
 };
 
 TEST_P(ForeignObjectsTest, AConstructorThatThrowsIsTheNodesFailure) {
-  const Copies c(1, [](Foreign& foreign, const int32_t* from, int32_t* to) {
-    (void)foreign.Get<Throws>();
-    return ThroughWorkspace(foreign, from, to);
+  const Copies c(1, [](LaunchContext& launch, const int32_t* from, int32_t* to) {
+    (void)launch.Get<Throws>();
+    return ThroughWorkspace(launch, from, to);
   });
   to_throw = 1;
   absl::StatusOr<Executable> exec = runtime_->Compile(c.graph, {.slots = 1});
-  std::string words = exec.ok() ? exec->ledger().Text() : exec.status().ToString();
+  std::string words = exec.ok() ? exec->submission_report().Text() : exec.status().ToString();
   if (GetParam().mode == std::string_view("stream")) {
     std::vector<int32_t> x(kN), y(kN);
     absl::StatusOr<penstock::Run> run = exec->Launch(exec->bindings().Set(c.x, x).Set(c.y, y));
@@ -304,7 +304,7 @@ TEST_P(ForeignObjectsTest, AConstructorThatThrowsIsTheNodesFailure) {
 }
 
 struct ThrowsAtItsEnd {
-  explicit ThrowsAtItsEnd(const Foreign&) {}
+  explicit ThrowsAtItsEnd(const LaunchContext&) {}
   ~ThrowsAtItsEnd() noexcept(false) {
     Note("throws");
     throw std::runtime_error("no end today");
@@ -312,9 +312,9 @@ struct ThrowsAtItsEnd {
 };
 
 TEST_P(ForeignObjectsTest, ADestructorThatThrowsHoldsUpNoOther) {
-  const Copies c(1, [](Foreign& foreign, const int32_t* from, int32_t* to) {
-    const absl::Status copied = ThroughWorkspace(foreign, from, to);
-    (void)foreign.Get<ThrowsAtItsEnd>();
+  const Copies c(1, [](LaunchContext& launch, const int32_t* from, int32_t* to) {
+    const absl::Status copied = ThroughWorkspace(launch, from, to);
+    (void)launch.Get<ThrowsAtItsEnd>();
     return copied;
   });
   {
@@ -327,12 +327,12 @@ TEST_P(ForeignObjectsTest, ADestructorThatThrowsHoldsUpNoOther) {
 
 TEST_P(ForeignObjectsTest, ACallableThatCatchesItsExceptionIsTold) {
   if (!in_graphs()) GTEST_SKIP() << "nothing is captured";
-  const Copies c(1, [](Foreign& foreign, const int32_t* from, int32_t* to) {
+  const Copies c(1, [](LaunchContext& launch, const int32_t* from, int32_t* to) {
     try {
-      (void)foreign.Get<Throws>();
+      (void)launch.Get<Throws>();
     } catch (const std::runtime_error&) {
     }
-    return CopyInside(foreign, from, to);
+    return CopyInside(launch, from, to);
   });
   to_throw = 1000;
   const absl::Status refused = runtime_->Compile(c.graph, {.slots = 1}).status();
@@ -361,13 +361,13 @@ TEST_P(ForeignObjectsTest, ZeroIsZeroOnTheDevice) {
   const auto y = g.Output<Zeros>("y", 4);
   g.Launch(
       "zeros",
-      [](Foreign& foreign, Zeros* to) -> absl::Status {
+      [](LaunchContext& launch, Zeros* to) -> absl::Status {
         for (int i = 0; i < 4; ++i) {
           const driver::CopyOp op{.kind = driver::CopyKind::kDeviceToDevice,
                                   .dst = to + i,
-                                  .src = foreign.Zero<Zeros>(),
+                                  .src = launch.Zero<Zeros>(),
                                   .width = sizeof(Zeros)};
-          PENSTOCK_RETURN_IF_ERROR(cuda->Copy(StreamOf(foreign), op));
+          PENSTOCK_RETURN_IF_ERROR(cuda->Copy(StreamOf(launch), op));
         }
         return absl::OkStatus();
       },

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "penstock/foreign.h"
 #include "penstock/graph.h"
+#include "penstock/launch_context.h"
 #include "penstock/runtime.h"
 #include "src/runtime/core/test_hook.h"
 #include "tests/support/held_graph.h"
@@ -36,7 +36,7 @@ class ForeignRing : public testing::TestWithParam<int> {
   template <class F>
   void Declare(Graph& graph, F f) {
     const auto x = graph.Input<int32_t>("x", kN);
-    graph.Launch("call", [f](Foreign&, const int32_t*) { f(); }, Read(x));
+    graph.Launch("call", [f](LaunchContext&, const int32_t*) { f(); }, Read(x));
     exec_ = *runtime_.Compile(graph, {.slots = 1});
     io_ = exec_.bindings();
     io_.Set(x, from_);

@@ -111,7 +111,7 @@ const Place kPlaces[] = {
      [](Kind kind) {
        return With<void, int32_t*>(kind, [](auto f) {
          UserCode user;
-         user.graph.Launch("calls", [](Foreign&, int32_t*) {}, ReadWrite(user.x)).HostTwin(f);
+         user.graph.Launch("calls", [](LaunchContext&, int32_t*) {}, ReadWrite(user.x)).HostFallback(f);
          return user.RunIt();
        });
      }},
@@ -127,11 +127,11 @@ const Place kPlaces[] = {
          return user.Logged();
        });
      }},
-    {"Declaration", "ReplayCache: the function that declares",
+    {"Declaration", "GraphCache: the function that declares",
      [](Kind kind) {
        return With<void, Graph&>(kind, [](auto f) {
          UserCode user;
-         ReplayCache cache(*user.runtime);
+         GraphCache cache(*user.runtime);
          return cache.Launch(f).status().ToString();
        });
      }},
@@ -191,7 +191,7 @@ INSTANTIATE_TEST_SUITE_P(All, UserCodePlaces, ::testing::ValuesIn(kPlaces), Name
 TEST(UserCodeTest, ANullKernelIsAMistake) {
   UserCode user;
   void (*kernel)(int32_t*) = nullptr;
-  user.graph.Kernel("calls", kernel, Threads(4), ReadWrite(user.x)).HostTwin([](int32_t*) {});
+  user.graph.Kernel("calls", kernel, Threads(4), ReadWrite(user.x)).HostFallback([](int32_t*) {});
   EXPECT_THAT(user.RunIt(), HasSubstr("the kernel is null; give one that can be called"));
 }
 
@@ -213,8 +213,8 @@ TEST(UserCodeTest, ANodeThatEndsItsThreadFailsAndAnotherThreadGoesOn) {
   UserCode user;
   bool on_device = false, on_host = false;
   user.graph.Launch(
-                "device", [](Foreign&, int32_t*) {}, ReadWrite(user.x))
-      .HostTwin([&](int32_t* x) {
+                "device", [](LaunchContext&, int32_t*) {}, ReadWrite(user.x))
+      .HostFallback([&](int32_t* x) {
         if (on_device) pthread_exit(nullptr);
         x[0] += 1;
       });

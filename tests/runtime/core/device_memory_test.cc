@@ -15,7 +15,7 @@
 namespace penstock::device_memory_test {
 namespace {
 
-using driver::checked::Witness;
+using driver::checked::CallRecorder;
 
 #define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
 
@@ -34,7 +34,7 @@ class DeviceMemoryTest : public testing::Test {
     runtime_.emplace(*std::move(made));
   }
 
-  const std::shared_ptr<Witness> witness_ = std::make_shared<Witness>();
+  const std::shared_ptr<CallRecorder> witness_ = std::make_shared<CallRecorder>();
   std::optional<Runtime> runtime_;
 };
 

@@ -34,28 +34,28 @@ class EnvironmentOfARuntime : public testing::Test {
 };
 
 TEST_F(EnvironmentOfARuntime, TakesWordsForFlags) {
-  const EnvironmentScope sync("PENSTOCK_SYNC", "true"), twins("PENSTOCK_CHECK_TWINS", "on"),
+  const EnvironmentScope sync("PENSTOCK_SYNC", "true"), fallbacks("PENSTOCK_CHECK_AGAINST_HOST", "on"),
       checked("PENSTOCK_CHECKED", "Yes");
   const ModeScope mode("auto");
   Runtime runtime = *Create();
   const absl::StatusOr<Executable> exec = Compile(runtime);
   ASSERT_OK(exec.status());
-  EXPECT_THAT(exec->ledger().Text(), HasSubstr("PENSTOCK_SYNC"));
-  EXPECT_THAT(exec->PlanText(), HasSubstr("twin"));
+  EXPECT_THAT(exec->submission_report().Text(), HasSubstr("PENSTOCK_SYNC"));
+  EXPECT_THAT(exec->PlanText(), HasSubstr("check "));
 }
 
 TEST_F(EnvironmentOfARuntime, TakesTheirOppositesForOff) {
-  const EnvironmentScope sync("PENSTOCK_SYNC", "off"), twins("PENSTOCK_CHECK_TWINS", "FALSE");
+  const EnvironmentScope sync("PENSTOCK_SYNC", "off"), fallbacks("PENSTOCK_CHECK_AGAINST_HOST", "FALSE");
   Runtime runtime = *Create();
   const absl::StatusOr<Executable> exec = Compile(runtime);
   ASSERT_OK(exec.status());
-  EXPECT_EQ(exec->ledger().Text().find("PENSTOCK_SYNC"), std::string::npos);
-  EXPECT_EQ(exec->PlanText().find("twin"), std::string::npos);
+  EXPECT_EQ(exec->submission_report().Text().find("PENSTOCK_SYNC"), std::string::npos);
+  EXPECT_EQ(exec->PlanText().find("check "), std::string::npos);
 }
 
 TEST_F(EnvironmentOfARuntime, IsRefusedAtCreateByName) {
-  for (const char* const name : {"PENSTOCK_SYNC", "PENSTOCK_CHECKED", "PENSTOCK_CHECK_TWINS", "PENSTOCK_DEVICES",
-                                 "PENSTOCK_FEEDERS", "PENSTOCK_POLLING_CORES", "PENSTOCK_PINNED_BYTES"}) {
+  for (const char* const name : {"PENSTOCK_SYNC", "PENSTOCK_CHECKED", "PENSTOCK_CHECK_AGAINST_HOST", "PENSTOCK_DEVICES",
+                                 "PENSTOCK_SUBMISSION_THREADS", "PENSTOCK_POLLING_CORES", "PENSTOCK_PINNED_BYTES"}) {
     for (const char* const value : {"maybe", "1x", "99999999999999999999"}) {
       const EnvironmentScope wrong(name, value);
       const absl::Status refused = Create().status();
@@ -67,7 +67,7 @@ TEST_F(EnvironmentOfARuntime, IsRefusedAtCreateByName) {
 
 TEST_F(EnvironmentOfARuntime, IsRefusedAtCompileByName) {
   Runtime runtime = *Create();
-  for (const char* const name : {"PENSTOCK_CHECK_TWINS", "PENSTOCK_MODE"}) {
+  for (const char* const name : {"PENSTOCK_CHECK_AGAINST_HOST", "PENSTOCK_MODE"}) {
     const EnvironmentScope wrong(name, "maybe");
     const absl::Status refused = Compile(runtime).status();
     EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << name;

@@ -19,7 +19,7 @@ namespace penstock::memory_pressure_test {
 namespace {
 
 using driver::checked::CallKind;
-using driver::checked::Witness;
+using driver::checked::CallRecorder;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -52,7 +52,7 @@ class MemoryPressureTest : public testing::Test {
 
   int64_t allocations() const { return witness_->log().count(CallKind::kAllocateDevice); }
 
-  const std::shared_ptr<Witness> witness_ = std::make_shared<Witness>();
+  const std::shared_ptr<CallRecorder> witness_ = std::make_shared<CallRecorder>();
   std::optional<Runtime> runtime_;
 };
 

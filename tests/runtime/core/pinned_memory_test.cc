@@ -190,10 +190,10 @@ TEST_F(PinnedMemory, HostNodesDoNotWait) {
   auto x = graph.InOut<char>("x", 1);
   absl::Status inside;
   graph.Host("ask", [&](std::span<char>) { inside = Make(); }, ReadWrite(x));
-  Executable asks = *runtime_->Compile(graph, {.slots = 1});
+  Executable hostcalls = *runtime_->Compile(graph, {.slots = 1});
   std::vector<char> value(1);
-  Bindings io = asks.bindings();
-  EXPECT_OK(asks.Launch(io.Set(x, value))->Wait());
+  Bindings io = hostcalls.bindings();
+  EXPECT_OK(hostcalls.Launch(io.Set(x, value))->Wait());
   EXPECT_EQ(inside.code(), absl::StatusCode::kResourceExhausted);
 }
 

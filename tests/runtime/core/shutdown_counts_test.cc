@@ -24,7 +24,7 @@ template <class Count>
 Scenario LaunchesAndShutdown(int launchers) {
   struct State {
     Count count;
-    ModelBell bell;
+    ModelBell event_count;
     bool stopped = false;
     std::string problem;
   };
@@ -38,15 +38,15 @@ Scenario LaunchesAndShutdown(int launchers) {
         if (state->stopped) state->problem = "a run went on after Shutdown";
       }
       state->count.End();
-      state->bell.Ring();
+      state->event_count.Notify();
     });
   }
   scenario.threads.push_back([state] {
     state->count.Close();
     for (;;) {
-      const uint64_t ticket = state->bell.ticket();
+      const uint64_t ticket = state->event_count.ticket();
       if (state->count.runs() == 0) break;
-      state->bell.Wait(ticket, kForever);
+      state->event_count.Wait(ticket, kForever);
     }
     state->stopped = true;
   });
@@ -87,7 +87,7 @@ template <class Count>
 Scenario OneIsReleased(bool under_way) {
   struct State {
     Count count;
-    ModelBell bell;
+    ModelBell event_count;
     bool free = false, made = false;
   };
   auto state = std::make_shared<State>();
@@ -98,15 +98,15 @@ Scenario OneIsReleased(bool under_way) {
     interleave::Point();
     state->free = true;
     state->count.End();
-    state->bell.Ring();
+    state->event_count.Notify();
   });
   scenario.threads.push_back([state] {
     int64_t ended = 0;
     const auto more = [&] {
       for (;;) {
-        const uint64_t ticket = state->bell.ticket();
+        const uint64_t ticket = state->event_count.ticket();
         if (state->count.ended() > ended || !state->count.AnyToCome(ended, 0)) return state->count.ended() > ended;
-        state->bell.Wait(ticket, kForever);
+        state->event_count.Wait(ticket, kForever);
       }
     };
     do {

@@ -91,9 +91,9 @@ TEST_F(BindingsTest, AMistakeIsForgivenWhenTheSameThingIsSetRightly) {
 
 TEST_F(BindingsTest, AHandleOfAnotherGraphStaysAMistake) {
   Graph other("other");
-  auto foreign = other.Input<int32_t>("x", 8);
+  auto launch = other.Input<int32_t>("x", 8);
   auto foreign_param = other.Param<int32_t>("a");
-  io_.Set(foreign, hx_).Set(x_, hx_);
+  io_.Set(launch, hx_).Set(x_, hx_);
   EXPECT_EQ(Refused(),
             "graph 'g': Set was given a buffer of another graph; a handle is good in the graph that made it; use this "
             "graph's, with fresh bindings or after ClearBuffers");

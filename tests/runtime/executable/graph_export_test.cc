@@ -89,14 +89,15 @@ class GraphExportTest : public testing::Test {
   }
 
   const ModeScope options_{""};  // those of the test count
-  const std::shared_ptr<driver::checked::Witness> witness_ = std::make_shared<driver::checked::Witness>();
+  const std::shared_ptr<driver::checked::CallRecorder> witness_ = std::make_shared<driver::checked::CallRecorder>();
   NativeDriver* driver_ = nullptr;
   std::optional<Runtime> runtime_;
   driver::Stream stream_;
   driver::Event event_;
 };
 
-// x -> Scale -> twin of a library -> y; a fill and a copy beside it, of which one of a launch's size may be of nothing.
+// x -> Scale -> host fallback of a library -> y; a fill and a copy beside it, of which one of a launch's size may be of
+// nothing.
 struct Step {
   Graph graph{"step"};
   ParamHandle<uint32_t> by = graph.Param<uint32_t>("by");
@@ -109,8 +110,8 @@ struct Step {
     auto u = graph.Buffer<uint32_t>("u", rest);
     graph.ParallelFor("scale", kN, Scale{}, by, Read(x), Write(t));
     graph.Launch(
-             "library", [](Foreign&, uint32_t*) { return absl::OkStatus(); }, ReadWrite(t))
-        .HostTwin([kept](uint32_t* t_) {
+             "library", [](LaunchContext&, uint32_t*) { return absl::OkStatus(); }, ReadWrite(t))
+        .HostFallback([kept](uint32_t* t_) {
           for (int64_t i = 0; i < kN; ++i) t_[i] ^= 0x55u;
         });
     graph.ParallelFor("tail", rest, AddTo{}, ReadWrite(t));
@@ -202,7 +203,7 @@ TEST_F(GraphExportTest, OfASlotWhoseNodesReadTheirParametersOnTheDevice) {
     for (const uint32_t v : memory) ASSERT_EQ(v, of(k));
   };
   for (uint32_t k = 0; k < 12; ++k) run_with(k);
-  ASSERT_GT(exec.ledger().refreshes, 0);
+  ASSERT_GT(exec.submission_report().refreshes, 0);
   for (const uint32_t k : {11u, 77u}) {  // that of the run before, and another
     std::fill(memory.begin(), memory.end(), 1u);
     {

@@ -29,7 +29,7 @@ std::string Refusal(const KernelShape& shape) {
   Graph graph("g");
   const auto x = graph.InOut<int32_t>("x", 4);
   void (*kernel)(int32_t*) = [](int32_t*) {};
-  graph.Kernel(Name("k", "a.cc", 1), kernel, shape, ReadWrite(x)).HostTwin([](int32_t*) {});
+  graph.Kernel(Name("k", "a.cc", 1), kernel, shape, ReadWrite(x)).HostFallback([](int32_t*) {});
   return runtime.Compile(graph).status().ToString();
 }
 

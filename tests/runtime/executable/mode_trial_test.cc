@@ -200,14 +200,15 @@ TEST_F(AutoModeTest, WhereGraphsAreSlowStreamsAreKeptAndGraphsGivenBack) {
   Executable exec = Compiled();
   EXPECT_EQ(costs_->execs, 1);
   Run(exec, kTrial);
-  EXPECT_EQ(exec.ledger().mode, Mode::kAuto) << exec.ledger().Text();
-  const int64_t launched = exec.ledger().graph_launches;
+  EXPECT_EQ(exec.submission_report().mode, Mode::kAuto) << exec.submission_report().Text();
+  const int64_t launched = exec.submission_report().graph_launches;
   EXPECT_EQ(launched, kTrial / 2);
   Run(exec, 5);
-  EXPECT_EQ(exec.ledger().mode, Mode::kStream) << exec.ledger().Text();
-  EXPECT_EQ(exec.ledger().graph_launches, launched);
-  EXPECT_GT(exec.ledger().graph_us, exec.ledger().stream_us);
-  EXPECT_NE(exec.ledger().Text().find("us in stream mode and"), std::string::npos) << exec.ledger().Text();
+  EXPECT_EQ(exec.submission_report().mode, Mode::kStream) << exec.submission_report().Text();
+  EXPECT_EQ(exec.submission_report().graph_launches, launched);
+  EXPECT_GT(exec.submission_report().graph_us, exec.submission_report().stream_us);
+  EXPECT_NE(exec.submission_report().Text().find("us in stream mode and"), std::string::npos)
+      << exec.submission_report().Text();
   EXPECT_EQ(costs_->execs, 0);
 }
 
@@ -215,18 +216,19 @@ TEST_F(AutoModeTest, WhereCallsAreSlowGraphsAreKept) {
   costs_->kernel = std::chrono::milliseconds(7);
   Executable exec = Compiled(2);
   Run(exec, 4 * (4 + ModeTrial::kCounted));
-  const int64_t launched = exec.ledger().graph_launches;
+  const int64_t launched = exec.submission_report().graph_launches;
   Run(exec, 5);
-  EXPECT_EQ(exec.ledger().mode, Mode::kGraph) << exec.ledger().Text();
-  EXPECT_EQ(exec.ledger().graph_launches, launched + 5);
+  EXPECT_EQ(exec.submission_report().mode, Mode::kGraph) << exec.submission_report().Text();
+  EXPECT_EQ(exec.submission_report().graph_launches, launched + 5);
   EXPECT_EQ(costs_->execs, 2);
 }
 
 TEST_F(AutoModeTest, GraphsThatCannotBeMadeAreNoneAndTheLedgerSaysWhy) {
   costs_->instantiate = absl::UnavailableError("no room for graphs");
   Executable exec = Compiled();
-  EXPECT_EQ(exec.ledger().mode, Mode::kStream);
-  EXPECT_NE(exec.ledger().Text().find("no room for graphs"), std::string::npos) << exec.ledger().Text();
+  EXPECT_EQ(exec.submission_report().mode, Mode::kStream);
+  EXPECT_NE(exec.submission_report().Text().find("no room for graphs"), std::string::npos)
+      << exec.submission_report().Text();
   Run(exec, 3);
   const ModeScope graph("graph");
   EXPECT_EQ(runtime_->Compile(graph_).status().code(), absl::StatusCode::kUnavailable);

@@ -204,8 +204,9 @@ TEST_F(RebindingTest, MemoryMovedIntoALaunchThatFailedIsStillToBeTaken) {
   Graph graph("held");
   auto x = graph.Input<int32_t>("x", kN);
   graph.Launch(
-           "look", [](Foreign&, auto...) {}, Read(x), ReadWrite(state))
-      .HostTwin([&fail](const int32_t*, int32_t*) { return fail ? absl::InternalError("told to") : absl::OkStatus(); });
+           "look", [](LaunchContext&, auto...) {}, Read(x), ReadWrite(state))
+      .HostFallback(
+          [&fail](const int32_t*, int32_t*) { return fail ? absl::InternalError("told to") : absl::OkStatus(); });
   Executable exec = *runtime_->Compile(graph, {.slots = 1});
   Bindings io = exec.bindings();
   const std::vector<int32_t> plain(static_cast<size_t>(kN));
@@ -316,7 +317,7 @@ TEST_F(RebindingTest, ARunKeepsItsMemoryAliveHoweverOftenItWasBound) {
 class PolledDriver : public driver::ForwardingDriver {
  public:
   using ForwardingDriver::ForwardingDriver;
-  bool rings() const override { return false; }
+  bool notifies_completion() const override { return false; }
   absl::StatusOr<bool> Query(driver::Event event) override {
     ++asked;
     return ForwardingDriver::Query(event);

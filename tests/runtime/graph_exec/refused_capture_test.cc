@@ -47,7 +47,7 @@ class RefusedCapture : public testing::Test {
  protected:
   RefusedCapture() : runtime_(MakeRuntime()) {
     x_ = graph_.InOut<int>("x", 4, kPinned);
-    graph_.Launch("theirs", [](Foreign&, int*) {}, ReadWrite(x_)).HostTwin([](int* x) { x[3] += 7; });
+    graph_.Launch("theirs", [](LaunchContext&, int*) {}, ReadWrite(x_)).HostFallback([](int* x) { x[3] += 7; });
   }
 
   static Runtime MakeRuntime() {
@@ -70,7 +70,7 @@ TEST_F(RefusedCapture, IsCompilesStatusInGraphModeWithTheNodesLine) {
 TEST_F(RefusedCapture, HasTheNodeRunOnAStreamUnderAutoAndTheLedgerSaysWhy) {
   const ModeScope mode("auto");
   Executable exec = *runtime_.Compile(graph_);
-  EXPECT_THAT(exec.ledger().Text(), HasSubstr("a call was refused while the stream captured"));
+  EXPECT_THAT(exec.submission_report().Text(), HasSubstr("a call was refused while the stream captured"));
   HostBuffer<int> memory = *runtime_.MakeHostBuffer<int>(4);
   for (int run = 0; run < 20; ++run) {
     memory[3] = run;

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "penstock/graph.h"
-#include "penstock/replay_cache.h"
+#include "penstock/graph_cache.h"
 #include "penstock/runtime.h"
 #include "src/runtime/core/test_hook.h"
 #include "tests/runtime/graph_exec/counted_calls.h"
@@ -32,7 +32,7 @@ void StepKernel(float*, float, int32_t) {}
 class ReplayCost : public testing::Test {
  protected:
   void SetUp() override { Open(0); }
-  void Open(int feeders) {
+  void Open(int submission_threads) {
     runtime_.reset();
     runtime::DriverHook hook;
     hook.wrap = [this](std::unique_ptr<driver::Driver>) {
@@ -41,7 +41,8 @@ class ReplayCost : public testing::Test {
       return null;
     };
     const runtime::ScopedDriverHook scope(hook);
-    auto made = Runtime::Create({.devices = "host", .workers = 1, .host_device_threads = 1, .feeders = feeders});
+    auto made = Runtime::Create(
+        {.devices = "host", .workers = 1, .host_device_threads = 1, .submission_threads = submission_threads});
     ASSERT_OK(made.status());
     runtime_.emplace(*std::move(made));
   }
@@ -92,7 +93,7 @@ class ReplayCost : public testing::Test {
   CountedCalls MeasureAgain(int nodes, bool all_threads, Mode mode, bool host) {
     std::vector<std::string> names;
     for (int i = 0; i < nodes; ++i) names.push_back("n" + std::to_string(i));
-    ReplayCache cache(*runtime_, {.compile = {.slots = 1, .mode = mode}});
+    GraphCache cache(*runtime_, {.compile = {.slots = 1, .mode = mode}});
     auto memory = std::make_shared<std::vector<float>>(64);
     CountedCalls least{INT64_MAX, INT64_MAX};
     for (int r = 0; r < kWarmUps + kRuns; ++r) {
@@ -110,9 +111,8 @@ class ReplayCost : public testing::Test {
           } else if (i % 4 == 0) {
             g.Fill(name, Write(y, Slice(0, n)), value).Priority(1);
           } else if (i % 4 == 1) {
-            g.Kernel(name, &StepKernel, Threads(n), ReadWrite(x), value, n).HostTwin([value](float*, float, int32_t) {
-              (void)value;
-            });
+            g.Kernel(name, &StepKernel, Threads(n), ReadWrite(x), value, n)
+                .HostFallback([value](float*, float, int32_t) { (void)value; });
           } else {
             g.ParallelFor(name, 64, Step{}, ReadWrite(i % 4 == 2 ? x : y), value);
           }
@@ -147,7 +147,7 @@ TEST_F(ReplayCost, OfAChainDoesNotGrowWithItsNodes) {
   EXPECT_GT(driver_->calls(), kRuns * 1000);
 }
 
-// But for the bell's lock, where feeders sleep.
+// But for the event count's lock, where submission threads sleep.
 TEST_F(ReplayCost, OfWhatFeedersHelpWithDoesNotGrowWithItsNodes) {
   Open(2);
   const auto [small, large] = Compare([](Graph& g, const std::string& name, int i, X x, A a, N) {
@@ -171,7 +171,7 @@ TEST_F(ReplayCost, OfGraphsDoesNotGrowWithTheirNodesThoughTheyAreSet) {
 
 TEST_F(ReplayCost, OfKernelsWhoseGridIsAParameterDoesNotGrowWithTheirNumber) {
   const auto [small, large] = Compare([](Graph& g, const std::string& name, int, X x, A a, N n) {
-    g.Kernel(name, &StepKernel, Threads(n), ReadWrite(x), a, n).HostTwin([](float*, float, int32_t) {});
+    g.Kernel(name, &StepKernel, Threads(n), ReadWrite(x), a, n).HostFallback([](float*, float, int32_t) {});
   });
   EXPECT_EQ(small, large);
 }

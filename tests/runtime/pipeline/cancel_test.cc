@@ -29,8 +29,8 @@ class PipelineCancelTest : public testing::TestWithParam<bool> {
   void SetUp() override {
     std::optional<runtime::ScopedDriverHook> silent;
     if (!GetParam()) {
-      silent.emplace(
-          runtime::DriverHook{.host_options = [](driver::host::HostDriverOptions& host) { host.bell = nullptr; }});
+      silent.emplace(runtime::DriverHook{
+          .host_options = [](driver::host::HostDriverOptions& host) { host.event_count = nullptr; }});
     }
     runtime_ = std::make_unique<Runtime>(*Runtime::Create({.devices = "host", .workers = 2, .host_device_threads = 1}));
     graph_.Host("gate", [this] {
@@ -65,7 +65,7 @@ class PipelineCancelTest : public testing::TestWithParam<bool> {
   Graph graph_{"gate"};
 };
 
-// Whether devices ring a bell; CUDA's do not.
+// Whether devices ring an event count; CUDA's do not.
 INSTANTIATE_TEST_SUITE_P(Rings, PipelineCancelTest, testing::Bool());
 
 TEST_P(PipelineCancelTest, RunsInFlightAreCancelled) {

@@ -66,8 +66,8 @@ class PipelineTest : public testing::TestWithParam<int> {
   void Make(int devices, int slots) {
     std::optional<runtime::ScopedDriverHook> silent;
     if (GetParam() < 0) {
-      silent.emplace(
-          runtime::DriverHook{.host_options = [](driver::host::HostDriverOptions& host) { host.bell = nullptr; }});
+      silent.emplace(runtime::DriverHook{
+          .host_options = [](driver::host::HostDriverOptions& host) { host.event_count = nullptr; }});
     }
     auto made = Runtime::Create({.devices = "host:" + std::to_string(devices), .workers = 4, .host_device_threads = 1});
     ASSERT_OK(made.status());
@@ -137,7 +137,7 @@ class PipelineTest : public testing::TestWithParam<int> {
   std::vector<absl::Status> statuses_;
 };
 
-// So many devices; -2: two that ring no bell, as CUDA's, so that who waits has to look.
+// So many devices; -2: two that ring no event count, as CUDA's, so that who waits has to look.
 INSTANTIATE_TEST_SUITE_P(Devices, PipelineTest, testing::Values(1, 4, -2));
 
 TEST_P(PipelineTest, EveryItemIsComputedOnceAndComesOutInOrder) {
@@ -435,12 +435,12 @@ TEST_P(PipelineTest, AFailedStageNamesItselfAndKeepsTheCode) {
 // What sets a run may fail, throw, or make a mistake: its own item fails; the next is not touched.
 TEST_P(PipelineTest, AFailedSetFailsItsItemOnly) {
   Graph other("other");
-  const auto foreign = other.InOut<int32_t>("x", 10);
+  const auto launch = other.InOut<int32_t>("x", 10);
   Stages<Work> stages;
   stages.Run("line", executable_, [&](Item<Work>& item) -> absl::Status {
     if (item->number == 1) return absl::AbortedError("no");
     if (item->number == 3) throw std::runtime_error("boom");
-    if (item->number == 5) item.Set(foreign, item->data);
+    if (item->number == 5) item.Set(launch, item->data);
     if (item->number == 7) item->data.resize(item->data.size() - 1);
     Bind(item);
     if (item->number == 7) item.Set(size_, static_cast<int64_t>(item->data.size() + 1));

@@ -31,12 +31,12 @@ std::unique_ptr<Runtime> Make(bool rings) {
   std::optional<runtime::ScopedDriverHook> silent;
   if (!rings) {
     silent.emplace(
-        runtime::DriverHook{.host_options = [](driver::host::HostDriverOptions& host) { host.bell = nullptr; }});
+        runtime::DriverHook{.host_options = [](driver::host::HostDriverOptions& host) { host.event_count = nullptr; }});
   }
   return std::make_unique<Runtime>(*Runtime::Create({.devices = "host", .workers = 2, .host_device_threads = 1}));
 }
 
-// Whether devices ring a bell; CUDA's do not.
+// Whether devices ring an event count; CUDA's do not.
 class PipelineWakeupTest : public ::testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(Rings, PipelineWakeupTest, ::testing::Bool());
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "src/runtime/core/feeder_count.h"
+#include "src/runtime/core/submission_thread_count.h"
 #include "src/runtime/program/program.h"
 #include "tests/support/environment.h"
 
@@ -41,38 +41,38 @@ std::vector<ExecCommand> Kernels(int count, int lanes) {
   return commands;
 }
 
-TEST(Split, TakesWideRangesOfPlainCommandsOnly) {
-  EXPECT_EQ(MakeSplits(OneSegment(Kernels(64, 2)), Lanes(2), {1}).size(), 1u);
-  EXPECT_TRUE(MakeSplits(OneSegment(Kernels(63, 2)), Lanes(2), {1}).empty()) << "too short";
-  EXPECT_TRUE(MakeSplits(OneSegment(Kernels(64, 1)), Lanes(2), {1}).empty()) << "one lane";
-  EXPECT_TRUE(MakeSplits(OneSegment(Kernels(64, 2)), Lanes(2), {0}).empty()) << "nobody helps";
+TEST(LanePartition, TakesWideRangesOfPlainCommandsOnly) {
+  EXPECT_EQ(MakePartitions(OneSegment(Kernels(64, 2)), Lanes(2), {1}).size(), 1u);
+  EXPECT_TRUE(MakePartitions(OneSegment(Kernels(63, 2)), Lanes(2), {1}).empty()) << "too short";
+  EXPECT_TRUE(MakePartitions(OneSegment(Kernels(64, 1)), Lanes(2), {1}).empty()) << "one lane";
+  EXPECT_TRUE(MakePartitions(OneSegment(Kernels(64, 2)), Lanes(2), {0}).empty()) << "nobody helps";
   for (const Op op :
-       {Op::kForeign, Op::kAsk, Op::kStateWait, Op::kStateWrite, Op::kStateDone, Op::kReadyWait, Op::kGraph}) {
+       {Op::kLaunch, Op::kHostcall, Op::kStateWait, Op::kStateWrite, Op::kStateDone, Op::kWaitExternal, Op::kGraph}) {
     std::vector<ExecCommand> commands = Kernels(230, 3);
     commands[63].op = commands[130].op = op;
-    const std::vector<Split> splits = MakeSplits(OneSegment(commands), Lanes(3), {2});
-    ASSERT_EQ(splits.size(), 2u);
-    EXPECT_EQ(splits[0].begin, 64);
-    EXPECT_EQ(splits[0].end, 130);
-    EXPECT_EQ(splits[1].begin, 131);
-    EXPECT_EQ(splits[1].end, 230);
+    const std::vector<LanePartition> partitions = MakePartitions(OneSegment(commands), Lanes(3), {2});
+    ASSERT_EQ(partitions.size(), 2u);
+    EXPECT_EQ(partitions[0].begin, 64);
+    EXPECT_EQ(partitions[0].end, 130);
+    EXPECT_EQ(partitions[1].begin, 131);
+    EXPECT_EQ(partitions[1].end, 230);
   }
 }
 
-TEST(Split, LeavesAloneWhatRecordsAnEventThatWasRecordedBefore) {
+TEST(LanePartition, LeavesAloneWhatRecordsAnEventThatWasRecordedBefore) {
   std::vector<ExecCommand> commands = Kernels(100, 2);
   commands[10] = Command(Op::kRecord, 0, 5);
-  EXPECT_EQ(MakeSplits(OneSegment(commands), Lanes(2), {1}).size(), 1u);
+  EXPECT_EQ(MakePartitions(OneSegment(commands), Lanes(2), {1}).size(), 1u);
   commands[90] = Command(Op::kRecord, 1, 5);
-  EXPECT_TRUE(MakeSplits(OneSegment(commands), Lanes(2), {1}).empty());
-  commands[50].op = Op::kForeign;  // between them
+  EXPECT_TRUE(MakePartitions(OneSegment(commands), Lanes(2), {1}).empty());
+  commands[50].op = Op::kLaunch;  // between them
   commands.insert(commands.end(), 80, Command(Op::kKernel, 0));
-  EXPECT_TRUE(MakeSplits(OneSegment(commands), Lanes(2), {1}).empty()) << "the first may still be waited for";
+  EXPECT_TRUE(MakePartitions(OneSegment(commands), Lanes(2), {1}).empty()) << "the first may still be waited for";
 }
 
-TEST(Split, MakesNoMorePartsThanThreadsOrLanesNorThanMakeTheLongestShorter) {
-  const auto parts = [](int lanes, int feeders) {
-    return MakeSplits(OneSegment(Kernels(lanes * 40, lanes)), Lanes(lanes), {feeders}).at(0).parts();
+TEST(LanePartition, MakesNoMorePartsThanThreadsOrLanesNorThanMakeTheLongestShorter) {
+  const auto parts = [](int lanes, int submission_threads) {
+    return MakePartitions(OneSegment(Kernels(lanes * 40, lanes)), Lanes(lanes), {submission_threads}).at(0).parts();
   };
   EXPECT_EQ(parts(4, 1), 2);
   EXPECT_EQ(parts(4, 3), 4);
@@ -82,12 +82,12 @@ TEST(Split, MakesNoMorePartsThanThreadsOrLanesNorThanMakeTheLongestShorter) {
   EXPECT_EQ(parts(2, 1), 2);
 }
 
-TEST(Split, KeepsThePartsOfADeviceTogether) {
-  const Split split = MakeSplits(OneSegment(Kernels(400, 8)), Lanes(8, 2), {1, 3}).at(0);
+TEST(LanePartition, KeepsThePartsOfADeviceTogether) {
+  const LanePartition split = MakePartitions(OneSegment(Kernels(400, 8)), Lanes(8, 2), {1, 3}).at(0);
   ASSERT_EQ(split.groups.size(), 2u);
   EXPECT_EQ(split.groups[0].last - split.groups[0].first, 2);
   EXPECT_EQ(split.groups[1].last - split.groups[1].first, 4);
-  for (const Split::Group& group : split.groups) {
+  for (const LanePartition::Group& group : split.groups) {
     for (int32_t p = group.first; p < group.last; ++p) {
       for (const PartCommand& c : split.part(p)) EXPECT_EQ(c.command % 8 % 2, group.device);
     }
@@ -96,7 +96,7 @@ TEST(Split, KeepsThePartsOfADeviceTogether) {
 
 // Each command is in the part of its lane once, in order; a wait names the record of its event, if that is in another
 // part of the range.
-TEST(Split, OfRandomSchedulesKeepsLanesWholeAndKnowsItsWaits) {
+TEST(LanePartition, OfRandomSchedulesKeepsLanesWholeAndKnowsItsWaits) {
   std::mt19937 random(7);
   const auto below = [&](size_t n) { return static_cast<int32_t>(random() % n); };
   int split_ranges = 0, crossing = 0;
@@ -115,13 +115,13 @@ TEST(Split, OfRandomSchedulesKeepsLanesWholeAndKnowsItsWaits) {
       } else if (what < 12 && !record.empty()) {
         commands.push_back(Command(Op::kWait, lane, below(record.size())));
       } else {
-        commands.push_back(Command(what == 19 && below(6) == 0 ? Op::kForeign : Op::kKernel, lane));
+        commands.push_back(Command(what == 19 && below(6) == 0 ? Op::kLaunch : Op::kKernel, lane));
       }
     }
     const Schedule schedule = OneSegment(commands);
-    std::vector<int> feeders(static_cast<size_t>(devices));
-    for (int& count : feeders) count = below(9);
-    for (const Split& split : MakeSplits(schedule, Lanes(lanes, devices), feeders)) {
+    std::vector<int> submission_threads(static_cast<size_t>(devices));
+    for (int& count : submission_threads) count = below(9);
+    for (const LanePartition& split : MakePartitions(schedule, Lanes(lanes, devices), submission_threads)) {
       ++split_ranges;
       std::map<int32_t, int32_t> part_of_lane, seen;
       for (int32_t p = 0; p < split.parts(); ++p) {
@@ -155,24 +155,24 @@ TEST(Split, OfRandomSchedulesKeepsLanesWholeAndKnowsItsWaits) {
 }
 
 TEST(FeederCount, OfDevicesLeavesCoresToOthers) {
-  EXPECT_EQ(DefaultFeeders(2, 1), 0);
-  EXPECT_EQ(DefaultFeeders(4, 1), 0);
-  EXPECT_EQ(DefaultFeeders(6, 1), 2);
-  EXPECT_EQ(DefaultFeeders(16, 1), 8);
-  EXPECT_EQ(DefaultFeeders(16, 4), 3);
-  EXPECT_EQ(DefaultFeeders(16, 0), 0);
+  EXPECT_EQ(DefaultSubmissionThreads(2, 1), 0);
+  EXPECT_EQ(DefaultSubmissionThreads(4, 1), 0);
+  EXPECT_EQ(DefaultSubmissionThreads(6, 1), 2);
+  EXPECT_EQ(DefaultSubmissionThreads(16, 1), 8);
+  EXPECT_EQ(DefaultSubmissionThreads(16, 4), 3);
+  EXPECT_EQ(DefaultSubmissionThreads(16, 0), 0);
 }
 
 TEST(FeederCount, IsThatOfTheVariableWhereThereIsOne) {
-  EXPECT_EQ(*FeedersOf(3), 3);
-  EXPECT_EQ(*FeedersOf(-1), -1);
+  EXPECT_EQ(*SubmissionThreadsOf(3), 3);
+  EXPECT_EQ(*SubmissionThreadsOf(-1), -1);
   for (const auto& [text, count] : {std::pair("0", 0), std::pair("5", 5), std::pair("-1", -1)}) {
-    const EnvironmentScope scope("PENSTOCK_FEEDERS", text);
-    EXPECT_EQ(*FeedersOf(3), count) << text;
+    const EnvironmentScope scope("PENSTOCK_SUBMISSION_THREADS", text);
+    EXPECT_EQ(*SubmissionThreadsOf(3), count) << text;
   }
   for (const char* const text : {"-2", "x", "1x", "99999999999"}) {
-    const EnvironmentScope scope("PENSTOCK_FEEDERS", text);
-    EXPECT_EQ(FeedersOf(3).status().code(), absl::StatusCode::kInvalidArgument) << text;
+    const EnvironmentScope scope("PENSTOCK_SUBMISSION_THREADS", text);
+    EXPECT_EQ(SubmissionThreadsOf(3).status().code(), absl::StatusCode::kInvalidArgument) << text;
   }
 }
 

@@ -15,7 +15,7 @@
 
 #include "penstock/device_buffer.h"
 #include "penstock/graph.h"
-#include "penstock/replay_cache.h"
+#include "penstock/graph_cache.h"
 #include "penstock/runtime.h"
 #include "src/driver/checked/checked_driver.h"
 #include "src/runtime/core/test_hook.h"
@@ -112,7 +112,7 @@ class NativeStreamTest : public testing::TestWithParam<Mode> {
   }
 
   const ModeScope options_{""};  // those of the test count
-  const std::shared_ptr<driver::checked::Witness> witness_ = std::make_shared<driver::checked::Witness>();
+  const std::shared_ptr<driver::checked::CallRecorder> witness_ = std::make_shared<driver::checked::CallRecorder>();
   NativeDriver* driver_ = nullptr;
   std::optional<Runtime> runtime_;
   driver::Stream stream_;
@@ -372,7 +372,7 @@ TEST_P(NativeStreamTest, HoldsItsStreamForRunsThatEndWhileItLooks) {
 }
 
 TEST_P(NativeStreamTest, OrdersAStepThatIsDeclaredAgain) {
-  ReplayCache cache(*runtime_, {.compile = {.mode = GetParam()}});
+  GraphCache cache(*runtime_, {.compile = {.mode = GetParam()}});
   auto memory = runtime_->MakeHostBuffer<int32_t>(1);
   ASSERT_OK(memory.status());
   (*memory)[0] = 0;

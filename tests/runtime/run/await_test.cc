@@ -60,8 +60,8 @@ TEST_F(AwaitTest, ResumesOnAWorkerWithTheStatusAndTheOutputs) {
   Graph g("device");
   auto x = g.InOut<int32_t>("x", 1, kPinned);
   g.Launch(
-       "hold", [](Foreign&, int32_t*) {}, ReadWrite(x))
-      .HostTwin([&](int32_t* v) { held_.latch.Arrive(), v[0] = 7; });
+       "hold", [](LaunchContext&, int32_t*) {}, ReadWrite(x))
+      .HostFallback([&](int32_t* v) { held_.latch.Arrive(), v[0] = 7; });
   Executable exec = *runtime_.Compile(g);
   HostBuffer<int32_t> memory = *runtime_.MakeHostBuffer<int32_t>(1);
   std::promise<Thread> where;

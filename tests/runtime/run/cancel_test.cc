@@ -114,7 +114,7 @@ TEST_F(CancelTest, WaitingForAWorkerItsNodesAreSkipped) {
   ASSERT_OK(first.Wait());
 }
 
-// A twin holds the device: what is queued behind it is skipped, what it does itself is drained.
+// A host fallback holds the device: what is queued behind it is skipped, what it does itself is drained.
 struct HeldDevice {
   Graph graph{"device"};
   BufferHandle<int32_t> x = graph.InOut<int32_t>("x", 4);
@@ -122,13 +122,13 @@ struct HeldDevice {
   std::atomic<int> calls{0}, later{0};
   explicit HeldDevice(bool with_host_node) {
     graph.Launch(
-             "hold", [](Foreign&, int32_t*) {}, ReadWrite(x))
-        .HostTwin([this](int32_t* v) {
+             "hold", [](LaunchContext&, int32_t*) {}, ReadWrite(x))
+        .HostFallback([this](int32_t* v) {
           ++calls;
           latch.Arrive();
           ++v[0];
         });
-    graph.Launch("queued", [](Foreign&, int32_t*) {}, ReadWrite(x)).HostTwin([this](int32_t*) { ++later; });
+    graph.Launch("queued", [](LaunchContext&, int32_t*) {}, ReadWrite(x)).HostFallback([this](int32_t*) { ++later; });
     if (with_host_node) graph.Host("host", [this](std::span<int32_t>) { ++later; }, ReadWrite(x));
   }
 };

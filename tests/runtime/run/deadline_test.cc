@@ -235,12 +235,12 @@ TEST_F(DeadlineTest, AnAbandonedKernelDrainsLateAndItsSlotServesAgain) {
   std::atomic<int> later{0};
   auto x = g.InOut<int32_t>("x", 4);
   g.Launch(
-       "hold", [](Foreign&, int32_t*) {}, ReadWrite(x))
-      .HostTwin([&](int32_t* v) {
+       "hold", [](LaunchContext&, int32_t*) {}, ReadWrite(x))
+      .HostFallback([&](int32_t* v) {
         latch.Arrive();
         ++v[0];
       });
-  g.Launch("later", [](Foreign&, int32_t*) {}, ReadWrite(x)).HostTwin([&](int32_t*) { ++later; });
+  g.Launch("later", [](LaunchContext&, int32_t*) {}, ReadWrite(x)).HostFallback([&](int32_t*) { ++later; });
   Executable exec = *runtime_.Compile(g, {.slots = 1});
   Bindings io = exec.bindings();
   const penstock::Run run = *exec.Launch(io.Set(x, memory_), seconds(2));
@@ -276,7 +276,9 @@ TEST_F(DeadlineTest, HoldsWhileTheThreadThatAdvancesTheRunIsHeldUp) {
   auto t = g.Buffer<int32_t>("t", 4);
   auto x = g.InOut<int32_t>("x", 4);
   g.Host("go", [&](std::span<int32_t>) { launched.get_future().wait(); }, ReadWrite(x));
-  g.Launch("use", [](Foreign&, int32_t*, int32_t*) {}, ReadWrite(x), Write(t)).HostTwin([](int32_t*, int32_t*) {});
+  g.Launch(
+       "use", [](LaunchContext&, int32_t*, int32_t*) {}, ReadWrite(x), Write(t))
+      .HostFallback([](int32_t*, int32_t*) {});
   g.Fill("fill", t, 7);
   Executable exec = *runtime.Compile(g, {.slots = 1});
   Bindings io = exec.bindings();

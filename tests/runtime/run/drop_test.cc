@@ -152,7 +152,7 @@ TEST(DropTest, ARunThatNobodyHoldsStillEnds) {
   driver::Latch latch;
   Graph g("alone");
   auto x = g.InOut<int32_t>("x", 4, kPinned);
-  g.Launch("hold", [](Foreign&, int32_t*) {}, ReadWrite(x)).HostTwin([&](int32_t*) { latch.Arrive(); });
+  g.Launch("hold", [](LaunchContext&, int32_t*) {}, ReadWrite(x)).HostFallback([&](int32_t*) { latch.Arrive(); });
   Executable executable = *runtime.Compile(g, {.slots = 1});
   HostBuffer<int32_t> memory = *runtime.MakeHostBuffer<int32_t>(4);
   auto kept = std::make_shared<int>(1);

@@ -21,7 +21,7 @@ namespace penstock::fault_test {
 namespace {
 
 using driver::checked::CallKind;
-using driver::checked::Witness;
+using driver::checked::CallRecorder;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -31,7 +31,7 @@ struct AddOne {
 
 // A runtime on a host device that dies when the witness is told so.
 struct Mortal {
-  std::shared_ptr<Witness> witness = std::make_shared<Witness>();
+  std::shared_ptr<CallRecorder> witness = std::make_shared<CallRecorder>();
   Runtime runtime;
   std::vector<std::string> logged;
 
@@ -110,7 +110,7 @@ TEST(FaultTest, EndsARunThatNobodyPushesOn) {
   driver::Latch latch;
   Graph g("quiet");
   auto x = g.InOut<int32_t>("x", 4, kPinned);
-  g.Launch("stay", [](Foreign&, int32_t*) {}, ReadWrite(x)).HostTwin([&](int32_t*) { latch.Arrive(); });
+  g.Launch("stay", [](LaunchContext&, int32_t*) {}, ReadWrite(x)).HostFallback([&](int32_t*) { latch.Arrive(); });
   Chain chain(1);
   Executable stays = *mortal.runtime.Compile(g), adds = *mortal.runtime.Compile(chain.graph);
   HostBuffer<int32_t> a = *mortal.runtime.MakeHostBuffer<int32_t>(4), b = *mortal.runtime.MakeHostBuffer<int32_t>(4);
@@ -282,8 +282,8 @@ TEST(SynchronousTest, NothingBehindANodeThatFailedIsSubmitted) {
   Graph g("g");
   auto x = g.InOut<int32_t>("x", 4, kPinned);
   g.Launch(
-       "boom", [](Foreign&, int32_t*) {}, ReadWrite(x))
-      .HostTwin([](int32_t*) { return absl::InternalError("boom"); });
+       "boom", [](LaunchContext&, int32_t*) {}, ReadWrite(x))
+      .HostFallback([](int32_t*) { return absl::InternalError("boom"); });
   g.ParallelFor("behind", 4, AddOne{}, ReadWrite(x));
   Executable exec = *mortal.runtime.Compile(g);
   HostBuffer<int32_t> memory = *mortal.runtime.MakeHostBuffer<int32_t>(4);
@@ -301,11 +301,11 @@ TEST(SynchronousTest, OneNodeOfTheRuntimeRunsAtATime) {
     ++v[0];
     crowd.Leave();
   };
-  const auto never = [](Foreign&, int32_t*) {};
+  const auto never = [](LaunchContext&, int32_t*) {};
   Graph g("g");
   auto x = g.InOut<int32_t>("x", 4);
   for (int i = 0; i < 4; ++i) {
-    g.Launch("twin " + std::to_string(i), never, ReadWrite(x)).HostTwin(body).Concurrency(8);
+    g.Launch("host fallback " + std::to_string(i), never, ReadWrite(x)).HostFallback(body).Concurrency(8);
   }
   Executable exec = *mortal.runtime.Compile(g, {.slots = 4});
   std::vector<std::thread> threads;
@@ -332,7 +332,7 @@ TEST(SynchronousTest, ARunsDeadlineEndsTheWaitForANode) {
   Mortal mortal(/*synchronous=*/true);
   Graph g("g");
   auto x = g.InOut<int32_t>("x", 4, kPinned);
-  g.Launch("stays", [](Foreign&, int32_t*) {}, ReadWrite(x)).HostTwin([&](int32_t*) { latch.Arrive(); });
+  g.Launch("stays", [](LaunchContext&, int32_t*) {}, ReadWrite(x)).HostFallback([&](int32_t*) { latch.Arrive(); });
   Executable exec = *mortal.runtime.Compile(g);
   HostBuffer<int32_t> memory = *mortal.runtime.MakeHostBuffer<int32_t>(4);
   Bindings io = exec.bindings();

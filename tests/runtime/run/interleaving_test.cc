@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "src/base/notes.h"
+#include "src/base/coalescing_runner.h"
 #include "src/runtime/core/state_order.h"
 #include "src/runtime/slot/slot.h"
 #include "tests/support/explored.h"
@@ -28,14 +28,14 @@ using interleave::Scenario;
 // Two host nodes that run on workers; behind both of them the run is over.
 Scenario TwoHostStepsEnd(bool state_before_advance) {
   struct Run {
-    base::OwnerByNotes<ModelAtomic> notes;
-    std::vector<ModelAtomic<HostState>> steps = {HostState::kRunning, HostState::kRunning};
+    base::CoalescingRunner<ModelAtomic> notes;
+    std::vector<ModelAtomic<HostStepState>> steps = {HostStepState::kRunning, HostStepState::kRunning};
     int completed = 0;
 
     void Advance() {
       notes.Run([this] {
         for (const auto& step : steps) {
-          if (step.load() != HostState::kDone) return;
+          if (step.load() != HostStepState::kDone) return;
         }
         if (completed == 0) ++completed;
       });
@@ -45,9 +45,9 @@ Scenario TwoHostStepsEnd(bool state_before_advance) {
   Scenario scenario;
   for (size_t s = 0; s < 2; ++s) {
     scenario.threads.push_back([run, s, state_before_advance] {
-      if (state_before_advance) run->steps[s].store(HostState::kDone);
+      if (state_before_advance) run->steps[s].store(HostStepState::kDone);
       run->Advance();
-      if (!state_before_advance) run->steps[s].store(HostState::kDone);
+      if (!state_before_advance) run->steps[s].store(HostStepState::kDone);
     });
   }
   scenario.check = [run] { return std::string(run->completed == 1 ? "" : "the run never ends"); };
@@ -71,7 +71,7 @@ Scenario FaultBesideALaunch(bool show_before_advance) {
     ModelAtomic<bool> failed{false};
     ModelMutex mu;
     bool shown = false, run_failed = false;
-    base::OwnerByNotes<ModelAtomic> notes;
+    base::CoalescingRunner<ModelAtomic> notes;
 
     void Advance() {
       notes.Run([this] {
@@ -121,7 +121,7 @@ struct OneState {
   StateRecord record{"s", {}, {}, 0, nullptr};
   StateQueue queue{record};
   StateOrder order;
-  ModelBell bell;
+  ModelBell event_count;
   std::vector<driver::Event> events;
   std::vector<uint64_t> touched;  // serials, in the order of their touches
 
@@ -149,14 +149,14 @@ Scenario RunsTouchAState(int runs, bool rings) {
       state->MakePlace(ticket);
       (void)state->order.Enter(ticket);
       for (;;) {
-        const uint64_t bell_ticket = state->bell.ticket();
+        const uint64_t bell_ticket = state->event_count.ticket();
         const auto ahead = Step([&] { return state->order.LookAhead(ticket.places[0]); });
         if (!ahead || ahead->submitted) break;
-        state->bell.Wait(bell_ticket, kForever);
+        state->event_count.Wait(bell_ticket, kForever);
       }
       state->touched.push_back(ticket.serial);
       const bool awaited = Step([&] { return state->order.Submitted(ticket.places[0]); });
-      if (awaited && rings) state->bell.Ring();
+      if (awaited && rings) state->event_count.Notify();
       state->order.Leave(ticket);
     });
   }

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "src/host/feeders.h"
+#include "src/host/submission_threads.h"
 #include "tests/support/explored.h"
 
 namespace penstock::runtime::partition_progress_test {
@@ -27,8 +27,8 @@ using interleave::Scenario;
 struct Wait {
   int32_t command, behind;
 };
-Split MakeSplit(const std::vector<std::vector<int32_t>>& parts, const std::vector<Wait>& waits) {
-  Split split;
+LanePartition MakeSplit(const std::vector<std::vector<int32_t>>& parts, const std::vector<Wait>& waits) {
+  LanePartition split;
   for (const std::vector<int32_t>& part : parts) {
     for (const int32_t c : part) split.commands.push_back({c});
     split.part_begin.push_back(static_cast<int32_t>(split.commands.size()));
@@ -88,7 +88,7 @@ class UntilChanged {
 // What is submitted, and what is wrong with it. `full`: these commands find their lane full once.
 class Log {
  public:
-  explicit Log(const Split& split) : split_(split) {}
+  explicit Log(const LanePartition& split) : split_(split) {}
   Submitted Submit(int32_t command) {
     interleave::Point();  // a call takes its time
     if (full.erase(command) > 0) return Submitted::kFull;
@@ -121,18 +121,18 @@ class Log {
     }
     return false;
   }
-  const Split& split_;
+  const LanePartition& split_;
 };
 
 template <template <class> class Atomic>
 struct State {
-  State(Split of, std::vector<Wait> waits) : split(std::move(of)), board(split), log(split) {
+  State(LanePartition of, std::vector<Wait> waits) : split(std::move(of)), board(split), log(split) {
     log.waits = std::move(waits);
   }
-  Split split;
-  PartBoard<Atomic> board;
+  LanePartition split;
+  PartitionProgress<Atomic> board;
   Log log;
-  Driven driven = Driven::kFailed;
+  SubmitResult driven = SubmitResult::kFailed;
 };
 
 struct Parts {
@@ -148,14 +148,15 @@ Scenario OneDrives(int helpers, const Parts& of) {
   auto state = std::make_shared<State<Atomic>>(MakeSplit(of.parts, of.planted), of.waits);
   state->log.fails = of.fails;
   Scenario scenario;
-  scenario.threads.push_back([state] { state->driven = state->board.template Drive<UntilChanged>(state->log); });
+  scenario.threads.push_back([state] { state->driven = state->board.template SubmitAll<UntilChanged>(state->log); });
   for (int h = 0; h < helpers; ++h) {
-    scenario.threads.push_back([state] { state->board.Help(state->log, 0, state->split.parts()); });
+    scenario.threads.push_back([state] { state->board.SubmitSome(state->log, 0, state->split.parts()); });
   }
   scenario.check = [state] {
     const bool all = state->log.done.size() == state->split.commands.size();
-    if (state->log.fails < 0 && (state->driven != Driven::kAll || !all)) return std::string("not all was submitted");
-    if (state->log.fails >= 0 && state->driven != Driven::kFailed) return std::string("the failure is not told");
+    if (state->log.fails < 0 && (state->driven != SubmitResult::kAll || !all))
+      return std::string("not all was submitted");
+    if (state->log.fails >= 0 && state->driven != SubmitResult::kFailed) return std::string("the failure is not told");
     return state->log.problem;
   };
   return scenario;
@@ -166,7 +167,7 @@ Scenario TwoHelp(const Parts& of, bool own) {
   auto state = std::make_shared<State<Counting>>(MakeSplit(of.parts, of.planted), of.waits);
   Scenario scenario;
   for (int32_t h = 0; h < 2; ++h) {
-    scenario.threads.push_back([state, own, h] { state->board.Help(state->log, own ? h : 0, own ? h + 1 : 2); });
+    scenario.threads.push_back([state, own, h] { state->board.SubmitSome(state->log, own ? h : 0, own ? h + 1 : 2); });
   }
   scenario.check = [state] { return state->log.problem; };
   return scenario;
@@ -180,7 +181,7 @@ Explored ExploreBoard(int helpers, const Parts& parts, int64_t most = kMany) {
 
 const Parts kCrossed{{{0, 3}, {1, 2}}, {{1, 0}, {3, 2}}};  // each part waits for the other
 
-TEST(PartBoard, SubmitsEachCommandOnceAndInOrderWhateverTheSchedule) {
+TEST(PartitionProgress, SubmitsEachCommandOnceAndInOrderWhateverTheSchedule) {
   ExpectSound(ExploreBoard(1, {{{0}}}));
   for (const bool own : {true, false}) {
     ExpectSound(Explore([&] { return TwoHelp({.parts = {{0, 1}, {2}}, .waits = {{2, 1}}}, own); }, kMany));
@@ -189,12 +190,12 @@ TEST(PartBoard, SubmitsEachCommandOnceAndInOrderWhateverTheSchedule) {
   EXPECT_EQ(ExploreBoard(2, kCrossed, 5000).problem, "");
 }
 
-TEST(PartBoard, StopsAtAFailureWhateverTheSchedule) {
+TEST(PartitionProgress, StopsAtAFailureWhateverTheSchedule) {
   ExpectSound(ExploreBoard(1, {.parts = {{0}}, .fails = 0}));
   EXPECT_EQ(ExploreBoard(2, {.parts = kCrossed.parts, .waits = kCrossed.waits, .fails = 2}, 5000).problem, "");
 }
 
-TEST(PartBoard, IsExploredCloselyEnoughToFindAWaitThatComesTooEarly) {
+TEST(PartitionProgress, IsExploredCloselyEnoughToFindAWaitThatComesTooEarly) {
   for (const std::vector<Wait>& planted : {std::vector<Wait>{}, std::vector<Wait>{{2, 0}}}) {
     ExpectFound(
         Explore([&] { return TwoHelp({.parts = {{0, 1}, {2}}, .waits = {{2, 1}}, .planted = planted}, true); }, kMany),
@@ -214,22 +215,22 @@ class Hasty : public Counting<T> {
   }
 };
 
-TEST(PartBoard, IsExploredCloselyEnoughToFindTwoAtWorkOnOnePart) {
+TEST(PartitionProgress, IsExploredCloselyEnoughToFindTwoAtWorkOnOnePart) {
   ExpectFound(Explore([] { return OneDrives<Hasty>(1, {{{0}}}); }), "submitted twice");
 }
 
-TEST(PartBoard, TheOwnerAloneSubmitsInPlanOrderOfItsParts) {
+TEST(PartitionProgress, TheOwnerAloneSubmitsInPlanOrderOfItsParts) {
   State<std::atomic> state(MakeSplit(kCrossed.parts, kCrossed.waits), kCrossed.waits);
-  EXPECT_EQ(state.board.Drive<host::SpinAndYield>(state.log), Driven::kAll);
+  EXPECT_EQ(state.board.SubmitAll<host::SpinAndYield>(state.log), SubmitResult::kAll);
   EXPECT_EQ(state.log.problem, "");
   EXPECT_EQ(state.log.done.size(), 4u);
 }
 
-TEST(PartBoard, SaysThatLanesAreFullWhenNothingElseCanGoOnAndGoesOnThere) {
+TEST(PartitionProgress, SaysThatLanesAreFullWhenNothingElseCanGoOnAndGoesOnThere) {
   State<std::atomic> state(MakeSplit({{0, 2}, {1, 3}, {4}}, {{3, 2}}), {{3, 2}});
   state.log.full = {2};
   // The first look finds it full, the owner's second one finds room.
-  EXPECT_EQ(state.board.Drive<host::SpinAndYield>(state.log), Driven::kAll);
+  EXPECT_EQ(state.board.SubmitAll<host::SpinAndYield>(state.log), SubmitResult::kAll);
   state.board.Reset();
   state.log.done.clear();
   state.log.full = {2};
@@ -238,17 +239,17 @@ TEST(PartBoard, SaysThatLanesAreFullWhenNothingElseCanGoOnAndGoesOnThere) {
     bool failed() const { return false; }
     Log& log;
   } full{state.log};
-  EXPECT_EQ(state.board.Drive<host::SpinAndYield>(full), Driven::kFull);
+  EXPECT_EQ(state.board.SubmitAll<host::SpinAndYield>(full), SubmitResult::kFull);
   EXPECT_EQ(state.log.done, (std::set<int32_t>{0, 1, 4}));
   EXPECT_EQ(state.board.done(0), 1);
   state.log.full.clear();
-  EXPECT_EQ(state.board.Drive<host::SpinAndYield>(state.log), Driven::kAll);
+  EXPECT_EQ(state.board.SubmitAll<host::SpinAndYield>(state.log), SubmitResult::kAll);
   EXPECT_EQ(state.log.done.size(), 5u);
   EXPECT_EQ(state.log.problem, "");
 }
 
 // Real threads, a range of random parts and waits: orders of memory are ThreadSanitizer's to look at.
-TEST(PartBoard, OfManyPartsIsSubmittedByManyThreads) {
+TEST(PartitionProgress, OfManyPartsIsSubmittedByManyThreads) {
   constexpr int32_t kParts = 5, kCommands = 600;
   for (uint32_t seed = 1; seed <= 20; ++seed) {
     uint32_t random = seed;
@@ -259,8 +260,8 @@ TEST(PartBoard, OfManyPartsIsSubmittedByManyThreads) {
       parts[below(kParts)].push_back(c);
       if (c > 10 && below(2) == 0) waits.push_back({c, c - 1 - static_cast<int32_t>(below(10))});
     }
-    const Split split = MakeSplit(parts, waits);
-    PartBoard<> board(split);
+    const LanePartition split = MakeSplit(parts, waits);
+    PartitionProgress<> board(split);
     board.Reset();
     struct Job {
       Submitted Submit(int32_t command) {
@@ -281,12 +282,12 @@ TEST(PartBoard, OfManyPartsIsSubmittedByManyThreads) {
       helpers.emplace_back([&] {
         Job job{&waits, &data, &wrong};
         while (!stop.load()) {
-          if (!board.Help(job, 0, kParts)) std::this_thread::yield();
+          if (!board.SubmitSome(job, 0, kParts)) std::this_thread::yield();
         }
       });
     }
     Job job{&waits, &data, &wrong};
-    EXPECT_EQ(board.Drive<host::SpinAndYield>(job), Driven::kAll);
+    EXPECT_EQ(board.SubmitAll<host::SpinAndYield>(job), SubmitResult::kAll);
     for (const int times : data) EXPECT_EQ(times, 1) << "seed " << seed;
     stop.store(true);
     EXPECT_FALSE(wrong.load()) << "seed " << seed;

@@ -16,7 +16,7 @@ using interleave::Explore;
 using interleave::ModelAtomic;
 using interleave::Scenario;
 
-// A run as RunState has it, with the completion thread's list. Nothing may be asked of it once it is deleted.
+// A run as RunCore has it, with the completion thread's list. Nothing may be asked of it once it is deleted.
 template <class Life>
 struct ModelRun {
   Life life;
@@ -102,20 +102,20 @@ Scenario DroppedUnfinished(bool watched_before) {
   return scenario;
 }
 
-TEST(RunLife, EndsOnceByTheLastWhateverTheSchedule) {
-  ExpectSound(Explore([] { return CopiedWhileItCompletes<RunLife<ModelAtomic>>(); }));
-  EXPECT_EQ(Explore([] { return DroppedWhileItCompletes<RunLife<ModelAtomic>>(); }, 1000).problem, "");
+TEST(RunRefs, EndsOnceByTheLastWhateverTheSchedule) {
+  ExpectSound(Explore([] { return CopiedWhileItCompletes<RunRefs<ModelAtomic>>(); }));
+  EXPECT_EQ(Explore([] { return DroppedWhileItCompletes<RunRefs<ModelAtomic>>(); }, 1000).problem, "");
 }
 
-TEST(RunLife, AnUnfinishedRunThatNobodyHoldsIsWatchedOnceWhateverTheSchedule) {
-  ExpectSound(Explore([] { return DroppedUnfinished<RunLife<ModelAtomic>>(false); }));
-  ExpectSound(Explore([] { return DroppedUnfinished<RunLife<ModelAtomic>>(true); }));
+TEST(RunRefs, AnUnfinishedRunThatNobodyHoldsIsWatchedOnceWhateverTheSchedule) {
+  ExpectSound(Explore([] { return DroppedUnfinished<RunRefs<ModelAtomic>>(false); }));
+  ExpectSound(Explore([] { return DroppedUnfinished<RunRefs<ModelAtomic>>(true); }));
 }
 
 // Looks whether its handle is the last, and drops it then.
-class TwoStepLife : public RunLife<ModelAtomic> {
+class TwoStepLife : public RunRefs<ModelAtomic> {
  public:
-  void AddHandle() { handles_.fetch_add(1), RunLife::AddHandle(); }
+  void AddHandle() { handles_.fetch_add(1), RunRefs::AddHandle(); }
   bool DropHandle() {
     const bool last = handles_.load() == 1;
     handles_.fetch_sub(1);
@@ -126,12 +126,12 @@ class TwoStepLife : public RunLife<ModelAtomic> {
   ModelAtomic<int> handles_{1};
 };
 
-TEST(RunLife, IsExploredCloselyEnoughToFindTwoWhoThinkTheOtherIsLast) {
+TEST(RunRefs, IsExploredCloselyEnoughToFindTwoWhoThinkTheOtherIsLast) {
   ExpectFound(Explore([] { return DroppedUnfinished<TwoStepLife>(false); }), "nobody holds or watches it");
 }
 
 // Looks whether it is watched, and says so then.
-class TwiceWatchedLife : public RunLife<ModelAtomic> {
+class TwiceWatchedLife : public RunRefs<ModelAtomic> {
  public:
   bool BeginWatch() {
     if (watched_.load()) return false;
@@ -143,17 +143,17 @@ class TwiceWatchedLife : public RunLife<ModelAtomic> {
   ModelAtomic<bool> watched_{false};
 };
 
-TEST(RunLife, IsExploredCloselyEnoughToFindTwoWatches) {
+TEST(RunRefs, IsExploredCloselyEnoughToFindTwoWatches) {
   ExpectFound(Explore([] { return DroppedUnfinished<TwiceWatchedLife>(true); }), "watched twice");
 }
 
 // A new handle comes without a count.
-class CountlessLife : public RunLife<ModelAtomic> {
+class CountlessLife : public RunRefs<ModelAtomic> {
  public:
   void AddHandle() {}
 };
 
-TEST(RunLife, IsExploredCloselyEnoughToFindAUseAfterTheEnd) {
+TEST(RunRefs, IsExploredCloselyEnoughToFindAUseAfterTheEnd) {
   ExpectFound(Explore([] { return CopiedWhileItCompletes<CountlessLife>(); }), "used after it was deleted");
 }
 

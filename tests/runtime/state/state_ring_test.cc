@@ -16,8 +16,8 @@
 namespace penstock::state_ring_test {
 namespace {
 
+using driver::checked::CallRecorder;
 using driver::checked::Gauges;
-using driver::checked::Witness;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -26,7 +26,7 @@ class HeldDriver final : public driver::ForwardingDriver {
  public:
   HeldDriver(std::unique_ptr<Driver> behind, std::shared_ptr<const std::atomic<bool>> held)
       : ForwardingDriver(std::move(behind)), held_(std::move(held)) {}
-  bool rings() const override { return false; }  // nobody would, when it is let go
+  bool notifies_completion() const override { return false; }  // nobody would, when it is let go
   absl::StatusOr<bool> Query(driver::Event event) override {
     return *held_ ? absl::StatusOr<bool>(false) : ForwardingDriver::Query(event);
   }
@@ -93,7 +93,7 @@ class StateRing : public testing::Test {
     return status;
   }
 
-  std::shared_ptr<Witness> witness_ = std::make_shared<Witness>();
+  std::shared_ptr<CallRecorder> witness_ = std::make_shared<CallRecorder>();
   std::shared_ptr<std::atomic<bool>> held_ = std::make_shared<std::atomic<bool>>(false);  // a leaked runtime looks on
   bool leaks_ = false;
   std::string logged_;

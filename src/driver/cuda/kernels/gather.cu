@@ -105,7 +105,7 @@ __device__ void CopyLine(unsigned char* to, const unsigned char* from, uint64_t 
   if (team.lane < after) to[last] = last_byte;
 }
 
-// Rows of at least a sweep's width, each cut into lines.
+// CsrRows of at least a sweep's width, each cut into lines.
 __device__ void CopyWideRows(const CopyPiece& box, const Team& team) {
   const uint64_t sweep = uint64_t{kGatherWords} * kWidest * team.threads;
   const uint64_t lines = (box.width + kWidest - 1) / sweep + 1;  // one more than the row has, where it begins in a word

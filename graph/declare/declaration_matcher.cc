@@ -1,0 +1,138 @@
+// The part of DeclarationMatcher that needs no template.
+#include "penstock/detail/declaration_matcher.h"
+
+namespace penstock::detail {
+namespace {
+
+const void* CodeOf(const NodeDecl& node) {
+  return node.kind == NodeKind::kParallelFor ? reinterpret_cast<const void*>(node.code.range)
+                                             : reinterpret_cast<const void*>(node.code.call);
+}
+
+int64_t WidthOf(const NodeDecl& node) {
+  if (node.kind == NodeKind::kFill) return static_cast<int64_t>(node.pattern.size());
+  const bool line = node.extent.rank == 1 && node.extent.dims[0].is_constant();
+  return line ? node.extent.dims[0].value : -1;
+}
+
+bool IsSame(const Box& a, const Box& b) {
+  return a.whole == b.whole && (a.whole || (a.offset == b.offset && a.size == b.size));
+}
+
+}  // namespace
+
+DeclarationMatcher::DeclarationMatcher(const Model& model) : model_(model), said_(model.nodes.size()) {
+  const NodeDecl fresh{.name = ""};
+  for (const NodeDecl& node : model.nodes) {
+    NodeOptions said;
+    said.device = node.device == fresh.device;
+    said.priority = node.priority == fresh.priority;
+    said.concurrency = node.concurrency == fresh.concurrency;
+    said.host_way = node.host_way == fresh.host_way;
+    said.fallback = node.code.call_fallback == nullptr;
+    const int unsaid = !said.device + !said.priority + !said.concurrency + !said.host_way + !said.fallback;
+    said.missing = static_cast<uint32_t>(node.after.size() + node.in_place.size()) + static_cast<uint32_t>(unsaid);
+    declared_.push_back(said);
+    nodes_.push_back({.name = node.name.c_str(),
+                      .code = CodeOf(node),
+                      .kernel = node.code.cuda_self,
+                      .width = WidthOf(node),
+                      .name_size = static_cast<uint32_t>(node.name.view().size()),
+                      .first_access = static_cast<uint32_t>(accesses_.size()),
+                      .first_arg = static_cast<uint32_t>(args_.size()),
+                      .accesses = static_cast<uint16_t>(node.accesses.size()),
+                      .args = static_cast<uint16_t>(node.args.size()),
+                      .kind = node.kind,
+                      .plain = said.missing == 0});
+    for (const AccessDecl& a : node.accesses) accesses_.push_back({a.buffer, a.mode, a.unordered, a.box.whole()});
+    for (const ArgDecl& a : node.args) args_.push_back({a.offset, a.size, a.index, a.form});
+  }
+  changes_.reserve(2 * model.nodes.size());
+}
+
+bool DeclarationMatcher::IsSameBox(const Box& box) const {
+  const size_t access = access_ - 1 - nodes_[node_ - 1].first_access;
+  return IsSame(model_.nodes[node_ - 1].accesses[access].box, box);
+}
+
+void DeclarationMatcher::Begin(std::span<const Place> places) {
+  places_ = places;
+  changes_.clear();
+  param_ = buffer_ = node_ = 0;
+  missing_ = 0;
+  same_ = true;
+}
+
+bool DeclarationMatcher::Matches() const {
+  return same_ && missing_ == 0 && param_ == model_.params.size() && buffer_ == model_.buffers.size() &&
+         node_ == model_.nodes.size();
+}
+
+int32_t DeclarationMatcher::Param(const ParamDecl& decl) {
+  if (!Match(param_ < model_.params.size())) return -1;
+  const ParamDecl& was = model_.params[param_];
+  Match(was.name == decl.name && was.type == decl.type && was.has_max == decl.has_max && was.max == decl.max);
+  return same_ ? static_cast<int32_t>(param_++) : -1;
+}
+
+int32_t DeclarationMatcher::Buffer(const BufferDecl& decl) {
+  if (!Match(buffer_ < model_.buffers.size())) return -1;
+  const BufferDecl& was = model_.buffers[buffer_];
+  const bool place = was.role == decl.role && was.where == decl.where && was.pitch == decl.pitch &&
+                     was.device == decl.device && was.keys == decl.keys;
+  const bool alias = was.is_alias == decl.is_alias && was.alias_of == decl.alias_of &&
+                     was.alias_graph == decl.alias_graph && IsSame(was.box, decl.box);
+  Match(was.name == decl.name && was.type == decl.type && place && was.extent == decl.extent && alias);
+  return same_ ? static_cast<int32_t>(buffer_++) : -1;
+}
+
+int32_t DeclarationMatcher::State(const StateRecord* state) {
+  if (!Match(state != nullptr)) return -1;
+  for (int32_t b = 0; b < static_cast<int32_t>(buffer_); ++b) {
+    if (model_.buffers[static_cast<size_t>(b)].state.get() == state) return b;
+  }
+  const auto next = static_cast<int32_t>(buffer_);
+  return Match(IsState(next, state)) ? next : -1;
+}
+
+void DeclarationMatcher::After(int32_t node, int32_t other) {
+  if (!Has(node)) return;
+  const auto i = static_cast<size_t>(node);
+  const std::vector<int32_t>& after = model_.nodes[i].after;
+  const size_t at = said_[i].after++;
+  if (Match(at < after.size() && after[at] == other)) --missing_;
+}
+
+void DeclarationMatcher::InPlace(int32_t node, const InPlaceDecl& pair) {
+  if (!Has(node)) return;
+  const auto i = static_cast<size_t>(node);
+  const std::vector<InPlaceDecl>& pairs = model_.nodes[i].in_place;
+  const size_t at = said_[i].in_place++;
+  if (Match(at < pairs.size() && pairs[at] == pair)) --missing_;
+}
+
+void DeclarationMatcher::On(int32_t node, int device) {
+  if (!Has(node)) return;
+  const auto i = static_cast<size_t>(node);
+  Say(said_[i].device, model_.nodes[i].device == device);
+}
+
+void DeclarationMatcher::Priority(int32_t node, int priority) {
+  if (!Has(node)) return;
+  const auto i = static_cast<size_t>(node);
+  Say(said_[i].priority, model_.nodes[i].priority == priority);
+}
+
+void DeclarationMatcher::Concurrency(int32_t node, int k) {
+  if (!Has(node)) return;
+  const auto i = static_cast<size_t>(node);
+  Say(said_[i].concurrency, model_.nodes[i].concurrency == k);
+}
+
+void DeclarationMatcher::Asked(int32_t node, HostWay way) {
+  if (!Has(node)) return;
+  const auto i = static_cast<size_t>(node);
+  Say(said_[i].host_way, model_.nodes[i].host_way == way);
+}
+
+}  // namespace penstock::detail

@@ -1,0 +1,60 @@
+// An event count: waiters sleep until somebody rings, without missing a ring between their look and their sleep.
+//
+//   uint64_t ticket = event count.ticket();      // before looking
+//   if (!ready()) event count.Wait(ticket, until);
+//
+// Threads:  thread-safe. Ring costs one atomic add when nobody waits.
+// Ordering: what happened before Ring is visible to a waiter that returns from Wait because of it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#include "src/base/mutex.h"
+
+namespace penstock::host {
+
+// The types are those of `EventCount` below but in tests that explore schedules.
+template <template <class> class Atomic, class Mutex, class CondVar>
+class BasicEventCount {
+ public:
+  uint64_t ticket() const { return epoch_.load(std::memory_order_seq_cst); }
+
+  void Notify() {
+    epoch_.fetch_add(1, std::memory_order_seq_cst);
+    if (waiters_.load(std::memory_order_seq_cst) == 0) return;
+    mu_.Lock();  // pairs with the check under the lock in Wait
+    cv_.NotifyAll();
+    mu_.Unlock();
+  }
+
+  // Returns when the event count has rung since `ticket` was taken, or at `until`.
+  void Wait(uint64_t ticket, std::chrono::steady_clock::time_point until) {
+    waiters_.fetch_add(1, std::memory_order_seq_cst);
+    mu_.Lock();
+    while (epoch_.load(std::memory_order_seq_cst) == ticket) {
+      if (!WaitOnce(until)) break;
+    }
+    mu_.Unlock();
+    waiters_.fetch_sub(1, std::memory_order_seq_cst);
+  }
+
+ private:
+  bool WaitOnce(std::chrono::steady_clock::time_point until) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (until == std::chrono::steady_clock::time_point::max()) {
+      cv_.Wait(mu_);
+      return true;
+    }
+    return cv_.WaitUntil(mu_, until);
+  }
+
+  Atomic<uint64_t> epoch_{0};
+  Atomic<int> waiters_{0};
+  Mutex mu_;
+  CondVar cv_;
+};
+
+using EventCount = BasicEventCount<std::atomic, base::Mutex, base::CondVar>;
+
+}  // namespace penstock::host

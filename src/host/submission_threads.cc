@@ -1,0 +1,99 @@
+// The submission threads' threads: when they look, and when they sleep. See submission threads.h.
+#include "src/host/submission_threads.h"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "src/base/thread.h"
+
+namespace penstock::host {
+namespace {
+
+constexpr std::chrono::microseconds kSpinning{50}, kAwakeWithNothing{200}, kAwake{5000};
+
+}  // namespace
+
+SubmissionThreads::SubmissionThreads(Options options)
+    : options_(std::move(options)), places_(static_cast<size_t>(std::max(0, options_.threads))) {
+  base::MutexLock lock(join_mu_);
+  try {
+    for (; count_ < options_.threads; ++count_) {
+      joinable_.push_back(base::StartThread(options_.name, [this, t = static_cast<size_t>(count_)] { Work(t); }));
+    }
+  } catch (const std::system_error&) {
+    // Those there are will do.
+  }
+}
+
+bool SubmissionThreads::Add(SubmissionClient* fed) {
+  if (count_ == 0 || !places_.Add(fed)) return false;
+  event_count_.Notify();
+  return true;
+}
+
+void SubmissionThreads::Wake() {
+  if (asleep_.load(std::memory_order_relaxed) > 0) event_count_.Notify();
+}
+
+void SubmissionThreads::Sleep(size_t submitter, uint64_t ticket) {
+  const int of_use = places_.Wants(submitter) ? 1 : 0;
+  asleep_.fetch_add(of_use, std::memory_order_relaxed);
+  event_count_.Wait(ticket, Clock::time_point::max());
+  asleep_.fetch_sub(of_use, std::memory_order_relaxed);
+}
+
+void SubmissionThreads::Stop() {
+  stopping_.store(true, std::memory_order_seq_cst);
+  event_count_.Notify();
+  base::MutexLock lock(join_mu_);  // a second caller waits for the first
+  for (std::thread& thread : joinable_) thread.join();
+  joinable_.clear();
+}
+
+void SubmissionThreads::Work(size_t submitter) {
+  options_.begin();
+  Clock::time_point last = Clock::now();
+  bool of_use = false;  // since it has slept
+  for (;;) {
+    const uint64_t ticket = event_count_.ticket();
+    if (stopping_.load(std::memory_order_seq_cst)) break;
+    const bool fed = LookAtAll(submitter);
+    const Clock::time_point now = Clock::now();
+    if (fed) last = now;
+    of_use = of_use || places_.Wants(submitter);
+    if (fed || (of_use && Rest(submitter, now - last))) continue;
+    Sleep(submitter, ticket);
+    last = Clock::now();
+    of_use = false;
+  }
+  options_.end();
+}
+
+// Each begins somewhere else, so that they spread over what is to be fed.
+bool SubmissionThreads::LookAtAll(size_t submitter) {
+  if (!places_.Wants(submitter)) return false;
+  bool any = false;
+  for (size_t i = 0; i < ClientSlots<>::kPlaces; ++i) {
+    SubmissionClient* const fed = places_.Enter(submitter, (submitter + i) % ClientSlots<>::kPlaces);
+    if (fed == nullptr) continue;
+    any = fed->Feed() || any;
+    places_.Leave(submitter);
+  }
+  return any;
+}
+
+// False: it is time to sleep.
+bool SubmissionThreads::Rest(size_t submitter, Clock::duration idle) const {
+  const bool nothing = !places_.Wants(submitter);
+  if (idle < (nothing ? kAwakeWithNothing : kSpinning)) {
+    CpuPause();
+  } else if (!nothing && idle < kAwake) {
+    std::this_thread::yield();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace penstock::host

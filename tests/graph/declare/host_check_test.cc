@@ -1,0 +1,61 @@
+// How a graph is rewritten to check its host fallbacks: nodes come between, and what pointed at a node still does. What
+// the checks compute is tests/conformance/graph/host_fallback_test.cc.
+#include "graph/declare/host_check.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "graph/plan/plan.h"
+#include "penstock/graph.h"
+#include "tests/graph/oracle/model_text.h"
+#include "tests/graph/oracle/oracle.h"
+#include "tests/graph/oracle/random_graph.h"
+#include "tests/graph/oracle/shape_oracle.h"
+
+namespace penstock::graph::host_check_test {
+namespace {
+
+struct AddOne {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
+};
+
+TEST(TwinCheck, AfterStillMeansTheSameNode) {
+  Graph g("g");
+  auto x = g.InOut<int32_t>("x", 8);
+  g.ParallelFor("add", 8, AddOne{}, ReadWrite(x));
+  const NodeRef first = g.Host("first", [] {});
+  g.Host("second", [] {}).After(first);
+  std::vector<std::string> unchecked;
+  const Model model = WithHostChecks(g.model(), 0, unchecked);
+  std::vector<std::string> names;
+  for (const NodeDecl& node : model.nodes) names.emplace_back(node.name.view());
+  EXPECT_EQ(names, (std::vector<std::string>{"keep add x", "add", "check add", "first", "second"}));
+  EXPECT_EQ(model.nodes[4].after, std::vector<int32_t>{3});
+}
+
+// Whatever a graph does with slices, aliases and States, it can be planned with checks between, and they are ordered.
+TEST(TwinCheck, OfRandomGraphsIsPlannedInTheDeclaredOrder) {
+  int64_t checked = 0, left_out = 0;
+  for (uint64_t seed = 1; seed <= 1000; ++seed) {
+    RandomGraph random = MakeRandomGraph(seed, 12);
+    random.options.costs.clear();  // they are of other nodes
+    std::vector<std::string> unchecked;
+    const Model model = WithHostChecks(random.builder.model, 0, unchecked);
+    checked += std::count_if(model.nodes.begin(), model.nodes.end(),
+                             [](const NodeDecl& node) { return node.name.view().starts_with("check "); });
+    left_out += static_cast<int64_t>(unchecked.size());
+    const absl::StatusOr<Plan> plan = MakePlan(model, random.options);
+    ASSERT_TRUE(plan.ok()) << "seed " << seed << "\n" << ModelText(model) << plan.status();
+    ASSERT_EQ(CheckShape(model, random.options, *plan), "") << "seed " << seed << "\n" << ModelText(model);
+    ASSERT_EQ(CheckOrder(model, *plan), "") << "seed " << seed << "\n" << ModelText(model);
+  }
+  std::cout << checked << " nodes were checked, " << left_out << " were not\n";
+  EXPECT_GT(checked, 500);
+}
+
+}  // namespace
+}  // namespace penstock::graph::host_check_test

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks who includes whom: the layers of docs/architecture.md; and who starts threads. Prints each offending line with
-# the rule it breaks.
+# Checks who includes whom: the layers of docs/explanation/overview.md; and who starts threads. Prints each offending
+# line with the rule it breaks.
 #
 #   scripts/check_includes.sh [ROOT]     ROOT: the project (default), or another tree laid out like it
 set -euo pipefail

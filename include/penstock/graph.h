@@ -5,9 +5,9 @@
 // write), and from NodeRef::After. Compile copies the graph, which may then be changed, moved or thrown away.
 //
 // Ownership: the graph owns the callables it is given; an executable compiled from it shares them. A plugin whose
-//            callables they are is unloaded after both, and after Runtime::Shutdown (docs/architecture.md, "Several
-//            shared objects"). Handles and NodeRefs stay good when it is moved. What is declared on a graph that was
-//            moved from goes nowhere: Compile refuses that graph.
+//            callables they are is unloaded after both, and after Runtime::Shutdown (see
+//            docs/explanation/errors-and-process-life.md, "Unloading a plugin"). Handles and NodeRefs stay good when it
+//            is moved. What is declared on a graph that was moved from goes nowhere: Compile refuses that graph.
 // Threads:   single-threaded; different graphs may be declared by different threads at once.
 #pragma once
 

@@ -17,7 +17,8 @@ plant() {
   cat >"$tree/README.md" <<'TEXT'
 # Front `page`
 [Bind](docs/howto/bind.md), [its part](docs/howto/bind.md#bind-memory-a-second-time), [here](#front-page),
-[sources](src), [elsewhere](https://example.com/none), ![figure](docs/plan.svg), [by name][bind]; `src/memory/pool.{h,cc}`, `src/*/*.h`,
+[sources](src), [elsewhere](https://example.com/none), ![figure](docs/plan.svg), [by name][bind];
+`src/memory/pool.{h,cc}`, `src/*/*.h`,
 `src/memory/`, `src/memory/pool.cc:12`, `run/src/none`, `-Isrc/none`, `a[b](none)`, code over two lines: `a
 b`, and `[c](none)`.
 

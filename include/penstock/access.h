@@ -31,10 +31,10 @@ enum class AccessMode : uint8_t { kRead = 1, kWrite = 2, kReadWrite = 3 };
 template <class T, AccessMode M>
 struct AccessOf {
   using value_type = T;
-  static constexpr AccessMode kMode = M;
-  BufferHandle<T> buffer;
-  Box box{};
-  bool unordered = false;
+  static constexpr AccessMode kMode = M;  // the mode M
+  BufferHandle<T> buffer;  // the buffer that is accessed
+  Box box{};  // the part of it
+  bool unordered = false;  // set by Unordered
   std::shared_ptr<const StateRecord> state{};  // instead of a buffer: see state.h
 };
 

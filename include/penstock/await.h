@@ -20,6 +20,7 @@ namespace penstock {
 
 class RunAwaiter {
  public:
+  // Awaits the end of `run`.
   explicit RunAwaiter(Run run) : run_(std::move(run)) {}
 
   bool await_ready() const { return run_.done(); }
@@ -33,6 +34,7 @@ class RunAwaiter {
   Run run_;
 };
 
+// Makes a run awaitable; `co_await run` returns its final status.
 inline RunAwaiter operator co_await(const Run& run) { return RunAwaiter(run); }
 
 }  // namespace penstock

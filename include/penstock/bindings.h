@@ -50,9 +50,9 @@ struct BoundMemory {
   bool read_only = false;  // bound from const memory: refused for Output and InOut
   bool once = false;  // moved in: the next run takes it over
   bool held = false;  // `keep_alive` has the memory itself, which stays of the kind it is
-  std::shared_ptr<const void> keep_alive{};
+  std::shared_ptr<const void> keep_alive{};  // held until the run has ended
   std::vector<Run> runs_ahead{};  // After
-  std::vector<void*> events_ahead{};
+  std::vector<void*> events_ahead{};  // After, for events
 };
 
 // An event of the platform's own, a cudaEvent_t: Native (cuda.h) makes one.
@@ -85,6 +85,7 @@ class PENSTOCK_EXPORT Bindings {
  public:
   Bindings() = default;  // of no executable: takes everything, and Launch refuses it
 
+  // Sets the value of a parameter.
   template <class T>
   PENSTOCK_HIDDEN Bindings& Set(ParamHandle<T> param, std::type_identity_t<T> value) & {
     SetParam(param.graph(), param.index(), detail::TypeOf<T>(), &value);

@@ -14,6 +14,7 @@ namespace penstock {
 
 // A device that takes its part of an executable's runs.
 struct DeviceShare {
+  // `index` in the runtime's device list, and the weight `of` that device.
   DeviceShare(int index, double of = 1) : device(index), weight(of) {}  // NOLINT: implicit
   int device;  // index in the runtime's list
   // How much faster than measured the device counts when the next run is given to one, and its part of the keys; 0:

@@ -140,6 +140,7 @@ class CaptureScope {
 // Waits for an event as it stands when the node is submitted, in a graph when that is launched.
 struct WaitForEvent {
   cudaEvent_t event;
+  // Submits the wait; the node calls this.
   template <class... Args>
   PENSTOCK_HIDDEN absl::Status operator()(LaunchContext& launch, const Args&...) const {
     const cudaStream_t stream = CudaStream(launch);
@@ -151,6 +152,7 @@ struct WaitForEvent {
 // Records an event when what its accesses order before it is done.
 struct SignalEvent {
   cudaEvent_t event;
+  // Submits the record; the node calls this.
   template <class... Args>
   PENSTOCK_HIDDEN absl::Status operator()(LaunchContext& launch, const Args&...) const {
     const cudaStream_t stream = CudaStream(launch);
@@ -165,8 +167,10 @@ struct SignalEvent {
 // one and the same CudaGraph, made outside the declaration.
 class CudaGraph {
  public:
+  // Clones `graph`. If that fails, the nodes that use this object fail with the error.
   PENSTOCK_HIDDEN explicit CudaGraph(cudaGraph_t graph) : whole_(new Whole(graph)) {}
 
+  // Submits the graph; the node calls this.
   template <class... Args>
   PENSTOCK_HIDDEN absl::Status operator()(LaunchContext& launch, const Args&...) const {
     if (!whole_->cloned.ok()) return whole_->cloned;

@@ -36,16 +36,21 @@ constexpr std::chrono::steady_clock::time_point After(std::chrono::steady_clock:
 
 class Deadline {
  public:
+  // The clock that deadlines are measured by.
   using Clock = std::chrono::steady_clock;
 
   Deadline() = default;                                    // never
+  // A point in time, or a duration from now.
   Deadline(Clock::time_point at) : at_(at) {}              // NOLINT: implicit
   template <class Rep, class Period>
   Deadline(std::chrono::duration<Rep, Period> from_now)    // NOLINT: implicit
       : at_(detail::After(Clock::now(), detail::Saturated(from_now))) {}
 
+  // The point in time; time_point::max() if there is no limit.
   Clock::time_point at() const { return at_; }
+  // Whether there is no limit.
   bool is_never() const { return at_ == Clock::time_point::max(); }
+  // Whether the time has passed.
   bool passed() const { return !is_never() && Clock::now() >= at_; }
 
  private:

@@ -28,7 +28,8 @@ class DeviceBuffer {
 
   T* data() const { return static_cast<T*>(block_.get()); }  // not for the host to dereference
   int64_t size() const { return size_; }  // elements
-  int device() const { return device_; }
+  int device() const { return device_; }  // index in the runtime's list; -1 if there is no memory
+  // The owner of the memory; holding it keeps the memory alive.
   std::shared_ptr<void> block() const { return block_; }
 
  private:

@@ -19,31 +19,37 @@
 
 namespace penstock {
 
+// The most dimensions that a buffer or a node can have.
 PENSTOCK_HIDDEN inline constexpr int kMaxRank = 3;
 
 // One dimension: `value` elements, or the value of parameter `param` (then `value` is 0). One made from a handle that
 // was never set is no constant, but a mistake that Compile reports.
 struct Dim {
+  // Values of `param`: for a constant, and for a handle that was never set.
   PENSTOCK_HIDDEN static constexpr int32_t kConstant = -1, kUnset = -2;
 
-  int64_t value = 0;
+  int64_t value = 0;  // the number of elements, if constant
   int32_t param = kConstant;  // index of the parameter in its graph
   uint32_t graph = 0;  // serial of that graph
 
   Dim() = default;
+  // A constant dimension.
   template <std::integral I>
   Dim(I n) : value(static_cast<int64_t>(n)) {  // NOLINT: implicit
     if constexpr (std::is_unsigned_v<I>) {
       if (value < 0) value = INT64_MAX;  // no number of elements either, but one that is refused as large
     }
   }
+  // A dimension that takes the value of an integer parameter at launch.
   template <std::integral T>
   Dim(const ParamHandle<T>& p) : param(p.index() < 0 ? kUnset : p.index()), graph(p.graph()) {}  // NOLINT: implicit
 
+  // Whether it is a constant, not a parameter.
   bool is_constant() const { return param == kConstant; }
   friend bool operator==(const Dim&, const Dim&) = default;
 };
 
+// What a dimension can be made from: an integer, or a handle on an integer parameter.
 template <class T>
 concept DimLike = std::convertible_to<T, Dim>;
 
@@ -54,6 +60,7 @@ struct Extent {
   std::array<Dim, kMaxRank> dims{};
 
   Extent() = default;
+  // Rank 1, 2 or 3; the slowest dimension comes first.
   template <DimLike D>
   Extent(D x) : rank(1), dims{Dim(x)} {}  // NOLINT: implicit
   Extent(Dim y, Dim x) : rank(2), dims{y, x} {}
@@ -66,7 +73,7 @@ struct Extent {
 // or three dimensions; the slices of three lie side by side, as many rows apart as each has. Nobody reads or writes
 // what lies between the rows.
 struct PitchedExtent {
-  Extent extent;
+  Extent extent;  // the shape, without what lies between the rows
   int64_t pitch = 0;  // at least as many as a row may have; 0: as many as it has
   PitchedExtent() = default;  // by Pitched, so that {h, w} is always an Extent
 };
@@ -82,6 +89,7 @@ struct Shape {
   int rank = 1;
   std::array<int64_t, kMaxRank> size{};
 
+  // The total number of elements.
   int64_t elements() const {
     int64_t n = 1;
     for (int i = 0; i < rank; ++i) n *= size[static_cast<size_t>(i)];
@@ -109,9 +117,12 @@ struct Box {
 class SharedBox {
  public:
   SharedBox() = default;
+  // Copies `box`, unless it is all of a buffer.
   SharedBox(const Box& box)  // NOLINT: implicit
       : part_(box.whole ? nullptr : new Box(box)) {}
+  // Whether it is all of the buffer.
   bool whole() const { return part_ == nullptr; }
+  // The box; the reference is valid as long as this object.
   const Box& get() const { return part_ != nullptr ? *part_ : kAll; }
   operator const Box&() const { return get(); }  // NOLINT: implicit
   const Box* operator->() const { return &get(); }

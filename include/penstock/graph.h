@@ -30,10 +30,12 @@ class GraphCacheCore;
 
 // The largest value a parameter may be set to; makes it usable as a dimension.
 struct AtMost {
+  // Sets the maximum to `n`.
   explicit AtMost(int64_t n) : value(n) {}
   int64_t value;
 };
 
+// Options of Graph::KeyedState.
 struct KeyedStateOptions {
   int max_keys = 16;  // 1 to 65536
 };
@@ -49,6 +51,7 @@ inline KernelShape Blocks(std::array<Dim, 3> grid, std::array<uint32_t, 3> block
 
 class PENSTOCK_EXPORT Graph {
  public:
+  // Creates an empty graph. The name appears in plans, errors and traces.
   explicit Graph(Name name);
   Graph(Graph&& other) noexcept;
   Graph& operator=(Graph other) noexcept {
@@ -260,6 +263,7 @@ class PENSTOCK_EXPORT Graph {
     return AddNode(std::move(node));
   }
 
+  // Everything declared so far, for programs that inspect a graph.
   const Model& model() const& { return *model_; }
   const Model& model() const&& = delete;
 

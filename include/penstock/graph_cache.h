@@ -43,6 +43,7 @@
 
 namespace penstock {
 
+// Options of the cache.
 struct GraphCacheOptions {
   int limit = 8;  // executables that are kept, at least 1; while a new one is compiled there may be one more
   CompileOptions compile{};  // of all of them. Where host fallbacks are checked, each launch compiles.
@@ -52,13 +53,14 @@ struct GraphCacheOptions {
 // Since the cache was made.
 struct GraphCacheCounts {
   int64_t found = 0, compiled = 0;  // launches that found their executable, and executables made
-  int64_t evicted = 0;
+  int64_t evicted = 0;  // executables evicted to make room
   int64_t calls = 0;  // of the function that declares
   int64_t nodes_changed = 0;  // nodes of all runs with an argument, functor, pattern or callable that the slot had not
 };
 
 class PENSTOCK_EXPORT GraphCache {
  public:
+  // Creates an empty cache that compiles for `runtime`. Launch returns mistakes in the options.
   explicit GraphCache(const Runtime& runtime, GraphCacheOptions options = {});
 
   // Starts a run of what `declare(Graph&)` or `declare(Graph&, Bindings&)` declares, with what it sets in the bindings.
@@ -76,6 +78,7 @@ class PENSTOCK_EXPORT GraphCache {
     return LaunchDeclared(&Call<Function>, const_cast<void*>(static_cast<const void*>(&declare)), deadline);
   }
 
+  // What the cache has done so far.
   GraphCacheCounts counts() const;
   // Of the executable that was launched last.
   SubmissionReport submission_report() const;

@@ -16,8 +16,11 @@ class ParamHandle {
  public:
   using value_type = T;
   ParamHandle() = default;
+  // For the library: entry `index` of the graph with the serial number `graph`.
   ParamHandle(uint32_t graph, int32_t index) : graph_(graph), index_(index) {}
+  // The serial number of the graph; 0 for a default-constructed handle.
   uint32_t graph() const { return graph_; }
+  // The index in the graph; -1 for a default-constructed handle.
   int32_t index() const { return index_; }
 
  private:
@@ -31,8 +34,11 @@ class BufferHandle {
  public:
   using value_type = T;
   BufferHandle() = default;
+  // For the library: entry `index` of the graph with the serial number `graph`.
   BufferHandle(uint32_t graph, int32_t index) : graph_(graph), index_(index) {}
+  // The serial number of the graph; 0 for a default-constructed handle.
   uint32_t graph() const { return graph_; }
+  // The index in the graph; -1 for a default-constructed handle.
   int32_t index() const { return index_; }
 
  private:

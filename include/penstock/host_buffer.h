@@ -40,6 +40,7 @@ class HostBuffer {
   T& operator[](int64_t i) const { return data()[i]; }
   T* begin() const { return data(); }
   T* end() const { return data() + size_; }
+  // The owner of the memory; holding it keeps the memory alive.
   std::shared_ptr<void> block() const { return block_; }
 
  private:

@@ -39,8 +39,10 @@ class PipelineCore;
 struct PipelineItem;
 }  // namespace runtime
 
+// Lets the pipeline choose the device of an item.
 PENSTOCK_HIDDEN inline constexpr int kAnyDevice = -1;
 
+// Options for one item, given when it is submitted.
 struct ItemOptions {
   uint64_t id = 0;  // for the user's own use
   // The device its runs are to be on, as an index of the runtime's list. kAnyDevice: where its key has its States, or
@@ -76,7 +78,9 @@ class PENSTOCK_EXPORT AnyItem {
 
   // How it ended: OK, or its first failure. OK before.
   absl::Status status() const;
+  // The id given in ItemOptions; 0 before Submit.
   uint64_t id() const;
+  // The key given to Push or Acquire.
   Key key() const;
   // The device its run is on or was on last, as an index of the runtime's list; -1 before.
   int device() const;
@@ -153,6 +157,7 @@ template <class T = NoValue>
 class Item : public AnyItem {
  public:
   Item() = default;
+  // Wraps an item of a pipeline whose values have type T.
   explicit Item(AnyItem item) : AnyItem(std::move(item)) {}
 
   // Stays at one address while the item is in the pipeline, so runs may use memory inside it. There is one. That of a

@@ -11,6 +11,7 @@ namespace penstock {
 
 struct Key {
   Key() = default;
+  // A key made from a number; equal numbers are equal keys.
   explicit Key(uint64_t v) : value(v) {}
   uint64_t value = 0;
   friend bool operator==(Key, Key) = default;

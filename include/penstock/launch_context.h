@@ -37,7 +37,7 @@ class PENSTOCK_EXPORT LaunchContext {
   void* native_stream() const { return stream_; }
   // Index in the runtime's device list, and its name ("cuda:0").
   int device() const { return device_; }
-  std::string_view device_name() const { return device_name_; }
+  std::string_view device_name() const { return device_name_; }  // as in Device::name
 
   // The T of this device, lane and slot, for all callables that are called there: a library's handle and the memory it
   // works in. T(foreign) makes it when it is first asked for, with the stream that native_stream() is for all who get
@@ -70,6 +70,7 @@ class PENSTOCK_EXPORT LaunchContext {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kZeroBytes && alignof(T) <= kZeroBytes);
     return static_cast<const T*>(Zeros());
   }
+  // The largest size of a T that Zero accepts, in bytes.
   PENSTOCK_HIDDEN static constexpr int kZeroBytes = 64;
 
  private:

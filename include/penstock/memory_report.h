@@ -18,6 +18,7 @@
 namespace penstock {
 
 struct PENSTOCK_EXPORT MemoryReport {
+  // The memory that all slots take in one place.
   struct Arena {
     std::string where;  // "cuda:0", or "pinned"
     int64_t slot_bytes = 0;  // of one slot
@@ -26,13 +27,14 @@ struct PENSTOCK_EXPORT MemoryReport {
     // the arena has beyond is the price of packing and of nodes that may run at the same time.
     int64_t peak_bytes = 0;
   };
+  // The part of a slot's memory that one buffer takes.
   struct Piece {
     std::string name;  // of the buffer
-    std::string where;
-    int64_t bytes = 0;
+    std::string where;  // as in Arena
+    int64_t bytes = 0;  // of one slot
   };
 
-  std::string graph;
+  std::string graph;  // its name
   int slots = 0;  // on each device
   std::vector<Arena> arenas;  // pinned memory first, then each device in use
   std::vector<Piece> largest;  // of one slot: at most 8, the largest first

@@ -24,6 +24,7 @@ struct SourceLine {
 
 class Name {
  public:
+  // Takes the text and, by default, the file and line of the caller.
   Name(const char* text, const char* file = __builtin_FILE(), int line = __builtin_LINE())  // NOLINT: implicit
       : text_(text != nullptr ? text : ""),
         size_(std::string_view(text_).size()),
@@ -34,8 +35,11 @@ class Name {
         size_(std::string_view(text_).size()),
         source_{file != nullptr ? file : "", line} {}
 
+  // The text.
   std::string_view view() const { return {text_, size_}; }
+  // The text, null-terminated.
   const char* c_str() const { return text_; }
+  // The file and line that gave the name.
   const SourceLine& source() const { return source_; }
 
   friend bool operator==(const Name& a, const Name& b) { return a.text_ == b.text_ || a.view() == b.view(); }

@@ -46,6 +46,7 @@ class PENSTOCK_EXPORT NodeRef {
     return InPlace({input.index(), output.index(), input.graph(), output.graph()});
   }
 
+  // The node's index in its graph, in declaration order.
   int32_t index() const { return index_; }
 
  protected:
@@ -75,6 +76,7 @@ class PENSTOCK_EXPORT NodeRef {
 template <class... Args>
 class FallbackNode : public NodeRef {
  public:
+  // For the library: a handle on a node that may have a host fallback.
   FallbackNode(const NodeRef& node) : NodeRef(node) {}  // NOLINT: implicit
 
   // Computes the same on host devices: f(args...), called once for the whole node. Returns void or Status.

@@ -58,12 +58,13 @@ PENSTOCK_HIDDEN inline constexpr WhenFull kWait = WhenFull::kWait, kDropOldest =
 enum class OnError : uint8_t { kSkip, kFail };
 PENSTOCK_HIDDEN inline constexpr OnError kSkip = OnError::kSkip, kFail = OnError::kFail;
 
+// Options of Pipeline::Create.
 struct PipelineOptions {
   int slots_per_device = 3;  // of the graph that Create is given
   int window = 0;  // places for items; 0: twice the threads and slots of all stages
-  Order order = kInOrder;
-  WhenFull when_full = kWait;
-  OnError on_error = kSkip;
+  Order order = kInOrder;  // in which ended items come out
+  WhenFull when_full = kWait;  // what a new item does when every place is taken
+  OnError on_error = kSkip;  // what a failed item means for the others
   int retries = 0;  // how often a stage is tried again with an item that it has failed
   // Called with the key of an item whose run has failed and left a State poisoned (state.h), with no run of that stage
   // in flight: sets or resets it (Executable::StateOf the key); then the stage goes on. May wait for States, but not
@@ -71,7 +72,7 @@ struct PipelineOptions {
   std::function<absl::Status(Key)> reset{};
   // Called about so often with what stats() says, on a thread of its own, while the pipeline lives.
   std::function<void(const PipelineStats&)> progress{};
-  std::chrono::milliseconds progress_every{1000};
+  std::chrono::milliseconds progress_every{1000};  // must be positive
 };
 
 // A Pipeline whose items' type is erased.
@@ -89,7 +90,9 @@ class PENSTOCK_EXPORT AnyPipeline {
   // OK, or what has failed the pipeline: the first item that failed under OnError::kFail, a poisoned State, a dead
   // device.
   absl::Status status() const;
+  // Counters since the pipeline was made, and its state now.
   PipelineStats stats() const;
+  // The number of places for items.
   int window() const;
 
  protected:
@@ -114,6 +117,7 @@ class PENSTOCK_EXPORT AnyPipeline {
 template <class T = NoValue>
 class Pipeline : public AnyPipeline {
  public:
+  // Creates and starts a pipeline. InvalidArgument lists all mistakes in the stages and options, with their lines.
   PENSTOCK_HIDDEN static absl::StatusOr<Pipeline> Create(Stages<T> stages, PipelineOptions options = {}) {
     auto made = AnyPipeline::Create(std::move(stages).list(), detail::ValueTypeOf<T>(), std::move(options));
     if (!made.ok()) return made.status();

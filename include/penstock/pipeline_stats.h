@@ -18,7 +18,7 @@ struct StageStats {
   int64_t waiting = 0;  // items in front of it; a stage on several devices has them in common
   int64_t working = 0;  // items in it
   int64_t done = 0;  // items it has ended so far, failed ones too
-  int64_t failed = 0;
+  int64_t failed = 0;  // how many of these failed
   double busy = 0;  // share of its capacity that was in use since the pipeline was made, 0 to 1
 };
 
@@ -29,7 +29,7 @@ struct BusyShare {
 };
 
 struct PipelineStats {
-  std::vector<StageStats> stages;
+  std::vector<StageStats> stages;  // in the order that items pass them
   // "cuda:0 upload", "cuda:0 kernels", "cuda:0 download": of the traces that the executables have
   // (CompileOptions::trace, which says what it costs). Share one among them. Without a trace nobody knows: none.
   std::vector<BusyShare> engines;
@@ -41,13 +41,14 @@ struct PipelineStats {
   int64_t dropped = 0;  // of these: by WhenFull::kDropOldest
   int64_t refused = 0;  // calls that found no room and did not wait
   int64_t failed = 0;  // items that ended with a failure so far
-  int64_t retries = 0;
+  int64_t retries = 0;  // how often a stage was tried again with an item
   int64_t inside = 0;  // items that have been submitted and not been taken out
   int64_t ready = 0;  // of these: ended, and next to be taken out
   int window = 0;  // the most that `inside` can be, and items being filled with it
   int bottleneck = -1;  // of `stages`: the busiest one; -1: nothing has been done
 };
 
+// Formats the statistics as text, one stage a line.
 PENSTOCK_EXPORT std::string Print(const PipelineStats& stats);
 
 }  // namespace penstock

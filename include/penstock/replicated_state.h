@@ -31,6 +31,7 @@
 
 namespace penstock {
 
+// Options of Runtime::MakeReplicatedState.
 struct ReplicatedStateOptions {
   std::vector<int> devices{};  // indices in the runtime's list; empty: all of them
 };
@@ -45,6 +46,7 @@ class ReplicatedState {
   absl::Status Set(std::span<const T> contents, Deadline deadline = {}) {
     return OnEach([&](State<T>& replica) { return replica.Set(contents, deadline); });
   }
+  // Sets every byte of every replica to zero, one replica after the other.
   absl::Status Reset(Deadline deadline = {}) {
     return OnEach([&](State<T>& replica) { return replica.Reset(deadline); });
   }
@@ -55,6 +57,7 @@ class ReplicatedState {
     }
     return State<T>();
   }
+  // The devices that have a replica, as indices of the runtime's list.
   std::vector<int> devices() const {
     std::vector<int> all;
     for (const auto& replica : Replicas()) all.push_back(replica->device);
@@ -62,7 +65,9 @@ class ReplicatedState {
   }
   std::string_view name() const& { return record_ == nullptr ? std::string_view() : record_->name.view(); }
   std::string_view name() const&& = delete;
+  // The shape of each replica.
   Extent extent() const { return record_ == nullptr ? Extent() : record_->extent; }
+  // For the library: what graphs hold on to.
   std::shared_ptr<const StateRecord> record() const { return record_; }
 
  private:

@@ -53,6 +53,7 @@ struct StagingOptions {
   int64_t from_bytes = int64_t{64} << 10;
 };
 
+// Options of Runtime::Create.
 struct RuntimeOptions {
   // "cuda", "cuda:0,2", "host", "host:4", or several joined by ';'. Wins over PENSTOCK_DEVICES, which has the same
   // grammar. Where neither names devices: every CUDA device, or one host device on a machine without.
@@ -64,7 +65,7 @@ struct RuntimeOptions {
   // CPU threads of each host device, at most 4096, and 16384 of all. 0: as many as there are cores, shared between the
   // host devices, at least 1.
   int host_device_threads = 0;
-  StagingOptions staging{};
+  StagingOptions staging{};  // for host memory that is not pinned
   // Threads a device that help to submit runs node by node (Mode::kStream): where many nodes are ready together,
   // several threads submit them. They also push pipelines on in which something moves every few milliseconds. 0: one
   // thread at a time submits a run. -1: as many as there are cores but 4, shared between the CUDA devices, at most 8
@@ -91,15 +92,17 @@ struct RuntimeOptions {
   std::function<void(LogLevel, std::string_view)> log{};
 };
 
+// A device of a runtime.
 struct Device {
   std::string name;  // "cuda:0"
   std::string description;  // "NVIDIA H200"
-  bool is_cuda = false;
-  int64_t memory_bytes = 0;
+  bool is_cuda = false;  // false: a host device
+  int64_t memory_bytes = 0;  // total memory, free or not
 };
 
 class PENSTOCK_EXPORT Runtime {
  public:
+  // Opens the devices and starts the runtime's threads. For errors, see above.
   static absl::StatusOr<Runtime> Create(const RuntimeOptions& options = {});
   Runtime(Runtime&&) noexcept = default;
   Runtime& operator=(Runtime other) noexcept {
@@ -110,6 +113,7 @@ class PENSTOCK_EXPORT Runtime {
   // threads and memory stay for it, and the log says so.
   ~Runtime();
 
+  // The devices. Other calls name a device by its index in this list.
   const std::vector<Device>& devices() const&;
   std::vector<Device> devices() const&& { return devices(); }
   // For CompileOptions::devices.
@@ -135,6 +139,7 @@ class PENSTOCK_EXPORT Runtime {
     if (!memory.ok()) return memory.status();
     return HostBuffer<T>(std::move(memory->block), size, std::move(memory->owner));
   }
+  // How much pinned memory is reserved and in use now.
   PinnedGauges pinned_memory() const;
 
   // Memory for `size` elements of the device with that index, uninitialized. InvalidArgument: the size is negative or

@@ -30,6 +30,7 @@
 
 namespace penstock {
 
+// Options of a host stage.
 struct HostStageOptions {
   int workers = 1;  // threads, 1 to 1024
 };
@@ -40,10 +41,10 @@ struct Link {
   template <class T>
   Link(BufferHandle<T> from, BufferHandle<T> to)
       : from_graph(from.graph()), from_index(from.index()), to_graph(to.graph()), to_index(to.index()) {}
-  uint32_t from_graph;
-  int32_t from_index;
-  uint32_t to_graph;
-  int32_t to_index;
+  uint32_t from_graph;  // serial number of the graph that declares `from`
+  int32_t from_index;  // index of `from` in that graph
+  uint32_t to_graph;  // serial number of the graph that declares `to`
+  int32_t to_index;  // index of `to` in that graph
 };
 
 namespace detail {
@@ -109,6 +110,7 @@ PENSTOCK_EXPORT absl::StatusOr<StageList> StagesOfGraph(Runtime& runtime, const 
 template <class T = NoValue>
 class Stages {
  public:
+  // Adds a stage that calls `f` with each item, on as many threads of its own as it has workers.
   template <class F>
   Stages& Host(Name name, F f, HostStageOptions options = {}) & {
     Add(std::move(name), false, std::move(f));

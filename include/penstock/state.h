@@ -43,6 +43,7 @@ class Runtime;
 template <class T>
 class ReplicatedState;
 
+// Options of Runtime::MakeState.
 struct StateOptions {
   int device = 0;  // where it lives: index in the runtime's device list
 };
@@ -75,8 +76,11 @@ class State {
 
   std::string_view name() const& { return record_ == nullptr ? std::string_view() : record_->name.view(); }
   std::string_view name() const&& = delete;
+  // The shape.
   Extent extent() const { return record_ == nullptr ? Extent() : record_->extent; }
+  // The index of its device in the runtime's list; -1 for an empty State.
   int device() const { return record_ == nullptr ? -1 : record_->device; }
+  // For the library: what graphs hold on to.
   std::shared_ptr<const StateRecord> record() const { return record_; }
 
  private:

@@ -25,7 +25,7 @@ struct PENSTOCK_EXPORT SubmissionReport {
   // Of all slots together, since Compile.
   int64_t graphs = 0;  // instantiated: one that has to be made anew counts again, and a note says why
   int64_t graph_nodes = 0;  // in them, with those that a trace adds
-  int64_t graph_launches = 0;
+  int64_t graph_launches = 0;  // several a run if host nodes split it
   int64_t nodes_set = 0;  // given new parameters: CUDA takes 0.3 to 1 us for each
   int64_t nodes_switched = 0;  // on or off: 0.25 us
   int64_t captures = 0;  // calls of Launch nodes to be captured: at Compile, for another argument, after a Get

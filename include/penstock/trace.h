@@ -25,14 +25,16 @@
 
 namespace penstock {
 
+// What a span was spent on: a copy to or from a device, a kernel, host code, or submission.
 enum class SpanKind : uint8_t { kUpload, kDownload, kKernel, kHost, kSubmit };
 
+// One interval of work.
 struct Span {
   std::string name;     // the node's
   std::string track;    // "cuda:0 slot 1 upload", "worker 3"
-  SpanKind kind = SpanKind::kHost;
+  SpanKind kind = SpanKind::kHost;  // what it was spent on
   double begin_us = 0;  // microseconds since the trace was made
-  double end_us = 0;
+  double end_us = 0;  // microseconds since the trace was made
   int64_t run = -1;     // which launch of the executable
   int device = -1;      // index in the runtime's list; -1 on the host
 };
@@ -43,11 +45,14 @@ class PENSTOCK_EXPORT Trace {
   static std::shared_ptr<Trace> Create(size_t most_spans = SIZE_MAX);
   ~Trace();
 
+  // Adds a span of the application's own.
   void Add(Span span);
+  // The spans that are kept, in the order they were added.
   std::vector<Span> spans() const;
   // How long a device's engine has been at work so far: the time with at least one span of that device and kind, those
   // that are no longer kept too. Executables that share a trace are one here.
   double BusyMicros(int device, SpanKind kind) const;
+  // The current time, or the time `t`, in microseconds since the trace was made.
   double Now() const { return ToMicros(std::chrono::steady_clock::now()); }
   double ToMicros(std::chrono::steady_clock::time_point t) const {
     const auto since = detail::After(t, -start_.time_since_epoch()).time_since_epoch();

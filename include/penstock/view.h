@@ -25,6 +25,7 @@ struct View {
   int64_t slice;                 // elements from one slice to the next
 
   PENSTOCK_HOST_DEVICE operator T*() const { return data; }  // NOLINT: implicit
+  // The element at these indices, the slowest first. Bounds are not checked.
   PENSTOCK_HOST_DEVICE T& operator()(int64_t x) const { return data[x]; }
   PENSTOCK_HOST_DEVICE T& operator()(int64_t y, int64_t x) const { return data[y * pitch + x]; }
   PENSTOCK_HOST_DEVICE T& operator()(int64_t z, int64_t y, int64_t x) const { return data[z * slice + y * pitch + x]; }

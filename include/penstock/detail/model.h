@@ -143,12 +143,12 @@ struct ArgDecl {
 // How a kernel is launched: blocks of `block` threads, `grid` blocks or, where `threads` is set, as many as cover it in
 // x.
 struct KernelShape {
-  bool per_thread = true;
-  Dim threads;
-  std::array<Dim, 3> grid{Dim(1), Dim(1), Dim(1)};
-  std::array<uint32_t, 3> block{256, 1, 1};
-  uint32_t shared_bytes = 0;
-  bool programmatic = false;
+  bool per_thread = true;  // whether `threads` sets the number of blocks; else `grid` does
+  Dim threads;  // the number of threads, in x
+  std::array<Dim, 3> grid{Dim(1), Dim(1), Dim(1)};  // blocks: x, y, z
+  std::array<uint32_t, 3> block{256, 1, 1};  // threads of a block: x, y, z
+  uint32_t shared_bytes = 0;  // dynamic shared memory per block, in bytes
+  bool programmatic = false;  // set by Programmatic
   // The same of a kernel that calls cudaGridDependencySynchronize() in every thread, before it touches memory and
   // before any thread returns. Then graphs launch it while what it depends on is still ending, and it begins sooner by
   // some 0.3 us. Kernels compiled for less than compute capability 9.0 are launched as all others are.

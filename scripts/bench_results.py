@@ -78,11 +78,13 @@ def figure_of(row, target):
     """Returns the figure of a row that the target is about, or None if the row has none."""
     if target["use"] == "ratio":
         return float(row["ratio"]) if row["ratio"] else None
+    if target["use"] == "value" and row["metric"] == "difference":
+        return None
     worse = row["most"] if target["relation"] == "≤" else row["least"]
     value = row["value"] or worse
     if not value:
         return None
-    if target["use"] == "value":
+    if target["use"] == "value" or row["metric"] == "difference":  # the latter was noted without the raw figure
         return float(value)
     raw = raw_of(row, read_rows(target["benchmark"]))
     return float(value) - float(raw["value"]) if raw and raw["value"] else None

@@ -2,9 +2,10 @@
 # project's root; starts nothing.
 
 build_packages=(cmake ninja-build g++ ccache libabsl-dev libspdlog-dev libfmt-dev libgtest-dev
-  libgmock-dev libhwloc-dev libpng-dev libjpeg62-turbo-dev libcli11-dev nlohmann-json3-dev)
+  libgmock-dev libhwloc-dev libpng-dev libjpeg62-turbo-dev libcli11-dev nlohmann-json3-dev
+  python3)
 bench_packages=(libtbb-dev)  # what host devices are compared with
-check_packages=(clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev python3)
+check_packages=(clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
 
 jobs=$(nproc)
 timings=()  # "seconds what", in the order done

@@ -47,6 +47,8 @@ class Axis:
 
     def at(self, value):
         """Returns where a value lies: 0 at the low end, 1 at the high one."""
+        if not self.low <= value <= self.high:
+            raise results.BadResults(f"{value} is outside the axis '{self.label}'; widen it in plot.py")
         if self.log:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
@@ -171,7 +173,7 @@ def draw_headlines():
     axis = Axis("figure / target, or target / figure where more is better", 0.125, 4,
                 [(v, str(v)) for v in (0.125, 0.25, 0.5, 1, 2, 4)], log=True)
     return dot_chart("Headline figures against their targets", axis, rows, (1, "target"),
-                     ["Circles meet the target, squares miss it. Each mark is one run or one machine of the latest date."])
+                     ["Circles meet the target, squares miss it. Each mark is a run or a machine of the latest date."])
 
 
 def draw_planning():
@@ -209,8 +211,9 @@ def draw_small_copies():
 
 def draw_submission_threads():
     series, rows = [], []
+    ways = (("by hand, {} threads", "by hand", 0), ("Penstock, {} submission threads", "Penstock", 1))
     for case, name in (("16 chains of 256 tiny kernels", "16 x 256"), ("32 chains of 128 tiny kernels", "32 x 128")):
-        for way, label, more in (("by hand, {} threads", "by hand", 0), ("Penstock, {} submission threads", "Penstock", 1)):
+        for way, label, more in ways:
             points = []
             for count in (1, 2, 4, 8) if more == 0 else (0, 1, 3, 5, 7):
                 row = [r for r in results.select("gpu/feeders", case=case, way=way.format(count)) if r["value"]][-1]
@@ -226,7 +229,8 @@ def draw_copies():
     sizes = (("64 KiB", 64), ("256 KiB", 256), ("1 MiB", 1024), ("4 MiB", 4096), ("16 MiB", 16384), ("64 MiB", 65536),
              ("512 MiB", 524288))
     series, all_rows = [], []
-    for part, prefix, label in (("one pinned copy", "", "one copy"), ("32 pinned copies in a row", "32 x ", "32 in a row")):
+    parts = (("one pinned copy", "", "one copy"), ("32 pinned copies in a row", "32 x ", "32 in a row"))
+    for part, prefix, label in parts:
         for direction, word in (("H2D", "up"), ("D2H", "down")):
             points = []
             for text, kib in sizes:
@@ -237,8 +241,9 @@ def draw_copies():
                     points.append((kib, float(rows[0]["ratio"])))
                     all_rows.append(rows[0])
             series.append(Series(f"{label}, {word}", points))
-    x = Axis("bytes of a copy", 45, 8e5, [(64, "64 Ki"), (256, "256 Ki"), (1024, "1 Mi"), (4096, "4 Mi"), (16384, "16 Mi"),
-                                          (65536, "64 Mi"), (524288, "512 Mi")], log=True)
+    ticks = [(64, "64 Ki"), (256, "256 Ki"), (1024, "1 Mi"), (4096, "4 Mi"), (16384, "16 Mi"), (65536, "64 Mi"),
+             (524288, "512 Mi")]
+    x = Axis("bytes of a copy", 45, 8e5, ticks, log=True)
     y = Axis("rate to the best by hand", 0.8, 1.02, [(v / 100, f"{v / 100:.2f}") for v in range(80, 103, 5)])
     return line_chart("Copies of pinned memory, rate to the best by hand", x, y, series,
                       ("target", [(45, 0.90), (512, 0.90), (512, 0.97), (8e5, 0.97)]), measured_on(all_rows))

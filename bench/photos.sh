@@ -7,19 +7,21 @@
 # The numbers are those of the table that photos prints at its end; its results are checked against its reference first,
 # and each preloaded run checks its later passes against its first.
 #
-#   photos.sh [--quick] [--devices LIST] [--runs N] [--json FILE] [PHOTOS FOLDER]
+#   photos.sh [--quick] [--devices LIST] [--runs N] [--json FILE] [--csv FILE] [--machine TEXT] [--commit HASH] [PHOTOS FOLDER]
+#
+# --csv writes the figures as a table with the columns of all benchmarks, in which machine and commit are named.
 #
 # PHOTOS is the program, FOLDER the photographs; by default where the bundle has them, beside this script's folder.
 # Exit codes: 0 done or skipped, 1 a run failed or its results are wrong, 2 bad usage.
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}")
-quick='' devices='' runs=31 json='' rest=()
+quick='' devices='' runs=31 json='' csv='' machine='' commit='' rest=()
 usage() { echo "photos.sh: $1; see the head of the script" >&2; exit 2; }
 while [[ $# -gt 0 ]]; do
   case $1 in
     --quick) quick=1; shift ;;
-    --devices | --runs | --json)
+    --devices | --runs | --json | --csv | --machine | --commit)
       [[ $# -ge 2 ]] || usage "$1 needs a value"
       declare "${1#--}=$2"; shift 2 ;;
     -*) usage "unknown option '$1'" ;;
@@ -142,6 +144,7 @@ whole() {
 cores=$(nproc)
 most_workers=$((cores > 3 ? cores - 2 : 1)) half_workers=$((cores > 3 ? cores / 2 : 1))
 whole "$most_workers"
+most_rate=$rate most_bound=$bound most_ratio=$(calculate "$of_bound / 100")
 most_row="| whole job, $most_workers workers of $cores cores, images a second | $bound | $rate | $(calculate "$of_bound / 100") | - |"
 whole "$half_workers"
 
@@ -164,4 +167,25 @@ if [[ -n $json ]]; then
  "hidden_percent_uploads": {"median": $up_median, "min": $up_least, "max": $up_most, "blur": $up_blur, "balance": $up_balance},
  "whole": {"workers": $half_workers, "images": $images, "seconds": $seconds, "images_per_second": $rate, "worker_cpu_ms": $cpu_ms, "bound": $bound}}
 JSON
+fi
+if [[ -n $csv ]]; then
+  # row CASE WAY UNIT VALUE LEAST MOST RATIO TARGET VERDICT
+  row() {
+    printf 'photos,The photo job,"%s",%s,figure,%s,%s,%s,%s,%s,%s,%s,"%s",%s,photos.sh --runs %d,%s\n' "$1" "$2" "$3" \
+      "$4" "$5" "$6" "$7" "$8" "$9" "${machine//\"/\"\"}" "$(date -u +%F)" "$runs" "$commit"
+  }
+  met() { verdict "$1" "$2" | sed 's/MISSED/missed/'; }
+  {
+    echo benchmark,part,case,way,metric,unit,value,least,most,ratio,target,verdict,machine,date,command,commit
+    row "copy time hidden, kernels as long as both copies (blur $both_blur; kernels / copies = $both_balance)" Penstock % \
+      "$both_median" "$both_least" "$both_most" '' '≥ 90 %' "$(met "$both_median" 90)"
+    row "copy time hidden, kernels as long as the uploads (blur $up_blur; kernels / copies = $up_balance)" Penstock % \
+      "$up_median" "$up_least" "$up_most" '' '' ''
+    row "whole job, $half_workers workers of $cores cores, images a second" raw images/s "$bound" '' '' '' '' ''
+    row "whole job, $half_workers workers of $cores cores, images a second" Penstock images/s "$rate" '' '' \
+      "$(calculate "$of_bound / 100")" '≥ 0.95' "$(met "$of_bound" 95)"
+    row "whole job, $most_workers workers of $cores cores, images a second" raw images/s "$most_bound" '' '' '' '' ''
+    row "whole job, $most_workers workers of $cores cores, images a second" Penstock images/s "$most_rate" '' '' \
+      "$most_ratio" '' ''
+  } >"$csv"
 fi

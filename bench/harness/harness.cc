@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
+#include <initializer_list>
+#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -27,6 +30,64 @@ double MedianOf(const Way& way, double Sample::* figure) { return SpreadOf(way, 
 
 nlohmann::json JsonOf(const Spread& s) { return {{"median", s.median}, {"min", s.min}, {"max", s.max}}; }
 
+// The processor's name and the number of its cores, where the system tells them.
+std::string ThisMachine() {
+  std::ifstream cpus("/proc/cpuinfo");
+  std::string line, model = "unknown processor";
+  while (std::getline(cpus, line)) {
+    const size_t colon = line.find(": ");
+    if (line.rfind("model name", 0) != 0 || colon == std::string::npos) continue;
+    model = line.substr(colon + 2);
+    break;
+  }
+  return model + ", " + std::to_string(std::thread::hardware_concurrency()) + " cores";
+}
+
+std::string Today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[16];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d", &parts)};
+}
+
+// The command line without the options that say where figures go and what is noted with them.
+std::string CommandOf(int argc, char** argv, const char* program) {
+  std::string command = program;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i], option = word.substr(0, word.find('='));
+    if (option == "--json" || option == "--csv" || option == "--machine" || option == "--commit") {
+      if (option == word) ++i;  // its value is the next word
+      continue;
+    }
+    command += ' ' + word;
+  }
+  return command;
+}
+
+// A line of a CSV file (RFC 4180).
+std::string CsvLine(std::initializer_list<std::string> cells) {
+  std::string line;
+  for (const std::string& cell : cells) {
+    if (!line.empty()) line += ',';
+    if (cell.find_first_of(",\"\n") == std::string::npos) {
+      line += cell;
+      continue;
+    }
+    line += '"';
+    for (const char c : cell) line += c == '"' ? "\"\"" : std::string(1, c);
+    line += '"';
+  }
+  return line + '\n';
+}
+
+// Six digits: more than any clock here has.
+std::string Digits(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
 }  // namespace
 
 Options ParseOptions(int argc, char** argv, const char* program, const char* what,
@@ -38,6 +99,9 @@ Options ParseOptions(int argc, char** argv, const char* program, const char* wha
   app.add_option("--slots", options.slots, "Slots of executables that overlap with themselves")
       ->check(CLI::Range(1, 64));
   app.add_option("--json", options.json, "Write the figures to this file too");
+  app.add_option("--csv", options.csv, "Write the figures to this file as a table");
+  app.add_option("--machine", options.machine, "The machine to name in the table; the processor by default");
+  app.add_option("--commit", options.commit, "The commit to name in the table");
   if (!parts.empty()) {
     app.add_option("--parts", options.parts, "What to measure, separated by commas; everything by default")
         ->delimiter(',')
@@ -51,6 +115,9 @@ Options ParseOptions(int argc, char** argv, const char* program, const char* wha
   }
   if (options.quick && app.count("--repeats") == 0) options.repeats = 3;
   if (options.parts.empty()) options.parts = parts;
+  if (options.machine.empty()) options.machine = ThisMachine();
+  options.program = program;
+  options.command = CommandOf(argc, argv, program);
   return options;
 }
 
@@ -123,35 +190,37 @@ std::string AtLeast(double value, double target) {
   return "≥ " + Number(target) + (value >= target ? ", met" : ", MISSED");
 }
 
+std::string AtMost(double value, double target) {
+  return "≤ " + Number(target) + (value <= target ? ", met" : ", MISSED");
+}
+
 void Report::Compare(const std::string& what, const std::string& unit, const Spread& raw, const Spread& penstock,
                      double target) {
   const double ratio = raw.median > 0 ? penstock.median / raw.median : 0;
-  std::string text = "-";
-  if (target > 0) text = "≤ " + Number(target) + (ratio <= target ? ", met" : ", MISSED");
-  rows_.push_back({what, unit, true, raw, penstock, ratio, text});
+  rows_.push_back({title_, what, unit, true, raw, penstock, ratio, target > 0 ? AtMost(ratio, target) : "-"});
 }
 
 void Report::CompareSums(const std::string& what, const std::string& unit, const Spread& raw, const Spread& penstock,
                          double most_more) {
   const bool met = penstock.median <= raw.median + most_more;
-  rows_.push_back({what, unit, true, raw, penstock, raw.median > 0 ? penstock.median / raw.median : 0,
+  rows_.push_back({title_, what, unit, true, raw, penstock, raw.median > 0 ? penstock.median / raw.median : 0,
                    "≤ raw + " + Number(most_more) + " " + unit + (met ? ", met" : ", MISSED")});
 }
 
 void Report::CompareRates(const std::string& what, const Spread& raw, const Spread& penstock, double at_least) {
   const double ratio = raw.median > 0 ? penstock.median / raw.median : 0;
-  rows_.push_back({what, "GB/s", true, raw, penstock, ratio, at_least > 0 ? AtLeast(ratio, at_least) : "-"});
+  rows_.push_back({title_, what, "GB/s", true, raw, penstock, ratio, at_least > 0 ? AtLeast(ratio, at_least) : "-"});
 }
 
 void Report::Alone(const std::string& what, const std::string& unit, const Spread& penstock,
                    const std::string& target) {
-  rows_.push_back({what, unit, false, {}, penstock, 0, target});
+  rows_.push_back({title_, what, unit, false, {}, penstock, 0, target});
 }
 
 void Report::Details(const std::string& what, const std::string& unit, const std::vector<Way>& ways, double scale) {
   for (const Way& way : ways) {
     const char* mark = way.kind == Kind::kScale ? " (for scale)" : way.kind == Kind::kFloor ? " (floor)" : "";
-    details_.push_back({what + ": " + way.name + mark, unit, SpreadOf(way, &Sample::submit, scale),
+    details_.push_back({title_, what, way.name + mark, unit, SpreadOf(way, &Sample::submit, scale),
                         SpreadOf(way, &Sample::total, scale)});
   }
 }
@@ -174,14 +243,48 @@ void Report::Print() const {
   }
   if (!details_.empty()) std::printf("\n| way | submit | until done |\n|---|---|---|\n");
   for (const DetailRow& row : details_) {
-    std::printf("| %s | %s %s | %s %s |\n", row.what.c_str(), Text(row.submit).c_str(), row.unit.c_str(),
-                Text(row.total).c_str(), row.unit.c_str());
+    std::printf("| %s: %s | %s %s | %s %s |\n", row.what.c_str(), row.way.c_str(), Text(row.submit).c_str(),
+                row.unit.c_str(), Text(row.total).c_str(), row.unit.c_str());
   }
   std::fflush(stdout);
 }
 
 void Report::Save(const Options& options) const {
-  if (options.json.empty()) return;
+  if (!options.json.empty()) SaveJson(options);
+  if (!options.csv.empty()) SaveCsv(options);
+}
+
+// Two rows where there is something to compare with, raw and Penstock; the latter has ratio, target and verdict.
+void Report::SaveCsv(const Options& options) const {
+  std::ofstream file(options.csv);
+  file << CsvLine({"benchmark", "part", "case", "way", "metric", "unit", "value", "least", "most", "ratio", "target",
+                   "verdict", "machine", "date", "command", "commit"});
+  const std::string today = Today();
+  const auto line = [&](const std::string& part, const std::string& what, const std::string& way,
+                        const std::string& metric, const std::string& unit, const Spread& s, const std::string& ratio,
+                        const std::string& target, const std::string& verdict) {
+    file << CsvLine({options.program, part, what, way, metric, unit, Digits(s.median), Digits(s.min), Digits(s.max),
+                     ratio, target, verdict, options.machine, today, options.command, options.commit});
+  };
+  for (const Row& row : rows_) {
+    const size_t comma = row.target.rfind(", ");
+    const std::string target = row.target == "-" ? "" : row.target.substr(0, comma);
+    const std::string verdict = comma == std::string::npos            ? ""
+                                : row.target.substr(comma) == ", met" ? "met"
+                                                                      : "missed";
+    if (row.has_raw) line(row.part, row.what, "raw", "figure", row.unit, row.raw, "", "", "");
+    line(row.part, row.what, "Penstock", "figure", row.unit, row.penstock, row.has_raw ? Digits(row.ratio) : "", target,
+         verdict);
+  }
+  for (const DetailRow& row : details_) {
+    line(row.part, row.what, row.way, "submit", row.unit, row.submit, "", "", "");
+    line(row.part, row.what, row.way, "until done", row.unit, row.total, "", "", "");
+  }
+  file.close();
+  if (!file) Fail("cannot write " + options.csv);
+}
+
+void Report::SaveJson(const Options& options) const {
   nlohmann::json rows = nlohmann::json::array(), details = nlohmann::json::array();
   for (const Row& row : rows_) {
     nlohmann::json json = {
@@ -191,8 +294,10 @@ void Report::Save(const Options& options) const {
     rows.push_back(json);
   }
   for (const DetailRow& row : details_) {
-    details.push_back(
-        {{"way", row.what}, {"unit", row.unit}, {"submit", JsonOf(row.submit)}, {"total", JsonOf(row.total)}});
+    details.push_back({{"way", row.what + ": " + row.way},
+                       {"unit", row.unit},
+                       {"submit", JsonOf(row.submit)},
+                       {"total", JsonOf(row.total)}});
   }
   std::ofstream file(options.json);
   file << nlohmann::json{{"title", title_},        {"repeats", options.repeats},

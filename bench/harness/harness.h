@@ -1,4 +1,5 @@
-// What every benchmark of this folder shares: flags, interleaved timing, medians, the Markdown table and the JSON file.
+// What every benchmark of this folder shares: flags, interleaved timing, medians, the Markdown table,
+// the JSON file and the CSV file.
 //
 // A benchmark offers several ways of doing the same work, raw and with Penstock. Measure runs them in turn, one pass
 // over all of them a repeat, each pass starting with another one, so that a drift of clocks or a noisy neighbour meets
@@ -27,6 +28,8 @@ struct Options {
   int repeats = 31;
   int slots = 4;  // of executables that overlap with themselves
   std::string json;  // file for the figures, empty: none
+  std::string csv;   // the same as a table, with the four below in every row
+  std::string program, command, machine, commit;
   std::vector<std::string> parts{};  // to measure, of a program that has several: all of them unless some are named
 };
 // `program` and `what` are for --help; `parts` are what --parts takes, if there are any.
@@ -87,6 +90,8 @@ const Way& Find(const std::vector<Way>& ways, const std::string& name);
 
 // "≥ 5, met"
 std::string AtLeast(double value, double target);
+// "≤ 5, MISSED"
+std::string AtMost(double value, double target);
 
 // The figures of one program or of a part of it, printed once they are all there.
 class Report {
@@ -115,23 +120,26 @@ class Report {
   void Skip(const std::string& why, const std::string& but) const;
   // Markdown to stdout.
   void Print() const;
-  // JSON to options.json, if asked for. Fails where the file cannot be written.
+  // JSON to options.json and CSV to options.csv, where they are asked for. Fails if a file cannot be written.
   void Save(const Options& options) const;
   // Both.
   void Publish(const Options& options) const;
 
  private:
   struct Row {
-    std::string what, unit;
+    std::string part, what, unit;  // the part is the title of the report that has measured the row
     bool has_raw;
     Spread raw, penstock;
     double ratio;
     std::string target;
   };
   struct DetailRow {
-    std::string what, unit;
+    std::string part, what, way, unit;
     Spread submit, total;
   };
+  void SaveJson(const Options& options) const;
+  void SaveCsv(const Options& options) const;
+
   std::string title_;
   std::vector<std::string> notes_;
   std::vector<Row> rows_;

@@ -88,7 +88,7 @@ TEST(GoldenErrors, EveryMistakeOfAGraphIsALineOfOneStatus) {
   graph 'bad' buffer 't' (bad.cc:25): a Buffer lives on a device or in pinned memory; declare it kDevice or kPinned
   graph 'bad' buffer 'negative' (bad.cc:26): dimension 0 is -2; it counts something; give 0 or more
   graph 'bad' buffer 'unbounded' (bad.cc:27): dimension 0 is 'open' (bad.cc:15), which has no maximum; memory is planned before its value is known; declare it with AtMost
-  graph 'bad' buffer 'launch' (bad.cc:28): dimension 0 is a parameter of another graph; a handle is good in the graph that made it; declare the parameter in this graph
+  graph 'bad' buffer 'foreign' (bad.cc:28): dimension 0 is a parameter of another graph; a handle is good in the graph that made it; declare the parameter in this graph
   graph 'bad' buffer 'huge' (bad.cc:29): 1099511627776 x 1073741824 elements of 8 bytes are more than 2^62 bytes; no device holds that; make a dimension or its AtMost smaller
   graph 'bad' node '' (bad.cc:42): has no name; messages and traces call everything by its name; give it one
   graph 'bad' node 'first' (bad.cc:40): declared 2 times: bad.cc:40 and bad.cc:41; names are unique among the nodes of a graph; rename all but one
@@ -100,8 +100,8 @@ TEST(GoldenErrors, EveryMistakeOfAGraphIsALineOfOneStatus) {
   graph 'bad' node 'short' (bad.cc:48): copies 'x' (bad.cc:20) to 'small' (bad.cc:30), which has another extent ({8} and {4}); a Copy takes and writes boxes of one shape; declare both with the same constants and parameters
   graph 'bad' node 'flat' (bad.cc:49): the functor takes a 2-D index and the extent is 1-D; it is called with an index of the extent; take int64_t, Index2 or Index3 to match
   graph 'bad' node 'kernel' (bad.cc:50) on host:0: its blocks have 2048 x 1 x 1 threads; a block has 1 to 1024; use fewer, or more blocks
-  graph 'bad' node 'kernel' (bad.cc:50) on host:0: a Kernel runs on CUDA devices only; this is a host device and the node has no fallback for it; give it one with .HostFallback(f), or pin it to a CUDA device
-  graph 'bad' node 'library' (bad.cc:51) on host:0: a Launch submits to a CUDA stream; this is a host device and the node has no fallback for it; give it one with .HostFallback(f), or pin it to a CUDA device
+  graph 'bad' node 'kernel' (bad.cc:50) on host:0: a Kernel runs on CUDA devices only; this is a host device and the node has no host fallback for it; give it one with .HostFallback(f), or pin it to a CUDA device
+  graph 'bad' node 'library' (bad.cc:51) on host:0: a Launch submits to a CUDA stream; this is a host device and the node has no host fallback for it; give it one with .HostFallback(f), or pin it to a CUDA device
   graph 'bad': nodes wait for each other: 'first' (bad.cc:40) after 'late' (bad.cc:54) after 'into input' (bad.cc:52) after 'first' (bad.cc:40); none of them could start; remove an After
   graph 'bad' node 'into input' (bad.cc:52): writes 'x' (bad.cc:20), which is an Input; bound Inputs are never changed; declare it with InOut
   graph 'bad' node 'too early' (bad.cc:53): reads 't' (bad.cc:25) before any node has written it; its contents would be undefined; write it first, say Write where this node writes all of it, or declare it with Input or InOut

@@ -1,4 +1,4 @@
-// What it costs to declare a graph again in every step (replay_cache.h): the function that declares 1000 nodes, timed
+// What it costs to declare a graph again in every step (graph_cache.h): the function that declares 1000 nodes, timed
 // from within, and the whole launch beside that of an executable that was compiled by hand.
 //
 // Half of the nodes take a plain argument, half a functor with state; they have one access or two, of two buffers. The

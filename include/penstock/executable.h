@@ -86,6 +86,7 @@ class PENSTOCK_EXPORT Executable {
 
   // How runs have been submitted so far, and why so; of all devices together, but for the first's mode and times.
   SubmissionReport submission_report() const;
+  // The name of submission_report() before 0.1.0.
   [[deprecated("renamed submission_report")]] SubmissionReport ledger() const { return submission_report(); }
 
   // The plan, for people: one node a line, or a Graphviz digraph; of the first device.

@@ -82,6 +82,7 @@ class PENSTOCK_EXPORT GraphCache {
   GraphCacheCounts counts() const;
   // Of the executable that was launched last.
   SubmissionReport submission_report() const;
+  // The name of submission_report() before 0.1.0.
   [[deprecated("renamed submission_report")]] SubmissionReport ledger() const { return submission_report(); }
 
  private:

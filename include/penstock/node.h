@@ -86,6 +86,7 @@ class FallbackNode : public NodeRef {
     SetFallback(std::move(f), &detail::CallFallback<F, std::remove_cv_t<Args>...>);
     return *this;
   }
+  // The name of HostFallback before 0.1.0.
   template <class F>
   [[deprecated("renamed HostFallback")]] PENSTOCK_HIDDEN FallbackNode HostTwin(F f) {
     return HostFallback(std::move(f));

@@ -73,7 +73,7 @@ struct PointerInfo {
 
 inline constexpr int kMaxPendingHostcalls = 32;
 
-// Asks the user's translation unit for a kernel: see NodeCode::cuda_kernel in penstock/model.h.
+// Asks the user's translation unit for a kernel: see NodeCode::cuda_kernel in penstock/detail/model.h.
 struct KernelSource {
   const void* (*load)(const void* self, int* error) = nullptr;
   const void* self = nullptr;
@@ -179,13 +179,13 @@ class Driver {
   // Loads a kernel so that its first launch does not. Host devices return null.
   virtual absl::StatusOr<KernelCode> LoadKernel(int device, const KernelSource& source) = 0;
   virtual absl::Status Launch(Stream stream, const KernelOp& op) = 0;
-  // The kernel that asks the host, loaded; its argument is an HostcallArgs (question.h). While one waits, freeing
+  // The kernel that asks the host, loaded; its argument is an HostcallArgs (hostcall_slot.h). While one waits, freeing
   // memory waits for it (cudaFree, cudaFreeHost), and so does the first launch of a kernel that nobody has loaded. A
   // device has room for kMaxPendingHostcalls that wait at once; with many more of them nothing else runs there.
   virtual absl::StatusOr<LibraryCode> LoadHostcall(int /*device*/) {
     return absl::UnimplementedError("this driver has no kernel that asks the host");
   }
-  // The kernel that writes down the device's time, loaded; its argument is a TimestampArgs (stamp.h).
+  // The kernel that writes down the device's time, loaded; its argument is a TimestampArgs (timestamp.h).
   virtual absl::StatusOr<LibraryCode> LoadTimestamp(int /*device*/) {
     return absl::UnimplementedError("this driver has no kernel that writes down the time");
   }

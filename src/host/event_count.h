@@ -1,10 +1,10 @@
-// An event count: waiters sleep until somebody rings, without missing a ring between their look and their sleep.
+// An event count: waiters sleep until they are notified, and miss no notification between their look and their sleep.
 //
-//   uint64_t ticket = event count.ticket();      // before looking
-//   if (!ready()) event count.Wait(ticket, until);
+//   uint64_t ticket = event_count.ticket();      // before looking
+//   if (!ready()) event_count.Wait(ticket, until);
 //
-// Threads:  thread-safe. Ring costs one atomic add when nobody waits.
-// Ordering: what happened before Ring is visible to a waiter that returns from Wait because of it.
+// Threads:  thread-safe. Notify costs one atomic add when nobody waits.
+// Ordering: what happened before Notify is visible to a waiter that returns from Wait because of it.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ class BasicEventCount {
     mu_.Unlock();
   }
 
-  // Returns when the event count has rung since `ticket` was taken, or at `until`.
+  // Returns when the event count has been notified since `ticket` was taken, or at `until`.
   void Wait(uint64_t ticket, std::chrono::steady_clock::time_point until) {
     waiters_.fetch_add(1, std::memory_order_seq_cst);
     mu_.Lock();

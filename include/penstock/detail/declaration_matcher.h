@@ -1,7 +1,7 @@
 // DeclarationMatcher: a graph that is declared once more, compared with what was declared before, record by record and
 // in place.
 //
-// What Graph and NodeRef ask, instead of appending to a model, where a GraphCache (replay_cache.h) calls the function
+// What Graph and NodeRef ask, instead of appending to a model, where a GraphCache (graph_cache.h) calls the function
 // that declares. Nothing is built or allocated: each declaration is held against the record that comes next, and from
 // the first one that differs on, all that follows goes unseen. Values are no part of the structure: plain arguments,
 // functors, patterns of fills and callables go to where the next run takes them from.

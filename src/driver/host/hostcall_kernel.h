@@ -1,4 +1,4 @@
-// What a host device does to ask the host (question.h): the kernel's host fallback.
+// What a host device does to ask the host (hostcall_slot.h): the kernel's host fallback.
 //
 // Threads:  a thread of the device's compute engine, which waits meanwhile; the others go on.
 #pragma once

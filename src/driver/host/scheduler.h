@@ -17,7 +17,7 @@
 // EventCount
 //            outlives the Scheduler.
 // Threads:   thread-safe. One mutex, mu_, guards all state including that of streams, engines and gates; it is never
-//            held while a Task runs or the event count rings, and no other lock is taken inside it.
+//            held while a Task runs or the event count is notified, and no other lock is taken inside it.
 // Ordering:  what a Task did is visible to every command ordered after it, and to who sees a later event complete.
 // Errors:    a Task that fails or throws is reported to its RunFault; the stream goes on. A Task whose RunFault has
 //            failed by the time it would start is not run. InvalidArgument for handles that are not alive.

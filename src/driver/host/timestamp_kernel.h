@@ -1,4 +1,4 @@
-// What a host device does to write down the time (stamp.h): the kernel's host fallback.
+// What a host device does to write down the time (timestamp.h): the kernel's host fallback.
 //
 // Threads: a thread of the device's compute engine.
 #pragma once

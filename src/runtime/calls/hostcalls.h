@@ -28,10 +28,10 @@ struct Slot;
 
 class Hostcalls final : public host::HostcallPoller::Source {
  public:
-  // Of the slot's Program::asks, of which there are some. `questions`: memory for as many.
+  // Of the slot's Program::hostcalls, of which there are some. `questions`: memory for as many.
   Hostcalls(ExecutableCore& core, Slot& slot, memory::PinnedBlock questions);
 
-  // The operation of an entry of Program::asks.
+  // The operation of an entry of Program::hostcalls.
   const driver::KernelOp& op(int32_t ask) const { return ops_[static_cast<size_t>(ask)]; }
 
   // Between them the poller looks. No work of the slot is in flight before, nor behind; the end fails the run where a

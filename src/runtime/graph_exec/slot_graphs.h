@@ -13,7 +13,7 @@
 // graph that begins with one kernel is launched faster than one that begins with many (bench/replay). Copies of the
 // copy engines do not come behind it.
 //
-// Where the executable has a trace, stamps stand among the nodes (node_stamps.h).
+// Where the executable has a trace, stamps stand among the nodes (node_timestamps.h).
 //
 // Ownership: owns its graphs, the memory of parameters and placeholders, the tables of batches, and the stamps; borrows
 //            the slot.
@@ -148,7 +148,7 @@ class SlotGraphs {
   // What the host does in what is exported: a host step, or what a device would ask for.
   struct HostNode {
     int32_t node = -1;  // of the plan
-    int32_t step = -1, ask = -1;  // Plan::host_steps, Program::asks
+    int32_t step = -1, ask = -1;  // Plan::host_steps, Program::hostcalls
     ExecutableCore* core = nullptr;
     Slot* slot = nullptr;
     driver::HostCall code{};

@@ -1,4 +1,4 @@
-// The pipeline's producers, consumers, host stages and end. See pipeline_core.h; feeds are in pipeline_feed.cc.
+// The pipeline's producers, consumers, host stages and end. See pipeline_core.h; feeds are in run_queue.cc.
 #include "src/runtime/pipeline/pipeline_core.h"
 
 #include <algorithm>

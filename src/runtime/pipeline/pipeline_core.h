@@ -4,12 +4,12 @@
 // The book (item_book.h) says where each item is. A feed is pushed on by whoever calls Pump: producers, consumers, host
 // stages that have ended an item; one thread at a time owns it, others leave a note. While runs are in flight the
 // completion thread looks once a millisecond whether nobody else does, and then does; it also has the submission
-// threads of the feed's device help meanwhile (pipeline_help.cc). A feed has one device of a stage, or all of a stage
-// whose items must begin in order. Nobody blocks in it. Where launches take long the submission threads of each feed's
-// device launch, all at once (pipeline_share.cc).
+// threads of the feed's device help meanwhile (submitter_wakeup.cc). A feed has one device of a stage, or all of a
+// stage whose items must begin in order. Nobody blocks in it. Where launches take long the submission threads of each
+// feed's device launch, all at once (shared_launching.cc).
 //
 // Ownership: shared by the handle, items that others hold, and the completion thread while it watches.
-// Threads:   thread-safe. An item's record belongs to who has the item (pipeline_item.h).
+// Threads:   thread-safe. An item's record belongs to who has the item (item.h).
 // Locks:     mu_ guards the book and the counts; no user code, driver or other component is called with it held.
 // Errors:    see penstock/pipeline.h.
 #pragma once

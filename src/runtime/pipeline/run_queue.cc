@@ -1,4 +1,4 @@
-// How a pipeline's runs begin and end: feeds, poisoned States. Which device an item goes to is in pipeline_devices.cc.
+// How a pipeline's runs begin and end: feeds, poisoned States. Which device an item goes to is in placement.cc.
 #include <algorithm>
 #include <utility>
 

@@ -1,4 +1,4 @@
-// Which commands of a schedule are split, and into which parts. See split.h.
+// Which commands of a schedule are split, and into which parts. See partition.h.
 #include "src/runtime/program/partition.h"
 
 #include <algorithm>

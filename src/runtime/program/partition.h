@@ -47,7 +47,7 @@ struct LanePartition {
 };
 
 // The ranges of plain commands (nodes that no user code submits, records and waits) with graph::kPartitionFrom commands
-// or more on several lanes, in the order they stand in. `submission threads[d]`: how many threads may help on device d;
+// or more on several lanes, in the order they stand in. `submission_threads[d]`: how many threads may help on device d;
 // a device has one part more than that, or as many as it has lanes there.
 std::vector<LanePartition> MakePartitions(const Schedule& schedule, const std::vector<graph::Lane>& lanes,
                                           const std::vector<int>& submission_threads);

@@ -283,7 +283,7 @@ class Builder {
       call.dynamic_range = true;
       p_.dynamic_grids.push_back(static_cast<int32_t>(p_.calls.size()));
     }
-    // Where launches decide the callable (replay_cache_core.h), there is none yet to be captured.
+    // Where launches decide the callable (graph_cache.h), there is none yet to be captured.
     const bool captured_later = decl.kind == NodeKind::kLaunch && decl.code.callable == nullptr;
     call.varies = call.varies || call.dynamic_range || captured_later;
     p_.calls.push_back(call);

@@ -202,7 +202,7 @@ struct Program {
   std::vector<HostcallEntry> hostcalls;
   std::vector<uint32_t> pointer_offsets;
   std::vector<std::byte> arg_image;  // the argument bytes of a fresh slot
-  uint32_t arg_align = 1;  // what the max_alignment_alias argument block asks for
+  uint32_t arg_align = 1;  // what the strictest argument block asks for
   std::vector<uint32_t> argv_image;  // argv entries as offsets into the argument bytes
   std::vector<RefPatch> refs;
 
@@ -241,7 +241,7 @@ struct LoadedKernel {
 };
 
 // `kernels[n]`: of plan node n. `cuda[d]`: whether device d is a CUDA device. `graphs`: null where there are none.
-// `streams`: runs may be submitted on streams. `timed`: nodes are recorded before and behind. `submission threads[d]`:
+// `streams`: runs may be submitted on streams. `timed`: nodes are recorded before and behind. `submission_threads[d]`:
 // how many threads may help to submit to device d.
 Program BuildProgram(const Model& model, const graph::Plan& plan, const std::vector<LoadedKernel>& kernels,
                      const std::vector<bool>& cuda, const graph::GraphSchedule* graphs, bool streams, bool timed,

@@ -2,7 +2,7 @@
 //
 // Ownership: of the slot; borrows the executable, the slot and the devices' submission threads.
 // Threads:   Drive, Reset and done by the run's owner; inside Drive the submission threads of each device call Feed.
-// Ordering:  as split.h says. When Drive has returned no submission thread is inside any more.
+// Ordering:  as partition.h says. When Drive has returned no submission thread is inside any more.
 // Errors:    the first call that fails fails the run with the node it belongs to; nothing is submitted by who has seen
 //            that. Nobody calls user code.
 #pragma once

@@ -9,7 +9,7 @@
 //            Members below "machine" are touched only by that owner. Cancel and Abandon need not own it, so neither
 //            waits for an owner that is held up in a driver or in a user's Launch node.
 // Ordering:  segments are submitted in plan order by whoever owns the machine, and wide ranges of one with the help of
-//            submission threads, who keep the order of each lane (split.h); so every lane has the planned order.
+//            submission threads, who keep the order of each lane (partition.h); so every lane has the planned order.
 // Errors:    the first failure of the run wins (RunFault); nothing is submitted after it, what is submitted drains.
 #pragma once
 

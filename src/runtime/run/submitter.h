@@ -2,7 +2,7 @@
 //
 // Threads:  stateless but for what it points at; a slot is submitted by the owner of its run's machine, whom submission
 // threads
-//           help with ranges that are split (split.h).
+//           help with ranges that are split (partition.h).
 // Ordering: commands are submitted in order, those of split ranges in the order of each part; lanes and events do the
 //           rest.
 // Errors:   the first failing call fails the run with the node it belongs to; nothing after it is submitted.

@@ -1,7 +1,7 @@
 // Slot: everything one run of an executable needs and no other run may touch: streams, events, arenas, argument blocks.
 //
 // Ownership: owns its driver objects and memory; made by Compile, reused by one run after another.
-// Threads:   belongs to one run at a time, and within it to whoever advances that run (see run_state.h). Host nodes on
+// Threads:   belongs to one run at a time, and within it to whoever advances that run (see run_core.h). Host nodes on
 //            workers read their own arguments, and write their own `host_states` entry and `hosts`' list only;
 //            submission threads read what they submit, feed the lanes of a part that they have taken, and may fail the
 //            run.
@@ -145,8 +145,8 @@ struct Slot final : driver::UseSource {
   driver::CopyPiece* pieces = nullptr;  // of all batches, in pinned memory: what runs with this memory bound copy
   std::vector<driver::FillOp> fills;  // parallel to Program::fills
   std::vector<driver::KernelOp> kernels;  // parallel to Program::calls
-  std::unique_ptr<Hostcalls> hostcalls;  // Program::asks; null where there are none
-  // Parallel to Program::calls where the slot has callables of its own (replay_cache_core.h), else empty. The host
+  std::unique_ptr<Hostcalls> hostcalls;  // Program::hostcalls; null where there are none
+  // Parallel to Program::calls where the slot has callables of its own (graph_cache.h), else empty. The host
   // fallbacks' addresses are in `kernels` too.
   std::vector<detail::Replaceable> callables, fallbacks;
   std::vector<std::atomic<HostStepState>> host_states;  // parallel to Plan::host_steps

@@ -1,6 +1,6 @@
 // How the runtime's lock-free parts work together, under every schedule: a run's machine and its host steps, a fatal
 // fault and a launch beside it, a run that waits for another's last touch of a State. The orders of calls are those of
-// run_state.cc, runtime_core.cc and stream_executor.cc; the parts are the real ones where they can stand alone. Each
+// run_core.cc, runtime_core.cc and submitter.cc; the parts are the real ones where they can stand alone. Each
 // comes with a mistake planted that the exploration must find.
 #include <memory>
 #include <string>

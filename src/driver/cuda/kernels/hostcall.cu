@@ -1,4 +1,4 @@
-// Asks the host and waits for its answer: see question.h. One thread.
+// Asks the host and waits for its answer: see hostcall_slot.h. One thread.
 //
 // The number is the device's time, which no two questions of one slot share. The beat is looked at seldom: it
 // is for a host that has gone. A store that releases and loads that

@@ -18,6 +18,7 @@ namespace penstock::test_support::fault_test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 constexpr int64_t kN = 64;
@@ -76,12 +77,16 @@ TEST_P(Fault, EndsAllAndTheProcessEndsCleanly) {
   const ChildResult child = RunInChild(kFault, GetParam());
   if (DeviceMissing(child)) GTEST_SKIP() << child;
   EXPECT_EQ(child.ended, "exit 3") << child;
-  EXPECT_THAT(child.output, AllOf(HasSubstr("run: INTERNAL: graph 'g': "), HasSubstr("not known done: "),
+  EXPECT_THAT(child.output, AllOf(HasSubstr("run: INTERNAL: graph 'g': "),
                                   HasSubstr("\nlaunch: INTERNAL: refused after a fatal device error: graph '"),
                                   HasSubstr("\ncompile: INTERNAL: refused after a fatal device error: graph '"),
                                   HasSubstr("\nthread: INTERNAL: "), HasSubstr("\nshutdown: OK\n")));
-  const char* const cause = GetParam() == "cuda" ? "(cudaErrorIllegalAddress, 700)" : "injected fatal fault";
-  EXPECT_THAT(child.output, HasSubstr(cause));
+  if (GetParam() == "cuda") {
+    EXPECT_THAT(child.output, AllOf(HasSubstr("(cudaErrorIllegalAddress, 700)"), HasSubstr("not known done: ")));
+  } else {  // the call that fails may be the other thread's, before this run has submitted anything
+    EXPECT_THAT(child.output, AllOf(HasSubstr("injected fatal fault"),
+                                    AnyOf(HasSubstr("not known done: "), HasSubstr("not submitted: "))));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, Fault, ::testing::Values("host:1"), [](const auto&) { return "injected"; });

@@ -4,7 +4,7 @@
 // of submission threads, in a runtime each.
 //
 // The raw threads spin from run to run; Penstock's submission threads sleep between, since what is between takes longer
-// than they stay awake. Inputs are drawn anew and outputs poisoned before each run, and each word is compared with the
+// than they stay awake. Inputs are drawn again and outputs poisoned before each run, and each word is compared with the
 // CPU's. Timed: from before the launch until all is submitted, and until the work is done.
 //
 // Without a CUDA device the Penstock halves run on a host device, for their results only.

@@ -12,7 +12,7 @@
 //           thread that launches it and the submission threads submit it together. And a Pipeline on all GPUs has
 //           chains of 256 as items, in ordinary stages: pulled by one thread, which finds hardly ever more to launch
 //           than it can itself; and behind a host stage of as many threads as GPUs, which let items wait for whoever is
-//           free, submission threads too. Words are drawn anew for each run and compared with the CPU's.
+//           free, submission threads too. Words are drawn again for each run and compared with the CPU's.
 //
 // Without a CUDA device the Penstock halves run on two host devices, for their results only.
 #include <algorithm>

@@ -1,4 +1,4 @@
-// EliminateCopies: Copy nodes that the plan does without, because nobody can tell the difference.
+// EliminateCopies drops Copy nodes whose absence no result shows.
 //
 //   dropped   its target lives inside the run and no later node reads it before it is written whole
 //   copy_from it brings to host memory what a device has had from host memory, and neither has been written since: it

@@ -1,4 +1,4 @@
-// GraphCache: a graph declared anew for every step, replayed where it is one that was declared before.
+// GraphCache: a graph that is declared in every step, and replayed if it was declared before.
 //
 //   ps::GraphCache cache(runtime, {.limit = 8});
 //   for (const Batch& batch : batches) {

@@ -180,7 +180,7 @@ class Driver {
   virtual absl::StatusOr<KernelCode> LoadKernel(int device, const KernelSource& source) = 0;
   virtual absl::Status Launch(Stream stream, const KernelOp& op) = 0;
   // The kernel that asks the host, loaded; its argument is an HostcallArgs (hostcall_slot.h). While one waits, freeing
-  // memory waits for it (cudaFree, cudaFreeHost), and so does the first launch of a kernel that nobody has loaded. A
+  // memory waits for it (cudaFree, cudaFreeHost), and so does the first launch of a kernel that is not loaded yet. A
   // device has room for kMaxPendingHostcalls that wait at once; with many more of them nothing else runs there.
   virtual absl::StatusOr<LibraryCode> LoadHostcall(int /*device*/) {
     return absl::UnimplementedError("this driver has no kernel that asks the host");

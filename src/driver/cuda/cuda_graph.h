@@ -1,4 +1,4 @@
-// CUDA graphs behind the driver interface's handles: a graph that is built or was captured, and an exec of one.
+// CUDA graphs and the handles of the driver interface for them: a graph, built or captured, and an exec of one.
 //
 // Kernels are nodes of the driver's; fills and batches are nodes of the library's own kernels, since those can be given
 // any shape later, which memset nodes cannot. Copies are memcpy nodes. What a captured graph holds is CUDA's to know.

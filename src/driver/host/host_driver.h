@@ -1,4 +1,4 @@
-// Host devices: CPU threads behind the driver interface, with CUDA's semantics.
+// Host devices: CPU threads that implement the driver interface, with CUDA's semantics.
 //
 // Work really runs, on threads of the driver and never on the caller's: one thread a device for each copy direction and
 // several for kernels, fills and copies inside or between devices. Device memory lies at addresses that the host cannot

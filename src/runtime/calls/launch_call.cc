@@ -12,7 +12,7 @@ absl::Status CallLaunch(ExecutableCore& core, Slot& slot, int32_t call, int32_t 
   const driver::Stream stream = slot.streams[static_cast<size_t>(lane)];
   const CallEntry& entry = core.program().calls[static_cast<size_t>(call)];
   const driver::KernelOp& op = slot.kernels[static_cast<size_t>(call)];
-  const DeviceRef& device = core.device(core.plan().nodes[static_cast<size_t>(entry.node)].device);
+  const driver::DeviceRef& device = core.device(core.plan().nodes[static_cast<size_t>(entry.node)].device);
   if (device.info.kind == driver::DeviceKind::kHost) return core.driver().Launch(stream, op);
   const NodeCode& code = core.model().nodes[static_cast<size_t>(entry.decl)].code;
   PENSTOCK_RETURN_IF_ERROR(core.driver().LaunchContext(stream, {&slot.fault, entry.node}, slot));

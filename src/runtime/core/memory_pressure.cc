@@ -8,7 +8,6 @@
 #include "src/host/progress.h"
 #include "src/runtime/core/runtime_core.h"
 #include "src/runtime/core/test_hook.h"
-#include "src/runtime/executable/executable_core.h"
 
 namespace penstock::runtime {
 

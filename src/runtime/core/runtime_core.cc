@@ -23,7 +23,6 @@
 #include "src/runtime/core/pinned_bytes.h"
 #include "src/runtime/core/submission_thread_count.h"
 #include "src/runtime/core/test_hook.h"
-#include "src/runtime/executable/executable_core.h"
 #if defined(PENSTOCK_HAS_CUDA)
 #include "src/driver/cuda/cuda_driver.h"
 #endif
@@ -39,7 +38,7 @@ thread_local int current_before = 0;  // of a submission thread: what undoes tha
 // What the completion thread frees.
 struct FreedMemory {
   RuntimeCore* runtime;
-  DeviceRef device;
+  driver::DeviceRef device;
   void* memory;
 };
 
@@ -255,7 +254,7 @@ absl::Status RuntimeCore::Forked() {
 
 // What the user has left open is measured, where copies take a link; on host devices they are host copies like any
 // other, and one or two threads keep up.
-absl::StatusOr<std::unique_ptr<memory::Staging>> RuntimeCore::MakeStaging(const DeviceRef& device) {
+absl::StatusOr<std::unique_ptr<memory::Staging>> RuntimeCore::MakeStaging(const driver::DeviceRef& device) {
   driver::Driver& driver = *device.driver;
   memory::PinnedPool& pool = pinned(device.driver_index);
   const int most = std::max(1, cores_ - 2);
@@ -285,7 +284,7 @@ memory::Staging* RuntimeCore::FindStaging(int driver_index, int node) const {
   return nullptr;
 }
 
-absl::StatusOr<memory::Staging*> RuntimeCore::Staging(const DeviceRef& device) {
+absl::StatusOr<memory::Staging*> RuntimeCore::Staging(const driver::DeviceRef& device) {
   const int node = NodeOf(device.info);
   {
     base::MutexLock lock(mu_);
@@ -355,7 +354,7 @@ void RuntimeCore::ReleaseEnds() {
   event_count_.Notify();
 }
 
-void RuntimeCore::AddExecutable(const std::shared_ptr<ExecutableCore>& executable) {
+void RuntimeCore::AddExecutable(const std::shared_ptr<InFlight>& executable) {
   base::MutexLock lock(mu_);
   executables_.erase(
       std::remove_if(executables_.begin(), executables_.end(), [](const auto& e) { return e.expired(); }),
@@ -422,7 +421,7 @@ void RuntimeCore::StopPoller() {
 // A group for each node that devices are near, and one for all devices that are near none.
 void RuntimeCore::MakeWorkers(int threads) {
   std::vector<int> nodes;  // of each group
-  for (const DeviceRef& d : devices_) {
+  for (const driver::DeviceRef& d : devices_) {
     const int node = topology_ == nullptr || topology_->nodes() <= 1 ? -1 : NodeOf(d.info);
     const auto at = std::find(nodes.begin(), nodes.end(), node);
     groups_.push_back(static_cast<int>(at - nodes.begin()));
@@ -446,9 +445,9 @@ void RuntimeCore::BindToNode(int node, int number, const char* what) const {
 
 absl::Status RuntimeCore::CountSubmissionThreads(int option) {
   PENSTOCK_ASSIGN_OR_RETURN(const int count, SubmissionThreadsOf(option));
-  const auto is_cuda = [](const DeviceRef& d) { return d.info.kind == driver::DeviceKind::kCuda; };
+  const auto is_cuda = [](const driver::DeviceRef& d) { return d.info.kind == driver::DeviceKind::kCuda; };
   const auto cuda = static_cast<int>(std::count_if(devices_.begin(), devices_.end(), is_cuda));
-  for (const DeviceRef& d : devices_) {
+  for (const driver::DeviceRef& d : devices_) {
     submission_thread_counts_.push_back(count >= 0 ? count : is_cuda(d) ? DefaultSubmissionThreads(cores_, cuda) : 0);
   }
   return absl::OkStatus();
@@ -457,7 +456,7 @@ absl::Status RuntimeCore::CountSubmissionThreads(int option) {
 // A submission thread has its device current for good: making it so costs as much as a call, and it is asked for again
 // and again.
 std::unique_ptr<host::SubmissionThreads> RuntimeCore::MakeSubmissionThreads(int device) {
-  const DeviceRef& of = devices_[static_cast<size_t>(device)];
+  const driver::DeviceRef& of = devices_[static_cast<size_t>(device)];
   return std::make_unique<host::SubmissionThreads>(host::SubmissionThreads::Options{
       .threads = submission_thread_counts_[static_cast<size_t>(device)],
       .name = "ps-submit/" + std::to_string(device),
@@ -493,7 +492,7 @@ void RuntimeCore::StopSubmissionThreads() {
   for (host::SubmissionThreads* const of_device : submission_threads) of_device->Stop();
 }
 
-void RuntimeCore::FreeDevice(const DeviceRef& device, void* memory) {
+void RuntimeCore::FreeDevice(const driver::DeviceRef& device, void* memory) {
   if (memory == nullptr) return;
   const bool held_up = base::answers_devices || base::InDeviceCode();
   if (!held_up || completion_ == nullptr) return device.driver->FreeDevice(device.local, memory);
@@ -533,11 +532,11 @@ std::string RuntimeCore::HostcallsUnavailableReason(const driver::DeviceInfo& de
   return std::getenv("NV_COMPUTE_PROFILER_PERFWORKS_DIR") != nullptr ? "a profiler replays kernels" : "";
 }
 
-std::vector<std::shared_ptr<ExecutableCore>> RuntimeCore::Executables() const {
-  std::vector<std::shared_ptr<ExecutableCore>> alive;
+std::vector<std::shared_ptr<InFlight>> RuntimeCore::Executables() const {
+  std::vector<std::shared_ptr<InFlight>> alive;
   base::MutexLock lock(mu_);
   for (const auto& weak : executables_) {
-    if (std::shared_ptr<ExecutableCore> executable = weak.lock()) alive.push_back(std::move(executable));
+    if (std::shared_ptr<InFlight> executable = weak.lock()) alive.push_back(std::move(executable));
   }
   return alive;
 }

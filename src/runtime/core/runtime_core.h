@@ -19,7 +19,7 @@
 #include "src/base/mutex.h"
 #include "src/base/process_life.h"
 #include "src/base/try_semaphore.h"
-#include "src/driver/driver.h"
+#include "src/driver/device_ref.h"
 #include "src/host/event_count.h"
 #include "src/host/hostcall_poller.h"
 #include "src/host/submission_threads.h"
@@ -28,20 +28,18 @@
 #include "src/memory/staging.h"
 #include "src/memory/topology.h"
 #include "src/runtime/core/completion_thread.h"
+#include "src/runtime/core/in_flight.h"
 #include "src/runtime/core/shutdown_counts.h"
 #include "src/runtime/core/state_order.h"
-#include "src/runtime/slot/slot.h"
 
 namespace penstock::runtime {
-
-class ExecutableCore;
 
 class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
  public:
   static absl::StatusOr<std::shared_ptr<RuntimeCore>> Create(const RuntimeOptions& options);
   ~RuntimeCore();
 
-  const std::vector<DeviceRef>& devices() const { return devices_; }
+  const std::vector<driver::DeviceRef>& devices() const { return devices_; }
   const std::vector<Device>& public_devices() const { return public_devices_; }
   host::EventCount& event_count() { return event_count_; }
   // Whether every driver notifies the event count.
@@ -64,12 +62,12 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   std::string HostcallsUnavailableReason(const driver::DeviceInfo& device) const;
   // Frees memory of a device. That waits for kernels that ask the host, so who may have to answer leaves it to the
   // completion thread.
-  void FreeDevice(const DeviceRef& device, void* memory);
+  void FreeDevice(const driver::DeviceRef& device, void* memory);
   std::chrono::nanoseconds hostcall_patience() const { return poller_options_.patience; }
   memory::PinnedPool& pinned(int driver_index) { return *pinned_[static_cast<size_t>(driver_index)]; }
   // The ring that copies between the device, and all of its driver's that are near the same node, and memory that is
   // not pinned; made at the first call.
-  absl::StatusOr<memory::Staging*> Staging(const DeviceRef& device);
+  absl::StatusOr<memory::Staging*> Staging(const driver::DeviceRef& device);
   int64_t staging_from_bytes() const { return staging_options_.from_bytes; }
   void Log(LogLevel level, std::string_view text) const { logger_.Log(level, text); }
 
@@ -88,7 +86,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   // Once failed: what ends the runs in flight.
   absl::Status Fault() const;
 
-  void AddExecutable(const std::shared_ptr<ExecutableCore>& executable);
+  void AddExecutable(const std::shared_ptr<InFlight>& executable);
   // CheckOpen for a run that Shutdown waits for from now on, until RunDrained, which follows also where this refuses.
   absl::Status RunStarted();
   // Lets go of the run's keep-alives, after which it counts as drained: what they end may wait for the run.
@@ -144,7 +142,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
     int driver_index, node;
     std::unique_ptr<memory::Staging> staging;
   };
-  absl::StatusOr<std::unique_ptr<memory::Staging>> MakeStaging(const DeviceRef& device);
+  absl::StatusOr<std::unique_ptr<memory::Staging>> MakeStaging(const driver::DeviceRef& device);
   memory::Staging* FindStaging(int driver_index, int node) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndStaging();
   void StopPoller();
@@ -159,13 +157,13 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   void TrimPools();
   bool WaitForMemory(int64_t ended_then, const std::function<bool()>& more, bool blocks, Deadline deadline);
   bool MayReturnBlocks(int64_t abandoned) const;
-  std::vector<std::shared_ptr<ExecutableCore>> Executables() const;
+  std::vector<std::shared_ptr<InFlight>> Executables() const;
 
   base::Logger logger_;
   host::EventCount event_count_;
   StateOrder states_;
   std::vector<std::unique_ptr<driver::Driver>> drivers_;
-  std::vector<DeviceRef> devices_;
+  std::vector<driver::DeviceRef> devices_;
   std::vector<Device> public_devices_;
   int64_t pinned_budget_ = 0;
   std::shared_ptr<memory::PinnedBudget> budget_;
@@ -196,7 +194,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   std::atomic<bool> failed_{false};
 
   mutable base::Mutex mu_;
-  std::vector<std::weak_ptr<ExecutableCore>> executables_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::weak_ptr<InFlight>> executables_ ABSL_GUARDED_BY(mu_);
   absl::Status fault_ ABSL_GUARDED_BY(mu_);
   std::vector<int> hostcalls_ ABSL_GUARDED_BY(mu_);  // kept of each device
   std::vector<std::unique_ptr<host::SubmissionThreads>> submission_threads_

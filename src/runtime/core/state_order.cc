@@ -4,7 +4,7 @@
 
 #include "graph/common/message.h"
 #include "src/base/status.h"
-#include "src/runtime/executable/executable_core.h"
+#include "src/runtime/core/in_flight.h"
 
 namespace penstock::runtime {
 namespace {
@@ -176,9 +176,8 @@ std::string StateOrder::DescribePredecessor(const StateTicket& ticket) {
   for (const StatePlace& place : ticket.places) {
     const StatePlace* ahead = Find(place, UINT64_MAX);
     if (ahead == nullptr) continue;
-    const ExecutableCore* core = ahead->ticket->core;
-    return "; it comes behind " +
-           (core != nullptr ? "a run of " + graph::Prefix(core->model()) : "a Set, Read or Reset") +
+    const InFlight* core = ahead->ticket->core;
+    return "; it comes behind " + (core != nullptr ? "a run of " + core->Label() : "a Set, Read or Reset") +
            " in the order of " + Label(place.queue->record) + ", which has not drained";
   }
   return "";

@@ -40,7 +40,7 @@
 
 namespace penstock::runtime {
 
-class ExecutableCore;
+class InFlight;
 struct StatePlace;
 struct StateTicket;
 
@@ -70,7 +70,7 @@ struct StatePlace {
 struct StateTicket {
   explicit StateTicket(size_t places_in) : places(places_in) {}
   // Constant once made.
-  ExecutableCore* core = nullptr;  // null: a call of Set, Read or Reset
+  InFlight* core = nullptr;  // null: a call of Set, Read or Reset
   const driver::RunFault* fault = nullptr;
   std::vector<StatePlace> places;
   // Guarded by StateOrder::mu_.
@@ -91,7 +91,7 @@ class StateOrder {
     uint64_t serial = 0;
     bool submitted = false;
     const std::vector<driver::Event>* done = nullptr;  // good while `core` is held, or the State for a call
-    std::shared_ptr<ExecutableCore> core;  // null: a call
+    std::shared_ptr<InFlight> core;  // null: a call
   };
   std::optional<Ahead> LookAhead(const StatePlace& place, uint64_t below = UINT64_MAX);
   // The user's last touch has been submitted. True when somebody stands behind it.

@@ -174,7 +174,7 @@ SubmissionReport ExecutableSet::submission_report() const {
 // Pinned memory is one place for all devices, and nodes with pins are on one device in all plans.
 MemoryReport ExecutableSet::memory() const {
   std::vector<std::string> names;
-  for (const DeviceRef& device : first().runtime().devices()) names.push_back(device.info.name);
+  for (const driver::DeviceRef& device : first().runtime().devices()) names.push_back(device.info.name);
   MemoryReport all;
   for (const Member& member : members_) {
     const ExecutableCore& core = *member.core;

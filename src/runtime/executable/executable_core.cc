@@ -54,7 +54,7 @@ std::vector<int> MaxPendingHostcalls(const graph::Plan& plan, size_t devices, in
 // Loads each kernel once a device, however many nodes have it: that takes four calls of CUDA's.
 class KernelLoads {
  public:
-  absl::StatusOr<driver::KernelCode> Get(const DeviceRef& d, const driver::KernelSource& source) {
+  absl::StatusOr<driver::KernelCode> Get(const driver::DeviceRef& d, const driver::KernelSource& source) {
     const auto [known, is_new] = loaded_.try_emplace({d.driver, d.local, source.self, source.awaits});
     if (is_new) {
       PENSTOCK_ASSIGN_OR_RETURN(known->second, d.driver->LoadKernel(d.local, source));
@@ -146,7 +146,7 @@ int64_t ExecutableCore::CountAbandoned() {
   return abandoned;
 }
 
-const DeviceRef& ExecutableCore::device(int32_t device) const {
+const driver::DeviceRef& ExecutableCore::device(int32_t device) const {
   return runtime_->devices()[static_cast<size_t>(device)];
 }
 
@@ -170,7 +170,7 @@ absl::Status ExecutableCore::Compile(const CompileOptions& options) {
                                       std::to_string(options.device_bytes) + "; give 0 for no limit, or more");
   }
   graph::PlanOptions plan_options;
-  for (const DeviceRef& d : devices) {
+  for (const driver::DeviceRef& d : devices) {
     plan_options.devices.push_back(
         {d.info.name, d.info.kind == driver::DeviceKind::kCuda, d.driver_index, d.info.memory_bytes});
     const std::string why = runtime_->HostcallsUnavailableReason(d.info);
@@ -242,7 +242,7 @@ absl::StatusOr<bool> ExecutableCore::MakeProgram(const CompileOptions& options,
   slots_.clear();
   driver_gates_.clear();
   std::vector<bool> cuda;
-  for (const DeviceRef& d : runtime_->devices()) cuda.push_back(d.info.kind == driver::DeviceKind::kCuda);
+  for (const driver::DeviceRef& d : runtime_->devices()) cuda.push_back(d.info.kind == driver::DeviceKind::kCuda);
   std::optional<graph::GraphSchedule> graphs;
   if (submission_report_.mode != Mode::kStream) graphs = ScheduleGraphs();
   program_ = BuildProgram(
@@ -272,7 +272,7 @@ absl::StatusOr<std::vector<LoadedKernel>> ExecutableCore::LoadKernels() {
   for (size_t n = 0; n < plan_.nodes.size(); ++n) {
     const PlanNode& node = plan_.nodes[n];
     if (node.kind == PlanKind::kHostcall) {
-      const DeviceRef& asker = device(node.device);
+      const driver::DeviceRef& asker = device(node.device);
       PENSTOCK_RETURN_IF_ERROR(runtime_->StartPoller());
       PENSTOCK_ASSIGN_OR_RETURN(kernels[n].ask, asker.driver->LoadHostcall(asker.local));
     }
@@ -280,7 +280,7 @@ absl::StatusOr<std::vector<LoadedKernel>> ExecutableCore::LoadKernels() {
     const NodeDecl& decl = model_->nodes[static_cast<size_t>(node.decl)];
     const bool awaits = node.kind == PlanKind::kParallelFor || decl.shape.programmatic;
     const absl::Status loaded = [&]() -> absl::Status {
-      const DeviceRef& d = device(node.device);
+      const driver::DeviceRef& d = device(node.device);
       PENSTOCK_ASSIGN_OR_RETURN(kernels[n].by_value,
                                 loads.Get(d, {decl.code.cuda_kernel, decl.code.cuda_self, awaits}));
       if (node.kind == PlanKind::kKernel) {
@@ -296,7 +296,7 @@ absl::StatusOr<std::vector<LoadedKernel>> ExecutableCore::LoadKernels() {
   return kernels;
 }
 
-absl::Status ExecutableCore::FindStaging(const DeviceRef& device) {
+absl::Status ExecutableCore::FindStaging(const driver::DeviceRef& device) {
   if (program_.staged_copies == 0) return absl::OkStatus();
   const absl::Status found = runtime_->WithMemory([&]() -> absl::Status {
     PENSTOCK_ASSIGN_OR_RETURN(staging_, runtime_->Staging(device));
@@ -306,7 +306,7 @@ absl::Status ExecutableCore::FindStaging(const DeviceRef& device) {
 }
 
 absl::StatusOr<bool> ExecutableCore::MakeSlots(int count) {
-  const DeviceRef& first = device(home());
+  const driver::DeviceRef& first = device(home());
   driver_ = first.driver;
   PENSTOCK_RETURN_IF_ERROR(FindStaging(first));
   const Slot::Options options{.model = model_.get(),
@@ -540,7 +540,7 @@ absl::StatusOr<Run> ExecutableCore::Start(Slot* slot, const Bindings& bindings, 
   for (const auto& split : slot->partitions) split->Reset();
   const bool needs_workers = PrepareHostSteps(*slot);
   slot->serial = launches_.fetch_add(1, std::memory_order_relaxed);
-  auto* run = new RunCore(shared_from_this(), slot, deadline, slot->serial);
+  auto* run = new RunCore(std::static_pointer_cast<ExecutableCore>(shared_from_this()), slot, deadline, slot->serial);
   Run handle(run);
   if (slot->hostcalls != nullptr) slot->hostcalls->BeginRun(slot->serial);  // from the lock on others may end it
   {

@@ -17,6 +17,7 @@
 #include "penstock/submission_report.h"
 #include "src/base/mutex.h"
 #include "src/base/try_semaphore.h"
+#include "src/runtime/core/in_flight.h"
 #include "src/runtime/executable/device_choice.h"
 #include "src/runtime/executable/mode_trial.h"
 #include "src/runtime/program/program.h"
@@ -33,18 +34,18 @@ class RuntimeCore;
 // other.
 bool SameSignature(const Model& a, const Model& b);
 
-class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
+class ExecutableCore final : public InFlight {
  public:
   static absl::StatusOr<std::shared_ptr<ExecutableCore>> Create(std::shared_ptr<RuntimeCore> runtime,
                                                                 const Model& model, const CompileOptions& options);
-  ~ExecutableCore();
+  ~ExecutableCore() override;
 
   // What an Executable holds: when the last copy goes, so does the executable, after its last run.
   static std::shared_ptr<ExecutableCore> HandleOn(std::shared_ptr<ExecutableCore> core);
   // Whether all handles are gone, but a run in flight was abandoned and may never end.
-  bool IsStuck();
+  bool IsStuck() override;
   // Runs that were abandoned and whose work has not ended.
-  int64_t CountAbandoned();
+  int64_t CountAbandoned() override;
 
   Bindings MakeBindings() const;
   // Takes a slot (waiting until the deadline if `wait`), applies the bindings and starts the run.
@@ -71,9 +72,9 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   // Whether some slot is not taken. May advance runs in flight; never blocks.
   bool HasFreeSlot();
   // Advances every run in flight; never blocks.
-  void AdvanceAll();
+  void AdvanceAll() override;
   // Ends every run in flight: see RunCore::Abandon.
-  void AbandonAll(const absl::Status& why);
+  void AbandonAll(const absl::Status& why) override;
 
   // Before the first launch. The States by key, where the graph has some, of which this executable is `member`.
   void UseKeys(std::shared_ptr<KeyedStates> keyed, int member) {
@@ -98,7 +99,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   driver::Driver& driver() const { return *driver_; }
   // Of plans with copies through the ring.
   memory::Staging& staging() const { return *staging_; }
-  const DeviceRef& device(int32_t device) const;
+  const driver::DeviceRef& device(int32_t device) const;
   // Where it runs: the device of its first lane; without lanes the one it was compiled for.
   int32_t home() const { return plan_.lanes.empty() ? default_device_ : plan_.lanes[0].device; }
   int local_device_of_lane(int32_t lane) const { return lane_devices_[static_cast<size_t>(lane)]; }
@@ -121,7 +122,8 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   void EndTrial(Slot& slot);
   void NoteTime(const Slot& slot);
   void Release(Slot* slot);
-  absl::Status Describe(int32_t node, const absl::Status& cause) const;
+  absl::Status Describe(int32_t node, const absl::Status& cause) const override;
+  std::string Label() const override;
   std::string TextOfNode(int32_t node) const;
   // "launching nodes 'a' to 'z', 26 in one graph".
   std::string TextOfGraph(int32_t graph) const;
@@ -144,7 +146,7 @@ class ExecutableCore : public std::enable_shared_from_this<ExecutableCore> {
   void BeginTrial(Slot& slot);
   graph::GraphSchedule ScheduleGraphs();
   std::vector<bool> RefusedNodes();
-  absl::Status FindStaging(const DeviceRef& device);
+  absl::Status FindStaging(const driver::DeviceRef& device);
   absl::StatusOr<bool> MakeSlots(int count);
   absl::StatusOr<bool> MakeProgram(const CompileOptions& options, const std::vector<LoadedKernel>& kernels);
   absl::Status SetTraceBase();

@@ -266,7 +266,7 @@ absl::StatusOr<bool> ExecutableCore::CheckPlace(Slot& slot, const BufferDecl& de
   if (decl.where == Where::kDevice) {
     const int32_t instance = program_.bound[buffer];
     if (instance < 0) return true;  // no node uses it
-    const DeviceRef& home = device(plan_.instances[static_cast<size_t>(instance)].device);
+    const driver::DeviceRef& home = device(plan_.instances[static_cast<size_t>(instance)].device);
     if (found->kind == PointerInfo::Kind::kDevice && found->device == home.local) return true;
     const bool elsewhere = found->kind == PointerInfo::Kind::kDevice && found->device >= 0;
     return refuse("bound to memory that is not " + std::string(elsewhere ? "of " : "all of ") + home.info.name +

@@ -35,7 +35,7 @@
 #include "absl/status/statusor.h"
 #include "penstock/submission_report.h"
 #include "src/base/mutex.h"
-#include "src/driver/driver.h"
+#include "src/driver/device_ref.h"
 #include "src/host/event_count.h"
 #include "src/memory/pinned_pool.h"
 #include "src/runtime/graph_exec/node_timestamps.h"
@@ -44,7 +44,6 @@
 namespace penstock::runtime {
 
 class ExecutableCore;
-struct DeviceRef;
 struct Slot;
 
 class SlotGraphs {
@@ -52,7 +51,7 @@ class SlotGraphs {
   struct Options {
     const Program* program;
     const graph::Plan* plan;
-    const DeviceRef* device;
+    const driver::DeviceRef* device;
     memory::PinnedPool* pinned;
     int pinned_node;
     host::EventCount* event_count;

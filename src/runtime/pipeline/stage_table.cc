@@ -125,7 +125,7 @@ absl::Status PipelineCore::MakeStages(detail::StageList stages) {
 
 void PipelineCore::MakeShares() {
   std::vector<std::string> devices;
-  for (const DeviceRef& device : runtime_->devices()) devices.push_back(device.info.name);
+  for (const driver::DeviceRef& device : runtime_->devices()) devices.push_back(device.info.name);
   std::vector<std::shared_ptr<const Trace>> traces;
   for (const Stage& stage : stages_) {
     for (const Leg& leg : stage.legs) traces.push_back(leg.set->first().trace());  // one for all members

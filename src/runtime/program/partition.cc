@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "src/runtime/program/program.h"
-
 namespace penstock::runtime {
 namespace {
 
@@ -25,14 +23,15 @@ bool IsPlain(Op op) {
 
 class Cutter {
  public:
-  Cutter(const Schedule& schedule, const std::vector<graph::Lane>& lanes, const std::vector<int>& submission_threads)
-      : schedule_(schedule), lanes_(lanes), submission_threads_(submission_threads), part_of_(lanes.size(), -1) {
-    for (const ExecCommand& c : schedule.commands) events_ = std::max(events_, c.op == Op::kRecord ? c.index + 1 : 0);
+  Cutter(const std::vector<ExecCommand>& commands, const std::vector<graph::Lane>& lanes,
+         const std::vector<int>& submission_threads)
+      : commands_(commands), lanes_(lanes), submission_threads_(submission_threads), part_of_(lanes.size(), -1) {
+    for (const ExecCommand& c : commands) events_ = std::max(events_, c.op == Op::kRecord ? c.index + 1 : 0);
   }
 
-  std::vector<LanePartition> Cut() {
+  std::vector<LanePartition> Cut(const std::vector<graph::Segment>& segments) {
     std::vector<bool> recorded(static_cast<size_t>(events_));
-    for (const graph::Segment& segment : schedule_.segments) {
+    for (const graph::Segment& segment : segments) {
       for (int32_t begin = segment.begin; begin < segment.end;) {
         int32_t end = begin;
         while (end < segment.end && IsPlain(At(end).op)) ++end;
@@ -47,7 +46,7 @@ class Cutter {
   }
 
  private:
-  const ExecCommand& At(int32_t c) const { return schedule_.commands[static_cast<size_t>(c)]; }
+  const ExecCommand& At(int32_t c) const { return commands_[static_cast<size_t>(c)]; }
 
   // `recorded`: events recorded before, and in the range as far as it has been looked at.
   void Consider(int32_t begin, int32_t end, std::vector<bool>& recorded) {
@@ -129,7 +128,7 @@ class Cutter {
     }
   }
 
-  const Schedule& schedule_;
+  const std::vector<ExecCommand>& commands_;
   const std::vector<graph::Lane>& lanes_;
   const std::vector<int>& submission_threads_;
   std::vector<int32_t> part_of_;  // of each lane, in the split at hand
@@ -140,11 +139,13 @@ class Cutter {
 
 }  // namespace
 
-std::vector<LanePartition> MakePartitions(const Schedule& schedule, const std::vector<graph::Lane>& lanes,
+std::vector<LanePartition> MakePartitions(const std::vector<ExecCommand>& commands,
+                                          const std::vector<graph::Segment>& segments,
+                                          const std::vector<graph::Lane>& lanes,
                                           const std::vector<int>& submission_threads) {
   if (std::all_of(submission_threads.begin(), submission_threads.end(), [](int count) { return count == 0; }))
     return {};
-  return Cutter(schedule, lanes, submission_threads).Cut();
+  return Cutter(commands, lanes, submission_threads).Cut(segments);
 }
 
 }  // namespace penstock::runtime

@@ -16,10 +16,9 @@
 #include <vector>
 
 #include "graph/plan/plan.h"
+#include "src/runtime/program/commands.h"
 
 namespace penstock::runtime {
-
-struct Schedule;
 
 // A command of a part. It is a wait on what command `behind` (its place in its part) of part `behind_part` records, or,
 // where `behind_part` is -1, may be submitted when those before it in its own part have been.
@@ -49,7 +48,9 @@ struct LanePartition {
 // The ranges of plain commands (nodes that no user code submits, records and waits) with graph::kPartitionFrom commands
 // or more on several lanes, in the order they stand in. `submission_threads[d]`: how many threads may help on device d;
 // a device has one part more than that, or as many as it has lanes there.
-std::vector<LanePartition> MakePartitions(const Schedule& schedule, const std::vector<graph::Lane>& lanes,
+std::vector<LanePartition> MakePartitions(const std::vector<ExecCommand>& commands,
+                                          const std::vector<graph::Segment>& segments,
+                                          const std::vector<graph::Lane>& lanes,
                                           const std::vector<int>& submission_threads);
 
 }  // namespace penstock::runtime

@@ -68,7 +68,8 @@ class Builder {
     p_.marked_lanes.resize(plan_.lanes.size());
     AddSchedule(plan_, p_.stream);
     if (streams) MarkLanes(timed, p_.stream);
-    if (streams) p_.stream.partitions = MakePartitions(p_.stream, plan_.lanes, submission_threads);
+    if (streams)
+      p_.stream.partitions = MakePartitions(p_.stream.commands, p_.stream.segments, plan_.lanes, submission_threads);
     if (graphs_ != nullptr) {
       p_.replay.of_call.assign(p_.calls.size(), -1);
       p_.replay.of_fill.assign(p_.fills.size(), -1);

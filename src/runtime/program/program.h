@@ -14,40 +14,10 @@
 #include "graph/plan/graph_schedule.h"
 #include "graph/plan/plan.h"
 #include "src/driver/driver.h"
+#include "src/runtime/program/commands.h"
 #include "src/runtime/program/partition.h"
 
 namespace penstock::runtime {
-
-// One call of the executor. `index` is an entry of the table the op names; for kRecord and kWait an event, for those of
-// States an entry of Plan::states, for kWaitExternal one of Plan::external_deps, for kGraph a graph of Program::replay.
-struct ExecCommand {
-  enum class Op : uint8_t {
-    kCopy,
-    kBatch,
-    kFill,
-    kKernel,
-    kLaunch,
-    kHostcall,
-    kRecord,
-    kWait,
-    kStateWait,
-    kStateWrite,
-    kStateDone,
-    kWaitExternal,
-    kGraph
-  };
-  // A lane holds at most kMostOutstanding commands, since a submitter behind about 1020 is stopped inside CUDA, and
-  // with it whoever else makes a call there. So some commands are marked: before one the lane's mark that was recorded
-  // last must be complete (kRecord: there is none yet), behind it the mark is recorded again.
-  enum class FlowControl : uint8_t { kNone, kRecord, kWaitAndRecord };
-
-  Op op;
-  FlowControl room = FlowControl::kNone;
-  int32_t lane;
-  int32_t index;
-  int32_t node;
-};
-inline constexpr int kMostOutstanding = 512;
 
 // Between instances, from a box to one of the same shape (`box` as in PointerPatch).
 struct CopyEntry {

@@ -71,7 +71,7 @@ class RunCore final : public Progressable {
   struct Tail {
     bool submitted = false, ended = false;
     const std::vector<driver::Event>* done = nullptr;
-    std::shared_ptr<ExecutableCore> core{};
+    std::shared_ptr<InFlight> core{};
   };
   absl::StatusOr<Tail> LookAtTail() const;
   // Whether host nodes or copies by host threads have still to run or are running.

@@ -44,6 +44,8 @@ absl::Status ExecutableCore::Describe(int32_t node, const absl::Status& cause) c
   return base::Prefixed(node < 0 ? graph::Prefix(*model_) : TextOfNode(node), cause);
 }
 
+std::string ExecutableCore::Label() const { return graph::Prefix(*model_); }
+
 std::string ExecutableCore::TextOfNode(int32_t node) const {
   const PlanNode& n = plan_.nodes[static_cast<size_t>(node)];
   const Name& declared = NameOf(*model_, plan_, n);

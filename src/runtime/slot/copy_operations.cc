@@ -6,7 +6,7 @@
 namespace penstock::runtime {
 namespace {
 
-driver::CopyOp OpOf(const CopyEntry& entry, const graph::Plan& plan, const std::vector<DeviceRef>& devices,
+driver::CopyOp OpOf(const CopyEntry& entry, const graph::Plan& plan, const std::vector<driver::DeviceRef>& devices,
                     Slot& slot) {
   const auto local = [&](int32_t instance) {
     const int32_t d = plan.instances[static_cast<size_t>(instance)].device;
@@ -58,7 +58,8 @@ void List(const BatchEntry& entry, Slot& slot, driver::BatchOp& batch) {
 
 }  // namespace
 
-void MakeCopies(const graph::Plan& plan, const Program& program, const std::vector<DeviceRef>& devices, Slot& slot) {
+void MakeCopies(const graph::Plan& plan, const Program& program, const std::vector<driver::DeviceRef>& devices,
+                Slot& slot) {
   for (const CopyEntry& c : program.copies) slot.copies.push_back(OpOf(c, plan, devices, slot));
   slot.copies_off.resize(slot.copies.size());
   for (const BatchEntry& b : program.batches) {

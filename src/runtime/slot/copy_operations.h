@@ -9,17 +9,17 @@
 #include <vector>
 
 #include "graph/plan/plan.h"
-#include "src/driver/driver.h"
+#include "src/driver/device_ref.h"
 
 namespace penstock::runtime {
 
-struct DeviceRef;
 struct Program;
 struct Slot;
 
 // Makes Slot::copies, Slot::batches and Slot::host_copies. Their addresses are those of the instances until
 // PatchCopies.
-void MakeCopies(const graph::Plan& plan, const Program& program, const std::vector<DeviceRef>& devices, Slot& slot);
+void MakeCopies(const graph::Plan& plan, const Program& program, const std::vector<driver::DeviceRef>& devices,
+                Slot& slot);
 // Writes widths, heights, pitches. Boxes must have been set.
 void SetCopyShapes(const Program& program, Slot& slot);
 // Writes the addresses of copies that a launch may move, and which of them it makes; and the lists of batches.

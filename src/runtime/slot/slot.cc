@@ -44,10 +44,12 @@ absl::StatusOr<std::unique_ptr<Slot>> Slot::Create(const Options& options, int i
 Slot::~Slot() {
   graphs.reset();
   const graph::Plan& plan = *options_.plan;
-  const auto device = [&](int32_t d) -> const DeviceRef& { return (*options_.devices)[static_cast<size_t>(d)]; };
+  const auto device = [&](int32_t d) -> const driver::DeviceRef& {
+    return (*options_.devices)[static_cast<size_t>(d)];
+  };
   for (size_t l = 0; l < launch.size(); ++l) {
     if (launch[l].empty()) continue;
-    const DeviceRef& d = device(plan.lanes[l].device);
+    const driver::DeviceRef& d = device(plan.lanes[l].device);
     const driver::CurrentDevice current(*d.driver, d.local);
     const absl::Status cleared = launch[l].Clear();
     if (!cleared.ok()) options_.core->runtime().Log(LogLevel::kError, base::Str(cleared.message()));
@@ -72,9 +74,11 @@ Slot::~Slot() {
 
 absl::Status Slot::MakeStreamsAndEvents() {
   const graph::Plan& plan = *options_.plan;
-  const auto device = [&](int32_t d) -> const DeviceRef& { return (*options_.devices)[static_cast<size_t>(d)]; };
+  const auto device = [&](int32_t d) -> const driver::DeviceRef& {
+    return (*options_.devices)[static_cast<size_t>(d)];
+  };
   for (size_t l = 0; l < plan.lanes.size(); ++l) {
-    const DeviceRef& d = device(plan.lanes[l].device);
+    const driver::DeviceRef& d = device(plan.lanes[l].device);
     PENSTOCK_ASSIGN_OR_RETURN(driver::Stream stream, d.driver->CreateStream(d.local, plan.lanes[l].priority));
     streams.push_back(stream);
     for (const auto& [of_lanes, wanted] :
@@ -100,7 +104,7 @@ absl::Status Slot::MakeStreamsAndEvents() {
   for (const ExecCommand& command : submitted.commands) {
     if (command.node < 0) continue;
     const auto n = static_cast<size_t>(command.node);
-    const DeviceRef& d = device(plan.nodes[n].device);
+    const driver::DeviceRef& d = device(plan.nodes[n].device);
     PENSTOCK_ASSIGN_OR_RETURN(begin_timing[n], d.driver->CreateEvent(d.local, true));
     PENSTOCK_ASSIGN_OR_RETURN(end_timing[n], d.driver->CreateEvent(d.local, true));
   }
@@ -120,7 +124,7 @@ absl::Status Slot::MakeArenas() {
       if (plan.pieces_offset >= 0) pieces = reinterpret_cast<driver::CopyPiece*>(pinned_base + plan.pieces_offset);
       continue;
     }
-    const DeviceRef& d = (*options_.devices)[static_cast<size_t>(arena.device)];
+    const driver::DeviceRef& d = (*options_.devices)[static_cast<size_t>(arena.device)];
     PENSTOCK_ASSIGN_OR_RETURN(void* memory, d.driver->AllocateDevice(d.local, static_cast<size_t>(arena.bytes)));
     arenas_.emplace_back(d, memory);
     base[static_cast<size_t>(arena.device)] = static_cast<std::byte*>(memory);
@@ -145,7 +149,7 @@ absl::Status Slot::MakeLaunchObjects() {
   std::vector<void*> zeros(options_.devices->size(), nullptr);
   for (const graph::PlanNode& node : plan.nodes) {
     if (node.kind != graph::PlanKind::kLaunch) continue;
-    const DeviceRef& d = (*options_.devices)[static_cast<size_t>(node.device)];
+    const driver::DeviceRef& d = (*options_.devices)[static_cast<size_t>(node.device)];
     void*& at = zeros[static_cast<size_t>(node.device)];
     if (at != nullptr || d.info.kind != driver::DeviceKind::kCuda) continue;
     PENSTOCK_ASSIGN_OR_RETURN(at, d.driver->AllocateDevice(d.local, LaunchContext::kZeroBytes));
@@ -160,7 +164,7 @@ absl::Status Slot::MakeLaunchObjects() {
   return absl::OkStatus();
 }
 
-absl::Status Slot::MakeZero(const DeviceRef& d, void* memory, driver::Stream stream) {
+absl::Status Slot::MakeZero(const driver::DeviceRef& d, void* memory, driver::Stream stream) {
   const driver::CurrentDevice current(*d.driver, d.local);
   PENSTOCK_ASSIGN_OR_RETURN(const driver::Event event, d.driver->CreateEvent(d.local, false));
   driver::FillOp fill;

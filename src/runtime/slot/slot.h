@@ -22,6 +22,7 @@
 #include "penstock/detail/replaceable.h"
 #include "penstock/mode.h"
 #include "src/base/aligned_bytes.h"
+#include "src/driver/device_ref.h"
 #include "src/host/event_count.h"
 #include "src/memory/pinned_pool.h"
 #include "src/memory/staging.h"
@@ -34,19 +35,12 @@
 #include "src/runtime/run/host_progress.h"
 #include "src/runtime/slot/box_shapes.h"
 #include "src/runtime/slot/memory_overlap.h"
+#include "src/runtime/state/keyed_states.h"
 
 namespace penstock::runtime {
 
 class RunCore;
 class ParallelSubmission;
-
-// The device a plan's device index stands for.
-struct DeviceRef {
-  driver::Driver* driver = nullptr;
-  int local = 0;  // its index in the driver
-  int driver_index = 0;
-  driver::DeviceInfo info;
-};
 
 // What must be done before device memory that is bound may be touched; `external_dep` is an entry of
 // Plan::external_deps.
@@ -59,13 +53,6 @@ struct EventPredecessor {
   void* event;
 };
 
-// Where the States of a run's key are (keyed_states.h).
-struct KeyedHome {
-  int member = -1;  // which of the executable's devices
-  int place = -1;  // of all; -1: none
-  uint64_t turn = 0;  // of the place
-};
-
 enum class HostStepState : uint8_t { kWaiting, kRunning, kDone, kSkipped };
 
 struct Slot final : driver::UseSource {
@@ -73,7 +60,7 @@ struct Slot final : driver::UseSource {
     const Model* model;
     const graph::Plan* plan;
     const Program* program;
-    const std::vector<DeviceRef>* devices;
+    const std::vector<driver::DeviceRef>* devices;
     memory::PinnedPool* pinned;
     int pinned_node = -1;  // NUMA node that pinned memory comes from
     std::vector<driver::TrySemaphore>* gates;  // one a call, for host devices
@@ -192,7 +179,7 @@ struct Slot final : driver::UseSource {
   absl::Status MakeStreamsAndEvents();
   absl::Status MakeArenas();
   absl::Status MakeLaunchObjects();
-  absl::Status MakeZero(const DeviceRef& device, void* memory, driver::Stream stream);
+  absl::Status MakeZero(const driver::DeviceRef& device, void* memory, driver::Stream stream);
   void MakeTicket();
   absl::Status MakeParams();
   absl::Status FillImages();
@@ -202,7 +189,7 @@ struct Slot final : driver::UseSource {
   memory::PinnedBlock pinned_;
   std::vector<std::byte> own_params_;
   memory::PinnedBlock pinned_params_;
-  std::vector<std::pair<DeviceRef, void*>> arenas_;
+  std::vector<std::pair<driver::DeviceRef, void*>> arenas_;
   std::vector<std::vector<driver::Event>> state_events_;  // of each place of the ticket
 };
 

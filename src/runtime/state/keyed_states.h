@@ -28,10 +28,16 @@
 #include "penstock/compile_options.h"
 #include "penstock/detail/model.h"
 #include "src/base/mutex.h"
-#include "src/runtime/slot/slot.h"
 #include "src/runtime/state/state_core.h"
 
 namespace penstock::runtime {
+
+// Where the States of a run's key are.
+struct KeyedHome {
+  int member = -1;  // which of the executable's devices
+  int place = -1;  // of all; -1: none
+  uint64_t turn = 0;  // of the place
+};
 
 class KeyedStates {
  public:

@@ -11,7 +11,6 @@
 #include "src/base/user_code.h"
 #include "src/host/progress.h"
 #include "src/runtime/core/runtime_core.h"
-#include "src/runtime/executable/executable_core.h"
 #include "src/runtime/state/state_call.h"
 
 namespace penstock::runtime {

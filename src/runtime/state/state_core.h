@@ -19,10 +19,9 @@
 #include "absl/status/statusor.h"
 #include "penstock/state.h"
 #include "src/base/mutex.h"
-#include "src/driver/driver.h"
+#include "src/driver/device_ref.h"
 #include "src/memory/staging.h"
 #include "src/runtime/core/state_order.h"
-#include "src/runtime/slot/slot.h"
 
 namespace penstock::runtime {
 
@@ -79,7 +78,7 @@ class StateCore : public StateRecord {
   size_t ChunkBytes(size_t index) const;
 
   const std::shared_ptr<RuntimeCore> runtime_;
-  const DeviceRef device_;
+  const driver::DeviceRef device_;
   const size_t bytes_;
   void* memory_ = nullptr;
   driver::Stream stream_;

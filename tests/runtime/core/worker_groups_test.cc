@@ -112,7 +112,7 @@ TEST(StagingRings, ThereIsOneForEachNodeAndItsThreadsRunThere) {
   const runtime::ScopedDriverHook hook(TwoNodes({kSecondNode, kFirstNode, kSecondNode}));
   const auto core = runtime::RuntimeCore::Create({.devices = "host", .staging = {.threads = 1}});
   ASSERT_OK(core.status());
-  const std::vector<runtime::DeviceRef>& devices = (*core)->devices();
+  const std::vector<driver::DeviceRef>& devices = (*core)->devices();
   const std::map<pid_t, std::set<int>> others = ProcessorsOfThreads("ps-stage/0");  // of what tests have leaked
   std::vector<memory::Staging*> rings;
   for (int d = 0; d < 3; ++d) rings.push_back(*(*core)->Staging(devices[static_cast<size_t>(d)]));

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "src/runtime/core/submission_thread_count.h"
-#include "src/runtime/program/program.h"
 #include "tests/support/environment.h"
 
 namespace penstock::runtime::partition_test {
@@ -23,12 +22,12 @@ std::vector<graph::Lane> Lanes(int count, int devices = 1) {
   return lanes;
 }
 
-Schedule OneSegment(std::vector<ExecCommand> commands) {
-  Schedule schedule;
-  schedule.commands = std::move(commands);
-  schedule.segments.resize(1);
-  schedule.segments[0].end = static_cast<int32_t>(schedule.commands.size());
-  return schedule;
+// Those of commands that are one segment.
+std::vector<LanePartition> PartitionsOf(const std::vector<ExecCommand>& commands, const std::vector<graph::Lane>& lanes,
+                                        const std::vector<int>& submission_threads) {
+  graph::Segment segment;
+  segment.end = static_cast<int32_t>(commands.size());
+  return MakePartitions(commands, {segment}, lanes, submission_threads);
 }
 ExecCommand Command(Op op, int32_t lane, int32_t index = 0) {
   return {.op = op, .lane = lane, .index = index, .node = -1};
@@ -42,15 +41,15 @@ std::vector<ExecCommand> Kernels(int count, int lanes) {
 }
 
 TEST(LanePartition, TakesWideRangesOfPlainCommandsOnly) {
-  EXPECT_EQ(MakePartitions(OneSegment(Kernels(64, 2)), Lanes(2), {1}).size(), 1u);
-  EXPECT_TRUE(MakePartitions(OneSegment(Kernels(63, 2)), Lanes(2), {1}).empty()) << "too short";
-  EXPECT_TRUE(MakePartitions(OneSegment(Kernels(64, 1)), Lanes(2), {1}).empty()) << "one lane";
-  EXPECT_TRUE(MakePartitions(OneSegment(Kernels(64, 2)), Lanes(2), {0}).empty()) << "nobody helps";
+  EXPECT_EQ(PartitionsOf(Kernels(64, 2), Lanes(2), {1}).size(), 1u);
+  EXPECT_TRUE(PartitionsOf(Kernels(63, 2), Lanes(2), {1}).empty()) << "too short";
+  EXPECT_TRUE(PartitionsOf(Kernels(64, 1), Lanes(2), {1}).empty()) << "one lane";
+  EXPECT_TRUE(PartitionsOf(Kernels(64, 2), Lanes(2), {0}).empty()) << "nobody helps";
   for (const Op op :
        {Op::kLaunch, Op::kHostcall, Op::kStateWait, Op::kStateWrite, Op::kStateDone, Op::kWaitExternal, Op::kGraph}) {
     std::vector<ExecCommand> commands = Kernels(230, 3);
     commands[63].op = commands[130].op = op;
-    const std::vector<LanePartition> partitions = MakePartitions(OneSegment(commands), Lanes(3), {2});
+    const std::vector<LanePartition> partitions = PartitionsOf(commands, Lanes(3), {2});
     ASSERT_EQ(partitions.size(), 2u);
     EXPECT_EQ(partitions[0].begin, 64);
     EXPECT_EQ(partitions[0].end, 130);
@@ -62,17 +61,17 @@ TEST(LanePartition, TakesWideRangesOfPlainCommandsOnly) {
 TEST(LanePartition, LeavesAloneWhatRecordsAnEventThatWasRecordedBefore) {
   std::vector<ExecCommand> commands = Kernels(100, 2);
   commands[10] = Command(Op::kRecord, 0, 5);
-  EXPECT_EQ(MakePartitions(OneSegment(commands), Lanes(2), {1}).size(), 1u);
+  EXPECT_EQ(PartitionsOf(commands, Lanes(2), {1}).size(), 1u);
   commands[90] = Command(Op::kRecord, 1, 5);
-  EXPECT_TRUE(MakePartitions(OneSegment(commands), Lanes(2), {1}).empty());
+  EXPECT_TRUE(PartitionsOf(commands, Lanes(2), {1}).empty());
   commands[50].op = Op::kLaunch;  // between them
   commands.insert(commands.end(), 80, Command(Op::kKernel, 0));
-  EXPECT_TRUE(MakePartitions(OneSegment(commands), Lanes(2), {1}).empty()) << "the first may still be waited for";
+  EXPECT_TRUE(PartitionsOf(commands, Lanes(2), {1}).empty()) << "the first may still be waited for";
 }
 
 TEST(LanePartition, MakesNoMorePartsThanThreadsOrLanesNorThanMakeTheLongestShorter) {
   const auto parts = [](int lanes, int submission_threads) {
-    return MakePartitions(OneSegment(Kernels(lanes * 40, lanes)), Lanes(lanes), {submission_threads}).at(0).parts();
+    return PartitionsOf(Kernels(lanes * 40, lanes), Lanes(lanes), {submission_threads}).at(0).parts();
   };
   EXPECT_EQ(parts(4, 1), 2);
   EXPECT_EQ(parts(4, 3), 4);
@@ -83,7 +82,7 @@ TEST(LanePartition, MakesNoMorePartsThanThreadsOrLanesNorThanMakeTheLongestShort
 }
 
 TEST(LanePartition, KeepsThePartsOfADeviceTogether) {
-  const LanePartition split = MakePartitions(OneSegment(Kernels(400, 8)), Lanes(8, 2), {1, 3}).at(0);
+  const LanePartition split = PartitionsOf(Kernels(400, 8), Lanes(8, 2), {1, 3}).at(0);
   ASSERT_EQ(split.groups.size(), 2u);
   EXPECT_EQ(split.groups[0].last - split.groups[0].first, 2);
   EXPECT_EQ(split.groups[1].last - split.groups[1].first, 4);
@@ -118,16 +117,15 @@ TEST(LanePartition, OfRandomSchedulesKeepsLanesWholeAndKnowsItsWaits) {
         commands.push_back(Command(what == 19 && below(6) == 0 ? Op::kLaunch : Op::kKernel, lane));
       }
     }
-    const Schedule schedule = OneSegment(commands);
     std::vector<int> submission_threads(static_cast<size_t>(devices));
     for (int& count : submission_threads) count = below(9);
-    for (const LanePartition& split : MakePartitions(schedule, Lanes(lanes, devices), submission_threads)) {
+    for (const LanePartition& split : PartitionsOf(commands, Lanes(lanes, devices), submission_threads)) {
       ++split_ranges;
       std::map<int32_t, int32_t> part_of_lane, seen;
       for (int32_t p = 0; p < split.parts(); ++p) {
         int32_t before = -1;
         for (const PartCommand& c : split.part(p)) {
-          const ExecCommand& of = schedule.commands[static_cast<size_t>(c.command)];
+          const ExecCommand& of = commands[static_cast<size_t>(c.command)];
           EXPECT_GT(c.command, before);
           before = c.command;
           ++seen[c.command];
@@ -138,10 +136,9 @@ TEST(LanePartition, OfRandomSchedulesKeepsLanesWholeAndKnowsItsWaits) {
       EXPECT_EQ(static_cast<int32_t>(seen.size()), split.end - split.begin);
       for (int32_t p = 0; p < split.parts(); ++p) {
         for (const PartCommand& c : split.part(p)) {
-          const ExecCommand& of = schedule.commands[static_cast<size_t>(c.command)];
+          const ExecCommand& of = commands[static_cast<size_t>(c.command)];
           const int32_t by = of.op == Op::kWait ? record[of.index] : -1;
-          const bool elsewhere =
-              by >= split.begin && part_of_lane[schedule.commands[static_cast<size_t>(by)].lane] != p;
+          const bool elsewhere = by >= split.begin && part_of_lane[commands[static_cast<size_t>(by)].lane] != p;
           ASSERT_EQ(c.behind_part >= 0, elsewhere);
           if (!elsewhere) continue;
           ++crossing;

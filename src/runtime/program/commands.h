@@ -1,0 +1,42 @@
+// ExecCommand: one call of the submitter, on one lane.
+//
+// Threads: plain data.
+#pragma once
+
+#include <cstdint>
+
+namespace penstock::runtime {
+
+// `index` is an entry of the table that the op names; for kRecord and kWait an event, for those of States an entry of
+// Plan::states, for kWaitExternal one of Plan::external_deps, for kGraph a graph of Program::replay.
+struct ExecCommand {
+  enum class Op : uint8_t {
+    kCopy,
+    kBatch,
+    kFill,
+    kKernel,
+    kLaunch,
+    kHostcall,
+    kRecord,
+    kWait,
+    kStateWait,
+    kStateWrite,
+    kStateDone,
+    kWaitExternal,
+    kGraph
+  };
+  // A lane holds at most kMostOutstanding commands: CUDA blocks a submitter about 1020 commands ahead of the device,
+  // and with it every other thread that makes a call there. So some commands are watermarks: before one of them the
+  // watermark that the lane recorded last must be complete (kRecord: there is none yet), and after it the lane records
+  // the next.
+  enum class FlowControl : uint8_t { kNone, kRecord, kWaitAndRecord };
+
+  Op op;
+  FlowControl room = FlowControl::kNone;
+  int32_t lane;
+  int32_t index;
+  int32_t node;
+};
+inline constexpr int kMostOutstanding = 512;
+
+}  // namespace penstock::runtime

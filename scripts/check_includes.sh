@@ -57,18 +57,6 @@ find "${folders[@]}" -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -
     below["executable"] = below["run"] "|run"
     below["pipeline"] = below["cache"] = below["executable"] "|executable"
     below["api"] = below["pipeline"] "|pipeline|cache"
-    # Includes that still point up, by the header that they name. No line is to be added here.
-    exceptions["executable/executable_core.h"] = " slot/slot.cc calls/hostcalls.cc calls/launch_call.cc graph_exec/slot_graphs.cc run/application_stream.cc run/parallel_submission.cc run/run_core.cc run/run_report.cc run/run_trace.cc run/submitter.cc "
-    exceptions["run/parallel_submission.h"] = " slot/slot.cc "
-    exceptions["run/run_core.h"] = " slot/slot.cc "
-    exceptions["calls/hostcalls.h"] = " slot/slot.h "
-    exceptions["calls/launch_objects.h"] = " slot/slot.h "
-    exceptions["graph_exec/slot_graphs.h"] = " slot/slot.h "
-    exceptions["run/host_progress.h"] = " slot/slot.h "
-  }
-  function excepted(header) {
-    sub(/^src\/runtime\//, "", header)
-    return header in exceptions && index(exceptions[header], " " substr(FILENAME, length("src/runtime/") + 1) " ")
   }
   function offend(why) { printf "%s:%d: %s\n    %s\n", FILENAME, FNR, why, $0; bad = 1 }
 
@@ -83,7 +71,7 @@ find "${folders[@]}" -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -
     # and in tests, a file of the same folder may go by its bare name.
     if (quoted && name !~ /\//) {
       if (FILENAME !~ /^(examples|bench|tests)\//) offend("a header of ours goes by its path from the root or include/")
-    } else if (name ~ /^(penstock|graph|src|examples|bench|tests)\// && name !~ ("^(" own ")") && !excepted(name)) {
+    } else if (name ~ /^(penstock|graph|src|examples|bench|tests)\// && name !~ ("^(" own ")")) {
       offend(rule)
     }
     if (name ~ /\.\.\//) offend("no include goes upwards")

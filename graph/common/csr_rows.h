@@ -22,7 +22,7 @@ inline void SortShort(std::span<int32_t> items) {
   }
 }
 
-// Lists of indices, one a row, in one array. CsrRows are appended in order: Add to the open row, then Close it.
+// Lists of indices, one a row, in one array. Rows are appended in order: Add to the open row, then Close it.
 class CsrRows {
  public:
   void Reserve(size_t rows, size_t items) { begin_.reserve(rows + 1), items_.reserve(items); }

@@ -86,7 +86,7 @@ std::vector<MemoryReport::Piece> Largest(const Plan& plan, const Model& model, c
   return pieces;
 }
 
-// CsrRows of cells, the first column to the left and all others to the right.
+// Rows of cells, the first column to the left and all others to the right.
 std::string Table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;
   for (const auto& row : rows) {

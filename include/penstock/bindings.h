@@ -37,6 +37,7 @@ namespace penstock {
 
 namespace runtime {
 class ExecutableCore;
+class LaunchBinder;
 class ExecutableSet;
 class PendingBindings;
 class PipelineCore;
@@ -190,6 +191,7 @@ class PENSTOCK_EXPORT Bindings {
 
  private:
   friend class runtime::ExecutableCore;
+  friend class runtime::LaunchBinder;
   friend class runtime::ExecutableSet;
   friend class runtime::PendingBindings;
   friend class runtime::PipelineCore;

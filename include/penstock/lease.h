@@ -33,7 +33,7 @@ namespace penstock {
 
 namespace runtime {
 class ExecutableCore;
-struct Slot;
+struct RunSlot;
 }  // namespace runtime
 
 class PENSTOCK_EXPORT Lease {
@@ -70,11 +70,11 @@ class PENSTOCK_EXPORT Lease {
     void* data = nullptr;
     size_t elements = 0;
   };
-  Lease(std::shared_ptr<runtime::ExecutableCore> core, runtime::Slot* slot) : core_(std::move(core)), slot_(slot) {}
+  Lease(std::shared_ptr<runtime::ExecutableCore> core, runtime::RunSlot* slot) : core_(std::move(core)), slot_(slot) {}
   Memory Find(uint32_t graph, int32_t index, TypeInfo type) const;
 
   std::shared_ptr<runtime::ExecutableCore> core_;
-  runtime::Slot* slot_ = nullptr;
+  runtime::RunSlot* slot_ = nullptr;
 };
 
 }  // namespace penstock

@@ -20,6 +20,7 @@ namespace penstock {
 namespace runtime {
 class RunCore;
 class ExecutableCore;
+class LaunchBinder;
 class PipelineCore;
 }  // namespace runtime
 
@@ -54,6 +55,7 @@ class PENSTOCK_EXPORT Run {
 
  private:
   friend class runtime::ExecutableCore;
+  friend class runtime::LaunchBinder;
   friend class runtime::PipelineCore;
   friend class Bindings;
   bool drained() const;  // its work too

@@ -7,6 +7,7 @@
 namespace penstock::base {
 namespace {
 constexpr char kFaultUrl[] = "penstock.dev/fault";
+constexpr char kNodeUrl[] = "penstock.dev/node";
 
 absl::Status WithText(const absl::Status& status, std::string_view text) {
   if (status.ok()) return status;
@@ -38,6 +39,18 @@ std::optional<DeviceFault> FaultOf(const absl::Status& status) {
 bool IsFatal(const absl::Status& status) {
   const std::optional<DeviceFault> fault = FaultOf(status);
   return fault && fault->fatal;
+}
+
+absl::Status WithNode(absl::Status status, int32_t node) {
+  if (!status.ok() && node >= 0) status.SetPayload(kNodeUrl, absl::Cord(std::to_string(node)));
+  return status;
+}
+
+int32_t TakeNode(absl::Status& status) {
+  const auto payload = status.GetPayload(kNodeUrl);
+  if (!payload) return -1;
+  status.ErasePayload(kNodeUrl);
+  return static_cast<int32_t>(std::stol(std::string(*payload)));
 }
 
 absl::Status Prefixed(std::string_view prefix, const absl::Status& status) {

@@ -3,6 +3,7 @@
 // Threads: free functions without state.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +26,11 @@ struct DeviceFault {
 absl::Status WithFault(absl::Status status, DeviceFault fault);
 std::optional<DeviceFault> FaultOf(const absl::Status& status);
 bool IsFatal(const absl::Status& status);
+
+// The node of a plan that failed rides in the Status until somebody describes it (payload "penstock.dev/node", which
+// users never see): WithNode attaches it, TakeNode takes it out; -1: there is none.
+absl::Status WithNode(absl::Status status, int32_t node);
+int32_t TakeNode(absl::Status& status);
 
 // The same code and payloads with `prefix` before the message, parted by ": ".
 absl::Status Prefixed(std::string_view prefix, const absl::Status& status);

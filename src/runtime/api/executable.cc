@@ -40,7 +40,7 @@ absl::StatusOr<ExportedGraph> Executable::Export(const Bindings& bindings) {
                                          "graph is of one; use Executable::On");
   }
   const std::shared_ptr<runtime::ExecutableCore>& core = set_->members()[0].core;
-  PENSTOCK_ASSIGN_OR_RETURN(auto exported, core->Export(core, bindings));
+  PENSTOCK_ASSIGN_OR_RETURN(auto exported, runtime::GraphExport::Create(core, bindings));
   void* const native = exported->native();
   return ExportedGraph(std::move(exported), native);
 }
@@ -96,10 +96,10 @@ SubmissionReport Executable::submission_report() const {
   return set_ == nullptr ? SubmissionReport() : set_->submission_report();
 }
 std::string Executable::PlanText() const {
-  return set_ == nullptr ? "" : graph::PrintText(set_->first().plan(), set_->first().model());
+  return set_ == nullptr ? "" : graph::PrintText(set_->first().graph().plan(), set_->first().model());
 }
 std::string Executable::PlanDot() const {
-  return set_ == nullptr ? "" : graph::PrintDot(set_->first().plan(), set_->first().model());
+  return set_ == nullptr ? "" : graph::PrintDot(set_->first().graph().plan(), set_->first().model());
 }
 
 }  // namespace penstock

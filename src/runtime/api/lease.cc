@@ -19,11 +19,11 @@ absl::StatusOr<Run> Lease::Launch(const Bindings& bindings, Deadline deadline) {
 
 Lease::Memory Lease::Find(uint32_t graph, int32_t index, TypeInfo type) const {
   if (slot_ == nullptr || graph != core_->model().serial) return {};
-  const std::vector<graph::Instance>& instances = core_->plan().instances;
+  const std::vector<graph::Instance>& instances = core_->graph().plan().instances;
   for (size_t i = 0; i < instances.size(); ++i) {
     if (instances[i].buffer != index || !instances[i].leased) continue;
     if (core_->model().buffers[static_cast<size_t>(index)].type != type) return {};
-    return {slot_->pointers[i], static_cast<size_t>(instances[i].bytes) / type.size};
+    return {slot_->tables.pointers[i], static_cast<size_t>(instances[i].bytes) / type.size};
   }
   return {};
 }

@@ -46,24 +46,25 @@ GraphCacheCore::Entry::Entry(std::shared_ptr<ExecutableCore> executable, std::sh
 
 void GraphCacheCore::Entry::FindPlaces() {
   nodes.resize(declared->nodes.size());
-  const Program& program = core->program();
+  const Program& program = core->graph().program();
   for (size_t c = 0; c < program.calls.size(); ++c) {
     nodes[static_cast<size_t>(program.calls[c].decl)].call = static_cast<int32_t>(c);
   }
   for (size_t f = 0; f < program.fills.size(); ++f) {
-    const int32_t decl = core->plan().nodes[static_cast<size_t>(program.fills[f].node)].decl;
+    const int32_t decl = core->graph().plan().nodes[static_cast<size_t>(program.fills[f].node)].decl;
     nodes[static_cast<size_t>(decl)].fill = static_cast<int32_t>(f);
   }
   for (int s = 0; s < core->slots(); ++s) {
-    Slot& slot = core->slot(s);
-    slot.callables = std::vector<detail::Replaceable>(program.calls.size());
-    slot.fallbacks = std::vector<detail::Replaceable>(program.calls.size());
+    RunSlot& slot = core->slot(s);
+    slot.tables.callables = std::vector<detail::Replaceable>(program.calls.size());
+    slot.tables.fallbacks = std::vector<detail::Replaceable>(program.calls.size());
     std::vector<detail::DeclarationMatcher::Place>& of_nodes = places.emplace_back(nodes.size());
     for (size_t n = 0; n < nodes.size(); ++n) {
-      if (nodes[n].fill >= 0) of_nodes[n].values = slot.fills[static_cast<size_t>(nodes[n].fill)].pattern.data();
+      if (nodes[n].fill >= 0) of_nodes[n].values = slot.tables.fills[static_cast<size_t>(nodes[n].fill)].pattern.data();
       if (nodes[n].call < 0) continue;
       const auto call = static_cast<size_t>(nodes[n].call);
-      of_nodes[n] = {slot.args.data() + program.calls[call].block, &slot.callables[call], &slot.fallbacks[call]};
+      of_nodes[n] = {slot.tables.args.data() + program.calls[call].block, &slot.tables.callables[call],
+                     &slot.tables.fallbacks[call]};
     }
   }
 }
@@ -121,7 +122,7 @@ absl::StatusOr<Run> GraphCacheCore::LaunchChecked(const Declaration& declaration
 
 absl::StatusOr<std::optional<Run>> GraphCacheCore::TryEntry(Entry& entry, const Declaration& declaration,
                                                             Deadline deadline) {
-  absl::StatusOr<Slot*> slot = entry.core->Lease(deadline, /*wait=*/false);
+  absl::StatusOr<RunSlot*> slot = entry.core->Lease(deadline, /*wait=*/false);
   if (absl::IsResourceExhausted(slot.status())) {
     PENSTOCK_ASSIGN_OR_RETURN(const bool same, Compare(entry, nullptr, declaration));
     if (!same) return std::nullopt;
@@ -133,7 +134,7 @@ absl::StatusOr<std::optional<Run>> GraphCacheCore::TryEntry(Entry& entry, const 
   return run;
 }
 
-absl::StatusOr<std::optional<Run>> GraphCacheCore::TryIn(Slot& slot, Entry& entry, const Declaration& declaration,
+absl::StatusOr<std::optional<Run>> GraphCacheCore::TryIn(RunSlot& slot, Entry& entry, const Declaration& declaration,
                                                          Deadline deadline) {
   PENSTOCK_ASSIGN_OR_RETURN(const bool same, Compare(entry, &slot, declaration));
   if (!same) return std::nullopt;
@@ -142,7 +143,7 @@ absl::StatusOr<std::optional<Run>> GraphCacheCore::TryIn(Slot& slot, Entry& entr
   return std::optional<Run>(std::move(run));
 }
 
-absl::StatusOr<bool> GraphCacheCore::Compare(Entry& entry, Slot* slot, const Declaration& declaration) {
+absl::StatusOr<bool> GraphCacheCore::Compare(Entry& entry, RunSlot* slot, const Declaration& declaration) {
   entry.again.Begin(slot == nullptr ? std::span<const detail::DeclarationMatcher::Place>()
                                     : entry.places[static_cast<size_t>(slot->index)]);
   Graph graph(entry.declared, &entry.again);
@@ -153,12 +154,12 @@ absl::StatusOr<bool> GraphCacheCore::Compare(Entry& entry, Slot* slot, const Dec
 }
 
 // Also where the comparison has failed: the values are set, and none is found to differ a second time.
-void GraphCacheCore::TakeChanges(const Entry& entry, Slot& slot) {
+void GraphCacheCore::TakeChanges(const Entry& entry, RunSlot& slot) {
   for (const detail::DeclarationMatcher::Change& change : entry.again.changes()) {
     const NodeAt& at = entry.nodes[static_cast<size_t>(change.node)];
     if (at.call >= 0 && change.callable) {  // here whatever has a callable baked in learns that it is another
       const auto call = static_cast<size_t>(at.call);
-      slot.kernels[call].callable = slot.fallbacks[call].object();
+      slot.tables.kernels[call].callable = slot.tables.fallbacks[call].object();
     }
     if (slot.replay == nullptr) continue;
     if (at.call >= 0) slot.replay->ValueDiffers(at.call);
@@ -216,8 +217,8 @@ absl::StatusOr<std::shared_ptr<ExecutableCore>> GraphCacheCore::Compile(const Mo
   }
   for (;;) {
     auto core = ExecutableCore::Create(runtime_, model, options_.compile);
-    if (core.ok() && (*core)->program().leased >= 0) {
-      const auto leased = static_cast<size_t>((*core)->program().leased);
+    if (core.ok() && (*core)->graph().program().leased >= 0) {
+      const auto leased = static_cast<size_t>((*core)->graph().program().leased);
       return absl::InvalidArgumentError(graph::Prefix(model, "buffer", model.buffers[leased].name) +
                                         ": declared kSlot, and a GraphCache leases no slots to fill; declare it "
                                         "kPinned, or use Executable::Acquire");

@@ -61,9 +61,10 @@ class GraphCacheCore {
   absl::StatusOr<Run> LaunchChecked(const Declaration& declaration, Deadline deadline);
   // A run, where the declaration is the entry's.
   absl::StatusOr<std::optional<Run>> TryEntry(Entry& entry, const Declaration& declaration, Deadline deadline);
-  absl::StatusOr<std::optional<Run>> TryIn(Slot& slot, Entry& entry, const Declaration& declaration, Deadline deadline);
-  absl::StatusOr<bool> Compare(Entry& entry, Slot* slot, const Declaration& declaration);
-  void TakeChanges(const Entry& entry, Slot& slot);
+  absl::StatusOr<std::optional<Run>> TryIn(RunSlot& slot, Entry& entry, const Declaration& declaration,
+                                           Deadline deadline);
+  absl::StatusOr<bool> Compare(Entry& entry, RunSlot* slot, const Declaration& declaration);
+  void TakeChanges(const Entry& entry, RunSlot& slot);
   absl::Status CallDeclaration(const Declaration& declaration, Graph& graph);
   absl::StatusOr<Run> LaunchNew(const Declaration& declaration, Deadline deadline);
   absl::StatusOr<std::shared_ptr<ExecutableCore>> Compile(const Model& model);

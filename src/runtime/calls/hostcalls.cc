@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "src/base/catch_all.h"
-#include "src/runtime/core/runtime_core.h"
-#include "src/runtime/executable/executable_core.h"
+#include "src/runtime/calls/host_call.h"
 
 namespace penstock::runtime {
 namespace {
@@ -23,12 +22,13 @@ std::string Ms(std::chrono::nanoseconds time) {
 
 }  // namespace
 
-Hostcalls::Hostcalls(ExecutableCore& core, Slot& slot, memory::PinnedBlock questions)
-    : core_(core),
+Hostcalls::Hostcalls(const CompiledGraph& graph, RuntimeCore& runtime, Slot& slot, memory::PinnedBlock questions)
+    : graph_(graph),
+      runtime_(runtime),
       slot_(slot),
       memory_(std::move(questions)),
       questions_(static_cast<driver::HostcallSlot*>(memory_.data())),
-      states_(core.program().hostcalls.size()) {
+      states_(graph.program().hostcalls.size()) {
   const size_t count = states_.size();
   for (size_t i = 0; i < count; ++i) {
     new (&questions_[i]) driver::HostcallSlot();
@@ -36,7 +36,7 @@ Hostcalls::Hostcalls(ExecutableCore& core, Slot& slot, memory::PinnedBlock quest
   }
   for (driver::HostcallArgs& args : args_) argv_.push_back(&args);
   for (size_t i = 0; i < count; ++i) {
-    const HostcallEntry& entry = core.program().hostcalls[i];
+    const HostcallEntry& entry = graph.program().hostcalls[i];
     driver::KernelOp op = driver::LibraryOp(entry.code, &argv_[i], sizeof(driver::HostcallArgs));
     op.tag = {&slot.fault, entry.node};
     op.uses = &slot;
@@ -47,11 +47,11 @@ Hostcalls::Hostcalls(ExecutableCore& core, Slot& slot, memory::PinnedBlock quest
 void Hostcalls::BeginRun(int64_t serial) {
   serial_ = serial;
   for (size_t i = 0; i < states_.size(); ++i) states_[i].number = Load(questions_[i].asked);
-  core_.runtime().poller().Watch(this);
+  runtime_.poller().Watch(this);
 }
 
 void Hostcalls::EndRun() {
-  core_.runtime().poller().Forget(this);
+  runtime_.poller().Forget(this);
   ReportUnanswered();
 }
 
@@ -75,7 +75,7 @@ void Hostcalls::Beat(const host::HostcallPoller::Sign& sign) {
     if ((Load(question.answered) & ~kGivenUp) == asked) continue;
     const std::atomic_ref<uint64_t> beat(question.beat);
     beat.store(beat.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    const bool on_worker = state.calling.load(std::memory_order_acquire) && !core_.program().hostcalls[i].inline_call;
+    const bool on_worker = state.calling.load(std::memory_order_acquire) && !graph_.program().hostcalls[i].inline_call;
     if (on_worker || state.pending != asked || state.looks != sign.looks) {
       state.pending = asked;
       state.looks = sign.looks;
@@ -83,7 +83,7 @@ void Hostcalls::Beat(const host::HostcallPoller::Sign& sign) {
       continue;
     }
     state.waited += sign.counted;
-    if (state.waited > core_.runtime().hostcall_patience()) GiveUp(i, sign);
+    if (state.waited > runtime_.hostcall_patience()) GiveUp(i, sign);
   }
 }
 
@@ -99,7 +99,7 @@ void Hostcalls::GiveUp(size_t ask, const host::HostcallPoller::Sign& sign) {
 }
 
 std::string Hostcalls::WhyNoSign(size_t ask, const host::HostcallPoller::Sign& sign) const {
-  const std::string time = Ms(core_.runtime().hostcall_patience());
+  const std::string time = Ms(runtime_.hostcall_patience());
   const std::string what_to_do = "an Inline node takes 100 us at most, so make ";
   if (sign.looking_at == this && inline_call_.load(std::memory_order_relaxed) == static_cast<int32_t>(ask)) {
     return "its callable has kept the thread that answers devices for " + time +
@@ -118,7 +118,7 @@ std::string Hostcalls::WhyNoSign(size_t ask, const host::HostcallPoller::Sign& s
 
 std::string Hostcalls::Calling() const {
   const int32_t ask = inline_call_.load(std::memory_order_relaxed);
-  return ask < 0 ? "" : core_.TextOfNode(core_.program().hostcalls[static_cast<size_t>(ask)].node);
+  return ask < 0 ? "" : graph_.TextOfNode(graph_.program().hostcalls[static_cast<size_t>(ask)].node);
 }
 
 bool Hostcalls::IsGivenUp(size_t ask, uint64_t number) const {
@@ -127,13 +127,13 @@ bool Hostcalls::IsGivenUp(size_t ask, uint64_t number) const {
 
 // False: it is being called elsewhere as often as it may be at once; the next look tries again.
 bool Hostcalls::Begin(size_t ask) {
-  const HostcallEntry& entry = core_.program().hostcalls[ask];
+  const HostcallEntry& entry = graph_.program().hostcalls[ask];
   if (const uint64_t number = Load(questions_[ask].asked); IsGivenUp(ask, number)) {
     states_[ask].number = number;  // the device has gone on: it must not be called beside what follows
     return false;
   }
   const bool call = !slot_.fault.failed();
-  if (call && !core_.EnterGate(entry.node)) return false;
+  if (call && !graph_.EnterGate(entry.node)) return false;
   State& state = states_[ask];
   state.number = Load(questions_[ask].asked);
   if (!call) {
@@ -146,8 +146,8 @@ bool Hostcalls::Begin(size_t ask) {
     inline_call_.store(static_cast<int32_t>(ask), std::memory_order_relaxed);
     CallAndAnswer(ask);
   } else {
-    core_.runtime().workers().Post({&Hostcalls::RunTask, this, static_cast<int64_t>(ask), true},
-                                   core_.runtime().GroupOf(core_.home()));
+    runtime_.workers().Post({&Hostcalls::RunTask, this, static_cast<int64_t>(ask), true},
+                            runtime_.GroupOf(graph_.home()));
   }
   return true;
 }
@@ -158,19 +158,19 @@ void Hostcalls::RunTask(void* self, int64_t ask) {
 
 // Once nobody is being called the run may end, and the board with it.
 void Hostcalls::CallAndAnswer(size_t ask) {
-  const HostcallEntry& entry = core_.program().hostcalls[ask];
+  const HostcallEntry& entry = graph_.program().hostcalls[ask];
   base::WhenThreadEnds ended([&] { EndCall(ask); });
-  core_.CallHostcall(slot_, entry, serial_);
+  RunHostcall(graph_, slot_, entry, serial_);
   ended.Cancel();
   EndCall(ask);
 }
 
 void Hostcalls::EndCall(size_t ask) {
-  const HostcallEntry& entry = core_.program().hostcalls[ask];
-  core_.LeaveGate(entry.node);
+  const HostcallEntry& entry = graph_.program().hostcalls[ask];
+  graph_.LeaveGate(entry.node);
   Answer(ask);
   if (entry.inline_call) inline_call_.store(-1, std::memory_order_relaxed);
-  RuntimeCore& runtime = core_.runtime();
+  RuntimeCore& runtime = runtime_;  // this may be gone after the decrement
   states_[ask].calling.store(false, std::memory_order_release);
   open_.fetch_sub(1, std::memory_order_release);
   runtime.event_count().Notify();  // runs that wait for the gate, or whose work has ended before
@@ -191,7 +191,7 @@ void Hostcalls::ReportUnanswered() {
     }
     std::atomic_ref<uint64_t>(question.unanswered).store(0, std::memory_order_relaxed);
     std::atomic_ref<uint64_t>(question.answered).store(Load(question.asked), std::memory_order_relaxed);
-    if (!why.empty()) slot_.fault.Fail(core_.program().hostcalls[i].node, absl::DeadlineExceededError(why));
+    if (!why.empty()) slot_.fault.Fail(graph_.program().hostcalls[i].node, absl::DeadlineExceededError(why));
   }
 }
 

@@ -4,7 +4,7 @@
 // answered, whatever has come of it. A question of a run that has failed is answered without a call. One that is
 // pending while the poller gives no sign for as long as the patience is given up, and fails the run.
 //
-// Ownership: belongs to its slot, whose operations it has; borrows the executable.
+// Ownership: belongs to its slot, whose operations it has; borrows the compiled graph and the runtime.
 // Threads:   the poller looks; workers answer; the watchdog gives up; the rest is for whoever owns the run.
 // Ordering:  what the callable did comes before what follows the node.
 // Errors:    those of callables go to the slot's RunFault.
@@ -20,16 +20,16 @@
 #include "src/driver/hostcall_slot.h"
 #include "src/host/hostcall_poller.h"
 #include "src/memory/pinned_pool.h"
+#include "src/runtime/core/runtime_core.h"
+#include "src/runtime/program/compiled_graph.h"
+#include "src/runtime/slot/slot.h"
 
 namespace penstock::runtime {
-
-class ExecutableCore;
-struct Slot;
 
 class Hostcalls final : public host::HostcallPoller::Source {
  public:
   // Of the slot's Program::hostcalls, of which there are some. `questions`: memory for as many.
-  Hostcalls(ExecutableCore& core, Slot& slot, memory::PinnedBlock questions);
+  Hostcalls(const CompiledGraph& graph, RuntimeCore& runtime, Slot& slot, memory::PinnedBlock questions);
 
   // The operation of an entry of Program::hostcalls.
   const driver::KernelOp& op(int32_t ask) const { return ops_[static_cast<size_t>(ask)]; }
@@ -66,7 +66,8 @@ class Hostcalls final : public host::HostcallPoller::Source {
   void Answer(size_t ask);
   static void RunTask(void* self, int64_t ask);
 
-  ExecutableCore& core_;
+  const CompiledGraph& graph_;
+  RuntimeCore& runtime_;
   Slot& slot_;
   const memory::PinnedBlock memory_;
   driver::HostcallSlot* const questions_;

@@ -9,18 +9,24 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "src/driver/driver.h"
+#include "src/runtime/calls/launch_objects.h"
+#include "src/runtime/program/compiled_graph.h"
+#include "src/runtime/slot/slot.h"
 
 namespace penstock::runtime {
 
-class ExecutableCore;
-struct Slot;
+// `call` (Program::calls) submits to the stream of `objects`, which are those of its lane; on a host device its host
+// fallback does.
+absl::Status CallLaunch(const CompiledGraph& graph, Slot& slot, LaunchObjects& objects, int32_t call);
 
-// `call` (Program::calls) submits to the lane's stream; on a host device its host fallback does.
-absl::Status CallLaunch(ExecutableCore& core, Slot& slot, int32_t call, int32_t lane);
-
-// What it submits, as a graph. The capture has ended, whatever is returned: the callable's failure, or what has broken
-// the capture. `calls` grows by how often it was called: again where it had an object made (LaunchContext::Get).
-absl::StatusOr<driver::Graph> CaptureLaunch(ExecutableCore& core, Slot& slot, int32_t call, int32_t lane,
-                                            int64_t& calls);
+// What it submits, as a graph, and how often it was called for that: again where it had an object made
+// (LaunchContext::Get). The capture has ended, whatever is returned: else the callable's failure, or what has broken
+// the capture.
+struct CapturedLaunch {
+  driver::Graph graph;
+  int64_t calls = 0;
+};
+absl::StatusOr<CapturedLaunch> CaptureLaunch(const CompiledGraph& graph, Slot& slot, LaunchObjects& objects,
+                                             int32_t call);
 
 }  // namespace penstock::runtime

@@ -66,19 +66,19 @@ absl::StatusOr<Run> ExecutableSet::Launch(const Bindings& bindings, Deadline dea
     PENSTOCK_ASSIGN_OR_RETURN(const KeyedHome home, FindHome(bindings.key_->value));
     only = home.member;
   }
-  Slot* slot = nullptr;
+  RunSlot* slot = nullptr;
   PENSTOCK_ASSIGN_OR_RETURN(const int member, TakeSlot(only, deadline, wait, slot));
   return members_[static_cast<size_t>(member)].core->Start(slot, bindings, deadline);
 }
 
-absl::StatusOr<std::pair<std::shared_ptr<ExecutableCore>, Slot*>> ExecutableSet::Lease(Deadline deadline,
-                                                                                       bool wait) const {
+absl::StatusOr<std::pair<std::shared_ptr<ExecutableCore>, RunSlot*>> ExecutableSet::Lease(Deadline deadline,
+                                                                                          bool wait) const {
   if (members_.size() == 1) {
-    PENSTOCK_ASSIGN_OR_RETURN(Slot * slot, first().Lease(deadline, wait));
+    PENSTOCK_ASSIGN_OR_RETURN(RunSlot * slot, first().Lease(deadline, wait));
     return std::pair(members_[0].core, slot);
   }
   PENSTOCK_RETURN_IF_ERROR(first().CheckLease(wait));
-  Slot* slot = nullptr;
+  RunSlot* slot = nullptr;
   PENSTOCK_ASSIGN_OR_RETURN(const int member, TakeSlot(-1, deadline, wait, slot));
   const std::shared_ptr<ExecutableCore>& core = members_[static_cast<size_t>(member)].core;
   core->MarkLeased(slot);
@@ -86,7 +86,7 @@ absl::StatusOr<std::pair<std::shared_ptr<ExecutableCore>, Slot*>> ExecutableSet:
 }
 
 // What has ended meanwhile is seen first, or a device would be passed over that is free.
-absl::StatusOr<int> ExecutableSet::TakeSlot(int only, Deadline deadline, bool wait, Slot*& slot) const {
+absl::StatusOr<int> ExecutableSet::TakeSlot(int only, Deadline deadline, bool wait, RunSlot*& slot) const {
   RuntimeCore& runtime = first().runtime();
   int taken = -1;
   const auto take = [&] {
@@ -109,7 +109,7 @@ absl::StatusOr<int> ExecutableSet::TakeSlot(int only, Deadline deadline, bool wa
       text + "; wait for a run to end, use Launch or Acquire, which wait, or compile with more slots");
 }
 
-int ExecutableSet::TakeBest(int only, Slot*& slot) const {
+int ExecutableSet::TakeBest(int only, RunSlot*& slot) const {
   const auto load_of = [&](int m) {
     const Member& member = members_[static_cast<size_t>(m)];
     DeviceLoad load = member.core->load();
@@ -134,7 +134,7 @@ int ExecutableSet::MemberOn(int device) const {
 // The States are divided between the members of all, of which On has left one here.
 absl::StatusOr<KeyedHome> ExecutableSet::FindHome(uint64_t key, int only) const {
   if (members_.size() == 1) only = 0;
-  const int wanted = only < 0 ? -1 : members_[static_cast<size_t>(only)].core->key_member();
+  const int wanted = only < 0 ? -1 : members_[static_cast<size_t>(only)].core->binder().member();
   PENSTOCK_ASSIGN_OR_RETURN(KeyedHome home, keyed()->Find(key, wanted));
   if (only >= 0) home.member = only;
   return home;
@@ -155,7 +155,7 @@ SubmissionReport ExecutableSet::submission_report() const {
   SubmissionReport all = first().submission_report();
   for (size_t m = 1; m < members_.size(); ++m) {
     const SubmissionReport submission_report = members_[m].core->submission_report();
-    const std::string& device = first().device(members_[m].share.device).info.name;
+    const std::string& device = first().graph().device(members_[m].share.device).info.name;
     for (const std::string& note : submission_report.notes)
       all.notes.push_back(absl::StrCat("on ", device, ": ", note));
     all.graphs += submission_report.graphs;
@@ -178,7 +178,7 @@ MemoryReport ExecutableSet::memory() const {
   MemoryReport all;
   for (const Member& member : members_) {
     const ExecutableCore& core = *member.core;
-    MemoryReport one = graph::ReportMemory(core.plan(), core.model(), names, core.slots());
+    MemoryReport one = graph::ReportMemory(core.graph().plan(), core.model(), names, core.slots());
     if (&core == &first()) {
       all = std::move(one);
       continue;

@@ -26,7 +26,7 @@ class ExecutableSet {
   };
   struct Taken {
     ExecutableCore* core = nullptr;
-    Slot* slot = nullptr;
+    RunSlot* slot = nullptr;
   };
 
   static absl::StatusOr<std::shared_ptr<ExecutableSet>> Create(const std::shared_ptr<RuntimeCore>& runtime,
@@ -35,11 +35,11 @@ class ExecutableSet {
 
   absl::StatusOr<Run> Launch(const Bindings& bindings, Deadline deadline, bool wait) const;
   // A slot for its holder alone, of whatever device.
-  absl::StatusOr<std::pair<std::shared_ptr<ExecutableCore>, Slot*>> Lease(Deadline deadline, bool wait) const;
+  absl::StatusOr<std::pair<std::shared_ptr<ExecutableCore>, RunSlot*>> Lease(Deadline deadline, bool wait) const;
 
   const std::vector<Member>& members() const { return members_; }
   ExecutableCore& first() const { return *members_[0].core; }
-  KeyedStates* keyed() const { return first().keyed(); }
+  KeyedStates* keyed() const { return first().binder().keyed(); }
   // That of the device; -1: none.
   int MemberOn(int device) const;
   // Where the key's States are, as one of this set's members, of one with such; `only`: where they must be, -1:
@@ -51,8 +51,8 @@ class ExecutableSet {
 
  private:
   // `only`: the member whose slots will do; -1: any.
-  absl::StatusOr<int> TakeSlot(int only, Deadline deadline, bool wait, Slot*& slot) const;
-  int TakeBest(int only, Slot*& slot) const;
+  absl::StatusOr<int> TakeSlot(int only, Deadline deadline, bool wait, RunSlot*& slot) const;
+  int TakeBest(int only, RunSlot*& slot) const;
 
   const std::vector<Member> members_;
 };

@@ -2,34 +2,38 @@
 //
 // Ownership: see exported_graph.h. When it goes, nothing that was made of the graph is used any more.
 // Threads:   made and destroyed by one thread, any; constant between.
+// Errors:    FailedPrecondition for what an exported graph cannot have; else as a launch.
 #pragma once
 
 #include <memory>
 #include <utility>
 
-#include "src/runtime/graph_exec/slot_graphs.h"
+#include "absl/status/statusor.h"
+#include "src/runtime/executable/executable_core.h"
 
 namespace penstock::runtime {
 
-class ExecutableCore;
-struct Slot;
-
 class GraphExport {
  public:
-  // `core`: as an Executable holds it. The slot is leased.
-  GraphExport(std::shared_ptr<ExecutableCore> core, Slot* slot) : core_(std::move(core)), slot_(slot) {}
+  // What a launch with these bindings would do. `core`: as an Executable holds it.
+  static absl::StatusOr<std::shared_ptr<const GraphExport>> Create(std::shared_ptr<ExecutableCore> core,
+                                                                   const Bindings& bindings);
+  // The slot is leased.
+  GraphExport(std::shared_ptr<ExecutableCore> core, RunSlot* slot) : core_(std::move(core)), slot_(slot) {}
   ~GraphExport();
   GraphExport(const GraphExport&) = delete;
   GraphExport& operator=(const GraphExport&) = delete;
 
-  void Set(std::unique_ptr<SlotGraphs> graph) { graph_ = std::move(graph); }
   // OK, or the first failure of its Host nodes.
   absl::Status status() const;
   void* native() const { return graph_->native_whole(); }
 
  private:
+  absl::Status Bind(const Bindings& bindings);
+  absl::Status Make();
+
   const std::shared_ptr<ExecutableCore> core_;
-  Slot* const slot_;
+  RunSlot* const slot_;
   std::unique_ptr<SlotGraphs> graph_;
 };
 

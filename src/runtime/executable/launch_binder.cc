@@ -1,5 +1,5 @@
-// How a launch applies bindings to a slot: checks every value and address, then patches what they change. Memory that
-// the slot has bound already is left as it is.
+#include "src/runtime/executable/launch_binder.h"
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -10,10 +10,9 @@
 #include "graph/common/message.h"
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
-#include "src/runtime/core/runtime_core.h"
-#include "src/runtime/executable/executable_core.h"
 #include "src/runtime/run/application_stream.h"
 #include "src/runtime/run/run_core.h"
+#include "src/runtime/slot/apply_shapes.h"
 #include "src/runtime/slot/copy_operations.h"
 
 namespace penstock::runtime {
@@ -53,10 +52,11 @@ bool SameSignature(const Model& a, const Model& b) {
   return a.serial == b.serial && a.params.size() == b.params.size() && a.buffers.size() == b.buffers.size();
 }
 
-absl::Status ExecutableCore::Bind(Slot& slot, const Bindings& bindings) {
-  if (bindings.model_ != model_ && (bindings.model_ == nullptr || !SameSignature(*bindings.model_, *model_))) {
+absl::Status LaunchBinder::Bind(RunSlot& slot, const Bindings& bindings) {
+  if (bindings.model_ != context_.graph.shared_model() &&
+      (bindings.model_ == nullptr || !SameSignature(*bindings.model_, model()))) {
     return absl::InvalidArgumentError(
-        graph::Prefix(*model_) +
+        graph::Prefix(model()) +
         ": the bindings were made by an executable of another graph, or by none; use this one's bindings()");
   }
   if (!bindings.mistakes_.empty()) return bindings.mistakes_.front().mistake;
@@ -64,29 +64,29 @@ absl::Status ExecutableCore::Bind(Slot& slot, const Bindings& bindings) {
   PENSTOCK_ASSIGN_OR_RETURN(const bool other_key, BindKey(slot, bindings));
   const bool reshaped = BindParams(slot, bindings);
   if (reshaped || other_key || !IsStillBound(slot, bindings)) {
-    slot.stamp = 0;
+    slot.bound.version = 0;
     if (slot.replay != nullptr) slot.replay->AllMayDiffer();
-    if (program_.dynamic) PENSTOCK_RETURN_IF_ERROR(ApplyDynamicShapes(*model_, program_, slot));
+    if (program().dynamic) PENSTOCK_RETURN_IF_ERROR(ApplyDynamicShapes(model(), program(), slot.tables));
     PENSTOCK_RETURN_IF_ERROR(BindBuffers(slot, bindings));
     PatchPointers(slot);
-    slot.stamp = bindings.version_;
+    slot.bound.version = bindings.version_;
   }
-  if (!slot.kept.empty()) slot.keep_alive.resize(model_->buffers.size());
-  for (const int32_t b : slot.kept) {
-    slot.keep_alive[static_cast<size_t>(b)] = bindings.buffers_[static_cast<size_t>(b)].keep_alive;
+  if (!slot.bound.retained.empty()) slot.bound.keep_alive.resize(model().buffers.size());
+  for (const int32_t b : slot.bound.retained) {
+    slot.bound.keep_alive[static_cast<size_t>(b)] = bindings.buffers_[static_cast<size_t>(b)].keep_alive;
   }
   return BindPredecessors(slot, bindings);
 }
 
-absl::StatusOr<bool> ExecutableCore::BindKey(Slot& slot, const Bindings& bindings) {
+absl::StatusOr<bool> LaunchBinder::BindKey(RunSlot& slot, const Bindings& bindings) {
   if (keyed_ == nullptr) return false;
   if (!bindings.key_) {
     const auto b = static_cast<size_t>(keyed_->buffers()[0]);
-    return Refuse(absl::StatusCode::kFailedPrecondition, *model_, "state", model_->buffers[b].name,
+    return Refuse(absl::StatusCode::kFailedPrecondition, model(), "state", model().buffers[b].name,
                   "there is one for each key, and the launch names none; call Bindings::SetKey");
   }
-  PENSTOCK_ASSIGN_OR_RETURN(const KeyedHome home, keyed_->Find(bindings.key_->value, key_member_));
-  const int before = std::exchange(slot.home, home).place;
+  PENSTOCK_ASSIGN_OR_RETURN(const KeyedHome home, keyed_->Find(bindings.key_->value, member_));
+  const int before = std::exchange(slot.bound.home, home).place;
   if (before == home.place) return false;
   const std::span<const int32_t> keyed = keyed_->buffers();  // ascending
   const auto state = [&](int32_t buffer) -> const StateCore* {
@@ -94,33 +94,33 @@ absl::StatusOr<bool> ExecutableCore::BindKey(Slot& slot, const Bindings& binding
     if (at == keyed.end() || *at != buffer) return nullptr;
     return keyed_->state(home, static_cast<size_t>(at - keyed.begin())).get();
   };
-  for (size_t i = 0; i < plan_.instances.size(); ++i) {
-    const graph::Instance& instance = plan_.instances[i];
+  for (size_t i = 0; i < plan().instances.size(); ++i) {
+    const graph::Instance& instance = plan().instances[i];
     if (instance.space != graph::Space::kState) continue;
-    if (const StateCore* const of = state(instance.buffer)) slot.pointers[i] = of->memory();
+    if (const StateCore* const of = state(instance.buffer)) slot.tables.pointers[i] = of->memory();
   }
-  for (size_t u = 0; u < plan_.states.size(); ++u) {
-    if (const StateCore* const of = state(plan_.states[u].buffer)) slot.ticket.places[u].queue = &of->queue();
+  for (size_t u = 0; u < plan().states.size(); ++u) {
+    if (const StateCore* const of = state(plan().states[u].buffer)) slot.ticket.places[u].queue = &of->queue();
   }
   return true;
 }
 
 // Whether the slot is as its last run left it: bound to the same memory, which is of the kind it was.
-bool ExecutableCore::IsStillBound(const Slot& slot, const Bindings& bindings) const {
-  return slot.stamp != 0 && slot.stamp == bindings.version_ && slot.kinds.StillTrue(*driver_);
+bool LaunchBinder::IsStillBound(const RunSlot& slot, const Bindings& bindings) const {
+  return slot.bound.version != 0 && slot.bound.version == bindings.version_ && slot.bound.kinds.StillTrue(driver());
 }
 
-absl::Status ExecutableCore::CheckParams(const Bindings& bindings) const {
-  for (size_t p = 0; p < model_->params.size(); ++p) {
-    const ParamDecl& decl = model_->params[p];
+absl::Status LaunchBinder::CheckParams(const Bindings& bindings) const {
+  for (size_t p = 0; p < model().params.size(); ++p) {
+    const ParamDecl& decl = model().params[p];
     if (!bindings.param_set_[p]) {
-      return Refuse(absl::StatusCode::kFailedPrecondition, *model_, "param", decl.name,
+      return Refuse(absl::StatusCode::kFailedPrecondition, model(), "param", decl.name,
                     "not set; every parameter needs a value before the first launch; call Set");
     }
     if (!decl.has_max) continue;
     const int64_t value = ReadInteger(decl, bindings.params_.data() + bindings.param_offsets_[p]);
     if (value < 0 || value > decl.max) {  // an unsigned one that is larger than any other is negative here
-      return Refuse(absl::StatusCode::kInvalidArgument, *model_, "param", decl.name,
+      return Refuse(absl::StatusCode::kInvalidArgument, model(), "param", decl.name,
                     "set to " + TextOfInteger(decl, value) + "; declared AtMost(" + std::to_string(decl.max) +
                         "), so it must be 0 to " + std::to_string(decl.max));
     }
@@ -129,94 +129,103 @@ absl::Status ExecutableCore::CheckParams(const Bindings& bindings) const {
 }
 
 // Writes the parameters that are not what they were in the slot's run before. Whether a shape depends on one of them.
-bool ExecutableCore::BindParams(Slot& slot, const Bindings& bindings) {
-  bool reshaped = !slot.params_known && program_.dynamic;
-  for (size_t p = 0; p < model_->params.size(); ++p) {
-    const ParamDecl& decl = model_->params[p];
+bool LaunchBinder::BindParams(RunSlot& slot, const Bindings& bindings) {
+  bool reshaped = !slot.tables.params_known && program().dynamic;
+  for (size_t p = 0; p < model().params.size(); ++p) {
+    const ParamDecl& decl = model().params[p];
     const std::byte* const value = bindings.params_.data() + bindings.param_offsets_[p];
-    std::byte* const known = slot.param_bytes.data() + program_.param_at[p];
-    if (slot.params_known && std::memcmp(known, value, decl.type.size) == 0) continue;
-    reshaped = reshaped || program_.shaping[p];
+    std::byte* const known = slot.tables.param_bytes.data() + program().param_at[p];
+    if (slot.tables.params_known && std::memcmp(known, value, decl.type.size) == 0) continue;
+    reshaped = reshaped || program().shaping[p];
     std::memcpy(known, value, decl.type.size);
-    if (decl.is_integer) slot.param_values[p] = ReadInteger(decl, value);
-    if (const int32_t i = program_.param_instance[p]; i >= 0) {
-      std::memcpy(slot.pointers[static_cast<size_t>(i)], value, decl.type.size);
+    if (decl.is_integer) slot.tables.param_values[p] = ReadInteger(decl, value);
+    if (const int32_t i = program().param_instance[p]; i >= 0) {
+      std::memcpy(slot.tables.pointers[static_cast<size_t>(i)], value, decl.type.size);
     }
     if (slot.replay != nullptr && slot.replay->ReadsByRef(p)) continue;
-    for (uint32_t i = program_.params_begin[p]; i < program_.params_begin[p + 1]; ++i) {
-      const ParamPatch& patch = program_.params[i];
+    for (uint32_t i = program().params_begin[p]; i < program().params_begin[p + 1]; ++i) {
+      const ParamPatch& patch = program().params[i];
       if (slot.replay != nullptr && !slot.replay->TakesParam(patch.call)) continue;
-      std::memcpy(slot.args.data() + patch.at, value, patch.size);
+      std::memcpy(slot.tables.args.data() + patch.at, value, patch.size);
     }
   }
-  slot.params_known = true;
+  slot.tables.params_known = true;
   return reshaped;
 }
 
-absl::Status ExecutableCore::BindBuffers(Slot& slot, const Bindings& bindings) {
-  slot.kinds.Forget();
-  slot.kept.clear();
-  slot.taken.clear();
-  for (size_t b = 0; b < model_->buffers.size(); ++b) {
-    const BufferDecl& decl = model_->buffers[b];
+absl::Status LaunchBinder::BindBuffers(RunSlot& slot, const Bindings& bindings) {
+  slot.bound.kinds.Forget();
+  slot.bound.retained.clear();
+  slot.bound.consumed.clear();
+  for (size_t b = 0; b < model().buffers.size(); ++b) {
+    const BufferDecl& decl = model().buffers[b];
     if (!IsBound(decl.role)) continue;
     if (IsLeased(decl)) {
       if (bindings.buffers_[b].elements < 0) continue;
-      return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name,
+      return Refuse(absl::StatusCode::kInvalidArgument, model(), "buffer", decl.name,
                     "memory is bound, but declared kSlot: it has the slot's own; write to Lease::span, or declare it "
                     "kHost or kPinned");
     }
     PENSTOCK_RETURN_IF_ERROR(BindBuffer(slot, decl, b, bindings.buffers_[b]));
-    if (bindings.buffers_[b].keep_alive != nullptr) slot.kept.push_back(static_cast<int32_t>(b));
-    if (bindings.buffers_[b].once) slot.taken.push_back(static_cast<int32_t>(b));
+    if (bindings.buffers_[b].keep_alive != nullptr) slot.bound.retained.push_back(static_cast<int32_t>(b));
+    if (bindings.buffers_[b].once) slot.bound.consumed.push_back(static_cast<int32_t>(b));
   }
   return CheckOverlaps(slot);
 }
 
-absl::Status ExecutableCore::BindPredecessors(Slot& slot, const Bindings& bindings) {
-  for (size_t a = 0; a < plan_.external_deps.size(); ++a) {
-    const auto b = static_cast<size_t>(plan_.external_deps[a].buffer);
+absl::Status LaunchBinder::BindPredecessors(RunSlot& slot, const Bindings& bindings) {
+  for (size_t a = 0; a < plan().external_deps.size(); ++a) {
+    const auto b = static_cast<size_t>(plan().external_deps[a].buffer);
     const auto external_dep = static_cast<int32_t>(a);
     for (const Run& run : bindings.buffers_[b].runs_ahead) {
-      if (!run.state_->IsOf(*runtime_, driver_)) {
-        return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", model_->buffers[b].name,
+      if (!run.state_->IsOf(*context_.runtime, &driver())) {
+        return Refuse(absl::StatusCode::kInvalidArgument, model(), "buffer", model().buffers[b].name,
                       "After was given a run of another runtime, or on devices of another driver; events join those "
                       "of one only; wait for it on the host");
       }
       run.state_->Ref();
-      slot.ahead.push_back({external_dep, run.state_});
+      slot.predecessors.runs.push_back({external_dep, run.state_});
     }
-    for (void* const event : bindings.buffers_[b].events_ahead) slot.events_ahead.push_back({external_dep, event});
+    for (void* const event : bindings.buffers_[b].events_ahead)
+      slot.predecessors.events.push_back({external_dep, event});
   }
-  for (const Predecessor& ahead : slot.ahead) ahead.run->Follow();
+  for (const RunPredecessor& before : slot.predecessors.runs) before.run->Follow();
   return absl::OkStatus();
 }
 
-// When it is settled which lanes the run is submitted on.
-absl::Status ExecutableCore::WaitForNative(Slot& slot, const Bindings& bindings, int& stream_device) {
-  const absl::Status waits = executor_.WaitForEvents(slot);
-  if (!waits.ok()) return base::Prefixed(graph::Prefix(*model_) + ": an event given to After", waits);
-  if (bindings.stream_ == nullptr) return absl::OkStatus();
-  const absl::StatusOr<int> behind = BeginBehindStream(*this, slot, bindings.stream_);
-  if (!behind.ok()) return base::Prefixed(graph::Prefix(*model_) + ": the stream given to On", behind.status());
-  stream_device = *behind;
-  return absl::OkStatus();
+absl::StatusOr<int> LaunchBinder::WaitForNative(RunSlot& slot, const Bindings& bindings) {
+  const absl::Status waits = context_.submitter.WaitForEvents(slot);
+  if (!waits.ok()) return base::Prefixed(context_.graph.Label() + ": an event given to After", waits);
+  if (bindings.stream_ == nullptr) return -1;
+  const absl::StatusOr<int> device = BeginBehindStream(slot, bindings.stream_);
+  if (!device.ok()) return base::Prefixed(context_.graph.Label() + ": the stream given to On", device.status());
+  return *device;
+}
+
+absl::Status LaunchBinder::EnterStates(RunSlot& slot) {
+  if (slot.ticket.places.empty()) return absl::OkStatus();
+  StateOrder& order = context_.runtime->states();
+  const absl::Status entered = order.Enter(slot.ticket);
+  if (!entered.ok()) return base::Prefixed(context_.graph.Label(), entered);
+  if (keyed_ == nullptr || keyed_->IsStill(slot.bound.home)) return absl::OkStatus();
+  order.Leave(slot.ticket);
+  return absl::FailedPreconditionError(context_.graph.Label() + ": the key was forgotten while it was launched");
 }
 
 // The next run has them; launches after that need others.
-void ExecutableCore::TakeOver(Slot& slot, const Bindings& bindings) {
-  for (const int32_t b : slot.taken) bindings.buffers_[static_cast<size_t>(b)] = {};
-  if (!slot.taken.empty()) bindings.version_ = 0;
+void LaunchBinder::TakeOver(RunSlot& slot, const Bindings& bindings) {
+  for (const int32_t b : slot.bound.consumed) bindings.buffers_[static_cast<size_t>(b)] = {};
+  if (!slot.bound.consumed.empty()) bindings.version_ = 0;
 }
 
-absl::Status ExecutableCore::BindBuffer(Slot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory) {
-  const auto [wanted, most] = ElementsToBind(slot.boxes[buffer]);
+absl::Status LaunchBinder::BindBuffer(RunSlot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory) {
+  const auto [wanted, most] = ElementsToBind(slot.tables.boxes[buffer]);
   if (memory.elements < 0) {
-    return Refuse(absl::StatusCode::kFailedPrecondition, *model_, "buffer", decl.name,
+    return Refuse(absl::StatusCode::kFailedPrecondition, model(), "buffer", decl.name,
                   "nothing is bound; every Input, Output and InOut needs memory; call Set");
   }
   if (memory.elements < wanted || memory.elements > most) {
-    return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name,
+    return Refuse(absl::StatusCode::kInvalidArgument, model(), "buffer", decl.name,
                   "bound to " + std::to_string(memory.elements) + " elements; its extent in this run has " +
                       std::to_string(wanted) +
                       (decl.pitch == 0 ? "; bind exactly that many"
@@ -224,20 +233,20 @@ absl::Status ExecutableCore::BindBuffer(Slot& slot, const BufferDecl& decl, size
                                              " with what lies behind the last; bind so many"));
   }
   if (memory.read_only && decl.role != BufferRole::kInput) {
-    return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name,
+    return Refuse(absl::StatusCode::kInvalidArgument, model(), "buffer", decl.name,
                   "bound to const memory, but the graph writes it; bind memory that may be written");
   }
-  if (const int32_t alias = program_.max_alignment_alias[buffer]; alias >= 0) {
-    const BufferDecl& strict = model_->buffers[static_cast<size_t>(alias)];
+  if (const int32_t alias = program().max_alignment_alias[buffer]; alias >= 0) {
+    const BufferDecl& strict = model().buffers[static_cast<size_t>(alias)];
     if (reinterpret_cast<uintptr_t>(memory.data) % strict.type.align != 0) {
-      return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name,
+      return Refuse(absl::StatusCode::kInvalidArgument, model(), "buffer", decl.name,
                     "bound to memory at no multiple of " + std::to_string(strict.type.align) +
                         " bytes, which the elements of its alias " + graph::Quoted(strict.name) +
                         " need; bind memory so aligned, such as Runtime::MakeHostBuffer gives");
     }
   }
   if (wanted > 0 && memory.data == nullptr) {
-    return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name,
+    return Refuse(absl::StatusCode::kInvalidArgument, model(), "buffer", decl.name,
                   "bound to " + std::to_string(wanted) + " elements at a null address; bind memory that exists");
   }
   bool pinned = true;
@@ -245,28 +254,29 @@ absl::Status ExecutableCore::BindBuffer(Slot& slot, const BufferDecl& decl, size
     PENSTOCK_ASSIGN_OR_RETURN(pinned, CheckPlace(slot, decl, buffer, memory, wanted * decl.type.size));
   }
   const auto begin = reinterpret_cast<uintptr_t>(memory.data);
-  slot.bound_ranges[buffer] = {begin, begin + static_cast<uintptr_t>(wanted) * decl.type.size,
-                               program_.written[buffer]};
-  if (program_.bound[buffer] >= 0) slot.pointers[static_cast<size_t>(program_.bound[buffer])] = memory.data;
-  slot.bound_pinned[buffer] = pinned;
-  if (const int32_t staged = program_.staged[buffer]; staged >= 0) {
-    slot.pointers[static_cast<size_t>(staged)] = pinned ? memory.data : slot.staging[static_cast<size_t>(staged)];
+  slot.bound.ranges[buffer] = {begin, begin + static_cast<uintptr_t>(wanted) * decl.type.size,
+                               program().written[buffer]};
+  if (program().bound[buffer] >= 0) slot.tables.pointers[static_cast<size_t>(program().bound[buffer])] = memory.data;
+  slot.tables.bound_pinned[buffer] = pinned;
+  if (const int32_t staged = program().staged[buffer]; staged >= 0) {
+    slot.tables.pointers[static_cast<size_t>(staged)] =
+        pinned ? memory.data : slot.tables.staging[static_cast<size_t>(staged)];
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> ExecutableCore::CheckPlace(Slot& slot, const BufferDecl& decl, size_t buffer,
-                                                const BoundMemory& memory, int64_t bytes) const {
+absl::StatusOr<bool> LaunchBinder::CheckPlace(RunSlot& slot, const BufferDecl& decl, size_t buffer,
+                                              const BoundMemory& memory, int64_t bytes) const {
   const auto refuse = [&](const std::string& text) {
-    return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer", decl.name, text);
+    return Refuse(absl::StatusCode::kInvalidArgument, model(), "buffer", decl.name, text);
   };
   const absl::StatusOr<PointerInfo> found =
-      slot.kinds.Inspect(*driver_, memory.data, static_cast<size_t>(bytes), memory.held);
-  if (!found.ok()) return base::Prefixed(graph::Prefix(*model_, "buffer", decl.name), found.status());
+      slot.bound.kinds.Inspect(driver(), memory.data, static_cast<size_t>(bytes), memory.held);
+  if (!found.ok()) return base::Prefixed(graph::Prefix(model(), "buffer", decl.name), found.status());
   if (decl.where == Where::kDevice) {
-    const int32_t instance = program_.bound[buffer];
+    const int32_t instance = program().bound[buffer];
     if (instance < 0) return true;  // no node uses it
-    const driver::DeviceRef& home = device(plan_.instances[static_cast<size_t>(instance)].device);
+    const driver::DeviceRef& home = context_.graph.device(plan().instances[static_cast<size_t>(instance)].device);
     if (found->kind == PointerInfo::Kind::kDevice && found->device == home.local) return true;
     const bool elsewhere = found->kind == PointerInfo::Kind::kDevice && found->device >= 0;
     return refuse("bound to memory that is not " + std::string(elsewhere ? "of " : "all of ") + home.info.name +
@@ -282,23 +292,23 @@ absl::StatusOr<bool> ExecutableCore::CheckPlace(Slot& slot, const BufferDecl& de
       "bound to memory that is not pinned, but declared kPinned; use Runtime::MakeHostBuffer, or declare it kHost");
 }
 
-absl::Status ExecutableCore::CheckOverlaps(Slot& slot) const {
-  const std::optional<Overlap> overlap = FindOverlap(slot.bound_ranges, slot.bound_order);
+absl::Status LaunchBinder::CheckOverlaps(RunSlot& slot) const {
+  const std::optional<Overlap> overlap = FindOverlap(slot.bound.ranges, slot.bound.order);
   if (!overlap) return absl::OkStatus();
-  const Name& first = model_->buffers[static_cast<size_t>(overlap->first)].name;
-  return Refuse(absl::StatusCode::kInvalidArgument, *model_, "buffer",
-                model_->buffers[static_cast<size_t>(overlap->second)].name,
+  const Name& first = model().buffers[static_cast<size_t>(overlap->first)].name;
+  return Refuse(absl::StatusCode::kInvalidArgument, model(), "buffer",
+                model().buffers[static_cast<size_t>(overlap->second)].name,
                 "bound to memory that overlaps the memory of buffer '" + graph::OneLine(first.view()) +
                     "', and the graph writes one of them; bind memory of their own");
 }
 
-void ExecutableCore::PatchPointers(Slot& slot) {
-  slot.PatchPointers(program_.bound_pointers);
-  for (const int32_t f : program_.bound_fills) {
-    const FillEntry& entry = program_.fills[static_cast<size_t>(f)];
-    slot.fills[static_cast<size_t>(f)].dst = slot.AddressOf(entry.instance, entry.box);
+void LaunchBinder::PatchPointers(RunSlot& slot) {
+  slot.tables.PatchPointers(program().bound_pointers);
+  for (const int32_t f : program().bound_fills) {
+    const FillEntry& entry = program().fills[static_cast<size_t>(f)];
+    slot.tables.fills[static_cast<size_t>(f)].dst = slot.tables.AddressOf(entry.instance, entry.box);
   }
-  PatchCopies(program_, slot);
+  PatchCopies(program(), slot.tables);
 }
 
 }  // namespace penstock::runtime

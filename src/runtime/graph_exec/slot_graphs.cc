@@ -10,10 +10,7 @@
 #include "src/driver/current_device.h"
 #include "src/driver/node_op.h"
 #include "src/runtime/calls/launch_call.h"
-#include "src/runtime/core/runtime_core.h"
 #include "src/runtime/core/synchronize_stream.h"
-#include "src/runtime/executable/executable_core.h"
-#include "src/runtime/slot/slot.h"
 
 namespace penstock::runtime {
 namespace {
@@ -22,11 +19,13 @@ using Op = ExecCommand::Op;
 
 constexpr size_t kScratchBytes = 256;  // on each side; placeholders are of one byte, and never run
 
-// On an H200 (bench/replay) a node is set in 0.35 us, made anew in 3 us, and parameters are brought in 3.5 us; a node
-// that reads them there begins 0.13 us later where the node before has just ended. So either way is kept until it has
-// cost about what the change costs.
-constexpr size_t kManyNodes = 16;
-constexpr int kLaunchesToTurn = 8, kLaunchesToTurnBack = 24;
+// How many arguments of nodes each parameter is.
+std::vector<int32_t> UsesOfParams(const Program& program) {
+  std::vector<int32_t> uses;
+  const std::vector<uint32_t>& begin = program.params_begin;
+  for (size_t p = 0; p + 1 < begin.size(); ++p) uses.push_back(static_cast<int32_t>(begin[p + 1] - begin[p]));
+  return uses;
+}
 
 bool IsEmpty(const driver::CopyOp& op) { return op.width == 0 || op.height == 0 || op.depth == 0; }
 bool IsEmpty(const driver::FillOp& op) { return op.count == 0 || op.height == 0 || op.depth == 0; }
@@ -55,18 +54,22 @@ bool IsSame(const driver::FillOp& a, const driver::FillOp& b) {
 
 SlotGraphs::SlotGraphs(const Options& options, Slot& slot)
     : options_(options),
-      replay_(options.program->replay),
+      plan_(slot.graph().plan()),
+      program_(slot.graph().program()),
+      device_(slot.graph().device(plan_.lanes[static_cast<size_t>(program_.replay.lane)].device)),
+      replay_(program_.replay),
       slot_(slot),
-      driver_(*options.device->driver),
+      tables_(slot.tables),
+      driver_(*device_.driver),
       nodes_(replay_.entries.size()),
       made_(static_cast<size_t>(replay_.graphs())),
-      set_copies_(slot.copies),
-      set_batches_(slot.batches),
-      set_fills_(slot.fills),
-      set_args_(slot.args.span().begin(), slot.args.span().end()) {
-  for (const driver::KernelOp& op : slot.kernels) set_kernels_.push_back(KernelOf(op));
+      set_copies_(tables_.copies),
+      set_batches_(tables_.batches),
+      set_fills_(tables_.fills),
+      set_args_(tables_.args.span().begin(), tables_.args.span().end()),
+      indirection_(nodes_.size(), UsesOfParams(program_)) {
+  for (const driver::KernelOp& op : tables_.kernels) set_kernels_.push_back(KernelOf(op));
   differing_.reserve(nodes_.size());
-  turned_.reserve(nodes_.size());
   for (int32_t g = 0; g < replay_.graphs(); ++g) {
     for (int32_t e = replay_.begin[static_cast<size_t>(g)]; e < replay_.begin[static_cast<size_t>(g) + 1]; ++e) {
       nodes_[static_cast<size_t>(e)].graph = g;
@@ -74,20 +77,20 @@ SlotGraphs::SlotGraphs(const Options& options, Slot& slot)
   }
 }
 
-absl::StatusOr<std::unique_ptr<SlotGraphs>> SlotGraphs::Create(const Options& options, Slot& slot, int32_t& node) {
+absl::StatusOr<std::unique_ptr<SlotGraphs>> SlotGraphs::Create(const Options& options, Slot& slot) {
   std::unique_ptr<SlotGraphs> replay(new SlotGraphs(options, slot));
-  const driver::CurrentDevice current(*options.device->driver, options.device->local);
+  const driver::CurrentDevice current(replay->driver_, replay->device_.local);
   replay->FindPieces();
   PENSTOCK_RETURN_IF_ERROR(replay->MakeScratch());
-  if (options.stamped && !replay->nodes_.empty()) {
+  if (slot.graph().trace() != nullptr && !replay->nodes_.empty()) {
     PENSTOCK_ASSIGN_OR_RETURN(replay->timestamps_, NodeTimestamps::Create({.replay = &replay->replay_,
-                                                                           .driver = options.device->driver,
-                                                                           .device = options.device->local,
-                                                                           .pinned = options.pinned,
-                                                                           .pinned_node = options.pinned_node,
+                                                                           .driver = &replay->driver_,
+                                                                           .device = replay->device_.local,
+                                                                           .pinned = &slot.options().pinned,
+                                                                           .pinned_node = slot.options().pinned_node,
                                                                            .fault = &slot.fault}));
   }
-  PENSTOCK_RETURN_IF_ERROR(replay->CaptureWhatIsKnown(node));
+  PENSTOCK_RETURN_IF_ERROR(replay->CaptureWhatIsKnown());
   for (int32_t g = 0; g < replay->replay_.graphs(); ++g) {
     if (!replay->WaitsForCapture(g)) PENSTOCK_RETURN_IF_ERROR(replay->MakeGraph(g, false));
   }
@@ -95,35 +98,36 @@ absl::StatusOr<std::unique_ptr<SlotGraphs>> SlotGraphs::Create(const Options& op
   return replay;
 }
 
-absl::StatusOr<std::unique_ptr<SlotGraphs>> SlotGraphs::Export(const Options& options, Slot& slot, int32_t& node) {
+absl::StatusOr<std::unique_ptr<SlotGraphs>> SlotGraphs::Export(const Options& options, Slot& slot) {
   std::unique_ptr<SlotGraphs> replay(new SlotGraphs(options, slot));
   replay->exported_ = true;
-  const driver::CurrentDevice current(*options.device->driver, options.device->local);
+  const driver::CurrentDevice current(replay->driver_, replay->device_.local);
   replay->FindPieces();
   PENSTOCK_RETURN_IF_ERROR(replay->MakeScratch());
-  PENSTOCK_RETURN_IF_ERROR(replay->CaptureAll(node));
+  PENSTOCK_RETURN_IF_ERROR(replay->CaptureAll());
   PENSTOCK_ASSIGN_OR_RETURN(replay->whole_, replay->Join());
   replay->native_whole_ = replay->driver_.NativeGraph(replay->whole_);
   return replay;
 }
 
-absl::Status SlotGraphs::CaptureAll(int32_t& node) {
+absl::Status SlotGraphs::CaptureAll() {
   for (const int32_t e : replay_.launch) {
     absl::StatusOr<bool> captured = CaptureEntry(e);
     if (captured.ok() && *captured) continue;
-    node = replay_.entries[static_cast<size_t>(e)].node;
-    if (!captured.ok()) return captured.status();
-    return absl::ResourceExhaustedError("its callable is running as often as it may; try again later");
+    const absl::Status failed =
+        captured.ok() ? absl::ResourceExhaustedError("its callable is running as often as it may; try again later")
+                      : captured.status();
+    return base::WithNode(failed, replay_.entries[static_cast<size_t>(e)].node);
   }
   return absl::OkStatus();
 }
 
 // One graph alone is all there is, several are children.
 absl::StatusOr<driver::Graph> SlotGraphs::Join() {
-  Chain chain{.graph = {}, .last = {}, .steps = std::vector<bool>(slot_.is_noop.size())};
-  const auto idle = std::count(slot_.is_noop.begin(), slot_.is_noop.end(), true);
+  Chain chain{.graph = {}, .last = {}, .steps = std::vector<bool>(tables_.is_noop.size())};
+  const auto idle = std::count(tables_.is_noop.begin(), tables_.is_noop.end(), true);
   const bool alone = replay_.graphs() == 1 && static_cast<size_t>(idle) == chain.steps.size();
-  PENSTOCK_ASSIGN_OR_RETURN(chain.graph, driver_.CreateGraph(options_.device->local));
+  PENSTOCK_ASSIGN_OR_RETURN(chain.graph, driver_.CreateGraph(device_.local));
   absl::Status joined = alone ? AddNodes(0, chain.graph, true) : JoinInto(chain);
   if (joined.ok()) return chain.graph;
   driver_.DestroyGraph(chain.graph);
@@ -132,7 +136,7 @@ absl::StatusOr<driver::Graph> SlotGraphs::Join() {
 
 // Graphs and host steps one behind the other, as a run submits them: each segment behind the steps that it waits for.
 absl::Status SlotGraphs::JoinInto(Chain& chain) {
-  const Schedule& schedule = options_.program->graphs;
+  const Schedule& schedule = program_.graphs;
   for (const graph::Segment& segment : schedule.segments) {
     for (const int32_t step : segment.after_hosts) PENSTOCK_RETURN_IF_ERROR(AddHostStep(step, chain));
     for (int32_t c = segment.begin; c < segment.end; ++c) {
@@ -147,7 +151,7 @@ absl::Status SlotGraphs::JoinInto(Chain& chain) {
 }
 
 absl::Status SlotGraphs::AddPart(int32_t graph, Chain& chain) {
-  PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph part, driver_.CreateGraph(options_.device->local));
+  PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph part, driver_.CreateGraph(device_.local));
   absl::Status added = AddNodes(graph, part, true);
   if (added.ok()) {
     const absl::StatusOr<int32_t> child = driver_.AddChild(chain.graph, chain.last, part);
@@ -165,7 +169,7 @@ absl::Status SlotGraphs::AddHostStep(int32_t last, Chain& chain) {
   while (!open.empty()) {
     const int32_t step = open.back();
     const auto s = static_cast<size_t>(step);
-    const graph::HostStep& planned = options_.plan->host_steps[s];
+    const graph::HostStep& planned = plan_.host_steps[s];
     const size_t before = open.size();
     const auto open_first = [&](int32_t other) {
       if (!chain.steps[static_cast<size_t>(other)]) open.push_back(other);
@@ -178,7 +182,7 @@ absl::Status SlotGraphs::AddHostStep(int32_t last, Chain& chain) {
     open.pop_back();
     const bool has_been_added = chain.steps[s];
     chain.steps[s] = true;
-    if (has_been_added || slot_.is_noop[s]) continue;
+    if (has_been_added || tables_.is_noop[s]) continue;
     PENSTOCK_ASSIGN_OR_RETURN(const int32_t added,
                               AddHost({.node = planned.node, .step = step}, chain.graph, chain.last));
     chain.last.assign(1, added);
@@ -186,22 +190,20 @@ absl::Status SlotGraphs::AddHostStep(int32_t last, Chain& chain) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int32_t> SlotGraphs::AddHost(const HostNode& node, driver::Graph to, std::span<const int32_t> after) {
-  host_nodes_.push_back(std::make_unique<HostNode>(node));
-  HostNode& host = *host_nodes_.back();
-  host.core = options_.core;
-  host.slot = &slot_;
-  host.code = {.call = &SlotGraphs::CallHostNode, .context = &host};
+absl::StatusOr<int32_t> SlotGraphs::AddHost(const ExportedNode& node, driver::Graph to,
+                                            std::span<const int32_t> after) {
+  HostNode& host = *host_nodes_.emplace_back(std::make_unique<HostNode>());
+  host = {.node = node, .slot = &slot_, .code = {.call = &SlotGraphs::CallHostNode, .context = &host}};
   return driver_.AddHost(to, after, host.code);
 }
 
 void SlotGraphs::CallHostNode(void* context) {
   const HostNode& of = *static_cast<const HostNode*>(context);
-  of.core->CallExported(*of.slot, of.node, of.step, of.ask);
+  CallExportedNode(of.slot->graph(), *of.slot, of.node);
 }
 
 void SlotGraphs::Drop() {
-  const driver::CurrentDevice current(driver_, options_.device->local);
+  const driver::CurrentDevice current(driver_, device_.local);
   for (Made& made : made_) {
     if (made.exec) driver_.DestroyExec(made.exec);
     made.exec = {};
@@ -218,8 +220,8 @@ void SlotGraphs::DestroyChild(Node& node) {
 
 SlotGraphs::~SlotGraphs() {
   Drop();
-  const driver::CurrentDevice current(driver_, options_.device->local);
-  options_.core->runtime().FreeDevice(*options_.device, scratch_);
+  const driver::CurrentDevice current(driver_, device_.local);
+  slot_.options().runtime.FreeDevice(device_, scratch_);
 }
 
 // Which copies are batches of one piece: those that no graph takes as copies, or only as long as they stay as they are;
@@ -228,9 +230,9 @@ void SlotGraphs::FindPieces() {
   for (size_t e = 0; e < nodes_.size(); ++e) {
     const GraphNodeEntry& entry = replay_.entries[e];
     if (entry.op != Op::kCopy) continue;
-    const CopyEntry& copy = options_.program->copies[static_cast<size_t>(entry.index)];
-    const driver::CopyOp& op = slot_.copies[static_cast<size_t>(entry.index)];
-    const bool rows = options_.program->dynamic ? copy.may_have_rows : !driver::ShapeOf(&op).line;
+    const CopyEntry& copy = program_.copies[static_cast<size_t>(entry.index)];
+    const driver::CopyOp& op = tables_.copies[static_cast<size_t>(entry.index)];
+    const bool rows = program_.dynamic ? copy.may_have_rows : !driver::ShapeOf(&op).line;
     const bool refused = !IsEmpty(op) && !driver::CheckNode(&op).ok();
     if (!(entry.varies && rows) && !refused && !(IsSmall(op) && !exported_)) continue;
     nodes_[e].piece = static_cast<int32_t>(piece_ops_.size());
@@ -242,9 +244,10 @@ void SlotGraphs::FindPieces() {
 absl::Status SlotGraphs::MakeScratch() {
   if (nodes_.empty()) return absl::OkStatus();
   const size_t tables = (piece_ops_.size() + 1) * sizeof(driver::CopyPiece);
-  const size_t params = std::max<size_t>(options_.program->param_bytes, 1);
-  PENSTOCK_ASSIGN_OR_RETURN(pinned_, options_.pinned->Allocate(kScratchBytes + tables, options_.pinned_node));
-  PENSTOCK_ASSIGN_OR_RETURN(scratch_, driver_.AllocateDevice(options_.device->local, 2 * kScratchBytes + params));
+  const size_t params = std::max<size_t>(program_.param_bytes, 1);
+  PENSTOCK_ASSIGN_OR_RETURN(pinned_,
+                            slot_.options().pinned.Allocate(kScratchBytes + tables, slot_.options().pinned_node));
+  PENSTOCK_ASSIGN_OR_RETURN(scratch_, driver_.AllocateDevice(device_.local, 2 * kScratchBytes + params));
   pieces_ = reinterpret_cast<driver::CopyPiece*>(static_cast<std::byte*>(pinned_.data()) + kScratchBytes);
   for (size_t p = 0; p < piece_ops_.size(); ++p) {
     pieces_[p] = {};
@@ -258,31 +261,29 @@ absl::Status SlotGraphs::MakeScratch() {
 void SlotGraphs::MakeRefs() {
   std::byte* const params = static_cast<std::byte*>(scratch_) + 2 * kScratchBytes;
   driver::CopyPiece& piece = pieces_[piece_ops_.size()];
-  const bool refs = !options_.program->refs.empty();
-  const size_t bytes = refs ? slot_.param_bytes.size() : 1;
-  piece = {
-      .dst = params, .src = refs ? static_cast<const void*>(slot_.param_bytes.data()) : pinned_.data(), .width = bytes};
+  const bool refs = !program_.refs.empty();
+  const size_t bytes = refs ? tables_.param_bytes.size() : 1;
+  piece = {.dst = params,
+           .src = refs ? static_cast<const void*>(tables_.param_bytes.data()) : pinned_.data(),
+           .width = bytes};
   refresh_ = {.pieces = &piece, .count = 1, .size = {bytes, bytes}};
-  ref_argv_ = slot_.argv;
-  for (const RefPatch& ref : options_.program->refs) {
-    const void* const at = params + options_.program->param_at[ref.param];
-    std::memcpy(slot_.args.data() + ref.at, &at, sizeof(at));
-    ref_argv_[ref.argv] = slot_.args.data() + ref.at;
+  ref_argv_ = tables_.argv;
+  for (const RefPatch& ref : program_.refs) {
+    const void* const at = params + program_.param_at[ref.param];
+    std::memcpy(tables_.args.data() + ref.at, &at, sizeof(at));
+    ref_argv_[ref.argv] = tables_.args.data() + ref.at;
   }
-  const std::span<const std::byte> args = slot_.args.span();
+  const std::span<const std::byte> args = tables_.args.span();
   set_args_.assign(args.begin(), args.end());
-  const std::vector<uint32_t>& begin = options_.program->params_begin;
-  for (size_t p = 0; p + 1 < begin.size(); ++p) by_value_.push_back(static_cast<int32_t>(begin[p + 1] - begin[p]));
 }
 
-absl::Status SlotGraphs::CaptureWhatIsKnown(int32_t& node) {
+absl::Status SlotGraphs::CaptureWhatIsKnown() {
   for (const int32_t e : replay_.launch) {
     const GraphNodeEntry& entry = replay_.entries[static_cast<size_t>(e)];
     if (entry.varies) continue;
     const absl::StatusOr<bool> captured = CaptureEntry(e);
     if (captured.ok()) continue;  // nobody else calls it before its executable is compiled
-    node = entry.node;
-    return options_.core->Describe(entry.node, captured.status());
+    return base::WithNode(slot_.graph().Describe(entry.node, captured.status()), entry.node);
   }
   return absl::OkStatus();
 }
@@ -295,7 +296,7 @@ bool SlotGraphs::WaitsForCapture(int32_t graph) const {
   return std::any_of(from(g), from(g + 1), [&](int32_t e) { return !nodes_[static_cast<size_t>(e)].child; });
 }
 
-absl::StatusOr<bool> SlotGraphs::Capture(int32_t& node) {
+absl::StatusOr<bool> SlotGraphs::Capture() {
   if (replay_.launch.empty()) return true;
   for (const int32_t e : all_differ_ ? replay_.launch : differing_) {
     const GraphNodeEntry& entry = replay_.entries[static_cast<size_t>(e)];
@@ -303,9 +304,9 @@ absl::StatusOr<bool> SlotGraphs::Capture(int32_t& node) {
     if (entry.op != Op::kLaunch || (of.known && IsSet(entry, of))) continue;
     absl::StatusOr<bool> captured = CaptureEntry(e);
     if (captured.ok() && *captured) continue;
-    node = entry.node;
-    all_differ_ = all_differ_ || !captured.ok();
-    return captured;
+    if (captured.ok()) return false;
+    all_differ_ = true;
+    return base::WithNode(captured.status(), entry.node);
   }
   return true;
 }
@@ -315,22 +316,22 @@ absl::StatusOr<bool> SlotGraphs::CaptureEntry(int32_t e) {
   const GraphNodeEntry& entry = replay_.entries[static_cast<size_t>(e)];
   Node& node = nodes_[static_cast<size_t>(e)];
   Made& made = MadeOf(node);
-  if (!options_.core->EnterGate(entry.node)) return false;
+  if (!slot_.graph().EnterGate(entry.node)) return false;
   const Timed timed(capturing_ns_);
   node.known = false;
-  const int32_t lane = options_.plan->nodes[static_cast<size_t>(entry.node)].lane;
-  int64_t calls = 0;
-  absl::StatusOr<driver::Graph> captured = CaptureLaunch(*options_.core, slot_, entry.index, lane, calls);
-  options_.core->LeaveGate(entry.node);
+  const int32_t lane = plan_.nodes[static_cast<size_t>(entry.node)].lane;
+  LaunchObjects& objects = options_.launch[static_cast<size_t>(lane)];
+  const absl::StatusOr<CapturedLaunch> captured = CaptureLaunch(slot_.graph(), slot_, objects, entry.index);
+  slot_.graph().LeaveGate(entry.node);
   PENSTOCK_RETURN_IF_ERROR(captured.status());
-  captures_ += calls;
+  captures_ += captured->calls;
   DestroyChild(node);
-  node.child = *captured;
+  node.child = captured->graph;
   if (!made.anew) {
     ++sets_;
     absl::Status set = driver_.SetChild(made.exec, node.number, node.child);
     if (!set.ok() && set.code() != absl::StatusCode::kFailedPrecondition) return set;
-    if (!set.ok()) MakeAnewFor(node, base::Str(options_.core->Describe(entry.node, set).message()));
+    if (!set.ok()) MakeAnewFor(node, base::Str(slot_.graph().Describe(entry.node, set).message()));
   }
   Keep(entry, node);
   node.known = true;
@@ -340,7 +341,7 @@ absl::StatusOr<bool> SlotGraphs::CaptureEntry(int32_t e) {
 // `bound`: by a launch, so that everything is known. Else what varies is set by the first launch, before it runs.
 absl::Status SlotGraphs::MakeGraph(int32_t graph, bool bound) {
   const Timed timed(instantiating_ns_);
-  PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph nodes, driver_.CreateGraph(options_.device->local));
+  PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph nodes, driver_.CreateGraph(device_.local));
   const auto instantiate = [&]() -> absl::StatusOr<driver::GraphExec> {
     PENSTOCK_RETURN_IF_ERROR(AddNodes(graph, nodes, bound));
     return driver_.Instantiate(nodes);
@@ -374,9 +375,9 @@ absl::Status SlotGraphs::AddNodes(int32_t graph, driver::Graph to, bool bound) {
       after.push_back(head);
       led[at] = true;
     }
-    const int priority = options_.plan->nodes[static_cast<size_t>(planned)].priority;
+    const int priority = plan_.nodes[static_cast<size_t>(planned)].priority;
     const absl::Status added = AddEntry(e, to, after, priority, bound);
-    if (!added.ok()) return options_.core->Describe(planned, added);
+    if (!added.ok()) return slot_.graph().Describe(planned, added);
   }
   return absl::OkStatus();
 }
@@ -404,7 +405,7 @@ absl::Status SlotGraphs::AddEntry(int32_t e, driver::Graph to, std::vector<int32
 bool SlotGraphs::WantsHead(int32_t graph, int32_t e) const {
   const GraphNodeEntry& entry = replay_.entries[static_cast<size_t>(e)];
   if (entry.op == Op::kCopy && nodes_[static_cast<size_t>(e)].piece < 0) return false;
-  return replay_.preds[e].empty() || (graph == refreshed_by_ && MayTurn(entry));
+  return replay_.preds[e].empty() || (graph == refreshed_by_ && MayReadParams(entry));
 }
 
 // The first graph with nodes that may read parameters by reference brings these; no graph behind it runs before.
@@ -415,8 +416,8 @@ absl::Status SlotGraphs::AddHead(int32_t graph, driver::Graph to) {
   for (int32_t e = replay_.begin[static_cast<size_t>(graph)]; e < replay_.begin[static_cast<size_t>(graph) + 1]; ++e) {
     const GraphNodeEntry& entry = replay_.entries[static_cast<size_t>(e)];
     roots += replay_.preds[e].empty() && WantsHead(graph, e) ? 1 : 0;
-    refs = refs || MayTurn(entry);
-    priority = std::min(priority, options_.plan->nodes[static_cast<size_t>(entry.node)].priority);
+    refs = refs || MayReadParams(entry);
+    priority = std::min(priority, plan_.nodes[static_cast<size_t>(entry.node)].priority);
   }
   const bool refreshes = refs && (refreshed_by_ < 0 || refreshed_by_ == graph);
   if (roots < 2 && !refreshes) return absl::OkStatus();
@@ -428,12 +429,12 @@ absl::Status SlotGraphs::AddHead(int32_t graph, driver::Graph to) {
   return absl::OkStatus();
 }
 
-bool SlotGraphs::MayTurn(const GraphNodeEntry& entry) const {
-  return entry.op == Op::kKernel && options_.program->calls[static_cast<size_t>(entry.index)].range_by_ref != nullptr;
+bool SlotGraphs::MayReadParams(const GraphNodeEntry& entry) const {
+  return entry.op == Op::kKernel && program_.calls[static_cast<size_t>(entry.index)].range_by_ref != nullptr;
 }
 
 absl::StatusOr<int32_t> SlotGraphs::AddNothing(driver::Graph to, const std::vector<int32_t>& after) {
-  PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph empty, driver_.CreateGraph(options_.device->local));
+  PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph empty, driver_.CreateGraph(device_.local));
   absl::StatusOr<int32_t> number = driver_.AddChild(to, after, empty);
   driver_.DestroyGraph(empty);
   return number;
@@ -443,7 +444,7 @@ absl::StatusOr<int32_t> SlotGraphs::AddNode(const GraphNodeEntry& entry, Node& n
                                             const std::vector<int32_t>& after, int priority, bool bound) {
   if (entry.op == Op::kLaunch) return driver_.AddChild(to, after, node.child);
   if (exported_ && entry.op == Op::kHostcall) {  // nobody would answer
-    return AddHost({.node = entry.node, .ask = entry.index}, to, after);
+    return AddHost({.node = entry.node, .hostcall = entry.index}, to, after);
   }
   PENSTOCK_ASSIGN_OR_RETURN(const Wanted wanted, WantedOf(entry, node));
   if (exported_ && wanted.off) return AddNothing(to, after);
@@ -452,17 +453,17 @@ absl::StatusOr<int32_t> SlotGraphs::AddNode(const GraphNodeEntry& entry, Node& n
   if (node.known) return driver_.AddNode(to, after, wanted.op, priority);
   switch (entry.op) {
     case Op::kKernel: {
-      driver::KernelOp op = slot_.kernels[static_cast<size_t>(entry.index)];
+      driver::KernelOp op = tables_.kernels[static_cast<size_t>(entry.index)];
       if (wanted.off) op.grid = {1, 1, 1}, op.rows = 1;
       return driver_.AddNode(to, after, &op, priority);
     }
     case Op::kBatch: {
-      driver::BatchOp op = slot_.batches[static_cast<size_t>(entry.index)];
+      driver::BatchOp op = tables_.batches[static_cast<size_t>(entry.index)];
       if (wanted.off) op.count = 1, op.size = {1, 1};
       return driver_.AddNode(to, after, &op, priority);
     }
     case Op::kFill: {
-      driver::FillOp op = slot_.fills[static_cast<size_t>(entry.index)];
+      driver::FillOp op = tables_.fills[static_cast<size_t>(entry.index)];
       op.dst = scratch_;
       op.count = op.height = op.depth = 1;
       return driver_.AddNode(to, after, &op, priority);
@@ -470,7 +471,7 @@ absl::StatusOr<int32_t> SlotGraphs::AddNode(const GraphNodeEntry& entry, Node& n
     default: break;
   }
   if (node.piece >= 0) return driver_.AddNode(to, after, &piece_ops_[static_cast<size_t>(node.piece)], priority);
-  driver::CopyOp op = slot_.copies[static_cast<size_t>(entry.index)];
+  driver::CopyOp op = tables_.copies[static_cast<size_t>(entry.index)];
   std::byte* const device = static_cast<std::byte*>(scratch_);
   op.dst = op.kind == driver::CopyKind::kDeviceToHost ? pinned_.data() : device;
   op.src = op.kind == driver::CopyKind::kHostToDevice ? pinned_.data() : device + kScratchBytes;
@@ -484,40 +485,33 @@ absl::Status SlotGraphs::SwitchOff(int32_t graph, bool bound) {
   for (size_t e = begin; e < end; ++e) {
     if (nodes_[e].known || (replay_.entries[e].varies && !bound)) continue;
     const absl::Status off = Enable(nodes_[e], false);
-    if (!off.ok()) return options_.core->Describe(replay_.entries[e].node, off);
+    if (!off.ok()) return slot_.graph().Describe(replay_.entries[e].node, off);
   }
-  return EnableHead(graph, graph == refreshed_by_ && stale_);
+  return EnableHead(graph, graph == refreshed_by_ && indirection_.stale());
 }
 
 // Who has uploaded cannot destroy before that has ended, so that is awaited whatever fails.
 absl::Status SlotGraphs::UploadAll() {
   if (nodes_.empty()) return absl::OkStatus();
-  const driver::Stream stream = slot_.streams[static_cast<size_t>(replay_.lane)];
-  PENSTOCK_ASSIGN_OR_RETURN(const driver::Event event, driver_.CreateEvent(options_.device->local, false));
+  const driver::Stream stream = slot_.queues.streams[static_cast<size_t>(replay_.lane)];
+  PENSTOCK_ASSIGN_OR_RETURN(const driver::Event event, driver_.CreateEvent(device_.local, false));
   absl::Status uploaded;
   for (const Made& made : made_) {
     if (uploaded.ok() && made.exec) uploaded = driver_.Upload(made.exec, stream);
   }
-  const absl::Status awaited = AwaitStream(driver_, event, stream, *options_.event_count);
+  const absl::Status awaited = AwaitStream(driver_, event, stream, slot_.options().runtime.event_count());
   driver_.DestroyEvent(event);
   return uploaded.ok() ? awaited : uploaded;
 }
 
-bool SlotGraphs::ReadsByRef(size_t param) {
-  if (turned_.empty() || by_value_[param] > 0) return false;
-  stale_ = true;
-  return true;
-}
+bool SlotGraphs::ReadsByRef(size_t param) { return indirection_.AllRead(param); }
 
 bool SlotGraphs::TakesParam(int32_t call) {
   const int32_t entry = replay_.of_call[static_cast<size_t>(call)];
   if (entry < 0) return true;
-  if (!nodes_[static_cast<size_t>(entry)].by_ref) {
-    Mark(entry);
-    return true;
-  }
-  stale_ = true;
-  return false;
+  if (indirection_.Reads(entry)) return false;
+  Mark(entry);
+  return true;
 }
 
 void SlotGraphs::ValueDiffers(int32_t call) {
@@ -543,11 +537,11 @@ void SlotGraphs::Mark(int32_t entry) {
   differing_.push_back(entry);
 }
 
-absl::Status SlotGraphs::Update(int32_t& node) {
-  ChooseWay();
+absl::Status SlotGraphs::Update() {
+  ChangeIndirection();
   absl::Status updated;
-  if (all_differ_) updated = UpdateEntries(replay_.varying, node);
-  if (updated.ok()) updated = UpdateEntries(differing_, node);  // of which some may not vary from launch to launch
+  if (all_differ_) updated = UpdateEntries(replay_.varying);
+  if (updated.ok()) updated = UpdateEntries(differing_);  // of which some may not vary from launch to launch
   if (!updated.ok()) {
     all_differ_ = true;
     return updated;
@@ -556,7 +550,7 @@ absl::Status SlotGraphs::Update(int32_t& node) {
   for (const int32_t e : differing_) nodes_[static_cast<size_t>(e)].marked = false;
   differing_.clear();
   all_differ_ = false;
-  return refreshed_by_ < 0 ? absl::OkStatus() : EnableHead(refreshed_by_, stale_);
+  return refreshed_by_ < 0 ? absl::OkStatus() : EnableHead(refreshed_by_, indirection_.stale());
 }
 
 absl::Status SlotGraphs::MakeAnew() {
@@ -567,44 +561,35 @@ absl::Status SlotGraphs::MakeAnew() {
   return absl::OkStatus();
 }
 
-// By value or by reference: see the header. Graphs are made anew for it, though CUDA would set another kernel: such a
-// node begins 0.11 us later from then on, whatever is set behind.
-void SlotGraphs::ChooseWay() {
-  if (all_differ_ || !may_turn_) return;
-  many_ = differing_.size() >= kManyNodes ? many_ + 1 : 0;
-  if (many_ >= kLaunchesToTurn) {
-    for (const int32_t e : differing_) TurnToRef(e);
+// Graphs are made again for it, though CUDA would set another kernel: such a node would begin 0.11 us later from then
+// on, whatever is set after that.
+void SlotGraphs::ChangeIndirection() {
+  if (all_differ_) return;
+  if (indirection_.ShouldEnable(differing_.size())) {
+    for (const int32_t e : differing_) EnableIndirection(e);
   }
-  same_ = stale_ || turned_.empty() ? 0 : same_ + 1;
-  if (same_ < kLaunchesToTurnBack) return;
-  for (const int32_t e : turned_) TurnBack(e);
-  turned_.clear();
+  if (indirection_.ShouldDisable()) indirection_.DisableAll([this](int32_t e) { DisableIndirection(e); });
 }
 
-void SlotGraphs::TurnToRef(int32_t entry) {
+void SlotGraphs::EnableIndirection(int32_t entry) {
   const GraphNodeEntry& of = replay_.entries[static_cast<size_t>(entry)];
-  Node& node = nodes_[static_cast<size_t>(entry)];
-  if (node.by_ref || !MayTurn(of)) return;
-  node.by_ref = stale_ = true;
-  turned_.push_back(entry);
-  for (const int32_t p : options_.program->params_of_call[of.index]) {
-    --by_value_[options_.program->params[static_cast<size_t>(p)].param];
+  if (!MayReadParams(of) || !indirection_.Enable(entry)) return;
+  for (const int32_t p : program_.params_of_call[of.index]) {
+    indirection_.TakeFrom(program_.params[static_cast<size_t>(p)].param);
   }
-  MakeAnewFor(node, "the parameters of many nodes come by one copy from now on");
+  MakeAnewFor(nodes_[static_cast<size_t>(entry)], "the parameters of many nodes come by one copy from now on");
 }
 
 // Its arguments have not been kept.
-void SlotGraphs::TurnBack(int32_t entry) {
+void SlotGraphs::DisableIndirection(int32_t entry) {
   const GraphNodeEntry& of = replay_.entries[static_cast<size_t>(entry)];
-  Node& node = nodes_[static_cast<size_t>(entry)];
-  node.by_ref = false;
-  for (const int32_t p : options_.program->params_of_call[of.index]) {
-    const ParamPatch& patch = options_.program->params[static_cast<size_t>(p)];
-    const std::byte* const value = slot_.param_bytes.data() + options_.program->param_at[patch.param];
-    std::memcpy(slot_.args.data() + patch.at, value, patch.size);
-    ++by_value_[patch.param];
+  for (const int32_t p : program_.params_of_call[of.index]) {
+    const ParamPatch& patch = program_.params[static_cast<size_t>(p)];
+    const std::byte* const value = tables_.param_bytes.data() + program_.param_at[patch.param];
+    std::memcpy(tables_.args.data() + patch.at, value, patch.size);
+    indirection_.GiveBack(patch.param);
   }
-  MakeAnewFor(node, "parameters have stayed as they were, and are its nodes' own again");
+  MakeAnewFor(nodes_[static_cast<size_t>(entry)], "parameters have stayed as they were, and are its nodes' own again");
 }
 
 void SlotGraphs::MakeAnewFor(const Node& node, std::string why) {
@@ -615,12 +600,10 @@ void SlotGraphs::MakeAnewFor(const Node& node, std::string why) {
   remade_ = std::move(why);
 }
 
-absl::Status SlotGraphs::UpdateEntries(const std::vector<int32_t>& entries, int32_t& node) {
+absl::Status SlotGraphs::UpdateEntries(const std::vector<int32_t>& entries) {
   for (const int32_t e : entries) {
     const absl::Status updated = UpdateEntry(replay_.entries[static_cast<size_t>(e)], nodes_[static_cast<size_t>(e)]);
-    if (updated.ok()) continue;
-    node = replay_.entries[static_cast<size_t>(e)].node;
-    return updated;
+    if (!updated.ok()) return base::WithNode(updated, replay_.entries[static_cast<size_t>(e)].node);
   }
   return absl::OkStatus();
 }
@@ -656,16 +639,17 @@ absl::Status SlotGraphs::Enable(Node& node, bool enabled) {
 }
 
 absl::StatusOr<SlotGraphs::Wanted> SlotGraphs::WantedOf(const GraphNodeEntry& entry, const Node& node) {
+  const bool by_ref = indirection_.by_ref(static_cast<int32_t>(&node - nodes_.data()));
   const auto i = static_cast<size_t>(entry.index);
   switch (entry.op) {
-    case Op::kKernel: return Wanted{node.by_ref ? ByRef(entry.index) : &slot_.kernels[i], slot_.kernels[i].rows == 0};
-    case Op::kFill: return Wanted{&slot_.fills[i], IsEmpty(slot_.fills[i])};
-    case Op::kBatch: return Wanted{&slot_.batches[i], slot_.batches[i].count == 0};
-    case Op::kHostcall: return Wanted{&slot_.hostcalls->op(entry.index), false};
+    case Op::kKernel: return Wanted{by_ref ? ByRef(entry.index) : &tables_.kernels[i], tables_.kernels[i].rows == 0};
+    case Op::kFill: return Wanted{&tables_.fills[i], IsEmpty(tables_.fills[i])};
+    case Op::kBatch: return Wanted{&tables_.batches[i], tables_.batches[i].count == 0};
+    case Op::kHostcall: return Wanted{&options_.hostcalls->op(entry.index), false};
     default: break;
   }
-  const driver::CopyOp& copy = slot_.copies[i];
-  const bool off = slot_.copies_off[i] || IsEmpty(copy);
+  const driver::CopyOp& copy = tables_.copies[i];
+  const bool off = tables_.copies_off[i] || IsEmpty(copy);
   if (node.piece < 0) return Wanted{&copy, off};
   driver::BatchOp& batch = piece_ops_[static_cast<size_t>(node.piece)];
   if (off) return Wanted{&batch, true};
@@ -676,8 +660,8 @@ absl::StatusOr<SlotGraphs::Wanted> SlotGraphs::WantedOf(const GraphNodeEntry& en
 
 // Until the next call.
 const driver::KernelOp* SlotGraphs::ByRef(int32_t call) {
-  const CallEntry& entry = options_.program->calls[static_cast<size_t>(call)];
-  by_ref_ = slot_.kernels[static_cast<size_t>(call)];
+  const CallEntry& entry = program_.calls[static_cast<size_t>(call)];
+  by_ref_ = tables_.kernels[static_cast<size_t>(call)];
   by_ref_.kernel = entry.kernel_by_ref.kernel;
   by_ref_.awaits = entry.kernel_by_ref.awaits;
   by_ref_.range = entry.range_by_ref;
@@ -691,17 +675,17 @@ bool SlotGraphs::IsSet(const GraphNodeEntry& entry, const Node& node) const {
   switch (entry.op) {
     case Op::kKernel:
     case Op::kLaunch: {
-      const driver::KernelOp& op = slot_.kernels[i];
-      const auto at = static_cast<size_t>(op.args - slot_.args.data());
+      const driver::KernelOp& op = tables_.kernels[i];
+      const auto at = static_cast<size_t>(op.args - tables_.args.data());
       return set_kernels_[i] == KernelOf(op) && std::memcmp(set_args_.data() + at, op.args, op.args_size) == 0;
     }
-    case Op::kFill: return IsSame(set_fills_[i], slot_.fills[i]);
+    case Op::kFill: return IsSame(set_fills_[i], tables_.fills[i]);
     case Op::kBatch:
-      return set_batches_[i].count == slot_.batches[i].count && set_batches_[i].size == slot_.batches[i].size;
+      return set_batches_[i].count == tables_.batches[i].count && set_batches_[i].size == tables_.batches[i].size;
     case Op::kHostcall: return true;
     default: break;
   }
-  if (node.piece < 0) return IsSame(set_copies_[i], slot_.copies[i]);
+  if (node.piece < 0) return IsSame(set_copies_[i], tables_.copies[i]);
   const auto p = static_cast<size_t>(node.piece);
   return set_pieces_[p] == piece_ops_[p].size;
 }
@@ -711,16 +695,16 @@ void SlotGraphs::Keep(const GraphNodeEntry& entry, const Node& node) {
   switch (entry.op) {
     case Op::kKernel:
     case Op::kLaunch: {
-      const driver::KernelOp& op = slot_.kernels[i];
+      const driver::KernelOp& op = tables_.kernels[i];
       set_kernels_[i] = KernelOf(op);
-      std::memcpy(set_args_.data() + (op.args - slot_.args.data()), op.args, op.args_size);
+      std::memcpy(set_args_.data() + (op.args - tables_.args.data()), op.args, op.args_size);
       break;
     }
-    case Op::kFill: set_fills_[i] = slot_.fills[i]; break;
-    case Op::kBatch: set_batches_[i] = slot_.batches[i]; break;
+    case Op::kFill: set_fills_[i] = tables_.fills[i]; break;
+    case Op::kBatch: set_batches_[i] = tables_.batches[i]; break;
     case Op::kHostcall: break;
     default:
-      set_copies_[i] = slot_.copies[i];
+      set_copies_[i] = tables_.copies[i];
       if (node.piece >= 0)
         set_pieces_[static_cast<size_t>(node.piece)] = piece_ops_[static_cast<size_t>(node.piece)].size;
   }
@@ -729,9 +713,9 @@ void SlotGraphs::Keep(const GraphNodeEntry& entry, const Node& node) {
 absl::Status SlotGraphs::Launch(int32_t graph, driver::Stream stream) {
   ++launches_;
   PENSTOCK_RETURN_IF_ERROR(driver_.LaunchGraph(made_[static_cast<size_t>(graph)].exec, stream));
-  if (graph == refreshed_by_ && stale_) {
+  if (graph == refreshed_by_ && indirection_.stale()) {
     ++refreshes_;
-    stale_ = false;
+    indirection_.Copied();
   }
   return absl::OkStatus();
 }

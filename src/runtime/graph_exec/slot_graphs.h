@@ -6,12 +6,10 @@
 // new addresses for copies of lines only; so a copy that may be of rows with something between them and varies is a
 // batch of one piece.
 //
-// Where many nodes have new parameters launch after launch, they are turned into ones that read these from device
-// memory: the graph is made anew once, and from then on one copy by the first node of the graph, its head, brings the
-// parameters for all. Such a node begins a little later (they are no longer part of it); so nodes are turned back when
-// parameters have stayed as they are for long. A head that copies nothing is switched off, and still worth having: a
-// graph that begins with one kernel is launched faster than one that begins with many (bench/replay). Copies of the
-// copy engines do not come behind it.
+// Where many nodes have new parameters launch after launch, they read these from device memory instead, and the graph
+// is made again once for that (parameter_indirection.h); the copy is the first node of the graph, its head. A head that
+// copies nothing is switched off, and still worth having: a graph that begins with one kernel is launched faster than
+// one that begins with many (bench/replay). Copies by the copy engines do not wait for it.
 //
 // Where the executable has a trace, stamps stand among the nodes (node_timestamps.h).
 //
@@ -36,36 +34,31 @@
 #include "penstock/submission_report.h"
 #include "src/base/mutex.h"
 #include "src/driver/device_ref.h"
-#include "src/host/event_count.h"
 #include "src/memory/pinned_pool.h"
+#include "src/runtime/calls/host_call.h"
+#include "src/runtime/calls/hostcalls.h"
+#include "src/runtime/calls/launch_objects.h"
 #include "src/runtime/graph_exec/node_timestamps.h"
-#include "src/runtime/program/program.h"
+#include "src/runtime/graph_exec/parameter_indirection.h"
+#include "src/runtime/program/compiled_graph.h"
+#include "src/runtime/slot/slot.h"
 
 namespace penstock::runtime {
-
-class ExecutableCore;
-struct Slot;
 
 class SlotGraphs {
  public:
   struct Options {
-    const Program* program;
-    const graph::Plan* plan;
-    const driver::DeviceRef* device;
-    memory::PinnedPool* pinned;
-    int pinned_node;
-    host::EventCount* event_count;
-    ExecutableCore* core;
+    std::vector<LaunchObjects>& launch;  // a lane each
+    const Hostcalls* hostcalls;  // null where no node asks the host
     bool upload;  // now, or by the first launch
-    bool stamped;
   };
   // Instantiates the graphs and, where asked to, uploads them; returns when that is done. Graphs with a Launch node
-  // whose arguments are decided by launches are instantiated by the first. `node` is the Launch node (of the plan) that
-  // could not be captured, where that is why it fails.
-  static absl::StatusOr<std::unique_ptr<SlotGraphs>> Create(const Options& options, Slot& slot, int32_t& node);
+  // whose arguments are decided by launches are instantiated by the first. Where it fails since a Launch node
+  // could not be captured, the Status names that (base::TakeNode).
+  static absl::StatusOr<std::unique_ptr<SlotGraphs>> Create(const Options& options, Slot& slot);
   // One whose graphs are one, which is never instantiated here: all that the slot has bound is settled in it, and
-  // others than runs launch it. Host nodes are nodes, which ExecutableCore::CallExported is called for.
-  static absl::StatusOr<std::unique_ptr<SlotGraphs>> Export(const Options& options, Slot& slot, int32_t& node);
+  // others than runs launch it. Host nodes are nodes, and CallExportedNode does them.
+  static absl::StatusOr<std::unique_ptr<SlotGraphs>> Export(const Options& options, Slot& slot);
   // That graph, in the platform's own terms (Driver::NativeGraph).
   void* native_whole() const { return native_whole_; }
   ~SlotGraphs();
@@ -86,15 +79,15 @@ class SlotGraphs {
   void AllMayDiffer() { all_differ_ = true; }
 
   // Before Update: calls the Launch nodes whose arguments are not those they were captured with. False: one is being
-  // called elsewhere; another try goes on there. `node` as for Update.
-  absl::StatusOr<bool> Capture(int32_t& node);
+  // called elsewhere; another try goes on there. A failure names the node.
+  absl::StatusOr<bool> Capture();
   // Once a run, before its first graph: gives the graphs what the slot's operations have that they have not; nothing
-  // where nothing may differ. Where it fails, `node` is the plan's. The device is current, as for Launch.
-  absl::Status Update(int32_t& node);
+  // where nothing may differ. A failure names the node of the plan. The device is current, as for Launch.
+  absl::Status Update();
   absl::Status Launch(int32_t graph, driver::Stream stream);
 
   // From now on only graphs use the slot's arguments, so that some of them need not be kept.
-  void OnlyGraphs() { may_turn_ = true; }
+  void OnlyGraphs() { indirection_.Allow(); }
 
   // Gives back the graphs, but not the memory: freeing it would wait for the device.
   void Drop();
@@ -136,7 +129,6 @@ class SlotGraphs {
     bool enabled = true;
     bool known = false;  // `set_*` says what it does
     bool marked = false;  // it is in `differing_`
-    bool by_ref = false;  // it reads its parameters from the device's memory
   };
   struct Made {
     driver::GraphExec exec;
@@ -146,9 +138,7 @@ class SlotGraphs {
   };
   // What the host does in what is exported: a host step, or what a device would ask for.
   struct HostNode {
-    int32_t node = -1;  // of the plan
-    int32_t step = -1, ask = -1;  // Plan::host_steps, Program::hostcalls
-    ExecutableCore* core = nullptr;
+    ExportedNode node;
     Slot* slot = nullptr;
     driver::HostCall code{};
   };
@@ -174,14 +164,14 @@ class SlotGraphs {
   void FindPieces();
   absl::Status MakeScratch();
   void MakeRefs();
-  absl::Status CaptureWhatIsKnown(int32_t& node);
+  absl::Status CaptureWhatIsKnown();
   absl::StatusOr<bool> CaptureEntry(int32_t entry);
-  absl::Status CaptureAll(int32_t& node);
+  absl::Status CaptureAll();
   absl::StatusOr<driver::Graph> Join();
   absl::Status JoinInto(Chain& chain);
   absl::Status AddPart(int32_t graph, Chain& chain);
   absl::Status AddHostStep(int32_t step, Chain& chain);
-  absl::StatusOr<int32_t> AddHost(const HostNode& node, driver::Graph to, std::span<const int32_t> after);
+  absl::StatusOr<int32_t> AddHost(const ExportedNode& node, driver::Graph to, std::span<const int32_t> after);
   static void CallHostNode(void* context);
   bool WaitsForCapture(int32_t graph) const;
   absl::Status MakeAnew();
@@ -197,13 +187,13 @@ class SlotGraphs {
   void DestroyChild(Node& node);
   absl::Status UploadAll();
   void Mark(int32_t entry);
-  void ChooseWay();
-  bool MayTurn(const GraphNodeEntry& entry) const;
-  void TurnToRef(int32_t entry);
-  void TurnBack(int32_t entry);
+  void ChangeIndirection();
+  bool MayReadParams(const GraphNodeEntry& entry) const;
+  void EnableIndirection(int32_t entry);
+  void DisableIndirection(int32_t entry);
   void MakeAnewFor(const Node& node, std::string why);
   static SetKernel KernelOf(const driver::KernelOp& op) { return {op.grid, op.rows, op.callable}; }
-  absl::Status UpdateEntries(const std::vector<int32_t>& entries, int32_t& node);
+  absl::Status UpdateEntries(const std::vector<int32_t>& entries);
   absl::Status UpdateEntry(const GraphNodeEntry& entry, Node& node);
   absl::Status Enable(Node& node, bool enabled);
   absl::Status EnableHead(int32_t graph, bool enabled);
@@ -214,12 +204,16 @@ class SlotGraphs {
   Made& MadeOf(const Node& node) { return made_[static_cast<size_t>(node.graph)]; }
 
   const Options options_;
+  const graph::Plan& plan_;
+  const Program& program_;
+  const driver::DeviceRef& device_;
   bool exported_ = false;  // nothing is set or switched off later
   driver::Graph whole_;  // of what is exported
   void* native_whole_ = nullptr;
   std::vector<std::unique_ptr<HostNode>> host_nodes_;
   const GraphProgram& replay_;
   Slot& slot_;
+  SlotTables& tables_;
   driver::Driver& driver_;
   memory::PinnedBlock pinned_;  // what placeholders name, then the tables of `piece_ops_` and `refresh_`
   std::unique_ptr<NodeTimestamps> timestamps_;
@@ -228,7 +222,8 @@ class SlotGraphs {
   std::vector<Made> made_;  // a graph each
   driver::CopyPiece* pieces_ = nullptr;
   std::vector<driver::BatchOp> piece_ops_;
-  // What the graphs' nodes do. Parallel to Slot::copies, `piece_ops_`, Slot::batches, fills, kernels and args.
+  // What the graphs' nodes do. Parallel to SlotTables::copies, `piece_ops_`, SlotTables::batches, fills, kernels and
+  // args.
   std::vector<driver::CopyOp> set_copies_;
   std::vector<driver::BatchSize> set_pieces_;
   std::vector<driver::BatchOp> set_batches_;
@@ -240,16 +235,11 @@ class SlotGraphs {
   bool all_differ_ = true;
   bool any_anew_ = true;  // some graph may be to be made
 
-  // Slot::param_bytes on the device.
+  // SlotTables::param_bytes on the device.
   driver::BatchOp refresh_;  // of one piece: brings them there
   int32_t refreshed_by_ = -1;  // the graph with whose head that is
-  std::vector<void*> ref_argv_;  // as Slot::argv, of calls that read them there
-  std::vector<int32_t> turned_;  // entries that read them there; room for all
-  bool stale_ = false;  // the device has others than the slot
-  int many_ = 0;  // launches in a row, up to this one, in which many nodes had new ones
-  int same_ = 0;  // in which none of `turned_` had
-  std::vector<int32_t> by_value_;  // of each parameter: how many times a call takes it that is none of those
-  bool may_turn_ = false;
+  std::vector<void*> ref_argv_;  // as SlotTables::argv, of calls that read them there
+  ParameterIndirection indirection_;
   driver::KernelOp by_ref_;
 
   Count instantiations_, nodes_made_, launches_, sets_, switches_, refreshes_, captures_;

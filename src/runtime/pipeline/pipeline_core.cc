@@ -197,7 +197,8 @@ bool PipelineCore::DropOldest(const Lack& lack) {
   int i = ItemBook::kNone;
   {
     base::MutexLock lock(mu_);
-    i = book_->OldestIdle([&](int candidate) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    i = book_->OldestIdle([&](int candidate) {
+      mu_.AssertHeld();
       if (lack.stage < 0) return true;
       const Stage& stage = stages_[static_cast<size_t>(lack.stage)];
       const int at = PartOf(stage, items_[static_cast<size_t>(candidate)]).station;
@@ -414,7 +415,8 @@ void PipelineCore::FreeQuarantined() {
   std::vector<Lease> slots;
   {
     base::MutexLock lock(mu_);
-    std::erase_if(quarantine_, [&](const Quarantined& q) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    std::erase_if(quarantine_, [&](const Quarantined& q) {
+      mu_.AssertHeld();
       PipelineItem& item = items_[static_cast<size_t>(q.item)];
       if (!IsDrained(item)) return false;
       if (q.stage < 0) {

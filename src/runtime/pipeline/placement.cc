@@ -55,7 +55,8 @@ int PipelineCore::StationFor(const Feed& feed, PipelineItem& item) const {
 
 int PipelineCore::BestStation(const Stage& stage, int wanted) const {
   const bool dear = dear_.load(std::memory_order_relaxed) > 0;
-  const auto load_of = [&](int s) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  const auto load_of = [&](int s) {
+    mu_.AssertHeld();
     const Station& station = *stations_[static_cast<size_t>(stage.stations[static_cast<size_t>(s)])];
     DeviceLoad load = station.load;
     if (station.blocked) load.taken = load.slots;
@@ -115,7 +116,7 @@ absl::Status PipelineCore::TakeSlotsOf(const Stage& stage, const Station& statio
   }
   for (const Leg& leg : stage.legs) {
     const std::shared_ptr<ExecutableCore>& core = leg.set->members()[static_cast<size_t>(station.member)].core;
-    absl::StatusOr<Slot*> slot = core->Lease(Deadline(), /*wait=*/false);
+    absl::StatusOr<RunSlot*> slot = core->Lease(Deadline(), /*wait=*/false);
     if (slot.ok()) {
       item.parts[static_cast<size_t>(leg.part)].slot = Lease(core, *slot);
       continue;

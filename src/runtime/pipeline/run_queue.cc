@@ -119,7 +119,8 @@ bool PipelineCore::BeginRun(Feed& feed) {
   {
     base::MutexLock lock(mu_);
     int at = -1;
-    const auto fits = [&](int candidate) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    const auto fits = [&](int candidate) {
+      mu_.AssertHeld();
       at = StationFor(feed, items_[static_cast<size_t>(candidate)]);
       return at >= 0;
     };
@@ -233,13 +234,13 @@ absl::Status PipelineCore::StartLeg(const Stage& stage, size_t l, int member, Pi
 absl::Status PipelineCore::PoisonOf(const Stage& stage, const Station& station, const PipelineItem& item) const {
   for (const Leg& leg : stage.legs) {
     const ExecutableCore& core = *leg.set->members()[static_cast<size_t>(station.member)].core;
-    for (const graph::StateUse& use : core.plan().states) {
+    for (const graph::StateUse& use : core.graph().plan().states) {
       const BufferDecl& decl = core.model().buffers[static_cast<size_t>(use.buffer)];
       if (decl.keys != 0) continue;
       if (absl::Status poison = StateCore::Of(*decl.state).status(); !poison.ok()) return poison;
     }
-    if (core.keyed() == nullptr) continue;
-    if (absl::Status poison = core.keyed()->PoisonOf(item.key); !poison.ok()) return poison;
+    if (core.binder().keyed() == nullptr) continue;
+    if (absl::Status poison = core.binder().keyed()->PoisonOf(item.key); !poison.ok()) return poison;
   }
   return absl::OkStatus();
 }

@@ -77,7 +77,8 @@ bool PipelineCore::LeaveToSubmissionThreads(Feed& feed) {
 bool PipelineCore::MayBegin(const Feed& feed) const {
   const Stage& stage = stages_[static_cast<size_t>(feed.stage)];
   if (stage.halted || book_->waiting(feed.stage) == 0) return false;
-  return std::any_of(stage.stations.begin(), stage.stations.end(), [&](int s) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  return std::any_of(stage.stations.begin(), stage.stations.end(), [&](int s) {
+    mu_.AssertHeld();
     const Station& station = *stations_[static_cast<size_t>(s)];
     if (feeds_[static_cast<size_t>(station.feed)].get() != &feed) return false;
     return stage.keeps_slots || station.load.taken < station.load.slots;

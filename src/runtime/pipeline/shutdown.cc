@@ -183,12 +183,12 @@ PipelineStats PipelineCore::stats() const {
   stats.threads = shares_->Threads();
   base::MutexLock lock(mu_);
   const double elapsed = static_cast<double>((Clock::now() - made_).count());
-  const auto add = [&](const std::string& name, int capacity, int stage, const Work& work)
-                       ABSL_NO_THREAD_SAFETY_ANALYSIS {
-                         const double busy = static_cast<double>(work.busy_ns) / (elapsed * capacity);
-                         stats.stages.push_back({name, capacity, book_->waiting(stage), work.working, work.done,
-                                                 work.failed, std::min(1.0, busy)});
-                       };
+  const auto add = [&](const std::string& name, int capacity, int stage, const Work& work) {
+    mu_.AssertHeld();
+    const double busy = static_cast<double>(work.busy_ns) / (elapsed * capacity);
+    stats.stages.push_back(
+        {name, capacity, book_->waiting(stage), work.working, work.done, work.failed, std::min(1.0, busy)});
+  };
   for (size_t s = 0; s < stages_.size(); ++s) {
     const Stage& stage = stages_[s];
     const int index = static_cast<int>(s);

@@ -128,7 +128,7 @@ void PipelineCore::MakeShares() {
   for (const driver::DeviceRef& device : runtime_->devices()) devices.push_back(device.info.name);
   std::vector<std::shared_ptr<const Trace>> traces;
   for (const Stage& stage : stages_) {
-    for (const Leg& leg : stage.legs) traces.push_back(leg.set->first().trace());  // one for all members
+    for (const Leg& leg : stage.legs) traces.push_back(leg.set->first().graph().trace());  // one for all members
   }
   shares_ = std::make_unique<const BusyShares>(std::move(devices), std::move(traces));
 }
@@ -142,7 +142,7 @@ absl::Status PipelineCore::AddLeg(detail::StageDecl decl, Stage& stage) {
   PENSTOCK_RETURN_IF_ERROR(CheckLeg(stage, leg));
   if (!leg.links.empty()) PENSTOCK_RETURN_IF_ERROR(MakeLinks(stage, leg));
   if (!stage.legs.empty()) stage.name += ", " + std::string(decl.name.view());
-  stage.keeps_slots = stage.keeps_slots || leg.set->first().program().leased >= 0;
+  stage.keeps_slots = stage.keeps_slots || leg.set->first().graph().program().leased >= 0;
   stage.legs.push_back(std::move(leg));
   return absl::OkStatus();
 }
@@ -159,7 +159,7 @@ absl::Status PipelineCore::CheckLeg(const Stage& stage, const Leg& leg) {
   if (leg.set == nullptr) {
     return refuse("the executable was default-constructed or moved from; use Runtime::Compile");
   }
-  const std::shared_ptr<RuntimeCore>& runtime = leg.set->first().runtime_ptr();
+  const std::shared_ptr<RuntimeCore>& runtime = leg.set->first().shared_runtime();
   if (runtime_ == nullptr) {
     runtime_ = runtime;
     PENSTOCK_RETURN_IF_ERROR(runtime_->CheckOpen());
@@ -181,7 +181,7 @@ bool PipelineCore::IsWritten(const StateRecord* state) const {
   for (const Stage& stage : stages_) {
     for (const Leg& leg : stage.legs) {
       const ExecutableCore& core = leg.set->first();
-      for (const graph::StateUse& use : core.plan().states) {
+      for (const graph::StateUse& use : core.graph().plan().states) {
         if (use.written && core.model().buffers[static_cast<size_t>(use.buffer)].state.get() == state) return true;
       }
     }
@@ -196,7 +196,7 @@ bool PipelineCore::FinishStage(Stage& stage) {
   bool shared = false, keyed = false;
   for (const Leg& leg : stage.legs) {
     const ExecutableCore& core = leg.set->first();
-    for (const graph::StateUse& use : core.plan().states) {
+    for (const graph::StateUse& use : core.graph().plan().states) {
       const auto buffer = static_cast<size_t>(use.buffer);
       const BufferDecl& decl = core.model().buffers[buffer];
       const auto has_it = [&](const auto& m) { return m.core->model().buffers[buffer].state == decl.state; };

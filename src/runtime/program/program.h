@@ -64,7 +64,7 @@ struct ParamPatch {
   uint32_t param, at, size;
   int32_t call;
 };
-// `box` counts in Slot::boxes: the model's buffers, then Program::slices.
+// `box` counts in SlotTables::boxes: the model's buffers, then Program::slices.
 struct PointerPatch {
   int32_t instance, box;
   uint32_t at;
@@ -94,7 +94,7 @@ struct HostEntry {
   int32_t call = -1;  // Program::calls
   int32_t steps = 1;  // that a worker does in one go, from this one on; 0: it is one of those
   CopyEntry copy{};  // `bound`: made only where its memory is not pinned
-  int32_t ring = -1;  // Slot::staged, where one side is on a device
+  int32_t ring = -1;  // RunSlot::staged, where one side is on a device
   bool past_caches = false;  // what it writes a CUDA device reads next, over the bus
 };
 
@@ -179,7 +179,7 @@ struct Program {
   std::vector<ParamPatch> params;  // whenever the parameter has another value; by parameter
   std::vector<uint32_t> params_begin;  // of each parameter and one more: its first patch
   graph::CsrRows params_of_call;  // of each call: entries of `params`
-  std::vector<uint32_t> param_at;  // of each parameter: where Slot::param_bytes has it
+  std::vector<uint32_t> param_at;  // of each parameter: where SlotTables::param_bytes has it
   uint32_t param_bytes = 0;
   std::vector<int32_t> param_instance;  // of each parameter: the pinned one that nodes have it from (OnDevice), or -1
   std::vector<PointerPatch> fixed_pointers;  // once a slot

@@ -8,44 +8,44 @@
 #include "src/driver/current_device.h"
 #include "src/host/progress.h"
 #include "src/runtime/core/runtime_core.h"
-#include "src/runtime/executable/executable_core.h"
 #include "src/runtime/run/run_core.h"
 
 namespace penstock::runtime {
 namespace {
 
-absl::Status CheckDevice(const ExecutableCore& core, int device) {
-  const size_t lanes = core.plan().lanes.size();
+absl::Status CheckDevice(const CompiledGraph& graph, int device) {
+  const size_t lanes = graph.plan().lanes.size();
   for (size_t l = 0; l < lanes; ++l) {
-    if (core.local_device_of_lane(static_cast<int32_t>(l)) == device) return absl::OkStatus();
+    if (graph.local_device_of_lane(static_cast<int32_t>(l)) == device) return absl::OkStatus();
   }
-  return absl::InvalidArgumentError("it is of " + core.driver().device(device).name +
+  return absl::InvalidArgumentError("it is of " + graph.driver().device(device).name +
                                     ", where no node of the plan runs; give one of a device that has nodes");
 }
 
 }  // namespace
 
-absl::StatusOr<int> BeginBehindStream(ExecutableCore& core, Slot& slot, void* stream) {
+absl::StatusOr<int> BeginBehindStream(RunSlot& slot, void* stream) {
   if (base::InUserCode()) {
     return absl::FailedPreconditionError(
         "launched inside a host node or callback, where nobody may wait until the run has been submitted; launch "
         "outside, or without a stream");
   }
-  driver::Driver& driver = core.driver();
+  const CompiledGraph& graph = slot.graph();
+  driver::Driver& driver = graph.driver();
   PENSTOCK_ASSIGN_OR_RETURN(const int device, driver.DeviceOfNative(stream));
-  PENSTOCK_RETURN_IF_ERROR(CheckDevice(core, device));
-  slot.stream_events.resize(static_cast<size_t>(driver.device_count()));
-  driver::Event& event = slot.stream_events[static_cast<size_t>(device)];
+  PENSTOCK_RETURN_IF_ERROR(CheckDevice(graph, device));
+  slot.queues.stream_events.resize(static_cast<size_t>(driver.device_count()));
+  driver::Event& event = slot.queues.stream_events[static_cast<size_t>(device)];
   driver::CurrentDevice current(driver, device);
   if (!event) {
     PENSTOCK_ASSIGN_OR_RETURN(event, driver.CreateEvent(device, false));
   }
   PENSTOCK_RETURN_IF_ERROR(driver.RecordOnNative(event, stream));
   for (const int32_t lane : slot.schedule->lanes) {
-    current.Set(core.local_device_of_lane(lane));
-    PENSTOCK_RETURN_IF_ERROR(driver.Wait(slot.streams[static_cast<size_t>(lane)], event));
+    current.Set(graph.local_device_of_lane(lane));
+    PENSTOCK_RETURN_IF_ERROR(driver.Wait(slot.queues.streams[static_cast<size_t>(lane)], event));
   }
-  slot.stream_ahead = event;
+  slot.predecessors.stream = event;
   return device;
 }
 
@@ -53,12 +53,12 @@ absl::StatusOr<int> BeginBehindStream(ExecutableCore& core, Slot& slot, void* st
 // until what it had submitted has drained; so is one that the stream cannot wait for, since it is under way and whoever
 // launched it counts on the order.
 absl::Status HoldStream(RuntimeCore& runtime, driver::Driver& driver, RunCore& run, void* stream, int device) {
-  RunCore::Tail tail;
+  Predecessor::Tail tail;
   absl::Status waits;
   const auto settled = [&] {
     if (!run.ended()) run.Advance();
-    absl::StatusOr<RunCore::Tail> now = run.LookAtTail();
-    tail = now.ok() ? *std::move(now) : RunCore::Tail();
+    absl::StatusOr<Predecessor::Tail> now = run.LookAtTail();
+    tail = now.ok() ? *std::move(now) : Predecessor::Tail();
     return run.ended() || (tail.submitted && waits.ok() && !run.HasHostWorkLeft());
   };
   const auto settle = [&] {

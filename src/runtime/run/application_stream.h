@@ -10,14 +10,13 @@
 
 namespace penstock::runtime {
 
-class ExecutableCore;
 class RunCore;
 class RuntimeCore;
-struct Slot;
+struct RunSlot;
 
 // Makes all lanes wait for what has been submitted to the stream: before all else the run submits, when its mode is
 // known. Returns the stream's device.
-absl::StatusOr<int> BeginBehindStream(ExecutableCore& core, Slot& slot, void* stream);
+absl::StatusOr<int> BeginBehindStream(RunSlot& slot, void* stream);
 
 // Returns when all of the run has been submitted and the stream waits for it, or else when the run has drained. The
 // run's status where it is abandoned before.

@@ -2,27 +2,30 @@
 
 #include "src/driver/current_device.h"
 #include "src/runtime/core/runtime_core.h"
-#include "src/runtime/executable/executable_core.h"
+#include "src/runtime/run/run_slot.h"
+#include "src/runtime/run/submitter.h"
 
 namespace penstock::runtime {
 
 // Of one thread, while it is at work on the range.
 class ParallelSubmission::Job {
  public:
-  explicit Job(ParallelSubmission& of) : core_(of.core_), slot_(of.slot_), current_(of.core_.driver()) {}
-  Submitted Submit(int32_t command) { return core_.executor().SubmitOfPart(slot_, command, current_); }
+  explicit Job(ParallelSubmission& of)
+      : submitter_(of.submitter_), slot_(of.slot_), current_(of.slot_.graph().driver()) {}
+  Submitted Submit(int32_t command) { return submitter_.SubmitOfPart(slot_, command, current_); }
   bool failed() const { return slot_.fault.failed(); }
 
  private:
-  ExecutableCore& core_;
-  Slot& slot_;
+  const Submitter& submitter_;
+  RunSlot& slot_;
   driver::CurrentDevice current_;
 };
 
-ParallelSubmission::ParallelSubmission(ExecutableCore& core, Slot& slot, const LanePartition& split)
-    : core_(core), slot_(slot), board_(split) {
+ParallelSubmission::ParallelSubmission(const Submitter& submitter, RuntimeCore& runtime, RunSlot& slot,
+                                       const LanePartition& split)
+    : submitter_(submitter), slot_(slot), board_(split) {
   for (const LanePartition::Group& of : split.groups) {
-    host::SubmissionThreads* const submission_threads = core.runtime().SubmissionThreads(of.device);
+    host::SubmissionThreads* const submission_threads = runtime.SubmissionThreads(of.device);
     if (submission_threads == nullptr) continue;
     Group& group = groups_.emplace_back();
     group.of = this;

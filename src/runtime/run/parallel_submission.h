@@ -1,6 +1,6 @@
 // ParallelSubmission: one split range of a slot, submitted by the owner of the run with the help of submission threads.
 //
-// Ownership: of the slot; borrows the executable, the slot and the devices' submission threads.
+// Ownership: of the slot; borrows the submitter, the slot and the devices' submission threads.
 // Threads:   Drive, Reset and done by the run's owner; inside Drive the submission threads of each device call Feed.
 // Ordering:  as partition.h says. When Drive has returned no submission thread is inside any more.
 // Errors:    the first call that fails fails the run with the node it belongs to; nothing is submitted by who has seen
@@ -16,12 +16,13 @@
 
 namespace penstock::runtime {
 
-class ExecutableCore;
-struct Slot;
+struct RunSlot;
+class RuntimeCore;
+class Submitter;
 
 class ParallelSubmission {
  public:
-  ParallelSubmission(ExecutableCore& core, Slot& slot, const LanePartition& split);
+  ParallelSubmission(const Submitter& submitter, RuntimeCore& runtime, RunSlot& slot, const LanePartition& split);
   ParallelSubmission(const ParallelSubmission&) = delete;
 
   // A run begins.
@@ -42,8 +43,8 @@ class ParallelSubmission {
   };
   class Job;
 
-  ExecutableCore& core_;
-  Slot& slot_;
+  const Submitter& submitter_;
+  RunSlot& slot_;
   PartitionProgress<> board_;
   std::vector<Group> groups_;  // of devices with submission threads
 };

@@ -8,9 +8,8 @@
 #include "src/base/catch_all.h"
 #include "src/base/status.h"
 #include "src/base/user_code.h"
-#include "src/runtime/core/runtime_core.h"
-#include "src/runtime/executable/executable_core.h"
-#include "src/runtime/run/submitter.h"
+#include "src/runtime/calls/host_call.h"
+#include "src/runtime/run/run_report.h"
 
 namespace penstock::runtime {
 namespace {
@@ -44,14 +43,15 @@ constexpr int kMostRefused = 128;
 
 }  // namespace
 
-RunCore::RunCore(std::shared_ptr<ExecutableCore> core, Slot* slot, Deadline deadline, int64_t serial)
+RunCore::RunCore(std::shared_ptr<RunOwner> owner, const RunContext& context, RunSlot* slot, Deadline deadline)
     : deadline_(deadline),
-      serial_(serial),
-      runtime_(core->runtime_ptr()),
-      driver_(&core->driver()),
-      workers_(runtime_->GroupOf(core->home())),
+      context_(context),
+      serial_(slot->progress.serial),
+      runtime_(context.runtime),
+      driver_(&context.graph.driver()),
+      workers_(runtime_->GroupOf(context.graph.home())),
       open_slot_(slot),
-      core_(std::move(core)),
+      owner_(std::move(owner)),
       slot_(slot) {}
 
 void RunCore::Unref() {
@@ -86,38 +86,38 @@ void RunCore::Step() {
   if (slot_ == nullptr) return;
   if (runtime_->failed() && !slot_->fault.failed()) slot_->fault.Fail(-1, runtime_->Fault());
   SubmitSegments();
-  const bool all_submitted = slot_->next_segment == static_cast<int32_t>(slot_->schedule->segments.size());
+  const bool all_submitted = slot_->progress.next_segment == static_cast<int32_t>(slot_->schedule->segments.size());
   // Somebody must push it on even when nobody waits for it: when a lane was full, and where others may wait for what it
   // has still to submit, or for it to leave the order of its States.
-  const bool ordered = !core_->plan().states.empty() || !slot_->ahead.empty() || followed_.load();
+  const bool ordered = !context_.graph.plan().states.empty() || !slot_->predecessors.runs.empty() || followed_.load();
   const bool awaited = ordered && (!all_submitted || slot_->fault.failed());
-  if (slot_->lane_full || awaited) WatchInBackground();
+  if (slot_->progress.lane_full || awaited) WatchInBackground();
   if (!all_submitted && !slot_->fault.failed()) return;
-  const bool finished_before = slot_->epilogue_submitted;
+  const bool finished_before = slot_->progress.epilogue_submitted;
   const bool finished = finished_before || SubmitEpilogue();
   // What has just been submitted has hardly ended, and who waits for a driver that does not ring looks again.
-  const bool submitted_now = !finished_before && !slot_->fault.failed() && !core_->plan().done_events.empty();
+  const bool submitted_now = !finished_before && !slot_->fault.failed() && !context_.graph.plan().done_events.empty();
   const bool look = !submitted_now || runtime_->notifies_completion();
   const bool over = finished && look && HostStepsSettled() && DoneEventsComplete() &&
-                    core_->executor().PredecessorsSettled(*slot_) &&
+                    context_.submitter.PredecessorsSettled(*slot_) &&
                     (slot_->hostcalls == nullptr || slot_->hostcalls->settled());
   const driver::RunFault& fault = slot_->fault;
   if (fault.failed() && base::IsFatal(fault.status())) {
-    runtime_->NoteFault(core_->Describe(fault.node(), fault.status()));
+    runtime_->NoteFault(context_.graph.Describe(fault.node(), fault.status()));
   }
   if (over) Complete();
 }
 
 absl::StatusOr<bool> RunCore::Query(driver::Event event) {
-  absl::StatusOr<bool> complete = core_->driver().Query(event);
-  if (!complete.ok()) runtime_->NoteFault(core_->Describe(-1, complete.status()));
+  absl::StatusOr<bool> complete = context_.graph.driver().Query(event);
+  if (!complete.ok()) runtime_->NoteFault(context_.graph.Describe(-1, complete.status()));
   return complete;
 }
 
 absl::StatusOr<bool> RunCore::IsComplete(int32_t event) {
   const auto e = static_cast<size_t>(event);
-  absl::StatusOr<bool> complete = Query(slot_->events[e]);
-  if (complete.ok() && *complete) slot_->seen_complete[e] = serial_;
+  absl::StatusOr<bool> complete = Query(slot_->queues.events[e]);
+  if (complete.ok() && *complete) slot_->progress.seen_complete[e] = serial_;
   return complete;
 }
 
@@ -125,20 +125,20 @@ void RunCore::SubmitSegments() {
   const auto& segments = slot_->schedule->segments;
   do {
     slot_->hosts.TakeEnded();
-    while (!slot_->fault.failed() && slot_->next_segment < static_cast<int32_t>(segments.size()) &&
-           slot_->hosts.MayBegin(slot_->next_segment)) {
-      const graph::Segment& segment = segments[static_cast<size_t>(slot_->next_segment)];
-      if (slot_->next_command < segment.begin) slot_->next_command = segment.begin;
-      if (!core_->executor().Submit(*slot_, segment.end))
+    while (!slot_->fault.failed() && slot_->progress.next_segment < static_cast<int32_t>(segments.size()) &&
+           slot_->hosts.MayBegin(slot_->progress.next_segment)) {
+      const graph::Segment& segment = segments[static_cast<size_t>(slot_->progress.next_segment)];
+      if (slot_->progress.next_command < segment.begin) slot_->progress.next_command = segment.begin;
+      if (!context_.submitter.Submit(*slot_, segment.end))
         break;  // a foreign launch or a State waits for its turn, or it failed
-      ++slot_->next_segment;
+      ++slot_->progress.next_segment;
     }
     LookAtEvents();
   } while (StartHostSteps());
 }
 
 void RunCore::LookAtEvents() {
-  slot_->hosts.LookAtEvents(slot_->next_segment, [this](int32_t event) {
+  slot_->hosts.LookAtEvents(slot_->progress.next_segment, [this](int32_t event) {
     if (slot_->fault.failed()) return false;
     const absl::StatusOr<bool> complete = IsComplete(event);
     if (!complete.ok()) slot_->fault.Fail(-1, complete.status());
@@ -165,7 +165,7 @@ bool RunCore::StartHostSteps() {
   }
   if (!hosts.keeps() || !IsBehindStream()) return moved || slot_->fault.failed();
   hosts.BeginKept(kMostRefused, [this](int32_t task) {
-    if (!core_->EnterGate(core_->plan().host_steps[static_cast<size_t>(task)].node)) return false;
+    if (!context_.graph.EnterGate(context_.graph.plan().host_steps[static_cast<size_t>(task)].node)) return false;
     StartHostTask(task);  // whose end is a note
     return true;
   });
@@ -179,12 +179,12 @@ void RunCore::SkipHostSteps() {
   for (size_t s = 0; s < slot_->host_states.size(); ++s) {
     if (slot_->host_states[s].load(std::memory_order_acquire) != HostStepState::kWaiting) continue;
     slot_->host_states[s].store(HostStepState::kSkipped, std::memory_order_release);
-    hosts.Skip(!slot_->is_noop[s]);
+    hosts.Skip(!slot_->tables.is_noop[s]);
   }
 }
 
 int32_t RunCore::EndOfTask(int32_t first) const {
-  return first + core_->program().hosts[static_cast<size_t>(first)].steps;
+  return first + context_.graph.program().hosts[static_cast<size_t>(first)].steps;
 }
 
 void RunCore::SetHostStates(int32_t first, HostStepState state) {
@@ -195,7 +195,7 @@ void RunCore::SetHostStates(int32_t first, HostStepState state) {
 
 bool RunCore::HostTaskIdle(int32_t first) const {
   for (int32_t s = first; s < EndOfTask(first); ++s) {
-    if (!slot_->is_noop[static_cast<size_t>(s)]) return false;
+    if (!slot_->tables.is_noop[static_cast<size_t>(s)]) return false;
   }
   return true;
 }
@@ -203,18 +203,18 @@ bool RunCore::HostTaskIdle(int32_t first) const {
 // Whether what had been submitted to the application's stream is done, which is all that host steps have to order them:
 // there may be no work on a device before them.
 bool RunCore::IsBehindStream() {
-  if (!slot_->stream_ahead) return true;
-  const absl::StatusOr<bool> complete = Query(slot_->stream_ahead);
+  if (!slot_->predecessors.stream) return true;
+  const absl::StatusOr<bool> complete = Query(slot_->predecessors.stream);
   if (!complete.ok()) slot_->fault.Fail(-1, complete.status());
   if (!complete.ok() || !*complete) return false;
-  slot_->stream_ahead = {};
+  slot_->predecessors.stream = {};
   return true;
 }
 
 void RunCore::StartHostTask(int32_t first) {
   SetHostStates(first, HostStepState::kRunning);
   Ref();
-  if (core_->program().hosts[static_cast<size_t>(first)].ring >= 0) return PostStagedCopy(first);
+  if (context_.graph.program().hosts[static_cast<size_t>(first)].ring >= 0) return PostStagedCopy(first);
   runtime_->workers().Post({.run = &RunCore::RunHostTask, .context = this, .arg = first, .resumes = true}, workers_);
 }
 
@@ -229,29 +229,29 @@ void RunCore::RunHostSteps(int32_t first) {
   const int32_t end = EndOfTask(first);
   for (int32_t s = first; s < end; ++s) {
     const bool skip = slot_->fault.failed();
-    if (!skip && !slot_->is_noop[static_cast<size_t>(s)]) core_->RunHostNode(*slot_, s, serial_);
+    if (!skip && !slot_->tables.is_noop[static_cast<size_t>(s)]) RunHostStep(context_.graph, *slot_, s, serial_);
     EndHostStep(s, skip);
   }
   HostStepsEnded();
 }
 
 void RunCore::PostStagedCopy(int32_t step) {
-  const int32_t ring = core_->program().hosts[static_cast<size_t>(step)].ring;
+  const int32_t ring = context_.graph.program().hosts[static_cast<size_t>(step)].ring;
   memory::StagedCopy& copy = slot_->staged[static_cast<size_t>(ring)];
-  copy.op = slot_->host_copies[static_cast<size_t>(step)];
+  copy.op = slot_->tables.host_copies[static_cast<size_t>(step)];
   copy.device = std::max(copy.op.dst_device, copy.op.src_device);
   copy.done = &RunCore::EndStagedCopy;
   copy.context = this;
   copy.arg = step;
-  core_->BeginStagedCopy(*slot_, ring);
-  core_->staging().Post(copy);
+  context_.trace.BeginStagedCopy(*slot_, ring);
+  context_.staging->Post(copy);
 }
 
 // By a thread of the ring, for which all other copies wait: what follows, which may call the user's code, is a
 // worker's.
 void RunCore::EndStagedCopy(void* self, int64_t step) {
   auto* run = static_cast<RunCore*>(self);
-  run->core_->RecordStagedCopy(*run->slot_, static_cast<int32_t>(step), run->serial_);
+  run->context_.trace.RecordStagedCopy(*run->slot_, static_cast<int32_t>(step), run->serial_);
   run->EndHostStep(static_cast<int32_t>(step), run->slot_->fault.failed());
   // The run may have ended: its executable is not touched.
   run->runtime_->workers().Post({&RunCore::GoOn, run, 0}, run->workers_);
@@ -266,9 +266,9 @@ void RunCore::GoOn(void* self, int64_t) {
 // The run may be over behind the last line.
 void RunCore::EndHostStep(int32_t step, bool skipped) {
   const auto s = static_cast<size_t>(step);
-  core_->LeaveGate(core_->plan().host_steps[s].node);
+  context_.graph.LeaveGate(context_.graph.plan().host_steps[s].node);
   slot_->host_states[s].store(skipped ? HostStepState::kSkipped : HostStepState::kDone, std::memory_order_release);
-  slot_->hosts.End(step, !slot_->is_noop[s]);
+  slot_->hosts.End(step, !slot_->tables.is_noop[s]);
 }
 
 // Who waits for the run's end is told by that, and who waits for a gate by who leaves it. All others would be woken for
@@ -287,20 +287,20 @@ bool RunCore::HostStepsSettled() {
 // again.
 bool RunCore::SubmitEpilogue() {
   const Schedule& schedule = *slot_->schedule;
-  if (slot_->first_unsubmitted < 0) {
-    const bool whole = slot_->next_segment == static_cast<int32_t>(schedule.segments.size());
-    slot_->first_unsubmitted = whole ? schedule.epilogue_begin : slot_->next_command;
-    slot_->next_command = whole ? schedule.short_epilogue_begin : schedule.epilogue_begin;
+  if (slot_->progress.first_unsubmitted < 0) {
+    const bool whole = slot_->progress.next_segment == static_cast<int32_t>(schedule.segments.size());
+    slot_->progress.first_unsubmitted = whole ? schedule.epilogue_begin : slot_->progress.next_command;
+    slot_->progress.next_command = whole ? schedule.short_epilogue_begin : schedule.epilogue_begin;
   }
-  const absl::Status refused = core_->executor().SubmitEpilogue(*slot_, schedule.epilogue_end);
-  if (!refused.ok()) runtime_->NoteFault(core_->Describe(-1, refused));
-  slot_->epilogue_submitted = refused.ok() || base::IsFatal(refused);
-  if (!slot_->epilogue_submitted) Abandon(refused);
+  const absl::Status refused = context_.submitter.SubmitEpilogue(*slot_, schedule.epilogue_end);
+  if (!refused.ok()) runtime_->NoteFault(context_.graph.Describe(-1, refused));
+  slot_->progress.epilogue_submitted = refused.ok() || base::IsFatal(refused);
+  if (!slot_->progress.epilogue_submitted) Abandon(refused);
   if (followed_.load()) runtime_->event_count().Notify();
-  return slot_->epilogue_submitted;
+  return slot_->progress.epilogue_submitted;
 }
 
-absl::StatusOr<RunCore::Tail> RunCore::LookAtTail() const {
+absl::StatusOr<Predecessor::Tail> RunCore::LookAtTail() const {
   const auto failure = [](const absl::Status& cause) {
     if (base::IsFatal(cause)) return cause;
     return absl::FailedPreconditionError("it comes behind a run that failed: " + base::Str(cause.message()) +
@@ -313,9 +313,9 @@ absl::StatusOr<RunCore::Tail> RunCore::LookAtTail() const {
     return Tail{.submitted = over, .ended = over};
   }
   const driver::RunFault& fault = open_slot_->fault;
-  if (fault.failed()) return failure(core_->Describe(fault.node(), fault.status()));
+  if (fault.failed()) return failure(context_.graph.Describe(fault.node(), fault.status()));
   return Tail{
-      .submitted = open_slot_->epilogue_submitted.load(), .done = &open_slot_->done, .core = core_->shared_from_this()};
+      .submitted = open_slot_->progress.epilogue_submitted.load(), .done = &open_slot_->queues.done, .owner = owner_};
 }
 
 bool RunCore::HasHostWorkLeft() const {
@@ -333,7 +333,7 @@ void RunCore::Follow() {
 }
 
 bool RunCore::DoneEventsComplete() {
-  for (const int32_t e : core_->plan().done_events) {
+  for (const int32_t e : context_.graph.plan().done_events) {
     const absl::StatusOr<bool> complete = IsComplete(e);
     if (!complete.ok()) {
       slot_->fault.Fail(-1, complete.status());
@@ -354,14 +354,12 @@ void RunCore::Complete() {
   }
   if (slot_->hostcalls != nullptr) slot_->hostcalls->EndRun();
   LeaveStates();
-  const absl::Status status = core_->DescribeEnd(*slot_);
-  core_->RecordTrace(*slot_, serial_);
-  core_->EndTrial(*slot_);
-  core_->NoteTime(*slot_);
-  slot_->ReleasePredecessors();
-  std::vector<std::shared_ptr<const void>> keep_alive = std::exchange(slot_->keep_alive, {});
-  const std::shared_ptr<ExecutableCore> core = std::move(core_);
-  core->Release(std::exchange(slot_, nullptr));
+  const absl::Status status = DescribeEnd(*slot_);
+  context_.trace.Record(*slot_);
+  slot_->predecessors.Release();
+  std::vector<std::shared_ptr<const void>> keep_alive = std::exchange(slot_->bound.keep_alive, {});
+  const std::shared_ptr<RunOwner> owner = std::move(owner_);
+  owner->OnRunEnded(*std::exchange(slot_, nullptr));
   life_.SetDrained();
   std::vector<Callback> callbacks;
   {
@@ -402,7 +400,7 @@ void RunCore::Abandon(const absl::Status& why) {
   {
     base::MutexLock lock(mu_);
     if (open_slot_ == nullptr || ended()) return;
-    status = core_->DescribeAbandoned(*open_slot_, why);
+    status = DescribeAbandoned(*open_slot_, why);
     open_slot_->fault.Fail(-1, why);
     callbacks = EndLocked(status);
   }

@@ -25,18 +25,17 @@
 #include "src/base/mutex.h"
 #include "src/host/progress.h"
 #include "src/runtime/core/progressable.h"
+#include "src/runtime/run/predecessor.h"
+#include "src/runtime/run/run_owner.h"
 #include "src/runtime/run/run_refs.h"
-#include "src/runtime/slot/slot.h"
+#include "src/runtime/run/run_slot.h"
 
 namespace penstock::runtime {
 
-class ExecutableCore;
-class RuntimeCore;
-
-class RunCore final : public Progressable {
+class RunCore final : public Progressable, public Predecessor {
  public:
   // Takes the slot; starts with two counts: one for the run in flight, one for the handle.
-  RunCore(std::shared_ptr<ExecutableCore> core, Slot* slot, Deadline deadline, int64_t serial);
+  RunCore(std::shared_ptr<RunOwner> owner, const RunContext& context, RunSlot* slot, Deadline deadline);
 
   void Ref() override { life_.Ref(); }
   void Unref() override;
@@ -66,20 +65,12 @@ class RunCore final : public Progressable {
   // the caller. The slot stays taken until the work has drained.
   void Abandon(const absl::Status& why);
 
-  // What runs that come behind this one ask. `ended`: there is nothing to wait for; else, once all has been submitted,
-  // the events of `done`, good while `core` is held. If this one has failed: what that one fails with.
-  struct Tail {
-    bool submitted = false, ended = false;
-    const std::vector<driver::Event>* done = nullptr;
-    std::shared_ptr<InFlight> core{};
-  };
-  absl::StatusOr<Tail> LookAtTail() const;
+  absl::StatusOr<Tail> LookAtTail() const override;
   // Whether host nodes or copies by host threads have still to run or are running.
   bool HasHostWorkLeft() const;
   // Whether its work runs on that driver's devices, for that runtime.
   bool IsOf(const RuntimeCore& runtime, const driver::Driver* driver) const;
-  // Somebody comes behind from now on, and is told by the event count when there is more to see of the tail.
-  void Follow();
+  void Follow() override;
 
   Deadline deadline() const { return deadline_; }
   int64_t serial() const { return serial_; }
@@ -121,6 +112,7 @@ class RunCore final : public Progressable {
   std::atomic<bool> ended_{false};  // set with mu_ held
   std::atomic<bool> followed_{false};
   const Deadline deadline_;
+  const RunContext& context_;
   const int64_t serial_;
   const std::shared_ptr<RuntimeCore> runtime_;
   const driver::Driver* const driver_;
@@ -129,11 +121,11 @@ class RunCore final : public Progressable {
   mutable base::Mutex mu_;
   absl::Status status_ ABSL_GUARDED_BY(mu_);
   std::vector<Callback> callbacks_ ABSL_GUARDED_BY(mu_);
-  Slot* open_slot_ ABSL_GUARDED_BY(mu_);  // the slot, while others than the machine's owner may fail its run
+  RunSlot* open_slot_ ABSL_GUARDED_BY(mu_);  // the slot, while others than the machine's owner may fail its run
 
   // The machine.
-  std::shared_ptr<ExecutableCore> core_;  // set until drained
-  Slot* slot_;  // set until drained
+  std::shared_ptr<RunOwner> owner_;  // set until drained, and with it what `context_` names
+  RunSlot* slot_;  // set until drained
 };
 
 }  // namespace penstock::runtime

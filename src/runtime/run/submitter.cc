@@ -11,11 +11,8 @@
 #include "src/driver/current_device.h"
 #include "src/host/progress.h"
 #include "src/runtime/calls/launch_call.h"
-#include "src/runtime/core/runtime_core.h"
-#include "src/runtime/executable/executable_core.h"
 #include "src/runtime/run/parallel_submission.h"
 #include "src/runtime/run/partition_progress.h"
-#include "src/runtime/run/run_core.h"
 #include "src/runtime/state/state_core.h"
 
 namespace penstock::runtime {
@@ -35,35 +32,36 @@ auto OfArrival(const std::vector<Entry>& list, int32_t external_dep) {
 
 }  // namespace
 
-bool StreamExecutor::Submit(Slot& slot, int32_t end) {
+bool Submitter::Submit(RunSlot& slot, int32_t end) const {
   const std::vector<LanePartition>& partitions = slot.schedule->partitions;
-  const auto first = std::partition_point(partitions.begin(), partitions.end(),
-                                          [&](const LanePartition& split) { return split.end <= slot.next_command; });
+  const auto first = std::partition_point(partitions.begin(), partitions.end(), [&](const LanePartition& split) {
+    return split.end <= slot.progress.next_command;
+  });
   for (auto i = static_cast<size_t>(first - partitions.begin()); i < partitions.size() && partitions[i].end <= end;
        ++i) {
     if (!SubmitInOrder(slot, partitions[i].begin)) return false;
     const SubmitResult driven = slot.partitions[i]->SubmitAll();
-    slot.lane_full = driven == SubmitResult::kFull;
+    slot.progress.lane_full = driven == SubmitResult::kFull;
     if (driven != SubmitResult::kAll) return false;
-    slot.next_command = partitions[i].end;
+    slot.progress.next_command = partitions[i].end;
   }
   return SubmitInOrder(slot, end);
 }
 
-bool StreamExecutor::SubmitInOrder(Slot& slot, int32_t end) {
-  driver::CurrentDevice current(core_.driver());
+bool Submitter::SubmitInOrder(RunSlot& slot, int32_t end) const {
+  driver::CurrentDevice current(graph_.driver());
   const std::vector<ExecCommand>& commands = slot.schedule->commands;
   bool judged = false;
-  for (; slot.next_command < end; ++slot.next_command) {
-    const ExecCommand& command = commands[static_cast<size_t>(slot.next_command)];
+  for (; slot.progress.next_command < end; ++slot.progress.next_command) {
+    const ExecCommand& command = commands[static_cast<size_t>(slot.progress.next_command)];
     // A State keeps what is written to it, so nothing is before it is known that what the run reads is sound.
     if (command.op == Op::kStateWrite && !PredecessorsSettled(slot)) return false;
     if (slot.fault.failed()) return false;  // cancelled, or failed by what was submitted before
-    current.Set(core_.local_device_of_lane(command.lane));
+    current.Set(graph_.local_device_of_lane(command.lane));
     if (command.room == FlowControl::kWaitAndRecord) {
       const absl::StatusOr<bool> room = HasRoom(slot, command);
       if (!room.ok()) slot.fault.Fail(-1, room.status());
-      slot.lane_full = room.ok() && !*room;
+      slot.progress.lane_full = room.ok() && !*room;
       if (!room.ok() || !*room) return false;
     }
     if (command.op == Op::kStateWait || command.op == Op::kWaitExternal) {
@@ -77,14 +75,14 @@ bool StreamExecutor::SubmitInOrder(Slot& slot, int32_t end) {
       const absl::StatusOr<bool> updated = Update(slot);
       if (!updated.ok() || !*updated) return false;
     }
-    const bool awaited = core_.runtime().synchronous() && command.node >= 0;
-    if (awaited && !core_.runtime().EnterSync()) return false;
-    const bool entered = command.op != Op::kLaunch || core_.EnterGate(command.node);
+    const bool awaited = runtime_.synchronous() && command.node >= 0;
+    if (awaited && !runtime_.EnterSync()) return false;
+    const bool entered = command.op != Op::kLaunch || graph_.EnterGate(command.node);
     absl::Status status = entered ? DoAndMark(slot, command) : absl::OkStatus();
-    if (command.op == Op::kLaunch && entered) core_.LeaveGate(command.node);
+    if (command.op == Op::kLaunch && entered) graph_.LeaveGate(command.node);
     if (awaited) {
       if (status.ok() && entered) status = AwaitNode(slot, command);
-      core_.runtime().LeaveSync();
+      runtime_.LeaveSync();
     }
     if (!entered) return false;
     if (!status.ok()) {
@@ -96,10 +94,10 @@ bool StreamExecutor::SubmitInOrder(Slot& slot, int32_t end) {
   return true;
 }
 
-Submitted StreamExecutor::SubmitOfPart(Slot& slot, int32_t at, driver::CurrentDevice& current) {
+Submitted Submitter::SubmitOfPart(RunSlot& slot, int32_t at, driver::CurrentDevice& current) const {
   if (slot.fault.failed()) return Submitted::kFailed;
   const ExecCommand& command = slot.schedule->commands[static_cast<size_t>(at)];
-  current.Set(core_.local_device_of_lane(command.lane));
+  current.Set(graph_.local_device_of_lane(command.lane));
   if (command.room == FlowControl::kWaitAndRecord) {
     const absl::StatusOr<bool> room = HasRoom(slot, command);
     if (!room.ok()) slot.fault.Fail(-1, room.status());
@@ -111,23 +109,23 @@ Submitted StreamExecutor::SubmitOfPart(Slot& slot, int32_t at, driver::CurrentDe
   return Submitted::kFailed;
 }
 
-absl::StatusOr<bool> StreamExecutor::HasRoom(const Slot& slot, const ExecCommand& command) {
-  return core_.driver().Query(slot.marks[static_cast<size_t>(command.lane)]);
+absl::StatusOr<bool> Submitter::HasRoom(const RunSlot& slot, const ExecCommand& command) const {
+  return graph_.driver().Query(slot.queues.marks[static_cast<size_t>(command.lane)]);
 }
 
-absl::Status StreamExecutor::DoAndMark(Slot& slot, const ExecCommand& command) {
+absl::Status Submitter::DoAndMark(RunSlot& slot, const ExecCommand& command) const {
   absl::Status status = Do(slot, command);
   if (!status.ok() || command.room == FlowControl::kNone) return status;
   const auto lane = static_cast<size_t>(command.lane);
-  return core_.driver().Record(slot.marks[lane], slot.streams[lane]);
+  return graph_.driver().Record(slot.queues.marks[lane], slot.queues.streams[lane]);
 }
 
-absl::Status StreamExecutor::SubmitEpilogue(Slot& slot, int32_t end) {
-  driver::CurrentDevice current(core_.driver());
+absl::Status Submitter::SubmitEpilogue(RunSlot& slot, int32_t end) const {
+  driver::CurrentDevice current(graph_.driver());
   const std::vector<ExecCommand>& commands = slot.schedule->commands;
-  for (; slot.next_command < end; ++slot.next_command) {
-    const ExecCommand& command = commands[static_cast<size_t>(slot.next_command)];
-    current.Set(core_.local_device_of_lane(command.lane));
+  for (; slot.progress.next_command < end; ++slot.progress.next_command) {
+    const ExecCommand& command = commands[static_cast<size_t>(slot.progress.next_command)];
+    current.Set(graph_.local_device_of_lane(command.lane));
     absl::Status status = Do(slot, command);
     if (!status.ok()) {
       slot.fault.Fail(-1, status);
@@ -138,34 +136,34 @@ absl::Status StreamExecutor::SubmitEpilogue(Slot& slot, int32_t end) {
   return absl::OkStatus();
 }
 
-absl::Status StreamExecutor::Do(Slot& slot, const ExecCommand& command) {
-  driver::Driver& driver = core_.driver();
-  const driver::Stream stream = slot.streams[static_cast<size_t>(command.lane)];
+absl::Status Submitter::Do(RunSlot& slot, const ExecCommand& command) const {
+  driver::Driver& driver = graph_.driver();
+  const driver::Stream stream = slot.queues.streams[static_cast<size_t>(command.lane)];
   const auto index = static_cast<size_t>(command.index);
   switch (command.op) {
-    case Op::kRecord: return driver.Record(slot.events[index], stream);
-    case Op::kWait: return driver.Wait(stream, slot.events[index]);
+    case Op::kRecord: return driver.Record(slot.queues.events[index], stream);
+    case Op::kWait: return driver.Wait(stream, slot.queues.events[index]);
     case Op::kStateWrite: slot.ticket.places[index].written.store(true, std::memory_order_release); return {};
     case Op::kStateDone:
-      if (core_.runtime().states().Submitted(slot.ticket.places[index])) core_.runtime().event_count().Notify();
+      if (runtime_.states().Submitted(slot.ticket.places[index])) runtime_.event_count().Notify();
       return absl::OkStatus();
     case Op::kGraph: return LaunchGraph(slot, command);
     default: break;
   }
-  if (slot.begin_timing.empty()) return DoNode(slot, command);
+  if (slot.queues.begin_timing.empty()) return DoNode(slot, command);
   const auto node = static_cast<size_t>(command.node);
-  PENSTOCK_RETURN_IF_ERROR(driver.Record(slot.begin_timing[node], stream));
+  PENSTOCK_RETURN_IF_ERROR(driver.Record(slot.queues.begin_timing[node], stream));
   PENSTOCK_RETURN_IF_ERROR(DoNode(slot, command));
-  return driver.Record(slot.end_timing[node], stream);
+  return driver.Record(slot.queues.end_timing[node], stream);
 }
 
 // False: somebody this run comes behind has touches of the State still to submit. Whoever fails and leaves the order
 // poisons the State first, so the verdict is asked for once nobody is ahead. The first wait of a submission looks back
 // from all States of the run (`judged`), so that a run with many does not look at all of them for each.
-absl::StatusOr<bool> StreamExecutor::WaitForState(Slot& slot, const ExecCommand& command, bool& judged) {
-  StateOrder& order = core_.runtime().states();
+absl::StatusOr<bool> Submitter::WaitForState(RunSlot& slot, const ExecCommand& command, bool& judged) const {
+  StateOrder& order = runtime_.states();
   const StatePlace& place = slot.ticket.places[static_cast<size_t>(command.index)];
-  const driver::Stream stream = slot.streams[static_cast<size_t>(command.lane)];
+  const driver::Stream stream = slot.queues.streams[static_cast<size_t>(command.lane)];
   const auto verdict = [&] {
     return std::exchange(judged, true) ? order.NearestVerdict(place) : order.Verdict(slot.ticket);
   };
@@ -176,7 +174,7 @@ absl::StatusOr<bool> StreamExecutor::WaitForState(Slot& slot, const ExecCommand&
       if (ahead->core == nullptr && StateCore::Of(place.queue->record).TakeBack()) continue;
       return false;
     }
-    for (const driver::Event event : *ahead->done) PENSTOCK_RETURN_IF_ERROR(core_.driver().Wait(stream, event));
+    for (const driver::Event event : *ahead->done) PENSTOCK_RETURN_IF_ERROR(graph_.driver().Wait(stream, event));
     below = ahead->serial;
   }
   PENSTOCK_RETURN_IF_ERROR(verdict());
@@ -184,22 +182,23 @@ absl::StatusOr<bool> StreamExecutor::WaitForState(Slot& slot, const ExecCommand&
 }
 
 // False: the run to come behind has not submitted all of its work.
-absl::StatusOr<bool> StreamExecutor::WaitUntilReady(Slot& slot, const ExecCommand& command) {
-  const driver::Stream stream = slot.streams[static_cast<size_t>(command.lane)];
-  const auto [first, last] = OfArrival(slot.ahead, command.index);
-  for (const Predecessor& ahead : std::ranges::subrange(first, last)) {
-    PENSTOCK_ASSIGN_OR_RETURN(const RunCore::Tail tail, ahead.run->LookAtTail());
+absl::StatusOr<bool> Submitter::WaitUntilReady(RunSlot& slot, const ExecCommand& command) const {
+  const driver::Stream stream = slot.queues.streams[static_cast<size_t>(command.lane)];
+  const auto [first, last] = OfArrival(slot.predecessors.runs, command.index);
+  for (const RunPredecessor& ahead : std::ranges::subrange(first, last)) {
+    PENSTOCK_ASSIGN_OR_RETURN(const Predecessor::Tail tail, ahead.run->LookAtTail());
     if (!tail.submitted) return false;
     if (tail.ended) continue;
-    for (const driver::Event event : *tail.done) PENSTOCK_RETURN_IF_ERROR(core_.driver().Wait(stream, event));
+    for (const driver::Event event : *tail.done) PENSTOCK_RETURN_IF_ERROR(graph_.driver().Wait(stream, event));
   }
   return true;
 }
 
-bool StreamExecutor::PredecessorsSettled(Slot& slot) {
-  for (; slot.ahead_ended < slot.ahead.size(); ++slot.ahead_ended) {
+bool Submitter::PredecessorsSettled(RunSlot& slot) const {
+  for (; slot.predecessors.runs_ended < slot.predecessors.runs.size(); ++slot.predecessors.runs_ended) {
     if (slot.fault.failed()) return true;
-    const absl::StatusOr<RunCore::Tail> tail = slot.ahead[slot.ahead_ended].run->LookAtTail();
+    const absl::StatusOr<Predecessor::Tail> tail =
+        slot.predecessors.runs[slot.predecessors.runs_ended].run->LookAtTail();
     if (!tail.ok()) {
       slot.fault.Fail(-1, tail.status());
     } else if (!tail->ended) {
@@ -209,25 +208,26 @@ bool StreamExecutor::PredecessorsSettled(Slot& slot) {
   return true;
 }
 
-absl::Status StreamExecutor::WaitForEvents(const Slot& slot) {
-  driver::CurrentDevice current(core_.driver());
-  for (const EventPredecessor& ahead : slot.events_ahead) {
+absl::Status Submitter::WaitForEvents(const RunSlot& slot) const {
+  driver::CurrentDevice current(graph_.driver());
+  for (const EventPredecessor& ahead : slot.predecessors.events) {
     const auto [first, last] = OfArrival(slot.schedule->external_dep_lanes, ahead.external_dep);
     for (const ExternalDepLane& to : std::ranges::subrange(first, last)) {
-      current.Set(core_.local_device_of_lane(to.lane));
-      PENSTOCK_RETURN_IF_ERROR(core_.driver().WaitNative(slot.streams[static_cast<size_t>(to.lane)], ahead.event));
+      current.Set(graph_.local_device_of_lane(to.lane));
+      PENSTOCK_RETURN_IF_ERROR(
+          graph_.driver().WaitNative(slot.queues.streams[static_cast<size_t>(to.lane)], ahead.event));
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status StreamExecutor::AwaitNode(Slot& slot, const ExecCommand& command) {
-  driver::Driver& driver = core_.driver();
-  const driver::Event event = slot.sync_events[static_cast<size_t>(command.lane)];
-  PENSTOCK_RETURN_IF_ERROR(driver.Record(event, slot.streams[static_cast<size_t>(command.lane)]));
+absl::Status Submitter::AwaitNode(RunSlot& slot, const ExecCommand& command) const {
+  driver::Driver& driver = graph_.driver();
+  const driver::Event event = slot.queues.sync_events[static_cast<size_t>(command.lane)];
+  PENSTOCK_RETURN_IF_ERROR(driver.Record(event, slot.queues.streams[static_cast<size_t>(command.lane)]));
   absl::Status status;
   const bool ended =
-      host::WaitForProgress(core_.runtime().event_count(), driver.notifies_completion(), slot.deadline, [&] {
+      host::WaitForProgress(runtime_.event_count(), driver.notifies_completion(), slot.progress.deadline, [&] {
         const absl::StatusOr<bool> complete = driver.Query(event);
         status = complete.status();
         return !complete.ok() || *complete || slot.fault.failed();
@@ -235,38 +235,43 @@ absl::Status StreamExecutor::AwaitNode(Slot& slot, const ExecCommand& command) {
   return ended ? status : absl::DeadlineExceededError("the run's deadline passed before this node ended");
 }
 
-absl::Status StreamExecutor::DoNode(Slot& slot, const ExecCommand& command) {
-  driver::Driver& driver = core_.driver();
-  const driver::Stream stream = slot.streams[static_cast<size_t>(command.lane)];
+absl::Status Submitter::DoNode(RunSlot& slot, const ExecCommand& command) const {
+  driver::Driver& driver = graph_.driver();
+  const driver::Stream stream = slot.queues.streams[static_cast<size_t>(command.lane)];
   const auto index = static_cast<size_t>(command.index);
   switch (command.op) {
-    case Op::kCopy: return slot.copies_off[index] ? absl::OkStatus() : driver.Copy(stream, slot.copies[index]);
+    case Op::kCopy:
+      return slot.tables.copies_off[index] ? absl::OkStatus() : driver.Copy(stream, slot.tables.copies[index]);
     case Op::kBatch:
-      return slot.batches[index].count == 0 ? absl::OkStatus() : driver.CopyBatch(stream, slot.batches[index]);
-    case Op::kFill: return driver.Fill(stream, slot.fills[index]);
-    case Op::kLaunch: return CallLaunch(core_, slot, command.index, command.lane);
+      return slot.tables.batches[index].count == 0 ? absl::OkStatus()
+                                                   : driver.CopyBatch(stream, slot.tables.batches[index]);
+    case Op::kFill: return driver.Fill(stream, slot.tables.fills[index]);
+    case Op::kLaunch: return CallLaunch(graph_, slot, slot.launch[static_cast<size_t>(command.lane)], command.index);
     case Op::kHostcall: return driver.Launch(stream, slot.hostcalls->op(command.index));
     default: break;
   }
-  const driver::KernelOp& op = slot.kernels[index];
+  const driver::KernelOp& op = slot.tables.kernels[index];
   return op.rows == 0 ? absl::OkStatus() : driver.Launch(stream, op);
 }
 
 // Fails the run itself. False: a callable that is to be captured is being called elsewhere.
-absl::StatusOr<bool> StreamExecutor::Update(Slot& slot) {
-  int32_t node = -1;
-  absl::StatusOr<bool> updated = slot.replay->Capture(node);
+absl::StatusOr<bool> Submitter::Update(RunSlot& slot) const {
+  absl::StatusOr<bool> updated = slot.replay->Capture();
   if (updated.ok() && *updated) {
-    if (const absl::Status set = slot.replay->Update(node); !set.ok()) updated = set;
+    if (const absl::Status set = slot.replay->Update(); !set.ok()) updated = set;
   }
-  if (!updated.ok()) slot.fault.Fail(base::IsFatal(updated.status()) ? -1 : node, updated.status());
-  return updated;
+  if (updated.ok()) return updated;
+  absl::Status failure = updated.status();
+  const int32_t node = base::TakeNode(failure);
+  slot.fault.Fail(base::IsFatal(failure) ? -1 : node, failure);
+  return failure;
 }
 
-absl::Status StreamExecutor::LaunchGraph(Slot& slot, const ExecCommand& command) {
-  const absl::Status launched = slot.replay->Launch(command.index, slot.streams[static_cast<size_t>(command.lane)]);
+absl::Status Submitter::LaunchGraph(RunSlot& slot, const ExecCommand& command) const {
+  const absl::Status launched =
+      slot.replay->Launch(command.index, slot.queues.streams[static_cast<size_t>(command.lane)]);
   const bool its_own = !launched.ok() && !base::IsFatal(launched);
-  return its_own ? base::Prefixed(core_.TextOfGraph(command.index), launched) : launched;
+  return its_own ? base::Prefixed(graph_.TextOfGraph(command.index), launched) : launched;
 }
 
 }  // namespace penstock::runtime

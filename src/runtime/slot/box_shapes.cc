@@ -4,12 +4,12 @@
 
 #include "graph/common/message.h"
 #include "penstock/status_macros.h"
-#include "src/runtime/slot/slot.h"
+#include "src/runtime/slot/slot_tables.h"
 
 namespace penstock::runtime {
 namespace {
 
-// CsrRows and slices of a buffer with memory of its own.
+// The rows and slices of a buffer with memory of its own.
 BoxInRun WholeOf(const BufferDecl& decl, const std::vector<int64_t>& params) {
   BoxInRun box;
   box.shape = ShapeOf(decl.extent, params);
@@ -50,10 +50,10 @@ absl::Status Take(const Model& model, const BufferDecl& decl, const BoxInRun& of
 }
 
 // An alias of all of a buffer has its memory in the shape declared for its own type.
-absl::Status TakeAlias(const Model& model, const BufferDecl& decl, const Slot& slot, BoxInRun& out) {
+absl::Status TakeAlias(const Model& model, const BufferDecl& decl, const SlotTables& tables, BoxInRun& out) {
   const auto of = static_cast<size_t>(decl.alias_of);
-  PENSTOCK_RETURN_IF_ERROR(Take(model, model.buffers[of], slot.boxes[of], decl.box, slot.param_values, out));
-  out.shape = ShapeOf(decl.extent, slot.param_values);
+  PENSTOCK_RETURN_IF_ERROR(Take(model, model.buffers[of], tables.boxes[of], decl.box, tables.param_values, out));
+  out.shape = ShapeOf(decl.extent, tables.param_values);
   out.element = decl.type.size;
   return absl::OkStatus();
 }
@@ -71,12 +71,13 @@ absl::Status Refuse(const Model& model, const char* what, const Name& name, cons
   return absl::InvalidArgumentError(graph::Prefix(model, what, name) + ": " + text);
 }
 
-absl::Status SetSlice(const Model& model, const SliceEntry& entry, Slot& slot, BoxInRun& out) {
+absl::Status SetSlice(const Model& model, const SliceEntry& entry, SlotTables& tables, BoxInRun& out) {
   const NodeDecl& node = model.nodes[static_cast<size_t>(entry.decl)];
   const AccessDecl& access = node.accesses[static_cast<size_t>(entry.access)];
   const auto b = static_cast<size_t>(access.buffer);
   const BufferDecl& buffer = model.buffers[b];
-  if (const absl::Status taken = Take(model, buffer, slot.boxes[b], access.box, slot.param_values, out); !taken.ok()) {
+  if (const absl::Status taken = Take(model, buffer, tables.boxes[b], access.box, tables.param_values, out);
+      !taken.ok()) {
     return Refuse(model, "node", node.name,
                   "access " + std::to_string(entry.access) + " " + std::string(taken.message()));
   }
@@ -89,28 +90,28 @@ absl::Status SetSlice(const Model& model, const SliceEntry& entry, Slot& slot, B
 
 }  // namespace
 
-BoxInRun BoxOf(const Model& model, const AccessDecl& access, const Slot& slot) {
+BoxInRun BoxOf(const Model& model, const AccessDecl& access, const SlotTables& tables) {
   const auto b = static_cast<size_t>(access.buffer);
   BoxInRun box;
-  Take(model, model.buffers[b], slot.boxes[b], access.box, slot.param_values, box)
+  Take(model, model.buffers[b], tables.boxes[b], access.box, tables.param_values, box)
       .IgnoreError();  // SetBoxes has checked it
   return box;
 }
 
-absl::Status SetBoxes(const Model& model, const Program& program, bool dynamic, Slot& slot) {
+absl::Status SetBoxes(const Model& model, const Program& program, bool dynamic, SlotTables& tables) {
   const size_t buffers = model.buffers.size();
   for (size_t b = 0; b < buffers; ++b) {
     if (program.dynamic_buffer[b] != dynamic) continue;
     const BufferDecl& decl = model.buffers[b];
     if (!decl.is_alias) {
-      slot.boxes[b] = WholeOf(decl, slot.param_values);
-    } else if (const absl::Status taken = TakeAlias(model, decl, slot, slot.boxes[b]); !taken.ok()) {
+      tables.boxes[b] = WholeOf(decl, tables.param_values);
+    } else if (const absl::Status taken = TakeAlias(model, decl, tables, tables.boxes[b]); !taken.ok()) {
       return Refuse(model, "buffer", decl.name, std::string(taken.message()));
     }
   }
   for (size_t i = 0; i < program.slices.size(); ++i) {
     if (program.slices[i].dynamic != dynamic) continue;
-    PENSTOCK_RETURN_IF_ERROR(SetSlice(model, program.slices[i], slot, slot.boxes[buffers + i]));
+    PENSTOCK_RETURN_IF_ERROR(SetSlice(model, program.slices[i], tables, tables.boxes[buffers + i]));
   }
   return absl::OkStatus();
 }

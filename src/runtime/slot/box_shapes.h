@@ -3,7 +3,7 @@
 // Boxes that depend on no parameter are set once a slot, the others by each launch, which refuses those that leave
 // their buffer. Everything else a launch writes for an access (address, the dimensions of a View) follows from its box.
 //
-// Threads: free functions on a slot, called by whoever owns it.
+// Threads: free functions on a slot's tables, called by whoever owns it.
 // Errors:  InvalidArgument with the numbers of this run.
 #pragma once
 
@@ -11,24 +11,15 @@
 
 #include "absl/status/status.h"
 #include "penstock/detail/arguments.h"
+#include "src/runtime/slot/slot_tables.h"
 
 namespace penstock::runtime {
 
-struct Program;
-struct Slot;
-
-// In bytes: from the first element of the buffer that has the memory, from row to row, from slice to slice, and of one
-// element.
-struct BoxInRun {
-  Shape shape;
-  int64_t offset = 0, row = 0, slice = 0, element = 0;
-};
-
-// Sets Slot::boxes, those that depend on parameters or the others.
-absl::Status SetBoxes(const Model& model, const Program& program, bool dynamic, Slot& slot);
+// Sets SlotTables::boxes, those that depend on parameters or the others.
+absl::Status SetBoxes(const Model& model, const Program& program, bool dynamic, SlotTables& tables);
 
 // The box of an access in the run whose boxes are set.
-BoxInRun BoxOf(const Model& model, const AccessDecl& access, const Slot& slot);
+BoxInRun BoxOf(const Model& model, const AccessDecl& access, const SlotTables& tables);
 // A shape with 1 for the dimensions it lacks.
 inline detail::Range RangeOf(const Shape& s) {
   switch (s.rank) {

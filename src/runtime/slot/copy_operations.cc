@@ -1,13 +1,13 @@
 #include "src/runtime/slot/copy_operations.h"
 
 #include "src/driver/copy_box.h"
-#include "src/runtime/slot/slot.h"
+#include "src/runtime/slot/slot_tables.h"
 
 namespace penstock::runtime {
 namespace {
 
 driver::CopyOp OpOf(const CopyEntry& entry, const graph::Plan& plan, const std::vector<driver::DeviceRef>& devices,
-                    Slot& slot) {
+                    driver::RunFault& fault) {
   const auto local = [&](int32_t instance) {
     const int32_t d = plan.instances[static_cast<size_t>(instance)].device;
     return d < 0 ? -1 : devices[static_cast<size_t>(d)].local;
@@ -16,17 +16,17 @@ driver::CopyOp OpOf(const CopyEntry& entry, const graph::Plan& plan, const std::
   op.kind = entry.kind;
   op.dst_device = local(entry.dst);
   op.src_device = local(entry.src);
-  op.tag = {&slot.fault, entry.node};
+  op.tag = {&fault, entry.node};
   return op;
 }
 
 bool IsEmpty(const driver::CopyOp& op) { return op.width == 0 || op.height == 0 || op.depth == 0; }
 
-const BoxInRun& BoxAt(const Slot& slot, int32_t box) { return slot.boxes[static_cast<size_t>(box)]; }
+const BoxInRun& BoxAt(const SlotTables& tables, int32_t box) { return tables.boxes[static_cast<size_t>(box)]; }
 
-// CsrRows that lie side by side on both sides are one row.
-void SetShape(const CopyEntry& entry, const Slot& slot, driver::CopyOp& op) {
-  const BoxInRun &src = BoxAt(slot, entry.src_box), &dst = BoxAt(slot, entry.dst_box);
+// Rows that are adjacent on both sides count as one row.
+void SetShape(const CopyEntry& entry, const SlotTables& tables, driver::CopyOp& op) {
+  const BoxInRun &src = BoxAt(tables, entry.src_box), &dst = BoxAt(tables, entry.dst_box);
   const detail::Range size = RangeOf(src.shape);
   op.width = static_cast<size_t>(size.width * src.element);
   op.height = static_cast<size_t>(size.height);
@@ -38,19 +38,19 @@ void SetShape(const CopyEntry& entry, const Slot& slot, driver::CopyOp& op) {
   op = driver::Collapse(op);
 }
 
-void SetAddresses(const CopyEntry& entry, const Slot& slot, driver::CopyOp& op) {
-  op.src = slot.AddressOf(entry.src, entry.src_box);
-  op.dst = slot.AddressOf(entry.dst, entry.dst_box);
+void SetAddresses(const CopyEntry& entry, const SlotTables& tables, driver::CopyOp& op) {
+  op.src = tables.AddressOf(entry.src, entry.src_box);
+  op.dst = tables.AddressOf(entry.dst, entry.dst_box);
 }
 
 // The pieces of a batch that are to be copied in this run.
-void List(const BatchEntry& entry, Slot& slot, driver::BatchOp& batch) {
-  driver::CopyPiece* const begin = slot.pieces + entry.pieces;
+void List(const BatchEntry& entry, SlotTables& tables, driver::BatchOp& batch) {
+  driver::CopyPiece* const begin = tables.pieces + entry.pieces;
   driver::CopyPiece* end = begin;
   const auto first = static_cast<size_t>(entry.first);
   for (size_t c = first; c < first + static_cast<size_t>(entry.count); ++c) {
-    const driver::CopyOp& op = slot.copies[c];
-    if (!slot.copies_off[c] && !IsEmpty(op)) *end++ = *driver::PieceOf(op);  // small ones always fit
+    const driver::CopyOp& op = tables.copies[c];
+    if (!tables.copies_off[c] && !IsEmpty(op)) *end++ = *driver::PieceOf(op);  // small ones always fit
   }
   batch.count = static_cast<size_t>(end - begin);
   batch.size = driver::SizeOf(batch).value_or(driver::BatchSize());  // what is wrong the driver tells of the node
@@ -59,47 +59,48 @@ void List(const BatchEntry& entry, Slot& slot, driver::BatchOp& batch) {
 }  // namespace
 
 void MakeCopies(const graph::Plan& plan, const Program& program, const std::vector<driver::DeviceRef>& devices,
-                Slot& slot) {
-  for (const CopyEntry& c : program.copies) slot.copies.push_back(OpOf(c, plan, devices, slot));
-  slot.copies_off.resize(slot.copies.size());
+                driver::RunFault& fault, SlotTables& tables) {
+  for (const CopyEntry& c : program.copies) tables.copies.push_back(OpOf(c, plan, devices, fault));
+  tables.copies_off.resize(tables.copies.size());
   for (const BatchEntry& b : program.batches) {
-    const driver::CopyOp& first = slot.copies[static_cast<size_t>(b.first)];
-    slot.batches.push_back({.kind = first.kind, .pieces = slot.pieces + b.pieces, .tag = first.tag});
+    const driver::CopyOp& first = tables.copies[static_cast<size_t>(b.first)];
+    tables.batches.push_back({.kind = first.kind, .pieces = tables.pieces + b.pieces, .tag = first.tag});
   }
-  slot.host_copies.resize(program.hosts.size());
+  tables.host_copies.resize(program.hosts.size());
   for (size_t h = 0; h < program.hosts.size(); ++h) {
-    if (program.hosts[h].call < 0) slot.host_copies[h] = OpOf(program.hosts[h].copy, plan, devices, slot);
+    if (program.hosts[h].call < 0) tables.host_copies[h] = OpOf(program.hosts[h].copy, plan, devices, fault);
   }
 }
 
-void SetCopyShapes(const Program& program, Slot& slot) {
+void SetCopyShapes(const Program& program, SlotTables& tables) {
   for (size_t i = 0; i < program.copies.size(); ++i) {
-    SetShape(program.copies[i], slot, slot.copies[i]);
-    SetAddresses(program.copies[i], slot, slot.copies[i]);
+    SetShape(program.copies[i], tables, tables.copies[i]);
+    SetAddresses(program.copies[i], tables, tables.copies[i]);
   }
   for (size_t h = 0; h < program.hosts.size(); ++h) {
-    if (program.hosts[h].call < 0) SetShape(program.hosts[h].copy, slot, slot.host_copies[h]);
+    if (program.hosts[h].call < 0) SetShape(program.hosts[h].copy, tables, tables.host_copies[h]);
   }
 }
 
-void PatchCopies(const Program& program, Slot& slot) {
+void PatchCopies(const Program& program, SlotTables& tables) {
   const auto pinned = [&](const CopyEntry& c) {
-    return c.bound < 0 || slot.bound_pinned[static_cast<size_t>(c.bound)];
+    return c.bound < 0 || tables.bound_pinned[static_cast<size_t>(c.bound)];
   };
   for (const int32_t c : program.bound_copies) {
     const CopyEntry& entry = program.copies[static_cast<size_t>(c)];
-    SetAddresses(entry, slot, slot.copies[static_cast<size_t>(c)]);
-    slot.copies_off[static_cast<size_t>(c)] = !pinned(entry);
+    SetAddresses(entry, tables, tables.copies[static_cast<size_t>(c)]);
+    tables.copies_off[static_cast<size_t>(c)] = !pinned(entry);
   }
-  for (size_t b = 0; b < slot.batches.size(); ++b) {
-    List(program.batches[b], slot, slot.batches[b]);
+  for (size_t b = 0; b < tables.batches.size(); ++b) {
+    List(program.batches[b], tables, tables.batches[b]);
   }
   for (size_t h = 0; h < program.hosts.size(); ++h) {
     const HostEntry& host = program.hosts[h];
     if (host.call >= 0) continue;
-    driver::CopyOp& op = slot.host_copies[h];
-    SetAddresses(host.copy, slot, op);
-    slot.is_noop[h] = IsEmpty(op) || (host.copy.bound >= 0 && slot.bound_pinned[static_cast<size_t>(host.copy.bound)]);
+    driver::CopyOp& op = tables.host_copies[h];
+    SetAddresses(host.copy, tables, op);
+    tables.is_noop[h] =
+        IsEmpty(op) || (host.copy.bound >= 0 && tables.bound_pinned[static_cast<size_t>(host.copy.bound)]);
   }
 }
 

@@ -8,7 +8,7 @@
 
 #include "src/base/coalescing_runner.h"
 #include "src/runtime/core/state_order.h"
-#include "src/runtime/slot/slot.h"
+#include "src/runtime/run/run_slot.h"
 #include "tests/support/explored.h"
 
 namespace penstock::runtime::interleaving_test {

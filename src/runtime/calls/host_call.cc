@@ -1,0 +1,73 @@
+#include "src/runtime/calls/host_call.h"
+
+#include <string>
+#include <thread>
+
+#include "src/base/catch_all.h"
+#include "src/base/user_code.h"
+#include "src/driver/copy_box.h"
+#include "src/host/worker_pool.h"
+#include "src/memory/streaming_copy.h"
+
+namespace penstock::runtime {
+namespace {
+
+void CallHost(const CompiledGraph& graph, Slot& slot, int32_t call) {
+  const CallEntry& entry = graph.program().calls[static_cast<size_t>(call)];
+  const NodeCode& code = graph.model().nodes[static_cast<size_t>(entry.decl)].code;
+  base::WhenThreadEnds ended([&] { slot.fault.Fail(entry.node, base::EndedItsThread("the callable")); });
+  absl::Status status;
+  {
+    base::UserCodeScope scope;
+    status = base::CatchAll("the callable", [&] {
+      return code.call(slot.tables.CallableOf(call, code), nullptr, slot.tables.argv.data() + entry.argv);
+    });
+  }
+  ended.Cancel();
+  if (!status.ok()) slot.fault.Fail(entry.node, status);
+}
+
+void Record(const CompiledGraph& graph, int32_t node, int64_t serial, double begin) {
+  Trace* const trace = graph.trace().get();
+  if (trace == nullptr) return;
+  const int worker = host::WorkerPool::CurrentIndex();
+  const std::string thread = worker >= 0            ? "worker " + std::to_string(worker)
+                             : base::InDeviceCode() ? "exported graphs"
+                                                    : "poller";
+  const std::string& name = graph.plan().nodes[static_cast<size_t>(node)].name;
+  trace->Add({name, thread, SpanKind::kHost, begin, trace->Now(), serial, -1});
+}
+
+}  // namespace
+
+void RunHostStep(const CompiledGraph& graph, Slot& slot, int32_t step, int64_t serial) {
+  const HostEntry& entry = graph.program().hosts[static_cast<size_t>(step)];
+  const double begin = graph.trace() != nullptr ? graph.trace()->Now() : 0;
+  if (entry.call >= 0) {
+    CallHost(graph, slot, entry.call);
+  } else {
+    const driver::CopyOp& op = slot.tables.host_copies[static_cast<size_t>(step)];
+    entry.past_caches ? memory::StreamingCopy(op) : driver::CopyOnHost(op);
+  }
+  Record(graph, graph.plan().host_steps[static_cast<size_t>(step)].node, serial, begin);
+}
+
+void RunHostcall(const CompiledGraph& graph, Slot& slot, const HostcallEntry& entry, int64_t serial) {
+  const double begin = graph.trace() != nullptr ? graph.trace()->Now() : 0;
+  CallHost(graph, slot, entry.call);
+  Record(graph, entry.node, serial, begin);
+}
+
+void CallExportedNode(const CompiledGraph& graph, Slot& slot, const ExportedNode& node) {
+  const base::DeviceCodeScope scope;
+  if (slot.fault.failed()) return;
+  while (!graph.EnterGate(node.node)) std::this_thread::yield();
+  if (node.step >= 0) {
+    RunHostStep(graph, slot, node.step, -1);
+  } else {
+    RunHostcall(graph, slot, graph.program().hostcalls[static_cast<size_t>(node.hostcall)], -1);
+  }
+  graph.LeaveGate(node.node);
+}
+
+}  // namespace penstock::runtime

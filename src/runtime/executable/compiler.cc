@@ -1,0 +1,314 @@
+#include "src/runtime/executable/compiler.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "graph/common/message.h"
+#include "graph/declare/host_check.h"
+#include "penstock/status_macros.h"
+#include "src/base/environment.h"
+#include "src/base/status.h"
+
+namespace penstock::runtime {
+
+using graph::PlanKind;
+using graph::PlanNode;
+
+namespace {
+
+bool AnyHostcall(const Model& model) {
+  return std::any_of(model.nodes.begin(), model.nodes.end(),
+                     [](const NodeDecl& node) { return node.host_way != HostWay::kWorker; });
+}
+
+// Per device, the most hostcall kernels that can be waiting at the same time over `slots` slots: one a lane.
+std::vector<int> MaxPendingHostcalls(const graph::Plan& plan, size_t devices, int slots) {
+  std::vector<bool> hostcalls(plan.lanes.size());
+  for (const PlanNode& node : plan.nodes) {
+    if (node.kind == PlanKind::kHostcall) hostcalls[static_cast<size_t>(node.lane)] = true;
+  }
+  std::vector<int> most(devices);
+  for (size_t l = 0; l < hostcalls.size(); ++l) {
+    if (hostcalls[l]) most[static_cast<size_t>(plan.lanes[l].device)] += slots;
+  }
+  return most;
+}
+
+// Loads each kernel once for each device, however many nodes have it: loading takes four calls of CUDA's.
+class KernelLoads {
+ public:
+  absl::StatusOr<driver::KernelCode> Get(const driver::DeviceRef& d, const driver::KernelSource& source) {
+    const auto [known, is_new] = loaded_.try_emplace({d.driver, d.local, source.self, source.awaits});
+    if (is_new) {
+      PENSTOCK_ASSIGN_OR_RETURN(known->second, d.driver->LoadKernel(d.local, source));
+    }
+    return known->second;
+  }
+
+ private:
+  absl::flat_hash_map<std::tuple<driver::Driver*, int, const void*, bool>, driver::KernelCode> loaded_;
+};
+
+// What only the loaded kernel tells; the planner has checked the rest.
+absl::Status CheckShape(const KernelShape& shape, const driver::KernelCode& code, const base::KernelLimits& limits) {
+  const int64_t threads = int64_t{shape.block[0]} * shape.block[1] * shape.block[2];
+  if (threads > code.block_threads) {
+    return absl::InvalidArgumentError("its blocks have " + std::to_string(threads) + " threads; this kernel can have " +
+                                      std::to_string(code.block_threads) +
+                                      ", for its registers or launch bounds; use fewer, or more blocks");
+  }
+  if (shape.shared_bytes + code.shared_bytes <= limits.shared_bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError("its blocks take " + std::to_string(shape.shared_bytes) + " and, declared in it, " +
+                                    std::to_string(code.shared_bytes) +
+                                    " bytes of shared memory; a block of this device can have " +
+                                    std::to_string(limits.shared_bytes) + "; use less");
+}
+
+}  // namespace
+
+HostcallReservation::~HostcallReservation() {
+  if (runtime_ != nullptr) runtime_->ReleaseHostcalls(counts_);
+}
+
+bool HostcallReservation::Reserve(const std::shared_ptr<RuntimeCore>& runtime, std::vector<int> counts) {
+  if (!runtime->ReserveHostcalls(counts)) return false;
+  runtime_ = runtime;
+  counts_ = std::move(counts);
+  return true;
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compiler::Compile() {
+  PENSTOCK_RETURN_IF_ERROR(CheckOptions());
+  PENSTOCK_ASSIGN_OR_RETURN(const Mode wanted, ModeSelection::Wanted(model(), options_));
+  const graph::PlanOptions plan_options = PlanOptionsOf(wanted);
+  PENSTOCK_RETURN_IF_ERROR(AddHostChecks(plan_options));
+  PENSTOCK_RETURN_IF_ERROR(MakePlan(plan_options));
+  modes_.Choose(wanted);
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<LoadedKernel> kernels, LoadKernels());
+  uncaptured_.resize(plan().nodes.size());
+  const std::vector<std::string> notes = modes_.notes();
+  for (bool made = false; !made;) {
+    modes_.notes() = notes;
+    PENSTOCK_ASSIGN_OR_RETURN(made, MakeProgram(kernels));
+  }
+  modes_.Start(slots_);
+  if (context_.graph.trace() != nullptr) {
+    PENSTOCK_RETURN_IF_ERROR(context_.graph.Describe(-1, context_.trace.SetBase(*slots_[0])));
+  }
+  return std::move(slots_);
+}
+
+absl::Status Compiler::CheckOptions() const {
+  const std::string prefix = graph::Prefix(model());
+  const auto& devices = runtime().devices();
+  if (options_.slots < 1 || options_.slots > 1024) {
+    return absl::InvalidArgumentError(prefix + ": CompileOptions::slots is " + std::to_string(options_.slots) +
+                                      "; an executable has 1 to 1024 slots");
+  }
+  if (options_.device < 0 || options_.device >= static_cast<int>(devices.size())) {
+    return absl::InvalidArgumentError(prefix + ": CompileOptions::device is " + std::to_string(options_.device) +
+                                      "; the runtime has devices 0 to " + std::to_string(devices.size() - 1));
+  }
+  if (!(options_.host_tolerance >= 0)) {  // or no number
+    return absl::InvalidArgumentError(prefix + ": CompileOptions::host_tolerance is " +
+                                      std::to_string(options_.host_tolerance) + "; a tolerance is 0 or more");
+  }
+  if (options_.device_bytes < 0) {
+    return absl::InvalidArgumentError(prefix + ": CompileOptions::device_bytes is " +
+                                      std::to_string(options_.device_bytes) + "; give 0 for no limit, or more");
+  }
+  return absl::OkStatus();
+}
+
+graph::PlanOptions Compiler::PlanOptionsOf(Mode wanted) {
+  graph::PlanOptions plan_options;
+  for (const driver::DeviceRef& d : runtime().devices()) {
+    plan_options.devices.push_back(
+        {d.info.name, d.info.kind == driver::DeviceKind::kCuda, d.driver_index, d.info.memory_bytes});
+    const std::string why = runtime().HostcallsUnavailableReason(d.info);
+    plan_options.devices.back().hostcalls = why.empty();
+    plan_options.devices.back().limits = d.info.limits;
+    if (!why.empty() && AnyHostcall(model())) {
+      modes_.notes().push_back("Host nodes part the run on " + d.info.name + ": " + why);
+    }
+  }
+  plan_options.default_device = options_.device;
+  plan_options.max_lanes = options_.max_lanes;
+  plan_options.slots = options_.slots;
+  plan_options.device_bytes = options_.device_bytes;
+  plan_options.ring_from_bytes = runtime().staging_from_bytes();
+  if (runtime().synchronous()) plan_options.batch_from = INT32_MAX;  // each node is waited for
+  plan_options.pinned_bytes = runtime().pinned_budget();
+  plan_options.runtime = &runtime();
+  plan_options.events_once = MayBePartitioned(wanted);
+  return plan_options;
+}
+
+// Whether submission threads may help with runs that are submitted on streams.
+bool Compiler::MayBePartitioned(Mode mode) const {
+  const std::vector<int>& counts = runtime().submission_thread_counts();
+  return mode != Mode::kGraph && !runtime().synchronous() &&
+         std::any_of(counts.begin(), counts.end(), [](int count) { return count > 0; });
+}
+
+// Where the devices lack room for the kernels that wait for the host, no kernel waits: Host nodes part the run instead.
+absl::Status Compiler::MakePlan(graph::PlanOptions options) {
+  PENSTOCK_ASSIGN_OR_RETURN(graph::Plan plan, graph::MakePlan(model(), options));
+  const std::vector<int> hostcalls = MaxPendingHostcalls(plan, options.devices.size(), options.slots);
+  for (size_t d = 0; d < hostcalls.size(); ++d) {
+    if (hostcalls[d] <= driver::kMaxPendingHostcalls) continue;
+    return absl::ResourceExhaustedError(
+        graph::Prefix(model()) + ": " + std::to_string(hostcalls[d]) + " Host nodes may wait on " +
+        options.devices[d].name + " at once, in " + std::to_string(options.slots) +
+        " slots, and a device has room for " + std::to_string(driver::kMaxPendingHostcalls) +
+        "; ask for fewer slots or lanes, order the nodes by After, or leave out Inline and Infallible");
+  }
+  if (!reservation_.Reserve(context_.runtime, hostcalls)) {
+    modes_.notes().push_back("Host nodes part the run: other executables have taken so much of the room for " +
+                             std::to_string(driver::kMaxPendingHostcalls) +
+                             " that wait on a device at once that too little is left");
+    for (graph::PlanDevice& device : options.devices) device.hostcalls = false;
+    PENSTOCK_ASSIGN_OR_RETURN(plan, graph::MakePlan(model(), options));
+  }
+  context_.graph.SetPlan(std::move(plan));
+  return absl::OkStatus();
+}
+
+absl::Status Compiler::AddHostChecks(const graph::PlanOptions& plan_options) {
+  const absl::StatusOr<bool> by_variable = base::FlagOf("PENSTOCK_CHECK_AGAINST_HOST");
+  if (!by_variable.ok()) return base::Prefixed(graph::Prefix(model()), by_variable.status());
+  if (!options_.check_against_host && !*by_variable) return absl::OkStatus();
+  PENSTOCK_RETURN_IF_ERROR(graph::MakePlan(model(), plan_options).status());  // mistakes are told of the graph as it is
+  std::vector<std::string> unchecked;
+  context_.graph.SetModel(
+      std::make_shared<const Model>(graph::WithHostChecks(model(), options_.host_tolerance, unchecked)));
+  for (const std::string& text : unchecked) runtime().Log(LogLevel::kWarning, text);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<LoadedKernel>> Compiler::LoadKernels() {
+  std::vector<LoadedKernel> kernels(plan().nodes.size());
+  KernelLoads loads;
+  for (size_t n = 0; n < plan().nodes.size(); ++n) {
+    const PlanNode& node = plan().nodes[n];
+    if (node.kind == PlanKind::kHostcall) {
+      const driver::DeviceRef& asker = context_.graph.device(node.device);
+      PENSTOCK_RETURN_IF_ERROR(runtime().StartPoller());
+      PENSTOCK_ASSIGN_OR_RETURN(kernels[n].ask, asker.driver->LoadHostcall(asker.local));
+    }
+    if (node.kind != PlanKind::kParallelFor && node.kind != PlanKind::kKernel) continue;
+    const NodeDecl& decl = model().nodes[static_cast<size_t>(node.decl)];
+    const bool awaits = node.kind == PlanKind::kParallelFor || decl.shape.programmatic;
+    const absl::Status loaded = [&]() -> absl::Status {
+      const driver::DeviceRef& d = context_.graph.device(node.device);
+      PENSTOCK_ASSIGN_OR_RETURN(kernels[n].by_value,
+                                loads.Get(d, {decl.code.cuda_kernel, decl.code.cuda_self, awaits}));
+      if (node.kind == PlanKind::kKernel) {
+        PENSTOCK_RETURN_IF_ERROR(CheckShape(decl.shape, kernels[n].by_value, d.info.limits));
+      }
+      if (modes_.mode() == Mode::kStream || decl.code.cuda_self_by_ref == nullptr) return absl::OkStatus();
+      PENSTOCK_ASSIGN_OR_RETURN(kernels[n].by_ref,
+                                loads.Get(d, {decl.code.cuda_kernel, decl.code.cuda_self_by_ref, awaits}));
+      return absl::OkStatus();
+    }();
+    if (!loaded.ok()) return context_.graph.Describe(static_cast<int32_t>(n), loaded);
+  }
+  return kernels;
+}
+
+// False: a node has turned out to be fit for no graph.
+absl::StatusOr<bool> Compiler::MakeProgram(const std::vector<LoadedKernel>& kernels) {
+  slots_.clear();
+  std::vector<bool> cuda;
+  for (const driver::DeviceRef& d : runtime().devices()) cuda.push_back(d.info.kind == driver::DeviceKind::kCuda);
+  std::optional<graph::GraphSchedule> graphs;
+  if (modes_.mode() != Mode::kStream) graphs = ScheduleGraphs();
+  context_.graph.SetProgram(
+      BuildProgram(model(), plan(), kernels, cuda, graphs ? &*graphs : nullptr, modes_.mode() != Mode::kGraph,
+                   context_.graph.trace() != nullptr,
+                   MayBePartitioned(modes_.mode()) ? runtime().submission_thread_counts() : std::vector<int>()));
+  PENSTOCK_RETURN_IF_ERROR(MakeSlots());
+  return MakeGraphs();
+}
+
+absl::Status Compiler::FindStaging(const driver::DeviceRef& device) {
+  if (program().staged_copies == 0) return absl::OkStatus();
+  const absl::Status found = runtime().WithMemory([&]() -> absl::Status {
+    PENSTOCK_ASSIGN_OR_RETURN(context_.staging, runtime().Staging(device));
+    return absl::OkStatus();
+  });
+  return found.ok() ? found : base::Prefixed(graph::Prefix(model()) + ": the threads and memory to stage with", found);
+}
+
+absl::Status Compiler::MakeSlots() {
+  const driver::DeviceRef& first = context_.graph.device(context_.graph.home());
+  PENSTOCK_RETURN_IF_ERROR(FindStaging(first));
+  const Slot::Options options{.graph = context_.graph,
+                              .runtime = runtime(),
+                              .owner = owner_,
+                              .pinned = runtime().pinned(first.driver_index),
+                              .pinned_node = runtime().NodeOf(first.info)};
+  for (int i = 0; i < options_.slots; ++i) {
+    absl::StatusOr<std::unique_ptr<RunSlot>> slot = absl::UnknownError("");
+    (void)runtime().WithMemory([&] { return (slot = RunSlot::Create(options, context_.submitter, i)).status(); });
+    if (!slot.ok()) return DescribeSlotError(slots_.size(), slot.status());
+    slots_.push_back(*std::move(slot));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Compiler::DescribeSlotError(size_t slot, const absl::Status& cause) const {
+  const std::string graph = context_.graph.Label();
+  if (base::Str(cause.message()).starts_with(graph)) return cause;
+  return base::Prefixed(graph + ": slot " + std::to_string(slot) + " of " + std::to_string(options_.slots), cause);
+}
+
+// Under kAuto graphs are no condition: a Launch node that cannot be captured is in none, for which everything is made
+// once more (false), and where they cannot be made at all there are none. The submission report says so.
+absl::StatusOr<bool> Compiler::MakeGraphs() {
+  if (modes_.mode() == Mode::kStream) return true;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    const bool upload = modes_.mode() == Mode::kGraph;  // which waits for the device
+    absl::Status made = runtime().WithMemory([&] { return slots_[i]->MakeGraphs(upload); });
+    const int32_t node = base::TakeNode(made);
+    if (made.ok()) continue;
+    if (modes_.mode() == Mode::kGraph || base::IsFatal(made)) return DescribeSlotError(i, made);
+    if (node >= 0) {
+      uncaptured_[static_cast<size_t>(node)] = base::Str(made.message());
+      return false;
+    }
+    modes_.FallBackToStreams(made);
+    for (const auto& slot : slots_) slot->DropGraphs();
+    break;
+  }
+  return true;
+}
+
+std::vector<bool> Compiler::RefusedNodes() {
+  std::vector<bool> refused(plan().nodes.size());
+  for (size_t n = 0; n < refused.size(); ++n) {
+    const bool peer = plan().nodes[n].kind == PlanKind::kPeerCopy;
+    refused[n] = peer || !uncaptured_[n].empty();
+    if (!refused[n]) continue;
+    const std::string name = "node '" + graph::OneLine(plan().nodes[n].name) + "' is in no graph: ";
+    modes_.notes().push_back(name + (peer ? "it copies between devices, and a graph stays on one" : uncaptured_[n]));
+  }
+  return refused;
+}
+
+graph::GraphSchedule Compiler::ScheduleGraphs() {
+  graph::GraphSchedule schedule = graph::MakeGraphSchedule(plan(), RefusedNodes());
+  const bool writes =
+      std::any_of(plan().states.begin(), plan().states.end(), [](const auto& use) { return use.written; });
+  if (writes || !plan().external_deps.empty()) {
+    modes_.notes().push_back(
+        "States that are written, and device memory that is bound, part graphs at their first and last touches: " +
+        std::to_string(schedule.graphs.size()) + " graphs a slot");
+  }
+  return schedule;
+}
+
+}  // namespace penstock::runtime

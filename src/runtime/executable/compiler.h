@@ -1,0 +1,76 @@
+// Compiler: makes of a graph what an executable has: the plan, the program, the slots and their graphs. It runs once.
+//
+// Ownership: borrows the context, whose graph it fills, and the mode selection, which learns what graphs cannot have.
+// Threads:   one; nobody else uses the context meanwhile.
+// Errors:    those of the planner with every mistake of the graph; InvalidArgument for options; the driver's, with the
+//            slot or node in front. What was made by then goes with the Compiler.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "graph/plan/graph_schedule.h"
+#include "graph/plan/plan.h"
+#include "penstock/compile_options.h"
+#include "src/runtime/executable/mode_selection.h"
+#include "src/runtime/run/run_owner.h"
+#include "src/runtime/run/run_slot.h"
+
+namespace penstock::runtime {
+
+// Room on the devices for kernels that wait for the host, kept for one executable.
+class HostcallReservation {
+ public:
+  HostcallReservation() = default;
+  HostcallReservation(const HostcallReservation&) = delete;
+  HostcallReservation& operator=(const HostcallReservation&) = delete;
+  ~HostcallReservation();
+  // `counts`: of each device. False: there is too little room, and nothing is kept.
+  bool Reserve(const std::shared_ptr<RuntimeCore>& runtime, std::vector<int> counts);
+
+ private:
+  std::shared_ptr<RuntimeCore> runtime_;
+  std::vector<int> counts_;
+};
+
+class Compiler {
+ public:
+  Compiler(RunContext& context, InFlight* owner, const CompileOptions& options, ModeSelection& modes,
+           HostcallReservation& reservation)
+      : context_(context), owner_(owner), options_(options), modes_(modes), reservation_(reservation) {}
+
+  absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compile();
+
+ private:
+  absl::Status CheckOptions() const;
+  graph::PlanOptions PlanOptionsOf(Mode wanted);
+  bool MayBePartitioned(Mode mode) const;
+  absl::Status AddHostChecks(const graph::PlanOptions& plan_options);
+  absl::Status MakePlan(graph::PlanOptions options);
+  absl::StatusOr<std::vector<LoadedKernel>> LoadKernels();
+  absl::StatusOr<bool> MakeProgram(const std::vector<LoadedKernel>& kernels);
+  absl::Status FindStaging(const driver::DeviceRef& device);
+  absl::Status MakeSlots();
+  absl::StatusOr<bool> MakeGraphs();
+  graph::GraphSchedule ScheduleGraphs();
+  std::vector<bool> RefusedNodes();
+  absl::Status DescribeSlotError(size_t slot, const absl::Status& cause) const;
+
+  const Model& model() const { return context_.graph.model(); }
+  const graph::Plan& plan() const { return context_.graph.plan(); }
+  const Program& program() const { return context_.graph.program(); }
+  RuntimeCore& runtime() const { return *context_.runtime; }
+
+  RunContext& context_;
+  InFlight* const owner_;
+  const CompileOptions& options_;
+  ModeSelection& modes_;
+  HostcallReservation& reservation_;
+  std::vector<std::string> uncaptured_;  // of each plan node: why it could not be captured; empty: it could be
+  std::vector<std::unique_ptr<RunSlot>> slots_;
+};
+
+}  // namespace penstock::runtime

@@ -1,0 +1,39 @@
+// RunDurations: how long the runs of an executable have taken lately, from launch until their end was seen.
+//
+// Threads: Measure before the first launch; Begin and End by the owner of a run, mean_ns by anybody. Two ends at the
+//          same time may lose one of them: the mean only weighs devices against each other.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace penstock::runtime {
+
+class RunDurations {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  void Measure(bool measure) { measures_ = measure; }
+  void Begin(Time& launched) const {
+    if (measures_) launched = std::chrono::steady_clock::now();
+  }
+  // The first run is left out, since it makes much for the first time.
+  void End(Time launched, bool failed) {
+    if (!measures_ || failed) return;
+    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - launched;
+    const int64_t before = runs_.fetch_add(1, std::memory_order_relaxed);
+    if (before == 0) return;
+    const double mean = mean_ns();
+    mean_ns_.store(before == 1 ? took.count() : mean + (took.count() - mean) / 8, std::memory_order_relaxed);
+  }
+  // Exponentially weighted; 0: nothing is known.
+  double mean_ns() const { return mean_ns_.load(std::memory_order_relaxed); }
+
+ private:
+  bool measures_ = false;
+  std::atomic<int64_t> runs_{0};
+  std::atomic<double> mean_ns_{0};
+};
+
+}  // namespace penstock::runtime

@@ -1,0 +1,41 @@
+#include "src/runtime/graph_exec/parameter_indirection.h"
+
+namespace penstock::runtime {
+
+ParameterIndirection::ParameterIndirection(size_t entries, std::vector<int32_t> uses)
+    : by_ref_(entries), by_value_(std::move(uses)) {
+  reading_.reserve(entries);
+}
+
+bool ParameterIndirection::AllRead(size_t param) {
+  if (reading_.empty() || by_value_[param] > 0) return false;
+  stale_ = true;
+  return true;
+}
+
+bool ParameterIndirection::Reads(int32_t entry) {
+  const bool reads = by_ref(entry);
+  stale_ = stale_ || reads;
+  return reads;
+}
+
+bool ParameterIndirection::ShouldEnable(size_t differing) {
+  if (!allowed_) return false;
+  many_ = differing >= kManyNodes ? many_ + 1 : 0;
+  return many_ >= kLaunchesToEnable;
+}
+
+bool ParameterIndirection::ShouldDisable() {
+  if (!allowed_) return false;
+  same_ = stale_ || reading_.empty() ? 0 : same_ + 1;
+  return same_ >= kLaunchesToDisable;
+}
+
+bool ParameterIndirection::Enable(int32_t entry) {
+  if (by_ref(entry)) return false;
+  by_ref_[static_cast<size_t>(entry)] = stale_ = true;
+  reading_.push_back(entry);
+  return true;
+}
+
+}  // namespace penstock::runtime

@@ -1,0 +1,85 @@
+#include "src/runtime/program/compiled_graph.h"
+
+#include "graph/common/message.h"
+#include "src/base/status.h"
+
+namespace penstock::runtime {
+
+using graph::PlanKind;
+using graph::PlanNode;
+
+namespace {
+
+// Where the user declared what a node is about: the node itself, or the buffer that an inserted copy moves.
+const Name& NameOf(const Model& model, const graph::Plan& plan, const PlanNode& node) {
+  if (node.decl >= 0) return model.nodes[static_cast<size_t>(node.decl)].name;
+  return model.buffers[static_cast<size_t>(plan.instances[static_cast<size_t>(node.src)].buffer)].name;
+}
+
+}  // namespace
+
+CompiledGraph::CompiledGraph(std::shared_ptr<const Model> model, const std::vector<driver::DeviceRef>& devices,
+                             int32_t default_device, std::shared_ptr<Trace> trace, host::EventCount& event_count)
+    : devices_(devices),
+      trace_(std::move(trace)),
+      event_count_(event_count),
+      model_(std::move(model)),
+      home_(default_device) {}
+
+void CompiledGraph::SetPlan(graph::Plan plan) {
+  plan_ = std::move(plan);
+  lane_devices_.clear();
+  for (const graph::Lane& lane : plan_.lanes) lane_devices_.push_back(device(lane.device).local);
+  if (!plan_.lanes.empty()) home_ = plan_.lanes[0].device;
+  gates_ = std::vector<base::TrySemaphore<>>(plan_.nodes.size());
+}
+
+void CompiledGraph::SetProgram(Program program) {
+  program_ = std::move(program);
+  device_gates_.clear();
+  for (const CallEntry& call : program_.calls) {
+    device_gates_.emplace_back(model_->nodes[static_cast<size_t>(call.decl)].concurrency);
+  }
+}
+
+// The others run no code of the user's on the host.
+bool CompiledGraph::HasGate(int32_t node) const {
+  const PlanKind kind = plan_.nodes[static_cast<size_t>(node)].kind;
+  return kind == PlanKind::kHost || kind == PlanKind::kHostcall || kind == PlanKind::kLaunch;
+}
+
+bool CompiledGraph::EnterGate(int32_t node) const {
+  if (!HasGate(node)) return true;
+  const int32_t decl = plan_.nodes[static_cast<size_t>(node)].decl;
+  return gates_[static_cast<size_t>(node)].Enter(model_->nodes[static_cast<size_t>(decl)].concurrency);
+}
+
+void CompiledGraph::LeaveGate(int32_t node) const {
+  if (HasGate(node) && gates_[static_cast<size_t>(node)].Leave()) event_count_.Notify();
+}
+
+absl::Status CompiledGraph::Describe(int32_t node, const absl::Status& cause) const {
+  return base::Prefixed(node < 0 ? Label() : TextOfNode(node), cause);
+}
+
+std::string CompiledGraph::Label() const { return graph::Prefix(*model_); }
+
+std::string CompiledGraph::TextOfNode(int32_t node) const {
+  const PlanNode& n = plan_.nodes[static_cast<size_t>(node)];
+  const Name& declared = NameOf(*model_, plan_, n);
+  const Name shown(n.name, declared.source().file, declared.source().line);
+  return graph::Prefix(*model_, "node", shown, n.device < 0 ? "host" : device(n.device).info.name);
+}
+
+std::string CompiledGraph::TextOfGraph(int32_t graph) const {
+  const GraphProgram& replay = program_.replay;
+  const int32_t begin = replay.begin[static_cast<size_t>(graph)], end = replay.begin[static_cast<size_t>(graph) + 1];
+  const auto name = [&](int32_t entry) {
+    const auto node = static_cast<size_t>(replay.entries[static_cast<size_t>(entry)].node);
+    return "'" + graph::OneLine(plan_.nodes[node].name) + "'";
+  };
+  return "launching nodes " + name(begin) + " to " + name(end - 1) + ", " + std::to_string(end - begin) +
+         " in one graph";
+}
+
+}  // namespace penstock::runtime

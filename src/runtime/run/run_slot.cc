@@ -1,0 +1,122 @@
+#include "src/runtime/run/run_slot.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "penstock/status_macros.h"
+#include "src/base/status.h"
+#include "src/driver/current_device.h"
+#include "src/runtime/run/parallel_submission.h"
+
+namespace penstock::runtime {
+
+void RunProgress::Reset(int64_t run, std::chrono::steady_clock::time_point until) {
+  serial = run;
+  deadline = until;
+  next_command = 0;
+  next_segment = 0;
+  first_unsubmitted = -1;
+  epilogue_submitted = false;
+  lane_full = false;
+}
+
+RunSlot::RunSlot(const Options& options, int slot_index)
+    : Slot(options, slot_index),
+      host_states(options.graph.plan().host_steps.size()),
+      hosts(options.graph.program()),
+      staged(static_cast<size_t>(options.graph.program().staged_copies)),
+      staged_begin(staged.size()) {
+  progress.seen_complete.assign(options.graph.plan().events.size(), -1);
+}
+
+absl::StatusOr<std::unique_ptr<RunSlot>> RunSlot::Create(const Options& options, const Submitter& submitter,
+                                                         int index) {
+  std::unique_ptr<RunSlot> slot(new RunSlot(options, index));
+  PENSTOCK_RETURN_IF_ERROR(slot->Make());
+  PENSTOCK_RETURN_IF_ERROR(slot->MakeParts(submitter));
+  slot->Use(Mode::kStream);
+  return slot;
+}
+
+absl::Status RunSlot::MakeParts(const Submitter& submitter) {
+  const graph::Plan& plan = graph().plan();
+  const Program& program = graph().program();
+  launch.reserve(plan.lanes.size());
+  for (size_t l = 0; l < plan.lanes.size(); ++l) {
+    const int32_t device = plan.lanes[l].device;
+    launch.emplace_back(*graph().device(device).driver, queues.streams[l], zeros(device));
+  }
+  if (!program.hostcalls.empty()) {
+    const size_t bytes = program.hostcalls.size() * sizeof(driver::HostcallSlot);
+    PENSTOCK_ASSIGN_OR_RETURN(memory::PinnedBlock pinned, options().pinned.Allocate(bytes, options().pinned_node));
+    hostcalls = std::make_unique<Hostcalls>(graph(), options().runtime, *this, std::move(pinned));
+  }
+  for (const LanePartition& range : program.stream.partitions) {
+    partitions.push_back(std::make_unique<ParallelSubmission>(submitter, options().runtime, *this, range));
+  }
+  return absl::OkStatus();
+}
+
+RunSlot::~RunSlot() {
+  graphs.reset();
+  for (size_t l = 0; l < launch.size(); ++l) {
+    if (launch[l].empty()) continue;
+    const driver::DeviceRef& d = graph().device(graph().plan().lanes[l].device);
+    const driver::CurrentDevice current(*d.driver, d.local);
+    const absl::Status cleared = launch[l].Clear();
+    if (!cleared.ok()) options().runtime.Log(LogLevel::kError, base::Str(cleared.message()));
+  }
+}
+
+void RunSlot::Use(Mode mode) {
+  const Program& program = graph().program();
+  schedule = mode == Mode::kGraph ? &program.graphs : &program.stream;
+}
+
+void RunSlot::DropGraphs() {
+  if (replay == nullptr) return;
+  replay->Drop();
+  replay = nullptr;
+}
+
+absl::Status RunSlot::MakeGraphs(bool upload) {
+  Use(Mode::kGraph);
+  if (graph().plan().lanes.empty()) return absl::OkStatus();
+  PENSTOCK_ASSIGN_OR_RETURN(
+      graphs, SlotGraphs::Create({.launch = launch, .hostcalls = hostcalls.get(), .upload = upload}, *this));
+  replay = graphs.get();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<SlotGraphs>> RunSlot::ExportGraph() {
+  return SlotGraphs::Export({.launch = launch, .hostcalls = hostcalls.get(), .upload = false}, *this);
+}
+
+int32_t RunSlot::Begin(int64_t serial, std::chrono::steady_clock::time_point deadline) {
+  progress.Reset(serial, deadline);
+  for (const auto& partition : partitions) partition->Reset();
+  int32_t work = 0;
+  for (size_t s = 0; s < host_states.size(); ++s) {
+    host_states[s].store(HostStepState::kWaiting, std::memory_order_relaxed);
+    work += tables.is_noop[s] ? 0 : 1;
+  }
+  hosts.Begin(*schedule, work);
+  return work;
+}
+
+std::vector<bool> RunSlot::WasSubmitted() const {
+  std::vector<bool> was(static_cast<size_t>(schedule->epilogue_begin));
+  std::fill_n(was.begin(), progress.first_unsubmitted, true);
+  for (size_t i = 0; i < schedule->partitions.size(); ++i) {
+    const LanePartition& range = schedule->partitions[i];
+    if (range.begin != progress.first_unsubmitted) continue;
+    for (int32_t p = 0; p < range.parts(); ++p) {
+      for (const PartCommand& c : range.part(p).first(static_cast<size_t>(partitions[i]->done(p)))) {
+        was[static_cast<size_t>(c.command)] = true;
+      }
+    }
+  }
+  return was;
+}
+
+}  // namespace penstock::runtime

@@ -1,0 +1,112 @@
+#include "src/runtime/slot/apply_shapes.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "penstock/status_macros.h"
+#include "src/runtime/slot/box_shapes.h"
+#include "src/runtime/slot/copy_operations.h"
+
+namespace penstock::runtime {
+namespace {
+
+constexpr int64_t kMaxGridX = (int64_t{1} << 31) - 1;
+constexpr int64_t kMaxGridYZ = 65535;
+constexpr uint32_t kLineBlock = 256;  // threads of a ParallelFor over one dimension
+constexpr uint32_t kTileX = 32, kTileY = 8;  // and over two or three
+
+uint32_t Blocks(int64_t n, int64_t block, int64_t limit) {
+  return static_cast<uint32_t>(std::min((n + block - 1) / block, limit));
+}
+
+// The kernel covers what the grid cannot by striding: see ParallelForKernel.
+void SetRange(driver::KernelOp& op, const detail::Range& range, int rank) {
+  op.rows = rank == 1 ? range.width : range.depth * range.height;
+  op.row_elements = rank == 1 ? 1 : range.width;
+  if (range.width == 0) op.rows = 0;
+  if (rank == 1) {
+    op.block = {kLineBlock, 1, 1};
+    op.grid = {Blocks(range.width, kLineBlock, kMaxGridX), 1, 1};
+  } else {
+    op.block = {kTileX, kTileY, 1};
+    op.grid = {Blocks(range.width, kTileX, kMaxGridX), Blocks(range.height, kTileY, kMaxGridYZ),
+               Blocks(range.depth, 1, kMaxGridYZ)};
+  }
+}
+
+void SetGrid(driver::KernelOp& op, const KernelShape& shape, const std::vector<int64_t>& params) {
+  if (shape.per_thread) {
+    op.grid = {Blocks(ValueOf(shape.threads, params), shape.block[0], kMaxGridX), 1, 1};
+  } else {
+    for (size_t i = 0; i < 3; ++i) op.grid[i] = static_cast<uint32_t>(ValueOf(shape.grid[i], params));
+  }
+  op.rows = op.grid[0] == 0 || op.grid[1] == 0 || op.grid[2] == 0 ? 0 : 1;
+}
+
+void WriteViews(const std::vector<ShapePatch>& patches, SlotTables& tables) {
+  for (const ShapePatch& p : patches) {
+    const BoxInRun& box = tables.boxes[static_cast<size_t>(p.box)];
+    const detail::Range r = RangeOf(box.shape);
+    const int64_t dims[5] = {r.depth, r.height, r.width, box.row / p.element_bytes, box.slice / p.element_bytes};
+    std::memcpy(tables.args.data() + p.at, dims, sizeof(dims));
+  }
+}
+
+void WriteRanges(const Model& model, const Program& program, const std::vector<RangePatch>& patches,
+                 SlotTables& tables) {
+  for (const RangePatch& p : patches) {
+    const NodeDecl& decl = model.nodes[static_cast<size_t>(program.calls[static_cast<size_t>(p.call)].decl)];
+    const detail::Range range = RangeOf(ShapeOf(decl.extent, tables.param_values));
+    std::memcpy(tables.args.data() + p.at, &range, sizeof(range));
+    SetRange(tables.kernels[static_cast<size_t>(p.call)], range, decl.extent.rank);
+  }
+}
+
+void WriteFills(const Program& program, bool dynamic, SlotTables& tables) {
+  for (size_t i = 0; i < program.fills.size(); ++i) {
+    const FillEntry& entry = program.fills[i];
+    if (entry.dynamic != dynamic) continue;
+    const BoxInRun& box = tables.boxes[static_cast<size_t>(entry.box)];
+    const detail::Range size = RangeOf(box.shape);
+    driver::FillOp& op = tables.fills[i];
+    op.dst = tables.AddressOf(entry.instance, entry.box);
+    op.count = static_cast<size_t>(size.width);
+    op.height = static_cast<size_t>(size.height);
+    op.depth = static_cast<size_t>(size.depth);
+    op.pitch = static_cast<size_t>(box.row);
+    op.slice = static_cast<size_t>(box.slice);
+  }
+}
+
+}  // namespace
+
+absl::Status ApplyFixedShapes(const Model& model, const graph::Plan& plan, const Program& program, SlotTables& tables) {
+  PENSTOCK_RETURN_IF_ERROR(SetBoxes(model, program, false, tables));
+  WriteViews(program.fixed_shapes, tables);
+  WriteRanges(model, program, program.fixed_ranges, tables);
+  WriteFills(program, false, tables);
+  SetCopyShapes(program, tables);
+  for (size_t i = 0; i < program.calls.size(); ++i) {
+    const CallEntry& call = program.calls[i];
+    const NodeDecl& decl = model.nodes[static_cast<size_t>(call.decl)];
+    if (plan.nodes[static_cast<size_t>(call.node)].kind == graph::PlanKind::kKernel && !call.dynamic_range) {
+      SetGrid(tables.kernels[i], decl.shape, tables.param_values);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ApplyDynamicShapes(const Model& model, const Program& program, SlotTables& tables) {
+  PENSTOCK_RETURN_IF_ERROR(SetBoxes(model, program, true, tables));
+  WriteViews(program.dynamic_shapes, tables);
+  WriteRanges(model, program, program.dynamic_ranges, tables);
+  WriteFills(program, true, tables);
+  SetCopyShapes(program, tables);
+  for (const int32_t c : program.dynamic_grids) {
+    const NodeDecl& decl = model.nodes[static_cast<size_t>(program.calls[static_cast<size_t>(c)].decl)];
+    SetGrid(tables.kernels[static_cast<size_t>(c)], decl.shape, tables.param_values);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::runtime

@@ -1,0 +1,19 @@
+#include "src/runtime/slot/slot_tables.h"
+
+#include <cstring>
+
+namespace penstock::runtime {
+
+void* SlotTables::AddressOf(int32_t instance, int32_t box) const {
+  auto* const first = static_cast<std::byte*>(pointers[static_cast<size_t>(instance)]);
+  return first == nullptr ? nullptr : first + boxes[static_cast<size_t>(box)].offset;
+}
+
+void SlotTables::PatchPointers(const std::vector<PointerPatch>& patches) {
+  for (const PointerPatch& p : patches) {
+    void* const first = AddressOf(p.instance, p.box);
+    std::memcpy(args.data() + p.at, &first, sizeof(first));
+  }
+}
+
+}  // namespace penstock::runtime

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the bundle's tests on this machine's GPUs; a test that finds no device fails instead of skipping.
 #
-#   scripts/gpu_test.sh              every test program, the photo job against its reference, and gemv_step
+#   scripts/gpu_test.sh              every test program, the photo job against its reference, gemv_step, and the tutorial
 #   scripts/gpu_test.sh --sanitize   conformance_tests and gpu_tests under compute-sanitizer: memory errors and races in
 #                                    stream-ordered memory, then races inside kernels. Tests named *Fault* break the
 #                                    device on purpose and stay out; so does the one that destroys a stream with work
@@ -97,6 +97,15 @@ if blas=$(ldd "$bundle/examples/gemv_step" | grep libcublas) && [[ $blas != *'no
 else
   say "gemv_step: left out, there is no libcublas here, or was none where it was built"
 fi
+say "tutorial: each program checks its own results"
+for path in "$bundle"/examples/tutorial_*; do
+  program=$(basename "$path")
+  if ! PENSTOCK_DEVICES=cuda timeout -k 10 400 "$path" >"$results/$program.out" 2>&1; then
+    echo "   $program failed:"
+    failed=1
+  fi
+  sed 's/^/   /' "$results/$program.out"
+done
 cuda_outcomes OK >"$results/cuda-passed"
 cuda_outcomes FAILED >"$results/cuda-failed"
 cuda_outcomes SKIPPED >"$results/cuda-skipped"

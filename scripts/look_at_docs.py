@@ -12,6 +12,7 @@ from pathlib import Path
 
 # Pages by a pattern, of which the first match is looked at, and the text that must stand there.
 PAGES = [("index.html", "Penstock is a C++20 library"),
+         ("docs/tutorial/1-saxpy.html", "ParallelFor"),
          ("docs/explanation/overview.html|docs/architecture.html|docs/*.html", "Plan"),
          ("reference/graph_8h.html", "Compile"),
          ("reference/classpenstock_1_1Graph.html", "ParallelFor")]

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "graph/common/message.h"
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
 #include "src/base/thread.h"
@@ -20,10 +21,7 @@ constexpr int kMostPlaces = 1 << 20;
 
 absl::Status Invalid(const std::string& text) { return absl::InvalidArgumentError(text); }
 
-std::string PrefixOf(const Name& name) {
-  return absl::StrCat("pipeline stage '", base::Av(name.view()), "' (", name.source().file, ":", name.source().line,
-                      ")");
-}
+std::string PrefixOf(const Name& name) { return absl::StrCat("pipeline stage ", graph::Quoted(name)); }
 
 // Every mistake, a line each.
 absl::Status CheckStages(const detail::StageList& stages) {

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Holds scripts/check_snippets.py to its rules: a small tutorial and a program that it must pass, then changes to either
+# that must be refused with the place and the words given.
+#
+#   check_snippets_test.sh ROOT      ROOT: the project
+set -euo pipefail
+
+check=$1/scripts/check_snippets.py
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+page=$tree/docs/tutorial/1-add.md
+source=$tree/examples/tutorial/1_add.cc
+program=$tree/program
+failed=0
+
+plant() {
+  rm -rf "${tree:?}"/*
+  mkdir -p "$tree/docs/tutorial" "$tree/examples/tutorial"
+  cat >"$source" <<'TEXT'
+int Add() {
+  int sum = 0;
+
+  for (int i : {1, 2}) {
+    sum += i;
+  }
+  return sum;
+}
+TEXT
+  echo 'constexpr int kTwo = 2;' >"$tree/examples/tutorial/1_two.h"
+  cat >"$page" <<'TEXT'
+# Add
+```cpp
+int sum = 0;
+
+for (int i : {1, 2}) {
+  sum += i;
+}
+```
+```cpp
+constexpr int kTwo = 2;
+```
+```sh
+nowhere --in the program
+```
+```text
+the sum is 3
+```
+TEXT
+  printf '#!/bin/sh\necho "the sum is 3"\n' >"$program"
+  chmod +x "$program"
+}
+
+# refused WORDS COMMAND...: fails, and says WORDS.
+refused() {
+  local words=$1 output
+  shift
+  if output=$("$@"); then
+    echo "not refused: $words"
+    failed=1
+  elif [[ $output != *"$words"* ]]; then
+    echo "refused for another reason than '$words': $output"
+    failed=1
+  fi
+}
+passed() {
+  local output
+  output=$("$@") || { echo "refused, but right: $output"; failed=1; }
+}
+
+plant
+passed "$check" "$tree"
+passed "$check" --run "$page" "$program"
+
+# The pages.
+plant && sed -i 's/sum += i/sum -= i/' "$source"
+refused "docs/tutorial/1-add.md:3: these lines are not in 1_add.cc or 1_two.h" "$check" "$tree"
+plant && sed -i 's/^  sum += i/    sum += i/' "$page"
+refused "1-add.md:3: these lines are not in" "$check" "$tree"
+plant && sed -i '/^$/d' "$page"
+refused "1-add.md:3: these lines are not in" "$check" "$tree"
+plant && sed -i 's/kTwo/kThree/' "$page"
+refused "1-add.md:10: these lines are not in" "$check" "$tree"
+plant && mv "$page" "$tree/docs/tutorial/2-add.md"
+refused "2-add.md:3: these lines are not in any program" "$check" "$tree"
+plant && sed -i 's/```cpp/```c++/' "$page"
+refused "1-add.md:1: the page shows no code" "$check" "$tree"
+
+# The output.
+plant && sed -i 's/is 3/is 4/' "$program"
+refused "1-add.md shows" "$check" --run "$page" "$program"
+plant && sed -i 's/is 3/is 4/' "$program" && sed -i 's/```text/```text numbers vary/' "$page"
+passed "$check" --run "$page" "$program"
+plant && sed -i 's/the sum/a sum/' "$program" && sed -i 's/```text/```text numbers vary/' "$page"
+refused "1-add.md shows" "$check" --run "$page" "$program"
+plant && echo 'exit 1' >>"$program"
+refused "ended with 1" "$check" --run "$page" "$program"
+plant && sed -i 's/```text/```/' "$page"
+refused "0 blocks of output" "$check" --run "$page" "$program"
+exit "$failed"

@@ -207,10 +207,10 @@ class ExecutableCore final : public InFlight {
   std::shared_ptr<KeyedStates> keyed_;
   int key_member_ = 0;
   bool measures_ = false;
-  std::atomic<int64_t> launches_{0};
+  std::atomic<int64_t> launches_{0};  // the serial of the next run
   std::atomic<int64_t> measured_{0};  // runs
   std::atomic<double> mean_ns_{0};  // of their times of late, from launch until somebody has seen the end
-  std::atomic<bool> handles_gone_{false};
+  std::atomic<bool> handles_gone_{false};  // set after ReleaseCount::Begin
 
   base::Mutex mu_;
   std::vector<Slot*> free_ ABSL_GUARDED_BY(mu_);

@@ -11,7 +11,7 @@ namespace penstock {
 namespace {
 
 uint32_t NextSerial() {
-  static std::atomic<uint32_t> next{1};
+  static std::atomic<uint32_t> next{1};  // the serial of the next graph; nothing else depends on it
   return next.fetch_add(1, std::memory_order_relaxed);
 }
 

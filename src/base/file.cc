@@ -139,7 +139,7 @@ Failure WriteInPlace(const std::string& path, int flags, std::string_view text) 
 
 // A name beside `path` that no other writer of this or another process has, and that is no longer than most names.
 std::string TemporaryName(const std::string& path) {
-  static std::atomic<int> serial{0};
+  static std::atomic<int> serial{0};  // tells the names of this process apart
   return absl::StrCat(DirectoryOf(path), ".penstock.", getpid(), ".", serial.fetch_add(1), ".tmp");
 }
 

@@ -26,7 +26,7 @@ class LeakList {
   const Entry* first() const { return first_.load(std::memory_order_acquire); }
 
  private:
-  Atomic<Entry*> first_{nullptr};
+  Atomic<Entry*> first_{nullptr};  // the entry that was added last; none is ever removed
 };
 
 }  // namespace penstock::base

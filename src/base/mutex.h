@@ -1,7 +1,7 @@
 // A std::mutex with clang's thread-safety annotations, its lock guard and its condition variable.
 //
 // Why not absl::Mutex: ThreadSanitizer reports false races on the packaged one; this is clean under it and checked by
-// clang -Wthread-safety. docs/threading.md lists every Mutex of the library and the order they are taken in.
+// clang -Wthread-safety. docs/explanation/threads.md has the order in which they are taken.
 #pragma once
 
 #include <algorithm>

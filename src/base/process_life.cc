@@ -14,9 +14,9 @@
 namespace penstock::base {
 namespace {
 
-std::atomic<int> forks{0};
-std::atomic<bool> exiting{false};
-std::atomic<int> endings{0};  // that are not over
+std::atomic<int> forks{0};  // written in the only thread of a fork's copy
+std::atomic<bool> exiting{false};  // set once, and never cleared
+std::atomic<int> endings{0};  // ends of runtimes and pipelines on threads of their own that are not over
 
 // In naps, so that time during which the process is stopped does not count.
 void AwaitEndings() {

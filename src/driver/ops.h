@@ -45,7 +45,7 @@ class BasicRunFault {
 
  private:
   static constexpr int kNone = 0, kWriting = 1, kSet = 2;
-  Atomic<int> state_{kNone};
+  Atomic<int> state_{kNone};  // whether the first failure is being written, or is there
   int32_t node_ = -1;
   absl::Status status_;
 };

@@ -49,9 +49,9 @@ class BasicEventCount {
     return cv_.WaitUntil(mu_, until);
   }
 
-  Atomic<uint64_t> epoch_{0};
-  Atomic<int> waiters_{0};
-  Mutex mu_;
+  Atomic<uint64_t> epoch_{0};  // notifications so far
+  Atomic<int> waiters_{0};  // threads that sleep, or are about to
+  Mutex mu_;  // for the sleep itself; guards no data
   CondVar cv_;
 };
 

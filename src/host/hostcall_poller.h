@@ -77,7 +77,7 @@ class HostcallPoller {
   static void Rest(std::chrono::nanoseconds idle);
 
   const Options options_;
-  base::Mutex join_mu_;
+  base::Mutex join_mu_;  // held while the threads are joined; a second Stop waits for the first
   base::Mutex mu_;
   base::CondVar changed_;  // something to watch, or to stop
   base::CondVar looked_;

@@ -115,11 +115,11 @@ class ClientSlots {
 
  private:
   struct Place {
-    Atomic<SubmissionClient*> fed{nullptr};
+    Atomic<SubmissionClient*> fed{nullptr};  // what is to be fed; null: nothing
     std::array<std::byte, 56> apart{};
   };
   struct Feeder {
-    Atomic<SubmissionClient*> inside{nullptr};
+    Atomic<SubmissionClient*> inside{nullptr};  // what this thread is in; null: nothing
     std::array<std::byte, 120> apart{};  // from what other submission threads write
   };
 
@@ -132,7 +132,7 @@ class ClientSlots {
 
   std::array<Place, kPlaces> places_;
   std::vector<Feeder> submission_threads_;
-  Atomic<int> wanted_{0};  // submission threads
+  Atomic<int> wanted_{0};  // how many submission threads are of use; a hint
 };
 
 class SubmissionThreads {
@@ -174,8 +174,8 @@ class SubmissionThreads {
   const Options options_;
   ClientSlots<> places_;
   EventCount event_count_;
-  std::atomic<bool> stopping_{false};
-  std::atomic<int> asleep_{0};  // submission threads that are of use
+  std::atomic<bool> stopping_{false};  // set once; event_count_ is notified after it
+  std::atomic<int> asleep_{0};  // submission threads that are of use and sleep; a hint
   base::Mutex join_mu_;
   std::vector<std::thread> joinable_ ABSL_GUARDED_BY(join_mu_);
   int count_ = 0;  // constant after construction

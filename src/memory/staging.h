@@ -182,8 +182,8 @@ class Staging {
   Direction turn_ ABSL_GUARDED_BY(mu_) = kUp;  // of a worker that is alone
   // For who spins without the lock, or need not take it.
   std::deque<Signal> signals_;  // a worker each
-  std::atomic<bool> can_feed_{false}, can_fill_{false}, can_empty_{false};
-  std::atomic<int> spinning_{0};
+  std::atomic<bool> can_feed_{false}, can_fill_{false}, can_empty_{false};  // hints; checked again under mu_
+  std::atomic<int> spinning_{0};  // threads that look without sleeping; a hint
   std::atomic<size_t> busy_{0};  // copies posted that have not ended
 };
 

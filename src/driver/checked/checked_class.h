@@ -166,8 +166,8 @@ class CheckedDriver final : public Driver {
   const std::unique_ptr<Driver> inner_;
   const std::shared_ptr<CallRecorder> witness_;
   CurrentDevices current_;
-  std::atomic<int> inside_{0};
-  std::atomic<bool> dying_{false}, still_{false};
+  std::atomic<int> inside_{0};  // calls that are going on
+  std::atomic<bool> dying_{false}, still_{false};  // a call has met a fatal error; what began before it is over
 
   mutable base::Mutex mu_;
   StreamBook book_ ABSL_GUARDED_BY(mu_);

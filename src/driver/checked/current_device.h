@@ -39,7 +39,7 @@ class CurrentDevices {
     return mine;
   }
   static uint64_t NextSerial() {
-    static std::atomic<uint64_t> next{1};
+    static std::atomic<uint64_t> next{1};  // a serial number; nothing else depends on it
     return next.fetch_add(1, std::memory_order_relaxed);
   }
   const uint64_t serial_ = NextSerial();

@@ -46,7 +46,7 @@ absl::StatusOr<LibraryKernels> LoadImage() {
 }  // namespace
 
 absl::StatusOr<LibraryKernels> LibraryKernels::Get() {
-  static base::Mutex mu;
+  static base::Mutex mu;  // held while CUDA loads the kernels, once a process
   static LibraryKernels loaded;
   base::MutexLock lock(mu);
   if (loaded.pattern_fill == nullptr) {

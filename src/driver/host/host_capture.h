@@ -46,7 +46,7 @@ class HostCaptures {
   };
 
   Scheduler& scheduler_;
-  std::atomic<int> open_{0};  // captures
+  std::atomic<int> open_{0};  // streams that capture
 
   base::Mutex mu_;
   std::map<uint64_t, Capture> captures_ ABSL_GUARDED_BY(mu_);  // by stream

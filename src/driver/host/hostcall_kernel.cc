@@ -17,7 +17,7 @@ constexpr std::chrono::microseconds kNap{20};
 
 // Never the same twice, as a device's time is.
 uint64_t NextNumber() {
-  static std::atomic<uint64_t> last{0};
+  static std::atomic<uint64_t> last{0};  // the number that was given out last
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 

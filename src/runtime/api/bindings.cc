@@ -18,7 +18,7 @@ namespace penstock {
 namespace {
 
 uint64_t NextVersion() {
-  static std::atomic<uint64_t> last{0};
+  static std::atomic<uint64_t> last{0};  // the version that was given out last
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 

@@ -49,7 +49,7 @@ class Hostcalls final : public host::HostcallPoller::Source {
   // Of a question that has been seen, while somebody is called for it.
   struct State {
     uint64_t number = 0;  // that was asked with and seen last
-    std::atomic<bool> calling{false};
+    std::atomic<bool> calling{false};  // set by the poller, cleared by the answering thread, after the answer
     // The watchdog's, and once the poller watches no more, the run's owner's.
     uint64_t pending = 0, looks = 0;  // the number it waits with, and how often the poller had looked then
     std::chrono::nanoseconds waited{0};  // since

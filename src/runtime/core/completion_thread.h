@@ -51,10 +51,10 @@ class CompletionThread {
   host::EventCount& progress_;
   const bool notifies_, polls_;
   host::EventCount incoming_event_count_;
-  std::atomic<bool> stop_{false};
+  std::atomic<bool> stop_{false};  // set once; both event counts are notified after it
   std::vector<Progressable*> watched_;  // the thread's own
 
-  base::Mutex join_mu_;
+  base::Mutex join_mu_;  // held while the thread is joined; a second Stop waits for the first
   base::Mutex mu_;
   std::vector<Progressable*> incoming_ ABSL_GUARDED_BY(mu_);
   std::vector<host::Task> tasks_ ABSL_GUARDED_BY(mu_);

@@ -176,7 +176,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   std::unique_ptr<host::WorkerPool> workers_;
   std::unique_ptr<CompletionThread> completion_;
   std::vector<std::unique_ptr<CompletionThread>> polling_;  // a polling core each; they watch in its place
-  std::atomic<uint32_t> watched_{0};
+  std::atomic<uint32_t> watched_{0};  // which polling thread is to watch the next run
   std::unique_ptr<host::HostcallPoller> poller_;
   std::vector<int> submission_thread_counts_;  // a device each
   const host::HostcallPoller::Options poller_options_;
@@ -189,9 +189,9 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   std::atomic<int64_t> copies_left_{0};  // to the ring
   std::atomic<int64_t> letting_go_{0};  // runs that have drained and still have keep-alives
   std::atomic<int64_t> blocks_left_{0};  // of HostBuffers that have gone
-  std::atomic<bool> joined_{false};
-  std::atomic<bool> gave_up_{false};
-  std::atomic<bool> failed_{false};
+  std::atomic<bool> joined_{false};  // Shutdown has ended the threads
+  std::atomic<bool> gave_up_{false};  // a deadline of Shutdown has passed with runs in flight
+  std::atomic<bool> failed_{false};  // a fatal fault is latched; set before runs are advanced
 
   mutable base::Mutex mu_;
   std::vector<std::weak_ptr<InFlight>> executables_ ABSL_GUARDED_BY(mu_);

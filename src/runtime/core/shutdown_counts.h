@@ -22,8 +22,8 @@ class RunCount {
   int64_t runs() const { return runs_.load(std::memory_order_seq_cst); }
 
  private:
-  Atomic<int64_t> runs_{0};
-  Atomic<bool> closed_{false};
+  Atomic<int64_t> runs_{0};  // in flight
+  Atomic<bool> closed_{false};  // no further run may begin
 };
 
 // Executables whose last handle has gone (begun), and those whose memory is free again (ended).
@@ -40,7 +40,7 @@ class ReleaseCount {
   }
 
  private:
-  Atomic<int64_t> begun_{0}, ended_{0};
+  Atomic<int64_t> begun_{0}, ended_{0};  // executables; see above
 };
 
 }  // namespace penstock::runtime

@@ -99,8 +99,8 @@ class ExecutableCore final : public InFlight, public RunOwner {
   LaunchBinder binder_{context_};
   RunDurations durations_;
   SlotPool pool_;
-  std::atomic<int64_t> launches_{0};
-  std::atomic<bool> handles_gone_{false};
+  std::atomic<int64_t> launches_{0};  // the serial of the next run
+  std::atomic<bool> handles_gone_{false};  // set after ReleaseCount::Begin
 };
 
 }  // namespace penstock::runtime

@@ -55,7 +55,7 @@ class ModeTrial {
   double MedianOf(size_t mode) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const int64_t block_;  // runs
-  std::atomic<Mode> decided_{Mode::kAuto};
+  std::atomic<Mode> decided_{Mode::kAuto};  // the mode that is kept; set with mu_ held
 
   mutable base::Mutex mu_;
   int64_t next_ ABSL_GUARDED_BY(mu_) = 0;

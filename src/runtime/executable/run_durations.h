@@ -32,8 +32,8 @@ class RunDurations {
 
  private:
   bool measures_ = false;
-  std::atomic<int64_t> runs_{0};
-  std::atomic<double> mean_ns_{0};
+  std::atomic<int64_t> runs_{0};  // that were measured
+  std::atomic<double> mean_ns_{0};  // weighs the last runs most
 };
 
 }  // namespace penstock::runtime

@@ -102,7 +102,7 @@ class SlotGraphs {
  private:
   // Counted by the slot's owner, read by anybody.
   struct Count {
-    std::atomic<int64_t> value{0};
+    std::atomic<int64_t> value{0};  // only the owner adds
     void operator+=(int64_t n) { value.store(get() + n, std::memory_order_relaxed); }
     void operator++() { *this += 1; }
     int64_t get() const { return value.load(std::memory_order_relaxed); }

@@ -326,7 +326,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   // A thread that polls reads the first three all the time.
   alignas(kCacheLine) Clock::time_point next_poll_;  // its own
   Clock::time_point next_advance_;  // its own
-  std::atomic<bool> closed_{false};
+  std::atomic<bool> closed_{false};  // the pipeline's handle has gone
   Clock::time_point helped_;  // when the completion thread has last seen runs in flight; its own
   std::atomic<bool> cancel_runs_{false};  // set under mu_
   std::atomic<int> refs_{0};  // of the completion thread
@@ -335,7 +335,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   alignas(kCacheLine) mutable base::Mutex mu_;
   std::unique_ptr<ItemBook> book_ ABSL_GUARDED_BY(mu_);
   std::vector<Quarantined> quarantine_ ABSL_GUARDED_BY(mu_);
-  std::atomic<int> quarantined_{0};
+  std::atomic<int> quarantined_{0};  // how many of them; set under mu_
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;  // nothing comes in
   bool end_threads_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status end_ ABSL_GUARDED_BY(mu_);  // what items end with that have not; OK: they go on

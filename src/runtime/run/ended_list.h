@@ -41,7 +41,7 @@ class EndedList {
 
  private:
   std::vector<int32_t> next_;  // of each item on the list
-  Atomic<int32_t> first_{-1};
+  Atomic<int32_t> first_{-1};  // the item that was pushed last; -1: none
 };
 
 }  // namespace penstock::runtime

@@ -72,7 +72,7 @@ class HostProgress {
   const HostWaits& waits_;
   const Schedule* schedule_ = nullptr;
   EndedList<> ended_;
-  std::atomic<int32_t> work_left_{0};
+  std::atomic<int32_t> work_left_{0};  // host steps with something to do that have not ended
   std::vector<int32_t> step_waits_, segment_waits_;  // for how many steps and events each one waits
   std::vector<int32_t> events_seen_;  // of each of Schedule::watched: how many of its events are complete
   std::vector<int32_t> next_;  // of each task on a list

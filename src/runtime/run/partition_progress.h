@@ -81,9 +81,9 @@ class PartitionProgress {
   static constexpr int32_t kStint = 16;  // commands between two choices
 
   struct Part {
-    Atomic<bool> taken{false};
+    Atomic<bool> taken{false};  // a thread works on it
     Atomic<bool> full{false};  // it was seen to wait for room on a lane; only who drives looks again
-    Atomic<int32_t> done{0};
+    Atomic<int32_t> done{0};  // how many of its commands have been submitted
     std::array<std::byte, 120> apart{};  // from what others write
   };
   // What is left: parts that somebody works on, or whose lane has just been seen to be full.

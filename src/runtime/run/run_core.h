@@ -110,7 +110,7 @@ class RunCore final : public Progressable, public Predecessor {
   RunRefs<> life_;
   base::CoalescingRunner<> notes_;  // calls of Advance; the first one owns the machine
   std::atomic<bool> ended_{false};  // set with mu_ held
-  std::atomic<bool> followed_{false};
+  std::atomic<bool> followed_{false};  // a later run waits for what this one submits
   const Deadline deadline_;
   const RunContext& context_;
   const int64_t serial_;

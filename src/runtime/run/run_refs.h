@@ -31,10 +31,10 @@ class RunRefs {
   bool drained() const { return drained_.load(std::memory_order_acquire); }
 
  private:
-  Atomic<int32_t> refs_{2};
-  Atomic<int32_t> handles_{1};
-  Atomic<bool> has_watcher_{false};
-  Atomic<bool> drained_{false};
+  Atomic<int32_t> refs_{2};  // of everybody who may still touch the run
+  Atomic<int32_t> handles_{1};  // of the application's
+  Atomic<bool> has_watcher_{false};  // it has been handed to the completion thread
+  Atomic<bool> drained_{false};  // its work has ended; set once
 };
 
 }  // namespace penstock::runtime

@@ -27,7 +27,7 @@ class CopyLife {
 
  private:
   static constexpr int kOver = 0, kUnderWay = 1, kLeft = 2;
-  Atomic<int> state_{kOver};
+  Atomic<int> state_{kOver};  // kLeft: the caller has left before the end
 };
 
 }  // namespace penstock::runtime

@@ -17,7 +17,7 @@ namespace penstock::runtime {
 
 // Held for good, where leak checkers see that it is on purpose.
 void StateCore::Leak(std::unique_ptr<Call> call) {
-  static base::Mutex mu;
+  static base::Mutex mu;  // guards `kept`
   static auto& kept = *new std::vector<std::unique_ptr<Call>>;
   base::MutexLock lock(mu);
   kept.push_back(std::move(call));

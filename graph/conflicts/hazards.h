@@ -23,8 +23,8 @@ class Hazards {
  public:
   explicit Hazards(size_t places) : places_(places) {}
 
-  // Whether redundant edges were kept because their parts were not tracked. Which edges these are depends on the order
-  // of commuting accesses.
+  // Whether redundant edges were kept because a box had too many parts to be cut further. Which edges these are
+  // depends on the order of commuting accesses.
   bool surplus() const { return surplus_; }
 
   // Adds everything that `node` must wait for to the open row, possibly with repetitions. `tree` has the boxes by which

@@ -13,13 +13,14 @@ namespace {
 
 constexpr int kMostAlike = 8;
 
-// The text of a mistake without its subject. Where a name holds the marks looked for here, the mistake equals no other.
+// The text of a mistake without its subject. If a name contains the marks searched for here, the mistake
+// equals no other.
 std::string_view WithoutSubject(std::string_view text) {
   const size_t end = std::min(text.find("): "), text.find(") on "));
   return end == std::string_view::npos ? text : text.substr(end);
 }
 
-// A mistake that many records have is listed for the first of them, and counted.
+// A mistake shared by many records is listed for the first of them, with their number.
 std::string Listed(const Model& model, const std::vector<Mistake>& mistakes) {
   std::unordered_map<std::string_view, int> alike;
   for (const Mistake& mistake : mistakes) ++alike[WithoutSubject(mistake.text)];

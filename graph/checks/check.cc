@@ -1,6 +1,6 @@
-// Checks of the graph as a whole: cycles here; data in check_data.cc, missing order in check_unordered.cc.
+// Checks of the graph as a whole: cycles here, data in check_data.cc, missing order in check_unordered.cc.
 //
-// Accesses alone cannot make a cycle, since they point forward in declaration order; After can, with them or alone.
+// Accesses alone cannot make a cycle, since they point forward in declaration order; After can, alone or with them.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -12,7 +12,7 @@
 namespace penstock::graph {
 namespace {
 
-// Whether all predecessors are declared before their successors, as those from accesses are: the usual case.
+// Whether all predecessors are declared before their successors, as accesses' predecessors are: the usual case.
 bool PointForward(const CsrRows& after) {
   for (int32_t v = 0; v < after.rows() && after.items() > 0; ++v) {
     for (const int32_t p : after[v]) {
@@ -22,8 +22,8 @@ bool PointForward(const CsrRows& after) {
   return true;
 }
 
-// The model's nodes so that predecessors come first, the lowest index first among those that may come next. Shorter
-// than the model when there is a cycle.
+// The model's nodes with predecessors first, and the lowest index first among the candidates. Shorter than the model if
+// there is a cycle.
 std::vector<int32_t> TopologicalSequence(const Draft& draft) {
   const CsrRows& preds = draft.declared;
   const int32_t count = preds.rows();
@@ -60,7 +60,7 @@ std::vector<int32_t> TopologicalSequence(const Draft& draft) {
   return sequence;
 }
 
-// Every node that is not in `sequence` has a predecessor that is not either: going back must come round.
+// Every node outside `sequence` has a predecessor outside it too, so walking back must reach a cycle.
 void NameCycle(Draft& draft, const std::vector<int32_t>& sequence) {
   const int32_t count = draft.declared.rows();
   std::vector<bool> sorted(static_cast<size_t>(count));

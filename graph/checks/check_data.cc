@@ -1,9 +1,9 @@
-// The part of Check about data: what is read but was never written, written but not to be, and given to a callable as
-// a span though it is not contiguous.
+// The part of Check about data: reads of unwritten data, writes that are not allowed, and spans of accesses that are
+// not contiguous.
 //
-// What a read may miss is decided on boxes and exactly, where they do not depend on parameters. Where they do, the
-// check errs to the side of the graph: a write counts with all it may touch, a read is refused when none of that is
-// written.
+// Missing data is decided exactly, on boxes, if they do not depend on parameters. If they do, the check errs on
+// the side of the graph: a write counts with everything it may touch, and a read is refused only if none of
+// that is written.
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -15,7 +15,7 @@
 namespace penstock::graph {
 namespace {
 
-// What nodes have written so far of one buffer that is accessed in parts.
+// The regions of one buffer, accessed in parts, that nodes have written so far.
 class Written {
  public:
   explicit Written(const BoxTree& tree) : tree_(tree), live_(tree.NoneLive()), has_(static_cast<size_t>(tree.size())) {}
@@ -29,7 +29,7 @@ class Written {
     tree_.Find(live_, tree_.box(box), found_);
     return !found_.empty();
   }
-  // Part of the box that nobody has written; empty when all is, which then is remembered.
+  // An unwritten part of the box; empty if all is written, which is then remembered.
   Region Missing(int32_t box) {
     if (has_[static_cast<size_t>(box)]) return {};
     std::vector<Region> boxes;
@@ -60,7 +60,7 @@ class DataCheck {
     }
   }
 
-  // Data edges run in the order of the sequence, so that is the order in which data comes to be.
+  // Data edges agree with the order of the sequence, so data appears in that order.
   void Run() {
     std::vector<int32_t> order = d_.sequence;
     if (order.size() < d_.nodes.size()) {  // there is a cycle
@@ -132,7 +132,7 @@ class DataCheck {
     if (partial_) CheckTiles();
   }
 
-  // Outputs written in parts may still be written as a whole.
+  // Outputs written in parts may still be written completely.
   void CheckTiles() {
     std::vector<std::vector<Region>> tiles(seen_.size());
     for (int32_t n = 0; n < static_cast<int32_t>(d_.model.nodes.size()); ++n) {
@@ -152,8 +152,8 @@ class DataCheck {
   enum Seen : uint8_t { kWritten = 1, kWholly = 2, kReported = 4 };
 
   Draft& d_;
-  std::vector<uint8_t> seen_;     // of each buffer
-  std::vector<int32_t> part_of_;  // of buffers accessed in parts: parts_
+  std::vector<uint8_t> seen_;     // for each buffer
+  std::vector<int32_t> part_of_;  // index in parts_, for buffers accessed in parts
   std::vector<Written> parts_;
   bool partial_ = false;
 };
@@ -178,7 +178,7 @@ bool IsConstant(const Extent& extent) {
                      [](const Dim& dim) { return dim.is_constant(); });
 }
 
-// Whether the elements of a part of `all` lie side by side; `apart`: rows do not.
+// Whether the elements of a part of `all` are contiguous; `apart`: rows have a pitch.
 bool IsContiguous(const Region& part, const Region& all, bool apart) {
   const auto length = [](const Region& r, size_t d) { return r.hi[d] - r.lo[d]; };
   const bool whole_rows = length(part, 2) == length(all, 2) && !apart, whole_slices = length(part, 1) == length(all, 1);
@@ -191,7 +191,7 @@ class SpanCheck {
   SpanCheck(Draft& draft, const NodeDecl& node, std::span<const BoxRef> accesses)
       : d_(draft), node_(node), accesses_(accesses) {}
 
-  // Where parameters take part, Launch checks.
+  // Launch checks those that depend on parameters.
   void Run() {
     for (size_t a = 0; a < node_.args.size(); ++a) {
       if (node_.args[a].form != ArgDecl::Form::kSpan) continue;
@@ -211,7 +211,7 @@ class SpanCheck {
   static int64_t Width(const BufferDecl& buffer) {
     return buffer.extent.dims[static_cast<size_t>(buffer.extent.rank) - 1].value;
   }
-  // As the regions of trees are: in bytes in the last dimension.
+  // In bytes in the last dimension, as the regions of trees are.
   static Region AllOf(const BufferDecl& buffer) {
     Region all{{0, 0, 0}, {1, 1, 1}};
     const auto rank = static_cast<size_t>(buffer.extent.rank);
@@ -242,7 +242,7 @@ void CheckSpans(Draft& draft) {
 
 }  // namespace
 
-// A Copy inside one buffer, from and to elements that may be the same.
+// Checks Copy nodes within one buffer, whose source and destination may overlap.
 void CheckCopies(Draft& draft) {
   for (size_t n = 0; n < draft.nodes.size(); ++n) {
     if (draft.nodes[n].kind != NodeKind::kCopy) continue;

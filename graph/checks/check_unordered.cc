@@ -1,10 +1,11 @@
-// The part of Check about missing order: two nodes on common elements, one of them writing, and no path between them.
+// The part of Check about missing order: two nodes that touch common elements, one of them writing, without a
+// path between them.
 //
-// Declared edges order all accesses but Unordered ones, so only their buffers are looked at. There the edges that would
-// follow from all accesses, in an order of the declared edges, are found as Hazards finds them; when there is a path
-// for each of these, there is one between any two nodes that conflict. Most are declared edges themselves; for the
-// others a search goes back from the later node, no further than the earliest node it must find. So the cost is that of
-// the edges, and of the searches where After orders nodes over long ways: at worst nodes times edges.
+// Declared edges order all accesses except Unordered ones, so only the buffers of these are examined. For them the
+// edges that would follow from all accesses, in an order of the declared edges, are found as in Hazards; if each of
+// these has a path, so has every pair of conflicting nodes. Most are declared edges themselves. For the others a search
+// goes back from the later node, no further than the earliest node it must find. So the cost is that of the edges, plus
+// the searches where After orders distant nodes: at worst nodes times edges.
 #include <algorithm>
 #include <string>
 
@@ -25,7 +26,7 @@ class OrderCheck {
   }
 
   void Run() {
-    CsrRows needed;  // of each node of the sequence
+    CsrRows needed;  // for each node of the sequence
     Hazards hazards(d_.model.buffers.size());
     const std::vector<bool> loose = LooseBuffers();
     for (const int32_t n : d_.sequence) {
@@ -60,7 +61,7 @@ class OrderCheck {
     }
   }
 
-  // Sets seen_ to `n` for the nodes before it, as far back as the first of `wanted`.
+  // Sets seen_ to `n` for the predecessors of `n`, transitively, as far back as the first of `wanted`.
   void MarkAncestors(int32_t n, const std::vector<int32_t>& wanted) {
     int32_t first = position_[static_cast<size_t>(n)];
     for (const int32_t p : wanted) first = std::min(first, position_[static_cast<size_t>(p)]);
@@ -76,7 +77,7 @@ class OrderCheck {
     }
   }
 
-  // The first conflict of the two that involves an Unordered access.
+  // Reports the first conflict of the two nodes that involves an Unordered access.
   void Report(int32_t earlier, int32_t later) {
     const NodeDecl& a = d_.model.nodes[static_cast<size_t>(earlier)];
     const NodeDecl& b = d_.model.nodes[static_cast<size_t>(later)];
@@ -111,7 +112,7 @@ class OrderCheck {
 
   Draft& d_;
   std::vector<int32_t> position_;  // of each node in the sequence
-  std::vector<int32_t> seen_;  // of each node: the last search that came by
+  std::vector<int32_t> seen_;  // for each node: the last search that reached it
   std::vector<int32_t> open_;
 };
 

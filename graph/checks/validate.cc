@@ -1,7 +1,7 @@
-// Validate: each record for itself. Names, parameters, buffers and the options here; nodes in validate_nodes.cc.
+// Validate: checks each record by itself. Names, parameters, buffers and options are here, nodes in validate_nodes.cc.
 //
-// Everything is reported, in this order: options, parameters, buffers, nodes. Arithmetic on sizes is checked: whatever
-// a caller declares is refused with its numbers and overflows nothing.
+// All mistakes are reported, in this order: options, parameters, buffers, nodes. Arithmetic on sizes is checked: any
+// declared value may be refused with its numbers, but never overflows.
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -15,7 +15,7 @@
 namespace penstock::graph {
 namespace {
 
-// For each name the first record that has it; -1: that is itself. A table of hashes with open addressing.
+// For each name the first record that has it; -1: that record itself. An open-addressing hash table.
 std::vector<int32_t> FirstOfName(const Names& names) {
   const size_t slots = std::bit_ceil(2 * names.size() + 1);
   std::vector<int32_t> table(slots, -1), first(names.size(), -1);
@@ -32,7 +32,7 @@ std::vector<int32_t> FirstOfName(const Names& names) {
   return first;
 }
 
-// Whether its name says no more than that of a parameter does.
+// Whether the record's name merely repeats that of a parameter.
 bool IsNamedByParam(const ParamDecl&) { return false; }
 bool IsNamedByParam(const NodeDecl&) { return false; }
 bool IsNamedByParam(const BufferDecl& buffer) { return buffer.role == BufferRole::kParam; }
@@ -48,7 +48,7 @@ std::string ListOf(const std::vector<std::string>& places) {
   return places.size() <= kMost ? text : text + " and " + std::to_string(places.size() - kMost) + " more";
 }
 
-// Names of one kind of record: not empty, and no two the same.
+// Checks the names of one kind of record: none empty, no two the same.
 template <class Record>
 void CheckNames(Draft& draft, const char* kind, const std::vector<Record>& records, const Names& names) {
   for (size_t i = 0; i < records.size(); ++i) {
@@ -61,7 +61,7 @@ void CheckNames(Draft& draft, const char* kind, const std::vector<Record>& recor
   for (size_t i = 0; i < records.size(); ++i) {
     if (first[i] < 0 || names[i].empty()) continue;
     const Record& other = records[static_cast<size_t>(first[i])];
-    if (IsNamedByParam(records[i]) && IsNamedByParam(other)) continue;  // the parameters' names are told
+    if (IsNamedByParam(records[i]) && IsNamedByParam(other)) continue;  // the parameters' names are reported
     repeats[first[i]].push_back(i);
   }
   for (const auto& [other, of_name] : repeats) {
@@ -74,7 +74,7 @@ void CheckNames(Draft& draft, const char* kind, const std::vector<Record>& recor
   }
 }
 
-// Names are known once the records have been read. What is wrong with them stands before the other mistakes of these
+// Names are known once the records have been read. Mistakes in names are inserted before the other mistakes of these
 // records, which begin at `before`.
 template <class Record>
 void TellNamesFirst(Draft& draft, size_t before, const char* kind, const std::vector<Record>& records,
@@ -147,7 +147,7 @@ void CheckState(Draft& draft, const BufferDecl& buffer) {
                                  "of the runtime that compiles the graph");
 }
 
-// Of memory that is bound: where the graph says that it is.
+// Checks the declared device of bound memory.
 void CheckDevice(Draft& draft, const BufferDecl& buffer) {
   if (buffer.device == -1) return;
   const size_t devices = draft.options.devices.size();
@@ -161,7 +161,7 @@ void CheckDevice(Draft& draft, const BufferDecl& buffer) {
   }
 }
 
-// Where a buffer may live.
+// Checks where a buffer may live.
 void CheckWhere(Draft& draft, const BufferDecl& buffer) {
   CheckDevice(draft, buffer);
   if (buffer.role == BufferRole::kState) return CheckState(draft, buffer);

@@ -1,7 +1,7 @@
-// The part of Validate about boxes: those of accesses and those that aliases are of.
+// The part of Validate about boxes: those of accesses and of aliases.
 //
-// Constants are checked here, against the declared maximum where the extent is a parameter; what depends on parameters
-// is checked by each launch (src/runtime/slot/box_shapes.h).
+// Constants are checked here, against the declared maximum if the extent is a parameter; each launch checks what
+// depends on parameters (src/runtime/slot/box_shapes.h).
 #include <algorithm>
 #include <string>
 
@@ -15,7 +15,7 @@ void Add(Draft& draft, const Subject& subject, const std::string& text) {
   draft.AddMistake(kInvalid, Prefix(draft.model, subject.kind, subject.name) + ": " + text);
 }
 
-// An offset needs no maximum: wherever it comes from a parameter, all of the buffer counts.
+// An offset needs no maximum: if it comes from a parameter, the whole buffer counts.
 bool CheckOffset(Draft& draft, const Subject& subject, const std::string& label, const Dim& dim) {
   if (dim.is_constant()) {
     if (dim.value >= 0) return true;
@@ -32,7 +32,7 @@ bool CheckOffset(Draft& draft, const Subject& subject, const std::string& label,
   return false;
 }
 
-// The most a dimension of a declared buffer can be; mistakes in it have been reported.
+// The largest value of a dimension of a declared buffer; mistakes in it have been reported.
 int64_t MostOf(const Draft& draft, const Dim& dim) {
   if (dim.is_constant()) return dim.value;
   const ParamDecl* param = ParamOf(draft.model, dim);
@@ -51,8 +51,8 @@ void CheckRange(Draft& draft, const Subject& subject, const std::string& who, co
                         (extent.is_constant() ? "" : "at most ") + std::to_string(most)));
 }
 
-// From row to row of the buffer that has the memory; 0 where its rows are dense, or too far apart, which has been
-// reported.
+// The bytes from row to row of the buffer that has the memory; 0 if its rows are dense, or too far apart, which has
+// been reported.
 int64_t PitchBytes(const Draft& draft, int32_t buffer) {
   const int32_t base = BaseOf(draft.model, buffer);
   if (base < 0) return 0;

@@ -1,4 +1,4 @@
-// The part of Validate about nodes: handles, pins, and what each kind of node asks for.
+// The part of Validate about nodes: handles, pins, and the rules for each kind of node.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -41,7 +41,7 @@ class NodeCheck {
     }
   }
 
-  // Null where the node has none, or its pin is a mistake.
+  // Null if the node has no pin, or its pin is a mistake.
   const PlanDevice* device() const { return device_; }
 
  private:
@@ -94,8 +94,8 @@ class NodeCheck {
     }
   }
 
-  // Without those of the addresses that stand beside parameters, in place of which a kernel may take them. What is
-  // called on the host takes any number.
+  // Does not count the addresses beside parameters, which a kernel may take in place of the values. Calls on the host
+  // take any number of bytes.
   void CheckArgumentBytes() {
     auto bytes = static_cast<int64_t>(node_.arg_block.size());
     for (const ArgDecl& arg : node_.args) bytes -= arg.ref > 0 ? int64_t{sizeof(void*)} : 0;
@@ -105,7 +105,7 @@ class NodeCheck {
                               std::to_string(most) + " there; put large values into a buffer");
   }
 
-  // Of an argument, as its user counts: a ParallelFor has its extent and the functor before.
+  // The number of an argument as the user counts: a ParallelFor has its extent and functor before.
   std::string NumberOf(size_t arg) const {
     const size_t before = node_.kind == NodeKind::kParallelFor ? std::min<size_t>(arg, 2) : 0;
     return std::to_string(arg - before);
@@ -128,8 +128,8 @@ class NodeCheck {
                       "declare the parameter in this graph");
   }
 
-  // Handles can be put together by hand; then nothing but this keeps their type and the record's the same. A record
-  // that was put together by hand may say no type.
+  // Handles can be assembled by hand, and only this check keeps their type equal to the record's. A record assembled by
+  // hand may have no type.
   static bool IsType(const TypeInfo& handle, const TypeInfo& declared) {
     return handle.size == 0 || handle == declared;
   }
@@ -234,12 +234,12 @@ class NodeCheck {
     return text + "}";
   }
 
-  // Of an access: the box's size.
+  // The size of an access's box.
   const Extent& SizeOf(size_t access) const {
     return accesses_[access].part ? node_.accesses[access].box->size : Buffer(access).extent;
   }
 
-  // Whether the sizes are the same in every run, but for ones in front.
+  // Whether the sizes are equal in every run, apart from leading dimensions of 1.
   static bool IsSameShape(const Extent& a, const Extent& b) {
     if (a.rank < 1 || a.rank > kMaxRank || b.rank < 1 || b.rank > kMaxRank) return true;  // reported with the box
     const auto dim = [](const Extent& e, int back) {
@@ -367,7 +367,7 @@ class NodeCheck {
   const PlanDevice* device_ = nullptr;
 };
 
-// The device that a buffer's memory is declared on, or a State's; null: none is.
+// The declared device of a buffer's memory, or of a State; null: none.
 const PlanDevice* DeviceOf(const Draft& draft, const BufferDecl& buffer) {
   int32_t device = buffer.keys != 0 ? draft.options.default_device : buffer.device;
   if (buffer.state != nullptr && buffer.state->runtime == draft.options.runtime) device = buffer.state->device;
@@ -375,7 +375,7 @@ const PlanDevice* DeviceOf(const Draft& draft, const BufferDecl& buffer) {
   return &draft.options.devices[static_cast<size_t>(device)];
 }
 
-// Devices of several drivers in one graph: `node` is the first one with a device, null where there is none.
+// Reports devices of several drivers in one graph: `node` is the first node with a device, or null.
 void CheckMemoryDrivers(Draft& draft, const NodeDecl* node, const PlanDevice* device) {
   const BufferDecl* first = nullptr;
   for (const BufferDecl& buffer : draft.model.buffers) {

@@ -1,4 +1,4 @@
-// Lists of indices in flat arrays: what passes keep predecessors in.
+// Lists of indices in flat arrays, in which passes keep predecessors.
 //
 // Threads: plain values.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace penstock::graph {
 
-// Sorts what is short as a rule.
+// Sorts items that are usually few.
 inline void SortShort(std::span<int32_t> items) {
   if (items.size() > 16) return std::sort(items.begin(), items.end());
   for (size_t i = 1; i < items.size(); ++i) {
@@ -22,13 +22,13 @@ inline void SortShort(std::span<int32_t> items) {
   }
 }
 
-// Lists of indices, one a row, in one array. Rows are appended in order: Add to the open row, then Close it.
+// Lists of indices, one per row, in one array. Rows are appended in order: Add to the open row, then Close it.
 class CsrRows {
  public:
   void Reserve(size_t rows, size_t items) { begin_.reserve(rows + 1), items_.reserve(items); }
   void Add(int32_t item) { items_.push_back(item); }
   void Close() { begin_.push_back(static_cast<int32_t>(items_.size())); }
-  // The same, with its distinct items ascending.
+  // The same, keeping the row's distinct items in ascending order.
   void CloseAsSet() {
     const std::span<int32_t> row = open();
     SortShort(row);
@@ -40,7 +40,7 @@ class CsrRows {
   std::span<const int32_t> operator[](int32_t row) const {
     return {items_.data() + begin_[static_cast<size_t>(row)], items_.data() + begin_[static_cast<size_t>(row) + 1]};
   }
-  // The open row, which may be sorted before it is closed, or lose some of its last items.
+  // The open row, which may be sorted, or lose some of its last items, before it is closed.
   std::span<int32_t> open() { return {items_.data() + begin_.back(), items_.data() + items_.size()}; }
   void Shorten(size_t items) { items_.resize(items_.size() - items); }
   bool operator==(const CsrRows&) const = default;
@@ -50,11 +50,11 @@ class CsrRows {
   std::vector<int32_t> items_;
 };
 
-// Which items stand in the row that is made.
+// Marks the items that are in the row being built.
 class Marks {
  public:
   explicit Marks(size_t items) : row_of_(items, -1) {}
-  // Closes the open row, without what stands in it twice. Items keep their order.
+  // Closes the open row after dropping repeated items. Items keep their order.
   void CloseDistinct(CsrRows& rows) {
     const int32_t row = rows.rows();
     size_t kept = 0;
@@ -70,7 +70,7 @@ class Marks {
   }
 
  private:
-  std::vector<int32_t> row_of_;  // of each item: the last one it stood in
+  std::vector<int32_t> row_of_;  // for each item: the last row it was in
 };
 
 struct Edge {

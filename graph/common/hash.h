@@ -1,4 +1,4 @@
-// Hashing that is the same in every process and build.
+// Hash: a hash that is the same in every process and build.
 //
 // Threads: plain values.
 #pragma once
@@ -16,7 +16,7 @@ inline uint64_t Fold(uint64_t a, uint64_t b) {
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
-// Takes two words at a time, since the multiplications wait for each other.
+// Hashes two words per step, since the multiplications depend on each other.
 class Hash {
  public:
   explicit Hash(uint64_t kind) : value_(kind) {}

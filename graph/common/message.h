@@ -1,4 +1,4 @@
-// Messages in the one form every error of the library has:
+// Messages in the one form that all errors of the library share:
 //
 //   graph 'g' node 'axpy' (a.cc:12) on cuda:0: what; why; what to do
 //
@@ -13,19 +13,19 @@
 
 namespace penstock::graph {
 
-// "a.cc:12": the file without its folders.
+// "a.cc:12": the file without its directories.
 std::string Where(const SourceLine& source);
-// A name, or a message with names in it, as it may stand in a list of lines: control characters become \xNN.
+// A name, or a message with names in it, fit for a list of lines: control characters become \xNN.
 std::string OneLine(std::string_view text);
 // "'axpy' (a.cc:12)".
 std::string Quoted(const Name& name);
 // "takes 8 elements from 6 on in dimension 0 of 'x' (a.cc:1), which has 10; ...": a slice that leaves its buffer.
-// `from` is empty where it is not known; `extent` is "10", "at most 10" or "10 in this run".
+// `from` is empty if it is not known; `extent` is "10", "at most 10" or "10 in this run".
 std::string OutsideText(const Name& buffer, int dimension, const std::string& from, int64_t count,
                         const std::string& extent);
-// The most that a type may be aligned to: so is all memory of the library's, on devices and in pinned memory.
+// The strictest alignment that a type may have: all of the library's memory, on devices and pinned, is aligned to it.
 inline constexpr uint32_t kMostAlign = 256;
-// "has a type aligned to 4096 bytes; ...": more than that. `what` is "has a type".
+// "has a type aligned to 4096 bytes; ...": for stricter types. `what` is "has a type".
 std::string TooAligned(std::string_view what, uint32_t align);
 // "graph 'g'", "graph 'g' node 'axpy' (a.cc:12)", "... on cuda:0" when `device` is not empty.
 std::string Prefix(const Model& model);

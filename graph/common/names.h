@@ -1,5 +1,5 @@
-// The names of a model's records of one kind in one text, with a hash of each: the records lie far apart, and their
-// names farther.
+// Names: the names of a model's records of one kind in one text, each with a hash, since the records lie far apart and
+// their names even farther.
 //
 // Threads: plain values.
 #pragma once
@@ -27,7 +27,7 @@ class Names {
   uint64_t hash(size_t i) const { return hash_[i]; }
 
  private:
-  static constexpr uint64_t kSeed = 4;  // tells names from the other things that are hashed
+  static constexpr uint64_t kSeed = 4;  // distinguishes names from everything else that is hashed
 
   std::string text_;
   std::vector<size_t> end_{0};

@@ -1,4 +1,4 @@
-// Walking over a model's records: they and their parts lie far apart, so those further on are asked for in time.
+// Prefetches a model's records while walking over them, since they and their parts lie far apart.
 //
 // Threads: free functions without state.
 #pragma once
@@ -10,8 +10,8 @@
 
 namespace penstock::graph {
 
-// Cache lines from `begin` on, where there is anything. How many does not depend on the record, so that nothing waits
-// for it; to ask for too much does no harm.
+// Prefetches cache lines from `begin` on, unless it is null. The number of lines does not depend on the record, so
+// nothing waits for it; prefetching too much does no harm.
 template <int kLines>
 void Prefetch(const void* begin) {
   if (begin == nullptr) return;

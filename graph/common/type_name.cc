@@ -7,13 +7,13 @@
 namespace penstock::detail {
 namespace {
 
-// What compilers call types that are another one in each translation unit.
+// Whether compilers spell the type as one that differs between translation units.
 bool IsOfOneUnit(std::string_view spelling, std::string_view mangled) {
   for (const char* const words :
        {"{anonymous}", "(anonymous", "<unnamed", "(unnamed", "<lambda", "(lambda", "_GLOBAL__N_"}) {
     if (spelling.find(words) != std::string_view::npos) return true;
   }
-  // clang's words for a local type leave out the function that it is local to.
+  // clang's spelling of a local type omits its function.
   return mangled.starts_with("ZL") || mangled.find("_GLOBAL__N_") != std::string_view::npos;
 }
 

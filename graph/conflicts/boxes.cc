@@ -8,14 +8,14 @@ namespace {
 
 constexpr int64_t kMost = int64_t{1} << 62;
 
-// a + b * c, between 0 and `most`. `a` and `c` are not negative.
+// a + b * c, clamped to 0 and `most`. `a` and `c` are not negative.
 int64_t Clamped(int64_t a, int64_t b, int64_t c, int64_t most) {
   int64_t sum = 0;
   if (__builtin_mul_overflow(b, c, &sum) || __builtin_add_overflow(a, sum, &sum)) return b < 0 ? 0 : most;
   return std::clamp<int64_t>(sum, 0, most);
 }
 
-// What `extent` may be at most, as a region; mistakes count as nothing.
+// The largest extent, as a region; mistakes count as nothing.
 Region WholeRegion(const Model& model, const BufferDecl& decl) {
   Region region{{0, 0, 0}, {1, 1, 1}};
   for (int i = 0; i < decl.extent.rank && decl.extent.rank <= kMaxRank; ++i) {
@@ -29,7 +29,7 @@ Region WholeRegion(const Model& model, const BufferDecl& decl) {
   return region;
 }
 
-// Where a buffer, alias or not, lies in the one that has the memory.
+// The location of a buffer, alias or not, in the one that has the memory.
 struct Placed {
   int32_t base = -1;
   Region region;
@@ -38,7 +38,7 @@ struct Placed {
   bool all_exact() const { return anchored && exact[0] && exact[1] && exact[2]; }
 };
 
-// `box` of `decl`, which lies at `in`. `whole` is all of the base.
+// The location of `box` of `decl`, which lies at `in`. `whole` is all of the base.
 Placed Inside(const Model& model, const BufferDecl& decl, const Box& box, const Placed& in, const Region& whole) {
   const int rank = decl.extent.rank;
   if (box.whole || !in.anchored) return in;
@@ -69,7 +69,7 @@ Placed Inside(const Model& model, const BufferDecl& decl, const Box& box, const 
   return out;
 }
 
-// Every buffer's place. An alias names an earlier buffer; what does not has no base.
+// The location of every buffer. An alias names an earlier buffer; otherwise it has no base.
 class Places {
  public:
   explicit Places(const Model& model) : model_(model) {
@@ -99,8 +99,8 @@ class Places {
   std::vector<Region> whole_;
 };
 
-// The plane that halves the faces of `boxes` inside `region`, in the dimension that has most of them; false when none
-// has any.
+// Finds the plane that halves the faces of `boxes` inside `region`, in the dimension with the most faces; false if
+// there are none.
 bool FindCut(const Region& region, const std::vector<Region>& boxes, size_t* dimension, int64_t* at) {
   std::vector<int64_t> best, faces;
   for (size_t d = 0; d < kMaxRank; ++d) {
@@ -166,7 +166,7 @@ int32_t BoxTree::Build(std::vector<int32_t>& order, size_t begin, size_t end, in
   Node node;
   node.parent = parent;
   node.bound = box(order[begin]);
-  Region middle{{INT64_MAX, INT64_MAX, INT64_MAX}, {0, 0, 0}};  // of the boxes, lowest and highest
+  Region middle{{INT64_MAX, INT64_MAX, INT64_MAX}, {0, 0, 0}};  // lowest and highest centres of the boxes
   const auto middle_of = [&](int32_t b, size_t d) { return box(b).lo[d] / 2 + box(b).hi[d] / 2; };
   for (size_t i = begin; i < end; ++i) {
     for (size_t d = 0; d < kMaxRank; ++d) {
@@ -200,7 +200,7 @@ int32_t BoxTree::Build(std::vector<int32_t>& order, size_t begin, size_t end, in
 }
 
 void BoxTree::Find(const Live& live, const Region& region, std::vector<int32_t>& found) const {
-  int32_t open[128];  // the tree is as deep as the logarithm of its size
+  int32_t open[128];  // the tree's depth is logarithmic
   int depth = 0;
   if (!nodes_.empty()) open[depth++] = 0;
   while (depth > 0) {
@@ -251,7 +251,7 @@ void BoxTable::FindBoxes(const Model& model) {
       ref.exact = placed.all_exact();
       if (ref.base < 0) continue;
       const Region& whole = places.whole(ref.base);
-      if (placed.region == whole || IsEmpty(whole)) continue;  // any part of a buffer without elements is all of it
+      if (placed.region == whole || IsEmpty(whole)) continue;  // any part of an empty buffer is all of it
       if (IsEmpty(placed.region)) {
         ref.box = -1;
       } else {

@@ -1,11 +1,11 @@
-// Boxes of elements: what each access covers of the buffer that has the memory, and a tree to find those that overlap.
+// Boxes of elements: what each access covers of the buffer that has the memory, and a tree that finds overlapping ones.
 //
-// A Region is a half-open interval in each dimension, slowest first, the last in bytes, so that aliases of other
-// element types compare with their base. It holds every element the access may touch in any run: all of the buffer
-// where an offset comes from a parameter, up to the declared maximum where a size does. Only an `exact` access touches
-// all of its region, whatever the parameters are.
+// A Region is a half-open interval in each dimension, slowest first, with the last in bytes, so that aliases of other
+// element types compare with their base. It holds every element that the access may touch in any run: the whole buffer
+// if an offset comes from a parameter, up to the declared maximum if a size does. Only an `exact` access touches all of
+// its region whatever the parameters are.
 //
-// Most graphs access whole buffers only. Then a BoxTable holds no tree.
+// Most graphs only access whole buffers. A BoxTable then holds no tree.
 //
 // Threads: a BoxTable and its trees are immutable once filled.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace penstock::graph {
 
-// Dimensions a lower rank lacks come first and are [0, 1).
+// Dimensions that a lower rank lacks come first and are [0, 1).
 struct Region {
   std::array<int64_t, kMaxRank> lo{}, hi{};
   auto operator<=>(const Region&) const = default;
@@ -36,21 +36,21 @@ inline bool Covers(const Region& a, const Region& b) {
   for (size_t d = 0; d < kMaxRank; ++d) all = all && a.lo[d] <= b.lo[d] && b.hi[d] <= a.hi[d];
   return all;
 }
-// Appends the parts of `a` outside `b`, which overlaps it: at most two a dimension.
+// Appends the parts of `a` outside `b`, which overlaps it: at most two per dimension.
 void Subtract(const Region& a, const Region& b, std::vector<Region>& out);
-// A part of `region` that no box of `boxes` holds; empty when they cover it. O(n log n) for n boxes that do not
-// overlap; boxes that cross each other cost up to n^1.5 in two and n^2 in three dimensions. Reorders and drops boxes.
+// A part of `region` that no box of `boxes` holds; empty if they cover it. O(n log n) for n boxes that do not overlap;
+// overlapping boxes cost up to n^1.5 in two and n^2 in three dimensions. Reorders and drops boxes.
 Region Uncovered(const Region& region, std::vector<Region> boxes);
 
-// A fixed set of boxes, any of which may be live, and the live ones that overlap a region. Median partitions: O(log n +
-// k) for tiles of which k overlap, more the more the boxes overlap each other.
+// A fixed set of boxes, each live or not, that finds the live ones overlapping a region. Uses median partitions: O(log
+// n + k) for tiles of which k overlap the region, more if the boxes overlap each other.
 class BoxTree {
  public:
   explicit BoxTree(std::vector<Region> boxes);
   int32_t size() const { return static_cast<int32_t>(boxes_.size()); }
   const Region& box(int32_t index) const { return boxes_[static_cast<size_t>(index)]; }
 
-  // How many live boxes each node of the tree holds. One for each place a tree is used in.
+  // The number of live boxes in each node of the tree; one for each use of the tree.
   using Live = std::vector<int32_t>;
   Live NoneLive() const { return Live(nodes_.size()); }
   void SetLive(Live& live, int32_t box, bool on) const {
@@ -64,32 +64,32 @@ class BoxTree {
  private:
   struct Node {
     Region bound;
-    int32_t parent = -1, left = -1, right = -1;  // children: nodes
-    int32_t box = -1;  // of a leaf
+    int32_t parent = -1, left = -1, right = -1;  // children are nodes
+    int32_t box = -1;  // for a leaf
   };
   int32_t Build(std::vector<int32_t>& order, size_t begin, size_t end, int32_t parent);
 
   std::vector<Region> boxes_;
   std::vector<Node> nodes_;
-  std::vector<int32_t> leaf_;  // of each box
+  std::vector<int32_t> leaf_;  // for each box
 };
 
 // One access: the buffer it names (-1: none of this model), the one that has the memory (-1: none), its box there (0:
-// all of it, -1: no element), whether it touches all of that box in every run, and what else its declaration says.
+// all of it, -1: no element), whether it touches all of that box in every run, and the rest of its declaration.
 struct BoxRef {
   int32_t buffer = -1, base = -1;
   int32_t box = 0;
   bool exact = true;
   AccessMode mode = AccessMode::kRead;
   bool unordered = false;
-  bool part = false;  // whether it names a part of its buffer
+  bool part = false;  // whether it names part of its buffer
   bool whole() const { return box == 0 && exact; }
 };
 
-// What every access of a model covers.
+// The regions that all accesses of a model cover.
 class BoxTable {
  public:
-  // First node by node, taken for accesses to all of buffers with memory; then, unless they all are, FindBoxes.
+  // Add every node in order, as if it accessed whole buffers with memory; then call FindBoxes, unless all do.
   void Reserve(size_t nodes);
   void Add(const Model& model, const NodeDecl& node);
   void FindBoxes(const Model& model);
@@ -101,7 +101,7 @@ class BoxTable {
   bool any_part() const { return any_part_; }
   bool any_unordered() const { return any_unordered_; }
   bool any_tree() const { return !trees_.empty(); }
-  // The boxes of a buffer; null when every access is to all of it.
+  // The boxes of a buffer; null if every access is to all of it.
   const BoxTree* tree(int32_t base) const {
     return trees_.empty() || tree_of_[static_cast<size_t>(base)] < 0
                ? nullptr
@@ -109,19 +109,19 @@ class BoxTable {
   }
 
  private:
-  std::vector<size_t> first_{0};  // of each node, in refs_, and the end
-  std::vector<BoxRef> refs_;  // of each access
+  std::vector<size_t> first_{0};  // offset in refs_ for each node, and the end
+  std::vector<BoxRef> refs_;  // for each access
   bool any_part_ = false, any_unordered_ = false;
   std::vector<int32_t> tree_of_;
   std::vector<BoxTree> trees_;
 };
 
-// The parameter that `dim` is, null for a constant and for a handle of another graph or of nothing.
+// The parameter that `dim` names; null for a constant, and for a handle of another graph or a default-constructed one.
 const ParamDecl* ParamOf(const Model& model, const Dim& dim);
-// The buffer that has the memory of `buffer`, itself unless it is an alias; -1 for an alias of nothing.
+// The buffer that has the memory of `buffer`: itself unless it is an alias; -1 if the alias has no base.
 int32_t BaseOf(const Model& model, int32_t buffer);
-// The extent of `buffer` when its rows are read as elements of `element_bytes`: the last dimension holds as many as
-// fit, where it is a constant. Whether they fit exactly is Validate's to check.
+// The extent of `buffer` when its rows are read as elements of `element_bytes`: the last dimension, if constant, holds
+// as many as fit. Validate checks that they fit exactly.
 Extent ReadAs(const BufferDecl& buffer, uint32_t element_bytes);
 // "Slice({4, 0}, {4, 16})", in elements of `buffer`.
 std::string SliceText(const BufferDecl& buffer, const Region& region);

@@ -3,7 +3,7 @@
 namespace penstock::graph {
 namespace {
 
-// A box cut into more parts than this is cut no further, which keeps edges that others imply, and drops none.
+// A box with more parts than this is not cut further; that keeps redundant edges, and drops none.
 constexpr size_t kMaxParts = 64;
 
 }  // namespace
@@ -40,9 +40,9 @@ void Hazards::Overwrite(Visible& visible, const Region& box, const Region& by) {
   if (visible.parts.empty()) visible.Reset(-1);
 }
 
-// Once cut, readers of a box are forgotten when the box is accessed again: whoever cut them is ordered behind them, and
-// the new access of the same elements behind that one. A writer that was cut stays, since later readers of what it
-// wrote do not wait for other readers.
+// Readers of a box that were cut are forgotten when the box is accessed again: the nodes that cut them are ordered
+// after them, and the new access to the same elements after those. A writer that was cut stays, since later readers of
+// its data do not wait for other readers.
 void Hazards::AccessBox(int32_t place, const BoxTree& tree, int32_t box, AccessMode mode, int32_t node, CsrRows& out) {
   Place& p = places_[static_cast<size_t>(place)];
   if (p.boxes < 0) {

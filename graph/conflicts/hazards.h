@@ -1,11 +1,11 @@
-// Hazards: which earlier accesses a new one must wait for, by the rule read after write, write after read, write after
-// write, over places that are accessed whole or by boxes.
+// Hazards: the earlier accesses that a new one must wait for, by read after write, write after read and write after
+// write, over places that are accessed as a whole or by boxes.
 //
-// Told of accesses one by one, it names those that the new one conflicts with and that nobody has overwritten since;
-// the others are ordered before by whoever overwrote them. For a place that is only accessed whole that is the last
-// writer and its readers, found in constant time. For others each box of the tree keeps a writer and the readers since,
-// with the part of the box that no later write covers: O(log n) for each of them, where the boxes are tiles, with or
-// without halos. What overlaps is an edge, so m reads of all of a buffer written in n tiles are m * n edges.
+// Told of accesses one by one, it reports those that conflict with the new one and have not been overwritten since; an
+// overwriting access already orders the others. For a place that is only accessed as a whole, these are the last writer
+// and its readers, found in constant time. Otherwise each box of the tree keeps a writer and the readers since, with
+// the part of the box that no later write covers: O(log n) for each, if the boxes are tiles, with or without halos.
+// Every overlap is an edge, so m reads of a whole buffer written in n tiles are m * n edges.
 //
 // Ownership: borrows the trees.
 #pragma once
@@ -23,12 +23,12 @@ class Hazards {
  public:
   explicit Hazards(size_t places) : places_(places) {}
 
-  // Whether edges that others imply were kept for want of parts. Which they are depends on the order of accesses that
-  // commute.
+  // Whether redundant edges were kept because a box had too many parts to be cut further. Which edges these are
+  // depends on the order of commuting accesses.
   bool surplus() const { return surplus_; }
 
-  // Adds everything `node` must wait for to the open row; some of it twice. `tree` is of the boxes the place is
-  // accessed by, the same at each call; null when it is only accessed whole.
+  // Adds everything that `node` must wait for to the open row, possibly with repetitions. `tree` has the boxes by which
+  // the place is accessed, the same at each call; null if it is only accessed as a whole.
   void Access(int32_t place, const BoxTree* tree, int32_t box, AccessMode mode, int32_t node, CsrRows& out) {
     if (box < 0) return;  // no element
     if (tree != nullptr) return AccessBox(place, *tree, box, mode, node, out);
@@ -46,15 +46,15 @@ class Hazards {
  private:
   struct Place {
     int32_t writer = -1;
-    int32_t readers = -1;  // first of a list in readers_
-    int32_t boxes = -1;  // in boxed_, of a place with a tree
+    int32_t readers = -1;  // head of a list in readers_
+    int32_t boxes = -1;  // index in boxed_, for a place with a tree
   };
   struct Reader {
     int32_t node, next;
   };
-  // Nodes that have accessed a box, and what of it no later write covers: all of it, or some parts.
+  // Nodes that have accessed a box, and the part of it that no later write covers: all of it, or some regions.
   struct Visible {
-    int32_t first = -1;  // the writer, or a list in readers_
+    int32_t first = -1;  // the writer, or the head of a list in readers_
     bool cut = false;
     std::vector<Region> parts;
     bool any() const { return first >= 0; }

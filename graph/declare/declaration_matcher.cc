@@ -1,4 +1,4 @@
-// The part of DeclarationMatcher that needs no template.
+// The parts of DeclarationMatcher that need no template.
 #include "penstock/detail/declaration_matcher.h"
 
 namespace penstock::detail {

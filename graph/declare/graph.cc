@@ -1,4 +1,4 @@
-// The part of Graph that needs no template: appending records to the model.
+// The parts of Graph that need no template: appending records to the model.
 #include "penstock/graph.h"
 
 #include <atomic>
@@ -79,7 +79,8 @@ int32_t Graph::AddState(const std::shared_ptr<const StateRecord>& state) {
   return AddBuffer(std::move(decl));
 }
 
-// One buffer a parameter, whatever nodes read it. A handle that names none is told here, where the argument is known.
+// Makes one buffer per parameter, whichever nodes read it. A handle that names no parameter is reported here, where the
+// argument is known.
 int32_t Graph::AddOnDevice(const NodeDecl& node, uint32_t graph, int32_t param, TypeInfo type) {
   const bool known = graph == serial() && param >= 0 && param < static_cast<int32_t>(model_->params.size());
   const ParamDecl* const of = known ? &model_->params[static_cast<size_t>(param)] : nullptr;

@@ -15,18 +15,18 @@ namespace penstock::graph {
 namespace {
 
 constexpr int kPoison = 0xa5;
-constexpr size_t kMaxArgBytes = 4096;  // of any node: see validate_nodes.cc
+constexpr size_t kMaxArgBytes = 4096;  // for any node: see validate_nodes.cc
 
-// What a check node runs.
+// The callable of a check node.
 struct Output {
   std::string buffer;
   TypeInfo type;
-  size_t mine, actual;  // arguments: what the host code writes here, and what the node has written
+  size_t mine, actual;  // argument numbers: what the host code writes here, and what the node has written
   bool poison;          // only written: nothing was copied aside
 };
 struct Check {
   NodeCode code;
-  int rank = 0;  // of a ParallelFor
+  int rank = 0;  // for a ParallelFor
   double tolerance = 0;
   std::vector<Output> outputs;
 };
@@ -58,7 +58,7 @@ bool Equal(const std::byte* a, const std::byte* b, const TypeInfo& type, double 
   return std::abs(x - y) <= tolerance * std::max(std::abs(x), std::abs(y));
 }
 
-// "4 (04 00 00 00)", or the bytes alone of what is no number.
+// "4 (04 00 00 00)", or only the bytes if it is not a number.
 std::string Text(const std::byte* at, const TypeInfo& type) {
   std::string bytes;
   for (uint32_t i = 0; i < std::min<uint32_t>(type.size, 16); ++i) {
@@ -87,7 +87,7 @@ std::byte* DataOf(void* const* argv, size_t arg) { return *static_cast<std::byte
 
 const View<char>& ViewOf(void* const* argv, size_t arg) { return *static_cast<const View<char>*>(argv[arg]); }
 
-// Calls f(bytes from the first element on) for each row. A copy lies like what it is a copy of.
+// Calls f(bytes from the first element on) for each row. A copy has the layout of its original.
 template <class F>
 void ForRows(const View<char>& view, uint32_t element_bytes, F f) {
   if (view.width == 0) return;
@@ -139,7 +139,7 @@ absl::Status RunCheck(void* callable, LaunchContext*, void* const* argv) {
   return status;
 }
 
-// What a node that copies aside runs: argument 0 to argument 1, of elements of one type.
+// The callable of a node that copies aside: copies argument 0 to argument 1, of one element type.
 absl::Status RunKeep(void* callable, LaunchContext*, void* const* argv) {
   const uint32_t size = static_cast<const TypeInfo*>(callable)->size;
   const View<char>& view = ViewOf(argv, 0);
@@ -192,7 +192,7 @@ class Rewriter {
  private:
   const BufferDecl& Buffer(const AccessDecl& access) const { return in_.buffers[static_cast<size_t>(access.buffer)]; }
 
-  // Empty where the node can be checked.
+  // Empty if the node can be checked.
   std::string WhyNot(const NodeDecl& node) const {
     std::vector<int32_t> seen;
     size_t written = 0;
@@ -215,8 +215,8 @@ class Rewriter {
     return Name(std::string(what) + " " + std::string(node.name.view()) + tail, source.file, source.line);
   }
 
-  // A pinned buffer of the same shape for each access that writes, filled where the node reads it too; else -1. Where
-  // the access is to a part, only that is used.
+  // A pinned buffer of the same shape for each access that writes, filled if the node also reads it; otherwise -1. Of
+  // an access to a part, only that part is used.
   std::vector<int32_t> CopyAside(const NodeDecl& node) {
     std::vector<int32_t> aside;
     for (const AccessDecl& access : node.accesses) {
@@ -256,7 +256,7 @@ class Rewriter {
     node.accesses.push_back(std::move(access));
   }
 
-  // The node's own arguments, on the copies; behind them a view of each buffer it has written.
+  // Adds the node's own arguments, on the copies, then a view of each buffer that it has written.
   void AddCheck(const NodeDecl& node, const std::vector<int32_t>& aside) {
     NodeDecl check{NameFor("check", node)};
     check.kind = NodeKind::kHost;
@@ -288,14 +288,14 @@ class Rewriter {
       const bool points = node.args[a].form == ArgDecl::Form::kPointer || node.args[a].form == ArgDecl::Form::kView;
       if (points && node.args[a].index == static_cast<int32_t>(access)) return a;
     }
-    return 0;  // not of a node that Graph declared
+    return 0;  // not a node that Graph declared
   }
 
   const Model& in_;
   Model out_;
   const double tolerance_;
   std::vector<std::string>& unchecked_;
-  // Buffers with Unordered accesses: what comes After a node does not come after its check.
+  // Buffers with Unordered accesses: nodes After a node do not come after its check.
   std::vector<bool> unordered_;
 };
 

@@ -1,9 +1,9 @@
-// Memory: offsets of instances in the arenas of a slot, at multiples of 256 bytes.
+// Memory:    offsets of instances in the arenas of a slot, at multiples of 256 bytes.
 //
-// A sweep in submission order gives an instance its bytes at its first use (packer.h) and takes them back after its
-// last; where that leaves holes, all are placed anew, by size (repack.h). Bytes are shared only by instances of which
-// one is known, by the lane clocks, to be done with before the other's uses: nothing waits because of memory. Only a
-// node that says so may read and write the same bytes (in_place.h).
+// A sweep in submission order gives an instance its bytes at its first use (packer.h) and frees them after its last; if
+// that leaves holes, all are placed again, by size (repack.h). Instances share bytes only if the lane clocks show that
+// one is done before the other's uses begin, so nothing ever waits because of memory. Only a node that permits it may
+// read and write the same bytes (in_place.h).
 #include <algorithm>
 #include <utility>
 
@@ -52,8 +52,8 @@ class Sweep {
   }
 
  private:
-  // Behind `bytes` of pinned memory: what is in use before and after the run, and the list of pieces. Returns where
-  // that ends, -1 where it is too large.
+  // Places pinned memory after the first `bytes`: what is in use before and after the run, and the tables of batches.
+  // Returns the end, or -1 if it is too large.
   int64_t AddUnshared(int64_t bytes) {
     for (Instance& instance : d_.instances) {
       if (!instance.leased) continue;
@@ -69,7 +69,7 @@ class Sweep {
     return pieces > kMaxBytes - bytes ? -1 : bytes + pieces;
   }
 
-  // Copies in batches that drivers read a list of.
+  // The copies in batches, whose tables drivers read.
   int64_t CountPieces() const {
     return std::count_if(d_.steps.begin(), d_.steps.end(),
                          [](const Step& step) { return step.batch >= 0 && !step.on_host(); });
@@ -112,7 +112,7 @@ class Sweep {
     if (block >= 0) packers_[ArenaOf(d_.instances[static_cast<size_t>(index)])].Free(index, block);
   }
 
-  // Places what shares bytes for good; returns how many they are.
+  // Fixes the places of instances that share bytes; returns how many they are.
   int64_t Finish(size_t arena) {
     const Packer& packer = packers_[arena];
     const auto device = static_cast<int32_t>(arena) - 1;
@@ -125,7 +125,7 @@ class Sweep {
     return bytes;
   }
 
-  // To where Repack has put the tenants.
+  // Moves the tenants to where Repack has placed them.
   void Move(size_t arena, int64_t bytes) {
     const auto device = static_cast<int32_t>(arena) - 1;
     for (size_t i = 0; i < tenant_.size(); ++i) {
@@ -140,11 +140,11 @@ class Sweep {
   Draft& d_;
   const Lifetimes lives_;
   const InPlace in_place_;
-  std::vector<Packer> packers_;  // of pinned memory, then of each device
+  std::vector<Packer> packers_;  // for pinned memory, then for each device
   std::vector<bool> used_;
-  std::vector<int32_t> block_;  // of each instance, -1: none
-  std::vector<std::vector<Tenant>> tenants_;  // of each arena
-  std::vector<int32_t> tenant_;  // of each instance, in its arena; -1: none
+  std::vector<int32_t> block_;  // for each instance; -1: none
+  std::vector<std::vector<Tenant>> tenants_;  // for each arena
+  std::vector<int32_t> tenant_;  // for each instance, in its arena; -1: none
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace penstock::graph {
 namespace {
 
-constexpr size_t kNamed = 5;  // buffers, in a message
+constexpr size_t kNamed = 5;  // buffers named in a message
 
 std::string Largest(const Draft& draft, int32_t device) {
   std::vector<const Instance*> found;

@@ -1,4 +1,4 @@
-// Arenas that do not fit: what Compile says.
+// Compile's errors for arenas that do not fit.
 //
 // Threads: free functions of the draft.
 #pragma once
@@ -13,11 +13,11 @@ namespace penstock::graph {
 // "cuda:0", or "pinned memory" for -1.
 std::string ArenaName(const Draft& draft, int32_t device);
 
-// A mistake where `slots` arenas of this size are more than the memory of its device, PlanOptions::device_bytes or
+// Adds a mistake if `slots` arenas of this size exceed the memory of its device, PlanOptions::device_bytes or
 // PlanOptions::pinned_bytes.
 void CheckBudget(Draft& draft, const Arena& arena);
 
-// The mistake of an arena whose bytes cannot be counted.
+// Adds the mistake of an arena whose size overflows.
 void ArenaTooLarge(Draft& draft, int32_t device);
 
 }  // namespace penstock::graph

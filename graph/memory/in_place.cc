@@ -19,7 +19,7 @@ bool IsOnlyUse(std::span<const BoxRef> accesses, int32_t access) {
 InPlace::InPlace(Draft& draft, const Lifetimes& lives) : lives_(lives) {
   if (draft.in_place.empty()) return;
   giver_.assign(draft.instances.size(), -1);
-  std::vector<size_t> first(draft.nodes.size() + 1);  // of each node, in draft.in_place
+  std::vector<size_t> first(draft.nodes.size() + 1);  // for each node, its begin in draft.in_place
   for (const InPlacePair& pair : draft.in_place) ++first[static_cast<size_t>(pair.node) + 1];
   for (size_t n = 0; n < draft.nodes.size(); ++n) first[n + 1] += first[n];
   for (int32_t s = 0; s < draft.step_count(); ++s) {
@@ -35,7 +35,7 @@ void InPlace::Find(Draft& draft, int32_t step, const InPlacePair& pair) {
   const Use* const uses = draft.uses.data() + draft.steps[static_cast<size_t>(step)].first_use;
   const int32_t from = uses[pair.in].instance, to = uses[pair.out].instance;
   const std::span<const BoxRef> accesses = draft.boxes[pair.node];
-  const auto quoted = [](const Name& name) { return "'" + OneLine(name.view()) + "'"; };  // lines decide no plan
+  const auto quoted = [](const Name& name) { return "'" + OneLine(name.view()) + "'"; };  // no effect on plans
   const auto name = [&](int32_t access) {
     return quoted(draft.buffer_name(accesses[static_cast<size_t>(access)].buffer));
   };

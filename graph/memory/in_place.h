@@ -1,8 +1,9 @@
-// Which instances take the bytes of another: the outputs that a node writes in place of an input (NodeRef::InPlace).
+// InPlace: which instances take over the bytes of another: outputs that a node writes in place of an input
+// (NodeRef::InPlace).
 //
-// An output takes them where the node is the first to use it and comes last among all users of the input, both known
-// by the lane clocks. Each of them is read or written as a whole by one access, and their elements have one size, so
-// that element i of both has the same bytes. Where something is missing, nothing is done and a note says what.
+// An output takes over the bytes if the node is its first user and the last of all users of the input, both according
+// to the lane clocks. Each must be accessed as a whole by one access, and their elements must have one size, so that
+// element i of both has the same bytes. If a condition fails, nothing changes and a remark gives the reason.
 //
 // Threads: immutable once made.
 #pragma once
@@ -18,10 +19,10 @@ namespace penstock::graph {
 
 class InPlace {
  public:
-  // Appends a note to the draft for each pair declared.
+  // Appends a remark to the draft for each pair declared.
   InPlace(Draft& draft, const Lifetimes& lives);
 
-  // The instance whose bytes `instance` takes from its first user on; -1: none.
+  // The instance whose bytes `instance` takes over at its first use; -1: none.
   int32_t giver(int32_t instance) const { return giver_.empty() ? -1 : giver_[static_cast<size_t>(instance)]; }
 
  private:
@@ -29,7 +30,7 @@ class InPlace {
   std::string WhyNot(const Draft& draft, int32_t step, const InPlacePair& pair, int32_t from, int32_t to) const;
 
   const Lifetimes& lives_;
-  std::vector<int32_t> giver_;  // of each instance; empty: nobody asked
+  std::vector<int32_t> giver_;  // for each instance; empty: no pair was declared
 };
 
 }  // namespace penstock::graph

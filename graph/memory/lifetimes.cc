@@ -15,9 +15,9 @@ Lifetimes::Lifetimes(const Draft& draft) : draft_(draft), lives_(draft.instances
 
 void Lifetimes::AddUser(int32_t instance, int32_t step) {
   Life& life = lives_[static_cast<size_t>(instance)];
-  const int32_t first = draft_.FirstOfBatch(step), last = draft_.LastOfBatch(step);  // a batch is one user
+  const int32_t first = draft_.FirstOfBatch(step), last = draft_.LastOfBatch(step);  // a batch counts as one user
   const Tick tick = draft_.tick[static_cast<size_t>(last)];
-  if (life.last == last) return;  // a step that uses an instance twice is one too
+  if (life.last == last) return;  // so does a step that uses an instance twice
   if (life.first < 0) {
     life.first = first;
     life.begin = tick;

@@ -1,7 +1,7 @@
-// When instances are used: by which steps, and what lane clocks know to be done before the first use and after the
-// last.
+// Lifetimes: the steps that use each instance, and what the lane clocks know to be done before its first use and
+// after its last.
 //
-// Threads: immutable once made; borrows the draft, whose clocks must be there.
+// Threads: immutable once made; borrows the draft, whose clocks must be filled in.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ class Lifetimes {
  public:
   explicit Lifetimes(const Draft& draft);
 
-  // All instances that anybody uses, by their first and by their last user.
+  // All instances that are used, ordered by first and by last user.
   const std::vector<int32_t>& by_first() const { return by_first_; }
   const std::vector<int32_t>& by_last() const { return by_last_; }
-  // The first and the last user in submission order; -1: nobody.
+  // The first and the last user in submission order; -1: none.
   int32_t first(int32_t instance) const { return lives_[static_cast<size_t>(instance)].first; }
   int32_t last(int32_t instance) const { return lives_[static_cast<size_t>(instance)].last; }
 
-  // Once all users are done its bytes are free: the last one, and the `others`, a list. What has a user without a
-  // column is never known to be done with.
+  // The instance's bytes are free when all its users are done: the last one, and the list `others`. An instance with a
+  // user outside all columns is never known to be free.
   Tick end(int32_t instance) const { return lives_[static_cast<size_t>(instance)].end; }
   int32_t others(int32_t instance) const { return lives_[static_cast<size_t>(instance)].others; }
   bool AreDone(int32_t others, const int32_t* done) const {
@@ -33,18 +33,18 @@ class Lifetimes {
     return true;
   }
   bool never_ends(int32_t instance) const { return others(instance) == kNever; }
-  // Whether somebody uses it who does not come after the first user.
+  // Whether a user does not come after the first one.
   bool has_other_starts(int32_t instance) const { return lives_[static_cast<size_t>(instance)].starts >= 0; }
-  // What is done by the end of every user, as a row of clocks: of a step, or `scratch`. For all that was submitted
-  // before the first user this is what is done before any user starts.
+  // What is done by the end of every user, as a row of clocks: that of a step, or `scratch`. For work submitted before
+  // the first user, this is what is done before any user starts.
   const int32_t* DoneBefore(int32_t instance, std::vector<int32_t>& scratch) const;
 
  private:
   static constexpr int32_t kNone = -1, kNever = -2;
   struct Life {
     int32_t first = kNone, last = kNone;
-    Tick begin, end;  // of the first and the last user
-    int32_t others = kNone;  // users but the last, and the first where another comes after it
+    Tick begin, end;  // of the first and last user
+    int32_t others = kNone;  // users except the last, and except the first if another comes after it
     int32_t starts = kNone;  // users that do not come after the first
   };
   struct Other {
@@ -55,7 +55,7 @@ class Lifetimes {
     int32_t step, next;
   };
 
-  // In front of a list in `items`.
+  // Prepends to a list in `items`.
   template <class Item, class Value>
   static void Add(std::vector<Item>& items, int32_t& list, const Value& value) {
     items.push_back({value, list});
@@ -71,7 +71,7 @@ class Lifetimes {
   std::vector<Start> starts_;
 };
 
-// Calls `f` with each instance a step uses; with some twice.
+// Calls `f` with each instance that a step uses, possibly twice.
 template <class F>
 void ForEachInstance(const Draft& draft, const Step& step, F&& f) {
   if (step.decl < 0) f(step.src), f(step.dst);

@@ -5,7 +5,7 @@
 namespace penstock::graph {
 namespace {
 
-constexpr int kMaxTried = 64;  // blocks looked at in a search
+constexpr int kMaxTried = 64;  // blocks examined in a search
 
 }  // namespace
 
@@ -73,7 +73,7 @@ void Packer::Take(int32_t block, int64_t bytes) {
   at(block).end = {};
 }
 
-// The next block, cut to at most so many bytes, becomes part of this one.
+// Joins the next block, cut to at most `most` bytes, to this one.
 void Packer::JoinAbove(int32_t block, int64_t most) {
   const int32_t above = at(block).above;
   Remove(above);
@@ -84,7 +84,7 @@ void Packer::JoinAbove(int32_t block, int64_t most) {
   unused_.push_back(above);
 }
 
-// The rest becomes a free block of the same tenant.
+// Makes the rest a free block of the same tenant.
 void Packer::CutTo(int32_t block, int64_t bytes) {
   Block rest = at(block);
   rest.offset += bytes;

@@ -1,13 +1,13 @@
-// Packer: which bytes of one arena each instance gets, told of them in submission order.
+// Packer: assigns each instance its bytes in one arena, given the instances in submission order.
 //
-// An arena is a row of blocks. A free block remembers its last tenant: only what comes after that one, and so after all
-// tenants before it, may take it. Free blocks stand in lists by the power of two in their size and by the column of the
-// tenant's last user, in the order they were left in: in each list those known to be done with come first.
+// An arena is a row of blocks. A free block remembers its last tenant: only work that comes after that tenant, and so
+// after all earlier ones, may take it. Free blocks are in lists by the power of two of their size and the column of the
+// tenant's last user, in the order they were freed, so that in each list blocks known to be done come first.
 //
-// An instance takes a block that is large enough, which is cut to size; else blocks side by side, which are joined;
-// else new bytes at the top. A search looks at so many blocks at most: that bounds the time, not what is right.
+// An instance takes a block that is large enough, cut to size; otherwise adjacent blocks, joined; otherwise new bytes
+// at the top. A search examines a bounded number of blocks, which limits its time but not correctness.
 //
-// Ownership: borrows the draft, whose clocks must be there, and the lifetimes.
+// Ownership: borrows the lifetimes and the draft, whose clocks must be filled in.
 #pragma once
 
 #include <array>
@@ -24,16 +24,16 @@ class Packer {
  public:
   Packer(const Draft& draft, const Lifetimes& lives) : draft_(draft), lives_(lives) {}
 
-  // The block of an instance from its first use on; -1 when the arena would not fit in kMaxBytes.
+  // The block of an instance from its first use on; -1 if the arena would exceed kMaxBytes.
   int32_t Place(int32_t instance, int64_t bytes);
-  // An instance takes over all of the block of another, whose Free is then not called.
+  // Hands all of a block over to another instance; the former one's Free is then not called.
   void HandOver() { ++placed_, ++reused_; }
-  // After its last use.
+  // Call after the instance's last use.
   void Free(int32_t instance, int32_t block);
 
   int64_t offset(int32_t block) const { return blocks_[static_cast<size_t>(block)].offset; }
   int64_t bytes() const { return top_; }
-  // The most bytes of blocks taken at once; no packing needs fewer.
+  // The largest total size of blocks taken at one time; no packing needs less.
   int64_t least() const { return least_; }
   int32_t placed() const { return placed_; }
   int32_t reused() const { return reused_; }
@@ -42,7 +42,7 @@ class Packer {
   struct Block {
     int64_t offset, bytes;
     int32_t above = -1;  // the next block in the arena
-    Tick end{};  // of the last tenant of a free block, with the others (Lifetimes); no column: taken
+    Tick end{};  // a free block's last tenant, with `others` (Lifetimes); no column: taken
     int32_t others = -1;
     int32_t before = -1, behind = -1;  // in its list
   };
@@ -72,10 +72,10 @@ class Packer {
   const Draft& draft_;
   const Lifetimes& lives_;
   std::vector<Block> blocks_;
-  std::vector<int32_t> unused_;  // entries of blocks_
+  std::vector<int32_t> unused_;  // unused entries of blocks_
   int32_t highest_ = -1;  // block
   std::array<Lists, 64> lists_;  // by size
-  uint64_t sizes_ = 0;  // a bit for each that was ever used
+  uint64_t sizes_ = 0;  // a bit for each size ever used
   std::vector<int32_t> scratch_;
   int64_t top_ = 0, live_ = 0, least_ = 0;
   int32_t placed_ = 0, reused_ = 0;

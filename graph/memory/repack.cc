@@ -10,18 +10,18 @@
 namespace penstock::graph {
 namespace {
 
-constexpr int64_t kGood = 16;  // enough: what is left to gain is one part in so many of what must be
-constexpr int kRounds = 8;  // of an order
-constexpr size_t kPairsEach = 64, kPairs = size_t{1} << 18;  // looked at: so many a tenant, and so many beside
+constexpr int64_t kGood = 16;  // good enough: at most 1/16 of the minimum is left to gain
+constexpr int kRounds = 8;  // rounds per order
+constexpr size_t kPairsEach = 64, kPairs = size_t{1} << 18;  // pairs examined: this many per tenant, plus this many
 
 class Search {
  public:
   Search(const Draft& draft, const Lifetimes& lives, const std::vector<Tenant>& tenants)
       : d_(draft), lives_(lives), tenants_(tenants), offsets_(tenants.size()), placed_(tenants.size()) {}
 
-  // Which tenants share no bytes; false where it takes too long to find out.
+  // Finds the tenants that cannot share bytes; false if that takes too long.
   bool FindConflicts() {
-    const bool in_order = d_.columns == 1;  // who is done with before one is so before all that follow
+    const bool in_order = d_.columns == 1;  // once one is done, so it is for all that follow
     if (!in_order && tenants_.size() * tenants_.size() / 2 > kPairs) return false;
     size_t budget = kPairsEach * tenants_.size() + kPairs;
     std::vector<int32_t> open, scratch;
@@ -44,7 +44,7 @@ class Search {
     return true;
   }
 
-  // In the order of falling weight.
+  // In order of falling weight.
   template <class Weight>
   std::vector<int32_t> OrderBy(Weight weight) const {
     std::vector<std::pair<int64_t, int32_t>> weights;
@@ -55,7 +55,7 @@ class Search {
     return order;
   }
 
-  // Places the tenants one after the other; returns the bytes they take.
+  // Places the tenants one after another; returns the bytes they take.
   int64_t Place(const std::vector<int32_t>& order) {
     std::fill(placed_.begin(), placed_.end(), 0);
     int64_t top = 0;
@@ -63,7 +63,7 @@ class Search {
     return top;
   }
 
-  // Those that now end beyond `bytes` come first; otherwise in the order they were in.
+  // Moves those that now end beyond `bytes` to the front; otherwise keeps the order.
   void Prefer(int64_t bytes, std::vector<int32_t>& order) const {
     const auto ends_beyond = [&](int32_t t) { return offsets_[static_cast<size_t>(t)] + at(t).bytes > bytes; };
     std::vector<int32_t> preferred;
@@ -85,7 +85,7 @@ class Search {
            lives_.AreDone(lives_.others(last), done);
   }
 
-  // Into the smallest hole.
+  // Places a tenant in the smallest hole that fits.
   int64_t PlaceOne(int32_t tenant) {
     taken_.clear();
     for (const int32_t other : conflicts_[tenant]) {
@@ -108,7 +108,7 @@ class Search {
   const Lifetimes& lives_;
   const std::vector<Tenant>& tenants_;
   CsrRows conflicts_;
-  std::vector<int64_t> offsets_;  // of each tenant
+  std::vector<int64_t> offsets_;  // for each tenant
   std::vector<uint8_t> placed_;
   std::vector<std::pair<int64_t, int64_t>> taken_;  // from, to
 };

@@ -1,14 +1,14 @@
-// Gather: small copies that are ready together become batches, which cost little more than one of their copies.
+// BatchCopies: small copies that are ready together become batches, which cost little more than one of their copies.
 //
-//   between host and device   one submission: the driver works on all at once
+//   between host and device   one submission: the driver works on all concurrently
 //   by host threads           one task of a worker
 //
-// A copy moves up to the first one of its batch: where all that it waits for is before that, and is expected to be done
-// by about the same time. A batch starts when all its copies may and ends when all have ended; so it has a limit of
-// bytes, and what touches a State, which others wait for, stays on its own.
+// A copy moves up to the first one of its batch if all its predecessors come before that, and are expected to be done
+// by about the same time. A batch starts when all its copies may, and ends when all have ended; so it has a limit of
+// bytes, and copies that touch a State, for which other runs wait, stay separate.
 //
 // Why (H200, 256 copies of 16 KiB between scattered pinned memory and a device): one by one 725 us up and 519 us down,
-// as a batch 96 and 91. From five copies of up to 256 KiB on a batch takes less time.
+// as a batch 96 and 91. From five copies of up to 256 KiB on, a batch takes less time.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -18,10 +18,10 @@
 namespace penstock::graph {
 namespace {
 
-constexpr int64_t kBytes = int64_t{256} << 10;  // of a copy: fewer than these
-constexpr int64_t kLeastBytes = int64_t{1} << 10;  // what a copy counts as
+constexpr int64_t kBytes = int64_t{256} << 10;  // only copies of fewer bytes
+constexpr int64_t kLeastBytes = int64_t{1} << 10;  // the least that a copy counts as
 constexpr int64_t kBatchBytes = int64_t{4} << 20, kTaskBytes = int64_t{256} << 10;
-constexpr int32_t kTaskFrom = 2;  // copies
+constexpr int32_t kTaskFrom = 2;  // the fewest copies in a worker's task
 constexpr double kTogether = 20;  // microseconds
 constexpr size_t kOpen = 16;  // batches that may still grow
 
@@ -56,7 +56,7 @@ class Gatherer {
 
   const Step& step(int32_t v) const { return d_.steps[static_cast<size_t>(v)]; }
 
-  // When each step may start at the earliest, as far as costs tell.
+  // Estimates the earliest start of each step from the costs.
   void FindStarts() {
     start_.resize(d_.steps.size());
     for (size_t v = 0; v < start_.size(); ++v) {
@@ -114,7 +114,7 @@ class Gatherer {
       if (const int32_t b = batch_of_[static_cast<size_t>(v)]; b >= 0) members[static_cast<size_t>(b)].push_back(v);
     }
     d_.order.clear();
-    std::vector<int32_t> batch_at;  // of each place in the new order: its first place
+    std::vector<int32_t> batch_at;  // for each place in the new order: the first place of its batch
     for (int32_t v = 0; v < d_.step_count(); ++v) {
       const int32_t b = batch_of_[static_cast<size_t>(v)];
       const auto first = static_cast<int32_t>(d_.order.size());
@@ -134,10 +134,10 @@ class Gatherer {
   }
 
   Draft& d_;
-  std::vector<double> start_;  // of each step
+  std::vector<double> start_;  // for each step
   std::vector<Batch> batches_;
-  std::vector<int32_t> batch_of_;  // of each step, -1: none
-  std::vector<int32_t> open_;  // batches, the oldest first
+  std::vector<int32_t> batch_of_;  // for each step; -1: none
+  std::vector<int32_t> open_;  // batches, oldest first
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
-// Canonical: an order of the model's records that does not depend on how declarations that commute were ordered.
+// Canonical: an order of the model's records that does not depend on the order of commuting declarations.
 //
-// What the declaration order fixed is in the declared edges: which of two conflicting nodes comes first. From here on
-// nothing else of it matters: nodes are walked in the order of their depth (the longest path that leads to them), those
-// of one depth by name, but Copy nodes last, since they take the data where it already is; buffers by name. Names are
-// unique, so equal graphs, whoever declares them, give equal plans.
+// The declared edges hold what declaration order determined: which of two conflicting nodes comes first. From here on
+// nothing else of it matters: nodes are ordered by depth (the longest path that leads to them), nodes of one depth by
+// name, with Copy nodes last, since they take the data from where it already is; buffers by name. Names are unique, so
+// equal graphs give equal plans.
 //
 // By name: shorter names first, then byte by byte, which puts "node 9" before "node 10".
 #include "graph/passes/canonical.h"
@@ -17,7 +17,7 @@
 namespace penstock::graph {
 namespace {
 
-// Orders names of up to 8 bytes beyond what all have in common by itself, longer ones up to there.
+// A key of a name's length and its first 6 bytes after the common prefix; equal keys need a full comparison.
 struct Key {
   uint64_t head;
   int32_t record;
@@ -57,7 +57,7 @@ std::vector<int32_t> SortedByName(const Names& names) {
   return order;
 }
 
-// Of each node: twice the longest path that leads to it, in edges, and one more for copies.
+// For each node: twice the length in edges of the longest path that leads to it, plus one for copies.
 std::vector<int32_t> Levels(const Draft& draft) {
   std::vector<int32_t> level(draft.sequence.size());
   for (const int32_t v : draft.sequence) {
@@ -92,7 +92,7 @@ void Canonical(Draft& draft) {
   for (const int32_t v : by_name) {
     draft.sequence[static_cast<size_t>(next[static_cast<size_t>(level[static_cast<size_t>(v)])]++)] = v;
   }
-  // Implied edges change no depth, but what is made of the edges. In the canonical order they are always the same.
+  // Redundant edges change no depth, but they affect what is made of the edges. In the canonical order they are unique.
   if (draft.surplus_edges) DeclaredEdges(draft);
 }
 

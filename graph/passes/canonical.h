@@ -1,7 +1,7 @@
-// Equal graphs. Two graphs are equal when they have the same records by name and the declaration order of conflicting
-// nodes agrees; in what other order, by which thread, from which source lines and with which constants and callables
-// they were declared does not matter. Equal graphs under equal options have equal plans, but for indices into the
-// model, which follow its declaration order; and one structure hash.
+// Equality of graphs. Two graphs are equal if they have the same records by name and declare conflicting nodes in the
+// same order; the order of other declarations, the thread, the source lines, and the constants and callables do not
+// matter. Equal graphs under equal options have the same structure hash, and equal plans except for indices into the
+// model, which follow its declaration order.
 //
 // Threads: pure functions.
 #pragma once
@@ -13,7 +13,7 @@
 namespace penstock::graph {
 
 // The plan with the model's indices (PlanNode::decl, Instance::buffer, StateUse::buffer) replaced by ranks among the
-// names: equal graphs have equal plans ByName.
+// names, so that equal graphs give equal results.
 Plan ByName(Plan plan, const Model& model);
 
 }  // namespace penstock::graph

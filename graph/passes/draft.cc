@@ -1,4 +1,4 @@
-// Reads the model: what passes ask of its records again and again comes into flat arrays.
+// Reads the model: copies what passes need repeatedly from its records into flat arrays.
 #include "graph/passes/passes.h"
 
 namespace penstock::graph {

@@ -1,9 +1,9 @@
-// Edges from accesses: read after write, write after read, write after write, in the order accesses are made, where two
-// boxes of one buffer overlap.
+// Edges from accesses: read after write, write after read, write after write, in access order, where two boxes of one
+// buffer overlap.
 //
-// Two passes use the same rule. DeclaredEdges looks at buffers as declared; the planner keeps these edges whatever it
-// does to the data, since they are what the user was promised. InstanceEdges looks at the copies of each buffer that
-// InsertTransfers made, and joins in the declared ones.
+// Two passes use this rule. DeclaredEdges works on buffers as declared; the planner keeps these edges whatever it does
+// to the data, since they are the user's guarantee. InstanceEdges works on the instances of each buffer that
+// InsertTransfers made, and adds the declared edges.
 #include <algorithm>
 
 #include "graph/conflicts/hazards.h"
@@ -28,7 +28,7 @@ CsrRows MakeEdges(int32_t nodes, const std::vector<Edge>& list) {
 
 namespace {
 
-// Of rows in the order of `sequence`: row v is that of node v.
+// Reorders rows that follow `sequence`, so that row v belongs to node v.
 CsrRows ByNode(const CsrRows& rows, const std::vector<int32_t>& sequence) {
   std::vector<int32_t> row_of(sequence.size());
   for (size_t i = 0; i < sequence.size(); ++i) row_of[static_cast<size_t>(sequence[i])] = static_cast<int32_t>(i);
@@ -41,7 +41,7 @@ CsrRows ByNode(const CsrRows& rows, const std::vector<int32_t>& sequence) {
   return sorted;
 }
 
-// Of each buffer: whether its contents are in several instances.
+// For each buffer: whether it has several instances.
 std::vector<uint8_t> SpreadBuffers(const Draft& draft) {
   std::vector<uint8_t> instances(draft.buffers.size());
   for (const Instance& instance : draft.instances) {
@@ -49,7 +49,7 @@ std::vector<uint8_t> SpreadBuffers(const Draft& draft) {
     count = count == 0 ? 1 : 2;
   }
   for (uint8_t& count : instances) count = count > 1;
-  for (const int32_t b : draft.copy_from) {  // read by a node that does not say so
+  for (const int32_t b : draft.copy_from) {  // read by a node that does not declare it
     if (b >= 0) instances[static_cast<size_t>(b)] = 1;
   }
   return instances;
@@ -61,7 +61,7 @@ int32_t BoxOf(const Draft& draft, int32_t copy, AccessMode mode) {
   return accesses[accesses[0].mode == mode ? 0 : 1].box;
 }
 
-// The declared edges between nodes that the plan has: what was dropped passes on what it would have waited for.
+// The declared edges between nodes of the plan: a dropped node passes on its predecessors.
 class DeclaredSteps {
  public:
   explicit DeclaredSteps(Draft& draft) : d_(draft), step_of_(draft.nodes.size(), -1) {
@@ -71,7 +71,7 @@ class DeclaredSteps {
       if (!draft.IsDropped(n)) continue;
       std::vector<int32_t>& behind = behind_[static_cast<size_t>(n)];
       ForEach(n, [&](int32_t p) { behind.push_back(p); });
-      std::sort(behind.begin(), behind.end());  // several ways may lead to one, and ways of ways to many more
+      std::sort(behind.begin(), behind.end());  // several paths may lead to one node
       behind.erase(std::unique(behind.begin(), behind.end()), behind.end());
     }
   }
@@ -93,8 +93,8 @@ class DeclaredSteps {
   }
 
   Draft& d_;
-  std::vector<int32_t> step_of_;  // of each node
-  std::vector<std::vector<int32_t>> behind_;  // of each dropped node: those it comes behind
+  std::vector<int32_t> step_of_;  // for each node
+  std::vector<std::vector<int32_t>> behind_;  // for each dropped node: its predecessors in the plan
 };
 
 }  // namespace
@@ -121,14 +121,13 @@ void DeclaredEdges(Draft& draft) {
   draft.surplus_edges = hazards.surplus();
 }
 
-// A staging instance and its bound host fallback may be one memory at launch; the copies between them are then skipped
-// (though they still wait). So an access conflicts with those to the host fallback too, unless either is such a copy:
+// A staging instance and its bound counterpart may be one memory at launch; the copies between them are then skipped
+// (though they still wait). So an access also conflicts with those to the counterpart, unless either is such a copy:
 // `shared` tracks each pair as one place and leaves these copies out.
 //
-// A buffer with one instance has no copies inserted, and the declared edges are all that its accesses ask for. For the
-// others Unordered accesses count here like all others. Check has made sure of a path between any two that conflict,
-// and the steps follow an order of the declared edges; so the edge found here runs the way of that path and adds
-// nothing to it.
+// A buffer with one instance has no inserted copies, so its accesses need only the declared edges. For the others,
+// Unordered accesses count here like all others. Check has ensured a path between any two that conflict, and the steps
+// follow an order of the declared edges; so an edge found here runs along that path and adds nothing to it.
 void InstanceEdges(Draft& draft) {
   const std::vector<uint8_t> spread = SpreadBuffers(draft);
   DeclaredSteps declared(draft);

@@ -1,11 +1,11 @@
-// EliminateCopies drops Copy nodes whose absence no result shows.
+// EliminateCopies drops Copy nodes whose absence does not affect any result.
 //
-//   dropped   its target lives inside the run and no later node reads it before it is written whole
-//   copy_from it brings to host memory what a device has had from host memory, and neither has been written since: it
-//             copies from there, and the way up and down is dropped where nobody else needs it
+//   dropped    its target lives inside the run, and no later node reads it before it is written as a whole
+//   copy_from  it copies from a device to host memory what came from host memory, and neither has been written since:
+//              it copies from there, and the way up and down is dropped if nothing else needs it
 //
-// By whole buffers: a part that somebody reads keeps all copies to its buffer. What was dropped still stands between
-// the nodes before and behind it in the declared order (InstanceEdges).
+// This works on whole buffers: if a part is read, all copies to its buffer stay. A dropped node still connects its
+// predecessors and successors in the declared order (InstanceEdges).
 #include <algorithm>
 #include <string>
 
@@ -31,10 +31,10 @@ class CopyFinder {
   }
 
  private:
-  // Whose contents a buffer has, if neither has been written since.
+  // The buffer whose contents this one has, if neither has been written since.
   struct Twin {
     int32_t of = -1;
-    int32_t written = 0, of_written = 0;  // as often, then
+    int32_t written = 0, of_written = 0;  // the write counts at that time
   };
 
   bool IsCopy(int32_t n) const { return d_.nodes[static_cast<size_t>(n)].kind == NodeKind::kCopy; }
@@ -49,7 +49,7 @@ class CopyFinder {
     return facts.where != Where::kDevice;
   }
 
-  // Forwards: what each Copy node may copy from.
+  // Forward pass: what each Copy node may copy from.
   void Follow(int32_t n) {
     Twin fallback;
     int32_t target = -1;
@@ -68,7 +68,7 @@ class CopyFinder {
     if (target >= 0) alias_[static_cast<size_t>(target)] = fallback;
   }
 
-  // A buffer in host memory with the same contents, or itself.
+  // A buffer in host memory with the same contents, or `b` itself.
   int32_t SourceOf(int32_t b) {
     const Twin& fallback = alias_[static_cast<size_t>(b)];
     const bool holds =
@@ -83,7 +83,7 @@ class CopyFinder {
                      std::string(d_.buffer_names[static_cast<size_t>(EndsOf(n).from.base)]) + "'");
   }
 
-  // Backwards: whether anybody needs what a node copies.
+  // Backward pass: whether the result of a node's copy is needed.
   void Judge(int32_t n) {
     if (IsCopy(n) && !needed_[static_cast<size_t>(EndsOf(n).to.base)]) return Drop(n);
     for (const BoxRef& ref : d_.boxes[n]) {
@@ -107,9 +107,9 @@ class CopyFinder {
   }
 
   Draft& d_;
-  std::vector<int32_t> written_;  // of each buffer: how often
-  std::vector<Twin> alias_;  // of each buffer
-  std::vector<bool> needed_;  // of each buffer: whether what it holds is read later
+  std::vector<int32_t> written_;  // for each buffer: how often it has been written
+  std::vector<Twin> alias_;  // for each buffer
+  std::vector<bool> needed_;  // for each buffer: whether its contents are read later
 };
 
 }  // namespace

@@ -1,10 +1,10 @@
-// Events: which event each step records behind itself, if anybody waits for it.
+// Events: which event each step records after itself, if one is needed.
 //
 // A lane that waits for an event waits for its last record at the time of the call (CUDA: cudaStreamWaitEvent captures
 // the event's state), so once the last wait for a record has been submitted the event may be recorded again. Segments
-// are submitted in order, hence the time of a call is its place among the commands. An event that is looked at later,
-// by a host step or on behalf of a State, has one record. Where several threads are to submit a segment
-// (PlanOptions::events_once) there is no such order, and every event has one record.
+// are submitted in order, so the time of a call is its place among the commands. An event that is used later, by a host
+// step or for a State, has one record. If several threads submit a segment (PlanOptions::events_once) there is no such
+// order, and every event has one record.
 #include <algorithm>
 
 #include "graph/passes/passes.h"
@@ -38,7 +38,7 @@ class Pool {
 
 constexpr int32_t kNever = -1, kAlways = INT32_MAX;
 
-// Of each step: the last one whose lane waits for it, kAlways where its event is looked at later, or kNever.
+// For each step: the last one whose lane waits for it, kAlways if its event is used later, or kNever.
 std::vector<int32_t> AwaitedUntil(const Draft& draft) {
   std::vector<int32_t> until(draft.steps.size(), kNever);
   for (int32_t v = 0; v < draft.step_count(); ++v) {
@@ -61,7 +61,7 @@ bool MayBePartitioned(const Draft& draft) {
     if (!draft.steps[static_cast<size_t>(v)].on_host())
       ++steps[static_cast<size_t>(draft.segment[static_cast<size_t>(v)])];
   }
-  // What is not a node are waits and records, of which a node has a few.
+  // The commands that are not nodes are waits and records, of which a node has a few.
   return std::any_of(steps.begin(), steps.end(), [](int32_t count) { return count >= kPartitionFrom / 4; });
 }
 

@@ -1,7 +1,7 @@
-// FirstLastUses: which steps touch memory first and last that lies on a device and is not the slot's own.
+// FirstLastUses: the steps that first and last touch device memory not owned by the slot.
 //
 // Runs that share a State are ordered between these, and a run waits before the first for bound memory to be ready.
-// Within a lane the first touch is before all others, so only one step a lane can be a first touch, and one a last.
+// Within a lane the first touch precedes all others, so each lane has at most one first and one last touch.
 #include <algorithm>
 
 #include "graph/passes/passes.h"
@@ -9,7 +9,7 @@
 namespace penstock::graph {
 namespace {
 
-// Of one instance: the first and last touch in each lane.
+// For one instance: the first and last touch in each lane.
 struct LaneTouches {
   int32_t lane = -1;
   int32_t first = -1, last = -1;
@@ -68,8 +68,8 @@ class UseFinder {
 
   const Draft& d_;
   std::vector<FirstLastUses> found_;
-  std::vector<int32_t> entry_of_;                // of each instance: in `found_`, or -1
-  std::vector<std::vector<LaneTouches>> lanes_;  // of each entry
+  std::vector<int32_t> entry_of_;                // for each instance: index in `found_`, or -1
+  std::vector<std::vector<LaneTouches>> lanes_;  // for each entry
 };
 
 }  // namespace

@@ -1,24 +1,23 @@
-// InsertTransfers: walks the nodes in order and keeps track of where each buffer's contents are valid. Where a node
-// needs them and they are not, copies are inserted; what already is there is not copied again.
+// InsertTransfers: walks the nodes in order and tracks where each buffer's contents are valid. If a node needs them
+// elsewhere, copies are inserted; contents already in place are not copied again.
 //
 // A buffer has up to 2 + devices places:
 //   bound    the user's memory (Input, Output, InOut). Host nodes use it directly.
-//   pinned   the slot's pinned memory: what a kHost buffer is staged through, or where a Buffer lives that host nodes
-//            use or that is declared kPinned, or a buffer declared kSlot, which has no bound memory, or a parameter.
+//   pinned   the slot's pinned memory: for staging a kHost buffer, for a Buffer that host nodes use or that is declared
+//            kPinned, for a buffer declared kSlot, which has no bound memory, or for a parameter.
 //   device   one for each device
-// A State is current in its own memory on its device at the start, and is brought back there where a node elsewhere has
-// written it. So is a buffer that device memory is bound for: it has no bound memory on the host.
-// The way between host and device is direct for kPinned buffers. For small kHost ones it leads through the slot's
-// pinned memory, which the user's stands in for where it is pinned:
+// A State is current in its own memory on its device at the start, and is copied back there if a node elsewhere has
+// written it. So is a buffer for which device memory is bound: it has no bound memory on the host. kPinned buffers are
+// copied directly between host and device. Small kHost ones go through the slot's pinned memory, which the user's
+// memory replaces if it is pinned:
 //   bound -stage-> pinned -upload-> device -download-> pinned -stage-> bound
-// For large ones it has two forms, of which each launch makes one: host threads that go all the way through the
-// runtime's ring of pinned chunks, and the direct copy where the memory turns out to be pinned:
+// For large ones there are two forms, of which each launch uses one: host threads that copy all the way through the
+// runtime's ring of pinned chunks, and the direct copy if the memory turns out to be pinned:
 //   bound -stage-> device, bound -upload-> device; device -download-> bound, device -stage-> bound
 //
-// Contents are moved and tracked as wholes. So a node that writes a part of a buffer gets the rest brought to its place
-// first, where there are any contents; the tiles of an Output that several nodes write on one device need none. An
-// Output of which they may leave something out starts with the contents of the user's memory, which keeps what they
-// leave.
+// Contents are moved and tracked as wholes. So before a node writes part of a buffer, the rest is copied to its place,
+// if there are any contents; the tiles of an Output that several nodes write on one device need none. An Output that
+// may be written incompletely starts with the contents of the user's memory, which preserves what is not written.
 #include <algorithm>
 #include <string>
 
@@ -77,13 +76,13 @@ class Walk {
  private:
   struct BufferState {
     bool used = false, written = false, dropped_upload = false;
-    int32_t priority = 0;  // of the last node that wrote it
+    int32_t priority = 0;  // that of the last node that wrote it
     int32_t writer = -1;  // the first node that wrote it
   };
 
   const BufferFacts& decl(int32_t b) const { return d_.buffers[static_cast<size_t>(b)]; }
   bool is_state(int32_t b) const { return decl(b).role == BufferRole::kState; }
-  bool is_leased(int32_t b) const {  // or a parameter, which is in the slot too before the run begins
+  bool is_leased(int32_t b) const {  // or a parameter: in the slot before the run begins
     return decl(b).role == BufferRole::kParam || (IsBound(decl(b).role) && decl(b).where == Where::kSlot);
   }
   bool is_bound(int32_t b) const {  // to host memory
@@ -95,12 +94,12 @@ class Walk {
     if (home(b) >= 0) return kFirstDevicePlace + home(b);
     return is_leased(b) ? kPinnedPlace : kBoundPlace;
   }
-  // What host code uses, and what copies to and from devices use.
+  // The place that host code uses, and the place that copies to and from devices use.
   int32_t host_place(int32_t b) const { return is_bound(b) ? kBoundPlace : kPinnedPlace; }
   int32_t copy_place(int32_t b) const {
     return is_bound(b) && (decl(b).where == Where::kPinned || rings(b)) ? kBoundPlace : kPinnedPlace;
   }
-  // Whether its bound memory, where it is not pinned, is staged through the ring.
+  // Whether its bound memory is staged through the ring if it is not pinned.
   bool rings(int32_t b) const {
     return is_bound(b) && decl(b).where == Where::kHost &&
            d_.buffer_bytes[static_cast<size_t>(b)] > d_.options.ring_from_bytes;
@@ -135,7 +134,7 @@ class Walk {
     return index;
   }
 
-  // Makes `place` hold the contents, copying from where they are: host memory before other devices.
+  // Makes `place` hold the contents, copied preferably from host memory, otherwise from another device.
   void Ensure(int32_t b, int32_t place, int32_t priority) {
     if (valid(b, place)) return;
     const int32_t through = copy_place(b);
@@ -171,8 +170,8 @@ class Walk {
     valid_[at(b, to)] = 1;
   }
 
-  // Appends a copy, in both forms where the bound memory of `host` is on one side and may or may not be pinned. What
-  // others wait for is the second; host threads come first on the way in and last on the way out.
+  // Appends a copy, in both forms if the bound memory of `host` is on one side and may or may not be pinned. Others
+  // wait for the second form; host threads come first in uploads and last in downloads.
   void Push(const Step& step, int32_t host) {
     const bool in = step.kind == PlanKind::kUpload;
     if ((!in && step.kind != PlanKind::kDownload) || !rings(host)) return d_.steps.push_back(step);
@@ -228,8 +227,8 @@ class Walk {
     for (int32_t p = 0; p < places_; ++p) valid_[at(b, p)] = p == place;
   }
 
-  // A Copy node is itself the transfer: from the nearest place that holds the source to the target's home. What it
-  // leaves of the target is brought there first.
+  // A Copy node is itself the transfer: from the nearest place that holds the source to the target's home. Contents of
+  // the target that it does not write are copied there first.
   void AddCopyNode(int32_t n) {
     const NodeFacts& node = d_.nodes[static_cast<size_t>(n)];
     const std::span<const BoxRef> accesses = d_.boxes[n];
@@ -255,8 +254,8 @@ class Walk {
     Push(step, kind == PlanKind::kUpload ? from : to.base);
   }
 
-  // Whether it is memory on a device that is not the slot's. What touches that takes its turn on a lane; so what goes
-  // through the ring, which has none, goes through the slot's arena too.
+  // Whether it is device memory that the slot does not own. Access to that is ordered on a lane; so copies through the
+  // ring, which has none, also go through the slot's arena.
   bool IsHome(int32_t b, int32_t place) const { return home(b) >= 0 && place == kFirstDevicePlace + home(b); }
 
   struct CopyRoute {
@@ -266,7 +265,7 @@ class Walk {
   CopyRoute Route(int32_t from, int32_t to, int32_t device, int32_t priority) {
     const bool to_device = !is_bound(to) && decl(to).where == Where::kDevice;
     const int32_t here = kFirstDevicePlace + device;
-    const bool nowhere = !anywhere(from);  // no element is read, then
+    const bool nowhere = !anywhere(from);  // then no element is read
     if (to_device && (nowhere || valid(from, here))) return {PlanKind::kDeviceCopy, here, here, device};
     if (nowhere) return {PlanKind::kHostCopy, host_place(from), host_place(to), -1};
     if (to_device && on_host(from) && rings(from) && IsHome(to, here)) {
@@ -302,7 +301,7 @@ class Walk {
     }
   }
 
-  // Notes on what was dropped, buffer by buffer.
+  // Adds remarks on what was dropped, buffer by buffer.
   void Tell() {
     for (const int32_t b : d_.buffers_by_name) {
       const BufferState& state = state_[static_cast<size_t>(b)];

@@ -1,11 +1,11 @@
 // Lanes: a lane is a FIFO stream. A compute step takes over the lane of a predecessor that is still its lane's last
-// step, so that chains need no events. Of several such predecessors it takes the one that the fewest steps still to be
-// placed could follow, as the others may yet be followed by those. Without one it opens a lane, up to
-// PlanOptions::max_lanes a device, and then takes the least loaded one. Copies have one lane a device and direction,
-// since there is one copy engine for each.
+// step, so that chains need no events. Among several such predecessors it takes the one that the fewest unplaced
+// steps could follow, leaving the others for those. Without one it opens a lane, up to PlanOptions::max_lanes per
+// device, and then takes the least loaded one. Copies have one lane per device and direction, since there is one copy
+// engine for each.
 //
-// A lane has one priority, so each priority in use on a device needs a lane of its own; with more priorities than lanes
-// the lowest ones share the last.
+// A lane has one priority, so each priority in use on a device needs its own lane; with more priorities than lanes the
+// lowest ones share the last.
 #include <algorithm>
 #include <functional>
 
@@ -43,7 +43,7 @@ class Assigner {
   struct DeviceLanes {
     std::vector<int32_t> priorities;  // of compute lanes, highest first
     std::vector<int32_t> lanes;  // compute lanes
-    int32_t without_lane = 0;  // priorities that have none yet
+    int32_t without_lane = 0;  // priorities without a lane so far
     int32_t copy[2] = {-1, -1};  // upload, download
     int32_t copy_priority[2] = {INT32_MIN, INT32_MIN};
     bool capped = false;
@@ -96,7 +96,7 @@ class Assigner {
     return inherited >= 0 ? inherited : OpenOrShare(step.device, device, priority);
   }
 
-  // Of each step: how many steps still without a lane could take over its own.
+  // For each step: how many steps still without a lane could take over its lane.
   void CountFollowers() {
     followers_.assign(d_.steps.size(), 0);
     for (int32_t v = 0; v < d_.step_count(); ++v) {
@@ -106,7 +106,7 @@ class Assigner {
   }
   bool IsAlike(int32_t a, int32_t b) const { return kind_[static_cast<size_t>(a)] == kind_[static_cast<size_t>(b)]; }
 
-  // The lane that compute step `v` takes over, or -1. It has a lane from now on, and follows nobody any more.
+  // The lane that compute step `v` takes over, or -1. `v` has a lane from now on, and stops being a possible follower.
   int32_t Inherit(int32_t v, int32_t device, int32_t priority) {
     int32_t best = -1, fewest = INT32_MAX;
     const std::span<const int32_t> preds = d_.edges[v];
@@ -129,7 +129,7 @@ class Assigner {
       if (d_.lanes[static_cast<size_t>(lane)].priority != priority) continue;
       if (best < 0 || load_[static_cast<size_t>(lane)] < load_[static_cast<size_t>(best)]) best = lane;
     }
-    const int32_t kept_free = device.without_lane - (best < 0);  // for priorities that are still to come
+    const int32_t kept_free = device.without_lane - (best < 0);  // reserved for priorities still to come
     if (best >= 0 && static_cast<int32_t>(device.lanes.size()) + kept_free >= cap()) {
       if (!device.capped)
         d_.notes.push_back(d_.device_name(index) + ": compute lanes capped at " + std::to_string(cap()));
@@ -150,9 +150,9 @@ class Assigner {
 
   Draft& d_;
   std::vector<DeviceLanes> devices_;
-  std::vector<int32_t> tail_;  // of each lane: its last step
-  std::vector<double> load_;  // of each lane: costs of its steps
-  std::vector<int64_t> kind_;  // of each step: device and priority of compute steps, -1 for others
+  std::vector<int32_t> tail_;  // for each lane: its last step
+  std::vector<double> load_;  // for each lane: the costs of its steps
+  std::vector<int64_t> kind_;  // for each step: device and priority of compute steps, -1 for others
   std::vector<int32_t> followers_;
 };
 

@@ -1,12 +1,12 @@
-// Order: list scheduling by critical path. Of the steps whose predecessors are submitted, the next is the one with the
-// longest path still to go (its own cost included), the earliest in sequence among equals. Uploads that open long
-// chains come early by themselves.
+// ListSchedule: list scheduling by critical path. Among the steps whose predecessors are submitted, the next is the one
+// with the longest remaining path (its own cost included), the earliest in sequence among equals. Uploads that open
+// long chains therefore come early.
 //
-// A step has at least as far to go as what comes after it, and is before that in the sequence. So sorting does it: the
-// next of all steps is always one whose predecessors are submitted.
+// A step's remaining path is at least as long as its successors', and it precedes them in the sequence. So sorting
+// suffices: the next of all steps is always one whose predecessors are submitted.
 //
-// Costs are microseconds. PlanOptions::costs gives those of declared nodes; otherwise, and for inserted copies, they
-// are guessed: a start-up time and, for copies, the bytes over a usual bandwidth. Only their ratios matter.
+// Costs are in microseconds. PlanOptions::costs has those of declared nodes; otherwise, and for inserted copies, they
+// are estimated: a start-up time and, for copies, the bytes over a typical bandwidth. Only their ratios matter.
 #include <algorithm>
 
 #include "graph/passes/passes.h"

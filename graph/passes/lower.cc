@@ -1,9 +1,9 @@
-// Lower: writes the plan. Commands segment by segment (the waits of a step, the step, the record of its event if
-// anybody waits for it), host steps, and the commands that end a run.
+// Lower: writes the plan: commands segment by segment (the waits of a step, the step, the record of its event if one is
+// needed), host steps, and the epilogue, the commands that end a run.
 //
-// A run may end with only some of its segments submitted, and then waits between lanes are missing too. So the finish
-// commands first join every lane of a device; from `short_epilogue_begin` on they join only those lanes whose work the
-// clocks do not already show to be covered, which is enough once everything has been submitted.
+// A run may end with only some of its segments submitted, and then waits between lanes are missing too. So the epilogue
+// first joins every lane of a device; from `short_epilogue_begin` on it joins only lanes whose work the clocks do not
+// already show to be covered, which is enough once everything has been submitted.
 #include <algorithm>
 
 #include "graph/passes/passes.h"
@@ -48,7 +48,7 @@ class Writer {
   }
 
  private:
-  // Of each step: the entries it is among `steps` of. Without an entry there are no rows.
+  // For each step: the entries that have it among their `steps`. Without entries there are no rows.
   template <class Steps>
   CsrRows ByStep(const std::vector<FirstLastUses>& entries, Steps steps) const {
     if (entries.empty()) return {};
@@ -94,7 +94,7 @@ class Writer {
     EmitAll(Command::Op::kStateWait, lane, gates_, v);
     EmitAll(Command::Op::kWaitExternal, lane, external_deps_, v);
     for (const int32_t p : d_.waits[v]) Emit(Command::Op::kWait, lane, d_.event[static_cast<size_t>(p)]);
-    if (v != d_.LastOfBatch(v)) return;  // the last one brings them all
+    if (v != d_.LastOfBatch(v)) return;  // the last one has the waits of all
     EmitAll(Command::Op::kStateWrite, lane, writes_, v);
     const int32_t first = d_.FirstOfBatch(v);
     plan_.commands.push_back({Command::Op::kNode, lane, first, v - first + 1});
@@ -158,12 +158,12 @@ class Writer {
   }
 
   struct Join {
-    int32_t lane;                     // where the done event is recorded
+    int32_t lane;  // where the done event is recorded
     std::vector<int32_t> covered,
-        open;  // other lanes of the device: those that some lane's last step comes after, the rest
+        open;  // other lanes of the device: those that some lane's last step comes after, and the rest
   };
 
-  // Of each device in use: the lane whose last step comes after the most others' last steps.
+  // For each device in use: the lane whose last step comes after the most others' last steps.
   std::vector<Join> Joins() const {
     std::vector<int32_t> tail(plan_.lanes.size(), -1);
     for (int32_t v = 0; v < d_.step_count(); ++v) {
@@ -215,7 +215,7 @@ class Writer {
 
   void BatchCopies(const std::vector<int32_t>& lanes, int32_t into) {
     if (lanes.empty()) return;
-    const int32_t event = NewEvent(into);  // each record is waited for at once
+    const int32_t event = NewEvent(into);  // each record is waited for immediately
     for (const int32_t lane : lanes) {
       Emit(Command::Op::kRecord, lane, event);
       Emit(Command::Op::kWait, into, event);
@@ -224,9 +224,9 @@ class Writer {
 
   Draft& d_;
   Plan plan_;
-  std::vector<int32_t> host_step_;  // of each host step: Plan::host_steps
-  const CsrRows gates_, writes_, dones_;  // of each step: Plan::states it is a first touch, first write, last step of
-  const CsrRows external_deps_;  // of each step: Plan::external_deps it is a first touch of
+  std::vector<int32_t> host_step_;  // for each host step: its index in Plan::host_steps
+  const CsrRows gates_, writes_, dones_;  // for each step: Plan::states it is a first touch, first write, last touch of
+  const CsrRows external_deps_;  // for each step: the Plan::external_deps of which it is a first touch
 };
 
 }  // namespace

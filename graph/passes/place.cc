@@ -1,6 +1,6 @@
-// Place: the device a node is pinned to, or else the default one. Host nodes run on workers and have none; those that a
-// device asks for, that device. States, and buffers that device memory is bound for, have their contents on a device
-// before and after the run.
+// Place: assigns each node its pinned device, or the default one. Host nodes run on workers and have none; those that a
+// device requests by hostcall have that device. States, and buffers for which device memory is bound, have their
+// contents on a device before and after the run.
 #include <algorithm>
 
 #include "graph/passes/passes.h"
@@ -12,7 +12,7 @@ bool IsBoundOnDevice(const BufferFacts& buffer) {
   return !buffer.is_alias && IsBound(buffer.role) && buffer.where == Where::kDevice;
 }
 
-// -1: none is declared. A State for each key is on the device that the plan is for.
+// -1: none is declared. A keyed State is on the device for which the plan is made.
 int32_t DeclaredHome(const Draft& draft, size_t b) {
   const BufferDecl& decl = draft.model.buffers[b];
   if (decl.role != BufferRole::kState) return IsBoundOnDevice(draft.buffers[b]) ? decl.device : -1;
@@ -20,8 +20,8 @@ int32_t DeclaredHome(const Draft& draft, size_t b) {
   return state != nullptr ? state->device : draft.options.default_device;
 }
 
-// Memory that is bound on a device is that of the first node that uses it: a Copy node may be as well on one device as
-// on the other, so those count only where there are no others.
+// Device memory that is bound belongs to the device of the first node that uses it. Copy nodes could run on either
+// device, so they count only if there are no others.
 void FindBoundHomes(Draft& draft) {
   for (const bool copies : {false, true}) {
     for (const int32_t n : draft.sequence) {
@@ -38,8 +38,8 @@ void FindBoundHomes(Draft& draft) {
   }
 }
 
-// One that what comes before the node is on: then it need not wait for another device first. A graph that does all its
-// work on the host has nothing that could wait.
+// Prefers a device of the node's predecessors, so that it need not wait for another device first. A graph that does all
+// its work on the host has no work that could wait.
 void FindHostcallers(Draft& draft) {
   const auto asked = [&](int32_t n) { return draft.nodes[static_cast<size_t>(n)].host_way != HostWay::kWorker; };
   const bool any = std::any_of(draft.sequence.begin(), draft.sequence.end(), asked);

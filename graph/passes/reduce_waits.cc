@@ -1,20 +1,20 @@
-// Reduce, for stream segments: which edges need an event or a host wait, and which order holds without.
+// ReduceWaits, for stream segments: which edges need an event or a host wait, and which order already holds.
 //
-// The clock of step v has an entry a lane: how many of the lane's first steps are done before v ends. Order that really
-// holds, and nothing else, goes into it:
+// The clock of step v has an entry per lane: how many of the lane's first steps are done before v ends. It contains
+// only order that really holds:
 //   - a lane is a FIFO, and what its steps waited for holds for all later ones;
-//   - segments are submitted in order, each after its host steps: what these steps waited for holds for the steps of
-//     this segment and all later ones (`base`);
-//   - a wait for an event brings the clock of the recorded step, a wait for a host step that of the host step.
-// The first step of a batch waits for what any of them waits for. Whoever waits for one waits for the last of them, if
+//   - segments are submitted in order, each after its host steps: what these waited for holds for the steps of this
+//     segment and all later ones (`base`);
+//   - a wait for an event adds the clock of the recorded step, a wait for a host step adds that of the host step.
+// The first step of a batch waits for the predecessors of all its steps. A wait for one of them waits for the last if
 // they are on a stream; a worker ends them one by one.
 //
-// Going through the predecessors from the latest to the earliest, a wait is needed exactly when the clock does not
-// cover the predecessor yet. Nothing earlier can cover something later, so no wait that stays can be removed.
-// (Vector clocks: Fidge 1988, Mattern 1989; lanes are the processes.)
+// Going through the predecessors from latest to earliest, a wait is needed exactly if the clock does not cover the
+// predecessor yet. No earlier step can cover a later one, so none of the remaining waits is redundant. (Vector clocks:
+// Fidge 1988, Mattern 1989; lanes are the processes.)
 //
-// Host steps have no lanes. Each takes the column of a chain of host steps that its clock covers; past kChains columns
-// a step has none, and waits for it are then never taken for implied.
+// Host steps have no lanes. Each takes the column of a chain of host steps that its clock covers; beyond kChains
+// columns a step has none, and waits for it are then never considered redundant.
 #include <algorithm>
 #include <functional>
 
@@ -64,13 +64,13 @@ class Clocks {
   }
   bool Covers(const int32_t* clock, int32_t step) const { return d_.tick[static_cast<size_t>(step)].DoneIn(clock); }
   bool IsHost(int32_t v) const { return d_.segment[static_cast<size_t>(v)] < 0; }
-  // Waits are found from the latest to the earliest.
+  // Waits are found from latest to earliest.
   static void CloseReversed(CsrRows& rows) {
     std::reverse(rows.open().begin(), rows.open().end());
     rows.Close();
   }
 
-  // The host steps that the segment beginning with step `first` waits for.
+  // Adds the host steps that the segment beginning with step `first` waits for.
   void OpenSegment(int32_t first) {
     std::vector<int32_t>& hosts = scratch_;
     hosts.clear();
@@ -91,10 +91,10 @@ class Clocks {
     d_.segment_hosts.Close();
   }
 
-  // Whom to wait for instead of `v`: of a batch the last, behind which its event is recorded.
+  // The step to wait for instead of `v`: the last of a batch, after which its event is recorded.
   int32_t Recorder(int32_t v) const { return IsHost(v) ? v : d_.LastOfBatch(v); }
 
-  // What `v` waits for, if it is the first of a batch on behalf of all of it. Ascending.
+  // The predecessors of `v`; for the first step of a batch, those of the whole batch. Ascending.
   std::span<const int32_t> AllPreds(int32_t v) {
     const int32_t first = d_.FirstOfBatch(v), last = d_.LastOfBatch(v);
     if (first == last) return d_.edges[v];
@@ -117,7 +117,7 @@ class Clocks {
     const std::span<const int32_t> preds = AllPreds(v);
     for (size_t i = preds.size(); i > 0; --i) {
       const int32_t p = Recorder(preds[i - 1]);
-      if (Covers(mine, p) || IsHost(p)) continue;  // host steps: the segment waits for them
+      if (Covers(mine, p) || IsHost(p)) continue;  // the segment waits for host steps
       d_.waits.Add(p);
       Join(mine, clock(p));
     }
@@ -126,7 +126,7 @@ class Clocks {
 
   void AddHost(int32_t v) {
     int32_t* mine = clock(v);
-    if (d_.FirstOfBatch(v) != v) Join(mine, clock(v - 1));  // a worker does them one after the other
+    if (d_.FirstOfBatch(v) != v) Join(mine, clock(v - 1));  // a worker does them one after another
     const std::span<const int32_t> preds = AllPreds(v);
     for (size_t i = preds.size(); i > 0; --i) {
       const int32_t p = Recorder(preds[i - 1]);
@@ -150,7 +150,7 @@ class Clocks {
   Draft& d_;
   const int32_t lanes_;
   int32_t used_ = 0;  // columns
-  std::vector<int32_t> tail_;  // of each column: its last step
+  std::vector<int32_t> tail_;  // for each column: its last step
   std::vector<int32_t> base_;  // what holds for every step of the open segment
   std::vector<int32_t> scratch_;
 };

@@ -1,9 +1,9 @@
 // Segments: cuts the order where stream steps wait for host steps, and renumbers everything to the final order.
 //
-// A stream step's level is the number of times a path to it goes from a host step to a stream step. Stream steps of one
-// level make one segment, submitted in one go once the host steps it waits for (all of lower levels) are done. A host
-// step has the level of the last stream step it waits for and stands behind that segment. Within a level the order
-// stays. Since every edge leads to an equal or higher level, the result is a topological order.
+// A stream step's level is the largest number of transitions from a host step to a stream step on a path to it. Stream
+// steps of one level form one segment, submitted in one go once the host steps it waits for (all of lower levels) are
+// done. A host step has the level of the last stream step it waits for, and comes after that segment. Within a level
+// the order is kept. Since every edge leads to an equal or higher level, the result is a topological order.
 #include <algorithm>
 #include <numeric>
 
@@ -12,14 +12,14 @@
 namespace penstock::graph {
 namespace {
 
-// Twice the level of each step, and one more for host steps: in this order they stand.
+// The sort key: twice the level of each step, plus one for host steps.
 std::vector<int32_t> Ranks(const Draft& draft) {
   std::vector<int32_t> rank(draft.steps.size());
   if (std::none_of(draft.steps.begin(), draft.steps.end(), [](const Step& s) { return s.on_host(); })) return rank;
   for (const int32_t v : draft.order) {
     const int32_t on_host = draft.steps[static_cast<size_t>(v)].on_host();
     int32_t level = 0;
-    for (const int32_t p : draft.edges[v]) {  // from a host step to a stream step is one up
+    for (const int32_t p : draft.edges[v]) {  // from a host step to a stream step: one level up
       level = std::max(level, (rank[static_cast<size_t>(p)] + 1 - on_host) / 2);
     }
     rank[static_cast<size_t>(v)] = 2 * level + on_host;

@@ -1,12 +1,11 @@
-// StructureHash: all that decides a plan in 64 bits, the same in every process and build.
+// StructureHash: 64 bits of everything that determines a plan, the same in every process and build.
 //
 // Each record is hashed with its name and refers to others by theirs, never by index or address; the sum over the
-// records does not depend on their order. Of the declaration order only the declared edges count. Left out is what no
-// plan depends on: constants in argument blocks, callables, source lines, device memory and slots (which refuse plans,
-// but change none).
+// records does not depend on their order. Of the declaration order only the declared edges count. It leaves out what no
+// plan depends on: constants in argument blocks, callables, source lines, and device memory and slots (which can refuse
+// plans, but not change them).
 //
-// Validate hashes buffers and nodes while it has their records in hand; what is left for the pass is what they wait
-// for.
+// Validate hashes buffers and nodes while it reads their records; this pass adds the order of the nodes.
 #include <cstring>
 
 #include "graph/common/hash.h"
@@ -103,7 +102,7 @@ class Structure {
     return Hash(kParam)(params_.hash(i), p.max)(p.type.size)(p.is_integer << 2 | p.is_signed << 1 | p.has_max).value();
   }
 
-  // A node, its cost and what it waits for.
+  // Hashes a node, its cost and its predecessors.
   uint64_t OfOrder(size_t i) const {
     const std::vector<double>& costs = d_.options.costs;
     uint64_t cost = 0, edges = 0;

@@ -7,7 +7,7 @@
 namespace penstock::graph {
 namespace {
 
-// Of each event: whether a host step or a State looks at it. The others only join lanes.
+// For each event: whether a host step or a State uses it. The others only join lanes.
 std::vector<bool> WatchedEvents(const Plan& plan) {
   std::vector<bool> watched(plan.events.size());
   const auto add = [&](const std::vector<int32_t>& events) {
@@ -18,7 +18,7 @@ std::vector<bool> WatchedEvents(const Plan& plan) {
   return watched;
 }
 
-// A node that is submitted on its own has the priority of its lane.
+// A node that is submitted separately has the priority of its lane.
 int32_t LaneFor(const Plan& plan, const std::vector<bool>& refused) {
   std::vector<bool> asked(plan.lanes.size());
   for (size_t n = 0; n < plan.nodes.size(); ++n) {
@@ -33,7 +33,7 @@ int32_t LaneFor(const Plan& plan, const std::vector<bool>& refused) {
   return best < 0 && !plan.lanes.empty() ? 0 : best;
 }
 
-// Walks the plan's commands and keeps one graph open. Whatever is submitted on its own closes it first.
+// Walks the plan's commands and keeps one graph open. Anything submitted separately closes it first.
 class Scheduler {
  public:
   Scheduler(const Plan& plan, const std::vector<bool>& refused)
@@ -80,8 +80,8 @@ class Scheduler {
         break;
       case Command::Op::kStateDone: AddStateDone(command); break;
       case Command::Op::kStateWrite: AddAlone(command); break;
-      case Command::Op::kWait:  // there is one lane
-      case Command::Op::kGraph: break;  // in no plan
+      case Command::Op::kWait:  // there is only one lane
+      case Command::Op::kGraph: break;  // not in a plan
     }
   }
 
@@ -96,14 +96,15 @@ class Scheduler {
     return refused;
   }
 
-  // Behind the graph that has the node; at once when the node is on its own.
+  // After the graph that has the node; immediately if the node is submitted separately.
   void AddRecord(const Command& command) {
     if (!watched_[static_cast<size_t>(command.arg)]) return;
     if (open_.empty()) return Emit(command);
     pending_.push_back(command);
   }
 
-  // Several lanes of a plan wait for the same. One lane need not: the first wait is before all that touch the memory.
+  // Several lanes of a plan wait for the same thing. One lane need not: the first wait precedes all that
+  // touch the memory.
   static bool IsFirst(const Command& command, std::vector<bool>& waited) {
     const auto at = static_cast<size_t>(command.arg);
     if (waited[at]) return false;
@@ -114,7 +115,7 @@ class Scheduler {
 
   void AddStateWait(const Command& command) {
     if (!IsFirst(command, state_waited_)) return;
-    IsOnlyRead(command) ? Emit(command) : AddAlone(command);  // before the open graph, or behind it
+    IsOnlyRead(command) ? Emit(command) : AddAlone(command);  // before the open graph, or after it
   }
 
   void AddStateDone(const Command& command) {
@@ -141,9 +142,9 @@ class Scheduler {
   const CsrRows memory_, in_lanes_;
   const std::vector<bool> watched_;  // events
   std::vector<bool> state_waited_,
-      external_dep_waited_;  // Plan::states, Plan::external_deps: whether a wait for it stands
+      external_dep_waited_;  // for Plan::states and Plan::external_deps: whether there is a wait already
   std::vector<int32_t> open_;  // nodes of the open graph
-  std::vector<Command> pending_;  // records, and ends of States, that stand behind it
+  std::vector<Command> pending_;  // records, and ends of States, to come after it
   GraphSchedule made_;
 };
 

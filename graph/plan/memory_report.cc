@@ -22,7 +22,7 @@ struct Life {
   bool used = false;
 };
 
-// Bytes that `node` writes in place of what it reads: they go to somebody else, not away.
+// The bytes that `node` writes in place of what it reads: they are handed over, not freed.
 int64_t Handed(const Plan& plan, const std::vector<Life>& lives, size_t node, int32_t device) {
   int64_t bytes = 0;
   ForEachInstance(plan.nodes[node], [&](size_t to) {
@@ -37,7 +37,7 @@ int64_t Handed(const Plan& plan, const std::vector<Life>& lives, size_t node, in
   return bytes;
 }
 
-// Of each arena the most bytes that hold something at once, one node after another.
+// For each arena, the most bytes in use at one time, with the nodes one after another.
 std::vector<int64_t> Peaks(const Plan& plan) {
   std::vector<Life> lives(plan.instances.size());
   for (size_t n = 0; n < plan.nodes.size(); ++n) {
@@ -49,7 +49,7 @@ std::vector<int64_t> Peaks(const Plan& plan) {
   }
   std::vector<int64_t> peaks;
   for (const Arena& arena : plan.arenas) {
-    std::vector<int64_t> comes(plan.nodes.size()), goes(plan.nodes.size());  // with each node, and behind it
+    std::vector<int64_t> comes(plan.nodes.size()), goes(plan.nodes.size());  // with each node, and after it
     for (size_t i = 0; i < lives.size(); ++i) {
       const Instance& instance = plan.instances[i];
       if (!lives[i].used || !InArena(instance.space) || instance.device != arena.device) continue;
@@ -86,7 +86,7 @@ std::vector<MemoryReport::Piece> Largest(const Plan& plan, const Model& model, c
   return pieces;
 }
 
-// Rows of cells, the first column to the left and all others to the right.
+// Rows of cells, the first column left-aligned and all others right-aligned.
 std::string Table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;
   for (const auto& row : rows) {

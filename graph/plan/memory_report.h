@@ -1,4 +1,4 @@
-// What a plan takes of each place's memory, for people. Internal to the library: Executable::memory() is its face.
+// Reports a plan's memory in each place, for people. Internal to the library: Executable::memory() exposes it.
 //
 // Threads: a pure function.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace penstock::graph {
 
-// `devices` are the names of the devices that the plan was made for.
+// `devices` are the names of the devices for which the plan was made.
 MemoryReport ReportMemory(const Plan& plan, const Model& model, const std::vector<std::string>& devices, int slots);
 
 }  // namespace penstock::graph

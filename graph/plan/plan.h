@@ -1,9 +1,9 @@
-// The planner's output: what runs where, in which lane, after what, and in which memory. Pure data.
+// Plan: the planner's output: what runs where, in which lane, after what, and in which memory. Pure data.
 //
 // A Plan holds no pointer, handle or clock: it can be printed, compared and tested without a device. Everything is an
-// index into a flat array. The runtime walks `segments` and `commands` once a run and looks nothing up.
+// index into a flat array. In each run the runtime walks `segments` and `commands`, without lookups.
 //
-// Ownership: plain values. The Model a plan was made from must be kept beside it: callables and types live there.
+// Ownership: plain values. Keep the Model from which a plan was made: it has the callables and types.
 // Threads:   immutable once made.
 #pragma once
 
@@ -19,40 +19,38 @@
 namespace penstock::graph {
 
 // Where an instance of a buffer lives.
-//   kBound    the user's memory, known at launch; on `device` where that is not -1
+//   kBound    the user's memory, known at launch; on `device` unless that is -1
 //   kPinned   the slot's pinned memory
 //   kDevice   the slot's arena on `device`
 //   kState    the State's own memory on `device`, the same for all slots
 enum class Space : uint8_t { kBound, kPinned, kDevice, kState };
-// Whether the slot has memory for it.
+// Whether the slot has memory for the instance.
 constexpr bool InArena(Space s) { return s == Space::kPinned || s == Space::kDevice; }
 
-// One copy of a buffer's contents in one place. A buffer has one instance for each place its data is needed in.
+// The contents of a buffer in one place. A buffer has one instance for each place where its data is needed.
 struct Instance {
-  int32_t buffer = -1;       // Model::buffers
+  int32_t buffer = -1;       // index in Model::buffers
   Space space = Space::kDevice;
   int32_t device = -1;       // -1: in host memory
-  int64_t bytes = 0;         // for the declared maximum
-  int64_t offset = -1;       // in the arena of (space, device); -1 where there is none
-  bool leased = false;       // kPinned: who leases the slot, or sets a parameter, fills it before the run
-  bool stages = false;  // kPinned host fallback of a kHost buffer: the user's own memory takes its place when pinned
+  int64_t bytes = 0;         // at the declared maximum
+  int64_t offset = -1;       // in the arena of (space, device); -1 if there is none
+  bool leased = false;       // kPinned: filled before the run, by the leaseholder or with a parameter
+  bool stages = false;  // kPinned, of a kHost buffer: the user's own memory replaces it if pinned
   bool operator==(const Instance&) const = default;
 };
 
-// Whether it is memory on a device that is not the slot's own.
+// Whether it is device memory that the slot does not own.
 constexpr bool IsLaunch(const Instance& i) {
   return i.space == Space::kState || (i.space == Space::kBound && i.device >= 0);
 }
 
-// What a planned node does. The first six are inserted by the planner or come from Copy nodes.
-//   kUpload, kDownload, kDeviceCopy, kPeerCopy   from instance `src` to instance `dst`, on a stream
-//   kStageIn, kStageOut                          what bound memory that is not pinned needs, by host threads: from it
-//   or
-//                                                to it, by way of the slot's pinned instance or, where the other side
-//                                                is on a device, all the way there through the runtime's ring
-//   kHostCopy                                    a Copy node between host memory, on a worker
-//   kHostcall                                         a Host node, on a stream: a kernel asks for it and waits for its
-//   end
+// What a planned node does. The first seven are inserted by the planner or come from Copy nodes.
+//   kUpload, kDownload, kDeviceCopy, kPeerCopy   copies instance `src` to instance `dst`, on a stream
+//   kStageIn, kStageOut                          copies unpinned bound memory by host threads: to or from the slot's
+//                                                pinned instance or, if the other side is on a device, all the way
+//                                                there through the runtime's ring
+//   kHostCopy                                    a Copy node within host memory, on a worker
+//   kHostcall                                    a Host node, on a stream: a kernel makes the hostcall and waits for it
 enum class PlanKind : uint8_t {
   kUpload,
   kDownload,
@@ -72,7 +70,7 @@ constexpr bool IsHostKind(PlanKind k) {
   return k == PlanKind::kStageIn || k == PlanKind::kStageOut || k == PlanKind::kHostCopy || k == PlanKind::kHost;
 }
 
-// Whether the bound memory a copy is from or to decides at launch if it is made.
+// Whether the bound memory of a copy decides at launch if the copy is made.
 enum class When : uint8_t { kAlways, kIfPinned, kIfNotPinned };
 
 struct Use {
@@ -83,18 +81,18 @@ struct Use {
 
 struct PlanNode {
   PlanKind kind = PlanKind::kHost;
-  std::string name;  // the declared name, or for inserted nodes "upload x", "download y", "stage x", ...
-  int32_t decl = -1;  // Model::nodes; -1 when inserted
+  std::string name;  // as declared, or for inserted nodes "upload x", "download y", "stage x", ...
+  int32_t decl = -1;  // index in Model::nodes; -1: inserted
   int32_t device = -1;  // index in PlanOptions::devices; -1 on the host
-  int32_t lane = -1;  // Plan::lanes; -1 on the host
-  int32_t segment = -1;  // stream nodes: Plan::segments; host nodes: Plan::host_steps
+  int32_t lane = -1;  // index in Plan::lanes; -1 on the host
+  int32_t segment = -1;  // stream nodes: index in Plan::segments; host nodes: in Plan::host_steps
   int32_t priority = 0;
   int32_t src = -1, dst = -1;  // copies: instances
   int32_t copy = -1;  // copies: the Copy node whose boxes they move, inserted or not; -1: whole buffers
-  int32_t batch = -1;  // small copies: the first node of those submitted together; -1: on its own
+  int32_t batch = -1;  // small copies: the first node of the batch; -1: not in a batch
   When when = When::kAlways;
   absl::InlinedVector<Use, 6> uses;  // declared nodes: parallel to NodeDecl::accesses
-  absl::InlinedVector<int32_t, 4> preds;  // nodes that must be done before, by TransitiveReduction, ascending
+  absl::InlinedVector<int32_t, 4> preds;  // predecessors, by TransitiveReduction, ascending
   bool operator==(const PlanNode&) const = default;
 };
 
@@ -106,29 +104,29 @@ struct Lane {
   bool operator==(const Lane&) const = default;
 };
 
-// May be recorded several times in a run: a wait is for the last record before it among the commands. Those that host
-// steps, States or the end of the run look at are recorded once.
+// An event. It may be recorded several times in a run: a wait is for the last record before it among the commands.
+// Events used by host steps, States or the end of the run are recorded once.
 struct PlanEvent {
   int32_t device = -1;
   bool operator==(const PlanEvent&) const = default;
 };
 
-// One call of the driver: run a node on its lane (or `count` copies from node `arg` on, at once and in no order),
+// One call of the driver: run a node on its lane (or `count` copies from node `arg` on, concurrently and in no order),
 // record an event on a lane, or make a lane wait for an event. Or a step in the order of runs that use a State (`arg`
-// is an entry of Plan::states):
-//   kStateWait    the lane waits for the last touches of the runs this one follows; nothing later is submitted before
-//                 those have been
-//   kStateWrite   from here on the run may have written the State
-//   kStateDone    all of the use's `done_events` have been recorded
-// Or, where `arg` is an entry of Plan::external_deps:
-//   kWaitExternal    the lane waits for what the launch has said must be done before the memory may be touched; nothing
-//                 later is submitted before that has been
-// Or, in a GraphSchedule (graph/plan/graph_schedule.h) only, kGraph: a graph of nodes.
+// is an index in Plan::states):
+//   kStateWait     the lane waits for the last touches of the runs that this one follows; nothing later is submitted
+//                  before those have been submitted
+//   kStateWrite    from here on the run may have written the State
+//   kStateDone     all of the use's `done_events` have been recorded
+// Or a step for device memory bound at launch (`arg` is an index in Plan::external_deps):
+//   kWaitExternal  the lane waits for the launch's external dependencies of the memory; nothing later is submitted
+//                  before those have been submitted
+// Or kGraph, only in a GraphSchedule (graph/plan/graph_schedule.h): a graph of nodes.
 struct Command {
   enum class Op : uint8_t { kNode, kRecord, kWait, kStateWait, kStateWrite, kStateDone, kWaitExternal, kGraph };
   Op op = Op::kNode;
   int32_t lane = -1;
-  int32_t arg = -1;  // node, event, state use or external_dep
+  int32_t arg = -1;  // node, event, State use or external dependency
   int32_t count = 1;  // kNode
   bool operator==(const Command&) const = default;
 };
@@ -140,8 +138,8 @@ void ForEachNode(const Command& command, F&& f) {
   for (int32_t n = command.arg; n < command.arg + command.count; ++n) f(static_cast<size_t>(n));
 }
 
-// Commands that may be submitted in one go once `after_hosts` are done. Segments are submitted in the order they stand
-// in, so the order of every lane is fixed; that is what lets waits be dropped.
+// Commands that may be submitted together once `after_hosts` are done. Segments are submitted in order, which fixes the
+// order of every lane; that is why waits can be dropped.
 struct Segment {
   enum class Kind : uint8_t { kStream, kGraph, kControl };
   Kind kind = Kind::kStream;
@@ -151,8 +149,9 @@ struct Segment {
 };
 
 // A host node: runs on a worker once the named steps are done and the named events, recorded by segments up to
-// `after_segment`, are complete. A stage step that has nothing to copy still waits for these: others wait for it alone.
-// One that joins waits for nothing but the step before it: a worker does these in one go, small copies all of them.
+// `after_segment`, are complete. A stage step that has nothing to copy still waits for these, since others wait
+// only for it. One that joins waits only for the step before it: a worker does such steps in one go, and all of
+// them for small copies.
 struct HostStep {
   int32_t node = -1;
   bool joins = false;
@@ -162,8 +161,8 @@ struct HostStep {
   bool operator==(const HostStep&) const = default;
 };
 
-inline constexpr int32_t kPartitionFrom = 64;  // commands that are worth more than one thread to submit them
-inline constexpr int64_t kPieceBytes = 64;  // what a driver reads of each copy of a batch
+inline constexpr int32_t kPartitionFrom = 64;  // commands that justify more than one thread to submit them
+inline constexpr int64_t kPieceBytes = 64;  // bytes that a driver reads per copy of a batch
 
 struct Arena {
   int32_t device = -1;  // -1: pinned host memory
@@ -171,27 +170,27 @@ struct Arena {
   bool operator==(const Arena&) const = default;
 };
 
-// How the plan uses a State. Only what lies between its first and last touches is ordered with other runs: every step
-// that touches the State's memory comes behind a kStateWait on its own lane or on one it waits for, and before one of
-// `done_events`. Each of these is recorded once a run, on behalf of nobody else's order.
+// How the plan uses a State. Only the part between first and last touches is ordered with other runs: every step that
+// touches the State's memory comes after a kStateWait on its own lane or on one it waits for, and before one of
+// `done_events`. Each of these is recorded once per run, and serves no other order.
 struct StateUse {
-  int32_t buffer = -1;  // Model::buffers
+  int32_t buffer = -1;  // index in Model::buffers
   int32_t instance = -1;
   bool written = false;
   std::vector<int32_t> done_events;
   bool operator==(const StateUse&) const = default;
 };
 
-// Device memory that a launch binds. Every step that touches it comes behind a kWaitExternal, as for States.
+// Device memory that a launch binds. Every step that touches it comes after a kWaitExternal, as for States.
 struct ExternalDep {
-  int32_t buffer = -1;  // Model::buffers
+  int32_t buffer = -1;  // index in Model::buffers
   int32_t instance = -1;
   bool operator==(const ExternalDep&) const = default;
 };
 
 struct Plan {
   std::string graph;
-  uint64_t structure_hash = 0;  // of all that decides the plan (graph/passes/canonical.h)
+  uint64_t structure_hash = 0;  // of everything that determines the plan (graph/passes/canonical.h)
   std::vector<Instance> instances;
   std::vector<PlanNode> nodes;  // in submission order (a topological order)
   std::vector<Lane> lanes;
@@ -201,55 +200,54 @@ struct Plan {
   std::vector<HostStep> host_steps;
   std::vector<StateUse> states;
   std::vector<ExternalDep> external_deps;
-  // What ends a run, in whatever state it is: the lanes of each device are joined and `done_events` recorded. A run
-  // that has submitted all its segments may begin at `short_epilogue_begin`: lanes that other waits cover are left out
-  // there.
-  int32_t epilogue_begin = 0, short_epilogue_begin = 0, epilogue_end = 0;  // Plan::commands
-  std::vector<int32_t> done_events;  // one a device in use
-  // In the pinned arena: room to list the copies of all batches, kPieceBytes each, in the order of nodes; -1: no batch.
+  // The epilogue ends a run in whatever state it is: it joins the lanes of each device and records `done_events`. A run
+  // that has submitted all its segments may begin at `short_epilogue_begin`, which skips lanes that other waits cover.
+  int32_t epilogue_begin = 0, short_epilogue_begin = 0, epilogue_end = 0;  // indices in Plan::commands
+  std::vector<int32_t> done_events;  // one per device in use
+  // Offset in the pinned arena of the tables of all batches, kPieceBytes per copy, in node order; -1: no batch.
   int64_t pieces_offset = -1;
-  std::vector<Arena> arenas;  // pinned first, then one a device in use
-  std::vector<std::string> notes;  // what the planner dropped or decided, and why
+  std::vector<Arena> arenas;  // pinned first, then one per device in use
+  std::vector<std::string> notes;  // remarks: what the planner dropped or decided, and why
   bool operator==(const Plan&) const = default;
 };
 
-// The devices a plan may use and what limits it.
+// The devices that a plan may use, and their limits.
 struct PlanDevice {
   std::string name;  // "cuda:0"
   bool is_cuda = false;
-  int32_t driver = 0;  // devices of different drivers cannot be joined by events
+  int32_t driver = 0;  // events cannot order devices of different drivers
   int64_t memory_bytes = 0;
-  bool hostcalls = true;  // whether kernels may wait there for host nodes
+  bool hostcalls = true;  // whether kernels there may wait for host nodes
   base::KernelLimits limits{};
 };
 struct PlanOptions {
   std::vector<PlanDevice> devices;
-  int32_t default_device = 0;  // of nodes without a pin
-  int32_t max_lanes = 8;  // compute lanes a device
-  int32_t slots = 1;  // arenas are checked against the device's memory, and pinned_bytes, for this many
+  int32_t default_device = 0;  // the device of nodes without a pin
+  int32_t max_lanes = 8;  // compute lanes per device
+  int32_t slots = 1;  // the number of arenas checked against the device's memory and pinned_bytes
   int64_t device_bytes = 0;  // limit of the arenas of each device; 0: the device's memory
   int64_t pinned_bytes = 0;  // limit of pinned memory; 0: none
-  // Bound buffers of kHost memory have a pinned instance in each slot, for when it is not pinned; those of more bytes
-  // than this have none and are staged through the runtime's ring of chunks.
+  // Bound kHost buffers have a pinned instance in each slot, used if the bound memory is not pinned. Larger buffers
+  // than this have none, and are staged through the runtime's ring of chunks.
   int64_t ring_from_bytes = int64_t{64} << 10;
-  int32_t batch_from = 5;  // copies between host and device that are submitted together, if each has few bytes
-  const void* runtime = nullptr;  // whose States the graph may use; an identity
-  // No event is recorded twice, so that threads may submit lanes side by side (src/runtime/program/partition.h); but in
-  // plans that are too short for it.
+  int32_t batch_from = 5;  // the fewest small copies between host and device that form a batch
+  const void* runtime = nullptr;  // the runtime whose States the graph may use; an identity
+  // Records no event twice, so that threads may submit lanes concurrently (src/runtime/program/partition.h). Plans too
+  // short for that ignore it.
   bool events_once = false;
   std::vector<double> costs;  // microseconds by Model::nodes; missing or negative: guessed from the kind
 };
 
-// Whether node `n` is one of a batch and not its first.
+// Whether node `n` is in a batch, but not its first.
 inline bool JoinsBatch(const Plan& plan, size_t n) {
   return plan.nodes[n].batch >= 0 && plan.nodes[n].batch != static_cast<int32_t>(n);
 }
 
-// Plans a graph. Every mistake found, with those collected while declaring, comes back in one Status; several are
-// listed one a line under "graph 'g': 3 mistakes:".
+// Plans a graph. Returns all mistakes, those collected while declaring included, in one Status; several are listed one
+// per line under "graph 'g': 3 mistakes:".
 absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options);
 
-// The plan as text, one node a line, and as a Graphviz digraph.
+// The plan as text, one node per line, and as a Graphviz digraph.
 std::string PrintText(const Plan& plan, const Model& model);
 std::string PrintDot(const Plan& plan, const Model& model);
 

@@ -1,4 +1,4 @@
-// What the printers of a plan call things. Internal to graph/.
+// The words with which the printers of a plan name things. Internal to graph/.
 //
 // Threads: free functions without state.
 #pragma once

@@ -1,5 +1,5 @@
-// The plan as a Graphviz digraph: a cluster a lane and one for the host, in them a cluster a batch, and an arrow for
-// each edge the plan keeps.
+// The plan as a Graphviz digraph: a cluster per lane and one for the host, in them a cluster per batch, and an arrow
+// for each edge of the plan.
 #include <string>
 #include <string_view>
 
@@ -9,7 +9,7 @@
 namespace penstock::graph {
 namespace {
 
-// In double quotes; names are the user's and may hold anything. A backslash would begin one of Graphviz's escapes.
+// In double quotes; names are the user's and may contain anything. A backslash would begin a Graphviz escape.
 std::string Quote(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -31,7 +31,7 @@ std::string NodeText(const Plan& plan, int32_t index) {
 
 std::string Cluster(const Plan& plan, int32_t lane, const std::string& label) {
   std::string nodes;
-  int32_t open = -1;  // a batch, whose nodes stand side by side
+  int32_t open = -1;  // a batch, whose nodes are adjacent
   const auto enter = [&](int32_t batch) {
     if (batch == open) return;
     if (open >= 0) nodes += "    }\n";

@@ -1,4 +1,4 @@
-// The plan as text: one node a line, then lanes, segments, host steps, instances, arenas and notes.
+// The plan as text: one node per line, then lanes, segments, host steps, instances, arenas and remarks.
 #include <algorithm>
 #include <string>
 
@@ -48,7 +48,7 @@ std::string Hex(uint64_t value) {
   return text;
 }
 
-// Between lanes while the run is submitted; those that end it are not counted.
+// The waits between lanes while the run is submitted, without those of its epilogue.
 size_t Waits(const Plan& plan) {
   size_t count = 0;
   for (int32_t c = 0; c < plan.epilogue_begin; ++c)
@@ -56,7 +56,7 @@ size_t Waits(const Plan& plan) {
   return count;
 }
 
-// Copies that are submitted in batches.
+// The copies submitted in batches.
 int64_t PieceCount(const Plan& plan) {
   int64_t count = 0;
   for (const Command& c : plan.commands) count += c.count > 1 ? c.count : 0;

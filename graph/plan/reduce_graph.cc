@@ -7,10 +7,10 @@
 namespace penstock::graph {
 namespace {
 
-// An edge from p to v is implied when p comes before another predecessor of v. That can be only where that one is
-// deeper (the longest path to it has more edges), and p has a successor no later than the last predecessor of v: most
-// edges are answered so. Of the others, those are implied whose p is a predecessor of v's last one. The nodes p of what
-// is left are looked at 64 at a time, a bit each, in one sweep over the nodes from the first of them to the last
+// An edge from p to v is redundant if p comes before another predecessor of v. That is possible only if that one is
+// deeper (the longest path to it has more edges), and p has a successor no later than the last predecessor of v:
+// this decides most edges. Among the others, those are redundant whose p is a predecessor of v's last one. The
+// nodes p of the rest are examined 64 at a time, one bit each, in one sweep from the first of them to the last
 // predecessor in question.
 class Reduction {
  public:
@@ -83,7 +83,7 @@ class Reduction {
     implied_[question.edge] = 1;
   }
 
-  // Those of 64 nodes, from `begin` on. Returns where the next begin.
+  // Answers the questions about the next 64 nodes, from `begin` on. Returns where the remaining questions begin.
   size_t Answer(size_t begin) {
     const int32_t first = questions_[begin].from;
     int32_t last = first;
@@ -105,7 +105,7 @@ class Reduction {
     return end;
   }
 
-  // before_[v]: the bits of those in question that come before v.
+  // before_[v]: the bits of the nodes in question that come before v.
   void Sweep(int32_t first, int32_t last) {
     ++sweeps_;
     first_ = first;
@@ -136,11 +136,11 @@ class Reduction {
 
   const CsrRows& preds_;
   std::vector<HostcallSlot> questions_;  // by node
-  std::vector<uint8_t> implied_;  // by edge, once there is one
+  std::vector<uint8_t> implied_;  // for each edge, once one is found
   bool any_implied_ = false;
   std::vector<uint64_t> before_, bit_;
   std::vector<Through> through_;
-  int32_t sweeps_ = 0, first_ = 0;  // the first node of the last sweep
+  int32_t sweeps_ = 0, first_ = 0;  // first_: the first node of the last sweep
   int64_t looks_ = 0;
 };
 
@@ -150,14 +150,14 @@ void ForEachTouched(const PlanNode& node, F&& f) {
   if (node.decl < 0) f(node.src), f(node.dst);
 }
 
-// The users of each instance, and among them those that none before, or none behind, is joined to by an edge. With
-// these in order all are.
+// The users of each instance, and among them those without an edge from an earlier user, or to a later one. Ordering
+// these orders all.
 struct Users {
   CsrRows all, first, last;
 };
 
 // Calls `f` with each of `preds` that is among `earlier`, by way of the shorter list. Both are ascending; `uses` marks
-// what is in the latter, and nothing else that is in the former.
+// the nodes in `earlier`, and no other node in `preds`.
 template <class Preds, class F>
 void ForEachCommon(const Preds& preds, std::span<const int32_t> earlier, const std::vector<uint8_t>& uses, F&& f) {
   if (preds.size() <= earlier.size()) {
@@ -200,7 +200,7 @@ Users FindUsers(const Plan& plan) {
   return users;
 }
 
-// Who has each byte of one arena now: regions by their first byte.
+// The current tenant of each byte of one arena: regions by their first byte.
 class Tenants {
  public:
   // Calls `f` with each instance that has some of the bytes, which `instance` then takes over.
@@ -232,7 +232,7 @@ int32_t FirstOfBatch(const Plan& plan, int32_t node) {
   return first < 0 ? node : first;
 }
 
-// Behind the last of the nodes that `first` stands for: those of its batch, or itself.
+// The index after the last node that `first` stands for: those of its batch, or itself.
 int32_t EndOfBatch(const Plan& plan, int32_t first) {
   auto end = static_cast<size_t>(first) + 1;
   while (end < plan.nodes.size() && plan.nodes[end].batch == first) ++end;
@@ -261,7 +261,7 @@ CsrRows MemoryEdges(const Plan& plan) {
       arenas[instance.device].TakeOver(i, instance.offset, instance.offset + instance.bytes, [&](int32_t earlier) {
         for (const int32_t from : users.last[earlier]) {
           for (const int32_t to : users.first[i]) {
-            if (from != to) edges.push_back({from, to});  // one node: it writes in place
+            if (from != to) edges.push_back({from, to});  // the same node: it writes in place
           }
         }
       });
@@ -272,7 +272,7 @@ CsrRows MemoryEdges(const Plan& plan) {
 
 CsrRows LaneEdges(const Plan& plan) {
   CsrRows rows;
-  // Of each lane, the one before.
+  // For each lane, the previous node.
   std::vector<int32_t> launch(plan.lanes.size(), -1), ask(plan.lanes.size(), -1);
   for (size_t n = 0; n < plan.nodes.size(); ++n) {
     const PlanKind kind = plan.nodes[n].kind;
@@ -289,7 +289,7 @@ CsrRows LaneEdges(const Plan& plan) {
 CsrRows EdgesOfGraph(const Plan& plan, const CsrRows& memory, const CsrRows& in_lanes, std::span<const int32_t> nodes) {
   if (nodes.empty()) return {};
   const int32_t first = nodes.front(), last = nodes.back();
-  std::vector<int32_t> position(static_cast<size_t>(last - first) + 1, -1);  // of each plan node from `first` on
+  std::vector<int32_t> position(static_cast<size_t>(last - first) + 1, -1);  // for each plan node from `first` on
   for (size_t i = 0; i < nodes.size(); ++i) position[static_cast<size_t>(nodes[i] - first)] = static_cast<int32_t>(i);
   std::vector<Edge> edges;
   const auto add = [&](int32_t from, int32_t to) {

@@ -2,13 +2,14 @@
 //
 //   graph.ParallelFor("top", {h / 2, w}, Blur{}, ps::Read(x), ps::Write(y, ps::Slice({0, 0}, {h / 2, w})));
 //
-// The planner puts nodes in order from their accesses: two that touch a common element, one of them writing, run in the
-// order they were declared in. That is decided on boxes, not on addresses, so column tiles, whose rows interleave in
-// memory, stay independent. Where an offset comes from a parameter the access counts as one of the whole buffer, and a
-// size that is a parameter counts with its declared maximum; at launch a box that leaves the buffer is refused.
+// The planner orders nodes by their accesses: two nodes that touch a common element, at least one of them writing it,
+// run in declaration order. It compares boxes, not addresses, so column tiles, whose rows interleave in memory, stay
+// independent. An access whose offset comes from a parameter counts as an access to the whole buffer; a size that is a
+// parameter counts with its declared maximum. A launch refuses a box that leaves the buffer.
 //
-// What the callable gets begins at the box's first element: a View has the box's shape and the buffer's own pitches, a
-// plain pointer has no shape, and a host callable gets a std::span where the box is contiguous (else it takes a View).
+// The memory that the callable gets begins at the box's first element. A View has the box's shape and the buffer's own
+// pitches, a plain pointer has no shape, and a host callable gets a std::span if the box is contiguous (otherwise it
+// takes a View).
 //
 // Threads: plain values.
 #pragma once
@@ -23,8 +24,8 @@ namespace penstock {
 
 struct StateRecord;
 
-// How a node uses a buffer. kWrite promises to write every element of the box, so nothing is brought there first; a
-// node that writes only some of them says kReadWrite.
+// How a node uses a buffer. kWrite promises to write every element of the box, so nothing is copied there first; a node
+// that writes only some of them declares kReadWrite.
 enum class AccessMode : uint8_t { kRead = 1, kWrite = 2, kReadWrite = 3 };
 
 // An access of element type T; the mode tells a functor whether it gets T* or const T*.
@@ -52,8 +53,8 @@ AccessOf<T, AccessMode::kReadWrite> ReadWrite(BufferHandle<T> buffer, const Box&
   return {buffer, box};
 }
 
-// The same access, but no order follows from it. The caller says by NodeRef::After what must be; two conflicting nodes
-// that nothing orders are a mistake that Compile reports.
+// The same access, but the planner derives no order from it. The caller states the order with NodeRef::After; Compile
+// reports two conflicting nodes that nothing orders as a mistake.
 template <class T, AccessMode M>
 AccessOf<T, M> Unordered(AccessOf<T, M> access) {
   access.unordered = true;
@@ -67,9 +68,9 @@ struct OnDeviceOf {
   ParamHandle<T> param;
 };
 
-// The callable of a Launch node, or a kernel, gets a const T* to the value instead of the value itself. So library
-// calls that read their scalars on the device (cuBLAS in its device pointer mode) stay as they were captured when the
-// parameter is set anew: each run brings it there by one small copy, however many nodes read it.
+// Gives the callable of a Launch node, or a kernel, a const T* to the value instead of the value itself. Library calls
+// that read their scalars on the device (cuBLAS in device pointer mode) then need no new capture when the parameter
+// changes: each run copies the value there once, however many nodes read it.
 //
 //   graph.Launch("gemv", Gemv, ps::OnDevice(alpha), ps::Read(a), ps::Read(x), ps::Write(y)).HostFallback(GemvOnHost);
 template <class T>

@@ -1,11 +1,11 @@
 // co_await for runs: `absl::Status status = co_await run;` in any coroutine.
 //
-// Where the run has ended already the coroutine goes on at once. Else it is resumed on a worker thread when the run
-// ends, whatever way (also cancelled or abandoned), and everything Run::OnDone says of callbacks holds for it until it
-// suspends again: it must not Wait or Launch; TryLaunch and another co_await are allowed.
+// If the run has already ended, the coroutine continues immediately. Otherwise a worker thread resumes it when the run
+// ends, whether normally, cancelled or abandoned. Until it suspends again, the rules of Run::OnDone callbacks hold for
+// it: it must not Wait or Launch; TryLaunch and another co_await are allowed.
 //
 // Ownership: an awaiting coroutine holds a handle on the run. A coroutine frame must not be destroyed while it awaits.
-// Threads:   thread-safe. Costs what OnDone costs, nothing of its own.
+// Threads:   thread-safe. It costs what OnDone costs and nothing more.
 //
 // Give co_await a statement of its own: g++ 12 miscompiles it inside &&, || and ?:, whatever is awaited.
 #pragma once
@@ -25,7 +25,7 @@ class RunAwaiter {
 
   bool await_ready() const { return run_.done(); }
   void await_suspend(std::coroutine_handle<> coroutine) const {
-    const Run run = run_;  // the frame this awaiter lies in may be gone before OnDone returns
+    const Run run = run_;  // OnDone may resume the coroutine and destroy this awaiter's frame before it returns
     run.OnDone([coroutine](const absl::Status&) { coroutine.resume(); });
   }
   absl::Status await_resume() const { return run_.status(); }

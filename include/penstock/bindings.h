@@ -1,14 +1,15 @@
-// Bindings: the values and memory one launch uses. Made by Executable::bindings, reused from launch to launch.
+// Bindings: the values and memory that one launch uses. Executable::bindings makes one, to be reused from
+// launch to launch.
 //
 //   exec.Launch(io.Set(a, 2.f).Set(x, hx).Set(y, hy));
 //
-// Launch copies what it needs, so a Bindings may be changed as soon as Launch returns. What was set stays set. A
-// mistake in Set is kept and returned by Launch, naming the parameter or buffer, until that parameter or buffer is set
-// rightly. A handle of another graph names neither: that mistake stays (ClearBuffers forgets it for a buffer).
+// Launch copies what it needs, so a Bindings may be changed as soon as Launch returns. Values stay set. Bindings keeps
+// a mistake made in Set, and Launch returns it, naming the parameter or buffer, until a correct Set replaces it. The
+// mistake of using another graph's handle stays (ClearBuffers forgets it for a buffer).
 //
-// A launch is cheaper where no buffer has been set since the last one, not even to the same memory, and no shape
-// depends on parameters: then only memory that was pinned, or of a device, is looked at again, and memory that the
-// application has pinned meanwhile may be copied as if it had not.
+// A launch is cheaper if no buffer has been set since the last one, not even to the same memory, and no shape depends
+// on parameters. It then looks again only at memory that was pinned or on a device, so memory that the application has
+// pinned in the meantime may still be copied as unpinned.
 //
 // Ownership: borrows bound memory, which must outlive the run unless a keep-alive is given or a buffer is moved in.
 // Threads:   thread-compatible: one thread at a time.
@@ -49,26 +50,26 @@ struct BoundMemory {
   void* data = nullptr;
   int64_t elements = -1;  // -1: nothing bound
   bool read_only = false;  // bound from const memory: refused for Output and InOut
-  bool once = false;  // moved in: the next run takes it over
-  bool held = false;  // `keep_alive` has the memory itself, which stays of the kind it is
+  bool once = false;  // moved in: the next run takes ownership of it
+  bool held = false;  // `keep_alive` owns the memory itself, so its kind cannot change
   std::shared_ptr<const void> keep_alive{};  // held until the run has ended
-  std::vector<Run> runs_ahead{};  // After
-  std::vector<void*> events_ahead{};  // After, for events
+  std::vector<Run> runs_ahead{};  // set by After
+  std::vector<void*> events_ahead{};  // set by After for events
 };
 
-// An event of the platform's own, a cudaEvent_t: Native (cuda.h) makes one.
+// An event of the platform, a cudaEvent_t: Native (cuda.h) makes one.
 struct NativeEvent {
   void* handle = nullptr;
 };
 
-// A stream of the platform's own, a cudaStream_t: Native (cuda.h) makes one.
+// A stream of the platform, a cudaStream_t: Native (cuda.h) makes one.
 struct NativeStream {
   void* handle = nullptr;
 };
 
 namespace detail {
-// What may be bound without a keep-alive: a range that an lvalue names, or whose elements outlive it, as those of a
-// span do. A temporary vector would be gone before the launch.
+// Ranges that may be bound without a keep-alive: lvalues, and ranges whose elements outlive them, such as spans. A
+// temporary vector would be gone before the launch.
 template <class R, class T>
 concept RangeOf = std::ranges::contiguous_range<R> && std::is_same_v<std::ranges::range_value_t<R>, T> &&
                   !std::is_same_v<std::remove_cvref_t<R>, HostBuffer<T>>;
@@ -81,10 +82,10 @@ concept MemoryOf = BorrowedRangeOf<M, T> || std::is_same_v<std::remove_cvref_t<M
                    std::is_same_v<std::remove_cvref_t<M>, DeviceBuffer<T>>;
 }  // namespace detail
 
-// Setters return the object itself, or, of a temporary, all of it by value.
+// Setters return the object itself, or by value when called on a temporary.
 class PENSTOCK_EXPORT Bindings {
  public:
-  Bindings() = default;  // of no executable: takes everything, and Launch refuses it
+  Bindings() = default;  // belongs to no executable: accepts everything, and Launch refuses it
 
   // Sets the value of a parameter.
   template <class T>
@@ -97,9 +98,9 @@ class PENSTOCK_EXPORT Bindings {
     return std::move(Set(param, value));
   }
 
-  // Any contiguous range of T that outlives this call: a span, or a vector or array that has a name; of device memory
-  // for a buffer declared kDevice. `keep_alive`, with which any view will do, is held until the run has ended, and by
-  // this object until the buffer is set again.
+  // Takes any contiguous range of T that outlives this call: a span, or a named vector or array; of device memory for a
+  // buffer declared kDevice. With `keep_alive` any view will do; the run holds it until it has ended, and this object
+  // until the buffer is set again.
   template <class T, detail::BorrowedRangeOf<T> R>
   PENSTOCK_HIDDEN Bindings& Set(BufferHandle<T> buffer, R&& memory) & {
     return Set(buffer, std::forward<R>(memory), nullptr);
@@ -114,15 +115,15 @@ class PENSTOCK_EXPORT Bindings {
     SetBuffer(buffer.graph(), buffer.index(), detail::TypeOf<T>(), std::move(bound));
     return *this;
   }
-  // Pool memory; its block is kept alive. (A HostBuffer is a range too, which the overload above must not take.)
+  // Binds pool memory and keeps its block alive. (A HostBuffer is a range too, which the overload above must not take.)
   template <class T>
   PENSTOCK_HIDDEN Bindings& Set(BufferHandle<T> buffer, const HostBuffer<T>& memory) & {
     SetBuffer(buffer.graph(), buffer.index(), detail::TypeOf<T>(),
               {.data = memory.data(), .elements = memory.size(), .held = true, .keep_alive = memory.block()});
     return *this;
   }
-  // Moved into the next run, which gives it back to the pool when it has ended; launches after that need another. One
-  // that fails leaves it here, but where the run was abandoned (On).
+  // Moves the buffer into the next run, which returns it to the pool when it has ended; later launches need another
+  // one. If the launch fails, the buffer stays here, unless the run was abandoned (On).
   template <class T>
   PENSTOCK_HIDDEN Bindings& Set(BufferHandle<T> buffer, HostBuffer<T>&& memory) & {
     const HostBuffer<T> taken = std::move(memory);
@@ -131,7 +132,7 @@ class PENSTOCK_EXPORT Bindings {
         {.data = taken.data(), .elements = taken.size(), .once = true, .held = true, .keep_alive = taken.block()});
     return *this;
   }
-  // Device memory of a runtime's; kept alive.
+  // Binds a runtime's device memory and keeps it alive.
   template <class T>
   PENSTOCK_HIDDEN Bindings& Set(BufferHandle<T> buffer, const DeviceBuffer<T>& memory) & {
     SetBuffer(buffer.graph(), buffer.index(), detail::TypeOf<T>(),
@@ -147,9 +148,9 @@ class PENSTOCK_EXPORT Bindings {
     return std::move(Set(buffer, std::forward<R>(memory), std::move(keep_alive)));
   }
 
-  // The run touches the memory set for `buffer`, declared kDevice, only when `run`'s work on devices is done: without a
-  // host thread between them, and while it does all else that need not wait. It ends no sooner than `run`, and fails if
-  // that fails. `run` is one of the same runtime. Several may be named; Set forgets them.
+  // Delays the run's first touch of the memory set for `buffer`, declared kDevice, until `run`'s work on devices is
+  // done. No host thread is involved, and everything that need not wait starts earlier. This run ends no sooner than
+  // `run`, and fails if `run` fails. Both must belong to one runtime. Several runs may be named; Set forgets them.
   //
   //   a.Launch(ia.Set(out, middle));  b.Launch(ib.Set(in, middle).After(in, run_of_a));
   template <class T>
@@ -161,7 +162,7 @@ class PENSTOCK_EXPORT Bindings {
   PENSTOCK_HIDDEN Bindings After(BufferHandle<T> buffer, const Run& run) && {
     return std::move(After(buffer, run));
   }
-  // Only when the event, as it stands at Launch, is complete. It must be recorded by then.
+  // Waits for the work that the event captures at the time of Launch. It must have been recorded by then.
   template <class T>
   PENSTOCK_HIDDEN Bindings& After(BufferHandle<T> buffer, NativeEvent event) & {
     AddPredecessor(buffer.graph(), buffer.index(), detail::TypeOf<T>(), nullptr, event.handle);
@@ -172,21 +173,21 @@ class PENSTOCK_EXPORT Bindings {
     return std::move(After(buffer, event));
   }
 
-  // Whose States a launch uses of those the graph declares by key (Graph::KeyedState). In a pipeline an item's key is
-  // set.
+  // Selects the key whose States the launch uses, for States that the graph declares by key (Graph::KeyedState). In a
+  // pipeline the item's key is used.
   Bindings& SetKey(Key key) &;
   Bindings SetKey(Key key) && { return std::move(SetKey(key)); }
 
-  // Launches are ordered with a stream of the application's from now on: the run begins when what has been submitted
-  // there before is done, and what is submitted there when Launch has returned begins when the run is done. Launch
-  // returns when all of the run has been submitted, without waiting for any of it, but for Host nodes that no kernel
-  // asks for and memory that is not pinned: since a stream cannot wait for host threads, those have ended then. Where
-  // the run is abandoned before, Launch returns its status. The stream is of a device of the plan's, and captures
-  // nothing. NativeStream() ends it.
+  // Orders all later launches with one of the application's streams: the run begins after the work already submitted to
+  // the stream, and work submitted to the stream after Launch has returned begins after the run. Launch returns when
+  // the whole run has been submitted, without waiting for it. The exceptions are Host nodes that no kernel requests,
+  // and unpinned memory: a stream cannot wait for host threads, so Launch waits for these to end. If the run is
+  // abandoned first, Launch returns its status. The stream must belong to a device of the plan and must not be
+  // capturing. On(NativeStream()) ends the ordering.
   Bindings& On(NativeStream stream) &;
   Bindings On(NativeStream stream) && { return std::move(On(stream)); }
 
-  // Forgets bound memory, keep-alives and mistakes with buffers; parameters stay, and so does the stream.
+  // Forgets bound memory, keep-alives and mistakes with buffers; keeps parameters and the stream.
   void ClearBuffers();
 
  private:
@@ -203,7 +204,7 @@ class PENSTOCK_EXPORT Bindings {
   void SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory memory);
   void AddPredecessor(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event);
   bool CheckBuffer(const char* call, uint32_t graph, int32_t index, TypeInfo type);
-  // A mistake, by what it is about; index -1: a handle of another graph.
+  // A mistake and its subject; index -1: a handle of another graph.
   struct Noted {
     bool of_buffer;
     int32_t index;
@@ -216,13 +217,14 @@ class PENSTOCK_EXPORT Bindings {
   std::vector<uint32_t> param_offsets_;
   std::vector<std::byte> params_;
   std::vector<bool> param_set_;
-  mutable std::vector<BoundMemory> buffers_;  // a launch takes over what was moved in
-  // A number for the memory that is set: another one when any is, the same in copies. 0: some was taken over.
+  mutable std::vector<BoundMemory> buffers_;  // a launch takes ownership of moved-in memory
+  // The version of the memory that is set: changes with every Set, and copies share it. 0: a run has taken some
+  // of the memory.
   mutable uint64_t version_ = 0;
   std::vector<Noted> mistakes_;
   std::optional<Key> key_;
-  void* stream_ = nullptr;  // On
-  std::shared_ptr<runtime::PendingBindings> pending_;  // of a step that is being declared: takes all that is set
+  void* stream_ = nullptr;  // set by On
+  std::shared_ptr<runtime::PendingBindings> pending_;  // for a step that is being declared: receives all that is set
 };
 
 }  // namespace penstock

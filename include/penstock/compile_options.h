@@ -1,4 +1,4 @@
-// CompileOptions: what Runtime::Compile is told beside the graph.
+// CompileOptions: the options of Runtime::Compile.
 //
 // Threads: plain values.
 #pragma once
@@ -12,35 +12,34 @@
 
 namespace penstock {
 
-// A device that takes its part of an executable's runs.
+// A device that takes a share of an executable's runs.
 struct DeviceShare {
   // `index` in the runtime's device list, and the weight `of` that device.
   DeviceShare(int index, double of = 1) : device(index), weight(of) {}  // NOLINT: implicit
   int device;  // index in the runtime's list
-  // How much faster than measured the device counts when the next run is given to one, and its part of the keys; 0:
-  // it gets only what names it.
+  // Multiplies the device's measured speed when the next run is placed, and scales its share of the keys. 0: the device
+  // gets only launches that name it.
   double weight;
 };
 
 struct CompileOptions {
-  int slots = 2;  // runs of the executable that can be in flight at once, on each of its devices
-  int device = 0;  // of nodes without a pin
-  // Not empty: instead of `device`, several, each of which can do all of a run (Executable).
+  int slots = 2;  // runs of the executable that can be in flight simultaneously, on each of its devices
+  int device = 0;  // the device of nodes without a pin
+  // If not empty, replaces `device` with several, each of which can do all of a run (Executable).
   std::vector<DeviceShare> devices{};
   // How nodes are submitted (mode.h). PENSTOCK_MODE=stream|graph|auto wins.
   Mode mode = Mode::kAuto;
-  int max_lanes = 8;  // streams for kernels, a device and slot; at least 1
-  // The most bytes that the arenas of all slots may take on a device; 0: what the device has. Executable::memory()
-  // tells what they take.
+  int max_lanes = 8;  // kernel streams per device and slot; at least 1
+  // The most bytes that the arenas of all slots may take on a device; 0: no limit but the device's own.
+  // Executable::memory() reports what they take.
   int64_t device_bytes = 0;
-  std::shared_ptr<Trace> trace{};  // record every run: on streams, but under Mode::kGraph in graphs (trace.h)
-  // Runs the host code of every ParallelFor and of every Kernel and Launch that has a HostFallback beside the device's,
-  // on copies of its buffers, and fails the run where the results differ. Slow; adds nodes to the plan. Nodes that
-  // access a buffer twice, an alias, or a buffer with Unordered accesses are not checked; the log names them.
-  // PENSTOCK_CHECK_AGAINST_HOST=1 does it for every executable. With more than one slot a host fallback may run twice
-  // at once.
+  std::shared_ptr<Trace> trace{};  // records every run: on streams, or under Mode::kGraph in graphs (trace.h)
+  // Also runs the host code of every ParallelFor, and of every Kernel and Launch with a HostFallback, on copies of its
+  // buffers, and fails the run if the results differ. Slow; adds nodes to the plan. Skips nodes that access a buffer
+  // twice, an alias, or a buffer with Unordered accesses; the log names them. PENSTOCK_CHECK_AGAINST_HOST=1 sets this
+  // for every executable. With more than one slot, a host fallback may run twice concurrently.
   bool check_against_host = false;
-  double host_tolerance = 0;  // of float and double, relative, 0 or more; 0: equal bytes
+  double host_tolerance = 0;  // relative, for float and double, at least 0; 0: equal bytes
 };
 
 }  // namespace penstock

@@ -1,12 +1,12 @@
-// For programs that call CUDA themselves: the stream of a Launch node, their own streams, events and graphs, and CUDA
-// errors as Status.
+// For programs that call CUDA themselves: the stream of a Launch node, the application's own streams, events and
+// graphs, and CUDA errors as Status.
 //
-//   graph.Launch("gemm", [](ps::LaunchContext& foreign, const float* a, float* c) -> absl::Status {
-//     return ps::ToStatus(cudaMemcpyAsync(c, a, kBytes, cudaMemcpyDefault, ps::CudaStream(foreign)), "copying a to c");
+//   graph.Launch("gemm", [](ps::LaunchContext& launch, const float* a, float* c) -> absl::Status {
+//     return ps::ToStatus(cudaMemcpyAsync(c, a, kBytes, cudaMemcpyDefault, ps::CudaStream(launch)), "copying a to c");
 //   }, ps::Read(a), ps::Write(c));
 //
-// Needs the CUDA headers and links the application's own copy of the CUDA runtime; so what calls CUDA here is hidden in
-// each shared object, which has a copy of its own.
+// Needs the CUDA headers and links the application's own copy of the CUDA runtime. Functions here that call CUDA are
+// therefore hidden in each shared object, which has its own copy.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -30,36 +30,37 @@
 
 namespace penstock {
 
-// The stream to submit to. Its device is current. Null on host devices.
+// The stream to submit to; its device is current. Null on host devices.
 inline cudaStream_t CudaStream(const LaunchContext& launch) {
   return static_cast<cudaStream_t>(launch.native_stream());
 }
 
-// For Bindings::After: what the application has submitted to a stream before it recorded the event there.
+// For Bindings::After: the work that the application submitted to a stream before it recorded the event there.
 inline NativeEvent Native(cudaEvent_t event) { return {event}; }
 
-// OK for cudaSuccess. Otherwise `what` with the error's words, and the last error is cleared. Codes: InvalidArgument
-// for a wrong argument, ResourceExhausted for memory, FailedPrecondition for what this device or image cannot do,
-// Internal and DataLoss for faults; a fault that ends all CUDA work of the process is known to the runtime by a
-// payload.
+// Returns OK for cudaSuccess. Otherwise returns `what` with the error's text, and clears CUDA's last error. Codes:
+// InvalidArgument for a wrong argument, ResourceExhausted for memory, FailedPrecondition for an operation that this
+// device or image does not support, Internal and DataLoss for faults. A payload tells the runtime of a fault that ends
+// all CUDA work of the process.
 PENSTOCK_HIDDEN inline absl::Status ToStatus(cudaError_t code, std::string_view what = "a CUDA call") {
   if (code == cudaSuccess) return absl::OkStatus();
   (void)cudaGetLastError();
   const std::string text = detail::TextOfCudaError(code, what);
   absl::Status status(detail::StatusCodeOfCudaError(code), text);
-  // The form of base::WithFault. Not Cord's constructor for strings: g++ and clang give it different symbols.
+  // The payload has the form of base::WithFault. Cord's string constructor is avoided: g++ and clang mangle
+  // it differently.
   const std::string fault = "cuda=" + detail::DigitsOf(code) + " fatal=" + (detail::IsFatalCudaError(code) ? "1" : "0");
   status.SetPayload("penstock.dev/fault", absl::Cord(fault.c_str()));
   return status;
 }
 
-// What Executable::Export gave.
+// The graph that Executable::Export returned.
 inline cudaGraph_t CudaGraphOf(const ExportedGraph& exported) {
   return static_cast<cudaGraph_t>(exported.native_graph());
 }
 cudaGraph_t CudaGraphOf(const ExportedGraph&& exported) = delete;
 
-// What null is for a stream, the compiler is told for each file: so such functions are others in each.
+// A compiler option per file decides what a null stream means, so each file gets its own instance of these functions.
 #if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
 inline namespace per_thread_default_stream {
 PENSTOCK_HIDDEN inline constexpr bool kNullIsPerThread = true;
@@ -68,12 +69,12 @@ inline namespace legacy_default_stream {
 PENSTOCK_HIDDEN inline constexpr bool kNullIsPerThread = false;
 #endif
 
-// For Bindings::On. Null is the default stream, as for the calls of the file that is being compiled.
+// For Bindings::On. Null is the default stream of the file that is being compiled, as in its CUDA calls.
 inline NativeStream Native(cudaStream_t stream) {
   return {stream != nullptr ? stream : kNullIsPerThread ? cudaStreamPerThread : cudaStreamLegacy};
 }
 inline NativeStream Native(std::nullptr_t) { return Native(cudaStream_t()); }
-// The same of a cuda::stream_ref.
+// The same for a cuda::stream_ref.
 template <class Ref>
   requires requires(const Ref& ref) {
     { ref.get() } -> std::same_as<cudaStream_t>;
@@ -82,9 +83,9 @@ NativeStream Native(const Ref& ref) {
   return Native(ref.get());
 }
 
-// Adds a graph to what the stream captures, behind what it has captured, as a child: what the graph names must live
-// while what the capture becomes is used. FailedPrecondition, and the capture goes on, where the stream captures
-// nothing, or CUDA takes the graph for no child.
+// Adds a graph as a child node to the stream's capture, after the work captured so far. Everything the graph names must
+// outlive every use of the capture's result. Returns FailedPrecondition, and leaves the capture open, if the stream
+// captures nothing or CUDA does not accept the graph as a child.
 PENSTOCK_HIDDEN inline absl::Status AddToCapture(cudaGraph_t graph, cudaStream_t stream) {
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   cudaGraph_t to = nullptr;
@@ -119,7 +120,7 @@ PENSTOCK_HIDDEN inline bool IsCapturing(cudaStream_t stream) {
   return cudaStreamIsCapturing(stream, &capture) == cudaSuccess && capture == cudaStreamCaptureStatusActive;
 }
 
-// For a scope, calls of this thread break no capture that another, or this one, has open elsewhere.
+// While in scope, calls of this thread break no capture that this or another thread has open.
 class CaptureScope {
  public:
   PENSTOCK_HIDDEN CaptureScope() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
@@ -132,12 +133,13 @@ class CaptureScope {
 };
 }  // namespace detail
 
-// Callables of Launch nodes. Their accesses order them, and are nothing to them otherwise.
+// Callables of Launch nodes. Their accesses only order them; the callables ignore the memory.
 //
 //   graph.Launch("frame arrived", ps::WaitForEvent{event}, ps::Write(frame));
 //   graph.Launch("solve", ps::CudaGraph(solver), ps::Read(a), ps::Write(x));
 //
-// Waits for an event as it stands when the node is submitted, in a graph when that is launched.
+// Waits for an event: for the record that is current when the node is submitted or, in a graph, when the
+// graph is launched.
 struct WaitForEvent {
   cudaEvent_t event;
   // Submits the wait; the node calls this.
@@ -149,7 +151,7 @@ struct WaitForEvent {
   }
 };
 
-// Records an event when what its accesses order before it is done.
+// Records an event once the work that the node's accesses order before it is done.
 struct SignalEvent {
   cudaEvent_t event;
   // Submits the record; the node calls this.
@@ -161,10 +163,10 @@ struct SignalEvent {
   }
 };
 
-// Runs a graph of the application's, as it is now: later changes are not seen, and it may be destroyed. It uses the
-// addresses it was made with, so the same memory is to be bound to what the node declares, and one slot at a time may
-// use it. In a graph it is a child; on streams an exec is made by a slot's first run. A step that is declared again has
-// one and the same CudaGraph, made outside the declaration.
+// Runs one of the application's graphs as it is now: later changes are not seen, and it may be destroyed. It uses the
+// addresses it was made with, so bind the same memory to the buffers that the node declares, and let only one slot at a
+// time use it. In a graph it becomes a child node; on streams a slot's first run instantiates it. A step that is
+// declared again must use the same CudaGraph, made outside the declaration.
 class CudaGraph {
  public:
   // Clones `graph`. If that fails, the nodes that use this object fail with the error.
@@ -195,10 +197,10 @@ class CudaGraph {
 
     cudaGraph_t graph = nullptr;
     absl::Status cloned;
-    std::mutex mu;  // one thread at a time uses a graph
+    std::mutex mu;  // one thread at a time uses the graph
   };
 
-  // Of a lane of a slot, for all nodes of this kind.
+  // The execs of one lane of a slot, shared by all nodes of this kind.
   struct Execs {
     PENSTOCK_HIDDEN explicit Execs(const LaunchContext&) {}
     PENSTOCK_HIDDEN ~Execs() {
@@ -213,7 +215,7 @@ class CudaGraph {
         if (of == whole) return ToStatus(cudaGraphLaunch(exec, stream), "launching a CUDA graph");
       }
       const detail::CaptureScope uncaptured;
-      std::erase_if(made, [](const auto& of) {  // of callables that are gone, and runs that have ended
+      std::erase_if(made, [](const auto& of) {  // drop those whose callable and runs are gone
         if (of.first.use_count() > 1) return false;
         (void)cudaGraphExecDestroy(of.second);
         return true;

@@ -1,7 +1,7 @@
-// When to stop waiting: a steady_clock time point, or a duration from now.
+// Deadline: when to stop waiting, as a steady_clock time point or a duration from now.
 //
-// Times saturate: a duration that is longer than the clock goes, infinity too, is no limit, and one that is negative
-// has already passed. So has one that is not a number, so that the mistake shows at once and does not hang.
+// Times saturate: a duration longer than the clock's range, infinity included, is no limit, and a negative one has
+// already passed. So has one that is not a number, so that the mistake shows immediately instead of hanging.
 #pragma once
 
 #include <chrono>
@@ -9,11 +9,11 @@
 namespace penstock {
 namespace detail {
 
-// The duration in nanoseconds, or the nearest that can be said; the least of all for what is not a number.
+// The duration in nanoseconds, saturated at both ends; the minimum for a duration that is not a number.
 template <class Rep, class Period>
 constexpr std::chrono::nanoseconds Saturated(std::chrono::duration<Rep, Period> duration) {
   using Nanoseconds = std::chrono::nanoseconds;
-  // A long double has room for all 64 bits of a whole number.
+  // A long double represents all 64-bit integers exactly.
   constexpr long double kUnit = 1e9L * static_cast<long double>(Period::num) / static_cast<long double>(Period::den);
   const long double count = static_cast<long double>(duration.count()) * kUnit;
   if (count >= static_cast<long double>(Nanoseconds::max().count())) return Nanoseconds::max();
@@ -21,7 +21,7 @@ constexpr std::chrono::nanoseconds Saturated(std::chrono::duration<Rep, Period> 
   return Nanoseconds(static_cast<Nanoseconds::rep>(count));
 }
 
-// `from` and so long after it, or the end, or the beginning, of what the clock can say.
+// `from` plus `by`, saturated at both ends of the clock's range.
 constexpr std::chrono::steady_clock::time_point After(std::chrono::steady_clock::time_point from,
                                                       std::chrono::nanoseconds by) {
   using TimePoint = std::chrono::steady_clock::time_point;

@@ -4,10 +4,10 @@
 //   PS_ASSIGN_OR_RETURN(ps::Run first, a.Launch(ia.Set(out, middle)));
 //   PS_ASSIGN_OR_RETURN(ps::Run second, b.Launch(ib.Set(in, middle).After(in, first)));
 //
-// It is bound to buffers declared kDevice. Runs that use one are in no order but the one that Bindings::After makes;
-// memory whose order Penstock is to keep is a State (state.h).
+// It is bound to buffers declared kDevice. Only Bindings::After orders runs that use the same DeviceBuffer; use a State
+// (state.h) for memory whose order Penstock should keep.
 //
-// Ownership: counted; bindings made from it, and runs, keep the memory. May outlive the Runtime handle.
+// Ownership: counted; bindings made from it, and runs, keep the memory alive. May outlive the Runtime handle.
 // Threads:   thread-compatible; different buffers are independent.
 #pragma once
 
@@ -22,11 +22,11 @@ class DeviceBuffer {
  public:
   using value_type = T;
   DeviceBuffer() = default;
-  // `block` owns memory for at least `size` elements on the device with that index in its runtime's list.
+  // `block` owns memory for at least `size` elements on the device with index `device` in the runtime's list.
   DeviceBuffer(std::shared_ptr<void> block, int64_t size, int device)
       : block_(std::move(block)), size_(size), device_(device) {}
 
-  T* data() const { return static_cast<T*>(block_.get()); }  // not for the host to dereference
+  T* data() const { return static_cast<T*>(block_.get()); }  // a device address: the host must not dereference it
   int64_t size() const { return size_; }  // elements
   int device() const { return device_; }  // index in the runtime's list; -1 if there is no memory
   // The owner of the memory; holding it keeps the memory alive.

@@ -2,10 +2,10 @@
 //
 // Each slot has its own device arena, pinned memory, streams and events, so N runs of the same graph overlap.
 //
-// One compiled for several devices (CompileOptions::devices) has slots on each. A launch goes to the device that will
-// be free first: of those with a free slot the one with the least of (runs in flight + 1) x mean time of its runs of
-// late / (slots x weight); so a slow device gets less, and nobody waits for it. Where the graph has KeyedStates, it
-// goes to the device that has those of its key.
+// An executable compiled for several devices (CompileOptions::devices) has slots on each. A launch goes to the device
+// that should be free first: among those with a free slot, the one with the smallest (runs in flight + 1) x recent mean
+// run time / (slots x weight). A slow device thus gets fewer runs and delays none of the others. If the graph has
+// KeyedStates, the launch goes to the device that holds the States of its key.
 //
 // Ownership: a handle; runs in flight keep what they need, so it may be dropped at any time.
 // Threads:   thread-safe: any thread may launch.
@@ -37,59 +37,61 @@ class PENSTOCK_EXPORT Executable {
  public:
   Executable() = default;
 
-  // Fresh bindings for this executable: flat, typed, to be reused.
+  // Makes fresh bindings for this executable: flat, typed and reusable.
   Bindings bindings() const;
 
-  // Starts a run with what `bindings` names now, waiting for a free slot until the deadline. The deadline is the run's
-  // too: work that has not drained by then is abandoned. InvalidArgument or FailedPrecondition: a binding is missing,
-  // too small, not pinned where it must be, or overlaps another; DeadlineExceeded: no slot came free;
-  // FailedPrecondition inside a host node or callback. Errors found later are the run's status.
+  // Starts a run with the current `bindings`, waiting for a free slot until the deadline. The deadline also applies to
+  // the run: work that has not drained by then is abandoned. InvalidArgument or FailedPrecondition: a binding is
+  // missing, too small, not pinned as required, or overlaps another; DeadlineExceeded: no slot became free;
+  // FailedPrecondition: called inside a host node or callback. Errors found later become the run's status.
   absl::StatusOr<Run> Launch(const Bindings& bindings, Deadline deadline = {});
-  // The same without waiting: ResourceExhausted when every slot is taken. Allowed inside host nodes and callbacks.
+  // The same without waiting: ResourceExhausted if every slot is taken. Allowed inside host nodes and callbacks.
   absl::StatusOr<Run> TryLaunch(const Bindings& bindings, Deadline deadline = {});
 
-  // A slot to fill and read in place (lease.h), waiting for a free one until the deadline. Graphs with kSlot buffers
-  // are launched by a lease only; others may be. Errors as for Launch.
+  // Acquires a slot to fill and read in place (lease.h), waiting for a free one until the deadline. Graphs with kSlot
+  // buffers must be launched through a lease; others may be. Errors as for Launch.
   absl::StatusOr<Lease> Acquire(Deadline deadline = {});
-  // The same without waiting: ResourceExhausted when every slot is taken. Allowed inside host nodes and callbacks.
+  // The same without waiting: ResourceExhausted if every slot is taken. Allowed inside host nodes and callbacks.
   absl::StatusOr<Lease> TryAcquire();
 
-  // What a launch with these bindings would do, as a graph of the platform's own (exported_graph.h). It takes a slot:
-  // ResourceExhausted when every one is taken. FailedPrecondition, with the node and the reason, for what needs a run
-  // around it: large memory that is not pinned, States, nodes that are in no graph; for plans without graphs
-  // (mode.h), kSlot buffers, host devices, and several devices (use On). Else as for Launch.
+  // Makes a platform graph of what a launch with these bindings would do (exported_graph.h). It takes a slot:
+  // ResourceExhausted if every one is taken. FailedPrecondition, with the node and the reason, for anything that needs
+  // a run around it: large unpinned memory, States, nodes that cannot be in a graph; also for plans without graphs
+  // (mode.h), kSlot buffers, host devices, and several devices (use On). Otherwise errors as for Launch.
   absl::StatusOr<ExportedGraph> Export(const Bindings& bindings);
 
-  int slots() const;  // of all devices
+  int slots() const;  // on all devices together
   int64_t launches() const;  // runs started so far
 
-  // The devices of its runs but for nodes with pins, as indices of the runtime's list.
+  // The devices that its runs use, apart from those of pinned nodes, as indices of the runtime's list.
   std::vector<int> devices() const;
-  // The part of it on one of them, with the same slots and States, to launch there. NotFound: it has none there.
+  // The part of this executable on one device, with the same slots and States, for launches there. NotFound: it
+  // has none there.
   absl::StatusOr<Executable> On(int device) const;
 
-  // A key's State of one declared by Graph::KeyedState, to be set, read and reset (state.h); made at first sight. It is
-  // the key's until Forget. InvalidArgument: a buffer that is none. ResourceExhausted: max_keys keys have one.
+  // The State of `key` for a buffer declared by Graph::KeyedState, to be set, read and reset (state.h). The first use
+  // of a key assigns it one, which it keeps until Forget. InvalidArgument: not such a buffer. ResourceExhausted:
+  // max_keys keys have one.
   template <class T>
   PENSTOCK_HIDDEN absl::StatusOr<State<T>> StateOf(BufferHandle<T> state, Key key) {
     auto record = FindState(state.graph(), state.index(), detail::TypeOf<T>(), key);
     if (!record.ok()) return record.status();
     return State<T>(*std::move(record));
   }
-  // Gives up all of the key's States, when the runs that use them have drained; they hold zeros for another key then.
-  // OK also where it has none. DeadlineExceeded: runs were still using one; the key keeps them all, but some may hold
-  // zeros already. FailedPrecondition inside a host node or callback.
+  // Takes all States from `key` once the runs that use them have drained, and zeroes them for another key. OK if it has
+  // none. DeadlineExceeded: runs were still using one; the key keeps them all, but some may be zeroed already.
+  // FailedPrecondition: called inside a host node or callback.
   absl::Status Forget(Key key, Deadline deadline = {});
 
-  // What the slots take of device and pinned memory; the same before, during and after runs.
+  // The device and pinned memory that the slots take; constant before, during and after runs.
   MemoryReport memory() const;
 
-  // How runs have been submitted so far, and why so; of all devices together, but for the first's mode and times.
+  // How runs have been submitted so far, and why; totals over all devices, but mode and times of the first only.
   SubmissionReport submission_report() const;
   // The name of submission_report() before 0.1.0.
   [[deprecated("renamed submission_report")]] SubmissionReport ledger() const { return submission_report(); }
 
-  // The plan, for people: one node a line, or a Graphviz digraph; of the first device.
+  // The first device's plan for human readers: as text with one node a line, or as a Graphviz digraph.
   std::string PlanText() const;
   std::string PlanDot() const;
 

@@ -1,25 +1,26 @@
-// ExportedGraph: what one launch of an executable would do, as a graph of the platform's own: for the application to
-// launch, to add to a graph or a capture of its own (AddToCapture in cuda.h), or to print:
+// ExportedGraph: what one launch of an executable would do, as a platform graph. The application may launch it, add it
+// to a graph or capture of its own (AddToCapture in cuda.h), or print it:
 //
 //   PS_ASSIGN_OR_RETURN(ps::ExportedGraph step, exec.Export(io));
 //   cudaGraphDebugDotPrint(ps::CudaGraphOf(step), "step.dot", cudaGraphDebugDotFlagsVerbose);
 //
-// It has the parameters and memory that the bindings named; other ones are another export. Of a slot's memory there is
-// one, so what is made of the graph runs once at a time; and nothing orders it with runs that touch the same bound
-// memory but what the application does.
+// It has the parameters and memory that the bindings named; other bindings need another export. It uses the memory of
+// one slot, so anything made of the graph must run once at a time, and only the application orders it with runs that
+// touch the same bound memory.
 //
-// Some edges between kernels are programmatic: cudaGraphGetEdges and its like want room for edge data, or refuse.
+// Some edges between kernels are programmatic, so cudaGraphGetEdges and similar calls fail unless they take edge data.
 //
-// Host nodes, asked for or not, are called by a thread of CUDA's, which other such calls of the device wait for: they
-// call nothing of CUDA's and launch nothing, and each takes about 20 us. What a run would do beside them comes behind.
-// One execution of a callable at a time, as always: so Host nodes of runs must not wait for work that has this graph in
-// it.
+// A CUDA thread calls its host nodes, whether a run would call them by hostcall or not, and other such calls on the
+// device wait for that thread. They must not call CUDA or launch anything, and each takes about 20 us. Work that a run
+// would do beside them comes after them. As always, a callable executes once at a time, so Host nodes of runs must not
+// wait for work that contains this graph.
 //
 // Ownership: owns the graph, and keeps alive what its nodes name: a slot, the executable, callables, and bound memory
-//            with a keep-alive. It must outlive the work of whatever was made of the graph: execs, graphs it is a child
-//            in. Copies share it. When the last one goes, so does the graph.
-// Threads:   thread-safe. The graph itself is used as CUDA has it.
-// Errors:    those of Host nodes by status(); what else fails while the application runs it is the application's.
+//            with a keep-alive. It must outlive the work of everything made of the graph: execs, and graphs that
+//            contain it as a child. Copies share it; the graph goes with the last one.
+// Threads:   thread-safe. CUDA's own rules apply to the graph itself.
+// Errors:    status() returns those of Host nodes; all others that occur while the application runs it are the
+//            application's.
 #pragma once
 
 #include <memory>
@@ -36,13 +37,13 @@ class GraphExport;
 
 class PENSTOCK_EXPORT ExportedGraph {
  public:
-  ExportedGraph() = default;  // of nothing
+  ExportedGraph() = default;  // has no graph
 
-  // The first failure of a Host node, which keeps later Host nodes from being called; other nodes go on. OK till then.
+  // The first failure of a Host node, or OK. After a failure no further Host nodes are called; other nodes go on.
   absl::Status status() const;
 
-  // A cudaGraph_t; <penstock/cuda.h> has it typed. Null where this was default-constructed.
-  // A temporary gives none away, since the graph goes with it.
+  // A cudaGraph_t; <penstock/cuda.h> has a typed version. Null if default-constructed. Not available on a temporary,
+  // since the graph goes with it.
   void* native_graph() const& { return native_; }
   void* native_graph() const&& = delete;
 

@@ -1,7 +1,7 @@
 // Shapes: how many elements a buffer or a node has in each of up to three dimensions, and boxes inside them.
 //
-// The order is the C order of arrays: slowest dimension first, so {height, width} and {depth, height, width}; the last
-// one is contiguous. A dimension is a constant or an integer parameter whose declared maximum sizes the memory.
+// Extents use the C order of arrays: slowest dimension first, as in {height, width} and {depth, height, width}; the
+// last one is contiguous. A dimension is a constant, or an integer parameter whose declared maximum sizes the memory.
 //
 // Threads: plain values.
 #pragma once
@@ -22,10 +22,10 @@ namespace penstock {
 // The most dimensions that a buffer or a node can have.
 PENSTOCK_HIDDEN inline constexpr int kMaxRank = 3;
 
-// One dimension: `value` elements, or the value of parameter `param` (then `value` is 0). One made from a handle that
-// was never set is no constant, but a mistake that Compile reports.
+// One dimension: `value` elements, or the value of parameter `param` (then `value` is 0). A Dim made from a
+// default-constructed handle is a mistake that Compile reports.
 struct Dim {
-  // Values of `param`: for a constant, and for a handle that was never set.
+  // Special values of `param`: for a constant, and for a default-constructed handle.
   PENSTOCK_HIDDEN static constexpr int32_t kConstant = -1, kUnset = -2;
 
   int64_t value = 0;  // the number of elements, if constant
@@ -37,7 +37,7 @@ struct Dim {
   template <std::integral I>
   Dim(I n) : value(static_cast<int64_t>(n)) {  // NOLINT: implicit
     if constexpr (std::is_unsigned_v<I>) {
-      if (value < 0) value = INT64_MAX;  // no number of elements either, but one that is refused as large
+      if (value < 0) value = INT64_MAX;  // still not an element count, but Compile refuses it as too large
     }
   }
   // A dimension that takes the value of an integer parameter at launch.
@@ -53,8 +53,8 @@ struct Dim {
 template <class T>
 concept DimLike = std::convertible_to<T, Dim>;
 
-// 1 to 3 dimensions. Negative sizes, parameters without a maximum and products over 2^62 bytes (where 0 counts as 1)
-// are mistakes that Compile reports.
+// One to three dimensions. Compile reports negative sizes, parameters without a maximum, and products over 2^62 bytes
+// (where 0 counts as 1) as mistakes.
 struct Extent {
   int rank = 1;
   std::array<Dim, kMaxRank> dims{};
@@ -69,13 +69,13 @@ struct Extent {
   friend bool operator==(const Extent&, const Extent&) = default;
 };
 
-// An extent whose rows begin `pitch` elements apart, as those of padded images and of tiles of larger ones do. Of two
-// or three dimensions; the slices of three lie side by side, as many rows apart as each has. Nobody reads or writes
-// what lies between the rows.
+// An extent of two or three dimensions whose rows begin `pitch` elements apart, as in padded images and tiles of
+// larger ones. Slices are contiguous: each begins `height` rows after the one before. The padding between rows is
+// never read or written.
 struct PitchedExtent {
-  Extent extent;  // the shape, without what lies between the rows
-  int64_t pitch = 0;  // at least as many as a row may have; 0: as many as it has
-  PitchedExtent() = default;  // by Pitched, so that {h, w} is always an Extent
+  Extent extent;  // the shape, without the padding between rows
+  int64_t pitch = 0;  // in elements, at least the longest row; 0: the length of a row
+  PitchedExtent() = default;  // use Pitched, so that {h, w} is always an Extent
 };
 inline PitchedExtent Pitched(const Extent& extent, int64_t pitch) {
   PitchedExtent pitched;
@@ -84,7 +84,8 @@ inline PitchedExtent Pitched(const Extent& extent, int64_t pitch) {
   return pitched;
 }
 
-// An extent with every parameter replaced by a value; unused leading entries of a lower rank are absent, not 1.
+// An extent with every parameter replaced by its value; leading entries that a lower rank does not use are
+// absent, not 1.
 struct Shape {
   int rank = 1;
   std::array<int64_t, kMaxRank> size{};
@@ -96,7 +97,7 @@ struct Shape {
     return n;
   }
   int64_t width() const { return size[static_cast<size_t>(rank - 1)]; }  // elements of the contiguous dimension
-  int64_t rows() const {  // product of the others
+  int64_t rows() const {  // product of the other dimensions
     int64_t n = 1;
     for (int i = 0; i + 1 < rank; ++i) n *= size[static_cast<size_t>(i)];
     return n;
@@ -112,15 +113,15 @@ struct Box {
   friend bool operator==(const Box&, const Box&) = default;
 };
 
-// A Box that takes little room where it is all of a buffer, as most are. Copies share it. (Here and in other public
-// headers no make_shared: g++ makes a unique symbol of the C++ library's of it, which keeps a plugin loaded for good.)
+// A Box that is compact when it covers a whole buffer, as most do. Copies share it. (Public headers avoid make_shared:
+// g++ turns a standard library symbol in it into a unique one, which keeps a plugin loaded for good.)
 class SharedBox {
  public:
   SharedBox() = default;
-  // Copies `box`, unless it is all of a buffer.
+  // Copies `box`, unless it covers a whole buffer.
   SharedBox(const Box& box)  // NOLINT: implicit
       : part_(box.whole ? nullptr : new Box(box)) {}
-  // Whether it is all of the buffer.
+  // Whether it covers the whole buffer.
   bool whole() const { return part_ == nullptr; }
   // The box; the reference is valid as long as this object.
   const Box& get() const { return part_ != nullptr ? *part_ : kAll; }
@@ -132,8 +133,8 @@ class SharedBox {
   std::shared_ptr<const Box> part_;
 };
 
-// Slice({y0, x0}, {h, w}): the h rows of w elements from row y0 and column x0 on. Constants must lie inside the buffer;
-// integer parameters are checked at launch.
+// Slice({y0, x0}, {h, w}): h rows of w elements, starting at row y0 and column x0. Constants must lie inside the
+// buffer; integer parameters are checked at launch.
 inline Box Slice(const Extent& offset, const Extent& size) { return {false, offset, size}; }
 
 // The position handed to a functor over a 2-D or 3-D extent. Over a 1-D extent it is a plain int64_t.

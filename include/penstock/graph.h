@@ -1,14 +1,14 @@
-// Graph: what to do, declared once. Buffers, parameters and nodes; nothing runs and no device is touched.
+// Graph: what to do, declared once as buffers, parameters and nodes. Declaring runs nothing and touches no device.
 //
-// Declaring never fails half-way: a mistake is kept with its source line, and Runtime::Compile returns all of them in
-// one Status. Edges come from the accesses, in declaration order (read after write, write after read, write after
-// write), and from NodeRef::After. Compile copies the graph, which may then be changed, moved or thrown away.
+// Declaring never fails half-way: the graph keeps each mistake with its source line, and Runtime::Compile returns all
+// of them in one Status. Edges come from the accesses in declaration order (read after write, write after read, write
+// after write), and from NodeRef::After. Compile copies the graph, which may then be changed, moved or destroyed.
 //
-// Ownership: the graph owns the callables it is given; an executable compiled from it shares them. A plugin whose
-//            callables they are is unloaded after both, and after Runtime::Shutdown (see
-//            docs/explanation/errors-and-process-life.md, "Unloading a plugin"). Handles and NodeRefs stay good when it
-//            is moved. What is declared on a graph that was moved from goes nowhere: Compile refuses that graph.
-// Threads:   single-threaded; different graphs may be declared by different threads at once.
+// Ownership: the graph owns its callables; an executable compiled from it shares them. Unload a plugin that contains
+//            such callables after both, and after Runtime::Shutdown (see docs/explanation/errors-and-process-life.md,
+//            "Unloading a plugin"). Handles and NodeRefs stay valid when the graph is moved. Compile refuses a graph
+//            that was moved from, and declarations on it are dropped.
+// Threads:   single-threaded; different threads may declare different graphs concurrently.
 #pragma once
 
 #include <memory>
@@ -40,11 +40,11 @@ struct KeyedStateOptions {
   int max_keys = 16;  // 1 to 65536
 };
 
-// As many threads as `n`, in blocks of 256 (or `block`).
+// One thread per element of `n`, in blocks of 256 (or `block`).
 inline KernelShape Threads(Dim n, uint32_t block = 256, uint32_t shared_bytes = 0) {
   return {true, n, {Dim(1), Dim(1), Dim(1)}, {block, 1, 1}, shared_bytes};
 }
-// Exactly this grid of blocks, {x, y, z} as CUDA has it.
+// Exactly this grid of blocks, as {x, y, z} in CUDA's order.
 inline KernelShape Blocks(std::array<Dim, 3> grid, std::array<uint32_t, 3> block, uint32_t shared_bytes = 0) {
   return {false, Dim(0), grid, block, shared_bytes};
 }
@@ -61,7 +61,7 @@ class PENSTOCK_EXPORT Graph {
   }
 
   // A value set at launch. T is trivially copyable; an integer with AtMost may be a dimension. Nodes take it by value,
-  // or read it in the memory of their device (OnDevice in access.h).
+  // or read it from their device's memory (OnDevice in access.h).
   template <class T>
   PENSTOCK_HIDDEN ParamHandle<T> Param(Name name) {
     return {serial(), AddParam(ParamOf<T>(std::move(name)))};
@@ -75,8 +75,8 @@ class PENSTOCK_EXPORT Graph {
   }
 
   // Memory bound at each launch: read, written, or both. It must outlive the run, unless the binding keeps it alive.
-  // `device`: of kDevice memory, where it is (the index in the runtime's list) when that is not the device of the first
-  // node that uses it, which then gets a copy.
+  // `device` is for kDevice memory: the index of its device in the runtime's list, if that is not the device of the
+  // first node that uses it; that node then gets a copy.
   template <class T>
   PENSTOCK_HIDDEN BufferHandle<T> Input(Name name, Extent extent, Where where = kHost, int device = -1) {
     return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInput, where, extent, 0, device))};
@@ -89,17 +89,17 @@ class PENSTOCK_EXPORT Graph {
   PENSTOCK_HIDDEN BufferHandle<T> InOut(Name name, Extent extent, Where where = kHost, int device = -1) {
     return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInOut, where, extent, 0, device))};
   }
-  // Memory that lives inside a run: kDevice or kPinned.
+  // Memory that exists only inside a run: kDevice or kPinned.
   template <class T>
   PENSTOCK_HIDDEN BufferHandle<T> Buffer(Name name, Extent extent, Where where = kDevice) {
     return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInternal, where, extent))};
   }
 
-  // The same with rows that lie apart, wherever the buffer is:
+  // The same with padded rows, in host and device memory:
   //   graph.Input<float>("image", ps::Pitched({h, w}, pitch));
-  // What is bound has the elements from the first to the last, pitch * (rows - 1) + w, or up to pitch * rows. A View
-  // has the pitch, slices and aliases keep it, a plain pointer tells no shape, and host callables take a View, not a
-  // span.
+  // The bound memory has the elements from the first to the last, pitch * (rows - 1) + w, or up to pitch * rows.
+  // A View has the pitch, slices and aliases keep it, a plain pointer has no shape, and host callables take a
+  // View, not a span.
   template <class T>
   PENSTOCK_HIDDEN BufferHandle<T> Input(Name name, const PitchedExtent& extent, Where where = kHost) {
     return {serial(), AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInput, where, extent.extent, extent.pitch))};
@@ -118,10 +118,10 @@ class PENSTOCK_EXPORT Graph {
             AddBuffer(BufferOf<T>(std::move(name), BufferRole::kInternal, where, extent.extent, extent.pitch))};
   }
 
-  // Another name for part of a buffer, or for all of it read as another element type. An alias has no memory: accesses
-  // through it are accesses of the buffer, and edges follow from them all the same. It cannot be bound. A buffer read
-  // as another type keeps its dimensions but the last, which holds as many elements as fit the row exactly; where that
-  // dimension is a parameter, or the buffer is itself a part of another, both types have one size.
+  // Another name for part of a buffer, or for all of it read as another element type. An alias has no memory: an access
+  // through it is an access to the buffer and produces the same edges. It cannot be bound. A buffer read as another
+  // type keeps all dimensions except the last, which holds as many elements as fit the row exactly; if that dimension
+  // is a parameter, or the buffer is itself part of another, both types must have the same size.
   template <class T>
   PENSTOCK_HIDDEN BufferHandle<T> Alias(Name name, BufferHandle<T> base, const Box& box) {
     return {serial(), AddAlias(BufferOf<T>(std::move(name), BufferRole::kInternal, kDevice, {}), base.graph(),
@@ -133,10 +133,10 @@ class PENSTOCK_EXPORT Graph {
                                base.index(), Box{})};
   }
 
-  // A State (state.h) for each key: a camera's background, a client's history. A launch uses those of the key that its
-  // bindings name; a key's States are made of zeros, on the device that its first launch goes to, and stay there. All
-  // max_keys of them are made by Compile, shared between its devices; Executable::StateOf is one of them, Forget makes
-  // room for another key. The extent is constant.
+  // One State (state.h) per key: a camera's background, a client's history. A launch uses the States of the key that
+  // its bindings name. A key's States start as zeros on the device of the key's first launch, and stay there. Compile
+  // makes all max_keys of them, spread over its devices; Executable::StateOf returns one, and Forget makes room for
+  // another key. The extent is constant.
   template <class T>
   PENSTOCK_HIDDEN BufferHandle<T> KeyedState(Name name, Extent extent, KeyedStateOptions options = {}) {
     BufferDecl decl = BufferOf<T>(std::move(name), BufferRole::kState, kDevice, extent);
@@ -144,17 +144,17 @@ class PENSTOCK_EXPORT Graph {
     return {serial(), AddBuffer(std::move(decl))};
   }
 
-  // A handle on a State in this graph, for what takes handles (Copy, Fill, Alias); in an access, name the State itself.
+  // A handle on a State in this graph, for calls that take handles (Copy, Fill, Alias); an access names
+  // the State itself.
   template <class T>
   PENSTOCK_HIDDEN BufferHandle<T> Use(const State<T>& state) {
     return {serial(), AddState(state.record())};
   }
 
-  // The elements of one box to another of the same shape (but for ones in front), in host memory or on a device, here
-  // or on another:
+  // Copies one box to another of the same shape (apart from leading dimensions of 1), in host memory or on any device:
   //   graph.Copy("tile", ps::Read(image, ps::Slice({y, x}, {256, 256})), ps::Write(tile));
-  // Boxes of one buffer must not meet. The copy goes to where the target lives: bound or pinned memory, or the device
-  // of the node.
+  // Boxes of one buffer must not overlap. The destination decides where the copy goes: to bound or pinned memory, or to
+  // the node's device.
   template <class T>
   PENSTOCK_HIDDEN NodeRef Copy(Name name, AccessOf<T, AccessMode::kRead> from, AccessOf<T, AccessMode::kWrite> to) {
     if (again_ != nullptr) return Ref(again_->Copy(name, from, to));
@@ -162,13 +162,13 @@ class PENSTOCK_EXPORT Graph {
     node.accesses = {AccessDeclOf(from), AccessDeclOf(to)};
     return AddNode(std::move(node));
   }
-  // All of a buffer to another of the same extent.
+  // Copies a whole buffer to another of the same extent.
   template <class T>
   PENSTOCK_HIDDEN NodeRef Copy(Name name, BufferHandle<T> from, BufferHandle<T> to) {
     return Copy(std::move(name), Read(from), Write(to));
   }
 
-  // Every element of the buffer, or of a box of it, becomes `value`, on the node's device. T has at most 16 bytes.
+  // Sets every element of a buffer, or of a box of it, to `value`, on the node's device. T has at most 16 bytes.
   //   graph.Fill("border", ps::Write(image, ps::Slice({0, 0}, {1, w})), 0.f);
   template <class T>
   PENSTOCK_HIDDEN NodeRef Fill(Name name, AccessOf<T, AccessMode::kWrite> to, std::type_identity_t<T> value) {
@@ -185,14 +185,14 @@ class PENSTOCK_EXPORT Graph {
     return Fill(std::move(name), Write(to), value);
   }
 
-  // Calls f(index, args...) for every index of the extent, in any order and at once. f is a trivially copyable functor
-  // with a const, PENSTOCK_HOST_DEVICE operator(); the index is an int64_t, Index2 or Index3 by the extent's rank, of
-  // which f takes one or several; an access arrives as View<T> (View<const T> when only read), a parameter as its
-  // value.
+  // Calls f(index, args...) for every index of the extent, in any order and concurrently. f is a trivially
+  // copyable functor with a const PENSTOCK_HOST_DEVICE operator(). The index is an int64_t, Index2 or Index3 by
+  // the extent's rank; f takes one or more of these. An access arrives as View<T> (View<const T> if only read), a
+  // parameter as its value.
   //
   // A generic functor (`auto i`) is compiled for the rank of an extent that is written as a list or as one dimension.
-  // The compiler does not know the rank of an Extent that is passed on: there f must compile for all ranks, or say by a
-  // constraint which it takes.
+  // The compiler does not know the rank of an Extent variable: f must then compile for all ranks, or be constrained to
+  // those it takes.
   template <class F, class... A, size_t kRank, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
   PENSTOCK_HIDDEN NodeRef ParallelFor(Name name, const Dim (&extent)[kRank], F f, A... args) {
     return AddParallelFor<kNvcc, static_cast<int>(kRank)>(std::move(name), detail::ExtentOf(extent), f, args...);
@@ -204,9 +204,9 @@ class PENSTOCK_EXPORT Graph {
     return AddParallelFor<kNvcc, kRank>(std::move(name), Extent(extent), f, args...);
   }
 
-  // A __global__ function. An access becomes a pointer (or a View, where the kernel takes one), a parameter must have
-  // the type the kernel takes, OnDevice of one becomes a pointer to it, a value is converted. Runs on host devices
-  // through NodeRef::HostFallback only.
+  // Launches a __global__ function. An access becomes a pointer (or a View, if the kernel takes one); a parameter must
+  // have the type the kernel takes; OnDevice of one becomes a pointer to it; a value is converted. Runs on host devices
+  // only through NodeRef::HostFallback.
   template <class... K, class... A>
   PENSTOCK_HIDDEN FallbackNode<K...> Kernel(Name name, void (*kernel)(K...), KernelShape shape, A... args) {
     static_assert(sizeof...(K) == sizeof...(A), "wrong number of kernel arguments");
@@ -225,9 +225,9 @@ class PENSTOCK_EXPORT Graph {
     return AddNode(std::move(node));
   }
 
-  // Library calls on a stream: f(LaunchContext&, args...) submits to foreign.native_stream() and returns void or
-  // Status. It is pure submission and repeatable. It gets a parameter by value, which a capture keeps, so that another
-  // one has it called again; or, OnDevice, a pointer to it. Runs on host devices through HostFallback only.
+  // Library calls on a stream: f(LaunchContext&, args...) submits to native_stream() of its context and returns void or
+  // Status. It must only submit, and be repeatable. It gets a parameter by value, which a capture keeps, so a new value
+  // means another call; or, with OnDevice, a pointer to it. Runs on host devices only through HostFallback.
   template <class F, class... A>
   PENSTOCK_HIDDEN FallbackNode<detail::PointerStoredT<A>...> Launch(Name name, F f, A... args) {
     static_assert(std::is_invocable_v<F&, LaunchContext&, detail::PointerStoredT<A>...>,
@@ -243,11 +243,11 @@ class PENSTOCK_EXPORT Graph {
     return AddNode(std::move(node));
   }
 
-  // A C++ callable on a worker thread: f(args...), where an access arrives as a span of host memory, or as a View where
-  // the callable takes one: that is for slices whose rows do not lie side by side. It may block and may fail (return
-  // Status or throw). It must not launch or wait for runs. Values and parameters of any size are passed. Workers block
-  // nearly all signals; a child process that is started here inherits that: reset its mask by sigprocmask before exec,
-  // or by posix_spawnattr_setsigmask.
+  // Runs a C++ callable on a worker thread: f(args...), where an access arrives as a span of host memory, or as a View
+  // if the callable takes one, as it must for slices whose rows are not adjacent. It may block, and may fail (return a
+  // Status or throw). It must not launch runs or wait for them. Values and parameters may have any size. Workers block
+  // nearly all signals, and child processes started here inherit that: reset the mask with sigprocmask before exec, or
+  // with posix_spawnattr_setsigmask.
   template <class F, class... A>
   PENSTOCK_HIDDEN NodeRef Host(Name name, F f, A... args) {
     static_assert(detail::IsHostInvocable<F, detail::ViewStoredT<A>...>(std::index_sequence_for<A...>()),
@@ -312,7 +312,7 @@ class PENSTOCK_EXPORT Graph {
     return AddNode(std::move(node));
   }
 
-  // An access to a State is one to the buffer that stands for it in this graph.
+  // An access to a State becomes an access to the buffer that stands for it in this graph.
   template <class T, AccessMode M>
   PENSTOCK_HIDDEN void ResolveState(AccessOf<T, M>& access) {
     if (access.state != nullptr) access.buffer = {serial(), AddState(access.state)};
@@ -345,13 +345,13 @@ class PENSTOCK_EXPORT Graph {
   NodeRef AddNode(NodeDecl node);
   void RefuseNull(const Name& name, const char* what);
 
-  // One that compares what is declared on it with that model.
+  // Makes a graph that compares declarations on it with that model.
   friend class runtime::GraphCacheCore;
   Graph(std::shared_ptr<Model> model, detail::DeclarationMatcher* again) : model_(std::move(model)), again_(again) {}
   NodeRef Ref(int32_t index) { return {model_.get(), index, again_}; }
 
   std::shared_ptr<Model> model_;  // never null
-  detail::DeclarationMatcher* again_ = nullptr;  // null where declarations are appended to the model
+  detail::DeclarationMatcher* again_ = nullptr;  // null if declarations are appended to the model
 };
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// GraphCache: a graph that is declared in every step, and replayed if it was declared before.
+// GraphCache: a graph that is declared in every step, and replayed if an equal one was declared before.
 //
 //   ps::GraphCache cache(runtime, {.limit = 8});
 //   for (const Batch& batch : batches) {
@@ -9,20 +9,20 @@
 //     }));
 //   }
 //
-// Launch calls the function with a graph that compares what is declared on it, in place, with graphs declared earlier.
-// Where names, types, extents, accesses, what is said about nodes (After, On, ...) and the order of all that are the
-// same, the executable of that graph runs, with what else the function gave: plain arguments, functors, patterns of
-// fills, host callables and host fallbacks. Nothing is allocated, locked or hashed for a node. Only a graph that equals
-// none is compiled. Functors and arguments are compared by their bytes; each run has the callables of its own step.
+// Launch calls the function with a graph that compares declarations in place with graphs declared earlier. If names,
+// types, extents, accesses, node options (After, On, ...) and the order of declarations are all the same, that graph's
+// executable runs with whatever else the function gave: plain arguments, functors, fill patterns, host callables and
+// host fallbacks. This allocates, locks and hashes nothing per node. Launch compiles only a graph that equals no
+// earlier one. Functors and arguments are compared by their bytes; each run uses the callables of its own step.
 //
-// The function may be called several times in one Launch, for each graph it is compared with and for one that is new,
-// and must declare and set the same each time: it moves nothing out of what it captures. It may return a Status; one
-// that is not OK, and what it throws, is Launch's.
+// One Launch may call the function several times: once for each graph it is compared with, and once for a new one. The
+// function must declare and set the same each time, so it must not move out of its captures. It may return a Status;
+// Launch returns that if it is not OK, and reports exceptions.
 //
-// Ownership: the executables, and in each of their slots what the callables captured, until the slot's next launch.
-//            Names that are no std::string must outlive the cache. Runs keep what they need, so it may be dropped at
-//            any time, and may outlive the runtime's handle.
-// Threads:   thread-compatible: one thread at a time. Runs are as thread-safe as any.
+// Ownership: owns the executables and, in each of their slots, what the callables captured, until the slot's next
+//            launch. Names that are not std::string must outlive the cache. Runs keep what they need, so the cache may
+//            be dropped at any time, and may outlive the runtime's handle.
+// Threads:   thread-compatible: one thread at a time. Its runs are thread-safe, as all runs are.
 // Errors:    see Launch.
 #pragma once
 
@@ -45,32 +45,32 @@ namespace penstock {
 
 // Options of the cache.
 struct GraphCacheOptions {
-  int limit = 8;  // executables that are kept, at least 1; while a new one is compiled there may be one more
-  CompileOptions compile{};  // of all of them. Where host fallbacks are checked, each launch compiles.
-  Name name = "step";  // of the graphs, for messages
+  int limit = 8;  // executables kept, at least 1; one more may exist while a new one is compiled
+  CompileOptions compile{};  // for all executables; with check_against_host every launch compiles
+  Name name = "step";  // the graphs' name in messages
 };
 
-// Since the cache was made.
+// Counts since the cache was made.
 struct GraphCacheCounts {
-  int64_t found = 0, compiled = 0;  // launches that found their executable, and executables made
+  int64_t found = 0, compiled = 0;  // launches that found their executable, and executables compiled
   int64_t evicted = 0;  // executables evicted to make room
-  int64_t calls = 0;  // of the function that declares
-  int64_t nodes_changed = 0;  // nodes of all runs with an argument, functor, pattern or callable that the slot had not
+  int64_t calls = 0;  // calls of the function that declares
+  int64_t nodes_changed = 0;  // nodes, over all runs, whose argument, functor, pattern or callable was not the slot's
 };
 
 class PENSTOCK_EXPORT GraphCache {
  public:
-  // Creates an empty cache that compiles for `runtime`. Launch returns mistakes in the options.
+  // Creates an empty cache that compiles for `runtime`. Launch reports mistakes in the options.
   explicit GraphCache(const Runtime& runtime, GraphCacheOptions options = {});
 
-  // Starts a run of what `declare(Graph&)` or `declare(Graph&, Bindings&)` declares, with what it sets in the bindings.
-  // What it does not set is as the last step with that graph left it. Waits for a free slot, or for an executable to
-  // evict (the least recently used without a run), until the deadline, which is the run's too.
+  // Starts a run of what `declare(Graph&)` or `declare(Graph&, Bindings&)` declares, with the bindings it sets.
+  // Anything it does not set keeps the value from the last step with that graph. Waits for a free slot, or for an
+  // executable to evict (the least recently used one without a run), until the deadline, which also applies to the run.
   //
-  // As of Runtime::Compile for a new graph, and of Executable::Launch. InvalidArgument: the limit is below 1, or the
-  // graph has kSlot buffers, which nobody could fill. DeadlineExceeded: too many runs were in flight, nothing was
-  // started. Internal: the function threw. FailedPrecondition: inside a host node, a callback or the function itself,
-  // or the function does not declare the same when it is called again.
+  // Errors are those of Runtime::Compile, for a new graph, and of Executable::Launch. InvalidArgument: the limit is
+  // below 1, or the graph has kSlot buffers, which nothing could fill. DeadlineExceeded: too many runs were in flight,
+  // and none was started. Internal: the function threw. FailedPrecondition: called inside a host node, a callback or
+  // the function itself, or the function declared something else when called again.
   template <class F>
   PENSTOCK_HIDDEN absl::StatusOr<Run> Launch(F&& declare, Deadline deadline = {}) {
     using Function = std::remove_reference_t<F>;
@@ -80,7 +80,7 @@ class PENSTOCK_EXPORT GraphCache {
 
   // What the cache has done so far.
   GraphCacheCounts counts() const;
-  // Of the executable that was launched last.
+  // The report of the executable launched last.
   SubmissionReport submission_report() const;
   // The name of submission_report() before 0.1.0.
   [[deprecated("renamed submission_report")]] SubmissionReport ledger() const { return submission_report(); }
@@ -107,7 +107,7 @@ class PENSTOCK_EXPORT GraphCache {
   std::shared_ptr<runtime::GraphCacheCore> core_;  // null: moved from
 };
 
-// The names of before 0.1.0.
+// The names before 0.1.0.
 using ReplayCache [[deprecated("renamed GraphCache")]] = GraphCache;
 using ReplayCacheOptions [[deprecated("renamed GraphCacheOptions")]] = GraphCacheOptions;
 using ReplayCacheCounts [[deprecated("renamed GraphCacheCounts")]] = GraphCacheCounts;

@@ -1,7 +1,7 @@
-// Typed handles on what a graph declares: parameters and buffers. What a node does to a buffer is in access.h.
+// Typed handles on a graph's parameters and buffers. access.h describes how nodes use a buffer.
 //
-// A handle is an index and the serial of its graph. It owns nothing, may outlive the graph, and is refused with a
-// Status (never followed) by anything that belongs to another graph.
+// A handle is an index and the serial number of its graph. It owns nothing and may outlive the graph. Another graph,
+// and whatever belongs to one, refuses it with a Status and never follows it.
 //
 // Threads: plain values.
 #pragma once

@@ -17,8 +17,8 @@ template <class T>
 class HostBuffer {
  public:
   HostBuffer() = default;
-  // `block` owns memory for at least `size` elements. `owner` is no more than held, by this buffer alone: so the
-  // runtime knows when only bindings and runs still have the block.
+  // `block` owns memory for at least `size` elements. Only this buffer holds `owner`, which does nothing else: its end
+  // tells the runtime that only bindings and runs still hold the block.
   HostBuffer(std::shared_ptr<void> block, int64_t size, std::shared_ptr<void> owner = nullptr)
       : block_(std::move(block)), owner_(std::move(owner)), size_(size) {}
   HostBuffer(HostBuffer&& other) noexcept
@@ -32,7 +32,7 @@ class HostBuffer {
 
   T* data() const { return static_cast<T*>(block_.get()); }
   int64_t size() const { return size_; }  // elements
-  // A temporary buffer gives no span away: it would outlive the memory.
+  // Not available on a temporary buffer, whose memory the span would outlive.
   std::span<T> span() const& { return {data(), static_cast<size_t>(size_)}; }
   std::span<T> span() const&& = delete;
   std::span<T> first(int64_t n) const& { return span().first(static_cast<size_t>(n)); }

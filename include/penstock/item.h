@@ -1,19 +1,19 @@
-// Item: one thing on its way through a pipeline, in the hands of one party at a time: who fills it, a stage, who takes
-// it out at the end.
+// Item: one thing on its way through a pipeline, in the hands of one party at a time: the producer that fills it, a
+// stage, or the consumer at the end.
 //
-// An item has a value of the pipeline's type, an id and a key for its user, bindings for each executable it passes,
-// and, of executables with kSlot buffers, the slot itself from its beginning to its end: it is filled and read in
-// place.
+// An item has a value of the pipeline's type, an id and a key for its user, and bindings for each executable it
+// passes. If an executable has kSlot buffers, the item also holds a slot from its beginning to its end, to be filled
+// and read in place.
 //
-//   auto frame = pipe.TryAcquire(ps::Key(camera));          // who fills it
+//   auto frame = pipe.TryAcquire(ps::Key(camera));          // the producer
 //   frame->Set(h, height).Set(w, width);
 //   camera.ReadInto(frame->span(raw));
 //   frame->Submit({.id = number, .deadline = 40ms});
 //   ...
 //   while (auto done = pipe.Pop()) Show(done.key(), done.span(edges));
 //
-// Ownership: moves only. One that was acquired and not submitted, or popped, goes back to its pipeline when it is
-//            dropped, and its place is free again, slot and all. It may outlive the pipeline's handle.
+// Ownership: move-only. When an item is dropped that was popped, or acquired but not submitted, it returns to its
+//            pipeline and frees its window slot and its slot. It may outlive the pipeline's handle.
 // Threads:   thread-compatible.
 #pragma once
 
@@ -45,21 +45,22 @@ PENSTOCK_HIDDEN inline constexpr int kAnyDevice = -1;
 // Options for one item, given when it is submitted.
 struct ItemOptions {
   uint64_t id = 0;  // for the user's own use
-  // The device its runs are to be on, as an index of the runtime's list. kAnyDevice: where its key has its States, or
-  // that will be free first. InvalidArgument: none of the stages' devices, or not that of the slot the item has.
+  // The device for its runs, as an index of the runtime's list. kAnyDevice: the device that has the States of
+  // its key, or the one that will be free first. InvalidArgument: no stage has that device, or the item's slot
+  // is on another one.
   int device = kAnyDevice;
   // An item that has not ended by then ends with DeadlineExceeded, wherever it is; its run is abandoned (run.h).
   Deadline deadline{};
 };
 
 namespace detail {
-// What Bindings::Set takes for a buffer.
+// The arguments that Bindings::Set takes for a buffer.
 template <class T, class... M>
 concept Settable =
     requires(Bindings& io, BufferHandle<T> buffer, M&&... memory) { io.Set(buffer, std::forward<M>(memory)...); };
 }  // namespace detail
 
-// An Item whose value's type is erased.
+// An Item with the type of its value erased.
 class PENSTOCK_EXPORT AnyItem {
  public:
   AnyItem() : status_(absl::FailedPreconditionError("this Item was default-constructed or moved from")) {}
@@ -73,20 +74,20 @@ class PENSTOCK_EXPORT AnyItem {
   }
   ~AnyItem();
 
-  // Whether there is an item. Where there is none, status() says why.
+  // Whether there is an item. If not, status() says why.
   explicit operator bool() const { return item_ != nullptr; }
 
-  // How it ended: OK, or its first failure. OK before.
+  // How it ended: OK, or its first failure. OK until then.
   absl::Status status() const;
   // The id given in ItemOptions; 0 before Submit.
   uint64_t id() const;
   // The key given to Push or Acquire.
   Key key() const;
-  // The device its run is on or was on last, as an index of the runtime's list; -1 before.
+  // The device of its current or last run, as an index of the runtime's list; -1 before its first run.
   int device() const;
 
-  // Sets what its run will use (bindings.h), of the executable whose graph has made the handle. Until the run begins;
-  // what is bound must stay as long as the item, and mistakes become its status.
+  // Sets what its run will use (bindings.h) for the executable whose graph made the handle. Allowed until the run
+  // begins. Bound memory must live as long as the item; mistakes become the item's status.
   template <class T>
   PENSTOCK_HIDDEN AnyItem& Set(ParamHandle<T> param, std::type_identity_t<T> value) & {
     BindingsOf(param.graph()).Set(param, value);
@@ -108,8 +109,8 @@ class PENSTOCK_EXPORT AnyItem {
     return std::move(Set(buffer, std::forward<M>(memory)...));
   }
 
-  // The memory of a buffer declared kSlot, as in lease.h. Empty for any other. The item has it, so a temporary one
-  // gives none away.
+  // The memory of a buffer declared kSlot, as in lease.h; empty for any other buffer. Not available on a temporary,
+  // since the memory belongs to the item.
   template <class T>
   PENSTOCK_HIDDEN std::span<T> span(BufferHandle<T> buffer) const& {
     const auto [data, elements] = Find(buffer.graph(), buffer.index(), detail::TypeOf<T>());
@@ -118,9 +119,9 @@ class PENSTOCK_EXPORT AnyItem {
   template <class T>
   PENSTOCK_HIDDEN std::span<T> span(BufferHandle<T> buffer) const&& = delete;
 
-  // Hands an acquired item to the pipeline; from then on it is empty. FailedPrecondition: it was not acquired, or the
-  // pipeline has been stopped or is gone; InvalidArgument or ResourceExhausted: it cannot be on the device named, or
-  // its key can have no more States. Then it stays as it is. Allowed inside stages and callbacks.
+  // Hands an acquired item to the pipeline, and leaves this object empty. FailedPrecondition: it was not acquired, or
+  // the pipeline has been stopped or is gone; InvalidArgument or ResourceExhausted: it cannot be on the device named,
+  // or no more States are left for its key. After an error the item stays here. Allowed inside stages and callbacks.
   absl::Status Submit(const ItemOptions& options = {});
 
  protected:
@@ -131,7 +132,7 @@ class PENSTOCK_EXPORT AnyItem {
   template <class T>
   friend class Pipeline;
   explicit AnyItem(absl::Status why) : status_(std::move(why)) {}
-  // `core` null: somebody else owns it.
+  // `core` null: the item is owned elsewhere.
   AnyItem(std::shared_ptr<runtime::PipelineCore> core, runtime::PipelineItem* item)
       : core_(std::move(core)), item_(item) {}
   template <class T, class... A>
@@ -147,10 +148,10 @@ class PENSTOCK_EXPORT AnyItem {
 
   std::shared_ptr<runtime::PipelineCore> core_;
   runtime::PipelineItem* item_ = nullptr;
-  absl::Status status_;  // of none
+  absl::Status status_;  // why there is no item
 };
 
-// What items have for a value whose users keep everything in slots, or under ids.
+// The value type for users who keep everything in slots, or elsewhere by id.
 struct NoValue {};
 
 template <class T = NoValue>
@@ -160,8 +161,8 @@ class Item : public AnyItem {
   // Wraps an item of a pipeline whose values have type T.
   explicit Item(AnyItem item) : AnyItem(std::move(item)) {}
 
-  // Stays at one address while the item is in the pipeline, so runs may use memory inside it. There is one. That of a
-  // temporary item is moved out.
+  // The value stays at one address while the item is in the pipeline, so runs may use memory inside it. The item must
+  // not be empty. On a temporary item the value is moved out.
   T& value() const& { return *static_cast<T*>(AnyItem::value()); }
   T value() && { return std::move(value()); }
   T* operator->() const { return &value(); }

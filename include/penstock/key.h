@@ -1,6 +1,6 @@
-// Key: what launches, or items of a pipeline, of one source have in common: a camera, a client, an account.
+// Key: identifies the common source of launches or pipeline items: a camera, a client, an account.
 //
-// A graph with a KeyedState (graph.h) has one State for each key; Order::kPerKey keeps the order of a key's items.
+// A graph with a KeyedState (graph.h) has one State per key; Order::kPerKey keeps the order of each key's items.
 //
 // Threads: a plain value.
 #pragma once

@@ -1,8 +1,8 @@
 // Lease: a slot of an executable, to be filled and read in place.
 //
-// Buffers declared kSlot have their memory in the slot: pinned, so that copies to and from devices go at full speed,
-// and touched by nobody but the run and whoever has the lease. A producer writes its data there, launches, and a
-// consumer reads the results there; no host copy lies between.
+// Buffers declared kSlot have their memory in the slot. It is pinned, so that copies to and from devices run at full
+// speed, and only the run and the holder of the lease touch it. A producer writes its data there and launches, and a
+// consumer reads the results there, without a host copy in between.
 //
 //   PS_ASSIGN_OR_RETURN(ps::Lease slot, exec.Acquire());
 //   camera.ReadInto(slot.span(raw));
@@ -10,11 +10,11 @@
 //   PS_RETURN_IF_ERROR(run.Wait());
 //   screen.Show(slot.span(edges));
 //
-// What an Input or InOut holds when a lease begins is not known: it is the next run's first contents.
+// The contents of an Input or InOut are unspecified when a lease begins: they are whatever the next run starts from.
 //
-// Ownership: the slot goes back when the lease is gone and its run has drained. A lease may outlive the handles of its
-//            executable and runtime, its spans may not outlive the lease.
-// Threads:   thread-compatible. While a run is in flight the memory is the run's.
+// Ownership: the slot is returned when the lease is gone and its run has drained. A lease may outlive the handles of
+//            its executable and runtime; its spans must not outlive the lease.
+// Threads:   thread-compatible. While a run is in flight the memory belongs to the run.
 #pragma once
 
 #include <cstddef>
@@ -38,18 +38,18 @@ struct RunSlot;
 
 class PENSTOCK_EXPORT Lease {
  public:
-  Lease() = default;  // of nothing: its spans are empty and Launch refuses it
+  Lease() = default;  // holds no slot: its spans are empty and Launch refuses it
   Lease(Lease&& other) noexcept : core_(std::move(other.core_)), slot_(std::exchange(other.slot_, nullptr)) {}
-  Lease& operator=(Lease other) noexcept {  // the slot it had goes back
+  Lease& operator=(Lease other) noexcept {  // returns the slot it held
     std::swap(core_, other.core_);
     std::swap(slot_, other.slot_);
     return *this;
   }
   ~Lease();
 
-  // The slot's memory of a buffer declared kSlot, for its declared maximum: a run uses the first elements, as many as
-  // its extent has then, its rows side by side or their pitch apart. Empty for any other buffer. A temporary lease
-  // gives none away.
+  // The slot's memory of a buffer declared kSlot, at its declared maximum size: a run uses its first elements, as many
+  // as its extent has then, with rows adjacent or a pitch apart. Empty for any other buffer. Not available on a
+  // temporary lease.
   template <class T>
   PENSTOCK_HIDDEN std::span<T> span(BufferHandle<T> buffer) const& {
     const Memory memory = Find(buffer.graph(), buffer.index(), detail::TypeOf<T>());
@@ -58,9 +58,9 @@ class PENSTOCK_EXPORT Lease {
   template <class T>
   PENSTOCK_HIDDEN std::span<T> span(BufferHandle<T> buffer) const&& = delete;
 
-  // Starts a run in this slot, with bindings for everything but the kSlot buffers; as Executable::Launch otherwise, but
-  // for the slot it need not wait, so it is allowed inside host nodes and callbacks. FailedPrecondition while the run
-  // before is in flight.
+  // Starts a run in this slot, with bindings for everything except the kSlot buffers. Otherwise as Executable::Launch,
+  // but it need not wait for a slot, so it is allowed inside host nodes and callbacks. FailedPrecondition: the previous
+  // run is still in flight.
   absl::StatusOr<Run> Launch(const Bindings& bindings, Deadline deadline = {});
 
  private:

@@ -1,4 +1,4 @@
-// How much a runtime says. Every message has a level; those below the runtime's own level are dropped.
+// The level of a log message. A runtime drops messages below its own level.
 #pragma once
 
 #include <cstdint>

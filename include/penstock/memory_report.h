@@ -1,10 +1,10 @@
-// MemoryReport: what an executable takes of each device's memory and of pinned memory, known before its first run. What
-// Executable::memory() returns.
+// MemoryReport: the device and pinned memory that an executable takes, known before its first run.
+// Executable::memory() returns it.
 //
-// An executable has one arena a slot in each place. It is planned for the declared maxima and does not grow. What lives
-// outside it is not counted here: bound memory, States, what the runtime has for all executables together, and of
-// graphs (mode.h) 512 bytes and the parameters on the device and some pinned ones a slot, beside what CUDA keeps of
-// them.
+// An executable has one arena per slot in each place, planned for the declared maxima; it never grows. The report
+// leaves out memory outside the arenas: bound memory, States, and what the runtime holds for all executables together.
+// For graphs (mode.h) it also leaves out, per slot, 512 bytes and the parameters on the device and some pinned ones,
+// and CUDA's own memory for them.
 //
 // Threads: plain values.
 #pragma once
@@ -21,23 +21,23 @@ struct PENSTOCK_EXPORT MemoryReport {
   // The memory that all slots take in one place.
   struct Arena {
     std::string where;  // "cuda:0", or "pinned"
-    int64_t slot_bytes = 0;  // of one slot
-    int64_t all_bytes = 0;  // of all slots, of all devices that have some there
-    // The most bytes that hold something at once where one slot's nodes run one after another in the plan's order. What
-    // the arena has beyond is the price of packing and of nodes that may run at the same time.
+    int64_t slot_bytes = 0;  // in one slot
+    int64_t all_bytes = 0;  // in all slots, on all devices that have some there
+    // The most bytes in use at any time if a slot's nodes ran one after another in the plan's order. The arena's excess
+    // over this is the price of packing and of nodes that may run concurrently.
     int64_t peak_bytes = 0;
   };
   // The part of a slot's memory that one buffer takes.
   struct Piece {
-    std::string name;  // of the buffer
+    std::string name;  // the buffer's name
     std::string where;  // as in Arena
-    int64_t bytes = 0;  // of one slot
+    int64_t bytes = 0;  // in one slot
   };
 
-  std::string graph;  // its name
+  std::string graph;  // the graph's name
   int slots = 0;  // on each device
   std::vector<Arena> arenas;  // pinned memory first, then each device in use
-  std::vector<Piece> largest;  // of one slot: at most 8, the largest first
+  std::vector<Piece> largest;  // in one slot: at most 8, the largest first
 
   // The same as a table.
   std::string Text() const;

@@ -8,27 +8,26 @@
 namespace penstock {
 
 enum class Mode : uint8_t {
-  // A call of the driver for each node, on streams.
+  // Submits each node to a stream with a driver call of its own.
   kStream,
-  // CUDA graphs, one behind the other: the nodes between two host nodes are one graph, made by Compile and launched as
-  // a whole; a launch sets what differs from the one before. Fast to submit where there are many small nodes.
+  // Submits CUDA graphs one after another: the nodes between two host nodes form one graph, which Compile makes; a
+  // launch updates what differs from the previous one and launches the graph as a whole. Submits many small nodes fast.
   //
-  // The callable of a Launch node is called to be captured: by Compile, once a slot, where its arguments are known
-  // then, else by the first launch in the slot; and again by each launch with another argument. Where it cannot be
-  // captured, Compile or Launch returns why. Graphs are parted where a State that the graph writes, or device memory
-  // that is bound, is touched first and last, and by copies between devices; who writes a State that is only read waits
-  // for the whole graph around it. What one waits for, an event given to Bindings::After too, all behind it wait for.
-  // Plans on several devices or with PENSTOCK_SYNC are submitted on streams all the same.
-  // Executable::submission_report()
-  // says what became of it and why. With a trace the graphs have more nodes, which time the others (trace.h). Compile
-  // waits until the device has the graphs, whatever else it has to do.
+  // Compile calls the callable of a Launch node once per slot to capture it, if its arguments are known by then;
+  // otherwise the slot's first launch does. Each launch with another argument captures it again. If the callable
+  // cannot be captured, Compile or Launch returns the reason. Graphs are split at the first and last touch of bound
+  // device memory and of a State that the graph writes, and at copies between devices; a writer of a State that is
+  // only read waits for the whole graph around the read. Graphs run in order: whatever delays one, such as an event
+  // passed to Bindings::After, delays all later ones. Plans on several devices or with PENSTOCK_SYNC are submitted on
+  // streams nevertheless. Executable::submission_report() tells which way was taken and why. A trace adds nodes to
+  // the graphs that time the others (trace.h). Compile waits until the graphs are on the device, whatever else the
+  // device is doing.
   kGraph,
-  // The faster of the two, found out on the first runs: these use either in turns, a few dozen in all, and from then on
-  // nothing changes any more. Compile makes the graphs as for kGraph, but waits for nothing: the device gets them with
-  // their first launch. Where they have lost they are given back. Launch
-  // nodes that cannot be captured are submitted by themselves; where it is a launch that finds out, runs are submitted
-  // on streams from then on. With a trace all runs are, since timed ones are no fair trial. The submission_report says
-  // why.
+  // Keeps the faster of the two, found on the first runs: these use both in turn, a few dozen in all, and the choice is
+  // final. Compile makes the graphs as for kGraph but waits for nothing: the first launch of each uploads it. Graphs
+  // that lose are freed. Launch nodes that cannot be captured are submitted on their own; if this shows only at a
+  // launch, later runs are submitted on streams. With a trace all runs are, because timed runs make no fair comparison.
+  // The submission_report gives the reason.
   kAuto
 };
 

@@ -1,7 +1,7 @@
-// A name given by the user together with the place in the source that gave it.
+// Name: a name given by the user, with the source line that gave it.
 //
-// `Name` is what every declaring function takes first. It converts from a string literal and picks up the caller's
-// file and line on the way: a defaulted std::source_location could not follow a parameter pack.
+// Every declaring function takes a `Name` first. It converts from a string literal and records the caller's file and
+// line: a defaulted std::source_location could not follow a parameter pack.
 //
 // Ownership: borrows the text of a `const char*`, which must be a literal or outlive the graph; copies a std::string.
 //            Null is the empty name, which Compile refuses like any other empty one.
@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-// A place in the user's source. `file` is a string literal.
+// A line in the user's source. `file` is a string literal.
 struct SourceLine {
   const char* file = "";
   int line = 0;

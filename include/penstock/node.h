@@ -1,10 +1,9 @@
-// What Graph returns for a node: where to say more about it.
+// NodeRef: a handle on a node, returned by Graph, through which to set the node's options.
 //
 //   graph.Kernel(...).HostFallback(ReluOnHost).After(other).On(1);
 //
-// Ownership: a handle, to be copied: refers to the node inside its graph and must not be used after the graph is gone.
-//            What is said about a node returns the handle by value, so `auto& n = graph.Host(...).On(1)` does not
-//            compile.
+// Ownership: a copyable handle: refers to the node inside its graph and must not be used after the graph is gone.
+//            Setters return the handle by value, so `auto& n = graph.Host(...).On(1)` does not compile.
 // Threads:   as the graph.
 #pragma once
 
@@ -22,25 +21,25 @@ namespace penstock {
 
 class PENSTOCK_EXPORT NodeRef {
  public:
-  // Runs after `other` has ended, whatever data they use. `other` is a node of the same graph.
+  // Runs the node after `other` has ended, whatever data they use. `other` is a node of the same graph.
   NodeRef After(const NodeRef& other);
-  // Runs on this device, an index into the runtime's device list.
+  // Runs the node on this device, an index of the runtime's device list.
   NodeRef On(int device);
-  // Lower numbers run first where the device can choose; 0 is the default.
+  // Lower numbers run first if the device has a choice; 0 is the default.
   NodeRef Priority(int priority);
-  // At most k executions of this node's callable at once over all slots; 1 is the default.
+  // Allows at most k concurrent executions of this node's callable over all slots; 1 is the default.
   NodeRef Concurrency(int k);
-  // Of a Host node: it does not fail and waits for nothing. So what follows it is submitted ahead and waits on the
-  // device, where a kernel of one thread asks for the call and waits for its end; the run is not parted there. If it
-  // fails nonetheless the run does, but what follows has had what it left. A device has room for 32 such nodes
-  // that wait at once. Infallible: a worker calls it. Inline: the thread that watches for questions does, at once, so
-  // it takes 100 us at most; nothing else that is asked is answered meanwhile. Neither may call CUDA.
+  // For a Host node: promises that the callable neither fails nor waits. The run is then not cut there: later nodes are
+  // submitted early, and a kernel of one thread requests the call on the device and waits for its end. If the callable
+  // fails nevertheless, the run fails too, but later nodes have already used its output. A device has room for 32 such
+  // nodes that wait at the same time. Infallible: a worker calls it. Inline: the hostcall poller calls it itself, so it
+  // should take at most 100 us; other hostcalls wait meanwhile. Neither may call CUDA.
   NodeRef Infallible() { return Asked(HostWay::kHostcallWorker); }
   NodeRef Inline() { return Asked(HostWay::kHostcallInline); }
-  // Lets the output take the bytes of the input where nobody needs the input after this node; else it changes nothing,
-  // and the plan's notes say why. Without it a node's inputs and outputs never share bytes. The node says that it has
-  // read element i of the input, counted row by row, before it writes element i of the output, and that nobody else
-  // reads it: what most functors of one index do. Both are read or written as wholes, each by one access.
+  // Lets the output take over the input's bytes if the input is not needed after this node; otherwise it has no effect,
+  // and the plan's remarks say why. Without it a node's inputs and outputs never share bytes. It promises that the node
+  // reads element i of the input, counted row by row, before it writes element i of the output, and that nothing else
+  // reads that element, as in most functors of one index. Each buffer must be accessed as a whole, by one access.
   template <class T, class U>
   PENSTOCK_HIDDEN NodeRef InPlace(BufferHandle<T> input, BufferHandle<U> output) {
     return InPlace({input.index(), output.index(), input.graph(), output.graph()});
@@ -68,11 +67,11 @@ class PENSTOCK_EXPORT NodeRef {
  private:
   Model* model_;
   int32_t index_;
-  detail::DeclarationMatcher* again_;  // null where the graph is declared for the first time
+  detail::DeclarationMatcher* again_;  // null if the graph is declared for the first time
 };
 
-// A node whose device code has no meaning on the host: a host fallback says what it computes. `Args` are what the
-// device code takes.
+// A node whose device code cannot run on the host: a host fallback computes the same there. `Args` are the arguments of
+// the device code.
 template <class... Args>
 class FallbackNode : public NodeRef {
  public:

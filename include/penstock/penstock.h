@@ -1,4 +1,4 @@
-// Everything of Penstock that needs no CUDA header.
+// All of Penstock that needs no CUDA header.
 #pragma once
 
 #include "penstock/await.h"

@@ -8,21 +8,21 @@
 //   return pipe.Run(NextPhoto, Done);                                // pull
 //   pipe.Push(photo); ... while (auto photo = pipe.Pop()) ...        // or push
 //
-// Everything is bounded by one number, the *window*: the places for items, from Push or Acquire until the popped item
-// is dropped, or the sink returns. With nobody taking items out exactly so many go in, then no more. Inside an item
-// never waits for room, so no speeds of stages can lock each other up.
+// One number bounds everything: the *window*, the number of window slots, each held from Push or Acquire until the
+// popped item is dropped or the sink returns. If no items are taken out, exactly that many go in. Once inside, an item
+// never waits for space, so stages cannot deadlock, whatever their speeds.
 //
-// Ownership: a movable handle. Destroying it cancels what is under way and waits until that has ended; items that
-//            others hold may be dropped later. Inside a stage, sink or callback it does not wait: what is under way
-//            ends, and is freed, after it has returned.
-// Threads:   thread-safe. Stages have threads of their own; what is before a run (its Set function), and the runs
-//            themselves, are pushed on by whoever is in a call here, and by the runtime's threads else.
-// Ordering:  Order. Runs of executables whose graphs name a State begin in that order too, so what they leave in it
-//            does not depend on the number of threads or slots.
-// Errors:    of an item: its status, with the stage and its line; exceptions of stages become Internal. Of the whole:
-//            status(), and what Run and Drain return. Create: InvalidArgument. Calls that wait: FailedPrecondition
-//            inside a stage, host node or callback, where they could wait for themselves; TryPush, TryAcquire and
-//            Submit do not.
+// Ownership: a movable handle. Destroying it cancels the work in progress and waits for its end; items that others hold
+//            may be dropped later. Inside a stage, sink or callback it does not wait: the work ends, and is freed,
+//            after that has returned.
+// Threads:   thread-safe. Host stages have their own threads. Callers of this class, and otherwise the runtime's
+//            threads, drive the runs and what precedes them (their Set functions).
+// Ordering:  see Order. Runs of executables whose graphs name a State begin in that order too, so the State's contents
+//            do not depend on the number of threads or slots.
+// Errors:    an item's: its status, with the stage and its line; exceptions of stages become Internal. The pipeline's:
+//            status(), and the results of Run and Drain. Create: InvalidArgument. Calls that wait return
+//            FailedPrecondition inside a stage, host node or callback, where they could wait for themselves; TryPush,
+//            TryAcquire and Submit never wait.
 #pragma once
 
 #include <chrono>
@@ -44,55 +44,54 @@
 
 namespace penstock {
 
-// In what order ended items come out: as they were submitted, or as they are ready, or as submitted among those of a
-// key.
+// The order in which ended items come out: as submitted, as they become ready, or as submitted within each key.
 enum class Order : uint8_t { kInOrder, kAsReady, kPerKey };
 PENSTOCK_HIDDEN inline constexpr Order kInOrder = Order::kInOrder, kAsReady = Order::kAsReady, kPerKey = Order::kPerKey;
 
-// What a new item does when every place is taken: wait (TryPush and TryAcquire: be refused), or take that of the oldest
-// item that nobody is working on, which is gone and only counted.
+// What a new item does when every window slot is taken: wait (TryPush and TryAcquire: be refused), or replace the
+// oldest item that no stage is working on, which is dropped and only counted.
 enum class WhenFull : uint8_t { kWait, kDropOldest };
 PENSTOCK_HIDDEN inline constexpr WhenFull kWait = WhenFull::kWait, kDropOldest = WhenFull::kDropOldest;
 
-// What an item that fails means for the others: nothing, or that the pipeline fails with it.
+// What a failed item does to the others: nothing, or fail the whole pipeline.
 enum class OnError : uint8_t { kSkip, kFail };
 PENSTOCK_HIDDEN inline constexpr OnError kSkip = OnError::kSkip, kFail = OnError::kFail;
 
 // Options of Pipeline::Create.
 struct PipelineOptions {
-  int slots_per_device = 3;  // of the graph that Create is given
-  int window = 0;  // places for items; 0: twice the threads and slots of all stages
-  Order order = kInOrder;  // in which ended items come out
-  WhenFull when_full = kWait;  // what a new item does when every place is taken
+  int slots_per_device = 3;  // for the graph that Create is given
+  int window = 0;  // number of window slots; 0: twice the threads and slots of all stages
+  Order order = kInOrder;  // the order in which ended items come out
+  WhenFull when_full = kWait;  // what a new item does when every window slot is taken
   OnError on_error = kSkip;  // what a failed item means for the others
-  int retries = 0;  // how often a stage is tried again with an item that it has failed
-  // Called with the key of an item whose run has failed and left a State poisoned (state.h), with no run of that stage
-  // in flight: sets or resets it (Executable::StateOf the key); then the stage goes on. May wait for States, but not
-  // for the pipeline. A failure, or none to call: the pipeline fails.
+  int retries = 0;  // how often a stage is retried with an item that failed in it
+  // Called with the key of an item whose run failed and left a State poisoned (state.h), while no run of that stage is
+  // in flight. It sets or resets the State (Executable::StateOf the key); then the stage resumes. It may wait for
+  // States, but not for the pipeline. If it fails or is empty, the pipeline fails.
   std::function<absl::Status(Key)> reset{};
-  // Called about so often with what stats() says, on a thread of its own, while the pipeline lives.
+  // Called at about this interval with stats(), on a thread of its own, while the pipeline lives.
   std::function<void(const PipelineStats&)> progress{};
   std::chrono::milliseconds progress_every{1000};  // must be positive
 };
 
-// A Pipeline whose items' type is erased.
+// A Pipeline with the type of its items' values erased.
 class PENSTOCK_EXPORT AnyPipeline {
  public:
-  // Nothing more comes in; what is inside goes on. Push, Acquire and Submit are refused from now on.
+  // Closes the pipeline to new items and lets those inside finish. Push, Acquire and Submit are refused from now on.
   void Stop();
-  // Stop, and waits until every item has ended; those may still be popped. DeadlineExceeded: some had not; they go on.
-  // Else status().
+  // Stops, and waits until every item has ended; these may still be popped. DeadlineExceeded: some had not ended; they
+  // go on. Otherwise returns status().
   absl::Status Drain(Deadline deadline = {});
-  // Stop, and ends every item that has not: runs are cancelled, stages that have begun run to their end. The items come
-  // out with Cancelled. Returns at once; may be called anywhere.
+  // Stops, and ends every item that has not ended: cancels its run, or lets a stage that has begun finish. The items
+  // come out with Cancelled. Returns immediately; may be called anywhere.
   void Cancel();
 
-  // OK, or what has failed the pipeline: the first item that failed under OnError::kFail, a poisoned State, a dead
-  // device.
+  // OK, or what made the pipeline fail: the first item to fail under OnError::kFail, a poisoned State, or
+  // a dead device.
   absl::Status status() const;
   // Counters since the pipeline was made, and its state now.
   PipelineStats stats() const;
-  // The number of places for items.
+  // The number of window slots.
   int window() const;
 
  protected:
@@ -100,7 +99,7 @@ class PENSTOCK_EXPORT AnyPipeline {
                                             PipelineOptions options);
   AnyItem Pop(Deadline deadline);
   absl::StatusOr<AnyItem> Acquire(Key key, int device, Deadline deadline, bool wait);
-  // `pull`: puts a value into an item, or says that there are no more.
+  // `pull` puts a value into an item, or returns false when there are no more.
   absl::Status Run(const std::function<bool(AnyItem&)>& pull, const std::function<void(AnyItem&)>& sink);
 
  private:
@@ -123,7 +122,7 @@ class Pipeline : public AnyPipeline {
     if (!made.ok()) return made.status();
     return Pipeline(*std::move(made));
   }
-  // One graph, on each of the runtime's devices.
+  // Runs one graph on each of the runtime's devices.
   PENSTOCK_HIDDEN static absl::StatusOr<Pipeline> Create(Runtime& runtime, const Graph& graph,
                                                          PipelineOptions options = {}) {
     auto stages = detail::StagesOfGraph(runtime, graph, options.slots_per_device);
@@ -133,18 +132,18 @@ class Pipeline : public AnyPipeline {
     return Pipeline(*std::move(made));
   }
 
-  // Hands a value in, waiting for a place until the deadline. Where that fails the value stays the caller's.
+  // Hands a value in, waiting for a window slot until the deadline. On an error the value stays with the caller:
   // DeadlineExceeded, FailedPrecondition (stopped), or status() of a pipeline that has failed.
   absl::Status Push(T&& value, Key key = {}, const ItemOptions& item = {}, Deadline deadline = {}) {
     return PushInto(AnyPipeline::Acquire(key, item.device, deadline, /*wait=*/true), std::move(value), item);
   }
-  // The same without waiting: ResourceExhausted when every place is taken.
+  // The same without waiting: ResourceExhausted if every window slot is taken.
   absl::Status TryPush(T&& value, Key key = {}, const ItemOptions& item = {}) {
     return PushInto(AnyPipeline::Acquire(key, item.device, Deadline(), /*wait=*/false), std::move(value), item);
   }
 
-  // A place, to be filled and submitted, with a value made by T(). `device`: as ItemOptions says, of the slots that the
-  // item has from now on. Errors as for Push and TryPush.
+  // Takes a window slot, as an item to fill and submit whose value is T(). `device` is as in ItemOptions, for the
+  // executable slots that the item takes now. Errors as for Push and TryPush.
   absl::StatusOr<Item<T>> Acquire(Key key = {}, Deadline deadline = {}, int device = kAnyDevice) {
     return Filled(AnyPipeline::Acquire(key, device, deadline, /*wait=*/true));
   }
@@ -152,18 +151,20 @@ class Pipeline : public AnyPipeline {
     return Filled(AnyPipeline::Acquire(key, device, Deadline(), /*wait=*/false));
   }
 
-  // The next item that has ended, waiting for one until the deadline. None: its status is OutOfRange when all items of
-  // a stopped pipeline have been popped, DeadlineExceeded, or FailedPrecondition inside a stage or callback.
+  // Returns the next item that has ended, waiting for one until the deadline. If there is none, its status is
+  // OutOfRange when all items of a stopped pipeline have been popped, DeadlineExceeded, or FailedPrecondition inside a
+  // stage or callback.
   Item<T> Pop(Deadline deadline = {}) { return Item<T>(AnyPipeline::Pop(deadline)); }
 
-  // Takes items from `source` until it has no more, and hands those that have ended to `sink`: both on the calling
-  // thread, one at a time, neither while the other could wait for it. Returns when the sink has seen every item that
-  // was not dropped: status(), or Internal where one of the two threw (InvalidArgument: one is empty): a source that
-  // does ends the stream, a sink cancels what is under way and is not called again. An item that is refused
-  // (KeyedState: no State is left) ends the stream too, with that error. The sink sees a refused item last, with the
-  // reason; so too one that the source gave while the pipeline failed or was stopped. Stops the pipeline. `key`: that
-  // of a value; not where items have slots on several devices before the value is there (kSlot and KeyedState in one
-  // graph): FailedPrecondition, use Push.
+  // Takes items from `source` until it has no more, and hands ended items to `sink`. Both run on the calling thread,
+  // one at a time: the source when a window slot is free, the sink when an item has ended. Stops the pipeline and
+  // returns when the sink has seen every item that was not dropped.
+  //
+  // Returns status(), or Internal if source or sink threw (InvalidArgument: one is empty). A source that throws ends
+  // the stream; a sink that throws cancels the items inside and is not called again. A refused item (KeyedState: no
+  // State is left) ends the stream too, with its error. The sink sees it last, with the reason, as it does an item that
+  // the source returned while the pipeline failed or was stopped. `key` gives a value's key. FailedPrecondition: items
+  // take slots on several devices before they have a value (kSlot and KeyedState in one graph); use Push.
   PENSTOCK_HIDDEN absl::Status Run(const std::function<std::optional<T>()>& source,
                                    const std::function<void(Item<T>&)>& sink,
                                    const std::function<Key(const T&)>& key = {}) {

@@ -1,4 +1,4 @@
-// Short spellings for users who want them: namespace `ps` and the PS_ macros. Nothing in the library includes this.
+// Short spellings for users who want them: namespace `ps` and the PS_ macros. The library itself never includes this.
 #pragma once
 
 #include "penstock/penstock.h"

@@ -1,16 +1,16 @@
-// ReplicatedState: one State on each of several devices, under one name: weights, tables, sums that are brought
-// together now and then.
+// ReplicatedState: one State on each of several devices, under one name: weights, tables, or sums that are
+// combined now and then.
 //
 //   PS_ASSIGN_OR_RETURN(auto weights, runtime.MakeReplicatedState<float>("weights", n, initial));
-//   graph.ParallelFor("apply", n, Apply{}, ps::Read(weights), ps::ReadWrite(x));   // that of the executable's device
+//   graph.ParallelFor("apply", n, Apply{}, ps::Read(weights), ps::ReadWrite(x));   // the executable's device's replica
 //
-// An executable uses the replica of the device it is compiled for; "weights 1" in plans and messages is that of
-// device 1. Nothing keeps the replicas equal by itself: Broadcast and Reduce add nodes to a graph that does, to be
-// compiled and launched like any other; its runs are ordered with all others by the States they share.
+// An executable uses the replica of the device it is compiled for; plans and messages call the one on device 1 "weights
+// 1". Nothing keeps replicas equal automatically: Broadcast and Reduce add nodes that do so to a graph. Compile and
+// launch that graph like any other; the shared States order its runs with all others.
 //
 //   ps::Graph sync("sync");
 //   ps::Reduce(sync, "sum", gradient, Plus{}, 0);     // gradient on device 0 becomes the sum over all devices
-//   ps::Broadcast(sync, "spread", gradient, 0);       // and goes to all others
+//   ps::Broadcast(sync, "spread", gradient, 0);       // and is copied to all others
 //
 // Ownership: a counted handle, as State.
 // Threads:   thread-safe.
@@ -42,15 +42,15 @@ class ReplicatedState {
   using value_type = T;
   ReplicatedState() = default;
 
-  // The same contents into every replica, one after the other.
+  // Sets every replica to the same contents, one after another.
   absl::Status Set(std::span<const T> contents, Deadline deadline = {}) {
     return OnEach([&](State<T>& replica) { return replica.Set(contents, deadline); });
   }
-  // Sets every byte of every replica to zero, one replica after the other.
+  // Sets every byte of every replica to zero, one replica after another.
   absl::Status Reset(Deadline deadline = {}) {
     return OnEach([&](State<T>& replica) { return replica.Reset(deadline); });
   }
-  // That of a device; where there is none, an empty State.
+  // The replica on a device, or an empty State if there is none.
   State<T> On(int device) const {
     for (const auto& replica : Replicas()) {
       if (replica->device == device) return State<T>(replica);
@@ -67,7 +67,7 @@ class ReplicatedState {
   std::string_view name() const&& = delete;
   // The shape of each replica.
   Extent extent() const { return record_ == nullptr ? Extent() : record_->extent; }
-  // For the library: what graphs hold on to.
+  // For the library: the record that graphs keep.
   std::shared_ptr<const StateRecord> record() const { return record_; }
 
  private:
@@ -89,7 +89,7 @@ class ReplicatedState {
   std::shared_ptr<const StateRecord> record_;
 };
 
-// All of the replica on the executable's device, or a box of it.
+// The whole replica on the executable's device, or a box of it.
 template <class T>
 AccessOf<T, AccessMode::kRead> Read(const ReplicatedState<T>& state, const Box& box = {}) {
   return {{}, box, false, state.record()};
@@ -105,7 +105,7 @@ AccessOf<T, AccessMode::kReadWrite> ReadWrite(const ReplicatedState<T>& state, c
 
 namespace detail {
 PENSTOCK_EXPORT Name OnDeviceName(const Name& name, int device);  // "name 1"
-// Over the elements of a State whatever its rank: they lie side by side.
+// Over the elements of a State of any rank: they are contiguous.
 template <class T, class Op>
 struct ReduceInto {
   Op op;
@@ -120,7 +120,7 @@ inline int64_t ElementsOf(const Extent& extent) {
 }
 }  // namespace detail
 
-// Adds a copy of the replica on `from` to each of the others: nodes called "name 1", after their devices.
+// Adds a copy of the replica on `from` to each of the others, as nodes called "name 1" after the device.
 template <class T>
 PENSTOCK_HIDDEN void Broadcast(Graph& graph, const Name& name, const ReplicatedState<T>& state, int from) {
   for (const int device : state.devices()) {
@@ -129,9 +129,9 @@ PENSTOCK_HIDDEN void Broadcast(Graph& graph, const Name& name, const ReplicatedS
   }
 }
 
-// Adds nodes after which the replica on `into` has, in each element, op(op(its own, that of the first other device),
-// that of the next) and so on in the order of devices(): the same on every machine. `op` is a trivially copyable
-// functor T(T, T) with a const, PENSTOCK_HOST_DEVICE operator(). The other replicas stay as they are.
+// Adds nodes that set each element of the replica on `into` to op(op(its own, that of the first other device), that of
+// the next) and so on, in the order of devices(), so the result is the same on every machine. `op` is a trivially
+// copyable functor T(T, T) with a const PENSTOCK_HOST_DEVICE operator(). The other replicas do not change.
 template <class T, class Op, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
 PENSTOCK_HIDDEN void Reduce(Graph& graph, const Name& name, const ReplicatedState<T>& state, Op op, int into) {
   for (const int device : state.devices()) {

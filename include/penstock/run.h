@@ -1,11 +1,10 @@
 // Run: a counted handle on one execution of an executable.
 //
-// Ownership: copies share the execution; dropping every handle leaves it going.
+// Ownership: copies share the execution, which continues when every handle is gone.
 // Threads:   thread-safe.
-// Ordering:  once a run has ended, its bound outputs are visible to whoever saw it end (Wait, done, OnDone), and
-//            nothing of it touches bound memory any more, unless it was abandoned at its deadline: then its status
-//            says so.
-// Errors:    the run's own first error, in the form graph 'g' node 'n' (file:line) on device: what; why; what to do.
+// Ordering:  once a run has ended, any thread that saw it end (Wait, done, OnDone) sees its bound outputs, and the run
+//            no longer touches bound memory, unless it was abandoned at its deadline; its status then says so.
+// Errors:    the run's first error, in the form graph 'g' node 'n' (file:line) on device: what; why; what to do.
 #pragma once
 
 #include <functional>
@@ -35,22 +34,22 @@ class PENSTOCK_EXPORT Run {
   }
   ~Run();
 
-  // Waits until the run has ended and returns its status. FailedPrecondition inside a host node or callback, where it
-  // could wait for the very worker it runs on.
+  // Waits until the run has ended, and returns its status. FailedPrecondition inside a host node or callback, where it
+  // could wait for its own worker.
   absl::Status Wait() const { return Wait(Deadline()); }
-  // The same, but returns DeadlineExceeded at the deadline and leaves the run going.
+  // The same, but returns DeadlineExceeded at the deadline and lets the run continue.
   absl::Status Wait(Deadline deadline) const;
-  // Whether it has ended. Looks at the device; never blocks.
+  // Whether the run has ended. Polls the device; never blocks.
   bool done() const;
-  // The status it ended with; Unavailable while it has not.
+  // The final status; Unavailable until the run has ended.
   absl::Status status() const;
-  // Calls `callback` once with the run's status, on a worker thread, when the run has ended (also if it has already).
+  // Calls `callback` once with the run's status, on a worker thread, when the run has ended (also if it already has).
   // The callback must not wait or launch; TryLaunch is allowed.
   void OnDone(std::function<void(const absl::Status&)> callback) const;
 
-  // Stops what has not been submitted, drains the rest and ends the run with Cancelled, unless it has ended or failed
-  // before: the first failure wins. A host node that is running runs to its end. Returns at once; may be called by any
-  // thread, anywhere, any number of times. The run ends soon after, seen by Wait, done and OnDone.
+  // Submits nothing more, drains the rest and ends the run with Cancelled, unless it has already ended or failed: the
+  // first failure wins. A running host node finishes. Returns immediately; any thread may call it, anywhere and any
+  // number of times. The run ends soon after, as Wait, done and OnDone then show.
   void Cancel() const;
 
  private:
@@ -58,8 +57,8 @@ class PENSTOCK_EXPORT Run {
   friend class runtime::LaunchBinder;
   friend class runtime::PipelineCore;
   friend class Bindings;
-  bool drained() const;  // its work too
-  explicit Run(runtime::RunCore* state);  // takes over one count
+  bool drained() const;  // the work has drained too
+  explicit Run(runtime::RunCore* state);  // takes over one reference
   runtime::RunCore* state_ = nullptr;
 };
 

@@ -1,19 +1,20 @@
-// Runtime: the devices a program uses, their threads and pools; where graphs become executables.
+// Runtime: the devices a program uses, with their threads and pools; compiles graphs to executables.
 //
-// Ownership: a movable handle. Destroying it is Shutdown without a deadline: runs in flight are drained, then the
-//            threads end. Where a Shutdown's deadline has passed before, it does not wait again: what is still in
-//            flight, and all it uses, is leaked on purpose and logged. Executables and host buffers may be dropped
-//            later. Any thread may drop the last handle, also inside user code that the runtime calls; where it cannot
-//            wait, a thread made for that does all this after the destructor has returned. One that was moved from has
-//            no devices and refuses every call. A static Runtime is not supported: user code and CUDA may be gone
-//            before it. One that the main thread finds while it exits is left as it is, with its threads.
-// Threads:   thread-safe. Several runtimes may live side by side. Their threads block all signals but those that tell
-//            of a thread's own mistakes, and SIGPROF: the application's signals are its own.
-// Processes: a fork's copy cannot use the runtime, nor what belongs to it: every call returns FailedPrecondition, and
-//            destructors leave all as it is. The copy may exec, exit, or make a runtime of its own on host devices.
-// Errors:    Create: InvalidArgument (an option that is negative or absurd, a malformed device list, a variable
-//            PENSTOCK_... of the environment that says what it cannot, a polling core that is not there or named
-//            twice), NotFound (a device that is not there), ResourceExhausted (the system gives no threads or memory).
+// Ownership: a movable handle. Destroying it is Shutdown without a deadline: runs in flight drain, then the threads
+//            end. After a Shutdown that ran into its deadline, it does not wait again: work still in flight, and all it
+//            uses, is leaked on purpose and logged. Executables and host buffers may be dropped later. Any thread may
+//            drop the last handle, also inside user code that the runtime calls; if it cannot wait there, a dedicated
+//            thread does all this after the destructor has returned. A moved-from runtime has no devices and refuses
+//            every call. A static Runtime is not supported: user code and CUDA may be gone before it. A runtime that
+//            still exists when the main thread exits is left alone, with its threads.
+// Threads:   thread-safe. A process may have several runtimes. Their threads block all signals except SIGPROF and those
+//            raised by a thread's own faults: the application's signals stay its own.
+// Processes: a forked copy cannot use the runtime or anything that belongs to it: every call returns
+//            FailedPrecondition, and destructors leave everything alone. The copy may exec, exit, or create a runtime
+//            of its own on host devices.
+// Errors:    Create: InvalidArgument (a negative or absurd option, a malformed device list, an invalid value of a
+//            PENSTOCK_... environment variable, a polling core that does not exist or is named twice), NotFound (a
+//            device that does not exist), ResourceExhausted (the system grants no threads or memory).
 #pragma once
 
 #include <functional>
@@ -44,51 +45,51 @@ namespace runtime {
 class RuntimeCore;
 }
 
-// How host memory that is not pinned is copied from and to devices: in chunks, through pinned memory, by threads of the
-// runtime's own. What is 0 is measured when it is first needed.
+// How unpinned host memory is copied to and from devices: in chunks, through pinned memory, by threads of the runtime.
+// Options that are 0 are measured at first use.
 struct StagingOptions {
   int threads = 0;  // for both directions together, at most 4096
-  int64_t chunk_bytes = 0;  // of pinned memory; there are up to three for each thread and eight more
-  // Buffers of up to so many bytes go through pinned memory of the slot instead, States through two blocks of it.
+  int64_t chunk_bytes = 0;  // of pinned memory; there are up to three chunks per thread plus eight
+  // Buffers up to this size go through the slot's pinned memory instead, States through two pinned blocks.
   int64_t from_bytes = int64_t{64} << 10;
 };
 
 // Options of Runtime::Create.
 struct RuntimeOptions {
   // "cuda", "cuda:0,2", "host", "host:4", or several joined by ';'. Wins over PENSTOCK_DEVICES, which has the same
-  // grammar. Where neither names devices: every CUDA device, or one host device on a machine without.
+  // grammar. If neither names devices: every CUDA device, or one host device on a machine without any.
   std::string devices{};
-  // Worker threads for host nodes, copies of unpinned memory and callbacks, shared between the NUMA nodes that devices
-  // are near, at most 4096. 0: cores - 1, at least 2. Here and below, cores are those that the process may use: by its
-  // affinity (taskset, a cpuset) and the quota of its cgroups.
+  // Worker threads for host nodes, copies of unpinned memory and callbacks, spread over the NUMA nodes near devices, at
+  // most 4096. 0: cores - 1, at least 2. Here and below, cores are those that the process may use by its affinity
+  // (taskset, a cpuset) and its cgroups' quota.
   int workers = 0;
-  // CPU threads of each host device, at most 4096, and 16384 of all. 0: as many as there are cores, shared between the
-  // host devices, at least 1.
+  // CPU threads of each host device, at most 4096, and 16384 in total. 0: the cores divided among the host
+  // devices, at least 1.
   int host_device_threads = 0;
-  StagingOptions staging{};  // for host memory that is not pinned
-  // Threads a device that help to submit runs node by node (Mode::kStream): where many nodes are ready together,
-  // several threads submit them. They also push pipelines on in which something moves every few milliseconds. 0: one
-  // thread at a time submits a run. -1: as many as there are cores but 4, shared between the CUDA devices, at most 8
-  // each, and none for host devices. They sleep while there is nothing to submit. PENSTOCK_SUBMISSION_THREADS wins.
+  StagingOptions staging{};  // for unpinned host memory
+  // Threads per device that help to submit runs node by node (Mode::kStream): when many nodes are ready, several
+  // threads submit them. They also drive pipelines in which something happens every few milliseconds. 0: one thread at
+  // a time submits a run. -1: the cores minus 4, divided among the CUDA devices, at most 8 each, and none for host
+  // devices. They sleep when there is nothing to submit. PENSTOCK_SUBMISSION_THREADS wins over this option.
   int submission_threads = -1;
-  // Low latency, for who pays with cores: on each of these, numbered as the system does, a thread of the runtime's own
-  // looks without a pause at runs that nobody waits for and at pipelines, as long as the runtime lives; it goes on with
-  // what can be launched and calls nobody's callbacks. Without any a thread looks now and then, and sleeps when idle.
-  // PENSTOCK_POLLING_CORES ("2,3") wins.
+  // Dedicates a busy-polling thread to each listed core (OS numbering) for the runtime's life, trading CPU for
+  // latency. It polls pipelines and runs that no thread waits for, and submits what has become ready, but calls no
+  // callbacks. Without polling cores, a thread polls now and then, and sleeps when idle. PENSTOCK_POLLING_CORES
+  // ("2,3") wins over this option.
   std::vector<int> polling_cores{};
   // Bytes of memory of each host device, at most what the process may use: the smaller of the machine's memory and its
-  // cgroups' limits. 0: 16 GiB, or half of what it may use shared by the host devices.
+  // cgroups' limits. 0: 16 GiB, but all host devices together at most half of what the process may use.
   int64_t host_device_memory = 0;
-  // The most bytes of pinned memory: of host buffers, slots, staging; at most what the process may use. 0: half of the
-  // machine's memory, and no more than a quarter of a cgroup's limit, beyond which the process would be killed.
-  // PENSTOCK_PINNED_BYTES wins: bytes, or with K, M or G behind the number KiB, MiB or GiB.
+  // The most bytes of pinned memory for host buffers, slots and staging; at most what the process may use. 0: half of
+  // the machine's memory, but at most a quarter of the cgroup's limit, since the process is killed beyond that limit.
+  // PENSTOCK_PINNED_BYTES wins: bytes, or KiB, MiB or GiB with a suffix K, M or G.
   int64_t pinned_bytes = 0;
-  // Waits for each node before the next is submitted, one of the whole runtime at a time, so that a fatal device error
-  // names the node that made it. For finding faults: slow. PENSTOCK_SYNC=1 sets it.
+  // Waits for each node before submitting the next, one node at a time in the whole runtime, so that a fatal device
+  // error names the node that caused it. For debugging: slow. PENSTOCK_SYNC=1 sets it.
   bool synchronous = false;
-  // Messages at this level and above are logged; PENSTOCK_LOG=debug|info|warning|error|off wins.
+  // Logs messages at this level and above; PENSTOCK_LOG=debug|info|warning|error|off wins.
   LogLevel log_level = LogLevel::kWarning;
-  // Where they go; by default to stderr, through a logger of the library's own.
+  // Receives the messages; by default they go to stderr, through the library's own logger.
   std::function<void(LogLevel, std::string_view)> log{};
 };
 
@@ -102,35 +103,35 @@ struct Device {
 
 class PENSTOCK_EXPORT Runtime {
  public:
-  // Opens the devices and starts the runtime's threads. For errors, see above.
+  // Opens the devices and starts the runtime's threads. For its errors, see above.
   static absl::StatusOr<Runtime> Create(const RuntimeOptions& options = {});
   Runtime(Runtime&&) noexcept = default;
   Runtime& operator=(Runtime other) noexcept {
     std::swap(core_, other.core_);
     return *this;
   }
-  // Shutdown, but for runs that have been abandoned: they get a second more; if their work still goes on, the runtime's
-  // threads and memory stay for it, and the log says so.
+  // Like Shutdown(), except that abandoned runs get one extra second to drain. If their work goes on even then, the
+  // runtime's threads and memory stay for it, and the log says so.
   ~Runtime();
 
   // The devices. Other calls name a device by its index in this list.
   const std::vector<Device>& devices() const&;
   std::vector<Device> devices() const&& { return devices(); }
-  // For CompileOptions::devices.
+  // All devices, for CompileOptions::devices.
   std::vector<DeviceShare> all_devices() const {
     std::vector<DeviceShare> all;
     for (size_t d = 0; d < devices().size(); ++d) all.emplace_back(static_cast<int>(d));
     return all;
   }
 
-  // Plans the graph and makes everything its runs need: memory, streams, events, loaded kernels. All mistakes in the
-  // graph come back in one Status. ResourceExhausted: the slots' memory does not fit, even after what is idle has been
-  // given back and executables whose handles are gone have ended their last runs.
+  // Plans the graph and makes everything its runs need: memory, streams, events, loaded kernels. Returns all mistakes
+  // in the graph in one Status. ResourceExhausted: the slots' memory does not fit, even after idle memory has been
+  // freed and executables without handles have finished their last runs.
   absl::StatusOr<Executable> Compile(const Graph& graph, const CompileOptions& options = {});
 
-  // Pinned memory for `size` elements, uninitialized. Where the budget is spent, waits while HostBuffers that are gone
-  // are kept alive by runs in flight: the run that ends gives the memory back. DeadlineExceeded, or ResourceExhausted
-  // where nothing is to come back, with the numbers. Does not wait inside a host node or callback.
+  // Allocates pinned memory for `size` elements, uninitialized. If the budget is spent, waits for runs in flight that
+  // keep dropped HostBuffers alive; each returns its memory when it ends. DeadlineExceeded, or ResourceExhausted with
+  // the numbers if no memory will be returned. Does not wait inside a host node or callback.
   template <class T>
   PENSTOCK_HIDDEN absl::StatusOr<HostBuffer<T>> MakeHostBuffer(int64_t size, Deadline deadline = {}) {
     static_assert(std::is_trivially_copyable_v<T>, "elements must be trivially copyable");
@@ -139,11 +140,11 @@ class PENSTOCK_EXPORT Runtime {
     if (!memory.ok()) return memory.status();
     return HostBuffer<T>(std::move(memory->block), size, std::move(memory->owner));
   }
-  // How much pinned memory is reserved and in use now.
+  // The amount of pinned memory reserved and in use now.
   PinnedGauges pinned_memory() const;
 
-  // Memory for `size` elements of the device with that index, uninitialized. InvalidArgument: the size is negative or
-  // overflows, or there is no such device. ResourceExhausted with the numbers.
+  // Allocates memory for `size` elements on a device, uninitialized. InvalidArgument: the size is negative or
+  // overflows, or there is no such device. ResourceExhausted, with the numbers.
   template <class T>
   PENSTOCK_HIDDEN absl::StatusOr<DeviceBuffer<T>> MakeDeviceBuffer(int64_t size, int device = 0) {
     static_assert(std::is_trivially_copyable_v<T>, "elements must be trivially copyable");
@@ -153,9 +154,9 @@ class PENSTOCK_EXPORT Runtime {
     return DeviceBuffer<T>(*std::move(block), size, device);
   }
 
-  // Device memory that lives across runs (state.h), with these contents (all its elements) or, without any, zeros.
-  // InvalidArgument: a dimension is no constant, another number of elements, no such device. ResourceExhausted with the
-  // numbers. FailedPrecondition inside a host node or callback.
+  // Makes device memory that lives across runs (state.h), filled with `initial` (all its elements), or zeros without
+  // any. InvalidArgument: a dimension that is not constant, a wrong number of elements, or no such device.
+  // ResourceExhausted, with the numbers. FailedPrecondition inside a host node or callback.
   template <class T>
   PENSTOCK_HIDDEN absl::StatusOr<State<T>> MakeState(Name name, Extent extent, std::span<const T> initial = {},
                                                      StateOptions options = {}) {
@@ -166,7 +167,8 @@ class PENSTOCK_EXPORT Runtime {
     return State<T>(*std::move(record));
   }
 
-  // The same on several devices (replicated_state.h). InvalidArgument also for no device, or one twice.
+  // The same on several devices (replicated_state.h). InvalidArgument also if there is no device, or one
+  // is named twice.
   template <class T>
   PENSTOCK_HIDDEN absl::StatusOr<ReplicatedState<T>> MakeReplicatedState(Name name, Extent extent,
                                                                          std::span<const T> initial = {},
@@ -178,9 +180,9 @@ class PENSTOCK_EXPORT Runtime {
     return ReplicatedState<T>(*std::move(record));
   }
 
-  // Refuses new work, waits for runs in flight and ends the threads. DeadlineExceeded: some were still going; they end
-  // as abandoned. Their work may drain later: call again to wait for it. FailedPrecondition inside a host node or
-  // callback.
+  // Refuses new work, waits for runs in flight and ends the threads. DeadlineExceeded: some runs were still going,
+  // and end as abandoned. Their work may drain later; call again to wait for it. FailedPrecondition inside a host
+  // node or callback.
   absl::Status Shutdown(Deadline deadline = {});
 
  private:

@@ -1,17 +1,17 @@
-// Stages: what a pipeline's items pass, in order: host functions, and executables.
+// Stages: the host functions and executables that a pipeline's items pass, in order.
 //
 //   ps::Stages<Photo> stages;
 //   stages.Host("decode", [](Photo& photo) { return Decode(photo); }, {.workers = 4});
 //   stages.Run("edges", exec, [&](ps::Item<Photo>& photo) { photo.Set(in, photo->rgb).Set(out, photo->edges); });
 //
-// A function takes the item, or its value alone, and returns a Status or nothing. Declaring never fails: mistakes are
-// kept, with their lines, and Pipeline::Create returns them all.
+// A function takes the item, or its value alone, and returns a Status or nothing. Declaring never fails: Stages keeps
+// mistakes with their lines, and Pipeline::Create returns them all.
 //
-// Ownership: owns the functions; the pipeline takes them over, and must be gone before a plugin that they come from.
-// Threads:   single-threaded. A Host function is called by as many threads at once as it has workers, for different
-//            items. The function of a Run sets what the run is to use: it is called just before, by one thread at a
-//            time for each device of the executable, possibly one of the runtime's, and so is short, does not block,
-//            launches nothing.
+// Ownership: owns the functions. The pipeline takes them over, and must be gone before a plugin that contains them.
+// Threads:   single-threaded. As many threads as a Host stage has workers call its function concurrently, for different
+//            items. The function of a Run sets the run's bindings. It is called just before the run, by one thread at a
+//            time per device of the executable, possibly one of the runtime's threads, so it must be short, must not
+//            block, and must launch nothing.
 #pragma once
 
 #include <functional>
@@ -35,9 +35,10 @@ struct HostStageOptions {
   int workers = 1;  // threads, 1 to 1024
 };
 
-// What an executable hands to the next on the device (Stages::Then).
+// Memory that one executable hands to the next on the device (Stages::Then).
 struct Link {
-  // `from`: an Output of the one, `to`: an Input of the other, both kDevice, of one constant size and on one device.
+  // `from` is an Output of the first, `to` an Input of the second: both kDevice, of one constant size and
+  // on one device.
   template <class T>
   Link(BufferHandle<T> from, BufferHandle<T> to)
       : from_graph(from.graph()), from_index(from.index()), to_graph(to.graph()), to_index(to.index()) {}
@@ -53,12 +54,12 @@ using StageFunction = std::function<absl::Status(AnyItem&)>;
 
 struct StageDecl {
   Name name;
-  bool run;  // else Host
-  StageFunction call;  // of a Run: may be empty
-  int workers = 0;  // of a Host
-  Executable executable{};  // of a Run
-  std::vector<Link> links{};  // not empty: it begins with the Run before it
-  bool is_null = false;  // a function that was given is empty
+  bool run;  // a Run; otherwise a Host stage
+  StageFunction call;  // may be empty for a Run
+  int workers = 0;  // for a Host stage
+  Executable executable{};  // for a Run
+  std::vector<Link> links{};  // if not empty, this Run is launched with the one before it
+  bool is_null = false;  // the function that was given is empty
 };
 using StageList = std::vector<StageDecl>;
 
@@ -106,11 +107,11 @@ PENSTOCK_EXPORT absl::StatusOr<StageList> StagesOfGraph(Runtime& runtime, const 
 
 }  // namespace detail
 
-// What adds a stage returns the object itself, or, of a temporary, all of it by value.
+// Adding a stage returns the object itself, or by value when called on a temporary.
 template <class T = NoValue>
 class Stages {
  public:
-  // Adds a stage that calls `f` with each item, on as many threads of its own as it has workers.
+  // Adds a stage that calls `f` with each item, on `workers` threads of its own.
   template <class F>
   Stages& Host(Name name, F f, HostStageOptions options = {}) & {
     Add(std::move(name), false, std::move(f));
@@ -121,7 +122,7 @@ class Stages {
   Stages Host(Name name, F f, HostStageOptions options = {}) && {
     return std::move(Host(std::move(name), std::move(f), options));
   }
-  // `set`: what the run uses, unless who filled the item, or a stage before, has set it all.
+  // `set` sets the run's bindings; not needed if the producer or an earlier stage has set them all.
   template <class F>
   Stages& Run(Name name, Executable executable, F set) & {
     Add(std::move(name), true, std::move(set));
@@ -136,10 +137,10 @@ class Stages {
   Stages Run(Name name, Executable executable, F... set) && {
     return std::move(Run(std::move(name), std::move(executable), std::move(set)...));
   }
-  // A Run that is launched with the one before it and begins behind it on the devices, with no host thread in between:
-  // what the links name lies in device memory of the pipeline's own, as much as the slots of both can use. Together
-  // they are one stage. Each executable has one device, or both as many: the first with the first, and so on. Where the
-  // two have different devices, one of the graphs says where the memory is (Graph::Input's `device`) and gets a copy.
+  // Adds a Run that is launched with the one before it and begins after it on the devices, with no host thread in
+  // between. The links lie in device memory of the pipeline, enough for the slots of both. Together they are one stage.
+  // Each executable has one device, or both have equally many, paired in order. If a pair has different devices, one of
+  // the graphs states where the memory is (the `device` of Graph::Input) and gets a copy.
   template <class... F>
   Stages& Then(Name name, Executable executable, std::vector<Link> links, F... set) & {
     Run(std::move(name), std::move(executable), std::move(set)...);

@@ -1,25 +1,26 @@
-// State: device memory that lives across runs, for what a program learns or remembers: weights, accumulators, a
+// State: device memory that lives across runs, for anything a program learns or remembers: weights, accumulators, a
 // filter's history.
 //
 //   PS_ASSIGN_OR_RETURN(ps::State<float> sum, runtime.MakeState<float>("sum", n));
 //   graph.ParallelFor("add", n, Add{}, ps::Read(x), ps::ReadWrite(sum));
 //
-// Several graphs may name one State (weights shared by two executables), and a graph several. Runs that share a State
-// are ordered in it as they were launched: a run that writes it comes behind all earlier ones, one that only reads it
-// behind the last that writes. Only what lies between a run's first and last touch of the State is ordered so; the rest
-// of two runs overlaps.
+// Several graphs may name one State (weights shared by two executables), and one graph several. Runs that share a
+// State use it in launch order: a run that writes it comes after all earlier ones, a run that only reads it comes
+// after the last writer. Only the part of a run between its first and last touch of the State is ordered; the rest of
+// two runs overlaps.
 //
-// A run that fails, is cancelled or is abandoned after it may have written a State poisons it: the runs behind it in
-// the order fail too, and further launches are refused, until Set or Reset. A run's status names the State.
+// A run that fails, is cancelled or is abandoned after it may have written a State poisons it: later runs in the order
+// fail too, and further launches are refused, until Set or Reset. A run's status names the State.
 //
-// Ownership: a counted handle. Graphs, executables and runs that use a State keep it alive; it may be dropped in any
-//            order with them and with the Runtime.
+// Ownership: a counted handle. Graphs, executables and runs that use a State keep it alive; they, the Runtime and the
+//            State may be dropped in any order.
 // Threads:   thread-safe.
-// Ordering:  Set, Read and Reset take their place in the State's order like a run, and return when they are done. Then,
-//            also where a deadline has cut them short, nobody touches the caller's memory any more.
-// Errors:    DeadlineExceeded: runs ahead were still using the State, nothing was done (or, while copying: what was set
-//            is unspecified, and the State poisoned). FailedPrecondition: poisoned (Read), or called inside a host node
-//            or callback, which could be what it waits for. InvalidArgument: not exactly the State's elements.
+// Ordering:  Set, Read and Reset take a place in the State's order like a run, and return when they are done. After
+//            that, also if a deadline cut them short, the library no longer touches the caller's memory.
+// Errors:    DeadlineExceeded: earlier runs were still using the State, and nothing was done; or the copy itself was
+//            cut short: the contents set are unspecified, and the State is poisoned. FailedPrecondition: poisoned
+//            (Read), or called inside a host node or callback, for which it might wait. InvalidArgument: not exactly
+//            the State's elements.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +46,7 @@ class ReplicatedState;
 
 // Options of Runtime::MakeState.
 struct StateOptions {
-  int device = 0;  // where it lives: index in the runtime's device list
+  int device = 0;  // the device it is on: index in the runtime's list
 };
 
 namespace detail {
@@ -59,19 +60,19 @@ template <class T>
 class State {
  public:
   using value_type = T;
-  State() = default;  // no State, as when moved from: its calls return FailedPrecondition, it has no elements
+  State() = default;  // no State, as after a move: calls return FailedPrecondition, it has no elements
 
-  // Copies `contents`, all of its elements in C order, in. Ends a poisoning.
+  // Copies `contents`, all elements in C order, into the State. Clears poison.
   absl::Status Set(std::span<const T> contents, Deadline deadline = {}) {
     return detail::SetState(record_.get(), contents.data(), contents.size(), deadline);
   }
-  // Copies all of its elements out.
+  // Copies all elements out of the State.
   absl::Status Read(std::span<T> contents, Deadline deadline = {}) const {
     return detail::ReadState(record_.get(), contents.data(), contents.size(), deadline);
   }
-  // Every byte becomes zero. Ends a poisoning.
+  // Sets every byte to zero. Clears poison.
   absl::Status Reset(Deadline deadline = {}) { return detail::ResetState(record_.get(), deadline); }
-  // OK, or which failed run has poisoned it.
+  // OK, or the failed run that poisoned it.
   absl::Status status() const { return detail::StatusOfState(record_.get()); }
 
   std::string_view name() const& { return record_ == nullptr ? std::string_view() : record_->name.view(); }
@@ -80,7 +81,7 @@ class State {
   Extent extent() const { return record_ == nullptr ? Extent() : record_->extent; }
   // The index of its device in the runtime's list; -1 for an empty State.
   int device() const { return record_ == nullptr ? -1 : record_->device; }
-  // For the library: what graphs hold on to.
+  // For the library: the record that graphs keep.
   std::shared_ptr<const StateRecord> record() const { return record_; }
 
  private:

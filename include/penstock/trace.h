@@ -1,13 +1,13 @@
-// Trace: when what ran, on which lane or thread; written as a Chrome trace (chrome://tracing, Perfetto).
+// Trace: when each node ran, on which lane or thread; written as a Chrome trace (chrome://tracing, Perfetto).
 //
-// Pass one in CompileOptions::trace: every run of that executable then records its nodes. Users may add spans of their
-// own.
+// Pass one in CompileOptions::trace: every run of that executable then records its nodes. Users may add
+// their own spans.
 //
-// On streams two timing events a node are recorded on its lane, so a traced run is slower to submit; a node that had
-// nothing to do has a span of next to no length. In graphs (Mode::kGraph) a kernel of one thread behind each node
-// writes down the device's time, and one before each node that comes behind none or several of its graph: a traced run
-// takes longer by one kernel a node of a chain, 0.9 us on an H200. A node that had nothing to do has no span there. A
-// node's span begins when what it waits for in its graph has ended, though the device may have begun it later.
+// On streams, two timing events per node are recorded on its lane, so a traced run is slower to submit; a node that had
+// nothing to do has a span of almost no length. In graphs (Mode::kGraph) a kernel of one thread after each node records
+// the device's time, and one before each node that has no predecessor in its graph, or several. In a chain this adds
+// one kernel per node, 0.9 us on an H200. A node that had nothing to do has no span there. A node's span begins when
+// its predecessors in the graph have ended, even if the device began it later.
 //
 // Threads: thread-safe.
 #pragma once
@@ -25,32 +25,32 @@
 
 namespace penstock {
 
-// What a span was spent on: a copy to or from a device, a kernel, host code, or submission.
+// The kind of work in a span: a copy to or from a device, a kernel, host code, or submission.
 enum class SpanKind : uint8_t { kUpload, kDownload, kKernel, kHost, kSubmit };
 
 // One interval of work.
 struct Span {
-  std::string name;     // the node's
-  std::string track;    // "cuda:0 slot 1 upload", "worker 3"
-  SpanKind kind = SpanKind::kHost;  // what it was spent on
+  std::string name;  // the node's name
+  std::string track;  // "cuda:0 slot 1 upload", "worker 3"
+  SpanKind kind = SpanKind::kHost;  // the kind of work
   double begin_us = 0;  // microseconds since the trace was made
   double end_us = 0;  // microseconds since the trace was made
-  int64_t run = -1;     // which launch of the executable
-  int device = -1;      // index in the runtime's list; -1 on the host
+  int64_t run = -1;  // the number of the executable's launch
+  int device = -1;  // index in the runtime's list; -1 on the host
 };
 
 class PENSTOCK_EXPORT Trace {
  public:
-  // Keeps the newest `most_spans`: of what runs for days, the last part.
+  // Keeps the newest `most_spans`, for programs that run for days.
   static std::shared_ptr<Trace> Create(size_t most_spans = SIZE_MAX);
   ~Trace();
 
-  // Adds a span of the application's own.
+  // Adds a span of the application.
   void Add(Span span);
-  // The spans that are kept, in the order they were added.
+  // The spans still kept, in the order they were added.
   std::vector<Span> spans() const;
-  // How long a device's engine has been at work so far: the time with at least one span of that device and kind, those
-  // that are no longer kept too. Executables that share a trace are one here.
+  // How long a device's engine has been busy so far: the time covered by at least one span of that device and kind,
+  // spans no longer kept included. Executables that share a trace count as one.
   double BusyMicros(int device, SpanKind kind) const;
   // The current time, or the time `t`, in microseconds since the trace was made.
   double Now() const { return ToMicros(std::chrono::steady_clock::now()); }
@@ -59,12 +59,12 @@ class PENSTOCK_EXPORT Trace {
     return std::chrono::duration<double, std::micro>(since).count();
   }
 
-  // The trace event format's JSON: one complete event a span, one named track for each Span::track.
+  // JSON in the trace event format: one complete event per span, one named track per Span::track.
   std::string ChromeJson() const;
-  // Writes it to a file, which keeps its mode and owner, whole or not at all; a link stays and is followed; into what
-  // is no plain file (/dev/stdout, a pipe, which waits for its reader). The old file is written into, and may be left
-  // incomplete by a full disk, where none may take its place: in a directory that cannot be written, or under several
-  // names. Errors name the path and give the system's reason.
+  // Writes the trace to a file, whole or not at all; an existing file keeps its mode and owner, and a symbolic link is
+  // followed. Anything but a regular file is written into (/dev/stdout, or a pipe, which waits for its reader). So is a
+  // file that cannot be replaced, since its directory is not writable or it has several names; a full disk may then
+  // leave it incomplete. Errors name the path and give the system's reason.
   absl::Status WriteChrome(const std::string& path) const;
 
  private:

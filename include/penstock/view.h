@@ -1,14 +1,14 @@
-// What a functor sees of a buffer or of a box in it: a pointer to the first element and the shape it has in this run.
+// View: how a functor sees a buffer or a box of it: a pointer to the first element, and the shape in this run.
 //
-// `View<T>` is passed by value into kernels, so it is a plain struct that both compilers lay out alike. It converts to
-// T*, so a functor over one dimension may take a plain pointer.
+// A View is passed by value into kernels, so it is a plain struct that both compilers lay out alike. It converts to T*,
+// so a functor over one dimension may take a plain pointer.
 //
-// Threads: a plain value; the accesses declared for the node say who may touch the elements when.
+// Threads: a plain value; the node's declared accesses determine who may touch the elements and when.
 #pragma once
 
 #include <cstdint>
 
-// Marks a function that runs on the host and, where nvcc compiles it, on the device too.
+// Marks a function for the host and, if nvcc compiles it, for the device too.
 #if defined(__CUDACC__)
 #define PENSTOCK_HOST_DEVICE __host__ __device__
 #else
@@ -21,8 +21,8 @@ template <class T>
 struct View {
   T* data;
   int64_t depth, height, width;  // elements; 1 for the dimensions a lower rank lacks
-  int64_t pitch;                 // elements from one row to the next; more than `width` in a box of a wider buffer
-  int64_t slice;                 // elements from one slice to the next
+  int64_t pitch;  // elements from one row to the next; more than `width` in a box of a wider buffer
+  int64_t slice;  // elements from one slice to the next
 
   PENSTOCK_HOST_DEVICE operator T*() const { return data; }  // NOLINT: implicit
   // The element at these indices, the slowest first. Bounds are not checked.

@@ -1,7 +1,6 @@
-// AlignedBytes: bytes at a multiple of a power of two, such as arguments of types that ask for more than a vector
-// gives.
+// AlignedBytes: bytes aligned to a power of two, for argument types that need more alignment than a vector gives.
 //
-// Ownership: owns its memory, whose address stays the same when the object is moved.
+// Ownership: owns its memory, whose address does not change when the object is moved.
 // Threads:   thread-compatible.
 #pragma once
 

@@ -16,7 +16,7 @@ constexpr size_t kLongest = 4096;
 
 bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-// How many bytes the character at the front of `text` has; 0 where it is none of UTF-8, or a control character.
+// The length in bytes of the printable character at the front of `text`; 0 for invalid UTF-8 or a control character.
 size_t PrintableBytes(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   if (first < 0x80) return first < 0x20 || first == 0x7f ? 0 : 1;
@@ -73,12 +73,12 @@ absl::Status EndedItsThread(std::string_view who) {
 }
 
 void GoOnElsewhere(const std::function<void()>& loop) {
-  char name[16] = "";  // as Linux has it
+  char name[16] = "";  // Linux limits names to this size
   (void)pthread_getname_np(pthread_self(), name, sizeof name);
   try {
     StartThread(name, loop).join();
   } catch (const std::system_error&) {
-    loop();  // there is no other thread to be had, and this one lasts until it is ended once more
+    loop();  // no other thread is available, and this one lives until the loop is ended once more
   }
 }
 

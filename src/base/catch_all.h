@@ -1,7 +1,7 @@
-// The one place where what user code throws becomes a Status.
+// CatchAll: turns exceptions of user code into a Status, in this one place.
 //
-// What ends a thread from inside (pthread_exit, pthread_cancel) unwinds it like an exception, and the process ends
-// where that is caught and kept. So it is thrown on.
+// Whatever ends a thread from inside (pthread_exit, pthread_cancel) unwinds it like an exception, and the process
+// aborts if a handler swallows that. So CatchAll rethrows it.
 //
 // Threads: stateless.
 #pragma once
@@ -23,16 +23,16 @@ namespace penstock::base {
 #if defined(__GLIBCXX__)
 using ThreadEnds = abi::__forced_unwind;
 #else
-struct ThreadEnds {};  // C++ libraries that tell nothing of it
+struct ThreadEnds {};  // for C++ libraries that do not expose it
 #endif
 
-// Internal: "<who> threw: <what it says>; catch it there". Null: something that is no std::exception. What it says may
-// be null, and any bytes: what is not printable UTF-8 is escaped, and what is longer than 4096 bytes is cut.
+// Internal: "<who> threw: <what()>; catch it there". `caught` is null for anything but a std::exception. what() may be
+// null or any bytes: unprintable bytes are escaped, and text beyond 4096 bytes is cut.
 absl::Status Thrown(std::string_view who, const std::exception* caught);
-// Internal: `who`, on a thread of the library, has ended that.
+// Internal: `who` has ended a thread of the library.
 absl::Status EndedItsThread(std::string_view who);
 
-// Calls `f` where the scope is left because user code ends the thread, unless cancelled before.
+// Calls `f` if the scope is left because user code ends the thread, unless cancelled before.
 template <class F>
 class WhenThreadEnds {
  public:
@@ -49,11 +49,11 @@ class WhenThreadEnds {
   bool cancelled_ = false;
 };
 
-// Runs `loop`, which a thread of the library was for, on another one of the same name and returns when it has. A thread
-// that user code ends calls it last, so that whoever joins it has waited for the other.
+// Runs `loop`, the body of a library thread, on another thread of the same name, and returns when it has ended. A
+// thread that user code ends calls this last, so joining the old thread waits for the new one.
 void GoOnElsewhere(const std::function<void()>& loop);
 
-// What f returns, a Status or StatusOr, or Internal where it throws; OK where it returns nothing.
+// Returns what f returns (a Status or StatusOr), OK if f returns void, or Internal if it throws.
 template <class F>
 auto CatchAll(std::string_view who, const F& f)
     -> std::conditional_t<std::is_void_v<decltype(f())>, absl::Status, decltype(f())> {

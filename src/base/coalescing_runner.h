@@ -1,10 +1,10 @@
-// Ownership by notes: many threads ask for something to be done, one does it, none waits.
+// CoalescingRunner: many threads request a step, one runs it, none waits.
 //
-// Whoever leaves the first note owns; others leave theirs and go. The owner does it again until no note is left, so
-// what happened before a note is seen by a step that begins after it.
+// The thread that makes the first request becomes the owner; others leave a rerun request and go. The owner repeats the
+// step until no request is left, so whatever happened before a request is visible to a step that begins after it.
 //
-// Threads:  thread-safe. `step` runs in one thread at a time.
-// Ordering: what a thread did before Run is visible to a step that begins later; a step to the next one.
+// Threads:   thread-safe. `step` runs on one thread at a time.
+// Ordering:  whatever a thread did before Run is visible to a later step, and each step to the next.
 #pragma once
 
 #include <atomic>
@@ -12,17 +12,16 @@
 
 namespace penstock::base {
 
-// `Atomic` is std::atomic but in tests that explore schedules.
+// `Atomic` is std::atomic except in tests that explore schedules.
 template <template <class> class Atomic = std::atomic>
 class CoalescingRunner {
  public:
   template <class Step>
   void Run(Step step) {
-    if (requests_.fetch_add(1, std::memory_order_acq_rel) != 0) return;  // the owner will see the note
+    if (requests_.fetch_add(1, std::memory_order_acq_rel) != 0) return;  // the owner will see the request
     Own(step);
   }
-  // For who has no news and looks again and again: where another owns it leaves no note, which would keep the owner
-  // there.
+  // For threads that only poll: if another thread owns the step, leaves no request, which would keep the owner busy.
   template <class Step>
   void TryRun(Step step) {
     uint32_t none = 0;
@@ -41,7 +40,7 @@ class CoalescingRunner {
     } while (seen != 0);
   }
 
-  Atomic<uint32_t> requests_{0};  // calls not yet answered
+  Atomic<uint32_t> requests_{0};  // requests not yet answered
 };
 
 }  // namespace penstock::base

@@ -1,5 +1,5 @@
-// CountedTime: time that passes while somebody looks. Where a watchdog measures patience in it, a process that was
-// stopped (by a debugger, a container that pauses, a computer that sleeps) is not taken for one that is stuck.
+// CountedTime: time that passes while a thread observes it. A watchdog that measures its patience in it does not take a
+// process that was stopped (by a debugger, a paused container, a sleeping computer) for one that is stuck.
 //
 // Threads: one at a time.
 #pragma once
@@ -16,7 +16,7 @@ class CountedTime {
 
   explicit CountedTime(TimePoint now) : last_(now) {}
 
-  // What counts of the time since the last look: all, or nothing of a gap that is too long.
+  // The time since the last look; 0 if the gap is too long to count.
   std::chrono::nanoseconds Look(TimePoint now) {
     const std::chrono::nanoseconds gap = now - last_;
     last_ = now;

@@ -11,7 +11,7 @@
 namespace penstock::base {
 namespace {
 
-// Names of before 0.1.0, which are read where the new ones are not set. They go when 0.1.0 is tagged.
+// The names before 0.1.0, read if the new ones are not set. Remove them when 0.1.0 is tagged.
 struct Renamed {
   const char *name, *before;
 };

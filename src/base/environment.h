@@ -1,9 +1,9 @@
-// The variables PENSTOCK_* of the environment, which all are read here; README.md has the table of them.
+// The PENSTOCK_* environment variables, all read here; README.md has their table.
 //
-// One that is empty counts as one that is not set.
+// An empty variable counts as unset.
 //
-// Threads: free functions. They read the environment, which no thread may change meanwhile.
-// Errors:  InvalidArgument with the variable's name, its value and what it may be.
+// Threads:   free functions. They read the environment, which no thread may change meanwhile.
+// Errors:    InvalidArgument with the variable's name, its value and the values allowed.
 #pragma once
 
 #include <optional>
@@ -14,10 +14,10 @@
 namespace penstock::base {
 
 std::optional<std::string> Variable(const char* name);
-// In small letters, for values that are one of a few words.
+// The value in lower case, for variables that take one of a few words.
 std::optional<std::string> WordOf(const char* name);
 
-// 1, true, yes and on; 0, false, no and off, and where it is not set; in letters of any size.
+// True for 1, true, yes and on; false for 0, false, no, off and unset; case does not matter.
 absl::StatusOr<bool> FlagOf(const char* name);
 
 }  // namespace penstock::base

@@ -1,4 +1,4 @@
-// How a file is written in its place, or beside it and then put there. See file.h.
+// Writes a file in place, or beside its target and then renames it. See file.h.
 #include "src/base/file.h"
 
 #include <fcntl.h>
@@ -22,15 +22,15 @@
 namespace penstock::base {
 namespace {
 
-constexpr int kMostLinks = 40;  // as the kernel follows
+constexpr int kMostLinks = 40;  // the kernel's limit
 
-// What could not be done, and the errno that says why; 0: nothing went wrong.
+// What failed, and the errno that says why; 0: nothing failed.
 struct Failure {
   int error = 0;
   const char* what = "";
 };
 
-// Holds back the signals of a failed write, which would end the process, and drops those that came meanwhile.
+// Blocks the signals of a failed write, which would end the process, and drops those that arrived meanwhile.
 class WriteSignalsBlocked {
  public:
   WriteSignalsBlocked() {
@@ -72,7 +72,7 @@ std::string LinkText(const std::string& path) {
   return {text, size < 0 ? 0 : static_cast<size_t>(size)};
 }
 
-// The open descriptor that a link of /proc/self/fd stands for, or -1.
+// The open descriptor that a link in /proc/self/fd stands for, or -1.
 int DescriptorOf(const std::string& link) {
   const std::string directory = DirectoryOf(link);
   const std::string name = link.substr(directory.size());
@@ -83,7 +83,7 @@ int DescriptorOf(const std::string& link) {
   return !open_ones.empty() && RealPath(directory.empty() ? "." : directory) == open_ones ? descriptor : -1;
 }
 
-// Where links lead to: a name that is no link, or a descriptor.
+// Where links lead: to a name that is not a link, or to a descriptor.
 struct Target {
   std::string path;
   int descriptor = -1;
@@ -115,7 +115,7 @@ Failure WriteAll(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(fd, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0 && errno == EAGAIN) {  // a descriptor that somebody has made non-blocking
+    if (written < 0 && errno == EAGAIN) {  // another holder has made the descriptor non-blocking
       pollfd ready{.fd = fd, .events = POLLOUT, .revents = 0};
       poll(&ready, 1, -1);
       continue;
@@ -137,13 +137,13 @@ Failure WriteInPlace(const std::string& path, int flags, std::string_view text) 
   return fd < 0 ? Failure{errno, "open it"} : WriteAndClose(fd, text);
 }
 
-// A name beside `path` that no other writer of this or another process has, and that is no longer than most names.
+// A name beside `path` that no other writer, in this process or another, uses, and that is not longer than usual names.
 std::string TemporaryName(const std::string& path) {
   static std::atomic<int> serial{0};  // tells the names of this process apart
   return absl::StrCat(DirectoryOf(path), ".penstock.", getpid(), ".", serial.fetch_add(1), ".tmp");
 }
 
-// A new file that is like `old` in owner and mode, or as any new one where `old` is null; -1 and errno.
+// A new file with the owner and mode of `old`, or the defaults if `old` is null; -1 and errno on failure.
 int MakeLike(const struct stat* old, const std::string& path) {
   const mode_t mode = old == nullptr ? 0666 : old->st_mode & 0777;
   const int fd = Open(path, O_WRONLY | O_CREAT | O_EXCL, mode);
@@ -158,14 +158,14 @@ int MakeLike(const struct stat* old, const std::string& path) {
   return -1;
 }
 
-// Writes a file beside `path` and has it take that name. `refused`: the system lets no new file be there.
+// Writes a file beside `path` and renames it. `refused`: the system allows no new file there.
 Failure Replace(const std::string& path, const struct stat* old, std::string_view text, bool& refused) {
   std::string temporary;
   int fd = -1;
   do {
     temporary = TemporaryName(path);
     fd = MakeLike(old, temporary);
-  } while (fd < 0 && errno == EEXIST);  // left by a process that was killed
+  } while (fd < 0 && errno == EEXIST);  // left by a killed process
   if (fd < 0) {
     refused = errno != ENOSPC && errno != EDQUOT;
     return {errno, "create it"};

@@ -1,14 +1,14 @@
-// Writes a text to a file as its user would expect of any program: a plain file is replaced whole or not at all and
-// keeps its mode, its owner and its names; a device, a pipe or a socket is written to and stays what it is.
+// Writes text to a file as users expect of any program: a regular file is replaced whole or not at all, and keeps its
+// mode, owner and names; a device, pipe or socket is written to and stays what it is.
 //
-// A symbolic link is followed, also one that leads to nothing yet, and stays. A plain file is replaced by one beside
-// it. Where the system does not let a new file take its place or its owner (the directory cannot be written, the file
-// is mounted, belongs to somebody else, or has several names), the text is written into the old one, which is not whole
-// if the disk is full. /dev/stdout and other names of open descriptors are written to through the descriptor.
+// A symbolic link is followed, even if it leads to nothing yet, and stays. A regular file is replaced by a new one made
+// beside it. If the system does not let the new file take the old one's place or owner (the directory is not writable,
+// or the file is mounted, belongs to another user, or has several names), the text is written into the old file, which
+// a full disk leaves incomplete. /dev/stdout and other names of open descriptors are written through the descriptor.
 //
-// Threads: free function. It blocks SIGPIPE and SIGXFSZ in the calling thread while it writes, so that a reader that
-//          has gone, or a limit on the size of files, is an error and ends no process. A pipe waits for its reader.
-// Errors:  of errno, with `what`, the path and the system's text. ACLs and other extended attributes are not kept.
+// Threads:   free function. It blocks SIGPIPE and SIGXFSZ in the calling thread while it writes, so a closed reader or
+//            a file size limit is an error and does not end the process. Writing to a pipe waits for its reader.
+// Errors:    from errno, with `what`, the path and the system's text. ACLs and other extended attributes are not kept.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@
 
 namespace penstock::base {
 
-// `what` begins the message: "trace file".
+// `what` begins the message, as in "trace file".
 absl::Status WriteFile(std::string_view what, const std::string& path, std::string_view text);
 
 }  // namespace penstock::base

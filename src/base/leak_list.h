@@ -1,6 +1,6 @@
-// LeakList: what is leaked on purpose, reachable from a list that is never freed. See process_life.h.
+// LeakList: objects leaked on purpose, reachable from a list that is never freed. See process_life.h.
 //
-// Threads: thread-safe, without a lock: a fork's copy may find any lock held.
+// Threads: thread-safe without a lock, since a forked copy may find any lock held.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace penstock::base {
 
-// `Atomic` is std::atomic but in tests that explore schedules.
+// `Atomic` is std::atomic except in tests that explore schedules.
 template <template <class> class Atomic = std::atomic>
 class LeakList {
  public:

@@ -1,4 +1,4 @@
-// How cgroups are found and read; cgroups(7), proc(5). See limits.h.
+// Finds and reads cgroups; cgroups(7), proc(5). See limits.h.
 #include "src/base/limits.h"
 
 #include <sched.h>
@@ -20,7 +20,7 @@
 namespace penstock::base {
 namespace {
 
-// The smaller of two limits of which either may not be there.
+// The smaller of two optional limits.
 template <class T>
 std::optional<T> Least(std::optional<T> a, std::optional<T> b) {
   return !a ? b : !b ? a : std::min(*a, *b);
@@ -31,7 +31,7 @@ bool Names(const std::string& list, const std::string& controller) {
   return std::find(names.begin(), names.end(), controller) != names.end();
 }
 
-// Mountinfo writes blanks and backslashes in paths as \040 and the like.
+// Mountinfo escapes blanks and backslashes in paths as \040 and the like.
 std::string Unescaped(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -42,7 +42,7 @@ std::string Unescaped(const std::string& text) {
   return out;
 }
 
-// Where a hierarchy of groups is mounted: `group`, the path of one of them, is what is seen at `at`.
+// A mounted hierarchy of groups: the path `group` is visible at `at`.
 struct Mount {
   std::string group, at;
 };
@@ -58,7 +58,7 @@ std::optional<Mount> MountOf(const std::string& line, const std::string& control
   return Mount{Unescaped(place[3]), Unescaped(place[4])};
 }
 
-// The group of the process in "4:cpu,memory:/a/b" or, of version 2, "0::/a/b".
+// The process's group in "4:cpu,memory:/a/b" or, for version 2, "0::/a/b".
 std::optional<std::string> GroupOf(const std::string& line, const std::string& controller, bool unified) {
   const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
   if (parts.size() < 3) return std::nullopt;
@@ -66,8 +66,8 @@ std::optional<std::string> GroupOf(const std::string& line, const std::string& c
   return wanted ? std::optional<std::string>(parts[2]) : std::nullopt;
 }
 
-// The part of the group's path that is below what is mounted; none where the group is elsewhere, as it is where a
-// container's files are mounted without its namespace. Then what is mounted is all there is to see.
+// The part of the group's path below the mount. None if the group is elsewhere, as when a container's files are mounted
+// without its namespace; then only the mount itself is visible.
 std::string Below(const Mount& mount, const std::string& group) {
   const std::string above = mount.group == "/" ? "" : mount.group;
   if (group == above || !absl::StartsWith(group, above + "/") || absl::StrContains(group, "/..")) return "";
@@ -84,7 +84,7 @@ int ProcessorsOfAffinity() {
     const int count = known ? CPU_COUNT_S(bytes, set) : 0;
     CPU_FREE(set);
     if (known) return count;
-    if (error != EINVAL) break;  // else the machine has more than the set has room for
+    if (error != EINVAL) break;  // EINVAL: the machine has more processors than the set holds
   }
   return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
 }
@@ -98,7 +98,7 @@ std::vector<std::string> CgroupLimits::Lines(const std::string& path) const {
   return lines;
 }
 
-// "max", -1 and other words are no limit.
+// "max", -1 and other words mean no limit.
 std::optional<int64_t> CgroupLimits::Number(const std::string& path) const {
   const std::vector<std::string> lines = Lines(path);
   int64_t number = 0;
@@ -150,7 +150,7 @@ std::optional<int64_t> CgroupLimits::memory_bytes() const {
   }
   for (const std::string& group : Groups("memory", /*unified=*/true)) {
     least = Least(least, Number(group + "/memory.max"));
-    least = Least(least, Number(group + "/memory.high"));  // beyond it the process is slowed down to a crawl
+    least = Least(least, Number(group + "/memory.high"));  // beyond it the process is throttled to a crawl
   }
   return least;
 }
@@ -162,7 +162,7 @@ int UsableProcessors(const CgroupLimits& cgroup) {
 
 UsableMemory MemoryOfProcess(const CgroupLimits& cgroup) {
   const int64_t machine = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-  const int64_t limit = cgroup.memory_bytes().value_or(machine);  // without one version 1 has 2^63 less a page
+  const int64_t limit = cgroup.memory_bytes().value_or(machine);  // version 1 without a limit has 2^63 less a page
   return limit < machine ? UsableMemory{limit, true} : UsableMemory{machine, false};
 }
 

@@ -1,4 +1,5 @@
-// The only file that sees spdlog, header-only and without its registry: its default logger belongs to the application.
+// The only file that includes spdlog, header-only and without its registry: its default logger belongs to
+// the application.
 #include "src/base/log.h"
 
 #include <spdlog/logger.h>
@@ -39,7 +40,7 @@ spdlog::level::level_enum SpdlogLevel(LogLevel level) {
 
 struct Logger::Stderr {
   Stderr() : logger("penstock", std::make_shared<spdlog::sinks::stderr_sink_mt>()) {
-    logger.set_level(spdlog::level::trace);  // Logger has filtered already
+    logger.set_level(spdlog::level::trace);  // Logger has already filtered
     logger.set_pattern("%Y-%m-%d %H:%M:%S.%e [%n] [%l] %v");
     logger.flush_on(spdlog::level::trace);
   }
@@ -69,9 +70,9 @@ void Logger::Log(LogLevel level, std::string_view message) const {
     const UserCodeScope scope;
     hook_(level, message);
   };
-  // The message is worth more than the hook's failure.
+  // The message matters more than the hook's failure.
   if (hook_ && CatchAll("the log hook", call_hook).ok()) return;
-  // Logging never fails its caller.
+  // Logging never fails in its caller.
   (void)CatchAll("stderr", [&] { stderr_->Write(level, message); });
 }
 

@@ -1,7 +1,7 @@
-// A std::mutex with clang's thread-safety annotations, its lock guard and its condition variable.
+// Mutex: a std::mutex with clang's thread-safety annotations, with a lock guard and a condition variable.
 //
-// Why not absl::Mutex: ThreadSanitizer reports false races on the packaged one; this is clean under it and checked by
-// clang -Wthread-safety. docs/explanation/threads.md has the order in which they are taken.
+// absl::Mutex is not used because ThreadSanitizer reports false races in the packaged one; this is clean under it, and
+// clang -Wthread-safety checks it. docs/explanation/threads.md has the lock order.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex& mu_;
 };
 
-// Callers loop on their condition themselves, so that the analysis sees the guarded reads.
+// Callers loop on the condition themselves, so that the analysis sees the guarded reads.
 class CondVar {
  public:
   void Wait(Mutex& mu) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
@@ -46,14 +46,14 @@ class CondVar {
     cv_.wait(lock);
     lock.release();
   }
-  // Returns false when `until` passed.
+  // Returns false if `until` has passed.
   bool WaitUntil(Mutex& mu, std::chrono::steady_clock::time_point until) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     if (until > kFarthest) {
       Wait(mu);
       return true;
     }
     std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
-    const auto begin_of_time = std::chrono::steady_clock::time_point{};  // those before are as passed as it is
+    const auto begin_of_time = std::chrono::steady_clock::time_point{};  // anything earlier has passed just the same
     const bool woken = cv_.wait_until(lock, std::max(until, begin_of_time)) == std::cv_status::no_timeout;
     lock.release();
     return woken;
@@ -62,8 +62,8 @@ class CondVar {
   void NotifyAll() { cv_.notify_all(); }
 
  private:
-  // A century and a half after the machine has started. What is later never comes, and the standard library's sums
-  // with other clocks would overflow.
+  // About 146 years after the machine has started. Later times never come, and the standard library's sums with other
+  // clocks would overflow.
   static constexpr std::chrono::steady_clock::time_point kFarthest{std::chrono::nanoseconds(int64_t{1} << 62)};
 
   std::condition_variable cv_;

@@ -1,4 +1,4 @@
-// Handlers of fork and exit, and the list of what is leaked. See process_life.h.
+// The fork and exit handlers, and the list of objects leaked on purpose. See process_life.h.
 #include "src/base/process_life.h"
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ std::atomic<int> forks{0};  // written in the only thread of a fork's copy
 std::atomic<bool> exiting{false};  // set once, and never cleared
 std::atomic<int> endings{0};  // ends of runtimes and pipelines on threads of their own that are not over
 
-// In naps, so that time during which the process is stopped does not count.
+// Sleeps in short naps, so that time during which the process is stopped does not count.
 void AwaitEndings() {
   constexpr int kNaps = 1000;
   for (int nap = 0; nap < kNaps && endings.load(std::memory_order_acquire) > 0; ++nap) {
@@ -26,8 +26,8 @@ void AwaitEndings() {
   }
 }
 
-// Handlers registered with atexit run among the destructors of statics, in the reverse order of registration, so none
-// comes before all of them. Thread-local objects of the thread that exits do.
+// Handlers registered with atexit run among the destructors of statics, in reverse order of registration, so none runs
+// before all of them. Thread-local objects of the exiting thread are destroyed before.
 struct MainThreadEnds {
   ~MainThreadEnds() {
     if (getpid() != gettid()) return;
@@ -36,7 +36,7 @@ struct MainThreadEnds {
   }
 };
 thread_local MainThreadEnds main_thread_ends;
-[[maybe_unused]] const MainThreadEnds* const made_by_main_thread = &main_thread_ends;  // as statics are
+[[maybe_unused]] const MainThreadEnds* const made_by_main_thread = &main_thread_ends;  // main thread makes statics
 
 constinit LeakList<> leaked;
 
@@ -45,9 +45,9 @@ constinit LeakList<> leaked;
 void WatchForks() {
   static const int registered = pthread_atfork(nullptr, nullptr, [] {
     forks.fetch_add(1, std::memory_order_relaxed);
-    endings.store(0, std::memory_order_relaxed);  // their threads are not in the copy
+    endings.store(0, std::memory_order_relaxed);  // the copy does not have their threads
   });
-  (void)registered;  // 0, or there is no memory for it: then a copy is not known as one
+  (void)registered;  // not 0: out of memory, so that a copy is not recognized
 }
 
 int ForkCount() { return forks.load(std::memory_order_relaxed); }

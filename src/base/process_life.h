@@ -1,11 +1,11 @@
-// What becomes of the process around the library: whether it is a fork's copy, and whether it is exiting.
+// The state of the process: whether it is a forked copy, and whether it is exiting.
 //
-// A copy made by fork has one thread; the library's threads are not there, its locks may be held by them for ever, and
-// CUDA does not work. So what was made before a fork is refused and left alone in the copy. A process that exits
-// destroys its statics while the library's threads still run, and after parts of CUDA are gone, so a runtime destroyed
-// then is left behind too.
+// A copy made by fork has one thread: the library's threads are missing, they may hold its locks forever, and CUDA
+// does not work. So the copy refuses everything made before the fork and leaves it alone. An exiting process
+// destroys its statics while the library's threads still run, and after parts of CUDA are gone, so a runtime
+// destroyed then is leaked too.
 //
-// Ownership: what is leaked on purpose stays reachable, so that leak checkers know it from what was forgotten.
+// Ownership: objects leaked on purpose stay reachable, so that leak checkers can tell them from real leaks.
 // Threads:   thread-safe; ForkCount is one relaxed load.
 #pragma once
 
@@ -13,29 +13,29 @@
 
 namespace penstock::base {
 
-// Has forks counted from now on. Cheap after the first call.
+// Starts counting forks. Cheap after the first call.
 void WatchForks();
 
-// How often this process and those it is a copy of have forked since WatchForks, seen from the copy: two values differ
-// between a process and its copy, and never within a process.
+// The number of forks since WatchForks in this process and the processes it is a copy of, counted in the copy: the
+// value differs between a process and its copy, and never changes within a process.
 int ForkCount();
 
-// Whether the main thread has returned from main or called exit: then statics are being destroyed. An exit by another
-// thread is not seen.
+// Whether the main thread has returned from main or called exit, so that statics are being destroyed. An exit by
+// another thread is not detected.
 bool Exiting();
 
-// Between the two something ends on a thread of the library's own (reaper.h). Before the main thread counts as exiting
-// it waits for all of them, but no longer than about a second: what goes on then finds that the process exits.
+// Bracket an end on a thread of the library (reaper.h). The main thread waits for all of them before it counts as
+// exiting, but at most about one second; an end still going on then finds the process exiting.
 void EndingBegins();
 void EndingOver();
 
-// Keeps `object` for good.
+// Keeps `object` forever.
 void LeakOnPurpose(std::shared_ptr<void> object);
 
-// The same for what has no shared owner.
+// The same for an object without a shared owner.
 void KeepReachable(void* object);
 
-// A deleter that leaves alone what a fork has copied.
+// A deleter that leaves objects copied by a fork alone.
 struct DeleteUnlessForked {
   int made_in = ForkCount();
   template <class T>

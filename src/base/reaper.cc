@@ -29,7 +29,7 @@ bool EndElsewhere(std::shared_ptr<void> object, std::function<void()> end) {
   EndingBegins();
   try {
     StartThread("ps-end", [of = ending.get()] { Run(of); }).detach();
-  } catch (const std::exception&) {  // no thread, or no memory for it
+  } catch (const std::exception&) {  // no thread, or no memory for one
     LeakOnPurpose(std::move(ending->object));
     EndingOver();
     return false;

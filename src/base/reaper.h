@@ -1,13 +1,13 @@
-// EndElsewhere: how the last owner of something that has to be waited for may be any thread.
+// EndElsewhere: lets any thread be the last owner of something whose end must be waited for.
 //
-// Whoever drops a Runtime or Pipeline waits until its work has ended, and joins its threads. One of those threads, or
-// one whose work it is, cannot. It hands over what it has dropped to a thread (`ps-end`) made for this one end, which
-// does the ordinary work and goes.
+// The thread that drops a Runtime or Pipeline waits until its work has ended, and joins its threads. One of those
+// threads, or a thread that does the work, cannot do that. It hands the object to a thread (`ps-end`) made for this one
+// end, which does the usual steps and exits.
 //
-// Ownership: takes `object` over; it is destroyed on the other thread. It stays for good (process_life.h) where the
-//            process exits meanwhile, or the system refuses a thread.
+// Ownership: takes over `object`, which the other thread destroys. It is leaked on purpose (process_life.h) if the
+//            process exits meanwhile, or if the system refuses a thread.
 // Threads:   thread-safe.
-// Errors:    false where the system refuses a thread: nothing was ended.
+// Errors:    false if the system refuses a thread: nothing was ended.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace penstock::base {
 
-// `end` is called once, before `object` goes; it does not throw.
+// `end` is called once, before `object` is destroyed; it does not throw.
 bool EndElsewhere(std::shared_ptr<void> object, std::function<void()> end);
 
 }  // namespace penstock::base

@@ -1,4 +1,4 @@
-// Status details the whole library shares: the payload of device faults, and Abseil's string type where it differs.
+// Status details that the whole library shares: the payload of device faults, and conversions for Abseil's string type.
 //
 // Threads: free functions without state.
 #pragma once
@@ -12,11 +12,11 @@
 
 namespace penstock::base {
 
-// Debian's Abseil 20220623 has a string_view of its own; newer ones alias std's. This converts for both.
+// Debian's Abseil 20220623 has its own string_view; newer ones alias std's. This converts for both.
 inline absl::string_view Av(std::string_view s) { return absl::string_view(s.data(), s.size()); }
 inline std::string Str(absl::string_view s) { return std::string(s.data(), s.size()); }
 
-// What is known of a device fault. `fatal`: the process has lost its CUDA devices for good.
+// A device fault. `fatal`: the process has lost its CUDA devices for good.
 struct DeviceFault {
   int cuda_code = 0;
   bool fatal = false;
@@ -32,9 +32,9 @@ bool IsFatal(const absl::Status& status);
 absl::Status WithNode(absl::Status status, int32_t node);
 int32_t TakeNode(absl::Status& status);
 
-// The same code and payloads with `prefix` before the message, parted by ": ".
+// The same code and payloads, with `prefix` and ": " before the message.
 absl::Status Prefixed(std::string_view prefix, const absl::Status& status);
-// The same with `suffix` behind the message.
+// The same with `suffix` after the message.
 absl::Status Suffixed(const absl::Status& status, std::string_view suffix);
 
 }  // namespace penstock::base

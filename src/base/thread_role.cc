@@ -20,7 +20,7 @@ struct Roles {
 };
 
 Roles& AllRoles() {
-  // Never destroyed: threads may outlive what the process destroys at its end. A fork's copy has none of its threads.
+  // Never destroyed, since threads may outlive the process's statics. A forked copy has none of its threads.
   static std::atomic<Roles*> all{new Roles};
   Roles* now = all.load(std::memory_order_acquire);
   if (now->made_in == ForkCount()) return *now;

@@ -1,8 +1,8 @@
-// ThreadRole: what one of the library's threads is for, while it runs: its name for debuggers, and the processor time
-// it has used so far, for statistics.
+// ThreadRole: the purpose of a running library thread: its name for debuggers, and for statistics the processor time it
+// has used so far.
 //
-// Ownership: the calling thread's, made first thing in it. The list of all is the process's.
-// Threads:   thread-safe. Costs nothing while the thread runs: the system counts.
+// Ownership: belongs to the calling thread, which makes it first of all. The list of all is the process's.
+// Threads:   thread-safe. Costs nothing while the thread runs, since the system counts the time.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class ThreadRole {
  public:
   struct Time {
     std::string name;
-    uint64_t serial;  // no other thread of the process has had it
+    uint64_t serial;  // unique in the process
     int64_t cpu_ns;
   };
 
@@ -25,7 +25,7 @@ class ThreadRole {
   ThreadRole& operator=(const ThreadRole&) = delete;
   ~ThreadRole();
 
-  // Of all threads that have one now, in the order of their serials.
+  // The times of all threads that have a role now, ordered by serial.
   static std::vector<Time> Times();
 
  private:

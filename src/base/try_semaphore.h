@@ -1,18 +1,18 @@
-// A gate that lets so many in at once and keeps nobody waiting: who finds it full is told so, and tries again when
-// somebody has left, who learns that there may be such (the runtime rings its event count then).
+// TrySemaphore: admits a limited number of threads and never blocks: a thread that finds it full is refused, and tries
+// again after another has left. Leave reports whether any was refused (the runtime then notifies its event count).
 //
-// A refusal means that the gate was full, of those inside, at some moment of the call. That is why nobody is counted
-// who only tries: two such could refuse each other while nobody is inside, and then nobody would ring.
+// A refusal means that the semaphore was full of admitted threads at some moment of the call. So a thread that only
+// tries is not counted: two of those could refuse each other while none is inside, and no notification would follow.
 //
-// Threads:  thread-safe.
-// Ordering: what a thread did before Leave is visible to whoever enters later.
+// Threads:   thread-safe.
+// Ordering:  what a thread did before Leave is visible to every thread that enters later.
 #pragma once
 
 #include <atomic>
 
 namespace penstock::base {
 
-// `Atomic` is std::atomic but in tests that explore schedules.
+// `Atomic` is std::atomic except in tests that explore schedules.
 template <template <class> class Atomic = std::atomic>
 class TrySemaphore {
  public:
@@ -25,7 +25,7 @@ class TrySemaphore {
       if (inside_.compare_exchange_strong(seen, next, std::memory_order_acq_rel)) return !full;
     }
   }
-  // Whether somebody has been refused since the last time that somebody left.
+  // Returns whether a thread has been refused since the last Leave.
   bool Leave() {
     int seen = inside_.load(std::memory_order_relaxed);
     while (!inside_.compare_exchange_strong(seen, (seen & ~kRefused) - 1, std::memory_order_acq_rel)) {
@@ -36,7 +36,7 @@ class TrySemaphore {
  private:
   static constexpr int kRefused = 1 << 30;
 
-  Atomic<int> inside_{0};  // how many are, and whether one was refused
+  Atomic<int> inside_{0};  // the number admitted, and whether one was refused
 };
 
 }  // namespace penstock::base

@@ -1,5 +1,5 @@
-// Marks the threads that are inside a user's callable, so that calls which would wait there can be refused: a worker
-// that waits for a worker is a deadlock.
+// Marks threads inside a user's callable, so that calls that would wait there can be refused: a worker that waits for a
+// worker is a deadlock.
 //
 // Threads: thread-local state.
 #pragma once
@@ -20,8 +20,8 @@ class UserCodeScope {
   UserCodeScope& operator=(const UserCodeScope&) = delete;
 };
 
-// Marks the threads that let go of objects of the user's in the midst of the library's own work, which the end of a
-// Runtime or Pipeline would wait for.
+// Marks threads that release the user's objects in the middle of the library's own work, for which the end of a Runtime
+// or Pipeline would wait.
 inline thread_local int letting_go_depth = 0;
 
 class LetGoScope {
@@ -32,14 +32,14 @@ class LetGoScope {
   LetGoScope& operator=(const LetGoScope&) = delete;
 };
 
-// Whether the end of a Runtime or Pipeline could wait for the calling thread, so that another has to wait for the end
-// (reaper.h).
+// Whether the end of a Runtime or Pipeline could wait for the calling thread, so that another thread must wait for that
+// end (reaper.h).
 inline bool MustNotAwaitEnds() { return InUserCode() || letting_go_depth > 0 || OnOwnThread(); }
 
-// Marks the threads that answer what devices ask for (driver/question.h), and so wait for no device themselves.
+// Marks threads that answer hostcalls of devices (driver/hostcall_slot.h), and so must not wait for a device.
 inline thread_local bool answers_devices = false;
 
-// Marks the threads that stand for a GPU's: what runs there on a host device could call nothing on a GPU.
+// Marks threads that stand in for a GPU's: code that runs there on a host device could call nothing on a GPU.
 inline thread_local int device_code_depth = 0;
 
 inline bool InDeviceCode() { return device_code_depth > 0; }

@@ -12,15 +12,15 @@
 namespace penstock::driver {
 namespace {
 
-// Where sizes overflow nothing is joined.
+// Rows or slices whose size overflows are not joined.
 bool Join(size_t* a, size_t b) { return !__builtin_mul_overflow(*a, b, a); }
 
-// What BytesSpanned says, without words: a batch asks for thousands of pieces at each launch.
+// BytesSpanned without messages: a batch has thousands of pieces at each launch.
 inline bool Span(size_t width, size_t height, size_t depth, size_t pitch, size_t slice, size_t* span) {
   *span = 0;
   if (width == 0 || height == 0 || depth == 0) return true;
   *span = width;
-  const auto add = [span](size_t count, size_t step) {  // `count` more rows or slices
+  const auto add = [span](size_t count, size_t step) {  // adds `count` more rows or slices
     size_t bytes = 0;
     if (count == 0) return true;
     return step >= *span && !__builtin_mul_overflow(count, step, &bytes) && !__builtin_add_overflow(*span, bytes, span);
@@ -37,7 +37,7 @@ template <class Box>
 inline bool SizeOf(const Box& box, CopySize* size) {
   if (!Span(box.width, box.height, box.depth, box.dst_pitch, box.dst_slice, &size->dst_span)) return false;
   if (!Span(box.width, box.height, box.depth, box.src_pitch, box.src_slice, &size->src_span)) return false;
-  size->bytes = box.width * box.height * box.depth;  // no more than a span
+  size->bytes = box.width * box.height * box.depth;  // no larger than a span
   return !LeavesAddresses(box.dst, size->dst_span) && !LeavesAddresses(box.src, size->src_span);
 }
 
@@ -48,7 +48,7 @@ absl::Status CheckAddresses(const void* memory, size_t span, const char* side) {
                                                  " on leave the address space"));
 }
 
-// Why SizeOf said no.
+// The reason why SizeOf failed.
 absl::Status Refusal(const CopyOp& op) {
   PENSTOCK_ASSIGN_OR_RETURN(const size_t dst, BytesSpanned(op.width, op.height, op.depth, op.dst_pitch, op.dst_slice));
   PENSTOCK_ASSIGN_OR_RETURN(const size_t src, BytesSpanned(op.width, op.height, op.depth, op.src_pitch, op.src_slice));

@@ -1,9 +1,9 @@
-// The arithmetic of copied boxes: how many bytes, from where to where, and with how few dimensions; and copying one
-// between host memory.
+// Arithmetic of copied boxes: how many bytes, from where to where, and in how few dimensions; and copies
+// within host memory.
 //
-// Threads: pure functions.
-// Errors:  InvalidArgument where rows or slices of a box overlap each other, or a size, an offset or an address
-// overflows.
+// Threads:   pure functions.
+// Errors:    InvalidArgument if rows or slices of a box overlap each other, or a size, an offset or an
+//            address overflows.
 #pragma once
 
 #include <cstddef>
@@ -14,30 +14,29 @@
 
 namespace penstock::driver {
 
-// Bytes from the first to the last byte of a box, 0 where it is empty.
+// Bytes from the first to the last byte of a box; 0 if it is empty.
 absl::StatusOr<size_t> BytesSpanned(size_t width, size_t height, size_t depth, size_t pitch, size_t slice);
 
-// A copy in numbers; all 0 where it is empty.
+// The size of a copy; all 0 if it is empty.
 struct CopySize {
-  size_t bytes = 0;              // that are copied
-  size_t dst_span = 0, src_span = 0;  // from the first to the last of them, with what lies between
+  size_t bytes = 0;              // bytes copied
+  size_t dst_span = 0, src_span = 0;  // bytes from the first to the last of them, gaps included
 };
-// What every driver asks of a copy before it submits anything.
+// Checks what every driver requires of a copy before it submits anything.
 absl::StatusOr<CopySize> SizeOf(const CopyOp& op);
 
-// A piece as a copy of its own, and back: the piece has as few dimensions as it can. More than 2^32 - 1 rows a slice,
-// or slices, are InvalidArgument.
+// Converts a piece to a copy and back, with as few dimensions as possible for the piece. More than 2^32 - 1 rows per
+// slice, or slices, are InvalidArgument.
 CopyOp CopyOf(const CopyPiece& piece, const BatchOp& batch);
 absl::StatusOr<CopyPiece> PieceOf(const CopyOp& op);
 
-// Looks at every piece. InvalidArgument, too, for a peer batch, and for pieces without a table.
+// Checks every piece. InvalidArgument also for a peer batch, and for pieces without a table.
 absl::StatusOr<BatchSize> SizeOf(const BatchOp& op);
 
-// The same copy with as few dimensions as its pitches allow: dense rows become one row, a stack of single rows becomes
-// a plane.
+// The same copy in as few dimensions as its pitches allow: dense rows become one row, a stack of single rows a plane.
 CopyOp Collapse(CopyOp op);
 
-// Copies between host memory, row by row.
+// Copies within host memory, row by row.
 void CopyOnHost(const CopyOp& op);
 
 }  // namespace penstock::driver

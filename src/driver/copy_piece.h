@@ -1,5 +1,5 @@
-// A piece of a batch of copies, as it lies in memory that the device reads: shared by the driver interface and the CUDA
-// kernel.
+// CopyPiece: a piece of a batch of copies, as it lies in memory that the device reads. The driver interface and the
+// CUDA kernel share it.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace penstock::driver {
 
-// A box of bytes as in CopyOp: `depth` slices of `height` rows of `width` bytes. 64 bytes, to be read at one go; a
-// table of them that begins at a multiple of 64 is read fastest.
+// A box of bytes as in CopyOp: `depth` slices of `height` rows of `width` bytes. It has 64 bytes, to be read at once; a
+// table of pieces is read fastest if it is aligned to 64.
 struct CopyPiece {
   void* dst = nullptr;
   const void* src = nullptr;

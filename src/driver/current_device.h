@@ -1,7 +1,7 @@
-// The device that is current for the calling thread, one after the other.
+// CurrentDevice: sets the calling thread's current device, to one device after another.
 //
-// Ownership: puts back what was current before when it goes.
-// Threads:   of one thread.
+// Ownership: its destructor restores what was current before.
+// Threads:   belongs to one thread.
 #pragma once
 
 #include "src/driver/driver.h"

@@ -25,7 +25,7 @@ absl::StatusOr<FillSize> SizeOf(const FillOp& op) {
                                                    absl::Hex(reinterpret_cast<uintptr_t>(op.dst)),
                                                    " on leave the address space"));
   }
-  size.bytes = size.width * op.height * op.depth;  // no more than the span
+  size.bytes = size.width * op.height * op.depth;  // no larger than the span
   return size;
 }
 
@@ -37,7 +37,7 @@ FillOp Collapse(FillOp op) {
                                      .src_pitch = op.pitch,
                                      .dst_slice = op.slice,
                                      .src_slice = op.slice});
-  op.count = box.width / op.pattern_size;  // of whole rows, so nothing is left
+  op.count = box.width / op.pattern_size;  // whole rows, so nothing remains
   op.height = box.height;
   op.depth = box.depth;
   op.pitch = box.dst_pitch;

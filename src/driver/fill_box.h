@@ -1,8 +1,8 @@
-// Arithmetic of fills: what a box of patterns takes, and the same fill in fewer dimensions.
+// Arithmetic of fills: the size of a box of patterns, and the same fill in fewer dimensions.
 //
-// Threads: pure functions.
-// Errors:  InvalidArgument where a pattern has no size it can have, rows overlap each other, or a size, an offset or an
-//          address overflows.
+// Threads:   pure functions.
+// Errors:    InvalidArgument if a pattern has an invalid size, rows overlap each other, or a size, an offset or an
+//            address overflows.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,17 @@
 
 namespace penstock::driver {
 
-// A fill in numbers; all but `width` 0 where it is empty.
+// The size of a fill; all but `width` are 0 if it is empty.
 struct FillSize {
-  size_t width = 0;  // bytes of a row
-  size_t bytes = 0;  // that are written
-  size_t span = 0;  // from the first to the last of them, with what lies between
+  size_t width = 0;  // bytes per row
+  size_t bytes = 0;  // bytes written
+  size_t span = 0;  // bytes from the first to the last of them, gaps included
 };
-// What every driver asks of a fill before it submits anything.
+// Checks what every driver requires of a fill before it submits anything.
 absl::StatusOr<FillSize> SizeOf(const FillOp& op);
 
-// The same fill with as few dimensions as its pitch and slice allow, as for copies (copy_box.h). SizeOf has accepted
-// it.
+// The same fill in as few dimensions as its pitch and slice allow, as for copies (copy_box.h). SizeOf must
+// have accepted it.
 FillOp Collapse(FillOp op);
 
 }  // namespace penstock::driver

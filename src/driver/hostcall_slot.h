@@ -1,39 +1,39 @@
-// HostcallSlot: what a kernel of one thread and the host write to each other, so that work on a device waits for the
-// host.
+// HostcallSlot: memory through which a kernel of one thread and the host communicate, so that work on a device can
+// wait for the host.
 //
-// The kernel writes a number into `asked` that it has never asked with before, and waits for the same number in
-// `answered`. The host may answer with kGivenUp beside the number: then no answer is to come, and what follows the
-// kernel on the device goes on without. So a number that an earlier run left means nothing to a later one. It is the
-// host that decides when nobody will answer, since only the host can tell whether it stood still meanwhile. As a last
-// resort, should the host have gone, the kernel has a limit of its own: where `beat`, which the host counts up now and
-// then, stays the same for that long, the kernel writes its number into `unanswered` and ends.
+// The kernel writes a number that it has never used before into `asked`, and waits for the same number in `answered`.
+// The host may set kGivenUp beside the number: then no answer will come, and the kernel's successors on the device go
+// on without it. A number left by an earlier run thus means nothing to a later one. The host decides when no answer
+// will come, since only the host can tell whether it was stopped meanwhile. As a last resort, in case the host has
+// died, the kernel has a limit of its own: if `beat`, which the host increments now and then, does not change for that
+// long, the kernel writes its number into `unanswered` and ends.
 //
-// Ownership: in pinned memory of whoever launches the kernel, zero at first.
-// Threads:   `asked` and `unanswered` are written by the device, `beat` by one thread at a time of the host; `answered`
-//            by whoever answers, and by who gives up only where it is still as it was. All are read and written with
-//            std::atomic_ref on the host.
-// Ordering:  what the device did before it asked is visible to who reads the number; what the host did before it
-//            answered, to what follows the kernel.
+// Ownership: lies in pinned memory of the code that launches the kernel, zero at first.
+// Threads:   the device writes `asked` and `unanswered`; one host thread at a time writes `beat`. The thread that
+//            answers writes `answered`; a thread that gives up writes it only if it has not changed. The host reads and
+//            writes all of them with std::atomic_ref.
+// Ordering:  the device's work before the request is visible to the thread that reads the number; the host's work
+//            before the answer is visible to the kernel's successors.
 #pragma once
 
 #include <cstdint>
 
 namespace penstock::driver {
 
-// Each side writes a line of its own, so that neither takes the other's away.
+// Each side writes to a cache line of its own, so that neither invalidates the other's.
 struct alignas(64) HostcallSlot {
   uint64_t asked = 0, unanswered = 0, rest_of_line[6]{};
   uint64_t answered = 0, beat = 0, rest_of_other_line[6]{};
 };
 static_assert(sizeof(HostcallSlot) == 128);
 
-// In `answered`, beside a number; no number has it.
+// Set in `answered` beside a number; no number contains it.
 inline constexpr uint64_t kGivenUp = uint64_t{1} << 63;
 
 // The kernel's arguments.
 struct HostcallArgs {
   HostcallSlot* question = nullptr;
-  uint64_t last_resort_ns = 0;  // how long `beat` may stay the same
+  uint64_t last_resort_ns = 0;  // how long `beat` may stay unchanged
 };
 
 }  // namespace penstock::driver

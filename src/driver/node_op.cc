@@ -58,7 +58,7 @@ absl::Status Check(const FillOp& op) {
 
 absl::Status Check(const KernelOp& op) {
   const bool blocks = op.grid[0] != 0 && op.grid[1] != 0 && op.grid[2] != 0;
-  const bool rows = op.range == nullptr || op.rows != 0;  // of fewer a driver says more
+  const bool rows = op.range == nullptr || op.rows != 0;  // a driver reports fewer rows in more detail
   return blocks && rows ? absl::OkStatus() : Nothing("be a kernel of no blocks or rows");
 }
 

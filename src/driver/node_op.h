@@ -1,8 +1,8 @@
-// What a graph takes as a node, and what a node may be given instead: the rules of graphs (driver.h) that hold for
-// every driver.
+// Which operations may be graph nodes, and which may replace a node's operation: the rules of graphs (driver.h) that
+// hold for every driver.
 //
-// Threads: pure functions.
-// Errors:  InvalidArgument, with what to do instead.
+// Threads:   pure functions.
+// Errors:    InvalidArgument, with what to do instead.
 #pragma once
 
 #include <cstddef>
@@ -13,29 +13,29 @@
 
 namespace penstock::driver {
 
-// Of a node, what another operation in its place must have too.
+// The properties of a node that a replacement must share.
 struct NodeShape {
   size_t kind = 0;  // NodeOp::index
-  CopyKind copy = CopyKind::kHostToDevice;  // of copies and batches
+  CopyKind copy = CopyKind::kHostToDevice;  // for copies and batches
   bool line = false;  // a copy of one row, or of rows without gaps
-  bool awaits = false;  // of kernels: the edges to one that does are others
+  bool awaits = false;  // for kernels: edges to one that awaits are different
   friend bool operator==(const NodeShape&, const NodeShape&) = default;
 };
 NodeShape ShapeOf(const NodeOp& op);
 
-// Whether `op` may be a node. Looks at no memory: of a batch the table may still be empty.
+// Checks that `op` may be a node. Reads no memory: a batch's table may still be empty.
 absl::Status CheckNode(const NodeOp& op);
-// Whether `op`, which may be a node, may take the place of one of that shape.
+// Checks that `op`, which may be a node, may replace one of that shape.
 absl::Status CheckReplacement(const NodeShape& before, const NodeOp& op);
 
-// What is said of a node of a captured graph that is named, or added.
+// The error for naming or adding a node in a captured graph.
 absl::Status NodesOfACapture();
-// What SetNode and EnableNode say of a child, and SetChild of any other node.
+// The errors of SetNode and EnableNode for a child, and of SetChild for any other node.
 absl::Status NodeIsAChild(int32_t node);
 absl::Status NodeIsNoChild(int32_t node);
-// What AddChild says of a graph that is to be a node of itself.
+// The error of AddChild for a graph that would be a node of itself.
 absl::Status ChildOfItself();
-// What AddChild and SetChild say of a graph of another device.
+// The error of AddChild and SetChild for a graph of another device.
 absl::Status CheckChildDevice(int device, int child_device);
 
 }  // namespace penstock::driver

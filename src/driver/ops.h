@@ -1,9 +1,10 @@
-// The work that a driver is given: copies, batches of copies, fills and kernels, on a stream or as nodes of a graph.
+// The work given to a driver: copies, batches of copies, fills and kernels, on a stream or as nodes of a graph.
 //
-// Plain descriptions: addresses, shapes, and whom to blame. What a driver does with them: driver.h.
+// They are plain descriptions: addresses, shapes, and the node to blame. driver.h defines what a driver does with them.
 //
-// Ownership: an operation borrows all it points at. Unless it says otherwise a driver reads it before the call returns.
-// Threads:   plain values, but RunFault, which is shared.
+// Ownership: an operation borrows everything it points to. Unless stated otherwise a driver reads it before
+//            the call returns.
+// Threads:   plain values, except RunFault, which is shared.
 #pragma once
 
 #include <array>
@@ -19,13 +20,12 @@
 
 namespace penstock::driver {
 
-// What a run shares with the work it submits. Host devices write the first failure of a callable here and skip later
-// work of the same run; work on CUDA devices ignores it.
-// `Atomic` is std::atomic but in tests that explore schedules.
+// Shared by a run and the work it submits. Host devices write the first failure of a callable here, and skip later work
+// of the same run; work on CUDA devices ignores it. `Atomic` is std::atomic except in tests that explore schedules.
 template <template <class> class Atomic>
 class BasicRunFault {
  public:
-  // Records `failure` of a plan node (-1: not known which) unless one is there already. Thread-safe.
+  // Records `failure` of a plan node (-1: unknown) unless one is there already. Thread-safe.
   void Fail(int32_t node, absl::Status failure) {
     int expected = kNone;
     if (!state_.compare_exchange_strong(expected, kWriting, std::memory_order_acq_rel)) return;
@@ -34,10 +34,10 @@ class BasicRunFault {
     state_.store(kSet, std::memory_order_release);
   }
   bool failed() const { return state_.load(std::memory_order_acquire) == kSet; }
-  // Only after failed() has returned true.
+  // Valid only after failed() has returned true.
   int32_t node() const { return node_; }
   const absl::Status& status() const { return status_; }
-  // Between two runs, when nothing refers to the first any more.
+  // For use between two runs, when nothing refers to the first any more.
   void Reset() {
     status_ = absl::OkStatus();
     state_.store(kNone, std::memory_order_release);
@@ -51,7 +51,7 @@ class BasicRunFault {
 };
 using RunFault = BasicRunFault<std::atomic>;
 
-// Limits how many executions of one callable run at once, over all slots. Owned by the executable.
+// Limits the concurrent executions of one callable over all slots. Owned by the executable.
 struct TrySemaphore {
   explicit TrySemaphore(int limit_in = 1) : limit(limit_in) {}
   int limit;
@@ -66,7 +66,7 @@ struct OpTag {
 enum class CopyKind : uint8_t { kHostToDevice, kDeviceToHost, kDeviceToDevice, kPeer };
 
 // A box of bytes: `width` contiguous bytes, `height` rows, `depth` slices. Pitches are bytes from row to row, slices
-// bytes from slice to slice; both are ignored where there is one row or one slice.
+// bytes from slice to slice; both are ignored if there is one row or one slice.
 struct CopyOp {
   CopyKind kind = CopyKind::kHostToDevice;
   void* dst = nullptr;
@@ -77,26 +77,26 @@ struct CopyOp {
   OpTag tag{};
 };
 
-// Sums of a batch, as a driver needs them to submit it.
+// The sums over a batch that a driver needs to submit it.
 struct BatchSize {
   size_t bytes = 0;
   size_t largest = 0;  // bytes of the largest piece
   friend bool operator==(const BatchSize&, const BatchSize&) = default;
 };
 
-// Many copies of one kind, kPeer excepted, in one submission and in any order among themselves: where one writes what
-// another reads or writes, nobody knows which bytes stay. `pieces` lies in pinned memory, and like the memory it names
-// stays as it is until the work is done: the device reads it then.
+// Many copies of one kind, except kPeer, in one submission and in any order: if one writes what another reads or
+// writes, the result is unspecified. `pieces` lies in pinned memory; it, and the memory it names, must not change until
+// the work is done, since the device reads them then.
 struct BatchOp {
   CopyKind kind = CopyKind::kHostToDevice;
   const CopyPiece* pieces = nullptr;
   size_t count = 0;
-  BatchSize size{};  // what SizeOf (copy_box.h) says of the pieces, unless 0: a driver need not read them all then
+  BatchSize size{};  // the pieces' SizeOf (copy_box.h), or 0; if set, a driver need not read all of them
   OpTag tag{};
 };
 
-// Writes a pattern of `pattern_size` bytes (1 to 16) over and over to a box of device memory: `count` times a row,
-// `height` rows, `depth` slices. Every row begins with the pattern's first byte. Pitch and slice as in CopyOp.
+// Writes a pattern of `pattern_size` bytes (1 to 16) repeatedly to a box of device memory: `count` times per row,
+// `height` rows, `depth` slices. Every row begins with the pattern's first byte. Pitch and slice are as in CopyOp.
 struct FillOp {
   void* dst = nullptr;
   std::array<std::byte, 16> pattern{};
@@ -106,16 +106,16 @@ struct FillOp {
   OpTag tag{};
 };
 
-// A box of memory that a kernel's argument names, and what the kernel does to it. Strides as in CopyOp.
+// A box of memory that a kernel's argument names, and what the kernel does to it. Strides are as in CopyOp.
 struct MemoryUse {
   const void* data = nullptr;
   size_t width = 0, height = 1, depth = 1;
   size_t pitch = 0, slice = 0;
   bool reads = false, writes = false;
-  bool ordered = true;  // false: the user answers for its order
+  bool ordered = true;  // false: the user is responsible for its order
 };
 
-// Who can tell what a plan node does to which memory. Only a driver that checks asks.
+// Tells which memory a plan node uses and how. Only a checking driver calls it.
 class UseSource {
  public:
   virtual void AppendUses(int32_t node, std::vector<MemoryUse>& out) const = 0;
@@ -125,32 +125,32 @@ class UseSource {
 };
 
 // A kernel with its arguments. A CUDA device uses `kernel`, `grid`, `block`, `shared_bytes` and `argv`; a host device
-// uses `range` over `rows`, or else `call`. Arguments are read before the call returns.
+// uses `range` over `rows`, or otherwise `call`. Arguments are read before the call returns.
 struct KernelOp {
   const void* kernel = nullptr;  // from LoadKernel
-  bool awaits = false;  // the same: a graph may launch it while kernels that it depends on are still ending
+  bool awaits = false;  // from LoadKernel: a graph may launch it while its predecessors are still ending
   std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
   uint32_t shared_bytes = 0;
 
-  void* const* argv = nullptr;  // argument i, inside `block_bytes`
+  void* const* argv = nullptr;  // argument i, inside `args`
   uint32_t argc = 0;
-  uint32_t args_align = 16;  // the block stands at a multiple of this power of two, and so does a copy of it
+  uint32_t args_align = 16;  // power-of-two alignment of the block, and of any copy of it
   const std::byte* args = nullptr;  // the argument block
   uint32_t args_size = 0;
-  const uint32_t* pointer_offsets = nullptr;  // where in the block device pointers stand
+  const uint32_t* pointer_offsets = nullptr;  // offsets of device pointers in the block
   uint32_t pointer_count = 0;
 
   void (*range)(void* const* argv, int64_t first, int64_t end) = nullptr;
   int64_t rows = 0;
-  int64_t row_elements = 1;  // elements a row, to choose how to split
+  int64_t row_elements = 1;  // elements per row, to choose how to split
   absl::Status (*call)(void* callable, void* const* argv) = nullptr;
   void* callable = nullptr;
-  TrySemaphore* gate = nullptr;  // of `call`
+  TrySemaphore* gate = nullptr;  // for `call`
   OpTag tag{};
-  const UseSource* uses = nullptr;  // of tag.node; null: nobody knows
+  const UseSource* uses = nullptr;  // of tag.node; null: its uses are unknown
 };
 
-// What a node of a graph does.
+// The operation of a graph node.
 using NodeOp = std::variant<const CopyOp*, const BatchOp*, const FillOp*, const KernelOp*>;
 inline OpTag TagOf(const NodeOp& op) {
   return std::visit([](const auto* of) { return of->tag; }, op);

@@ -1,11 +1,11 @@
-// Stamp: a kernel of one thread that writes down when it ran.
+// TimestampArgs: for a kernel of one thread that records when it ran.
 //
-// The time is that of the device's clock in nanoseconds, from when on nobody knows; never 0. What is between two stamps
-// of one device took their difference.
+// The time is the device's clock in nanoseconds, with an unknown epoch, and never 0. The difference of two timestamps
+// of one device is the time between them.
 //
-// Ownership: the place is in pinned memory of whoever launches the kernel.
-// Ordering:  behind what the kernel comes behind, and before what comes behind it. Who has seen its work complete may
-//            read the place.
+// Ownership: the timestamp lies in pinned memory of the code that launches the kernel.
+// Ordering:  comes after the kernel's predecessors and before its successors. A thread that has seen the kernel's work
+//            complete may read the timestamp.
 #pragma once
 
 #include <cstdint>

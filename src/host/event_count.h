@@ -1,10 +1,10 @@
-// An event count: waiters sleep until they are notified, and miss no notification between their look and their sleep.
+// EventCount: waiters sleep until notified, and miss no notification between their check and their sleep.
 //
-//   uint64_t ticket = event_count.ticket();      // before looking
+//   uint64_t ticket = event_count.ticket();      // before the check
 //   if (!ready()) event_count.Wait(ticket, until);
 //
-// Threads:  thread-safe. Notify costs one atomic add when nobody waits.
-// Ordering: what happened before Notify is visible to a waiter that returns from Wait because of it.
+// Threads:   thread-safe. Notify costs one atomic add if no thread waits.
+// Ordering:  whatever happened before Notify is visible to a waiter that returns from Wait because of it.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace penstock::host {
 
-// The types are those of `EventCount` below but in tests that explore schedules.
+// The types are those of `EventCount` below, except in tests that explore schedules.
 template <template <class> class Atomic, class Mutex, class CondVar>
 class BasicEventCount {
  public:

@@ -76,7 +76,7 @@ void HostcallPoller::Loop() {
   }
 }
 
-// Whoever comes or goes meanwhile may have another looked at twice, or not until the next time.
+// Sources added or removed meanwhile may cause another to be looked at twice, or only in the next round.
 bool HostcallPoller::LookAtAll() {
   bool asked = false;
   for (size_t i = 0; Source* const watched = Take(i); ++i) {

@@ -1,19 +1,19 @@
-// HostcallPoller: the thread that sees what devices ask the host for (src/driver/hostcall_slot.h), and answers or has
-// it answered.
+// HostcallPoller: the thread that sees the hostcalls of devices (src/driver/hostcall_slot.h), and answers them or has
+// them answered.
 //
-// It is awake only while somebody is watched, that is while runs are in flight whose kernels may ask: for a fifth of a
-// millisecond after something was asked it looks without a pause, then it lets others have the core between two looks,
-// then it naps. It calls no driver, for that might wait for the very kernel that waits for it.
+// It is awake only while it has sources, that is while runs are in flight whose kernels may make hostcalls. For a fifth
+// of a millisecond after a hostcall it looks without pause, then it yields its core between looks, then it naps. It
+// makes no driver calls, since these might wait for the very kernel that waits for it.
 //
-// A second thread, the watchdog, sees whether it still looks, since what it calls may not return. While somebody is
-// watched the watchdog wakes a few times in the span of the patience, and tells all that are watched how often the
-// poller has looked and how much time counts since the last beat; of a gap of more than a second between two beats of
-// its own nothing counts, for then the process stood still. With nothing to watch it sleeps without a limit.
+// A second thread, the watchdog, checks whether the poller still looks, since the code it calls may not return. While
+// there are sources, the watchdog wakes a few times within the patience, and tells each source how often the poller has
+// looked and how much time counts since the last beat. A gap of more than a second between two of its own beats does
+// not count, since the process was then stopped. Without sources it sleeps indefinitely.
 //
-// Ownership: borrows what it watches.
-// Threads:   thread-safe. Look is called by the poller's thread alone, Beat by the watchdog's.
-// Locks:     mu_, a leaf: never held while it looks, but held while it beats.
-// Errors:    the constructor throws std::system_error where the system gives no threads.
+// Ownership: borrows its sources.
+// Threads:   thread-safe. Only the poller's thread calls Look, only the watchdog calls Beat.
+// Locks:     mu_, a leaf: never held during Look, but held during Beat.
+// Errors:    the constructor throws std::system_error if the system grants no threads.
 #pragma once
 
 #include <chrono>
@@ -30,19 +30,19 @@ namespace penstock::host {
 class HostcallPoller {
  public:
   class Source;
-  // What the watchdog has seen of the poller.
+  // The poller's state as the watchdog sees it.
   struct Sign {
-    uint64_t looks;  // that have ended
-    std::chrono::nanoseconds counted;  // of the time since the last beat
-    const Source* looking_at;  // now; null: nothing
+    uint64_t looks;  // looks completed
+    std::chrono::nanoseconds counted;  // the part of the time since the last beat that counts
+    const Source* looking_at;  // the current source; null: none
   };
   class Source {
    public:
-    // Looks for questions. True: there was a new one.
+    // Looks for hostcalls. Returns whether there was a new one.
     virtual bool Look() = 0;
-    // Never blocks, and calls nobody.
+    // Never blocks, and calls no user code.
     virtual void Beat(const Sign& sign) = 0;
-    // What Look is calling now, by any thread; empty: nothing.
+    // Describes what Look is calling now, on any thread; empty: nothing.
     virtual std::string Calling() const = 0;
 
    protected:
@@ -50,8 +50,8 @@ class HostcallPoller {
   };
 
   struct Options {
-    std::chrono::nanoseconds patience = std::chrono::seconds(10);  // of those that are watched; sets the pace of beats
-    std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;  // of the watchdog
+    std::chrono::nanoseconds patience = std::chrono::seconds(10);  // of the sources; sets the interval of beats
+    std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;  // for the watchdog
   };
   HostcallPoller() : HostcallPoller(Options()) {}
   explicit HostcallPoller(Options options);
@@ -60,7 +60,7 @@ class HostcallPoller {
   HostcallPoller& operator=(const HostcallPoller&) = delete;
 
   void Watch(Source* watched);
-  // Returns when it is not being looked at, or told of beats, and will not be.
+  // Returns when the source is not being looked at, or told of beats, and will not be.
   void Forget(Source* watched);
   // Whether the calling thread is a poller's.
   static bool IsCurrent();
@@ -79,10 +79,10 @@ class HostcallPoller {
   const Options options_;
   base::Mutex join_mu_;  // held while the threads are joined; a second Stop waits for the first
   base::Mutex mu_;
-  base::CondVar changed_;  // something to watch, or to stop
+  base::CondVar changed_;  // there is a source, or it must stop
   base::CondVar looked_;
-  base::CondVar guard_;  // the watchdog's sleep
-  bool guard_sleeps_ ABSL_GUARDED_BY(mu_) = false;  // without a limit
+  base::CondVar guard_;  // wakes the watchdog
+  bool guard_sleeps_ ABSL_GUARDED_BY(mu_) = false;  // indefinitely
   uint64_t looks_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<Source*> watched_ ABSL_GUARDED_BY(mu_);
   Source* looking_at_ ABSL_GUARDED_BY(mu_) = nullptr;

@@ -1,6 +1,6 @@
-// How a thread waits for progress of devices and workers: asleep on the event count where the driver rings it, else
-// polling for a short while and then in short sleeps (CUDA has no event count; an event query costs as much as a polled
-// flag).
+// How a thread waits for progress of devices and workers: asleep on the event count if the driver notifies it,
+// otherwise polling for a short while and then in short sleeps (CUDA has no event count; an event query costs as much
+// as polling a flag).
 //
 // Threads: stateless.
 #pragma once
@@ -16,14 +16,14 @@ namespace penstock::host {
 using TimePoint = std::chrono::steady_clock::time_point;
 
 inline constexpr std::chrono::microseconds kPollBeforeSleep{200};
-// Of callers who wait for a run: a sleep ends up to a slice late and more, which in shorter runs would be seen. After
-// the time above they leave their core to others who are ready.
+// For callers that wait for a run: a sleep ends a slice late or more, which shorter runs would notice. After
+// kPollBeforeSleep they yield their core to other ready threads.
 inline constexpr std::chrono::microseconds kCallerPollBeforeSleep{5000};
 inline constexpr std::chrono::microseconds kSleepSlice{50};
 
 inline void CpuPause() { __builtin_ia32_pause(); }
 
-// Calls `step` until it returns true (then true) or `until` has passed (then false).
+// Calls `step` until it returns true (returns true) or `until` has passed (returns false).
 template <class Step>
 bool WaitForProgress(EventCount& event_count, bool notifies, TimePoint until, Step step,
                      std::chrono::microseconds poll_before_sleep = kPollBeforeSleep) {

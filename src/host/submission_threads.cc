@@ -1,4 +1,4 @@
-// The submission threads' threads: when they look, and when they sleep. See submission threads.h.
+// When submission threads look, and when they sleep. See submission_threads.h.
 #include "src/host/submission_threads.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ SubmissionThreads::SubmissionThreads(Options options)
       joinable_.push_back(base::StartThread(options_.name, [this, t = static_cast<size_t>(count_)] { Work(t); }));
     }
   } catch (const std::system_error&) {
-    // Those there are will do.
+    // The threads that exist must do.
   }
 }
 
@@ -54,7 +54,7 @@ void SubmissionThreads::Stop() {
 void SubmissionThreads::Work(size_t submitter) {
   options_.begin();
   Clock::time_point last = Clock::now();
-  bool of_use = false;  // since it has slept
+  bool of_use = false;  // since it last slept
   for (;;) {
     const uint64_t ticket = event_count_.ticket();
     if (stopping_.load(std::memory_order_seq_cst)) break;
@@ -70,7 +70,7 @@ void SubmissionThreads::Work(size_t submitter) {
   options_.end();
 }
 
-// Each begins somewhere else, so that they spread over what is to be fed.
+// Each thread begins at another client, so that they spread over all clients.
 bool SubmissionThreads::LookAtAll(size_t submitter) {
   if (!places_.Wants(submitter)) return false;
   bool any = false;
@@ -83,7 +83,7 @@ bool SubmissionThreads::LookAtAll(size_t submitter) {
   return any;
 }
 
-// False: it is time to sleep.
+// Returns false when it is time to sleep.
 bool SubmissionThreads::Rest(size_t submitter, Clock::duration idle) const {
   const bool nothing = !places_.Wants(submitter);
   if (idle < (nothing ? kAwakeWithNothing : kSpinning)) {

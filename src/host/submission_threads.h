@@ -1,19 +1,18 @@
-// SubmissionThreads: the threads of one device that help others to submit work to it, and to see that it has ended.
+// SubmissionThreads: threads of one device that help to submit work to it, and to see that it has ended.
 //
-// A client adds something to be fed, and submission threads call its Feed again and again until it is removed: as many
-// of them as are of use, since others that are awake take time from whoever shares their cores. They help: nobody may
-// rely on any of them to come, since they may be asleep, busy, or not there at all.
+// A client is added, and submission threads call its Feed again and again until it is removed. Only as many threads as
+// are of use do so, since awake threads take time from others on their cores. They merely help: no client may rely on
+// one, since they may be asleep, busy, or absent.
 //
-// With something to feed a submission thread spins for 50 us after it has last done something, then leaves its core to
-// others between two looks, and sleeps after 5 ms; with nothing for it, it spins for 200 us, since handing over to a
-// thread that is awake takes 2 us and to one that sleeps 44, and then sleeps without a limit until something is added
-// or it is woken.
+// While it has clients, a submission thread spins for 50 us after it last did something, then yields its core between
+// looks, and sleeps after 5 ms. Without clients it spins for 200 us, since a handover takes 2 us to an awake thread and
+// 44 us to a sleeping one, and then sleeps until a client is added or it is woken.
 //
-// Ownership: borrows what is added, until it is removed.
-// Threads:   thread-safe. Feed is called by several submission threads at once.
-// Ordering:  what happened before Add is visible to Feed; what Feed did, to who has removed it.
-// Locks:     join_mu_, for the threads to be joined; none but the event count's elsewhere.
-// Errors:    none. Where the system refuses threads there are fewer, or none: slower, not wrong.
+// Ownership: borrows a client until it is removed.
+// Threads:   thread-safe. Several submission threads call Feed concurrently.
+// Ordering:  whatever happened before Add is visible to Feed; the effects of Feed are visible after Remove.
+// Locks:     join_mu_, for the threads to be joined; otherwise only the event count's.
+// Errors:    none. If the system refuses threads there are fewer, or none: slower, not wrong.
 #pragma once
 
 #include <array>
@@ -35,9 +34,9 @@ class SubmissionClient {
  public:
   static constexpr int kAllThreads = 1 << 16;
 
-  // Does what can be done now, without blocking. Whether that was anything.
+  // Does what can be done now, without blocking. Returns whether that was anything.
   virtual bool Feed() = 0;
-  // How many submission threads are of use to it at once.
+  // The number of submission threads that it can use concurrently.
   int max_threads() const { return max_threads_; }
 
  protected:
@@ -48,8 +47,8 @@ class SubmissionClient {
   const int max_threads_;
 };
 
-// How a thread waits for others that are awake: it looks, and rests before it looks again. `Look` is for tests that
-// explore schedules.
+// How a thread waits for others that are awake: it looks, and rests before it looks again. `Look` is a hook for tests
+// that explore schedules.
 class SpinAndYield {
  public:
   void Look() {}
@@ -60,11 +59,11 @@ class SpinAndYield {
   int looks_ = 0;
 };
 
-// What is to be fed, and which submission thread is inside what. A submission thread says where it goes, and goes only
-// if that is still there afterwards; who removes something takes it away first and then looks at all submission
-// threads: one of the two sees the other (sequentially consistent).
+// The clients, and which client each submission thread is inside. A submission thread announces the client it enters,
+// and enters only if the client is still there afterwards. Remove takes a client away first and then checks all
+// submission threads: so one of the two sees the other (sequentially consistent).
 //
-// `Atomic` is std::atomic but in tests that explore schedules.
+// `Atomic` is std::atomic except in tests that explore schedules.
 template <template <class> class Atomic = std::atomic>
 class ClientSlots {
  public:
@@ -72,7 +71,7 @@ class ClientSlots {
 
   explicit ClientSlots(size_t submission_threads) : submission_threads_(submission_threads) {}
 
-  // False: there is no room for more.
+  // False: there is no space for more.
   bool Add(SubmissionClient* fed) {
     for (Place& place : places_) {
       SubmissionClient* none = nullptr;
@@ -82,8 +81,8 @@ class ClientSlots {
     }
     return false;
   }
-  // Of what has been added: no submission thread goes inside any more; one that is may stay for a while. Remove is
-  // still to follow, or it is added again.
+  // For an added client: submission threads no longer enter it; one inside may stay for a while. Remove it later,
+  // or add it again.
   void Withdraw(SubmissionClient* fed) {
     for (Place& place : places_) {
       if (place.fed.load(std::memory_order_relaxed) != fed) continue;
@@ -92,17 +91,17 @@ class ClientSlots {
       return;
     }
   }
-  // Of what has been added. Returns when no submission thread is inside it, and none will be.
+  // For an added client. Returns when no submission thread is inside it or will enter it.
   template <class Wait = SpinAndYield>
   void Remove(SubmissionClient* fed) {
     Withdraw(fed);
     Wait wait;
     for (wait.Look(); IsInside(fed); wait.Look()) wait.Rest();
   }
-  // Whether it is of use. The first ones are.
+  // Whether this submission thread is of use; the first ones are.
   bool Wants(size_t submitter) const { return static_cast<int>(submitter) < wanted_.load(std::memory_order_relaxed); }
 
-  // What is in that place, and the submission thread is inside it until Leave; null: nothing is.
+  // Returns the client in that place, with the submission thread inside it until Leave; null: there is none.
   SubmissionClient* Enter(size_t submitter, size_t place) {
     SubmissionClient* const fed = places_[place].fed.load(std::memory_order_acquire);
     if (fed == nullptr) return nullptr;
@@ -120,7 +119,7 @@ class ClientSlots {
   };
   struct Feeder {
     Atomic<SubmissionClient*> inside{nullptr};  // what this thread is in; null: nothing
-    std::array<std::byte, 120> apart{};  // from what other submission threads write
+    std::array<std::byte, 120> apart{};  // avoids false sharing with other submission threads
   };
 
   bool IsInside(SubmissionClient* fed) const {
@@ -139,8 +138,8 @@ class SubmissionThreads {
  public:
   struct Options {
     int threads = 0;
-    std::string name{};  // of each, at most 15 characters
-    // Called by each thread when it begins and when it ends.
+    std::string name{};  // of each thread, at most 15 characters
+    // Called on each thread when it begins and when it ends.
     std::function<void()> begin = [] {};
     std::function<void()> end = [] {};
   };
@@ -149,18 +148,17 @@ class SubmissionThreads {
   SubmissionThreads(const SubmissionThreads&) = delete;
   SubmissionThreads& operator=(const SubmissionThreads&) = delete;
 
-  // False: nobody will feed it, and it is not to be removed.
+  // False: no thread will feed it, and it must not be removed.
   bool Add(SubmissionClient* fed);
   void Remove(SubmissionClient* fed) { places_.Remove(fed); }
-  // Of what is idle for now, and removed or added again later: does not wait for who is inside.
+  // For a client that is idle for now, and removed or added again later: does not wait for threads inside it.
   void Withdraw(SubmissionClient* fed) { places_.Withdraw(fed); }
-  // Where submission threads that are of use sleep, though there is something to do. One that is about to sleep may do
-  // so.
+  // Call when useful submission threads sleep although there is work. A thread about to sleep may still do so.
   void Wake();
-  // Behind something new to do: those that are of use look once more before they sleep.
+  // Call after new work has appeared: useful threads look once more before they sleep.
   void Call() { event_count_.Notify(); }
   int threads() const { return count_; }
-  // Ends the threads and returns when they have ended; what is added from then on nobody feeds. May be called again.
+  // Ends the threads, and returns when they have ended; clients added later are not fed. May be called again.
   void Stop();
 
  private:

@@ -1,4 +1,4 @@
-// The worker pool's queues, threads and their end. See worker_pool.h.
+// The worker pool's queues and threads, and their end. See worker_pool.h.
 #include "src/host/worker_pool.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ Task WorkerPool::Queue::Pop() {
 
 WorkerPool::WorkerPool(Options options) : options_(std::move(options)) {
   base::MutexLock join_lock(join_mu_);
-  base::MutexLock lock(mu_);  // a worker looks at the queues only when all of them are counted
+  base::MutexLock lock(mu_);  // no worker looks at the queues before all are counted
   const int threads = std::max(1, options_.threads);
   groups_.resize(static_cast<size_t>(std::max(1, options_.groups)));
   for (Group& group : groups_) group.asleep.reserve(static_cast<size_t>(threads));
@@ -54,16 +54,16 @@ WorkerPool::WorkerPool(Options options) : options_(std::move(options)) {
       ++live_;
     }
   } catch (const std::system_error&) {
-    // Fewer threads than asked for: slower, not wrong.
+    // Fewer threads than requested: slower, not wrong.
   }
   count_ = live_;
 }
 
-// Of a task that was posted somebody is told, as long as anybody has nothing to do; who has looks for another anyway.
+// An idle worker, if there is one, is told of a posted task; busy workers look for their next task anyway.
 void WorkerPool::Post(Task task, int group) {
   {
     base::MutexLock lock(mu_);
-    if (live_ > 0) {  // so somebody will look at the queues once more, also when stopping
+    if (live_ > 0) {  // so a worker will look at the queues once more, even when stopping
       const auto own = static_cast<size_t>(group);
       groups_[own].queue.Push(task);
       for (size_t i = 0; i < groups_.size(); ++i) {
@@ -75,8 +75,8 @@ void WorkerPool::Post(Task task, int group) {
   task.run(task.context, task.arg);
 }
 
-// False: nobody there has nothing to do. Called with the lock held, since the task may be what lets the owner destroy
-// the pool.
+// Returns false if no worker of the group is idle. Called with the lock held, since the task may be what lets the owner
+// destroy the pool.
 bool WorkerPool::Call(Group& group) {
   if (group.lingers != nullptr) {
     std::exchange(group.lingers, nullptr)->called.store(true, std::memory_order_relaxed);
@@ -159,7 +159,7 @@ bool WorkerPool::Next(size_t group, Task& task) {
   return true;
 }
 
-// Of its own group, else of the next one that has any.
+// Takes from its own group, otherwise from the next one that has any.
 bool WorkerPool::Take(size_t group, Task& task) {
   for (size_t i = 0; i < groups_.size(); ++i) {
     Queue& queue = groups_[(group + i) % groups_.size()].queue;

@@ -1,16 +1,17 @@
 // WorkerPool: a fixed number of threads, in groups, that run posted tasks.
 //
-// The runtime posts host nodes, copies of unpinned memory and users' callbacks here, each to the group of its device. A
-// task may block; it holds up one thread, never the queues' order for the others. A worker whose group has nothing to
-// do takes what waits for another, so a group that is held up, or has no worker, holds up nobody.
+// The runtime posts host nodes, copies of unpinned memory and users' callbacks here, each to its device's group. A task
+// may block: it holds up one thread, but not the other tasks. A worker whose group has no tasks takes one from another
+// group, so a group that is held up, or has no worker, delays nothing.
 //
-// Ownership: borrows what a task points at until the task has run. Every posted task runs exactly once, also during and
+// Ownership: borrows what a task points to until the task has run. Every posted task runs exactly once, also during and
 //            after Shutdown.
-// Threads:   Post from any thread, workers included. Shutdown from any thread that is not a worker of this pool. Idle
-//            workers sleep, but for one of each group at most that lingers for a while (Task::more): what it waits for
-//            comes to its group, and where devices near two nodes ask in turns, one for both would be far from half.
-// Ordering:  tasks of a group start first in, first out; what happened before Post is visible to the task.
-// Errors:    none. A task must not throw. Where the system refuses threads the pool has those it could get; with none
+// Threads:   any thread may Post, workers included. Any thread except this pool's workers may call Shutdown. Idle
+//            workers sleep, except at most one per group that lingers for a while (Task::more). It awaits tasks
+//            of its own group only: if devices near two nodes made requests in turn, a shared one would be far
+//            from half of them.
+// Ordering:  a group's tasks start first in, first out; whatever happened before Post is visible to the task.
+// Errors:    none. A task must not throw. If the system refuses threads the pool uses those it could get; with none,
 //            Post runs the task itself.
 #pragma once
 
@@ -30,10 +31,10 @@ struct Task {
   void (*run)(void* context, int64_t arg) = nullptr;
   void* context = nullptr;
   int64_t arg = 0;
-  // Another one like it may follow soon: whoever has run it keeps looking for a fifth of a millisecond, since waking a
-  // worker takes 10 us.
+  // A similar task may follow soon: the worker keeps looking for a fifth of a millisecond, since waking
+  // one takes 10 us.
   bool more = false;
-  // Where user code ends the thread inside it, it is posted once more, and then does what is left to do.
+  // If user code ends the thread inside the task, the task is posted once more, and then does what is left to do.
   bool resumes = false;
 };
 
@@ -43,7 +44,7 @@ class WorkerPool {
     int threads = 1;  // less than 1 counts as 1
     std::string name{};  // threads are called "<name>/<index>", the name cut to fit 15 characters
     int groups = 1;  // worker i is in group i % groups
-    // Called by each thread when it begins: its group, and its number in that.
+    // Called on each thread when it begins, with its group and its number in the group.
     std::function<void(int group, int number)> begin = [](int, int) {};
   };
   explicit WorkerPool(Options options);
@@ -52,17 +53,17 @@ class WorkerPool {
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // Returns at once, unless the pool has drained and ended: then the task runs here, before Post returns.
+  // Returns immediately, unless the pool has drained and ended: then the task runs here, before Post returns.
   void Post(Task task, int group = 0);
 
-  // Runs what was posted, ends the threads and returns when they have ended. May be called again.
+  // Runs the posted tasks, ends the threads, and returns when they have ended. May be called again.
   void Shutdown();
 
   int threads() const { return count_; }
-  // How many workers sleep.
+  // The number of sleeping workers.
   int asleep() const;
 
-  // The index of the calling thread in its pool, or -1 where it is no pool's worker.
+  // The index of the calling thread in its pool; -1 if it is not a worker.
   static int CurrentIndex();
 
  private:
@@ -79,15 +80,15 @@ class WorkerPool {
     size_t size_ = 0;
   };
 
-  // A worker's, while it has nothing to do.
+  // An idle worker's wake-up.
   struct Seat {
-    std::atomic<bool> called{false};  // there is something to do; set under mu_
+    std::atomic<bool> called{false};  // there is a task; set under mu_
     base::CondVar wake;
   };
   struct Group {
     Queue queue;
-    std::vector<Seat*> asleep;  // who came last is called first
-    Seat* lingers = nullptr;  // who looks whether it is called, and need not be woken
+    std::vector<Seat*> asleep;  // called last in, first out
+    Seat* lingers = nullptr;  // the worker that polls `called`, and need not be woken
   };
 
   void Work(int index);

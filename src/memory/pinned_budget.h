@@ -9,13 +9,13 @@
 
 namespace penstock::memory {
 
-inline constexpr size_t kPinnedAlignment = 256;  // all sizes below are multiples of it, but perhaps the budget's own
+inline constexpr size_t kPinnedAlignment = 256;  // divides all sizes below, except perhaps the budget's own
 
 class PinnedBudget {
  public:
   explicit PinnedBudget(size_t bytes) : bytes_(bytes) {}
 
-  // Takes `wanted` bytes, or all that are left if those are `least` or more. Returns how many, 0: none were taken.
+  // Takes `wanted` bytes, or all that are left if that is at least `least`. Returns how many; 0: none were taken.
   size_t Take(size_t least, size_t wanted) {
     base::MutexLock lock(mu_);
     const size_t left = (bytes_ - taken_) / kPinnedAlignment * kPinnedAlignment;

@@ -1,4 +1,4 @@
-// The pinned pool: who pins and frees slabs, and when. See pinned_pool.h.
+// The pinned pool: which thread pins and frees slabs, and when. See pinned_pool.h.
 #include "src/memory/pinned_pool.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ PinnedPool::PinnedPool(driver::Driver& driver, PinnedPoolOptions options)
 
 PinnedPool::~PinnedPool() {
   EndThread();
-  base::MutexLock lock(mu_);  // nobody else is left: for the analysis
+  base::MutexLock lock(mu_);  // no other user is left; needed for the analysis
   assert(in_use_ == 0);
   for (const Slab& slab : slabs_.TakeIdle(kNever, 0)) driver_.FreePinned(slab.base);
   Unreserve(reserved_);
@@ -60,8 +60,8 @@ absl::StatusOr<PinnedBlock> PinnedPool::Allocate(size_t bytes, int node) {
   if (node < 0) node = options_.node;
   if (bytes > kLargest || (options_.budget != nullptr && bytes > options_.budget->bytes())) return NoRoomFor(bytes);
   absl::StatusOr<PinnedBlock> block = TryAllocate(bytes, node);
-  // What nobody uses may be what is missing. Not so in user code: freeing may block until a GPU-side wait has ended,
-  // which this code may be what answers.
+  // Idle slabs may free what is missing. Not in user code: freeing may block until a GPU-side wait has ended, and this
+  // code may be what ends it.
   while (absl::IsResourceExhausted(block.status()) && !base::InUserCode() && Trim() > 0) {
     block = TryAllocate(bytes, node);
   }
@@ -81,7 +81,7 @@ absl::StatusOr<PinnedBlock> PinnedPool::TryAllocate(size_t bytes, int node) {
       waited = true;
       changed_.Wait(mu_);
     }
-    // The last slab may be smaller than the others, where the budget leaves no more.
+    // The last slab may be smaller than the others if the budget leaves no more.
     slab_bytes = Reserve(held, std::max(held, options_.slab_bytes));
     if (slab_bytes == 0) {
       PinnedBlock block = Take(bytes, -1);
@@ -97,7 +97,7 @@ absl::StatusOr<PinnedBlock> PinnedPool::TryAllocate(size_t bytes, int node) {
   return block.data() != nullptr ? absl::StatusOr<PinnedBlock>(std::move(block)) : added;
 }
 
-// An empty handle where there is no place.
+// An empty handle if nothing fits.
 PinnedBlock PinnedPool::Take(size_t bytes, int node) {
   const size_t held = RoundUp(bytes);
   const SlabList::Place place = slabs_.Take(held, node);
@@ -135,7 +135,7 @@ PinnedPool::Waiter::~Waiter() {
 
 // Slabs
 
-// How many bytes may be pinned: `wanted`, else what the budget leaves if that is `least` or more, else none.
+// How many bytes may be pinned: `wanted`, otherwise what the budget leaves if that is at least `least`, otherwise none.
 size_t PinnedPool::Reserve(size_t least, size_t wanted) {
   const size_t bytes = options_.budget == nullptr ? wanted : options_.budget->Take(least, wanted);
   reserved_ += bytes;
@@ -158,7 +158,7 @@ absl::StatusOr<void*> PinnedPool::Pin(size_t slab_bytes, int node) {
   return memory;
 }
 
-// Only the thread that set growing_ is here.
+// Called only by the thread that set growing_.
 absl::Status PinnedPool::AddSlab(const absl::StatusOr<void*>& memory, size_t bytes, int node) {
   growing_ = false;
   changed_.NotifyAll();
@@ -186,7 +186,7 @@ size_t PinnedPool::Trim() {
   return bytes;
 }
 
-// They count against the budget until they are free.
+// The bytes count against the budget until they are free.
 void PinnedPool::Free(const std::vector<Slab>& slabs) {
   size_t bytes = 0;
   for (const Slab& slab : slabs) {
@@ -201,7 +201,7 @@ void PinnedPool::Free(const std::vector<Slab>& slabs) {
 
 // The pool's thread
 
-// A block has been cut: is there enough left for the next ones? Who takes a whole slab or more is no measure.
+// Called after a block has been cut, to check that enough is left. Blocks of a whole slab or more do not count.
 void PinnedPool::GrowAheadOf(size_t bytes, int node) {
   if (bytes > options_.slab_bytes || !ShortOn(node)) return;
   if (options_.budget != nullptr && options_.budget->bytes() - options_.budget->taken() < options_.slab_bytes) return;
@@ -212,7 +212,7 @@ void PinnedPool::GrowAheadOf(size_t bytes, int node) {
 
 bool PinnedPool::ShortOn(int node) const { return slabs_.FreeOn(node) < options_.slab_bytes / 4; }
 
-// When the slabs that are idle now may all go; kNever if there is none.
+// The time at which all currently idle slabs may be freed; kNever if there are none.
 TimePoint PinnedPool::NextTrim() const {
   const TimePoint last = slabs_.LastIdle(options_.slab_bytes);
   return last == kNever ? kNever : last + options_.idle;
@@ -224,7 +224,7 @@ void PinnedPool::Wake() {
   try {
     thread_ = base::StartThread("ps-pool", [this] { Work(); });
   } catch (const std::system_error&) {
-    // Without it slabs are pinned when they are needed, and go when memory is short.
+    // Without the thread, slabs are pinned when needed and freed when memory is short.
   }
 }
 
@@ -232,7 +232,7 @@ bool PinnedPool::TakeGrowth(Job& job) {
   while (!growing_ && !ahead_.empty()) {
     const int node = ahead_.back();
     ahead_.pop_back();
-    if (!ShortOn(node)) continue;  // somebody else was faster
+    if (!ShortOn(node)) continue;  // another thread was faster
     job.slab_bytes = Reserve(options_.slab_bytes, options_.slab_bytes);
     job.node = node;
     growing_ = job.slab_bytes > 0;
@@ -240,13 +240,13 @@ bool PinnedPool::TakeGrowth(Job& job) {
   return job.slab_bytes > 0;
 }
 
-// Sleeps until there is something to do. False: the thread is to end.
+// Sleeps until there is a job. Returns false if the thread must end.
 bool PinnedPool::NextJob(Job& job) {
   base::MutexLock lock(mu_);
   for (;;) {
     if (ending_) return false;
     if (TakeGrowth(job)) return true;
-    // Once it is set it stays, whatever else becomes idle: a pool in use does not put it off for ever.
+    // Once set it does not move, whatever else becomes idle, so that a busy pool does not postpone it forever.
     if (trim_at_ == kNever) trim_at_ = NextTrim();
     if (trim_at_ == kNever) {
       changed_.Wait(mu_);
@@ -266,7 +266,7 @@ void PinnedPool::Work() {
     if (job.slab_bytes > 0) {
       const absl::StatusOr<void*> memory = Pin(job.slab_bytes, job.node);
       base::MutexLock lock(mu_);
-      (void)AddSlab(memory, job.slab_bytes, job.node);  // refused: who needs it will ask, and be told
+      (void)AddSlab(memory, job.slab_bytes, job.node);  // refused: the thread that needs the slab will get the error
     }
     Free(job.idle);
   }

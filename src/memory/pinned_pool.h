@@ -1,21 +1,22 @@
 // PinnedPool: page-locked host memory handed out in blocks from a few large slabs.
 //
-// Pinning is slow (17-33 ms for 64 MiB) and blocks other CUDA calls, so the pool takes it in slabs of a fixed size and
-// keeps them. Blocks are cut first-fit; neighbours that are both free are one again. A block larger than a slab gets a
-// slab of its own, which later serves any block that fits. A slab lies on a NUMA node: a block is cut from the node it
-// is asked for on, or a slab is pinned there; another node's memory serves when the budget is spent.
+// Pinning is slow (17-33 ms for 64 MiB) and blocks other CUDA calls, so the pool pins slabs of a fixed size and keeps
+// them. Blocks are cut first-fit, and adjacent free ranges are merged. A block larger than a slab gets a slab of its
+// own, which later serves any block that fits. Each slab lies on one NUMA node. A block is cut from a slab on the
+// requested node, or a slab is pinned there; when the budget is spent, another node's memory serves.
 //
-// A thread of the pool's own, made when there is first something for it to do, pins the next slab when a block has left
-// less than a quarter of one free, and frees slabs that no block has lain in for a while (PinnedPoolOptions::idle), but
-// for one of each node, kept for quick reuse. Such a slab goes between `idle` and twice that later. After the last
-// return of a block the thread begins at most one timed sleep; then it sleeps for good.
+// The pool has a thread, started when it is first needed. It pins the next slab when a block has left less than a
+// quarter of one free. It also frees slabs that have had no block for a while (PinnedPoolOptions::idle), except one per
+// node, kept for quick reuse; such a slab is freed between `idle` and twice that time later. After the last block has
+// returned, the thread begins at most one timed sleep, then sleeps indefinitely.
 //
 // Ownership: a block keeps its pool alive; the pool frees its slabs when the last block and the last handle are gone.
 //            That must happen before the driver ends, and may block while a GPU-side wait is pending.
-// Threads:   thread-safe. One mutex, never held while memory is pinned or freed; threads that need a new slab while
-//            another thread pins one wait for it and look again.
-// Errors:    ResourceExhausted over the budget, with bytes asked for, in use, reserved and allowed; the driver's error
-//            where it refuses. A call that fails changes nothing. Slabs that no block lies in are given back before.
+// Threads:   thread-safe. One mutex, never held while memory is pinned or freed. If another thread is pinning a slab,
+//            threads that need one wait for it and look again.
+// Errors:    ResourceExhausted over the budget, with the bytes requested, in use, reserved and allowed; the
+//            driver's error if it refuses. A call that fails changes nothing. Slabs without blocks are freed
+//            before a call fails.
 #pragma once
 
 #include <chrono>
@@ -35,12 +36,12 @@
 
 namespace penstock::memory {
 
-// Where the pool takes the time from, and how its thread sleeps until then. Tests bring their own.
+// The pool's source of time, and the timed sleep of its thread. Tests provide their own.
 class PoolClock {
  public:
   virtual ~PoolClock() = default;
   virtual TimePoint Now() { return std::chrono::steady_clock::now(); }
-  // Returns when `changed` is notified, or at `until`, or for no reason.
+  // Returns when `changed` is notified, at `until`, or spuriously.
   virtual void WaitUntil(base::CondVar& changed, base::Mutex& mu, TimePoint until) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     changed.WaitUntil(mu, until);
   }
@@ -48,19 +49,19 @@ class PoolClock {
 
 struct PinnedPoolOptions {
   size_t slab_bytes = size_t{32} << 20;  // rounded up to kPinnedAlignment
-  std::shared_ptr<PinnedBudget> budget{};  // of all slabs together, shared with other pools; null: none
-  std::chrono::steady_clock::duration idle = std::chrono::seconds(10);  // how long a slab must have been free to go
-  int node = -1;  // of blocks that name none; -1: wherever there is room
-  // Calls its argument while the memory that this thread allocates comes from the node. Null: there is one node.
+  std::shared_ptr<PinnedBudget> budget{};  // for all slabs, shared with other pools; null: no limit
+  std::chrono::steady_clock::duration idle = std::chrono::seconds(10);  // minimum idle time of a freed slab
+  int node = -1;  // for blocks that name none; -1: wherever there is space
+  // Calls its argument while memory that this thread allocates comes from the node. Null: there is only one node.
   std::function<void(int node, const std::function<void()>& allocate)> on_node{};
-  std::function<void()> returned{};  // called without a lock when a block has returned that a PinnedPool::Waiter awaits
+  std::function<void()> returned{};  // called without a lock when a block that a PinnedPool::Waiter awaits has returned
   std::shared_ptr<PoolClock> clock{};  // null: steady_clock
 };
 
 class PinnedPool;
 
-// One block. Destroying it returns the memory at once: whoever gave it to a device waits for the device first. Debug
-// builds fill it with 0xDD then.
+// One block. Destroying it returns the memory immediately, so a holder that gave it to a device must wait for the
+// device first. Debug builds then fill it with 0xDD.
 class PinnedBlock {
  public:
   PinnedBlock() = default;
@@ -72,7 +73,7 @@ class PinnedBlock {
   ~PinnedBlock();
 
   void* data() const { return data_; }  // kPinnedAlignment-aligned; null in an empty handle
-  size_t bytes() const { return bytes_; }  // as asked for
+  size_t bytes() const { return bytes_; }  // as requested
 
  private:
   friend class PinnedPool;
@@ -98,20 +99,21 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   PinnedPool(const PinnedPool&) = delete;
   PinnedPool& operator=(const PinnedPool&) = delete;
 
-  // Uninitialized memory, on `node` if it can be (-1: on the pool's). Zero bytes get an address of their own.
+  // Allocates uninitialized memory, on `node` if possible (-1: the pool's node). Zero bytes get an
+  // address of their own.
   absl::StatusOr<PinnedBlock> Allocate(size_t bytes, int node = -1);
 
-  // Frees the slabs no block lies in and waits for those that the pool's thread is freeing; returns their bytes. May
+  // Frees the slabs without blocks, waits for those that the pool's thread is freeing, and returns their bytes. May
   // block while a GPU-side wait is pending.
   size_t Trim();
-  // Ends the pool's thread. From then on slabs are pinned by whoever needs them and freed by Trim and the destructor.
+  // Ends the pool's thread. From then on, threads that need slabs pin them, and Trim and the destructor free them.
   void EndThread();
 
   PinnedGauges gauges() const;
-  // Why so many bytes cannot be had: ResourceExhausted with the numbers.
+  // Describes why this many bytes are not available: ResourceExhausted with the numbers.
   absl::Status NoRoomFor(size_t bytes) const;
 
-  // While it lives, blocks that return are announced (PinnedPoolOptions::returned). Counts as one wait.
+  // While it lives, returning blocks are announced (PinnedPoolOptions::returned). Counts as one wait.
   class Waiter {
    public:
     explicit Waiter(PinnedPool& pool);
@@ -122,13 +124,13 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
    private:
     PinnedPool& pool_;
   };
-  int64_t returned() const;  // blocks, so far
+  int64_t returned() const;  // blocks returned so far
 
  private:
   friend class PinnedBlock;
   static constexpr TimePoint kNever = TimePoint::max();
 
-  // What the pool's thread does next, without the lock: pin a slab, free slabs, or end (neither).
+  // The next job of the pool's thread, done without the lock: pin a slab, free slabs, or end (neither).
   struct Job {
     size_t slab_bytes = 0;
     int node = -1;
@@ -165,14 +167,14 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   bool growing_ ABSL_GUARDED_BY(mu_) = false;  // one thread is pinning a slab
   SlabList slabs_ ABSL_GUARDED_BY(mu_);
   size_t in_use_ ABSL_GUARDED_BY(mu_) = 0;
-  size_t reserved_ ABSL_GUARDED_BY(mu_) = 0;  // with slabs being pinned or freed
-  size_t freeing_ ABSL_GUARDED_BY(mu_) = 0;  // of those, being freed
+  size_t reserved_ ABSL_GUARDED_BY(mu_) = 0;  // includes slabs being pinned or freed
+  size_t freeing_ ABSL_GUARDED_BY(mu_) = 0;  // the part of these being freed
   size_t peak_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t waits_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t returned_ ABSL_GUARDED_BY(mu_) = 0;
   int waiters_ ABSL_GUARDED_BY(mu_) = 0;
 
-  std::vector<int> ahead_ ABSL_GUARDED_BY(mu_);  // nodes where the next slab is wanted
+  std::vector<int> ahead_ ABSL_GUARDED_BY(mu_);  // nodes that want their next slab
   TimePoint trim_at_ ABSL_GUARDED_BY(mu_) = kNever;
   bool ending_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_ ABSL_GUARDED_BY(mu_);

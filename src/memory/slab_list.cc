@@ -47,7 +47,7 @@ bool SlabList::Return(Place place, size_t bytes, TimePoint now) {
   return slab.idle();
 }
 
-// The idle slabs but for the first of each node that is small enough to be kept.
+// The idle slabs, except the first on each node that is small enough to be kept.
 std::vector<size_t> SlabList::Spare(size_t keep_bytes) const {
   std::vector<size_t> spare;
   std::vector<int> kept;  // nodes

@@ -1,5 +1,5 @@
-// SlabList: pieces of memory, slabs, that blocks are cut from: the first place that fits. Neighbours that are both free
-// are one again. The arithmetic of the pinned pool, which has the memory, the lock and the clock.
+// SlabList: slabs of memory from which blocks are cut first-fit; adjacent free ranges are merged. It is the arithmetic
+// of the pinned pool, which owns the memory, the lock and the clock.
 //
 // Threads: single-threaded.
 #pragma once
@@ -16,9 +16,9 @@ using TimePoint = std::chrono::steady_clock::time_point;
 struct Slab {
   std::byte* base = nullptr;
   size_t bytes = 0;
-  int node = -1;  // where it lies
-  TimePoint idle_since{};  // while no block lies in it
-  std::map<size_t, size_t> free{};  // offset -> bytes; neighbours never touch
+  int node = -1;  // its NUMA node
+  TimePoint idle_since{};  // valid while it has no block
+  std::map<size_t, size_t> free{};  // offset -> bytes; neighbours are merged
   bool idle() const { return !free.empty() && free.begin()->second == bytes; }
 };
 
@@ -26,19 +26,19 @@ class SlabList {
  public:
   struct Place {
     size_t slab = 0;
-    std::byte* data = nullptr;  // null: there is none
+    std::byte* data = nullptr;  // null: none found
   };
 
   void Add(std::byte* base, size_t bytes, int node, TimePoint now);
-  // In a slab of `node`; in any slab for -1.
+  // Takes a block from a slab of `node`, or of any node for -1.
   Place Take(size_t bytes, int node);
-  // Says whether the slab is idle now.
+  // Returns whether the slab is idle now.
   bool Return(Place place, size_t bytes, TimePoint now);
-  // Takes out the slabs that have been idle since `since` or longer. Of each node the first idle slab of at most
-  // `keep_bytes` stays.
+  // Removes and returns the slabs that have been idle since `since` or longer. The first idle slab of at most
+  // `keep_bytes` on each node stays.
   std::vector<Slab> TakeIdle(TimePoint since, size_t keep_bytes);
-  // When the last of those that TakeIdle would take, sooner or later, became idle; TimePoint::max() where there is
-  // none.
+  // The time at which the most recent of the slabs that TakeIdle would ever take became idle; TimePoint::max() if
+  // there is none.
   TimePoint LastIdle(size_t keep_bytes) const;
 
   size_t FreeOn(int node) const;  // bytes; on all nodes for -1
@@ -48,7 +48,7 @@ class SlabList {
  private:
   std::vector<size_t> Spare(size_t keep_bytes) const;
 
-  std::vector<Slab> slabs_;  // one without a base: its place may be taken
+  std::vector<Slab> slabs_;  // a slab without a base is an unused entry
 };
 
 }  // namespace penstock::memory

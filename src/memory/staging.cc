@@ -15,12 +15,12 @@
 namespace penstock::memory {
 namespace {
 
-// Of copies on the way out, so that the link never waits; more would be written to memory before they are looked at.
+// For downloads: enough that the link never waits; more would reach memory before it is read.
 constexpr size_t kBytesUnderWay = size_t{16} << 20, kLeastUnderWay = 4, kMostUnderWay = 8;
-constexpr size_t kBlocksToFill = 2;  // of each thread
+constexpr size_t kBlocksToFill = 2;  // per thread
 constexpr int kFewThreads = 3;
 constexpr size_t kWokenAtOnce = 4;
-constexpr int kPausesBetweenLooks = 40;  // some microseconds
+constexpr int kPausesBetweenLooks = 40;  // a few microseconds
 constexpr std::chrono::microseconds kSpin{100};  // longer than waking a thread takes
 
 StagingOptions Complete(StagingOptions options) {
@@ -54,7 +54,7 @@ absl::Status Staging::MakeResources(PinnedPool& pool) {
   const size_t to_fill = kBlocksToFill * copiers, to_empty = copiers / 2 + kMostUnderWay;
   blocks_.reserve(to_fill + to_empty);
   for (size_t b = 0; b < to_fill + to_empty; ++b) PENSTOCK_RETURN_IF_ERROR(MakeBlock(pool));
-  base::MutexLock lock(mu_);  // nobody else is there yet: for the analysis
+  base::MutexLock lock(mu_);  // no other user exists yet; needed for the analysis
   workers_.resize(copiers);
   signals_.resize(copiers);
   for (size_t b = 0; b < to_fill; ++b) {
@@ -114,7 +114,7 @@ Staging::~Staging() {
   }
 }
 
-// Chunks of less than a block where a copy is too small to give every thread one.
+// Chunks are smaller than a block if the copy is too small to give every thread one.
 size_t Staging::ChunkBytes(const driver::CopyOp& op) const {
   const size_t share = op.width * op.height * op.depth / signals_.size();
   return std::clamp(share, options_.chunk_bytes, options_.block_bytes);
@@ -159,7 +159,7 @@ void Staging::Withdraw(StagedCopy& copy) {
   if (skipped > 0) EndSkipped(copy, skipped);
 }
 
-// The first copy of a queue if its run has failed: what is left of it is not begun.
+// The first copy of a queue if its run has failed; the rest of that copy is not begun.
 StagedCopy* Staging::TakeFailed(Direction direction, size_t* skipped) {
   Queue& queue = queues_[direction];
   if (queue.empty() || !queue.front()->op.tag.fault->failed()) return nullptr;
@@ -169,7 +169,7 @@ StagedCopy* Staging::TakeFailed(Direction direction, size_t* skipped) {
   return copy;
 }
 
-// Whether the copy has ended with this chunk.
+// Returns whether the copy has ended with this chunk.
 bool Staging::EndOne(StagedCopy& copy) { return --copy.left == 0; }
 
 void Staging::EndSkipped(StagedCopy& copy, size_t count) {
@@ -214,7 +214,7 @@ void Staging::Copy(size_t w) {
   } while (AwaitCopy(w));
 }
 
-// Until there may be something to copy, then true; false: the thread is to end.
+// Waits until there may be something to copy, then returns true; false if the thread must end.
 bool Staging::AwaitCopy(size_t w) {
   if (!driver_.notifies_completion() && Spin(w)) return true;
   base::MutexLock lock(mu_);
@@ -223,7 +223,7 @@ bool Staging::AwaitCopy(size_t w) {
     workers_[w].asleep = true;
     ++asleep_;
     signals_[w].wake.Wait(mu_);
-    if (workers_[w].asleep) --asleep_;  // nobody in particular woke it
+    if (workers_[w].asleep) --asleep_;  // woken by no particular thread
     workers_[w].asleep = false;
   }
   return true;
@@ -250,7 +250,7 @@ bool Staging::CanCopy(size_t w) const {
   return !external_deps_met_.empty() || (!queues_[kUp].empty() && !workers_[w].free.empty());
 }
 
-// One chunk from the user's memory into a block, or out of a block to it.
+// Copies one chunk from the user's memory into a block, or back from a block.
 bool Staging::CopyOne(size_t w) {
   if (!MayCopy(w)) return false;
   Direction direction = kUp;
@@ -263,7 +263,7 @@ bool Staging::CopyOne(size_t w) {
     if (direction == kUp) given_up = TakeFailed(kUp, &skipped);
     if (given_up == nullptr) index = direction == kUp ? BeginFill(w) : BeginEmpty();
     NoteChange();
-    Wake(1);  // who wakes wakes another while there is work
+    Wake(1);  // each woken thread wakes another while there is work
   }
   if (given_up != nullptr) {
     EndSkipped(*given_up, skipped);
@@ -289,7 +289,7 @@ Staging::Direction Staging::NextFor(size_t w) {
 size_t Staging::BeginFill(size_t w) {
   Queue& queue = queues_[kUp];
   StagedCopy& copy = *queue.front();
-  const size_t index = workers_[w].free.back();  // the one that was filled last is in the caches still
+  const size_t index = workers_[w].free.back();  // the block filled last is still in the caches
   workers_[w].free.pop_back();
   signals_[w].free.fetch_sub(1, std::memory_order_relaxed);
   Block& block = blocks_[index];

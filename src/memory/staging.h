@@ -1,26 +1,25 @@
-// Staging: copies between devices and host memory that is not pinned, by several host threads through a ring of pinned
-// blocks.
+// Staging: copies between devices and unpinned host memory, by several host threads through a ring of pinned blocks.
 //
-// A copy is cut into chunks (chunks.h). On the way in a thread fills a block, which is then copied to the device; on
-// the way out a few copies into blocks are always under way, and a thread empties each once it is complete. So host and
-// link work at once, and several threads keep up with the link where one does not. Each direction of a device has one
-// stream: copies on several streams take turns on the link with pauses that cost a quarter of it.
+// A copy is cut into chunks (chunks.h). For an upload, a thread fills a block, which is then copied to the device. For
+// a download, a few copies into blocks are always in flight, and a thread empties each block when its copy is complete.
+// So host and link work concurrently, and several threads keep up with the link where one does not. Each direction of a
+// device has one stream: copies on several streams would alternate on the link with pauses that cost a quarter of it.
 //
-// One thread feeds the devices: all that is asked of the driver, it asks. A ring whose threads each submit what they
-// have filled moves up to a quarter less (docs/performance.md); it seems that they have nothing of the driver left in
-// their caches by then. It copies itself only where threads are few.
+// One thread feeds the devices and makes all driver calls. A ring whose threads each submit the blocks they have filled
+// moves up to a quarter less (docs/performance.md), apparently because the driver has left their caches by then. The
+// feeding thread itself copies only if there are few threads.
 //
-// Copies are taken up in the order they were posted, each direction for itself. Filling a block takes the host about
-// twice as long as emptying one, which goes past the caches; so two threads of three look for blocks to fill first, the
-// others for blocks to empty. A thread fills blocks of its own, which stay in its core's caches.
+// Copies are taken up in posting order, separately for each direction. Filling a block takes the host about twice as
+// long as emptying one, which bypasses the caches; so two of three threads look for blocks to fill first, the others
+// for blocks to empty. A thread fills its own blocks, which stay in its core's caches.
 //
-// Ownership: owns its threads, blocks, streams and events. What it was given must be done before it goes.
-// Threads:   Post from any thread; it never blocks. `done` is called by a staging thread (or in Withdraw), with no lock
-//            held, and must return soon: every other copy waits for it. Threads sleep while there is nothing to do.
-// Ordering:  the host knows that all the copy needs has happened before it is posted; when `done` is called, all of it
-//            has happened and is visible to the callee, and neither side is touched any more.
-// Errors:    the first failure goes to op.tag.fault; of a copy whose run has failed no further chunk is begun.
-//            `done` is called all the same, and only when nothing of it is under way.
+// Ownership: owns its threads, blocks, streams and events. All posted copies must be done before it is destroyed.
+// Threads:   any thread may Post, which never blocks. A staging thread (or Withdraw) calls `done` with no lock held; it
+//            must return soon, since every other copy waits for it. Threads sleep while there is nothing to do.
+// Ordering:  the host must know, before it posts a copy, that everything the copy needs has happened. When `done` is
+//            called, the copy is complete and visible to the callee, and neither side is touched any more.
+// Errors:    the first failure goes to op.tag.fault; after a copy's run has failed, none of its chunks is begun. `done`
+//            is called nevertheless, and only when nothing of the copy is in flight.
 #pragma once
 
 #include <array>
@@ -44,16 +43,16 @@ namespace penstock::memory {
 
 struct StagingOptions {
   int threads = 2;  // for both directions together; at least 1
-  size_t chunk_bytes = size_t{1} << 20;  // of a copy that has several for each thread no less than this
-  size_t block_bytes = size_t{4} << 20;  // at least chunk_bytes: chunks of large copies
-  int node = -1;  // whose memory the blocks are; -1: that of the pool
-  std::function<void(int thread)> begin = [](int) {};  // called first in each of them, from 0
+  size_t chunk_bytes = size_t{1} << 20;  // lower limit if a copy has several chunks per thread
+  size_t block_bytes = size_t{4} << 20;  // chunk size of large copies, at least chunk_bytes
+  int node = -1;  // NUMA node of the blocks; -1: the pool's node
+  std::function<void(int thread)> begin = [](int) {};  // called first on each thread, with its index from 0
 };
 
-// One copy. Whoever posts it owns it; it may be used again once it is done.
+// One copy. The caller of Post owns it, and may use it again once it is done.
 struct StagedCopy {
-  driver::CopyOp op;  // kHostToDevice or kDeviceToHost, not empty, `tag.fault` set; the host's side is any memory
-  int device = 0;  // of the driver
+  driver::CopyOp op;  // kHostToDevice or kDeviceToHost, not empty, with `tag.fault`; the host's side is any memory
+  int device = 0;  // the driver's index
   void (*done)(void* context, int64_t arg) = nullptr;
   void* context = nullptr;
   int64_t arg = 0;
@@ -61,17 +60,17 @@ struct StagedCopy {
  private:
   friend class Staging;
   Chunks chunks;  // constant while posted
-  size_t next = 0;  // chunk; with `left` guarded by Staging::mu_
+  size_t next = 0;  // next chunk; this and `left` are guarded by Staging::mu_
   size_t left = 0;  // chunks that have not ended
   size_t most_under_way = 0;
-  // Guarded by Staging::mu_ too.
-  size_t touched_by = 0;  // threads that copy from or to the host's side
+  // Also guarded by Staging::mu_.
+  size_t touched_by = 0;  // threads that are copying from or to the host's side
   bool withdrawn = false;
 };
 
 class Staging {
  public:
-  // `event count` is rung by the driver, where that rings.
+  // The driver notifies `event_count` if it notifies completions.
   static absl::StatusOr<std::unique_ptr<Staging>> Create(driver::Driver& driver, PinnedPool& pool,
                                                          host::EventCount& event_count, const StagingOptions& options);
   ~Staging();
@@ -79,37 +78,37 @@ class Staging {
   Staging& operator=(const Staging&) = delete;
 
   void Post(StagedCopy& copy);
-  // For who will not wait for a posted copy: no further chunk is begun, and when this returns the host's side is not
-  // touched any more. It waits for threads that copy a chunk on the host, not for the device; `done` comes once the
-  // device is through with what is under way, or is called here where nothing is.
+  // For a caller that will not wait for a posted copy: begins no further chunk, and returns when the host's side is no
+  // longer touched. It waits for threads that copy a chunk on the host, but not for the device. `done` is called when
+  // the device has finished the chunks in flight, or here if there are none.
   void Withdraw(StagedCopy& copy);
 
   int threads() const { return static_cast<int>(threads_.size()); }
 
  private:
   enum Direction : uint8_t { kUp, kDown };
-  // First in, first out: copies that have chunks left to begin.
+  // First in, first out: copies with chunks left to begin.
   using Queue = std::vector<StagedCopy*>;
   struct Block {
     PinnedBlock memory;
-    std::vector<driver::Event> events;  // a device each
-    size_t owner = 0;  // the thread that fills it; of blocks that are emptied, none
-    // Of whoever has it.
+    std::vector<driver::Event> events;  // one per device
+    size_t owner = 0;  // the thread that fills it; unused for blocks that are emptied
+    // Used by the thread that has the block.
     StagedCopy* copy = nullptr;
     driver::CopyOp chunk;
-    bool wanted = false;  // on the way out: somebody still wants the bytes
+    bool wanted = false;  // for downloads: the bytes are still needed
     bool recorded = false;
   };
-  // A thread that copies.
+  // A copying thread.
   struct Worker {
     std::vector<size_t> free;  // blocks to fill
     bool asleep = false;
   };
   struct Signal {
     base::CondVar wake;
-    std::atomic<size_t> free{0};  // Worker::free.size(), for who need not take the lock
+    std::atomic<size_t> free{0};  // Worker::free.size(), readable without the lock
   };
-  // One direction of one device: of the thread that feeds.
+  // One direction of one device; used by the feeding thread.
   struct Lane {
     driver::Stream stream;
     std::vector<size_t> under_way;  // blocks, oldest first
@@ -131,7 +130,7 @@ class Staging {
   void Wake(size_t most) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void NotifySubmissionThread();
 
-  // Threads that copy, `w` of workers_.
+  // On copying threads; `w` is an index of workers_.
   void Copy(size_t w);
   bool AwaitCopy(size_t w);
   bool Spin(size_t w);
@@ -143,7 +142,7 @@ class Staging {
   size_t BeginEmpty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Copied(size_t index, Direction direction);
 
-  // The thread that feeds (staging_feed.cc).
+  // On the feeding thread (staging_feed.cc).
   void Feed();
   bool AwaitFeed();
   bool FeedOrCopy();
@@ -164,24 +163,24 @@ class Staging {
   std::vector<Block> blocks_;
   std::vector<std::thread> threads_;  // the first one feeds
 
-  // Of the thread that feeds.
-  std::vector<std::unique_ptr<Lanes>> lanes_;  // a device each
+  // Used by the feeding thread.
+  std::vector<std::unique_ptr<Lanes>> lanes_;  // one per device
   std::vector<size_t> to_submit_;  // blocks
-  driver::CurrentDevice* current_ = nullptr;  // while it lives
+  driver::CurrentDevice* current_ = nullptr;  // valid while the feeding thread runs
 
   base::Mutex mu_;
   base::CondVar feed_, untouched_;
   std::array<Queue, 2> queues_ ABSL_GUARDED_BY(mu_);
-  std::vector<Worker> workers_ ABSL_GUARDED_BY(mu_);  // the first one is the submission thread's, if it copies
-  // Blocks: full ones to submit, those that were copied into, and free ones for the way out.
+  std::vector<Worker> workers_ ABSL_GUARDED_BY(mu_);  // the first one is the feeding thread's, if it copies
+  // Blocks: full ones to submit, those that a download has filled, and free ones for downloads.
   std::vector<size_t> filled_ ABSL_GUARDED_BY(mu_), external_deps_met_ ABSL_GUARDED_BY(mu_),
       free_down_ ABSL_GUARDED_BY(mu_);
   size_t downloads_under_way_ ABSL_GUARDED_BY(mu_) = 0;
   size_t asleep_ ABSL_GUARDED_BY(mu_) = 0;  // workers
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  Direction turn_ ABSL_GUARDED_BY(mu_) = kUp;  // of a worker that is alone
-  // For who spins without the lock, or need not take it.
-  std::deque<Signal> signals_;  // a worker each
+  Direction turn_ ABSL_GUARDED_BY(mu_) = kUp;  // for a worker that is alone
+  // For threads that spin without the lock, or need not take it.
+  std::deque<Signal> signals_;  // one per worker
   std::atomic<bool> can_feed_{false}, can_fill_{false}, can_empty_{false};  // hints; checked again under mu_
   std::atomic<int> spinning_{0};  // threads that look without sleeping; a hint
   std::atomic<size_t> busy_{0};  // copies posted that have not ended

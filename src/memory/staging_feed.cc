@@ -1,5 +1,5 @@
-// The thread of Staging that feeds the devices: it submits blocks that are full, keeps copies into free ones under way,
-// and looks which have ended.
+// The feeding thread of Staging: it submits full blocks, keeps copies into free ones in flight, and checks
+// which have ended.
 #include <chrono>
 
 #include "src/base/status.h"
@@ -9,9 +9,9 @@
 namespace penstock::memory {
 namespace {
 
-constexpr int kPausesBetweenPolls = 10;  // asking without a pause holds up others who submit
+constexpr int kPausesBetweenPolls = 10;  // polling without pause slows other submitters
 
-// A fatal fault comes to light at any later call, and so names no node.
+// A fatal fault appears at any later call, so it names no node.
 void Fail(const StagedCopy& copy, const absl::Status& status) {
   copy.op.tag.fault->Fail(base::IsFatal(status) ? -1 : copy.op.tag.node, status);
 }
@@ -29,8 +29,8 @@ void Staging::Feed() {
 
 bool Staging::FeedOrCopy() { return FeedOnce() || (feeder_copies_ && CopyOne(0)); }
 
-// Until there may be something to do, then true; false: the thread is to end. While copies are posted it watches what
-// is under way, and a while longer.
+// Waits until there may be something to do, then returns true; false if the thread must end. It polls the copies in
+// flight while any are posted, and for a while afterwards.
 bool Staging::AwaitFeed() {
   if (driver_.notifies_completion()) {
     host::WaitForProgress(event_count_, true, host::TimePoint::max(),
@@ -84,7 +84,7 @@ bool Staging::SubmitChunks() {
 bool Staging::CanBeginDown() const {
   const Queue& queue = queues_[kDown];
   if (queue.empty()) return false;
-  if (queue.front()->op.tag.fault->failed()) return true;  // to give it up
+  if (queue.front()->op.tag.fault->failed()) return true;  // to give up the copy
   return !free_down_.empty() && downloads_under_way_ < queue.front()->most_under_way * lanes_.size();
 }
 
@@ -119,7 +119,7 @@ void Staging::Submit(size_t index, Direction direction) {
   if (!status.ok()) Fail(copy, status);  // IsComplete tries again
 }
 
-// What has ended of each direction of each device, the oldest first.
+// Collects the ended copies of each direction of each device, oldest first.
 bool Staging::Collect() {
   bool found = false;
   for (const auto& lanes : lanes_) {
@@ -136,8 +136,8 @@ bool Staging::Collect() {
   return found;
 }
 
-// A device that answers with a fatal error runs nothing any more. One that refuses for another reason is asked again:
-// without its answer nobody knows when the memory is free.
+// A device that answers with a fatal error runs nothing any more. One that fails for another reason is polled again:
+// without its answer, it is not known when the memory is free.
 bool Staging::IsComplete(Block& block, const Lane& lane) {
   StagedCopy& copy = *block.copy;
   const driver::Event event = block.events[static_cast<size_t>(copy.device)];
@@ -155,7 +155,7 @@ bool Staging::IsComplete(Block& block, const Lane& lane) {
   }
   if (status.ok()) return complete;
   Fail(copy, status);
-  event_count_.Notify();  // to look again: nothing else may ring
+  event_count_.Notify();  // look again: nothing else may notify
   return base::IsFatal(status);
 }
 
@@ -174,12 +174,12 @@ void Staging::Arrived(size_t index, Direction direction) {
       external_deps_met_.push_back(index);
     }
     NoteChange();
-    if (direction == kUp || spinning_.load(std::memory_order_relaxed) == 0) Wake(1);  // who spins finds a full block
+    if (direction == kUp || spinning_.load(std::memory_order_relaxed) == 0) Wake(1);  // spinners find full blocks
   }
   if (ended) End(copy);
 }
 
-// No copy is made of this chunk, which has ended so.
+// This chunk is not copied, and ends here.
 void Staging::Refused(size_t index, Direction direction) {
   if (direction == kUp) return Arrived(index, kUp);
   StagedCopy& copy = *blocks_[index].copy;

@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kBlock = size_t{4} << 20, kPiece = size_t{256} << 10, kHostBytes = size_t{32} << 20;
 constexpr size_t kPauses = kBlock / kPiece - 1;  // between the pieces of a block
-constexpr int kRepeats = 3;  // the best counts: whatever else happens only slows it down
+constexpr int kRepeats = 3;  // the best counts, since other activity only slows it down
 constexpr double kReserve = 1.3, kPausesAtMost = 0.1, kPausesOfLarge = 0.03;
 constexpr size_t kLeastChunk = size_t{256} << 10, kMostChunk = size_t{16} << 20;
 
@@ -36,7 +36,7 @@ absl::StatusOr<double> BestMicroseconds(F f) {
   return std::max(best, 0.01);
 }
 
-// What the copies of the measurement run on and between.
+// The stream, events and memory with which the measurement copies.
 class Link {
  public:
   Link(driver::Driver& driver, int device) : driver_(driver), device_(device), token_(driver.MakeCurrent(device)) {}
@@ -54,10 +54,10 @@ class Link {
     PENSTOCK_ASSIGN_OR_RETURN(stream_, driver_.CreateStream(device_, 0));
     PENSTOCK_ASSIGN_OR_RETURN(event_, driver_.CreateEvent(device_, false));
     PENSTOCK_ASSIGN_OR_RETURN(memory_, driver_.AllocateDevice(device_, kBlock));
-    return Copy(driver::CopyKind::kHostToDevice, kBlock);  // what goes down later is there, and the clocks are up
+    return Copy(driver::CopyKind::kHostToDevice, kBlock);  // provides data for the downloads and raises the clocks
   }
 
-  // A block in pieces, one behind the other, until all are done.
+  // Copies a block in pieces, one after another, until all are done.
   absl::Status Copy(driver::CopyKind kind, size_t piece) {
     const bool up = kind == driver::CopyKind::kHostToDevice;
     for (size_t at = 0; at < kBlock; at += piece) {
@@ -96,7 +96,7 @@ absl::StatusOr<StagingRates> MeasureStaging(driver::Driver& driver, PinnedPool& 
   std::memset(block.data(), 1, kBlock);
   std::vector<std::byte> host(kHostBytes, std::byte{2});
   StagingRates rates;
-  size_t next = 0;  // another part each time: the last one may be in a cache
+  size_t next = 0;  // another part each time, since the last one may be cached
   const auto part = [&] { return host.data() + (next++ * kBlock) % kHostBytes; };
   PENSTOCK_ASSIGN_OR_RETURN(const double fill, BestMicroseconds([&] {
                               std::memcpy(block.data(), part(), kBlock);
@@ -127,7 +127,7 @@ StagingOptions TuneStaging(const StagingRates& rates, int most) {
     return std::max(1, static_cast<int>(std::ceil(kReserve * link / host)));
   };
   StagingOptions options;
-  const int wanted = threads(rates.up, rates.fill) + threads(rates.down, rates.empty) + 1;  // the last one feeds
+  const int wanted = threads(rates.up, rates.fill) + threads(rates.down, rates.empty) + 1;  // one more, which feeds
   options.threads = std::clamp(wanted, 1, std::max(1, most));
   const double pause = rates.copy_overhead * std::max(rates.up, rates.down);  // in bytes
   options.chunk_bytes = ChunkFor(pause / kPausesAtMost);

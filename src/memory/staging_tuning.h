@@ -1,7 +1,9 @@
-// How many threads and how large chunks a ring needs to keep up with the link: measured once, where somebody needs it.
+// Chooses the number of threads and the chunk size with which a ring keeps up with the link; measured
+// once, on first use.
 //
-// Ownership: what the measurement uses is given back when it ends.
-// Threads:   call it from one thread while nobody else copies, for rates that mean something; else only they suffer.
+// Ownership: releases everything that the measurement uses when it ends.
+// Threads:   call it from one thread while no other thread copies, so that the rates mean something; concurrent copies
+//            only distort them.
 // Errors:    those of the driver.
 #pragma once
 
@@ -14,17 +16,17 @@
 
 namespace penstock::memory {
 
-// In bytes a microsecond, by one thread, from and to memory that is in no cache; of the link, in large copies.
+// In bytes per microsecond: one thread filling from and emptying to uncached memory, and the link in large copies.
 struct StagingRates {
   double fill = 0, empty = 0, up = 0, down = 0;
-  double copy_overhead = 0;  // microseconds between two copies of one stream
+  double copy_overhead = 0;  // microseconds between two copies on one stream
 };
 
-// Takes some ten milliseconds.
+// Takes a few tens of milliseconds.
 absl::StatusOr<StagingRates> MeasureStaging(driver::Driver& driver, PinnedPool& pool, int device);
 
-// Threads that fill and empty a third more than the link takes and one that feeds it, `most` of them at most; chunks
-// whose pauses between them cost about a tenth of the link (a thirtieth in large copies).
+// Chooses enough threads to fill and empty a third more than the link takes, plus one that feeds it, at most `most` in
+// all; and chunks whose pauses cost about a tenth of the link (a thirtieth in large copies).
 StagingOptions TuneStaging(const StagingRates& rates, int most);
 
 // "13 threads, chunks of 2 to 4 MiB; ..."

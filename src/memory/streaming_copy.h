@@ -1,5 +1,5 @@
-// Copies on the host that do not read what they overwrite: for memory that nobody looks at soon, such as a large result
-// in the user's memory. There the CPU would fetch every line only to overwrite it.
+// Host copies that do not read what they overwrite, for memory that is not read again soon, such as a large result in
+// the user's memory. An ordinary copy would fetch every cache line only to overwrite it.
 //
 // Threads: pure functions.
 #pragma once
@@ -8,8 +8,8 @@
 
 namespace penstock::memory {
 
-// Copies a box between host memory row by row, past the caches. What was written is visible to other threads as after
-// any copy.
+// Copies a box within host memory row by row, bypassing the caches. The result is visible to other threads as
+// after any copy.
 void StreamingCopy(const driver::CopyOp& op);
 
 }  // namespace penstock::memory

@@ -1,4 +1,4 @@
-// What hwloc is asked, and how little of it is loaded: NUMA nodes and PCI devices. See topology.h.
+// The calls of hwloc, and how little of it is loaded: NUMA nodes and PCI devices. See topology.h.
 #include "src/memory/topology.h"
 
 #include <hwloc.h>
@@ -17,8 +17,8 @@ namespace {
 
 std::string LastError() { return std::strerror(errno); }
 
-// The calling thread's memory policy as the kernel has it, without the nodes. Not by hwloc, whose way back from another
-// policy is not the one it came from: MPOL_DEFAULT comes back as MPOL_LOCAL, MPOL_BIND as MPOL_PREFERRED_MANY.
+// The calling thread's memory policy as the kernel has it, without the nodes. hwloc cannot restore a policy exactly:
+// MPOL_DEFAULT comes back as MPOL_LOCAL, MPOL_BIND as MPOL_PREFERRED_MANY.
 int PolicyOfThisThread() {
   int mode = -1;
   return syscall(SYS_get_mempolicy, &mode, nullptr, 0, nullptr, 0) == 0 ? mode : -1;
@@ -30,13 +30,13 @@ void SetPolicyOfThisThread(int mode_without_nodes) { syscall(SYS_set_mempolicy, 
 
 void Topology::Destroy::operator()(hwloc_topology* topology) const { hwloc_topology_destroy(topology); }
 
-// `describe` says what is to be loaded; it returns hwloc's -1 where hwloc does not take it.
+// `describe` selects what is loaded; it returns -1, as hwloc does, if hwloc does not accept it.
 absl::StatusOr<Topology> Topology::Load(const std::function<int(hwloc_topology*)>& describe) {
   hwloc_topology* raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return absl::UnavailableError("hwloc does not start: " + LastError());
   Handle handle(raw);
   if (describe(raw) != 0) return absl::InvalidArgumentError("hwloc does not take the description: " + LastError());
-  // Without devices of the operating system: looking for those would start CUDA, OpenCL and more, where hwloc's plugins
+  // Excludes devices of the operating system: looking for those would start CUDA, OpenCL and more if hwloc's plugins
   // for them are installed.
   hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
   hwloc_topology_set_type_filter(raw, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_ALL);

@@ -1,4 +1,4 @@
-// The trace event format, written by hand: three kinds of events need no JSON library. See chrome_json.h.
+// The trace event format, written by hand, since three kinds of events need no JSON library. See chrome_json.h.
 #include "src/observe/chrome_json.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace penstock::observe {
 namespace {
 
-// Whole nanoseconds: times are rounded once, so what touches in the input touches in the output.
+// Whole nanoseconds: times are rounded once, so spans that touch in the input touch in the output.
 struct Event {
   const Span* span;
   int64_t begin, end;
@@ -21,7 +21,7 @@ struct Event {
 
 // Spans of one track that are pairwise disjoint or nested.
 struct Row {
-  std::vector<const Event*> open;  // each inside the one before
+  std::vector<const Event*> open;  // each nested in the one before
   std::vector<const Event*> events;
 };
 
@@ -46,7 +46,7 @@ const char* KindName(SpanKind kind) {
   return "other";
 }
 
-// By track, then by begin, an outer span before what it holds.
+// By track, then by begin, an outer span before the spans it contains.
 bool Before(const Event& a, const Event& b) {
   return std::tie(a.span->device, a.span->track, a.begin, b.end) <
          std::tie(b.span->device, b.span->track, b.begin, a.end);
@@ -56,7 +56,7 @@ bool SameTrack(const Event& a, const Event& b) {
   return a.span->device == b.span->device && a.span->track == b.span->track;
 }
 
-// Events come in the order of Before.
+// Expects events in the order of Before.
 bool Fits(Row& row, const Event& event) {
   while (!row.open.empty() && row.open.back()->end <= event.begin) row.open.pop_back();
   return row.open.empty() || event.end <= row.open.back()->end;
@@ -73,7 +73,7 @@ std::vector<Row> RowsOf(const Event* begin, const Event* end) {
   return rows;
 }
 
-// Writes events one a line, parted by commas.
+// Writes events, one per line, separated by commas.
 class Writer {
  public:
   void Named(const char* what, int pid, int tid, const std::string& name) {
@@ -107,7 +107,7 @@ class Writer {
   std::string text_ = R"({"displayTimeUnit":"ms","traceEvents":[)";
 };
 
-// The length of the UTF-8 sequence at the start of `text` (RFC 3629, section 4), or 0 where there is none.
+// The length of the UTF-8 sequence at the start of `text` (RFC 3629, section 4), or 0 if there is none.
 size_t Utf8Length(std::string_view text) {
   auto byte = [&](size_t i) { return static_cast<unsigned char>(i < text.size() ? text[i] : 0); };
   const unsigned first = byte(0);
@@ -117,7 +117,7 @@ size_t Utf8Length(std::string_view text) {
   for (size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xC0) != 0x80) return 0;
   }
-  // Overlong forms, surrogates and what lies past U+10FFFF show in the second byte.
+  // The second byte reveals overlong forms, surrogates and values beyond U+10FFFF.
   if ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F)) return 0;
   if ((first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) > 0x8F)) return 0;
   return length;
@@ -165,7 +165,7 @@ std::string ChromeJson(const std::vector<Span>& spans) {
     const int64_t begin = Nanoseconds(span.begin_us);
     events.push_back({&span, begin, std::max(begin, Nanoseconds(span.end_us))});
   }
-  // Equal ones stay in the order they were added in: their spans lie in one array.
+  // Equal events stay in the order in which they were added, since their spans lie in one array.
   std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
     if (Before(a, b) || Before(b, a)) return Before(a, b);
     return a.span < b.span;

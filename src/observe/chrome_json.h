@@ -1,10 +1,10 @@
-// Spans as JSON in the trace event format that chrome://tracing and Perfetto read.
+// Writes spans as JSON in the trace event format that chrome://tracing and Perfetto read.
 //
 //   https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU ("Trace Event Format")
 //
-// A process a device (pid 0 is the host, pid d + 1 device d), a thread a track. The format wants the events of one
-// thread disjoint or nested; where spans of one track overlap in part, the later one goes to a further row, "<track>
-// #2".
+// Each device is a process (pid 0 is the host, pid d + 1 device d), each track a thread. The format requires the events
+// of one thread to be disjoint or nested; if spans of a track overlap partially, the later one goes to an additional
+// row, "<track> #2".
 //
 // Threads: pure functions.
 #pragma once

@@ -1,5 +1,6 @@
-// IntervalUnion: how long at least one of many intervals lasts, in bounded memory. They may come in any order; of one
-// that comes after a hundred and more gaps behind it have been seen the part before those gaps does not count.
+// IntervalUnion: the total time that at least one of many intervals covers, in bounded memory. Intervals may come in
+// any order. Of an interval that arrives after more than a hundred later gaps have been seen, the part before those
+// gaps is not counted.
 //
 // Threads: plain data.
 #pragma once
@@ -16,7 +17,7 @@ class IntervalUnion {
   void Add(double begin, double end) {
     begin = std::max(begin, from_);
     if (!(begin < end)) return;
-    // Those that touch it, which most of the time is at most the last one.
+    // The intervals that touch it, usually at most the last one.
     auto last = open_.end();
     while (last != open_.begin() && (last - 1)->begin > end) --last;
     auto first = last;
@@ -50,8 +51,8 @@ class IntervalUnion {
     open_.erase(open_.begin(), half);
   }
 
-  std::vector<Interval> open_;  // apart from each other, in their order
-  double closed_ = 0;  // length of those before `from_`
+  std::vector<Interval> open_;  // disjoint, in order
+  double closed_ = 0;  // length of the intervals before `from_`
   double from_ = -std::numeric_limits<double>::infinity();
 };
 

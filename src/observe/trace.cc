@@ -1,4 +1,4 @@
-// Trace: the collected spans and the file they are written to. The format is chrome_json.cc's.
+// Trace: the collected spans, and the file to which they are written. chrome_json.cc has the format.
 #include "penstock/trace.h"
 
 #include <deque>
@@ -13,7 +13,7 @@
 namespace penstock {
 
 struct Trace::Impl {
-  using Engine = std::pair<int, SpanKind>;  // of which device
+  using Engine = std::pair<int, SpanKind>;  // the device and kind
   explicit Impl(size_t most) : most_spans(most) {}
   const size_t most_spans;
   mutable base::Mutex mu;

@@ -1,7 +1,7 @@
-// How the arguments of a node are typed, laid out in its argument block, and unpacked again for a call.
+// How a node's arguments are typed, laid out in its argument block, and unpacked for a call.
 //
 // A declared argument is an access (Read, Write, ReadWrite), a parameter handle, or a plain value. Each maps to the
-// type `Stored` that lies in the block: View<T> or T* for an access, T for a parameter, the value's type for a value.
+// type `Stored` in the block: View<T> or T* for an access, T for a parameter, the value's own type for a value.
 #pragma once
 
 #include <cstring>
@@ -37,11 +37,11 @@ template <class A>
 struct IsOnDevice : std::false_type {};
 template <class T>
 struct IsOnDevice<OnDeviceOf<T>> : std::true_type {};
-// How many of the declared arguments A are accesses: OnDevice reads a buffer of the graph's own.
+// How many of the declared arguments A are accesses; OnDevice counts, since it reads a buffer of the graph.
 template <class... A>
 inline constexpr size_t kAccesses = (size_t{0} + ... + size_t{IsAccess<A>::value || IsOnDevice<A>::value});
 
-// The element type a callable sees: const where the access only reads.
+// The element type that a callable sees: const if the access only reads.
 template <class A>
 struct ElementOf;
 template <class T, AccessMode M>
@@ -49,7 +49,7 @@ struct ElementOf<AccessOf<T, M>> {
   using type = std::conditional_t<M == AccessMode::kRead, const T, T>;
 };
 
-// Argument types in the block, by the kind of callable.
+// Argument types in the block, for each kind of callable.
 template <class A>
 struct PlainStored {
   using type = std::decay_t<A>;
@@ -96,7 +96,7 @@ template <class T>
 inline constexpr bool kIsRef = false;
 template <class T>
 inline constexpr bool kIsRef<Ref<T>> = true;
-// How the code of a ParallelFor that takes parameters by reference gets a declared argument.
+// How the by-reference code of a ParallelFor gets a declared argument.
 template <class A>
 struct RefStored : ViewStored<A> {};
 template <class T>
@@ -108,7 +108,7 @@ using RefStoredT = typename RefStored<std::decay_t<A>>::type;
 template <class... A>
 inline constexpr size_t kParams = (size_t{0} + ... + size_t{IsParam<std::decay_t<A>>::value});
 
-// How a stored argument is passed on: as it is, or a View as a span.
+// How a stored argument is passed on: unchanged, or a View as a span.
 template <class Stored>
 struct PassStored {
   using type = Stored;
@@ -125,7 +125,8 @@ struct PassSpan<View<T>> {
   }
 };
 
-// Stands for what a host callable may take for an access, to find out which it does: never made.
+// Converts to everything that a host callable may take for an access, to detect which it takes; never
+// instantiated at run time.
 template <class Stored>
 struct SpanOrView {
   using type = Stored;
@@ -140,8 +141,8 @@ struct SpanOrView<View<T>> {
   };
 };
 
-// Whether a host callable takes argument I as a span. One that takes spans for all is not asked any further, since it
-// may be generic.
+// Whether a host callable takes argument I as a span. A callable that accepts spans for all is not examined further,
+// since it may be generic.
 template <class F, size_t I, class... Stored, size_t... J>
 PENSTOCK_HIDDEN constexpr bool TakesSpan(std::index_sequence<J...>) {
   if constexpr (std::is_invocable_v<F&, typename PassSpan<Stored>::type...>) {
@@ -160,8 +161,8 @@ PENSTOCK_HIDDEN constexpr bool IsHostInvocable(std::index_sequence<I...>) {
   return std::is_invocable_v<F&, typename HostPass<F, I, Stored, Stored...>::type...>;
 }
 
-// Makes room for arguments that are stored as `Stored`, of which A are the declared ones. Lists that do not grow leave
-// no gaps, so that the records of a graph lie close together: reading them is much of what planning costs.
+// Reserves memory for arguments stored as `Stored`, of which A are the declared ones. Vectors that need not grow leave
+// no gaps, so a graph's records lie close together; reading them is much of the cost of planning.
 template <class... Stored, class... A>
 PENSTOCK_HIDDEN void MakeRoom(NodeDecl& node, size_t refs, const A&...) {
   node.accesses.reserve(kAccesses<A...>);
@@ -169,14 +170,14 @@ PENSTOCK_HIDDEN void MakeRoom(NodeDecl& node, size_t refs, const A&...) {
   node.arg_block.reserve((refs * 2 * sizeof(void*)) + (size_t{0} + ... + (sizeof(Stored) + alignof(Stored))));
 }
 
-// Appends to a node's argument block.
+// Reserves bytes at the end of a node's argument block.
 inline uint32_t Reserve(NodeDecl& node, uint32_t size, uint32_t align) {
   const size_t offset = (node.arg_block.size() + align - 1) / align * align;
   node.arg_block.resize(offset + size);
   return static_cast<uint32_t>(offset);
 }
 
-// Room for the address of the argument added last.
+// Reserves bytes for the address of the argument added last.
 template <class A>
 PENSTOCK_HIDDEN void AppendRef(NodeDecl& node) {
   if constexpr (IsParam<A>::value) node.args.back().ref = Reserve(node, sizeof(void*), alignof(void*));
@@ -216,9 +217,9 @@ PENSTOCK_HIDDEN void MarkSpans(NodeDecl& node, std::index_sequence<I...>) {
   }
 }
 
-// Whether there is nothing to call: a null pointer, or an empty wrapper, as std::function and absl::AnyInvocable can
-// be. Those have an explicit operator bool or compare with nullptr; what converts to bool unasked, as a lambda does by
-// way of a function pointer, is none.
+// Whether there is nothing to call: a null pointer, or an empty wrapper such as std::function or absl::AnyInvocable.
+// Wrappers have an explicit operator bool or compare with nullptr; a type that converts to bool implicitly, as a lambda
+// does through a function pointer, is not one.
 template <class F>
 constexpr bool IsNull([[maybe_unused]] const F& f) {
   if constexpr (std::is_pointer_v<F> || std::is_member_pointer_v<F>) {
@@ -234,7 +235,7 @@ constexpr bool IsNull([[maybe_unused]] const F& f) {
   }
 }
 
-// Calls `f` with every stored argument unpacked from argv as Pass says; a void result is OK.
+// Calls `f` with the stored arguments unpacked from argv as Pass says; a void result counts as OK.
 template <class... Pass, class F, size_t... I, class... Lead>
 PENSTOCK_HIDDEN absl::Status CallUnpacked(F& f, void* const* argv, std::index_sequence<I...>, Lead&&... lead) {
   using Result = decltype(f(std::forward<Lead>(lead)..., Pass::From(argv[I])...));
@@ -263,7 +264,7 @@ PENSTOCK_HIDDEN absl::Status CallFallback(void* f, void* const* argv) {
   return CallUnpacked<PassStored<Stored>...>(*static_cast<F*>(f), argv, std::index_sequence_for<Stored...>());
 }
 
-// The callable on the heap, to be destroyed by the code of this shared object.
+// Moves the callable to the heap, to be destroyed by code of this shared object.
 template <class F>
 PENSTOCK_HIDDEN void DestroyCallable(void* f) {
   delete static_cast<F*>(f);

@@ -1,8 +1,8 @@
-// What an error of the CUDA runtime means: its class, the Status code for it, and the words for it.
+// Classifies errors of the CUDA runtime: their class, Status code and text.
 //
-// One table for the library's driver (src/driver/cuda/cuda_status.h) and for users' own calls (ToStatus in
-// penstock/cuda.h). The lists of codes follow the words of the CUDA 13.0 headers: an error is fatal where they say that
-// the process must be terminated and relaunched.
+// The library's driver (src/driver/cuda/cuda_status.h) and users' own calls (ToStatus in penstock/cuda.h) share this
+// table. The lists of codes follow the CUDA 13.0 headers: an error is fatal if they say that the process must be
+// terminated and relaunched.
 //
 // Threads: free functions without state.
 #pragma once
@@ -25,8 +25,8 @@ enum class CudaErrorClass : uint8_t {
   kShutdown,  // the driver or the context is going away: process exit
   kAbsent,  // no usable driver or device
   kMemory,  // device memory, pinned memory or address space is used up
-  kArgument,  // what was asked for is wrong in itself
-  kState,  // right in itself, but not for this device, image or state
+  kArgument,  // the request itself is wrong
+  kState,  // the request is right, but not for this device, image or state
   kExpected,  // an answer rather than an error: not ready, peer access already on or off
   kCapture,  // a stream capture was broken
   kUpdate,  // a graph update was refused
@@ -87,7 +87,7 @@ inline CudaErrorClass ClassOfCudaError(cudaError_t code) {
   }
 }
 
-// Whether nothing on any CUDA device of this process will succeed again.
+// Whether no CUDA call on any device of this process will succeed again.
 inline bool IsFatalCudaError(cudaError_t code) {
   const CudaErrorClass kind = ClassOfCudaError(code);
   return kind == CudaErrorClass::kFatal || kind == CudaErrorClass::kHardware;
@@ -111,7 +111,7 @@ inline absl::StatusCode StatusCodeOfCudaError(cudaError_t code) {
   }
 }
 
-// What the reader can do; empty where there is nothing general to say.
+// Advice for the reader; empty if there is none in general.
 inline const char* AdviceOnCudaError(cudaError_t code) {
   switch (static_cast<int>(code)) {
     case 3: return "CUDA cannot be used in a forked child; fork before the first CUDA call, or exec after fork";
@@ -136,7 +136,7 @@ inline const char* AdviceOnCudaError(cudaError_t code) {
   }
 }
 
-// Not std::to_string, of which g++ makes a unique symbol: see export.h.
+// Used instead of std::to_string, which g++ turns into a unique symbol: see export.h.
 PENSTOCK_HIDDEN inline std::string DigitsOf(cudaError_t code) {
   char digits[16];
   std::snprintf(digits, sizeof(digits), "%d", static_cast<int>(code));

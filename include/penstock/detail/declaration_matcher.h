@@ -1,10 +1,10 @@
-// DeclarationMatcher: a graph that is declared once more, compared with what was declared before, record by record and
-// in place.
+// DeclarationMatcher: compares a graph that is declared again with an earlier declaration, record by
+// record and in place.
 //
-// What Graph and NodeRef ask, instead of appending to a model, where a GraphCache (graph_cache.h) calls the function
-// that declares. Nothing is built or allocated: each declaration is held against the record that comes next, and from
-// the first one that differs on, all that follows goes unseen. Values are no part of the structure: plain arguments,
-// functors, patterns of fills and callables go to where the next run takes them from.
+// Graph and NodeRef call it, instead of appending to a model, when a GraphCache (graph_cache.h) calls the declaring
+// function. Nothing is built or allocated: each declaration is compared with the next record, and after the first
+// difference the rest is ignored. Values are not part of the structure: plain arguments, functors, fill patterns and
+// callables are stored where the next run finds them.
 //
 // Ownership: borrows the model and the places.
 // Threads:   single-threaded.
@@ -27,14 +27,14 @@ namespace penstock::detail {
 
 class PENSTOCK_EXPORT DeclarationMatcher {
  public:
-  // Where the values of a node go: none where null.
+  // Where to store a node's values; null: do not store them.
   struct Place {
-    std::byte* values = nullptr;  // its argument block, or the pattern of a fill
+    std::byte* values = nullptr;  // its argument block, or a fill's pattern
     Replaceable* callable = nullptr;
     Replaceable* fallback = nullptr;
   };
-  // A node with other values than before; `callable`: one of its callables is another, by its bytes or for all anybody
-  // knows.
+  // A node whose values changed; `callable`: a callable has been replaced, because its bytes differ or
+  // cannot be compared.
   struct Change {
     int32_t node;
     bool callable;
@@ -42,14 +42,14 @@ class PENSTOCK_EXPORT DeclarationMatcher {
 
   explicit DeclarationMatcher(const Model& model);
 
-  // Begins anew. `places`: one a node, or none for a look that changes nothing.
+  // Starts over. `places`: one per node, or none to compare without storing anything.
   void Begin(std::span<const Place> places);
-  // Whether all has been declared that was before, and nothing else.
+  // Whether everything declared before has been declared again, and nothing else.
   bool Matches() const;
-  // Since Begin; whatever has come of the comparison.
+  // The changes since Begin, whatever the result of the comparison.
   std::span<const Change> changes() const { return changes_; }
 
-  // The index of what was declared; -1 where it differs.
+  // The index of the declared object; -1 if it differs.
   int32_t Param(const ParamDecl& decl);
   int32_t Buffer(const BufferDecl& decl);
   int32_t State(const StateRecord* state);
@@ -66,7 +66,7 @@ class PENSTOCK_EXPORT DeclarationMatcher {
   template <class F, class... A>
   PENSTOCK_HIDDEN int32_t Host(const Name& name, F& f, const A&... args);
 
-  // Of node `node`.
+  // Options of node `node`.
   void After(int32_t node, int32_t other);
   void On(int32_t node, int device);
   void Priority(int32_t node, int priority);
@@ -75,22 +75,22 @@ class PENSTOCK_EXPORT DeclarationMatcher {
   void InPlace(int32_t node, const InPlaceDecl& pair);
   template <class F>
   PENSTOCK_HIDDEN void HostFallback(int32_t node, F& f, absl::Status (*call)(void*, void* const*));
-  // Somebody named what is not of this graph.
+  // Reports the use of a handle that does not belong to this graph.
   void Mismatch() { same_ = false; }
 
  private:
   using CallOf = absl::Status (*)(void*, LaunchContext*, void* const*);
 
-  // What is compared of a node, of its accesses and of its arguments, close together: a step in which much else has
-  // been done finds none of it in the nearer caches. What is rarely needed stays in the model.
+  // The compared parts of a node, its accesses and its arguments, kept compact: a program that does much work between
+  // steps finds none of this in its near caches. Rarely needed data stays in the model.
   struct NodeRecord {
     const char* name;
-    const void *code, *kernel;  // that its types were instantiated to
-    int64_t width;  // of an extent of one constant dimension, else -1; of a fill: bytes of its pattern
+    const void *code, *kernel;  // code pointers, which identify the types it was instantiated for
+    int64_t width;  // an extent of one constant dimension, else -1; of a fill: its pattern's bytes
     uint32_t name_size, first_access, first_arg;
     uint16_t accesses, args;
     NodeKind kind;
-    bool plain;  // nothing is said about it
+    bool plain;  // it has no options
   };
   struct AccessRecord {
     int32_t buffer;
@@ -102,11 +102,11 @@ class PENSTOCK_EXPORT DeclarationMatcher {
     int32_t index;
     ArgDecl::Form form;
   };
-  // What has been said about a node so far, beside its declaration.
+  // A node's options so far, beside its declaration.
   struct NodeOptions {
-    uint32_t after = 0, in_place = 0;  // how many
-    bool device = true, priority = true, concurrency = true, host_way = true, fallback = true;  // as recorded
-    uint32_t missing = 0;  // once it is declared
+    uint32_t after = 0, in_place = 0;  // counts
+    bool device = true, priority = true, concurrency = true, host_way = true, fallback = true;  // each as recorded
+    uint32_t missing = 0;  // options missing just after the declaration
   };
 
   const NodeRecord* Next(const Name& name, NodeKind kind, size_t accesses, size_t args) {
@@ -131,7 +131,7 @@ class PENSTOCK_EXPORT DeclarationMatcher {
   bool Match(bool same) { return same_ = same_ && same; }
   int32_t Last() const { return same_ ? static_cast<int32_t>(node_) - 1 : -1; }
   bool Has(int32_t node) const { return same_ && node >= 0; }
-  // That something optional is, or is no longer, as recorded.
+  // Records that an option now equals the recorded one, or no longer does.
   void Say(bool& said, bool is) {
     missing_ += static_cast<int64_t>(said) - static_cast<int64_t>(is);
     said = is;
@@ -148,7 +148,7 @@ class PENSTOCK_EXPORT DeclarationMatcher {
     if (b == buffer_) ++buffer_;
     return true;
   }
-  // So does the first use of a parameter on the device.
+  // The first use of a parameter on the device does the same.
   bool IsValueOf(int32_t buffer, uint32_t graph, int32_t param) {
     const auto b = static_cast<size_t>(buffer);
     if (b > buffer_ || b >= model_.buffers.size() || graph != model_.serial) return false;
@@ -156,7 +156,7 @@ class PENSTOCK_EXPORT DeclarationMatcher {
     if (b == buffer_) ++buffer_;
     return true;
   }
-  // The node's next one.
+  // Compares the node's next access.
   template <class T, AccessMode M>
   PENSTOCK_HIDDEN void Access(const AccessOf<T, M>& access) {
     const AccessRecord& was = accesses_[access_++];
@@ -200,7 +200,7 @@ class PENSTOCK_EXPORT DeclarationMatcher {
     if (same_ && !places_.empty()) SetCallable(f, places_[node_ - 1].callable);
     return Last();
   }
-  // As that of the access compared last.
+  // Whether the box equals that of the access compared last.
   bool IsSameBox(const Box& box) const;
   bool IsSameExtent(const NodeRecord& node, const Extent& extent) const {
     if (node.width >= 0) return extent.rank == 1 && extent.dims[0].is_constant() && extent.dims[0].value == node.width;
@@ -211,13 +211,13 @@ class PENSTOCK_EXPORT DeclarationMatcher {
   std::vector<NodeRecord> nodes_;
   std::vector<AccessRecord> accesses_;
   std::vector<ArgRecord> args_;
-  std::vector<NodeOptions> declared_, said_;  // of each node: when it has just been declared, and now
+  std::vector<NodeOptions> declared_, said_;  // per node: just after its declaration, and now
   std::vector<Change> changes_;
 
   std::span<const Place> places_;
   std::byte* values_ = nullptr;  // of the node that is being declared
-  size_t param_ = 0, buffer_ = 0, node_ = 0, access_ = 0;  // what comes next
-  int64_t missing_ = 0;  // of what has to be said about the nodes declared so far
+  size_t param_ = 0, buffer_ = 0, node_ = 0, access_ = 0;  // the next index of each kind
+  int64_t missing_ = 0;  // options not yet set on the nodes declared so far
   bool same_ = false;
 };
 

@@ -1,9 +1,9 @@
-// What a graph holds once declared: plain records of parameters, buffers and nodes, with every type erased.
+// Model: what a graph holds once declared: plain records of parameters, buffers and nodes, with all types erased.
 //
-// Graph (graph.h) appends to a Model; the planner reads it; the runtime keeps the callables alive. Users rarely need it
-// except to inspect a graph.
+// Graph (graph.h) appends to a Model, the planner reads it, and the runtime keeps its callables alive. Users rarely
+// need it except to inspect a graph.
 //
-// Threads: plain data; a Model is written by the thread that declares and never after Compile.
+// Threads: plain data; the declaring thread writes a Model, and nothing does after Compile.
 #pragma once
 
 #include <cstddef>
@@ -22,36 +22,36 @@ namespace penstock {
 
 class LaunchContext;
 
-// Where the memory of a buffer lies. For Input, Output and InOut it says what may be bound at launch:
-//   kHost    any host memory; copied directly where it is pinned, through pinned memory of ours where it is not
+// Where the memory of a buffer lies. For Input, Output and InOut it states what may be bound at launch:
+//   kHost    any host memory; copied directly if pinned, otherwise through the library's pinned memory
 //   kPinned  pinned memory only
-//   kDevice  device memory only, of the device declared or else that of the first node but copies that uses it
+//   kDevice  device memory only: of the device declared, or else of the first node other than a copy that uses it
 //   kSlot    nothing is bound: the slot's own pinned memory, filled and read in place (lease.h)
 // For Buffer: kDevice or kPinned.
 enum class Where : uint8_t { kHost, kPinned, kDevice, kSlot };
 using enum Where;
 
-// kParam: what OnDevice (access.h) names, the value of a parameter; each launch writes it to the slot's pinned memory.
+// kParam: the value of a parameter for OnDevice (access.h); each launch writes it to the slot's pinned memory.
 enum class BufferRole : uint8_t { kInput, kOutput, kInOut, kInternal, kState, kParam };
-// Whether its contents come from outside or go there: each launch binds memory for it, but for kSlot.
+// Whether the contents come from outside or go there: each launch binds memory for such a buffer, unless it is kSlot.
 constexpr bool IsBound(BufferRole role) { return role <= BufferRole::kInOut; }
 enum class NodeKind : uint8_t { kCopy, kFill, kParallelFor, kKernel, kLaunch, kHost };
 
-// Who calls a Host node, and where what follows it waits meanwhile:
-//   kWorker       a worker; what follows is submitted once it has returned
-//   kHostcallWorker  a worker; what follows waits on the device
-//   kHostcallInline  the thread that sees what devices ask for, itself; what follows waits on the device
+// Which thread calls a Host node, and where later nodes wait meanwhile:
+//   kWorker          a worker; later nodes are submitted once it has returned
+//   kHostcallWorker  a worker; later nodes wait on the device
+//   kHostcallInline  the hostcall poller itself; later nodes wait on the device
 enum class HostWay : uint8_t { kWorker, kHostcallWorker, kHostcallInline };
 
-// What the elements of a type are where they are plain numbers of at most 8 bytes.
+// The kind of a type's elements, if they are plain numbers of at most 8 bytes.
 enum class NumberKind : uint8_t { kNone, kSigned, kUnsigned, kFloat };
 
-// Identity and layout of an element or parameter type, the same in every shared object of a process that agrees on it:
-// of equal names, size and alignment. Types that one translation unit has to itself equal no others.
+// Identity and layout of an element or parameter type. Equal in all shared objects of a process that agree on its name,
+// size and alignment; a type local to one translation unit equals no other.
 struct TypeInfo {
-  uint64_t mangled = 0;  // a hash of the name that the ABI gives it, the same for all compilers; 0: without RTTI
-  uint32_t spelled = 0;  // a hash of the compiler's words for it, which counts where one side has no RTTI
-  uint32_t size = 0;  // 0: of no type
+  uint64_t mangled = 0;  // hash of its ABI name, the same for all compilers; 0: no RTTI
+  uint32_t spelled = 0;  // hash of the compiler's spelling, used if either side has no RTTI
+  uint32_t size = 0;  // 0: no type
   uint32_t align = 0;
   NumberKind number = NumberKind::kNone;  // for messages and comparisons
   bool operator==(const TypeInfo& other) const {
@@ -60,15 +60,15 @@ struct TypeInfo {
   }
 };
 
-// What a graph knows of a State (state.h) that it names: memory that lives across runs and is shared by graphs. The
-// runtime's own record derives from this one, so whoever holds it keeps the State's memory.
+// A graph's record of a State (state.h) that it names: memory that lives across runs, shared by graphs. The runtime's
+// own record derives from this one, so holding it keeps the State's memory alive.
 struct StateRecord {
   Name name;
   TypeInfo type;
   Extent extent;  // constants only
   int32_t device = 0;  // index in its runtime's device list
   const void* runtime = nullptr;  // the runtime that made it; an identity
-  // Of a ReplicatedState, which has no memory itself: one a device.
+  // For a ReplicatedState, which has no memory itself: one record per device.
   std::vector<std::shared_ptr<const StateRecord>> replicas{};
 };
 
@@ -77,7 +77,7 @@ struct ParamDecl {
   TypeInfo type;
   bool is_integer = false;  // only integers may be dimensions
   bool is_signed = false;
-  bool has_max = false;  // declared with AtMost: required of a dimension
+  bool has_max = false;  // declared with AtMost, as a dimension must be
   int64_t max = 0;
 };
 
@@ -87,21 +87,19 @@ struct BufferDecl {
   BufferRole role = BufferRole::kInternal;
   Where where = Where::kDevice;
   Extent extent;
-  int64_t pitch = 0;  // elements from row to row, wherever the buffer is; 0: rows are dense
-  // An alias has no memory of its own: it is `box` of an earlier buffer, itself perhaps an alias. `extent` is its
-  // shape.
-  int32_t device = -1;  // kDevice that is bound: where the memory is; -1: see Where
-  bool is_alias = false;
+  int64_t pitch = 0;  // elements from row to row, in host and device memory; 0: rows are dense
+  int32_t device = -1;  // for bound kDevice memory: its device; -1: see Where
+  bool is_alias = false;  // it has no memory: it is `box`, of shape `extent`, of an earlier buffer or alias
   int32_t alias_of = -1;  // index in Model::buffers; checked by the planner, with `alias_graph`
   uint32_t alias_graph = 0;
   SharedBox box{};
-  // kState only: whose contents these are. Null until Compile where there is one for each key.
+  // kState only: the State. Null until Compile for a keyed one.
   std::shared_ptr<const StateRecord> state{};
-  int32_t keys = 0;  // kState only: at most so many keys have one; 0: there is one, not one for each key
+  int32_t keys = 0;  // kState only: the most keys that can have a State; 0: not keyed
   int32_t param = -1;  // kParam only: index in Model::params
 };
 
-// Whether each launch binds nothing for it, but the slot has its memory.
+// Whether the slot has the memory and launches bind none.
 inline bool IsLeased(const BufferDecl& decl) {
   return !decl.is_alias && IsBound(decl.role) && decl.where == Where::kSlot;
 }
@@ -111,10 +109,10 @@ struct AccessDecl {
   uint32_t graph = 0;
   AccessMode mode = AccessMode::kRead;
   bool unordered = false;  // no edges follow from it
-  SharedBox box{};  // in elements of the buffer named, which may be an alias
+  SharedBox box{};  // in elements of the named buffer, which may be an alias
 };
 
-// What a node does not mind: that the output `out` takes the bytes of the input `in`.
+// A node's permission for the output `out` to take over the bytes of the input `in`.
 struct InPlaceDecl {
   int32_t in = -1, out = -1;  // indices in Model::buffers; checked by the planner, with the graphs
   uint32_t in_graph = 0, out_graph = 0;
@@ -128,20 +126,19 @@ struct ArgDecl {
     kParam,  // the value of parameter `index`, written at launch
     kPointer,  // T*: the address of access `index`
     kView,  // View<T>: address and shape of access `index`
-    kSpan,  // the same, of which the callable gets a span: what it accesses must be contiguous
+    kSpan,  // as kView, but passed as a span: the accessed box must be contiguous
     kRange  // the node's own extent, as detail::Range
   };
   Form form = Form::kValue;
   uint32_t offset = 0;
   uint32_t size = 0;
   int32_t index = -1;
-  uint32_t graph = 0;  // of the parameter named
-  uint32_t ref = 0;  // kParam: where in the block its address stands for code that reads it by reference; 0: none does
+  uint32_t graph = 0;  // of the named parameter
+  uint32_t ref = 0;  // kParam: offset in the block of its address for by-reference code; 0: there is none
   TypeInfo type;  // of the parameter or element
 };
 
-// How a kernel is launched: blocks of `block` threads, `grid` blocks or, where `threads` is set, as many as cover it in
-// x.
+// How a kernel is launched: blocks of `block` threads, either `grid` blocks or enough of them to cover `threads` in x.
 struct KernelShape {
   bool per_thread = true;  // whether `threads` sets the number of blocks; else `grid` does
   Dim threads;  // the number of threads, in x
@@ -149,9 +146,9 @@ struct KernelShape {
   std::array<uint32_t, 3> block{256, 1, 1};  // threads of a block: x, y, z
   uint32_t shared_bytes = 0;  // dynamic shared memory per block, in bytes
   bool programmatic = false;  // set by Programmatic
-  // The same of a kernel that calls cudaGridDependencySynchronize() in every thread, before it touches memory and
-  // before any thread returns. Then graphs launch it while what it depends on is still ending, and it begins sooner by
-  // some 0.3 us. Kernels compiled for less than compute capability 9.0 are launched as all others are.
+  // The same shape for a kernel that calls cudaGridDependencySynchronize() in every thread, before it touches memory
+  // and before any thread returns. Graphs launch it while its predecessors are still ending, so it begins about 0.3 us
+  // sooner. Kernels compiled for less than compute capability 9.0 are launched as usual.
   KernelShape Programmatic() const {
     KernelShape shape = *this;
     shape.programmatic = true;
@@ -160,22 +157,22 @@ struct KernelShape {
   friend bool operator==(const KernelShape&, const KernelShape&) = default;
 };
 
-// The erased code of a node. `argv[i]` points at argument i in its block.
+// The type-erased code of a node. `argv[i]` points to argument i in its block.
 struct NodeCode {
   // Runs rows [first, end) of a ParallelFor on the host.
   void (*range)(void* const* argv, int64_t first, int64_t end) = nullptr;
-  // Makes the kernel known on the current device and returns its handle for a launch from any copy of the CUDA
-  // runtime; on failure returns null and sets *error to the cudaError_t. Null where nvcc did not compile the call.
+  // Loads the kernel on the current device and returns its handle for a launch from any copy of the CUDA runtime; on
+  // failure returns null and sets *error to the cudaError_t. Null if nvcc did not compile the call.
   const void* (*cuda_kernel)(const void* self, int* error) = nullptr;
   const void* cuda_self = nullptr;
-  // The same with the addresses of parameters (ArgDecl::ref) instead of their values, which it reads when it runs. Null
-  // where a ParallelFor takes none.
+  // Variants that take the addresses of parameters (ArgDecl::ref) and read the values at run time. Null for a
+  // ParallelFor without parameters.
   void (*range_by_ref)(void* const* argv, int64_t first, int64_t end) = nullptr;
   const void* cuda_self_by_ref = nullptr;
-  // A host callable or a foreign launch. `foreign` is null for host nodes.
+  // The callable of a Host or Launch node. `launch` is null for Host nodes.
   std::shared_ptr<void> callable;
   absl::Status (*call)(void* callable, LaunchContext* launch, void* const* argv) = nullptr;
-  // The host fallback: same arguments, run once for the whole node.
+  // The host fallback: takes the same arguments and runs once for the whole node.
   std::shared_ptr<void> fallback;
   absl::Status (*call_fallback)(void* fallback, void* const* argv) = nullptr;
 };
@@ -199,7 +196,7 @@ struct NodeDecl {
   NodeCode code{};
 };
 
-// A mistake noticed while declaring. Compile adds what the planner's checks find.
+// A mistake noticed while declaring. Compile adds those that the planner's checks find.
 struct Mistake {
   absl::StatusCode code = absl::StatusCode::kInvalidArgument;
   std::string text;

@@ -1,7 +1,7 @@
-// The code behind Graph::ParallelFor: one loop for host threads and, where nvcc compiles it, one kernel.
+// The code behind Graph::ParallelFor: one loop for host threads and, if nvcc compiles it, one kernel.
 //
-// Both are templates over the functor and its stored arguments, and over kCompiledByNvcc: the instances of a .cc and a
-// .cu are different functions, so link order cannot decide whether a kernel exists.
+// Both are templates over the functor, its stored arguments, and whether nvcc compiles them: the instances of a .cc and
+// a .cu are different functions, so link order cannot decide whether a kernel exists.
 //
 // Argument block: Range, the functor, then its arguments.
 #pragma once
@@ -19,9 +19,9 @@
 
 namespace penstock::detail {
 
-PENSTOCK_HIDDEN inline constexpr int kAnyRank = 0;  // of an extent whose rank the compiler does not know
+PENSTOCK_HIDDEN inline constexpr int kAnyRank = 0;  // for an extent whose rank the compiler does not know
 
-// An extent whose rank it does know.
+// An extent whose rank the compiler knows.
 template <size_t kRank>
 PENSTOCK_HIDDEN Extent ExtentOf(const Dim (&list)[kRank]) {
   static_assert(kRank <= kMaxRank, "an extent has at most three dimensions");
@@ -33,8 +33,8 @@ PENSTOCK_HIDDEN Extent ExtentOf(const Dim (&list)[kRank]) {
 template <int kRank>
 using IndexOf = std::conditional_t<kRank == 1, int64_t, std::conditional_t<kRank == 2, Index2, Index3>>;
 
-// Whether a functor takes the index of this rank. It is not asked for another one than the extent's where that is known
-// and fits: to ask a generic functor is to compile its body for that index.
+// Whether a functor takes an index of this rank. If the extent's rank is known and fits, no other rank is tested, since
+// testing a generic functor compiles its body for that index.
 template <int kRank, int kExtentRank, class F, class... Stored>
 PENSTOCK_HIDDEN constexpr bool TakesRank() {
   if constexpr (kExtentRank != kAnyRank && kExtentRank != kRank) {
@@ -45,8 +45,8 @@ PENSTOCK_HIDDEN constexpr bool TakesRank() {
   }
 }
 
-// The rank of the index a functor gets: that of the extent where it takes it, else the first it takes; 0: it takes none
-// with these arguments.
+// The rank of a functor's index: the extent's rank if the functor takes it, otherwise the first rank it takes; 0: it
+// takes none with these arguments.
 template <int kExtentRank, class F, class... Stored>
 PENSTOCK_HIDDEN constexpr int FunctorRank(int extent_rank) {
   constexpr bool k1 = TakesRank<1, kExtentRank, F, Stored...>(), k2 = TakesRank<2, kExtentRank, F, Stored...>(),
@@ -56,7 +56,7 @@ PENSTOCK_HIDDEN constexpr int FunctorRank(int extent_rank) {
   return k1 ? 1 : 0;
 }
 
-// The elements of one row. `row` counts rows of all slices; over a 1-D extent each element is a row of its own.
+// Calls the functor for one element, with an index of rank kRank.
 template <int kRank, class F, class... Stored>
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void CallAt(const F& f, int64_t z, int64_t y, int64_t x,
                                                         const Stored&... args) {
@@ -65,7 +65,7 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void CallAt(const F& f, int64_t z, i
   else f(Index3{z, y, x}, args...);
 }
 
-// Where an argument lies: in what is passed, or where a parameter by reference points.
+// Where an argument lies: in the passed value, or where a parameter by reference points.
 template <class T>
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline const T* Where(const T& passed) {
   return &passed;
@@ -75,6 +75,7 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline const T* Where(const Ref<T>& passed)
   return passed.at;
 }
 
+// Runs rows [first, end). Rows of all slices are counted together; over a 1-D extent each element is a row of its own.
 template <int kRank, class F, class... Stored>
 PENSTOCK_HIDDEN void RunRows(const Range& range, int64_t first, int64_t end, const F& f, const Stored&... args) {
   if constexpr (kRank == 1) {
@@ -87,7 +88,7 @@ PENSTOCK_HIDDEN void RunRows(const Range& range, int64_t first, int64_t end, con
   }
 }
 
-// Arguments are copied, so that the loop need not look at them again.
+// Copies the arguments, so that the loop need not reload them.
 template <int kRank, class F, class... Passed, size_t... I>
 PENSTOCK_HIDDEN void RunPassed(void* const* argv, int64_t first, int64_t end, std::index_sequence<I...>) {
   const std::tuple args(*Where(*static_cast<const Passed*>(argv[I + 2]))...);
@@ -95,17 +96,17 @@ PENSTOCK_HIDDEN void RunPassed(void* const* argv, int64_t first, int64_t end, st
                  std::get<I>(args)...);
 }
 
-// Runs rows [first, end); thread-safe, disjoint parts may run at once. `Passed`: as the arguments lie in the block.
+// Runs rows [first, end); thread-safe: disjoint ranges may run concurrently. `Passed`: argument types as in the block.
 template <bool kNvcc, int kRank, class F, class... Passed>
 PENSTOCK_HIDDEN void RunRange(void* const* argv, int64_t first, int64_t end) {
   RunPassed<kRank, F, Passed...>(argv, first, end, std::index_sequence_for<Passed...>());
 }
 
 #if defined(__CUDACC__)
-// Grid-stride in every dimension there is, so that any extent fits any grid the runtime chooses. Nearly every grid
-// covers its extent, so a loop is one turn as a rule, and unrolled it would only begin later. With parameters by
-// reference the first turn stands before the loop: what it reads is waited for once then, not for the parameters, which
-// stay as they are from turn to turn, and then for the rest.
+// A grid-stride loop in every dimension, so that any extent fits any grid the runtime chooses. Nearly every grid covers
+// its extent, so each loop usually runs once, and unrolling would only delay its start. With parameters by reference
+// the first iteration is peeled: its loads are then awaited together, instead of first the loop-invariant parameters
+// and then the rest.
 template <int kRank, class F, class... Passed>
 PENSTOCK_HIDDEN __global__ void ParallelForKernel(Range range, F f, Passed... args) {
   AwaitDependencies();
@@ -131,7 +132,7 @@ PENSTOCK_HIDDEN __global__ void ParallelForKernel(Range range, F f, Passed... ar
 }
 #endif
 
-// The code for one rank of the index.
+// Fills in the code for one rank of the index.
 template <bool kNvcc, int kRank, class F, class... A>
 PENSTOCK_HIDDEN void FillCodeOfRank(NodeCode& code) {
   constexpr bool kTakesParams = (kParams<A...>) > 0;
@@ -146,8 +147,8 @@ PENSTOCK_HIDDEN void FillCodeOfRank(NodeCode& code) {
 #endif
 }
 
-// The code for declared arguments A and the index of `rank`, which the functor takes. There is an instance for each
-// rank that it takes and the extent may have.
+// Fills in the code for declared arguments A and an index of `rank`, which the functor takes. It is instantiated for
+// each rank that the functor takes and the extent may have.
 template <bool kNvcc, int kExtentRank, class F, class... A>
 PENSTOCK_HIDDEN void FillParallelForCode(NodeCode& code, int rank) {
   if constexpr (TakesRank<1, kExtentRank, F, ViewStoredT<A>...>()) {

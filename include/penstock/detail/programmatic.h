@@ -1,11 +1,11 @@
-// What a kernel begins with that may be launched while what it depends on is still ending (CUDA's programmatic
-// dependent launch): every thread of it waits here until that has ended and its memory can be seen.
+// The prologue of a kernel that may be launched while its predecessors are still ending (CUDA's programmatic dependent
+// launch): every thread waits here until they have ended and their memory is visible.
 //
-// A kernel without that is launched when what it depends on has ended. Launched early, as graphs do it where the kernel
-// begins so, a node of a chain of small kernels begins 0.28 us sooner (H100, of 0.96). What ends without having waited
-// would let what depends on it begin too early, so all threads wait, and wait first.
+// A kernel without the prologue is launched when its predecessors have ended. Graphs launch one with it early, so a
+// node in a chain of small kernels begins 0.28 us sooner (H100, of 0.96). A thread that ended without waiting would let
+// successors begin too early, so all threads wait, and wait first.
 //
-// Compiled for devices of less than compute capability 9.0 it is nothing; cudaFuncAttributes::ptxVersion tells which.
+// Compiled for less than compute capability 9.0 it does nothing; cudaFuncAttributes::ptxVersion shows which.
 #pragma once
 
 namespace penstock::detail {

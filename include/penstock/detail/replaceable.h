@@ -1,5 +1,5 @@
-// What a graph that is declared again takes over from its declaration: bytes that may be others than before, and a
-// callable in the place of an older one.
+// What a graph that is declared again takes over from its declaration: bytes that may have changed, and callables that
+// replace older ones.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 
 namespace penstock::detail {
 
-// Sets the bytes of no meaning to 0, where the compiler can tell which they are: where it cannot, values that are equal
-// may seem to differ, never the other way round.
+// Zeroes a value's padding if the compiler supports that. If not, equal values may seem to differ, but never the
+// other way round.
 template <class T>
 PENSTOCK_HIDDEN void ClearPadding([[maybe_unused]] T& value) {
 #if defined(__has_builtin)
@@ -24,7 +24,7 @@ PENSTOCK_HIDDEN void ClearPadding([[maybe_unused]] T& value) {
 #endif
 }
 
-// Makes the bytes at `at` those of `value`, floats by their bits. Whether they were others.
+// Sets the bytes at `at` to those of `value` (floats bit by bit), and returns whether they were different.
 template <class T>
 PENSTOCK_HIDDEN bool SetBytes(void* at, T value) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -38,10 +38,10 @@ PENSTOCK_HIDDEN bool SetBytes(void* at, T value) {
   }
 }
 
-// A callable that newer ones replace, those of its type in the same memory. Types are the same where one function
-// destroys them: that of one shared object.
+// A callable that newer ones replace, in the same memory if they have the same type. Types count as the same if one
+// function destroys both, which then is in one shared object.
 //
-// Threads: single-threaded; nobody calls it meanwhile.
+// Threads: single-threaded; nothing may call the callable meanwhile.
 class Replaceable {
  public:
   Replaceable() = default;
@@ -51,7 +51,7 @@ class Replaceable {
 
   void* object() const { return object_; }
 
-  // Takes `f` over. False where what is there is the same, byte for byte, and no more than bytes.
+  // Takes over `f`. Returns false if the current callable is trivially copyable and has the same bytes.
   template <class F>
   PENSTOCK_HIDDEN bool Replace(F& f) {
     constexpr bool kBytes = std::is_trivially_copyable_v<F>;
@@ -63,9 +63,9 @@ class Replaceable {
       if (live_ && std::memcmp(object_, &f, sizeof(F)) == 0) return false;
     }
     if (live_) destroy_(object_);
-    live_ = false;  // should the constructor throw
+    live_ = false;  // in case the constructor throws
     ::new (object_) F(std::move(f));
-    if constexpr (kBytes) std::memcpy(object_, &f, sizeof(F));  // with the padding
+    if constexpr (kBytes) std::memcpy(object_, &f, sizeof(F));  // copies the padding too
     live_ = true;
     return true;
   }
@@ -92,7 +92,7 @@ class Replaceable {
 
   void* object_ = nullptr;
   size_t size_ = 0, align_ = 0;
-  void (*destroy_)(void*) = nullptr;  // null: there is no memory
+  void (*destroy_)(void*) = nullptr;  // null: no memory allocated
   bool live_ = false;
 };
 

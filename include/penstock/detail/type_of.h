@@ -1,9 +1,9 @@
-// TypeOf: what a type is to a graph (TypeInfo in model.h), in whatever shared object of the process it is asked.
+// TypeOf: the identity of a type in a graph (TypeInfo in model.h), comparable across the process's shared objects.
 //
-// The name that the ABI gives a type, as RTTI has it, is the same for g++, clang and nvcc; the compiler's own words for
-// it (__PRETTY_FUNCTION__) are there without RTTI too, but differ between compilers for some templates. So both are
-// kept. No address counts, so what is declared in a plugin stays comparable after it; except of types that no two
-// objects can agree on, those of unnamed namespaces and lambdas.
+// A type's ABI name, available through RTTI, is the same for g++, clang and nvcc. The compiler's own spelling
+// (__PRETTY_FUNCTION__) needs no RTTI, but differs between compilers for some templates. So both are kept. No address
+// counts, so declarations of a plugin remain comparable after it is unloaded, except for types of unnamed namespaces
+// and lambdas, on which no two objects can agree.
 //
 // Threads: thread-safe.
 #pragma once
@@ -32,7 +32,7 @@ PENSTOCK_HIDDEN constexpr const char* WordsWith() {
   return __PRETTY_FUNCTION__;
 }
 
-// As compilers agree on: g++ says "long unsigned int", clang "unsigned long".
+// A spelling that compilers agree on: g++ says "long unsigned int", clang "unsigned long".
 template <class T>
 PENSTOCK_HIDDEN constexpr std::string_view SpellingOf() {
   if (std::is_same_v<T, short>) return "short";
@@ -46,7 +46,7 @@ PENSTOCK_HIDDEN constexpr std::string_view SpellingOf() {
   return words.substr(begin, words.rfind(']') - begin);
 }
 
-// `layout` with its names. `mangled` may be null; `object` is an address of the type's own.
+// Adds names to `layout`. `mangled` may be null; `object` is an address unique to the type.
 PENSTOCK_EXPORT TypeInfo NameType(TypeInfo layout, std::string_view spelling, const char* mangled, const void* object);
 
 template <class T>

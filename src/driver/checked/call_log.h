@@ -1,4 +1,4 @@
-// What was called: a compact record of each call through the driver interface, with counts by kind.
+// CallLog: a compact record of each call through the driver interface, with counts by kind.
 //
 // Threads: not thread-safe; CallRecorder locks.
 #pragma once
@@ -49,9 +49,9 @@ enum class CallKind : uint8_t {
 inline constexpr size_t kCallKinds = 33;
 const char* NameOf(CallKind kind);
 
-// Streams, events, graphs and execs count from 1 in the order they were made; 0: none. `node` is the plan's, and
-// `graph_node` the graph's. `bytes` of copies, batches, fills and allocations; 0 where they overflow, and of a batch as
-// a node what it is said to have.
+// Streams, events, graphs and execs are numbered from 1 in order of creation; 0: none. `node` is the plan's,
+// `graph_node` the graph's. `bytes` is set for copies, batches, fills and allocations; 0 if they overflow. For a batch
+// that is a graph node it is the declared size.
 struct Call {
   CallKind kind = CallKind::kQuery;
   int16_t device = -1;
@@ -60,14 +60,14 @@ struct Call {
   uint64_t bytes = 0;
   uint32_t graph = 0, exec = 0;
   int32_t graph_node = -1;
-  uint32_t child = 0;  // a graph too
+  uint32_t child = 0;  // also a graph's number
 };
 
 class CallLog {
  public:
   using Counts = std::array<int64_t, kCallKinds>;
 
-  // Counts always, keeps the record while `keep`.
+  // Always counts; keeps the record only while `keep` is set.
   void Add(const Call& call);
   void set_keep(bool keep) { keep_ = keep; }
   int64_t count(CallKind kind) const { return counts_[static_cast<size_t>(kind)]; }

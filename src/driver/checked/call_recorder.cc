@@ -23,7 +23,7 @@ constexpr NamedSum kSums[] = {{"uploads", &Totals::uploads},
                               {"device_allocations", &Totals::device_allocations},
                               {"pinned_allocations", &Totals::pinned_allocations}};
 
-constexpr int kIllegalAddress = 700;  // cudaErrorIllegalAddress: what a null write on the device ends in
+constexpr int kIllegalAddress = 700;  // cudaErrorIllegalAddress, the result of a null write on the device
 
 }  // namespace
 

@@ -1,8 +1,8 @@
-// CallRecorder: what a checked driver saw, and what it was told to do: calls, violations, gauges, totals,
+// CallRecorder: what a checked driver has seen and what it is told to do: calls, violations, gauges, totals,
 // planned faults.
 //
-// Ownership: shared by the test (or whoever asked for checks) and the driver, so that it can be asked after the driver
-//            has gone: that is when nothing may be left alive.
+// Ownership: shared by the driver and the test (or whatever requested checks), so that it can be read after the driver
+//            is gone, when nothing may be left alive.
 // Threads:   thread-safe; one mutex, held for bookkeeping only.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace penstock::driver::checked {
 
-// What is alive now.
+// Objects and bytes alive now.
 struct Gauges {
   int64_t streams = 0, events = 0, device_blocks = 0, pinned_blocks = 0, device_bytes = 0, pinned_bytes = 0;
   int64_t graphs = 0, execs = 0, captures = 0;
@@ -28,8 +28,8 @@ struct Gauges {
 };
 std::string TextOf(const Gauges& gauges);
 
-// What was done since the CallRecorder was made: calls that failed do not count, and copies of nothing do. The launch
-// of a graph counts as the copies, batches and fills that it does.
+// Totals since the CallRecorder was made: failed calls do not count, empty copies do. A graph launch counts as the
+// copies, batches and fills that it performs.
 struct Totals {
   struct Sum {
     int64_t calls = 0, bytes = 0;
@@ -37,51 +37,51 @@ struct Totals {
   };
   Sum uploads{}, downloads{}, inside{}, peer{};  // by Copy
   Sum batch_uploads{}, batch_downloads{}, batch_inside{};
-  int64_t pieces = 0;  // of the batches
+  int64_t pieces = 0;  // in the batches
   Sum fills{}, device_allocations{}, pinned_allocations{};
   friend bool operator==(const Totals&, const Totals&) = default;
 };
-// The sum that copies of a kind are counted in.
+// The sum that counts copies of this kind.
 Totals::Sum Totals::* SumOf(CopyKind kind, bool batch);
-// What was done between two moments.
+// The work done between two moments.
 Totals operator-(const Totals& later, const Totals& earlier);
-// "uploads 1 with 4096 bytes, fills 2 with 96 bytes"; what is 0 is left out.
+// "uploads 1 with 4096 bytes, fills 2 with 96 bytes"; zero entries are left out.
 std::string TextOf(const Totals& totals);
 inline std::ostream& operator<<(std::ostream& out, const Totals& totals) { return out << TextOf(totals); }
 
 class CallRecorder {
  public:
-  // `report` is called with each violation at the end of the call that found it, with no lock held; may be null.
+  // `report` is called with each violation at the end of the call that found it, with no lock held; it may be null.
   explicit CallRecorder(std::function<void(const std::string&)> report = nullptr) : report_(std::move(report)) {}
 
-  // --- for whoever asked for checks ---
-  // The n-th call of `kind` from now (n counts from 1) returns `failure` and has no effect.
+  // --- for the side that requested checks ---
+  // Makes the n-th call of `kind` from now (n counts from 1) return `failure` without any effect.
   void FailNth(CallKind kind, int64_t n, absl::Status failure);
-  // From the n-th call of `kind` on, every call that can fail returns a fatal device error, as after a CUDA fault: what
-  // was queued is done or lost, but never runs on.
+  // From the n-th call of `kind` on, makes every call that can fail return a fatal device error, as after a CUDA fault:
+  // queued work is done or lost, but never continues.
   void DieAtNth(CallKind kind, int64_t n);
   void ClearFaults();
   bool fault_fired() const;
   void KeepCalls(bool keep);
   CallLog log() const;
   std::vector<std::string> violations() const;
-  // Returns and forgets them.
+  // Returns and forgets the violations.
   std::vector<std::string> TakeViolations();
   Gauges gauges() const;
   Totals totals() const;
 
   // --- for the driver ---
-  // Notes a call; the failure it is to return in place of being made, or OK.
+  // Records a call; returns the failure to return in its place, or OK.
   absl::Status Begin(const Call& call);
-  // Notes a call that cannot fail.
+  // Records a call that cannot fail.
   void Note(const Call& call);
   bool dead() const;
   // Counts a violation and returns it as a Status.
   absl::Status Violated(const char* rule, const std::string& what);
-  // Reports what has not been; for the end of a call.
+  // Reports violations not reported yet; for the end of a call.
   void Report();
   void Change(const Gauges& by);
-  // Counts a call that has been made.
+  // Counts a successful call.
   void Count(Totals::Sum Totals::* sum, size_t bytes, size_t pieces = 0);
   void Count(const Totals& done);
 

@@ -1,6 +1,6 @@
-// The class behind CreateCheckedDriver (checked_driver.h). Each call: note it, take a planned fault, check it against
-// the books and write it there, call the driver below. What is known of order lies in StreamBook, of memory in
-// MemoryRules.
+// The class behind CreateCheckedDriver (checked_driver.h). Each call is recorded, replaced by a planned fault if there
+// is one, checked against the books and entered there, then passed to the driver below. StreamBook knows the order of
+// work, MemoryRules the memory.
 #pragma once
 
 #include <atomic>
@@ -62,7 +62,7 @@ class CheckedDriver final : public Driver {
   absl::StatusOr<LibraryCode> LoadTimestamp(int device) override;
   absl::Status LaunchContext(Stream stream, OpTag tag, const UseSource& uses) override;
 
-  // In checked_graphs.cc.
+  // In checked_graphs.cc:
   absl::StatusOr<Graph> CreateGraph(int device) override;
   void DestroyGraph(Graph graph) override;
   absl::StatusOr<int32_t> AddHost(Graph graph, std::span<const int32_t> after, const HostCall& call) override;
@@ -81,7 +81,7 @@ class CheckedDriver final : public Driver {
   absl::Status SetChild(GraphExec exec, int32_t node, Graph child) override;
 
  private:
-  // Counts who is inside a call, and reports at its end what broke a rule: by then mu_ is no longer held.
+  // Counts the calls in progress, and reports violations at a call's end, when mu_ is no longer held.
   class Inside {
    public:
     explicit Inside(CheckedDriver& driver) : driver_(&driver) { ++driver.inside_; }
@@ -98,7 +98,7 @@ class CheckedDriver final : public Driver {
     CheckedDriver* driver_;
   };
 
-  // A graph or an exec in the hands of one call, which reads and writes its state without mu_.
+  // A graph or exec that one call has to itself, whose state it reads and writes without mu_.
   template <class State>
   class Held {
    public:
@@ -124,7 +124,7 @@ class CheckedDriver final : public Driver {
   absl::Status CheckCaller(const Call& call) ABSL_LOCKS_EXCLUDED(mu_);
   void StandStill();
   void Drain(std::chrono::steady_clock::time_point until);
-  // Of a call that no capture takes, and of work that one does: `captured` says whether it does.
+  // For calls that no capture accepts, and for work that one does: `captured` tells whether the stream captures.
   absl::StatusOr<Stream> Submitting(Stream stream, const char* what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<Stream> Submitting(Stream stream, const char* what, bool& captured) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void KeepCaptured(Stream stream, const NodeOp& op) ABSL_LOCKS_EXCLUDED(mu_);
@@ -132,34 +132,34 @@ class CheckedDriver final : public Driver {
   absl::Status CheckDevice(int device, const char* what);
   bool Forget(const void* memory, int device, const char* what);
 
-  // A copy, a batch or a fill; `call` is made below, and counts in `sum`.
+  // Submits a copy, batch or fill: calls `call` on the driver below and counts it in `sum`.
   template <class Op>
   absl::Status Submit(CallKind kind, Stream stream, const Op& op, absl::Status (Driver::*call)(Stream, const Op&),
                       Totals::Sum Totals::* sum, size_t pieces);
-  // A kernel with these pointers, or foreign code: poisons what it writes, but in a capture, and returns the stream
-  // below.
+  // Submits a kernel with these pointers, or a Launch callable: poisons the boxes it writes, unless captured, and
+  // returns the stream below.
   absl::StatusOr<Stream> SubmitKernel(Stream stream, OpTag tag, const UseSource* uses,
                                       const std::vector<const void*>& pointers, bool& captured);
   void Poison(Stream inner, OpTag tag, const std::vector<Footprint>& boxes);
 
-  // The state of a graph or an exec that this thread may use.
+  // The state of a graph or exec, for this thread to use.
   template <class State, class Handle>
   absl::StatusOr<Held<State>> Hold(Handle handle, const char* what) ABSL_LOCKS_EXCLUDED(mu_);
-  // The handle below of one that is to be destroyed; removes it from the books. Null where it stays.
+  // Removes a handle from the books before it is destroyed and returns the handle below; null if it must stay.
   template <class Handle>
   Handle Drop(Handle handle, const char* what) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status CheckNode(const ExecState& state, GraphExec exec, int32_t node, const char* what);
   absl::Status CheckAfter(const GraphState& state, Graph graph, std::span<const int32_t> after, const char* what);
   absl::StatusOr<int32_t> Added(GraphState& state, Graph graph, int32_t below, std::span<const int32_t> after,
                                 GraphNode node, const char* what);
-  // A capture that is taken from the books, and its stream below.
+  // A capture taken from the books, and its stream below.
   struct Ended {
     Stream stream{};
     int device = 0;
     CaptureState capture{};
   };
   absl::StatusOr<Ended> TakeCapture(Stream stream, const absl::Status& failure) ABSL_LOCKS_EXCLUDED(mu_);
-  // The stream below, where the exec may be launched on `stream` by this thread.
+  // The stream below, if this thread may launch the exec on `stream`.
   absl::StatusOr<Stream> Submitting(const ExecState& state, GraphExec exec, Stream stream, const char* what)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

@@ -1,5 +1,5 @@
-// The calls but those of graphs (checked_graphs.cc): long, since the driver interface has many and each has rules of
-// its own.
+// All calls except those of graphs (checked_graphs.cc). The file is long because the interface has many calls, each
+// with its own rules.
 #include "src/driver/checked/checked_driver.h"
 
 #include <chrono>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::chrono::seconds kDrainAtDeath{10};
 
-// Of those that a thread may make while a stream captures for it, though not to that stream.
+// Calls that a thread may make while it captures a stream, if they name another stream.
 bool NamesAStream(CallKind kind) {
   switch (kind) {
     case CallKind::kCopy:
@@ -50,7 +50,7 @@ CheckedDriver::~CheckedDriver() {
 // --- every call ---
 
 absl::StatusOr<CheckedDriver::Inside> CheckedDriver::Begin(const Call& call) {
-  Inside inside(*this);  // before the fault is looked for: whoever dies after that sees this call
+  Inside inside(*this);  // before checking for faults: a thread that kills the device later sees this call
   absl::Status failure = witness_->Begin(call);
   if (failure.ok()) failure = CheckCaller(call);
   if (failure.ok()) return inside;
@@ -72,7 +72,7 @@ absl::Status CheckedDriver::CheckCaller(const Call& call) {
                                                               " was called by code that runs on a "
                                                               "device, which a GPU's cannot; do it in a host node"));
   }
-  if (NamesAStream(call.kind)) return absl::OkStatus();  // and is judged by that
+  if (NamesAStream(call.kind)) return absl::OkStatus();  // checked with the stream
   base::MutexLock lock(mu_);
   const CaptureState* const capture = graphs_.FindCaptureBy(std::this_thread::get_id());
   if (capture == nullptr) return absl::OkStatus();
@@ -81,10 +81,10 @@ absl::Status CheckedDriver::CheckCaller(const Call& call) {
                                " captures, which may break a capture of CUDA's; end it first"));
 }
 
-// A dead device runs nothing on. A live one that plays dead is waited for before anybody is told, so that nothing it
-// does comes after: for calls that began before, then for what they and others submitted.
+// A dead device runs nothing more. One that is alive but plays dead is drained before the death is reported, so that
+// nothing happens afterwards: first the calls that began earlier, then the work that they and others submitted.
 void CheckedDriver::StandStill() {
-  if (base::InDeviceCode()) return;  // which would wait for itself
+  if (base::InDeviceCode()) return;  // it would wait for itself
   if (dying_.exchange(true)) {
     while (!still_.load()) std::this_thread::yield();
     return;
@@ -123,7 +123,7 @@ absl::Status CheckedDriver::CheckDevice(int device, const char* what) {
   return Violated("device exists", absl::StrCat(what, ": device ", device, " of ", device_count()));
 }
 
-// The stream below, where work may be submitted to `stream` by this thread.
+// The stream below, if this thread may submit work to `stream`.
 absl::StatusOr<Stream> CheckedDriver::Submitting(Stream stream, const char* what) {
   bool captured = false;
   PENSTOCK_ASSIGN_OR_RETURN(const Stream inner, Submitting(stream, what, captured));
@@ -151,7 +151,7 @@ absl::StatusOr<Stream> CheckedDriver::Submitting(Stream stream, const char* what
   return state->inner;
 }
 
-// What is captured is judged at each launch of an exec that has it.
+// Captured work is checked at each launch of an exec that contains it.
 void CheckedDriver::KeepCaptured(Stream stream, const NodeOp& op) {
   base::MutexLock lock(mu_);
   if (CaptureState* const capture = graphs_.FindCapture(stream)) capture->ops.push_back(KeptOf(op));
@@ -261,7 +261,7 @@ absl::Status CheckedDriver::Record(Event event, Stream stream) {
     inner_event = state->inner;
   }
   PENSTOCK_RETURN_IF_ERROR(inner_->Record(inner_event, inner_stream));
-  // After the call: who sees the event complete before, sees its record before this one, and learns no more from it.
+  // After the call: a thread that sees the event complete earlier sees the previous record and learns no more from it.
   base::MutexLock lock(mu_);
   EventState* state = book_.Find(event);
   if (state != nullptr && book_.Find(stream) != nullptr) book_.Record(*state, stream);
@@ -279,7 +279,7 @@ absl::Status CheckedDriver::Wait(Stream stream, Event event) {
     PENSTOCK_ASSIGN_OR_RETURN(const EventState* const state, Known(event, "Wait"));
     PENSTOCK_ASSIGN_OR_RETURN(inner_stream, Submitting(stream, "Wait"));
     if (!state->recorded) {
-      // Drivers bear it, and so it is not refused.
+      // Drivers tolerate it, so it is not refused.
       (void)Violated("recorded before waited for",
                      absl::StrCat("Wait: stream ", stream.bits, " waits for event ", event.bits,
                                   ", which was never recorded; CUDA takes that for complete, and nothing is ordered"));
@@ -301,7 +301,7 @@ absl::Status CheckedDriver::WaitNative(Stream stream, void* event) {
   return inner_->WaitNative(inner_stream, event);
 }
 
-// What the application has submitted to its streams nobody here knows, so that such a record covers nothing.
+// The application's work on its streams is unknown here, so such a record covers nothing.
 absl::Status CheckedDriver::RecordOnNative(Event event, void* stream) {
   PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
                             Begin({.kind = CallKind::kRecord, .event = static_cast<uint32_t>(event.bits)}));
@@ -490,7 +490,7 @@ absl::StatusOr<Stream> CheckedDriver::SubmitKernel(Stream stream, OpTag tag, con
     PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(stream, "Launch", captured));
     device = book_.Find(stream)->device;
   }
-  if (captured) return inner;  // who tells the uses may know them at a launch only
+  if (captured) return inner;  // the source may know the uses only at a launch
   std::vector<MemoryUse> declared;
   if (uses != nullptr) uses->AppendUses(tag.node, declared);
   std::vector<Footprint> to_poison;

@@ -1,5 +1,4 @@
-// The calls of graphs and captures. What a launch does is asked of the books as if each node were an operation of a
-// stream.
+// The calls for graphs and captures. The effects of a launch are checked as if each node were a stream operation.
 #include <span>
 #include <string>
 #include <type_traits>
@@ -110,7 +109,7 @@ void CheckedDriver::DestroyExec(GraphExec exec) {
     book_.Remove(exec);
   }
   witness_->Change({.execs = -1});
-  if (idle) inner_->DestroyExec(inner);  // a launch may still use it
+  if (idle) inner_->DestroyExec(inner);  // otherwise a launch may still use it
 }
 
 // --- nodes ---
@@ -129,7 +128,7 @@ absl::StatusOr<int32_t> CheckedDriver::AddNode(Graph graph, std::span<const int3
   return Added(*state, graph, below, after, NodeOf(op), "AddNode");
 }
 
-// What is called does to memory what nobody here knows.
+// The callee's effect on memory is unknown here.
 absl::StatusOr<int32_t> CheckedDriver::AddHost(Graph graph, std::span<const int32_t> after, const HostCall& call) {
   PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
                             Begin({.kind = CallKind::kAddNode, .graph = static_cast<uint32_t>(graph.bits)}));
@@ -150,7 +149,7 @@ absl::Status CheckedDriver::CheckAfter(const GraphState& state, Graph graph, std
   return absl::OkStatus();
 }
 
-// Its number, which is that of the driver below.
+// The node's number, which must equal that of the driver below.
 absl::StatusOr<int32_t> CheckedDriver::Added(GraphState& state, Graph graph, int32_t below,
                                              std::span<const int32_t> after, GraphNode node, const char* what) {
   const auto number = static_cast<int32_t>(state.nodes.size());
@@ -271,7 +270,7 @@ absl::Status CheckedDriver::LaunchGraph(GraphExec exec, Stream stream) {
     PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(*state, exec, stream, "LaunchGraph"));
     PENSTOCK_RETURN_IF_ERROR(UseNodes(*state, declared, book_.Launch(exec, stream), memory_));
   }
-  const Totals done = TotalsOf(*state);  // tables are as they are until the work is done
+  const Totals done = TotalsOf(*state);  // tables do not change until the work is done
   PENSTOCK_RETURN_IF_ERROR(inner_->LaunchGraph(state->inner, inner));
   witness_->Count(done);
   return absl::OkStatus();
@@ -300,7 +299,7 @@ absl::Status CheckedDriver::BeginCapture(Stream stream) {
   return absl::OkStatus();
 }
 
-// The capture below ends, whatever has failed here: but for one of another thread's, whose end CUDA refuses.
+// Ends the capture below, whatever failed here, unless it is another thread's, whose end CUDA refuses.
 absl::StatusOr<Graph> CheckedDriver::EndCapture(Stream stream) {
   const absl::StatusOr<Inside> inside =
       Begin({.kind = CallKind::kEndCapture, .stream = static_cast<uint32_t>(stream.bits)});
@@ -317,7 +316,7 @@ absl::StatusOr<Graph> CheckedDriver::EndCapture(Stream stream) {
   return graphs_.Add(GraphOf(*inner, ended.device, ended.capture.ops));
 }
 
-// `failure` is what a refusal says instead of its own words where something has failed before.
+// If something has failed before, a refusal returns `failure` instead of its own message.
 absl::StatusOr<CheckedDriver::Ended> CheckedDriver::TakeCapture(Stream stream, const absl::Status& failure) {
   base::MutexLock lock(mu_);
   const StreamState* const state = book_.Find(stream);

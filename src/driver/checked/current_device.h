@@ -1,6 +1,6 @@
-// CurrentDevices: which device of one driver each thread has made current.
+// CurrentDevices: the device of one driver that each thread has made current.
 //
-// A token carries what was current before and the token of the driver below, so nothing is kept for a scope.
+// A token encodes the previous device and the token of the driver below, so scopes need no storage.
 //
 // Threads: thread-safe; each thread sees its own.
 #pragma once
@@ -24,7 +24,7 @@ class CurrentDevices {
     Mine()[serial_] = device;
     return token;
   }
-  // Returns the token of the driver below.
+  // Returns the token for the driver below.
   int Leave(int token) {
     const int before = token % kDevices - 1;
     if (before < 0) Mine().erase(serial_);
@@ -35,7 +35,7 @@ class CurrentDevices {
  private:
   static constexpr int kDevices = 1024;
   static std::map<uint64_t, int>& Mine() {
-    static thread_local std::map<uint64_t, int> mine;  // by serial: an address may come again
+    static thread_local std::map<uint64_t, int> mine;  // by serial, since an address may be reused
     return mine;
   }
   static uint64_t NextSerial() {

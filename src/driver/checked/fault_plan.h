@@ -1,5 +1,5 @@
-// Which call is to fail, and how: the n-th of a kind once, or everything from the n-th of a kind on, as after a fatal
-// device error.
+// FaultPlan: which call fails, and how: the n-th of a kind once, or every call from the n-th of a kind on, as after a
+// fatal device error.
 //
 // Threads: not thread-safe; CallRecorder locks.
 #pragma once
@@ -14,12 +14,12 @@ namespace penstock::driver::checked {
 
 class FaultPlan {
  public:
-  // `n` counts from 1, from now on. One plan at a time; the newest holds.
+  // `n` counts from 1, from now on. There is one plan at a time, the newest.
   void FailNth(CallKind kind, int64_t n, absl::Status failure) { Set(kind, n, std::move(failure), false); }
   void DieAtNth(CallKind kind, int64_t n, absl::Status failure) { Set(kind, n, std::move(failure), true); }
   void Clear() { *this = FaultPlan(); }
 
-  // What the next call of `kind` is to return in place of being made; OK: let it be made.
+  // The failure that the next call of `kind` must return; OK: make the call.
   absl::Status Next(CallKind kind) {
     if (dead_) return failure_;
     if (left_ == 0 || kind != kind_) return absl::OkStatus();

@@ -32,7 +32,7 @@ bool Footprint::Touches(uintptr_t from, uintptr_t to) const {
   for (size_t z = 0; z < depth; ++z) {
     const uintptr_t first = begin + z * slice;
     if (to <= first) return false;
-    // The first row that ends behind `from`.
+    // The first row that ends after `from`.
     const size_t row = from < first + width ? 0 : height == 1 ? 1 : (from - first - width) / pitch + 1;
     if (row < height && first + row * pitch < to) return true;
   }
@@ -54,7 +54,7 @@ std::string TextOf(const Footprint& box) {
 }
 
 std::optional<std::pair<size_t, size_t>> FindClash(const std::vector<Use>& uses) {
-  std::vector<size_t> order, open;  // open: those that reach beyond the begin of the one looked at
+  std::vector<size_t> order, open;  // open: those that extend past the begin of the current one
   for (size_t i = 0; i < uses.size(); ++i) {
     if (!uses[i].box.empty()) order.push_back(i);
   }

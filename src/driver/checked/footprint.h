@@ -1,4 +1,4 @@
-// Footprint: the bytes an operation touches, as a box of rows and slices; and sets of byte intervals.
+// Footprint: the bytes that an operation touches, as a box of rows and slices; and sets of byte intervals.
 //
 // Threads: plain values.
 #pragma once
@@ -13,20 +13,20 @@
 
 namespace penstock::driver::checked {
 
-// `depth` slices of `height` rows of `width` bytes; rows are `pitch` bytes apart, slices `slice`.
+// `depth` slices of `height` rows of `width` bytes; rows begin `pitch` bytes apart, slices `slice` bytes.
 struct Footprint {
   Footprint() = default;
   Footprint(const void* data, size_t width_in, size_t height_in = 1, size_t depth_in = 1, size_t pitch_in = 0,
             size_t slice_in = 0);
 
   uintptr_t begin = 0;
-  size_t width = 0, height = 1, depth = 1, pitch = 0, slice = 0;  // one row where it is dense
+  size_t width = 0, height = 1, depth = 1, pitch = 0, slice = 0;  // normalized to one row if dense
 
   bool empty() const { return width == 0 || height == 0 || depth == 0; }
   uintptr_t end() const { return empty() ? begin : begin + (depth - 1) * slice + (height - 1) * pitch + width; }
   size_t bytes() const { return width * height * depth; }
   bool dense() const { return height == 1 && depth == 1; }
-  // Whether a byte of [from, to) is among them.
+  // Whether the box contains a byte of [from, to).
   bool Touches(uintptr_t from, uintptr_t to) const;
   bool Touches(const Footprint& other) const;
 
@@ -49,10 +49,10 @@ struct Use {
   Footprint box;
   bool writes = false;
 };
-// Two uses of the same bytes, one of them writing, by their places in `uses`.
+// The indices in `uses` of two uses that share bytes, one of them writing.
 std::optional<std::pair<size_t, size_t>> FindClash(const std::vector<Use>& uses);
 
-// Disjoint intervals of addresses.
+// A set of disjoint address intervals.
 class IntervalSet {
  public:
   void Add(uintptr_t from, uintptr_t to);
@@ -62,7 +62,7 @@ class IntervalSet {
   std::optional<std::pair<uintptr_t, uintptr_t>> Missing(const Footprint& box) const;
 
  private:
-  std::map<uintptr_t, uintptr_t> parts_;  // begin -> end; neighbours never touch
+  std::map<uintptr_t, uintptr_t> parts_;  // begin -> end; neighbours are merged
 };
 
 }  // namespace penstock::driver::checked

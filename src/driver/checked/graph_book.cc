@@ -40,7 +40,7 @@ void Count(Totals& totals, const BatchOp& op) {
 void Count(Totals& totals, const FillOp& op) { Count(totals.fills, SizeOf(op).value_or(FillSize()).bytes); }
 void Count(Totals& /*totals*/, const KeptKernel& /*kernel*/) {}
 
-// `declared`: by a kernel.
+// `declared`: the use is declared by a kernel.
 template <class Op>
 absl::Status UseOp(const Op& op, const std::vector<MemoryUse>& declared, const Work& work, int device,
                    MemoryRules& memory) {

@@ -1,11 +1,11 @@
-// GraphBook: the graphs and execs a checked driver handed out, what their nodes do, and what streams that capture were
-// given.
+// GraphBook: the graphs and execs that a checked driver handed out, what their nodes do, and the work
+// captured on streams.
 //
-// Operations are kept by value, for what they do to memory is asked at each launch: the table of a batch is read then,
-// and who tells the uses of a kernel tells those of the run that is launched. Of a kernel's arguments, which are gone
-// by then, the pointers are kept.
+// Operations are kept by value, since their effect on memory is determined at each launch: a batch's table is read
+// then, and a kernel's UseSource describes the run being launched. Of a kernel's arguments, which are gone by then,
+// only the pointers are kept.
 //
-// Threads: not thread-safe; CheckedDriver locks. A graph or exec that is in use is that call's alone, without a lock.
+// Threads: not thread-safe; CheckedDriver locks. A graph or exec in use belongs to that call alone, without a lock.
 #pragma once
 
 #include <cstddef>
@@ -36,14 +36,14 @@ struct KeptKernel {
 using KeptOp = std::variant<CopyOp, BatchOp, FillOp, KeptKernel>;
 KeptOp KeptOf(const NodeOp& op);
 
-// Bytes that it moves or fills, as far as it can be known before a launch; 0 for kernels. What every driver asks of a
-// copy or a fill may fail.
+// The bytes that the operation moves or fills, as far as they are known before a launch; 0 for kernels. Fails for
+// copies and fills that every driver refuses.
 absl::StatusOr<size_t> BytesOf(const NodeOp& op);
 
 struct GraphNode {
-  std::vector<KeptOp> ops;  // one, or those of a child and of the children in it
+  std::vector<KeptOp> ops;  // one, or those of a child and of the children nested in it
   bool is_child = false;
-  NodeOrder inside{};  // of a child: the order of its operations
+  NodeOrder inside{};  // for a child: the order of its operations
   bool enabled = true;
 };
 
@@ -72,13 +72,13 @@ struct CaptureState {
 
 GraphNode NodeOf(const NodeOp& op);
 GraphNode ChildOf(const GraphState& graph);
-// Those of `after` are earlier nodes.
+// `after` names earlier nodes.
 void AddNode(GraphState& graph, std::span<const int32_t> after, GraphNode node);
-// The graph of a capture: each node behind the one before.
+// The graph of a capture: each node comes after the one before.
 GraphState GraphOf(Graph inner, int device, std::vector<KeptOp> ops);
 GraphOrder OrderOf(const GraphState& graph);
 
-// What the enabled kernels say that they do in a launch now, for each operation of each node; their sources are asked.
+// The uses that the enabled kernels declare for a launch now, for each operation of each node; calls their sources.
 std::vector<std::vector<MemoryUse>> DeclaredBy(const ExecState& exec);
 // Checks what the enabled nodes do to memory in `launch`, the last operation of the exec's line.
 absl::Status UseNodes(const ExecState& exec, const std::vector<std::vector<MemoryUse>>& declared, Work launch,
@@ -90,17 +90,17 @@ class GraphBook {
  public:
   Graph Add(GraphState state) { return Graph{graphs_.Add(std::move(state))}; }
   GraphExec Add(ExecState state) { return GraphExec{execs_.Add(std::move(state))}; }
-  // Null where the handle is not alive; valid until it is removed.
+  // Null if the handle is not alive; valid until it is removed.
   GraphState* Find(Graph graph) { return graphs_.Find(graph.bits); }
   ExecState* Find(GraphExec exec) { return execs_.Find(exec.bits); }
   void Remove(Graph graph) { graphs_.Remove(graph.bits); }
   void Remove(GraphExec exec) { execs_.Remove(exec.bits); }
-  // Streams are alive; one capture each.
+  // The streams are alive and have one capture each.
   void Add(CaptureState capture) { captures_.emplace(capture.stream.bits, std::move(capture)); }
   CaptureState* FindCapture(Stream stream);
-  // One that this thread has begun, or null.
+  // A capture that this thread has begun, or null.
   const CaptureState* FindCaptureBy(std::thread::id thread) const;
-  bool DropCapture(Stream stream);  // whether there was one
+  bool DropCapture(Stream stream);  // returns whether there was one
   std::string WhyNot(Graph graph) const { return graphs_.WhyNot(graph.bits); }
   std::string WhyNot(GraphExec exec) const { return execs_.WhyNot(exec.bits); }
 

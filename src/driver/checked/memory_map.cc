@@ -11,7 +11,7 @@ namespace {
 
 bool Writes(Mode mode) { return mode == Mode::kWrite || mode == Mode::kReadWrite; }
 
-// Whether whoever comes after `next` comes after `old` too, and collides with it wherever with `old`.
+// Whether everything that comes after `next` also comes after `old`, and collides with it wherever it would with `old`.
 bool StandsFor(const Access& next, const Access& old) {
   if (next.mode == Mode::kUnknown || (!Writes(next.mode) && old.mode != Mode::kRead)) return false;
   return next.box.dense() && next.box.begin <= old.box.begin && next.box.end() >= old.box.end();

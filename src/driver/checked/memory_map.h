@@ -1,8 +1,8 @@
-// MemoryMap: every block a driver handed out, which of its bytes were written, and which operations may still be using
-// them.
+// MemoryMap: every block that a driver handed out, which of its bytes were written, and which operations may still
+// be using them.
 //
-// An access is kept until the host has seen it end or a later access of the same bytes stands for it; so what is kept
-// is what a new access may collide with.
+// An access is kept until the host has seen it end, or a later access to the same bytes supersedes it; the accesses
+// kept are those with which a new one may collide.
 //
 // Threads: not thread-safe; CheckedDriver locks.
 #pragma once
@@ -30,7 +30,7 @@ struct Access {
 std::string TextOf(const Access& access);
 
 struct Block {
-  uint64_t number = 0;  // in the order of allocation, from 1
+  uint64_t number = 0;  // in allocation order, from 1
   uintptr_t begin = 0;
   size_t bytes = 0;
   int device = -1;  // -1: pinned
@@ -44,13 +44,13 @@ std::string TextOf(const Block& block);
 class MemoryMap {
  public:
   Block& Add(const void* memory, size_t bytes, int device);
-  // The live block whose start `memory` is.
+  // The live block that starts at `memory`.
   Block* FindStart(const void* memory);
-  // The live block `address` lies in.
+  // The live block that contains `address`.
   Block* Find(uintptr_t address);
-  // The live block that ends there.
+  // The live block that ends at `address`.
   Block* FindEnd(uintptr_t address);
-  // The block freed last that held `address`, if nothing took its place.
+  // The block freed last that held `address`, if no other has taken its place.
   const Block* FindFreed(uintptr_t address) const;
   void Free(Block& block);
   const std::map<uintptr_t, Block>& live() const { return live_; }
@@ -59,15 +59,16 @@ class MemoryMap {
   static constexpr size_t kFreedKept = 4096;
   uint64_t blocks_ = 0;
   std::map<uintptr_t, Block> live_;
-  std::deque<Block> freed_;  // without accesses; the newest last
+  std::deque<Block> freed_;  // without accesses; newest last
 };
 
-// Whether `before` is over, or ordered before, from where the question is asked.
+// Whether `before` has ended, or is ordered before the point of the question.
 using IsBefore = std::function<bool(const Access& before)>;
 
-// The access of the block that `next` collides with: same bytes, one writes, neither ordered before the other.
+// The access to the block that `next` collides with: same bytes, at least one writes, and neither is ordered
+// before the other.
 std::optional<Access> CollisionOf(const Block& block, const Access& next, const IsBefore& is_before);
-// Adds `next`, and drops accesses that are over, or that it stands for.
+// Adds `next`, and drops accesses that have ended or that it supersedes.
 void Keep(Block& block, const Access& next, const IsBefore& is_over, const IsBefore& is_before);
 
 }  // namespace penstock::driver::checked

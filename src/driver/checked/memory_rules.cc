@@ -78,7 +78,7 @@ absl::Status MemoryRules::Use(const CopyOp& op, const Work& work, int device) {
 }
 
 absl::Status MemoryRules::Use(const BatchOp& op, const Work& work, int device) {
-  // First: whether there is a table to look at.
+  // Checked first: whether there is a table to read.
   const Footprint table(op.pieces, op.count * sizeof(CopyPiece));
   PENSTOCK_RETURN_IF_ERROR(Use({table, Mode::kRead, work}, -1, "CopyBatch: the table"));
   PENSTOCK_ASSIGN_OR_RETURN(const BatchSize size, SizeOf(op));
@@ -181,7 +181,7 @@ absl::Status MemoryRules::Use(const Access& access, int device, const std::strin
   return absl::OkStatus();
 }
 
-// The live block that holds the box, null for memory that the application made itself. `device` -1: pinned memory.
+// The live block that contains the box; null for memory that the application made itself. `device` -1: pinned memory.
 absl::StatusOr<Block*> MemoryRules::BlockOf(const Access& access, int device, const std::string& what) {
   const Footprint& box = access.box;
   Block* block = map_.Find(box.begin);
@@ -189,7 +189,7 @@ absl::StatusOr<Block*> MemoryRules::BlockOf(const Access& access, int device, co
     if (const Block* freed = map_.FindFreed(box.begin)) {
       return Violated("memory is alive", absl::StrCat(what, " ", TextOf(access), ": ", TextOf(*freed), " was freed"));
     }
-    if (box.empty()) block = map_.FindEnd(box.begin);  // a pointer behind the last element
+    if (box.empty()) block = map_.FindEnd(box.begin);  // a pointer past the last element
   }
   if (block == nullptr) {
     PENSTOCK_RETURN_IF_ERROR(CheckLaunchCall(access, device, what));

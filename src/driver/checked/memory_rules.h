@@ -1,7 +1,7 @@
-// MemoryRules: what operations may do to memory, asked of the blocks that were handed out and of the order of all work.
+// MemoryRules: what operations may do to memory, decided from the blocks handed out and the order of all work.
 //
-// A broken rule is told to the CallRecorder and comes back as its Status. A device of -1 is pinned memory; memory that
-// the application made itself is asked for below, by Inspect.
+// A violation is reported to the CallRecorder and returned as a Status. Device -1 is pinned memory; memory that the
+// application made itself is looked up with the Inspect of the driver below.
 //
 // Threads: not thread-safe; CheckedDriver locks.
 #pragma once
@@ -19,26 +19,26 @@
 
 namespace penstock::driver::checked {
 
-// The pointers among the arguments that are not null.
+// The non-null pointers among the arguments.
 std::vector<const void*> PointersOf(const KernelOp& op);
 
 class MemoryRules {
  public:
-  // All outlive it.
+  // All three must outlive it.
   MemoryRules(Driver& inner, CallRecorder& witness, const StreamBook& book)
       : inner_(inner), witness_(witness), book_(book) {}
 
   void Add(const void* memory, size_t bytes, int device) { map_.Add(memory, bytes, device); }
-  // Forgets the block that begins at `memory`, before the driver below can give its place to another. False where it is
-  // not to be freed: there is none, or work may still use it.
+  // Forgets the block that begins at `memory`, before the driver below can reuse its address. Returns false if it must
+  // not be freed: there is none, or work may still use it.
   bool Free(const void* memory, int device, const char* what);
 
-  // Checks what an operation on `device` does to memory and keeps it. `work` is of the last operation of its line.
+  // Checks and records what an operation on `device` does to memory. `work` belongs to the last operation of its line.
   absl::Status Use(const CopyOp& op, const Work& work, int device);
   absl::Status Use(const BatchOp& op, const Work& work, int device);
   absl::Status Use(const FillOp& op, const Work& work, int device);
-  // Every pointer points to memory that a kernel may see. Where nobody says what it does there (`declared` is null) it
-  // may do anything to all of the block. Returns the boxes that it writes and does not read.
+  // Checks that every pointer points to memory that a kernel may see. If its use is not declared (`declared` is null),
+  // the kernel may do anything to the whole block. Returns the boxes that it writes and does not read.
   absl::StatusOr<std::vector<Footprint>> UseKernel(const std::vector<const void*>& pointers,
                                                    const std::vector<MemoryUse>* declared, const Work& work,
                                                    int device);

@@ -1,5 +1,5 @@
-// Numbered: things that go by the numbers 1, 2, 3 and so on. No number is given out twice, so a thing that is gone is
-// known as such, even where the driver below gives its address to the next.
+// Numbered: objects numbered 1, 2, 3 and so on. No number is reused, so a destroyed object is recognized even if the
+// driver below gives its address to the next one.
 //
 // Threads: not thread-safe; CheckedDriver locks.
 #pragma once
@@ -16,14 +16,14 @@ namespace penstock::driver::checked {
 template <class T>
 class Numbered {
  public:
-  // `what` one of them is: "stream".
+  // `what` names the kind of object: "stream".
   explicit Numbered(const char* what) : what_(what) {}
 
   uint64_t Add(T thing) {
     alive_.emplace(++made_, std::move(thing));
     return made_;
   }
-  // Null where it is not alive. Valid until it is removed.
+  // Null if it is not alive. Valid until it is removed.
   T* Find(uint64_t number) {
     const auto at = alive_.find(number);
     return at == alive_.end() ? nullptr : &at->second;
@@ -32,7 +32,7 @@ class Numbered {
   void Remove(uint64_t number) { alive_.erase(number); }
   const std::map<uint64_t, T>& alive() const { return alive_; }
 
-  // Of one that is not alive: "stream 3 was destroyed before", "stream 9 was never made by this driver".
+  // Describes a number that is not alive: "stream 3 was destroyed before", "stream 9 was never made by this driver".
   std::string WhyNot(uint64_t number) const {
     if (number == 0) return absl::StrCat("a null ", what_);
     return absl::StrCat(what_, " ", number,

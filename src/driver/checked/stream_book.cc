@@ -47,7 +47,7 @@ Work StreamBook::Launch(GraphExec exec, Stream stream) {
   return {.line = LineOf(exec), .operation = of.operations};
 }
 
-// An operation of the stream and of the exec's, but no launch, which alone makes later launches wait.
+// Counts as an operation of the stream and the exec, but not as a launch: only launches make later ones wait.
 void StreamBook::Upload(GraphExec exec, Stream stream) {
   Line &on = lines_[LineOf(stream)], &of = lines_[LineOf(exec)];
   ++on.operations;
@@ -73,7 +73,7 @@ uint64_t StreamBook::operations(uint64_t line) const {
   return at == lines_.end() ? 0 : at->second.operations;
 }
 
-// A line that is gone was found idle, or reported, when it went.
+// A removed line was found idle, or reported, when it was removed.
 bool StreamBook::IsOver(const Work& work) const {
   return lines_.find(work.line) == lines_.end() || over_.Covers(work.line, work.operation);
 }

@@ -1,5 +1,5 @@
-// Clock: for each line (a stream, or the launches of an exec), up to which of its operations something comes after. The
-// happens-before relation of streams, execs, events and the host, kept exactly.
+// Clock: for each line (a stream, or the launches of an exec), the number of its operations that something comes after.
+// This is the exact happens-before relation of streams, execs, events and the host.
 //
 // Threads: plain values.
 #pragma once

@@ -1,8 +1,7 @@
-// Which device a thread uses, by the driver's stack of contexts.
+// Selects a thread's device through the driver's stack of contexts.
 //
-// cudaSetDevice would do, but it cannot be undone for a thread that has no context yet (setting device 0 back would
-// create one there), nor for one that uses a context of its own. A push and a pop leave every thread as it was, and are
-// no dearer.
+// cudaSetDevice cannot be undone for a thread that has no context yet (setting device 0 back would create one there),
+// nor for a thread with a context of its own. A push and a pop leave every thread as it was, and cost no more.
 //
 // Threads: thread-safe; the stack is the calling thread's.
 #pragma once
@@ -12,11 +11,11 @@
 
 namespace penstock::driver {
 
-// The runtime API's context of a device, created if there is none yet. Makes nothing current. The runtime API holds it
+// The runtime API's context of a device, created if there is none yet. Makes nothing current. The runtime API keeps it
 // until the process ends.
 absl::StatusOr<CUcontext> PrimaryContext(const DriverApi& api, int ordinal);
 
-// Makes `context` the thread's current one. Returns whether there is something to leave.
+// Makes `context` the thread's current one. Returns whether LeaveContext must follow.
 inline bool EnterContext(const DriverApi& api, CUcontext context) {
   CUcontext current = nullptr;
   if (api.context_get_current(&current) == CUDA_SUCCESS && current == context) return false;
@@ -43,8 +42,8 @@ class ContextScope {
   const bool entered_;
 };
 
-// For a scope, calls of this thread break no capture that somebody else has begun: an application's global one is
-// broken by any thread that allocates, frees or queries meanwhile.
+// While in scope, calls of this thread break no capture begun elsewhere: any thread that allocates, frees or queries
+// would otherwise break an application's global one.
 class CaptureScope {
  public:
   explicit CaptureScope(const DriverApi& api) : api_(api) { (void)api_.exchange_capture_mode(&mode_); }

@@ -1,4 +1,4 @@
-// One-dimensional copies are the fast path: they are what most plans have, and what the hardware likes best.
+// One-dimensional copies are the fast path: most plans have only these, and the hardware handles them best.
 #include "src/driver/cuda/cuda_copy.h"
 
 #include "src/driver/copy_box.h"
@@ -6,7 +6,7 @@
 namespace penstock::driver {
 namespace {
 
-// CUDA gives the distance of slices as a number of rows. A plane has one slice, so any number does.
+// CUDA measures slices in rows. A plane has one slice, so any number will do.
 cudaPitchedPtr Pitched(const void* memory, size_t pitch, size_t slice, const CopyOp& op) {
   const size_t rows = op.depth == 1 ? op.height : slice / pitch;
   return {.ptr = const_cast<void*>(memory), .pitch = pitch, .xsize = op.width, .ysize = rows};

@@ -1,11 +1,9 @@
-// Each call of the driver interface is one call of CUDA, and this file is one class because the driver interface is one
-// interface. What takes more than a call lies beside it: cuda_context (current device), cuda_copy and cuda_fill
-// (shapes), cuda_graph, cuda_kernels (patterns and batches), cuda_pointer (kinds of memory), cuda_refusals (captures),
-// driver_api.
+// Each call of the driver interface is one CUDA call; the file is one class since the interface is one. Anything longer
+// has a file of its own: cuda_context (current device), cuda_copy and cuda_fill (shapes), cuda_graph, cuda_kernels
+// (patterns and batches), cuda_pointer (kinds of memory), cuda_refusals (captures), driver_api.
 //
-// Handles are CUDA's own, as integers, but for graphs and execs, which are objects of cuda_graph. Streams and events
-// are used as they are, so recording and launching look nothing up and lock nothing; the members are constant after
-// Open.
+// Handles are CUDA's own, as integers, except graphs and execs, which are objects of cuda_graph. Streams and events are
+// used directly, so recording and launching need no lookup and no lock; the members are constant after Open.
 #include "src/driver/cuda/cuda_driver.h"
 
 #include <algorithm>
@@ -39,7 +37,7 @@ CudaExec* Own(GraphExec exec) { return reinterpret_cast<CudaExec*>(exec.bits); }
 
 std::string NameOf(int ordinal) { return "cuda:" + std::to_string(ordinal); }
 
-// Empty where it cannot be told: then nothing is near the device.
+// Empty if unknown: then nothing counts as near the device.
 std::string PciBusId(int ordinal) {
   char id[32] = "";
   if (const cudaError_t code = cudaDeviceGetPCIBusId(id, sizeof id, ordinal); code != cudaSuccess) Forget(code);
@@ -50,13 +48,13 @@ struct Device {
   DeviceInfo info;
   int ordinal = 0;
   CUcontext context = nullptr;
-  int shared_limit = 0;  // bytes of shared memory a block can ask for
+  int shared_limit = 0;  // the most shared memory of a block, in bytes
   bool own_kernels_await = false;  // see LibraryKernels::Load
   std::string architecture;  // "sm_90"
 };
 
-// Batches are copied by a kernel that uses pinned memory by the host's addresses, however it was pinned. Every GPU of
-// today can under 64-bit Linux.
+// Batches are copied by a kernel that accesses pinned memory through host addresses, however it was pinned. All current
+// GPUs support that under 64-bit Linux.
 absl::Status CheckMapsHost(int ordinal) {
   int can = 0;
   PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaDeviceGetAttribute(&can, cudaDevAttrCanUseHostPointerForRegisteredMem, ordinal),
@@ -222,7 +220,7 @@ class CudaDriver final : public Driver {
   }
 
  private:
-  // For all but submission.
+  // For everything except submission.
   struct Entered {
     ContextScope context;
     CaptureScope uncaptured;
@@ -233,7 +231,7 @@ class CudaDriver final : public Driver {
   NodeMaker MakerOf(int device) const {
     return {api_, kernels_, devices_[device].context, devices_[device].own_kernels_await};
   }
-  // Of a kernel of the library's: loaded when the device was opened.
+  // The code of a library kernel, which was loaded when the device was opened.
   LibraryCode CodeOf(cudaKernel_t kernel, int device) const {
     return {.kernel = {static_cast<const void*>(kernel), devices_[device].own_kernels_await}};
   }
@@ -245,13 +243,13 @@ class CudaDriver final : public Driver {
   const DriverApi api_;
   const LibraryKernels kernels_;
   const std::vector<Device> devices_;
-  std::vector<std::atomic<bool>> peers_;  // of each pair: whether peer access was asked for
+  std::vector<std::atomic<bool>> peers_;  // for each pair: whether peer access was requested
 };
 
 absl::StatusOr<Stream> CudaDriver::CreateStream(int device, int priority) {
   const Entered current = Enter(device);
   cudaStream_t stream = nullptr;
-  // CUDA clamps the priority to what the device has.
+  // CUDA clamps the priority to the device's range.
   PENSTOCK_RETURN_IF_ERROR(
       ToStatus(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority), "creating a stream"));
   return Stream{reinterpret_cast<uint64_t>(stream)};
@@ -277,7 +275,7 @@ void CudaDriver::DestroyEvent(Event event) {
   if (event && !CudaIsLost()) (void)api_.event_destroy(Native(event));
 }
 
-// A thread without a context has the device that the runtime API would use, for default streams.
+// For default streams, a thread without a context has the device that the runtime API would use.
 absl::StatusOr<int> CudaDriver::DeviceOfNative(void* stream) {
   CUcontext context = nullptr;
   PENSTOCK_RETURN_IF_ERROR(ToStatus(AsRuntime(api_.context_get_current(&context)), "asking for the current context"));
@@ -291,7 +289,7 @@ absl::StatusOr<int> CudaDriver::DeviceOfNative(void* stream) {
   const auto native = static_cast<CUstream>(stream);
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
   const cudaError_t asked = AsRuntime(api_.stream_is_capturing(native, &capture));
-  // Of a default stream: one that it waits for captures.
+  // For a default stream: a stream that it synchronizes with is capturing.
   if (asked == cudaErrorStreamCaptureImplicit || (asked == cudaSuccess && capture != CU_STREAM_CAPTURE_STATUS_NONE)) {
     return absl::FailedPreconditionError(
         "the stream captures, and a run cannot be captured; add the graph that Executable::Export gives to the capture "
@@ -310,7 +308,7 @@ absl::StatusOr<bool> CudaDriver::Query(Event event) {
   const CaptureScope uncaptured(api_);
   const cudaError_t code = AsRuntime(api_.event_query(Native(event)));
   if (code == cudaSuccess) return true;
-  // CUDA does not make this the last error, so there is nothing to clear.
+  // CUDA does not set the last error here, so there is nothing to clear.
   if (code == cudaErrorNotReady) return false;
   return StatusOfFailure(code, "querying an event");
 }
@@ -354,7 +352,7 @@ void CudaDriver::FreePinned(void* memory) {
   Forget(cudaFreeHost(memory));
 }
 
-// -1 where it is none of this driver's.
+// -1 if it does not belong to this driver.
 int CudaDriver::IndexOf(int ordinal) const {
   for (int i = 0; i < device_count(); ++i) {
     if (devices_[i].ordinal == ordinal) return i;
@@ -433,7 +431,7 @@ absl::Status CudaDriver::Launch(Stream stream, const KernelOp& op) {
                               .hStream = Native(stream),
                               .attrs = nullptr,
                               .numAttrs = 0};
-  // The driver takes a kernel in place of a function; it finds the current device's function by itself.
+  // The driver accepts a kernel in place of a function, and finds the current device's function itself.
   const auto function = static_cast<CUfunction>(const_cast<void*>(op.kernel));
   const cudaError_t code = AsRuntime(api_.launch_kernel(&config, function, const_cast<void**>(op.argv), nullptr));
   if (code != cudaSuccess) return StatusOfFailure(code, TextOfLaunch(op));
@@ -451,7 +449,7 @@ absl::StatusOr<GraphExec> CudaDriver::Instantiate(Graph graph) {
   return GraphExec{reinterpret_cast<uint64_t>(exec.release())};
 }
 
-// Also where the capture is broken.
+// Also true if the capture is broken.
 absl::StatusOr<bool> CudaDriver::IsCapturing(Stream stream) const {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   PENSTOCK_RETURN_IF_ERROR(
@@ -481,7 +479,7 @@ absl::StatusOr<Graph> CudaDriver::EndCapture(Stream stream) {
   cudaGraph_t captured = nullptr;
   const absl::Status ended = ToRefusal(cudaStreamEndCapture(Native(stream), &captured), "ending a capture on a stream");
   if (!ended.ok()) return refusals.empty() ? ended : base::Suffixed(ended, "; before it, CUDA said: " + refusals);
-  int ordinal = -1;  // who was called since may have made another device current
+  int ordinal = -1;  // the callee may have made another device current
   const cudaError_t asked = cudaStreamGetDevice(Native(stream), &ordinal);
   std::unique_ptr<CudaGraph> graph = CudaGraph::Adopt(IndexOf(ordinal), captured);
   PENSTOCK_RETURN_IF_ERROR(ToStatus(asked, "asking for a stream's device"));
@@ -495,7 +493,7 @@ absl::StatusOr<Graph> CudaDriver::EndCapture(Stream stream) {
   return Graph{reinterpret_cast<uint64_t>(graph.release())};
 }
 
-// A thread without a context would get one, on the first device, from CUDA's own calls.
+// CUDA's own calls would give a thread without a context one, on the first device.
 template <class Owned>
 void CudaDriver::Destroy(Owned* own) const {
   if (own == nullptr || CudaIsLost()) {
@@ -506,8 +504,8 @@ void CudaDriver::Destroy(Owned* own) const {
   delete own;
 }
 
-// Lets two devices reach each other's memory when the first copy between them asks for it, so that only plans that
-// need it have it. Copies work without it, but through the host: between two H200, 38 GB/s instead of 390.
+// Enables peer access between two devices when the first copy between them needs it, so only plans that need it pay for
+// it. Copies work without it, but through the host: between two H200, 38 GB/s instead of 390.
 void CudaDriver::OpenPeers(int a, int b) {
   std::atomic<bool>& opened = peers_[static_cast<size_t>(a) * devices_.size() + static_cast<size_t>(b)];
   if (a == b || opened.load(std::memory_order_acquire)) return;
@@ -547,7 +545,7 @@ absl::StatusOr<int> CudaDeviceCount() {
 }
 
 absl::StatusOr<std::unique_ptr<Driver>> CreateCudaDriver(const CudaDriverOptions& options) {
-  const base::MaskOfOwnThreads mask;  // CUDA begins threads of its own here, which would take the application's signals
+  const base::MaskOfOwnThreads mask;  // CUDA starts threads here, which would otherwise take the application's signals
   PENSTOCK_ASSIGN_OR_RETURN(const int count, CudaDeviceCount());
   PENSTOCK_RETURN_IF_ERROR(CheckOrdinals(options.ordinals, count));
   std::vector<int> ordinals = options.ordinals;

@@ -1,4 +1,4 @@
-// Patterns of equal bytes are what the driver's memset takes, in lines and planes; all else is the kernel's.
+// The driver's memset takes patterns of equal bytes, in lines and planes; the kernel does everything else.
 #include "src/driver/cuda/cuda_fill.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace penstock::driver {
 namespace {
 
-constexpr size_t kMostPitch = INT32_MAX;  // of CUDA's own pitched calls (cudaDevAttrMaxPitch)
+constexpr size_t kMostPitch = INT32_MAX;  // in CUDA's own pitched calls (cudaDevAttrMaxPitch)
 
 bool IsOneByte(const FillOp& op) {
   const auto* const first = op.pattern.data();

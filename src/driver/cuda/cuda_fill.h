@@ -1,4 +1,4 @@
-// Fills of boxes, by the CUDA call that fits them, or the library's own kernel.
+// Fills boxes with the CUDA call that fits them, or with the library's own kernel.
 //
 // Threads: free functions without state.
 #pragma once

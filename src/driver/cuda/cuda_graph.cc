@@ -59,7 +59,7 @@ bool Awaits(const NodeMaker& maker, const NodeOp& op) {
   return kernel != nullptr ? (*kernel)->awaits : maker.own_kernels_await;
 }
 
-// Gives `use` an operation that is a kernel, the caller's or one of the library's, in CUDA's words.
+// Passes the kernel of an operation, the caller's or the library's, to `use` in CUDA's form.
 template <class Use>
 cudaError_t WithKernel(const NodeMaker& maker, const NodeOp& op, Use use) {
   const auto library = [&](cudaKernel_t kernel, auto launch) {
@@ -88,7 +88,7 @@ cudaError_t AddCopy(cudaGraphNode_t* node, cudaGraph_t graph, const std::vector<
   return cudaGraphAddMemcpyNode(node, graph, after.data(), after.size(), &box);
 }
 
-// CUDA refuses priorities that the device does not have, and takes any of a stream for the nearest one.
+// CUDA refuses node priorities outside the device's range, while it clamps those of streams.
 absl::Status SetPriority(cudaGraphNode_t node, int priority) {
   int least = 0, greatest = 0;
   PENSTOCK_RETURN_IF_ERROR(
@@ -192,7 +192,7 @@ absl::StatusOr<int32_t> CudaGraph::Count() const {
 
 absl::StatusOr<std::unique_ptr<CudaExec>> CudaExec::Create(const CudaGraph& graph) {
   cudaGraphExec_t native = nullptr;
-  // Or else nodes have the priority of the stream they are launched on.
+  // Otherwise nodes would have the priority of the launching stream.
   PENSTOCK_RETURN_IF_ERROR(
       ToStatus(cudaGraphInstantiate(&native, graph.native_.get(), cudaGraphInstantiateFlagUseNodePriority),
                "instantiating a graph of " + std::to_string(graph.nodes_.size()) + " nodes"));

@@ -1,15 +1,16 @@
-// CUDA graphs and the handles of the driver interface for them: a graph, built or captured, and an exec of one.
+// CUDA graphs behind the driver interface's handles: a graph, built or captured, and its exec.
 //
-// Kernels are nodes of the driver's; fills and batches are nodes of the library's own kernels, since those can be given
-// any shape later, which memset nodes cannot. Copies are memcpy nodes. What a captured graph holds is CUDA's to know.
+// Kernels are kernel nodes of the driver API. Fills and batches are nodes of the library's own kernels, which can
+// be given any shape later, unlike memset nodes. Copies are memcpy nodes. The contents of a captured graph are
+// known only to CUDA.
 //
-// The edge from a kernel to one that awaits what it depends on by itself, and depends on nothing else, is programmatic:
-// it is launched while the other is ending. Every kernel with such an edge to it waits, so what it passes on is in
-// order too, whatever kind of edge the next one has, and whatever nodes between are switched off. Where kernels have
-// several such edges each they begin later (8 x 125 of a stencil on an H100: 3 to 5 %).
+// An edge between kernels is programmatic if the second awaits its predecessors itself and has no others: CUDA then
+// launches it while the first is ending. Every kernel with such an incoming edge waits, so its successors are in order
+// too, whatever kind of edge they have and whichever nodes between are disabled. Kernels with several such edges each
+// begin later (8 x 125 of a stencil on an H100: 3 to 5 %).
 //
-// Ownership: an exec shares the graph it came from, whose nodes CUDA names what is set in it by.
-// Threads:   one thread at a time uses a graph, or an exec, with its device current; so does who destroys it.
+// Ownership: an exec shares the graph it came from, since CUDA identifies the exec's nodes by those of the graph.
+// Threads:   one thread at a time uses or destroys a graph or exec, with its device current.
 // Errors:    CUDA's, by cuda_status.h. A call that fails changes nothing.
 #pragma once
 
@@ -29,7 +30,7 @@
 
 namespace penstock::driver {
 
-// What nodes are made with: a device's context, and the library's kernels.
+// What nodes are made from: a device's context and the library's kernels.
 struct NodeMaker {
   const DriverApi& api;
   const LibraryKernels& kernels;
@@ -42,12 +43,12 @@ class CudaGraph {
   struct Node {
     cudaGraphNode_t native = nullptr;
     NodeShape shape{};
-    bool child = false;  // or a call of the host, which SetNode takes no more
-    bool kernel = false;  // the library's too
+    bool child = false;  // or a host call: SetNode refuses both
+    bool kernel = false;  // includes the library's own
   };
 
   static absl::StatusOr<std::unique_ptr<CudaGraph>> Create(int device);
-  // Takes what a capture on a stream of the device has given.
+  // Takes over the result of a capture on a stream of the device.
   static std::unique_ptr<CudaGraph> Adopt(int device, cudaGraph_t captured);
 
   int device() const { return device_; }
@@ -73,7 +74,7 @@ class CudaGraph {
   const int device_;
   const bool captured_;
   const Native native_;
-  std::vector<Node> nodes_;  // none of a capture
+  std::vector<Node> nodes_;  // empty for a capture
 };
 
 class CudaExec {

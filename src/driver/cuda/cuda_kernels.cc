@@ -1,4 +1,4 @@
-// The image is made from kernels/*.cu by the build (cmake/PenstockKernelImage.cmake).
+// The build makes the image from kernels/*.cu (cmake/PenstockKernelImage.cmake).
 #include "src/driver/cuda/cuda_kernels.h"
 
 #include <algorithm>
@@ -14,11 +14,11 @@ extern "C" const unsigned char penstock_kernels_fatbin[];
 namespace penstock::driver {
 namespace {
 
-// Enough blocks to keep any present device busy; the kernel strides over the rest.
+// Enough blocks to occupy any current device; the kernel strides over the rest.
 constexpr uint64_t kMaxFillBlocks = 2048;
-// Blocks of the gather kernel. So many, with words in flight in every thread, fill the bus alone; of both directions at
-// once more would hold up the other one (H200, 256 KiB a piece: 80 GB/s in sum with 64 up and 32 down, 68 with 64 and
-// 64, 60 with 32 and 64). Pieces of a few bytes take 256. Memory of the device itself wants all that fit.
+// Blocks of the gather kernel. This many, with words in flight in every thread, saturate one direction of the bus; more
+// would slow concurrent copies in the other direction (H200, 256 KiB a piece: 80 GB/s in sum with 64 up and 32 down, 68
+// with 64 and 64, 60 with 32 and 64). Pieces of a few bytes take 256. Within device memory, as many as fit are best.
 constexpr uint64_t kUpBlocks = 64, kDownBlocks = 32, kMostBusBlocks = 256, kDeviceBlocks = 1024;
 
 uint64_t MostBlocks(CopyKind kind, uint64_t teams_a_block) {
@@ -69,7 +69,7 @@ cudaError_t LoadOnCurrentDevice(const void* kernel, int shared_limit, cudaFuncAt
   if (const cudaError_t code = cudaFuncGetAttributes(&found, kernel)) return code;
   const int dynamic = shared_limit - static_cast<int>(found.sharedSizeBytes);
   if (dynamic > found.maxDynamicSharedSizeBytes) {
-    // Without this, launches that ask for more than 48 KiB are refused; where it fails they still are, with a Status.
+    // Without this, launches that need more than 48 KiB are refused; if it fails they still are, with a Status.
     Forget(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, dynamic));
   }
   return cudaSuccess;
@@ -89,20 +89,20 @@ LibraryLaunch<PatternFill> LaunchOf(const FillOp& whole) {
   std::copy_n(reinterpret_cast<const unsigned char*>(op.pattern.data()), 16, fill.pattern);
   const uint64_t chunks = fill.width / 16 + 1;
   while (fill.team < kPatternFillThreads && fill.team < chunks) fill.team *= 2;
-  const uint64_t teams = kPatternFillThreads / fill.team;  // of a block
+  const uint64_t teams = kPatternFillThreads / fill.team;  // per block
   const uint64_t across = std::min((fill.rows + teams - 1) / teams, kMaxFillBlocks);
   const uint64_t along = std::min((chunks + fill.team - 1) / fill.team, kMaxFillBlocks / across);
   return {fill, dim3(static_cast<unsigned>(along), static_cast<unsigned>(across)), dim3(kPatternFillThreads)};
 }
 
 LibraryLaunch<Gather> LaunchOf(const BatchOp& op, const BatchSize& size) {
-  constexpr uint64_t kSweep = uint64_t{16} * kGatherWords;  // bytes a thread has in flight
-  // Teams as small as the average piece keeps busy, so that a block takes several small pieces.
+  constexpr uint64_t kSweep = uint64_t{16} * kGatherWords;  // bytes that a thread has in flight
+  // Teams just large enough for the average piece, so that a block takes several small pieces.
   uint64_t team = 32;
   while (team < kGatherThreads && team * kSweep < size.bytes / op.count) team *= 2;
-  const uint64_t teams = kGatherThreads / team;  // of a block
+  const uint64_t teams = kGatherThreads / team;  // per block
   const uint64_t most_blocks = MostBlocks(op.kind, teams);
-  // Parts as many as the largest piece keeps busy, unless that makes many more teams than there can be at once.
+  // As many parts as the largest piece keeps busy, unless that makes many more teams than can run concurrently.
   const uint64_t useful = (size.largest + team * kSweep - 1) / (team * kSweep);
   const uint64_t parts = std::clamp<uint64_t>((most_blocks * teams + op.count - 1) / op.count, 1, useful);
   const uint64_t blocks = std::min((op.count * parts + teams - 1) / teams, most_blocks);

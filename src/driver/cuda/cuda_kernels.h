@@ -1,5 +1,5 @@
-// The library's own kernels: found in the embedded image once a process and never unloaded, because unloading waits for
-// the device and a process may leave work behind that never ends.
+// The library's own kernels, found in the embedded image once per process and never unloaded: unloading waits for the
+// device, and a process may leave work behind that never ends.
 //
 // Threads: thread-safe.
 #pragma once
@@ -25,25 +25,25 @@ struct LibraryKernels {
   // Loads the image on the first call; tries again after a failure.
   static absl::StatusOr<LibraryKernels> Get();
 
-  // Loads every kernel on the current device, so that no launch does. Whether they await there what they depend on
-  // (penstock/detail/programmatic.h): all of them do, or none.
+  // Loads every kernel on the current device, so that no launch does. Returns whether they await their predecessors
+  // there (penstock/detail/programmatic.h): either all do, or none.
   absl::StatusOr<bool> Load() const;
 };
 
-// Loads a kernel on the current device without launching it, and lets it use all the shared memory a block of the
-// device can have (`shared_limit` bytes). May wait for kernels that run, see cuda_driver.h. `found`: its attributes
-// there.
+// Loads a kernel on the current device without launching it, and lets it use all the shared memory that the
+// device allows a block (`shared_limit` bytes). May wait for running kernels, see cuda_driver.h. `found` receives
+// its attributes.
 cudaError_t LoadOnCurrentDevice(const void* kernel, int shared_limit, cudaFuncAttributes& found);
 
-// A library kernel's argument and shape.
+// The argument and shape of a library kernel.
 template <class Args>
 struct LibraryLaunch {
   Args args;
   dim3 grid, block;
 };
-// For a fill of more than 0 bytes that SizeOf (fill_box.h) has accepted; with as few dimensions as it can.
+// For a fill of more than 0 bytes that SizeOf (fill_box.h) has accepted; uses as few dimensions as possible.
 LibraryLaunch<PatternFill> LaunchOf(const FillOp& whole);
-// For a batch of more than 0 bytes, whose size is `size`.
+// For a batch of more than 0 bytes with this `size`.
 LibraryLaunch<Gather> LaunchOf(const BatchOp& op, const BatchSize& size);
 
 template <class Args>

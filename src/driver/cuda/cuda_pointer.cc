@@ -8,7 +8,7 @@
 namespace penstock::driver {
 namespace {
 
-// As the driver leaves them where it knows nothing: memory that CUDA has never seen is no error.
+// The driver leaves these values for memory that CUDA has never seen; that is no error.
 struct Attributes {
   unsigned int type = 0, managed = 0;
   int ordinal = -1;
@@ -35,8 +35,8 @@ absl::StatusOr<PointerInfo> InspectPointer(const DriverApi& api, const void* mem
   if (found.managed != 0 || (found.type != CU_MEMORYTYPE_HOST && found.type != CU_MEMORYTYPE_DEVICE)) return info;
   info.kind = found.type == CU_MEMORYTYPE_HOST ? PointerInfo::Kind::kPinned : PointerInfo::Kind::kDevice;
   if (info.kind == PointerInfo::Kind::kDevice) info.device = found.ordinal;
-  // Memory of no context is mapped by the application, or of a pool: the range is then a reservation of addresses,
-  // which may hold memory of several devices and none (CUDA driver API, cuPointerGetAttribute).
+  // Memory without a context is mapped by the application, or belongs to a pool. The range is then an address
+  // reservation, which may hold memory of several devices or none (CUDA driver API, cuPointerGetAttribute).
   info.begin = found.start;
   info.end = found.start + found.size;
   if (found.context != nullptr && info.Covers(at, 1)) return info;

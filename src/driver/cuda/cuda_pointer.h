@@ -1,7 +1,7 @@
-// What the CUDA driver knows of an address, and how far that holds.
+// What the CUDA driver knows about an address, and for which range that holds.
 //
-// Threads: a free function without state. Needs no current context.
-// Errors:  see cuda_status.h.
+// Threads:   a free function without state. Needs no current context.
+// Errors:    see cuda_status.h.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -10,8 +10,7 @@
 
 namespace penstock::driver {
 
-// `device` is CUDA's ordinal. Managed memory counts as pageable: it is read and written by the host, which is always
-// right.
+// `device` is CUDA's ordinal. Managed memory counts as pageable: the host reads and writes it, which is always correct.
 absl::StatusOr<PointerInfo> InspectPointer(const DriverApi& api, const void* memory);
 
 }  // namespace penstock::driver

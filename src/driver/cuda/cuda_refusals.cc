@@ -12,13 +12,13 @@
 namespace penstock::driver {
 namespace {
 
-constexpr size_t kLogBytes = 25600;  // what the driver keeps at most, by its documentation
-constexpr size_t kTexts = 3;  // that a message has room for
+constexpr size_t kLogBytes = 25600;  // the most that the driver keeps, by its documentation
+constexpr size_t kTexts = 3;  // the most texts in a message
 
 struct Watch {
   cudaStream_t stream;
   CUlogIterator log_begin;
-  std::string last_errors;  // that were set when a capture inside this one began, or ended
+  std::string last_errors;  // those set when a capture inside this one began or ended
 };
 thread_local std::vector<Watch> watches;  // nearly always one
 

@@ -1,4 +1,4 @@
-// Slow paths of cuda_status.h: reached only by calls that failed.
+// Slow paths of cuda_status.h, reached only after failed calls.
 #include "src/driver/cuda/cuda_status.h"
 
 #include <atomic>
@@ -9,7 +9,7 @@
 namespace penstock::driver {
 namespace {
 
-// Of the process, like the loss it stands for.
+// Per process, as is the loss it records.
 std::atomic<bool> lost{false};
 
 void Note(cudaError_t code) {

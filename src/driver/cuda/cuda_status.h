@@ -1,8 +1,8 @@
-// The one place where a cudaError_t becomes a Status.
+// Converts a cudaError_t to a Status, in this one place.
 //
-// Errors:  the class decides the code, see penstock/detail/cuda_error.h. Every failure carries the fault payload of
-//          base::WithFault; those that lose the process its devices are marked fatal and remembered here.
-// Threads: thread-safe.
+// Errors:    the class determines the code, see penstock/detail/cuda_error.h. Every failure carries the fault payload
+//            of base::WithFault; failures that cost the process its devices are marked fatal and remembered here.
+// Threads:   thread-safe.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -22,14 +22,13 @@ inline absl::Status ToStatus(cudaError_t code, std::string_view what) {
   return StatusOfFailure(code, what);
 }
 
-// For calls that CUDA refuses as invalid where nothing is wrong but what something stands for: InvalidArgument becomes
-// FailedPrecondition.
+// For calls that CUDA refuses as invalid though only a state is wrong: turns InvalidArgument into FailedPrecondition.
 absl::Status ToRefusal(cudaError_t code, std::string_view what);
 
-// For calls whose failure changes nothing, as in destructors: clears the last error, remembers a fatal one.
+// For calls whose failure changes nothing, as in destructors: clears the last error, and remembers a fatal one.
 void Forget(cudaError_t code);
 
-// Whether a fatal fault was seen: every CUDA call of this process fails from then on, so releases are left out.
+// Whether a fatal fault was seen. Every CUDA call of this process fails from then on, so releases are skipped.
 bool CudaIsLost();
 
 }  // namespace penstock::driver

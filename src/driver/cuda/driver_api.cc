@@ -8,7 +8,7 @@
 namespace penstock::driver {
 namespace {
 
-// `version` is that of the CUDA release the function had this form in.
+// `version`: the CUDA release in which the function has this signature.
 template <class Function>
 absl::Status Find(const char* symbol, unsigned int version, Function* function) {
   void* found = nullptr;

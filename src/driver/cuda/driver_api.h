@@ -1,14 +1,14 @@
-// The few calls that go to the CUDA driver itself, not through the runtime API: contexts, which the runtime API has no
-// word for; the calls of the submit path, where the driver's own are 3 % (launch) to 20 % (record, wait) cheaper and
-// leave the runtime API's last error alone; kernel nodes, whose kernels are handles of the driver's; what threads
-// without a current context call, to which the runtime API would give one on device 0; what is known of a pointer, of
-// which the runtime API tells no range; and the driver's log.
+// DriverApi: the few calls that go to the CUDA driver itself, not through the runtime API. They are: contexts, which
+// the runtime API does not expose; the calls of the submit path, which are 3 % (launch) to 20 % (record, wait) cheaper
+// and leave the runtime API's last error alone; kernel nodes, whose kernels are driver handles; calls of threads
+// without a current context, to which the runtime API would give one on device 0; pointer attributes, for which the
+// runtime API gives no range; and the driver's log.
 //
-// Entry points are asked of the runtime API, which opened the driver: the library does not link libcuda.so.
+// The runtime API, which opened the driver, provides the entry points: the library does not link libcuda.so.
 //
-// Threads: thread-safe after Load.
-// Errors:  Load returns Unavailable where the driver lacks an entry point. CUresult and cudaError_t have the same
-//          numbers; the calls here return the latter.
+// Threads:   thread-safe after Load.
+// Errors:    Load returns Unavailable if the driver lacks an entry point. CUresult and cudaError_t use the same
+//            numbers; calls here return the latter.
 #pragma once
 
 #include <cudaTypedefs.h>

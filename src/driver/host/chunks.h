@@ -1,6 +1,6 @@
-// How one piece of work is cut for several threads: `units` (rows, elements or bytes) into chunks of nearly equal size.
+// Splits one piece of work for several threads: `units` (rows, elements or bytes) into chunks of nearly equal size.
 //
-// Pure functions.
+// Threads: pure functions.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@ struct UnitRange {
   int64_t first = 0, end = 0;
 };
 
-// Chunks a thread gets on average: enough that a slow one is made up for, few enough that claiming costs nothing.
+// Average chunks per thread: enough to balance a slow one, few enough that claiming them costs nothing.
 inline constexpr int64_t kChunksPerThread = 4;
 
-// How many chunks `units` units of `unit_cost` are worth: none costs less than `grain`, unless there is only one.
-// 0 where there is nothing to do.
+// The number of chunks for `units` units of `unit_cost` each: no chunk costs less than `grain`, unless there is only
+// one. 0 if there is nothing to do.
 inline int ChunkCount(int64_t units, int64_t unit_cost, int64_t grain, int threads) {
   if (units <= 0) return 0;
   if (threads <= 1) return 1;
@@ -27,7 +27,7 @@ inline int ChunkCount(int64_t units, int64_t unit_cost, int64_t grain, int threa
   return static_cast<int>(std::clamp<int64_t>(cost / grain, 1, most));
 }
 
-// The units of chunk `index` of `chunks`. Without overflow for any count of units.
+// The units of chunk `index` of `chunks`. Does not overflow for any number of units.
 inline UnitRange ChunkRange(int64_t units, int chunks, int index) {
   const int64_t each = units / chunks, longer = units % chunks;
   const int64_t first = each * index + std::min<int64_t>(index, longer);

@@ -16,8 +16,8 @@ absl::Status AnotherStructure(const std::string& what) {
       absl::StrCat("a child is given a graph of its own structure only, and ", what, "; instantiate anew"));
 }
 
-// Whether `next` may stand where `now` does, `place` behind the first of its child; `shift` is the way from the edges
-// of `next` to those of `now`.
+// Checks that `next` may replace `now`, `place` nodes after the first of its child; `shift` is the distance from the
+// edges of `next` to those of `now`.
 absl::Status CheckStandsFor(const GraphNode& now, const GraphNode& next, int32_t place, int32_t shift) {
   const auto of = [place](const char* what) { return absl::StrCat("node ", place - 1, " of this one ", what); };
   if ((now.kept == nullptr) != (next.kept == nullptr)) return AnotherStructure(of("is a child, or was one"));
@@ -46,7 +46,7 @@ KeptOp::KeptOp(const NodeOp& op) {
 
 // --- edges and numbers ---
 
-// Where the nodes of `after` end: earlier nodes, each named once.
+// The last indices of the nodes in `after`, which must be earlier nodes, each named once.
 absl::StatusOr<std::vector<int32_t>> GraphNodes::EndsOf(std::span<const int32_t> after) const {
   if (captured_) return NodesOfACapture();
   std::vector<int32_t> ends, sorted(after.begin(), after.end());
@@ -75,7 +75,7 @@ std::string GraphNodes::TextOf(size_t place) const {
   return absl::StrCat("node ", static_cast<int64_t>(place) - at->first - 1, " of the child that is ", number);
 }
 
-// Gives the next number to all from place `first` on.
+// Gives the next number to all entries from index `first` on.
 int32_t GraphNodes::Number(int32_t first) {
   numbered_.push_back({first, static_cast<int32_t>(all_.size())});
   return count() - 1;
@@ -87,7 +87,7 @@ absl::StatusOr<GraphNodes::Places> GraphNodes::PlacesOf(int32_t node) const {
   return absl::InvalidArgumentError(absl::StrCat("there is no node ", node, "; this graph has ", count()));
 }
 
-// A node that is no child.
+// A node that is not a child.
 absl::StatusOr<GraphNode*> GraphNodes::OwnOf(int32_t node) {
   PENSTOCK_ASSIGN_OR_RETURN(const Places places, PlacesOf(node));
   if (IsChild(places)) return NodeIsAChild(node);
@@ -150,7 +150,7 @@ absl::Status GraphNodes::SetChild(int32_t node, const GraphNodes& child) {
     return AnotherStructure(
         absl::StrCat("this one has ", next.all_.size() - 2, " operations where it has ", now.size() - 2));
   }
-  for (size_t i = 1; i < now.size(); ++i) {  // what the first comes after is no matter of the child
+  for (size_t i = 1; i < now.size(); ++i) {  // the predecessors of the first are not the child's
     PENSTOCK_RETURN_IF_ERROR(CheckStandsFor(now[i], next.all_[i], static_cast<int32_t>(i), places.first));
   }
   for (size_t i = 1; i < now.size(); ++i) now[i].kept = next.all_[i].kept;

@@ -1,10 +1,10 @@
-// Objects known by 64-bit handles that are never reused: a handle of something removed finds nothing, even where its
+// Objects identified by 64-bit handles that are never reused: the handle of a removed object finds nothing, even if its
 // place has been taken again.
 //
 // A handle is a generation above 24 bits of place; 0 is never a handle.
 //
-// Threads: not thread-safe; the owner locks.
-// Errors:  NotAlive is what callers are told of a handle that finds nothing.
+// Threads:   not thread-safe; the owner locks.
+// Errors:    NotAlive is the Status for a handle that finds nothing.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ inline absl::Status NotAlive(const char* what) {
 template <typename T>
 class HandleTable {
  public:
-  // Returns 0 where the table is full (16 million live handles).
+  // Returns 0 if the table is full (16 million live handles).
   uint64_t Add(T value) {
     if (free_.empty()) {
       if (slots_.size() > kPlaceMask) return 0;
@@ -40,7 +40,7 @@ class HandleTable {
     return (slot.generation << kPlaceBits) | place;
   }
 
-  // Null where the handle was removed or never given out. Valid until the next Add or Remove.
+  // Null if the handle was removed or never given out. Valid until the next Add or Remove.
   T* Find(uint64_t bits) {
     const uint64_t place = bits & kPlaceMask;
     if (place >= slots_.size()) return nullptr;

@@ -1,12 +1,12 @@
-// The streams of a host driver that capture, and what was submitted to each.
+// HostCaptures: the capturing streams of a host driver, and the work submitted to each.
 //
-// A host device knows no work but that of its driver, so an operation is kept instead of queued. What no capture takes
-// breaks it: its end says what that was. So it does of a second Begin, which stands for the calls that CUDA refuses in
-// a capture that stays valid.
+// A host device knows no work except its driver's, so an operation is kept instead of queued. A call that no capture
+// accepts breaks the capture, whose end reports it. A second Begin does so too; it stands for the calls that CUDA
+// refuses in a capture that stays valid.
 //
-// Ownership: borrows the driver's Scheduler; the nodes borrow what a graph's do.
-// Threads:   thread-safe, but a stream is fed by one thread at a time, which is why a look at whether any stream
-//            captures needs no lock. One mutex, with no other lock taken inside.
+// Ownership: borrows the driver's Scheduler; the nodes borrow what a graph's nodes do.
+// Threads:   thread-safe, but one thread at a time feeds a stream; so checking whether any stream captures needs no
+//            lock. One mutex, with no other lock taken inside.
 // Errors:    FailedPrecondition, as in driver.h.
 #pragma once
 
@@ -29,13 +29,13 @@ class HostCaptures {
 
   absl::Status Begin(Stream stream);
   absl::StatusOr<GraphNodes> End(Stream stream);
-  // Of a stream that goes; does nothing where it does not capture.
+  // For a stream that is destroyed; does nothing if it does not capture.
   void Drop(Stream stream);
 
   bool IsCapturing(Stream stream);
-  // Keeps an operation, which has passed a WorkMaker, on a stream that captures.
+  // Keeps an operation that has passed a WorkMaker, for a capturing stream.
   absl::Status Keep(Stream stream, const NodeOp& op);
-  // Of a call that no capture takes ("Record"): OK where the stream does not capture, else it breaks that.
+  // For a call that no capture accepts ("Record"): OK if the stream does not capture, otherwise breaks the capture.
   absl::Status Refuse(Stream stream, const char* call);
 
  private:

@@ -47,7 +47,7 @@ class HostDriver final : public Driver {
 
   int device_count() const override { return static_cast<int>(infos_.size()); }
   const DeviceInfo& device(int device) const override { return infos_[static_cast<size_t>(device)]; }
-  int MakeCurrent(int /*device*/) override { return 0; }  // host devices work from any thread
+  int MakeCurrent(int /*device*/) override { return 0; }  // host devices can be used from any thread
   void RestoreCurrent(int /*token*/) override {}
   bool notifies_completion() const override { return notifies_; }
 
@@ -163,12 +163,12 @@ class HostDriver final : public Driver {
 
   PinnedMemory pinned_;
   const WorkMaker maker_;
-  Scheduler scheduler_;  // its threads end before the memory goes
+  Scheduler scheduler_;  // its threads end before the memory is freed
   HostGraphs graphs_{maker_, scheduler_};
   HostCaptures captures_{scheduler_};
 };
 
-// The device in whose range an address lies, or -1.
+// The device whose address range contains the address, or -1.
 int HostDriver::HolderOf(const void* memory) const {
   for (size_t i = 0; i < heaps_.size(); ++i) {
     if (heaps_[i]->Holds(memory)) return static_cast<int>(i);

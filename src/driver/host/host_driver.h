@@ -1,17 +1,18 @@
-// Host devices: CPU threads that implement the driver interface, with CUDA's semantics.
+// Host devices: CPU threads that implement the driver interface with CUDA's semantics.
 //
-// Work really runs, on threads of the driver and never on the caller's: one thread a device for each copy direction and
-// several for kernels, fills and copies inside or between devices. Device memory lies at addresses that the host cannot
-// read or write; the driver translates them in copies, fills and kernel arguments. What CUDA would do synchronously or
-// answer with a fault is refused here: copies from pageable memory, ranges outside live device memory, memory of
-// another device.
+// Work really runs, on threads of the driver and never on the caller's: one thread per device for each copy direction,
+// and several for kernels, fills and copies within or between devices. Device memory has addresses that the host cannot
+// read or write; the driver translates them in copies, fills and kernel arguments. Operations that CUDA would do
+// synchronously or answer with a fault are refused: copies from pageable memory, ranges outside live device memory,
+// memory of another device.
 //
-// Ownership: the driver owns its threads and memory. Destroying it finishes what is queued. The event count outlives
-// it. Threads:   thread-safe. Its parts have one mutex each (Scheduler, HostGraphs, HostCaptures, DeviceHeap,
+// Ownership: the driver owns its threads and memory. Destroying it finishes the queued work. The event count
+//            must outlive it.
+// Threads:   thread-safe. Its parts have one mutex each (Scheduler, HostGraphs, HostCaptures, DeviceHeap,
 //            PinnedMemory), never nested.
 // Ordering:  as in driver.h. Handles are never reused: a destroyed stream or event is InvalidArgument.
-// Errors:    CreateHostDriver: ResourceExhausted where the system gives no threads, or no memory for them. Else as in
-// driver.h; failures of host code go to the RunFault of its tag. With null in the tag they are lost.
+// Errors:    CreateHostDriver: ResourceExhausted if the system grants no threads, or no memory for them. Otherwise as
+//            in driver.h; failures of host code go to the RunFault of its tag, and are lost if that is null.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +27,10 @@ struct HostDriverOptions {
   int devices = 1;
   int threads_per_device =
       0;  // for kernels; 0: the processors that the process may use (base/limits.h), shared by the devices, at least 2
-  // Of each device, at most what the process may use; 0: 16 GiB, or half of what it may use shared by the devices.
+  // Per device, at most what the process may use; 0: 16 GiB, but all devices together at most half of what it may use.
   int64_t memory_bytes = 0;
-  uint64_t order_seed = 0;  // for tests; other than 0: work that no rule orders runs in an order of that seed
-  penstock::host::EventCount* event_count = nullptr;  // rings when an event completes; may be null
+  uint64_t order_seed = 0;  // for tests; if not 0, it seeds the order of work that no rule orders
+  penstock::host::EventCount* event_count = nullptr;  // notified when an event completes; may be null
 };
 
 absl::StatusOr<std::unique_ptr<Driver>> CreateHostDriver(const HostDriverOptions& options);

@@ -11,10 +11,10 @@
 namespace penstock::driver::host {
 namespace {
 
-// What AddNode asks of an operation: what every graph does, and what a stream of this driver does.
+// Checks what AddNode requires of an operation: the rules of every graph, and those of this driver's streams.
 absl::Status CheckWork(const WorkMaker& maker, int device, const NodeOp& op) {
   PENSTOCK_RETURN_IF_ERROR(CheckNode(op));
-  // Of a batch the table's place alone: its pieces may not be written yet.
+  // For a batch, only the table's location is checked: its pieces may not be written yet.
   if (const auto* const batch = std::get_if<const BatchOp*>(&op)) return maker.CheckTable(**batch);
   return maker.Make(device, op).status();
 }

@@ -1,18 +1,17 @@
-// The graphs and execs of a host driver.
+// HostGraphs: the graphs and execs of a host driver.
 //
-// A graph is a list of nodes, each with a copy of its operation; an exec is such a list of its own. Operations are kept
-// as they were given. They are checked when they come, and again at each launch, which makes their tasks: so what is
-// set later changes no launch before, the tables of batches are read as they stand at the launch, and memory that was
-// freed since is refused instead of touched.
+// A graph is a list of nodes, each with a copy of its operation; an exec has such a list of its own. Operations
+// are kept as given, and checked when added and again at each launch, which makes their tasks. So later changes do
+// not affect earlier launches, batch tables are read at the launch, and memory freed in the meantime is refused
+// instead of touched.
 //
 // Ownership: as graph_nodes.h; memory, callables, gates and faults are borrowed until the launches that use them have
 //            ended. Borrows the driver's WorkMaker and Scheduler.
-// Threads:   thread-safe, but a graph and an exec are used by one thread at a time. One mutex, for the handles, with no
-//            other lock taken inside.
+// Threads:   thread-safe, but one thread at a time uses a graph or an exec. One mutex, for the handles, with no other
+//            lock taken inside.
 // Ordering:  edges and the launching stream, by Scheduler::SubmitGraph.
-// Errors:    InvalidArgument for handles that are not alive, for what a WorkMaker refuses, and for what streams take
-// but
-//            CUDA's graphs do not. LaunchGraph names the node.
+// Errors:    InvalidArgument for handles that are not alive, for what a WorkMaker refuses, and for operations that
+//            streams accept but CUDA's graphs do not. LaunchGraph names the node.
 #pragma once
 
 #include <cstdint>

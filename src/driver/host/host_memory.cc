@@ -17,8 +17,8 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr size_t kPoisonLimit = size_t{64} << 20;
 constexpr size_t kSmallestReservation = size_t{1} << 20;
-constexpr size_t kLargestReservation = size_t{1} << 60;  // so that sums of it do not overflow
-constexpr size_t kGap = size_t{1} << 20;  // never accessible: runs off the end of the handed-out range die too
+constexpr size_t kLargestReservation = size_t{1} << 60;  // so that sums do not overflow
+constexpr size_t kGap = size_t{1} << 20;  // never accessible, so that overruns of the handed-out range crash too
 
 size_t RoundUp(size_t value, size_t to) { return (value + to - 1) / to * to; }
 size_t RoundDown(size_t value, size_t to) { return value / to * to; }
@@ -105,7 +105,7 @@ bool DeviceHeap::Free(void* memory) {
     }
   }
   free_.emplace(first, end - first);
-  // Whole pages that touch the freed block and hold nothing else.
+  // The whole pages that touch the freed block and contain nothing else.
   const size_t page_first = std::max(RoundUp(first, kPage), RoundDown(freed, kPage));
   const size_t page_end = std::min(RoundDown(end, kPage), RoundUp(freed + freed_bytes, kPage));
   if (page_first < page_end) GiveBack(page_first, page_end - page_first);
@@ -121,7 +121,7 @@ bool DeviceHeap::Holds(const void* memory) const {
 }
 
 absl::StatusOr<AddressRange> DeviceHeap::BlockOf(const void* memory, size_t bytes) const {
-  // An empty range may stand at the very end of the heap.
+  // An empty range may lie at the very end of the heap.
   const auto address = reinterpret_cast<uintptr_t>(memory), start = reinterpret_cast<uintptr_t>(handed_out_);
   if (address >= start && address - start <= capacity_) {
     const size_t offset = address - start;

@@ -1,15 +1,14 @@
 // Memory of host devices: device memory that the host cannot touch by accident, and pinned memory.
 //
-// A DeviceHeap reserves two address ranges of equal size. Addresses handed out lie in the first, which nobody can
-// access: a host dereference dies as it would with a GPU's memory. The second, a constant distance away, is the real
-// memory; the driver translates to it for copies, fills and kernels. In debug builds new memory is filled with kFresh
-// and freed memory with kFreed (the first 64 MiB of a block), so that code which relies on zeros or on freed data
-// shows.
+// A DeviceHeap reserves two address ranges of equal size. Addresses handed out lie in the first, which is inaccessible:
+// a host dereference crashes as it would with a GPU's memory. The second, a constant distance away, is the real memory;
+// the driver translates to it for copies, fills and kernels. Debug builds fill new memory with kFresh and freed memory
+// with kFreed (the first 64 MiB of a block), which exposes code that relies on zeros or on freed data.
 //
 // Ownership: the driver owns both; blocks not freed go with the heap.
 // Threads:   thread-safe. Each has one mutex, held for bookkeeping only, with no other lock taken inside.
-// Errors:    InvalidArgument names the range that is not allocated; ResourceExhausted names the bytes asked for and
-// free.
+// Errors:    InvalidArgument names the range that is not allocated; ResourceExhausted names the bytes
+//            requested and free.
 #pragma once
 
 #include <cstddef>
@@ -27,15 +26,15 @@ namespace penstock::driver::host {
 inline constexpr unsigned char kFresh = 0xCD, kFreed = 0xDD;
 inline constexpr size_t kDeviceAlignment = 256;
 
-// The bytes of a block that were asked for.
+// The bytes requested for a block.
 struct AddressRange {
   uintptr_t begin = 0, end = 0;
 };
 
 class DeviceHeap {
  public:
-  // Reserves `bytes`, or the largest half, quarter and so on of it that the system grants. Physical memory is taken
-  // page by page on first touch.
+  // Reserves `bytes`, or the largest half, quarter and so on that the system grants. Physical memory is taken page by
+  // page on first touch.
   DeviceHeap(std::string device_name, int64_t bytes);
   ~DeviceHeap();
   DeviceHeap(const DeviceHeap&) = delete;
@@ -45,20 +44,20 @@ class DeviceHeap {
 
   // First fit, 256-byte aligned. Zero bytes get an address of their own.
   absl::StatusOr<void*> Allocate(size_t bytes);
-  // False where `memory` is not the start of a block. Pages of freed blocks go back to the system.
+  // Returns false if `memory` is not the start of a block. Pages of freed blocks return to the system.
   bool Free(void* memory);
 
   // Whether an address lies in this heap's range, allocated or not.
   bool Holds(const void* memory) const;
   // The block that holds the bytes [memory, memory + bytes). With `bytes` 0 the end of a block counts too.
   absl::StatusOr<AddressRange> BlockOf(const void* memory, size_t bytes) const;
-  // Where these bytes really are.
+  // The real location of these bytes.
   absl::StatusOr<std::byte*> Access(const void* memory, size_t bytes) const;
 
  private:
   struct Block {
-    size_t held = 0;   // bytes taken from the heap
-    size_t asked = 0;  // bytes the caller may use
+    size_t held = 0;  // bytes taken from the heap
+    size_t asked = 0;  // bytes that the caller may use
   };
   absl::Status NoRoom(size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void GiveBack(size_t offset, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -72,25 +71,25 @@ class DeviceHeap {
   std::byte* real_ = nullptr;
 
   mutable base::Mutex mu_;
-  std::map<size_t, size_t> free_ ABSL_GUARDED_BY(mu_);  // offset -> bytes; neighbours never touch
-  std::map<size_t, Block> live_ ABSL_GUARDED_BY(mu_);   // by offset
+  std::map<size_t, size_t> free_ ABSL_GUARDED_BY(mu_);  // offset -> bytes; neighbours are merged
+  std::map<size_t, Block> live_ ABSL_GUARDED_BY(mu_);  // by offset
 };
 
-// Page-aligned host memory that counts as pinned, and the register of which addresses are.
+// Page-aligned host memory that counts as pinned, and the record of which addresses are.
 class PinnedMemory {
  public:
-  // `most` bytes at once: as much as the process may use.
+  // At most `most` bytes at a time: what the process may use.
   explicit PinnedMemory(size_t most) : most_(most) {}
   ~PinnedMemory();
   PinnedMemory(const PinnedMemory&) = delete;
   PinnedMemory& operator=(const PinnedMemory&) = delete;
 
   absl::StatusOr<void*> Allocate(size_t bytes);
-  // False where `memory` is not the start of a block.
+  // Returns false if `memory` is not the start of a block.
   bool Free(void* memory);
-  // Whether [memory, memory + bytes) lies in one block. With `bytes` 0: whether the address does.
+  // Whether [memory, memory + bytes) lies in one block. If `bytes` is 0: whether the address does.
   bool Contains(const void* memory, size_t bytes) const;
-  // The block that an address lies in, an empty range where it lies in none.
+  // The block that contains an address, or an empty range.
   AddressRange BlockOf(const void* memory) const;
 
  private:

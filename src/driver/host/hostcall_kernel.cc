@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kSpins = 1000;
 constexpr std::chrono::microseconds kNap{20};
 
-// Never the same twice, as a device's time is.
+// Unique, as a device's time is.
 uint64_t NextNumber() {
   static std::atomic<uint64_t> last{0};  // the number that was given out last
   return last.fetch_add(1, std::memory_order_relaxed) + 1;

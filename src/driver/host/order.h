@@ -1,8 +1,8 @@
-// Order: in which order an engine takes up commands that may all run now. For tests: CUDA promises no order between
-// streams, so any choice is legal, and a seed gives one after another of them.
+// Order: the order in which an engine takes up commands that may all run now. For tests: CUDA promises no order between
+// streams, so any choice is legal, and each seed gives another one.
 //
-// Threads: not thread-safe; the scheduler locks. With one thread an engine, and all commands queued before it takes the
-//          first, the order depends on the seed alone.
+// Threads: not thread-safe; the scheduler locks. With one thread per engine, and all commands queued before it takes
+//          the first, the order depends on the seed alone.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ class Order {
   Order() = default;  // by priority, then in the order they became ready
   explicit Order(uint64_t seed) : state_(seed), permutes_(true) {}
 
-  // Which of `count` (at least 1) is looked at first.
+  // Which of `count` (at least 1) commands is considered first.
   size_t First(size_t count) { return permutes_ ? Next() % count : 0; }
-  // How often the thread lets others run before it does what it took.
+  // How often the thread yields before it runs what it took.
   int Delay() { return permutes_ && Next() % 8 == 0 ? static_cast<int>(Next() % 4) : 0; }
 
  private:

@@ -1,4 +1,4 @@
-// One file, somewhat long: the state machine of streams, events and engines under its one mutex.
+// Somewhat long for one file: the state machine of streams, events and engines under one mutex.
 #include "src/driver/host/scheduler.h"
 
 #include <algorithm>
@@ -161,7 +161,7 @@ absl::Status Scheduler::Record(Event event, Stream stream) {
     const std::shared_ptr<Mark> mark = command.record;
     const absl::Status status = Push(stream, std::move(command), rang);
     if (!status.ok()) return status;
-    // Push may have slept: look the event up again.
+    // Push may have slept, so look the event up again.
     if (EventState* recorded = events_.Find(event.bits)) recorded->mark = mark;
   }
   Notify(rang);
@@ -230,7 +230,8 @@ void Scheduler::Append(StreamState& stream, Command command) {
   ++queued_;
 }
 
-// Makes a stream of each step, which wait for `begin`, and one that waits for them all. Returns the mark it then makes.
+// Makes a stream for each step, waiting for `begin`, and one that waits for all of them. Returns the mark
+// it then makes.
 std::shared_ptr<Scheduler::Mark> Scheduler::Expand(int device, std::vector<GraphStep>& steps,
                                                    const std::shared_ptr<Mark>& begin) {
   std::vector<std::shared_ptr<Mark>> ends;
@@ -244,7 +245,7 @@ std::shared_ptr<Scheduler::Mark> Scheduler::Expand(int device, std::vector<Graph
     if (step.work.task) Append(*stream, {.task = std::move(step.work.task), .engine = step.work.engine});
     Append(*stream, {.record = ends.back()});
     Append(*all, {.wait = ends.back()});
-    Advance(stream);  // to its first wait, which is for something still to come
+    Advance(stream);  // up to its first wait, which is not complete yet
   }
   const auto end = std::make_shared<Mark>(Mark{.of_graph = true});
   Append(*all, {.record = end});
@@ -258,8 +259,8 @@ void Scheduler::Pop(StreamState& stream) {
   if (--queued_ == 0) drained_.NotifyAll();
 }
 
-// Runs the heads of `first`, and of the streams this sets free, up to each one's next task or wait. Says whether an
-// event completed.
+// Runs the heads of `first`, and of the streams that this unblocks, up to each one's next task or wait. Returns whether
+// an event completed.
 bool Scheduler::Advance(std::shared_ptr<StreamState> first) {
   bool rang = false;
   turn_.push_back(std::move(first));
@@ -280,7 +281,7 @@ bool Scheduler::Advance(std::shared_ptr<StreamState> first) {
       if (head.record) {
         head.record->complete = true;
         head.record->when = std::chrono::steady_clock::now();
-        // Turns are taken from the back: who waited first is looked at first.
+        // Taken from the back, so the waiter that came first is handled first.
         for (auto waiter = head.record->waiters.rbegin(); waiter != head.record->waiters.rend(); ++waiter) {
           (*waiter)->busy = false;
           turn_.push_back(std::move(*waiter));
@@ -326,7 +327,7 @@ void Scheduler::Work(Engine& engine) {
   }
 }
 
-// Sleeps until there is something to do. Nothing: the scheduler stops.
+// Sleeps until there is a task. Returns nothing if the scheduler stops.
 std::optional<Scheduler::Claim> Scheduler::Take(Engine& engine) {
   base::MutexLock lock(mu_);
   while (true) {
@@ -372,13 +373,13 @@ void Scheduler::Execute(Claim& claim) {
   if (!status.ok()) fail(std::move(status));
 }
 
-// Says whether an event completed.
+// Returns whether an event completed.
 bool Scheduler::Finish(const Claim& claim) {
   std::unique_ptr<Task> done;  // destroyed after the lock is released
   base::MutexLock lock(mu_);
   StreamState& stream = *claim.stream;
   if (claim.task->gate && !claim.skip) OpenGate(*claim.task->gate);
-  if (claim.failed) WakeAll();  // work of the same run may stand before a gate
+  if (claim.failed) WakeAll();  // work of the same run may be waiting at a gate
   if (--stream.chunks_running > 0 || stream.next_chunk < claim.task->chunks) return false;
   done = std::move(stream.commands.front().task);
   Pop(stream);

@@ -1,26 +1,25 @@
-// Streams, events and the engine threads of host devices: who runs what, when.
+// Scheduler: streams, events and the engine threads of host devices: which thread runs which work, and when.
 //
-// Each device has three engines: upload and download, one thread each, and compute, with as many threads as wished. A
-// stream is a queue of commands. The command at its head is either done at once (an event record, a wait for something
-// complete), blocks the stream (a wait), or is a Task that its engine takes up: chunk by chunk, each chunk by any of
-// the engine's threads. When the last chunk is done the next command gets its turn. Threads of callers never run a
-// Task.
+// Each device has three engines: upload and download with one thread each, and compute with a configurable number. A
+// stream is a queue of commands. The command at its head completes immediately (an event record, a wait for something
+// complete), blocks the stream (a wait), or is a Task that its engine takes up, chunk by chunk, each on any of the
+// engine's threads. After the last chunk the next command follows. Callers' threads never run a Task.
 //
-// A graph is expanded into streams that have no handle, one a node: each waits for the ends of those before it, does
-// its task and marks its own end. The launching stream marks that the graph may begin and waits for its end, so to it
-// the graph is one piece of work. Those streams hold any number of commands and go when they are empty.
+// A graph is expanded into streams without handles, one per node: each waits for the ends of its predecessors, runs its
+// task and marks its own end. The launching stream marks that the graph may begin, and waits for its end, so it sees
+// the graph as one piece of work. These streams hold any number of commands, and go when they are empty.
 //
-// An event's handle names the state of its latest record. A wait takes the state at the call, so that a later record
-// does not change what it waits for, as in CUDA.
+// An event's handle names the state of its latest record. A wait uses the state at the time of the call, so a later
+// record does not change what it waits for, as in CUDA.
 //
-// Ownership: commands own what they need; destroying a stream or event with work queued only ends its handle. The
-// EventCount
-//            outlives the Scheduler.
-// Threads:   thread-safe. One mutex, mu_, guards all state including that of streams, engines and gates; it is never
+// Ownership: commands own what they need; destroying a stream or event with work queued ends only its handle. The
+//            EventCount must outlive the Scheduler.
+// Threads:   thread-safe. One mutex, mu_, guards all state, including that of streams, engines and gates. It is never
 //            held while a Task runs or the event count is notified, and no other lock is taken inside it.
-// Ordering:  what a Task did is visible to every command ordered after it, and to who sees a later event complete.
-// Errors:    a Task that fails or throws is reported to its RunFault; the stream goes on. A Task whose RunFault has
-//            failed by the time it would start is not run. InvalidArgument for handles that are not alive.
+// Ordering:  the effects of a Task are visible to every command ordered after it, and to any thread that sees a later
+//            event complete.
+// Errors:    a Task that fails or throws is reported to its RunFault, and the stream goes on. A Task does not run if
+//            its RunFault has failed before it starts. InvalidArgument for handles that are not alive.
 #pragma once
 
 #include <chrono>
@@ -43,10 +42,10 @@
 
 namespace penstock::driver::host {
 
-// A submitter waits while its stream holds this many commands, as CUDA's does.
+// A submitter waits while its stream holds this many commands, as with CUDA.
 inline constexpr size_t kMostQueued = 1024;
 
-// A node of a graph as a launch submits it.
+// A graph node as a launch submits it.
 struct GraphStep {
   Work work{};
   std::span<const int32_t> after{};  // numbers of earlier steps
@@ -57,10 +56,10 @@ class Scheduler {
   struct Mark;
 
  public:
-  // `event count` may be null. Throws std::system_error where the system gives no threads.
-  // `order_seed` other than 0: ready commands are taken up in an order of that seed (order.h).
+  // `event_count` may be null. Throws std::system_error if the system grants no threads. If `order_seed` is not 0, it
+  // seeds the order in which ready commands are taken up (order.h).
   Scheduler(int devices, int compute_threads, penstock::host::EventCount* event_count, uint64_t order_seed = 0);
-  // Runs what is queued to its end.
+  // Finishes the queued work.
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -73,15 +72,15 @@ class Scheduler {
   absl::StatusOr<Event> CreateEvent(int device, bool timing);
   void DestroyEvent(Event event);
 
-  // Of graphs that must not overlap each other: the end of the one that was submitted last.
+  // For graphs that must not overlap each other: the end of the one submitted last.
   class Turn {
     friend class Scheduler;
     std::shared_ptr<Mark> last_;  // null: none yet; guarded by the scheduler's mu_
   };
 
   absl::Status Submit(Stream stream, EngineKind engine, std::unique_ptr<Task> task);
-  // Steps that nothing but `after` orders among themselves; they begin when the graph submitted before with `turn` has
-  // ended, too.
+  // Submits steps that only `after` orders among themselves. They begin after the graph submitted before with the same
+  // `turn` has ended.
   absl::Status SubmitGraph(Stream stream, std::vector<GraphStep> steps, Turn& turn);
   absl::Status Record(Event event, Stream stream);
   absl::Status Wait(Stream stream, Event event);
@@ -90,9 +89,9 @@ class Scheduler {
 
  private:
   struct StreamState;
-  // One record of an event, or a point that a graph passes. Shared by the event's handle, the record and the waits.
+  // One record of an event, or a point that a graph passes. The event's handle, the record and the waits share it.
   struct Mark {
-    bool of_graph = false;  // nobody can query it, so it does not ring
+    bool of_graph = false;  // cannot be queried, so it does not notify
     bool complete = false;
     std::chrono::steady_clock::time_point when{};
     std::vector<std::shared_ptr<StreamState>> waiters{};
@@ -113,17 +112,17 @@ class Scheduler {
     int device = 0;
     int priority = 0;
     std::deque<Command> commands{};
-    bool busy = false;  // the head is with an engine or waits for a mark
-    int next_chunk = 0;  // of the task at the head
+    bool busy = false;  // an engine has the head, or it waits for a mark
+    int next_chunk = 0;  // in the task at the head
     int chunks_running = 0;
   };
   struct Engine {
-    std::deque<std::shared_ptr<StreamState>> ready;  // heads with chunks to give out, by priority, then in order
+    std::deque<std::shared_ptr<StreamState>> ready;  // heads with chunks to hand out, by priority, then in order
     Order order;
     base::CondVar work;
     std::vector<std::thread> threads;
   };
-  // What a thread took up.
+  // The chunk that a thread took.
   struct Claim {
     std::shared_ptr<StreamState> stream;
     Task* task = nullptr;
@@ -158,19 +157,19 @@ class Scheduler {
     if (rang && event_count_) event_count_->Notify();
   }
 
-  // Constant after construction; what an Engine holds besides its threads is guarded by mu_.
+  // Constant after construction; mu_ guards an Engine's members other than its threads.
   penstock::host::EventCount* const event_count_;
   std::vector<std::unique_ptr<Engine>> engines_;
 
   base::Mutex mu_;
   HandleTable<std::shared_ptr<StreamState>> streams_ ABSL_GUARDED_BY(mu_);
   HandleTable<EventState> events_ ABSL_GUARDED_BY(mu_);
-  std::vector<std::shared_ptr<StreamState>> turn_ ABSL_GUARDED_BY(mu_);  // of Advance: streams to look at
+  std::vector<std::shared_ptr<StreamState>> turn_ ABSL_GUARDED_BY(mu_);  // streams that Advance has still to look at
   int64_t queued_ ABSL_GUARDED_BY(mu_) = 0;  // commands in all streams
   int submitters_waiting_ ABSL_GUARDED_BY(mu_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  base::CondVar room_;  // a full stream has room again
-  base::CondVar drained_;  // queued_ became 0
+  base::CondVar room_;  // signalled when a full stream has room again
+  base::CondVar drained_;  // signalled when queued_ becomes 0
 };
 
 }  // namespace penstock::driver::host

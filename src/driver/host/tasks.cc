@@ -11,9 +11,9 @@
 namespace penstock::driver::host {
 namespace {
 
-constexpr int64_t kBytesGrain = 256 << 10;  // a thread is worth waking for
+constexpr int64_t kBytesGrain = 256 << 10;  // worth waking a thread for
 constexpr int64_t kElementsGrain = 4096;
-constexpr size_t kLine = 64;  // blocks begin at one
+constexpr size_t kLine = 64;  // the alignment of blocks
 
 class CopyTask final : public Task {
  public:
@@ -46,7 +46,7 @@ class CopyTask final : public Task {
   const CopyOp op_;
 };
 
-// Cut between pieces.
+// Split between pieces.
 class BatchTask final : public Task {
  public:
   BatchTask(const BatchOp& op, std::vector<CopyPiece> pieces, size_t bytes, int threads)
@@ -69,7 +69,7 @@ class BatchTask final : public Task {
 
  private:
   const BatchOp op_;
-  const std::vector<CopyPiece> table_;   // as it was when it was submitted
+  const std::vector<CopyPiece> table_;   // a copy from the time of submission
   const std::vector<CopyPiece> pieces_;
 };
 
@@ -103,7 +103,7 @@ class FillTask final : public Task {
     const size_t size = op_.pattern_size, bytes = count * size;
     if (bytes == 0) return;
     std::memcpy(to, op_.pattern.data(), size);
-    // What is written so far is a whole number of patterns: doubling it goes on with the pattern.
+    // The bytes written so far are a whole number of patterns, so doubling them continues the pattern.
     for (size_t done = size; done < bytes;) {
       const size_t more = std::min(done, bytes - done);
       std::memcpy(to + done, to, more);

@@ -1,11 +1,12 @@
-// The work that host devices do: copies, fills, kernels over rows and whole-node callables, each as a Task of one or
-// more chunks.
+// The work of host devices: copies, fills, kernels over rows and whole-node callables, each as a Task of one
+// or more chunks.
 //
 // A Task holds everything it needs: addresses are translated and arguments copied when it is made. It knows no streams;
 // the Scheduler decides when and on which thread each chunk runs.
 //
-// Threads: a Task is made by the submitting thread; its chunks then run on engine threads, several at once.
-// Errors:  Run returns what the user's code returned; exceptions pass through (the Scheduler turns them into a Status).
+// Threads:   the submitting thread makes a Task; its chunks then run on engine threads, several concurrently.
+// Errors:    Run returns what the user's code returned; exceptions pass through (the Scheduler turns them
+//            into a Status).
 #pragma once
 
 #include <cstddef>
@@ -31,7 +32,7 @@ class Task {
   Task(const Task&) = delete;
   Task& operator=(const Task&) = delete;
 
-  // Does chunk 0 <= `chunk` < `chunks`, each exactly once, in any order and at the same time.
+  // Does chunk `chunk` (0 <= `chunk` < `chunks`): each is done exactly once, in any order and concurrently.
   virtual absl::Status Run(int chunk) = 0;
 
   const OpTag tag;
@@ -39,23 +40,23 @@ class Task {
   TrySemaphore* const gate;  // may be null
 };
 
-// A task and whose it is.
+// A task and its engine.
 struct Work {
   EngineKind engine = EngineKind::kCompute;
   std::unique_ptr<Task> task;  // null: nothing to do
 };
 
-// `op` with both addresses translated. `threads` may share it.
+// `op` has both addresses translated. Up to `threads` threads share the task.
 std::unique_ptr<Task> MakeCopyTask(const CopyOp& op, int threads);
-// `pieces` are those of `op`, not empty, with their addresses translated; `bytes` is their sum. Run fails if the table
-// of `op` has changed by then: a device would have copied something else.
+// `pieces` are those of `op`, not empty, with addresses translated; `bytes` is their sum. Run fails if the table of
+// `op` has changed by then, since a device would have copied something else.
 std::unique_ptr<Task> MakeBatchTask(const BatchOp& op, std::vector<CopyPiece> pieces, size_t bytes, int threads);
 std::unique_ptr<Task> MakeFillTask(const FillOp& op, int threads);
 
-// A copy of an operation's arguments, in one block that is aligned as theirs is.
+// A copy of an operation's arguments, in one block with their alignment.
 class ArgBlock {
  public:
-  // Takes argv and the block of `op`. Where an argument does not lie in the block, `valid()` is false.
+  // Copies argv and the block of `op`. `valid()` is false if an argument does not lie in the block.
   explicit ArgBlock(const KernelOp& op);
   bool valid() const { return valid_; }
   const std::byte* data() const { return block_.data(); }
@@ -69,7 +70,7 @@ class ArgBlock {
   bool valid_ = true;
 };
 
-// `args` with its pointers translated; the other arguments come from `op`, which has rows or a callable.
+// `args` has its pointers translated; everything else comes from `op`, which has rows or a callable.
 std::unique_ptr<Task> MakeKernelTask(const KernelOp& op, ArgBlock args, int threads);
 
 }  // namespace penstock::driver::host

@@ -1,13 +1,13 @@
-// What a host device does to write down the time (timestamp.h): the kernel's host fallback.
+// How a host device records the time (timestamp.h): the kernel's host fallback.
 //
-// Threads: a thread of the device's compute engine.
+// Threads: runs on a thread of the device's compute engine.
 #pragma once
 
 #include "absl/status/status.h"
 
 namespace penstock::driver::host {
 
-// KernelOp::call. The one argument is a TimestampArgs; there is no callable.
+// A KernelOp::call. The one argument is a TimestampArgs; there is no callable.
 absl::Status Stamp(void* callable, void* const* argv);
 
 }  // namespace penstock::driver::host

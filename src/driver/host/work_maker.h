@@ -1,9 +1,9 @@
-// What host devices make of an operation: its addresses checked and translated, an engine chosen, a Task.
+// WorkMaker: turns an operation of a host device into a Task for an engine, with addresses checked and translated.
 //
 // Ownership: borrows the memory of the driver.
-// Threads:   thread-safe; the memory locks for itself.
-// Errors:    InvalidArgument for memory that the operation may not name, and for sizes no driver takes (copy_box.h,
-//            fill_box.h); Unimplemented for kernels without host code.
+// Threads:   thread-safe; the memory locks itself.
+// Errors:    InvalidArgument for memory that the operation may not name, and for sizes that no driver accepts
+//            (copy_box.h, fill_box.h); Unimplemented for kernels without host code.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,11 @@ namespace penstock::driver::host {
 
 class WorkMaker {
  public:
-  // `threads`: of each device's compute engine.
+  // `threads`: threads of each device's compute engine.
   WorkMaker(const std::vector<std::unique_ptr<DeviceHeap>>& heaps, const PinnedMemory& pinned, int threads)
       : heaps_(heaps), pinned_(pinned), threads_(threads) {}
 
-  // Work for an engine of `device`. Of operations of nothing the sizes are looked at, but no address.
+  // Makes work for an engine of `device`. For empty operations the sizes are checked, but no address.
   absl::StatusOr<Work> Make(int device, const CopyOp& op) const;
   absl::StatusOr<Work> Make(int device, const BatchOp& op) const;
   absl::StatusOr<Work> Make(int device, const FillOp& op) const;
@@ -33,7 +33,7 @@ class WorkMaker {
     return std::visit([&](const auto* of) { return Make(device, *of); }, op);
   }
 
-  // Of a batch, what can be said before its pieces are written: whether the table is pinned memory.
+  // Checks what is known of a batch before its pieces are written: that the table is pinned memory.
   absl::Status CheckTable(const BatchOp& op) const;
   absl::Status CheckDevice(int device) const;
 

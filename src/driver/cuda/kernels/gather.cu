@@ -1,10 +1,10 @@
-// Copies many boxes of bytes at once, over the bus too: pinned memory is mapped, so a load or a store of a thread is a
-// transfer, and many in flight fill the bus.
+// Copies many boxes of bytes concurrently, across the bus too: pinned memory is mapped, so a thread's load or store is
+// a transfer, and many in flight fill the bus.
 //
-// A box of wide rows is cut into lines of one sweep of its team, that begin at multiples of 16 bytes of the
-// destination; a line is copied in the widest words that both sides allow, with what is left at its ends byte by byte.
-// Where rows are narrow a line would keep few threads of a team busy: then the words of all rows are dealt out, in the
-// widest size that every row allows.
+// A box of wide rows is cut into lines of one sweep of a team, which begin at multiples of 16 bytes of the destination.
+// A line is copied in the widest words that both sides allow, with the rest at its ends byte by byte. If rows are
+// narrow, a line would occupy few threads of a team: the words of all rows are then dealt out, in the widest size that
+// every row allows.
 #include "src/driver/cuda/kernels/gather.h"
 
 #include "penstock/detail/programmatic.h"
@@ -12,19 +12,19 @@
 namespace penstock::driver {
 namespace {
 
-constexpr unsigned kWidest = 16;  // bytes of the widest word
-constexpr uint64_t kShiftedBytes = 256;  // of a line from which on shifting is faster than single bytes
+constexpr unsigned kWidest = 16;  // bytes in the widest word
+constexpr uint64_t kShiftedBytes = 256;  // line length from which shifting is faster than single bytes
 
 struct Team {
-  unsigned lane, threads;         // of this team
-  unsigned part, parts;           // which part of the piece it copies
+  unsigned lane, threads;  // of this team
+  unsigned part, parts;  // which part of the piece the team copies
 };
 
 __device__ uint64_t Fewer(uint64_t a, uint64_t b) { return a < b ? a : b; }
-// The largest power of two that divides all whose bits are or-ed in `bits`, at most 16.
+// The largest power of two, at most 16, that divides every value or-ed into `bits`.
 __device__ unsigned WordFor(uint64_t bits) { return static_cast<unsigned>((bits | kWidest) & (~(bits | kWidest) + 1)); }
 
-// Calls f(Word{}) with a type of `bytes` bytes.
+// Calls f(Word{}) with a word type of `bytes` bytes.
 template <class F>
 __device__ void WithWord(unsigned bytes, F f) {
   switch (bytes) {
@@ -53,8 +53,8 @@ __device__ void CopyWords(unsigned char* dst, const unsigned char* src, uint64_t
   }
 }
 
-// Words of 4 bytes that lie elsewhere in the words of the source: each is put together of two. `dst` is a multiple of
-// 4; `src` is none, and the word it lies in is the source's too, as is the one behind the last byte.
+// Copies 4-byte words whose source is not aligned: each is assembled from two source words. `dst` is a multiple of 4,
+// `src` is not; the whole source words that contain `src` and the byte after the last must be readable.
 __device__ void CopyShifted(unsigned char* dst, const unsigned char* src, uint64_t words, const Team& team) {
   const unsigned shift = static_cast<unsigned>(reinterpret_cast<uintptr_t>(src) % 4);
   uint32_t* const to = reinterpret_cast<uint32_t*>(dst);
@@ -72,9 +72,9 @@ __device__ void CopyShifted(unsigned char* dst, const unsigned char* src, uint64
   }
 }
 
-// Where neither side's words are the other's. At least 16 bytes.
+// For lines whose sides are misaligned to each other. At least 16 bytes.
 __device__ void CopyLineShifted(unsigned char* to, const unsigned char* from, uint64_t bytes, const Team& team) {
-  // A word more at both ends, so that no word is read of which the source has no byte.
+  // Excludes one more word at both ends, so that no word is read that has no byte of the source.
   const unsigned before = static_cast<unsigned>((4 - reinterpret_cast<uintptr_t>(to) % 4) % 4 + 4);
   const uint64_t words = (bytes - before - 4) / 4;
   const unsigned after = static_cast<unsigned>(bytes - before - 4 * words);
@@ -94,7 +94,7 @@ __device__ void CopyLine(unsigned char* to, const unsigned char* from, uint64_t 
   const unsigned before = static_cast<unsigned>(Fewer((word - at % word) % word, bytes));
   const unsigned after = static_cast<unsigned>((bytes - before) % word);
   const uint64_t last = bytes - after + team.lane;
-  // Both ends are read ahead of the middle and written behind it, so that nobody waits for them alone.
+  // Both ends are read before the middle and written after it, so that no thread waits for them alone.
   unsigned char first_byte = 0, last_byte = 0;
   if (team.lane < before) first_byte = from[team.lane];
   if (team.lane < after) last_byte = from[last];
@@ -105,10 +105,10 @@ __device__ void CopyLine(unsigned char* to, const unsigned char* from, uint64_t 
   if (team.lane < after) to[last] = last_byte;
 }
 
-// CsrRows of at least a sweep's width, each cut into lines.
+// Rows of at least a sweep's width, each cut into lines.
 __device__ void CopyWideRows(const CopyPiece& box, const Team& team) {
   const uint64_t sweep = uint64_t{kGatherWords} * kWidest * team.threads;
-  const uint64_t lines = (box.width + kWidest - 1) / sweep + 1;  // one more than the row has, where it begins in a word
+  const uint64_t lines = (box.width + kWidest - 1) / sweep + 1;  // one more than the row has if it begins inside a word
   const uint64_t all = lines * box.height * box.depth;
   for (uint64_t i = team.part; i < all; i += team.parts) {
     const uint64_t row = i / lines, y = row % box.height, z = row / box.height;
@@ -122,12 +122,12 @@ __device__ void CopyWideRows(const CopyPiece& box, const Team& team) {
   }
 }
 
-// A place in a box of narrow rows: word x of row y of slice z.
+// A position in a box of narrow rows: word x of row y of slice z.
 struct Place {
   uint64_t x, y, z;
 };
 
-// The words of all rows, one after another; a part takes every parts-th stretch of a team's width.
+// The words of all rows in sequence; a part takes every parts-th stretch of a team's width.
 template <class Word>
 __device__ void CopyNarrowRows(const CopyPiece& box, const Team& team) {
   const uint64_t width = box.width / sizeof(Word), words = width * box.height * box.depth;
@@ -136,7 +136,7 @@ __device__ void CopyNarrowRows(const CopyPiece& box, const Team& team) {
   const Place step = place_of(stride);
   uint64_t i = uint64_t{team.threads} * team.part + team.lane;
   Place at = place_of(i);
-  const auto advance = [&] {  // without dividing
+  const auto advance = [&] {  // without division
     at.x += step.x;
     at.y += step.y;
     at.z += step.z;
@@ -177,7 +177,7 @@ __device__ void CopyPart(const CopyPiece& box, const Team& team) {
 
 extern "C" __global__ void __launch_bounds__(kGatherThreads) PenstockGather(Gather gather) {
   detail::AwaitDependencies();
-  // One warp of a team reads its piece from the table, at one go: it lies on the other side of the bus.
+  // One warp of a team reads its piece from the table in one transaction, since the table is across the bus.
   constexpr unsigned kTeams = kGatherThreads / 32, kPieceWords = sizeof(CopyPiece) / sizeof(uint64_t);
   __shared__ alignas(CopyPiece) uint64_t held[kTeams][kPieceWords];
   const unsigned teams = kGatherThreads / gather.team, mine = threadIdx.x / gather.team;

@@ -1,4 +1,4 @@
-// What the gather kernel takes; shared by the kernel and the code that launches it.
+// The arguments of the gather kernel, shared by the kernel and the code that launches it.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace penstock::driver {
 
-// Copies `count` pieces, in memory of the device or mapped pinned memory on either side. The threads of the grid form
-// teams; each team copies one of the `parts` parts of a piece, and goes on with the one a grid of teams further on.
+// Copies `count` pieces, which lie in device memory or mapped pinned memory on either side. The grid's threads form
+// teams; a team copies one of the `parts` parts of a piece, then the one that is a grid of teams further on.
 struct Gather {
   const CopyPiece* pieces;
   uint64_t count;
@@ -16,8 +16,8 @@ struct Gather {
   uint32_t team;   // threads of a team: a power of two from 32 to kGatherThreads
 };
 
-inline constexpr unsigned kGatherThreads = 256;  // of a block
-// Words a thread reads before it writes the first: what keeps the bus busy.
+inline constexpr unsigned kGatherThreads = 256;  // per block
+// Words that a thread reads before it writes the first, which keeps the bus busy.
 inline constexpr unsigned kGatherWords = 4;
 
 }  // namespace penstock::driver

@@ -1,16 +1,16 @@
-// Asks the host and waits for its answer: see hostcall_slot.h. One thread.
+// Makes a hostcall and waits for the answer: see hostcall_slot.h. One thread.
 //
-// The number is the device's time, which no two questions of one slot share. The beat is looked at seldom: it
-// is for a host that has gone. A store that releases and loads that
-// acquire take 0.4 us less for a question than fences before and behind; without either it would be another 0.4 us, but
-// who is called might not see what the device did before. More threads that poll in turns make it slower.
+// The number is the device's time, which is unique per slot. The beat is checked rarely, since it only serves when the
+// host has died. A release store and acquire loads take 0.4 us less per hostcall than fences before and after. Without
+// either it would take another 0.4 us less, but the callee might not see the device's earlier work. Polling with more
+// threads in turn makes it slower.
 #include "penstock/detail/programmatic.h"
 #include "src/driver/hostcall_slot.h"
 
 namespace penstock::driver {
 namespace {
 
-constexpr unsigned kTurnsToBeat = 256;  // each takes a trip over the bus, 1 us
+constexpr unsigned kTurnsToBeat = 256;  // each is a trip across the bus, 1 us
 
 __device__ uint64_t Nanoseconds() {
   uint64_t now;

@@ -1,10 +1,10 @@
 // Fills boxes of memory with a repeated pattern of 1 to 16 bytes.
 //
-// A row is shared by a team of threads in each of the blocks in x. Its middle is written 16 bytes a thread,
-// grid-stride, from a full line of memory on: a warp that begins within a line shares it with another, and writes at
-// little more than half the speed. What a chunk of 16 bytes holds depends only on where in the pattern it begins (its
-// phase, below `period`), so each block first makes a table of the 16 possible chunks. The up to 127 bytes before the
-// middle and 15 after it are written by the team of block 0.
+// In each of the blocks along x, a team of threads shares a row. Its middle is written with 16 bytes per thread,
+// grid-stride, beginning at a full cache line: a warp that begins inside a line shares it with another, and writes at
+// little more than half the speed. The contents of a 16-byte chunk depend only on its phase in the pattern (below
+// `period`), so each block first makes a table of the 16 possible chunks. The team of block 0 writes the up to 127
+// bytes before the middle and 15 after it.
 #include "src/driver/cuda/kernels/pattern_fill.h"
 
 #include "penstock/detail/programmatic.h"
@@ -18,12 +18,12 @@ using Table = unsigned char[kChunk][kChunk];
 
 __device__ uint64_t Least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-// The part of a row that thread `t` of the block's team writes.
+// Writes the part of a row that belongs to thread `t` of the block's team.
 __device__ void FillRow(unsigned char* dst, const PatternFill& fill, const Table& table, unsigned t) {
   const uint64_t before = Least((kLine - reinterpret_cast<uintptr_t>(dst) % kLine) % kLine, fill.width);
   const uint64_t chunks = (fill.width - before) / kChunk;
   if (blockIdx.x == 0) {
-    const uint64_t after = before + chunks * kChunk;  // where the rest begins
+    const uint64_t after = before + chunks * kChunk;  // begin of the remainder
     for (unsigned i = t; i < before; i += fill.team) dst[i] = table[i % fill.period][0];
     if (t < fill.width - after) dst[after + t] = table[(after + t) % fill.period][0];
   }

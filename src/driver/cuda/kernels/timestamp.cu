@@ -1,4 +1,4 @@
-// Writes down the time: see timestamp.h. One thread.
+// Records the time: see timestamp.h. One thread.
 #include "penstock/detail/programmatic.h"
 #include "src/driver/timestamp.h"
 

@@ -217,8 +217,8 @@ absl::StatusOr<std::shared_ptr<ExecutableCore>> GraphCacheCore::Compile(const Mo
   }
   for (;;) {
     auto core = ExecutableCore::Create(runtime_, model, options_.compile);
-    if (core.ok() && (*core)->graph().program().leased >= 0) {
-      const auto leased = static_cast<size_t>((*core)->graph().program().leased);
+    if (core.ok() && (*core)->graph().program().buffers.leased >= 0) {
+      const auto leased = static_cast<size_t>((*core)->graph().program().buffers.leased);
       return absl::InvalidArgumentError(graph::Prefix(model, "buffer", model.buffers[leased].name) +
                                         ": declared kSlot, and a GraphCache leases no slots to fill; declare it "
                                         "kPinned, or use Executable::Acquire");

@@ -154,7 +154,7 @@ absl::StatusOr<RunSlot*> ExecutableCore::Lease(Deadline deadline, bool wait) {
 absl::Status ExecutableCore::CheckLaunch(bool wait) const {
   if (wait) PENSTOCK_RETURN_IF_ERROR(CheckMayWait("Launch", "TryLaunch"));
   PENSTOCK_RETURN_IF_ERROR(CheckMayLaunch());
-  if (const int32_t leased = graph().program().leased; leased >= 0) {
+  if (const int32_t leased = graph().program().buffers.leased; leased >= 0) {
     return absl::FailedPreconditionError(
         graph::Prefix(model(), "buffer", model().buffers[static_cast<size_t>(leased)].name) +
         ": declared kSlot, and nobody has filled the slot's memory; launch by the Lease that Acquire gives");

@@ -22,10 +22,10 @@ absl::Status CheckExports(const ExecutableCore& core) {
     return absl::FailedPreconditionError(core.Label() + ": not exported, since it has no graphs" + why +
                                          "; compile with Mode::kGraph or Mode::kAuto");
   }
-  if (program.leased >= 0) {
+  if (program.buffers.leased >= 0) {
     const Model& model = core.model();
     return absl::FailedPreconditionError(
-        graph::Prefix(model, "buffer", model.buffers[static_cast<size_t>(program.leased)].name) +
+        graph::Prefix(model, "buffer", model.buffers[static_cast<size_t>(program.buffers.leased)].name) +
         ": declared kSlot, and nobody could fill the slot of an exported graph; bind memory instead");
   }
   if (!core.graph().plan().states.empty()) {

@@ -134,17 +134,17 @@ bool LaunchBinder::BindParams(RunSlot& slot, const Bindings& bindings) {
   for (size_t p = 0; p < model().params.size(); ++p) {
     const ParamDecl& decl = model().params[p];
     const std::byte* const value = bindings.params_.data() + bindings.param_offsets_[p];
-    std::byte* const known = slot.tables.param_bytes.data() + program().param_at[p];
+    std::byte* const known = slot.tables.param_bytes.data() + program().params.at[p];
     if (slot.tables.params_known && std::memcmp(known, value, decl.type.size) == 0) continue;
-    reshaped = reshaped || program().shaping[p];
+    reshaped = reshaped || program().params.shaping[p];
     std::memcpy(known, value, decl.type.size);
     if (decl.is_integer) slot.tables.param_values[p] = ReadInteger(decl, value);
-    if (const int32_t i = program().param_instance[p]; i >= 0) {
+    if (const int32_t i = program().params.instance[p]; i >= 0) {
       std::memcpy(slot.tables.pointers[static_cast<size_t>(i)], value, decl.type.size);
     }
     if (slot.replay != nullptr && slot.replay->ReadsByRef(p)) continue;
-    for (uint32_t i = program().params_begin[p]; i < program().params_begin[p + 1]; ++i) {
-      const ParamPatch& patch = program().params[i];
+    for (uint32_t i = program().params.begin[p]; i < program().params.begin[p + 1]; ++i) {
+      const ParamPatch& patch = program().params.patches[i];
       if (slot.replay != nullptr && !slot.replay->TakesParam(patch.call)) continue;
       std::memcpy(slot.tables.args.data() + patch.at, value, patch.size);
     }
@@ -236,7 +236,7 @@ absl::Status LaunchBinder::BindBuffer(RunSlot& slot, const BufferDecl& decl, siz
     return Refuse(absl::StatusCode::kInvalidArgument, model(), "buffer", decl.name,
                   "bound to const memory, but the graph writes it; bind memory that may be written");
   }
-  if (const int32_t alias = program().max_alignment_alias[buffer]; alias >= 0) {
+  if (const int32_t alias = program().buffers.max_alignment_alias[buffer]; alias >= 0) {
     const BufferDecl& strict = model().buffers[static_cast<size_t>(alias)];
     if (reinterpret_cast<uintptr_t>(memory.data) % strict.type.align != 0) {
       return Refuse(absl::StatusCode::kInvalidArgument, model(), "buffer", decl.name,
@@ -255,10 +255,11 @@ absl::Status LaunchBinder::BindBuffer(RunSlot& slot, const BufferDecl& decl, siz
   }
   const auto begin = reinterpret_cast<uintptr_t>(memory.data);
   slot.bound.ranges[buffer] = {begin, begin + static_cast<uintptr_t>(wanted) * decl.type.size,
-                               program().written[buffer]};
-  if (program().bound[buffer] >= 0) slot.tables.pointers[static_cast<size_t>(program().bound[buffer])] = memory.data;
+                               program().buffers.written[buffer]};
+  if (program().buffers.bound[buffer] >= 0)
+    slot.tables.pointers[static_cast<size_t>(program().buffers.bound[buffer])] = memory.data;
   slot.tables.bound_pinned[buffer] = pinned;
-  if (const int32_t staged = program().staged[buffer]; staged >= 0) {
+  if (const int32_t staged = program().buffers.staged[buffer]; staged >= 0) {
     slot.tables.pointers[static_cast<size_t>(staged)] =
         pinned ? memory.data : slot.tables.staging[static_cast<size_t>(staged)];
   }
@@ -274,7 +275,7 @@ absl::StatusOr<bool> LaunchBinder::CheckPlace(RunSlot& slot, const BufferDecl& d
       slot.bound.kinds.Inspect(driver(), memory.data, static_cast<size_t>(bytes), memory.held);
   if (!found.ok()) return base::Prefixed(graph::Prefix(model(), "buffer", decl.name), found.status());
   if (decl.where == Where::kDevice) {
-    const int32_t instance = program().bound[buffer];
+    const int32_t instance = program().buffers.bound[buffer];
     if (instance < 0) return true;  // no node uses it
     const driver::DeviceRef& home = context_.graph.device(plan().instances[static_cast<size_t>(instance)].device);
     if (found->kind == PointerInfo::Kind::kDevice && found->device == home.local) return true;
@@ -303,8 +304,8 @@ absl::Status LaunchBinder::CheckOverlaps(RunSlot& slot) const {
 }
 
 void LaunchBinder::PatchPointers(RunSlot& slot) {
-  slot.tables.PatchPointers(program().bound_pointers);
-  for (const int32_t f : program().bound_fills) {
+  slot.tables.PatchPointers(program().patches.bound_pointers);
+  for (const int32_t f : program().patches.bound_fills) {
     const FillEntry& entry = program().fills[static_cast<size_t>(f)];
     slot.tables.fills[static_cast<size_t>(f)].dst = slot.tables.AddressOf(entry.instance, entry.box);
   }

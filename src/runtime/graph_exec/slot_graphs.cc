@@ -22,7 +22,7 @@ constexpr size_t kScratchBytes = 256;  // on each side; placeholders are of one 
 // How many arguments of nodes each parameter is.
 std::vector<int32_t> UsesOfParams(const Program& program) {
   std::vector<int32_t> uses;
-  const std::vector<uint32_t>& begin = program.params_begin;
+  const std::vector<uint32_t>& begin = program.params.begin;
   for (size_t p = 0; p + 1 < begin.size(); ++p) uses.push_back(static_cast<int32_t>(begin[p + 1] - begin[p]));
   return uses;
 }
@@ -244,7 +244,7 @@ void SlotGraphs::FindPieces() {
 absl::Status SlotGraphs::MakeScratch() {
   if (nodes_.empty()) return absl::OkStatus();
   const size_t tables = (piece_ops_.size() + 1) * sizeof(driver::CopyPiece);
-  const size_t params = std::max<size_t>(program_.param_bytes, 1);
+  const size_t params = std::max<size_t>(program_.params.bytes, 1);
   PENSTOCK_ASSIGN_OR_RETURN(pinned_,
                             slot_.options().pinned.Allocate(kScratchBytes + tables, slot_.options().pinned_node));
   PENSTOCK_ASSIGN_OR_RETURN(scratch_, driver_.AllocateDevice(device_.local, 2 * kScratchBytes + params));
@@ -261,15 +261,15 @@ absl::Status SlotGraphs::MakeScratch() {
 void SlotGraphs::MakeRefs() {
   std::byte* const params = static_cast<std::byte*>(scratch_) + 2 * kScratchBytes;
   driver::CopyPiece& piece = pieces_[piece_ops_.size()];
-  const bool refs = !program_.refs.empty();
+  const bool refs = !program_.params.refs.empty();
   const size_t bytes = refs ? tables_.param_bytes.size() : 1;
   piece = {.dst = params,
            .src = refs ? static_cast<const void*>(tables_.param_bytes.data()) : pinned_.data(),
            .width = bytes};
   refresh_ = {.pieces = &piece, .count = 1, .size = {bytes, bytes}};
   ref_argv_ = tables_.argv;
-  for (const RefPatch& ref : program_.refs) {
-    const void* const at = params + program_.param_at[ref.param];
+  for (const RefPatch& ref : program_.params.refs) {
+    const void* const at = params + program_.params.at[ref.param];
     std::memcpy(tables_.args.data() + ref.at, &at, sizeof(at));
     ref_argv_[ref.argv] = tables_.args.data() + ref.at;
   }
@@ -574,8 +574,8 @@ void SlotGraphs::ChangeIndirection() {
 void SlotGraphs::EnableIndirection(int32_t entry) {
   const GraphNodeEntry& of = replay_.entries[static_cast<size_t>(entry)];
   if (!MayReadParams(of) || !indirection_.Enable(entry)) return;
-  for (const int32_t p : program_.params_of_call[of.index]) {
-    indirection_.TakeFrom(program_.params[static_cast<size_t>(p)].param);
+  for (const int32_t p : program_.params.of_call[of.index]) {
+    indirection_.TakeFrom(program_.params.patches[static_cast<size_t>(p)].param);
   }
   MakeAnewFor(nodes_[static_cast<size_t>(entry)], "the parameters of many nodes come by one copy from now on");
 }
@@ -583,9 +583,9 @@ void SlotGraphs::EnableIndirection(int32_t entry) {
 // Its arguments have not been kept.
 void SlotGraphs::DisableIndirection(int32_t entry) {
   const GraphNodeEntry& of = replay_.entries[static_cast<size_t>(entry)];
-  for (const int32_t p : program_.params_of_call[of.index]) {
-    const ParamPatch& patch = program_.params[static_cast<size_t>(p)];
-    const std::byte* const value = tables_.param_bytes.data() + program_.param_at[patch.param];
+  for (const int32_t p : program_.params.of_call[of.index]) {
+    const ParamPatch& patch = program_.params.patches[static_cast<size_t>(p)];
+    const std::byte* const value = tables_.param_bytes.data() + program_.params.at[patch.param];
     std::memcpy(tables_.args.data() + patch.at, value, patch.size);
     indirection_.GiveBack(patch.param);
   }

@@ -40,7 +40,7 @@ absl::StatusOr<size_t> BytesOf(const Model& model, int32_t index, bool input) {
 
 // The device its memory is on; -1: no node uses it.
 int HomeOf(const ExecutableCore& core, int32_t buffer) {
-  const int32_t instance = core.graph().program().bound[static_cast<size_t>(buffer)];
+  const int32_t instance = core.graph().program().buffers.bound[static_cast<size_t>(buffer)];
   return instance < 0 ? -1 : core.graph().plan().instances[static_cast<size_t>(instance)].device;
 }
 

@@ -140,7 +140,7 @@ absl::Status PipelineCore::AddLeg(detail::StageDecl decl, Stage& stage) {
   PENSTOCK_RETURN_IF_ERROR(CheckLeg(stage, leg));
   if (!leg.links.empty()) PENSTOCK_RETURN_IF_ERROR(MakeLinks(stage, leg));
   if (!stage.legs.empty()) stage.name += ", " + std::string(decl.name.view());
-  stage.keeps_slots = stage.keeps_slots || leg.set->first().graph().program().leased >= 0;
+  stage.keeps_slots = stage.keeps_slots || leg.set->first().graph().program().buffers.leased >= 0;
   stage.legs.push_back(std::move(leg));
   return absl::OkStatus();
 }

@@ -82,8 +82,8 @@ class Builder {
     FindHostWaits();
     FindWatched(p_.stream);
     FindWatched(p_.graphs);
-    p_.dynamic = !p_.dynamic_ranges.empty() || !p_.dynamic_grids.empty() ||
-                 std::find(p_.dynamic_buffer.begin(), p_.dynamic_buffer.end(), true) != p_.dynamic_buffer.end() ||
+    p_.dynamic = !p_.patches.dynamic_ranges.empty() || !p_.patches.dynamic_grids.empty() ||
+                 std::find(p_.buffers.dynamic.begin(), p_.buffers.dynamic.end(), true) != p_.buffers.dynamic.end() ||
                  std::any_of(p_.slices.begin(), p_.slices.end(), [](const SliceEntry& s) { return s.dynamic; });
     return std::move(p_);
   }
@@ -93,41 +93,41 @@ class Builder {
 
   void FindBuffers() {
     const size_t count = model_.buffers.size();
-    p_.staged.assign(count, -1);
-    p_.bound.assign(count, -1);
-    p_.written.assign(count, false);
-    p_.dynamic_buffer.resize(count);
-    p_.max_alignment_alias.assign(count, -1);
-    p_.param_instance.assign(model_.params.size(), -1);
+    p_.buffers.staged.assign(count, -1);
+    p_.buffers.bound.assign(count, -1);
+    p_.buffers.written.assign(count, false);
+    p_.buffers.dynamic.resize(count);
+    p_.buffers.max_alignment_alias.assign(count, -1);
+    p_.params.instance.assign(model_.params.size(), -1);
     for (size_t b = 0; b < count; ++b) FindBuffer(static_cast<int32_t>(b));
     for (size_t i = 0; i < plan_.instances.size(); ++i) {
       const graph::Instance& instance = plan_.instances[i];
       const auto b = static_cast<size_t>(instance.buffer);
-      if (instance.space == Space::kBound) p_.bound[b] = static_cast<int32_t>(i);
-      if (instance.stages) p_.staged[b] = static_cast<int32_t>(i);
+      if (instance.space == Space::kBound) p_.buffers.bound[b] = static_cast<int32_t>(i);
+      if (instance.stages) p_.buffers.staged[b] = static_cast<int32_t>(i);
       const int32_t param = model_.buffers[b].param;
       if (param >= 0 && instance.space == Space::kPinned) {
-        p_.param_instance[static_cast<size_t>(param)] = static_cast<int32_t>(i);
+        p_.params.instance[static_cast<size_t>(param)] = static_cast<int32_t>(i);
       }
     }
     for (size_t b = count; b > 0; --b) {
-      if (IsLeased(model_.buffers[b - 1])) p_.leased = static_cast<int32_t>(b) - 1;
+      if (IsLeased(model_.buffers[b - 1])) p_.buffers.leased = static_cast<int32_t>(b) - 1;
     }
     for (const NodeDecl& node : model_.nodes) {
       for (const AccessDecl& access : node.accesses) {
         if (access.mode == AccessMode::kRead) continue;
-        p_.written[static_cast<size_t>(bases_[static_cast<size_t>(access.buffer)])] = true;
+        p_.buffers.written[static_cast<size_t>(bases_[static_cast<size_t>(access.buffer)])] = true;
       }
     }
   }
 
   void FindBuffer(int32_t b) {
     const BufferDecl& decl = model_.buffers[static_cast<size_t>(b)];
-    const bool moves = decl.is_alias && (IsDynamic(decl.box) || p_.dynamic_buffer[static_cast<size_t>(decl.alias_of)]);
-    p_.dynamic_buffer[static_cast<size_t>(b)] = moves || IsDynamic(decl.extent);
+    const bool moves = decl.is_alias && (IsDynamic(decl.box) || p_.buffers.dynamic[static_cast<size_t>(decl.alias_of)]);
+    p_.buffers.dynamic[static_cast<size_t>(b)] = moves || IsDynamic(decl.extent);
     if (!decl.is_alias) return;
     const auto base = static_cast<size_t>(bases_[static_cast<size_t>(b)]);
-    int32_t& max_alignment_alias = p_.max_alignment_alias[base];
+    int32_t& max_alignment_alias = p_.buffers.max_alignment_alias[base];
     const BufferDecl& most = model_.buffers[max_alignment_alias < 0 ? base : static_cast<size_t>(max_alignment_alias)];
     if (decl.type.align > most.type.align) max_alignment_alias = b;
   }
@@ -183,14 +183,14 @@ class Builder {
     const bool moves = IsDynamicBox(copy.src_box) || IsDynamicBox(copy.dst_box);
     copy.varies = Varies(copy.src) || Varies(copy.dst) || moves;
     copy.may_have_rows = MayHaveRows(copy.src_box) || MayHaveRows(copy.dst_box);
-    if (copy.varies) p_.bound_copies.push_back(static_cast<int32_t>(p_.copies.size()));
+    if (copy.varies) p_.patches.bound_copies.push_back(static_cast<int32_t>(p_.copies.size()));
     p_.copies.push_back(copy);
   }
 
   void AddFill(int32_t n) {
     const PlanNode& node = plan_.nodes[static_cast<size_t>(n)];
     const int32_t box = AddBox(node.decl, 0, false), instance = node.uses[0].instance;
-    if (Varies(instance)) p_.bound_fills.push_back(static_cast<int32_t>(p_.fills.size()));
+    if (Varies(instance)) p_.patches.bound_fills.push_back(static_cast<int32_t>(p_.fills.size()));
     p_.fills.push_back({n, instance, box, IsDynamicBox(box), Varies(instance) || IsDynamicBox(box)});
   }
 
@@ -231,12 +231,12 @@ class Builder {
     const auto buffer = static_cast<size_t>(access.buffer);
     const BufferDecl& of = model_.buffers[buffer];
     if (access.box.whole() && !of.is_alias && !(span && of.pitch > 0)) return access.buffer;
-    p_.slices.push_back({decl, index, span, p_.dynamic_buffer[buffer] || IsDynamic(access.box)});
+    p_.slices.push_back({decl, index, span, p_.buffers.dynamic[buffer] || IsDynamic(access.box)});
     return static_cast<int32_t>(model_.buffers.size() + p_.slices.size()) - 1;
   }
   bool IsSlice(int32_t box) const { return box >= static_cast<int32_t>(model_.buffers.size()); }
   bool IsDynamicBox(int32_t box) const {
-    if (!IsSlice(box)) return p_.dynamic_buffer[static_cast<size_t>(box)];
+    if (!IsSlice(box)) return p_.buffers.dynamic[static_cast<size_t>(box)];
     return p_.slices[static_cast<size_t>(box) - model_.buffers.size()].dynamic;
   }
 
@@ -262,27 +262,27 @@ class Builder {
   void AddCall(int32_t n) {
     const PlanNode& node = plan_.nodes[static_cast<size_t>(n)];
     const NodeDecl& decl = model_.nodes[static_cast<size_t>(node.decl)];
-    CallEntry call{.node = n, .decl = node.decl, .block = 0, .argv = static_cast<uint32_t>(p_.argv_image.size())};
+    CallEntry call{.node = n, .decl = node.decl, .block = 0, .argv = static_cast<uint32_t>(p_.args.argv.size())};
     call.align = AlignOf(decl);
-    p_.arg_align = std::max(p_.arg_align, call.align);
-    p_.arg_image.resize((p_.arg_image.size() + call.align - 1) / call.align * call.align);
-    call.block = static_cast<uint32_t>(p_.arg_image.size());
-    call.pointers = static_cast<uint32_t>(p_.pointer_offsets.size());
+    p_.args.align = std::max(p_.args.align, call.align);
+    p_.args.image.resize((p_.args.image.size() + call.align - 1) / call.align * call.align);
+    call.block = static_cast<uint32_t>(p_.args.image.size());
+    call.pointers = static_cast<uint32_t>(p_.args.pointer_offsets.size());
     call.kernel = kernels_[static_cast<size_t>(n)].by_value;
     if (graphs_ != nullptr) {
       call.kernel_by_ref = kernels_[static_cast<size_t>(n)].by_ref;
       call.range_by_ref = decl.code.range_by_ref;
     }
-    p_.arg_image.insert(p_.arg_image.end(), decl.arg_block.begin(), decl.arg_block.end());
+    p_.args.image.insert(p_.args.image.end(), decl.arg_block.begin(), decl.arg_block.end());
     for (const ArgDecl& arg : decl.args) AddArg(call, node, decl, arg);
-    call.pointer_count = static_cast<uint32_t>(p_.pointer_offsets.size()) - call.pointers;
+    call.pointer_count = static_cast<uint32_t>(p_.args.pointer_offsets.size()) - call.pointers;
     for (const ArgDecl& arg : decl.args) {
-      if (call.range_by_ref != nullptr && arg.ref != 0) p_.pointer_offsets.push_back(arg.ref);
+      if (call.range_by_ref != nullptr && arg.ref != 0) p_.args.pointer_offsets.push_back(arg.ref);
     }
-    call.ref_count = static_cast<uint32_t>(p_.pointer_offsets.size()) - call.pointers - call.pointer_count;
+    call.ref_count = static_cast<uint32_t>(p_.args.pointer_offsets.size()) - call.pointers - call.pointer_count;
     if (decl.kind == NodeKind::kKernel && HasDynamicGrid(decl.shape)) {
       call.dynamic_range = true;
-      p_.dynamic_grids.push_back(static_cast<int32_t>(p_.calls.size()));
+      p_.patches.dynamic_grids.push_back(static_cast<int32_t>(p_.calls.size()));
     }
     // Where launches decide the callable (graph_cache.h), there is none yet to be captured.
     const bool captured_later = decl.kind == NodeKind::kLaunch && decl.code.callable == nullptr;
@@ -303,26 +303,28 @@ class Builder {
   void AddArg(CallEntry& call, const PlanNode& node, const NodeDecl& decl, const ArgDecl& arg) {
     const uint32_t at = call.block + arg.offset;
     if (call.range_by_ref != nullptr && arg.ref != 0) {
-      const auto argv = static_cast<uint32_t>(p_.argv_image.size());
-      p_.refs.push_back({static_cast<uint32_t>(arg.index), call.block + arg.ref, argv});
+      const auto argv = static_cast<uint32_t>(p_.args.argv.size());
+      p_.params.refs.push_back({static_cast<uint32_t>(arg.index), call.block + arg.ref, argv});
     }
-    p_.argv_image.push_back(at);
+    p_.args.argv.push_back(at);
     switch (arg.form) {
       case ArgDecl::Form::kValue: break;
       case ArgDecl::Form::kParam:
-        p_.params.push_back({static_cast<uint32_t>(arg.index), at, arg.size, static_cast<int32_t>(p_.calls.size())});
+        p_.params.patches.push_back(
+            {static_cast<uint32_t>(arg.index), at, arg.size, static_cast<int32_t>(p_.calls.size())});
         call.varies = true;
         break;
       case ArgDecl::Form::kPointer:
       case ArgDecl::Form::kView:
       case ArgDecl::Form::kSpan:
         AddAccess(call, node, decl, arg, at);
-        p_.pointer_offsets.push_back(arg.offset);
+        p_.args.pointer_offsets.push_back(arg.offset);
         break;
       case ArgDecl::Form::kRange: {
         const bool dynamic = IsDynamic(decl.extent);
         call.dynamic_range = dynamic;
-        (dynamic ? p_.dynamic_ranges : p_.fixed_ranges).push_back({static_cast<int32_t>(p_.calls.size()), at});
+        (dynamic ? p_.patches.dynamic_ranges : p_.patches.fixed_ranges)
+            .push_back({static_cast<int32_t>(p_.calls.size()), at});
         break;
       }
     }
@@ -333,11 +335,11 @@ class Builder {
     const AccessDecl& access = decl.accesses[static_cast<size_t>(arg.index)];
     const int32_t box = AddBox(node.decl, arg.index, arg.form == ArgDecl::Form::kSpan);
     const bool dynamic = IsDynamicBox(box), moves = dynamic && IsSlice(box);
-    (Varies(instance) || moves ? p_.bound_pointers : p_.fixed_pointers).push_back({instance, box, at});
+    (Varies(instance) || moves ? p_.patches.bound_pointers : p_.patches.fixed_pointers).push_back({instance, box, at});
     call.varies = call.varies || Varies(instance) || dynamic;
     if (arg.form == ArgDecl::Form::kPointer) return;
     const uint32_t element_bytes = model_.buffers[static_cast<size_t>(access.buffer)].type.size;
-    (dynamic ? p_.dynamic_shapes : p_.fixed_shapes).push_back({box, element_bytes, at + kViewShape});
+    (dynamic ? p_.patches.dynamic_shapes : p_.patches.fixed_shapes).push_back({box, element_bytes, at + kViewShape});
   }
   static bool HasDynamicGrid(const KernelShape& shape) {
     if (shape.per_thread) return !shape.threads.is_constant();
@@ -345,24 +347,24 @@ class Builder {
   }
 
   void SortParams() {
-    std::sort(p_.params.begin(), p_.params.end(), [](const ParamPatch& a, const ParamPatch& b) {
+    std::sort(p_.params.patches.begin(), p_.params.patches.end(), [](const ParamPatch& a, const ParamPatch& b) {
       return a.param != b.param ? a.param < b.param : a.at < b.at;
     });
-    p_.params_begin.assign(model_.params.size() + 1, 0);
-    for (const ParamPatch& patch : p_.params) ++p_.params_begin[patch.param + 1];
-    std::partial_sum(p_.params_begin.begin(), p_.params_begin.end(), p_.params_begin.begin());
+    p_.params.begin.assign(model_.params.size() + 1, 0);
+    for (const ParamPatch& patch : p_.params.patches) ++p_.params.begin[patch.param + 1];
+    std::partial_sum(p_.params.begin.begin(), p_.params.begin.end(), p_.params.begin.begin());
     std::vector<std::vector<int32_t>> of_call(p_.calls.size());
-    for (size_t i = 0; i < p_.params.size(); ++i) {
-      of_call[static_cast<size_t>(p_.params[i].call)].push_back(static_cast<int32_t>(i));
+    for (size_t i = 0; i < p_.params.patches.size(); ++i) {
+      of_call[static_cast<size_t>(p_.params.patches[i].call)].push_back(static_cast<int32_t>(i));
     }
     for (const std::vector<int32_t>& patches : of_call) {
-      for (const int32_t i : patches) p_.params_of_call.Add(i);
-      p_.params_of_call.Close();
+      for (const int32_t i : patches) p_.params.of_call.Add(i);
+      p_.params.of_call.Close();
     }
   }
 
   void FindShaping() {
-    p_.shaping.resize(model_.params.size());
+    p_.params.shaping.resize(model_.params.size());
     for (const BufferDecl& buffer : model_.buffers) Shapes(buffer.extent), Shapes(buffer.box);
     for (const NodeDecl& node : model_.nodes) {
       Shapes(node.extent);
@@ -372,7 +374,7 @@ class Builder {
     }
   }
   void Shapes(const Dim& dim) {
-    if (!dim.is_constant()) p_.shaping[static_cast<size_t>(dim.param)] = true;
+    if (!dim.is_constant()) p_.params.shaping[static_cast<size_t>(dim.param)] = true;
   }
   void Shapes(const Extent& extent) {
     for (int i = 0; i < extent.rank; ++i) Shapes(extent.dims[static_cast<size_t>(i)]);
@@ -383,9 +385,9 @@ class Builder {
 
   void PlaceParams() {
     for (const ParamDecl& param : model_.params) {
-      p_.param_bytes = (p_.param_bytes + param.type.align - 1) / param.type.align * param.type.align;
-      p_.param_at.push_back(p_.param_bytes);
-      p_.param_bytes += param.type.size;
+      p_.params.bytes = (p_.params.bytes + param.type.align - 1) / param.type.align * param.type.align;
+      p_.params.at.push_back(p_.params.bytes);
+      p_.params.bytes += param.type.size;
     }
   }
 

@@ -49,7 +49,7 @@ struct CallEntry {
   int32_t node, decl;
   uint32_t block, argv;
   uint32_t align = 16;  // of the block
-  // In Program::pointer_offsets, relative to the block; those of `refs` lie behind.
+  // In ArgumentImage::pointer_offsets, relative to the block; those of `refs` lie behind.
   uint32_t pointers = 0, pointer_count = 0, ref_count = 0;
   driver::KernelCode kernel{};
   // The same for parameters by reference, where there are graphs; `range_by_ref` null says that there is none.
@@ -158,11 +158,52 @@ struct GraphProgram {
   int32_t graphs() const { return static_cast<int32_t>(begin.size()) - 1; }
 };
 
+// The argument bytes of a fresh slot, and where the argv of each call points into them.
+struct ArgumentImage {
+  std::vector<std::byte> image;
+  uint32_t align = 1;  // what the strictest argument block asks for
+  std::vector<uint32_t> argv;  // argv entries as offsets into `image`
+  std::vector<uint32_t> pointer_offsets;  // of all calls (CallEntry::pointers)
+};
+
+// The parameters of the graph: which bytes hold them, and who depends on them.
+struct ParamTables {
+  std::vector<ParamPatch> patches;  // whenever the parameter has another value; by parameter
+  std::vector<uint32_t> begin;  // of each parameter and one more: its first patch
+  graph::CsrRows of_call;  // of each call: entries of `patches`
+  std::vector<uint32_t> at;  // of each parameter: where SlotTables::param_bytes has it
+  uint32_t bytes = 0;  // of all of them
+  std::vector<int32_t> instance;  // of each parameter: the pinned one that nodes have it from (OnDevice), or -1
+  std::vector<RefPatch> refs;
+  std::vector<bool> shaping;  // some extent, slice or grid depends on it
+};
+
+// What a launch writes into a slot besides parameters: the fixed ones once for each slot, the bound ones whenever
+// memory is bound, the dynamic ones whenever a parameter that shapes something differs.
+struct SlotPatches {
+  std::vector<PointerPatch> fixed_pointers, bound_pointers;
+  std::vector<ShapePatch> fixed_shapes, dynamic_shapes;
+  std::vector<RangePatch> fixed_ranges, dynamic_ranges;
+  std::vector<int32_t> dynamic_grids;  // calls of Kernel nodes
+  std::vector<int32_t> bound_copies;  // copies with a bound side, or with boxes that depend on parameters
+  std::vector<int32_t> bound_fills;  // fills of bound memory
+};
+
+// By buffer of the model.
+struct BufferTables {
+  std::vector<bool> dynamic;  // its extent, or where an alias lies, depends on a parameter
+  std::vector<int32_t> staged;  // its staging instance, or -1
+  std::vector<int32_t> bound;  // its bound instance, or -1
+  std::vector<bool> written;  // some node writes it
+  std::vector<int32_t> max_alignment_alias;  // its alias of the type with the largest alignment, or -1
+  int32_t leased = -1;  // a buffer that lives in the slot, of those declared kSlot; -1: there are none
+};
+
 struct Program {
   Schedule stream;  // commands are parallel to Plan::commands
   Schedule graphs;  // without commands where there are none
   GraphProgram replay;
-  std::vector<bool> marked_lanes;  // lanes with marks (ExecCommand::FlowControl)
+  std::vector<bool> marked_lanes;  // lanes with watermarks (ExecCommand::FlowControl)
   std::vector<CopyEntry> copies;
   std::vector<BatchEntry> batches;
   std::vector<FillEntry> fills;
@@ -170,37 +211,13 @@ struct Program {
   std::vector<HostEntry> hosts;  // parallel to Plan::host_steps
   HostWaits host_waits;
   std::vector<HostcallEntry> hostcalls;
-  std::vector<uint32_t> pointer_offsets;
-  std::vector<std::byte> arg_image;  // the argument bytes of a fresh slot
-  uint32_t arg_align = 1;  // what the strictest argument block asks for
-  std::vector<uint32_t> argv_image;  // argv entries as offsets into the argument bytes
-  std::vector<RefPatch> refs;
-
-  std::vector<ParamPatch> params;  // whenever the parameter has another value; by parameter
-  std::vector<uint32_t> params_begin;  // of each parameter and one more: its first patch
-  graph::CsrRows params_of_call;  // of each call: entries of `params`
-  std::vector<uint32_t> param_at;  // of each parameter: where SlotTables::param_bytes has it
-  uint32_t param_bytes = 0;
-  std::vector<int32_t> param_instance;  // of each parameter: the pinned one that nodes have it from (OnDevice), or -1
-  std::vector<PointerPatch> fixed_pointers;  // once a slot
-  std::vector<PointerPatch> bound_pointers;  // whenever memory is bound
-  std::vector<int32_t> bound_copies;  // copies with a bound side, or with boxes that depend on parameters
-  std::vector<int32_t> bound_fills;  // fills of bound memory
-  int32_t staged_copies = 0;  // hosts that go through the ring
-  std::vector<ShapePatch> fixed_shapes, dynamic_shapes;
-  std::vector<RangePatch> fixed_ranges, dynamic_ranges;
-  std::vector<int32_t> dynamic_grids;  // calls of Kernel nodes whose grid depends on parameters
-
   std::vector<SliceEntry> slices;
-
+  int32_t staged_copies = 0;  // `hosts` that go through the ring
+  ArgumentImage args;
+  ParamTables params;
+  SlotPatches patches;
+  BufferTables buffers;
   bool dynamic = false;  // some extent, slice or grid depends on a parameter
-  std::vector<bool> shaping;  // the parameters that one depends on
-  std::vector<bool> dynamic_buffer;  // extent, or where an alias lies, depends on a parameter
-  std::vector<int32_t> staged;  // buffer -> its staging instance, or -1
-  std::vector<int32_t> bound;  // buffer -> its bound instance, or -1
-  int32_t leased = -1;  // a buffer that lives in the slot, of those declared kSlot; -1: there are none
-  std::vector<bool> written;  // buffers some node writes
-  std::vector<int32_t> max_alignment_alias;  // buffer -> its alias of the type that asks for most alignment, or -1
 };
 
 // The loaded kernels of a node, where it has any.

@@ -109,7 +109,7 @@ absl::Status DescribeAbandoned(const RunSlot& slot, const absl::Status& why) {
                      "; it is abandoned and its slot comes back when the work ends";
   std::string bound;
   for (size_t b = 0; b < slot.graph().model().buffers.size(); ++b) {
-    const int32_t instance = slot.graph().program().bound[b];
+    const int32_t instance = slot.graph().program().buffers.bound[b];
     const bool kept = b < slot.bound.keep_alive.size() && slot.bound.keep_alive[b] != nullptr;
     if (instance < 0 || kept) continue;
     bound += bound.empty() ? "'" : ", '";

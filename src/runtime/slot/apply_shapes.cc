@@ -82,8 +82,8 @@ void WriteFills(const Program& program, bool dynamic, SlotTables& tables) {
 
 absl::Status ApplyFixedShapes(const Model& model, const graph::Plan& plan, const Program& program, SlotTables& tables) {
   PENSTOCK_RETURN_IF_ERROR(SetBoxes(model, program, false, tables));
-  WriteViews(program.fixed_shapes, tables);
-  WriteRanges(model, program, program.fixed_ranges, tables);
+  WriteViews(program.patches.fixed_shapes, tables);
+  WriteRanges(model, program, program.patches.fixed_ranges, tables);
   WriteFills(program, false, tables);
   SetCopyShapes(program, tables);
   for (size_t i = 0; i < program.calls.size(); ++i) {
@@ -98,11 +98,11 @@ absl::Status ApplyFixedShapes(const Model& model, const graph::Plan& plan, const
 
 absl::Status ApplyDynamicShapes(const Model& model, const Program& program, SlotTables& tables) {
   PENSTOCK_RETURN_IF_ERROR(SetBoxes(model, program, true, tables));
-  WriteViews(program.dynamic_shapes, tables);
-  WriteRanges(model, program, program.dynamic_ranges, tables);
+  WriteViews(program.patches.dynamic_shapes, tables);
+  WriteRanges(model, program, program.patches.dynamic_ranges, tables);
   WriteFills(program, true, tables);
   SetCopyShapes(program, tables);
-  for (const int32_t c : program.dynamic_grids) {
+  for (const int32_t c : program.patches.dynamic_grids) {
     const NodeDecl& decl = model.nodes[static_cast<size_t>(program.calls[static_cast<size_t>(c)].decl)];
     SetGrid(tables.kernels[static_cast<size_t>(c)], decl.shape, tables.param_values);
   }

@@ -101,7 +101,7 @@ BoxInRun BoxOf(const Model& model, const AccessDecl& access, const SlotTables& t
 absl::Status SetBoxes(const Model& model, const Program& program, bool dynamic, SlotTables& tables) {
   const size_t buffers = model.buffers.size();
   for (size_t b = 0; b < buffers; ++b) {
-    if (program.dynamic_buffer[b] != dynamic) continue;
+    if (program.buffers.dynamic[b] != dynamic) continue;
     const BufferDecl& decl = model.buffers[b];
     if (!decl.is_alias) {
       tables.boxes[b] = WholeOf(decl, tables.param_values);

@@ -86,7 +86,7 @@ void PatchCopies(const Program& program, SlotTables& tables) {
   const auto pinned = [&](const CopyEntry& c) {
     return c.bound < 0 || tables.bound_pinned[static_cast<size_t>(c.bound)];
   };
-  for (const int32_t c : program.bound_copies) {
+  for (const int32_t c : program.patches.bound_copies) {
     const CopyEntry& entry = program.copies[static_cast<size_t>(c)];
     SetAddresses(entry, tables, tables.copies[static_cast<size_t>(c)]);
     tables.copies_off[static_cast<size_t>(c)] = !pinned(entry);

@@ -115,8 +115,8 @@ void Slot::MakeTicket() {
 
 // Those that a device copies lie in pinned memory.
 absl::Status Slot::MakeParams() {
-  const size_t bytes = graph().program().param_bytes;
-  if (graph().program().refs.empty()) {
+  const size_t bytes = graph().program().params.bytes;
+  if (graph().program().params.refs.empty()) {
     own_params_.resize(bytes);
     tables.param_bytes = own_params_;
     return absl::OkStatus();
@@ -153,7 +153,7 @@ void Slot::MakeKernels() {
     op.args = tables.args.data() + call.block;
     op.args_align = call.align;
     op.args_size = static_cast<uint32_t>(decl.arg_block.size());
-    op.pointer_offsets = program.pointer_offsets.data() + call.pointers;
+    op.pointer_offsets = program.args.pointer_offsets.data() + call.pointers;
     op.pointer_count = call.pointer_count;
     op.range = decl.code.range;
     op.call = decl.code.call_fallback;
@@ -171,8 +171,8 @@ absl::Status Slot::MakeTables() {
   const graph::Plan& plan = graph().plan();
   const Model& model = graph().model();
   PENSTOCK_RETURN_IF_ERROR(MakeParams());
-  tables.args = base::AlignedBytes(program.arg_image, program.arg_align);
-  for (const uint32_t at : program.argv_image) tables.argv.push_back(tables.args.data() + at);
+  tables.args = base::AlignedBytes(program.args.image, program.args.align);
+  for (const uint32_t at : program.args.argv) tables.argv.push_back(tables.args.data() + at);
   tables.boxes.resize(model.buffers.size() + program.slices.size());
   tables.param_values.resize(model.params.size());
   tables.bound_pinned.resize(model.buffers.size());
@@ -185,7 +185,7 @@ absl::Status Slot::MakeTables() {
   MakeFills();
   MakeKernels();
   PENSTOCK_RETURN_IF_ERROR(ApplyFixedShapes(model, plan, program, tables));
-  tables.PatchPointers(program.fixed_pointers);
+  tables.PatchPointers(program.patches.fixed_pointers);
   return absl::OkStatus();
 }
 

@@ -32,7 +32,7 @@ struct SlotTables {
   std::vector<void*> staging;  // what `pointers` held when the slot was made
   std::vector<BoxInRun> boxes;  // a buffer each, then a Program::slices each
   std::vector<int64_t> param_values;  // of integers only, for extents
-  // Of all parameters, as `args` has them where params_known; in pinned memory where Program::refs are.
+  // Of all parameters, as `args` has them where params_known; in pinned memory where ParamTables::refs are.
   std::span<std::byte> param_bytes;
   bool params_known = false;
   base::AlignedBytes args;

@@ -34,7 +34,7 @@ Runtime::~Runtime() {
 
 const std::vector<Device>& Runtime::devices() const& {
   static const auto& none = *new std::vector<Device>;
-  return core_ == nullptr ? none : core_->public_devices();
+  return core_ == nullptr ? none : core_->device_set().public_devices();
 }
 
 absl::StatusOr<Executable> Runtime::Compile(const Graph& graph, const CompileOptions& options) {
@@ -61,7 +61,7 @@ absl::Status CheckSize(const char* what, int64_t elements, size_t element_size) 
 struct HostBlock {
   ~HostBlock() {
     block = memory::PinnedBlock();
-    if (left) core->LeftBlockReturned();
+    if (left) core->memory().LeftBlockReturned();
   }
   std::shared_ptr<runtime::RuntimeCore> core;
   memory::PinnedBlock block;
@@ -72,7 +72,7 @@ struct HostBlock {
 struct HostBlockOwner {
   ~HostBlockOwner() {
     host->left = true;
-    host->core->BlockLeft();
+    host->core->memory().BlockLeft();
   }
   std::shared_ptr<HostBlock> host;
 };
@@ -83,7 +83,9 @@ absl::StatusOr<Runtime::HostMemory> Runtime::AllocateHost(int64_t elements, size
   if (core_ == nullptr) return runtime::RuntimeCore::None();
   PENSTOCK_RETURN_IF_ERROR(CheckSize("MakeHostBuffer", elements, element_size));
   PENSTOCK_RETURN_IF_ERROR(core_->CheckOpen());
-  PENSTOCK_ASSIGN_OR_RETURN(auto memory, core_->AllocateHost(static_cast<size_t>(elements) * element_size, deadline));
+  auto allocated = core_->memory().AllocateHost(static_cast<size_t>(elements) * element_size, deadline);
+  core_->NoteFault(allocated.status());
+  PENSTOCK_ASSIGN_OR_RETURN(auto memory, std::move(allocated));
   const std::shared_ptr<HostBlock> host(new HostBlock{core_, std::move(memory)}, base::DeleteUnlessForked());
   void* const data = host->block.data();
   return HostMemory{std::shared_ptr<void>(host, data),
@@ -104,7 +106,9 @@ absl::StatusOr<std::shared_ptr<void>> Runtime::AllocateDevice(int64_t elements, 
   return base::Prefixed("MakeDeviceBuffer on " + all[static_cast<size_t>(device)].info.name, block.status());
 }
 
-PinnedGauges Runtime::pinned_memory() const { return core_ == nullptr ? PinnedGauges() : core_->pinned_gauges(); }
+PinnedGauges Runtime::pinned_memory() const {
+  return core_ == nullptr ? PinnedGauges() : core_->device_set().pinned_gauges();
+}
 
 absl::Status Runtime::Shutdown(Deadline deadline) {
   if (core_ == nullptr) return runtime::RuntimeCore::None();

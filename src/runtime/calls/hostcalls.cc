@@ -47,11 +47,11 @@ Hostcalls::Hostcalls(const CompiledGraph& graph, RuntimeCore& runtime, Slot& slo
 void Hostcalls::BeginRun(int64_t serial) {
   serial_ = serial;
   for (size_t i = 0; i < states_.size(); ++i) states_[i].number = Load(questions_[i].asked);
-  runtime_.poller().Watch(this);
+  runtime_.hostcalls().poller().Watch(this);
 }
 
 void Hostcalls::EndRun() {
-  runtime_.poller().Forget(this);
+  runtime_.hostcalls().poller().Forget(this);
   ReportUnanswered();
 }
 
@@ -83,7 +83,7 @@ void Hostcalls::Beat(const host::HostcallPoller::Sign& sign) {
       continue;
     }
     state.waited += sign.counted;
-    if (state.waited > runtime_.hostcall_patience()) GiveUp(i, sign);
+    if (state.waited > runtime_.hostcalls().patience()) GiveUp(i, sign);
   }
 }
 
@@ -99,7 +99,7 @@ void Hostcalls::GiveUp(size_t ask, const host::HostcallPoller::Sign& sign) {
 }
 
 std::string Hostcalls::WhyNoSign(size_t ask, const host::HostcallPoller::Sign& sign) const {
-  const std::string time = Ms(runtime_.hostcall_patience());
+  const std::string time = Ms(runtime_.hostcalls().patience());
   const std::string what_to_do = "an Inline node takes 100 us at most, so make ";
   if (sign.looking_at == this && inline_call_.load(std::memory_order_relaxed) == static_cast<int32_t>(ask)) {
     return "its callable has kept the thread that answers devices for " + time +

@@ -70,11 +70,11 @@ absl::Status CheckShape(const KernelShape& shape, const driver::KernelCode& code
 }  // namespace
 
 HostcallReservation::~HostcallReservation() {
-  if (runtime_ != nullptr) runtime_->ReleaseHostcalls(counts_);
+  if (runtime_ != nullptr) runtime_->hostcalls().Release(counts_);
 }
 
 bool HostcallReservation::Reserve(const std::shared_ptr<RuntimeCore>& runtime, std::vector<int> counts) {
-  if (!runtime->ReserveHostcalls(counts)) return false;
+  if (!runtime->hostcalls().Reserve(counts)) return false;
   runtime_ = runtime;
   counts_ = std::move(counts);
   return true;
@@ -128,7 +128,7 @@ graph::PlanOptions Compiler::PlanOptionsOf(Mode wanted) {
   for (const driver::DeviceRef& d : runtime().devices()) {
     plan_options.devices.push_back(
         {d.info.name, d.info.kind == driver::DeviceKind::kCuda, d.driver_index, d.info.memory_bytes});
-    const std::string why = runtime().HostcallsUnavailableReason(d.info);
+    const std::string why = HostcallService::UnavailableReason(d.info);
     plan_options.devices.back().hostcalls = why.empty();
     plan_options.devices.back().limits = d.info.limits;
     if (!why.empty() && AnyHostcall(model())) {
@@ -139,9 +139,9 @@ graph::PlanOptions Compiler::PlanOptionsOf(Mode wanted) {
   plan_options.max_lanes = options_.max_lanes;
   plan_options.slots = options_.slots;
   plan_options.device_bytes = options_.device_bytes;
-  plan_options.ring_from_bytes = runtime().staging_from_bytes();
+  plan_options.ring_from_bytes = runtime().staging().from_bytes();
   if (runtime().synchronous()) plan_options.batch_from = INT32_MAX;  // each node is waited for
-  plan_options.pinned_bytes = runtime().pinned_budget();
+  plan_options.pinned_bytes = runtime().device_set().pinned_budget();
   plan_options.runtime = &runtime();
   plan_options.events_once = MayBePartitioned(wanted);
   return plan_options;
@@ -149,7 +149,7 @@ graph::PlanOptions Compiler::PlanOptionsOf(Mode wanted) {
 
 // Whether submission threads may help with runs that are submitted on streams.
 bool Compiler::MayBePartitioned(Mode mode) const {
-  const std::vector<int>& counts = runtime().submission_thread_counts();
+  const std::vector<int>& counts = runtime().submission().counts();
   return mode != Mode::kGraph && !runtime().synchronous() &&
          std::any_of(counts.begin(), counts.end(), [](int count) { return count > 0; });
 }
@@ -196,7 +196,7 @@ absl::StatusOr<std::vector<LoadedKernel>> Compiler::LoadKernels() {
     const PlanNode& node = plan().nodes[n];
     if (node.kind == PlanKind::kHostcall) {
       const driver::DeviceRef& asker = context_.graph.device(node.device);
-      PENSTOCK_RETURN_IF_ERROR(runtime().StartPoller());
+      PENSTOCK_RETURN_IF_ERROR(runtime().hostcalls().StartPoller());
       PENSTOCK_ASSIGN_OR_RETURN(kernels[n].ask, asker.driver->LoadHostcall(asker.local));
     }
     if (node.kind != PlanKind::kParallelFor && node.kind != PlanKind::kKernel) continue;
@@ -229,7 +229,7 @@ absl::StatusOr<bool> Compiler::MakeProgram(const std::vector<LoadedKernel>& kern
   context_.graph.SetProgram(
       BuildProgram(model(), plan(), kernels, cuda, graphs ? &*graphs : nullptr, modes_.mode() != Mode::kGraph,
                    context_.graph.trace() != nullptr,
-                   MayBePartitioned(modes_.mode()) ? runtime().submission_thread_counts() : std::vector<int>()));
+                   MayBePartitioned(modes_.mode()) ? runtime().submission().counts() : std::vector<int>()));
   PENSTOCK_RETURN_IF_ERROR(MakeSlots());
   return MakeGraphs();
 }
@@ -237,7 +237,7 @@ absl::StatusOr<bool> Compiler::MakeProgram(const std::vector<LoadedKernel>& kern
 absl::Status Compiler::FindStaging(const driver::DeviceRef& device) {
   if (program().staged_copies == 0) return absl::OkStatus();
   const absl::Status found = runtime().WithMemory([&]() -> absl::Status {
-    PENSTOCK_ASSIGN_OR_RETURN(context_.staging, runtime().Staging(device));
+    PENSTOCK_ASSIGN_OR_RETURN(context_.staging, runtime().staging().For(device));
     return absl::OkStatus();
   });
   return found.ok() ? found : base::Prefixed(graph::Prefix(model()) + ": the threads and memory to stage with", found);
@@ -249,8 +249,8 @@ absl::Status Compiler::MakeSlots() {
   const Slot::Options options{.graph = context_.graph,
                               .runtime = runtime(),
                               .owner = owner_,
-                              .pinned = runtime().pinned(first.driver_index),
-                              .pinned_node = runtime().NodeOf(first.info)};
+                              .pinned = runtime().device_set().pinned(first.driver_index),
+                              .pinned_node = runtime().device_set().NodeOf(first.info)};
   for (int i = 0; i < options_.slots; ++i) {
     absl::StatusOr<std::unique_ptr<RunSlot>> slot = absl::UnknownError("");
     (void)runtime().WithMemory([&] { return (slot = RunSlot::Create(options, context_.submitter, i)).status(); });

@@ -41,7 +41,7 @@ ExecutableCore::ExecutableCore(std::shared_ptr<RuntimeCore> runtime, const Model
 
 ExecutableCore::~ExecutableCore() {
   pool_.Clear();
-  if (handles_gone_.load()) context_.runtime->ReleaseEnds();
+  if (handles_gone_.load()) context_.runtime->memory().ReleaseEnds();
 }
 
 absl::StatusOr<std::shared_ptr<ExecutableCore>> ExecutableCore::Create(std::shared_ptr<RuntimeCore> runtime,
@@ -62,7 +62,7 @@ absl::StatusOr<std::shared_ptr<ExecutableCore>> ExecutableCore::Create(std::shar
 std::shared_ptr<ExecutableCore> ExecutableCore::HandleOn(std::shared_ptr<ExecutableCore> core) {
   ExecutableCore* const raw = core.get();
   return {raw, [core = std::move(core)](ExecutableCore* last) {
-            last->runtime().ReleaseBegins();
+            last->runtime().memory().ReleaseBegins();
             last->handles_gone_.store(true);
           }};
 }

@@ -46,7 +46,7 @@ void PipelineCore::FindSubmissionThreads() {
     for (const int s : stage.stations) {
       const Station& station = *stations_[static_cast<size_t>(s)];
       if (feeds_[static_cast<size_t>(station.feed)] != feed) continue;
-      feed->help.submission_threads = runtime_->SubmissionThreads(station.device);
+      feed->help.submission_threads = runtime_->submission().Of(station.device);
       break;
     }
   }

@@ -25,7 +25,7 @@ ParallelSubmission::ParallelSubmission(const Submitter& submitter, RuntimeCore& 
                                        const LanePartition& split)
     : submitter_(submitter), slot_(slot), board_(split) {
   for (const LanePartition::Group& of : split.groups) {
-    host::SubmissionThreads* const submission_threads = runtime.SubmissionThreads(of.device);
+    host::SubmissionThreads* const submission_threads = runtime.submission().Of(of.device);
     if (submission_threads == nullptr) continue;
     Group& group = groups_.emplace_back();
     group.of = this;

@@ -8,7 +8,7 @@
 #include "src/base/catch_all.h"
 #include "src/base/status.h"
 #include "src/base/user_code.h"
-#include "src/runtime/calls/host_call.h"
+#include "src/runtime/run/run_events.h"
 #include "src/runtime/run/run_report.h"
 
 namespace penstock::runtime {
@@ -36,11 +36,6 @@ void RunPostedCallback(void* context, int64_t) {
   CallBack(posted->callback, posted->status, *posted->runtime);
 }
 
-// Of the nodes that wait for a worker: so many may be found running elsewhere before a look ends. Runs of one
-// executable begin their nodes in one order, and no more of them run at once than there are workers; so what lies
-// behind is still to run there too.
-constexpr int kMostRefused = 128;
-
 }  // namespace
 
 RunCore::RunCore(std::shared_ptr<RunOwner> owner, const RunContext& context, RunSlot* slot, Deadline deadline)
@@ -52,7 +47,8 @@ RunCore::RunCore(std::shared_ptr<RunOwner> owner, const RunContext& context, Run
       workers_(runtime_->GroupOf(context.graph.home())),
       open_slot_(slot),
       owner_(std::move(owner)),
-      slot_(slot) {}
+      slot_(slot),
+      host_steps_(context, *slot, *this, workers_) {}
 
 void RunCore::Unref() {
   if (life_.Unref()) delete this;
@@ -82,25 +78,18 @@ void RunCore::WatchInBackground() {
   if (life_.BeginWatch()) runtime_->Watch(this);
 }
 
+bool RunCore::AllSubmitted() const {
+  return slot_->progress.next_segment == static_cast<int32_t>(slot_->schedule->segments.size());
+}
+
+// Submitting until all segments are submitted or the run has failed, then draining. Host steps start in both.
 void RunCore::Step() {
-  if (slot_ == nullptr) return;
+  if (slot_ == nullptr) return;  // drained
   if (runtime_->failed() && !slot_->fault.failed()) slot_->fault.Fail(-1, runtime_->Fault());
   SubmitSegments();
-  const bool all_submitted = slot_->progress.next_segment == static_cast<int32_t>(slot_->schedule->segments.size());
-  // Somebody must push it on even when nobody waits for it: when a lane was full, and where others may wait for what it
-  // has still to submit, or for it to leave the order of its States.
-  const bool ordered = !context_.graph.plan().states.empty() || !slot_->predecessors.runs.empty() || followed_.load();
-  const bool awaited = ordered && (!all_submitted || slot_->fault.failed());
-  if (slot_->progress.lane_full || awaited) WatchInBackground();
-  if (!all_submitted && !slot_->fault.failed()) return;
-  const bool finished_before = slot_->progress.epilogue_submitted;
-  const bool finished = finished_before || SubmitEpilogue();
-  // What has just been submitted has hardly ended, and who waits for a driver that does not ring looks again.
-  const bool submitted_now = !finished_before && !slot_->fault.failed() && !context_.graph.plan().done_events.empty();
-  const bool look = !submitted_now || runtime_->notifies_completion();
-  const bool over = finished && look && HostStepsSettled() && DoneEventsComplete() &&
-                    context_.submitter.PredecessorsSettled(*slot_) &&
-                    (slot_->hostcalls == nullptr || slot_->hostcalls->settled());
+  if (MustBeWatched()) WatchInBackground();
+  if (!AllSubmitted() && !slot_->fault.failed()) return;
+  const bool over = Drain();
   const driver::RunFault& fault = slot_->fault;
   if (fault.failed() && base::IsFatal(fault.status())) {
     runtime_->NoteFault(context_.graph.Describe(fault.node(), fault.status()));
@@ -108,179 +97,45 @@ void RunCore::Step() {
   if (over) Complete();
 }
 
-absl::StatusOr<bool> RunCore::Query(driver::Event event) {
-  absl::StatusOr<bool> complete = context_.graph.driver().Query(event);
-  if (!complete.ok()) runtime_->NoteFault(context_.graph.Describe(-1, complete.status()));
-  return complete;
+// A thread must push the run on even when nobody waits for it: when a lane was full, and where others may wait for what
+// it has still to submit, or for it to leave the order of its States.
+bool RunCore::MustBeWatched() const {
+  if (slot_->progress.lane_full) return true;
+  const bool ordered = !context_.graph.plan().states.empty() || !slot_->predecessors.runs.empty() || followed_.load();
+  return ordered && (!AllSubmitted() || slot_->fault.failed());
 }
 
-absl::StatusOr<bool> RunCore::IsComplete(int32_t event) {
-  const auto e = static_cast<size_t>(event);
-  absl::StatusOr<bool> complete = Query(slot_->queues.events[e]);
-  if (complete.ok() && *complete) slot_->progress.seen_complete[e] = serial_;
-  return complete;
+// True: all work has ended, and everything that the run depends on is known to have.
+bool RunCore::Drain() {
+  const bool submitted_before = slot_->progress.epilogue_submitted;
+  if (!submitted_before && !SubmitEpilogue()) return false;
+  // What was submitted a moment ago has hardly ended; whoever waits for a driver that does not notify looks again.
+  const bool submitted_now = !submitted_before && !slot_->fault.failed() && !context_.graph.plan().done_events.empty();
+  if (submitted_now && !runtime_->notifies_completion()) return false;
+  return host_steps_.Settled() && DoneEventsComplete() && context_.submitter.PredecessorsSettled(*slot_) &&
+         (slot_->hostcalls == nullptr || slot_->hostcalls->settled());
 }
 
 void RunCore::SubmitSegments() {
   const auto& segments = slot_->schedule->segments;
+  RunProgress& progress = slot_->progress;
   do {
     slot_->hosts.TakeEnded();
-    while (!slot_->fault.failed() && slot_->progress.next_segment < static_cast<int32_t>(segments.size()) &&
-           slot_->hosts.MayBegin(slot_->progress.next_segment)) {
-      const graph::Segment& segment = segments[static_cast<size_t>(slot_->progress.next_segment)];
-      if (slot_->progress.next_command < segment.begin) slot_->progress.next_command = segment.begin;
-      if (!context_.submitter.Submit(*slot_, segment.end))
-        break;  // a foreign launch or a State waits for its turn, or it failed
-      ++slot_->progress.next_segment;
+    while (!slot_->fault.failed() && !AllSubmitted() && slot_->hosts.MayBegin(progress.next_segment)) {
+      const graph::Segment& segment = segments[static_cast<size_t>(progress.next_segment)];
+      progress.next_command = std::max(progress.next_command, segment.begin);
+      if (!context_.submitter.Submit(*slot_, segment.end)) break;  // it has failed, or must wait for its turn
+      ++progress.next_segment;
     }
-    LookAtEvents();
-  } while (StartHostSteps());
+    host_steps_.LookAtEvents();
+  } while (host_steps_.Start());
 }
 
-void RunCore::LookAtEvents() {
-  slot_->hosts.LookAtEvents(slot_->progress.next_segment, [this](int32_t event) {
-    if (slot_->fault.failed()) return false;
-    const absl::StatusOr<bool> complete = IsComplete(event);
-    if (!complete.ok()) slot_->fault.Fail(-1, complete.status());
-    return complete.ok() && *complete;
-  });
-}
-
-// True: some are done at once, so that more may begin, or the run has failed.
-bool RunCore::StartHostSteps() {
-  if (slot_->fault.failed()) {
-    SkipHostSteps();
-    return false;
-  }
-  HostProgress& hosts = slot_->hosts;
-  bool moved = false;
-  for (int32_t task = hosts.TakeFresh(); task >= 0; task = hosts.TakeFresh()) {
-    if (!HostTaskIdle(task)) {
-      hosts.Keep(task);
-      continue;
-    }
-    SetHostStates(task, HostStepState::kDone);
-    for (int32_t s = task; s < EndOfTask(task); ++s) hosts.Settle(s);
-    moved = true;
-  }
-  if (!hosts.keeps() || !IsBehindStream()) return moved || slot_->fault.failed();
-  hosts.BeginKept(kMostRefused, [this](int32_t task) {
-    if (!context_.graph.EnterGate(context_.graph.plan().host_steps[static_cast<size_t>(task)].node)) return false;
-    StartHostTask(task);  // whose end is a note
-    return true;
-  });
-  return moved;
-}
-
-void RunCore::SkipHostSteps() {
-  HostProgress& hosts = slot_->hosts;
-  if (hosts.skips()) return;
-  hosts.SkipAll();
-  for (size_t s = 0; s < slot_->host_states.size(); ++s) {
-    if (slot_->host_states[s].load(std::memory_order_acquire) != HostStepState::kWaiting) continue;
-    slot_->host_states[s].store(HostStepState::kSkipped, std::memory_order_release);
-    hosts.Skip(!slot_->tables.is_noop[s]);
-  }
-}
-
-int32_t RunCore::EndOfTask(int32_t first) const {
-  return first + context_.graph.program().hosts[static_cast<size_t>(first)].steps;
-}
-
-void RunCore::SetHostStates(int32_t first, HostStepState state) {
-  for (int32_t s = first; s < EndOfTask(first); ++s) {
-    slot_->host_states[static_cast<size_t>(s)].store(state, std::memory_order_release);
-  }
-}
-
-bool RunCore::HostTaskIdle(int32_t first) const {
-  for (int32_t s = first; s < EndOfTask(first); ++s) {
-    if (!slot_->tables.is_noop[static_cast<size_t>(s)]) return false;
-  }
-  return true;
-}
-
-// Whether what had been submitted to the application's stream is done, which is all that host steps have to order them:
-// there may be no work on a device before them.
-bool RunCore::IsBehindStream() {
-  if (!slot_->predecessors.stream) return true;
-  const absl::StatusOr<bool> complete = Query(slot_->predecessors.stream);
-  if (!complete.ok()) slot_->fault.Fail(-1, complete.status());
-  if (!complete.ok() || !*complete) return false;
-  slot_->predecessors.stream = {};
-  return true;
-}
-
-void RunCore::StartHostTask(int32_t first) {
-  SetHostStates(first, HostStepState::kRunning);
-  Ref();
-  if (context_.graph.program().hosts[static_cast<size_t>(first)].ring >= 0) return PostStagedCopy(first);
-  runtime_->workers().Post({.run = &RunCore::RunHostTask, .context = this, .arg = first, .resumes = true}, workers_);
-}
-
-void RunCore::RunHostTask(void* self, int64_t first) {
-  auto* run = static_cast<RunCore*>(self);
-  run->RunHostSteps(static_cast<int32_t>(first));
-  run->Unref();
-}
-
-// The slot and the executable stay while a host step is running: the machine does not complete before it has settled.
-void RunCore::RunHostSteps(int32_t first) {
-  const int32_t end = EndOfTask(first);
-  for (int32_t s = first; s < end; ++s) {
-    const bool skip = slot_->fault.failed();
-    if (!skip && !slot_->tables.is_noop[static_cast<size_t>(s)]) RunHostStep(context_.graph, *slot_, s, serial_);
-    EndHostStep(s, skip);
-  }
-  HostStepsEnded();
-}
-
-void RunCore::PostStagedCopy(int32_t step) {
-  const int32_t ring = context_.graph.program().hosts[static_cast<size_t>(step)].ring;
-  memory::StagedCopy& copy = slot_->staged[static_cast<size_t>(ring)];
-  copy.op = slot_->tables.host_copies[static_cast<size_t>(step)];
-  copy.device = std::max(copy.op.dst_device, copy.op.src_device);
-  copy.done = &RunCore::EndStagedCopy;
-  copy.context = this;
-  copy.arg = step;
-  context_.trace.BeginStagedCopy(*slot_, ring);
-  context_.staging->Post(copy);
-}
-
-// By a thread of the ring, for which all other copies wait: what follows, which may call the user's code, is a
-// worker's.
-void RunCore::EndStagedCopy(void* self, int64_t step) {
-  auto* run = static_cast<RunCore*>(self);
-  run->context_.trace.RecordStagedCopy(*run->slot_, static_cast<int32_t>(step), run->serial_);
-  run->EndHostStep(static_cast<int32_t>(step), run->slot_->fault.failed());
-  // The run may have ended: its executable is not touched.
-  run->runtime_->workers().Post({&RunCore::GoOn, run, 0}, run->workers_);
-}
-
-void RunCore::GoOn(void* self, int64_t) {
-  auto* run = static_cast<RunCore*>(self);
-  run->HostStepsEnded();
-  run->Unref();
-}
-
-// The run may be over behind the last line.
-void RunCore::EndHostStep(int32_t step, bool skipped) {
-  const auto s = static_cast<size_t>(step);
-  context_.graph.LeaveGate(context_.graph.plan().host_steps[s].node);
-  slot_->host_states[s].store(skipped ? HostStepState::kSkipped : HostStepState::kDone, std::memory_order_release);
-  slot_->hosts.End(step, !slot_->tables.is_noop[s]);
-}
-
-// Who waits for the run's end is told by that, and who waits for a gate by who leaves it. All others would be woken for
-// nothing: a switch to another thread takes as long as a short node.
-void RunCore::HostStepsEnded() {
+// Waiters on the run are notified when it ends, waiters on a gate when it is released. Waking anyone here would be a
+// spurious wakeup, and a switch to another thread takes as long as a short node.
+void RunCore::OnHostStepsEnded() {
   Advance();
   if (followed_.load()) runtime_->event_count().Notify();
-}
-
-bool RunCore::HostStepsSettled() {
-  slot_->hosts.TakeEnded();
-  return slot_->hosts.all_settled();
 }
 
 // False: the device refuses, and so nobody can tell when the work ends. The run is abandoned and the next Advance tries
@@ -334,7 +189,7 @@ void RunCore::Follow() {
 
 bool RunCore::DoneEventsComplete() {
   for (const int32_t e : context_.graph.plan().done_events) {
-    const absl::StatusOr<bool> complete = IsComplete(e);
+    const absl::StatusOr<bool> complete = IsComplete(context_, *slot_, e);
     if (!complete.ok()) {
       slot_->fault.Fail(-1, complete.status());
       if (base::IsFatal(complete.status())) continue;  // the device runs nothing any more
@@ -344,7 +199,7 @@ bool RunCore::DoneEventsComplete() {
     if (!*complete) return false;
   }
   // A host device may have failed the run in its last operations; what waits on workers is then skipped.
-  return HostStepsSettled();
+  return host_steps_.Settled();
 }
 
 void RunCore::Complete() {

@@ -25,6 +25,7 @@
 #include "src/base/mutex.h"
 #include "src/host/progress.h"
 #include "src/runtime/core/progressable.h"
+#include "src/runtime/run/host_steps.h"
 #include "src/runtime/run/predecessor.h"
 #include "src/runtime/run/run_owner.h"
 #include "src/runtime/run/run_refs.h"
@@ -32,7 +33,7 @@
 
 namespace penstock::runtime {
 
-class RunCore final : public Progressable, public Predecessor {
+class RunCore final : public Progressable, public Predecessor, public HostSteps::Owner {
  public:
   // Takes the slot; starts with two counts: one for the run in flight, one for the handle.
   RunCore(std::shared_ptr<RunOwner> owner, const RunContext& context, RunSlot* slot, Deadline deadline);
@@ -71,6 +72,7 @@ class RunCore final : public Progressable, public Predecessor {
   // Whether its work runs on that driver's devices, for that runtime.
   bool IsOf(const RuntimeCore& runtime, const driver::Driver* driver) const;
   void Follow() override;
+  void OnHostStepsEnded() override;
 
   Deadline deadline() const { return deadline_; }
   int64_t serial() const { return serial_; }
@@ -79,26 +81,11 @@ class RunCore final : public Progressable, public Predecessor {
   using Callback = std::function<void(const absl::Status&)>;
 
   void Step();
+  bool AllSubmitted() const;
+  bool MustBeWatched() const;
+  bool Drain();
   void SubmitSegments();
-  bool StartHostSteps();
-  void LookAtEvents();
-  void SkipHostSteps();
-  bool IsBehindStream();
-  bool HostTaskIdle(int32_t first) const;
-  void StartHostTask(int32_t first);
-  void RunHostSteps(int32_t first);  // on a worker
-  static void RunHostTask(void* self, int64_t first);
-  void PostStagedCopy(int32_t step);
-  static void EndStagedCopy(void* self, int64_t step);
-  static void GoOn(void* self, int64_t);
-  void EndHostStep(int32_t step, bool skipped);
-  void HostStepsEnded();
-  int32_t EndOfTask(int32_t first) const;
-  void SetHostStates(int32_t first, HostStepState state);
-  bool HostStepsSettled();
   bool SubmitEpilogue();
-  absl::StatusOr<bool> Query(driver::Event event);
-  absl::StatusOr<bool> IsComplete(int32_t event);
   bool DoneEventsComplete();
   void Complete();
   void LeaveStates();
@@ -126,6 +113,7 @@ class RunCore final : public Progressable, public Predecessor {
   // The machine.
   std::shared_ptr<RunOwner> owner_;  // set until drained, and with it what `context_` names
   RunSlot* slot_;  // set until drained
+  HostSteps host_steps_;
 };
 
 }  // namespace penstock::runtime

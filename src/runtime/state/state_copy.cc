@@ -27,10 +27,10 @@ absl::Status StateCore::Copy(Call& call, const std::byte* from, std::byte* to, D
 
 // What asks for more pinned memory or threads than there are is no reason to fail: the blocks are slower, and enough.
 absl::StatusOr<memory::Staging*> StateCore::RingFor(const void* contents) const {
-  if (bytes_ <= static_cast<size_t>(runtime_->staging_from_bytes())) return nullptr;
+  if (bytes_ <= static_cast<size_t>(runtime_->staging().from_bytes())) return nullptr;
   PENSTOCK_ASSIGN_OR_RETURN(const auto memory, InspectAll(*device_.driver, contents, bytes_));
   if (memory.kind != driver::PointerInfo::Kind::kPageable) return nullptr;
-  absl::StatusOr<memory::Staging*> ring = runtime_->Staging(device_);
+  absl::StatusOr<memory::Staging*> ring = runtime_->staging().For(device_);
   if (absl::IsResourceExhausted(ring.status())) return nullptr;
   return ring;
 }
@@ -69,9 +69,10 @@ absl::Status StateCore::CopyByBlocks(Call& call, const std::byte* from, std::byt
   for (size_t c = 0; c < chunks; ++c) {
     if (c >= 2) PENSTOCK_RETURN_IF_ERROR(arrived(c - 2));
     if (c < 2) {
-      PENSTOCK_ASSIGN_OR_RETURN(
-          call.blocks[c],
-          runtime_->pinned(device_.driver_index).Allocate(ChunkBytes(c), runtime_->NodeOf(device_.info)));
+      PENSTOCK_ASSIGN_OR_RETURN(call.blocks[c],
+                                runtime_->device_set()
+                                    .pinned(device_.driver_index)
+                                    .Allocate(ChunkBytes(c), runtime_->device_set().NodeOf(device_.info)));
     }
     if (from != nullptr) std::memcpy(call.blocks[c % 2].data(), from + c * kChunk, ChunkBytes(c));
     if (from != nullptr) call.place().written.store(true, std::memory_order_relaxed);

@@ -226,15 +226,15 @@ TEST_F(PinnedMemory, AWaitForKeepAlivesIsRefusedWhenTheyAreGone) {
 TEST(PinnedMemoryCore, AnyBlockThatReturnsEndsTheWait) {
   const auto core = *runtime::RuntimeCore::Create(
       {.devices = "host", .workers = 1, .host_device_threads = 1, .pinned_bytes = kBudget});
-  auto block = std::make_optional(*core->pinned(0).Allocate(kMost));
-  core->BlockLeft();  // so that there is something to wait for
+  auto block = std::make_optional(*core->device_set().pinned(0).Allocate(kMost));
+  core->memory().BlockLeft();  // so that there is something to wait for
   ASSERT_OK(core->RunStarted());
-  auto made = std::async(std::launch::async, [&] { return core->AllocateHost(kMost, {}).status(); });
-  while (core->pinned_gauges().waits < 2) std::this_thread::yield();
+  auto made = std::async(std::launch::async, [&] { return core->memory().AllocateHost(kMost, {}).status(); });
+  while (core->device_set().pinned_gauges().waits < 2) std::this_thread::yield();
   block.reset();
   EXPECT_OK(made.get());
   core->RunDrained();
-  core->LeftBlockReturned();
+  core->memory().LeftBlockReturned();
   EXPECT_OK(core->Shutdown({}));
 }
 

@@ -115,10 +115,10 @@ TEST(StagingRings, ThereIsOneForEachNodeAndItsThreadsRunThere) {
   const std::vector<driver::DeviceRef>& devices = (*core)->devices();
   const std::map<pid_t, std::set<int>> others = ProcessorsOfThreads("ps-stage/0");  // of what tests have leaked
   std::vector<memory::Staging*> rings;
-  for (int d = 0; d < 3; ++d) rings.push_back(*(*core)->Staging(devices[static_cast<size_t>(d)]));
+  for (int d = 0; d < 3; ++d) rings.push_back(*(*core)->staging().For(devices[static_cast<size_t>(d)]));
   EXPECT_EQ(rings[0], rings[2]);
   EXPECT_NE(rings[0], rings[1]);
-  EXPECT_EQ(*(*core)->Staging(devices[1]), rings[1]);
+  EXPECT_EQ(*(*core)->staging().For(devices[1]), rings[1]);
   const std::multiset<std::set<int>> near = {{0}, {1}};
   for (std::multiset<std::set<int>> seen; seen != near;) {  // they name and bind themselves
     seen.clear();

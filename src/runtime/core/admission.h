@@ -1,0 +1,45 @@
+// Admission: whether a runtime accepts work: not in the copy of a fork, not after a fatal device error, and not once it
+// is closed; and the count of runs that a closed runtime still waits for.
+//
+// Threads: thread-safe.
+// Locks:   mu_ guards the fault, a leaf.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "src/base/mutex.h"
+#include "src/base/process_life.h"
+#include "src/runtime/core/shutdown_counts.h"
+
+namespace penstock::runtime {
+
+class Admission {
+ public:
+  // OK while work is accepted; else why not.
+  absl::Status CheckOpen() const;
+  // Whether this process is a fork's copy of the one that made the runtime: then nothing of it may be touched.
+  bool forked() const { return made_in_ != base::ForkCount(); }
+  // What a call on a run or runtime of the parent process returns.
+  static absl::Status Forked();
+
+  // Latches a fatal device error. True: it is the first one. Of any other status: nothing.
+  bool Latch(const absl::Status& status);
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  // Once failed: what ends the runs in flight.
+  absl::Status Fault() const;
+
+  RunCount<>& runs() { return runs_; }
+  const RunCount<>& runs() const { return runs_; }
+
+ private:
+  const int made_in_ = base::ForkCount();
+  RunCount<> runs_;
+  std::atomic<bool> failed_{false};  // set once, after fault_
+
+  mutable base::Mutex mu_;
+  absl::Status fault_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace penstock::runtime

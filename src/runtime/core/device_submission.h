@@ -1,0 +1,40 @@
+// DeviceSubmission: the submission threads of each device of a runtime.
+//
+// Ownership: owns them; borrows the devices.
+// Threads:   Count by whoever makes the runtime; the rest thread-safe.
+// Locks:     mu_ guards the list; threads are started with it held, and joined without it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "src/base/mutex.h"
+#include "src/host/submission_threads.h"
+#include "src/runtime/core/devices.h"
+
+namespace penstock::runtime {
+
+class DeviceSubmission {
+ public:
+  explicit DeviceSubmission(const Devices& devices) : devices_(devices) {}
+
+  // Before the rest. `option`: RuntimeOptions::submission_threads.
+  absl::Status Count(int option);
+  // How many threads may help to submit to each device.
+  const std::vector<int>& counts() const { return counts_; }
+  // Those of a device, made at the first call; null where there are to be none.
+  host::SubmissionThreads* Of(int device);
+  void Stop();
+
+ private:
+  std::unique_ptr<host::SubmissionThreads> Make(int device) const;
+
+  const Devices& devices_;
+  std::vector<int> counts_;
+
+  base::Mutex mu_;
+  std::vector<std::unique_ptr<host::SubmissionThreads>> threads_ ABSL_GUARDED_BY(mu_);  // null until needed
+};
+
+}  // namespace penstock::runtime

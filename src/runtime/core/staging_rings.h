@@ -1,0 +1,53 @@
+// StagingRings: the rings that copy between devices and memory that is not pinned: one for all devices of a driver that
+// are near the same NUMA node.
+//
+// Ownership: owns the rings and their threads.
+// Threads:   thread-safe. A thread that asks for a ring waits while another one makes a ring.
+// Locks:     mu_ guards the list; rings are made and joined without it.
+// Errors:    For: ResourceExhausted where there is no memory or thread for a ring; the driver's where it is measured.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "penstock/runtime.h"
+#include "src/base/mutex.h"
+#include "src/memory/staging.h"
+#include "src/runtime/core/devices.h"
+
+namespace penstock::runtime {
+
+class StagingRings {
+ public:
+  StagingRings(Devices& devices, host::EventCount& event_count, const base::Logger& logger,
+               const StagingOptions& options)
+      : devices_(devices), event_count_(event_count), logger_(logger), options_(options) {}
+
+  // The ring of a device, made at the first call.
+  absl::StatusOr<memory::Staging*> For(const driver::DeviceRef& device);
+  // Copies of fewer bytes do not go through a ring.
+  int64_t from_bytes() const { return options_.from_bytes; }
+  // Joins all threads. No copy is under way.
+  void End();
+
+ private:
+  struct Ring {
+    int driver_index, node;
+    std::unique_ptr<memory::Staging> staging;
+  };
+  absl::StatusOr<std::unique_ptr<memory::Staging>> Make(const driver::DeviceRef& device);
+  memory::Staging* Find(int driver_index, int node) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  Devices& devices_;
+  host::EventCount& event_count_;
+  const base::Logger& logger_;
+  const StagingOptions options_;
+
+  base::Mutex mu_;
+  base::CondVar made_;
+  bool making_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<Ring> rings_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace penstock::runtime

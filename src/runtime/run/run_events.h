@@ -1,0 +1,29 @@
+// What a run asks the driver about events. A failure is noted as a fault of the runtime where it is one.
+//
+// Threads: the owner of the run's machine.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "src/driver/driver.h"
+#include "src/runtime/run/run_owner.h"
+#include "src/runtime/run/run_slot.h"
+
+namespace penstock::runtime {
+
+inline absl::StatusOr<bool> QueryEvent(const RunContext& context, driver::Event event) {
+  absl::StatusOr<bool> complete = context.graph.driver().Query(event);
+  if (!complete.ok()) context.runtime->NoteFault(context.graph.Describe(-1, complete.status()));
+  return complete;
+}
+
+// An event of the plan, in the slot's run.
+inline absl::StatusOr<bool> IsComplete(const RunContext& context, RunSlot& slot, int32_t event) {
+  const auto e = static_cast<size_t>(event);
+  absl::StatusOr<bool> complete = QueryEvent(context, slot.queues.events[e]);
+  if (complete.ok() && *complete) slot.progress.seen_complete[e] = slot.progress.serial;
+  return complete;
+}
+
+}  // namespace penstock::runtime

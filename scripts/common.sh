@@ -1,8 +1,9 @@
-# Shared by ./run and the scripts beside this file: messages, packages, configuring, building. Sourced from the
+# Shared by ./run and the scripts beside this file: messages, progress, packages, configuring, building. Sourced from the
 # project's root; starts nothing.
 
-build_packages=(cmake ninja-build g++ ccache libabsl-dev libspdlog-dev libfmt-dev libgtest-dev
-  libgmock-dev libhwloc-dev libpng-dev libjpeg62-turbo-dev libcli11-dev nlohmann-json3-dev python3)
+demo_packages=(cmake ninja-build g++ ccache libabsl-dev libspdlog-dev libfmt-dev libhwloc-dev)
+build_packages=("${demo_packages[@]}" libgtest-dev libgmock-dev libpng-dev libjpeg62-turbo-dev libcli11-dev
+  nlohmann-json3-dev python3)
 test_packages=(gdb universal-ctags)  # what else ./run test needs
 bench_packages=(libtbb-dev)  # what host devices are compared with
 check_packages=(clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev universal-ctags)
@@ -34,6 +35,63 @@ summary() {
   for line in ${results[@]+"${results[@]}"}; do say "$line"; done
 }
 
+# --- progress ---------------------------------------------------------------------------------------------------------
+
+on_terminal() { [[ -t 1 && ${TERM:-dumb} != dumb ]]; }
+
+# show_progress WHAT LOG: one line of the terminal with the time and the last line of LOG, until it is killed or this
+# script has gone.
+show_progress() {
+  local what=$1 log=$2 start=$SECONDS columns line
+  while kill -0 $$ 2>/dev/null; do
+    columns=$(tput cols 2>/dev/null) || columns=80
+    # Of ninja's lines the numbers and the file's name.
+    line="== $what, $((SECONDS - start)) s  $(tail -n 1 "$log" | tr -d '\000-\037' | sed -E 's#^(\[[0-9/]+\]) .*[ /]#\1 #')"
+    printf '\r\033[K%s' "${line:0:columns-1}"
+    sleep 0.5
+  done
+}
+
+# with_progress WHAT LOG COMMAND...: its output goes to LOG. On a terminal a line moves meanwhile, elsewhere one line says
+# what has begun.
+with_progress() {
+  local what=$1 log=$2 start=$SECONDS code=0 watcher
+  shift 2
+  mkdir -p "$(dirname "$log")"
+  : >"$log"
+  if ! on_terminal; then
+    say "$what"
+    "$@" >"$log" 2>&1
+    return
+  fi
+  show_progress "$what" "$log" &
+  watcher=$!
+  trap 'kill "$watcher"; echo; exit 130' INT
+  "$@" >"$log" 2>&1 || code=$?
+  trap - INT
+  kill "$watcher"
+  wait "$watcher" 2>/dev/null || true
+  printf '\r\033[K'
+  say "$what: $((SECONDS - start)) s"
+  return "$code"
+}
+
+# step WHAT LOG COMMAND...: with progress; the end of LOG is shown if it fails.
+step() { with_progress "$@" || failed "${@:2}"; }
+
+# quietly LOG COMMAND...: the same without progress.
+quietly() {
+  mkdir -p "$(dirname "$1")"
+  "${@:2}" >"$1" 2>&1 || failed "$@"
+}
+
+# failed LOG COMMAND...
+failed() {
+  tail -n 60 "$1" >&2
+  complain "failed: ${*:2}; all of its output is in $1"
+  return 1
+}
+
 # --- packages ---------------------------------------------------------------------------------------------------------
 
 installed() { dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null | grep -q '^installed$'; }
@@ -54,16 +112,21 @@ need_packages() {
     sudo -n true 2>/dev/null || cannot "missing packages, and no right to install them; run as root: apt-get install ${missing[*]}"
     sudo=(sudo -n)
   fi
-  say "installing with apt: ${missing[*]}"
+  say "packages that are missing: ${missing[*]}"
   local log
   log=$(mktemp)
-  if ! { ${sudo[@]+"${sudo[@]}"} apt-get update &&
-         ${sudo[@]+"${sudo[@]}"} env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+  if ! with_progress "installing ${#missing[@]} packages with apt" "$log" apt_install "${missing[@]}"; then
     tail -n 20 "$log" >&2
     rm -f "$log"
     cannot "apt could not install: ${missing[*]}"
   fi
   rm -f "$log"
+}
+
+# Of need_packages, whose `sudo` it uses.
+apt_install() {
+  ${sudo[@]+"${sudo[@]}"} apt-get update &&
+    ${sudo[@]+"${sudo[@]}"} env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
 }
 
 # --- CUDA -------------------------------------------------------------------------------------------------------------
@@ -112,30 +175,18 @@ use_ccache() {
   export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
 }
 
-# quietly LOG COMMAND...: its output goes to LOG and is shown only if it fails.
-quietly() {
-  local log=$1
-  shift
-  mkdir -p "$(dirname "$log")"
-  if ! "$@" >"$log" 2>&1; then
-    tail -n 60 "$log" >&2
-    complain "failed: $*; all of its output is in $log"
-    return 1
-  fi
-}
-
 # configure PRESET [OPTION...]
 configure() {
   local preset=$1
   shift
   use_ccache
-  timed "configure $preset" quietly "$(folder "$preset")/configure.log" cmake --preset "$preset" "$@"
+  timed "configure $preset" step "configuring $preset" "$(folder "$preset")/configure.log" cmake --preset "$preset" "$@"
 }
 
 # build PRESET [TARGET...]
 build() {
   local preset=$1
   shift
-  say "building $preset ${*:-(all)}"
-  timed "build $preset" quietly "$(folder "$preset")/build.log" ninja -C "$(folder "$preset")" -j "$jobs" "$@"
+  timed "build $preset" step "building $preset ${*:-(all)}" "$(folder "$preset")/build.log" \
+    ninja -C "$(folder "$preset")" -j "$jobs" "$@"
 }

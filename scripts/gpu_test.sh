@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the bundle's tests on this machine's GPUs; a test that finds no device fails instead of skipping.
 #
-#   scripts/gpu_test.sh              every test program, the photo job against its reference, gemv_step, and the tutorial
+#   scripts/gpu_test.sh              every test program, the photo job against its reference, the demo, gemv_step and the
+#                                    tutorial
 #   scripts/gpu_test.sh --sanitize   conformance_tests and gpu_tests under compute-sanitizer: memory errors and races in
 #                                    stream-ordered memory, then races inside kernels. Tests named *Fault* break the
 #                                    device on purpose and stay out; so does the one that destroys a stream with work
@@ -87,6 +88,9 @@ else
   tail -n 30 "$results/photos.out"
   failed=1
 fi
+say "demo: both its jobs on a GPU, against each other and a plain loop"
+if ! timeout -k 10 400 "$bundle/examples/demo" --devices cuda:0 >"$results/demo.out" 2>&1; then failed=1; fi
+sed 's/^/   /' "$results/demo.out"
 # Built with cuBLAS, which the bundle does not carry.
 if blas=$(ldd "$bundle/examples/gemv_step" | grep libcublas) && [[ $blas != *'not found'* ]]; then
   say "gemv_step: a cuBLAS call and a kernel, replayed, against a plain loop"

@@ -24,6 +24,7 @@
 #include "src/host/event_count.h"
 #include "tests/conformance/driver/packed_args.h"
 #include "tests/conformance/driver/probe_kernels.h"
+#include "tests/support/status.h"
 
 namespace penstock::driver::conformance {
 
@@ -39,8 +40,6 @@ struct DriverUnderTest {
   bool checked = false;
 };
 
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
-#define EXPECT_OK(expr) EXPECT_EQ((expr), absl::OkStatus())
 // PENSTOCK_REQUIRE_GPU=2 makes this a failure.
 #define SKIP_UNLESS_TWO_DEVICES()                                                      \
   if (driver_->device_count() < 2) {                                                   \

@@ -4,12 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tests/conformance/driver/probe_args.h"
+
 namespace penstock::driver::conformance::stream_conformance_test {
 namespace {
-
-int32_t StepOf(int32_t value, int32_t k) {
-  return static_cast<int32_t>(static_cast<uint32_t>(value) * 3 + static_cast<uint32_t>(k));
-}
 
 TEST_P(DriverConformance, UploadKernelAndDownloadRunInOrder) {
   for (const int64_t n : {1, 3, 256, 257, 4096, 100003, 1 << 20}) {

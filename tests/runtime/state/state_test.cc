@@ -139,7 +139,7 @@ TEST_F(StateTest, OfAnotherRuntimeIsAMistakeOfTheGraph) {
   ASSERT_OK(other.status());
   const State<int64_t> state = Made(Name("s", "a.cc", 7), 2);
   Graph g("g");
-  g.ParallelFor("k", 2, CopyOut{}, Read(state), Write(g.Buffer<int64_t>("t", 2)));
+  g.ParallelFor("k", 2, CopyOut<int64_t>{}, Read(state), Write(g.Buffer<int64_t>("t", 2)));
   EXPECT_EQ(other->Compile(g).status().ToString(),
             "INVALID_ARGUMENT: graph 'g' state 's' (a.cc:7): belongs to another runtime; its memory is not known here; "
             "make it with MakeState of the runtime that compiles the graph");

@@ -88,7 +88,7 @@ class DriverConformance : public testing::TestWithParam<DriverUnderTest> {
   // Runs notes of a closed latch on a stream that waits for nothing, again and again: what was submitted before and
   // waits for nothing either has run by then. Needs a thread of the device that nothing holds; `out` is pinned. Says
   // whether all notes came to their end and found the latch closed.
-  [[nodiscard]] bool LetOthersRun(Stream stream, const KernelLatch& closed, int32_t* out);
+  [[nodiscard]] bool LetOthersRun(Stream stream, const KernelLatch& closed, int32_t* out, int device = 0);
 
   absl::Status Upload(Stream stream, void* device, const void* pinned, size_t bytes);
   absl::Status Download(Stream stream, void* pinned, const void* device, size_t bytes);

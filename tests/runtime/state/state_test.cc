@@ -117,13 +117,6 @@ TEST_F(StateTest, ElementsAtANullAddressAreRefused) {
       absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(StateTest, ANameOfSeveralLinesStaysOnOneInAMessage) {
-  State<int64_t> state = Made(Name("two\nlines", "a.cc", 7), 2);
-  EXPECT_EQ(state.Set(std::vector<int64_t>(3)).ToString(),
-            "INVALID_ARGUMENT: state 'two\\x0alines' (a.cc:7) on host:0: Set was given 3 elements; the State has 2; "
-            "give exactly that many");
-}
-
 TEST_F(StateTest, MovedFromHasNoElementsAndRefusesCalls) {
   State<int64_t> from = Made("s", 2);
   const State<int64_t> to = std::move(from);

@@ -16,8 +16,10 @@ import sys
 
 LONGEST = 200
 ROW = re.compile(r"\| ([a-z][a-z0-9-]*) \| (.+) \|")
-NAMED = re.compile(r"`([A-Z][A-Za-z0-9]*\.[A-Z][A-Za-z0-9_]*)`")
+NAMED = re.compile(r"`([A-Z][A-Za-z0-9]*\.[A-Z][A-Za-z0-9_]*(?:/[A-Z][A-Za-z0-9]*)?)`")
 TEST = re.compile(r"^TEST(?:_P|_F)?\(([A-Za-z0-9_]+), *([A-Za-z0-9_]+)\)", re.MULTILINE)
+TABLE_TEST = re.compile(r"^TEST_P\(([A-Za-z0-9_]+), *(AreAsListed)\)", re.MULTILINE)
+ENTRY = re.compile(r'^ +\{"([A-Z][A-Za-z0-9]*)",', re.MULTILINE)
 SOURCES = {".cc", ".cu", ".h", ".cuh"}
 
 problems = []
@@ -73,11 +75,15 @@ def read_table(path):
 
 
 def known_tests(root):
-    """Returns the names of all tests below `root`, as Suite.Name."""
+    """Returns the names of all tests below `root`: Suite.Name, and Suite.AreAsListed/Entry for an entry of a table."""
     names = set()
     for path in root.rglob("*"):
-        if path.suffix in SOURCES:
-            names.update(".".join(match) for match in TEST.findall(path.read_text(errors="replace")))
+        if path.suffix not in SOURCES:
+            continue
+        text = path.read_text(errors="replace")
+        names.update(".".join(match) for match in TEST.findall(text))
+        for match in TABLE_TEST.findall(text):
+            names.update(".".join(match) + "/" + entry for entry in ENTRY.findall(text))
     return names
 
 
@@ -100,9 +106,9 @@ def main():
         held.add(name)
         named.update(tests)
         for test in tests + mentioned:
-            if "/" in test and not os.access(test, os.X_OK):
+            if test[0].islower() and not os.access(test, os.X_OK):
                 problems.append(f"{place}: there is no script {test}")
-            elif "/" not in test and test not in known:
+            elif not test[0].islower() and test not in known:
                 problems.append(f"{place}: there is no test {test}")
     for name in places.keys() - held:
         problems.append(f"{places[name][0]}: no row of tests/guarantees.tsv names a test for {name}")

@@ -1,5 +1,6 @@
 // WriteFile: what becomes of plain files, links, devices, pipes and of what cannot be written.
 #include "src/base/file.h"
+#include "tests/support/status.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -65,8 +66,6 @@ class WriteFileTest : public testing::Test {
 
   std::filesystem::path folder_;
 };
-
-std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
 // In a child, as somebody who is not root where this process is: root may write everything. Whether `f` returned true.
 bool AsNobody(const std::function<bool()>& f) {

@@ -13,6 +13,7 @@
 #include "tests/process/child.h"
 #include "tests/process/devices.h"
 #include "tests/process/world.h"
+#include "tests/support/kernels.h"
 
 namespace penstock::test_support::fault_test {
 namespace {
@@ -22,10 +23,6 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 constexpr int64_t kN = 64;
-
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
-};
 
 // On host devices the driver dies instead.
 struct NullWrite {

@@ -19,23 +19,15 @@
 #include "penstock/runtime.h"
 #include "tests/process/child.h"
 #include "tests/process/devices.h"
+#include "tests/process/must.h"
 #include "tests/process/own_threads.h"
 #include "tests/process/row.h"
+#include "tests/support/kernels.h"
 
 namespace penstock::test_support::last_owner_test {
 namespace {
 
 constexpr int64_t kN = 4;
-
-template <class T>
-T Must(absl::StatusOr<T> value) {
-  if (!value.ok()) {
-    std::printf("%s\n", value.status().ToString().c_str());
-    std::fflush(stdout);
-    std::_Exit(value.status().code() == absl::StatusCode::kNotFound ? 77 : 78);
-  }
-  return *std::move(value);
-}
 
 // All handles there are.
 struct Handles {
@@ -93,10 +85,6 @@ struct DropsOnDevice {
 #endif
     x[i] += 1;
   }
-};
-
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
 };
 
 // A graph whose node drops the handles where `where` is a node's kind; else one that does some work.

@@ -16,6 +16,7 @@
 #include "penstock/runtime.h"
 #include "tests/process/child.h"
 #include "tests/process/devices.h"
+#include "tests/process/must.h"
 #include "tests/process/row.h"
 #include "tests/support/device_words.h"
 
@@ -40,13 +41,6 @@ struct Forever {
 };
 
 void Print(const char* what, const absl::Status& status) { std::printf("%s: %s\n", what, status.ToString().c_str()); }
-
-template <class T>
-T Must(absl::StatusOr<T> value) {
-  if (value.ok()) return *std::move(value);
-  std::printf("%s\n", value.status().ToString().c_str());
-  std::_Exit(value.status().code() == absl::StatusCode::kNotFound ? 77 : 78);
-}
 
 // "host:2/exit/kernel"; "drop": without a Shutdown
 const Scenario kNeverEnds("never ends", [](const std::string& text) -> int {

@@ -22,26 +22,14 @@
 #include "penstock/runtime.h"
 #include "tests/process/child.h"
 #include "tests/process/devices.h"
+#include "tests/process/must.h"
 #include "tests/process/own_threads.h"
+#include "tests/support/kernels.h"
 
 namespace penstock::test_support::signals_test {
 namespace {
 
 constexpr int64_t kMany = int64_t{1} << 18;
-
-template <class T>
-T Must(absl::StatusOr<T> value) {
-  if (!value.ok()) {
-    std::printf("%s\n", value.status().ToString().c_str());
-    std::fflush(stdout);
-    std::_Exit(value.status().code() == absl::StatusCode::kNotFound ? 77 : 78);
-  }
-  return *std::move(value);
-}
-
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
-};
 
 // All that can be blocked but 32 and 33, which are the C library's, those that tell of a thread's own mistakes, and
 // SIGPROF.

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "penstock/status_macros.h"
+#include "tests/process/must.h"
 #include "tests/support/device_words.h"
+#include "tests/support/kernels.h"
 
 namespace penstock::test_support {
 namespace {
@@ -24,10 +26,6 @@ PENSTOCK_HOST_DEVICE inline bool GiveUp([[maybe_unused]] int64_t& since) {
 #endif
 }
 
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
-};
-
 struct Hold {
   PENSTOCK_HOST_DEVICE void operator()(int64_t, HoldWords* words, int32_t* x) const {
     StoreWord(&words->arrived, 1);
@@ -37,15 +35,6 @@ struct Hold {
     x[0] += 1;
   }
 };
-
-template <class T>
-T Must(absl::StatusOr<T> value) {
-  if (!value.ok()) {
-    std::fprintf(stderr, "%s\n", value.status().ToString().c_str());
-    std::_Exit(value.status().code() == absl::StatusCode::kNotFound ? 77 : 78);
-  }
-  return *std::move(value);
-}
 
 }  // namespace
 

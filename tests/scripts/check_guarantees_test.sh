@@ -23,7 +23,9 @@ plant() {
 TEXT
   printf '# A comment.\nid\ttests\tbreaks\n' >"$tree/tests/guarantees.tsv"
   printf 'run-ends\tRun.Ends Run.Stops\tit does not (`Run.Ends`)\nrun-begins\tRun.Begins\tit does not\n' >>"$tree/tests/guarantees.tsv"
+  printf 'run-begins\tSteps.AreAsListed/First\tit does not\n' >>"$tree/tests/guarantees.tsv"
   printf 'TEST(Run, Ends) {}\nTEST_F(Run, Stops) {}\nTEST_P(Run, Begins) {}\n' >"$tree/tests/run_test.cc"
+  printf '    {"First", 1},\nTEST_P(Steps, AreAsListed) {}\n' >"$tree/tests/steps_test.cc"
 }
 
 plant
@@ -55,11 +57,14 @@ docs/guarantees/runs.md%-run-begins%no guarantee has the id run-begins
 docs/guarantees/runs.md%-run-begins%has 1 guarantees, not 2
 docs/guarantees.md%-runs.md%no row for docs/guarantees/runs.md
 tests/guarantees.tsv%-run-begins%names a test for run-begins
+tests/guarantees.tsv%run-ends\tSteps.AreAsListed/Second\tit does not%there is no test Steps.AreAsListed/Second
+tests/guarantees.tsv%run-ends\tRun.Begins/First\tit does not%there is no test Run.Begins/First
 tests/guarantees.tsv%run-ends\tRun.Waits\tit does not%there is no test Run.Waits
 tests/guarantees.tsv%run-ends\tRun.Ends\tit does not (`Run.Waits`)%there is no test Run.Waits
 tests/guarantees.tsv%run-ends\tscripts/gone.sh\tit does not%there is no script scripts/gone.sh
 tests/guarantees.tsv%run-ends\t\tit does not%three cells
 tests/guarantees.tsv%-breaks%the columns must be
 tests/run_test.cc%-Stops%there is no test Run.Stops
+tests/steps_test.cc%-First%there is no test Steps.AreAsListed/First
 ROWS
 exit "$failed"

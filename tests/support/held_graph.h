@@ -15,19 +15,10 @@
 
 #include "penstock/runtime.h"
 #include "tests/support/latch.h"
+#include "tests/support/runtimes.h"
+#include "tests/support/status.h"
 
 namespace penstock {
-
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
-#define EXPECT_OK(expr) EXPECT_EQ((expr), absl::OkStatus())
-
-inline std::string Text(const absl::Status& status) {
-  return std::string(status.message().data(), status.message().size());
-}
-
-inline Runtime HostRuntime(int workers = 2, const char* devices = "host") {
-  return *Runtime::Create({.devices = devices, .workers = workers, .host_device_threads = 1});
-}
 
 struct HeldGraph {
   Graph graph{"held"};

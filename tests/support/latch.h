@@ -12,10 +12,10 @@ namespace penstock::driver {
 
 class Latch {
  public:
-  // Notes the external_dep, then waits until the latch is open.
+  // Notes the arrival, then waits until the latch is open.
   void Arrive() {
     base::MutexLock lock(mu_);
-    ++external_deps_met_;
+    ++arrived_;
     cv_.NotifyAll();
     while (!open_) cv_.Wait(mu_);
   }
@@ -23,8 +23,8 @@ class Latch {
   bool AwaitArrived(int count = 1) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     base::MutexLock lock(mu_);
-    while (external_deps_met_ < count) {
-      if (!cv_.WaitUntil(mu_, until)) return external_deps_met_ >= count;
+    while (arrived_ < count) {
+      if (!cv_.WaitUntil(mu_, until)) return arrived_ >= count;
     }
     return true;
   }
@@ -39,13 +39,13 @@ class Latch {
   }
   int arrived() {
     base::MutexLock lock(mu_);
-    return external_deps_met_;
+    return arrived_;
   }
 
  private:
   base::Mutex mu_;
   base::CondVar cv_;
-  int external_deps_met_ ABSL_GUARDED_BY(mu_) = 0;
+  int arrived_ ABSL_GUARDED_BY(mu_) = 0;
   bool open_ ABSL_GUARDED_BY(mu_) = false;
 };
 

@@ -1,55 +1,20 @@
-// What the tests of States share: a runtime on one host device with threads to spare, small graphs, and meeting points.
+// What the tests of States share: a runtime on one host device with threads to spare.
 #pragma once
 
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "penstock/penstock.h"
+#include "tests/support/kernels.h"
+#include "tests/support/rendezvous.h"
+#include "tests/support/status.h"
 
 namespace penstock {
-
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
-#define EXPECT_OK(expr) EXPECT_EQ((expr), absl::OkStatus())
-
-// A count that threads wait for. Waits give up after a long while, so that a broken order fails instead of hanging.
-class Meeting {
- public:
-  int Arrive() {
-    std::lock_guard<std::mutex> lock(mu_);
-    cv_.notify_all();
-    return ++count_;
-  }
-  bool Await(int count) {
-    std::unique_lock<std::mutex> lock(mu_);
-    return cv_.wait_for(lock, std::chrono::seconds(20), [&] { return count_ >= count; });
-  }
-  int count() {
-    std::lock_guard<std::mutex> lock(mu_);
-    return count_;
-  }
-
- private:
-  std::mutex mu_;
-  std::condition_variable cv_;
-  int count_ = 0;
-};
-
-inline absl::Status Met(bool met) { return met ? absl::OkStatus() : absl::InternalError("nobody came"); }
-
-struct AddTo {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int64_t* x, int64_t* sum) const { sum[i] += x[i]; }
-};
-struct CopyOut {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int64_t* from, int64_t* to) const { to[i] = from[i]; }
-};
 
 class StateFixture : public testing::Test {
  protected:

@@ -7,21 +7,13 @@
 #include <gmock/gmock.h>
 
 #include "tests/conformance/driver/driver_conformance.h"
+#include "tests/conformance/driver/probe_args.h"
 
 namespace penstock::driver::conformance::capture_conformance_test {
 namespace {
 
 constexpr int64_t kCount = 1000;
 constexpr size_t kBytes = kCount * 4;
-
-int32_t StepOf(int32_t value, int32_t k) {
-  return static_cast<int32_t>(static_cast<uint32_t>(value) * 3 + static_cast<uint32_t>(k));
-}
-
-// A step's arguments.
-struct Step3 : PackedArgs {
-  Step3(int32_t* data, int64_t n, int32_t k) { Add(data).Add(n).Add(k); }
-};
 
 constexpr auto kBroken = absl::StatusCode::kFailedPrecondition;
 

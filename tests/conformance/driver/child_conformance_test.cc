@@ -9,25 +9,10 @@
 #include <vector>
 
 #include "tests/conformance/driver/driver_conformance.h"
+#include "tests/conformance/driver/probe_args.h"
 
 namespace penstock::driver::conformance::child_conformance_test {
 namespace {
-
-using After = std::vector<int32_t>;
-
-int32_t StepOf(int32_t value, int32_t k) {
-  return static_cast<int32_t>(static_cast<uint32_t>(value) * 3 + static_cast<uint32_t>(k));
-}
-
-struct Step3 : PackedArgs {
-  Step3(int32_t* data, int64_t n, int32_t k) { Add(data).Add(n).Add(k); }
-};
-struct LatchArg : PackedArgs {
-  explicit LatchArg(KernelLatch& latch) { Add(&latch); }
-};
-struct NoteArgs : PackedArgs {
-  NoteArgs(const KernelLatch& latch, int32_t* out) { Add(&latch).Add(out); }
-};
 
 // --- order ---
 

@@ -202,13 +202,13 @@ absl::Status DriverConformance::Note(Stream stream, const KernelLatch& latch, in
   return Launch(stream, probes().note, args, 1, device);
 }
 
-bool DriverConformance::LetOthersRun(Stream stream, const KernelLatch& closed, int32_t* out) {
+bool DriverConformance::LetOthersRun(Stream stream, const KernelLatch& closed, int32_t* out, int device) {
   // A driver may take up the notes before what stood there first, or do both at once, but hardly every time.
   for (int i = 0; i < 16; ++i) {
     *out = 0;
-    const absl::Status status = Note(stream, closed, out);
+    const absl::Status status = Note(stream, closed, out, device);
     EXPECT_TRUE(status.ok()) << status;
-    if (!status.ok() || !Finish(stream) || *out != kSawClosed) return false;
+    if (!status.ok() || !Finish(stream, device) || *out != kSawClosed) return false;
   }
   return true;
 }

@@ -24,6 +24,7 @@
 #include "src/host/event_count.h"
 #include "tests/conformance/driver/packed_args.h"
 #include "tests/conformance/driver/probe_kernels.h"
+#include "tests/support/status.h"
 
 namespace penstock::driver::conformance {
 
@@ -39,8 +40,6 @@ struct DriverUnderTest {
   bool checked = false;
 };
 
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
-#define EXPECT_OK(expr) EXPECT_EQ((expr), absl::OkStatus())
 // PENSTOCK_REQUIRE_GPU=2 makes this a failure.
 #define SKIP_UNLESS_TWO_DEVICES()                                                      \
   if (driver_->device_count() < 2) {                                                   \
@@ -89,7 +88,7 @@ class DriverConformance : public testing::TestWithParam<DriverUnderTest> {
   // Runs notes of a closed latch on a stream that waits for nothing, again and again: what was submitted before and
   // waits for nothing either has run by then. Needs a thread of the device that nothing holds; `out` is pinned. Says
   // whether all notes came to their end and found the latch closed.
-  [[nodiscard]] bool LetOthersRun(Stream stream, const KernelLatch& closed, int32_t* out);
+  [[nodiscard]] bool LetOthersRun(Stream stream, const KernelLatch& closed, int32_t* out, int device = 0);
 
   absl::Status Upload(Stream stream, void* device, const void* pinned, size_t bytes);
   absl::Status Download(Stream stream, void* pinned, const void* device, size_t bytes);

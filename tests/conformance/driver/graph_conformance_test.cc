@@ -9,23 +9,13 @@
 #include "src/driver/copy_box.h"
 #include "tests/conformance/driver/box_oracle.h"
 #include "tests/conformance/driver/driver_conformance.h"
+#include "tests/conformance/driver/probe_args.h"
 
 namespace penstock::driver::conformance::graph_conformance_test {
 namespace {
 
-using After = std::vector<int32_t>;
-
 constexpr int64_t kCount = 1000;
 constexpr size_t kBytes = kCount * 4;
-
-int32_t StepOf(int32_t value, int32_t k) {
-  return static_cast<int32_t>(static_cast<uint32_t>(value) * 3 + static_cast<uint32_t>(k));
-}
-
-// A step's arguments.
-struct Step3 : PackedArgs {
-  Step3(int32_t* data, int64_t n, int32_t k) { Add(data).Add(n).Add(k); }
-};
 
 void FillWithNumbers(int32_t* data, int32_t first) {
   for (int32_t i = 0; i < kCount; ++i) data[i] = first + i * 7;

@@ -5,18 +5,10 @@
 #include <vector>
 
 #include "tests/conformance/driver/driver_conformance.h"
+#include "tests/conformance/driver/probe_args.h"
 
 namespace penstock::driver::conformance::graph_order_conformance_test {
 namespace {
-
-using After = std::vector<int32_t>;
-
-struct LatchArg : PackedArgs {
-  explicit LatchArg(KernelLatch& latch) { Add(&latch); }
-};
-struct NoteArgs : PackedArgs {
-  NoteArgs(const KernelLatch& latch, int32_t* out) { Add(&latch).Add(out); }
-};
 
 TEST_P(DriverConformance, NodesThatNoEdgeOrdersRunBesideEachOtherAndWhatFollowsWaitsForBoth) {
   int32_t* const seen = Pinned<int32_t>(3);

@@ -4,12 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tests/conformance/driver/probe_args.h"
+
 namespace penstock::driver::conformance::stream_conformance_test {
 namespace {
-
-int32_t StepOf(int32_t value, int32_t k) {
-  return static_cast<int32_t>(static_cast<uint32_t>(value) * 3 + static_cast<uint32_t>(k));
-}
 
 TEST_P(DriverConformance, UploadKernelAndDownloadRunInOrder) {
   for (const int64_t n : {1, 3, 256, 257, 4096, 100003, 1 << 20}) {
@@ -209,13 +207,14 @@ TEST_P(DriverConformance, AnEventOfOneDeviceHoldsAStreamOfAnother) {
   KernelLatch& latch = NewLatch();
   const Stream other = NewStream(1);
   const Event event = NewEvent(0), after = NewEvent(1);
-  int32_t* const seen = Pinned<int32_t>(1);
+  int32_t* const seen = Pinned<int32_t>(2);
   ASSERT_TRUE(Hold(stream_, latch));
   ASSERT_OK(driver_->Record(event, stream_));
   const int token = driver_->MakeCurrent(1);
   ASSERT_OK(driver_->Wait(other, event));
   ASSERT_OK(Note(other, latch, seen, 1));
   ASSERT_OK(driver_->Record(after, other));
+  EXPECT_TRUE(LetOthersRun(NewStream(1), latch, seen + 1, 1));
   driver_->RestoreCurrent(token);
   EXPECT_FALSE(*driver_->Query(after));
   Open(latch);
@@ -241,7 +240,7 @@ TEST_P(DriverConformance, TimingEventsMeasureAndOthersRefuse) {
 TEST_P(DriverConformance, StreamsAndEventsMayGoWhileTheirWorkIsQueued) {
   ExpectViolations();
   KernelLatch& latch = NewLatch();
-  int32_t* const seen = Pinned<int32_t>(1);
+  int32_t* const seen = Pinned<int32_t>(2);
   const Stream going = *driver_->CreateStream(0, 0);
   const Event event = *driver_->CreateEvent(0, false);
   ASSERT_TRUE(Hold(going, latch));
@@ -250,6 +249,7 @@ TEST_P(DriverConformance, StreamsAndEventsMayGoWhileTheirWorkIsQueued) {
   ASSERT_OK(Note(stream_, latch, seen));
   driver_->DestroyEvent(event);
   driver_->DestroyStream(going);
+  EXPECT_TRUE(LetOthersRun(NewStream(), latch, seen + 1));
   Open(latch);
   ASSERT_TRUE(Finish(stream_));
   EXPECT_EQ(*seen, kSawOpen);

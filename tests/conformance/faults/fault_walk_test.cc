@@ -6,11 +6,9 @@
 // A graph here maps x to y by a rule the test knows, for as many runs at once as it has slots.
 #include <algorithm>
 #include <memory>
-#include <set>
 
-#include "penstock/pipeline.h"
-#include "src/base/status.h"
-#include "tests/conformance/graph/graph_fixture.h"
+#include "tests/conformance/faults/fault_walk.h"
+#include "tests/support/kernels.h"
 #if defined(__CUDACC__)
 #include "penstock/cuda.h"
 #endif
@@ -18,17 +16,8 @@
 namespace penstock::conformance::fault_walk_test {
 namespace {
 
-using driver::checked::Call;
-using driver::checked::CallKind;
-using driver::checked::CallLog;
-using driver::checked::CallRecorder;
-
 constexpr int64_t kN = 300;
-constexpr int kMostPolled = 12;  // queries: how many there are depends on time
 
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* v) const { v[i] += 1; }
-};
 struct Plus {
   PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* a, const int32_t* b, int32_t* out) const {
     out[i] = a[i] + b[i];
@@ -179,21 +168,10 @@ const Scenario kScenarios[] = {
     {"pinned_slots", 1, 3, true, false, &Chain, [](int32_t x) { return x + 2; }},
 };
 
-struct Fault {
-  CallKind kind = CallKind::kQuery;
-  int64_t n = 0;  // 0: none
-  bool deadly = false;
-};
-
 bool IsWork(CallKind kind) {
   return kind == CallKind::kCopy || kind == CallKind::kCopyBatch || kind == CallKind::kFill ||
          kind == CallKind::kLaunch || kind == CallKind::kExternal || kind == CallKind::kLaunchGraph ||
          kind == CallKind::kSetNode || kind == CallKind::kEnableNode;
-}
-bool CanFail(CallKind kind) {
-  static const std::set<CallKind> kCannot = {CallKind::kDestroyStream, CallKind::kDestroyEvent, CallKind::kFreeDevice,
-                                             CallKind::kFreePinned,    CallKind::kDestroyGraph, CallKind::kDestroyExec};
-  return kCannot.count(kind) == 0;
 }
 // A span missing from a trace fails nobody.
 bool IsBorne(CallKind kind) { return kind == CallKind::kElapsed; }
@@ -217,16 +195,12 @@ class Session {
       unavailable_ = absl::NotFoundError("needs " + std::to_string(scenario.devices) + " devices");
     }
   }
-  const absl::Status& unavailable() const { return unavailable_; }
 
   // The whole life; the counts of calls it made.
-  CallLog::Counts Live() {
+  absl::StatusOr<CallLog::Counts> Live() {
+    if (!unavailable_.ok()) return unavailable_;
     witness().KeepCalls(true);
-    if (fault_.deadly) {
-      witness().DieAtNth(fault_.kind, fault_.n);
-    } else if (fault_.n > 0) {
-      witness().FailNth(fault_.kind, fault_.n, absl::UnavailableError("planned"));
-    }
+    Plan(fault_, witness());
     const bool ready = Retry([&] { return MakeMemory(); }, false) && Retry([&] { return Compile(); }, true);
     running_ = ready;
     if (ready) {
@@ -328,12 +302,7 @@ class Session {
         EXPECT_NE(text.find("; not submitted: '"), std::string::npos) << "the nodes are not listed: " << status;
       }
     }
-    const auto known = base::FaultOf(status);
-    if (fault_.deadly) {
-      EXPECT_TRUE(known && known->fatal) << status;
-    } else {
-      EXPECT_NE(text.find("planned"), std::string::npos) << status;
-    }
+    ExpectPlanned(fault_, status);
   }
 
   void CheckFailures() {
@@ -358,17 +327,13 @@ class Session {
     if (fault_.n == 0 || fault_.deadly || scenario_.slots > 1 || IsBorne(fault_.kind) || !failed_running_) {
       return;
     }
-    int64_t left = fault_.n;
     int chunks = 0;
-    bool failed = false;
-    for (const Call& call : log.calls()) {
-      if (failed && call.kind == CallKind::kInspect) return;
-      if (failed && IsWork(call.kind)) {
-        chunks += scenario_.ring && call.kind == CallKind::kCopy;
-        EXPECT_TRUE(scenario_.ring && call.kind == CallKind::kCopy && chunks <= kMostBegun)
-            << TextOf(call) << " after the failure";
-      }
-      failed = failed || (call.kind == fault_.kind && --left == 0);
+    for (const Call& call : CallsAfter(fault_, log)) {
+      if (call.kind == CallKind::kInspect) return;
+      if (!IsWork(call.kind)) continue;
+      chunks += scenario_.ring && call.kind == CallKind::kCopy;
+      EXPECT_TRUE(scenario_.ring && call.kind == CallKind::kCopy && chunks <= kMostBegun)
+          << TextOf(call) << " after the failure";
     }
   }
 
@@ -402,41 +367,16 @@ std::ostream& operator<<(std::ostream& out, const WalkParam& p) { return out << 
 
 class FaultWalk : public testing::TestWithParam<WalkParam> {
  protected:
-  // The counts without a fault; empty where the devices are not there.
-  std::optional<CallLog::Counts> CountCalls() {
-    Session session(GetParam().target, *GetParam().scenario, {});
-    if (session.unavailable().ok()) return session.Live();
-    const char* require = std::getenv("PENSTOCK_REQUIRE_GPU");
-    if (require != nullptr && std::atoi(require) >= GetParam().scenario->devices)
-      ADD_FAILURE() << session.unavailable();
-    return std::nullopt;
-  }
-  void WalkKinds(const CallLog::Counts& counts, bool deadly) {
-    for (size_t k = 0; k < counts.size(); ++k) {
-      const auto kind = static_cast<CallKind>(k);
-      if (!CanFail(kind)) continue;
-      const int64_t most = kind == CallKind::kQuery ? std::min<int64_t>(counts[k], kMostPolled) : counts[k];
-      for (int64_t n = 1; n <= most && !HasFatalFailure(); ++n) {
-        SCOPED_TRACE(std::string(NameOf(kind)) + " call " + std::to_string(n) + (deadly ? ", deadly" : ""));
-        Session(GetParam().target, *GetParam().scenario, {kind, n, deadly}).Live();
-      }
-    }
+  void Walk(bool deadly) {
+    const WalkParam& p = GetParam();
+    WalkFaults({.deadly = deadly, .devices = p.scenario->devices},
+               [&](const Fault& fault) { return Session(p.target, *p.scenario, fault).Live(); });
   }
 };
 
-TEST_P(FaultWalk, EveryCallThatFailsOnceIsOneNamedFailure) {
-  const auto counts = CountCalls();
-  if (!counts) GTEST_SKIP() << "the devices are not there";
-  ASSERT_FALSE(HasFailure()) << "without a fault";
-  WalkKinds(*counts, false);
-}
+TEST_P(FaultWalk, EveryCallThatFailsOnceIsOneNamedFailure) { Walk(false); }
 
-TEST_P(FaultWalk, ADeviceThatDiesAtAnyCallEndsEverythingAndLeavesNothing) {
-  const auto counts = CountCalls();
-  if (!counts) GTEST_SKIP() << "the devices are not there";
-  ASSERT_FALSE(HasFailure()) << "without a fault";
-  WalkKinds(*counts, true);
-}
+TEST_P(FaultWalk, ADeviceThatDiesAtAnyCallEndsEverythingAndLeavesNothing) { Walk(true); }
 
 std::vector<WalkParam> Walks(const std::string& devices) {
   std::vector<WalkParam> all;

@@ -1,36 +1,15 @@
 // Every call of the driver fails once while a State is made, set and read through the ring: each time exactly one
 // failure comes out, named; nothing is submitted after it; the call works when it is made again; and nothing is left
 // alive. Then the same with a device that stays dead from that call on.
-#include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "src/base/status.h"
-#include "tests/conformance/graph/graph_fixture.h"
+#include "tests/conformance/faults/fault_walk.h"
 
 namespace penstock::conformance::state_faults_test {
 namespace {
 
-using driver::checked::Call;
-using driver::checked::CallKind;
-using driver::checked::CallLog;
-using driver::checked::CallRecorder;
-
 constexpr int64_t kN = 601;  // ten chunks, the last one not full
-constexpr int kMostPolled = 40;  // queries: how many there are depends on time
-
-struct Fault {
-  CallKind kind = CallKind::kQuery;
-  int64_t n = 0;  // 0: none
-  bool deadly = false;
-};
-
-bool CanFail(CallKind kind) {
-  static const std::set<CallKind> kCannot = {CallKind::kDestroyStream, CallKind::kDestroyEvent, CallKind::kFreeDevice,
-                                             CallKind::kFreePinned};
-  return kCannot.count(kind) == 0;
-}
 
 // A State's life on a fresh runtime with one planned fault.
 class Session {
@@ -43,16 +22,12 @@ class Session {
     unavailable_ = made.status();
     if (made.ok()) runtime_.emplace(*std::move(made));
   }
-  const absl::Status& unavailable() const { return unavailable_; }
 
   // The whole of it; the counts of calls it made.
-  CallLog::Counts Live() {
+  absl::StatusOr<CallLog::Counts> Live() {
+    if (!unavailable_.ok()) return unavailable_;
     witness().KeepCalls(true);
-    if (fault_.deadly) {
-      witness().DieAtNth(fault_.kind, fault_.n);
-    } else if (fault_.n > 0) {
-      witness().FailNth(fault_.kind, fault_.n, absl::UnavailableError("planned"));
-    }
+    Plan(fault_, witness());
     bool alive = Done([&] { return Make(); });
     for (int32_t from = 100; alive && from <= 200; from += 100) {
       alive = Done([&] { return state_.Set(Numbered(from)); }) && Done([&] { return CheckContents(from); });
@@ -92,12 +67,8 @@ class Session {
     if (status.ok()) return true;
     failures_.push_back(status);
     EXPECT_NE(std::string(status.message()).find("state 's'"), std::string::npos) << status;
-    if (fault_.deadly) {
-      const auto known = base::FaultOf(status);
-      EXPECT_TRUE(known && known->fatal) << status;
-      return false;
-    }
-    EXPECT_NE(std::string(status.message()).find("planned"), std::string::npos) << status;
+    ExpectPlanned(fault_, status);
+    if (fault_.deadly) return false;
     status = f();
     EXPECT_OK(status);
     return status.ok();
@@ -119,12 +90,9 @@ class Session {
   // thread's query fails.
   void CheckNothingFollows(const CallLog& log) {
     if (fault_.n == 0 || fault_.deadly || fault_.kind == CallKind::kQuery) return;
-    int64_t left = fault_.n;
-    bool failed = false;
-    for (const Call& call : log.calls()) {
-      if (failed && (call.kind == CallKind::kInspect || call.kind == CallKind::kAllocateDevice)) return;
-      EXPECT_FALSE(failed && call.kind == CallKind::kCopy) << TextOf(call) << " after the failure";
-      failed = failed || (call.kind == fault_.kind && --left == 0);
+    for (const Call& call : CallsAfter(fault_, log)) {
+      if (call.kind == CallKind::kInspect || call.kind == CallKind::kAllocateDevice) return;
+      EXPECT_NE(call.kind, CallKind::kCopy) << TextOf(call) << " after the failure";
     }
   }
 
@@ -139,23 +107,8 @@ class Session {
 class StateFaults : public testing::TestWithParam<Target> {
  protected:
   void Walk(bool deadly) {
-    Session whole(GetParam(), {});
-    if (!whole.unavailable().ok()) {
-      const char* require = std::getenv("PENSTOCK_REQUIRE_GPU");
-      if (require != nullptr && std::string(require) == "1") FAIL() << whole.unavailable();
-      GTEST_SKIP() << whole.unavailable();
-    }
-    const CallLog::Counts counts = whole.Live();
-    ASSERT_FALSE(HasFailure()) << "without a fault";
-    for (size_t k = 0; k < counts.size(); ++k) {
-      const auto kind = static_cast<CallKind>(k);
-      if (!CanFail(kind)) continue;
-      const int64_t most = kind == CallKind::kQuery ? std::min<int64_t>(counts[k], kMostPolled) : counts[k];
-      for (int64_t n = 1; n <= most && !HasFailure(); ++n) {
-        SCOPED_TRACE(std::string(NameOf(kind)) + " call " + std::to_string(n) + (deadly ? ", deadly" : ""));
-        Session(GetParam(), {kind, n, deadly}).Live();
-      }
-    }
+    WalkFaults({.deadly = deadly, .most_polled = 40},
+               [](const Fault& fault) { return Session(GetParam(), fault).Live(); });
   }
 };
 

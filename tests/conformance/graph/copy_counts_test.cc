@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tests/conformance/graph/graph_fixture.h"
+#include "tests/support/kernels.h"
 
 namespace penstock::conformance::copy_counts_test {
 namespace {
@@ -13,16 +14,6 @@ using driver::checked::CallKind;
 using driver::checked::Totals;
 
 constexpr int64_t kN = 1000, kBytes = kN * 4;
-
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* x, int32_t* y) const { y[i] = x[i] + 1; }
-};
-struct Change {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
-};
-struct Add {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* x, int32_t* sum) const { sum[i] += x[i]; }
-};
 
 class CopyCounts : public GraphConformance {
  protected:
@@ -57,7 +48,7 @@ class CopyCounts : public GraphConformance {
     Graph g("forty");
     std::vector<BufferHandle<int32_t>> x;
     for (size_t i = 0; i < kInputs; ++i) x.push_back(g.Input<int32_t>("x" + std::to_string(i), kEach, where));
-    g.ParallelFor("k", kEach, AddOne{}, Read(x[0]), Write(g.Buffer<int32_t>("t", kEach)));
+    g.ParallelFor("k", kEach, PlusOne{}, Read(x[0]), Write(g.Buffer<int32_t>("t", kEach)));
     const auto asked = [&] { return checks_->witness().log().count(CallKind::kInspect); };
     int64_t calls[2] = {0, 0};
     for (int64_t& of_launch : calls) {
@@ -87,7 +78,7 @@ TEST_P(CopyCounts, AnInputIsCopiedOnceForAllReaders) {
   std::vector<BufferHandle<int32_t>> y;
   for (int i = 0; i < 3; ++i) {
     y.push_back(g.Output<int32_t>("y" + std::to_string(i), kN, kPinned));
-    g.ParallelFor("k" + std::to_string(i), kN, AddOne{}, Read(x), Write(y.back()));
+    g.ParallelFor("k" + std::to_string(i), kN, PlusOne{}, Read(x), Write(y.back()));
   }
   const HostBuffer<int32_t> memory[] = {Pinned(kN), Pinned(kN), Pinned(kN), Pinned(kN), Pinned(kN)};
   const Totals done = OfOneRun(g, [&](Bindings& io) {
@@ -101,8 +92,8 @@ TEST_P(CopyCounts, OnlyWhatWasWrittenComesBack) {
   Graph g("back");
   auto x = g.InOut<int32_t>("x", kN, kPinned), y = g.InOut<int32_t>("y", kN, kPinned);
   auto t = g.Buffer<int32_t>("t", kN);
-  g.ParallelFor("inside", kN, AddOne{}, Read(x), Write(t));
-  g.ParallelFor("all", kN, AddOne{}, Read(t), Write(y));
+  g.ParallelFor("inside", kN, PlusOne{}, Read(x), Write(t));
+  g.ParallelFor("all", kN, PlusOne{}, Read(t), Write(y));
   const HostBuffer<int32_t> hx = Pinned(kN), hy = Pinned(kN);
   EXPECT_EQ(OfOneRun(g, [&](Bindings& io) { io.Set(x, hx).Set(y, hy); }),
             Small({.uploads = {1, kBytes}, .downloads = {1, kBytes}}));
@@ -113,7 +104,7 @@ TEST_P(CopyCounts, CopiesOfMoreThan64KiBAreTheCopyEnginesInGraphsToo) {
   for (const int64_t n : {kMost, kMost + 1}) {
     Graph g("sizes");
     auto x = g.InOut<int32_t>("x", n, kPinned);
-    g.ParallelFor("change", n, Change{}, ReadWrite(x));
+    g.ParallelFor("change", n, AddOne{}, ReadWrite(x));
     const HostBuffer<int32_t> memory = Pinned(n);
     const Totals moved{.uploads = {1, n * 4}, .downloads = {1, n * 4}};
     EXPECT_EQ(OfOneRun(g, [&](Bindings& io) { io.Set(x, memory); }), n == kMost ? Small(moved) : moved);
@@ -128,7 +119,7 @@ TEST_P(CopyCounts, BoxesMoveTheirOwnBytes) {
   auto tile = g.Buffer<int32_t>("tile", {kTile, kTile});
   auto out = g.Output<int32_t>("out", {kTile, kTile}, kPinned);
   g.Copy("in", Read(image, Slice({3, 5}, {kTile, kTile})), Write(tile));
-  g.ParallelFor("k", kTile * kTile, AddOne{}, Read(tile), Write(out));
+  g.ParallelFor("k", kTile * kTile, PlusOne{}, Read(tile), Write(out));
   const HostBuffer<int32_t> from = Pinned(kRows * kColumns), to = Pinned(kTile * kTile);
   constexpr int64_t kTileBytes = kTile * kTile * 4;
   EXPECT_EQ(OfOneRun(g, [&](Bindings& io) { io.Set(image, from).Set(out, to); }),
@@ -152,7 +143,7 @@ TEST_P(CopyCounts, SmallCopiesAreOneSubmissionEachWay) {
   for (int i = 0; i < kCount; ++i) {
     x.push_back(g.Input<int32_t>("x" + std::to_string(i), kN, kPinned));
     y.push_back(g.Output<int32_t>("y" + std::to_string(i), kN, kPinned));
-    g.ParallelFor("k" + std::to_string(i), kN, AddOne{}, Read(x.back()), Write(y.back()));
+    g.ParallelFor("k" + std::to_string(i), kN, PlusOne{}, Read(x.back()), Write(y.back()));
   }
   std::vector<HostBuffer<int32_t>> memory;
   for (int i = 0; i < 2 * kCount; ++i) memory.push_back(Pinned(kN));
@@ -167,10 +158,10 @@ TEST_P(CopyCounts, SmallCopiesAreOneSubmissionEachWay) {
 TEST_P(CopyCounts, BoundDeviceMemoryIsNotCopied) {
   Graph first("first"), second("second");
   auto x = first.Input<int32_t>("x", kN, kPinned), out = first.Output<int32_t>("out", kN, kDevice);
-  first.ParallelFor("k", kN, AddOne{}, Read(x), Write(out));
+  first.ParallelFor("k", kN, PlusOne{}, Read(x), Write(out));
   auto in = second.InOut<int32_t>("in", kN, kDevice), y = second.Output<int32_t>("y", kN, kPinned);
-  second.ParallelFor("change", kN, Change{}, ReadWrite(in));
-  second.ParallelFor("k", kN, AddOne{}, Read(in), Write(y));
+  second.ParallelFor("change", kN, AddOne{}, ReadWrite(in));
+  second.ParallelFor("k", kN, PlusOne{}, Read(in), Write(y));
   const HostBuffer<int32_t> hx = Pinned(kN), hy = Pinned(kN);
   const absl::StatusOr<DeviceBuffer<int32_t>> memory = runtime_->MakeDeviceBuffer<int32_t>(kN);
   ASSERT_OK(memory.status());
@@ -184,12 +175,12 @@ TEST_P(CopyCounts, WhatIsNeededOnTwoDevicesIsCopiedToEachOnceUntilItIsWritten) {
   auto x = g.Input<int32_t>("x", kN, kPinned);
   auto sum = g.InOut<int32_t>("sum", kN, kPinned);
   auto t = g.Buffer<int32_t>("t", kN);
-  g.ParallelFor("make", kN, AddOne{}, Read(x), Write(t)).On(0);
+  g.ParallelFor("make", kN, PlusOne{}, Read(x), Write(t)).On(0);
   for (const int device : {0, 1, 1, 0}) {  // the sum goes over and comes back, t goes over once
-    g.ParallelFor("t" + std::to_string(g.model().nodes.size()), kN, Add{}, Read(t), ReadWrite(sum)).On(device);
+    g.ParallelFor("t" + std::to_string(g.model().nodes.size()), kN, AddTo{}, Read(t), ReadWrite(sum)).On(device);
   }
-  g.ParallelFor("again", kN, Change{}, ReadWrite(t)).On(0);
-  g.ParallelFor("last", kN, Add{}, Read(t), ReadWrite(sum)).On(1);  // both once more
+  g.ParallelFor("again", kN, AddOne{}, ReadWrite(t)).On(0);
+  g.ParallelFor("last", kN, AddTo{}, Read(t), ReadWrite(sum)).On(1);  // both once more
   const HostBuffer<int32_t> hx = Pinned(kN), hs = Pinned(kN);
   EXPECT_EQ(OfOneRun(g, [&](Bindings& io) { io.Set(x, hx).Set(sum, hs); }),
             (Totals{.uploads = {2, 2 * kBytes}, .downloads = {1, kBytes}, .peer = {5, 5 * kBytes}}));
@@ -202,7 +193,7 @@ TEST_P(CopyCounts, AStateIsNotCopiedByRunsThatUseItAtHome) {
   ASSERT_OK(state.status());
   Graph g("state");
   auto x = g.Input<int32_t>("x", kN, kPinned);
-  g.ParallelFor("add", kN, Add{}, Read(x), ReadWrite(*state));
+  g.ParallelFor("add", kN, AddTo{}, Read(x), ReadWrite(*state));
   const HostBuffer<int32_t> hx = Pinned(kN);
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(OfOneRun(g, [&](Bindings& io) { io.Set(x, hx); }), Small({.uploads = {1, kBytes}}));
@@ -263,9 +254,9 @@ TEST_P(CopyCounts, TenThousandRunsOfFortyBuffersAllocateNothing) {
     const int64_t n = i == 0 ? 20000 : 64;  // the first goes through the ring
     auto in = g.Input<int32_t>("in" + number, n), out = g.Output<int32_t>("out" + number, n);
     auto t = g.Buffer<int32_t>("t" + number, n), u = g.Buffer<int32_t>("u" + number, n, i % 2 == 0 ? kPinned : kDevice);
-    g.ParallelFor("one" + number, n, AddOne{}, Read(in), Write(t));
-    g.ParallelFor("two" + number, n, AddOne{}, Read(t), Write(u));
-    g.ParallelFor("three" + number, n, AddOne{}, Read(u), Write(out));
+    g.ParallelFor("one" + number, n, PlusOne{}, Read(in), Write(t));
+    g.ParallelFor("two" + number, n, PlusOne{}, Read(t), Write(u));
+    g.ParallelFor("three" + number, n, PlusOne{}, Read(u), Write(out));
     for (const auto& b : {in, out}) {
       bound.push_back(b);
       memory.emplace_back(static_cast<size_t>(n), 1);

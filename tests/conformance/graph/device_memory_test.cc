@@ -8,6 +8,8 @@
 
 #include "tests/conformance/graph/graph_fixture.h"
 #include "tests/support/device_words.h"
+#include "tests/support/kernels.h"
+#include "tests/support/status.h"
 
 #if defined(__CUDACC__)
 #include "penstock/cuda.h"
@@ -19,21 +21,6 @@ namespace {
 using std::chrono::seconds;
 
 constexpr int64_t kN = 3001;
-
-struct PlusOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* x, int32_t* y) const { y[i] = x[i] + 1; }
-};
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
-};
-struct Twice {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* x, int32_t* y) const { y[i] = 2 * x[i]; }
-};
-struct AddTo {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* x, int32_t* sum) const { sum[i] += x[i]; }
-};
-
-std::string Text(const absl::Status& status) { return std::string(status.message().data(), status.message().size()); }
 
 // middle = x + 1, after a host node that waits for `open` and may fail.
 struct First {

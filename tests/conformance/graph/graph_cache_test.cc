@@ -13,6 +13,7 @@
 
 #include "penstock/graph_cache.h"
 #include "tests/conformance/graph/graph_fixture.h"
+#include "tests/support/kernels.h"
 #if defined(__CUDACC__)
 #include "penstock/cuda.h"
 #endif
@@ -27,12 +28,6 @@ constexpr int64_t kN = 100;
 struct Scale {
   int32_t by;
   PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* x, int32_t* y) const { y[i] = x[i] * by; }
-};
-struct AddValue {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x, int32_t value) const { x[i] += value; }
-};
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
 };
 struct SubtractOne {
   PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] -= 1; }
@@ -120,238 +115,150 @@ TEST_P(Cache, EachStepHasItsOwnValues) {
   EXPECT_EQ(cache.submission_report().mode, in_graphs() ? Mode::kGraph : Mode::kStream);
 }
 
+// A graph of two buffers that are filled, something in the middle, and a copy from one to the other.
+struct Middle {
+  Graph& g;
+  BufferHandle<int32_t> x, y;
+  NodeRef first, second;  // fill x and y
+  ParamHandle<int32_t> p{}, q{};
+
+  // On x, as the graph has it before any change.
+  NodeRef One(const char* name = "one") { return For(name, AddOne{}, ReadWrite(x)); }
+  template <class F, class... A>
+  NodeRef For(const char* name, F f, A... arguments) {
+    return g.ParallelFor(name, kN, f, arguments...);
+  }
+  NodeRef OnPart(int64_t from) { return g.ParallelFor("one", 10, AddOne{}, ReadWrite(x, Slice(from, 10))); }
+  NodeRef OnPartByAlias(int64_t from) {
+    return g.ParallelFor("one", 10, AddOne{}, ReadWrite(g.Alias("part", x, Slice(from, 10))));
+  }
+  NodeRef OfPointer(ParamHandle<int32_t> param) {
+    return g.Kernel("one", TakesPointer, Threads(kN), OnDevice(param), ReadWrite(x))
+        .HostFallback([](const int32_t*, int32_t*) {});
+  }
+  template <class K, class F>
+  NodeRef OfKernel(K kernel, F on_host, KernelShape shape = Threads(kN)) {
+    return g.Kernel("one", kernel, shape, int{kN}, ReadWrite(x)).HostFallback(on_host);
+  }
+};
+
 TEST_P(Cache, EveryChangeOfStructureIsAnotherGraph) {
-  using Declare = std::function<void(Graph&)>;
+  using M = Middle;
   struct Change {
     const char* what;
-    Declare declare;
+    std::function<void(Graph&)> declare;
   };
   const int last = static_cast<int>(runtime_->devices().size()) - 1;
   absl::StatusOr<State<int32_t>> state = runtime_->MakeState<int32_t>("s", kN),
                                  other_state = runtime_->MakeState<int32_t>("s", kN);
   ASSERT_OK(state.status());
   ASSERT_OK(other_state.status());
-  const auto base = [](Graph& g) {
-    auto x = g.Buffer<int32_t>("x", kN), y = g.Buffer<int32_t>("y", kN);
-    g.Fill("x0", x, 1);
-    g.Fill("y0", y, 1);
-    g.ParallelFor("one", kN, AddOne{}, ReadWrite(x));
-    g.Copy("copy", x, y);
-  };
   // Like the one before each, but for what the words say.
-  const auto with = [](auto middle, int64_t extent = kN) {
+  const auto with = [](auto middle, int64_t extent = kN, int params = 0) {
     return [=](Graph& g) {
       auto x = g.Buffer<int32_t>("x", extent), y = g.Buffer<int32_t>("y", extent);
-      NodeRef first = g.Fill("x0", x, 1);
-      NodeRef second = g.Fill("y0", y, 1);
-      middle(g, x, y, first, second);
+      const NodeRef first = g.Fill("x0", x, 1), second = g.Fill("y0", y, 1);
+      M m{g, x, y, first, second};
+      if (params > 0) m.p = g.Param<int32_t>("p", AtMost(3));
+      if (params > 1) m.q = g.Param<int32_t>("q", AtMost(3));
+      middle(m);
       g.Copy("copy", x, y);
     };
   };
-  using B = BufferHandle<int32_t>;
-  const auto fallback = [](int, int32_t*) {};
+  const auto with_p = [&](auto middle) { return with(middle, kN, 1); };
+  const auto with_p_and_q = [&](auto middle) { return with(middle, kN, 2); };
+  const auto base = with([](M& m) { m.One(); });
+  const auto base_and = [&](auto more) {
+    return [=](Graph& g) {
+      base(g);
+      more(g);
+    };
+  };
   const auto sets = [](std::span<int32_t> v) { v[0] = 1; };
-  const auto one = [](Graph& g, B x) { return g.ParallelFor("one", kN, AddOne{}, ReadWrite(x)); };
+  const auto on_host = [](int, int32_t*) {};
   const std::vector<Change> accesses = {
       {"as it was", base},
-      {"a node's name",
-       with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("two", kN, AddOne{}, ReadWrite(x)); })},
-      {"a node's extent",
-       with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN - 1, AddOne{}, ReadWrite(x)); })},
-      {"buffers' extents",
-       with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, AddOne{}, ReadWrite(x)); }, kN + 1)},
-      {"another functor of no state",
-       with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, SubtractOne{}, ReadWrite(x)); })},
-      {"a functor of two dimensions", with([](Graph& g, B, B, NodeRef&, NodeRef&) {
-         auto z = g.Buffer<int32_t>("z", {10, 10});
-         g.Fill("z0", z, 1);
-         g.ParallelFor("one", {10, 10}, AddAt{}, ReadWrite(z));
+      {"a node's name", with([](M& m) { m.One("two"); })},
+      {"a node's extent", with([](M& m) { m.g.ParallelFor("one", kN - 1, AddOne{}, ReadWrite(m.x)); })},
+      {"buffers' extents", with([](M& m) { m.One(); }, kN + 1)},
+      {"another functor of no state", with([](M& m) { m.For("one", SubtractOne{}, ReadWrite(m.x)); })},
+      {"a functor of two dimensions", with([](M& m) {
+         auto z = m.g.Buffer<int32_t>("z", {10, 10});
+         m.g.Fill("z0", z, 1);
+         m.g.ParallelFor("one", {10, 10}, AddAt{}, ReadWrite(z));
        })},
-      {"the mode of an access",
-       with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, AddOne{}, Write(x)); })},
-      {"the buffer of an access",
-       with([](Graph& g, B, B y, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, AddOne{}, ReadWrite(y)); })},
-      {"the box of an access", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.ParallelFor("one", kN, AddOne{}, ReadWrite(x, Slice(0, kN)));
-       })},
-      {"another box", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.ParallelFor("one", 10, AddOne{}, ReadWrite(x, Slice(5, 10)));
-       })},
-      {"the same box elsewhere", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.ParallelFor("one", 10, AddOne{}, ReadWrite(x, Slice(6, 10)));
-       })},
-      {"what nobody reads", with([](Graph& g, B, B, NodeRef& first, NodeRef&) {
-         auto z = g.Buffer<int32_t>("z", kN);
-         g.ParallelFor("one", kN, AddOne{}, Write(z)).After(first);
-       })},
-      {"Unordered", with([](Graph& g, B, B, NodeRef& first, NodeRef&) {
-         auto z = g.Buffer<int32_t>("z", kN);
-         g.ParallelFor("one", kN, AddOne{}, Unordered(Write(z))).After(first);
-       })},
+      {"the mode of an access", with([](M& m) { m.For("one", AddOne{}, Write(m.x)); })},
+      {"the buffer of an access", with([](M& m) { m.For("one", AddOne{}, ReadWrite(m.y)); })},
+      {"the box of an access", with([](M& m) { m.For("one", AddOne{}, ReadWrite(m.x, Slice(0, kN))); })},
+      {"another box", with([](M& m) { m.OnPart(5); })},
+      {"the same box elsewhere", with([](M& m) { m.OnPart(6); })},
+      {"what nobody reads",
+       with([](M& m) { m.For("one", AddOne{}, Write(m.g.Buffer<int32_t>("z", kN))).After(m.first); })},
+      {"Unordered",
+       with([](M& m) { m.For("one", AddOne{}, Unordered(Write(m.g.Buffer<int32_t>("z", kN)))).After(m.first); })},
   };
   const std::vector<Change> parameters = {
-      {"a parameter", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         auto p = g.Param<int32_t>("p", AtMost(3));
-         g.ParallelFor("one", kN, AddValue{}, ReadWrite(x), p);
+      {"a parameter", with_p([](M& m) { m.For("one", AddValue{}, ReadWrite(m.x), m.p); })},
+      {"a value in its place", with_p([](M& m) { m.For("one", AddValue{}, ReadWrite(m.x), 1); })},
+      {"it on the device", with_p([](M& m) { m.OfPointer(m.p); })},
+      {"it by value", with_p([](M& m) {
+         m.g.Kernel("one", Nothing, Threads(kN), m.p, ReadWrite(m.x)).HostFallback([](int32_t, int32_t*) {});
        })},
-      {"a value in its place", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.Param<int32_t>("p", AtMost(3));
-         g.ParallelFor("one", kN, AddValue{}, ReadWrite(x), 1);
-       })},
-      {"it on the device", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         auto p = g.Param<int32_t>("p", AtMost(3));
-         g.Kernel("one", TakesPointer, Threads(kN), OnDevice(p), ReadWrite(x))
-             .HostFallback([](const int32_t*, int32_t*) {});
-       })},
-      {"it by value", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         auto p = g.Param<int32_t>("p", AtMost(3));
-         g.Kernel("one", Nothing, Threads(kN), p, ReadWrite(x)).HostFallback([](int32_t, int32_t*) {});
-       })},
-      {"another on the device", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.Param<int32_t>("p", AtMost(3));
-         auto q = g.Param<int32_t>("q", AtMost(3));
-         g.Kernel("one", TakesPointer, Threads(kN), OnDevice(q), ReadWrite(x))
-             .HostFallback([](const int32_t*, int32_t*) {});
-       })},
-      {"the first of two on the device", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         auto p = g.Param<int32_t>("p", AtMost(3));
-         g.Param<int32_t>("q", AtMost(3));
-         g.Kernel("one", TakesPointer, Threads(kN), OnDevice(p), ReadWrite(x))
-             .HostFallback([](const int32_t*, int32_t*) {});
-       })},
-      {"two parameters and a value", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.Param<int32_t>("p", AtMost(3));
-         g.Param<int32_t>("q", AtMost(3));
-         g.ParallelFor("one", kN, AddValue{}, ReadWrite(x), 1);
-       })},
-      {"the first in its place", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         auto p = g.Param<int32_t>("p", AtMost(3));
-         g.Param<int32_t>("q", AtMost(3));
-         g.ParallelFor("one", kN, AddValue{}, ReadWrite(x), p);
-       })},
-      {"the second", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.Param<int32_t>("p", AtMost(3));
-         auto q = g.Param<int32_t>("q", AtMost(3));
-         g.ParallelFor("one", kN, AddValue{}, ReadWrite(x), q);
-       })},
+      {"another on the device", with_p_and_q([](M& m) { m.OfPointer(m.q); })},
+      {"the first of two on the device", with_p_and_q([](M& m) { m.OfPointer(m.p); })},
+      {"two parameters and a value", with_p_and_q([](M& m) { m.For("one", AddValue{}, ReadWrite(m.x), 1); })},
+      {"the first in its place", with_p_and_q([](M& m) { m.For("one", AddValue{}, ReadWrite(m.x), m.p); })},
+      {"the second", with_p_and_q([](M& m) { m.For("one", AddValue{}, ReadWrite(m.x), m.q); })},
   };
   const std::vector<Change> said = {
-      {"After", with([&](Graph& g, B x, B, NodeRef&, NodeRef& second) { one(g, x).After(second); })},
-      {"After another", with([&](Graph& g, B x, B, NodeRef& first, NodeRef&) { one(g, x).After(first); })},
-      {"After both",
-       with([&](Graph& g, B x, B, NodeRef& first, NodeRef& second) { one(g, x).After(second).After(first); })},
-      {"Priority", with([&](Graph& g, B x, B, NodeRef&, NodeRef&) { one(g, x).Priority(-1); })},
-      {"another Priority", with([&](Graph& g, B x, B, NodeRef&, NodeRef&) { one(g, x).Priority(1); })},
-      {"Priority, of another node", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.ParallelFor("four", kN, AddOne{}, ReadWrite(x)).Priority(1);
-       })},
-      {"no more Priority",
-       with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("four", kN, AddOne{}, ReadWrite(x)); })},
-      {"Concurrency", with([&](Graph& g, B x, B, NodeRef&, NodeRef&) { one(g, x).Concurrency(2); })},
-      {"After, of another node", with([](Graph& g, B x, B, NodeRef&, NodeRef& second) {
-         g.ParallelFor("three", kN, AddOne{}, ReadWrite(x)).After(second);
-       })},
-      {"no more After",
-       with([](Graph& g, B x, B, NodeRef&, NodeRef&) { g.ParallelFor("three", kN, AddOne{}, ReadWrite(x)); })},
-      {"Infallible",
-       with([=](Graph& g, B x, B, NodeRef&, NodeRef&) { g.Host("asked", sets, ReadWrite(x)).Infallible(); })},
-      {"Inline", with([=](Graph& g, B x, B, NodeRef&, NodeRef&) { g.Host("asked", sets, ReadWrite(x)).Inline(); })},
-      {"neither", with([=](Graph& g, B x, B, NodeRef&, NodeRef&) { g.Host("asked", sets, ReadWrite(x)); })},
-      {"On", with([&](Graph& g, B x, B, NodeRef&, NodeRef&) { one(g, x).On(last); })},
-      {"InPlace", with([&](Graph& g, B x, B y, NodeRef&, NodeRef&) {
-         g.ParallelFor("one", kN, Scale{1}, Read(x), Write(y)).InPlace(x, y);
-       })},
-      {"no InPlace",
-       with([&](Graph& g, B x, B y, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, Scale{1}, Read(x), Write(y)); })},
+      {"After", with([](M& m) { m.One().After(m.second); })},
+      {"After another", with([](M& m) { m.One().After(m.first); })},
+      {"After both", with([](M& m) { m.One().After(m.second).After(m.first); })},
+      {"Priority", with([](M& m) { m.One().Priority(-1); })},
+      {"another Priority", with([](M& m) { m.One().Priority(1); })},
+      {"Priority, of another node", with([](M& m) { m.One("four").Priority(1); })},
+      {"no more Priority", with([](M& m) { m.One("four"); })},
+      {"Concurrency", with([](M& m) { m.One().Concurrency(2); })},
+      {"After, of another node", with([](M& m) { m.One("three").After(m.second); })},
+      {"no more After", with([](M& m) { m.One("three"); })},
+      {"Infallible", with([=](M& m) { m.g.Host("asked", sets, ReadWrite(m.x)).Infallible(); })},
+      {"Inline", with([=](M& m) { m.g.Host("asked", sets, ReadWrite(m.x)).Inline(); })},
+      {"neither", with([=](M& m) { m.g.Host("asked", sets, ReadWrite(m.x)); })},
+      {"On", with([=](M& m) { m.One().On(last); })},
+      {"InPlace", with([](M& m) { m.For("one", Scale{1}, Read(m.x), Write(m.y)).InPlace(m.x, m.y); })},
+      {"no InPlace", with([](M& m) { m.For("one", Scale{1}, Read(m.x), Write(m.y)); })},
   };
   const std::vector<Change> kinds = {
-      {"a host node", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.Host("one", [](std::span<int32_t> v) { v[0] = 1; }, ReadWrite(x));
-       })},
-      {"another host node", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.Host("one", [](std::span<int32_t> v) { v[0] = 2; }, ReadWrite(x));
-       })},
-      {"a kernel", with([=](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.Kernel("one", Triple, Threads(kN), int{kN}, ReadWrite(x)).HostFallback(fallback);
-       })},
-      {"a kernel's shape", with([=](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.Kernel("one", Triple, Threads(kN, 128), int{kN}, ReadWrite(x)).HostFallback(fallback);
-       })},
-      {"a kernel's host fallback", with([=](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.Kernel("one", Triple, Threads(kN), int{kN}, ReadWrite(x)).HostFallback([](int, int32_t* v) { v[0] = 1; });
-       })},
-      {"another kernel", with([=](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.Kernel("one", Other, Threads(kN), int{kN}, ReadWrite(x)).HostFallback(fallback);
-       })},
-      {"a State",
-       with([&](Graph& g, B, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, AddOne{}, ReadWrite(*state)); })},
-      {"another State like it",
-       with([&](Graph& g, B, B, NodeRef&, NodeRef&) { g.ParallelFor("one", kN, AddOne{}, ReadWrite(*other_state)); })},
-      {"a part of it by an alias", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.ParallelFor("one", 10, AddOne{}, ReadWrite(g.Alias("part", x, Slice(5, 10))));
-       })},
-      {"another part", with([](Graph& g, B x, B, NodeRef&, NodeRef&) {
-         g.ParallelFor("one", 10, AddOne{}, ReadWrite(g.Alias("part", x, Slice(6, 10))));
-       })},
+      {"a host node", with([](M& m) { m.g.Host("one", [](std::span<int32_t> v) { v[0] = 1; }, ReadWrite(m.x)); })},
+      {"another host node",
+       with([](M& m) { m.g.Host("one", [](std::span<int32_t> v) { v[0] = 2; }, ReadWrite(m.x)); })},
+      {"a kernel", with([=](M& m) { m.OfKernel(Triple, on_host); })},
+      {"a kernel's shape", with([=](M& m) { m.OfKernel(Triple, on_host, Threads(kN, 128)); })},
+      {"a kernel's host fallback", with([](M& m) { m.OfKernel(Triple, [](int, int32_t* v) { v[0] = 1; }); })},
+      {"another kernel", with([=](M& m) { m.OfKernel(Other, on_host); })},
+      {"a State", with([&](M& m) { m.For("one", AddOne{}, ReadWrite(*state)); })},
+      {"another State like it", with([&](M& m) { m.For("one", AddOne{}, ReadWrite(*other_state)); })},
+      {"a part of it by an alias", with([](M& m) { m.OnPartByAlias(5); })},
+      {"another part", with([](M& m) { m.OnPartByAlias(6); })},
   };
   const std::vector<Change> numbers = {
-      {"two buffers more",
-       [&](Graph& g) {
-         base(g);
+      {"two buffers more", base_and([](Graph& g) {
          g.Buffer<int32_t>("z", kN);
          g.Buffer<int32_t>("w", kN);
-       }},
-      {"a buffer more",
-       [&](Graph& g) {
-         base(g);
-         g.Buffer<int32_t>("z", kN);
-       }},
-      {"the type of that",
-       [&](Graph& g) {
-         base(g);
-         g.Buffer<float>("z", kN);
-       }},
-      {"its pitch",
-       [&](Graph& g) {
-         base(g);
-         g.Buffer<float>("z", Pitched({10, 10}, 16));
-       }},
-      {"another pitch",
-       [&](Graph& g) {
-         base(g);
-         g.Buffer<float>("z", Pitched({10, 10}, 32));
-       }},
-      {"where it is",
-       [&](Graph& g) {
-         base(g);
-         g.Buffer<int32_t>("z", kN, kPinned);
-       }},
-      {"two parameters more",
-       [&](Graph& g) {
-         base(g);
+       })},
+      {"a buffer more", base_and([](Graph& g) { g.Buffer<int32_t>("z", kN); })},
+      {"the type of that", base_and([](Graph& g) { g.Buffer<float>("z", kN); })},
+      {"its pitch", base_and([](Graph& g) { g.Buffer<float>("z", Pitched({10, 10}, 16)); })},
+      {"another pitch", base_and([](Graph& g) { g.Buffer<float>("z", Pitched({10, 10}, 32)); })},
+      {"where it is", base_and([](Graph& g) { g.Buffer<int32_t>("z", kN, kPinned); })},
+      {"two parameters more", base_and([](Graph& g) {
          g.Param<int32_t>("p", AtMost(3));
          g.Param<int32_t>("q", AtMost(3));
-       }},
-      {"a parameter more",
-       [&](Graph& g) {
-         base(g);
-         g.Param<int32_t>("p", AtMost(3));
-       }},
-      {"its maximum",
-       [&](Graph& g) {
-         base(g);
-         g.Param<int32_t>("p", AtMost(4));
-       }},
-      {"its type",
-       [&](Graph& g) {
-         base(g);
-         g.Param<int64_t>("p", AtMost(4));
-       }},
-      {"a node more",
-       [&](Graph& g) {
-         base(g);
-         g.Fill("more", g.Buffer<int32_t>("z", kN), 1);
-       }},
+       })},
+      {"a parameter more", base_and([](Graph& g) { g.Param<int32_t>("p", AtMost(3)); })},
+      {"its maximum", base_and([](Graph& g) { g.Param<int32_t>("p", AtMost(4)); })},
+      {"its type", base_and([](Graph& g) { g.Param<int64_t>("p", AtMost(4)); })},
+      {"a node more", base_and([](Graph& g) { g.Fill("more", g.Buffer<int32_t>("z", kN), 1); })},
       {"a node less",
        [](Graph& g) {
          auto x = g.Buffer<int32_t>("x", kN), y = g.Buffer<int32_t>("y", kN);

@@ -17,6 +17,7 @@
 #include "penstock/status_macros.h"
 #include "tests/conformance/checked_runtimes.h"
 #include "tests/support/mode_scope.h"
+#include "tests/support/status.h"
 
 #if defined(__CUDACC__)
 #define TEST_KERNEL __global__
@@ -67,9 +68,6 @@ inline std::string NameOfTarget(const testing::TestParamInfo<Target>& info) {
   for (char& c : name) c = c == ':' ? '_' : c;
   return name;
 }
-
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
-#define EXPECT_OK(expr) EXPECT_EQ((expr), absl::OkStatus())
 
 class GraphConformance : public testing::TestWithParam<Target> {
  protected:

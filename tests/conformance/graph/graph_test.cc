@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "tests/conformance/graph/graph_fixture.h"
+#include "tests/support/kernels.h"
 #if defined(__CUDACC__)
 #include "penstock/cuda.h"
 #endif
@@ -19,9 +20,6 @@ using std::chrono::seconds;
 
 struct Axpy {
   PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t a, const int32_t* x, int32_t* y) const { y[i] += a * x[i]; }
-};
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
 };
 struct Sum {  // modulo 2^32, so that every order and device agrees
   PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* a, const int32_t* b, int32_t* out) const {

@@ -3,15 +3,13 @@
 #include <cstdlib>
 
 #include "tests/conformance/graph/graph_fixture.h"
+#include "tests/support/kernels.h"
 
 namespace penstock::conformance::host_fallback_test {
 namespace {
 
 constexpr int kN = 100;
 
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
-};
 struct Number {
   PENSTOCK_HOST_DEVICE void operator()(Index2 i, int32_t by, View<const int32_t> in, View<int32_t> out) const {
     out(i.y, i.x) = in(i.y, i.x) * by;

@@ -4,13 +4,11 @@
 #include <future>
 
 #include "tests/conformance/graph/graph_fixture.h"
+#include "tests/support/kernels.h"
 
 namespace penstock::conformance::lease_test {
 namespace {
 
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
-};
 struct Sum {
   PENSTOCK_HOST_DEVICE void operator()(Index2 i, View<const int32_t> a, View<const int32_t> b,
                                        View<int32_t> out) const {

@@ -13,6 +13,7 @@
 #include "penstock/trace.h"
 #include "tests/conformance/checked_runtimes.h"
 #include "tests/support/latch.h"
+#include "tests/support/status.h"
 
 namespace penstock::conformance::outstanding_test {
 namespace {
@@ -22,8 +23,6 @@ using driver::checked::CallKind;
 using driver::checked::CallLog;
 
 constexpr int kLength = 900;  // more than may be outstanding, and less than stops the submitter of a host device
-
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
 
 // With so many submission threads, which submit the chains where there are several.
 class Outstanding : public testing::TestWithParam<int> {

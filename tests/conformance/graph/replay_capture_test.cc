@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/conformance/graph/replay_fixture.h"
+#include "tests/support/kernels.h"
 #if defined(__CUDACC__)
 #include "penstock/cuda.h"
 #endif
@@ -14,10 +15,6 @@ namespace penstock::conformance::replay_capture_test {
 namespace {
 
 constexpr int64_t kN = 64;
-
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
-};
 
 #if defined(__CUDACC__)
 __global__ void AddTo(int32_t* x, int32_t value) { x[threadIdx.x] += value; }

@@ -6,25 +6,12 @@
 #include <utility>
 
 #include "tests/conformance/graph/replay_fixture.h"
+#include "tests/support/kernels.h"
 
 namespace penstock::conformance::replay_test {
 namespace {
 
 constexpr int64_t kN = 100;
-
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
-};
-struct AddValue {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x, int32_t value) const { x[i] += value; }
-};
-
-struct AddElement {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* from, int32_t* to) const { to[i] += from[i]; }
-};
-struct CopyElement {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* from, int32_t* to) const { to[i] = from[i]; }
-};
 
 class Replay : public ReplayConformance {
  protected:
@@ -69,9 +56,9 @@ TEST_P(Replay, AHeadStandsBeforeSeveralKernelsAndBeforeNoCopyOfACopyEngine) {
     auto x = g.Input<int32_t>("x", n, kPinned), y = g.Input<int32_t>("y", n, kPinned);
     auto z = g.Output<int32_t>("z", n, kPinned);
     auto t = g.Buffer<int32_t>("t", n);
-    g.ParallelFor("copy", n, CopyElement{}, Read(x), Write(t));
-    g.ParallelFor("add", n, AddElement{}, Read(y), ReadWrite(t));
-    g.ParallelFor("out", n, CopyElement{}, Read(t), Write(z));
+    g.ParallelFor("copy", n, CopyOut{}, Read(x), Write(t));
+    g.ParallelFor("add", n, AddTo{}, Read(y), ReadWrite(t));
+    g.ParallelFor("out", n, CopyOut{}, Read(t), Write(z));
     const auto before = Count(Kind::kAddNode);
     Executable exec = Compiled(g);
     EXPECT_EQ(Count(Kind::kAddNode) - before, n == kLarge ? 6 : 7) << n;
@@ -91,7 +78,7 @@ TEST_P(Replay, AStateThatIsOnlyReadIsInOneGraphWithWhatGoesBeforeAndBehind) {
   ASSERT_OK(weights.status());
   auto x = g.InOut<int32_t>("x", kN, kPinned);
   g.ParallelFor("one", kN, AddOne{}, ReadWrite(x));
-  g.ParallelFor("add", kN, AddElement{}, Read(*weights), ReadWrite(x));
+  g.ParallelFor("add", kN, AddTo{}, Read(*weights), ReadWrite(x));
   g.ParallelFor("one more", kN, AddOne{}, ReadWrite(x));
   Executable exec = Compiled(g);
   HostBuffer<int32_t> memory = Pinned(kN, 0);
@@ -317,7 +304,7 @@ TEST_P(Replay, ACopyFromAnotherDeviceStandsBetweenGraphsAndTheLedgerNamesIt) {
   ASSERT_OK(state.status());
   Graph g("peer");
   auto y = g.Output<int32_t>("y", kN, kPinned);
-  g.ParallelFor("here", kN, CopyElement{}, Read(*state), Write(y)).On(0);
+  g.ParallelFor("here", kN, CopyOut{}, Read(*state), Write(y)).On(0);
   Executable exec = Compiled(g);
   EXPECT_EQ(exec.submission_report().mode, Mode::kGraph);
   EXPECT_NE(exec.submission_report().Text().find("copies between devices"), std::string::npos)

@@ -9,6 +9,7 @@
 
 #include "penstock/trace.h"
 #include "tests/conformance/graph/replay_fixture.h"
+#include "tests/support/kernels.h"
 #if defined(__CUDACC__)
 #include "penstock/cuda.h"
 #endif
@@ -18,19 +19,10 @@ namespace {
 
 constexpr int64_t kN = 100;
 
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
-};
-struct AddValue {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x, int32_t value) const { x[i] += value; }
-};
 struct Sum {
   PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* a, const int32_t* b, int32_t* to) const {
     to[i] = static_cast<int32_t>(3 * static_cast<uint32_t>(a[i]) + static_cast<uint32_t>(b[i]));
   }
-};
-struct CopyElement {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* from, int32_t* to) const { to[i] = from[i]; }
 };
 
 #if defined(__CUDACC__)
@@ -113,7 +105,7 @@ struct Mixed {
       const std::string name = std::to_string(i);
       in.push_back(graph.Input<int32_t>("in" + name, kN, kPinned));
       out.push_back(graph.Output<int32_t>("out" + name, kN, kPinned));
-      graph.ParallelFor("part" + name, kN, CopyElement{}, Read(in.back()), Write(out.back()));
+      graph.ParallelFor("part" + name, kN, CopyOut{}, Read(in.back()), Write(out.back()));
     }
   }
 };
@@ -442,7 +434,7 @@ TEST_P(ReplayTrace, WhatIsInNoGraphIsTimedBesideThem) {
   auto x = g.Input<int32_t>("x", kN, kPinned);
   auto y = g.Output<int32_t>("y", kN, kPinned);
   auto t = g.Buffer<int32_t>("t", kN);
-  g.ParallelFor("before", kN, CopyElement{}, Read(x), Write(t)).On(0);
+  g.ParallelFor("before", kN, CopyOut{}, Read(x), Write(t)).On(0);
   g.ParallelFor("here", kN, Sum{}, Read(*state), Read(t), Write(y)).On(0);
   const HostBuffer<int32_t> in = Pinned(kN, 1);
   HostBuffer<int32_t> out = Pinned(kN, 0);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/conformance/graph/replay_fixture.h"
+#include "tests/support/kernels.h"
 
 namespace penstock::conformance::replay_values_test {
 namespace {
@@ -18,9 +19,6 @@ struct Twist {
     x[i] = static_cast<int32_t>((static_cast<uint32_t>(x[i]) * static_cast<uint32_t>(by)) +
                                 static_cast<uint32_t>(value) + static_cast<uint32_t>(wide >> 32));
   }
-};
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
 };
 
 // A chain of nodes that take a value each, between copies.

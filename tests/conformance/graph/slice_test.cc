@@ -5,6 +5,7 @@
 
 #include "graph/plan/plan.h"
 #include "tests/conformance/graph/graph_fixture.h"
+#include "tests/support/kernels.h"
 
 namespace penstock::conformance::slice_test {
 namespace {
@@ -25,9 +26,6 @@ struct Label3 {
   PENSTOCK_HOST_DEVICE void operator()(Index3 i, View<int32_t> out) const {
     out(i.z, i.y, i.x) = static_cast<int32_t>(((i.z * out.height + i.y) * out.width + i.x) + 1000 * out.depth);
   }
-};
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
 };
 // Of parts without rows: how wide they are.
 struct AddWidths {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/conformance/graph/graph_fixture.h"
+#include "tests/support/kernels.h"
 
 namespace penstock::conformance::keyed_state_test {
 namespace {
@@ -20,9 +21,6 @@ struct AddTo {
   PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t by, int32_t* sum) const {
     sum[i] += by + static_cast<int32_t>(i);
   }
-};
-struct CopyOut {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* from, int32_t* to) const { to[i] = from[i]; }
 };
 
 class KeyedStateConformance : public GraphConformance {

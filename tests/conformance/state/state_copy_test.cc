@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/conformance/graph/graph_fixture.h"
+#include "tests/support/kernels.h"
 
 namespace penstock::conformance::state_copy_test {
 namespace {
@@ -16,13 +17,6 @@ using driver::checked::Totals;
 using std::chrono::microseconds;
 using std::chrono::seconds;
 using Bytes = std::vector<uint8_t>;
-
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
-};
-struct CopyOut {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* from, int32_t* to) const { to[i] = from[i]; }
-};
 
 Bytes RandomBytes(size_t n, std::mt19937& rng) {
   Bytes bytes(n);

@@ -1,12 +1,12 @@
 // States on every driver: exact sums over many runs, shared weights, the order of readers and writers, what overlaps,
 // poisoning, and States that live on another device than the node.
 #include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "tests/conformance/graph/graph_fixture.h"
+#include "tests/support/kernels.h"
+#include "tests/support/rendezvous.h"
 
 namespace penstock::conformance::state_test {
 namespace {
@@ -15,17 +15,8 @@ using std::chrono::seconds;
 
 constexpr int64_t kN = 3000;
 
-struct AddTo {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* x, int32_t* sum) const { sum[i] += x[i]; }
-};
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
-};
 struct SetTo {
   PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t value, int32_t* x) const { x[i] = value; }
-};
-struct CopyOut {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* from, int32_t* to) const { to[i] = from[i]; }
 };
 
 struct Add {
@@ -37,24 +28,6 @@ struct CopyAll {
     to(i.y, i.x) = from(i.y, i.x);
   }
 };
-
-// Threads that wait until so many have come; gives up after a long while.
-class Meeting {
- public:
-  bool Join(int wanted) {
-    std::unique_lock<std::mutex> lock(mu_);
-    ++count_;
-    cv_.notify_all();
-    return cv_.wait_for(lock, seconds(20), [&] { return count_ >= wanted; });
-  }
-
- private:
-  std::mutex mu_;
-  std::condition_variable cv_;
-  int count_ = 0;
-};
-
-absl::Status Met(bool met) { return met ? absl::OkStatus() : absl::InternalError("nobody came"); }
 
 class StateConformance : public GraphConformance {
  protected:

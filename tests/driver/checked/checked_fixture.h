@@ -17,10 +17,9 @@
 #include "src/driver/host/host_driver.h"
 #include "src/host/event_count.h"
 #include "tests/conformance/driver/packed_args.h"
+#include "tests/support/status.h"
 
 namespace penstock::driver::checked {
-
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
 
 // Uses as a test says them.
 class Uses final : public UseSource {

@@ -16,6 +16,7 @@
 #include "src/driver/cuda/cuda_status.h"
 #include "tests/driver/cuda/gpu_latch.h"
 #include "tests/driver/cuda/gpu_test.h"
+#include "tests/support/status.h"
 
 namespace penstock::driver::cuda_driver_test {
 namespace {
@@ -24,8 +25,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 using CudaDriverTest = GpuTest;
-
-std::string MessageOf(const absl::Status& status) { return base::Str(status.message()); }
 
 // Leaves an error behind that none of our calls has made.
 void SeedStaleError() {
@@ -57,15 +56,15 @@ TEST_F(CudaDriverTest, RefusesADeviceThatDoesNotExist) {
   for (const int ordinal : {count, -1}) {
     const absl::Status status = CreateCudaDriver({.ordinals = {ordinal}}).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-    EXPECT_THAT(MessageOf(status), AllOf(HasSubstr("cuda:" + std::to_string(ordinal) + " does not exist"),
-                                         HasSubstr("sees " + std::to_string(count) + " CUDA device")));
+    EXPECT_THAT(Text(status), AllOf(HasSubstr("cuda:" + std::to_string(ordinal) + " does not exist"),
+                                    HasSubstr("sees " + std::to_string(count) + " CUDA device")));
   }
 }
 
 TEST_F(CudaDriverTest, RefusesADeviceNamedTwice) {
   const absl::Status status = CreateCudaDriver({.ordinals = {0, 0}}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(MessageOf(status), HasSubstr("cuda:0 is named twice"));
+  EXPECT_THAT(Text(status), HasSubstr("cuda:0 is named twice"));
 }
 
 TEST_F(CudaDriverTest, CreationLeavesTheThreadWithoutADevice) {
@@ -165,8 +164,8 @@ TEST_F(CudaDriverTest, TooMuchDeviceMemoryNamesTheBytes) {
   const size_t bytes = size_t{1} << 50;
   const absl::Status status = driver_->AllocateDevice(0, bytes).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(MessageOf(status), AllOf(HasSubstr("allocating 1125899906842624 bytes on cuda:0 ("),
-                                       HasSubstr(" bytes are free)"), HasSubstr("out of memory")));
+  EXPECT_THAT(Text(status), AllOf(HasSubstr("allocating 1125899906842624 bytes on cuda:0 ("),
+                                  HasSubstr(" bytes are free)"), HasSubstr("out of memory")));
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
   EXPECT_NE(Device(256), nullptr);  // the device works on
 }
@@ -174,7 +173,7 @@ TEST_F(CudaDriverTest, TooMuchDeviceMemoryNamesTheBytes) {
 TEST_F(CudaDriverTest, TooMuchPinnedMemoryIsResourceExhausted) {
   const absl::Status status = driver_->AllocatePinned(size_t{1} << 50).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(MessageOf(status), HasSubstr("allocating 1125899906842624 bytes of pinned memory"));
+  EXPECT_THAT(Text(status), HasSubstr("allocating 1125899906842624 bytes of pinned memory"));
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
 }
 
@@ -320,7 +319,7 @@ TEST_F(CudaDriverTest, EveryConversionClearsTheLastError) {
 TEST_F(CudaDriverTest, AFailingCallClearsItsError) {
   const absl::Status status = driver_->AllocateDevice(0, size_t{1} << 50).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(MessageOf(status), HasSubstr("allocating 1125899906842624 bytes on cuda:0 ("));
+  EXPECT_THAT(Text(status), HasSubstr("allocating 1125899906842624 bytes on cuda:0 ("));
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
   EXPECT_TRUE(Finish(stream_).ok());
 }

@@ -25,14 +25,13 @@
 #include "penstock/runtime.h"
 #include "penstock/trace.h"
 #include "tests/driver/cuda/gpu_test.h"
+#include "tests/support/status.h"
 
 namespace penstock::cuda_interop_test {
 namespace {
 
 using std::chrono::seconds;
 
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
-#define EXPECT_OK(expr) EXPECT_EQ((expr), absl::OkStatus())
 #define ASSERT_CUDA(expr) ASSERT_EQ((expr), cudaSuccess)
 
 constexpr int kN = 1000;

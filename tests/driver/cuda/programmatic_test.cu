@@ -14,11 +14,11 @@
 #include "penstock/graph.h"
 #include "penstock/runtime.h"
 #include "tests/driver/cuda/gpu_test.h"
+#include "tests/support/status.h"
 
 namespace penstock::programmatic_test {
 namespace {
 
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
 #define ASSERT_CUDA(expr) ASSERT_EQ((expr), cudaSuccess)
 
 constexpr int64_t kN = 300;  // two blocks of a ParallelFor

@@ -27,14 +27,6 @@ using After = std::vector<int32_t>;
 
 class HostCaptureTest : public HostDriverTest {
  protected:
-  static FillOp FillOf(void* to, size_t bytes, int value) {
-    FillOp op{.dst = to, .count = bytes};
-    op.pattern[0] = std::byte(value);
-    return op;
-  }
-  static KernelOp CallOf(Twin& fallback, OpTag tag = {}) {
-    return {.call = &Twin::Call, .callable = &fallback, .tag = tag};
-  }
   Graph Capture(Stream stream, const std::function<absl::Status()>& submit) {
     EXPECT_EQ(driver_->BeginCapture(stream), absl::OkStatus());
     EXPECT_EQ(submit(), absl::OkStatus());
@@ -69,7 +61,7 @@ TEST_F(HostCaptureTest, WhatNoCaptureTakesBreaksItAndItsEndSaysWhatWasFirst) {
     ASSERT_EQ(driver_->Fill(stream_, FillOf(device, 16, 1)), absl::OkStatus());
     const absl::Status refused = call();
     EXPECT_EQ(refused.code(), kBroken);
-    EXPECT_THAT(MessageOf(refused), HasSubstr(words));
+    EXPECT_THAT(Text(refused), HasSubstr(words));
     EXPECT_EQ(calls[(i + 1) % std::size(calls)].second().code(), kBroken);
     EXPECT_EQ(driver_->EndCapture(stream_).status(), refused);
     EXPECT_EQ(call(), absl::OkStatus()) << "the stream works as before";
@@ -115,7 +107,7 @@ TEST_F(HostCaptureTest, HandlesThatAreNotAliveAreRefused) {
                                      driver_->AddChild(graph, {}, gone).status(), driver_->SetChild(exec, 0, gone),
                                      driver_->SetChild(no_exec, 0, graph), driver_->BeginCapture(stream)}) {
     EXPECT_EQ(status.code(), kRefused);
-    EXPECT_THAT(MessageOf(status), HasSubstr("is not alive"));
+    EXPECT_THAT(Text(status), HasSubstr("is not alive"));
   }
   EXPECT_EQ(driver_->EndCapture(stream).status().code(), kBroken);
 }
@@ -138,7 +130,7 @@ TEST_F(HostCaptureTest, ALaunchNamesTheNodeWhoseMemoryIsGone) {
   const auto refused = [&](Graph graph) {
     const absl::Status status = driver_->LaunchGraph(*driver_->Instantiate(graph), stream_);
     EXPECT_EQ(status.code(), kRefused);
-    return MessageOf(status);
+    return Text(status);
   };
   const Graph captured = Capture(stream_, [&] {
     EXPECT_EQ(driver_->Fill(stream_, FillOf(device, 16, 1)), absl::OkStatus());
@@ -190,17 +182,6 @@ TEST_F(HostCaptureTest, AfterAFailedNodeOfAChildTheRunsOtherNodesAreSkipped) {
   EXPECT_EQ(last.calls, 1);
 }
 
-// Notes who ran, on the only compute thread.
-struct Runner {
-  std::vector<int>* seen = nullptr;
-  int number = 0;
-  static absl::Status Call(void* self, void* const* /*argv*/) {
-    const auto* const runner = static_cast<Runner*>(self);
-    runner->seen->push_back(runner->number);
-    return absl::OkStatus();
-  }
-};
-
 TEST_F(HostCaptureTest, WhatIsCapturedHasThePriorityOfItsStream) {
   Make({.threads_per_device = 1, .memory_bytes = 1 << 20});
   std::vector<int> seen;
@@ -237,8 +218,8 @@ TEST_F(HostCaptureTest, AnotherStructureIsRefusedInWords) {
     EXPECT_EQ(driver_->AddChild(graph, {}, child).value(), 0);
     const absl::Status status = driver_->SetChild(*driver_->Instantiate(graph), 0, other);
     EXPECT_EQ(status.code(), kBroken);
-    EXPECT_THAT(MessageOf(status), HasSubstr("; instantiate anew"));
-    return MessageOf(status);
+    EXPECT_THAT(Text(status), HasSubstr("; instantiate anew"));
+    return Text(status);
   };
   const Graph two = graph_of({{{}, &fill}, {{0}, &line}});
   EXPECT_THAT(refused(two, empty), HasSubstr("has 0 operations where it has 2"));
@@ -262,16 +243,16 @@ TEST_F(HostCaptureTest, NodesOfCapturesAndChildrenAreRefusedInWords) {
   ASSERT_EQ(driver_->AddChild(graph, {}, captured).value(), 0);
   Add(graph, fill, {0});
   const GraphExec exec = *driver_->Instantiate(graph);
-  EXPECT_THAT(MessageOf(driver_->AddNode(captured, {}, &fill, 0).status()), HasSubstr("a captured graph stays as it"));
-  EXPECT_THAT(MessageOf(driver_->AddChild(graph, {}, graph).status()), HasSubstr("a child of itself"));
-  EXPECT_THAT(MessageOf(driver_->AddChild(graph, {}, *driver_->CreateGraph(1)).status()),
+  EXPECT_THAT(Text(driver_->AddNode(captured, {}, &fill, 0).status()), HasSubstr("a captured graph stays as it"));
+  EXPECT_THAT(Text(driver_->AddChild(graph, {}, graph).status()), HasSubstr("a child of itself"));
+  EXPECT_THAT(Text(driver_->AddChild(graph, {}, *driver_->CreateGraph(1)).status()),
               HasSubstr("of device 1 cannot be a child of one of device 0"));
-  EXPECT_THAT(MessageOf(driver_->AddChild(graph, After{2}, captured).status()), HasSubstr("node 2 of a graph cannot"));
-  EXPECT_THAT(MessageOf(driver_->AddChild(graph, After{1, 1}, captured).status()), HasSubstr("after node 1 twice"));
-  EXPECT_THAT(MessageOf(driver_->SetNode(exec, 0, &fill)), HasSubstr("node 0 is a child"));
-  EXPECT_THAT(MessageOf(driver_->EnableNode(exec, 0, true)), HasSubstr("node 0 is a child"));
-  EXPECT_THAT(MessageOf(driver_->SetChild(exec, 1, captured)), HasSubstr("node 1 is no child"));
-  EXPECT_THAT(MessageOf(driver_->SetChild(exec, 2, captured)), HasSubstr("no node 2; this graph has 2"));
+  EXPECT_THAT(Text(driver_->AddChild(graph, After{2}, captured).status()), HasSubstr("node 2 of a graph cannot"));
+  EXPECT_THAT(Text(driver_->AddChild(graph, After{1, 1}, captured).status()), HasSubstr("after node 1 twice"));
+  EXPECT_THAT(Text(driver_->SetNode(exec, 0, &fill)), HasSubstr("node 0 is a child"));
+  EXPECT_THAT(Text(driver_->EnableNode(exec, 0, true)), HasSubstr("node 0 is a child"));
+  EXPECT_THAT(Text(driver_->SetChild(exec, 1, captured)), HasSubstr("node 1 is no child"));
+  EXPECT_THAT(Text(driver_->SetChild(exec, 2, captured)), HasSubstr("no node 2; this graph has 2"));
   EXPECT_EQ(driver_->CountNodes(graph).value(), 2);
 }
 

@@ -11,15 +11,14 @@
 #include <utility>
 #include <vector>
 
-#include "src/base/status.h"
 #include "src/driver/host/host_driver.h"
 #include "src/host/event_count.h"
 #include "tests/support/latch.h"
+#include "tests/support/status.h"
 
 namespace penstock::driver::host {
 
 inline constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
-inline std::string MessageOf(const absl::Status& status) { return base::Str(status.message()); }
 
 // Code of a kernel whose callable is a Latch.
 inline absl::Status Arrive(void* latch, void* const* /*argv*/) {
@@ -40,6 +39,17 @@ struct Twin {
     if (fallback->latch) fallback->latch->Arrive();
     fallback->crowd.Leave();
     return fallback->result;
+  }
+};
+
+// A callable that notes its number. For a device of one compute thread.
+struct Runner {
+  std::vector<int>* seen = nullptr;
+  int number = 0;
+  static absl::Status Call(void* self, void* const* /*argv*/) {
+    const auto* const runner = static_cast<Runner*>(self);
+    runner->seen->push_back(runner->number);
+    return absl::OkStatus();
   }
 };
 
@@ -93,6 +103,15 @@ class HostDriverTest : public testing::Test {
     return out;
   }
   Latch& NewLatch() { return latches_.emplace_back(); }
+  static KernelOp CallOf(Latch& latch) { return {.call = &Arrive, .callable = &latch}; }
+  static KernelOp CallOf(Twin& fallback, OpTag tag = {}) {
+    return {.call = &Twin::Call, .callable = &fallback, .tag = tag};
+  }
+  static FillOp FillOf(void* to, size_t bytes, int value) {
+    FillOp op{.dst = to, .count = bytes};
+    op.pattern[0] = std::byte(value);
+    return op;
+  }
 
   penstock::host::EventCount event_count_;
   std::deque<Latch> latches_;

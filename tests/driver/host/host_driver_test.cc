@@ -98,11 +98,11 @@ TEST_F(HostDriverTest, CopiesFromAndToPageableMemoryAreRefused) {
   std::vector<std::byte> pageable(100);
   const absl::Status up = driver_->Copy(stream_, {.dst = device, .src = pageable.data(), .width = 100});
   EXPECT_EQ(up.code(), kRefused);
-  EXPECT_THAT(MessageOf(up), AllOf(HasSubstr("copy source"), HasSubstr("not pinned"), HasSubstr("+100)")));
+  EXPECT_THAT(Text(up), AllOf(HasSubstr("copy source"), HasSubstr("not pinned"), HasSubstr("+100)")));
   const absl::Status down =
       driver_->Copy(stream_, {.kind = CopyKind::kDeviceToHost, .dst = pageable.data(), .src = device, .width = 100});
   EXPECT_EQ(down.code(), kRefused);
-  EXPECT_THAT(MessageOf(down), HasSubstr("copy destination"));
+  EXPECT_THAT(Text(down), HasSubstr("copy destination"));
 }
 
 TEST_F(HostDriverTest, RangesOutsideABlockAreRefused) {
@@ -121,7 +121,7 @@ TEST_F(HostDriverTest, RangesOutsideABlockAreRefused) {
   bad[8] = {.kind = CopyKind::kPeer, .dst = device, .src = device, .width = 1, .dst_device = 0, .src_device = 1};
   for (size_t i = 0; i < bad.size(); ++i) EXPECT_EQ(driver_->Copy(stream_, bad[i]).code(), kRefused) << i;
   const absl::Status status = driver_->Copy(stream_, bad[0]);
-  EXPECT_THAT(MessageOf(status), AllOf(HasSubstr("+1001)"), HasSubstr("host:0")));
+  EXPECT_THAT(Text(status), AllOf(HasSubstr("+1001)"), HasSubstr("host:0")));
   driver_->FreeDevice(0, device);
   EXPECT_EQ(driver_->Copy(stream_, fits).code(), kRefused) << "freed";
   EXPECT_TRUE(Finish(stream_));
@@ -199,11 +199,11 @@ TEST_F(HostDriverTest, BatchesOfWrongMemoryAreRefusedByThePiece) {
     table[1] = piece;
     const absl::Status status = driver_->CopyBatch(stream_, {.pieces = table, .count = 2});
     EXPECT_EQ(status.code(), kRefused);
-    EXPECT_THAT(MessageOf(status), HasSubstr("piece 1"));
+    EXPECT_THAT(Text(status), HasSubstr("piece 1"));
   }
   const absl::Status unpinned = driver_->CopyBatch(stream_, {.pieces = &fits, .count = 1});
   EXPECT_EQ(unpinned.code(), kRefused);
-  EXPECT_THAT(MessageOf(unpinned), HasSubstr("table"));
+  EXPECT_THAT(Text(unpinned), HasSubstr("table"));
 }
 
 // A GPU reads the table when it works on it, so a table that changes before is a mistake there.
@@ -222,7 +222,7 @@ TEST_F(HostDriverTest, ATableThatChangesTooEarlyFailsTheRun) {
   ASSERT_TRUE(fault.failed());
   EXPECT_EQ(fault.node(), 3);
   EXPECT_EQ(fault.status().code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(MessageOf(fault.status()), HasSubstr("table"));
+  EXPECT_THAT(Text(fault.status()), HasSubstr("table"));
 }
 
 TEST_F(HostDriverTest, BatchesInsideADeviceAreExactForAnyThreads) {
@@ -321,14 +321,14 @@ TEST_F(HostDriverTest, PointersThatAKernelCannotUseAreRefused) {
     op.rows = 1;
     const absl::Status status = driver_->Launch(stream_, op);
     EXPECT_EQ(status.code(), kRefused);
-    EXPECT_THAT(MessageOf(status), HasSubstr("pointer 0"));
+    EXPECT_THAT(Text(status), HasSubstr("pointer 0"));
   }
 }
 
 TEST_F(HostDriverTest, AKernelWithoutHostCodeIsUnimplemented) {
   const absl::Status status = driver_->Launch(stream_, {});
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(MessageOf(status), HasSubstr("HostFallback"));
+  EXPECT_THAT(Text(status), HasSubstr("HostFallback"));
 }
 
 TEST_F(HostDriverTest, ArgumentsOutsideTheirBlockAreRefused) {
@@ -437,7 +437,7 @@ TEST_F(HostDriverTest, AFunctorThatThrowsFailsItsRun) {
   ASSERT_TRUE(fault.failed());
   EXPECT_EQ(fault.node(), 2);
   EXPECT_EQ(fault.status().code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(MessageOf(fault.status()), HasSubstr("row on fire"));
+  EXPECT_THAT(Text(fault.status()), HasSubstr("row on fire"));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "src/base/status.h"
+#include "tests/support/status.h"
 
 namespace penstock::driver::host::host_memory_test {
 namespace {
@@ -19,7 +19,6 @@ using ::testing::HasSubstr;
 
 constexpr size_t kMiB = 1 << 20;
 
-std::string MessageOf(const absl::Status& status) { return base::Str(status.message()); }
 std::byte* Take(DeviceHeap& heap, size_t bytes) {
   const auto memory = heap.Allocate(bytes);
   EXPECT_TRUE(memory.ok()) << memory.status();
@@ -61,7 +60,7 @@ TEST(DeviceHeapTest, AccessStaysInsideOneLiveBlock) {
   EXPECT_TRUE(heap.Free(memory));
   const absl::Status status = heap.Access(memory, 8).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(MessageOf(status), AllOf(HasSubstr(", +8)"), HasSubstr("host:0")));
+  EXPECT_THAT(Text(status), AllOf(HasSubstr(", +8)"), HasSubstr("host:0")));
 }
 
 TEST(DeviceHeapTest, TooMuchNamesBytesAskedForFreeAndTheDevice) {
@@ -69,7 +68,7 @@ TEST(DeviceHeapTest, TooMuchNamesBytesAskedForFreeAndTheDevice) {
   Take(heap, kMiB / 2);
   const absl::Status status = heap.Allocate(kMiB).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(MessageOf(status),
+  EXPECT_THAT(Text(status),
               AllOf(HasSubstr("host:3"), HasSubstr("1048576 bytes"), HasSubstr("524288 of 1048576 bytes are free")));
   EXPECT_EQ(heap.Allocate(~size_t{0}).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(heap.Allocate(kMiB / 2).ok());
@@ -183,7 +182,7 @@ TEST(PinnedMemoryTest, TooMuchIsResourceExhausted) {
   for (const size_t bytes : {size_t{1} << 50, ~size_t{0}}) {
     const absl::Status status = pinned.Allocate(bytes).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-    EXPECT_THAT(MessageOf(status), HasSubstr(std::to_string(bytes) + " bytes of pinned memory"));
+    EXPECT_THAT(Text(status), HasSubstr(std::to_string(bytes) + " bytes of pinned memory"));
   }
 }
 

@@ -1,7 +1,6 @@
 // Events of the scheduler: what completes them, what waits for them, and when they happened.
 #include <gmock/gmock.h>
 
-#include <atomic>
 #include <vector>
 
 #include "tests/driver/host/scheduler_fixture.h"
@@ -12,27 +11,6 @@ namespace {
 using Microseconds = std::chrono::duration<double, std::micro>;
 
 using SchedulerEventTest = SchedulerTest;
-
-TEST_F(SchedulerEventTest, AnEventNeverRecordedIsCompleteAndHoldsNobody) {
-  const Event event = NewEvent();
-  EXPECT_TRUE(IsComplete(event));
-  const Stream stream = NewStream();
-  Wait(stream, event);
-  EXPECT_TRUE(Finish(stream));
-}
-
-TEST_F(SchedulerEventTest, AnEventCompletesWhenTheWorkBeforeItHas) {
-  Latch& held = NewLatch();
-  const Stream stream = NewStream();
-  const Event before = NewEvent(), after = NewEvent();
-  Record(before, stream);
-  EXPECT_TRUE(IsComplete(before)) << "nothing stood before it";
-  Hold(stream, held);
-  Record(after, stream);
-  EXPECT_FALSE(IsComplete(after));
-  held.Open();
-  EXPECT_TRUE(Finish(after));
-}
 
 TEST_F(SchedulerEventTest, AWaitHoldsAStreamUntilTheEvent) {
   Latch& held = NewLatch();
@@ -55,36 +33,6 @@ TEST_F(SchedulerEventTest, AWaitHoldsAStreamUntilTheEvent) {
   EXPECT_THAT(seen, testing::Each(1));
 }
 
-TEST_F(SchedulerEventTest, AWaitKeepsTheStateItTookWhenTheEventIsRecordedAgain) {
-  Latch& held = NewLatch();
-  const Stream slow = NewStream(), quick = NewStream(), waiter = NewStream();
-  const Event event = NewEvent();
-  std::atomic<bool> passed{false};
-  Hold(slow, held);
-  Record(event, slow);
-  Wait(waiter, event);
-  Submit(waiter, [&passed] { passed = true; });
-  Record(event, quick);  // replaces the state: complete at once
-  EXPECT_TRUE(IsComplete(event));
-  ASSERT_TRUE(Finish(quick));
-  EXPECT_FALSE(passed) << "the wait is for the first record";
-  held.Open();
-  ASSERT_TRUE(Finish(waiter));
-  EXPECT_TRUE(passed);
-}
-
-TEST_F(SchedulerEventTest, ALaterRecordDoesNotHoldAnEarlierWait) {
-  Latch& held = NewLatch();
-  const Stream quick = NewStream(), slow = NewStream(), waiter = NewStream();
-  const Event event = NewEvent();
-  Record(event, quick);
-  Wait(waiter, event);
-  Hold(slow, held);
-  Record(event, slow);
-  EXPECT_TRUE(Finish(waiter));
-  EXPECT_FALSE(IsComplete(event));
-}
-
 TEST_F(SchedulerEventTest, ARecordBehindAWaitIsHeldToo) {
   Latch& held = NewLatch();
   const Stream a = NewStream(), b = NewStream(), c = NewStream();
@@ -99,22 +47,6 @@ TEST_F(SchedulerEventTest, ARecordBehindAWaitIsHeldToo) {
   EXPECT_FALSE(IsComplete(bc));
   held.Open();
   ASSERT_TRUE(Finish(c));
-  EXPECT_TRUE(passed);
-}
-
-TEST_F(SchedulerEventTest, EventsJoinStreamsOfDifferentDevices) {
-  Make(2, 2);
-  Latch& held = NewLatch();
-  const Stream a = NewStream(0), b = NewStream(1);
-  const Event event = NewEvent(0);
-  std::atomic<bool> passed{false};
-  Hold(a, held);
-  Record(event, a);
-  Wait(b, event);
-  Submit(b, [&passed] { passed = true; });
-  EXPECT_FALSE(passed);
-  held.Open();
-  ASSERT_TRUE(Finish(b, 1));
   EXPECT_TRUE(passed);
 }
 

@@ -93,27 +93,6 @@ TEST_F(SchedulerTest, ATaskEndsOnlyWithItsLastChunk) {
   EXPECT_TRUE(after);
 }
 
-TEST_F(SchedulerTest, CopiesOfOtherStreamsRunBesideAHeldKernelAndWorkBehindItDoesNotStart) {
-  Make(1, 1);
-  Latch& kernel = NewLatch();
-  const Stream held = NewStream(), up = NewStream(), down = NewStream();
-  std::atomic<int> started{0};
-  Hold(held, kernel);
-  Submit(held, [&started] { ++started; }, {.engine = EngineKind::kUpload});
-  Submit(held, [&started] { ++started; });
-  bool uploaded = false, downloaded = false;
-  Submit(up, [&uploaded] { uploaded = true; }, {.engine = EngineKind::kUpload});
-  Submit(down, [&downloaded] { downloaded = true; }, {.engine = EngineKind::kDownload});
-  ASSERT_TRUE(Finish(up));
-  ASSERT_TRUE(Finish(down));
-  EXPECT_TRUE(uploaded);
-  EXPECT_TRUE(downloaded);
-  EXPECT_EQ(started, 0);
-  kernel.Open();
-  ASSERT_TRUE(Finish(held));
-  EXPECT_EQ(started, 2);
-}
-
 TEST_F(SchedulerTest, AnEngineOfOneDirectionDoesOneCopyAtATime) {
   for (const EngineKind engine : {EngineKind::kUpload, EngineKind::kDownload}) {
     Crowd crowd;
@@ -358,28 +337,6 @@ TEST_F(SchedulerTest, HandlesThatAreNotAliveAreRefused) {
   EXPECT_EQ(scheduler_->Submit(dead_stream, EngineKind::kCompute, std::move(task)).code(), kRefused);
   scheduler_->DestroyStream(dead_stream);
   scheduler_->DestroyEvent(dead_event);
-}
-
-TEST_F(SchedulerTest, StreamsAndEventsMayGoWhileTheirWorkIsQueued) {
-  Latch& held = NewLatch();
-  const Stream stream = NewStream(), waiter = NewStream(), other = NewStream();
-  const Event event = NewEvent(), end = NewEvent();
-  std::atomic<int> ran{0};
-  Hold(stream, held);
-  Submit(stream, [&ran] { ++ran; });
-  Record(event, stream);
-  Wait(waiter, event);
-  Submit(waiter, [&ran] { ++ran; });
-  Record(end, waiter);
-  Wait(other, end);
-  Submit(other, [&ran] { ++ran; });
-  scheduler_->DestroyStream(stream);
-  scheduler_->DestroyStream(waiter);
-  scheduler_->DestroyEvent(event);
-  scheduler_->DestroyEvent(end);
-  held.Open();
-  ASSERT_TRUE(Finish(other));
-  EXPECT_EQ(ran, 3);
 }
 
 // --- many at once ---

@@ -6,6 +6,7 @@
 
 #include "graph/plan/plan.h"
 #include "penstock/graph.h"
+#include "tests/support/status.h"
 
 namespace penstock::graph::golden_errors_test {
 namespace {
@@ -19,8 +20,6 @@ struct Plane {
 void Kernel(int, int32_t*) {}
 
 Name At(const char* name, int line) { return Name(name, "dir/bad.cc", line); }
-
-std::string Text(const absl::Status& status) { return std::string(status.message().data(), status.message().size()); }
 
 PlanOptions TwoHosts() {
   PlanOptions options;

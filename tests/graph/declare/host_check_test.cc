@@ -15,13 +15,10 @@
 #include "tests/graph/oracle/oracle.h"
 #include "tests/graph/oracle/random_graph.h"
 #include "tests/graph/oracle/shape_oracle.h"
+#include "tests/support/kernels.h"
 
 namespace penstock::graph::host_check_test {
 namespace {
-
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
-};
 
 TEST(TwinCheck, AfterStillMeansTheSameNode) {
   Graph g("g");

@@ -190,6 +190,25 @@ inline std::string MistakeOf(const ModelBuilder& builder, const PlanOptions& opt
   return MakePlan(builder.model, options).status().ToString();
 }
 
+// An entry of a table of graphs and what is said to them.
+struct GraphVerdict {
+  const char* name;
+  void (*build)(ModelBuilder& g);
+  const char* text;  // "OK", or an INVALID_ARGUMENT's whole message
+  PlanOptions options = Devices(1);
+};
+inline void ExpectVerdict(const GraphVerdict& verdict) {
+  ModelBuilder g;
+  verdict.build(g);
+  const absl::Status status = MakePlan(g.model, verdict.options).status();
+  EXPECT_EQ(status.ok() ? "OK" : status.message(), verdict.text);
+  EXPECT_TRUE(status.ok() || status.code() == absl::StatusCode::kInvalidArgument) << status;
+}
+template <class Entry>
+std::string NameOfEntry(const testing::TestParamInfo<Entry>& info) {
+  return info.param.name;
+}
+
 // The index of the only plan node of this name, -1 when there is none.
 inline int32_t Find(const Plan& plan, const std::string& name) {
   int32_t found = -1;

@@ -1,7 +1,6 @@
 // What fuzzed graphs have found, one mistake a test: each failed before it was mended.
 #include <gtest/gtest.h>
 
-#include <climits>
 #include <cmath>
 #include <optional>
 #include <span>
@@ -11,15 +10,10 @@
 
 #include "penstock/graph.h"
 #include "penstock/runtime.h"
+#include "tests/support/status.h"
 
 namespace penstock::found_by_fuzzing_test {
 namespace {
-
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
-
-std::string Message(const absl::Status& status) {
-  return std::string(status.message().data(), status.message().size());
-}
 
 struct Nothing {
   PENSTOCK_HOST_DEVICE void operator()(int64_t) const {}
@@ -56,7 +50,7 @@ TEST_F(FoundByFuzzing, ElementsAtANullAddressAreRefused) {
   ASSERT_OK(exec.status());
   Bindings io = exec->bindings();
   const auto run = exec->Launch(io.Set(x_, std::span<int32_t>(static_cast<int32_t*>(nullptr), 4)));
-  EXPECT_NE(Message(run.status()).find("bound to 4 elements at a null address; bind memory that exists"),
+  EXPECT_NE(Text(run.status()).find("bound to 4 elements at a null address; bind memory that exists"),
             std::string::npos)
       << run.status();
 }
@@ -85,7 +79,7 @@ TEST_F(FoundByFuzzing, AHandleOfAnotherTypeIsRefused) {
   const auto p = graph_.Param<int32_t>("p");
   graph_.Host("buffer", [](std::span<const double>) {}, Read(wrong));
   graph_.Host("param", [](int64_t) {}, ParamHandle<int64_t>(p.graph(), p.index()));
-  const std::string message = Message(runtime_->Compile(graph_).status());
+  const std::string message = Text(runtime_->Compile(graph_).status());
   EXPECT_NE(message.find("argument 0 is 'x' (found_by_fuzzing_test.cc:"), std::string::npos) << message;
   EXPECT_NE(message.find("through a handle of another type (8 and 4 bytes); use the handle that declaring it returned"),
             std::string::npos)
@@ -93,17 +87,9 @@ TEST_F(FoundByFuzzing, AHandleOfAnotherTypeIsRefused) {
   EXPECT_NE(message.find("argument 0 is 'p' (found_by_fuzzing_test.cc:"), std::string::npos) << message;
 }
 
-TEST_F(FoundByFuzzing, AnExecutableWithoutLanesIsRefused) {
-  for (const int lanes : {0, -1, INT_MIN}) {
-    EXPECT_EQ(
-        Message(runtime_->Compile(graph_, {.max_lanes = lanes}).status()),
-        "graph 'g': max_lanes is " + std::to_string(lanes) + "; kernels need a lane on each device; give 1 or more");
-  }
-}
-
 TEST_F(FoundByFuzzing, AToleranceBelowZeroIsRefused) {
   const auto refusal = [&](double tolerance) {
-    return Message(runtime_->Compile(graph_, {.host_tolerance = tolerance}).status());
+    return Text(runtime_->Compile(graph_, {.host_tolerance = tolerance}).status());
   };
   EXPECT_EQ(refusal(-2), "graph 'g': CompileOptions::host_tolerance is -2.000000; a tolerance is 0 or more");
   EXPECT_EQ(refusal(std::nan("")), "graph 'g': CompileOptions::host_tolerance is nan; a tolerance is 0 or more");
@@ -115,7 +101,7 @@ TEST_F(FoundByFuzzing, AParameterHandleOfNothingIsNoDimension) {
             Name("k", "dir/a.cc", 9), +[](int32_t*) {}, Threads(unset), ReadWrite(x_))
       .HostFallback([](int32_t*) {});
   graph_.ParallelFor(Name("f", "dir/a.cc", 10), unset, Nothing{});
-  EXPECT_EQ(Message(runtime_->Compile(graph_).status()),
+  EXPECT_EQ(Text(runtime_->Compile(graph_).status()),
             "graph 'g': 2 mistakes:\n"
             "  graph 'g' node 'k' (a.cc:9): the number of threads is no parameter; its handle was never set; declare "
             "the parameter in this graph\n"
@@ -127,12 +113,12 @@ TEST_F(FoundByFuzzing, ANullNameIsAnEmptyOne) {
   const char* null = nullptr;
   graph_.Host(Name(null, "dir/a.cc", 9), [] {});
   graph_.Host(Name("h", null, 10), [] {}).Concurrency(0);
-  EXPECT_EQ(Message(runtime_->Compile(graph_).status()),
+  EXPECT_EQ(Text(runtime_->Compile(graph_).status()),
             "graph 'g': 2 mistakes:\n"
             "  graph 'g' node '' (a.cc:9): has no name; messages and traces call everything by its name; give it one\n"
             "  graph 'g' node 'h' (:10): Concurrency(0): at least one run at a time must be able to use the callable; "
             "give 1 or more");
-  EXPECT_EQ(Message(runtime_->Compile(Graph(Name(null, "dir/a.cc", 3))).status()),
+  EXPECT_EQ(Text(runtime_->Compile(Graph(Name(null, "dir/a.cc", 3))).status()),
             "graph '': the graph declared at a.cc:3 has no name; messages and traces call everything by its name; give "
             "it one");
 }
@@ -155,8 +141,7 @@ TEST_F(FoundByFuzzing, AGraphThatWasMovedFromIsRefused) {
   from.Host("late", [](std::span<const int32_t>) {}, Read(lost));
   EXPECT_EQ(runtime_->Compile(from).status(), absl::FailedPreconditionError(mistake));
   to.Host("astray", [](std::span<const int32_t>) {}, Read(lost));
-  EXPECT_NE(Message(runtime_->Compile(to).status()).find("access 0 is to a buffer of another graph"),
-            std::string::npos);
+  EXPECT_NE(Text(runtime_->Compile(to).status()).find("access 0 is to a buffer of another graph"), std::string::npos);
   from = Graph("fresh");
   EXPECT_EQ(runtime_->Compile(from).status(), absl::OkStatus());
 }
@@ -175,7 +160,7 @@ TEST_F(FoundByFuzzing, ARuntimeThatWasMovedFromRefusesCalls) {
 TEST_F(FoundByFuzzing, ANameOfSeveralLinesStaysOnOneInAMessage) {
   graph_.Host("two\nlines", [] {}).Concurrency(0);
   graph_.Host("event count\a", [] {}).Concurrency(0);
-  const std::string message = Message(runtime_->Compile(graph_).status());
+  const std::string message = Text(runtime_->Compile(graph_).status());
   EXPECT_NE(message.find("\n  graph 'g' node 'two\\x0alines' ("), std::string::npos) << message;
   EXPECT_NE(message.find("\n  graph 'g' node 'event count\\x07' ("), std::string::npos) << message;
 }

@@ -26,12 +26,10 @@
 #include "src/runtime/core/test_hook.h"
 #include "tests/support/forwarding_driver.h"
 #include "tests/support/mode_scope.h"
+#include "tests/support/status.h"
 
 namespace penstock::runtime::launch_objects_test {
 namespace {
-
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
-#define EXPECT_OK(expr) EXPECT_EQ((expr), absl::OkStatus())
 
 constexpr int64_t kN = 64;
 constexpr size_t kBytes = kN * sizeof(int32_t);

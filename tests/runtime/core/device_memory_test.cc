@@ -11,17 +11,13 @@
 #include "penstock/runtime.h"
 #include "src/driver/checked/checked_driver.h"
 #include "src/runtime/core/test_hook.h"
+#include "tests/support/kernels.h"
+#include "tests/support/status.h"
 
 namespace penstock::device_memory_test {
 namespace {
 
 using driver::checked::CallRecorder;
-
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
-
-struct AddTo {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* x, int32_t* y) const { y[i] = x[i] + 1; }
-};
 
 class DeviceMemoryTest : public testing::Test {
  protected:
@@ -43,8 +39,8 @@ TEST_F(DeviceMemoryTest, IsReportedAsItIsTakenOfEachDevice) {
   auto x = graph.Input<int32_t>("x", 1000, kPinned);
   auto y = graph.Output<int32_t>("y", 1000, kPinned);
   auto t = graph.Buffer<int32_t>("t", 1000);
-  graph.ParallelFor("first", 1000, AddTo{}, Read(x), Write(t));
-  graph.ParallelFor("second", 1000, AddTo{}, Read(t), Write(y)).On(1);
+  graph.ParallelFor("first", 1000, PlusOne{}, Read(x), Write(t));
+  graph.ParallelFor("second", 1000, PlusOne{}, Read(t), Write(y)).On(1);
   EXPECT_EQ(witness_->gauges().device_bytes, 0);
   auto executable = runtime_->Compile(graph, {.slots = 3});
   ASSERT_OK(executable.status());
@@ -65,8 +61,8 @@ TEST_F(DeviceMemoryTest, NodesInPlaceComputeTheSameInHalfOfIt) {
     Graph graph("g");
     auto x = graph.Input<int32_t>("x", 1000), t = graph.Buffer<int32_t>("t", 1000);
     auto y = graph.Output<int32_t>("y", 1000);
-    NodeRef first = graph.ParallelFor("first", 1000, AddTo{}, Read(x), Write(t));
-    NodeRef second = graph.ParallelFor("second", 1000, AddTo{}, Read(t), Write(y));
+    NodeRef first = graph.ParallelFor("first", 1000, PlusOne{}, Read(x), Write(t));
+    NodeRef second = graph.ParallelFor("second", 1000, PlusOne{}, Read(t), Write(y));
     if (in_place) first.InPlace(x, t), second.InPlace(t, y);
     auto executable = runtime_->Compile(graph, {.slots = 1});
     EXPECT_EQ(executable.status(), absl::OkStatus());

@@ -17,6 +17,7 @@
 #include "penstock/runtime.h"
 #include "src/runtime/core/test_hook.h"
 #include "tests/support/forwarding_driver.h"
+#include "tests/support/kernels.h"
 #include "tests/support/null_driver.h"
 
 namespace penstock::runtime::pointer_attributes_test {
@@ -253,10 +254,6 @@ class CutDriver : public driver::ForwardingDriver {
   }
   uintptr_t cut = UINTPTR_MAX;
   PointerInfo beyond;
-};
-
-struct PlusOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* x, int32_t* y) const { y[i] = x[i] + 1; }
 };
 
 class CutMemory : public testing::Test {

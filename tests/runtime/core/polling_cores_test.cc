@@ -16,14 +16,12 @@
 
 #include "penstock/pipeline.h"
 #include "penstock/runtime.h"
+#include "tests/support/status.h"
 
 namespace penstock::polling_cores_test {
 namespace {
 
 using testing::HasSubstr;
-
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
-#define EXPECT_OK(expr) EXPECT_EQ((expr), absl::OkStatus())
 
 int FirstCore() {
   cpu_set_t cores;

@@ -14,18 +14,14 @@
 #include "penstock/runtime.h"
 #include "penstock/trace.h"
 #include "tests/support/environment.h"
+#include "tests/support/kernels.h"
+#include "tests/support/status.h"
 
 namespace penstock::runtime_test {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
-
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
-};
 
 std::string Names(const Runtime& runtime) {
   std::string all;

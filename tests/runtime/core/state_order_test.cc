@@ -25,7 +25,7 @@ constexpr int64_t kN = 1000;
 Graph Accumulator(const State<int64_t>& sum, BufferHandle<int64_t>* x) {
   Graph g("accumulate");
   *x = g.Input<int64_t>("x", kN);
-  g.ParallelFor("add", kN, AddTo{}, Read(*x), ReadWrite(sum));
+  g.ParallelFor("add", kN, AddTo<int64_t>{}, Read(*x), ReadWrite(sum));
   return g;
 }
 
@@ -280,7 +280,7 @@ TEST_F(StateOrderTest, AReaderSeesTheWriterBeforeItAndNotTheOneAfter) {
   writes.ParallelFor("set", kN, [](int64_t i, int64_t v, int64_t* to) { to[i] = v; }, by, Write(s));
   Graph reads("reads");
   auto y = reads.Output<int64_t>("y", kN);
-  reads.ParallelFor("get", kN, CopyOut{}, Read(s), Write(y));
+  reads.ParallelFor("get", kN, CopyOut<int64_t>{}, Read(s), Write(y));
   Executable writer = Compiled(writes, {.slots = 3}), reader = Compiled(reads, {.slots = 3});
   Bindings out = writer.bindings(), in = reader.bindings();
   for (int64_t r = 1; r <= 60; ++r) {
@@ -346,8 +346,8 @@ TEST_F(StateOrderTest, APipelineBringsItsItemsToAStateInOrder) {
   Graph g("prefix");
   auto x = g.Input<int64_t>("x", 1);
   auto y = g.Output<int64_t>("y", 1);
-  g.ParallelFor("add", 1, AddTo{}, Read(x), ReadWrite(sum));
-  g.ParallelFor("out", 1, CopyOut{}, Read(sum), Write(y));
+  g.ParallelFor("add", 1, AddTo<int64_t>{}, Read(x), ReadWrite(sum));
+  g.ParallelFor("out", 1, CopyOut<int64_t>{}, Read(sum), Write(y));
   struct Numbers {
     std::vector<int64_t> in, out;
   };

@@ -14,11 +14,10 @@
 
 #include "penstock/graph.h"
 #include "penstock/runtime.h"
+#include "tests/support/status.h"
 
 namespace penstock::threads_test {
 namespace {
-
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
 
 constexpr int kThreads = 16, kRounds = 12, kElements = 48;
 

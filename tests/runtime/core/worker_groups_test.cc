@@ -20,11 +20,10 @@
 #include "src/runtime/core/runtime_core.h"
 #include "src/runtime/core/test_hook.h"
 #include "tests/support/pci_driver.h"
+#include "tests/support/status.h"
 
 namespace penstock::worker_groups_test {
 namespace {
-
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
 
 constexpr char kFirstNode[] = "0000:3B:00.0", kSecondNode[] = "0000:AF:00.0", kNoNode[] = "0000:F0:00.0";
 

@@ -10,18 +10,14 @@
 #include "penstock/graph.h"
 #include "penstock/runtime.h"
 #include "src/runtime/core/test_hook.h"
+#include "tests/support/kernels.h"
 #include "tests/support/mode_scope.h"
 #include "tests/support/null_driver.h"
 #include "tests/support/small_stack.h"
+#include "tests/support/status.h"
 
 namespace penstock::growth_test {
 namespace {
-
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
-
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
-};
 
 // Counts the host nodes of graphs.
 class CountingDriver final : public runtime::NullDriver {

@@ -16,11 +16,10 @@
 #include "src/runtime/core/test_hook.h"
 #include "tests/runtime/graph_exec/counted_calls.h"
 #include "tests/support/null_driver.h"
+#include "tests/support/status.h"
 
 namespace penstock::replay_cost_test {
 namespace {
-
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
 
 constexpr int kWarmUps = 5, kRuns = 20;
 

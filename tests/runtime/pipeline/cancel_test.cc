@@ -5,34 +5,24 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <memory>
-#include <optional>
 #include <thread>
 #include <utility>
 
 #include "penstock/pipeline.h"
-#include "src/runtime/core/test_hook.h"
 #include "tests/support/latch.h"
+#include "tests/support/runtimes.h"
+#include "tests/support/status.h"
 
 namespace penstock::cancel_test {
 namespace {
 
 using std::chrono::minutes;
 
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
-#define EXPECT_OK(expr) EXPECT_EQ((expr), absl::OkStatus())
-
 // A graph whose only node is called for one run at a time, and stays inside until the latch opens. Somebody else's run
 // is inside, so those of the pipeline end by being cancelled, or not at all.
 class PipelineCancelTest : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
-    std::optional<runtime::ScopedDriverHook> silent;
-    if (!GetParam()) {
-      silent.emplace(runtime::DriverHook{
-          .host_options = [](driver::host::HostDriverOptions& host) { host.event_count = nullptr; }});
-    }
-    runtime_ = std::make_unique<Runtime>(*Runtime::Create({.devices = "host", .workers = 2, .host_device_threads = 1}));
     graph_.Host("gate", [this] {
       calls_.fetch_add(1);
       latch_.Arrive();
@@ -61,7 +51,7 @@ class PipelineCancelTest : public testing::TestWithParam<bool> {
 
   driver::Latch latch_;
   std::atomic<int> calls_{0};
-  std::unique_ptr<Runtime> runtime_;
+  Runtime runtime_ = HostRuntimeThatRings(GetParam());
   Graph graph_{"gate"};
 };
 
@@ -69,7 +59,7 @@ class PipelineCancelTest : public testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(Rings, PipelineCancelTest, testing::Bool());
 
 TEST_P(PipelineCancelTest, RunsInFlightAreCancelled) {
-  Executable executable = *runtime_->Compile(graph_, {.slots = 4});
+  Executable executable = *runtime_.Compile(graph_, {.slots = 4});
   penstock::Run other = EnterTheGate(executable);
   auto pipe = Make(executable, 3);
   for (int i = 0; i < 3; ++i) ASSERT_OK(pipe.TryPush({}));
@@ -85,7 +75,7 @@ TEST_P(PipelineCancelTest, RunsInFlightAreCancelled) {
 
 // Who owns the feed is inside a set function: it hears of it from the note that Cancel leaves.
 TEST_P(PipelineCancelTest, RunsInFlightAreCancelledWhileAnotherOwnsTheFeed) {
-  Executable executable = *runtime_->Compile(graph_, {.slots = 4});
+  Executable executable = *runtime_.Compile(graph_, {.slots = 4});
   penstock::Run other = EnterTheGate(executable);
   driver::Latch set;
   auto pipe = Make(executable, 2, [&](Item<>& item) {
@@ -105,7 +95,7 @@ TEST_P(PipelineCancelTest, RunsInFlightAreCancelledWhileAnotherOwnsTheFeed) {
 
 // Destroying it does the same.
 TEST_P(PipelineCancelTest, DestroyedItDoesNotWaitForWhatItsRunsWaitFor) {
-  Executable executable = *runtime_->Compile(graph_, {.slots = 2});
+  Executable executable = *runtime_.Compile(graph_, {.slots = 2});
   penstock::Run other = EnterTheGate(executable);
   {
     auto pipe = Make(executable, 1);
@@ -119,7 +109,7 @@ TEST_P(PipelineCancelTest, DestroyedItDoesNotWaitForWhatItsRunsWaitFor) {
 // The only slot is somebody else's, so the item is begun and put back again and again, by two threads; wherever it is
 // when all is cancelled, it ends.
 TEST_P(PipelineCancelTest, AnItemThatFindsNoSlotEnds) {
-  Executable executable = *runtime_->Compile(graph_, {.slots = 1});
+  Executable executable = *runtime_.Compile(graph_, {.slots = 1});
   const Lease taken = *executable.TryAcquire();
   for (int round = 0; round < 300; ++round) {
     auto pipe = Make(executable, 1);

@@ -11,14 +11,13 @@
 
 #include "penstock/pipeline.h"
 #include "tests/support/latch.h"
+#include "tests/support/runtimes.h"
+#include "tests/support/status.h"
 
 namespace penstock::choice_test {
 namespace {
 
 using std::chrono::minutes;
-
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
-#define EXPECT_OK(expr) EXPECT_EQ((expr), absl::OkStatus())
 
 // So many devices, with one slot each. Item 0 stays in its run until the latch opens.
 class PipelineChoiceTest : public testing::TestWithParam<int> {
@@ -46,8 +45,7 @@ class PipelineChoiceTest : public testing::TestWithParam<int> {
   }
 
   driver::Latch latch_;
-  Runtime runtime_ =
-      *Runtime::Create({.devices = "host:" + std::to_string(GetParam()), .workers = 4, .host_device_threads = 1});
+  Runtime runtime_ = HostRuntime(4, "host:" + std::to_string(GetParam()));
   Graph graph_{"work"};
   ParamHandle<int32_t> hold_;
   Stages<> stages_;

@@ -24,7 +24,8 @@
 
 #include "penstock/graph.h"
 #include "penstock/runtime.h"
-#include "src/runtime/core/test_hook.h"
+#include "tests/support/runtimes.h"
+#include "tests/support/status.h"
 
 namespace penstock::pipeline_test {
 namespace {
@@ -32,9 +33,6 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
-#define EXPECT_OK(expr) EXPECT_EQ((expr), absl::OkStatus())
 
 constexpr int64_t kMost = 2000;  // elements of an item
 
@@ -54,8 +52,6 @@ struct Work {
   std::vector<int32_t> data;
 };
 
-std::string Text(const absl::Status& status) { return std::string(status.message()); }
-
 // A runtime with one executable a device, all of one graph: x[i] += amount, and a host node that calls `look`.
 class PipelineTest : public testing::TestWithParam<int> {
  protected:
@@ -64,15 +60,8 @@ class PipelineTest : public testing::TestWithParam<int> {
   int devices() const { return std::abs(GetParam()); }
 
   void Make(int devices, int slots) {
-    std::optional<runtime::ScopedDriverHook> silent;
-    if (GetParam() < 0) {
-      silent.emplace(runtime::DriverHook{
-          .host_options = [](driver::host::HostDriverOptions& host) { host.event_count = nullptr; }});
-    }
-    auto made = Runtime::Create({.devices = "host:" + std::to_string(devices), .workers = 4, .host_device_threads = 1});
-    ASSERT_OK(made.status());
     executable_ = Executable();
-    runtime_ = std::make_unique<Runtime>(*std::move(made));
+    runtime_ = std::make_unique<Runtime>(HostRuntimeThatRings(GetParam() > 0, 4, "host:" + std::to_string(devices)));
     Graph graph("line");
     size_ = graph.Param<int64_t>("size", AtMost(kMost));
     amount_ = graph.Param<int64_t>("amount");
@@ -94,6 +83,17 @@ class PipelineTest : public testing::TestWithParam<int> {
   // The one Run of most tests.
   Stages<Work> Line() {
     Stages<Work> stages;
+    stages.Run("line", executable_, [this](Item<Work>& item) { Bind(item); });
+    return stages;
+  }
+  // It behind a host stage that keeps the first item.
+  Stages<Work> LineBehind(std::latch& first_may_go) {
+    Stages<Work> stages;
+    stages.Host("hold",
+                [&](Work& work) {
+                  if (work.number == 0) first_may_go.wait();
+                },
+                {.workers = 2});
     stages.Run("line", executable_, [this](Item<Work>& item) { Bind(item); });
     return stages;
   }
@@ -288,14 +288,7 @@ TEST_P(PipelineTest, SeveralRunsAndHostStagesInAnyOrder) {
 
 TEST_P(PipelineTest, AsReadyTheFastOvertakeTheSlow) {
   std::latch first_may_go(1);
-  Stages<Work> stages;
-  stages.Host("hold",
-              [&](Work& work) {
-                if (work.number == 0) first_may_go.wait();
-              },
-              {.workers = 2});
-  stages.Run("line", executable_, [&](Item<Work>& item) { Bind(item); });
-  auto pipe = Make(std::move(stages), {.window = 8, .order = kAsReady});
+  auto pipe = Make(LineBehind(first_may_go), {.window = 8, .order = kAsReady});
   for (int64_t n = 0; n < 8; ++n) ASSERT_OK(pipe.Push(Work(n)));
   std::vector<int64_t> got;
   for (int i = 0; i < 7; ++i) got.push_back(pipe.Pop()->number);
@@ -307,13 +300,7 @@ TEST_P(PipelineTest, AsReadyTheFastOvertakeTheSlow) {
 
 TEST_P(PipelineTest, InOrderTheFastWaitForTheSlow) {
   std::latch first_may_go(1), others_done(7);
-  Stages<Work> stages;
-  stages.Host("hold",
-              [&](Work& work) {
-                if (work.number == 0) first_may_go.wait();
-              },
-              {.workers = 2});
-  stages.Run("line", executable_, [&](Item<Work>& item) { Bind(item); });
+  Stages<Work> stages = LineBehind(first_may_go);
   stages.Host("count", [&](Work& work) {
     if (work.number > 0) others_done.count_down();
   });
@@ -327,14 +314,7 @@ TEST_P(PipelineTest, InOrderTheFastWaitForTheSlow) {
 
 TEST_P(PipelineTest, PerKeyOnlyItemsOfTheKeyWait) {
   std::latch first_may_go(1);
-  Stages<Work> stages;
-  stages.Host("hold",
-              [&](Work& work) {
-                if (work.number == 0) first_may_go.wait();
-              },
-              {.workers = 2});
-  stages.Run("line", executable_, [&](Item<Work>& item) { Bind(item); });
-  auto pipe = Make(std::move(stages), {.window = 9, .order = kPerKey});
+  auto pipe = Make(LineBehind(first_may_go), {.window = 9, .order = kPerKey});
   for (int64_t n = 0; n < 9; ++n) {
     ASSERT_OK(pipe.Push(Work(n), Key(static_cast<uint64_t>(n % 3)), {.id = static_cast<uint64_t>(n)}));
   }

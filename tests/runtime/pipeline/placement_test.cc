@@ -18,14 +18,13 @@
 
 #include "penstock/pipeline.h"
 #include "tests/support/latch.h"
+#include "tests/support/runtimes.h"
+#include "tests/support/status.h"
 
 namespace penstock::placement_test {
 namespace {
 
 using testing::HasSubstr;
-
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
-#define EXPECT_OK(expr) EXPECT_EQ((expr), absl::OkStatus())
 
 struct AddTo {
   PENSTOCK_HOST_DEVICE void operator()(int64_t, int32_t by, int64_t* sum) const { *sum += by; }
@@ -61,7 +60,7 @@ class PipelineDevicesTest : public testing::Test {
   }
 
   std::function<absl::Status(int32_t)> look_, judge_;
-  Runtime runtime_ = *Runtime::Create({.devices = "host:4", .workers = 6, .host_device_threads = 1});
+  Runtime runtime_ = HostRuntime(6, "host:4");
   Graph graph_{"sums"};
   ParamHandle<int32_t> by_;
   BufferHandle<int64_t> sum_, out_;

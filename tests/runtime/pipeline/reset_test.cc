@@ -13,14 +13,13 @@
 
 #include "penstock/pipeline.h"
 #include "tests/support/latch.h"
+#include "tests/support/runtimes.h"
+#include "tests/support/status.h"
 
 namespace penstock::reset_test {
 namespace {
 
 using std::chrono::minutes;
-
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
-#define EXPECT_OK(expr) EXPECT_EQ((expr), absl::OkStatus())
 
 struct Count {
   PENSTOCK_HOST_DEVICE void operator()(int64_t, int64_t* sum) const { *sum += 1; }
@@ -70,7 +69,7 @@ class PipelineResetTest : public testing::Test {
     return value[0];
   }
 
-  Runtime runtime_ = *Runtime::Create({.devices = "host", .workers = 4, .host_device_threads = 1});
+  Runtime runtime_ = HostRuntime(4);
   Counter first_{runtime_, "first"}, second_{runtime_, "second"};
 };
 

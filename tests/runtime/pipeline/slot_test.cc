@@ -6,7 +6,6 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <ctime>
 #include <functional>
 #include <latch>
 #include <memory>
@@ -18,7 +17,11 @@
 #include <vector>
 
 #include "penstock/pipeline.h"
+#include "tests/support/cpu_time.h"
+#include "tests/support/kernels.h"
 #include "tests/support/latch.h"
+#include "tests/support/runtimes.h"
+#include "tests/support/status.h"
 
 namespace penstock::slot_test {
 namespace {
@@ -27,14 +30,6 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
-#define EXPECT_OK(expr) EXPECT_EQ((expr), absl::OkStatus())
-
-std::string Text(const absl::Status& status) { return std::string(status.message()); }
-
-struct Twice {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, const int32_t* x, int32_t* y) const { y[i] = 2 * x[i]; }
-};
 struct AddTo {
   PENSTOCK_HOST_DEVICE void operator()(int64_t, const int32_t* x, int64_t* sum) const { *sum += *x; }
 };
@@ -77,7 +72,7 @@ class PipelineSlotTest : public testing::Test {
     EXPECT_EQ(std::vector<int32_t>(y.begin(), y.end()), std::vector<int32_t>(kN, 2 * static_cast<int32_t>(item.id())));
   }
 
-  Runtime runtime_ = *Runtime::Create({.devices = "host:2", .workers = 4, .host_device_threads = 1});
+  Runtime runtime_ = HostRuntime(4, "host:2");
   Graph graph_{"slots"};
   BufferHandle<int32_t> x_, y_;
   // Shared with the graph: a run that has been abandoned may still be in it when the test ends.
@@ -161,7 +156,7 @@ TEST_F(PipelineSlotTest, AnItemThatWaitsEndsAtItsDeadline) {
     if (x == 1) latch.Arrive();
     return absl::OkStatus();
   };
-  Runtime runtime = *Runtime::Create({.devices = "host", .workers = 2, .host_device_threads = 1});
+  Runtime runtime = HostRuntime();
   Graph graph("one");
   auto x = graph.InOut<int32_t>("x", 1);
   graph.Host("hold", [&](std::span<int32_t> v) { return (*hold_)(v[0]); }, ReadWrite(x));
@@ -246,7 +241,7 @@ TEST_F(PipelineSlotTest, AnItemWhoseRunIsAbandonedIsNotTriedAgain) {
 TEST_F(PipelineSlotTest, AnAbandonedRunKeepsItsItemsValueThoughThePipelineGoesFirst) {
   auto latch = std::make_shared<driver::Latch>();
   auto wrote = std::make_shared<std::latch>(1);
-  Runtime runtime = *Runtime::Create({.devices = "host", .workers = 2, .host_device_threads = 1});
+  Runtime runtime = HostRuntime();
   Graph graph("late");
   auto y = graph.Output<int32_t>("y", 1);
   graph.Host(
@@ -315,7 +310,7 @@ class PipelineStateTest : public testing::Test {
     return *std::move(made);
   }
 
-  Runtime runtime_ = *Runtime::Create({.devices = "host", .workers = 4, .host_device_threads = 1});
+  Runtime runtime_ = HostRuntime(4);
   State<int64_t> sum_ = *runtime_.MakeState<int64_t>("sum", 1);
   Graph graph_{"sum"};
   BufferHandle<int32_t> x_;
@@ -409,12 +404,6 @@ TEST_F(PipelineStateTest, RetriesOfSeveralComeInTheirOrder) {
 
 // At rest
 
-double ProcessCpuSeconds() {
-  timespec t{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
 TEST_F(PipelineSlotTest, ProgressIsToldWhileThePipelineLives) {
   std::latch told(3);
   std::atomic<int> times{0};
@@ -431,10 +420,7 @@ TEST_F(PipelineSlotTest, ProgressIsToldWhileThePipelineLives) {
 
 TEST_F(PipelineSlotTest, StatsNameTheBusiestStage) {
   Stages<> stages;
-  stages.Host("slow", [](Item<>&) {
-    for (const double until = ProcessCpuSeconds() + 0.002; ProcessCpuSeconds() < until;) {
-    }
-  });
+  stages.Host("slow", [](Item<>&) { UseCpu(0.002); });
   stages.Run("slots", *runtime_.Compile(graph_, {.slots = 3}));
   auto pipe = *Pipeline<>::Create(std::move(stages), {.window = 3});
   for (int32_t i = 0; i < 10; ++i) {
@@ -482,10 +468,7 @@ TEST_F(PipelineSlotTest, StatsTellWhatEnginesHaveDoneSinceItWasMade) {
 
 TEST_F(PipelineSlotTest, StatsTellWhatThreadsHaveUsedSinceItWasMade) {
   Stages<> stages;
-  stages.Host("burn", [](Item<>&) {
-    for (const double until = ProcessCpuSeconds() + 0.005; ProcessCpuSeconds() < until;) {
-    }
-  });
+  stages.Host("burn", [](Item<>&) { UseCpu(0.005); });
   stages.Host("rest", [](Item<>&) {});
   stages.Run("slots", *runtime_.Compile(graph_, {.slots = 3}));
   auto pipe = *Pipeline<>::Create(std::move(stages), {.window = 3});
@@ -507,10 +490,7 @@ TEST_F(PipelineSlotTest, StatsTellWhatThreadsHaveUsedSinceItWasMade) {
 // What threads had done before is not the pipeline's.
 TEST_F(PipelineSlotTest, StatsLeaveOutWhatThreadsHaveUsedBefore) {
   Graph graph("before");
-  graph.Host("burn", [] {
-    for (const double until = ProcessCpuSeconds() + 0.2; ProcessCpuSeconds() < until;) {
-    }
-  });
+  graph.Host("burn", [] { UseCpu(0.2); });
   Executable before = *runtime_.Compile(graph);
   ASSERT_OK(before.Launch(before.bindings())->Wait());
   auto pipe = Make();

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -19,14 +18,14 @@
 #include <vector>
 
 #include "penstock/pipeline.h"
+#include "tests/support/cpu_time.h"
 #include "tests/support/latch.h"
+#include "tests/support/runtimes.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/status.h"
 
 namespace penstock::soak_test {
 namespace {
-
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
-#define EXPECT_OK(expr) EXPECT_EQ((expr), absl::OkStatus())
 
 int64_t SoakItems() {
   const char* const text = std::getenv("PENSTOCK_SOAK_ITEMS");
@@ -59,7 +58,7 @@ struct AddTo {
 // Items through a host stage, a run with a State, and another host stage, pushed and popped: what the process holds
 // after a tenth of them it holds at the end.
 TEST(PipelineSoak, MemoryThreadsAndFilesStayFlat) {
-  Runtime runtime = *Runtime::Create({.devices = "host", .workers = 2, .host_device_threads = 1});
+  Runtime runtime = HostRuntime();
   State<int64_t> sum = *runtime.MakeState<int64_t>("sum", 1);
   Graph graph("soak");
   const auto x = graph.Input<int64_t>("x", 1);
@@ -101,15 +100,9 @@ TEST(PipelineSoak, MemoryThreadsAndFilesStayFlat) {
               before.threads, after.threads, before.files, after.files);
 }
 
-double ProcessCpuSeconds() {
-  timespec t{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
 // With nothing inside all threads sleep. (Measured is CPU time, not wall time: a busy machine makes it no more.)
 TEST(PipelineSoak, AtRestItTakesNoTimeOfTheProcessor) {
-  Runtime runtime = *Runtime::Create({.devices = "host:4", .workers = 2, .host_device_threads = 1});
+  Runtime runtime = HostRuntime(2, "host:4");
   Graph graph("rest");
   const auto x = graph.InOut<int64_t>("x", 1, kSlot);
   graph.Host("touch", [](std::span<int64_t> v) { ++v[0]; }, ReadWrite(x));
@@ -129,7 +122,7 @@ TEST(PipelineSoak, AtRestItTakesNoTimeOfTheProcessor) {
 // Device 1 is inside its first item until the end; the others go past it, and none waits for it.
 TEST(PipelineSoak, NobodyWaitsForASlowDevice) {
   driver::Latch latch;
-  Runtime runtime = *Runtime::Create({.devices = "host:2", .workers = 4, .host_device_threads = 1});
+  Runtime runtime = HostRuntime(4, "host:2");
   Graph graph("speeds");
   const auto hold = graph.Param<int32_t>("hold");
   graph

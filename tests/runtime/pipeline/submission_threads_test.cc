@@ -22,12 +22,10 @@
 #include "penstock/graph.h"
 #include "penstock/pipeline.h"
 #include "penstock/runtime.h"
+#include "tests/support/status.h"
 
 namespace penstock::submission_threads_test {
 namespace {
-
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
-#define EXPECT_OK(expr) EXPECT_EQ((expr), absl::OkStatus())
 
 constexpr int64_t kElements = 64;
 constexpr std::chrono::seconds kLong{20};

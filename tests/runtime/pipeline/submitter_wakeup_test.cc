@@ -7,34 +7,22 @@
 #include <cstdint>
 #include <future>
 #include <memory>
-#include <optional>
 #include <thread>
 #include <utility>
 
 #include "penstock/pipeline.h"
-#include "src/runtime/core/test_hook.h"
 #include "tests/support/asleep.h"
 #include "tests/support/latch.h"
+#include "tests/support/runtimes.h"
+#include "tests/support/status.h"
 
 namespace penstock::submitter_wakeup_test {
 namespace {
-
-#define ASSERT_OK(expr) ASSERT_EQ((expr), absl::OkStatus())
-#define EXPECT_OK(expr) EXPECT_EQ((expr), absl::OkStatus())
 
 struct Arrive {
   driver::Latch* latch;
   PENSTOCK_HOST_DEVICE void operator()(int64_t) const { latch->Arrive(); }
 };
-
-std::unique_ptr<Runtime> Make(bool rings) {
-  std::optional<runtime::ScopedDriverHook> silent;
-  if (!rings) {
-    silent.emplace(
-        runtime::DriverHook{.host_options = [](driver::host::HostDriverOptions& host) { host.event_count = nullptr; }});
-  }
-  return std::make_unique<Runtime>(*Runtime::Create({.devices = "host", .workers = 2, .host_device_threads = 1}));
-}
 
 // Whether devices ring an event count; CUDA's do not.
 class PipelineWakeupTest : public ::testing::TestWithParam<bool> {};
@@ -44,11 +32,11 @@ INSTANTIATE_TEST_SUITE_P(Rings, PipelineWakeupTest, ::testing::Bool());
 // look: who has pushed goes away while that runs, and the runtime's threads leave looking to who waits.
 TEST_P(PipelineWakeupTest, AConsumerThatSleepsLooksOnceARunIsInFlight) {
   driver::Latch latch;
-  const auto runtime = Make(GetParam());
+  Runtime runtime = HostRuntimeThatRings(GetParam());
   Graph graph("hold");
   graph.ParallelFor("hold", 1, Arrive{&latch});
   Stages<> stages;
-  stages.Run("hold", *runtime->Compile(graph, {.slots = 1}));
+  stages.Run("hold", *runtime.Compile(graph, {.slots = 1}));
   auto pipe = *Pipeline<>::Create(std::move(stages), {.window = 2});
   for (int round = 1; round <= 3; ++round) {
     std::promise<pid_t> thread;
@@ -68,12 +56,12 @@ TEST_P(PipelineWakeupTest, AConsumerThatSleepsLooksOnceARunIsInFlight) {
 // Who has slept since before there was a deadline wakes at it. Nobody else moves the pipeline on.
 TEST_P(PipelineWakeupTest, AConsumerThatSleepsWakesAtADeadlineThatCameLater) {
   driver::Latch latch;
-  const auto runtime = Make(GetParam());
+  Runtime runtime = HostRuntimeThatRings(GetParam());
   Graph graph("nothing");
   graph.Host("nothing", [] {});
   Stages<int> stages;
   stages.Host("hold", [&](int&) { latch.Arrive(); });
-  stages.Run("nothing", *runtime->Compile(graph));
+  stages.Run("nothing", *runtime.Compile(graph));
   auto pipe = *Pipeline<int>::Create(std::move(stages), {.window = 2, .order = kAsReady});
   ASSERT_OK(pipe.Push(1));
   ASSERT_TRUE(latch.AwaitArrived());
@@ -94,7 +82,7 @@ TEST_P(PipelineWakeupTest, AConsumerThatSleepsWakesAtADeadlineThatCameLater) {
 // An item that is in a stage when another's deadline passes still ends at its own, behind that stage.
 TEST_P(PipelineWakeupTest, AnItemEndsAtItsDeadlineThoughItWasInAStageWhenAnothersPassed) {
   driver::Latch first, second;
-  const auto runtime = Make(GetParam());
+  Runtime runtime = HostRuntimeThatRings(GetParam());
   Graph graph("nothing");
   graph.Host("nothing", [] {});
   Stages<int> stages;
@@ -104,7 +92,7 @@ TEST_P(PipelineWakeupTest, AnItemEndsAtItsDeadlineThoughItWasInAStageWhenAnother
   stages.Host("second", [&](int& n) {
     if (n == 1) second.Arrive();
   });
-  stages.Run("nothing", *runtime->Compile(graph));
+  stages.Run("nothing", *runtime.Compile(graph));
   auto pipe = *Pipeline<int>::Create(std::move(stages), {.window = 4, .order = kAsReady});
   ASSERT_OK(pipe.Push(1));
   ASSERT_TRUE(second.AwaitArrived());
@@ -125,12 +113,12 @@ TEST_P(PipelineWakeupTest, AnItemEndsAtItsDeadlineThoughItWasInAStageWhenAnother
 // Somebody else has the only slot of the second stage. Who waits for a place sleeps, though one of the first stage is
 // free all the time, and goes on when the other comes back.
 TEST_P(PipelineWakeupTest, WhoWaitsForASlotOfEachStageSleepsWhileOneHasNone) {
-  const auto runtime = Make(GetParam());
+  Runtime runtime = HostRuntimeThatRings(GetParam());
   Graph first("first"), second("second");
   const auto x = first.InOut<int32_t>("x", 1, kSlot), y = second.InOut<int32_t>("y", 1, kSlot);
   first.Fill("fill x", x, 1);
   second.Fill("fill y", y, 2);
-  Executable one = *runtime->Compile(first, {.slots = 1}), other = *runtime->Compile(second, {.slots = 1});
+  Executable one = *runtime.Compile(first, {.slots = 1}), other = *runtime.Compile(second, {.slots = 1});
   Stages<> stages;
   stages.Run("first", one).Run("second", other);
   auto pipe = *Pipeline<>::Create(std::move(stages), {.window = 4});

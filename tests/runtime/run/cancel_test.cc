@@ -10,6 +10,7 @@
 
 #include "penstock/graph.h"
 #include "tests/support/held_graph.h"
+#include "tests/support/kernels.h"
 
 namespace penstock::cancel_test {
 namespace {
@@ -27,10 +28,6 @@ std::string Cancelled(const std::string& graph, int left, int all) {
     EXPECT_EQ(s.code(), absl::StatusCode::kCancelled) << s; \
     EXPECT_EQ(Text(s), Cancelled(graph, left, all));        \
   } while (false)
-
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
-};
 
 class CancelTest : public testing::Test {
  protected:

@@ -18,6 +18,7 @@
 
 #include "penstock/graph.h"
 #include "tests/support/held_graph.h"
+#include "tests/support/kernels.h"
 
 namespace penstock::drop_test {
 namespace {
@@ -29,10 +30,6 @@ constexpr const char* kNames[kThings] = {"run", "executable", "graph", "bindings
 struct Outside {
   driver::Latch latch;
   std::atomic<int> sum{0};
-};
-
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
 };
 
 struct Inside {

@@ -15,6 +15,7 @@
 #include "src/driver/checked/checked_driver.h"
 #include "src/runtime/core/test_hook.h"
 #include "tests/support/held_graph.h"
+#include "tests/support/kernels.h"
 #include "tests/support/null_driver.h"
 
 namespace penstock::fault_test {
@@ -24,10 +25,6 @@ using driver::checked::CallKind;
 using driver::checked::CallRecorder;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-struct AddOne {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] += 1; }
-};
 
 // A runtime on a host device that dies when the witness is told so.
 struct Mortal {

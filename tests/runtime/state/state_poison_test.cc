@@ -27,7 +27,7 @@ class StatePoisonTest : public StateFixture {
   Graph Reader(const State<int64_t>& s, BufferHandle<int64_t>* y) {
     Graph g("reader");
     *y = g.Output<int64_t>("y", 1);
-    g.ParallelFor(Name("get", "a.cc", 9), 1, CopyOut{}, Read(s), Write(*y));
+    g.ParallelFor(Name("get", "a.cc", 9), 1, CopyOut<int64_t>{}, Read(s), Write(*y));
     return g;
   }
 };
@@ -116,7 +116,7 @@ TEST_F(StatePoisonTest, RunsAlreadyBehindAFailureFailAndPoisonWhatTheyWrite) {
       },
       Write(s));
   Graph second("second");
-  second.ParallelFor("on", 1, CopyOut{}, Read(s), Write(out));
+  second.ParallelFor("on", 1, CopyOut<int64_t>{}, Read(s), Write(out));
   BufferHandle<int64_t> y;
   Executable a = Compiled(first), b = Compiled(second), c = Compiled(Reader(out, &y));
   Bindings io = c.bindings();

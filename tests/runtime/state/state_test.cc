@@ -117,13 +117,6 @@ TEST_F(StateTest, ElementsAtANullAddressAreRefused) {
       absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(StateTest, ANameOfSeveralLinesStaysOnOneInAMessage) {
-  State<int64_t> state = Made(Name("two\nlines", "a.cc", 7), 2);
-  EXPECT_EQ(state.Set(std::vector<int64_t>(3)).ToString(),
-            "INVALID_ARGUMENT: state 'two\\x0alines' (a.cc:7) on host:0: Set was given 3 elements; the State has 2; "
-            "give exactly that many");
-}
-
 TEST_F(StateTest, MovedFromHasNoElementsAndRefusesCalls) {
   State<int64_t> from = Made("s", 2);
   const State<int64_t> to = std::move(from);
@@ -139,7 +132,7 @@ TEST_F(StateTest, OfAnotherRuntimeIsAMistakeOfTheGraph) {
   ASSERT_OK(other.status());
   const State<int64_t> state = Made(Name("s", "a.cc", 7), 2);
   Graph g("g");
-  g.ParallelFor("k", 2, CopyOut{}, Read(state), Write(g.Buffer<int64_t>("t", 2)));
+  g.ParallelFor("k", 2, CopyOut<int64_t>{}, Read(state), Write(g.Buffer<int64_t>("t", 2)));
   EXPECT_EQ(other->Compile(g).status().ToString(),
             "INVALID_ARGUMENT: graph 'g' state 's' (a.cc:7): belongs to another runtime; its memory is not known here; "
             "make it with MakeState of the runtime that compiles the graph");

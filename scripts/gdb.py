@@ -3,7 +3,7 @@
   (gdb) source scripts/gdb.py
   (gdb) print status             INVALID_ARGUMENT: graph 'g' buffer 'x' (a.cc:12): nothing is bound; ...
   (gdb) print *slot              where the run of a slot stands
-  (gdb) print core->plan_        one node a line, with its lane and segment
+  (gdb) print core->context_.graph.plan_   one node a line, with its lane and segment
 
 They read memory and call nothing, so they work on a core dump too. A member that a class does not have is left out.
 gdb knows the members of Slot and Plan where the library is built with debug symbols (docs/howto/debugging.md).
@@ -14,8 +14,8 @@ import gdb.printing
 CODES = ("OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED "
          "RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS "
          "UNAUTHENTICATED").split()
-SLOT = ("serial run leased next_segment next_command first_unsubmitted epilogue_submitted lane_full ahead events_ahead "
-        "fault deadline").split()
+SLOT = "run leased fault predecessors".split()
+PROGRESS = "serial next_segment next_command first_unsubmitted epilogue_submitted lane_full deadline".split()
 LISTS = "lanes events commands segments host_steps states external_deps instances arenas".split()
 
 
@@ -30,7 +30,12 @@ def elements(vector):
 
 
 def names(value):
-    return {field.name for field in value.type.strip_typedefs().fields()}
+    """The members of a value, those of its bases too."""
+    found, types = set(), [value.type.strip_typedefs()]
+    while types:
+        for field in types.pop().fields():
+            types.append(field.type.strip_typedefs()) if field.is_base_class else found.add(field.name)
+    return found
 
 
 class Status:
@@ -64,7 +69,9 @@ class Slot:
         return f"slot {self.value['index']}" if "index" in names(self.value) else "slot"
 
     def children(self):
-        return [(name, self.value[name]) for name in SLOT if name in names(self.value)]
+        progress = self.value["progress"]
+        return ([(name, self.value[name]) for name in SLOT if name in names(self.value)] +
+                [(name, progress[name]) for name in PROGRESS if name in names(progress)])
 
 
 class Plan:
@@ -83,7 +90,7 @@ def printers():
     made = gdb.printing.RegexpCollectionPrettyPrinter("penstock")
     made.add_printer("Status", r"^absl::(\w+::)?Status$", Status)
     made.add_printer("StatusOr", r"^absl::(\w+::)?StatusOr<.*>$", StatusOr)
-    made.add_printer("Slot", r"^penstock::runtime::Slot$", Slot)
+    made.add_printer("Slot", r"^penstock::runtime::RunSlot$", Slot)
     made.add_printer("Plan", r"^penstock::graph::Plan$", Plan)
     return made
 

@@ -26,6 +26,7 @@ $3 = INVALID_ARGUMENT: no such buffer
 $4 = OK: 7
 $5 = NOT_FOUND: no such device
 $6 = slot 3 = {
+serial = 12
 $7 = plan "saxpy": 2 nodes, 2 lanes, 0 events
   0  "upload x"  kUpload  device 0 lane 1 segment 0
   1  "axpy"  kParallelFor  device 0 lane 0 segment 0

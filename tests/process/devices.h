@@ -3,17 +3,12 @@
 //   if (DeviceMissing(child)) GTEST_SKIP() << child;
 #pragma once
 
-#include <cstdlib>
-#include <string>
-
 #include "tests/process/child.h"
+#include "tests/support/environment.h"
 
 namespace penstock::test_support {
 
-// Never under PENSTOCK_REQUIRE_GPU=1.
-inline bool DeviceMissing(const ChildResult& child) {
-  const char* require = std::getenv("PENSTOCK_REQUIRE_GPU");
-  return child.ended == "exit 77" && (require == nullptr || std::string(require) != "1");
-}
+// Never under PENSTOCK_REQUIRE_GPU.
+inline bool DeviceMissing(const ChildResult& child) { return child.ended == "exit 77" && RequiredDevices() == 0; }
 
 }  // namespace penstock::test_support

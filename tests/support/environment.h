@@ -17,6 +17,9 @@ inline uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   return text != nullptr && *text != '\0' ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
+// How many GPUs a test may not do without: PENSTOCK_REQUIRE_GPU=n makes a skip for want of up to n a failure.
+inline int RequiredDevices() { return static_cast<int>(FromEnvironment("PENSTOCK_REQUIRE_GPU", 0)); }
+
 // A variable that has another value while this lives.
 class EnvironmentScope {
  public:

@@ -1,18 +1,12 @@
 #include "tests/conformance/driver/driver_conformance.h"
 
 #include <chrono>
-#include <cstdlib>
 #include <new>
 #include <random>
 
 #include "src/driver/checked/checked_driver.h"
 
 namespace penstock::driver::conformance {
-
-int RequiredDevices() {
-  const char* const required = std::getenv("PENSTOCK_REQUIRE_GPU");
-  return required == nullptr ? 0 : std::atoi(required);
-}
 
 // Makes a device current for a scope.
 class DriverConformance::Current {

@@ -24,6 +24,7 @@
 #include "src/host/event_count.h"
 #include "tests/conformance/driver/packed_args.h"
 #include "tests/conformance/driver/probe_kernels.h"
+#include "tests/support/environment.h"
 #include "tests/support/status.h"
 
 namespace penstock::driver::conformance {
@@ -46,9 +47,6 @@ struct DriverUnderTest {
     if (RequiredDevices() >= 2) FAIL() << "PENSTOCK_REQUIRE_GPU asks for two devices"; \
     GTEST_SKIP() << "needs two devices";                                               \
   }
-
-// The number in PENSTOCK_REQUIRE_GPU, 0 where it is not set.
-int RequiredDevices();
 
 inline std::ostream& operator<<(std::ostream& out, const DriverUnderTest& driver) { return out << driver.name; }
 inline std::string NameOf(const testing::TestParamInfo<DriverUnderTest>& info) { return info.param.name; }

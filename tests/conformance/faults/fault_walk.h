@@ -6,7 +6,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 #include <string>
 #include <vector>
@@ -85,8 +84,7 @@ template <class Live>
 void WalkFaults(const WalkOptions& options, Live live) {
   const absl::StatusOr<CallLog::Counts> whole = live(Fault{});
   if (!whole.ok()) {
-    const char* require = std::getenv("PENSTOCK_REQUIRE_GPU");
-    if (require != nullptr && std::atoi(require) >= options.devices) FAIL() << whole.status();
+    if (RequiredDevices() >= options.devices) FAIL() << whole.status();
     GTEST_SKIP() << whole.status();
   }
   ASSERT_FALSE(testing::Test::HasFailure()) << "without a fault";

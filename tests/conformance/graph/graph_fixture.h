@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <optional>
 #include <random>
 #include <string>
@@ -16,6 +15,7 @@
 #include "penstock/runtime.h"
 #include "penstock/status_macros.h"
 #include "tests/conformance/checked_runtimes.h"
+#include "tests/support/environment.h"
 #include "tests/support/mode_scope.h"
 #include "tests/support/status.h"
 
@@ -77,8 +77,7 @@ class GraphConformance : public testing::TestWithParam<Target> {
       runtime_.emplace(*std::move(made));
       return;
     }
-    const char* require = std::getenv("PENSTOCK_REQUIRE_GPU");
-    if (require != nullptr && std::string(require) == "1") FAIL() << made.status();
+    if (RequiredDevices() >= 1) FAIL() << made.status();
     GTEST_SKIP() << made.status();
   }
 

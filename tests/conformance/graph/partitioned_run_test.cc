@@ -144,8 +144,7 @@ class SplitRun : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     if (GetParam() == "cuda" && !Runtime::Create({.devices = "cuda"}).ok()) {
-      const char* require = std::getenv("PENSTOCK_REQUIRE_GPU");
-      if (require != nullptr && std::string(require) == "1") FAIL() << "no CUDA device";
+      if (RequiredDevices() >= 1) FAIL() << "no CUDA device";
       GTEST_SKIP() << "no CUDA device";
     }
   }

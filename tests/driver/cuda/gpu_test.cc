@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <random>
 #include <thread>
 #include <utility>
 
 #include "src/base/status.h"
+#include "tests/support/environment.h"
 
 namespace penstock::driver {
 
@@ -16,8 +16,7 @@ void GpuTest::SetUp() {
   if (!count.ok() || *count < needed_) {
     const std::string reason = "needs " + std::to_string(needed_) + " CUDA device(s): " +
                                (count.ok() ? "there are " + std::to_string(*count) : count.status().ToString());
-    const char* required = std::getenv("PENSTOCK_REQUIRE_GPU");
-    if (required != nullptr && std::atoi(required) >= needed_) FAIL() << reason;
+    if (RequiredDevices() >= needed_) FAIL() << reason;
     GTEST_SKIP() << reason;
   }
   absl::StatusOr<std::unique_ptr<Driver>> driver = CreateCudaDriver({});

@@ -83,7 +83,7 @@ absl::Status GraphExport::Bind(const Bindings& bindings) {
 }
 
 absl::Status GraphExport::Make() {
-  absl::StatusOr<std::unique_ptr<SlotGraphs>> graph = absl::UnknownError("");
+  absl::StatusOr<std::unique_ptr<WholeGraph>> graph = absl::UnknownError("");
   (void)core_->runtime().WithMemory([&] { return (graph = slot_->ExportGraph()).status(); });
   if (!graph.ok()) {
     absl::Status why = graph.status();
@@ -96,7 +96,7 @@ absl::Status GraphExport::Make() {
 
 GraphExport::~GraphExport() {
   if (core_->runtime().forked()) {
-    [[maybe_unused]] const SlotGraphs* const left_behind = graph_.release();
+    [[maybe_unused]] const WholeGraph* const left_behind = graph_.release();
     return;
   }
   graph_.reset();

@@ -26,7 +26,7 @@ class GraphExport {
 
   // OK, or the first failure of its Host nodes.
   absl::Status status() const;
-  void* native() const { return graph_->native_whole(); }
+  void* native() const { return graph_->native(); }
 
  private:
   absl::Status Bind(const Bindings& bindings);
@@ -34,7 +34,7 @@ class GraphExport {
 
   const std::shared_ptr<ExecutableCore> core_;
   RunSlot* const slot_;
-  std::unique_ptr<SlotGraphs> graph_;
+  std::unique_ptr<WholeGraph> graph_;
 };
 
 }  // namespace penstock::runtime

@@ -82,14 +82,13 @@ void RunSlot::DropGraphs() {
 absl::Status RunSlot::MakeGraphs(bool upload) {
   Use(Mode::kGraph);
   if (graph().plan().lanes.empty()) return absl::OkStatus();
-  PENSTOCK_ASSIGN_OR_RETURN(
-      graphs, SlotGraphs::Create({.launch = launch, .hostcalls = hostcalls.get(), .upload = upload}, *this));
+  PENSTOCK_ASSIGN_OR_RETURN(graphs, SlotGraphs::Create(*this, launch, hostcalls.get(), upload));
   replay = graphs.get();
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<SlotGraphs>> RunSlot::ExportGraph() {
-  return SlotGraphs::Export({.launch = launch, .hostcalls = hostcalls.get(), .upload = false}, *this);
+absl::StatusOr<std::unique_ptr<WholeGraph>> RunSlot::ExportGraph() {
+  return WholeGraph::Create(*this, launch, hostcalls.get());
 }
 
 int32_t RunSlot::Begin(int64_t serial, std::chrono::steady_clock::time_point deadline) {

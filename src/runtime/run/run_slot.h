@@ -20,6 +20,7 @@
 #include "src/runtime/calls/hostcalls.h"
 #include "src/runtime/calls/launch_objects.h"
 #include "src/runtime/graph_exec/slot_graphs.h"
+#include "src/runtime/graph_exec/whole_graph.h"
 #include "src/runtime/run/host_progress.h"
 #include "src/runtime/run/predecessor.h"
 #include "src/runtime/slot/slot.h"
@@ -56,7 +57,7 @@ struct RunSlot final : Slot {
   // Makes the graphs, and has runs submit them. Before the first run. As SlotGraphs::Create.
   absl::Status MakeGraphs(bool upload);
   // All of them as one, for others than runs to launch, with what is bound now.
-  absl::StatusOr<std::unique_ptr<SlotGraphs>> ExportGraph();
+  absl::StatusOr<std::unique_ptr<WholeGraph>> ExportGraph();
   // What the next run submits. No run is in flight.
   void Use(Mode mode);
   // The graphs are not used any more; what they took of a device is given back, except for what needs an idle device.

@@ -1,0 +1,46 @@
+// CapturedCalls: what the Launch nodes of a slot's graphs have submitted when they were captured: a graph each, which
+// becomes a child of the slot's graph.
+//
+// Ownership: owns the graphs; borrows the slot and the objects of its lanes.
+// Threads:   belongs to whoever owns the slot; counts may be read by any thread.
+// Errors:    the callable's own, or what has broken the capture. The child is then the one from before.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "src/runtime/calls/launch_objects.h"
+#include "src/runtime/graph_exec/owner_count.h"
+#include "src/runtime/slot/slot.h"
+
+namespace penstock::runtime {
+
+class CapturedCalls {
+ public:
+  // `launch`: a lane each.
+  CapturedCalls(Slot& slot, std::vector<LaunchObjects>& launch);
+  CapturedCalls(const CapturedCalls&) = delete;
+  CapturedCalls& operator=(const CapturedCalls&) = delete;
+  ~CapturedCalls() { Drop(); }
+
+  // Calls a Launch node's callable with the slot's arguments. False: it is being called as often as it may.
+  absl::StatusOr<bool> Capture(int32_t entry);
+  driver::Graph child(int32_t entry) const { return children_[static_cast<size_t>(entry)]; }
+  // Whether all Launch nodes of a graph have been captured.
+  bool HasAllOf(int32_t graph) const;
+  void Drop();
+
+  int64_t captures() const { return captures_.get(); }
+  int64_t capturing_ns() const { return capturing_ns_.get(); }
+
+ private:
+  Slot& slot_;
+  std::vector<LaunchObjects>& launch_;
+  const GraphProgram& replay_;
+  driver::Driver& driver_;
+  std::vector<driver::Graph> children_;  // an entry each
+  OwnerCount captures_, capturing_ns_;
+};
+
+}  // namespace penstock::runtime

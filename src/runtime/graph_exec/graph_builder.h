@@ -1,0 +1,46 @@
+// AddEntries: makes one of a program's graphs: adds its entries to a graph of the driver's, each after those that it
+// depends on.
+//
+// Threads: a pure function but for what its arguments do.
+// Errors:  the first failure of `add`, with the node in front.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "src/runtime/program/compiled_graph.h"
+
+namespace penstock::runtime {
+
+// `head`: the node that the graph begins with; -1: there is none. An entry for which `wants_head` says so comes after
+// it, unless one that it depends on does. `add(entry, after, priority)` adds a node after others and returns the one
+// that later entries come after, which goes to last[entry].
+template <class WantsHead, class Add>
+absl::Status AddEntries(const CompiledGraph& compiled, int32_t graph, int32_t head, std::vector<int32_t>& last,
+                        WantsHead wants_head, Add add) {
+  const GraphProgram& replay = compiled.program().replay;
+  const int32_t begin = replay.begin[static_cast<size_t>(graph)], end = replay.begin[static_cast<size_t>(graph) + 1];
+  std::vector<bool> led(static_cast<size_t>(end - begin));  // it comes after the head
+  std::vector<int32_t> after;
+  for (int32_t e = begin; e < end; ++e) {
+    const auto at = static_cast<size_t>(e - begin);
+    after.clear();
+    for (const int32_t p : replay.preds[e]) {
+      after.push_back(last[static_cast<size_t>(begin) + static_cast<size_t>(p)]);
+      led[at] = led[at] || led[static_cast<size_t>(p)];
+    }
+    if (head >= 0 && !led[at] && wants_head(e)) {
+      after.push_back(head);
+      led[at] = true;
+    }
+    const int32_t node = replay.entries[static_cast<size_t>(e)].node;
+    const int priority = compiled.plan().nodes[static_cast<size_t>(node)].priority;
+    const absl::StatusOr<int32_t> added = add(e, after, priority);
+    if (!added.ok()) return compiled.Describe(node, added.status());
+    last[static_cast<size_t>(e)] = *added;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::runtime

@@ -1,0 +1,201 @@
+#include "src/runtime/graph_exec/node_operations.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "penstock/status_macros.h"
+#include "src/driver/copy_box.h"
+
+namespace penstock::runtime {
+namespace {
+
+using Op = ExecCommand::Op;
+
+constexpr size_t kScratchBytes = 256;  // on each side; placeholders are of one byte, and never run
+
+bool IsEmpty(const driver::CopyOp& op) { return op.width == 0 || op.height == 0 || op.depth == 0; }
+bool IsEmpty(const driver::FillOp& op) { return op.count == 0 || op.height == 0 || op.depth == 0; }
+
+// Between kernels a copy engine is dear, 8 us each way on an H200: up, two kernels and down of 64 KiB take 28 us with
+// copy nodes, 13 with kernels that copy; of 1 MiB 66 and 58, of 4 MiB the same. Of a size that a launch decides nothing
+// is known here.
+constexpr size_t kSmallBytes = 65536;
+bool IsSmall(const driver::CopyOp& op) {
+  const bool host = op.kind == driver::CopyKind::kHostToDevice || op.kind == driver::CopyKind::kDeviceToHost;
+  return host && !IsEmpty(op) && op.width * op.height * op.depth <= kSmallBytes;
+}
+
+bool IsSame(const driver::CopyOp& a, const driver::CopyOp& b) {
+  const bool box = a.width == b.width && a.height == b.height && a.depth == b.depth;
+  const bool rows = a.dst_pitch == b.dst_pitch && a.src_pitch == b.src_pitch;
+  return a.dst == b.dst && a.src == b.src && box && rows && a.dst_slice == b.dst_slice && a.src_slice == b.src_slice;
+}
+
+bool IsSame(const driver::FillOp& a, const driver::FillOp& b) {
+  const bool box = a.count == b.count && a.height == b.height && a.depth == b.depth;
+  return a.dst == b.dst && box && a.pitch == b.pitch && a.slice == b.slice && a.pattern == b.pattern;
+}
+
+}  // namespace
+
+NodeOperations::NodeOperations(Slot& slot, const Hostcalls* hostcalls)
+    : slot_(slot),
+      tables_(slot.tables),
+      program_(slot.graph().program()),
+      device_(slot.graph().device(slot.graph().plan().lanes[static_cast<size_t>(program_.replay.lane)].device)),
+      hostcalls_(hostcalls),
+      piece_of_(program_.replay.entries.size(), -1),
+      set_copies_(tables_.copies),
+      set_batches_(tables_.batches),
+      set_fills_(tables_.fills),
+      set_args_(tables_.args.span().begin(), tables_.args.span().end()) {
+  for (const driver::KernelOp& op : tables_.kernels) set_kernels_.push_back(KernelOf(op));
+}
+
+NodeOperations::~NodeOperations() { slot_.options().runtime.FreeDevice(device_, scratch_); }
+
+absl::Status NodeOperations::Make(bool for_runs) {
+  if (piece_of_.empty()) return absl::OkStatus();
+  FindPieces(for_runs);
+  const size_t tables = (piece_ops_.size() + 1) * sizeof(driver::CopyPiece);
+  const size_t params = std::max<size_t>(program_.params.bytes, 1);
+  PENSTOCK_ASSIGN_OR_RETURN(pinned_,
+                            slot_.options().pinned.Allocate(kScratchBytes + tables, slot_.options().pinned_node));
+  PENSTOCK_ASSIGN_OR_RETURN(scratch_, device_.driver->AllocateDevice(device_.local, 2 * kScratchBytes + params));
+  pieces_ = reinterpret_cast<driver::CopyPiece*>(static_cast<std::byte*>(pinned_.data()) + kScratchBytes);
+  for (size_t p = 0; p < piece_ops_.size(); ++p) {
+    pieces_[p] = {};
+    piece_ops_[p].pieces = pieces_ + p;
+  }
+  if (for_runs) MakeRefs();  // which are the slot's
+  return absl::OkStatus();
+}
+
+// Which copies are batches of one piece: those that no graph takes as copies, or only as long as they stay as they are;
+// and small ones to and from the host, which take half the time so.
+void NodeOperations::FindPieces(bool small_copies) {
+  for (size_t e = 0; e < piece_of_.size(); ++e) {
+    const GraphNodeEntry& entry = EntryAt(static_cast<int32_t>(e));
+    if (entry.op != Op::kCopy) continue;
+    const CopyEntry& copy = program_.copies[static_cast<size_t>(entry.index)];
+    const driver::CopyOp& op = tables_.copies[static_cast<size_t>(entry.index)];
+    const bool rows = program_.dynamic ? copy.may_have_rows : !driver::ShapeOf(&op).line;
+    const bool refused = !IsEmpty(op) && !driver::CheckNode(&op).ok();
+    if (!(entry.varies && rows) && !refused && !(IsSmall(op) && small_copies)) continue;
+    piece_of_[e] = static_cast<int32_t>(piece_ops_.size());
+    set_pieces_.emplace_back();
+    piece_ops_.push_back({.kind = op.kind, .count = 1, .size = {1, 1}, .tag = op.tag});
+  }
+}
+
+// Nodes that fail their run keep no later one from its parameters: the copy is nobody's.
+void NodeOperations::MakeRefs() {
+  std::byte* const params = static_cast<std::byte*>(scratch_) + 2 * kScratchBytes;
+  driver::CopyPiece& piece = pieces_[piece_ops_.size()];
+  const bool refs = !program_.params.refs.empty();
+  const size_t bytes = refs ? tables_.param_bytes.size() : 1;
+  piece = {.dst = params,
+           .src = refs ? static_cast<const void*>(tables_.param_bytes.data()) : pinned_.data(),
+           .width = bytes};
+  refresh_ = {.pieces = &piece, .count = 1, .size = {bytes, bytes}};
+  ref_argv_ = tables_.argv;
+  for (const RefPatch& ref : program_.params.refs) {
+    const void* const at = params + program_.params.at[ref.param];
+    std::memcpy(tables_.args.data() + ref.at, &at, sizeof(at));
+    ref_argv_[ref.argv] = tables_.args.data() + ref.at;
+  }
+  const std::span<const std::byte> args = tables_.args.span();
+  set_args_.assign(args.begin(), args.end());
+}
+
+bool NodeOperations::IsEngineCopy(int32_t entry) const {
+  return EntryAt(entry).op == Op::kCopy && piece_of_[static_cast<size_t>(entry)] < 0;
+}
+
+driver::CopyOp NodeOperations::PlaceholderOf(const driver::CopyOp& copy) const {
+  driver::CopyOp op = copy;
+  std::byte* const device = static_cast<std::byte*>(scratch_);
+  op.dst = op.kind == driver::CopyKind::kDeviceToHost ? pinned_.data() : device;
+  op.src = op.kind == driver::CopyKind::kHostToDevice ? pinned_.data() : device + kScratchBytes;
+  op.width = op.height = op.depth = 1;
+  return op;
+}
+
+absl::StatusOr<NodeOperations::Wanted> NodeOperations::Of(int32_t e, bool by_ref) {
+  const GraphNodeEntry& entry = EntryAt(e);
+  const auto i = static_cast<size_t>(entry.index);
+  switch (entry.op) {
+    case Op::kKernel: return Wanted{by_ref ? ByRef(entry.index) : &tables_.kernels[i], tables_.kernels[i].rows == 0};
+    case Op::kFill: return Wanted{&tables_.fills[i], IsEmpty(tables_.fills[i])};
+    case Op::kBatch: return Wanted{&tables_.batches[i], tables_.batches[i].count == 0};
+    case Op::kHostcall: return Wanted{&hostcalls_->op(entry.index), false};
+    default: break;
+  }
+  const driver::CopyOp& copy = tables_.copies[i];
+  const bool off = tables_.copies_off[i] || IsEmpty(copy);
+  const int32_t piece = piece_of_[static_cast<size_t>(e)];
+  if (piece < 0) return Wanted{&copy, off};
+  driver::BatchOp& batch = piece_ops_[static_cast<size_t>(piece)];
+  if (off) return Wanted{&batch, true};
+  PENSTOCK_ASSIGN_OR_RETURN(pieces_[piece], driver::PieceOf(copy));
+  PENSTOCK_ASSIGN_OR_RETURN(batch.size, driver::SizeOf(batch));
+  return Wanted{&batch, false};
+}
+
+// Until the next call.
+const driver::KernelOp* NodeOperations::ByRef(int32_t call) {
+  const CallEntry& entry = program_.calls[static_cast<size_t>(call)];
+  by_ref_ = tables_.kernels[static_cast<size_t>(call)];
+  by_ref_.kernel = entry.kernel_by_ref.kernel;
+  by_ref_.awaits = entry.kernel_by_ref.awaits;
+  by_ref_.range = entry.range_by_ref;
+  by_ref_.argv = ref_argv_.data() + entry.argv;
+  by_ref_.pointer_count += entry.ref_count;
+  return &by_ref_;
+}
+
+bool NodeOperations::IsSet(int32_t e) const {
+  const GraphNodeEntry& entry = EntryAt(e);
+  const auto i = static_cast<size_t>(entry.index);
+  switch (entry.op) {
+    case Op::kKernel:
+    case Op::kLaunch: {
+      const driver::KernelOp& op = tables_.kernels[i];
+      const auto at = static_cast<size_t>(op.args - tables_.args.data());
+      return set_kernels_[i] == KernelOf(op) && std::memcmp(set_args_.data() + at, op.args, op.args_size) == 0;
+    }
+    case Op::kFill: return IsSame(set_fills_[i], tables_.fills[i]);
+    case Op::kBatch:
+      return set_batches_[i].count == tables_.batches[i].count && set_batches_[i].size == tables_.batches[i].size;
+    case Op::kHostcall: return true;
+    default: break;
+  }
+  const int32_t piece = piece_of_[static_cast<size_t>(e)];
+  if (piece < 0) return IsSame(set_copies_[i], tables_.copies[i]);
+  const auto p = static_cast<size_t>(piece);
+  return set_pieces_[p] == piece_ops_[p].size;
+}
+
+void NodeOperations::Keep(int32_t e) {
+  const GraphNodeEntry& entry = EntryAt(e);
+  const auto i = static_cast<size_t>(entry.index);
+  switch (entry.op) {
+    case Op::kKernel:
+    case Op::kLaunch: {
+      const driver::KernelOp& op = tables_.kernels[i];
+      set_kernels_[i] = KernelOf(op);
+      std::memcpy(set_args_.data() + (op.args - tables_.args.data()), op.args, op.args_size);
+      break;
+    }
+    case Op::kFill: set_fills_[i] = tables_.fills[i]; break;
+    case Op::kBatch: set_batches_[i] = tables_.batches[i]; break;
+    case Op::kHostcall: break;
+    default:
+      set_copies_[i] = tables_.copies[i];
+      if (const int32_t piece = piece_of_[static_cast<size_t>(e)]; piece >= 0) {
+        set_pieces_[static_cast<size_t>(piece)] = piece_ops_[static_cast<size_t>(piece)].size;
+      }
+  }
+}
+
+}  // namespace penstock::runtime

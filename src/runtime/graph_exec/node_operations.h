@@ -1,0 +1,128 @@
+// NodeOperations: what the nodes of a slot's graphs are to do in the slot's next run, and what they were last given.
+//
+// A node whose operation no launch has decided yet is made with a placeholder, which names memory that exists. CUDA
+// takes new addresses for copies of lines only; so a copy that varies and may be of rows with something between them is
+// a batch of one piece, and so is a small copy to or from the host, which takes half the time so (docs/adr/003).
+//
+// Ownership: owns the memory of placeholders, of the parameters on the device, and of the tables of batches; borrows
+// the
+//            slot and its hostcalls.
+// Threads:   belongs to whoever owns the slot.
+// Errors:    the driver's and the pool's.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "src/driver/node_op.h"
+#include "src/memory/pinned_pool.h"
+#include "src/runtime/calls/hostcalls.h"
+#include "src/runtime/slot/slot.h"
+
+namespace penstock::runtime {
+
+class NodeOperations {
+ public:
+  // `hostcalls`: null where no node asks the host.
+  NodeOperations(Slot& slot, const Hostcalls* hostcalls);
+  NodeOperations(const NodeOperations&) = delete;
+  NodeOperations& operator=(const NodeOperations&) = delete;
+  ~NodeOperations();
+
+  // Before the rest. For graphs that runs launch, or else for one that is exported: then small copies are copies, and
+  // no parameter is read by reference.
+  absl::Status Make(bool for_runs);
+
+  // The operation of an entry for the slot's next run, good until the next call; `off`: it has nothing to do.
+  // `by_ref`: a kernel that reads its parameters from device memory.
+  struct Wanted {
+    driver::NodeOp op;
+    bool off = false;
+  };
+  absl::StatusOr<Wanted> Of(int32_t entry, bool by_ref);
+  // Calls `add` with an operation that does nothing wrong, but must be set before it runs, unless it is switched off.
+  // `off`: as Of has said.
+  template <class Add>
+  auto WithPlaceholder(int32_t entry, bool off, Add add);
+
+  // Whether the node has been given what the slot has now, and that it has.
+  bool IsSet(int32_t entry) const;
+  void Keep(int32_t entry);
+  // Whether a copy engine does it: a copy that is no batch.
+  bool IsEngineCopy(int32_t entry) const;
+
+  // Brings the slot's parameters to where kernels by reference read them.
+  const driver::BatchOp& refresh() const { return refresh_; }
+
+ private:
+  struct SetKernel {
+    std::array<uint32_t, 3> grid{};
+    int64_t rows = 0;
+    const void* callable = nullptr;
+    friend bool operator==(const SetKernel&, const SetKernel&) = default;
+  };
+  static SetKernel KernelOf(const driver::KernelOp& op) { return {op.grid, op.rows, op.callable}; }
+
+  void FindPieces(bool small_copies);
+  void MakeRefs();
+  const driver::KernelOp* ByRef(int32_t call);
+  driver::CopyOp PlaceholderOf(const driver::CopyOp& copy) const;
+  const GraphNodeEntry& EntryAt(int32_t entry) const { return program_.replay.entries[static_cast<size_t>(entry)]; }
+
+  Slot& slot_;
+  SlotTables& tables_;
+  const Program& program_;
+  const driver::DeviceRef& device_;
+  const Hostcalls* const hostcalls_;
+  memory::PinnedBlock pinned_;  // what placeholders name, then the tables of `piece_ops_` and `refresh_`
+  void* scratch_ = nullptr;  // what placeholders name of device memory, then the parameters
+  std::vector<int32_t> piece_of_;  // of each entry that is a copy by a batch: its entry of `piece_ops_`; else -1
+  driver::CopyPiece* pieces_ = nullptr;
+  std::vector<driver::BatchOp> piece_ops_;
+  driver::BatchOp refresh_;  // of one piece
+  std::vector<void*> ref_argv_;  // as SlotTables::argv, of calls by reference
+  driver::KernelOp by_ref_;  // what Of has returned
+  // What the nodes were given. Parallel to SlotTables::copies, `piece_ops_`, SlotTables::batches, fills, kernels and
+  // args.
+  std::vector<driver::CopyOp> set_copies_;
+  std::vector<driver::BatchSize> set_pieces_;
+  std::vector<driver::BatchOp> set_batches_;
+  std::vector<driver::FillOp> set_fills_;
+  std::vector<SetKernel> set_kernels_;
+  std::vector<std::byte> set_args_;
+};
+
+template <class Add>
+auto NodeOperations::WithPlaceholder(int32_t e, bool off, Add add) {
+  const GraphNodeEntry& entry = EntryAt(e);
+  const auto i = static_cast<size_t>(entry.index);
+  switch (entry.op) {
+    case ExecCommand::Op::kKernel: {
+      driver::KernelOp op = tables_.kernels[i];
+      if (off) op.grid = {1, 1, 1}, op.rows = 1;
+      return add(&op);
+    }
+    case ExecCommand::Op::kBatch: {
+      driver::BatchOp op = tables_.batches[i];
+      if (off) op.count = 1, op.size = {1, 1};
+      return add(&op);
+    }
+    case ExecCommand::Op::kFill: {
+      driver::FillOp op = tables_.fills[i];
+      op.dst = scratch_;
+      op.count = op.height = op.depth = 1;
+      return add(&op);
+    }
+    default: break;
+  }
+  if (const int32_t piece = piece_of_[static_cast<size_t>(e)]; piece >= 0) {
+    return add(&piece_ops_[static_cast<size_t>(piece)]);
+  }
+  driver::CopyOp op = PlaceholderOf(tables_.copies[i]);
+  return add(&op);
+}
+
+}  // namespace penstock::runtime

@@ -1,0 +1,67 @@
+// WholeGraph: all graphs and host steps of a slot as one graph, with what the slot has bound now, for others than runs
+// to launch. It is never instantiated here.
+//
+// Ownership: owns the graph and the memory that its nodes name besides the slot's; borrows the slot.
+// Threads:   made and destroyed by one thread; constant between. CallExportedNode does what its host nodes are for.
+// Errors:    the driver's. Where a Launch node could not be captured, the Status names that (base::TakeNode).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "src/runtime/calls/host_call.h"
+#include "src/runtime/graph_exec/captured_calls.h"
+#include "src/runtime/graph_exec/node_operations.h"
+
+namespace penstock::runtime {
+
+class WholeGraph {
+ public:
+  static absl::StatusOr<std::unique_ptr<WholeGraph>> Create(Slot& slot, std::vector<LaunchObjects>& launch,
+                                                            const Hostcalls* hostcalls);
+  WholeGraph(const WholeGraph&) = delete;
+  WholeGraph& operator=(const WholeGraph&) = delete;
+  ~WholeGraph();
+
+  // In the platform's own terms (Driver::NativeGraph).
+  void* native() const { return native_; }
+
+ private:
+  // What the host does in it: a host step, or what a device would ask for.
+  struct HostNode {
+    ExportedNode node;
+    Slot* slot = nullptr;
+    driver::HostCall code{};
+  };
+
+  WholeGraph(Slot& slot, std::vector<LaunchObjects>& launch, const Hostcalls* hostcalls);
+  absl::Status CaptureAll();
+  absl::Status Build();
+  absl::Status Join();
+  absl::Status AddPart(int32_t graph);
+  absl::Status AddHostStep(int32_t step);
+  absl::Status AddGraph(int32_t graph, driver::Graph to);
+  absl::StatusOr<int32_t> AddNode(int32_t entry, driver::Graph to, const std::vector<int32_t>& after, int priority);
+  absl::StatusOr<int32_t> AddNothing(driver::Graph to, const std::vector<int32_t>& after);
+  absl::StatusOr<int32_t> AddHost(const ExportedNode& node, driver::Graph to, std::span<const int32_t> after);
+  static void CallHostNode(void* context);
+
+  Slot& slot_;
+  const GraphProgram& replay_;
+  driver::Driver& driver_;
+  const int device_;  // its index in the driver
+  NodeOperations operations_;
+  CapturedCalls captured_;
+  std::vector<std::unique_ptr<HostNode>> host_nodes_;
+  std::vector<int32_t> entry_last_;  // of each entry: the node that later ones come after
+  driver::Graph graph_;
+  void* native_ = nullptr;
+  // While it is joined: the node that was added last, if any, and the host steps that have been seen to.
+  std::vector<int32_t> last_;
+  std::vector<bool> steps_;
+};
+
+}  // namespace penstock::runtime

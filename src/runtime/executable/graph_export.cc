@@ -42,12 +42,12 @@ absl::Status CheckExports(const ExecutableCore& core) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const GraphExport>> GraphExport::Create(std::shared_ptr<ExecutableCore> core,
+absl::StatusOr<std::shared_ptr<const GraphExport>> GraphExport::Create(const std::shared_ptr<ExecutableCore>& core,
                                                                        const Bindings& bindings) {
   PENSTOCK_RETURN_IF_ERROR(core->CheckMayLaunch("exported"));
   PENSTOCK_RETURN_IF_ERROR(CheckExports(*core));
   PENSTOCK_ASSIGN_OR_RETURN(RunSlot * slot, core->Lease(Deadline(), /*wait=*/false));
-  const auto exported = std::make_shared<GraphExport>(core, slot);
+  auto exported = std::make_shared<GraphExport>(core, slot);
   absl::Status made = exported->Bind(bindings);
   if (made.ok()) made = exported->Make();
   if (!made.ok()) core->runtime().NoteFault(made);

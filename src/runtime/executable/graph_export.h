@@ -16,7 +16,7 @@ namespace penstock::runtime {
 class GraphExport {
  public:
   // What a launch with these bindings would do. `core`: as an Executable holds it.
-  static absl::StatusOr<std::shared_ptr<const GraphExport>> Create(std::shared_ptr<ExecutableCore> core,
+  static absl::StatusOr<std::shared_ptr<const GraphExport>> Create(const std::shared_ptr<ExecutableCore>& core,
                                                                    const Bindings& bindings);
   // The slot is leased.
   GraphExport(std::shared_ptr<ExecutableCore> core, RunSlot* slot) : core_(std::move(core)), slot_(slot) {}

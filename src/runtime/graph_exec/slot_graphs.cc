@@ -111,11 +111,11 @@ absl::StatusOr<bool> SlotGraphs::CaptureEntry(int32_t e) {
   Node& node = NodeAt(e);
   Made& made = MadeOf(node);
   node.known = false;
-  const absl::StatusOr<bool> captured = captured_.Capture(e);
+  absl::StatusOr<bool> captured = captured_.Capture(e);
   if (!captured.ok() || !*captured) return captured;
   if (!made.anew) {
     ++counts_.sets;
-    const absl::Status set = driver_.SetChild(made.exec, node.number, captured_.child(e));
+    absl::Status set = driver_.SetChild(made.exec, node.number, captured_.child(e));
     if (!set.ok() && set.code() != absl::StatusCode::kFailedPrecondition) return set;
     if (!set.ok()) MakeAnewFor(e, base::Str(slot_.graph().Describe(EntryAt(e).node, set).message()));
   }

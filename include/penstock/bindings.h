@@ -41,7 +41,7 @@ class ExecutableCore;
 class LaunchBinder;
 class ExecutableSet;
 class PendingBindings;
-class PipelineCore;
+class PipelineAccess;
 class GraphCacheCore;
 }  // namespace runtime
 
@@ -195,7 +195,7 @@ class PENSTOCK_EXPORT Bindings {
   friend class runtime::LaunchBinder;
   friend class runtime::ExecutableSet;
   friend class runtime::PendingBindings;
-  friend class runtime::PipelineCore;
+  friend class runtime::PipelineAccess;
   friend class runtime::GraphCacheCore;
   explicit Bindings(std::shared_ptr<const Model> model);
 

@@ -97,7 +97,7 @@ class PENSTOCK_EXPORT Executable {
 
  private:
   friend class Runtime;
-  friend class runtime::PipelineCore;
+  friend class runtime::PipelineAccess;
   explicit Executable(std::shared_ptr<runtime::ExecutableSet> set) : set_(std::move(set)) {}
   absl::StatusOr<std::shared_ptr<const StateRecord>> FindState(uint32_t graph, int32_t index, TypeInfo type, Key key);
   std::shared_ptr<runtime::ExecutableSet> set_;

@@ -35,6 +35,7 @@
 namespace penstock {
 
 namespace runtime {
+class PipelineAccess;
 class PipelineCore;
 struct PipelineItem;
 }  // namespace runtime
@@ -128,6 +129,7 @@ class PENSTOCK_EXPORT AnyItem {
   void* value() const;
 
  private:
+  friend class runtime::PipelineAccess;
   friend class runtime::PipelineCore;
   template <class T>
   friend class Pipeline;

@@ -33,6 +33,7 @@ namespace penstock {
 
 namespace runtime {
 class ExecutableCore;
+class PipelineAccess;
 struct RunSlot;
 }  // namespace runtime
 
@@ -65,7 +66,7 @@ class PENSTOCK_EXPORT Lease {
 
  private:
   friend class Executable;
-  friend class runtime::PipelineCore;
+  friend class runtime::PipelineAccess;
   struct Memory {
     void* data = nullptr;
     size_t elements = 0;

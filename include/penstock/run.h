@@ -20,7 +20,7 @@ namespace runtime {
 class RunCore;
 class ExecutableCore;
 class LaunchBinder;
-class PipelineCore;
+class PipelineAccess;
 }  // namespace runtime
 
 class PENSTOCK_EXPORT Run {
@@ -55,7 +55,7 @@ class PENSTOCK_EXPORT Run {
  private:
   friend class runtime::ExecutableCore;
   friend class runtime::LaunchBinder;
-  friend class runtime::PipelineCore;
+  friend class runtime::PipelineAccess;
   friend class Bindings;
   bool drained() const;  // the work has drained too
   explicit Run(runtime::RunCore* state);  // takes over one reference

@@ -25,7 +25,7 @@ struct PipelineItem {
   struct Part {
     Bindings bindings;
     int wanted = -1;  // which of the executable's devices it has to be on; -1: any
-    int station = -1;  // where it runs, ran last, or has to: where it has a slot; of a stage's first executable
+    int device = -1;  // StageTable::devices: where it has a slot, so runs, ran last or has to; of the first executable
     Lease slot;  // from its beginning on where the stage has kSlot buffers, else for the run
     Run run;  // where another executable's comes behind it, which is `run` below
   };

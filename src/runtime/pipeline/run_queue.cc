@@ -1,161 +1,171 @@
-// How a pipeline's runs begin and end: feeds, poisoned States. Which device an item goes to is in placement.cc.
+#include "src/runtime/pipeline/run_queue.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "penstock/status_macros.h"
-#include "src/base/status.h"
-#include "src/runtime/core/runtime_core.h"
-#include "src/runtime/executable/device_replicas.h"
-#include "src/runtime/pipeline/pipeline_core.h"
-#include "src/runtime/state/state_core.h"
+#include "src/runtime/pipeline/access.h"
+#include "src/runtime/pipeline/stage_runs.h"
 
 namespace penstock::runtime {
+namespace {
+
+int64_t NowNs() { return NsOf(std::chrono::steady_clock::now()); }
+
+}  // namespace
+
+RunQueues::RunQueues(PipelineState& state) : state_(state) {
+  for (const int stage : state.table->queues()) {
+    queues_.push_back(std::make_unique<RunQueue>(stage, queues_.size()));
+    queues_.back()->running.reserve(static_cast<size_t>(state.items.size()));
+  }
+  FindSubmissionThreads();
+}
+
+// A queue with executables on several devices has the submission threads of the first.
+void RunQueues::FindSubmissionThreads() {
+  int with_threads = 0;
+  for (const auto& queue : queues_) {
+    const std::vector<int>& devices = state_.table->stage(queue->stage).devices;
+    const auto first = std::find_if(devices.begin(), devices.end(), [&](int d) { return IsOf(d, *queue); });
+    submission_threads_.push_back(state_.runtime().submission().Of(state_.table->device(*first).device));
+    with_threads += submission_threads_.back() != nullptr ? 1 : 0;
+  }
+  if (with_threads > 1) state_.launching.Enable();
+  SetServed(std::vector<bool>(queues_.size()));
+}
+
+const void* RunQueues::CurrentThreadId() {
+  static thread_local const char me = 0;
+  return &me;
+}
 
 // A pass in which nothing moved is the last. What others own meanwhile they look at again.
-void PipelineCore::Pump(bool news) {
-  Expire();
-  if (quarantined_.load(std::memory_order_relaxed) > 0) FreeQuarantined();
+void RunQueues::Pump(bool news) {
+  state_.Expire();
+  if (state_.HasAbandoned()) state_.FreeAbandoned();
   for (bool moved = true; moved;) {
     moved = false;
-    for (const auto& feed : feeds_) {
+    for (const auto& queue : queues_) {
       const auto step = [&] {
-        while (EndRuns(*feed) || BeginHere(*feed)) moved = true;
+        while (EndRuns(*queue) || BeginHere(*queue)) moved = true;
       };
-      news ? feed->notes.Run(step) : feed->notes.TryRun(step);
+      news ? queue->owner.Run(step) : queue->owner.TryRun(step);
     }
-    moved = moved && feeds_.size() > 1;
+    moved = moved && queues_.size() > 1;
   }
 }
 
 // Where drivers notify the event count, that may have been for any run. A look at a CUDA device takes about a
 // microsecond, and another one comes soon: at the oldest run, and at one other.
-bool PipelineCore::EndRuns(Feed& feed) {
-  if (cancel_runs_.load() && !std::exchange(feed.cancelled, true)) {
-    for (const int i : feed.running) {
-      PipelineItem& item = items_[static_cast<size_t>(i)];
-      for (const PipelineItem::Part& part : item.parts) part.run.Cancel();
-      item.run.Cancel();
-    }
+bool RunQueues::EndRuns(RunQueue& queue) {
+  if (state_.cancels_runs() && !std::exchange(queue.cancelled, true)) {
+    for (const int i : queue.running) CancelRuns(state_.items.at(i));
   }
-  const size_t running = feed.running.size();
+  const size_t running = queue.running.size();
   bool any = false;
-  if (runtime_->notifies_completion()) {
-    for (size_t r = 0; r < feed.running.size();) EndRunAt(feed, r) ? any = true : ++r;
+  if (state_.runtime().notifies_completion()) {
+    for (size_t r = 0; r < queue.running.size();) EndRunAt(queue, r) ? any = true : ++r;
   } else if (running > 0) {
-    any = EndRunAt(feed, 0);
+    any = EndRunAt(queue, 0);
     if (!any && running > 1) {
-      feed.look = feed.look % (static_cast<int32_t>(running) - 1) + 1;
-      any = EndRunAt(feed, static_cast<size_t>(feed.look));
+      queue.look = queue.look % (static_cast<int32_t>(running) - 1) + 1;
+      any = EndRunAt(queue, static_cast<size_t>(queue.look));
     }
   }
-  if (any) runtime_->event_count().Notify();
+  if (any) state_.runtime().event_count().Notify();
   return any;
 }
 
-bool PipelineCore::EndRunAt(Feed& feed, size_t at) {
-  PipelineItem& item = items_[static_cast<size_t>(feed.running[at])];
-  if (!item.run.done()) return false;
-  for (const PipelineItem::Part& part : item.parts) {
-    if (!part.run.done()) return false;  // ended before, but this is who sees it
-  }
-  feed.running.erase(feed.running.begin() + static_cast<std::ptrdiff_t>(at));
-  EndRun(feed, item, StatusOfRuns(stages_[static_cast<size_t>(feed.stage)], item));
+bool RunQueues::EndRunAt(RunQueue& queue, size_t at) {
+  PipelineItem& item = state_.items.at(queue.running[at]);
+  if (!RunsEnded(item)) return false;  // some ended before, but this is the thread that sees it
+  queue.running.erase(queue.running.begin() + static_cast<std::ptrdiff_t>(at));
+  EndRun(queue, item, StatusOfRuns(state_.table->stage(queue.stage), item));
   return true;
 }
 
 // It goes on with the slots that it keeps, if it does. Work that goes on keeps them too, until it has ended.
-void PipelineCore::EndRun(Feed& feed, PipelineItem& item, const absl::Status& status) {
-  const Stage& stage = stages_[static_cast<size_t>(feed.stage)];
-  PipelineItem::Part& first = PartOf(stage, item);
-  Station& station = *stations_[static_cast<size_t>(first.station)];
+void RunQueues::EndRun(RunQueue& queue, PipelineItem& item, const absl::Status& status) {
+  const Stage& stage = state_.table->stage(queue.stage);
+  PipelineItem::Part& first = stage.PartOf(item);
+  const int device = first.device;
   const bool gives_back = !stage.keeps_slots && IsDrained(item), goes_on = !stage.keeps_slots && !gives_back;
-  for (const Leg& leg : stage.legs) {
-    PipelineItem::Part& part = item.parts[static_cast<size_t>(leg.part)];
-    if (gives_back) part.slot = Lease();
-    if (status.ok()) part.bindings.Reset();  // what they keep alive may go
+  if (gives_back) GiveSlotsBack(stage, item);
+  for (const StageExecutable& executable : stage.executables) {
+    // What its bindings keep alive may go.
+    if (status.ok()) PipelineAccess::Reset(item.parts[static_cast<size_t>(executable.part)].bindings);
   }
-  const absl::Status poison = status.ok() ? absl::OkStatus() : PoisonOf(stage, station, item);
+  const absl::Status poison =
+      status.ok() ? absl::OkStatus() : PoisonOf(stage, state_.table->device(device).member, item);
   in_flight_.fetch_sub(1);
   const Clock::time_point now = Clock::now();
-  NoteMove(feed, now);
+  NoteMove(queue, now);
   {
-    base::MutexLock lock(mu_);
-    const auto took = static_cast<double>((now - item.begun).count());
-    double& mean = station.load.mean_ns;
-    mean = mean == 0 ? took : mean + (took - mean) / 8;
-    if (gives_back) ReleaseStation(first);
-    if (goes_on) Quarantine(item, feed.stage);
-    NoteEnd(station.work, item, !status.ok());
-    if (!poison.ok()) NotePoison(feed.stage, poison, item.key);
-    if (stage.halted) service_.NotifyAll();  // who resets waits for the last run, which may have been a good one
-    EndStage(item.index, status);
+    base::MutexLock lock(state_.mu);
+    state_.placement.NoteRun(device, static_cast<double>((now - item.begun).count()));
+    if (gives_back) state_.placement.Release(first);
+    if (goes_on) state_.Abandon(item, queue.stage);
+    state_.counts.devices[static_cast<size_t>(device)].End(item, !status.ok());
+    if (!poison.ok()) state_.NotePoison(queue.stage, poison, item.key);
+    // The thread that resets waits for the last run, which may have been a good one.
+    if (state_.poisoned.halted(queue.stage)) state_.service.NotifyAll();
+    state_.EndStage(item.index, status);
   }
   if (goes_on) BeginActivity();
 }
 
-// The first failure in the row; those behind it only say that they came behind.
-absl::Status PipelineCore::StatusOfRuns(const Stage& stage, PipelineItem& item) {
-  for (size_t l = 0; l + 1 < stage.legs.size(); ++l) {
-    const Run& run = item.parts[static_cast<size_t>(stage.legs[l].part)].run;
-    if (run.state_ == nullptr) break;  // the last that was launched is item.run
-    if (absl::Status status = run.status(); !status.ok() && run.done()) return status;
-  }
-  absl::Status status = item.run.status();
-  if (status.ok()) status = item.cut_short;
-  item.cut_short = absl::OkStatus();
-  return status;
-}
-
-bool PipelineCore::IsDrained(const PipelineItem& item) {
-  return item.run.drained() &&
-         std::all_of(item.parts.begin(), item.parts.end(), [](const auto& part) { return part.run.drained(); });
-}
-
-bool PipelineCore::BeginRun(Feed& feed) {
-  const Stage& stage = stages_[static_cast<size_t>(feed.stage)];
+bool RunQueues::BeginRun(RunQueue& queue) {
+  const Stage& stage = state_.table->stage(queue.stage);
   PipelineItem* item = nullptr;
-  Station* station = nullptr;
+  int device = -1;
   bool starved = false;
   {
-    base::MutexLock lock(mu_);
-    int at = -1;
+    base::MutexLock lock(state_.mu);
+    const bool halted = state_.poisoned.halted(queue.stage);
     const auto fits = [&](int candidate) {
-      mu_.AssertHeld();
-      at = StationFor(feed, items_[static_cast<size_t>(candidate)]);
-      return at >= 0;
+      state_.mu.AssertHeld();
+      device = DeviceFor(queue, state_.items.at(candidate));
+      return device >= 0;
     };
-    const int i = stage.halted ? ItemBook::kNone : book_->Begin(feed.stage, fits);
+    const int i = halted ? ItemBook::kNone : state_.book.Begin(queue.stage, fits);
     if (i >= 0) {
-      item = &items_[static_cast<size_t>(i)];
-      station = stations_[static_cast<size_t>(at)].get();
-      if (!stage.keeps_slots) TakeStation(PartOf(stage, *item), at);
-      item->device = station->device;
-      NoteBegin(station->work, *item);
+      item = &state_.items.at(i);
+      if (!stage.keeps_slots) state_.placement.Take(stage.PartOf(*item), device);
+      item->device = state_.table->device(device).device;
+      state_.counts.devices[static_cast<size_t>(device)].Begin(*item);
     } else {
-      starved = !stage.halted && IsStarved(feed);
+      starved = !halted && IsStarved(queue);
     }
-    if (shares_launches_) NoteLooked(feed, item);
-    if (stage.halted) return false;
+    if (state_.launching.enabled()) NoteLooked(queue, item);
+    if (halted) return false;
   }
   if (item == nullptr) {
-    if (starved && Unblock(stage)) return BeginRun(feed);
-    NoteStarved(feed, starved);
+    if (starved && state_.Unblock(stage)) return BeginRun(queue);
+    NoteStarved(queue, starved);
     return false;
   }
-  return LaunchItem(feed, *item, *station);
+  return LaunchItem(queue, *item, device);
+}
+
+// Where the item is to run; -1: not by this queue, or nowhere yet.
+int RunQueues::DeviceFor(const RunQueue& queue, PipelineItem& item) const {
+  const Stage& stage = state_.table->stage(queue.stage);
+  const PipelineItem::Part& part = stage.PartOf(item);
+  const int device = stage.keeps_slots ? part.device : state_.BestDevice(stage, part.wanted);
+  return device >= 0 && IsOf(device, queue) ? device : -1;
 }
 
 // Items wait, and others have slots that they could have.
-bool PipelineCore::IsStarved(const Feed& feed) const {
-  const Stage& stage = stages_[static_cast<size_t>(feed.stage)];
-  return book_->waiting(feed.stage) > 0 && std::any_of(stage.stations.begin(), stage.stations.end(), [&](int s) {
-           const Station& station = *stations_[static_cast<size_t>(s)];
-           return station.blocked && feeds_[static_cast<size_t>(station.feed)].get() == &feed;
+bool RunQueues::IsStarved(const RunQueue& queue) const {
+  const Stage& stage = state_.table->stage(queue.stage);
+  return state_.book.waiting(queue.stage) > 0 && std::any_of(stage.devices.begin(), stage.devices.end(), [&](int d) {
+           state_.mu.AssertHeld();
+           return state_.placement.blocked(d) && IsOf(d, queue);
          });
 }
 
-bool PipelineCore::NoteStarved(Feed& feed, bool starved) {
-  if (starved != std::exchange(feed.starved, starved)) {
+bool RunQueues::NoteStarved(RunQueue& queue, bool starved) {
+  if (starved != std::exchange(queue.starved, starved)) {
     starved_.fetch_add(starved ? 1 : -1);
     if (starved) BeginActivity();
   }
@@ -163,102 +173,167 @@ bool PipelineCore::NoteStarved(Feed& feed, bool starved) {
 }
 
 // False: others have all slots of an executable.
-bool PipelineCore::LaunchItem(Feed& feed, PipelineItem& item, Station& station) {
-  const Stage& stage = stages_[static_cast<size_t>(feed.stage)];
+bool RunQueues::LaunchItem(RunQueue& queue, PipelineItem& item, int device) {
+  const Stage& stage = state_.table->stage(queue.stage);
+  const int member = state_.table->device(device).member;
+  SharedLaunching& launching = state_.launching;
   absl::Status status;
   if (!stage.keeps_slots) {
-    status = TakeSlotsOf(stage, station, item);
-    if (NoteStarved(feed, absl::IsResourceExhausted(status))) {
-      feed.launching_ns.store(0, std::memory_order_relaxed);
-      PutBack(stage, item, station);
+    status = TakeSlots(stage, member, item);
+    if (NoteStarved(queue, absl::IsResourceExhausted(status))) {
+      launching.CancelLaunch(queue.index);
+      PutBack(stage, item, device);
       return false;
     }
   }
-  NoteMove(feed, item.begun);
-  if (shares_launches_) NoteInFlight();  // submission threads are called while a launch takes long
-  if (status.ok()) status = StartRuns(stage, station.member, item);
-  shares_launches_ ? NoteLaunch(feed, (Clock::now() - item.begun).count()) : NoteInFlight();
-  if (status.ok()) {
-    feed.running.push_back(item.index);
+  NoteMove(queue, item.begun);
+  if (launching.enabled()) NoteInFlight();  // submission threads are called while a launch takes long
+  if (status.ok()) status = StartRuns(stage, member, item);
+  if (launching.enabled()) {
+    launching.NoteLaunch(queue.index, (Clock::now() - item.begun).count());
   } else {
-    EndRun(feed, item, status);
-    runtime_->event_count().Notify();
+    NoteInFlight();
+  }
+  if (status.ok()) {
+    queue.running.push_back(item.index);
+  } else {
+    EndRun(queue, item, status);
+    state_.runtime().event_count().Notify();
   }
   return true;
 }
 
-void PipelineCore::PutBack(const Stage& stage, PipelineItem& item, Station& station) {
+void RunQueues::PutBack(const Stage& stage, PipelineItem& item, int device) {
   bool ended = false;
   {
-    base::MutexLock lock(mu_);
-    ReleaseStation(PartOf(stage, item));
-    SetBlocked(station, true);
-    --station.work.working;
-    if (stage.halted) service_.NotifyAll();
-    book_->PutBack(item.index);
-    ended = !end_.ok();
-    if (ended) FinishItem(item.index, end_);  // nobody else will: the others that waited have ended
-    NoteDue(item);
+    base::MutexLock lock(state_.mu);
+    state_.placement.Release(stage.PartOf(item));
+    state_.SetBlocked(device, true);
+    --state_.counts.devices[static_cast<size_t>(device)].working;
+    if (state_.poisoned.halted(state_.table->device(device).stage)) state_.service.NotifyAll();
+    state_.book.PutBack(item.index);
+    ended = !state_.ending.with.ok();
+    // Nobody else will end it: the others that waited have ended.
+    if (ended) state_.FinishItem(item.index, state_.ending.with);
+    state_.NoteDue(item);
   }
-  if (ended) runtime_->event_count().Notify();
+  if (ended) state_.runtime().event_count().Notify();
 }
 
-// Where one behind the first cannot be launched, those before it end first.
-absl::Status PipelineCore::StartRuns(const Stage& stage, int member, PipelineItem& item) {
-  for (const Leg& leg : stage.legs) {
-    item.parts[static_cast<size_t>(leg.part)].run = Run();  // of a try before
-    if (leg.call) PENSTOCK_RETURN_IF_ERROR(CallOnItem(leg.prefix, leg.call, item));
+// A thread that sleeps, since there was nothing to be seen of devices, looks again. The completion thread is asleep for
+// good where the activity before is long over; half the time is the margin.
+void RunQueues::BeginActivity() {
+  state_.runtime().event_count().Notify();
+  // After what has made it busy, or it could be seen at rest later than now.
+  const Clock::time_point now = Clock::now();
+  const int64_t before = active_ns_.exchange(now.time_since_epoch().count());
+  if (now > Clock::time_point(std::chrono::nanoseconds(before)) + kLinger / 2) state_.runtime().WakeCompletion();
+}
+
+void RunQueues::NoteMove(RunQueue& queue, Clock::time_point now) {
+  queue.moved_ns.store(NsOf(now), std::memory_order_relaxed);
+  const void* const submitter = queue.submitter.load(std::memory_order_relaxed);
+  if (submitter != nullptr && submitter != CurrentThreadId()) queue.submitter.store(nullptr, std::memory_order_relaxed);
+}
+
+RunQueues::Clock::time_point RunQueues::StaleAt(const RunQueue& queue, std::chrono::nanoseconds after) {
+  return Clock::time_point(std::chrono::nanoseconds(queue.moved_ns.load(std::memory_order_relaxed)) + after);
+}
+
+// A queue whose slots others have is looked at by all, as nobody is told when those come free.
+bool RunQueues::LeaveToSubmissionThreads(RunQueue& queue) {
+  const SharedLaunching& launching = state_.launching;
+  if (queue.starved || !launching.IsSlow(queue.index)) return false;
+  const bool before = launching.left_ns(queue.index) != 0;
+  {
+    base::MutexLock lock(state_.mu);
+    if (!served_[queue.index]) return false;
+    if (!before || !MayBegin(queue)) Leave(queue, NowNs());
   }
-  for (size_t l = 0; l < stage.legs.size(); ++l) {
-    absl::Status started = StartLeg(stage, l, member, item);
-    if (started.ok()) continue;
-    if (l == 0) return started;
-    item.cut_short = std::move(started);
-    break;
+  host::SubmissionThreads& threads = *submission_threads_[queue.index];
+  if (launching.left_ns(queue.index) != 0) before ? threads.Wake() : threads.Call();
+  return true;
+}
+
+// Where others have the slots the look finds it out.
+bool RunQueues::MayBegin(const RunQueue& queue) const {
+  const Stage& stage = state_.table->stage(queue.stage);
+  if (state_.poisoned.halted(queue.stage) || state_.book.waiting(queue.stage) == 0) return false;
+  return std::any_of(stage.devices.begin(), stage.devices.end(), [&](int d) {
+    state_.mu.AssertHeld();
+    return IsOf(d, queue) && (stage.keeps_slots || state_.placement.HasRoom(d));
+  });
+}
+
+void RunQueues::Leave(RunQueue& queue, int64_t from_ns) {
+  state_.launching.Leave(queue.index, MayBegin(queue) ? from_ns : 0);
+}
+
+// What it has not begun others were better for, or it may not begin before others.
+void RunQueues::NoteLooked(RunQueue& queue, const PipelineItem* begun) {
+  SharedLaunching& launching = state_.launching;
+  if (begun != nullptr) {
+    launching.BeginLaunch(queue.index, std::chrono::nanoseconds(begun->begun.time_since_epoch()).count());
   }
-  return absl::OkStatus();
-}
-
-absl::Status PipelineCore::StartLeg(const Stage& stage, size_t l, int member, PipelineItem& item) {
-  const Leg& leg = stage.legs[l];
-  PipelineItem::Part& part = item.parts[static_cast<size_t>(leg.part)];
-  if (leg.set->keyed() != nullptr) part.bindings.SetKey(Key(item.key));
-  if (stage.legs.size() > 1) BindLinks(stage, l, member, item);
-  absl::StatusOr<Run> run = part.slot.Launch(part.bindings, item.deadline);
-  if (!run.ok()) return run.status();
-  if (l > 0) item.parts[static_cast<size_t>(stage.legs[l - 1].part)].run = std::move(item.run);
-  item.run = *std::move(run);
-  return absl::OkStatus();
-}
-
-absl::Status PipelineCore::PoisonOf(const Stage& stage, const Station& station, const PipelineItem& item) const {
-  for (const Leg& leg : stage.legs) {
-    const ExecutableCore& core = *leg.set->members()[static_cast<size_t>(station.member)].core;
-    for (const graph::StateUse& use : core.graph().plan().states) {
-      const BufferDecl& decl = core.model().buffers[static_cast<size_t>(use.buffer)];
-      if (decl.keys != 0) continue;
-      if (absl::Status poison = StateCore::Of(*decl.state).status(); !poison.ok()) return poison;
-    }
-    if (core.binder().keyed() == nullptr) continue;
-    if (absl::Status poison = core.binder().keyed()->PoisonOf(item.key); !poison.ok()) return poison;
-  }
-  return absl::OkStatus();
-}
-
-bool PipelineCore::IsKeyed(const Stage& stage) {
-  return std::any_of(stage.legs.begin(), stage.legs.end(), [](const Leg& leg) { return leg.set->keyed() != nullptr; });
-}
-
-void PipelineCore::NotePoison(int s, const absl::Status& poison, uint64_t key) {
-  if (!end_.ok()) return;
-  if (options_.reset) {
-    Stage& stage = stages_[static_cast<size_t>(s)];
-    stage.halted = true;
-    std::vector<uint64_t>& keys = stage.poisoned;
-    if (keys.empty() || (IsKeyed(stage) && std::find(keys.begin(), keys.end(), key) == keys.end())) keys.push_back(key);
+  if (begun != nullptr || !served_[queue.index] || !launching.IsSlow(queue.index)) {
+    launching.Leave(queue.index, 0);
     return;
   }
-  Fail(base::Suffixed(poison, "; the pipeline ends, since it has no PipelineOptions::reset"));
+  Leave(queue, launching.NextLook(queue.index, NowNs()));
+}
+
+RunQueues::Clock::time_point RunQueues::LeftDue() const {
+  const int64_t due = state_.launching.FirstDue();
+  return due == INT64_MAX ? Clock::time_point::max() : Clock::time_point(std::chrono::nanoseconds(due));
+}
+
+bool RunQueues::BeginLeft() {
+  if (!state_.launching.AnyLeft()) return false;
+  bool any = false;
+  for (const auto& queue : queues_) {
+    if (!state_.launching.IsDue(queue->index, NowNs())) continue;
+    const int64_t left = state_.launching.left_ns(queue->index);
+    queue->owner.TryRun([&] {
+      any = BeginOneLeft(*queue, left) || any;
+      while (EndRuns(*queue) || BeginHere(*queue)) any = true;  // others may have requested another look
+    });
+  }
+  return any;
+}
+
+// What waits after it has been left for as long.
+bool RunQueues::BeginOneLeft(RunQueue& queue, int64_t left_ns) {
+  if (state_.launching.left_ns(queue.index) != left_ns || !BeginRun(queue)) return false;
+  base::MutexLock lock(state_.mu);
+  if (served_[queue.index] && state_.launching.IsSlow(queue.index)) Leave(queue, left_ns);
+  return true;
+}
+
+void RunQueues::SetServed(const std::vector<bool>& served) {
+  base::MutexLock lock(state_.mu);
+  served_ = served;
+}
+
+bool RunQueues::MayDismiss() {
+  if (!state_.launching.enabled()) return true;
+  base::MutexLock lock(state_.mu);
+  if (state_.launching.AnyLeft()) return false;
+  std::fill(served_.begin(), served_.end(), false);
+  return true;
+}
+
+// Only a finished run, a request for another look, items that were left, or a slot that others have freed can make new
+// work launchable.
+bool RunQueues::Look(RunQueue& queue, bool submits) {
+  bool moved = false, again = false;
+  queue.owner.TryRun([&] {
+    const bool left = state_.launching.left_ns(queue.index) != 0;
+    const bool news = std::exchange(again, true) || queue.starved || left;
+    const auto begin = [&] { return submits ? BeginRun(queue) : BeginHere(queue); };
+    while (EndRuns(queue) || ((moved || news) && begin())) moved = true;
+  });
+  if (moved && queues_.size() > 1) Pump();
+  return moved;
 }
 
 }  // namespace penstock::runtime

@@ -1,30 +1,73 @@
-// How a pipeline is made: checks, stations and feeds, items, threads.
+#include "src/runtime/pipeline/stage_table.h"
+
 #include <algorithm>
-#include <new>
-#include <system_error>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "graph/common/message.h"
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
-#include "src/base/thread.h"
+#include "src/runtime/core/device_allocation.h"
 #include "src/runtime/core/runtime_core.h"
-#include "src/runtime/executable/device_replicas.h"
-#include "src/runtime/pipeline/pipeline_core.h"
+#include "src/runtime/pipeline/access.h"
 
 namespace penstock::runtime {
 namespace {
 
 constexpr int kMostWorkers = 1024;
-constexpr int kMostPlaces = 1 << 20;
 
 absl::Status Invalid(const std::string& text) { return absl::InvalidArgumentError(text); }
 
 std::string PrefixOf(const Name& name) { return absl::StrCat("pipeline stage ", graph::Quoted(name)); }
 
-// Every mistake, a line each.
-absl::Status CheckStages(const detail::StageList& stages) {
+// The bytes that a link's buffer has in each run, or why it cannot be one.
+absl::StatusOr<size_t> BytesOf(const Model& model, int32_t index, bool input) {
+  if (index < 0 || static_cast<size_t>(index) >= model.buffers.size()) {
+    return absl::InvalidArgumentError("a link names no buffer of " + graph::Prefix(model));
+  }
+  const BufferDecl& decl = model.buffers[static_cast<size_t>(index)];
+  const auto refuse = [&](const char* why) {
+    return absl::InvalidArgumentError(graph::Prefix(model, "buffer", decl.name) + ": " + why);
+  };
+  const bool fits = input ? decl.role == BufferRole::kInput || decl.role == BufferRole::kInOut
+                          : decl.role == BufferRole::kOutput || decl.role == BufferRole::kInOut;
+  if (!fits || decl.is_alias || decl.where != Where::kDevice || decl.pitch != 0) {
+    return refuse("a link goes from an Output to an Input, both kDevice and without a pitch");
+  }
+  size_t bytes = decl.type.size;
+  for (int i = 0; i < decl.extent.rank; ++i) {
+    const Dim& dim = decl.extent.dims[static_cast<size_t>(i)];
+    if (!dim.is_constant()) return refuse("a link has one size in all runs; give it constant dimensions");
+    bytes *= static_cast<size_t>(dim.value);
+  }
+  return bytes;
+}
+
+// The device its memory is on; -1: no node uses it.
+int HomeOf(const ExecutableCore& core, int32_t buffer) {
+  const int32_t instance = core.graph().program().buffers.bound[static_cast<size_t>(buffer)];
+  return instance < 0 ? -1 : core.graph().plan().instances[static_cast<size_t>(instance)].device;
+}
+
+// By the key, where it has States.
+absl::Status FindByKey(const Stage& stage, PipelineItem& item) {
+  PipelineItem::Part& part = stage.PartOf(item);
+  for (const StageExecutable& executable : stage.executables) {
+    if (executable.set->keyed() == nullptr) continue;
+    const absl::StatusOr<KeyedHome> home = executable.set->FindHome(item.key, part.wanted);
+    if (!home.ok()) return base::Prefixed(executable.prefix, home.status());
+    part.wanted = home->member;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool Stage::IsKeyed() const {
+  return std::any_of(executables.begin(), executables.end(),
+                     [](const StageExecutable& executable) { return executable.set->keyed() != nullptr; });
+}
+
+absl::Status StageTable::Check(const detail::StageList& stages) {
   std::string text;
   const auto note = [&](const detail::StageDecl& stage, const std::string& what) {
     absl::StrAppend(&text, text.empty() ? "" : "\n", PrefixOf(stage.name), ": ", what);
@@ -47,138 +90,119 @@ absl::Status CheckStages(const detail::StageList& stages) {
   return text.empty() ? absl::OkStatus() : Invalid(text);
 }
 
-absl::Status CheckOptions(const PipelineOptions& options) {
-  if (options.window < 0 || options.window > kMostPlaces) {
-    return Invalid(absl::StrCat("pipeline: PipelineOptions::window is ", options.window, "; give 1 to ", kMostPlaces,
-                                ", or 0 for twice the threads and slots of all stages"));
-  }
-  if (options.retries < 0) {
-    return Invalid(absl::StrCat("pipeline: PipelineOptions::retries is ", options.retries, "; give 0 or more"));
-  }
-  if (options.progress && options.progress_every.count() <= 0) {
-    return Invalid(absl::StrCat("pipeline: PipelineOptions::progress_every is ", options.progress_every.count(),
-                                " ms; give 1 or more"));
-  }
-  return absl::OkStatus();
+absl::StatusOr<std::unique_ptr<StageTable>> StageTable::Create(detail::StageList stages) {
+  auto table = std::make_unique<StageTable>();
+  PENSTOCK_RETURN_IF_ERROR(table->MakeStages(std::move(stages)));
+  return table;
 }
 
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<PipelineCore>> PipelineCore::Create(detail::StageList stages,
-                                                                   const detail::ValueType& value,
-                                                                   PipelineOptions options) {
-  PENSTOCK_RETURN_IF_ERROR(CheckStages(stages));
-  PENSTOCK_RETURN_IF_ERROR(CheckOptions(options));
-  std::shared_ptr<PipelineCore> core(new PipelineCore(value, std::move(options)), base::DeleteUnlessForked());
-  try {
-    PENSTOCK_RETURN_IF_ERROR(core->MakeStages(std::move(stages)));
-    PENSTOCK_RETURN_IF_ERROR(core->MakeItems());
-    core->MakeShares();
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("pipeline: no memory for all its places of ", value.size,
-                     " bytes each; give a smaller PipelineOptions::window, or have items point at their data"));
-  }
-  const absl::Status started = core->StartThreads();
-  if (!started.ok()) core->EndThreads();
-  PENSTOCK_RETURN_IF_ERROR(started);
-  core->FindSubmissionThreads();
-  core->runtime_->Watch(core.get());
-  return core;
-}
-
-PipelineCore::PipelineCore(const detail::ValueType& value, PipelineOptions options)
-    : value_(value), options_(std::move(options)), made_(Clock::now()) {}
-
-absl::Status PipelineCore::MakeStages(detail::StageList stages) {
+absl::Status StageTable::MakeStages(detail::StageList stages) {
   for (detail::StageDecl& decl : stages) {
     if (!decl.links.empty()) {
-      PENSTOCK_RETURN_IF_ERROR(AddLeg(std::move(decl), stages_.back()));
+      PENSTOCK_RETURN_IF_ERROR(AddExecutable(std::move(decl), stages_.back()));
       continue;
     }
     Stage& stage = stages_.emplace_back();
     stage.prefix = PrefixOf(decl.name);
     stage.name = std::string(decl.name.view());
     if (decl.run) {
-      PENSTOCK_RETURN_IF_ERROR(AddLeg(std::move(decl), stage));
+      PENSTOCK_RETURN_IF_ERROR(AddExecutable(std::move(decl), stage));
       continue;
     }
     stage.call = std::move(decl.call);
-    stage.host = std::make_unique<HostStage>();
-    stage.host->workers = decl.workers;
+    stage.workers = decl.workers;
   }
-  std::vector<bool> in_order;
-  for (Stage& stage : stages_) in_order.push_back(FinishStage(stage));
-  int64_t places = options_.window;
-  for (const Stage& stage : stages_) {
-    if (options_.window > 0) break;
-    if (stage.host != nullptr) places += int64_t{2} * stage.host->workers;
-    for (const int s : stage.stations) places += int64_t{2} * stations_[static_cast<size_t>(s)]->load.slots;
-  }
-  base::MutexLock lock(mu_);
-  book_ = std::make_unique<ItemBook>(static_cast<int>(std::min<int64_t>(places, kMostPlaces)), std::move(in_order),
-                                     options_.order);
+  for (Stage& stage : stages_) in_order_.push_back(FinishStage(stage));
   return absl::OkStatus();
 }
 
-void PipelineCore::MakeShares() {
+std::vector<bool> StageTable::keyed() const {
+  std::vector<bool> keyed;
+  for (const Stage& stage : stages_) keyed.push_back(stage.IsKeyed());
+  return keyed;
+}
+
+int64_t StageTable::default_window() const {
+  int64_t places = 0;
+  for (const Stage& stage : stages_) places += stage.workers;
+  for (const StageDevice& device : devices_) places += device.slots;
+  return 2 * places;
+}
+
+std::vector<PipelineItem::Part> StageTable::MakeParts() const {
+  std::vector<PipelineItem::Part> parts(static_cast<size_t>(parts_));
+  for (const Stage& stage : stages_) {
+    for (const StageExecutable& executable : stage.executables) {
+      parts[static_cast<size_t>(executable.part)].bindings = executable.set->first().MakeBindings();
+    }
+  }
+  return parts;
+}
+
+int StageTable::PartOfGraph(uint32_t graph) const {
+  for (const Stage& stage : stages_) {
+    for (const StageExecutable& executable : stage.executables) {
+      if (executable.set->first().model().serial == graph) return executable.part;
+    }
+  }
+  return -1;
+}
+
+// One trace for all members.
+BusyShares StageTable::MakeShares() const {
   std::vector<std::string> devices;
   for (const driver::DeviceRef& device : runtime_->devices()) devices.push_back(device.info.name);
   std::vector<std::shared_ptr<const Trace>> traces;
   for (const Stage& stage : stages_) {
-    for (const Leg& leg : stage.legs) traces.push_back(leg.set->first().graph().trace());  // one for all members
+    for (const StageExecutable& executable : stage.executables) {
+      traces.push_back(executable.set->first().graph().trace());
+    }
   }
-  shares_ = std::make_unique<const BusyShares>(std::move(devices), std::move(traces));
+  return BusyShares(std::move(devices), std::move(traces));
 }
 
-absl::Status PipelineCore::AddLeg(detail::StageDecl decl, Stage& stage) {
-  Leg leg{.prefix = PrefixOf(decl.name),
-          .call = std::move(decl.call),
-          .set = decl.executable.set_,
-          .part = parts_++,
-          .links = std::move(decl.links)};
-  PENSTOCK_RETURN_IF_ERROR(CheckLeg(stage, leg));
-  if (!leg.links.empty()) PENSTOCK_RETURN_IF_ERROR(MakeLinks(stage, leg));
-  if (!stage.legs.empty()) stage.name += ", " + std::string(decl.name.view());
-  stage.keeps_slots = stage.keeps_slots || leg.set->first().graph().program().buffers.leased >= 0;
-  stage.legs.push_back(std::move(leg));
+absl::Status StageTable::AddExecutable(detail::StageDecl decl, Stage& stage) {
+  StageExecutable executable{.prefix = PrefixOf(decl.name),
+                             .call = std::move(decl.call),
+                             .set = PipelineAccess::SetOf(decl.executable),
+                             .part = parts_++,
+                             .links = std::move(decl.links)};
+  PENSTOCK_RETURN_IF_ERROR(CheckExecutable(stage, executable));
+  if (!executable.links.empty()) PENSTOCK_RETURN_IF_ERROR(MakeLinks(stage, executable));
+  if (!stage.executables.empty()) stage.name += ", " + std::string(decl.name.view());
+  stage.keeps_slots = stage.keeps_slots || executable.set->first().graph().program().buffers.leased >= 0;
+  stage.executables.push_back(std::move(executable));
   return absl::OkStatus();
 }
 
-bool PipelineCore::HasLegOf(uint32_t graph) const {
-  return std::any_of(stages_.begin(), stages_.end(), [&](const Stage& stage) {
-    return std::any_of(stage.legs.begin(), stage.legs.end(),
-                       [&](const Leg& leg) { return leg.set->first().model().serial == graph; });
-  });
-}
-
-absl::Status PipelineCore::CheckLeg(const Stage& stage, const Leg& leg) {
-  const auto refuse = [&](const std::string& text) { return Invalid(leg.prefix + ": " + text); };
-  if (leg.set == nullptr) {
+absl::Status StageTable::CheckExecutable(const Stage& stage, const StageExecutable& executable) {
+  const auto refuse = [&](const std::string& text) { return Invalid(executable.prefix + ": " + text); };
+  if (executable.set == nullptr) {
     return refuse("the executable was default-constructed or moved from; use Runtime::Compile");
   }
-  const std::shared_ptr<RuntimeCore>& runtime = leg.set->first().shared_runtime();
+  const std::shared_ptr<RuntimeCore>& runtime = executable.set->first().shared_runtime();
   if (runtime_ == nullptr) {
     runtime_ = runtime;
     PENSTOCK_RETURN_IF_ERROR(runtime_->CheckOpen());
   }
   if (runtime_ != runtime) return refuse("the executable is of another runtime; a pipeline has one");
-  if (HasLegOf(leg.set->first().model().serial)) {
+  if (PartOfGraph(executable.set->first().model().serial) >= 0) {
     return refuse(
         "an earlier Run is of the same graph, and what an item sets is told apart by the graph's handles; "
         "declare the graph again for this one");
   }
-  const size_t devices = leg.set->members().size();
-  if (stage.legs.empty() || devices == stage.legs[0].set->members().size()) return absl::OkStatus();
-  return refuse(absl::StrCat("has ", devices, " devices, and the Run before it ", stage.legs[0].set->members().size(),
+  const size_t devices = executable.set->members().size();
+  if (stage.executables.empty() || devices == stage.executables[0].set->members().size()) return absl::OkStatus();
+  return refuse(absl::StrCat("has ", devices, " devices, and the Run before it ",
+                             stage.executables[0].set->members().size(),
                              "; the first goes with the first and so on; compile both for as many"));
 }
 
 // Whether any stage writes the State.
-bool PipelineCore::IsWritten(const StateRecord* state) const {
+bool StageTable::IsWritten(const StateRecord* state) const {
   for (const Stage& stage : stages_) {
-    for (const Leg& leg : stage.legs) {
-      const ExecutableCore& core = leg.set->first();
+    for (const StageExecutable& executable : stage.executables) {
+      const ExecutableCore& core = executable.set->first();
       for (const graph::StateUse& use : core.graph().plan().states) {
         if (use.written && core.model().buffers[static_cast<size_t>(use.buffer)].state.get() == state) return true;
       }
@@ -187,99 +211,126 @@ bool PipelineCore::IsWritten(const StateRecord* state) const {
   return false;
 }
 
-// A State that is written decides the order of all items, so one feed begins them; those by key that of the items of a
-// key, which are all on one device. One of which each device has a replica decides none, nor does one that is only
+// A State that is written decides the order of all items, so one run queue begins them; those by key that of the items
+// of a key, which are all on one device. One of which each device has a replica decides none, nor does one that is only
 // read.
-bool PipelineCore::FinishStage(Stage& stage) {
+bool StageTable::FinishStage(Stage& stage) {
   bool shared = false, keyed = false;
-  for (const Leg& leg : stage.legs) {
-    const ExecutableCore& core = leg.set->first();
+  for (const StageExecutable& executable : stage.executables) {
+    const ExecutableCore& core = executable.set->first();
     for (const graph::StateUse& use : core.graph().plan().states) {
       const auto buffer = static_cast<size_t>(use.buffer);
       const BufferDecl& decl = core.model().buffers[buffer];
       const auto has_it = [&](const auto& m) { return m.core->model().buffers[buffer].state == decl.state; };
       if (decl.keys != 0) {
         keyed = true;
-      } else if (std::all_of(leg.set->members().begin(), leg.set->members().end(), has_it)) {
+      } else if (std::all_of(executable.set->members().begin(), executable.set->members().end(), has_it)) {
         shared = shared || IsWritten(decl.state.get());
       }
     }
   }
   const auto index = static_cast<int>(&stage - stages_.data());
-  const size_t devices = stage.legs.empty() ? 0 : stage.legs[0].set->members().size();
+  const size_t devices = stage.executables.empty() ? 0 : stage.executables[0].set->members().size();
   for (size_t m = 0; m < devices; ++m) {
-    const DeviceShare& share = stage.legs[0].set->members()[m].share;
-    if (m == 0 || !shared) feeds_.push_back(std::make_unique<Feed>(this, index));
+    const DeviceShare& share = stage.executables[0].set->members()[m].share;
+    if (m == 0 || !shared) queues_.push_back(index);
     int slots = INT32_MAX;
-    for (const Leg& leg : stage.legs) slots = std::min(slots, leg.set->members()[m].core->slots());
+    for (const StageExecutable& executable : stage.executables)
+      slots = std::min(slots, executable.set->members()[m].core->slots());
     std::string name = stage.name;
     if (devices > 1) {
       absl::StrAppend(&name, " on ", runtime_->devices()[static_cast<size_t>(share.device)].info.name);
     }
-    stage.stations.push_back(static_cast<int>(stations_.size()));
-    stations_.push_back(std::make_unique<Station>(Station{.stage = index,
-                                                          .member = static_cast<int>(m),
-                                                          .feed = static_cast<int>(feeds_.size()) - 1,
-                                                          .device = share.device,
-                                                          .name = std::move(name),
-                                                          .load = {.slots = slots, .weight = share.weight}}));
+    stage.devices.push_back(static_cast<int>(devices_.size()));
+    devices_.push_back({.stage = index,
+                        .member = static_cast<int>(m),
+                        .queue = static_cast<int>(queues_.size()) - 1,
+                        .device = share.device,
+                        .name = std::move(name),
+                        .slots = slots,
+                        .weight = share.weight});
   }
   return shared || keyed;
 }
 
-absl::Status PipelineCore::MakeItems() {
-  size_t places = 0;
-  {
-    base::MutexLock lock(mu_);
-    places = static_cast<size_t>(book_->items());
-    quarantine_.reserve(places);
-  }
-  const size_t stride = (value_.size + value_.align - 1) / value_.align * value_.align;
-  values_.reset(static_cast<std::byte*>(::operator new(places * stride, std::align_val_t(value_.align))));
-  items_.resize(places);
-  for (Stage& stage : stages_) stage.poisoned.reserve(places);
-  for (size_t i = 0; i < places; ++i) {
-    PipelineItem& item = items_[i];
-    item.index = static_cast<int>(i);
-    item.core = this;
-    item.value = values_.get() + i * stride;
-    item.parts.resize(static_cast<size_t>(parts_));
-    for (const Stage& stage : stages_) {
-      for (const Leg& leg : stage.legs) {
-        item.parts[static_cast<size_t>(leg.part)].bindings = leg.set->first().MakeBindings();
+absl::Status StageTable::MakeLinks(const Stage& stage, StageExecutable& executable) {
+  const ExecutableSet& from = *stage.executables.back().set;
+  executable.between.resize(executable.set->members().size());
+  for (const Link& link : executable.links) {
+    const Model& writes = from.first().model();
+    const Model& reads = executable.set->first().model();
+    if (link.from_graph != writes.serial || link.to_graph != reads.serial) {
+      return absl::InvalidArgumentError(executable.prefix +
+                                        ": a link goes from a buffer of the graph of the Run before to one "
+                                        "of this Run's graph");
+    }
+    const absl::StatusOr<size_t> bytes = BytesOf(writes, link.from_index, /*input=*/false);
+    const absl::StatusOr<size_t> wanted = BytesOf(reads, link.to_index, /*input=*/true);
+    if (!bytes.ok()) return base::Prefixed(executable.prefix, bytes.status());
+    if (!wanted.ok()) return base::Prefixed(executable.prefix, wanted.status());
+    if (*bytes != *wanted) {
+      return absl::InvalidArgumentError(absl::StrCat(executable.prefix, ": a link joins ", *bytes, " bytes with ",
+                                                     *wanted, "; both buffers have one size"));
+    }
+    for (size_t m = 0; m < executable.between.size(); ++m) {
+      const ExecutableCore& writer = *from.members()[m].core;
+      const ExecutableCore& reader = *executable.set->members()[m].core;
+      const int device = HomeOf(writer, link.from_index);
+      if (device < 0 || device != HomeOf(reader, link.to_index)) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            executable.prefix, ": the two buffers of a link are on different devices (", device, " and ",
+            HomeOf(reader, link.to_index),
+            "; -1: no node uses it); declare the Input or the Output on the other's device (Graph::Input)"));
+      }
+      executable.between[m].resize(static_cast<size_t>(writer.slots()));
+      for (auto& of_slot : executable.between[m]) {
+        absl::StatusOr<std::shared_ptr<void>> memory = AllocateDeviceBlock(runtime_, device, *bytes);
+        if (!memory.ok()) return base::Prefixed(executable.prefix + ": the memory of a link", memory.status());
+        of_slot.push_back(*std::move(memory));
       }
     }
   }
-  for (const auto& feed : feeds_) feed->running.reserve(places);
   return absl::OkStatus();
 }
 
-absl::Status PipelineCore::StartThreads() {
-  const auto start = [this](const std::string& name, auto loop) { threads_.push_back(base::StartThread(name, loop)); };
-  try {
-    for (size_t s = 0; s < stages_.size(); ++s) {
-      if (stages_[s].host == nullptr) continue;
-      for (int w = 0; w < stages_[s].host->workers; ++w) start("ps-" + stages_[s].name, [this, s] { WorkOnHost(s); });
-    }
-    if (options_.reset || options_.progress) start("ps-pipeline", [this] { Serve(); });
-  } catch (const std::system_error& error) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("pipeline: the system refuses its threads: ", error.what(), "; ask for fewer workers"));
+absl::Status StageTable::CheckMayPull() const {
+  for (const Stage& stage : stages_) {
+    if (!stage.keeps_slots || stage.devices.size() == 1 || !stage.IsKeyed()) continue;
+    return absl::FailedPreconditionError(
+        stage.prefix +
+        ": Run of a pipeline in which an item has a slot on one of several devices before its key is known, by which "
+        "it has to be on one (kSlot buffers and a KeyedState); use Push or Acquire, which are told the key");
   }
   return absl::OkStatus();
 }
 
-void PipelineCore::EndThreads() {
-  {
-    base::MutexLock lock(mu_);
-    end_threads_ = true;
-    for (const Stage& stage : stages_) {
-      if (stage.host != nullptr) stage.host->waiting.NotifyAll();
-    }
-    service_.NotifyAll();
+absl::Status StageTable::FindDevices(PipelineItem& item, bool kept) const {
+  bool pinned = item.pin == kAnyDevice;
+  for (const Stage& stage : stages_) {
+    if (stage.executables.empty() || (kept && !stage.keeps_slots)) continue;
+    PipelineItem::Part& part = stage.PartOf(item);
+    part.wanted = item.pin == kAnyDevice ? -1 : stage.executables[0].set->MemberOn(item.pin);
+    pinned = pinned || part.wanted >= 0;
+    // With one device there is nothing to be found early, when the key may not be known yet.
+    if (!kept || stage.devices.size() > 1) PENSTOCK_RETURN_IF_ERROR(FindByKey(stage, item));
+    if (kept || part.wanted < 0 || part.device < 0) continue;
+    const StageDevice& has = device(part.device);
+    if (has.member == part.wanted) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(stage.prefix, ": the item has had its slot on device ", has.device,
+                     " since Acquire, and has to be on another one, where its key's States are or that Submit names; "
+                     "tell Acquire the key and the device"));
   }
-  for (std::thread& thread : threads_) thread.join();
-  threads_.clear();
+  if (pinned || kept) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("pipeline: the item is to be on device ", item.pin, "; no stage has it"));
+}
+
+void StageTable::DropCallables() {
+  for (Stage& stage : stages_) {
+    stage.call = nullptr;
+    for (StageExecutable& executable : stage.executables) executable.call = nullptr;
+  }
 }
 
 }  // namespace penstock::runtime

@@ -6,6 +6,7 @@
 // Threads: thread-compatible; a pipeline guards it by its lock.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -29,6 +29,9 @@ struct RunQueue {
   RunQueue(int of_stage, size_t at) : stage(of_stage), index(at) {}
   const int stage;
   const size_t index;  // StageTable::queues
+  // The submission thread that has taken it over, until another thread moves something. Submission threads read it all
+  // the time, so it is apart from what the owner writes.
+  std::atomic<const void*> submitter{nullptr};
   alignas(kCacheLine) base::CoalescingRunner<> owner;
   // The owner's.
   int32_t look = 0;  // the run that was looked at beside the oldest
@@ -36,8 +39,6 @@ struct RunQueue {
   bool starved = false;  // others have slots that its items could have
   bool cancelled = false;
   std::atomic<int64_t> moved_ns{0};  // when it moved something last; other threads read it
-  // The submission thread that has taken it over, until another thread moves something.
-  std::atomic<const void*> submitter{nullptr};
 };
 
 class RunQueues {

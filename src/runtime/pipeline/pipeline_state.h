@@ -101,7 +101,7 @@ class PipelineState {
 
   const std::unique_ptr<StageTable> table;
 
-  mutable base::Mutex mu;
+  alignas(kCacheLine) mutable base::Mutex mu;  // apart from `table`, which all threads read
   ItemBook book ABSL_GUARDED_BY(mu);
   Placement placement ABSL_GUARDED_BY(mu);
   PoisonedStages poisoned ABSL_GUARDED_BY(mu);

@@ -42,7 +42,10 @@ bool IsFatal(const absl::Status& status) {
 }
 
 absl::Status WithNode(absl::Status status, int32_t node) {
-  if (!status.ok() && node >= 0) status.SetPayload(kNodeUrl, absl::Cord(std::to_string(node)));
+  if (status.ok() || node < 0) return status;
+  char text[16];
+  std::snprintf(text, sizeof(text), "%d", node);
+  status.SetPayload(kNodeUrl, absl::Cord(text));
   return status;
 }
 

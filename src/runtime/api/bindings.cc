@@ -18,7 +18,7 @@ namespace penstock {
 namespace {
 
 uint64_t NextVersion() {
-  static std::atomic<uint64_t> last{0};  // the version that was given out last
+  static std::atomic<uint64_t> last{0};  // the version given out last
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
@@ -68,7 +68,7 @@ void Bindings::Reset() {
   stream_ = nullptr;
 }
 
-// The latest about each thing is kept, so that they stay few.
+// Keeps the latest mistake about each thing, so that they stay few.
 void Bindings::Note(bool of_buffer, int32_t index, absl::Status mistake) {
   Forgive(of_buffer, index);
   mistakes_.push_back({of_buffer, index, std::move(mistake)});
@@ -107,7 +107,7 @@ void Bindings::SetParam(uint32_t graph, int32_t index, TypeInfo type, const void
   param_set_[i] = true;
 }
 
-// Whether it is a handle of this graph's, of the buffer's own type.
+// Whether it is a handle of this graph, with the buffer's own type.
 bool Bindings::CheckBuffer(const char* call, uint32_t graph, int32_t index, TypeInfo type) {
   if (model_ == nullptr) return false;
   if (graph != model_->serial || index < 0 || static_cast<size_t>(index) >= model_->buffers.size()) {
@@ -172,7 +172,7 @@ void Bindings::SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemo
                                            ": is the value of a parameter and cannot be bound; set the parameter"));
   }
   Forgive(true, index);
-  memory.runs_ahead.swap(buffers_[i].runs_ahead);  // for their room
+  memory.runs_ahead.swap(buffers_[i].runs_ahead);  // to reuse their capacity
   memory.events_ahead.swap(buffers_[i].events_ahead);
   memory.runs_ahead.clear();
   memory.events_ahead.clear();

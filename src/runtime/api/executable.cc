@@ -1,4 +1,4 @@
-// Executable: the public handle, a thin face of its set.
+// Executable: the public handle of an ExecutableSet.
 #include "penstock/executable.h"
 
 #include <utility>

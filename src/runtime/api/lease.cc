@@ -1,4 +1,4 @@
-// Lease: the face of a leased slot.
+// Lease: the public handle of a leased slot.
 #include "penstock/lease.h"
 
 #include "src/runtime/core/runtime_core.h"

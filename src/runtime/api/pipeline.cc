@@ -1,4 +1,4 @@
-// Pipeline and Item: thin faces of PipelineCore.
+// Pipeline and Item: the public handles of PipelineCore and its items.
 #include "penstock/pipeline.h"
 
 #include <cstdio>
@@ -27,7 +27,7 @@ void AnyItem::MarkValue() { item_->has_value = true; }
 void AnyItem::SetKey(Key key) { item_->key = key.value; }
 
 Bindings& AnyItem::BindingsOf(uint32_t graph) {
-  static thread_local Bindings none;  // takes everything
+  static thread_local Bindings none;  // accepts everything
   return item_ == nullptr ? none : item_->core->BindingsOf(*item_, graph);
 }
 

@@ -1,4 +1,4 @@
-// Run: the public handle, a thin face of the run itself.
+// Run: the public handle of a RunCore.
 #include <functional>
 #include <utility>
 

@@ -1,4 +1,4 @@
-// Runtime: the public handle, a thin face of RuntimeCore.
+// Runtime: the public handle of a RuntimeCore.
 #include <limits>
 #include <new>
 #include <string>
@@ -24,7 +24,7 @@ absl::StatusOr<Runtime> Runtime::Create(const RuntimeOptions& options) {
 
 Runtime::~Runtime() {
   if (core_ == nullptr || core_->forked() || core_->shut_down()) return;
-  // A static Runtime: parts of CUDA, and what user code uses, may be gone; waiting for it could be for ever.
+  // A static Runtime: parts of CUDA, and what user code uses, may be gone; waiting for it could take forever.
   if (base::Exiting()) {
     base::LeakOnPurpose(std::move(core_));
     return;
@@ -57,7 +57,7 @@ absl::Status CheckSize(const char* what, int64_t elements, size_t element_size) 
                                     std::to_string(element_size) + " bytes; the size is negative or overflows");
 }
 
-// The memory of a HostBuffer, which bindings and runs share. The core keeps the driver it came from.
+// The memory of a HostBuffer, shared by bindings and runs. The core keeps alive the driver that it came from.
 struct HostBlock {
   ~HostBlock() {
     block = memory::PinnedBlock();
@@ -68,7 +68,7 @@ struct HostBlock {
   bool left = false;  // its HostBuffer has gone
 };
 
-// The HostBuffer's own hold on it.
+// The HostBuffer's own reference to it.
 struct HostBlockOwner {
   ~HostBlockOwner() {
     host->left = true;

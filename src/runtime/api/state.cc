@@ -1,4 +1,4 @@
-// The public face of States: Runtime::MakeState and the calls behind State<T>.
+// The public interface of States: Runtime::MakeState and the calls behind State<T>.
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -23,7 +23,7 @@ absl::Status Refuse(const StateRecord& record, const std::string& text) {
   return absl::InvalidArgumentError("state " + graph::Quoted(record.name) + ": " + text);
 }
 
-// The elements of the State, or why they cannot be. As in a graph, a dimension of 0 counts as 1 against the limit.
+// The elements of the State, or why it is invalid. As in a graph, a dimension of 0 counts as 1 against the limit.
 absl::StatusOr<int64_t> CheckExtent(const StateRecord& record) {
   constexpr int64_t kMost = int64_t{1} << 62;
   const Extent& extent = record.extent;
@@ -55,7 +55,7 @@ absl::StatusOr<int64_t> CheckExtent(const StateRecord& record) {
   return empty ? 0 : product / std::max<int64_t>(record.type.size, 1);
 }
 
-// The bytes of the State, or why it cannot be.
+// The bytes of the State, or why it cannot be made.
 absl::StatusOr<size_t> CheckRecord(const StateRecord& record, size_t devices, size_t initial) {
   if (record.name.view().empty()) {
     return Refuse(record, "has no name; messages call everything by its name; give it one");
@@ -75,7 +75,7 @@ absl::StatusOr<size_t> CheckRecord(const StateRecord& record, size_t devices, si
   return static_cast<size_t>(elements) * record.type.size;
 }
 
-// `what`: the call that makes it.
+// `what`: the call that makes the State.
 absl::StatusOr<std::shared_ptr<const StateRecord>> Make(const std::shared_ptr<runtime::RuntimeCore>& core,
                                                         StateRecord record, const void* initial, size_t elements,
                                                         const char* what) {

@@ -1,6 +1,7 @@
-// PendingBindings: what a step that is being declared sets, until it is known whose bindings it is for.
+// PendingBindings: records what a step sets while it is being declared, until it is known whose bindings that is for.
 //
-// Bindings made on one write here (they are of no executable), and ApplyTo repeats it all on an executable's.
+// Bindings made on a PendingBindings write to it (they belong to no executable), and ApplyTo replays the calls on an
+// executable's Bindings.
 //
 // Threads: single-threaded.
 #pragma once
@@ -22,7 +23,7 @@ class PendingBindings {
   void ClearBuffers();
 
   void Clear();
-  // Once: what was moved in is moved on. The mistakes `to` has from another step are forgotten.
+  // Call once: it moves values on. It forgets the mistakes that `to` has from another step.
   void ApplyTo(Bindings& to);
 
  private:
@@ -32,10 +33,10 @@ class PendingBindings {
     uint32_t graph = 0;
     int32_t index = -1;
     TypeInfo type{};
-    size_t value = 0;  // of a parameter: where it begins in `values_`
+    size_t value = 0;  // a parameter's offset in `values_`
     BoundMemory memory{};
     Run run{};
-    void* native = nullptr;  // event or stream
+    void* native = nullptr;  // an event or a stream
   };
   std::vector<Item> items_;
   std::vector<std::byte> values_;

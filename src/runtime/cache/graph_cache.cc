@@ -34,7 +34,7 @@ namespace penstock::runtime {
 GraphCacheCore::GraphCacheCore(std::shared_ptr<RuntimeCore> runtime, GraphCacheOptions options)
     : runtime_(std::move(runtime)),
       options_(std::move(options)),
-      // What is neither is refused when the first executable is compiled.
+      // An invalid value is refused when the first executable is compiled.
       checks_against_host_(options_.compile.check_against_host ||
                            base::FlagOf("PENSTOCK_CHECK_AGAINST_HOST").value_or(false)),
       pending_(std::make_shared<PendingBindings>()) {
@@ -153,11 +153,11 @@ absl::StatusOr<bool> GraphCacheCore::Compare(Entry& entry, RunSlot* slot, const 
   return entry.again.Matches();
 }
 
-// Also where the comparison has failed: the values are set, and none is found to differ a second time.
+// Called even if the comparison has failed: the values are set, and none is found to differ a second time.
 void GraphCacheCore::TakeChanges(const Entry& entry, RunSlot& slot) {
   for (const detail::DeclarationMatcher::Change& change : entry.again.changes()) {
     const NodeAt& at = entry.nodes[static_cast<size_t>(change.node)];
-    if (at.call >= 0 && change.callable) {  // here whatever has a callable baked in learns that it is another
+    if (at.call >= 0 && change.callable) {  // everything that has the callable baked in learns here that it changed
       const auto call = static_cast<size_t>(at.call);
       slot.tables.kernels[call].callable = slot.tables.fallbacks[call].object();
     }

@@ -1,12 +1,12 @@
-// GraphCacheCore: what a GraphCache holds: the executables it has made, each with the declarations it was made from.
+// GraphCacheCore: what a GraphCache holds: the executables that it has made, each with its declaration.
 //
-// A step is compared with one graph after another: with the one that followed the last step's graph before, then with
-// the others, the most recently used first. What it declares is compared with a model and its values with those of a
-// slot that is leased for it, in one go. Each slot catches up by itself with what its own last run had not; so a
-// comparison that ends in a difference has done no harm, though it has set some values. Where no slot is free, the
-// structure is compared alone, and a slot waited for only where it is the same.
+// A step is compared with one graph after another: first with the one that last followed the previous step's graph,
+// then with the others, most recently used first. One pass compares what the step declares with a model, and its values
+// with those of a slot leased for the comparison. Each slot catches up by itself with the values that its own last run
+// lacked, so a comparison that finds a difference does no harm although it has set some values. If no slot is free, the
+// structure is compared alone, and only if it matches does the launch wait for a slot.
 //
-// Ownership: owns the executables' handles; runs in flight keep them.
+// Ownership: owns the executables' handles; runs in flight keep the executables alive.
 // Threads:   thread-compatible.
 #pragma once
 
@@ -25,7 +25,7 @@ namespace penstock::runtime {
 
 class GraphCacheCore {
  public:
-  // The function that declares.
+  // The function that declares a step.
   struct Declaration {
     absl::Status (*call)(void* function, Graph& graph, Bindings& io);
     void* function;
@@ -53,13 +53,13 @@ class GraphCacheCore {
     detail::DeclarationMatcher again;
     Bindings io;
     std::vector<NodeAt> nodes;
-    std::vector<std::vector<detail::DeclarationMatcher::Place>> places;  // of each slot: a node each
-    Entry* next = nullptr;  // what was launched after it
+    std::vector<std::vector<detail::DeclarationMatcher::Place>> places;  // for each slot, one for each node
+    Entry* next = nullptr;  // the entry launched after this one
   };
 
   absl::Status CheckMayLaunch() const;
   absl::StatusOr<Run> LaunchChecked(const Declaration& declaration, Deadline deadline);
-  // A run, where the declaration is the entry's.
+  // Returns a run if the declaration matches the entry.
   absl::StatusOr<std::optional<Run>> TryEntry(Entry& entry, const Declaration& declaration, Deadline deadline);
   absl::StatusOr<std::optional<Run>> TryIn(RunSlot& slot, Entry& entry, const Declaration& declaration,
                                            Deadline deadline);
@@ -76,11 +76,11 @@ class GraphCacheCore {
 
   const std::shared_ptr<RuntimeCore> runtime_;
   const GraphCacheOptions options_;
-  const bool checks_against_host_;  // what a check keeps of its node no later step could change
-  std::vector<std::unique_ptr<Entry>> entries_;  // the most recently used first
-  Entry* last_ = nullptr;  // launched
+  const bool checks_against_host_;  // a check keeps copies of its node that a later step could not change
+  std::vector<std::unique_ptr<Entry>> entries_;  // most recently used first
+  Entry* last_ = nullptr;  // launched last
   const std::shared_ptr<PendingBindings> pending_;
-  Bindings io_;  // on pending_
+  Bindings io_;  // writes to pending_
   bool launching_ = false;
   GraphCacheCounts counts_;
 };

@@ -1,10 +1,8 @@
-// How the host does a node: it calls the user's callable, or copies. Where the graph has a trace, a span of it is
-// recorded.
+// Executes a node on the host: calls the user's callable, or copies. If the graph has a trace, records a span.
 //
-// Threads: workers, the hostcall poller, and a driver's own thread for exported graphs; the callable's gate has been
+// Threads: workers, the hostcall poller, and a driver's own thread for exported graphs. The callable's gate has been
 //          entered, except before CallExportedNode.
-// Errors:  what the callable returns or throws fails the slot's run with the node; so does a callable that ends its
-//          thread.
+// Errors:  what the callable returns or throws fails the slot's run with the node; so does ending its thread.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +14,11 @@ namespace penstock::runtime {
 
 // A host step (Plan::host_steps) of the run `serial`.
 void RunHostStep(const CompiledGraph& graph, Slot& slot, int32_t step, int64_t serial);
-// A node that a device asks for.
+// A node that a device calls.
 void RunHostcall(const CompiledGraph& graph, Slot& slot, const HostcallEntry& entry, int64_t serial);
 
-// The same in a graph that was exported: a host step, or else (-1) an entry of Program::hostcalls. It waits for
-// whoever is inside the callable: see exported_graph.h.
+// A node of an exported graph: a host step, or if `step` is -1 an entry of Program::hostcalls. CallExportedNode waits
+// while the callable's gate is full; see exported_graph.h.
 struct ExportedNode {
   int32_t node = -1;  // of the plan
   int32_t step = -1, hostcall = -1;

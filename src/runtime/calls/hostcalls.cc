@@ -12,7 +12,7 @@ namespace {
 
 using driver::kGivenUp;
 
-constexpr std::chrono::minutes kLastResort{10};  // of a device; the process may have been stopped for as long
+constexpr std::chrono::minutes kLastResort{10};  // a device gives up after this; the process may have been stopped
 
 uint64_t Load(uint64_t& of) { return std::atomic_ref<uint64_t>(of).load(std::memory_order_acquire); }
 
@@ -65,8 +65,8 @@ bool Hostcalls::Look() {
   return asked;
 }
 
-// How long a callable takes on a worker is its own affair; only what the poller leaves undone is given up. A question
-// waits as long as the poller has not looked since it was first seen pending.
+// A callable may take any time on a worker; only what the poller leaves undone is given up. A hostcall waits while the
+// poller has not looked since it was first seen pending.
 void Hostcalls::Beat(const host::HostcallPoller::Sign& sign) {
   for (size_t i = 0; i < states_.size(); ++i) {
     driver::HostcallSlot& question = questions_[i];
@@ -125,11 +125,11 @@ bool Hostcalls::IsGivenUp(size_t ask, uint64_t number) const {
   return Load(questions_[ask].answered) == (number | kGivenUp);
 }
 
-// False: it is being called elsewhere as often as it may be at once; the next look tries again.
+// Returns false if the callable already runs as often as it may at once; the next look tries again.
 bool Hostcalls::Begin(size_t ask) {
   const HostcallEntry& entry = graph_.program().hostcalls[ask];
   if (const uint64_t number = Load(questions_[ask].asked); IsGivenUp(ask, number)) {
-    states_[ask].number = number;  // the device has gone on: it must not be called beside what follows
+    states_[ask].number = number;  // the device has continued: the callable must not run concurrently with what follows
     return false;
   }
   const bool call = !slot_.fault.failed();
@@ -156,7 +156,7 @@ void Hostcalls::RunTask(void* self, int64_t ask) {
   static_cast<Hostcalls*>(self)->CallAndAnswer(static_cast<size_t>(ask));
 }
 
-// Once nobody is being called the run may end, and the board with it.
+// Once no callable is running, the run may end and this object with it.
 void Hostcalls::CallAndAnswer(size_t ask) {
   const HostcallEntry& entry = graph_.program().hostcalls[ask];
   base::WhenThreadEnds ended([&] { EndCall(ask); });
@@ -173,14 +173,14 @@ void Hostcalls::EndCall(size_t ask) {
   RuntimeCore& runtime = runtime_;  // this may be gone after the decrement
   states_[ask].calling.store(false, std::memory_order_release);
   open_.fetch_sub(1, std::memory_order_release);
-  runtime.event_count().Notify();  // runs that wait for the gate, or whose work has ended before
+  runtime.event_count().Notify();  // for runs that wait for the gate, or whose work ended earlier
 }
 
 void Hostcalls::Answer(size_t ask) {
   std::atomic_ref<uint64_t>(questions_[ask].answered).store(states_[ask].number, std::memory_order_release);
 }
 
-// Nothing is pending any more, so what was given up counts as answered from now on.
+// Nothing is pending any more, so from now on what was given up counts as answered.
 void Hostcalls::ReportUnanswered() {
   for (size_t i = 0; i < states_.size(); ++i) {
     driver::HostcallSlot& question = questions_[i];

@@ -1,13 +1,13 @@
-// Hostcalls: the questions of one slot, one for each Host node that a device asks for, and who answers them.
+// Hostcalls: the hostcalls of one slot, one for each Host node that a device calls, and the threads that answer them.
 //
-// A node's kernel asks; the poller sees it and calls the node's callable itself, or has a worker call it; then it is
-// answered, whatever has come of it. A question of a run that has failed is answered without a call. One that is
-// pending while the poller gives no sign for as long as the patience is given up, and fails the run.
+// A node's kernel posts a hostcall. The poller sees it and calls the node's callable itself or has a worker do so; then
+// the hostcall is answered, whatever the outcome. If the run has failed, it is answered without a call. A hostcall that
+// stays pending for as long as the patience while the poller shows no sign of life is given up, which fails the run.
 //
-// Ownership: belongs to its slot, whose operations it has; borrows the compiled graph and the runtime.
-// Threads:   the poller looks; workers answer; the watchdog gives up; the rest is for whoever owns the run.
-// Ordering:  what the callable did comes before what follows the node.
-// Errors:    those of callables go to the slot's RunFault.
+// Ownership: belongs to its slot, whose operations it uses; borrows the compiled graph and the runtime.
+// Threads:   the poller looks, workers answer, the watchdog gives up; only the run's owner calls the rest.
+// Ordering:  what the callable did happens before what follows the node.
+// Errors:    callables' errors go to the slot's RunFault.
 #pragma once
 
 #include <atomic>
@@ -28,17 +28,17 @@ namespace penstock::runtime {
 
 class Hostcalls final : public host::HostcallPoller::Source {
  public:
-  // Of the slot's Program::hostcalls, of which there are some. `questions`: memory for as many.
+  // For the slot's Program::hostcalls, of which there is at least one. `questions`: memory for that many hostcalls.
   Hostcalls(const CompiledGraph& graph, RuntimeCore& runtime, Slot& slot, memory::PinnedBlock questions);
 
   // The operation of an entry of Program::hostcalls.
   const driver::KernelOp& op(int32_t ask) const { return ops_[static_cast<size_t>(ask)]; }
 
-  // Between them the poller looks. No work of the slot is in flight before, nor behind; the end fails the run where a
-  // question was given up.
+  // The poller looks between these two calls. No work of the slot is in flight before BeginRun or after EndRun, which
+  // fails the run if a hostcall was given up.
   void BeginRun(int64_t serial);
   void EndRun();
-  // Whether nobody is being called.
+  // Whether no callable is being called.
   bool settled() const { return open_.load(std::memory_order_acquire) == 0; }
 
   bool Look() override;
@@ -46,14 +46,14 @@ class Hostcalls final : public host::HostcallPoller::Source {
   std::string Calling() const override;
 
  private:
-  // Of a question that has been seen, while somebody is called for it.
+  // A hostcall that has been seen, while a thread calls its callable.
   struct State {
-    uint64_t number = 0;  // that was asked with and seen last
-    std::atomic<bool> calling{false};  // set by the poller, cleared by the answering thread, after the answer
-    // The watchdog's, and once the poller watches no more, the run's owner's.
-    uint64_t pending = 0, looks = 0;  // the number it waits with, and how often the poller had looked then
-    std::chrono::nanoseconds waited{0};  // since
-    std::string given_up{};  // why
+    uint64_t number = 0;  // the number of the hostcall seen last
+    std::atomic<bool> calling{false};  // set by the poller, cleared by the answering thread after the answer
+    // Used by the watchdog, and once the poller no longer watches by the run's owner.
+    uint64_t pending = 0, looks = 0;  // the number that waits, and the poller's count of looks then
+    std::chrono::nanoseconds waited{0};  // since then
+    std::string given_up{};  // the reason why it was given up
   };
 
   bool IsGivenUp(size_t ask, uint64_t number) const;
@@ -75,8 +75,8 @@ class Hostcalls final : public host::HostcallPoller::Source {
   std::vector<void*> argv_;
   std::vector<driver::KernelOp> ops_;
   std::vector<State> states_;
-  std::atomic<int> open_{0};  // being called
-  std::atomic<int32_t> inline_call_{-1};  // which ask's callable the poller is in; -1: none
+  std::atomic<int> open_{0};  // hostcalls whose callables are being called
+  std::atomic<int32_t> inline_call_{-1};  // the entry whose callable the poller is in; -1: none
   int64_t serial_ = -1;
 };
 

@@ -1,7 +1,7 @@
-// How the callable of a Launch node is called: to submit to a stream, or to be captured.
+// Calls the callable of a Launch node, so that it submits to a stream or is captured.
 //
-// Threads:  the owner of the slot's run. The callable's gate has been entered, and its device is current.
-// Errors:   the callable's own; an exception becomes Internal.
+// Threads: the owner of the slot's run. The callable's gate has been entered, and its device is current.
+// Errors:  the callable's own; an exception becomes Internal.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 
 namespace penstock::runtime {
 
-// `call` (Program::calls) submits to the stream of `objects`, which are those of its lane; on a host device its host
-// fallback does.
+// Has `call` (Program::calls) submit to the stream of `objects`, which are its lane's; on a host device its host
+// fallback submits instead.
 absl::Status CallLaunch(const CompiledGraph& graph, Slot& slot, LaunchObjects& objects, int32_t call);
 
-// What it submits, as a graph, and how often it was called for that: again where it had an object made
-// (LaunchContext::Get). The capture has ended, whatever is returned: else the callable's failure, or what has broken
-// the capture.
+// The graph of what `call` submits, and how often it was called for that: again after each capture in which it had an
+// object made (LaunchContext::Get). The capture has ended in any case; on failure the Status is the callable's, or says
+// what broke the capture.
 struct CapturedLaunch {
   driver::Graph graph;
   int64_t calls = 0;

@@ -21,7 +21,7 @@ const void* LaunchContext::Zeros() const { return objects_->zeros(); }
 
 namespace penstock::runtime {
 
-// A constructor may ask for other objects: only the outermost leaves the capture.
+// A constructor may request other objects: only the outermost one leaves the capture.
 void* LaunchObjects::Add(LaunchContext& launch, const void* type, Make make, Destroy destroy) {
   const bool leaves = capturing_;
   if (leaves) LeaveCapture();
@@ -58,7 +58,7 @@ absl::Status LaunchObjects::BeginCapture() {
   return begun;
 }
 
-// What has broken it so far will break the next one too, and be told then.
+// Whatever has broken the capture so far will break the next one too, and is reported then.
 void LaunchObjects::LeaveCapture() {
   capturing_ = false;
   left_ = true;
@@ -66,7 +66,7 @@ void LaunchObjects::LeaveCapture() {
   if (graph.ok()) driver_->DestroyGraph(*graph);
 }
 
-// What the callable goes on to submit must not be run.
+// What the callable submits next must not run.
 void LaunchObjects::ReenterCapture() {
   broken_ = driver_->BeginCapture(stream_);
   capturing_ = broken_.ok();

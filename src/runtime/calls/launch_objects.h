@@ -1,13 +1,12 @@
-// LaunchObjects: what the callables of Launch nodes have had made by LaunchContext::Get on one lane of a slot, and the
-// capture they are in.
+// LaunchObjects: the objects that callables of Launch nodes had LaunchContext::Get make on one lane of a slot, and the
+// capture in progress.
 //
-// Ownership: owns the objects and what destroys them; borrows the stream and the zeros, which outlive it.
-// Threads:   belongs to whoever owns the slot.
-// Ordering:  objects go in the opposite order of their making, when Clear is called: the device is current then, and
-//            what was submitted with them has ended.
-// Errors:    what a constructor throws goes through LaunchContext::Get; so does a std::runtime_error where the capture
-// cannot
-//            be begun again, whose Status EndCapture returns.
+// Ownership: owns the objects and their destroy functions; borrows the stream and the zeros, which outlive it.
+// Threads:   used only by the slot's owner.
+// Ordering:  Clear destroys objects in reverse order of creation, with the device current and after the work submitted
+//            with them has ended.
+// Errors:    an exception from a constructor propagates through LaunchContext::Get; so does a std::runtime_error if the
+//            capture cannot be begun again, whose Status EndCapture returns.
 #pragma once
 
 #include <vector>
@@ -35,25 +34,25 @@ class LaunchObjects {
 
   driver::Driver& driver() const { return *driver_; }
   driver::Stream stream() const { return stream_; }
-  // LaunchContext::kZeroBytes of them; null on host devices.
+  // LaunchContext::kZeroBytes zero bytes; null on host devices.
   const void* zeros() const { return zeros_; }
 
-  // The object of this type, by the address of its tag; null: there is none yet.
+  // The object whose type has this tag address; null if there is none yet.
   void* Find(const void* type) const {
     for (const Object& object : objects_) {
       if (object.type == type) return object.it;
     }
     return nullptr;
   }
-  // Makes it. While the stream captures, that capture ends before and another begins behind.
+  // Makes the object. If the stream is capturing, ends that capture first and begins another afterwards.
   void* Add(LaunchContext& launch, const void* type, Make make, Destroy destroy);
   bool empty() const { return objects_.empty(); }
-  // What the first destructor that throws has thrown; all others are called nonetheless.
+  // Returns what the first throwing destructor threw; the others are called nonetheless.
   absl::Status Clear();
 
-  // Around a callable that is to be captured, which has returned `called`: its failure, or what has broken the capture.
-  // `again`: an object was made meanwhile, so that the capture is not whole and no graph comes of it (an empty handle);
-  // the callable is to be captured once more.
+  // Called around a callable that is captured and has returned `called`. EndCapture returns that failure, or what broke
+  // the capture. If an object was made meanwhile, the capture is incomplete: it returns an empty handle and sets
+  // `again`, and the callable must be captured once more.
   absl::Status BeginCapture();
   absl::StatusOr<driver::Graph> EndCapture(const absl::Status& called, bool& again);
 
@@ -71,11 +70,11 @@ class LaunchObjects {
   driver::Stream stream_;
   const void* zeros_;
   std::vector<Object> objects_;
-  // Of the capture that was begun last.
+  // The state of the last capture.
   bool capturing_ = false;
-  bool left_ = false;  // for an object
-  bool made_ = false;  // one
-  absl::Status broken_;  // why it could not be begun again
+  bool left_ = false;  // to make an object
+  bool made_ = false;  // an object was made
+  absl::Status broken_;  // why the capture could not be begun again
 };
 
 }  // namespace penstock::runtime

@@ -1,8 +1,8 @@
-// Admission: whether a runtime accepts work: not in the copy of a fork, not after a fatal device error, and not once it
-// is closed; and the count of runs that a closed runtime still waits for.
+// Admission: decides whether a runtime accepts work. It refuses work in the copy of a fork, after a fatal device error
+// and once it is closed. It also counts the runs that a closed runtime still waits for.
 //
 // Threads: thread-safe.
-// Locks:   mu_ guards the fault, a leaf.
+// Locks:   mu_ guards the fault; it is a leaf.
 #pragma once
 
 #include <atomic>
@@ -17,17 +17,17 @@ namespace penstock::runtime {
 
 class Admission {
  public:
-  // OK while work is accepted; else why not.
+  // OK while work is accepted; otherwise the reason why not.
   absl::Status CheckOpen() const;
-  // Whether this process is a fork's copy of the one that made the runtime: then nothing of it may be touched.
+  // Whether this process is a fork's copy of the one that made the runtime; if so, nothing of it may be touched.
   bool forked() const { return made_in_ != base::ForkCount(); }
   // What a call on a run or runtime of the parent process returns.
   static absl::Status Forked();
 
-  // Latches a fatal device error. True: it is the first one. Of any other status: nothing.
+  // Latches a fatal device error and returns true if it is the first. Does nothing for any other status.
   bool Latch(const absl::Status& status);
   bool failed() const { return failed_.load(std::memory_order_acquire); }
-  // Once failed: what ends the runs in flight.
+  // The error that ends the runs in flight, once failed().
   absl::Status Fault() const;
 
   RunCount<>& runs() { return runs_; }

@@ -120,14 +120,14 @@ void CompletionThread::Loop() {
       AdvanceWatched();
       continue;
     }
-    // Looks at all of them until one has drained or something new has come, none needs it, or the next deadline is due.
+    // Checks all of them until one has drained, something new has come, all are idle, or the next deadline is due.
     host::WaitForProgress(progress_, notifies_, until, [&] {
       const size_t before = watched_.size();
       AdvanceWatched();
       return watched_.size() != before || stop_.load(std::memory_order_acquire) ||
              incoming_event_count_.ticket() != ticket || AllIdle();
     });
-    if (until != host::TimePoint::max()) AdvanceWatched();  // whatever is due now
+    if (until != host::TimePoint::max()) AdvanceWatched();  // what is due now
   }
 }
 

@@ -1,13 +1,10 @@
-// CompletionThread: advances what nobody waits for: runs with host nodes, callbacks, deadlines or dropped handles, and
-// pipelines.
-// It also does what others must not, since it may wait for a device: freeing memory. One that polls keeps its core busy
-// and looks all the time (RuntimeOptions::polling_cores).
+// CompletionThread: advances runs and pipelines that no caller waits for: runs with host nodes, callbacks, deadlines or
+// dropped handles. It also frees memory, since freeing may wait for a device and other threads must not. A polling
+// thread keeps its core busy and never sleeps (RuntimeOptions::polling_cores).
 //
-// Ownership: holds one count on each run it watches, until the run has drained.
-// Threads:   Watch, Wake and Run are thread-safe. The thread sleeps while it watches nothing but what is idle, unless
-// it
-//            polls.
-// Locks:     mu_ guards what comes in; runs are advanced, and tasks run, without it.
+// Ownership: holds one count on each run that it watches, until the run has drained.
+// Threads:   Watch, Wake and Run are thread-safe. Unless it polls, the thread sleeps while all it watches is idle.
+// Locks:     mu_ guards what comes in; runs are advanced and tasks run without it.
 #pragma once
 
 #include <atomic>
@@ -24,20 +21,20 @@ class Progressable;
 
 class CompletionThread {
  public:
-  // `progress` is the event count that devices and workers notify; `notifies`: whether all of them do.
-  // `polls`: it never sleeps.
+  // `progress` is the event count that devices and workers notify; `notifies` tells whether all of them do. With
+  // `polls` the thread never sleeps.
   CompletionThread(host::EventCount& progress, bool notifies, bool polls = false);
   ~CompletionThread() { Stop(); }
 
-  // Has the thread run on that core only. False: the system has none, or does not let this process use it.
+  // Pins the thread to that core. Returns false if the system has no such core or this process may not use it.
   bool Pin(int core);
-  // Does nothing once the thread has been stopped: every run has drained then, or is left to itself.
+  // Does nothing once the thread has been stopped: by then every run has drained or is left to itself.
   void Watch(Progressable* run);
-  // Something it watches is idle no more, or is due sooner.
+  // Something that the thread watches is no longer idle, or is due sooner.
   void Wake() { incoming_event_count_.Notify(); }
-  // Runs what may wait for a device, soon; at once when the thread has been stopped.
+  // Schedules a task that may wait for a device; runs it immediately if the thread has been stopped.
   void Run(host::Task task);
-  // Ends the thread; runs still watched are dropped. A second caller waits for that end.
+  // Ends the thread and drops the runs still watched. A second caller waits until the first is done.
   void Stop();
 
  private:
@@ -52,7 +49,7 @@ class CompletionThread {
   const bool notifies_, polls_;
   host::EventCount incoming_event_count_;
   std::atomic<bool> stop_{false};  // set once; both event counts are notified after it
-  std::vector<Progressable*> watched_;  // the thread's own
+  std::vector<Progressable*> watched_;  // only the thread uses it
 
   base::Mutex join_mu_;  // held while the thread is joined; a second Stop waits for the first
   base::Mutex mu_;

@@ -1,7 +1,7 @@
-// CompletionThreads: the threads that push on runs and pipelines which nobody waits for: one that sleeps, and one on
-// each polling core, which then watch in its place.
+// CompletionThreads: the threads that advance runs and pipelines that no caller waits for: one that sleeps, and one for
+// each polling core. If there are polling threads, they do the watching.
 //
-// Threads: Start by whoever makes the runtime, Stop by whoever ends it; the rest thread-safe.
+// Threads: the runtime's creator calls Start, the thread that ends the runtime Stop and Drop; the rest is thread-safe.
 #pragma once
 
 #include <atomic>
@@ -16,22 +16,22 @@ namespace penstock::runtime {
 
 class CompletionThreads {
  public:
-  // `cores`: those that polling threads have for themselves. InvalidArgument where the system does not give one.
+  // `cores`: one polling thread runs on each. InvalidArgument if the process cannot run on one of them.
   absl::Status Start(host::EventCount& event_count, bool notifies, const std::vector<int>& cores);
   bool started() const { return completion_ != nullptr; }
   // Advances `run` until it has drained.
   void Watch(Progressable* run);
-  // Something that is watched has more to do than it had.
+  // Something that is watched has new work.
   void Wake() { completion_->Wake(); }
-  // Calls the task soon, on a thread that answers no device.
+  // Schedules the task on a thread that answers no hostcalls.
   void Run(host::Task task) { completion_->Run(task); }
   void Stop();
   void Drop();
 
  private:
   std::unique_ptr<CompletionThread> completion_;
-  std::vector<std::unique_ptr<CompletionThread>> polling_;  // a core each
-  std::atomic<uint32_t> watched_{0};  // deals what is watched out to `polling_`
+  std::vector<std::unique_ptr<CompletionThread>> polling_;  // one for each core
+  std::atomic<uint32_t> watched_{0};  // spreads what is watched over `polling_`
 };
 
 }  // namespace penstock::runtime

@@ -1,8 +1,8 @@
-// DeviceBlock: device memory that is counted: of DeviceBuffers, and of what a pipeline hands from run to run.
+// DeviceBlock: counted device memory, for DeviceBuffers and for the memory that a pipeline passes from run to run.
 //
-// Ownership: the last holder frees it, as RuntimeCore::FreeDevice does; keeps the runtime's core.
+// Ownership: the last holder frees it with RuntimeCore::FreeDevice; it keeps the runtime's core alive.
 // Threads:   thread-safe.
-// Errors:    ResourceExhausted with the numbers.
+// Errors:    ResourceExhausted, with the numbers.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace penstock::runtime {
 
-// Points at the memory; null for no bytes. `device`: an index of the runtime's list.
+// Returns a pointer to the memory, or null for zero bytes. `device` is an index in the runtime's list.
 absl::StatusOr<std::shared_ptr<void>> AllocateDeviceBlock(const std::shared_ptr<RuntimeCore>& core, int device,
                                                           size_t bytes);
 

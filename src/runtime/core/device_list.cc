@@ -24,7 +24,7 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-// The pieces between separators; one empty piece for an empty text.
+// The pieces between separators; an empty text has one empty piece.
 std::vector<std::string_view> PartitionAt(std::string_view text, char separator) {
   std::vector<std::string_view> pieces;
   for (;;) {
@@ -61,7 +61,7 @@ class Parser {
   }
 
   absl::StatusOr<DeviceRequest> ParseCuda(std::string_view part, bool has_spec, std::string_view spec) {
-    // One part is one driver, and only devices of one driver can work in one graph.
+    // A part means one driver, and only devices of the same driver can work in one graph.
     if (std::exchange(cuda_seen_, true)) {
       return Wrong(part, "cuda is named twice; give its numbers in one part, as in cuda:0,2");
     }
@@ -87,7 +87,7 @@ class Parser {
     return DeviceRequest{.host_count = count};
   }
 
-  // A number that is not negative; one that does not fit becomes the largest int, which every caller refuses.
+  // A non-negative number; one that does not fit becomes the largest int, which every caller refuses.
   absl::StatusOr<int> Number(std::string_view part, std::string_view piece) {
     if (piece.empty()) return Wrong(part, "a number is missing");
     int value = 0;

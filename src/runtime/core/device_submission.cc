@@ -9,7 +9,7 @@
 namespace penstock::runtime {
 namespace {
 
-thread_local int current_before = 0;  // of a submission thread: what undoes that its device is current
+thread_local int current_before = 0;  // a submission thread's: the value that restores the device current before
 
 }  // namespace
 
@@ -23,8 +23,8 @@ absl::Status DeviceSubmission::Count(int option) {
   return absl::OkStatus();
 }
 
-// A submission thread has its device current for good: making it so costs as much as a call, and it is asked for again
-// and again.
+// A submission thread keeps its device current for good: switching costs as much as a call, and it would be needed
+// again and again.
 std::unique_ptr<host::SubmissionThreads> DeviceSubmission::Make(int device) const {
   const driver::DeviceRef& of = devices_.ref(device);
   return std::make_unique<host::SubmissionThreads>(host::SubmissionThreads::Options{
@@ -49,7 +49,7 @@ host::SubmissionThreads* DeviceSubmission::Of(int device) {
 }
 
 void DeviceSubmission::Stop() {
-  std::vector<host::SubmissionThreads*> submission_threads;  // joined without the lock
+  std::vector<host::SubmissionThreads*> submission_threads;  // joined without holding the lock
   {
     base::MutexLock lock(mu_);
     for (const auto& of_device : threads_) {

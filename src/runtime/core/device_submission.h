@@ -1,8 +1,8 @@
 // DeviceSubmission: the submission threads of each device of a runtime.
 //
-// Ownership: owns them; borrows the devices.
-// Threads:   Count by whoever makes the runtime; the rest thread-safe.
-// Locks:     mu_ guards the list; threads are started with it held, and joined without it.
+// Ownership: owns the threads; borrows the devices.
+// Threads:   the runtime's creator calls Count; the rest is thread-safe.
+// Locks:     mu_ guards the list; threads are started with it held and joined without it.
 #pragma once
 
 #include <memory>
@@ -19,11 +19,11 @@ class DeviceSubmission {
  public:
   explicit DeviceSubmission(const Devices& devices) : devices_(devices) {}
 
-  // Before the rest. `option`: RuntimeOptions::submission_threads.
+  // Must be called first. `option` is RuntimeOptions::submission_threads.
   absl::Status Count(int option);
-  // How many threads may help to submit to each device.
+  // The number of threads that may help to submit to each device.
   const std::vector<int>& counts() const { return counts_; }
-  // Those of a device, made at the first call; null where there are to be none.
+  // The submission threads of a device, made by the first call; null if it has none.
   host::SubmissionThreads* Of(int device);
   void Stop();
 

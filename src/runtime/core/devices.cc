@@ -102,7 +102,7 @@ void Devices::AddDriver(std::unique_ptr<driver::Driver> driver) {
   drivers_.push_back(std::move(driver));
 }
 
-// For the first driver with devices on a PCI bus: no other memory is worth the choice of a node.
+// Loads the topology for the first driver with devices on a PCI bus: for other memory no node is worth choosing.
 void Devices::LoadTopology() {
   topology_ = HookedTopology();
   if (topology_ != nullptr) return;

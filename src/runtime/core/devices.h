@@ -1,9 +1,8 @@
-// Devices: the drivers and devices of a runtime, the pinned pool of each driver, and which NUMA node each device is
-// near.
+// Devices: the drivers and devices of a runtime, the pinned pool of each driver, and the NUMA node near each device.
 //
 // Ownership: owns the drivers and pools; borrows the logger and the event count.
 // Threads:   constant after Make; pools are thread-safe.
-// Errors:    Make: InvalidArgument for a list that names no devices, NotFound where CUDA is missing, the drivers' own.
+// Errors:    Make returns InvalidArgument for a list that names no devices, NotFound without CUDA, or a driver's error.
 #pragma once
 
 #include <functional>
@@ -23,13 +22,13 @@ namespace penstock::runtime {
 
 class Devices {
  public:
-  // `cores`: that the process may use.
+  // `cores`: the number of cores that the process may use.
   Devices(const base::Logger& logger, host::EventCount& event_count, int cores)
       : logger_(logger), event_count_(event_count), cores_(cores) {}
   Devices(const Devices&) = delete;
   Devices& operator=(const Devices&) = delete;
 
-  // `checked`: with a checked driver in front of each.
+  // With `checked`, a checked driver is put in front of each driver.
   absl::Status Make(const RuntimeOptions& options, int64_t pinned_bytes, bool checked);
 
   const std::vector<driver::DeviceRef>& refs() const { return refs_; }
@@ -46,14 +45,14 @@ class Devices {
   void EndPoolThreads();
   void DropPools() { pools_.clear(); }
 
-  // The NUMA node near a device; -1: none is, or there is one only.
+  // The NUMA node near a device; -1 if it has none or the machine has only one.
   int NodeOf(const driver::DeviceInfo& device) const;
-  // Whether it matters where a thread runs.
+  // Whether the machine has several NUMA nodes, so that it matters where a thread runs.
   bool HasNodes() const { return topology_ != nullptr && topology_->nodes() > 1; }
-  // Has the calling thread, the `number`th of those called `what`, run near the node. Those beyond as many as the node
-  // has processors run anywhere: they are more than it could run.
+  // Binds the calling thread, number `number` of those named `what`, to the node. Threads in excess of the node's
+  // processors are left unbound, since the node could not run them all at once.
   void BindToNode(int node, int number, const char* what) const;
-  // The same for a thread that must run near the device.
+  // Binds a thread that must run near the device.
   void RunNear(const driver::DeviceInfo& device, const char* what) const;
 
  private:
@@ -74,8 +73,8 @@ class Devices {
   bool notifies_ = true;
   int64_t pinned_bytes_ = 0;
   std::shared_ptr<memory::PinnedBudget> budget_;
-  std::shared_ptr<const memory::Topology> topology_;  // null: not needed, or not to be had
-  std::vector<std::shared_ptr<memory::PinnedPool>> pools_;  // a driver each
+  std::shared_ptr<const memory::Topology> topology_;  // null if not needed or not available
+  std::vector<std::shared_ptr<memory::PinnedPool>> pools_;  // one for each driver
 };
 
 }  // namespace penstock::runtime

@@ -43,14 +43,14 @@ void HostcallService::Release(const std::vector<int>& of_devices) {
   for (size_t d = 0; d < of_devices.size(); ++d) reserved_[d] -= of_devices[d];
 }
 
-// Where each launch is waited for, who would answer may be the one that waits.
+// If each launch is waited for, the thread that would answer may be the one that waits.
 std::string HostcallService::UnavailableReason(const driver::DeviceInfo& device) {
   if (device.kind != driver::DeviceKind::kCuda) return "";
   const char* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
   if (blocking != nullptr && std::string_view(blocking) != "0" && *blocking != '\0') {
     return "CUDA_LAUNCH_BLOCKING is set";
   }
-  // Nsight Compute runs a kernel many times over, and sets this (it is not documented) for what it runs.
+  // Nsight Compute runs a kernel many times and sets this undocumented variable for the programs that it runs.
   return std::getenv("NV_COMPUTE_PROFILER_PERFWORKS_DIR") != nullptr ? "a profiler replays kernels" : "";
 }
 

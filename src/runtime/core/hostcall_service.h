@@ -1,8 +1,8 @@
-// HostcallService: the thread that answers devices, and how much room each device has for kernels that wait for it.
+// HostcallService: the thread that answers hostcalls, and each device's capacity for kernels that wait for it.
 //
 // Ownership: owns the thread.
-// Threads:   thread-safe; poller() once a StartPoller has returned OK.
-// Locks:     mu_ guards the counts and the start; only the thread is started with it held.
+// Threads:   thread-safe; poller() may be called once StartPoller has returned OK.
+// Locks:     mu_ guards the counts and the start; nothing else is called with it held except starting the thread.
 #pragma once
 
 #include <chrono>
@@ -25,13 +25,14 @@ class HostcallService {
   absl::Status StartPoller();
   void StopPoller();
   void DropPoller() { poller_.reset(); }
-  // How long a question may wait without a sign of the poller.
+  // How long a hostcall may wait without a sign of life from the poller.
   std::chrono::nanoseconds patience() const { return options_.patience; }
 
-  // Keeps room for so many kernels that wait on each device, while they exist, or none. Empty: none.
+  // Reserves capacity on each device for the given number of waiting kernels. Returns false, reserving nothing, if a
+  // device lacks it. An empty list reserves nothing.
   bool Reserve(const std::vector<int>& of_devices);
   void Release(const std::vector<int>& of_devices);
-  // Empty, or why no kernel of the device may wait for the host.
+  // Why no kernel on the device may wait for the host; empty if it may.
   static std::string UnavailableReason(const driver::DeviceInfo& device);
 
  private:
@@ -39,7 +40,7 @@ class HostcallService {
   std::unique_ptr<host::HostcallPoller> poller_;  // set once, with mu_ held
 
   base::Mutex mu_;
-  std::vector<int> reserved_ ABSL_GUARDED_BY(mu_);  // of each device
+  std::vector<int> reserved_ ABSL_GUARDED_BY(mu_);  // one for each device
 };
 
 }  // namespace penstock::runtime

@@ -1,8 +1,8 @@
-// InFlight: something that has runs in flight, as the runtime and the order of States see it: an executable.
+// InFlight: an executable as the runtime and the order of States see it: an object that has runs in flight.
 //
-// Ownership: shared; the runtime lists it by weak pointers, and whoever waits for its events holds it meanwhile.
-// Threads:   every method may be called by any thread, with no lock of the runtime's held except StateOrder's, with
-//            which Describe and Label are called.
+// Ownership: shared; the runtime lists it by weak pointers, and a thread that waits for its events holds it meanwhile.
+// Threads:   any thread may call every method. The caller holds no lock of the runtime, except StateOrder's for
+//            Describe and Label.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ class InFlight : public std::enable_shared_from_this<InFlight> {
 
   // Advances every run in flight; never blocks.
   virtual void AdvanceAll() = 0;
-  // Ends every run in flight for its user, with `why`; the work goes on until it has drained.
+  // Ends every run in flight for its user, with `why`; the work continues until it has drained.
   virtual void AbandonAll(const absl::Status& why) = 0;
-  // How many runs have been abandoned and have not drained.
+  // The number of abandoned runs that have not drained.
   virtual int64_t CountAbandoned() = 0;
-  // Whether no handle is left, but an abandoned run, which may never end, holds it.
+  // Whether no handle is left and only an abandoned run, which may never end, keeps this alive.
   virtual bool IsStuck() = 0;
 
-  // `cause` with the node (of the plan; -1: none) and where it was declared in front.
+  // `cause`, prefixed with the node of the plan (-1 for none) and where it was declared.
   virtual absl::Status Describe(int32_t node, const absl::Status& cause) const = 0;
-  // What its runs are called in messages: "graph 'name'".
+  // What messages call its runs: "graph 'name'".
   virtual std::string Label() const = 0;
 };
 

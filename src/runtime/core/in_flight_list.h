@@ -1,8 +1,8 @@
-// InFlightList: the executables of a runtime that are alive.
+// InFlightList: the live executables of a runtime.
 //
-// Ownership: weak pointers; what a call works on it holds meanwhile.
+// Ownership: holds weak pointers; a call keeps alive what it works on.
 // Threads:   thread-safe.
-// Locks:     mu_, a leaf: nothing is called with it held.
+// Locks:     mu_ is a leaf: nothing is called with it held.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ class InFlightList {
   // Advances every run in flight.
   void AdvanceAll() const;
   void AbandonAll(const absl::Status& why) const;
-  // The same as AdvanceAll, and what is then abandoned, and stuck.
+  // Like AdvanceAll; returns how many runs are then abandoned and how many executables are stuck.
   struct Left {
     int64_t abandoned = 0, stuck = 0;
   };

@@ -50,8 +50,8 @@ absl::StatusOr<memory::PinnedBlock> MemoryPressure::AllocateHost(size_t bytes, D
   return block;
 }
 
-// Waits until `more`: that releases have ended since there were `ended_then`, or else that a block has come back. False
-// where nothing is to come; a run that was abandoned may never end.
+// Waits until `more` returns true: releases have ended since their count was `ended_then`, or a block has been
+// returned. Returns false if no more memory will be freed; an abandoned run may never end.
 bool MemoryPressure::Wait(int64_t ended_then, const std::function<bool()>& more, bool blocks, Deadline deadline) {
   host::WaitForProgress(event_count_, devices_.notifies_completion(), deadline.at(), [&] {
     const int64_t copies = copies_left();
@@ -63,7 +63,8 @@ bool MemoryPressure::Wait(int64_t ended_then, const std::function<bool()>& more,
   return more();
 }
 
-// A run counts as in flight, or as letting go, until its blocks have returned: in this order.
+// A run counts as in flight, and after that as releasing its keep-alives, until its blocks have returned; so they are
+// read in this order.
 bool MemoryPressure::MayReturnBlocks(int64_t abandoned) const {
   const bool runs = admission_.runs().runs() > abandoned || letting_go_.load(std::memory_order_acquire) > 0;
   return runs && blocks_left_.load(std::memory_order_acquire) > 0;
@@ -79,7 +80,7 @@ void MemoryPressure::ReleaseEnds() {
   event_count_.Notify();
 }
 
-// Whoever waits for blocks may wait in vain from now on.
+// From now on, threads that wait for blocks may be waiting in vain.
 void MemoryPressure::LetGoEnds() {
   letting_go_.fetch_sub(1, std::memory_order_acq_rel);
   if (blocks_left_.load(std::memory_order_acquire) > 0) event_count_.Notify();

@@ -1,9 +1,9 @@
-// MemoryPressure: what a call waits for that has run out of memory, and whether any is to come: executables on their
-// way out, and pinned blocks that runs in flight have been left with.
+// MemoryPressure: lets a call that has run out of memory wait for memory that is about to be freed: by executables that
+// are being released, or by runs in flight that hold the last reference to pinned blocks.
 //
 // Ownership: borrows the rest of its runtime.
-// Threads:   thread-safe. Whoever waits advances the runs that it waits for.
-// Errors:    WithMemory returns what its function does; AllocateHost ResourceExhausted, or DeadlineExceeded.
+// Threads:   thread-safe. A waiting thread advances the runs that it waits for.
+// Errors:    WithMemory returns what its function returns; AllocateHost returns ResourceExhausted or DeadlineExceeded.
 #pragma once
 
 #include <atomic>
@@ -27,24 +27,26 @@ class MemoryPressure {
                  host::EventCount& event_count)
       : devices_(devices), in_flight_(in_flight), admission_(admission), event_count_(event_count) {}
 
-  // Calls `make` until it is something other than ResourceExhausted, or no memory is to come: idle pinned slabs are
-  // given back first, then whatever executables without handles hold until their last runs have ended. In user code it
-  // is called once.
+  // Calls `make` until it returns something other than ResourceExhausted or no more memory will be freed. Idle pinned
+  // slabs are given back first, then the wait is for executables without handles, which keep memory until their last
+  // runs have ended. From user code `make` is called only once.
   absl::Status WithMemory(const std::function<absl::Status()>& make);
-  // Pinned memory of a HostBuffer. Waits as WithMemory, and for blocks that runs in flight have been left with.
+  // Allocates pinned memory for a HostBuffer. Waits like WithMemory, and also for blocks that only runs still hold.
   absl::StatusOr<memory::PinnedBlock> AllocateHost(size_t bytes, Deadline deadline);
 
-  // The last handle on an executable has gone, or memory is about to be freed; all of it has.
+  // ReleaseBegins: the last handle on an executable has gone, or memory is about to be freed. ReleaseEnds: that memory
+  // has been freed.
   void ReleaseBegins() { releases_.Begin(); }
   void ReleaseEnds();
-  // The HostBuffer of a block has gone: bindings or runs may still have it. Then, the block has returned.
+  // BlockLeft: the HostBuffer of a block has gone, though bindings or runs may still hold the block. LeftBlockReturned:
+  // the block has been returned.
   void BlockLeft() { blocks_left_.fetch_add(1, std::memory_order_acq_rel); }
   void LeftBlockReturned();
-  // A copy that a State's call leaves to the ring counts as a run that was abandoned, until it has ended.
+  // A copy that a call of a State leaves to the ring counts as an abandoned run until it has ended.
   void CopyLeft() { copies_left_.fetch_add(1, std::memory_order_acq_rel); }
   void LeftCopyEnded() { copies_left_.fetch_sub(1, std::memory_order_acq_rel); }
   int64_t copies_left() const { return copies_left_.load(std::memory_order_acquire); }
-  // Around the end of a run's keep-alives, which may be blocks.
+  // Called before and after a run releases its keep-alives, which may be blocks.
   void LetGoBegins() { letting_go_.fetch_add(1, std::memory_order_acq_rel); }
   void LetGoEnds();
 
@@ -57,9 +59,9 @@ class MemoryPressure {
   const Admission& admission_;
   host::EventCount& event_count_;
   ReleaseCount<> releases_;
-  std::atomic<int64_t> copies_left_{0};  // to the ring
-  std::atomic<int64_t> letting_go_{0};  // runs that have drained and still have keep-alives
-  std::atomic<int64_t> blocks_left_{0};  // of HostBuffers that have gone
+  std::atomic<int64_t> copies_left_{0};  // copies left to the ring
+  std::atomic<int64_t> letting_go_{0};  // drained runs that still have keep-alives
+  std::atomic<int64_t> blocks_left_{0};  // blocks whose HostBuffers have gone
 };
 
 }  // namespace penstock::runtime

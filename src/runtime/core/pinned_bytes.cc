@@ -14,7 +14,7 @@
 namespace penstock::runtime {
 namespace {
 
-// By how many bits a suffix shifts; -1: it is none.
+// The number of bits that a suffix shifts by; -1 if it is no suffix.
 int ShiftOf(std::string_view suffix) {
   if (suffix.empty()) return 0;
   if (suffix == "K") return 10;

@@ -12,7 +12,7 @@ using Kind = PointerInfo::Kind;
 
 namespace {
 
-constexpr size_t kLastFew = 4;  // allocations that buffers are likely to take turns in
+constexpr size_t kLastFew = 4;  // allocations that buffers are likely to alternate between
 
 }  // namespace
 

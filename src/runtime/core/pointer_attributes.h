@@ -1,6 +1,6 @@
-// What kind of memory a user has given.
+// The kind of memory that a user's pointer refers to.
 //
-// Threads: InspectAll is a pure function of what the driver says; a MemoryKinds is single-threaded.
+// Threads: InspectAll is a pure function of the driver's answers; a MemoryKinds is single-threaded.
 // Errors:  the driver's.
 #pragma once
 
@@ -12,20 +12,20 @@
 
 namespace penstock::runtime {
 
-// Of `bytes` at `data`, at least one. Pinned where both ends are: then nothing needs to be staged. Device memory where
-// it begins in some, with `device` -1 where it does not end in the same device's. Looks at the end only where the
-// beginning does not tell.
+// Inspects `bytes` bytes at `data`, at least one. The memory is pinned if both its ends are: then nothing needs
+// staging. It is device memory if it begins in some, with `device` -1 if it does not end in memory of the same device.
+// Looks at the end only if the beginning does not decide.
 absl::StatusOr<driver::PointerInfo> InspectAll(driver::Driver& driver, const void* data, size_t bytes);
 
-// The same for much memory at once, which often lies in few allocations: it asks once for each of the last few.
+// Inspects many ranges, which often lie in few allocations: it queries the driver once for each of the last few.
 class MemoryKinds {
  public:
-  // `held`: as long as anybody relies on it the memory stays what it is.
+  // `held`: the memory stays as it is for as long as the caller relies on the answer.
   absl::StatusOr<driver::PointerInfo> Inspect(driver::Driver& driver, const void* data, size_t bytes,
                                               bool held = false);
-  // Whether the driver says the same of all it was asked for since Forget: it sees no change of memory by itself, so
-  // whoever relies on it later asks this first. Memory that is held is not asked for again, nor what was not pinned:
-  // host threads can copy that whether or not it is pinned by now.
+  // Whether the driver still gives the same answers for everything inspected since Forget. Memory can change unnoticed,
+  // so a caller that relies on an answer later checks this first. It does not query again for held memory, nor for
+  // memory that was not pinned, since host threads can copy that even if it is pinned by now.
   bool StillTrue(driver::Driver& driver) const;
   void Forget() { known_.clear(); }
 
@@ -34,10 +34,10 @@ class MemoryKinds {
     const void* data;
     size_t bytes;
     driver::PointerInfo info;
-    bool in_one;  // allocation, so `info` is true of all of that
+    bool in_one;  // whether `info` holds for all of it, since it is in one allocation
     bool held;
   };
-  std::vector<Known> known_;  // in the order of asking; an allocation may be among them more than once
+  std::vector<Known> known_;  // in the order of inspection; may list an allocation more than once
 };
 
 }  // namespace penstock::runtime

@@ -1,4 +1,4 @@
-// Which cores are kept busy looking (RuntimeOptions::polling_cores).
+// The cores that polling threads keep busy (RuntimeOptions::polling_cores).
 //
 // Threads: stateless.
 #pragma once
@@ -9,10 +9,10 @@
 
 namespace penstock::runtime {
 
-// Which of the two gives them, for messages.
+// The name of the source of the list, for messages: the option or the variable.
 const char* PollingCoresSource();
 
-// The option, or PENSTOCK_POLLING_CORES in its place. InvalidArgument: no list of numbers, or a core twice.
+// PENSTOCK_POLLING_CORES if set, otherwise the option. InvalidArgument if it is no list of numbers or has a core twice.
 absl::StatusOr<std::vector<int>> PollingCoresOf(std::vector<int> option);
 
 }  // namespace penstock::runtime

@@ -1,7 +1,7 @@
-// Progressable: what the completion thread pushes on when nobody else does: runs, pipelines.
+// Progressable: what the completion thread advances if no other thread does: runs and pipelines.
 //
 // Ownership: counted; the thread holds one count from Watch until `drained`.
-// Threads:   all may be called by any thread.
+// Threads:   any thread may call any method.
 #pragma once
 
 #include <chrono>
@@ -12,15 +12,15 @@ class Progressable {
  public:
   virtual void Ref() = 0;
   virtual void Unref() = 0;
-  // Does whatever can be done now, without blocking.
+  // Does everything that can be done now, without blocking.
   virtual void Advance() = 0;
-  // The same again and again, by a thread that does nothing else: where others are at it, it keeps out of their way.
+  // Like Advance, called repeatedly by a polling thread; it keeps out of the way of other threads that are at work.
   virtual void Poll() { Advance(); }
-  // Nothing is left to be pushed on, for good.
+  // Nothing is left to advance, for good.
   virtual bool drained() const = 0;
-  // Nothing is to be seen of devices: the thread may sleep until it is woken.
+  // Devices have nothing to report: the thread may sleep until it is woken.
   virtual bool idle() const = 0;
-  // When to call Advance at the latest.
+  // The latest time to call Advance.
   virtual std::chrono::steady_clock::time_point due() const = 0;
 
  protected:

@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kMostThreads = 4096;  // of one kind; no machine runs more at once
 
-// What the completion thread frees.
+// Memory for the completion thread to free.
 struct FreedMemory {
   RuntimeCore* runtime;
   driver::DeviceRef device;
@@ -55,11 +55,11 @@ absl::Status CheckOptions(const RuntimeOptions& options) {
   return absl::OkStatus();
 }
 
-// User destructors: no lock of ours is held, but this thread may own a run, or a run queue of a pipeline.
+// Runs users' destructors. No lock of the library is held, but this thread may own a run or a run queue of a pipeline.
 void LetGo(std::vector<std::shared_ptr<const void>>& keep_alive) {
   if (keep_alive.empty()) return;
   const base::LetGoScope scope;
-  std::optional<base::UserCodeScope> on_ours;  // which would wait for itself
+  std::optional<base::UserCodeScope> on_ours;  // a thread of the library would wait for itself
   if (base::OnOwnThread()) on_ours.emplace();
   keep_alive.clear();
 }
@@ -89,12 +89,12 @@ absl::StatusOr<std::shared_ptr<RuntimeCore>> RuntimeCore::Create(const RuntimeOp
   }
 }
 
-// Throws where the system gives no memory or threads.
+// Throws if the system gives no memory or threads.
 absl::Status RuntimeCore::Make(const RuntimeOptions& options) {
   PENSTOCK_ASSIGN_OR_RETURN(const bool synchronous, base::FlagOf("PENSTOCK_SYNC"));
   if (synchronous) sync_.Enable();
   PENSTOCK_ASSIGN_OR_RETURN(const bool checked, base::FlagOf("PENSTOCK_CHECKED"));
-  // Compile reads this one; a mistake is told as soon as it can be.
+  // Compile reads this variable; a mistake in it is reported as early as possible.
   PENSTOCK_RETURN_IF_ERROR(base::FlagOf("PENSTOCK_CHECK_AGAINST_HOST").status());
   PENSTOCK_ASSIGN_OR_RETURN(const int64_t pinned, PinnedBudgetOf(options.pinned_bytes, base::MemoryOfProcess()));
   PENSTOCK_RETURN_IF_ERROR(devices_.Make(options, pinned, checked));
@@ -104,7 +104,7 @@ absl::Status RuntimeCore::Make(const RuntimeOptions& options) {
   return completion_.Start(event_count_, notifies_completion(), polling);
 }
 
-// Drivers end with it, whose threads may be what drops it.
+// The drivers are destroyed with it, and their threads may be what drops it.
 void RuntimeCore::Delete(RuntimeCore* core) {
   if (core->forked()) return base::KeepReachable(core);
   if (!base::MustNotAwaitEnds()) {
@@ -127,7 +127,7 @@ void RuntimeCore::EndHere() {
   const absl::Status status = ShutdownAtLast();
   if (status.ok()) return;
   Log(LogLevel::kError, base::Str(status.message()));
-  base::LeakOnPurpose(shared_from_this());  // its threads still run
+  base::LeakOnPurpose(shared_from_this());  // its threads are still running
 }
 
 RuntimeCore::~RuntimeCore() {
@@ -174,7 +174,7 @@ void RuntimeCore::RunDrained(std::vector<std::shared_ptr<const void>> keep_alive
   memory_.LetGoEnds();
 }
 
-// Whoever compares the two never finds more abandoned than in flight.
+// In this order, a thread that compares the two counts never finds more abandoned than in flight.
 void RuntimeCore::CopyLeft() {
   admission_.runs().Begin();
   memory_.CopyLeft();
@@ -185,9 +185,9 @@ void RuntimeCore::LeftCopyEnded() {
   RunDrained();
 }
 
-// A group for each node that devices are near, and one for all devices that are near none.
+// Makes a group for each NUMA node that devices are near, and one for all devices that are near none.
 void RuntimeCore::MakeWorkers(int threads) {
-  std::vector<int> nodes;  // of each group
+  std::vector<int> nodes;  // one for each group
   for (const driver::DeviceRef& d : devices_.refs()) {
     const int node = devices_.HasNodes() ? devices_.NodeOf(d.info) : -1;
     const auto at = std::find(nodes.begin(), nodes.end(), node);
@@ -207,7 +207,7 @@ void RuntimeCore::FreeDevice(const driver::DeviceRef& device, void* memory) {
   if (memory == nullptr) return;
   const bool held_up = base::answers_devices || base::InDeviceCode();
   if (!held_up || !completion_.started()) return device.driver->FreeDevice(device.local, memory);
-  memory_.ReleaseBegins();  // who is out of memory waits for it
+  memory_.ReleaseBegins();  // threads that are out of memory wait for it
   auto* const freed = new FreedMemory{this, device, memory};
   completion_.Run({[](void* context, int64_t) {
                      const std::unique_ptr<FreedMemory> of(static_cast<FreedMemory*>(context));
@@ -220,7 +220,7 @@ void RuntimeCore::FreeDevice(const driver::DeviceRef& device, void* memory) {
 absl::Status RuntimeCore::Shutdown(Deadline deadline) {
   if (forked()) return Forked();
   admission_.runs().Close();
-  event_count_.Notify();  // who waits for a slot is refused now
+  event_count_.Notify();  // threads that wait for a slot are refused now
   const bool drained = host::WaitForProgress(event_count_, notifies_completion(), deadline.at(), [&] {
     in_flight_.AdvanceAll();
     return admission_.runs().runs() == 0;
@@ -246,7 +246,7 @@ absl::Status RuntimeCore::Shutdown(Deadline deadline) {
 
 absl::Status RuntimeCore::ShutdownAtLast() {
   constexpr std::chrono::seconds kForAbandoned{1};
-  constexpr std::chrono::milliseconds kSlice{100};  // so that time during which the process stood still is known
+  constexpr std::chrono::milliseconds kSlice{100};  // so that time in which the process was stopped is noticed
   if (gave_up_.load(std::memory_order_acquire)) return Shutdown(Deadline::Clock::now());
   admission_.runs().Close();
   event_count_.Notify();

@@ -1,7 +1,7 @@
 // RuntimeCore: the devices, threads and pools behind a Runtime handle.
 //
-// Ownership: shared by the handle, executables and runs. Threads end in Shutdown, which the handle's destructor calls;
-//            drivers go with the last owner.
+// Ownership: shared by the handle, executables and runs. Shutdown, which the handle's destructor calls, ends the
+//            threads; the last owner destroys the drivers.
 // Threads:   thread-safe. Devices and pools are constant after Create.
 // Locks:     none of its own; its parts have theirs.
 // Errors:    see penstock/runtime.h.
@@ -50,9 +50,9 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   DeviceSubmission& submission() { return submission_; }
   StagingRings& staging() { return staging_; }
   MemoryPressure& memory() { return memory_; }
-  // MemoryPressure::WithMemory; a fatal failure is noted.
+  // Calls MemoryPressure::WithMemory and notes a fatal failure.
   absl::Status WithMemory(const std::function<absl::Status()>& make);
-  // Frees memory of a device. That waits for kernels that wait for the host, so a thread that may have to answer leaves
+  // Frees device memory. That waits for kernels that wait for the host, so a thread that may have to answer them leaves
   // it to the completion thread.
   void FreeDevice(const driver::DeviceRef& device, void* memory);
   void Log(LogLevel level, std::string_view text) const { logger_.Log(level, text); }
@@ -60,30 +60,30 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   absl::Status CheckOpen() const { return admission_.CheckOpen(); }
   bool forked() const { return admission_.forked(); }
   static absl::Status Forked() { return Admission::Forked(); }
-  // What a call on a Runtime that was moved from returns.
+  // What a call on a moved-from Runtime returns.
   static absl::Status None();
-  // A fatal device error ends the runtime: nothing new is accepted, and every run in flight fails when it is advanced,
-  // which happens here for all of them. The first counts. Of any other status: nothing.
+  // A fatal device error ends the runtime: it accepts nothing new, and every run in flight fails when it is advanced,
+  // which this call does for all of them. Only the first error counts. Does nothing for any other status.
   void NoteFault(const absl::Status& status);
   bool failed() const { return admission_.failed(); }
   absl::Status Fault() const { return admission_.Fault(); }
 
   void AddExecutable(const std::shared_ptr<InFlight>& executable) { in_flight_.Add(executable); }
-  // CheckOpen for a run that Shutdown waits for from now on, until RunDrained, which follows also where this refuses.
+  // CheckOpen for a run that Shutdown then waits for until RunDrained, which must follow even if this refuses the run.
   absl::Status RunStarted();
-  // Lets go of the run's keep-alives, after which it counts as drained: what they end may wait for the run.
+  // Counts the run as drained, then releases its keep-alives: what these end may wait for the run.
   void RunDrained(std::vector<std::shared_ptr<const void>> keep_alive = {});
-  // A copy that a State's call leaves to the ring counts as a run that was abandoned, until it has ended.
+  // A copy that a call of a State leaves to the ring counts as an abandoned run until it has ended.
   void CopyLeft();
   void LeftCopyEnded();
-  // Has the completion thread, or one that polls, advance `run`, or a pipeline, until it has drained.
+  // Has the completion thread, or a polling one, advance `run` (a run or a pipeline) until it has drained.
   void Watch(Progressable* run) { completion_.Watch(run); }
-  // Something it watches has more to do than it had.
+  // Something that is watched has new work.
   void WakeCompletion() { completion_.Wake(); }
   absl::Status Shutdown(Deadline deadline);
-  // The end of the handle: waits for every run but those that have been abandoned, which may never end; they get a
-  // second more. At once where a Shutdown gave up before. What still goes on then is logged, and all stays for it.
-  // Where the calling thread must not wait, another does all that.
+  // Called when the handle ends: waits for every run, except that abandoned ones, which may never end, get only one
+  // extra second. Does not wait if a Shutdown gave up before. It logs what is still running and keeps everything alive
+  // for that. If the calling thread must not wait, another thread does all this.
   static void End(std::shared_ptr<RuntimeCore> core);
   bool shut_down() const { return joined_.load(std::memory_order_acquire); }
   // Whether each node is waited for, one of the runtime at a time.
@@ -109,7 +109,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   DeviceSubmission submission_{devices_};
   HostcallService hostcalls_;
   MemoryPressure memory_{devices_, in_flight_, admission_, event_count_};
-  std::vector<int> groups_;  // of workers: of each device
+  std::vector<int> groups_;  // the workers' group near each device
   std::unique_ptr<host::WorkerPool> workers_;
   CompletionThreads completion_;
   SyncGate sync_;

@@ -9,8 +9,8 @@
 
 namespace penstock::runtime {
 
-// What the user has left open is measured, where copies take a link; on host devices they are host copies like any
-// other, and one or two threads keep up.
+// If copies cross a link, what the user left open is measured. On host devices they are ordinary host copies, for which
+// one or two threads suffice.
 absl::StatusOr<std::unique_ptr<memory::Staging>> StagingRings::Make(const driver::DeviceRef& device) {
   driver::Driver& driver = *device.driver;
   memory::PinnedPool& pool = devices_.pinned(device.driver_index);
@@ -64,7 +64,7 @@ absl::StatusOr<memory::Staging*> StagingRings::For(const driver::DeviceRef& devi
 }
 
 void StagingRings::End() {
-  std::vector<Ring> ended;  // joined without the lock
+  std::vector<Ring> ended;  // joined without holding the lock
   {
     base::MutexLock lock(mu_);
     ended.swap(rings_);

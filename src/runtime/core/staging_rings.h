@@ -1,10 +1,10 @@
-// StagingRings: the rings that copy between devices and memory that is not pinned: one for all devices of a driver that
-// are near the same NUMA node.
+// StagingRings: the rings that copy between devices and memory that is not pinned. All devices of a driver near the
+// same NUMA node share one ring.
 //
 // Ownership: owns the rings and their threads.
-// Threads:   thread-safe. A thread that asks for a ring waits while another one makes a ring.
+// Threads:   thread-safe. A thread that needs a ring waits while another thread makes one.
 // Locks:     mu_ guards the list; rings are made and joined without it.
-// Errors:    For: ResourceExhausted where there is no memory or thread for a ring; the driver's where it is measured.
+// Errors:    For returns ResourceExhausted without memory or a thread for a ring, or the driver's error from measuring.
 #pragma once
 
 #include <memory>
@@ -24,11 +24,11 @@ class StagingRings {
                const StagingOptions& options)
       : devices_(devices), event_count_(event_count), logger_(logger), options_(options) {}
 
-  // The ring of a device, made at the first call.
+  // The ring of a device, made by the first call.
   absl::StatusOr<memory::Staging*> For(const driver::DeviceRef& device);
-  // Copies of fewer bytes do not go through a ring.
+  // Copies of fewer bytes do not use a ring.
   int64_t from_bytes() const { return options_.from_bytes; }
-  // Joins all threads. No copy is under way.
+  // Joins all threads. No copy may be under way.
   void End();
 
  private:

@@ -13,8 +13,8 @@ std::string Label(const StateRecord& record) { return "state " + graph::Quoted(r
 
 constexpr std::string_view kBy = ": poisoned by ", kAdvice = "; its contents are unspecified; Set or Reset it";
 
-// A run that fails since it found a State poisoned hands that on, so a chain of runs is told by its first failure
-// alone.
+// A run that fails because it found a State poisoned passes that error on; a chain of such runs is described by its
+// first failure alone.
 std::string RootOf(const absl::Status& cause) {
   std::string text = base::Str(cause.message());
   const size_t by = text.find(kBy);
@@ -29,7 +29,7 @@ absl::Status PoisonedBy(const StateRecord& record, const absl::Status& cause) {
   return absl::FailedPreconditionError(text);
 }
 
-// Calls share the State's own stream and events, so they come one behind the other even to read.
+// Calls share the State's own stream and events, so they run one after the other even if they only read.
 bool Conflict(const StatePlace& a, const StatePlace& b) {
   return a.writes || b.writes || (a.ticket->core == nullptr && b.ticket->core == nullptr);
 }
@@ -69,8 +69,8 @@ void StateOrder::Leave(StateTicket& ticket) {
   }
 }
 
-// A reader looks past readers to the last writer; what came before a writer is that one's to wait for. If it never gets
-// there it leaves the queue, and is looked past.
+// A reader skips readers back to the last writer; whatever precedes a writer is for that writer to wait for. If the
+// writer never gets that far, it leaves the queue and is skipped too.
 const StatePlace* StateOrder::Find(const StatePlace& place, uint64_t below) const {
   for (const StatePlace* p = place.earlier; p != nullptr; p = p->earlier) {
     if (p->ticket->serial < below && Conflict(place, *p)) return p;
@@ -117,7 +117,7 @@ absl::Status StateOrder::StatusOf(const StateQueue& queue) {
   return VerdictLocked({&queue, queue.last, next_serial_});
 }
 
-// Every user is looked at once a look, however many ways lead to it; what is wrong ends the look at once.
+// Each user is checked once for each check, however many paths lead to it; the first failure ends the check.
 absl::Status StateOrder::VerdictLocked(const View& view) {
   for (views_.assign(1, view); !views_.empty();) {
     const View next = views_.back();
@@ -134,7 +134,7 @@ absl::Status StateOrder::VerdictLocked(const View& view) {
   return absl::OkStatus();
 }
 
-// The last user that may have written the State answers for those before, and a Set or Reset makes up for them.
+// The last user that may have written the State answers for earlier ones; a Set or Reset makes up for them.
 absl::Status StateOrder::NearestFailure(const View& view, StateTicket*& writer) {
   uint64_t from = 0;
   for (const StatePlace* p = view.last; p != nullptr; p = p->earlier) {
@@ -153,13 +153,13 @@ absl::Status StateOrder::NearestFailure(const View& view, StateTicket*& writer) 
 }
 
 void StateOrder::PoisonLocked(StatePlace& place, const absl::Status& cause) {
-  // The first in the order counts: those between it and a later one are behind a failure too.
+  // The first failure in the order counts: users between it and a later one also come after a failure.
   if (!place.queue->poison.ok() && place.queue->poison_serial <= place.ticket->serial) return;
   place.queue->poison = PoisonedBy(place.queue->record, cause);
   place.queue->poison_serial = place.ticket->serial;
 }
 
-// A Set or Reset made up for what was wrong before; nobody behind it has touched the State yet.
+// A Set or Reset has made up for earlier failures, and no user after it has touched the State yet.
 void StateOrder::Poison(StatePlace& place, const absl::Status& cause) {
   base::MutexLock lock(mu_);
   place.queue->poison = absl::OkStatus();

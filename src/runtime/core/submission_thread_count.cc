@@ -12,7 +12,7 @@
 namespace penstock::runtime {
 namespace {
 
-constexpr int kMost = 64;  // a device; more have never been faster
+constexpr int kMost = 64;  // for each device; more have never been faster
 constexpr int kMostByDefault = 8;
 constexpr int kOtherCores = 4;
 

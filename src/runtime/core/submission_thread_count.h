@@ -1,4 +1,4 @@
-// How many threads help to submit to a device.
+// The number of threads that help to submit to a device.
 //
 // Threads: stateless.
 #pragma once
@@ -7,13 +7,12 @@
 
 namespace penstock::runtime {
 
-// RuntimeOptions::submission_threads, or PENSTOCK_SUBMISSION_THREADS in its place; -1: to be decided by
-// DefaultSubmissionThreads. InvalidArgument: the variable is no such number.
+// PENSTOCK_SUBMISSION_THREADS if set, otherwise `option` (RuntimeOptions::submission_threads), capped. -1 leaves the
+// choice to DefaultSubmissionThreads. InvalidArgument if the variable is not such a number.
 absl::StatusOr<int> SubmissionThreadsOf(int option);
 
-// Of each of so many CUDA devices, on a computer of so many cores. Who launches, the completion thread, and those of
-// the CUDA driver need cores too: as many submission threads as there are cores had the random DAG take 24 times as
-// long.
+// The number for each CUDA device on a machine with `cores` cores. The launching thread, the completion thread and the
+// CUDA driver's threads need cores too: with as many submission threads as cores, the random DAG took 24 times as long.
 int DefaultSubmissionThreads(int cores, int devices);
 
 }  // namespace penstock::runtime

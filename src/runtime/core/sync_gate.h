@@ -1,6 +1,7 @@
-// SyncGate: whether each node is waited for, one of the runtime at a time (RuntimeOptions::synchronous, PENSTOCK_SYNC).
+// SyncGate: tells whether each node is waited for, and admits one waiting node of the runtime at a time
+// (RuntimeOptions::synchronous, PENSTOCK_SYNC).
 //
-// Threads: Enable by whoever makes the runtime; the rest thread-safe.
+// Threads: the runtime's creator calls Enable; the rest is thread-safe.
 #pragma once
 
 #include "src/base/try_semaphore.h"
@@ -12,7 +13,7 @@ class SyncGate {
   explicit SyncGate(bool enabled) : enabled_(enabled) {}
   void Enable() { enabled_ = true; }
   bool enabled() const { return enabled_; }
-  // False: another node is being waited for.
+  // Returns false while another node is being waited for.
   bool Enter() { return inside_.Enter(1); }
   void Leave() { inside_.Leave(); }
 

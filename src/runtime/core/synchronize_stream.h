@@ -1,6 +1,6 @@
-// Waiting for a stream while something is made, before there are runs.
+// Waits for a stream during setup, before there are runs.
 //
-// Threads: any; the stream's device is current.
+// Threads: any thread on which the stream's device is current.
 #pragma once
 
 #include "absl/status/status.h"
@@ -9,8 +9,8 @@
 
 namespace penstock::runtime {
 
-// Until all that was submitted to the stream has ended, recording `event` for it. Who has submitted cannot free or
-// destroy before that, so it is tried twice.
+// Records `event` in the stream and waits until all work submitted before it has ended. The caller must not free or
+// destroy anything until then, so a failed wait is tried once more.
 absl::Status AwaitStream(driver::Driver& driver, driver::Event event, driver::Stream stream,
                          host::EventCount& event_count);
 

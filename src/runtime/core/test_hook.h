@@ -1,8 +1,8 @@
-// Where a driver can be changed or wrapped before a runtime uses it: by tests, and by PENSTOCK_CHECKED=1, which puts a
-// checked driver in front of each and logs what it finds.
+// Lets tests change or wrap a driver before a runtime uses it. PENSTOCK_CHECKED=1 uses it too, to put a checked driver
+// in front of each driver and log its findings.
 //
 // Ownership: a wrapped driver may log through the runtime's logger, which outlives its drivers.
-// Threads:   a hook holds for runtimes that its own thread creates.
+// Threads:   a hook applies to runtimes that its own thread creates.
 #pragma once
 
 #include <chrono>
@@ -19,16 +19,16 @@
 namespace penstock::runtime {
 
 struct DriverHook {
-  std::function<void(driver::host::HostDriverOptions&)> host_options{};  // may be null, like the next
+  std::function<void(driver::host::HostDriverOptions&)> host_options{};  // may be null, as may `wrap`
   std::function<std::unique_ptr<driver::Driver>(std::unique_ptr<driver::Driver>)> wrap{};
-  memory::PinnedPoolOptions pinned{};  // but for budget, node, on_node and returned
-  std::shared_ptr<const memory::Topology> topology{};  // in place of this computer's
-  // Of kernels that ask (driver/question.h): how long they wait without a sign of the poller, and by which clock.
+  memory::PinnedPoolOptions pinned{};  // except for budget, node, on_node and returned
+  std::shared_ptr<const memory::Topology> topology{};  // replaces this machine's
+  // How long hostcalls (driver/hostcall_slot.h) wait without a sign of life from the poller, and on which clock.
   std::chrono::nanoseconds hostcall_patience = std::chrono::seconds(10);
   std::function<std::chrono::steady_clock::time_point()> hostcall_clock = std::chrono::steady_clock::now;
 };
 
-// Holds the hook for runtimes that this thread creates while it lives. They do not nest.
+// Applies the hook to runtimes that this thread creates during its lifetime. Scopes do not nest.
 class ScopedDriverHook {
  public:
   explicit ScopedDriverHook(DriverHook hook);
@@ -40,7 +40,7 @@ class ScopedDriverHook {
   const DriverHook hook_;
 };
 
-// For RuntimeCore.
+// Called by RuntimeCore.
 void ApplyHook(driver::host::HostDriverOptions& options);
 std::unique_ptr<driver::Driver> ApplyHook(std::unique_ptr<driver::Driver> driver, bool checked,
                                           const base::Logger& logger);

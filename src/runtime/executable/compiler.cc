@@ -24,7 +24,7 @@ bool AnyHostcall(const Model& model) {
                      [](const NodeDecl& node) { return node.host_way != HostWay::kWorker; });
 }
 
-// Per device, the most hostcall kernels that can be waiting at the same time over `slots` slots: one a lane.
+// For each device, the most hostcall kernels that can be waiting at once over `slots` slots: one for each lane.
 std::vector<int> MaxPendingHostcalls(const graph::Plan& plan, size_t devices, int slots) {
   std::vector<bool> hostcalls(plan.lanes.size());
   for (const PlanNode& node : plan.nodes) {
@@ -37,7 +37,7 @@ std::vector<int> MaxPendingHostcalls(const graph::Plan& plan, size_t devices, in
   return most;
 }
 
-// Loads each kernel once for each device, however many nodes have it: loading takes four calls of CUDA's.
+// Loads each kernel once for each device, however many nodes use it: loading takes four CUDA calls.
 class KernelLoads {
  public:
   absl::StatusOr<driver::KernelCode> Get(const driver::DeviceRef& d, const driver::KernelSource& source) {
@@ -52,7 +52,7 @@ class KernelLoads {
   absl::flat_hash_map<std::tuple<driver::Driver*, int, const void*, bool>, driver::KernelCode> loaded_;
 };
 
-// What only the loaded kernel tells; the planner has checked the rest.
+// Checks what only the loaded kernel can tell; the planner has checked the rest.
 absl::Status CheckShape(const KernelShape& shape, const driver::KernelCode& code, const base::KernelLimits& limits) {
   const int64_t threads = int64_t{shape.block[0]} * shape.block[1] * shape.block[2];
   if (threads > code.block_threads) {
@@ -112,7 +112,7 @@ absl::Status Compiler::CheckOptions() const {
     return absl::InvalidArgumentError(prefix + ": CompileOptions::device is " + std::to_string(options_.device) +
                                       "; the runtime has devices 0 to " + std::to_string(devices.size() - 1));
   }
-  if (!(options_.host_tolerance >= 0)) {  // or no number
+  if (!(options_.host_tolerance >= 0)) {  // also refuses NaN
     return absl::InvalidArgumentError(prefix + ": CompileOptions::host_tolerance is " +
                                       std::to_string(options_.host_tolerance) + "; a tolerance is 0 or more");
   }
@@ -154,7 +154,7 @@ bool Compiler::MayBePartitioned(Mode mode) const {
          std::any_of(counts.begin(), counts.end(), [](int count) { return count > 0; });
 }
 
-// Where the devices lack room for the kernels that wait for the host, no kernel waits: Host nodes part the run instead.
+// If the devices lack capacity for the kernels that wait for the host, no kernel waits: Host nodes cut the plan.
 absl::Status Compiler::MakePlan(graph::PlanOptions options) {
   PENSTOCK_ASSIGN_OR_RETURN(graph::Plan plan, graph::MakePlan(model(), options));
   const std::vector<int> hostcalls = MaxPendingHostcalls(plan, options.devices.size(), options.slots);
@@ -181,7 +181,7 @@ absl::Status Compiler::AddHostChecks(const graph::PlanOptions& plan_options) {
   const absl::StatusOr<bool> by_variable = base::FlagOf("PENSTOCK_CHECK_AGAINST_HOST");
   if (!by_variable.ok()) return base::Prefixed(graph::Prefix(model()), by_variable.status());
   if (!options_.check_against_host && !*by_variable) return absl::OkStatus();
-  PENSTOCK_RETURN_IF_ERROR(graph::MakePlan(model(), plan_options).status());  // mistakes are told of the graph as it is
+  PENSTOCK_RETURN_IF_ERROR(graph::MakePlan(model(), plan_options).status());  // reports mistakes of the declared graph
   std::vector<std::string> unchecked;
   context_.graph.SetModel(
       std::make_shared<const Model>(graph::WithHostChecks(model(), options_.host_tolerance, unchecked)));
@@ -219,7 +219,7 @@ absl::StatusOr<std::vector<LoadedKernel>> Compiler::LoadKernels() {
   return kernels;
 }
 
-// False: a node has turned out to be fit for no graph.
+// Returns false if a node has turned out to be unfit for graphs.
 absl::StatusOr<bool> Compiler::MakeProgram(const std::vector<LoadedKernel>& kernels) {
   slots_.clear();
   std::vector<bool> cuda;
@@ -266,12 +266,12 @@ absl::Status Compiler::DescribeSlotError(size_t slot, const absl::Status& cause)
   return base::Prefixed(graph + ": slot " + std::to_string(slot) + " of " + std::to_string(options_.slots), cause);
 }
 
-// Under kAuto graphs are no condition: a Launch node that cannot be captured is in none, for which everything is made
-// once more (false), and where they cannot be made at all there are none. The submission report says so.
+// Under kAuto graphs are optional. A Launch node that cannot be captured is left out of them, and everything is made
+// once more without it (returns false); if they cannot be made at all, there are none. The submission report says so.
 absl::StatusOr<bool> Compiler::MakeGraphs() {
   if (modes_.mode() == Mode::kStream) return true;
   for (size_t i = 0; i < slots_.size(); ++i) {
-    const bool upload = modes_.mode() == Mode::kGraph;  // which waits for the device
+    const bool upload = modes_.mode() == Mode::kGraph;  // waits for the device
     absl::Status made = runtime().WithMemory([&] { return slots_[i]->MakeGraphs(upload); });
     const int32_t node = base::TakeNode(made);
     if (made.ok()) continue;

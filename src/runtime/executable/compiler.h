@@ -1,9 +1,9 @@
-// Compiler: makes of a graph what an executable has: the plan, the program, the slots and their graphs. It runs once.
+// Compiler: makes from a graph what an executable needs: plan, program, slots and their graphs. It runs once.
 //
-// Ownership: borrows the context, whose graph it fills, and the mode selection, which learns what graphs cannot have.
-// Threads:   one; nobody else uses the context meanwhile.
-// Errors:    those of the planner with every mistake of the graph; InvalidArgument for options; the driver's, with the
-//            slot or node in front. What was made by then goes with the Compiler.
+// Ownership: borrows the context, whose graph it fills, and the mode selection, which learns the limits of graphs.
+// Threads:   one thread; no other uses the context meanwhile.
+// Errors:    the planner's, with every mistake of the graph; InvalidArgument for options; the driver's, prefixed with
+//            the slot or node. What was made by then is freed with the Compiler.
 #pragma once
 
 #include <memory>
@@ -21,14 +21,14 @@
 
 namespace penstock::runtime {
 
-// Room on the devices for kernels that wait for the host, kept for one executable.
+// Capacity on the devices for kernels that wait for the host, reserved for one executable.
 class HostcallReservation {
  public:
   HostcallReservation() = default;
   HostcallReservation(const HostcallReservation&) = delete;
   HostcallReservation& operator=(const HostcallReservation&) = delete;
   ~HostcallReservation();
-  // `counts`: of each device. False: there is too little room, and nothing is kept.
+  // `counts`: the number of kernels for each device. Returns false, reserving nothing, if a device lacks the capacity.
   bool Reserve(const std::shared_ptr<RuntimeCore>& runtime, std::vector<int> counts);
 
  private:
@@ -69,7 +69,7 @@ class Compiler {
   const CompileOptions& options_;
   ModeSelection& modes_;
   HostcallReservation& reservation_;
-  std::vector<std::string> uncaptured_;  // of each plan node: why it could not be captured; empty: it could be
+  std::vector<std::string> uncaptured_;  // for each plan node: why it could not be captured; empty: it could be
   std::vector<std::unique_ptr<RunSlot>> slots_;
 };
 

@@ -1,4 +1,4 @@
-// Which of several devices takes the next run: the one that should be done with it first, of those with a free slot.
+// Chooses which of several devices takes the next run: of those with a free slot, the one expected to finish it first.
 //
 // Threads: free functions without state.
 #pragma once
@@ -9,18 +9,18 @@ namespace penstock::runtime {
 
 struct DeviceLoad {
   int taken = 0, slots = 0;
-  double mean_ns = 0;  // of its runs of late; 0: not known, so that it is tried
-  double ahead_ns = 0;  // until its next run can begin
-  double weight = 1;  // 0: it takes none that nobody has given it
-  int64_t last = 0;  // a number for when it began one last
+  double mean_ns = 0;  // mean duration of its recent runs; 0: unknown, so it is tried
+  double ahead_ns = 0;  // time until its next run can begin
+  double weight = 1;  // 0: it takes only runs that name it
+  int64_t last = 0;  // sequence number of its last begun run
 };
 
-// The slots work at once, so another run is through when all that are taken have moved on by one.
+// The slots work in parallel, so another run finishes when every taken slot has advanced by one run.
 inline double CostOf(const DeviceLoad& load) {
   return load.ahead_ns + load.mean_ns * (load.taken + 1) / (load.slots * load.weight);
 }
 
-// The best of `count`, whose loads `load_of(i)` tells; of equals the one that has rested longest. -1: none may take it.
+// The best of `count` devices with loads `load_of(i)`; of equals, the one that has rested longest. -1: none.
 template <class LoadOf>
 int ChooseDevice(int count, LoadOf load_of) {
   int best = -1;

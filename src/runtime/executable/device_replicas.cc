@@ -29,7 +29,7 @@ absl::Status CheckShares(const Model& model, const std::vector<DeviceShare>& sha
     if (!seen.insert(share.device).second) {
       return refuse(absl::StrCat("names ", share.device, " twice; ask for more slots instead"));
     }
-    if (!(share.weight >= 0) || std::isinf(share.weight)) {  // or no number
+    if (!(share.weight >= 0) || std::isinf(share.weight)) {  // also refuses NaN
       return refuse(absl::StrCat("gives ", share.device, " the weight ", share.weight, "; a weight is 0 or more"));
     }
     sum += share.weight;
@@ -85,7 +85,7 @@ absl::StatusOr<std::pair<std::shared_ptr<ExecutableCore>, RunSlot*>> ExecutableS
   return std::pair(core, slot);
 }
 
-// What has ended meanwhile is seen first, or a device would be passed over that is free.
+// Sees ended runs first; otherwise a free device would be passed over.
 absl::StatusOr<int> ExecutableSet::TakeSlot(int only, Deadline deadline, bool wait, RunSlot*& slot) const {
   RuntimeCore& runtime = first().runtime();
   int taken = -1;
@@ -120,7 +120,7 @@ int ExecutableSet::TakeBest(int only, RunSlot*& slot) const {
     const int best = ChooseDevice(static_cast<int>(members_.size()), load_of);
     if (best < 0) return -1;
     slot = members_[static_cast<size_t>(best)].core->TakeFree();
-    if (slot != nullptr) return best;  // else others were quicker
+    if (slot != nullptr) return best;  // otherwise other threads were faster
   }
 }
 
@@ -131,7 +131,7 @@ int ExecutableSet::MemberOn(int device) const {
   return -1;
 }
 
-// The States are divided between the members of all, of which On has left one here.
+// The States are divided among the members of the whole set, of which On has left one here.
 absl::StatusOr<KeyedHome> ExecutableSet::FindHome(uint64_t key, int only) const {
   if (members_.size() == 1) only = 0;
   const int wanted = only < 0 ? -1 : members_[static_cast<size_t>(only)].core->binder().member();
@@ -171,7 +171,7 @@ SubmissionReport ExecutableSet::submission_report() const {
   return all;
 }
 
-// Pinned memory is one place for all devices, and nodes with pins are on one device in all plans.
+// Pinned memory is one place for all devices, and pinned nodes are on one device in all plans.
 MemoryReport ExecutableSet::memory() const {
   std::vector<std::string> names;
   for (const driver::DeviceRef& device : first().runtime().devices()) names.push_back(device.info.name);

@@ -1,5 +1,5 @@
-// ExecutableSet: what an Executable handle stands for: one graph compiled for one device or several, and which of them
-// takes a launch.
+// ExecutableSet: what an Executable handle refers to: one graph compiled for one or several devices. It chooses the
+// device that takes a launch.
 //
 // Ownership: shared by the handles; holds each device's executable as a handle does (ExecutableCore::HandleOn).
 // Threads:   thread-safe; constant after Create.
@@ -34,23 +34,23 @@ class ExecutableSet {
   explicit ExecutableSet(std::vector<Member> members) : members_(std::move(members)) {}
 
   absl::StatusOr<Run> Launch(const Bindings& bindings, Deadline deadline, bool wait) const;
-  // A slot for its holder alone, of whatever device.
+  // A slot of any device, for its holder alone.
   absl::StatusOr<std::pair<std::shared_ptr<ExecutableCore>, RunSlot*>> Lease(Deadline deadline, bool wait) const;
 
   const std::vector<Member>& members() const { return members_; }
   ExecutableCore& first() const { return *members_[0].core; }
   KeyedStates* keyed() const { return first().binder().keyed(); }
-  // That of the device; -1: none.
+  // The member on the device; -1 if there is none.
   int MemberOn(int device) const;
-  // Where the key's States are, as one of this set's members, of one with such; `only`: where they must be, -1:
-  // anywhere.
+  // Where the key's States are, as a member of this set, which must have keyed States. `only`: the member that they
+  // must be on; -1: any.
   absl::StatusOr<KeyedHome> FindHome(uint64_t key, int only = -1) const;
   absl::StatusOr<std::shared_ptr<ExecutableSet>> On(int device) const;
   SubmissionReport submission_report() const;
   MemoryReport memory() const;
 
  private:
-  // `only`: the member whose slots will do; -1: any.
+  // `only`: the member whose slots are acceptable; -1: any.
   absl::StatusOr<int> TakeSlot(int only, Deadline deadline, bool wait, RunSlot*& slot) const;
   int TakeBest(int only, RunSlot*& slot) const;
 

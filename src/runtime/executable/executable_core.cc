@@ -208,7 +208,7 @@ absl::StatusOr<Run> ExecutableCore::Start(RunSlot* slot, const Bindings& binding
   auto* run = new RunCore(std::static_pointer_cast<ExecutableCore>(shared_from_this()), context_, slot, deadline);
   Run handle(run);
   if (slot->hostcalls != nullptr) slot->hostcalls->BeginRun(serial);
-  pool_.BeginRun(*slot, run);  // from now on others may end it
+  pool_.BeginRun(*slot, run);  // from now on other threads may end it
   run->Advance();
   if (needs_workers || !deadline.is_never() || runtime().synchronous()) run->WatchInBackground();
   if (*stream_device >= 0) {

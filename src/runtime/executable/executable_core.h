@@ -1,9 +1,9 @@
-// ExecutableCore: one graph compiled for one device: what the Executable handles and the runs in flight share.
+// ExecutableCore: one graph compiled for one device, shared by the Executable handles and the runs in flight.
 //
-// Ownership: shared by handles and by every run in flight; slots and their memory go with it.
+// Ownership: shared by handles and by every run in flight; slots and their memory are freed with it.
 // Threads:   thread-safe. Everything except which slots are taken is constant after Create.
 // Locks:     none of its own; see SlotPool.
-// Errors:    see penstock/executable.h. Create returns what Compiler does.
+// Errors:    see penstock/executable.h. Create returns the errors of Compiler.
 #pragma once
 
 #include <atomic>
@@ -31,31 +31,31 @@ class ExecutableCore final : public InFlight, public RunOwner {
                                                                 const Model& model, const CompileOptions& options);
   ~ExecutableCore() override;
 
-  // What an Executable holds: when the last copy goes, so does the executable, after its last run.
+  // What an Executable holds: the executable is freed after the last copy has gone and its last run has ended.
   static std::shared_ptr<ExecutableCore> HandleOn(std::shared_ptr<ExecutableCore> core);
 
   Bindings MakeBindings() const;
   // Takes a slot (waiting until the deadline if `wait`), applies the bindings and starts the run.
   absl::StatusOr<Run> Launch(const Bindings& bindings, Deadline deadline, bool wait);
-  // The same in steps: whether this thread may; a slot that is free, or null; the run, which takes the slot over.
+  // Launch in steps: whether this thread may launch; a free slot, or null; the run, which takes over the slot.
   absl::Status CheckLaunch(bool wait) const;
   RunSlot* TakeFree() { return pool_.TakeFree(); }
   absl::StatusOr<Run> Start(RunSlot* slot, const Bindings& bindings, Deadline deadline);
-  // A slot for its holder alone, until GiveBack and its run's end.
+  // A slot for its holder alone, until GiveBack and the end of its run.
   absl::StatusOr<RunSlot*> Lease(Deadline deadline, bool wait);
-  // The same in steps, around TakeFree.
+  // Lease in steps, around TakeFree.
   absl::Status CheckLease(bool wait) const;
   void MarkLeased(RunSlot* slot) { pool_.MarkLeased(*slot); }
   void GiveBack(RunSlot* slot) { pool_.GiveBack(*slot); }
-  // The same as Launch, in a slot that was leased.
+  // Like Launch, in a leased slot.
   absl::StatusOr<Run> LaunchIn(RunSlot* slot, const Bindings& bindings, Deadline deadline);
-  // FailedPrecondition where this thread may not launch, or do what is `called` instead.
+  // FailedPrecondition if this thread may not launch, or do what `called` names instead.
   absl::Status CheckMayLaunch(const char* called = "launched") const;
 
-  // Whether no slot is taken, and whether one is not. Both may advance runs in flight; neither blocks.
+  // Whether no slot is taken, and whether some slot is free. Both may advance runs in flight; neither blocks.
   bool IsIdle();
   bool HasFreeSlot();
-  // Except for its weight.
+  // The load, without the weight.
   DeviceLoad load();
   double mean_ns() const { return durations_.mean_ns(); }
 
@@ -69,8 +69,8 @@ class ExecutableCore final : public InFlight, public RunOwner {
   std::string Label() const override { return graph().Label(); }
   void OnRunEnded(RunSlot& slot) override;
 
-  // Before the first launch. The States by key, where the graph has some, of which this executable is `member`; and
-  // whether load() is to know how long runs take.
+  // Called before the first launch. UseKeys: sets the keyed States, if the graph has some; this executable is their
+  // `member`. MeasureRuns: whether load() is to know how long runs take.
   void UseKeys(std::shared_ptr<KeyedStates> keyed, int member) { binder_.UseKeys(std::move(keyed), member); }
   void MeasureRuns(bool measure) { durations_.Measure(measure); }
 
@@ -80,7 +80,7 @@ class ExecutableCore final : public InFlight, public RunOwner {
   const Model& model() const { return graph().model(); }
   RuntimeCore& runtime() const { return *context_.runtime; }
   const std::shared_ptr<RuntimeCore>& shared_runtime() const { return context_.runtime; }
-  // What only the holder of its lease, or whoever has just made the executable, may change.
+  // Only the holder of the slot's lease, or the thread that has just made the executable, may change the slot.
   RunSlot& slot(int index) { return *pool_.slots()[static_cast<size_t>(index)]; }
   int slots() const { return pool_.size(); }
   int64_t launches() const { return launches_.load(std::memory_order_relaxed); }
@@ -90,7 +90,7 @@ class ExecutableCore final : public InFlight, public RunOwner {
   ExecutableCore(std::shared_ptr<RuntimeCore> runtime, const Model& model, const CompileOptions& options);
   absl::StatusOr<RunSlot*> AcquireSlot(Deadline deadline, bool wait);
   absl::Status CheckMayWait(const char* what, const char* instead) const;
-  // What may fail before the run begins. Returns the device of the application's stream; -1: there is none.
+  // Does what may fail before the run begins. Returns the device of the application's stream; -1 if there is none.
   absl::StatusOr<int> Prepare(RunSlot& slot, const Bindings& bindings);
 
   RunContext context_;

@@ -13,7 +13,7 @@ absl::Status Unexported(const ExecutableCore& core, int32_t node, const char* wh
   return core.Describe(node, absl::FailedPreconditionError(std::string("not exported: ") + why));
 }
 
-// What holds whatever is bound.
+// Checks what does not depend on bindings.
 absl::Status CheckExports(const ExecutableCore& core) {
   const Program& program = core.graph().program();
   if (program.replay.graphs() == 0) {
@@ -58,7 +58,7 @@ absl::StatusOr<std::shared_ptr<const GraphExport>> GraphExport::Create(const std
                                        " is none of CUDA's; export where the plan is on a CUDA device");
 }
 
-// As for a run; but the graphs of the slot's runs learn nothing of it, and so the next one binds all of it again.
+// Binds as for a run. The graphs of the slot's runs do not learn of it, so the next run binds everything again.
 absl::Status GraphExport::Bind(const Bindings& bindings) {
   RunSlot& slot = *slot_;
   slot.fault.Reset();

@@ -1,8 +1,8 @@
-// GraphExport: what an ExportedGraph owns: a graph of the driver's, and the slot whose memory its nodes name.
+// GraphExport: what an ExportedGraph owns: a driver graph, and the slot whose memory the graph's nodes name.
 //
-// Ownership: see exported_graph.h. When it goes, nothing that was made of the graph is used any more.
-// Threads:   made and destroyed by one thread, any; constant between.
-// Errors:    FailedPrecondition for what an exported graph cannot have; else as a launch.
+// Ownership: see exported_graph.h. When it is destroyed, nothing made from the graph is in use any more.
+// Threads:   made and destroyed by one thread, not necessarily the same; constant in between.
+// Errors:    FailedPrecondition for what an exported graph cannot contain; otherwise those of a launch.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace penstock::runtime {
 
 class GraphExport {
  public:
-  // What a launch with these bindings would do. `core`: as an Executable holds it.
+  // Makes a graph of what a launch with these bindings would do. `core`: as an Executable holds it.
   static absl::StatusOr<std::shared_ptr<const GraphExport>> Create(const std::shared_ptr<ExecutableCore>& core,
                                                                    const Bindings& bindings);
   // The slot is leased.

@@ -37,11 +37,11 @@ std::string TextOfInteger(const ParamDecl& decl, int64_t value) {
   return decl.is_signed ? std::to_string(value) : std::to_string(static_cast<uint64_t>(value));
 }
 
-// How many elements from the first to the last, and, where rows lie apart, with what lies behind the last row. Of no
-// elements the former is 0.
+// The number of elements from the first to the last, and the same including the gap after the last row if rows have
+// gaps. The first number is 0 for an empty box.
 std::pair<int64_t, int64_t> ElementsToBind(const BoxInRun& box) {
   const int64_t elements = box.shape.elements();
-  if (box.row == box.shape.width() * box.element) return {elements, elements};  // most are, and divisions are slow
+  if (box.row == box.shape.width() * box.element) return {elements, elements};  // the usual case; divisions are slow
   const int64_t rows = box.shape.rows() * (box.row / box.element);
   return {elements == 0 ? 0 : rows - (box.row / box.element - box.shape.width()), rows};
 }
@@ -105,7 +105,7 @@ absl::StatusOr<bool> LaunchBinder::BindKey(RunSlot& slot, const Bindings& bindin
   return true;
 }
 
-// Whether the slot is as its last run left it: bound to the same memory, which is of the kind it was.
+// Whether the slot is as its last run left it: bound to the same memory, which is still of the same kind.
 bool LaunchBinder::IsStillBound(const RunSlot& slot, const Bindings& bindings) const {
   return slot.bound.version != 0 && slot.bound.version == bindings.version_ && slot.bound.kinds.StillTrue(driver());
 }
@@ -119,7 +119,7 @@ absl::Status LaunchBinder::CheckParams(const Bindings& bindings) const {
     }
     if (!decl.has_max) continue;
     const int64_t value = ReadInteger(decl, bindings.params_.data() + bindings.param_offsets_[p]);
-    if (value < 0 || value > decl.max) {  // an unsigned one that is larger than any other is negative here
+    if (value < 0 || value > decl.max) {  // an unsigned value beyond the signed range is negative here
       return Refuse(absl::StatusCode::kInvalidArgument, model(), "param", decl.name,
                     "set to " + TextOfInteger(decl, value) + "; declared AtMost(" + std::to_string(decl.max) +
                         "), so it must be 0 to " + std::to_string(decl.max));
@@ -128,7 +128,7 @@ absl::Status LaunchBinder::CheckParams(const Bindings& bindings) const {
   return absl::OkStatus();
 }
 
-// Writes the parameters that are not what they were in the slot's run before. Whether a shape depends on one of them.
+// Writes the parameters that differ from the slot's previous run. Returns whether a shape depends on one of them.
 bool LaunchBinder::BindParams(RunSlot& slot, const Bindings& bindings) {
   bool reshaped = !slot.tables.params_known && program().dynamic;
   for (size_t p = 0; p < model().params.size(); ++p) {
@@ -212,7 +212,7 @@ absl::Status LaunchBinder::EnterStates(RunSlot& slot) {
   return absl::FailedPreconditionError(context_.graph.Label() + ": the key was forgotten while it was launched");
 }
 
-// The next run has them; launches after that need others.
+// The run that begins has them; later launches need others.
 void LaunchBinder::TakeOver(RunSlot& slot, const Bindings& bindings) {
   for (const int32_t b : slot.bound.consumed) bindings.buffers_[static_cast<size_t>(b)] = {};
   if (!slot.bound.consumed.empty()) bindings.version_ = 0;

@@ -1,9 +1,9 @@
 // LaunchBinder: applies the bindings of a launch to a slot: checks every value and address, then patches what they
-// change. Memory that the slot has bound already is left as it is.
+// change. Memory that the slot has already bound is left as it is.
 //
-// Ownership: of the executable; borrows its context.
-// Threads:   UseKeys before the first launch; the rest by whoever owns the slot.
-// Errors:    every mistake names the parameter, buffer or State, and what to do. Nothing of the run has begun then.
+// Ownership: belongs to the executable; borrows its context.
+// Threads:   UseKeys is called before the first launch; the slot's owner calls the rest.
+// Errors:    every mistake names the parameter, buffer or State, and the remedy. Nothing of the run has begun then.
 #pragma once
 
 #include <memory>
@@ -17,15 +17,15 @@
 
 namespace penstock::runtime {
 
-// Whether both are of one graph, with the same parameters and buffers: a graph only grows. Then bindings of one fit the
-// other.
+// Whether both are models of one graph with the same parameters and buffers (a graph only grows). If so, bindings of
+// one fit the other.
 bool SameSignature(const Model& a, const Model& b);
 
 class LaunchBinder {
  public:
   explicit LaunchBinder(RunContext& context) : context_(context) {}
 
-  // The States by key, where the graph has some, and which of the devices that share them this one is.
+  // Sets the keyed States, if the graph has some, and which of the devices that share them this one is.
   void UseKeys(std::shared_ptr<KeyedStates> keyed, int member) {
     keyed_ = std::move(keyed);
     member_ = member;
@@ -34,23 +34,23 @@ class LaunchBinder {
   int member() const { return member_; }
 
   absl::Status Bind(RunSlot& slot, const Bindings& bindings);
-  // When it is settled on which lanes the run is submitted: makes them wait for the events and the stream of the
-  // application's. Returns the stream's device; -1: there is none.
+  // Called once it is decided on which lanes the run is submitted: makes them wait for the application's events and
+  // stream. Returns the stream's device; -1 if there is none.
   absl::StatusOr<int> WaitForNative(RunSlot& slot, const Bindings& bindings);
-  // Takes the slot's places in the order of its States. After all else: a run that has a ticket waits for nothing
-  // except those with earlier ones.
+  // Takes the slot's places in the order of its States. Called last: a run that has a ticket waits only for those with
+  // earlier tickets.
   absl::Status EnterStates(RunSlot& slot);
-  // The run has begun: it has what was bound for one launch only, and later launches need other memory.
+  // The run has begun: it takes over what was bound for one launch only, and later launches need other memory.
   static void TakeOver(RunSlot& slot, const Bindings& bindings);
 
  private:
-  absl::StatusOr<bool> BindKey(RunSlot& slot, const Bindings& bindings);  // whether it is another key
+  absl::StatusOr<bool> BindKey(RunSlot& slot, const Bindings& bindings);  // returns whether the key differs
   absl::Status CheckParams(const Bindings& bindings) const;
   bool BindParams(RunSlot& slot, const Bindings& bindings);
   bool IsStillBound(const RunSlot& slot, const Bindings& bindings) const;
   absl::Status BindBuffers(RunSlot& slot, const Bindings& bindings);
   absl::Status BindBuffer(RunSlot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory);
-  // Whether all bytes of the memory are where the buffer must have them. True: they are pinned.
+  // Checks that all bytes of the memory are where the buffer needs them. Returns whether they are pinned.
   absl::StatusOr<bool> CheckPlace(RunSlot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory,
                                   int64_t bytes) const;
   absl::Status BindPredecessors(RunSlot& slot, const Bindings& bindings);

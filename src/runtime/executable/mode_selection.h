@@ -1,9 +1,9 @@
-// ModeSelection: in which mode the runs of an executable are submitted, and why not in another: what was asked for,
+// ModeSelection: in which mode the runs of an executable are submitted, and why not in another: the requested mode,
 // what the plan allows, and under Mode::kAuto the trial that finds the faster one (mode_trial.h).
 //
-// Ownership: of the executable; borrows its context.
-// Threads:   Compile calls the first group, before there is a run. The second group is for whoever owns the slot's run,
-//            Report for anybody.
+// Ownership: belongs to the executable; borrows its context.
+// Threads:   Compile calls the first group, before there is a run. The owner of the slot's run calls the second group;
+//            any thread may call Report.
 #pragma once
 
 #include <memory>
@@ -24,31 +24,31 @@ class ModeSelection {
  public:
   explicit ModeSelection(const RunContext& context) : context_(context) {}
 
-  // By the options or the environment. InvalidArgument where that names no mode.
+  // The mode set by the options or the environment. InvalidArgument if that names no mode.
   static absl::StatusOr<Mode> Wanted(const Model& model, const CompileOptions& options);
-  // The mode that runs use from now on: `wanted`, or else streams, for reasons that the report gets.
+  // Sets the mode that runs use from now on: `wanted`, or streams for reasons that go into the report.
   void Choose(Mode wanted);
   Mode mode() const { return report_.mode; }
   std::vector<std::string>& notes() { return report_.notes; }
   // Graphs could not be made.
   void FallBackToStreams(const absl::Status& why);
-  // All slots are made: each submits in the mode, or in turns under Mode::kAuto.
+  // All slots are made: sets each to submit in the mode, or under Mode::kAuto as the trial decides.
   void Start(const std::vector<std::unique_ptr<RunSlot>>& slots);
 
-  // A run begins: chooses its mode.
+  // Chooses the mode of a run that begins.
   void Begin(RunSlot& slot);
-  // Its arguments are bound: captures the Launch nodes whose arguments are not those they were captured with. Under
-  // Mode::kAuto a failure ends the use of graphs instead of the run.
+  // Called when the run's arguments are bound: captures the Launch nodes whose arguments differ from those they were
+  // captured with. Under Mode::kAuto a failure ends the use of graphs instead of failing the run.
   absl::Status Prepare(RunSlot& slot);
-  // It has drained.
+  // The run has drained.
   void End(RunSlot& slot);
 
   SubmissionReport Report(const std::vector<std::unique_ptr<RunSlot>>& slots) const;
 
  private:
   const RunContext& context_;
-  SubmissionReport report_;  // except for what the slots and the trial count
-  std::unique_ptr<ModeTrial> trial_;  // under Mode::kAuto, where there are graphs
+  SubmissionReport report_;  // without what the slots and the trial count
+  std::unique_ptr<ModeTrial> trial_;  // under Mode::kAuto, if there are graphs
 };
 
 }  // namespace penstock::runtime

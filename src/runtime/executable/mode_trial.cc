@@ -14,7 +14,7 @@ ModeTrial::Turn ModeTrial::Next() {
   if ((block < kBlocks || !enough) && block < kMostBlocks) {
     return {ModeOf(block) == 0 ? Mode::kStream : Mode::kGraph, number % block_ < block_ - kCounted ? -1 : number};
   }
-  // Nothing speaks for graphs that no run has succeeded with.
+  // Graphs are not chosen if no run has succeeded with them.
   const bool graphs = !us_[1].empty() && (us_[0].empty() || MedianOf(1) < MedianOf(0));
   decided_.store(graphs ? Mode::kGraph : Mode::kStream, std::memory_order_release);
   return {graphs ? Mode::kGraph : Mode::kStream, -1};

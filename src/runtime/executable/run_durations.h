@@ -1,7 +1,7 @@
-// RunDurations: how long the runs of an executable have taken lately, from launch until their end was seen.
+// RunDurations: how long recent runs of an executable took, from launch until their end was seen.
 //
-// Threads: Measure before the first launch; Begin and End by the owner of a run, mean_ns by anybody. Two ends at the
-//          same time may lose one of them: the mean only weighs devices against each other.
+// Threads: Measure is called before the first launch; a run's owner calls Begin and End, any thread mean_ns. Of two
+//          simultaneous ends one may be lost: the mean only weighs devices against each other.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ class RunDurations {
   void Begin(Time& launched) const {
     if (measures_) launched = std::chrono::steady_clock::now();
   }
-  // The first run is left out, since it makes much for the first time.
+  // The first run is left out, since it sets up much for the first time.
   void End(Time launched, bool failed) {
     if (!measures_ || failed) return;
     const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - launched;
@@ -27,13 +27,13 @@ class RunDurations {
     const double mean = mean_ns();
     mean_ns_.store(before == 1 ? took.count() : mean + (took.count() - mean) / 8, std::memory_order_relaxed);
   }
-  // Exponentially weighted; 0: nothing is known.
+  // Exponentially weighted; 0 if unknown.
   double mean_ns() const { return mean_ns_.load(std::memory_order_relaxed); }
 
  private:
   bool measures_ = false;
-  std::atomic<int64_t> runs_{0};  // that were measured
-  std::atomic<double> mean_ns_{0};  // weighs the last runs most
+  std::atomic<int64_t> runs_{0};  // runs that were measured
+  std::atomic<double> mean_ns_{0};  // weights recent runs most
 };
 
 }  // namespace penstock::runtime

@@ -1,9 +1,9 @@
-// SlotPool: the slots of an executable, and which of them are taken: by a run, or by a lease.
+// SlotPool: the slots of an executable, and which of them are taken by a run or a lease.
 //
 // Ownership: owns the slots.
-// Threads:   thread-safe once Set.
-// Locks:     mu_ guards the free list, and RunSlot::run and leased of every slot; nothing is called with it held except
-//            RunCore::Ref.
+// Threads:   thread-safe once Set has been called.
+// Locks:     mu_ guards the free list, and RunSlot::run and RunSlot::leased of every slot; nothing is called with it
+//            held except RunCore::Ref.
 #pragma once
 
 #include <memory>
@@ -21,23 +21,23 @@ class SlotPool {
  public:
   explicit SlotPool(host::EventCount& event_count) : event_count_(event_count) {}
 
-  // Once, before the first launch.
+  // Called once, before the first launch.
   void Set(std::vector<std::unique_ptr<RunSlot>> slots);
-  // No run is in flight.
+  // No run may be in flight.
   void Clear();
 
   const std::vector<std::unique_ptr<RunSlot>>& slots() const { return slots_; }
   int size() const { return static_cast<int>(slots_.size()); }
   int taken();
 
-  // A free slot, taken from now on; null: there is none.
+  // Takes a free slot; null if there is none.
   RunSlot* TakeFree();
-  // A run of a slot that is taken begins. Once it has ended, or never began, the slot is free unless it is leased; the
-  // event count is notified.
+  // A run begins in a taken slot. After EndRun, also of a run that never began, the slot is free unless it is leased;
+  // the event count is notified.
   void BeginRun(RunSlot& slot, RunCore* run);
   void EndRun(RunSlot& slot);
   bool HasRun(const RunSlot& slot);
-  // A slot that is taken stays so, also between runs, until GiveBack and the end of its run.
+  // A taken slot stays taken, also between runs, until GiveBack and the end of its run.
   void MarkLeased(RunSlot& slot);
   void GiveBack(RunSlot& slot);
 

@@ -34,7 +34,7 @@ absl::StatusOr<bool> CapturedCalls::Capture(int32_t e) {
 bool CapturedCalls::HasAllOf(int32_t graph) const {
   const auto g = static_cast<size_t>(graph);
   const auto from = [&](size_t of) {
-    return std::lower_bound(replay_.launch.begin(), replay_.launch.end(), replay_.begin[of]);  // they are ascending
+    return std::lower_bound(replay_.launch.begin(), replay_.launch.end(), replay_.begin[of]);  // in ascending order
   };
   return std::all_of(from(g), from(g + 1), [&](int32_t e) { return child(e); });
 }

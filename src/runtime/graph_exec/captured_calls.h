@@ -1,9 +1,9 @@
-// CapturedCalls: what the Launch nodes of a slot's graphs have submitted when they were captured: a graph each, which
+// CapturedCalls: what the Launch nodes of a slot's graphs submitted when they were captured: one graph each, which
 // becomes a child of the slot's graph.
 //
 // Ownership: owns the graphs; borrows the slot and the objects of its lanes.
-// Threads:   belongs to whoever owns the slot; counts may be read by any thread.
-// Errors:    the callable's own, or what has broken the capture. The child is then the one from before.
+// Threads:   used only by the slot's owner; any thread may read the counts.
+// Errors:    the callable's own, or what broke the capture. The child is then the previous one.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@ namespace penstock::runtime {
 
 class CapturedCalls {
  public:
-  // `launch`: a lane each.
+  // `launch`: one for each lane.
   CapturedCalls(Slot& slot, std::vector<LaunchObjects>& launch);
   CapturedCalls(const CapturedCalls&) = delete;
   CapturedCalls& operator=(const CapturedCalls&) = delete;
   ~CapturedCalls() { Drop(); }
 
-  // Calls a Launch node's callable with the slot's arguments. False: it is being called as often as it may.
+  // Calls a Launch node's callable with the slot's arguments. Returns false if its gate is full.
   absl::StatusOr<bool> Capture(int32_t entry);
   driver::Graph child(int32_t entry) const { return children_[static_cast<size_t>(entry)]; }
   // Whether all Launch nodes of a graph have been captured.
@@ -39,7 +39,7 @@ class CapturedCalls {
   std::vector<LaunchObjects>& launch_;
   const GraphProgram& replay_;
   driver::Driver& driver_;
-  std::vector<driver::Graph> children_;  // an entry each
+  std::vector<driver::Graph> children_;  // one for each entry
   OwnerCount captures_, capturing_ns_;
 };
 

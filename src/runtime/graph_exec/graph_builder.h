@@ -1,8 +1,7 @@
-// AddEntries: makes one of a program's graphs: adds its entries to a graph of the driver's, each after those that it
-// depends on.
+// AddEntries: adds the entries of one of a program's graphs to a driver graph, each after those that it depends on.
 //
-// Threads: a pure function but for what its arguments do.
-// Errors:  the first failure of `add`, with the node in front.
+// Threads: a pure function except for what its arguments do.
+// Errors:  the first failure of `add`, prefixed with the node.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +12,15 @@
 
 namespace penstock::runtime {
 
-// `head`: the node that the graph begins with; -1: there is none. An entry for which `wants_head` says so comes after
-// it, unless one that it depends on does. `add(entry, after, priority)` adds a node after others and returns the one
-// that later entries come after, which goes to last[entry].
+// `head`: the node that the graph begins with; -1 if there is none. An entry for which `wants_head` returns true comes
+// after the head, unless an entry that it depends on already does. `add(entry, after, priority)` adds a node after
+// others and returns the node that later entries come after, which is stored in last[entry].
 template <class WantsHead, class Add>
 absl::Status AddEntries(const CompiledGraph& compiled, int32_t graph, int32_t head, std::vector<int32_t>& last,
                         WantsHead wants_head, Add add) {
   const GraphProgram& replay = compiled.program().replay;
   const int32_t begin = replay.begin[static_cast<size_t>(graph)], end = replay.begin[static_cast<size_t>(graph) + 1];
-  std::vector<bool> led(static_cast<size_t>(end - begin));  // it comes after the head
+  std::vector<bool> led(static_cast<size_t>(end - begin));  // the entry comes after the head
   std::vector<int32_t> after;
   for (int32_t e = begin; e < end; ++e) {
     const auto at = static_cast<size_t>(e - begin);

@@ -11,14 +11,14 @@ namespace {
 
 using Op = ExecCommand::Op;
 
-constexpr size_t kScratchBytes = 256;  // on each side; placeholders are of one byte, and never run
+constexpr size_t kScratchBytes = 256;  // on each side; placeholders use one byte and never run
 
 bool IsEmpty(const driver::CopyOp& op) { return op.width == 0 || op.height == 0 || op.depth == 0; }
 bool IsEmpty(const driver::FillOp& op) { return op.count == 0 || op.height == 0 || op.depth == 0; }
 
-// Between kernels a copy engine is dear, 8 us each way on an H200: up, two kernels and down of 64 KiB take 28 us with
-// copy nodes, 13 with kernels that copy; of 1 MiB 66 and 58, of 4 MiB the same. Of a size that a launch decides nothing
-// is known here.
+// Between kernels a copy engine is expensive, 8 us each way on an H200: copying up, two kernels and copying down take,
+// for 64 KiB, 28 us with copy nodes and 13 us with kernels that copy; for 1 MiB 66 and 58 us; for 4 MiB the same. Sizes
+// that a launch decides are unknown here.
 constexpr size_t kSmallBytes = 65536;
 bool IsSmall(const driver::CopyOp& op) {
   const bool host = op.kind == driver::CopyKind::kHostToDevice || op.kind == driver::CopyKind::kDeviceToHost;
@@ -67,12 +67,12 @@ absl::Status NodeOperations::Make(bool for_runs) {
     pieces_[p] = {};
     piece_ops_[p].pieces = pieces_ + p;
   }
-  if (for_runs) MakeRefs();  // which are the slot's
+  if (for_runs) MakeRefs();  // these belong to the slot
   return absl::OkStatus();
 }
 
-// Which copies are batches of one piece: those that no graph takes as copies, or only as long as they stay as they are;
-// and small ones to and from the host, which take half the time so.
+// Finds the copies that become batches of one piece: those that no graph accepts as copies, or only while they stay the
+// same, and small ones to and from the host, which take half the time that way.
 void NodeOperations::FindPieces(bool small_copies) {
   for (size_t e = 0; e < piece_of_.size(); ++e) {
     const GraphNodeEntry& entry = EntryAt(static_cast<int32_t>(e));
@@ -88,7 +88,7 @@ void NodeOperations::FindPieces(bool small_copies) {
   }
 }
 
-// Nodes that fail their run keep no later one from its parameters: the copy is nobody's.
+// A node that fails its run must not keep later ones from their parameters, so the copy belongs to no node.
 void NodeOperations::MakeRefs() {
   std::byte* const params = static_cast<std::byte*>(scratch_) + 2 * kScratchBytes;
   driver::CopyPiece& piece = pieces_[piece_ops_.size()];
@@ -142,7 +142,7 @@ absl::StatusOr<NodeOperations::Wanted> NodeOperations::Of(int32_t e, bool by_ref
   return Wanted{&batch, false};
 }
 
-// Until the next call.
+// Valid until the next call.
 const driver::KernelOp* NodeOperations::ByRef(int32_t call) {
   const CallEntry& entry = program_.calls[static_cast<size_t>(call)];
   by_ref_ = tables_.kernels[static_cast<size_t>(call)];

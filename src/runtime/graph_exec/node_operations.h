@@ -1,13 +1,13 @@
-// NodeOperations: what the nodes of a slot's graphs are to do in the slot's next run, and what they were last given.
+// NodeOperations: what the nodes of a slot's graphs are to do in the slot's next run, and what they were last set to.
 //
-// A node whose operation no launch has decided yet is made with a placeholder, which names memory that exists. CUDA
-// takes new addresses for copies of lines only; so a copy that varies and may be of rows with something between them is
-// a batch of one piece, and so is a small copy to or from the host, which takes half the time so (docs/adr/003).
+// If no launch has decided a node's operation yet, the node is made with a placeholder, which names memory that exists.
+// CUDA accepts new addresses only for copies of contiguous lines. A copy that varies and may have rows with gaps is
+// therefore a batch of one piece; so is a small copy to or from the host, which takes half the time that way
+// (docs/adr/003).
 //
 // Ownership: owns the memory of placeholders, of the parameters on the device, and of the tables of batches; borrows
-// the
-//            slot and its hostcalls.
-// Threads:   belongs to whoever owns the slot.
+//            the slot and its hostcalls.
+// Threads:   used only by the slot's owner.
 // Errors:    the driver's and the pool's.
 #pragma once
 
@@ -26,35 +26,35 @@ namespace penstock::runtime {
 
 class NodeOperations {
  public:
-  // `hostcalls`: null where no node asks the host.
+  // `hostcalls`: null if no node calls the host.
   NodeOperations(Slot& slot, const Hostcalls* hostcalls);
   NodeOperations(const NodeOperations&) = delete;
   NodeOperations& operator=(const NodeOperations&) = delete;
   ~NodeOperations();
 
-  // Before the rest. For graphs that runs launch, or else for one that is exported: then small copies are copies, and
-  // no parameter is read by reference.
+  // Must be called first. `for_runs`: the graphs are launched by runs. Otherwise they are for an exported graph: small
+  // copies stay copies, and no parameter is read by reference.
   absl::Status Make(bool for_runs);
 
-  // The operation of an entry for the slot's next run, good until the next call; `off`: it has nothing to do.
-  // `by_ref`: a kernel that reads its parameters from device memory.
+  // The operation of an entry for the slot's next run, valid until the next call; `off`: it has nothing to do.
+  // `by_ref`: the kernel reads its parameters from device memory.
   struct Wanted {
     driver::NodeOp op;
     bool off = false;
   };
   absl::StatusOr<Wanted> Of(int32_t entry, bool by_ref);
-  // Calls `add` with an operation that does nothing wrong, but must be set before it runs, unless it is switched off.
-  // `off`: as Of has said.
+  // Calls `add` with an operation that is harmless but must be set before it runs, unless it is switched off. `off`: as
+  // Of returned it.
   template <class Add>
   auto WithPlaceholder(int32_t entry, bool off, Add add);
 
-  // Whether the node has been given what the slot has now, and that it has.
+  // IsSet: whether the node is set to what the slot holds now. Keep: records that it is.
   bool IsSet(int32_t entry) const;
   void Keep(int32_t entry);
-  // Whether a copy engine does it: a copy that is no batch.
+  // Whether a copy engine does the copy, that is, whether it is not a batch.
   bool IsEngineCopy(int32_t entry) const;
 
-  // Brings the slot's parameters to where kernels by reference read them.
+  // Copies the slot's parameters to where kernels read them by reference.
   const driver::BatchOp& refresh() const { return refresh_; }
 
  private:
@@ -78,15 +78,14 @@ class NodeOperations {
   const driver::DeviceRef& device_;
   const Hostcalls* const hostcalls_;
   memory::PinnedBlock pinned_;  // what placeholders name, then the tables of `piece_ops_` and `refresh_`
-  void* scratch_ = nullptr;  // what placeholders name of device memory, then the parameters
-  std::vector<int32_t> piece_of_;  // of each entry that is a copy by a batch: its entry of `piece_ops_`; else -1
+  void* scratch_ = nullptr;  // the device memory that placeholders name, then the parameters
+  std::vector<int32_t> piece_of_;  // for each entry that copies by a batch: its entry in `piece_ops_`; otherwise -1
   driver::CopyPiece* pieces_ = nullptr;
   std::vector<driver::BatchOp> piece_ops_;
-  driver::BatchOp refresh_;  // of one piece
-  std::vector<void*> ref_argv_;  // as SlotTables::argv, of calls by reference
-  driver::KernelOp by_ref_;  // what Of has returned
-  // What the nodes were given. Parallel to SlotTables::copies, `piece_ops_`, SlotTables::batches, fills, kernels and
-  // args.
+  driver::BatchOp refresh_;  // a batch of one piece
+  std::vector<void*> ref_argv_;  // like SlotTables::argv, for calls by reference
+  driver::KernelOp by_ref_;  // the operation that Of returned
+  // What the nodes are set to. Parallel to SlotTables::copies, `piece_ops_`, SlotTables::batches, fills, kernels, args.
   std::vector<driver::CopyOp> set_copies_;
   std::vector<driver::BatchSize> set_pieces_;
   std::vector<driver::BatchOp> set_batches_;

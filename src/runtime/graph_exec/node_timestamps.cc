@@ -10,7 +10,7 @@ namespace penstock::runtime {
 absl::StatusOr<std::unique_ptr<NodeTimestamps>> NodeTimestamps::Create(const Options& options) {
   const GraphProgram& replay = *options.replay;
   std::vector<size_t> begin;
-  std::vector<int32_t> nodes{-1};  // of each stamp: the plan's
+  std::vector<int32_t> nodes{-1};  // for each timestamp: its plan node
   for (const GraphNodeEntry& entry : replay.entries) nodes.push_back(entry.node);
   for (int32_t g = 0; g < replay.graphs(); ++g) {
     const int32_t first = replay.begin[static_cast<size_t>(g)];
@@ -65,7 +65,7 @@ NodeTimestamps::Times NodeTimestamps::Of(int32_t entry) const {
   return {At(begin_[static_cast<size_t>(entry)]), At(EndOf(entry))};
 }
 
-// A run that a fatal error has ended may have left work on a host device.
+// After a fatal error ended the run, work may still be running on a host device.
 uint64_t NodeTimestamps::At(size_t stamp) const {
   return std::atomic_ref<uint64_t>(places_[stamp]).load(std::memory_order_relaxed);
 }

@@ -1,13 +1,14 @@
-// NodeTimestamps: when the nodes of one slot's graphs began and ended, where the executable has a trace.
+// NodeTimestamps: when the nodes of one slot's graphs began and ended, if the executable has a trace.
 //
-// Behind each node stands a stamp (src/driver/timestamp.h), its end, and what comes behind the node comes behind that.
-// A node behind one other of its graph begins with the end of that; any other has a stamp in front of it, too. So a
-// chain costs a stamp a node. Nothing follows the last stamps: a graph ends with all of its nodes.
+// A timestamp node (src/driver/timestamp.h) follows each node and marks its end; whatever follows the node follows the
+// timestamp instead. A node with exactly one predecessor in its graph begins at the end of that one; any other node has
+// a timestamp before it, too. A chain thus costs one timestamp for each node. Nothing follows the last timestamps: a
+// graph ends when all its nodes have.
 //
-// Ownership: owns the stamps' places, in pinned memory, and the operations that write there; graphs borrow these.
+// Ownership: owns the memory of the timestamps, which is pinned, and the operations that write it; graphs borrow these.
 //            Belongs to the slot's SlotGraphs.
 // Threads:   as SlotGraphs.
-// Ordering:  graphs write while they run. Who reads times, or forgets them, has seen the slot's run end.
+// Ordering:  graphs write while they run. A thread that reads or forgets times has seen the slot's run end.
 // Errors:    the driver's, and those of pinned memory.
 #pragma once
 
@@ -29,7 +30,7 @@ class NodeTimestamps {
   struct Options {
     const GraphProgram* replay;
     driver::Driver* driver;
-    int device;  // of the driver
+    int device;  // index in the driver
     memory::PinnedPool* pinned;
     int pinned_node;
     driver::RunFault* fault;
@@ -38,25 +39,26 @@ class NodeTimestamps {
   NodeTimestamps(const NodeTimestamps&) = delete;
   NodeTimestamps& operator=(const NodeTimestamps&) = delete;
 
-  // Before the node of an entry is added to a graph, behind `after`: adds the stamp that it begins with, and puts that
-  // into `after` in place of what was there. False: the node needs none.
+  // Called before the node of an entry is added to a graph after the nodes `after`: adds the timestamp of its beginning
+  // and puts it into `after` in place of the others. Returns false if the node needs none.
   absl::StatusOr<bool> AddBegin(int32_t entry, driver::Graph to, std::vector<int32_t>& after, int priority) const;
-  // Behind the node, which is number `node` of its graph. Returns the number of what others come behind instead.
+  // Called after the node has been added as number `node` of its graph. Returns the number of the node that others come
+  // after instead.
   absl::StatusOr<int32_t> AddEnd(int32_t entry, driver::Graph to, int32_t node, int priority) const;
 
-  // In nanoseconds of the device; 0: not since Forget.
+  // In nanoseconds on the device's clock; 0 if not written since Forget.
   struct Times {
     uint64_t begin = 0, end = 0;
   };
   Times Of(int32_t entry) const;
   void Forget();
 
-  // A stamp that is no node's, to relate the device's clock to another.
+  // A timestamp that belongs to no node, to relate the device's clock to another.
   const driver::KernelOp& base() const { return timestamps_[0].op; }
   uint64_t base_time() const { return At(0); }
 
  private:
-  // Says what it writes.
+  // A timestamp operation that declares what it writes.
   struct Stamp final : driver::UseSource {
     driver::TimestampArgs args;
     void* argv = &args;
@@ -71,11 +73,11 @@ class NodeTimestamps {
   uint64_t At(size_t stamp) const;
 
   driver::Driver& driver_;
-  const std::vector<size_t> begin_;  // of each entry: the stamp that it begins with
-  const size_t first_begin_;  // the first that is no entry's end
+  const std::vector<size_t> begin_;  // for each entry: the timestamp that it begins with
+  const size_t first_begin_;  // the first timestamp that is no entry's end
   const memory::PinnedBlock memory_;
-  uint64_t* const places_;  // a stamp each
-  std::vector<Stamp> timestamps_;  // the base, the end of each entry, then what stands in front of some
+  uint64_t* const places_;  // one for each timestamp
+  std::vector<Stamp> timestamps_;  // the base, the end of each entry, then the beginnings of some
 };
 
 }  // namespace penstock::runtime

@@ -1,6 +1,6 @@
-// OwnerCount: a count that the owner of a slot keeps and any thread may read.
+// OwnerCount: a count that the slot's owner keeps and any thread may read.
 //
-// Threads: as said.
+// Threads: only the owner adds; any thread may call get.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ class OwnerCount {
   std::atomic<int64_t> value_{0};  // only the owner adds
 };
 
-// Adds how long it lives to a count of nanoseconds.
+// Adds its lifetime to a count of nanoseconds.
 class TimedScope {
  public:
   explicit TimedScope(OwnerCount& nanoseconds) : nanoseconds_(nanoseconds) {}

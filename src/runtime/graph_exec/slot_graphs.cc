@@ -15,7 +15,7 @@ namespace {
 
 using Op = ExecCommand::Op;
 
-// How many arguments of nodes each parameter is.
+// For each parameter, how many arguments of nodes it is.
 std::vector<int32_t> UsesOfParams(const Program& program) {
   std::vector<int32_t> uses;
   const std::vector<uint32_t>& begin = program.params.begin;
@@ -85,7 +85,7 @@ absl::Status SlotGraphs::CaptureWhatIsKnown() {
     const GraphNodeEntry& entry = replay_.entries[static_cast<size_t>(e)];
     if (entry.varies) continue;
     const absl::StatusOr<bool> captured = CaptureEntry(e);
-    if (captured.ok()) continue;  // nobody else calls it before its executable is compiled
+    if (captured.ok()) continue;  // no other thread calls it before its executable is compiled
     return base::WithNode(slot_.graph().Describe(entry.node, captured.status()), entry.node);
   }
   return absl::OkStatus();
@@ -106,7 +106,7 @@ absl::StatusOr<bool> SlotGraphs::Capture() {
   return true;
 }
 
-// A child of another structure has its graph made anew.
+// A child with a new structure has its graph instantiated again.
 absl::StatusOr<bool> SlotGraphs::CaptureEntry(int32_t e) {
   Node& node = NodeAt(e);
   Made& made = MadeOf(node);
@@ -124,7 +124,7 @@ absl::StatusOr<bool> SlotGraphs::CaptureEntry(int32_t e) {
   return true;
 }
 
-// `bound`: by a launch, so that everything is known. Else what varies is set by the first launch, before it runs.
+// `bound`: called by a launch, so everything is known. Otherwise the first launch sets what varies, before it runs.
 absl::Status SlotGraphs::MakeGraph(int32_t graph, bool bound) {
   const TimedScope timed(counts_.instantiating_ns);
   PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph nodes, driver_.CreateGraph(device_));
@@ -151,7 +151,7 @@ absl::Status SlotGraphs::AddNodes(int32_t graph, driver::Graph to, bool bound) {
       [&](int32_t e, std::vector<int32_t>& after, int priority) { return AddEntry(e, to, after, priority, bound); });
 }
 
-// The node of an entry, and the timestamps around it.
+// Adds the node of an entry, and the timestamps around it.
 absl::StatusOr<int32_t> SlotGraphs::AddEntry(int32_t e, driver::Graph to, std::vector<int32_t>& after, int priority,
                                              bool bound) {
   Node& node = NodeAt(e);
@@ -182,15 +182,15 @@ absl::StatusOr<int32_t> SlotGraphs::AddNode(int32_t e, driver::Graph to, const s
   return driver_.AddNode(to, after, wanted.op, priority);
 }
 
-// What begins its graph, and what may read the head's parameters; but no copy of the copy engines', which would begin 8
-// us later behind a kernel, even one that is switched off.
+// Nodes that begin their graph and nodes that may read the head's parameters come after the head, but no copies by the
+// copy engines: those would begin 8 us later after a kernel, even after one that is switched off.
 bool SlotGraphs::WantsHead(int32_t graph, int32_t e) const {
   const GraphNodeEntry& entry = replay_.entries[static_cast<size_t>(e)];
   if (operations_.IsEngineCopy(e)) return false;
   return replay_.preds[e].empty() || (graph == refreshed_by_ && MayReadParams(entry));
 }
 
-// The first graph with nodes that may read parameters by reference brings these; no graph behind it runs before.
+// The first graph with nodes that may read parameters by reference copies them; no later graph runs before it.
 absl::Status SlotGraphs::AddHead(int32_t graph, driver::Graph to) {
   int roots = 0, priority = 0;
   bool refs = false;
@@ -226,7 +226,7 @@ absl::Status SlotGraphs::SwitchOff(int32_t graph, bool bound) {
   return EnableHead(graph, graph == refreshed_by_ && indirection_.stale());
 }
 
-// Who has uploaded cannot destroy before that has ended, so that is awaited whatever fails.
+// An upload must end before its graph can be destroyed, so it is waited for even after a failure.
 absl::Status SlotGraphs::UploadAll() {
   if (nodes_.empty()) return absl::OkStatus();
   const driver::Stream stream = slot_.queues.streams[static_cast<size_t>(replay_.lane)];
@@ -258,7 +258,7 @@ void SlotGraphs::FillDiffers(int32_t fill) {
   if (const int32_t entry = replay_.of_fill[static_cast<size_t>(fill)]; entry >= 0) Mark(entry);
 }
 
-// Who captured it has captured what it had then.
+// A captured graph keeps the values from the time of capture, so the callable must be captured again.
 void SlotGraphs::CallableDiffers(int32_t call) {
   const int32_t entry = replay_.of_call[static_cast<size_t>(call)];
   if (entry < 0 || replay_.entries[static_cast<size_t>(entry)].op != Op::kLaunch) return;
@@ -277,7 +277,7 @@ absl::Status SlotGraphs::Update() {
   ChangeIndirection();
   absl::Status updated;
   if (all_differ_) updated = UpdateEntries(replay_.varying);
-  if (updated.ok()) updated = UpdateEntries(differing_);  // of which some may not vary from launch to launch
+  if (updated.ok()) updated = UpdateEntries(differing_);  // some of these do not vary from launch to launch
   if (!updated.ok()) {
     all_differ_ = true;
     return updated;
@@ -297,8 +297,8 @@ absl::Status SlotGraphs::MakeAnew() {
   return absl::OkStatus();
 }
 
-// Graphs are made again for it, though CUDA would set another kernel: such a node would begin 0.11 us later from then
-// on, whatever is set after that.
+// Graphs are instantiated again for this although CUDA could set another kernel: such a node would begin 0.11 us later
+// from then on, whatever is set after that.
 void SlotGraphs::ChangeIndirection() {
   if (all_differ_) return;
   if (indirection_.ShouldEnable(differing_.size())) {
@@ -316,7 +316,7 @@ void SlotGraphs::EnableIndirection(int32_t entry) {
   MakeAnewFor(entry, "the parameters of many nodes come by one copy from now on");
 }
 
-// Its arguments have not been kept.
+// The arguments by value have not been kept up to date.
 void SlotGraphs::DisableIndirection(int32_t entry) {
   const GraphNodeEntry& of = replay_.entries[static_cast<size_t>(entry)];
   for (const int32_t p : slot_.graph().program().params.of_call[of.index]) {
@@ -346,7 +346,7 @@ absl::Status SlotGraphs::UpdateEntries(const std::vector<int32_t>& entries) {
 
 absl::Status SlotGraphs::UpdateEntry(int32_t e) {
   Node& node = NodeAt(e);
-  if (EntryAt(e).op == Op::kLaunch || MadeOf(node).anew) return absl::OkStatus();  // Capture and MakeAnew see to it
+  if (EntryAt(e).op == Op::kLaunch || MadeOf(node).anew) return absl::OkStatus();  // Capture and MakeAnew handle it
   PENSTOCK_ASSIGN_OR_RETURN(const NodeOperations::Wanted wanted, operations_.Of(e, indirection_.by_ref(e)));
   if (!wanted.off && !(node.known && operations_.IsSet(e))) {
     node.known = false;

@@ -1,21 +1,21 @@
-// SlotGraphs: the CUDA graphs of one slot. They are made once, launched by each run, and given only what has changed
-// since the launch before.
+// SlotGraphs: the CUDA graphs of one slot. They are made once, launched by each run, and updated only with what has
+// changed since the previous launch.
 //
-// A node that cannot be known before the first launch (bound memory) is made with a placeholder, and the first launch
-// sets it, or switches it off, before it runs; one that never has anything to do is switched off from the start.
+// A node whose operation is unknown before the first launch (bound memory) is made with a placeholder; the first launch
+// sets it or switches it off. A node that never has anything to do is switched off from the start.
 //
-// Where many nodes have new parameters launch after launch, they read these from device memory instead, and the graph
-// is made again once for that (parameter_indirection.h); the copy is the first node of the graph, its head. A head that
-// copies nothing is switched off, and still worth having: a graph that begins with one kernel is launched faster than
-// one that begins with many (bench/replay). Copies by the copy engines do not wait for it.
+// If many nodes have new parameters in launch after launch, they read these from device memory instead, and the graph
+// is made again once for that (parameter_indirection.h). The copy that fills that memory is the graph's first node, its
+// head. A head that copies nothing is switched off but still pays: a graph that begins with one kernel is launched
+// faster than one that begins with many (bench/replay). Copies by the copy engines do not wait for the head.
 //
-// Where the executable has a trace, timestamps stand among the nodes (node_timestamps.h). What a node does is
-// NodeOperations, what a Launch node has submitted CapturedCalls.
+// If the executable has a trace, timestamps are added between the nodes (node_timestamps.h). NodeOperations holds what
+// nodes do, CapturedCalls what Launch nodes have submitted.
 //
 // Ownership: owns its graphs and the timestamps; borrows the slot.
-// Threads:   belongs to whoever owns the slot. Counts may be read by anybody.
-// Ordering:  what is set counts for the launches after. The slot's last run has ended before.
-// Locks:     mu_, for the words of the submission report, a leaf.
+// Threads:   used only by the slot's owner; any thread may call AddTo.
+// Ordering:  an update applies to later launches. The slot's last run must have ended before it.
+// Locks:     mu_ guards the text for the submission report; it is a leaf.
 // Errors:    the driver's. What could not be set is tried again by the next launch.
 #pragma once
 
@@ -40,9 +40,9 @@ namespace penstock::runtime {
 
 class SlotGraphs {
  public:
-  // Instantiates the graphs and, where `upload`, uploads them; returns when that is done. Graphs with a Launch node
-  // whose arguments are decided by launches are instantiated by the first. `launch`: a lane each. `hostcalls`: null
-  // where no node asks the host. Where it fails since a Launch node could not be captured, the Status names that
+  // Instantiates the graphs and, if `upload`, uploads them and waits for that. A graph with a Launch node whose
+  // arguments depend on the launch is instantiated by the first launch instead. `launch`: one for each lane.
+  // `hostcalls`: null if no node calls the host. If a Launch node could not be captured, the Status names it
   // (base::TakeNode).
   static absl::StatusOr<std::unique_ptr<SlotGraphs>> Create(Slot& slot, std::vector<LaunchObjects>& launch,
                                                             const Hostcalls* hostcalls, bool upload);
@@ -50,53 +50,52 @@ class SlotGraphs {
   SlotGraphs(const SlotGraphs&) = delete;
   SlotGraphs& operator=(const SlotGraphs&) = delete;
 
-  // Says that a parameter differs from that of the slot's run before. True: all who take it read it by reference, and
-  // none of their arguments need be written.
+  // A parameter differs from the slot's previous run. Returns true if every node that takes it reads it by reference,
+  // so that none of their arguments need be written.
   bool ReadsByRef(size_t param);
-  // The same of a call (Program::calls) that takes it. False: its arguments need not be written.
+  // The same for a call (Program::calls) that takes it. Returns false if its arguments need not be written.
   bool TakesParam(int32_t call);
-  // The same of a value among a call's arguments, of a fill's pattern, and of a callable (its memory stays where it
-  // is).
+  // The same for a value among a call's arguments, for a fill's pattern, and for a callable (in the same memory).
   void ValueDiffers(int32_t call);
   void FillDiffers(int32_t fill);
   void CallableDiffers(int32_t call);
-  // Says that anything that varies may be another.
+  // Anything that varies may differ.
   void AllMayDiffer() { all_differ_ = true; }
 
-  // Before Update: calls the Launch nodes whose arguments are not those they were captured with. False: one is being
-  // called elsewhere; another try goes on there. A failure names the node.
+  // Called before Update: calls the Launch nodes whose arguments differ from those they were captured with. Returns
+  // false if one is being called elsewhere; another try continues there. A failure names the node.
   absl::StatusOr<bool> Capture();
-  // Once a run, before its first graph: gives the graphs what the slot's operations have that they have not; nothing
-  // where nothing may differ. A failure names the node of the plan. The device is current, as for Launch.
+  // Called once for each run, before its first graph: updates the graphs to the slot's operations; does nothing if
+  // nothing may differ. A failure names the node of the plan. The device is current, as for Launch.
   absl::Status Update();
   absl::Status Launch(int32_t graph, driver::Stream stream);
 
-  // From now on only graphs use the slot's arguments, so that some of them need not be kept.
+  // From now on only graphs use the slot's arguments, so some of them need not be kept up to date.
   void OnlyGraphs() { indirection_.Allow(); }
 
-  // Gives back the graphs, but not the memory: freeing it would wait for the device.
+  // Destroys the graphs but keeps the memory: freeing it would wait for the device.
   void Drop();
 
   void AddTo(SubmissionReport& submission_report) const;
 
-  // Null where nodes are not stamped.
+  // Null if nodes have no timestamps.
   NodeTimestamps* timestamps() const { return timestamps_.get(); }
   // Whether the node of an entry did anything in the graphs' last launch.
   bool IsOn(int32_t entry) const { return nodes_[static_cast<size_t>(entry)].enabled; }
 
  private:
-  // What an entry of the program is in its graph now.
+  // The state of an entry's node in its graph.
   struct Node {
     int32_t graph = -1;
-    int32_t number = -1;  // in its graph
+    int32_t number = -1;  // index in its graph
     bool enabled = true;
     bool known = false;  // it has been given an operation
     bool marked = false;  // it is in `differing_`
   };
   struct Made {
     driver::GraphExec exec;
-    bool anew = true;  // it is to be made, or made again, since a child has another structure
-    int32_t head = -1;  // the node it begins with, if it has one
+    bool anew = true;  // it must be instantiated, for the first time or since a child has a new structure
+    int32_t head = -1;  // the node that it begins with; -1: none
     bool head_enabled = true;
   };
   struct Counts {
@@ -135,22 +134,22 @@ class SlotGraphs {
   Slot& slot_;
   const GraphProgram& replay_;
   driver::Driver& driver_;
-  const int device_;  // its index in the driver
+  const int device_;  // index in the driver
   NodeOperations operations_;
   CapturedCalls captured_;
   std::unique_ptr<NodeTimestamps> timestamps_;
-  std::vector<Node> nodes_;  // an entry each
-  std::vector<int32_t> last_;  // of each entry: the node that later ones come after, itself or its timestamp
-  std::vector<Made> made_;  // a graph each
-  std::vector<int32_t> differing_;  // entries, each once; room for all
+  std::vector<Node> nodes_;  // one for each entry
+  std::vector<int32_t> last_;  // for each entry: the node that later ones come after, itself or its timestamp
+  std::vector<Made> made_;  // one for each graph
+  std::vector<int32_t> differing_;  // entries, each at most once; has capacity for all
   bool all_differ_ = true;
-  bool any_anew_ = true;  // some graph may be to be made
+  bool any_anew_ = true;  // some graph may have to be instantiated
   ParameterIndirection indirection_;
-  int32_t refreshed_by_ = -1;  // the graph whose head brings the parameters to the device
+  int32_t refreshed_by_ = -1;  // the graph whose head copies the parameters to the device
 
   Counts counts_;
   mutable base::Mutex mu_;
-  std::string remade_ ABSL_GUARDED_BY(mu_);  // why the last graph was that had been made before
+  std::string remade_ ABSL_GUARDED_BY(mu_);  // why the last reinstantiated graph was
 };
 
 }  // namespace penstock::runtime

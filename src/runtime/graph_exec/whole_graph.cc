@@ -53,7 +53,7 @@ absl::Status WholeGraph::CaptureAll() {
   return absl::OkStatus();
 }
 
-// One graph alone is all there is, several are children.
+// A single graph is the whole graph; several become children.
 absl::Status WholeGraph::Build() {
   const std::vector<bool>& noop = slot_.tables.is_noop;
   const bool alone = replay_.graphs() == 1 && std::all_of(noop.begin(), noop.end(), [](bool is) { return is; });
@@ -61,7 +61,7 @@ absl::Status WholeGraph::Build() {
   return alone ? AddGraph(0, graph_) : Join();
 }
 
-// Graphs and host steps one after the other, as a run submits them: each segment after the steps that it waits for.
+// Adds graphs and host steps in sequence, as a run submits them: each segment after the steps that it waits for.
 absl::Status WholeGraph::Join() {
   const Schedule& schedule = slot_.graph().program().graphs;
   for (const graph::Segment& segment : schedule.segments) {
@@ -87,8 +87,8 @@ absl::Status WholeGraph::AddPart(int32_t graph) {
   return added;
 }
 
-// After those that it waits for. They may be as many as the plan has, so a list says what is still to be done: a step
-// stands on it before those that it waits for.
+// Adds the step after those that it waits for. These may be as many as the plan has, so a list replaces recursion: on
+// it a step is below those that it waits for.
 absl::Status WholeGraph::AddHostStep(int32_t last) {
   std::vector<int32_t> open = {last};
   while (!open.empty()) {

@@ -1,9 +1,9 @@
-// WholeGraph: all graphs and host steps of a slot as one graph, with what the slot has bound now, for others than runs
-// to launch. It is never instantiated here.
+// WholeGraph: all graphs and host steps of a slot as one graph, with the memory and values now bound, for the
+// application to launch. It is never instantiated here.
 //
 // Ownership: owns the graph and the memory that its nodes name besides the slot's; borrows the slot.
-// Threads:   made and destroyed by one thread; constant between. CallExportedNode does what its host nodes are for.
-// Errors:    the driver's. Where a Launch node could not be captured, the Status names that (base::TakeNode).
+// Threads:   made and destroyed by one thread; constant in between. Its host nodes call CallExportedNode.
+// Errors:    the driver's. If a Launch node could not be captured, the Status names it (base::TakeNode).
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,11 @@ class WholeGraph {
   WholeGraph& operator=(const WholeGraph&) = delete;
   ~WholeGraph();
 
-  // In the platform's own terms (Driver::NativeGraph).
+  // The platform's own handle (Driver::NativeGraph).
   void* native() const { return native_; }
 
  private:
-  // What the host does in it: a host step, or what a device would ask for.
+  // A host node of the graph: a host step, or a node that a device would otherwise call.
   struct HostNode {
     ExportedNode node;
     Slot* slot = nullptr;
@@ -52,14 +52,14 @@ class WholeGraph {
   Slot& slot_;
   const GraphProgram& replay_;
   driver::Driver& driver_;
-  const int device_;  // its index in the driver
+  const int device_;  // index in the driver
   NodeOperations operations_;
   CapturedCalls captured_;
   std::vector<std::unique_ptr<HostNode>> host_nodes_;
-  std::vector<int32_t> entry_last_;  // of each entry: the node that later ones come after
+  std::vector<int32_t> entry_last_;  // for each entry: the node that later ones come after
   driver::Graph graph_;
   void* native_ = nullptr;
-  // While it is joined: the node that was added last, if any, and the host steps that have been seen to.
+  // While it is joined: the node added last, if any, and the host steps that have been handled.
   std::vector<int32_t> last_;
   std::vector<bool> steps_;
 };

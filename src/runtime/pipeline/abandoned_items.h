@@ -1,5 +1,5 @@
-// AbandonedItems: items whose runs were abandoned at a deadline and go on. When those have ended, what a stage has of
-// slots for the item comes free, or, where the item has been handed back meanwhile, all of it.
+// AbandonedItems: items whose runs were abandoned at a deadline but are still in flight. When these runs have ended,
+// the slots that a stage holds for the item are freed or, if the item has been handed back meanwhile, the whole item.
 //
 // Threads: thread-compatible; a pipeline guards it by its lock.
 #pragma once
@@ -25,7 +25,7 @@ class AbandonedItems {
   void RemoveItem(int item) {
     std::erase_if(entries_, [&](const Entry& e) { return e.item == item; });
   }
-  // Removes those for which `drained` says so.
+  // Removes the entries for which `drained` returns true.
   template <class Drained>
   void RemoveDrained(Drained drained) {
     std::erase_if(entries_, drained);

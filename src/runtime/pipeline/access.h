@@ -1,4 +1,4 @@
-// PipelineAccess: what pipelines do with public handles that users cannot.
+// PipelineAccess: operations on public handles that pipelines need and users do not have.
 //
 // Threads: stateless.
 #pragma once
@@ -24,7 +24,7 @@ class PipelineAccess {
     const Lease::Memory memory = lease.Find(graph, index, type);
     return {memory.data, memory.elements};
   }
-  // An item that is owned elsewhere, for a stage to look at.
+  // An item owned elsewhere, lent to a stage.
   static AnyItem Borrow(PipelineItem& item) { return AnyItem(nullptr, &item); }
   static bool Exists(const Run& run) { return run.state_ != nullptr; }
   static bool IsDrained(const Run& run) { return run.drained(); }

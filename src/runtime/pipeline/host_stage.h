@@ -1,9 +1,9 @@
 // HostStages: the threads of a pipeline's host stages.
 //
 // Ownership: owns the threads; borrows the pipeline's state and its queues.
-// Threads:   Start by the thread that makes the pipeline, End by the one that closes it.
-// Errors:    Start: ResourceExhausted where the system refuses a thread; End is to be called then, too. What a stage's
-//            function returns or throws ends the item's stage.
+// Threads:   the thread that makes the pipeline calls Start, the one that closes it Join.
+// Errors:    Start returns ResourceExhausted if the system refuses a thread; Join must be called then, too. What a
+//            stage's function returns or throws ends the item's stage.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ class HostStages {
   HostStages& operator=(const HostStages&) = delete;
 
   absl::Status Start();
-  // Joins them. PipelineState::ending says that they are to end.
+  // Joins the threads. PipelineState::ending has told them to end.
   void Join();
 
  private:

@@ -1,7 +1,7 @@
-// PipelineItem: what an item of a pipeline has. There are as many as the pipeline has places, made with it.
+// PipelineItem: the record of an item of a pipeline. There is one for each window slot, made with the pipeline.
 //
-// Threads: belongs to whoever has the item: who fills it, the thread that works on it, who took it out. While it waits
-//          nobody touches it but with the pipeline's lock held.
+// Threads: belongs to the thread that has the item: the one that fills it, works on it or took it out. While it waits,
+//          it is touched only with the pipeline's lock held.
 #pragma once
 
 #include <chrono>
@@ -21,13 +21,13 @@ namespace penstock::runtime {
 class PipelineCore;
 
 struct PipelineItem {
-  // What it has of one executable.
+  // What the item holds of one executable.
   struct Part {
     Bindings bindings;
-    int wanted = -1;  // which of the executable's devices it has to be on; -1: any
-    int device = -1;  // StageTable::devices: where it has a slot, so runs, ran last or has to; of the first executable
-    Lease slot;  // from its beginning on where the stage has kSlot buffers, else for the run
-    Run run;  // where another executable's comes behind it, which is `run` below
+    int wanted = -1;  // the one of the executable's devices that it must be on; -1: any
+    int device = -1;  // StageTable::devices: where it has its slot, last ran or must run (first executable)
+    Lease slot;  // held from the item's beginning if the stage has kSlot buffers, otherwise for the run
+    Run run;  // set if another executable's run follows, which is `run` below
   };
 
   int index = 0;
@@ -37,13 +37,13 @@ struct PipelineItem {
   uint64_t id = 0, key = 0;
   Deadline deadline;
   absl::Status status;
-  int tries = 0;  // of its stage, that failed
+  int tries = 0;  // failed tries of its stage
   int pin = -1;  // ItemOptions::device
   int device = -1;
-  std::vector<Part> parts;  // of each executable
-  Run run;  // in flight, or the last
-  absl::Status cut_short;  // why what should have come behind `run` was not launched
-  std::chrono::steady_clock::time_point begun;  // its stage
+  std::vector<Part> parts;  // one for each executable
+  Run run;  // the run in flight, or the last one
+  absl::Status cut_short;  // why what should have followed `run` was not launched
+  std::chrono::steady_clock::time_point begun;  // when its stage began
 };
 
 }  // namespace penstock::runtime

@@ -80,7 +80,7 @@ void ItemBook::Enqueue(int item) {
   queue_links_.PushBack(queues_[static_cast<size_t>(At(item).stage)], item);
 }
 
-// One before it that has begun the stage came behind all before that one, unless one of those was put back.
+// If an earlier item of the chain has begun the stage, it did so after all before it, unless one of those was put back.
 bool ItemBook::MayBegin(int item, int stage) const {
   if (!in_order_[static_cast<size_t>(stage)] || At(item).chain == kNone) return true;
   for (int p = chain_links_.prev(item); p >= 0; p = chain_links_.prev(p)) {
@@ -123,7 +123,7 @@ void ItemBook::Close(int item) {
   queue_links_.PushBack(ready_, item);
 }
 
-// Those at the head of the chain that have ended come out.
+// Delivers the ended items at the head of the chain.
 void ItemBook::Deliver(int chain) {
   ItemLists::List& list = chains_[static_cast<size_t>(chain)];
   while (list.head >= 0 && At(list.head).state == State::kFinished) {

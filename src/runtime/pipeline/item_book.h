@@ -1,16 +1,15 @@
-// ItemBook: where each item of a pipeline is, and which comes next: places, the queue in front of each stage, the order
+// ItemBook: where each item of a pipeline is, and which comes next: the window, the queue before each stage, the order
 // in which items come out. A pure state machine: no thread, lock, clock or user code.
 //
-//   free -> held (being filled) -> waiting (in front of a stage) -> working (in it) -> waiting ... -> finished (ended,
+//   free -> held (being filled) -> waiting (before a stage) -> working (in it) -> waiting ... -> finished (ended, but
 //   others come out before it) -> ready -> taken -> free
 //
-// Items are numbered from 0. Everything takes constant time, but for Begin, which passes over waiting items that others
-// must begin before, and OldestIdle, which passes over those that are being worked on. Nothing is allocated but to make
-// it.
+// Items are numbered from 0. Every call takes constant time, except Begin, which passes over waiting items that others
+// must begin before, and OldestIdle, which passes over items that are being worked on. Only the constructor allocates.
 //
-// Order: under kInOrder all items are one *chain*, under kPerKey those of a key are, in the order of their submission;
-// under kAsReady there is none. An item comes out when those before it in its chain have. A stage that is `in_order`
-// begins an item when those before it in its chain have begun the stage, or ended without.
+// Order: under kInOrder all items form one *chain*; under kPerKey the items of each key form one, in the order of their
+// submission; under kAsReady there is none. An item comes out after those before it in its chain. An `in_order` stage
+// begins an item after those before it in its chain have begun the stage, or have ended without doing so.
 //
 // Threads: thread-compatible.
 #pragma once
@@ -24,7 +23,7 @@
 
 namespace penstock::runtime {
 
-// Doubly linked lists of the same items, each of which is in one of them at most.
+// Doubly linked lists of the same items, each of which is in at most one of them.
 class ItemLists {
  public:
   struct List {
@@ -34,7 +33,7 @@ class ItemLists {
   void PushBack(List& list, int item);
   void PushFront(List& list, int item);
   void Remove(List& list, int item);
-  int PopFront(List& list);  // -1: it is empty
+  int PopFront(List& list);  // -1: the list is empty
   int next(int item) const { return links_[static_cast<size_t>(item)].next; }
   int prev(int item) const { return links_[static_cast<size_t>(item)].prev; }
 
@@ -50,14 +49,14 @@ class ItemBook {
   static constexpr int kNone = -1;
   enum class State : uint8_t { kFree, kHeld, kWaiting, kWorking, kFinished, kReady, kTaken };
 
-  // As many stages as `in_order` has entries, at least one.
+  // There is one stage for each entry of `in_order`, at least one.
   ItemBook(int items, std::vector<bool> in_order, Order order);
 
-  // A free item, held from now on; kNone: there is none.
+  // A free item, held from now on; kNone if there is none.
   int Hold();
-  // A held item goes in front of the first stage, behind all that did before.
+  // A held item joins the end of the first stage's queue.
   void Submit(int item, uint64_t key);
-  // The first item that waits for the stage, may begin it, and is `fit` for it; kNone: there is none.
+  // The first item that waits for the stage, may begin it, and is `fit` for it; kNone if there is none.
   template <class Fit>
   int Begin(int stage, Fit fit) {
     ItemLists::List& queue = queues_[static_cast<size_t>(stage)];
@@ -71,17 +70,17 @@ class ItemBook {
     }
     return kNone;
   }
-  // One that is working: back to the front of its stage's queue, as if it had not begun the stage. Where that begins in
-  // order those behind it wait for it, though others of them may have begun.
+  // Returns a working item to the front of its stage's queue, as if it had not begun the stage. In an in-order stage
+  // the later items of its chain wait for it, although some may have begun.
   void PutBack(int item);
-  // One that is working has been through its stage.
+  // A working item has passed its stage.
   void End(int item);
-  // One that is waiting or working goes no further.
+  // A waiting or working item goes no further.
   void Finish(int item);
-  // The next one that comes out; kNone: there is none.
+  // The next item that comes out; kNone if there is none.
   int Take();
-  // The oldest item that waits, or has ended and not been taken, and is `fit`; kNone: there is none. Drop takes it out
-  // of the order.
+  // The oldest item that waits, or has ended and not been taken, and is `fit`; kNone if there is none. Drop removes it
+  // from the order.
   template <class Fit>
   int OldestIdle(Fit fit) const {
     for (int item = inside_list_.head; item >= 0; item = inside_links_.next(item)) {
@@ -90,11 +89,11 @@ class ItemBook {
     return kNone;
   }
   void Drop(int item);
-  // One that is held or taken.
+  // Frees an item that is held or taken.
   void Free(int item);
 
   State state(int item) const { return entries_[static_cast<size_t>(item)].state; }
-  int stage(int item) const { return entries_[static_cast<size_t>(item)].stage; }  // of one waiting or working
+  int stage(int item) const { return entries_[static_cast<size_t>(item)].stage; }  // if waiting or working
   int items() const { return static_cast<int>(entries_.size()); }
   int stages() const { return static_cast<int>(queues_.size()); }
   int waiting(int stage) const { return queues_[static_cast<size_t>(stage)].size; }
@@ -107,8 +106,8 @@ class ItemBook {
   struct Entry {
     State state = State::kFree;
     int stage = 0;
-    int begun = -1;  // the last stage it has begun
-    bool put_back = false;  // and waits since
+    int begun = -1;  // the last stage that it has begun
+    bool put_back = false;  // it was put back and has waited since
     int chain = kNone;
     uint64_t key = 0;
   };
@@ -118,23 +117,23 @@ class ItemBook {
   bool MayBegin(int item, int stage) const;
   int ChainOf(uint64_t key);
   void Enqueue(int item);
-  void Close(int item);  // it has ended, or is dropped
+  void Close(int item);  // the item has ended or is dropped
   void Deliver(int chain);
   void LeaveChain(int item);
 
   const Order order_;
   const std::vector<bool> in_order_;
   std::vector<Entry> entries_;
-  ItemLists queue_links_;  // of free_, queues_ and ready_
+  ItemLists queue_links_;  // links of free_, queues_ and ready_
   ItemLists inside_links_;
   ItemLists chain_links_;
   ItemLists::List free_, ready_, inside_list_;
-  std::vector<ItemLists::List> queues_;  // a stage each
+  std::vector<ItemLists::List> queues_;  // one for each stage
   std::vector<ItemLists::List> chains_;
   std::vector<int> free_chains_;
   absl::flat_hash_map<uint64_t, int> chain_of_key_;
   int open_ = 0;
-  int put_back_ = 0;  // items
+  int put_back_ = 0;  // items that were put back
 };
 
 }  // namespace penstock::runtime

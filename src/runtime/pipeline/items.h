@@ -1,8 +1,7 @@
-// Items: the memory of a pipeline's items: a record and room for a value each. There are as many as the pipeline has
-// places.
+// Items: the memory of a pipeline's items: a record and room for a value for each window slot.
 //
-// Ownership: owns the records and the values that are in them.
-// Threads:   a record belongs to who has the item (item.h).
+// Ownership: owns the records and the values in them.
+// Threads:   a record belongs to the thread that has the item (item.h).
 #pragma once
 
 #include <memory>
@@ -17,7 +16,7 @@ namespace penstock::runtime {
 
 class Items {
  public:
-  // Throws std::bad_alloc where there is no memory for so many.
+  // Throws std::bad_alloc if memory for that many is lacking.
   Items(const StageTable& table, const detail::ValueType& value, size_t places);
   Items(const Items&) = delete;
   Items& operator=(const Items&) = delete;
@@ -26,7 +25,7 @@ class Items {
   int size() const { return static_cast<int>(items_.size()); }
   PipelineItem& at(int item) { return items_[static_cast<size_t>(item)]; }
   std::vector<PipelineItem>& all() { return items_; }
-  // Lets go of what its users have left in it.
+  // Releases what the item's users have left in it.
   void Clear(PipelineItem& item) const;
 
  private:

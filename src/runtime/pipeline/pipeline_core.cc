@@ -84,7 +84,7 @@ host::TimePoint PipelineCore::due() const {
 }
 
 void PipelineCore::Advance() {
-  if (waiting_.load() == 0) {  // else a thread that waits does
+  if (waiting_.load() == 0) {  // otherwise a waiting thread does
     queues_.Pump();
     queues_.BeginLeft();
   }
@@ -97,8 +97,8 @@ void PipelineCore::Poll() {
 
 // Waiting
 
-// With CUDA devices a thread polls while there is something to be seen of them, and else sleeps on the event count. A
-// thread that polls has no news: its requests would keep the thread of a host stage that owns a queue there for as long
+// With CUDA devices a thread polls while there is something to check on them, and otherwise sleeps on the event count.
+// A polling thread leaves no rerun requests: these would keep a host stage's thread that owns a queue there for as long
 // as it polls.
 template <class Step>
 bool PipelineCore::WaitFor(Deadline deadline, Step step) {
@@ -186,8 +186,8 @@ absl::StatusOr<int> PipelineCore::TakePlace(Key key, int device) {
   }
 }
 
-// Whether each executable of the stages that keep slots has a free one. A slot that is taken and given back, since
-// another stage has none, notifies the event count, and a thread that waits for that one would never sleep.
+// Whether each executable of the stages that keep slots has a free one. Taking a slot and giving it back, because
+// another stage has none, would notify the event count, and a thread that waits for the other stage would never sleep.
 bool PipelineCore::SlotsAreFree(PipelineItem& item, MissingSlot& missing) {
   const std::vector<Stage>& stages = state_.table->stages();
   for (size_t s = 0; s < stages.size(); ++s) {
@@ -253,7 +253,7 @@ bool PipelineCore::DropOldest(const MissingSlot& missing) {
     ++state_.counts.dropped;
   }
   Free(state_.items.at(i));
-  state_.runtime().event_count().Notify();  // those that came after it may be ready now
+  state_.runtime().event_count().Notify();  // later items may be ready now
   return true;
 }
 
@@ -263,7 +263,7 @@ absl::Status PipelineCore::Submit(PipelineItem& item, const ItemOptions& options
   if (options.device != kAnyDevice) item.pin = options.device;
   absl::Status entered = state_.table->FindDevices(item, /*kept=*/false);
   if (entered.ok()) entered = Enter(item, options);
-  if (!entered.ok()) {  // it still is the caller's
+  if (!entered.ok()) {  // it still belongs to the caller
     item.pin = pin;
     return entered;
   }
@@ -287,7 +287,7 @@ absl::Status PipelineCore::Enter(PipelineItem& item, const ItemOptions& options)
   return absl::OkStatus();
 }
 
-// Where nothing may be launched, others are told to.
+// If nothing may be launched on this thread, tells others to do it.
 void PipelineCore::PumpHere() {
   if (!base::InDeviceCode() && !host::HostcallPoller::IsCurrent()) return queues_.Pump();
   state_.runtime().event_count().Notify();
@@ -327,8 +327,8 @@ AnyItem PipelineCore::Pop(Deadline deadline) {
   return AnyItem(absl::DeadlineExceededError("pipeline: no item ended before the deadline of Pop; it goes on"));
 }
 
-// Whether the source had one more. An item that cannot enter goes to `refused` with the reason, so that what the source
-// gave is not lost; that the pipeline has been stopped is no error of the item.
+// Returns whether the source had another item. An item that cannot enter goes to `refused` with the reason, so that
+// what the source produced is not lost; a stopped pipeline is no error of the item.
 absl::StatusOr<bool> PipelineCore::PullInto(int place, const std::function<bool(AnyItem&)>& pull, AnyItem& refused) {
   AnyItem item = ItemAt(place);
   absl::StatusOr<bool> pulled =
@@ -365,7 +365,7 @@ absl::Status PipelineCore::RunAll(const std::function<bool(AnyItem&)>& pull,
     sinks = more = false;
     Cancel();
   };
-  AnyItem refused;  // the source gave it and nothing took it in: the sink sees it after all others
+  AnyItem refused;  // the source produced it but it could not enter: the sink sees it after all others
   for (bool end = false; !end;) {
     int place = ItemBook::kNone, ready = ItemBook::kNone;
     WaitFor(Deadline(), [&] {
@@ -400,7 +400,7 @@ absl::Status PipelineCore::RunAll(const std::function<bool(AnyItem&)>& pull,
 void PipelineCore::Return(PipelineItem& item) {
   if (state_.runtime().forked()) return;
   if (Free(item)) return state_.runtime().event_count().Notify();
-  if (closed_.load()) base::LeakOnPurpose(shared_from_this());  // else Close does
+  if (closed_.load()) base::LeakOnPurpose(shared_from_this());  // otherwise Close does
 }
 
 bool PipelineCore::Free(PipelineItem& item) {
@@ -462,7 +462,7 @@ void PipelineCore::EndThreads() {
   reset_.Join();
 }
 
-// Where it cannot wait, another thread does. While the process exits all stays as it is.
+// If this thread cannot wait, another one does. While the process exits, everything stays as it is.
 void PipelineCore::Close() {
   if (state_.runtime().forked()) return base::LeakOnPurpose(shared_from_this());
   Cancel();
@@ -479,13 +479,13 @@ void PipelineCore::Close() {
       "what it has is kept for good");
 }
 
-// Where the work of runs goes on, all stays for them.
+// If work of runs continues, everything stays alive for it.
 void PipelineCore::CloseHere() {
   WaitFor(Deadline(), [&] { return IsQuiet(); });
   EndThreads();
   for (int i; (i = TakeReady()) >= 0;) Free(state_.items.at(i));
   state_.DropCallables();
-  closed_.store(true);  // before the look at abandoned items: Return leaks what has to stay for later ones
+  closed_.store(true);  // before checking abandoned items: Return leaks what has to stay for later ones
   state_.FreeAbandoned();
   if (state_.HasAbandoned()) base::LeakOnPurpose(shared_from_this());
   state_.runtime().WakeCompletion();
@@ -531,7 +531,7 @@ PipelineStats PipelineCore::stats() const {
 
 Bindings& PipelineCore::BindingsOf(PipelineItem& item, uint32_t graph) {
   const int part = state_.table->PartOfGraph(graph);
-  return item.parts[static_cast<size_t>(std::max(part, 0))].bindings;  // another graph's note the mistake
+  return item.parts[static_cast<size_t>(std::max(part, 0))].bindings;  // for another graph's, records the mistake
 }
 
 std::pair<void*, size_t> PipelineCore::Find(const PipelineItem& item, uint32_t graph, int32_t index,

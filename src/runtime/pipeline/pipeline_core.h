@@ -1,10 +1,10 @@
-// PipelineCore: what a Pipeline handle stands for: producers, consumers, waiting, and the end.
+// PipelineCore: what a Pipeline handle refers to: producers, consumers, waiting, and the end.
 //
-// Its parts: PipelineState has the items and says where each of them is; RunQueues launch them and see runs end;
-// HostStages has the threads of host stages; SubmitterWakeup has submission threads help; StateReset resets States.
+// Its parts: PipelineState holds the items and knows where each of them is; RunQueues launch them and see runs end;
+// HostStages has the threads of host stages; SubmitterWakeup calls submission threads; StateReset resets States.
 //
 // Ownership: shared by the handle, items that others hold, and the completion thread while it watches.
-// Threads:   thread-safe. An item's record belongs to whoever has the item (item.h).
+// Threads:   thread-safe. An item's record belongs to the thread that has the item (item.h).
 // Locks:     none of its own; see PipelineState.
 // Errors:    see penstock/pipeline.h.
 #pragma once
@@ -34,13 +34,13 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   PipelineCore(const PipelineCore&) = delete;
   PipelineCore& operator=(const PipelineCore&) = delete;
 
-  // For those that fill items.
+  // For producers.
   absl::StatusOr<AnyItem> Acquire(Key key, int device, Deadline deadline, bool wait);
   absl::Status Submit(PipelineItem& item, const ItemOptions& options);
-  // For those that take them out.
+  // For consumers.
   AnyItem Pop(Deadline deadline);
   absl::Status RunAll(const std::function<bool(AnyItem&)>& pull, const std::function<void(AnyItem&)>& sink);
-  // An item that was acquired or taken out is dropped.
+  // An item that was acquired or popped is dropped.
   void Return(PipelineItem& item);
 
   void Stop();
@@ -49,7 +49,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   absl::Status status() const;
   PipelineStats stats() const;
   int window() const { return state_.items.size(); }
-  // The handle has gone: cancels, and returns when nothing is under way, or leaves that to another thread.
+  // Called when the handle ends: cancels, and returns when nothing is in flight, or leaves that to another thread.
   void Close();
 
   Bindings& BindingsOf(PipelineItem& item, uint32_t graph);
@@ -65,21 +65,21 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
 
  private:
   using Clock = PipelineState::Clock;
-  // Why no place was taken: there is none, or a stage has no slot.
+  // Why no window slot was taken: none is free, or a stage has no slot.
   struct MissingSlot {
-    int stage = -1;  // -1: places
-    int wanted = -1;  // the member of its sets that it must be of; -1: any
+    int stage = -1;  // -1: window slots
+    int wanted = -1;  // the member of its sets that it must be; -1: any
   };
 
   PipelineCore(std::unique_ptr<StageTable> table, const detail::ValueType& value, PipelineOptions options);
 
-  // A thread that waits here pushes the queues on. False: at the deadline.
+  // Advances the queues while it waits. Returns false at the deadline.
   template <class Step>
   bool WaitFor(Deadline deadline, Step step);
   absl::Status CheckMayWait(const char* what) const;
-  // A held item with the slots that it keeps; kNone: there is no place, or no slot. The other errors are final.
+  // A held item with the slots that it keeps; kNone if no window slot or no slot is free. All other errors are final.
   absl::StatusOr<int> TakePlace(Key key, int device);
-  // Whether there was a slot of each stage whose slots items keep; if not `missing` says of which, on which device.
+  // Takes a slot of each stage whose slots items keep. Returns false if one has none, which `missing` then names.
   absl::StatusOr<bool> TakeKeptSlots(PipelineItem& item, MissingSlot& missing);
   bool SlotsAreFree(PipelineItem& item, MissingSlot& missing);
   bool DropOldest(const MissingSlot& missing);
@@ -103,9 +103,9 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   const Clock::time_point made_ = Clock::now();
   alignas(kCacheLine) std::atomic<int> waiting_{0};  // threads in WaitFor
   SubmitterWakeup wakeup_{state_, queues_, waiting_};
-  std::atomic<bool> closed_{false};  // set once: nothing is under way, and no thread is left
-  std::atomic<int> refs_{0};  // of the completion thread
-  std::shared_ptr<PipelineCore> self_;  // while there are any
+  std::atomic<bool> closed_{false};  // set once: nothing is in flight, and no thread is left
+  std::atomic<int> refs_{0};  // held by the completion thread
+  std::shared_ptr<PipelineCore> self_;  // set while there are any
 };
 
 }  // namespace penstock::runtime

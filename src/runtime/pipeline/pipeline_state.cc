@@ -67,7 +67,7 @@ void PipelineState::EndStage(int i, absl::Status status) {
   }
   const bool again = ending.with.ok() && !base::IsFatal(status) && item.tries < options_.retries &&
                      !item.deadline.passed() && IsDrained(item) &&
-                     !abandoned_.Has(i);  // what is abandoned goes on with what is in it
+                     !abandoned_.Has(i);  // abandoned work continues with what is in it
   if (!again) return FinishItem(i, status);
   ++item.tries;
   ++counts.retries;
@@ -104,7 +104,7 @@ void PipelineState::EndAll(const absl::Status& with) {
   for (int s = 0; s < book.stages(); ++s) {
     for (int i; (i = book.first_waiting(s)) >= 0;) FinishItem(i, ending.with);
   }
-  if (!base::IsFatal(with)) cancel_runs_.store(true);  // else the runtime ends them, with the fault
+  if (!base::IsFatal(with)) cancel_runs_.store(true);  // otherwise the runtime ends them, with the fault
   service.NotifyAll();
 }
 
@@ -114,7 +114,7 @@ void PipelineState::NotePoison(int stage, const absl::Status& poison, uint64_t k
   Fail(base::Suffixed(poison, "; the pipeline ends, since it has no PipelineOptions::reset"));
 }
 
-// Only where launches take long somewhere do they weigh.
+// Launches in progress count only if launches are slow somewhere.
 int PipelineState::BestDevice(const Stage& stage, int wanted) const {
   if (!launching.AnySlow()) return placement.Best(stage, wanted, [](int) { return int64_t{0}; });
   const int64_t now = std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
@@ -148,7 +148,7 @@ void PipelineState::Abandon(const PipelineItem& item, int stage) {
   abandoned_count_.store(abandoned_.size());
 }
 
-// A thread that waits for longer than that looks again.
+// Wakes threads that wait for longer than that, so that they check again.
 void PipelineState::NoteDue(const PipelineItem& item) {
   const int64_t due = std::chrono::nanoseconds(item.deadline.at().time_since_epoch()).count();
   if (due >= due_ns_.load(std::memory_order_relaxed)) return;
@@ -170,7 +170,7 @@ void PipelineState::Expire() {
       FinishItem(item.index, absl::DeadlineExceededError(
                                  absl::StrCat("pipeline: the item's deadline passed while it waited for ",
                                               table->stages()[static_cast<size_t>(book.stage(item.index))].prefix)));
-    } else if (!item.deadline.passed()) {  // else the thread that works on it sees that
+    } else if (!item.deadline.passed()) {  // otherwise the thread that works on it sees that
       due = std::min<int64_t>(due, std::chrono::nanoseconds(item.deadline.at().time_since_epoch()).count());
     }
   }
@@ -228,8 +228,8 @@ bool PipelineState::FreeAbandoned() {
   return true;
 }
 
-// What they hold goes on the thread that closes: the last count is often the completion thread's, which could not end a
-// runtime that has come to be theirs alone.
+// Destroyed on the thread that closes: the last count is often the completion thread's, and that could not end a
+// runtime of which the callables held the last reference.
 void PipelineState::DropCallables() {
   table->DropCallables();
   base::MutexLock lock(mu);

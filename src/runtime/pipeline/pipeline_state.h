@@ -1,10 +1,10 @@
-// PipelineState: the items of a pipeline, where each of them is, and what becomes of it when a stage has ended it.
+// PipelineState: the items of a pipeline, where each of them is, and what happens to an item when a stage has ended it.
 //
 // Ownership: owns the items and the values in them; shares the stage table and the runtime.
-// Threads:   an item's record belongs to who has the item (item.h). The rest is guarded by mu, or atomic.
+// Threads:   an item's record belongs to the thread that has the item (item.h). The rest is guarded by mu, or atomic.
 // Locks:     mu guards the book, the placement and the counts; no user code, driver or other component is called with
 //            it held, except notifications.
-// Errors:    an item ends with the failure of a stage, its deadline's, or that of the pipeline's end.
+// Errors:    an item ends with the failure of a stage, of its deadline, or of the pipeline's end.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@
 
 namespace penstock::runtime {
 
-// What a host stage, or a device of another one, has done.
+// The work done by a host stage, or by a device of another stage.
 struct StageWork {
   int64_t working = 0, done = 0, failed = 0, busy_ns = 0;
 
@@ -38,14 +38,14 @@ struct StageWork {
 struct PipelineCounts {
   explicit PipelineCounts(const StageTable& table) : hosts(table.stages().size()), devices(table.devices().size()) {}
   int64_t accepted = 0, delivered = 0, dropped = 0, refused = 0, failed = 0, retries = 0;
-  std::vector<StageWork> hosts;  // a stage each
+  std::vector<StageWork> hosts;  // one for each stage
   std::vector<StageWork> devices;  // StageTable::devices
 };
 
 struct PipelineEnding {
   bool stopped = false;  // nothing comes in
   bool threads = false;  // the pipeline's threads are to end
-  absl::Status with;  // what items end with that have not; OK: they go on
+  absl::Status with;  // what unfinished items end with; OK: they continue
   absl::Status failure;
 };
 
@@ -54,41 +54,42 @@ class PipelineState {
   using Clock = std::chrono::steady_clock;
   static constexpr int kMostPlaces = 1 << 20;
 
-  // Throws std::bad_alloc where there is no memory for so many items.
+  // Throws std::bad_alloc if memory for that many items is lacking.
   PipelineState(std::unique_ptr<StageTable> stages, const detail::ValueType& value, PipelineOptions from);
   PipelineState(const PipelineState&) = delete;
   PipelineState& operator=(const PipelineState&) = delete;
 
-  // Nothing more comes in, or why it does.
+  // OK while items may come in; otherwise the reason why not.
   absl::Status CheckOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // An item's stage has ended: it goes on, is tried again, or ends.
+  // An item's stage has ended: the item goes on, is retried, or ends.
   void EndStage(int item, absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void FinishItem(int item, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Where it waits for a host stage, a thread of that is notified.
+  // If the item waits for a host stage, notifies one of its threads.
   void WakeStage(int item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // The pipeline has failed, or is cancelled: what waits ends with it, and so does what comes to wait.
+  // The pipeline has failed or is cancelled: items that wait end with `why`, and so do those that come to wait later.
   void Fail(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void EndAll(const absl::Status& with) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // A State of the stage was poisoned: it is reset, or the pipeline fails.
   void NotePoison(int stage, const absl::Status& poison, uint64_t key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   // The item's deadline counts from now on.
   void NoteDue(const PipelineItem& item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // On which device of the stage (StageTable::devices) an item is to begin it; -1: none is free. As Placement::Best.
+  // The device of the stage (StageTable::devices) on which an item should begin it; -1 if none is free. See
+  // Placement::Best.
   int BestDevice(const Stage& stage, int wanted) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void SetBlocked(int device, bool blocked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
-  // Whether a device of the stage was blocked and has free slots now.
+  // Unblocks devices of the stage that have free slots now. Returns whether there was one.
   bool Unblock(const Stage& stage);
-  // An item's run goes on after it was abandoned (AbandonedItems).
+  // The item's run continues after it was abandoned (AbandonedItems).
   void Abandon(const PipelineItem& item, int stage) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 
   // Ends items that wait and are past their deadline.
   void Expire();
-  // No later than the first deadline of an item that waits.
+  // At or before the first deadline of a waiting item.
   host::TimePoint ItemDue() const;
-  // Frees a place. False: the item's run goes on, and may use what is in it; then its place comes free when that has
-  // ended.
+  // Frees a window slot. Returns false if the item's run continues and may use what is in it; the window slot is then
+  // freed when the run has ended.
   bool Free(PipelineItem& item);
-  // Gives back what abandoned items have of which the runs have ended. True: some was.
+  // Gives back what abandoned items hold whose runs have ended. Returns true if there was any.
   bool FreeAbandoned();
   bool HasAbandoned() const { return abandoned_count_.load() > 0; }
 
@@ -96,19 +97,19 @@ class PipelineState {
   RuntimeCore& runtime() const { return *runtime_; }
   const std::shared_ptr<RuntimeCore>& shared_runtime() const { return runtime_; }
   bool cancels_runs() const { return cancel_runs_.load(); }
-  // What users gave that may be called goes, with nothing inside.
+  // Destroys the callables that users gave. Nothing may be inside the pipeline.
   void DropCallables();
 
   const std::unique_ptr<StageTable> table;
 
-  alignas(kCacheLine) mutable base::Mutex mu;  // apart from `table`, which all threads read
+  mutable base::Mutex mu;
   ItemBook book ABSL_GUARDED_BY(mu);
   Placement placement ABSL_GUARDED_BY(mu);
   PoisonedStages poisoned ABSL_GUARDED_BY(mu);
   PipelineCounts counts ABSL_GUARDED_BY(mu);
   PipelineEnding ending ABSL_GUARDED_BY(mu);
-  std::vector<base::CondVar> host_waiting;  // a stage each: its threads, for items
-  base::CondVar service;  // the thread that resets States and tells of progress
+  std::vector<base::CondVar> host_waiting;  // one for each stage: its threads wait for items
+  base::CondVar service;  // the thread that resets States and reports progress waits here
   Items items;
   SharedLaunching launching;
 
@@ -119,7 +120,7 @@ class PipelineState {
   std::atomic<int> abandoned_count_{0};  // set with mu held
   std::atomic<int64_t> due_ns_{INT64_MAX};  // see ItemDue; set with mu held
   std::atomic<bool> cancel_runs_{false};  // set with mu held
-  std::atomic<int> blocked_{0};  // devices that are; set with mu held
+  std::atomic<int> blocked_{0};  // blocked devices; set with mu held
 };
 
 }  // namespace penstock::runtime

@@ -1,4 +1,4 @@
-// Placement: how many slots items have on each device of a pipeline's stages, and on which device an item begins a
+// Placement: how many slots items hold on each device of a pipeline's stages, and on which device an item begins a
 // stage. A pure state machine: no thread, lock or device.
 //
 // Threads: thread-compatible; a pipeline guards it by its lock.
@@ -15,34 +15,34 @@ namespace penstock::runtime {
 
 class Placement {
  public:
-  // The table stays as long as this.
+  // The table must outlive this.
   explicit Placement(const StageTable& table);
 
-  // The device of the stage (StageTable::devices) that is best for an item, of those with a free slot; -1: there is
-  // none. `wanted`: the member of the sets that it has to be; -1: any. `ahead_ns(device)`: for how long it is busy
+  // The device of the stage (StageTable::devices) that is best for an item, of those with a free slot; -1 if there is
+  // none. `wanted`: the member of the sets that it must be; -1: any. `ahead_ns(device)`: how long it will be busy
   // launching other items.
   template <class AheadNs>
   int Best(const Stage& stage, int wanted, AheadNs ahead_ns) const;
-  // The item has a slot on the device from now on, until Release.
+  // The item holds a slot on the device from now on, until Release.
   void Take(PipelineItem::Part& part, int device);
   void Release(PipelineItem::Part& part);
 
-  // Blocked: others than the pipeline have had all slots of an executable when it was tried last. Whether it has
-  // changed.
+  // Blocked: when an executable was last tried, users other than the pipeline held all its slots. Returns whether the
+  // value has changed.
   bool SetBlocked(int device, bool blocked);
   bool blocked(int device) const { return blocked_[static_cast<size_t>(device)]; }
   bool HasRoom(int device) const { return LoadOf(device).taken < LoadOf(device).slots; }
 
-  // A run on the device has taken so long.
+  // Records the duration of a run on the device.
   void NoteRun(int device, double ns);
 
  private:
   const DeviceLoad& LoadOf(int device) const { return loads_[static_cast<size_t>(device)]; }
 
   const StageTable& table_;
-  std::vector<DeviceLoad> loads_;  // a device each
-  std::vector<bool> blocked_;  // the same
-  int64_t begun_ = 0;  // items that have taken a device, ever
+  std::vector<DeviceLoad> loads_;  // one for each device
+  std::vector<bool> blocked_;  // one for each device
+  int64_t begun_ = 0;  // number of items that have taken a device so far
 };
 
 template <class AheadNs>

@@ -1,4 +1,4 @@
-// PoisonedStages: which stages of a pipeline begin nothing, since a State of theirs was poisoned and is to be reset,
+// PoisonedStages: which stages of a pipeline begin nothing because a State of theirs was poisoned and must be reset,
 // and for which keys. A pure state machine.
 //
 //   running -- Note: a run has failed --> halted -- Take: no run of the stage is left --> resetting -- End --> running
@@ -14,18 +14,18 @@ namespace penstock::runtime {
 
 class PoisonedStages {
  public:
-  // `keyed`: a stage each, whether it has States by key. `items`: that a pipeline has; no call but Take allocates for
-  // as many keys.
+  // `keyed`: for each stage, whether it has keyed States. `items`: the number of the pipeline's items; for that many
+  // keys only Take allocates.
   PoisonedStages(std::vector<bool> keyed, size_t items);
 
   bool halted(int stage) const { return stages_[static_cast<size_t>(stage)].halted; }
   // An item with that key has failed in the stage.
   void Note(int stage, uint64_t key);
-  // Whether some stage is halted and no halted stage has work. `working(stage)`: how many of its items are in it.
+  // Whether some stage is halted and no halted stage has work. `working(stage)`: how many items are in it.
   template <class Working>
   bool MayReset(Working working) const;
-  // The stages that are halted now, and their keys, each once: for all States without a key the first one stands. A
-  // stage that halts after this may have poisoned its State after what the user sets, and is left for the next time.
+  // The stages that are halted now, and their keys, each once; the first key stands for all States without a key. A
+  // stage that halts later may have poisoned its State after the user's reset, and is left for the next time.
   struct Halted {
     std::vector<int> stages;
     std::vector<uint64_t> keys;

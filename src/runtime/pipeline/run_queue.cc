@@ -13,21 +13,21 @@ int64_t NowNs() { return NsOf(std::chrono::steady_clock::now()); }
 
 }  // namespace
 
-RunQueues::RunQueues(PipelineState& state) : state_(state) {
-  for (const int stage : state.table->queues()) {
+RunQueues::RunQueues(PipelineState& state) : state_(state), table_(*state.table) {
+  for (const int stage : table_.queues()) {
     queues_.push_back(std::make_unique<RunQueue>(stage, queues_.size()));
     queues_.back()->running.reserve(static_cast<size_t>(state.items.size()));
   }
   FindSubmissionThreads();
 }
 
-// A queue with executables on several devices has the submission threads of the first.
+// A queue with executables on several devices uses the submission threads of the first.
 void RunQueues::FindSubmissionThreads() {
   int with_threads = 0;
   for (const auto& queue : queues_) {
-    const std::vector<int>& devices = state_.table->stage(queue->stage).devices;
+    const std::vector<int>& devices = table_.stage(queue->stage).devices;
     const auto first = std::find_if(devices.begin(), devices.end(), [&](int d) { return IsOf(d, *queue); });
-    submission_threads_.push_back(state_.runtime().submission().Of(state_.table->device(*first).device));
+    submission_threads_.push_back(state_.runtime().submission().Of(table_.device(*first).device));
     with_threads += submission_threads_.back() != nullptr ? 1 : 0;
   }
   if (with_threads > 1) state_.launching.Enable();
@@ -39,7 +39,7 @@ const void* RunQueues::CurrentThreadId() {
   return &me;
 }
 
-// A pass in which nothing moved is the last. What others own meanwhile they look at again.
+// The last pass is one in which nothing moved. Queues that others own meanwhile are checked again by their owners.
 void RunQueues::Pump(bool news) {
   state_.Expire();
   if (state_.HasAbandoned()) state_.FreeAbandoned();
@@ -55,8 +55,8 @@ void RunQueues::Pump(bool news) {
   }
 }
 
-// Where drivers notify the event count, that may have been for any run. A look at a CUDA device takes about a
-// microsecond, and another one comes soon: at the oldest run, and at one other.
+// If drivers notify the event count, the notification may have been for any run. Otherwise a check of a CUDA device
+// takes about a microsecond and another one follows soon, so only the oldest run and one other are checked.
 bool RunQueues::EndRuns(RunQueue& queue) {
   if (state_.cancels_runs() && !std::exchange(queue.cancelled, true)) {
     for (const int i : queue.running) CancelRuns(state_.items.at(i));
@@ -80,23 +80,22 @@ bool RunQueues::EndRunAt(RunQueue& queue, size_t at) {
   PipelineItem& item = state_.items.at(queue.running[at]);
   if (!RunsEnded(item)) return false;  // some ended before, but this is the thread that sees it
   queue.running.erase(queue.running.begin() + static_cast<std::ptrdiff_t>(at));
-  EndRun(queue, item, StatusOfRuns(state_.table->stage(queue.stage), item));
+  EndRun(queue, item, StatusOfRuns(table_.stage(queue.stage), item));
   return true;
 }
 
-// It goes on with the slots that it keeps, if it does. Work that goes on keeps them too, until it has ended.
+// An item keeps its slots if its stage keeps them, and work that continues keeps them until it has ended.
 void RunQueues::EndRun(RunQueue& queue, PipelineItem& item, const absl::Status& status) {
-  const Stage& stage = state_.table->stage(queue.stage);
+  const Stage& stage = table_.stage(queue.stage);
   PipelineItem::Part& first = stage.PartOf(item);
   const int device = first.device;
   const bool gives_back = !stage.keeps_slots && IsDrained(item), goes_on = !stage.keeps_slots && !gives_back;
   if (gives_back) GiveSlotsBack(stage, item);
   for (const StageExecutable& executable : stage.executables) {
-    // What its bindings keep alive may go.
+    // What its bindings keep alive may be released.
     if (status.ok()) PipelineAccess::Reset(item.parts[static_cast<size_t>(executable.part)].bindings);
   }
-  const absl::Status poison =
-      status.ok() ? absl::OkStatus() : PoisonOf(stage, state_.table->device(device).member, item);
+  const absl::Status poison = status.ok() ? absl::OkStatus() : PoisonOf(stage, table_.device(device).member, item);
   in_flight_.fetch_sub(1);
   const Clock::time_point now = Clock::now();
   NoteMove(queue, now);
@@ -107,7 +106,7 @@ void RunQueues::EndRun(RunQueue& queue, PipelineItem& item, const absl::Status& 
     if (goes_on) state_.Abandon(item, queue.stage);
     state_.counts.devices[static_cast<size_t>(device)].End(item, !status.ok());
     if (!poison.ok()) state_.NotePoison(queue.stage, poison, item.key);
-    // The thread that resets waits for the last run, which may have been a good one.
+    // The resetting thread waits for the last run, which may have succeeded.
     if (state_.poisoned.halted(queue.stage)) state_.service.NotifyAll();
     state_.EndStage(item.index, status);
   }
@@ -115,7 +114,7 @@ void RunQueues::EndRun(RunQueue& queue, PipelineItem& item, const absl::Status& 
 }
 
 bool RunQueues::BeginRun(RunQueue& queue) {
-  const Stage& stage = state_.table->stage(queue.stage);
+  const Stage& stage = table_.stage(queue.stage);
   PipelineItem* item = nullptr;
   int device = -1;
   bool starved = false;
@@ -131,7 +130,7 @@ bool RunQueues::BeginRun(RunQueue& queue) {
     if (i >= 0) {
       item = &state_.items.at(i);
       if (!stage.keeps_slots) state_.placement.Take(stage.PartOf(*item), device);
-      item->device = state_.table->device(device).device;
+      item->device = table_.device(device).device;
       state_.counts.devices[static_cast<size_t>(device)].Begin(*item);
     } else {
       starved = !halted && IsStarved(queue);
@@ -147,17 +146,17 @@ bool RunQueues::BeginRun(RunQueue& queue) {
   return LaunchItem(queue, *item, device);
 }
 
-// Where the item is to run; -1: not by this queue, or nowhere yet.
+// The device on which the item should run; -1: not by this queue, or nowhere yet.
 int RunQueues::DeviceFor(const RunQueue& queue, PipelineItem& item) const {
-  const Stage& stage = state_.table->stage(queue.stage);
+  const Stage& stage = table_.stage(queue.stage);
   const PipelineItem::Part& part = stage.PartOf(item);
   const int device = stage.keeps_slots ? part.device : state_.BestDevice(stage, part.wanted);
   return device >= 0 && IsOf(device, queue) ? device : -1;
 }
 
-// Items wait, and others have slots that they could have.
+// Whether items wait while other users hold slots that they could have.
 bool RunQueues::IsStarved(const RunQueue& queue) const {
-  const Stage& stage = state_.table->stage(queue.stage);
+  const Stage& stage = table_.stage(queue.stage);
   return state_.book.waiting(queue.stage) > 0 && std::any_of(stage.devices.begin(), stage.devices.end(), [&](int d) {
            state_.mu.AssertHeld();
            return state_.placement.blocked(d) && IsOf(d, queue);
@@ -172,10 +171,10 @@ bool RunQueues::NoteStarved(RunQueue& queue, bool starved) {
   return starved;
 }
 
-// False: others have all slots of an executable.
+// Returns false if other users hold all slots of an executable.
 bool RunQueues::LaunchItem(RunQueue& queue, PipelineItem& item, int device) {
-  const Stage& stage = state_.table->stage(queue.stage);
-  const int member = state_.table->device(device).member;
+  const Stage& stage = table_.stage(queue.stage);
+  const int member = table_.device(device).member;
   SharedLaunching& launching = state_.launching;
   absl::Status status;
   if (!stage.keeps_slots) {
@@ -187,7 +186,7 @@ bool RunQueues::LaunchItem(RunQueue& queue, PipelineItem& item, int device) {
     }
   }
   NoteMove(queue, item.begun);
-  if (launching.enabled()) NoteInFlight();  // submission threads are called while a launch takes long
+  if (launching.enabled()) NoteInFlight();  // submission threads are called while a launch is slow
   if (status.ok()) status = StartRuns(stage, member, item);
   if (launching.enabled()) {
     launching.NoteLaunch(queue.index, (Clock::now() - item.begun).count());
@@ -210,21 +209,21 @@ void RunQueues::PutBack(const Stage& stage, PipelineItem& item, int device) {
     state_.placement.Release(stage.PartOf(item));
     state_.SetBlocked(device, true);
     --state_.counts.devices[static_cast<size_t>(device)].working;
-    if (state_.poisoned.halted(state_.table->device(device).stage)) state_.service.NotifyAll();
+    if (state_.poisoned.halted(table_.device(device).stage)) state_.service.NotifyAll();
     state_.book.PutBack(item.index);
     ended = !state_.ending.with.ok();
-    // Nobody else will end it: the others that waited have ended.
+    // No other thread will end it: the other waiting items have ended.
     if (ended) state_.FinishItem(item.index, state_.ending.with);
     state_.NoteDue(item);
   }
   if (ended) state_.runtime().event_count().Notify();
 }
 
-// A thread that sleeps, since there was nothing to be seen of devices, looks again. The completion thread is asleep for
-// good where the activity before is long over; half the time is the margin.
+// Wakes a thread that sleeps because there was nothing to check on devices. The completion thread sleeps for good if
+// the previous activity is long over; half the time is the margin.
 void RunQueues::BeginActivity() {
   state_.runtime().event_count().Notify();
-  // After what has made it busy, or it could be seen at rest later than now.
+  // After what made it busy, or it could be seen idle later than now.
   const Clock::time_point now = Clock::now();
   const int64_t before = active_ns_.exchange(now.time_since_epoch().count());
   if (now > Clock::time_point(std::chrono::nanoseconds(before)) + kLinger / 2) state_.runtime().WakeCompletion();
@@ -240,7 +239,7 @@ RunQueues::Clock::time_point RunQueues::StaleAt(const RunQueue& queue, std::chro
   return Clock::time_point(std::chrono::nanoseconds(queue.moved_ns.load(std::memory_order_relaxed)) + after);
 }
 
-// A queue whose slots others have is looked at by all, as nobody is told when those come free.
+// All threads check a queue whose slots other users hold, since nothing tells when those are freed.
 bool RunQueues::LeaveToSubmissionThreads(RunQueue& queue) {
   const SharedLaunching& launching = state_.launching;
   if (queue.starved || !launching.IsSlow(queue.index)) return false;
@@ -255,9 +254,9 @@ bool RunQueues::LeaveToSubmissionThreads(RunQueue& queue) {
   return true;
 }
 
-// Where others have the slots the look finds it out.
+// If other users hold the slots, the check finds that out.
 bool RunQueues::MayBegin(const RunQueue& queue) const {
-  const Stage& stage = state_.table->stage(queue.stage);
+  const Stage& stage = table_.stage(queue.stage);
   if (state_.poisoned.halted(queue.stage) || state_.book.waiting(queue.stage) == 0) return false;
   return std::any_of(stage.devices.begin(), stage.devices.end(), [&](int d) {
     state_.mu.AssertHeld();
@@ -269,7 +268,7 @@ void RunQueues::Leave(RunQueue& queue, int64_t from_ns) {
   state_.launching.Leave(queue.index, MayBegin(queue) ? from_ns : 0);
 }
 
-// What it has not begun others were better for, or it may not begin before others.
+// What it has not begun was better on other devices, or may not begin before other items.
 void RunQueues::NoteLooked(RunQueue& queue, const PipelineItem* begun) {
   SharedLaunching& launching = state_.launching;
   if (begun != nullptr) {
@@ -301,7 +300,7 @@ bool RunQueues::BeginLeft() {
   return any;
 }
 
-// What waits after it has been left for as long.
+// Begins an item if it has been left since `left_ns`; what waits after it has been left for as long.
 bool RunQueues::BeginOneLeft(RunQueue& queue, int64_t left_ns) {
   if (state_.launching.left_ns(queue.index) != left_ns || !BeginRun(queue)) return false;
   base::MutexLock lock(state_.mu);
@@ -322,8 +321,7 @@ bool RunQueues::MayDismiss() {
   return true;
 }
 
-// Only a finished run, a request for another look, items that were left, or a slot that others have freed can make new
-// work launchable.
+// Only a finished run, a rerun request, items that were left, or a slot freed by others can make new work launchable.
 bool RunQueues::Look(RunQueue& queue, bool submits) {
   bool moved = false, again = false;
   queue.owner.TryRun([&] {

@@ -1,17 +1,19 @@
 // RunQueues: the queues of a pipeline that launch items and see their runs end.
 //
-// A queue has one device of a stage, or all devices of a stage whose items must begin in order. It is pushed on by any
-// thread that calls Pump: producers, consumers, host stages that have ended an item. One thread at a time owns a queue;
-// others request another look from it. Nobody blocks in it. Where launches take long, the submission threads of each
-// queue's device launch, all at the same time (shared_launching.h).
+// A queue covers one device of a stage, or all devices of a stage whose items must begin in order. Any thread that
+// calls Pump advances it: producers, consumers, and threads of host stages that have ended an item. One thread at a
+// time owns a queue; others leave a rerun request. No thread blocks in it. If launches are slow, the submission threads
+// of each queue's device launch instead, all in parallel (shared_launching.h).
 //
-// Ownership: of the pipeline; borrows its state.
-// Threads:   thread-safe; what is said to be the owner's is touched by the queue's owner only.
-// Errors:    what a launch or a run fails with ends the item's stage.
+// Ownership: belongs to the pipeline; borrows its state.
+// Threads:   thread-safe; only a queue's owner touches the members marked as the owner's.
+// Errors:    the failure of a launch or a run ends the item's stage.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -32,54 +34,55 @@ struct RunQueue {
   // The submission thread that has taken it over, until another thread moves something. Submission threads read it all
   // the time, so it is apart from what the owner writes.
   std::atomic<const void*> submitter{nullptr};
-  alignas(kCacheLine) base::CoalescingRunner<> owner;
-  // The owner's.
-  int32_t look = 0;  // the run that was looked at beside the oldest
-  std::vector<int> running;  // items, in the order of their launches
-  bool starved = false;  // others have slots that its items could have
+  std::array<std::byte, kCacheLine> apart{};  // avoids false sharing
+  base::CoalescingRunner<> owner;
+  // The owner's members.
+  int32_t look = 0;  // the run that was checked besides the oldest
+  std::vector<int> running;  // items in the order of their launches
+  bool starved = false;  // other users hold slots that its items could have
   bool cancelled = false;
-  std::atomic<int64_t> moved_ns{0};  // when it moved something last; other threads read it
+  std::atomic<int64_t> moved_ns{0};  // when something in it last moved; other threads read it
 };
 
 class RunQueues {
  public:
   using Clock = PipelineState::Clock;
 
-  // For so long after runs have come to be in flight the completion thread goes on looking when there are none any
-  // more, so that it need not be woken for each item of a stream that pauses.
+  // How long the completion thread keeps polling after runs last came to be in flight, even if none are left, so that
+  // it need not be woken for each item of a stream with pauses.
   static constexpr std::chrono::milliseconds kLinger{100};
 
   explicit RunQueues(PipelineState& state);
 
-  // Does whatever can be done now, without blocking, except launches that are left to submission threads. Without news:
-  // except for what another thread is at.
+  // Does everything that can be done now, without blocking, except launches that are left to submission threads.
+  // Without `news` it skips queues that another thread owns instead of leaving them a rerun request.
   void Pump(bool news = true);
-  // The same for one queue, by a thread that looks whether it has come to a stop; `submits`: it is one of the queue's
-  // submission threads. True: something moved.
+  // Like Pump for one queue, called by a thread that checks whether it has stalled. `submits`: the thread is one of the
+  // queue's submission threads. Returns true if something moved.
   bool Look(RunQueue& queue, bool submits);
-  // Begins what has been left to submission threads for too long. True: some was.
+  // Begins what has been left to submission threads for too long. Returns true if there was any.
   bool BeginLeft();
-  // When that is due.
+  // When that is next due.
   Clock::time_point LeftDue() const;
 
-  // Whether there is anything to be seen of devices.
+  // Whether there is anything to check on devices.
   bool Busy() const { return in_flight_.load() > 0 || starved_.load() > 0 || state_.HasAbandoned(); }
-  // Runs have come to be in flight, or the like: a thread that sleeps looks again.
+  // Runs have come to be in flight, or the like: wakes a sleeping thread to check again.
   void BeginActivity();
-  // When that was last.
+  // When that last happened.
   Clock::time_point active() const { return Clock::time_point(std::chrono::nanoseconds(active_ns_.load())); }
 
   const std::vector<std::unique_ptr<RunQueue>>& queues() const { return queues_; }
-  // Those of the queue's device; null: there are none.
+  // The submission threads of the queue's device; null if it has none.
   host::SubmissionThreads* submission_threads(size_t queue) const { return submission_threads_[queue]; }
-  // When nothing has moved in it for so long, unless something does until then.
+  // The time when nothing has moved in it for `after`, unless something does until then.
   static Clock::time_point StaleAt(const RunQueue& queue, std::chrono::nanoseconds after);
-  // Whether submission threads have been called to each queue, so that what is left to them they will see.
+  // Sets for each queue whether submission threads have been called to it, so that they will see what is left to them.
   void SetServed(const std::vector<bool>& served);
-  // The same for none, unless something has been left to them until now: then false.
+  // Clears that for all queues. Returns false, clearing nothing, if something is still left to submission threads.
   bool MayDismiss();
 
-  // Of the calling thread.
+  // Identifies the calling thread.
   static const void* CurrentThreadId();
 
  private:
@@ -87,16 +90,16 @@ class RunQueues {
   bool EndRuns(RunQueue& queue);
   bool EndRunAt(RunQueue& queue, size_t at);
   void EndRun(RunQueue& queue, PipelineItem& item, const absl::Status& status);
-  // By an owner that is none of its submission threads.
+  // Called by an owner that is none of the queue's submission threads.
   bool BeginHere(RunQueue& queue) {
     return !(state_.launching.enabled() && LeaveToSubmissionThreads(queue)) && BeginRun(queue);
   }
   bool BeginRun(RunQueue& queue);
   bool LaunchItem(RunQueue& queue, PipelineItem& item, int device);
-  void PutBack(const Stage& stage, PipelineItem& item, int device);  // it has found no slot
+  void PutBack(const Stage& stage, PipelineItem& item, int device);  // it found no slot
   int DeviceFor(const RunQueue& queue, PipelineItem& item) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mu);
   bool IsOf(int device, const RunQueue& queue) const {
-    return static_cast<size_t>(state_.table->device(device).queue) == queue.index;
+    return static_cast<size_t>(table_.device(device).queue) == queue.index;
   }
   bool IsStarved(const RunQueue& queue) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mu);
   bool NoteStarved(RunQueue& queue, bool starved);
@@ -108,18 +111,20 @@ class RunQueues {
   bool LeaveToSubmissionThreads(RunQueue& queue);
   bool MayBegin(const RunQueue& queue) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mu);
   void Leave(RunQueue& queue, int64_t from_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mu);
-  // Its owner has looked for an item that it may begin, and found this one; null: none.
+  // The owner has looked for an item to begin and found this one; null: none.
   void NoteLooked(RunQueue& queue, const PipelineItem* begun) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_.mu);
-  bool BeginOneLeft(RunQueue& queue, int64_t left_ns);  // since when
+  bool BeginOneLeft(RunQueue& queue, int64_t left_ns);  // since when it has been left
 
   PipelineState& state_;
+  const StageTable& table_;
   std::vector<std::unique_ptr<RunQueue>> queues_;
-  std::vector<bool> served_ ABSL_GUARDED_BY(state_.mu);  // a queue each: see SetServed
-  std::vector<host::SubmissionThreads*> submission_threads_;  // the same; null: there are none. Constant once made
-  // Whoever moves items writes these.
-  alignas(kCacheLine) std::atomic<int> in_flight_{0};  // runs
-  std::atomic<int> starved_{0};  // queues that found no slot free, since others use their executables
-  std::atomic<int64_t> active_ns_{0};  // when runs came to be in flight last
+  std::vector<bool> served_ ABSL_GUARDED_BY(state_.mu);  // one for each queue; see SetServed
+  std::vector<host::SubmissionThreads*> submission_threads_;  // one for each queue or null; constant once made
+  // Written by threads that move items.
+  [[maybe_unused]] std::array<std::byte, kCacheLine> apart_{};  // avoids false sharing with what is only read
+  std::atomic<int> in_flight_{0};  // runs in flight
+  std::atomic<int> starved_{0};  // queues that found no free slot since others use their executables
+  std::atomic<int64_t> active_ns_{0};  // when runs last came to be in flight
 };
 
 }  // namespace penstock::runtime

@@ -5,14 +5,14 @@
 namespace penstock::runtime {
 namespace {
 
-// How soon a submission thread looks again at items that others were better for, as a part of a launch, and within
-// these.
+// How soon a submission thread looks again at items for which other devices were better: a fraction of a launch's
+// duration, within these limits.
 constexpr int kLooksALaunch = 16;
 constexpr std::chrono::nanoseconds kSoonest = std::chrono::microseconds(10), kLatest = std::chrono::microseconds(100);
 
 }  // namespace
 
-// One launch may have taken long for other reasons, so short ones count more.
+// One launch may have been slow for other reasons, so shorter durations weigh more.
 void SharedLaunching::NoteLaunch(size_t queue, int64_t took_ns) {
   Queue& of = At(queue);
   const int64_t before = of.launch_ns.load(std::memory_order_relaxed);

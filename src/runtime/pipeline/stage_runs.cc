@@ -45,7 +45,7 @@ void BindLinks(const Stage& stage, size_t l, int member, PipelineItem& item) {
   const auto part = [&](size_t of) -> PipelineItem::Part& {
     return item.parts[static_cast<size_t>(stage.executables[of].part)];
   };
-  // Of the links between `reader` and the one before it.
+  // Binds the links between `reader` and the executable before it.
   const auto bind = [&](size_t reader, bool input) {
     const StageExecutable& executable = stage.executables[reader];
     const auto slot = static_cast<size_t>(PipelineAccess::SlotOf(part(reader - 1).slot).index);
@@ -87,7 +87,7 @@ absl::Status StartOne(const Stage& stage, size_t l, int member, PipelineItem& it
 
 absl::Status StartRuns(const Stage& stage, int member, PipelineItem& item) {
   for (const StageExecutable& executable : stage.executables) {
-    item.parts[static_cast<size_t>(executable.part)].run = Run();  // of a try before
+    item.parts[static_cast<size_t>(executable.part)].run = Run();  // of an earlier try
     if (executable.call) PENSTOCK_RETURN_IF_ERROR(CallOnItem(executable.prefix, executable.call, item));
   }
   for (size_t l = 0; l < stage.executables.size(); ++l) {
@@ -108,7 +108,7 @@ bool RunsEnded(const PipelineItem& item) {
 absl::Status StatusOfRuns(const Stage& stage, PipelineItem& item) {
   for (size_t l = 0; l + 1 < stage.executables.size(); ++l) {
     const Run& run = item.parts[static_cast<size_t>(stage.executables[l].part)].run;
-    if (!PipelineAccess::Exists(run)) break;  // the last that was launched is item.run
+    if (!PipelineAccess::Exists(run)) break;  // the last one launched is item.run
     if (absl::Status status = run.status(); !status.ok() && run.done()) return status;
   }
   absl::Status status = item.run.status();

@@ -19,7 +19,7 @@ absl::Status Invalid(const std::string& text) { return absl::InvalidArgumentErro
 
 std::string PrefixOf(const Name& name) { return absl::StrCat("pipeline stage ", graph::Quoted(name)); }
 
-// The bytes that a link's buffer has in each run, or why it cannot be one.
+// The bytes that a link's buffer has in each run, or why the buffer cannot be linked.
 absl::StatusOr<size_t> BytesOf(const Model& model, int32_t index, bool input) {
   if (index < 0 || static_cast<size_t>(index) >= model.buffers.size()) {
     return absl::InvalidArgumentError("a link names no buffer of " + graph::Prefix(model));
@@ -42,13 +42,13 @@ absl::StatusOr<size_t> BytesOf(const Model& model, int32_t index, bool input) {
   return bytes;
 }
 
-// The device its memory is on; -1: no node uses it.
+// The device that its memory is on; -1: no node uses it.
 int HomeOf(const ExecutableCore& core, int32_t buffer) {
   const int32_t instance = core.graph().program().buffers.bound[static_cast<size_t>(buffer)];
   return instance < 0 ? -1 : core.graph().plan().instances[static_cast<size_t>(instance)].device;
 }
 
-// By the key, where it has States.
+// By the key, if the stage has keyed States.
 absl::Status FindByKey(const Stage& stage, PipelineItem& item) {
   PipelineItem::Part& part = stage.PartOf(item);
   for (const StageExecutable& executable : stage.executables) {
@@ -148,7 +148,7 @@ int StageTable::PartOfGraph(uint32_t graph) const {
   return -1;
 }
 
-// One trace for all members.
+// One trace serves all members.
 BusyShares StageTable::MakeShares() const {
   std::vector<std::string> devices;
   for (const driver::DeviceRef& device : runtime_->devices()) devices.push_back(device.info.name);
@@ -211,9 +211,9 @@ bool StageTable::IsWritten(const StateRecord* state) const {
   return false;
 }
 
-// A State that is written decides the order of all items, so one run queue begins them; those by key that of the items
-// of a key, which are all on one device. One of which each device has a replica decides none, nor does one that is only
-// read.
+// A State that is written fixes the order of all items, so one run queue begins them. Keyed States fix only the order
+// of the items of each key, which are all on one device. A State with a replica on each device, or one that is only
+// read, fixes none.
 bool StageTable::FinishStage(Stage& stage) {
   bool shared = false, keyed = false;
   for (const StageExecutable& executable : stage.executables) {
@@ -311,7 +311,7 @@ absl::Status StageTable::FindDevices(PipelineItem& item, bool kept) const {
     PipelineItem::Part& part = stage.PartOf(item);
     part.wanted = item.pin == kAnyDevice ? -1 : stage.executables[0].set->MemberOn(item.pin);
     pinned = pinned || part.wanted >= 0;
-    // With one device there is nothing to be found early, when the key may not be known yet.
+    // With one device there is nothing to find early, when the key may not be known yet.
     if (!kept || stage.devices.size() > 1) PENSTOCK_RETURN_IF_ERROR(FindByKey(stage, item));
     if (kept || part.wanted < 0 || part.device < 0) continue;
     const StageDevice& has = device(part.device);

@@ -1,10 +1,10 @@
-// StageTable: the stages of a pipeline: what each calls or launches, on which devices, and which run queue begins what.
-// It is constant once made.
+// StageTable: the stages of a pipeline: what each one calls or launches, on which devices, and which run queue begins
+// what. It is constant once made.
 //
-// Ownership: shares the executables; owns the device memory of links between executables of one stage. The callables go
-//            with DropCallables.
-// Threads:   thread-safe once made; DropCallables when nothing is inside the pipeline any more.
-// Errors:    Create: InvalidArgument for stages that do not go together; what allocating links returns.
+// Ownership: shares the executables; owns the device memory of links between executables of one stage. DropCallables
+//            destroys the callables.
+// Threads:   thread-safe once made; DropCallables is called when nothing is inside the pipeline any more.
+// Errors:    Create returns InvalidArgument for stages that do not fit together, or the error of allocating links.
 #pragma once
 
 #include <memory>
@@ -21,17 +21,17 @@
 
 namespace penstock::runtime {
 
-// Of each slot of a device's executable: the memory of each link.
+// For each slot of a device's executable: the memory of each link.
 using DeviceSlotsMemory = std::vector<std::vector<std::shared_ptr<void>>>;
 
 // One executable of a stage, or of several that are launched together, each after the one before.
 struct StageExecutable {
-  std::string prefix;  // of what is said of it
+  std::string prefix;  // of messages about it
   detail::StageFunction call;
   std::shared_ptr<ExecutableSet> set;
   int part;  // PipelineItem::parts
   std::vector<Link> links;  // with the executable before
-  std::vector<DeviceSlotsMemory> between{};  // of those: of each member
+  std::vector<DeviceSlotsMemory> between{};  // memory of `links`, for each member
 };
 
 // A device of a stage.
@@ -45,22 +45,22 @@ struct StageDevice {
 };
 
 struct Stage {
-  std::string prefix;  // of what is said of it
+  std::string prefix;  // of messages about it
   std::string name;
-  detail::StageFunction call;  // of a host stage
-  int workers = 0;  // of a host stage; 0: it is none
-  std::vector<StageExecutable> executables{};  // else
-  bool keeps_slots = false;  // items have their slots from beginning to end
+  detail::StageFunction call;  // a host stage's function
+  int workers = 0;  // a host stage's threads; 0: it is none
+  std::vector<StageExecutable> executables{};  // if it is no host stage
+  bool keeps_slots = false;  // items hold their slots from beginning to end
   std::vector<int> devices{};  // StageTable::devices
 
-  // What an item has of its first executable.
+  // What an item holds of the stage's first executable.
   PipelineItem::Part& PartOf(PipelineItem& item) const { return item.parts[static_cast<size_t>(executables[0].part)]; }
-  bool IsKeyed() const;  // whether it has States by key
+  bool IsKeyed() const;  // whether it has keyed States
 };
 
 class StageTable {
  public:
-  // Every mistake that shows in the stages alone, a line each.
+  // Every mistake that is visible in the stages alone, one on each line.
   static absl::Status Check(const detail::StageList& stages);
   static absl::StatusOr<std::unique_ptr<StageTable>> Create(detail::StageList stages);
 
@@ -71,23 +71,23 @@ class StageTable {
   // The stage of each run queue.
   const std::vector<int>& queues() const { return queues_; }
   const std::shared_ptr<RuntimeCore>& runtime() const { return runtime_; }
-  // Of each stage: whether its items begin in the order of their chain.
+  // For each stage: whether its items begin in the order of their chain.
   std::vector<bool> in_order() const { return in_order_; }
-  // Of each stage: whether it has States by key.
+  // For each stage: whether it has keyed States.
   std::vector<bool> keyed() const;
   // Twice the threads and slots of all stages.
   int64_t default_window() const;
-  // What items have of executables: fresh parts, and which of them is of a graph (-1: none).
+  // MakeParts: what a new item holds of executables. PartOfGraph: which of these parts is of that graph; -1: none.
   std::vector<PipelineItem::Part> MakeParts() const;
   int PartOfGraph(uint32_t graph) const;
   // How busy the devices and threads of the stages' traces have been.
   BusyShares MakeShares() const;
 
-  // FailedPrecondition where items cannot begin before their key is known.
+  // FailedPrecondition if items cannot begin before their key is known.
   absl::Status CheckMayPull() const;
-  // Which of the stages' devices the item has to be on, by its key and pin; `kept`: of stages whose slots it keeps.
+  // Finds which of the stages' devices the item must be on, by key and pin; `kept`: for stages whose slots it keeps.
   absl::Status FindDevices(PipelineItem& item, bool kept) const;
-  // With nothing inside the pipeline.
+  // Nothing may be inside the pipeline.
   void DropCallables();
 
  private:
@@ -96,14 +96,14 @@ class StageTable {
   absl::Status CheckExecutable(const Stage& stage, const StageExecutable& executable);
   absl::Status MakeLinks(const Stage& stage, StageExecutable& executable);
   bool IsWritten(const StateRecord* state) const;
-  bool FinishStage(Stage& stage);  // whether its items begin in order
+  bool FinishStage(Stage& stage);  // returns whether its items begin in order
 
   std::vector<Stage> stages_;
   std::vector<StageDevice> devices_;
   std::vector<int> queues_;
   std::vector<bool> in_order_;
   std::shared_ptr<RuntimeCore> runtime_;
-  int parts_ = 0;  // of an item
+  int parts_ = 0;  // the number of an item's parts
 };
 
 }  // namespace penstock::runtime

@@ -1,9 +1,9 @@
-// StateReset: the thread of a pipeline that resets poisoned States and tells of progress, by the functions of its
-// options. It exists where there is one of them.
+// StateReset: the thread of a pipeline that resets poisoned States and reports progress with the functions in its
+// options. It exists if there is such a function.
 //
 // Ownership: owns the thread; borrows the rest of the pipeline.
-// Threads:   Start by the thread that makes the pipeline, Join by the one that closes it.
-// Errors:    Start: ResourceExhausted where the system refuses the thread. A reset that fails fails the pipeline.
+// Threads:   the thread that makes the pipeline calls Start, the one that closes it Join.
+// Errors:    Start returns ResourceExhausted if the system refuses the thread. A reset that fails fails the pipeline.
 #pragma once
 
 #include <functional>
@@ -19,14 +19,14 @@ class PipelineCore;
 
 class StateReset {
  public:
-  // `core`: whose functions are called (waiting.h); `stats`: what progress is told.
+  // `core`: the pipeline whose functions are called (waiting.h); `stats`: what the progress function is given.
   StateReset(PipelineState& state, RunQueues& queues, const PipelineCore* core, std::function<PipelineStats()> stats)
       : state_(state), queues_(queues), core_(core), stats_(std::move(stats)) {}
   StateReset(const StateReset&) = delete;
   StateReset& operator=(const StateReset&) = delete;
 
   absl::Status Start();
-  // PipelineState::ending says that it is to end.
+  // PipelineState::ending has told the thread to end.
   void Join();
 
  private:

@@ -5,12 +5,12 @@
 namespace penstock::runtime {
 namespace {
 
-constexpr std::chrono::milliseconds kCalledFor{5};  // when nothing is in flight any more
+constexpr std::chrono::milliseconds kCalledFor{5};  // after nothing is in flight any more
 constexpr std::chrono::microseconds kLookEvery{5}, kStaleForSubmissionThreads{30};
-constexpr std::chrono::milliseconds kStaleForOthers{1};  // what another submission thread keeps to
-constexpr std::chrono::milliseconds kMovesOften{1};  // then submission threads that sleep are woken
+constexpr std::chrono::milliseconds kStaleForOthers{1};  // if another submission thread has taken over the queue
+constexpr std::chrono::milliseconds kMovesOften{1};  // then sleeping submission threads are woken
 constexpr std::chrono::microseconds kPollEvery{1}, kStaleForPolls{20};
-constexpr std::chrono::milliseconds kAdvanceEvery{1};  // by a thread that polls: what has a deadline, and the like
+constexpr std::chrono::milliseconds kAdvanceEvery{1};  // how often a polling thread advances the rest
 
 }  // namespace
 
@@ -21,7 +21,7 @@ SubmitterWakeup::SubmitterWakeup(PipelineState& state, RunQueues& queues, const 
   }
 }
 
-// Where there is no room for one more it goes on as without submission threads, and is tried again.
+// If there is no room for another client, the queue continues without submission threads, and Add is tried again.
 void SubmitterWakeup::Call() {
   const Clock::time_point now = Clock::now();
   const bool busy = queues_.Busy() || state_.launching.AnyLeft();
@@ -78,7 +78,7 @@ bool SubmitterWakeup::Look(Client& client) {
 bool SubmitterWakeup::Poll() {
   const Clock::time_point now = Clock::now();
   if (now < next_poll_) return false;
-  // A thread that waits moves it on, and every look at the count of them costs them.
+  // A waiting thread advances it, and every read of the count costs the waiting threads.
   const bool waited_for = waiting_.load(std::memory_order_relaxed) > 0;
   next_poll_ = now + (waited_for ? kStaleForPolls : kPollEvery);
   if (now >= next_advance_) {

@@ -1,19 +1,18 @@
 // SubmitterWakeup: how the submission threads of a queue's device help a pipeline while it has runs in flight.
 //
-// They look whether a run has ended, and go on with what can begin then; all else (items that come in, host stages that
-// have ended one) has a thread that pumps. A submission thread takes a queue over when nothing has moved in it for 30
-// us though runs are in flight, and keeps to it until others move something. For a stream of tiny items, which its
-// callers push on themselves, each look of another thread at what they write costs them: so submission threads look
-// when a queue may have come to a stop, then once in 5 us, and not at all where as many threads wait in calls of the
-// pipeline as it has queues. (With submission threads that looked all the time an item of an empty graph took 7.2 us in
-// place of 5.0.)
+// They check whether a run has ended and continue with what can begin then; for everything else (items that come in,
+// host stages that have ended one) there is a thread that pumps. A submission thread takes over a queue when nothing
+// has moved in it for 30 us although runs are in flight, and keeps it until another thread moves something. In a stream
+// of tiny items, which its callers advance themselves, every check by another thread of what they write costs them
+// time. So submission threads check when a queue may have stalled, then once every 5 us, and not at all if as many
+// threads wait in calls of the pipeline as it has queues. (With submission threads that checked all the time, an item
+// of an empty graph took 7.2 us instead of 5.0.)
 //
-// A thread that polls looks oftener and has no other rules.
+// A polling thread checks more often and follows no other rules.
 //
-// Ownership: of the pipeline; borrows its queues, and the submission threads, which call its clients.
-// Threads:   Call by the completion thread; Dismiss by whoever takes its last count, which is never a submission
-// thread;
-//            Poll by the thread that polls.
+// Ownership: belongs to the pipeline; borrows its queues, and the submission threads, which call its clients.
+// Threads:   the completion thread calls Call, and a polling thread Poll. The thread that drops the pipeline's last
+//            count calls Dismiss; that is never a submission thread.
 #pragma once
 
 #include <atomic>
@@ -33,10 +32,10 @@ class SubmitterWakeup {
   // `waiting`: how many threads wait in calls of the pipeline.
   SubmitterWakeup(PipelineState& state, RunQueues& queues, const std::atomic<int>& waiting);
 
-  // Calls the submission threads while the pipeline is busy, and lets them go when it no longer is.
+  // Calls the submission threads while the pipeline is busy, and dismisses them when it no longer is.
   void Call();
   void Dismiss();
-  // A look by the thread that polls. True: it is time for what has a deadline, and the like, too.
+  // A check by a polling thread. Returns true if it is time to advance the rest too, such as deadlines.
   bool Poll();
 
  private:
@@ -49,8 +48,8 @@ class SubmitterWakeup {
     SubmitterWakeup& owner;
     RunQueue& queue;
     host::SubmissionThreads* const threads;  // null: there are none
-    bool added = false;  // the completion thread's
-    // Submission threads look no earlier. A cache line of its own, since they read it all the time.
+    bool added = false;  // only the completion thread uses it
+    // Submission threads check no earlier. On a cache line of its own, since they read it all the time.
     alignas(kCacheLine) std::atomic<int64_t> next_look_ns{0};
   };
   bool Look(Client& client);
@@ -58,9 +57,9 @@ class SubmitterWakeup {
   PipelineState& state_;
   RunQueues& queues_;
   const std::atomic<int>& waiting_;
-  std::vector<std::unique_ptr<Client>> clients_;  // a queue each
-  Clock::time_point busy_;  // when the completion thread has last seen the pipeline busy; its own
-  alignas(kCacheLine) Clock::time_point next_poll_;  // the polling thread's own, as the next
+  std::vector<std::unique_ptr<Client>> clients_;  // one for each queue
+  Clock::time_point busy_;  // when the completion thread last saw the pipeline busy; only that thread uses it
+  alignas(kCacheLine) Clock::time_point next_poll_;  // only the polling thread uses it, like the next
   Clock::time_point next_advance_;
 };
 

@@ -1,4 +1,4 @@
-// BusyShares: how busy devices' engines, by what traces say, and the library's threads, by what the system says, have
+// BusyShares: how busy the devices' engines (by the traces) and the library's threads (by the system's accounting) have
 // been since it was made.
 //
 // Threads: thread-safe: nothing changes after it is made.
@@ -18,22 +18,22 @@ namespace penstock::runtime {
 
 class BusyShares {
  public:
-  // `devices`: their names, in the order of the runtime's list. Traces may be there twice.
+  // `devices`: their names, in the order of the runtime's list. `traces` may contain duplicates.
   BusyShares(std::vector<std::string> devices, std::vector<std::shared_ptr<const Trace>> traces);
 
-  // Those that have been at work at all.
+  // Only those that have been busy at all.
   std::vector<BusyShare> Engines() const;
   std::vector<BusyShare> Threads() const;
 
  private:
   using Clock = std::chrono::steady_clock;
-  double Micros(int device, SpanKind kind) const;  // of all traces, and before this was made too
+  double Micros(int device, SpanKind kind) const;  // over all traces, including the time before this was made
 
   const std::vector<std::string> devices_;
-  const std::vector<std::shared_ptr<const Trace>> traces_;  // each once
+  const std::vector<std::shared_ptr<const Trace>> traces_;  // without duplicates
   const Clock::time_point begin_ = Clock::now();
-  std::vector<double> micros_before_;  // of the engines, a device after the other
-  std::map<uint64_t, int64_t> cpu_before_;  // of the threads there were, by serial
+  std::vector<double> micros_before_;  // for each engine, device by device
+  std::map<uint64_t, int64_t> cpu_before_;  // for each thread that existed then, by serial
 };
 
 }  // namespace penstock::runtime

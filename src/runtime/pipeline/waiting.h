@@ -1,7 +1,7 @@
 // InsideScope: marks a thread that is in the source, sink or reset function of a pipeline, where it may not wait for
-// it.
+// that pipeline.
 //
-// Threads: of the thread that makes it.
+// Threads: used by the thread that makes it.
 #pragma once
 
 #include <utility>

@@ -7,8 +7,8 @@
 
 namespace penstock::runtime {
 
-// `index` is an entry of the table that the op names; for kRecord and kWait an event, for those of States an entry of
-// Plan::states, for kWaitExternal one of Plan::external_deps, for kGraph a graph of Program::replay.
+// `index` is an entry of the table that the op names: for kRecord and kWait an event, for the State ops an entry of
+// Plan::states, for kWaitExternal an entry of Plan::external_deps, for kGraph a graph of Program::replay.
 struct ExecCommand {
   enum class Op : uint8_t {
     kCopy,
@@ -25,10 +25,10 @@ struct ExecCommand {
     kWaitExternal,
     kGraph
   };
-  // A lane holds at most kMostOutstanding commands: CUDA blocks a submitter about 1020 commands ahead of the device,
-  // and with it every other thread that makes a call there. So some commands are watermarks: before one of them the
-  // watermark that the lane recorded last must be complete (kRecord: there is none yet), and after it the lane records
-  // the next.
+  // A lane holds at most kMostOutstanding commands: CUDA blocks a submitter that is about 1020 commands ahead of the
+  // device, and with it every other thread that makes a call there. Some commands are therefore watermarks: before such
+  // a command the lane's latest watermark must be complete (kRecord: there is none yet), and after it the lane records
+  // the next one.
   enum class FlowControl : uint8_t { kNone, kRecord, kWaitAndRecord };
 
   Op op;

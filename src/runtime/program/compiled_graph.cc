@@ -10,7 +10,7 @@ using graph::PlanNode;
 
 namespace {
 
-// Where the user declared what a node is about: the node itself, or the buffer that an inserted copy moves.
+// The declaration that a plan node stems from: the node itself, or the buffer that an inserted copy moves.
 const Name& NameOf(const Model& model, const graph::Plan& plan, const PlanNode& node) {
   if (node.decl >= 0) return model.nodes[static_cast<size_t>(node.decl)].name;
   return model.buffers[static_cast<size_t>(plan.instances[static_cast<size_t>(node.src)].buffer)].name;
@@ -42,7 +42,7 @@ void CompiledGraph::SetProgram(Program program) {
   }
 }
 
-// The others run no code of the user's on the host.
+// The other kinds run no user code on the host.
 bool CompiledGraph::HasGate(int32_t node) const {
   const PlanKind kind = plan_.nodes[static_cast<size_t>(node)].kind;
   return kind == PlanKind::kHost || kind == PlanKind::kHostcall || kind == PlanKind::kLaunch;

@@ -1,9 +1,9 @@
-// CompiledGraph: what Compile makes of a graph and no run changes: model, plan, program, devices, and the gates that
-// limit how often a callable runs at the same time.
+// CompiledGraph: the results of Compile that no run changes: model, plan, program, devices, and the gates that limit
+// how many calls of a callable run at the same time.
 //
-// Ownership: owned by its executable; owns all but the devices and the event count, which are the runtime's.
-// Threads:   the setters belong to Compile, before there is a slot. After that everything is constant, and thread-safe.
-// Errors:    Describe puts into a Status which node failed, on which device, and where it was declared.
+// Ownership: owned by its executable; owns everything except the devices and the event count, which are the runtime's.
+// Threads:   Compile calls the setters before any slot exists. After that everything is constant and thread-safe.
+// Errors:    Describe adds to a Status which node failed, on which device, and where it was declared.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,13 @@ namespace penstock::runtime {
 
 class CompiledGraph {
  public:
-  // `default_device`: where a plan without lanes is at home. `event_count`: of the runtime. `trace`: null where runs
-  // are not recorded.
+  // `default_device`: the home of a plan without lanes. `event_count`: the runtime's. `trace`: null if not recorded.
   CompiledGraph(std::shared_ptr<const Model> model, const std::vector<driver::DeviceRef>& devices,
                 int32_t default_device, std::shared_ptr<Trace> trace, host::EventCount& event_count);
   CompiledGraph(const CompiledGraph&) = delete;
   CompiledGraph& operator=(const CompiledGraph&) = delete;
 
-  // Compile calls these in this order.
+  // Compile calls these setters in this order.
   void SetModel(std::shared_ptr<const Model> model) { model_ = std::move(model); }
   void SetPlan(graph::Plan plan);
   void SetProgram(Program program);
@@ -41,24 +40,24 @@ class CompiledGraph {
   const std::shared_ptr<const Model>& shared_model() const { return model_; }
   const graph::Plan& plan() const { return plan_; }
   const Program& program() const { return program_; }
-  const std::shared_ptr<Trace>& trace() const { return trace_; }  // null: runs are not recorded
+  const std::shared_ptr<Trace>& trace() const { return trace_; }  // null if runs are not recorded
 
   const std::vector<driver::DeviceRef>& devices() const { return devices_; }
   const driver::DeviceRef& device(int32_t device) const { return devices_[static_cast<size_t>(device)]; }
   // The device of the first lane.
   int32_t home() const { return home_; }
-  // The driver of that device, which has all others of the plan too.
+  // The driver of that device; it drives all other devices of the plan too.
   driver::Driver& driver() const { return *device(home_).driver; }
   int local_device_of_lane(int32_t lane) const { return lane_devices_[static_cast<size_t>(lane)]; }
 
-  // One callable runs at most `concurrency` times at the same time, over all slots. EnterGate never blocks; LeaveGate
-  // notifies the event count where somebody has been refused.
+  // At most `concurrency` calls of one callable run at the same time over all slots. EnterGate never blocks; LeaveGate
+  // notifies the event count if a caller has been refused.
   bool EnterGate(int32_t node) const;
   void LeaveGate(int32_t node) const;
-  // The gate of a call (Program::calls) for the operations of a host device.
+  // The gate of a call (Program::calls), used by the operations of a host device.
   driver::TrySemaphore* device_gate(size_t call) const { return &device_gates_[call]; }
 
-  // `cause` with the node of the plan, or the graph where `node` is -1, in front.
+  // `cause`, prefixed with the node of the plan, or with the graph if `node` is -1.
   absl::Status Describe(int32_t node, const absl::Status& cause) const;
   // "graph 'name'".
   std::string Label() const;
@@ -77,8 +76,8 @@ class CompiledGraph {
   Program program_;
   int32_t home_;
   std::vector<int> lane_devices_;
-  mutable std::vector<base::TrySemaphore<>> gates_;  // a plan node each
-  mutable std::vector<driver::TrySemaphore> device_gates_;  // a call each
+  mutable std::vector<base::TrySemaphore<>> gates_;  // one for each plan node
+  mutable std::vector<driver::TrySemaphore> device_gates_;  // one for each call
 };
 
 }  // namespace penstock::runtime

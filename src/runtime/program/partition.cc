@@ -1,4 +1,4 @@
-// Which commands of a schedule are split, and into which parts. See partition.h.
+// Finds the commands of a schedule that are partitioned, and cuts them into parts. See partition.h.
 #include "src/runtime/program/partition.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ class Cutter {
         for (int32_t c = begin; c < end; ++c) {
           if (At(c).op == Op::kRecord) recorded[static_cast<size_t>(At(c).index)] = true;
         }
-        begin = end + 1;  // what is not plain records nothing
+        begin = end + 1;  // the command, which is not plain, records nothing
       }
     }
     return std::move(splits_);
@@ -48,7 +48,7 @@ class Cutter {
  private:
   const ExecCommand& At(int32_t c) const { return commands_[static_cast<size_t>(c)]; }
 
-  // `recorded`: events recorded before, and in the range as far as it has been looked at.
+  // `recorded`: the events recorded earlier, and in the range as far as it has been scanned.
   void Consider(int32_t begin, int32_t end, std::vector<bool>& recorded) {
     if (end - begin < graph::kPartitionFrom) return;
     for (int32_t c = begin; c < end; ++c) {
@@ -66,8 +66,8 @@ class Cutter {
     splits_.push_back(std::move(split));
   }
 
-  // The lanes of each device to as many parts as there can be threads, but to no more than make the longest shorter: 16
-  // equal lanes are 8 parts of 2 also where there could be 9.
+  // Distributes each device's lanes over at most as many parts as there can be threads, but over no more than make the
+  // longest part shorter: 16 equal lanes become 8 parts of 2 even if 9 parts are possible.
   void AssignLanes(LanePartition& split) {
     std::vector<int32_t> load(lanes_.size());  // commands
     for (int32_t c = split.begin; c < split.end; ++c) ++load[static_cast<size_t>(At(c).lane)];
@@ -94,7 +94,7 @@ class Cutter {
     }
   }
 
-  // One lane after the other to the part that has the least, of those from `first` on. How long they get.
+  // Assigns one lane after the other to the shortest of the parts from `first` on. Returns the lengths of the parts.
   std::vector<int32_t> Assign(const std::vector<int32_t>& lanes, const std::vector<int32_t>& load, size_t parts,
                               int32_t first) {
     std::vector<int32_t> of_part(parts);
@@ -131,8 +131,8 @@ class Cutter {
   const std::vector<ExecCommand>& commands_;
   const std::vector<graph::Lane>& lanes_;
   const std::vector<int>& submission_threads_;
-  std::vector<int32_t> part_of_;  // of each lane, in the split at hand
-  std::vector<std::pair<int32_t, int32_t>> record_;  // of each event recorded in the split at hand: part and place
+  std::vector<int32_t> part_of_;  // for each lane, in the current partition
+  std::vector<std::pair<int32_t, int32_t>> record_;  // for each event recorded in the current partition: part and index
   int32_t events_ = 0;
   std::vector<LanePartition> splits_;
 };

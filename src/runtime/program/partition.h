@@ -1,12 +1,12 @@
 // LanePartition: a wide range of a schedule's commands, cut into parts that several threads submit.
 //
-// A part is some of the range's lanes with all their commands, in plan order. So a lane is fed by one thread at a time
-// and in its planned order, and whatever the plan left out because lane order implies it still holds: waits that clocks
-// showed to be needless, and bytes that two buffers share. What goes between parts are waits on events alone. A wait
-// takes the record that was submitted last before it; so it must not be submitted before this run's record has been,
-// and no event of the range is recorded anywhere before it in the plan (PlanOptions::events_once), or another record
-// could come between. Plan order is a topological order of all of that: the command that stands first among those left
-// never has to wait for another, and so one thread can always go on.
+// A part is some of the range's lanes with all their commands, in plan order. One thread at a time submits a lane, in
+// its planned order, so everything that the plan left out because lane order implies it still holds: waits that vector
+// clocks showed to be redundant, and bytes that two buffers share. Only waits on events cross parts. A wait takes the
+// record that was submitted last before it, so it must not be submitted before this run's record, and the plan records
+// no event of the range earlier (PlanOptions::events_once), or the wait could take that other record. Plan order is a
+// topological order of all this: the first remaining command never has to wait for another one, so one thread can
+// always proceed.
 //
 // Threads: plain data, immutable once made.
 #pragma once
@@ -20,8 +20,8 @@
 
 namespace penstock::runtime {
 
-// A command of a part. It is a wait on what command `behind` (its place in its part) of part `behind_part` records, or,
-// where `behind_part` is -1, may be submitted when those before it in its own part have been.
+// A command of a part. If `behind_part` is not -1, it is a wait for the record made by command `behind` (an index in
+// its part) of part `behind_part`. Otherwise it may be submitted once the commands before it in its own part have been.
 struct PartCommand {
   int32_t command;  // Schedule::commands
   int32_t behind_part = -1, behind = 0;
@@ -30,7 +30,7 @@ struct PartCommand {
 struct LanePartition {
   int32_t begin = 0, end = 0;  // Schedule::commands
   std::vector<PartCommand> commands;  // part by part
-  std::vector<int32_t> part_begin{0};  // of each part and one more: its first of `commands`
+  std::vector<int32_t> part_begin{0};  // for each part, and one past the end: its first entry in `commands`
   // Parts [first, last) are on lanes of that device, whose submission threads help with them.
   struct Group {
     int32_t device, first, last;
@@ -45,9 +45,9 @@ struct LanePartition {
   }
 };
 
-// The ranges of plain commands (nodes that no user code submits, records and waits) with graph::kPartitionFrom commands
-// or more on several lanes, in the order they stand in. `submission_threads[d]`: how many threads may help on device d;
-// a device has one part more than that, or as many as it has lanes there.
+// Finds, in order, the ranges of plain commands (nodes that no user code submits, records and waits) that have at least
+// graph::kPartitionFrom commands on several lanes. `submission_threads[d]` is the number of threads that may help on
+// device d; a device gets one part more than that, but at most one for each lane that it has in the range.
 std::vector<LanePartition> MakePartitions(const std::vector<ExecCommand>& commands,
                                           const std::vector<graph::Segment>& segments,
                                           const std::vector<graph::Lane>& lanes,

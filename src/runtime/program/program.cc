@@ -17,11 +17,11 @@ using graph::PlanKind;
 using graph::PlanNode;
 using graph::Space;
 
-constexpr uint32_t kBlockAlign = 16;  // of an argument block, unless an argument asks for more
-constexpr int kLaunchCommands = 16;  // nobody knows how many a foreign launch submits
-constexpr int kGraphCommands = 3;  // of a host device's queue
+constexpr uint32_t kBlockAlign = 16;  // of an argument block, unless an argument needs more
+constexpr int kLaunchCommands = 16;  // a guess: a Launch node may submit any number
+constexpr int kGraphCommands = 3;  // on a host device's queue
 
-// Where the dimensions of a View stand, after its pointer. The layout does not depend on T.
+// The offset of a View's dimensions, after its pointer. The layout does not depend on T.
 constexpr uint32_t kViewShape = offsetof(View<char>, depth);
 static_assert(offsetof(View<char>, data) == 0 && sizeof(View<char>) == kViewShape + 5 * sizeof(int64_t));
 
@@ -36,7 +36,7 @@ driver::CopyKind KindOf(PlanKind kind) {
   }
 }
 
-// Of each buffer the one that has its memory. Aliases of aliases may be many, so none is followed more than one step.
+// For each buffer, the buffer that owns its memory. Alias chains may be long, so none is followed more than one step.
 std::vector<int32_t> BasesOf(const Model& model) {
   std::vector<int32_t> bases;
   bases.reserve(model.buffers.size());
@@ -206,7 +206,7 @@ class Builder {
     return copy;
   }
 
-  // A launch refuses slices that leave their buffer, of copies that the plan does without too.
+  // A launch also refuses slices that leave their buffer in copies that the plan eliminated.
   void AddDroppedBoxes() {
     std::vector<bool> planned(model_.nodes.size());
     for (const PlanNode& node : plan_.nodes) {
@@ -218,14 +218,14 @@ class Builder {
     }
   }
 
-  // Of what a Copy node reads or writes; of all of `buffer` where there is none.
+  // The box that a Copy node reads or writes; all of `buffer` if there is no such node.
   int32_t BoxOf(int32_t decl, AccessMode mode, int32_t buffer) {
     if (decl < 0) return buffer;
     const std::vector<AccessDecl>& accesses = model_.nodes[static_cast<size_t>(decl)].accesses;
     return AddBox(decl, accesses[0].mode == mode ? 0 : 1, false);
   }
 
-  // Of an access, a new one unless it is all of a buffer with memory of its own, that need not be looked at.
+  // The box of an access: a new one, unless it is all of a buffer with memory of its own, which needs no check.
   int32_t AddBox(int32_t decl, int32_t index, bool span) {
     const AccessDecl& access = model_.nodes[static_cast<size_t>(decl)].accesses[static_cast<size_t>(index)];
     const auto buffer = static_cast<size_t>(access.buffer);
@@ -240,7 +240,7 @@ class Builder {
     return p_.slices[static_cast<size_t>(box) - model_.buffers.size()].dynamic;
   }
 
-  // Whether a box may be rows with something between them.
+  // Whether the rows of a box may have gaps between them.
   bool MayHaveRows(int32_t box) const {
     const BufferDecl& decl = model_.buffers[static_cast<size_t>(
         IsSlice(box) ? BufferOfSlice(p_.slices[static_cast<size_t>(box) - model_.buffers.size()]) : box)];
@@ -250,7 +250,7 @@ class Builder {
     return model_.nodes[static_cast<size_t>(slice.decl)].accesses[static_cast<size_t>(slice.access)].buffer;
   }
 
-  // Whether each launch decides where the instance is.
+  // Whether each launch decides the address of the instance.
   bool Varies(int32_t instance) const {
     const graph::Instance& i = plan_.instances[static_cast<size_t>(instance)];
     return i.space == Space::kBound || i.stages || model_.buffers[static_cast<size_t>(i.buffer)].keys != 0;
@@ -284,13 +284,13 @@ class Builder {
       call.dynamic_range = true;
       p_.patches.dynamic_grids.push_back(static_cast<int32_t>(p_.calls.size()));
     }
-    // Where launches decide the callable (graph_cache.h), there is none yet to be captured.
+    // If launches decide the callable (graph_cache.h), there is none to capture yet.
     const bool captured_later = decl.kind == NodeKind::kLaunch && decl.code.callable == nullptr;
     call.varies = call.varies || call.dynamic_range || captured_later;
     p_.calls.push_back(call);
   }
 
-  // Addresses, Views and Ranges are satisfied with any block; the type of an access is that of elements elsewhere.
+  // Any block satisfies addresses, Views and Ranges; the type of an access describes elements elsewhere.
   static uint32_t AlignOf(const NodeDecl& decl) {
     uint32_t align = kBlockAlign;
     for (const ArgDecl& arg : decl.args) {
@@ -391,7 +391,7 @@ class Builder {
     }
   }
 
-  // `from`: a Plan or a GraphSchedule.
+  // `From`: a Plan or a GraphSchedule.
   template <class From>
   void AddSchedule(const From& from, Schedule& to) {
     for (const graph::Command& c : from.commands) AddCommand(c, to);
@@ -440,7 +440,7 @@ class Builder {
     return static_cast<int32_t>(end);
   }
 
-  // Has the first of `count` copies stand for all of them, in every schedule.
+  // Makes the first of `count` copies stand for all of them, in every schedule.
   void BatchCopies(int32_t first, int32_t count) {
     auto& [op, index] = op_of_[static_cast<size_t>(first)];
     if (op == Op::kBatch) return;
@@ -474,12 +474,12 @@ class Builder {
       case Op::kFill: return p_.fills[index].varies;
       case Op::kKernel:
       case Op::kLaunch: return p_.calls[index].varies;
-      case Op::kHostcall: return false;  // whatever else does
-      default: return true;  // a batch is listed by launches
+      case Op::kHostcall: return false;  // it never changes
+      default: return true;  // launches list the pieces of a batch
     }
   }
 
-  // Half of what a lane may hold lies between two marks, and at most as much behind the one that is awaited.
+  // At most half of what a lane may hold lies between two watermarks, and at most as much after the awaited one.
   void MarkLanes(bool timed, Schedule& schedule) {
     std::vector<int> since(plan_.lanes.size());
     std::vector<bool> marked(plan_.lanes.size());
@@ -514,7 +514,7 @@ class Builder {
     if (step.joins) ++p_.hosts[task_].steps;
   }
 
-  // A step that joins a task waits for nothing but the step before it, whose worker goes on with it.
+  // A step that joins a task waits only for the step before it; the same worker continues with it.
   void FindHostWaits() {
     HostWaits& waits = p_.host_waits;
     std::vector<graph::Edge> steps, events, segments;
@@ -564,7 +564,7 @@ class Builder {
   const std::vector<bool>& cuda_;
   std::vector<std::pair<Op, int32_t>> op_of_;
   const graph::GraphSchedule* const graphs_;
-  const std::vector<int32_t> bases_;  // of each buffer
+  const std::vector<int32_t> bases_;  // for each buffer
   int32_t pieces_ = 0;
   size_t task_ = 0;  // Program::hosts: the first step of the task that others may join
   Program p_;

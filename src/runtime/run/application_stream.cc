@@ -49,9 +49,9 @@ absl::StatusOr<int> BeginBehindStream(RunSlot& slot, void* stream) {
   return device;
 }
 
-// Neither can a stream wait for host steps: those have ended when this returns. A run that has failed is waited for
-// until what it had submitted has drained; so is one that the stream cannot wait for, since it is under way and whoever
-// launched it counts on the order.
+// A stream cannot wait for host steps, so those have ended when this returns. It also waits until a failed run has
+// drained what it had submitted. The same goes for a run that the stream cannot be made to wait for: it is in flight,
+// and its launcher relies on the order.
 absl::Status HoldStream(RuntimeCore& runtime, driver::Driver& driver, RunCore& run, void* stream, int device) {
   Predecessor::Tail tail;
   absl::Status waits;
@@ -66,7 +66,7 @@ absl::Status HoldStream(RuntimeCore& runtime, driver::Driver& driver, RunCore& r
     run.Follow();
     if (host::WaitForProgress(runtime.event_count(), runtime.notifies_completion(), run.deadline().at(), settled))
       return;
-    run.Advance();  // past its deadline: abandons it, but where another thread is about to end it
+    run.Advance();  // past its deadline: abandons it, unless another thread is about to end it
     host::WaitForProgress(runtime.event_count(), runtime.notifies_completion(), host::TimePoint::max(),
                           [&] { return run.ended(); });
   };

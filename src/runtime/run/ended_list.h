@@ -1,6 +1,6 @@
 // EndedList: host steps that have ended and that the owner of their run's machine has not taken yet.
 //
-// Threads:  Push by any thread, an item once until it is taken; TakeAll by one thread at a time.
+// Threads:  any thread may call Push, once for each item until it is taken; one thread at a time calls TakeAll.
 // Ordering: what a thread did before Push is visible to the thread that takes the item.
 #pragma once
 
@@ -12,13 +12,13 @@
 
 namespace penstock::runtime {
 
-// `Atomic` is std::atomic but in tests that explore schedules.
+// `Atomic` is std::atomic except in tests that explore schedules.
 template <template <class> class Atomic = std::atomic>
 class EndedList {
  public:
   explicit EndedList(size_t items) : next_(items) {}
 
-  // Touches nothing behind the exchange that shows the item: its run may be over by then.
+  // Touches nothing after the exchange that publishes the item: its run may be over by then.
   void Push(int32_t item) {
     int32_t first = first_.load(std::memory_order_relaxed);
     do {
@@ -26,7 +26,7 @@ class EndedList {
     } while (!first_.compare_exchange_strong(first, item, std::memory_order_acq_rel));
   }
 
-  // Calls `f` with each item, the one that was pushed first first.
+  // Calls `f` with each item, in the order in which they were pushed.
   template <class F>
   void TakeAll(F&& f) {
     if (first_.load(std::memory_order_relaxed) < 0) return;
@@ -40,8 +40,8 @@ class EndedList {
   }
 
  private:
-  std::vector<int32_t> next_;  // of each item on the list
-  Atomic<int32_t> first_{-1};  // the item that was pushed last; -1: none
+  std::vector<int32_t> next_;  // for each item on the list
+  Atomic<int32_t> first_{-1};  // the item pushed last; -1: none
 };
 
 }  // namespace penstock::runtime

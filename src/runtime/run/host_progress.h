@@ -1,13 +1,13 @@
 // HostProgress: which host steps and segments of a run may begin, by counting what each of them still waits for.
 //
-// Who waits for what is found once, by Compile (HostWaits); a run counts down. So a step that ends costs as much as has
-// waited for it, however many steps there are, and nothing is allocated.
+// Compile finds once what waits for what (HostWaits), and a run counts down. A step that ends therefore costs as much
+// as waits for it, however many steps there are, and nothing is allocated.
 //
-// Events are looked at lane by lane, in the order in which the lane records them: what stands behind one that is not
-// complete is not either. So a look asks about one event in vain on each lane.
+// Events are checked lane by lane in recording order: those after an incomplete one are incomplete too. A check thus
+// queries at most one incomplete event on each lane.
 //
 // Ownership: borrows the program and, from Begin on, the schedule.
-// Threads:   End by the thread that ran the step, work_left by any thread; all else by the owner of the run's machine.
+// Threads:   the thread that ran a step calls End, any thread work_left; the owner of the run's machine calls the rest.
 #pragma once
 
 #include <atomic>
@@ -25,21 +25,19 @@ class HostProgress {
  public:
   explicit HostProgress(const Program& program);
 
-  // A run begins, of that schedule. `work`: host steps that have something to do.
+  // Begins a run of that schedule. `work`: the number of host steps that have something to do.
   void Begin(const Schedule& schedule, int32_t work);
 
-  // A step has run, or was left out by its worker; `works`: it is one of those counted by Begin. Nothing of the slot
-  // may be touched behind this.
+  // A step has run, or its worker skipped it; `works`: whether Begin counted it. Do not touch the slot after this.
   void End(int32_t step, bool works);
-  // How many steps with something to do have not ended. Sequentially consistent with what else the threads tell each
-  // other.
+  // How many steps with something to do have not ended. Sequentially consistent, like RunCore::followed_.
   int32_t work_left() const { return work_left_.load(std::memory_order_seq_cst); }
 
-  // Takes what has ended and lets go what has waited for it.
+  // Takes the steps that have ended and releases those that waited for them.
   void TakeEnded();
-  // The same of a step that ends without a worker.
+  // The same for a step that ends without a worker.
   void Settle(int32_t step);
-  // Steps that have not begun never will: SkipAll once, then Skip for each of them. `works` as for End.
+  // The steps that have not begun never will: call SkipAll once, then Skip for each of them. `works` is as for End.
   void SkipAll() { skips_ = true; }
   void Skip(bool works);
   bool skips() const { return skips_; }
@@ -47,17 +45,17 @@ class HostProgress {
 
   bool MayBegin(int32_t segment) const { return segment_waits_[static_cast<size_t>(segment)] == 0; }
 
-  // `is_complete` is asked about events that segments before `submitted` have recorded, until it says no.
+  // Calls `is_complete` with the events recorded by segments before `submitted`, on each lane until it returns false.
   template <class F>
   void LookAtEvents(int32_t submitted, F&& is_complete);
 
-  // A task (Program::hosts) that has just come to wait for nothing, or -1.
+  // A task (Program::hosts) that no longer waits for anything and has not been returned yet; -1: none.
   int32_t TakeFresh() { return Pop(fresh_); }
-  // One that waits for a worker from now on.
+  // Keeps a task that waits for a worker from now on.
   void Keep(int32_t task) { Append(kept_, task); }
   bool keeps() const { return kept_.first >= 0; }
-  // Calls `begin` with those kept, in the order in which they were, until it has refused `most` of them. True: it has
-  // begun.
+  // Calls `begin` with the kept tasks, in the order in which they were kept, until it has refused `most` of them.
+  // `begin` returns true if it has begun the task.
   template <class F>
   void BeginKept(int most, F&& begin);
 
@@ -73,11 +71,11 @@ class HostProgress {
   const Schedule* schedule_ = nullptr;
   EndedList<> ended_;
   std::atomic<int32_t> work_left_{0};  // host steps with something to do that have not ended
-  std::vector<int32_t> step_waits_, segment_waits_;  // for how many steps and events each one waits
-  std::vector<int32_t> events_seen_;  // of each of Schedule::watched: how many of its events are complete
-  std::vector<int32_t> next_;  // of each task on a list
+  std::vector<int32_t> step_waits_, segment_waits_;  // the number of steps and events that each waits for
+  std::vector<int32_t> events_seen_;  // for each row of Schedule::watched: how many of its events are complete
+  std::vector<int32_t> next_;  // for each task on a list
   List fresh_, kept_;
-  int32_t left_ = 0;  // steps that have not ended, or not been seen to have
+  int32_t left_ = 0;  // steps that have not ended, or whose end has not been taken
   bool skips_ = false;
 };
 

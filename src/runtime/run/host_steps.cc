@@ -8,9 +8,9 @@
 namespace penstock::runtime {
 namespace {
 
-// Of the tasks that wait for a worker, so many may be found running elsewhere before a look ends. Runs of one
-// executable begin their nodes in one order, and no more of them run at the same time than there are workers; so what
-// lies further back is still to run there too.
+// Limits how many waiting tasks may be found running elsewhere before a check ends. Runs of one executable begin their
+// nodes in one order, and at most as many run at the same time as there are workers; so tasks further back have yet to
+// run there, too.
 constexpr int kMostRefused = 128;
 
 }  // namespace
@@ -83,8 +83,7 @@ bool HostSteps::TaskIsNoop(int32_t first) const {
   return std::all_of(noop + first, noop + EndOfTask(first), [](bool is_noop) { return is_noop; });
 }
 
-// Host steps have nothing else that orders them after the application's stream: there may be no work on a device before
-// them.
+// Nothing else orders host steps after the application's stream: there may be no device work before them.
 bool HostSteps::StreamIsDone() {
   driver::Event& stream = slot_.predecessors.stream;
   if (!stream) return true;
@@ -131,14 +130,14 @@ void HostSteps::PostStagedCopy(int32_t step) {
   context_.staging->Post(copy);
 }
 
-// By a thread of the ring, for which all other copies wait: what follows, which may call the user's code, is for a
-// worker.
+// Called by a thread of the ring, which all other copies wait for; a worker does what follows, since that may call user
+// code.
 void HostSteps::EndStagedCopy(void* self, int64_t copied) {
   HostSteps& steps = *static_cast<HostSteps*>(self);
   const auto step = static_cast<int32_t>(copied);
   steps.context_.trace.RecordStagedCopy(steps.slot_, step, steps.slot_.progress.serial);
   steps.EndStep(step, steps.slot_.fault.failed());
-  // The run may have ended: the slot and the executable are not touched.
+  // The run may have ended: do not touch the slot or the executable.
   steps.pool_.Post({&HostSteps::EndTask, &steps, 0}, steps.workers_);
 }
 
@@ -148,7 +147,7 @@ void HostSteps::EndTask(void* self, int64_t) {
   run.Unref();
 }
 
-// The run may be over after the last line, which is why a step takes its serial before.
+// The run may be over after the last line, so a step reads its serial before.
 void HostSteps::EndStep(int32_t step, bool skipped) {
   const auto s = static_cast<size_t>(step);
   context_.graph.LeaveGate(context_.graph.plan().host_steps[s].node);

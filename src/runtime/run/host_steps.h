@@ -1,12 +1,11 @@
-// HostSteps: runs the host steps of a run: host callables on workers, copies of the staging ring on its threads.
+// HostSteps: runs the host steps of a run: host callables on workers, copies through the staging ring on its threads.
 //
-// HostProgress counts which steps may begin; this starts them, in their planned order, as far as the gates of their
-// callables let them in.
+// HostProgress counts which steps may begin; this class starts them in plan order, as the callables' gates permit.
 //
-// Ownership: of its run; borrows the slot, which stays until every step has settled.
-// Threads:   Start, Settled and LookAtEvents by the owner of the run's machine. A step runs on a worker or a thread of
-//            the ring, and holds a count of the run meanwhile.
-// Ordering:  what a step did comes before what waits for it.
+// Ownership: belongs to its run; borrows the slot, which stays until every step has settled.
+// Threads:   the owner of the run's machine calls Start, Settled and LookAtEvents. A step runs on a worker or a thread
+//            of the ring and holds a count of the run meanwhile.
+// Ordering:  what a step did happens before what waits for it.
 // Errors:    a step that fails fails the run. Once a run has failed, steps that have not begun are skipped.
 #pragma once
 
@@ -19,12 +18,12 @@ namespace penstock::runtime {
 
 class HostSteps {
  public:
-  // The run, as its steps see it.
+  // The run as its steps see it.
   class Owner {
    public:
     virtual void Ref() = 0;
     virtual void Unref() = 0;
-    // Some steps have ended, so more may begin. Called by the thread that ran them.
+    // Some steps have ended, so others may begin. Called by the thread that ran them.
     virtual void OnHostStepsEnded() = 0;
 
    protected:
@@ -34,9 +33,10 @@ class HostSteps {
   // `workers`: the group of workers near the run's device.
   HostSteps(const RunContext& context, RunSlot& slot, Owner& run, int workers);
 
-  // Starts what may begin. True: some steps had nothing to do, so that more may begin now, or the run has failed.
+  // Starts the steps that may begin. Returns true if some had nothing to do, so that others may begin now, or if the
+  // run has failed.
   bool Start();
-  // Sees which events are complete that steps wait for.
+  // Checks which of the events that steps wait for are complete.
   void LookAtEvents();
   // Whether every step has ended or was skipped.
   bool Settled();

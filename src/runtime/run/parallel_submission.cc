@@ -7,7 +7,7 @@
 
 namespace penstock::runtime {
 
-// Of one thread, while it is at work on the range.
+// The state of one thread while it works on the range.
 class ParallelSubmission::Job {
  public:
   explicit Job(ParallelSubmission& of)

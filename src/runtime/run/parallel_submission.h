@@ -1,10 +1,11 @@
-// ParallelSubmission: one split range of a slot, submitted by the owner of the run with the help of submission threads.
+// ParallelSubmission: one partitioned range of a slot, submitted by the run's owner and submission threads.
 //
-// Ownership: of the slot; borrows the submitter, the slot and the devices' submission threads.
-// Threads:   Drive, Reset and done by the run's owner; inside Drive the submission threads of each device call Feed.
-// Ordering:  as partition.h says. When Drive has returned no submission thread is inside any more.
-// Errors:    the first call that fails fails the run with the node it belongs to; nothing is submitted by who has seen
-//            that. Nobody calls user code.
+// Ownership: belongs to the slot; borrows the submitter, the slot and the devices' submission threads.
+// Threads:   the run's owner calls SubmitAll, Reset and done; during SubmitAll the devices' submission threads call
+//            Feed.
+// Ordering:  see partition.h. When SubmitAll has returned, no submission thread is inside any more.
+// Errors:    the first call that fails fails the run with its node; a thread that has seen that submits nothing more.
+//            No user code is called.
 #pragma once
 
 #include <memory>
@@ -25,7 +26,7 @@ class ParallelSubmission {
   ParallelSubmission(const Submitter& submitter, RuntimeCore& runtime, RunSlot& slot, const LanePartition& split);
   ParallelSubmission(const ParallelSubmission&) = delete;
 
-  // A run begins.
+  // Begins a run.
   void Reset() { board_.Reset(); }
   SubmitResult SubmitAll();
   // How many commands of the part this run has submitted.
@@ -46,7 +47,7 @@ class ParallelSubmission {
   const Submitter& submitter_;
   RunSlot& slot_;
   PartitionProgress<> board_;
-  std::vector<Group> groups_;  // of devices with submission threads
+  std::vector<Group> groups_;  // one for each device with submission threads
 };
 
 }  // namespace penstock::runtime

@@ -1,18 +1,19 @@
-// PartitionProgress: how far each part of a split range has been submitted in a run, and who is at work on it.
+// PartitionProgress: how far each part of a partitioned range has been submitted in a run, and which are being worked
+// on.
 //
-// Whoever works takes, of the parts that nobody works on and that can go on, the one whose next command stands first in
-// the plan, submits some of its commands, and leaves it. So with many threads each stays with a part, and with few the
-// device gets about what it would get in plan order. The run's owner drives until all has been submitted or nothing can
-// go on; others help as they come, and nobody waits for one who is not at work.
+// A thread takes, of the parts that are free and can proceed, the one whose next command comes first in the plan,
+// submits some of its commands, and releases it. Thus with many threads each stays with one part, and with few the
+// device gets approximately plan order. The run's owner works until everything has been submitted or nothing can
+// proceed; others help as they come, and no thread waits for one that is not at work.
 //
-// What submits is a Job:
+// The work is submitted by a Job:
 //   Submitted Submit(int32_t command)   one command of the schedule: done, its lane is full, or the run has failed
-//   bool failed()                       whether the run has; then nothing more is submitted
+//   bool failed()                       whether the run has failed; then nothing more is submitted
 //
-// Threads:  Reset by who opens the range to others, and before that. All else by any thread, as far as the job goes;
-//           Drive by one at a time.
-// Ordering: what was done for a part is visible to who takes it next; what was done for the command another one waits
-//           for, to who goes on behind it; all of it, to whom Drive tells that all has been submitted.
+// Threads:  Reset is called before the range is opened to other threads. Any thread may call the rest, as far as the
+//           job allows; SubmitAll only one at a time.
+// Ordering: what was done for a part is visible to the thread that takes it next; what was done for a command, to the
+//           thread that continues after a wait for it; all of it, to the caller of SubmitAll when that returns kAll.
 // Errors:   none of its own.
 #pragma once
 
@@ -30,10 +31,10 @@ namespace penstock::runtime {
 
 enum class Submitted : uint8_t { kDone, kFull, kFailed };
 
-// What Drive came to: all has been submitted, lanes are full (calling again may go on), or the run has failed.
+// The result of SubmitAll: everything is submitted, lanes are full (another call may continue), or the run has failed.
 enum class SubmitResult : uint8_t { kAll, kFull, kFailed };
 
-// `Atomic` is std::atomic but in tests that explore schedules.
+// `Atomic` is std::atomic except in tests that explore schedules.
 template <template <class> class Atomic = std::atomic>
 class PartitionProgress {
  public:
@@ -49,14 +50,14 @@ class PartitionProgress {
   // How many commands of the part have been submitted.
   int32_t done(int32_t part) const { return Of(part).done.load(std::memory_order_acquire); }
 
-  // Works on one of the parts [first, last), if there is one to work on. Whether any command was submitted.
+  // Works on one of the parts [first, last), if one can be worked on. Returns whether any command was submitted.
   template <class Job>
   bool SubmitSome(Job& job, int32_t first, int32_t last) {
     const int32_t part = Choose(first, last);
     return part >= 0 && Work(job, part);
   }
 
-  // Works on all parts as long as any can go on. `Wait` is how it waits for who is at work on the others.
+  // Works on all parts as long as any can proceed. `Wait` is how it waits for threads that work on the others.
   template <class Wait, class Job>
   SubmitResult SubmitAll(Job& job) {
     Wait wait;
@@ -78,15 +79,15 @@ class PartitionProgress {
   }
 
  private:
-  static constexpr int32_t kStint = 16;  // commands between two choices
+  static constexpr int32_t kStint = 16;  // commands that a thread submits before it chooses again
 
   struct Part {
     Atomic<bool> taken{false};  // a thread works on it
-    Atomic<bool> full{false};  // it was seen to wait for room on a lane; only who drives looks again
+    Atomic<bool> full{false};  // its lane was found full; only SubmitAll checks again
     Atomic<int32_t> done{0};  // how many of its commands have been submitted
-    std::array<std::byte, 120> apart{};  // from what others write
+    std::array<std::byte, 120> apart{};  // keeps it off the cache lines that other parts' threads write
   };
-  // What is left: parts that somebody works on, or whose lane has just been seen to be full.
+  // What is left: parts that a thread is working on, or whose lane has just been found full.
   struct Left {
     bool none = true, taken = false, full = false;
   };
@@ -96,7 +97,7 @@ class PartitionProgress {
 
   bool CanGoOn(const PartCommand& next) const { return next.behind_part < 0 || done(next.behind_part) > next.behind; }
 
-  // The part that nobody works on and whose next command stands first, among those that can go on; -1: none.
+  // The free part whose next command comes first, among those that can proceed; -1: none.
   int32_t Choose(int32_t first, int32_t last) const {
     int32_t chosen = -1, least = INT32_MAX;
     for (int32_t p = first; p < last; ++p) {
@@ -112,7 +113,7 @@ class PartitionProgress {
     return chosen;
   }
 
-  // Looks again for room where there was none. Whether any command was submitted.
+  // Checks full lanes again for room. Returns whether any command was submitted.
   template <class Job>
   bool TryFull(Job& job, Left& left) {
     for (int32_t p = 0; p < split_->parts(); ++p) {
@@ -129,7 +130,7 @@ class PartitionProgress {
     return false;
   }
 
-  // Whether any command was submitted.
+  // Returns whether any command was submitted.
   template <class Job>
   bool Work(Job& job, int32_t part) {
     Part& state = Of(part);

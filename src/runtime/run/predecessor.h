@@ -1,6 +1,6 @@
 // Predecessor: a run that another one waits for, as that one sees it.
 //
-// Ownership: counted; whoever keeps a pointer holds a count.
+// Ownership: counted; a pointer is kept together with a count.
 // Threads:   thread-safe.
 #pragma once
 
@@ -15,16 +15,16 @@ namespace penstock::runtime {
 
 class Predecessor {
  public:
-  // How far it has come. `ended`: there is nothing to wait for; else, once all has been submitted, the events of
-  // `done`, good while `owner` is held.
+  // How far it has come. If `ended`, there is nothing to wait for. Otherwise, once `submitted`, one waits for the
+  // events of `done`, which are valid while `owner` is held.
   struct Tail {
     bool submitted = false, ended = false;
     const std::vector<driver::Event>* done = nullptr;
     std::shared_ptr<const void> owner{};
   };
-  // If the run has failed: what those that wait for it fail with.
+  // If the run has failed, returns the error that runs waiting for it fail with.
   virtual absl::StatusOr<Tail> LookAtTail() const = 0;
-  // Another run waits for this one from now on: the event count is notified when there is more to see of the tail.
+  // Another run waits for this one from now on: the event count is notified whenever the tail changes.
   virtual void Follow() = 0;
   virtual void Unref() = 0;
 
@@ -42,12 +42,12 @@ struct EventPredecessor {
   void* event;
 };
 
-// Those of one run.
+// The predecessors of one run.
 struct Predecessors {
-  std::vector<RunPredecessor> runs;  // by external_dep
-  size_t runs_ended = 0;  // that many of them, from the first on, are known to have ended
-  std::vector<EventPredecessor> events;  // of the application's, by external_dep
-  driver::Event stream;  // what the application's stream had before the run; null where there is none, or it is done
+  std::vector<RunPredecessor> runs;  // sorted by external_dep
+  size_t runs_ended = 0;  // this many of them, from the first, are known to have ended
+  std::vector<EventPredecessor> events;  // the application's, sorted by external_dep
+  driver::Event stream;  // what the application's stream held before the run; null if none or done
 
   void Release() {
     for (const RunPredecessor& before : runs) before.run->Unref();

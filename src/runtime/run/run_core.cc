@@ -31,7 +31,7 @@ void CallBack(const std::function<void(const absl::Status&)>& callback, const ab
 }
 
 void RunPostedCallback(void* context, int64_t) {
-  const base::UserCodeScope scope;  // also of what goes with the callback
+  const base::UserCodeScope scope;  // also for destroying what the callback owns
   const std::unique_ptr<PostedCallback> posted(static_cast<PostedCallback*>(context));
   CallBack(posted->callback, posted->status, *posted->runtime);
 }
@@ -97,19 +97,19 @@ void RunCore::Step() {
   if (over) Complete();
 }
 
-// A thread must push the run on even when nobody waits for it: when a lane was full, and where others may wait for what
-// it has still to submit, or for it to leave the order of its States.
+// A thread must advance the run even if no caller waits for it: when a lane was full, and when others may wait for work
+// that it has yet to submit or for it to leave the order of its States.
 bool RunCore::MustBeWatched() const {
   if (slot_->progress.lane_full) return true;
   const bool ordered = !context_.graph.plan().states.empty() || !slot_->predecessors.runs.empty() || followed_.load();
   return ordered && (!AllSubmitted() || slot_->fault.failed());
 }
 
-// True: all work has ended, and everything that the run depends on is known to have.
+// Returns true if all work has ended and everything that the run depends on is known to have ended.
 bool RunCore::Drain() {
   const bool submitted_before = slot_->progress.epilogue_submitted;
   if (!submitted_before && !SubmitEpilogue()) return false;
-  // What was submitted a moment ago has hardly ended; whoever waits for a driver that does not notify looks again.
+  // What was submitted just now has hardly ended; a thread that waits for a driver without notifications looks again.
   const bool submitted_now = !submitted_before && !slot_->fault.failed() && !context_.graph.plan().done_events.empty();
   if (submitted_now && !runtime_->notifies_completion()) return false;
   return host_steps_.Settled() && DoneEventsComplete() && context_.submitter.PredecessorsSettled(*slot_) &&
@@ -124,7 +124,7 @@ void RunCore::SubmitSegments() {
     while (!slot_->fault.failed() && !AllSubmitted() && slot_->hosts.MayBegin(progress.next_segment)) {
       const graph::Segment& segment = segments[static_cast<size_t>(progress.next_segment)];
       progress.next_command = std::max(progress.next_command, segment.begin);
-      if (!context_.submitter.Submit(*slot_, segment.end)) break;  // it has failed, or must wait for its turn
+      if (!context_.submitter.Submit(*slot_, segment.end)) break;  // it has failed, or must wait
       ++progress.next_segment;
     }
     host_steps_.LookAtEvents();
@@ -138,8 +138,8 @@ void RunCore::OnHostStepsEnded() {
   if (followed_.load()) runtime_->event_count().Notify();
 }
 
-// False: the device refuses, and so nobody can tell when the work ends. The run is abandoned and the next Advance tries
-// again.
+// Returns false if the device refuses, so that no thread can tell when the work ends. Then the run is abandoned, and
+// the next Advance tries again.
 bool RunCore::SubmitEpilogue() {
   const Schedule& schedule = *slot_->schedule;
   if (slot_->progress.first_unsubmitted < 0) {
@@ -162,7 +162,7 @@ absl::StatusOr<Predecessor::Tail> RunCore::LookAtTail() const {
                                          "; what that has left in the memory is unspecified; launch both again");
   };
   base::MutexLock lock(mu_);
-  if (open_slot_ == nullptr) {  // drained, or as good as that
+  if (open_slot_ == nullptr) {  // drained, or about to be
     const bool over = ended_.load(std::memory_order_relaxed);
     if (over && !status_.ok()) return failure(status_);
     return Tail{.submitted = over, .ended = over};
@@ -193,7 +193,7 @@ bool RunCore::DoneEventsComplete() {
     if (!complete.ok()) {
       slot_->fault.Fail(-1, complete.status());
       if (base::IsFatal(complete.status())) continue;  // the device runs nothing any more
-      runtime_->event_count().Notify();  // it does, and nothing else may ring: look again
+      runtime_->event_count().Notify();  // it still runs, and nothing else may notify: look again
       return false;
     }
     if (!*complete) return false;
@@ -205,7 +205,7 @@ bool RunCore::DoneEventsComplete() {
 void RunCore::Complete() {
   {
     base::MutexLock lock(mu_);
-    open_slot_ = nullptr;  // what happens to the slot from now on is not this run's
+    open_slot_ = nullptr;  // what happens to the slot from now on is not this run's doing
   }
   if (slot_->hostcalls != nullptr) slot_->hostcalls->EndRun();
   LeaveStates();
@@ -226,8 +226,8 @@ void RunCore::Complete() {
   Unref();
 }
 
-// A failure ahead of this run in the order of a State, before that was written: what this run made of it is garbage. It
-// shows by now even if the other has not drained.
+// If an earlier run in the order of a State failed, this run's results are garbage. That failure is visible by now even
+// if the earlier run has not drained.
 void RunCore::LeaveStates() {
   StateTicket& ticket = slot_->ticket;
   if (ticket.places.empty()) return;
@@ -246,7 +246,7 @@ void RunCore::Cancel() {
     open_slot_->fault.Fail(-1, absl::CancelledError("cancelled"));
   }
   WatchInBackground();
-  runtime_->event_count().Notify();  // for a completion thread that watches it already
+  runtime_->event_count().Notify();  // for a completion thread that already watches it
 }
 
 void RunCore::Abandon(const absl::Status& why) {
@@ -263,7 +263,7 @@ void RunCore::Abandon(const absl::Status& why) {
   WatchInBackground();
 }
 
-// The first end counts; a later one finds nobody left to tell.
+// The first end counts; a later one finds no callbacks to call.
 std::vector<RunCore::Callback> RunCore::EndLocked(const absl::Status& status) {
   if (ended_.load(std::memory_order_relaxed)) return {};
   status_ = status;
@@ -288,7 +288,7 @@ void RunCore::OnDone(Callback callback) {
   Post(std::move(callback), status());
 }
 
-// Takes the callback over unless the run has ended.
+// Takes over the callback unless the run has ended.
 bool RunCore::Keep(Callback& callback) {
   base::MutexLock lock(mu_);
   if (ended_.load(std::memory_order_relaxed)) return false;

@@ -1,4 +1,4 @@
-// What a run asks the driver about events. A failure is noted as a fault of the runtime where it is one.
+// Queries a run's events. A failure that is a fault of the runtime is noted as such.
 //
 // Threads: the owner of the run's machine.
 #pragma once
@@ -18,7 +18,7 @@ inline absl::StatusOr<bool> QueryEvent(const RunContext& context, driver::Event 
   return complete;
 }
 
-// An event of the plan, in the slot's run.
+// Whether an event of the plan is complete in the slot's run.
 inline absl::StatusOr<bool> IsComplete(const RunContext& context, RunSlot& slot, int32_t event) {
   const auto e = static_cast<size_t>(event);
   absl::StatusOr<bool> complete = QueryEvent(context, slot.queues.events[e]);

@@ -1,7 +1,7 @@
 // RunOwner: the executable, as its runs see it.
 //
 // Ownership: shared; each run in flight holds it, and with it the context.
-// Threads:   OnRunEnded is called by whoever advances the run.
+// Threads:   the thread that advances the run calls OnRunEnded.
 #pragma once
 
 #include <memory>
@@ -28,12 +28,12 @@ struct RunContext {
   CompiledGraph graph;
   Submitter submitter{graph, *runtime};
   RunTrace trace{graph};
-  memory::Staging* staging = nullptr;  // null where no copy goes through the ring
+  memory::Staging* staging = nullptr;  // null if no copy uses the ring
 };
 
 class RunOwner {
  public:
-  // The run has drained and is done with its slot, which may be launched again.
+  // The run has drained and no longer uses its slot, which may be launched again.
   virtual void OnRunEnded(RunSlot& slot) = 0;
 
  protected:

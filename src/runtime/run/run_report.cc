@@ -17,7 +17,7 @@ bool IsCancel(const driver::RunFault& fault) {
   return fault.node() < 0 && fault.status().code() == absl::StatusCode::kCancelled;
 }
 
-// Names in a message: so many, then how many more.
+// Names in a message: a limited number, then how many more there are.
 struct NameList {
   static constexpr size_t kMost = 16;
   size_t count = 0;
@@ -30,9 +30,8 @@ struct NameList {
   std::string Text() const { return count > kMost ? names + " and " + std::to_string(count - kMost) + " more" : names; }
 };
 
-// After an asynchronous fault the device answers nothing more. What is known is what was seen before: from the end of
-// the commands backwards, a lane is done up to the last record that was seen complete, and so is whatever it had waited
-// for.
+// After an asynchronous fault the device no longer answers; only what was seen before is known. Scanning the commands
+// from the end, a lane is done up to its last record that was seen complete, and so is whatever it had waited for.
 std::vector<bool> NodesKnownDone(const RunSlot& slot) {
   std::vector<bool> node_done(slot.graph().plan().nodes.size()), lane_done(slot.graph().plan().lanes.size()),
       event_done(slot.graph().plan().events.size());
@@ -57,7 +56,7 @@ std::vector<bool> NodesKnownDone(const RunSlot& slot) {
   return node_done;
 }
 
-// Every node but those known done, by whether it had been submitted.
+// Names every node that is not known done, grouped by whether it had been submitted.
 std::string TextOfOpenNodes(const RunSlot& slot) {
   std::vector<bool> begun(slot.graph().plan().nodes.size());
   const std::vector<bool> submitted = slot.WasSubmitted();

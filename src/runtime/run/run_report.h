@@ -1,9 +1,8 @@
-// How a run ended, in words: which node failed and where it was declared, what a cancelled run had not begun, which
+// Describes how a run ended: which node failed and where it was declared, what a cancelled run had not begun, which
 // memory an abandoned run still needs.
 //
-// Threads: DescribeEnd by the owner of the run, once it has drained. DescribeAbandoned by any thread: it reads only
-// what
-//          stays as it is while the run is in flight.
+// Threads: the owner of the run calls DescribeEnd, once the run has drained. Any thread may call DescribeAbandoned: it
+//          reads only what stays constant while the run is in flight.
 #pragma once
 
 #include "absl/status/status.h"

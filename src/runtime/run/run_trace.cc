@@ -51,8 +51,8 @@ void RunTrace::RecordStagedCopy(const RunSlot& slot, int32_t step, int64_t seria
                        slot.staged_begin[static_cast<size_t>(ring)], graph_.trace()->Now(), serial, -1});
 }
 
-// Device clocks are tied to the trace's once: an event is recorded on each device, behind a stamp where graphs have
-// some, and the host's clock read as soon as it is seen complete. The error is the time of one poll.
+// Device clocks are related to the trace's once: an event is recorded on each device, after a timestamp if graphs have
+// timestamps, and the host's clock is read as soon as the event is seen complete. The error is the time of one poll.
 absl::Status RunTrace::SetBase(RunSlot& slot) {
   base_.resize(graph_.devices().size());
   base_us_.resize(graph_.devices().size());
@@ -74,7 +74,7 @@ absl::Status RunTrace::SetBase(RunSlot& slot) {
 
 void RunTrace::Record(RunSlot& slot) const {
   if (graph_.trace() == nullptr) return;
-  // Only what this run submitted: behind it the events hold the times of an earlier run, or none.
+  // Only what this run submitted: the events of later commands hold the times of an earlier run, or none.
   const std::vector<bool> submitted = slot.WasSubmitted();
   for (int32_t c = 0; c < slot.schedule->epilogue_begin; ++c) {
     if (!submitted[static_cast<size_t>(c)]) continue;
@@ -89,7 +89,7 @@ void RunTrace::Record(RunSlot& slot) const {
   RecordGraphs(slot);
 }
 
-// What was switched off in this run took no time, but its stamps' own.
+// A node that was switched off in this run took no time except for its timestamps.
 void RunTrace::RecordGraphs(RunSlot& slot) const {
   NodeTimestamps* const timestamps = slot.replay == nullptr ? nullptr : slot.replay->timestamps();
   if (timestamps == nullptr) return;
@@ -108,7 +108,7 @@ void RunTrace::RecordGraphs(RunSlot& slot) const {
   timestamps->Forget();
 }
 
-// `batched`: how many nodes it stands for.
+// `batched`: how many nodes the span stands for.
 void RunTrace::RecordNode(const RunSlot& slot, int32_t node, size_t batched, double begin, double end) const {
   const PlanNode& of = graph_.plan().nodes[static_cast<size_t>(node)];
   const graph::Lane& lane = graph_.plan().lanes[static_cast<size_t>(of.lane)];

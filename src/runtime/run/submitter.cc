@@ -21,7 +21,7 @@ namespace {
 using Op = ExecCommand::Op;
 using FlowControl = ExecCommand::FlowControl;
 
-// The entries of one external_dep, by which the list is sorted.
+// The entries of one external_dep; the list is sorted by it.
 template <class Entry>
 auto OfArrival(const std::vector<Entry>& list, int32_t external_dep) {
   const auto from = [&](int32_t at) {
@@ -54,7 +54,7 @@ bool Submitter::SubmitInOrder(RunSlot& slot, int32_t end) const {
   bool judged = false;
   for (; slot.progress.next_command < end; ++slot.progress.next_command) {
     const ExecCommand& command = commands[static_cast<size_t>(slot.progress.next_command)];
-    // A State keeps what is written to it, so nothing is before it is known that what the run reads is sound.
+    // A State keeps what is written to it, so the run writes nothing before what it reads is known to be sound.
     if (command.op == Op::kStateWrite && !PredecessorsSettled(slot)) return false;
     if (slot.fault.failed()) return false;  // cancelled, or failed by what was submitted before
     current.Set(graph_.local_device_of_lane(command.lane));
@@ -86,7 +86,7 @@ bool Submitter::SubmitInOrder(RunSlot& slot, int32_t end) const {
     }
     if (!entered) return false;
     if (!status.ok()) {
-      // An asynchronous fault comes to light at some later call, unless each node was waited for.
+      // An asynchronous fault surfaces in some later call, unless each node was waited for.
       slot.fault.Fail(base::IsFatal(status) && !awaited ? -1 : command.node, status);
       return false;
     }
@@ -105,7 +105,7 @@ Submitted Submitter::SubmitOfPart(RunSlot& slot, int32_t at, driver::CurrentDevi
   }
   const absl::Status status = DoAndMark(slot, command);
   if (status.ok()) return Submitted::kDone;
-  slot.fault.Fail(base::IsFatal(status) ? -1 : command.node, status);  // a fault of any command, see SubmitInOrder
+  slot.fault.Fail(base::IsFatal(status) ? -1 : command.node, status);  // any command's fault, see SubmitInOrder
   return Submitted::kFailed;
 }
 
@@ -157,9 +157,9 @@ absl::Status Submitter::Do(RunSlot& slot, const ExecCommand& command) const {
   return driver.Record(slot.queues.end_timing[node], stream);
 }
 
-// False: somebody this run comes behind has touches of the State still to submit. Whoever fails and leaves the order
-// poisons the State first, so the verdict is asked for once nobody is ahead. The first wait of a submission looks back
-// from all States of the run (`judged`), so that a run with many does not look at all of them for each.
+// Returns false if a user that this run waits for has yet to submit uses of the State. A user that fails and leaves the
+// order poisons the State first, so the verdict is read once no such user is left. The first wait of a submission
+// checks all States of the run (`judged`), so that a run with many does not check all of them for each.
 absl::StatusOr<bool> Submitter::WaitForState(RunSlot& slot, const ExecCommand& command, bool& judged) const {
   StateOrder& order = runtime_.states();
   const StatePlace& place = slot.ticket.places[static_cast<size_t>(command.index)];
@@ -181,7 +181,7 @@ absl::StatusOr<bool> Submitter::WaitForState(RunSlot& slot, const ExecCommand& c
   return true;
 }
 
-// False: the run to come behind has not submitted all of its work.
+// Returns false if a run that it waits for has not submitted all of its work.
 absl::StatusOr<bool> Submitter::WaitUntilReady(RunSlot& slot, const ExecCommand& command) const {
   const driver::Stream stream = slot.queues.streams[static_cast<size_t>(command.lane)];
   const auto [first, last] = OfArrival(slot.predecessors.runs, command.index);
@@ -254,7 +254,7 @@ absl::Status Submitter::DoNode(RunSlot& slot, const ExecCommand& command) const 
   return op.rows == 0 ? absl::OkStatus() : driver.Launch(stream, op);
 }
 
-// Fails the run itself. False: a callable that is to be captured is being called elsewhere.
+// Fails the run itself. Returns false if a callable to be captured is being called elsewhere.
 absl::StatusOr<bool> Submitter::Update(RunSlot& slot) const {
   absl::StatusOr<bool> updated = slot.replay->Capture();
   if (updated.ok() && *updated) {

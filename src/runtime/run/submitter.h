@@ -1,10 +1,10 @@
-// Submitter: submits the commands of a segment, one driver call each: nodes one by one, or graphs of them.
+// Submitter: submits the commands of a segment, one driver call each: individual nodes, or graphs of them.
 //
-// Threads:  stateless but for what it points at; a slot is submitted by the owner of its run's machine, whom submission
-//           threads help with ranges that are partitioned (partition.h).
-// Ordering: commands are submitted in order, those of split ranges in the order of each part; lanes and events do the
-//           rest.
-// Errors:   the first failing call fails the run with the node it belongs to; nothing after it is submitted.
+// Threads:  stateless except for what it points at. The owner of the run's machine submits a slot; submission threads
+//           help with partitioned ranges (partition.h).
+// Ordering: commands are submitted in order, those of partitioned ranges in the order of each part; lanes and events do
+//           the rest.
+// Errors:   the first failing call fails the run with its node; nothing after it is submitted.
 #pragma once
 
 #include <cstdint>
@@ -23,20 +23,20 @@ class Submitter {
  public:
   Submitter(const CompiledGraph& graph, RuntimeCore& runtime) : graph_(graph), runtime_(runtime) {}
 
-  // Submits commands [slot.next_command, end). False when it stopped before: the run has failed, or a lane holds as
-  // many commands as it may, or a foreign launch or capture, the use of a State, memory that is not ready, or any node
-  // where each is waited for must wait for its turn (then calling again goes on there).
+  // Submits commands [slot.next_command, end). Returns false if it stopped early: the run has failed, a lane is full,
+  // or a Launch node or its capture, the use of a State, memory that is not ready, or (if each node is waited for) any
+  // node has to wait. Another call then continues from there.
   bool Submit(RunSlot& slot, int32_t end) const;
-  // One command of a split range, by who works on its part. Fails the run itself.
+  // Submits one command of a partitioned range, on the thread that works on its part. Fails the run itself.
   Submitted SubmitOfPart(RunSlot& slot, int32_t command, driver::CurrentDevice& current) const;
-  // The same for the commands that end a run, which are submitted whatever happened before: without them nobody can
-  // tell when its work has ended, so one that fails is tried once more, and the run fails. The Status of one that fails
-  // again; calling again goes on from there.
+  // Submits the commands that end a run, whatever happened before: without them no thread can tell when its work has
+  // ended. So a command that fails is tried once more, and the run fails. Returns the Status of a command that fails
+  // again; another call continues from there.
   absl::Status SubmitEpilogue(RunSlot& slot, int32_t end) const;
-  // Makes the lanes that touch device memory which is bound wait for the events of its predecessors, as they stand now:
-  // before all else the run submits.
+  // Makes the lanes that touch bound device memory wait for its predecessors' events, as they stand now. Called before
+  // the run submits anything else.
   absl::Status WaitForEvents(const RunSlot& slot) const;
-  // Whether the runs it comes behind have ended, or this one has failed: one of them that has fails it too.
+  // Whether the runs that it waits for have ended, or this one has failed; a failure of one of them fails it too.
   bool PredecessorsSettled(RunSlot& slot) const;
 
  private:
@@ -47,7 +47,7 @@ class Submitter {
   // Returns when a submitted node has ended, with the fault that ended it.
   absl::Status AwaitNode(RunSlot& slot, const ExecCommand& command) const;
   absl::Status DoNode(RunSlot& slot, const ExecCommand& command) const;
-  // Of the first graph of a run: gives the graphs what this run has that the one before had not.
+  // Called for the first graph of a run: updates the graphs with what has changed since the previous run.
   absl::StatusOr<bool> Update(RunSlot& slot) const;
   absl::Status LaunchGraph(RunSlot& slot, const ExecCommand& command) const;
   absl::StatusOr<bool> WaitForState(RunSlot& slot, const ExecCommand& command, bool& judged) const;

@@ -13,13 +13,13 @@ namespace {
 constexpr int64_t kMaxGridX = (int64_t{1} << 31) - 1;
 constexpr int64_t kMaxGridYZ = 65535;
 constexpr uint32_t kLineBlock = 256;  // threads of a ParallelFor over one dimension
-constexpr uint32_t kTileX = 32, kTileY = 8;  // and over two or three
+constexpr uint32_t kTileX = 32, kTileY = 8;  // for two or three dimensions
 
 uint32_t Blocks(int64_t n, int64_t block, int64_t limit) {
   return static_cast<uint32_t>(std::min((n + block - 1) / block, limit));
 }
 
-// The kernel covers what the grid cannot by striding: see ParallelForKernel.
+// The kernel strides over what the grid cannot cover: see ParallelForKernel.
 void SetRange(driver::KernelOp& op, const detail::Range& range, int rank) {
   op.rows = rank == 1 ? range.width : range.depth * range.height;
   op.row_elements = rank == 1 ? 1 : range.width;

@@ -20,13 +20,13 @@ BoxInRun WholeOf(const BufferDecl& decl, const std::vector<int64_t>& params) {
   return box;
 }
 
-// The value of a dimension, which is negative here where that of an unsigned parameter is larger than any other.
+// The text of a dimension's value, which is negative here if an unsigned parameter exceeds the signed range.
 std::string TextOf(const Model& model, const Dim& dim, int64_t value) {
   const bool is_signed = dim.is_constant() || model.params[static_cast<size_t>(dim.param)].is_signed;
   return is_signed ? std::to_string(value) : std::to_string(static_cast<uint64_t>(value));
 }
 
-// `box` of the buffer `decl`, which lies at `of`. Extents and their bytes are below 2^62 (Validate), and what lies
+// Finds `box` of the buffer `decl`, which is at `of`. Extents and their bytes are below 2^62 (Validate), so what is
 // inside one cannot overflow.
 absl::Status Take(const Model& model, const BufferDecl& decl, const BoxInRun& of, const Box& box,
                   const std::vector<int64_t>& params, BoxInRun& out) {
@@ -49,7 +49,7 @@ absl::Status Take(const Model& model, const BufferDecl& decl, const BoxInRun& of
   return absl::OkStatus();
 }
 
-// An alias of all of a buffer has its memory in the shape declared for its own type.
+// An alias of a whole buffer has the shape declared for its own type.
 absl::Status TakeAlias(const Model& model, const BufferDecl& decl, const SlotTables& tables, BoxInRun& out) {
   const auto of = static_cast<size_t>(decl.alias_of);
   PENSTOCK_RETURN_IF_ERROR(Take(model, model.buffers[of], tables.boxes[of], decl.box, tables.param_values, out));

@@ -1,9 +1,10 @@
-// Where each buffer, and each part of one that an access or an alias names, lies in one run.
+// The location, in one run, of each buffer and of each part of a buffer that an access or an alias names.
 //
-// Boxes that depend on no parameter are set once a slot, the others by each launch, which refuses those that leave
-// their buffer. Everything else a launch writes for an access (address, the dimensions of a View) follows from its box.
+// Boxes that depend on no parameter are set once for each slot, the others by each launch, which refuses boxes that
+// leave their buffer. Everything else that a launch writes for an access (its address, the dimensions of a View)
+// follows from its box.
 //
-// Threads: free functions on a slot's tables, called by whoever owns it.
+// Threads: free functions on a slot's tables, called by the slot's owner.
 // Errors:  InvalidArgument with the numbers of this run.
 #pragma once
 
@@ -15,12 +16,12 @@
 
 namespace penstock::runtime {
 
-// Sets SlotTables::boxes, those that depend on parameters or the others.
+// Sets the SlotTables::boxes that depend on parameters (`dynamic`), or the others.
 absl::Status SetBoxes(const Model& model, const Program& program, bool dynamic, SlotTables& tables);
 
 // The box of an access in the run whose boxes are set.
 BoxInRun BoxOf(const Model& model, const AccessDecl& access, const SlotTables& tables);
-// A shape with 1 for the dimensions it lacks.
+// The range of a shape, with 1 for missing dimensions.
 inline detail::Range RangeOf(const Shape& s) {
   switch (s.rank) {
     case 1: return {1, 1, s.size[0]};

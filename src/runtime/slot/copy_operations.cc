@@ -43,7 +43,7 @@ void SetAddresses(const CopyEntry& entry, const SlotTables& tables, driver::Copy
   op.dst = tables.AddressOf(entry.dst, entry.dst_box);
 }
 
-// The pieces of a batch that are to be copied in this run.
+// Lists the pieces of a batch to copy in this run.
 void List(const BatchEntry& entry, SlotTables& tables, driver::BatchOp& batch) {
   driver::CopyPiece* const begin = tables.pieces + entry.pieces;
   driver::CopyPiece* end = begin;
@@ -53,7 +53,7 @@ void List(const BatchEntry& entry, SlotTables& tables, driver::BatchOp& batch) {
     if (!tables.copies_off[c] && !IsEmpty(op)) *end++ = *driver::PieceOf(op);  // small ones always fit
   }
   batch.count = static_cast<size_t>(end - begin);
-  batch.size = driver::SizeOf(batch).value_or(driver::BatchSize());  // what is wrong the driver tells of the node
+  batch.size = driver::SizeOf(batch).value_or(driver::BatchSize());  // the driver reports an error with the node
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 
 namespace penstock::runtime {
 
-// Going up by address, a range overlaps an earlier one exactly where the earlier one that reaches furthest ends behind
-// its beginning. A written range must be clear of all, one that is only read of the written ones.
+// In ascending order of address, a range overlaps an earlier one if and only if the earlier one that extends furthest
+// ends after its beginning. A written range must be clear of all others, any other range only of the written ones.
 std::optional<Overlap> FindOverlap(const std::vector<BoundRange>& ranges, std::vector<int32_t>& order) {
   const auto range = [&](int32_t i) -> const BoundRange& { return ranges[static_cast<size_t>(i)]; };
   if (std::none_of(order.begin(), order.end(), [&](int32_t i) { return range(i).written; })) return std::nullopt;

@@ -69,7 +69,7 @@ absl::Status Slot::MakeArenas() {
   return absl::OkStatus();
 }
 
-// For the library calls on each CUDA device, which has them before the slot is used.
+// For the library calls on each CUDA device, which is given these zeros before the slot is used.
 absl::Status Slot::MakeZeros() {
   for (const graph::PlanNode& node : graph().plan().nodes) {
     if (node.kind != graph::PlanKind::kLaunch) continue;
@@ -107,13 +107,13 @@ void Slot::MakeTicket() {
     StatePlace& place = ticket.places[i];
     place.ticket = &ticket;
     const BufferDecl& decl = graph().model().buffers[static_cast<size_t>(use.buffer)];
-    if (decl.keys == 0) place.queue = &StateCore::Of(*decl.state).queue();  // else each launch says which
+    if (decl.keys == 0) place.queue = &StateCore::Of(*decl.state).queue();  // otherwise each launch decides
     place.writes = use.written;
     place.done = &state_events_[i];
   }
 }
 
-// Those that a device copies lie in pinned memory.
+// Parameters that a device copies are in pinned memory.
 absl::Status Slot::MakeParams() {
   const size_t bytes = graph().program().params.bytes;
   if (graph().program().params.refs.empty()) {

@@ -1,10 +1,10 @@
-// Slot: the memory, the streams and events, and the tables of operations that one run of an executable uses and no
-// other run may touch. It knows no run; what a run does with it is run/run_slot.h.
+// Slot: the memory, streams, events and tables of operations that one run of an executable uses and no other run may
+// touch. It knows no run; run/run_slot.h adds what runs need.
 //
 // Ownership: owns its driver objects and memory; made by Compile, reused by one run after another.
-// Threads:   belongs to one run at a time, and within it to whoever advances that run (see run_core.h). Host nodes on
-//            workers read their own arguments, submission threads what they submit; either may fail the run.
-// Errors:    Make returns the driver's error; what was made by then goes with the slot.
+// Threads:   belongs to one run at a time, and within the run to the thread that advances it (see run_core.h). Host
+//            nodes on workers read their own arguments, submission threads what they submit; both may fail the run.
+// Errors:    Make returns the driver's error; what it had made by then is freed with the slot.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +25,15 @@
 
 namespace penstock::runtime {
 
-// The memory that a slot is bound to, as long as no launch brings other memory.
+// The memory bound to a slot, which stays until a launch brings other memory.
 struct SlotBinding {
   uint64_t version = 0;  // of the Bindings; 0: nothing is bound
   MemoryKinds kinds;
-  std::vector<int32_t> retained, consumed;  // buffers with a keep-alive; those that the run takes over
-  std::vector<std::shared_ptr<const void>> keep_alive;  // a buffer each while the run needs them; empty: there is none
-  std::vector<BoundRange> ranges;  // a buffer each; internal ones stay empty
-  std::vector<int32_t> order;  // buffers that are bound, sorted for FindOverlap
-  KeyedHome home;  // whose States of a key are bound, where the graph has some
+  std::vector<int32_t> retained, consumed;  // buffers with a keep-alive; buffers that the run takes over
+  std::vector<std::shared_ptr<const void>> keep_alive;  // one for each buffer while the run needs them; empty: none
+  std::vector<BoundRange> ranges;  // one for each buffer; internal ones stay empty
+  std::vector<int32_t> order;  // the bound buffers, sorted for FindOverlap
+  KeyedHome home;  // of the key whose States are bound, if the graph has keyed ones
 };
 
 class Slot : public driver::UseSource {
@@ -43,7 +43,7 @@ class Slot : public driver::UseSource {
     RuntimeCore& runtime;
     InFlight* owner;  // the executable, for the order of States
     memory::PinnedPool& pinned;
-    int pinned_node = -1;  // NUMA node that pinned memory comes from
+    int pinned_node = -1;  // the NUMA node that pinned memory comes from
   };
   Slot(const Options& options, int slot_index);
   Slot(const Slot&) = delete;
@@ -54,7 +54,7 @@ class Slot : public driver::UseSource {
 
   const CompiledGraph& graph() const { return options_.graph; }
   const Options& options() const { return options_; }
-  // LaunchContext::kZeroBytes zeros on a device of the runtime; null where no Launch node can ask for them.
+  // LaunchContext::kZeroBytes zero bytes on a device of the runtime; null if no Launch node can ask for them.
   const void* zeros(int32_t device) const { return zeros_[static_cast<size_t>(device)]; }
   void AppendUses(int32_t node, std::vector<driver::MemoryUse>& out) const override;
 
@@ -63,7 +63,7 @@ class Slot : public driver::UseSource {
   SlotTables tables;
   SlotBinding bound;
   driver::RunFault fault;
-  StateTicket ticket;  // places parallel to Plan::states
+  StateTicket ticket;  // its places are parallel to Plan::states
 
  private:
   absl::Status MakeArenas();
@@ -80,8 +80,8 @@ class Slot : public driver::UseSource {
   std::vector<std::byte> own_params_;
   memory::PinnedBlock pinned_params_;
   std::vector<std::pair<driver::DeviceRef, void*>> arenas_;
-  std::vector<void*> zeros_;  // a device of the runtime each
-  std::vector<std::vector<driver::Event>> state_events_;  // of each place of the ticket
+  std::vector<void*> zeros_;  // one for each device of the runtime
+  std::vector<std::vector<driver::Event>> state_events_;  // for each place of the ticket
 };
 
 }  // namespace penstock::runtime

@@ -1,5 +1,5 @@
-// What a node of a slot's plan does to which memory, in the run whose bindings the slot holds. Only a checked driver
-// asks, so nothing of this is kept ready.
+// Tells which memory a node of a slot's plan uses, and how, in the run whose bindings the slot holds. Only a checked
+// driver calls this, so nothing is precomputed.
 #include "src/runtime/slot/box_shapes.h"
 #include "src/runtime/slot/slot.h"
 
@@ -10,7 +10,7 @@ void Slot::AppendUses(int32_t node, std::vector<driver::MemoryUse>& out) const {
   for (size_t u = 0; u < planned.uses.size(); ++u) {
     const graph::Use& use = planned.uses[u];
     const AccessDecl& access = decl.accesses[u];
-    // A kernel that asks touches nothing, and who is asked may be given any memory of the host's.
+    // A kernel that makes a hostcall touches nothing, and the host node may be given any host memory.
     const graph::Instance& instance = graph().plan().instances[static_cast<size_t>(use.instance)];
     const bool anything = instance.space == graph::Space::kBound && instance.device < 0;
     if (anything && !tables.bound_pinned[static_cast<size_t>(instance.buffer)]) continue;

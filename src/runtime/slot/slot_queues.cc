@@ -49,7 +49,7 @@ absl::Status SlotQueues::Make(bool synchronous) {
   return graph.trace() == nullptr ? absl::OkStatus() : MakeTiming();
 }
 
-// Of what is submitted by itself: no run with a trace is of both schedules.
+// Makes events for nodes that are submitted individually: a program with a trace submits only one of its schedules.
 absl::Status SlotQueues::MakeTiming() {
   const std::vector<graph::PlanNode>& nodes = graph.plan().nodes;
   begin_timing.resize(nodes.size());

@@ -1,8 +1,8 @@
 // SlotQueues: the streams and events of a slot.
 //
 // Ownership: owns them; borrows the compiled graph.
-// Threads:   belongs to whoever owns the slot.
-// Errors:    Make returns the driver's error; what was made by then goes with the object.
+// Threads:   used only by the slot's owner.
+// Errors:    Make returns the driver's error; what it had made by then is freed with the object.
 #pragma once
 
 #include <vector>
@@ -19,17 +19,17 @@ struct SlotQueues {
   SlotQueues& operator=(const SlotQueues&) = delete;
   ~SlotQueues();
 
-  // `synchronous`: each node is waited for, by an event of its lane. With a trace there are timing events.
+  // `synchronous`: each node is waited for, by an event of its lane. With a trace, timing events are made too.
   absl::Status Make(bool synchronous);
 
   const CompiledGraph& graph;
-  std::vector<driver::Stream> streams;  // a lane each
+  std::vector<driver::Stream> streams;  // one for each lane
   std::vector<driver::Event> events;  // Plan::events
-  std::vector<driver::Event> done;  // those of Plan::done_events
-  std::vector<driver::Event> sync_events;  // a lane each, where nodes are waited for
-  std::vector<driver::Event> marks;  // a lane each, null except for Program::marked_lanes
-  std::vector<driver::Event> stream_events;  // of each device of the driver, null until a run is on a stream there
-  // A node each, null except for those that are submitted by themselves; empty without a trace.
+  std::vector<driver::Event> done;  // the events of Plan::done_events
+  std::vector<driver::Event> sync_events;  // one for each lane if nodes are waited for
+  std::vector<driver::Event> marks;  // watermarks, one for each lane; null except in Program::marked_lanes
+  std::vector<driver::Event> stream_events;  // one for each device of the driver; null until a run uses a stream there
+  // One for each node; null except for nodes that are submitted individually. Empty without a trace.
   std::vector<driver::Event> begin_timing, end_timing;
 
  private:

@@ -22,7 +22,7 @@ size_t BytesOf(const BufferDecl& decl) {
   return bytes;
 }
 
-// Of `places`, the part that each device gets: at least one, since each has to be able to take a key.
+// The number of `places` for each device: at least one, since each device must be able to take a key.
 std::vector<int> Divide(int places, std::span<const DeviceShare> devices) {
   double sum = 0;
   for (const DeviceShare& d : devices) sum += d.weight;

@@ -1,7 +1,7 @@
-// A call of Set, Read or Reset: its place in the order, and what it copies through.
+// A call of Set, Read or Reset: its place in the order, and the memory that it copies through.
 //
-// Ownership: the call's own while it lasts; the State's where the deadline has passed while it copied.
-// Threads:   whoever owns it.
+// Ownership: owned by the call while it lasts, or by the State if the deadline passed during the copy.
+// Threads:   used only by its owner.
 #pragma once
 
 #include <array>
@@ -25,8 +25,8 @@ struct StateCore::Call {
   }
   StatePlace& place() { return ticket.places[0]; }
 
-  // By a thread of the ring, or whoever withdraws the copy: the State may be gone, the runtime is not before this call
-  // has ended or, where that was left, this tells so.
+  // Called by a thread of the ring, or by the one that withdraws the copy. The State may be gone by then, but the
+  // runtime lives until this call has ended or, if the copy was left, until this function reports its end.
   static void EndInRing(void* context, int64_t) {
     auto* const call = static_cast<Call*>(context);
     RuntimeCore& runtime = *call->runtime;
@@ -36,7 +36,7 @@ struct StateCore::Call {
   RuntimeCore* const runtime;
   StateTicket ticket{1};
   std::array<memory::PinnedBlock, 2> blocks;
-  // Or else:
+  // Used instead of `blocks`, for a copy through the ring:
   memory::StagedCopy staged;
   driver::RunFault fault;
   CopyLife<> ring;

@@ -1,4 +1,4 @@
-// StateCore's copies: how Set, Read and Reset move bytes once it is their turn.
+// StateCore's copies: how Set, Read and Reset move bytes after the users before them have drained.
 #include <algorithm>
 #include <cstring>
 
@@ -25,7 +25,7 @@ absl::Status StateCore::Copy(Call& call, const std::byte* from, std::byte* to, D
   return ring != nullptr ? CopyByRing(*ring, call, from, to, deadline) : CopyByBlocks(call, from, to, deadline);
 }
 
-// What asks for more pinned memory or threads than there are is no reason to fail: the blocks are slower, and enough.
+// A lack of pinned memory or threads for a ring is no failure: the two blocks are slower, but sufficient.
 absl::StatusOr<memory::Staging*> StateCore::RingFor(const void* contents) const {
   if (bytes_ <= static_cast<size_t>(runtime_->staging().from_bytes())) return nullptr;
   PENSTOCK_ASSIGN_OR_RETURN(const auto memory, InspectAll(*device_.driver, contents, bytes_));
@@ -35,8 +35,7 @@ absl::StatusOr<memory::Staging*> StateCore::RingFor(const void* contents) const 
   return ring;
 }
 
-// The State's stream and events have no part in it: everybody before has drained, and who comes behind waits for the
-// end.
+// The State's stream and events are not used: every earlier user has drained, and later ones wait for the end.
 absl::Status StateCore::CopyByRing(memory::Staging& ring, Call& call, const std::byte* from, std::byte* to,
                                    Deadline deadline) const {
   memory::StagedCopy& copy = call.staged;
@@ -57,8 +56,7 @@ absl::Status StateCore::CopyByRing(memory::Staging& ring, Call& call, const std:
   return absl::DeadlineExceededError(kLate);
 }
 
-// By chunks, each through the pinned block of its number modulo 2: while one is on its way, the other is filled or
-// emptied.
+// Copies in chunks, chunk i through pinned block i % 2: while one is being copied, the other is filled or emptied.
 absl::Status StateCore::CopyByBlocks(Call& call, const std::byte* from, std::byte* to, Deadline deadline) const {
   const size_t chunks = (bytes_ + kChunk - 1) / kChunk;
   const auto arrived = [&](size_t c) -> absl::Status {

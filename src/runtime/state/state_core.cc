@@ -15,7 +15,7 @@
 
 namespace penstock::runtime {
 
-// Held for good, where leak checkers see that it is on purpose.
+// Kept for good, and visible to leak checkers as intentional.
 void StateCore::Leak(std::unique_ptr<Call> call) {
   static base::Mutex mu;  // guards `kept`
   static auto& kept = *new std::vector<std::unique_ptr<Call>>;
@@ -140,7 +140,7 @@ absl::Status StateCore::Do(const char* what, bool writes, Deadline deadline, Wor
   const bool in_ring = !call->ring.over();
   if (!in_ring && Settled()) {
     order.Leave(call->ticket);
-  } else {  // the deadline passed while it copied: others wait for the events, or until it is taken back from the ring
+  } else {  // the deadline passed during the copy: others wait for the events, or until it is taken back from the ring
     if (!in_ring) order.Submitted(call->place());
     base::MutexLock lock(mu_);
     left_behind_ = std::move(call);
@@ -165,7 +165,7 @@ absl::Status StateCore::AwaitTurn(const Call& call, Deadline deadline) const {
                                               order.DescribePredecessor(call.ticket)));
 }
 
-// Whether nothing is under way on the State's stream any more. A device that answers with a fault runs nothing.
+// Whether nothing is in flight on the State's stream any more. A device that answers with a fault runs nothing.
 bool StateCore::Settled() const {
   return std::all_of(events_.begin(), events_.end(), [&](driver::Event event) {
     const absl::StatusOr<bool> complete = device_.driver->Query(event);

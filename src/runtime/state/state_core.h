@@ -1,16 +1,16 @@
 // StateCore: a State's memory on its device, its place in the order of runs (state_order.h), and the calls that set,
 // read and reset it.
 //
-// A call takes its place in the State's queue, waits until everybody before it has drained (advancing them itself), and
-// copies: large memory that is not pinned through the ring, as a run does; any other through two blocks of pinned
-// memory on a stream of the State's own. At most one call of a State copies at once.
+// A call takes its place in the State's queue, waits until every earlier user has drained (advancing them itself), and
+// copies. Large memory that is not pinned goes through the ring, as in a run; all other memory goes through two blocks
+// of pinned memory on the State's own stream. At most one call on a State copies at a time.
 //
-// Ownership: shared by handles, graphs, executables and so by runs in flight; keeps the runtime's core. The memory is
-//            freed with the last of them, when nobody can be using it any more.
+// Ownership: shared by handles, graphs and executables, and so by runs in flight; keeps the runtime's core. The memory
+//            is freed with the last of them, when it can no longer be in use.
 // Threads:   thread-safe.
-// Errors:    see state.h. A call whose deadline passes while it copies leaves what it was copying behind, but touches
-//            the caller's memory no more: its place and pinned memory are taken back by whoever comes next, or leaked
-//            on purpose where the copy never ends.
+// Errors:    see state.h. A call whose deadline passes during its copy leaves the copy unfinished but no longer touches
+//            the caller's memory. The next user of the State takes back its place and pinned memory; if the copy never
+//            ends, they are leaked on purpose.
 #pragma once
 
 #include <memory>
@@ -29,14 +29,14 @@ class RuntimeCore;
 
 class StateCore : public StateRecord {
  public:
-  // Memory of unspecified contents. `bytes` is that of the record's extent.
+  // Makes memory with unspecified contents. `bytes` is the size of the record's extent.
   static absl::StatusOr<std::shared_ptr<StateCore>> Create(std::shared_ptr<RuntimeCore> runtime, StateRecord record,
                                                            size_t bytes);
   ~StateCore();
   StateCore(const StateCore&) = delete;
   StateCore& operator=(const StateCore&) = delete;
 
-  // What a record of a graph compiled by its own runtime is (Validate has seen to that), or one of a State handle.
+  // The StateCore of a record in a graph compiled by its own runtime (Validate has checked that), or in a State handle.
   static const StateCore& Of(const StateRecord& record) { return static_cast<const StateCore&>(record); }
 
   void* memory() const { return memory_; }
@@ -46,8 +46,8 @@ class StateCore : public StateRecord {
   absl::Status Read(void* contents, size_t elements, Deadline deadline) const;
   absl::Status Reset(Deadline deadline, const char* what = "Reset") const;
   absl::Status status() const;
-  // Takes back what a call has left behind at its deadline, once nothing of it is under way. False: there is nothing to
-  // be taken back.
+  // Takes back what a call left behind at its deadline, once none of it is in flight. Returns false if there is nothing
+  // left to take back.
   bool TakeBack() const;
 
  private:
@@ -60,14 +60,14 @@ class StateCore : public StateRecord {
   template <class Work>
   absl::Status Do(const char* what, bool writes, Deadline deadline, Work work) const;
   absl::Status AwaitTurn(const Call& call, Deadline deadline) const;
-  // Of these, one of `from` and `to` is null.
+  // Exactly one of `from` and `to` is null.
   absl::Status Copy(Call& call, const std::byte* from, std::byte* to, Deadline deadline) const;
   absl::Status CopyByBlocks(Call& call, const std::byte* from, std::byte* to, Deadline deadline) const;
   absl::Status CopyByRing(memory::Staging& ring, Call& call, const std::byte* from, std::byte* to,
                           Deadline deadline) const;
-  // Null: the two blocks do.
+  // Null if the two blocks suffice.
   absl::StatusOr<memory::Staging*> RingFor(const void* contents) const;
-  // `bytes` of the State from `at` on, from host memory or to it.
+  // Copies `bytes` bytes of the State, beginning at `at`, from or to host memory.
   driver::CopyOp OpOf(size_t at, size_t bytes, const void* from, void* to) const;
   absl::Status SubmitChunk(size_t index, void* block, bool in) const;
   absl::Status Zero(Call& call, Deadline deadline) const;

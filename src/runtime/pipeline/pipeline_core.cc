@@ -84,7 +84,7 @@ host::TimePoint PipelineCore::due() const {
 }
 
 void PipelineCore::Advance() {
-  if (waiting_.load() == 0) {  // otherwise a waiting thread does
+  if (state_.activity.waiting.load() == 0) {  // otherwise a waiting thread does
     queues_.Pump();
     queues_.BeginLeft();
   }
@@ -106,7 +106,7 @@ bool PipelineCore::WaitFor(Deadline deadline, Step step) {
     explicit Waiting(std::atomic<int>& c) : count(c) { count.fetch_add(1); }
     ~Waiting() { count.fetch_sub(1); }
     std::atomic<int>& count;
-  } waiting(waiting_);
+  } waiting(state_.activity.waiting);
   RuntimeCore& runtime = state_.runtime();
   const auto polls_now = [&] { return !runtime.notifies_completion() && queues_.Busy(); };
   for (;;) {
@@ -510,7 +510,7 @@ PipelineStats PipelineCore::stats() const {
     if (stages[s].workers > 0) add(stages[s].name, stages[s].workers, s, counts.hosts[s]);
     for (const int d : stages[s].devices) {
       const StageDevice& device = state_.table->device(d);
-      add(device.name, device.slots, s, counts.devices[static_cast<size_t>(d)]);
+      add(device.name, device.slots, s, state_.placement.work(d));
     }
   }
   stats.accepted = counts.accepted;

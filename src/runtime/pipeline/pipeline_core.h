@@ -60,7 +60,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   void Poll() override;
   void Advance() override;
   bool drained() const override { return closed_.load(std::memory_order_acquire); }
-  bool idle() const override { return !queues_.Busy() || waiting_.load() > 0; }
+  bool idle() const override { return !queues_.Busy() || state_.activity.waiting.load() > 0; }
   host::TimePoint due() const override;
 
  private:
@@ -101,8 +101,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   StateReset reset_{state_, queues_, this, [this] { return stats(); }};
   const BusyShares shares_;
   const Clock::time_point made_ = Clock::now();
-  alignas(kCacheLine) std::atomic<int> waiting_{0};  // threads in WaitFor
-  SubmitterWakeup wakeup_{state_, queues_, waiting_};
+  SubmitterWakeup wakeup_{state_, queues_};
   std::atomic<bool> closed_{false};  // set once: nothing is in flight, and no thread is left
   std::atomic<int> refs_{0};  // held by the completion thread
   std::shared_ptr<PipelineCore> self_;  // set while there are any

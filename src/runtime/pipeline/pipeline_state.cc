@@ -17,18 +17,6 @@ int PlacesOf(const StageTable& table, const PipelineOptions& options) {
 
 }  // namespace
 
-void StageWork::Begin(PipelineItem& item) {
-  item.begun = std::chrono::steady_clock::now();
-  ++working;
-}
-
-void StageWork::End(const PipelineItem& item, bool failed_in_it) {
-  busy_ns += (std::chrono::steady_clock::now() - item.begun).count();
-  --working;
-  ++done;
-  failed += failed_in_it ? 1 : 0;
-}
-
 PipelineState::PipelineState(std::unique_ptr<StageTable> stages, const detail::ValueType& value, PipelineOptions from)
     : table(std::move(stages)),
       book(PlacesOf(*table, from), table->in_order(), from.order),
@@ -124,11 +112,11 @@ int PipelineState::BestDevice(const Stage& stage, int wanted) const {
 }
 
 void PipelineState::SetBlocked(int device, bool blocked) {
-  if (placement.SetBlocked(device, blocked)) blocked_.fetch_add(blocked ? 1 : -1);
+  if (placement.SetBlocked(device, blocked)) activity.blocked.fetch_add(blocked ? 1 : -1);
 }
 
 bool PipelineState::Unblock(const Stage& stage) {
-  if (blocked_.load(std::memory_order_relaxed) == 0) return false;
+  if (activity.blocked.load(std::memory_order_relaxed) == 0) return false;
   bool any = false;
   for (const int d : stage.devices) {
     {
@@ -145,7 +133,7 @@ bool PipelineState::Unblock(const Stage& stage) {
 
 void PipelineState::Abandon(const PipelineItem& item, int stage) {
   abandoned_.Add(item.index, stage);
-  abandoned_count_.store(abandoned_.size());
+  activity.abandoned.store(abandoned_.size());
 }
 
 // Wakes threads that wait for longer than that, so that they check again.
@@ -189,7 +177,7 @@ bool PipelineState::Free(PipelineItem& item) {
     base::MutexLock lock(mu);
     abandoned_.RemoveItem(item.index);
     if (!drained) abandoned_.Add(item.index, AbandonedItems::kWholeItem);
-    abandoned_count_.store(abandoned_.size());
+    activity.abandoned.store(abandoned_.size());
   }
   if (!drained) return false;
   items.Clear(item);
@@ -219,7 +207,7 @@ bool PipelineState::FreeAbandoned() {
       placement.Release(stage.PartOf(of));
       return true;
     });
-    abandoned_count_.store(abandoned_.size());
+    activity.abandoned.store(abandoned_.size());
   }
   for (const int i : drained) Free(items.at(i));
   if (drained.empty() && slots.empty()) return false;

@@ -18,6 +18,7 @@
 #include "src/host/progress.h"
 #include "src/runtime/core/runtime_core.h"
 #include "src/runtime/pipeline/abandoned_items.h"
+#include "src/runtime/pipeline/activity.h"
 #include "src/runtime/pipeline/item_book.h"
 #include "src/runtime/pipeline/items.h"
 #include "src/runtime/pipeline/placement.h"
@@ -27,19 +28,10 @@
 
 namespace penstock::runtime {
 
-// The work done by a host stage, or by a device of another stage.
-struct StageWork {
-  int64_t working = 0, done = 0, failed = 0, busy_ns = 0;
-
-  void Begin(PipelineItem& item);
-  void End(const PipelineItem& item, bool failed_in_it);
-};
-
 struct PipelineCounts {
-  explicit PipelineCounts(const StageTable& table) : hosts(table.stages().size()), devices(table.devices().size()) {}
+  explicit PipelineCounts(const StageTable& table) : hosts(table.stages().size()) {}
   int64_t accepted = 0, delivered = 0, dropped = 0, refused = 0, failed = 0, retries = 0;
   std::vector<StageWork> hosts;  // one for each stage
-  std::vector<StageWork> devices;  // StageTable::devices
 };
 
 struct PipelineEnding {
@@ -91,7 +83,7 @@ class PipelineState {
   bool Free(PipelineItem& item);
   // Gives back what abandoned items hold whose runs have ended. Returns true if there was any.
   bool FreeAbandoned();
-  bool HasAbandoned() const { return abandoned_count_.load() > 0; }
+  bool HasAbandoned() const { return activity.abandoned.load() > 0; }
 
   const PipelineOptions& options() const { return options_; }
   RuntimeCore& runtime() const { return *runtime_; }
@@ -100,6 +92,7 @@ class PipelineState {
   // Destroys the callables that users gave. Nothing may be inside the pipeline.
   void DropCallables();
 
+  PipelineActivity activity;
   const std::unique_ptr<StageTable> table;
 
   mutable base::Mutex mu;
@@ -117,10 +110,8 @@ class PipelineState {
   const std::shared_ptr<RuntimeCore> runtime_;
   PipelineOptions options_;
   AbandonedItems abandoned_ ABSL_GUARDED_BY(mu);
-  std::atomic<int> abandoned_count_{0};  // set with mu held
   std::atomic<int64_t> due_ns_{INT64_MAX};  // see ItemDue; set with mu held
   std::atomic<bool> cancel_runs_{false};  // set with mu held
-  std::atomic<int> blocked_{0};  // blocked devices; set with mu held
 };
 
 }  // namespace penstock::runtime

@@ -1,33 +1,44 @@
 #include "src/runtime/pipeline/placement.h"
 
+#include <chrono>
+#include <utility>
+
 namespace penstock::runtime {
 
-Placement::Placement(const StageTable& table) : table_(table), blocked_(table.devices().size()) {
+void StageWork::Begin(PipelineItem& item) {
+  item.begun = std::chrono::steady_clock::now();
+  ++working;
+}
+
+void StageWork::End(const PipelineItem& item, bool failed_in_it) {
+  busy_ns += (std::chrono::steady_clock::now() - item.begun).count();
+  --working;
+  ++done;
+  failed += failed_in_it ? 1 : 0;
+}
+
+Placement::Placement(const StageTable& table) : table_(table) {
   for (const StageDevice& device : table.devices()) {
-    loads_.push_back({.slots = device.slots, .weight = device.weight});
+    devices_.push_back({.load = {.slots = device.slots, .weight = device.weight}});
   }
 }
 
 void Placement::Take(PipelineItem::Part& part, int device) {
   part.device = device;
-  DeviceLoad& load = loads_[static_cast<size_t>(device)];
+  DeviceLoad& load = At(device).load;
   ++load.taken;
   load.last = ++begun_;
 }
 
 void Placement::Release(PipelineItem::Part& part) {
-  if (part.device >= 0) --loads_[static_cast<size_t>(part.device)].taken;
+  if (part.device >= 0) --At(part.device).load.taken;
   part.device = -1;
 }
 
-bool Placement::SetBlocked(int device, bool blocked) {
-  const bool before = blocked_[static_cast<size_t>(device)];
-  blocked_[static_cast<size_t>(device)] = blocked;
-  return before != blocked;
-}
+bool Placement::SetBlocked(int device, bool blocked) { return std::exchange(At(device).blocked, blocked) != blocked; }
 
 void Placement::NoteRun(int device, double ns) {
-  double& mean = loads_[static_cast<size_t>(device)].mean_ns;
+  double& mean = At(device).load.mean_ns;
   mean = mean == 0 ? ns : mean + (ns - mean) / 8;
 }
 

@@ -13,6 +13,14 @@
 
 namespace penstock::runtime {
 
+// The work done by a host stage, or by a device of another stage.
+struct StageWork {
+  int64_t working = 0, done = 0, failed = 0, busy_ns = 0;
+
+  void Begin(PipelineItem& item);
+  void End(const PipelineItem& item, bool failed_in_it);
+};
+
 class Placement {
  public:
   // The table must outlive this.
@@ -30,18 +38,28 @@ class Placement {
   // Blocked: when an executable was last tried, users other than the pipeline held all its slots. Returns whether the
   // value has changed.
   bool SetBlocked(int device, bool blocked);
-  bool blocked(int device) const { return blocked_[static_cast<size_t>(device)]; }
-  bool HasRoom(int device) const { return LoadOf(device).taken < LoadOf(device).slots; }
+  bool blocked(int device) const { return At(device).blocked; }
+  bool HasRoom(int device) const { return At(device).load.taken < At(device).load.slots; }
 
   // Records the duration of a run on the device.
   void NoteRun(int device, double ns);
 
+  // What the device has done.
+  StageWork& work(int device) { return At(device).work; }
+  const StageWork& work(int device) const { return At(device).work; }
+
  private:
-  const DeviceLoad& LoadOf(int device) const { return loads_[static_cast<size_t>(device)]; }
+  // In one place, since a thread that moves an item reads or writes all of it.
+  struct State {
+    DeviceLoad load{};
+    bool blocked = false;
+    StageWork work{};
+  };
+  const State& At(int device) const { return devices_[static_cast<size_t>(device)]; }
+  State& At(int device) { return devices_[static_cast<size_t>(device)]; }
 
   const StageTable& table_;
-  std::vector<DeviceLoad> loads_;  // one for each device
-  std::vector<bool> blocked_;  // one for each device
+  std::vector<State> devices_;  // StageTable::devices
   int64_t begun_ = 0;  // number of items that have taken a device so far
 };
 
@@ -49,7 +67,7 @@ template <class AheadNs>
 int Placement::Best(const Stage& stage, int wanted, AheadNs ahead_ns) const {
   const auto load_of = [&](int s) {
     const int device = stage.devices[static_cast<size_t>(s)];
-    DeviceLoad load = LoadOf(device);
+    DeviceLoad load = At(device).load;
     if (blocked(device)) load.taken = load.slots;
     load.ahead_ns = static_cast<double>(ahead_ns(device));
     if (wanted >= 0) load.weight = table_.device(device).member == wanted ? 1 : 0;

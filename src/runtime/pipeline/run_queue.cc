@@ -96,7 +96,7 @@ void RunQueues::EndRun(RunQueue& queue, PipelineItem& item, const absl::Status& 
     if (status.ok()) PipelineAccess::Reset(item.parts[static_cast<size_t>(executable.part)].bindings);
   }
   const absl::Status poison = status.ok() ? absl::OkStatus() : PoisonOf(stage, table_.device(device).member, item);
-  in_flight_.fetch_sub(1);
+  state_.activity.in_flight.fetch_sub(1);
   const Clock::time_point now = Clock::now();
   NoteMove(queue, now);
   {
@@ -104,7 +104,7 @@ void RunQueues::EndRun(RunQueue& queue, PipelineItem& item, const absl::Status& 
     state_.placement.NoteRun(device, static_cast<double>((now - item.begun).count()));
     if (gives_back) state_.placement.Release(first);
     if (goes_on) state_.Abandon(item, queue.stage);
-    state_.counts.devices[static_cast<size_t>(device)].End(item, !status.ok());
+    state_.placement.work(device).End(item, !status.ok());
     if (!poison.ok()) state_.NotePoison(queue.stage, poison, item.key);
     // The resetting thread waits for the last run, which may have succeeded.
     if (state_.poisoned.halted(queue.stage)) state_.service.NotifyAll();
@@ -131,7 +131,7 @@ bool RunQueues::BeginRun(RunQueue& queue) {
       item = &state_.items.at(i);
       if (!stage.keeps_slots) state_.placement.Take(stage.PartOf(*item), device);
       item->device = table_.device(device).device;
-      state_.counts.devices[static_cast<size_t>(device)].Begin(*item);
+      state_.placement.work(device).Begin(*item);
     } else {
       starved = !halted && IsStarved(queue);
     }
@@ -165,7 +165,7 @@ bool RunQueues::IsStarved(const RunQueue& queue) const {
 
 bool RunQueues::NoteStarved(RunQueue& queue, bool starved) {
   if (starved != std::exchange(queue.starved, starved)) {
-    starved_.fetch_add(starved ? 1 : -1);
+    state_.activity.starved.fetch_add(starved ? 1 : -1);
     if (starved) BeginActivity();
   }
   return starved;
@@ -208,7 +208,7 @@ void RunQueues::PutBack(const Stage& stage, PipelineItem& item, int device) {
     base::MutexLock lock(state_.mu);
     state_.placement.Release(stage.PartOf(item));
     state_.SetBlocked(device, true);
-    --state_.counts.devices[static_cast<size_t>(device)].working;
+    --state_.placement.work(device).working;
     if (state_.poisoned.halted(table_.device(device).stage)) state_.service.NotifyAll();
     state_.book.PutBack(item.index);
     ended = !state_.ending.with.ok();
@@ -225,7 +225,7 @@ void RunQueues::BeginActivity() {
   state_.runtime().event_count().Notify();
   // After what made it busy, or it could be seen idle later than now.
   const Clock::time_point now = Clock::now();
-  const int64_t before = active_ns_.exchange(now.time_since_epoch().count());
+  const int64_t before = state_.activity.active_ns.exchange(now.time_since_epoch().count());
   if (now > Clock::time_point(std::chrono::nanoseconds(before)) + kLinger / 2) state_.runtime().WakeCompletion();
 }
 

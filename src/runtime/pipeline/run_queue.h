@@ -66,11 +66,13 @@ class RunQueues {
   Clock::time_point LeftDue() const;
 
   // Whether there is anything to check on devices.
-  bool Busy() const { return in_flight_.load() > 0 || starved_.load() > 0 || state_.HasAbandoned(); }
+  bool Busy() const { return state_.activity.Busy(); }
   // Runs have come to be in flight, or the like: wakes a sleeping thread to check again.
   void BeginActivity();
   // When that last happened.
-  Clock::time_point active() const { return Clock::time_point(std::chrono::nanoseconds(active_ns_.load())); }
+  Clock::time_point active() const {
+    return Clock::time_point(std::chrono::nanoseconds(state_.activity.active_ns.load()));
+  }
 
   const std::vector<std::unique_ptr<RunQueue>>& queues() const { return queues_; }
   // The submission threads of the queue's device; null if it has none.
@@ -105,7 +107,7 @@ class RunQueues {
   bool NoteStarved(RunQueue& queue, bool starved);
   static void NoteMove(RunQueue& queue, Clock::time_point now);
   void NoteInFlight() {
-    if (in_flight_.fetch_add(1) == 0) BeginActivity();
+    if (state_.activity.in_flight.fetch_add(1) == 0) BeginActivity();
   }
 
   bool LeaveToSubmissionThreads(RunQueue& queue);
@@ -120,11 +122,6 @@ class RunQueues {
   std::vector<std::unique_ptr<RunQueue>> queues_;
   std::vector<bool> served_ ABSL_GUARDED_BY(state_.mu);  // one for each queue; see SetServed
   std::vector<host::SubmissionThreads*> submission_threads_;  // one for each queue or null; constant once made
-  // Written by threads that move items.
-  [[maybe_unused]] std::array<std::byte, kCacheLine> apart_{};  // avoids false sharing with what is only read
-  std::atomic<int> in_flight_{0};  // runs in flight
-  std::atomic<int> starved_{0};  // queues that found no free slot since others use their executables
-  std::atomic<int64_t> active_ns_{0};  // when runs last came to be in flight
 };
 
 }  // namespace penstock::runtime

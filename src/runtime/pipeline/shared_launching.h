@@ -27,9 +27,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace penstock::runtime {
+#include "src/runtime/pipeline/activity.h"
 
-inline constexpr size_t kCacheLine = 64;
+namespace penstock::runtime {
 
 class SharedLaunching {
  public:
@@ -58,6 +58,7 @@ class SharedLaunching {
     if (left_ns(queue) != from_ns) At(queue).left_ns.store(from_ns, std::memory_order_relaxed);
   }
   int64_t left_ns(size_t queue) const { return At(queue).left_ns.load(std::memory_order_relaxed); }
+  const std::atomic<int64_t>& left(size_t queue) const { return At(queue).left_ns; }
   bool AnyLeft() const;
   // When submission threads look again at items for which other devices were better.
   int64_t NextLook(size_t queue, int64_t now_ns) const;

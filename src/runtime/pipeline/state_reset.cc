@@ -31,7 +31,7 @@ bool StateReset::MayReset() const {
     state_.mu.AssertHeld();
     int64_t working = 0;
     for (const int d : state_.table->stage(stage).devices) {
-      working += state_.counts.devices[static_cast<size_t>(d)].working;
+      working += state_.placement.work(d).working;
     }
     return working;
   });

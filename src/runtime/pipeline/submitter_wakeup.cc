@@ -14,8 +14,7 @@ constexpr std::chrono::milliseconds kAdvanceEvery{1};  // how often a polling th
 
 }  // namespace
 
-SubmitterWakeup::SubmitterWakeup(PipelineState& state, RunQueues& queues, const std::atomic<int>& waiting)
-    : state_(state), queues_(queues), waiting_(waiting) {
+SubmitterWakeup::SubmitterWakeup(PipelineState& state, RunQueues& queues) : state_(state), queues_(queues) {
   for (const auto& queue : queues.queues()) {
     clients_.push_back(std::make_unique<Client>(*this, *queue, queues.submission_threads(queue->index)));
   }
@@ -33,7 +32,7 @@ void SubmitterWakeup::Call() {
     if (client->threads == nullptr) continue;
     if (client->added == busy) {
       const bool left = state_.launching.left_ns(client->queue.index) != 0;
-      const bool theirs = busy && waiting_.load() < static_cast<int>(clients_.size());
+      const bool theirs = busy && state_.activity.waiting.load() < static_cast<int>(clients_.size());
       if (left || (theirs && now < RunQueues::StaleAt(client->queue, kMovesOften))) client->threads->Wake();
     } else if (busy) {
       client->queue.submitter.store(nullptr, std::memory_order_relaxed);
@@ -58,7 +57,7 @@ void SubmitterWakeup::Dismiss() {
 
 bool SubmitterWakeup::Look(Client& client) {
   RunQueue& queue = client.queue;
-  const int64_t left = state_.launching.left_ns(queue.index);
+  const int64_t left = client.left_ns.load(std::memory_order_relaxed);
   const bool has_items = left != 0 && NsOf(Clock::now()) >= left;
   const void* const submitter = queue.submitter.load(std::memory_order_relaxed);
   if (!has_items && submitter != RunQueues::CurrentThreadId()) {
@@ -69,7 +68,8 @@ bool SubmitterWakeup::Look(Client& client) {
     client.next_look_ns.store(NsOf(std::max(now + kLookEvery, stale_at)), std::memory_order_relaxed);
     if (now < stale_at) return false;
   }
-  if (!has_items && (!queues_.Busy() || waiting_.load() >= static_cast<int>(clients_.size()))) return false;
+  if (!has_items && (!queues_.Busy() || state_.activity.waiting.load() >= static_cast<int>(clients_.size())))
+    return false;
   const bool moved = queues_.Look(queue, /*submits=*/true);
   if (moved) queue.submitter.store(RunQueues::CurrentThreadId(), std::memory_order_relaxed);
   return moved;
@@ -79,7 +79,7 @@ bool SubmitterWakeup::Poll() {
   const Clock::time_point now = Clock::now();
   if (now < next_poll_) return false;
   // A waiting thread advances it, and every read of the count costs the waiting threads.
-  const bool waited_for = waiting_.load(std::memory_order_relaxed) > 0;
+  const bool waited_for = state_.activity.waiting.load(std::memory_order_relaxed) > 0;
   next_poll_ = now + (waited_for ? kStaleForPolls : kPollEvery);
   if (now >= next_advance_) {
     next_advance_ = now + kAdvanceEvery;

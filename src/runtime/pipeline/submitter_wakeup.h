@@ -29,8 +29,7 @@ class SubmitterWakeup {
  public:
   using Clock = PipelineState::Clock;
 
-  // `waiting`: how many threads wait in calls of the pipeline.
-  SubmitterWakeup(PipelineState& state, RunQueues& queues, const std::atomic<int>& waiting);
+  SubmitterWakeup(PipelineState& state, RunQueues& queues);
 
   // Calls the submission threads while the pipeline is busy, and dismisses them when it no longer is.
   void Call();
@@ -42,11 +41,12 @@ class SubmitterWakeup {
   // A queue, as its submission threads see it.
   struct Client final : host::SubmissionClient {
     Client(SubmitterWakeup& wakeup, RunQueue& of, host::SubmissionThreads* by)
-        : SubmissionClient(1), owner(wakeup), queue(of), threads(by) {}
+        : SubmissionClient(1), owner(wakeup), queue(of), left_ns(wakeup.state_.launching.left(of.index)), threads(by) {}
     bool Feed() override { return owner.Look(*this); }
 
     SubmitterWakeup& owner;
     RunQueue& queue;
+    const std::atomic<int64_t>& left_ns;  // SharedLaunching::left_ns
     host::SubmissionThreads* const threads;  // null: there are none
     bool added = false;  // only the completion thread uses it
     // Submission threads check no earlier. On a cache line of its own, since they read it all the time.
@@ -56,7 +56,6 @@ class SubmitterWakeup {
 
   PipelineState& state_;
   RunQueues& queues_;
-  const std::atomic<int>& waiting_;
   std::vector<std::unique_ptr<Client>> clients_;  // one for each queue
   Clock::time_point busy_;  // when the completion thread last saw the pipeline busy; only that thread uses it
   alignas(kCacheLine) Clock::time_point next_poll_;  // only the polling thread uses it, like the next

@@ -31,6 +31,7 @@ void CompiledGraph::SetPlan(graph::Plan plan) {
   lane_devices_.clear();
   for (const graph::Lane& lane : plan_.lanes) lane_devices_.push_back(device(lane.device).local);
   if (!plan_.lanes.empty()) home_ = plan_.lanes[0].device;
+  driver_ = device(home_).driver;
   gates_ = std::vector<base::TrySemaphore<>>(plan_.nodes.size());
 }
 

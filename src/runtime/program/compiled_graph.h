@@ -47,7 +47,7 @@ class CompiledGraph {
   // The device of the first lane.
   int32_t home() const { return home_; }
   // The driver of that device; it drives all other devices of the plan too.
-  driver::Driver& driver() const { return *device(home_).driver; }
+  driver::Driver& driver() const { return *driver_; }
   int local_device_of_lane(int32_t lane) const { return lane_devices_[static_cast<size_t>(lane)]; }
 
   // At most `concurrency` calls of one callable run at the same time over all slots. EnterGate never blocks; LeaveGate
@@ -75,6 +75,7 @@ class CompiledGraph {
   graph::Plan plan_;
   Program program_;
   int32_t home_;
+  driver::Driver* driver_ = nullptr;  // of home_
   std::vector<int> lane_devices_;
   mutable std::vector<base::TrySemaphore<>> gates_;  // one for each plan node
   mutable std::vector<driver::TrySemaphore> device_gates_;  // one for each call

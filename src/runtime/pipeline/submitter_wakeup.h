@@ -58,7 +58,7 @@ class SubmitterWakeup {
   RunQueues& queues_;
   std::vector<std::unique_ptr<Client>> clients_;  // one for each queue
   Clock::time_point busy_;  // when the completion thread last saw the pipeline busy; only that thread uses it
-  alignas(kCacheLine) Clock::time_point next_poll_;  // only the polling thread uses it, like the next
+  Clock::time_point next_poll_;  // only the polling thread uses it, like the next
   Clock::time_point next_advance_;
 };
 

@@ -6,7 +6,7 @@
 // step (States that the plan writes, external dependencies), so other runs wait for this lane's work up to there and no
 // more. States that it only reads, such as weights, do not split a graph: a writer waits for the whole graph, and the
 // graph for earlier writers. Events are recorded only for host steps, States and the end of a run, each once, after the
-// graph in question. Host steps wait as they do in stream mode, but for the whole graph.
+// graph in question. Host steps wait as they do in stream mode, except that they wait for the whole graph.
 //
 // Ownership: plain values.
 // Threads:   pure functions.

@@ -1,4 +1,4 @@
-// CUDA graphs behind the driver interface's handles: a graph, built or captured, and its exec.
+// The CUDA graphs that the handles of the driver interface stand for: a built or captured graph, and its executable.
 //
 // Kernels are kernel nodes of the driver API. Fills and batches are nodes of the library's own kernels, which can
 // be given any shape later, unlike memset nodes. Copies are memcpy nodes. The contents of a captured graph are

@@ -1,5 +1,5 @@
 // The library's own kernels, found in the embedded image once per process and never unloaded: unloading waits for the
-// device, and a process may leave work behind that never ends.
+// device, and a process may exit with work that never ends.
 //
 // Threads: thread-safe.
 #pragma once

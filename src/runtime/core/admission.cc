@@ -26,6 +26,7 @@ bool Admission::Latch(const absl::Status& status) {
     base::MutexLock lock(mu_);
     if (!fault_.ok()) return false;
     fault_ = status;
+    (void)base::TakeNode(fault_);  // a node of one plan means nothing to the others
   }
   failed_.store(true, std::memory_order_release);
   return true;

@@ -66,7 +66,7 @@ inline std::vector<CallKind> KindsThatCanFail() {
   }
   return kinds;
 }
-// Those of a run, without what makes and compiles things.
+// The calls of a run, without those that make and compile things.
 inline std::vector<CallKind> KindsOfARun() {
   return {CallKind::kCopy, CallKind::kLaunch, CallKind::kRecord, CallKind::kWait, CallKind::kInspect, CallKind::kQuery};
 }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kNodes = 20;
 
-// Nodes that all take parameter 0, once each; parameter 1 is nobody's.
+// Every node takes parameter 0 once; no node takes parameter 1.
 class Nodes {
  public:
   Nodes() { machine.Allow(); }

@@ -22,7 +22,7 @@ std::vector<graph::Lane> Lanes(int count, int devices = 1) {
   return lanes;
 }
 
-// Those of commands that are one segment.
+// Partitions commands that form one segment.
 std::vector<LanePartition> PartitionsOf(const std::vector<ExecCommand>& commands, const std::vector<graph::Lane>& lanes,
                                         const std::vector<int>& submission_threads) {
   graph::Segment segment;
@@ -44,7 +44,7 @@ TEST(LanePartition, TakesWideRangesOfPlainCommandsOnly) {
   EXPECT_EQ(PartitionsOf(Kernels(64, 2), Lanes(2), {1}).size(), 1u);
   EXPECT_TRUE(PartitionsOf(Kernels(63, 2), Lanes(2), {1}).empty()) << "too short";
   EXPECT_TRUE(PartitionsOf(Kernels(64, 1), Lanes(2), {1}).empty()) << "one lane";
-  EXPECT_TRUE(PartitionsOf(Kernels(64, 2), Lanes(2), {0}).empty()) << "nobody helps";
+  EXPECT_TRUE(PartitionsOf(Kernels(64, 2), Lanes(2), {0}).empty()) << "there are no submission threads";
   for (const Op op :
        {Op::kLaunch, Op::kHostcall, Op::kStateWait, Op::kStateWrite, Op::kStateDone, Op::kWaitExternal, Op::kGraph}) {
     std::vector<ExecCommand> commands = Kernels(230, 3);

@@ -43,7 +43,7 @@ std::vector<int32_t> TopologicalSequence(const Draft& draft) {
   const CsrRows succs = MakeEdges(count, reversed);
   std::vector<int32_t> ready;  // a heap, smallest first
   for (int32_t v = count - 1; v >= 0; --v) {
-    if (missing[static_cast<size_t>(v)] == 0) ready.push_back(v);
+    if (missing[v] == 0) ready.push_back(v);
   }
   std::make_heap(ready.begin(), ready.end(), std::greater<>());
   while (!ready.empty()) {
@@ -52,7 +52,7 @@ std::vector<int32_t> TopologicalSequence(const Draft& draft) {
     ready.pop_back();
     sequence.push_back(v);
     for (const int32_t s : succs[v]) {
-      if (--missing[static_cast<size_t>(s)] > 0) continue;
+      if (--missing[s] > 0) continue;
       ready.push_back(s);
       std::push_heap(ready.begin(), ready.end(), std::greater<>());
     }
@@ -64,25 +64,25 @@ std::vector<int32_t> TopologicalSequence(const Draft& draft) {
 void NameCycle(Draft& draft, const std::vector<int32_t>& sequence) {
   const int32_t count = draft.declared.rows();
   std::vector<bool> sorted(static_cast<size_t>(count));
-  for (const int32_t v : sequence) sorted[static_cast<size_t>(v)] = true;
+  for (const int32_t v : sequence) sorted[v] = true;
   int32_t at = 0;
-  while (sorted[static_cast<size_t>(at)]) ++at;
+  while (sorted[at]) ++at;
   std::vector<int32_t> path, seen(static_cast<size_t>(count), -1);
-  while (seen[static_cast<size_t>(at)] < 0) {
-    seen[static_cast<size_t>(at)] = static_cast<int32_t>(path.size());
+  while (seen[at] < 0) {
+    seen[at] = static_cast<int32_t>(path.size());
     path.push_back(at);
     int32_t next = count;
     for (const int32_t p : draft.declared[at]) {
-      if (!sorted[static_cast<size_t>(p)]) next = std::min(next, p);
+      if (!sorted[p]) next = std::min(next, p);
     }
     at = next;
   }
-  path.erase(path.begin(), path.begin() + seen[static_cast<size_t>(at)]);
+  path.erase(path.begin(), path.begin() + seen[at]);
   std::rotate(path.begin(), std::min_element(path.begin(), path.end()), path.end());
   path.push_back(path.front());
   std::string text = Prefix(draft.model) + ": nodes wait for each other: ";
   for (size_t i = 0; i < path.size(); ++i) {
-    text += (i > 0 ? " after " : "") + Quoted(draft.model.nodes[static_cast<size_t>(path[i])].name);
+    text += (i > 0 ? " after " : "") + Quoted(draft.model.nodes[path[i]].name);
   }
   draft.AddMistake(absl::StatusCode::kInvalidArgument, text + "; none of them could start; remove an After");
 }

@@ -21,8 +21,8 @@ class Written {
   explicit Written(const BoxTree& tree) : tree_(tree), live_(tree.NoneLive()), has_(static_cast<size_t>(tree.size())) {}
 
   void Add(int32_t box) {
-    if (!has_[static_cast<size_t>(box)]) tree_.SetLive(live_, box, true);
-    has_[static_cast<size_t>(box)] = true;
+    if (!has_[box]) tree_.SetLive(live_, box, true);
+    has_[box] = true;
   }
   bool FirstLastUses(int32_t box) {
     found_.clear();
@@ -31,7 +31,7 @@ class Written {
   }
   // An unwritten part of the box; empty if all is written, which is then remembered.
   Region Missing(int32_t box) {
-    if (has_[static_cast<size_t>(box)]) return {};
+    if (has_[box]) return {};
     std::vector<Region> boxes;
     FirstLastUses(box);
     for (const int32_t f : found_) boxes.push_back(tree_.box(f));
@@ -71,7 +71,7 @@ class DataCheck {
       const std::span<const BoxRef> accesses = d_.boxes[n];
       for (const BoxRef& ref : accesses) {
         if (ref.mode == AccessMode::kWrite || !TouchesAny(ref)) continue;
-        if ((seen_[static_cast<size_t>(ref.base)] & (kWritten | kReported)) == 0) CheckRead(n, ref);
+        if ((seen_[ref.base] & (kWritten | kReported)) == 0) CheckRead(n, ref);
       }
       for (const BoxRef& ref : accesses) {
         if (ref.mode != AccessMode::kRead && TouchesAny(ref)) AddWrite(ref);
@@ -83,8 +83,8 @@ class DataCheck {
  private:
   static bool TouchesAny(const BoxRef& ref) { return ref.base >= 0 && ref.box >= 0; }
   Written* parts(int32_t b) {
-    const int32_t index = part_of_[static_cast<size_t>(b)];
-    return index < 0 ? nullptr : &parts_[static_cast<size_t>(index)];
+    const int32_t index = part_of_[b];
+    return index < 0 ? nullptr : &parts_[index];
   }
 
   void CheckRead(int32_t n, const BoxRef& ref) {
@@ -99,7 +99,7 @@ class DataCheck {
       if (gap != read) missing = SliceText(buffer, gap) + " of it";
     }
     seen_[b] |= kReported;
-    d_.AddMistake(kInvalid, Prefix(d_.model, "node", d_.model.nodes[static_cast<size_t>(n)].name) + ": reads " + what +
+    d_.AddMistake(kInvalid, Prefix(d_.model, "node", d_.model.nodes[n].name) + ": reads " + what +
                                 " before any node has written " + missing +
                                 "; its contents would be undefined; write it first, say Write where this node writes "
                                 "all of it, or declare it with Input or InOut");
@@ -162,7 +162,7 @@ void CheckInputsAreOnlyRead(Draft& draft) {
   for (size_t n = 0; n < draft.model.nodes.size(); ++n) {
     for (const BoxRef& ref : draft.boxes[static_cast<int32_t>(n)]) {
       if (ref.mode == AccessMode::kRead || ref.base < 0) continue;
-      const BufferRole role = draft.buffers[static_cast<size_t>(ref.base)].role;
+      const BufferRole role = draft.buffers[ref.base].role;
       if (role != BufferRole::kInput && role != BufferRole::kParam) continue;
       draft.AddMistake(
           kInvalid,
@@ -195,10 +195,10 @@ class SpanCheck {
   void Run() {
     for (size_t a = 0; a < node_.args.size(); ++a) {
       if (node_.args[a].form != ArgDecl::Form::kSpan) continue;
-      const BoxRef& ref = accesses_[static_cast<size_t>(node_.args[a].index)];
+      const BoxRef& ref = accesses_[node_.args[a].index];
       if (ref.base < 0 || ref.box < 0 || !ref.exact) continue;
-      const BufferDecl& buffer = d_.model.buffers[static_cast<size_t>(ref.base)];
-      const bool pitched = buffer.pitch != 0 && d_.buffer_bytes[static_cast<size_t>(ref.base)] > 0;
+      const BufferDecl& buffer = d_.model.buffers[ref.base];
+      const bool pitched = buffer.pitch != 0 && d_.buffer_bytes[ref.base] > 0;
       if ((ref.box == 0 && !pitched) || !IsConstant(buffer.extent)) continue;
       const Region all = AllOf(buffer);
       const Region part = ref.box == 0 ? all : d_.boxes.tree(ref.base)->box(ref.box);

@@ -21,7 +21,7 @@ class OrderCheck {
   explicit OrderCheck(Draft& draft)
       : d_(draft), position_(draft.model.nodes.size()), seen_(draft.model.nodes.size(), -1) {
     for (size_t i = 0; i < d_.sequence.size(); ++i) {
-      position_[static_cast<size_t>(d_.sequence[i])] = static_cast<int32_t>(i);
+      position_[d_.sequence[i]] = static_cast<int32_t>(i);
     }
   }
 
@@ -31,7 +31,7 @@ class OrderCheck {
     const std::vector<bool> loose = LooseBuffers();
     for (const int32_t n : d_.sequence) {
       for (const BoxRef& ref : d_.boxes[n]) {
-        if (ref.base < 0 || !loose[static_cast<size_t>(ref.base)]) continue;
+        if (ref.base < 0 || !loose[ref.base]) continue;
         hazards.Access(ref.base, d_.boxes.tree(ref.base), ref.box, ref.mode, n, needed);
       }
       needed.CloseAsSet();
@@ -44,7 +44,7 @@ class OrderCheck {
     std::vector<bool> loose(d_.model.buffers.size());
     for (size_t n = 0; n < d_.model.nodes.size(); ++n) {
       for (const BoxRef& ref : d_.boxes[static_cast<int32_t>(n)]) {
-        if (ref.base >= 0 && ref.unordered) loose[static_cast<size_t>(ref.base)] = true;
+        if (ref.base >= 0 && ref.unordered) loose[ref.base] = true;
       }
     }
     return loose;
@@ -57,21 +57,21 @@ class OrderCheck {
     if (far.empty()) return;
     MarkAncestors(n, far);
     for (const int32_t p : far) {
-      if (seen_[static_cast<size_t>(p)] != n) Report(p, n);
+      if (seen_[p] != n) Report(p, n);
     }
   }
 
   // Sets seen_ to `n` for the predecessors of `n`, transitively, as far back as the first of `wanted`.
   void MarkAncestors(int32_t n, const std::vector<int32_t>& wanted) {
-    int32_t first = position_[static_cast<size_t>(n)];
-    for (const int32_t p : wanted) first = std::min(first, position_[static_cast<size_t>(p)]);
+    int32_t first = position_[n];
+    for (const int32_t p : wanted) first = std::min(first, position_[p]);
     open_.assign(1, n);
     while (!open_.empty()) {
       const int32_t at = open_.back();
       open_.pop_back();
       for (const int32_t p : d_.declared[at]) {
-        if (seen_[static_cast<size_t>(p)] == n || position_[static_cast<size_t>(p)] < first) continue;
-        seen_[static_cast<size_t>(p)] = n;
+        if (seen_[p] == n || position_[p] < first) continue;
+        seen_[p] = n;
         open_.push_back(p);
       }
     }
@@ -79,8 +79,8 @@ class OrderCheck {
 
   // Reports the first conflict of the two nodes that involves an Unordered access.
   void Report(int32_t earlier, int32_t later) {
-    const NodeDecl& a = d_.model.nodes[static_cast<size_t>(earlier)];
-    const NodeDecl& b = d_.model.nodes[static_cast<size_t>(later)];
+    const NodeDecl& a = d_.model.nodes[earlier];
+    const NodeDecl& b = d_.model.nodes[later];
     for (const BoxRef& y : d_.boxes[later]) {
       for (const BoxRef& x : d_.boxes[earlier]) {
         const bool conflict = x.mode != AccessMode::kRead || y.mode != AccessMode::kRead;
@@ -105,7 +105,7 @@ class OrderCheck {
     return tree == nullptr || Overlap(tree->box(x.box), tree->box(y.box));
   }
   std::string Text(const BoxRef& ref) const {
-    const BufferDecl& buffer = d_.model.buffers[static_cast<size_t>(ref.base)];
+    const BufferDecl& buffer = d_.model.buffers[ref.base];
     if (ref.box == 0) return Quoted(buffer.name);
     return SliceText(buffer, d_.boxes.tree(ref.base)->box(ref.box)) + " of " + Quoted(buffer.name);
   }

@@ -60,12 +60,12 @@ void CheckNames(Draft& draft, const char* kind, const std::vector<Record>& recor
   std::map<int32_t, std::vector<size_t>> repeats;
   for (size_t i = 0; i < records.size(); ++i) {
     if (first[i] < 0 || names[i].empty()) continue;
-    const Record& other = records[static_cast<size_t>(first[i])];
+    const Record& other = records[first[i]];
     if (IsNamedByParam(records[i]) && IsNamedByParam(other)) continue;  // the parameters' names are reported
     repeats[first[i]].push_back(i);
   }
   for (const auto& [other, of_name] : repeats) {
-    const Name& name = records[static_cast<size_t>(other)].name;
+    const Name& name = records[other].name;
     std::vector<std::string> places{Where(name.source())};
     for (const size_t i : of_name) places.push_back(Where(records[i].name.source()));
     draft.AddMistake(kInvalid, Prefix(draft.model, kind, name) + ": declared " + std::to_string(places.size()) +
@@ -134,7 +134,7 @@ void CheckKeyedState(Draft& draft, const BufferDecl& buffer) {
     refuse("KeyedStateOptions::max_keys is not 1 to " + std::to_string(kMostKeys) + "; so many keys can have a State");
   }
   for (int i = 0; i < std::min(buffer.extent.rank, kMaxRank); ++i) {
-    if (buffer.extent.dims[static_cast<size_t>(i)].is_constant()) continue;
+    if (buffer.extent.dims[i].is_constant()) continue;
     refuse("dimension " + std::to_string(i) + " is a parameter; a State keeps its size across runs; give a constant");
   }
 }
@@ -185,7 +185,7 @@ int64_t PitchedBytes(Draft& draft, const BufferDecl& buffer, int64_t dense) {
   const Extent& extent = buffer.extent;
   if (extent.rank < 2) return refuse(" and no rows; a pitch is from row to row; give it two or three dimensions");
   const auto most = [&](int i) {
-    const Dim& dim = extent.dims[static_cast<size_t>(i)];
+    const Dim& dim = extent.dims[i];
     return dim.is_constant() ? dim.value : ParamOf(draft.model, dim)->max;
   };
   const int64_t width = most(extent.rank - 1), size = buffer.type.size;
@@ -274,7 +274,7 @@ int64_t CheckExtent(Draft& draft, const Subject& subject, const Extent& extent, 
   int64_t sizes[kMaxRank];
   bool sound = true, empty = false, fits = true;
   for (int i = 0; i < extent.rank; ++i) {
-    sizes[i] = CheckDim(draft, subject, "dimension ", i, extent.dims[static_cast<size_t>(i)]);
+    sizes[i] = CheckDim(draft, subject, "dimension ", i, extent.dims[i]);
     sound = sound && sizes[i] >= 0;
     empty = empty || sizes[i] == 0;
   }

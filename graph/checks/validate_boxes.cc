@@ -41,8 +41,8 @@ int64_t MostOf(const Draft& draft, const Dim& dim) {
 
 void CheckRange(Draft& draft, const Subject& subject, const std::string& who, const BufferDecl& buffer, const Box& box,
                 int i) {
-  const Dim& extent = buffer.extent.dims[static_cast<size_t>(i)];
-  const Dim &offset = box.offset.dims[static_cast<size_t>(i)], &size = box.size.dims[static_cast<size_t>(i)];
+  const Dim& extent = buffer.extent.dims[i];
+  const Dim &offset = box.offset.dims[i], &size = box.size.dims[i];
   const int64_t most = MostOf(draft, extent);
   const int64_t from = offset.is_constant() ? offset.value : 0, count = size.is_constant() ? size.value : 0;
   if (most < 0 || (from <= most && count <= most - from)) return;  // a negative one has been reported
@@ -56,7 +56,7 @@ void CheckRange(Draft& draft, const Subject& subject, const std::string& who, co
 int64_t PitchBytes(const Draft& draft, int32_t buffer) {
   const int32_t base = BaseOf(draft.model, buffer);
   if (base < 0) return 0;
-  const BufferDecl& decl = draft.model.buffers[static_cast<size_t>(base)];
+  const BufferDecl& decl = draft.model.buffers[base];
   int64_t bytes = 0;
   return __builtin_mul_overflow(decl.pitch, int64_t{decl.type.size}, &bytes) ? 0 : bytes;
 }
@@ -75,14 +75,14 @@ void CheckBox(Draft& draft, const Subject& subject, const std::string& who, cons
   for (int i = 0; i < rank; ++i) {
     const std::string of = std::to_string(i) + " of its slice of " + Quoted(buffer.name);
     const auto label = [&](const char* part) { return std::string(who).append(part).append(of); };
-    const bool offset = CheckOffset(draft, subject, label("offset "), box.offset.dims[static_cast<size_t>(i)]);
-    const bool size = CheckDim(draft, subject, label("size ").c_str(), -1, box.size.dims[static_cast<size_t>(i)]) >= 0;
+    const bool offset = CheckOffset(draft, subject, label("offset "), box.offset.dims[i]);
+    const bool size = CheckDim(draft, subject, label("size ").c_str(), -1, box.size.dims[i]) >= 0;
     if (offset && size) CheckRange(draft, subject, who, buffer, box, i);
   }
 }
 
 void CheckAlias(Draft& draft, int32_t index) {
-  const BufferDecl& alias = draft.model.buffers[static_cast<size_t>(index)];
+  const BufferDecl& alias = draft.model.buffers[index];
   const Subject subject{"buffer", alias.name};
   if (alias.alias_graph != draft.model.serial || alias.alias_of < 0 || alias.alias_of >= index) {
     return Add(draft, subject,
@@ -91,7 +91,7 @@ void CheckAlias(Draft& draft, int32_t index) {
                                                 "that made it; ") +
                    "declare the buffer in this graph first");
   }
-  const BufferDecl& of = draft.model.buffers[static_cast<size_t>(alias.alias_of)];
+  const BufferDecl& of = draft.model.buffers[alias.alias_of];
   if (!alias.box.whole()) {
     if (!(alias.type == of.type)) {
       Add(draft, subject,
@@ -104,10 +104,10 @@ void CheckAlias(Draft& draft, int32_t index) {
   const std::string what = "reads " + Quoted(of.name) + ", whose elements have " + std::to_string(of.type.size) +
                            " bytes, as elements of " + std::to_string(alias.type.size) + "; ";
   bool part = false;
-  for (int32_t b = alias.alias_of; b >= 0 && draft.model.buffers[static_cast<size_t>(b)].is_alias;) {
-    const BufferDecl& decl = draft.model.buffers[static_cast<size_t>(b)];
+  for (BufferId b = alias.alias_of; b >= 0 && draft.model.buffers[b].is_alias;) {
+    const BufferDecl& decl = draft.model.buffers[b];
     part = part || !decl.box.whole();
-    b = decl.alias_graph == draft.model.serial && decl.alias_of < b ? decl.alias_of : -1;
+    b = decl.alias_graph == draft.model.serial && decl.alias_of < b ? decl.alias_of : BufferId();
   }
   if (part) {
     return Add(draft, subject,

@@ -14,8 +14,7 @@ constexpr auto kUnimplemented = absl::StatusCode::kUnimplemented;
 
 class NodeCheck {
  public:
-  NodeCheck(Draft& draft, int32_t n)
-      : d_(draft), index_(n), node_(draft.model.nodes[static_cast<size_t>(n)]), accesses_(draft.boxes[n]) {}
+  NodeCheck(Draft& draft, int32_t n) : d_(draft), index_(n), node_(draft.model.nodes[n]), accesses_(draft.boxes[n]) {}
 
   void Run() {
     CheckAccesses();
@@ -54,10 +53,8 @@ class NodeCheck {
   }
   // The device's limits, or the default limits where the pin names no device.
   base::KernelLimits Limits() const { return device_ != nullptr ? device_->limits : base::KernelLimits(); }
-  const BufferFacts& Facts(size_t access) const { return d_.buffers[static_cast<size_t>(accesses_[access].buffer)]; }
-  const BufferDecl& Buffer(size_t access) const {
-    return d_.model.buffers[static_cast<size_t>(accesses_[access].buffer)];
-  }
+  const BufferFacts& Facts(size_t access) const { return d_.buffers[accesses_[access].buffer]; }
+  const BufferDecl& Buffer(size_t access) const { return d_.model.buffers[accesses_[access].buffer]; }
 
   void CheckAccesses() {
     for (size_t i = 0; i < accesses_.size(); ++i) {
@@ -117,7 +114,7 @@ class NodeCheck {
 
   void CheckParam(size_t index, const ArgDecl& arg) {
     if (arg.graph == d_.model.serial && arg.index >= 0 && arg.index < static_cast<int32_t>(d_.model.params.size())) {
-      const ParamDecl& param = d_.model.params[static_cast<size_t>(arg.index)];
+      const ParamDecl& param = d_.model.params[arg.index];
       if (!IsType(arg.type, param.type)) AddType(index, arg.type, param.name, param.type);
       return;
     }
@@ -174,7 +171,7 @@ class NodeCheck {
     }
   }
 
-  const Name& NameOf(int32_t buffer) const { return d_.model.buffers[static_cast<size_t>(buffer)].name; }
+  const Name& NameOf(int32_t buffer) const { return d_.model.buffers[buffer].name; }
   bool Accesses(int32_t buffer, AccessMode mode) const {
     return std::any_of(accesses_.begin(), accesses_.end(), [&](const BoxRef& a) {
       return a.buffer == buffer && (static_cast<int>(a.mode) & static_cast<int>(mode)) != 0;
@@ -209,9 +206,9 @@ class NodeCheck {
                         "; pin it to one of these");
       return nullptr;
     }
-    const int32_t device = node_.device >= 0 ? node_.device : d_.options.default_device;
+    const DeviceId device = node_.device >= 0 ? DeviceId(node_.device) : d_.options.default_device;
     if (node_.kind == NodeKind::kHost || device < 0 || device >= count) return nullptr;
-    return &d_.options.devices[static_cast<size_t>(device)];
+    return &d_.options.devices[device];
   }
 
   bool HasAccesses(size_t count) {
@@ -226,7 +223,7 @@ class NodeCheck {
   std::string Text(const Extent& extent) const {
     std::string text = "{";
     for (int i = 0; i < extent.rank && i < kMaxRank; ++i) {
-      const Dim& dim = extent.dims[static_cast<size_t>(i)];
+      const Dim& dim = extent.dims[i];
       const ParamDecl* param = ParamOf(d_.model, dim);
       text += i > 0 ? ", " : "";
       text += dim.is_constant() ? std::to_string(dim.value) : param != nullptr ? std::string(param->name.view()) : "?";
@@ -242,9 +239,7 @@ class NodeCheck {
   // Whether the sizes are equal in every run, apart from leading dimensions of 1.
   static bool IsSameShape(const Extent& a, const Extent& b) {
     if (a.rank < 1 || a.rank > kMaxRank || b.rank < 1 || b.rank > kMaxRank) return true;  // reported with the box
-    const auto dim = [](const Extent& e, int back) {
-      return back < e.rank ? e.dims[static_cast<size_t>(e.rank - 1 - back)] : Dim(1);
-    };
+    const auto dim = [](const Extent& e, int back) { return back < e.rank ? e.dims[e.rank - 1 - back] : Dim(1); };
     return dim(a, 0) == dim(b, 0) && dim(a, 1) == dim(b, 1) && dim(a, 2) == dim(b, 2);
   }
 
@@ -369,10 +364,10 @@ class NodeCheck {
 
 // The declared device of a buffer's memory, or of a State; null: none.
 const PlanDevice* DeviceOf(const Draft& draft, const BufferDecl& buffer) {
-  int32_t device = buffer.keys != 0 ? draft.options.default_device : buffer.device;
+  DeviceId device = buffer.keys != 0 ? draft.options.default_device : DeviceId(buffer.device);
   if (buffer.state != nullptr && buffer.state->runtime == draft.options.runtime) device = buffer.state->device;
   if (device < 0 || static_cast<size_t>(device) >= draft.options.devices.size()) return nullptr;
-  return &draft.options.devices[static_cast<size_t>(device)];
+  return &draft.options.devices[device];
 }
 
 // Reports devices of several drivers in one graph: `node` is the first node with a device, or null.

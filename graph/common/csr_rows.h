@@ -38,7 +38,7 @@ class CsrRows {
   int32_t rows() const { return static_cast<int32_t>(begin_.size()) - 1; }
   size_t items() const { return items_.size(); }
   std::span<const int32_t> operator[](int32_t row) const {
-    return {items_.data() + begin_[static_cast<size_t>(row)], items_.data() + begin_[static_cast<size_t>(row) + 1]};
+    return {items_.data() + begin_[row], items_.data() + begin_[static_cast<size_t>(row) + 1]};
   }
   // The open row, which may be sorted, or lose some of its last items, before it is closed.
   std::span<int32_t> open() { return {items_.data() + begin_.back(), items_.data() + items_.size()}; }
@@ -60,7 +60,7 @@ class Marks {
     size_t kept = 0;
     const std::span<int32_t> items = rows.open();
     for (const int32_t item : items) {
-      int32_t& last = row_of_[static_cast<size_t>(item)];
+      int32_t& last = row_of_[item];
       items[kept] = item;
       kept += last != row;
       last = row;

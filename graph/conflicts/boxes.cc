@@ -19,7 +19,7 @@ int64_t Clamped(int64_t a, int64_t b, int64_t c, int64_t most) {
 Region WholeRegion(const Model& model, const BufferDecl& decl) {
   Region region{{0, 0, 0}, {1, 1, 1}};
   for (int i = 0; i < decl.extent.rank && decl.extent.rank <= kMaxRank; ++i) {
-    const Dim& dim = decl.extent.dims[static_cast<size_t>(i)];
+    const Dim& dim = decl.extent.dims[i];
     const ParamDecl* param = ParamOf(model, dim);
     const int64_t most = dim.is_constant() ? dim.value : param != nullptr ? param->max : 0;
     const bool last = i + 1 == decl.extent.rank;
@@ -50,10 +50,10 @@ Placed Inside(const Model& model, const BufferDecl& decl, const Box& box, const 
   };
   if (rank < 1 || rank > kMaxRank || box.offset.rank != rank || box.size.rank != rank) return anywhere();
   for (int i = 0; i < rank; ++i) {
-    const Dim& offset = box.offset.dims[static_cast<size_t>(i)];
-    const Dim& size = box.size.dims[static_cast<size_t>(i)];
+    const Dim& offset = box.offset.dims[i];
+    const Dim& size = box.size.dims[i];
     if (!offset.is_constant()) return anywhere();
-    if (offset.value == 0 && size == decl.extent.dims[static_cast<size_t>(i)]) continue;  // all of this dimension
+    if (offset.value == 0 && size == decl.extent.dims[i]) continue;  // all of this dimension
     const auto d = static_cast<size_t>(kMaxRank - rank) + static_cast<size_t>(i);
     const int64_t unit = i + 1 == rank ? decl.type.size : 1;
     const int64_t end = in.region.hi[d];
@@ -87,11 +87,11 @@ class Places {
     }
   }
   Placed In(int32_t buffer, const Box& box) const {
-    const Placed& in = placed_[static_cast<size_t>(buffer)];
+    const Placed& in = placed_[buffer];
     if (in.base < 0) return in;
-    return Inside(model_, model_.buffers[static_cast<size_t>(buffer)], box, in, whole(in.base));
+    return Inside(model_, model_.buffers[buffer], box, in, whole(in.base));
   }
-  const Region& whole(int32_t buffer) const { return whole_[static_cast<size_t>(buffer)]; }
+  const Region& whole(int32_t buffer) const { return whole_[buffer]; }
 
  private:
   const Model& model_;
@@ -179,7 +179,7 @@ int32_t BoxTree::Build(std::vector<int32_t>& order, size_t begin, size_t end, in
   nodes_.push_back(node);
   if (end - begin == 1) {
     nodes_.back().box = order[begin];
-    leaf_[static_cast<size_t>(order[begin])] = index;
+    leaf_[order[begin]] = index;
     return index;
   }
   size_t widest = 0;
@@ -194,8 +194,8 @@ int32_t BoxTree::Build(std::vector<int32_t>& order, size_t begin, size_t end, in
                    });
   const int32_t left = Build(order, begin, static_cast<size_t>(half), index);
   const int32_t right = Build(order, static_cast<size_t>(half), end, index);
-  nodes_[static_cast<size_t>(index)].left = left;
-  nodes_[static_cast<size_t>(index)].right = right;
+  nodes_[index].left = left;
+  nodes_[index].right = right;
   return index;
 }
 
@@ -205,8 +205,8 @@ void BoxTree::Find(const Live& live, const Region& region, std::vector<int32_t>&
   if (!nodes_.empty()) open[depth++] = 0;
   while (depth > 0) {
     const int32_t n = open[--depth];
-    const Node& node = nodes_[static_cast<size_t>(n)];
-    if (live[static_cast<size_t>(n)] == 0 || !Overlap(node.bound, region)) continue;
+    const Node& node = nodes_[n];
+    if (live[n] == 0 || !Overlap(node.bound, region)) continue;
     if (node.box >= 0) {
       found.push_back(node.box);
       continue;
@@ -225,7 +225,7 @@ void BoxTable::Add(const Model& model, const NodeDecl& node) {
   const auto buffers = static_cast<int32_t>(model.buffers.size());
   for (const AccessDecl& access : node.accesses) {
     const bool sound = access.graph == model.serial && access.buffer >= 0 && access.buffer < buffers;
-    const int32_t buffer = sound ? access.buffer : -1;
+    const BufferId buffer = sound ? access.buffer : BufferId();
     refs_.push_back({buffer, buffer, 0, true, access.mode, access.unordered, !access.box.whole()});
     any_part_ = any_part_ || refs_.back().part;
     any_unordered_ = any_unordered_ || access.unordered;
@@ -272,16 +272,16 @@ void BoxTable::FindBoxes(const Model& model) {
       if (boxes.size() == 1 || boxes.back() != parts[i].region) boxes.push_back(parts[i].region);
       refs_[parts[i].ref].box = static_cast<int32_t>(boxes.size()) - 1;
     }
-    tree_of_[static_cast<size_t>(base)] = static_cast<int32_t>(trees_.size());
+    tree_of_[base] = static_cast<int32_t>(trees_.size());
     trees_.emplace_back(std::move(boxes));
     begin = i;
   }
 }
 
-int32_t BaseOf(const Model& model, int32_t buffer) {
-  while (buffer >= 0 && model.buffers[static_cast<size_t>(buffer)].is_alias) {
-    const BufferDecl& decl = model.buffers[static_cast<size_t>(buffer)];
-    buffer = decl.alias_graph == model.serial && decl.alias_of < buffer ? decl.alias_of : -1;
+BufferId BaseOf(const Model& model, BufferId buffer) {
+  while (buffer >= 0 && model.buffers[buffer].is_alias) {
+    const BufferDecl& decl = model.buffers[buffer];
+    buffer = decl.alias_graph == model.serial && decl.alias_of < buffer ? decl.alias_of : BufferId();
   }
   return buffer;
 }
@@ -289,7 +289,7 @@ int32_t BaseOf(const Model& model, int32_t buffer) {
 const ParamDecl* ParamOf(const Model& model, const Dim& dim) {
   const bool known =
       dim.graph == model.serial && dim.param >= 0 && dim.param < static_cast<int32_t>(model.params.size());
-  return known ? &model.params[static_cast<size_t>(dim.param)] : nullptr;
+  return known ? &model.params[dim.param] : nullptr;
 }
 
 Extent ReadAs(const BufferDecl& buffer, uint32_t element_bytes) {

@@ -48,14 +48,14 @@ class BoxTree {
  public:
   explicit BoxTree(std::vector<Region> boxes);
   int32_t size() const { return static_cast<int32_t>(boxes_.size()); }
-  const Region& box(int32_t index) const { return boxes_[static_cast<size_t>(index)]; }
+  const Region& box(int32_t index) const { return boxes_[index]; }
 
   // The number of live boxes in each node of the tree; one for each use of the tree.
   using Live = std::vector<int32_t>;
   Live NoneLive() const { return Live(nodes_.size()); }
   void SetLive(Live& live, int32_t box, bool on) const {
-    for (int32_t n = leaf_[static_cast<size_t>(box)]; n >= 0; n = nodes_[static_cast<size_t>(n)].parent) {
-      live[static_cast<size_t>(n)] += on ? 1 : -1;
+    for (int32_t n = leaf_[box]; n >= 0; n = nodes_[n].parent) {
+      live[n] += on ? 1 : -1;
     }
   }
   // Appends the live boxes that overlap `region`.
@@ -95,7 +95,7 @@ class BoxTable {
   void FindBoxes(const Model& model);
   // The accesses of node `n`, in the order declared.
   std::span<const BoxRef> operator[](int32_t n) const {
-    return {refs_.data() + first_[static_cast<size_t>(n)], refs_.data() + first_[static_cast<size_t>(n) + 1]};
+    return {refs_.data() + first_[n], refs_.data() + first_[static_cast<size_t>(n) + 1]};
   }
   size_t accesses() const { return refs_.size(); }
   bool any_part() const { return any_part_; }
@@ -103,9 +103,7 @@ class BoxTable {
   bool any_tree() const { return !trees_.empty(); }
   // The boxes of a buffer; null if every access is to all of it.
   const BoxTree* tree(int32_t base) const {
-    return trees_.empty() || tree_of_[static_cast<size_t>(base)] < 0
-               ? nullptr
-               : &trees_[static_cast<size_t>(tree_of_[static_cast<size_t>(base)])];
+    return trees_.empty() || tree_of_[base] < 0 ? nullptr : &trees_[tree_of_[base]];
   }
 
  private:
@@ -119,7 +117,7 @@ class BoxTable {
 // The parameter that `dim` names; null for a constant, and for a handle of another graph or a default-constructed one.
 const ParamDecl* ParamOf(const Model& model, const Dim& dim);
 // The buffer that has the memory of `buffer`: itself unless it is an alias; -1 if the alias has no base.
-int32_t BaseOf(const Model& model, int32_t buffer);
+BufferId BaseOf(const Model& model, BufferId buffer);
 // The extent of `buffer` when its rows are read as elements of `element_bytes`: the last dimension, if constant, holds
 // as many as fit. Validate checks that they fit exactly.
 Extent ReadAs(const BufferDecl& buffer, uint32_t element_bytes);

@@ -44,21 +44,21 @@ void Hazards::Overwrite(Visible& visible, const Region& box, const Region& by) {
 // after them, and the new access to the same elements after those. A writer that was cut stays, since later readers of
 // its data do not wait for other readers.
 void Hazards::AccessBox(int32_t place, const BoxTree& tree, int32_t box, AccessMode mode, int32_t node, CsrRows& out) {
-  Place& p = places_[static_cast<size_t>(place)];
+  Place& p = places_[place];
   if (p.boxes < 0) {
     p.boxes = static_cast<int32_t>(boxed_.size());
     boxed_.push_back({tree.NoneLive(), {}, {}});
     boxed_.back().writers.resize(static_cast<size_t>(tree.size()));
     boxed_.back().readers.resize(static_cast<size_t>(tree.size()));
   }
-  Boxed& boxed = boxed_[static_cast<size_t>(p.boxes)];
+  Boxed& boxed = boxed_[p.boxes];
   const Region& region = tree.box(box);
   const bool writes = mode != AccessMode::kRead;
   found_.clear();
   tree.Find(boxed.live, region, found_);
   for (const int32_t other : found_) {
-    Visible& writer = boxed.writers[static_cast<size_t>(other)];
-    Visible& readers = boxed.readers[static_cast<size_t>(other)];
+    Visible& writer = boxed.writers[other];
+    Visible& readers = boxed.readers[other];
     const bool waits_for_readers = writes && Sees(readers, tree.box(other), region);
     if (waits_for_readers) AddReaders(readers.first, node, out);
     if (!waits_for_readers && Sees(writer, tree.box(other), region)) Add(writer.first, node, out);
@@ -67,8 +67,8 @@ void Hazards::AccessBox(int32_t place, const BoxTree& tree, int32_t box, AccessM
     Overwrite(readers, tree.box(other), region);
     if (!writer.any() && !readers.any()) tree.SetLive(boxed.live, other, false);
   }
-  Visible& writer = boxed.writers[static_cast<size_t>(box)];
-  Visible& readers = boxed.readers[static_cast<size_t>(box)];
+  Visible& writer = boxed.writers[box];
+  Visible& readers = boxed.readers[box];
   if (!writer.any() && !readers.any()) tree.SetLive(boxed.live, box, true);
   if (writes) {
     writer.Reset(node);

@@ -32,7 +32,7 @@ class Hazards {
   void Access(int32_t place, const BoxTree* tree, int32_t box, AccessMode mode, int32_t node, CsrRows& out) {
     if (box < 0) return;  // no element
     if (tree != nullptr) return AccessBox(place, *tree, box, mode, node, out);
-    Place& p = places_[static_cast<size_t>(place)];
+    Place& p = places_[place];
     if (mode == AccessMode::kRead || p.readers < 0) Add(p.writer, node, out);
     if (mode == AccessMode::kRead) {
       AddReader(p.readers, node);
@@ -77,8 +77,8 @@ class Hazards {
     list = static_cast<int32_t>(readers_.size()) - 1;
   }
   void AddReaders(int32_t list, int32_t node, CsrRows& out) const {
-    for (; list >= 0; list = readers_[static_cast<size_t>(list)].next) {
-      Add(readers_[static_cast<size_t>(list)].node, node, out);
+    for (; list >= 0; list = readers_[list].next) {
+      Add(readers_[list].node, node, out);
     }
   }
   void AccessBox(int32_t place, const BoxTree& tree, int32_t box, AccessMode mode, int32_t node, CsrRows& out);

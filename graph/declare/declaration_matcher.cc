@@ -89,7 +89,7 @@ int32_t DeclarationMatcher::Buffer(const BufferDecl& decl) {
 int32_t DeclarationMatcher::State(const StateRecord* state) {
   if (!Match(state != nullptr)) return -1;
   for (int32_t b = 0; b < static_cast<int32_t>(buffer_); ++b) {
-    if (model_.buffers[static_cast<size_t>(b)].state.get() == state) return b;
+    if (model_.buffers[b].state.get() == state) return b;
   }
   const auto next = static_cast<int32_t>(buffer_);
   return Match(IsState(next, state)) ? next : -1;
@@ -98,7 +98,7 @@ int32_t DeclarationMatcher::State(const StateRecord* state) {
 void DeclarationMatcher::After(int32_t node, int32_t other) {
   if (!Has(node)) return;
   const auto i = static_cast<size_t>(node);
-  const std::vector<int32_t>& after = model_.nodes[i].after;
+  const std::vector<DeclId>& after = model_.nodes[i].after;
   const size_t at = said_[i].after++;
   if (Match(at < after.size() && after[at] == other)) --missing_;
 }

@@ -52,7 +52,7 @@ int32_t Graph::AddAlias(BufferDecl decl, uint32_t base_graph, int32_t base, cons
   if (!box.whole) {
     decl.extent = box.size;
   } else if (base_graph == serial() && base >= 0 && base < static_cast<int32_t>(model_->buffers.size())) {
-    decl.extent = graph::ReadAs(model_->buffers[static_cast<size_t>(base)], decl.type.size);
+    decl.extent = graph::ReadAs(model_->buffers[base], decl.type.size);
   }
   return AddBuffer(std::move(decl));
 }
@@ -83,7 +83,7 @@ int32_t Graph::AddState(const std::shared_ptr<const StateRecord>& state) {
 // argument is known.
 int32_t Graph::AddOnDevice(const NodeDecl& node, uint32_t graph, int32_t param, TypeInfo type) {
   const bool known = graph == serial() && param >= 0 && param < static_cast<int32_t>(model_->params.size());
-  const ParamDecl* const of = known ? &model_->params[static_cast<size_t>(param)] : nullptr;
+  const ParamDecl* const of = known ? &model_->params[param] : nullptr;
   const std::string argument = "argument " + std::to_string(node.args.size());
   const auto add = [&](const std::string& what, int32_t index) {
     const SourceLine& source = (index < 0 ? node.name : of->name).source();

@@ -164,7 +164,7 @@ class Rewriter {
     out_.nodes.clear();
     for (const NodeDecl& node : model.nodes) {
       for (const AccessDecl& access : node.accesses) {
-        if (access.unordered) unordered_[static_cast<size_t>(BaseOf(model, access.buffer))] = true;
+        if (access.unordered) unordered_[BaseOf(model, access.buffer)] = true;
       }
     }
   }
@@ -184,13 +184,13 @@ class Rewriter {
       }
     }
     for (NodeDecl& node : out_.nodes) {
-      for (int32_t& other : node.after) other = moved[static_cast<size_t>(other)];
+      for (DeclId& other : node.after) other = moved[other];
     }
     return std::move(out_);
   }
 
  private:
-  const BufferDecl& Buffer(const AccessDecl& access) const { return in_.buffers[static_cast<size_t>(access.buffer)]; }
+  const BufferDecl& Buffer(const AccessDecl& access) const { return in_.buffers[access.buffer]; }
 
   // Empty if the node can be checked.
   std::string WhyNot(const NodeDecl& node) const {
@@ -199,7 +199,7 @@ class Rewriter {
     for (const AccessDecl& access : node.accesses) {
       const std::string buffer = "'" + std::string(Buffer(access).name.view()) + "'";
       if (Buffer(access).is_alias) return buffer + " is an alias";
-      if (unordered_[static_cast<size_t>(access.buffer)]) return "an access to " + buffer + " is Unordered";
+      if (unordered_[access.buffer]) return "an access to " + buffer + " is Unordered";
       if (std::count(seen.begin(), seen.end(), access.buffer) > 0) return "it accesses " + buffer + " twice";
       seen.push_back(access.buffer);
       written += access.mode != AccessMode::kRead;

@@ -78,7 +78,7 @@ class Sweep {
   static size_t ArenaOf(const Instance& i) { return static_cast<size_t>(int64_t{i.device} + 1); }  // -1: pinned
 
   void Place(int32_t index) {
-    Instance& instance = d_.instances[static_cast<size_t>(index)];
+    Instance& instance = d_.instances[index];
     if (!InArena(instance.space) || instance.leased) return;
     used_[ArenaOf(instance)] = true;
     instance.offset = 0;
@@ -86,30 +86,29 @@ class Sweep {
     Packer& packer = packers_[ArenaOf(instance)];
     const int32_t giver = in_place_.giver(index);
     if (giver >= 0) packer.HandOver();
-    const int32_t block = giver < 0 ? packer.Place(index, Aligned(instance.bytes))
-                                    : std::exchange(block_[static_cast<size_t>(giver)], -1);
+    const int32_t block = giver < 0 ? packer.Place(index, Aligned(instance.bytes)) : std::exchange(block_[giver], -1);
     if (block < 0) return ArenaTooLarge(d_, instance.device);
-    block_[static_cast<size_t>(index)] = block;
+    block_[index] = block;
     instance.offset = packer.offset(block);
     AddTenant(index, giver);
   }
 
   void AddTenant(int32_t index, int32_t giver) {
-    const Instance& instance = d_.instances[static_cast<size_t>(index)];
+    const Instance& instance = d_.instances[index];
     std::vector<Tenant>& tenants = tenants_[ArenaOf(instance)];
-    int32_t& tenant = tenant_[static_cast<size_t>(index)];
+    int32_t& tenant = tenant_[index];
     if (giver < 0) {
       tenant = static_cast<int32_t>(tenants.size());
       tenants.push_back({index, index, Aligned(instance.bytes), instance.offset});
     } else {
-      tenant = tenant_[static_cast<size_t>(giver)];
-      tenants[static_cast<size_t>(tenant)].last = index;
+      tenant = tenant_[giver];
+      tenants[tenant].last = index;
     }
   }
 
   void Free(int32_t index) {
-    const int32_t block = block_[static_cast<size_t>(index)];
-    if (block >= 0) packers_[ArenaOf(d_.instances[static_cast<size_t>(index)])].Free(index, block);
+    const int32_t block = block_[index];
+    if (block >= 0) packers_[ArenaOf(d_.instances[index])].Free(index, block);
   }
 
   // Fixes the places of instances that share bytes; returns how many they are.
@@ -131,7 +130,7 @@ class Sweep {
     for (size_t i = 0; i < tenant_.size(); ++i) {
       Instance& instance = d_.instances[i];
       if (tenant_[i] < 0 || instance.device != device) continue;
-      instance.offset = tenants_[arena][static_cast<size_t>(tenant_[i])].offset;
+      instance.offset = tenants_[arena][tenant_[i]].offset;
     }
     d_.notes.push_back(ArenaName(d_, device) + ": " + std::to_string(bytes) + " bytes, placed by size; " +
                        std::to_string(packers_[arena].bytes()) + " in the order of use");

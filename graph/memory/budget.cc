@@ -38,7 +38,7 @@ struct Budget {
 
 Budget BudgetOf(const PlanOptions& options, int32_t device) {
   if (device < 0) return {options.pinned_bytes, "the limit of "};
-  const int64_t memory = options.devices[static_cast<size_t>(device)].memory_bytes, limit = options.device_bytes;
+  const int64_t memory = options.devices[device].memory_bytes, limit = options.device_bytes;
   if (limit > 0 && (memory <= 0 || limit < memory)) return {limit, "device_bytes of "};
   return {memory, "the device's memory of "};
 }

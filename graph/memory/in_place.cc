@@ -9,7 +9,7 @@ namespace penstock::graph {
 namespace {
 
 bool IsOnlyUse(std::span<const BoxRef> accesses, int32_t access) {
-  const BoxRef& own = accesses[static_cast<size_t>(access)];
+  const BoxRef& own = accesses[access];
   return own.whole() && std::count_if(accesses.begin(), accesses.end(),
                                       [&](const BoxRef& other) { return other.base == own.base; }) == 1;
 }
@@ -23,36 +23,32 @@ InPlace::InPlace(Draft& draft, const Lifetimes& lives) : lives_(lives) {
   for (const InPlacePair& pair : draft.in_place) ++first[static_cast<size_t>(pair.node) + 1];
   for (size_t n = 0; n < draft.nodes.size(); ++n) first[n + 1] += first[n];
   for (int32_t s = 0; s < draft.step_count(); ++s) {
-    const int32_t decl = draft.steps[static_cast<size_t>(s)].decl;
+    const int32_t decl = draft.steps[s].decl;
     if (decl < 0) continue;
-    for (size_t i = first[static_cast<size_t>(decl)]; i < first[static_cast<size_t>(decl) + 1]; ++i) {
+    for (size_t i = first[decl]; i < first[static_cast<size_t>(decl) + 1]; ++i) {
       Find(draft, s, draft.in_place[i]);
     }
   }
 }
 
 void InPlace::Find(Draft& draft, int32_t step, const InPlacePair& pair) {
-  const Use* const uses = draft.uses.data() + draft.steps[static_cast<size_t>(step)].first_use;
+  const Use* const uses = draft.uses.data() + draft.steps[step].first_use;
   const int32_t from = uses[pair.in].instance, to = uses[pair.out].instance;
   const std::span<const BoxRef> accesses = draft.boxes[pair.node];
   const auto quoted = [](const Name& name) { return "'" + OneLine(name.view()) + "'"; };  // no effect on plans
-  const auto name = [&](int32_t access) {
-    return quoted(draft.buffer_name(accesses[static_cast<size_t>(access)].buffer));
-  };
+  const auto name = [&](int32_t access) { return quoted(draft.buffer_name(accesses[access].buffer)); };
   const std::string why = WhyNot(draft, step, pair, from, to);
-  if (why.empty()) giver_[static_cast<size_t>(to)] = from;
-  draft.notes.push_back("node " + quoted(draft.model.nodes[static_cast<size_t>(pair.node)].name) +
+  if (why.empty()) giver_[to] = from;
+  draft.notes.push_back("node " + quoted(draft.model.nodes[pair.node].name) +
                         (why.empty() ? " writes " : " does not write ") + name(pair.out) + " in place of " +
                         name(pair.in) + (why.empty() ? "" : ": " + why));
 }
 
 std::string InPlace::WhyNot(const Draft& draft, int32_t step, const InPlacePair& pair, int32_t from, int32_t to) const {
-  const Instance &x = draft.instances[static_cast<size_t>(from)], &y = draft.instances[static_cast<size_t>(to)];
+  const Instance &x = draft.instances[from], &y = draft.instances[to];
   const std::span<const BoxRef> accesses = draft.boxes[pair.node];
-  const BoxRef &read = accesses[static_cast<size_t>(pair.in)], &written = accesses[static_cast<size_t>(pair.out)];
-  const auto element = [&](const BoxRef& access) {
-    return draft.buffers[static_cast<size_t>(access.buffer)].type.size;
-  };
+  const BoxRef &read = accesses[pair.in], &written = accesses[pair.out];
+  const auto element = [&](const BoxRef& access) { return draft.buffers[access.buffer].type.size; };
   if (!InArena(x.space) || x.space != y.space || x.device != y.device) return "they are not in one arena";
   if (x.leased || y.leased) return "whoever leases the slot has one of them";
   if (x.bytes == 0 || y.bytes == 0) return "they take no bytes";
@@ -61,7 +57,7 @@ std::string InPlace::WhyNot(const Draft& draft, int32_t step, const InPlacePair&
     return "it does not read and write them as wholes, each by one access";
   }
   if (element(read) != element(written)) return "their elements have different sizes";
-  const auto pitch = [&](const BoxRef& access) { return draft.model.buffers[static_cast<size_t>(access.base)].pitch; };
+  const auto pitch = [&](const BoxRef& access) { return draft.model.buffers[access.base].pitch; };
   if (pitch(read) != pitch(written)) return "their rows lie differently far apart";
   if (y.bytes > x.bytes) return "the output is larger";
   if (lives_.first(to) != step || lives_.has_other_starts(to)) return "the output is used before";

@@ -23,7 +23,7 @@ class InPlace {
   InPlace(Draft& draft, const Lifetimes& lives);
 
   // The instance whose bytes `instance` takes over at its first use; -1: none.
-  int32_t giver(int32_t instance) const { return giver_.empty() ? -1 : giver_[static_cast<size_t>(instance)]; }
+  int32_t giver(int32_t instance) const { return giver_.empty() ? -1 : giver_[instance]; }
 
  private:
   void Find(Draft& draft, int32_t step, const InPlacePair& pair);

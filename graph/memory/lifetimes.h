@@ -19,22 +19,22 @@ class Lifetimes {
   const std::vector<int32_t>& by_first() const { return by_first_; }
   const std::vector<int32_t>& by_last() const { return by_last_; }
   // The first and the last user in submission order; -1: none.
-  int32_t first(int32_t instance) const { return lives_[static_cast<size_t>(instance)].first; }
-  int32_t last(int32_t instance) const { return lives_[static_cast<size_t>(instance)].last; }
+  int32_t first(int32_t instance) const { return lives_[instance].first; }
+  int32_t last(int32_t instance) const { return lives_[instance].last; }
 
   // The instance's bytes are free when all its users are done: the last one, and the list `others`. An instance with a
   // user outside all columns is never known to be free.
-  Tick end(int32_t instance) const { return lives_[static_cast<size_t>(instance)].end; }
-  int32_t others(int32_t instance) const { return lives_[static_cast<size_t>(instance)].others; }
+  Tick end(int32_t instance) const { return lives_[instance].end; }
+  int32_t others(int32_t instance) const { return lives_[instance].others; }
   bool AreDone(int32_t others, const int32_t* done) const {
-    for (; others >= 0; others = others_[static_cast<size_t>(others)].next) {
-      if (!others_[static_cast<size_t>(others)].tick.DoneIn(done)) return false;
+    for (; others >= 0; others = others_[others].next) {
+      if (!others_[others].tick.DoneIn(done)) return false;
     }
     return true;
   }
   bool never_ends(int32_t instance) const { return others(instance) == kNever; }
   // Whether a user does not come after the first one.
-  bool has_other_starts(int32_t instance) const { return lives_[static_cast<size_t>(instance)].starts >= 0; }
+  bool has_other_starts(int32_t instance) const { return lives_[instance].starts >= 0; }
   // What is done by the end of every user, as a row of clocks: that of a step, or `scratch`. For work submitted before
   // the first user, this is what is done before any user starts.
   const int32_t* DoneBefore(int32_t instance, std::vector<int32_t>& scratch) const;
@@ -76,7 +76,7 @@ template <class F>
 void ForEachInstance(const Draft& draft, const Step& step, F&& f) {
   if (step.decl < 0) f(step.src), f(step.dst);
   for (int32_t u = step.first_use; u < step.first_use + step.uses; ++u) {
-    f(draft.uses[static_cast<size_t>(u)].instance);
+    f(draft.uses[u].instance);
   }
 }
 

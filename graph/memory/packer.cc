@@ -13,8 +13,7 @@ int32_t Packer::Place(int32_t instance, int64_t bytes) {
   const int32_t* done = lives_.DoneBefore(instance, scratch_);
   const uint64_t own = uint64_t{1} << SizeOf(bytes), smaller = own - 1;
   ++placed_;
-  const size_t column =
-      static_cast<size_t>(std::max(0, draft_.tick[static_cast<size_t>(lives_.first(instance))].column));
+  const size_t column = static_cast<size_t>(std::max(0, draft_.tick[lives_.first(instance)].column));
   bool too_small = (sizes_ & smaller) != 0;
   int32_t block = Find(~smaller, column, done, [&](int32_t b) {
     too_small = too_small || at(b).bytes < bytes;
@@ -44,7 +43,7 @@ template <class F>
 int32_t Packer::Find(uint64_t sizes, size_t column, const int32_t* done, F&& fits) {
   int tried = 0;
   for (sizes &= sizes_; sizes != 0; sizes &= sizes - 1) {
-    const Lists& lists = lists_[static_cast<size_t>(std::countr_zero(sizes))];
+    const Lists& lists = lists_[std::countr_zero(sizes)];
     for (size_t i = 0; i < lists.size(); ++i) {
       const size_t c = column + i < lists.size() ? column + i : column + i - lists.size();
       for (int32_t b = lists[c].first; b >= 0 && at(b).end.DoneIn(done); b = at(b).behind) {
@@ -120,7 +119,7 @@ Packer::List& Packer::ListOf(const Block& block) {
   Lists& lists = lists_[size];
   if (lists.empty()) lists.resize(static_cast<size_t>(draft_.columns));
   sizes_ |= uint64_t{1} << size;
-  return lists[static_cast<size_t>(block.end.column)];
+  return lists[block.end.column];
 }
 
 void Packer::PushBack(int32_t block) {

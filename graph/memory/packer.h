@@ -31,7 +31,7 @@ class Packer {
   // Call after the instance's last use.
   void Free(int32_t instance, int32_t block);
 
-  int64_t offset(int32_t block) const { return blocks_[static_cast<size_t>(block)].offset; }
+  int64_t offset(int32_t block) const { return blocks_[block].offset; }
   int64_t bytes() const { return top_; }
   // The largest total size of blocks taken at one time; no packing needs less.
   int64_t least() const { return least_; }
@@ -52,7 +52,7 @@ class Packer {
   using Lists = std::vector<List>;  // by column
 
   static size_t SizeOf(int64_t bytes) { return static_cast<size_t>(std::bit_width(static_cast<uint64_t>(bytes))); }
-  Block& at(int32_t block) { return blocks_[static_cast<size_t>(block)]; }
+  Block& at(int32_t block) { return blocks_[block]; }
 
   template <class F>
   int32_t Find(uint64_t sizes, size_t column, const int32_t* done, F&& fits);

@@ -65,7 +65,7 @@ class Search {
 
   // Moves those that now end beyond `bytes` to the front; otherwise keeps the order.
   void Prefer(int64_t bytes, std::vector<int32_t>& order) const {
-    const auto ends_beyond = [&](int32_t t) { return offsets_[static_cast<size_t>(t)] + at(t).bytes > bytes; };
+    const auto ends_beyond = [&](int32_t t) { return offsets_[t] + at(t).bytes > bytes; };
     std::vector<int32_t> preferred;
     preferred.reserve(order.size());
     std::copy_if(order.begin(), order.end(), std::back_inserter(preferred), ends_beyond);
@@ -74,7 +74,7 @@ class Search {
   }
 
   const std::vector<int64_t>& offsets() const { return offsets_; }
-  const Tenant& at(int32_t tenant) const { return tenants_[static_cast<size_t>(tenant)]; }
+  const Tenant& at(int32_t tenant) const { return tenants_[tenant]; }
   int64_t steps(int32_t t) const { return lives_.last(at(t).last) - lives_.first(at(t).first) + 1; }
 
  private:
@@ -89,8 +89,8 @@ class Search {
   int64_t PlaceOne(int32_t tenant) {
     taken_.clear();
     for (const int32_t other : conflicts_[tenant]) {
-      if (placed_[static_cast<size_t>(other)] == 0) continue;
-      const int64_t offset = offsets_[static_cast<size_t>(other)];
+      if (placed_[other] == 0) continue;
+      const int64_t offset = offsets_[other];
       taken_.push_back({offset, offset + at(other).bytes});
     }
     std::sort(taken_.begin(), taken_.end());
@@ -100,8 +100,8 @@ class Search {
       if (hole >= at(tenant).bytes && hole < smallest) best = end, smallest = hole;
       end = std::max(end, to);
     }
-    placed_[static_cast<size_t>(tenant)] = 1;
-    return offsets_[static_cast<size_t>(tenant)] = best < 0 ? end : best;
+    placed_[tenant] = 1;
+    return offsets_[tenant] = best < 0 ? end : best;
   }
 
   const Draft& d_;

@@ -36,7 +36,7 @@ class Gatherer {
     FindStarts();
     int32_t segment = -1;
     for (int32_t v = 0; v < d_.step_count(); ++v) {
-      const int32_t own = d_.segment[static_cast<size_t>(v)];
+      const int32_t own = d_.segment[v];
       if (own >= 0 && own != segment) open_.clear();  // nothing moves out of its segment
       if (own >= 0) segment = own;
       if (IsSmall(v)) Add(v);
@@ -54,14 +54,14 @@ class Gatherer {
     int32_t copies = 0;
   };
 
-  const Step& step(int32_t v) const { return d_.steps[static_cast<size_t>(v)]; }
+  const Step& step(int32_t v) const { return d_.steps[v]; }
 
   // Estimates the earliest start of each step from the costs.
   void FindStarts() {
     start_.resize(d_.steps.size());
     for (size_t v = 0; v < start_.size(); ++v) {
       for (const int32_t p : d_.edges[static_cast<int32_t>(v)]) {
-        start_[v] = std::max(start_[v], start_[static_cast<size_t>(p)] + d_.cost[static_cast<size_t>(p)]);
+        start_[v] = std::max(start_[v], start_[p] + d_.cost[p]);
       }
     }
   }
@@ -69,7 +69,7 @@ class Gatherer {
   bool IsSmall(int32_t v) const {
     const Step& s = step(v);
     if (s.src < 0) return false;
-    const Instance &src = d_.instances[static_cast<size_t>(s.src)], &dst = d_.instances[static_cast<size_t>(s.dst)];
+    const Instance &src = d_.instances[s.src], &dst = d_.instances[s.dst];
     const bool crosses = s.kind == PlanKind::kUpload || s.kind == PlanKind::kDownload;
     if (!crosses && !(s.on_host() && src.device < 0 && dst.device < 0)) return false;
     return !IsLaunch(src) && !IsLaunch(dst) && CopyBytes(d_, s) < kBytes;
@@ -79,31 +79,31 @@ class Gatherer {
     const Step& s = step(v);
     const int64_t bytes = std::max(CopyBytes(d_, s), kLeastBytes), most = s.on_host() ? kTaskBytes : kBatchBytes;
     const auto fits = [&](int32_t b) {
-      const Batch& batch = batches_[static_cast<size_t>(b)];
+      const Batch& batch = batches_[b];
       const std::span<const int32_t> preds = d_.edges[v];
-      return batch.kind == s.kind && batch.device == s.device && batch.segment == d_.segment[static_cast<size_t>(v)] &&
+      return batch.kind == s.kind && batch.device == s.device && batch.segment == d_.segment[v] &&
              batch.bytes + bytes <= most && (preds.empty() || preds.back() < batch.first) &&
-             std::abs(start_[static_cast<size_t>(v)] - start_[static_cast<size_t>(batch.first)]) <= kTogether;
+             std::abs(start_[v] - start_[batch.first]) <= kTogether;
     };
     const auto found = std::find_if(open_.begin(), open_.end(), fits);
     const int32_t b = found != open_.end() ? *found : Open(v);
-    Batch& batch = batches_[static_cast<size_t>(b)];
+    Batch& batch = batches_[b];
     batch.bytes += bytes;
     ++batch.copies;
-    batch_of_[static_cast<size_t>(v)] = b;
+    batch_of_[v] = b;
   }
 
   int32_t Open(int32_t v) {
     if (open_.size() == kOpen) open_.erase(open_.begin());
     open_.push_back(static_cast<int32_t>(batches_.size()));
-    batches_.push_back({v, d_.segment[static_cast<size_t>(v)], step(v).kind, step(v).device});
+    batches_.push_back({v, d_.segment[v], step(v).kind, step(v).device});
     return open_.back();
   }
 
   void DropShort() {
     for (int32_t& b : batch_of_) {
       if (b < 0) continue;
-      const Batch& batch = batches_[static_cast<size_t>(b)];
+      const Batch& batch = batches_[b];
       if (batch.copies < (IsHostKind(batch.kind) ? kTaskFrom : std::max(2, d_.options.batch_from))) b = -1;
     }
   }
@@ -111,25 +111,25 @@ class Gatherer {
   void MoveTogether() {
     std::vector<std::vector<int32_t>> members(batches_.size());
     for (int32_t v = 0; v < d_.step_count(); ++v) {
-      if (const int32_t b = batch_of_[static_cast<size_t>(v)]; b >= 0) members[static_cast<size_t>(b)].push_back(v);
+      if (const int32_t b = batch_of_[v]; b >= 0) members[b].push_back(v);
     }
     d_.order.clear();
     std::vector<int32_t> batch_at;  // for each place in the new order: the first place of its batch
     for (int32_t v = 0; v < d_.step_count(); ++v) {
-      const int32_t b = batch_of_[static_cast<size_t>(v)];
+      const int32_t b = batch_of_[v];
       const auto first = static_cast<int32_t>(d_.order.size());
       if (b < 0) {
         d_.order.push_back(v);
         batch_at.push_back(-1);
-      } else if (batches_[static_cast<size_t>(b)].first == v) {
-        d_.order.insert(d_.order.end(), members[static_cast<size_t>(b)].begin(), members[static_cast<size_t>(b)].end());
+      } else if (batches_[b].first == v) {
+        d_.order.insert(d_.order.end(), members[b].begin(), members[b].end());
         batch_at.resize(d_.order.size(), first);
       }
     }
     Renumber(d_);
     for (size_t v = 0; v < batch_at.size(); ++v) {
       d_.steps[v].batch = batch_at[v];
-      if (batch_at[v] >= 0) ++d_.steps[static_cast<size_t>(batch_at[v])].batch_steps;
+      if (batch_at[v] >= 0) ++d_.steps[batch_at[v]].batch_steps;
     }
   }
 

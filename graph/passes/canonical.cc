@@ -47,7 +47,7 @@ std::vector<int32_t> SortedByName(const Names& names) {
   }
   const auto less = [&](const Key& a, const Key& b) {
     if (a.head != b.head) return a.head < b.head;
-    const std::string_view x = names[static_cast<size_t>(a.record)], y = names[static_cast<size_t>(b.record)];
+    const std::string_view x = names[a.record], y = names[b.record];
     return x.size() != y.size() ? x.size() < y.size() : x < y;
   };
   if (!std::is_sorted(keys.begin(), keys.end(), less)) std::sort(keys.begin(), keys.end(), less);
@@ -62,8 +62,8 @@ std::vector<int32_t> Levels(const Draft& draft) {
   std::vector<int32_t> level(draft.sequence.size());
   for (const int32_t v : draft.sequence) {
     int32_t depth = 0;
-    for (const int32_t p : draft.declared[v]) depth = std::max(depth, level[static_cast<size_t>(p)] / 2 + 1);
-    level[static_cast<size_t>(v)] = 2 * depth + (draft.nodes[static_cast<size_t>(v)].kind == NodeKind::kCopy);
+    for (const int32_t p : draft.declared[v]) depth = std::max(depth, level[p] / 2 + 1);
+    level[v] = 2 * depth + (draft.nodes[v].kind == NodeKind::kCopy);
   }
   return level;
 }
@@ -77,7 +77,7 @@ Names NamesOf(const std::vector<Record>& records) {
 
 std::vector<int32_t> Inverse(const std::vector<int32_t>& order) {
   std::vector<int32_t> rank(order.size());
-  for (size_t i = 0; i < order.size(); ++i) rank[static_cast<size_t>(order[i])] = static_cast<int32_t>(i);
+  for (size_t i = 0; i < order.size(); ++i) rank[order[i]] = static_cast<int32_t>(i);
   return rank;
 }
 
@@ -90,7 +90,7 @@ void Canonical(Draft& draft) {
   for (const int32_t l : level) ++next[static_cast<size_t>(l) + 1];
   std::partial_sum(next.begin(), next.end(), next.begin());
   for (const int32_t v : by_name) {
-    draft.sequence[static_cast<size_t>(next[static_cast<size_t>(level[static_cast<size_t>(v)])]++)] = v;
+    draft.sequence[next[level[v]]++] = v;
   }
   // Redundant edges change no depth, but they affect what is made of the edges. In the canonical order they are unique.
   if (draft.surplus_edges) DeclaredEdges(draft);
@@ -100,13 +100,12 @@ Plan ByName(Plan plan, const Model& model) {
   const std::vector<int32_t> node_rank = Inverse(SortedByName(NamesOf(model.nodes))),
                              buffer_rank = Inverse(SortedByName(NamesOf(model.buffers)));
   for (PlanNode& node : plan.nodes) {
-    if (node.decl >= 0) node.decl = node_rank[static_cast<size_t>(node.decl)];
-    if (node.copy >= 0) node.copy = node_rank[static_cast<size_t>(node.copy)];
+    if (node.decl >= 0) node.decl = node_rank[node.decl];
+    if (node.copy >= 0) node.copy = node_rank[node.copy];
   }
-  for (Instance& i : plan.instances) i.buffer = buffer_rank[static_cast<size_t>(i.buffer)];
-  for (StateUse& use : plan.states) use.buffer = buffer_rank[static_cast<size_t>(use.buffer)];
-  for (ExternalDep& external_dep : plan.external_deps)
-    external_dep.buffer = buffer_rank[static_cast<size_t>(external_dep.buffer)];
+  for (Instance& i : plan.instances) i.buffer = buffer_rank[i.buffer];
+  for (StateUse& use : plan.states) use.buffer = buffer_rank[use.buffer];
+  for (ExternalDep& external_dep : plan.external_deps) external_dep.buffer = buffer_rank[external_dep.buffer];
   return plan;
 }
 

@@ -16,11 +16,11 @@ CsrRows MakeEdges(int32_t nodes, const std::vector<Edge>& list) {
   for (const Edge& e : list) ++end[static_cast<size_t>(e.to) + 1];
   for (size_t v = 0; v < static_cast<size_t>(nodes); ++v) end[v + 1] += end[v];
   std::vector<int32_t> next(end.begin(), end.end() - 1);
-  for (const Edge& e : list) from[static_cast<size_t>(next[static_cast<size_t>(e.to)]++)] = e.from;
+  for (const Edge& e : list) from[next[e.to]++] = e.from;
   CsrRows rows;
   rows.Reserve(static_cast<size_t>(nodes), list.size());
   for (size_t v = 0; v < static_cast<size_t>(nodes); ++v) {
-    for (int32_t i = end[v]; i < end[v + 1]; ++i) rows.Add(from[static_cast<size_t>(i)]);
+    for (int32_t i = end[v]; i < end[v + 1]; ++i) rows.Add(from[i]);
     rows.CloseAsSet();
   }
   return rows;
@@ -31,7 +31,7 @@ namespace {
 // Reorders rows that follow `sequence`, so that row v belongs to node v.
 CsrRows ByNode(const CsrRows& rows, const std::vector<int32_t>& sequence) {
   std::vector<int32_t> row_of(sequence.size());
-  for (size_t i = 0; i < sequence.size(); ++i) row_of[static_cast<size_t>(sequence[i])] = static_cast<int32_t>(i);
+  for (size_t i = 0; i < sequence.size(); ++i) row_of[sequence[i]] = static_cast<int32_t>(i);
   CsrRows sorted;
   sorted.Reserve(sequence.size(), rows.items());
   for (const int32_t row : row_of) {
@@ -45,12 +45,12 @@ CsrRows ByNode(const CsrRows& rows, const std::vector<int32_t>& sequence) {
 std::vector<uint8_t> SpreadBuffers(const Draft& draft) {
   std::vector<uint8_t> instances(draft.buffers.size());
   for (const Instance& instance : draft.instances) {
-    uint8_t& count = instances[static_cast<size_t>(instance.buffer)];
+    uint8_t& count = instances[instance.buffer];
     count = count == 0 ? 1 : 2;
   }
   for (uint8_t& count : instances) count = count > 1;
   for (const int32_t b : draft.copy_from) {  // read by a node that does not declare it
-    if (b >= 0) instances[static_cast<size_t>(b)] = 1;
+    if (b >= 0) instances[b] = 1;
   }
   return instances;
 }
@@ -69,15 +69,15 @@ class DeclaredSteps {
     behind_.resize(draft.nodes.size());
     for (const int32_t n : draft.sequence) {
       if (!draft.IsDropped(n)) continue;
-      std::vector<int32_t>& behind = behind_[static_cast<size_t>(n)];
+      std::vector<int32_t>& behind = behind_[n];
       ForEach(n, [&](int32_t p) { behind.push_back(p); });
       std::sort(behind.begin(), behind.end());  // several paths may lead to one node
       behind.erase(std::unique(behind.begin(), behind.end()), behind.end());
     }
   }
-  void Stands(int32_t node, int32_t step) { step_of_[static_cast<size_t>(node)] = step; }
+  void Stands(int32_t node, int32_t step) { step_of_[node] = step; }
   void AddBefore(int32_t node) {
-    ForEach(node, [&](int32_t p) { d_.edges.Add(step_of_[static_cast<size_t>(p)]); });
+    ForEach(node, [&](int32_t p) { d_.edges.Add(step_of_[p]); });
   }
 
  private:
@@ -87,7 +87,7 @@ class DeclaredSteps {
       if (!d_.IsDropped(p)) {
         f(p);
       } else {
-        for (const int32_t q : behind_[static_cast<size_t>(p)]) f(q);
+        for (const int32_t q : behind_[p]) f(q);
       }
     }
   }
@@ -107,7 +107,7 @@ void DeclaredEdges(Draft& draft) {
   CsrRows rows;
   rows.Reserve(draft.nodes.size(), draft.boxes.accesses() + draft.after.items());
   for (int32_t i = 0; i < count; ++i) {
-    const int32_t n = again ? draft.sequence[static_cast<size_t>(i)] : i;
+    const int32_t n = again ? draft.sequence[i] : i;
     for (const BoxRef& ref : draft.boxes[n]) {
       if (ref.base < 0 || ref.unordered) continue;
       hazards.Access(ref.base, draft.boxes.tree(ref.base), ref.box, ref.mode, n, rows);
@@ -135,12 +135,12 @@ void InstanceEdges(Draft& draft) {
   Marks marks(draft.steps.size());
   draft.edges.Reserve(draft.steps.size(), draft.declared.items() + 2 * draft.steps.size());
   for (int32_t s = 0; s < draft.step_count(); ++s) {
-    const Step& step = draft.steps[static_cast<size_t>(s)];
+    const Step& step = draft.steps[s];
     const bool stages = step.kind == PlanKind::kStageIn || step.kind == PlanKind::kStageOut;
     const auto access = [&](int32_t instance, int32_t box, AccessMode mode) {
-      const BoxTree* tree = draft.boxes.tree(draft.instances[static_cast<size_t>(instance)].buffer);
+      const BoxTree* tree = draft.boxes.tree(draft.instances[instance].buffer);
       own.Access(instance, tree, box, mode, s, draft.edges);
-      const int32_t fallback = draft.fallback[static_cast<size_t>(instance)];
+      const int32_t fallback = draft.fallback[instance];
       if (fallback >= 0 && !stages) shared.Access(std::min(instance, fallback), tree, box, mode, s, draft.edges);
     };
     if (step.follows) draft.edges.Add(s - 1);
@@ -155,7 +155,7 @@ void InstanceEdges(Draft& draft) {
       for (const BoxRef& ref : draft.boxes[step.decl]) {
         const int32_t instance = draft.uses[use].instance;
         ++use;
-        const auto buffer = static_cast<size_t>(draft.instances[static_cast<size_t>(instance)].buffer);
+        const auto buffer = static_cast<size_t>(draft.instances[instance].buffer);
         if (spread[buffer] != 0) access(instance, ref.box, ref.mode);
       }
     }

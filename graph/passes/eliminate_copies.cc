@@ -37,15 +37,15 @@ class CopyFinder {
     int32_t written = 0, of_written = 0;  // the write counts at that time
   };
 
-  bool IsCopy(int32_t n) const { return d_.nodes[static_cast<size_t>(n)].kind == NodeKind::kCopy; }
+  bool IsCopy(int32_t n) const { return d_.nodes[n].kind == NodeKind::kCopy; }
   Ends EndsOf(int32_t n) const {
     const std::span<const BoxRef> accesses = d_.boxes[n];
     const bool reads_first = accesses[0].mode == AccessMode::kRead;
     return {accesses[reads_first ? 0 : 1], accesses[reads_first ? 1 : 0]};
   }
-  int32_t& written(int32_t b) { return written_[static_cast<size_t>(b)]; }
+  int32_t& written(int32_t b) { return written_[b]; }
   bool IsOnHost(int32_t b) const {
-    const BufferFacts& facts = d_.buffers[static_cast<size_t>(b)];
+    const BufferFacts& facts = d_.buffers[b];
     return facts.where != Where::kDevice;
   }
 
@@ -65,12 +65,12 @@ class CopyFinder {
     for (const BoxRef& ref : d_.boxes[n]) {
       if (ref.mode != AccessMode::kRead) ++written(ref.base);
     }
-    if (target >= 0) alias_[static_cast<size_t>(target)] = fallback;
+    if (target >= 0) alias_[target] = fallback;
   }
 
   // A buffer in host memory with the same contents, or `b` itself.
   int32_t SourceOf(int32_t b) {
-    const Twin& fallback = alias_[static_cast<size_t>(b)];
+    const Twin& fallback = alias_[b];
     const bool holds =
         fallback.of >= 0 && fallback.written == written(b) && fallback.of_written == written(fallback.of);
     return holds && IsOnHost(fallback.of) ? fallback.of : b;
@@ -78,33 +78,31 @@ class CopyFinder {
 
   void Redirect(int32_t n, int32_t source) {
     if (d_.copy_from.empty()) d_.copy_from.resize(d_.nodes.size(), -1);
-    d_.copy_from[static_cast<size_t>(n)] = source;
+    d_.copy_from[n] = source;
     Note(source, "'" + NameOf(n) + "' copies it on the host; nobody writes it on the way through '" +
-                     std::string(d_.buffer_names[static_cast<size_t>(EndsOf(n).from.base)]) + "'");
+                     std::string(d_.buffer_names[EndsOf(n).from.base]) + "'");
   }
 
   // Backward pass: whether the result of a node's copy is needed.
   void Judge(int32_t n) {
-    if (IsCopy(n) && !needed_[static_cast<size_t>(EndsOf(n).to.base)]) return Drop(n);
+    if (IsCopy(n) && !needed_[EndsOf(n).to.base]) return Drop(n);
     for (const BoxRef& ref : d_.boxes[n]) {
-      if (ref.mode == AccessMode::kWrite && ref.whole()) needed_[static_cast<size_t>(ref.base)] = false;
+      if (ref.mode == AccessMode::kWrite && ref.whole()) needed_[ref.base] = false;
     }
     const int32_t other = d_.CopyFrom(n);
     for (const BoxRef& ref : d_.boxes[n]) {
-      if (ref.mode != AccessMode::kWrite) needed_[static_cast<size_t>(other < 0 ? ref.base : other)] = true;
+      if (ref.mode != AccessMode::kWrite) needed_[other < 0 ? ref.base : other] = true;
     }
   }
 
   void Drop(int32_t n) {
     if (d_.dropped.empty()) d_.dropped.resize(d_.nodes.size());
-    d_.dropped[static_cast<size_t>(n)] = true;
+    d_.dropped[n] = true;
     Note(EndsOf(n).to.base, "'" + NameOf(n) + "' is not made; nobody reads what it copies");
   }
 
-  std::string NameOf(int32_t n) const { return std::string(d_.node_names[static_cast<size_t>(n)]); }
-  void Note(int32_t b, const std::string& text) {
-    d_.notes.push_back(std::string(d_.buffer_names[static_cast<size_t>(b)]) + ": " + text);
-  }
+  std::string NameOf(int32_t n) const { return std::string(d_.node_names[n]); }
+  void Note(int32_t b, const std::string& text) { d_.notes.push_back(std::string(d_.buffer_names[b]) + ": " + text); }
 
   Draft& d_;
   std::vector<int32_t> written_;  // for each buffer: how often it has been written

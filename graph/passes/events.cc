@@ -21,15 +21,13 @@ class Pool {
     return static_cast<int32_t>(d_.events.size()) - 1;
   }
   int32_t Take(int32_t device) {
-    std::vector<int32_t>& free = free_[static_cast<size_t>(device)];
+    std::vector<int32_t>& free = free_[device];
     if (free.empty()) return New(device);
     const int32_t event = free.back();
     free.pop_back();
     return event;
   }
-  void Return(int32_t event) {
-    free_[static_cast<size_t>(d_.events[static_cast<size_t>(event)].device)].push_back(event);
-  }
+  void Return(int32_t event) { free_[d_.events[event].device].push_back(event); }
 
  private:
   Draft& d_;
@@ -42,13 +40,13 @@ constexpr int32_t kNever = -1, kAlways = INT32_MAX;
 std::vector<int32_t> AwaitedUntil(const Draft& draft) {
   std::vector<int32_t> until(draft.steps.size(), kNever);
   for (int32_t v = 0; v < draft.step_count(); ++v) {
-    const int32_t by = draft.steps[static_cast<size_t>(v)].on_host() ? kAlways : v;
+    const int32_t by = draft.steps[v].on_host() ? kAlways : v;
     for (const int32_t p : draft.waits[v]) {
-      until[static_cast<size_t>(p)] = std::max(until[static_cast<size_t>(p)], by);
+      until[p] = std::max(until[p], by);
     }
   }
   for (const FirstLastUses& touches : draft.states) {
-    for (const int32_t v : touches.lasts) until[static_cast<size_t>(v)] = kAlways;
+    for (const int32_t v : touches.lasts) until[v] = kAlways;
   }
   return until;
 }
@@ -58,8 +56,7 @@ bool MayBePartitioned(const Draft& draft) {
   if (!draft.options.events_once || draft.lanes.size() < 2) return false;
   std::vector<int32_t> steps(static_cast<size_t>(draft.segments));
   for (int32_t v = 0; v < draft.step_count(); ++v) {
-    if (!draft.steps[static_cast<size_t>(v)].on_host())
-      ++steps[static_cast<size_t>(draft.segment[static_cast<size_t>(v)])];
+    if (!draft.steps[v].on_host()) ++steps[draft.segment[v]];
   }
   // The commands that are not nodes are waits and records, of which a node has a few.
   return std::any_of(steps.begin(), steps.end(), [](int32_t count) { return count >= kPartitionFrom / 4; });
@@ -73,14 +70,14 @@ void Events(Draft& draft) {
   const bool once = MayBePartitioned(draft);
   Pool pool(draft);
   for (int32_t v = 0; v < draft.step_count(); ++v) {
-    const Step& step = draft.steps[static_cast<size_t>(v)];
+    const Step& step = draft.steps[v];
     if (step.on_host()) continue;
     for (const int32_t p : draft.waits[v]) {
-      if (!once && until[static_cast<size_t>(p)] == v) pool.Return(draft.event[static_cast<size_t>(p)]);
+      if (!once && until[p] == v) pool.Return(draft.event[p]);
     }
-    const int32_t by = until[static_cast<size_t>(v)];
+    const int32_t by = until[v];
     if (by == kNever) continue;
-    draft.event[static_cast<size_t>(v)] = by == kAlways ? pool.New(step.device) : pool.Take(step.device);
+    draft.event[v] = by == kAlways ? pool.New(step.device) : pool.Take(step.device);
   }
 }
 

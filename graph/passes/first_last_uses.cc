@@ -27,7 +27,7 @@ class UseFinder {
     }
     if (found_.empty()) return {};
     lanes_.resize(found_.size());
-    for (int32_t v = 0; v < d_.step_count(); ++v) TouchAll(v, d_.steps[static_cast<size_t>(v)]);
+    for (int32_t v = 0; v < d_.step_count(); ++v) TouchAll(v, d_.steps[v]);
     for (size_t e = 0; e < found_.size(); ++e) Pick(lanes_[e], found_[e]);
     return std::move(found_);
   }
@@ -39,17 +39,17 @@ class UseFinder {
       Touch(v, step.dst, AccessMode::kWrite);
     }
     for (int32_t i = step.first_use; i < step.first_use + step.uses; ++i) {
-      Touch(v, d_.uses[static_cast<size_t>(i)].instance, d_.uses[static_cast<size_t>(i)].mode);
+      Touch(v, d_.uses[i].instance, d_.uses[i].mode);
     }
   }
 
   void Touch(int32_t v, int32_t instance, AccessMode mode) {
-    const int32_t entry = entry_of_[static_cast<size_t>(instance)];
+    const int32_t entry = entry_of_[instance];
     if (entry < 0) return;
-    FirstLastUses& touches = found_[static_cast<size_t>(entry)];
+    FirstLastUses& touches = found_[entry];
     if (mode != AccessMode::kRead && touches.first_write < 0) touches.first_write = v;
-    std::vector<LaneTouches>& lanes = lanes_[static_cast<size_t>(entry)];
-    const int32_t lane = d_.lane[static_cast<size_t>(v)];
+    std::vector<LaneTouches>& lanes = lanes_[entry];
+    const int32_t lane = d_.lane[v];
     auto it = std::find_if(lanes.begin(), lanes.end(), [&](const LaneTouches& l) { return l.lane == lane; });
     if (it == lanes.end()) it = lanes.insert(it, {lane, v, v});
     it->last = v;
@@ -76,7 +76,7 @@ class UseFinder {
 
 void FindFirstLastUses(Draft& draft) {
   for (FirstLastUses& touches : UseFinder(draft).Run()) {
-    const bool state = draft.instances[static_cast<size_t>(touches.instance)].space == Space::kState;
+    const bool state = draft.instances[touches.instance].space == Space::kState;
     (state ? draft.states : draft.external_deps).push_back(std::move(touches));
   }
 }

@@ -62,7 +62,7 @@ class Walk {
   void Run() {
     for (const int32_t n : d_.sequence) {
       if (d_.IsDropped(n)) continue;
-      if (d_.nodes[static_cast<size_t>(n)].kind == NodeKind::kCopy) {
+      if (d_.nodes[n].kind == NodeKind::kCopy) {
         AddCopyNode(n);
       } else {
         AddNode(n);
@@ -80,7 +80,7 @@ class Walk {
     int32_t writer = -1;  // the first node that wrote it
   };
 
-  const BufferFacts& decl(int32_t b) const { return d_.buffers[static_cast<size_t>(b)]; }
+  const BufferFacts& decl(int32_t b) const { return d_.buffers[b]; }
   bool is_state(int32_t b) const { return decl(b).role == BufferRole::kState; }
   bool is_leased(int32_t b) const {  // or a parameter: in the slot before the run begins
     return decl(b).role == BufferRole::kParam || (IsBound(decl(b).role) && decl(b).where == Where::kSlot);
@@ -88,7 +88,7 @@ class Walk {
   bool is_bound(int32_t b) const {  // to host memory
     return IsBound(decl(b).role) && (decl(b).where == Where::kHost || decl(b).where == Where::kPinned);
   }
-  int32_t home(int32_t b) const { return d_.home[static_cast<size_t>(b)]; }
+  int32_t home(int32_t b) const { return d_.home[b]; }
   // Where the contents must be at the end, for buffers that outlive the run.
   int32_t home_place(int32_t b) const {
     if (home(b) >= 0) return kFirstDevicePlace + home(b);
@@ -101,8 +101,7 @@ class Walk {
   }
   // Whether its bound memory is staged through the ring if it is not pinned.
   bool rings(int32_t b) const {
-    return is_bound(b) && decl(b).where == Where::kHost &&
-           d_.buffer_bytes[static_cast<size_t>(b)] > d_.options.ring_from_bytes;
+    return is_bound(b) && decl(b).where == Where::kHost && d_.buffer_bytes[b] > d_.options.ring_from_bytes;
   }
   size_t at(int32_t b, int32_t place) const {
     return static_cast<size_t>(b) * static_cast<size_t>(places_) + static_cast<size_t>(place);
@@ -122,7 +121,7 @@ class Walk {
     index = static_cast<int32_t>(d_.instances.size());
     Instance instance;
     instance.buffer = b;
-    instance.bytes = d_.buffer_bytes[static_cast<size_t>(b)];
+    instance.bytes = d_.buffer_bytes[b];
     instance.space = place == kBoundPlace ? Space::kBound : place == kPinnedPlace ? Space::kPinned : Space::kDevice;
     if (place >= kFirstDevicePlace) instance.device = place - kFirstDevicePlace;
     if (IsHome(b, place)) instance.space = is_state(b) ? Space::kState : Space::kBound;
@@ -165,7 +164,7 @@ class Walk {
     step.src = InstanceAt(b, from);
     step.dst = InstanceAt(b, to);
     if (step.on_host()) step.when = When::kIfNotPinned;
-    ++copies_[static_cast<size_t>(step.dst)];
+    ++copies_[step.dst];
     Push(step, b);
     valid_[at(b, to)] = 1;
   }
@@ -189,9 +188,9 @@ class Walk {
   }
 
   void AddNode(int32_t n) {
-    const NodeFacts& node = d_.nodes[static_cast<size_t>(n)];
+    const NodeFacts& node = d_.nodes[n];
     const std::span<const BoxRef> accesses = d_.boxes[n];
-    const int32_t device = d_.device[static_cast<size_t>(n)];
+    const int32_t device = d_.device[n];
     const auto place = [&](int32_t b) { return device < 0 ? host_place(b) : kFirstDevicePlace + device; };
     for (const BoxRef& ref : accesses) {
       if (ref.mode == AccessMode::kWrite && ref.whole()) continue;
@@ -199,7 +198,7 @@ class Walk {
         if (!anywhere(ref.base)) continue;
         Ensure(ref.base, place(ref.base), node.priority);
       }
-      state_[static_cast<size_t>(ref.base)].used = true;
+      state_[ref.base].used = true;
     }
     const int32_t asker = d_.CallingDevice(n);
     Step step;
@@ -216,26 +215,26 @@ class Walk {
   void AddUse(int32_t n, int32_t b, AccessMode mode, int32_t place) {
     const int32_t instance = InstanceAt(b, place);
     d_.uses.push_back({instance, mode});
-    BufferState& state = state_[static_cast<size_t>(b)];
-    if (mode != AccessMode::kWrite) ++readers_[static_cast<size_t>(instance)];
+    BufferState& state = state_[b];
+    if (mode != AccessMode::kWrite) ++readers_[instance];
     if (mode == AccessMode::kWrite && !state.used) state.dropped_upload = decl(b).role == BufferRole::kInOut;
     state.used = true;
     if (mode == AccessMode::kRead) return;
     if (!state.written) state.writer = n;
     state.written = true;
-    state.priority = d_.nodes[static_cast<size_t>(n)].priority;
+    state.priority = d_.nodes[n].priority;
     for (int32_t p = 0; p < places_; ++p) valid_[at(b, p)] = p == place;
   }
 
   // A Copy node is itself the transfer: from the nearest place that holds the source to the target's home. Contents of
   // the target that it does not write are copied there first.
   void AddCopyNode(int32_t n) {
-    const NodeFacts& node = d_.nodes[static_cast<size_t>(n)];
+    const NodeFacts& node = d_.nodes[n];
     const std::span<const BoxRef> accesses = d_.boxes[n];
     const bool reads_first = accesses[0].mode == AccessMode::kRead;
     const BoxRef& to = accesses[reads_first ? 1 : 0];
     const int32_t better = d_.CopyFrom(n), from = better < 0 ? accesses[reads_first ? 0 : 1].base : better;
-    const auto [kind, src, dst, device] = Route(from, to.base, d_.device[static_cast<size_t>(n)], node.priority);
+    const auto [kind, src, dst, device] = Route(from, to.base, d_.device[n], node.priority);
     if (!to.whole() && anywhere(to.base)) Ensure(to.base, dst, node.priority);
     Step step;
     step.kind = kind;
@@ -287,7 +286,7 @@ class Walk {
   }
 
   void BringBack(int32_t b) {
-    const BufferState& state = state_[static_cast<size_t>(b)];
+    const BufferState& state = state_[b];
     if (decl(b).role != BufferRole::kInternal && state.written) Ensure(b, home_place(b), state.priority);
   }
 
@@ -296,25 +295,24 @@ class Walk {
     for (int32_t b = 0; b < static_cast<int32_t>(state_.size()); ++b) {
       const int32_t bound = instance_[at(b, kBoundPlace)], pinned = instance_[at(b, kPinnedPlace)];
       if (bound < 0 || pinned < 0) continue;
-      d_.fallback[static_cast<size_t>(bound)] = pinned;
-      d_.fallback[static_cast<size_t>(pinned)] = bound;
+      d_.fallback[bound] = pinned;
+      d_.fallback[pinned] = bound;
     }
   }
 
   // Adds remarks on what was dropped, buffer by buffer.
   void Tell() {
     for (const int32_t b : d_.buffers_by_name) {
-      const BufferState& state = state_[static_cast<size_t>(b)];
+      const BufferState& state = state_[b];
       if (!state.used && !decl(b).is_alias) Note(b, "no node uses it");
       if (state.used && !state.written && decl(b).role == BufferRole::kInOut) {
         Note(b, home(b) < 0 ? "not copied back; no node writes it" : "no node writes it");
       }
-      if (state.used && d_.partial_output[static_cast<size_t>(b)]) {
+      if (state.used && d_.partial_output[b]) {
         Note(b, "an Output that may not be written whole; what is not keeps its contents");
       }
       if (state.dropped_upload) {
-        Note(b, "its contents are not used; '" + std::string(d_.node_names[static_cast<size_t>(state.writer)]) +
-                    "' writes all of it first");
+        Note(b, "its contents are not used; '" + std::string(d_.node_names[state.writer]) + "' writes all of it first");
       }
       for (int32_t place = kFirstDevicePlace; place < places_; ++place) TellUploads(b, instance_[at(b, place)]);
     }
@@ -322,16 +320,14 @@ class Walk {
 
   void TellUploads(int32_t b, int32_t instance) {
     if (instance < 0) return;
-    const int32_t copies = copies_[static_cast<size_t>(instance)], readers = readers_[static_cast<size_t>(instance)];
+    const int32_t copies = copies_[instance], readers = readers_[instance];
     if (copies == 0 || readers <= copies) return;
-    Note(b, "copied to " + d_.device_name(d_.instances[static_cast<size_t>(instance)].device) +
+    Note(b, "copied to " + d_.device_name(d_.instances[instance].device) +
                 (copies == 1 ? " once" : " " + std::to_string(copies) + " times") + " for " + std::to_string(readers) +
                 " readers");
   }
 
-  void Note(int32_t b, const std::string& text) {
-    d_.notes.push_back(std::string(d_.buffer_names[static_cast<size_t>(b)]) + ": " + text);
-  }
+  void Note(int32_t b, const std::string& text) { d_.notes.push_back(std::string(d_.buffer_names[b]) + ": " + text); }
 
   Draft& d_;
   const int32_t places_;

@@ -30,12 +30,12 @@ class Assigner {
   void Run() {
     d_.lane.reserve(static_cast<size_t>(d_.step_count()));
     for (int32_t v = 0; v < d_.step_count(); ++v) {
-      const Step& step = d_.steps[static_cast<size_t>(v)];
+      const Step& step = d_.steps[v];
       const int32_t lane = step.on_host() ? -1 : Choose(v, step);
       d_.lane.push_back(lane);
       if (lane < 0) continue;
-      tail_[static_cast<size_t>(lane)] = v;
-      load_[static_cast<size_t>(lane)] += d_.cost[static_cast<size_t>(v)];
+      tail_[lane] = v;
+      load_[lane] += d_.cost[v];
     }
   }
 
@@ -57,7 +57,7 @@ class Assigner {
       const bool computes = !step.on_host() && KindOf(step.kind) == LaneKind::kCompute;
       kind_.push_back(computes ? int64_t{step.device} << 32 | static_cast<uint32_t>(step.priority) : -1);
       if (step.on_host()) continue;
-      DeviceLanes& device = devices_[static_cast<size_t>(step.device)];
+      DeviceLanes& device = devices_[step.device];
       if (computes) {
         if (device.priorities.empty() || device.priorities.back() != step.priority) {
           device.priorities.push_back(step.priority);
@@ -84,7 +84,7 @@ class Assigner {
   }
 
   int32_t Choose(int32_t v, const Step& step) {
-    DeviceLanes& device = devices_[static_cast<size_t>(step.device)];
+    DeviceLanes& device = devices_[step.device];
     const LaneKind kind = KindOf(step.kind);
     if (kind != LaneKind::kCompute) {
       int32_t& lane = device.copy[kind == LaneKind::kDownload];
@@ -100,22 +100,22 @@ class Assigner {
   void CountFollowers() {
     followers_.assign(d_.steps.size(), 0);
     for (int32_t v = 0; v < d_.step_count(); ++v) {
-      if (kind_[static_cast<size_t>(v)] < 0) continue;
-      for (const int32_t p : d_.edges[v]) followers_[static_cast<size_t>(p)] += IsAlike(p, v);
+      if (kind_[v] < 0) continue;
+      for (const int32_t p : d_.edges[v]) followers_[p] += IsAlike(p, v);
     }
   }
-  bool IsAlike(int32_t a, int32_t b) const { return kind_[static_cast<size_t>(a)] == kind_[static_cast<size_t>(b)]; }
+  bool IsAlike(int32_t a, int32_t b) const { return kind_[a] == kind_[b]; }
 
   // The lane that compute step `v` takes over, or -1. `v` has a lane from now on, and stops being a possible follower.
   int32_t Inherit(int32_t v, int32_t device, int32_t priority) {
     int32_t best = -1, fewest = INT32_MAX;
     const std::span<const int32_t> preds = d_.edges[v];
     for (size_t i = preds.size(); i > 0; --i) {
-      const int32_t p = preds[i - 1], lane = d_.lane[static_cast<size_t>(p)];
-      const int32_t followers = followers_[static_cast<size_t>(p)];
-      followers_[static_cast<size_t>(p)] -= IsAlike(p, v);
-      if (lane < 0 || tail_[static_cast<size_t>(lane)] != p || followers >= fewest) continue;
-      const Lane& l = d_.lanes[static_cast<size_t>(lane)];
+      const int32_t p = preds[i - 1], lane = d_.lane[p];
+      const int32_t followers = followers_[p];
+      followers_[p] -= IsAlike(p, v);
+      if (lane < 0 || tail_[lane] != p || followers >= fewest) continue;
+      const Lane& l = d_.lanes[lane];
       if (l.device != device || l.kind != LaneKind::kCompute || l.priority != priority) continue;
       best = lane;
       fewest = followers;
@@ -126,8 +126,8 @@ class Assigner {
   int32_t OpenOrShare(int32_t index, DeviceLanes& device, int32_t priority) {
     int32_t best = -1;
     for (const int32_t lane : device.lanes) {
-      if (d_.lanes[static_cast<size_t>(lane)].priority != priority) continue;
-      if (best < 0 || load_[static_cast<size_t>(lane)] < load_[static_cast<size_t>(best)]) best = lane;
+      if (d_.lanes[lane].priority != priority) continue;
+      if (best < 0 || load_[lane] < load_[best]) best = lane;
     }
     const int32_t kept_free = device.without_lane - (best < 0);  // reserved for priorities still to come
     if (best >= 0 && static_cast<int32_t>(device.lanes.size()) + kept_free >= cap()) {

@@ -23,7 +23,7 @@ double CopyCost(const Draft& draft, const Step& step, double start, double bytes
 
 double Cost(const Draft& draft, const Step& step) {
   if (step.decl >= 0 && static_cast<size_t>(step.decl) < draft.options.costs.size()) {
-    const double given = draft.options.costs[static_cast<size_t>(step.decl)];
+    const double given = draft.options.costs[step.decl];
     if (given >= 0) return given;
   }
   switch (step.kind) {
@@ -53,15 +53,15 @@ bool Earlier(const Rank& a, const Rank& b) { return a.to_go != b.to_go ? a.to_go
 }  // namespace
 
 int64_t CopyBytes(const Draft& draft, const Step& step) {
-  const int64_t all = draft.instances[static_cast<size_t>(step.dst)].bytes;
+  const int64_t all = draft.instances[step.dst].bytes;
   if (step.copy < 0) return all;
-  const AccessDecl& access = draft.model.nodes[static_cast<size_t>(step.copy)].accesses[0];
-  const BufferDecl& buffer = draft.model.buffers[static_cast<size_t>(access.buffer)];
+  const AccessDecl& access = draft.model.nodes[step.copy].accesses[0];
+  const BufferDecl& buffer = draft.model.buffers[access.buffer];
   const Box& box = access.box;
   const Extent& extent = box.whole ? buffer.extent : box.size;
   int64_t bytes = buffer.type.size;
   for (int i = 0; i < extent.rank; ++i) {
-    const Dim& dim = extent.dims[static_cast<size_t>(i)];
+    const Dim& dim = extent.dims[i];
     const int64_t most = dim.is_constant() ? dim.value : ParamOf(draft.model, dim)->max;
     if (most > 0 && bytes > all / most) return all;
     bytes *= most;
@@ -79,7 +79,7 @@ void ListSchedule(Draft& draft) {
     ranks[v].step = static_cast<int32_t>(v);
     ranks[v].to_go += draft.cost[v];
     for (const int32_t p : draft.edges[static_cast<int32_t>(v)]) {
-      double& behind = ranks[static_cast<size_t>(p)].to_go;
+      double& behind = ranks[p].to_go;
       behind = std::max(behind, ranks[v].to_go);
     }
   }

@@ -35,7 +35,7 @@ class Writer {
     plan_.nodes.reserve(d_.steps.size());
     plan_.commands.reserve(2 * d_.steps.size() + d_.waits.items());
     for (int32_t v = 0; v < d_.step_count(); ++v) {
-      if (d_.steps[static_cast<size_t>(v)].on_host()) {
+      if (d_.steps[v].on_host()) {
         AddHostStep(v);
       } else {
         AddCommands(v);
@@ -61,20 +61,17 @@ class Writer {
 
   void MakeStates() {
     for (const FirstLastUses& touches : d_.states) {
-      StateUse use{plan_.instances[static_cast<size_t>(touches.instance)].buffer,
-                   touches.instance,
-                   touches.first_write >= 0,
-                   {}};
-      for (const int32_t v : touches.lasts) use.done_events.push_back(d_.event[static_cast<size_t>(v)]);
+      StateUse use{plan_.instances[touches.instance].buffer, touches.instance, touches.first_write >= 0, {}};
+      for (const int32_t v : touches.lasts) use.done_events.push_back(d_.event[v]);
       plan_.states.push_back(std::move(use));
     }
     for (const FirstLastUses& touches : d_.external_deps) {
-      plan_.external_deps.push_back({plan_.instances[static_cast<size_t>(touches.instance)].buffer, touches.instance});
+      plan_.external_deps.push_back({plan_.instances[touches.instance].buffer, touches.instance});
     }
   }
 
   int32_t NewEvent(int32_t lane) {
-    plan_.events.push_back({plan_.lanes[static_cast<size_t>(lane)].device});
+    plan_.events.push_back({plan_.lanes[lane].device});
     return static_cast<int32_t>(plan_.events.size()) - 1;
   }
 
@@ -86,56 +83,56 @@ class Writer {
   }
 
   void AddCommands(int32_t v) {
-    const int32_t segment = d_.segment[static_cast<size_t>(v)], lane = d_.lane[static_cast<size_t>(v)];
+    const int32_t segment = d_.segment[v], lane = d_.lane[v];
     if (segment == static_cast<int32_t>(plan_.segments.size())) {
       const auto begin = static_cast<int32_t>(plan_.commands.size());
       plan_.segments.push_back({Segment::Kind::kStream, begin, begin, HostSteps(d_.segment_hosts[segment])});
     }
     EmitAll(Command::Op::kStateWait, lane, gates_, v);
     EmitAll(Command::Op::kWaitExternal, lane, external_deps_, v);
-    for (const int32_t p : d_.waits[v]) Emit(Command::Op::kWait, lane, d_.event[static_cast<size_t>(p)]);
+    for (const int32_t p : d_.waits[v]) Emit(Command::Op::kWait, lane, d_.event[p]);
     if (v != d_.LastOfBatch(v)) return;  // the last one has the waits of all
     EmitAll(Command::Op::kStateWrite, lane, writes_, v);
     const int32_t first = d_.FirstOfBatch(v);
     plan_.commands.push_back({Command::Op::kNode, lane, first, v - first + 1});
-    if (const int32_t event = d_.event[static_cast<size_t>(v)]; event >= 0) Emit(Command::Op::kRecord, lane, event);
+    if (const int32_t event = d_.event[v]; event >= 0) Emit(Command::Op::kRecord, lane, event);
     EmitAll(Command::Op::kStateDone, lane, dones_, v);
     plan_.segments.back().end = static_cast<int32_t>(plan_.commands.size());
   }
 
-  std::vector<int32_t> HostSteps(std::span<const int32_t> steps) const {
-    std::vector<int32_t> found;
+  std::vector<HostStepId> HostSteps(std::span<const int32_t> steps) const {
+    std::vector<HostStepId> found;
     found.reserve(steps.size());
-    for (const int32_t s : steps) found.push_back(host_step_[static_cast<size_t>(s)]);
+    for (const int32_t s : steps) found.push_back(host_step_[s]);
     return found;
   }
 
   void AddHostStep(int32_t v) {
-    host_step_[static_cast<size_t>(v)] = static_cast<int32_t>(plan_.host_steps.size());
+    host_step_[v] = static_cast<int32_t>(plan_.host_steps.size());
     HostStep step;
     step.node = v;
-    step.joins = d_.steps[static_cast<size_t>(v)].batch >= 0 && d_.steps[static_cast<size_t>(v)].batch != v;
+    step.joins = d_.steps[v].batch >= 0 && d_.steps[v].batch != v;
     step.after_hosts = HostSteps(d_.host_waits[v]);
     for (const int32_t p : d_.waits[v]) {
-      step.after_segment = std::max(step.after_segment, d_.segment[static_cast<size_t>(p)]);
-      step.after_events.push_back(d_.event[static_cast<size_t>(p)]);
+      step.after_segment = std::max<int32_t>(step.after_segment, d_.segment[p]);
+      step.after_events.push_back(d_.event[p]);
     }
     plan_.host_steps.push_back(std::move(step));
   }
 
   void AddNode(int32_t v) {
-    const Step& step = d_.steps[static_cast<size_t>(v)];
+    const Step& step = d_.steps[v];
     PlanNode& node = plan_.nodes.emplace_back();
     node.kind = step.kind;
     if (step.decl >= 0) {
-      node.name = d_.node_names[static_cast<size_t>(step.decl)];
+      node.name = d_.node_names[step.decl];
     } else {
       node.name = NameOf(step);
     }
     node.decl = step.decl;
     node.device = step.device;
-    node.lane = d_.lane[static_cast<size_t>(v)];
-    node.segment = step.on_host() ? host_step_[static_cast<size_t>(v)] : d_.segment[static_cast<size_t>(v)];
+    node.lane = d_.lane[v];
+    node.segment = step.on_host() ? host_step_[v] : d_.segment[v];
     node.priority = step.priority;
     node.src = step.src;
     node.dst = step.dst;
@@ -153,7 +150,7 @@ class Writer {
                        : step.kind == PlanKind::kPeerCopy ? "peer copy "
                        : step.kind == PlanKind::kStageIn  ? "stage "
                                                           : "unstage ";
-    if (step.copy >= 0) return what + std::string(d_.node_names[static_cast<size_t>(step.copy)]);
+    if (step.copy >= 0) return what + std::string(d_.node_names[step.copy]);
     return what + std::string(d_.buffer_name(step.buffer).view());
   }
 
@@ -167,11 +164,11 @@ class Writer {
   std::vector<Join> Joins() const {
     std::vector<int32_t> tail(plan_.lanes.size(), -1);
     for (int32_t v = 0; v < d_.step_count(); ++v) {
-      if (d_.lane[static_cast<size_t>(v)] >= 0) tail[static_cast<size_t>(d_.lane[static_cast<size_t>(v)])] = v;
+      if (d_.lane[v] >= 0) tail[d_.lane[v]] = v;
     }
     std::vector<std::vector<int32_t>> lanes_of(d_.options.devices.size());
     for (size_t l = 0; l < plan_.lanes.size(); ++l) {
-      lanes_of[static_cast<size_t>(plan_.lanes[l].device)].push_back(static_cast<int32_t>(l));
+      lanes_of[plan_.lanes[l].device].push_back(static_cast<int32_t>(l));
     }
     std::vector<Join> joins;
     for (const std::vector<int32_t>& lanes : lanes_of) {
@@ -181,9 +178,7 @@ class Writer {
   }
 
   Join BestJoin(const std::vector<int32_t>& lanes, const std::vector<int32_t>& tail) const {
-    const auto covers = [&](int32_t candidate, int32_t lane) {
-      return d_.Before(tail[static_cast<size_t>(lane)], tail[static_cast<size_t>(candidate)]);
-    };
+    const auto covers = [&](int32_t candidate, int32_t lane) { return d_.Before(tail[lane], tail[candidate]); };
     Join best{lanes.front(), {}, {}};
     std::ptrdiff_t most = -1;
     for (const int32_t candidate : lanes) {

@@ -118,16 +118,14 @@ struct Draft {
   // By Place, for each node of the model, or empty: the device that makes a Host node's hostcall and waits
   // for it, or -1.
   std::vector<int32_t> calling_device;
-  int32_t CallingDevice(int32_t node) const {
-    return calling_device.empty() ? -1 : calling_device[static_cast<size_t>(node)];
-  }
+  int32_t CallingDevice(int32_t node) const { return calling_device.empty() ? -1 : calling_device[node]; }
 
   // By EliminateCopies, for each node of the model, or empty: whether the plan omits it; and for a Copy node, a buffer
   // that holds the same data in a better place, or -1.
   std::vector<bool> dropped;
   std::vector<int32_t> copy_from;
-  bool IsDropped(int32_t node) const { return !dropped.empty() && dropped[static_cast<size_t>(node)]; }
-  int32_t CopyFrom(int32_t node) const { return copy_from.empty() ? -1 : copy_from[static_cast<size_t>(node)]; }
+  bool IsDropped(int32_t node) const { return !dropped.empty() && dropped[node]; }
+  int32_t CopyFrom(int32_t node) const { return copy_from.empty() ? -1 : copy_from[node]; }
 
   // By InsertTransfers: the steps, in an order in which each buffer's contents are where they are used.
   std::vector<Instance> instances;
@@ -171,26 +169,22 @@ struct Draft {
 
   int32_t step_count() const { return static_cast<int32_t>(steps.size()); }
   // Whether step `a` is known to have ended when `b` starts.
-  bool Before(int32_t a, int32_t b) const {
-    return FirstOfBatch(a) != FirstOfBatch(b) && tick[static_cast<size_t>(a)].DoneIn(ClockOf(b));
-  }
+  bool Before(int32_t a, int32_t b) const { return FirstOfBatch(a) != FirstOfBatch(b) && tick[a].DoneIn(ClockOf(b)); }
   // The first and last of the steps that start and end together with `step`: those of its batch, or itself. Valid once
   // batches are known.
   int32_t FirstOfBatch(int32_t step) const {
-    const int32_t first = steps[static_cast<size_t>(step)].batch;
+    const int32_t first = steps[step].batch;
     return first < 0 ? step : first;
   }
   int32_t LastOfBatch(int32_t step) const {
-    const int32_t first = steps[static_cast<size_t>(step)].batch;
-    return first < 0 ? step : first + steps[static_cast<size_t>(first)].batch_steps - 1;
+    const int32_t first = steps[step].batch;
+    return first < 0 ? step : first + steps[first].batch_steps - 1;
   }
   const int32_t* ClockOf(int32_t step) const {
     return clock.data() + static_cast<size_t>(step) * static_cast<size_t>(columns);
   }
-  const Name& buffer_name(int32_t buffer) const { return model.buffers[static_cast<size_t>(buffer)].name; }
-  const std::string& device_name(int32_t device_index) const {
-    return options.devices[static_cast<size_t>(device_index)].name;
-  }
+  const Name& buffer_name(int32_t buffer) const { return model.buffers[buffer].name; }
+  const std::string& device_name(int32_t device_index) const { return options.devices[device_index].name; }
   void AddMistake(absl::StatusCode code, std::string text) { mistakes.push_back({code, std::move(text)}); }
 };
 

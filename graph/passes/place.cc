@@ -13,11 +13,11 @@ bool IsBoundOnDevice(const BufferFacts& buffer) {
 }
 
 // -1: none is declared. A keyed State is on the device for which the plan is made.
-int32_t DeclaredHome(const Draft& draft, size_t b) {
+DeviceId DeclaredHome(const Draft& draft, size_t b) {
   const BufferDecl& decl = draft.model.buffers[b];
-  if (decl.role != BufferRole::kState) return IsBoundOnDevice(draft.buffers[b]) ? decl.device : -1;
+  if (decl.role != BufferRole::kState) return IsBoundOnDevice(draft.buffers[b]) ? DeviceId(decl.device) : DeviceId();
   const StateRecord* const state = decl.state.get();
-  return state != nullptr ? state->device : draft.options.default_device;
+  return state != nullptr ? DeviceId(state->device) : draft.options.default_device;
 }
 
 // Device memory that is bound belongs to the device of the first node that uses it. Copy nodes could run on either
@@ -28,8 +28,8 @@ void FindBoundHomes(Draft& draft) {
       const auto node = static_cast<size_t>(n);
       if (draft.device[node] < 0 || (draft.nodes[node].kind == NodeKind::kCopy) != copies) continue;
       for (const BoxRef& ref : draft.boxes[n]) {
-        int32_t& home = draft.home[static_cast<size_t>(ref.base)];
-        if (home < 0 && IsBoundOnDevice(draft.buffers[static_cast<size_t>(ref.base)])) home = draft.device[node];
+        int32_t& home = draft.home[ref.base];
+        if (home < 0 && IsBoundOnDevice(draft.buffers[ref.base])) home = draft.device[node];
       }
     }
   }
@@ -41,7 +41,7 @@ void FindBoundHomes(Draft& draft) {
 // Prefers a device of the node's predecessors, so that it need not wait for another device first. A graph that does all
 // its work on the host has no work that could wait.
 void FindHostcallers(Draft& draft) {
-  const auto asked = [&](int32_t n) { return draft.nodes[static_cast<size_t>(n)].host_way != HostWay::kWorker; };
+  const auto asked = [&](int32_t n) { return draft.nodes[n].host_way != HostWay::kWorker; };
   const bool any = std::any_of(draft.sequence.begin(), draft.sequence.end(), asked);
   const bool works = std::any_of(draft.device.begin(), draft.device.end(), [](int32_t d) { return d >= 0; });
   if (!any || !works) return;
@@ -49,11 +49,9 @@ void FindHostcallers(Draft& draft) {
   for (const int32_t n : draft.sequence) {
     if (!asked(n)) continue;
     int32_t device = -1;
-    for (const int32_t p : draft.declared[n])
-      device = std::max({device, draft.device[static_cast<size_t>(p)], draft.CallingDevice(p)});
+    for (const int32_t p : draft.declared[n]) device = std::max({device, draft.device[p], draft.CallingDevice(p)});
     if (device < 0) device = draft.options.default_device;
-    if (draft.options.devices[static_cast<size_t>(device)].hostcalls)
-      draft.calling_device[static_cast<size_t>(n)] = device;
+    if (draft.options.devices[device].hostcalls) draft.calling_device[n] = device;
   }
 }
 
@@ -62,8 +60,8 @@ void FindHostcallers(Draft& draft) {
 void Place(Draft& draft) {
   draft.device.reserve(draft.nodes.size());
   for (const NodeFacts& node : draft.nodes) {
-    const int32_t device = node.device >= 0 ? node.device : draft.options.default_device;
-    draft.device.push_back(node.kind == NodeKind::kHost ? -1 : device);
+    const DeviceId device = node.device >= 0 ? DeviceId(node.device) : draft.options.default_device;
+    draft.device.push_back(node.kind == NodeKind::kHost ? DeviceId() : device);
   }
   FindHostcallers(draft);
   draft.home.assign(draft.buffers.size(), -1);

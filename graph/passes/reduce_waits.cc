@@ -48,8 +48,8 @@ class Clocks {
       if (IsHost(v)) {
         AddHost(v);
       } else {
-        if (d_.segment[static_cast<size_t>(v)] != open_segment) OpenSegment(v);
-        open_segment = d_.segment[static_cast<size_t>(v)];
+        if (d_.segment[v] != open_segment) OpenSegment(v);
+        open_segment = d_.segment[v];
         AddStream(v);
       }
       CloseReversed(d_.waits);
@@ -62,8 +62,8 @@ class Clocks {
   void Join(int32_t* __restrict into, const int32_t* __restrict from) const {
     for (int32_t c = 0; c < d_.columns; ++c) into[c] = std::max(into[c], from[c]);
   }
-  bool Covers(const int32_t* clock, int32_t step) const { return d_.tick[static_cast<size_t>(step)].DoneIn(clock); }
-  bool IsHost(int32_t v) const { return d_.segment[static_cast<size_t>(v)] < 0; }
+  bool Covers(const int32_t* clock, int32_t step) const { return d_.tick[step].DoneIn(clock); }
+  bool IsHost(int32_t v) const { return d_.segment[v] < 0; }
   // Waits are found from latest to earliest.
   static void CloseReversed(CsrRows& rows) {
     std::reverse(rows.open().begin(), rows.open().end());
@@ -74,8 +74,8 @@ class Clocks {
   void OpenSegment(int32_t first) {
     std::vector<int32_t>& hosts = scratch_;
     hosts.clear();
-    const int32_t segment = d_.segment[static_cast<size_t>(first)];
-    for (int32_t v = first; v < d_.step_count() && d_.segment[static_cast<size_t>(v)] == segment; ++v) {
+    const int32_t segment = d_.segment[first];
+    for (int32_t v = first; v < d_.step_count() && d_.segment[v] == segment; ++v) {
       for (const int32_t p : d_.edges[v]) {
         if (IsHost(p)) hosts.push_back(p);
       }
@@ -108,9 +108,9 @@ class Clocks {
   }
 
   void AddStream(int32_t v) {
-    const int32_t lane = d_.lane[static_cast<size_t>(v)];
+    const int32_t lane = d_.lane[v];
     int32_t* mine = clock(v);
-    const int32_t tail = tail_[static_cast<size_t>(lane)];
+    const int32_t tail = tail_[lane];
     const int32_t* before = tail >= 0 ? clock(tail) : base_.data();
     std::copy_n(base_.data(), d_.columns, mine);
     Join(mine, before);
@@ -135,16 +135,16 @@ class Clocks {
       Join(mine, clock(p));
     }
     for (int32_t c = lanes_; c < used_; ++c) {
-      if (Covers(mine, tail_[static_cast<size_t>(c)])) return Stand(v, c, tail_[static_cast<size_t>(c)]);
+      if (Covers(mine, tail_[c])) return Stand(v, c, tail_[c]);
     }
     if (used_ < d_.columns) Stand(v, used_++, -1);
   }
 
   void Stand(int32_t v, int32_t column, int32_t before) {
-    const int32_t position = before < 0 ? 1 : d_.tick[static_cast<size_t>(before)].position + 1;
-    d_.tick[static_cast<size_t>(v)] = {column, position};
+    const int32_t position = before < 0 ? 1 : d_.tick[before].position + 1;
+    d_.tick[v] = {column, position};
     clock(v)[column] = position;
-    tail_[static_cast<size_t>(column)] = v;
+    tail_[column] = v;
   }
 
   Draft& d_;

@@ -17,12 +17,12 @@ std::vector<int32_t> Ranks(const Draft& draft) {
   std::vector<int32_t> rank(draft.steps.size());
   if (std::none_of(draft.steps.begin(), draft.steps.end(), [](const Step& s) { return s.on_host(); })) return rank;
   for (const int32_t v : draft.order) {
-    const int32_t on_host = draft.steps[static_cast<size_t>(v)].on_host();
+    const int32_t on_host = draft.steps[v].on_host();
     int32_t level = 0;
     for (const int32_t p : draft.edges[v]) {  // from a host step to a stream step: one level up
-      level = std::max(level, (rank[static_cast<size_t>(p)] + 1 - on_host) / 2);
+      level = std::max(level, (rank[p] + 1 - on_host) / 2);
     }
-    rank[static_cast<size_t>(v)] = 2 * level + on_host;
+    rank[v] = 2 * level + on_host;
   }
   return rank;
 }
@@ -36,7 +36,7 @@ void SortByRank(Draft& draft, const std::vector<int32_t>& rank) {
   }
   std::partial_sum(next.begin(), next.end(), next.begin());
   for (const int32_t v : draft.order) {
-    sorted[static_cast<size_t>(next[static_cast<size_t>(rank[static_cast<size_t>(v)])]++)] = v;
+    sorted[next[rank[v]]++] = v;
   }
   draft.order = std::move(sorted);
 }
@@ -51,12 +51,11 @@ void Renumber(Draft& draft) {
   steps.reserve(draft.order.size());
   cost.reserve(draft.order.size());
   edges.Reserve(draft.order.size(), draft.edges.items());
-  for (size_t i = 0; i < draft.order.size(); ++i)
-    position[static_cast<size_t>(draft.order[i])] = static_cast<int32_t>(i);
+  for (size_t i = 0; i < draft.order.size(); ++i) position[draft.order[i]] = static_cast<int32_t>(i);
   for (const int32_t v : draft.order) {
-    steps.push_back(draft.steps[static_cast<size_t>(v)]);
-    cost.push_back(draft.cost[static_cast<size_t>(v)]);
-    for (const int32_t p : draft.edges[v]) edges.Add(position[static_cast<size_t>(p)]);
+    steps.push_back(draft.steps[v]);
+    cost.push_back(draft.cost[v]);
+    for (const int32_t p : draft.edges[v]) edges.Add(position[p]);
     SortShort(edges.open());
     edges.Close();
   }
@@ -71,7 +70,7 @@ void Segments(Draft& draft) {
   int32_t last = -1;
   draft.segment.reserve(draft.order.size());
   for (const int32_t v : draft.order) {
-    const int32_t r = rank[static_cast<size_t>(v)];
+    const int32_t r = rank[v];
     if (r % 2 != 0) {
       draft.segment.push_back(-1);
       continue;

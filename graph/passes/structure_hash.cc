@@ -79,7 +79,7 @@ class Structure {
   }
   void Add(Hash& hash, const Extent& extent) const {
     hash(extent.rank);
-    for (int i = 0; i < extent.rank; ++i) Add(hash, extent.dims[static_cast<size_t>(i)]);
+    for (int i = 0; i < extent.rank; ++i) Add(hash, extent.dims[i]);
   }
   void Add(Hash& hash, const Box& box) const {
     Add(hash, box.offset);

@@ -10,8 +10,8 @@ namespace {
 // For each event: whether a host step or a State uses it. The others only join lanes.
 std::vector<bool> WatchedEvents(const Plan& plan) {
   std::vector<bool> watched(plan.events.size());
-  const auto add = [&](const std::vector<int32_t>& events) {
-    for (const int32_t e : events) watched[static_cast<size_t>(e)] = true;
+  const auto add = [&](const std::vector<EventId>& events) {
+    for (const EventId e : events) watched[e] = true;
   };
   for (const HostStep& step : plan.host_steps) add(step.after_events);
   for (const StateUse& use : plan.states) add(use.done_events);
@@ -19,10 +19,10 @@ std::vector<bool> WatchedEvents(const Plan& plan) {
 }
 
 // A node that is submitted separately has the priority of its lane.
-int32_t LaneFor(const Plan& plan, const std::vector<bool>& refused) {
+int32_t LaneFor(const Plan& plan, const Table<NodeId, bool>& refused) {
   std::vector<bool> asked(plan.lanes.size());
   for (size_t n = 0; n < plan.nodes.size(); ++n) {
-    if (refused[n] && plan.nodes[n].lane >= 0) asked[static_cast<size_t>(plan.nodes[n].lane)] = true;
+    if (refused[n] && plan.nodes[n].lane >= 0) asked[plan.nodes[n].lane] = true;
   }
   int32_t best = -1, priority = 0;
   for (size_t l = 0; l < plan.lanes.size(); ++l) {
@@ -36,7 +36,7 @@ int32_t LaneFor(const Plan& plan, const std::vector<bool>& refused) {
 // Walks the plan's commands and keeps one graph open. Anything submitted separately closes it first.
 class Scheduler {
  public:
-  Scheduler(const Plan& plan, const std::vector<bool>& refused)
+  Scheduler(const Plan& plan, const Table<NodeId, bool>& refused)
       : plan_(plan),
         refused_(refused),
         memory_(MemoryEdges(plan)),
@@ -65,7 +65,7 @@ class Scheduler {
 
   void AddSegment(const Segment& segment) {
     const int32_t begin = size();
-    for (int32_t c = segment.begin; c < segment.end; ++c) AddCommand(plan_.commands[static_cast<size_t>(c)]);
+    for (int32_t c = segment.begin; c < segment.end; ++c) AddCommand(plan_.commands[c]);
     CloseGraph();
     made_.segments.push_back({Segment::Kind::kGraph, begin, size(), segment.after_hosts});
   }
@@ -98,7 +98,7 @@ class Scheduler {
 
   // After the graph that has the node; immediately if the node is submitted separately.
   void AddRecord(const Command& command) {
-    if (!watched_[static_cast<size_t>(command.arg)]) return;
+    if (!watched_[command.arg]) return;
     if (open_.empty()) return Emit(command);
     pending_.push_back(command);
   }
@@ -111,7 +111,7 @@ class Scheduler {
     return waited[at] = true;
   }
 
-  bool IsOnlyRead(const Command& command) const { return !plan_.states[static_cast<size_t>(command.arg)].written; }
+  bool IsOnlyRead(const Command& command) const { return !plan_.states[command.arg].written; }
 
   void AddStateWait(const Command& command) {
     if (!IsFirst(command, state_waited_)) return;
@@ -138,19 +138,19 @@ class Scheduler {
   }
 
   const Plan& plan_;
-  const std::vector<bool>& refused_;
+  const Table<NodeId, bool>& refused_;
   const CsrRows memory_, in_lanes_;
   const std::vector<bool> watched_;  // events
   std::vector<bool> state_waited_,
       external_dep_waited_;  // for Plan::states and Plan::external_deps: whether there is a wait already
-  std::vector<int32_t> open_;  // nodes of the open graph
+  std::vector<NodeId> open_;  // nodes of the open graph
   std::vector<Command> pending_;  // records, and ends of States, to come after it
   GraphSchedule made_;
 };
 
 }  // namespace
 
-GraphSchedule MakeGraphSchedule(const Plan& plan, const std::vector<bool>& refused) {
+GraphSchedule MakeGraphSchedule(const Plan& plan, const Table<NodeId, bool>& refused) {
   return Scheduler(plan, refused).Make();
 }
 

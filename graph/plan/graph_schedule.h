@@ -20,25 +20,27 @@
 
 namespace penstock::graph {
 
+using GraphId = Id<struct GraphTag>;
+
 // The nodes of one graph, ascending (a batch is represented by its first node), and the predecessors of each as
 // positions in `nodes`, transitively reduced. Work before or after the graph is not included.
 struct GraphPart {
-  std::vector<int32_t> nodes;
+  std::vector<NodeId> nodes;
   CsrRows preds;
 };
 
 // Replaces Plan::commands. `segments` is parallel to Plan::segments and waits for the same host steps; the epilogue is
 // as in Plan, but has nothing to join.
 struct GraphSchedule {
-  int32_t lane = -1;  // of all commands; -1: the plan has no node on a device
-  std::vector<Command> commands;  // Op::kGraph: `arg` is an index in `graphs`
-  std::vector<Segment> segments;
-  std::vector<GraphPart> graphs;
-  int32_t epilogue_begin = 0, short_epilogue_begin = 0, epilogue_end = 0;
+  LaneId lane{};  // of all commands; none: the plan has no node on a device
+  Table<CommandId, Command> commands;  // Op::kGraph: `arg` is an index in `graphs`
+  Table<SegmentId, Segment> segments;
+  Table<GraphId, GraphPart> graphs;
+  CommandId epilogue_begin = 0, short_epilogue_begin = 0, epilogue_end = 0;
 };
 
 // `refused[n]`: plan node n cannot be a graph node, and is submitted between graphs. The lane is one of those of the
 // most urgent refused nodes. The plan's nodes must be on one device or the host.
-GraphSchedule MakeGraphSchedule(const Plan& plan, const std::vector<bool>& refused);
+GraphSchedule MakeGraphSchedule(const Plan& plan, const Table<NodeId, bool>& refused);
 
 }  // namespace penstock::graph

@@ -72,7 +72,7 @@ std::vector<MemoryReport::Piece> Largest(const Plan& plan, const Model& model, c
   for (const Instance& instance : plan.instances) {
     if (InArena(instance.space) && instance.bytes > 0) found.push_back(&instance);
   }
-  const auto name = [&](const Instance* i) { return model.buffers[static_cast<size_t>(i->buffer)].name.view(); };
+  const auto name = [&](const Instance* i) { return model.buffers[i->buffer].name.view(); };
   const size_t shown = std::min(kShown, found.size());
   std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(shown), found.end(),
                     [&](const Instance* a, const Instance* b) {
@@ -87,7 +87,7 @@ std::vector<MemoryReport::Piece> Largest(const Plan& plan, const Model& model, c
 }
 
 // Rows of cells, the first column left-aligned and all others right-aligned.
-std::string Table(const std::vector<std::vector<std::string>>& rows) {
+std::string TextTable(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
@@ -128,11 +128,11 @@ std::string MemoryReport::Text() const {
   for (const Arena& a : arenas) {
     rows.push_back({a.where, std::to_string(a.slot_bytes), std::to_string(a.all_bytes), std::to_string(a.peak_bytes)});
   }
-  text += graph::Table(rows);
+  text += graph::TextTable(rows);
   if (largest.empty()) return text;
   rows = {{"largest", "bytes", "where"}};
   for (const Piece& p : largest) rows.push_back({p.name, std::to_string(p.bytes), p.where});
-  return text + graph::Table(rows);
+  return text + graph::TextTable(rows);
 }
 
 }  // namespace penstock

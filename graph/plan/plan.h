@@ -18,6 +18,19 @@
 
 namespace penstock::graph {
 
+using detail::Id;
+using detail::Table;
+
+// Indices of a Plan's records. A plan's device is an index in PlanOptions::devices.
+using DeviceId = Id<struct DeviceTag>;
+using InstanceId = Id<struct InstanceTag>;
+using NodeId = Id<struct NodeTag>;
+using LaneId = Id<struct LaneTag>;
+using EventId = Id<struct EventTag>;
+using CommandId = Id<struct CommandTag>;
+using SegmentId = Id<struct SegmentTag>;
+using HostStepId = Id<struct HostStepTag>;
+
 // Where an instance of a buffer lives.
 //   kBound    the user's memory, known at launch; on `device` unless that is -1
 //   kPinned   the slot's pinned memory
@@ -29,9 +42,9 @@ constexpr bool InArena(Space s) { return s == Space::kPinned || s == Space::kDev
 
 // The contents of a buffer in one place. A buffer has one instance for each place where its data is needed.
 struct Instance {
-  int32_t buffer = -1;       // index in Model::buffers
+  BufferId buffer{};
   Space space = Space::kDevice;
-  int32_t device = -1;       // -1: in host memory
+  DeviceId device{};         // none: in host memory
   int64_t bytes = 0;         // at the declared maximum
   int64_t offset = -1;       // in the arena of (space, device); -1 if there is none
   bool leased = false;       // kPinned: filled before the run, by the leaseholder or with a parameter
@@ -74,7 +87,7 @@ constexpr bool IsHostKind(PlanKind k) {
 enum class When : uint8_t { kAlways, kIfPinned, kIfNotPinned };
 
 struct Use {
-  int32_t instance = -1;
+  InstanceId instance{};
   AccessMode mode = AccessMode::kRead;
   bool operator==(const Use&) const = default;
 };
@@ -82,23 +95,23 @@ struct Use {
 struct PlanNode {
   PlanKind kind = PlanKind::kHost;
   std::string name;  // as declared, or for inserted nodes "upload x", "download y", "stage x", ...
-  int32_t decl = -1;  // index in Model::nodes; -1: inserted
-  int32_t device = -1;  // index in PlanOptions::devices; -1 on the host
-  int32_t lane = -1;  // index in Plan::lanes; -1 on the host
+  DeclId decl{};  // none: inserted
+  DeviceId device{};  // none on the host
+  LaneId lane{};  // none on the host
   int32_t segment = -1;  // stream nodes: index in Plan::segments; host nodes: in Plan::host_steps
   int32_t priority = 0;
-  int32_t src = -1, dst = -1;  // copies: instances
-  int32_t copy = -1;  // copies: the Copy node whose boxes they move, inserted or not; -1: whole buffers
-  int32_t batch = -1;  // small copies: the first node of the batch; -1: not in a batch
+  InstanceId src{}, dst{};  // copies
+  DeclId copy{};  // copies: the Copy node whose boxes they move, inserted or not; none: whole buffers
+  NodeId batch{};  // small copies: the first node of the batch; none: not in a batch
   When when = When::kAlways;
   absl::InlinedVector<Use, 6> uses;  // declared nodes: parallel to NodeDecl::accesses
-  absl::InlinedVector<int32_t, 4> preds;  // predecessors, by TransitiveReduction, ascending
+  absl::InlinedVector<NodeId, 4> preds;  // predecessors, by TransitiveReduction, ascending
   bool operator==(const PlanNode&) const = default;
 };
 
 enum class LaneKind : uint8_t { kCompute, kUpload, kDownload };
 struct Lane {
-  int32_t device = -1;
+  DeviceId device{};
   LaneKind kind = LaneKind::kCompute;
   int32_t priority = 0;
   bool operator==(const Lane&) const = default;
@@ -107,7 +120,7 @@ struct Lane {
 // An event. It may be recorded several times in a run: a wait is for the last record before it among the commands.
 // Events used by host steps, States or the end of the run are recorded once.
 struct PlanEvent {
-  int32_t device = -1;
+  DeviceId device{};
   bool operator==(const PlanEvent&) const = default;
 };
 
@@ -125,7 +138,7 @@ struct PlanEvent {
 struct Command {
   enum class Op : uint8_t { kNode, kRecord, kWait, kStateWait, kStateWrite, kStateDone, kWaitExternal, kGraph };
   Op op = Op::kNode;
-  int32_t lane = -1;
+  LaneId lane{};
   int32_t arg = -1;  // node, event, State use or external dependency
   int32_t count = 1;  // kNode
   bool operator==(const Command&) const = default;
@@ -135,7 +148,7 @@ struct Command {
 template <class F>
 void ForEachNode(const Command& command, F&& f) {
   if (command.op != Command::Op::kNode) return;
-  for (int32_t n = command.arg; n < command.arg + command.count; ++n) f(static_cast<size_t>(n));
+  for (int32_t n = command.arg; n < command.arg + command.count; ++n) f(NodeId(n));
 }
 
 // Commands that may be submitted together once `after_hosts` are done. Segments are submitted in order, which fixes the
@@ -144,7 +157,7 @@ struct Segment {
   enum class Kind : uint8_t { kStream, kGraph, kControl };
   Kind kind = Kind::kStream;
   int32_t begin = 0, end = 0;  // Plan::commands
-  std::vector<int32_t> after_hosts;  // Plan::host_steps
+  std::vector<HostStepId> after_hosts;
   bool operator==(const Segment&) const = default;
 };
 
@@ -153,11 +166,11 @@ struct Segment {
 // only for it. One that joins waits only for the step before it: a worker does such steps in one go, and all of
 // them for small copies.
 struct HostStep {
-  int32_t node = -1;
+  NodeId node{};
   bool joins = false;
-  int32_t after_segment = -1;  // -1: none
-  std::vector<int32_t> after_hosts;
-  std::vector<int32_t> after_events;
+  SegmentId after_segment{};
+  std::vector<HostStepId> after_hosts;
+  std::vector<EventId> after_events;
   bool operator==(const HostStep&) const = default;
 };
 
@@ -165,7 +178,7 @@ inline constexpr int32_t kPartitionFrom = 64;  // commands that justify more tha
 inline constexpr int64_t kPieceBytes = 64;  // bytes that a driver reads per copy of a batch
 
 struct Arena {
-  int32_t device = -1;  // -1: pinned host memory
+  DeviceId device{};  // none: pinned host memory
   int64_t bytes = 0;  // for one slot
   bool operator==(const Arena&) const = default;
 };
@@ -174,36 +187,36 @@ struct Arena {
 // touches the State's memory comes after a kStateWait on its own lane or on one it waits for, and before one of
 // `done_events`. Each of these is recorded once per run, and serves no other order.
 struct StateUse {
-  int32_t buffer = -1;  // index in Model::buffers
-  int32_t instance = -1;
+  BufferId buffer{};
+  InstanceId instance{};
   bool written = false;
-  std::vector<int32_t> done_events;
+  std::vector<EventId> done_events;
   bool operator==(const StateUse&) const = default;
 };
 
 // Device memory that a launch binds. Every step that touches it comes after a kWaitExternal, as for States.
 struct ExternalDep {
-  int32_t buffer = -1;  // index in Model::buffers
-  int32_t instance = -1;
+  BufferId buffer{};
+  InstanceId instance{};
   bool operator==(const ExternalDep&) const = default;
 };
 
 struct Plan {
   std::string graph;
   uint64_t structure_hash = 0;  // of everything that determines the plan (graph/passes/canonical.h)
-  std::vector<Instance> instances;
-  std::vector<PlanNode> nodes;  // in submission order (a topological order)
-  std::vector<Lane> lanes;
-  std::vector<PlanEvent> events;
-  std::vector<Command> commands;
-  std::vector<Segment> segments;
-  std::vector<HostStep> host_steps;
+  Table<InstanceId, Instance> instances;
+  Table<NodeId, PlanNode> nodes;  // in submission order (a topological order)
+  Table<LaneId, Lane> lanes;
+  Table<EventId, PlanEvent> events;
+  Table<CommandId, Command> commands;
+  Table<SegmentId, Segment> segments;
+  Table<HostStepId, HostStep> host_steps;
   std::vector<StateUse> states;
   std::vector<ExternalDep> external_deps;
   // The epilogue ends a run in whatever state it is: it joins the lanes of each device and records `done_events`. A run
   // that has submitted all its segments may begin at `short_epilogue_begin`, which skips lanes that other waits cover.
-  int32_t epilogue_begin = 0, short_epilogue_begin = 0, epilogue_end = 0;  // indices in Plan::commands
-  std::vector<int32_t> done_events;  // one per device in use
+  CommandId epilogue_begin = 0, short_epilogue_begin = 0, epilogue_end = 0;
+  std::vector<EventId> done_events;  // one per device in use
   // Offset in the pinned arena of the tables of all batches, kPieceBytes per copy, in node order; -1: no batch.
   int64_t pieces_offset = -1;
   std::vector<Arena> arenas;  // pinned first, then one per device in use
@@ -221,8 +234,8 @@ struct PlanDevice {
   base::KernelLimits limits{};
 };
 struct PlanOptions {
-  std::vector<PlanDevice> devices;
-  int32_t default_device = 0;  // the device of nodes without a pin
+  Table<DeviceId, PlanDevice> devices;
+  DeviceId default_device = 0;  // the device of nodes without a pin
   int32_t max_lanes = 8;  // compute lanes per device
   int32_t slots = 1;  // the number of arenas checked against the device's memory and pinned_bytes
   int64_t device_bytes = 0;  // limit of the arenas of each device; 0: the device's memory
@@ -235,13 +248,11 @@ struct PlanOptions {
   // Records no event twice, so that threads may submit lanes concurrently (src/runtime/program/partition.h). Plans too
   // short for that ignore it.
   bool events_once = false;
-  std::vector<double> costs;  // microseconds by Model::nodes; missing or negative: guessed from the kind
+  Table<DeclId, double> costs;  // microseconds; missing or negative: guessed from the kind
 };
 
 // Whether node `n` is in a batch, but not its first.
-inline bool JoinsBatch(const Plan& plan, size_t n) {
-  return plan.nodes[n].batch >= 0 && plan.nodes[n].batch != static_cast<int32_t>(n);
-}
+inline bool JoinsBatch(const Plan& plan, NodeId n) { return plan.nodes[n].batch >= 0 && plan.nodes[n].batch != n; }
 
 // Plans a graph. Returns all mistakes, those collected while declaring included, in one Status; several are listed one
 // per line under "graph 'g': 3 mistakes:".

@@ -38,8 +38,8 @@ inline const char* ModeName(AccessMode mode) {
 
 // "x.bound", "x.pinned", "x.device0".
 inline std::string InstanceName(const Plan& plan, const Model& model, int32_t index) {
-  const Instance& instance = plan.instances[static_cast<size_t>(index)];
-  std::string text(model.buffers[static_cast<size_t>(instance.buffer)].name.view());
+  const Instance& instance = plan.instances[index];
+  std::string text(model.buffers[instance.buffer].name.view());
   switch (instance.space) {
     case Space::kBound: return text + ".bound" + (instance.device >= 0 ? std::to_string(instance.device) : "");
     case Space::kPinned: return text + ".pinned";

@@ -24,7 +24,7 @@ std::string Quote(std::string_view text) {
 }
 
 std::string NodeText(const Plan& plan, int32_t index) {
-  const PlanNode& node = plan.nodes[static_cast<size_t>(index)];
+  const PlanNode& node = plan.nodes[index];
   return "    n" + std::to_string(index) + " [label=" + Quote(node.name + "\n" + KindName(node.kind)) +
          (node.decl < 0 ? ", style=dashed" : "") + "];\n";
 }

@@ -51,8 +51,7 @@ std::string Hex(uint64_t value) {
 // The waits between lanes while the run is submitted, without those of its epilogue.
 size_t Waits(const Plan& plan) {
   size_t count = 0;
-  for (int32_t c = 0; c < plan.epilogue_begin; ++c)
-    count += plan.commands[static_cast<size_t>(c)].op == Command::Op::kWait;
+  for (int32_t c = 0; c < plan.epilogue_begin; ++c) count += plan.commands[c].op == Command::Op::kWait;
   return count;
 }
 

@@ -36,7 +36,7 @@ class Reduction {
   int64_t looks() const { return looks_; }
 
  private:
-  struct HostcallSlot {
+  struct EdgeQuestion {
     int32_t from, to;
     size_t edge;
   };
@@ -50,17 +50,17 @@ class Reduction {
     for (int32_t v = 0; v < preds_.rows(); ++v) {
       const std::span<const int32_t> preds = preds_[v];
       int32_t deepest = -1;
-      for (const int32_t p : preds) deepest = std::max(deepest, nodes[static_cast<size_t>(p)].depth);
-      nodes[static_cast<size_t>(v)].depth = deepest + 1;
+      for (const int32_t p : preds) deepest = std::max(deepest, nodes[p].depth);
+      nodes[v].depth = deepest + 1;
       for (const int32_t p : preds) {
-        Node& from = nodes[static_cast<size_t>(p)];
+        Node& from = nodes[p];
         if (from.depth < deepest && from.first_successor <= preds.back()) Ask({p, v, edge});
         from.first_successor = std::min(from.first_successor, v);
         ++edge;
       }
     }
     if (questions_.empty()) return;
-    std::sort(questions_.begin(), questions_.end(), [](const HostcallSlot& a, const HostcallSlot& b) {
+    std::sort(questions_.begin(), questions_.end(), [](const EdgeQuestion& a, const EdgeQuestion& b) {
       return a.from != b.from ? a.from < b.from : a.to < b.to;
     });
     before_.resize(static_cast<size_t>(preds_.rows()));
@@ -68,7 +68,7 @@ class Reduction {
     through_.resize(before_.size());
   }
 
-  void Ask(const HostcallSlot& question) {
+  void Ask(const EdgeQuestion& question) {
     const std::span<const int32_t> of_last = preds_[preds_[question.to].back()];
     if (std::binary_search(of_last.begin(), of_last.end(), question.from)) {
       Imply(question);
@@ -77,7 +77,7 @@ class Reduction {
     }
   }
 
-  void Imply(const HostcallSlot& question) {
+  void Imply(const EdgeQuestion& question) {
     if (!any_implied_) implied_.assign(preds_.items(), 0);
     any_implied_ = true;
     implied_[question.edge] = 1;
@@ -90,18 +90,18 @@ class Reduction {
     size_t end = begin;
     int nodes = 0;
     for (; end < questions_.size(); ++end) {
-      uint64_t& bit = bit_[static_cast<size_t>(questions_[end].from)];
+      uint64_t& bit = bit_[questions_[end].from];
       if (bit == 0 && nodes == 64) break;
       if (bit == 0) bit = uint64_t{1} << nodes++;
       last = std::max(last, preds_[questions_[end].to].back());
     }
     Sweep(first, last);
     for (size_t i = begin; i < end; ++i) {
-      Through& through = through_[static_cast<size_t>(questions_[i].to)];
+      Through& through = through_[questions_[i].to];
       if (through.sweep != sweeps_) through = {sweeps_, BeforeAny(preds_[questions_[i].to])};
-      if ((through.before & bit_[static_cast<size_t>(questions_[i].from)]) != 0) Imply(questions_[i]);
+      if ((through.before & bit_[questions_[i].from]) != 0) Imply(questions_[i]);
     }
-    for (size_t i = begin; i < end; ++i) bit_[static_cast<size_t>(questions_[i].from)] = 0;
+    for (size_t i = begin; i < end; ++i) bit_[questions_[i].from] = 0;
     return end;
   }
 
@@ -113,9 +113,9 @@ class Reduction {
       const std::span<const int32_t> preds = preds_[v];
       uint64_t before = BeforeAny(preds);
       for (const int32_t p : preds) {
-        if (p >= first) before |= bit_[static_cast<size_t>(p)];
+        if (p >= first) before |= bit_[p];
       }
-      before_[static_cast<size_t>(v)] = before;
+      before_[v] = before;
     }
   }
 
@@ -123,7 +123,7 @@ class Reduction {
     looks_ += static_cast<int64_t>(nodes.size()) + 1;
     uint64_t before = 0;
     for (const int32_t p : nodes) {
-      if (p >= first_) before |= before_[static_cast<size_t>(p)];
+      if (p >= first_) before |= before_[p];
     }
     return before;
   }
@@ -135,7 +135,7 @@ class Reduction {
   };
 
   const CsrRows& preds_;
-  std::vector<HostcallSlot> questions_;  // by node
+  std::vector<EdgeQuestion> questions_;  // by node
   std::vector<uint8_t> implied_;  // for each edge, once one is found
   bool any_implied_ = false;
   std::vector<uint64_t> before_, bit_;
@@ -162,7 +162,7 @@ template <class Preds, class F>
 void ForEachCommon(const Preds& preds, std::span<const int32_t> earlier, const std::vector<uint8_t>& uses, F&& f) {
   if (preds.size() <= earlier.size()) {
     for (const int32_t p : preds) {
-      if (uses[static_cast<size_t>(p)] != 0) f(p);
+      if (uses[p] != 0) f(p);
     }
     return;
   }
@@ -181,18 +181,18 @@ Users FindUsers(const Plan& plan) {
   std::vector<uint8_t> uses(plan.nodes.size()), has_later(plan.nodes.size());
   for (int32_t i = 0; i < count; ++i) {
     const std::span<const int32_t> all = users.all[i];
-    for (const int32_t n : all) uses[static_cast<size_t>(n)] = 1;
+    for (const int32_t n : all) uses[n] = 1;
     for (size_t u = 0; u < all.size(); ++u) {
       bool has_earlier = false;
-      ForEachCommon(plan.nodes[static_cast<size_t>(all[u])].preds, all.first(u), uses, [&](int32_t p) {
+      ForEachCommon(plan.nodes[all[u]].preds, all.first(u), uses, [&](int32_t p) {
         has_earlier = true;
-        has_later[static_cast<size_t>(p)] = 1;
+        has_later[p] = 1;
       });
       if (!has_earlier) users.first.Add(all[u]);
     }
     for (const int32_t n : all) {
-      if (has_later[static_cast<size_t>(n)] == 0) users.last.Add(n);
-      has_later[static_cast<size_t>(n)] = uses[static_cast<size_t>(n)] = 0;
+      if (has_later[n] == 0) users.last.Add(n);
+      has_later[n] = uses[n] = 0;
     }
     users.first.Close();
     users.last.Close();
@@ -228,7 +228,7 @@ class Tenants {
 };
 
 int32_t FirstOfBatch(const Plan& plan, int32_t node) {
-  const int32_t first = plan.nodes[static_cast<size_t>(node)].batch;
+  const int32_t first = plan.nodes[node].batch;
   return first < 0 ? node : first;
 }
 
@@ -255,9 +255,9 @@ CsrRows MemoryEdges(const Plan& plan) {
   std::vector<Edge> edges;
   for (const PlanNode& node : plan.nodes) {
     ForEachTouched(node, [&](int32_t i) {
-      const Instance& instance = plan.instances[static_cast<size_t>(i)];
-      if (seen[static_cast<size_t>(i)] != 0 || instance.offset < 0 || instance.bytes == 0) return;
-      seen[static_cast<size_t>(i)] = 1;
+      const Instance& instance = plan.instances[i];
+      if (seen[i] != 0 || instance.offset < 0 || instance.bytes == 0) return;
+      seen[i] = 1;
       arenas[instance.device].TakeOver(i, instance.offset, instance.offset + instance.bytes, [&](int32_t earlier) {
         for (const int32_t from : users.last[earlier]) {
           for (const int32_t to : users.first[i]) {
@@ -277,7 +277,7 @@ CsrRows LaneEdges(const Plan& plan) {
   for (size_t n = 0; n < plan.nodes.size(); ++n) {
     const PlanKind kind = plan.nodes[n].kind;
     if (kind == PlanKind::kLaunch || kind == PlanKind::kHostcall) {
-      int32_t& before = (kind == PlanKind::kLaunch ? launch : ask)[static_cast<size_t>(plan.nodes[n].lane)];
+      int32_t& before = (kind == PlanKind::kLaunch ? launch : ask)[plan.nodes[n].lane];
       if (before >= 0) rows.Add(before);
       before = static_cast<int32_t>(n);
     }
@@ -286,21 +286,21 @@ CsrRows LaneEdges(const Plan& plan) {
   return rows;
 }
 
-CsrRows EdgesOfGraph(const Plan& plan, const CsrRows& memory, const CsrRows& in_lanes, std::span<const int32_t> nodes) {
+CsrRows EdgesOfGraph(const Plan& plan, const CsrRows& memory, const CsrRows& in_lanes, std::span<const NodeId> nodes) {
   if (nodes.empty()) return {};
   const int32_t first = nodes.front(), last = nodes.back();
   std::vector<int32_t> position(static_cast<size_t>(last - first) + 1, -1);  // for each plan node from `first` on
-  for (size_t i = 0; i < nodes.size(); ++i) position[static_cast<size_t>(nodes[i] - first)] = static_cast<int32_t>(i);
+  for (size_t i = 0; i < nodes.size(); ++i) position[nodes[i] - first] = static_cast<int32_t>(i);
   std::vector<Edge> edges;
   const auto add = [&](int32_t from, int32_t to) {
     from = FirstOfBatch(plan, from);
     if (from < first || from == to) return;
-    const int32_t p = position[static_cast<size_t>(from - first)];
-    if (p >= 0) edges.push_back({p, position[static_cast<size_t>(to - first)]});
+    const int32_t p = position[from - first];
+    if (p >= 0) edges.push_back({p, position[to - first]});
   };
   for (const int32_t n : nodes) {
     for (int32_t m = n, end = EndOfBatch(plan, n); m < end; ++m) {
-      for (const int32_t p : plan.nodes[static_cast<size_t>(m)].preds) add(p, n);
+      for (const int32_t p : plan.nodes[m].preds) add(p, n);
       for (const int32_t p : memory[m]) add(p, n);
       for (const int32_t p : in_lanes[m]) add(p, n);
     }

@@ -35,6 +35,6 @@ CsrRows LaneEdges(const Plan& plan);
 // and comes after the predecessors of any of them. Nodes outside the graph come before or after all of it, and
 // are not predecessors. `memory` is MemoryEdges(plan), `in_lanes` LaneEdges(plan). Linear in the nodes from the
 // first to the last.
-CsrRows EdgesOfGraph(const Plan& plan, const CsrRows& memory, const CsrRows& in_lanes, std::span<const int32_t> nodes);
+CsrRows EdgesOfGraph(const Plan& plan, const CsrRows& memory, const CsrRows& in_lanes, std::span<const NodeId> nodes);
 
 }  // namespace penstock::graph

@@ -25,8 +25,8 @@ TEST(MakePlan, MistakesOfTheDeclarationComeFirst) {
 TEST(MakePlan, OneGraphWithEveryMistakeGetsALineForEach) {
   ModelBuilder g("all");
   const int32_t wrong_n = g.Param("n"), negative = g.Param("neg", 1), real = g.Param("real", 3);
-  g.model.params[static_cast<size_t>(negative)].max = -1;
-  g.model.params[static_cast<size_t>(real)].is_integer = false;
+  g.model.params[negative].max = -1;
+  g.model.params[real].is_integer = false;
   g.Param("n", 4);                                                                         // 4
   g.InOut("unmax", Extent(g.ParamDim(wrong_n)));                                           // 5
   g.InOut("minus", -3);                                                                    // 6

@@ -65,7 +65,7 @@ TEST_P(RandomMutations, WithoutOneEventWaitMostlyComputeSomethingElse) {
   for (uint64_t seed = seeds().begin; seed < seeds().end; seed += 100) {
     RandomPlan p = PlanRandom(seed, 14);
     for (int32_t c = 0; c < p.plan.epilogue_begin; ++c) {
-      Command& command = p.plan.commands[static_cast<size_t>(c)];
+      Command& command = p.plan.commands[c];
       if (command.op != Command::Op::kWait) continue;
       const Command wait = command;
       p.plan.events.push_back(p.plan.events[0]);

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "penstock/access.h"
+#include "penstock/detail/table.h"
 #include "penstock/export.h"
 #include "penstock/extent.h"
 #include "penstock/name.h"
@@ -21,6 +22,11 @@
 namespace penstock {
 
 class LaunchContext;
+
+// Indices of a Model's records.
+using ParamId = detail::Id<struct ParamTag>;
+using BufferId = detail::Id<struct BufferTag>;
+using DeclId = detail::Id<struct DeclTag>;  // of a node as declared; a plan has more nodes
 
 // Where the memory of a buffer lies. For Input, Output and InOut it states what may be bound at launch:
 //   kHost    any host memory; copied directly if pinned, otherwise through the library's pinned memory
@@ -90,13 +96,13 @@ struct BufferDecl {
   int64_t pitch = 0;  // elements from row to row, in host and device memory; 0: rows are dense
   int32_t device = -1;  // for bound kDevice memory: its device; -1: see Where
   bool is_alias = false;  // it has no memory: it is `box`, of shape `extent`, of an earlier buffer or alias
-  int32_t alias_of = -1;  // index in Model::buffers; checked by the planner, with `alias_graph`
+  BufferId alias_of{};  // checked by the planner, with `alias_graph`
   uint32_t alias_graph = 0;
   SharedBox box{};
   // kState only: the State. Null until Compile for a keyed one.
   std::shared_ptr<const StateRecord> state{};
   int32_t keys = 0;  // kState only: the most keys that can have a State; 0: not keyed
-  int32_t param = -1;  // kParam only: index in Model::params
+  ParamId param{};  // kParam only
 };
 
 // Whether the slot has the memory and launches bind none.
@@ -105,7 +111,7 @@ inline bool IsLeased(const BufferDecl& decl) {
 }
 
 struct AccessDecl {
-  int32_t buffer = -1;  // index in Model::buffers; checked by the planner, with `graph`
+  BufferId buffer{};  // checked by the planner, with `graph`
   uint32_t graph = 0;
   AccessMode mode = AccessMode::kRead;
   bool unordered = false;  // no edges follow from it
@@ -114,7 +120,7 @@ struct AccessDecl {
 
 // A node's permission for the output `out` to take over the bytes of the input `in`.
 struct InPlaceDecl {
-  int32_t in = -1, out = -1;  // indices in Model::buffers; checked by the planner, with the graphs
+  BufferId in{}, out{};  // checked by the planner, with the graphs
   uint32_t in_graph = 0, out_graph = 0;
   friend bool operator==(const InPlaceDecl&, const InPlaceDecl&) = default;
 };
@@ -185,7 +191,7 @@ struct NodeDecl {
   int32_t concurrency = 1;
   HostWay host_way = HostWay::kWorker;
   std::vector<AccessDecl> accesses{};
-  std::vector<int32_t> after{};  // indices of nodes
+  std::vector<DeclId> after{};
   std::vector<InPlaceDecl> in_place{};
   std::vector<ArgDecl> args{};
   std::vector<std::byte> arg_block{};  // constants filled in, everything else zero
@@ -205,9 +211,9 @@ struct Mistake {
 struct Model {
   Name name;
   uint32_t serial = 0;  // unique in the process; handles carry it
-  std::vector<ParamDecl> params;
-  std::vector<BufferDecl> buffers;
-  std::vector<NodeDecl> nodes;
+  detail::Table<ParamId, ParamDecl> params;
+  detail::Table<BufferId, BufferDecl> buffers;
+  detail::Table<DeclId, NodeDecl> nodes;
   std::vector<Mistake> mistakes;
 
   explicit Model(Name n) : name(std::move(n)) {}

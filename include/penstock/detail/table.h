@@ -65,7 +65,7 @@ class Table : public std::vector<T> {
   using Vector = std::vector<T>;
   using Vector::Vector;
   using Vector::operator=;
-  Table(Vector vector) : Vector(std::move(vector)) {}  // NOLINT(google-explicit-constructor): the same elements
+  explicit Table(Vector vector) : Vector(std::move(vector)) {}
 
   typename Vector::reference operator[](I id) { return (*this)[static_cast<int32_t>(id)]; }
   typename Vector::const_reference operator[](I id) const { return (*this)[static_cast<int32_t>(id)]; }

@@ -116,7 +116,7 @@ bool Bindings::CheckBuffer(const char* call, uint32_t graph, int32_t index, Type
                                     StrayHandle("buffer", index, "with fresh bindings or after ClearBuffers")));
     return false;
   }
-  const BufferDecl& decl = model_->buffers[static_cast<size_t>(index)];
+  const BufferDecl& decl = model_->buffers[index];
   if (decl.type == type) return true;
   Note(true, index,
        absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) + ": " + call +
@@ -128,8 +128,8 @@ bool Bindings::CheckBuffer(const char* call, uint32_t graph, int32_t index, Type
 void Bindings::AddPredecessor(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event) {
   if (pending_ != nullptr) return pending_->AddPredecessor(graph, index, type, run, event);
   if (!CheckBuffer("After", graph, index, type)) return;
-  BoundMemory& memory = buffers_[static_cast<size_t>(index)];
-  const BufferDecl& decl = model_->buffers[static_cast<size_t>(index)];
+  BoundMemory& memory = buffers_[index];
+  const BufferDecl& decl = model_->buffers[index];
   const auto refuse = [&](const char* why) {
     Note(true, index, absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) + ": " + why));
   };

@@ -79,7 +79,7 @@ absl::StatusOr<std::shared_ptr<const StateRecord>> Executable::FindState(uint32_
   for (size_t k = 0; keyed != nullptr && k < keyed->buffers().size(); ++k) {
     const int32_t buffer = keyed->buffers()[k];
     if (graph != model.serial || index != buffer) continue;
-    if (model.buffers[static_cast<size_t>(buffer)].type != type) break;
+    if (model.buffers[buffer].type != type) break;
     PENSTOCK_ASSIGN_OR_RETURN(const runtime::KeyedHome home, set_->FindHome(key.value));
     return std::shared_ptr<const StateRecord>(keyed->state(home, k));
   }

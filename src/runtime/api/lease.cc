@@ -22,7 +22,7 @@ Lease::Memory Lease::Find(uint32_t graph, int32_t index, TypeInfo type) const {
   const std::vector<graph::Instance>& instances = core_->graph().plan().instances;
   for (size_t i = 0; i < instances.size(); ++i) {
     if (instances[i].buffer != index || !instances[i].leased) continue;
-    if (core_->model().buffers[static_cast<size_t>(index)].type != type) return {};
+    if (core_->model().buffers[index].type != type) return {};
     return {slot_->tables.pointers[i], static_cast<size_t>(instances[i].bytes) / type.size};
   }
   return {};

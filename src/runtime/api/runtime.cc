@@ -103,7 +103,7 @@ absl::StatusOr<std::shared_ptr<void>> Runtime::AllocateDevice(int64_t elements, 
   }
   auto block = runtime::AllocateDeviceBlock(core_, device, static_cast<size_t>(elements) * element_size);
   if (block.ok()) return block;
-  return base::Prefixed("MakeDeviceBuffer on " + all[static_cast<size_t>(device)].info.name, block.status());
+  return base::Prefixed("MakeDeviceBuffer on " + all[device].info.name, block.status());
 }
 
 PinnedGauges Runtime::pinned_memory() const {

@@ -34,7 +34,7 @@ absl::StatusOr<int64_t> CheckExtent(const StateRecord& record) {
   int64_t product = std::max<int64_t>(record.type.size, 1);
   std::string numbers;
   for (int i = 0; i < extent.rank; ++i) {
-    const Dim& dim = extent.dims[static_cast<size_t>(i)];
+    const Dim& dim = extent.dims[i];
     const std::string which = "dimension " + std::to_string(i) + " is ";
     if (!dim.is_constant()) {
       return Refuse(record, which + "a parameter; a State keeps its size across runs; give a constant");

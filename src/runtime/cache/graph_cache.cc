@@ -48,11 +48,11 @@ void GraphCacheCore::Entry::FindPlaces() {
   nodes.resize(declared->nodes.size());
   const Program& program = core->graph().program();
   for (size_t c = 0; c < program.calls.size(); ++c) {
-    nodes[static_cast<size_t>(program.calls[c].decl)].call = static_cast<int32_t>(c);
+    nodes[program.calls[c].decl].call = static_cast<int32_t>(c);
   }
   for (size_t f = 0; f < program.fills.size(); ++f) {
-    const int32_t decl = core->graph().plan().nodes[static_cast<size_t>(program.fills[f].node)].decl;
-    nodes[static_cast<size_t>(decl)].fill = static_cast<int32_t>(f);
+    const int32_t decl = core->graph().plan().nodes[program.fills[f].node].decl;
+    nodes[decl].fill = static_cast<int32_t>(f);
   }
   for (int s = 0; s < core->slots(); ++s) {
     RunSlot& slot = core->slot(s);
@@ -60,7 +60,7 @@ void GraphCacheCore::Entry::FindPlaces() {
     slot.tables.fallbacks = std::vector<detail::Replaceable>(program.calls.size());
     std::vector<detail::DeclarationMatcher::Place>& of_nodes = places.emplace_back(nodes.size());
     for (size_t n = 0; n < nodes.size(); ++n) {
-      if (nodes[n].fill >= 0) of_nodes[n].values = slot.tables.fills[static_cast<size_t>(nodes[n].fill)].pattern.data();
+      if (nodes[n].fill >= 0) of_nodes[n].values = slot.tables.fills[nodes[n].fill].pattern.data();
       if (nodes[n].call < 0) continue;
       const auto call = static_cast<size_t>(nodes[n].call);
       of_nodes[n] = {slot.tables.args.data() + program.calls[call].block, &slot.tables.callables[call],
@@ -144,8 +144,7 @@ absl::StatusOr<std::optional<Run>> GraphCacheCore::TryIn(RunSlot& slot, Entry& e
 }
 
 absl::StatusOr<bool> GraphCacheCore::Compare(Entry& entry, RunSlot* slot, const Declaration& declaration) {
-  entry.again.Begin(slot == nullptr ? std::span<const detail::DeclarationMatcher::Place>()
-                                    : entry.places[static_cast<size_t>(slot->index)]);
+  entry.again.Begin(slot == nullptr ? std::span<const detail::DeclarationMatcher::Place>() : entry.places[slot->index]);
   Graph graph(entry.declared, &entry.again);
   const absl::Status called = CallDeclaration(declaration, graph);
   if (slot != nullptr) TakeChanges(entry, *slot);
@@ -156,7 +155,7 @@ absl::StatusOr<bool> GraphCacheCore::Compare(Entry& entry, RunSlot* slot, const 
 // Called even if the comparison has failed: the values are set, and none is found to differ a second time.
 void GraphCacheCore::TakeChanges(const Entry& entry, RunSlot& slot) {
   for (const detail::DeclarationMatcher::Change& change : entry.again.changes()) {
-    const NodeAt& at = entry.nodes[static_cast<size_t>(change.node)];
+    const NodeAt& at = entry.nodes[change.node];
     if (at.call >= 0 && change.callable) {  // everything that has the callable baked in learns here that it changed
       const auto call = static_cast<size_t>(at.call);
       slot.tables.kernels[call].callable = slot.tables.fallbacks[call].object();

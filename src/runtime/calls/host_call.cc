@@ -13,8 +13,8 @@ namespace penstock::runtime {
 namespace {
 
 void CallHost(const CompiledGraph& graph, Slot& slot, int32_t call) {
-  const CallEntry& entry = graph.program().calls[static_cast<size_t>(call)];
-  const NodeCode& code = graph.model().nodes[static_cast<size_t>(entry.decl)].code;
+  const CallEntry& entry = graph.program().calls[call];
+  const NodeCode& code = graph.model().nodes[entry.decl].code;
   base::WhenThreadEnds ended([&] { slot.fault.Fail(entry.node, base::EndedItsThread("the callable")); });
   absl::Status status;
   {
@@ -34,22 +34,22 @@ void Record(const CompiledGraph& graph, int32_t node, int64_t serial, double beg
   const std::string thread = worker >= 0            ? "worker " + std::to_string(worker)
                              : base::InDeviceCode() ? "exported graphs"
                                                     : "poller";
-  const std::string& name = graph.plan().nodes[static_cast<size_t>(node)].name;
+  const std::string& name = graph.plan().nodes[node].name;
   trace->Add({name, thread, SpanKind::kHost, begin, trace->Now(), serial, -1});
 }
 
 }  // namespace
 
 void RunHostStep(const CompiledGraph& graph, Slot& slot, int32_t step, int64_t serial) {
-  const HostEntry& entry = graph.program().hosts[static_cast<size_t>(step)];
+  const HostEntry& entry = graph.program().hosts[step];
   const double begin = graph.trace() != nullptr ? graph.trace()->Now() : 0;
   if (entry.call >= 0) {
     CallHost(graph, slot, entry.call);
   } else {
-    const driver::CopyOp& op = slot.tables.host_copies[static_cast<size_t>(step)];
+    const driver::CopyOp& op = slot.tables.host_copies[step];
     entry.past_caches ? memory::StreamingCopy(op) : driver::CopyOnHost(op);
   }
-  Record(graph, graph.plan().host_steps[static_cast<size_t>(step)].node, serial, begin);
+  Record(graph, graph.plan().host_steps[step].node, serial, begin);
 }
 
 void RunHostcall(const CompiledGraph& graph, Slot& slot, const HostcallEntry& entry, int64_t serial) {
@@ -65,7 +65,7 @@ void CallExportedNode(const CompiledGraph& graph, Slot& slot, const ExportedNode
   if (node.step >= 0) {
     RunHostStep(graph, slot, node.step, -1);
   } else {
-    RunHostcall(graph, slot, graph.program().hostcalls[static_cast<size_t>(node.hostcall)], -1);
+    RunHostcall(graph, slot, graph.program().hostcalls[node.hostcall], -1);
   }
   graph.LeaveGate(node.node);
 }

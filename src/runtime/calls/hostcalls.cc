@@ -118,7 +118,7 @@ std::string Hostcalls::WhyNoSign(size_t ask, const host::HostcallPoller::Sign& s
 
 std::string Hostcalls::Calling() const {
   const int32_t ask = inline_call_.load(std::memory_order_relaxed);
-  return ask < 0 ? "" : graph_.TextOfNode(graph_.program().hostcalls[static_cast<size_t>(ask)].node);
+  return ask < 0 ? "" : graph_.TextOfNode(graph_.program().hostcalls[ask].node);
 }
 
 bool Hostcalls::IsGivenUp(size_t ask, uint64_t number) const {

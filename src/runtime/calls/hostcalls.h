@@ -32,7 +32,7 @@ class Hostcalls final : public host::HostcallPoller::Source {
   Hostcalls(const CompiledGraph& graph, RuntimeCore& runtime, Slot& slot, memory::PinnedBlock questions);
 
   // The operation of an entry of Program::hostcalls.
-  const driver::KernelOp& op(int32_t ask) const { return ops_[static_cast<size_t>(ask)]; }
+  const driver::KernelOp& op(int32_t ask) const { return ops_[ask]; }
 
   // The poller looks between these two calls. No work of the slot is in flight before BeginRun or after EndRun, which
   // fails the run if a hostcall was given up.

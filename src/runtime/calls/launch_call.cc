@@ -10,12 +10,12 @@ namespace penstock::runtime {
 absl::Status CallLaunch(const CompiledGraph& graph, Slot& slot, LaunchObjects& objects, int32_t call) {
   const driver::Stream stream = objects.stream();
   driver::Driver& driver = objects.driver();
-  const CallEntry& entry = graph.program().calls[static_cast<size_t>(call)];
-  const driver::KernelOp& op = slot.tables.kernels[static_cast<size_t>(call)];
-  const int32_t device = graph.plan().nodes[static_cast<size_t>(entry.node)].device;
+  const CallEntry& entry = graph.program().calls[call];
+  const driver::KernelOp& op = slot.tables.kernels[call];
+  const int32_t device = graph.plan().nodes[entry.node].device;
   const driver::DeviceInfo& info = graph.device(device).info;
   if (info.kind == driver::DeviceKind::kHost) return driver.Launch(stream, op);
-  const NodeCode& code = graph.model().nodes[static_cast<size_t>(entry.decl)].code;
+  const NodeCode& code = graph.model().nodes[entry.decl].code;
   PENSTOCK_RETURN_IF_ERROR(driver.LaunchContext(stream, {&slot.fault, entry.node}, slot));
   LaunchContext launch(driver.NativeStream(stream), device, info.name, &objects);
   base::UserCodeScope scope;

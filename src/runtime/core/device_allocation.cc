@@ -18,7 +18,7 @@ struct DeviceBlock {
 absl::StatusOr<std::shared_ptr<void>> AllocateDeviceBlock(const std::shared_ptr<RuntimeCore>& core, int device,
                                                           size_t bytes) {
   if (bytes == 0) return std::shared_ptr<void>();
-  const driver::DeviceRef& on = core->devices()[static_cast<size_t>(device)];
+  const driver::DeviceRef& on = core->devices()[device];
   absl::StatusOr<void*> memory = nullptr;
   absl::Status made = core->WithMemory([&] { return (memory = on.driver->AllocateDevice(on.local, bytes)).status(); });
   if (!made.ok()) return made;

@@ -28,7 +28,7 @@ absl::Status DeviceSubmission::Count(int option) {
 std::unique_ptr<host::SubmissionThreads> DeviceSubmission::Make(int device) const {
   const driver::DeviceRef& of = devices_.ref(device);
   return std::make_unique<host::SubmissionThreads>(host::SubmissionThreads::Options{
-      .threads = counts_[static_cast<size_t>(device)],
+      .threads = counts_[device],
       .name = "ps-submit/" + std::to_string(device),
       .begin =
           [this, of] {
@@ -40,10 +40,10 @@ std::unique_ptr<host::SubmissionThreads> DeviceSubmission::Make(int device) cons
 }
 
 host::SubmissionThreads* DeviceSubmission::Of(int device) {
-  if (counts_[static_cast<size_t>(device)] == 0) return nullptr;
+  if (counts_[device] == 0) return nullptr;
   base::MutexLock lock(mu_);
   threads_.resize(devices_.refs().size());
-  std::unique_ptr<host::SubmissionThreads>& submission_threads = threads_[static_cast<size_t>(device)];
+  std::unique_ptr<host::SubmissionThreads>& submission_threads = threads_[device];
   if (submission_threads == nullptr) submission_threads = Make(device);
   return submission_threads.get();
 }

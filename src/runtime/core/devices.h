@@ -32,13 +32,13 @@ class Devices {
   absl::Status Make(const RuntimeOptions& options, int64_t pinned_bytes, bool checked);
 
   const std::vector<driver::DeviceRef>& refs() const { return refs_; }
-  const driver::DeviceRef& ref(int device) const { return refs_[static_cast<size_t>(device)]; }
+  const driver::DeviceRef& ref(int device) const { return refs_[device]; }
   const std::vector<Device>& public_devices() const { return public_devices_; }
   int cores() const { return cores_; }
   // Whether every driver notifies the event count.
   bool notifies_completion() const { return notifies_; }
 
-  memory::PinnedPool& pinned(int driver_index) { return *pools_[static_cast<size_t>(driver_index)]; }
+  memory::PinnedPool& pinned(int driver_index) { return *pools_[driver_index]; }
   int64_t pinned_budget() const { return pinned_bytes_; }
   PinnedGauges pinned_gauges() const;
   void TrimPools();

@@ -194,13 +194,11 @@ void RuntimeCore::MakeWorkers(int threads) {
     groups_.push_back(static_cast<int>(at - nodes.begin()));
     if (at == nodes.end()) nodes.push_back(node);
   }
-  workers_ = std::make_unique<host::WorkerPool>(
-      host::WorkerPool::Options{.threads = threads,
-                                .name = "ps-worker",
-                                .groups = static_cast<int>(nodes.size()),
-                                .begin = [this, nodes](int group, int number) {
-                                  devices_.BindToNode(nodes[static_cast<size_t>(group)], number, "workers");
-                                }});
+  workers_ = std::make_unique<host::WorkerPool>(host::WorkerPool::Options{
+      .threads = threads,
+      .name = "ps-worker",
+      .groups = static_cast<int>(nodes.size()),
+      .begin = [this, nodes](int group, int number) { devices_.BindToNode(nodes[group], number, "workers"); }});
 }
 
 void RuntimeCore::FreeDevice(const driver::DeviceRef& device, void* memory) {

@@ -45,7 +45,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   StateOrder& states() { return states_; }
   host::WorkerPool& workers() { return *workers_; }
   // The group of workers near a device.
-  int GroupOf(int device) const { return groups_[static_cast<size_t>(device)]; }
+  int GroupOf(int device) const { return groups_[device]; }
   HostcallService& hostcalls() { return hostcalls_; }
   DeviceSubmission& submission() { return submission_; }
   StagingRings& staging() { return staging_; }

@@ -28,11 +28,11 @@ bool AnyHostcall(const Model& model) {
 std::vector<int> MaxPendingHostcalls(const graph::Plan& plan, size_t devices, int slots) {
   std::vector<bool> hostcalls(plan.lanes.size());
   for (const PlanNode& node : plan.nodes) {
-    if (node.kind == PlanKind::kHostcall) hostcalls[static_cast<size_t>(node.lane)] = true;
+    if (node.kind == PlanKind::kHostcall) hostcalls[node.lane] = true;
   }
   std::vector<int> most(devices);
   for (size_t l = 0; l < hostcalls.size(); ++l) {
-    if (hostcalls[l]) most[static_cast<size_t>(plan.lanes[l].device)] += slots;
+    if (hostcalls[l]) most[plan.lanes[l].device] += slots;
   }
   return most;
 }
@@ -87,7 +87,7 @@ absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compiler::Compile() {
   PENSTOCK_RETURN_IF_ERROR(AddHostChecks(plan_options));
   PENSTOCK_RETURN_IF_ERROR(MakePlan(plan_options));
   modes_.Choose(wanted);
-  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<LoadedKernel> kernels, LoadKernels());
+  PENSTOCK_ASSIGN_OR_RETURN(const LoadedKernels kernels, LoadKernels());
   uncaptured_.resize(plan().nodes.size());
   const std::vector<std::string> notes = modes_.notes();
   for (bool made = false; !made;) {
@@ -189,8 +189,8 @@ absl::Status Compiler::AddHostChecks(const graph::PlanOptions& plan_options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<LoadedKernel>> Compiler::LoadKernels() {
-  std::vector<LoadedKernel> kernels(plan().nodes.size());
+absl::StatusOr<LoadedKernels> Compiler::LoadKernels() {
+  LoadedKernels kernels(plan().nodes.size());
   KernelLoads loads;
   for (size_t n = 0; n < plan().nodes.size(); ++n) {
     const PlanNode& node = plan().nodes[n];
@@ -200,7 +200,7 @@ absl::StatusOr<std::vector<LoadedKernel>> Compiler::LoadKernels() {
       PENSTOCK_ASSIGN_OR_RETURN(kernels[n].ask, asker.driver->LoadHostcall(asker.local));
     }
     if (node.kind != PlanKind::kParallelFor && node.kind != PlanKind::kKernel) continue;
-    const NodeDecl& decl = model().nodes[static_cast<size_t>(node.decl)];
+    const NodeDecl& decl = model().nodes[node.decl];
     const bool awaits = node.kind == PlanKind::kParallelFor || decl.shape.programmatic;
     const absl::Status loaded = [&]() -> absl::Status {
       const driver::DeviceRef& d = context_.graph.device(node.device);
@@ -220,16 +220,17 @@ absl::StatusOr<std::vector<LoadedKernel>> Compiler::LoadKernels() {
 }
 
 // Returns false if a node has turned out to be unfit for graphs.
-absl::StatusOr<bool> Compiler::MakeProgram(const std::vector<LoadedKernel>& kernels) {
+absl::StatusOr<bool> Compiler::MakeProgram(const LoadedKernels& kernels) {
   slots_.clear();
-  std::vector<bool> cuda;
+  Table<DeviceId, bool> cuda;
   for (const driver::DeviceRef& d : runtime().devices()) cuda.push_back(d.info.kind == driver::DeviceKind::kCuda);
   std::optional<graph::GraphSchedule> graphs;
   if (modes_.mode() != Mode::kStream) graphs = ScheduleGraphs();
-  context_.graph.SetProgram(
-      BuildProgram(model(), plan(), kernels, cuda, graphs ? &*graphs : nullptr, modes_.mode() != Mode::kGraph,
-                   context_.graph.trace() != nullptr,
-                   MayBePartitioned(modes_.mode()) ? runtime().submission().counts() : std::vector<int>()));
+  Table<DeviceId, int> submission_threads;
+  if (MayBePartitioned(modes_.mode())) submission_threads = runtime().submission().counts();
+  context_.graph.SetProgram(BuildProgram(model(), plan(), kernels, cuda, graphs ? &*graphs : nullptr,
+                                         modes_.mode() != Mode::kGraph, context_.graph.trace() != nullptr,
+                                         submission_threads));
   PENSTOCK_RETURN_IF_ERROR(MakeSlots());
   return MakeGraphs();
 }
@@ -277,7 +278,7 @@ absl::StatusOr<bool> Compiler::MakeGraphs() {
     if (made.ok()) continue;
     if (modes_.mode() == Mode::kGraph || base::IsFatal(made)) return DescribeSlotError(i, made);
     if (node >= 0) {
-      uncaptured_[static_cast<size_t>(node)] = base::Str(made.message());
+      uncaptured_[node] = base::Str(made.message());
       return false;
     }
     modes_.FallBackToStreams(made);
@@ -287,8 +288,8 @@ absl::StatusOr<bool> Compiler::MakeGraphs() {
   return true;
 }
 
-std::vector<bool> Compiler::RefusedNodes() {
-  std::vector<bool> refused(plan().nodes.size());
+Table<NodeId, bool> Compiler::RefusedNodes() {
+  Table<NodeId, bool> refused(plan().nodes.size());
   for (size_t n = 0; n < refused.size(); ++n) {
     const bool peer = plan().nodes[n].kind == PlanKind::kPeerCopy;
     refused[n] = peer || !uncaptured_[n].empty();

@@ -50,13 +50,13 @@ class Compiler {
   bool MayBePartitioned(Mode mode) const;
   absl::Status AddHostChecks(const graph::PlanOptions& plan_options);
   absl::Status MakePlan(graph::PlanOptions options);
-  absl::StatusOr<std::vector<LoadedKernel>> LoadKernels();
-  absl::StatusOr<bool> MakeProgram(const std::vector<LoadedKernel>& kernels);
+  absl::StatusOr<LoadedKernels> LoadKernels();
+  absl::StatusOr<bool> MakeProgram(const LoadedKernels& kernels);
   absl::Status FindStaging(const driver::DeviceRef& device);
   absl::Status MakeSlots();
   absl::StatusOr<bool> MakeGraphs();
   graph::GraphSchedule ScheduleGraphs();
-  std::vector<bool> RefusedNodes();
+  Table<NodeId, bool> RefusedNodes();
   absl::Status DescribeSlotError(size_t slot, const absl::Status& cause) const;
 
   const Model& model() const { return context_.graph.model(); }

@@ -68,7 +68,7 @@ absl::StatusOr<Run> ExecutableSet::Launch(const Bindings& bindings, Deadline dea
   }
   RunSlot* slot = nullptr;
   PENSTOCK_ASSIGN_OR_RETURN(const int member, TakeSlot(only, deadline, wait, slot));
-  return members_[static_cast<size_t>(member)].core->Start(slot, bindings, deadline);
+  return members_[member].core->Start(slot, bindings, deadline);
 }
 
 absl::StatusOr<std::pair<std::shared_ptr<ExecutableCore>, RunSlot*>> ExecutableSet::Lease(Deadline deadline,
@@ -80,7 +80,7 @@ absl::StatusOr<std::pair<std::shared_ptr<ExecutableCore>, RunSlot*>> ExecutableS
   PENSTOCK_RETURN_IF_ERROR(first().CheckLease(wait));
   RunSlot* slot = nullptr;
   PENSTOCK_ASSIGN_OR_RETURN(const int member, TakeSlot(-1, deadline, wait, slot));
-  const std::shared_ptr<ExecutableCore>& core = members_[static_cast<size_t>(member)].core;
+  const std::shared_ptr<ExecutableCore>& core = members_[member].core;
   core->MarkLeased(slot);
   return std::pair(core, slot);
 }
@@ -111,7 +111,7 @@ absl::StatusOr<int> ExecutableSet::TakeSlot(int only, Deadline deadline, bool wa
 
 int ExecutableSet::TakeBest(int only, RunSlot*& slot) const {
   const auto load_of = [&](int m) {
-    const Member& member = members_[static_cast<size_t>(m)];
+    const Member& member = members_[m];
     DeviceLoad load = member.core->load();
     load.weight = only < 0 ? member.share.weight : m == only ? 1 : 0;
     return load;
@@ -119,7 +119,7 @@ int ExecutableSet::TakeBest(int only, RunSlot*& slot) const {
   for (;;) {
     const int best = ChooseDevice(static_cast<int>(members_.size()), load_of);
     if (best < 0) return -1;
-    slot = members_[static_cast<size_t>(best)].core->TakeFree();
+    slot = members_[best].core->TakeFree();
     if (slot != nullptr) return best;  // otherwise other threads were faster
   }
 }
@@ -134,7 +134,7 @@ int ExecutableSet::MemberOn(int device) const {
 // The States are divided among the members of the whole set, of which On has left one here.
 absl::StatusOr<KeyedHome> ExecutableSet::FindHome(uint64_t key, int only) const {
   if (members_.size() == 1) only = 0;
-  const int wanted = only < 0 ? -1 : members_[static_cast<size_t>(only)].core->binder().member();
+  const int wanted = only < 0 ? -1 : members_[only].core->binder().member();
   PENSTOCK_ASSIGN_OR_RETURN(KeyedHome home, keyed()->Find(key, wanted));
   if (only >= 0) home.member = only;
   return home;
@@ -143,7 +143,7 @@ absl::StatusOr<KeyedHome> ExecutableSet::FindHome(uint64_t key, int only) const 
 absl::StatusOr<std::shared_ptr<ExecutableSet>> ExecutableSet::On(int device) const {
   const int member = MemberOn(device);
   if (member >= 0) {
-    std::vector<Member> one{members_[static_cast<size_t>(member)]};
+    std::vector<Member> one{members_[member]};
     one[0].share.weight = 1;
     return std::make_shared<ExecutableSet>(std::move(one));
   }

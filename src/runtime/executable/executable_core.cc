@@ -156,7 +156,7 @@ absl::Status ExecutableCore::CheckLaunch(bool wait) const {
   PENSTOCK_RETURN_IF_ERROR(CheckMayLaunch());
   if (const int32_t leased = graph().program().buffers.leased; leased >= 0) {
     return absl::FailedPreconditionError(
-        graph::Prefix(model(), "buffer", model().buffers[static_cast<size_t>(leased)].name) +
+        graph::Prefix(model(), "buffer", model().buffers[leased].name) +
         ": declared kSlot, and nobody has filled the slot's memory; launch by the Lease that Acquire gives");
   }
   return runtime().CheckOpen();

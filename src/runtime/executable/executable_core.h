@@ -81,7 +81,7 @@ class ExecutableCore final : public InFlight, public RunOwner {
   RuntimeCore& runtime() const { return *context_.runtime; }
   const std::shared_ptr<RuntimeCore>& shared_runtime() const { return context_.runtime; }
   // Only the holder of the slot's lease, or the thread that has just made the executable, may change the slot.
-  RunSlot& slot(int index) { return *pool_.slots()[static_cast<size_t>(index)]; }
+  RunSlot& slot(int index) { return *pool_.slots()[index]; }
   int slots() const { return pool_.size(); }
   int64_t launches() const { return launches_.load(std::memory_order_relaxed); }
   SubmissionReport submission_report() const { return modes_.Report(pool_.slots()); }

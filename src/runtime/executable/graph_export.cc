@@ -25,7 +25,7 @@ absl::Status CheckExports(const ExecutableCore& core) {
   if (program.buffers.leased >= 0) {
     const Model& model = core.model();
     return absl::FailedPreconditionError(
-        graph::Prefix(model, "buffer", model.buffers[static_cast<size_t>(program.buffers.leased)].name) +
+        graph::Prefix(model, "buffer", model.buffers[program.buffers.leased].name) +
         ": declared kSlot, and nobody could fill the slot of an exported graph; bind memory instead");
   }
   if (!core.graph().plan().states.empty()) {

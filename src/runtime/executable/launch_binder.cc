@@ -73,7 +73,7 @@ absl::Status LaunchBinder::Bind(RunSlot& slot, const Bindings& bindings) {
   }
   if (!slot.bound.retained.empty()) slot.bound.keep_alive.resize(model().buffers.size());
   for (const int32_t b : slot.bound.retained) {
-    slot.bound.keep_alive[static_cast<size_t>(b)] = bindings.buffers_[static_cast<size_t>(b)].keep_alive;
+    slot.bound.keep_alive[b] = bindings.buffers_[b].keep_alive;
   }
   return BindPredecessors(slot, bindings);
 }
@@ -140,7 +140,7 @@ bool LaunchBinder::BindParams(RunSlot& slot, const Bindings& bindings) {
     std::memcpy(known, value, decl.type.size);
     if (decl.is_integer) slot.tables.param_values[p] = ReadInteger(decl, value);
     if (const int32_t i = program().params.instance[p]; i >= 0) {
-      std::memcpy(slot.tables.pointers[static_cast<size_t>(i)], value, decl.type.size);
+      std::memcpy(slot.tables.pointers[i], value, decl.type.size);
     }
     if (slot.replay != nullptr && slot.replay->ReadsByRef(p)) continue;
     for (uint32_t i = program().params.begin[p]; i < program().params.begin[p + 1]; ++i) {
@@ -214,7 +214,7 @@ absl::Status LaunchBinder::EnterStates(RunSlot& slot) {
 
 // The run that begins has them; later launches need others.
 void LaunchBinder::TakeOver(RunSlot& slot, const Bindings& bindings) {
-  for (const int32_t b : slot.bound.consumed) bindings.buffers_[static_cast<size_t>(b)] = {};
+  for (const int32_t b : slot.bound.consumed) bindings.buffers_[b] = {};
   if (!slot.bound.consumed.empty()) bindings.version_ = 0;
 }
 
@@ -237,7 +237,7 @@ absl::Status LaunchBinder::BindBuffer(RunSlot& slot, const BufferDecl& decl, siz
                   "bound to const memory, but the graph writes it; bind memory that may be written");
   }
   if (const int32_t alias = program().buffers.max_alignment_alias[buffer]; alias >= 0) {
-    const BufferDecl& strict = model().buffers[static_cast<size_t>(alias)];
+    const BufferDecl& strict = model().buffers[alias];
     if (reinterpret_cast<uintptr_t>(memory.data) % strict.type.align != 0) {
       return Refuse(absl::StatusCode::kInvalidArgument, model(), "buffer", decl.name,
                     "bound to memory at no multiple of " + std::to_string(strict.type.align) +
@@ -256,12 +256,10 @@ absl::Status LaunchBinder::BindBuffer(RunSlot& slot, const BufferDecl& decl, siz
   const auto begin = reinterpret_cast<uintptr_t>(memory.data);
   slot.bound.ranges[buffer] = {begin, begin + static_cast<uintptr_t>(wanted) * decl.type.size,
                                program().buffers.written[buffer]};
-  if (program().buffers.bound[buffer] >= 0)
-    slot.tables.pointers[static_cast<size_t>(program().buffers.bound[buffer])] = memory.data;
+  if (program().buffers.bound[buffer] >= 0) slot.tables.pointers[program().buffers.bound[buffer]] = memory.data;
   slot.tables.bound_pinned[buffer] = pinned;
   if (const int32_t staged = program().buffers.staged[buffer]; staged >= 0) {
-    slot.tables.pointers[static_cast<size_t>(staged)] =
-        pinned ? memory.data : slot.tables.staging[static_cast<size_t>(staged)];
+    slot.tables.pointers[staged] = pinned ? memory.data : slot.tables.staging[staged];
   }
   return absl::OkStatus();
 }
@@ -277,7 +275,7 @@ absl::StatusOr<bool> LaunchBinder::CheckPlace(RunSlot& slot, const BufferDecl& d
   if (decl.where == Where::kDevice) {
     const int32_t instance = program().buffers.bound[buffer];
     if (instance < 0) return true;  // no node uses it
-    const driver::DeviceRef& home = context_.graph.device(plan().instances[static_cast<size_t>(instance)].device);
+    const driver::DeviceRef& home = context_.graph.device(plan().instances[instance].device);
     if (found->kind == PointerInfo::Kind::kDevice && found->device == home.local) return true;
     const bool elsewhere = found->kind == PointerInfo::Kind::kDevice && found->device >= 0;
     return refuse("bound to memory that is not " + std::string(elsewhere ? "of " : "all of ") + home.info.name +
@@ -296,9 +294,8 @@ absl::StatusOr<bool> LaunchBinder::CheckPlace(RunSlot& slot, const BufferDecl& d
 absl::Status LaunchBinder::CheckOverlaps(RunSlot& slot) const {
   const std::optional<Overlap> overlap = FindOverlap(slot.bound.ranges, slot.bound.order);
   if (!overlap) return absl::OkStatus();
-  const Name& first = model().buffers[static_cast<size_t>(overlap->first)].name;
-  return Refuse(absl::StatusCode::kInvalidArgument, model(), "buffer",
-                model().buffers[static_cast<size_t>(overlap->second)].name,
+  const Name& first = model().buffers[overlap->first].name;
+  return Refuse(absl::StatusCode::kInvalidArgument, model(), "buffer", model().buffers[overlap->second].name,
                 "bound to memory that overlaps the memory of buffer '" + graph::OneLine(first.view()) +
                     "', and the graph writes one of them; bind memory of their own");
 }
@@ -306,8 +303,8 @@ absl::Status LaunchBinder::CheckOverlaps(RunSlot& slot) const {
 void LaunchBinder::PatchPointers(RunSlot& slot) {
   slot.tables.PatchPointers(program().patches.bound_pointers);
   for (const int32_t f : program().patches.bound_fills) {
-    const FillEntry& entry = program().fills[static_cast<size_t>(f)];
-    slot.tables.fills[static_cast<size_t>(f)].dst = slot.tables.AddressOf(entry.instance, entry.box);
+    const FillEntry& entry = program().fills[f];
+    slot.tables.fills[f].dst = slot.tables.AddressOf(entry.instance, entry.box);
   }
   PatchCopies(program(), slot.tables);
 }

@@ -15,17 +15,16 @@ CapturedCalls::CapturedCalls(Slot& slot, std::vector<LaunchObjects>& launch)
       children_(replay_.entries.size()) {}
 
 absl::StatusOr<bool> CapturedCalls::Capture(int32_t e) {
-  const GraphNodeEntry& entry = replay_.entries[static_cast<size_t>(e)];
+  const GraphNodeEntry& entry = replay_.entries[e];
   const CompiledGraph& graph = slot_.graph();
   if (!graph.EnterGate(entry.node)) return false;
   const TimedScope timed(capturing_ns_);
-  const int32_t lane = graph.plan().nodes[static_cast<size_t>(entry.node)].lane;
-  const absl::StatusOr<CapturedLaunch> captured =
-      CaptureLaunch(graph, slot_, launch_[static_cast<size_t>(lane)], entry.index);
+  const int32_t lane = graph.plan().nodes[entry.node].lane;
+  const absl::StatusOr<CapturedLaunch> captured = CaptureLaunch(graph, slot_, launch_[lane], entry.index);
   graph.LeaveGate(entry.node);
   PENSTOCK_RETURN_IF_ERROR(captured.status());
   captures_ += captured->calls;
-  driver::Graph& child = children_[static_cast<size_t>(e)];
+  driver::Graph& child = children_[e];
   if (child) driver_.DestroyGraph(child);
   child = captured->graph;
   return true;

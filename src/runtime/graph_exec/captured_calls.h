@@ -26,7 +26,7 @@ class CapturedCalls {
 
   // Calls a Launch node's callable with the slot's arguments. Returns false if its gate is full.
   absl::StatusOr<bool> Capture(int32_t entry);
-  driver::Graph child(int32_t entry) const { return children_[static_cast<size_t>(entry)]; }
+  driver::Graph child(int32_t entry) const { return children_[entry]; }
   // Whether all Launch nodes of a graph have been captured.
   bool HasAllOf(int32_t graph) const;
   void Drop();

@@ -19,7 +19,7 @@ template <class WantsHead, class Add>
 absl::Status AddEntries(const CompiledGraph& compiled, int32_t graph, int32_t head, std::vector<int32_t>& last,
                         WantsHead wants_head, Add add) {
   const GraphProgram& replay = compiled.program().replay;
-  const int32_t begin = replay.begin[static_cast<size_t>(graph)], end = replay.begin[static_cast<size_t>(graph) + 1];
+  const int32_t begin = replay.begin[graph], end = replay.begin[static_cast<size_t>(graph) + 1];
   std::vector<bool> led(static_cast<size_t>(end - begin));  // the entry comes after the head
   std::vector<int32_t> after;
   for (int32_t e = begin; e < end; ++e) {
@@ -27,17 +27,17 @@ absl::Status AddEntries(const CompiledGraph& compiled, int32_t graph, int32_t he
     after.clear();
     for (const int32_t p : replay.preds[e]) {
       after.push_back(last[static_cast<size_t>(begin) + static_cast<size_t>(p)]);
-      led[at] = led[at] || led[static_cast<size_t>(p)];
+      led[at] = led[at] || led[p];
     }
     if (head >= 0 && !led[at] && wants_head(e)) {
       after.push_back(head);
       led[at] = true;
     }
-    const int32_t node = replay.entries[static_cast<size_t>(e)].node;
-    const int priority = compiled.plan().nodes[static_cast<size_t>(node)].priority;
+    const int32_t node = replay.entries[e].node;
+    const int priority = compiled.plan().nodes[node].priority;
     const absl::StatusOr<int32_t> added = add(e, after, priority);
     if (!added.ok()) return compiled.Describe(node, added.status());
-    last[static_cast<size_t>(e)] = *added;
+    last[e] = *added;
   }
   return absl::OkStatus();
 }

@@ -42,7 +42,7 @@ NodeOperations::NodeOperations(Slot& slot, const Hostcalls* hostcalls)
     : slot_(slot),
       tables_(slot.tables),
       program_(slot.graph().program()),
-      device_(slot.graph().device(slot.graph().plan().lanes[static_cast<size_t>(program_.replay.lane)].device)),
+      device_(slot.graph().device(slot.graph().plan().lanes[program_.replay.lane].device)),
       hostcalls_(hostcalls),
       piece_of_(program_.replay.entries.size(), -1),
       set_copies_(tables_.copies),
@@ -77,8 +77,8 @@ void NodeOperations::FindPieces(bool small_copies) {
   for (size_t e = 0; e < piece_of_.size(); ++e) {
     const GraphNodeEntry& entry = EntryAt(static_cast<int32_t>(e));
     if (entry.op != Op::kCopy) continue;
-    const CopyEntry& copy = program_.copies[static_cast<size_t>(entry.index)];
-    const driver::CopyOp& op = tables_.copies[static_cast<size_t>(entry.index)];
+    const CopyEntry& copy = program_.copies[entry.index];
+    const driver::CopyOp& op = tables_.copies[entry.index];
     const bool rows = program_.dynamic ? copy.may_have_rows : !driver::ShapeOf(&op).line;
     const bool refused = !IsEmpty(op) && !driver::CheckNode(&op).ok();
     if (!(entry.varies && rows) && !refused && !(IsSmall(op) && small_copies)) continue;
@@ -109,7 +109,7 @@ void NodeOperations::MakeRefs() {
 }
 
 bool NodeOperations::IsEngineCopy(int32_t entry) const {
-  return EntryAt(entry).op == Op::kCopy && piece_of_[static_cast<size_t>(entry)] < 0;
+  return EntryAt(entry).op == Op::kCopy && piece_of_[entry] < 0;
 }
 
 driver::CopyOp NodeOperations::PlaceholderOf(const driver::CopyOp& copy) const {
@@ -133,9 +133,9 @@ absl::StatusOr<NodeOperations::Wanted> NodeOperations::Of(int32_t e, bool by_ref
   }
   const driver::CopyOp& copy = tables_.copies[i];
   const bool off = tables_.copies_off[i] || IsEmpty(copy);
-  const int32_t piece = piece_of_[static_cast<size_t>(e)];
+  const int32_t piece = piece_of_[e];
   if (piece < 0) return Wanted{&copy, off};
-  driver::BatchOp& batch = piece_ops_[static_cast<size_t>(piece)];
+  driver::BatchOp& batch = piece_ops_[piece];
   if (off) return Wanted{&batch, true};
   PENSTOCK_ASSIGN_OR_RETURN(pieces_[piece], driver::PieceOf(copy));
   PENSTOCK_ASSIGN_OR_RETURN(batch.size, driver::SizeOf(batch));
@@ -144,8 +144,8 @@ absl::StatusOr<NodeOperations::Wanted> NodeOperations::Of(int32_t e, bool by_ref
 
 // Valid until the next call.
 const driver::KernelOp* NodeOperations::ByRef(int32_t call) {
-  const CallEntry& entry = program_.calls[static_cast<size_t>(call)];
-  by_ref_ = tables_.kernels[static_cast<size_t>(call)];
+  const CallEntry& entry = program_.calls[call];
+  by_ref_ = tables_.kernels[call];
   by_ref_.kernel = entry.kernel_by_ref.kernel;
   by_ref_.awaits = entry.kernel_by_ref.awaits;
   by_ref_.range = entry.range_by_ref;
@@ -170,7 +170,7 @@ bool NodeOperations::IsSet(int32_t e) const {
     case Op::kHostcall: return true;
     default: break;
   }
-  const int32_t piece = piece_of_[static_cast<size_t>(e)];
+  const int32_t piece = piece_of_[e];
   if (piece < 0) return IsSame(set_copies_[i], tables_.copies[i]);
   const auto p = static_cast<size_t>(piece);
   return set_pieces_[p] == piece_ops_[p].size;
@@ -192,8 +192,8 @@ void NodeOperations::Keep(int32_t e) {
     case Op::kHostcall: break;
     default:
       set_copies_[i] = tables_.copies[i];
-      if (const int32_t piece = piece_of_[static_cast<size_t>(e)]; piece >= 0) {
-        set_pieces_[static_cast<size_t>(piece)] = piece_ops_[static_cast<size_t>(piece)].size;
+      if (const int32_t piece = piece_of_[e]; piece >= 0) {
+        set_pieces_[piece] = piece_ops_[piece].size;
       }
   }
 }

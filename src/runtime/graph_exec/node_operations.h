@@ -70,7 +70,7 @@ class NodeOperations {
   void MakeRefs();
   const driver::KernelOp* ByRef(int32_t call);
   driver::CopyOp PlaceholderOf(const driver::CopyOp& copy) const;
-  const GraphNodeEntry& EntryAt(int32_t entry) const { return program_.replay.entries[static_cast<size_t>(entry)]; }
+  const GraphNodeEntry& EntryAt(int32_t entry) const { return program_.replay.entries[entry]; }
 
   Slot& slot_;
   SlotTables& tables_;
@@ -117,8 +117,8 @@ auto NodeOperations::WithPlaceholder(int32_t e, bool off, Add add) {
     }
     default: break;
   }
-  if (const int32_t piece = piece_of_[static_cast<size_t>(e)]; piece >= 0) {
-    return add(&piece_ops_[static_cast<size_t>(piece)]);
+  if (const int32_t piece = piece_of_[e]; piece >= 0) {
+    return add(&piece_ops_[piece]);
   }
   driver::CopyOp op = PlaceholderOf(tables_.copies[i]);
   return add(&op);

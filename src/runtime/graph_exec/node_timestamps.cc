@@ -13,11 +13,11 @@ absl::StatusOr<std::unique_ptr<NodeTimestamps>> NodeTimestamps::Create(const Opt
   std::vector<int32_t> nodes{-1};  // for each timestamp: its plan node
   for (const GraphNodeEntry& entry : replay.entries) nodes.push_back(entry.node);
   for (int32_t g = 0; g < replay.graphs(); ++g) {
-    const int32_t first = replay.begin[static_cast<size_t>(g)];
+    const int32_t first = replay.begin[g];
     for (int32_t e = first; e < replay.begin[static_cast<size_t>(g) + 1]; ++e) {
       const auto preds = replay.preds[e];
       begin.push_back(preds.size() == 1 ? EndOf(first + preds.front()) : nodes.size());
-      if (preds.size() != 1) nodes.push_back(replay.entries[static_cast<size_t>(e)].node);
+      if (preds.size() != 1) nodes.push_back(replay.entries[e].node);
     }
   }
   PENSTOCK_ASSIGN_OR_RETURN(const driver::LibraryCode code, options.driver->LoadTimestamp(options.device));
@@ -50,7 +50,7 @@ void NodeTimestamps::Stamp::AppendUses(int32_t /*node*/, std::vector<driver::Mem
 
 absl::StatusOr<bool> NodeTimestamps::AddBegin(int32_t entry, driver::Graph to, std::vector<int32_t>& after,
                                               int priority) const {
-  const size_t begin = begin_[static_cast<size_t>(entry)];
+  const size_t begin = begin_[entry];
   if (begin < first_begin_) return false;
   PENSTOCK_ASSIGN_OR_RETURN(const int32_t number, driver_.AddNode(to, after, &timestamps_[begin].op, priority));
   after.assign(1, number);
@@ -61,9 +61,7 @@ absl::StatusOr<int32_t> NodeTimestamps::AddEnd(int32_t entry, driver::Graph to, 
   return driver_.AddNode(to, {&node, 1}, &timestamps_[EndOf(entry)].op, priority);
 }
 
-NodeTimestamps::Times NodeTimestamps::Of(int32_t entry) const {
-  return {At(begin_[static_cast<size_t>(entry)]), At(EndOf(entry))};
-}
+NodeTimestamps::Times NodeTimestamps::Of(int32_t entry) const { return {At(begin_[entry]), At(EndOf(entry))}; }
 
 // After a fatal error ended the run, work may still be running on a host device.
 uint64_t NodeTimestamps::At(size_t stamp) const {

@@ -33,7 +33,7 @@ bool ParameterIndirection::ShouldDisable() {
 
 bool ParameterIndirection::Enable(int32_t entry) {
   if (by_ref(entry)) return false;
-  by_ref_[static_cast<size_t>(entry)] = stale_ = true;
+  by_ref_[entry] = stale_ = true;
   reading_.push_back(entry);
   return true;
 }

@@ -33,7 +33,7 @@ class ParameterIndirection {
 
   // No node is converted before this call.
   void Allow() { allowed_ = true; }
-  bool by_ref(int32_t entry) const { return by_ref_[static_cast<size_t>(entry)]; }
+  bool by_ref(int32_t entry) const { return by_ref_[entry]; }
   bool stale() const { return stale_; }
 
   // The parameter differs from the previous launch. Returns true if all nodes that take it read it from the device.
@@ -52,7 +52,7 @@ class ParameterIndirection {
   template <class F>
   void DisableAll(F f) {
     for (const int32_t entry : reading_) {
-      by_ref_[static_cast<size_t>(entry)] = false;
+      by_ref_[entry] = false;
       f(entry);
     }
     reading_.clear();

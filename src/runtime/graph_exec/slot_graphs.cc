@@ -38,7 +38,7 @@ SlotGraphs::SlotGraphs(Slot& slot, std::vector<LaunchObjects>& launch, const Hos
       indirection_(nodes_.size(), UsesOfParams(slot.graph().program())) {
   differing_.reserve(nodes_.size());
   for (int32_t g = 0; g < replay_.graphs(); ++g) {
-    for (int32_t e = replay_.begin[static_cast<size_t>(g)]; e < replay_.begin[static_cast<size_t>(g) + 1]; ++e) {
+    for (int32_t e = replay_.begin[g]; e < replay_.begin[static_cast<size_t>(g) + 1]; ++e) {
       NodeAt(e).graph = g;
     }
   }
@@ -82,7 +82,7 @@ void SlotGraphs::Drop() {
 
 absl::Status SlotGraphs::CaptureWhatIsKnown() {
   for (const int32_t e : replay_.launch) {
-    const GraphNodeEntry& entry = replay_.entries[static_cast<size_t>(e)];
+    const GraphNodeEntry& entry = replay_.entries[e];
     if (entry.varies) continue;
     const absl::StatusOr<bool> captured = CaptureEntry(e);
     if (captured.ok()) continue;  // no other thread calls it before its executable is compiled
@@ -94,8 +94,8 @@ absl::Status SlotGraphs::CaptureWhatIsKnown() {
 absl::StatusOr<bool> SlotGraphs::Capture() {
   if (replay_.launch.empty()) return true;
   for (const int32_t e : all_differ_ ? replay_.launch : differing_) {
-    const GraphNodeEntry& entry = replay_.entries[static_cast<size_t>(e)];
-    const Node& of = nodes_[static_cast<size_t>(e)];
+    const GraphNodeEntry& entry = replay_.entries[e];
+    const Node& of = nodes_[e];
     if (entry.op != Op::kLaunch || (of.known && operations_.IsSet(e))) continue;
     absl::StatusOr<bool> captured = CaptureEntry(e);
     if (captured.ok() && *captured) continue;
@@ -136,7 +136,7 @@ absl::Status SlotGraphs::MakeGraph(int32_t graph, bool bound) {
   driver_.DestroyGraph(nodes);
   PENSTOCK_RETURN_IF_ERROR(exec.status());
   ++counts_.instantiations;
-  Made& made = made_[static_cast<size_t>(graph)];
+  Made& made = made_[graph];
   if (made.exec) driver_.DestroyExec(made.exec);
   made.exec = *exec;
   made.anew = false;
@@ -146,8 +146,7 @@ absl::Status SlotGraphs::MakeGraph(int32_t graph, bool bound) {
 absl::Status SlotGraphs::AddNodes(int32_t graph, driver::Graph to, bool bound) {
   PENSTOCK_RETURN_IF_ERROR(AddHead(graph, to));
   return AddEntries(
-      slot_.graph(), graph, made_[static_cast<size_t>(graph)].head, last_,
-      [&](int32_t e) { return WantsHead(graph, e); },
+      slot_.graph(), graph, made_[graph].head, last_, [&](int32_t e) { return WantsHead(graph, e); },
       [&](int32_t e, std::vector<int32_t>& after, int priority) { return AddEntry(e, to, after, priority, bound); });
 }
 
@@ -185,7 +184,7 @@ absl::StatusOr<int32_t> SlotGraphs::AddNode(int32_t e, driver::Graph to, const s
 // Nodes that begin their graph and nodes that may read the head's parameters come after the head, but no copies by the
 // copy engines: those would begin 8 us later after a kernel, even after one that is switched off.
 bool SlotGraphs::WantsHead(int32_t graph, int32_t e) const {
-  const GraphNodeEntry& entry = replay_.entries[static_cast<size_t>(e)];
+  const GraphNodeEntry& entry = replay_.entries[e];
   if (operations_.IsEngineCopy(e)) return false;
   return replay_.preds[e].empty() || (graph == refreshed_by_ && MayReadParams(entry));
 }
@@ -194,16 +193,16 @@ bool SlotGraphs::WantsHead(int32_t graph, int32_t e) const {
 absl::Status SlotGraphs::AddHead(int32_t graph, driver::Graph to) {
   int roots = 0, priority = 0;
   bool refs = false;
-  for (int32_t e = replay_.begin[static_cast<size_t>(graph)]; e < replay_.begin[static_cast<size_t>(graph) + 1]; ++e) {
-    const GraphNodeEntry& entry = replay_.entries[static_cast<size_t>(e)];
+  for (int32_t e = replay_.begin[graph]; e < replay_.begin[static_cast<size_t>(graph) + 1]; ++e) {
+    const GraphNodeEntry& entry = replay_.entries[e];
     roots += replay_.preds[e].empty() && WantsHead(graph, e) ? 1 : 0;
     refs = refs || MayReadParams(entry);
-    priority = std::min(priority, slot_.graph().plan().nodes[static_cast<size_t>(entry.node)].priority);
+    priority = std::min(priority, slot_.graph().plan().nodes[entry.node].priority);
   }
   const bool refreshes = refs && (refreshed_by_ < 0 || refreshed_by_ == graph);
   if (roots < 2 && !refreshes) return absl::OkStatus();
   if (refreshes) refreshed_by_ = graph;
-  Made& made = made_[static_cast<size_t>(graph)];
+  Made& made = made_[graph];
   PENSTOCK_ASSIGN_OR_RETURN(made.head, driver_.AddNode(to, {}, &operations_.refresh(), priority));
   made.head_enabled = true;
   ++counts_.nodes_made;
@@ -211,12 +210,11 @@ absl::Status SlotGraphs::AddHead(int32_t graph, driver::Graph to) {
 }
 
 bool SlotGraphs::MayReadParams(const GraphNodeEntry& entry) const {
-  return entry.op == Op::kKernel &&
-         slot_.graph().program().calls[static_cast<size_t>(entry.index)].range_by_ref != nullptr;
+  return entry.op == Op::kKernel && slot_.graph().program().calls[entry.index].range_by_ref != nullptr;
 }
 
 absl::Status SlotGraphs::SwitchOff(int32_t graph, bool bound) {
-  const auto begin = static_cast<size_t>(replay_.begin[static_cast<size_t>(graph)]);
+  const auto begin = static_cast<size_t>(replay_.begin[graph]);
   const auto end = static_cast<size_t>(replay_.begin[static_cast<size_t>(graph) + 1]);
   for (size_t e = begin; e < end; ++e) {
     if (nodes_[e].known || (replay_.entries[e].varies && !bound)) continue;
@@ -229,7 +227,7 @@ absl::Status SlotGraphs::SwitchOff(int32_t graph, bool bound) {
 // An upload must end before its graph can be destroyed, so it is waited for even after a failure.
 absl::Status SlotGraphs::UploadAll() {
   if (nodes_.empty()) return absl::OkStatus();
-  const driver::Stream stream = slot_.queues.streams[static_cast<size_t>(replay_.lane)];
+  const driver::Stream stream = slot_.queues.streams[replay_.lane];
   PENSTOCK_ASSIGN_OR_RETURN(const driver::Event event, driver_.CreateEvent(device_, false));
   absl::Status uploaded;
   for (const Made& made : made_) {
@@ -243,7 +241,7 @@ absl::Status SlotGraphs::UploadAll() {
 bool SlotGraphs::ReadsByRef(size_t param) { return indirection_.AllRead(param); }
 
 bool SlotGraphs::TakesParam(int32_t call) {
-  const int32_t entry = replay_.of_call[static_cast<size_t>(call)];
+  const int32_t entry = replay_.of_call[call];
   if (entry < 0) return true;
   if (indirection_.Reads(entry)) return false;
   Mark(entry);
@@ -251,23 +249,23 @@ bool SlotGraphs::TakesParam(int32_t call) {
 }
 
 void SlotGraphs::ValueDiffers(int32_t call) {
-  if (const int32_t entry = replay_.of_call[static_cast<size_t>(call)]; entry >= 0) Mark(entry);
+  if (const int32_t entry = replay_.of_call[call]; entry >= 0) Mark(entry);
 }
 
 void SlotGraphs::FillDiffers(int32_t fill) {
-  if (const int32_t entry = replay_.of_fill[static_cast<size_t>(fill)]; entry >= 0) Mark(entry);
+  if (const int32_t entry = replay_.of_fill[fill]; entry >= 0) Mark(entry);
 }
 
 // A captured graph keeps the values from the time of capture, so the callable must be captured again.
 void SlotGraphs::CallableDiffers(int32_t call) {
-  const int32_t entry = replay_.of_call[static_cast<size_t>(call)];
-  if (entry < 0 || replay_.entries[static_cast<size_t>(entry)].op != Op::kLaunch) return;
-  nodes_[static_cast<size_t>(entry)].known = false;
+  const int32_t entry = replay_.of_call[call];
+  if (entry < 0 || replay_.entries[entry].op != Op::kLaunch) return;
+  nodes_[entry].known = false;
   Mark(entry);
 }
 
 void SlotGraphs::Mark(int32_t entry) {
-  Node& node = nodes_[static_cast<size_t>(entry)];
+  Node& node = nodes_[entry];
   if (node.marked) return;
   node.marked = true;
   differing_.push_back(entry);
@@ -283,7 +281,7 @@ absl::Status SlotGraphs::Update() {
     return updated;
   }
   PENSTOCK_RETURN_IF_ERROR(MakeAnew());
-  for (const int32_t e : differing_) nodes_[static_cast<size_t>(e)].marked = false;
+  for (const int32_t e : differing_) nodes_[e].marked = false;
   differing_.clear();
   all_differ_ = false;
   return refreshed_by_ < 0 ? absl::OkStatus() : EnableHead(refreshed_by_, indirection_.stale());
@@ -291,7 +289,7 @@ absl::Status SlotGraphs::Update() {
 
 absl::Status SlotGraphs::MakeAnew() {
   for (int32_t g = 0; any_anew_ && g < replay_.graphs(); ++g) {
-    if (made_[static_cast<size_t>(g)].anew) PENSTOCK_RETURN_IF_ERROR(MakeGraph(g, true));
+    if (made_[g].anew) PENSTOCK_RETURN_IF_ERROR(MakeGraph(g, true));
   }
   any_anew_ = false;
   return absl::OkStatus();
@@ -308,19 +306,19 @@ void SlotGraphs::ChangeIndirection() {
 }
 
 void SlotGraphs::EnableIndirection(int32_t entry) {
-  const GraphNodeEntry& of = replay_.entries[static_cast<size_t>(entry)];
+  const GraphNodeEntry& of = replay_.entries[entry];
   if (!MayReadParams(of) || !indirection_.Enable(entry)) return;
   for (const int32_t p : slot_.graph().program().params.of_call[of.index]) {
-    indirection_.TakeFrom(slot_.graph().program().params.patches[static_cast<size_t>(p)].param);
+    indirection_.TakeFrom(slot_.graph().program().params.patches[p].param);
   }
   MakeAnewFor(entry, "the parameters of many nodes come by one copy from now on");
 }
 
 // The arguments by value have not been kept up to date.
 void SlotGraphs::DisableIndirection(int32_t entry) {
-  const GraphNodeEntry& of = replay_.entries[static_cast<size_t>(entry)];
+  const GraphNodeEntry& of = replay_.entries[entry];
   for (const int32_t p : slot_.graph().program().params.of_call[of.index]) {
-    const ParamPatch& patch = slot_.graph().program().params.patches[static_cast<size_t>(p)];
+    const ParamPatch& patch = slot_.graph().program().params.patches[p];
     const std::byte* const value = slot_.tables.param_bytes.data() + slot_.graph().program().params.at[patch.param];
     std::memcpy(slot_.tables.args.data() + patch.at, value, patch.size);
     indirection_.GiveBack(patch.param);
@@ -336,10 +334,10 @@ void SlotGraphs::MakeAnewFor(int32_t entry, std::string why) {
   remade_ = std::move(why);
 }
 
-absl::Status SlotGraphs::UpdateEntries(const std::vector<int32_t>& entries) {
+absl::Status SlotGraphs::UpdateEntries(const std::vector<EntryId>& entries) {
   for (const int32_t e : entries) {
     const absl::Status updated = UpdateEntry(e);
-    if (!updated.ok()) return base::WithNode(updated, replay_.entries[static_cast<size_t>(e)].node);
+    if (!updated.ok()) return base::WithNode(updated, replay_.entries[e].node);
   }
   return absl::OkStatus();
 }
@@ -359,7 +357,7 @@ absl::Status SlotGraphs::UpdateEntry(int32_t e) {
 }
 
 absl::Status SlotGraphs::EnableHead(int32_t graph, bool enabled) {
-  Made& made = made_[static_cast<size_t>(graph)];
+  Made& made = made_[graph];
   if (made.head < 0 || made.head_enabled == enabled) return absl::OkStatus();
   ++counts_.switches;
   const absl::Status status = driver_.EnableNode(made.exec, made.head, enabled);
@@ -377,7 +375,7 @@ absl::Status SlotGraphs::Enable(Node& node, bool enabled) {
 
 absl::Status SlotGraphs::Launch(int32_t graph, driver::Stream stream) {
   ++counts_.launches;
-  PENSTOCK_RETURN_IF_ERROR(driver_.LaunchGraph(made_[static_cast<size_t>(graph)].exec, stream));
+  PENSTOCK_RETURN_IF_ERROR(driver_.LaunchGraph(made_[graph].exec, stream));
   if (graph == refreshed_by_ && indirection_.stale()) {
     ++counts_.refreshes;
     indirection_.Copied();

@@ -81,7 +81,7 @@ class SlotGraphs {
   // Null if nodes have no timestamps.
   NodeTimestamps* timestamps() const { return timestamps_.get(); }
   // Whether the node of an entry did anything in the graphs' last launch.
-  bool IsOn(int32_t entry) const { return nodes_[static_cast<size_t>(entry)].enabled; }
+  bool IsOn(int32_t entry) const { return nodes_[entry].enabled; }
 
  private:
   // The state of an entry's node in its graph.
@@ -123,13 +123,13 @@ class SlotGraphs {
   void EnableIndirection(int32_t entry);
   void DisableIndirection(int32_t entry);
   void MakeAnewFor(int32_t entry, std::string why);
-  absl::Status UpdateEntries(const std::vector<int32_t>& entries);
+  absl::Status UpdateEntries(const std::vector<EntryId>& entries);
   absl::Status UpdateEntry(int32_t entry);
   absl::Status Enable(Node& node, bool enabled);
   absl::Status EnableHead(int32_t graph, bool enabled);
-  Node& NodeAt(int32_t entry) { return nodes_[static_cast<size_t>(entry)]; }
-  const GraphNodeEntry& EntryAt(int32_t entry) const { return replay_.entries[static_cast<size_t>(entry)]; }
-  Made& MadeOf(const Node& node) { return made_[static_cast<size_t>(node.graph)]; }
+  Node& NodeAt(int32_t entry) { return nodes_[entry]; }
+  const GraphNodeEntry& EntryAt(int32_t entry) const { return replay_.entries[entry]; }
+  Made& MadeOf(const Node& node) { return made_[node.graph]; }
 
   Slot& slot_;
   const GraphProgram& replay_;
@@ -141,7 +141,7 @@ class SlotGraphs {
   std::vector<Node> nodes_;  // one for each entry
   std::vector<int32_t> last_;  // for each entry: the node that later ones come after, itself or its timestamp
   std::vector<Made> made_;  // one for each graph
-  std::vector<int32_t> differing_;  // entries, each at most once; has capacity for all
+  std::vector<EntryId> differing_;  // each at most once; has capacity for all
   bool all_differ_ = true;
   bool any_anew_ = true;  // some graph may have to be instantiated
   ParameterIndirection indirection_;

@@ -48,7 +48,7 @@ absl::Status WholeGraph::CaptureAll() {
     const absl::Status failed =
         captured.ok() ? absl::ResourceExhaustedError("its callable is running as often as it may; try again later")
                       : captured.status();
-    return base::WithNode(failed, replay_.entries[static_cast<size_t>(e)].node);
+    return base::WithNode(failed, replay_.entries[e].node);
   }
   return absl::OkStatus();
 }
@@ -67,7 +67,7 @@ absl::Status WholeGraph::Join() {
   for (const graph::Segment& segment : schedule.segments) {
     for (const int32_t step : segment.after_hosts) PENSTOCK_RETURN_IF_ERROR(AddHostStep(step));
     for (int32_t c = segment.begin; c < segment.end; ++c) {
-      const ExecCommand& command = schedule.commands[static_cast<size_t>(c)];
+      const ExecCommand& command = schedule.commands[c];
       if (command.op == Op::kGraph) PENSTOCK_RETURN_IF_ERROR(AddPart(command.index));
     }
   }
@@ -97,7 +97,7 @@ absl::Status WholeGraph::AddHostStep(int32_t last) {
     const graph::HostStep& planned = slot_.graph().plan().host_steps[s];
     const size_t before = open.size();
     const auto open_first = [&](int32_t other) {
-      if (!steps_[static_cast<size_t>(other)]) open.push_back(other);
+      if (!steps_[other]) open.push_back(other);
     };
     if (!steps_[s]) {
       if (planned.joins) open_first(step - 1);
@@ -122,7 +122,7 @@ absl::Status WholeGraph::AddGraph(int32_t graph, driver::Graph to) {
 
 absl::StatusOr<int32_t> WholeGraph::AddNode(int32_t e, driver::Graph to, const std::vector<int32_t>& after,
                                             int priority) {
-  const GraphNodeEntry& entry = replay_.entries[static_cast<size_t>(e)];
+  const GraphNodeEntry& entry = replay_.entries[e];
   if (entry.op == Op::kLaunch) return driver_.AddChild(to, after, captured_.child(e));
   if (entry.op == Op::kHostcall) return AddHost({.node = entry.node, .hostcall = entry.index}, to, after);
   PENSTOCK_ASSIGN_OR_RETURN(const NodeOperations::Wanted wanted, operations_.Of(e, /*by_ref=*/false));

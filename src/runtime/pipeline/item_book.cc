@@ -5,23 +5,23 @@
 namespace penstock::runtime {
 
 void ItemLists::PushBack(List& list, int item) {
-  links_[static_cast<size_t>(item)] = {list.tail, -1};
-  (list.tail < 0 ? list.head : links_[static_cast<size_t>(list.tail)].next) = item;
+  links_[item] = {list.tail, -1};
+  (list.tail < 0 ? list.head : links_[list.tail].next) = item;
   list.tail = item;
   ++list.size;
 }
 
 void ItemLists::PushFront(List& list, int item) {
-  links_[static_cast<size_t>(item)] = {-1, list.head};
-  (list.head < 0 ? list.tail : links_[static_cast<size_t>(list.head)].prev) = item;
+  links_[item] = {-1, list.head};
+  (list.head < 0 ? list.tail : links_[list.head].prev) = item;
   list.head = item;
   ++list.size;
 }
 
 void ItemLists::Remove(List& list, int item) {
-  const Links links = links_[static_cast<size_t>(item)];
-  (links.prev < 0 ? list.head : links_[static_cast<size_t>(links.prev)].next) = links.next;
-  (links.next < 0 ? list.tail : links_[static_cast<size_t>(links.next)].prev) = links.prev;
+  const Links links = links_[item];
+  (links.prev < 0 ? list.head : links_[links.prev].next) = links.next;
+  (links.next < 0 ? list.tail : links_[links.next].prev) = links.prev;
   --list.size;
 }
 
@@ -58,7 +58,7 @@ void ItemBook::Submit(int item, uint64_t key) {
   entry.begun = -1;
   entry.key = key;
   entry.chain = ChainOf(key);
-  if (entry.chain != kNone) chain_links_.PushBack(chains_[static_cast<size_t>(entry.chain)], item);
+  if (entry.chain != kNone) chain_links_.PushBack(chains_[entry.chain], item);
   inside_links_.PushBack(inside_list_, item);
   ++open_;
   Enqueue(item);
@@ -77,12 +77,12 @@ int ItemBook::ChainOf(uint64_t key) {
 
 void ItemBook::Enqueue(int item) {
   At(item).state = State::kWaiting;
-  queue_links_.PushBack(queues_[static_cast<size_t>(At(item).stage)], item);
+  queue_links_.PushBack(queues_[At(item).stage], item);
 }
 
 // If an earlier item of the chain has begun the stage, it did so after all before it, unless one of those was put back.
 bool ItemBook::MayBegin(int item, int stage) const {
-  if (!in_order_[static_cast<size_t>(stage)] || At(item).chain == kNone) return true;
+  if (!in_order_[stage] || At(item).chain == kNone) return true;
   for (int p = chain_links_.prev(item); p >= 0; p = chain_links_.prev(p)) {
     if (At(p).begun >= stage) {
       if (put_back_ == 0) return true;
@@ -99,7 +99,7 @@ void ItemBook::PutBack(int item) {
   entry.begun = entry.stage - 1;
   entry.put_back = true;
   ++put_back_;
-  queue_links_.PushFront(queues_[static_cast<size_t>(entry.stage)], item);
+  queue_links_.PushFront(queues_[entry.stage], item);
 }
 
 void ItemBook::End(int item) {
@@ -109,7 +109,7 @@ void ItemBook::End(int item) {
 
 void ItemBook::Finish(int item) {
   if (At(item).state == State::kWaiting) {
-    queue_links_.Remove(queues_[static_cast<size_t>(At(item).stage)], item);
+    queue_links_.Remove(queues_[At(item).stage], item);
   }
   Close(item);
 }
@@ -125,7 +125,7 @@ void ItemBook::Close(int item) {
 
 // Delivers the ended items at the head of the chain.
 void ItemBook::Deliver(int chain) {
-  ItemLists::List& list = chains_[static_cast<size_t>(chain)];
+  ItemLists::List& list = chains_[chain];
   while (list.head >= 0 && At(list.head).state == State::kFinished) {
     const int item = list.head;
     LeaveChain(item);
@@ -136,7 +136,7 @@ void ItemBook::Deliver(int chain) {
 
 void ItemBook::LeaveChain(int item) {
   const int chain = std::exchange(At(item).chain, kNone);
-  ItemLists::List& list = chains_[static_cast<size_t>(chain)];
+  ItemLists::List& list = chains_[chain];
   chain_links_.Remove(list, item);
   if (order_ != Order::kPerKey || list.size > 0) return;
   chain_of_key_.erase(At(item).key);
@@ -154,7 +154,7 @@ int ItemBook::Take() {
 void ItemBook::Drop(int item) {
   Entry& entry = At(item);
   if (entry.state == State::kWaiting) {
-    queue_links_.Remove(queues_[static_cast<size_t>(entry.stage)], item);
+    queue_links_.Remove(queues_[entry.stage], item);
     if (std::exchange(entry.put_back, false)) --put_back_;
     --open_;
   } else if (entry.state == State::kReady) {

@@ -34,8 +34,8 @@ class ItemLists {
   void PushFront(List& list, int item);
   void Remove(List& list, int item);
   int PopFront(List& list);  // -1: the list is empty
-  int next(int item) const { return links_[static_cast<size_t>(item)].next; }
-  int prev(int item) const { return links_[static_cast<size_t>(item)].prev; }
+  int next(int item) const { return links_[item].next; }
+  int prev(int item) const { return links_[item].prev; }
 
  private:
   struct Links {
@@ -59,7 +59,7 @@ class ItemBook {
   // The first item that waits for the stage, may begin it, and is `fit` for it; kNone if there is none.
   template <class Fit>
   int Begin(int stage, Fit fit) {
-    ItemLists::List& queue = queues_[static_cast<size_t>(stage)];
+    ItemLists::List& queue = queues_[stage];
     for (int item = queue.head; item >= 0; item = queue_links_.next(item)) {
       if (!MayBegin(item, stage) || !fit(item)) continue;
       queue_links_.Remove(queue, item);
@@ -92,12 +92,12 @@ class ItemBook {
   // Frees an item that is held or taken.
   void Free(int item);
 
-  State state(int item) const { return entries_[static_cast<size_t>(item)].state; }
-  int stage(int item) const { return entries_[static_cast<size_t>(item)].stage; }  // if waiting or working
+  State state(int item) const { return entries_[item].state; }
+  int stage(int item) const { return entries_[item].stage; }  // if waiting or working
   int items() const { return static_cast<int>(entries_.size()); }
   int stages() const { return static_cast<int>(queues_.size()); }
-  int waiting(int stage) const { return queues_[static_cast<size_t>(stage)].size; }
-  int first_waiting(int stage) const { return queues_[static_cast<size_t>(stage)].head; }
+  int waiting(int stage) const { return queues_[stage].size; }
+  int first_waiting(int stage) const { return queues_[stage].head; }
   int inside() const { return inside_list_.size; }  // submitted and not taken
   int ready() const { return ready_.size; }
   int open() const { return open_; }  // waiting or working
@@ -112,8 +112,8 @@ class ItemBook {
     uint64_t key = 0;
   };
 
-  Entry& At(int item) { return entries_[static_cast<size_t>(item)]; }
-  const Entry& At(int item) const { return entries_[static_cast<size_t>(item)]; }
+  Entry& At(int item) { return entries_[item]; }
+  const Entry& At(int item) const { return entries_[item]; }
   bool MayBegin(int item, int stage) const;
   int ChainOf(uint64_t key);
   void Enqueue(int item);

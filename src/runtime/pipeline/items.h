@@ -23,7 +23,7 @@ class Items {
   ~Items();
 
   int size() const { return static_cast<int>(items_.size()); }
-  PipelineItem& at(int item) { return items_[static_cast<size_t>(item)]; }
+  PipelineItem& at(int item) { return items_[item]; }
   std::vector<PipelineItem>& all() { return items_; }
   // Releases what the item's users have left in it.
   void Clear(PipelineItem& item) const;

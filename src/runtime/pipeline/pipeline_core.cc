@@ -531,7 +531,7 @@ PipelineStats PipelineCore::stats() const {
 
 Bindings& PipelineCore::BindingsOf(PipelineItem& item, uint32_t graph) {
   const int part = state_.table->PartOfGraph(graph);
-  return item.parts[static_cast<size_t>(std::max(part, 0))].bindings;  // for another graph's, records the mistake
+  return item.parts[std::max(part, 0)].bindings;  // for another graph's, records the mistake
 }
 
 std::pair<void*, size_t> PipelineCore::Find(const PipelineItem& item, uint32_t graph, int32_t index,

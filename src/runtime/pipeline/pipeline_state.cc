@@ -74,7 +74,7 @@ void PipelineState::FinishItem(int i, const absl::Status& status) {
 void PipelineState::WakeStage(int item) {
   if (book.state(item) != ItemBook::State::kWaiting) return;
   const int stage = book.stage(item);
-  if (table->stage(stage).workers > 0) host_waiting[static_cast<size_t>(stage)].NotifyOne();
+  if (table->stage(stage).workers > 0) host_waiting[stage].NotifyOne();
 }
 
 void PipelineState::Fail(const absl::Status& why) {
@@ -155,9 +155,9 @@ void PipelineState::Expire() {
     const bool waits = state == ItemBook::State::kWaiting;
     if (item.deadline.is_never() || (!waits && state != ItemBook::State::kWorking)) continue;
     if (waits && item.deadline.passed()) {
-      FinishItem(item.index, absl::DeadlineExceededError(
-                                 absl::StrCat("pipeline: the item's deadline passed while it waited for ",
-                                              table->stages()[static_cast<size_t>(book.stage(item.index))].prefix)));
+      FinishItem(item.index,
+                 absl::DeadlineExceededError(absl::StrCat("pipeline: the item's deadline passed while it waited for ",
+                                                          table->stages()[book.stage(item.index)].prefix)));
     } else if (!item.deadline.passed()) {  // otherwise the thread that works on it sees that
       due = std::min<int64_t>(due, std::chrono::nanoseconds(item.deadline.at().time_since_epoch()).count());
     }
@@ -202,7 +202,7 @@ bool PipelineState::FreeAbandoned() {
       }
       const Stage& stage = table->stage(entry.stage);
       for (const StageExecutable& executable : stage.executables) {
-        slots.push_back(std::move(of.parts[static_cast<size_t>(executable.part)].slot));
+        slots.push_back(std::move(of.parts[executable.part].slot));
       }
       placement.Release(stage.PartOf(of));
       return true;

@@ -55,8 +55,8 @@ class Placement {
     bool blocked = false;
     StageWork work{};
   };
-  const State& At(int device) const { return devices_[static_cast<size_t>(device)]; }
-  State& At(int device) { return devices_[static_cast<size_t>(device)]; }
+  const State& At(int device) const { return devices_[device]; }
+  State& At(int device) { return devices_[device]; }
 
   const StageTable& table_;
   std::vector<State> devices_;  // StageTable::devices
@@ -66,7 +66,7 @@ class Placement {
 template <class AheadNs>
 int Placement::Best(const Stage& stage, int wanted, AheadNs ahead_ns) const {
   const auto load_of = [&](int s) {
-    const int device = stage.devices[static_cast<size_t>(s)];
+    const int device = stage.devices[s];
     DeviceLoad load = At(device).load;
     if (blocked(device)) load.taken = load.slots;
     load.ahead_ns = static_cast<double>(ahead_ns(device));
@@ -74,7 +74,7 @@ int Placement::Best(const Stage& stage, int wanted, AheadNs ahead_ns) const {
     return load;
   };
   const int best = ChooseDevice(static_cast<int>(stage.devices.size()), load_of);
-  return best < 0 ? -1 : stage.devices[static_cast<size_t>(best)];
+  return best < 0 ? -1 : stage.devices[best];
 }
 
 }  // namespace penstock::runtime

@@ -18,10 +18,9 @@ PoisonedStages::PoisonedStages(std::vector<bool> keyed, size_t items)
 }
 
 void PoisonedStages::Note(int stage, uint64_t key) {
-  Entry& entry = stages_[static_cast<size_t>(stage)];
+  Entry& entry = stages_[stage];
   entry.halted = true;
-  if (entry.keys.empty() || (keyed_[static_cast<size_t>(stage)] && !Contains(entry.keys, key)))
-    entry.keys.push_back(key);
+  if (entry.keys.empty() || (keyed_[stage] && !Contains(entry.keys, key))) entry.keys.push_back(key);
 }
 
 PoisonedStages::Halted PoisonedStages::Take() {
@@ -38,7 +37,7 @@ PoisonedStages::Halted PoisonedStages::Take() {
 }
 
 void PoisonedStages::End(const std::vector<int>& stages) {
-  for (const int s : stages) stages_[static_cast<size_t>(s)].halted = false;
+  for (const int s : stages) stages_[s].halted = false;
 }
 
 }  // namespace penstock::runtime

@@ -18,7 +18,7 @@ class PoisonedStages {
   // keys only Take allocates.
   PoisonedStages(std::vector<bool> keyed, size_t items);
 
-  bool halted(int stage) const { return stages_[static_cast<size_t>(stage)].halted; }
+  bool halted(int stage) const { return stages_[stage].halted; }
   // An item with that key has failed in the stage.
   void Note(int stage, uint64_t key);
   // Whether some stage is halted and no halted stage has work. `working(stage)`: how many items are in it.

@@ -93,7 +93,7 @@ void RunQueues::EndRun(RunQueue& queue, PipelineItem& item, const absl::Status& 
   if (gives_back) GiveSlotsBack(stage, item);
   for (const StageExecutable& executable : stage.executables) {
     // What its bindings keep alive may be released.
-    if (status.ok()) PipelineAccess::Reset(item.parts[static_cast<size_t>(executable.part)].bindings);
+    if (status.ok()) PipelineAccess::Reset(item.parts[executable.part].bindings);
   }
   const absl::Status poison = status.ok() ? absl::OkStatus() : PoisonOf(stage, table_.device(device).member, item);
   state_.activity.in_flight.fetch_sub(1);

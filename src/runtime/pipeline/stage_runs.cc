@@ -14,7 +14,7 @@ namespace penstock::runtime {
 
 bool HaveFreeSlots(const Stage& stage, int member) {
   return std::all_of(stage.executables.begin(), stage.executables.end(), [&](const StageExecutable& executable) {
-    return executable.set->members()[static_cast<size_t>(member)].core->HasFreeSlot();
+    return executable.set->members()[member].core->HasFreeSlot();
   });
 }
 
@@ -23,10 +23,10 @@ absl::Status TakeSlots(const Stage& stage, int member, PipelineItem& item) {
     return absl::ResourceExhaustedError("an executable of the row has no free slot");
   }
   for (const StageExecutable& executable : stage.executables) {
-    const std::shared_ptr<ExecutableCore>& core = executable.set->members()[static_cast<size_t>(member)].core;
+    const std::shared_ptr<ExecutableCore>& core = executable.set->members()[member].core;
     absl::StatusOr<RunSlot*> slot = core->Lease(Deadline(), /*wait=*/false);
     if (slot.ok()) {
-      item.parts[static_cast<size_t>(executable.part)].slot = PipelineAccess::LeaseOn(core, *slot);
+      item.parts[executable.part].slot = PipelineAccess::LeaseOn(core, *slot);
       continue;
     }
     GiveSlotsBack(stage, item);
@@ -37,14 +37,12 @@ absl::Status TakeSlots(const Stage& stage, int member, PipelineItem& item) {
 
 void GiveSlotsBack(const Stage& stage, PipelineItem& item) {
   for (const StageExecutable& executable : stage.executables) {
-    item.parts[static_cast<size_t>(executable.part)].slot = Lease();
+    item.parts[executable.part].slot = Lease();
   }
 }
 
 void BindLinks(const Stage& stage, size_t l, int member, PipelineItem& item) {
-  const auto part = [&](size_t of) -> PipelineItem::Part& {
-    return item.parts[static_cast<size_t>(stage.executables[of].part)];
-  };
+  const auto part = [&](size_t of) -> PipelineItem::Part& { return item.parts[stage.executables[of].part]; };
   // Binds the links between `reader` and the executable before it.
   const auto bind = [&](size_t reader, bool input) {
     const StageExecutable& executable = stage.executables[reader];
@@ -52,13 +50,12 @@ void BindLinks(const Stage& stage, size_t l, int member, PipelineItem& item) {
     Bindings& to = part(input ? reader : reader - 1).bindings;
     for (size_t k = 0; k < executable.links.size(); ++k) {
       const Link& link = executable.links[k];
-      const std::shared_ptr<void>& memory = executable.between[static_cast<size_t>(member)][slot][k];
+      const std::shared_ptr<void>& memory = executable.between[member][slot][k];
       const uint32_t graph = input ? link.to_graph : link.from_graph;
       const int32_t index = input ? link.to_index : link.from_index;
-      const BufferDecl& decl =
-          (input ? executable : stage.executables[reader - 1]).set->first().model().buffers[static_cast<size_t>(index)];
+      const BufferDecl& decl = (input ? executable : stage.executables[reader - 1]).set->first().model().buffers[index];
       int64_t elements = 1;
-      for (int i = 0; i < decl.extent.rank; ++i) elements *= decl.extent.dims[static_cast<size_t>(i)].value;
+      for (int i = 0; i < decl.extent.rank; ++i) elements *= decl.extent.dims[i].value;
       BoundMemory bound{.data = memory.get(), .elements = elements, .held = true};
       bound.keep_alive = memory;
       PipelineAccess::SetBuffer(to, graph, index, decl.type, std::move(bound));
@@ -73,12 +70,12 @@ namespace {
 
 absl::Status StartOne(const Stage& stage, size_t l, int member, PipelineItem& item) {
   const StageExecutable& executable = stage.executables[l];
-  PipelineItem::Part& part = item.parts[static_cast<size_t>(executable.part)];
+  PipelineItem::Part& part = item.parts[executable.part];
   if (executable.set->keyed() != nullptr) part.bindings.SetKey(Key(item.key));
   if (stage.executables.size() > 1) BindLinks(stage, l, member, item);
   absl::StatusOr<Run> run = part.slot.Launch(part.bindings, item.deadline);
   if (!run.ok()) return run.status();
-  if (l > 0) item.parts[static_cast<size_t>(stage.executables[l - 1].part)].run = std::move(item.run);
+  if (l > 0) item.parts[stage.executables[l - 1].part].run = std::move(item.run);
   item.run = *std::move(run);
   return absl::OkStatus();
 }
@@ -87,7 +84,7 @@ absl::Status StartOne(const Stage& stage, size_t l, int member, PipelineItem& it
 
 absl::Status StartRuns(const Stage& stage, int member, PipelineItem& item) {
   for (const StageExecutable& executable : stage.executables) {
-    item.parts[static_cast<size_t>(executable.part)].run = Run();  // of an earlier try
+    item.parts[executable.part].run = Run();  // of an earlier try
     if (executable.call) PENSTOCK_RETURN_IF_ERROR(CallOnItem(executable.prefix, executable.call, item));
   }
   for (size_t l = 0; l < stage.executables.size(); ++l) {
@@ -107,7 +104,7 @@ bool RunsEnded(const PipelineItem& item) {
 
 absl::Status StatusOfRuns(const Stage& stage, PipelineItem& item) {
   for (size_t l = 0; l + 1 < stage.executables.size(); ++l) {
-    const Run& run = item.parts[static_cast<size_t>(stage.executables[l].part)].run;
+    const Run& run = item.parts[stage.executables[l].part].run;
     if (!PipelineAccess::Exists(run)) break;  // the last one launched is item.run
     if (absl::Status status = run.status(); !status.ok() && run.done()) return status;
   }
@@ -130,9 +127,9 @@ void CancelRuns(const PipelineItem& item) {
 
 absl::Status PoisonOf(const Stage& stage, int member, const PipelineItem& item) {
   for (const StageExecutable& executable : stage.executables) {
-    const ExecutableCore& core = *executable.set->members()[static_cast<size_t>(member)].core;
+    const ExecutableCore& core = *executable.set->members()[member].core;
     for (const graph::StateUse& use : core.graph().plan().states) {
-      const BufferDecl& decl = core.model().buffers[static_cast<size_t>(use.buffer)];
+      const BufferDecl& decl = core.model().buffers[use.buffer];
       if (decl.keys != 0) continue;
       if (absl::Status poison = StateCore::Of(*decl.state).status(); !poison.ok()) return poison;
     }

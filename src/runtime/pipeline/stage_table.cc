@@ -24,7 +24,7 @@ absl::StatusOr<size_t> BytesOf(const Model& model, int32_t index, bool input) {
   if (index < 0 || static_cast<size_t>(index) >= model.buffers.size()) {
     return absl::InvalidArgumentError("a link names no buffer of " + graph::Prefix(model));
   }
-  const BufferDecl& decl = model.buffers[static_cast<size_t>(index)];
+  const BufferDecl& decl = model.buffers[index];
   const auto refuse = [&](const char* why) {
     return absl::InvalidArgumentError(graph::Prefix(model, "buffer", decl.name) + ": " + why);
   };
@@ -35,7 +35,7 @@ absl::StatusOr<size_t> BytesOf(const Model& model, int32_t index, bool input) {
   }
   size_t bytes = decl.type.size;
   for (int i = 0; i < decl.extent.rank; ++i) {
-    const Dim& dim = decl.extent.dims[static_cast<size_t>(i)];
+    const Dim& dim = decl.extent.dims[i];
     if (!dim.is_constant()) return refuse("a link has one size in all runs; give it constant dimensions");
     bytes *= static_cast<size_t>(dim.value);
   }
@@ -43,9 +43,9 @@ absl::StatusOr<size_t> BytesOf(const Model& model, int32_t index, bool input) {
 }
 
 // The device that its memory is on; -1: no node uses it.
-int HomeOf(const ExecutableCore& core, int32_t buffer) {
-  const int32_t instance = core.graph().program().buffers.bound[static_cast<size_t>(buffer)];
-  return instance < 0 ? -1 : core.graph().plan().instances[static_cast<size_t>(instance)].device;
+DeviceId HomeOf(const ExecutableCore& core, int32_t buffer) {
+  const InstanceId instance = core.graph().program().buffers.bound[buffer];
+  return instance < 0 ? DeviceId() : core.graph().plan().instances[instance].device;
 }
 
 // By the key, if the stage has keyed States.
@@ -133,7 +133,7 @@ std::vector<PipelineItem::Part> StageTable::MakeParts() const {
   std::vector<PipelineItem::Part> parts(static_cast<size_t>(parts_));
   for (const Stage& stage : stages_) {
     for (const StageExecutable& executable : stage.executables) {
-      parts[static_cast<size_t>(executable.part)].bindings = executable.set->first().MakeBindings();
+      parts[executable.part].bindings = executable.set->first().MakeBindings();
     }
   }
   return parts;
@@ -204,7 +204,7 @@ bool StageTable::IsWritten(const StateRecord* state) const {
     for (const StageExecutable& executable : stage.executables) {
       const ExecutableCore& core = executable.set->first();
       for (const graph::StateUse& use : core.graph().plan().states) {
-        if (use.written && core.model().buffers[static_cast<size_t>(use.buffer)].state.get() == state) return true;
+        if (use.written && core.model().buffers[use.buffer].state.get() == state) return true;
       }
     }
   }
@@ -239,7 +239,7 @@ bool StageTable::FinishStage(Stage& stage) {
       slots = std::min(slots, executable.set->members()[m].core->slots());
     std::string name = stage.name;
     if (devices > 1) {
-      absl::StrAppend(&name, " on ", runtime_->devices()[static_cast<size_t>(share.device)].info.name);
+      absl::StrAppend(&name, " on ", runtime_->devices()[share.device].info.name);
     }
     stage.devices.push_back(static_cast<int>(devices_.size()));
     devices_.push_back({.stage = index,
@@ -275,11 +275,10 @@ absl::Status StageTable::MakeLinks(const Stage& stage, StageExecutable& executab
     for (size_t m = 0; m < executable.between.size(); ++m) {
       const ExecutableCore& writer = *from.members()[m].core;
       const ExecutableCore& reader = *executable.set->members()[m].core;
-      const int device = HomeOf(writer, link.from_index);
-      if (device < 0 || device != HomeOf(reader, link.to_index)) {
+      const int device = HomeOf(writer, link.from_index), to = HomeOf(reader, link.to_index);
+      if (device < 0 || device != to) {
         return absl::InvalidArgumentError(absl::StrCat(
-            executable.prefix, ": the two buffers of a link are on different devices (", device, " and ",
-            HomeOf(reader, link.to_index),
+            executable.prefix, ": the two buffers of a link are on different devices (", device, " and ", to,
             "; -1: no node uses it); declare the Input or the Output on the other's device (Graph::Input)"));
       }
       executable.between[m].resize(static_cast<size_t>(writer.slots()));

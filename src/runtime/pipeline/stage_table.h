@@ -54,7 +54,7 @@ struct Stage {
   std::vector<int> devices{};  // StageTable::devices
 
   // What an item holds of the stage's first executable.
-  PipelineItem::Part& PartOf(PipelineItem& item) const { return item.parts[static_cast<size_t>(executables[0].part)]; }
+  PipelineItem::Part& PartOf(PipelineItem& item) const { return item.parts[executables[0].part]; }
   bool IsKeyed() const;  // whether it has keyed States
 };
 
@@ -65,9 +65,9 @@ class StageTable {
   static absl::StatusOr<std::unique_ptr<StageTable>> Create(detail::StageList stages);
 
   const std::vector<Stage>& stages() const { return stages_; }
-  const Stage& stage(int s) const { return stages_[static_cast<size_t>(s)]; }
+  const Stage& stage(int s) const { return stages_[s]; }
   const std::vector<StageDevice>& devices() const { return devices_; }
-  const StageDevice& device(int d) const { return devices_[static_cast<size_t>(d)]; }
+  const StageDevice& device(int d) const { return devices_[d]; }
   // The stage of each run queue.
   const std::vector<int>& queues() const { return queues_; }
   const std::shared_ptr<RuntimeCore>& runtime() const { return runtime_; }

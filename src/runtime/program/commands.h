@@ -5,7 +5,20 @@
 
 #include <cstdint>
 
+#include "graph/plan/plan.h"
+
 namespace penstock::runtime {
+
+using detail::Id;
+using detail::Table;
+using graph::CommandId;
+using graph::DeviceId;
+using graph::EventId;
+using graph::HostStepId;
+using graph::InstanceId;
+using graph::LaneId;
+using graph::NodeId;
+using graph::SegmentId;
 
 // `index` is an entry of the table that the op names: for kRecord and kWait an event, for the State ops an entry of
 // Plan::states, for kWaitExternal an entry of Plan::external_deps, for kGraph a graph of Program::replay.
@@ -33,9 +46,9 @@ struct ExecCommand {
 
   Op op;
   FlowControl room = FlowControl::kNone;
-  int32_t lane;
+  LaneId lane;
   int32_t index;
-  int32_t node;
+  NodeId node;
 };
 inline constexpr int kMostOutstanding = 512;
 

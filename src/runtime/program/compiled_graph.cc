@@ -12,8 +12,8 @@ namespace {
 
 // The declaration that a plan node stems from: the node itself, or the buffer that an inserted copy moves.
 const Name& NameOf(const Model& model, const graph::Plan& plan, const PlanNode& node) {
-  if (node.decl >= 0) return model.nodes[static_cast<size_t>(node.decl)].name;
-  return model.buffers[static_cast<size_t>(plan.instances[static_cast<size_t>(node.src)].buffer)].name;
+  if (node.decl >= 0) return model.nodes[node.decl].name;
+  return model.buffers[plan.instances[node.src].buffer].name;
 }
 
 }  // namespace
@@ -39,24 +39,24 @@ void CompiledGraph::SetProgram(Program program) {
   program_ = std::move(program);
   device_gates_.clear();
   for (const CallEntry& call : program_.calls) {
-    device_gates_.emplace_back(model_->nodes[static_cast<size_t>(call.decl)].concurrency);
+    device_gates_.emplace_back(model_->nodes[call.decl].concurrency);
   }
 }
 
 // The other kinds run no user code on the host.
 bool CompiledGraph::HasGate(int32_t node) const {
-  const PlanKind kind = plan_.nodes[static_cast<size_t>(node)].kind;
+  const PlanKind kind = plan_.nodes[node].kind;
   return kind == PlanKind::kHost || kind == PlanKind::kHostcall || kind == PlanKind::kLaunch;
 }
 
 bool CompiledGraph::EnterGate(int32_t node) const {
   if (!HasGate(node)) return true;
-  const int32_t decl = plan_.nodes[static_cast<size_t>(node)].decl;
-  return gates_[static_cast<size_t>(node)].Enter(model_->nodes[static_cast<size_t>(decl)].concurrency);
+  const int32_t decl = plan_.nodes[node].decl;
+  return gates_[node].Enter(model_->nodes[decl].concurrency);
 }
 
 void CompiledGraph::LeaveGate(int32_t node) const {
-  if (HasGate(node) && gates_[static_cast<size_t>(node)].Leave()) event_count_.Notify();
+  if (HasGate(node) && gates_[node].Leave()) event_count_.Notify();
 }
 
 absl::Status CompiledGraph::Describe(int32_t node, const absl::Status& cause) const {
@@ -66,7 +66,7 @@ absl::Status CompiledGraph::Describe(int32_t node, const absl::Status& cause) co
 std::string CompiledGraph::Label() const { return graph::Prefix(*model_); }
 
 std::string CompiledGraph::TextOfNode(int32_t node) const {
-  const PlanNode& n = plan_.nodes[static_cast<size_t>(node)];
+  const PlanNode& n = plan_.nodes[node];
   const Name& declared = NameOf(*model_, plan_, n);
   const Name shown(n.name, declared.source().file, declared.source().line);
   return graph::Prefix(*model_, "node", shown, n.device < 0 ? "host" : device(n.device).info.name);
@@ -74,9 +74,9 @@ std::string CompiledGraph::TextOfNode(int32_t node) const {
 
 std::string CompiledGraph::TextOfGraph(int32_t graph) const {
   const GraphProgram& replay = program_.replay;
-  const int32_t begin = replay.begin[static_cast<size_t>(graph)], end = replay.begin[static_cast<size_t>(graph) + 1];
+  const int32_t begin = replay.begin[graph], end = replay.begin[static_cast<size_t>(graph) + 1];
   const auto name = [&](int32_t entry) {
-    const auto node = static_cast<size_t>(replay.entries[static_cast<size_t>(entry)].node);
+    const auto node = static_cast<size_t>(replay.entries[entry].node);
     return "'" + graph::OneLine(plan_.nodes[node].name) + "'";
   };
   return "launching nodes " + name(begin) + " to " + name(end - 1) + ", " + std::to_string(end - begin) +

@@ -43,12 +43,12 @@ class CompiledGraph {
   const std::shared_ptr<Trace>& trace() const { return trace_; }  // null if runs are not recorded
 
   const std::vector<driver::DeviceRef>& devices() const { return devices_; }
-  const driver::DeviceRef& device(int32_t device) const { return devices_[static_cast<size_t>(device)]; }
+  const driver::DeviceRef& device(int32_t device) const { return devices_[device]; }
   // The device of the first lane.
   int32_t home() const { return home_; }
   // The driver of that device; it drives all other devices of the plan too.
   driver::Driver& driver() const { return *driver_; }
-  int local_device_of_lane(int32_t lane) const { return lane_devices_[static_cast<size_t>(lane)]; }
+  int local_device_of_lane(int32_t lane) const { return lane_devices_[lane]; }
 
   // At most `concurrency` calls of one callable run at the same time over all slots. EnterGate never blocks; LeaveGate
   // notifies the event count if a caller has been refused.

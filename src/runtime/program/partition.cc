@@ -24,7 +24,7 @@ bool IsPlain(Op op) {
 class Cutter {
  public:
   Cutter(const std::vector<ExecCommand>& commands, const std::vector<graph::Lane>& lanes,
-         const std::vector<int>& submission_threads)
+         const Table<DeviceId, int>& submission_threads)
       : commands_(commands), lanes_(lanes), submission_threads_(submission_threads), part_of_(lanes.size(), -1) {
     for (const ExecCommand& c : commands) events_ = std::max(events_, c.op == Op::kRecord ? c.index + 1 : 0);
   }
@@ -37,7 +37,7 @@ class Cutter {
         while (end < segment.end && IsPlain(At(end).op)) ++end;
         Consider(begin, end, recorded);
         for (int32_t c = begin; c < end; ++c) {
-          if (At(c).op == Op::kRecord) recorded[static_cast<size_t>(At(c).index)] = true;
+          if (At(c).op == Op::kRecord) recorded[At(c).index] = true;
         }
         begin = end + 1;  // the command, which is not plain, records nothing
       }
@@ -46,7 +46,7 @@ class Cutter {
   }
 
  private:
-  const ExecCommand& At(int32_t c) const { return commands_[static_cast<size_t>(c)]; }
+  const ExecCommand& At(int32_t c) const { return commands_[c]; }
 
   // `recorded`: the events recorded earlier, and in the range as far as it has been scanned.
   void Consider(int32_t begin, int32_t end, std::vector<bool>& recorded) {
@@ -70,7 +70,7 @@ class Cutter {
   // longest part shorter: 16 equal lanes become 8 parts of 2 even if 9 parts are possible.
   void AssignLanes(LanePartition& split) {
     std::vector<int32_t> load(lanes_.size());  // commands
-    for (int32_t c = split.begin; c < split.end; ++c) ++load[static_cast<size_t>(At(c).lane)];
+    for (int32_t c = split.begin; c < split.end; ++c) ++load[At(c).lane];
     std::fill(part_of_.begin(), part_of_.end(), -1);
     int32_t first = 0;
     for (size_t d = 0; d < submission_threads_.size(); ++d) {
@@ -80,7 +80,7 @@ class Cutter {
       }
       if (lanes.empty()) continue;
       std::sort(lanes.begin(), lanes.end(), [&](int32_t a, int32_t b) {
-        const int32_t of_a = load[static_cast<size_t>(a)], of_b = load[static_cast<size_t>(b)];
+        const int32_t of_a = load[a], of_b = load[b];
         return of_a != of_b ? of_a > of_b : a < b;
       });
       size_t parts = std::min(lanes.size(), static_cast<size_t>(submission_threads_[d]) + 1);
@@ -100,8 +100,8 @@ class Cutter {
     std::vector<int32_t> of_part(parts);
     for (const int32_t lane : lanes) {
       const auto least = std::min_element(of_part.begin(), of_part.end());
-      *least += load[static_cast<size_t>(lane)];
-      part_of_[static_cast<size_t>(lane)] = first + static_cast<int32_t>(least - of_part.begin());
+      *least += load[lane];
+      part_of_[lane] = first + static_cast<int32_t>(least - of_part.begin());
     }
     return of_part;
   }
@@ -112,25 +112,25 @@ class Cutter {
     std::vector<int32_t> filled(static_cast<size_t>(split.parts()));
     record_.resize(static_cast<size_t>(events_), {-1, 0});
     for (int32_t c = split.begin; c < split.end; ++c) {
-      const int32_t part = part_of_[static_cast<size_t>(At(c).lane)];
-      const int32_t place = filled[static_cast<size_t>(part)]++;
+      const int32_t part = part_of_[At(c).lane];
+      const int32_t place = filled[part]++;
       PartCommand command{c};
-      if (At(c).op == Op::kRecord) record_[static_cast<size_t>(At(c).index)] = {part, place};
+      if (At(c).op == Op::kRecord) record_[At(c).index] = {part, place};
       if (At(c).op == Op::kWait) {
-        const auto [by, at] = record_[static_cast<size_t>(At(c).index)];
+        const auto [by, at] = record_[At(c).index];
         if (by != part) command.behind_part = by, command.behind = at;
       }
-      const int32_t begin = split.part_begin[static_cast<size_t>(part)];
+      const int32_t begin = split.part_begin[part];
       split.commands[static_cast<size_t>(begin) + static_cast<size_t>(place)] = command;
     }
     for (int32_t c = split.begin; c < split.end; ++c) {
-      if (At(c).op == Op::kRecord) record_[static_cast<size_t>(At(c).index)] = {-1, 0};
+      if (At(c).op == Op::kRecord) record_[At(c).index] = {-1, 0};
     }
   }
 
   const std::vector<ExecCommand>& commands_;
   const std::vector<graph::Lane>& lanes_;
-  const std::vector<int>& submission_threads_;
+  const Table<DeviceId, int>& submission_threads_;
   std::vector<int32_t> part_of_;  // for each lane, in the current partition
   std::vector<std::pair<int32_t, int32_t>> record_;  // for each event recorded in the current partition: part and index
   int32_t events_ = 0;
@@ -139,10 +139,10 @@ class Cutter {
 
 }  // namespace
 
-std::vector<LanePartition> MakePartitions(const std::vector<ExecCommand>& commands,
-                                          const std::vector<graph::Segment>& segments,
-                                          const std::vector<graph::Lane>& lanes,
-                                          const std::vector<int>& submission_threads) {
+std::vector<LanePartition> MakePartitions(const Table<CommandId, ExecCommand>& commands,
+                                          const Table<SegmentId, graph::Segment>& segments,
+                                          const Table<LaneId, graph::Lane>& lanes,
+                                          const Table<DeviceId, int>& submission_threads) {
   if (std::all_of(submission_threads.begin(), submission_threads.end(), [](int count) { return count == 0; }))
     return {};
   return Cutter(commands, lanes, submission_threads).Cut(segments);

@@ -23,12 +23,12 @@ namespace penstock::runtime {
 // A command of a part. If `behind_part` is not -1, it is a wait for the record made by command `behind` (an index in
 // its part) of part `behind_part`. Otherwise it may be submitted once the commands before it in its own part have been.
 struct PartCommand {
-  int32_t command;  // Schedule::commands
+  CommandId command;
   int32_t behind_part = -1, behind = 0;
 };
 
 struct LanePartition {
-  int32_t begin = 0, end = 0;  // Schedule::commands
+  CommandId begin = 0, end = 0;
   std::vector<PartCommand> commands;  // part by part
   std::vector<int32_t> part_begin{0};  // for each part, and one past the end: its first entry in `commands`
   // Parts [first, last) are on lanes of that device, whose submission threads help with them.
@@ -48,9 +48,9 @@ struct LanePartition {
 // Finds, in order, the ranges of plain commands (nodes that no user code submits, records and waits) that have at least
 // graph::kPartitionFrom commands on several lanes. `submission_threads[d]` is the number of threads that may help on
 // device d; a device gets one part more than that, but at most one for each lane that it has in the range.
-std::vector<LanePartition> MakePartitions(const std::vector<ExecCommand>& commands,
-                                          const std::vector<graph::Segment>& segments,
-                                          const std::vector<graph::Lane>& lanes,
-                                          const std::vector<int>& submission_threads);
+std::vector<LanePartition> MakePartitions(const Table<CommandId, ExecCommand>& commands,
+                                          const Table<SegmentId, graph::Segment>& segments,
+                                          const Table<LaneId, graph::Lane>& lanes,
+                                          const Table<DeviceId, int>& submission_threads);
 
 }  // namespace penstock::runtime

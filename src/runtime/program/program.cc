@@ -37,18 +37,18 @@ driver::CopyKind KindOf(PlanKind kind) {
 }
 
 // For each buffer, the buffer that owns its memory. Alias chains may be long, so none is followed more than one step.
-std::vector<int32_t> BasesOf(const Model& model) {
-  std::vector<int32_t> bases;
+Table<BufferId, BufferId> BasesOf(const Model& model) {
+  Table<BufferId, BufferId> bases;
   bases.reserve(model.buffers.size());
   for (const BufferDecl& decl : model.buffers) {
-    bases.push_back(decl.is_alias ? bases[static_cast<size_t>(decl.alias_of)] : static_cast<int32_t>(bases.size()));
+    bases.push_back(decl.is_alias ? bases[decl.alias_of] : bases.next());
   }
   return bases;
 }
 
 class Builder {
  public:
-  Builder(const Model& model, const Plan& plan, const std::vector<LoadedKernel>& kernels, const std::vector<bool>& cuda,
+  Builder(const Model& model, const Plan& plan, const LoadedKernels& kernels, const Table<DeviceId, bool>& cuda,
           const graph::GraphSchedule* graphs)
       : model_(model),
         plan_(plan),
@@ -58,7 +58,7 @@ class Builder {
         graphs_(graphs),
         bases_(BasesOf(model)) {}
 
-  Program Build(bool streams, bool timed, const std::vector<int>& submission_threads) {
+  Program Build(bool streams, bool timed, const Table<DeviceId, int>& submission_threads) {
     FindBuffers();
     for (size_t n = 0; n < plan_.nodes.size(); ++n) AddNode(static_cast<int32_t>(n));
     SortParams();
@@ -107,7 +107,7 @@ class Builder {
       if (instance.stages) p_.buffers.staged[b] = static_cast<int32_t>(i);
       const int32_t param = model_.buffers[b].param;
       if (param >= 0 && instance.space == Space::kPinned) {
-        p_.params.instance[static_cast<size_t>(param)] = static_cast<int32_t>(i);
+        p_.params.instance[param] = static_cast<int32_t>(i);
       }
     }
     for (size_t b = count; b > 0; --b) {
@@ -116,24 +116,24 @@ class Builder {
     for (const NodeDecl& node : model_.nodes) {
       for (const AccessDecl& access : node.accesses) {
         if (access.mode == AccessMode::kRead) continue;
-        p_.buffers.written[static_cast<size_t>(bases_[static_cast<size_t>(access.buffer)])] = true;
+        p_.buffers.written[bases_[access.buffer]] = true;
       }
     }
   }
 
   void FindBuffer(int32_t b) {
-    const BufferDecl& decl = model_.buffers[static_cast<size_t>(b)];
-    const bool moves = decl.is_alias && (IsDynamic(decl.box) || p_.buffers.dynamic[static_cast<size_t>(decl.alias_of)]);
-    p_.buffers.dynamic[static_cast<size_t>(b)] = moves || IsDynamic(decl.extent);
+    const BufferDecl& decl = model_.buffers[b];
+    const bool moves = decl.is_alias && (IsDynamic(decl.box) || p_.buffers.dynamic[decl.alias_of]);
+    p_.buffers.dynamic[b] = moves || IsDynamic(decl.extent);
     if (!decl.is_alias) return;
-    const auto base = static_cast<size_t>(bases_[static_cast<size_t>(b)]);
-    int32_t& max_alignment_alias = p_.buffers.max_alignment_alias[base];
-    const BufferDecl& most = model_.buffers[max_alignment_alias < 0 ? base : static_cast<size_t>(max_alignment_alias)];
+    const BufferId base = bases_[b];
+    BufferId& max_alignment_alias = p_.buffers.max_alignment_alias[base];
+    const BufferDecl& most = model_.buffers[max_alignment_alias < 0 ? base : max_alignment_alias];
     if (decl.type.align > most.type.align) max_alignment_alias = b;
   }
 
   void AddNode(int32_t n) {
-    const PlanNode& node = plan_.nodes[static_cast<size_t>(n)];
+    const PlanNode& node = plan_.nodes[n];
     switch (node.kind) {
       case PlanKind::kUpload:
       case PlanKind::kDownload:
@@ -147,7 +147,7 @@ class Builder {
         AddFill(n);
         break;
       case PlanKind::kLaunch:
-        SetOp(n, cuda_[static_cast<size_t>(node.device)] ? Op::kLaunch : Op::kKernel, p_.calls.size());
+        SetOp(n, cuda_[node.device] ? Op::kLaunch : Op::kKernel, p_.calls.size());
         AddCall(n);
         break;
       case PlanKind::kParallelFor:
@@ -171,11 +171,11 @@ class Builder {
   }
 
   void AddHostcall(int32_t n) {
-    const int32_t decl = plan_.nodes[static_cast<size_t>(n)].decl;
+    const int32_t decl = plan_.nodes[n].decl;
     p_.hostcalls.push_back({.node = n,
                             .call = static_cast<int32_t>(p_.calls.size()),
-                            .inline_call = model_.nodes[static_cast<size_t>(decl)].host_way == HostWay::kHostcallInline,
-                            .code = kernels_[static_cast<size_t>(n)].ask});
+                            .inline_call = model_.nodes[decl].host_way == HostWay::kHostcallInline,
+                            .code = kernels_[n].ask});
   }
 
   void AddCopy(int32_t n) {
@@ -188,19 +188,19 @@ class Builder {
   }
 
   void AddFill(int32_t n) {
-    const PlanNode& node = plan_.nodes[static_cast<size_t>(n)];
+    const PlanNode& node = plan_.nodes[n];
     const int32_t box = AddBox(node.decl, 0, false), instance = node.uses[0].instance;
     if (Varies(instance)) p_.patches.bound_fills.push_back(static_cast<int32_t>(p_.fills.size()));
     p_.fills.push_back({n, instance, box, IsDynamicBox(box), Varies(instance) || IsDynamicBox(box)});
   }
 
   CopyEntry CopyOf(int32_t n) {
-    const PlanNode& node = plan_.nodes[static_cast<size_t>(n)];
+    const PlanNode& node = plan_.nodes[n];
     CopyEntry copy{.node = n, .src = node.src, .dst = node.dst, .kind = KindOf(node.kind)};
     copy.src_box = BoxOf(node.copy, AccessMode::kRead, BufferOf(node.src));
     copy.dst_box = BoxOf(node.copy, AccessMode::kWrite, BufferOf(node.dst));
     if (node.when != graph::When::kAlways) {
-      const bool from = plan_.instances[static_cast<size_t>(node.src)].space == Space::kBound;
+      const bool from = plan_.instances[node.src].space == Space::kBound;
       copy.bound = BufferOf(from ? node.src : node.dst);
     }
     return copy;
@@ -210,7 +210,7 @@ class Builder {
   void AddDroppedBoxes() {
     std::vector<bool> planned(model_.nodes.size());
     for (const PlanNode& node : plan_.nodes) {
-      if (node.decl >= 0) planned[static_cast<size_t>(node.decl)] = true;
+      if (node.decl >= 0) planned[node.decl] = true;
     }
     for (size_t n = 0; n < planned.size(); ++n) {
       if (planned[n]) continue;
@@ -221,13 +221,13 @@ class Builder {
   // The box that a Copy node reads or writes; all of `buffer` if there is no such node.
   int32_t BoxOf(int32_t decl, AccessMode mode, int32_t buffer) {
     if (decl < 0) return buffer;
-    const std::vector<AccessDecl>& accesses = model_.nodes[static_cast<size_t>(decl)].accesses;
+    const std::vector<AccessDecl>& accesses = model_.nodes[decl].accesses;
     return AddBox(decl, accesses[0].mode == mode ? 0 : 1, false);
   }
 
   // The box of an access: a new one, unless it is all of a buffer with memory of its own, which needs no check.
   int32_t AddBox(int32_t decl, int32_t index, bool span) {
-    const AccessDecl& access = model_.nodes[static_cast<size_t>(decl)].accesses[static_cast<size_t>(index)];
+    const AccessDecl& access = model_.nodes[decl].accesses[index];
     const auto buffer = static_cast<size_t>(access.buffer);
     const BufferDecl& of = model_.buffers[buffer];
     if (access.box.whole() && !of.is_alias && !(span && of.pitch > 0)) return access.buffer;
@@ -236,41 +236,41 @@ class Builder {
   }
   bool IsSlice(int32_t box) const { return box >= static_cast<int32_t>(model_.buffers.size()); }
   bool IsDynamicBox(int32_t box) const {
-    if (!IsSlice(box)) return p_.buffers.dynamic[static_cast<size_t>(box)];
+    if (!IsSlice(box)) return p_.buffers.dynamic[box];
     return p_.slices[static_cast<size_t>(box) - model_.buffers.size()].dynamic;
   }
 
   // Whether the rows of a box may have gaps between them.
   bool MayHaveRows(int32_t box) const {
-    const BufferDecl& decl = model_.buffers[static_cast<size_t>(
-        IsSlice(box) ? BufferOfSlice(p_.slices[static_cast<size_t>(box) - model_.buffers.size()]) : box)];
+    const BufferDecl& decl =
+        model_.buffers[IsSlice(box) ? BufferOfSlice(p_.slices[static_cast<size_t>(box) - model_.buffers.size()]) : box];
     return decl.extent.rank > 1 && (IsSlice(box) || decl.pitch > 0 || decl.is_alias);
   }
   int32_t BufferOfSlice(const SliceEntry& slice) const {
-    return model_.nodes[static_cast<size_t>(slice.decl)].accesses[static_cast<size_t>(slice.access)].buffer;
+    return model_.nodes[slice.decl].accesses[slice.access].buffer;
   }
 
   // Whether each launch decides the address of the instance.
   bool Varies(int32_t instance) const {
-    const graph::Instance& i = plan_.instances[static_cast<size_t>(instance)];
-    return i.space == Space::kBound || i.stages || model_.buffers[static_cast<size_t>(i.buffer)].keys != 0;
+    const graph::Instance& i = plan_.instances[instance];
+    return i.space == Space::kBound || i.stages || model_.buffers[i.buffer].keys != 0;
   }
-  bool IsOnDevice(int32_t instance) const { return plan_.instances[static_cast<size_t>(instance)].device >= 0; }
-  int32_t BufferOf(int32_t instance) const { return plan_.instances[static_cast<size_t>(instance)].buffer; }
-  void SetOp(int32_t n, Op op, size_t index) { op_of_[static_cast<size_t>(n)] = {op, static_cast<int32_t>(index)}; }
+  bool IsOnDevice(int32_t instance) const { return plan_.instances[instance].device >= 0; }
+  int32_t BufferOf(int32_t instance) const { return plan_.instances[instance].buffer; }
+  void SetOp(int32_t n, Op op, size_t index) { op_of_[n] = {op, static_cast<int32_t>(index)}; }
 
   void AddCall(int32_t n) {
-    const PlanNode& node = plan_.nodes[static_cast<size_t>(n)];
-    const NodeDecl& decl = model_.nodes[static_cast<size_t>(node.decl)];
+    const PlanNode& node = plan_.nodes[n];
+    const NodeDecl& decl = model_.nodes[node.decl];
     CallEntry call{.node = n, .decl = node.decl, .block = 0, .argv = static_cast<uint32_t>(p_.args.argv.size())};
     call.align = AlignOf(decl);
     p_.args.align = std::max(p_.args.align, call.align);
     p_.args.image.resize((p_.args.image.size() + call.align - 1) / call.align * call.align);
     call.block = static_cast<uint32_t>(p_.args.image.size());
     call.pointers = static_cast<uint32_t>(p_.args.pointer_offsets.size());
-    call.kernel = kernels_[static_cast<size_t>(n)].by_value;
+    call.kernel = kernels_[n].by_value;
     if (graphs_ != nullptr) {
-      call.kernel_by_ref = kernels_[static_cast<size_t>(n)].by_ref;
+      call.kernel_by_ref = kernels_[n].by_ref;
       call.range_by_ref = decl.code.range_by_ref;
     }
     p_.args.image.insert(p_.args.image.end(), decl.arg_block.begin(), decl.arg_block.end());
@@ -331,14 +331,14 @@ class Builder {
   }
 
   void AddAccess(CallEntry& call, const PlanNode& node, const NodeDecl& decl, const ArgDecl& arg, uint32_t at) {
-    const int32_t instance = node.uses[static_cast<size_t>(arg.index)].instance;
-    const AccessDecl& access = decl.accesses[static_cast<size_t>(arg.index)];
+    const int32_t instance = node.uses[arg.index].instance;
+    const AccessDecl& access = decl.accesses[arg.index];
     const int32_t box = AddBox(node.decl, arg.index, arg.form == ArgDecl::Form::kSpan);
     const bool dynamic = IsDynamicBox(box), moves = dynamic && IsSlice(box);
     (Varies(instance) || moves ? p_.patches.bound_pointers : p_.patches.fixed_pointers).push_back({instance, box, at});
     call.varies = call.varies || Varies(instance) || dynamic;
     if (arg.form == ArgDecl::Form::kPointer) return;
-    const uint32_t element_bytes = model_.buffers[static_cast<size_t>(access.buffer)].type.size;
+    const uint32_t element_bytes = model_.buffers[access.buffer].type.size;
     (dynamic ? p_.patches.dynamic_shapes : p_.patches.fixed_shapes).push_back({box, element_bytes, at + kViewShape});
   }
   static bool HasDynamicGrid(const KernelShape& shape) {
@@ -355,7 +355,7 @@ class Builder {
     std::partial_sum(p_.params.begin.begin(), p_.params.begin.end(), p_.params.begin.begin());
     std::vector<std::vector<int32_t>> of_call(p_.calls.size());
     for (size_t i = 0; i < p_.params.patches.size(); ++i) {
-      of_call[static_cast<size_t>(p_.params.patches[i].call)].push_back(static_cast<int32_t>(i));
+      of_call[p_.params.patches[i].call].push_back(static_cast<int32_t>(i));
     }
     for (const std::vector<int32_t>& patches : of_call) {
       for (const int32_t i : patches) p_.params.of_call.Add(i);
@@ -374,10 +374,10 @@ class Builder {
     }
   }
   void Shapes(const Dim& dim) {
-    if (!dim.is_constant()) p_.params.shaping[static_cast<size_t>(dim.param)] = true;
+    if (!dim.is_constant()) p_.params.shaping[dim.param] = true;
   }
   void Shapes(const Extent& extent) {
-    for (int i = 0; i < extent.rank; ++i) Shapes(extent.dims[static_cast<size_t>(i)]);
+    for (int i = 0; i < extent.rank; ++i) Shapes(extent.dims[i]);
   }
   void Shapes(const Box& box) {
     if (!box.whole) Shapes(box.offset), Shapes(box.size);
@@ -410,7 +410,7 @@ class Builder {
     switch (c.op) {
       case graph::Command::Op::kNode:
         if (c.count > 1) BatchCopies(c.arg, c.count);
-        std::tie(command.op, command.index) = op_of_[static_cast<size_t>(c.arg)];
+        std::tie(command.op, command.index) = op_of_[c.arg];
         command.node = c.arg;
         for (int32_t n = c.arg; n < c.arg + c.count; ++n) to.nodes.Add(n);
         break;
@@ -424,7 +424,7 @@ class Builder {
         command.op = Op::kWaitExternal;
         break;
       case graph::Command::Op::kGraph:
-        for (const int32_t n : graphs_->graphs[static_cast<size_t>(c.arg)].nodes) {
+        for (const int32_t n : graphs_->graphs[c.arg].nodes) {
           for (int32_t m = n; m < EndOfBatch(n); ++m) to.nodes.Add(m);
         }
         break;
@@ -442,7 +442,7 @@ class Builder {
 
   // Makes the first of `count` copies stand for all of them, in every schedule.
   void BatchCopies(int32_t first, int32_t count) {
-    auto& [op, index] = op_of_[static_cast<size_t>(first)];
+    auto& [op, index] = op_of_[first];
     if (op == Op::kBatch) return;
     p_.batches.push_back({index, count, pieces_});
     pieces_ += count;
@@ -453,13 +453,13 @@ class Builder {
   void AddGraph(const graph::GraphPart& part) {
     GraphProgram& replay = p_.replay;
     for (int32_t i = 0; i < part.preds.rows(); ++i) {
-      const int32_t n = part.nodes[static_cast<size_t>(i)];
-      auto [op, index] = op_of_[static_cast<size_t>(n)];
+      const int32_t n = part.nodes[i];
+      auto [op, index] = op_of_[n];
       const auto entry = static_cast<int32_t>(replay.entries.size());
-      if (plan_.nodes[static_cast<size_t>(n)].kind == PlanKind::kLaunch) op = Op::kLaunch;
+      if (plan_.nodes[n].kind == PlanKind::kLaunch) op = Op::kLaunch;
       if (op == Op::kLaunch) replay.launch.push_back(entry);
-      if (op == Op::kKernel || op == Op::kLaunch) replay.of_call[static_cast<size_t>(index)] = entry;
-      if (op == Op::kFill) replay.of_fill[static_cast<size_t>(index)] = entry;
+      if (op == Op::kKernel || op == Op::kLaunch) replay.of_call[index] = entry;
+      if (op == Op::kFill) replay.of_fill[index] = entry;
       replay.entries.push_back({op, index, n, VariesInGraph(op, static_cast<size_t>(index))});
       if (replay.entries.back().varies) replay.varying.push_back(entry);
       for (const int32_t p : part.preds[i]) replay.preds.Add(p);
@@ -484,7 +484,7 @@ class Builder {
     std::vector<int> since(plan_.lanes.size());
     std::vector<bool> marked(plan_.lanes.size());
     for (int32_t c = 0; c < schedule.epilogue_begin; ++c) {
-      ExecCommand& command = schedule.commands[static_cast<size_t>(c)];
+      ExecCommand& command = schedule.commands[c];
       const auto lane = static_cast<size_t>(command.lane);
       since[lane] += (command.op == Op::kLaunch  ? kLaunchCommands
                       : command.op == Op::kGraph ? kGraphCommands
@@ -499,9 +499,9 @@ class Builder {
 
   void AddHost(const graph::HostStep& step) {
     const int32_t n = step.node;
-    const PlanNode& node = plan_.nodes[static_cast<size_t>(n)];
+    const PlanNode& node = plan_.nodes[n];
     if (node.kind == PlanKind::kHost) {
-      p_.hosts.push_back({.call = op_of_[static_cast<size_t>(n)].second});
+      p_.hosts.push_back({.call = op_of_[n].second});
     } else {
       const bool staged_copies = IsOnDevice(node.src) || IsOnDevice(node.dst);
       const bool cuda = std::find(cuda_.begin(), cuda_.end(), true) != cuda_.end();
@@ -540,7 +540,7 @@ class Builder {
   }
   static void CountInto(std::vector<int32_t>& counts, const graph::CsrRows& rows) {
     for (int32_t row = 0; row < rows.rows(); ++row) {
-      for (const int32_t item : rows[row]) ++counts[static_cast<size_t>(item)];
+      for (const int32_t item : rows[row]) ++counts[item];
     }
   }
 
@@ -548,9 +548,9 @@ class Builder {
     std::vector<std::vector<WatchedEvent>> of_lane(plan_.lanes.size());
     for (size_t s = 0; s < schedule.segments.size(); ++s) {
       for (int32_t c = schedule.segments[s].begin; c < schedule.segments[s].end; ++c) {
-        const ExecCommand& command = schedule.commands[static_cast<size_t>(c)];
+        const ExecCommand& command = schedule.commands[c];
         if (command.op != Op::kRecord || p_.host_waits.after_event[command.index].empty()) continue;
-        of_lane[static_cast<size_t>(command.lane)].push_back({command.index, static_cast<int32_t>(s)});
+        of_lane[command.lane].push_back({command.index, static_cast<int32_t>(s)});
       }
     }
     for (std::vector<WatchedEvent>& events : of_lane) {
@@ -560,11 +560,11 @@ class Builder {
 
   const Model& model_;
   const Plan& plan_;
-  const std::vector<LoadedKernel>& kernels_;
-  const std::vector<bool>& cuda_;
+  const LoadedKernels& kernels_;
+  const Table<DeviceId, bool>& cuda_;
   std::vector<std::pair<Op, int32_t>> op_of_;
   const graph::GraphSchedule* const graphs_;
-  const std::vector<int32_t> bases_;  // for each buffer
+  const Table<BufferId, BufferId> bases_;
   int32_t pieces_ = 0;
   size_t task_ = 0;  // Program::hosts: the first step of the task that others may join
   Program p_;
@@ -572,23 +572,23 @@ class Builder {
 
 }  // namespace
 
-Program BuildProgram(const Model& model, const graph::Plan& plan, const std::vector<LoadedKernel>& kernels,
-                     const std::vector<bool>& cuda, const graph::GraphSchedule* graphs, bool streams, bool timed,
-                     const std::vector<int>& submission_threads) {
+Program BuildProgram(const Model& model, const graph::Plan& plan, const LoadedKernels& kernels,
+                     const Table<DeviceId, bool>& cuda, const graph::GraphSchedule* graphs, bool streams, bool timed,
+                     const Table<DeviceId, int>& submission_threads) {
   return Builder(model, plan, kernels, cuda, graphs).Build(streams, timed, submission_threads);
 }
 
 Shape ShapeOf(const Extent& extent, const std::vector<int64_t>& params) {
   Shape shape{extent.rank, {}};
   for (int i = 0; i < extent.rank; ++i) {
-    shape.size[static_cast<size_t>(i)] = ValueOf(extent.dims[static_cast<size_t>(i)], params);
+    shape.size[i] = ValueOf(extent.dims[i], params);
   }
   return shape;
 }
 
 bool IsDynamic(const Extent& extent) {
   for (int i = 0; i < extent.rank; ++i) {
-    if (!extent.dims[static_cast<size_t>(i)].is_constant()) return true;
+    if (!extent.dims[i].is_constant()) return true;
   }
   return false;
 }

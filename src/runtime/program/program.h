@@ -19,26 +19,39 @@
 
 namespace penstock::runtime {
 
-// A copy between instances, from a box to one of the same shape (`box` as in PointerPatch).
+// Indices of a Program's records. A box is one of the model's buffers or, from their number on, one of Program::slices.
+using CopyId = Id<struct CopyTag>;
+using BatchId = Id<struct BatchTag>;
+using FillId = Id<struct FillTag>;
+using CallId = Id<struct CallTag>;
+using HostcallId = Id<struct HostcallTag>;
+using BoxId = Id<struct BoxTag>;
+using EntryId = Id<struct EntryTag>;  // GraphProgram::entries
+using graph::GraphId;
+
+// A copy between instances, from a box to one of the same shape.
 struct CopyEntry {
-  int32_t node = -1, src = -1, dst = -1;
-  int32_t src_box = -1, dst_box = -1;
+  NodeId node{};
+  InstanceId src{}, dst{};
+  BoxId src_box{}, dst_box{};
   driver::CopyKind kind = driver::CopyKind::kHostToDevice;
   bool varies = false;  // launches decide its source, destination or size
   bool may_have_rows = false;  // on some side and for some parameters its rows are not contiguous
-  int32_t bound = -1;  // the copy is made only if the memory bound to this buffer is pinned; -1: always
+  BufferId bound{};  // the copy is made only if the memory bound to this buffer is pinned; none: always
 };
 
 // Copies that are submitted together: a range of Program::copies, listed in the slot's pinned memory from entry
 // `pieces` on.
 struct BatchEntry {
-  int32_t first = 0, count = 0;
+  CopyId first = 0;
+  int32_t count = 0;
   int32_t pieces = 0;
 };
 
 struct FillEntry {
-  int32_t node, instance;
-  int32_t box;  // as in PointerPatch
+  NodeId node;
+  InstanceId instance;
+  BoxId box;
   bool dynamic;  // it depends on parameters
   bool varies;  // it is dynamic, or its memory is bound
 };
@@ -46,7 +59,8 @@ struct FillEntry {
 // A node with arguments: a kernel, a Launch node or a host callable. Its block is at `block` in the slot's argument
 // bytes, its argv at `argv`.
 struct CallEntry {
-  int32_t node, decl;
+  NodeId node;
+  DeclId decl;
   uint32_t block, argv;
   uint32_t align = 16;  // of the block
   // In ArgumentImage::pointer_offsets, relative to the block; the offsets for `refs` follow.
@@ -62,11 +76,11 @@ struct CallEntry {
 // What a launch writes at `at` in the argument bytes of `call` (Program::calls).
 struct ParamPatch {
   uint32_t param, at, size;
-  int32_t call;
+  CallId call;
 };
-// `box` is an index in SlotTables::boxes: the model's buffers, then Program::slices.
 struct PointerPatch {
-  int32_t instance, box;
+  InstanceId instance;
+  BoxId box;
   uint32_t at;
 };
 // A parameter that may be read by reference: the position of its address in the argument bytes, and its entry in argv.
@@ -74,24 +88,25 @@ struct RefPatch {
   uint32_t param, at, argv;
 };
 struct ShapePatch {  // the dimensions of a View
-  int32_t box;
+  BoxId box;
   uint32_t element_bytes, at;
 };
 struct RangePatch {  // a detail::Range
-  int32_t call;  // Program::calls
+  CallId call;
   uint32_t at;
 };
 
 // An access to part of a buffer.
 struct SliceEntry {
-  int32_t decl, access;
+  DeclId decl;
+  int32_t access;
   bool span;  // the callable takes it as a span
   bool dynamic;  // it depends on parameters
 };
 
 // A host callable, or a copy by host threads.
 struct HostEntry {
-  int32_t call = -1;  // Program::calls
+  CallId call{};
   int32_t steps = 1;  // steps that a worker does in one task, from this one on; 0: an earlier step's task includes it
   CopyEntry copy{};  // `bound`: made only if the memory bound to that buffer is not pinned
   int32_t ring = -1;  // the entry in RunSlot::staged if one side is on a device
@@ -100,31 +115,34 @@ struct HostEntry {
 
 // A Host node that a device calls by a hostcall, with the code that does so.
 struct HostcallEntry {
-  int32_t node, call;  // Plan::nodes, Program::calls
+  NodeId node;
+  CallId call;
   bool inline_call;  // called by the poller itself
   driver::LibraryCode code;
 };
 
 // A lane that waits before it touches bound device memory.
 struct ExternalDepLane {
-  int32_t external_dep = -1, lane = -1;
+  int32_t external_dep = -1;
+  LaneId lane{};
 };
 
 // An event that host steps wait for, and the segment that records it.
 struct WatchedEvent {
-  int32_t event, segment;
+  EventId event;
+  SegmentId segment;
 };
 
 // What a slot submits in one of the modes. Segments are parallel to Plan::segments; the epilogue is as in Plan.
 struct Schedule {
-  std::vector<ExecCommand> commands;
+  Table<CommandId, ExecCommand> commands;
   graph::CsrRows nodes;  // for each command: the plan nodes that it runs
-  std::vector<graph::Segment> segments;
-  int32_t epilogue_begin = 0, short_epilogue_begin = 0, epilogue_end = 0;
+  Table<SegmentId, graph::Segment> segments;
+  CommandId epilogue_begin = 0, short_epilogue_begin = 0, epilogue_end = 0;
   std::vector<ExternalDepLane> external_dep_lanes;  // sorted by external_dep
-  std::vector<int32_t> lanes;  // of all commands, each once
+  std::vector<LaneId> lanes;  // of all commands, each once
   std::vector<LanePartition> partitions;  // ranges that several threads submit, in order
-  std::vector<std::vector<WatchedEvent>> watched;  // one row for each lane that has some, in recording order
+  Table<LaneId, std::vector<WatchedEvent>> watched;  // one row for each lane that has some, in recording order
 };
 
 // Which steps and segments wait for which host steps and events. Steps are those of Plan::host_steps that begin a task;
@@ -132,8 +150,9 @@ struct Schedule {
 struct HostWaits {
   graph::CsrRows after_step, after_event;  // for each step and each event: the steps that wait for it
   graph::CsrRows segments_after;  // for each step: the segments that wait for it
-  std::vector<int32_t> of_step, of_segment;  // the number of steps and events that each waits for
-  std::vector<int32_t> first;  // steps that wait for nothing
+  Table<HostStepId, int32_t> of_step;  // the number of steps and events that each waits for
+  Table<SegmentId, int32_t> of_segment;  // the same
+  std::vector<HostStepId> first;  // steps that wait for nothing
 };
 
 // A node of one of the graphs; `op` and `index` are as in ExecCommand. A Launch node is kLaunch, also on host devices,
@@ -141,20 +160,21 @@ struct HostWaits {
 struct GraphNodeEntry {
   ExecCommand::Op op;
   int32_t index;
-  int32_t node;
+  NodeId node;
   bool varies;  // it may differ from launch to launch
 };
 
 // The graphs of Program::graphs. Graph g has the entries [begin[g], begin[g + 1]); row e of `preds` names the
 // predecessors of entry e in the same graph, counted from the graph's first entry.
 struct GraphProgram {
-  int32_t lane = -1;
-  std::vector<GraphNodeEntry> entries;
-  std::vector<int32_t> begin{0};
+  LaneId lane{};
+  Table<EntryId, GraphNodeEntry> entries;
+  Table<GraphId, EntryId> begin{0};
   graph::CsrRows preds;
-  std::vector<int32_t> varying;  // entries that vary
-  std::vector<int32_t> launch;  // entries of Launch nodes
-  std::vector<int32_t> of_call, of_fill;  // Program::calls and fills -> entry, or -1
+  std::vector<EntryId> varying;  // entries that vary
+  std::vector<EntryId> launch;  // entries of Launch nodes
+  Table<CallId, EntryId> of_call;  // none: it is in no graph
+  Table<FillId, EntryId> of_fill;
   int32_t graphs() const { return static_cast<int32_t>(begin.size()) - 1; }
 };
 
@@ -169,13 +189,13 @@ struct ArgumentImage {
 // The parameters of the graph: which bytes hold them, and what depends on them.
 struct ParamTables {
   std::vector<ParamPatch> patches;  // written whenever the parameter changes; sorted by parameter
-  std::vector<uint32_t> begin;  // for each parameter, and one past the end: its first patch
+  Table<ParamId, uint32_t> begin;  // for each parameter, and one past the end: its first patch
   graph::CsrRows of_call;  // for each call: entries of `patches`
-  std::vector<uint32_t> at;  // for each parameter: its offset in SlotTables::param_bytes
+  Table<ParamId, uint32_t> at;  // for each parameter: its offset in SlotTables::param_bytes
   uint32_t bytes = 0;  // the size of SlotTables::param_bytes
-  std::vector<int32_t> instance;  // for each parameter: the pinned instance that nodes read it from (OnDevice), or -1
+  Table<ParamId, InstanceId> instance;  // the pinned instance that nodes read it from (OnDevice), if any
   std::vector<RefPatch> refs;
-  std::vector<bool> shaping;  // some extent, slice or grid depends on it
+  Table<ParamId, bool> shaping;  // some extent, slice or grid depends on it
 };
 
 // What a launch writes into a slot besides parameters: the fixed patches once for each slot, the bound ones whenever
@@ -184,33 +204,33 @@ struct SlotPatches {
   std::vector<PointerPatch> fixed_pointers, bound_pointers;
   std::vector<ShapePatch> fixed_shapes, dynamic_shapes;
   std::vector<RangePatch> fixed_ranges, dynamic_ranges;
-  std::vector<int32_t> dynamic_grids;  // calls of Kernel nodes
-  std::vector<int32_t> bound_copies;  // copies with a bound side or with boxes that depend on parameters
-  std::vector<int32_t> bound_fills;  // fills of bound memory
+  std::vector<CallId> dynamic_grids;  // of Kernel nodes
+  std::vector<CopyId> bound_copies;  // copies with a bound side or with boxes that depend on parameters
+  std::vector<FillId> bound_fills;  // fills of bound memory
 };
 
-// Facts about the model's buffers, by index.
+// Facts about the model's buffers.
 struct BufferTables {
-  std::vector<bool> dynamic;  // its extent, or the offset of an alias, depends on a parameter
-  std::vector<int32_t> staged;  // its staging instance, or -1
-  std::vector<int32_t> bound;  // its bound instance, or -1
-  std::vector<bool> written;  // some node writes it
-  std::vector<int32_t> max_alignment_alias;  // its alias of the type with the largest alignment, or -1
-  int32_t leased = -1;  // some buffer declared kSlot that has memory in the slot; -1: none
+  Table<BufferId, bool> dynamic;  // its extent, or the offset of an alias, depends on a parameter
+  Table<BufferId, InstanceId> staged;  // its staging instance, if any
+  Table<BufferId, InstanceId> bound;  // its bound instance, if any
+  Table<BufferId, bool> written;  // some node writes it
+  Table<BufferId, BufferId> max_alignment_alias;  // its alias of the type with the largest alignment, if any
+  BufferId leased{};  // some buffer declared kSlot that has memory in the slot, if any
 };
 
 struct Program {
   Schedule stream;  // its commands are parallel to Plan::commands
   Schedule graphs;  // has no commands if there are no graphs
   GraphProgram replay;
-  std::vector<bool> marked_lanes;  // lanes with watermarks (ExecCommand::FlowControl)
-  std::vector<CopyEntry> copies;
-  std::vector<BatchEntry> batches;
-  std::vector<FillEntry> fills;
-  std::vector<CallEntry> calls;
-  std::vector<HostEntry> hosts;  // parallel to Plan::host_steps
+  Table<LaneId, bool> marked_lanes;  // lanes with watermarks (ExecCommand::FlowControl)
+  Table<CopyId, CopyEntry> copies;
+  Table<BatchId, BatchEntry> batches;
+  Table<FillId, FillEntry> fills;
+  Table<CallId, CallEntry> calls;
+  Table<HostStepId, HostEntry> hosts;  // parallel to Plan::host_steps
   HostWaits host_waits;
-  std::vector<HostcallEntry> hostcalls;
+  Table<HostcallId, HostcallEntry> hostcalls;
   std::vector<SliceEntry> slices;
   int32_t staged_copies = 0;  // `hosts` that go through the ring
   ArgumentImage args;
@@ -226,17 +246,18 @@ struct LoadedKernel {
   driver::KernelCode by_ref{};
   driver::LibraryCode ask{};
 };
+using LoadedKernels = Table<NodeId, LoadedKernel>;
 
-// `kernels[n]`: the kernels of plan node n. `cuda[d]`: whether device d is a CUDA device. `graphs`: null if there are
+// `cuda`: whether a device is a CUDA device. `graphs`: null if there are
 // none. `streams`: whether runs may be submitted on streams. `timed`: whether events are recorded before and after
-// nodes. `submission_threads[d]`: the number of threads that may help to submit to device d.
-Program BuildProgram(const Model& model, const graph::Plan& plan, const std::vector<LoadedKernel>& kernels,
-                     const std::vector<bool>& cuda, const graph::GraphSchedule* graphs, bool streams, bool timed,
-                     const std::vector<int>& submission_threads);
+// nodes. `submission_threads`: how many threads may help to submit to a device.
+Program BuildProgram(const Model& model, const graph::Plan& plan, const LoadedKernels& kernels,
+                     const Table<DeviceId, bool>& cuda, const graph::GraphSchedule* graphs, bool streams, bool timed,
+                     const Table<DeviceId, int>& submission_threads);
 
 // The value of a dimension, given the values of all parameters as integers.
 inline int64_t ValueOf(const Dim& dim, const std::vector<int64_t>& params) {
-  return dim.is_constant() ? dim.value : params[static_cast<size_t>(dim.param)];
+  return dim.is_constant() ? dim.value : params[dim.param];
 }
 Shape ShapeOf(const Extent& extent, const std::vector<int64_t>& params);
 bool IsDynamic(const Extent& extent);

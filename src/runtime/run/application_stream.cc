@@ -35,7 +35,7 @@ absl::StatusOr<int> BeginBehindStream(RunSlot& slot, void* stream) {
   PENSTOCK_ASSIGN_OR_RETURN(const int device, driver.DeviceOfNative(stream));
   PENSTOCK_RETURN_IF_ERROR(CheckDevice(graph, device));
   slot.queues.stream_events.resize(static_cast<size_t>(driver.device_count()));
-  driver::Event& event = slot.queues.stream_events[static_cast<size_t>(device)];
+  driver::Event& event = slot.queues.stream_events[device];
   driver::CurrentDevice current(driver, device);
   if (!event) {
     PENSTOCK_ASSIGN_OR_RETURN(event, driver.CreateEvent(device, false));
@@ -43,7 +43,7 @@ absl::StatusOr<int> BeginBehindStream(RunSlot& slot, void* stream) {
   PENSTOCK_RETURN_IF_ERROR(driver.RecordOnNative(event, stream));
   for (const int32_t lane : slot.schedule->lanes) {
     current.Set(graph.local_device_of_lane(lane));
-    PENSTOCK_RETURN_IF_ERROR(driver.Wait(slot.queues.streams[static_cast<size_t>(lane)], event));
+    PENSTOCK_RETURN_IF_ERROR(driver.Wait(slot.queues.streams[lane], event));
   }
   slot.predecessors.stream = event;
   return device;

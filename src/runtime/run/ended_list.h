@@ -22,7 +22,7 @@ class EndedList {
   void Push(int32_t item) {
     int32_t first = first_.load(std::memory_order_relaxed);
     do {
-      next_[static_cast<size_t>(item)] = first;
+      next_[item] = first;
     } while (!first_.compare_exchange_strong(first, item, std::memory_order_acq_rel));
   }
 
@@ -31,10 +31,10 @@ class EndedList {
   void TakeAll(F&& f) {
     if (first_.load(std::memory_order_relaxed) < 0) return;
     int32_t from = first_.exchange(-1, std::memory_order_acq_rel), in_order = -1;
-    while (from >= 0) in_order = std::exchange(from, std::exchange(next_[static_cast<size_t>(from)], in_order));
+    while (from >= 0) in_order = std::exchange(from, std::exchange(next_[from], in_order));
     while (in_order >= 0) {
       const int32_t item = in_order;
-      in_order = next_[static_cast<size_t>(item)];
+      in_order = next_[item];
       f(item);
     }
   }

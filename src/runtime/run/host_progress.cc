@@ -37,7 +37,7 @@ void HostProgress::Settle(int32_t step) {
   --left_;
   if (skips_) return;
   LetGo(waits_.after_step[step]);
-  for (const int32_t segment : waits_.segments_after[step]) --segment_waits_[static_cast<size_t>(segment)];
+  for (const int32_t segment : waits_.segments_after[step]) --segment_waits_[segment];
 }
 
 void HostProgress::Skip(bool works) {
@@ -47,19 +47,19 @@ void HostProgress::Skip(bool works) {
 
 void HostProgress::LetGo(std::span<const int32_t> tasks) {
   for (const int32_t task : tasks) {
-    if (--step_waits_[static_cast<size_t>(task)] == 0) Append(fresh_, task);
+    if (--step_waits_[task] == 0) Append(fresh_, task);
   }
 }
 
 void HostProgress::Append(List& list, int32_t task) {
-  next_[static_cast<size_t>(task)] = -1;
-  (list.first < 0 ? list.first : next_[static_cast<size_t>(list.last)]) = task;
+  next_[task] = -1;
+  (list.first < 0 ? list.first : next_[list.last]) = task;
   list.last = task;
 }
 
 int32_t HostProgress::Pop(List& list) {
   const int32_t task = list.first;
-  if (task >= 0) list.first = next_[static_cast<size_t>(task)];
+  if (task >= 0) list.first = next_[task];
   return task;
 }
 

@@ -43,7 +43,7 @@ class HostProgress {
   bool skips() const { return skips_; }
   bool all_settled() const { return left_ == 0; }
 
-  bool MayBegin(int32_t segment) const { return segment_waits_[static_cast<size_t>(segment)] == 0; }
+  bool MayBegin(int32_t segment) const { return segment_waits_[segment] == 0; }
 
   // Calls `is_complete` with the events recorded by segments before `submitted`, on each lane until it returns false.
   template <class F>
@@ -84,7 +84,7 @@ void HostProgress::LookAtEvents(int32_t submitted, F&& is_complete) {
   for (size_t l = 0; l < schedule_->watched.size(); ++l) {
     const std::vector<WatchedEvent>& events = schedule_->watched[l];
     for (int32_t& seen = events_seen_[l]; static_cast<size_t>(seen) < events.size(); ++seen) {
-      const WatchedEvent& next = events[static_cast<size_t>(seen)];
+      const WatchedEvent& next = events[seen];
       if (next.segment >= submitted || !is_complete(next.event)) break;
       LetGo(waits_.after_event[next.event]);
     }
@@ -95,9 +95,9 @@ template <class F>
 void HostProgress::BeginKept(int most, F&& begin) {
   int32_t before = -1;
   for (int32_t task = kept_.first; task >= 0 && most > 0;) {
-    const int32_t next = next_[static_cast<size_t>(task)];
+    const int32_t next = next_[task];
     if (begin(task)) {  // it may have ended by now, but not been taken: it is on no list
-      (before < 0 ? kept_.first : next_[static_cast<size_t>(before)]) = next;
+      (before < 0 ? kept_.first : next_[before]) = next;
       if (next < 0) kept_.last = before;
     } else {
       before = task;

@@ -36,7 +36,7 @@ bool HostSteps::Start() {
   }
   if (!hosts.keeps() || !StreamIsDone()) return moved || slot_.fault.failed();
   hosts.BeginKept(kMostRefused, [this](int32_t task) {
-    if (!context_.graph.EnterGate(context_.graph.plan().host_steps[static_cast<size_t>(task)].node)) return false;
+    if (!context_.graph.EnterGate(context_.graph.plan().host_steps[task].node)) return false;
     StartTask(task);  // its end requests another look
     return true;
   });
@@ -68,13 +68,11 @@ void HostSteps::SkipAll() {
   }
 }
 
-int32_t HostSteps::EndOfTask(int32_t first) const {
-  return first + context_.graph.program().hosts[static_cast<size_t>(first)].steps;
-}
+int32_t HostSteps::EndOfTask(int32_t first) const { return first + context_.graph.program().hosts[first].steps; }
 
 void HostSteps::SetStates(int32_t first, HostStepState state) {
   for (int32_t s = first; s < EndOfTask(first); ++s) {
-    slot_.host_states[static_cast<size_t>(s)].store(state, std::memory_order_release);
+    slot_.host_states[s].store(state, std::memory_order_release);
   }
 }
 
@@ -97,7 +95,7 @@ bool HostSteps::StreamIsDone() {
 void HostSteps::StartTask(int32_t first) {
   SetStates(first, HostStepState::kRunning);
   run_.Ref();
-  if (context_.graph.program().hosts[static_cast<size_t>(first)].ring >= 0) return PostStagedCopy(first);
+  if (context_.graph.program().hosts[first].ring >= 0) return PostStagedCopy(first);
   pool_.Post({.run = &HostSteps::RunTask, .context = this, .arg = first, .resumes = true}, workers_);
 }
 
@@ -109,7 +107,7 @@ void HostSteps::RunTask(void* self, int64_t task) {
   const int32_t end = steps.EndOfTask(first);
   for (int32_t s = first; s < end; ++s) {
     const bool skip = steps.slot_.fault.failed();
-    if (!skip && !steps.slot_.tables.is_noop[static_cast<size_t>(s)]) {
+    if (!skip && !steps.slot_.tables.is_noop[s]) {
       RunHostStep(steps.context_.graph, steps.slot_, s, steps.slot_.progress.serial);
     }
     steps.EndStep(s, skip);
@@ -119,9 +117,9 @@ void HostSteps::RunTask(void* self, int64_t task) {
 }
 
 void HostSteps::PostStagedCopy(int32_t step) {
-  const int32_t ring = context_.graph.program().hosts[static_cast<size_t>(step)].ring;
-  memory::StagedCopy& copy = slot_.staged[static_cast<size_t>(ring)];
-  copy.op = slot_.tables.host_copies[static_cast<size_t>(step)];
+  const int32_t ring = context_.graph.program().hosts[step].ring;
+  memory::StagedCopy& copy = slot_.staged[ring];
+  copy.op = slot_.tables.host_copies[step];
   copy.device = std::max(copy.op.dst_device, copy.op.src_device);
   copy.done = &HostSteps::EndStagedCopy;
   copy.context = this;

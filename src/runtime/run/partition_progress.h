@@ -92,8 +92,8 @@ class PartitionProgress {
     bool none = true, taken = false, full = false;
   };
 
-  Part& Of(int32_t part) { return parts_[static_cast<size_t>(part)]; }
-  const Part& Of(int32_t part) const { return parts_[static_cast<size_t>(part)]; }
+  Part& Of(int32_t part) { return parts_[part]; }
+  const Part& Of(int32_t part) const { return parts_[part]; }
 
   bool CanGoOn(const PartCommand& next) const { return next.behind_part < 0 || done(next.behind_part) > next.behind; }
 
@@ -140,8 +140,8 @@ class PartitionProgress {
     const int32_t end = std::min(static_cast<int32_t>(commands.size()), begin + kStint);
     Submitted last = Submitted::kDone;
     int32_t at = begin;
-    for (; at < end && CanGoOn(commands[static_cast<size_t>(at)]); ++at) {
-      last = job.Submit(commands[static_cast<size_t>(at)].command);
+    for (; at < end && CanGoOn(commands[at]); ++at) {
+      last = job.Submit(commands[at].command);
       if (last != Submitted::kDone) break;
       state.done.store(at + 1, std::memory_order_release);
     }

@@ -122,8 +122,8 @@ void RunCore::SubmitSegments() {
   do {
     slot_->hosts.TakeEnded();
     while (!slot_->fault.failed() && !AllSubmitted() && slot_->hosts.MayBegin(progress.next_segment)) {
-      const graph::Segment& segment = segments[static_cast<size_t>(progress.next_segment)];
-      progress.next_command = std::max(progress.next_command, segment.begin);
+      const graph::Segment& segment = segments[progress.next_segment];
+      progress.next_command = std::max<int32_t>(progress.next_command, segment.begin);
       if (!context_.submitter.Submit(*slot_, segment.end)) break;  // it has failed, or must wait
       ++progress.next_segment;
     }

@@ -41,17 +41,17 @@ std::vector<bool> NodesKnownDone(const RunSlot& slot) {
   const int32_t finish = slot.progress.first_unsubmitted == schedule.epilogue_begin ? schedule.short_epilogue_begin
                                                                                     : schedule.epilogue_begin;
   for (int32_t c = schedule.epilogue_end; c-- > 0;) {
-    if (c < finish && (c >= schedule.epilogue_begin || !submitted[static_cast<size_t>(c)])) continue;
-    const ExecCommand& command = schedule.commands[static_cast<size_t>(c)];
+    if (c < finish && (c >= schedule.epilogue_begin || !submitted[c])) continue;
+    const ExecCommand& command = schedule.commands[c];
     const auto index = static_cast<size_t>(command.index), lane = static_cast<size_t>(command.lane);
     if (command.op == ExecCommand::Op::kRecord && event_done[index]) lane_done[lane] = true;
     if (command.op == ExecCommand::Op::kWait && lane_done[lane]) event_done[index] = true;
     if (!lane_done[lane]) continue;
-    for (const int32_t n : schedule.nodes[c]) node_done[static_cast<size_t>(n)] = true;
+    for (const int32_t n : schedule.nodes[c]) node_done[n] = true;
   }
   for (size_t s = 0; s < slot.graph().plan().host_steps.size(); ++s) {
     const HostStepState state = slot.host_states[s].load(std::memory_order_acquire);
-    node_done[static_cast<size_t>(slot.graph().plan().host_steps[s].node)] = state == HostStepState::kDone;
+    node_done[slot.graph().plan().host_steps[s].node] = state == HostStepState::kDone;
   }
   return node_done;
 }
@@ -61,8 +61,8 @@ std::string TextOfOpenNodes(const RunSlot& slot) {
   std::vector<bool> begun(slot.graph().plan().nodes.size());
   const std::vector<bool> submitted = slot.WasSubmitted();
   for (int32_t c = 0; c < slot.schedule->epilogue_begin; ++c) {
-    if (!submitted[static_cast<size_t>(c)]) continue;
-    for (const int32_t n : slot.schedule->nodes[c]) begun[static_cast<size_t>(n)] = true;
+    if (!submitted[c]) continue;
+    for (const int32_t n : slot.schedule->nodes[c]) begun[n] = true;
   }
   const std::vector<bool> done = NodesKnownDone(slot);
   NameList open, never;
@@ -76,12 +76,12 @@ std::string TextOfOpenNodes(const RunSlot& slot) {
 }
 
 absl::Status DescribeCancelled(const RunSlot& slot) {
-  const auto declared = [&](int32_t node) { return slot.graph().plan().nodes[static_cast<size_t>(node)].decl >= 0; };
+  const auto declared = [&](int32_t node) { return slot.graph().plan().nodes[node].decl >= 0; };
   int64_t all = 0, left = 0;
   for (const PlanNode& node : slot.graph().plan().nodes) all += node.decl >= 0;
   const std::vector<bool> submitted = slot.WasSubmitted();
   for (int32_t c = 0; c < slot.schedule->epilogue_begin; ++c) {
-    if (submitted[static_cast<size_t>(c)]) continue;
+    if (submitted[c]) continue;
     for (const int32_t n : slot.schedule->nodes[c]) left += declared(n);
   }
   for (size_t s = 0; s < slot.graph().plan().host_steps.size(); ++s) {

@@ -111,7 +111,7 @@ std::vector<bool> RunSlot::WasSubmitted() const {
     if (range.begin != progress.first_unsubmitted) continue;
     for (int32_t p = 0; p < range.parts(); ++p) {
       for (const PartCommand& c : range.part(p).first(static_cast<size_t>(partitions[i]->done(p)))) {
-        was[static_cast<size_t>(c.command)] = true;
+        was[c.command] = true;
       }
     }
   }

@@ -37,11 +37,11 @@ enum class HostStepState : uint8_t { kWaiting, kRunning, kDone, kSkipped };
 struct RunProgress {
   int64_t serial = -1;  // of the run
   std::chrono::steady_clock::time_point deadline;
-  int32_t next_command = 0;
-  int32_t next_segment = 0;
+  CommandId next_command = 0;
+  SegmentId next_segment = 0;
   // Set once the epilogue has begun: the first command of the segments that was never submitted, or the first of the
   // partitioned range that was being submitted (see RunSlot::WasSubmitted).
-  int32_t first_unsubmitted = -1;
+  CommandId first_unsubmitted{};
   std::atomic<bool> epilogue_submitted{false};  // also read by runs that wait for this one
   bool lane_full = false;  // the next command waits for room on its lane
   std::vector<int64_t> seen_complete;  // for each event: the serial of the run that last saw it complete

@@ -39,16 +39,15 @@ RunTrace::~RunTrace() {
 }
 
 void RunTrace::BeginStagedCopy(RunSlot& slot, int32_t ring) const {
-  if (graph_.trace() != nullptr) slot.staged_begin[static_cast<size_t>(ring)] = graph_.trace()->Now();
+  if (graph_.trace() != nullptr) slot.staged_begin[ring] = graph_.trace()->Now();
 }
 
 void RunTrace::RecordStagedCopy(const RunSlot& slot, int32_t step, int64_t serial) const {
   if (graph_.trace() == nullptr) return;
-  const PlanNode& node =
-      graph_.plan().nodes[static_cast<size_t>(graph_.plan().host_steps[static_cast<size_t>(step)].node)];
-  const int32_t ring = graph_.program().hosts[static_cast<size_t>(step)].ring;
+  const PlanNode& node = graph_.plan().nodes[graph_.plan().host_steps[step].node];
+  const int32_t ring = graph_.program().hosts[step].ring;
   graph_.trace()->Add({node.name, "staging slot " + std::to_string(slot.index), SpanKindOf(node.kind),
-                       slot.staged_begin[static_cast<size_t>(ring)], graph_.trace()->Now(), serial, -1});
+                       slot.staged_begin[ring], graph_.trace()->Now(), serial, -1});
 }
 
 // Device clocks are related to the trace's once: an event is recorded on each device, after a timestamp if graphs have
@@ -77,8 +76,8 @@ void RunTrace::Record(RunSlot& slot) const {
   // Only what this run submitted: the events of later commands hold the times of an earlier run, or none.
   const std::vector<bool> submitted = slot.WasSubmitted();
   for (int32_t c = 0; c < slot.schedule->epilogue_begin; ++c) {
-    if (!submitted[static_cast<size_t>(c)]) continue;
-    const int32_t node = slot.schedule->commands[static_cast<size_t>(c)].node;
+    if (!submitted[c]) continue;
+    const int32_t node = slot.schedule->commands[c].node;
     if (node < 0) continue;
     const auto n = static_cast<size_t>(node), d = static_cast<size_t>(graph_.plan().nodes[n].device);
     const absl::StatusOr<double> begin = graph_.driver().Elapsed(base_[d], slot.queues.begin_timing[n]);
@@ -97,12 +96,12 @@ void RunTrace::RecordGraphs(RunSlot& slot) const {
     const GraphNodeEntry& entry = graph_.program().replay.entries[e];
     const NodeTimestamps::Times times = timestamps->Of(static_cast<int32_t>(e));
     if (times.begin == 0 || times.end == 0 || !slot.replay->IsOn(static_cast<int32_t>(e))) continue;
-    const double base = base_us_[static_cast<size_t>(graph_.plan().nodes[static_cast<size_t>(entry.node)].device)];
+    const double base = base_us_[graph_.plan().nodes[entry.node].device];
     const auto micros = [&](uint64_t stamp) {
       return base + static_cast<double>(static_cast<int64_t>(stamp - base_timestamp_)) / 1000;
     };
     const bool batch = entry.op == ExecCommand::Op::kBatch;
-    const int32_t nodes = batch ? graph_.program().batches[static_cast<size_t>(entry.index)].count : 1;
+    const int32_t nodes = batch ? graph_.program().batches[entry.index].count : 1;
     RecordNode(slot, entry.node, static_cast<size_t>(nodes), micros(times.begin), micros(times.end));
   }
   timestamps->Forget();
@@ -110,8 +109,8 @@ void RunTrace::RecordGraphs(RunSlot& slot) const {
 
 // `batched`: how many nodes the span stands for.
 void RunTrace::RecordNode(const RunSlot& slot, int32_t node, size_t batched, double begin, double end) const {
-  const PlanNode& of = graph_.plan().nodes[static_cast<size_t>(node)];
-  const graph::Lane& lane = graph_.plan().lanes[static_cast<size_t>(of.lane)];
+  const PlanNode& of = graph_.plan().nodes[node];
+  const graph::Lane& lane = graph_.plan().lanes[of.lane];
   const std::string others = batched > 1 ? " and " + std::to_string(batched - 1) + " more, a batch" : "";
   graph_.trace()->Add({of.name + others,
                        graph_.device(of.device).info.name + " slot " + std::to_string(slot.index) + " " +

@@ -53,7 +53,7 @@ bool Submitter::SubmitInOrder(RunSlot& slot, int32_t end) const {
   const std::vector<ExecCommand>& commands = slot.schedule->commands;
   bool judged = false;
   for (; slot.progress.next_command < end; ++slot.progress.next_command) {
-    const ExecCommand& command = commands[static_cast<size_t>(slot.progress.next_command)];
+    const ExecCommand& command = commands[slot.progress.next_command];
     // A State keeps what is written to it, so the run writes nothing before what it reads is known to be sound.
     if (command.op == Op::kStateWrite && !PredecessorsSettled(slot)) return false;
     if (slot.fault.failed()) return false;  // cancelled, or failed by what was submitted before
@@ -87,7 +87,7 @@ bool Submitter::SubmitInOrder(RunSlot& slot, int32_t end) const {
     if (!entered) return false;
     if (!status.ok()) {
       // An asynchronous fault surfaces in some later call, unless each node was waited for.
-      slot.fault.Fail(base::IsFatal(status) && !awaited ? -1 : command.node, status);
+      slot.fault.Fail(base::IsFatal(status) && !awaited ? NodeId() : command.node, status);
       return false;
     }
   }
@@ -96,7 +96,7 @@ bool Submitter::SubmitInOrder(RunSlot& slot, int32_t end) const {
 
 Submitted Submitter::SubmitOfPart(RunSlot& slot, int32_t at, driver::CurrentDevice& current) const {
   if (slot.fault.failed()) return Submitted::kFailed;
-  const ExecCommand& command = slot.schedule->commands[static_cast<size_t>(at)];
+  const ExecCommand& command = slot.schedule->commands[at];
   current.Set(graph_.local_device_of_lane(command.lane));
   if (command.room == FlowControl::kWaitAndRecord) {
     const absl::StatusOr<bool> room = HasRoom(slot, command);
@@ -105,12 +105,12 @@ Submitted Submitter::SubmitOfPart(RunSlot& slot, int32_t at, driver::CurrentDevi
   }
   const absl::Status status = DoAndMark(slot, command);
   if (status.ok()) return Submitted::kDone;
-  slot.fault.Fail(base::IsFatal(status) ? -1 : command.node, status);  // any command's fault, see SubmitInOrder
+  slot.fault.Fail(base::IsFatal(status) ? NodeId() : command.node, status);  // any command's fault, see SubmitInOrder
   return Submitted::kFailed;
 }
 
 absl::StatusOr<bool> Submitter::HasRoom(const RunSlot& slot, const ExecCommand& command) const {
-  return graph_.driver().Query(slot.queues.marks[static_cast<size_t>(command.lane)]);
+  return graph_.driver().Query(slot.queues.marks[command.lane]);
 }
 
 absl::Status Submitter::DoAndMark(RunSlot& slot, const ExecCommand& command) const {
@@ -124,7 +124,7 @@ absl::Status Submitter::SubmitEpilogue(RunSlot& slot, int32_t end) const {
   driver::CurrentDevice current(graph_.driver());
   const std::vector<ExecCommand>& commands = slot.schedule->commands;
   for (; slot.progress.next_command < end; ++slot.progress.next_command) {
-    const ExecCommand& command = commands[static_cast<size_t>(slot.progress.next_command)];
+    const ExecCommand& command = commands[slot.progress.next_command];
     current.Set(graph_.local_device_of_lane(command.lane));
     absl::Status status = Do(slot, command);
     if (!status.ok()) {
@@ -138,7 +138,7 @@ absl::Status Submitter::SubmitEpilogue(RunSlot& slot, int32_t end) const {
 
 absl::Status Submitter::Do(RunSlot& slot, const ExecCommand& command) const {
   driver::Driver& driver = graph_.driver();
-  const driver::Stream stream = slot.queues.streams[static_cast<size_t>(command.lane)];
+  const driver::Stream stream = slot.queues.streams[command.lane];
   const auto index = static_cast<size_t>(command.index);
   switch (command.op) {
     case Op::kRecord: return driver.Record(slot.queues.events[index], stream);
@@ -162,8 +162,8 @@ absl::Status Submitter::Do(RunSlot& slot, const ExecCommand& command) const {
 // checks all States of the run (`judged`), so that a run with many does not check all of them for each.
 absl::StatusOr<bool> Submitter::WaitForState(RunSlot& slot, const ExecCommand& command, bool& judged) const {
   StateOrder& order = runtime_.states();
-  const StatePlace& place = slot.ticket.places[static_cast<size_t>(command.index)];
-  const driver::Stream stream = slot.queues.streams[static_cast<size_t>(command.lane)];
+  const StatePlace& place = slot.ticket.places[command.index];
+  const driver::Stream stream = slot.queues.streams[command.lane];
   const auto verdict = [&] {
     return std::exchange(judged, true) ? order.NearestVerdict(place) : order.Verdict(slot.ticket);
   };
@@ -183,7 +183,7 @@ absl::StatusOr<bool> Submitter::WaitForState(RunSlot& slot, const ExecCommand& c
 
 // Returns false if a run that it waits for has not submitted all of its work.
 absl::StatusOr<bool> Submitter::WaitUntilReady(RunSlot& slot, const ExecCommand& command) const {
-  const driver::Stream stream = slot.queues.streams[static_cast<size_t>(command.lane)];
+  const driver::Stream stream = slot.queues.streams[command.lane];
   const auto [first, last] = OfArrival(slot.predecessors.runs, command.index);
   for (const RunPredecessor& ahead : std::ranges::subrange(first, last)) {
     PENSTOCK_ASSIGN_OR_RETURN(const Predecessor::Tail tail, ahead.run->LookAtTail());
@@ -214,8 +214,7 @@ absl::Status Submitter::WaitForEvents(const RunSlot& slot) const {
     const auto [first, last] = OfArrival(slot.schedule->external_dep_lanes, ahead.external_dep);
     for (const ExternalDepLane& to : std::ranges::subrange(first, last)) {
       current.Set(graph_.local_device_of_lane(to.lane));
-      PENSTOCK_RETURN_IF_ERROR(
-          graph_.driver().WaitNative(slot.queues.streams[static_cast<size_t>(to.lane)], ahead.event));
+      PENSTOCK_RETURN_IF_ERROR(graph_.driver().WaitNative(slot.queues.streams[to.lane], ahead.event));
     }
   }
   return absl::OkStatus();
@@ -223,8 +222,8 @@ absl::Status Submitter::WaitForEvents(const RunSlot& slot) const {
 
 absl::Status Submitter::AwaitNode(RunSlot& slot, const ExecCommand& command) const {
   driver::Driver& driver = graph_.driver();
-  const driver::Event event = slot.queues.sync_events[static_cast<size_t>(command.lane)];
-  PENSTOCK_RETURN_IF_ERROR(driver.Record(event, slot.queues.streams[static_cast<size_t>(command.lane)]));
+  const driver::Event event = slot.queues.sync_events[command.lane];
+  PENSTOCK_RETURN_IF_ERROR(driver.Record(event, slot.queues.streams[command.lane]));
   absl::Status status;
   const bool ended =
       host::WaitForProgress(runtime_.event_count(), driver.notifies_completion(), slot.progress.deadline, [&] {
@@ -237,7 +236,7 @@ absl::Status Submitter::AwaitNode(RunSlot& slot, const ExecCommand& command) con
 
 absl::Status Submitter::DoNode(RunSlot& slot, const ExecCommand& command) const {
   driver::Driver& driver = graph_.driver();
-  const driver::Stream stream = slot.queues.streams[static_cast<size_t>(command.lane)];
+  const driver::Stream stream = slot.queues.streams[command.lane];
   const auto index = static_cast<size_t>(command.index);
   switch (command.op) {
     case Op::kCopy:
@@ -246,7 +245,7 @@ absl::Status Submitter::DoNode(RunSlot& slot, const ExecCommand& command) const 
       return slot.tables.batches[index].count == 0 ? absl::OkStatus()
                                                    : driver.CopyBatch(stream, slot.tables.batches[index]);
     case Op::kFill: return driver.Fill(stream, slot.tables.fills[index]);
-    case Op::kLaunch: return CallLaunch(graph_, slot, slot.launch[static_cast<size_t>(command.lane)], command.index);
+    case Op::kLaunch: return CallLaunch(graph_, slot, slot.launch[command.lane], command.index);
     case Op::kHostcall: return driver.Launch(stream, slot.hostcalls->op(command.index));
     default: break;
   }
@@ -268,8 +267,7 @@ absl::StatusOr<bool> Submitter::Update(RunSlot& slot) const {
 }
 
 absl::Status Submitter::LaunchGraph(RunSlot& slot, const ExecCommand& command) const {
-  const absl::Status launched =
-      slot.replay->Launch(command.index, slot.queues.streams[static_cast<size_t>(command.lane)]);
+  const absl::Status launched = slot.replay->Launch(command.index, slot.queues.streams[command.lane]);
   const bool its_own = !launched.ok() && !base::IsFatal(launched);
   return its_own ? base::Prefixed(graph_.TextOfGraph(command.index), launched) : launched;
 }

@@ -45,7 +45,7 @@ void SetGrid(driver::KernelOp& op, const KernelShape& shape, const std::vector<i
 
 void WriteViews(const std::vector<ShapePatch>& patches, SlotTables& tables) {
   for (const ShapePatch& p : patches) {
-    const BoxInRun& box = tables.boxes[static_cast<size_t>(p.box)];
+    const BoxInRun& box = tables.boxes[p.box];
     const detail::Range r = RangeOf(box.shape);
     const int64_t dims[5] = {r.depth, r.height, r.width, box.row / p.element_bytes, box.slice / p.element_bytes};
     std::memcpy(tables.args.data() + p.at, dims, sizeof(dims));
@@ -55,10 +55,10 @@ void WriteViews(const std::vector<ShapePatch>& patches, SlotTables& tables) {
 void WriteRanges(const Model& model, const Program& program, const std::vector<RangePatch>& patches,
                  SlotTables& tables) {
   for (const RangePatch& p : patches) {
-    const NodeDecl& decl = model.nodes[static_cast<size_t>(program.calls[static_cast<size_t>(p.call)].decl)];
+    const NodeDecl& decl = model.nodes[program.calls[p.call].decl];
     const detail::Range range = RangeOf(ShapeOf(decl.extent, tables.param_values));
     std::memcpy(tables.args.data() + p.at, &range, sizeof(range));
-    SetRange(tables.kernels[static_cast<size_t>(p.call)], range, decl.extent.rank);
+    SetRange(tables.kernels[p.call], range, decl.extent.rank);
   }
 }
 
@@ -66,7 +66,7 @@ void WriteFills(const Program& program, bool dynamic, SlotTables& tables) {
   for (size_t i = 0; i < program.fills.size(); ++i) {
     const FillEntry& entry = program.fills[i];
     if (entry.dynamic != dynamic) continue;
-    const BoxInRun& box = tables.boxes[static_cast<size_t>(entry.box)];
+    const BoxInRun& box = tables.boxes[entry.box];
     const detail::Range size = RangeOf(box.shape);
     driver::FillOp& op = tables.fills[i];
     op.dst = tables.AddressOf(entry.instance, entry.box);
@@ -88,8 +88,8 @@ absl::Status ApplyFixedShapes(const Model& model, const graph::Plan& plan, const
   SetCopyShapes(program, tables);
   for (size_t i = 0; i < program.calls.size(); ++i) {
     const CallEntry& call = program.calls[i];
-    const NodeDecl& decl = model.nodes[static_cast<size_t>(call.decl)];
-    if (plan.nodes[static_cast<size_t>(call.node)].kind == graph::PlanKind::kKernel && !call.dynamic_range) {
+    const NodeDecl& decl = model.nodes[call.decl];
+    if (plan.nodes[call.node].kind == graph::PlanKind::kKernel && !call.dynamic_range) {
       SetGrid(tables.kernels[i], decl.shape, tables.param_values);
     }
   }
@@ -103,8 +103,8 @@ absl::Status ApplyDynamicShapes(const Model& model, const Program& program, Slot
   WriteFills(program, true, tables);
   SetCopyShapes(program, tables);
   for (const int32_t c : program.patches.dynamic_grids) {
-    const NodeDecl& decl = model.nodes[static_cast<size_t>(program.calls[static_cast<size_t>(c)].decl)];
-    SetGrid(tables.kernels[static_cast<size_t>(c)], decl.shape, tables.param_values);
+    const NodeDecl& decl = model.nodes[program.calls[c].decl];
+    SetGrid(tables.kernels[c], decl.shape, tables.param_values);
   }
   return absl::OkStatus();
 }

@@ -22,7 +22,7 @@ BoxInRun WholeOf(const BufferDecl& decl, const std::vector<int64_t>& params) {
 
 // The text of a dimension's value, which is negative here if an unsigned parameter exceeds the signed range.
 std::string TextOf(const Model& model, const Dim& dim, int64_t value) {
-  const bool is_signed = dim.is_constant() || model.params[static_cast<size_t>(dim.param)].is_signed;
+  const bool is_signed = dim.is_constant() || model.params[dim.param].is_signed;
   return is_signed ? std::to_string(value) : std::to_string(static_cast<uint64_t>(value));
 }
 
@@ -72,8 +72,8 @@ absl::Status Refuse(const Model& model, const char* what, const Name& name, cons
 }
 
 absl::Status SetSlice(const Model& model, const SliceEntry& entry, SlotTables& tables, BoxInRun& out) {
-  const NodeDecl& node = model.nodes[static_cast<size_t>(entry.decl)];
-  const AccessDecl& access = node.accesses[static_cast<size_t>(entry.access)];
+  const NodeDecl& node = model.nodes[entry.decl];
+  const AccessDecl& access = node.accesses[entry.access];
   const auto b = static_cast<size_t>(access.buffer);
   const BufferDecl& buffer = model.buffers[b];
   if (const absl::Status taken = Take(model, buffer, tables.boxes[b], access.box, tables.param_values, out);

@@ -1,6 +1,7 @@
 #include "src/runtime/slot/copy_operations.h"
 
 #include "src/driver/copy_box.h"
+#include "src/runtime/slot/box_shapes.h"
 #include "src/runtime/slot/slot_tables.h"
 
 namespace penstock::runtime {
@@ -9,8 +10,8 @@ namespace {
 driver::CopyOp OpOf(const CopyEntry& entry, const graph::Plan& plan, const std::vector<driver::DeviceRef>& devices,
                     driver::RunFault& fault) {
   const auto local = [&](int32_t instance) {
-    const int32_t d = plan.instances[static_cast<size_t>(instance)].device;
-    return d < 0 ? -1 : devices[static_cast<size_t>(d)].local;
+    const int32_t d = plan.instances[instance].device;
+    return d < 0 ? -1 : devices[d].local;
   };
   driver::CopyOp op;
   op.kind = entry.kind;
@@ -22,7 +23,7 @@ driver::CopyOp OpOf(const CopyEntry& entry, const graph::Plan& plan, const std::
 
 bool IsEmpty(const driver::CopyOp& op) { return op.width == 0 || op.height == 0 || op.depth == 0; }
 
-const BoxInRun& BoxAt(const SlotTables& tables, int32_t box) { return tables.boxes[static_cast<size_t>(box)]; }
+const BoxInRun& BoxAt(const SlotTables& tables, BoxId box) { return tables.boxes[box]; }
 
 // Rows that are adjacent on both sides count as one row.
 void SetShape(const CopyEntry& entry, const SlotTables& tables, driver::CopyOp& op) {
@@ -63,7 +64,7 @@ void MakeCopies(const graph::Plan& plan, const Program& program, const std::vect
   for (const CopyEntry& c : program.copies) tables.copies.push_back(OpOf(c, plan, devices, fault));
   tables.copies_off.resize(tables.copies.size());
   for (const BatchEntry& b : program.batches) {
-    const driver::CopyOp& first = tables.copies[static_cast<size_t>(b.first)];
+    const driver::CopyOp& first = tables.copies[b.first];
     tables.batches.push_back({.kind = first.kind, .pieces = tables.pieces + b.pieces, .tag = first.tag});
   }
   tables.host_copies.resize(program.hosts.size());
@@ -83,13 +84,11 @@ void SetCopyShapes(const Program& program, SlotTables& tables) {
 }
 
 void PatchCopies(const Program& program, SlotTables& tables) {
-  const auto pinned = [&](const CopyEntry& c) {
-    return c.bound < 0 || tables.bound_pinned[static_cast<size_t>(c.bound)];
-  };
+  const auto pinned = [&](const CopyEntry& c) { return c.bound < 0 || tables.bound_pinned[c.bound]; };
   for (const int32_t c : program.patches.bound_copies) {
-    const CopyEntry& entry = program.copies[static_cast<size_t>(c)];
-    SetAddresses(entry, tables, tables.copies[static_cast<size_t>(c)]);
-    tables.copies_off[static_cast<size_t>(c)] = !pinned(entry);
+    const CopyEntry& entry = program.copies[c];
+    SetAddresses(entry, tables, tables.copies[c]);
+    tables.copies_off[c] = !pinned(entry);
   }
   for (size_t b = 0; b < tables.batches.size(); ++b) {
     List(program.batches[b], tables, tables.batches[b]);
@@ -99,8 +98,7 @@ void PatchCopies(const Program& program, SlotTables& tables) {
     if (host.call >= 0) continue;
     driver::CopyOp& op = tables.host_copies[h];
     SetAddresses(host.copy, tables, op);
-    tables.is_noop[h] =
-        IsEmpty(op) || (host.copy.bound >= 0 && tables.bound_pinned[static_cast<size_t>(host.copy.bound)]);
+    tables.is_noop[h] = IsEmpty(op) || (host.copy.bound >= 0 && tables.bound_pinned[host.copy.bound]);
   }
 }
 

@@ -7,7 +7,7 @@ namespace penstock::runtime {
 // In ascending order of address, a range overlaps an earlier one if and only if the earlier one that extends furthest
 // ends after its beginning. A written range must be clear of all others, any other range only of the written ones.
 std::optional<Overlap> FindOverlap(const std::vector<BoundRange>& ranges, std::vector<int32_t>& order) {
-  const auto range = [&](int32_t i) -> const BoundRange& { return ranges[static_cast<size_t>(i)]; };
+  const auto range = [&](int32_t i) -> const BoundRange& { return ranges[i]; };
   if (std::none_of(order.begin(), order.end(), [&](int32_t i) { return range(i).written; })) return std::nullopt;
   const auto before = [&](int32_t a, int32_t b) {
     return range(a).begin != range(b).begin ? range(a).begin < range(b).begin : a < b;

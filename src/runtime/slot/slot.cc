@@ -51,18 +51,17 @@ absl::Status Slot::MakeArenas() {
     const driver::DeviceRef& d = graph().device(arena.device);
     PENSTOCK_ASSIGN_OR_RETURN(void* memory, d.driver->AllocateDevice(d.local, static_cast<size_t>(arena.bytes)));
     arenas_.emplace_back(d, memory);
-    base[static_cast<size_t>(arena.device)] = static_cast<std::byte*>(memory);
+    base[arena.device] = static_cast<std::byte*>(memory);
   }
   tables.pointers.assign(plan.instances.size(), nullptr);
   for (size_t i = 0; i < plan.instances.size(); ++i) {
     const graph::Instance& instance = plan.instances[i];
-    const BufferDecl& decl = graph().model().buffers[static_cast<size_t>(instance.buffer)];
+    const BufferDecl& decl = graph().model().buffers[instance.buffer];
     if (instance.space == graph::Space::kState && decl.keys == 0) {
       tables.pointers[i] = StateCore::Of(*decl.state).memory();
     }
     if (!graph::InArena(instance.space)) continue;
-    std::byte* from =
-        instance.space == graph::Space::kPinned ? pinned_base : base[static_cast<size_t>(instance.device)];
+    std::byte* from = instance.space == graph::Space::kPinned ? pinned_base : base[instance.device];
     if (from != nullptr) tables.pointers[i] = from + instance.offset;
   }
   tables.staging = tables.pointers;
@@ -74,11 +73,11 @@ absl::Status Slot::MakeZeros() {
   for (const graph::PlanNode& node : graph().plan().nodes) {
     if (node.kind != graph::PlanKind::kLaunch) continue;
     const driver::DeviceRef& d = graph().device(node.device);
-    void*& at = zeros_[static_cast<size_t>(node.device)];
+    void*& at = zeros_[node.device];
     if (at != nullptr || d.info.kind != driver::DeviceKind::kCuda) continue;
     PENSTOCK_ASSIGN_OR_RETURN(at, d.driver->AllocateDevice(d.local, LaunchContext::kZeroBytes));
     arenas_.emplace_back(d, at);
-    PENSTOCK_RETURN_IF_ERROR(FillWithZeros(d, at, queues.streams[static_cast<size_t>(node.lane)]));
+    PENSTOCK_RETURN_IF_ERROR(FillWithZeros(d, at, queues.streams[node.lane]));
   }
   return absl::OkStatus();
 }
@@ -103,10 +102,10 @@ void Slot::MakeTicket() {
   state_events_.resize(ticket.places.size());
   for (size_t i = 0; i < ticket.places.size(); ++i) {
     const graph::StateUse& use = graph().plan().states[i];
-    for (const int32_t e : use.done_events) state_events_[i].push_back(queues.events[static_cast<size_t>(e)]);
+    for (const int32_t e : use.done_events) state_events_[i].push_back(queues.events[e]);
     StatePlace& place = ticket.places[i];
     place.ticket = &ticket;
-    const BufferDecl& decl = graph().model().buffers[static_cast<size_t>(use.buffer)];
+    const BufferDecl& decl = graph().model().buffers[use.buffer];
     if (decl.keys == 0) place.queue = &StateCore::Of(*decl.state).queue();  // otherwise each launch decides
     place.writes = use.written;
     place.done = &state_events_[i];
@@ -128,8 +127,8 @@ absl::Status Slot::MakeParams() {
 
 void Slot::MakeFills() {
   for (const FillEntry& f : graph().program().fills) {
-    const int32_t node = graph().plan().nodes[static_cast<size_t>(f.node)].decl;
-    const NodeDecl& decl = graph().model().nodes[static_cast<size_t>(node)];
+    const int32_t node = graph().plan().nodes[f.node].decl;
+    const NodeDecl& decl = graph().model().nodes[node];
     driver::FillOp op;
     op.pattern_size = static_cast<uint32_t>(decl.pattern.size());
     std::memcpy(op.pattern.data(), decl.pattern.data(), decl.pattern.size());
@@ -142,7 +141,7 @@ void Slot::MakeKernels() {
   const Program& program = graph().program();
   for (size_t i = 0; i < program.calls.size(); ++i) {
     const CallEntry& call = program.calls[i];
-    const NodeDecl& decl = graph().model().nodes[static_cast<size_t>(call.decl)];
+    const NodeDecl& decl = graph().model().nodes[call.decl];
     driver::KernelOp op;
     op.kernel = call.kernel.kernel;
     op.awaits = call.kernel.awaits;

@@ -55,7 +55,7 @@ class Slot : public driver::UseSource {
   const CompiledGraph& graph() const { return options_.graph; }
   const Options& options() const { return options_; }
   // LaunchContext::kZeroBytes zero bytes on a device of the runtime; null if no Launch node can ask for them.
-  const void* zeros(int32_t device) const { return zeros_[static_cast<size_t>(device)]; }
+  const void* zeros(int32_t device) const { return zeros_[device]; }
   void AppendUses(int32_t node, std::vector<driver::MemoryUse>& out) const override;
 
   const int index;

@@ -45,7 +45,7 @@ absl::Status SlotQueues::Make(bool synchronous) {
     PENSTOCK_ASSIGN_OR_RETURN(driver::Event event, d.driver->CreateEvent(d.local, false));
     events.push_back(event);
   }
-  for (const int32_t e : plan.done_events) done.push_back(events[static_cast<size_t>(e)]);
+  for (const int32_t e : plan.done_events) done.push_back(events[e]);
   return graph.trace() == nullptr ? absl::OkStatus() : MakeTiming();
 }
 

@@ -4,9 +4,9 @@
 
 namespace penstock::runtime {
 
-void* SlotTables::AddressOf(int32_t instance, int32_t box) const {
-  auto* const first = static_cast<std::byte*>(pointers[static_cast<size_t>(instance)]);
-  return first == nullptr ? nullptr : first + boxes[static_cast<size_t>(box)].offset;
+void* SlotTables::AddressOf(InstanceId instance, BoxId box) const {
+  auto* const first = static_cast<std::byte*>(pointers[instance]);
+  return first == nullptr ? nullptr : first + boxes[box].offset;
 }
 
 void SlotTables::PatchPointers(const std::vector<PointerPatch>& patches) {

@@ -28,35 +28,35 @@ struct BoxInRun {
 };
 
 struct SlotTables {
-  std::vector<void*> pointers;  // one for each instance; a launch sets those of bound memory
-  std::vector<void*> staging;  // what `pointers` held when the slot was made
-  std::vector<BoxInRun> boxes;  // one for each buffer, then one for each of Program::slices
-  std::vector<int64_t> param_values;  // of integer parameters only, for extents
+  Table<InstanceId, void*> pointers;  // a launch sets those of bound memory
+  Table<InstanceId, void*> staging;  // what `pointers` held when the slot was made
+  Table<BoxId, BoxInRun> boxes;
+  Table<ParamId, int64_t> param_values;  // of integer parameters only, for extents
   // The values of all parameters, as in `args` if params_known; in pinned memory if ParamTables::refs are used.
   std::span<std::byte> param_bytes;
   bool params_known = false;
   base::AlignedBytes args;
   std::vector<void*> argv;
-  std::vector<driver::CopyOp> copies;  // Program::copies
-  std::vector<bool> copies_off;  // parallel to `copies`: this run does not make the copy
-  std::vector<driver::BatchOp> batches;  // Program::batches
+  Table<CopyId, driver::CopyOp> copies;
+  Table<CopyId, bool> copies_off;  // this run does not make the copy
+  Table<BatchId, driver::BatchOp> batches;
   driver::CopyPiece* pieces = nullptr;  // what this run copies, for all batches; in pinned memory
-  std::vector<driver::FillOp> fills;  // Program::fills
-  std::vector<driver::KernelOp> kernels;  // Program::calls
-  // Parallel to Program::calls if the slot has callables of its own (graph_cache.h), otherwise empty. The addresses of
-  // the host fallbacks are in `kernels` too.
-  std::vector<detail::Replaceable> callables, fallbacks;
-  std::vector<driver::CopyOp> host_copies;  // parallel to Program::hosts; set for steps that copy
-  std::vector<bool> is_noop;  // parallel to Program::hosts: no work in this run, though other steps wait for it
-  std::vector<bool> bound_pinned;  // for each buffer: whether the memory bound in this run is pinned
+  Table<FillId, driver::FillOp> fills;
+  Table<CallId, driver::KernelOp> kernels;
+  // Filled if the slot has callables of its own (graph_cache.h), otherwise empty. The addresses of the host
+  // fallbacks are in `kernels` too.
+  Table<CallId, detail::Replaceable> callables, fallbacks;
+  Table<HostStepId, driver::CopyOp> host_copies;  // set for steps that copy
+  Table<HostStepId, bool> is_noop;  // no work in this run, though other steps wait for it
+  Table<BufferId, bool> bound_pinned;  // whether the memory bound in this run is pinned
 
   // The address of a box of an instance; null if the instance has no memory.
-  void* AddressOf(int32_t instance, int32_t box) const;
+  void* AddressOf(InstanceId instance, BoxId box) const;
   // Writes addresses of instances, or of boxes of them, into `args`.
   void PatchPointers(const std::vector<PointerPatch>& patches);
   // The object that the host calls for a call (Program::calls) declared as `code`.
-  void* CallableOf(int32_t call, const NodeCode& code) const {
-    return callables.empty() ? code.callable.get() : callables[static_cast<size_t>(call)].object();
+  void* CallableOf(CallId call, const NodeCode& code) const {
+    return callables.empty() ? code.callable.get() : callables[call].object();
   }
 };
 

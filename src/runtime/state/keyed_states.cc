@@ -17,7 +17,7 @@ namespace {
 size_t BytesOf(const BufferDecl& decl) {
   size_t bytes = decl.type.size;
   for (int i = 0; i < decl.extent.rank; ++i) {
-    bytes *= static_cast<size_t>(decl.extent.dims[static_cast<size_t>(i)].value);
+    bytes *= static_cast<size_t>(decl.extent.dims[i].value);
   }
   return bytes;
 }
@@ -64,7 +64,7 @@ absl::Status KeyedStates::AddPlaces(const std::shared_ptr<RuntimeCore>& runtime,
     auto place = std::make_unique<Place>();
     place->member = member;
     for (const int32_t b : buffers_) {
-      const BufferDecl& decl = model.buffers[static_cast<size_t>(b)];
+      const BufferDecl& decl = model.buffers[b];
       absl::StatusOr<std::shared_ptr<StateCore>> state =
           StateCore::Create(runtime, {decl.name, decl.type, decl.extent, on.device, nullptr}, BytesOf(decl));
       if (!state.ok()) {
@@ -91,9 +91,9 @@ int KeyedStates::TakeFree(int member) {
     const double part = static_cast<double>(free_[m].size()) / counts_[m];
     if (part > most) best = static_cast<int>(m), most = part;
   }
-  if (best < 0 || free_[static_cast<size_t>(best)].empty()) return -1;
-  const int place = free_[static_cast<size_t>(best)].back();
-  free_[static_cast<size_t>(best)].pop_back();
+  if (best < 0 || free_[best].empty()) return -1;
+  const int place = free_[best].back();
+  free_[best].pop_back();
   return place;
 }
 
@@ -110,7 +110,7 @@ absl::StatusOr<KeyedStates::Home> KeyedStates::Find(uint64_t key, int member) {
         absl::StrCat(prefix_, ": key ", key, " is being forgotten; use it when Forget has returned"));
   }
   const int place = at->second.place;
-  const Place& found = *places_[static_cast<size_t>(place)];
+  const Place& found = *places_[place];
   if (member >= 0 && found.member != member) {
     return absl::InvalidArgumentError(
         absl::StrCat(prefix_, ": the States of key ", key,
@@ -137,7 +137,7 @@ absl::Status KeyedStates::PoisonOf(uint64_t key) {
     base::MutexLock lock(mu_);
     const auto at = places_of_keys_.find(key);
     if (at == places_of_keys_.end()) return absl::OkStatus();
-    place = places_[static_cast<size_t>(at->second.place)].get();
+    place = places_[at->second.place].get();
   }
   for (const auto& state : place->states) {
     if (absl::Status poison = state->status(); !poison.ok()) return poison;
@@ -158,7 +158,7 @@ absl::Status KeyedStates::Forget(uint64_t key, Deadline deadline) {
     if (std::exchange(at->second.going, true)) {
       return absl::FailedPreconditionError(absl::StrCat(prefix_, ": key ", key, " is being forgotten already"));
     }
-    place = places_[static_cast<size_t>(at->second.place)].get();
+    place = places_[at->second.place].get();
     place->turn.fetch_add(1, std::memory_order_acq_rel);
   }
   absl::Status reset;
@@ -167,7 +167,7 @@ absl::Status KeyedStates::Forget(uint64_t key, Deadline deadline) {
   const auto at = places_of_keys_.find(key);
   at->second.going = false;
   if (!reset.ok()) return reset;
-  free_[static_cast<size_t>(place->member)].push_back(at->second.place);
+  free_[place->member].push_back(at->second.place);
   places_of_keys_.erase(at);
   return absl::OkStatus();
 }

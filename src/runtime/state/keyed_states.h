@@ -50,7 +50,7 @@ class KeyedStates {
   absl::StatusOr<Home> Find(uint64_t key, int member = -1);
   // Whether the place still belongs to the key that found it.
   bool IsStill(const Home& home) const {
-    return places_[static_cast<size_t>(home.place)]->turn.load(std::memory_order_acquire) == home.turn;
+    return places_[home.place]->turn.load(std::memory_order_acquire) == home.turn;
   }
   absl::Status Forget(uint64_t key, Deadline deadline);
   // OK, or the failed run that poisoned one of the key's States.
@@ -59,7 +59,7 @@ class KeyedStates {
   // Indices in Model::buffers; below, the State in a place for each of them.
   std::span<const int32_t> buffers() const { return buffers_; }
   const std::shared_ptr<StateCore>& state(const Home& home, size_t buffer) const {
-    return places_[static_cast<size_t>(home.place)]->states[buffer];
+    return places_[home.place]->states[buffer];
   }
 
  private:

@@ -26,7 +26,7 @@ void StateCore::Leak(std::unique_ptr<Call> call) {
 StateCore::StateCore(std::shared_ptr<RuntimeCore> runtime, StateRecord record, size_t bytes)
     : StateRecord(std::move(record)),
       runtime_(std::move(runtime)),
-      device_(runtime_->devices()[static_cast<size_t>(device)]),
+      device_(runtime_->devices()[device]),
       bytes_(bytes) {
   StateRecord::runtime = runtime_.get();
 }

@@ -47,10 +47,9 @@ const GraphVerdict kVerdicts[] = {
      "graph; rename all but one\n"
      "  graph 'g' buffer 'x' (a.cc:3): declared 2 times: a.cc:3 and a.cc:4; names are unique among the buffers of a "
      "graph; rename all but one"},
-    {"RefusesNegativeAtMost", [](ModelBuilder& g) { g.model.params[static_cast<size_t>(g.Param("n", 5))].max = -5; },
+    {"RefusesNegativeAtMost", [](ModelBuilder& g) { g.model.params[g.Param("n", 5)].max = -5; },
      "graph 'g' param 'n' (a.cc:1): AtMost(-5) is negative; such a parameter counts elements; give 0 or more"},
-    {"RefusesAtMostOfWhatIsNoInteger",
-     [](ModelBuilder& g) { g.model.params[static_cast<size_t>(g.Param("n", 5))].is_integer = false; },
+    {"RefusesAtMostOfWhatIsNoInteger", [](ModelBuilder& g) { g.model.params[g.Param("n", 5)].is_integer = false; },
      "graph 'g' param 'n' (a.cc:1): has AtMost, but is not an integer; only integers have a maximum; remove AtMost or "
      "use an integer type"},
     {"RefusesNegativeDimensions", [](ModelBuilder& g) { g.InOut("x", {3, -2}); },
@@ -91,8 +90,7 @@ const GraphVerdict kVerdicts[] = {
      },
      "graph 'g' buffer 'x' (a.cc:2): 1099511627776 x 1099511627776 elements of 4 bytes are more than 2^62 bytes; no "
      "device holds that; make a dimension or its AtMost smaller"},
-    {"RefusesRanksOverThree",
-     [](ModelBuilder& g) { g.model.buffers[static_cast<size_t>(g.InOut("x", 4))].extent.rank = 4; },
+    {"RefusesRanksOverThree", [](ModelBuilder& g) { g.model.buffers[g.InOut("x", 4)].extent.rank = 4; },
      "graph 'g' buffer 'x' (a.cc:1): has 4 dimensions; an extent has 1 to 3; use one of these"},
     {"RefusesBuffersInHostMemory", [](ModelBuilder& g) { g.Scratch("x", 4, kHost); },
      "graph 'g' buffer 'x' (a.cc:1): a Buffer lives on a device or in pinned memory; declare it kDevice or kPinned"},
@@ -189,7 +187,7 @@ const GraphVerdict kVerdicts[] = {
     {"RefusesOffsetsAndSizesThatCountNothing",
      [](ModelBuilder& g) {
        const int32_t n = g.Param("n"), real = g.Param("real");
-       g.model.params[static_cast<size_t>(real)].is_integer = false;
+       g.model.params[real].is_integer = false;
        const int32_t x = g.InOut("x", {4, 8});
        const Dim other(ParamHandle<int32_t>(ModelBuilder::kSerial + 1, 0));
        g.Host("h", In{x, Slice({-1, g.ParamDim(real)}, {-2, g.ParamDim(n)})}, In{x, Slice({other, 0}, {1, other})});
@@ -217,9 +215,9 @@ const GraphVerdict kVerdicts[] = {
        const int32_t part = g.Alias("part", x, Slice({0, 0}, {4, 4}));                   // 7
        g.Alias("wide", part, 8, {4, 2});                                                 // 8
        const int32_t nothing = g.Alias("nothing", x, Box{});                             // 9
-       g.model.buffers[static_cast<size_t>(nothing)].alias_of = -1;
+       g.model.buffers[nothing].alias_of = -1;
        const int32_t alien = g.Alias("alien", x, Box{});  // 10
-       g.model.buffers[static_cast<size_t>(alien)].alias_graph = 1;
+       g.model.buffers[alien].alias_graph = 1;
      },
      "graph 'g': 6 mistakes:\n"
      "  graph 'g' buffer 'outside' (a.cc:4): takes 3 elements from 2 on in dimension 0 of 'x' (a.cc:2), which has 4; a "
@@ -237,7 +235,7 @@ const GraphVerdict kVerdicts[] = {
     {"RefusesAliasesOfThemselvesAndPartsOfAnotherType",
      [](ModelBuilder& g) {
        const int32_t x = g.InOut("x", 4), self = g.Alias("self", x, Box{});
-       g.model.buffers[static_cast<size_t>(self)].alias_of = self;
+       g.model.buffers[self].alias_of = self;
        g.Alias("part", x, 8, 2, Slice(0, 2));
      },
      "graph 'g': 2 mistakes:\n"
@@ -249,7 +247,7 @@ const GraphVerdict kVerdicts[] = {
      [](ModelBuilder& g) {
        const int32_t x = g.InOut("x", 4), bad = g.Alias("bad", x, Slice(0, 2)),
                      worse = g.Alias("worse", bad, Slice(0, 1));
-       g.model.buffers[static_cast<size_t>(bad)].alias_of = 17;
+       g.model.buffers[bad].alias_of = 17;
        g.Host("h", Change{worse, Slice(0, 1)}, Loose{Change{bad}});
      },
      "graph 'g' buffer 'bad' (a.cc:2): an alias of a buffer of another graph; a handle is good in the graph that made "

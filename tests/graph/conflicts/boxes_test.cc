@@ -155,19 +155,19 @@ TEST(Boxes, AccessesOfAliasesTouchTheBytesOfTheirBase) {
     const int rank = 1 + static_cast<int>(random() % 3);
     Extent extent(int64_t{4});
     extent.rank = rank;
-    for (int i = 0; i < rank; ++i) extent.dims[static_cast<size_t>(i)] = Dim(2 + static_cast<int64_t>(random() % 4));
+    for (int i = 0; i < rank; ++i) extent.dims[i] = Dim(2 + static_cast<int64_t>(random() % 4));
     const int32_t x = g.Buffer("x", extent, BufferRole::kInOut, kHost, 4);
     Extent halves = extent;
     halves.dims[static_cast<size_t>(rank) - 1].value *= 2;
     const int32_t retyped = g.Alias("retyped", x, 2, halves);
     int32_t at = random() % 2 ? x : retyped;
     for (int depth = static_cast<int>(random() % 3); depth > 0; --depth) {
-      const Extent& of = g.model.buffers[static_cast<size_t>(at)].extent;
+      const Extent& of = g.model.buffers[at].extent;
       Box box = RandomBox(random, of);
       for (Dim& d : box.size.dims) d.value = std::max<int64_t>(d.value, 1);
       at = g.Alias("part" + std::to_string(depth), at, box);
     }
-    const Extent last = g.model.buffers[static_cast<size_t>(at)].extent;
+    const Extent last = g.model.buffers[at].extent;
     const int32_t node = g.Host("h", Change{at, RandomBox(random, last)});
     const PlanOptions options = Devices(1);
     Draft draft(g.model, options);

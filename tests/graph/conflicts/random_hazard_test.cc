@@ -30,7 +30,7 @@ std::vector<DeclaredPair> Unjoined(const Model& model) {
 }
 
 bool Names(const std::string& message, const Model& model, int32_t node) {
-  const Name& name = model.nodes[static_cast<size_t>(node)].name;
+  const Name& name = model.nodes[node].name;
   return message.find("'" + std::string(name.view()) + "' (a.cc:" + std::to_string(name.source().line) + ")") !=
          std::string::npos;
 }
@@ -50,7 +50,7 @@ TEST_P(RandomHazards, AreRefusedByTheNamesOfTwoNodesAndNothingElseIs) {
     if (LoosePairs(model).empty()) continue;
     for (NodeDecl& node : model.nodes) {
       for (size_t k = 0; k < node.after.size(); ++k) {
-        const std::vector<int32_t> whole = node.after;
+        const std::vector<DeclId> whole = node.after;
         node.after.erase(node.after.begin() + static_cast<std::ptrdiff_t>(k));
         const std::vector<DeclaredPair> unjoined = Unjoined(model);
         const absl::Status status = MakePlan(model, graph.options).status();

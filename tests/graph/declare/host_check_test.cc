@@ -31,7 +31,7 @@ TEST(TwinCheck, AfterStillMeansTheSameNode) {
   std::vector<std::string> names;
   for (const NodeDecl& node : model.nodes) names.emplace_back(node.name.view());
   EXPECT_EQ(names, (std::vector<std::string>{"keep add x", "add", "check add", "first", "second"}));
-  EXPECT_EQ(model.nodes[4].after, std::vector<int32_t>{3});
+  EXPECT_EQ(model.nodes[4].after, std::vector<DeclId>{3});
 }
 
 // Whatever a graph does with slices, aliases and States, it can be planned with checks between, and they are ordered.

@@ -39,11 +39,11 @@ class RandomChains {
       std::vector<int32_t> reads;
       for (int r = 1 + Below(3); r > 0 && n > 0; --r) {
         const int back = Below(4) > 0 ? Below(std::min(n, 8)) : Below(n);
-        const int32_t from = buffers[static_cast<size_t>(n - 1 - back)];
+        const int32_t from = buffers[n - 1 - back];
         if (std::find(reads.begin(), reads.end(), from) == reads.end()) reads.push_back(from);
       }
       const bool same = in_place && !reads.empty() && Below(2) == 0;
-      const int64_t elements = same ? g.model.buffers[static_cast<size_t>(reads[0])].extent.dims[0].value : Elements();
+      const int64_t elements = same ? g.model.buffers[reads[0]].extent.dims[0].value : Elements();
       buffers.push_back(g.Scratch("t" + std::to_string(n), elements));
       const int32_t node = g.For("n" + std::to_string(n), Out{buffers.back()});
       for (const int32_t from : reads) {

@@ -10,9 +10,7 @@
 namespace penstock::graph {
 namespace {
 
-int64_t Most(const Model& model, const Dim& dim) {
-  return dim.is_constant() ? dim.value : model.params[static_cast<size_t>(dim.param)].max;
-}
+int64_t Most(const Model& model, const Dim& dim) { return dim.is_constant() ? dim.value : model.params[dim.param].max; }
 
 // A buffer, alias or not, or a box of one: its elements one after the other, each some atoms of the root.
 struct Elements {
@@ -31,7 +29,7 @@ class Walk {
   Walk(const Model& model, const std::vector<int64_t>* values) : model_(model), values_(values) {}
 
   Elements Buffer(int32_t buffer) const {
-    const BufferDecl& decl = model_.buffers[static_cast<size_t>(buffer)];
+    const BufferDecl& decl = model_.buffers[buffer];
     Elements elements;
     if (decl.is_alias) {
       elements = Part(decl.alias_of, decl.box);
@@ -41,7 +39,7 @@ class Walk {
     }
     elements.rank = decl.extent.rank;  // of another element type, perhaps: the same bytes in other portions
     for (int i = 0; i < elements.rank; ++i) {
-      elements.size[static_cast<size_t>(i)] = Value(decl.extent.dims[static_cast<size_t>(i)]);
+      elements.size[i] = Value(decl.extent.dims[i]);
     }
     return elements;
   }
@@ -68,8 +66,8 @@ class Walk {
       for (size_t i = 0; i < static_cast<size_t>(part.rank); ++i) index = index * all.size[i] + offset[i] + at[i];
       const auto first = all.atoms.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(index) * portion);
       part.atoms.insert(part.atoms.end(), first, first + static_cast<std::ptrdiff_t>(portion));
-      for (int i = part.rank - 1; i >= 0 && ++at[static_cast<size_t>(i)] == part.size[static_cast<size_t>(i)]; --i) {
-        at[static_cast<size_t>(i)] = 0;
+      for (int i = part.rank - 1; i >= 0 && ++at[i] == part.size[i]; --i) {
+        at[i] = 0;
       }
     }
     return part;
@@ -77,7 +75,7 @@ class Walk {
 
  private:
   int64_t Value(const Dim& dim) const {
-    return dim.is_constant() || values_ == nullptr ? Most(model_, dim) : (*values_)[static_cast<size_t>(dim.param)];
+    return dim.is_constant() || values_ == nullptr ? Most(model_, dim) : (*values_)[dim.param];
   }
 
   const Model& model_;
@@ -88,11 +86,11 @@ class Walk {
 template <class F>
 void ForBoxes(const Model& model, F f) {
   for (const BufferDecl& decl : model.buffers) {
-    if (decl.is_alias && !decl.box.whole()) f(decl.box, model.buffers[static_cast<size_t>(decl.alias_of)].extent);
+    if (decl.is_alias && !decl.box.whole()) f(decl.box, model.buffers[decl.alias_of].extent);
   }
   for (const NodeDecl& node : model.nodes) {
     for (const AccessDecl& a : node.accesses) {
-      if (!a.box.whole()) f(a.box, model.buffers[static_cast<size_t>(a.buffer)].extent);
+      if (!a.box.whole()) f(a.box, model.buffers[a.buffer].extent);
     }
   }
 }
@@ -100,14 +98,14 @@ void ForBoxes(const Model& model, F f) {
 }  // namespace
 
 int64_t MaxBytes(const Model& model, int32_t buffer) {
-  const BufferDecl& decl = model.buffers[static_cast<size_t>(buffer)];
+  const BufferDecl& decl = model.buffers[buffer];
   int64_t bytes = decl.type.size;
-  for (int i = 0; i < decl.extent.rank; ++i) bytes *= Most(model, decl.extent.dims[static_cast<size_t>(i)]);
+  for (int i = 0; i < decl.extent.rank; ++i) bytes *= Most(model, decl.extent.dims[i]);
   return bytes;
 }
 
 int64_t MaxSpan(const Model& model, int32_t buffer) {
-  const BufferDecl& decl = model.buffers[static_cast<size_t>(buffer)];
+  const BufferDecl& decl = model.buffers[buffer];
   const int64_t bytes = MaxBytes(model, buffer);
   if (decl.pitch == 0 || bytes == 0) return bytes;
   const int64_t width = Most(model, decl.extent.dims[static_cast<size_t>(decl.extent.rank) - 1]);
@@ -120,8 +118,8 @@ int64_t AtomCount(const Model& model, int32_t buffer) {
 }
 
 int32_t RootOf(const Model& model, int32_t buffer) {
-  while (model.buffers[static_cast<size_t>(buffer)].is_alias) {
-    buffer = model.buffers[static_cast<size_t>(buffer)].alias_of;
+  while (model.buffers[buffer].is_alias) {
+    buffer = model.buffers[buffer].alias_of;
   }
   return buffer;
 }
@@ -136,8 +134,7 @@ std::vector<int64_t> ParamValues(const Model& model, uint64_t seed) {
       const int64_t taken = offset.is_constant() ? offset.value : Most(model, size);
       const int64_t room = std::max<int64_t>(Most(model, in.dims[i]) - taken, 0);
       for (const Dim& dim : {offset, size}) {
-        if (!dim.is_constant())
-          most[static_cast<size_t>(dim.param)] = std::min(most[static_cast<size_t>(dim.param)], room);
+        if (!dim.is_constant()) most[dim.param] = std::min(most[dim.param], room);
       }
     }
   });
@@ -145,8 +142,8 @@ std::vector<int64_t> ParamValues(const Model& model, uint64_t seed) {
   for (const int64_t m : most) values.push_back(static_cast<int64_t>(random() % (static_cast<uint64_t>(m) + 1)));
   for (const BufferDecl& decl : model.buffers) {
     for (int i = 0; i < decl.extent.rank; ++i) {
-      const Dim& dim = decl.extent.dims[static_cast<size_t>(i)];
-      if (!dim.is_constant()) values[static_cast<size_t>(dim.param)] = Most(model, dim);
+      const Dim& dim = decl.extent.dims[i];
+      if (!dim.is_constant()) values[dim.param] = Most(model, dim);
     }
   }
   return values;

@@ -47,10 +47,8 @@ class BoxOracle {
   }
 
  private:
-  const BufferDecl& decl(int32_t b) const { return model_.buffers[static_cast<size_t>(b)]; }
-  int64_t Value(const Dim& dim) const {
-    return dim.is_constant() ? dim.value : params_[static_cast<size_t>(dim.param)];
-  }
+  const BufferDecl& decl(int32_t b) const { return model_.buffers[b]; }
+  int64_t Value(const Dim& dim) const { return dim.is_constant() ? dim.value : params_[dim.param]; }
 
   // Where each element begins, in C order.
   std::vector<int64_t> Elements(int32_t buffer) const {
@@ -59,7 +57,7 @@ class BoxOracle {
       return Chosen(Elements(own.alias_of), decl(own.alias_of).extent, own.box);
     }
     int64_t count = 1;  // dense, in the elements of its own type
-    for (int i = 0; i < own.extent.rank; ++i) count *= Value(own.extent.dims[static_cast<size_t>(i)]);
+    for (int i = 0; i < own.extent.rank; ++i) count *= Value(own.extent.dims[i]);
     std::vector<int64_t> elements;
     for (int64_t i = 0; i < count; ++i) elements.push_back(i * own.type.size);
     return elements;
@@ -89,7 +87,7 @@ class BoxOracle {
 inline std::vector<std::vector<bool>> Reachable(const std::vector<std::vector<int32_t>>& preds) {
   std::vector<std::vector<bool>> reach(preds.size(), std::vector<bool>(preds.size()));
   for (size_t v = 0; v < preds.size(); ++v) {
-    for (const int32_t p : preds[v]) reach[static_cast<size_t>(p)][v] = true;
+    for (const int32_t p : preds[v]) reach[p][v] = true;
   }
   for (size_t k = 0; k < preds.size(); ++k) {
     for (size_t a = 0; a < preds.size(); ++a) {

@@ -9,29 +9,29 @@ int32_t Execution::Add(int32_t node) {
   preds_.emplace_back();
   node_of_.push_back(node);
   const int32_t op = operations() - 1;
-  if (node >= 0) op_of_node_[static_cast<size_t>(node)] = op;
+  if (node >= 0) op_of_node_[node] = op;
   return op;
 }
 
 void Execution::AddCommand(const Command& c) {
   if (c.count > 1) return AddBatch(c);
   const int32_t op = Add(c.op == Command::Op::kNode ? c.arg : -1);
-  auto& preds = preds_[static_cast<size_t>(op)];
-  int32_t& tail = lane_tail_[static_cast<size_t>(c.lane)];
+  auto& preds = preds_[op];
+  int32_t& tail = lane_tail_[c.lane];
   if (tail >= 0) preds.push_back(tail);
   tail = op;
   if (c.op == Command::Op::kWait) {
-    const int32_t record = record_of_[static_cast<size_t>(c.arg)];
+    const int32_t record = record_of_[c.arg];
     if (record < 0) problem_ = "event " + std::to_string(c.arg) + " is waited for before it is recorded";
     if (record >= 0) preds.push_back(record);
   }
-  if (c.op == Command::Op::kRecord) record_of_[static_cast<size_t>(c.arg)] = op;
+  if (c.op == Command::Op::kRecord) record_of_[c.arg] = op;
 }
 
 // Nodes that start when the lane has come to them, in no order, and of which all must have ended before it goes on.
 void Execution::AddBatch(const Command& c) {
   const int32_t start = Add(-1);
-  int32_t& tail = lane_tail_[static_cast<size_t>(c.lane)];
+  int32_t& tail = lane_tail_[c.lane];
   if (tail >= 0) preds_.back().push_back(tail);
   std::vector<int32_t> ops;
   for (int32_t n = c.arg; n < c.arg + c.count; ++n) {
@@ -52,34 +52,34 @@ Execution::Execution(const Plan& plan, int32_t commands, int32_t finish)
   for (size_t s = 0; s < plan.segments.size(); ++s) {
     const Segment& segment = plan.segments[s];
     const int32_t submit = Add(-1);
-    preds_.back() = segment.after_hosts;
+    preds_.back().assign(segment.after_hosts.begin(), segment.after_hosts.end());
     if (last_segment >= 0) preds_.back().push_back(last_segment);
     last_segment = submit;
     for (int32_t c = segment.begin; c < segment.end && (commands < 0 || c < commands); ++c) {
-      const Command& command = plan.commands[static_cast<size_t>(c)];
+      const Command& command = plan.commands[c];
       const auto first = static_cast<size_t>(operations());
       AddCommand(command);
       preds_[first].push_back(submit);
-      if (command.op == Command::Op::kRecord) recorded_in_[static_cast<size_t>(command.arg)] = static_cast<int32_t>(s);
+      if (command.op == Command::Op::kRecord) recorded_in_[command.arg] = static_cast<int32_t>(s);
     }
   }
   for (size_t h = 0; h < plan.host_steps.size(); ++h) {
     AddHostStep(plan.host_steps[h], static_cast<int32_t>(h), commands < 0);
   }
   if (finish >= 0) {
-    for (int32_t c = finish; c < plan.epilogue_end; ++c) AddCommand(plan.commands[static_cast<size_t>(c)]);
+    for (int32_t c = finish; c < plan.epilogue_end; ++c) AddCommand(plan.commands[c]);
   }
   if (problem_.empty()) FindReach();
 }
 
 void Execution::AddHostStep(const HostStep& step, int32_t op, bool whole) {
-  auto& preds = preds_[static_cast<size_t>(op)];
+  auto& preds = preds_[op];
   if (step.joins) preds.push_back(op - 1);  // a worker does one after the other
   preds.insert(preds.end(), step.after_hosts.begin(), step.after_hosts.end());
   for (const int32_t e : step.after_events) {
-    const int32_t record = record_of_[static_cast<size_t>(e)];
+    const int32_t record = record_of_[e];
     if (!whole && record < 0) continue;
-    if (record < 0 || recorded_in_[static_cast<size_t>(e)] > step.after_segment) {
+    if (record < 0 || recorded_in_[e] > step.after_segment) {
       problem_ = "host step " + std::to_string(op) + " asks for event " + std::to_string(e) + " before it is recorded";
       return;
     }
@@ -134,8 +134,8 @@ void Execution::FindReach() {
 }
 
 bool Execution::BeforeEvent(int32_t a, int32_t event) const {
-  const int32_t op = op_of_node_[static_cast<size_t>(a)];
-  return op < 0 || (record_of_[static_cast<size_t>(event)] >= 0 && Reaches(op, record_of_[static_cast<size_t>(event)]));
+  const int32_t op = op_of_node_[a];
+  return op < 0 || (record_of_[event] >= 0 && Reaches(op, record_of_[event]));
 }
 
 }  // namespace penstock::graph

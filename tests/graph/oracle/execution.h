@@ -26,12 +26,10 @@ class Execution {
 
   const std::string& problem() const { return problem_; }
   int32_t operations() const { return static_cast<int32_t>(preds_.size()); }
-  const std::vector<int32_t>& preds(int32_t op) const { return preds_[static_cast<size_t>(op)]; }
-  int32_t node_of(int32_t op) const { return node_of_[static_cast<size_t>(op)]; }  // -1: no node
+  const std::vector<int32_t>& preds(int32_t op) const { return preds_[op]; }
+  int32_t node_of(int32_t op) const { return node_of_[op]; }  // -1: no node
   // Whether plan node `a` has ended before `b` starts, whatever the timing.
-  bool Before(int32_t a, int32_t b) const {
-    return Reaches(op_of_node_[static_cast<size_t>(a)], op_of_node_[static_cast<size_t>(b)]);
-  }
+  bool Before(int32_t a, int32_t b) const { return Reaches(op_of_node_[a], op_of_node_[b]); }
   // Whether `a` has ended, or was never submitted, once event `done`'s last record has.
   bool BeforeEvent(int32_t a, int32_t event) const;
 

@@ -75,8 +75,7 @@ bool AddAfter(RandomGraph& g, Random& random) {
   std::vector<DeclaredPair> free;
   for (int32_t b = 0; b < static_cast<int32_t>(model.nodes.size()); ++b) {
     for (int32_t a = 0; a < static_cast<int32_t>(model.nodes.size()); ++a) {
-      const bool joined = paths[static_cast<size_t>(b)][static_cast<size_t>(a)] ||
-                          paths[static_cast<size_t>(a)][static_cast<size_t>(b)];
+      const bool joined = paths[b][a] || paths[a][b];
       if (a != b && !joined) free.push_back({a, b});
     }
   }
@@ -100,7 +99,7 @@ bool RemoveAfter(RandomGraph& g, Random& random) {
   }
   if (removable.empty()) return false;
   const DeclaredPair pair = removable[Below(random, removable.size())];
-  std::erase(nodes[static_cast<size_t>(pair.after)].after, pair.before);
+  std::erase(nodes[pair.after].after, pair.before);
   return true;
 }
 
@@ -118,7 +117,7 @@ bool SwapConflictingNodes(RandomGraph& g, Random& random) {
   if (n < g.options.costs.size()) std::swap(g.options.costs[n - 1], g.options.costs[n]);
   const auto a = static_cast<int32_t>(n) - 1, b = static_cast<int32_t>(n);
   for (NodeDecl& node : nodes) {
-    for (int32_t& other : node.after) other = other == a ? b : other == b ? a : other;
+    for (DeclId& other : node.after) other = other == a ? b : other == b ? a : int32_t{other};
   }
   return true;
 }
@@ -192,7 +191,7 @@ bool RebaseAlias(RandomGraph& g, Random& random) {
   const Buffers& buffers = g.builder.model.buffers;
   const auto other = [&](const BufferDecl& alias) {
     for (int32_t b = 0; alias.is_alias && b < static_cast<int32_t>(buffers.size()); ++b) {
-      const BufferDecl &decl = buffers[static_cast<size_t>(b)], &of = buffers[static_cast<size_t>(alias.alias_of)];
+      const BufferDecl &decl = buffers[b], &of = buffers[alias.alias_of];
       if (!decl.is_alias && b != alias.alias_of && decl.extent == of.extent && decl.type == of.type) return b;
     }
     return -1;
@@ -209,9 +208,7 @@ bool NameAnotherBuffer(RandomGraph& g, Random& random) {
 }
 
 bool SliceAccess(RandomGraph& g, Random& random) {
-  const auto extent = [&](const AccessDecl& a) {
-    return g.builder.model.buffers[static_cast<size_t>(a.buffer)].extent;
-  };
+  const auto extent = [&](const AccessDecl& a) { return g.builder.model.buffers[a.buffer].extent; };
   const auto whole = [&](const AccessDecl& a) {
     return Box(a.box).whole && extent(a).dims[0].is_constant() && extent(a).dims[0].value > 1;
   };

@@ -15,7 +15,7 @@ std::vector<DeclaredPair> Edges(const Model& model) {
   const Footprints footprints = FootprintsOf(model);
   const auto separated = [&](const DeclaredPair& pair, const Footprint& a, const Footprint& b) {
     for (int32_t n = pair.before + 1; n < pair.after; ++n) {
-      for (const Footprint& c : footprints[static_cast<size_t>(n)]) {
+      for (const Footprint& c : footprints[n]) {
         if (c.root != a.root || c.mode == AccessMode::kRead || c.unordered) continue;
         const auto common = a.whole ? b.atoms : b.whole ? a.atoms : a.atoms & b.atoms;
         if (c.whole || (!(a.whole && b.whole) && (common & ~c.atoms).none())) return true;
@@ -25,10 +25,10 @@ std::vector<DeclaredPair> Edges(const Model& model) {
   };
   std::vector<DeclaredPair> edges;
   for (const DeclaredPair& pair : DeclaredPairs(model)) {
-    const auto& after = model.nodes[static_cast<size_t>(pair.after)].after;
+    const auto& after = model.nodes[pair.after].after;
     bool edge = std::find(after.begin(), after.end(), pair.before) != after.end();
-    for (const Footprint& a : footprints[static_cast<size_t>(pair.before)]) {
-      for (const Footprint& b : footprints[static_cast<size_t>(pair.after)]) {
+    for (const Footprint& a : footprints[pair.before]) {
+      for (const Footprint& b : footprints[pair.after]) {
         edge = edge || (a.Conflicts(b) && !a.unordered && !b.unordered && !separated(pair, a, b));
       }
     }
@@ -39,8 +39,7 @@ std::vector<DeclaredPair> Edges(const Model& model) {
 
 bool Implied(const std::vector<DeclaredPair>& edges, const Paths& closure, const DeclaredPair& edge) {
   return std::any_of(edges.begin(), edges.end(), [&](const DeclaredPair& other) {
-    return other.after == edge.after && other.before != edge.before &&
-           closure[static_cast<size_t>(other.before)][static_cast<size_t>(edge.before)];
+    return other.after == edge.after && other.before != edge.before && closure[other.before][edge.before];
   });
 }
 
@@ -78,7 +77,7 @@ bool HasCappedLanes(const Plan& plan, const PlanOptions& options, const Paths& c
     std::vector<size_t> nodes;
     for (const PlanNode& node : plan.nodes) {
       if (node.decl >= 0 && node.lane >= 0 && node.device == static_cast<int32_t>(d) &&
-          plan.lanes[static_cast<size_t>(node.lane)].kind == LaneKind::kCompute) {
+          plan.lanes[node.lane].kind == LaneKind::kCompute) {
         nodes.push_back(static_cast<size_t>(node.decl));
       }
     }
@@ -104,8 +103,7 @@ bool ReusesMemory(const Plan& plan) {
 bool WritesInPlace(const Plan& plan, const PlanNode& node) {
   return std::any_of(node.uses.begin(), node.uses.end(), [&](const Use& in) {
     return std::any_of(node.uses.begin(), node.uses.end(), [&](const Use& out) {
-      const Instance &x = plan.instances[static_cast<size_t>(in.instance)],
-                     &y = plan.instances[static_cast<size_t>(out.instance)];
+      const Instance &x = plan.instances[in.instance], &y = plan.instances[out.instance];
       return in.instance != out.instance && x.space == y.space && x.device == y.device && InArena(x.space) &&
              x.bytes > 0 && x.offset == y.offset;
     });
@@ -134,14 +132,14 @@ void GraphShares::CountAccesses(const Model& model) {
   for (const NodeDecl& node : model.nodes) {
     for (const AccessDecl& access : node.accesses) {
       Add(slices, !access.box.whole());
-      Add(aliases, model.buffers[static_cast<size_t>(access.buffer)].is_alias);
+      Add(aliases, model.buffers[access.buffer].is_alias);
       param = param || (!access.box.whole() && (has_param(access.box->size) || has_param(access.box->offset)));
     }
   }
   bool state_part = false;
   for (const std::vector<Footprint>& of_node : FootprintsOf(model)) {
     for (const Footprint& f : of_node) {
-      state_part = state_part || (!f.whole && model.buffers[static_cast<size_t>(f.root)].role == BufferRole::kState);
+      state_part = state_part || (!f.whole && model.buffers[f.root].role == BufferRole::kState);
     }
   }
   Add(state_parts, state_part);
@@ -154,11 +152,11 @@ void GraphShares::Count(const Model& model, const PlanOptions& options, const Pl
   const Paths closure = PathsOf(model, edges);
   std::vector<int32_t> lane(model.nodes.size(), -1);
   for (const PlanNode& node : plan.nodes) {
-    if (node.decl >= 0) lane[static_cast<size_t>(node.decl)] = node.lane;
+    if (node.decl >= 0) lane[node.decl] = node.lane;
   }
   for (const DeclaredPair& edge : edges) {
     Add(redundant, Implied(edges, closure, edge));
-    const int32_t from = lane[static_cast<size_t>(edge.before)], to = lane[static_cast<size_t>(edge.after)];
+    const int32_t from = lane[edge.before], to = lane[edge.after];
     if (from >= 0 && to >= 0) Add(cross_lane, from != to);
   }
   CountAccesses(model);

@@ -10,8 +10,8 @@ std::vector<std::pair<int32_t, int32_t>> LivedAtOnce(const Plan& plan, const std
   };
   std::vector<Life> lives(plan.instances.size());
   for (size_t t = 0; t < schedule.size(); ++t) {
-    for (const Use& use : UsesOf(plan.nodes[static_cast<size_t>(schedule[t].node)])) {
-      Life& life = lives[static_cast<size_t>(use.instance)];
+    for (const Use& use : UsesOf(plan.nodes[schedule[t].node])) {
+      Life& life = lives[use.instance];
       if (life.first < 0) life.first = static_cast<int64_t>(t);
       life.last = static_cast<int64_t>(t);
     }

@@ -67,17 +67,17 @@ class ModelBuilder {
   }
   // The same buffer, with rows `pitch` elements apart.
   int32_t Pitched(int32_t buffer, int64_t pitch) {
-    model.buffers[static_cast<size_t>(buffer)].pitch = pitch;
+    model.buffers[buffer].pitch = pitch;
     return buffer;
   }
   // Part of a buffer, or all of it as elements of `element_bytes`.
   int32_t Alias(std::string name, int32_t of, const Box& box) {
-    const Extent extent = box.whole ? model.buffers[static_cast<size_t>(of)].extent : box.size;
-    return Alias(std::move(name), of, model.buffers[static_cast<size_t>(of)].type.size, extent, box);
+    const Extent extent = box.whole ? model.buffers[of].extent : box.size;
+    return Alias(std::move(name), of, model.buffers[of].type.size, extent, box);
   }
   int32_t Alias(std::string name, int32_t of, uint32_t element_bytes, Extent extent, const Box& box = {}) {
     const int32_t alias = Buffer(std::move(name), extent, BufferRole::kInternal, kDevice, element_bytes);
-    BufferDecl& decl = model.buffers[static_cast<size_t>(alias)];
+    BufferDecl& decl = model.buffers[alias];
     decl.is_alias = true;
     decl.alias_of = of;
     decl.alias_graph = kSerial;
@@ -87,7 +87,7 @@ class ModelBuilder {
   // Made by the runtime that Devices() plans for.
   int32_t State(std::string name, Extent extent, int32_t device = 0) {
     const int32_t b = Buffer(std::move(name), extent, BufferRole::kState, kDevice);
-    BufferDecl& decl = model.buffers[static_cast<size_t>(b)];
+    BufferDecl& decl = model.buffers[b];
     decl.state = std::make_shared<const StateRecord>(StateRecord{decl.name, decl.type, extent, device, &kRuntime});
     return b;
   }
@@ -127,7 +127,7 @@ class ModelBuilder {
   int32_t Fill(std::string name, int32_t to) {
     NodeDecl& node = Node(std::move(name), NodeKind::kFill, Out{to});
     if (to >= 0 && to < static_cast<int32_t>(model.buffers.size())) {
-      node.pattern.resize(model.buffers[static_cast<size_t>(to)].type.size);
+      node.pattern.resize(model.buffers[to].type.size);
     }
     return LastNode();
   }
@@ -135,7 +135,7 @@ class ModelBuilder {
   void InPlace(int32_t node_index, int32_t in, int32_t out) {
     node(node_index).in_place.push_back({in, out, kSerial, kSerial});
   }
-  NodeDecl& node(int32_t index) { return model.nodes[static_cast<size_t>(index)]; }
+  NodeDecl& node(int32_t index) { return model.nodes[index]; }
 
   // One type a size.
   static TypeInfo TypeOf(uint32_t bytes) {

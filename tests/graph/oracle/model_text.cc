@@ -5,14 +5,14 @@ namespace {
 
 std::string DimText(const Model& model, const Dim& dim) {
   if (dim.is_constant()) return std::to_string(dim.value);
-  const ParamDecl& param = model.params[static_cast<size_t>(dim.param)];
+  const ParamDecl& param = model.params[dim.param];
   return std::string(param.name.view()) + "<=" + std::to_string(param.max);
 }
 
 std::string ExtentText(const Model& model, const Extent& extent) {
   std::string text;
   for (int i = 0; i < extent.rank; ++i) {
-    text += (i > 0 ? "," : "{") + DimText(model, extent.dims[static_cast<size_t>(i)]);
+    text += (i > 0 ? "," : "{") + DimText(model, extent.dims[i]);
   }
   return text + "}";
 }
@@ -26,7 +26,7 @@ std::string BufferText(const Model& model, const BufferDecl& decl) {
   std::string text(decl.name.view());
   text += " " + ExtentText(model, decl.extent) + " of " + std::to_string(decl.type.size) + " bytes";
   if (!decl.is_alias) return text + ", " + kRoles[static_cast<size_t>(decl.role)] + "\n";
-  const BufferDecl& base = model.buffers[static_cast<size_t>(decl.alias_of)];
+  const BufferDecl& base = model.buffers[decl.alias_of];
   return text + ", alias of " + std::string(base.name.view()) + BoxText(model, decl.box) + "\n";
 }
 
@@ -37,14 +37,14 @@ std::string NodeText(const Model& model, const NodeDecl& node) {
   if (node.device >= 0) text += " on " + std::to_string(node.device);
   for (const AccessDecl& a : node.accesses) {
     text += std::string(", ") + (a.unordered ? "unordered " : "") + kModes[static_cast<size_t>(a.mode)] + " " +
-            std::string(model.buffers[static_cast<size_t>(a.buffer)].name.view()) + BoxText(model, a.box);
+            std::string(model.buffers[a.buffer].name.view()) + BoxText(model, a.box);
   }
   for (const int32_t other : node.after) {
-    text += ", after " + std::string(model.nodes[static_cast<size_t>(other)].name.view());
+    text += ", after " + std::string(model.nodes[other].name.view());
   }
   for (const InPlaceDecl& pair : node.in_place) {
-    text += ", in place: " + std::string(model.buffers[static_cast<size_t>(pair.in)].name.view()) + " and " +
-            std::string(model.buffers[static_cast<size_t>(pair.out)].name.view());
+    text += ", in place: " + std::string(model.buffers[pair.in].name.view()) + " and " +
+            std::string(model.buffers[pair.out].name.view());
   }
   return text + "\n";
 }

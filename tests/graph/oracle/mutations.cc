@@ -23,7 +23,7 @@ void Count(Tally& tally, bool noticed, const std::string& what) {
 void WithoutEachWait(Plan& plan, int32_t begin, int32_t end, const std::function<bool()>& noticed, Tally& tally) {
   plan.events.push_back(plan.events.empty() ? PlanEvent{} : plan.events[0]);
   for (int32_t c = begin; c < end; ++c) {
-    Command& command = plan.commands[static_cast<size_t>(c)];
+    Command& command = plan.commands[c];
     if (command.op != Command::Op::kWait) continue;
     const Command wait =
         std::exchange(command, {Command::Op::kRecord, command.lane, static_cast<int32_t>(plan.events.size()) - 1});
@@ -33,10 +33,10 @@ void WithoutEachWait(Plan& plan, int32_t begin, int32_t end, const std::function
   plan.events.pop_back();
 }
 
-void WithoutEach(std::vector<int32_t>& list, const std::function<bool()>& noticed, const std::string& what,
-                 Tally& tally) {
+template <class I>
+void WithoutEach(std::vector<I>& list, const std::function<bool()>& noticed, const std::string& what, Tally& tally) {
   for (size_t k = 0; k < list.size(); ++k) {
-    const std::vector<int32_t> whole = list;
+    const std::vector<I> whole = list;
     list.erase(list.begin() + static_cast<std::ptrdiff_t>(k));
     Count(tally, noticed(), what + " " + std::to_string(whole[k]));
     list = whole;
@@ -108,7 +108,7 @@ Tally OverlapEachLivePair(const Model& model, const Plan& plan) {
   for (const Arena& arena : plan.arenas) beyond = std::max(beyond, arena.bytes);
   for (int32_t b = 0; b < static_cast<int32_t>(plan.instances.size()); ++b) {
     for (int32_t a = 0; a < b; ++a) {
-      Instance &x = changed.instances[static_cast<size_t>(a)], &y = changed.instances[static_cast<size_t>(b)];
+      Instance &x = changed.instances[a], &y = changed.instances[b];
       const bool in_one_arena = x.space == y.space && x.device == y.device && InArena(x.space);
       if (!in_one_arena || x.bytes == 0 || y.bytes == 0 || !MayLiveAtOnce(plan, run, a, b)) continue;
       if (MayHandOver(model, plan, run, a, b)) continue;

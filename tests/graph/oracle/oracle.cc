@@ -54,7 +54,7 @@ std::vector<int32_t> UsersOf(const Plan& plan, int32_t instance) {
 
 // Whether the node says InPlace of what these instances are to it, and does with them what that asks for.
 bool WritesInPlace(const Model& model, const PlanNode& node, int32_t from, int32_t to) {
-  const NodeDecl& decl = model.nodes[static_cast<size_t>(node.decl)];
+  const NodeDecl& decl = model.nodes[node.decl];
   const auto access_of = [&](int32_t instance) {  // the only one, or -1
     int32_t found = -1;
     for (size_t i = 0; i < node.uses.size(); ++i) {
@@ -66,8 +66,8 @@ bool WritesInPlace(const Model& model, const PlanNode& node, int32_t from, int32
   };
   const int32_t in = access_of(from), out = access_of(to);
   if (in < 0 || out < 0) return false;
-  const AccessDecl &reads = decl.accesses[static_cast<size_t>(in)], &writes = decl.accesses[static_cast<size_t>(out)];
-  const auto size = [&](const AccessDecl& a) { return model.buffers[static_cast<size_t>(a.buffer)].type.size; };
+  const AccessDecl &reads = decl.accesses[in], &writes = decl.accesses[out];
+  const auto size = [&](const AccessDecl& a) { return model.buffers[a.buffer].type.size; };
   const auto whole = [&](const AccessDecl& a) {  // all atoms, in their order, whatever the parameters
     bool all = true;
     for (uint64_t seed = 1; seed <= 8; ++seed) {
@@ -104,7 +104,7 @@ std::vector<DeclaredPair> LoosePairs(const Model& model) { return ConflictingPai
 Paths PathsOf(const Model& model, const std::vector<DeclaredPair>& pairs) {
   const size_t count = model.nodes.size();
   Paths paths(count, std::vector<bool>(count));
-  for (const auto& [before, after] : pairs) paths[static_cast<size_t>(after)][static_cast<size_t>(before)] = true;
+  for (const auto& [before, after] : pairs) paths[after][before] = true;
   for (size_t k = 0; k < count; ++k) {  // Warshall
     for (size_t v = 0; v < count; ++v) {
       if (!paths[v][k]) continue;
@@ -131,7 +131,7 @@ std::vector<int32_t> SequenceOf(const Model& model) {
 OrderOracle::OrderOracle(const Model& model, const Plan& plan) : plan_(plan) {
   std::vector<int32_t> node_of(model.nodes.size(), -1);
   for (size_t n = 0; n < plan.nodes.size(); ++n) {
-    if (plan.nodes[n].decl >= 0) node_of[static_cast<size_t>(plan.nodes[n].decl)] = static_cast<int32_t>(n);
+    if (plan.nodes[n].decl >= 0) node_of[plan.nodes[n].decl] = static_cast<int32_t>(n);
   }
   std::vector<DeclaredPair> declared_pairs = DeclaredPairs(model);
   if (std::count(node_of.begin(), node_of.end(), -1) > 0) {  // what was dropped still orders the others
@@ -145,15 +145,14 @@ OrderOracle::OrderOracle(const Model& model, const Plan& plan) : plan_(plan) {
     }
   }
   for (const auto& [before, after] : declared_pairs) {
-    pairs_.push_back({node_of[static_cast<size_t>(before)], node_of[static_cast<size_t>(after)], true});
+    pairs_.push_back({node_of[before], node_of[after], true});
   }
   for (size_t n = 0; n < plan.nodes.size(); ++n) {  // both forms of a Copy node
     if (plan.nodes[n].decl >= 0 || plan.nodes[n].copy < 0) continue;
     for (const auto& [before, after] : declared_pairs) {
-      if (after == plan.nodes[n].copy)
-        pairs_.push_back({node_of[static_cast<size_t>(before)], static_cast<int32_t>(n), true});
+      if (after == plan.nodes[n].copy) pairs_.push_back({node_of[before], static_cast<int32_t>(n), true});
     }
-    pairs_.push_back({static_cast<int32_t>(n), node_of[static_cast<size_t>(plan.nodes[n].copy)], true});
+    pairs_.push_back({static_cast<int32_t>(n), node_of[plan.nodes[n].copy], true});
   }
   const Footprints declared = FootprintsOf(model);
   std::vector<std::vector<Used>> used;
@@ -170,12 +169,12 @@ std::vector<OrderOracle::Used> OrderOracle::UsedBy(const Model& model, const Pla
   std::vector<Used> used;
   const std::vector<Use> uses = UsesOf(node);
   for (size_t i = 0; i < uses.size(); ++i) {
-    const int32_t root = plan_.instances[static_cast<size_t>(uses[i].instance)].buffer;
+    const int32_t root = plan_.instances[uses[i].instance].buffer;
     Footprint footprint{root, uses[i].mode};
     if (node.decl >= 0) {
-      footprint = declared[static_cast<size_t>(node.decl)][i];
+      footprint = declared[node.decl][i];
     } else if (node.copy >= 0) {
-      footprint = declared[static_cast<size_t>(node.copy)][AccessOfCopy(model, node, uses[i].mode)];
+      footprint = declared[node.copy][AccessOfCopy(model, node, uses[i].mode)];
     }
     if (footprint.root != root) footprint = Footprint{root, uses[i].mode};  // read from where the same contents are
     used.push_back({uses[i].instance, footprint});
@@ -185,12 +184,11 @@ std::vector<OrderOracle::Used> OrderOracle::UsedBy(const Model& model, const Pla
 
 // Copies between host fallbacks do nothing where these are one memory.
 bool OrderOracle::Clash(int32_t a, int32_t b, const std::vector<std::vector<Used>>& used) const {
-  const bool stages = IsStage(plan_.nodes[static_cast<size_t>(a)]) || IsStage(plan_.nodes[static_cast<size_t>(b)]);
-  for (const Used& u : used[static_cast<size_t>(a)]) {
-    for (const Used& v : used[static_cast<size_t>(b)]) {
+  const bool stages = IsStage(plan_.nodes[a]) || IsStage(plan_.nodes[b]);
+  for (const Used& u : used[a]) {
+    for (const Used& v : used[b]) {
       if (!u.footprint.Conflicts(v.footprint)) continue;
-      const auto &x = plan_.instances[static_cast<size_t>(u.instance)],
-                 &y = plan_.instances[static_cast<size_t>(v.instance)];
+      const auto &x = plan_.instances[u.instance], &y = plan_.instances[v.instance];
       if (u.instance == v.instance || (!stages && AreTwins(x, y))) return true;
     }
   }
@@ -233,7 +231,7 @@ std::string CheckMemory(const Model& model, const Plan& plan, const Execution& r
   if (!run.problem().empty()) return run.problem();
   for (int32_t b = 0; b < static_cast<int32_t>(plan.instances.size()); ++b) {
     for (int32_t a = 0; a < b; ++a) {
-      const Instance &x = plan.instances[static_cast<size_t>(a)], &y = plan.instances[static_cast<size_t>(b)];
+      const Instance &x = plan.instances[a], &y = plan.instances[b];
       if (ShareBytes(x, y) && (x.leased || y.leased)) return "leased memory is shared";
       if (ShareBytes(x, y) && MayLiveAtOnce(plan, run, a, b) &&
           !(x.offset == y.offset && MayHandOver(model, plan, run, a, b))) {

@@ -11,7 +11,7 @@ namespace penstock::graph {
 int64_t PeakOf(const Plan& plan, int32_t device) {
   std::vector<std::vector<size_t>> users(plan.instances.size());
   for (size_t n = 0; n < plan.nodes.size(); ++n) {
-    for (const Use& use : UsesOf(plan.nodes[n])) users[static_cast<size_t>(use.instance)].push_back(n);
+    for (const Use& use : UsesOf(plan.nodes[n])) users[use.instance].push_back(n);
   }
   int64_t most = 0;
   for (size_t n = 0; n < plan.nodes.size(); ++n) {

@@ -17,14 +17,14 @@ using Order = std::vector<int32_t>;  // of new records: the old ones
 
 Order Inverse(const Order& order) {
   Order inverse(order.size());
-  for (size_t i = 0; i < order.size(); ++i) inverse[static_cast<size_t>(order[i])] = static_cast<int32_t>(i);
+  for (size_t i = 0; i < order.size(); ++i) inverse[order[i]] = static_cast<int32_t>(i);
   return inverse;
 }
 
 template <class Record>
 std::vector<Record> Reordered(const std::vector<Record>& records, const Order& order) {
   std::vector<Record> reordered;
-  for (const int32_t i : order) reordered.push_back(records[static_cast<size_t>(i)]);
+  for (const int32_t i : order) reordered.push_back(records[i]);
   return reordered;
 }
 
@@ -51,7 +51,7 @@ class Permutation {
 
  private:
   size_t Below(size_t n) { return static_cast<size_t>(random_() % n); }
-  static int32_t At(const Order& order, int32_t i) { return order[static_cast<size_t>(i)]; }
+  static int32_t At(const Order& order, int32_t i) { return order[i]; }
 
   Order AnyOrder(size_t count) {
     Order order(count);
@@ -63,7 +63,7 @@ class Permutation {
   // Any order that respects the pairs: each time one of those whose predecessors are placed.
   Order AnyOrder(size_t count, const std::vector<DeclaredPair>& pairs) {
     std::vector<int32_t> missing(count);
-    for (const DeclaredPair& pair : pairs) ++missing[static_cast<size_t>(pair.after)];
+    for (const DeclaredPair& pair : pairs) ++missing[pair.after];
     Order ready, order;
     for (size_t v = 0; v < count; ++v) {
       if (missing[v] == 0) ready.push_back(static_cast<int32_t>(v));
@@ -74,7 +74,7 @@ class Permutation {
       ready.pop_back();
       order.push_back(v);
       for (const DeclaredPair& pair : pairs) {
-        if (pair.before == v && --missing[static_cast<size_t>(pair.after)] == 0) ready.push_back(pair.after);
+        if (pair.before == v && --missing[pair.after] == 0) ready.push_back(pair.after);
       }
     }
     return order;
@@ -111,7 +111,7 @@ class Permutation {
     dim.graph = kOtherSerial;
   }
   void Refer(Extent& extent) const {
-    for (int i = 0; i < extent.rank; ++i) Refer(extent.dims[static_cast<size_t>(i)]);
+    for (int i = 0; i < extent.rank; ++i) Refer(extent.dims[i]);
   }
   Box Referring(Box box) const {
     if (box.whole) return box;
@@ -145,7 +145,7 @@ class Permutation {
       arg.index = At(new_param_, arg.index);
       arg.graph = kOtherSerial;
     }
-    for (int32_t& other : node.after) other = At(new_node_, other);
+    for (DeclId& other : node.after) other = At(new_node_, other);
     std::shuffle(node.after.begin(), node.after.end(), random_);
     if (!node.after.empty()) node.after.push_back(node.after.front());
     for (std::byte& constant : node.arg_block) constant = std::byte{7};

@@ -15,14 +15,14 @@ inline bool IsStage(const PlanNode& node) {
 
 // Which access of its Copy node gives the box of a copy's use: the one that reads, or the one that writes.
 inline size_t AccessOfCopy(const Model& model, const PlanNode& node, AccessMode mode) {
-  return model.nodes[static_cast<size_t>(node.copy)].accesses[0].mode == mode ? 0 : 1;
+  return model.nodes[node.copy].accesses[0].mode == mode ? 0 : 1;
 }
 
 // The bound memory that decides whether a node is made at all; -1: it always is.
 inline int32_t DecidingBuffer(const Plan& plan, const PlanNode& node) {
   if (node.when == When::kAlways) return -1;
-  const Instance& src = plan.instances[static_cast<size_t>(node.src)];
-  return src.space == Space::kBound ? src.buffer : plan.instances[static_cast<size_t>(node.dst)].buffer;
+  const Instance& src = plan.instances[node.src];
+  return src.space == Space::kBound ? src.buffer : plan.instances[node.dst].buffer;
 }
 
 // The uses of a node, copies included.
@@ -35,7 +35,7 @@ inline bool Conflict(AccessMode a, AccessMode b) { return a != AccessMode::kRead
 
 // "3 'axpy'"
 inline std::string Label(const Plan& plan, int32_t node) {
-  return std::to_string(node) + " '" + plan.nodes[static_cast<size_t>(node)].name + "'";
+  return std::to_string(node) + " '" + plan.nodes[node].name + "'";
 }
 
 }  // namespace penstock::graph

@@ -57,12 +57,12 @@ Reference RunInSequence(const Model& model, const RunAtoms& atoms) {
     ref.contents.push_back(InitialContents(model, b));
   }
   for (const int32_t n : SequenceOf(model)) {
-    const NodeDecl& node = model.nodes[static_cast<size_t>(n)];
+    const NodeDecl& node = model.nodes[n];
     const auto reach = [&](size_t i) {
       const auto root = static_cast<size_t>(RootOf(model, node.accesses[i].buffer));
-      return Reach{ref.contents[root].data(), atoms[static_cast<size_t>(n)][i]};
+      return Reach{ref.contents[root].data(), atoms[n][i]};
     };
-    std::vector<uint64_t>& read = ref.read[static_cast<size_t>(n)];
+    std::vector<uint64_t>& read = ref.read[n];
     Contents source;
     for (size_t i = 0; i < node.accesses.size(); ++i) {
       const AccessMode mode = node.accesses[i].mode;

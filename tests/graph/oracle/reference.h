@@ -26,7 +26,7 @@ RunAtoms RunAtomsOf(const Model& model, const std::vector<int64_t>& param_values
 struct Reach {
   uint64_t* memory;
   const std::vector<int32_t>& atoms;
-  uint64_t& operator[](size_t i) const { return memory[static_cast<size_t>(atoms[i])]; }
+  uint64_t& operator[](size_t i) const { return memory[atoms[i]]; }
 };
 Contents Load(const Reach& reach);
 uint64_t Digest(const Contents& contents);

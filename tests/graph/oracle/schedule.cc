@@ -20,8 +20,8 @@ std::vector<Moment> RandomSchedule(const Execution& run, std::mt19937_64& random
   std::vector<std::vector<int32_t>> succs(count);
   std::vector<int32_t> ready, running;
   for (int32_t op = 0; op < run.operations(); ++op) {
-    missing[static_cast<size_t>(op)] = run.preds(op).size();
-    for (const int32_t p : run.preds(op)) succs[static_cast<size_t>(p)].push_back(op);
+    missing[op] = run.preds(op).size();
+    for (const int32_t p : run.preds(op)) succs[p].push_back(op);
     if (run.preds(op).empty()) ready.push_back(op);
   }
   std::vector<Moment> schedule;
@@ -32,8 +32,8 @@ std::vector<Moment> RandomSchedule(const Execution& run, std::mt19937_64& random
     if (run.node_of(op) >= 0) schedule.push_back({run.node_of(op), ends});
     if (!ends) running.push_back(op);
     if (!ends) continue;
-    for (const int32_t s : succs[static_cast<size_t>(op)]) {
-      if (--missing[static_cast<size_t>(s)] == 0) ready.push_back(s);
+    for (const int32_t s : succs[op]) {
+      if (--missing[s] == 0) ready.push_back(s);
     }
   }
   return schedule;

@@ -12,12 +12,12 @@ namespace penstock::graph {
 namespace {
 
 std::string CheckCommand(const Plan& plan, const Command& command, int32_t segment) {
-  const Lane& lane = plan.lanes[static_cast<size_t>(command.lane)];
+  const Lane& lane = plan.lanes[command.lane];
   if (command.op == Command::Op::kRecord) {
-    return plan.events[static_cast<size_t>(command.arg)].device != lane.device ? "an event of another device" : "";
+    return plan.events[command.arg].device != lane.device ? "an event of another device" : "";
   }
   if (command.op != Command::Op::kNode) return "";
-  const PlanNode& node = plan.nodes[static_cast<size_t>(command.arg)];
+  const PlanNode& node = plan.nodes[command.arg];
   if (node.lane != command.lane || node.segment != segment) return "a node on another lane";
   return lane.device != node.device ? "a lane of another device" : "";
 }
@@ -29,7 +29,7 @@ std::string CheckSegments(const Plan& plan) {
     if (segment.begin != at || segment.end <= segment.begin) return "segments do not stand side by side";
     at = segment.end;
     for (int32_t c = segment.begin; c < segment.end; ++c) {
-      std::string wrong = CheckCommand(plan, plan.commands[static_cast<size_t>(c)], static_cast<int32_t>(s));
+      std::string wrong = CheckCommand(plan, plan.commands[c], static_cast<int32_t>(s));
       if (!wrong.empty()) return wrong;
     }
   }
@@ -38,7 +38,7 @@ std::string CheckSegments(const Plan& plan) {
 
 std::string CheckHostSteps(const Plan& plan) {
   for (size_t h = 0; h < plan.host_steps.size(); ++h) {
-    const PlanNode& node = plan.nodes[static_cast<size_t>(plan.host_steps[h].node)];
+    const PlanNode& node = plan.nodes[plan.host_steps[h].node];
     if (node.lane >= 0 || node.device >= 0 || !IsHostKind(node.kind) || node.segment != static_cast<int32_t>(h)) {
       return "a host step that is none";
     }
@@ -52,21 +52,21 @@ std::string CheckBatches(const PlanOptions& options, const Plan& plan) {
   std::vector<int32_t> batch(plan.nodes.size(), -1);
   int64_t pieces = 0;
   const auto add = [&](int32_t first, int32_t count, int32_t least) -> std::string {
-    const PlanNode& one = plan.nodes[static_cast<size_t>(first)];
+    const PlanNode& one = plan.nodes[first];
     if (count < least) return "a batch of " + std::to_string(count);
     for (int32_t n = first; n < first + count; ++n) {
-      const PlanNode& node = plan.nodes[static_cast<size_t>(n)];
+      const PlanNode& node = plan.nodes[n];
       if (node.kind != one.kind || node.lane != one.lane) return "a batch of different nodes";
       if (node.src < 0) return "a batch of what copies nothing";
       for (const int32_t i : {node.src, node.dst}) {
-        const Instance& end = plan.instances[static_cast<size_t>(i)];
+        const Instance& end = plan.instances[i];
         if (end.space == Space::kState) return "a State's copy in a batch";
         if (end.space == Space::kBound && end.device >= 0) return "a copy of bound device memory in a batch";
       }
       for (const int32_t p : node.preds) {
         if (p >= first) return "a batch of nodes that wait for each other";
       }
-      batch[static_cast<size_t>(n)] = first;
+      batch[n] = first;
     }
     return "";
   };
@@ -97,9 +97,9 @@ std::string CheckBatches(const PlanOptions& options, const Plan& plan) {
 std::string CheckEachRunsOnce(const Model& model, const Plan& plan) {
   std::vector<int> times(plan.nodes.size());
   for (int32_t c = 0; c < plan.epilogue_begin; ++c) {
-    ForEachNode(plan.commands[static_cast<size_t>(c)], [&](size_t n) { ++times[n]; });
+    ForEachNode(plan.commands[c], [&](size_t n) { ++times[n]; });
   }
-  for (const HostStep& step : plan.host_steps) ++times[static_cast<size_t>(step.node)];
+  for (const HostStep& step : plan.host_steps) ++times[step.node];
   for (const int t : times) {
     if (t != 1) return "a node runs " + std::to_string(t) + " times";
   }
@@ -109,7 +109,7 @@ std::string CheckEachRunsOnce(const Model& model, const Plan& plan) {
   }
   // Whether what is missing is missed shows in what others read, and at the end.
   for (int32_t n = 0; n < static_cast<int32_t>(model.nodes.size()); ++n) {
-    const NodeDecl& node = model.nodes[static_cast<size_t>(n)];
+    const NodeDecl& node = model.nodes[n];
     if (declared.count(n) == 0 && node.kind != NodeKind::kCopy) return "a declared node is missing";
   }
   return "";
@@ -125,7 +125,7 @@ std::string CheckReach(const Plan& plan) {
     }
     if (node.src >= 0) continue;
     for (const Use& use : UsesOf(node)) {
-      const Instance& instance = plan.instances[static_cast<size_t>(use.instance)];
+      const Instance& instance = plan.instances[use.instance];
       const bool on_device = instance.space == Space::kDevice || instance.space == Space::kState ||
                              (instance.space == Space::kBound && instance.device >= 0);
       const bool wants_device = node.device >= 0 && node.kind != PlanKind::kHostcall;
@@ -166,24 +166,23 @@ std::string CheckPlaces(const Model& model, const PlanOptions& options, const Pl
   for (size_t n = 0; n < plan.nodes.size(); ++n) {
     const PlanNode& node = plan.nodes[n];
     if (node.decl < 0) continue;
-    const NodeDecl& decl = model.nodes[static_cast<size_t>(node.decl)];
-    int32_t device = decl.device >= 0 ? decl.device : options.default_device;
+    const NodeDecl& decl = model.nodes[node.decl];
+    DeviceId device = decl.device >= 0 ? DeviceId(decl.device) : options.default_device;
     if (decl.kind == NodeKind::kHost) {
       device = -1;
       if (node.kind == PlanKind::kHostcall) {
         const bool may = decl.host_way != HostWay::kWorker && node.device >= 0;
-        if (!may || !options.devices[static_cast<size_t>(node.device)].hostcalls) {
+        if (!may || !options.devices[node.device].hostcalls) {
           return "node " + Label(plan, static_cast<int32_t>(n)) + " is asked for where it must not be";
         }
         device = node.device;
       }
     }
     if (decl.kind == NodeKind::kCopy) {
-      const Instance &src = plan.instances[static_cast<size_t>(node.src)],
-                     &dst = plan.instances[static_cast<size_t>(node.dst)];
-      const BufferDecl& target = model.buffers[static_cast<size_t>(dst.buffer)];
+      const Instance &src = plan.instances[node.src], &dst = plan.instances[node.dst];
+      const BufferDecl& target = model.buffers[dst.buffer];
       const bool bound = IsBound(target.role) && target.where != kDevice;
-      if (dst.device < 0 || bound) device = IsStage(node) ? -1 : src.device;
+      if (dst.device < 0 || bound) device = IsStage(node) ? DeviceId() : src.device;
       if (dst.device >= 0 && dst.device != device) {
         return "node " + Label(plan, static_cast<int32_t>(n)) + " copies to another device than its own";
       }
@@ -196,7 +195,7 @@ std::string CheckPlaces(const Model& model, const PlanOptions& options, const Pl
 std::string CheckLanes(const PlanOptions& options, const Plan& plan) {
   std::vector<int32_t> lanes(options.devices.size());
   for (const Lane& lane : plan.lanes) {
-    if (lane.kind == LaneKind::kCompute && ++lanes[static_cast<size_t>(lane.device)] > options.max_lanes) {
+    if (lane.kind == LaneKind::kCompute && ++lanes[lane.device] > options.max_lanes) {
       return "more compute lanes than allowed on device " + std::to_string(lane.device);
     }
   }
@@ -209,13 +208,11 @@ std::string CheckFinishFrom(const Plan& plan, int32_t cut, int32_t begin) {
   const Execution run(plan, cut, begin);
   if (!run.problem().empty()) return run.problem();
   for (int32_t n = 0; n < static_cast<int32_t>(plan.nodes.size()); ++n) {
-    const PlanNode& node = plan.nodes[static_cast<size_t>(n)];
-    const bool done = node.lane < 0 ||
-                      std::any_of(
-                          plan.done_events.begin(), plan.done_events.end(),
-                          [&](int32_t e) {
-                            return plan.events[static_cast<size_t>(e)].device == node.device && run.BeforeEvent(n, e);
-                          });
+    const PlanNode& node = plan.nodes[n];
+    const bool done =
+        node.lane < 0 || std::any_of(
+                             plan.done_events.begin(), plan.done_events.end(),
+                             [&](int32_t e) { return plan.events[e].device == node.device && run.BeforeEvent(n, e); });
     if (!done) return "after " + std::to_string(cut) + " commands the done event does not wait for " + Label(plan, n);
   }
   return "";

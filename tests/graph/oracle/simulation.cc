@@ -32,7 +32,7 @@ class Simulation {
     LayOut();
     for (const Moment& moment : RandomSchedule(run, random_)) {
       if (!problem_.empty()) break;
-      const PlanNode& node = plan_.nodes[static_cast<size_t>(moment.node)];
+      const PlanNode& node = plan_.nodes[moment.node];
       if (Skipped(node)) continue;
       moment.ends ? End(moment.node, node) : Start(moment.node, node);
     }
@@ -68,30 +68,28 @@ class Simulation {
 
   bool Skipped(const PlanNode& node) const {
     const int32_t buffer = DecidingBuffer(plan_, node);
-    return buffer >= 0 && pinned_by_user_[static_cast<size_t>(buffer)] != (node.when == When::kIfPinned);
+    return buffer >= 0 && pinned_by_user_[buffer] != (node.when == When::kIfPinned);
   }
   static uint64_t Spoilt(int32_t n) { return Mix(0xfeed, static_cast<uint64_t>(n)); }
 
   // What use `i` of a node touches: copies of buffers all, declared nodes and both forms of Copy nodes their boxes.
   Reach At(const PlanNode& node, size_t i, int32_t instance) const {
-    const auto b = static_cast<size_t>(plan_.instances[static_cast<size_t>(instance)].buffer);
+    const auto b = static_cast<size_t>(plan_.instances[instance].buffer);
     if (node.decl < 0 && node.copy >= 0) {
       const AccessMode mode = i == 0 ? AccessMode::kRead : AccessMode::kWrite;
-      return {memory_[static_cast<size_t>(instance)],
-              declared_[static_cast<size_t>(node.copy)][AccessOfCopy(model_, node, mode)]};
+      return {memory_[instance], declared_[node.copy][AccessOfCopy(model_, node, mode)]};
     }
-    return {memory_[static_cast<size_t>(instance)],
-            node.decl < 0 ? whole_[b] : declared_[static_cast<size_t>(node.decl)][i]};
+    return {memory_[instance], node.decl < 0 ? whole_[b] : declared_[node.decl][i]};
   }
 
   void Start(int32_t n, const PlanNode& node) {
     const std::vector<Use> uses = UsesOf(node);
-    Running& running = running_[static_cast<size_t>(n)];
+    Running& running = running_[n];
     for (size_t i = 0; i < uses.size(); ++i) {
       const bool reads = uses[i].mode != AccessMode::kWrite;
       running.loaded.push_back(reads ? Load(At(node, i, uses[i].instance)) : Contents{});
       running.read.push_back(reads ? Digest(running.loaded.back()) : 0);
-      if (node.decl >= 0 && running.read[i] != ref_.read[static_cast<size_t>(node.decl)][i]) {
+      if (node.decl >= 0 && running.read[i] != ref_.read[node.decl][i]) {
         problem_ = "node " + Label(plan_, n) + " reads something else in access " + std::to_string(i);
       }
     }
@@ -105,7 +103,7 @@ class Simulation {
   void End(int32_t n, const PlanNode& node) {
     const std::vector<Use> uses = UsesOf(node);
     CheckUnchanged(n, node, uses);
-    const Running& running = running_[static_cast<size_t>(n)];
+    const Running& running = running_[n];
     const Contents* source = nullptr;
     for (size_t i = 0; i < uses.size(); ++i) {
       if (uses[i].mode == AccessMode::kRead) source = &running.loaded[i];
@@ -116,8 +114,7 @@ class Simulation {
       if (node.decl < 0) {
         for (size_t k = 0; k < reach.atoms.size(); ++k) reach[k] = (*source)[k];
       } else {
-        Store(reach, model_.nodes[static_cast<size_t>(node.decl)], node.decl, i, running.read,
-              source != nullptr ? *source : Contents{});
+        Store(reach, model_.nodes[node.decl], node.decl, i, running.read, source != nullptr ? *source : Contents{});
       }
     }
   }
@@ -136,7 +133,7 @@ class Simulation {
     for (size_t i = 0; i < uses.size(); ++i) {
       if (uses[i].mode != AccessMode::kRead) continue;
       const Reach reach = At(node, i, uses[i].instance);
-      const Contents& before = running_[static_cast<size_t>(n)].loaded[i];
+      const Contents& before = running_[n].loaded[i];
       for (size_t k = 0; k < reach.atoms.size(); ++k) {
         if (reach[k] == before[k] || std::find(own.begin(), own.end(), &reach[k]) != own.end()) continue;
         problem_ = "somebody writes what node " + Label(plan_, n) + " is reading";

@@ -21,8 +21,8 @@ std::string Submissions(const Plan& plan) {
   std::vector<std::string> lanes(plan.lanes.size());
   for (const Command& c : plan.commands) {
     if (c.op != Command::Op::kNode) continue;
-    std::string& text = lanes[static_cast<size_t>(c.lane)];
-    text += (text.empty() ? "" : ", ") + plan.nodes[static_cast<size_t>(c.arg)].name;
+    std::string& text = lanes[c.lane];
+    text += (text.empty() ? "" : ", ") + plan.nodes[c.arg].name;
     if (c.count == 1) continue;
     text += ".." + plan.nodes[static_cast<size_t>(c.arg + c.count) - 1].name + " (" + std::to_string(c.count) + ")";
   }
@@ -63,7 +63,7 @@ TEST(Gather, FiveSmallUploadsAreOneSubmission) {
   ModelBuilder four, five;
   for (const auto& [g, count] : {std::pair(&four, 4), std::pair(&five, 5)}) {
     const std::vector<int32_t> x = Inputs(*g, count, kSmall);
-    for (int i = 1; i < count; ++i) g->For("k" + std::to_string(i), In{x[0]}, In{x[static_cast<size_t>(i)]});
+    for (int i = 1; i < count; ++i) g->For("k" + std::to_string(i), In{x[0]}, In{x[i]});
   }
   EXPECT_EQ(Submissions(PlanOf(four)).substr(0, 42), "upload x0, upload x1, upload x2, upload x3");
   const Plan plan = PlanOf(five);
@@ -110,7 +110,7 @@ TEST(Gather, DirectionsAndDevicesStayApart) {
   const std::vector<int32_t> x = Inputs(g, 6, kSmall);
   for (int i = 0; i < 12; ++i) {
     const int32_t y = g.Output("y" + std::to_string(i), Extent(kSmall), kPinned);
-    g.node(g.For("k" + std::to_string(i), In{x[static_cast<size_t>(i % 6)]}, Out{y})).device = i / 6;
+    g.node(g.For("k" + std::to_string(i), In{x[i % 6]}, Out{y})).device = i / 6;
   }
   const Plan plan = PlanOf(g, Devices(2));
   const std::string text = Submissions(plan);
@@ -148,7 +148,7 @@ TEST(Gather, WhatWaitsForABatchIsInAnother) {
   for (int i = 0; i < 5; ++i) {
     const int32_t z = g.Scratch("z" + std::to_string(i), kSmall);
     g.Copy("up" + std::to_string(i), y, z);
-    g.For("k" + std::to_string(i), In{x[static_cast<size_t>(i)]}, In{z});
+    g.For("k" + std::to_string(i), In{x[i]}, In{z});
   }
   const Plan plan = PlanOf(g);
   EXPECT_EQ(Submissions(plan).substr(0, 40), "upload x0..upload x4 (5), up0..up4 (5) |") << PrintText(plan, g.model);
@@ -202,7 +202,7 @@ TEST(Gather, DeadTargetsInOneBatchShareNoBytes) {
   ModelBuilder g;
   const std::vector<int32_t> x = Inputs(g, 8, kSmall);
   for (int i = 0; i < 8; ++i) {
-    g.Copy("c" + std::to_string(i), x[static_cast<size_t>(i)], g.Scratch("z" + std::to_string(i), Extent(kSmall)));
+    g.Copy("c" + std::to_string(i), x[i], g.Scratch("z" + std::to_string(i), Extent(kSmall)));
   }
   const PlanOptions options = Devices(1);
   Draft draft(g.model, options);

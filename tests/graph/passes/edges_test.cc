@@ -237,7 +237,7 @@ TEST(Edges, RandomBoxesAreOrderedExactlyWhereTheyMeet) {
       const int32_t node = g.Host("n" + std::to_string(n));
       for (int a = 1 + static_cast<int>(random() % 2); a > 0; --a) {
         const int32_t b = buffers[random() % 5];
-        const Box box = random() % 8 == 0 ? Box{} : RandomBox(random, g.model.buffers[static_cast<size_t>(b)].extent);
+        const Box box = random() % 8 == 0 ? Box{} : RandomBox(random, g.model.buffers[b].extent);
         const auto mode = static_cast<AccessMode>(1 + random() % 3);
         g.node(node).accesses.push_back({b, ModelBuilder::kSerial, mode, false, box});
         boxed += !box.whole;

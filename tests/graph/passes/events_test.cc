@@ -20,13 +20,13 @@ TEST(Events, AreRecordedAgainUnlessSomebodyLooksAtThemLater) {
     const Plan plan = PlanOf(graph.builder, graph.options);
     std::vector<int> times(plan.events.size());
     for (int32_t c = 0; c < plan.epilogue_end; ++c) {
-      const Command& command = plan.commands[static_cast<size_t>(c)];
-      if (command.op == Command::Op::kRecord) ++times[static_cast<size_t>(command.arg)], ++records;
+      const Command& command = plan.commands[c];
+      if (command.op == Command::Op::kRecord) ++times[command.arg], ++records;
     }
-    std::vector<int32_t> later = plan.done_events;
+    std::vector<EventId> later = plan.done_events;
     for (const HostStep& h : plan.host_steps) later.insert(later.end(), h.after_events.begin(), h.after_events.end());
     for (const StateUse& s : plan.states) later.insert(later.end(), s.done_events.begin(), s.done_events.end());
-    for (const int32_t e : later) ASSERT_EQ(times[static_cast<size_t>(e)], 1) << "seed " << seed << ", event " << e;
+    for (const EventId e : later) ASSERT_EQ(times[e], 1) << "seed " << seed << ", event " << e;
     events += static_cast<int64_t>(times.size());
     looked_at += static_cast<int64_t>(later.size());
   }
@@ -48,9 +48,9 @@ TEST(Events, AreRecordedOnceInAWidePlanThatThreadsSubmitSideBySide) {
     wide += plan.events.size() > usual;
     std::vector<int> times(plan.events.size());
     for (int32_t c = 0; c < plan.epilogue_begin; ++c) {
-      const Command& command = plan.commands[static_cast<size_t>(c)];
+      const Command& command = plan.commands[c];
       if (command.op != Command::Op::kRecord) continue;
-      EXPECT_EQ(++times[static_cast<size_t>(command.arg)], 1) << "seed " << seed << ", event " << command.arg;
+      EXPECT_EQ(++times[command.arg], 1) << "seed " << seed << ", event " << command.arg;
     }
   }
   EXPECT_GT(wide, 10);
@@ -63,7 +63,7 @@ TEST(Events, ALongGraphNeedsNoMoreThanAShortOne) {
     std::vector<int32_t> even, odd;
     for (int i = 0; i < 8; ++i) even.push_back(g.Scratch("even" + std::to_string(i), 64));
     for (int i = 0; i < 8; ++i) odd.push_back(g.Scratch("odd" + std::to_string(i), 64));
-    for (int i = 0; i < 8; ++i) g.Fill("fill" + std::to_string(i), even[static_cast<size_t>(i)]);
+    for (int i = 0; i < 8; ++i) g.Fill("fill" + std::to_string(i), even[i]);
     for (int r = 0; r < rows; ++r) {
       const std::vector<int32_t>&from = r % 2 == 0 ? even : odd, &to = r % 2 == 0 ? odd : even;
       for (size_t i = 0; i < 8; ++i) {

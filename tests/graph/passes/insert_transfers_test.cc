@@ -35,7 +35,7 @@ std::string StepsOf(const ModelBuilder& g, const PlanOptions& options = Devices(
   std::string text;
   for (const Step& step : draft.steps) {
     if (!text.empty()) text += "; ";
-    if (step.decl >= 0) text += std::string(g.model.nodes[static_cast<size_t>(step.decl)].name.view());
+    if (step.decl >= 0) text += std::string(g.model.nodes[step.decl].name.view());
     if (step.src < 0) continue;
     text += std::string(step.decl >= 0 ? " = " : "") + KindName(step.kind) + " " + InstanceText(draft, step.src) + ">" +
             InstanceText(draft, step.dst);
@@ -239,8 +239,8 @@ TEST(Transfers, CopiesHaveThePriorityOfTheNodeTheyAreFor) {
   g.node(g.For("k0", Change{x})).priority = 1;
   g.node(g.For("k1", Change{x})).priority = 2;
   const Plan plan = PlanOf(g);
-  EXPECT_EQ(plan.nodes[static_cast<size_t>(Find(plan, "upload x"))].priority, 1);
-  EXPECT_EQ(plan.nodes[static_cast<size_t>(Find(plan, "download x"))].priority, 2) << "of the last that wrote it";
+  EXPECT_EQ(plan.nodes[Find(plan, "upload x")].priority, 1);
+  EXPECT_EQ(plan.nodes[Find(plan, "download x")].priority, 2) << "of the last that wrote it";
 }
 
 TEST(Transfers, ADeclaredCopyBetweenHostMemoryIsOneCopy) {

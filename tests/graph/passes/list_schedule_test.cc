@@ -13,12 +13,8 @@ std::string NamesOf(const Plan& plan) {
   for (const PlanNode& node : plan.nodes) names += (names.empty() ? "" : ", ") + node.name;
   return names;
 }
-const PlanNode& NodeOf(const Plan& plan, const std::string& name) {
-  return plan.nodes[static_cast<size_t>(Find(plan, name))];
-}
-const Lane& LaneOf(const Plan& plan, const std::string& name) {
-  return plan.lanes[static_cast<size_t>(NodeOf(plan, name).lane)];
-}
+const PlanNode& NodeOf(const Plan& plan, const std::string& name) { return plan.nodes[Find(plan, name)]; }
+const Lane& LaneOf(const Plan& plan, const std::string& name) { return plan.lanes[NodeOf(plan, name).lane]; }
 
 TEST(Order, LongestRemainingPathFirst) {
   ModelBuilder g;
@@ -67,7 +63,7 @@ TEST(Segments, AHostNodeCutsWhatDependsOnIt) {
   EXPECT_EQ(NodeOf(plan, "free").segment, 0);
   EXPECT_EQ(NodeOf(plan, "k1").segment, 1);
   EXPECT_TRUE(plan.segments[0].after_hosts.empty());
-  EXPECT_EQ(plan.segments[1].after_hosts, (std::vector<int32_t>{0}));
+  EXPECT_EQ(plan.segments[1].after_hosts, (std::vector<HostStepId>{0}));
   ASSERT_EQ(plan.host_steps.size(), 1u);
   EXPECT_EQ(plan.host_steps[0].after_segment, 0);
   EXPECT_EQ(plan.host_steps[0].after_events.size(), 1u);
@@ -104,7 +100,7 @@ TEST(Segments, AGraphOfHostNodesHasNone) {
   EXPECT_TRUE(plan.commands.empty());
   EXPECT_TRUE(plan.done_events.empty());
   ASSERT_EQ(plan.host_steps.size(), 2u);
-  EXPECT_EQ(plan.host_steps[1].after_hosts, (std::vector<int32_t>{0}));
+  EXPECT_EQ(plan.host_steps[1].after_hosts, (std::vector<HostStepId>{0}));
   EXPECT_EQ(plan.host_steps[1].after_segment, -1);
 }
 
@@ -226,8 +222,8 @@ TEST(Lanes, EachDeviceHasItsOwn) {
   EXPECT_EQ(LaneOf(plan, "a").device, 0);
   EXPECT_EQ(LaneOf(plan, "b").device, 1);
   ASSERT_EQ(plan.done_events.size(), 2u);
-  EXPECT_EQ(plan.events[static_cast<size_t>(plan.done_events[0])].device, 0);
-  EXPECT_EQ(plan.events[static_cast<size_t>(plan.done_events[1])].device, 1);
+  EXPECT_EQ(plan.events[plan.done_events[0]].device, 0);
+  EXPECT_EQ(plan.events[plan.done_events[1]].device, 1);
 }
 
 TEST(Lanes, HaveOnePriorityEach) {

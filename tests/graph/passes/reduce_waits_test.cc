@@ -18,11 +18,11 @@ std::string CommandsOf(const Plan& plan) {
   for (const Segment& segment : plan.segments) {
     if (!text.empty()) text += " | ";
     for (int32_t c = segment.begin; c < segment.end; ++c) {
-      const Command& command = plan.commands[static_cast<size_t>(c)];
+      const Command& command = plan.commands[c];
       const std::string lane = "@" + std::to_string(command.lane);
       if (c > segment.begin) text += ", ";
       switch (command.op) {
-        case Command::Op::kNode: text += plan.nodes[static_cast<size_t>(command.arg)].name + lane; break;
+        case Command::Op::kNode: text += plan.nodes[command.arg].name + lane; break;
         case Command::Op::kRecord: text += "record " + std::to_string(command.arg); break;
         case Command::Op::kWait: text += "wait " + std::to_string(command.arg) + lane; break;
         default: break;  // states: states_test.cc
@@ -89,7 +89,7 @@ TEST(Reduce, PredecessorsAreThoseNotImplied) {
   g.For("k1", Change{t});
   g.For("k2", In{t}, In{u});
   const Plan plan = PlanOf(g);
-  EXPECT_EQ(plan.nodes[2].preds, (absl::InlinedVector<int32_t, 4>{1}));
+  EXPECT_EQ(plan.nodes[2].preds, (absl::InlinedVector<NodeId, 4>{1}));
 }
 
 // 40 host nodes that know nothing of each other, and one after all: more than the clocks have columns for.
@@ -97,9 +97,9 @@ TEST(Reduce, ManyIndependentHostNodesStayOrderedWhereDeclared) {
   ModelBuilder g;
   std::vector<int32_t> parts;
   for (int i = 0; i < 40; ++i) parts.push_back(g.Scratch("t" + std::to_string(i), 300));
-  for (int i = 0; i < 40; ++i) g.Host("h" + std::to_string(i), Out{parts[static_cast<size_t>(i)]});
-  for (int i = 0; i < 40; ++i) g.For("k" + std::to_string(i), Change{parts[static_cast<size_t>(i)]});
-  for (int i = 0; i < 40; ++i) g.Host("r" + std::to_string(i), In{parts[static_cast<size_t>(i)]});
+  for (int i = 0; i < 40; ++i) g.Host("h" + std::to_string(i), Out{parts[i]});
+  for (int i = 0; i < 40; ++i) g.For("k" + std::to_string(i), Change{parts[i]});
+  for (int i = 0; i < 40; ++i) g.Host("r" + std::to_string(i), In{parts[i]});
   const Plan plan = PlanOf(g);
   EXPECT_EQ(CheckShape(g.model, Devices(1), plan), "");
   EXPECT_EQ(CheckOrder(g.model, plan), "");

@@ -21,10 +21,10 @@ namespace {
 std::string CommandsOf(const Plan& plan, const ModelBuilder& g) {
   std::string text;
   for (int32_t c = 0; c < plan.epilogue_begin; ++c) {
-    const Command& command = plan.commands[static_cast<size_t>(c)];
+    const Command& command = plan.commands[c];
     const auto arg = static_cast<size_t>(command.arg);
     const auto state = [&](const char* what) {
-      return what + std::string(g.model.buffers[static_cast<size_t>(plan.states[arg].buffer)].name.view());
+      return what + std::string(g.model.buffers[plan.states[arg].buffer].name.view());
     };
     if (c > 0) text += "; ";
     switch (command.op) {
@@ -35,8 +35,7 @@ std::string CommandsOf(const Plan& plan, const ModelBuilder& g) {
       case Command::Op::kStateWrite: text += state("write "); break;
       case Command::Op::kStateDone: text += state("done with "); break;
       case Command::Op::kWaitExternal:
-        text +=
-            "await " + std::string(g.model.buffers[static_cast<size_t>(plan.external_deps[arg].buffer)].name.view());
+        text += "await " + std::string(g.model.buffers[plan.external_deps[arg].buffer].name.view());
         break;
       case Command::Op::kGraph: break;  // in no plan
     }
@@ -55,7 +54,7 @@ TEST(States, AreUsedInPlaceOnTheirDevice) {
             "upload x; record 0; wait 0; 1st; wait for w; wait 0; write w; add; record 1; done with w; wait 0; after");
   ASSERT_EQ(plan.states.size(), 1u);
   EXPECT_EQ(plan.states[0], (StateUse{w, plan.states[0].instance, true, {1}}));
-  EXPECT_EQ(plan.instances[static_cast<size_t>(plan.states[0].instance)].space, Space::kState);
+  EXPECT_EQ(plan.instances[plan.states[0].instance].space, Space::kState);
 }
 
 TEST(States, TakeNoMemoryOfTheSlot) {
@@ -92,7 +91,7 @@ TEST(States, WrittenOnAnotherDeviceAreBroughtHome) {
   EXPECT_EQ(plan.nodes[0].kind, PlanKind::kPeerCopy);
   EXPECT_EQ(plan.nodes[2].kind, PlanKind::kPeerCopy);
   EXPECT_EQ(plan.nodes[2].dst, plan.states[0].instance);
-  EXPECT_EQ(plan.instances[static_cast<size_t>(plan.nodes[2].dst)].device, 1);
+  EXPECT_EQ(plan.instances[plan.nodes[2].dst].device, 1);
   EXPECT_EQ(plan.nodes[0].src, plan.nodes[2].dst);
 }
 
@@ -180,7 +179,7 @@ Plan WithGates(const Plan& plan, Command::Op op, int32_t use, std::vector<int32_
 int32_t FindCommand(const Plan& plan, Command::Op op, int32_t arg) {
   int32_t found = -1;
   for (int32_t c = 0; c < plan.epilogue_begin; ++c) {
-    const Command& command = plan.commands[static_cast<size_t>(c)];
+    const Command& command = plan.commands[c];
     if (command.op != op || arg < command.arg || arg >= command.arg + command.count) continue;
     EXPECT_EQ(found, -1) << "the command stands there twice";
     found = c;
@@ -189,7 +188,7 @@ int32_t FindCommand(const Plan& plan, Command::Op op, int32_t arg) {
 }
 
 std::string CheckUse(const Plan& plan, int32_t index) {
-  const StateUse& use = plan.states[static_cast<size_t>(index)];
+  const StateUse& use = plan.states[index];
   std::vector<int32_t> gates;
   const Plan changed = WithGates(plan, Command::Op::kStateWait, index, gates);
   const Execution run(changed);
@@ -200,7 +199,7 @@ std::string CheckUse(const Plan& plan, int32_t index) {
   const int32_t write = FindCommand(plan, Command::Op::kStateWrite, index);
   const int32_t done = FindCommand(plan, Command::Op::kStateDone, index);
   for (const Touch& t : touches) {
-    const std::string label = "node " + plan.nodes[static_cast<size_t>(t.node)].name;
+    const std::string label = "node " + plan.nodes[t.node].name;
     if (std::none_of(gates.begin(), gates.end(), [&](int32_t g) { return run.Before(g, t.node); })) {
       return label + " is behind no wait";
     }
@@ -231,8 +230,8 @@ std::string CheckUse(const Plan& plan, int32_t index) {
 
 // Of bound device memory: every touch behind a wait, and no more waits than first touches.
 std::string CheckArrival(const Model& model, const Plan& plan, int32_t index) {
-  const ExternalDep& external_dep = plan.external_deps[static_cast<size_t>(index)];
-  const BufferDecl& decl = model.buffers[static_cast<size_t>(external_dep.buffer)];
+  const ExternalDep& external_dep = plan.external_deps[index];
+  const BufferDecl& decl = model.buffers[external_dep.buffer];
   if (!IsBound(decl.role) || decl.where != kDevice) return "nothing is bound on a device";
   std::vector<int32_t> gates;
   const Plan changed = WithGates(plan, Command::Op::kWaitExternal, index, gates);
@@ -242,7 +241,7 @@ std::string CheckArrival(const Model& model, const Plan& plan, int32_t index) {
   size_t firsts = 0;
   for (const Touch& t : touches) {
     if (std::none_of(gates.begin(), gates.end(), [&](int32_t g) { return run.Before(g, t.node); })) {
-      return "node " + plan.nodes[static_cast<size_t>(t.node)].name + " is behind no wait";
+      return "node " + plan.nodes[t.node].name + " is behind no wait";
     }
     firsts += std::none_of(touches.begin(), touches.end(), [&](const Touch& o) { return run.Before(o.node, t.node); });
   }
@@ -290,12 +289,12 @@ TEST(States, OfRandomGraphsAreTouchedBetweenTheirWaitsAndDoneEventsOnly) {
     for (uint64_t i = 0; i < 5; ++i) ASSERT_EQ(Simulate(model, plan, seed * 10 + i), "") << show();
     for (int32_t u = 0; u < static_cast<int32_t>(plan.states.size()); ++u) {
       ASSERT_EQ(CheckUse(plan, u), "") << "use " << u << " " << show();
-      const StateUse& use = plan.states[static_cast<size_t>(u)];
+      const StateUse& use = plan.states[u];
       ++states;
       written += use.written;
       several_lasts += use.done_events.size() > 1;
-      const int32_t home = plan.instances[static_cast<size_t>(use.instance)].device;
-      ASSERT_EQ(home, model.buffers[static_cast<size_t>(use.buffer)].state->device);
+      const int32_t home = plan.instances[use.instance].device;
+      ASSERT_EQ(home, model.buffers[use.buffer].state->device);
     }
     for (int32_t a = 0; a < static_cast<int32_t>(plan.external_deps.size()); ++a) {
       ASSERT_EQ(CheckArrival(model, plan, a), "") << "external_dep " << a << " " << show();

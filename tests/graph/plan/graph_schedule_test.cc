@@ -36,9 +36,7 @@ std::string GraphText(const Plan& plan, const GraphPart& graph) {
 
 std::string CommandText(const Plan& plan, const ModelBuilder& g, const GraphSchedule& schedule, const Command& c) {
   const auto arg = static_cast<size_t>(c.arg);
-  const auto name = [&](int32_t buffer) {
-    return std::string(g.model.buffers[static_cast<size_t>(buffer)].name.view());
-  };
+  const auto name = [&](int32_t buffer) { return std::string(g.model.buffers[buffer].name.view()); };
   switch (c.op) {
     case Command::Op::kNode: return NodeText(plan, c.arg);
     case Command::Op::kRecord: return "record " + std::to_string(c.arg);
@@ -62,8 +60,7 @@ std::string TextOf(const Plan& plan, const ModelBuilder& g, const GraphSchedule&
     at = segment.end;
     text += text.empty() ? "" : " | ";
     for (int32_t c = segment.begin; c < segment.end; ++c) {
-      text +=
-          (c > segment.begin ? "; " : "") + CommandText(plan, g, schedule, schedule.commands[static_cast<size_t>(c)]);
+      text += (c > segment.begin ? "; " : "") + CommandText(plan, g, schedule, schedule.commands[c]);
     }
   }
   EXPECT_EQ(schedule.epilogue_begin, at);
@@ -71,8 +68,8 @@ std::string TextOf(const Plan& plan, const ModelBuilder& g, const GraphSchedule&
   return text;
 }
 
-std::vector<bool> Refuse(const Plan& plan, const std::set<std::string>& names) {
-  std::vector<bool> refused(plan.nodes.size());
+Table<NodeId, bool> Refuse(const Plan& plan, const std::set<std::string>& names) {
+  Table<NodeId, bool> refused(plan.nodes.size());
   for (size_t n = 0; n < refused.size(); ++n) refused[n] = names.contains(plan.nodes[n].name);
   return refused;
 }
@@ -130,8 +127,8 @@ TEST(GraphSchedule, AGraphEndsWhereItsSegmentDoes) {
   const GraphSchedule schedule = MakeGraphSchedule(plan, Refuse(plan, {}));
   EXPECT_EQ(TextOf(plan, g, schedule), "{k0}; record 0 | {upload s, k1 after 0, k2 after 0}");
   ASSERT_EQ(schedule.segments.size(), 2u);
-  EXPECT_EQ(schedule.segments[0].after_hosts, std::vector<int32_t>());
-  EXPECT_EQ(schedule.segments[1].after_hosts, std::vector<int32_t>{0});
+  EXPECT_EQ(schedule.segments[0].after_hosts, std::vector<HostStepId>());
+  EXPECT_EQ(schedule.segments[1].after_hosts, std::vector<HostStepId>{0});
 }
 
 // The host node waits for k0 alone, of which it reads what is downloaded.
@@ -278,7 +275,7 @@ TEST(GraphSchedule, TheLaneIsTheMostUrgentOneOfRefusedNodes) {
   g.node(g.For("soon")).priority = -1;
   g.For("too");
   const Plan plan = PlanOf(g);
-  const auto lane_of = [&](const char* name) { return plan.nodes[static_cast<size_t>(Find(plan, name))].lane; };
+  const auto lane_of = [&](const char* name) { return plan.nodes[Find(plan, name)].lane; };
   const auto chosen = [&](const std::set<std::string>& refused) {
     return MakeGraphSchedule(plan, Refuse(plan, refused)).lane;
   };
@@ -305,7 +302,7 @@ TEST(GraphSchedule, APlanOfHostNodesHasNoLane) {
   g.Host("h", In{x}, Out{y});
   const Plan plan = PlanOf(g);
   for (const bool refused : {false, true}) {
-    const GraphSchedule schedule = MakeGraphSchedule(plan, std::vector<bool>(plan.nodes.size(), refused));
+    const GraphSchedule schedule = MakeGraphSchedule(plan, Table<NodeId, bool>(plan.nodes.size(), refused));
     EXPECT_EQ(schedule.lane, -1);
     EXPECT_TRUE(schedule.commands.empty() && schedule.segments.empty() && schedule.graphs.empty());
     EXPECT_EQ(schedule.epilogue_end, 0);

@@ -23,9 +23,9 @@ namespace {
 constexpr int kNodes = 24;
 
 // For one seed in three no node is refused, for the others some to most.
-std::vector<bool> RandomRefusals(const Plan& plan, uint64_t seed) {
+Table<NodeId, bool> RandomRefusals(const Plan& plan, uint64_t seed) {
   std::mt19937_64 random(~seed);
-  std::vector<bool> refused(plan.nodes.size());
+  Table<NodeId, bool> refused(plan.nodes.size());
   const uint64_t share = random() % 3 == 0 ? 0 : 1 + random() % 6;  // in eighths
   for (size_t n = 0; n < refused.size(); ++n) refused[n] = random() % 8 < share;
   return refused;
@@ -36,7 +36,7 @@ struct ScheduledPlan : RandomPlan {
       : RandomPlan(PlanRandomOnOneDevice(seed, kNodes)),
         refused(RandomRefusals(plan, seed)),
         schedule(MakeGraphSchedule(plan, refused)) {}
-  std::vector<bool> refused;
+  Table<NodeId, bool> refused;
   GraphSchedule schedule;
 };
 
@@ -53,7 +53,7 @@ std::vector<int32_t> NodesOf(const ScheduledPlan& p, const Command& command) {
   std::vector<int32_t> nodes;
   ForEachNode(command, [&](size_t n) { nodes.push_back(static_cast<int32_t>(n)); });
   if (command.op != Command::Op::kGraph) return nodes;
-  for (const int32_t first : p.schedule.graphs[static_cast<size_t>(command.arg)].nodes) {
+  for (const int32_t first : p.schedule.graphs[command.arg].nodes) {
     for (const int32_t n : BatchOf(p.plan, first)) nodes.push_back(n);
   }
   return nodes;
@@ -67,7 +67,7 @@ class GraphRun {
     for (size_t s = 0; s < p.schedule.segments.size(); ++s) {
       const Segment& segment = p.schedule.segments[s];
       for (const int32_t h : segment.after_hosts) before_.push_back(HostNode(h));
-      for (int32_t c = segment.begin; c < segment.end; ++c) Add(p.schedule.commands[static_cast<size_t>(c)]);
+      for (int32_t c = segment.begin; c < segment.end; ++c) Add(p.schedule.commands[c]);
       for (const HostStep& step : p.plan.host_steps) {
         if (step.after_segment == static_cast<int32_t>(s)) AddHostStep(step);
       }
@@ -84,9 +84,9 @@ class GraphRun {
   void WithoutEach(F f) {
     for (const GraphPart& graph : p_.schedule.graphs) {
       for (int32_t b = 0; b < graph.preds.rows(); ++b) {
-        const int32_t node = graph.nodes[static_cast<size_t>(b)];
+        const int32_t node = graph.nodes[b];
         for (const int32_t a : graph.preds[b]) {
-          const int32_t pred = graph.nodes[static_cast<size_t>(a)];
+          const int32_t pred = graph.nodes[a];
           const std::vector<std::vector<int32_t>> whole = preds_;
           for (const int32_t to : BatchOf(p_.plan, node)) {
             for (const int32_t from : BatchOf(p_.plan, pred)) std::erase(row(to), from);
@@ -99,22 +99,22 @@ class GraphRun {
   }
 
  private:
-  std::vector<int32_t>& row(int32_t node) { return preds_[static_cast<size_t>(node)]; }
-  int32_t HostNode(int32_t step) const { return p_.plan.host_steps[static_cast<size_t>(step)].node; }
+  std::vector<int32_t>& row(int32_t node) { return preds_[node]; }
+  int32_t HostNode(int32_t step) const { return p_.plan.host_steps[step].node; }
 
   void Add(const Command& command) {
-    if (command.op == Command::Op::kRecord) recorded_[static_cast<size_t>(command.arg)] = before_;
+    if (command.op == Command::Op::kRecord) recorded_[command.arg] = before_;
     const std::vector<int32_t> nodes = NodesOf(p_, command);
     for (const int32_t n : nodes) row(n) = before_;
-    if (command.op == Command::Op::kGraph) AddEdges(p_.schedule.graphs[static_cast<size_t>(command.arg)]);
+    if (command.op == Command::Op::kGraph) AddEdges(p_.schedule.graphs[command.arg]);
     before_.insert(before_.end(), nodes.begin(), nodes.end());
   }
 
   void AddEdges(const GraphPart& graph) {
     for (int32_t b = 0; b < graph.preds.rows(); ++b) {
-      for (const int32_t to : BatchOf(p_.plan, graph.nodes[static_cast<size_t>(b)])) {
+      for (const int32_t to : BatchOf(p_.plan, graph.nodes[b])) {
         for (const int32_t a : graph.preds[b]) {
-          for (const int32_t from : BatchOf(p_.plan, graph.nodes[static_cast<size_t>(a)])) row(to).push_back(from);
+          for (const int32_t from : BatchOf(p_.plan, graph.nodes[a])) row(to).push_back(from);
         }
       }
     }
@@ -125,7 +125,7 @@ class GraphRun {
     for (const int32_t h : step.after_hosts) row(step.node).push_back(HostNode(h));
     if (step.joins) row(step.node).push_back(step.node - 1);
     for (const int32_t e : step.after_events) {
-      const std::vector<int32_t>& before = recorded_[static_cast<size_t>(e)];
+      const std::vector<int32_t>& before = recorded_[e];
       row(step.node).insert(row(step.node).end(), before.begin(), before.end());
     }
   }
@@ -165,7 +165,7 @@ class Places {
   std::vector<int32_t> All(F matches) const {
     std::vector<int32_t> places;
     for (int32_t c = 0; c < p_.schedule.epilogue_begin; ++c) {
-      if (matches(p_.schedule.commands[static_cast<size_t>(c)])) places.push_back(c);
+      if (matches(p_.schedule.commands[c])) places.push_back(c);
     }
     return places;
   }
@@ -177,14 +177,14 @@ class Places {
 std::vector<int32_t> NodesOfWatchedEvents(const Plan& plan) {
   std::vector<int32_t> node_of(plan.events.size(), -1), last(plan.lanes.size(), -1);
   for (int32_t c = 0; c < plan.epilogue_begin; ++c) {
-    const Command& command = plan.commands[static_cast<size_t>(c)];
-    if (command.op == Command::Op::kNode) last[static_cast<size_t>(command.lane)] = command.arg;
+    const Command& command = plan.commands[c];
+    if (command.op == Command::Op::kNode) last[command.lane] = command.arg;
     if (command.op == Command::Op::kRecord) {
-      node_of[static_cast<size_t>(command.arg)] = last[static_cast<size_t>(command.lane)];
+      node_of[command.arg] = last[command.lane];
     }
   }
   std::vector<int32_t> watched(plan.events.size(), -1);
-  const auto add = [&](int32_t e) { watched[static_cast<size_t>(e)] = node_of[static_cast<size_t>(e)]; };
+  const auto add = [&](int32_t e) { watched[e] = node_of[e]; };
   for (const HostStep& step : plan.host_steps) std::for_each(step.after_events.begin(), step.after_events.end(), add);
   for (const StateUse& use : plan.states) std::for_each(use.done_events.begin(), use.done_events.end(), add);
   return watched;
@@ -208,7 +208,7 @@ TouchPlaces TouchesOf(const ScheduledPlan& p, int32_t instance) {
 }
 
 void CheckUse(const ScheduledPlan& p, int32_t index) {
-  const StateUse& use = p.plan.states[static_cast<size_t>(index)];
+  const StateUse& use = p.plan.states[index];
   const Places places(p);
   const auto [touches, writes] = TouchesOf(p, use.instance);
   const auto [first, last] = std::minmax_element(touches.begin(), touches.end());
@@ -231,10 +231,10 @@ void CheckUse(const ScheduledPlan& p, int32_t index) {
 std::string CheckLanesOf(PlanKind kind, const Plan& plan, const Execution& run) {
   std::vector<std::vector<int32_t>> launches(plan.lanes.size());
   for (int32_t c = 0; c < plan.epilogue_begin; ++c) {
-    const Command& command = plan.commands[static_cast<size_t>(c)];
+    const Command& command = plan.commands[c];
     ForEachNode(command, [&](size_t n) {
       if (plan.nodes[n].kind != kind) return;
-      launches[static_cast<size_t>(command.lane)].push_back(static_cast<int32_t>(n));
+      launches[command.lane].push_back(static_cast<int32_t>(n));
     });
   }
   for (const std::vector<int32_t>& of_lane : launches) {
@@ -303,20 +303,20 @@ TEST_P(RandomGraphSegments, SubmitEachNodeOnceAndRefusedOnesOnTheirOwn) {
     const ScheduledPlan p(seed);
     const Places places(p);
     for (int32_t n = 0; n < static_cast<int32_t>(p.plan.nodes.size()); ++n) {
-      const PlanNode& node = p.plan.nodes[static_cast<size_t>(n)];
+      const PlanNode& node = p.plan.nodes[n];
       if (IsHostKind(node.kind)) {
-        EXPECT_EQ(p.plan.host_steps[static_cast<size_t>(node.segment)].node, n);
+        EXPECT_EQ(p.plan.host_steps[node.segment].node, n);
         continue;
       }
       const int32_t place = places.OfNode(n);
       ASSERT_GE(place, 0) << Rerun(seed) << p.text();
-      const Segment& segment = p.schedule.segments[static_cast<size_t>(node.segment)];
+      const Segment& segment = p.schedule.segments[node.segment];
       EXPECT_TRUE(segment.begin <= place && place < segment.end) << Label(p.plan, n);
       bool alone = false;
-      for (const int32_t m : BatchOf(p.plan, node.batch < 0 ? n : node.batch)) {
-        alone = alone || p.refused[static_cast<size_t>(m)];
+      for (const int32_t m : BatchOf(p.plan, node.batch < 0 ? NodeId(n) : node.batch)) {
+        alone = alone || p.refused[m];
       }
-      EXPECT_EQ(p.schedule.commands[static_cast<size_t>(place)].op == Command::Op::kNode, alone) << Label(p.plan, n);
+      EXPECT_EQ(p.schedule.commands[place].op == Command::Op::kNode, alone) << Label(p.plan, n);
       ++nodes;
       refused += alone;
     }
@@ -338,7 +338,7 @@ TEST_P(RandomGraphSegments, RecordWhatIsLookedAtOnceAndBehindItsNode) {
     const std::vector<int32_t> watched = NodesOfWatchedEvents(p.plan);
     size_t expected = 0;
     for (int32_t e = 0; e < static_cast<int32_t>(watched.size()); ++e) {
-      const int32_t node = watched[static_cast<size_t>(e)];
+      const int32_t node = watched[e];
       if (node < 0) continue;
       ++expected;
       EXPECT_GT(places.Only(Command::Op::kRecord, e), places.OfNode(node)) << Label(p.plan, node);
@@ -359,7 +359,7 @@ TEST_P(RandomGraphSegments, TouchStatesAndArrivalsOnlyWhereTheyMay) {
     const ScheduledPlan p(seed);
     for (int32_t u = 0; u < static_cast<int32_t>(p.plan.states.size()); ++u, ++states) CheckUse(p, u);
     for (int32_t a = 0; a < static_cast<int32_t>(p.plan.external_deps.size()); ++a, ++external_deps) {
-      const std::vector<int32_t> touches = TouchesOf(p, p.plan.external_deps[static_cast<size_t>(a)].instance).all;
+      const std::vector<int32_t> touches = TouchesOf(p, p.plan.external_deps[a].instance).all;
       EXPECT_LT(Places(p).Only(Command::Op::kWaitExternal, a), *std::min_element(touches.begin(), touches.end()));
     }
     ASSERT_FALSE(HasFailure()) << Rerun(seed) << p.text();

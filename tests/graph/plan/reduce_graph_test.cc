@@ -30,8 +30,8 @@ std::vector<std::vector<char>> Reach(const CsrRows& preds) {
   std::vector<std::vector<char>> reach(count, std::vector<char>(count));
   for (size_t v = 0; v < count; ++v) {
     for (const int32_t p : preds[static_cast<int32_t>(v)]) {
-      for (size_t a = 0; a < count; ++a) reach[a][v] |= reach[a][static_cast<size_t>(p)];
-      reach[static_cast<size_t>(p)][v] = 1;
+      for (size_t a = 0; a < count; ++a) reach[a][v] |= reach[a][p];
+      reach[p][v] = 1;
     }
   }
   return reach;
@@ -71,7 +71,7 @@ TEST(TransitiveReduction, IsExactOnRandomGraphs) {
     ASSERT_EQ(Reach(reduced), Reach(all)) << "seed " << seed;
     for (int32_t v = 0; v < reduced.rows(); ++v) {
       for (const int32_t p : reduced[v]) {
-        ASSERT_FALSE(Reach(Without(reduced, v, p))[static_cast<size_t>(p)][static_cast<size_t>(v)])
+        ASSERT_FALSE(Reach(Without(reduced, v, p))[p][v])
             << "seed " << seed << ": " << p << " -> " << v << " is implied";
         if (++kept % 16 != 0) break;  // each look costs a closure
       }
@@ -154,9 +154,9 @@ TEST(TransitiveReduction, StopsWhenItHasLookedSixteenTimesAtEachEdge) {
 
 // Of a graph of all nodes.
 CsrRows EdgesOf(const Plan& plan) {
-  std::vector<int32_t> nodes;
-  for (size_t n = 0; n < plan.nodes.size(); ++n) {
-    if (!JoinsBatch(plan, n)) nodes.push_back(static_cast<int32_t>(n));
+  std::vector<NodeId> nodes;
+  for (const NodeId n : plan.nodes.ids()) {
+    if (!JoinsBatch(plan, n)) nodes.push_back(n);
   }
   return EdgesOfGraph(plan, MemoryEdges(plan), LaneEdges(plan), nodes);
 }
@@ -203,7 +203,7 @@ Plan PlanOfInstances(const std::vector<std::pair<int64_t, int64_t>>& instances) 
     node.kind = PlanKind::kKernel;
     node.decl = static_cast<int32_t>(plan.nodes.size());
     node.segment = 0;
-    node.uses = {{node.decl, AccessMode::kWrite}};
+    node.uses = {{plan.instances.count() - 1, AccessMode::kWrite}};
     plan.nodes.push_back(node);
   }
   return plan;
@@ -218,8 +218,8 @@ TEST(MemoryEdges, ARegionTakenInPartsKeepsItsTenantForTheRest) {
 
 // Nodes that use no memory: by their predecessors, and the first of their batch where they have one.
 struct NodeOf {
-  absl::InlinedVector<int32_t, 4> preds;
-  int32_t batch = -1;
+  absl::InlinedVector<NodeId, 4> preds;
+  NodeId batch{};
 };
 Plan PlanOfNodes(const std::vector<NodeOf>& nodes) {
   Plan plan;
@@ -251,9 +251,9 @@ TEST(EdgesOfGraph, InsideABatchAreNone) {
 TEST(EdgesOfGraph, LeaveOutNodesOfOtherGraphs) {
   const Plan plan = PlanOfNodes({{}, {{0}}, {{1}}, {{0, 2}}, {{3}}, {{1, 4}}});
   const CsrRows memory = MemoryEdges(plan);
-  EXPECT_EQ(EdgesOfGraph(plan, memory, LaneEdges(plan), std::vector<int32_t>{1, 3, 5}), RowsOf({{}, {}, {0}}))
+  EXPECT_EQ(EdgesOfGraph(plan, memory, LaneEdges(plan), std::vector<NodeId>{1, 3, 5}), RowsOf({{}, {}, {0}}))
       << "what a path through another graph says is no edge";
-  EXPECT_EQ(EdgesOfGraph(plan, memory, LaneEdges(plan), std::vector<int32_t>{4}), RowsOf({{}}));
+  EXPECT_EQ(EdgesOfGraph(plan, memory, LaneEdges(plan), std::vector<NodeId>{4}), RowsOf({{}}));
   EXPECT_EQ(EdgesOfGraph(plan, memory, LaneEdges(plan), {}), CsrRows());
 }
 

@@ -16,15 +16,16 @@ namespace {
 
 using Op = ExecCommand::Op;
 
-std::vector<graph::Lane> Lanes(int count, int devices = 1) {
-  std::vector<graph::Lane> lanes(static_cast<size_t>(count));
+Table<LaneId, graph::Lane> Lanes(int count, int devices = 1) {
+  Table<LaneId, graph::Lane> lanes(static_cast<size_t>(count));
   for (int l = 0; l < count; ++l) lanes[static_cast<size_t>(l)].device = l % devices;
   return lanes;
 }
 
 // Partitions commands that form one segment.
-std::vector<LanePartition> PartitionsOf(const std::vector<ExecCommand>& commands, const std::vector<graph::Lane>& lanes,
-                                        const std::vector<int>& submission_threads) {
+std::vector<LanePartition> PartitionsOf(const Table<CommandId, ExecCommand>& commands,
+                                        const Table<LaneId, graph::Lane>& lanes,
+                                        const Table<DeviceId, int>& submission_threads) {
   graph::Segment segment;
   segment.end = static_cast<int32_t>(commands.size());
   return MakePartitions(commands, {segment}, lanes, submission_threads);
@@ -34,8 +35,8 @@ ExecCommand Command(Op op, int32_t lane, int32_t index = 0) {
 }
 
 // So many kernels, in turn on the lanes.
-std::vector<ExecCommand> Kernels(int count, int lanes) {
-  std::vector<ExecCommand> commands;
+Table<CommandId, ExecCommand> Kernels(int count, int lanes) {
+  Table<CommandId, ExecCommand> commands;
   for (int i = 0; i < count; ++i) commands.push_back(Command(Op::kKernel, i % lanes));
   return commands;
 }
@@ -47,7 +48,7 @@ TEST(LanePartition, TakesWideRangesOfPlainCommandsOnly) {
   EXPECT_TRUE(PartitionsOf(Kernels(64, 2), Lanes(2), {0}).empty()) << "there are no submission threads";
   for (const Op op :
        {Op::kLaunch, Op::kHostcall, Op::kStateWait, Op::kStateWrite, Op::kStateDone, Op::kWaitExternal, Op::kGraph}) {
-    std::vector<ExecCommand> commands = Kernels(230, 3);
+    Table<CommandId, ExecCommand> commands = Kernels(230, 3);
     commands[63].op = commands[130].op = op;
     const std::vector<LanePartition> partitions = PartitionsOf(commands, Lanes(3), {2});
     ASSERT_EQ(partitions.size(), 2u);
@@ -59,7 +60,7 @@ TEST(LanePartition, TakesWideRangesOfPlainCommandsOnly) {
 }
 
 TEST(LanePartition, LeavesAloneWhatRecordsAnEventThatWasRecordedBefore) {
-  std::vector<ExecCommand> commands = Kernels(100, 2);
+  Table<CommandId, ExecCommand> commands = Kernels(100, 2);
   commands[10] = Command(Op::kRecord, 0, 5);
   EXPECT_EQ(PartitionsOf(commands, Lanes(2), {1}).size(), 1u);
   commands[90] = Command(Op::kRecord, 1, 5);
@@ -102,7 +103,7 @@ TEST(LanePartition, OfRandomSchedulesKeepsLanesWholeAndKnowsItsWaits) {
   for (int round = 0; round < 200; ++round) {
     SCOPED_TRACE(round);
     const int lanes = 2 + below(12), devices = 1 + below(3);
-    std::vector<ExecCommand> commands;
+    Table<CommandId, ExecCommand> commands;
     std::map<int32_t, int32_t> record;  // event -> command
     for (int i = 0; i < 300; ++i) {
       const int32_t lane = below(static_cast<size_t>(lanes));
@@ -117,7 +118,7 @@ TEST(LanePartition, OfRandomSchedulesKeepsLanesWholeAndKnowsItsWaits) {
         commands.push_back(Command(what == 19 && below(6) == 0 ? Op::kLaunch : Op::kKernel, lane));
       }
     }
-    std::vector<int> submission_threads(static_cast<size_t>(devices));
+    Table<DeviceId, int> submission_threads(static_cast<size_t>(devices));
     for (int& count : submission_threads) count = below(9);
     for (const LanePartition& split : PartitionsOf(commands, Lanes(lanes, devices), submission_threads)) {
       ++split_ranges;

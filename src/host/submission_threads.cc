@@ -8,11 +8,6 @@
 #include "src/base/thread.h"
 
 namespace penstock::host {
-namespace {
-
-constexpr std::chrono::microseconds kSpinning{50}, kAwakeWithNothing{200}, kAwake{5000};
-
-}  // namespace
 
 SubmissionThreads::SubmissionThreads(Options options)
     : options_(std::move(options)), places_(static_cast<size_t>(std::max(0, options_.threads))) {
@@ -86,9 +81,9 @@ bool SubmissionThreads::LookAtAll(size_t submitter) {
 // Returns false when it is time to sleep.
 bool SubmissionThreads::Rest(size_t submitter, Clock::duration idle) const {
   const bool nothing = !places_.Wants(submitter);
-  if (idle < (nothing ? kAwakeWithNothing : kSpinning)) {
+  if (idle < (nothing ? kSubmitterAwakeWithNothing : kSubmitterSpin)) {
     CpuPause();
-  } else if (!nothing && idle < kAwake) {
+  } else if (!nothing && idle < kSubmitterAwake) {
     std::this_thread::yield();
   } else {
     return false;

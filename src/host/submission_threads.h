@@ -27,6 +27,7 @@
 #include "src/base/mutex.h"
 #include "src/host/event_count.h"
 #include "src/host/progress.h"
+#include "src/host/tuning.h"
 
 namespace penstock::host {
 
@@ -52,10 +53,9 @@ class SubmissionClient {
 class SpinAndYield {
  public:
   void Look() {}
-  void Rest() { ++looks_ < kSpins ? CpuPause() : std::this_thread::yield(); }
+  void Rest() { ++looks_ < kLooksBeforeYield ? CpuPause() : std::this_thread::yield(); }
 
  private:
-  static constexpr int kSpins = 2000;
   int looks_ = 0;
 };
 

@@ -12,6 +12,7 @@
 #include "src/base/status.h"
 #include "src/base/thread.h"
 #include "src/base/user_code.h"
+#include "src/memory/tuning.h"
 
 namespace penstock::memory {
 namespace {
@@ -210,7 +211,7 @@ void PinnedPool::GrowAheadOf(size_t bytes, int node) {
   Wake();
 }
 
-bool PinnedPool::ShortOn(int node) const { return slabs_.FreeOn(node) < options_.slab_bytes / 4; }
+bool PinnedPool::ShortOn(int node) const { return slabs_.FreeOn(node) < options_.slab_bytes / kSlabPartKeptFree; }
 
 // The time at which all currently idle slabs may be freed; kNever if there are none.
 TimePoint PinnedPool::NextTrim() const {

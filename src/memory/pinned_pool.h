@@ -34,6 +34,7 @@
 #include "src/driver/driver.h"
 #include "src/memory/pinned_budget.h"
 #include "src/memory/slab_list.h"
+#include "src/memory/tuning.h"
 
 namespace penstock::memory {
 
@@ -49,7 +50,7 @@ class PoolClock {
 };
 
 struct PinnedPoolOptions {
-  size_t slab_bytes = size_t{32} << 20;  // rounded up to kPinnedAlignment
+  size_t slab_bytes = kSlabBytes;  // rounded up to kPinnedAlignment
   std::shared_ptr<PinnedBudget> budget{};  // for all slabs, shared with other pools; null: no limit
   std::chrono::steady_clock::duration idle = std::chrono::seconds(10);  // minimum idle time of a freed slab
   int node = -1;  // for blocks that name none; -1: wherever there is space

@@ -8,13 +8,13 @@
 #include "src/base/thread.h"
 #include "src/base/user_code.h"
 #include "src/host/progress.h"
+#include "src/host/tuning.h"
 
 namespace penstock::host {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::microseconds kSpin{200}, kYield{5000}, kNap{20};
 constexpr std::chrono::milliseconds kFastest{1}, kSlowest{500};  // between two beats of the watchdog
 
 thread_local bool on_poller = false;
@@ -127,12 +127,12 @@ void HostcallPoller::BeatAll(std::chrono::nanoseconds counted) {
 }
 
 void HostcallPoller::Rest(std::chrono::nanoseconds idle) {
-  if (idle < kSpin) {
+  if (idle < kPollerSpin) {
     CpuPause();
-  } else if (idle < kYield) {
+  } else if (idle < kPollerYield) {
     std::this_thread::yield();
   } else {
-    std::this_thread::sleep_for(kNap);
+    std::this_thread::sleep_for(kPollerNap);
   }
 }
 

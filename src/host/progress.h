@@ -10,16 +10,11 @@
 #include <thread>
 
 #include "src/host/event_count.h"
+#include "src/host/tuning.h"
 
 namespace penstock::host {
 
 using TimePoint = std::chrono::steady_clock::time_point;
-
-inline constexpr std::chrono::microseconds kPollBeforeSleep{200};
-// For callers that wait for a run: a sleep ends a slice late or more, which shorter runs would notice. After
-// kPollBeforeSleep they yield their core to other ready threads.
-inline constexpr std::chrono::microseconds kCallerPollBeforeSleep{5000};
-inline constexpr std::chrono::microseconds kSleepSlice{50};
 
 inline void CpuPause() { __builtin_ia32_pause(); }
 

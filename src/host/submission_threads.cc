@@ -8,18 +8,13 @@
 #include "src/base/thread.h"
 
 namespace penstock::host {
-namespace {
-
-constexpr std::chrono::microseconds kSpinning{50}, kAwakeWithNothing{200}, kAwake{5000};
-
-}  // namespace
 
 SubmissionThreads::SubmissionThreads(Options options)
-    : options_(std::move(options)), places_(static_cast<size_t>(std::max(0, options_.threads))) {
+    : options_(std::move(options)), places_(std::max(0, options_.threads)) {
   base::MutexLock lock(join_mu_);
   try {
     for (; count_ < options_.threads; ++count_) {
-      joinable_.push_back(base::StartThread(options_.name, [this, t = static_cast<size_t>(count_)] { Work(t); }));
+      joinable_.push_back(base::StartThread(options_.name, [this, t = count_] { Work(t); }));
     }
   } catch (const std::system_error&) {
     // The threads that exist must do.
@@ -36,7 +31,7 @@ void SubmissionThreads::Wake() {
   if (asleep_.load(std::memory_order_relaxed) > 0) event_count_.Notify();
 }
 
-void SubmissionThreads::Sleep(size_t submitter, uint64_t ticket) {
+void SubmissionThreads::Sleep(SubmitterId submitter, uint64_t ticket) {
   const int of_use = places_.Wants(submitter) ? 1 : 0;
   asleep_.fetch_add(of_use, std::memory_order_relaxed);
   event_count_.Wait(ticket, Clock::time_point::max());
@@ -51,7 +46,7 @@ void SubmissionThreads::Stop() {
   joinable_.clear();
 }
 
-void SubmissionThreads::Work(size_t submitter) {
+void SubmissionThreads::Work(SubmitterId submitter) {
   options_.begin();
   Clock::time_point last = Clock::now();
   bool of_use = false;  // since it last slept
@@ -71,10 +66,10 @@ void SubmissionThreads::Work(size_t submitter) {
 }
 
 // Each thread begins at another client, so that they spread over all clients.
-bool SubmissionThreads::LookAtAll(size_t submitter) {
+bool SubmissionThreads::LookAtAll(SubmitterId submitter) {
   if (!places_.Wants(submitter)) return false;
   bool any = false;
-  for (size_t i = 0; i < ClientSlots<>::kPlaces; ++i) {
+  for (int i = 0; i < ClientSlots<>::kPlaces; ++i) {
     SubmissionClient* const fed = places_.Enter(submitter, (submitter + i) % ClientSlots<>::kPlaces);
     if (fed == nullptr) continue;
     any = fed->Feed() || any;
@@ -84,11 +79,11 @@ bool SubmissionThreads::LookAtAll(size_t submitter) {
 }
 
 // Returns false when it is time to sleep.
-bool SubmissionThreads::Rest(size_t submitter, Clock::duration idle) const {
+bool SubmissionThreads::Rest(SubmitterId submitter, Clock::duration idle) const {
   const bool nothing = !places_.Wants(submitter);
-  if (idle < (nothing ? kAwakeWithNothing : kSpinning)) {
+  if (idle < (nothing ? kSubmitterAwakeWithNothing : kSubmitterSpin)) {
     CpuPause();
-  } else if (!nothing && idle < kAwake) {
+  } else if (!nothing && idle < kSubmitterAwake) {
     std::this_thread::yield();
   } else {
     return false;

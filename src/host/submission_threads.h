@@ -24,11 +24,15 @@
 #include <thread>
 #include <vector>
 
+#include "penstock/detail/table.h"
 #include "src/base/mutex.h"
 #include "src/host/event_count.h"
 #include "src/host/progress.h"
+#include "src/host/tuning.h"
 
 namespace penstock::host {
+
+using SubmitterId = detail::Id<struct SubmitterTag>;  // a submission thread of one device
 
 class SubmissionClient {
  public:
@@ -52,10 +56,9 @@ class SubmissionClient {
 class SpinAndYield {
  public:
   void Look() {}
-  void Rest() { ++looks_ < kSpins ? CpuPause() : std::this_thread::yield(); }
+  void Rest() { ++looks_ < kLooksBeforeYield ? CpuPause() : std::this_thread::yield(); }
 
  private:
-  static constexpr int kSpins = 2000;
   int looks_ = 0;
 };
 
@@ -67,9 +70,9 @@ class SpinAndYield {
 template <template <class> class Atomic = std::atomic>
 class ClientSlots {
  public:
-  static constexpr size_t kPlaces = 16;
+  static constexpr int kPlaces = 16;
 
-  explicit ClientSlots(size_t submission_threads) : submission_threads_(submission_threads) {}
+  explicit ClientSlots(int submission_threads) : submission_threads_(submission_threads) {}
 
   // False: there is no space for more.
   bool Add(SubmissionClient* fed) {
@@ -99,10 +102,10 @@ class ClientSlots {
     for (wait.Look(); IsInside(fed); wait.Look()) wait.Rest();
   }
   // Whether this submission thread is of use; the first ones are.
-  bool Wants(size_t submitter) const { return static_cast<int>(submitter) < wanted_.load(std::memory_order_relaxed); }
+  bool Wants(SubmitterId submitter) const { return submitter < wanted_.load(std::memory_order_relaxed); }
 
   // Returns the client in that place, with the submission thread inside it until Leave; null: there is none.
-  SubmissionClient* Enter(size_t submitter, size_t place) {
+  SubmissionClient* Enter(SubmitterId submitter, int place) {
     SubmissionClient* const fed = places_[place].fed.load(std::memory_order_acquire);
     if (fed == nullptr) return nullptr;
     submission_threads_[submitter].inside.store(fed, std::memory_order_seq_cst);
@@ -110,7 +113,7 @@ class ClientSlots {
     Leave(submitter);
     return nullptr;
   }
-  void Leave(size_t submitter) { submission_threads_[submitter].inside.store(nullptr, std::memory_order_release); }
+  void Leave(SubmitterId submitter) { submission_threads_[submitter].inside.store(nullptr, std::memory_order_release); }
 
  private:
   struct Place {
@@ -130,7 +133,7 @@ class ClientSlots {
   }
 
   std::array<Place, kPlaces> places_;
-  std::vector<Feeder> submission_threads_;
+  detail::Table<SubmitterId, Feeder> submission_threads_;
   Atomic<int> wanted_{0};  // how many submission threads are of use; a hint
 };
 
@@ -164,10 +167,10 @@ class SubmissionThreads {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void Work(size_t submitter);
-  bool LookAtAll(size_t submitter);
-  bool Rest(size_t submitter, Clock::duration idle) const;
-  void Sleep(size_t submitter, uint64_t ticket);
+  void Work(SubmitterId submitter);
+  bool LookAtAll(SubmitterId submitter);
+  bool Rest(SubmitterId submitter, Clock::duration idle) const;
+  void Sleep(SubmitterId submitter, uint64_t ticket);
 
   const Options options_;
   ClientSlots<> places_;

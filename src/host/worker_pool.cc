@@ -46,8 +46,8 @@ WorkerPool::WorkerPool(Options options) : options_(std::move(options)) {
   base::MutexLock join_lock(join_mu_);
   base::MutexLock lock(mu_);  // no worker looks at the queues before all are counted
   const int threads = std::max(1, options_.threads);
-  groups_.resize(static_cast<size_t>(std::max(1, options_.groups)));
-  for (Group& group : groups_) group.asleep.reserve(static_cast<size_t>(threads));
+  groups_.resize(std::max(1, options_.groups));
+  for (Group& group : groups_) group.asleep.reserve(threads);
   try {
     for (int i = 0; i < threads; ++i) {
       joinable_.push_back(base::StartThread(Numbered(options_.name, i), [this, i] { Work(i); }));
@@ -64,10 +64,9 @@ void WorkerPool::Post(Task task, int group) {
   {
     base::MutexLock lock(mu_);
     if (live_ > 0) {  // so a worker will look at the queues once more, even when stopping
-      const auto own = static_cast<size_t>(group);
-      groups_[own].queue.Push(task);
-      for (size_t i = 0; i < groups_.size(); ++i) {
-        if (Call(groups_[(own + i) % groups_.size()])) break;
+      groups_[group].queue.Push(task);
+      for (int i = 0; i < groups_.count(); ++i) {
+        if (Call(groups_[(group + i) % groups_.count()])) break;
       }
       return;
     }
@@ -117,20 +116,19 @@ void WorkerPool::Work(int index) {
   current_index = index;
   base::answers_devices = true;
   options_.begin(index % groups, index / groups);
-  const auto group = static_cast<size_t>(index % groups);
-  Task task;
-  while (Next(group, task)) {
+  const GroupId group = index % groups;
+  while (const std::optional<Task> task = Next(group)) {
     base::WhenThreadEnds go_on([&] {
-      if (task.resumes) Post(task, static_cast<int>(group));
+      if (task->resumes) Post(*task, group);
       base::GoOnElsewhere([&] { Work(index); });
     });
-    task.run(task.context, task.arg);
+    task->run(task->context, task->arg);
     go_on.Cancel();
-    if (task.more) Linger(group);
+    if (task->more) Linger(group);
   }
 }
 
-void WorkerPool::Linger(size_t group) {
+void WorkerPool::Linger(GroupId group) {
   Seat seat;
   {
     base::MutexLock lock(mu_);
@@ -144,30 +142,28 @@ void WorkerPool::Linger(size_t group) {
   if (groups_[group].lingers == &seat) groups_[group].lingers = nullptr;
 }
 
-// Takes the next task, sleeping until there is one. False: none is left and none will come to this worker.
-bool WorkerPool::Next(size_t group, Task& task) {
+// Takes the next task, sleeping until there is one. Nothing: none is left and none will come to this worker.
+std::optional<Task> WorkerPool::Next(GroupId group) {
   base::MutexLock lock(mu_);
-  while (!Take(group, task)) {
+  for (;;) {
+    if (const std::optional<Task> task = Take(group)) return task;
     if (stopping_) {
       --live_;
-      return false;
+      return std::nullopt;
     }
     Seat seat;
     groups_[group].asleep.push_back(&seat);
     while (!seat.called.load(std::memory_order_relaxed)) seat.wake.Wait(mu_);
   }
-  return true;
 }
 
 // Takes from its own group, otherwise from the next one that has any.
-bool WorkerPool::Take(size_t group, Task& task) {
-  for (size_t i = 0; i < groups_.size(); ++i) {
-    Queue& queue = groups_[(group + i) % groups_.size()].queue;
-    if (queue.empty()) continue;
-    task = queue.Pop();
-    return true;
+std::optional<Task> WorkerPool::Take(GroupId group) {
+  for (int i = 0; i < groups_.count(); ++i) {
+    Queue& queue = groups_[(group + i) % groups_.count()].queue;
+    if (!queue.empty()) return queue.Pop();
   }
-  return false;
+  return std::nullopt;
 }
 
 }  // namespace penstock::host

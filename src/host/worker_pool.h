@@ -19,10 +19,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "penstock/detail/table.h"
 #include "src/base/mutex.h"
 
 namespace penstock::host {
@@ -80,6 +82,8 @@ class WorkerPool {
     size_t size_ = 0;
   };
 
+  using GroupId = detail::Id<struct WorkerGroupTag>;
+
   // An idle worker's wake-up.
   struct Seat {
     std::atomic<bool> called{false};  // there is a task; set under mu_
@@ -92,13 +96,13 @@ class WorkerPool {
   };
 
   void Work(int index);
-  bool Next(size_t group, Task& task);
-  void Linger(size_t group);
-  bool Take(size_t group, Task& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::optional<Task> Next(GroupId group);
+  void Linger(GroupId group);
+  std::optional<Task> Take(GroupId group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static bool Call(Group& group);
 
   mutable base::Mutex mu_;
-  std::vector<Group> groups_ ABSL_GUARDED_BY(mu_);
+  detail::Table<GroupId, Group> groups_ ABSL_GUARDED_BY(mu_);
   int live_ ABSL_GUARDED_BY(mu_) = 0;  // workers that will still look at the queues
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
 

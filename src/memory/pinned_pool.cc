@@ -12,6 +12,7 @@
 #include "src/base/status.h"
 #include "src/base/thread.h"
 #include "src/base/user_code.h"
+#include "src/memory/tuning.h"
 
 namespace penstock::memory {
 namespace {
@@ -210,7 +211,7 @@ void PinnedPool::GrowAheadOf(size_t bytes, int node) {
   Wake();
 }
 
-bool PinnedPool::ShortOn(int node) const { return slabs_.FreeOn(node) < options_.slab_bytes / 4; }
+bool PinnedPool::ShortOn(int node) const { return slabs_.FreeOn(node) < options_.slab_bytes / kSlabPartKeptFree; }
 
 // The time at which all currently idle slabs may be freed; kNever if there are none.
 TimePoint PinnedPool::NextTrim() const {
@@ -228,24 +229,24 @@ void PinnedPool::Wake() {
   }
 }
 
-bool PinnedPool::TakeGrowth(Job& job) {
+std::optional<PinnedPool::Job> PinnedPool::TakeGrowth() {
   while (!growing_ && !ahead_.empty()) {
     const int node = ahead_.back();
     ahead_.pop_back();
     if (!ShortOn(node)) continue;  // another thread was faster
-    job.slab_bytes = Reserve(options_.slab_bytes, options_.slab_bytes);
-    job.node = node;
-    growing_ = job.slab_bytes > 0;
+    const size_t bytes = Reserve(options_.slab_bytes, options_.slab_bytes);
+    growing_ = bytes > 0;
+    if (growing_) return Job{.slab_bytes = bytes, .node = node};
   }
-  return job.slab_bytes > 0;
+  return std::nullopt;
 }
 
-// Sleeps until there is a job. Returns false if the thread must end.
-bool PinnedPool::NextJob(Job& job) {
+// Sleeps until there is a job. Returns nothing if the thread must end.
+std::optional<PinnedPool::Job> PinnedPool::NextJob() {
   base::MutexLock lock(mu_);
   for (;;) {
-    if (ending_) return false;
-    if (TakeGrowth(job)) return true;
+    if (ending_) return std::nullopt;
+    if (std::optional<Job> growth = TakeGrowth()) return growth;
     // Once set it does not move, whatever else becomes idle, so that a busy pool does not postpone it forever.
     if (trim_at_ == kNever) trim_at_ = NextTrim();
     if (trim_at_ == kNever) {
@@ -254,21 +255,21 @@ bool PinnedPool::NextJob(Job& job) {
       options_.clock->WaitUntil(changed_, mu_, trim_at_);
     } else {
       trim_at_ = kNever;
-      job.idle = slabs_.TakeIdle(now - options_.idle, options_.slab_bytes);
-      for (const Slab& slab : job.idle) freeing_ += slab.bytes;
-      if (!job.idle.empty()) return true;
+      Job trim{.idle = slabs_.TakeIdle(now - options_.idle, options_.slab_bytes)};
+      for (const Slab& slab : trim.idle) freeing_ += slab.bytes;
+      if (!trim.idle.empty()) return trim;
     }
   }
 }
 
 void PinnedPool::Work() {
-  for (Job job; NextJob(job); job = {}) {
-    if (job.slab_bytes > 0) {
-      const absl::StatusOr<void*> memory = Pin(job.slab_bytes, job.node);
+  while (const std::optional<Job> job = NextJob()) {
+    if (job->slab_bytes > 0) {
+      const absl::StatusOr<void*> memory = Pin(job->slab_bytes, job->node);
       base::MutexLock lock(mu_);
-      (void)AddSlab(memory, job.slab_bytes, job.node);  // refused: the thread that needs the slab will get the error
+      (void)AddSlab(memory, job->slab_bytes, job->node);  // refused: the thread that needs the slab gets the error
     }
-    Free(job.idle);
+    Free(job->idle);
   }
 }
 

@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -33,6 +34,7 @@
 #include "src/driver/driver.h"
 #include "src/memory/pinned_budget.h"
 #include "src/memory/slab_list.h"
+#include "src/memory/tuning.h"
 
 namespace penstock::memory {
 
@@ -48,7 +50,7 @@ class PoolClock {
 };
 
 struct PinnedPoolOptions {
-  size_t slab_bytes = size_t{32} << 20;  // rounded up to kPinnedAlignment
+  size_t slab_bytes = kSlabBytes;  // rounded up to kPinnedAlignment
   std::shared_ptr<PinnedBudget> budget{};  // for all slabs, shared with other pools; null: no limit
   std::chrono::steady_clock::duration idle = std::chrono::seconds(10);  // minimum idle time of a freed slab
   int node = -1;  // for blocks that name none; -1: wherever there is space
@@ -130,7 +132,7 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   friend class PinnedBlock;
   static constexpr TimePoint kNever = TimePoint::max();
 
-  // The next job of the pool's thread, done without the lock: pin a slab, free slabs, or end (neither).
+  // A job of the pool's thread, done without the lock: pin a slab, or free slabs.
   struct Job {
     size_t slab_bytes = 0;
     int node = -1;
@@ -152,8 +154,8 @@ class PinnedPool : public std::enable_shared_from_this<PinnedPool> {
   bool ShortOn(int node) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   TimePoint NextTrim() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool TakeGrowth(Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool NextJob(Job& job) ABSL_LOCKS_EXCLUDED(mu_);
+  std::optional<Job> TakeGrowth() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::optional<Job> NextJob() ABSL_LOCKS_EXCLUDED(mu_);
   void Work();
 
   absl::Status NoRoom(size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -29,7 +29,7 @@ SlabList::Place SlabList::Take(size_t bytes, int node) {
 
 bool SlabList::Return(Place place, size_t bytes, TimePoint now) {
   Slab& slab = slabs_[place.slab];
-  size_t begin = static_cast<size_t>(place.data - slab.base), end = begin + bytes;
+  size_t begin = place.data - slab.base, end = begin + bytes;
   auto after = slab.free.lower_bound(begin);
   if (after != slab.free.end() && after->first == end) {
     end += after->second;
@@ -96,8 +96,7 @@ size_t SlabList::LargestFree() const {
 }
 
 size_t SlabList::size() const {
-  return static_cast<size_t>(
-      std::count_if(slabs_.begin(), slabs_.end(), [](const Slab& slab) { return slab.base != nullptr; }));
+  return std::count_if(slabs_.begin(), slabs_.end(), [](const Slab& slab) { return slab.base != nullptr; });
 }
 
 }  // namespace penstock::memory

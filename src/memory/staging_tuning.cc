@@ -15,15 +15,15 @@
 #include "src/driver/copy_box.h"
 #include "src/host/progress.h"
 #include "src/memory/streaming_copy.h"
+#include "src/memory/tuning.h"
 
 namespace penstock::memory {
 namespace {
 
+// The measurement itself.
 constexpr size_t kBlock = size_t{4} << 20, kPiece = size_t{256} << 10, kHostBytes = size_t{32} << 20;
 constexpr size_t kPauses = kBlock / kPiece - 1;  // between the pieces of a block
 constexpr int kRepeats = 3;  // the best counts, since other activity only slows it down
-constexpr double kReserve = 1.3, kPausesAtMost = 0.1, kPausesOfLarge = 0.03;
-constexpr size_t kLeastChunk = size_t{256} << 10, kMostChunk = size_t{16} << 20;
 
 template <class F>
 absl::StatusOr<double> BestMicroseconds(F f) {
@@ -86,7 +86,7 @@ class Link {
 // The nearest power of two.
 size_t ChunkFor(double bytes) {
   const size_t chunk = std::bit_ceil(static_cast<size_t>(std::max(bytes, 1.0) / std::numbers::sqrt2));
-  return std::clamp(chunk, kLeastChunk, kMostChunk);
+  return std::clamp(chunk, kSmallestChunk, kLargestChunk);
 }
 
 }  // namespace
@@ -124,7 +124,7 @@ absl::StatusOr<StagingRates> MeasureStaging(driver::Driver& driver, PinnedPool& 
 
 StagingOptions TuneStaging(const StagingRates& rates, int most) {
   const auto threads = [](double link, double host) {
-    return std::max(1, static_cast<int>(std::ceil(kReserve * link / host)));
+    return std::max(1, static_cast<int>(std::ceil(kHostReserve * link / host)));
   };
   StagingOptions options;
   const int wanted = threads(rates.up, rates.fill) + threads(rates.down, rates.empty) + 1;  // one more, which feeds

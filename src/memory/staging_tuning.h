@@ -1,5 +1,5 @@
-// Chooses the number of threads and the chunk size with which a ring keeps up with the link; measured
-// once, on first use.
+// Chooses the number of threads and the chunk size with which a ring keeps up with the link, from rates that are
+// measured once, on first use.
 //
 // Ownership: releases everything that the measurement uses when it ends.
 // Threads:   call it from one thread while no other thread copies, so that the rates mean something; concurrent copies

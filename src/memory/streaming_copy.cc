@@ -8,11 +8,12 @@
 #include <cstdint>
 #include <cstring>
 
+#include "src/memory/tuning.h"
+
 namespace penstock::memory {
 namespace {
 
 constexpr size_t kLine = 64;
-constexpr size_t kFrom = 4096;  // shorter rows do not benefit
 
 // `dst` is 16-byte aligned and `bytes` a multiple of kLine.
 void StreamLines(std::byte* dst, const std::byte* src, size_t bytes) {
@@ -29,7 +30,7 @@ void StreamLines(std::byte* dst, const std::byte* src, size_t bytes) {
 }
 
 void StreamRow(std::byte* dst, const std::byte* src, size_t bytes) {
-  if (bytes < kFrom) {
+  if (bytes < kStreamedRow) {
     std::memcpy(dst, src, bytes);
     return;
   }

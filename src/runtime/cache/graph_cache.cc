@@ -42,7 +42,7 @@ GraphCacheCore::GraphCacheCore(std::shared_ptr<RuntimeCore> runtime, GraphCacheO
 }
 
 GraphCacheCore::Entry::Entry(std::shared_ptr<ExecutableCore> executable, std::shared_ptr<Model> model)
-    : core(std::move(executable)), declared(std::move(model)), again(*declared), io(core->MakeBindings()) {}
+    : core(std::move(executable)), declared(std::move(model)), matcher(*declared), io(core->MakeBindings()) {}
 
 void GraphCacheCore::Entry::FindPlaces() {
   nodes.resize(declared->nodes.size());
@@ -144,18 +144,18 @@ absl::StatusOr<std::optional<Run>> GraphCacheCore::TryIn(RunSlot& slot, Entry& e
 }
 
 absl::StatusOr<bool> GraphCacheCore::Compare(Entry& entry, RunSlot* slot, const Declaration& declaration) {
-  entry.again.Begin(slot == nullptr ? std::span<const detail::DeclarationMatcher::Place>()
-                                    : entry.places[static_cast<size_t>(slot->index)]);
-  Graph graph(entry.declared, &entry.again);
+  entry.matcher.Begin(slot == nullptr ? std::span<const detail::DeclarationMatcher::Place>()
+                                      : entry.places[static_cast<size_t>(slot->index)]);
+  Graph graph(entry.declared, &entry.matcher);
   const absl::Status called = CallDeclaration(declaration, graph);
   if (slot != nullptr) TakeChanges(entry, *slot);
   PENSTOCK_RETURN_IF_ERROR(called);
-  return entry.again.Matches();
+  return entry.matcher.Matches();
 }
 
 // Called even if the comparison has failed: the values are set, and none is found to differ a second time.
 void GraphCacheCore::TakeChanges(const Entry& entry, RunSlot& slot) {
-  for (const detail::DeclarationMatcher::Change& change : entry.again.changes()) {
+  for (const detail::DeclarationMatcher::Change& change : entry.matcher.changes()) {
     const NodeAt& at = entry.nodes[static_cast<size_t>(change.node)];
     if (at.call >= 0 && change.callable) {  // everything that has the callable baked in learns here that it changed
       const auto call = static_cast<size_t>(at.call);
@@ -166,7 +166,7 @@ void GraphCacheCore::TakeChanges(const Entry& entry, RunSlot& slot) {
     if (at.call >= 0 && change.callable) slot.replay->CallableDiffers(at.call);
     if (at.fill >= 0) slot.replay->FillDiffers(at.fill);
   }
-  counts_.nodes_changed += static_cast<int64_t>(entry.again.changes().size());
+  counts_.nodes_changed += static_cast<int64_t>(entry.matcher.changes().size());
 }
 
 absl::Status GraphCacheCore::CallDeclaration(const Declaration& declaration, Graph& graph) {

@@ -12,6 +12,7 @@
 #include "src/host/progress.h"
 #include "src/runtime/cache/graph_cache.h"
 #include "src/runtime/core/runtime_core.h"
+#include "src/runtime/executable/internals.h"
 
 namespace penstock {
 
@@ -37,9 +38,8 @@ GraphCacheCore::GraphCacheCore(std::shared_ptr<RuntimeCore> runtime, GraphCacheO
       // An invalid value is refused when the first executable is compiled.
       checks_against_host_(options_.compile.check_against_host ||
                            base::FlagOf("PENSTOCK_CHECK_AGAINST_HOST").value_or(false)),
-      pending_(std::make_shared<PendingBindings>()) {
-  io_.pending_ = pending_;
-}
+      pending_(std::make_shared<PendingBindings>()),
+      io_(detail::Internals<Bindings>::Make(pending_)) {}
 
 GraphCacheCore::Entry::Entry(std::shared_ptr<ExecutableCore> executable, std::shared_ptr<Model> model)
     : core(std::move(executable)), declared(std::move(model)), matcher(*declared), io(core->MakeBindings()) {}
@@ -138,7 +138,7 @@ absl::StatusOr<std::optional<Run>> GraphCacheCore::TryIn(RunSlot& slot, Entry& e
                                                          Deadline deadline) {
   PENSTOCK_ASSIGN_OR_RETURN(const bool same, Compare(entry, &slot, declaration));
   if (!same) return std::nullopt;
-  pending_->ApplyTo(entry.io);
+  pending_->ApplyTo(detail::Internals<Bindings>::ValuesOf(entry.io));
   PENSTOCK_ASSIGN_OR_RETURN(Run run, entry.core->LaunchIn(&slot, entry.io, deadline));
   return std::optional<Run>(std::move(run));
 }
@@ -192,7 +192,7 @@ absl::StatusOr<Run> GraphCacheCore::LaunchNew(const Declaration& declaration, De
   Entry& entry = **entries_.insert(entries_.begin(), std::make_unique<Entry>(std::move(core), graph.model_));
   if (checks_against_host_) {
     MarkUsed(entry);
-    pending_->ApplyTo(entry.io);
+    pending_->ApplyTo(detail::Internals<Bindings>::ValuesOf(entry.io));
     return entry.core->Launch(entry.io, deadline, /*wait=*/true);
   }
   entry.FindPlaces();

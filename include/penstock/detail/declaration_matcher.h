@@ -78,10 +78,11 @@ class PENSTOCK_EXPORT DeclarationMatcher {
   PENSTOCK_HIDDEN void HostFallback(int32_t node, F& f, absl::Status (*call)(void*, void* const*)) {
     if (!Has(node)) return;
     const auto i = static_cast<size_t>(node);
-    const bool is = model_.nodes[i].code.call_fallback == call;
-    Said& said = SaidOf(node);
-    missing_ += static_cast<int64_t>(said.fallback) - static_cast<int64_t>(is);
-    said.fallback = is;
+    const auto declared = model_.nodes[i].code.call_fallback;
+    auto& said = SaidOf(node).call_fallback;
+    const bool was = said == declared, is = call == declared;
+    said = call;
+    missing_ += static_cast<int64_t>(was) - static_cast<int64_t>(is);
     if (!is || places_.empty() || places_[i].fallback == nullptr) return;
     if (places_[i].fallback->Replace(f)) Changed(node, true);
   }
@@ -124,7 +125,7 @@ class PENSTOCK_EXPORT DeclarationMatcher {
     uint64_t step = 0;
     NodeOptions options{};
     uint32_t after = 0, in_place = 0;  // counts
-    bool fallback = false;  // as recorded
+    absl::Status (*call_fallback)(void*, void* const*) = nullptr;
   };
 
   const NodeRecord* Next(const Name& name, NodeKind kind) {
@@ -147,7 +148,7 @@ class PENSTOCK_EXPORT DeclarationMatcher {
   const NodeDecl& Of(int32_t node) const { return model_.nodes[static_cast<size_t>(node)]; }
   Said& SaidOf(int32_t node) {
     Said& said = said_[static_cast<size_t>(node)];
-    if (said.step != step_) said = {.step = step_, .fallback = Of(node).code.call_fallback == nullptr};
+    if (said.step != step_) said = {.step = step_};
     return said;
   }
   static uint32_t& CountOf(Said& said, int32_t) { return said.after; }

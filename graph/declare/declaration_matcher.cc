@@ -4,11 +4,6 @@
 namespace penstock::detail {
 namespace {
 
-const void* CodeOf(const NodeDecl& node) {
-  return node.kind == NodeKind::kParallelFor ? reinterpret_cast<const void*>(node.code.range)
-                                             : reinterpret_cast<const void*>(node.code.call);
-}
-
 int64_t WidthOf(const NodeDecl& node) {
   if (node.kind == NodeKind::kFill) return static_cast<int64_t>(node.pattern.size());
   const bool line = node.extent.rank == 1 && node.extent.dims[0].is_constant();
@@ -22,19 +17,12 @@ bool IsSame(const Box& a, const Box& b) {
 }  // namespace
 
 DeclarationMatcher::DeclarationMatcher(const Model& model) : model_(model), said_(model.nodes.size()) {
-  const NodeDecl fresh{.name = ""};
   for (const NodeDecl& node : model.nodes) {
-    NodeOptions said;
-    said.device = node.device == fresh.device;
-    said.priority = node.priority == fresh.priority;
-    said.concurrency = node.concurrency == fresh.concurrency;
-    said.host_way = node.host_way == fresh.host_way;
-    said.fallback = node.code.call_fallback == nullptr;
-    const int unsaid = !said.device + !said.priority + !said.concurrency + !said.host_way + !said.fallback;
-    said.missing = static_cast<uint32_t>(node.after.size() + node.in_place.size()) + static_cast<uint32_t>(unsaid);
-    declared_.push_back(said);
+    all_ += static_cast<const NodeOptions&>(node) != NodeOptions() ? 1 : 0;
+    all_ += node.code.call_fallback != nullptr ? 1 : 0;
+    all_ += static_cast<int64_t>(node.after.size() + node.in_place.size());
     nodes_.push_back({.name = node.name.c_str(),
-                      .code = CodeOf(node),
+                      .code = CodeOf(node.code),
                       .kernel = node.code.cuda_self,
                       .width = WidthOf(node),
                       .name_size = static_cast<uint32_t>(node.name.view().size()),
@@ -42,24 +30,23 @@ DeclarationMatcher::DeclarationMatcher(const Model& model) : model_(model), said
                       .first_arg = static_cast<uint32_t>(args_.size()),
                       .accesses = static_cast<uint16_t>(node.accesses.size()),
                       .args = static_cast<uint16_t>(node.args.size()),
-                      .kind = node.kind,
-                      .plain = said.missing == 0});
+                      .kind = node.kind});
     for (const AccessDecl& a : node.accesses) accesses_.push_back({a.buffer, a.mode, a.unordered, a.box.whole()});
     for (const ArgDecl& a : node.args) args_.push_back({a.offset, a.size, a.index, a.form});
   }
   changes_.reserve(2 * model.nodes.size());
 }
 
-bool DeclarationMatcher::IsSameBox(const Box& box) const {
-  const size_t access = access_ - 1 - nodes_[node_ - 1].first_access;
-  return IsSame(model_.nodes[node_ - 1].accesses[access].box, box);
+bool DeclarationMatcher::MatchedNode::IsSameBox(const Box& box) const {
+  return IsSame(decl().accesses[access_ - 1 - was_.first_access].box, box);
 }
 
 void DeclarationMatcher::Begin(std::span<const Place> places) {
   places_ = places;
   changes_.clear();
   param_ = buffer_ = node_ = 0;
-  missing_ = 0;
+  missing_ = all_;
+  ++step_;
   same_ = true;
 }
 
@@ -86,53 +73,13 @@ int32_t DeclarationMatcher::Buffer(const BufferDecl& decl) {
   return same_ ? static_cast<int32_t>(buffer_++) : -1;
 }
 
-int32_t DeclarationMatcher::State(const StateRecord* state) {
+int32_t DeclarationMatcher::State(const std::shared_ptr<const StateRecord>& state) {
   if (!Match(state != nullptr)) return -1;
   for (int32_t b = 0; b < static_cast<int32_t>(buffer_); ++b) {
-    if (model_.buffers[b].state.get() == state) return b;
+    if (model_.buffers[b].state == state) return b;
   }
   const auto next = static_cast<int32_t>(buffer_);
-  return Match(IsState(next, state)) ? next : -1;
-}
-
-void DeclarationMatcher::After(int32_t node, int32_t other) {
-  if (!Has(node)) return;
-  const auto i = static_cast<size_t>(node);
-  const std::vector<DeclId>& after = model_.nodes[i].after;
-  const size_t at = said_[i].after++;
-  if (Match(at < after.size() && after[at] == other)) --missing_;
-}
-
-void DeclarationMatcher::InPlace(int32_t node, const InPlaceDecl& pair) {
-  if (!Has(node)) return;
-  const auto i = static_cast<size_t>(node);
-  const std::vector<InPlaceDecl>& pairs = model_.nodes[i].in_place;
-  const size_t at = said_[i].in_place++;
-  if (Match(at < pairs.size() && pairs[at] == pair)) --missing_;
-}
-
-void DeclarationMatcher::On(int32_t node, int device) {
-  if (!Has(node)) return;
-  const auto i = static_cast<size_t>(node);
-  Say(said_[i].device, model_.nodes[i].device == device);
-}
-
-void DeclarationMatcher::Priority(int32_t node, int priority) {
-  if (!Has(node)) return;
-  const auto i = static_cast<size_t>(node);
-  Say(said_[i].priority, model_.nodes[i].priority == priority);
-}
-
-void DeclarationMatcher::Concurrency(int32_t node, int k) {
-  if (!Has(node)) return;
-  const auto i = static_cast<size_t>(node);
-  Say(said_[i].concurrency, model_.nodes[i].concurrency == k);
-}
-
-void DeclarationMatcher::Asked(int32_t node, HostWay way) {
-  if (!Has(node)) return;
-  const auto i = static_cast<size_t>(node);
-  Say(said_[i].host_way, model_.nodes[i].host_way == way);
+  return Match(IsState(next, state.get())) ? next : -1;
 }
 
 }  // namespace penstock::detail

@@ -29,19 +29,17 @@ Graph::Graph(Graph&& other) noexcept : Graph(other.model_->name) {
        graph::Prefix(*model_) + ": was declared at " + graph::Where(model_->name.source()) +
            " and moved from; what is declared on it since then belongs to no graph; use the graph it was moved to"});
   std::swap(model_, other.model_);
-  std::swap(again_, other.again_);
+  std::swap(matcher_, other.matcher_);
 }
 
 int32_t Graph::AddParam(ParamDecl decl) {
-  if (again_ != nullptr) return again_->Param(decl);
-  model_->params.push_back(std::move(decl));
-  return static_cast<int32_t>(model_->params.size()) - 1;
+  return sink().Visit([&](auto& to) { return to.Param(std::move(decl)); });
 }
-
 int32_t Graph::AddBuffer(BufferDecl decl) {
-  if (again_ != nullptr) return again_->Buffer(decl);
-  model_->buffers.push_back(std::move(decl));
-  return static_cast<int32_t>(model_->buffers.size()) - 1;
+  return sink().Visit([&](auto& to) { return to.Buffer(std::move(decl)); });
+}
+int32_t Graph::AddState(const std::shared_ptr<const StateRecord>& state) {
+  return sink().Visit([&](auto& to) { return to.State(state); });
 }
 
 int32_t Graph::AddAlias(BufferDecl decl, uint32_t base_graph, int32_t base, const Box& box) {
@@ -57,124 +55,54 @@ int32_t Graph::AddAlias(BufferDecl decl, uint32_t base_graph, int32_t base, cons
   return AddBuffer(std::move(decl));
 }
 
-NodeDecl Graph::NodeOf(Name name, NodeKind kind) { return {.name = std::move(name), .kind = kind}; }
-
-void Graph::AppendRange(NodeDecl& node) {
-  ArgDecl decl;
-  decl.form = ArgDecl::Form::kRange;
-  decl.offset = detail::Reserve(node, sizeof(detail::Range), alignof(detail::Range));
-  decl.size = sizeof(detail::Range);
-  node.args.push_back(decl);
-}
-
-int32_t Graph::AddState(const std::shared_ptr<const StateRecord>& state) {
-  if (again_ != nullptr) return again_->State(state.get());
-  if (state == nullptr) return -1;  // Validate reports it
-  for (size_t b = 0; b < model_->buffers.size(); ++b) {
-    if (model_->buffers[b].state == state) return static_cast<int32_t>(b);
-  }
-  BufferDecl decl{
-      .name = state->name, .type = state->type, .role = BufferRole::kState, .where = kDevice, .extent = state->extent};
-  decl.state = state;
-  return AddBuffer(std::move(decl));
-}
-
-// Makes one buffer per parameter, whichever nodes read it. A handle that names no parameter is reported here, where the
-// argument is known.
-int32_t Graph::AddOnDevice(const NodeDecl& node, uint32_t graph, int32_t param, TypeInfo type) {
-  const bool known = graph == serial() && param >= 0 && param < static_cast<int32_t>(model_->params.size());
-  const ParamDecl* const of = known ? &model_->params[param] : nullptr;
-  const std::string argument = "argument " + std::to_string(node.args.size());
-  const auto add = [&](const std::string& what, int32_t index) {
-    const SourceLine& source = (index < 0 ? node.name : of->name).source();
-    BufferDecl decl{.name = Name("OnDevice(" + what + ")", source.file, source.line),
-                    .type = type,
-                    .role = BufferRole::kParam,
-                    .where = kSlot,
-                    .extent = 1};
-    decl.param = index;
-    return AddBuffer(std::move(decl));
-  };
-  if (known && of->type == type) {
-    for (size_t b = 0; b < model_->buffers.size(); ++b) {
-      if (model_->buffers[b].param == param) return static_cast<int32_t>(b);
-    }
-    return add(std::string(of->name.view()), param);
-  }
-  const std::string what = known ? "'" + graph::OneLine(of->name.view()) + "' through a handle of another type (" +
-                                       std::to_string(type.size) + " and " + std::to_string(of->type.size) +
-                                       " bytes); use the handle that declaring it returned"
-                                 : std::string(param < 0 ? "no parameter; its handle was never set; "
-                                                         : "a parameter of another graph; a handle is good in the "
-                                                           "graph that made it; ") +
-                                       "declare the parameter in this graph";
-  model_->mistakes.push_back({absl::StatusCode::kInvalidArgument,
-                              graph::Prefix(*model_, "node", node.name) + ": " + argument + " is OnDevice of " + what});
-  return add(argument + " of node " + std::to_string(model_->nodes.size()), -1);
-}
-
-NodeRef Graph::AddNode(NodeDecl node) {
-  model_->nodes.push_back(std::move(node));
-  return Ref(static_cast<int32_t>(model_->nodes.size()) - 1);
-}
-
 namespace {
-void NoteNull(Model& model, const Name& name, const std::string& what) {
-  model.mistakes.push_back({absl::StatusCode::kInvalidArgument, graph::Prefix(model, "node", name) + ": the " + what +
-                                                                    " is null; give one that can be called"});
+
+// `text` is called only if the mistake is kept.
+template <class Text>
+void Refuse(const detail::DeclarationSink& sink, Text text) {
+  sink.Visit([&](auto& to) { to.Refuse(text); });
 }
+
+std::string NullText(const Model& model, const Name& node, const std::string& what) {
+  return graph::Prefix(model, "node", node) + ": the " + what + " is null; give one that can be called";
+}
+
 }  // namespace
 
 void Graph::RefuseNull(const Name& name, const char* what) {
-  again_ != nullptr ? again_->Mismatch() : NoteNull(*model_, name, what);
+  Refuse(sink(), [&] { return NullText(*model_, name, what); });
 }
 
 void NodeRef::RefuseNullFallback() {
-  again_ != nullptr ? again_->Mismatch() : NoteNull(*model_, decl().name, "host fallback");
+  Refuse(sink_, [&] { return NullText(sink_.model(), decl().name, "host fallback"); });
 }
+
+template <class T>
+NodeRef NodeRef::Set(T NodeOptions::* option, T value) {
+  sink_.Visit([&](auto& to) { to.Set(index_, option, value); });
+  return *this;
+}
+
+template <class T>
+NodeRef NodeRef::Add(std::vector<T> NodeDecl::* list, const T& item) {
+  sink_.Visit([&](auto& to) { to.Add(index_, list, item); });
+  return *this;
+}
+
+NodeRef NodeRef::On(int device) { return Set(&NodeOptions::device, device); }
+NodeRef NodeRef::Priority(int priority) { return Set(&NodeOptions::priority, priority); }
+NodeRef NodeRef::Concurrency(int k) { return Set(&NodeOptions::concurrency, k); }
+NodeRef NodeRef::Infallible() { return Set(&NodeOptions::host_way, HostWay::kHostcallWorker); }
+NodeRef NodeRef::Inline() { return Set(&NodeOptions::host_way, HostWay::kHostcallInline); }
+NodeRef NodeRef::InPlace(const InPlaceDecl& pair) { return Add(&NodeDecl::in_place, pair); }
 
 NodeRef NodeRef::After(const NodeRef& other) {
-  if (again_ != nullptr) {
-    other.model_ == model_ ? again_->After(index_, other.index_) : again_->Mismatch();
-  } else if (other.model_ == model_) {
-    decl().after.push_back(other.index_);
-  } else {
-    model_->mistakes.push_back(
-        {absl::StatusCode::kInvalidArgument, graph::Prefix(*model_, "node", decl().name) + ": After names node '" +
-                                                 std::string(other.decl().name.view()) + "' of graph '" +
-                                                 std::string(other.model_->name.view()) +
-                                                 "'; edges join nodes of one graph; declare both in the same graph"});
-  }
-  return *this;
-}
-
-NodeRef NodeRef::On(int device) {
-  if (again_ != nullptr) again_->On(index_, device);
-  else decl().device = device;
-  return *this;
-}
-
-NodeRef NodeRef::Priority(int priority) {
-  if (again_ != nullptr) again_->Priority(index_, priority);
-  else decl().priority = priority;
-  return *this;
-}
-
-NodeRef NodeRef::Concurrency(int k) {
-  if (again_ != nullptr) again_->Concurrency(index_, k);
-  else decl().concurrency = k;
-  return *this;
-}
-
-NodeRef NodeRef::Asked(HostWay way) {
-  if (again_ != nullptr) again_->Asked(index_, way);
-  else decl().host_way = way;
-  return *this;
-}
-
-NodeRef NodeRef::InPlace(const InPlaceDecl& pair) {
-  if (again_ != nullptr) again_->InPlace(index_, pair);
-  else decl().in_place.push_back(pair);
+  if (&other.sink_.model() == &sink_.model()) return Add(&NodeDecl::after, DeclId(other.index_));
+  Refuse(sink_, [&] {
+    return graph::Prefix(sink_.model(), "node", decl().name) + ": After names node '" +
+           std::string(other.decl().name.view()) + "' of graph '" + std::string(other.sink_.model().name.view()) +
+           "'; edges join nodes of one graph; declare both in the same graph";
+  });
   return *this;
 }
 

@@ -9,7 +9,7 @@
 
 #include "graph/common/message.h"
 #include "graph/conflicts/boxes.h"
-#include "penstock/detail/arguments.h"
+#include "penstock/detail/declaration_recorder.h"
 
 namespace penstock::graph {
 namespace {
@@ -227,7 +227,7 @@ class Rewriter {
       out_.buffers.push_back({NameFor("host fallback of", node, std::string(of.name.view())), of.type,
                               BufferRole::kInternal, Where::kPinned, of.extent, of.pitch});
       if (access.mode == AccessMode::kWrite) continue;
-      NodeDecl before{NameFor("keep", node, std::string(of.name.view()))};
+      NodeDecl before(NameFor("keep", node, std::string(of.name.view())));
       before.kind = NodeKind::kHost;
       AddView(before, access, AccessMode::kRead, of.type);
       AddView(before, On(aside.back(), access), AccessMode::kWrite, of.type);
@@ -258,7 +258,7 @@ class Rewriter {
 
   // Adds the node's own arguments, on the copies, then a view of each buffer that it has written.
   void AddCheck(const NodeDecl& node, const std::vector<int32_t>& aside) {
-    NodeDecl check{NameFor("check", node)};
+    NodeDecl check(NameFor("check", node));
     check.kind = NodeKind::kHost;
     check.extent = node.extent;
     check.args = node.args;

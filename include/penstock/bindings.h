@@ -15,18 +15,15 @@
 // Threads:   thread-compatible: one thread at a time.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <ranges>
-#include <span>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
 #include "penstock/detail/arguments.h"
+#include "penstock/detail/bound_values.h"
+#include "penstock/detail/internals.h"
 #include "penstock/detail/model.h"
 #include "penstock/device_buffer.h"
 #include "penstock/export.h"
@@ -37,25 +34,8 @@
 namespace penstock {
 
 namespace runtime {
-class ExecutableCore;
-class LaunchBinder;
-class ExecutableSet;
 class PendingBindings;
-class PipelineAccess;
-class GraphCacheCore;
-}  // namespace runtime
-
-// Memory given for one buffer.
-struct BoundMemory {
-  void* data = nullptr;
-  int64_t elements = -1;  // -1: nothing bound
-  bool read_only = false;  // bound from const memory: refused for Output and InOut
-  bool once = false;  // moved in: the next run takes ownership of it
-  bool held = false;  // `keep_alive` owns the memory itself, so its kind cannot change
-  std::shared_ptr<const void> keep_alive{};  // held until the run has ended
-  std::vector<Run> runs_ahead{};  // set by After
-  std::vector<void*> events_ahead{};  // set by After for events
-};
+}
 
 // An event of the platform, a cudaEvent_t: Native (cuda.h) makes one.
 struct NativeEvent {
@@ -191,40 +171,18 @@ class PENSTOCK_EXPORT Bindings {
   void ClearBuffers();
 
  private:
-  friend class runtime::ExecutableCore;
-  friend class runtime::LaunchBinder;
-  friend class runtime::ExecutableSet;
-  friend class runtime::PendingBindings;
-  friend class runtime::PipelineAccess;
-  friend class runtime::GraphCacheCore;
-  explicit Bindings(std::shared_ptr<const Model> model);
+  friend class detail::Internals<Bindings>;
+  explicit Bindings(std::shared_ptr<const Model> model) : values_(std::move(model)) {}
 
-  void Reset();  // forgets all that was set
   void SetParam(uint32_t graph, int32_t index, TypeInfo type, const void* value);
   void SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory memory);
   void AddPredecessor(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event);
-  bool CheckBuffer(const char* call, uint32_t graph, int32_t index, TypeInfo type);
-  // A mistake and its subject; index -1: a handle of another graph.
-  struct Noted {
-    bool of_buffer;
-    int32_t index;
-    absl::Status mistake;
-  };
-  void Note(bool of_buffer, int32_t index, absl::Status mistake);
-  void Forgive(bool of_buffer, int32_t index);
+  // Calls `set` with what receives all that is set.
+  template <class F>
+  PENSTOCK_HIDDEN void To(F set);
 
-  std::shared_ptr<const Model> model_;
-  std::vector<uint32_t> param_offsets_;
-  std::vector<std::byte> params_;
-  std::vector<bool> param_set_;
-  mutable std::vector<BoundMemory> buffers_;  // a launch takes ownership of moved-in memory
-  // The version of the memory that is set: changes with every Set, and copies share it. 0: a run has taken some
-  // of the memory.
-  mutable uint64_t version_ = 0;
-  std::vector<Noted> mistakes_;
-  std::optional<Key> key_;
-  void* stream_ = nullptr;  // set by On
-  std::shared_ptr<runtime::PendingBindings> pending_;  // for a step that is being declared: receives all that is set
+  detail::BoundValues values_;
+  std::shared_ptr<runtime::PendingBindings> pending_;  // for a step that is being declared: receives all instead
 };
 
 }  // namespace penstock

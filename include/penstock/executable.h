@@ -22,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "penstock/bindings.h"
 #include "penstock/deadline.h"
+#include "penstock/detail/internals.h"
 #include "penstock/export.h"
 #include "penstock/exported_graph.h"
 #include "penstock/key.h"
@@ -32,6 +33,10 @@
 #include "penstock/submission_report.h"
 
 namespace penstock {
+
+namespace runtime {
+class ExecutableSet;
+}
 
 class PENSTOCK_EXPORT Executable {
  public:
@@ -96,8 +101,7 @@ class PENSTOCK_EXPORT Executable {
   std::string PlanDot() const;
 
  private:
-  friend class Runtime;
-  friend class runtime::PipelineAccess;
+  friend class detail::Internals<Executable>;
   explicit Executable(std::shared_ptr<runtime::ExecutableSet> set) : set_(std::move(set)) {}
   absl::StatusOr<std::shared_ptr<const StateRecord>> FindState(uint32_t graph, int32_t index, TypeInfo type, Key key);
   std::shared_ptr<runtime::ExecutableSet> set_;

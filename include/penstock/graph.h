@@ -14,7 +14,7 @@
 #include <memory>
 #include <utility>
 
-#include "penstock/detail/declaration_matcher.h"
+#include "penstock/detail/declaration_sink.h"
 #include "penstock/detail/model.h"
 #include "penstock/detail/parallel_for.h"
 #include "penstock/export.h"
@@ -56,7 +56,7 @@ class PENSTOCK_EXPORT Graph {
   Graph(Graph&& other) noexcept;
   Graph& operator=(Graph other) noexcept {
     std::swap(model_, other.model_);
-    std::swap(again_, other.again_);
+    std::swap(matcher_, other.matcher_);
     return *this;
   }
 
@@ -157,10 +157,10 @@ class PENSTOCK_EXPORT Graph {
   // the node's device.
   template <class T>
   PENSTOCK_HIDDEN NodeRef Copy(Name name, AccessOf<T, AccessMode::kRead> from, AccessOf<T, AccessMode::kWrite> to) {
-    if (again_ != nullptr) return Ref(again_->Copy(name, from, to));
-    NodeDecl node = NodeOf(std::move(name), NodeKind::kCopy);
-    node.accesses = {AccessDeclOf(from), AccessDeclOf(to)};
-    return AddNode(std::move(node));
+    return Declare(std::move(name), NodeKind::kCopy, [&](auto& node) {
+      node.Access(from);
+      node.Access(to);
+    });
   }
   // Copies a whole buffer to another of the same extent.
   template <class T>
@@ -173,12 +173,10 @@ class PENSTOCK_EXPORT Graph {
   template <class T>
   PENSTOCK_HIDDEN NodeRef Fill(Name name, AccessOf<T, AccessMode::kWrite> to, std::type_identity_t<T> value) {
     static_assert(sizeof(T) <= 16, "Fill takes elements of at most 16 bytes");
-    if (again_ != nullptr) return Ref(again_->Fill(name, to, value));
-    NodeDecl node = NodeOf(std::move(name), NodeKind::kFill);
-    node.accesses = {AccessDeclOf(to)};
-    node.pattern.resize(sizeof(T));
-    std::memcpy(node.pattern.data(), &value, sizeof(T));
-    return AddNode(std::move(node));
+    return Declare(std::move(name), NodeKind::kFill, [&](auto& node) {
+      node.Access(to);
+      node.Pattern(value);
+    });
   }
   template <class T>
   PENSTOCK_HIDDEN NodeRef Fill(Name name, BufferHandle<T> to, std::type_identity_t<T> value) {
@@ -210,19 +208,18 @@ class PENSTOCK_EXPORT Graph {
   template <class... K, class... A>
   PENSTOCK_HIDDEN FallbackNode<K...> Kernel(Name name, void (*kernel)(K...), KernelShape shape, A... args) {
     static_assert(sizeof...(K) == sizeof...(A), "wrong number of kernel arguments");
-    (CheckKernelArg<K, A>(), ...);
-    const void* const self = reinterpret_cast<const void*>(kernel);
-    if (self == nullptr) RefuseNull(name, "kernel");
-    if (again_ != nullptr) return Ref(again_->Kernel<K...>(name, self, shape, args...));
-    NodeDecl node = NodeOf(std::move(name), NodeKind::kKernel);
-    node.shape = shape;
-    detail::MakeRoom<std::remove_cv_t<K>...>(node, 0, args...);
-    (Append<std::remove_cv_t<K>>(node, args), ...);
-    node.code.cuda_self = self;
+    (detail::CheckKernelArg<K, A>(), ...);
+    NodeCode code;
+    code.cuda_self = reinterpret_cast<const void*>(kernel);
 #if defined(__CUDACC__)
-    node.code.cuda_kernel = &detail::LoadCudaKernel;
+    code.cuda_kernel = &detail::LoadCudaKernel;
 #endif
-    return AddNode(std::move(node));
+    if (kernel == nullptr) RefuseNull(name, "kernel");
+    return Declare(std::move(name), NodeKind::kKernel, [&](auto& node) {
+      node.Code(code);
+      node.Shape(shape);
+      node.template Arguments<std::remove_cv_t<K>...>(args...);
+    });
   }
 
   // Library calls on a stream: f(LaunchContext&, args...) submits to native_stream() of its context and returns void or
@@ -234,13 +231,11 @@ class PENSTOCK_EXPORT Graph {
                   "the callable takes LaunchContext&, then a pointer for each access and OnDevice, and a value for "
                   "everything else");
     if (detail::IsNull(f)) RefuseNull(name, "callable");
-    if (again_ != nullptr) return Ref(again_->Launch(name, f, args...));
-    NodeDecl node = NodeOf(std::move(name), NodeKind::kLaunch);
-    detail::MakeRoom<detail::PointerStoredT<A>...>(node, 0, args...);
-    (Append<detail::PointerStoredT<A>>(node, args), ...);
-    node.code.callable = detail::ShareCallable(f);
-    node.code.call = &detail::CallLaunch<F, detail::PointerStoredT<A>...>;
-    return AddNode(std::move(node));
+    return Declare(std::move(name), NodeKind::kLaunch, [&](auto& node) {
+      node.Code({.call = &detail::CallLaunch<F, detail::PointerStoredT<A>...>});
+      node.template Arguments<detail::PointerStoredT<A>...>(args...);
+      node.Callable(f);
+    });
   }
 
   // Runs a C++ callable on a worker thread: f(args...), where an access arrives as a span of host memory, or as a View
@@ -253,14 +248,12 @@ class PENSTOCK_EXPORT Graph {
     static_assert(detail::IsHostInvocable<F, detail::ViewStoredT<A>...>(std::index_sequence_for<A...>()),
                   "the callable takes a span or a View for each access and a value for everything else");
     if (detail::IsNull(f)) RefuseNull(name, "callable");
-    if (again_ != nullptr) return Ref(again_->Host(name, f, args...));
-    NodeDecl node = NodeOf(std::move(name), NodeKind::kHost);
-    detail::MakeRoom<detail::ViewStoredT<A>...>(node, 0, args...);
-    (Append<detail::ViewStoredT<A>>(node, args), ...);
-    detail::MarkSpans<F, detail::ViewStoredT<A>...>(node, std::index_sequence_for<A...>());
-    node.code.callable = detail::ShareCallable(f);
-    node.code.call = &detail::CallHost<F, detail::ViewStoredT<A>...>;
-    return AddNode(std::move(node));
+    return Declare(std::move(name), NodeKind::kHost, [&](auto& node) {
+      node.Code({.call = &detail::CallHost<F, detail::ViewStoredT<A>...>});
+      node.template Arguments<detail::ViewStoredT<A>...>(args...);
+      node.template Spans<F, detail::ViewStoredT<A>...>();
+      node.Callable(f);
+    });
   }
 
   // Everything declared so far, for programs that inspect a graph.
@@ -279,79 +272,42 @@ class PENSTOCK_EXPORT Graph {
     static_assert(std::is_trivially_copyable_v<T>, "elements must be trivially copyable");
     return {std::move(name), detail::TypeOf<T>(), role, where, extent, pitch, device};
   }
-  template <class K, class A>
-  PENSTOCK_HIDDEN static constexpr void CheckKernelArg() {
-    if constexpr (detail::IsAccess<A>::value) {
-      static_assert(std::is_convertible_v<detail::PointerStoredT<A>, K> || std::is_same_v<detail::ViewStoredT<A>, K>,
-                    "the kernel takes another element type, or writes what the access only reads");
-    } else if constexpr (detail::IsOnDevice<A>::value) {
-      static_assert(std::is_pointer_v<K> && std::is_convertible_v<detail::PointerStoredT<A>, K>,
-                    "OnDevice gives the kernel a const pointer to the parameter's type");
-    } else if constexpr (detail::IsParam<A>::value) {
-      static_assert(std::is_same_v<typename A::value_type, std::remove_cv_t<K>>, "the parameter has another type");
-    } else {
-      static_assert(std::is_convertible_v<A, K>, "the value does not convert to what the kernel takes");
-    }
-  }
-
   template <bool kNvcc, int kExtentRank, class F, class... A>
   PENSTOCK_HIDDEN NodeRef AddParallelFor(Name name, const Extent& extent, F& f, A&... args) {
     static_assert(std::is_trivially_copyable_v<F>, "the functor goes to the device by value");
     constexpr auto kRankFor = &detail::FunctorRank<kExtentRank, F, detail::ViewStoredT<A>...>;
     static_assert(kRankFor(kExtentRank) > 0, "the functor cannot be called with an index and these arguments");
     if (detail::IsNull(f)) RefuseNull(name, "functor");
-    if (again_ != nullptr) return Ref(again_->ParallelFor<kNvcc, kExtentRank>(name, extent, f, args...));
-    NodeDecl node = NodeOf(std::move(name), NodeKind::kParallelFor);
-    node.extent = extent;
-    node.functor_rank = kRankFor(extent.rank);
-    detail::MakeRoom<detail::Range, F, detail::ViewStoredT<A>...>(node, detail::kParams<A...>, args...);
-    AppendRange(node);
-    detail::Append<F>(node, f);
-    ((Append<detail::ViewStoredT<A>>(node, args), detail::AppendRef<A>(node)), ...);
-    detail::FillParallelForCode<kNvcc, kExtentRank, F, A...>(node.code, node.functor_rank);
-    return AddNode(std::move(node));
+    return Declare(std::move(name), NodeKind::kParallelFor, [&](auto& node) {
+      const int rank = kRankFor(extent.rank);
+      NodeCode code;
+      detail::FillParallelForCode<kNvcc, kExtentRank, F, A...>(code, rank);
+      node.Code(code);
+      node.Over(extent, rank);
+      node.template Arguments<detail::Range, F, detail::ViewStoredT<A>...>(detail::Range(), f, args...);
+    });
+  }
+  // Every kind of node is declared here. `describe(node)` names the node's parts, to be appended or compared.
+  template <class Describe>
+  PENSTOCK_HIDDEN NodeRef Declare(Name&& name, NodeKind kind, Describe describe) {
+    return {sink(), sink().Visit([&](auto& to) { return to.Node(std::move(name), kind, describe); })};
   }
 
-  // An access to a State becomes an access to the buffer that stands for it in this graph.
-  template <class T, AccessMode M>
-  PENSTOCK_HIDDEN void ResolveState(AccessOf<T, M>& access) {
-    if (access.state != nullptr) access.buffer = {serial(), AddState(access.state)};
-  }
-  template <class Stored, class A>
-  PENSTOCK_HIDDEN void Append(NodeDecl& node, A& arg) {
-    if constexpr (detail::IsOnDevice<A>::value) {
-      using T = typename A::value_type;
-      const int32_t buffer = AddOnDevice(node, arg.param.graph(), arg.param.index(), detail::TypeOf<T>());
-      detail::Append<Stored>(node, AccessOf<T, AccessMode::kRead>{{serial(), buffer}});
-    } else {
-      if constexpr (detail::IsAccess<A>::value) ResolveState(arg);
-      detail::Append<Stored>(node, arg);
-    }
-  }
-  template <class T, AccessMode M>
-  PENSTOCK_HIDDEN AccessDecl AccessDeclOf(AccessOf<T, M>& access) {
-    ResolveState(access);
-    return {access.buffer.index(), access.buffer.graph(), M, access.unordered, access.box};
-  }
-
-  static NodeDecl NodeOf(Name name, NodeKind kind);
-  static void AppendRange(NodeDecl& node);
   uint32_t serial() const { return model_->serial; }
+  detail::DeclarationSink sink() const { return {model_.get(), matcher_}; }
   int32_t AddParam(ParamDecl decl);
   int32_t AddBuffer(BufferDecl decl);
   int32_t AddAlias(BufferDecl decl, uint32_t base_graph, int32_t base, const Box& box);
   int32_t AddState(const std::shared_ptr<const StateRecord>& state);
-  int32_t AddOnDevice(const NodeDecl& node, uint32_t graph, int32_t param, TypeInfo type);
-  NodeRef AddNode(NodeDecl node);
   void RefuseNull(const Name& name, const char* what);
 
   // Makes a graph that compares declarations on it with that model.
   friend class runtime::GraphCacheCore;
-  Graph(std::shared_ptr<Model> model, detail::DeclarationMatcher* again) : model_(std::move(model)), again_(again) {}
-  NodeRef Ref(int32_t index) { return {model_.get(), index, again_}; }
+  Graph(std::shared_ptr<Model> model, detail::DeclarationMatcher* matcher)
+      : model_(std::move(model)), matcher_(matcher) {}
 
   std::shared_ptr<Model> model_;  // never null
-  detail::DeclarationMatcher* again_ = nullptr;  // null if declarations are appended to the model
+  detail::DeclarationMatcher* matcher_ = nullptr;  // null if declarations are appended to the model
 };
 
 }  // namespace penstock

@@ -28,6 +28,7 @@
 #include "absl/status/status.h"
 #include "penstock/bindings.h"
 #include "penstock/deadline.h"
+#include "penstock/detail/internals.h"
 #include "penstock/detail/model.h"
 #include "penstock/export.h"
 #include "penstock/key.h"
@@ -35,7 +36,6 @@
 namespace penstock {
 
 namespace runtime {
-class PipelineAccess;
 class PipelineCore;
 struct PipelineItem;
 }  // namespace runtime
@@ -129,8 +129,7 @@ class PENSTOCK_EXPORT AnyItem {
   void* value() const;
 
  private:
-  friend class runtime::PipelineAccess;
-  friend class runtime::PipelineCore;
+  friend class detail::Internals<AnyItem>;
   template <class T>
   friend class Pipeline;
   explicit AnyItem(absl::Status why) : status_(std::move(why)) {}

@@ -26,6 +26,7 @@
 #include "absl/status/statusor.h"
 #include "penstock/bindings.h"
 #include "penstock/deadline.h"
+#include "penstock/detail/internals.h"
 #include "penstock/export.h"
 #include "penstock/run.h"
 
@@ -33,7 +34,6 @@ namespace penstock {
 
 namespace runtime {
 class ExecutableCore;
-class PipelineAccess;
 struct RunSlot;
 }  // namespace runtime
 
@@ -53,8 +53,8 @@ class PENSTOCK_EXPORT Lease {
   // temporary lease.
   template <class T>
   PENSTOCK_HIDDEN std::span<T> span(BufferHandle<T> buffer) const& {
-    const Memory memory = Find(buffer.graph(), buffer.index(), detail::TypeOf<T>());
-    return {static_cast<T*>(memory.data), memory.elements};
+    const auto [data, elements] = Find(buffer.graph(), buffer.index(), detail::TypeOf<T>());
+    return {static_cast<T*>(data), elements};
   }
   template <class T>
   PENSTOCK_HIDDEN std::span<T> span(BufferHandle<T> buffer) const&& = delete;
@@ -65,14 +65,9 @@ class PENSTOCK_EXPORT Lease {
   absl::StatusOr<Run> Launch(const Bindings& bindings, Deadline deadline = {});
 
  private:
-  friend class Executable;
-  friend class runtime::PipelineAccess;
-  struct Memory {
-    void* data = nullptr;
-    size_t elements = 0;
-  };
+  friend class detail::Internals<Lease>;
   Lease(std::shared_ptr<runtime::ExecutableCore> core, runtime::RunSlot* slot) : core_(std::move(core)), slot_(slot) {}
-  Memory Find(uint32_t graph, int32_t index, TypeInfo type) const;
+  std::pair<void*, size_t> Find(uint32_t graph, int32_t index, TypeInfo type) const;
 
   std::shared_ptr<runtime::ExecutableCore> core_;
   runtime::RunSlot* slot_ = nullptr;

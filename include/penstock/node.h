@@ -7,12 +7,13 @@
 // Threads:   as the graph.
 #pragma once
 
-#include <memory>
+#include <cstdint>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "penstock/detail/arguments.h"
-#include "penstock/detail/declaration_matcher.h"
+#include "penstock/detail/declaration_sink.h"
 #include "penstock/detail/model.h"
 #include "penstock/export.h"
 #include "penstock/handle.h"
@@ -34,8 +35,8 @@ class PENSTOCK_EXPORT NodeRef {
   // fails nevertheless, the run fails too, but later nodes have already used its output. A device has room for 32 such
   // nodes that wait at the same time. Infallible: a worker calls it. Inline: the hostcall poller calls it itself, so it
   // should take at most 100 us; other hostcalls wait meanwhile. Neither may call CUDA.
-  NodeRef Infallible() { return Asked(HostWay::kHostcallWorker); }
-  NodeRef Inline() { return Asked(HostWay::kHostcallInline); }
+  NodeRef Infallible();
+  NodeRef Inline();
   // Lets the output take over the input's bytes if the input is not needed after this node; otherwise it has no effect,
   // and the plan's remarks say why. Without it a node's inputs and outputs never share bytes. It promises that the node
   // reads element i of the input, counted row by row, before it writes element i of the output, and that nothing else
@@ -49,25 +50,26 @@ class PENSTOCK_EXPORT NodeRef {
   int32_t index() const { return index_; }
 
  protected:
-  friend class Graph;
-  NodeRef(Model* model, int32_t index, detail::DeclarationMatcher* again)
-      : model_(model), index_(index), again_(again) {}
-  NodeDecl& decl() const { return model_->nodes[static_cast<size_t>(index_)]; }
-  NodeRef InPlace(const InPlaceDecl& pair);
-  NodeRef Asked(HostWay way);
-  void RefuseNullFallback();
   template <class F>
   PENSTOCK_HIDDEN void SetFallback(F f, absl::Status (*call)(void* fallback, void* const* argv)) {
     if (detail::IsNull(f)) return RefuseNullFallback();
-    if (again_ != nullptr) return again_->HostFallback(index_, f, call);
-    decl().code.fallback = detail::ShareCallable(f);
-    decl().code.call_fallback = call;
+    sink_.Visit([&](auto& to) { to.HostFallback(index_, f, call); });
   }
 
  private:
-  Model* model_;
+  friend class Graph;
+  NodeRef(const detail::DeclarationSink& sink, int32_t index) : sink_(sink), index_(index) {}
+  const NodeDecl& decl() const { return sink_.model().nodes[static_cast<size_t>(index_)]; }
+  // The two ways to set an option (NodeOptions, and the lists of NodeDecl).
+  template <class T>
+  PENSTOCK_HIDDEN NodeRef Set(T NodeOptions::* option, T value);
+  template <class T>
+  PENSTOCK_HIDDEN NodeRef Add(std::vector<T> NodeDecl::* list, const T& item);
+  NodeRef InPlace(const InPlaceDecl& pair);
+  void RefuseNullFallback();
+
+  detail::DeclarationSink sink_;
   int32_t index_;
-  detail::DeclarationMatcher* again_;  // null if the graph is declared for the first time
 };
 
 // A node whose device code cannot run on the host: a host fallback computes the same there. `Args` are the arguments of

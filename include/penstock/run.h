@@ -12,16 +12,14 @@
 
 #include "absl/status/status.h"
 #include "penstock/deadline.h"
+#include "penstock/detail/internals.h"
 #include "penstock/export.h"
 
 namespace penstock {
 
 namespace runtime {
 class RunCore;
-class ExecutableCore;
-class LaunchBinder;
-class PipelineAccess;
-}  // namespace runtime
+}
 
 class PENSTOCK_EXPORT Run {
  public:
@@ -53,11 +51,7 @@ class PENSTOCK_EXPORT Run {
   void Cancel() const;
 
  private:
-  friend class runtime::ExecutableCore;
-  friend class runtime::LaunchBinder;
-  friend class runtime::PipelineAccess;
-  friend class Bindings;
-  bool drained() const;  // the work has drained too
+  friend class detail::Internals<Run>;
   explicit Run(runtime::RunCore* state);  // takes over one reference
   runtime::RunCore* state_ = nullptr;
 };

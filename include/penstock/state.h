@@ -38,11 +38,7 @@
 
 namespace penstock {
 
-class Executable;
 class Graph;
-class Runtime;
-template <class T>
-class ReplicatedState;
 
 // Options of Runtime::MakeState.
 struct StateOptions {
@@ -81,14 +77,11 @@ class State {
   Extent extent() const { return record_ == nullptr ? Extent() : record_->extent; }
   // The index of its device in the runtime's list; -1 for an empty State.
   int device() const { return record_ == nullptr ? -1 : record_->device; }
-  // For the library: the record that graphs keep.
+  // For the library: the State with this record, and the record that graphs keep.
+  explicit State(std::shared_ptr<const StateRecord> record) : record_(std::move(record)) {}
   std::shared_ptr<const StateRecord> record() const { return record_; }
 
  private:
-  friend class Executable;
-  friend class ReplicatedState<T>;
-  friend class Runtime;
-  explicit State(std::shared_ptr<const StateRecord> record) : record_(std::move(record)) {}
   std::shared_ptr<const StateRecord> record_;
 };
 

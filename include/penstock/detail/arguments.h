@@ -87,6 +87,22 @@ using ViewStoredT = typename ViewStored<std::decay_t<A>>::type;
 template <class A>
 using PointerStoredT = typename PointerStored<std::decay_t<A>>::type;
 
+// Refuses an argument A for a kernel's argument of type K.
+template <class K, class A>
+PENSTOCK_HIDDEN constexpr void CheckKernelArg() {
+  if constexpr (IsAccess<A>::value) {
+    static_assert(std::is_convertible_v<PointerStoredT<A>, K> || std::is_same_v<ViewStoredT<A>, K>,
+                  "the kernel takes another element type, or writes what the access only reads");
+  } else if constexpr (IsOnDevice<A>::value) {
+    static_assert(std::is_pointer_v<K> && std::is_convertible_v<PointerStoredT<A>, K>,
+                  "OnDevice gives the kernel a const pointer to the parameter's type");
+  } else if constexpr (IsParam<A>::value) {
+    static_assert(std::is_same_v<typename A::value_type, std::remove_cv_t<K>>, "the parameter has another type");
+  } else {
+    static_assert(std::is_convertible_v<A, K>, "the value does not convert to what the kernel takes");
+  }
+}
+
 // A parameter whose value is read when the code runs.
 template <class T>
 struct Ref {
@@ -161,60 +177,11 @@ PENSTOCK_HIDDEN constexpr bool IsHostInvocable(std::index_sequence<I...>) {
   return std::is_invocable_v<F&, typename HostPass<F, I, Stored, Stored...>::type...>;
 }
 
-// Reserves memory for arguments stored as `Stored`, of which A are the declared ones. Vectors that need not grow leave
-// no gaps, so a graph's records lie close together; reading them is much of the cost of planning.
-template <class... Stored, class... A>
-PENSTOCK_HIDDEN void MakeRoom(NodeDecl& node, size_t refs, const A&...) {
-  node.accesses.reserve(kAccesses<A...>);
-  node.args.reserve(sizeof...(Stored));
-  node.arg_block.reserve((refs * 2 * sizeof(void*)) + (size_t{0} + ... + (sizeof(Stored) + alignof(Stored))));
-}
-
 // Reserves bytes at the end of a node's argument block.
 inline uint32_t Reserve(NodeDecl& node, uint32_t size, uint32_t align) {
   const size_t offset = (node.arg_block.size() + align - 1) / align * align;
   node.arg_block.resize(offset + size);
   return static_cast<uint32_t>(offset);
-}
-
-// Reserves bytes for the address of the argument added last.
-template <class A>
-PENSTOCK_HIDDEN void AppendRef(NodeDecl& node) {
-  if constexpr (IsParam<A>::value) node.args.back().ref = Reserve(node, sizeof(void*), alignof(void*));
-}
-
-template <class Stored, class A>
-PENSTOCK_HIDDEN void Append(NodeDecl& node, const A& arg) {
-  ArgDecl decl;
-  decl.offset = Reserve(node, sizeof(Stored), alignof(Stored));
-  decl.size = sizeof(Stored);
-  if constexpr (IsAccess<A>::value) {
-    static_assert(std::is_trivially_copyable_v<typename A::value_type>);
-    decl.form = std::is_pointer_v<Stored> ? ArgDecl::Form::kPointer : ArgDecl::Form::kView;
-    decl.index = static_cast<int32_t>(node.accesses.size());
-    decl.type = TypeOf<typename A::value_type>();
-    node.accesses.push_back({arg.buffer.index(), arg.buffer.graph(), A::kMode, arg.unordered, arg.box});
-  } else if constexpr (IsParam<A>::value) {
-    decl.form = ArgDecl::Form::kParam;
-    decl.index = arg.index();
-    decl.graph = arg.graph();
-    decl.type = TypeOf<Stored>();
-  } else {
-    const Stored value = static_cast<Stored>(arg);
-    std::memcpy(node.arg_block.data() + decl.offset, &value, sizeof(Stored));
-    decl.type = TypeOf<Stored>();
-  }
-  node.args.push_back(decl);
-}
-
-// Marks the arguments that a host callable gets as spans.
-template <class F, class... Stored, size_t... I>
-PENSTOCK_HIDDEN void MarkSpans(NodeDecl& node, std::index_sequence<I...>) {
-  const bool spans[] = {TakesSpan<F, I, Stored...>(std::index_sequence_for<Stored...>())..., false};
-  const bool* span = spans;
-  for (ArgDecl& arg : node.args) {
-    if (*span++ && arg.form == ArgDecl::Form::kView) arg.form = ArgDecl::Form::kSpan;
-  }
 }
 
 // Whether there is nothing to call: a null pointer, or an empty wrapper such as std::function or absl::AnyInvocable.

@@ -1,7 +1,7 @@
 // DeclarationMatcher: compares a graph that is declared again with an earlier declaration, record by
 // record and in place.
 //
-// Graph and NodeRef call it, instead of appending to a model, when a GraphCache (graph_cache.h) calls the declaring
+// Graph and NodeRef call it, instead of a DeclarationRecorder, when a GraphCache (graph_cache.h) calls the declaring
 // function. Nothing is built or allocated: each declaration is compared with the next record, and after the first
 // difference the rest is ignored. Values are not part of the structure: plain arguments, functors, fill patterns and
 // callables are stored where the next run finds them.
@@ -12,14 +12,15 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "penstock/detail/arguments.h"
 #include "penstock/detail/model.h"
-#include "penstock/detail/parallel_for.h"
 #include "penstock/detail/replaceable.h"
 #include "penstock/export.h"
 
@@ -52,45 +53,62 @@ class PENSTOCK_EXPORT DeclarationMatcher {
   // The index of the declared object; -1 if it differs.
   int32_t Param(const ParamDecl& decl);
   int32_t Buffer(const BufferDecl& decl);
-  int32_t State(const StateRecord* state);
-  template <class From, class To>
-  PENSTOCK_HIDDEN int32_t Copy(const Name& name, const From& from, const To& to);
-  template <class To, class T>
-  PENSTOCK_HIDDEN int32_t Fill(const Name& name, const To& to, const T& value);
-  template <bool kNvcc, int kExtentRank, class F, class... A>
-  PENSTOCK_HIDDEN int32_t ParallelFor(const Name& name, const Extent& extent, const F& f, const A&... args);
-  template <class... K, class... A>
-  PENSTOCK_HIDDEN int32_t Kernel(const Name& name, const void* kernel, const KernelShape& shape, const A&... args);
-  template <class F, class... A>
-  PENSTOCK_HIDDEN int32_t Launch(const Name& name, F& f, const A&... args);
-  template <class F, class... A>
-  PENSTOCK_HIDDEN int32_t Host(const Name& name, F& f, const A&... args);
+  int32_t State(const std::shared_ptr<const StateRecord>& state);
+  template <class Describe>
+  PENSTOCK_HIDDEN int32_t Node(const Name& name, NodeKind kind, Describe& describe);
 
-  // Options of node `node`.
-  void After(int32_t node, int32_t other);
-  void On(int32_t node, int device);
-  void Priority(int32_t node, int priority);
-  void Concurrency(int32_t node, int k);
-  void Asked(int32_t node, HostWay way);
-  void InPlace(int32_t node, const InPlaceDecl& pair);
+  // Options of node `node`: one that is set, or the next of a list.
+  template <class T>
+  PENSTOCK_HIDDEN void Set(int32_t node, T NodeOptions::* option, T value) {
+    if (!Has(node)) return;
+    const NodeOptions& declared = Of(node);
+    NodeOptions& said = SaidOf(node).options;
+    const bool was = said == declared;
+    said.*option = value;
+    missing_ += static_cast<int64_t>(was) - static_cast<int64_t>(said == declared);
+  }
+  template <class T>
+  PENSTOCK_HIDDEN void Add(int32_t node, std::vector<T> NodeDecl::* list, const T& item) {
+    if (!Has(node)) return;
+    const std::vector<T>& declared = Of(node).*list;
+    const size_t at = CountOf(SaidOf(node), item)++;
+    if (Match(at < declared.size() && declared[at] == item)) --missing_;
+  }
   template <class F>
-  PENSTOCK_HIDDEN void HostFallback(int32_t node, F& f, absl::Status (*call)(void*, void* const*));
-  // Reports the use of a handle that does not belong to this graph.
-  void Mismatch() { same_ = false; }
+  PENSTOCK_HIDDEN void HostFallback(int32_t node, F& f, absl::Status (*call)(void*, void* const*)) {
+    if (!Has(node)) return;
+    const auto i = static_cast<size_t>(node);
+    const auto declared = model_.nodes[i].code.call_fallback;
+    auto& said = SaidOf(node).call_fallback;
+    const bool was = said == declared, is = call == declared;
+    said = call;
+    missing_ += static_cast<int64_t>(was) - static_cast<int64_t>(is);
+    if (!is || places_.empty() || places_[i].fallback == nullptr) return;
+    if (places_[i].fallback->Replace(f)) Changed(node, true);
+  }
+  // A mistake equals nothing that was declared.
+  template <class Text>
+  PENSTOCK_HIDDEN void Refuse(const Text&) {
+    same_ = false;
+  }
+
+  class MatchedNode;
 
  private:
-  using CallOf = absl::Status (*)(void*, LaunchContext*, void* const*);
+  // The code pointer that identifies the types a node was instantiated for; null for a Copy, Fill or Kernel.
+  static const void* CodeOf(const NodeCode& code) {
+    return code.range != nullptr ? reinterpret_cast<const void*>(code.range) : reinterpret_cast<const void*>(code.call);
+  }
 
   // The compared parts of a node, its accesses and its arguments, kept compact: a program that does much work between
   // steps finds none of this in its near caches. Rarely needed data stays in the model.
   struct NodeRecord {
     const char* name;
-    const void *code, *kernel;  // code pointers, which identify the types it was instantiated for
+    const void *code, *kernel;  // CodeOf, and NodeCode::cuda_self
     int64_t width;  // an extent of one constant dimension, else -1; of a fill: its pattern's bytes
     uint32_t name_size, first_access, first_arg;
     uint16_t accesses, args;
     NodeKind kind;
-    bool plain;  // it has no options
   };
   struct AccessRecord {
     int32_t buffer;
@@ -102,25 +120,21 @@ class PENSTOCK_EXPORT DeclarationMatcher {
     int32_t index;
     ArgDecl::Form form;
   };
-  // A node's options so far, beside its declaration.
-  struct NodeOptions {
+  // What has been said about a node since it was declared in the step with this number.
+  struct Said {
+    uint64_t step = 0;
+    NodeOptions options{};
     uint32_t after = 0, in_place = 0;  // counts
-    bool device = true, priority = true, concurrency = true, host_way = true, fallback = true;  // each as recorded
-    uint32_t missing = 0;  // options missing just after the declaration
+    absl::Status (*call_fallback)(void*, void* const*) = nullptr;
   };
 
-  const NodeRecord* Next(const Name& name, NodeKind kind, size_t accesses, size_t args) {
+  const NodeRecord* Next(const Name& name, NodeKind kind) {
     if (!same_ || node_ == nodes_.size()) return Other();
     const NodeRecord& node = nodes_[node_];
     const std::string_view text = name.view();
-    const bool is = node.kind == kind && node.accesses == accesses && node.args == args &&
-                    node.name_size == text.size() &&
+    const bool is = node.kind == kind && node.name_size == text.size() &&
                     (node.name == text.data() || std::memcmp(node.name, text.data(), text.size()) == 0);
     if (!is) return Other();
-    said_[node_] = node.plain ? NodeOptions() : declared_[node_];
-    missing_ += said_[node_].missing;
-    values_ = places_.empty() ? nullptr : places_[node_].values;
-    access_ = node.first_access;
     ++node_;
     return &node;
   }
@@ -131,11 +145,14 @@ class PENSTOCK_EXPORT DeclarationMatcher {
   bool Match(bool same) { return same_ = same_ && same; }
   int32_t Last() const { return same_ ? static_cast<int32_t>(node_) - 1 : -1; }
   bool Has(int32_t node) const { return same_ && node >= 0; }
-  // Records that an option now equals the recorded one, or no longer does.
-  void Say(bool& said, bool is) {
-    missing_ += static_cast<int64_t>(said) - static_cast<int64_t>(is);
-    said = is;
+  const NodeDecl& Of(int32_t node) const { return model_.nodes[node]; }
+  Said& SaidOf(int32_t node) {
+    Said& said = said_[node];
+    if (said.step != step_) said = {.step = step_};
+    return said;
   }
+  static uint32_t& CountOf(Said& said, DeclId) { return said.after; }
+  static uint32_t& CountOf(Said& said, const InPlaceDecl&) { return said.in_place; }
   void Changed(int32_t node, bool callable) {
     if (!changes_.empty() && changes_.back().node == node) changes_.back().callable |= callable;
     else changes_.push_back({node, callable});
@@ -156,129 +173,106 @@ class PENSTOCK_EXPORT DeclarationMatcher {
     if (b == buffer_) ++buffer_;
     return true;
   }
-  // Compares the node's next access.
+  const Model& model_;
+  std::vector<NodeRecord> nodes_;
+  std::vector<AccessRecord> accesses_;
+  std::vector<ArgRecord> args_;
+  std::vector<Said> said_;  // per node
+  std::vector<Change> changes_;
+
+  std::span<const Place> places_;
+  size_t param_ = 0, buffer_ = 0, node_ = 0;  // the next index of each kind
+  int64_t all_ = 0;  // options that the nodes have
+  int64_t missing_ = 0;  // those of them that have not been said as they were
+  uint64_t step_ = 0;
+  bool same_ = false;
+};
+
+// A node that is being declared again: each call compares a part of it, in the order in which they are made.
+class DeclarationMatcher::MatchedNode {
+ public:
+  MatchedNode(DeclarationMatcher& matcher, const NodeRecord& was)
+      : matcher_(matcher),
+        was_(was),
+        index_(matcher.node_ - 1),
+        access_(was.first_access),
+        values_(matcher.places_.empty() ? nullptr : matcher.places_[index_].values) {}
+
+  void Code(const NodeCode& code) { Match(was_.code == CodeOf(code) && was_.kernel == code.cuda_self); }
+  void Over(const Extent& extent, int) { Match(IsSameExtent(extent)); }
+  void Shape(const KernelShape& shape) { Match(decl().shape == shape); }
   template <class T, AccessMode M>
   PENSTOCK_HIDDEN void Access(const AccessOf<T, M>& access) {
-    const AccessRecord& was = accesses_[access_++];
+    const AccessRecord& was = matcher_.accesses_[access_++];
     const bool is = access.state != nullptr
-                        ? IsState(was.buffer, access.state.get())
-                        : was.buffer == access.buffer.index() && model_.serial == access.buffer.graph();
+                        ? matcher_.IsState(was.buffer, access.state.get())
+                        : was.buffer == access.buffer.index() && matcher_.model_.serial == access.buffer.graph();
     Match(is && was.mode == M && was.unordered == access.unordered && was.whole == access.box.whole &&
           (was.whole || IsSameBox(access.box)));
   }
+  template <class T>
+  PENSTOCK_HIDDEN void Pattern(const T& value) {
+    if (Match(was_.width == int64_t{sizeof(T)})) SetValue(0, value);
+  }
+  template <class... Stored, class... A>
+  PENSTOCK_HIDDEN void Arguments(const A&... args) {
+    if (!Match(was_.accesses == kAccesses<A...> && was_.args == sizeof...(A))) return;
+    const ArgRecord* was = matcher_.args_.data() + was_.first_arg;
+    (Argument<Stored>(*was++, args), ...);
+  }
+  template <class F, class... Stored>
+  PENSTOCK_HIDDEN void Spans() {}  // they follow from the code
+  template <class F>
+  PENSTOCK_HIDDEN void Callable(F& f) {
+    if (!matcher_.same_ || matcher_.places_.empty()) return;
+    Replaceable* const callable = matcher_.places_[index_].callable;
+    if (callable != nullptr && callable->Replace(f)) Changed(true);
+  }
+
+ private:
+  bool Match(bool same) { return matcher_.Match(same); }
+  void Changed(bool callable) { matcher_.Changed(static_cast<int32_t>(index_), callable); }
+  const NodeDecl& decl() const { return matcher_.model_.nodes[index_]; }
   template <class Stored, class A>
   PENSTOCK_HIDDEN void Argument(const ArgRecord& was, const A& arg) {
-    if (!same_) return;
+    if constexpr (std::is_same_v<Stored, Range>) return;  // it is the extent
+    if (!matcher_.same_) return;
     if constexpr (IsAccess<A>::value) {
       if (Match(was.form != ArgDecl::Form::kValue && was.form != ArgDecl::Form::kParam)) Access(arg);
     } else if constexpr (IsOnDevice<A>::value) {
       Match(was.form == ArgDecl::Form::kPointer &&
-            IsValueOf(accesses_[access_++].buffer, arg.param.graph(), arg.param.index()));
+            matcher_.IsValueOf(matcher_.accesses_[access_++].buffer, arg.param.graph(), arg.param.index()));
     } else if constexpr (IsParam<A>::value) {
-      Match(was.form == ArgDecl::Form::kParam && was.index == arg.index() && model_.serial == arg.graph());
+      Match(was.form == ArgDecl::Form::kParam && was.index == arg.index() && matcher_.model_.serial == arg.graph());
     } else if (Match(was.form == ArgDecl::Form::kValue && was.size == sizeof(Stored))) {
       SetValue(was.offset, static_cast<Stored>(arg));
     }
   }
   template <class T>
   PENSTOCK_HIDDEN void SetValue(uint32_t offset, const T& value) {
-    if (values_ != nullptr && SetBytes(values_ + offset, value)) Changed(Last(), false);
-  }
-  template <class... Stored, class... A>
-  PENSTOCK_HIDDEN void Arguments(const NodeRecord& node, size_t first, const A&... args) {
-    const ArgRecord* was = args_.data() + node.first_arg + first;
-    (Argument<Stored>(*was++, args), ...);
-  }
-  template <class F>
-  PENSTOCK_HIDDEN void SetCallable(F& f, Replaceable* callable) {
-    if (callable != nullptr && callable->Replace(f)) Changed(Last(), true);
-  }
-  template <class... Stored, class F, class... A>
-  PENSTOCK_HIDDEN int32_t Callable(const NodeRecord* node, F& f, CallOf call, const A&... args) {
-    if (node == nullptr || !Match(node->code == reinterpret_cast<const void*>(call))) return -1;
-    Arguments<Stored...>(*node, 0, args...);
-    if (same_ && !places_.empty()) SetCallable(f, places_[node_ - 1].callable);
-    return Last();
+    if (values_ != nullptr && SetBytes(values_ + offset, value)) Changed(false);
   }
   // Whether the box equals that of the access compared last.
   bool IsSameBox(const Box& box) const;
-  bool IsSameExtent(const NodeRecord& node, const Extent& extent) const {
-    if (node.width >= 0) return extent.rank == 1 && extent.dims[0].is_constant() && extent.dims[0].value == node.width;
-    return model_.nodes[node_ - 1].extent == extent;
+  bool IsSameExtent(const Extent& extent) const {
+    if (was_.width < 0) return decl().extent == extent;
+    return extent.rank == 1 && extent.dims[0].is_constant() && extent.dims[0].value == was_.width;
   }
 
-  const Model& model_;
-  std::vector<NodeRecord> nodes_;
-  std::vector<AccessRecord> accesses_;
-  std::vector<ArgRecord> args_;
-  std::vector<NodeOptions> declared_, said_;  // per node: just after its declaration, and now
-  std::vector<Change> changes_;
-
-  std::span<const Place> places_;
-  std::byte* values_ = nullptr;  // of the node that is being declared
-  size_t param_ = 0, buffer_ = 0, node_ = 0, access_ = 0;  // the next index of each kind
-  int64_t missing_ = 0;  // options not yet set on the nodes declared so far
-  bool same_ = false;
+  DeclarationMatcher& matcher_;
+  const NodeRecord& was_;
+  const size_t index_;
+  size_t access_;  // the next one
+  std::byte* const values_;  // null: do not store them
 };
 
-template <class From, class To>
-int32_t DeclarationMatcher::Copy(const Name& name, const From& from, const To& to) {
-  const NodeRecord* const node = Next(name, NodeKind::kCopy, 2, 0);
-  if (node == nullptr) return -1;
-  Access(from);
-  Access(to);
+template <class Describe>
+int32_t DeclarationMatcher::Node(const Name& name, NodeKind kind, Describe& describe) {
+  if (const NodeRecord* const was = Next(name, kind)) {
+    MatchedNode node(*this, *was);
+    describe(node);
+  }
   return Last();
-}
-
-template <class To, class T>
-int32_t DeclarationMatcher::Fill(const Name& name, const To& to, const T& value) {
-  const NodeRecord* const node = Next(name, NodeKind::kFill, 1, 0);
-  if (node == nullptr || !Match(node->width == int64_t{sizeof(T)})) return -1;
-  Access(to);
-  if (same_) SetValue(0, value);
-  return Last();
-}
-
-template <bool kNvcc, int kExtentRank, class F, class... A>
-int32_t DeclarationMatcher::ParallelFor(const Name& name, const Extent& extent, const F& f, const A&... args) {
-  const NodeRecord* const node = Next(name, NodeKind::kParallelFor, kAccesses<A...>, sizeof...(A) + 2);
-  if (node == nullptr) return -1;
-  NodeCode code;
-  FillParallelForCode<kNvcc, kExtentRank, F, A...>(code, FunctorRank<kExtentRank, F, ViewStoredT<A>...>(extent.rank));
-  const bool is = node->code == reinterpret_cast<const void*>(code.range) && node->kernel == code.cuda_self;
-  if (!Match(is && IsSameExtent(*node, extent))) return -1;
-  Arguments<F, ViewStoredT<A>...>(*node, 1, f, args...);
-  return Last();
-}
-
-template <class... K, class... A>
-int32_t DeclarationMatcher::Kernel(const Name& name, const void* kernel, const KernelShape& shape, const A&... args) {
-  const NodeRecord* const node = Next(name, NodeKind::kKernel, kAccesses<A...>, sizeof...(A));
-  if (node == nullptr || !Match(node->kernel == kernel && model_.nodes[node_ - 1].shape == shape)) return -1;
-  Arguments<std::remove_cv_t<K>...>(*node, 0, args...);
-  return Last();
-}
-
-template <class F, class... A>
-int32_t DeclarationMatcher::Launch(const Name& name, F& f, const A&... args) {
-  return Callable<PointerStoredT<A>...>(Next(name, NodeKind::kLaunch, kAccesses<A...>, sizeof...(A)), f,
-                                        &CallLaunch<F, PointerStoredT<A>...>, args...);
-}
-
-template <class F, class... A>
-int32_t DeclarationMatcher::Host(const Name& name, F& f, const A&... args) {
-  return Callable<ViewStoredT<A>...>(Next(name, NodeKind::kHost, kAccesses<A...>, sizeof...(A)), f,
-                                     &CallHost<F, ViewStoredT<A>...>, args...);
-}
-
-template <class F>
-void DeclarationMatcher::HostFallback(int32_t node, F& f, absl::Status (*call)(void*, void* const*)) {
-  if (!Has(node)) return;
-  const auto i = static_cast<size_t>(node);
-  const bool is = model_.nodes[i].code.call_fallback == call;
-  Say(said_[i].fallback, is);
-  if (!is || places_.empty() || places_[i].fallback == nullptr) return;
-  if (places_[i].fallback->Replace(f)) Changed(node, true);
 }
 
 }  // namespace penstock::detail

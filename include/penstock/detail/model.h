@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -176,20 +177,28 @@ struct NodeCode {
   void (*range_by_ref)(void* const* argv, int64_t first, int64_t end) = nullptr;
   const void* cuda_self_by_ref = nullptr;
   // The callable of a Host or Launch node. `launch` is null for Host nodes.
-  std::shared_ptr<void> callable;
+  std::shared_ptr<void> callable{};
   absl::Status (*call)(void* callable, LaunchContext* launch, void* const* argv) = nullptr;
   // The host fallback: takes the same arguments and runs once for the whole node.
-  std::shared_ptr<void> fallback;
+  std::shared_ptr<void> fallback{};
   absl::Status (*call_fallback)(void* fallback, void* const* argv) = nullptr;
 };
 
-struct NodeDecl {
-  Name name;
-  NodeKind kind = NodeKind::kHost;
+// The options of a node that have one value; NodeRef sets each by its member, and a graph that is declared again is
+// compared in all of them.
+struct NodeOptions {
   int32_t device = -1;  // index in the runtime's device list; -1: not pinned
   int32_t priority = 0;
   int32_t concurrency = 1;
   HostWay host_way = HostWay::kWorker;
+  friend bool operator==(const NodeOptions&, const NodeOptions&) = default;
+};
+
+struct NodeDecl : NodeOptions {
+  explicit NodeDecl(Name n, NodeKind k = NodeKind::kHost) : name(std::move(n)), kind(k) {}
+
+  Name name;
+  NodeKind kind;
   std::vector<AccessDecl> accesses{};
   std::vector<DeclId> after{};
   std::vector<InPlaceDecl> in_place{};

@@ -1,183 +1,40 @@
-// Bindings: checks what is bound and keeps it until a launch takes it.
-#include <algorithm>
-#include <atomic>
-#include <cstring>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "graph/common/message.h"
+// Bindings: hands what is set to its values, or to those that wait for the step that is being declared.
 #include "penstock/bindings.h"
-#include "penstock/run.h"
-#include "src/base/status.h"
+
 #include "src/runtime/cache/deferred_bindings.h"
-#include "src/runtime/run/run_core.h"
 
 namespace penstock {
 
-namespace {
-
-uint64_t NextVersion() {
-  static std::atomic<uint64_t> last{0};  // the version given out last
-  return last.fetch_add(1, std::memory_order_relaxed) + 1;
-}
-
-}  // namespace
-
-Bindings::Bindings(std::shared_ptr<const Model> model)
-    : model_(std::move(model)),
-      param_set_(model_->params.size(), false),
-      buffers_(model_->buffers.size()),
-      version_(NextVersion()) {
-  uint32_t size = 0;
-  for (const ParamDecl& p : model_->params) {
-    param_offsets_.push_back(size);
-    size += p.type.size;
-  }
-  params_.resize(size);
+template <class F>
+void Bindings::To(F set) {
+  if (pending_ != nullptr) set(*pending_);
+  else set(values_);
 }
 
 Bindings& Bindings::SetKey(Key key) & {
-  key_ = key;
+  values_.SetKey(key);
   return *this;
 }
 
 Bindings& Bindings::On(NativeStream stream) & {
-  if (pending_ != nullptr) {
-    pending_->On(stream.handle);
-  } else {
-    stream_ = stream.handle;
-  }
+  To([&](auto& to) { to.On(stream.handle); });
   return *this;
 }
 
 void Bindings::ClearBuffers() {
-  if (pending_ != nullptr) return pending_->ClearBuffers();
-  version_ = NextVersion();
-  for (BoundMemory& memory : buffers_) memory = {};
-  std::erase_if(mistakes_, [](const Noted& n) { return n.of_buffer; });
-}
-
-void Bindings::Reset() {
-  std::fill(param_set_.begin(), param_set_.end(), false);
-  const bool bound =
-      std::any_of(buffers_.begin(), buffers_.end(), [](const BoundMemory& m) { return m.elements >= 0; });
-  if (bound || !mistakes_.empty()) ClearBuffers();
-  mistakes_.clear();
-  key_.reset();
-  stream_ = nullptr;
-}
-
-// Keeps the latest mistake about each thing, so that they stay few.
-void Bindings::Note(bool of_buffer, int32_t index, absl::Status mistake) {
-  Forgive(of_buffer, index);
-  mistakes_.push_back({of_buffer, index, std::move(mistake)});
-}
-
-namespace {
-std::string StrayHandle(const std::string& what, int32_t index, const char* how) {
-  const std::string why = index < 0 ? "no " + what + "; its handle was never set"
-                                    : "a " + what + " of another graph; a handle is good in the graph that made it";
-  return why + "; use this graph's, " + how;
-}
-}  // namespace
-
-void Bindings::Forgive(bool of_buffer, int32_t index) {
-  if (mistakes_.empty()) return;
-  std::erase_if(mistakes_, [&](const Noted& n) { return n.of_buffer == of_buffer && n.index == index; });
+  To([](auto& to) { to.ClearBuffers(); });
 }
 
 void Bindings::SetParam(uint32_t graph, int32_t index, TypeInfo type, const void* value) {
-  if (pending_ != nullptr) return pending_->SetParam(graph, index, type, value);
-  if (model_ == nullptr) return;
-  if (graph != model_->serial || index < 0 || static_cast<size_t>(index) >= model_->params.size()) {
-    return Note(false, -1,
-                absl::InvalidArgumentError(graph::Prefix(*model_) + ": Set was given " +
-                                           StrayHandle("parameter", index, "with fresh bindings")));
-  }
-  const auto i = static_cast<size_t>(index);
-  if (!(model_->params[i].type == type)) {
-    return Note(false, index,
-                absl::InvalidArgumentError(graph::Prefix(*model_, "param", model_->params[i].name) +
-                                           ": Set with a handle of another type; a handle is good for what it was "
-                                           "declared for; use the one its declaration returned"));
-  }
-  Forgive(false, index);
-  std::memcpy(params_.data() + param_offsets_[i], value, type.size);
-  param_set_[i] = true;
-}
-
-// Whether it is a handle of this graph, with the buffer's own type.
-bool Bindings::CheckBuffer(const char* call, uint32_t graph, int32_t index, TypeInfo type) {
-  if (model_ == nullptr) return false;
-  if (graph != model_->serial || index < 0 || static_cast<size_t>(index) >= model_->buffers.size()) {
-    Note(true, -1,
-         absl::InvalidArgumentError(graph::Prefix(*model_) + ": " + call + " was given " +
-                                    StrayHandle("buffer", index, "with fresh bindings or after ClearBuffers")));
-    return false;
-  }
-  const BufferDecl& decl = model_->buffers[index];
-  if (decl.type == type) return true;
-  Note(true, index,
-       absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) + ": " + call +
-                                  " with a handle of another type; a handle is good for what it was declared for; use "
-                                  "the one its declaration returned"));
-  return false;
-}
-
-void Bindings::AddPredecessor(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event) {
-  if (pending_ != nullptr) return pending_->AddPredecessor(graph, index, type, run, event);
-  if (!CheckBuffer("After", graph, index, type)) return;
-  BoundMemory& memory = buffers_[index];
-  const BufferDecl& decl = model_->buffers[index];
-  const auto refuse = [&](const char* why) {
-    Note(true, index, absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) + ": " + why));
-  };
-  if (!IsBound(decl.role) || decl.where != Where::kDevice) {
-    return refuse("After orders the use of device memory; wait for the run or event, or declare the buffer kDevice");
-  }
-  if (memory.elements < 0) return refuse("After before Set, which forgets it; call Set first");
-  if (run != nullptr && run->state_ == nullptr) {
-    return refuse("After was given a Run that was default-constructed or moved from; give one that Launch returned");
-  }
-  if (run == nullptr && event == nullptr) return refuse("After was given a null event; give one that was recorded");
-  if (run != nullptr) memory.runs_ahead.push_back(*run);
-  if (event != nullptr) memory.events_ahead.push_back(event);
+  To([&](auto& to) { to.SetParam(graph, index, type, value); });
 }
 
 void Bindings::SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory memory) {
-  if (pending_ != nullptr) return pending_->SetBuffer(graph, index, type, std::move(memory));
-  if (!CheckBuffer("Set", graph, index, type)) return;
-  const auto i = static_cast<size_t>(index);
-  const BufferDecl& decl = model_->buffers[i];
-  if (decl.role == BufferRole::kState) {
-    return Note(true, index,
-                absl::InvalidArgumentError(graph::Prefix(*model_, "state", decl.name) +
-                                           ": lives across runs and cannot be bound; use State::Set"));
-  }
-  if (decl.is_alias) {
-    return Note(true, index,
-                absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) +
-                                           ": an alias has no memory of its own; bind the buffer it is a name for"));
-  }
-  if (decl.role == BufferRole::kInternal) {
-    return Note(true, index,
-                absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) +
-                                           ": lives inside the run and cannot be bound; declare it Input, Output or "
-                                           "InOut"));
-  }
-  if (decl.role == BufferRole::kParam) {
-    return Note(true, index,
-                absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) +
-                                           ": is the value of a parameter and cannot be bound; set the parameter"));
-  }
-  Forgive(true, index);
-  memory.runs_ahead.swap(buffers_[i].runs_ahead);  // to reuse their capacity
-  memory.events_ahead.swap(buffers_[i].events_ahead);
-  memory.runs_ahead.clear();
-  memory.events_ahead.clear();
-  buffers_[i] = std::move(memory);
-  version_ = NextVersion();
+  To([&](auto& to) { to.SetBuffer(graph, index, type, std::move(memory)); });
+}
+
+void Bindings::AddPredecessor(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event) {
+  To([&](auto& to) { to.AddPredecessor(graph, index, type, run, event); });
 }
 
 }  // namespace penstock

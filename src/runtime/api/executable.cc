@@ -7,6 +7,7 @@
 #include "penstock/status_macros.h"
 #include "src/runtime/executable/device_replicas.h"
 #include "src/runtime/executable/graph_export.h"
+#include "src/runtime/executable/internals.h"
 
 namespace penstock {
 namespace {
@@ -25,12 +26,12 @@ absl::StatusOr<Run> Executable::TryLaunch(const Bindings& bindings, Deadline dea
 absl::StatusOr<Lease> Executable::Acquire(Deadline deadline) {
   if (set_ == nullptr) return NoExecutable();
   PENSTOCK_ASSIGN_OR_RETURN(auto leased, set_->Lease(deadline, /*wait=*/true));
-  return Lease(std::move(leased.first), leased.second);
+  return detail::Internals<Lease>::Make(std::move(leased.first), leased.second);
 }
 absl::StatusOr<Lease> Executable::TryAcquire() {
   if (set_ == nullptr) return NoExecutable();
   PENSTOCK_ASSIGN_OR_RETURN(auto leased, set_->Lease(Deadline(), /*wait=*/false));
-  return Lease(std::move(leased.first), leased.second);
+  return detail::Internals<Lease>::Make(std::move(leased.first), leased.second);
 }
 absl::StatusOr<ExportedGraph> Executable::Export(const Bindings& bindings) {
   if (set_ == nullptr) return NoExecutable();

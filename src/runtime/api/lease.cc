@@ -17,7 +17,7 @@ absl::StatusOr<Run> Lease::Launch(const Bindings& bindings, Deadline deadline) {
   return core_->LaunchIn(slot_, bindings, deadline);
 }
 
-Lease::Memory Lease::Find(uint32_t graph, int32_t index, TypeInfo type) const {
+std::pair<void*, size_t> Lease::Find(uint32_t graph, int32_t index, TypeInfo type) const {
   if (slot_ == nullptr || graph != core_->model().serial) return {};
   const std::vector<graph::Instance>& instances = core_->graph().plan().instances;
   for (size_t i = 0; i < instances.size(); ++i) {

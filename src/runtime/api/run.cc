@@ -25,7 +25,6 @@ bool Run::done() const {
   state_->Advance();
   return state_->ended();
 }
-bool Run::drained() const { return state_ == nullptr || state_->drained(); }
 absl::Status Run::status() const { return state_ == nullptr ? NoRun() : state_->status(); }
 void Run::OnDone(std::function<void(const absl::Status&)> callback) const {
   if (state_ != nullptr) state_->OnDone(std::move(callback));

@@ -14,6 +14,7 @@
 #include "src/runtime/core/device_allocation.h"
 #include "src/runtime/core/runtime_core.h"
 #include "src/runtime/executable/device_replicas.h"
+#include "src/runtime/executable/internals.h"
 
 namespace penstock {
 
@@ -41,7 +42,7 @@ absl::StatusOr<Executable> Runtime::Compile(const Graph& graph, const CompileOpt
   if (core_ == nullptr) return runtime::RuntimeCore::None();
   try {
     PENSTOCK_ASSIGN_OR_RETURN(auto set, runtime::ExecutableSet::Create(core_, graph.model(), options));
-    return Executable(std::move(set));
+    return detail::Internals<Executable>::Make(std::move(set));
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(
         "Runtime::Compile: no host memory for the plan and what its runs need; ask for fewer slots, or a smaller "

@@ -11,7 +11,7 @@ void PendingBindings::SetParam(uint32_t graph, int32_t index, TypeInfo type, con
   values_.insert(values_.end(), bytes, bytes + type.size);
 }
 
-void PendingBindings::SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory memory) {
+void PendingBindings::SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory&& memory) {
   items_.push_back(
       {.call = Call::kSetBuffer, .graph = graph, .index = index, .type = type, .memory = std::move(memory)});
 }
@@ -34,15 +34,15 @@ void PendingBindings::Clear() {
   values_.clear();
 }
 
-void PendingBindings::ApplyTo(Bindings& to) {
-  to.mistakes_.clear();
+void PendingBindings::ApplyTo(detail::BoundValues& to) {
+  to.ForgetMistakes();
   for (Item& item : items_) {
     switch (item.call) {
       case Call::kSetParam: to.SetParam(item.graph, item.index, item.type, values_.data() + item.value); break;
       case Call::kSetBuffer: to.SetBuffer(item.graph, item.index, item.type, std::move(item.memory)); break;
       case Call::kAfterRun: to.AddPredecessor(item.graph, item.index, item.type, &item.run, nullptr); break;
       case Call::kAfterEvent: to.AddPredecessor(item.graph, item.index, item.type, nullptr, item.native); break;
-      case Call::kOn: to.On({item.native}); break;
+      case Call::kOn: to.On(item.native); break;
       case Call::kClearBuffers: to.ClearBuffers(); break;
     }
   }

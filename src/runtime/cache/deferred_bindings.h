@@ -1,7 +1,7 @@
 // PendingBindings: records what a step sets while it is being declared, until it is known whose bindings that is for.
 //
 // Bindings made on a PendingBindings write to it (they belong to no executable), and ApplyTo replays the calls on an
-// executable's Bindings.
+// executable's BoundValues, which have the same calls.
 //
 // Threads: single-threaded.
 #pragma once
@@ -10,21 +10,21 @@
 #include <cstdint>
 #include <vector>
 
-#include "penstock/bindings.h"
+#include "penstock/detail/bound_values.h"
 
 namespace penstock::runtime {
 
 class PendingBindings {
  public:
   void SetParam(uint32_t graph, int32_t index, TypeInfo type, const void* value);
-  void SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory memory);
+  void SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory&& memory);
   void AddPredecessor(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event);
   void On(void* stream);
   void ClearBuffers();
 
   void Clear();
   // Call once: it moves values on. It forgets the mistakes that `to` has from another step.
-  void ApplyTo(Bindings& to);
+  void ApplyTo(detail::BoundValues& to);
 
  private:
   enum class Call : uint8_t { kSetParam, kSetBuffer, kAfterRun, kAfterEvent, kOn, kClearBuffers };

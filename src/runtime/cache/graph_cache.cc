@@ -12,6 +12,7 @@
 #include "src/host/progress.h"
 #include "src/runtime/cache/graph_cache.h"
 #include "src/runtime/core/runtime_core.h"
+#include "src/runtime/executable/internals.h"
 
 namespace penstock {
 
@@ -37,12 +38,11 @@ GraphCacheCore::GraphCacheCore(std::shared_ptr<RuntimeCore> runtime, GraphCacheO
       // An invalid value is refused when the first executable is compiled.
       checks_against_host_(options_.compile.check_against_host ||
                            base::FlagOf("PENSTOCK_CHECK_AGAINST_HOST").value_or(false)),
-      pending_(std::make_shared<PendingBindings>()) {
-  io_.pending_ = pending_;
-}
+      pending_(std::make_shared<PendingBindings>()),
+      io_(detail::Internals<Bindings>::Make(pending_)) {}
 
 GraphCacheCore::Entry::Entry(std::shared_ptr<ExecutableCore> executable, std::shared_ptr<Model> model)
-    : core(std::move(executable)), declared(std::move(model)), again(*declared), io(core->MakeBindings()) {}
+    : core(std::move(executable)), declared(std::move(model)), matcher(*declared), io(core->MakeBindings()) {}
 
 void GraphCacheCore::Entry::FindPlaces() {
   nodes.resize(declared->nodes.size());
@@ -138,23 +138,24 @@ absl::StatusOr<std::optional<Run>> GraphCacheCore::TryIn(RunSlot& slot, Entry& e
                                                          Deadline deadline) {
   PENSTOCK_ASSIGN_OR_RETURN(const bool same, Compare(entry, &slot, declaration));
   if (!same) return std::nullopt;
-  pending_->ApplyTo(entry.io);
+  pending_->ApplyTo(detail::Internals<Bindings>::ValuesOf(entry.io));
   PENSTOCK_ASSIGN_OR_RETURN(Run run, entry.core->LaunchIn(&slot, entry.io, deadline));
   return std::optional<Run>(std::move(run));
 }
 
 absl::StatusOr<bool> GraphCacheCore::Compare(Entry& entry, RunSlot* slot, const Declaration& declaration) {
-  entry.again.Begin(slot == nullptr ? std::span<const detail::DeclarationMatcher::Place>() : entry.places[slot->index]);
-  Graph graph(entry.declared, &entry.again);
+  entry.matcher.Begin(slot == nullptr ? std::span<const detail::DeclarationMatcher::Place>()
+                                      : entry.places[slot->index]);
+  Graph graph(entry.declared, &entry.matcher);
   const absl::Status called = CallDeclaration(declaration, graph);
   if (slot != nullptr) TakeChanges(entry, *slot);
   PENSTOCK_RETURN_IF_ERROR(called);
-  return entry.again.Matches();
+  return entry.matcher.Matches();
 }
 
 // Called even if the comparison has failed: the values are set, and none is found to differ a second time.
 void GraphCacheCore::TakeChanges(const Entry& entry, RunSlot& slot) {
-  for (const detail::DeclarationMatcher::Change& change : entry.again.changes()) {
+  for (const detail::DeclarationMatcher::Change& change : entry.matcher.changes()) {
     const NodeAt& at = entry.nodes[change.node];
     if (at.call >= 0 && change.callable) {  // everything that has the callable baked in learns here that it changed
       const auto call = static_cast<size_t>(at.call);
@@ -165,7 +166,7 @@ void GraphCacheCore::TakeChanges(const Entry& entry, RunSlot& slot) {
     if (at.call >= 0 && change.callable) slot.replay->CallableDiffers(at.call);
     if (at.fill >= 0) slot.replay->FillDiffers(at.fill);
   }
-  counts_.nodes_changed += static_cast<int64_t>(entry.again.changes().size());
+  counts_.nodes_changed += static_cast<int64_t>(entry.matcher.changes().size());
 }
 
 absl::Status GraphCacheCore::CallDeclaration(const Declaration& declaration, Graph& graph) {
@@ -191,7 +192,7 @@ absl::StatusOr<Run> GraphCacheCore::LaunchNew(const Declaration& declaration, De
   Entry& entry = **entries_.insert(entries_.begin(), std::make_unique<Entry>(std::move(core), graph.model_));
   if (checks_against_host_) {
     MarkUsed(entry);
-    pending_->ApplyTo(entry.io);
+    pending_->ApplyTo(detail::Internals<Bindings>::ValuesOf(entry.io));
     return entry.core->Launch(entry.io, deadline, /*wait=*/true);
   }
   entry.FindPlaces();

@@ -50,7 +50,7 @@ class GraphCacheCore {
 
     std::shared_ptr<ExecutableCore> core;
     std::shared_ptr<Model> declared;  // without its callables
-    detail::DeclarationMatcher again;
+    detail::DeclarationMatcher matcher;
     Bindings io;
     std::vector<NodeAt> nodes;
     std::vector<std::vector<detail::DeclarationMatcher::Place>> places;  // for each slot, one for each node

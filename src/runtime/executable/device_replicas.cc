@@ -12,6 +12,7 @@
 #include "src/host/progress.h"
 #include "src/runtime/core/runtime_core.h"
 #include "src/runtime/executable/device_choice.h"
+#include "src/runtime/executable/internals.h"
 
 namespace penstock::runtime {
 namespace {
@@ -62,8 +63,9 @@ absl::StatusOr<Run> ExecutableSet::Launch(const Bindings& bindings, Deadline dea
   if (members_.size() == 1) return first().Launch(bindings, deadline, wait);
   PENSTOCK_RETURN_IF_ERROR(first().CheckLaunch(wait));
   int only = -1;
-  if (keyed() != nullptr && bindings.key_) {
-    PENSTOCK_ASSIGN_OR_RETURN(const KeyedHome home, FindHome(bindings.key_->value));
+  const std::optional<Key>& key = detail::Internals<Bindings>::ValuesOf(bindings).key();
+  if (keyed() != nullptr && key) {
+    PENSTOCK_ASSIGN_OR_RETURN(const KeyedHome home, FindHome(key->value));
     only = home.member;
   }
   RunSlot* slot = nullptr;

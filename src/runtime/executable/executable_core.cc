@@ -10,7 +10,9 @@
 #include "src/base/status.h"
 #include "src/base/user_code.h"
 #include "src/host/progress.h"
+#include "src/runtime/executable/internals.h"
 #include "src/runtime/run/application_stream.h"
+#include "src/runtime/run/internals.h"
 
 namespace penstock::runtime {
 namespace {
@@ -98,7 +100,7 @@ DeviceLoad ExecutableCore::load() {
   return {.taken = pool_.taken(), .slots = pool_.size(), .mean_ns = mean_ns(), .last = launches()};
 }
 
-Bindings ExecutableCore::MakeBindings() const { return Bindings(graph().shared_model()); }
+Bindings ExecutableCore::MakeBindings() const { return detail::Internals<Bindings>::Make(graph().shared_model()); }
 
 absl::StatusOr<RunSlot*> ExecutableCore::AcquireSlot(Deadline deadline, bool wait) {
   RunSlot* slot = TakeFree();
@@ -179,7 +181,7 @@ absl::StatusOr<Run> ExecutableCore::LaunchIn(RunSlot* slot, const Bindings& bind
   return Start(slot, bindings, deadline);
 }
 
-absl::StatusOr<int> ExecutableCore::Prepare(RunSlot& slot, const Bindings& bindings) {
+absl::StatusOr<int> ExecutableCore::Prepare(RunSlot& slot, const detail::BoundValues& bindings) {
   PENSTOCK_RETURN_IF_ERROR(binder_.Bind(slot, bindings));
   PENSTOCK_RETURN_IF_ERROR(modes_.Prepare(slot));
   return binder_.WaitForNative(slot, bindings);
@@ -189,7 +191,8 @@ absl::StatusOr<Run> ExecutableCore::Start(RunSlot* slot, const Bindings& binding
   slot->fault.Reset();
   durations_.Begin(slot->launched);
   modes_.Begin(*slot);
-  const absl::StatusOr<int> stream_device = Prepare(*slot, bindings);
+  const detail::BoundValues& values = detail::Internals<Bindings>::ValuesOf(bindings);
+  const absl::StatusOr<int> stream_device = Prepare(*slot, values);
   absl::Status ready = stream_device.status();
   if (!ready.ok()) runtime().NoteFault(ready);
   const absl::Status open = runtime().RunStarted();  // again: Shutdown waits for what has started before it closed
@@ -202,17 +205,17 @@ absl::StatusOr<Run> ExecutableCore::Start(RunSlot* slot, const Bindings& binding
     runtime().RunDrained();
     return ready;
   }
-  LaunchBinder::TakeOver(*slot, bindings);
+  if (!slot->bound.consumed.empty()) values.Consume(slot->bound.consumed);
   const int64_t serial = launches_.fetch_add(1, std::memory_order_relaxed);
   const bool needs_workers = slot->Begin(serial, deadline.at()) > 0;
   auto* run = new RunCore(std::static_pointer_cast<ExecutableCore>(shared_from_this()), context_, slot, deadline);
-  Run handle(run);
+  Run handle = detail::Internals<Run>::Make(run);
   if (slot->hostcalls != nullptr) slot->hostcalls->BeginRun(serial);
   pool_.BeginRun(*slot, run);  // from now on other threads may end it
   run->Advance();
   if (needs_workers || !deadline.is_never() || runtime().synchronous()) run->WatchInBackground();
   if (*stream_device >= 0) {
-    PENSTOCK_RETURN_IF_ERROR(HoldStream(runtime(), graph().driver(), *run, bindings.stream_, *stream_device));
+    PENSTOCK_RETURN_IF_ERROR(HoldStream(runtime(), graph().driver(), *run, values.stream(), *stream_device));
   }
   return handle;
 }

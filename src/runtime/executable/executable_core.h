@@ -91,7 +91,7 @@ class ExecutableCore final : public InFlight, public RunOwner {
   absl::StatusOr<RunSlot*> AcquireSlot(Deadline deadline, bool wait);
   absl::Status CheckMayWait(const char* what, const char* instead) const;
   // Does what may fail before the run begins. Returns the device of the application's stream; -1 if there is none.
-  absl::StatusOr<int> Prepare(RunSlot& slot, const Bindings& bindings);
+  absl::StatusOr<int> Prepare(RunSlot& slot, const detail::BoundValues& bindings);
 
   RunContext context_;
   HostcallReservation hostcalls_;

@@ -5,6 +5,7 @@
 #include "graph/common/message.h"
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
+#include "src/runtime/executable/internals.h"
 
 namespace penstock::runtime {
 namespace {
@@ -68,7 +69,7 @@ absl::Status GraphExport::Bind(const Bindings& bindings) {
   };
   SlotGraphs* const replay = std::exchange(slot.replay, nullptr);
   forget();
-  absl::Status bound = core_->binder().Bind(slot, bindings);
+  absl::Status bound = core_->binder().Bind(slot, detail::Internals<Bindings>::ValuesOf(bindings));
   slot.predecessors.Release();  // an exported graph waits for what the application says
   forget();
   slot.replay = replay;

@@ -11,6 +11,7 @@
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
 #include "src/runtime/run/application_stream.h"
+#include "src/runtime/run/internals.h"
 #include "src/runtime/run/run_core.h"
 #include "src/runtime/slot/apply_shapes.h"
 #include "src/runtime/slot/copy_operations.h"
@@ -52,14 +53,14 @@ bool SameSignature(const Model& a, const Model& b) {
   return a.serial == b.serial && a.params.size() == b.params.size() && a.buffers.size() == b.buffers.size();
 }
 
-absl::Status LaunchBinder::Bind(RunSlot& slot, const Bindings& bindings) {
-  if (bindings.model_ != context_.graph.shared_model() &&
-      (bindings.model_ == nullptr || !SameSignature(*bindings.model_, model()))) {
+absl::Status LaunchBinder::Bind(RunSlot& slot, const detail::BoundValues& bindings) {
+  if (bindings.model() != context_.graph.shared_model() &&
+      (bindings.model() == nullptr || !SameSignature(*bindings.model(), model()))) {
     return absl::InvalidArgumentError(
         graph::Prefix(model()) +
         ": the bindings were made by an executable of another graph, or by none; use this one's bindings()");
   }
-  if (!bindings.mistakes_.empty()) return bindings.mistakes_.front().mistake;
+  if (bindings.mistake() != nullptr) return *bindings.mistake();
   PENSTOCK_RETURN_IF_ERROR(CheckParams(bindings));
   PENSTOCK_ASSIGN_OR_RETURN(const bool other_key, BindKey(slot, bindings));
   const bool reshaped = BindParams(slot, bindings);
@@ -69,23 +70,23 @@ absl::Status LaunchBinder::Bind(RunSlot& slot, const Bindings& bindings) {
     if (program().dynamic) PENSTOCK_RETURN_IF_ERROR(ApplyDynamicShapes(model(), program(), slot.tables));
     PENSTOCK_RETURN_IF_ERROR(BindBuffers(slot, bindings));
     PatchPointers(slot);
-    slot.bound.version = bindings.version_;
+    slot.bound.version = bindings.version();
   }
   if (!slot.bound.retained.empty()) slot.bound.keep_alive.resize(model().buffers.size());
   for (const int32_t b : slot.bound.retained) {
-    slot.bound.keep_alive[b] = bindings.buffers_[b].keep_alive;
+    slot.bound.keep_alive[b] = bindings.Memory(static_cast<size_t>(b)).keep_alive;
   }
   return BindPredecessors(slot, bindings);
 }
 
-absl::StatusOr<bool> LaunchBinder::BindKey(RunSlot& slot, const Bindings& bindings) {
+absl::StatusOr<bool> LaunchBinder::BindKey(RunSlot& slot, const detail::BoundValues& bindings) {
   if (keyed_ == nullptr) return false;
-  if (!bindings.key_) {
+  if (!bindings.key()) {
     const auto b = static_cast<size_t>(keyed_->buffers()[0]);
     return Refuse(absl::StatusCode::kFailedPrecondition, model(), "state", model().buffers[b].name,
                   "there is one for each key, and the launch names none; call Bindings::SetKey");
   }
-  PENSTOCK_ASSIGN_OR_RETURN(const KeyedHome home, keyed_->Find(bindings.key_->value, member_));
+  PENSTOCK_ASSIGN_OR_RETURN(const KeyedHome home, keyed_->Find(bindings.key()->value, member_));
   const int before = std::exchange(slot.bound.home, home).place;
   if (before == home.place) return false;
   const std::span<const int32_t> keyed = keyed_->buffers();  // ascending
@@ -106,19 +107,19 @@ absl::StatusOr<bool> LaunchBinder::BindKey(RunSlot& slot, const Bindings& bindin
 }
 
 // Whether the slot is as its last run left it: bound to the same memory, which is still of the same kind.
-bool LaunchBinder::IsStillBound(const RunSlot& slot, const Bindings& bindings) const {
-  return slot.bound.version != 0 && slot.bound.version == bindings.version_ && slot.bound.kinds.StillTrue(driver());
+bool LaunchBinder::IsStillBound(const RunSlot& slot, const detail::BoundValues& bindings) const {
+  return slot.bound.version != 0 && slot.bound.version == bindings.version() && slot.bound.kinds.StillTrue(driver());
 }
 
-absl::Status LaunchBinder::CheckParams(const Bindings& bindings) const {
+absl::Status LaunchBinder::CheckParams(const detail::BoundValues& bindings) const {
   for (size_t p = 0; p < model().params.size(); ++p) {
     const ParamDecl& decl = model().params[p];
-    if (!bindings.param_set_[p]) {
+    if (!bindings.IsSet(p)) {
       return Refuse(absl::StatusCode::kFailedPrecondition, model(), "param", decl.name,
                     "not set; every parameter needs a value before the first launch; call Set");
     }
     if (!decl.has_max) continue;
-    const int64_t value = ReadInteger(decl, bindings.params_.data() + bindings.param_offsets_[p]);
+    const int64_t value = ReadInteger(decl, bindings.Value(p));
     if (value < 0 || value > decl.max) {  // an unsigned value beyond the signed range is negative here
       return Refuse(absl::StatusCode::kInvalidArgument, model(), "param", decl.name,
                     "set to " + TextOfInteger(decl, value) + "; declared AtMost(" + std::to_string(decl.max) +
@@ -129,11 +130,11 @@ absl::Status LaunchBinder::CheckParams(const Bindings& bindings) const {
 }
 
 // Writes the parameters that differ from the slot's previous run. Returns whether a shape depends on one of them.
-bool LaunchBinder::BindParams(RunSlot& slot, const Bindings& bindings) {
+bool LaunchBinder::BindParams(RunSlot& slot, const detail::BoundValues& bindings) {
   bool reshaped = !slot.tables.params_known && program().dynamic;
   for (size_t p = 0; p < model().params.size(); ++p) {
     const ParamDecl& decl = model().params[p];
-    const std::byte* const value = bindings.params_.data() + bindings.param_offsets_[p];
+    const std::byte* const value = bindings.Value(p);
     std::byte* const known = slot.tables.param_bytes.data() + program().params.at[p];
     if (slot.tables.params_known && std::memcmp(known, value, decl.type.size) == 0) continue;
     reshaped = reshaped || program().params.shaping[p];
@@ -153,7 +154,7 @@ bool LaunchBinder::BindParams(RunSlot& slot, const Bindings& bindings) {
   return reshaped;
 }
 
-absl::Status LaunchBinder::BindBuffers(RunSlot& slot, const Bindings& bindings) {
+absl::Status LaunchBinder::BindBuffers(RunSlot& slot, const detail::BoundValues& bindings) {
   slot.bound.kinds.Forget();
   slot.bound.retained.clear();
   slot.bound.consumed.clear();
@@ -161,43 +162,43 @@ absl::Status LaunchBinder::BindBuffers(RunSlot& slot, const Bindings& bindings) 
     const BufferDecl& decl = model().buffers[b];
     if (!IsBound(decl.role)) continue;
     if (IsLeased(decl)) {
-      if (bindings.buffers_[b].elements < 0) continue;
+      if (bindings.Memory(b).elements < 0) continue;
       return Refuse(absl::StatusCode::kInvalidArgument, model(), "buffer", decl.name,
                     "memory is bound, but declared kSlot: it has the slot's own; write to Lease::span, or declare it "
                     "kHost or kPinned");
     }
-    PENSTOCK_RETURN_IF_ERROR(BindBuffer(slot, decl, b, bindings.buffers_[b]));
-    if (bindings.buffers_[b].keep_alive != nullptr) slot.bound.retained.push_back(static_cast<int32_t>(b));
-    if (bindings.buffers_[b].once) slot.bound.consumed.push_back(static_cast<int32_t>(b));
+    PENSTOCK_RETURN_IF_ERROR(BindBuffer(slot, decl, b, bindings.Memory(b)));
+    if (bindings.Memory(b).keep_alive != nullptr) slot.bound.retained.push_back(static_cast<int32_t>(b));
+    if (bindings.Memory(b).once) slot.bound.consumed.push_back(static_cast<int32_t>(b));
   }
   return CheckOverlaps(slot);
 }
 
-absl::Status LaunchBinder::BindPredecessors(RunSlot& slot, const Bindings& bindings) {
+absl::Status LaunchBinder::BindPredecessors(RunSlot& slot, const detail::BoundValues& bindings) {
   for (size_t a = 0; a < plan().external_deps.size(); ++a) {
     const auto b = static_cast<size_t>(plan().external_deps[a].buffer);
     const auto external_dep = static_cast<int32_t>(a);
-    for (const Run& run : bindings.buffers_[b].runs_ahead) {
-      if (!run.state_->IsOf(*context_.runtime, &driver())) {
+    for (const Run& before : bindings.Memory(b).runs_ahead) {
+      RunCore* const run = detail::Internals<Run>::CoreOf(before);
+      if (!run->IsOf(*context_.runtime, &driver())) {
         return Refuse(absl::StatusCode::kInvalidArgument, model(), "buffer", model().buffers[b].name,
                       "After was given a run of another runtime, or on devices of another driver; events join those "
                       "of one only; wait for it on the host");
       }
-      run.state_->Ref();
-      slot.predecessors.runs.push_back({external_dep, run.state_});
+      run->Ref();
+      slot.predecessors.runs.push_back({external_dep, run});
     }
-    for (void* const event : bindings.buffers_[b].events_ahead)
-      slot.predecessors.events.push_back({external_dep, event});
+    for (void* const event : bindings.Memory(b).events_ahead) slot.predecessors.events.push_back({external_dep, event});
   }
   for (const RunPredecessor& before : slot.predecessors.runs) before.run->Follow();
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> LaunchBinder::WaitForNative(RunSlot& slot, const Bindings& bindings) {
+absl::StatusOr<int> LaunchBinder::WaitForNative(RunSlot& slot, const detail::BoundValues& bindings) {
   const absl::Status waits = context_.submitter.WaitForEvents(slot);
   if (!waits.ok()) return base::Prefixed(context_.graph.Label() + ": an event given to After", waits);
-  if (bindings.stream_ == nullptr) return -1;
-  const absl::StatusOr<int> device = BeginBehindStream(slot, bindings.stream_);
+  if (bindings.stream() == nullptr) return -1;
+  const absl::StatusOr<int> device = BeginBehindStream(slot, bindings.stream());
   if (!device.ok()) return base::Prefixed(context_.graph.Label() + ": the stream given to On", device.status());
   return *device;
 }
@@ -210,12 +211,6 @@ absl::Status LaunchBinder::EnterStates(RunSlot& slot) {
   if (keyed_ == nullptr || keyed_->IsStill(slot.bound.home)) return absl::OkStatus();
   order.Leave(slot.ticket);
   return absl::FailedPreconditionError(context_.graph.Label() + ": the key was forgotten while it was launched");
-}
-
-// The run that begins has them; later launches need others.
-void LaunchBinder::TakeOver(RunSlot& slot, const Bindings& bindings) {
-  for (const int32_t b : slot.bound.consumed) bindings.buffers_[b] = {};
-  if (!slot.bound.consumed.empty()) bindings.version_ = 0;
 }
 
 absl::Status LaunchBinder::BindBuffer(RunSlot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory) {

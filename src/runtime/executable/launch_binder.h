@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "penstock/bindings.h"
+#include "penstock/detail/bound_values.h"
 #include "src/runtime/run/run_owner.h"
 #include "src/runtime/run/run_slot.h"
 #include "src/runtime/state/keyed_states.h"
@@ -33,27 +33,25 @@ class LaunchBinder {
   KeyedStates* keyed() const { return keyed_.get(); }
   int member() const { return member_; }
 
-  absl::Status Bind(RunSlot& slot, const Bindings& bindings);
+  absl::Status Bind(RunSlot& slot, const detail::BoundValues& bindings);
   // Called once it is decided on which lanes the run is submitted: makes them wait for the application's events and
   // stream. Returns the stream's device; -1 if there is none.
-  absl::StatusOr<int> WaitForNative(RunSlot& slot, const Bindings& bindings);
+  absl::StatusOr<int> WaitForNative(RunSlot& slot, const detail::BoundValues& bindings);
   // Takes the slot's places in the order of its States. Called last: a run that has a ticket waits only for those with
   // earlier tickets.
   absl::Status EnterStates(RunSlot& slot);
-  // The run has begun: it takes over what was bound for one launch only, and later launches need other memory.
-  static void TakeOver(RunSlot& slot, const Bindings& bindings);
 
  private:
-  absl::StatusOr<bool> BindKey(RunSlot& slot, const Bindings& bindings);  // returns whether the key differs
-  absl::Status CheckParams(const Bindings& bindings) const;
-  bool BindParams(RunSlot& slot, const Bindings& bindings);
-  bool IsStillBound(const RunSlot& slot, const Bindings& bindings) const;
-  absl::Status BindBuffers(RunSlot& slot, const Bindings& bindings);
+  absl::StatusOr<bool> BindKey(RunSlot& slot, const detail::BoundValues& bindings);  // returns whether the key differs
+  absl::Status CheckParams(const detail::BoundValues& bindings) const;
+  bool BindParams(RunSlot& slot, const detail::BoundValues& bindings);
+  bool IsStillBound(const RunSlot& slot, const detail::BoundValues& bindings) const;
+  absl::Status BindBuffers(RunSlot& slot, const detail::BoundValues& bindings);
   absl::Status BindBuffer(RunSlot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory);
   // Checks that all bytes of the memory are where the buffer needs them. Returns whether they are pinned.
   absl::StatusOr<bool> CheckPlace(RunSlot& slot, const BufferDecl& decl, size_t buffer, const BoundMemory& memory,
                                   int64_t bytes) const;
-  absl::Status BindPredecessors(RunSlot& slot, const Bindings& bindings);
+  absl::Status BindPredecessors(RunSlot& slot, const detail::BoundValues& bindings);
   absl::Status CheckOverlaps(RunSlot& slot) const;
   void PatchPointers(RunSlot& slot);
 

@@ -7,7 +7,7 @@
 #include "src/base/status.h"
 #include "src/base/user_code.h"
 #include "src/runtime/core/runtime_core.h"
-#include "src/runtime/pipeline/access.h"
+#include "src/runtime/executable/internals.h"
 
 namespace penstock::runtime {
 
@@ -31,7 +31,7 @@ void Items::Clear(PipelineItem& item) const {
   const base::LetGoScope scope;
   for (PipelineItem::Part& part : item.parts) {
     part.slot = Lease();
-    PipelineAccess::Reset(part.bindings);
+    detail::Internals<Bindings>::ValuesOf(part.bindings).Reset();
     part.run = Run();
     part.wanted = -1;
   }

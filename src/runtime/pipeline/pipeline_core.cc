@@ -11,7 +11,7 @@
 #include "src/base/status.h"
 #include "src/base/user_code.h"
 #include "src/host/hostcall_poller.h"
-#include "src/runtime/pipeline/access.h"
+#include "src/runtime/executable/internals.h"
 #include "src/runtime/pipeline/stage_runs.h"
 #include "src/runtime/pipeline/waiting.h"
 
@@ -314,7 +314,7 @@ bool PipelineCore::AtEnd() const {
 }
 
 AnyItem PipelineCore::Pop(Deadline deadline) {
-  if (absl::Status may = CheckMayWait("Pop"); !may.ok()) return AnyItem(std::move(may));
+  if (absl::Status may = CheckMayWait("Pop"); !may.ok()) return detail::Internals<AnyItem>::Make(std::move(may));
   int item = ItemBook::kNone;
   bool end = false;
   WaitFor(deadline, [&] {
@@ -323,24 +323,28 @@ AnyItem PipelineCore::Pop(Deadline deadline) {
     return item >= 0 || end;
   });
   if (item >= 0) return ItemAt(item);
-  if (end) return AnyItem(absl::OutOfRangeError("pipeline: it has been stopped, and every item was popped"));
-  return AnyItem(absl::DeadlineExceededError("pipeline: no item ended before the deadline of Pop; it goes on"));
+  if (end)
+    return detail::Internals<AnyItem>::Make(
+        absl::OutOfRangeError("pipeline: it has been stopped, and every item was popped"));
+  return detail::Internals<AnyItem>::Make(
+      absl::DeadlineExceededError("pipeline: no item ended before the deadline of Pop; it goes on"));
 }
 
 // Returns whether the source had another item. An item that cannot enter goes to `refused` with the reason, so that
 // what the source produced is not lost; a stopped pipeline is no error of the item.
 absl::StatusOr<bool> PipelineCore::PullInto(int place, const std::function<bool(AnyItem&)>& pull, AnyItem& refused) {
   AnyItem item = ItemAt(place);
+  PipelineItem*& record = detail::Internals<AnyItem>::RecordOf(item);
   absl::StatusOr<bool> pulled =
       base::CatchAll("pipeline: source", [&]() -> absl::StatusOr<bool> { return pull(item); });
   if (!pulled.ok() || !*pulled) return pulled;
-  absl::Status entered = state_.table->FindDevices(*item.item_, /*kept=*/false);
-  if (entered.ok()) entered = Enter(*item.item_, {});
+  absl::Status entered = state_.table->FindDevices(*record, /*kept=*/false);
+  if (entered.ok()) entered = Enter(*record, {});
   if (entered.ok()) {
-    item.item_ = nullptr;
+    record = nullptr;
     return true;
   }
-  item.item_->status = entered;
+  record->status = entered;
   refused = std::move(item);
   if (IsStopped()) return false;
   return entered;
@@ -537,7 +541,7 @@ Bindings& PipelineCore::BindingsOf(PipelineItem& item, uint32_t graph) {
 std::pair<void*, size_t> PipelineCore::Find(const PipelineItem& item, uint32_t graph, int32_t index,
                                             TypeInfo type) const {
   for (const PipelineItem::Part& part : item.parts) {
-    const auto found = PipelineAccess::Find(part.slot, graph, index, type);
+    const auto found = detail::Internals<Lease>::Find(part.slot, graph, index, type);
     if (found.first != nullptr) return found;
   }
   return {nullptr, 0};

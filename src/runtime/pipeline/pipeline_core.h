@@ -19,6 +19,7 @@
 #include "src/host/progress.h"
 #include "src/runtime/core/progressable.h"
 #include "src/runtime/pipeline/host_stage.h"
+#include "src/runtime/pipeline/internals.h"
 #include "src/runtime/pipeline/pipeline_state.h"
 #include "src/runtime/pipeline/run_queue.h"
 #include "src/runtime/pipeline/state_reset.h"
@@ -83,7 +84,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   absl::StatusOr<bool> TakeKeptSlots(PipelineItem& item, MissingSlot& missing);
   bool SlotsAreFree(PipelineItem& item, MissingSlot& missing);
   bool DropOldest(const MissingSlot& missing);
-  AnyItem ItemAt(int item) { return AnyItem(shared_from_this(), &state_.items.at(item)); }
+  AnyItem ItemAt(int item) { return detail::Internals<AnyItem>::Make(shared_from_this(), state_.items.at(item)); }
   absl::Status Enter(PipelineItem& item, const ItemOptions& options);
   absl::StatusOr<bool> PullInto(int place, const std::function<bool(AnyItem&)>& pull, AnyItem& refused);
   void PumpHere();

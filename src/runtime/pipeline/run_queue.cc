@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "src/runtime/pipeline/access.h"
+#include "src/runtime/executable/internals.h"
 #include "src/runtime/pipeline/stage_runs.h"
 
 namespace penstock::runtime {
@@ -93,7 +93,8 @@ void RunQueues::EndRun(RunQueue& queue, PipelineItem& item, const absl::Status& 
   if (gives_back) GiveSlotsBack(stage, item);
   for (const StageExecutable& executable : stage.executables) {
     // What its bindings keep alive may be released.
-    if (status.ok()) PipelineAccess::Reset(item.parts[executable.part].bindings);
+    if (status.ok())
+      detail::Internals<Bindings>::ValuesOf(item.parts[executable.part].bindings).Reset();
   }
   const absl::Status poison = status.ok() ? absl::OkStatus() : PoisonOf(stage, table_.device(device).member, item);
   state_.activity.in_flight.fetch_sub(1);

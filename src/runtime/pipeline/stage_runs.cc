@@ -7,7 +7,9 @@
 #include "src/base/catch_all.h"
 #include "src/base/status.h"
 #include "src/base/user_code.h"
-#include "src/runtime/pipeline/access.h"
+#include "src/runtime/executable/internals.h"
+#include "src/runtime/pipeline/internals.h"
+#include "src/runtime/run/internals.h"
 #include "src/runtime/state/state_core.h"
 
 namespace penstock::runtime {
@@ -26,7 +28,7 @@ absl::Status TakeSlots(const Stage& stage, int member, PipelineItem& item) {
     const std::shared_ptr<ExecutableCore>& core = executable.set->members()[member].core;
     absl::StatusOr<RunSlot*> slot = core->Lease(Deadline(), /*wait=*/false);
     if (slot.ok()) {
-      item.parts[executable.part].slot = PipelineAccess::LeaseOn(core, *slot);
+      item.parts[executable.part].slot = detail::Internals<Lease>::Make(core, *slot);
       continue;
     }
     GiveSlotsBack(stage, item);
@@ -46,8 +48,8 @@ void BindLinks(const Stage& stage, size_t l, int member, PipelineItem& item) {
   // Binds the links between `reader` and the executable before it.
   const auto bind = [&](size_t reader, bool input) {
     const StageExecutable& executable = stage.executables[reader];
-    const auto slot = static_cast<size_t>(PipelineAccess::SlotOf(part(reader - 1).slot).index);
-    Bindings& to = part(input ? reader : reader - 1).bindings;
+    const auto slot = static_cast<size_t>(detail::Internals<Lease>::SlotOf(part(reader - 1).slot).index);
+    detail::BoundValues& to = detail::Internals<Bindings>::ValuesOf(part(input ? reader : reader - 1).bindings);
     for (size_t k = 0; k < executable.links.size(); ++k) {
       const Link& link = executable.links[k];
       const std::shared_ptr<void>& memory = executable.between[member][slot][k];
@@ -58,8 +60,8 @@ void BindLinks(const Stage& stage, size_t l, int member, PipelineItem& item) {
       for (int i = 0; i < decl.extent.rank; ++i) elements *= decl.extent.dims[i].value;
       BoundMemory bound{.data = memory.get(), .elements = elements, .held = true};
       bound.keep_alive = memory;
-      PipelineAccess::SetBuffer(to, graph, index, decl.type, std::move(bound));
-      if (input) PipelineAccess::AddPredecessor(to, graph, index, decl.type, item.run);
+      to.SetBuffer(graph, index, decl.type, std::move(bound));
+      if (input) to.AddPredecessor(graph, index, decl.type, &item.run, nullptr);
     }
   };
   if (l > 0) bind(l, /*input=*/true);
@@ -105,7 +107,7 @@ bool RunsEnded(const PipelineItem& item) {
 absl::Status StatusOfRuns(const Stage& stage, PipelineItem& item) {
   for (size_t l = 0; l + 1 < stage.executables.size(); ++l) {
     const Run& run = item.parts[stage.executables[l].part].run;
-    if (!PipelineAccess::Exists(run)) break;  // the last one launched is item.run
+    if (detail::Internals<Run>::CoreOf(run) == nullptr) break;  // the last one launched is item.run
     if (absl::Status status = run.status(); !status.ok() && run.done()) return status;
   }
   absl::Status status = item.run.status();
@@ -115,9 +117,9 @@ absl::Status StatusOfRuns(const Stage& stage, PipelineItem& item) {
 }
 
 bool IsDrained(const PipelineItem& item) {
-  return PipelineAccess::IsDrained(item.run) && std::all_of(item.parts.begin(), item.parts.end(), [](const auto& part) {
-           return PipelineAccess::IsDrained(part.run);
-         });
+  return detail::Internals<Run>::IsDrained(item.run) &&
+         std::all_of(item.parts.begin(), item.parts.end(),
+                     [](const auto& part) { return detail::Internals<Run>::IsDrained(part.run); });
 }
 
 void CancelRuns(const PipelineItem& item) {
@@ -141,7 +143,7 @@ absl::Status PoisonOf(const Stage& stage, int member, const PipelineItem& item) 
 
 absl::Status CallOnItem(const std::string& prefix, const detail::StageFunction& call, PipelineItem& item) {
   const base::UserCodeScope scope;
-  AnyItem any = PipelineAccess::Borrow(item);
+  AnyItem any = detail::Internals<AnyItem>::Make(nullptr, item);
   const absl::Status status = base::CatchAll("its function", [&] { return call(any); });
   return status.ok() ? status : base::Prefixed(prefix, status);
 }

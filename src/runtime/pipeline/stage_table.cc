@@ -8,7 +8,7 @@
 #include "src/base/status.h"
 #include "src/runtime/core/device_allocation.h"
 #include "src/runtime/core/runtime_core.h"
-#include "src/runtime/pipeline/access.h"
+#include "src/runtime/executable/internals.h"
 
 namespace penstock::runtime {
 namespace {
@@ -164,7 +164,7 @@ BusyShares StageTable::MakeShares() const {
 absl::Status StageTable::AddExecutable(detail::StageDecl decl, Stage& stage) {
   StageExecutable executable{.prefix = PrefixOf(decl.name),
                              .call = std::move(decl.call),
-                             .set = PipelineAccess::SetOf(decl.executable),
+                             .set = detail::Internals<Executable>::SetOf(decl.executable),
                              .part = parts_++,
                              .links = std::move(decl.links)};
   PENSTOCK_RETURN_IF_ERROR(CheckExecutable(stage, executable));

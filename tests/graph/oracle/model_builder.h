@@ -160,7 +160,7 @@ class ModelBuilder {
   }
   template <class... A>
   NodeDecl& Node(std::string name, NodeKind kind, A... accesses) {
-    NodeDecl node{.name = NextName(std::move(name)), .kind = kind};
+    NodeDecl node(NextName(std::move(name)), kind);
     (node.accesses.push_back(Decl(accesses)), ...);
     model.nodes.push_back(std::move(node));
     return model.nodes.back();

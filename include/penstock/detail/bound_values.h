@@ -1,0 +1,88 @@
+// BoundValues: what a Bindings (bindings.h) holds: the values and memory that a launch reads. Every call checks what it
+// is given, and keeps a mistake until the same thing is set correctly.
+//
+// Threads: thread-compatible.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "penstock/detail/model.h"
+#include "penstock/key.h"
+#include "penstock/run.h"
+
+namespace penstock {
+
+// Memory given for one buffer.
+struct BoundMemory {
+  void* data = nullptr;
+  int64_t elements = -1;  // -1: nothing bound
+  bool read_only = false;  // bound from const memory: refused for Output and InOut
+  bool once = false;  // moved in: the next run takes ownership of it
+  bool held = false;  // `keep_alive` owns the memory itself, so its kind cannot change
+  std::shared_ptr<const void> keep_alive{};  // held until the run has ended
+  std::vector<Run> runs_ahead{};  // set by After
+  std::vector<void*> events_ahead{};  // set by After for events
+};
+
+namespace detail {
+
+class BoundValues {
+ public:
+  BoundValues() = default;  // accepts everything
+  explicit BoundValues(std::shared_ptr<const Model> model);
+
+  // What Bindings sets. runtime::PendingBindings has the same calls.
+  void SetParam(uint32_t graph, int32_t index, TypeInfo type, const void* value);
+  void SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory&& memory);
+  void AddPredecessor(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event);
+  void On(void* stream) { stream_ = stream; }
+  void ClearBuffers();
+
+  void SetKey(Key key) { key_ = key; }
+  void ForgetMistakes() { mistakes_.clear(); }
+  void Reset();  // forgets all that was set
+
+  const std::shared_ptr<const Model>& model() const { return model_; }  // null: belongs to no executable
+  const absl::Status* mistake() const { return mistakes_.empty() ? nullptr : &mistakes_.front().mistake; }
+  bool IsSet(size_t param) const { return param_set_[param]; }
+  const std::byte* Value(size_t param) const { return params_.data() + param_offsets_[param]; }
+  const BoundMemory& Memory(size_t buffer) const { return buffers_[buffer]; }
+  // The version of the memory that is set: changes with every Set, and copies share it. 0: a run has taken some of it.
+  uint64_t version() const { return version_; }
+  const std::optional<Key>& key() const { return key_; }
+  void* stream() const { return stream_; }
+
+  // A run has begun and takes the memory of these buffers, which was bound for one launch only.
+  void Consume(std::span<const int32_t> buffers) const;
+
+ private:
+  // A mistake and its subject; index -1: a handle of another graph.
+  struct Noted {
+    bool of_buffer;
+    int32_t index;
+    absl::Status mistake;
+  };
+  bool CheckBuffer(const char* call, uint32_t graph, int32_t index, TypeInfo type);
+  void Note(bool of_buffer, int32_t index, absl::Status mistake);
+  void Forgive(bool of_buffer, int32_t index);
+
+  std::shared_ptr<const Model> model_;
+  std::vector<uint32_t> param_offsets_;
+  std::vector<std::byte> params_;
+  std::vector<bool> param_set_;
+  mutable std::vector<BoundMemory> buffers_;  // a launch takes ownership of moved-in memory
+  mutable uint64_t version_ = 0;
+  std::vector<Noted> mistakes_;
+  std::optional<Key> key_;
+  void* stream_ = nullptr;
+};
+
+}  // namespace detail
+}  // namespace penstock

@@ -1,0 +1,167 @@
+#include "penstock/detail/bound_values.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/common/message.h"
+#include "src/runtime/run/internals.h"
+
+namespace penstock::detail {
+
+namespace {
+
+uint64_t NextVersion() {
+  static std::atomic<uint64_t> last{0};  // the version given out last
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+}  // namespace
+
+BoundValues::BoundValues(std::shared_ptr<const Model> model)
+    : model_(std::move(model)),
+      param_set_(model_->params.size(), false),
+      buffers_(model_->buffers.size()),
+      version_(NextVersion()) {
+  uint32_t size = 0;
+  for (const ParamDecl& p : model_->params) {
+    param_offsets_.push_back(size);
+    size += p.type.size;
+  }
+  params_.resize(size);
+}
+
+void BoundValues::ClearBuffers() {
+  version_ = NextVersion();
+  for (BoundMemory& memory : buffers_) memory = {};
+  std::erase_if(mistakes_, [](const Noted& n) { return n.of_buffer; });
+}
+
+void BoundValues::Reset() {
+  std::fill(param_set_.begin(), param_set_.end(), false);
+  const bool bound =
+      std::any_of(buffers_.begin(), buffers_.end(), [](const BoundMemory& m) { return m.elements >= 0; });
+  if (bound || !mistakes_.empty()) ClearBuffers();
+  mistakes_.clear();
+  key_.reset();
+  stream_ = nullptr;
+}
+
+// Keeps the latest mistake about each thing, so that they stay few.
+void BoundValues::Note(bool of_buffer, int32_t index, absl::Status mistake) {
+  Forgive(of_buffer, index);
+  mistakes_.push_back({of_buffer, index, std::move(mistake)});
+}
+
+namespace {
+std::string StrayHandle(const std::string& what, int32_t index, const char* how) {
+  const std::string why = index < 0 ? "no " + what + "; its handle was never set"
+                                    : "a " + what + " of another graph; a handle is good in the graph that made it";
+  return why + "; use this graph's, " + how;
+}
+}  // namespace
+
+void BoundValues::Forgive(bool of_buffer, int32_t index) {
+  if (mistakes_.empty()) return;
+  std::erase_if(mistakes_, [&](const Noted& n) { return n.of_buffer == of_buffer && n.index == index; });
+}
+
+void BoundValues::SetParam(uint32_t graph, int32_t index, TypeInfo type, const void* value) {
+  if (model_ == nullptr) return;
+  if (graph != model_->serial || index < 0 || static_cast<size_t>(index) >= model_->params.size()) {
+    return Note(false, -1,
+                absl::InvalidArgumentError(graph::Prefix(*model_) + ": Set was given " +
+                                           StrayHandle("parameter", index, "with fresh bindings")));
+  }
+  const auto i = static_cast<size_t>(index);
+  if (!(model_->params[i].type == type)) {
+    return Note(false, index,
+                absl::InvalidArgumentError(graph::Prefix(*model_, "param", model_->params[i].name) +
+                                           ": Set with a handle of another type; a handle is good for what it was "
+                                           "declared for; use the one its declaration returned"));
+  }
+  Forgive(false, index);
+  std::memcpy(params_.data() + param_offsets_[i], value, type.size);
+  param_set_[i] = true;
+}
+
+// Whether it is a handle of this graph, with the buffer's own type.
+bool BoundValues::CheckBuffer(const char* call, uint32_t graph, int32_t index, TypeInfo type) {
+  if (model_ == nullptr) return false;
+  if (graph != model_->serial || index < 0 || static_cast<size_t>(index) >= model_->buffers.size()) {
+    Note(true, -1,
+         absl::InvalidArgumentError(graph::Prefix(*model_) + ": " + call + " was given " +
+                                    StrayHandle("buffer", index, "with fresh bindings or after ClearBuffers")));
+    return false;
+  }
+  const BufferDecl& decl = model_->buffers[static_cast<size_t>(index)];
+  if (decl.type == type) return true;
+  Note(true, index,
+       absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) + ": " + call +
+                                  " with a handle of another type; a handle is good for what it was declared for; use "
+                                  "the one its declaration returned"));
+  return false;
+}
+
+void BoundValues::AddPredecessor(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event) {
+  if (!CheckBuffer("After", graph, index, type)) return;
+  BoundMemory& memory = buffers_[static_cast<size_t>(index)];
+  const BufferDecl& decl = model_->buffers[static_cast<size_t>(index)];
+  const auto refuse = [&](const char* why) {
+    Note(true, index, absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) + ": " + why));
+  };
+  if (!IsBound(decl.role) || decl.where != Where::kDevice) {
+    return refuse("After orders the use of device memory; wait for the run or event, or declare the buffer kDevice");
+  }
+  if (memory.elements < 0) return refuse("After before Set, which forgets it; call Set first");
+  if (run != nullptr && Internals<Run>::CoreOf(*run) == nullptr) {
+    return refuse("After was given a Run that was default-constructed or moved from; give one that Launch returned");
+  }
+  if (run == nullptr && event == nullptr) return refuse("After was given a null event; give one that was recorded");
+  if (run != nullptr) memory.runs_ahead.push_back(*run);
+  if (event != nullptr) memory.events_ahead.push_back(event);
+}
+
+void BoundValues::SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory&& memory) {
+  if (!CheckBuffer("Set", graph, index, type)) return;
+  const auto i = static_cast<size_t>(index);
+  const BufferDecl& decl = model_->buffers[i];
+  if (decl.role == BufferRole::kState) {
+    return Note(true, index,
+                absl::InvalidArgumentError(graph::Prefix(*model_, "state", decl.name) +
+                                           ": lives across runs and cannot be bound; use State::Set"));
+  }
+  if (decl.is_alias) {
+    return Note(true, index,
+                absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) +
+                                           ": an alias has no memory of its own; bind the buffer it is a name for"));
+  }
+  if (decl.role == BufferRole::kInternal) {
+    return Note(true, index,
+                absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) +
+                                           ": lives inside the run and cannot be bound; declare it Input, Output or "
+                                           "InOut"));
+  }
+  if (decl.role == BufferRole::kParam) {
+    return Note(true, index,
+                absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) +
+                                           ": is the value of a parameter and cannot be bound; set the parameter"));
+  }
+  Forgive(true, index);
+  memory.runs_ahead.swap(buffers_[i].runs_ahead);  // to reuse their capacity
+  memory.events_ahead.swap(buffers_[i].events_ahead);
+  memory.runs_ahead.clear();
+  memory.events_ahead.clear();
+  buffers_[i] = std::move(memory);
+  version_ = NextVersion();
+}
+
+void BoundValues::Consume(std::span<const int32_t> buffers) const {
+  for (const int32_t b : buffers) buffers_[static_cast<size_t>(b)] = {};
+  if (!buffers.empty()) version_ = 0;
+}
+
+}  // namespace penstock::detail

@@ -94,14 +94,16 @@ endfunction()
 # A test program with GoogleTest's main, seeing everything from the project's root. `LABEL` is cpu, conformance or gpu:
 # `ctest -L cpu`. ctest runs it as `SHARDS` processes, each of which has its part of the tests: a process for each test
 # would cost more than the test. Each leaves its results in tests/results/. `CUDA_HEADERS`: its C++ sources may include
-# them.
+# them. `BRUTE_FORCE`: the tests themselves take the time, and are optimized as the library is.
 function(penstock_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "CUDA_HEADERS" "LABEL;SHARDS" "SOURCES;KERNELS;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "CUDA_HEADERS;BRUTE_FORCE" "LABEL;SHARDS" "SOURCES;KERNELS;LIBRARIES")
   penstock_unity_kernels(${name} arg_KERNELS ${arg_KERNELS})
   penstock_program(${name} tests SOURCES ${arg_SOURCES} $<TARGET_OBJECTS:penstock_test_status> KERNELS ${arg_KERNELS} LIBRARIES
                    absl::strings absl::str_format absl::flat_hash_map absl::flat_hash_set absl::span ${arg_LIBRARIES}
                    GTest::gmock GTest::gtest_main)
-  target_compile_options(${name} PRIVATE ${PENSTOCK_TEST_OPTIONS})
+  if(NOT arg_BRUTE_FORCE)
+    target_compile_options(${name} PRIVATE ${PENSTOCK_TEST_OPTIONS})
+  endif()
   penstock_unity(${name})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   if(PENSTOCK_HAS_CUDA)
@@ -110,7 +112,7 @@ function(penstock_test name)
   if(arg_CUDA_HEADERS AND PENSTOCK_HAS_CUDA)
     target_include_directories(${name} SYSTEM PRIVATE ${PENSTOCK_CUDA_INCLUDE_DIRS})
   endif()
-  if(arg_SOURCES)
+  if(arg_SOURCES AND NOT arg_BRUTE_FORCE)  # headers are precompiled with the options of the others
     penstock_precompile(${name})
   endif()
   foreach(shard RANGE 1 ${arg_SHARDS})

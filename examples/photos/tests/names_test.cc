@@ -8,7 +8,7 @@
 
 #include <set>
 
-#include "tests/examples/photos/pictures.h"
+#include "examples/photos/tests/pictures.h"
 
 namespace photos::names_test {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "tests/examples/photos/pictures.h"
+#include "examples/photos/tests/pictures.h"
 
 namespace photos::catalogue_test {
 namespace {

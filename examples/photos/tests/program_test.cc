@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "examples/photos/image_io.h"
 #include "examples/photos/reference.h"
-#include "tests/examples/photos/pictures.h"
+#include "examples/photos/tests/pictures.h"
 
 extern char** environ;
 

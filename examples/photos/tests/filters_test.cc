@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "examples/photos/reference.h"
-#include "tests/examples/photos/pictures.h"
+#include "examples/photos/tests/pictures.h"
 
 namespace photos::filters_test {
 namespace {

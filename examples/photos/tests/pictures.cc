@@ -1,5 +1,5 @@
 // libpng and libjpeg in their plainest use. Their errors end the program, as libjpeg's default handler does.
-#include "tests/examples/photos/pictures.h"
+#include "examples/photos/tests/pictures.h"
 
 #include <png.h>
 #include <unistd.h>

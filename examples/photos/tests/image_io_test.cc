@@ -14,7 +14,7 @@
 
 #include <jpeglib.h>
 
-#include "tests/examples/photos/pictures.h"
+#include "examples/photos/tests/pictures.h"
 
 namespace photos::image_io_test {
 namespace {

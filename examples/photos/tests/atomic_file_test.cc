@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "tests/examples/photos/pictures.h"
+#include "examples/photos/tests/pictures.h"
 
 namespace photos::atomic_file_test {
 namespace {

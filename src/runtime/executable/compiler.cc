@@ -228,9 +228,14 @@ absl::StatusOr<bool> Compiler::MakeProgram(const LoadedKernels& kernels) {
   if (modes_.mode() != Mode::kStream) graphs = ScheduleGraphs();
   Table<DeviceId, int> submission_threads;
   if (MayBePartitioned(modes_.mode())) submission_threads = runtime().submission().counts();
-  context_.graph.SetProgram(BuildProgram(model(), plan(), kernels, cuda, graphs ? &*graphs : nullptr,
-                                         modes_.mode() != Mode::kGraph, context_.graph.trace() != nullptr,
-                                         submission_threads));
+  context_.graph.SetProgram(BuildProgram({.model = model(),
+                                          .plan = plan(),
+                                          .kernels = kernels,
+                                          .cuda = cuda,
+                                          .submission_threads = submission_threads,
+                                          .graphs = graphs ? &*graphs : nullptr,
+                                          .streams = modes_.mode() != Mode::kGraph,
+                                          .timed = context_.graph.trace() != nullptr}));
   PENSTOCK_RETURN_IF_ERROR(MakeSlots());
   return MakeGraphs();
 }

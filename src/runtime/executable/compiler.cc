@@ -277,7 +277,8 @@ absl::Status Compiler::DescribeSlotError(size_t slot, const absl::Status& cause)
 absl::StatusOr<bool> Compiler::MakeGraphs() {
   if (modes_.mode() == Mode::kStream) return true;
   for (size_t i = 0; i < slots_.size(); ++i) {
-    const bool upload = modes_.mode() == Mode::kGraph;  // waits for the device
+    using Upload = SlotGraphs::Upload;
+    const Upload upload = modes_.mode() == Mode::kGraph ? Upload::kNow : Upload::kLater;  // now: waits for the device
     absl::Status made = runtime().WithMemory([&] { return slots_[i]->MakeGraphs(upload); });
     const int32_t node = base::TakeNode(made);
     if (made.ok()) continue;

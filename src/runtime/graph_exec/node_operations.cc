@@ -54,9 +54,9 @@ NodeOperations::NodeOperations(Slot& slot, const Hostcalls* hostcalls)
 
 NodeOperations::~NodeOperations() { slot_.options().runtime.FreeDevice(device_, scratch_); }
 
-absl::Status NodeOperations::Make(bool for_runs) {
+absl::Status NodeOperations::Make(Use use) {
   if (piece_of_.empty()) return absl::OkStatus();
-  FindPieces(for_runs);
+  FindPieces(use);
   const size_t tables = (piece_ops_.size() + 1) * sizeof(driver::CopyPiece);
   const size_t params = std::max<size_t>(program_.params.bytes, 1);
   PENSTOCK_ASSIGN_OR_RETURN(pinned_,
@@ -67,13 +67,13 @@ absl::Status NodeOperations::Make(bool for_runs) {
     pieces_[p] = {};
     piece_ops_[p].pieces = pieces_ + p;
   }
-  if (for_runs) MakeRefs();  // these belong to the slot
+  if (use == Use::kRuns) MakeRefs();  // these belong to the slot
   return absl::OkStatus();
 }
 
 // Finds the copies that become batches of one piece: those that no graph accepts as copies, or only while they stay the
 // same, and small ones to and from the host, which take half the time that way.
-void NodeOperations::FindPieces(bool small_copies) {
+void NodeOperations::FindPieces(Use use) {
   for (size_t e = 0; e < piece_of_.size(); ++e) {
     const GraphNodeEntry& entry = EntryAt(static_cast<int32_t>(e));
     if (entry.op != Op::kCopy) continue;
@@ -81,7 +81,7 @@ void NodeOperations::FindPieces(bool small_copies) {
     const driver::CopyOp& op = tables_.copies[entry.index];
     const bool rows = program_.dynamic ? copy.may_have_rows : !driver::ShapeOf(&op).line;
     const bool refused = !IsEmpty(op) && !driver::CheckNode(&op).ok();
-    if (!(entry.varies && rows) && !refused && !(IsSmall(op) && small_copies)) continue;
+    if (!(entry.varies && rows) && !refused && !(IsSmall(op) && use == Use::kRuns)) continue;
     piece_of_[e] = static_cast<int32_t>(piece_ops_.size());
     set_pieces_.emplace_back();
     piece_ops_.push_back({.kind = op.kind, .count = 1, .size = {1, 1}, .tag = op.tag});

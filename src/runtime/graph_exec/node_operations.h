@@ -32,9 +32,10 @@ class NodeOperations {
   NodeOperations& operator=(const NodeOperations&) = delete;
   ~NodeOperations();
 
-  // Must be called first. `for_runs`: the graphs are launched by runs. Otherwise they are for an exported graph: small
-  // copies stay copies, and no parameter is read by reference.
-  absl::Status Make(bool for_runs);
+  // Must be called first. The graphs are launched by runs, or are for an exported graph: then small copies stay copies,
+  // and no parameter is read by reference.
+  enum class Use : uint8_t { kRuns, kExport };
+  absl::Status Make(Use use);
 
   // The operation of an entry for the slot's next run, valid until the next call; `off`: it has nothing to do.
   // `by_ref`: the kernel reads its parameters from device memory.
@@ -66,7 +67,7 @@ class NodeOperations {
   };
   static SetKernel KernelOf(const driver::KernelOp& op) { return {op.grid, op.rows, op.callable}; }
 
-  void FindPieces(bool small_copies);
+  void FindPieces(Use use);
   void MakeRefs();
   const driver::KernelOp* ByRef(int32_t call);
   driver::CopyOp PlaceholderOf(const driver::CopyOp& copy) const;

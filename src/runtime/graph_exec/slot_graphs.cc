@@ -45,15 +45,15 @@ SlotGraphs::SlotGraphs(Slot& slot, std::vector<LaunchObjects>& launch, const Hos
 }
 
 absl::StatusOr<std::unique_ptr<SlotGraphs>> SlotGraphs::Create(Slot& slot, std::vector<LaunchObjects>& launch,
-                                                               const Hostcalls* hostcalls, bool upload) {
+                                                               const Hostcalls* hostcalls, Upload upload) {
   std::unique_ptr<SlotGraphs> graphs(new SlotGraphs(slot, launch, hostcalls));
   const driver::CurrentDevice current(graphs->driver_, graphs->device_);
   PENSTOCK_RETURN_IF_ERROR(graphs->Make(upload));
   return graphs;
 }
 
-absl::Status SlotGraphs::Make(bool upload) {
-  PENSTOCK_RETURN_IF_ERROR(operations_.Make(/*for_runs=*/true));
+absl::Status SlotGraphs::Make(Upload upload) {
+  PENSTOCK_RETURN_IF_ERROR(operations_.Make(NodeOperations::Use::kRuns));
   if (slot_.graph().trace() != nullptr && !nodes_.empty()) {
     PENSTOCK_ASSIGN_OR_RETURN(timestamps_, NodeTimestamps::Create({.replay = &replay_,
                                                                    .driver = &driver_,
@@ -64,9 +64,9 @@ absl::Status SlotGraphs::Make(bool upload) {
   }
   PENSTOCK_RETURN_IF_ERROR(CaptureWhatIsKnown());
   for (int32_t g = 0; g < replay_.graphs(); ++g) {
-    if (captured_.HasAllOf(g)) PENSTOCK_RETURN_IF_ERROR(MakeGraph(g, false));
+    if (captured_.HasAllOf(g)) PENSTOCK_RETURN_IF_ERROR(MakeGraph(g, Values::kUnknown));
   }
-  return upload ? UploadAll() : absl::OkStatus();
+  return upload == Upload::kNow ? UploadAll() : absl::OkStatus();
 }
 
 SlotGraphs::~SlotGraphs() { Drop(); }
@@ -124,12 +124,11 @@ absl::StatusOr<bool> SlotGraphs::CaptureEntry(int32_t e) {
   return true;
 }
 
-// `bound`: called by a launch, so everything is known. Otherwise the first launch sets what varies, before it runs.
-absl::Status SlotGraphs::MakeGraph(int32_t graph, bool bound) {
+absl::Status SlotGraphs::MakeGraph(int32_t graph, Values values) {
   const TimedScope timed(counts_.instantiating_ns);
   PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph nodes, driver_.CreateGraph(device_));
   const auto instantiate = [&]() -> absl::StatusOr<driver::GraphExec> {
-    PENSTOCK_RETURN_IF_ERROR(AddNodes(graph, nodes, bound));
+    PENSTOCK_RETURN_IF_ERROR(AddNodes(graph, nodes, values));
     return driver_.Instantiate(nodes);
   };
   const absl::StatusOr<driver::GraphExec> exec = instantiate();
@@ -140,25 +139,25 @@ absl::Status SlotGraphs::MakeGraph(int32_t graph, bool bound) {
   if (made.exec) driver_.DestroyExec(made.exec);
   made.exec = *exec;
   made.anew = false;
-  return SwitchOff(graph, bound);
+  return SwitchOff(graph, values);
 }
 
-absl::Status SlotGraphs::AddNodes(int32_t graph, driver::Graph to, bool bound) {
+absl::Status SlotGraphs::AddNodes(int32_t graph, driver::Graph to, Values values) {
   PENSTOCK_RETURN_IF_ERROR(AddHead(graph, to));
   return AddEntries(
       slot_.graph(), graph, made_[graph].head, last_, [&](int32_t e) { return WantsHead(graph, e); },
-      [&](int32_t e, std::vector<int32_t>& after, int priority) { return AddEntry(e, to, after, priority, bound); });
+      [&](int32_t e, std::vector<int32_t>& after, int priority) { return AddEntry(e, to, after, priority, values); });
 }
 
 // Adds the node of an entry, and the timestamps around it.
 absl::StatusOr<int32_t> SlotGraphs::AddEntry(int32_t e, driver::Graph to, std::vector<int32_t>& after, int priority,
-                                             bool bound) {
+                                             Values values) {
   Node& node = NodeAt(e);
   if (timestamps_ != nullptr) {
     PENSTOCK_ASSIGN_OR_RETURN(const bool added, timestamps_->AddBegin(e, to, after, priority));
     counts_.nodes_made += added ? 1 : 0;
   }
-  PENSTOCK_ASSIGN_OR_RETURN(node.number, AddNode(e, to, after, priority, bound));
+  PENSTOCK_ASSIGN_OR_RETURN(node.number, AddNode(e, to, after, priority, values));
   ++counts_.nodes_made;
   node.enabled = true;
   if (timestamps_ == nullptr) return node.number;
@@ -167,12 +166,12 @@ absl::StatusOr<int32_t> SlotGraphs::AddEntry(int32_t e, driver::Graph to, std::v
 }
 
 absl::StatusOr<int32_t> SlotGraphs::AddNode(int32_t e, driver::Graph to, const std::vector<int32_t>& after,
-                                            int priority, bool bound) {
+                                            int priority, Values values) {
   const GraphNodeEntry& entry = EntryAt(e);
   if (entry.op == Op::kLaunch) return driver_.AddChild(to, after, captured_.child(e));
   PENSTOCK_ASSIGN_OR_RETURN(const NodeOperations::Wanted wanted, operations_.Of(e, indirection_.by_ref(e)));
   Node& node = NodeAt(e);
-  node.known = (bound || !entry.varies) && !wanted.off;
+  node.known = (values == Values::kKnown || !entry.varies) && !wanted.off;
   if (!node.known) {
     return operations_.WithPlaceholder(
         e, wanted.off, [&](const driver::NodeOp& op) { return driver_.AddNode(to, after, op, priority); });
@@ -213,11 +212,11 @@ bool SlotGraphs::MayReadParams(const GraphNodeEntry& entry) const {
   return entry.op == Op::kKernel && slot_.graph().program().calls[entry.index].range_by_ref != nullptr;
 }
 
-absl::Status SlotGraphs::SwitchOff(int32_t graph, bool bound) {
+absl::Status SlotGraphs::SwitchOff(int32_t graph, Values values) {
   const auto begin = static_cast<size_t>(replay_.begin[graph]);
   const auto end = static_cast<size_t>(replay_.begin[static_cast<size_t>(graph) + 1]);
   for (size_t e = begin; e < end; ++e) {
-    if (nodes_[e].known || (replay_.entries[e].varies && !bound)) continue;
+    if (nodes_[e].known || (replay_.entries[e].varies && values == Values::kUnknown)) continue;
     const absl::Status off = Enable(nodes_[e], false);
     if (!off.ok()) return slot_.graph().Describe(replay_.entries[e].node, off);
   }
@@ -289,7 +288,7 @@ absl::Status SlotGraphs::Update() {
 
 absl::Status SlotGraphs::MakeAnew() {
   for (int32_t g = 0; any_anew_ && g < replay_.graphs(); ++g) {
-    if (made_[g].anew) PENSTOCK_RETURN_IF_ERROR(MakeGraph(g, true));
+    if (made_[g].anew) PENSTOCK_RETURN_IF_ERROR(MakeGraph(g, Values::kKnown));
   }
   any_anew_ = false;
   return absl::OkStatus();

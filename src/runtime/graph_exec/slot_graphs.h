@@ -40,12 +40,13 @@ namespace penstock::runtime {
 
 class SlotGraphs {
  public:
-  // Instantiates the graphs and, if `upload`, uploads them and waits for that. A graph with a Launch node whose
-  // arguments depend on the launch is instantiated by the first launch instead. `launch`: one for each lane.
-  // `hostcalls`: null if no node calls the host. If a Launch node could not be captured, the Status names it
-  // (base::TakeNode).
+  enum class Upload : uint8_t { kLater, kNow };
+  // Instantiates the graphs and, with kNow, uploads them and waits for that. Otherwise the first launches upload them.
+  // A graph with a Launch node whose arguments depend on the launch is instantiated by the first launch instead.
+  // `launch`: one for each lane. `hostcalls`: null if no node calls the host. If a Launch node could not be captured,
+  // the Status names it (base::TakeNode).
   static absl::StatusOr<std::unique_ptr<SlotGraphs>> Create(Slot& slot, std::vector<LaunchObjects>& launch,
-                                                            const Hostcalls* hostcalls, bool upload);
+                                                            const Hostcalls* hostcalls, Upload upload);
   ~SlotGraphs();
   SlotGraphs(const SlotGraphs&) = delete;
   SlotGraphs& operator=(const SlotGraphs&) = delete;
@@ -98,24 +99,27 @@ class SlotGraphs {
     int32_t head = -1;  // the node that it begins with; -1: none
     bool head_enabled = true;
   };
+  // Whether the values that launches decide are known when a graph is made. Otherwise the first launch sets what
+  // depends on them, before the graph runs.
+  enum class Values : uint8_t { kUnknown, kKnown };
   struct Counts {
     OwnerCount instantiations, nodes_made, launches, sets, switches, refreshes, instantiating_ns;
   };
 
   SlotGraphs(Slot& slot, std::vector<LaunchObjects>& launch, const Hostcalls* hostcalls);
-  absl::Status Make(bool upload);
+  absl::Status Make(Upload upload);
   absl::Status CaptureWhatIsKnown();
   absl::StatusOr<bool> CaptureEntry(int32_t entry);
   absl::Status MakeAnew();
-  absl::Status MakeGraph(int32_t graph, bool bound);
-  absl::Status AddNodes(int32_t graph, driver::Graph to, bool bound);
+  absl::Status MakeGraph(int32_t graph, Values values);
+  absl::Status AddNodes(int32_t graph, driver::Graph to, Values values);
   absl::Status AddHead(int32_t graph, driver::Graph to);
   bool WantsHead(int32_t graph, int32_t entry) const;
   absl::StatusOr<int32_t> AddEntry(int32_t entry, driver::Graph to, std::vector<int32_t>& after, int priority,
-                                   bool bound);
+                                   Values values);
   absl::StatusOr<int32_t> AddNode(int32_t entry, driver::Graph to, const std::vector<int32_t>& after, int priority,
-                                  bool bound);
-  absl::Status SwitchOff(int32_t graph, bool bound);
+                                  Values values);
+  absl::Status SwitchOff(int32_t graph, Values values);
   absl::Status UploadAll();
   void Mark(int32_t entry);
   void ChangeIndirection();

@@ -34,7 +34,7 @@ absl::StatusOr<std::unique_ptr<WholeGraph>> WholeGraph::Create(Slot& slot, std::
                                                                const Hostcalls* hostcalls) {
   std::unique_ptr<WholeGraph> whole(new WholeGraph(slot, launch, hostcalls));
   const driver::CurrentDevice current(whole->driver_, whole->device_);
-  PENSTOCK_RETURN_IF_ERROR(whole->operations_.Make(/*for_runs=*/false));
+  PENSTOCK_RETURN_IF_ERROR(whole->operations_.Make(NodeOperations::Use::kExport));
   PENSTOCK_RETURN_IF_ERROR(whole->CaptureAll());
   PENSTOCK_RETURN_IF_ERROR(whole->Build());
   whole->native_ = whole->driver_.NativeGraph(whole->graph_);

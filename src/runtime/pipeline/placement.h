@@ -18,7 +18,7 @@ struct StageWork {
   int64_t working = 0, done = 0, failed = 0, busy_ns = 0;
 
   void Begin(PipelineItem& item);
-  void End(const PipelineItem& item, bool failed_in_it);
+  void End(const PipelineItem& item, const absl::Status& status);
 };
 
 class Placement {

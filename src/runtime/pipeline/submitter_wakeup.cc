@@ -70,7 +70,7 @@ bool SubmitterWakeup::Look(Client& client) {
   }
   if (!has_items && (!queues_.Busy() || state_.activity.waiting.load() >= static_cast<int>(clients_.size())))
     return false;
-  const bool moved = queues_.Look(queue, /*submits=*/true);
+  const bool moved = queues_.CheckAndSubmit(queue);
   if (moved) queue.submitter.store(RunQueues::CurrentThreadId(), std::memory_order_relaxed);
   return moved;
 }
@@ -87,7 +87,7 @@ bool SubmitterWakeup::Poll() {
   }
   if (waited_for || !queues_.Busy()) return false;
   for (const auto& client : clients_) {
-    if (now >= RunQueues::StaleAt(client->queue, kStaleForPolls)) queues_.Look(client->queue, /*submits=*/false);
+    if (now >= RunQueues::StaleAt(client->queue, kStaleForPolls)) queues_.Check(client->queue);
   }
   return false;
 }

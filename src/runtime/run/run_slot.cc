@@ -79,7 +79,7 @@ void RunSlot::DropGraphs() {
   replay = nullptr;
 }
 
-absl::Status RunSlot::MakeGraphs(bool upload) {
+absl::Status RunSlot::MakeGraphs(SlotGraphs::Upload upload) {
   Use(Mode::kGraph);
   if (graph().plan().lanes.empty()) return absl::OkStatus();
   PENSTOCK_ASSIGN_OR_RETURN(graphs, SlotGraphs::Create(*this, launch, hostcalls.get(), upload));

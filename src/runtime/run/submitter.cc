@@ -51,7 +51,7 @@ bool Submitter::Submit(RunSlot& slot, int32_t end) const {
 bool Submitter::SubmitInOrder(RunSlot& slot, int32_t end) const {
   driver::CurrentDevice current(graph_.driver());
   const std::vector<ExecCommand>& commands = slot.schedule->commands;
-  bool judged = false;
+  StateCheck check = StateCheck::kAll;
   for (; slot.progress.next_command < end; ++slot.progress.next_command) {
     const ExecCommand& command = commands[slot.progress.next_command];
     // A State keeps what is written to it, so the run writes nothing before what it reads is known to be sound.
@@ -66,9 +66,10 @@ bool Submitter::SubmitInOrder(RunSlot& slot, int32_t end) const {
     }
     if (command.op == Op::kStateWait || command.op == Op::kWaitExternal) {
       const absl::StatusOr<bool> passed =
-          command.op == Op::kStateWait ? WaitForState(slot, command, judged) : WaitUntilReady(slot, command);
+          command.op == Op::kStateWait ? WaitForState(slot, command, check) : WaitUntilReady(slot, command);
       if (!passed.ok()) slot.fault.Fail(-1, passed.status());
       if (!passed.ok() || !*passed) return false;
+      if (command.op == Op::kStateWait) check = StateCheck::kNearest;
       continue;
     }
     if (command.op == Op::kGraph && command.index == 0) {
@@ -158,14 +159,14 @@ absl::Status Submitter::Do(RunSlot& slot, const ExecCommand& command) const {
 }
 
 // Returns false if a user that this run waits for has yet to submit uses of the State. A user that fails and leaves the
-// order poisons the State first, so the verdict is read once no such user is left. The first wait of a submission
-// checks all States of the run (`judged`), so that a run with many does not check all of them for each.
-absl::StatusOr<bool> Submitter::WaitForState(RunSlot& slot, const ExecCommand& command, bool& judged) const {
+// order poisons the State first, so the verdict is read once no such user is left.
+absl::StatusOr<bool> Submitter::WaitForState(RunSlot& slot, const ExecCommand& command, StateCheck check) const {
   StateOrder& order = runtime_.states();
   const StatePlace& place = slot.ticket.places[command.index];
   const driver::Stream stream = slot.queues.streams[command.lane];
   const auto verdict = [&] {
-    return std::exchange(judged, true) ? order.NearestVerdict(place) : order.Verdict(slot.ticket);
+    return std::exchange(check, StateCheck::kNearest) == StateCheck::kNearest ? order.NearestVerdict(place)
+                                                                              : order.Verdict(slot.ticket);
   };
   uint64_t below = UINT64_MAX;
   while (const auto ahead = order.LookAhead(place, below)) {

@@ -62,29 +62,28 @@ void WriteRanges(const Model& model, const Program& program, const std::vector<R
   }
 }
 
-void WriteFills(const Program& program, bool dynamic, SlotTables& tables) {
-  for (size_t i = 0; i < program.fills.size(); ++i) {
-    const FillEntry& entry = program.fills[i];
-    if (entry.dynamic != dynamic) continue;
-    const BoxInRun& box = tables.boxes[entry.box];
-    const detail::Range size = RangeOf(box.shape);
-    driver::FillOp& op = tables.fills[i];
-    op.dst = tables.AddressOf(entry.instance, entry.box);
-    op.count = static_cast<size_t>(size.width);
-    op.height = static_cast<size_t>(size.height);
-    op.depth = static_cast<size_t>(size.depth);
-    op.pitch = static_cast<size_t>(box.row);
-    op.slice = static_cast<size_t>(box.slice);
-  }
+void WriteFill(const Program& program, FillId fill, SlotTables& tables) {
+  const FillEntry& entry = program.fills[fill];
+  const BoxInRun& box = tables.boxes[entry.box];
+  const detail::Range size = RangeOf(box.shape);
+  driver::FillOp& op = tables.fills[fill];
+  op.dst = tables.AddressOf(entry.instance, entry.box);
+  op.count = static_cast<size_t>(size.width);
+  op.height = static_cast<size_t>(size.height);
+  op.depth = static_cast<size_t>(size.depth);
+  op.pitch = static_cast<size_t>(box.row);
+  op.slice = static_cast<size_t>(box.slice);
 }
 
 }  // namespace
 
 absl::Status ApplyFixedShapes(const Model& model, const graph::Plan& plan, const Program& program, SlotTables& tables) {
-  PENSTOCK_RETURN_IF_ERROR(SetBoxes(model, program, false, tables));
+  PENSTOCK_RETURN_IF_ERROR(SetFixedBoxes(model, program, tables));
   WriteViews(program.patches.fixed_shapes, tables);
   WriteRanges(model, program, program.patches.fixed_ranges, tables);
-  WriteFills(program, false, tables);
+  for (const FillId fill : program.fills.ids()) {
+    if (!program.fills[fill].dynamic) WriteFill(program, fill, tables);
+  }
   SetCopyShapes(program, tables);
   for (size_t i = 0; i < program.calls.size(); ++i) {
     const CallEntry& call = program.calls[i];
@@ -97,10 +96,12 @@ absl::Status ApplyFixedShapes(const Model& model, const graph::Plan& plan, const
 }
 
 absl::Status ApplyDynamicShapes(const Model& model, const Program& program, SlotTables& tables) {
-  PENSTOCK_RETURN_IF_ERROR(SetBoxes(model, program, true, tables));
+  PENSTOCK_RETURN_IF_ERROR(SetDynamicBoxes(model, program, tables));
   WriteViews(program.patches.dynamic_shapes, tables);
   WriteRanges(model, program, program.patches.dynamic_ranges, tables);
-  WriteFills(program, true, tables);
+  for (const FillId fill : program.fills.ids()) {
+    if (program.fills[fill].dynamic) WriteFill(program, fill, tables);
+  }
   SetCopyShapes(program, tables);
   for (const int32_t c : program.patches.dynamic_grids) {
     const NodeDecl& decl = model.nodes[program.calls[c].decl];

@@ -88,6 +88,27 @@ absl::Status SetSlice(const Model& model, const SliceEntry& entry, SlotTables& t
                     "whole rows");
 }
 
+enum class Boxes : bool { kFixed, kDynamic };
+absl::Status SetBoxes(const Model& model, const Program& program, Boxes which, SlotTables& tables) {
+  const bool dynamic = which == Boxes::kDynamic;
+  for (const BufferId b : model.buffers.ids()) {
+    if (program.buffers.dynamic[b] != dynamic) continue;
+    const BufferDecl& decl = model.buffers[b];
+    BoxInRun& box = tables.boxes[int32_t{b}];
+    if (!decl.is_alias) {
+      box = WholeOf(decl, tables.param_values);
+    } else if (const absl::Status taken = TakeAlias(model, decl, tables, box); !taken.ok()) {
+      return Refuse(model, "buffer", decl.name, std::string(taken.message()));
+    }
+  }
+  int32_t box = model.buffers.count();
+  for (const SliceEntry& slice : program.slices) {
+    BoxInRun& out = tables.boxes[box++];
+    if (slice.dynamic == dynamic) PENSTOCK_RETURN_IF_ERROR(SetSlice(model, slice, tables, out));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 BoxInRun BoxOf(const Model& model, const AccessDecl& access, const SlotTables& tables) {
@@ -98,22 +119,11 @@ BoxInRun BoxOf(const Model& model, const AccessDecl& access, const SlotTables& t
   return box;
 }
 
-absl::Status SetBoxes(const Model& model, const Program& program, bool dynamic, SlotTables& tables) {
-  const size_t buffers = model.buffers.size();
-  for (size_t b = 0; b < buffers; ++b) {
-    if (program.buffers.dynamic[b] != dynamic) continue;
-    const BufferDecl& decl = model.buffers[b];
-    if (!decl.is_alias) {
-      tables.boxes[b] = WholeOf(decl, tables.param_values);
-    } else if (const absl::Status taken = TakeAlias(model, decl, tables, tables.boxes[b]); !taken.ok()) {
-      return Refuse(model, "buffer", decl.name, std::string(taken.message()));
-    }
-  }
-  for (size_t i = 0; i < program.slices.size(); ++i) {
-    if (program.slices[i].dynamic != dynamic) continue;
-    PENSTOCK_RETURN_IF_ERROR(SetSlice(model, program.slices[i], tables, tables.boxes[buffers + i]));
-  }
-  return absl::OkStatus();
+absl::Status SetFixedBoxes(const Model& model, const Program& program, SlotTables& tables) {
+  return SetBoxes(model, program, Boxes::kFixed, tables);
+}
+absl::Status SetDynamicBoxes(const Model& model, const Program& program, SlotTables& tables) {
+  return SetBoxes(model, program, Boxes::kDynamic, tables);
 }
 
 }  // namespace penstock::runtime

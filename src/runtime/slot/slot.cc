@@ -22,7 +22,8 @@ Slot::Slot(const Options& options, int slot_index)
       zeros_(options.graph.devices().size()) {}
 
 absl::Status Slot::Make() {
-  PENSTOCK_RETURN_IF_ERROR(queues.Make(options_.runtime.synchronous()));
+  PENSTOCK_RETURN_IF_ERROR(
+      queues.Make(options_.runtime.synchronous() ? SlotQueues::SyncEvents::kPerLane : SlotQueues::SyncEvents::kNone));
   PENSTOCK_RETURN_IF_ERROR(MakeArenas());
   PENSTOCK_RETURN_IF_ERROR(MakeZeros());
   MakeTicket();

@@ -26,14 +26,14 @@ SlotQueues::~SlotQueues() {
   for (size_t l = 0; l < streams.size(); ++l) driver_of(plan.lanes[l].device)->DestroyStream(streams[l]);
 }
 
-absl::Status SlotQueues::Make(bool synchronous) {
+absl::Status SlotQueues::Make(SyncEvents sync) {
   const graph::Plan& plan = graph.plan();
   for (size_t l = 0; l < plan.lanes.size(); ++l) {
     const driver::DeviceRef& d = graph.device(plan.lanes[l].device);
     PENSTOCK_ASSIGN_OR_RETURN(driver::Stream stream, d.driver->CreateStream(d.local, plan.lanes[l].priority));
     streams.push_back(stream);
-    for (const auto& [of_lanes, wanted] :
-         {std::pair(&sync_events, synchronous), std::pair(&marks, bool{graph.program().marked_lanes[l]})}) {
+    for (const auto& [of_lanes, wanted] : {std::pair(&sync_events, sync == SyncEvents::kPerLane),
+                                           std::pair(&marks, bool{graph.program().marked_lanes[l]})}) {
       of_lanes->emplace_back();
       if (wanted) {
         PENSTOCK_ASSIGN_OR_RETURN(of_lanes->back(), d.driver->CreateEvent(d.local, false));

@@ -5,6 +5,7 @@
 // Errors:    Make returns the driver's error; what it had made by then is freed with the object.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,8 +20,9 @@ struct SlotQueues {
   SlotQueues& operator=(const SlotQueues&) = delete;
   ~SlotQueues();
 
-  // `synchronous`: each node is waited for, by an event of its lane. With a trace, timing events are made too.
-  absl::Status Make(bool synchronous);
+  // With kPerLane each node is waited for, by an event of its lane. With a trace, timing events are made too.
+  enum class SyncEvents : uint8_t { kNone, kPerLane };
+  absl::Status Make(SyncEvents sync);
 
   const CompiledGraph& graph;
   std::vector<driver::Stream> streams;  // one for each lane

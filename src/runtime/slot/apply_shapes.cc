@@ -85,11 +85,11 @@ absl::Status ApplyFixedShapes(const Model& model, const graph::Plan& plan, const
     if (!program.fills[fill].dynamic) WriteFill(program, fill, tables);
   }
   SetCopyShapes(program, tables);
-  for (size_t i = 0; i < program.calls.size(); ++i) {
-    const CallEntry& call = program.calls[i];
+  for (const CallId c : program.calls.ids()) {
+    const CallEntry& call = program.calls[c];
     const NodeDecl& decl = model.nodes[call.decl];
     if (plan.nodes[call.node].kind == graph::PlanKind::kKernel && !call.dynamic_range) {
-      SetGrid(tables.kernels[i], decl.shape, tables.param_values);
+      SetGrid(tables.kernels[c], decl.shape, tables.param_values);
     }
   }
   return absl::OkStatus();
@@ -103,7 +103,7 @@ absl::Status ApplyDynamicShapes(const Model& model, const Program& program, Slot
     if (program.fills[fill].dynamic) WriteFill(program, fill, tables);
   }
   SetCopyShapes(program, tables);
-  for (const int32_t c : program.patches.dynamic_grids) {
+  for (const CallId c : program.patches.dynamic_grids) {
     const NodeDecl& decl = model.nodes[program.calls[c].decl];
     SetGrid(tables.kernels[c], decl.shape, tables.param_values);
   }

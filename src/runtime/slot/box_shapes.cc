@@ -51,8 +51,9 @@ absl::Status Take(const Model& model, const BufferDecl& decl, const BoxInRun& of
 
 // An alias of a whole buffer has the shape declared for its own type.
 absl::Status TakeAlias(const Model& model, const BufferDecl& decl, const SlotTables& tables, BoxInRun& out) {
-  const auto of = static_cast<size_t>(decl.alias_of);
-  PENSTOCK_RETURN_IF_ERROR(Take(model, model.buffers[of], tables.boxes[of], decl.box, tables.param_values, out));
+  const BufferId of = decl.alias_of;
+  const BoxInRun& outer = tables.boxes[int32_t{of}];
+  PENSTOCK_RETURN_IF_ERROR(Take(model, model.buffers[of], outer, decl.box, tables.param_values, out));
   out.shape = ShapeOf(decl.extent, tables.param_values);
   out.element = decl.type.size;
   return absl::OkStatus();
@@ -74,10 +75,9 @@ absl::Status Refuse(const Model& model, const char* what, const Name& name, cons
 absl::Status SetSlice(const Model& model, const SliceEntry& entry, SlotTables& tables, BoxInRun& out) {
   const NodeDecl& node = model.nodes[entry.decl];
   const AccessDecl& access = node.accesses[entry.access];
-  const auto b = static_cast<size_t>(access.buffer);
-  const BufferDecl& buffer = model.buffers[b];
-  if (const absl::Status taken = Take(model, buffer, tables.boxes[b], access.box, tables.param_values, out);
-      !taken.ok()) {
+  const BufferDecl& buffer = model.buffers[access.buffer];
+  const BoxInRun& outer = tables.boxes[int32_t{access.buffer}];
+  if (const absl::Status taken = Take(model, buffer, outer, access.box, tables.param_values, out); !taken.ok()) {
     return Refuse(model, "node", node.name,
                   "access " + std::to_string(entry.access) + " " + std::string(taken.message()));
   }
@@ -112,9 +112,8 @@ absl::Status SetBoxes(const Model& model, const Program& program, Boxes which, S
 }  // namespace
 
 BoxInRun BoxOf(const Model& model, const AccessDecl& access, const SlotTables& tables) {
-  const auto b = static_cast<size_t>(access.buffer);
   BoxInRun box;
-  Take(model, model.buffers[b], tables.boxes[b], access.box, tables.param_values, box)
+  Take(model, model.buffers[access.buffer], tables.boxes[int32_t{access.buffer}], access.box, tables.param_values, box)
       .IgnoreError();  // SetBoxes has checked it
   return box;
 }

@@ -15,8 +15,7 @@
 #include "src/base/status.h"
 #include "src/base/user_code.h"
 #include "src/host/progress.h"
-#include "src/runtime/core/pinned_bytes.h"
-#include "src/runtime/core/polling_cores.h"
+#include "src/runtime/core/environment.h"
 #include "src/runtime/core/test_hook.h"
 
 namespace penstock::runtime {

@@ -1,4 +1,5 @@
 #include "src/runtime/graph_exec/node_operations.h"
+#include "src/runtime/graph_exec/tuning.h"
 
 #include <algorithm>
 #include <cstring>
@@ -16,13 +17,9 @@ constexpr size_t kScratchBytes = 256;  // on each side; placeholders use one byt
 bool IsEmpty(const driver::CopyOp& op) { return op.width == 0 || op.height == 0 || op.depth == 0; }
 bool IsEmpty(const driver::FillOp& op) { return op.count == 0 || op.height == 0 || op.depth == 0; }
 
-// Between kernels a copy engine is expensive, 8 us each way on an H200: copying up, two kernels and copying down take,
-// for 64 KiB, 28 us with copy nodes and 13 us with kernels that copy; for 1 MiB 66 and 58 us; for 4 MiB the same. Sizes
-// that a launch decides are unknown here.
-constexpr size_t kSmallBytes = 65536;
 bool IsSmall(const driver::CopyOp& op) {
   const bool host = op.kind == driver::CopyKind::kHostToDevice || op.kind == driver::CopyKind::kDeviceToHost;
-  return host && !IsEmpty(op) && op.width * op.height * op.depth <= kSmallBytes;
+  return host && !IsEmpty(op) && op.width * op.height * op.depth <= tuning::kSmallBytes;
 }
 
 bool IsSame(const driver::CopyOp& a, const driver::CopyOp& b) {

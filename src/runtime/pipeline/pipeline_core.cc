@@ -13,12 +13,11 @@
 #include "src/host/hostcall_poller.h"
 #include "src/runtime/pipeline/access.h"
 #include "src/runtime/pipeline/stage_runs.h"
+#include "src/runtime/pipeline/tuning.h"
 #include "src/runtime/pipeline/waiting.h"
 
 namespace penstock::runtime {
 namespace {
-
-constexpr std::chrono::milliseconds kLookAfter{1};
 
 absl::Status CheckOptions(const PipelineOptions& options) {
   if (options.window < 0 || options.window > PipelineState::kMostPlaces) {
@@ -79,8 +78,8 @@ void PipelineCore::Unref() {
 host::TimePoint PipelineCore::due() const {
   const host::TimePoint due = state_.ItemDue();
   const host::TimePoint now = Clock::now();
-  if (!queues_.Busy() && !state_.launching.AnyLeft() && now > queues_.active() + RunQueues::kLinger) return due;
-  return std::min(due, now + kLookAfter);
+  if (!queues_.Busy() && !state_.launching.AnyLeft() && now > queues_.active() + tuning::kLinger) return due;
+  return std::min(due, now + tuning::kLookAfter);
 }
 
 void PipelineCore::Advance() {

@@ -5,6 +5,7 @@
 
 #include "src/runtime/pipeline/access.h"
 #include "src/runtime/pipeline/stage_runs.h"
+#include "src/runtime/pipeline/tuning.h"
 
 namespace penstock::runtime {
 namespace {
@@ -235,7 +236,8 @@ void RunQueues::BeginActivity() {
   // After what made it busy, or it could be seen idle later than now.
   const Clock::time_point now = Clock::now();
   const int64_t before = state_.activity.active_ns.exchange(now.time_since_epoch().count());
-  if (now > Clock::time_point(std::chrono::nanoseconds(before)) + kLinger / 2) state_.runtime().WakeCompletion();
+  if (now > Clock::time_point(std::chrono::nanoseconds(before)) + tuning::kLinger / 2)
+    state_.runtime().WakeCompletion();
 }
 
 void RunQueues::NoteMove(RunQueue& queue, Clock::time_point now) {

@@ -48,10 +48,6 @@ class RunQueues {
  public:
   using Clock = PipelineState::Clock;
 
-  // How long the completion thread keeps polling after runs last came to be in flight, even if none are left, so that
-  // it need not be woken for each item of a stream with pauses.
-  static constexpr std::chrono::milliseconds kLinger{100};
-
   explicit RunQueues(PipelineState& state);
 
   // Does everything that can be done now, without blocking, except launches that are left to submission threads.

@@ -1,5 +1,6 @@
 // Makes schedules and graph entries. See schedule_builder.h.
 #include "src/runtime/program/schedule_builder.h"
+#include "src/runtime/program/tuning.h"
 
 #include <algorithm>
 
@@ -8,12 +9,11 @@ namespace {
 
 using Op = ExecCommand::Op;
 
-constexpr int kLaunchCommands = 16;  // a guess: a Launch node may submit any number
 constexpr int kGraphCommands = 3;  // on a host device's queue
 
 int CommandsOnLane(const ExecCommand& command) {
   switch (command.op) {
-    case Op::kLaunch: return kLaunchCommands;
+    case Op::kLaunch: return tuning::kLaunchCommands;
     case Op::kGraph: return kGraphCommands;
     default: return 1;
   }
@@ -140,7 +140,7 @@ void ScheduleBuilder::MarkLanes(Schedule& schedule) {
     int& commands = since[command.lane];
     commands += CommandsOnLane(command);
     if (options_.timed && command.node >= 0) commands += 2;
-    if (commands < kMostOutstanding / 2 - kLaunchCommands) continue;
+    if (commands < tuning::kMostOutstanding / 2 - tuning::kLaunchCommands) continue;
     command.room = marked[command.lane] ? ExecCommand::FlowControl::kWaitAndRecord : ExecCommand::FlowControl::kRecord;
     marked[command.lane] = program_.marked_lanes[command.lane] = true;
     commands = 0;

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "src/runtime/program/partition.h"
+#include "src/runtime/run/tuning.h"
 
 namespace penstock::runtime {
 
@@ -79,8 +80,6 @@ class PartitionProgress {
   }
 
  private:
-  static constexpr int32_t kStint = 16;  // commands that a thread submits before it chooses again
-
   struct Part {
     Atomic<bool> taken{false};  // a thread works on it
     Atomic<bool> full{false};  // its lane was found full; only SubmitAll checks again
@@ -137,7 +136,7 @@ class PartitionProgress {
     if (state.taken.exchange(true, std::memory_order_acquire)) return false;
     const std::span<const PartCommand> commands = split_->part(part);
     const int32_t begin = state.done.load(std::memory_order_relaxed);
-    const int32_t end = std::min(static_cast<int32_t>(commands.size()), begin + kStint);
+    const int32_t end = std::min(static_cast<int32_t>(commands.size()), begin + tuning::kStint);
     Submitted last = Submitted::kDone;
     int32_t at = begin;
     for (; at < end && CanGoOn(commands[at]); ++at) {

@@ -6,14 +6,13 @@
 #include "penstock/status_macros.h"
 #include "src/runtime/slot/box_shapes.h"
 #include "src/runtime/slot/copy_operations.h"
+#include "src/runtime/slot/tuning.h"
 
 namespace penstock::runtime {
 namespace {
 
 constexpr int64_t kMaxGridX = (int64_t{1} << 31) - 1;
 constexpr int64_t kMaxGridYZ = 65535;
-constexpr uint32_t kLineBlock = 256;  // threads of a ParallelFor over one dimension
-constexpr uint32_t kTileX = 32, kTileY = 8;  // for two or three dimensions
 
 uint32_t Blocks(int64_t n, int64_t block, int64_t limit) {
   return static_cast<uint32_t>(std::min((n + block - 1) / block, limit));
@@ -25,11 +24,11 @@ void SetRange(driver::KernelOp& op, const detail::Range& range, int rank) {
   op.row_elements = rank == 1 ? 1 : range.width;
   if (range.width == 0) op.rows = 0;
   if (rank == 1) {
-    op.block = {kLineBlock, 1, 1};
-    op.grid = {Blocks(range.width, kLineBlock, kMaxGridX), 1, 1};
+    op.block = {tuning::kLineBlock, 1, 1};
+    op.grid = {Blocks(range.width, tuning::kLineBlock, kMaxGridX), 1, 1};
   } else {
-    op.block = {kTileX, kTileY, 1};
-    op.grid = {Blocks(range.width, kTileX, kMaxGridX), Blocks(range.height, kTileY, kMaxGridYZ),
+    op.block = {tuning::kTileX, tuning::kTileY, 1};
+    op.grid = {Blocks(range.width, tuning::kTileX, kMaxGridX), Blocks(range.height, tuning::kTileY, kMaxGridYZ),
                Blocks(range.depth, 1, kMaxGridYZ)};
   }
 }

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "src/runtime/core/submission_thread_count.h"
 #include "tests/support/environment.h"
 
 namespace penstock::runtime::partition_test {
@@ -150,28 +149,6 @@ TEST(LanePartition, OfRandomSchedulesKeepsLanesWholeAndKnowsItsWaits) {
   }
   EXPECT_GT(split_ranges, 100);
   EXPECT_GT(crossing, 1000);
-}
-
-TEST(FeederCount, OfDevicesLeavesCoresToOthers) {
-  EXPECT_EQ(DefaultSubmissionThreads(2, 1), 0);
-  EXPECT_EQ(DefaultSubmissionThreads(4, 1), 0);
-  EXPECT_EQ(DefaultSubmissionThreads(6, 1), 2);
-  EXPECT_EQ(DefaultSubmissionThreads(16, 1), 8);
-  EXPECT_EQ(DefaultSubmissionThreads(16, 4), 3);
-  EXPECT_EQ(DefaultSubmissionThreads(16, 0), 0);
-}
-
-TEST(FeederCount, IsThatOfTheVariableWhereThereIsOne) {
-  EXPECT_EQ(*SubmissionThreadsOf(3), 3);
-  EXPECT_EQ(*SubmissionThreadsOf(-1), -1);
-  for (const auto& [text, count] : {std::pair("0", 0), std::pair("5", 5), std::pair("-1", -1)}) {
-    const EnvironmentScope scope("PENSTOCK_SUBMISSION_THREADS", text);
-    EXPECT_EQ(*SubmissionThreadsOf(3), count) << text;
-  }
-  for (const char* const text : {"-2", "x", "1x", "99999999999"}) {
-    const EnvironmentScope scope("PENSTOCK_SUBMISSION_THREADS", text);
-    EXPECT_EQ(SubmissionThreadsOf(3).status().code(), absl::StatusCode::kInvalidArgument) << text;
-  }
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ void RuntimeCore::End(std::shared_ptr<RuntimeCore> core) {
   if (base::EndElsewhere(std::move(core), [of] { of->EndHere(); })) return;
   of->Log(LogLevel::kError,
           "a Runtime was dropped where it cannot be waited for, and the system refuses a thread that "
-          "would; what it has is kept for good");
+          "would; its memory is not freed");
 }
 
 void RuntimeCore::EndHere() {

@@ -184,7 +184,7 @@ std::string StateOrder::DescribePredecessor(const StateTicket& ticket) {
     const StatePlace* ahead = Find(place, UINT64_MAX);
     if (ahead == nullptr) continue;
     const InFlight* core = ahead->ticket->core;
-    return "; it comes behind " + (core != nullptr ? "a run of " + core->Label() : "a Set, Read or Reset") +
+    return "; it waits for " + (core != nullptr ? "a run of " + core->Label() : "a Set, Read or Reset") +
            " in the order of " + Label(place.queue->record) + ", which has not drained";
   }
   return "";

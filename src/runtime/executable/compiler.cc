@@ -195,9 +195,9 @@ absl::StatusOr<LoadedKernels> Compiler::LoadKernels() {
   for (size_t n = 0; n < plan().nodes.size(); ++n) {
     const PlanNode& node = plan().nodes[n];
     if (node.kind == PlanKind::kHostcall) {
-      const driver::DeviceRef& asker = context_.graph.device(node.device);
+      const driver::DeviceRef& caller = context_.graph.device(node.device);
       PENSTOCK_RETURN_IF_ERROR(runtime().hostcalls().StartPoller());
-      PENSTOCK_ASSIGN_OR_RETURN(kernels[n].ask, asker.driver->LoadHostcall(asker.local));
+      PENSTOCK_ASSIGN_OR_RETURN(kernels[n].hostcall, caller.driver->LoadHostcall(caller.local));
     }
     if (node.kind != PlanKind::kParallelFor && node.kind != PlanKind::kKernel) continue;
     const NodeDecl& decl = model().nodes[node.decl];

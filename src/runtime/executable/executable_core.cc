@@ -136,7 +136,8 @@ absl::Status ExecutableCore::CheckMayLaunch(const char* called) const {
   }
   if (!host::HostcallPoller::IsCurrent()) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      prefix + " inside an Inline Host node; who answers devices calls none; make it Infallible, or neither");
+      prefix +
+      " inside an Inline Host node; the thread that answers devices may call none; make it Infallible, or neither");
 }
 
 absl::Status ExecutableCore::CheckLease(Wait wait) const {

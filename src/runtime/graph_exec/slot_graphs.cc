@@ -113,11 +113,11 @@ absl::StatusOr<bool> SlotGraphs::CaptureEntry(int32_t e) {
   node.known = false;
   absl::StatusOr<bool> captured = captured_.Capture(e);
   if (!captured.ok() || !*captured) return captured;
-  if (!made.anew) {
+  if (!made.stale) {
     ++counts_.sets;
     absl::Status set = driver_.SetChild(made.exec, node.number, captured_.child(e));
     if (!set.ok() && set.code() != absl::StatusCode::kFailedPrecondition) return set;
-    if (!set.ok()) MakeAnewFor(e, base::Str(slot_.graph().Describe(EntryAt(e).node, set).message()));
+    if (!set.ok()) RequireInstantiation(e, base::Str(slot_.graph().Describe(EntryAt(e).node, set).message()));
   }
   operations_.Keep(e);
   node.known = true;
@@ -138,7 +138,7 @@ absl::Status SlotGraphs::MakeGraph(int32_t graph, Values values) {
   Made& made = made_[graph];
   if (made.exec) driver_.DestroyExec(made.exec);
   made.exec = *exec;
-  made.anew = false;
+  made.stale = false;
   return SwitchOff(graph, values);
 }
 
@@ -279,18 +279,18 @@ absl::Status SlotGraphs::Update() {
     all_differ_ = true;
     return updated;
   }
-  PENSTOCK_RETURN_IF_ERROR(MakeAnew());
+  PENSTOCK_RETURN_IF_ERROR(InstantiateStale());
   for (const int32_t e : differing_) nodes_[e].marked = false;
   differing_.clear();
   all_differ_ = false;
   return refreshed_by_ < 0 ? absl::OkStatus() : EnableHead(refreshed_by_, indirection_.stale());
 }
 
-absl::Status SlotGraphs::MakeAnew() {
-  for (int32_t g = 0; any_anew_ && g < replay_.graphs(); ++g) {
-    if (made_[g].anew) PENSTOCK_RETURN_IF_ERROR(MakeGraph(g, Values::kKnown));
+absl::Status SlotGraphs::InstantiateStale() {
+  for (int32_t g = 0; any_stale_ && g < replay_.graphs(); ++g) {
+    if (made_[g].stale) PENSTOCK_RETURN_IF_ERROR(MakeGraph(g, Values::kKnown));
   }
-  any_anew_ = false;
+  any_stale_ = false;
   return absl::OkStatus();
 }
 
@@ -310,7 +310,7 @@ void SlotGraphs::EnableIndirection(int32_t entry) {
   for (const int32_t p : slot_.graph().program().params.of_call[of.index]) {
     indirection_.TakeFrom(slot_.graph().program().params.patches[p].param);
   }
-  MakeAnewFor(entry, "the parameters of many nodes come by one copy from now on");
+  RequireInstantiation(entry, "the parameters of many nodes come by one copy from now on");
 }
 
 // The arguments by value have not been kept up to date.
@@ -322,15 +322,15 @@ void SlotGraphs::DisableIndirection(int32_t entry) {
     std::memcpy(slot_.tables.args.data() + patch.at, value, patch.size);
     indirection_.GiveBack(patch.param);
   }
-  MakeAnewFor(entry, "parameters have stayed as they were, and are its nodes' own again");
+  RequireInstantiation(entry, "parameters have stayed as they were, and are its nodes' own again");
 }
 
-void SlotGraphs::MakeAnewFor(int32_t entry, std::string why) {
+void SlotGraphs::RequireInstantiation(int32_t entry, std::string why) {
   Made& made = MadeOf(NodeAt(entry));
-  if (made.anew) return;
-  made.anew = any_anew_ = true;
+  if (made.stale) return;
+  made.stale = any_stale_ = true;
   base::MutexLock lock(mu_);
-  remade_ = std::move(why);
+  reinstantiated_ = std::move(why);
 }
 
 absl::Status SlotGraphs::UpdateEntries(const std::vector<EntryId>& entries) {
@@ -343,7 +343,8 @@ absl::Status SlotGraphs::UpdateEntries(const std::vector<EntryId>& entries) {
 
 absl::Status SlotGraphs::UpdateEntry(int32_t e) {
   Node& node = NodeAt(e);
-  if (EntryAt(e).op == Op::kLaunch || MadeOf(node).anew) return absl::OkStatus();  // Capture and MakeAnew handle it
+  // Capture and InstantiateStale handle these.
+  if (EntryAt(e).op == Op::kLaunch || MadeOf(node).stale) return absl::OkStatus();
   PENSTOCK_ASSIGN_OR_RETURN(const NodeOperations::Wanted wanted, operations_.Of(e, indirection_.by_ref(e)));
   if (!wanted.off && !(node.known && operations_.IsSet(e))) {
     node.known = false;
@@ -393,7 +394,7 @@ void SlotGraphs::AddTo(SubmissionReport& submission_report) const {
   submission_report.instantiating_us += static_cast<double>(counts_.instantiating_ns.get()) / 1000;
   submission_report.capturing_us += static_cast<double>(captured_.capturing_ns()) / 1000;
   base::MutexLock lock(mu_);
-  if (!remade_.empty()) submission_report.notes.push_back("a graph was made anew: " + remade_);
+  if (!reinstantiated_.empty()) submission_report.notes.push_back("a graph was instantiated again: " + reinstantiated_);
 }
 
 }  // namespace penstock::runtime

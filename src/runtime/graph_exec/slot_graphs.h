@@ -95,7 +95,7 @@ class SlotGraphs {
   };
   struct Made {
     driver::GraphExec exec;
-    bool anew = true;  // it must be instantiated, for the first time or since a child has a new structure
+    bool stale = true;  // it must be instantiated, for the first time or since a child has a new structure
     int32_t head = -1;  // the node that it begins with; -1: none
     bool head_enabled = true;
   };
@@ -110,7 +110,7 @@ class SlotGraphs {
   absl::Status Make(Upload upload);
   absl::Status CaptureWhatIsKnown();
   absl::StatusOr<bool> CaptureEntry(int32_t entry);
-  absl::Status MakeAnew();
+  absl::Status InstantiateStale();
   absl::Status MakeGraph(int32_t graph, Values values);
   absl::Status AddNodes(int32_t graph, driver::Graph to, Values values);
   absl::Status AddHead(int32_t graph, driver::Graph to);
@@ -126,7 +126,7 @@ class SlotGraphs {
   bool MayReadParams(const GraphNodeEntry& entry) const;
   void EnableIndirection(int32_t entry);
   void DisableIndirection(int32_t entry);
-  void MakeAnewFor(int32_t entry, std::string why);
+  void RequireInstantiation(int32_t entry, std::string why);
   absl::Status UpdateEntries(const std::vector<EntryId>& entries);
   absl::Status UpdateEntry(int32_t entry);
   absl::Status Enable(Node& node, bool enabled);
@@ -147,13 +147,13 @@ class SlotGraphs {
   std::vector<Made> made_;  // one for each graph
   std::vector<EntryId> differing_;  // each at most once; has capacity for all
   bool all_differ_ = true;
-  bool any_anew_ = true;  // some graph may have to be instantiated
+  bool any_stale_ = true;  // some graph may have to be instantiated
   ParameterIndirection indirection_;
   int32_t refreshed_by_ = -1;  // the graph whose head copies the parameters to the device
 
   Counts counts_;
   mutable base::Mutex mu_;
-  std::string remade_ ABSL_GUARDED_BY(mu_);  // why the last reinstantiated graph was
+  std::string reinstantiated_ ABSL_GUARDED_BY(mu_);  // why the last reinstantiated graph was
 };
 
 }  // namespace penstock::runtime

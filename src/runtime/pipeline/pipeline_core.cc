@@ -466,8 +466,7 @@ void PipelineCore::Close() {
   if (state_.runtime().forked()) return base::LeakOnPurpose(shared_from_this());
   Cancel();
   if (base::Exiting()) {
-    state_.runtime().Log(LogLevel::kError,
-                         "a Pipeline was destroyed while the process exits; what it has is kept for good");
+    state_.runtime().Log(LogLevel::kError, "a Pipeline was destroyed while the process exits; its memory is not freed");
     return base::LeakOnPurpose(shared_from_this());
   }
   if (!base::MustNotAwaitEnds() && InsideScope::current() != this) return CloseHere();
@@ -475,7 +474,7 @@ void PipelineCore::Close() {
   state_.runtime().Log(
       LogLevel::kError,
       "a Pipeline was dropped where it cannot be waited for, and the system refuses a thread that would; "
-      "what it has is kept for good");
+      "its memory is not freed");
 }
 
 // If work of runs continues, everything stays alive for it.

@@ -45,7 +45,7 @@ struct ExecCommand {
   enum class FlowControl : uint8_t { kNone, kRecord, kWaitAndRecord };
 
   Op op;
-  FlowControl room = FlowControl::kNone;
+  FlowControl flow = FlowControl::kNone;
   LaneId lane;
   int32_t index;
   NodeId node;

@@ -120,7 +120,7 @@ class Cutter {
       if (At(c).op == Op::kRecord) record_[event] = {part, place};
       if (At(c).op == Op::kWait) {
         const auto [by, at] = record_[event];
-        if (by != part) command.behind_part = by, command.behind = at;
+        if (by != part) command.after_part = by, command.after = at;
       }
       const int32_t begin = split.part_begin[part];
       split.commands[begin + place] = command;

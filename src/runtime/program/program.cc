@@ -43,7 +43,7 @@ HostcallId AddHostcall(NodeId n, const ProgramOptions& options, Program& program
   program.hostcalls.push_back({.node = n,
                                .call = program.calls.next(),
                                .inline_call = decl.host_way == HostWay::kHostcallInline,
-                               .code = options.kernels[n].ask});
+                               .code = options.kernels[n].hostcall});
   return id;
 }
 

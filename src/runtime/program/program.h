@@ -244,7 +244,7 @@ struct Program {
 struct LoadedKernel {
   driver::KernelCode by_value{};
   driver::KernelCode by_ref{};
-  driver::LibraryCode ask{};
+  driver::LibraryCode hostcall{};
 };
 using LoadedKernels = Table<NodeId, LoadedKernel>;
 

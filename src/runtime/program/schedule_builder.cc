@@ -141,7 +141,7 @@ void ScheduleBuilder::MarkLanes(Schedule& schedule) {
     commands += CommandsOnLane(command);
     if (options_.timed && command.node >= 0) commands += 2;
     if (commands < tuning::kMostOutstanding / 2 - tuning::kLaunchCommands) continue;
-    command.room = marked[command.lane] ? ExecCommand::FlowControl::kWaitAndRecord : ExecCommand::FlowControl::kRecord;
+    command.flow = marked[command.lane] ? ExecCommand::FlowControl::kWaitAndRecord : ExecCommand::FlowControl::kRecord;
     marked[command.lane] = program_.marked_lanes[command.lane] = true;
     commands = 0;
   }

@@ -94,7 +94,7 @@ class PartitionProgress {
   Part& Of(int32_t part) { return parts_[part]; }
   const Part& Of(int32_t part) const { return parts_[part]; }
 
-  bool CanGoOn(const PartCommand& next) const { return next.behind_part < 0 || done(next.behind_part) > next.behind; }
+  bool CanGoOn(const PartCommand& next) const { return next.after_part < 0 || done(next.after_part) > next.after; }
 
   // The free part whose next command comes first, among those that can proceed; -1: none.
   int32_t Choose(int32_t first, int32_t last) const {

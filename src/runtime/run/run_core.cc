@@ -158,7 +158,7 @@ bool RunCore::SubmitEpilogue() {
 absl::StatusOr<Predecessor::Tail> RunCore::LookAtTail() const {
   const auto failure = [](const absl::Status& cause) {
     if (base::IsFatal(cause)) return cause;
-    return absl::FailedPreconditionError("it comes behind a run that failed: " + base::Str(cause.message()) +
+    return absl::FailedPreconditionError("it depends on a run that failed: " + base::Str(cause.message()) +
                                          "; what that has left in the memory is unspecified; launch both again");
   };
   base::MutexLock lock(mu_);

@@ -58,7 +58,7 @@ bool Submitter::SubmitInOrder(RunSlot& slot, int32_t end) const {
     if (command.op == Op::kStateWrite && !PredecessorsSettled(slot)) return false;
     if (slot.fault.failed()) return false;  // cancelled, or failed by what was submitted before
     current.Set(graph_.local_device_of_lane(command.lane));
-    if (command.room == FlowControl::kWaitAndRecord) {
+    if (command.flow == FlowControl::kWaitAndRecord) {
       const absl::StatusOr<bool> room = HasRoom(slot, command);
       if (!room.ok()) slot.fault.Fail(-1, room.status());
       slot.progress.lane_full = room.ok() && !*room;
@@ -99,7 +99,7 @@ Submitted Submitter::SubmitOfPart(RunSlot& slot, int32_t at, driver::CurrentDevi
   if (slot.fault.failed()) return Submitted::kFailed;
   const ExecCommand& command = slot.schedule->commands[at];
   current.Set(graph_.local_device_of_lane(command.lane));
-  if (command.room == FlowControl::kWaitAndRecord) {
+  if (command.flow == FlowControl::kWaitAndRecord) {
     const absl::StatusOr<bool> room = HasRoom(slot, command);
     if (!room.ok()) slot.fault.Fail(-1, room.status());
     if (!room.ok() || !*room) return room.ok() ? Submitted::kFull : Submitted::kFailed;
@@ -116,7 +116,7 @@ absl::StatusOr<bool> Submitter::HasRoom(const RunSlot& slot, const ExecCommand& 
 
 absl::Status Submitter::DoAndMark(RunSlot& slot, const ExecCommand& command) const {
   absl::Status status = Do(slot, command);
-  if (!status.ok() || command.room == FlowControl::kNone) return status;
+  if (!status.ok() || command.flow == FlowControl::kNone) return status;
   const auto lane = static_cast<size_t>(command.lane);
   return graph_.driver().Record(slot.queues.marks[lane], slot.queues.streams[lane]);
 }

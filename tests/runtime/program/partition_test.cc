@@ -139,10 +139,10 @@ TEST(LanePartition, OfRandomSchedulesKeepsLanesWholeAndKnowsItsWaits) {
           const ExecCommand& of = commands[static_cast<size_t>(c.command)];
           const int32_t by = of.op == Op::kWait ? record[of.index] : -1;
           const bool elsewhere = by >= split.begin && part_of_lane[commands[static_cast<size_t>(by)].lane] != p;
-          ASSERT_EQ(c.behind_part >= 0, elsewhere);
+          ASSERT_EQ(c.after_part >= 0, elsewhere);
           if (!elsewhere) continue;
           ++crossing;
-          EXPECT_EQ(split.part(c.behind_part)[static_cast<size_t>(c.behind)].command, by);
+          EXPECT_EQ(split.part(c.after_part)[static_cast<size_t>(c.after)].command, by);
         }
       }
     }

@@ -18,8 +18,8 @@ using Op = ExecCommand::Op;
 // For each parameter, how many arguments of nodes it is.
 std::vector<int32_t> UsesOfParams(const Program& program) {
   std::vector<int32_t> uses;
-  const std::vector<uint32_t>& begin = program.params.begin;
-  for (size_t p = 0; p + 1 < begin.size(); ++p) uses.push_back(static_cast<int32_t>(begin[p + 1] - begin[p]));
+  const Table<ParamId, uint32_t>& begin = program.params.begin;
+  for (ParamId p = 0; p + 1 < begin.count(); ++p) uses.push_back(static_cast<int32_t>(begin[p + 1] - begin[p]));
   return uses;
 }
 
@@ -37,8 +37,8 @@ SlotGraphs::SlotGraphs(Slot& slot, std::vector<LaunchObjects>& launch, const Hos
       made_(static_cast<size_t>(replay_.graphs())),
       indirection_(nodes_.size(), UsesOfParams(slot.graph().program())) {
   differing_.reserve(nodes_.size());
-  for (int32_t g = 0; g < replay_.graphs(); ++g) {
-    for (int32_t e = replay_.begin[g]; e < replay_.begin[static_cast<size_t>(g) + 1]; ++e) {
+  for (GraphId g = 0; g < replay_.graphs(); ++g) {
+    for (EntryId e = replay_.begin[g]; e < replay_.begin[g + 1]; ++e) {
       NodeAt(e).graph = g;
     }
   }
@@ -63,7 +63,7 @@ absl::Status SlotGraphs::Make(Upload upload) {
                                                                    .fault = &slot_.fault}));
   }
   PENSTOCK_RETURN_IF_ERROR(CaptureWhatIsKnown());
-  for (int32_t g = 0; g < replay_.graphs(); ++g) {
+  for (GraphId g = 0; g < replay_.graphs(); ++g) {
     if (captured_.HasAllOf(g)) PENSTOCK_RETURN_IF_ERROR(MakeGraph(g, Values::kUnknown));
   }
   return upload == Upload::kNow ? UploadAll() : absl::OkStatus();
@@ -81,7 +81,7 @@ void SlotGraphs::Drop() {
 }
 
 absl::Status SlotGraphs::CaptureWhatIsKnown() {
-  for (const int32_t e : replay_.launch) {
+  for (const EntryId e : replay_.launch) {
     const GraphNodeEntry& entry = replay_.entries[e];
     if (entry.varies) continue;
     const absl::StatusOr<bool> captured = CaptureEntry(e);
@@ -93,7 +93,7 @@ absl::Status SlotGraphs::CaptureWhatIsKnown() {
 
 absl::StatusOr<bool> SlotGraphs::Capture() {
   if (replay_.launch.empty()) return true;
-  for (const int32_t e : all_differ_ ? replay_.launch : differing_) {
+  for (const EntryId e : all_differ_ ? replay_.launch : differing_) {
     const GraphNodeEntry& entry = replay_.entries[e];
     const Node& of = nodes_[e];
     if (entry.op != Op::kLaunch || (of.known && operations_.IsSet(e))) continue;
@@ -107,7 +107,7 @@ absl::StatusOr<bool> SlotGraphs::Capture() {
 }
 
 // A child with a new structure has its graph instantiated again.
-absl::StatusOr<bool> SlotGraphs::CaptureEntry(int32_t e) {
+absl::StatusOr<bool> SlotGraphs::CaptureEntry(EntryId e) {
   Node& node = NodeAt(e);
   Made& made = MadeOf(node);
   node.known = false;
@@ -124,7 +124,7 @@ absl::StatusOr<bool> SlotGraphs::CaptureEntry(int32_t e) {
   return true;
 }
 
-absl::Status SlotGraphs::MakeGraph(int32_t graph, Values values) {
+absl::Status SlotGraphs::MakeGraph(GraphId graph, Values values) {
   const TimedScope timed(counts_.instantiating_ns);
   PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph nodes, driver_.CreateGraph(device_));
   const auto instantiate = [&]() -> absl::StatusOr<driver::GraphExec> {
@@ -142,7 +142,7 @@ absl::Status SlotGraphs::MakeGraph(int32_t graph, Values values) {
   return SwitchOff(graph, values);
 }
 
-absl::Status SlotGraphs::AddNodes(int32_t graph, driver::Graph to, Values values) {
+absl::Status SlotGraphs::AddNodes(GraphId graph, driver::Graph to, Values values) {
   PENSTOCK_RETURN_IF_ERROR(AddHead(graph, to));
   return AddEntries(
       slot_.graph(), graph, made_[graph].head, last_, [&](int32_t e) { return WantsHead(graph, e); },
@@ -150,7 +150,7 @@ absl::Status SlotGraphs::AddNodes(int32_t graph, driver::Graph to, Values values
 }
 
 // Adds the node of an entry, and the timestamps around it.
-absl::StatusOr<int32_t> SlotGraphs::AddEntry(int32_t e, driver::Graph to, std::vector<int32_t>& after, int priority,
+absl::StatusOr<int32_t> SlotGraphs::AddEntry(EntryId e, driver::Graph to, std::vector<int32_t>& after, int priority,
                                              Values values) {
   Node& node = NodeAt(e);
   if (timestamps_ != nullptr) {
@@ -165,7 +165,7 @@ absl::StatusOr<int32_t> SlotGraphs::AddEntry(int32_t e, driver::Graph to, std::v
   return timestamps_->AddEnd(e, to, node.number, priority);
 }
 
-absl::StatusOr<int32_t> SlotGraphs::AddNode(int32_t e, driver::Graph to, const std::vector<int32_t>& after,
+absl::StatusOr<int32_t> SlotGraphs::AddNode(EntryId e, driver::Graph to, const std::vector<int32_t>& after,
                                             int priority, Values values) {
   const GraphNodeEntry& entry = EntryAt(e);
   if (entry.op == Op::kLaunch) return driver_.AddChild(to, after, captured_.child(e));
@@ -182,17 +182,17 @@ absl::StatusOr<int32_t> SlotGraphs::AddNode(int32_t e, driver::Graph to, const s
 
 // Nodes that begin their graph and nodes that may read the head's parameters come after the head, but no copies by the
 // copy engines: those would begin 8 us later after a kernel, even after one that is switched off.
-bool SlotGraphs::WantsHead(int32_t graph, int32_t e) const {
+bool SlotGraphs::WantsHead(GraphId graph, EntryId e) const {
   const GraphNodeEntry& entry = replay_.entries[e];
   if (operations_.IsEngineCopy(e)) return false;
   return replay_.preds[e].empty() || (graph == refreshed_by_ && MayReadParams(entry));
 }
 
 // The first graph with nodes that may read parameters by reference copies them; no later graph runs before it.
-absl::Status SlotGraphs::AddHead(int32_t graph, driver::Graph to) {
+absl::Status SlotGraphs::AddHead(GraphId graph, driver::Graph to) {
   int roots = 0, priority = 0;
   bool refs = false;
-  for (int32_t e = replay_.begin[graph]; e < replay_.begin[static_cast<size_t>(graph) + 1]; ++e) {
+  for (EntryId e = replay_.begin[graph]; e < replay_.begin[graph + 1]; ++e) {
     const GraphNodeEntry& entry = replay_.entries[e];
     roots += replay_.preds[e].empty() && WantsHead(graph, e) ? 1 : 0;
     refs = refs || MayReadParams(entry);
@@ -212,10 +212,8 @@ bool SlotGraphs::MayReadParams(const GraphNodeEntry& entry) const {
   return entry.op == Op::kKernel && slot_.graph().program().calls[entry.index].range_by_ref != nullptr;
 }
 
-absl::Status SlotGraphs::SwitchOff(int32_t graph, Values values) {
-  const auto begin = static_cast<size_t>(replay_.begin[graph]);
-  const auto end = static_cast<size_t>(replay_.begin[static_cast<size_t>(graph) + 1]);
-  for (size_t e = begin; e < end; ++e) {
+absl::Status SlotGraphs::SwitchOff(GraphId graph, Values values) {
+  for (EntryId e = replay_.begin[graph]; e < replay_.begin[graph + 1]; ++e) {
     if (nodes_[e].known || (replay_.entries[e].varies && values == Values::kUnknown)) continue;
     const absl::Status off = Enable(nodes_[e], false);
     if (!off.ok()) return slot_.graph().Describe(replay_.entries[e].node, off);
@@ -239,31 +237,31 @@ absl::Status SlotGraphs::UploadAll() {
 
 bool SlotGraphs::ReadsByRef(size_t param) { return indirection_.AllRead(param); }
 
-bool SlotGraphs::TakesParam(int32_t call) {
-  const int32_t entry = replay_.of_call[call];
+bool SlotGraphs::TakesParam(CallId call) {
+  const EntryId entry = replay_.of_call[call];
   if (entry < 0) return true;
   if (indirection_.Reads(entry)) return false;
   Mark(entry);
   return true;
 }
 
-void SlotGraphs::ValueDiffers(int32_t call) {
-  if (const int32_t entry = replay_.of_call[call]; entry >= 0) Mark(entry);
+void SlotGraphs::ValueDiffers(CallId call) {
+  if (const EntryId entry = replay_.of_call[call]; entry >= 0) Mark(entry);
 }
 
-void SlotGraphs::FillDiffers(int32_t fill) {
-  if (const int32_t entry = replay_.of_fill[fill]; entry >= 0) Mark(entry);
+void SlotGraphs::FillDiffers(FillId fill) {
+  if (const EntryId entry = replay_.of_fill[fill]; entry >= 0) Mark(entry);
 }
 
 // A captured graph keeps the values from the time of capture, so the callable must be captured again.
-void SlotGraphs::CallableDiffers(int32_t call) {
-  const int32_t entry = replay_.of_call[call];
+void SlotGraphs::CallableDiffers(CallId call) {
+  const EntryId entry = replay_.of_call[call];
   if (entry < 0 || replay_.entries[entry].op != Op::kLaunch) return;
   nodes_[entry].known = false;
   Mark(entry);
 }
 
-void SlotGraphs::Mark(int32_t entry) {
+void SlotGraphs::Mark(EntryId entry) {
   Node& node = nodes_[entry];
   if (node.marked) return;
   node.marked = true;
@@ -280,14 +278,14 @@ absl::Status SlotGraphs::Update() {
     return updated;
   }
   PENSTOCK_RETURN_IF_ERROR(InstantiateStale());
-  for (const int32_t e : differing_) nodes_[e].marked = false;
+  for (const EntryId e : differing_) nodes_[e].marked = false;
   differing_.clear();
   all_differ_ = false;
   return refreshed_by_ < 0 ? absl::OkStatus() : EnableHead(refreshed_by_, indirection_.stale());
 }
 
 absl::Status SlotGraphs::InstantiateStale() {
-  for (int32_t g = 0; any_stale_ && g < replay_.graphs(); ++g) {
+  for (GraphId g = 0; any_stale_ && g < replay_.graphs(); ++g) {
     if (made_[g].stale) PENSTOCK_RETURN_IF_ERROR(MakeGraph(g, Values::kKnown));
   }
   any_stale_ = false;
@@ -299,12 +297,12 @@ absl::Status SlotGraphs::InstantiateStale() {
 void SlotGraphs::ChangeIndirection() {
   if (all_differ_) return;
   if (indirection_.ShouldEnable(differing_.size())) {
-    for (const int32_t e : differing_) EnableIndirection(e);
+    for (const EntryId e : differing_) EnableIndirection(e);
   }
   if (indirection_.ShouldDisable()) indirection_.DisableAll([this](int32_t e) { DisableIndirection(e); });
 }
 
-void SlotGraphs::EnableIndirection(int32_t entry) {
+void SlotGraphs::EnableIndirection(EntryId entry) {
   const GraphNodeEntry& of = replay_.entries[entry];
   if (!MayReadParams(of) || !indirection_.Enable(entry)) return;
   for (const int32_t p : slot_.graph().program().params.of_call[of.index]) {
@@ -314,7 +312,7 @@ void SlotGraphs::EnableIndirection(int32_t entry) {
 }
 
 // The arguments by value have not been kept up to date.
-void SlotGraphs::DisableIndirection(int32_t entry) {
+void SlotGraphs::DisableIndirection(EntryId entry) {
   const GraphNodeEntry& of = replay_.entries[entry];
   for (const int32_t p : slot_.graph().program().params.of_call[of.index]) {
     const ParamPatch& patch = slot_.graph().program().params.patches[p];
@@ -325,7 +323,7 @@ void SlotGraphs::DisableIndirection(int32_t entry) {
   RequireInstantiation(entry, "parameters have stayed as they were, and are its nodes' own again");
 }
 
-void SlotGraphs::RequireInstantiation(int32_t entry, std::string why) {
+void SlotGraphs::RequireInstantiation(EntryId entry, std::string why) {
   Made& made = MadeOf(NodeAt(entry));
   if (made.stale) return;
   made.stale = any_stale_ = true;
@@ -334,14 +332,14 @@ void SlotGraphs::RequireInstantiation(int32_t entry, std::string why) {
 }
 
 absl::Status SlotGraphs::UpdateEntries(const std::vector<EntryId>& entries) {
-  for (const int32_t e : entries) {
+  for (const EntryId e : entries) {
     const absl::Status updated = UpdateEntry(e);
     if (!updated.ok()) return base::WithNode(updated, replay_.entries[e].node);
   }
   return absl::OkStatus();
 }
 
-absl::Status SlotGraphs::UpdateEntry(int32_t e) {
+absl::Status SlotGraphs::UpdateEntry(EntryId e) {
   Node& node = NodeAt(e);
   // Capture and InstantiateStale handle these.
   if (EntryAt(e).op == Op::kLaunch || MadeOf(node).stale) return absl::OkStatus();
@@ -356,7 +354,7 @@ absl::Status SlotGraphs::UpdateEntry(int32_t e) {
   return node.enabled == wanted.off ? Enable(node, !wanted.off) : absl::OkStatus();
 }
 
-absl::Status SlotGraphs::EnableHead(int32_t graph, bool enabled) {
+absl::Status SlotGraphs::EnableHead(GraphId graph, bool enabled) {
   Made& made = made_[graph];
   if (made.head < 0 || made.head_enabled == enabled) return absl::OkStatus();
   ++counts_.switches;
@@ -373,7 +371,7 @@ absl::Status SlotGraphs::Enable(Node& node, bool enabled) {
   return absl::OkStatus();
 }
 
-absl::Status SlotGraphs::Launch(int32_t graph, driver::Stream stream) {
+absl::Status SlotGraphs::Launch(GraphId graph, driver::Stream stream) {
   ++counts_.launches;
   PENSTOCK_RETURN_IF_ERROR(driver_.LaunchGraph(made_[graph].exec, stream));
   if (graph == refreshed_by_ && indirection_.stale()) {

@@ -117,7 +117,7 @@ absl::StatusOr<bool> Submitter::HasRoom(const RunSlot& slot, const ExecCommand& 
 absl::Status Submitter::DoAndMark(RunSlot& slot, const ExecCommand& command) const {
   absl::Status status = Do(slot, command);
   if (!status.ok() || command.flow == FlowControl::kNone) return status;
-  const auto lane = static_cast<size_t>(command.lane);
+  const LaneId lane = command.lane;
   return graph_.driver().Record(slot.queues.marks[lane], slot.queues.streams[lane]);
 }
 
@@ -140,7 +140,7 @@ absl::Status Submitter::SubmitEpilogue(RunSlot& slot, int32_t end) const {
 absl::Status Submitter::Do(RunSlot& slot, const ExecCommand& command) const {
   driver::Driver& driver = graph_.driver();
   const driver::Stream stream = slot.queues.streams[command.lane];
-  const auto index = static_cast<size_t>(command.index);
+  const int32_t index = command.index;
   switch (command.op) {
     case Op::kRecord: return driver.Record(slot.queues.events[index], stream);
     case Op::kWait: return driver.Wait(stream, slot.queues.events[index]);
@@ -152,7 +152,7 @@ absl::Status Submitter::Do(RunSlot& slot, const ExecCommand& command) const {
     default: break;
   }
   if (slot.queues.begin_timing.empty()) return DoNode(slot, command);
-  const auto node = static_cast<size_t>(command.node);
+  const NodeId node = command.node;
   PENSTOCK_RETURN_IF_ERROR(driver.Record(slot.queues.begin_timing[node], stream));
   PENSTOCK_RETURN_IF_ERROR(DoNode(slot, command));
   return driver.Record(slot.queues.end_timing[node], stream);
@@ -238,7 +238,7 @@ absl::Status Submitter::AwaitNode(RunSlot& slot, const ExecCommand& command) con
 absl::Status Submitter::DoNode(RunSlot& slot, const ExecCommand& command) const {
   driver::Driver& driver = graph_.driver();
   const driver::Stream stream = slot.queues.streams[command.lane];
-  const auto index = static_cast<size_t>(command.index);
+  const int32_t index = command.index;
   switch (command.op) {
     case Op::kCopy:
       return slot.tables.copies_off[index] ? absl::OkStatus() : driver.Copy(stream, slot.tables.copies[index]);

@@ -1,4 +1,5 @@
-"""Pretty-printers for gdb: absl::Status and StatusOr, a slot of an executable, and a plan.
+"""Pretty-printers for gdb: absl::Status and StatusOr, a slot of an executable, a plan, and its
+indices.
 
   (gdb) source scripts/gdb.py
   (gdb) print status             INVALID_ARGUMENT: graph 'g' buffer 'x' (a.cc:12): nothing is bound; ...
@@ -74,6 +75,14 @@ class Slot:
                 [(name, progress[name]) for name in PROGRESS if name in names(progress)])
 
 
+class Id:
+    def __init__(self, value):
+        self.value = value
+
+    def to_string(self):
+        return str(self.value["index_"])
+
+
 class Plan:
     def __init__(self, value):
         self.value = value
@@ -82,7 +91,7 @@ class Plan:
         counts = ", ".join(f"{len(elements(self.value[name]))} {name}" for name in LISTS if name in names(self.value))
         nodes = elements(self.value["nodes"])
         lines = [f"\n  {at}  {node['name'].format_string()}  {str(node['kind']).rsplit('::', 1)[-1]}  device "
-                 f"{node['device']} lane {node['lane']} segment {node['segment']}" for at, node in enumerate(nodes)]
+                 f"{node['device'].format_string()} lane {node['lane'].format_string()} segment {node['segment']}" for at, node in enumerate(nodes)]
         return f"plan {self.value['graph'].format_string()}: {len(nodes)} nodes, {counts}" + "".join(lines)
 
 
@@ -91,6 +100,7 @@ def printers():
     made.add_printer("Status", r"^absl::(\w+::)?Status$", Status)
     made.add_printer("StatusOr", r"^absl::(\w+::)?StatusOr<.*>$", StatusOr)
     made.add_printer("Slot", r"^penstock::runtime::RunSlot$", Slot)
+    made.add_printer("Id", r"^penstock::detail::Id<.*>$", Id)
     made.add_printer("Plan", r"^penstock::graph::Plan$", Plan)
     return made
 

@@ -18,19 +18,19 @@ absl::Status NoExecutable() {
 
 Bindings Executable::bindings() const { return set_ == nullptr ? Bindings() : set_->first().MakeBindings(); }
 absl::StatusOr<Run> Executable::Launch(const Bindings& bindings, Deadline deadline) {
-  return set_ == nullptr ? NoExecutable() : set_->Launch(bindings, deadline, /*wait=*/true);
+  return set_ == nullptr ? NoExecutable() : set_->Launch(bindings, deadline, runtime::Wait::kYes);
 }
 absl::StatusOr<Run> Executable::TryLaunch(const Bindings& bindings, Deadline deadline) {
-  return set_ == nullptr ? NoExecutable() : set_->Launch(bindings, deadline, /*wait=*/false);
+  return set_ == nullptr ? NoExecutable() : set_->Launch(bindings, deadline, runtime::Wait::kNo);
 }
 absl::StatusOr<Lease> Executable::Acquire(Deadline deadline) {
   if (set_ == nullptr) return NoExecutable();
-  PENSTOCK_ASSIGN_OR_RETURN(auto leased, set_->Lease(deadline, /*wait=*/true));
+  PENSTOCK_ASSIGN_OR_RETURN(auto leased, set_->Lease(deadline, runtime::Wait::kYes));
   return detail::Internals<Lease>::Make(std::move(leased.first), leased.second);
 }
 absl::StatusOr<Lease> Executable::TryAcquire() {
   if (set_ == nullptr) return NoExecutable();
-  PENSTOCK_ASSIGN_OR_RETURN(auto leased, set_->Lease(Deadline(), /*wait=*/false));
+  PENSTOCK_ASSIGN_OR_RETURN(auto leased, set_->Lease(Deadline(), runtime::Wait::kNo));
   return detail::Internals<Lease>::Make(std::move(leased.first), leased.second);
 }
 absl::StatusOr<ExportedGraph> Executable::Export(const Bindings& bindings) {

@@ -62,7 +62,7 @@ absl::StatusOr<AnyPipeline> AnyPipeline::Create(detail::StageList stages, const 
 
 absl::StatusOr<AnyItem> AnyPipeline::Acquire(Key key, int device, Deadline deadline, bool wait) {
   if (core_ == nullptr) return None();
-  return core_->core->Acquire(key, device, deadline, wait);
+  return core_->core->Acquire(key, device, deadline, wait ? runtime::Wait::kYes : runtime::Wait::kNo);
 }
 AnyItem AnyPipeline::Pop(Deadline deadline) { return core_ == nullptr ? AnyItem() : core_->core->Pop(deadline); }
 absl::Status AnyPipeline::Run(const std::function<bool(AnyItem&)>& pull, const std::function<void(AnyItem&)>& sink) {

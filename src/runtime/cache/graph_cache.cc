@@ -122,11 +122,11 @@ absl::StatusOr<Run> GraphCacheCore::LaunchChecked(const Declaration& declaration
 
 absl::StatusOr<std::optional<Run>> GraphCacheCore::TryEntry(Entry& entry, const Declaration& declaration,
                                                             Deadline deadline) {
-  absl::StatusOr<RunSlot*> slot = entry.core->Lease(deadline, /*wait=*/false);
+  absl::StatusOr<RunSlot*> slot = entry.core->Lease(deadline, Wait::kNo);
   if (absl::IsResourceExhausted(slot.status())) {
     PENSTOCK_ASSIGN_OR_RETURN(const bool same, Compare(entry, nullptr, declaration));
     if (!same) return std::nullopt;
-    slot = entry.core->Lease(deadline, /*wait=*/true);
+    slot = entry.core->Lease(deadline, Wait::kYes);
   }
   PENSTOCK_RETURN_IF_ERROR(slot.status());
   absl::StatusOr<std::optional<Run>> run = TryIn(**slot, entry, declaration, deadline);
@@ -193,7 +193,7 @@ absl::StatusOr<Run> GraphCacheCore::LaunchNew(const Declaration& declaration, De
   if (checks_against_host_) {
     MarkUsed(entry);
     pending_->ApplyTo(detail::Internals<Bindings>::ValuesOf(entry.io));
-    return entry.core->Launch(entry.io, deadline, /*wait=*/true);
+    return entry.core->Launch(entry.io, deadline, Wait::kYes);
   }
   entry.FindPlaces();
   PENSTOCK_ASSIGN_OR_RETURN(std::optional<Run> run, TryEntry(entry, declaration, deadline));

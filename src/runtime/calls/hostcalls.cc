@@ -27,12 +27,12 @@ Hostcalls::Hostcalls(const CompiledGraph& graph, RuntimeCore& runtime, Slot& slo
       runtime_(runtime),
       slot_(slot),
       memory_(std::move(questions)),
-      questions_(static_cast<driver::HostcallSlot*>(memory_.data())),
+      calls_(static_cast<driver::HostcallSlot*>(memory_.data())),
       states_(graph.program().hostcalls.size()) {
   const size_t count = states_.size();
   for (size_t i = 0; i < count; ++i) {
-    new (&questions_[i]) driver::HostcallSlot();
-    args_.push_back({&questions_[i], static_cast<uint64_t>(std::chrono::nanoseconds(kLastResort).count())});
+    new (&calls_[i]) driver::HostcallSlot();
+    args_.push_back({&calls_[i], static_cast<uint64_t>(std::chrono::nanoseconds(kLastResort).count())});
   }
   for (driver::HostcallArgs& args : args_) argv_.push_back(&args);
   for (size_t i = 0; i < count; ++i) {
@@ -46,7 +46,7 @@ Hostcalls::Hostcalls(const CompiledGraph& graph, RuntimeCore& runtime, Slot& slo
 
 void Hostcalls::BeginRun(int64_t serial) {
   serial_ = serial;
-  for (size_t i = 0; i < states_.size(); ++i) states_[i].number = Load(questions_[i].asked);
+  for (size_t i = 0; i < states_.size(); ++i) states_[i].number = Load(calls_[i].asked);
   runtime_.hostcalls().poller().Watch(this);
 }
 
@@ -59,7 +59,7 @@ bool Hostcalls::Look() {
   bool asked = false;
   for (size_t i = 0; i < states_.size(); ++i) {
     const State& state = states_[i];
-    if (state.calling.load(std::memory_order_acquire) || Load(questions_[i].asked) == state.number) continue;
+    if (state.calling.load(std::memory_order_acquire) || Load(calls_[i].asked) == state.number) continue;
     if (Begin(i)) asked = true;
   }
   return asked;
@@ -69,11 +69,11 @@ bool Hostcalls::Look() {
 // poller has not looked since it was first seen pending.
 void Hostcalls::Beat(const host::HostcallPoller::Sign& sign) {
   for (size_t i = 0; i < states_.size(); ++i) {
-    driver::HostcallSlot& question = questions_[i];
+    driver::HostcallSlot& call = calls_[i];
     State& state = states_[i];
-    const uint64_t asked = Load(question.asked);
-    if ((Load(question.answered) & ~kGivenUp) == asked) continue;
-    const std::atomic_ref<uint64_t> beat(question.beat);
+    const uint64_t asked = Load(call.asked);
+    if ((Load(call.answered) & ~kGivenUp) == asked) continue;
+    const std::atomic_ref<uint64_t> beat(call.beat);
     beat.store(beat.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     const bool on_worker = state.calling.load(std::memory_order_acquire) && !graph_.program().hostcalls[i].inline_call;
     if (on_worker || state.pending != asked || state.looks != sign.looks) {
@@ -88,20 +88,20 @@ void Hostcalls::Beat(const host::HostcallPoller::Sign& sign) {
 }
 
 // Unless it is answered meanwhile.
-void Hostcalls::GiveUp(size_t ask, const host::HostcallPoller::Sign& sign) {
-  State& state = states_[ask];
-  const std::atomic_ref<uint64_t> answered(questions_[ask].answered);
+void Hostcalls::GiveUp(size_t hostcall, const host::HostcallPoller::Sign& sign) {
+  State& state = states_[hostcall];
+  const std::atomic_ref<uint64_t> answered(calls_[hostcall].answered);
   uint64_t before = answered.load(std::memory_order_acquire);
   if (before == state.pending) return;
-  std::string why = WhyNoSign(ask, sign);
+  std::string why = WhyNoSign(hostcall, sign);
   if (!answered.compare_exchange_strong(before, state.pending | kGivenUp, std::memory_order_acq_rel)) return;
   state.given_up = std::move(why);
 }
 
-std::string Hostcalls::WhyNoSign(size_t ask, const host::HostcallPoller::Sign& sign) const {
+std::string Hostcalls::WhyNoSign(size_t hostcall, const host::HostcallPoller::Sign& sign) const {
   const std::string time = Ms(runtime_.hostcalls().patience());
   const std::string what_to_do = "an Inline node takes 100 us at most, so make ";
-  if (sign.looking_at == this && inline_call_.load(std::memory_order_relaxed) == static_cast<int32_t>(ask)) {
+  if (sign.looking_at == this && inline_call_.load(std::memory_order_relaxed) == static_cast<int32_t>(hostcall)) {
     return "its callable has kept the thread that answers devices for " + time +
            ", and the device has gone on without it; " + what_to_do +
            "it Infallible, or neither, where it takes longer";
@@ -117,80 +117,81 @@ std::string Hostcalls::WhyNoSign(size_t ask, const host::HostcallPoller::Sign& s
 }
 
 std::string Hostcalls::Calling() const {
-  const int32_t ask = inline_call_.load(std::memory_order_relaxed);
-  return ask < 0 ? "" : graph_.TextOfNode(graph_.program().hostcalls[ask].node);
+  const int32_t hostcall = inline_call_.load(std::memory_order_relaxed);
+  return hostcall < 0 ? "" : graph_.TextOfNode(graph_.program().hostcalls[hostcall].node);
 }
 
-bool Hostcalls::IsGivenUp(size_t ask, uint64_t number) const {
-  return Load(questions_[ask].answered) == (number | kGivenUp);
+bool Hostcalls::IsGivenUp(size_t hostcall, uint64_t number) const {
+  return Load(calls_[hostcall].answered) == (number | kGivenUp);
 }
 
 // Returns false if the callable already runs as often as it may at once; the next look tries again.
-bool Hostcalls::Begin(size_t ask) {
-  const HostcallEntry& entry = graph_.program().hostcalls[ask];
-  if (const uint64_t number = Load(questions_[ask].asked); IsGivenUp(ask, number)) {
-    states_[ask].number = number;  // the device has continued: the callable must not run concurrently with what follows
+bool Hostcalls::Begin(size_t hostcall) {
+  const HostcallEntry& entry = graph_.program().hostcalls[hostcall];
+  if (const uint64_t number = Load(calls_[hostcall].asked); IsGivenUp(hostcall, number)) {
+    // The device has continued: the callable must not run concurrently with what follows.
+    states_[hostcall].number = number;
     return false;
   }
   const bool call = !slot_.fault.failed();
   if (call && !graph_.EnterGate(entry.node)) return false;
-  State& state = states_[ask];
-  state.number = Load(questions_[ask].asked);
+  State& state = states_[hostcall];
+  state.number = Load(calls_[hostcall].asked);
   if (!call) {
-    Answer(ask);
+    Answer(hostcall);
     return true;
   }
   open_.fetch_add(1, std::memory_order_relaxed);
   state.calling.store(true, std::memory_order_relaxed);
   if (entry.inline_call) {
-    inline_call_.store(static_cast<int32_t>(ask), std::memory_order_relaxed);
-    CallAndAnswer(ask);
+    inline_call_.store(static_cast<int32_t>(hostcall), std::memory_order_relaxed);
+    CallAndAnswer(hostcall);
   } else {
-    runtime_.workers().Post({&Hostcalls::RunTask, this, static_cast<int64_t>(ask), true},
+    runtime_.workers().Post({&Hostcalls::RunTask, this, static_cast<int64_t>(hostcall), true},
                             runtime_.GroupOf(graph_.home()));
   }
   return true;
 }
 
-void Hostcalls::RunTask(void* self, int64_t ask) {
-  static_cast<Hostcalls*>(self)->CallAndAnswer(static_cast<size_t>(ask));
+void Hostcalls::RunTask(void* self, int64_t hostcall) {
+  static_cast<Hostcalls*>(self)->CallAndAnswer(static_cast<size_t>(hostcall));
 }
 
 // Once no callable is running, the run may end and this object with it.
-void Hostcalls::CallAndAnswer(size_t ask) {
-  const HostcallEntry& entry = graph_.program().hostcalls[ask];
-  base::WhenThreadEnds ended([&] { EndCall(ask); });
+void Hostcalls::CallAndAnswer(size_t hostcall) {
+  const HostcallEntry& entry = graph_.program().hostcalls[hostcall];
+  base::WhenThreadEnds ended([&] { EndCall(hostcall); });
   RunHostcall(graph_, slot_, entry, serial_);
   ended.Cancel();
-  EndCall(ask);
+  EndCall(hostcall);
 }
 
-void Hostcalls::EndCall(size_t ask) {
-  const HostcallEntry& entry = graph_.program().hostcalls[ask];
+void Hostcalls::EndCall(size_t hostcall) {
+  const HostcallEntry& entry = graph_.program().hostcalls[hostcall];
   graph_.LeaveGate(entry.node);
-  Answer(ask);
+  Answer(hostcall);
   if (entry.inline_call) inline_call_.store(-1, std::memory_order_relaxed);
   RuntimeCore& runtime = runtime_;  // this may be gone after the decrement
-  states_[ask].calling.store(false, std::memory_order_release);
+  states_[hostcall].calling.store(false, std::memory_order_release);
   open_.fetch_sub(1, std::memory_order_release);
   runtime.event_count().Notify();  // for runs that wait for the gate, or whose work ended earlier
 }
 
-void Hostcalls::Answer(size_t ask) {
-  std::atomic_ref<uint64_t>(questions_[ask].answered).store(states_[ask].number, std::memory_order_release);
+void Hostcalls::Answer(size_t hostcall) {
+  std::atomic_ref<uint64_t>(calls_[hostcall].answered).store(states_[hostcall].number, std::memory_order_release);
 }
 
 // Nothing is pending any more, so from now on what was given up counts as answered.
 void Hostcalls::ReportUnanswered() {
   for (size_t i = 0; i < states_.size(); ++i) {
-    driver::HostcallSlot& question = questions_[i];
+    driver::HostcallSlot& call = calls_[i];
     std::string why = std::exchange(states_[i].given_up, {});
-    if (why.empty() && Load(question.unanswered) != 0) {
+    if (why.empty() && Load(call.unanswered) != 0) {
       why = "the device has seen no sign of this process for " + std::to_string(kLastResort.count()) +
             " minutes and has gone on without it; launch again if the process was stopped for so long";
     }
-    std::atomic_ref<uint64_t>(question.unanswered).store(0, std::memory_order_relaxed);
-    std::atomic_ref<uint64_t>(question.answered).store(Load(question.asked), std::memory_order_relaxed);
+    std::atomic_ref<uint64_t>(call.unanswered).store(0, std::memory_order_relaxed);
+    std::atomic_ref<uint64_t>(call.answered).store(Load(call.asked), std::memory_order_relaxed);
     if (!why.empty()) slot_.fault.Fail(graph_.program().hostcalls[i].node, absl::DeadlineExceededError(why));
   }
 }

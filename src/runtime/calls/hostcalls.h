@@ -28,11 +28,11 @@ namespace penstock::runtime {
 
 class Hostcalls final : public host::HostcallPoller::Source {
  public:
-  // For the slot's Program::hostcalls, of which there is at least one. `questions`: memory for that many hostcalls.
-  Hostcalls(const CompiledGraph& graph, RuntimeCore& runtime, Slot& slot, memory::PinnedBlock questions);
+  // For the slot's Program::hostcalls, of which there is at least one. `memory`: room for that many hostcalls.
+  Hostcalls(const CompiledGraph& graph, RuntimeCore& runtime, Slot& slot, memory::PinnedBlock memory);
 
   // The operation of an entry of Program::hostcalls.
-  const driver::KernelOp& op(int32_t ask) const { return ops_[ask]; }
+  const driver::KernelOp& op(int32_t hostcall) const { return ops_[hostcall]; }
 
   // The poller looks between these two calls. No work of the slot is in flight before BeginRun or after EndRun, which
   // fails the run if a hostcall was given up.
@@ -56,21 +56,21 @@ class Hostcalls final : public host::HostcallPoller::Source {
     std::string given_up{};  // the reason why it was given up
   };
 
-  bool IsGivenUp(size_t ask, uint64_t number) const;
-  void GiveUp(size_t ask, const host::HostcallPoller::Sign& sign);
-  std::string WhyNoSign(size_t ask, const host::HostcallPoller::Sign& sign) const;
+  bool IsGivenUp(size_t hostcall, uint64_t number) const;
+  void GiveUp(size_t hostcall, const host::HostcallPoller::Sign& sign);
+  std::string WhyNoSign(size_t hostcall, const host::HostcallPoller::Sign& sign) const;
   void ReportUnanswered();
-  bool Begin(size_t ask);
-  void CallAndAnswer(size_t ask);
-  void EndCall(size_t ask);
-  void Answer(size_t ask);
-  static void RunTask(void* self, int64_t ask);
+  bool Begin(size_t hostcall);
+  void CallAndAnswer(size_t hostcall);
+  void EndCall(size_t hostcall);
+  void Answer(size_t hostcall);
+  static void RunTask(void* self, int64_t hostcall);
 
   const CompiledGraph& graph_;
   RuntimeCore& runtime_;
   Slot& slot_;
   const memory::PinnedBlock memory_;
-  driver::HostcallSlot* const questions_;
+  driver::HostcallSlot* const calls_;
   std::vector<driver::HostcallArgs> args_;
   std::vector<void*> argv_;
   std::vector<driver::KernelOp> ops_;

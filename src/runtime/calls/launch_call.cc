@@ -1,5 +1,7 @@
 #include "src/runtime/calls/launch_call.h"
 
+#include <optional>
+
 #include "penstock/launch_context.h"
 #include "penstock/status_macros.h"
 #include "src/base/catch_all.h"
@@ -27,10 +29,9 @@ absl::StatusOr<CapturedLaunch> CaptureLaunch(const CompiledGraph& graph, Slot& s
                                              int32_t call) {
   for (int64_t calls = 1;; ++calls) {
     PENSTOCK_RETURN_IF_ERROR(objects.BeginCapture());
-    bool again = false;
-    PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph captured,
-                              objects.EndCapture(CallLaunch(graph, slot, objects, call), again));
-    if (!again) return CapturedLaunch{captured, calls};
+    PENSTOCK_ASSIGN_OR_RETURN(const std::optional<driver::Graph> captured,
+                              objects.EndCapture(CallLaunch(graph, slot, objects, call)));
+    if (captured) return CapturedLaunch{*captured, calls};
   }
 }
 

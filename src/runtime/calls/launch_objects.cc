@@ -73,15 +73,13 @@ void LaunchObjects::ReenterCapture() {
   if (!broken_.ok()) throw std::runtime_error("capturing could not be begun again: " + base::Str(broken_.message()));
 }
 
-absl::StatusOr<driver::Graph> LaunchObjects::EndCapture(const absl::Status& called, bool& again) {
-  again = false;
+absl::StatusOr<std::optional<driver::Graph>> LaunchObjects::EndCapture(const absl::Status& called) {
   if (!std::exchange(capturing_, false)) return broken_;
   absl::StatusOr<driver::Graph> graph = driver_->EndCapture(stream_);
   if (called.ok() && !left_) return graph;
   if (graph.ok()) driver_->DestroyGraph(*graph);
   if (!called.ok()) return graph.ok() ? called : base::Suffixed(called, "; and " + base::Str(graph.status().message()));
-  again = made_;
-  if (made_) return driver::Graph();
+  if (made_) return std::nullopt;
   return absl::FailedPreconditionError(
       "an object that the callable asked for by Get was not made, and the callable went on; let the exception of its "
       "constructor through");

@@ -9,6 +9,7 @@
 //            capture cannot be begun again, whose Status EndCapture returns.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -51,10 +52,10 @@ class LaunchObjects {
   absl::Status Clear();
 
   // Called around a callable that is captured and has returned `called`. EndCapture returns that failure, or what broke
-  // the capture. If an object was made meanwhile, the capture is incomplete: it returns an empty handle and sets
-  // `again`, and the callable must be captured once more.
+  // the capture. If an object was made meanwhile, the capture is incomplete: it returns no graph, and the callable
+  // must be captured once more.
   absl::Status BeginCapture();
-  absl::StatusOr<driver::Graph> EndCapture(const absl::Status& called, bool& again);
+  absl::StatusOr<std::optional<driver::Graph>> EndCapture(const absl::Status& called);
 
  private:
   struct Object {

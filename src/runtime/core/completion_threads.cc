@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "src/runtime/core/polling_cores.h"
+#include "src/runtime/core/environment.h"
 
 namespace penstock::runtime {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "penstock/status_macros.h"
-#include "src/runtime/core/submission_thread_count.h"
+#include "src/runtime/core/environment.h"
 
 namespace penstock::runtime {
 namespace {

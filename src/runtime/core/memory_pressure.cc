@@ -18,7 +18,7 @@ absl::Status MemoryPressure::WithMemory(const std::function<absl::Status()>& mak
       ended = releases_.ended();
       made = make();
     } while (absl::IsResourceExhausted(made) &&
-             Wait(ended, [&] { return releases_.ended() > ended; }, /*blocks=*/false, {}));
+             Wait(ended, [&] { return releases_.ended() > ended; }, Awaits::kReleases, {}));
   }
   return made;
 }
@@ -38,7 +38,7 @@ absl::StatusOr<memory::PinnedBlock> MemoryPressure::AllocateHost(size_t bytes, D
     } while (absl::IsResourceExhausted(block.status()) &&
              Wait(
                  ended, [&] { return releases_.ended() > ended || pool.returned() > returned; },
-                 /*blocks=*/true, deadline));
+                 Awaits::kReleasesAndBlocks, deadline));
     if (absl::IsResourceExhausted(block.status())) {
       PENSTOCK_RETURN_IF_ERROR(admission_.CheckOpen());
       if (deadline.passed()) {
@@ -52,12 +52,12 @@ absl::StatusOr<memory::PinnedBlock> MemoryPressure::AllocateHost(size_t bytes, D
 
 // Waits until `more` returns true: releases have ended since their count was `ended_then`, or a block has been
 // returned. Returns false if no more memory will be freed; an abandoned run may never end.
-bool MemoryPressure::Wait(int64_t ended_then, const std::function<bool()>& more, bool blocks, Deadline deadline) {
+bool MemoryPressure::Wait(int64_t ended_then, const std::function<bool()>& more, Awaits awaits, Deadline deadline) {
   host::WaitForProgress(event_count_, devices_.notifies_completion(), deadline.at(), [&] {
     const int64_t copies = copies_left();
     const InFlightList::Left left = in_flight_.AdvanceAndCount();
-    const bool to_come =
-        releases_.AnyToCome(ended_then, left.stuck) || (blocks && MayReturnBlocks(copies + left.abandoned));
+    const bool to_come = releases_.AnyToCome(ended_then, left.stuck) ||
+                         (awaits == Awaits::kReleasesAndBlocks && MayReturnBlocks(copies + left.abandoned));
     return more() || !to_come || !admission_.CheckOpen().ok();
   });
   return more();

@@ -51,7 +51,8 @@ class MemoryPressure {
   void LetGoEnds();
 
  private:
-  bool Wait(int64_t ended_then, const std::function<bool()>& more, bool blocks, Deadline deadline);
+  enum class Awaits : uint8_t { kReleases, kReleasesAndBlocks };
+  bool Wait(int64_t ended_then, const std::function<bool()>& more, Awaits awaits, Deadline deadline);
   bool MayReturnBlocks(int64_t abandoned) const;
 
   Devices& devices_;

@@ -15,8 +15,7 @@
 #include "src/base/status.h"
 #include "src/base/user_code.h"
 #include "src/host/progress.h"
-#include "src/runtime/core/pinned_bytes.h"
-#include "src/runtime/core/polling_cores.h"
+#include "src/runtime/core/environment.h"
 #include "src/runtime/core/test_hook.h"
 
 namespace penstock::runtime {
@@ -120,7 +119,7 @@ void RuntimeCore::End(std::shared_ptr<RuntimeCore> core) {
   if (base::EndElsewhere(std::move(core), [of] { of->EndHere(); })) return;
   of->Log(LogLevel::kError,
           "a Runtime was dropped where it cannot be waited for, and the system refuses a thread that "
-          "would; what it has is kept for good");
+          "would; its memory is not freed");
 }
 
 void RuntimeCore::EndHere() {

@@ -36,15 +36,23 @@ bool Conflict(const StatePlace& a, const StatePlace& b) {
 
 }  // namespace
 
-absl::Status StateOrder::Enter(StateTicket& ticket, bool even_poisoned) {
+absl::Status StateOrder::Enter(StateTicket& ticket) {
   base::MutexLock lock(mu_);
-  if (!even_poisoned) {
-    ++look_;
-    for (const StatePlace& place : ticket.places) {
-      absl::Status verdict = VerdictLocked({place.queue, place.queue->last, next_serial_});
-      if (!verdict.ok()) return verdict;
-    }
+  ++look_;
+  for (const StatePlace& place : ticket.places) {
+    absl::Status verdict = VerdictLocked({place.queue, place.queue->last, next_serial_});
+    if (!verdict.ok()) return verdict;
   }
+  EnterLocked(ticket);
+  return absl::OkStatus();
+}
+
+void StateOrder::EnterPoisoned(StateTicket& ticket) {
+  base::MutexLock lock(mu_);
+  EnterLocked(ticket);
+}
+
+void StateOrder::EnterLocked(StateTicket& ticket) {
   ticket.serial = next_serial_++;
   for (StatePlace& place : ticket.places) {
     place.written.store(false, std::memory_order_relaxed);
@@ -54,7 +62,6 @@ absl::Status StateOrder::Enter(StateTicket& ticket, bool even_poisoned) {
     if (place.earlier != nullptr) place.earlier->later = &place;
     place.queue->last = &place;
   }
-  return absl::OkStatus();
 }
 
 void StateOrder::Leave(StateTicket& ticket) {
@@ -177,7 +184,7 @@ std::string StateOrder::DescribePredecessor(const StateTicket& ticket) {
     const StatePlace* ahead = Find(place, UINT64_MAX);
     if (ahead == nullptr) continue;
     const InFlight* core = ahead->ticket->core;
-    return "; it comes behind " + (core != nullptr ? "a run of " + core->Label() : "a Set, Read or Reset") +
+    return "; it waits for " + (core != nullptr ? "a run of " + core->Label() : "a Set, Read or Reset") +
            " in the order of " + Label(place.queue->record) + ", which has not drained";
   }
   return "";

@@ -81,8 +81,10 @@ struct StateTicket {
 class StateOrder {
  public:
   // Takes the ticket's places in all queues. Takes none and returns FailedPrecondition, naming the run, if a State is
-  // or will be poisoned, unless `even_poisoned`, which Set and Reset pass since they end that.
-  absl::Status Enter(StateTicket& ticket, bool even_poisoned = false);
+  // or will be poisoned.
+  absl::Status Enter(StateTicket& ticket);
+  // The same for Set and Reset, which end that: never refused.
+  void EnterPoisoned(StateTicket& ticket);
   // Gives up the places. If the run has failed, poisons what it may have written.
   void Leave(StateTicket& ticket);
 
@@ -117,6 +119,7 @@ class StateOrder {
     uint64_t serial;
   };
 
+  void EnterLocked(StateTicket& ticket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status VerdictLocked(const View& view) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Sets `writer` to the run whose own verdict decides, if there is one; that run has not failed so far.
   static absl::Status NearestFailure(const View& view, StateTicket*& writer);

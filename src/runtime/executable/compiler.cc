@@ -195,9 +195,9 @@ absl::StatusOr<LoadedKernels> Compiler::LoadKernels() {
   for (size_t n = 0; n < plan().nodes.size(); ++n) {
     const PlanNode& node = plan().nodes[n];
     if (node.kind == PlanKind::kHostcall) {
-      const driver::DeviceRef& asker = context_.graph.device(node.device);
+      const driver::DeviceRef& caller = context_.graph.device(node.device);
       PENSTOCK_RETURN_IF_ERROR(runtime().hostcalls().StartPoller());
-      PENSTOCK_ASSIGN_OR_RETURN(kernels[n].ask, asker.driver->LoadHostcall(asker.local));
+      PENSTOCK_ASSIGN_OR_RETURN(kernels[n].hostcall, caller.driver->LoadHostcall(caller.local));
     }
     if (node.kind != PlanKind::kParallelFor && node.kind != PlanKind::kKernel) continue;
     const NodeDecl& decl = model().nodes[node.decl];
@@ -228,9 +228,14 @@ absl::StatusOr<bool> Compiler::MakeProgram(const LoadedKernels& kernels) {
   if (modes_.mode() != Mode::kStream) graphs = ScheduleGraphs();
   Table<DeviceId, int> submission_threads;
   if (MayBePartitioned(modes_.mode())) submission_threads = runtime().submission().counts();
-  context_.graph.SetProgram(BuildProgram(model(), plan(), kernels, cuda, graphs ? &*graphs : nullptr,
-                                         modes_.mode() != Mode::kGraph, context_.graph.trace() != nullptr,
-                                         submission_threads));
+  context_.graph.SetProgram(BuildProgram({.model = model(),
+                                          .plan = plan(),
+                                          .kernels = kernels,
+                                          .cuda = cuda,
+                                          .submission_threads = submission_threads,
+                                          .graphs = graphs ? &*graphs : nullptr,
+                                          .streams = modes_.mode() != Mode::kGraph,
+                                          .timed = context_.graph.trace() != nullptr}));
   PENSTOCK_RETURN_IF_ERROR(MakeSlots());
   return MakeGraphs();
 }
@@ -272,7 +277,8 @@ absl::Status Compiler::DescribeSlotError(size_t slot, const absl::Status& cause)
 absl::StatusOr<bool> Compiler::MakeGraphs() {
   if (modes_.mode() == Mode::kStream) return true;
   for (size_t i = 0; i < slots_.size(); ++i) {
-    const bool upload = modes_.mode() == Mode::kGraph;  // waits for the device
+    using Upload = SlotGraphs::Upload;
+    const Upload upload = modes_.mode() == Mode::kGraph ? Upload::kNow : Upload::kLater;  // now: waits for the device
     absl::Status made = runtime().WithMemory([&] { return slots_[i]->MakeGraphs(upload); });
     const int32_t node = base::TakeNode(made);
     if (made.ok()) continue;

@@ -10,14 +10,14 @@ namespace penstock::runtime {
 struct DeviceLoad {
   int taken = 0, slots = 0;
   double mean_ns = 0;  // mean duration of its recent runs; 0: unknown, so it is tried
-  double ahead_ns = 0;  // time until its next run can begin
+  double busy_ns = 0;  // time until its next run can begin
   double weight = 1;  // 0: it takes only runs that name it
   int64_t last = 0;  // sequence number of its last begun run
 };
 
 // The slots work in parallel, so another run finishes when every taken slot has advanced by one run.
 inline double CostOf(const DeviceLoad& load) {
-  return load.ahead_ns + load.mean_ns * (load.taken + 1) / (load.slots * load.weight);
+  return load.busy_ns + load.mean_ns * (load.taken + 1) / (load.slots * load.weight);
 }
 
 // The best of `count` devices with loads `load_of(i)`; of equals, the one that has rested longest. -1: none.

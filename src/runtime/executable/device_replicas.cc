@@ -55,11 +55,13 @@ absl::StatusOr<std::shared_ptr<ExecutableSet>> ExecutableSet::Create(const std::
   }
   PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<KeyedStates> keyed, KeyedStates::Create(runtime, model, shares));
   for (size_t m = 0; m < members.size() && keyed != nullptr; ++m) members[m].core->UseKeys(keyed, static_cast<int>(m));
-  for (const Member& member : members) member.core->MeasureRuns(members.size() > 1);
+  for (const Member& member : members) {
+    if (members.size() > 1) member.core->MeasureRuns();
+  }
   return std::make_shared<ExecutableSet>(std::move(members));
 }
 
-absl::StatusOr<Run> ExecutableSet::Launch(const Bindings& bindings, Deadline deadline, bool wait) const {
+absl::StatusOr<Run> ExecutableSet::Launch(const Bindings& bindings, Deadline deadline, Wait wait) const {
   if (members_.size() == 1) return first().Launch(bindings, deadline, wait);
   PENSTOCK_RETURN_IF_ERROR(first().CheckLaunch(wait));
   int only = -1;
@@ -68,50 +70,49 @@ absl::StatusOr<Run> ExecutableSet::Launch(const Bindings& bindings, Deadline dea
     PENSTOCK_ASSIGN_OR_RETURN(const KeyedHome home, FindHome(key->value));
     only = home.member;
   }
-  RunSlot* slot = nullptr;
-  PENSTOCK_ASSIGN_OR_RETURN(const int member, TakeSlot(only, deadline, wait, slot));
-  return members_[member].core->Start(slot, bindings, deadline);
+  PENSTOCK_ASSIGN_OR_RETURN(const TakenSlot taken, TakeSlot(only, deadline, wait));
+  return members_[taken.member].core->Start(taken.slot, bindings, deadline);
 }
 
 absl::StatusOr<std::pair<std::shared_ptr<ExecutableCore>, RunSlot*>> ExecutableSet::Lease(Deadline deadline,
-                                                                                          bool wait) const {
+                                                                                          Wait wait) const {
   if (members_.size() == 1) {
     PENSTOCK_ASSIGN_OR_RETURN(RunSlot * slot, first().Lease(deadline, wait));
     return std::pair(members_[0].core, slot);
   }
   PENSTOCK_RETURN_IF_ERROR(first().CheckLease(wait));
-  RunSlot* slot = nullptr;
-  PENSTOCK_ASSIGN_OR_RETURN(const int member, TakeSlot(-1, deadline, wait, slot));
-  const std::shared_ptr<ExecutableCore>& core = members_[member].core;
-  core->MarkLeased(slot);
-  return std::pair(core, slot);
+  PENSTOCK_ASSIGN_OR_RETURN(const TakenSlot taken, TakeSlot(-1, deadline, wait));
+  const std::shared_ptr<ExecutableCore>& core = members_[taken.member].core;
+  core->MarkLeased(taken.slot);
+  return std::pair(core, taken.slot);
 }
 
 // Sees ended runs first; otherwise a free device would be passed over.
-absl::StatusOr<int> ExecutableSet::TakeSlot(int only, Deadline deadline, bool wait, RunSlot*& slot) const {
+absl::StatusOr<ExecutableSet::TakenSlot> ExecutableSet::TakeSlot(int only, Deadline deadline, Wait wait) const {
   RuntimeCore& runtime = first().runtime();
-  int taken = -1;
+  TakenSlot taken;
   const auto take = [&] {
     for (const Member& member : members_) member.core->AdvanceAll();
-    taken = TakeBest(only, slot);
-    return taken >= 0 || !runtime.CheckOpen().ok();
+    taken = TakeBest(only);
+    return taken.slot != nullptr || !runtime.CheckOpen().ok();
   };
-  if (wait) {
+  if (wait == Wait::kYes) {
     host::WaitForProgress(runtime.event_count(), runtime.notifies_completion(), deadline.at(), take);
   } else {
     take();
   }
-  if (taken >= 0) return taken;
+  if (taken.slot != nullptr) return taken;
   PENSTOCK_RETURN_IF_ERROR(runtime.CheckOpen());
   const std::string text = graph::Prefix(first().model()) +
                            (only < 0 ? ": all slots of its " + std::to_string(members_.size()) + " devices are taken"
                                      : ": all slots of the device that has the key's States are taken");
-  if (wait) return absl::DeadlineExceededError(text + " and none came free before the deadline; nothing was started");
+  if (wait == Wait::kYes)
+    return absl::DeadlineExceededError(text + " and none came free before the deadline; nothing was started");
   return absl::ResourceExhaustedError(
       text + "; wait for a run to end, use Launch or Acquire, which wait, or compile with more slots");
 }
 
-int ExecutableSet::TakeBest(int only, RunSlot*& slot) const {
+ExecutableSet::TakenSlot ExecutableSet::TakeBest(int only) const {
   const auto load_of = [&](int m) {
     const Member& member = members_[m];
     DeviceLoad load = member.core->load();
@@ -120,9 +121,9 @@ int ExecutableSet::TakeBest(int only, RunSlot*& slot) const {
   };
   for (;;) {
     const int best = ChooseDevice(static_cast<int>(members_.size()), load_of);
-    if (best < 0) return -1;
-    slot = members_[best].core->TakeFree();
-    if (slot != nullptr) return best;  // otherwise other threads were faster
+    if (best < 0) return {};
+    RunSlot* const slot = members_[best].core->TakeFree();
+    if (slot != nullptr) return {best, slot};  // otherwise other threads were faster
   }
 }
 

@@ -24,18 +24,14 @@ class ExecutableSet {
     std::shared_ptr<ExecutableCore> core;
     DeviceShare share;
   };
-  struct Taken {
-    ExecutableCore* core = nullptr;
-    RunSlot* slot = nullptr;
-  };
 
   static absl::StatusOr<std::shared_ptr<ExecutableSet>> Create(const std::shared_ptr<RuntimeCore>& runtime,
                                                                const Model& model, const CompileOptions& options);
   explicit ExecutableSet(std::vector<Member> members) : members_(std::move(members)) {}
 
-  absl::StatusOr<Run> Launch(const Bindings& bindings, Deadline deadline, bool wait) const;
+  absl::StatusOr<Run> Launch(const Bindings& bindings, Deadline deadline, Wait wait) const;
   // A slot of any device, for its holder alone.
-  absl::StatusOr<std::pair<std::shared_ptr<ExecutableCore>, RunSlot*>> Lease(Deadline deadline, bool wait) const;
+  absl::StatusOr<std::pair<std::shared_ptr<ExecutableCore>, RunSlot*>> Lease(Deadline deadline, Wait wait) const;
 
   const std::vector<Member>& members() const { return members_; }
   ExecutableCore& first() const { return *members_[0].core; }
@@ -50,9 +46,13 @@ class ExecutableSet {
   MemoryReport memory() const;
 
  private:
+  struct TakenSlot {
+    int member = -1;
+    RunSlot* slot = nullptr;  // null: none was free
+  };
   // `only`: the member whose slots are acceptable; -1: any.
-  absl::StatusOr<int> TakeSlot(int only, Deadline deadline, bool wait, RunSlot*& slot) const;
-  int TakeBest(int only, RunSlot*& slot) const;
+  absl::StatusOr<TakenSlot> TakeSlot(int only, Deadline deadline, Wait wait) const;
+  TakenSlot TakeBest(int only) const;
 
   const std::vector<Member> members_;
 };

@@ -102,7 +102,7 @@ DeviceLoad ExecutableCore::load() {
 
 Bindings ExecutableCore::MakeBindings() const { return detail::Internals<Bindings>::Make(graph().shared_model()); }
 
-absl::StatusOr<RunSlot*> ExecutableCore::AcquireSlot(Deadline deadline, bool wait) {
+absl::StatusOr<RunSlot*> ExecutableCore::AcquireSlot(Deadline deadline, Wait wait) {
   RunSlot* slot = TakeFree();
   if (slot != nullptr) return slot;
   const auto take = [&] {
@@ -111,7 +111,7 @@ absl::StatusOr<RunSlot*> ExecutableCore::AcquireSlot(Deadline deadline, bool wai
     return slot != nullptr || !runtime().CheckOpen().ok();
   };
   const std::string taken = Label() + ": all " + std::to_string(slots()) + " slots are taken";
-  if (!wait) {
+  if (wait == Wait::kNo) {
     if (take() && slot != nullptr) return slot;
     return absl::ResourceExhaustedError(
         taken + "; wait for a run to end, use Launch or Acquire, which wait, or compile with more slots");
@@ -138,23 +138,24 @@ absl::Status ExecutableCore::CheckMayLaunch(const char* called) const {
   }
   if (!host::HostcallPoller::IsCurrent()) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      prefix + " inside an Inline Host node; who answers devices calls none; make it Infallible, or neither");
+      prefix +
+      " inside an Inline Host node; the thread that answers devices may call none; make it Infallible, or neither");
 }
 
-absl::Status ExecutableCore::CheckLease(bool wait) const {
-  if (wait) PENSTOCK_RETURN_IF_ERROR(CheckMayWait("Acquire", "TryAcquire"));
+absl::Status ExecutableCore::CheckLease(Wait wait) const {
+  if (wait == Wait::kYes) PENSTOCK_RETURN_IF_ERROR(CheckMayWait("Acquire", "TryAcquire"));
   return runtime().CheckOpen();
 }
 
-absl::StatusOr<RunSlot*> ExecutableCore::Lease(Deadline deadline, bool wait) {
+absl::StatusOr<RunSlot*> ExecutableCore::Lease(Deadline deadline, Wait wait) {
   PENSTOCK_RETURN_IF_ERROR(CheckLease(wait));
   PENSTOCK_ASSIGN_OR_RETURN(RunSlot * slot, AcquireSlot(deadline, wait));
   MarkLeased(slot);
   return slot;
 }
 
-absl::Status ExecutableCore::CheckLaunch(bool wait) const {
-  if (wait) PENSTOCK_RETURN_IF_ERROR(CheckMayWait("Launch", "TryLaunch"));
+absl::Status ExecutableCore::CheckLaunch(Wait wait) const {
+  if (wait == Wait::kYes) PENSTOCK_RETURN_IF_ERROR(CheckMayWait("Launch", "TryLaunch"));
   PENSTOCK_RETURN_IF_ERROR(CheckMayLaunch());
   if (const int32_t leased = graph().program().buffers.leased; leased >= 0) {
     return absl::FailedPreconditionError(
@@ -164,7 +165,7 @@ absl::Status ExecutableCore::CheckLaunch(bool wait) const {
   return runtime().CheckOpen();
 }
 
-absl::StatusOr<Run> ExecutableCore::Launch(const Bindings& bindings, Deadline deadline, bool wait) {
+absl::StatusOr<Run> ExecutableCore::Launch(const Bindings& bindings, Deadline deadline, Wait wait) {
   PENSTOCK_RETURN_IF_ERROR(CheckLaunch(wait));
   PENSTOCK_ASSIGN_OR_RETURN(RunSlot * slot, AcquireSlot(deadline, wait));
   return Start(slot, bindings, deadline);

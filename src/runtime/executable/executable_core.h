@@ -15,6 +15,7 @@
 #include "penstock/runtime.h"
 #include "penstock/submission_report.h"
 #include "src/runtime/core/in_flight.h"
+#include "src/runtime/core/wait.h"
 #include "src/runtime/executable/compiler.h"
 #include "src/runtime/executable/device_choice.h"
 #include "src/runtime/executable/launch_binder.h"
@@ -35,16 +36,16 @@ class ExecutableCore final : public InFlight, public RunOwner {
   static std::shared_ptr<ExecutableCore> HandleOn(std::shared_ptr<ExecutableCore> core);
 
   Bindings MakeBindings() const;
-  // Takes a slot (waiting until the deadline if `wait`), applies the bindings and starts the run.
-  absl::StatusOr<Run> Launch(const Bindings& bindings, Deadline deadline, bool wait);
+  // Takes a slot, applies the bindings and starts the run.
+  absl::StatusOr<Run> Launch(const Bindings& bindings, Deadline deadline, Wait wait);
   // Launch in steps: whether this thread may launch; a free slot, or null; the run, which takes over the slot.
-  absl::Status CheckLaunch(bool wait) const;
+  absl::Status CheckLaunch(Wait wait) const;
   RunSlot* TakeFree() { return pool_.TakeFree(); }
   absl::StatusOr<Run> Start(RunSlot* slot, const Bindings& bindings, Deadline deadline);
   // A slot for its holder alone, until GiveBack and the end of its run.
-  absl::StatusOr<RunSlot*> Lease(Deadline deadline, bool wait);
+  absl::StatusOr<RunSlot*> Lease(Deadline deadline, Wait wait);
   // Lease in steps, around TakeFree.
-  absl::Status CheckLease(bool wait) const;
+  absl::Status CheckLease(Wait wait) const;
   void MarkLeased(RunSlot* slot) { pool_.MarkLeased(*slot); }
   void GiveBack(RunSlot* slot) { pool_.GiveBack(*slot); }
   // Like Launch, in a leased slot.
@@ -70,9 +71,9 @@ class ExecutableCore final : public InFlight, public RunOwner {
   void OnRunEnded(RunSlot& slot) override;
 
   // Called before the first launch. UseKeys: sets the keyed States, if the graph has some; this executable is their
-  // `member`. MeasureRuns: whether load() is to know how long runs take.
+  // `member`. MeasureRuns: load() is to know how long runs take.
   void UseKeys(std::shared_ptr<KeyedStates> keyed, int member) { binder_.UseKeys(std::move(keyed), member); }
-  void MeasureRuns(bool measure) { durations_.Measure(measure); }
+  void MeasureRuns() { durations_.Measure(); }
 
   LaunchBinder& binder() { return binder_; }
   const LaunchBinder& binder() const { return binder_; }
@@ -88,7 +89,7 @@ class ExecutableCore final : public InFlight, public RunOwner {
 
  private:
   ExecutableCore(std::shared_ptr<RuntimeCore> runtime, const Model& model, const CompileOptions& options);
-  absl::StatusOr<RunSlot*> AcquireSlot(Deadline deadline, bool wait);
+  absl::StatusOr<RunSlot*> AcquireSlot(Deadline deadline, Wait wait);
   absl::Status CheckMayWait(const char* what, const char* instead) const;
   // Does what may fail before the run begins. Returns the device of the application's stream; -1 if there is none.
   absl::StatusOr<int> Prepare(RunSlot& slot, const detail::BoundValues& bindings);

@@ -47,7 +47,7 @@ absl::StatusOr<std::shared_ptr<const GraphExport>> GraphExport::Create(const std
                                                                        const Bindings& bindings) {
   PENSTOCK_RETURN_IF_ERROR(core->CheckMayLaunch("exported"));
   PENSTOCK_RETURN_IF_ERROR(CheckExports(*core));
-  PENSTOCK_ASSIGN_OR_RETURN(RunSlot * slot, core->Lease(Deadline(), /*wait=*/false));
+  PENSTOCK_ASSIGN_OR_RETURN(RunSlot * slot, core->Lease(Deadline(), Wait::kNo));
   auto exported = std::make_shared<GraphExport>(core, slot);
   absl::Status made = exported->Bind(bindings);
   if (made.ok()) made = exported->Make();

@@ -31,7 +31,7 @@ void ModeSelection::Choose(Mode wanted) {
   }
   if (context_.graph.trace() != nullptr && wanted == Mode::kAuto) {
     notes().push_back(
-        "no graphs: runs with a trace are no fair trial; with Mode::kGraph it shows the nodes of replays");
+        "no graphs: runs with a trace are too slow to compare; with Mode::kGraph it shows the nodes of replays");
   }
   if (context_.runtime->synchronous()) {
     notes().push_back("no graphs: RuntimeOptions::synchronous, or PENSTOCK_SYNC, has each node waited for");

@@ -14,7 +14,7 @@ class RunDurations {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  void Measure(bool measure) { measures_ = measure; }
+  void Measure() { measures_ = true; }
   void Begin(Time& launched) const {
     if (measures_) launched = std::chrono::steady_clock::now();
   }

@@ -14,12 +14,12 @@ CapturedCalls::CapturedCalls(Slot& slot, std::vector<LaunchObjects>& launch)
       driver_(slot.graph().driver()),
       children_(replay_.entries.size()) {}
 
-absl::StatusOr<bool> CapturedCalls::Capture(int32_t e) {
+absl::StatusOr<bool> CapturedCalls::Capture(EntryId e) {
   const GraphNodeEntry& entry = replay_.entries[e];
   const CompiledGraph& graph = slot_.graph();
   if (!graph.EnterGate(entry.node)) return false;
   const TimedScope timed(capturing_ns_);
-  const int32_t lane = graph.plan().nodes[entry.node].lane;
+  const LaneId lane = graph.plan().nodes[entry.node].lane;
   const absl::StatusOr<CapturedLaunch> captured = CaptureLaunch(graph, slot_, launch_[lane], entry.index);
   graph.LeaveGate(entry.node);
   PENSTOCK_RETURN_IF_ERROR(captured.status());
@@ -30,12 +30,11 @@ absl::StatusOr<bool> CapturedCalls::Capture(int32_t e) {
   return true;
 }
 
-bool CapturedCalls::HasAllOf(int32_t graph) const {
-  const auto g = static_cast<size_t>(graph);
-  const auto from = [&](size_t of) {
+bool CapturedCalls::HasAllOf(GraphId graph) const {
+  const auto from = [&](GraphId of) {
     return std::lower_bound(replay_.launch.begin(), replay_.launch.end(), replay_.begin[of]);  // in ascending order
   };
-  return std::all_of(from(g), from(g + 1), [&](int32_t e) { return child(e); });
+  return std::all_of(from(graph), from(graph + 1), [&](EntryId e) { return child(e); });
 }
 
 void CapturedCalls::Drop() {

@@ -25,10 +25,10 @@ class CapturedCalls {
   ~CapturedCalls() { Drop(); }
 
   // Calls a Launch node's callable with the slot's arguments. Returns false if its gate is full.
-  absl::StatusOr<bool> Capture(int32_t entry);
-  driver::Graph child(int32_t entry) const { return children_[entry]; }
+  absl::StatusOr<bool> Capture(EntryId entry);
+  driver::Graph child(EntryId entry) const { return children_[entry]; }
   // Whether all Launch nodes of a graph have been captured.
-  bool HasAllOf(int32_t graph) const;
+  bool HasAllOf(GraphId graph) const;
   void Drop();
 
   int64_t captures() const { return captures_.get(); }
@@ -39,7 +39,7 @@ class CapturedCalls {
   std::vector<LaunchObjects>& launch_;
   const GraphProgram& replay_;
   driver::Driver& driver_;
-  std::vector<driver::Graph> children_;  // one for each entry
+  Table<EntryId, driver::Graph> children_;
   OwnerCount captures_, capturing_ns_;
 };
 

@@ -16,24 +16,24 @@ namespace penstock::runtime {
 // after the head, unless an entry that it depends on already does. `add(entry, after, priority)` adds a node after
 // others and returns the node that later entries come after, which is stored in last[entry].
 template <class WantsHead, class Add>
-absl::Status AddEntries(const CompiledGraph& compiled, int32_t graph, int32_t head, std::vector<int32_t>& last,
+absl::Status AddEntries(const CompiledGraph& compiled, GraphId graph, int32_t head, Table<EntryId, int32_t>& last,
                         WantsHead wants_head, Add add) {
   const GraphProgram& replay = compiled.program().replay;
-  const int32_t begin = replay.begin[graph], end = replay.begin[static_cast<size_t>(graph) + 1];
+  const EntryId begin = replay.begin[graph], end = replay.begin[graph + 1];
   std::vector<bool> led(static_cast<size_t>(end - begin));  // the entry comes after the head
   std::vector<int32_t> after;
-  for (int32_t e = begin; e < end; ++e) {
+  for (EntryId e = begin; e < end; ++e) {
     const auto at = static_cast<size_t>(e - begin);
     after.clear();
     for (const int32_t p : replay.preds[e]) {
-      after.push_back(last[static_cast<size_t>(begin) + static_cast<size_t>(p)]);
+      after.push_back(last[begin + p]);
       led[at] = led[at] || led[p];
     }
     if (head >= 0 && !led[at] && wants_head(e)) {
       after.push_back(head);
       led[at] = true;
     }
-    const int32_t node = replay.entries[e].node;
+    const NodeId node = replay.entries[e].node;
     const int priority = compiled.plan().nodes[node].priority;
     const absl::StatusOr<int32_t> added = add(e, after, priority);
     if (!added.ok()) return compiled.Describe(node, added.status());

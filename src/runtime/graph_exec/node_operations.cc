@@ -1,4 +1,5 @@
 #include "src/runtime/graph_exec/node_operations.h"
+#include "src/runtime/graph_exec/tuning.h"
 
 #include <algorithm>
 #include <cstring>
@@ -16,13 +17,9 @@ constexpr size_t kScratchBytes = 256;  // on each side; placeholders use one byt
 bool IsEmpty(const driver::CopyOp& op) { return op.width == 0 || op.height == 0 || op.depth == 0; }
 bool IsEmpty(const driver::FillOp& op) { return op.count == 0 || op.height == 0 || op.depth == 0; }
 
-// Between kernels a copy engine is expensive, 8 us each way on an H200: copying up, two kernels and copying down take,
-// for 64 KiB, 28 us with copy nodes and 13 us with kernels that copy; for 1 MiB 66 and 58 us; for 4 MiB the same. Sizes
-// that a launch decides are unknown here.
-constexpr size_t kSmallBytes = 65536;
 bool IsSmall(const driver::CopyOp& op) {
   const bool host = op.kind == driver::CopyKind::kHostToDevice || op.kind == driver::CopyKind::kDeviceToHost;
-  return host && !IsEmpty(op) && op.width * op.height * op.depth <= kSmallBytes;
+  return host && !IsEmpty(op) && op.width * op.height * op.depth <= tuning::kSmallBytes;
 }
 
 bool IsSame(const driver::CopyOp& a, const driver::CopyOp& b) {
@@ -54,35 +51,35 @@ NodeOperations::NodeOperations(Slot& slot, const Hostcalls* hostcalls)
 
 NodeOperations::~NodeOperations() { slot_.options().runtime.FreeDevice(device_, scratch_); }
 
-absl::Status NodeOperations::Make(bool for_runs) {
+absl::Status NodeOperations::Make(Use use) {
   if (piece_of_.empty()) return absl::OkStatus();
-  FindPieces(for_runs);
+  FindPieces(use);
   const size_t tables = (piece_ops_.size() + 1) * sizeof(driver::CopyPiece);
   const size_t params = std::max<size_t>(program_.params.bytes, 1);
   PENSTOCK_ASSIGN_OR_RETURN(pinned_,
                             slot_.options().pinned.Allocate(kScratchBytes + tables, slot_.options().pinned_node));
   PENSTOCK_ASSIGN_OR_RETURN(scratch_, device_.driver->AllocateDevice(device_.local, 2 * kScratchBytes + params));
   pieces_ = reinterpret_cast<driver::CopyPiece*>(static_cast<std::byte*>(pinned_.data()) + kScratchBytes);
-  for (size_t p = 0; p < piece_ops_.size(); ++p) {
+  for (const PieceId p : piece_ops_.ids()) {
     pieces_[p] = {};
     piece_ops_[p].pieces = pieces_ + p;
   }
-  if (for_runs) MakeRefs();  // these belong to the slot
+  if (use == Use::kRuns) MakeRefs();  // these belong to the slot
   return absl::OkStatus();
 }
 
 // Finds the copies that become batches of one piece: those that no graph accepts as copies, or only while they stay the
 // same, and small ones to and from the host, which take half the time that way.
-void NodeOperations::FindPieces(bool small_copies) {
-  for (size_t e = 0; e < piece_of_.size(); ++e) {
-    const GraphNodeEntry& entry = EntryAt(static_cast<int32_t>(e));
+void NodeOperations::FindPieces(Use use) {
+  for (const EntryId e : piece_of_.ids()) {
+    const GraphNodeEntry& entry = EntryAt(e);
     if (entry.op != Op::kCopy) continue;
     const CopyEntry& copy = program_.copies[entry.index];
     const driver::CopyOp& op = tables_.copies[entry.index];
     const bool rows = program_.dynamic ? copy.may_have_rows : !driver::ShapeOf(&op).line;
     const bool refused = !IsEmpty(op) && !driver::CheckNode(&op).ok();
-    if (!(entry.varies && rows) && !refused && !(IsSmall(op) && small_copies)) continue;
-    piece_of_[e] = static_cast<int32_t>(piece_ops_.size());
+    if (!(entry.varies && rows) && !refused && !(IsSmall(op) && use == Use::kRuns)) continue;
+    piece_of_[e] = piece_ops_.next();
     set_pieces_.emplace_back();
     piece_ops_.push_back({.kind = op.kind, .count = 1, .size = {1, 1}, .tag = op.tag});
   }
@@ -108,7 +105,7 @@ void NodeOperations::MakeRefs() {
   set_args_.assign(args.begin(), args.end());
 }
 
-bool NodeOperations::IsEngineCopy(int32_t entry) const {
+bool NodeOperations::IsEngineCopy(EntryId entry) const {
   return EntryAt(entry).op == Op::kCopy && piece_of_[entry] < 0;
 }
 
@@ -121,11 +118,11 @@ driver::CopyOp NodeOperations::PlaceholderOf(const driver::CopyOp& copy) const {
   return op;
 }
 
-absl::StatusOr<NodeOperations::Wanted> NodeOperations::Of(int32_t e, bool by_ref) {
+absl::StatusOr<NodeOperations::Wanted> NodeOperations::Of(EntryId e, bool by_ref) {
   const GraphNodeEntry& entry = EntryAt(e);
-  const auto i = static_cast<size_t>(entry.index);
+  const int32_t i = entry.index;
   switch (entry.op) {
-    case Op::kKernel: return Wanted{by_ref ? ByRef(entry.index) : &tables_.kernels[i], tables_.kernels[i].rows == 0};
+    case Op::kKernel: return Wanted{by_ref ? ByRef(i) : &tables_.kernels[i], tables_.kernels[i].rows == 0};
     case Op::kFill: return Wanted{&tables_.fills[i], IsEmpty(tables_.fills[i])};
     case Op::kBatch: return Wanted{&tables_.batches[i], tables_.batches[i].count == 0};
     case Op::kHostcall: return Wanted{&hostcalls_->op(entry.index), false};
@@ -133,7 +130,7 @@ absl::StatusOr<NodeOperations::Wanted> NodeOperations::Of(int32_t e, bool by_ref
   }
   const driver::CopyOp& copy = tables_.copies[i];
   const bool off = tables_.copies_off[i] || IsEmpty(copy);
-  const int32_t piece = piece_of_[e];
+  const PieceId piece = piece_of_[e];
   if (piece < 0) return Wanted{&copy, off};
   driver::BatchOp& batch = piece_ops_[piece];
   if (off) return Wanted{&batch, true};
@@ -143,7 +140,7 @@ absl::StatusOr<NodeOperations::Wanted> NodeOperations::Of(int32_t e, bool by_ref
 }
 
 // Valid until the next call.
-const driver::KernelOp* NodeOperations::ByRef(int32_t call) {
+const driver::KernelOp* NodeOperations::ByRef(CallId call) {
   const CallEntry& entry = program_.calls[call];
   by_ref_ = tables_.kernels[call];
   by_ref_.kernel = entry.kernel_by_ref.kernel;
@@ -154,9 +151,9 @@ const driver::KernelOp* NodeOperations::ByRef(int32_t call) {
   return &by_ref_;
 }
 
-bool NodeOperations::IsSet(int32_t e) const {
+bool NodeOperations::IsSet(EntryId e) const {
   const GraphNodeEntry& entry = EntryAt(e);
-  const auto i = static_cast<size_t>(entry.index);
+  const int32_t i = entry.index;
   switch (entry.op) {
     case Op::kKernel:
     case Op::kLaunch: {
@@ -170,15 +167,14 @@ bool NodeOperations::IsSet(int32_t e) const {
     case Op::kHostcall: return true;
     default: break;
   }
-  const int32_t piece = piece_of_[e];
+  const PieceId piece = piece_of_[e];
   if (piece < 0) return IsSame(set_copies_[i], tables_.copies[i]);
-  const auto p = static_cast<size_t>(piece);
-  return set_pieces_[p] == piece_ops_[p].size;
+  return set_pieces_[piece] == piece_ops_[piece].size;
 }
 
-void NodeOperations::Keep(int32_t e) {
+void NodeOperations::Keep(EntryId e) {
   const GraphNodeEntry& entry = EntryAt(e);
-  const auto i = static_cast<size_t>(entry.index);
+  const int32_t i = entry.index;
   switch (entry.op) {
     case Op::kKernel:
     case Op::kLaunch: {
@@ -192,7 +188,7 @@ void NodeOperations::Keep(int32_t e) {
     case Op::kHostcall: break;
     default:
       set_copies_[i] = tables_.copies[i];
-      if (const int32_t piece = piece_of_[e]; piece >= 0) {
+      if (const PieceId piece = piece_of_[e]; piece >= 0) {
         set_pieces_[piece] = piece_ops_[piece].size;
       }
   }

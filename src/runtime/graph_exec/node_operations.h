@@ -32,9 +32,10 @@ class NodeOperations {
   NodeOperations& operator=(const NodeOperations&) = delete;
   ~NodeOperations();
 
-  // Must be called first. `for_runs`: the graphs are launched by runs. Otherwise they are for an exported graph: small
-  // copies stay copies, and no parameter is read by reference.
-  absl::Status Make(bool for_runs);
+  // Must be called first. The graphs are launched by runs, or are for an exported graph: then small copies stay copies,
+  // and no parameter is read by reference.
+  enum class Use : uint8_t { kRuns, kExport };
+  absl::Status Make(Use use);
 
   // The operation of an entry for the slot's next run, valid until the next call; `off`: it has nothing to do.
   // `by_ref`: the kernel reads its parameters from device memory.
@@ -42,22 +43,23 @@ class NodeOperations {
     driver::NodeOp op;
     bool off = false;
   };
-  absl::StatusOr<Wanted> Of(int32_t entry, bool by_ref);
+  absl::StatusOr<Wanted> Of(EntryId entry, bool by_ref);
   // Calls `add` with an operation that is harmless but must be set before it runs, unless it is switched off. `off`: as
   // Of returned it.
   template <class Add>
-  auto WithPlaceholder(int32_t entry, bool off, Add add);
+  auto WithPlaceholder(EntryId entry, bool off, Add add);
 
   // IsSet: whether the node is set to what the slot holds now. Keep: records that it is.
-  bool IsSet(int32_t entry) const;
-  void Keep(int32_t entry);
+  bool IsSet(EntryId entry) const;
+  void Keep(EntryId entry);
   // Whether a copy engine does the copy, that is, whether it is not a batch.
-  bool IsEngineCopy(int32_t entry) const;
+  bool IsEngineCopy(EntryId entry) const;
 
   // Copies the slot's parameters to where kernels read them by reference.
   const driver::BatchOp& refresh() const { return refresh_; }
 
  private:
+  using PieceId = Id<struct PieceTag>;  // in `piece_ops_`
   struct SetKernel {
     std::array<uint32_t, 3> grid{};
     int64_t rows = 0;
@@ -66,11 +68,11 @@ class NodeOperations {
   };
   static SetKernel KernelOf(const driver::KernelOp& op) { return {op.grid, op.rows, op.callable}; }
 
-  void FindPieces(bool small_copies);
+  void FindPieces(Use use);
   void MakeRefs();
-  const driver::KernelOp* ByRef(int32_t call);
+  const driver::KernelOp* ByRef(CallId call);
   driver::CopyOp PlaceholderOf(const driver::CopyOp& copy) const;
-  const GraphNodeEntry& EntryAt(int32_t entry) const { return program_.replay.entries[entry]; }
+  const GraphNodeEntry& EntryAt(EntryId entry) const { return program_.replay.entries[entry]; }
 
   Slot& slot_;
   SlotTables& tables_;
@@ -79,25 +81,25 @@ class NodeOperations {
   const Hostcalls* const hostcalls_;
   memory::PinnedBlock pinned_;  // what placeholders name, then the tables of `piece_ops_` and `refresh_`
   void* scratch_ = nullptr;  // the device memory that placeholders name, then the parameters
-  std::vector<int32_t> piece_of_;  // for each entry that copies by a batch: its entry in `piece_ops_`; otherwise -1
+  Table<EntryId, PieceId> piece_of_;  // of entries that copy by a batch; none: it does not
   driver::CopyPiece* pieces_ = nullptr;
-  std::vector<driver::BatchOp> piece_ops_;
+  Table<PieceId, driver::BatchOp> piece_ops_;
   driver::BatchOp refresh_;  // a batch of one piece
   std::vector<void*> ref_argv_;  // like SlotTables::argv, for calls by reference
   driver::KernelOp by_ref_;  // the operation that Of returned
   // What the nodes are set to. Parallel to SlotTables::copies, `piece_ops_`, SlotTables::batches, fills, kernels, args.
-  std::vector<driver::CopyOp> set_copies_;
-  std::vector<driver::BatchSize> set_pieces_;
-  std::vector<driver::BatchOp> set_batches_;
-  std::vector<driver::FillOp> set_fills_;
-  std::vector<SetKernel> set_kernels_;
+  Table<CopyId, driver::CopyOp> set_copies_;
+  Table<PieceId, driver::BatchSize> set_pieces_;
+  Table<BatchId, driver::BatchOp> set_batches_;
+  Table<FillId, driver::FillOp> set_fills_;
+  Table<CallId, SetKernel> set_kernels_;
   std::vector<std::byte> set_args_;
 };
 
 template <class Add>
-auto NodeOperations::WithPlaceholder(int32_t e, bool off, Add add) {
+auto NodeOperations::WithPlaceholder(EntryId e, bool off, Add add) {
   const GraphNodeEntry& entry = EntryAt(e);
-  const auto i = static_cast<size_t>(entry.index);
+  const int32_t i = entry.index;
   switch (entry.op) {
     case ExecCommand::Op::kKernel: {
       driver::KernelOp op = tables_.kernels[i];
@@ -117,7 +119,7 @@ auto NodeOperations::WithPlaceholder(int32_t e, bool off, Add add) {
     }
     default: break;
   }
-  if (const int32_t piece = piece_of_[e]; piece >= 0) {
+  if (const PieceId piece = piece_of_[e]; piece >= 0) {
     return add(&piece_ops_[piece]);
   }
   driver::CopyOp op = PlaceholderOf(tables_.copies[i]);

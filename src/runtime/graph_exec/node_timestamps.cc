@@ -12,9 +12,9 @@ absl::StatusOr<std::unique_ptr<NodeTimestamps>> NodeTimestamps::Create(const Opt
   std::vector<size_t> begin;
   std::vector<int32_t> nodes{-1};  // for each timestamp: its plan node
   for (const GraphNodeEntry& entry : replay.entries) nodes.push_back(entry.node);
-  for (int32_t g = 0; g < replay.graphs(); ++g) {
-    const int32_t first = replay.begin[g];
-    for (int32_t e = first; e < replay.begin[static_cast<size_t>(g) + 1]; ++e) {
+  for (GraphId g = 0; g < replay.graphs(); ++g) {
+    const EntryId first = replay.begin[g];
+    for (EntryId e = first; e < replay.begin[g + 1]; ++e) {
       const auto preds = replay.preds[e];
       begin.push_back(preds.size() == 1 ? EndOf(first + preds.front()) : nodes.size());
       if (preds.size() != 1) nodes.push_back(replay.entries[e].node);

@@ -1,4 +1,5 @@
 #include "src/runtime/graph_exec/parameter_indirection.h"
+#include "src/runtime/graph_exec/tuning.h"
 
 namespace penstock::runtime {
 
@@ -21,14 +22,14 @@ bool ParameterIndirection::Reads(int32_t entry) {
 
 bool ParameterIndirection::ShouldEnable(size_t differing) {
   if (!allowed_) return false;
-  many_ = differing >= kManyNodes ? many_ + 1 : 0;
-  return many_ >= kLaunchesToEnable;
+  many_ = differing >= tuning::kManyNodes ? many_ + 1 : 0;
+  return many_ >= tuning::kLaunchesToEnable;
 }
 
 bool ParameterIndirection::ShouldDisable() {
   if (!allowed_) return false;
   same_ = stale_ || reading_.empty() ? 0 : same_ + 1;
-  return same_ >= kLaunchesToDisable;
+  return same_ >= tuning::kLaunchesToDisable;
 }
 
 bool ParameterIndirection::Enable(int32_t entry) {

@@ -25,9 +25,6 @@ namespace penstock::runtime {
 
 class ParameterIndirection {
  public:
-  static constexpr size_t kManyNodes = 16;
-  static constexpr int kLaunchesToEnable = 8, kLaunchesToDisable = 24;
-
   // `uses[p]`: how many arguments of nodes are the parameter p.
   ParameterIndirection(size_t entries, std::vector<int32_t> uses);
 

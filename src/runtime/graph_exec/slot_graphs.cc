@@ -18,8 +18,8 @@ using Op = ExecCommand::Op;
 // For each parameter, how many arguments of nodes it is.
 std::vector<int32_t> UsesOfParams(const Program& program) {
   std::vector<int32_t> uses;
-  const std::vector<uint32_t>& begin = program.params.begin;
-  for (size_t p = 0; p + 1 < begin.size(); ++p) uses.push_back(static_cast<int32_t>(begin[p + 1] - begin[p]));
+  const Table<ParamId, uint32_t>& begin = program.params.begin;
+  for (ParamId p = 0; p + 1 < begin.count(); ++p) uses.push_back(static_cast<int32_t>(begin[p + 1] - begin[p]));
   return uses;
 }
 
@@ -37,23 +37,23 @@ SlotGraphs::SlotGraphs(Slot& slot, std::vector<LaunchObjects>& launch, const Hos
       made_(static_cast<size_t>(replay_.graphs())),
       indirection_(nodes_.size(), UsesOfParams(slot.graph().program())) {
   differing_.reserve(nodes_.size());
-  for (int32_t g = 0; g < replay_.graphs(); ++g) {
-    for (int32_t e = replay_.begin[g]; e < replay_.begin[static_cast<size_t>(g) + 1]; ++e) {
+  for (GraphId g = 0; g < replay_.graphs(); ++g) {
+    for (EntryId e = replay_.begin[g]; e < replay_.begin[g + 1]; ++e) {
       NodeAt(e).graph = g;
     }
   }
 }
 
 absl::StatusOr<std::unique_ptr<SlotGraphs>> SlotGraphs::Create(Slot& slot, std::vector<LaunchObjects>& launch,
-                                                               const Hostcalls* hostcalls, bool upload) {
+                                                               const Hostcalls* hostcalls, Upload upload) {
   std::unique_ptr<SlotGraphs> graphs(new SlotGraphs(slot, launch, hostcalls));
   const driver::CurrentDevice current(graphs->driver_, graphs->device_);
   PENSTOCK_RETURN_IF_ERROR(graphs->Make(upload));
   return graphs;
 }
 
-absl::Status SlotGraphs::Make(bool upload) {
-  PENSTOCK_RETURN_IF_ERROR(operations_.Make(/*for_runs=*/true));
+absl::Status SlotGraphs::Make(Upload upload) {
+  PENSTOCK_RETURN_IF_ERROR(operations_.Make(NodeOperations::Use::kRuns));
   if (slot_.graph().trace() != nullptr && !nodes_.empty()) {
     PENSTOCK_ASSIGN_OR_RETURN(timestamps_, NodeTimestamps::Create({.replay = &replay_,
                                                                    .driver = &driver_,
@@ -63,10 +63,10 @@ absl::Status SlotGraphs::Make(bool upload) {
                                                                    .fault = &slot_.fault}));
   }
   PENSTOCK_RETURN_IF_ERROR(CaptureWhatIsKnown());
-  for (int32_t g = 0; g < replay_.graphs(); ++g) {
-    if (captured_.HasAllOf(g)) PENSTOCK_RETURN_IF_ERROR(MakeGraph(g, false));
+  for (GraphId g = 0; g < replay_.graphs(); ++g) {
+    if (captured_.HasAllOf(g)) PENSTOCK_RETURN_IF_ERROR(MakeGraph(g, Values::kUnknown));
   }
-  return upload ? UploadAll() : absl::OkStatus();
+  return upload == Upload::kNow ? UploadAll() : absl::OkStatus();
 }
 
 SlotGraphs::~SlotGraphs() { Drop(); }
@@ -81,7 +81,7 @@ void SlotGraphs::Drop() {
 }
 
 absl::Status SlotGraphs::CaptureWhatIsKnown() {
-  for (const int32_t e : replay_.launch) {
+  for (const EntryId e : replay_.launch) {
     const GraphNodeEntry& entry = replay_.entries[e];
     if (entry.varies) continue;
     const absl::StatusOr<bool> captured = CaptureEntry(e);
@@ -93,7 +93,7 @@ absl::Status SlotGraphs::CaptureWhatIsKnown() {
 
 absl::StatusOr<bool> SlotGraphs::Capture() {
   if (replay_.launch.empty()) return true;
-  for (const int32_t e : all_differ_ ? replay_.launch : differing_) {
+  for (const EntryId e : all_differ_ ? replay_.launch : differing_) {
     const GraphNodeEntry& entry = replay_.entries[e];
     const Node& of = nodes_[e];
     if (entry.op != Op::kLaunch || (of.known && operations_.IsSet(e))) continue;
@@ -107,29 +107,28 @@ absl::StatusOr<bool> SlotGraphs::Capture() {
 }
 
 // A child with a new structure has its graph instantiated again.
-absl::StatusOr<bool> SlotGraphs::CaptureEntry(int32_t e) {
+absl::StatusOr<bool> SlotGraphs::CaptureEntry(EntryId e) {
   Node& node = NodeAt(e);
   Made& made = MadeOf(node);
   node.known = false;
   absl::StatusOr<bool> captured = captured_.Capture(e);
   if (!captured.ok() || !*captured) return captured;
-  if (!made.anew) {
+  if (!made.stale) {
     ++counts_.sets;
     absl::Status set = driver_.SetChild(made.exec, node.number, captured_.child(e));
     if (!set.ok() && set.code() != absl::StatusCode::kFailedPrecondition) return set;
-    if (!set.ok()) MakeAnewFor(e, base::Str(slot_.graph().Describe(EntryAt(e).node, set).message()));
+    if (!set.ok()) RequireInstantiation(e, base::Str(slot_.graph().Describe(EntryAt(e).node, set).message()));
   }
   operations_.Keep(e);
   node.known = true;
   return true;
 }
 
-// `bound`: called by a launch, so everything is known. Otherwise the first launch sets what varies, before it runs.
-absl::Status SlotGraphs::MakeGraph(int32_t graph, bool bound) {
+absl::Status SlotGraphs::MakeGraph(GraphId graph, Values values) {
   const TimedScope timed(counts_.instantiating_ns);
   PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph nodes, driver_.CreateGraph(device_));
   const auto instantiate = [&]() -> absl::StatusOr<driver::GraphExec> {
-    PENSTOCK_RETURN_IF_ERROR(AddNodes(graph, nodes, bound));
+    PENSTOCK_RETURN_IF_ERROR(AddNodes(graph, nodes, values));
     return driver_.Instantiate(nodes);
   };
   const absl::StatusOr<driver::GraphExec> exec = instantiate();
@@ -139,26 +138,26 @@ absl::Status SlotGraphs::MakeGraph(int32_t graph, bool bound) {
   Made& made = made_[graph];
   if (made.exec) driver_.DestroyExec(made.exec);
   made.exec = *exec;
-  made.anew = false;
-  return SwitchOff(graph, bound);
+  made.stale = false;
+  return SwitchOff(graph, values);
 }
 
-absl::Status SlotGraphs::AddNodes(int32_t graph, driver::Graph to, bool bound) {
+absl::Status SlotGraphs::AddNodes(GraphId graph, driver::Graph to, Values values) {
   PENSTOCK_RETURN_IF_ERROR(AddHead(graph, to));
   return AddEntries(
       slot_.graph(), graph, made_[graph].head, last_, [&](int32_t e) { return WantsHead(graph, e); },
-      [&](int32_t e, std::vector<int32_t>& after, int priority) { return AddEntry(e, to, after, priority, bound); });
+      [&](int32_t e, std::vector<int32_t>& after, int priority) { return AddEntry(e, to, after, priority, values); });
 }
 
 // Adds the node of an entry, and the timestamps around it.
-absl::StatusOr<int32_t> SlotGraphs::AddEntry(int32_t e, driver::Graph to, std::vector<int32_t>& after, int priority,
-                                             bool bound) {
+absl::StatusOr<int32_t> SlotGraphs::AddEntry(EntryId e, driver::Graph to, std::vector<int32_t>& after, int priority,
+                                             Values values) {
   Node& node = NodeAt(e);
   if (timestamps_ != nullptr) {
     PENSTOCK_ASSIGN_OR_RETURN(const bool added, timestamps_->AddBegin(e, to, after, priority));
     counts_.nodes_made += added ? 1 : 0;
   }
-  PENSTOCK_ASSIGN_OR_RETURN(node.number, AddNode(e, to, after, priority, bound));
+  PENSTOCK_ASSIGN_OR_RETURN(node.number, AddNode(e, to, after, priority, values));
   ++counts_.nodes_made;
   node.enabled = true;
   if (timestamps_ == nullptr) return node.number;
@@ -166,13 +165,13 @@ absl::StatusOr<int32_t> SlotGraphs::AddEntry(int32_t e, driver::Graph to, std::v
   return timestamps_->AddEnd(e, to, node.number, priority);
 }
 
-absl::StatusOr<int32_t> SlotGraphs::AddNode(int32_t e, driver::Graph to, const std::vector<int32_t>& after,
-                                            int priority, bool bound) {
+absl::StatusOr<int32_t> SlotGraphs::AddNode(EntryId e, driver::Graph to, const std::vector<int32_t>& after,
+                                            int priority, Values values) {
   const GraphNodeEntry& entry = EntryAt(e);
   if (entry.op == Op::kLaunch) return driver_.AddChild(to, after, captured_.child(e));
   PENSTOCK_ASSIGN_OR_RETURN(const NodeOperations::Wanted wanted, operations_.Of(e, indirection_.by_ref(e)));
   Node& node = NodeAt(e);
-  node.known = (bound || !entry.varies) && !wanted.off;
+  node.known = (values == Values::kKnown || !entry.varies) && !wanted.off;
   if (!node.known) {
     return operations_.WithPlaceholder(
         e, wanted.off, [&](const driver::NodeOp& op) { return driver_.AddNode(to, after, op, priority); });
@@ -183,17 +182,17 @@ absl::StatusOr<int32_t> SlotGraphs::AddNode(int32_t e, driver::Graph to, const s
 
 // Nodes that begin their graph and nodes that may read the head's parameters come after the head, but no copies by the
 // copy engines: those would begin 8 us later after a kernel, even after one that is switched off.
-bool SlotGraphs::WantsHead(int32_t graph, int32_t e) const {
+bool SlotGraphs::WantsHead(GraphId graph, EntryId e) const {
   const GraphNodeEntry& entry = replay_.entries[e];
   if (operations_.IsEngineCopy(e)) return false;
   return replay_.preds[e].empty() || (graph == refreshed_by_ && MayReadParams(entry));
 }
 
 // The first graph with nodes that may read parameters by reference copies them; no later graph runs before it.
-absl::Status SlotGraphs::AddHead(int32_t graph, driver::Graph to) {
+absl::Status SlotGraphs::AddHead(GraphId graph, driver::Graph to) {
   int roots = 0, priority = 0;
   bool refs = false;
-  for (int32_t e = replay_.begin[graph]; e < replay_.begin[static_cast<size_t>(graph) + 1]; ++e) {
+  for (EntryId e = replay_.begin[graph]; e < replay_.begin[graph + 1]; ++e) {
     const GraphNodeEntry& entry = replay_.entries[e];
     roots += replay_.preds[e].empty() && WantsHead(graph, e) ? 1 : 0;
     refs = refs || MayReadParams(entry);
@@ -213,11 +212,9 @@ bool SlotGraphs::MayReadParams(const GraphNodeEntry& entry) const {
   return entry.op == Op::kKernel && slot_.graph().program().calls[entry.index].range_by_ref != nullptr;
 }
 
-absl::Status SlotGraphs::SwitchOff(int32_t graph, bool bound) {
-  const auto begin = static_cast<size_t>(replay_.begin[graph]);
-  const auto end = static_cast<size_t>(replay_.begin[static_cast<size_t>(graph) + 1]);
-  for (size_t e = begin; e < end; ++e) {
-    if (nodes_[e].known || (replay_.entries[e].varies && !bound)) continue;
+absl::Status SlotGraphs::SwitchOff(GraphId graph, Values values) {
+  for (EntryId e = replay_.begin[graph]; e < replay_.begin[graph + 1]; ++e) {
+    if (nodes_[e].known || (replay_.entries[e].varies && values == Values::kUnknown)) continue;
     const absl::Status off = Enable(nodes_[e], false);
     if (!off.ok()) return slot_.graph().Describe(replay_.entries[e].node, off);
   }
@@ -240,31 +237,31 @@ absl::Status SlotGraphs::UploadAll() {
 
 bool SlotGraphs::ReadsByRef(size_t param) { return indirection_.AllRead(param); }
 
-bool SlotGraphs::TakesParam(int32_t call) {
-  const int32_t entry = replay_.of_call[call];
+bool SlotGraphs::TakesParam(CallId call) {
+  const EntryId entry = replay_.of_call[call];
   if (entry < 0) return true;
   if (indirection_.Reads(entry)) return false;
   Mark(entry);
   return true;
 }
 
-void SlotGraphs::ValueDiffers(int32_t call) {
-  if (const int32_t entry = replay_.of_call[call]; entry >= 0) Mark(entry);
+void SlotGraphs::ValueDiffers(CallId call) {
+  if (const EntryId entry = replay_.of_call[call]; entry >= 0) Mark(entry);
 }
 
-void SlotGraphs::FillDiffers(int32_t fill) {
-  if (const int32_t entry = replay_.of_fill[fill]; entry >= 0) Mark(entry);
+void SlotGraphs::FillDiffers(FillId fill) {
+  if (const EntryId entry = replay_.of_fill[fill]; entry >= 0) Mark(entry);
 }
 
 // A captured graph keeps the values from the time of capture, so the callable must be captured again.
-void SlotGraphs::CallableDiffers(int32_t call) {
-  const int32_t entry = replay_.of_call[call];
+void SlotGraphs::CallableDiffers(CallId call) {
+  const EntryId entry = replay_.of_call[call];
   if (entry < 0 || replay_.entries[entry].op != Op::kLaunch) return;
   nodes_[entry].known = false;
   Mark(entry);
 }
 
-void SlotGraphs::Mark(int32_t entry) {
+void SlotGraphs::Mark(EntryId entry) {
   Node& node = nodes_[entry];
   if (node.marked) return;
   node.marked = true;
@@ -280,18 +277,18 @@ absl::Status SlotGraphs::Update() {
     all_differ_ = true;
     return updated;
   }
-  PENSTOCK_RETURN_IF_ERROR(MakeAnew());
-  for (const int32_t e : differing_) nodes_[e].marked = false;
+  PENSTOCK_RETURN_IF_ERROR(InstantiateStale());
+  for (const EntryId e : differing_) nodes_[e].marked = false;
   differing_.clear();
   all_differ_ = false;
   return refreshed_by_ < 0 ? absl::OkStatus() : EnableHead(refreshed_by_, indirection_.stale());
 }
 
-absl::Status SlotGraphs::MakeAnew() {
-  for (int32_t g = 0; any_anew_ && g < replay_.graphs(); ++g) {
-    if (made_[g].anew) PENSTOCK_RETURN_IF_ERROR(MakeGraph(g, true));
+absl::Status SlotGraphs::InstantiateStale() {
+  for (GraphId g = 0; any_stale_ && g < replay_.graphs(); ++g) {
+    if (made_[g].stale) PENSTOCK_RETURN_IF_ERROR(MakeGraph(g, Values::kKnown));
   }
-  any_anew_ = false;
+  any_stale_ = false;
   return absl::OkStatus();
 }
 
@@ -300,22 +297,22 @@ absl::Status SlotGraphs::MakeAnew() {
 void SlotGraphs::ChangeIndirection() {
   if (all_differ_) return;
   if (indirection_.ShouldEnable(differing_.size())) {
-    for (const int32_t e : differing_) EnableIndirection(e);
+    for (const EntryId e : differing_) EnableIndirection(e);
   }
   if (indirection_.ShouldDisable()) indirection_.DisableAll([this](int32_t e) { DisableIndirection(e); });
 }
 
-void SlotGraphs::EnableIndirection(int32_t entry) {
+void SlotGraphs::EnableIndirection(EntryId entry) {
   const GraphNodeEntry& of = replay_.entries[entry];
   if (!MayReadParams(of) || !indirection_.Enable(entry)) return;
   for (const int32_t p : slot_.graph().program().params.of_call[of.index]) {
     indirection_.TakeFrom(slot_.graph().program().params.patches[p].param);
   }
-  MakeAnewFor(entry, "the parameters of many nodes come by one copy from now on");
+  RequireInstantiation(entry, "the parameters of many nodes come by one copy from now on");
 }
 
 // The arguments by value have not been kept up to date.
-void SlotGraphs::DisableIndirection(int32_t entry) {
+void SlotGraphs::DisableIndirection(EntryId entry) {
   const GraphNodeEntry& of = replay_.entries[entry];
   for (const int32_t p : slot_.graph().program().params.of_call[of.index]) {
     const ParamPatch& patch = slot_.graph().program().params.patches[p];
@@ -323,28 +320,29 @@ void SlotGraphs::DisableIndirection(int32_t entry) {
     std::memcpy(slot_.tables.args.data() + patch.at, value, patch.size);
     indirection_.GiveBack(patch.param);
   }
-  MakeAnewFor(entry, "parameters have stayed as they were, and are its nodes' own again");
+  RequireInstantiation(entry, "parameters have stayed as they were, and are its nodes' own again");
 }
 
-void SlotGraphs::MakeAnewFor(int32_t entry, std::string why) {
+void SlotGraphs::RequireInstantiation(EntryId entry, std::string why) {
   Made& made = MadeOf(NodeAt(entry));
-  if (made.anew) return;
-  made.anew = any_anew_ = true;
+  if (made.stale) return;
+  made.stale = any_stale_ = true;
   base::MutexLock lock(mu_);
-  remade_ = std::move(why);
+  reinstantiated_ = std::move(why);
 }
 
 absl::Status SlotGraphs::UpdateEntries(const std::vector<EntryId>& entries) {
-  for (const int32_t e : entries) {
+  for (const EntryId e : entries) {
     const absl::Status updated = UpdateEntry(e);
     if (!updated.ok()) return base::WithNode(updated, replay_.entries[e].node);
   }
   return absl::OkStatus();
 }
 
-absl::Status SlotGraphs::UpdateEntry(int32_t e) {
+absl::Status SlotGraphs::UpdateEntry(EntryId e) {
   Node& node = NodeAt(e);
-  if (EntryAt(e).op == Op::kLaunch || MadeOf(node).anew) return absl::OkStatus();  // Capture and MakeAnew handle it
+  // Capture and InstantiateStale handle these.
+  if (EntryAt(e).op == Op::kLaunch || MadeOf(node).stale) return absl::OkStatus();
   PENSTOCK_ASSIGN_OR_RETURN(const NodeOperations::Wanted wanted, operations_.Of(e, indirection_.by_ref(e)));
   if (!wanted.off && !(node.known && operations_.IsSet(e))) {
     node.known = false;
@@ -356,7 +354,7 @@ absl::Status SlotGraphs::UpdateEntry(int32_t e) {
   return node.enabled == wanted.off ? Enable(node, !wanted.off) : absl::OkStatus();
 }
 
-absl::Status SlotGraphs::EnableHead(int32_t graph, bool enabled) {
+absl::Status SlotGraphs::EnableHead(GraphId graph, bool enabled) {
   Made& made = made_[graph];
   if (made.head < 0 || made.head_enabled == enabled) return absl::OkStatus();
   ++counts_.switches;
@@ -373,7 +371,7 @@ absl::Status SlotGraphs::Enable(Node& node, bool enabled) {
   return absl::OkStatus();
 }
 
-absl::Status SlotGraphs::Launch(int32_t graph, driver::Stream stream) {
+absl::Status SlotGraphs::Launch(GraphId graph, driver::Stream stream) {
   ++counts_.launches;
   PENSTOCK_RETURN_IF_ERROR(driver_.LaunchGraph(made_[graph].exec, stream));
   if (graph == refreshed_by_ && indirection_.stale()) {
@@ -394,7 +392,7 @@ void SlotGraphs::AddTo(SubmissionReport& submission_report) const {
   submission_report.instantiating_us += static_cast<double>(counts_.instantiating_ns.get()) / 1000;
   submission_report.capturing_us += static_cast<double>(captured_.capturing_ns()) / 1000;
   base::MutexLock lock(mu_);
-  if (!remade_.empty()) submission_report.notes.push_back("a graph was made anew: " + remade_);
+  if (!reinstantiated_.empty()) submission_report.notes.push_back("a graph was instantiated again: " + reinstantiated_);
 }
 
 }  // namespace penstock::runtime

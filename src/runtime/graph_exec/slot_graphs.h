@@ -40,12 +40,13 @@ namespace penstock::runtime {
 
 class SlotGraphs {
  public:
-  // Instantiates the graphs and, if `upload`, uploads them and waits for that. A graph with a Launch node whose
-  // arguments depend on the launch is instantiated by the first launch instead. `launch`: one for each lane.
-  // `hostcalls`: null if no node calls the host. If a Launch node could not be captured, the Status names it
-  // (base::TakeNode).
+  enum class Upload : uint8_t { kLater, kNow };
+  // Instantiates the graphs and, with kNow, uploads them and waits for that. Otherwise the first launches upload them.
+  // A graph with a Launch node whose arguments depend on the launch is instantiated by the first launch instead.
+  // `launch`: one for each lane. `hostcalls`: null if no node calls the host. If a Launch node could not be captured,
+  // the Status names it (base::TakeNode).
   static absl::StatusOr<std::unique_ptr<SlotGraphs>> Create(Slot& slot, std::vector<LaunchObjects>& launch,
-                                                            const Hostcalls* hostcalls, bool upload);
+                                                            const Hostcalls* hostcalls, Upload upload);
   ~SlotGraphs();
   SlotGraphs(const SlotGraphs&) = delete;
   SlotGraphs& operator=(const SlotGraphs&) = delete;
@@ -54,11 +55,11 @@ class SlotGraphs {
   // so that none of their arguments need be written.
   bool ReadsByRef(size_t param);
   // The same for a call (Program::calls) that takes it. Returns false if its arguments need not be written.
-  bool TakesParam(int32_t call);
+  bool TakesParam(CallId call);
   // The same for a value among a call's arguments, for a fill's pattern, and for a callable (in the same memory).
-  void ValueDiffers(int32_t call);
-  void FillDiffers(int32_t fill);
-  void CallableDiffers(int32_t call);
+  void ValueDiffers(CallId call);
+  void FillDiffers(FillId fill);
+  void CallableDiffers(CallId call);
   // Anything that varies may differ.
   void AllMayDiffer() { all_differ_ = true; }
 
@@ -68,7 +69,7 @@ class SlotGraphs {
   // Called once for each run, before its first graph: updates the graphs to the slot's operations; does nothing if
   // nothing may differ. A failure names the node of the plan. The device is current, as for Launch.
   absl::Status Update();
-  absl::Status Launch(int32_t graph, driver::Stream stream);
+  absl::Status Launch(GraphId graph, driver::Stream stream);
 
   // From now on only graphs use the slot's arguments, so some of them need not be kept up to date.
   void OnlyGraphs() { indirection_.Allow(); }
@@ -81,12 +82,12 @@ class SlotGraphs {
   // Null if nodes have no timestamps.
   NodeTimestamps* timestamps() const { return timestamps_.get(); }
   // Whether the node of an entry did anything in the graphs' last launch.
-  bool IsOn(int32_t entry) const { return nodes_[entry].enabled; }
+  bool IsOn(EntryId entry) const { return nodes_[entry].enabled; }
 
  private:
   // The state of an entry's node in its graph.
   struct Node {
-    int32_t graph = -1;
+    GraphId graph{};
     int32_t number = -1;  // index in its graph
     bool enabled = true;
     bool known = false;  // it has been given an operation
@@ -94,41 +95,44 @@ class SlotGraphs {
   };
   struct Made {
     driver::GraphExec exec;
-    bool anew = true;  // it must be instantiated, for the first time or since a child has a new structure
+    bool stale = true;  // it must be instantiated, for the first time or since a child has a new structure
     int32_t head = -1;  // the node that it begins with; -1: none
     bool head_enabled = true;
   };
+  // Whether the values that launches decide are known when a graph is made. Otherwise the first launch sets what
+  // depends on them, before the graph runs.
+  enum class Values : uint8_t { kUnknown, kKnown };
   struct Counts {
     OwnerCount instantiations, nodes_made, launches, sets, switches, refreshes, instantiating_ns;
   };
 
   SlotGraphs(Slot& slot, std::vector<LaunchObjects>& launch, const Hostcalls* hostcalls);
-  absl::Status Make(bool upload);
+  absl::Status Make(Upload upload);
   absl::Status CaptureWhatIsKnown();
-  absl::StatusOr<bool> CaptureEntry(int32_t entry);
-  absl::Status MakeAnew();
-  absl::Status MakeGraph(int32_t graph, bool bound);
-  absl::Status AddNodes(int32_t graph, driver::Graph to, bool bound);
-  absl::Status AddHead(int32_t graph, driver::Graph to);
-  bool WantsHead(int32_t graph, int32_t entry) const;
-  absl::StatusOr<int32_t> AddEntry(int32_t entry, driver::Graph to, std::vector<int32_t>& after, int priority,
-                                   bool bound);
-  absl::StatusOr<int32_t> AddNode(int32_t entry, driver::Graph to, const std::vector<int32_t>& after, int priority,
-                                  bool bound);
-  absl::Status SwitchOff(int32_t graph, bool bound);
+  absl::StatusOr<bool> CaptureEntry(EntryId entry);
+  absl::Status InstantiateStale();
+  absl::Status MakeGraph(GraphId graph, Values values);
+  absl::Status AddNodes(GraphId graph, driver::Graph to, Values values);
+  absl::Status AddHead(GraphId graph, driver::Graph to);
+  bool WantsHead(GraphId graph, EntryId entry) const;
+  absl::StatusOr<int32_t> AddEntry(EntryId entry, driver::Graph to, std::vector<int32_t>& after, int priority,
+                                   Values values);
+  absl::StatusOr<int32_t> AddNode(EntryId entry, driver::Graph to, const std::vector<int32_t>& after, int priority,
+                                  Values values);
+  absl::Status SwitchOff(GraphId graph, Values values);
   absl::Status UploadAll();
-  void Mark(int32_t entry);
+  void Mark(EntryId entry);
   void ChangeIndirection();
   bool MayReadParams(const GraphNodeEntry& entry) const;
-  void EnableIndirection(int32_t entry);
-  void DisableIndirection(int32_t entry);
-  void MakeAnewFor(int32_t entry, std::string why);
+  void EnableIndirection(EntryId entry);
+  void DisableIndirection(EntryId entry);
+  void RequireInstantiation(EntryId entry, std::string why);
   absl::Status UpdateEntries(const std::vector<EntryId>& entries);
-  absl::Status UpdateEntry(int32_t entry);
+  absl::Status UpdateEntry(EntryId entry);
   absl::Status Enable(Node& node, bool enabled);
-  absl::Status EnableHead(int32_t graph, bool enabled);
-  Node& NodeAt(int32_t entry) { return nodes_[entry]; }
-  const GraphNodeEntry& EntryAt(int32_t entry) const { return replay_.entries[entry]; }
+  absl::Status EnableHead(GraphId graph, bool enabled);
+  Node& NodeAt(EntryId entry) { return nodes_[entry]; }
+  const GraphNodeEntry& EntryAt(EntryId entry) const { return replay_.entries[entry]; }
   Made& MadeOf(const Node& node) { return made_[node.graph]; }
 
   Slot& slot_;
@@ -138,18 +142,18 @@ class SlotGraphs {
   NodeOperations operations_;
   CapturedCalls captured_;
   std::unique_ptr<NodeTimestamps> timestamps_;
-  std::vector<Node> nodes_;  // one for each entry
-  std::vector<int32_t> last_;  // for each entry: the node that later ones come after, itself or its timestamp
-  std::vector<Made> made_;  // one for each graph
+  Table<EntryId, Node> nodes_;
+  Table<EntryId, int32_t> last_;  // the node that later ones come after, itself or its timestamp
+  Table<GraphId, Made> made_;
   std::vector<EntryId> differing_;  // each at most once; has capacity for all
   bool all_differ_ = true;
-  bool any_anew_ = true;  // some graph may have to be instantiated
+  bool any_stale_ = true;  // some graph may have to be instantiated
   ParameterIndirection indirection_;
-  int32_t refreshed_by_ = -1;  // the graph whose head copies the parameters to the device
+  GraphId refreshed_by_{};  // the graph whose head copies the parameters to the device
 
   Counts counts_;
   mutable base::Mutex mu_;
-  std::string remade_ ABSL_GUARDED_BY(mu_);  // why the last reinstantiated graph was
+  std::string reinstantiated_ ABSL_GUARDED_BY(mu_);  // why the last reinstantiated graph was
 };
 
 }  // namespace penstock::runtime

@@ -34,7 +34,7 @@ absl::StatusOr<std::unique_ptr<WholeGraph>> WholeGraph::Create(Slot& slot, std::
                                                                const Hostcalls* hostcalls) {
   std::unique_ptr<WholeGraph> whole(new WholeGraph(slot, launch, hostcalls));
   const driver::CurrentDevice current(whole->driver_, whole->device_);
-  PENSTOCK_RETURN_IF_ERROR(whole->operations_.Make(/*for_runs=*/false));
+  PENSTOCK_RETURN_IF_ERROR(whole->operations_.Make(NodeOperations::Use::kExport));
   PENSTOCK_RETURN_IF_ERROR(whole->CaptureAll());
   PENSTOCK_RETURN_IF_ERROR(whole->Build());
   whole->native_ = whole->driver_.NativeGraph(whole->graph_);
@@ -42,7 +42,7 @@ absl::StatusOr<std::unique_ptr<WholeGraph>> WholeGraph::Create(Slot& slot, std::
 }
 
 absl::Status WholeGraph::CaptureAll() {
-  for (const int32_t e : replay_.launch) {
+  for (const EntryId e : replay_.launch) {
     const absl::StatusOr<bool> captured = captured_.Capture(e);
     if (captured.ok() && *captured) continue;
     const absl::Status failed =
@@ -65,17 +65,17 @@ absl::Status WholeGraph::Build() {
 absl::Status WholeGraph::Join() {
   const Schedule& schedule = slot_.graph().program().graphs;
   for (const graph::Segment& segment : schedule.segments) {
-    for (const int32_t step : segment.after_hosts) PENSTOCK_RETURN_IF_ERROR(AddHostStep(step));
+    for (const HostStepId step : segment.after_hosts) PENSTOCK_RETURN_IF_ERROR(AddHostStep(step));
     for (int32_t c = segment.begin; c < segment.end; ++c) {
       const ExecCommand& command = schedule.commands[c];
       if (command.op == Op::kGraph) PENSTOCK_RETURN_IF_ERROR(AddPart(command.index));
     }
   }
-  for (size_t s = 0; s < steps_.size(); ++s) PENSTOCK_RETURN_IF_ERROR(AddHostStep(static_cast<int32_t>(s)));
+  for (const HostStepId step : steps_.ids()) PENSTOCK_RETURN_IF_ERROR(AddHostStep(step));
   return absl::OkStatus();
 }
 
-absl::Status WholeGraph::AddPart(int32_t graph) {
+absl::Status WholeGraph::AddPart(GraphId graph) {
   PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph part, driver_.CreateGraph(device_));
   absl::Status added = AddGraph(graph, part);
   if (added.ok()) {
@@ -89,38 +89,37 @@ absl::Status WholeGraph::AddPart(int32_t graph) {
 
 // Adds the step after those that it waits for. These may be as many as the plan has, so a list replaces recursion: on
 // it a step is below those that it waits for.
-absl::Status WholeGraph::AddHostStep(int32_t last) {
-  std::vector<int32_t> open = {last};
+absl::Status WholeGraph::AddHostStep(HostStepId last) {
+  std::vector<HostStepId> open = {last};
   while (!open.empty()) {
-    const int32_t step = open.back();
-    const auto s = static_cast<size_t>(step);
-    const graph::HostStep& planned = slot_.graph().plan().host_steps[s];
+    const HostStepId step = open.back();
+    const graph::HostStep& planned = slot_.graph().plan().host_steps[step];
     const size_t before = open.size();
-    const auto open_first = [&](int32_t other) {
+    const auto open_first = [&](HostStepId other) {
       if (!steps_[other]) open.push_back(other);
     };
-    if (!steps_[s]) {
+    if (!steps_[step]) {
       if (planned.joins) open_first(step - 1);
       std::for_each(planned.after_hosts.rbegin(), planned.after_hosts.rend(), open_first);
       if (open.size() > before) continue;
     }
     open.pop_back();
-    const bool has_been_added = steps_[s];
-    steps_[s] = true;
-    if (has_been_added || slot_.tables.is_noop[s]) continue;
+    const bool has_been_added = steps_[step];
+    steps_[step] = true;
+    if (has_been_added || slot_.tables.is_noop[step]) continue;
     PENSTOCK_ASSIGN_OR_RETURN(const int32_t added, AddHost({.node = planned.node, .step = step}, graph_, last_));
     last_.assign(1, added);
   }
   return absl::OkStatus();
 }
 
-absl::Status WholeGraph::AddGraph(int32_t graph, driver::Graph to) {
+absl::Status WholeGraph::AddGraph(GraphId graph, driver::Graph to) {
   return AddEntries(
       slot_.graph(), graph, /*head=*/-1, entry_last_, [](int32_t) { return false; },
       [&](int32_t e, std::vector<int32_t>& after, int priority) { return AddNode(e, to, after, priority); });
 }
 
-absl::StatusOr<int32_t> WholeGraph::AddNode(int32_t e, driver::Graph to, const std::vector<int32_t>& after,
+absl::StatusOr<int32_t> WholeGraph::AddNode(EntryId e, driver::Graph to, const std::vector<int32_t>& after,
                                             int priority) {
   const GraphNodeEntry& entry = replay_.entries[e];
   if (entry.op == Op::kLaunch) return driver_.AddChild(to, after, captured_.child(e));

@@ -41,10 +41,10 @@ class WholeGraph {
   absl::Status CaptureAll();
   absl::Status Build();
   absl::Status Join();
-  absl::Status AddPart(int32_t graph);
-  absl::Status AddHostStep(int32_t step);
-  absl::Status AddGraph(int32_t graph, driver::Graph to);
-  absl::StatusOr<int32_t> AddNode(int32_t entry, driver::Graph to, const std::vector<int32_t>& after, int priority);
+  absl::Status AddPart(GraphId graph);
+  absl::Status AddHostStep(HostStepId step);
+  absl::Status AddGraph(GraphId graph, driver::Graph to);
+  absl::StatusOr<int32_t> AddNode(EntryId entry, driver::Graph to, const std::vector<int32_t>& after, int priority);
   absl::StatusOr<int32_t> AddNothing(driver::Graph to, const std::vector<int32_t>& after);
   absl::StatusOr<int32_t> AddHost(const ExportedNode& node, driver::Graph to, std::span<const int32_t> after);
   static void CallHostNode(void* context);
@@ -56,12 +56,12 @@ class WholeGraph {
   NodeOperations operations_;
   CapturedCalls captured_;
   std::vector<std::unique_ptr<HostNode>> host_nodes_;
-  std::vector<int32_t> entry_last_;  // for each entry: the node that later ones come after
+  Table<EntryId, int32_t> entry_last_;  // the node that later ones come after
   driver::Graph graph_;
   void* native_ = nullptr;
   // While it is joined: the node added last, if any, and the host steps that have been handled.
   std::vector<int32_t> last_;
-  std::vector<bool> steps_;
+  Table<HostStepId, bool> steps_;
 };
 
 }  // namespace penstock::runtime

@@ -56,7 +56,7 @@ void HostStages::Work(size_t s) {
 void HostStages::End(size_t stage, int i, absl::Status status) {
   {
     base::MutexLock lock(state_.mu);
-    state_.counts.hosts[stage].End(state_.items.at(i), !status.ok());
+    state_.counts.hosts[stage].End(state_.items.at(i), status);
     state_.EndStage(i, std::move(status));
   }
   state_.runtime().event_count().Notify();

@@ -13,12 +13,11 @@
 #include "src/host/hostcall_poller.h"
 #include "src/runtime/executable/internals.h"
 #include "src/runtime/pipeline/stage_runs.h"
+#include "src/runtime/pipeline/tuning.h"
 #include "src/runtime/pipeline/waiting.h"
 
 namespace penstock::runtime {
 namespace {
-
-constexpr std::chrono::milliseconds kLookAfter{1};
 
 absl::Status CheckOptions(const PipelineOptions& options) {
   if (options.window < 0 || options.window > PipelineState::kMostPlaces) {
@@ -79,8 +78,8 @@ void PipelineCore::Unref() {
 host::TimePoint PipelineCore::due() const {
   const host::TimePoint due = state_.ItemDue();
   const host::TimePoint now = Clock::now();
-  if (!queues_.Busy() && !state_.launching.AnyLeft() && now > queues_.active() + RunQueues::kLinger) return due;
-  return std::min(due, now + kLookAfter);
+  if (!queues_.Busy() && !state_.launching.AnyLeft() && now > queues_.active() + tuning::kLinger) return due;
+  return std::min(due, now + tuning::kLookAfter);
 }
 
 void PipelineCore::Advance() {
@@ -116,7 +115,7 @@ bool PipelineCore::WaitFor(Deadline deadline, Step step) {
     host::WaitForProgress(
         runtime.event_count(), !polls, std::min(std::min(deadline.at(), due), left_due),
         [&] {
-          queues_.Pump(/*news=*/!polls);
+          polls ? queues_.PumpUnowned() : queues_.Pump();
           done = step();
           return done || queues_.BeginLeft() || polls_now() != polls || state_.ItemDue() < due ||
                  queues_.LeftDue() < left_due;
@@ -138,16 +137,16 @@ absl::Status PipelineCore::CheckMayWait(const char* what) const {
 
 // Filling items
 
-absl::StatusOr<AnyItem> PipelineCore::Acquire(Key key, int device, Deadline deadline, bool wait) {
+absl::StatusOr<AnyItem> PipelineCore::Acquire(Key key, int device, Deadline deadline, Wait wait) {
   if (state_.runtime().forked()) return RuntimeCore::Forked();
-  if (wait) PENSTOCK_RETURN_IF_ERROR(CheckMayWait("Push or Acquire"));
+  if (wait == Wait::kYes) PENSTOCK_RETURN_IF_ERROR(CheckMayWait("Push or Acquire"));
   absl::StatusOr<int> place = TakePlace(key, device);
   const auto settled = [&] { return !place.ok() || *place >= 0; };
   const auto again = [&] {
     if (!settled()) place = TakePlace(key, device);
     return settled();
   };
-  if (!settled() && wait) {
+  if (!settled() && wait == Wait::kYes) {
     WaitFor(deadline, again);
   } else if (!settled()) {
     PumpHere();
@@ -156,7 +155,7 @@ absl::StatusOr<AnyItem> PipelineCore::Acquire(Key key, int device, Deadline dead
   PENSTOCK_RETURN_IF_ERROR(place.status());
   if (*place >= 0) return ItemAt(*place);
   const std::string full = absl::StrCat("pipeline: all ", window(), " places are taken, or no slot is free");
-  if (wait) return absl::DeadlineExceededError(full + ", and none came free before the deadline");
+  if (wait == Wait::kYes) return absl::DeadlineExceededError(full + ", and none came free before the deadline");
   base::MutexLock lock(state_.mu);
   ++state_.counts.refused;
   return absl::ResourceExhaustedError(full + "; take items out, wait (Push, Acquire), or give it a larger window");
@@ -176,7 +175,7 @@ absl::StatusOr<int> PipelineCore::TakePlace(Key key, int device) {
       PipelineItem& item = state_.items.at(i);
       item.key = key.value;
       item.pin = device;
-      const absl::Status found = state_.table->FindDevices(item, /*kept=*/true);
+      const absl::Status found = state_.table->FindDevices(item, StageTable::At::kAcquire);
       const absl::StatusOr<bool> taken = found.ok() ? TakeKeptSlots(item, missing) : found;
       if (taken.ok() && *taken) return i;
       Free(item);
@@ -261,7 +260,7 @@ absl::Status PipelineCore::Submit(PipelineItem& item, const ItemOptions& options
   if (state_.runtime().forked()) return RuntimeCore::Forked();
   const int pin = item.pin;
   if (options.device != kAnyDevice) item.pin = options.device;
-  absl::Status entered = state_.table->FindDevices(item, /*kept=*/false);
+  absl::Status entered = state_.table->FindDevices(item, StageTable::At::kSubmit);
   if (entered.ok()) entered = Enter(item, options);
   if (!entered.ok()) {  // it still belongs to the caller
     item.pin = pin;
@@ -338,7 +337,7 @@ absl::StatusOr<bool> PipelineCore::PullInto(int place, const std::function<bool(
   absl::StatusOr<bool> pulled =
       base::CatchAll("pipeline: source", [&]() -> absl::StatusOr<bool> { return pull(item); });
   if (!pulled.ok() || !*pulled) return pulled;
-  absl::Status entered = state_.table->FindDevices(*record, /*kept=*/false);
+  absl::Status entered = state_.table->FindDevices(*record, StageTable::At::kSubmit);
   if (entered.ok()) entered = Enter(*record, {});
   if (entered.ok()) {
     record = nullptr;
@@ -471,8 +470,7 @@ void PipelineCore::Close() {
   if (state_.runtime().forked()) return base::LeakOnPurpose(shared_from_this());
   Cancel();
   if (base::Exiting()) {
-    state_.runtime().Log(LogLevel::kError,
-                         "a Pipeline was destroyed while the process exits; what it has is kept for good");
+    state_.runtime().Log(LogLevel::kError, "a Pipeline was destroyed while the process exits; its memory is not freed");
     return base::LeakOnPurpose(shared_from_this());
   }
   if (!base::MustNotAwaitEnds() && InsideScope::current() != this) return CloseHere();
@@ -480,7 +478,7 @@ void PipelineCore::Close() {
   state_.runtime().Log(
       LogLevel::kError,
       "a Pipeline was dropped where it cannot be waited for, and the system refuses a thread that would; "
-      "what it has is kept for good");
+      "its memory is not freed");
 }
 
 // If work of runs continues, everything stays alive for it.

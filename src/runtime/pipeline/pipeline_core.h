@@ -36,7 +36,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   PipelineCore& operator=(const PipelineCore&) = delete;
 
   // For producers.
-  absl::StatusOr<AnyItem> Acquire(Key key, int device, Deadline deadline, bool wait);
+  absl::StatusOr<AnyItem> Acquire(Key key, int device, Deadline deadline, Wait wait);
   absl::Status Submit(PipelineItem& item, const ItemOptions& options);
   // For consumers.
   AnyItem Pop(Deadline deadline);

@@ -10,11 +10,11 @@ void StageWork::Begin(PipelineItem& item) {
   ++working;
 }
 
-void StageWork::End(const PipelineItem& item, bool failed_in_it) {
+void StageWork::End(const PipelineItem& item, const absl::Status& status) {
   busy_ns += (std::chrono::steady_clock::now() - item.begun).count();
   --working;
   ++done;
-  failed += failed_in_it ? 1 : 0;
+  failed += status.ok() ? 0 : 1;
 }
 
 Placement::Placement(const StageTable& table) : table_(table) {

@@ -18,7 +18,7 @@ struct StageWork {
   int64_t working = 0, done = 0, failed = 0, busy_ns = 0;
 
   void Begin(PipelineItem& item);
-  void End(const PipelineItem& item, bool failed_in_it);
+  void End(const PipelineItem& item, const absl::Status& status);
 };
 
 class Placement {
@@ -27,10 +27,10 @@ class Placement {
   explicit Placement(const StageTable& table);
 
   // The device of the stage (StageTable::devices) that is best for an item, of those with a free slot; -1 if there is
-  // none. `wanted`: the member of the sets that it must be; -1: any. `ahead_ns(device)`: how long it will be busy
+  // none. `wanted`: the member of the sets that it must be; -1: any. `busy_ns(device)`: how long it will be busy
   // launching other items.
-  template <class AheadNs>
-  int Best(const Stage& stage, int wanted, AheadNs ahead_ns) const;
+  template <class BusyNs>
+  int Best(const Stage& stage, int wanted, BusyNs busy_ns) const;
   // The item holds a slot on the device from now on, until Release.
   void Take(PipelineItem::Part& part, int device);
   void Release(PipelineItem::Part& part);
@@ -63,13 +63,13 @@ class Placement {
   int64_t begun_ = 0;  // number of items that have taken a device so far
 };
 
-template <class AheadNs>
-int Placement::Best(const Stage& stage, int wanted, AheadNs ahead_ns) const {
+template <class BusyNs>
+int Placement::Best(const Stage& stage, int wanted, BusyNs busy_ns) const {
   const auto load_of = [&](int s) {
     const int device = stage.devices[s];
     DeviceLoad load = At(device).load;
     if (blocked(device)) load.taken = load.slots;
-    load.ahead_ns = static_cast<double>(ahead_ns(device));
+    load.busy_ns = static_cast<double>(busy_ns(device));
     if (wanted >= 0) load.weight = table_.device(device).member == wanted ? 1 : 0;
     return load;
   };

@@ -5,6 +5,7 @@
 
 #include "src/runtime/executable/internals.h"
 #include "src/runtime/pipeline/stage_runs.h"
+#include "src/runtime/pipeline/tuning.h"
 
 namespace penstock::runtime {
 namespace {
@@ -40,7 +41,8 @@ const void* RunQueues::CurrentThreadId() {
 }
 
 // The last pass is one in which nothing moved. Queues that others own meanwhile are checked again by their owners.
-void RunQueues::Pump(bool news) {
+template <class RunStep>
+void RunQueues::PumpEach(RunStep run) {
   state_.Expire();
   if (state_.HasAbandoned()) state_.FreeAbandoned();
   for (bool moved = true; moved;) {
@@ -49,10 +51,18 @@ void RunQueues::Pump(bool news) {
       const auto step = [&] {
         while (EndRuns(*queue) || BeginHere(*queue)) moved = true;
       };
-      news ? queue->owner.Run(step) : queue->owner.TryRun(step);
+      run(*queue, step);
     }
     moved = moved && queues_.size() > 1;
   }
+}
+
+void RunQueues::Pump() {
+  PumpEach([](RunQueue& queue, auto step) { queue.owner.Run(step); });
+}
+
+void RunQueues::PumpUnowned() {
+  PumpEach([](RunQueue& queue, auto step) { queue.owner.TryRun(step); });
 }
 
 // If drivers notify the event count, the notification may have been for any run. Otherwise a check of a CUDA device
@@ -105,7 +115,7 @@ void RunQueues::EndRun(RunQueue& queue, PipelineItem& item, const absl::Status& 
     state_.placement.NoteRun(device, static_cast<double>((now - item.begun).count()));
     if (gives_back) state_.placement.Release(first);
     if (goes_on) state_.Abandon(item, queue.stage);
-    state_.placement.work(device).End(item, !status.ok());
+    state_.placement.work(device).End(item, status);
     if (!poison.ok()) state_.NotePoison(queue.stage, poison, item.key);
     // The resetting thread waits for the last run, which may have succeeded.
     if (state_.poisoned.halted(queue.stage)) state_.service.NotifyAll();
@@ -227,7 +237,8 @@ void RunQueues::BeginActivity() {
   // After what made it busy, or it could be seen idle later than now.
   const Clock::time_point now = Clock::now();
   const int64_t before = state_.activity.active_ns.exchange(now.time_since_epoch().count());
-  if (now > Clock::time_point(std::chrono::nanoseconds(before)) + kLinger / 2) state_.runtime().WakeCompletion();
+  if (now > Clock::time_point(std::chrono::nanoseconds(before)) + tuning::kLinger / 2)
+    state_.runtime().WakeCompletion();
 }
 
 void RunQueues::NoteMove(RunQueue& queue, Clock::time_point now) {
@@ -323,16 +334,24 @@ bool RunQueues::MayDismiss() {
 }
 
 // Only a finished run, a rerun request, items that were left, or a slot freed by others can make new work launchable.
-bool RunQueues::Look(RunQueue& queue, bool submits) {
+template <class Begin>
+bool RunQueues::CheckAndBegin(RunQueue& queue, Begin begin) {
   bool moved = false, again = false;
   queue.owner.TryRun([&] {
     const bool left = state_.launching.left_ns(queue.index) != 0;
-    const bool news = std::exchange(again, true) || queue.starved || left;
-    const auto begin = [&] { return submits ? BeginRun(queue) : BeginHere(queue); };
-    while (EndRuns(queue) || ((moved || news) && begin())) moved = true;
+    const bool may_begin = std::exchange(again, true) || queue.starved || left;
+    while (EndRuns(queue) || ((moved || may_begin) && begin())) moved = true;
   });
   if (moved && queues_.size() > 1) Pump();
   return moved;
+}
+
+bool RunQueues::Check(RunQueue& queue) {
+  return CheckAndBegin(queue, [&] { return BeginHere(queue); });
+}
+
+bool RunQueues::CheckAndSubmit(RunQueue& queue) {
+  return CheckAndBegin(queue, [&] { return BeginRun(queue); });
 }
 
 }  // namespace penstock::runtime

@@ -48,18 +48,16 @@ class RunQueues {
  public:
   using Clock = PipelineState::Clock;
 
-  // How long the completion thread keeps polling after runs last came to be in flight, even if none are left, so that
-  // it need not be woken for each item of a stream with pauses.
-  static constexpr std::chrono::milliseconds kLinger{100};
-
   explicit RunQueues(PipelineState& state);
 
   // Does everything that can be done now, without blocking, except launches that are left to submission threads.
-  // Without `news` it skips queues that another thread owns instead of leaving them a rerun request.
-  void Pump(bool news = true);
-  // Like Pump for one queue, called by a thread that checks whether it has stalled. `submits`: the thread is one of the
-  // queue's submission threads. Returns true if something moved.
-  bool Look(RunQueue& queue, bool submits);
+  void Pump();
+  // The same, but skips queues that another thread owns instead of leaving them a rerun request.
+  void PumpUnowned();
+  // Like Pump for one queue, called by a thread that checks whether it has stalled. Returns true if something moved.
+  bool Check(RunQueue& queue);
+  // The same, called by one of the queue's submission threads.
+  bool CheckAndSubmit(RunQueue& queue);
   // Begins what has been left to submission threads for too long. Returns true if there was any.
   bool BeginLeft();
   // When that is next due.
@@ -89,6 +87,10 @@ class RunQueues {
 
  private:
   void FindSubmissionThreads();
+  template <class RunStep>
+  void PumpEach(RunStep run);
+  template <class Begin>
+  bool CheckAndBegin(RunQueue& queue, Begin begin);
   bool EndRuns(RunQueue& queue);
   bool EndRunAt(RunQueue& queue, size_t at);
   void EndRun(RunQueue& queue, PipelineItem& item, const absl::Status& status);

@@ -3,14 +3,6 @@
 #include <algorithm>
 
 namespace penstock::runtime {
-namespace {
-
-// How soon a submission thread looks again at items for which other devices were better: a fraction of a launch's
-// duration, within these limits.
-constexpr int kLooksALaunch = 16;
-constexpr std::chrono::nanoseconds kSoonest = std::chrono::microseconds(10), kLatest = std::chrono::microseconds(100);
-
-}  // namespace
 
 // One launch may have been slow for other reasons, so shorter durations weigh more.
 void SharedLaunching::NoteLaunch(size_t queue, int64_t took_ns) {
@@ -20,13 +12,13 @@ void SharedLaunching::NoteLaunch(size_t queue, int64_t took_ns) {
   if (before > 0) mean = before + (took_ns - before) / (took_ns < before ? 2 : 8);
   of.launch_ns.store(std::max<int64_t>(mean, 1), std::memory_order_relaxed);
   of.launching_ns.store(0, std::memory_order_relaxed);
-  const bool is_slow = mean > kSlow.count(), was_slow = before > kSlow.count();
+  const bool is_slow = mean > tuning::kSlow.count(), was_slow = before > tuning::kSlow.count();
   if (is_slow != was_slow) slow_.fetch_add(is_slow ? 1 : -1, std::memory_order_relaxed);
 }
 
 bool SharedLaunching::IsSlow(size_t queue) const {
   const int64_t mean = At(queue).launch_ns.load(std::memory_order_relaxed);
-  return mean > kSlow.count() || (mean == 0 && AnySlow());
+  return mean > tuning::kSlow.count() || (mean == 0 && AnySlow());
 }
 
 int64_t SharedLaunching::UntilLaunched(size_t queue, int64_t now_ns) const {
@@ -40,14 +32,14 @@ bool SharedLaunching::AnyLeft() const {
 }
 
 int64_t SharedLaunching::NextLook(size_t queue, int64_t now_ns) const {
-  const int64_t part = At(queue).launch_ns.load(std::memory_order_relaxed) / kLooksALaunch;
-  return now_ns + std::clamp(part, kSoonest.count(), kLatest.count());
+  const int64_t part = At(queue).launch_ns.load(std::memory_order_relaxed) / tuning::kLooksALaunch;
+  return now_ns + std::clamp(part, tuning::kSoonest.count(), tuning::kLatest.count());
 }
 
 int64_t SharedLaunching::FirstDue() const {
   int64_t due = INT64_MAX;
   for (size_t q = 0; enabled_ && q < queues_.size(); ++q) {
-    if (left_ns(q) != 0) due = std::min(due, left_ns(q) + kTooLong.count());
+    if (left_ns(q) != 0) due = std::min(due, left_ns(q) + tuning::kTooLong.count());
   }
   return due;
 }

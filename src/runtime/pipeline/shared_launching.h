@@ -28,14 +28,12 @@
 #include <vector>
 
 #include "src/runtime/pipeline/activity.h"
+#include "src/runtime/pipeline/tuning.h"
 
 namespace penstock::runtime {
 
 class SharedLaunching {
  public:
-  static constexpr std::chrono::nanoseconds kSlow = std::chrono::microseconds(20);
-  static constexpr std::chrono::nanoseconds kTooLong = std::chrono::microseconds(200);  // waking a thread takes 50 us
-
   explicit SharedLaunching(size_t queues) : queues_(queues) {}
 
   // More than one queue has submission threads. Before this call nothing is left to them.
@@ -66,7 +64,7 @@ class SharedLaunching {
   // whether it has been so in one queue.
   int64_t FirstDue() const;
   bool IsDue(size_t queue, int64_t now_ns) const {
-    return left_ns(queue) != 0 && now_ns >= left_ns(queue) + kTooLong.count();
+    return left_ns(queue) != 0 && now_ns >= left_ns(queue) + tuning::kTooLong.count();
   }
 
  private:

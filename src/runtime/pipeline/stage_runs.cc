@@ -26,7 +26,7 @@ absl::Status TakeSlots(const Stage& stage, int member, PipelineItem& item) {
   }
   for (const StageExecutable& executable : stage.executables) {
     const std::shared_ptr<ExecutableCore>& core = executable.set->members()[member].core;
-    absl::StatusOr<RunSlot*> slot = core->Lease(Deadline(), /*wait=*/false);
+    absl::StatusOr<RunSlot*> slot = core->Lease(Deadline(), Wait::kNo);
     if (slot.ok()) {
       item.parts[executable.part].slot = detail::Internals<Lease>::Make(core, *slot);
       continue;

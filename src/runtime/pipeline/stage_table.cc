@@ -20,7 +20,7 @@ absl::Status Invalid(const std::string& text) { return absl::InvalidArgumentErro
 std::string PrefixOf(const Name& name) { return absl::StrCat("pipeline stage ", graph::Quoted(name)); }
 
 // The bytes that a link's buffer has in each run, or why the buffer cannot be linked.
-absl::StatusOr<size_t> BytesOf(const Model& model, int32_t index, bool input) {
+absl::StatusOr<size_t> BytesOf(const Model& model, int32_t index, BufferRole as) {
   if (index < 0 || static_cast<size_t>(index) >= model.buffers.size()) {
     return absl::InvalidArgumentError("a link names no buffer of " + graph::Prefix(model));
   }
@@ -28,8 +28,7 @@ absl::StatusOr<size_t> BytesOf(const Model& model, int32_t index, bool input) {
   const auto refuse = [&](const char* why) {
     return absl::InvalidArgumentError(graph::Prefix(model, "buffer", decl.name) + ": " + why);
   };
-  const bool fits = input ? decl.role == BufferRole::kInput || decl.role == BufferRole::kInOut
-                          : decl.role == BufferRole::kOutput || decl.role == BufferRole::kInOut;
+  const bool fits = decl.role == as || decl.role == BufferRole::kInOut;
   if (!fits || decl.is_alias || decl.where != Where::kDevice || decl.pitch != 0) {
     return refuse("a link goes from an Output to an Input, both kDevice and without a pitch");
   }
@@ -264,8 +263,8 @@ absl::Status StageTable::MakeLinks(const Stage& stage, StageExecutable& executab
                                         ": a link goes from a buffer of the graph of the Run before to one "
                                         "of this Run's graph");
     }
-    const absl::StatusOr<size_t> bytes = BytesOf(writes, link.from_index, /*input=*/false);
-    const absl::StatusOr<size_t> wanted = BytesOf(reads, link.to_index, /*input=*/true);
+    const absl::StatusOr<size_t> bytes = BytesOf(writes, link.from_index, BufferRole::kOutput);
+    const absl::StatusOr<size_t> wanted = BytesOf(reads, link.to_index, BufferRole::kInput);
     if (!bytes.ok()) return base::Prefixed(executable.prefix, bytes.status());
     if (!wanted.ok()) return base::Prefixed(executable.prefix, wanted.status());
     if (*bytes != *wanted) {
@@ -303,7 +302,8 @@ absl::Status StageTable::CheckMayPull() const {
   return absl::OkStatus();
 }
 
-absl::Status StageTable::FindDevices(PipelineItem& item, bool kept) const {
+absl::Status StageTable::FindDevices(PipelineItem& item, At at) const {
+  const bool kept = at == At::kAcquire;
   bool pinned = item.pin == kAnyDevice;
   for (const Stage& stage : stages_) {
     if (stage.executables.empty() || (kept && !stage.keeps_slots)) continue;

@@ -85,8 +85,10 @@ class StageTable {
 
   // FailedPrecondition if items cannot begin before their key is known.
   absl::Status CheckMayPull() const;
-  // Finds which of the stages' devices the item must be on, by key and pin; `kept`: for stages whose slots it keeps.
-  absl::Status FindDevices(PipelineItem& item, bool kept) const;
+  // Finds which of the stages' devices the item must be on, by key and pin: at Acquire those of stages whose slots it
+  // keeps, at Submit those of all stages.
+  enum class At : uint8_t { kAcquire, kSubmit };
+  absl::Status FindDevices(PipelineItem& item, At at) const;
   // Nothing may be inside the pipeline.
   void DropCallables();
 

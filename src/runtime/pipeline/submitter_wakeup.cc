@@ -1,18 +1,9 @@
 #include "src/runtime/pipeline/submitter_wakeup.h"
+#include "src/runtime/pipeline/tuning.h"
 
 #include <algorithm>
 
 namespace penstock::runtime {
-namespace {
-
-constexpr std::chrono::milliseconds kCalledFor{5};  // after nothing is in flight any more
-constexpr std::chrono::microseconds kLookEvery{5}, kStaleForSubmissionThreads{30};
-constexpr std::chrono::milliseconds kStaleForOthers{1};  // if another submission thread has taken over the queue
-constexpr std::chrono::milliseconds kMovesOften{1};  // then sleeping submission threads are woken
-constexpr std::chrono::microseconds kPollEvery{1}, kStaleForPolls{20};
-constexpr std::chrono::milliseconds kAdvanceEvery{1};  // how often a polling thread advances the rest
-
-}  // namespace
 
 SubmitterWakeup::SubmitterWakeup(PipelineState& state, RunQueues& queues) : state_(state), queues_(queues) {
   for (const auto& queue : queues.queues()) {
@@ -25,7 +16,7 @@ void SubmitterWakeup::Call() {
   const Clock::time_point now = Clock::now();
   const bool busy = queues_.Busy() || state_.launching.AnyLeft();
   if (busy) busy_ = now;
-  const bool over = now > busy_ + kCalledFor;
+  const bool over = now > busy_ + tuning::kCalledFor;
   if (!busy && (!over || !queues_.MayDismiss())) return;
   bool more = false;
   for (const auto& client : clients_) {
@@ -33,7 +24,7 @@ void SubmitterWakeup::Call() {
     if (client->added == busy) {
       const bool left = state_.launching.left_ns(client->queue.index) != 0;
       const bool theirs = busy && state_.activity.waiting.load() < static_cast<int>(clients_.size());
-      if (left || (theirs && now < RunQueues::StaleAt(client->queue, kMovesOften))) client->threads->Wake();
+      if (left || (theirs && now < RunQueues::StaleAt(client->queue, tuning::kMovesOften))) client->threads->Wake();
     } else if (busy) {
       client->queue.submitter.store(nullptr, std::memory_order_relaxed);
       client->added = client->threads->Add(client.get());
@@ -63,14 +54,15 @@ bool SubmitterWakeup::Look(Client& client) {
   if (!has_items && submitter != RunQueues::CurrentThreadId()) {
     const Clock::time_point now = Clock::now();
     if (NsOf(now) < client.next_look_ns.load(std::memory_order_relaxed)) return false;
-    const Clock::time_point stale_at = RunQueues::StaleAt(
-        queue, submitter == nullptr ? std::chrono::nanoseconds(kStaleForSubmissionThreads) : kStaleForOthers);
-    client.next_look_ns.store(NsOf(std::max(now + kLookEvery, stale_at)), std::memory_order_relaxed);
+    const Clock::time_point stale_at =
+        RunQueues::StaleAt(queue, submitter == nullptr ? std::chrono::nanoseconds(tuning::kStaleForSubmissionThreads)
+                                                       : tuning::kStaleForOthers);
+    client.next_look_ns.store(NsOf(std::max(now + tuning::kLookEvery, stale_at)), std::memory_order_relaxed);
     if (now < stale_at) return false;
   }
   if (!has_items && (!queues_.Busy() || state_.activity.waiting.load() >= static_cast<int>(clients_.size())))
     return false;
-  const bool moved = queues_.Look(queue, /*submits=*/true);
+  const bool moved = queues_.CheckAndSubmit(queue);
   if (moved) queue.submitter.store(RunQueues::CurrentThreadId(), std::memory_order_relaxed);
   return moved;
 }
@@ -80,14 +72,14 @@ bool SubmitterWakeup::Poll() {
   if (now < next_poll_) return false;
   // A waiting thread advances it, and every read of the count costs the waiting threads.
   const bool waited_for = state_.activity.waiting.load(std::memory_order_relaxed) > 0;
-  next_poll_ = now + (waited_for ? kStaleForPolls : kPollEvery);
+  next_poll_ = now + (waited_for ? tuning::kStaleForPolls : tuning::kPollEvery);
   if (now >= next_advance_) {
-    next_advance_ = now + kAdvanceEvery;
+    next_advance_ = now + tuning::kAdvanceEvery;
     return true;
   }
   if (waited_for || !queues_.Busy()) return false;
   for (const auto& client : clients_) {
-    if (now >= RunQueues::StaleAt(client->queue, kStaleForPolls)) queues_.Look(client->queue, /*submits=*/false);
+    if (now >= RunQueues::StaleAt(client->queue, tuning::kStaleForPolls)) queues_.Check(client->queue);
   }
   return false;
 }

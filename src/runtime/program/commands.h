@@ -38,18 +38,17 @@ struct ExecCommand {
     kWaitExternal,
     kGraph
   };
-  // A lane holds at most kMostOutstanding commands: CUDA blocks a submitter that is about 1020 commands ahead of the
-  // device, and with it every other thread that makes a call there. Some commands are therefore watermarks: before such
-  // a command the lane's latest watermark must be complete (kRecord: there is none yet), and after it the lane records
-  // the next one.
+  // A lane holds at most kMostOutstanding (tuning.h) commands: CUDA blocks a submitter that is about 1020 commands
+  // ahead of the device, and with it every other thread that makes a call there. Some commands are therefore
+  // watermarks: before such a command the lane's latest watermark must be complete (kRecord: there is none yet), and
+  // after it the lane records the next one.
   enum class FlowControl : uint8_t { kNone, kRecord, kWaitAndRecord };
 
   Op op;
-  FlowControl room = FlowControl::kNone;
+  FlowControl flow = FlowControl::kNone;
   LaneId lane;
   int32_t index;
   NodeId node;
 };
-inline constexpr int kMostOutstanding = 512;
 
 }  // namespace penstock::runtime

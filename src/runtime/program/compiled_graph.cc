@@ -74,10 +74,9 @@ std::string CompiledGraph::TextOfNode(int32_t node) const {
 
 std::string CompiledGraph::TextOfGraph(int32_t graph) const {
   const GraphProgram& replay = program_.replay;
-  const int32_t begin = replay.begin[graph], end = replay.begin[static_cast<size_t>(graph) + 1];
-  const auto name = [&](int32_t entry) {
-    const auto node = static_cast<size_t>(replay.entries[entry].node);
-    return "'" + graph::OneLine(plan_.nodes[node].name) + "'";
+  const EntryId begin = replay.begin[graph], end = replay.begin[graph + 1];
+  const auto name = [&](EntryId entry) {
+    return "'" + graph::OneLine(plan_.nodes[replay.entries[entry].node].name) + "'";
   };
   return "launching nodes " + name(begin) + " to " + name(end - 1) + ", " + std::to_string(end - begin) +
          " in one graph";

@@ -23,14 +23,16 @@ bool IsPlain(Op op) {
 
 class Cutter {
  public:
-  Cutter(const std::vector<ExecCommand>& commands, const std::vector<graph::Lane>& lanes,
+  Cutter(const Table<CommandId, ExecCommand>& commands, const Table<LaneId, graph::Lane>& lanes,
          const Table<DeviceId, int>& submission_threads)
       : commands_(commands), lanes_(lanes), submission_threads_(submission_threads), part_of_(lanes.size(), -1) {
-    for (const ExecCommand& c : commands) events_ = std::max(events_, c.op == Op::kRecord ? c.index + 1 : 0);
+    int32_t events = 0;
+    for (const ExecCommand& c : commands) events = std::max(events, c.op == Op::kRecord ? c.index + 1 : 0);
+    record_.resize(static_cast<size_t>(events), {-1, 0});
   }
 
-  std::vector<LanePartition> Cut(const std::vector<graph::Segment>& segments) {
-    std::vector<bool> recorded(static_cast<size_t>(events_));
+  std::vector<LanePartition> Cut(const Table<SegmentId, graph::Segment>& segments) {
+    Table<EventId, bool> recorded(record_.size());
     for (const graph::Segment& segment : segments) {
       for (int32_t begin = segment.begin; begin < segment.end;) {
         int32_t end = begin;
@@ -46,14 +48,14 @@ class Cutter {
   }
 
  private:
-  const ExecCommand& At(int32_t c) const { return commands_[c]; }
+  const ExecCommand& At(CommandId c) const { return commands_[c]; }
 
   // `recorded`: the events recorded earlier, and in the range as far as it has been scanned.
-  void Consider(int32_t begin, int32_t end, std::vector<bool>& recorded) {
+  void Consider(int32_t begin, int32_t end, Table<EventId, bool>& recorded) {
     if (end - begin < graph::kPartitionFrom) return;
     for (int32_t c = begin; c < end; ++c) {
       if (At(c).op != Op::kRecord) continue;
-      const auto event = static_cast<size_t>(At(c).index);
+      const EventId event = At(c).index;
       if (recorded[event]) return;
       recorded[event] = true;
     }
@@ -69,36 +71,36 @@ class Cutter {
   // Distributes each device's lanes over at most as many parts as there can be threads, but over no more than make the
   // longest part shorter: 16 equal lanes become 8 parts of 2 even if 9 parts are possible.
   void AssignLanes(LanePartition& split) {
-    std::vector<int32_t> load(lanes_.size());  // commands
+    Table<LaneId, int32_t> load(lanes_.size());  // commands
     for (int32_t c = split.begin; c < split.end; ++c) ++load[At(c).lane];
     std::fill(part_of_.begin(), part_of_.end(), -1);
     int32_t first = 0;
-    for (size_t d = 0; d < submission_threads_.size(); ++d) {
-      std::vector<int32_t> lanes;
-      for (size_t l = 0; l < lanes_.size(); ++l) {
-        if (load[l] > 0 && lanes_[l].device == static_cast<int32_t>(d)) lanes.push_back(static_cast<int32_t>(l));
+    for (const DeviceId d : submission_threads_.ids()) {
+      std::vector<LaneId> lanes;
+      for (const LaneId l : lanes_.ids()) {
+        if (load[l] > 0 && lanes_[l].device == d) lanes.push_back(l);
       }
       if (lanes.empty()) continue;
-      std::sort(lanes.begin(), lanes.end(), [&](int32_t a, int32_t b) {
+      std::sort(lanes.begin(), lanes.end(), [&](LaneId a, LaneId b) {
         const int32_t of_a = load[a], of_b = load[b];
         return of_a != of_b ? of_a > of_b : a < b;
       });
-      size_t parts = std::min(lanes.size(), static_cast<size_t>(submission_threads_[d]) + 1);
+      int32_t parts = std::min(static_cast<int32_t>(lanes.size()), submission_threads_[d] + 1);
       const int32_t longest = Longest(Assign(lanes, load, parts, first));
       while (parts > 1 && Longest(Assign(lanes, load, parts - 1, first)) <= longest) --parts;
       for (const int32_t commands : Assign(lanes, load, parts, first)) {
         split.part_begin.push_back(split.part_begin.back() + commands);
       }
-      split.groups.push_back({static_cast<int32_t>(d), first, first + static_cast<int32_t>(parts)});
-      first += static_cast<int32_t>(parts);
+      split.groups.push_back({d, first, first + parts});
+      first += parts;
     }
   }
 
   // Assigns one lane after the other to the shortest of the parts from `first` on. Returns the lengths of the parts.
-  std::vector<int32_t> Assign(const std::vector<int32_t>& lanes, const std::vector<int32_t>& load, size_t parts,
+  std::vector<int32_t> Assign(const std::vector<LaneId>& lanes, const Table<LaneId, int32_t>& load, int32_t parts,
                               int32_t first) {
-    std::vector<int32_t> of_part(parts);
-    for (const int32_t lane : lanes) {
+    std::vector<int32_t> of_part(static_cast<size_t>(parts));
+    for (const LaneId lane : lanes) {
       const auto least = std::min_element(of_part.begin(), of_part.end());
       *least += load[lane];
       part_of_[lane] = first + static_cast<int32_t>(least - of_part.begin());
@@ -110,30 +112,29 @@ class Cutter {
   void FillParts(LanePartition& split) {
     split.commands.resize(static_cast<size_t>(split.part_begin.back()));
     std::vector<int32_t> filled(static_cast<size_t>(split.parts()));
-    record_.resize(static_cast<size_t>(events_), {-1, 0});
     for (int32_t c = split.begin; c < split.end; ++c) {
       const int32_t part = part_of_[At(c).lane];
       const int32_t place = filled[part]++;
       PartCommand command{c};
-      if (At(c).op == Op::kRecord) record_[At(c).index] = {part, place};
+      const EventId event = At(c).index;
+      if (At(c).op == Op::kRecord) record_[event] = {part, place};
       if (At(c).op == Op::kWait) {
-        const auto [by, at] = record_[At(c).index];
-        if (by != part) command.behind_part = by, command.behind = at;
+        const auto [by, at] = record_[event];
+        if (by != part) command.after_part = by, command.after = at;
       }
       const int32_t begin = split.part_begin[part];
-      split.commands[static_cast<size_t>(begin) + static_cast<size_t>(place)] = command;
+      split.commands[begin + place] = command;
     }
     for (int32_t c = split.begin; c < split.end; ++c) {
       if (At(c).op == Op::kRecord) record_[At(c).index] = {-1, 0};
     }
   }
 
-  const std::vector<ExecCommand>& commands_;
-  const std::vector<graph::Lane>& lanes_;
+  const Table<CommandId, ExecCommand>& commands_;
+  const Table<LaneId, graph::Lane>& lanes_;
   const Table<DeviceId, int>& submission_threads_;
-  std::vector<int32_t> part_of_;  // for each lane, in the current partition
-  std::vector<std::pair<int32_t, int32_t>> record_;  // for each event recorded in the current partition: part and index
-  int32_t events_ = 0;
+  Table<LaneId, int32_t> part_of_;  // in the current partition
+  Table<EventId, std::pair<int32_t, int32_t>> record_;  // part and index, if recorded in the current partition
   std::vector<LanePartition> splits_;
 };
 

@@ -20,11 +20,11 @@
 
 namespace penstock::runtime {
 
-// A command of a part. If `behind_part` is not -1, it is a wait for the record made by command `behind` (an index in
-// its part) of part `behind_part`. Otherwise it may be submitted once the commands before it in its own part have been.
+// A command of a part. If `after_part` is not -1, it is a wait for the record made by command `after` (an index in
+// its part) of part `after_part`. Otherwise it may be submitted once the commands before it in its own part have been.
 struct PartCommand {
   CommandId command;
-  int32_t behind_part = -1, behind = 0;
+  int32_t after_part = -1, after = 0;
 };
 
 struct LanePartition {

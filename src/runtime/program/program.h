@@ -100,8 +100,8 @@ struct RangePatch {  // a detail::Range
 struct SliceEntry {
   DeclId decl;
   int32_t access;
-  bool span;  // the callable takes it as a span
-  bool dynamic;  // it depends on parameters
+  bool span = false;  // the callable takes it as a span
+  bool dynamic = false;  // it depends on parameters
 };
 
 // A host callable, or a copy by host threads.
@@ -244,16 +244,22 @@ struct Program {
 struct LoadedKernel {
   driver::KernelCode by_value{};
   driver::KernelCode by_ref{};
-  driver::LibraryCode ask{};
+  driver::LibraryCode hostcall{};
 };
 using LoadedKernels = Table<NodeId, LoadedKernel>;
 
-// `cuda`: whether a device is a CUDA device. `graphs`: null if there are
-// none. `streams`: whether runs may be submitted on streams. `timed`: whether events are recorded before and after
-// nodes. `submission_threads`: how many threads may help to submit to a device.
-Program BuildProgram(const Model& model, const graph::Plan& plan, const LoadedKernels& kernels,
-                     const Table<DeviceId, bool>& cuda, const graph::GraphSchedule* graphs, bool streams, bool timed,
-                     const Table<DeviceId, int>& submission_threads);
+// What a Program is made from. The references need to be valid only during BuildProgram.
+struct ProgramOptions {
+  const Model& model;
+  const graph::Plan& plan;
+  const LoadedKernels& kernels;
+  const Table<DeviceId, bool>& cuda;  // whether a device is a CUDA device
+  const Table<DeviceId, int>& submission_threads;  // how many threads may help to submit to a device
+  const graph::GraphSchedule* graphs = nullptr;  // null: there are none
+  bool streams = true;  // runs may be submitted on streams
+  bool timed = false;  // events are recorded before and after nodes
+};
+Program BuildProgram(const ProgramOptions& options);
 
 // The value of a dimension, given the values of all parameters as integers.
 inline int64_t ValueOf(const Dim& dim, const std::vector<int64_t>& params) {

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "src/runtime/program/partition.h"
+#include "src/runtime/run/tuning.h"
 
 namespace penstock::runtime {
 
@@ -79,8 +80,6 @@ class PartitionProgress {
   }
 
  private:
-  static constexpr int32_t kStint = 16;  // commands that a thread submits before it chooses again
-
   struct Part {
     Atomic<bool> taken{false};  // a thread works on it
     Atomic<bool> full{false};  // its lane was found full; only SubmitAll checks again
@@ -95,7 +94,7 @@ class PartitionProgress {
   Part& Of(int32_t part) { return parts_[part]; }
   const Part& Of(int32_t part) const { return parts_[part]; }
 
-  bool CanGoOn(const PartCommand& next) const { return next.behind_part < 0 || done(next.behind_part) > next.behind; }
+  bool CanGoOn(const PartCommand& next) const { return next.after_part < 0 || done(next.after_part) > next.after; }
 
   // The free part whose next command comes first, among those that can proceed; -1: none.
   int32_t Choose(int32_t first, int32_t last) const {
@@ -137,7 +136,7 @@ class PartitionProgress {
     if (state.taken.exchange(true, std::memory_order_acquire)) return false;
     const std::span<const PartCommand> commands = split_->part(part);
     const int32_t begin = state.done.load(std::memory_order_relaxed);
-    const int32_t end = std::min(static_cast<int32_t>(commands.size()), begin + kStint);
+    const int32_t end = std::min(static_cast<int32_t>(commands.size()), begin + tuning::kStint);
     Submitted last = Submitted::kDone;
     int32_t at = begin;
     for (; at < end && CanGoOn(commands[at]); ++at) {

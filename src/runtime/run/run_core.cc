@@ -78,9 +78,7 @@ void RunCore::WatchInBackground() {
   if (life_.BeginWatch()) runtime_->Watch(this);
 }
 
-bool RunCore::AllSubmitted() const {
-  return slot_->progress.next_segment == static_cast<int32_t>(slot_->schedule->segments.size());
-}
+bool RunCore::AllSubmitted() const { return slot_->progress.next_segment == slot_->schedule->segments.count(); }
 
 // Submitting until all segments are submitted or the run has failed, then draining. Host steps start in both.
 void RunCore::Step() {
@@ -143,7 +141,7 @@ void RunCore::OnHostStepsEnded() {
 bool RunCore::SubmitEpilogue() {
   const Schedule& schedule = *slot_->schedule;
   if (slot_->progress.first_unsubmitted < 0) {
-    const bool whole = slot_->progress.next_segment == static_cast<int32_t>(schedule.segments.size());
+    const bool whole = slot_->progress.next_segment == schedule.segments.count();
     slot_->progress.first_unsubmitted = whole ? schedule.epilogue_begin : slot_->progress.next_command;
     slot_->progress.next_command = whole ? schedule.short_epilogue_begin : schedule.epilogue_begin;
   }
@@ -158,7 +156,7 @@ bool RunCore::SubmitEpilogue() {
 absl::StatusOr<Predecessor::Tail> RunCore::LookAtTail() const {
   const auto failure = [](const absl::Status& cause) {
     if (base::IsFatal(cause)) return cause;
-    return absl::FailedPreconditionError("it comes behind a run that failed: " + base::Str(cause.message()) +
+    return absl::FailedPreconditionError("it depends on a run that failed: " + base::Str(cause.message()) +
                                          "; what that has left in the memory is unspecified; launch both again");
   };
   base::MutexLock lock(mu_);

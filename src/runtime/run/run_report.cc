@@ -43,13 +43,14 @@ std::vector<bool> NodesKnownDone(const RunSlot& slot) {
   for (int32_t c = schedule.epilogue_end; c-- > 0;) {
     if (c < finish && (c >= schedule.epilogue_begin || !submitted[c])) continue;
     const ExecCommand& command = schedule.commands[c];
-    const auto index = static_cast<size_t>(command.index), lane = static_cast<size_t>(command.lane);
+    const int32_t index = command.index;
+    const LaneId lane = command.lane;
     if (command.op == ExecCommand::Op::kRecord && event_done[index]) lane_done[lane] = true;
     if (command.op == ExecCommand::Op::kWait && lane_done[lane]) event_done[index] = true;
     if (!lane_done[lane]) continue;
     for (const int32_t n : schedule.nodes[c]) node_done[n] = true;
   }
-  for (size_t s = 0; s < slot.graph().plan().host_steps.size(); ++s) {
+  for (const HostStepId s : slot.graph().plan().host_steps.ids()) {
     const HostStepState state = slot.host_states[s].load(std::memory_order_acquire);
     node_done[slot.graph().plan().host_steps[s].node] = state == HostStepState::kDone;
   }
@@ -84,7 +85,7 @@ absl::Status DescribeCancelled(const RunSlot& slot) {
     if (submitted[c]) continue;
     for (const int32_t n : slot.schedule->nodes[c]) left += declared(n);
   }
-  for (size_t s = 0; s < slot.graph().plan().host_steps.size(); ++s) {
+  for (const HostStepId s : slot.graph().plan().host_steps.ids()) {
     left += slot.host_states[s].load(std::memory_order_acquire) == HostStepState::kSkipped &&
             declared(slot.graph().plan().host_steps[s].node);
   }

@@ -42,8 +42,8 @@ absl::Status RunSlot::MakeParts(const Submitter& submitter) {
   const graph::Plan& plan = graph().plan();
   const Program& program = graph().program();
   launch.reserve(plan.lanes.size());
-  for (size_t l = 0; l < plan.lanes.size(); ++l) {
-    const int32_t device = plan.lanes[l].device;
+  for (const LaneId l : plan.lanes.ids()) {
+    const DeviceId device = plan.lanes[l].device;
     launch.emplace_back(*graph().device(device).driver, queues.streams[l], zeros(device));
   }
   if (!program.hostcalls.empty()) {
@@ -79,7 +79,7 @@ void RunSlot::DropGraphs() {
   replay = nullptr;
 }
 
-absl::Status RunSlot::MakeGraphs(bool upload) {
+absl::Status RunSlot::MakeGraphs(SlotGraphs::Upload upload) {
   Use(Mode::kGraph);
   if (graph().plan().lanes.empty()) return absl::OkStatus();
   PENSTOCK_ASSIGN_OR_RETURN(graphs, SlotGraphs::Create(*this, launch, hostcalls.get(), upload));

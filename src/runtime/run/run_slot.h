@@ -55,7 +55,7 @@ struct RunSlot final : Slot {
   ~RunSlot() override;
 
   // Makes the graphs and has runs submit them. Called before the first run; see SlotGraphs::Create.
-  absl::Status MakeGraphs(bool upload);
+  absl::Status MakeGraphs(SlotGraphs::Upload upload);
   // Makes one graph of all of them, with what is bound now, for the application to launch.
   absl::StatusOr<std::unique_ptr<WholeGraph>> ExportGraph();
   // Sets what the next run submits. No run may be in flight.

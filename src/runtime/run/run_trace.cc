@@ -56,8 +56,8 @@ absl::Status RunTrace::SetBase(RunSlot& slot) {
   base_.resize(graph_.devices().size());
   base_us_.resize(graph_.devices().size());
   const NodeTimestamps* const timestamps = slot.replay == nullptr ? nullptr : slot.replay->timestamps();
-  for (size_t l = 0; l < graph_.plan().lanes.size(); ++l) {
-    const auto d = static_cast<size_t>(graph_.plan().lanes[l].device);
+  for (const LaneId l : graph_.plan().lanes.ids()) {
+    const DeviceId d = graph_.plan().lanes[l].device;
     if (base_[d]) continue;
     const int device = graph_.devices()[d].local;
     const driver::Stream stream = slot.queues.streams[l];
@@ -77,13 +77,13 @@ void RunTrace::Record(RunSlot& slot) const {
   const std::vector<bool> submitted = slot.WasSubmitted();
   for (int32_t c = 0; c < slot.schedule->epilogue_begin; ++c) {
     if (!submitted[c]) continue;
-    const int32_t node = slot.schedule->commands[c].node;
-    if (node < 0) continue;
-    const auto n = static_cast<size_t>(node), d = static_cast<size_t>(graph_.plan().nodes[n].device);
+    const NodeId n = slot.schedule->commands[c].node;
+    if (n < 0) continue;
+    const DeviceId d = graph_.plan().nodes[n].device;
     const absl::StatusOr<double> begin = graph_.driver().Elapsed(base_[d], slot.queues.begin_timing[n]);
     const absl::StatusOr<double> end = graph_.driver().Elapsed(base_[d], slot.queues.end_timing[n]);
     if (!begin.ok() || !end.ok()) continue;  // a trace without the span is better than a run that fails for it
-    RecordNode(slot, node, slot.schedule->nodes[c].size(), base_us_[d] + *begin, base_us_[d] + *end);
+    RecordNode(slot, n, slot.schedule->nodes[c].size(), base_us_[d] + *begin, base_us_[d] + *end);
   }
   RecordGraphs(slot);
 }
@@ -92,10 +92,10 @@ void RunTrace::Record(RunSlot& slot) const {
 void RunTrace::RecordGraphs(RunSlot& slot) const {
   NodeTimestamps* const timestamps = slot.replay == nullptr ? nullptr : slot.replay->timestamps();
   if (timestamps == nullptr) return;
-  for (size_t e = 0; e < graph_.program().replay.entries.size(); ++e) {
+  for (const EntryId e : graph_.program().replay.entries.ids()) {
     const GraphNodeEntry& entry = graph_.program().replay.entries[e];
-    const NodeTimestamps::Times times = timestamps->Of(static_cast<int32_t>(e));
-    if (times.begin == 0 || times.end == 0 || !slot.replay->IsOn(static_cast<int32_t>(e))) continue;
+    const NodeTimestamps::Times times = timestamps->Of(e);
+    if (times.begin == 0 || times.end == 0 || !slot.replay->IsOn(e)) continue;
     const double base = base_us_[graph_.plan().nodes[entry.node].device];
     const auto micros = [&](uint64_t stamp) {
       return base + static_cast<double>(static_cast<int64_t>(stamp - base_timestamp_)) / 1000;

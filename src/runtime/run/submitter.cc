@@ -51,14 +51,14 @@ bool Submitter::Submit(RunSlot& slot, int32_t end) const {
 bool Submitter::SubmitInOrder(RunSlot& slot, int32_t end) const {
   driver::CurrentDevice current(graph_.driver());
   const std::vector<ExecCommand>& commands = slot.schedule->commands;
-  bool judged = false;
+  StateCheck check = StateCheck::kAll;
   for (; slot.progress.next_command < end; ++slot.progress.next_command) {
     const ExecCommand& command = commands[slot.progress.next_command];
     // A State keeps what is written to it, so the run writes nothing before what it reads is known to be sound.
     if (command.op == Op::kStateWrite && !PredecessorsSettled(slot)) return false;
     if (slot.fault.failed()) return false;  // cancelled, or failed by what was submitted before
     current.Set(graph_.local_device_of_lane(command.lane));
-    if (command.room == FlowControl::kWaitAndRecord) {
+    if (command.flow == FlowControl::kWaitAndRecord) {
       const absl::StatusOr<bool> room = HasRoom(slot, command);
       if (!room.ok()) slot.fault.Fail(-1, room.status());
       slot.progress.lane_full = room.ok() && !*room;
@@ -66,9 +66,10 @@ bool Submitter::SubmitInOrder(RunSlot& slot, int32_t end) const {
     }
     if (command.op == Op::kStateWait || command.op == Op::kWaitExternal) {
       const absl::StatusOr<bool> passed =
-          command.op == Op::kStateWait ? WaitForState(slot, command, judged) : WaitUntilReady(slot, command);
+          command.op == Op::kStateWait ? WaitForState(slot, command, check) : WaitUntilReady(slot, command);
       if (!passed.ok()) slot.fault.Fail(-1, passed.status());
       if (!passed.ok() || !*passed) return false;
+      if (command.op == Op::kStateWait) check = StateCheck::kNearest;
       continue;
     }
     if (command.op == Op::kGraph && command.index == 0) {
@@ -98,7 +99,7 @@ Submitted Submitter::SubmitOfPart(RunSlot& slot, int32_t at, driver::CurrentDevi
   if (slot.fault.failed()) return Submitted::kFailed;
   const ExecCommand& command = slot.schedule->commands[at];
   current.Set(graph_.local_device_of_lane(command.lane));
-  if (command.room == FlowControl::kWaitAndRecord) {
+  if (command.flow == FlowControl::kWaitAndRecord) {
     const absl::StatusOr<bool> room = HasRoom(slot, command);
     if (!room.ok()) slot.fault.Fail(-1, room.status());
     if (!room.ok() || !*room) return room.ok() ? Submitted::kFull : Submitted::kFailed;
@@ -115,8 +116,8 @@ absl::StatusOr<bool> Submitter::HasRoom(const RunSlot& slot, const ExecCommand& 
 
 absl::Status Submitter::DoAndMark(RunSlot& slot, const ExecCommand& command) const {
   absl::Status status = Do(slot, command);
-  if (!status.ok() || command.room == FlowControl::kNone) return status;
-  const auto lane = static_cast<size_t>(command.lane);
+  if (!status.ok() || command.flow == FlowControl::kNone) return status;
+  const LaneId lane = command.lane;
   return graph_.driver().Record(slot.queues.marks[lane], slot.queues.streams[lane]);
 }
 
@@ -139,7 +140,7 @@ absl::Status Submitter::SubmitEpilogue(RunSlot& slot, int32_t end) const {
 absl::Status Submitter::Do(RunSlot& slot, const ExecCommand& command) const {
   driver::Driver& driver = graph_.driver();
   const driver::Stream stream = slot.queues.streams[command.lane];
-  const auto index = static_cast<size_t>(command.index);
+  const int32_t index = command.index;
   switch (command.op) {
     case Op::kRecord: return driver.Record(slot.queues.events[index], stream);
     case Op::kWait: return driver.Wait(stream, slot.queues.events[index]);
@@ -151,21 +152,21 @@ absl::Status Submitter::Do(RunSlot& slot, const ExecCommand& command) const {
     default: break;
   }
   if (slot.queues.begin_timing.empty()) return DoNode(slot, command);
-  const auto node = static_cast<size_t>(command.node);
+  const NodeId node = command.node;
   PENSTOCK_RETURN_IF_ERROR(driver.Record(slot.queues.begin_timing[node], stream));
   PENSTOCK_RETURN_IF_ERROR(DoNode(slot, command));
   return driver.Record(slot.queues.end_timing[node], stream);
 }
 
 // Returns false if a user that this run waits for has yet to submit uses of the State. A user that fails and leaves the
-// order poisons the State first, so the verdict is read once no such user is left. The first wait of a submission
-// checks all States of the run (`judged`), so that a run with many does not check all of them for each.
-absl::StatusOr<bool> Submitter::WaitForState(RunSlot& slot, const ExecCommand& command, bool& judged) const {
+// order poisons the State first, so the verdict is read once no such user is left.
+absl::StatusOr<bool> Submitter::WaitForState(RunSlot& slot, const ExecCommand& command, StateCheck check) const {
   StateOrder& order = runtime_.states();
   const StatePlace& place = slot.ticket.places[command.index];
   const driver::Stream stream = slot.queues.streams[command.lane];
   const auto verdict = [&] {
-    return std::exchange(judged, true) ? order.NearestVerdict(place) : order.Verdict(slot.ticket);
+    return std::exchange(check, StateCheck::kNearest) == StateCheck::kNearest ? order.NearestVerdict(place)
+                                                                              : order.Verdict(slot.ticket);
   };
   uint64_t below = UINT64_MAX;
   while (const auto ahead = order.LookAhead(place, below)) {
@@ -237,7 +238,7 @@ absl::Status Submitter::AwaitNode(RunSlot& slot, const ExecCommand& command) con
 absl::Status Submitter::DoNode(RunSlot& slot, const ExecCommand& command) const {
   driver::Driver& driver = graph_.driver();
   const driver::Stream stream = slot.queues.streams[command.lane];
-  const auto index = static_cast<size_t>(command.index);
+  const int32_t index = command.index;
   switch (command.op) {
     case Op::kCopy:
       return slot.tables.copies_off[index] ? absl::OkStatus() : driver.Copy(stream, slot.tables.copies[index]);

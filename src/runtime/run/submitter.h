@@ -40,6 +40,9 @@ class Submitter {
   bool PredecessorsSettled(RunSlot& slot) const;
 
  private:
+  // The first wait of a submission checks all States of the run, so that a run with many does not check all of them for
+  // each; later waits check the State's last writer only.
+  enum class StateCheck : uint8_t { kAll, kNearest };
   bool SubmitInOrder(RunSlot& slot, int32_t end) const;
   absl::StatusOr<bool> HasRoom(const RunSlot& slot, const ExecCommand& command) const;
   absl::Status DoAndMark(RunSlot& slot, const ExecCommand& command) const;
@@ -50,7 +53,7 @@ class Submitter {
   // Called for the first graph of a run: updates the graphs with what has changed since the previous run.
   absl::StatusOr<bool> Update(RunSlot& slot) const;
   absl::Status LaunchGraph(RunSlot& slot, const ExecCommand& command) const;
-  absl::StatusOr<bool> WaitForState(RunSlot& slot, const ExecCommand& command, bool& judged) const;
+  absl::StatusOr<bool> WaitForState(RunSlot& slot, const ExecCommand& command, StateCheck check) const;
   absl::StatusOr<bool> WaitUntilReady(RunSlot& slot, const ExecCommand& command) const;
 
   const CompiledGraph& graph_;

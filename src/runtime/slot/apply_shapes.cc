@@ -6,14 +6,13 @@
 #include "penstock/status_macros.h"
 #include "src/runtime/slot/box_shapes.h"
 #include "src/runtime/slot/copy_operations.h"
+#include "src/runtime/slot/tuning.h"
 
 namespace penstock::runtime {
 namespace {
 
 constexpr int64_t kMaxGridX = (int64_t{1} << 31) - 1;
 constexpr int64_t kMaxGridYZ = 65535;
-constexpr uint32_t kLineBlock = 256;  // threads of a ParallelFor over one dimension
-constexpr uint32_t kTileX = 32, kTileY = 8;  // for two or three dimensions
 
 uint32_t Blocks(int64_t n, int64_t block, int64_t limit) {
   return static_cast<uint32_t>(std::min((n + block - 1) / block, limit));
@@ -25,11 +24,11 @@ void SetRange(driver::KernelOp& op, const detail::Range& range, int rank) {
   op.row_elements = rank == 1 ? 1 : range.width;
   if (range.width == 0) op.rows = 0;
   if (rank == 1) {
-    op.block = {kLineBlock, 1, 1};
-    op.grid = {Blocks(range.width, kLineBlock, kMaxGridX), 1, 1};
+    op.block = {tuning::kLineBlock, 1, 1};
+    op.grid = {Blocks(range.width, tuning::kLineBlock, kMaxGridX), 1, 1};
   } else {
-    op.block = {kTileX, kTileY, 1};
-    op.grid = {Blocks(range.width, kTileX, kMaxGridX), Blocks(range.height, kTileY, kMaxGridYZ),
+    op.block = {tuning::kTileX, tuning::kTileY, 1};
+    op.grid = {Blocks(range.width, tuning::kTileX, kMaxGridX), Blocks(range.height, tuning::kTileY, kMaxGridYZ),
                Blocks(range.depth, 1, kMaxGridYZ)};
   }
 }
@@ -62,47 +61,48 @@ void WriteRanges(const Model& model, const Program& program, const std::vector<R
   }
 }
 
-void WriteFills(const Program& program, bool dynamic, SlotTables& tables) {
-  for (size_t i = 0; i < program.fills.size(); ++i) {
-    const FillEntry& entry = program.fills[i];
-    if (entry.dynamic != dynamic) continue;
-    const BoxInRun& box = tables.boxes[entry.box];
-    const detail::Range size = RangeOf(box.shape);
-    driver::FillOp& op = tables.fills[i];
-    op.dst = tables.AddressOf(entry.instance, entry.box);
-    op.count = static_cast<size_t>(size.width);
-    op.height = static_cast<size_t>(size.height);
-    op.depth = static_cast<size_t>(size.depth);
-    op.pitch = static_cast<size_t>(box.row);
-    op.slice = static_cast<size_t>(box.slice);
-  }
+void WriteFill(const Program& program, FillId fill, SlotTables& tables) {
+  const FillEntry& entry = program.fills[fill];
+  const BoxInRun& box = tables.boxes[entry.box];
+  const detail::Range size = RangeOf(box.shape);
+  driver::FillOp& op = tables.fills[fill];
+  op.dst = tables.AddressOf(entry.instance, entry.box);
+  op.count = static_cast<size_t>(size.width);
+  op.height = static_cast<size_t>(size.height);
+  op.depth = static_cast<size_t>(size.depth);
+  op.pitch = static_cast<size_t>(box.row);
+  op.slice = static_cast<size_t>(box.slice);
 }
 
 }  // namespace
 
 absl::Status ApplyFixedShapes(const Model& model, const graph::Plan& plan, const Program& program, SlotTables& tables) {
-  PENSTOCK_RETURN_IF_ERROR(SetBoxes(model, program, false, tables));
+  PENSTOCK_RETURN_IF_ERROR(SetFixedBoxes(model, program, tables));
   WriteViews(program.patches.fixed_shapes, tables);
   WriteRanges(model, program, program.patches.fixed_ranges, tables);
-  WriteFills(program, false, tables);
+  for (const FillId fill : program.fills.ids()) {
+    if (!program.fills[fill].dynamic) WriteFill(program, fill, tables);
+  }
   SetCopyShapes(program, tables);
-  for (size_t i = 0; i < program.calls.size(); ++i) {
-    const CallEntry& call = program.calls[i];
+  for (const CallId c : program.calls.ids()) {
+    const CallEntry& call = program.calls[c];
     const NodeDecl& decl = model.nodes[call.decl];
     if (plan.nodes[call.node].kind == graph::PlanKind::kKernel && !call.dynamic_range) {
-      SetGrid(tables.kernels[i], decl.shape, tables.param_values);
+      SetGrid(tables.kernels[c], decl.shape, tables.param_values);
     }
   }
   return absl::OkStatus();
 }
 
 absl::Status ApplyDynamicShapes(const Model& model, const Program& program, SlotTables& tables) {
-  PENSTOCK_RETURN_IF_ERROR(SetBoxes(model, program, true, tables));
+  PENSTOCK_RETURN_IF_ERROR(SetDynamicBoxes(model, program, tables));
   WriteViews(program.patches.dynamic_shapes, tables);
   WriteRanges(model, program, program.patches.dynamic_ranges, tables);
-  WriteFills(program, true, tables);
+  for (const FillId fill : program.fills.ids()) {
+    if (program.fills[fill].dynamic) WriteFill(program, fill, tables);
+  }
   SetCopyShapes(program, tables);
-  for (const int32_t c : program.patches.dynamic_grids) {
+  for (const CallId c : program.patches.dynamic_grids) {
     const NodeDecl& decl = model.nodes[program.calls[c].decl];
     SetGrid(tables.kernels[c], decl.shape, tables.param_values);
   }

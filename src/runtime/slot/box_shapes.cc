@@ -51,8 +51,9 @@ absl::Status Take(const Model& model, const BufferDecl& decl, const BoxInRun& of
 
 // An alias of a whole buffer has the shape declared for its own type.
 absl::Status TakeAlias(const Model& model, const BufferDecl& decl, const SlotTables& tables, BoxInRun& out) {
-  const auto of = static_cast<size_t>(decl.alias_of);
-  PENSTOCK_RETURN_IF_ERROR(Take(model, model.buffers[of], tables.boxes[of], decl.box, tables.param_values, out));
+  const BufferId of = decl.alias_of;
+  const BoxInRun& outer = tables.boxes[int32_t{of}];
+  PENSTOCK_RETURN_IF_ERROR(Take(model, model.buffers[of], outer, decl.box, tables.param_values, out));
   out.shape = ShapeOf(decl.extent, tables.param_values);
   out.element = decl.type.size;
   return absl::OkStatus();
@@ -74,10 +75,9 @@ absl::Status Refuse(const Model& model, const char* what, const Name& name, cons
 absl::Status SetSlice(const Model& model, const SliceEntry& entry, SlotTables& tables, BoxInRun& out) {
   const NodeDecl& node = model.nodes[entry.decl];
   const AccessDecl& access = node.accesses[entry.access];
-  const auto b = static_cast<size_t>(access.buffer);
-  const BufferDecl& buffer = model.buffers[b];
-  if (const absl::Status taken = Take(model, buffer, tables.boxes[b], access.box, tables.param_values, out);
-      !taken.ok()) {
+  const BufferDecl& buffer = model.buffers[access.buffer];
+  const BoxInRun& outer = tables.boxes[int32_t{access.buffer}];
+  if (const absl::Status taken = Take(model, buffer, outer, access.box, tables.param_values, out); !taken.ok()) {
     return Refuse(model, "node", node.name,
                   "access " + std::to_string(entry.access) + " " + std::string(taken.message()));
   }
@@ -88,32 +88,41 @@ absl::Status SetSlice(const Model& model, const SliceEntry& entry, SlotTables& t
                     "whole rows");
 }
 
+enum class Boxes : bool { kFixed, kDynamic };
+absl::Status SetBoxes(const Model& model, const Program& program, Boxes which, SlotTables& tables) {
+  const bool dynamic = which == Boxes::kDynamic;
+  for (const BufferId b : model.buffers.ids()) {
+    if (program.buffers.dynamic[b] != dynamic) continue;
+    const BufferDecl& decl = model.buffers[b];
+    BoxInRun& box = tables.boxes[int32_t{b}];
+    if (!decl.is_alias) {
+      box = WholeOf(decl, tables.param_values);
+    } else if (const absl::Status taken = TakeAlias(model, decl, tables, box); !taken.ok()) {
+      return Refuse(model, "buffer", decl.name, std::string(taken.message()));
+    }
+  }
+  int32_t box = model.buffers.count();
+  for (const SliceEntry& slice : program.slices) {
+    BoxInRun& out = tables.boxes[box++];
+    if (slice.dynamic == dynamic) PENSTOCK_RETURN_IF_ERROR(SetSlice(model, slice, tables, out));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 BoxInRun BoxOf(const Model& model, const AccessDecl& access, const SlotTables& tables) {
-  const auto b = static_cast<size_t>(access.buffer);
   BoxInRun box;
-  Take(model, model.buffers[b], tables.boxes[b], access.box, tables.param_values, box)
+  Take(model, model.buffers[access.buffer], tables.boxes[int32_t{access.buffer}], access.box, tables.param_values, box)
       .IgnoreError();  // SetBoxes has checked it
   return box;
 }
 
-absl::Status SetBoxes(const Model& model, const Program& program, bool dynamic, SlotTables& tables) {
-  const size_t buffers = model.buffers.size();
-  for (size_t b = 0; b < buffers; ++b) {
-    if (program.buffers.dynamic[b] != dynamic) continue;
-    const BufferDecl& decl = model.buffers[b];
-    if (!decl.is_alias) {
-      tables.boxes[b] = WholeOf(decl, tables.param_values);
-    } else if (const absl::Status taken = TakeAlias(model, decl, tables, tables.boxes[b]); !taken.ok()) {
-      return Refuse(model, "buffer", decl.name, std::string(taken.message()));
-    }
-  }
-  for (size_t i = 0; i < program.slices.size(); ++i) {
-    if (program.slices[i].dynamic != dynamic) continue;
-    PENSTOCK_RETURN_IF_ERROR(SetSlice(model, program.slices[i], tables, tables.boxes[buffers + i]));
-  }
-  return absl::OkStatus();
+absl::Status SetFixedBoxes(const Model& model, const Program& program, SlotTables& tables) {
+  return SetBoxes(model, program, Boxes::kFixed, tables);
+}
+absl::Status SetDynamicBoxes(const Model& model, const Program& program, SlotTables& tables) {
+  return SetBoxes(model, program, Boxes::kDynamic, tables);
 }
 
 }  // namespace penstock::runtime

@@ -16,8 +16,9 @@
 
 namespace penstock::runtime {
 
-// Sets the SlotTables::boxes that depend on parameters (`dynamic`), or the others.
-absl::Status SetBoxes(const Model& model, const Program& program, bool dynamic, SlotTables& tables);
+// Sets the SlotTables::boxes that depend on no parameter, or those that do.
+absl::Status SetFixedBoxes(const Model& model, const Program& program, SlotTables& tables);
+absl::Status SetDynamicBoxes(const Model& model, const Program& program, SlotTables& tables);
 
 // The box of an access in the run whose boxes are set.
 BoxInRun BoxOf(const Model& model, const AccessDecl& access, const SlotTables& tables);

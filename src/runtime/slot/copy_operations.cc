@@ -9,8 +9,8 @@ namespace {
 
 driver::CopyOp OpOf(const CopyEntry& entry, const graph::Plan& plan, const std::vector<driver::DeviceRef>& devices,
                     driver::RunFault& fault) {
-  const auto local = [&](int32_t instance) {
-    const int32_t d = plan.instances[instance].device;
+  const auto local = [&](InstanceId instance) {
+    const DeviceId d = plan.instances[instance].device;
     return d < 0 ? -1 : devices[d].local;
   };
   driver::CopyOp op;
@@ -48,8 +48,7 @@ void SetAddresses(const CopyEntry& entry, const SlotTables& tables, driver::Copy
 void List(const BatchEntry& entry, SlotTables& tables, driver::BatchOp& batch) {
   driver::CopyPiece* const begin = tables.pieces + entry.pieces;
   driver::CopyPiece* end = begin;
-  const auto first = static_cast<size_t>(entry.first);
-  for (size_t c = first; c < first + static_cast<size_t>(entry.count); ++c) {
+  for (CopyId c = entry.first; c < entry.first + entry.count; ++c) {
     const driver::CopyOp& op = tables.copies[c];
     if (!tables.copies_off[c] && !IsEmpty(op)) *end++ = *driver::PieceOf(op);  // small ones always fit
   }
@@ -68,32 +67,32 @@ void MakeCopies(const graph::Plan& plan, const Program& program, const std::vect
     tables.batches.push_back({.kind = first.kind, .pieces = tables.pieces + b.pieces, .tag = first.tag});
   }
   tables.host_copies.resize(program.hosts.size());
-  for (size_t h = 0; h < program.hosts.size(); ++h) {
+  for (const HostStepId h : program.hosts.ids()) {
     if (program.hosts[h].call < 0) tables.host_copies[h] = OpOf(program.hosts[h].copy, plan, devices, fault);
   }
 }
 
 void SetCopyShapes(const Program& program, SlotTables& tables) {
-  for (size_t i = 0; i < program.copies.size(); ++i) {
-    SetShape(program.copies[i], tables, tables.copies[i]);
-    SetAddresses(program.copies[i], tables, tables.copies[i]);
+  for (const CopyId c : program.copies.ids()) {
+    SetShape(program.copies[c], tables, tables.copies[c]);
+    SetAddresses(program.copies[c], tables, tables.copies[c]);
   }
-  for (size_t h = 0; h < program.hosts.size(); ++h) {
+  for (const HostStepId h : program.hosts.ids()) {
     if (program.hosts[h].call < 0) SetShape(program.hosts[h].copy, tables, tables.host_copies[h]);
   }
 }
 
 void PatchCopies(const Program& program, SlotTables& tables) {
   const auto pinned = [&](const CopyEntry& c) { return c.bound < 0 || tables.bound_pinned[c.bound]; };
-  for (const int32_t c : program.patches.bound_copies) {
+  for (const CopyId c : program.patches.bound_copies) {
     const CopyEntry& entry = program.copies[c];
     SetAddresses(entry, tables, tables.copies[c]);
     tables.copies_off[c] = !pinned(entry);
   }
-  for (size_t b = 0; b < tables.batches.size(); ++b) {
+  for (const BatchId b : tables.batches.ids()) {
     List(program.batches[b], tables, tables.batches[b]);
   }
-  for (size_t h = 0; h < program.hosts.size(); ++h) {
+  for (const HostStepId h : program.hosts.ids()) {
     const HostEntry& host = program.hosts[h];
     if (host.call >= 0) continue;
     driver::CopyOp& op = tables.host_copies[h];

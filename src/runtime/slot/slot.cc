@@ -22,7 +22,8 @@ Slot::Slot(const Options& options, int slot_index)
       zeros_(options.graph.devices().size()) {}
 
 absl::Status Slot::Make() {
-  PENSTOCK_RETURN_IF_ERROR(queues.Make(options_.runtime.synchronous()));
+  PENSTOCK_RETURN_IF_ERROR(
+      queues.Make(options_.runtime.synchronous() ? SlotQueues::SyncEvents::kPerLane : SlotQueues::SyncEvents::kNone));
   PENSTOCK_RETURN_IF_ERROR(MakeArenas());
   PENSTOCK_RETURN_IF_ERROR(MakeZeros());
   MakeTicket();
@@ -35,7 +36,7 @@ Slot::~Slot() {
 
 absl::Status Slot::MakeArenas() {
   const graph::Plan& plan = graph().plan();
-  std::vector<std::byte*> base(graph().devices().size(), nullptr);
+  Table<DeviceId, std::byte*> base(graph().devices().size(), nullptr);
   std::byte* pinned_base = nullptr;
   for (const graph::Arena& arena : plan.arenas) {
     if (arena.bytes == 0) continue;
@@ -54,7 +55,7 @@ absl::Status Slot::MakeArenas() {
     base[arena.device] = static_cast<std::byte*>(memory);
   }
   tables.pointers.assign(plan.instances.size(), nullptr);
-  for (size_t i = 0; i < plan.instances.size(); ++i) {
+  for (const InstanceId i : plan.instances.ids()) {
     const graph::Instance& instance = plan.instances[i];
     const BufferDecl& decl = graph().model().buffers[instance.buffer];
     if (instance.space == graph::Space::kState && decl.keys == 0) {
@@ -102,7 +103,7 @@ void Slot::MakeTicket() {
   state_events_.resize(ticket.places.size());
   for (size_t i = 0; i < ticket.places.size(); ++i) {
     const graph::StateUse& use = graph().plan().states[i];
-    for (const int32_t e : use.done_events) state_events_[i].push_back(queues.events[e]);
+    for (const EventId e : use.done_events) state_events_[i].push_back(queues.events[e]);
     StatePlace& place = ticket.places[i];
     place.ticket = &ticket;
     const BufferDecl& decl = graph().model().buffers[use.buffer];
@@ -127,8 +128,7 @@ absl::Status Slot::MakeParams() {
 
 void Slot::MakeFills() {
   for (const FillEntry& f : graph().program().fills) {
-    const int32_t node = graph().plan().nodes[f.node].decl;
-    const NodeDecl& decl = graph().model().nodes[node];
+    const NodeDecl& decl = graph().model().nodes[graph().plan().nodes[f.node].decl];
     driver::FillOp op;
     op.pattern_size = static_cast<uint32_t>(decl.pattern.size());
     std::memcpy(op.pattern.data(), decl.pattern.data(), decl.pattern.size());
@@ -139,8 +139,8 @@ void Slot::MakeFills() {
 
 void Slot::MakeKernels() {
   const Program& program = graph().program();
-  for (size_t i = 0; i < program.calls.size(); ++i) {
-    const CallEntry& call = program.calls[i];
+  for (const CallId c : program.calls.ids()) {
+    const CallEntry& call = program.calls[c];
     const NodeDecl& decl = graph().model().nodes[call.decl];
     driver::KernelOp op;
     op.kernel = call.kernel.kernel;
@@ -157,7 +157,7 @@ void Slot::MakeKernels() {
     op.range = decl.code.range;
     op.call = decl.code.call_fallback;
     op.callable = decl.code.fallback.get();
-    op.gate = graph().device_gate(i);
+    op.gate = graph().device_gate(c);
     op.tag = {&fault, call.node};
     op.uses = this;
     op.rows = 1;
@@ -177,8 +177,8 @@ absl::Status Slot::MakeTables() {
   tables.bound_pinned.resize(model.buffers.size());
   tables.is_noop.resize(plan.host_steps.size());
   bound.ranges.resize(model.buffers.size());
-  for (size_t b = 0; b < model.buffers.size(); ++b) {
-    if (IsBound(model.buffers[b].role)) bound.order.push_back(static_cast<int32_t>(b));
+  for (const BufferId b : model.buffers.ids()) {
+    if (IsBound(model.buffers[b].role)) bound.order.push_back(b);
   }
   MakeCopies(plan, program, graph().devices(), fault, tables);
   MakeFills();

@@ -55,7 +55,7 @@ class Slot : public driver::UseSource {
   const CompiledGraph& graph() const { return options_.graph; }
   const Options& options() const { return options_; }
   // LaunchContext::kZeroBytes zero bytes on a device of the runtime; null if no Launch node can ask for them.
-  const void* zeros(int32_t device) const { return zeros_[device]; }
+  const void* zeros(DeviceId device) const { return zeros_[device]; }
   void AppendUses(int32_t node, std::vector<driver::MemoryUse>& out) const override;
 
   const int index;
@@ -80,7 +80,7 @@ class Slot : public driver::UseSource {
   std::vector<std::byte> own_params_;
   memory::PinnedBlock pinned_params_;
   std::vector<std::pair<driver::DeviceRef, void*>> arenas_;
-  std::vector<void*> zeros_;  // one for each device of the runtime
+  Table<DeviceId, void*> zeros_;  // all devices of the runtime
   std::vector<std::vector<driver::Event>> state_events_;  // for each place of the ticket
 };
 

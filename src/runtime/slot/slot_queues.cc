@@ -8,32 +8,32 @@ namespace penstock::runtime {
 
 SlotQueues::~SlotQueues() {
   const graph::Plan& plan = graph.plan();
-  const auto driver_of = [&](int32_t device) { return graph.device(device).driver; };
+  const auto driver_of = [&](DeviceId device) { return graph.device(device).driver; };
   for (const driver::Event event : stream_events) {
     if (event) graph.driver().DestroyEvent(event);
   }
-  for (size_t e = 0; e < events.size(); ++e) driver_of(plan.events[e].device)->DestroyEvent(events[e]);
+  for (const EventId e : events.ids()) driver_of(plan.events[e].device)->DestroyEvent(events[e]);
   for (const auto* of_lanes : {&sync_events, &marks}) {
-    for (size_t l = 0; l < of_lanes->size(); ++l) {
+    for (const LaneId l : of_lanes->ids()) {
       if ((*of_lanes)[l]) driver_of(plan.lanes[l].device)->DestroyEvent((*of_lanes)[l]);
     }
   }
   for (const auto* timing : {&begin_timing, &end_timing}) {
-    for (size_t n = 0; n < timing->size(); ++n) {
+    for (const NodeId n : timing->ids()) {
       if ((*timing)[n]) driver_of(plan.nodes[n].device)->DestroyEvent((*timing)[n]);
     }
   }
-  for (size_t l = 0; l < streams.size(); ++l) driver_of(plan.lanes[l].device)->DestroyStream(streams[l]);
+  for (const LaneId l : streams.ids()) driver_of(plan.lanes[l].device)->DestroyStream(streams[l]);
 }
 
-absl::Status SlotQueues::Make(bool synchronous) {
+absl::Status SlotQueues::Make(SyncEvents sync) {
   const graph::Plan& plan = graph.plan();
-  for (size_t l = 0; l < plan.lanes.size(); ++l) {
+  for (const LaneId l : plan.lanes.ids()) {
     const driver::DeviceRef& d = graph.device(plan.lanes[l].device);
     PENSTOCK_ASSIGN_OR_RETURN(driver::Stream stream, d.driver->CreateStream(d.local, plan.lanes[l].priority));
     streams.push_back(stream);
-    for (const auto& [of_lanes, wanted] :
-         {std::pair(&sync_events, synchronous), std::pair(&marks, bool{graph.program().marked_lanes[l]})}) {
+    for (const auto& [of_lanes, wanted] : {std::pair(&sync_events, sync == SyncEvents::kPerLane),
+                                           std::pair(&marks, bool{graph.program().marked_lanes[l]})}) {
       of_lanes->emplace_back();
       if (wanted) {
         PENSTOCK_ASSIGN_OR_RETURN(of_lanes->back(), d.driver->CreateEvent(d.local, false));
@@ -45,20 +45,20 @@ absl::Status SlotQueues::Make(bool synchronous) {
     PENSTOCK_ASSIGN_OR_RETURN(driver::Event event, d.driver->CreateEvent(d.local, false));
     events.push_back(event);
   }
-  for (const int32_t e : plan.done_events) done.push_back(events[e]);
+  for (const EventId e : plan.done_events) done.push_back(events[e]);
   return graph.trace() == nullptr ? absl::OkStatus() : MakeTiming();
 }
 
 // Makes events for nodes that are submitted individually: a program with a trace submits only one of its schedules.
 absl::Status SlotQueues::MakeTiming() {
-  const std::vector<graph::PlanNode>& nodes = graph.plan().nodes;
+  const Table<NodeId, graph::PlanNode>& nodes = graph.plan().nodes;
   begin_timing.resize(nodes.size());
   end_timing.resize(nodes.size());
   const Program& program = graph.program();
   const Schedule& submitted = program.graphs.commands.empty() ? program.stream : program.graphs;
   for (const ExecCommand& command : submitted.commands) {
     if (command.node < 0) continue;
-    const auto n = static_cast<size_t>(command.node);
+    const NodeId n = command.node;
     const driver::DeviceRef& d = graph.device(nodes[n].device);
     PENSTOCK_ASSIGN_OR_RETURN(begin_timing[n], d.driver->CreateEvent(d.local, true));
     PENSTOCK_ASSIGN_OR_RETURN(end_timing[n], d.driver->CreateEvent(d.local, true));

@@ -17,10 +17,10 @@
 namespace penstock::runtime {
 
 struct StateCore::Call {
-  Call(const StateCore& state, bool writes) : runtime(state.runtime_.get()) {
+  Call(const StateCore& state, AccessMode mode) : runtime(state.runtime_.get()) {
     ticket.places[0].ticket = &ticket;
     ticket.places[0].queue = &state.queue_;
-    ticket.places[0].writes = writes;
+    ticket.places[0].writes = mode == AccessMode::kWrite;
     ticket.places[0].done = &state.events_;
   }
   StatePlace& place() { return ticket.places[0]; }

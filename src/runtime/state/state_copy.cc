@@ -59,6 +59,7 @@ absl::Status StateCore::CopyByRing(memory::Staging& ring, Call& call, const std:
 // Copies in chunks, chunk i through pinned block i % 2: while one is being copied, the other is filled or emptied.
 absl::Status StateCore::CopyByBlocks(Call& call, const std::byte* from, std::byte* to, Deadline deadline) const {
   const size_t chunks = (bytes_ + kChunk - 1) / kChunk;
+  const driver::CopyKind kind = from != nullptr ? driver::CopyKind::kHostToDevice : driver::CopyKind::kDeviceToHost;
   const auto arrived = [&](size_t c) -> absl::Status {
     PENSTOCK_RETURN_IF_ERROR(AwaitCopy(c % 2, deadline));
     if (to != nullptr) std::memcpy(to + c * kChunk, call.blocks[c % 2].data(), ChunkBytes(c));
@@ -74,7 +75,7 @@ absl::Status StateCore::CopyByBlocks(Call& call, const std::byte* from, std::byt
     }
     if (from != nullptr) std::memcpy(call.blocks[c % 2].data(), from + c * kChunk, ChunkBytes(c));
     if (from != nullptr) call.place().written.store(true, std::memory_order_relaxed);
-    PENSTOCK_RETURN_IF_ERROR(SubmitChunk(c, call.blocks[c % 2].data(), from != nullptr));
+    PENSTOCK_RETURN_IF_ERROR(SubmitChunk(c, call.blocks[c % 2].data(), kind));
   }
   for (size_t c = chunks - std::min<size_t>(chunks, 2); c < chunks; ++c) PENSTOCK_RETURN_IF_ERROR(arrived(c));
   return absl::OkStatus();
@@ -90,8 +91,9 @@ driver::CopyOp StateCore::OpOf(size_t at, size_t bytes, const void* from, void* 
   return op;
 }
 
-absl::Status StateCore::SubmitChunk(size_t index, void* block, bool in) const {
-  const driver::CopyOp op = OpOf(index * kChunk, ChunkBytes(index), in ? block : nullptr, block);
+absl::Status StateCore::SubmitChunk(size_t index, void* block, driver::CopyKind kind) const {
+  const driver::CopyOp op =
+      OpOf(index * kChunk, ChunkBytes(index), kind == driver::CopyKind::kHostToDevice ? block : nullptr, block);
   const driver::CurrentDevice current(*device_.driver, device_.local);
   PENSTOCK_RETURN_IF_ERROR(device_.driver->Copy(stream_, op));
   return device_.driver->Record(events_[index % 2], stream_);

@@ -92,24 +92,25 @@ absl::Status StateCore::CheckElements(const char* what, const void* contents, si
 
 absl::Status StateCore::Set(const void* contents, size_t elements, Deadline deadline, const char* what) const {
   PENSTOCK_RETURN_IF_ERROR(CheckElements(what, contents, elements));
-  return Do(what, true, deadline,
+  return Do(what, AccessMode::kWrite, deadline,
             [&](Call& call) { return Copy(call, static_cast<const std::byte*>(contents), nullptr, deadline); });
 }
 
 absl::Status StateCore::Read(void* contents, size_t elements, Deadline deadline) const {
   PENSTOCK_RETURN_IF_ERROR(CheckElements("Read", contents, elements));
-  return Do("Read", false, deadline,
+  return Do("Read", AccessMode::kRead, deadline,
             [&](Call& call) { return Copy(call, nullptr, static_cast<std::byte*>(contents), deadline); });
 }
 
 absl::Status StateCore::Reset(Deadline deadline, const char* what) const {
-  return Do(what, true, deadline, [&](Call& call) { return Zero(call, deadline); });
+  return Do(what, AccessMode::kWrite, deadline, [&](Call& call) { return Zero(call, deadline); });
 }
 
 absl::Status StateCore::status() const { return runtime_->states().StatusOf(queue_); }
 
 template <class Work>
-absl::Status StateCore::Do(const char* what, bool writes, Deadline deadline, Work work) const {
+absl::Status StateCore::Do(const char* what, AccessMode mode, Deadline deadline, Work work) const {
+  const bool writes = mode == AccessMode::kWrite;
   if (base::InUserCode()) {
     return Describe(absl::FailedPreconditionError(
         std::string(what) + " inside a host node or callback, which it could wait for; call it outside"));
@@ -122,8 +123,12 @@ absl::Status StateCore::Do(const char* what, bool writes, Deadline deadline, Wor
     return status;
   };
   if (!open.ok()) return end(open);
-  auto call = std::make_unique<Call>(*this, writes);
-  if (const absl::Status entered = order.Enter(call->ticket, writes); !entered.ok()) return end(entered);
+  auto call = std::make_unique<Call>(*this, mode);
+  if (writes) {
+    order.EnterPoisoned(call->ticket);
+  } else if (const absl::Status entered = order.Enter(call->ticket); !entered.ok()) {
+    return end(entered);
+  }
   absl::Status status = AwaitTurn(*call, deadline);
   if (status.ok() && !writes) status = order.Verdict(call->ticket);
   if (!status.ok()) {

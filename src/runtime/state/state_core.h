@@ -58,7 +58,7 @@ class StateCore : public StateRecord {
   absl::Status MakeResources();
   absl::Status CheckElements(const char* what, const void* contents, size_t elements) const;
   template <class Work>
-  absl::Status Do(const char* what, bool writes, Deadline deadline, Work work) const;
+  absl::Status Do(const char* what, AccessMode mode, Deadline deadline, Work work) const;
   absl::Status AwaitTurn(const Call& call, Deadline deadline) const;
   // Exactly one of `from` and `to` is null.
   absl::Status Copy(Call& call, const std::byte* from, std::byte* to, Deadline deadline) const;
@@ -69,7 +69,7 @@ class StateCore : public StateRecord {
   absl::StatusOr<memory::Staging*> RingFor(const void* contents) const;
   // Copies `bytes` bytes of the State, beginning at `at`, from or to host memory.
   driver::CopyOp OpOf(size_t at, size_t bytes, const void* from, void* to) const;
-  absl::Status SubmitChunk(size_t index, void* block, bool in) const;
+  absl::Status SubmitChunk(size_t index, void* block, driver::CopyKind kind) const;
   absl::Status Zero(Call& call, Deadline deadline) const;
   absl::Status AwaitCopy(size_t event, Deadline deadline) const;
   bool Settled() const;

@@ -148,7 +148,7 @@ TEST_P(DeviceMemory, OfAFailedRunFailsThoseBehindIt) {
   first.open.set_value();
   const absl::Status status = run->Wait(seconds(20));
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
-  EXPECT_NE(Text(status).find("graph 'second': it comes behind a run that failed: graph 'first' node 'gate'"),
+  EXPECT_NE(Text(status).find("graph 'second': it depends on a run that failed: graph 'first' node 'gate'"),
             std::string::npos)
       << status;
   EXPECT_EQ(behind->Wait(seconds(20)).code(), absl::StatusCode::kFailedPrecondition);

@@ -108,7 +108,8 @@ TEST_P(ReplayCapture, ACaptureOfAnotherStructureHasTheGraphMadeAnewAndTheLedgerS
     // A host fallback is one kernel, however often it adds.
     if (!on_cuda()) checks_->witness().FailNth(Kind::kSetChild, 1, absl::FailedPreconditionError("other nodes"));
     Check(exec, s, io.Set(s.times, times), memory, 10 * times);
-    EXPECT_TRUE(Says(exec, "a graph was made anew: graph 'sandwich' node 'theirs'")) << exec.submission_report().Text();
+    EXPECT_TRUE(Says(exec, "a graph was instantiated again: graph 'sandwich' node 'theirs'"))
+        << exec.submission_report().Text();
     Check(exec, s, io, memory, 10 * times);
   }
   EXPECT_EQ(exec.submission_report().graphs, 4);

@@ -13,7 +13,7 @@
 #include "penstock/pipeline.h"
 #include "penstock/runtime.h"
 #include "src/base/limits.h"
-#include "src/runtime/core/pinned_bytes.h"
+#include "src/runtime/core/environment.h"
 #include "tests/support/held_graph.h"
 #include "tests/support/sanitized.h"
 

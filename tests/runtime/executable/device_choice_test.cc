@@ -33,9 +33,9 @@ TEST(DeviceChoice, WhatIsNotKnownIsTriedAndEqualsTakeTurns) {
 
 // While it is being launched to, which may be dear.
 TEST(DeviceChoice, OneThatTakesTheNextLaterCountsAsSlowerByThat) {
-  EXPECT_EQ(Choose({{.slots = 2, .mean_ns = 100}, {.slots = 2, .mean_ns = 90, .ahead_ns = 20}}), 0);
-  EXPECT_EQ(Choose({{.slots = 2, .mean_ns = 100}, {.slots = 2, .mean_ns = 90, .ahead_ns = 4}}), 1);
-  EXPECT_EQ(Choose({{.taken = 1, .slots = 1}, {.slots = 1, .mean_ns = 1, .ahead_ns = 1e9}}), 1) << "it is not full";
+  EXPECT_EQ(Choose({{.slots = 2, .mean_ns = 100}, {.slots = 2, .mean_ns = 90, .busy_ns = 20}}), 0);
+  EXPECT_EQ(Choose({{.slots = 2, .mean_ns = 100}, {.slots = 2, .mean_ns = 90, .busy_ns = 4}}), 1);
+  EXPECT_EQ(Choose({{.taken = 1, .slots = 1}, {.slots = 1, .mean_ns = 1, .busy_ns = 1e9}}), 1) << "it is not full";
 }
 
 TEST(DeviceChoice, AWeightCountsAsSpeedAndZeroAsNotAtAll) {

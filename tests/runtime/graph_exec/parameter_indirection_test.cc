@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "src/runtime/graph_exec/tuning.h"
+
 namespace penstock::runtime::parameter_indirection_test {
 namespace {
 
@@ -36,7 +38,7 @@ class Nodes {
     return changed;
   }
   void Enable() {
-    for (int i = 0; i < ParameterIndirection::kLaunchesToEnable; ++i) Launch(true);
+    for (int i = 0; i < tuning::kLaunchesToEnable; ++i) Launch(true);
     machine.Copied();
   }
 

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "src/runtime/core/submission_thread_count.h"
 #include "tests/support/environment.h"
 
 namespace penstock::runtime::partition_test {
@@ -140,38 +139,16 @@ TEST(LanePartition, OfRandomSchedulesKeepsLanesWholeAndKnowsItsWaits) {
           const ExecCommand& of = commands[static_cast<size_t>(c.command)];
           const int32_t by = of.op == Op::kWait ? record[of.index] : -1;
           const bool elsewhere = by >= split.begin && part_of_lane[commands[static_cast<size_t>(by)].lane] != p;
-          ASSERT_EQ(c.behind_part >= 0, elsewhere);
+          ASSERT_EQ(c.after_part >= 0, elsewhere);
           if (!elsewhere) continue;
           ++crossing;
-          EXPECT_EQ(split.part(c.behind_part)[static_cast<size_t>(c.behind)].command, by);
+          EXPECT_EQ(split.part(c.after_part)[static_cast<size_t>(c.after)].command, by);
         }
       }
     }
   }
   EXPECT_GT(split_ranges, 100);
   EXPECT_GT(crossing, 1000);
-}
-
-TEST(FeederCount, OfDevicesLeavesCoresToOthers) {
-  EXPECT_EQ(DefaultSubmissionThreads(2, 1), 0);
-  EXPECT_EQ(DefaultSubmissionThreads(4, 1), 0);
-  EXPECT_EQ(DefaultSubmissionThreads(6, 1), 2);
-  EXPECT_EQ(DefaultSubmissionThreads(16, 1), 8);
-  EXPECT_EQ(DefaultSubmissionThreads(16, 4), 3);
-  EXPECT_EQ(DefaultSubmissionThreads(16, 0), 0);
-}
-
-TEST(FeederCount, IsThatOfTheVariableWhereThereIsOne) {
-  EXPECT_EQ(*SubmissionThreadsOf(3), 3);
-  EXPECT_EQ(*SubmissionThreadsOf(-1), -1);
-  for (const auto& [text, count] : {std::pair("0", 0), std::pair("5", 5), std::pair("-1", -1)}) {
-    const EnvironmentScope scope("PENSTOCK_SUBMISSION_THREADS", text);
-    EXPECT_EQ(*SubmissionThreadsOf(3), count) << text;
-  }
-  for (const char* const text : {"-2", "x", "1x", "99999999999"}) {
-    const EnvironmentScope scope("PENSTOCK_SUBMISSION_THREADS", text);
-    EXPECT_EQ(SubmissionThreadsOf(3).status().code(), absl::StatusCode::kInvalidArgument) << text;
-  }
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ LanePartition MakeSplit(const std::vector<std::vector<int32_t>>& parts, const st
       if (c.command != wait.command) continue;
       for (size_t p = 0; p < parts.size(); ++p) {
         for (size_t i = 0; i < parts[p].size(); ++i) {
-          if (parts[p][i] == wait.behind) c.behind_part = static_cast<int32_t>(p), c.behind = static_cast<int32_t>(i);
+          if (parts[p][i] == wait.behind) c.after_part = static_cast<int32_t>(p), c.after = static_cast<int32_t>(i);
         }
       }
     }

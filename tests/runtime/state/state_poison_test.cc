@@ -279,7 +279,7 @@ TEST_F(StatePoisonTest, AnAbandonedRunKeepsItsPlaceAndThoseBehindSayWhy) {
   ASSERT_OK(behind.status());
   EXPECT_EQ(behind->Wait().ToString(),
             "DEADLINE_EXCEEDED: graph 'writes': the run's deadline passed before its work had drained; it is abandoned "
-            "and its slot comes back when the work ends; it comes behind a run of graph 'reads' in the order of state "
+            "and its slot comes back when the work ends; it waits for a run of graph 'reads' in the order of state "
             "'s' (a.cc:7), which has not drained");
   release.Arrive();
   EXPECT_OK(s.Reset());

@@ -110,7 +110,7 @@ TEST_F(StateRing, ASetThatItsDeadlineCutsShortPoisonsAndIsTakenBackLater) {
                                             "; its contents are unspecified; Set or Reset it");
   EXPECT_EQ(state_.Set(Numbered(3), milliseconds(1)).ToString(),
             "DEADLINE_EXCEEDED: state 's' (a.cc:7) on host:0: the deadline passed before its turn; nothing was done; "
-            "it comes behind a Set, Read or Reset in the order of state 's' (a.cc:7), which has not drained");
+            "it waits for a Set, Read or Reset in the order of state 's' (a.cc:7), which has not drained");
   *held_ = false;
   EXPECT_OK(state_.Reset());  // behind what was left
   EXPECT_LE((witness_->totals() - before).uploads.calls, 5) << "chunks were begun after the deadline";

@@ -241,7 +241,7 @@ TEST_F(StateTest, SetGivesUpAtItsDeadlineWhileARunUsesIt) {
   EXPECT_EQ(
       state.Set(std::vector<int64_t>{1}, milliseconds(1)).ToString(),
       "DEADLINE_EXCEEDED: state 's' (a.cc:7) on host:0: the deadline passed before its turn; nothing was done; it "
-      "comes behind a run of graph 'g' in the order of state 's' (a.cc:7), which has not drained");
+      "waits for a run of graph 'g' in the order of state 's' (a.cc:7), which has not drained");
   release.Arrive();
   EXPECT_EQ(Contents(state, 1), std::vector<int64_t>{5});
   ASSERT_OK(run->Wait());
@@ -294,7 +294,7 @@ TEST_F(BusyDevice, AResetThatTheDeadlineCutsShortPoisonsAndIsTakenBackLater) {
   EXPECT_EQ(
       state.Set(std::vector<int64_t>{3}, milliseconds(1)).ToString(),
       "DEADLINE_EXCEEDED: state 's' (a.cc:7) on host:0: the deadline passed before its turn; nothing was done; it "
-      "comes behind a Set, Read or Reset in the order of state 's' (a.cc:7), which has not drained");
+      "waits for a Set, Read or Reset in the order of state 's' (a.cc:7), which has not drained");
   release.Arrive();
   EXPECT_OK(state.Set(std::vector<int64_t>{4}));
   EXPECT_EQ(Contents(state, 1), std::vector<int64_t>{4});

@@ -1,0 +1,150 @@
+// Makes schedules and graph entries. See schedule_builder.h.
+#include "src/runtime/program/schedule_builder.h"
+#include "src/runtime/program/tuning.h"
+
+#include <algorithm>
+
+namespace penstock::runtime {
+namespace {
+
+using Op = ExecCommand::Op;
+
+constexpr int kGraphCommands = 3;  // on a host device's queue
+
+int CommandsOnLane(const ExecCommand& command) {
+  switch (command.op) {
+    case Op::kLaunch: return tuning::kLaunchCommands;
+    case Op::kGraph: return kGraphCommands;
+    default: return 1;
+  }
+}
+
+}  // namespace
+
+void ScheduleBuilder::AddSchedules() {
+  program_.marked_lanes.resize(options_.plan.lanes.size());
+  Schedule& stream = program_.stream;
+  AddSchedule(options_.plan, stream);
+  if (options_.streams) {
+    MarkLanes(stream);
+    stream.partitions =
+        MakePartitions(stream.commands, stream.segments, options_.plan.lanes, options_.submission_threads);
+  }
+  if (options_.graphs == nullptr) return;
+  GraphProgram& replay = program_.replay;
+  replay.of_call.resize(program_.calls.size());
+  replay.of_fill.resize(program_.fills.size());
+  for (const graph::GraphPart& part : options_.graphs->graphs) AddGraph(part);
+  replay.lane = options_.graphs->lane;
+  AddSchedule(*options_.graphs, program_.graphs);
+  MarkLanes(program_.graphs);
+}
+
+template <class From>
+void ScheduleBuilder::AddSchedule(const From& from, Schedule& to) {
+  for (const graph::Command& c : from.commands) AddCommand(c, to);
+  std::sort(to.external_dep_lanes.begin(), to.external_dep_lanes.end(),
+            [](const ExternalDepLane& a, const ExternalDepLane& b) {
+              return a.external_dep != b.external_dep ? a.external_dep < b.external_dep : a.lane < b.lane;
+            });
+  to.segments = from.segments;
+  to.epilogue_begin = from.epilogue_begin;
+  to.short_epilogue_begin = from.short_epilogue_begin;
+  to.epilogue_end = from.epilogue_end;
+}
+
+void ScheduleBuilder::AddCommand(const graph::Command& c, Schedule& to) {
+  ExecCommand command{.op = Op::kGraph, .lane = c.lane, .index = c.arg, .node = -1};
+  switch (c.op) {
+    case graph::Command::Op::kNode:
+      if (c.count > 1) BatchCopies(c.arg, c.count);
+      command.node = c.arg;
+      command.op = ops_[command.node].op;
+      command.index = ops_[command.node].index;
+      for (int32_t n = c.arg; n < c.arg + c.count; ++n) to.nodes.Add(n);
+      break;
+    case graph::Command::Op::kRecord: command.op = Op::kRecord; break;
+    case graph::Command::Op::kWait: command.op = Op::kWait; break;
+    case graph::Command::Op::kStateWait: command.op = Op::kStateWait; break;
+    case graph::Command::Op::kStateWrite: command.op = Op::kStateWrite; break;
+    case graph::Command::Op::kStateDone: command.op = Op::kStateDone; break;
+    case graph::Command::Op::kWaitExternal:
+      to.external_dep_lanes.push_back({c.arg, c.lane});
+      command.op = Op::kWaitExternal;
+      break;
+    case graph::Command::Op::kGraph: AddNodesOfGraph(c.arg, to); break;
+  }
+  to.nodes.Close();
+  to.commands.push_back(command);
+  if (std::find(to.lanes.begin(), to.lanes.end(), c.lane) == to.lanes.end()) to.lanes.push_back(c.lane);
+}
+
+// All of them: a GraphPart names only the first node of a batch.
+void ScheduleBuilder::AddNodesOfGraph(GraphId graph, Schedule& to) {
+  const Table<NodeId, graph::PlanNode>& nodes = options_.plan.nodes;
+  for (const NodeId first : options_.graphs->graphs[graph].nodes) {
+    to.nodes.Add(first);
+    for (int32_t n = first + 1; n < nodes.count() && nodes[n].batch == first; ++n) to.nodes.Add(n);
+  }
+}
+
+// Makes the first of `count` copies stand for all of them, in every schedule.
+void ScheduleBuilder::BatchCopies(NodeId first, int32_t count) {
+  NodeOp& node = ops_[first];
+  if (node.op == Op::kBatch) return;
+  const BatchId batch = program_.batches.next();
+  program_.batches.push_back({node.index, count, pieces_});
+  pieces_ += count;
+  node = {Op::kBatch, batch};
+}
+
+void ScheduleBuilder::AddGraph(const graph::GraphPart& part) {
+  GraphProgram& replay = program_.replay;
+  for (int32_t i = 0; i < part.preds.rows(); ++i) {
+    AddGraphNode(part.nodes[i]);
+    for (const int32_t p : part.preds[i]) replay.preds.Add(p);
+    replay.preds.Close();
+  }
+  replay.begin.push_back(replay.entries.next());
+}
+
+void ScheduleBuilder::AddGraphNode(NodeId n) {
+  GraphProgram& replay = program_.replay;
+  const EntryId entry = replay.entries.next();
+  NodeOp node = ops_[n];
+  if (options_.plan.nodes[n].kind == graph::PlanKind::kLaunch) node.op = Op::kLaunch;
+  if (node.op == Op::kLaunch) replay.launch.push_back(entry);
+  if (node.op == Op::kKernel || node.op == Op::kLaunch) replay.of_call[node.index] = entry;
+  if (node.op == Op::kFill) replay.of_fill[node.index] = entry;
+  replay.entries.push_back({node.op, node.index, n, VariesInGraph(node)});
+  if (replay.entries.back().varies) replay.varying.push_back(entry);
+}
+
+bool ScheduleBuilder::VariesInGraph(const NodeOp& node) const {
+  switch (node.op) {
+    case Op::kCopy: return program_.copies[node.index].varies;
+    case Op::kFill: return program_.fills[node.index].varies;
+    case Op::kKernel:
+    case Op::kLaunch: return program_.calls[node.index].varies;
+    case Op::kHostcall: return false;  // it never changes
+    default: return true;  // launches list the pieces of a batch
+  }
+}
+
+// At most half of what a lane may hold lies between two watermarks, and at most as much after the awaited one.
+void ScheduleBuilder::MarkLanes(Schedule& schedule) {
+  Table<LaneId, int> since(options_.plan.lanes.size());
+  Table<LaneId, bool> marked(options_.plan.lanes.size());
+  for (CommandId c = 0; c < schedule.epilogue_begin; ++c) {
+    ExecCommand& command = schedule.commands[c];
+    int& commands = since[command.lane];
+    commands += CommandsOnLane(command);
+    if (options_.timed && command.node >= 0) commands += 2;
+    if (commands < tuning::kMostOutstanding / 2 - tuning::kLaunchCommands) continue;
+    command.flow = marked[command.lane] ? ExecCommand::FlowControl::kWaitAndRecord : ExecCommand::FlowControl::kRecord;
+    marked[command.lane] = program_.marked_lanes[command.lane] = true;
+    commands = 0;
+  }
+}
+
+}  // namespace penstock::runtime

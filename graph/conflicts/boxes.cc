@@ -30,7 +30,7 @@ Region WholeRegion(const Model& model, const BufferDecl& decl) {
 }
 
 // The location of a buffer, alias or not, in the one that has the memory.
-struct Placed {
+struct Location {
   int32_t base = -1;
   Region region;
   bool anchored = true;                           // false: an offset on the way is a parameter
@@ -39,10 +39,10 @@ struct Placed {
 };
 
 // The location of `box` of `decl`, which lies at `in`. `whole` is all of the base.
-Placed Inside(const Model& model, const BufferDecl& decl, const Box& box, const Placed& in, const Region& whole) {
+Location Inside(const Model& model, const BufferDecl& decl, const Box& box, const Location& in, const Region& whole) {
   const int rank = decl.extent.rank;
   if (box.whole || !in.anchored) return in;
-  Placed out = in;
+  Location out = in;
   const auto anywhere = [&] {
     out.region = whole;
     out.anchored = false;
@@ -74,8 +74,8 @@ class Places {
  public:
   explicit Places(const Model& model) : model_(model) {
     for (const BufferDecl& decl : model.buffers) {
-      Placed place;
-      const auto own = static_cast<int32_t>(placed_.size());
+      Location place;
+      const auto own = static_cast<int32_t>(locations_.size());
       whole_.push_back(WholeRegion(model, decl));
       if (!decl.is_alias) {
         place.base = own;
@@ -83,11 +83,11 @@ class Places {
       } else if (decl.alias_graph == model.serial && decl.alias_of >= 0 && decl.alias_of < own) {
         place = In(decl.alias_of, decl.box);
       }
-      placed_.push_back(place);
+      locations_.push_back(place);
     }
   }
-  Placed In(int32_t buffer, const Box& box) const {
-    const Placed& in = placed_[buffer];
+  Location In(int32_t buffer, const Box& box) const {
+    const Location& in = locations_[buffer];
     if (in.base < 0) return in;
     return Inside(model_, model_.buffers[buffer], box, in, whole(in.base));
   }
@@ -95,7 +95,7 @@ class Places {
 
  private:
   const Model& model_;
-  std::vector<Placed> placed_;
+  std::vector<Location> locations_;
   std::vector<Region> whole_;
 };
 
@@ -246,16 +246,16 @@ void BoxTable::FindBoxes(const Model& model) {
     for (const AccessDecl& access : node.accesses) {
       BoxRef& ref = refs_[at++];
       if (ref.base < 0) continue;
-      const Placed placed = places.In(access.buffer, access.box);
-      ref.base = placed.base;
-      ref.exact = placed.all_exact();
+      const Location at_base = places.In(access.buffer, access.box);
+      ref.base = at_base.base;
+      ref.exact = at_base.all_exact();
       if (ref.base < 0) continue;
       const Region& whole = places.whole(ref.base);
-      if (placed.region == whole || IsEmpty(whole)) continue;  // any part of an empty buffer is all of it
-      if (IsEmpty(placed.region)) {
+      if (at_base.region == whole || IsEmpty(whole)) continue;  // any part of an empty buffer is all of it
+      if (IsEmpty(at_base.region)) {
         ref.box = -1;
       } else {
-        parts.push_back({ref.base, placed.region, at - 1});
+        parts.push_back({ref.base, at_base.region, at - 1});
       }
     }
   }

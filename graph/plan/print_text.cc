@@ -110,7 +110,7 @@ std::string PrintText(const Plan& plan, const Model& model) {
     text += "of the pinned memory " + std::to_string(PieceCount(plan) * kPieceBytes) +
             " bytes a slot to list the copies of batches\n";
   }
-  for (const std::string& note : plan.notes) text += "note: " + note + "\n";
+  for (const std::string& remark : plan.remarks) text += "remark: " + remark + "\n";
   return text;
 }
 

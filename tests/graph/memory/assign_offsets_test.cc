@@ -41,7 +41,7 @@ TEST(Memory, BuffersOfAChainTakeTurns) {
   EXPECT_EQ(At(plan, g, "t2.device0").offset, 0);
   EXPECT_EQ(At(plan, g, "t3.device0").offset, 512);
   EXPECT_EQ(plan.arenas, (std::vector<Arena>{{0, 1024}}));
-  EXPECT_EQ(plan.notes.back(), "host:0: 2 of 4 instances reuse memory of earlier ones");
+  EXPECT_EQ(plan.remarks.back(), "host:0: 2 of 4 instances reuse memory of earlier ones");
 }
 
 TEST(Memory, ANodesOwnBuffersNeverShare) {
@@ -65,9 +65,9 @@ bool InOnePlace(const ModelBuilder& g, const Plan& plan, const std::string& a, c
   EXPECT_EQ(CheckOrder(g.model, plan), "");
   return At(plan, g, a).offset == At(plan, g, b).offset;
 }
-std::string NoteOf(const Plan& plan, const std::string& node) {
-  for (const std::string& note : plan.notes) {
-    if (note.starts_with("node '" + node + "'")) return note;
+std::string RemarkOn(const Plan& plan, const std::string& node) {
+  for (const std::string& remark : plan.remarks) {
+    if (remark.starts_with("node '" + node + "'")) return remark;
   }
   return "";
 }
@@ -77,7 +77,7 @@ TEST(InPlace, AnOutputTakesTheBytesOfAnInputThatNobodyNeedsAnyMore) {
   const Plan plan = PlanOf(g);
   EXPECT_TRUE(InOnePlace(g, plan, "t.device0", "u.device0"));
   EXPECT_EQ(plan.arenas, (std::vector<Arena>{{0, 256}}));
-  EXPECT_EQ(NoteOf(plan, "k1"), "node 'k1' writes 'u' in place of 't'");
+  EXPECT_EQ(RemarkOn(plan, "k1"), "node 'k1' writes 'u' in place of 't'");
 }
 
 TEST(InPlace, AChainNeedsOneBuffer) {
@@ -114,7 +114,7 @@ TEST(InPlace, AnInputThatIsReadLaterKeepsItsBytes) {
   g.For("k2", In{0});
   const Plan plan = PlanOf(g);
   EXPECT_FALSE(InOnePlace(g, plan, "t.device0", "u.device0"));
-  EXPECT_NE(NoteOf(plan, "k1"), "");
+  EXPECT_NE(RemarkOn(plan, "k1"), "");
 }
 
 // The reader is submitted before, on another lane, and may run beside the node.
@@ -128,7 +128,7 @@ TEST(InPlace, AnInputThatMayBeReadBesideTheNodeKeepsItsBytes) {
   options.costs = {1, 9, 1};
   const Plan plan = PlanOf(g, options);
   EXPECT_FALSE(InOnePlace(g, plan, "t.device0", "u.device0"));
-  EXPECT_EQ(NoteOf(plan, "k1"),
+  EXPECT_EQ(RemarkOn(plan, "k1"),
             "node 'k1' does not write 'u' in place of 't': other users of the input may run "
             "beside it");
   options.max_lanes = 1;  // now the reader is done before
@@ -137,9 +137,9 @@ TEST(InPlace, AnInputThatMayBeReadBesideTheNodeKeepsItsBytes) {
 
 TEST(InPlace, WhatDoesNotFitIsNotDone) {
   const std::string begin = "node 'k1' does not write 'u' in place of 't': ";
-  EXPECT_EQ(NoteOf(PlanOf(InPlacePair(64, 65)), "k1"), begin + "the output is larger");
-  EXPECT_EQ(NoteOf(PlanOf(InPlacePair(64, 32, 8)), "k1"), begin + "their elements have different sizes");
-  EXPECT_EQ(NoteOf(PlanOf(InPlacePair(64, 0)), "k1"), begin + "they take no bytes");
+  EXPECT_EQ(RemarkOn(PlanOf(InPlacePair(64, 65)), "k1"), begin + "the output is larger");
+  EXPECT_EQ(RemarkOn(PlanOf(InPlacePair(64, 32, 8)), "k1"), begin + "their elements have different sizes");
+  EXPECT_EQ(RemarkOn(PlanOf(InPlacePair(64, 0)), "k1"), begin + "they take no bytes");
   EXPECT_EQ(PlanOf(InPlacePair(128, 64)).arenas, (std::vector<Arena>{{0, 512}}));
 }
 
@@ -149,7 +149,7 @@ TEST(InPlace, RowsThatLieDifferentlyFarApartAreNotDone) {
     const int32_t t = g.Pitched(g.Scratch("t", {4, 8}), read), u = g.Pitched(g.Scratch("u", {4, 8}), written);
     g.For("k0", Out{t});
     g.InPlace(g.For("k1", In{t}, Out{u}), t, u);
-    return NoteOf(PlanOf(g), "k1");
+    return RemarkOn(PlanOf(g), "k1");
   };
   EXPECT_EQ(note(12, 12), "node 'k1' writes 'u' in place of 't'");
   EXPECT_EQ(note(12, 10), "node 'k1' does not write 'u' in place of 't': their rows lie differently far apart");
@@ -308,7 +308,7 @@ TEST(Memory, WhatLeavesHolesIsPlacedAnewBySize) {
   EXPECT_EQ(At(plan, g, "a.device0").offset, 0);
   EXPECT_EQ(At(plan, g, "b.device0").offset, 0);
   EXPECT_EQ(plan.arenas, (std::vector<Arena>{{0, 512}}));
-  EXPECT_EQ(plan.notes.back(), "host:0: 512 bytes, placed by size; 768 in the order of use");
+  EXPECT_EQ(plan.remarks.back(), "host:0: 512 bytes, placed by size; 768 in the order of use");
 }
 
 // More than the clocks have columns for: those without one are never known to be done.

@@ -29,14 +29,14 @@ std::vector<DeclId> TopologicalSequence(const Records& records, const Checked& c
   const int32_t count = preds.rows();
   std::vector<DeclId> sequence;
   if (PointForward(records.after)) {
-    sequence.resize(static_cast<size_t>(count));
+    sequence.resize(count);
     std::iota(sequence.begin(), sequence.end(), 0);
     return sequence;
   }
   std::vector<Edge> reversed;
-  std::vector<int32_t> missing;
+  Table<DeclId, int32_t> missing;
   for (int32_t v = 0; v < count; ++v) missing.push_back(static_cast<int32_t>(preds[v].size()));
-  sequence.reserve(static_cast<size_t>(count));
+  sequence.reserve(count);
   for (int32_t v = 0; v < count; ++v) {
     for (const int32_t p : preds[v]) reversed.push_back({v, p});
   }
@@ -63,11 +63,11 @@ std::vector<DeclId> TopologicalSequence(const Records& records, const Checked& c
 // Every node outside `sequence` has a predecessor outside it too, so walking back must reach a cycle.
 void NameCycle(const Records& records, const Checked& checked, Findings& findings) {
   const int32_t count = checked.declared.rows();
-  std::vector<bool> sorted(static_cast<size_t>(count));
+  std::vector<bool> sorted(count);
   for (const DeclId v : checked.sequence) sorted[v] = true;
   int32_t at = 0;
   while (sorted[at]) ++at;
-  std::vector<int32_t> path, seen(static_cast<size_t>(count), -1);
+  std::vector<int32_t> path, seen(count, -1);
   while (seen[at] < 0) {
     seen[at] = static_cast<int32_t>(path.size());
     path.push_back(at);

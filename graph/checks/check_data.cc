@@ -18,13 +18,13 @@ namespace {
 // The regions of one buffer, accessed in parts, that nodes have written so far.
 class Written {
  public:
-  explicit Written(const BoxTree& tree) : tree_(tree), live_(tree.NoneLive()), has_(static_cast<size_t>(tree.size())) {}
+  explicit Written(const BoxTree& tree) : tree_(tree), live_(tree.NoneLive()), has_(tree.size()) {}
 
   void Add(int32_t box) {
     if (!has_[box]) tree_.SetLive(live_, box, true);
     has_[box] = true;
   }
-  bool FirstLastUses(int32_t box) {
+  bool AnyOverlaps(int32_t box) {
     found_.clear();
     tree_.Find(live_, tree_.box(box), found_);
     return !found_.empty();
@@ -33,7 +33,7 @@ class Written {
   Region Missing(int32_t box) {
     if (has_[box]) return {};
     std::vector<Region> boxes;
-    FirstLastUses(box);
+    AnyOverlaps(box);
     for (const int32_t f : found_) boxes.push_back(tree_.box(f));
     const Region missing = Uncovered(tree_.box(box), std::move(boxes));
     if (IsEmpty(missing)) Add(box);
@@ -47,6 +47,8 @@ class Written {
   std::vector<int32_t> found_;
 };
 
+using PartsId = Id<struct PartsTag>;
+
 class DataCheck {
  public:
   explicit DataCheck(const Records& records, Checked& checked, Findings& findings)
@@ -54,13 +56,13 @@ class DataCheck {
         checked_(checked),
         findings_(findings),
         seen_(records.buffers.size()),
-        part_of_(seen_.size(), -1) {
+        part_of_(seen_.size()) {
     for (const BufferId b : records_.buffers.ids()) {
       const BufferRole role = records_.buffers[b].role;
       if (role != BufferRole::kOutput && role != BufferRole::kInternal) seen_[b] = kWritten;
       const BoxTree* tree = records_.boxes.tree(b);
       if (tree == nullptr || seen_[b] != 0) continue;
-      part_of_[b] = static_cast<int32_t>(parts_.size());
+      part_of_[b] = parts_.next();
       parts_.emplace_back(*tree);
     }
   }
@@ -88,7 +90,7 @@ class DataCheck {
  private:
   static bool TouchesAny(const BoxRef& ref) { return ref.base >= 0 && ref.box >= 0; }
   Written* parts(BufferId b) {
-    const int32_t index = part_of_[b];
+    const PartsId index = part_of_[b];
     return index < 0 ? nullptr : &parts_[index];
   }
 
@@ -98,7 +100,7 @@ class DataCheck {
     std::string what = Quoted(buffer.name), missing = "it";
     if (Written* parts = this->parts(ref.base)) {
       const Region& read = records_.boxes.tree(ref.base)->box(ref.box);
-      const Region gap = ref.exact ? parts->Missing(ref.box) : parts->FirstLastUses(ref.box) ? Region{} : read;
+      const Region gap = ref.exact ? parts->Missing(ref.box) : parts->AnyOverlaps(ref.box) ? Region{} : read;
       if (IsEmpty(gap)) return;
       if (ref.box != 0) what = SliceText(buffer, read) + " of " + what;
       if (gap != read) missing = SliceText(buffer, gap) + " of it";
@@ -126,7 +128,7 @@ class DataCheck {
     for (const BufferId b : records_.buffers.ids()) {
       if (records_.buffers[b].role != BufferRole::kOutput || (seen_[b] & kReported) != 0) continue;
       Written* parts = this->parts(b);
-      if (parts != nullptr ? parts->FirstLastUses(0) : (seen_[b] & kWritten) != 0) {
+      if (parts != nullptr ? parts->AnyOverlaps(0) : (seen_[b] & kWritten) != 0) {
         checked_.partial_output[b] = (seen_[b] & kWholly) == 0;
         partial_ = partial_ || checked_.partial_output[b];
         continue;
@@ -162,8 +164,8 @@ class DataCheck {
   Checked& checked_;
   Findings& findings_;
   Table<BufferId, uint8_t> seen_;     // for each buffer
-  Table<BufferId, int32_t> part_of_;  // index in parts_, for buffers accessed in parts
-  std::vector<Written> parts_;
+  Table<BufferId, PartsId> part_of_;  // for buffers accessed in parts
+  Table<PartsId, Written> parts_;
   bool partial_ = false;
 };
 
@@ -213,7 +215,7 @@ class SpanCheck {
       const Region all = AllOf(buffer);
       const Region part = ref.box == 0 ? all : records_.boxes.tree(ref.base)->box(ref.box);
       if (IsEmpty(part) || IsContiguous(part, all, pitched && buffer.pitch > Width(buffer))) continue;
-      Tell(a, buffer, part);
+      Report(a, buffer, part);
     }
   }
 
@@ -230,12 +232,11 @@ class SpanCheck {
     return all;
   }
 
-  void Tell(size_t arg, const BufferDecl& buffer, const Region& part) {
-    findings_.AddMistake(
-        kInvalid, Prefix(records_.model, "node", node_.name) + ": argument " + std::to_string(arg) + " is a span of " +
-                      SliceText(buffer, part) + " of " + Quoted(buffer.name) +
-                      ", whose rows do not lie side by side; a span has no pitch; take a View, or slice "
-                      "whole rows");
+  void Report(size_t arg, const BufferDecl& buffer, const Region& part) {
+    findings_.AddMistake(kInvalid, Prefix(records_.model, "node", node_.name) + ": argument " + std::to_string(arg) +
+                                       " is a span of " + SliceText(buffer, part) + " of " + Quoted(buffer.name) +
+                                       ", whose rows are not contiguous; a span has no pitch; take a View, or slice "
+                                       "whole rows");
   }
 
   const Records& records_;
@@ -270,7 +271,7 @@ void CheckCopies(const Records& records, Findings& findings) {
                                       Quoted(records.buffer_name(a.base)) + " to itself, " +
                                       (known ? "and both boxes hold the same elements; "
                                              : "and parameters may make both boxes hold the same elements; ") +
-                                      "copy to another buffer, or between boxes that cannot meet");
+                                      "copy to another buffer, or between boxes that cannot overlap");
   }
 }
 

@@ -24,9 +24,8 @@ class OrderCheck {
         findings_(findings),
         position_(records.model.nodes.size()),
         seen_(records.model.nodes.size(), -1) {
-    for (size_t i = 0; i < checked_.sequence.size(); ++i) {
-      position_[checked_.sequence[i]] = static_cast<int32_t>(i);
-    }
+    int32_t position = 0;
+    for (const DeclId n : checked_.sequence) position_[n] = position++;
   }
 
   void Run() {
@@ -94,7 +93,7 @@ class OrderCheck {
             absl::StatusCode::kInvalidArgument,
             Prefix(records_.model, "node", b.name) + ": " + verb + " " + Text(y) + " while node " + Quoted(a.name) +
                 " may " + Infinitive(x.mode) + " " + Text(x) +
-                "; an Unordered access leaves the order of the two to After, and no path joins them; let one "
+                "; an Unordered access leaves the order of the two to After, and no path orders them; let one "
                 "come After the other, or drop Unordered");
         return;
       }

@@ -78,8 +78,8 @@ void CheckNames(const Model& model, Findings& findings, const char* kind, const 
 // Names are known once the records have been read. Mistakes in names are inserted before the other mistakes of these
 // records, which begin at `before`.
 template <class Record>
-void TellNamesFirst(const Model& model, Findings& findings, size_t before, const char* kind,
-                    const std::vector<Record>& records, const Names& names) {
+void ReportNamesFirst(const Model& model, Findings& findings, size_t before, const char* kind,
+                      const std::vector<Record>& records, const Names& names) {
   const size_t end = findings.mistakes.size();
   CheckNames(model, findings, kind, records, names);
   const auto at = [&](size_t i) { return findings.mistakes.begin() + static_cast<std::ptrdiff_t>(i); };
@@ -132,7 +132,8 @@ void CheckKeyedState(const Model& model, Findings& findings, const BufferDecl& b
     findings.AddMistake(kInvalid, Prefix(model, "state", buffer.name) + ": " + why);
   };
   if (buffer.keys < 1 || buffer.keys > kMostKeys) {
-    refuse("KeyedStateOptions::max_keys is not 1 to " + std::to_string(kMostKeys) + "; so many keys can have a State");
+    refuse("KeyedStateOptions::max_keys is not 1 to " + std::to_string(kMostKeys) +
+           "; it limits how many keys can have a State");
   }
   for (int i = 0; i < std::min(buffer.extent.rank, kMaxRank); ++i) {
     if (buffer.extent.dims[i].is_constant()) continue;
@@ -145,7 +146,7 @@ void CheckState(const Records& records, Findings& findings, const BufferDecl& bu
   if (buffer.state != nullptr && buffer.state->runtime == records.options.runtime) return;
   findings.AddMistake(kInvalid,
                       Prefix(records.model, "state", buffer.name) +
-                          ": belongs to another runtime; its memory is not known here; make it with MakeState "
+                          ": belongs to another runtime; its memory is not known to this one; make it with MakeState "
                           "of the runtime that compiles the graph");
 }
 
@@ -233,7 +234,7 @@ void ValidateBuffers(Records& records, Findings& findings) {
     CheckBuffer(records, findings, buffer);
     if (findings.mistakes.empty()) records.buffer_hash.push_back(HashOfBuffer(records, b));
   });
-  TellNamesFirst(records.model, findings, before, "buffer", records.model.buffers, records.buffer_names);
+  ReportNamesFirst(records.model, findings, before, "buffer", records.model.buffers, records.buffer_names);
 }
 
 std::string Opening(const Model& model, const Subject& subject) {
@@ -256,13 +257,13 @@ int64_t CheckDim(const Model& model, Findings& findings, const Subject& subject,
 
   std::string text = Opening(model, subject) + label + (index >= 0 ? std::to_string(index) : "") + " is ";
   if (dim.is_constant()) {
-    text += std::to_string(dim.value) + "; it counts something; give 0 or more";
+    text += std::to_string(dim.value) + "; it is a count; give 0 or more";
   } else if (param == nullptr) {
     text += StrayParam(dim);
   } else {
     text += Quoted(param->name) + ", which ";
     text += param->is_integer ? "has no maximum; memory is planned before its value is known; declare it with AtMost"
-                              : "is not an integer; it counts something; give it an integer type and AtMost";
+                              : "is not an integer; it is a count; give it an integer type and AtMost";
   }
   findings.AddMistake(kInvalid, std::move(text));
   return -1;
@@ -306,7 +307,7 @@ void Validate(Records& records, Findings& findings) {
   ValidateBuffers(records, findings);
   const size_t before = findings.mistakes.size();
   ValidateNodes(records, findings);
-  TellNamesFirst(records.model, findings, before, "node", records.model.nodes, records.node_names);
+  ReportNamesFirst(records.model, findings, before, "node", records.model.nodes, records.node_names);
   const auto is_alias = [](const BufferFacts& buffer) { return buffer.is_alias; };
   if (records.boxes.any_part() || std::any_of(records.buffers.begin(), records.buffers.end(), is_alias)) {
     records.boxes.FindBoxes(records.model);

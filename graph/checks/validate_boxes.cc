@@ -87,11 +87,12 @@ void CheckAlias(const Model& model, Findings& findings, BufferId index) {
   const BufferDecl& alias = model.buffers[index];
   const Subject subject{"buffer", alias.name};
   if (alias.alias_graph != model.serial || alias.alias_of < 0 || alias.alias_of >= index) {
-    return Add(model, findings, subject,
-               std::string(alias.alias_of < 0 ? "an alias of no buffer; its handle was never set; "
-                                              : "an alias of a buffer of another graph; a handle is good in the graph "
-                                                "that made it; ") +
-                   "declare the buffer in this graph first");
+    return Add(
+        model, findings, subject,
+        std::string(alias.alias_of < 0
+                        ? "an alias of no buffer; its handle was never set; "
+                        : "an alias of a buffer of another graph; a handle is good in the graph that made it; ") +
+            "declare the buffer in this graph first");
   }
   const BufferDecl& of = model.buffers[alias.alias_of];
   if (!alias.box.whole()) {
@@ -122,7 +123,9 @@ void CheckAlias(const Model& model, Findings& findings, BufferId index) {
   int64_t bytes = 0;
   if (!row.is_constant()) {
     Add(model, findings, subject,
-        what + "its rows have as many as a parameter says, which need not fit; use a type of the same " +
+        what +
+            "a parameter sets the length of its rows, which need not be a whole number of them; use a type of the "
+            "same " +
             "size, or a constant");
   } else if (row.value < 0 || alias.type.size == 0 ||
              __builtin_mul_overflow(row.value, int64_t{of.type.size}, &bytes)) {

@@ -27,7 +27,7 @@ class NodeCheck {
                         "): at least one run at a time must be able to use the callable; give 1 or more");
     }
     if (node_.kind != NodeKind::kHost && node_.host_way != HostWay::kWorker) {
-      Add(kInvalid, "Inline and Infallible are of Host nodes; a node of another kind runs on its device");
+      Add(kInvalid, "Inline and Infallible apply to Host nodes only; a node of another kind runs on its device");
     }
     device_ = FindDevice();
     if (node_.kind == NodeKind::kParallelFor || node_.kind == NodeKind::kKernel) CheckArgumentBytes();
@@ -60,12 +60,11 @@ class NodeCheck {
   void CheckAccesses() {
     for (size_t i = 0; i < accesses_.size(); ++i) {
       if (accesses_[i].buffer < 0) {
-        Add(kInvalid,
-            "access " + std::to_string(i) +
-                (node_.accesses[i].buffer < 0 ? " is to no buffer; its handle was never set; "
-                                              : " is to a buffer of another graph; a handle is good in the graph that "
-                                                "made it; ") +
-                "declare the buffer in this graph");
+        Add(kInvalid, "access " + std::to_string(i) +
+                          (node_.accesses[i].buffer < 0
+                               ? " is to no buffer; its handle was never set; "
+                               : " is to a buffer of another graph; a handle is good in the graph that made it; ") +
+                          "declare the buffer in this graph");
       } else if (accesses_[i].part) {
         CheckBox(records_.model, findings_, {"node", node_.name}, "access " + std::to_string(i) + " ", Buffer(i),
                  node_.accesses[i].box);
@@ -120,11 +119,11 @@ class NodeCheck {
       if (!IsType(arg.type, param.type)) AddType(index, arg.type, param.name, param.type);
       return;
     }
-    Add(kInvalid, "argument " + NumberOf(index) +
-                      (arg.index < 0 ? " is no parameter; its handle was never set; "
-                                     : " is a parameter of another graph; a handle is good in the graph that made "
-                                       "it; ") +
-                      "declare the parameter in this graph");
+    Add(kInvalid,
+        "argument " + NumberOf(index) +
+            (arg.index < 0 ? " is no parameter; its handle was never set; "
+                           : " is a parameter of another graph; a handle is good in the graph that made it; ") +
+            "declare the parameter in this graph");
   }
 
   // Handles can be assembled by hand, and only this check keeps their type equal to the record's. A record assembled by
@@ -158,16 +157,16 @@ class NodeCheck {
       const bool same_in = pair.in == other.in || pair.in == other.out;
       if (!same_in && pair.out != other.in && pair.out != other.out) continue;
       return Add(kInvalid, "InPlace names " + Quoted(NameOf(same_in ? pair.in : pair.out)) +
-                               " twice; bytes are taken once; name each buffer in one pair");
+                               " twice; bytes can be taken over only once; name each buffer in one pair");
     }
     const bool written = Accesses(pair.in, AccessMode::kWrite);
     if (written) {
       Add(kInvalid, "InPlace: it writes its input " + Quoted(NameOf(pair.in)) +
-                        "; what changes its input needs no other bytes; name what it only reads");
+                        "; a node that changes its input needs no other bytes; name a buffer that it only reads");
     }
     if (!Accesses(pair.out, AccessMode::kWrite)) {
       Add(kInvalid, "InPlace: it does not write its output " + Quoted(NameOf(pair.out)) +
-                        "; an output takes the bytes of an input; name what it writes");
+                        "; an output takes over the bytes of an input; name a buffer that it writes");
     } else if (!written) {
       records_.in_place.push_back({index_, in, out});
     }
@@ -215,7 +214,7 @@ class NodeCheck {
 
   bool HasAccesses(size_t count) {
     if (accesses_.size() != count) {
-      Add(kInvalid, "has accesses to the number of " + std::to_string(accesses_.size()) + "; this kind of node has " +
+      Add(kInvalid, "has " + std::to_string(accesses_.size()) + " accesses; this kind of node has " +
                         std::to_string(count) + "; declare it through Graph");
       return false;
     }
@@ -389,7 +388,7 @@ void CheckMemoryDrivers(const Records& records, Findings& findings, const NodeDe
                                               : kind(*first) + (" " + Quoted(first->name)) + " lives on ";
     findings.AddMistake(kInvalid, Prefix(records.model, kind(buffer), buffer.name, own->name) + ": " + other +
                                       device->name +
-                                      ", a device of another driver; events join devices of one driver only; keep the "
+                                      ", a device of another driver; events order devices of one driver only; keep the "
                                       "nodes and States of a graph on devices of one driver");
   }
 }
@@ -413,10 +412,11 @@ void ValidateNodes(Records& records, Findings& findings) {
       first_device = check.device();
     } else if (check.device()->driver != first_device->driver) {
       mixed = true;
-      findings.AddMistake(kInvalid, Prefix(records.model, "node", node.name, check.device()->name) + ": node " +
-                                        Quoted(first->name) + " runs on " + first_device->name +
-                                        ", a device of another driver; events join devices of one driver only; pin all "
-                                        "nodes of a graph to devices of one driver");
+      findings.AddMistake(
+          kInvalid, Prefix(records.model, "node", node.name, check.device()->name) + ": node " + Quoted(first->name) +
+                        " runs on " + first_device->name +
+                        ", a device of another driver; events order devices of one driver only; pin all "
+                        "nodes of a graph to devices of one driver");
     }
   });
   CheckMemoryDrivers(records, findings, first, first_device);

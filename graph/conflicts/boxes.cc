@@ -31,7 +31,7 @@ Region WholeRegion(const Model& model, const BufferDecl& decl) {
 
 // The location of a buffer, alias or not, in the one that has the memory.
 struct Location {
-  int32_t base = -1;
+  BufferId base{};
   Region region;
   bool anchored = true;                           // false: an offset on the way is a parameter
   std::array<bool, kMaxRank> exact{true, true, true};
@@ -75,7 +75,7 @@ class Places {
   explicit Places(const Model& model) : model_(model) {
     for (const BufferDecl& decl : model.buffers) {
       Location place;
-      const auto own = static_cast<int32_t>(locations_.size());
+      const BufferId own = locations_.next();
       whole_.push_back(WholeRegion(model, decl));
       if (!decl.is_alias) {
         place.base = own;
@@ -86,17 +86,17 @@ class Places {
       locations_.push_back(place);
     }
   }
-  Location In(int32_t buffer, const Box& box) const {
+  Location In(BufferId buffer, const Box& box) const {
     const Location& in = locations_[buffer];
     if (in.base < 0) return in;
     return Inside(model_, model_.buffers[buffer], box, in, whole(in.base));
   }
-  const Region& whole(int32_t buffer) const { return whole_[buffer]; }
+  const Region& whole(BufferId buffer) const { return whole_[buffer]; }
 
  private:
   const Model& model_;
-  std::vector<Location> locations_;
-  std::vector<Region> whole_;
+  Table<BufferId, Location> locations_;
+  Table<BufferId, Region> whole_;
 };
 
 // Finds the plane that halves the faces of `boxes` inside `region`, in the dimension with the most faces; false if
@@ -222,7 +222,7 @@ void BoxTable::Reserve(size_t nodes) {
 }
 
 void BoxTable::Add(const Model& model, const NodeDecl& node) {
-  const auto buffers = static_cast<int32_t>(model.buffers.size());
+  const int32_t buffers = model.buffers.count();
   for (const AccessDecl& access : node.accesses) {
     const bool sound = access.graph == model.serial && access.buffer >= 0 && access.buffer < buffers;
     const BufferId buffer = sound ? access.buffer : BufferId();
@@ -236,7 +236,7 @@ void BoxTable::Add(const Model& model, const NodeDecl& node) {
 void BoxTable::FindBoxes(const Model& model) {
   const Places places(model);
   struct Part {
-    int32_t base;
+    BufferId base;
     Region region;
     size_t ref;
   };
@@ -265,7 +265,7 @@ void BoxTable::FindBoxes(const Model& model) {
   });
   tree_of_.assign(model.buffers.size(), -1);
   for (size_t begin = 0; begin < parts.size();) {
-    const int32_t base = parts[begin].base;
+    const BufferId base = parts[begin].base;
     std::vector<Region> boxes = {places.whole(base)};
     size_t i = begin;
     for (; i < parts.size() && parts[i].base == base; ++i) {
@@ -287,8 +287,7 @@ BufferId BaseOf(const Model& model, BufferId buffer) {
 }
 
 const ParamDecl* ParamOf(const Model& model, const Dim& dim) {
-  const bool known =
-      dim.graph == model.serial && dim.param >= 0 && dim.param < static_cast<int32_t>(model.params.size());
+  const bool known = dim.graph == model.serial && dim.param >= 0 && dim.param < model.params.count();
   return known ? &model.params[dim.param] : nullptr;
 }
 

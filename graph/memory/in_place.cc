@@ -52,20 +52,20 @@ std::string InPlace::WhyNot(StepId step, const InPlacePair& pair, InstanceId fro
   const BoxRef &read = accesses[pair.in], &written = accesses[pair.out];
   const auto element = [&](const BoxRef& access) { return records_.buffers[access.buffer].type.size; };
   if (!InArena(x.space) || x.space != y.space || x.device != y.device) return "they are not in one arena";
-  if (x.leased || y.leased) return "whoever leases the slot has one of them";
+  if (x.leased || y.leased) return "one of them is leased with the slot";
   if (x.bytes == 0 || y.bytes == 0) return "they take no bytes";
   if (written.mode != AccessMode::kWrite) return "it reads the output too";
   if (!IsOnlyUse(accesses, pair.in) || !IsOnlyUse(accesses, pair.out)) {
-    return "it does not read and write them as wholes, each by one access";
+    return "it does not access each of them as a whole, by one access";
   }
   if (element(read) != element(written)) return "their elements have different sizes";
   const auto pitch = [&](const BoxRef& access) { return records_.model.buffers[access.base].pitch; };
-  if (pitch(read) != pitch(written)) return "their rows lie differently far apart";
+  if (pitch(read) != pitch(written)) return "their pitches differ";
   if (y.bytes > x.bytes) return "the output is larger";
   if (lives_.first(to) != step || lives_.has_other_starts(to)) return "the output is used before";
   if (lives_.last(from) != step) return "the input is used after it";
   if (lives_.never_ends(from) || !lives_.AreDone(lives_.others(from), reduced_.ClockOf(step))) {
-    return "other users of the input may run beside it";
+    return "other users of the input may run concurrently";
   }
   return "";
 }

@@ -117,7 +117,7 @@ int32_t Packer::NewBlock(const Block& block) {
 Packer::List& Packer::ListOf(const Block& block) {
   const size_t size = SizeOf(block.bytes);
   Lists& lists = lists_[size];
-  if (lists.empty()) lists.resize(static_cast<size_t>(reduced_.columns));
+  if (lists.empty()) lists.resize(reduced_.columns);
   sizes_ |= uint64_t{1} << size;
   return lists[block.end.column];
 }

@@ -79,7 +79,8 @@ Names NamesOf(const std::vector<Record>& records) {
 template <class I>
 Table<I, int32_t> Inverse(const std::vector<I>& order) {
   Table<I, int32_t> rank(order.size());
-  for (size_t i = 0; i < order.size(); ++i) rank[order[i]] = static_cast<int32_t>(i);
+  int32_t next = 0;
+  for (const I record : order) rank[record] = next++;
   return rank;
 }
 

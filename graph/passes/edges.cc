@@ -12,13 +12,13 @@
 namespace penstock::graph {
 
 CsrRows MakeEdges(int32_t nodes, const std::vector<Edge>& list) {
-  std::vector<int32_t> end(static_cast<size_t>(nodes) + 1), from(list.size());
+  std::vector<int32_t> end(nodes + 1), from(list.size());
   for (const Edge& e : list) ++end[e.to + 1];
   for (int32_t v = 0; v < nodes; ++v) end[v + 1] += end[v];
   std::vector<int32_t> next(end.begin(), end.end() - 1);
   for (const Edge& e : list) from[next[e.to]++] = e.from;
   CsrRows rows;
-  rows.Reserve(static_cast<size_t>(nodes), list.size());
+  rows.Reserve(nodes, list.size());
   for (int32_t v = 0; v < nodes; ++v) {
     for (int32_t i = end[v]; i < end[v + 1]; ++i) rows.Add(from[i]);
     rows.CloseAsSet();
@@ -31,11 +31,12 @@ namespace {
 // Reorders rows that follow `sequence`, so that row v belongs to node v.
 CsrRows ByNode(const CsrRows& rows, const std::vector<DeclId>& sequence) {
   Table<DeclId, int32_t> row_of(sequence.size());
-  for (size_t i = 0; i < sequence.size(); ++i) row_of[sequence[i]] = static_cast<int32_t>(i);
+  int32_t row = 0;
+  for (const DeclId n : sequence) row_of[n] = row++;
   CsrRows sorted;
   sorted.Reserve(sequence.size(), rows.items());
-  for (const int32_t row : row_of) {
-    for (const int32_t p : rows[row]) sorted.Add(p);
+  for (const int32_t of_node : row_of) {
+    for (const int32_t p : rows[of_node]) sorted.Add(p);
     sorted.Close();
   }
   return sorted;
@@ -76,7 +77,7 @@ class DeclaredSteps {
       behind.erase(std::unique(behind.begin(), behind.end()), behind.end());
     }
   }
-  void Stands(DeclId node, StepId step) { step_of_[node] = step; }
+  void SetStep(DeclId node, StepId step) { step_of_[node] = step; }
   void AddBefore(DeclId node) {
     ForEach(node, [&](DeclId p) { edges_.Add(step_of_[p]); });
   }
@@ -110,7 +111,7 @@ void DeclaredEdges(const Records& records, Checked& checked) {
   CsrRows rows;
   rows.Reserve(records.nodes.size(), records.boxes.accesses() + records.after.items());
   for (int32_t i = 0; i < count; ++i) {
-    const DeclId n = again ? checked.sequence[static_cast<size_t>(i)] : DeclId(i);
+    const DeclId n = again ? checked.sequence[i] : DeclId(i);
     for (const BoxRef& ref : records.boxes[n]) {
       if (ref.base < 0 || ref.unordered) continue;
       hazards.Access(ref.base, records.boxes.tree(ref.base), ref.box, ref.mode, n, rows);
@@ -153,7 +154,7 @@ void InstanceEdges(const Records& records, const Checked& checked, const Placed&
       access(step.dst, step.copy < 0 ? 0 : BoxOf(records, step.copy, AccessMode::kWrite), AccessMode::kWrite);
       if (step.copy >= 0) declared.AddBefore(step.copy);
     } else {
-      declared.Stands(step.decl, s);
+      declared.SetStep(step.decl, s);
       declared.AddBefore(step.decl);
       const Use* use = ordered.UsesOf(step).data();
       for (const BoxRef& ref : records.boxes[step.decl]) {

@@ -84,7 +84,7 @@ class CopyFinder {
   void Redirect(DeclId n, BufferId source) {
     if (placed_.copy_from.empty()) placed_.copy_from.resize(records_.nodes.size());
     placed_.copy_from[n] = source;
-    Remark(source, "'" + NameOf(n) + "' copies it on the host; nobody writes it on the way through '" +
+    Remark(source, "'" + NameOf(n) + "' copies it on the host; no node writes it on the way through '" +
                        std::string(records_.buffer_names[EndsOf(n).from.base]) + "'");
   }
 
@@ -103,7 +103,7 @@ class CopyFinder {
   void Drop(DeclId n) {
     if (placed_.dropped.empty()) placed_.dropped.resize(records_.nodes.size());
     placed_.dropped[n] = true;
-    Remark(EndsOf(n).to.base, "'" + NameOf(n) + "' is not made; nobody reads what it copies");
+    Remark(EndsOf(n).to.base, "'" + NameOf(n) + "' is not made; no node reads what it copies");
   }
 
   std::string NameOf(DeclId n) const { return std::string(records_.node_names[n]); }

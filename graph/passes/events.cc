@@ -55,7 +55,7 @@ Table<StepId, int32_t> AwaitedUntil(const Ordered& ordered, const Reduced& reduc
 // Whether a segment may be submitted by several threads.
 bool MayBePartitioned(const Records& records, const Ordered& ordered) {
   if (!records.options.events_once || ordered.lanes.size() < 2) return false;
-  Table<SegmentId, int32_t> steps(static_cast<size_t>(ordered.segments));
+  Table<SegmentId, int32_t> steps(ordered.segments);
   for (const StepId v : ordered.steps.ids()) {
     if (!ordered.steps[v].on_host()) ++steps[ordered.segment[v]];
   }

@@ -15,21 +15,23 @@ struct LaneTouches {
   StepId first{}, last{};
 };
 
+using EntryId = Id<struct EntryTag>;
+
 class UseFinder {
  public:
   explicit UseFinder(const Ordered& ordered, const Reduced& reduced)
-      : ordered_(ordered), reduced_(reduced), entry_of_(ordered.instances.size(), -1) {}
+      : ordered_(ordered), reduced_(reduced), entry_of_(ordered.instances.size()) {}
 
-  std::vector<FirstLastUses> Run() {
+  Table<EntryId, FirstLastUses> Run() {
     for (const InstanceId i : ordered_.instances.ids()) {
       if (!IsLaunch(ordered_.instances[i])) continue;
-      entry_of_[i] = static_cast<int32_t>(found_.size());
+      entry_of_[i] = found_.next();
       found_.push_back({.instance = i});
     }
     if (found_.empty()) return {};
     lanes_.resize(found_.size());
     for (const StepId v : ordered_.steps.ids()) TouchAll(v, ordered_.steps[v]);
-    for (size_t e = 0; e < found_.size(); ++e) Pick(lanes_[e], found_[e]);
+    for (const EntryId e : found_.ids()) Pick(lanes_[e], found_[e]);
     return std::move(found_);
   }
 
@@ -43,7 +45,7 @@ class UseFinder {
   }
 
   void Touch(StepId v, InstanceId instance, AccessMode mode) {
-    const int32_t entry = entry_of_[instance];
+    const EntryId entry = entry_of_[instance];
     if (entry < 0) return;
     FirstLastUses& touches = found_[entry];
     if (mode != AccessMode::kRead && touches.first_write < 0) touches.first_write = v;
@@ -67,9 +69,9 @@ class UseFinder {
 
   const Ordered& ordered_;
   const Reduced& reduced_;
-  std::vector<FirstLastUses> found_;
-  Table<InstanceId, int32_t> entry_of_;  // index in `found_`, or -1
-  std::vector<std::vector<LaneTouches>> lanes_;  // for each entry
+  Table<EntryId, FirstLastUses> found_;
+  Table<InstanceId, EntryId> entry_of_;  // if it has one
+  Table<EntryId, std::vector<LaneTouches>> lanes_;
 };
 
 }  // namespace

@@ -78,8 +78,8 @@ class Assigner {
     if (p.size() > static_cast<size_t>(cap())) {
       findings_.remarks.push_back(records_.device_name(index) + ": " + std::to_string(p.size()) + " priorities share " +
                                   std::to_string(cap()) + " compute lanes; those under " +
-                                  std::to_string(p[static_cast<size_t>(cap()) - 1]) + " count as equal to it");
-      p.resize(static_cast<size_t>(cap()));
+                                  std::to_string(p[cap() - 1]) + " count as equal to it");
+      p.resize(cap());
     }
     device.without_lane = static_cast<int32_t>(p.size());
   }

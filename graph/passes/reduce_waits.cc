@@ -35,8 +35,8 @@ class Clocks {
     const size_t count = ordered_.steps.size();
     reduced_.clock.assign(count * static_cast<size_t>(reduced_.columns), 0);
     reduced_.tick.resize(count);
-    tail_.assign(static_cast<size_t>(reduced_.columns), StepId());
-    base_.assign(static_cast<size_t>(reduced_.columns), 0);
+    tail_.assign(reduced_.columns, StepId());
+    base_.assign(reduced_.columns, 0);
     used_ = lanes_;
     reduced_.waits.Reserve(count, ordered_.edges.items());
     reduced_.host_waits.Reserve(count, 0);
@@ -124,7 +124,7 @@ class Clocks {
       reduced_.waits.Add(p);
       Join(mine, clock(p));
     }
-    Stand(v, lane, tail);
+    Append(v, lane, tail);
   }
 
   void AddHost(StepId v) {
@@ -138,12 +138,12 @@ class Clocks {
       Join(mine, clock(p));
     }
     for (int32_t c = lanes_; c < used_; ++c) {
-      if (Covers(mine, tail_[c])) return Stand(v, c, tail_[c]);
+      if (Covers(mine, tail_[c])) return Append(v, c, tail_[c]);
     }
-    if (used_ < reduced_.columns) Stand(v, used_++, -1);
+    if (used_ < reduced_.columns) Append(v, used_++, -1);
   }
 
-  void Stand(StepId v, int32_t column, StepId before) {
+  void Append(StepId v, int32_t column, StepId before) {
     const int32_t position = before < 0 ? 1 : reduced_.tick[before].position + 1;
     reduced_.tick[v] = {column, position};
     clock(v)[column] = position;

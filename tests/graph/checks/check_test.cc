@@ -145,12 +145,12 @@ const GraphVerdict kVerdicts[] = {
      "graph 'g': 3 mistakes:\n"
      "  graph 'g' node 'b' (a.cc:3): changes Slice({0, 4}, {4, 4}) of 'x' (a.cc:1) while node 'a' (a.cc:2) may write "
      "Slice({0, 0}, {4, 5}) of 'x' (a.cc:1); an Unordered access leaves the order of the two to After, and no path "
-     "joins them; let one come After the other, or drop Unordered\n"
+     "orders them; let one come After the other, or drop Unordered\n"
      "  graph 'g' node 'c' (a.cc:4): reads 'x' (a.cc:1) while node 'a' (a.cc:2) may write Slice({0, 0}, {4, 5}) of 'x' "
-     "(a.cc:1); an Unordered access leaves the order of the two to After, and no path joins them; let one come After "
+     "(a.cc:1); an Unordered access leaves the order of the two to After, and no path orders them; let one come After "
      "the other, or drop Unordered\n"
      "  graph 'g' node 'c' (a.cc:4): reads 'x' (a.cc:1) while node 'b' (a.cc:3) may change Slice({0, 4}, {4, 4}) of "
-     "'x' (a.cc:1); an Unordered access leaves the order of the two to After, and no path joins them; let one come "
+     "'x' (a.cc:1); an Unordered access leaves the order of the two to After, and no path orders them; let one come "
      "After the other, or drop Unordered"},
     {"NamesTheAccessesThatMeet",
      [](ModelBuilder& g) {
@@ -159,7 +159,7 @@ const GraphVerdict kVerdicts[] = {
        g.Host("b", Loose{Change{x, Slice(5, 3)}});
      },
      "graph 'g' node 'b' (a.cc:3): changes Slice({5}, {3}) of 'x' (a.cc:1) while node 'a' (a.cc:2) may write "
-     "Slice({4}, {2}) of 'x' (a.cc:1); an Unordered access leaves the order of the two to After, and no path joins "
+     "Slice({4}, {2}) of 'x' (a.cc:1); an Unordered access leaves the order of the two to After, and no path orders "
      "them; let one come After the other, or drop Unordered"},
     {"BehindACycleMissingOrderIsNotLookedFor",
      [](ModelBuilder& g) {

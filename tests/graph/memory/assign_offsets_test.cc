@@ -129,8 +129,7 @@ TEST(InPlace, AnInputThatMayBeReadBesideTheNodeKeepsItsBytes) {
   const Plan plan = PlanOf(g, options);
   EXPECT_FALSE(InOnePlace(g, plan, "t.device0", "u.device0"));
   EXPECT_EQ(RemarkOn(plan, "k1"),
-            "node 'k1' does not write 'u' in place of 't': other users of the input may run "
-            "beside it");
+            "node 'k1' does not write 'u' in place of 't': other users of the input may run concurrently");
   options.max_lanes = 1;  // now the reader is done before
   EXPECT_TRUE(InOnePlace(g, PlanOf(g, options), "t.device0", "u.device0"));
 }
@@ -152,7 +151,7 @@ TEST(InPlace, RowsThatLieDifferentlyFarApartAreNotDone) {
     return RemarkOn(PlanOf(g), "k1");
   };
   EXPECT_EQ(note(12, 12), "node 'k1' writes 'u' in place of 't'");
-  EXPECT_EQ(note(12, 10), "node 'k1' does not write 'u' in place of 't': their rows lie differently far apart");
+  EXPECT_EQ(note(12, 10), "node 'k1' does not write 'u' in place of 't': their pitches differ");
 }
 
 TEST(InPlace, PartsAndSecondAccessesAreNotDone) {
@@ -178,7 +177,8 @@ TEST(InPlace, BytesGoToOneOnly) {
   EXPECT_EQ(MistakeOf(g), "OK");
   g.InPlace(k, v, u);
   EXPECT_EQ(MistakeOf(g),
-            "INVALID_ARGUMENT: graph 'g' node 'k1' (a.cc:5): InPlace names 'u' (a.cc:2) twice; bytes are taken once; "
+            "INVALID_ARGUMENT: graph 'g' node 'k1' (a.cc:5): InPlace names 'u' (a.cc:2) twice; bytes can be taken over "
+            "only once; "
             "name each buffer in one pair");
 }
 
@@ -195,18 +195,17 @@ TEST(InPlace, RefusesWhatTheNodeDoesNotDo) {
   const std::string begin = "INVALID_ARGUMENT: graph 'g' node 'k1' (a.cc:5): InPlace";
   constexpr uint32_t kOwn = ModelBuilder::kSerial;
   EXPECT_EQ(mistake({v, u, kOwn, kOwn}), begin +
-                                             ": it writes its input 'v' (a.cc:3); what changes its input needs no "
-                                             "other bytes; name what it only reads");
-  EXPECT_EQ(mistake({u, t, kOwn, kOwn}),
-            "INVALID_ARGUMENT: graph 'g': 2 mistakes:\n  " + begin.substr(18) +
-                ": it writes its input 'u' (a.cc:2); what changes its input needs no other bytes; name what it only "
-                "reads\n  " +
-                begin.substr(18) +
-                ": it does not write its output 't' (a.cc:1); an output takes the bytes of an input; name what it "
-                "writes");
+                                             ": it writes its input 'v' (a.cc:3); a node that changes its input needs "
+                                             "no other bytes; name a buffer that it only reads");
+  EXPECT_EQ(mistake({u, t, kOwn, kOwn}), "INVALID_ARGUMENT: graph 'g': 2 mistakes:\n  " + begin.substr(18) +
+                                             ": it writes its input 'u' (a.cc:2); a node that changes its input needs "
+                                             "no other bytes; name a buffer that it only reads\n  " +
+                                             begin.substr(18) +
+                                             ": it does not write its output 't' (a.cc:1); an output takes over the "
+                                             "bytes of an input; name a buffer that it writes");
   EXPECT_EQ(mistake({t, u, kOwn, kOwn + 1}), begin +
-                                                 " names a buffer of another graph; a handle is good in the graph "
-                                                 "that made it; name buffers that the node accesses");
+                                                 " names a buffer of another graph; a handle is good in the graph that "
+                                                 "made it; name buffers that the node accesses");
   EXPECT_EQ(mistake({t, -1, kOwn, kOwn}),
             begin + " names no buffer; its handle was never set; name buffers that the node accesses");
   g.Scratch("w", 64);

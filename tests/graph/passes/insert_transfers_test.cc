@@ -366,8 +366,8 @@ TEST(EliminateCopies, ACopyThatNobodyReadsIsNotMade) {
   g.Copy("out", x, y);
   std::vector<std::string> remarks;
   EXPECT_EQ(NeededSteps(g, &remarks), "out = host copy x.bound>y.bound");
-  EXPECT_THAT(remarks, testing::Contains("b: 'on' is not made; nobody reads what it copies"));
-  EXPECT_THAT(remarks, testing::Contains("a: 'in' is not made; nobody reads what it copies"));
+  EXPECT_THAT(remarks, testing::Contains("b: 'on' is not made; no node reads what it copies"));
+  EXPECT_THAT(remarks, testing::Contains("a: 'in' is not made; no node reads what it copies"));
 }
 
 TEST(EliminateCopies, WhatIsWrittenWholeBeforeItIsReadWasCopiedForNobody) {
@@ -424,8 +424,8 @@ TEST(EliminateCopies, HostToDeviceToHostIsACopyOnTheHost) {
   EXPECT_EQ(NeededSteps(g, &remarks),
             "up = upload x.bound>t.device0; read by a kernel too = host copy x.bound>z.pinned; "
             "upload z.pinned>z.device0; k; down = host copy x.bound>y.bound");
-  EXPECT_THAT(remarks, testing::Contains("x: 'down' copies it on the host; nobody writes it on the way through 'u'"));
-  EXPECT_THAT(remarks, testing::Contains("u: 'on' is not made; nobody reads what it copies"));
+  EXPECT_THAT(remarks, testing::Contains("x: 'down' copies it on the host; no node writes it on the way through 'u'"));
+  EXPECT_THAT(remarks, testing::Contains("u: 'on' is not made; no node reads what it copies"));
   EXPECT_EQ(CheckOrder(g.model, PlanOf(g)), "");
 }
 

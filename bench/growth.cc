@@ -168,9 +168,9 @@ Cost CostOf(ps::Runtime& runtime, const Family& family, int nodes, int repeats) 
     if (buffer.state != nullptr) options.runtime = buffer.state->runtime;
   }
   penstock::graph::Draft draft(graph.model(), options);
-  Validate(draft);
-  DeclaredEdges(draft);
-  const double edges = static_cast<double>(std::max(draft.declared.items(), graph.model().nodes.size()));
+  Validate(draft.records, draft.findings);
+  DeclaredEdges(draft.records, draft.checked);
+  const double edges = static_cast<double>(std::max(draft.checked.declared.items(), graph.model().nodes.size()));
   Cost cost;
   cost.plan = LeastOf(repeats, [&] { Must(penstock::graph::MakePlan(graph.model(), options).status()); }) / edges;
   if (family.dense) return cost;

@@ -45,23 +45,23 @@ absl::Status ToStatus(const Model& model, const std::vector<Mistake>& mistakes) 
 }
 
 constexpr Pass kPasses[] = {
-    {"Validate", Validate},
-    {"DeclaredEdges", DeclaredEdges},
-    {"Check", Check, true},
-    {"Canonical", Canonical},
-    {"StructureHash", StructureHash},
-    {"Place", Place},
-    {"EliminateCopies", EliminateCopies},
-    {"Transfers", InsertTransfers},
-    {"InstanceEdges", InstanceEdges},
-    {"Order", ListSchedule},
-    {"Segments", Segments},
-    {"Gather", BatchCopies},
-    {"Lanes", Lanes},
-    {"Reduce", ReduceWaits},
-    {"Memory", Memory, true},
-    {"FindFirstLastUses", FindFirstLastUses},
-    {"Events", Events},
+    {"Validate", [](Draft& d) { Validate(d.records, d.findings); }},
+    {"DeclaredEdges", [](Draft& d) { DeclaredEdges(d.records, d.checked); }},
+    {"Check", [](Draft& d) { Check(d.records, d.checked, d.findings); }, true},
+    {"Canonical", [](Draft& d) { Canonical(d.records, d.checked); }},
+    {"StructureHash", [](Draft& d) { StructureHash(d.records, d.checked); }},
+    {"Place", [](Draft& d) { d.placed = Place(d.records, d.checked); }},
+    {"EliminateCopies", [](Draft& d) { EliminateCopies(d.records, d.checked, d.placed, d.findings); }},
+    {"InsertTransfers", [](Draft& d) { d.ordered = InsertTransfers(d.records, d.checked, d.placed, d.findings); }},
+    {"InstanceEdges", [](Draft& d) { InstanceEdges(d.records, d.checked, d.placed, d.ordered); }},
+    {"ListSchedule", [](Draft& d) { ListSchedule(d.records, d.ordered); }},
+    {"Segments", [](Draft& d) { Segments(d.ordered); }},
+    {"BatchCopies", [](Draft& d) { BatchCopies(d.records, d.ordered); }},
+    {"Lanes", [](Draft& d) { Lanes(d.records, d.ordered, d.findings); }},
+    {"ReduceWaits", [](Draft& d) { d.reduced = ReduceWaits(d.ordered, d.findings); }},
+    {"Memory", [](Draft& d) { d.packed = Memory(d.records, d.ordered, d.reduced, d.findings); }, true},
+    {"FindFirstLastUses", [](Draft& d) { FindFirstLastUses(d.ordered, d.reduced, d.packed); }},
+    {"Events", [](Draft& d) { Events(d.records, d.ordered, d.reduced, d.packed); }},
 };
 
 }  // namespace
@@ -70,11 +70,11 @@ std::span<const Pass> Passes() { return kPasses; }
 
 absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options) {
   Draft draft(model, options);
-  draft.mistakes = model.mistakes;
+  draft.findings.mistakes = model.mistakes;
   for (const Pass& pass : kPasses) {
     pass.run(draft);
     if (!pass.ends_with_mistakes) continue;
-    if (absl::Status status = ToStatus(model, draft.mistakes); !status.ok()) return status;
+    if (absl::Status status = ToStatus(model, draft.findings.mistakes); !status.ok()) return status;
   }
   return Lower(draft);
 }

@@ -24,19 +24,19 @@ bool PointForward(const CsrRows& after) {
 
 // The model's nodes with predecessors first, and the lowest index first among the candidates. Shorter than the model if
 // there is a cycle.
-std::vector<int32_t> TopologicalSequence(const Draft& draft) {
-  const CsrRows& preds = draft.declared;
+std::vector<DeclId> TopologicalSequence(const Records& records, const Checked& checked) {
+  const CsrRows& preds = checked.declared;
   const int32_t count = preds.rows();
-  std::vector<int32_t> sequence;
-  if (PointForward(draft.after)) {
-    sequence.resize(static_cast<size_t>(count));
+  std::vector<DeclId> sequence;
+  if (PointForward(records.after)) {
+    sequence.resize(count);
     std::iota(sequence.begin(), sequence.end(), 0);
     return sequence;
   }
   std::vector<Edge> reversed;
-  std::vector<int32_t> missing;
+  Table<DeclId, int32_t> missing;
   for (int32_t v = 0; v < count; ++v) missing.push_back(static_cast<int32_t>(preds[v].size()));
-  sequence.reserve(static_cast<size_t>(count));
+  sequence.reserve(count);
   for (int32_t v = 0; v < count; ++v) {
     for (const int32_t p : preds[v]) reversed.push_back({v, p});
   }
@@ -61,18 +61,18 @@ std::vector<int32_t> TopologicalSequence(const Draft& draft) {
 }
 
 // Every node outside `sequence` has a predecessor outside it too, so walking back must reach a cycle.
-void NameCycle(Draft& draft, const std::vector<int32_t>& sequence) {
-  const int32_t count = draft.declared.rows();
-  std::vector<bool> sorted(static_cast<size_t>(count));
-  for (const int32_t v : sequence) sorted[v] = true;
+void NameCycle(const Records& records, const Checked& checked, Findings& findings) {
+  const int32_t count = checked.declared.rows();
+  std::vector<bool> sorted(count);
+  for (const DeclId v : checked.sequence) sorted[v] = true;
   int32_t at = 0;
   while (sorted[at]) ++at;
-  std::vector<int32_t> path, seen(static_cast<size_t>(count), -1);
+  std::vector<int32_t> path, seen(count, -1);
   while (seen[at] < 0) {
     seen[at] = static_cast<int32_t>(path.size());
     path.push_back(at);
     int32_t next = count;
-    for (const int32_t p : draft.declared[at]) {
+    for (const int32_t p : checked.declared[at]) {
       if (!sorted[p]) next = std::min(next, p);
     }
     at = next;
@@ -80,20 +80,20 @@ void NameCycle(Draft& draft, const std::vector<int32_t>& sequence) {
   path.erase(path.begin(), path.begin() + seen[at]);
   std::rotate(path.begin(), std::min_element(path.begin(), path.end()), path.end());
   path.push_back(path.front());
-  std::string text = Prefix(draft.model) + ": nodes wait for each other: ";
+  std::string text = Prefix(records.model) + ": nodes wait for each other: ";
   for (size_t i = 0; i < path.size(); ++i) {
-    text += (i > 0 ? " after " : "") + Quoted(draft.model.nodes[path[i]].name);
+    text += (i > 0 ? " after " : "") + Quoted(records.model.nodes[path[i]].name);
   }
-  draft.AddMistake(absl::StatusCode::kInvalidArgument, text + "; none of them could start; remove an After");
+  findings.AddMistake(absl::StatusCode::kInvalidArgument, text + "; none of them could start; remove an After");
 }
 
 }  // namespace
 
-void Check(Draft& draft) {
-  draft.sequence = TopologicalSequence(draft);
-  if (draft.sequence.size() < draft.model.nodes.size()) NameCycle(draft, draft.sequence);
-  CheckData(draft);
-  CheckUnordered(draft);
+void Check(const Records& records, Checked& checked, Findings& findings) {
+  checked.sequence = TopologicalSequence(records, checked);
+  if (checked.sequence.size() < records.model.nodes.size()) NameCycle(records, checked, findings);
+  CheckData(records, checked, findings);
+  CheckUnordered(records, checked, findings);
 }
 
 }  // namespace penstock::graph

@@ -50,11 +50,12 @@ std::string ListOf(const std::vector<std::string>& places) {
 
 // Checks the names of one kind of record: none empty, no two the same.
 template <class Record>
-void CheckNames(Draft& draft, const char* kind, const std::vector<Record>& records, const Names& names) {
+void CheckNames(const Model& model, Findings& findings, const char* kind, const std::vector<Record>& records,
+                const Names& names) {
   for (size_t i = 0; i < records.size(); ++i) {
     if (!names[i].empty()) continue;
-    draft.AddMistake(kInvalid, Prefix(draft.model, kind, records[i].name) +
-                                   ": has no name; messages and traces call everything by its name; give it one");
+    findings.AddMistake(kInvalid, Prefix(model, kind, records[i].name) +
+                                      ": has no name; messages and traces call everything by its name; give it one");
   }
   const std::vector<int32_t> first = FirstOfName(names);
   std::map<int32_t, std::vector<size_t>> repeats;
@@ -68,70 +69,71 @@ void CheckNames(Draft& draft, const char* kind, const std::vector<Record>& recor
     const Name& name = records[other].name;
     std::vector<std::string> places{Where(name.source())};
     for (const size_t i : of_name) places.push_back(Where(records[i].name.source()));
-    draft.AddMistake(kInvalid, Prefix(draft.model, kind, name) + ": declared " + std::to_string(places.size()) +
-                                   " times: " + ListOf(places) + "; names are unique among the " + kind +
-                                   "s of a graph; rename all but one");
+    findings.AddMistake(kInvalid, Prefix(model, kind, name) + ": declared " + std::to_string(places.size()) +
+                                      " times: " + ListOf(places) + "; names are unique among the " + kind +
+                                      "s of a graph; rename all but one");
   }
 }
 
 // Names are known once the records have been read. Mistakes in names are inserted before the other mistakes of these
 // records, which begin at `before`.
 template <class Record>
-void TellNamesFirst(Draft& draft, size_t before, const char* kind, const std::vector<Record>& records,
-                    const Names& names) {
-  const size_t end = draft.mistakes.size();
-  CheckNames(draft, kind, records, names);
-  const auto at = [&](size_t i) { return draft.mistakes.begin() + static_cast<std::ptrdiff_t>(i); };
-  std::rotate(at(before), at(end), draft.mistakes.end());
+void ReportNamesFirst(const Model& model, Findings& findings, size_t before, const char* kind,
+                      const std::vector<Record>& records, const Names& names) {
+  const size_t end = findings.mistakes.size();
+  CheckNames(model, findings, kind, records, names);
+  const auto at = [&](size_t i) { return findings.mistakes.begin() + static_cast<std::ptrdiff_t>(i); };
+  std::rotate(at(before), at(end), findings.mistakes.end());
 }
 
-void CheckOptions(Draft& draft) {
-  const PlanOptions& options = draft.options;
+void CheckOptions(const Records& records, Findings& findings) {
+  const PlanOptions& options = records.options;
   if (options.devices.empty()) {
-    draft.AddMistake(kInvalid, Prefix(draft.model) + ": there is no device to plan for; give the runtime one");
-  } else if (options.default_device < 0 || options.default_device >= static_cast<int32_t>(options.devices.size())) {
-    draft.AddMistake(kInvalid, Prefix(draft.model) + ": the default device is " +
-                                   std::to_string(options.default_device) + "; the runtime has " +
-                                   std::to_string(options.devices.size()) + " devices; name one of them");
+    findings.AddMistake(kInvalid, Prefix(records.model) + ": there is no device to plan for; give the runtime one");
+  } else if (options.default_device < 0 || options.default_device >= options.devices.count()) {
+    findings.AddMistake(kInvalid, Prefix(records.model) + ": the default device is " +
+                                      std::to_string(options.default_device) + "; the runtime has " +
+                                      std::to_string(options.devices.size()) + " devices; name one of them");
   }
   if (options.max_lanes < 1) {
-    draft.AddMistake(kInvalid, Prefix(draft.model) + ": max_lanes is " + std::to_string(options.max_lanes) +
-                                   "; kernels need a lane on each device; give 1 or more");
+    findings.AddMistake(kInvalid, Prefix(records.model) + ": max_lanes is " + std::to_string(options.max_lanes) +
+                                      "; kernels need a lane on each device; give 1 or more");
   }
 }
 
-void CheckGraphName(Draft& draft) {
-  const Name& name = draft.model.name;
+void CheckGraphName(const Model& model, Findings& findings) {
+  const Name& name = model.name;
   if (!name.view().empty()) return;
-  draft.AddMistake(kInvalid, Prefix(draft.model) + ": the graph declared at " + Where(name.source()) +
-                                 " has no name; messages and traces call everything by its name; give it one");
+  findings.AddMistake(kInvalid, Prefix(model) + ": the graph declared at " + Where(name.source()) +
+                                    " has no name; messages and traces call everything by its name; give it one");
 }
 
-void CheckParam(Draft& draft, const ParamDecl& param) {
+void CheckParam(const Model& model, Findings& findings, const ParamDecl& param) {
   if (param.type.align > kMostAlign) {
-    draft.AddMistake(kInvalid,
-                     Prefix(draft.model, "param", param.name) + ": " + TooAligned("has a type", param.type.align));
+    findings.AddMistake(kInvalid,
+                        Prefix(model, "param", param.name) + ": " + TooAligned("has a type", param.type.align));
   }
   if (!param.has_max) return;
-  const std::string subject = Prefix(draft.model, "param", param.name);
+  const std::string subject = Prefix(model, "param", param.name);
   if (!param.is_integer) {
-    draft.AddMistake(kInvalid, subject +
-                                   ": has AtMost, but is not an integer; only integers have a maximum; remove "
-                                   "AtMost or use an integer type");
+    findings.AddMistake(kInvalid, subject +
+                                      ": has AtMost, but is not an integer; only integers have a maximum; remove "
+                                      "AtMost or use an integer type");
   } else if (param.max < 0) {
-    draft.AddMistake(kInvalid, subject + ": AtMost(" + std::to_string(param.max) +
-                                   ") is negative; such a parameter counts elements; give 0 or more");
+    findings.AddMistake(kInvalid, subject + ": AtMost(" + std::to_string(param.max) +
+                                      ") is negative; such a parameter counts elements; give 0 or more");
   }
 }
 
 constexpr int32_t kMostKeys = 65536;
 
-void CheckKeyedState(Draft& draft, const BufferDecl& buffer) {
+void CheckKeyedState(const Model& model, Findings& findings, const BufferDecl& buffer) {
   const auto refuse = [&](const std::string& why) {
-    draft.AddMistake(kInvalid, Prefix(draft.model, "state", buffer.name) + ": " + why);
+    findings.AddMistake(kInvalid, Prefix(model, "state", buffer.name) + ": " + why);
   };
   if (buffer.keys < 1 || buffer.keys > kMostKeys) {
-    refuse("KeyedStateOptions::max_keys is not 1 to " + std::to_string(kMostKeys) + "; so many keys can have a State");
+    refuse("KeyedStateOptions::max_keys is not 1 to " + std::to_string(kMostKeys) +
+           "; it limits how many keys can have a State");
   }
   for (int i = 0; i < std::min(buffer.extent.rank, kMaxRank); ++i) {
     if (buffer.extent.dims[i].is_constant()) continue;
@@ -139,54 +141,55 @@ void CheckKeyedState(Draft& draft, const BufferDecl& buffer) {
   }
 }
 
-void CheckState(Draft& draft, const BufferDecl& buffer) {
-  if (buffer.keys != 0) return CheckKeyedState(draft, buffer);
-  if (buffer.state != nullptr && buffer.state->runtime == draft.options.runtime) return;
-  draft.AddMistake(kInvalid, Prefix(draft.model, "state", buffer.name) +
-                                 ": belongs to another runtime; its memory is not known here; make it with MakeState "
-                                 "of the runtime that compiles the graph");
+void CheckState(const Records& records, Findings& findings, const BufferDecl& buffer) {
+  if (buffer.keys != 0) return CheckKeyedState(records.model, findings, buffer);
+  if (buffer.state != nullptr && buffer.state->runtime == records.options.runtime) return;
+  findings.AddMistake(kInvalid,
+                      Prefix(records.model, "state", buffer.name) +
+                          ": belongs to another runtime; its memory is not known to this one; make it with MakeState "
+                          "of the runtime that compiles the graph");
 }
 
 // Checks the declared device of bound memory.
-void CheckDevice(Draft& draft, const BufferDecl& buffer) {
+void CheckDevice(const Records& records, Findings& findings, const BufferDecl& buffer) {
   if (buffer.device == -1) return;
-  const size_t devices = draft.options.devices.size();
+  const int32_t devices = records.options.devices.count();
   const std::string subject =
-      Prefix(draft.model, "buffer", buffer.name) + ": is declared on device " + std::to_string(buffer.device);
+      Prefix(records.model, "buffer", buffer.name) + ": is declared on device " + std::to_string(buffer.device);
   if (buffer.where != Where::kDevice) {
-    draft.AddMistake(kInvalid, subject + ", and is not kDevice; host memory has no device; leave the device out");
-  } else if (buffer.device < 0 || static_cast<size_t>(buffer.device) >= devices) {
-    draft.AddMistake(kInvalid,
-                     subject + "; the runtime has devices 0 to " + std::to_string(devices - 1) + "; name one of them");
+    findings.AddMistake(kInvalid, subject + ", and is not kDevice; host memory has no device; leave the device out");
+  } else if (buffer.device < 0 || buffer.device >= devices) {
+    findings.AddMistake(
+        kInvalid, subject + "; the runtime has devices 0 to " + std::to_string(devices - 1) + "; name one of them");
   }
 }
 
 // Checks where a buffer may live.
-void CheckWhere(Draft& draft, const BufferDecl& buffer) {
-  CheckDevice(draft, buffer);
-  if (buffer.role == BufferRole::kState) return CheckState(draft, buffer);
+void CheckWhere(const Records& records, Findings& findings, const BufferDecl& buffer) {
+  CheckDevice(records, findings, buffer);
+  if (buffer.role == BufferRole::kState) return CheckState(records, findings, buffer);
   const bool anywhere = IsBound(buffer.role) || buffer.role == BufferRole::kParam;
   if (anywhere || buffer.where == Where::kDevice || buffer.where == Where::kPinned) return;
-  draft.AddMistake(kInvalid, Prefix(draft.model, "buffer", buffer.name) +
-                                 ": a Buffer lives on a device or in pinned memory; declare it kDevice or kPinned");
+  findings.AddMistake(kInvalid, Prefix(records.model, "buffer", buffer.name) +
+                                    ": a Buffer lives on a device or in pinned memory; declare it kDevice or kPinned");
 }
 
 // The bytes from the first to the last of a buffer with a pitch, whose elements take `dense` bytes; -1 after a mistake.
-int64_t PitchedBytes(Draft& draft, const BufferDecl& buffer, int64_t dense) {
+int64_t PitchedBytes(Records& records, Findings& findings, const BufferDecl& buffer, int64_t dense) {
   const auto refuse = [&](const std::string& why) {
-    draft.AddMistake(kInvalid, Prefix(draft.model, "buffer", buffer.name) + ": has a pitch of " +
-                                   std::to_string(buffer.pitch) + " elements" + why);
+    findings.AddMistake(kInvalid, Prefix(records.model, "buffer", buffer.name) + ": has a pitch of " +
+                                      std::to_string(buffer.pitch) + " elements" + why);
     return int64_t{-1};
   };
   if (buffer.is_alias || buffer.role == BufferRole::kState) {
     return refuse(", but its memory is another's; declare it through Graph");
   }
-  draft.any_pitch = true;
+  records.any_pitch = true;
   const Extent& extent = buffer.extent;
   if (extent.rank < 2) return refuse(" and no rows; a pitch is from row to row; give it two or three dimensions");
   const auto most = [&](int i) {
     const Dim& dim = extent.dims[i];
-    return dim.is_constant() ? dim.value : ParamOf(draft.model, dim)->max;
+    return dim.is_constant() ? dim.value : ParamOf(records.model, dim)->max;
   };
   const int64_t width = most(extent.rank - 1), size = buffer.type.size;
   if (buffer.pitch < width) {
@@ -203,39 +206,39 @@ int64_t PitchedBytes(Draft& draft, const BufferDecl& buffer, int64_t dense) {
   return dense == 0 ? 0 : bytes - (buffer.pitch - width) * size;
 }
 
-void CheckBuffer(Draft& draft, const BufferDecl& buffer) {
+void CheckBuffer(Records& records, Findings& findings, const BufferDecl& buffer) {
   if (buffer.type.align > kMostAlign && buffer.role != BufferRole::kParam) {  // the parameter has been reported
-    draft.AddMistake(kInvalid,
-                     Prefix(draft.model, "buffer", buffer.name) + ": " + TooAligned("has elements", buffer.type.align));
+    findings.AddMistake(
+        kInvalid, Prefix(records.model, "buffer", buffer.name) + ": " + TooAligned("has elements", buffer.type.align));
   }
   if (buffer.is_alias) {
-    CheckAlias(draft, static_cast<int32_t>(draft.buffer_bytes.size()));
+    CheckAlias(records.model, findings, records.buffer_bytes.next());
   } else {
-    CheckWhere(draft, buffer);
+    CheckWhere(records, findings, buffer);
   }
   if (buffer.is_alias && !buffer.box.whole()) {  // its extent is the box's size
-    draft.buffer_bytes.push_back(0);
+    records.buffer_bytes.push_back(0);
     return;
   }
-  int64_t bytes = CheckExtent(draft, {"buffer", buffer.name}, buffer.extent, buffer.type.size);
-  if (buffer.pitch != 0 && bytes >= 0) bytes = PitchedBytes(draft, buffer, bytes);
-  draft.buffer_bytes.push_back(std::max<int64_t>(bytes, 0));
+  int64_t bytes = CheckExtent(records.model, findings, {"buffer", buffer.name}, buffer.extent, buffer.type.size);
+  if (buffer.pitch != 0 && bytes >= 0) bytes = PitchedBytes(records, findings, buffer, bytes);
+  records.buffer_bytes.push_back(std::max<int64_t>(bytes, 0));
 }
 
-void ValidateBuffers(Draft& draft) {
-  const size_t before = draft.mistakes.size();
-  draft.buffer_bytes.reserve(draft.model.buffers.size());
-  draft.buffer_hash.reserve(draft.model.buffers.size());
-  ForEachRecord(draft.model.buffers, [&](const BufferDecl& buffer, size_t b) {
-    draft.Read(buffer);
-    CheckBuffer(draft, buffer);
-    if (draft.mistakes.empty()) draft.buffer_hash.push_back(HashOfBuffer(draft, b));
+void ValidateBuffers(Records& records, Findings& findings) {
+  const size_t before = findings.mistakes.size();
+  records.buffer_bytes.reserve(records.model.buffers.size());
+  records.buffer_hash.reserve(records.model.buffers.size());
+  ForEachRecord(records.model.buffers, [&](const BufferDecl& buffer, BufferId b) {
+    records.Read(buffer);
+    CheckBuffer(records, findings, buffer);
+    if (findings.mistakes.empty()) records.buffer_hash.push_back(HashOfBuffer(records, b));
   });
-  TellNamesFirst(draft, before, "buffer", draft.model.buffers, draft.buffer_names);
+  ReportNamesFirst(records.model, findings, before, "buffer", records.model.buffers, records.buffer_names);
 }
 
-std::string Opening(const Draft& draft, const Subject& subject) {
-  return Prefix(draft.model, subject.kind, subject.name) + ": ";
+std::string Opening(const Model& model, const Subject& subject) {
+  return Prefix(model, subject.kind, subject.name) + ": ";
 }
 
 }  // namespace
@@ -246,35 +249,37 @@ std::string StrayParam(const Dim& dim) {
          "declare the parameter in this graph";
 }
 
-int64_t CheckDim(Draft& draft, const Subject& subject, const char* label, int index, const Dim& dim) {
+int64_t CheckDim(const Model& model, Findings& findings, const Subject& subject, const char* label, int index,
+                 const Dim& dim) {
   if (dim.is_constant() && dim.value >= 0) return dim.value;
-  const ParamDecl* param = ParamOf(draft.model, dim);
+  const ParamDecl* param = ParamOf(model, dim);
   if (param != nullptr && param->is_integer && param->has_max) return param->max;  // a negative one has been reported
 
-  std::string text = Opening(draft, subject) + label + (index >= 0 ? std::to_string(index) : "") + " is ";
+  std::string text = Opening(model, subject) + label + (index >= 0 ? std::to_string(index) : "") + " is ";
   if (dim.is_constant()) {
-    text += std::to_string(dim.value) + "; it counts something; give 0 or more";
+    text += std::to_string(dim.value) + "; it is a count; give 0 or more";
   } else if (param == nullptr) {
     text += StrayParam(dim);
   } else {
     text += Quoted(param->name) + ", which ";
     text += param->is_integer ? "has no maximum; memory is planned before its value is known; declare it with AtMost"
-                              : "is not an integer; it counts something; give it an integer type and AtMost";
+                              : "is not an integer; it is a count; give it an integer type and AtMost";
   }
-  draft.AddMistake(kInvalid, std::move(text));
+  findings.AddMistake(kInvalid, std::move(text));
   return -1;
 }
 
-int64_t CheckExtent(Draft& draft, const Subject& subject, const Extent& extent, int64_t element_bytes) {
+int64_t CheckExtent(const Model& model, Findings& findings, const Subject& subject, const Extent& extent,
+                    int64_t element_bytes) {
   if (extent.rank < 1 || extent.rank > kMaxRank) {
-    draft.AddMistake(kInvalid, Opening(draft, subject) + "has " + std::to_string(extent.rank) +
-                                   " dimensions; an extent has 1 to 3; use one of these");
+    findings.AddMistake(kInvalid, Opening(model, subject) + "has " + std::to_string(extent.rank) +
+                                      " dimensions; an extent has 1 to 3; use one of these");
     return -1;
   }
   int64_t sizes[kMaxRank];
   bool sound = true, empty = false, fits = true;
   for (int i = 0; i < extent.rank; ++i) {
-    sizes[i] = CheckDim(draft, subject, "dimension ", i, extent.dims[i]);
+    sizes[i] = CheckDim(model, findings, subject, "dimension ", i, extent.dims[i]);
     sound = sound && sizes[i] >= 0;
     empty = empty || sizes[i] == 0;
   }
@@ -288,24 +293,24 @@ int64_t CheckExtent(Draft& draft, const Subject& subject, const Extent& extent, 
   if (fits) return empty ? 0 : product;
   std::string numbers;
   for (int i = 0; i < extent.rank; ++i) numbers += (i > 0 ? " x " : "") + std::to_string(sizes[i]);
-  draft.AddMistake(kInvalid, Opening(draft, subject) + numbers + " elements of " + std::to_string(element_bytes) +
-                                 " bytes are more than 2^62 bytes; no device holds that; make a dimension or its "
-                                 "AtMost smaller");
+  findings.AddMistake(kInvalid, Opening(model, subject) + numbers + " elements of " + std::to_string(element_bytes) +
+                                    " bytes are more than 2^62 bytes; no device holds that; make a dimension or its "
+                                    "AtMost smaller");
   return -1;
 }
 
-void Validate(Draft& draft) {
-  CheckOptions(draft);
-  CheckGraphName(draft);
-  CheckNames(draft, "param", draft.model.params, draft.param_names);
-  for (const ParamDecl& param : draft.model.params) CheckParam(draft, param);
-  ValidateBuffers(draft);
-  const size_t before = draft.mistakes.size();
-  ValidateNodes(draft);
-  TellNamesFirst(draft, before, "node", draft.model.nodes, draft.node_names);
+void Validate(Records& records, Findings& findings) {
+  CheckOptions(records, findings);
+  CheckGraphName(records.model, findings);
+  CheckNames(records.model, findings, "param", records.model.params, records.param_names);
+  for (const ParamDecl& param : records.model.params) CheckParam(records.model, findings, param);
+  ValidateBuffers(records, findings);
+  const size_t before = findings.mistakes.size();
+  ValidateNodes(records, findings);
+  ReportNamesFirst(records.model, findings, before, "node", records.model.nodes, records.node_names);
   const auto is_alias = [](const BufferFacts& buffer) { return buffer.is_alias; };
-  if (draft.boxes.any_part() || std::any_of(draft.buffers.begin(), draft.buffers.end(), is_alias)) {
-    draft.boxes.FindBoxes(draft.model);
+  if (records.boxes.any_part() || std::any_of(records.buffers.begin(), records.buffers.end(), is_alias)) {
+    records.boxes.FindBoxes(records.model);
   }
 }
 

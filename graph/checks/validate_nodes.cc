@@ -14,7 +14,8 @@ constexpr auto kUnimplemented = absl::StatusCode::kUnimplemented;
 
 class NodeCheck {
  public:
-  NodeCheck(Draft& draft, int32_t n) : d_(draft), index_(n), node_(draft.model.nodes[n]), accesses_(draft.boxes[n]) {}
+  NodeCheck(Records& records, Findings& findings, DeclId n)
+      : records_(records), findings_(findings), index_(n), node_(records.model.nodes[n]), accesses_(records.boxes[n]) {}
 
   void Run() {
     CheckAccesses();
@@ -26,7 +27,7 @@ class NodeCheck {
                         "): at least one run at a time must be able to use the callable; give 1 or more");
     }
     if (node_.kind != NodeKind::kHost && node_.host_way != HostWay::kWorker) {
-      Add(kInvalid, "Inline and Infallible are of Host nodes; a node of another kind runs on its device");
+      Add(kInvalid, "Inline and Infallible apply to Host nodes only; a node of another kind runs on its device");
     }
     device_ = FindDevice();
     if (node_.kind == NodeKind::kParallelFor || node_.kind == NodeKind::kKernel) CheckArgumentBytes();
@@ -45,28 +46,28 @@ class NodeCheck {
 
  private:
   void Add(absl::StatusCode code, const std::string& text) {
-    d_.AddMistake(code, Prefix(d_.model, "node", node_.name) + ": " + text);
+    findings_.AddMistake(code, Prefix(records_.model, "node", node_.name) + ": " + text);
   }
   void AddOnDevice(absl::StatusCode code, const std::string& text) {
     const std::string_view device = device_ != nullptr ? std::string_view(device_->name) : std::string_view();
-    d_.AddMistake(code, Prefix(d_.model, "node", node_.name, device) + ": " + text);
+    findings_.AddMistake(code, Prefix(records_.model, "node", node_.name, device) + ": " + text);
   }
   // The device's limits, or the default limits where the pin names no device.
   base::KernelLimits Limits() const { return device_ != nullptr ? device_->limits : base::KernelLimits(); }
-  const BufferFacts& Facts(size_t access) const { return d_.buffers[accesses_[access].buffer]; }
-  const BufferDecl& Buffer(size_t access) const { return d_.model.buffers[accesses_[access].buffer]; }
+  const BufferFacts& Facts(size_t access) const { return records_.buffers[accesses_[access].buffer]; }
+  const BufferDecl& Buffer(size_t access) const { return records_.model.buffers[accesses_[access].buffer]; }
 
   void CheckAccesses() {
     for (size_t i = 0; i < accesses_.size(); ++i) {
       if (accesses_[i].buffer < 0) {
-        Add(kInvalid,
-            "access " + std::to_string(i) +
-                (node_.accesses[i].buffer < 0 ? " is to no buffer; its handle was never set; "
-                                              : " is to a buffer of another graph; a handle is good in the graph that "
-                                                "made it; ") +
-                "declare the buffer in this graph");
+        Add(kInvalid, "access " + std::to_string(i) +
+                          (node_.accesses[i].buffer < 0
+                               ? " is to no buffer; its handle was never set; "
+                               : " is to a buffer of another graph; a handle is good in the graph that made it; ") +
+                          "declare the buffer in this graph");
       } else if (accesses_[i].part) {
-        CheckBox(d_, {"node", node_.name}, "access " + std::to_string(i) + " ", Buffer(i), node_.accesses[i].box);
+        CheckBox(records_.model, findings_, {"node", node_.name}, "access " + std::to_string(i) + " ", Buffer(i),
+                 node_.accesses[i].box);
       }
     }
   }
@@ -113,16 +114,16 @@ class NodeCheck {
   }
 
   void CheckParam(size_t index, const ArgDecl& arg) {
-    if (arg.graph == d_.model.serial && arg.index >= 0 && arg.index < static_cast<int32_t>(d_.model.params.size())) {
-      const ParamDecl& param = d_.model.params[arg.index];
+    if (arg.graph == records_.model.serial && arg.index >= 0 && arg.index < records_.model.params.count()) {
+      const ParamDecl& param = records_.model.params[arg.index];
       if (!IsType(arg.type, param.type)) AddType(index, arg.type, param.name, param.type);
       return;
     }
-    Add(kInvalid, "argument " + NumberOf(index) +
-                      (arg.index < 0 ? " is no parameter; its handle was never set; "
-                                     : " is a parameter of another graph; a handle is good in the graph that made "
-                                       "it; ") +
-                      "declare the parameter in this graph");
+    Add(kInvalid,
+        "argument " + NumberOf(index) +
+            (arg.index < 0 ? " is no parameter; its handle was never set; "
+                           : " is a parameter of another graph; a handle is good in the graph that made it; ") +
+            "declare the parameter in this graph");
   }
 
   // Handles can be assembled by hand, and only this check keeps their type equal to the record's. A record assembled by
@@ -137,10 +138,10 @@ class NodeCheck {
   }
 
   void CheckAfter() {
-    for (const int32_t other : node_.after) {
-      if (other >= 0 && other < static_cast<int32_t>(d_.model.nodes.size())) continue;
+    for (const DeclId other : node_.after) {
+      if (other >= 0 && other < records_.model.nodes.count()) continue;
       Add(kInvalid, "After names node " + std::to_string(other) + "; the graph's nodes are 0 to " +
-                        std::to_string(d_.model.nodes.size() - 1) + "; name one of them");
+                        std::to_string(records_.model.nodes.size() - 1) + "; name one of them");
     }
   }
 
@@ -156,31 +157,31 @@ class NodeCheck {
       const bool same_in = pair.in == other.in || pair.in == other.out;
       if (!same_in && pair.out != other.in && pair.out != other.out) continue;
       return Add(kInvalid, "InPlace names " + Quoted(NameOf(same_in ? pair.in : pair.out)) +
-                               " twice; bytes are taken once; name each buffer in one pair");
+                               " twice; bytes can be taken over only once; name each buffer in one pair");
     }
     const bool written = Accesses(pair.in, AccessMode::kWrite);
     if (written) {
       Add(kInvalid, "InPlace: it writes its input " + Quoted(NameOf(pair.in)) +
-                        "; what changes its input needs no other bytes; name what it only reads");
+                        "; a node that changes its input needs no other bytes; name a buffer that it only reads");
     }
     if (!Accesses(pair.out, AccessMode::kWrite)) {
       Add(kInvalid, "InPlace: it does not write its output " + Quoted(NameOf(pair.out)) +
-                        "; an output takes the bytes of an input; name what it writes");
+                        "; an output takes over the bytes of an input; name a buffer that it writes");
     } else if (!written) {
-      d_.in_place.push_back({index_, in, out});
+      records_.in_place.push_back({index_, in, out});
     }
   }
 
-  const Name& NameOf(int32_t buffer) const { return d_.model.buffers[buffer].name; }
-  bool Accesses(int32_t buffer, AccessMode mode) const {
+  const Name& NameOf(BufferId buffer) const { return records_.model.buffers[buffer].name; }
+  bool Accesses(BufferId buffer, AccessMode mode) const {
     return std::any_of(accesses_.begin(), accesses_.end(), [&](const BoxRef& a) {
       return a.buffer == buffer && (static_cast<int>(a.mode) & static_cast<int>(mode)) != 0;
     });
   }
 
   // The node's first access to a buffer that InPlace names; -1 after a mistake.
-  int32_t AccessTo(int32_t buffer, uint32_t graph) {
-    if (graph != d_.model.serial || buffer < 0 || buffer >= static_cast<int32_t>(d_.model.buffers.size())) {
+  int32_t AccessTo(BufferId buffer, uint32_t graph) {
+    if (graph != records_.model.serial || buffer < 0 || buffer >= records_.model.buffers.count()) {
       Add(kInvalid, std::string("InPlace names ") +
                         (buffer < 0 ? "no buffer; its handle was never set; "
                                     : "a buffer of another graph; a handle is good in the graph that made it; ") +
@@ -196,24 +197,24 @@ class NodeCheck {
   }
 
   const PlanDevice* FindDevice() {
-    const auto count = static_cast<int32_t>(d_.options.devices.size());
+    const int32_t count = records_.options.devices.count();
     if (node_.device < -1 || node_.device >= count) {
       std::string list;
-      for (int32_t i = 0; i < count; ++i) {
-        list += (i > 0 ? ", " : "") + std::to_string(i) + " (" + d_.device_name(i) + ")";
+      for (const DeviceId i : records_.options.devices.ids()) {
+        list += (i > 0 ? ", " : "") + std::to_string(i) + " (" + records_.device_name(i) + ")";
       }
       Add(kInvalid, "pinned to device " + std::to_string(node_.device) + "; the runtime has " + list +
                         "; pin it to one of these");
       return nullptr;
     }
-    const DeviceId device = node_.device >= 0 ? DeviceId(node_.device) : d_.options.default_device;
+    const DeviceId device = node_.device >= 0 ? DeviceId(node_.device) : records_.options.default_device;
     if (node_.kind == NodeKind::kHost || device < 0 || device >= count) return nullptr;
-    return &d_.options.devices[device];
+    return &records_.options.devices[device];
   }
 
   bool HasAccesses(size_t count) {
     if (accesses_.size() != count) {
-      Add(kInvalid, "has accesses to the number of " + std::to_string(accesses_.size()) + "; this kind of node has " +
+      Add(kInvalid, "has " + std::to_string(accesses_.size()) + " accesses; this kind of node has " +
                         std::to_string(count) + "; declare it through Graph");
       return false;
     }
@@ -224,7 +225,7 @@ class NodeCheck {
     std::string text = "{";
     for (int i = 0; i < extent.rank && i < kMaxRank; ++i) {
       const Dim& dim = extent.dims[i];
-      const ParamDecl* param = ParamOf(d_.model, dim);
+      const ParamDecl* param = ParamOf(records_.model, dim);
       text += i > 0 ? ", " : "";
       text += dim.is_constant() ? std::to_string(dim.value) : param != nullptr ? std::string(param->name.view()) : "?";
     }
@@ -280,7 +281,7 @@ class NodeCheck {
   }
 
   void CheckParallelFor() {
-    CheckExtent(d_, {"node", node_.name}, node_.extent, 1);
+    CheckExtent(records_.model, findings_, {"node", node_.name}, node_.extent, 1);
     if (node_.functor_rank != node_.extent.rank) {
       Add(kInvalid, "the functor takes a " + std::to_string(node_.functor_rank) + "-D index and the extent is " +
                         std::to_string(node_.extent.rank) +
@@ -336,7 +337,7 @@ class NodeCheck {
   }
 
   void CheckGrid(const char* label, int index, const Dim& dim, int64_t most) {
-    const int64_t value = CheckDim(d_, {"node", node_.name}, label, index, dim);
+    const int64_t value = CheckDim(records_.model, findings_, {"node", node_.name}, label, index, dim);
     if (value <= most) return;
     AddOnDevice(kInvalid, label + (index >= 0 ? std::to_string(index) : "") +
                               (dim.is_constant() ? " is " : " may be ") + std::to_string(value) +
@@ -355,26 +356,27 @@ class NodeCheck {
                     ".HostFallback(f), or pin it to a CUDA device");
   }
 
-  Draft& d_;
-  const int32_t index_;
+  Records& records_;
+  Findings& findings_;
+  const DeclId index_;
   const NodeDecl& node_;
   const std::span<const BoxRef> accesses_;
   const PlanDevice* device_ = nullptr;
 };
 
 // The declared device of a buffer's memory, or of a State; null: none.
-const PlanDevice* DeviceOf(const Draft& draft, const BufferDecl& buffer) {
-  DeviceId device = buffer.keys != 0 ? draft.options.default_device : DeviceId(buffer.device);
-  if (buffer.state != nullptr && buffer.state->runtime == draft.options.runtime) device = buffer.state->device;
-  if (device < 0 || static_cast<size_t>(device) >= draft.options.devices.size()) return nullptr;
-  return &draft.options.devices[device];
+const PlanDevice* DeviceOf(const Records& records, const BufferDecl& buffer) {
+  DeviceId device = buffer.keys != 0 ? records.options.default_device : DeviceId(buffer.device);
+  if (buffer.state != nullptr && buffer.state->runtime == records.options.runtime) device = buffer.state->device;
+  if (device < 0 || device >= records.options.devices.count()) return nullptr;
+  return &records.options.devices[device];
 }
 
 // Reports devices of several drivers in one graph: `node` is the first node with a device, or null.
-void CheckMemoryDrivers(Draft& draft, const NodeDecl* node, const PlanDevice* device) {
+void CheckMemoryDrivers(const Records& records, Findings& findings, const NodeDecl* node, const PlanDevice* device) {
   const BufferDecl* first = nullptr;
-  for (const BufferDecl& buffer : draft.model.buffers) {
-    const PlanDevice* const own = DeviceOf(draft, buffer);
+  for (const BufferDecl& buffer : records.model.buffers) {
+    const PlanDevice* const own = DeviceOf(records, buffer);
     if (own == nullptr) continue;
     if (device == nullptr) {
       device = own;
@@ -384,37 +386,40 @@ void CheckMemoryDrivers(Draft& draft, const NodeDecl* node, const PlanDevice* de
     const auto kind = [](const BufferDecl& of) { return of.role == BufferRole::kState ? "state" : "buffer"; };
     const std::string other = node != nullptr ? "node " + Quoted(node->name) + " runs on "
                                               : kind(*first) + (" " + Quoted(first->name)) + " lives on ";
-    draft.AddMistake(kInvalid, Prefix(draft.model, kind(buffer), buffer.name, own->name) + ": " + other + device->name +
-                                   ", a device of another driver; events join devices of one driver only; keep the "
-                                   "nodes and States of a graph on devices of one driver");
+    findings.AddMistake(kInvalid, Prefix(records.model, kind(buffer), buffer.name, own->name) + ": " + other +
+                                      device->name +
+                                      ", a device of another driver; events order devices of one driver only; keep the "
+                                      "nodes and States of a graph on devices of one driver");
   }
 }
 
 }  // namespace
 
-void ValidateNodes(Draft& draft) {
+void ValidateNodes(Records& records, Findings& findings) {
   const NodeDecl* first = nullptr;
   const PlanDevice* first_device = nullptr;
   bool mixed = false;
-  draft.node_hash.reserve(draft.model.nodes.size());
-  ForEachRecord(draft.model.nodes, [&](const NodeDecl& node, size_t n) {
-    draft.Read(node);
-    NodeCheck check(draft, static_cast<int32_t>(n));
+  records.node_hash.reserve(records.model.nodes.size());
+  ForEachRecord(records.model.nodes, [&](const NodeDecl& node, DeclId n) {
+    records.Read(node);
+    NodeCheck check(records, findings, n);
     check.Run();
-    if (draft.mistakes.empty()) draft.node_hash.push_back(HashOfNode(draft, n));  // while the record is in the cache
+    if (findings.mistakes.empty())
+      records.node_hash.push_back(HashOfNode(records, n));  // while the record is in the cache
     if (check.device() == nullptr || mixed) return;
     if (first == nullptr) {
       first = &node;
       first_device = check.device();
     } else if (check.device()->driver != first_device->driver) {
       mixed = true;
-      draft.AddMistake(kInvalid, Prefix(draft.model, "node", node.name, check.device()->name) + ": node " +
-                                     Quoted(first->name) + " runs on " + first_device->name +
-                                     ", a device of another driver; events join devices of one driver only; pin all "
-                                     "nodes of a graph to devices of one driver");
+      findings.AddMistake(
+          kInvalid, Prefix(records.model, "node", node.name, check.device()->name) + ": node " + Quoted(first->name) +
+                        " runs on " + first_device->name +
+                        ", a device of another driver; events order devices of one driver only; pin all "
+                        "nodes of a graph to devices of one driver");
     }
   });
-  CheckMemoryDrivers(draft, first, first_device);
+  CheckMemoryDrivers(records, findings, first, first_device);
 }
 
 }  // namespace penstock::graph

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
+#include <cstdint>
 
 #include "penstock/detail/model.h"
 
@@ -26,12 +26,12 @@ inline void PrefetchParts(const NodeDecl& node) {
 }
 
 // Calls `f` with each record and its index.
-template <class Record, class F>
-void ForEachRecord(const std::vector<Record>& records, F&& f) {
-  constexpr size_t kParts = 8, kRecord = 16;  // records ahead
+template <class I, class Record, class F>
+void ForEachRecord(const detail::Table<I, Record>& records, F&& f) {
+  constexpr int32_t kParts = 8, kRecord = 16;  // how many records later
   constexpr int kLines = sizeof(Record) < 256 ? sizeof(Record) / 64 : 4;
-  for (size_t i = 0; i < records.size(); ++i) {
-    if (i + kRecord < records.size()) {
+  for (const I i : records.ids()) {
+    if (i + kRecord < records.count()) {
       Prefetch<kLines>(&records[i + kRecord]);
       PrefetchParts(records[i + kParts]);
     }

@@ -30,8 +30,8 @@ Region WholeRegion(const Model& model, const BufferDecl& decl) {
 }
 
 // The location of a buffer, alias or not, in the one that has the memory.
-struct Placed {
-  int32_t base = -1;
+struct Location {
+  BufferId base{};
   Region region;
   bool anchored = true;                           // false: an offset on the way is a parameter
   std::array<bool, kMaxRank> exact{true, true, true};
@@ -39,10 +39,10 @@ struct Placed {
 };
 
 // The location of `box` of `decl`, which lies at `in`. `whole` is all of the base.
-Placed Inside(const Model& model, const BufferDecl& decl, const Box& box, const Placed& in, const Region& whole) {
+Location Inside(const Model& model, const BufferDecl& decl, const Box& box, const Location& in, const Region& whole) {
   const int rank = decl.extent.rank;
   if (box.whole || !in.anchored) return in;
-  Placed out = in;
+  Location out = in;
   const auto anywhere = [&] {
     out.region = whole;
     out.anchored = false;
@@ -74,8 +74,8 @@ class Places {
  public:
   explicit Places(const Model& model) : model_(model) {
     for (const BufferDecl& decl : model.buffers) {
-      Placed place;
-      const auto own = static_cast<int32_t>(placed_.size());
+      Location place;
+      const BufferId own = locations_.next();
       whole_.push_back(WholeRegion(model, decl));
       if (!decl.is_alias) {
         place.base = own;
@@ -83,20 +83,20 @@ class Places {
       } else if (decl.alias_graph == model.serial && decl.alias_of >= 0 && decl.alias_of < own) {
         place = In(decl.alias_of, decl.box);
       }
-      placed_.push_back(place);
+      locations_.push_back(place);
     }
   }
-  Placed In(int32_t buffer, const Box& box) const {
-    const Placed& in = placed_[buffer];
+  Location In(BufferId buffer, const Box& box) const {
+    const Location& in = locations_[buffer];
     if (in.base < 0) return in;
     return Inside(model_, model_.buffers[buffer], box, in, whole(in.base));
   }
-  const Region& whole(int32_t buffer) const { return whole_[buffer]; }
+  const Region& whole(BufferId buffer) const { return whole_[buffer]; }
 
  private:
   const Model& model_;
-  std::vector<Placed> placed_;
-  std::vector<Region> whole_;
+  Table<BufferId, Location> locations_;
+  Table<BufferId, Region> whole_;
 };
 
 // Finds the plane that halves the faces of `boxes` inside `region`, in the dimension with the most faces; false if
@@ -222,7 +222,7 @@ void BoxTable::Reserve(size_t nodes) {
 }
 
 void BoxTable::Add(const Model& model, const NodeDecl& node) {
-  const auto buffers = static_cast<int32_t>(model.buffers.size());
+  const int32_t buffers = model.buffers.count();
   for (const AccessDecl& access : node.accesses) {
     const bool sound = access.graph == model.serial && access.buffer >= 0 && access.buffer < buffers;
     const BufferId buffer = sound ? access.buffer : BufferId();
@@ -236,7 +236,7 @@ void BoxTable::Add(const Model& model, const NodeDecl& node) {
 void BoxTable::FindBoxes(const Model& model) {
   const Places places(model);
   struct Part {
-    int32_t base;
+    BufferId base;
     Region region;
     size_t ref;
   };
@@ -246,16 +246,16 @@ void BoxTable::FindBoxes(const Model& model) {
     for (const AccessDecl& access : node.accesses) {
       BoxRef& ref = refs_[at++];
       if (ref.base < 0) continue;
-      const Placed placed = places.In(access.buffer, access.box);
-      ref.base = placed.base;
-      ref.exact = placed.all_exact();
+      const Location at_base = places.In(access.buffer, access.box);
+      ref.base = at_base.base;
+      ref.exact = at_base.all_exact();
       if (ref.base < 0) continue;
       const Region& whole = places.whole(ref.base);
-      if (placed.region == whole || IsEmpty(whole)) continue;  // any part of an empty buffer is all of it
-      if (IsEmpty(placed.region)) {
+      if (at_base.region == whole || IsEmpty(whole)) continue;  // any part of an empty buffer is all of it
+      if (IsEmpty(at_base.region)) {
         ref.box = -1;
       } else {
-        parts.push_back({ref.base, placed.region, at - 1});
+        parts.push_back({ref.base, at_base.region, at - 1});
       }
     }
   }
@@ -265,7 +265,7 @@ void BoxTable::FindBoxes(const Model& model) {
   });
   tree_of_.assign(model.buffers.size(), -1);
   for (size_t begin = 0; begin < parts.size();) {
-    const int32_t base = parts[begin].base;
+    const BufferId base = parts[begin].base;
     std::vector<Region> boxes = {places.whole(base)};
     size_t i = begin;
     for (; i < parts.size() && parts[i].base == base; ++i) {
@@ -287,8 +287,7 @@ BufferId BaseOf(const Model& model, BufferId buffer) {
 }
 
 const ParamDecl* ParamOf(const Model& model, const Dim& dim) {
-  const bool known =
-      dim.graph == model.serial && dim.param >= 0 && dim.param < static_cast<int32_t>(model.params.size());
+  const bool known = dim.graph == model.serial && dim.param >= 0 && dim.param < model.params.count();
   return known ? &model.params[dim.param] : nullptr;
 }
 

@@ -20,6 +20,8 @@
 
 namespace penstock::graph {
 
+using detail::Table;
+
 // Dimensions that a lower rank lacks come first and are [0, 1).
 struct Region {
   std::array<int64_t, kMaxRank> lo{}, hi{};
@@ -74,10 +76,10 @@ class BoxTree {
   std::vector<int32_t> leaf_;  // for each box
 };
 
-// One access: the buffer it names (-1: none of this model), the one that has the memory (-1: none), its box there (0:
+// One access: the buffer it names, if one of this model, the one that has the memory, if any, its box there (0:
 // all of it, -1: no element), whether it touches all of that box in every run, and the rest of its declaration.
 struct BoxRef {
-  int32_t buffer = -1, base = -1;
+  BufferId buffer{}, base{};
   int32_t box = 0;
   bool exact = true;
   AccessMode mode = AccessMode::kRead;
@@ -94,15 +96,15 @@ class BoxTable {
   void Add(const Model& model, const NodeDecl& node);
   void FindBoxes(const Model& model);
   // The accesses of node `n`, in the order declared.
-  std::span<const BoxRef> operator[](int32_t n) const {
-    return {refs_.data() + first_[n], refs_.data() + first_[static_cast<size_t>(n) + 1]};
+  std::span<const BoxRef> operator[](DeclId n) const {
+    return {refs_.data() + first_[n], refs_.data() + first_[n + 1]};
   }
   size_t accesses() const { return refs_.size(); }
   bool any_part() const { return any_part_; }
   bool any_unordered() const { return any_unordered_; }
   bool any_tree() const { return !trees_.empty(); }
   // The boxes of a buffer; null if every access is to all of it.
-  const BoxTree* tree(int32_t base) const {
+  const BoxTree* tree(BufferId base) const {
     return trees_.empty() || tree_of_[base] < 0 ? nullptr : &trees_[tree_of_[base]];
   }
 
@@ -110,7 +112,7 @@ class BoxTable {
   std::vector<size_t> first_{0};  // offset in refs_ for each node, and the end
   std::vector<BoxRef> refs_;  // for each access
   bool any_part_ = false, any_unordered_ = false;
-  std::vector<int32_t> tree_of_;
+  Table<BufferId, int32_t> tree_of_;
   std::vector<BoxTree> trees_;
 };
 

@@ -48,8 +48,8 @@ void Hazards::AccessBox(int32_t place, const BoxTree& tree, int32_t box, AccessM
   if (p.boxes < 0) {
     p.boxes = static_cast<int32_t>(boxed_.size());
     boxed_.push_back({tree.NoneLive(), {}, {}});
-    boxed_.back().writers.resize(static_cast<size_t>(tree.size()));
-    boxed_.back().readers.resize(static_cast<size_t>(tree.size()));
+    boxed_.back().writers.resize(tree.size());
+    boxed_.back().readers.resize(tree.size());
   }
   Boxed& boxed = boxed_[p.boxes];
   const Region& region = tree.box(box);

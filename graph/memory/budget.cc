@@ -11,12 +11,12 @@ namespace {
 
 constexpr size_t kNamed = 5;  // buffers named in a message
 
-std::string Largest(const Draft& draft, int32_t device) {
+std::string Largest(const Records& records, const Ordered& ordered, DeviceId device) {
   std::vector<const Instance*> found;
-  for (const Instance& instance : draft.instances) {
+  for (const Instance& instance : ordered.instances) {
     if (InArena(instance.space) && instance.device == device && instance.bytes > 0) found.push_back(&instance);
   }
-  const auto name = [&](const Instance* i) { return draft.buffer_name(i->buffer); };
+  const auto name = [&](const Instance* i) { return records.buffer_name(i->buffer); };
   const auto larger = [&](const Instance* a, const Instance* b) {
     return a->bytes != b->bytes ? a->bytes > b->bytes : name(a).view() < name(b).view();
   };
@@ -36,7 +36,7 @@ struct Budget {
   std::string whose;
 };
 
-Budget BudgetOf(const PlanOptions& options, int32_t device) {
+Budget BudgetOf(const PlanOptions& options, DeviceId device) {
   if (device < 0) return {options.pinned_bytes, "the limit of "};
   const int64_t memory = options.devices[device].memory_bytes, limit = options.device_bytes;
   if (limit > 0 && (memory <= 0 || limit < memory)) return {limit, "device_bytes of "};
@@ -50,26 +50,27 @@ std::string Advice(int64_t fit) {
 
 }  // namespace
 
-std::string ArenaName(const Draft& draft, int32_t device) {
-  return device < 0 ? "pinned memory" : draft.device_name(device);
+std::string ArenaName(const Records& records, DeviceId device) {
+  return device < 0 ? "pinned memory" : records.device_name(device);
 }
 
-void CheckBudget(Draft& draft, const Arena& arena) {
-  const auto& [budget, whose] = BudgetOf(draft.options, arena.device);
+void CheckBudget(const Records& records, const Ordered& ordered, Findings& findings, const Arena& arena) {
+  const auto& [budget, whose] = BudgetOf(records.options, arena.device);
   if (budget <= 0 || arena.bytes == 0) return;
-  const int64_t slots = std::max(1, draft.options.slots), fit = budget / arena.bytes;
+  const int64_t slots = std::max(1, records.options.slots), fit = budget / arena.bytes;
   if (fit >= slots) return;
-  draft.AddMistake(absl::StatusCode::kResourceExhausted,
-                   Prefix(draft.model) + " on " + ArenaName(draft, arena.device) + ": " + std::to_string(slots) +
-                       (slots == 1 ? " slot of " : " slots of ") + std::to_string(arena.bytes) + " bytes " +
-                       (slots == 1 ? "does" : "do") + " not fit in " + whose + std::to_string(budget) + " bytes; " +
-                       Largest(draft, arena.device) + Advice(fit));
+  findings.AddMistake(absl::StatusCode::kResourceExhausted,
+                      Prefix(records.model) + " on " + ArenaName(records, arena.device) + ": " + std::to_string(slots) +
+                          (slots == 1 ? " slot of " : " slots of ") + std::to_string(arena.bytes) + " bytes " +
+                          (slots == 1 ? "does" : "do") + " not fit in " + whose + std::to_string(budget) + " bytes; " +
+                          Largest(records, ordered, arena.device) + Advice(fit));
 }
 
-void ArenaTooLarge(Draft& draft, int32_t device) {
-  draft.AddMistake(absl::StatusCode::kResourceExhausted, Prefix(draft.model) + " on " + ArenaName(draft, device) +
-                                                             ": a slot would need more than 2^62 bytes; " +
-                                                             Largest(draft, device) + "make buffers smaller");
+void ArenaTooLarge(const Records& records, const Ordered& ordered, Findings& findings, DeviceId device) {
+  findings.AddMistake(absl::StatusCode::kResourceExhausted,
+                      Prefix(records.model) + " on " + ArenaName(records, device) +
+                          ": a slot would need more than 2^62 bytes; " + Largest(records, ordered, device) +
+                          "make buffers smaller");
 }
 
 }  // namespace penstock::graph

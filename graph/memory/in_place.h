@@ -19,18 +19,22 @@ namespace penstock::graph {
 
 class InPlace {
  public:
-  // Appends a remark to the draft for each pair declared.
-  InPlace(Draft& draft, const Lifetimes& lives);
+  // Appends a remark for each pair declared.
+  InPlace(const Records& records, const Ordered& ordered, const Reduced& reduced, const Lifetimes& lives,
+          Findings& findings);
 
-  // The instance whose bytes `instance` takes over at its first use; -1: none.
-  int32_t giver(int32_t instance) const { return giver_.empty() ? -1 : giver_[instance]; }
+  // The instance whose bytes `instance` takes over at its first use, if any.
+  InstanceId giver(InstanceId instance) const { return giver_.empty() ? InstanceId() : giver_[instance]; }
 
  private:
-  void Find(Draft& draft, int32_t step, const InPlacePair& pair);
-  std::string WhyNot(const Draft& draft, int32_t step, const InPlacePair& pair, int32_t from, int32_t to) const;
+  void Find(StepId step, const InPlacePair& pair, Findings& findings);
+  std::string WhyNot(StepId step, const InPlacePair& pair, InstanceId from, InstanceId to) const;
 
+  const Records& records_;
+  const Ordered& ordered_;
+  const Reduced& reduced_;
   const Lifetimes& lives_;
-  std::vector<int32_t> giver_;  // for each instance; empty: no pair was declared
+  Table<InstanceId, InstanceId> giver_;  // empty: no pair was declared
 };
 
 }  // namespace penstock::graph

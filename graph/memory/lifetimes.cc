@@ -5,25 +5,26 @@
 
 namespace penstock::graph {
 
-Lifetimes::Lifetimes(const Draft& draft) : draft_(draft), lives_(draft.instances.size()) {
+Lifetimes::Lifetimes(const Ordered& ordered, const Reduced& reduced)
+    : ordered_(ordered), reduced_(reduced), lives_(ordered.instances.size()) {
   by_first_.reserve(lives_.size());
-  for (int32_t s = 0; s < draft.step_count(); ++s) {
-    ForEachInstance(draft, draft.steps[s], [&](int32_t instance) { AddUser(instance, s); });
+  for (const StepId s : ordered.steps.ids()) {
+    ForEachInstance(ordered, ordered.steps[s], [&](InstanceId instance) { AddUser(instance, s); });
   }
   SortByLast();
 }
 
-void Lifetimes::AddUser(int32_t instance, int32_t step) {
+void Lifetimes::AddUser(InstanceId instance, StepId step) {
   Life& life = lives_[instance];
-  const int32_t first = draft_.FirstOfBatch(step), last = draft_.LastOfBatch(step);  // a batch counts as one user
-  const Tick tick = draft_.tick[last];
+  const StepId first = ordered_.FirstOfBatch(step), last = ordered_.LastOfBatch(step);  // a batch counts as one user
+  const Tick tick = reduced_.tick[last];
   if (life.last == last) return;  // so does a step that uses an instance twice
   if (life.first < 0) {
     life.first = first;
     life.begin = tick;
     by_first_.push_back(instance);
   } else {
-    const bool follows = life.begin.DoneIn(draft_.ClockOf(first));
+    const bool follows = life.begin.DoneIn(reduced_.ClockOf(first));
     if (!follows) Add(starts_, life.starts, first);
     if (life.others != kNever && (!follows || life.last != life.first)) Add(others_, life.others, life.end);
   }
@@ -33,20 +34,20 @@ void Lifetimes::AddUser(int32_t instance, int32_t step) {
 }
 
 void Lifetimes::SortByLast() {
-  std::vector<int32_t> next(static_cast<size_t>(draft_.step_count()) + 1);
-  for (const int32_t i : by_first_) ++next[static_cast<size_t>(last(i)) + 1];
+  std::vector<int32_t> next(ordered_.steps.size() + 1);
+  for (const InstanceId i : by_first_) ++next[last(i) + 1];
   std::partial_sum(next.begin(), next.end(), next.begin());
   by_last_.resize(by_first_.size());
-  for (const int32_t i : by_first_) by_last_[next[last(i)]++] = i;
+  for (const InstanceId i : by_first_) by_last_[next[last(i)]++] = i;
 }
 
-const int32_t* Lifetimes::DoneBefore(int32_t instance, std::vector<int32_t>& scratch) const {
+const int32_t* Lifetimes::DoneBefore(InstanceId instance, std::vector<int32_t>& scratch) const {
   const Life& life = lives_[instance];
-  const int32_t* done = draft_.ClockOf(life.first);
+  const int32_t* done = reduced_.ClockOf(life.first);
   if (life.starts < 0) return done;
-  scratch.assign(done, done + draft_.columns);
+  scratch.assign(done, done + reduced_.columns);
   for (int32_t i = life.starts; i >= 0; i = starts_[i].next) {
-    const int32_t* other = draft_.ClockOf(starts_[i].step);
+    const int32_t* other = reduced_.ClockOf(starts_[i].step);
     for (size_t c = 0; c < scratch.size(); ++c) scratch[c] = std::min(scratch[c], other[c]);
   }
   return scratch.data();

@@ -9,11 +9,11 @@ constexpr int kMaxTried = 64;  // blocks examined in a search
 
 }  // namespace
 
-int32_t Packer::Place(int32_t instance, int64_t bytes) {
+int32_t Packer::Place(InstanceId instance, int64_t bytes) {
   const int32_t* done = lives_.DoneBefore(instance, scratch_);
   const uint64_t own = uint64_t{1} << SizeOf(bytes), smaller = own - 1;
   ++placed_;
-  const size_t column = static_cast<size_t>(std::max(0, draft_.tick[lives_.first(instance)].column));
+  const size_t column = static_cast<size_t>(std::max(0, reduced_.tick[lives_.first(instance)].column));
   bool too_small = (sizes_ & smaller) != 0;
   int32_t block = Find(~smaller, column, done, [&](int32_t b) {
     too_small = too_small || at(b).bytes < bytes;
@@ -30,7 +30,7 @@ int32_t Packer::Place(int32_t instance, int64_t bytes) {
   return block;
 }
 
-void Packer::Free(int32_t instance, int32_t block) {
+void Packer::Free(InstanceId instance, int32_t block) {
   if (lives_.never_ends(instance)) return;
   live_ -= at(block).bytes;
   at(block).end = lives_.end(instance);
@@ -117,7 +117,7 @@ int32_t Packer::NewBlock(const Block& block) {
 Packer::List& Packer::ListOf(const Block& block) {
   const size_t size = SizeOf(block.bytes);
   Lists& lists = lists_[size];
-  if (lists.empty()) lists.resize(static_cast<size_t>(draft_.columns));
+  if (lists.empty()) lists.resize(reduced_.columns);
   sizes_ |= uint64_t{1} << size;
   return lists[block.end.column];
 }

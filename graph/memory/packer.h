@@ -7,7 +7,7 @@
 // An instance takes a block that is large enough, cut to size; otherwise adjacent blocks, joined; otherwise new bytes
 // at the top. A search examines a bounded number of blocks, which limits its time but not correctness.
 //
-// Ownership: borrows the lifetimes and the draft, whose clocks must be filled in.
+// Ownership: borrows the lifetimes and the clocks.
 #pragma once
 
 #include <array>
@@ -22,14 +22,14 @@ namespace penstock::graph {
 
 class Packer {
  public:
-  Packer(const Draft& draft, const Lifetimes& lives) : draft_(draft), lives_(lives) {}
+  Packer(const Reduced& reduced, const Lifetimes& lives) : reduced_(reduced), lives_(lives) {}
 
   // The block of an instance from its first use on; -1 if the arena would exceed kMaxBytes.
-  int32_t Place(int32_t instance, int64_t bytes);
+  int32_t Place(InstanceId instance, int64_t bytes);
   // Hands all of a block over to another instance; the former one's Free is then not called.
   void HandOver() { ++placed_, ++reused_; }
   // Call after the instance's last use.
-  void Free(int32_t instance, int32_t block);
+  void Free(InstanceId instance, int32_t block);
 
   int64_t offset(int32_t block) const { return blocks_[block].offset; }
   int64_t bytes() const { return top_; }
@@ -69,7 +69,7 @@ class Packer {
   void PushFront(int32_t block);
   void Remove(int32_t block);
 
-  const Draft& draft_;
+  const Reduced& reduced_;
   const Lifetimes& lives_;
   std::vector<Block> blocks_;
   std::vector<int32_t> unused_;  // unused entries of blocks_

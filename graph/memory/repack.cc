@@ -16,12 +16,12 @@ constexpr size_t kPairsEach = 64, kPairs = size_t{1} << 18;  // pairs examined: 
 
 class Search {
  public:
-  Search(const Draft& draft, const Lifetimes& lives, const std::vector<Tenant>& tenants)
-      : d_(draft), lives_(lives), tenants_(tenants), offsets_(tenants.size()), placed_(tenants.size()) {}
+  Search(const Reduced& reduced, const Lifetimes& lives, const std::vector<Tenant>& tenants)
+      : reduced_(reduced), lives_(lives), tenants_(tenants), offsets_(tenants.size()), placed_(tenants.size()) {}
 
   // Finds the tenants that cannot share bytes; false if that takes too long.
   bool FindConflicts() {
-    const bool in_order = d_.columns == 1;  // once one is done, so it is for all that follow
+    const bool in_order = reduced_.columns == 1;  // once one is done, so it is for all that follow
     if (!in_order && tenants_.size() * tenants_.size() / 2 > kPairs) return false;
     size_t budget = kPairsEach * tenants_.size() + kPairs;
     std::vector<int32_t> open, scratch;
@@ -29,7 +29,7 @@ class Search {
     for (int32_t t = 0; t < count(); ++t) {
       if (budget < open.size()) return false;
       budget -= open.size();
-      const int32_t first = at(t).first;
+      const InstanceId first = at(t).first;
       const int32_t* done = lives_.DoneBefore(first, scratch);
       size_t kept = 0;
       for (const int32_t other : open) {
@@ -80,7 +80,7 @@ class Search {
  private:
   int32_t count() const { return static_cast<int32_t>(tenants_.size()); }
 
-  bool IsDone(int32_t last, int32_t step, const int32_t* done) const {
+  bool IsDone(InstanceId last, StepId step, const int32_t* done) const {
     return lives_.last(last) < step && !lives_.never_ends(last) && lives_.end(last).DoneIn(done) &&
            lives_.AreDone(lives_.others(last), done);
   }
@@ -104,7 +104,7 @@ class Search {
     return offsets_[tenant] = best < 0 ? end : best;
   }
 
-  const Draft& d_;
+  const Reduced& reduced_;
   const Lifetimes& lives_;
   const std::vector<Tenant>& tenants_;
   CsrRows conflicts_;
@@ -115,11 +115,12 @@ class Search {
 
 }  // namespace
 
-int64_t Repack(const Draft& draft, const Lifetimes& lives, int64_t least, int64_t bytes, std::vector<Tenant>& tenants) {
+int64_t Repack(const Reduced& reduced, const Lifetimes& lives, int64_t least, int64_t bytes,
+               std::vector<Tenant>& tenants) {
   const auto good_enough = [&] { return bytes - least <= least / kGood; };
   const auto same_size = [&](const Tenant& t) { return t.bytes == tenants[0].bytes; };
   if (good_enough() || std::all_of(tenants.begin(), tenants.end(), same_size)) return bytes;
-  Search search(draft, lives, tenants);
+  Search search(reduced, lives, tenants);
   if (!search.FindConflicts()) return bytes;
   std::vector<int64_t> best;
   const auto attempt = [&](std::vector<int32_t> order) {

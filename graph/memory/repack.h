@@ -23,13 +23,14 @@ namespace penstock::graph {
 
 // The owner of some bytes: an instance, or a chain of instances that hand the bytes on.
 struct Tenant {
-  int32_t first = -1, last = -1;  // instances
+  InstanceId first{}, last{};
   int64_t bytes = 0;
   int64_t offset = 0;
 };
 
 // Sets new offsets for all tenants if it finds an arena smaller than `bytes`; returns its size, or `bytes` if there is
 // none or the search would cost too much. Tenants are ordered by first use. No arena can be smaller than `least`.
-int64_t Repack(const Draft& draft, const Lifetimes& lives, int64_t least, int64_t bytes, std::vector<Tenant>& tenants);
+int64_t Repack(const Reduced& reduced, const Lifetimes& lives, int64_t least, int64_t bytes,
+               std::vector<Tenant>& tenants);
 
 }  // namespace penstock::graph

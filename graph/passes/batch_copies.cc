@@ -25,125 +25,131 @@ constexpr int32_t kTaskFrom = 2;  // the fewest copies in a worker's task
 constexpr double kTogether = 20;  // microseconds
 constexpr size_t kOpen = 16;  // batches that may still grow
 
+using BatchId = Id<struct BatchTag>;
+
 class Gatherer {
  public:
-  explicit Gatherer(Draft& draft) : d_(draft), batch_of_(draft.steps.size(), -1) {}
+  Gatherer(const Records& records, Ordered& ordered)
+      : records_(records), ordered_(ordered), batch_of_(ordered.steps.size()) {}
 
   void Run() {
     int32_t small = 0;
-    for (int32_t v = 0; v < d_.step_count(); ++v) small += IsSmall(v);
+    for (const StepId v : ordered_.steps.ids()) small += IsSmall(v);
     if (small < kTaskFrom) return;
     FindStarts();
-    int32_t segment = -1;
-    for (int32_t v = 0; v < d_.step_count(); ++v) {
-      const int32_t own = d_.segment[v];
+    SegmentId segment;
+    for (const StepId v : ordered_.steps.ids()) {
+      const SegmentId own = ordered_.segment[v];
       if (own >= 0 && own != segment) open_.clear();  // nothing moves out of its segment
       if (own >= 0) segment = own;
       if (IsSmall(v)) Add(v);
     }
     DropShort();
-    if (std::any_of(batch_of_.begin(), batch_of_.end(), [](int32_t b) { return b >= 0; })) MoveTogether();
+    if (std::any_of(batch_of_.begin(), batch_of_.end(), [](BatchId b) { return b >= 0; })) MoveTogether();
   }
 
  private:
   struct Batch {
-    int32_t first, segment;
+    StepId first;
+    SegmentId segment;
     PlanKind kind;
-    int32_t device;
+    DeviceId device;
     int64_t bytes = 0;
     int32_t copies = 0;
   };
 
-  const Step& step(int32_t v) const { return d_.steps[v]; }
+  const Step& step(StepId v) const { return ordered_.steps[v]; }
 
   // Estimates the earliest start of each step from the costs.
   void FindStarts() {
-    start_.resize(d_.steps.size());
-    for (size_t v = 0; v < start_.size(); ++v) {
-      for (const int32_t p : d_.edges[static_cast<int32_t>(v)]) {
-        start_[v] = std::max(start_[v], start_[p] + d_.cost[p]);
+    start_.resize(ordered_.steps.size());
+    for (const StepId v : start_.ids()) {
+      for (const StepId p : ordered_.edges[v]) {
+        start_[v] = std::max(start_[v], start_[p] + ordered_.cost[p]);
       }
     }
   }
 
-  bool IsSmall(int32_t v) const {
+  bool IsSmall(StepId v) const {
     const Step& s = step(v);
     if (s.src < 0) return false;
-    const Instance &src = d_.instances[s.src], &dst = d_.instances[s.dst];
+    const Instance &src = ordered_.instances[s.src], &dst = ordered_.instances[s.dst];
     const bool crosses = s.kind == PlanKind::kUpload || s.kind == PlanKind::kDownload;
     if (!crosses && !(s.on_host() && src.device < 0 && dst.device < 0)) return false;
-    return !IsLaunch(src) && !IsLaunch(dst) && CopyBytes(d_, s) < kBytes;
+    return !IsLaunch(src) && !IsLaunch(dst) && CopyBytes(records_, ordered_, s) < kBytes;
   }
 
-  void Add(int32_t v) {
+  void Add(StepId v) {
     const Step& s = step(v);
-    const int64_t bytes = std::max(CopyBytes(d_, s), kLeastBytes), most = s.on_host() ? kTaskBytes : kBatchBytes;
-    const auto fits = [&](int32_t b) {
+    const int64_t bytes = std::max(CopyBytes(records_, ordered_, s), kLeastBytes),
+                  most = s.on_host() ? kTaskBytes : kBatchBytes;
+    const auto fits = [&](BatchId b) {
       const Batch& batch = batches_[b];
-      const std::span<const int32_t> preds = d_.edges[v];
-      return batch.kind == s.kind && batch.device == s.device && batch.segment == d_.segment[v] &&
+      const std::span<const int32_t> preds = ordered_.edges[v];
+      return batch.kind == s.kind && batch.device == s.device && batch.segment == ordered_.segment[v] &&
              batch.bytes + bytes <= most && (preds.empty() || preds.back() < batch.first) &&
              std::abs(start_[v] - start_[batch.first]) <= kTogether;
     };
     const auto found = std::find_if(open_.begin(), open_.end(), fits);
-    const int32_t b = found != open_.end() ? *found : Open(v);
+    const BatchId b = found != open_.end() ? *found : Open(v);
     Batch& batch = batches_[b];
     batch.bytes += bytes;
     ++batch.copies;
     batch_of_[v] = b;
   }
 
-  int32_t Open(int32_t v) {
+  BatchId Open(StepId v) {
     if (open_.size() == kOpen) open_.erase(open_.begin());
-    open_.push_back(static_cast<int32_t>(batches_.size()));
-    batches_.push_back({v, d_.segment[v], step(v).kind, step(v).device});
+    open_.push_back(batches_.next());
+    batches_.push_back({v, ordered_.segment[v], step(v).kind, step(v).device});
     return open_.back();
   }
 
   void DropShort() {
-    for (int32_t& b : batch_of_) {
+    for (BatchId& b : batch_of_) {
       if (b < 0) continue;
       const Batch& batch = batches_[b];
-      if (batch.copies < (IsHostKind(batch.kind) ? kTaskFrom : std::max(2, d_.options.batch_from))) b = -1;
+      if (batch.copies < (IsHostKind(batch.kind) ? kTaskFrom : std::max(2, records_.options.batch_from))) b = BatchId();
     }
   }
 
   void MoveTogether() {
-    std::vector<std::vector<int32_t>> members(batches_.size());
-    for (int32_t v = 0; v < d_.step_count(); ++v) {
-      if (const int32_t b = batch_of_[v]; b >= 0) members[b].push_back(v);
+    Table<BatchId, std::vector<StepId>> members(batches_.size());
+    for (const StepId v : ordered_.steps.ids()) {
+      if (const BatchId b = batch_of_[v]; b >= 0) members[b].push_back(v);
     }
-    d_.order.clear();
-    std::vector<int32_t> batch_at;  // for each place in the new order: the first place of its batch
-    for (int32_t v = 0; v < d_.step_count(); ++v) {
-      const int32_t b = batch_of_[v];
-      const auto first = static_cast<int32_t>(d_.order.size());
+    ordered_.order.clear();
+    Table<StepId, StepId> batch_at;  // for each place in the new order: the first place of its batch
+    for (const StepId v : ordered_.steps.ids()) {
+      const BatchId b = batch_of_[v];
+      const StepId first = batch_at.next();
       if (b < 0) {
-        d_.order.push_back(v);
-        batch_at.push_back(-1);
+        ordered_.order.push_back(v);
+        batch_at.push_back(StepId());
       } else if (batches_[b].first == v) {
-        d_.order.insert(d_.order.end(), members[b].begin(), members[b].end());
-        batch_at.resize(d_.order.size(), first);
+        ordered_.order.insert(ordered_.order.end(), members[b].begin(), members[b].end());
+        batch_at.resize(ordered_.order.size(), first);
       }
     }
-    Renumber(d_);
-    for (size_t v = 0; v < batch_at.size(); ++v) {
-      d_.steps[v].batch = batch_at[v];
-      if (batch_at[v] >= 0) ++d_.steps[batch_at[v]].batch_steps;
+    Renumber(ordered_);
+    for (const StepId v : batch_at.ids()) {
+      ordered_.steps[v].batch = batch_at[v];
+      if (batch_at[v] >= 0) ++ordered_.steps[batch_at[v]].batch_steps;
     }
   }
 
-  Draft& d_;
-  std::vector<double> start_;  // for each step
-  std::vector<Batch> batches_;
-  std::vector<int32_t> batch_of_;  // for each step; -1: none
-  std::vector<int32_t> open_;  // batches, oldest first
+  const Records& records_;
+  Ordered& ordered_;
+  Table<StepId, double> start_;  // the earliest start
+  Table<BatchId, Batch> batches_;
+  Table<StepId, BatchId> batch_of_;
+  std::vector<BatchId> open_;  // batches, oldest first
 };
 
 }  // namespace
 
-void BatchCopies(Draft& draft) {
-  if (draft.options.batch_from < INT32_MAX) Gatherer(draft).Run();
+void BatchCopies(const Records& records, Ordered& ordered) {
+  if (records.options.batch_from < INT32_MAX) Gatherer(records, ordered).Run();
 }
 
 }  // namespace penstock::graph

@@ -34,7 +34,8 @@ uint64_t Head(std::string_view text) {
   return std::min<uint64_t>(text.size(), 0xffff) << 48 | head << 8 * (6 - bytes);
 }
 
-std::vector<int32_t> SortedByName(const Names& names) {
+template <class I>
+std::vector<I> SortedByName(const Names& names) {
   std::string_view common = names.size() == 0 ? "" : names[0];
   for (size_t i = 0; i < names.size(); ++i) {
     if (!names[i].starts_with(common)) common = common.substr(0, CommonPrefix(common, names[i]));
@@ -51,19 +52,19 @@ std::vector<int32_t> SortedByName(const Names& names) {
     return x.size() != y.size() ? x.size() < y.size() : x < y;
   };
   if (!std::is_sorted(keys.begin(), keys.end(), less)) std::sort(keys.begin(), keys.end(), less);
-  std::vector<int32_t> order;
+  std::vector<I> order;
   order.reserve(keys.size());
   for (const Key& key : keys) order.push_back(key.record);
   return order;
 }
 
 // For each node: twice the length in edges of the longest path that leads to it, plus one for copies.
-std::vector<int32_t> Levels(const Draft& draft) {
-  std::vector<int32_t> level(draft.sequence.size());
-  for (const int32_t v : draft.sequence) {
+Table<DeclId, int32_t> Levels(const Records& records, const Checked& checked) {
+  Table<DeclId, int32_t> level(checked.sequence.size());
+  for (const DeclId v : checked.sequence) {
     int32_t depth = 0;
-    for (const int32_t p : draft.declared[v]) depth = std::max(depth, level[p] / 2 + 1);
-    level[v] = 2 * depth + (draft.nodes[v].kind == NodeKind::kCopy);
+    for (const DeclId p : checked.declared[v]) depth = std::max(depth, level[p] / 2 + 1);
+    level[v] = 2 * depth + (records.nodes[v].kind == NodeKind::kCopy);
   }
   return level;
 }
@@ -75,30 +76,33 @@ Names NamesOf(const std::vector<Record>& records) {
   return names;
 }
 
-std::vector<int32_t> Inverse(const std::vector<int32_t>& order) {
-  std::vector<int32_t> rank(order.size());
-  for (size_t i = 0; i < order.size(); ++i) rank[order[i]] = static_cast<int32_t>(i);
+template <class I>
+Table<I, int32_t> Inverse(const std::vector<I>& order) {
+  Table<I, int32_t> rank(order.size());
+  int32_t next = 0;
+  for (const I record : order) rank[record] = next++;
   return rank;
 }
 
 }  // namespace
 
-void Canonical(Draft& draft) {
-  draft.buffers_by_name = SortedByName(draft.buffer_names);
-  const std::vector<int32_t> by_name = SortedByName(draft.node_names), level = Levels(draft);
+void Canonical(const Records& records, Checked& checked) {
+  checked.buffers_by_name = SortedByName<BufferId>(records.buffer_names);
+  const std::vector<DeclId> by_name = SortedByName<DeclId>(records.node_names);
+  const Table<DeclId, int32_t> level = Levels(records, checked);
   std::vector<int32_t> next(2 * by_name.size() + 1);
-  for (const int32_t l : level) ++next[static_cast<size_t>(l) + 1];
+  for (const int32_t l : level) ++next[l + 1];
   std::partial_sum(next.begin(), next.end(), next.begin());
-  for (const int32_t v : by_name) {
-    draft.sequence[next[level[v]]++] = v;
+  for (const DeclId v : by_name) {
+    checked.sequence[next[level[v]]++] = v;
   }
   // Redundant edges change no depth, but they affect what is made of the edges. In the canonical order they are unique.
-  if (draft.surplus_edges) DeclaredEdges(draft);
+  if (checked.surplus_edges) DeclaredEdges(records, checked);
 }
 
 Plan ByName(Plan plan, const Model& model) {
-  const std::vector<int32_t> node_rank = Inverse(SortedByName(NamesOf(model.nodes))),
-                             buffer_rank = Inverse(SortedByName(NamesOf(model.buffers)));
+  const auto node_rank = Inverse(SortedByName<DeclId>(NamesOf(model.nodes)));
+  const auto buffer_rank = Inverse(SortedByName<BufferId>(NamesOf(model.buffers)));
   for (PlanNode& node : plan.nodes) {
     if (node.decl >= 0) node.decl = node_rank[node.decl];
     if (node.copy >= 0) node.copy = node_rank[node.copy];

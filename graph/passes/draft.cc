@@ -1,9 +1,9 @@
 // Reads the model: copies what passes need repeatedly from its records into flat arrays.
-#include "graph/passes/passes.h"
+#include "graph/passes/draft.h"
 
 namespace penstock::graph {
 
-Draft::Draft(const Model& m, const PlanOptions& o) : model(m), options(o) {
+Records::Records(const Model& m, const PlanOptions& o) : model(m), options(o) {
   param_names.Reserve(m.params.size());
   for (const ParamDecl& param : m.params) param_names.Add(param.name.view());
   buffer_names.Reserve(m.buffers.size());
@@ -14,16 +14,16 @@ Draft::Draft(const Model& m, const PlanOptions& o) : model(m), options(o) {
   after.Reserve(m.nodes.size(), 0);
 }
 
-void Draft::Read(const BufferDecl& buffer) {
+void Records::Read(const BufferDecl& buffer) {
   buffer_names.Add(buffer.name.view());
   buffers.push_back({buffer.type, buffer.role, buffer.where, buffer.is_alias});
 }
 
-void Draft::Read(const NodeDecl& node) {
+void Records::Read(const NodeDecl& node) {
   node_names.Add(node.name.view());
   nodes.push_back({node.kind, node.host_way, node.device, node.priority});
   boxes.Add(model, node);
-  for (const int32_t other : node.after) after.Add(other);
+  for (const DeclId other : node.after) after.Add(other);
   after.Close();
 }
 

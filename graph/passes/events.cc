@@ -14,49 +14,50 @@ namespace {
 
 class Pool {
  public:
-  explicit Pool(Draft& draft) : d_(draft), free_(draft.options.devices.size()) {}
+  explicit Pool(const Records& records, Table<EventId, PlanEvent>& events)
+      : events_(events), free_(records.options.devices.size()) {}
 
-  int32_t New(int32_t device) {
-    d_.events.push_back({device});
-    return static_cast<int32_t>(d_.events.size()) - 1;
+  EventId New(DeviceId device) {
+    events_.push_back({device});
+    return events_.next() - 1;
   }
-  int32_t Take(int32_t device) {
-    std::vector<int32_t>& free = free_[device];
+  EventId Take(DeviceId device) {
+    std::vector<EventId>& free = free_[device];
     if (free.empty()) return New(device);
-    const int32_t event = free.back();
+    const EventId event = free.back();
     free.pop_back();
     return event;
   }
-  void Return(int32_t event) { free_[d_.events[event].device].push_back(event); }
+  void Return(EventId event) { free_[events_[event].device].push_back(event); }
 
  private:
-  Draft& d_;
-  std::vector<std::vector<int32_t>> free_;  // by device
+  Table<EventId, PlanEvent>& events_;
+  Table<DeviceId, std::vector<EventId>> free_;
 };
 
 constexpr int32_t kNever = -1, kAlways = INT32_MAX;
 
 // For each step: the last one whose lane waits for it, kAlways if its event is used later, or kNever.
-std::vector<int32_t> AwaitedUntil(const Draft& draft) {
-  std::vector<int32_t> until(draft.steps.size(), kNever);
-  for (int32_t v = 0; v < draft.step_count(); ++v) {
-    const int32_t by = draft.steps[v].on_host() ? kAlways : v;
-    for (const int32_t p : draft.waits[v]) {
+Table<StepId, int32_t> AwaitedUntil(const Ordered& ordered, const Reduced& reduced, const Packed& packed) {
+  Table<StepId, int32_t> until(ordered.steps.size(), kNever);
+  for (const StepId v : ordered.steps.ids()) {
+    const int32_t by = ordered.steps[v].on_host() ? kAlways : int32_t{v};
+    for (const StepId p : reduced.waits[v]) {
       until[p] = std::max(until[p], by);
     }
   }
-  for (const FirstLastUses& touches : draft.states) {
-    for (const int32_t v : touches.lasts) until[v] = kAlways;
+  for (const FirstLastUses& touches : packed.states) {
+    for (const StepId v : touches.lasts) until[v] = kAlways;
   }
   return until;
 }
 
 // Whether a segment may be submitted by several threads.
-bool MayBePartitioned(const Draft& draft) {
-  if (!draft.options.events_once || draft.lanes.size() < 2) return false;
-  std::vector<int32_t> steps(static_cast<size_t>(draft.segments));
-  for (int32_t v = 0; v < draft.step_count(); ++v) {
-    if (!draft.steps[v].on_host()) ++steps[draft.segment[v]];
+bool MayBePartitioned(const Records& records, const Ordered& ordered) {
+  if (!records.options.events_once || ordered.lanes.size() < 2) return false;
+  Table<SegmentId, int32_t> steps(ordered.segments);
+  for (const StepId v : ordered.steps.ids()) {
+    if (!ordered.steps[v].on_host()) ++steps[ordered.segment[v]];
   }
   // The commands that are not nodes are waits and records, of which a node has a few.
   return std::any_of(steps.begin(), steps.end(), [](int32_t count) { return count >= kPartitionFrom / 4; });
@@ -64,20 +65,20 @@ bool MayBePartitioned(const Draft& draft) {
 
 }  // namespace
 
-void Events(Draft& draft) {
-  const std::vector<int32_t> until = AwaitedUntil(draft);
-  draft.event.assign(draft.steps.size(), -1);
-  const bool once = MayBePartitioned(draft);
-  Pool pool(draft);
-  for (int32_t v = 0; v < draft.step_count(); ++v) {
-    const Step& step = draft.steps[v];
+void Events(const Records& records, const Ordered& ordered, const Reduced& reduced, Packed& packed) {
+  const Table<StepId, int32_t> until = AwaitedUntil(ordered, reduced, packed);
+  packed.event.assign(ordered.steps.size(), EventId());
+  const bool once = MayBePartitioned(records, ordered);
+  Pool pool(records, packed.events);
+  for (const StepId v : ordered.steps.ids()) {
+    const Step& step = ordered.steps[v];
     if (step.on_host()) continue;
-    for (const int32_t p : draft.waits[v]) {
-      if (!once && until[p] == v) pool.Return(draft.event[p]);
+    for (const StepId p : reduced.waits[v]) {
+      if (!once && until[p] == v) pool.Return(packed.event[p]);
     }
     const int32_t by = until[v];
     if (by == kNever) continue;
-    draft.event[v] = by == kAlways ? pool.New(step.device) : pool.Take(step.device);
+    packed.event[v] = by == kAlways ? pool.New(step.device) : pool.Take(step.device);
   }
 }
 

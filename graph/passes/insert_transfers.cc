@@ -40,101 +40,105 @@ PlanKind KindOf(NodeKind kind) {
 
 class Walk {
  public:
-  explicit Walk(Draft& draft)
-      : d_(draft),
-        places_(kFirstDevicePlace + static_cast<int32_t>(draft.options.devices.size())),
-        instance_(draft.model.buffers.size() * static_cast<size_t>(places_), -1),
+  Walk(const Records& records, const Checked& checked, const Placed& placed, Findings& findings)
+      : records_(records),
+        checked_(checked),
+        placed_(placed),
+        findings_(findings),
+        places_(kFirstDevicePlace + records.options.devices.count()),
+        instance_(records.model.buffers.size() * static_cast<size_t>(places_)),
         valid_(instance_.size()),
-        state_(draft.model.buffers.size()) {
-    d_.steps.reserve(draft.nodes.size());
-    d_.uses.reserve(draft.boxes.accesses());
-    d_.instances.reserve(draft.buffers.size());
-    readers_.reserve(draft.buffers.size());
-    copies_.reserve(draft.buffers.size());
-    for (size_t b = 0; b < draft.model.buffers.size(); ++b) {
-      const BufferRole role = draft.buffers[b].role;
+        state_(records.model.buffers.size()) {
+    ordered_.steps.reserve(records.nodes.size());
+    ordered_.uses.reserve(records.boxes.accesses());
+    ordered_.instances.reserve(records.buffers.size());
+    readers_.reserve(records.buffers.size());
+    copies_.reserve(records.buffers.size());
+    for (const BufferId b : records.model.buffers.ids()) {
+      const BufferRole role = records.buffers[b].role;
       const bool has_contents = role == BufferRole::kInput || role == BufferRole::kInOut ||
-                                role == BufferRole::kState || role == BufferRole::kParam || draft.partial_output[b];
-      if (has_contents) valid_[at(static_cast<int32_t>(b), home_place(static_cast<int32_t>(b)))] = 1;
+                                role == BufferRole::kState || role == BufferRole::kParam || checked.partial_output[b];
+      if (has_contents) valid_[at(b, home_place(b))] = 1;
     }
   }
 
-  void Run() {
-    for (const int32_t n : d_.sequence) {
-      if (d_.IsDropped(n)) continue;
-      if (d_.nodes[n].kind == NodeKind::kCopy) {
+  Ordered Run() {
+    for (const DeclId n : checked_.sequence) {
+      if (placed_.IsDropped(n)) continue;
+      if (records_.nodes[n].kind == NodeKind::kCopy) {
         AddCopyNode(n);
       } else {
         AddNode(n);
       }
     }
-    for (const int32_t b : d_.buffers_by_name) BringBack(b);
+    for (const BufferId b : checked_.buffers_by_name) BringBack(b);
     FindAliases();
-    Tell();
+    RemarkOnBuffers();
+    return std::move(ordered_);
   }
 
  private:
   struct BufferState {
     bool used = false, written = false, dropped_upload = false;
     int32_t priority = 0;  // that of the last node that wrote it
-    int32_t writer = -1;  // the first node that wrote it
+    DeclId writer{};  // the first node that wrote it
   };
 
-  const BufferFacts& decl(int32_t b) const { return d_.buffers[b]; }
-  bool is_state(int32_t b) const { return decl(b).role == BufferRole::kState; }
-  bool is_leased(int32_t b) const {  // or a parameter: in the slot before the run begins
+  const BufferFacts& decl(BufferId b) const { return records_.buffers[b]; }
+  bool is_state(BufferId b) const { return decl(b).role == BufferRole::kState; }
+  bool is_leased(BufferId b) const {  // or a parameter: in the slot before the run begins
     return decl(b).role == BufferRole::kParam || (IsBound(decl(b).role) && decl(b).where == Where::kSlot);
   }
-  bool is_bound(int32_t b) const {  // to host memory
+  bool is_bound(BufferId b) const {  // to host memory
     return IsBound(decl(b).role) && (decl(b).where == Where::kHost || decl(b).where == Where::kPinned);
   }
-  int32_t home(int32_t b) const { return d_.home[b]; }
+  DeviceId home(BufferId b) const { return placed_.home[b]; }
   // Where the contents must be at the end, for buffers that outlive the run.
-  int32_t home_place(int32_t b) const {
+  int32_t home_place(BufferId b) const {
     if (home(b) >= 0) return kFirstDevicePlace + home(b);
     return is_leased(b) ? kPinnedPlace : kBoundPlace;
   }
   // The place that host code uses, and the place that copies to and from devices use.
-  int32_t host_place(int32_t b) const { return is_bound(b) ? kBoundPlace : kPinnedPlace; }
-  int32_t copy_place(int32_t b) const {
+  int32_t host_place(BufferId b) const { return is_bound(b) ? kBoundPlace : kPinnedPlace; }
+  int32_t copy_place(BufferId b) const {
     return is_bound(b) && (decl(b).where == Where::kPinned || rings(b)) ? kBoundPlace : kPinnedPlace;
   }
   // Whether its bound memory is staged through the ring if it is not pinned.
-  bool rings(int32_t b) const {
-    return is_bound(b) && decl(b).where == Where::kHost && d_.buffer_bytes[b] > d_.options.ring_from_bytes;
+  bool rings(BufferId b) const {
+    return is_bound(b) && decl(b).where == Where::kHost && records_.buffer_bytes[b] > records_.options.ring_from_bytes;
   }
-  size_t at(int32_t b, int32_t place) const {
+  size_t at(BufferId b, int32_t place) const {
     return static_cast<size_t>(b) * static_cast<size_t>(places_) + static_cast<size_t>(place);
   }
-  bool valid(int32_t b, int32_t place) const { return valid_[at(b, place)] != 0; }
-  bool on_host(int32_t b) const { return valid(b, kBoundPlace) || valid(b, kPinnedPlace); }
-  int32_t AnyDevicePlace(int32_t b) const {
+  bool valid(BufferId b, int32_t place) const { return valid_[at(b, place)] != 0; }
+  bool on_host(BufferId b) const { return valid(b, kBoundPlace) || valid(b, kPinnedPlace); }
+  int32_t AnyDevicePlace(BufferId b) const {
     int32_t place = kFirstDevicePlace;
     while (place < places_ && !valid(b, place)) ++place;
     return place;
   }
-  bool anywhere(int32_t b) const { return on_host(b) || AnyDevicePlace(b) < places_; }
+  bool anywhere(BufferId b) const { return on_host(b) || AnyDevicePlace(b) < places_; }
 
-  int32_t InstanceAt(int32_t b, int32_t place) {
-    int32_t& index = instance_[at(b, place)];
+  InstanceId InstanceAt(BufferId b, int32_t place) {
+    InstanceId& index = instance_[at(b, place)];
     if (index >= 0) return index;
-    index = static_cast<int32_t>(d_.instances.size());
+    index = ordered_.instances.next();
     Instance instance;
     instance.buffer = b;
-    instance.bytes = d_.buffer_bytes[b];
+    instance.bytes = records_.buffer_bytes[b];
     instance.space = place == kBoundPlace ? Space::kBound : place == kPinnedPlace ? Space::kPinned : Space::kDevice;
     if (place >= kFirstDevicePlace) instance.device = place - kFirstDevicePlace;
     if (IsHome(b, place)) instance.space = is_state(b) ? Space::kState : Space::kBound;
     instance.stages = place == kPinnedPlace && is_bound(b);
     instance.leased = place == kPinnedPlace && is_leased(b);
-    d_.instances.push_back(instance);
+    ordered_.instances.push_back(instance);
     readers_.push_back(0);
     copies_.push_back(0);
     return index;
   }
 
   // Makes `place` hold the contents, copied preferably from host memory, otherwise from another device.
-  void Ensure(int32_t b, int32_t place, int32_t priority) {
+  void Ensure(BufferId b, int32_t place, int32_t priority) {
     if (valid(b, place)) return;
     const int32_t through = copy_place(b);
     if (place >= kFirstDevicePlace) {
@@ -155,7 +159,7 @@ class Walk {
     }
   }
 
-  void Insert(PlanKind kind, int32_t b, int32_t from, int32_t to, int32_t device, int32_t priority) {
+  void Insert(PlanKind kind, BufferId b, int32_t from, int32_t to, DeviceId device, int32_t priority) {
     Step step;
     step.kind = kind;
     step.device = device;
@@ -171,9 +175,9 @@ class Walk {
 
   // Appends a copy, in both forms if the bound memory of `host` is on one side and may or may not be pinned. Others
   // wait for the second form; host threads come first in uploads and last in downloads.
-  void Push(const Step& step, int32_t host) {
+  void Push(const Step& step, BufferId host) {
     const bool in = step.kind == PlanKind::kUpload;
-    if ((!in && step.kind != PlanKind::kDownload) || !rings(host)) return d_.steps.push_back(step);
+    if ((!in && step.kind != PlanKind::kDownload) || !rings(host)) return ordered_.steps.push_back(step);
     Step direct = step, staged = step;
     direct.when = When::kIfPinned;
     staged.when = When::kIfNotPinned;
@@ -183,15 +187,15 @@ class Walk {
     first.decl = -1;
     first.uses = 0;
     second.follows = true;
-    d_.steps.push_back(first);
-    d_.steps.push_back(second);
+    ordered_.steps.push_back(first);
+    ordered_.steps.push_back(second);
   }
 
-  void AddNode(int32_t n) {
-    const NodeFacts& node = d_.nodes[n];
-    const std::span<const BoxRef> accesses = d_.boxes[n];
-    const int32_t device = d_.device[n];
-    const auto place = [&](int32_t b) { return device < 0 ? host_place(b) : kFirstDevicePlace + device; };
+  void AddNode(DeclId n) {
+    const NodeFacts& node = records_.nodes[n];
+    const std::span<const BoxRef> accesses = records_.boxes[n];
+    const DeviceId device = placed_.device[n];
+    const auto place = [&](BufferId b) { return device < 0 ? host_place(b) : kFirstDevicePlace + device; };
     for (const BoxRef& ref : accesses) {
       if (ref.mode == AccessMode::kWrite && ref.whole()) continue;
       if (!valid(ref.base, place(ref.base))) {
@@ -200,21 +204,21 @@ class Walk {
       }
       state_[ref.base].used = true;
     }
-    const int32_t asker = d_.CallingDevice(n);
+    const DeviceId caller = placed_.CallingDevice(n);
     Step step;
-    step.kind = asker >= 0 ? PlanKind::kHostcall : KindOf(node.kind);
+    step.kind = caller >= 0 ? PlanKind::kHostcall : KindOf(node.kind);
     step.decl = n;
-    step.device = std::max(device, asker);
+    step.device = std::max<int32_t>(device, caller);
     step.priority = node.priority;
-    step.first_use = static_cast<int32_t>(d_.uses.size());
+    step.first_use = static_cast<int32_t>(ordered_.uses.size());
     step.uses = static_cast<int32_t>(accesses.size());
     for (const BoxRef& ref : accesses) AddUse(n, ref.base, ref.mode, place(ref.base));
-    d_.steps.push_back(step);
+    ordered_.steps.push_back(step);
   }
 
-  void AddUse(int32_t n, int32_t b, AccessMode mode, int32_t place) {
-    const int32_t instance = InstanceAt(b, place);
-    d_.uses.push_back({instance, mode});
+  void AddUse(DeclId n, BufferId b, AccessMode mode, int32_t place) {
+    const InstanceId instance = InstanceAt(b, place);
+    ordered_.uses.push_back({instance, mode});
     BufferState& state = state_[b];
     if (mode != AccessMode::kWrite) ++readers_[instance];
     if (mode == AccessMode::kWrite && !state.used) state.dropped_upload = decl(b).role == BufferRole::kInOut;
@@ -222,19 +226,19 @@ class Walk {
     if (mode == AccessMode::kRead) return;
     if (!state.written) state.writer = n;
     state.written = true;
-    state.priority = d_.nodes[n].priority;
+    state.priority = records_.nodes[n].priority;
     for (int32_t p = 0; p < places_; ++p) valid_[at(b, p)] = p == place;
   }
 
   // A Copy node is itself the transfer: from the nearest place that holds the source to the target's home. Contents of
   // the target that it does not write are copied there first.
-  void AddCopyNode(int32_t n) {
-    const NodeFacts& node = d_.nodes[n];
-    const std::span<const BoxRef> accesses = d_.boxes[n];
+  void AddCopyNode(DeclId n) {
+    const NodeFacts& node = records_.nodes[n];
+    const std::span<const BoxRef> accesses = records_.boxes[n];
     const bool reads_first = accesses[0].mode == AccessMode::kRead;
     const BoxRef& to = accesses[reads_first ? 1 : 0];
-    const int32_t better = d_.CopyFrom(n), from = better < 0 ? accesses[reads_first ? 0 : 1].base : better;
-    const auto [kind, src, dst, device] = Route(from, to.base, d_.device[n], node.priority);
+    const BufferId better = placed_.CopyFrom(n), from = better < 0 ? accesses[reads_first ? 0 : 1].base : better;
+    const auto [kind, src, dst, device] = Route(from, to.base, placed_.device[n], node.priority);
     if (!to.whole() && anywhere(to.base)) Ensure(to.base, dst, node.priority);
     Step step;
     step.kind = kind;
@@ -244,7 +248,7 @@ class Walk {
     step.priority = node.priority;
     step.src = InstanceAt(from, src);
     step.dst = InstanceAt(to.base, dst);
-    step.first_use = static_cast<int32_t>(d_.uses.size());
+    step.first_use = static_cast<int32_t>(ordered_.uses.size());
     step.uses = 2;
     for (const BoxRef& ref : accesses) {
       const bool reads = ref.mode == AccessMode::kRead;
@@ -255,13 +259,14 @@ class Walk {
 
   // Whether it is device memory that the slot does not own. Access to that is ordered on a lane; so copies through the
   // ring, which has none, also go through the slot's arena.
-  bool IsHome(int32_t b, int32_t place) const { return home(b) >= 0 && place == kFirstDevicePlace + home(b); }
+  bool IsHome(BufferId b, int32_t place) const { return home(b) >= 0 && place == kFirstDevicePlace + home(b); }
 
   struct CopyRoute {
     PlanKind kind;
-    int32_t src, dst, device;
+    int32_t src, dst;
+    DeviceId device;
   };
-  CopyRoute Route(int32_t from, int32_t to, int32_t device, int32_t priority) {
+  CopyRoute Route(int32_t from, int32_t to, DeviceId device, int32_t priority) {
     const bool to_device = !is_bound(to) && decl(to).where == Where::kDevice;
     const int32_t here = kFirstDevicePlace + device;
     const bool nowhere = !anywhere(from);  // then no element is read
@@ -285,61 +290,70 @@ class Walk {
     return {PlanKind::kDownload, src, copy_place(to), src - kFirstDevicePlace};
   }
 
-  void BringBack(int32_t b) {
+  void BringBack(BufferId b) {
     const BufferState& state = state_[b];
     if (decl(b).role != BufferRole::kInternal && state.written) Ensure(b, home_place(b), state.priority);
   }
 
   void FindAliases() {
-    d_.fallback.assign(d_.instances.size(), -1);
-    for (int32_t b = 0; b < static_cast<int32_t>(state_.size()); ++b) {
-      const int32_t bound = instance_[at(b, kBoundPlace)], pinned = instance_[at(b, kPinnedPlace)];
+    ordered_.fallback.assign(ordered_.instances.size(), InstanceId());
+    for (const BufferId b : state_.ids()) {
+      const InstanceId bound = instance_[at(b, kBoundPlace)], pinned = instance_[at(b, kPinnedPlace)];
       if (bound < 0 || pinned < 0) continue;
-      d_.fallback[bound] = pinned;
-      d_.fallback[pinned] = bound;
+      ordered_.fallback[bound] = pinned;
+      ordered_.fallback[pinned] = bound;
     }
   }
 
   // Adds remarks on what was dropped, buffer by buffer.
-  void Tell() {
-    for (const int32_t b : d_.buffers_by_name) {
+  void RemarkOnBuffers() {
+    for (const BufferId b : checked_.buffers_by_name) {
       const BufferState& state = state_[b];
-      if (!state.used && !decl(b).is_alias) Note(b, "no node uses it");
+      if (!state.used && !decl(b).is_alias) Remark(b, "no node uses it");
       if (state.used && !state.written && decl(b).role == BufferRole::kInOut) {
-        Note(b, home(b) < 0 ? "not copied back; no node writes it" : "no node writes it");
+        Remark(b, home(b) < 0 ? "not copied back; no node writes it" : "no node writes it");
       }
-      if (state.used && d_.partial_output[b]) {
-        Note(b, "an Output that may not be written whole; what is not keeps its contents");
+      if (state.used && checked_.partial_output[b]) {
+        Remark(b, "an Output that may not be written whole; what is not keeps its contents");
       }
       if (state.dropped_upload) {
-        Note(b, "its contents are not used; '" + std::string(d_.node_names[state.writer]) + "' writes all of it first");
+        Remark(b, "its contents are not used; '" + std::string(records_.node_names[state.writer]) +
+                      "' writes all of it first");
       }
-      for (int32_t place = kFirstDevicePlace; place < places_; ++place) TellUploads(b, instance_[at(b, place)]);
+      for (int32_t place = kFirstDevicePlace; place < places_; ++place) RemarkOnUploads(b, instance_[at(b, place)]);
     }
   }
 
-  void TellUploads(int32_t b, int32_t instance) {
+  void RemarkOnUploads(BufferId b, InstanceId instance) {
     if (instance < 0) return;
     const int32_t copies = copies_[instance], readers = readers_[instance];
     if (copies == 0 || readers <= copies) return;
-    Note(b, "copied to " + d_.device_name(d_.instances[instance].device) +
-                (copies == 1 ? " once" : " " + std::to_string(copies) + " times") + " for " + std::to_string(readers) +
-                " readers");
+    Remark(b, "copied to " + records_.device_name(ordered_.instances[instance].device) +
+                  (copies == 1 ? " once" : " " + std::to_string(copies) + " times") + " for " +
+                  std::to_string(readers) + " readers");
   }
 
-  void Note(int32_t b, const std::string& text) { d_.notes.push_back(std::string(d_.buffer_names[b]) + ": " + text); }
+  void Remark(BufferId b, const std::string& text) {
+    findings_.remarks.push_back(std::string(records_.buffer_names[b]) + ": " + text);
+  }
 
-  Draft& d_;
+  const Records& records_;
+  const Checked& checked_;
+  const Placed& placed_;
+  Findings& findings_;
+  Ordered ordered_;
   const int32_t places_;
-  std::vector<int32_t> instance_;  // (buffer, place) -> instance, -1: none
+  std::vector<InstanceId> instance_;  // (buffer, place) -> instance
   std::vector<uint8_t> valid_;  // (buffer, place)
-  std::vector<BufferState> state_;
-  std::vector<int32_t> readers_;  // declared reads of each instance
-  std::vector<int32_t> copies_;  // copies inserted into each instance
+  Table<BufferId, BufferState> state_;
+  Table<InstanceId, int32_t> readers_;  // declared reads
+  Table<InstanceId, int32_t> copies_;  // inserted copies into it
 };
 
 }  // namespace
 
-void InsertTransfers(Draft& draft) { Walk(draft).Run(); }
+Ordered InsertTransfers(const Records& records, const Checked& checked, const Placed& placed, Findings& findings) {
+  return Walk(records, checked, placed, findings).Run();
+}
 
 }  // namespace penstock::graph

@@ -22,38 +22,39 @@ LaneKind KindOf(PlanKind kind) {
 
 class Assigner {
  public:
-  explicit Assigner(Draft& draft) : d_(draft), devices_(draft.options.devices.size()) {
+  Assigner(const Records& records, Ordered& ordered, Findings& findings)
+      : records_(records), ordered_(ordered), findings_(findings), devices_(records.options.devices.size()) {
     FindPriorities();
     CountFollowers();
   }
 
   void Run() {
-    d_.lane.reserve(static_cast<size_t>(d_.step_count()));
-    for (int32_t v = 0; v < d_.step_count(); ++v) {
-      const Step& step = d_.steps[v];
-      const int32_t lane = step.on_host() ? -1 : Choose(v, step);
-      d_.lane.push_back(lane);
+    ordered_.lane.reserve(ordered_.steps.size());
+    for (const StepId v : ordered_.steps.ids()) {
+      const Step& step = ordered_.steps[v];
+      const LaneId lane = step.on_host() ? LaneId() : Choose(v, step);
+      ordered_.lane.push_back(lane);
       if (lane < 0) continue;
       tail_[lane] = v;
-      load_[lane] += d_.cost[v];
+      load_[lane] += ordered_.cost[v];
     }
   }
 
  private:
   struct DeviceLanes {
     std::vector<int32_t> priorities;  // of compute lanes, highest first
-    std::vector<int32_t> lanes;  // compute lanes
+    std::vector<LaneId> lanes;  // compute lanes
     int32_t without_lane = 0;  // priorities without a lane so far
-    int32_t copy[2] = {-1, -1};  // upload, download
+    LaneId copy[2];  // upload, download
     int32_t copy_priority[2] = {INT32_MIN, INT32_MIN};
     bool capped = false;
   };
 
-  int32_t cap() const { return d_.options.max_lanes; }
+  int32_t cap() const { return records_.options.max_lanes; }
 
   void FindPriorities() {
-    kind_.reserve(d_.steps.size());
-    for (const Step& step : d_.steps) {
+    kind_.reserve(ordered_.steps.size());
+    for (const Step& step : ordered_.steps) {
       const bool computes = !step.on_host() && KindOf(step.kind) == LaneKind::kCompute;
       kind_.push_back(computes ? int64_t{step.device} << 32 | static_cast<uint32_t>(step.priority) : -1);
       if (step.on_host()) continue;
@@ -67,55 +68,58 @@ class Assigner {
         priority = std::max(priority, step.priority);
       }
     }
-    for (size_t i = 0; i < devices_.size(); ++i) Trim(devices_[i], static_cast<int32_t>(i));
+    for (const DeviceId i : devices_.ids()) Trim(devices_[i], i);
   }
 
-  void Trim(DeviceLanes& device, int32_t index) {
+  void Trim(DeviceLanes& device, DeviceId index) {
     std::vector<int32_t>& p = device.priorities;
     std::sort(p.begin(), p.end(), std::greater<>());
     p.erase(std::unique(p.begin(), p.end()), p.end());
     if (p.size() > static_cast<size_t>(cap())) {
-      d_.notes.push_back(d_.device_name(index) + ": " + std::to_string(p.size()) + " priorities share " +
-                         std::to_string(cap()) + " compute lanes; those under " +
-                         std::to_string(p[static_cast<size_t>(cap()) - 1]) + " count as equal to it");
-      p.resize(static_cast<size_t>(cap()));
+      findings_.remarks.push_back(records_.device_name(index) + ": " + std::to_string(p.size()) + " priorities share " +
+                                  std::to_string(cap()) + " compute lanes; those under " +
+                                  std::to_string(p[cap() - 1]) + " count as equal to it");
+      p.resize(cap());
     }
     device.without_lane = static_cast<int32_t>(p.size());
   }
 
-  int32_t Choose(int32_t v, const Step& step) {
+  LaneId Choose(StepId v, const Step& step) {
     DeviceLanes& device = devices_[step.device];
     const LaneKind kind = KindOf(step.kind);
     if (kind != LaneKind::kCompute) {
-      int32_t& lane = device.copy[kind == LaneKind::kDownload];
+      LaneId& lane = device.copy[kind == LaneKind::kDownload];
       if (lane < 0) lane = Open(step.device, kind, device.copy_priority[kind == LaneKind::kDownload]);
       return lane;
     }
     const int32_t priority = std::max(step.priority, device.priorities.back());
-    const int32_t inherited = Inherit(v, step.device, priority);
+    const LaneId inherited = Inherit(v, step.device, priority);
     return inherited >= 0 ? inherited : OpenOrShare(step.device, device, priority);
   }
 
   // For each step: how many steps still without a lane could take over its lane.
   void CountFollowers() {
-    followers_.assign(d_.steps.size(), 0);
-    for (int32_t v = 0; v < d_.step_count(); ++v) {
+    followers_.assign(ordered_.steps.size(), 0);
+    for (const StepId v : ordered_.steps.ids()) {
       if (kind_[v] < 0) continue;
-      for (const int32_t p : d_.edges[v]) followers_[p] += IsAlike(p, v);
+      for (const StepId p : ordered_.edges[v]) followers_[p] += IsAlike(p, v);
     }
   }
-  bool IsAlike(int32_t a, int32_t b) const { return kind_[a] == kind_[b]; }
+  bool IsAlike(StepId a, StepId b) const { return kind_[a] == kind_[b]; }
 
-  // The lane that compute step `v` takes over, or -1. `v` has a lane from now on, and stops being a possible follower.
-  int32_t Inherit(int32_t v, int32_t device, int32_t priority) {
-    int32_t best = -1, fewest = INT32_MAX;
-    const std::span<const int32_t> preds = d_.edges[v];
+  // The lane that compute step `v` takes over; none: it needs another. `v` has a lane from now on, and stops being a
+  // possible follower.
+  LaneId Inherit(StepId v, DeviceId device, int32_t priority) {
+    LaneId best;
+    int32_t fewest = INT32_MAX;
+    const std::span<const int32_t> preds = ordered_.edges[v];
     for (size_t i = preds.size(); i > 0; --i) {
-      const int32_t p = preds[i - 1], lane = d_.lane[p];
+      const StepId p = preds[i - 1];
+      const LaneId lane = ordered_.lane[p];
       const int32_t followers = followers_[p];
       followers_[p] -= IsAlike(p, v);
       if (lane < 0 || tail_[lane] != p || followers >= fewest) continue;
-      const Lane& l = d_.lanes[lane];
+      const Lane& l = ordered_.lanes[lane];
       if (l.device != device || l.kind != LaneKind::kCompute || l.priority != priority) continue;
       best = lane;
       fewest = followers;
@@ -123,16 +127,16 @@ class Assigner {
     return best;
   }
 
-  int32_t OpenOrShare(int32_t index, DeviceLanes& device, int32_t priority) {
-    int32_t best = -1;
-    for (const int32_t lane : device.lanes) {
-      if (d_.lanes[lane].priority != priority) continue;
+  LaneId OpenOrShare(DeviceId index, DeviceLanes& device, int32_t priority) {
+    LaneId best;
+    for (const LaneId lane : device.lanes) {
+      if (ordered_.lanes[lane].priority != priority) continue;
       if (best < 0 || load_[lane] < load_[best]) best = lane;
     }
     const int32_t kept_free = device.without_lane - (best < 0);  // reserved for priorities still to come
     if (best >= 0 && static_cast<int32_t>(device.lanes.size()) + kept_free >= cap()) {
       if (!device.capped)
-        d_.notes.push_back(d_.device_name(index) + ": compute lanes capped at " + std::to_string(cap()));
+        findings_.remarks.push_back(records_.device_name(index) + ": compute lanes capped at " + std::to_string(cap()));
       device.capped = true;
       return best;
     }
@@ -141,23 +145,25 @@ class Assigner {
     return device.lanes.back();
   }
 
-  int32_t Open(int32_t device, LaneKind kind, int32_t priority) {
-    d_.lanes.push_back({device, kind, priority});
-    tail_.push_back(-1);
+  LaneId Open(DeviceId device, LaneKind kind, int32_t priority) {
+    ordered_.lanes.push_back({device, kind, priority});
+    tail_.push_back(StepId());
     load_.push_back(0);
-    return static_cast<int32_t>(d_.lanes.size()) - 1;
+    return ordered_.lanes.next() - 1;
   }
 
-  Draft& d_;
-  std::vector<DeviceLanes> devices_;
-  std::vector<int32_t> tail_;  // for each lane: its last step
-  std::vector<double> load_;  // for each lane: the costs of its steps
-  std::vector<int64_t> kind_;  // for each step: device and priority of compute steps, -1 for others
-  std::vector<int32_t> followers_;
+  const Records& records_;
+  Ordered& ordered_;
+  Findings& findings_;
+  Table<DeviceId, DeviceLanes> devices_;
+  Table<LaneId, StepId> tail_;  // its last step
+  Table<LaneId, double> load_;  // the costs of its steps
+  Table<StepId, int64_t> kind_;  // device and priority of compute steps, -1 for others
+  Table<StepId, int32_t> followers_;
 };
 
 }  // namespace
 
-void Lanes(Draft& draft) { Assigner(draft).Run(); }
+void Lanes(const Records& records, Ordered& ordered, Findings& findings) { Assigner(records, ordered, findings).Run(); }
 
 }  // namespace penstock::graph

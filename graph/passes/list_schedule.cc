@@ -17,23 +17,24 @@ namespace {
 constexpr double kBytesPerMicrosecondOfLink = 50e3, kBytesPerMicrosecondOfHost = 12e3,
                  kBytesPerMicrosecondOfDevice = 2e6;
 
-double CopyCost(const Draft& draft, const Step& step, double start, double bytes_per_microsecond) {
-  return start + static_cast<double>(CopyBytes(draft, step)) / bytes_per_microsecond;
+double CopyCost(const Records& records, const Ordered& ordered, const Step& step, double start,
+                double bytes_per_microsecond) {
+  return start + static_cast<double>(CopyBytes(records, ordered, step)) / bytes_per_microsecond;
 }
 
-double Cost(const Draft& draft, const Step& step) {
-  if (step.decl >= 0 && static_cast<size_t>(step.decl) < draft.options.costs.size()) {
-    const double given = draft.options.costs[step.decl];
+double Cost(const Records& records, const Ordered& ordered, const Step& step) {
+  if (step.decl >= 0 && step.decl < records.options.costs.count()) {
+    const double given = records.options.costs[step.decl];
     if (given >= 0) return given;
   }
   switch (step.kind) {
     case PlanKind::kUpload:
     case PlanKind::kDownload:
-    case PlanKind::kPeerCopy: return CopyCost(draft, step, 10, kBytesPerMicrosecondOfLink);
-    case PlanKind::kDeviceCopy: return CopyCost(draft, step, 3, kBytesPerMicrosecondOfDevice);
+    case PlanKind::kPeerCopy: return CopyCost(records, ordered, step, 10, kBytesPerMicrosecondOfLink);
+    case PlanKind::kDeviceCopy: return CopyCost(records, ordered, step, 3, kBytesPerMicrosecondOfDevice);
     case PlanKind::kStageIn:
     case PlanKind::kStageOut:
-    case PlanKind::kHostCopy: return CopyCost(draft, step, 20, kBytesPerMicrosecondOfHost);
+    case PlanKind::kHostCopy: return CopyCost(records, ordered, step, 20, kBytesPerMicrosecondOfHost);
     case PlanKind::kFill: return 3;
     case PlanKind::kParallelFor:
     case PlanKind::kKernel: return 10;
@@ -46,46 +47,46 @@ double Cost(const Draft& draft, const Step& step) {
 
 struct Rank {
   double to_go;
-  int32_t step;
+  StepId step;
 };
 bool Earlier(const Rank& a, const Rank& b) { return a.to_go != b.to_go ? a.to_go > b.to_go : a.step < b.step; }
 
 }  // namespace
 
-int64_t CopyBytes(const Draft& draft, const Step& step) {
-  const int64_t all = draft.instances[step.dst].bytes;
+int64_t CopyBytes(const Records& records, const Ordered& ordered, const Step& step) {
+  const int64_t all = ordered.instances[step.dst].bytes;
   if (step.copy < 0) return all;
-  const AccessDecl& access = draft.model.nodes[step.copy].accesses[0];
-  const BufferDecl& buffer = draft.model.buffers[access.buffer];
+  const AccessDecl& access = records.model.nodes[step.copy].accesses[0];
+  const BufferDecl& buffer = records.model.buffers[access.buffer];
   const Box& box = access.box;
   const Extent& extent = box.whole ? buffer.extent : box.size;
   int64_t bytes = buffer.type.size;
   for (int i = 0; i < extent.rank; ++i) {
     const Dim& dim = extent.dims[i];
-    const int64_t most = dim.is_constant() ? dim.value : ParamOf(draft.model, dim)->max;
+    const int64_t most = dim.is_constant() ? dim.value : ParamOf(records.model, dim)->max;
     if (most > 0 && bytes > all / most) return all;
     bytes *= most;
   }
   return bytes;
 }
 
-void ListSchedule(Draft& draft) {
-  const auto count = static_cast<size_t>(draft.step_count());
-  draft.cost.reserve(count);
-  for (const Step& step : draft.steps) draft.cost.push_back(Cost(draft, step));
+void ListSchedule(const Records& records, Ordered& ordered) {
+  const size_t count = ordered.steps.size();
+  ordered.cost.reserve(count);
+  for (const Step& step : ordered.steps) ordered.cost.push_back(Cost(records, ordered, step));
 
-  std::vector<Rank> ranks(count);
-  for (size_t v = count; v-- > 0;) {
-    ranks[v].step = static_cast<int32_t>(v);
-    ranks[v].to_go += draft.cost[v];
-    for (const int32_t p : draft.edges[static_cast<int32_t>(v)]) {
+  Table<StepId, Rank> ranks(count);
+  for (StepId v = ordered.steps.next() - 1; v >= 0; v = v - 1) {
+    ranks[v].step = v;
+    ranks[v].to_go += ordered.cost[v];
+    for (const StepId p : ordered.edges[v]) {
       double& behind = ranks[p].to_go;
       behind = std::max(behind, ranks[v].to_go);
     }
   }
   if (!std::is_sorted(ranks.begin(), ranks.end(), Earlier)) std::sort(ranks.begin(), ranks.end(), Earlier);
-  draft.order.reserve(count);
-  for (const Rank& rank : ranks) draft.order.push_back(rank.step);
+  ordered.order.reserve(count);
+  for (const Rank& rank : ranks) ordered.order.push_back(rank.step);
 }
 
 }  // namespace penstock::graph

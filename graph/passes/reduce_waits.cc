@@ -28,42 +28,45 @@ constexpr int32_t kChains = 32;
 
 class Clocks {
  public:
-  explicit Clocks(Draft& draft) : d_(draft), lanes_(static_cast<int32_t>(draft.lanes.size())) {
+  explicit Clocks(const Ordered& ordered) : ordered_(ordered), lanes_(ordered.lanes.count()) {
     const auto hosts = static_cast<int32_t>(
-        std::count_if(d_.steps.begin(), d_.steps.end(), [](const Step& s) { return s.on_host(); }));
-    d_.columns = lanes_ + std::min(hosts, kChains);
-    const auto count = static_cast<size_t>(d_.step_count());
-    d_.clock.assign(count * static_cast<size_t>(d_.columns), 0);
-    d_.tick.resize(count);
-    tail_.assign(static_cast<size_t>(d_.columns), -1);
-    base_.assign(static_cast<size_t>(d_.columns), 0);
+        std::count_if(ordered_.steps.begin(), ordered_.steps.end(), [](const Step& s) { return s.on_host(); }));
+    reduced_.columns = lanes_ + std::min(hosts, kChains);
+    const size_t count = ordered_.steps.size();
+    reduced_.clock.assign(count * static_cast<size_t>(reduced_.columns), 0);
+    reduced_.tick.resize(count);
+    tail_.assign(reduced_.columns, StepId());
+    base_.assign(reduced_.columns, 0);
     used_ = lanes_;
-    d_.waits.Reserve(count, d_.edges.items());
-    d_.host_waits.Reserve(count, 0);
+    reduced_.waits.Reserve(count, ordered_.edges.items());
+    reduced_.host_waits.Reserve(count, 0);
   }
 
-  void Run() {
-    int32_t open_segment = -1;
-    for (int32_t v = 0; v < d_.step_count(); ++v) {
+  Reduced Run() {
+    SegmentId open_segment;
+    for (const StepId v : ordered_.steps.ids()) {
       if (IsHost(v)) {
         AddHost(v);
       } else {
-        if (d_.segment[v] != open_segment) OpenSegment(v);
-        open_segment = d_.segment[v];
+        if (ordered_.segment[v] != open_segment) OpenSegment(v);
+        open_segment = ordered_.segment[v];
         AddStream(v);
       }
-      CloseReversed(d_.waits);
-      CloseReversed(d_.host_waits);
+      CloseReversed(reduced_.waits);
+      CloseReversed(reduced_.host_waits);
     }
+    return std::move(reduced_);
   }
 
  private:
-  int32_t* clock(int32_t v) { return d_.clock.data() + static_cast<size_t>(v) * static_cast<size_t>(d_.columns); }
-  void Join(int32_t* __restrict into, const int32_t* __restrict from) const {
-    for (int32_t c = 0; c < d_.columns; ++c) into[c] = std::max(into[c], from[c]);
+  int32_t* clock(StepId v) {
+    return reduced_.clock.data() + static_cast<size_t>(v) * static_cast<size_t>(reduced_.columns);
   }
-  bool Covers(const int32_t* clock, int32_t step) const { return d_.tick[step].DoneIn(clock); }
-  bool IsHost(int32_t v) const { return d_.segment[v] < 0; }
+  void Join(int32_t* __restrict into, const int32_t* __restrict from) const {
+    for (int32_t c = 0; c < reduced_.columns; ++c) into[c] = std::max(into[c], from[c]);
+  }
+  bool Covers(const int32_t* clock, StepId step) const { return reduced_.tick[step].DoneIn(clock); }
+  bool IsHost(StepId v) const { return ordered_.segment[v] < 0; }
   // Waits are found from latest to earliest.
   static void CloseReversed(CsrRows& rows) {
     std::reverse(rows.open().begin(), rows.open().end());
@@ -71,99 +74,101 @@ class Clocks {
   }
 
   // Adds the host steps that the segment beginning with step `first` waits for.
-  void OpenSegment(int32_t first) {
+  void OpenSegment(StepId first) {
     std::vector<int32_t>& hosts = scratch_;
     hosts.clear();
-    const int32_t segment = d_.segment[first];
-    for (int32_t v = first; v < d_.step_count() && d_.segment[v] == segment; ++v) {
-      for (const int32_t p : d_.edges[v]) {
+    const SegmentId segment = ordered_.segment[first];
+    for (StepId v = first; v < ordered_.steps.count() && ordered_.segment[v] == segment; ++v) {
+      for (const StepId p : ordered_.edges[v]) {
         if (IsHost(p)) hosts.push_back(p);
       }
     }
     std::sort(hosts.begin(), hosts.end(), std::greater<>());
     hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
-    for (const int32_t h : hosts) {
+    for (const StepId h : hosts) {
       if (Covers(base_.data(), h)) continue;
-      d_.segment_hosts.Add(h);
+      reduced_.segment_hosts.Add(h);
       Join(base_.data(), clock(h));
     }
-    std::sort(d_.segment_hosts.open().begin(), d_.segment_hosts.open().end());
-    d_.segment_hosts.Close();
+    std::sort(reduced_.segment_hosts.open().begin(), reduced_.segment_hosts.open().end());
+    reduced_.segment_hosts.Close();
   }
 
   // The step to wait for instead of `v`: the last of a batch, after which its event is recorded.
-  int32_t Recorder(int32_t v) const { return IsHost(v) ? v : d_.LastOfBatch(v); }
+  StepId Recorder(StepId v) const { return IsHost(v) ? v : ordered_.LastOfBatch(v); }
 
   // The predecessors of `v`; for the first step of a batch, those of the whole batch. Ascending.
-  std::span<const int32_t> AllPreds(int32_t v) {
-    const int32_t first = d_.FirstOfBatch(v), last = d_.LastOfBatch(v);
-    if (first == last) return d_.edges[v];
+  std::span<const int32_t> AllPreds(StepId v) {
+    const StepId first = ordered_.FirstOfBatch(v), last = ordered_.LastOfBatch(v);
+    if (first == last) return ordered_.edges[v];
     scratch_.clear();
-    for (int32_t s = first; v == first && s <= last; ++s) {
-      scratch_.insert(scratch_.end(), d_.edges[s].begin(), d_.edges[s].end());
+    for (StepId s = first; v == first && s <= last; ++s) {
+      scratch_.insert(scratch_.end(), ordered_.edges[s].begin(), ordered_.edges[s].end());
     }
     std::sort(scratch_.begin(), scratch_.end());
     scratch_.erase(std::unique(scratch_.begin(), scratch_.end()), scratch_.end());
     return scratch_;
   }
 
-  void AddStream(int32_t v) {
-    const int32_t lane = d_.lane[v];
+  void AddStream(StepId v) {
+    const LaneId lane = ordered_.lane[v];
     int32_t* mine = clock(v);
-    const int32_t tail = tail_[lane];
+    const StepId tail = tail_[lane];
     const int32_t* before = tail >= 0 ? clock(tail) : base_.data();
-    std::copy_n(base_.data(), d_.columns, mine);
+    std::copy_n(base_.data(), reduced_.columns, mine);
     Join(mine, before);
     const std::span<const int32_t> preds = AllPreds(v);
     for (size_t i = preds.size(); i > 0; --i) {
-      const int32_t p = Recorder(preds[i - 1]);
+      const StepId p = Recorder(preds[i - 1]);
       if (Covers(mine, p) || IsHost(p)) continue;  // the segment waits for host steps
-      d_.waits.Add(p);
+      reduced_.waits.Add(p);
       Join(mine, clock(p));
     }
-    Stand(v, lane, tail);
+    Append(v, lane, tail);
   }
 
-  void AddHost(int32_t v) {
+  void AddHost(StepId v) {
     int32_t* mine = clock(v);
-    if (d_.FirstOfBatch(v) != v) Join(mine, clock(v - 1));  // a worker does them one after another
+    if (ordered_.FirstOfBatch(v) != v) Join(mine, clock(v - 1));  // a worker does them one after another
     const std::span<const int32_t> preds = AllPreds(v);
     for (size_t i = preds.size(); i > 0; --i) {
-      const int32_t p = Recorder(preds[i - 1]);
+      const StepId p = Recorder(preds[i - 1]);
       if (Covers(mine, p)) continue;
-      (IsHost(p) ? d_.host_waits : d_.waits).Add(p);
+      (IsHost(p) ? reduced_.host_waits : reduced_.waits).Add(p);
       Join(mine, clock(p));
     }
     for (int32_t c = lanes_; c < used_; ++c) {
-      if (Covers(mine, tail_[c])) return Stand(v, c, tail_[c]);
+      if (Covers(mine, tail_[c])) return Append(v, c, tail_[c]);
     }
-    if (used_ < d_.columns) Stand(v, used_++, -1);
+    if (used_ < reduced_.columns) Append(v, used_++, -1);
   }
 
-  void Stand(int32_t v, int32_t column, int32_t before) {
-    const int32_t position = before < 0 ? 1 : d_.tick[before].position + 1;
-    d_.tick[v] = {column, position};
+  void Append(StepId v, int32_t column, StepId before) {
+    const int32_t position = before < 0 ? 1 : reduced_.tick[before].position + 1;
+    reduced_.tick[v] = {column, position};
     clock(v)[column] = position;
     tail_[column] = v;
   }
 
-  Draft& d_;
+  const Ordered& ordered_;
+  Reduced reduced_;
   const int32_t lanes_;
   int32_t used_ = 0;  // columns
-  std::vector<int32_t> tail_;  // for each column: its last step
+  std::vector<StepId> tail_;  // for each column: its last step
   std::vector<int32_t> base_;  // what holds for every step of the open segment
   std::vector<int32_t> scratch_;
 };
 
 }  // namespace
 
-void ReduceWaits(Draft& draft) {
-  Clocks(draft).Run();
-  draft.preds = TransitiveReduction(draft.edges);
-  const size_t all = draft.edges.items(), waits = draft.waits.items();
-  const size_t hosts = draft.host_waits.items() + draft.segment_hosts.items();
-  draft.notes.push_back(std::to_string(all) + " edges: " + std::to_string(waits) + " waits for events, " +
-                        std::to_string(hosts) + " for host steps; lane order or other waits cover the rest");
+Reduced ReduceWaits(const Ordered& ordered, Findings& findings) {
+  Reduced reduced = Clocks(ordered).Run();
+  reduced.preds = TransitiveReduction(ordered.edges);
+  const size_t all = ordered.edges.items(), waits = reduced.waits.items();
+  const size_t hosts = reduced.host_waits.items() + reduced.segment_hosts.items();
+  findings.remarks.push_back(std::to_string(all) + " edges: " + std::to_string(waits) + " waits for events, " +
+                             std::to_string(hosts) + " for host steps; lane order or other waits cover the rest");
+  return reduced;
 }
 
 }  // namespace penstock::graph

@@ -13,13 +13,13 @@ namespace penstock::graph {
 namespace {
 
 // The sort key: twice the level of each step, plus one for host steps.
-std::vector<int32_t> Ranks(const Draft& draft) {
-  std::vector<int32_t> rank(draft.steps.size());
-  if (std::none_of(draft.steps.begin(), draft.steps.end(), [](const Step& s) { return s.on_host(); })) return rank;
-  for (const int32_t v : draft.order) {
-    const int32_t on_host = draft.steps[v].on_host();
+Table<StepId, int32_t> Ranks(const Ordered& ordered) {
+  Table<StepId, int32_t> rank(ordered.steps.size());
+  if (std::none_of(ordered.steps.begin(), ordered.steps.end(), [](const Step& s) { return s.on_host(); })) return rank;
+  for (const StepId v : ordered.order) {
+    const int32_t on_host = ordered.steps[v].on_host();
     int32_t level = 0;
-    for (const int32_t p : draft.edges[v]) {  // from a host step to a stream step: one level up
+    for (const StepId p : ordered.edges[v]) {  // from a host step to a stream step: one level up
       level = std::max(level, (rank[p] + 1 - on_host) / 2);
     }
     rank[v] = 2 * level + on_host;
@@ -28,58 +28,63 @@ std::vector<int32_t> Ranks(const Draft& draft) {
 }
 
 // Sorts `order` by rank; stable.
-void SortByRank(Draft& draft, const std::vector<int32_t>& rank) {
-  std::vector<int32_t> next(1), sorted(draft.order.size());
+void SortByRank(Ordered& ordered, const Table<StepId, int32_t>& rank) {
+  std::vector<int32_t> next(1);
+  std::vector<StepId> sorted(ordered.order.size());
   for (const int32_t r : rank) {
     if (static_cast<size_t>(r) + 2 > next.size()) next.resize(static_cast<size_t>(r) + 2);
-    ++next[static_cast<size_t>(r) + 1];
+    ++next[r + 1];
   }
   std::partial_sum(next.begin(), next.end(), next.begin());
-  for (const int32_t v : draft.order) {
+  for (const StepId v : ordered.order) {
     sorted[next[rank[v]]++] = v;
   }
-  draft.order = std::move(sorted);
+  ordered.order = std::move(sorted);
 }
 
 }  // namespace
 
-void Renumber(Draft& draft) {
-  std::vector<int32_t> position(draft.order.size());
-  std::vector<Step> steps;
-  std::vector<double> cost;
+void Renumber(Ordered& ordered) {
+  Table<StepId, StepId> position(ordered.order.size());
+  Table<StepId, Step> steps;
+  Table<StepId, double> cost;
   CsrRows edges;
-  steps.reserve(draft.order.size());
-  cost.reserve(draft.order.size());
-  edges.Reserve(draft.order.size(), draft.edges.items());
-  for (size_t i = 0; i < draft.order.size(); ++i) position[draft.order[i]] = static_cast<int32_t>(i);
-  for (const int32_t v : draft.order) {
-    steps.push_back(draft.steps[v]);
-    cost.push_back(draft.cost[v]);
-    for (const int32_t p : draft.edges[v]) edges.Add(position[p]);
+  steps.reserve(ordered.order.size());
+  cost.reserve(ordered.order.size());
+  edges.Reserve(ordered.order.size(), ordered.edges.items());
+  StepId next = 0;
+  for (const StepId v : ordered.order) {
+    position[v] = next;
+    ++next;
+  }
+  for (const StepId v : ordered.order) {
+    steps.push_back(ordered.steps[v]);
+    cost.push_back(ordered.cost[v]);
+    for (const StepId p : ordered.edges[v]) edges.Add(position[p]);
     SortShort(edges.open());
     edges.Close();
   }
-  draft.steps = std::move(steps);
-  draft.cost = std::move(cost);
-  draft.edges = std::move(edges);
+  ordered.steps = std::move(steps);
+  ordered.cost = std::move(cost);
+  ordered.edges = std::move(edges);
 }
 
-void Segments(Draft& draft) {
-  const std::vector<int32_t> rank = Ranks(draft);
-  SortByRank(draft, rank);
+void Segments(Ordered& ordered) {
+  const Table<StepId, int32_t> rank = Ranks(ordered);
+  SortByRank(ordered, rank);
   int32_t last = -1;
-  draft.segment.reserve(draft.order.size());
-  for (const int32_t v : draft.order) {
+  ordered.segment.reserve(ordered.order.size());
+  for (const StepId v : ordered.order) {
     const int32_t r = rank[v];
     if (r % 2 != 0) {
-      draft.segment.push_back(-1);
+      ordered.segment.push_back(SegmentId());
       continue;
     }
-    draft.segments += r != last;
+    ordered.segments += r != last;
     last = r;
-    draft.segment.push_back(draft.segments - 1);
+    ordered.segment.push_back(ordered.segments - 1);
   }
-  Renumber(draft);
+  Renumber(ordered);
 }
 
 }  // namespace penstock::graph

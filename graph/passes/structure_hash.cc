@@ -18,22 +18,22 @@ enum Kind : uint64_t { kParam = 1, kBuffer, kNode, kName, kEdge, kOptions, kInPl
 
 class Structure {
  public:
-  explicit Structure(const Draft& draft)
-      : d_(draft),
-        m_(draft.model),
-        params_(draft.param_names),
-        buffers_(draft.buffer_names),
-        nodes_(draft.node_names) {}
+  explicit Structure(const Records& records)
+      : records_(records),
+        m_(records.model),
+        params_(records.param_names),
+        buffers_(records.buffer_names),
+        nodes_(records.node_names) {}
 
-  uint64_t Find() const {
+  uint64_t Find(const Checked& checked) const {
     uint64_t sum = OfOptions();
-    for (size_t i = 0; i < m_.params.size(); ++i) sum += OfParam(i);
-    for (const uint64_t record : d_.buffer_hash) sum += record;
-    for (size_t i = 0; i < d_.node_hash.size(); ++i) sum += OfOrder(i);
+    for (const ParamId i : m_.params.ids()) sum += OfParam(i);
+    for (const uint64_t record : records_.buffer_hash) sum += record;
+    for (const DeclId i : records_.node_hash.ids()) sum += OfOrder(checked, i);
     return Hash(sum).Text(m_.name.view()).value();
   }
 
-  uint64_t OfBuffer(size_t i) const {
+  uint64_t OfBuffer(BufferId i) const {
     const BufferDecl& b = m_.buffers[i];
     Hash hash(kBuffer);
     hash(buffers_.hash(i), b.type.size)(b.pitch, static_cast<int>(b.role) << 4 | static_cast<int>(b.where));
@@ -41,32 +41,32 @@ class Structure {
     if (b.state != nullptr) hash(b.state->device);
     if (b.keys != 0) hash(1, b.keys);
     if (b.device >= 0) hash(2, b.device);
-    if (b.param >= 0) hash(params_.hash(static_cast<size_t>(b.param)));
+    if (b.param >= 0) hash(params_.hash(b.param));
     if (!b.is_alias) return hash.value();
-    hash(buffers_.hash(static_cast<size_t>(b.alias_of)), b.box.whole());
+    hash(buffers_.hash(b.alias_of), b.box.whole());
     if (!b.box.whole()) Add(hash, b.box);
     return hash.value();
   }
 
-  uint64_t OfNode(size_t i) const {
+  uint64_t OfNode(DeclId i) const {
     const NodeDecl& n = m_.nodes[i];
-    const std::span<const BoxRef> accesses = d_.boxes[static_cast<int32_t>(i)];
+    const std::span<const BoxRef> accesses = records_.boxes[i];
     Hash hash(kNode);
     hash(nodes_.hash(i), n.kind)(n.device, n.priority)(n.arg_block.size(), n.pattern.size())(accesses.size());
     if (n.host_way != HostWay::kWorker) hash(n.host_way);
     for (size_t a = 0; a < accesses.size(); ++a) {
       const int how = static_cast<int>(accesses[a].mode) << 2 | accesses[a].unordered << 1 | accesses[a].part;
-      hash(buffers_.hash(static_cast<size_t>(accesses[a].buffer)), how);
+      hash(buffers_.hash(accesses[a].buffer), how);
       if (accesses[a].part) Add(hash, n.accesses[a].box);
     }
     for (const ArgDecl& a : n.args) {
       const bool is_param = a.form == ArgDecl::Form::kParam;
-      hash(is_param ? params_.hash(static_cast<size_t>(a.index)) : static_cast<uint64_t>(a.index),
+      hash(is_param ? params_.hash(a.index) : static_cast<uint64_t>(a.index),
            static_cast<uint64_t>(a.form) << 32 | a.type.size);
       hash(a.offset, a.size);
     }
     for (const InPlaceDecl& pair : n.in_place) {
-      hash(kInPlace)(buffers_.hash(static_cast<size_t>(pair.in)), buffers_.hash(static_cast<size_t>(pair.out)));
+      hash(kInPlace)(buffers_.hash(pair.in), buffers_.hash(pair.out));
     }
     if (n.kind == NodeKind::kParallelFor) Add(hash, n.extent);
     if (n.kind == NodeKind::kKernel) AddShape(hash, n.shape);
@@ -74,9 +74,7 @@ class Structure {
   }
 
  private:
-  void Add(Hash& hash, const Dim& dim) const {
-    hash(dim.value, dim.is_constant() ? 0 : params_.hash(static_cast<size_t>(dim.param)));
-  }
+  void Add(Hash& hash, const Dim& dim) const { hash(dim.value, dim.is_constant() ? 0 : params_.hash(dim.param)); }
   void Add(Hash& hash, const Extent& extent) const {
     hash(extent.rank);
     for (int i = 0; i < extent.rank; ++i) Add(hash, extent.dims[i]);
@@ -87,7 +85,7 @@ class Structure {
   }
 
   uint64_t OfOptions() const {
-    const PlanOptions& o = d_.options;
+    const PlanOptions& o = records_.options;
     Hash hash(kOptions);
     const uint64_t once = o.events_once ? uint64_t{1} << 32 : 0;
     hash(o.default_device, o.max_lanes)(o.devices.size(),
@@ -97,20 +95,20 @@ class Structure {
     return hash.value();
   }
 
-  uint64_t OfParam(size_t i) const {
+  uint64_t OfParam(ParamId i) const {
     const ParamDecl& p = m_.params[i];
     return Hash(kParam)(params_.hash(i), p.max)(p.type.size)(p.is_integer << 2 | p.is_signed << 1 | p.has_max).value();
   }
 
   // Hashes a node, its cost and its predecessors.
-  uint64_t OfOrder(size_t i) const {
-    const std::vector<double>& costs = d_.options.costs;
+  uint64_t OfOrder(const Checked& checked, DeclId i) const {
+    const Table<DeclId, double>& costs = records_.options.costs;
     uint64_t cost = 0, edges = 0;
-    if (i < costs.size() && costs[i] >= 0) std::memcpy(&cost, &costs[i], sizeof cost);
-    for (const int32_t p : d_.declared[static_cast<int32_t>(i)]) {
-      edges += Fold(kEdge, nodes_.hash(static_cast<size_t>(p)));
+    if (i < costs.count() && costs[i] >= 0) std::memcpy(&cost, &costs[i], sizeof cost);
+    for (const DeclId p : checked.declared[i]) {
+      edges += Fold(kEdge, nodes_.hash(p));
     }
-    return Hash(d_.node_hash[i])(i < costs.size() && costs[i] >= 0, cost)(edges).value();
+    return Hash(records_.node_hash[i])(i < costs.count() && costs[i] >= 0, cost)(edges).value();
   }
 
   void AddShape(Hash& hash, const KernelShape& shape) const {
@@ -121,16 +119,18 @@ class Structure {
     if (shape.programmatic) hash(kProgrammatic);
   }
 
-  const Draft& d_;
+  const Records& records_;
   const Model& m_;
   const Names &params_, &buffers_, &nodes_;
 };
 
 }  // namespace
 
-uint64_t HashOfBuffer(const Draft& draft, size_t buffer) { return Structure(draft).OfBuffer(buffer); }
-uint64_t HashOfNode(const Draft& draft, size_t node) { return Structure(draft).OfNode(node); }
+uint64_t HashOfBuffer(const Records& records, BufferId buffer) { return Structure(records).OfBuffer(buffer); }
+uint64_t HashOfNode(const Records& records, DeclId node) { return Structure(records).OfNode(node); }
 
-void StructureHash(Draft& draft) { draft.structure_hash = Structure(draft).Find(); }
+void StructureHash(const Records& records, Checked& checked) {
+  checked.structure_hash = Structure(records).Find(checked);
+}
 
 }  // namespace penstock::graph

@@ -8,8 +8,8 @@ namespace penstock::graph {
 namespace {
 
 // For each event: whether a host step or a State uses it. The others only join lanes.
-std::vector<bool> WatchedEvents(const Plan& plan) {
-  std::vector<bool> watched(plan.events.size());
+Table<EventId, bool> WatchedEvents(const Plan& plan) {
+  Table<EventId, bool> watched(plan.events.size());
   const auto add = [&](const std::vector<EventId>& events) {
     for (const EventId e : events) watched[e] = true;
   };
@@ -19,18 +19,19 @@ std::vector<bool> WatchedEvents(const Plan& plan) {
 }
 
 // A node that is submitted separately has the priority of its lane.
-int32_t LaneFor(const Plan& plan, const Table<NodeId, bool>& refused) {
-  std::vector<bool> asked(plan.lanes.size());
-  for (size_t n = 0; n < plan.nodes.size(); ++n) {
-    if (refused[n] && plan.nodes[n].lane >= 0) asked[plan.nodes[n].lane] = true;
+LaneId LaneFor(const Plan& plan, const Table<NodeId, bool>& refused) {
+  Table<LaneId, bool> wanted(plan.lanes.size());
+  for (const NodeId n : plan.nodes.ids()) {
+    if (refused[n] && plan.nodes[n].lane >= 0) wanted[plan.nodes[n].lane] = true;
   }
-  int32_t best = -1, priority = 0;
-  for (size_t l = 0; l < plan.lanes.size(); ++l) {
-    if (!asked[l] || (best >= 0 && plan.lanes[l].priority >= priority)) continue;
-    best = static_cast<int32_t>(l);
+  LaneId best;
+  int32_t priority = 0;
+  for (const LaneId l : plan.lanes.ids()) {
+    if (!wanted[l] || (best >= 0 && plan.lanes[l].priority >= priority)) continue;
+    best = l;
     priority = plan.lanes[l].priority;
   }
-  return best < 0 && !plan.lanes.empty() ? 0 : best;
+  return best < 0 && !plan.lanes.empty() ? LaneId(0) : best;
 }
 
 // Walks the plan's commands and keeps one graph open. Anything submitted separately closes it first.
@@ -49,14 +50,14 @@ class Scheduler {
 
   GraphSchedule Make() {
     for (const Segment& segment : plan_.segments) AddSegment(segment);
-    made_.epilogue_begin = made_.short_epilogue_begin = size();
-    for (const int32_t e : plan_.done_events) Emit({Command::Op::kRecord, -1, e});
-    made_.epilogue_end = size();
+    made_.epilogue_begin = made_.short_epilogue_begin = next();
+    for (const EventId e : plan_.done_events) Emit({Command::Op::kRecord, -1, e});
+    made_.epilogue_end = next();
     return std::move(made_);
   }
 
  private:
-  int32_t size() const { return static_cast<int32_t>(made_.commands.size()); }
+  CommandId next() const { return made_.commands.next(); }
 
   void Emit(Command command) {
     command.lane = made_.lane;
@@ -64,10 +65,10 @@ class Scheduler {
   }
 
   void AddSegment(const Segment& segment) {
-    const int32_t begin = size();
+    const CommandId begin = next();
     for (int32_t c = segment.begin; c < segment.end; ++c) AddCommand(plan_.commands[c]);
     CloseGraph();
-    made_.segments.push_back({Segment::Kind::kGraph, begin, size(), segment.after_hosts});
+    made_.segments.push_back({Segment::Kind::kGraph, begin, next(), segment.after_hosts});
   }
 
   void AddCommand(const Command& command) {
@@ -92,7 +93,7 @@ class Scheduler {
 
   bool IsRefused(const Command& command) const {
     bool refused = false;
-    ForEachNode(command, [&](size_t n) { refused = refused || refused_[n]; });
+    ForEachNode(command, [&](NodeId n) { refused = refused || refused_[n]; });
     return refused;
   }
 
@@ -130,7 +131,7 @@ class Scheduler {
 
   void CloseGraph() {
     if (open_.empty()) return;
-    Emit({Command::Op::kGraph, -1, static_cast<int32_t>(made_.graphs.size())});
+    Emit({Command::Op::kGraph, -1, made_.graphs.next()});
     for (const Command& behind : pending_) Emit(behind);
     pending_.clear();
     CsrRows preds = EdgesOfGraph(plan_, memory_, in_lanes_, open_);
@@ -140,7 +141,7 @@ class Scheduler {
   const Plan& plan_;
   const Table<NodeId, bool>& refused_;
   const CsrRows memory_, in_lanes_;
-  const std::vector<bool> watched_;  // events
+  const Table<EventId, bool> watched_;
   std::vector<bool> state_waited_,
       external_dep_waited_;  // for Plan::states and Plan::external_deps: whether there is a wait already
   std::vector<NodeId> open_;  // nodes of the open graph

@@ -13,22 +13,21 @@ constexpr size_t kShown = 8;  // buffers
 
 template <class F>
 void ForEachInstance(const PlanNode& node, F&& f) {
-  for (const Use& use : node.uses) f(static_cast<size_t>(use.instance));
-  if (node.decl < 0) f(static_cast<size_t>(node.src)), f(static_cast<size_t>(node.dst));
+  for (const Use& use : node.uses) f(use.instance);
+  if (node.decl < 0) f(node.src), f(node.dst);
 }
 
 struct Life {
-  size_t first = 0, last = 0;  // nodes
-  bool used = false;
+  NodeId first{}, last{};  // none: unused
 };
 
 // The bytes that `node` writes in place of what it reads: they are handed over, not freed.
-int64_t Handed(const Plan& plan, const std::vector<Life>& lives, size_t node, int32_t device) {
+int64_t Handed(const Plan& plan, const Table<InstanceId, Life>& lives, NodeId node, DeviceId device) {
   int64_t bytes = 0;
-  ForEachInstance(plan.nodes[node], [&](size_t to) {
+  ForEachInstance(plan.nodes[node], [&](InstanceId to) {
     const Instance& y = plan.instances[to];
     if (!InArena(y.space) || y.device != device || lives[to].first != node) return;
-    ForEachInstance(plan.nodes[node], [&](size_t from) {
+    ForEachInstance(plan.nodes[node], [&](InstanceId from) {
       const Instance& x = plan.instances[from];
       if (from == to || !InArena(x.space) || x.device != device || lives[from].last != node) return;
       bytes += std::max<int64_t>(0, std::min(x.offset + x.bytes, y.offset + y.bytes) - std::max(x.offset, y.offset));
@@ -39,25 +38,24 @@ int64_t Handed(const Plan& plan, const std::vector<Life>& lives, size_t node, in
 
 // For each arena, the most bytes in use at one time, with the nodes one after another.
 std::vector<int64_t> Peaks(const Plan& plan) {
-  std::vector<Life> lives(plan.instances.size());
-  for (size_t n = 0; n < plan.nodes.size(); ++n) {
-    ForEachInstance(plan.nodes[n], [&](size_t i) {
-      if (!lives[i].used) lives[i].first = n;
-      lives[i].used = true;
+  Table<InstanceId, Life> lives(plan.instances.size());
+  for (const NodeId n : plan.nodes.ids()) {
+    ForEachInstance(plan.nodes[n], [&](InstanceId i) {
+      if (lives[i].first < 0) lives[i].first = n;
       lives[i].last = n;
     });
   }
   std::vector<int64_t> peaks;
   for (const Arena& arena : plan.arenas) {
-    std::vector<int64_t> comes(plan.nodes.size()), goes(plan.nodes.size());  // with each node, and after it
-    for (size_t i = 0; i < lives.size(); ++i) {
+    Table<NodeId, int64_t> comes(plan.nodes.size()), goes(plan.nodes.size());  // with each node, and after it
+    for (const InstanceId i : lives.ids()) {
       const Instance& instance = plan.instances[i];
-      if (!lives[i].used || !InArena(instance.space) || instance.device != arena.device) continue;
+      if (lives[i].first < 0 || !InArena(instance.space) || instance.device != arena.device) continue;
       comes[lives[i].first] += instance.bytes;
       goes[lives[i].last] += instance.bytes;
     }
     int64_t live = 0, most = 0;
-    for (size_t n = 0; n < plan.nodes.size(); ++n) {
+    for (const NodeId n : plan.nodes.ids()) {
       live += comes[n] - Handed(plan, lives, n, arena.device);
       most = std::max(most, live);
       live -= goes[n] - Handed(plan, lives, n, arena.device);
@@ -81,7 +79,7 @@ std::vector<MemoryReport::Piece> Largest(const Plan& plan, const Model& model, c
                     });
   std::vector<MemoryReport::Piece> pieces;
   for (size_t i = 0; i < shown; ++i) {
-    pieces.push_back({std::string(name(found[i])), where[static_cast<size_t>(found[i]->device) + 1], found[i]->bytes});
+    pieces.push_back({std::string(name(found[i])), where[found[i]->device + 1], found[i]->bytes});
   }
   return pieces;
 }
@@ -111,7 +109,7 @@ MemoryReport ReportMemory(const Plan& plan, const Model& model, const std::vecto
   MemoryReport report{.graph = plan.graph, .slots = slots, .arenas = {}, .largest = Largest(plan, model, where)};
   for (size_t a = 0; a < plan.arenas.size(); ++a) {
     const Arena& arena = plan.arenas[a];
-    report.arenas.push_back({where[static_cast<size_t>(arena.device) + 1], arena.bytes, slots * arena.bytes, peaks[a]});
+    report.arenas.push_back({where[arena.device + 1], arena.bytes, slots * arena.bytes, peaks[a]});
   }
   return report;
 }

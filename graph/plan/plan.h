@@ -220,7 +220,7 @@ struct Plan {
   // Offset in the pinned arena of the tables of all batches, kPieceBytes per copy, in node order; -1: no batch.
   int64_t pieces_offset = -1;
   std::vector<Arena> arenas;  // pinned first, then one per device in use
-  std::vector<std::string> notes;  // remarks: what the planner dropped or decided, and why
+  std::vector<std::string> remarks;  // what the planner dropped or decided, and why
   bool operator==(const Plan&) const = default;
 };
 

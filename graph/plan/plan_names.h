@@ -22,7 +22,7 @@ inline const char* KindName(PlanKind kind) {
     case PlanKind::kParallelFor: return "parallel for";
     case PlanKind::kKernel: return "kernel";
     case PlanKind::kLaunch: return "launch";
-    case PlanKind::kHostcall: return "host, asked";
+    case PlanKind::kHostcall: return "hostcall";
     case PlanKind::kHost: return "host";
   }
   return "?";
@@ -37,7 +37,7 @@ inline const char* ModeName(AccessMode mode) {
 }
 
 // "x.bound", "x.pinned", "x.device0".
-inline std::string InstanceName(const Plan& plan, const Model& model, int32_t index) {
+inline std::string InstanceName(const Plan& plan, const Model& model, InstanceId index) {
   const Instance& instance = plan.instances[index];
   std::string text(model.buffers[instance.buffer].name.view());
   switch (instance.space) {

@@ -23,27 +23,27 @@ std::string Quote(std::string_view text) {
   return out + "\"";
 }
 
-std::string NodeText(const Plan& plan, int32_t index) {
+std::string NodeText(const Plan& plan, NodeId index) {
   const PlanNode& node = plan.nodes[index];
   return "    n" + std::to_string(index) + " [label=" + Quote(node.name + "\n" + KindName(node.kind)) +
          (node.decl < 0 ? ", style=dashed" : "") + "];\n";
 }
 
-std::string Cluster(const Plan& plan, int32_t lane, const std::string& label) {
+std::string Cluster(const Plan& plan, LaneId lane, const std::string& label) {
   std::string nodes;
-  int32_t open = -1;  // a batch, whose nodes are adjacent
-  const auto enter = [&](int32_t batch) {
+  NodeId open;  // a batch, whose nodes are adjacent
+  const auto enter = [&](NodeId batch) {
     if (batch == open) return;
     if (open >= 0) nodes += "    }\n";
     if (batch >= 0) nodes += "    subgraph cluster_batch_" + std::to_string(batch) + " {\n    label=\"batch\";\n";
     open = batch;
   };
-  for (size_t n = 0; n < plan.nodes.size(); ++n) {
+  for (const NodeId n : plan.nodes.ids()) {
     if (plan.nodes[n].lane != lane) continue;
     enter(plan.nodes[n].batch);
-    nodes += NodeText(plan, static_cast<int32_t>(n));
+    nodes += NodeText(plan, n);
   }
-  enter(-1);
+  enter(NodeId());
   if (nodes.empty()) return nodes;
   return "  subgraph cluster_" + (lane < 0 ? "host" : std::to_string(lane)) + " {\n    label=" + Quote(label) + ";\n" +
          nodes + "  }\n";
@@ -53,15 +53,15 @@ std::string Cluster(const Plan& plan, int32_t lane, const std::string& label) {
 
 std::string PrintDot(const Plan& plan, const Model& model) {
   std::string text = "digraph " + Quote(model.name.view()) + " {\n  rankdir=LR;\n  node [shape=box];\n";
-  text += Cluster(plan, -1, "host");
-  for (size_t l = 0; l < plan.lanes.size(); ++l) {
+  text += Cluster(plan, LaneId(), "host");
+  for (const LaneId l : plan.lanes.ids()) {
     const Lane& lane = plan.lanes[l];
     text +=
-        Cluster(plan, static_cast<int32_t>(l),
+        Cluster(plan, l,
                 "lane " + std::to_string(l) + ": " + LaneName(lane.kind) + " of device " + std::to_string(lane.device));
   }
-  for (size_t n = 0; n < plan.nodes.size(); ++n) {
-    for (const int32_t p : plan.nodes[n].preds) {
+  for (const NodeId n : plan.nodes.ids()) {
+    for (const NodeId p : plan.nodes[n].preds) {
       text += "  n" + std::to_string(p) + " -> n" + std::to_string(n) + ";\n";
     }
   }

@@ -17,7 +17,7 @@ std::string Join(const Numbers& numbers) {
   return text.empty() ? "-" : text;
 }
 
-std::string NodeLine(const Plan& plan, const Model& model, size_t index, size_t name_width) {
+std::string NodeLine(const Plan& plan, const Model& model, NodeId index, size_t name_width) {
   const PlanNode& node = plan.nodes[index];
   std::string line = "  " + std::to_string(index);
   Pad(line, 8);
@@ -51,7 +51,7 @@ std::string Hex(uint64_t value) {
 // The waits between lanes while the run is submitted, without those of its epilogue.
 size_t Waits(const Plan& plan) {
   size_t count = 0;
-  for (int32_t c = 0; c < plan.epilogue_begin; ++c) count += plan.commands[c].op == Command::Op::kWait;
+  for (CommandId c = 0; c < plan.epilogue_begin; ++c) count += plan.commands[c].op == Command::Op::kWait;
   return count;
 }
 
@@ -72,18 +72,18 @@ std::string PrintText(const Plan& plan, const Model& model) {
                      " segments, " + std::to_string(plan.host_steps.size()) + " host steps, " +
                      std::to_string(plan.events.size()) + " events, " + std::to_string(Waits(plan)) +
                      " waits, structure " + Hex(plan.structure_hash) + "\n";
-  for (size_t n = 0; n < plan.nodes.size(); ++n) text += NodeLine(plan, model, n, name_width) + "\n";
-  for (size_t l = 0; l < plan.lanes.size(); ++l) {
+  for (const NodeId n : plan.nodes.ids()) text += NodeLine(plan, model, n, name_width) + "\n";
+  for (const LaneId l : plan.lanes.ids()) {
     const Lane& lane = plan.lanes[l];
     text += "lane " + std::to_string(l) + ": " + LaneName(lane.kind) + " of device " + std::to_string(lane.device) +
             ", priority " + std::to_string(lane.priority) + "\n";
   }
-  for (size_t s = 0; s < plan.segments.size(); ++s) {
+  for (const SegmentId s : plan.segments.ids()) {
     const Segment& segment = plan.segments[s];
     text += "segment " + std::to_string(s) + ": commands " + std::to_string(segment.begin) + " to " +
             std::to_string(segment.end) + ", after host steps " + Join(segment.after_hosts) + "\n";
   }
-  for (size_t h = 0; h < plan.host_steps.size(); ++h) {
+  for (const HostStepId h : plan.host_steps.ids()) {
     const HostStep& step = plan.host_steps[h];
     text += "host step " + std::to_string(h) + ": node " + std::to_string(step.node) + ", after host steps " +
             Join(step.after_hosts) + ", events " + Join(step.after_events) +
@@ -96,10 +96,10 @@ std::string PrintText(const Plan& plan, const Model& model) {
   for (const ExternalDep& external_dep : plan.external_deps) {
     text += "bound on a device: " + InstanceName(plan, model, external_dep.instance) + "\n";
   }
-  for (size_t i = 0; i < plan.instances.size(); ++i) {
+  for (const InstanceId i : plan.instances.ids()) {
     const Instance& instance = plan.instances[i];
-    text += "instance " + InstanceName(plan, model, static_cast<int32_t>(i)) + ": " + std::to_string(instance.bytes) +
-            " bytes" + (instance.offset >= 0 ? " at " + std::to_string(instance.offset) : "") +
+    text += "instance " + InstanceName(plan, model, i) + ": " + std::to_string(instance.bytes) + " bytes" +
+            (instance.offset >= 0 ? " at " + std::to_string(instance.offset) : "") +
             (instance.stages ? ", stages" : "") + (instance.leased ? ", leased" : "") + "\n";
   }
   for (const Arena& arena : plan.arenas) {
@@ -110,7 +110,7 @@ std::string PrintText(const Plan& plan, const Model& model) {
     text += "of the pinned memory " + std::to_string(PieceCount(plan) * kPieceBytes) +
             " bytes a slot to list the copies of batches\n";
   }
-  for (const std::string& note : plan.notes) text += "note: " + note + "\n";
+  for (const std::string& remark : plan.remarks) text += "remark: " + remark + "\n";
   return text;
 }
 

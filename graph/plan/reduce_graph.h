@@ -16,10 +16,10 @@ namespace penstock::graph {
 // The predecessors of each node, without those that a path of other edges implies. Row v of `preds` has distinct nodes
 // less than v, ascending. Linear if edges join neighbours in the order, or if each node's last predecessor is a direct
 // successor of the others; otherwise it sweeps the edges once for each 64 nodes in doubt. Exact, so the result is
-// unique for given edges, until the sweeps have examined kMostLooks times the edges: then all edges still in doubt are
-// kept. `looks`, if not null, receives the number of edges and nodes examined. Memory: three words per node.
-inline constexpr int64_t kMostLooks = 16;
-CsrRows TransitiveReduction(const CsrRows& preds, int64_t* looks = nullptr);
+// unique for given edges, until the sweeps have examined kMostExamined times the edges: then all edges still in doubt
+// are kept. `examined`, if not null, receives the number of edges and nodes examined. Memory: three words per node.
+inline constexpr int64_t kMostExamined = 16;
+CsrRows TransitiveReduction(const CsrRows& preds, int64_t* examined = nullptr);
 
 // The edges that memory needs beside PlanNode::preds: row v has the last users of the bytes that the instances first
 // used by plan node v took over.

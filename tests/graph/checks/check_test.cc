@@ -3,8 +3,8 @@
 
 #include <random>
 
-#include "graph/passes/passes.h"
 #include "tests/graph/oracle/box_oracle.h"
+#include "tests/graph/oracle/draft_after.h"
 
 namespace penstock::graph::check_test {
 namespace {
@@ -17,11 +17,8 @@ TEST(Check, SequenceFollowsAfterAndElseTheDeclaration) {
   g.Host("d");
   g.After(a, c);
   const PlanOptions options = Devices(1);
-  Draft draft(g.model, options);
-  Validate(draft);
-  DeclaredEdges(draft);
-  Check(draft);
-  EXPECT_EQ(draft.sequence, (std::vector<int32_t>{1, 2, 0, 3}));
+  const Draft draft = DraftAfter("Check", g.model, options);
+  EXPECT_EQ(draft.checked.sequence, (std::vector<DeclId>{1, 2, 0, 3}));
 }
 
 // Graphs by what is said to them.
@@ -148,12 +145,12 @@ const GraphVerdict kVerdicts[] = {
      "graph 'g': 3 mistakes:\n"
      "  graph 'g' node 'b' (a.cc:3): changes Slice({0, 4}, {4, 4}) of 'x' (a.cc:1) while node 'a' (a.cc:2) may write "
      "Slice({0, 0}, {4, 5}) of 'x' (a.cc:1); an Unordered access leaves the order of the two to After, and no path "
-     "joins them; let one come After the other, or drop Unordered\n"
+     "orders them; let one come After the other, or drop Unordered\n"
      "  graph 'g' node 'c' (a.cc:4): reads 'x' (a.cc:1) while node 'a' (a.cc:2) may write Slice({0, 0}, {4, 5}) of 'x' "
-     "(a.cc:1); an Unordered access leaves the order of the two to After, and no path joins them; let one come After "
+     "(a.cc:1); an Unordered access leaves the order of the two to After, and no path orders them; let one come After "
      "the other, or drop Unordered\n"
      "  graph 'g' node 'c' (a.cc:4): reads 'x' (a.cc:1) while node 'b' (a.cc:3) may change Slice({0, 4}, {4, 4}) of "
-     "'x' (a.cc:1); an Unordered access leaves the order of the two to After, and no path joins them; let one come "
+     "'x' (a.cc:1); an Unordered access leaves the order of the two to After, and no path orders them; let one come "
      "After the other, or drop Unordered"},
     {"NamesTheAccessesThatMeet",
      [](ModelBuilder& g) {
@@ -162,7 +159,7 @@ const GraphVerdict kVerdicts[] = {
        g.Host("b", Loose{Change{x, Slice(5, 3)}});
      },
      "graph 'g' node 'b' (a.cc:3): changes Slice({5}, {3}) of 'x' (a.cc:1) while node 'a' (a.cc:2) may write "
-     "Slice({4}, {2}) of 'x' (a.cc:1); an Unordered access leaves the order of the two to After, and no path joins "
+     "Slice({4}, {2}) of 'x' (a.cc:1); an Unordered access leaves the order of the two to After, and no path orders "
      "them; let one come After the other, or drop Unordered"},
     {"BehindACycleMissingOrderIsNotLookedFor",
      [](ModelBuilder& g) {
@@ -280,11 +277,10 @@ TEST(Check, RandomUnorderedAccessesAreRefusedExactlyWhereNoPathIs) {
       }
     }
     const PlanOptions options = Devices(1);
-    Draft draft(g.model, options);
-    Validate(draft);
-    DeclaredEdges(draft);
+    Draft draft = DraftAfter("DeclaredEdges", g.model, options);
     std::vector<std::vector<int32_t>> preds;
-    for (int32_t n = 0; n < count; ++n) preds.emplace_back(draft.declared[n].begin(), draft.declared[n].end());
+    const CsrRows& declared = draft.checked.declared;
+    for (int32_t n = 0; n < count; ++n) preds.emplace_back(declared[n].begin(), declared[n].end());
     const auto path = Reachable(preds);
     std::vector<std::string> expected;
     for (size_t later = 0; later < preds.size(); ++later) {
@@ -294,9 +290,9 @@ TEST(Check, RandomUnorderedAccessesAreRefusedExactlyWhereNoPathIs) {
         expected.push_back("node 'n" + std::to_string(later) + "'|node 'n" + std::to_string(earlier) + "'");
       }
     }
-    Check(draft);
-    ASSERT_EQ(draft.mistakes.empty(), expected.empty()) << "seed " << seed;
-    for (const Mistake& mistake : draft.mistakes) {
+    Check(draft.records, draft.checked, draft.findings);
+    ASSERT_EQ(draft.findings.mistakes.empty(), expected.empty()) << "seed " << seed;
+    for (const Mistake& mistake : draft.findings.mistakes) {
       bool named = false;
       for (const std::string& pair : expected) {
         const size_t bar = pair.find('|');

@@ -85,7 +85,7 @@ TEST(GoldenErrors, EveryMistakeOfAGraphIsALineOfOneStatus) {
   graph 'bad' buffer '' (bad.cc:22): has no name; messages and traces call everything by its name; give it one
   graph 'bad' buffer 'x' (bad.cc:20): declared 2 times: bad.cc:20 and bad.cc:21; names are unique among the buffers of a graph; rename all but one
   graph 'bad' buffer 't' (bad.cc:25): a Buffer lives on a device or in pinned memory; declare it kDevice or kPinned
-  graph 'bad' buffer 'negative' (bad.cc:26): dimension 0 is -2; it counts something; give 0 or more
+  graph 'bad' buffer 'negative' (bad.cc:26): dimension 0 is -2; it is a count; give 0 or more
   graph 'bad' buffer 'unbounded' (bad.cc:27): dimension 0 is 'open' (bad.cc:15), which has no maximum; memory is planned before its value is known; declare it with AtMost
   graph 'bad' buffer 'foreign' (bad.cc:28): dimension 0 is a parameter of another graph; a handle is good in the graph that made it; declare the parameter in this graph
   graph 'bad' buffer 'huge' (bad.cc:29): 1099511627776 x 1073741824 elements of 8 bytes are more than 2^62 bytes; no device holds that; make a dimension or its AtMost smaller

@@ -53,7 +53,7 @@ const GraphVerdict kVerdicts[] = {
      "graph 'g' param 'n' (a.cc:1): has AtMost, but is not an integer; only integers have a maximum; remove AtMost or "
      "use an integer type"},
     {"RefusesNegativeDimensions", [](ModelBuilder& g) { g.InOut("x", {3, -2}); },
-     "graph 'g' buffer 'x' (a.cc:1): dimension 1 is -2; it counts something; give 0 or more"},
+     "graph 'g' buffer 'x' (a.cc:1): dimension 1 is -2; it is a count; give 0 or more"},
     {"RefusesDimensionsWithoutMaximum",
      [](ModelBuilder& g) {
        const int32_t n = g.Param("n");
@@ -67,8 +67,8 @@ const GraphVerdict kVerdicts[] = {
        g.model.params[0].is_integer = false;
        g.InOut("x", Extent(g.ParamDim(n)));
      },
-     "graph 'g' buffer 'x' (a.cc:2): dimension 0 is 'n' (a.cc:1), which is not an integer; it counts something; give "
-     "it an integer type and AtMost"},
+     "graph 'g' buffer 'x' (a.cc:2): dimension 0 is 'n' (a.cc:1), which is not an integer; it is a count; give it an "
+     "integer type and AtMost"},
     {"RefusesDimensionsOfAnotherGraph",
      [](ModelBuilder& g) {
        g.Param("n", 5);
@@ -132,10 +132,10 @@ const GraphVerdict kVerdicts[] = {
        span("some", some, {});  // Launch knows how many
      },
      "graph 'g': 2 mistakes:\n"
-     "  graph 'g' node 'whole' (a.cc:7): argument 0 is a span of Slice({0, 0}, {4, 8}) of 'x' (a.cc:2), whose rows do "
-     "not lie side by side; a span has no pitch; take a View, or slice whole rows\n"
-     "  graph 'g' node 'rows' (a.cc:8): argument 0 is a span of Slice({1, 0}, {2, 8}) of 'x' (a.cc:2), whose rows do "
-     "not lie side by side; a span has no pitch; take a View, or slice whole rows"},
+     "  graph 'g' node 'whole' (a.cc:7): argument 0 is a span of Slice({0, 0}, {4, 8}) of 'x' (a.cc:2), whose rows are "
+     "not contiguous; a span has no pitch; take a View, or slice whole rows\n"
+     "  graph 'g' node 'rows' (a.cc:8): argument 0 is a span of Slice({1, 0}, {2, 8}) of 'x' (a.cc:2), whose rows are "
+     "not contiguous; a span has no pitch; take a View, or slice whole rows"},
     {"RefusesBuffersOfAnotherGraph",
      [](ModelBuilder& g) {
        g.InOut("x", 4);
@@ -195,8 +195,8 @@ const GraphVerdict kVerdicts[] = {
      "graph 'g': 6 mistakes:\n"
      "  graph 'g' node 'h' (a.cc:4): access 0 offset 0 of its slice of 'x' (a.cc:3) is -1; buffers begin at 0; give 0 "
      "or more\n"
-     "  graph 'g' node 'h' (a.cc:4): access 0 size 0 of its slice of 'x' (a.cc:3) is -2; it counts something; give 0 "
-     "or more\n"
+     "  graph 'g' node 'h' (a.cc:4): access 0 size 0 of its slice of 'x' (a.cc:3) is -2; it is a count; give 0 or "
+     "more\n"
      "  graph 'g' node 'h' (a.cc:4): access 0 offset 1 of its slice of 'x' (a.cc:3) is 'real' (a.cc:2), which is not "
      "an integer; it counts elements; give it an integer type\n"
      "  graph 'g' node 'h' (a.cc:4): access 0 size 1 of its slice of 'x' (a.cc:3) is 'n' (a.cc:1), which has no "
@@ -224,8 +224,9 @@ const GraphVerdict kVerdicts[] = {
      "slice lies inside its buffer; make its offset or size smaller\n"
      "  graph 'g' buffer 'odd' (a.cc:5): reads 'x' (a.cc:2), whose elements have 4 bytes, as elements of 8; a row has "
      "20 bytes, no whole number of them; use another type or another row length\n"
-     "  graph 'g' buffer 'varying' (a.cc:6): reads 'y' (a.cc:3), whose elements have 4 bytes, as elements of 8; its "
-     "rows have as many as a parameter says, which need not fit; use a type of the same size, or a constant\n"
+     "  graph 'g' buffer 'varying' (a.cc:6): reads 'y' (a.cc:3), whose elements have 4 bytes, as elements of 8; a "
+     "parameter sets the length of its rows, which need not be a whole number of them; use a type of the same size, or "
+     "a constant\n"
      "  graph 'g' buffer 'wide' (a.cc:8): reads 'part' (a.cc:7), whose elements have 4 bytes, as elements of 8; it is "
      "a part of another buffer, whose rows need not be so long; read all of that as the other type, then take a part\n"
      "  graph 'g' buffer 'nothing' (a.cc:9): an alias of no buffer; its handle was never set; declare the buffer in "
@@ -288,8 +289,8 @@ const GraphVerdict kVerdicts[] = {
      "8; a slice lies inside its buffer; make its offset or size smaller\n"
      "  graph 'g' node 'before' (a.cc:4): access 0 offset 0 of its slice of 'x' (a.cc:1) is -1; buffers begin at 0; "
      "give 0 or more\n"
-     "  graph 'g' node 'less' (a.cc:5): access 0 size 1 of its slice of 'x' (a.cc:1) is -8; it counts something; give "
-     "0 or more\n"
+     "  graph 'g' node 'less' (a.cc:5): access 0 size 1 of its slice of 'x' (a.cc:1) is -8; it is a count; give 0 or "
+     "more\n"
      "  graph 'g' node 'far' (a.cc:6): access 0 takes 9223372036854775807 elements from 9223372036854775807 on in "
      "dimension 1 of 'x' (a.cc:1), which has 8; a slice lies inside its buffer; make its offset or size smaller\n"
      "  graph 'g' node 'line' (a.cc:7): access 0 takes a slice of 'x' (a.cc:1) with 1 offsets and 1 sizes; the buffer "
@@ -310,10 +311,10 @@ const GraphVerdict kVerdicts[] = {
        span("one", cube, Slice({1, 1, 0}, {1, 2, 8}));
      },
      "graph 'g': 2 mistakes:\n"
-     "  graph 'g' node 'column' (a.cc:3): argument 0 is a span of Slice({0, 2}, {4, 4}) of 'x' (a.cc:1), whose rows do "
-     "not lie side by side; a span has no pitch; take a View, or slice whole rows\n"
+     "  graph 'g' node 'column' (a.cc:3): argument 0 is a span of Slice({0, 2}, {4, 4}) of 'x' (a.cc:1), whose rows "
+     "are not contiguous; a span has no pitch; take a View, or slice whole rows\n"
      "  graph 'g' node 'slab' (a.cc:7): argument 0 is a span of Slice({1, 1, 0}, {2, 2, 8}) of 'cube' (a.cc:2), whose "
-     "rows do not lie side by side; a span has no pitch; take a View, or slice whole rows"},
+     "rows are not contiguous; a span has no pitch; take a View, or slice whole rows"},
     {"LeavesSpansByParametersToTheLaunch",
      [](ModelBuilder& g) {
        const int32_t n = g.Param("n", 8), x = g.InOut("x", {4, 8}), y = g.InOut("y", {Dim(4), g.ParamDim(n)});
@@ -383,7 +384,7 @@ const GraphVerdict kVerdicts[] = {
        g.node(g.Copy("r", x, x)).accesses[1].mode = AccessMode::kRead;
      },
      "graph 'g': 3 mistakes:\n"
-     "  graph 'g' node 'c' (a.cc:2): has accesses to the number of 1; this kind of node has 2; declare it through "
+     "  graph 'g' node 'c' (a.cc:2): has 1 accesses; this kind of node has 2; declare it through "
      "Graph\n"
      "  graph 'g' node 'f' (a.cc:3): a Fill writes; declare it through Graph\n"
      "  graph 'g' node 'r' (a.cc:4): a Copy reads one buffer and writes another; declare it through Graph"},
@@ -398,7 +399,7 @@ const GraphVerdict kVerdicts[] = {
      "graph 'g' node 'k' (a.cc:1): the functor takes a 1-D index and the extent is 2-D; it is called with an index of "
      "the extent; take int64_t, Index2 or Index3 to match"},
     {"ChecksTheExtentOfAParallelFor", [](ModelBuilder& g) { g.node(g.For("k")).extent = Extent(-1); },
-     "graph 'g' node 'k' (a.cc:1): dimension 0 is -1; it counts something; give 0 or more"},
+     "graph 'g' node 'k' (a.cc:1): dimension 0 is -1; it is a count; give 0 or more"},
     {"RefusesGridsOverTheLimit",
      [](ModelBuilder& g) {
        KernelShape& shape = g.node(g.Kernel("k")).shape;
@@ -407,7 +408,7 @@ const GraphVerdict kVerdicts[] = {
      },
      "graph 'g': 2 mistakes:\n"
      "  graph 'g' node 'k' (a.cc:1) on cuda:0: grid dimension 1 is 65536; a launch has at most 65535; use fewer\n"
-     "  graph 'g' node 'k' (a.cc:1): grid dimension 2 is -1; it counts something; give 0 or more",
+     "  graph 'g' node 'k' (a.cc:1): grid dimension 2 is -1; it is a count; give 0 or more",
      OneCuda()},
     {"RefusesMoreThreadsThanAGridHas", [](ModelBuilder& g) { g.node(g.Kernel("k")).shape.threads = Dim(kBig); },
      "graph 'g' node 'k' (a.cc:1) on cuda:0: the number of threads is 1099511627776; a launch has at most "
@@ -558,7 +559,7 @@ TEST(Validate, RefusesDevicesOfTwoDrivers) {
   EXPECT_EQ(
       MistakeOf(g, options),
       "INVALID_ARGUMENT: graph 'g' node 'b' (a.cc:2) on cuda:0: node 'a' (a.cc:1) runs on host:0, a device of "
-      "another driver; events join devices of one driver only; pin all nodes of a graph to devices of one driver");
+      "another driver; events order devices of one driver only; pin all nodes of a graph to devices of one driver");
 }
 
 TEST(Validate, CopiesInsideABufferAreBetweenBoxesThatCannotMeet) {
@@ -578,11 +579,11 @@ TEST(Validate, CopiesInsideABufferAreBetweenBoxesThatCannotMeet) {
   EXPECT_EQ(MistakeOf(g),
             "INVALID_ARGUMENT: graph 'g': 3 mistakes:\n"
             "  graph 'g' node 'corner' (a.cc:6): copies 'x' (a.cc:2) to itself, and both boxes hold the same elements; "
-            "copy to another buffer, or between boxes that cannot meet\n"
+            "copy to another buffer, or between boxes that cannot overlap\n"
             "  graph 'g' node 'under the alias' (a.cc:7): copies 'x' (a.cc:2) to itself, and both boxes hold the same "
-            "elements; copy to another buffer, or between boxes that cannot meet\n"
+            "elements; copy to another buffer, or between boxes that cannot overlap\n"
             "  graph 'g' node 'anywhere' (a.cc:8): copies 'x' (a.cc:2) to itself, and parameters may make both boxes "
-            "hold the same elements; copy to another buffer, or between boxes that cannot meet");
+            "hold the same elements; copy to another buffer, or between boxes that cannot overlap");
 }
 
 TEST(Validate, RefusesBlocksOverTheLimit) {

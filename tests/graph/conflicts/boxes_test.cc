@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <random>
 
-#include "graph/passes/passes.h"
 #include "tests/graph/oracle/box_oracle.h"
+#include "tests/graph/oracle/draft_after.h"
 #include "tests/graph/oracle/model_builder.h"
 
 namespace penstock::graph::boxes_test {
@@ -101,9 +101,8 @@ TEST(Boxes, ATableOfWholeAccessesHoldsNoTree) {
   const int32_t x = g.InOut("x", 8);
   g.Host("h", Change{x}, In{x, Slice(0, 8)});
   const PlanOptions options = Devices(1);
-  Draft draft(g.model, options);
-  Validate(draft);
-  const BoxTable& table = draft.boxes;
+  const Draft draft = DraftAfter("Validate", g.model, options);
+  const BoxTable& table = draft.records.boxes;
   EXPECT_EQ(table.tree(x), nullptr);
   EXPECT_TRUE(table[0][1].whole());
 }
@@ -113,9 +112,8 @@ TEST(Boxes, AnOffsetFromAParameterIsAllOfTheBuffer) {
   const int32_t n = g.Param("n", 4), x = g.InOut("x", {8, 8});
   g.Host("h", Change{x, Slice({g.ParamDim(n), 2}, {1, 2})}, In{x, Slice({1, 1}, {1, 1})});
   const PlanOptions options = Devices(1);
-  Draft draft(g.model, options);
-  Validate(draft);
-  const BoxTable& table = draft.boxes;
+  const Draft draft = DraftAfter("Validate", g.model, options);
+  const BoxTable& table = draft.records.boxes;
   EXPECT_EQ(table[0][0].box, 0);
   EXPECT_FALSE(table[0][0].exact);
   EXPECT_NE(table[0][1].box, 0);
@@ -126,9 +124,8 @@ TEST(Boxes, ASizeFromAParameterCountsWithItsMaximumInsideTheBuffer) {
   const int32_t n = g.Param("n", 3), m = g.Param("m", 100), x = g.InOut("x", 8);
   g.Host("h", Change{x, Slice(2, g.ParamDim(n))}, Change{x, Slice(2, g.ParamDim(m))});
   const PlanOptions options = Devices(1);
-  Draft draft(g.model, options);
-  Validate(draft);
-  const BoxTable& table = draft.boxes;
+  const Draft draft = DraftAfter("Validate", g.model, options);
+  const BoxTable& table = draft.records.boxes;
   const BoxTree& tree = *table.tree(x);
   EXPECT_EQ(tree.box(table[0][0].box), (Region{{0, 0, 8}, {1, 1, 20}}));
   EXPECT_EQ(tree.box(table[0][1].box), (Region{{0, 0, 8}, {1, 1, 32}}));
@@ -141,9 +138,8 @@ TEST(Boxes, AllOfADimensionIsExactWhateverItsParameterIs) {
   const int32_t x = g.InOut("x", {g.ParamDim(n), 8});
   g.Host("h", Change{x, Slice({0, 4}, {g.ParamDim(n), 2})});
   const PlanOptions options = Devices(1);
-  Draft draft(g.model, options);
-  Validate(draft);
-  const BoxTable& table = draft.boxes;
+  const Draft draft = DraftAfter("Validate", g.model, options);
+  const BoxTable& table = draft.records.boxes;
   EXPECT_TRUE(table[0][0].exact);
   EXPECT_EQ(table.tree(x)->box(table[0][0].box), (Region{{0, 0, 16}, {1, 16, 24}}));
 }
@@ -170,9 +166,8 @@ TEST(Boxes, AccessesOfAliasesTouchTheBytesOfTheirBase) {
     const Extent last = g.model.buffers[at].extent;
     const int32_t node = g.Host("h", Change{at, RandomBox(random, last)});
     const PlanOptions options = Devices(1);
-    Draft draft(g.model, options);
-    Validate(draft);
-    const BoxTable& table = draft.boxes;
+    const Draft draft = DraftAfter("Validate", g.model, options);
+    const BoxTable& table = draft.records.boxes;
     const BoxRef ref = table[node][0];
     ASSERT_EQ(ref.base, x);
     ASSERT_TRUE(ref.exact);

@@ -41,7 +41,7 @@ TEST(Memory, BuffersOfAChainTakeTurns) {
   EXPECT_EQ(At(plan, g, "t2.device0").offset, 0);
   EXPECT_EQ(At(plan, g, "t3.device0").offset, 512);
   EXPECT_EQ(plan.arenas, (std::vector<Arena>{{0, 1024}}));
-  EXPECT_EQ(plan.notes.back(), "host:0: 2 of 4 instances reuse memory of earlier ones");
+  EXPECT_EQ(plan.remarks.back(), "host:0: 2 of 4 instances reuse memory of earlier ones");
 }
 
 TEST(Memory, ANodesOwnBuffersNeverShare) {
@@ -65,9 +65,9 @@ bool InOnePlace(const ModelBuilder& g, const Plan& plan, const std::string& a, c
   EXPECT_EQ(CheckOrder(g.model, plan), "");
   return At(plan, g, a).offset == At(plan, g, b).offset;
 }
-std::string NoteOf(const Plan& plan, const std::string& node) {
-  for (const std::string& note : plan.notes) {
-    if (note.starts_with("node '" + node + "'")) return note;
+std::string RemarkOn(const Plan& plan, const std::string& node) {
+  for (const std::string& remark : plan.remarks) {
+    if (remark.starts_with("node '" + node + "'")) return remark;
   }
   return "";
 }
@@ -77,7 +77,7 @@ TEST(InPlace, AnOutputTakesTheBytesOfAnInputThatNobodyNeedsAnyMore) {
   const Plan plan = PlanOf(g);
   EXPECT_TRUE(InOnePlace(g, plan, "t.device0", "u.device0"));
   EXPECT_EQ(plan.arenas, (std::vector<Arena>{{0, 256}}));
-  EXPECT_EQ(NoteOf(plan, "k1"), "node 'k1' writes 'u' in place of 't'");
+  EXPECT_EQ(RemarkOn(plan, "k1"), "node 'k1' writes 'u' in place of 't'");
 }
 
 TEST(InPlace, AChainNeedsOneBuffer) {
@@ -114,7 +114,7 @@ TEST(InPlace, AnInputThatIsReadLaterKeepsItsBytes) {
   g.For("k2", In{0});
   const Plan plan = PlanOf(g);
   EXPECT_FALSE(InOnePlace(g, plan, "t.device0", "u.device0"));
-  EXPECT_NE(NoteOf(plan, "k1"), "");
+  EXPECT_NE(RemarkOn(plan, "k1"), "");
 }
 
 // The reader is submitted before, on another lane, and may run beside the node.
@@ -128,18 +128,17 @@ TEST(InPlace, AnInputThatMayBeReadBesideTheNodeKeepsItsBytes) {
   options.costs = {1, 9, 1};
   const Plan plan = PlanOf(g, options);
   EXPECT_FALSE(InOnePlace(g, plan, "t.device0", "u.device0"));
-  EXPECT_EQ(NoteOf(plan, "k1"),
-            "node 'k1' does not write 'u' in place of 't': other users of the input may run "
-            "beside it");
+  EXPECT_EQ(RemarkOn(plan, "k1"),
+            "node 'k1' does not write 'u' in place of 't': other users of the input may run concurrently");
   options.max_lanes = 1;  // now the reader is done before
   EXPECT_TRUE(InOnePlace(g, PlanOf(g, options), "t.device0", "u.device0"));
 }
 
 TEST(InPlace, WhatDoesNotFitIsNotDone) {
   const std::string begin = "node 'k1' does not write 'u' in place of 't': ";
-  EXPECT_EQ(NoteOf(PlanOf(InPlacePair(64, 65)), "k1"), begin + "the output is larger");
-  EXPECT_EQ(NoteOf(PlanOf(InPlacePair(64, 32, 8)), "k1"), begin + "their elements have different sizes");
-  EXPECT_EQ(NoteOf(PlanOf(InPlacePair(64, 0)), "k1"), begin + "they take no bytes");
+  EXPECT_EQ(RemarkOn(PlanOf(InPlacePair(64, 65)), "k1"), begin + "the output is larger");
+  EXPECT_EQ(RemarkOn(PlanOf(InPlacePair(64, 32, 8)), "k1"), begin + "their elements have different sizes");
+  EXPECT_EQ(RemarkOn(PlanOf(InPlacePair(64, 0)), "k1"), begin + "they take no bytes");
   EXPECT_EQ(PlanOf(InPlacePair(128, 64)).arenas, (std::vector<Arena>{{0, 512}}));
 }
 
@@ -149,10 +148,10 @@ TEST(InPlace, RowsThatLieDifferentlyFarApartAreNotDone) {
     const int32_t t = g.Pitched(g.Scratch("t", {4, 8}), read), u = g.Pitched(g.Scratch("u", {4, 8}), written);
     g.For("k0", Out{t});
     g.InPlace(g.For("k1", In{t}, Out{u}), t, u);
-    return NoteOf(PlanOf(g), "k1");
+    return RemarkOn(PlanOf(g), "k1");
   };
   EXPECT_EQ(note(12, 12), "node 'k1' writes 'u' in place of 't'");
-  EXPECT_EQ(note(12, 10), "node 'k1' does not write 'u' in place of 't': their rows lie differently far apart");
+  EXPECT_EQ(note(12, 10), "node 'k1' does not write 'u' in place of 't': their pitches differ");
 }
 
 TEST(InPlace, PartsAndSecondAccessesAreNotDone) {
@@ -178,7 +177,8 @@ TEST(InPlace, BytesGoToOneOnly) {
   EXPECT_EQ(MistakeOf(g), "OK");
   g.InPlace(k, v, u);
   EXPECT_EQ(MistakeOf(g),
-            "INVALID_ARGUMENT: graph 'g' node 'k1' (a.cc:5): InPlace names 'u' (a.cc:2) twice; bytes are taken once; "
+            "INVALID_ARGUMENT: graph 'g' node 'k1' (a.cc:5): InPlace names 'u' (a.cc:2) twice; bytes can be taken over "
+            "only once; "
             "name each buffer in one pair");
 }
 
@@ -195,18 +195,17 @@ TEST(InPlace, RefusesWhatTheNodeDoesNotDo) {
   const std::string begin = "INVALID_ARGUMENT: graph 'g' node 'k1' (a.cc:5): InPlace";
   constexpr uint32_t kOwn = ModelBuilder::kSerial;
   EXPECT_EQ(mistake({v, u, kOwn, kOwn}), begin +
-                                             ": it writes its input 'v' (a.cc:3); what changes its input needs no "
-                                             "other bytes; name what it only reads");
-  EXPECT_EQ(mistake({u, t, kOwn, kOwn}),
-            "INVALID_ARGUMENT: graph 'g': 2 mistakes:\n  " + begin.substr(18) +
-                ": it writes its input 'u' (a.cc:2); what changes its input needs no other bytes; name what it only "
-                "reads\n  " +
-                begin.substr(18) +
-                ": it does not write its output 't' (a.cc:1); an output takes the bytes of an input; name what it "
-                "writes");
+                                             ": it writes its input 'v' (a.cc:3); a node that changes its input needs "
+                                             "no other bytes; name a buffer that it only reads");
+  EXPECT_EQ(mistake({u, t, kOwn, kOwn}), "INVALID_ARGUMENT: graph 'g': 2 mistakes:\n  " + begin.substr(18) +
+                                             ": it writes its input 'u' (a.cc:2); a node that changes its input needs "
+                                             "no other bytes; name a buffer that it only reads\n  " +
+                                             begin.substr(18) +
+                                             ": it does not write its output 't' (a.cc:1); an output takes over the "
+                                             "bytes of an input; name a buffer that it writes");
   EXPECT_EQ(mistake({t, u, kOwn, kOwn + 1}), begin +
-                                                 " names a buffer of another graph; a handle is good in the graph "
-                                                 "that made it; name buffers that the node accesses");
+                                                 " names a buffer of another graph; a handle is good in the graph that "
+                                                 "made it; name buffers that the node accesses");
   EXPECT_EQ(mistake({t, -1, kOwn, kOwn}),
             begin + " names no buffer; its handle was never set; name buffers that the node accesses");
   g.Scratch("w", 64);
@@ -308,7 +307,7 @@ TEST(Memory, WhatLeavesHolesIsPlacedAnewBySize) {
   EXPECT_EQ(At(plan, g, "a.device0").offset, 0);
   EXPECT_EQ(At(plan, g, "b.device0").offset, 0);
   EXPECT_EQ(plan.arenas, (std::vector<Arena>{{0, 512}}));
-  EXPECT_EQ(plan.notes.back(), "host:0: 512 bytes, placed by size; 768 in the order of use");
+  EXPECT_EQ(plan.remarks.back(), "host:0: 512 bytes, placed by size; 768 in the order of use");
 }
 
 // More than the clocks have columns for: those without one are never known to be done.

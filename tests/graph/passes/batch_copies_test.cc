@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/passes/passes.h"
+#include "tests/graph/oracle/draft_after.h"
 #include "tests/graph/oracle/execution.h"
 #include "tests/graph/oracle/model_builder.h"
 #include "tests/graph/oracle/oracle.h"
@@ -205,10 +205,7 @@ TEST(Gather, DeadTargetsInOneBatchShareNoBytes) {
     g.Copy("c" + std::to_string(i), x[i], g.Scratch("z" + std::to_string(i), Extent(kSmall)));
   }
   const PlanOptions options = Devices(1);
-  Draft draft(g.model, options);
-  for (const Pass& pass : Passes()) {
-    if (std::string(pass.name) != "EliminateCopies") pass.run(draft);
-  }
+  Draft draft = DraftAfter("Events", g.model, options, "EliminateCopies");
   const Plan plan = Lower(draft);
   ASSERT_EQ(Submissions(plan), "c0..c7 (8)");
   EXPECT_EQ(plan.arenas.back().bytes, 8 * 4 * kSmall);

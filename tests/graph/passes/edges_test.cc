@@ -1,11 +1,11 @@
-// Edges: the rule, on declared accesses and on the instances that Transfers makes.
+// Edges: the rule, on declared accesses and on the instances that InsertTransfers makes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-#include "graph/passes/passes.h"
 #include "tests/graph/oracle/box_oracle.h"
+#include "tests/graph/oracle/draft_after.h"
 
 namespace penstock::graph::edges_test {
 namespace {
@@ -23,10 +23,7 @@ Lists ListsOf(const CsrRows& rows) {
 
 Lists DeclaredOf(const ModelBuilder& g) {
   const PlanOptions options = Devices(1);
-  Draft draft(g.model, options);
-  Validate(draft);
-  DeclaredEdges(draft);
-  return ListsOf(draft.declared);
+  return ListsOf(DraftAfter("DeclaredEdges", g.model, options).checked.declared);
 }
 
 TEST(Edges, AReadFollowsTheLastWrite) {
@@ -287,17 +284,10 @@ TEST(Edges, StagingAndBoundMemoryConflictUnlessStaged) {
   g.For("k", In{x});
   g.Host("h", Out{x});
   const PlanOptions options = Devices(1);
-  Draft draft(g.model, options);
-  Validate(draft);
-  DeclaredEdges(draft);
-  Check(draft);
-  Canonical(draft);
-  Place(draft);
-  InsertTransfers(draft);
-  InstanceEdges(draft);
+  const Draft draft = DraftAfter("InstanceEdges", g.model, options, "EliminateCopies");
   // stage x, upload x, k, h: h writes what is staged from and, when they are one, what is uploaded from.
-  ASSERT_EQ(draft.steps.size(), 4u);
-  EXPECT_EQ(ListsOf(draft.edges), (Lists{{}, {0}, {1}, {0, 1, 2}}));
+  ASSERT_EQ(draft.ordered.steps.size(), 4u);
+  EXPECT_EQ(ListsOf(draft.ordered.edges), (Lists{{}, {0}, {1}, {0, 1, 2}}));
 }
 
 }  // namespace

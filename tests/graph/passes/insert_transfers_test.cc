@@ -1,46 +1,39 @@
-// Transfers: which copies are inserted, where, and which are not.
+// InsertTransfers: which copies are inserted, where, and which are not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
 
-#include "graph/passes/passes.h"
 #include "graph/plan/plan_names.h"
+#include "tests/graph/oracle/draft_after.h"
 #include "tests/graph/oracle/model_builder.h"
 #include "tests/graph/oracle/oracle.h"
 
 namespace penstock::graph::insert_transfers_test {
 namespace {
 
-std::string InstanceText(const Draft& draft, int32_t instance) {
+std::string InstanceText(const Draft& draft, InstanceId instance) {
   Plan plan;
-  plan.instances = draft.instances;
-  return InstanceName(plan, draft.model, instance);
+  plan.instances = draft.ordered.instances;
+  return InstanceName(plan, draft.records.model, instance);
 }
 
 // The steps in sequence, with those that nobody needs or without them: "stage in x.bound>x.pinned; upload
 // x.pinned>x.device0; k".
 std::string StepsOf(const ModelBuilder& g, const PlanOptions& options = Devices(1),
-                    std::vector<std::string>* notes = {}, bool needless = true) {
-  Draft draft(g.model, options);
-  Validate(draft);
-  DeclaredEdges(draft);
-  Check(draft);
-  EXPECT_TRUE(draft.mistakes.empty()) << draft.mistakes[0].text;
-  Canonical(draft);
-  Place(draft);
-  if (!needless) EliminateCopies(draft);
-  InsertTransfers(draft);
+                    std::vector<std::string>* remarks = {}, bool needless = true) {
+  const Draft draft = DraftAfter("InsertTransfers", g.model, options, needless ? "EliminateCopies" : "");
+  EXPECT_TRUE(draft.findings.mistakes.empty()) << draft.findings.mistakes[0].text;
   std::string text;
-  for (const Step& step : draft.steps) {
+  for (const Step& step : draft.ordered.steps) {
     if (!text.empty()) text += "; ";
     if (step.decl >= 0) text += std::string(g.model.nodes[step.decl].name.view());
     if (step.src < 0) continue;
     text += std::string(step.decl >= 0 ? " = " : "") + KindName(step.kind) + " " + InstanceText(draft, step.src) + ">" +
             InstanceText(draft, step.dst);
   }
-  if (notes != nullptr) *notes = draft.notes;
+  if (remarks != nullptr) *remarks = draft.findings.remarks;
   return text;
 }
 
@@ -81,18 +74,18 @@ TEST(Transfers, WhatIsWrittenWholeIsNotBroughtIn) {
   ModelBuilder g;
   const int32_t x = g.InOut("x", 4, kPinned);
   g.For("k", Out{x});
-  std::vector<std::string> notes;
-  EXPECT_EQ(StepsOf(g, Devices(1), &notes), "k; download x.device0>x.bound");
-  EXPECT_EQ(notes, (std::vector<std::string>{"x: its contents are not used; 'k' writes all of it first"}));
+  std::vector<std::string> remarks;
+  EXPECT_EQ(StepsOf(g, Devices(1), &remarks), "k; download x.device0>x.bound");
+  EXPECT_EQ(remarks, (std::vector<std::string>{"x: its contents are not used; 'k' writes all of it first"}));
 }
 
 TEST(Transfers, WhatIsNotWrittenIsNotBroughtBack) {
   ModelBuilder g;
   const int32_t x = g.InOut("x", 4, kPinned);
   g.For("k", In{x});
-  std::vector<std::string> notes;
-  EXPECT_EQ(StepsOf(g, Devices(1), &notes), "upload x.bound>x.device0; k");
-  EXPECT_EQ(notes, (std::vector<std::string>{"x: not copied back; no node writes it"}));
+  std::vector<std::string> remarks;
+  EXPECT_EQ(StepsOf(g, Devices(1), &remarks), "upload x.bound>x.device0; k");
+  EXPECT_EQ(remarks, (std::vector<std::string>{"x: not copied back; no node writes it"}));
 }
 
 TEST(Transfers, AnInputIsUploadedOnceForAllReaders) {
@@ -101,9 +94,9 @@ TEST(Transfers, AnInputIsUploadedOnceForAllReaders) {
   g.For("k0", In{x});
   g.For("k1", In{x});
   g.For("k2", In{x});
-  std::vector<std::string> notes;
-  EXPECT_EQ(StepsOf(g, Devices(1), &notes), "upload x.bound>x.device0; k0; k1; k2");
-  EXPECT_EQ(notes, (std::vector<std::string>{"x: copied to host:0 once for 3 readers"}));
+  std::vector<std::string> remarks;
+  EXPECT_EQ(StepsOf(g, Devices(1), &remarks), "upload x.bound>x.device0; k0; k1; k2");
+  EXPECT_EQ(remarks, (std::vector<std::string>{"x: copied to host:0 once for 3 readers"}));
 }
 
 TEST(Transfers, EachDeviceGetsItsCopyFromTheHost) {
@@ -265,9 +258,9 @@ TEST(Transfers, TheSourceOfACopyMayStandSecond) {
 TEST(Transfers, SaysWhatIsNotUsed) {
   ModelBuilder g;
   g.Input("x", 4);
-  std::vector<std::string> notes;
-  StepsOf(g, Devices(1), &notes);
-  EXPECT_EQ(notes, (std::vector<std::string>{"x: no node uses it"}));
+  std::vector<std::string> remarks;
+  StepsOf(g, Devices(1), &remarks);
+  EXPECT_EQ(remarks, (std::vector<std::string>{"x: no node uses it"}));
 }
 
 TEST(Transfers, FollowsAfterBeforeTheDeclaration) {
@@ -318,9 +311,9 @@ TEST(Transfers, TilesOfAnOutputNeedNoUpload) {
   const int32_t y = g.Output("y", {4, 4}, kPinned);
   g.For("left", Out{y, Slice({0, 0}, {4, 2})});
   g.For("right", Out{y, Slice({0, 2}, {4, 2})});
-  std::vector<std::string> notes;
-  EXPECT_EQ(StepsOf(g, Devices(1), &notes), "left; right; download y.device0>y.bound");
-  EXPECT_EQ(notes, std::vector<std::string>());
+  std::vector<std::string> remarks;
+  EXPECT_EQ(StepsOf(g, Devices(1), &remarks), "left; right; download y.device0>y.bound");
+  EXPECT_EQ(remarks, std::vector<std::string>());
 }
 
 TEST(Transfers, TilesOnAnotherDeviceGetTheRestFromTheFirst) {
@@ -335,9 +328,9 @@ TEST(Transfers, AnOutputWrittenInPartComesBackWithTheRestAsItWas) {
   ModelBuilder g;
   const int32_t y = g.Output("y", 4, kPinned);
   g.For("k", Out{y, Slice(0, 3)});
-  std::vector<std::string> notes;
-  EXPECT_EQ(StepsOf(g, Devices(1), &notes), "upload y.bound>y.device0; k; download y.device0>y.bound");
-  EXPECT_EQ(notes,
+  std::vector<std::string> remarks;
+  EXPECT_EQ(StepsOf(g, Devices(1), &remarks), "upload y.bound>y.device0; k; download y.device0>y.bound");
+  EXPECT_EQ(remarks,
             (std::vector<std::string>{"y: an Output that may not be written whole; what is not keeps its contents"}));
 }
 
@@ -346,9 +339,9 @@ TEST(Transfers, ReadsAndWritesThroughAnAliasAreOfItsBase) {
   const int32_t x = g.InOut("x", 4, kPinned), a = g.Alias("a", x, Slice(0, 2)), b = g.Alias("b", x, 2, Extent(8));
   g.For("k0", In{a});
   g.For("k1", Out{b});
-  std::vector<std::string> notes;
-  EXPECT_EQ(StepsOf(g, Devices(1), &notes), "upload x.bound>x.device0; k0; k1; download x.device0>x.bound");
-  EXPECT_EQ(notes, std::vector<std::string>());
+  std::vector<std::string> remarks;
+  EXPECT_EQ(StepsOf(g, Devices(1), &remarks), "upload x.bound>x.device0; k0; k1; download x.device0>x.bound");
+  EXPECT_EQ(remarks, std::vector<std::string>());
 }
 
 TEST(Transfers, AnEmptyReadOfWhatNobodyWroteBringsNothing) {
@@ -360,8 +353,8 @@ TEST(Transfers, AnEmptyReadOfWhatNobodyWroteBringsNothing) {
 
 // --- copies that nobody needs ---
 
-std::string NeededSteps(const ModelBuilder& g, std::vector<std::string>* notes = {}) {
-  return StepsOf(g, Devices(1), notes, false);
+std::string NeededSteps(const ModelBuilder& g, std::vector<std::string>* remarks = {}) {
+  return StepsOf(g, Devices(1), remarks, false);
 }
 
 TEST(EliminateCopies, ACopyThatNobodyReadsIsNotMade) {
@@ -371,10 +364,10 @@ TEST(EliminateCopies, ACopyThatNobodyReadsIsNotMade) {
   g.Copy("in", x, a);
   g.Copy("on", a, b);
   g.Copy("out", x, y);
-  std::vector<std::string> notes;
-  EXPECT_EQ(NeededSteps(g, &notes), "out = host copy x.bound>y.bound");
-  EXPECT_THAT(notes, testing::Contains("b: 'on' is not made; nobody reads what it copies"));
-  EXPECT_THAT(notes, testing::Contains("a: 'in' is not made; nobody reads what it copies"));
+  std::vector<std::string> remarks;
+  EXPECT_EQ(NeededSteps(g, &remarks), "out = host copy x.bound>y.bound");
+  EXPECT_THAT(remarks, testing::Contains("b: 'on' is not made; no node reads what it copies"));
+  EXPECT_THAT(remarks, testing::Contains("a: 'in' is not made; no node reads what it copies"));
 }
 
 TEST(EliminateCopies, WhatIsWrittenWholeBeforeItIsReadWasCopiedForNobody) {
@@ -427,12 +420,12 @@ TEST(EliminateCopies, HostToDeviceToHostIsACopyOnTheHost) {
   g.Copy("down", u, y);
   g.Copy("read by a kernel too", x, z);
   g.For("k", In{t}, In{z});
-  std::vector<std::string> notes;
-  EXPECT_EQ(NeededSteps(g, &notes),
+  std::vector<std::string> remarks;
+  EXPECT_EQ(NeededSteps(g, &remarks),
             "up = upload x.bound>t.device0; read by a kernel too = host copy x.bound>z.pinned; "
             "upload z.pinned>z.device0; k; down = host copy x.bound>y.bound");
-  EXPECT_THAT(notes, testing::Contains("x: 'down' copies it on the host; nobody writes it on the way through 'u'"));
-  EXPECT_THAT(notes, testing::Contains("u: 'on' is not made; nobody reads what it copies"));
+  EXPECT_THAT(remarks, testing::Contains("x: 'down' copies it on the host; no node writes it on the way through 'u'"));
+  EXPECT_THAT(remarks, testing::Contains("u: 'on' is not made; no node reads what it copies"));
   EXPECT_EQ(CheckOrder(g.model, PlanOf(g)), "");
 }
 

@@ -200,7 +200,7 @@ TEST(Lanes, AreCappedAndThenTheLeastLoadedIsTaken) {
   EXPECT_EQ(plan.lanes.size(), 2u);
   EXPECT_EQ(NodeOf(plan, "c").lane, NodeOf(plan, "b").lane);
   EXPECT_EQ(NodeOf(plan, "d").lane, NodeOf(plan, "a").lane);
-  EXPECT_EQ(plan.notes[0], "host:0: compute lanes capped at 2");
+  EXPECT_EQ(plan.remarks[0], "host:0: compute lanes capped at 2");
 }
 
 TEST(Lanes, CopiesHaveALaneADirectionAndDevice) {
@@ -258,7 +258,7 @@ TEST(Lanes, MorePrioritiesThanLanesShareTheLast) {
   EXPECT_EQ(LaneOf(plan, "p3").priority, 3);
   EXPECT_EQ(LaneOf(plan, "p2").priority, 2);
   EXPECT_EQ(NodeOf(plan, "p1").lane, NodeOf(plan, "p2").lane);
-  EXPECT_EQ(plan.notes[0], "host:0: 3 priorities share 2 compute lanes; those under 2 count as equal to it");
+  EXPECT_EQ(plan.remarks[0], "host:0: 3 priorities share 2 compute lanes; those under 2 count as equal to it");
 }
 
 TEST(Lanes, ACopyLaneHasTheHighestPriorityOfItsCopies) {

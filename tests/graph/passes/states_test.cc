@@ -119,7 +119,8 @@ TEST(States, OfAnotherRuntimeAreRefused) {
   PlanOptions options = Devices(1);
   options.runtime = &options;
   EXPECT_EQ(MistakeOf(g, options),
-            "INVALID_ARGUMENT: graph 'g' state 'w' (a.cc:1): belongs to another runtime; its memory is not known here; "
+            "INVALID_ARGUMENT: graph 'g' state 'w' (a.cc:1): belongs to another runtime; its memory is not known to "
+            "this one; "
             "make it with MakeState of the runtime that compiles the graph");
 }
 
@@ -130,14 +131,14 @@ TEST(States, OnADeviceOfAnotherDriverAreRefused) {
   g.For("k", In{g.State("w", 4, 1)});
   EXPECT_EQ(MistakeOf(g, options),
             "INVALID_ARGUMENT: graph 'g' state 'w' (a.cc:1) on cuda:0: node 'k' (a.cc:2) runs on host:0, a device of "
-            "another driver; events join devices of one driver only; keep the nodes and States of a graph on devices "
+            "another driver; events order devices of one driver only; keep the nodes and States of a graph on devices "
             "of one driver");
   ModelBuilder hosted;
   const int32_t v = hosted.State("v", 4, 0), w = hosted.State("w", 4, 1);
   hosted.Host("h", In{v}, In{w});
   EXPECT_EQ(MistakeOf(hosted, options),
             "INVALID_ARGUMENT: graph 'g' state 'w' (a.cc:2) on cuda:0: state 'v' (a.cc:1) lives on host:0, a device of "
-            "another driver; events join devices of one driver only; keep the nodes and States of a graph on devices "
+            "another driver; events order devices of one driver only; keep the nodes and States of a graph on devices "
             "of one driver");
 }
 

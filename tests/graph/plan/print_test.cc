@@ -41,7 +41,7 @@ instance y.pinned: 4000 bytes at 0, stages
 instance y.device0: 4000 bytes at 4096
 arena of pinned memory: 4096 bytes a slot
 arena of device 0: 8192 bytes a slot
-note: 10 edges: 3 waits for events, 2 for host steps; lane order or other waits cover the rest
+remark: 10 edges: 3 waits for events, 2 for host steps; lane order or other waits cover the rest
 )");
 }
 

@@ -103,9 +103,9 @@ TEST(TransitiveReduction, NeedsNoSweepWhereEachNodeComesAfterAllBeforeIt) {
     all.push_back(all.back());
     all.back().push_back(v - 1);
   }
-  int64_t looks = -1;
-  EXPECT_EQ(TransitiveReduction(RowsOf(all), &looks), RowsOf(chain));
-  EXPECT_EQ(looks, 0);
+  int64_t examined = -1;
+  EXPECT_EQ(TransitiveReduction(RowsOf(all), &examined), RowsOf(chain));
+  EXPECT_EQ(examined, 0);
 }
 
 // Three layers, the last after some of either, so that every edge from the first to the last is in doubt and each sweep
@@ -127,11 +127,12 @@ TEST(TransitiveReduction, StopsWhenItHasLookedSixteenTimesAtEachEdge) {
   for (const int32_t nodes : {100, 8000}) {
     const CsrRows all = Layers(nodes);
     const auto edges = static_cast<int64_t>(all.items());
-    int64_t looks = 0;
-    const CsrRows reduced = TransitiveReduction(all, &looks);
-    EXPECT_EQ(looks > kMostLooks * edges, nodes == 8000) << looks << " looks at " << edges << " edges";
-    EXPECT_LE(looks, (kMostLooks + 2) * edges + all.rows());
-    // Of three layers: what is left out has a path of two edges, and what has one is left out unless the looks ended.
+    int64_t examined = 0;
+    const CsrRows reduced = TransitiveReduction(all, &examined);
+    EXPECT_EQ(examined > kMostExamined * edges, nodes == 8000) << examined << " examined at " << edges << " edges";
+    EXPECT_LE(examined, (kMostExamined + 2) * edges + all.rows());
+    // Of three layers: what is left out has a path of two edges, and what has one is left out unless the examined
+    // ended.
     int64_t left_out = 0, implied = 0;
     for (int32_t v = 0; v < all.rows(); ++v) {
       for (const int32_t p : all[v]) {

@@ -134,7 +134,8 @@ TEST_F(StateTest, OfAnotherRuntimeIsAMistakeOfTheGraph) {
   Graph g("g");
   g.ParallelFor("k", 2, CopyOut<int64_t>{}, Read(state), Write(g.Buffer<int64_t>("t", 2)));
   EXPECT_EQ(other->Compile(g).status().ToString(),
-            "INVALID_ARGUMENT: graph 'g' state 's' (a.cc:7): belongs to another runtime; its memory is not known here; "
+            "INVALID_ARGUMENT: graph 'g' state 's' (a.cc:7): belongs to another runtime; its memory is not known to "
+            "this one; "
             "make it with MakeState of the runtime that compiles the graph");
 }
 

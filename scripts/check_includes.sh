@@ -89,7 +89,7 @@ find "${folders[@]}" -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -
       offend("hwloc only in src/memory/topology.cc")
     if (name ~ /^(nlohmann|CLI)\// && FILENAME !~ /^(examples|bench|tests|src\/cli)\//)
       offend("nlohmann-json and CLI11 only in programs and tests")
-    if (name ~ /^(gtest|gmock)\// && FILENAME !~ /^tests\//)
+    if (name ~ /^(gtest|gmock)\// && FILENAME !~ /(^|\/)tests\//)
       offend("GoogleTest only in tests")
     if (FILENAME ~ /^include\// && name ~ /^absl\// && name !~ /^absl\/(status\/status(or)?|strings\/cord)\.h$/)
       offend("public headers take only Status and StatusOr (and the Cord of its payload) from Abseil")

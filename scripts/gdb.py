@@ -1,5 +1,4 @@
-"""Pretty-printers for gdb: absl::Status and StatusOr, a slot of an executable, a plan, and its
-indices.
+"""Pretty-printers for gdb: absl::Status and StatusOr, a slot of an executable, a plan, and indices.
 
   (gdb) source scripts/gdb.py
   (gdb) print status             INVALID_ARGUMENT: graph 'g' buffer 'x' (a.cc:12): nothing is bound; ...

@@ -158,7 +158,7 @@ std::vector<Known> HostileGraph::WrongInRun(const std::vector<int64_t>& values) 
   if (!wrong.empty()) return wrong;  // where the accesses to aliases lie is not known
   for (const AccessRecord& a : accesses) {
     if (!run.Inside(a.node, a.buffer, a.box, wrong) || !a.span) continue;
-    if (!run.Contiguous(a.buffer, a.box)) wrong.push_back({a.node, "do not lie side by side"});
+    if (!run.Contiguous(a.buffer, a.box)) wrong.push_back({a.node, "are not contiguous"});
   }
   return wrong;
 }
@@ -177,7 +177,7 @@ void HostileGraph::CheckSpans(size_t first_access) {
       constant = constant && sound && (part ? AllConstant(buffer.box.offset) : AllConstant(buffer.extent));
       constant = constant && (!part || AllConstant(buffer.box.size));
     }
-    if (constant && sound && !InRun(buffers, {}).Contiguous(a.buffer, a.box)) Note("do not lie side by side");
+    if (constant && sound && !InRun(buffers, {}).Contiguous(a.buffer, a.box)) Note("are not contiguous");
   }
 }
 
@@ -339,7 +339,7 @@ bool HostileGraph::CheckReadAs(const BufferRecord& alias) {
   }
   const Dim& row = base.extent.dims[static_cast<size_t>(base.extent.rank) - 1];
   if (!row.is_constant()) {
-    Note("as many as a parameter says");
+    Note("a parameter sets the length of its rows");
     return false;
   }
   const int64_t bytes = row.value * BytesOf(base.element);  // below 2^62, or the base would not be sound

@@ -134,7 +134,7 @@ Verdict JudgeWhole(const HostileGraph& hostile) {
   const std::vector<int32_t> sequence = graph::SequenceOf(model);
   if (sequence.size() < model.nodes.size()) return {{{"", "wait for each other"}}, true};
   Verdict verdict = DataJudge(hostile, sequence).verdict();
-  if (OrderIsMissing(model)) verdict.wrong.push_back({"", "no path joins them"});
+  if (OrderIsMissing(model)) verdict.wrong.push_back({"", "no path orders them"});
   return verdict;
 }
 

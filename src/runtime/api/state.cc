@@ -40,7 +40,7 @@ absl::StatusOr<int64_t> CheckExtent(const StateRecord& record) {
       return Refuse(record, which + "a parameter; a State keeps its size across runs; give a constant");
     }
     if (dim.value < 0) {
-      return Refuse(record, which + std::to_string(dim.value) + "; it counts something; give 0 or more");
+      return Refuse(record, which + std::to_string(dim.value) + "; it is a count; give 0 or more");
     }
     const int64_t size = std::max<int64_t>(dim.value, 1);
     fits = fits && size <= kMost / product;

@@ -103,8 +103,7 @@ void RunQueues::EndRun(RunQueue& queue, PipelineItem& item, const absl::Status& 
   if (gives_back) GiveSlotsBack(stage, item);
   for (const StageExecutable& executable : stage.executables) {
     // What its bindings keep alive may be released.
-    if (status.ok())
-      detail::Internals<Bindings>::ValuesOf(item.parts[executable.part].bindings).Reset();
+    if (status.ok()) detail::Internals<Bindings>::ValuesOf(item.parts[executable.part].bindings).Reset();
   }
   const absl::Status poison = status.ok() ? absl::OkStatus() : PoisonOf(stage, table_.device(device).member, item);
   state_.activity.in_flight.fetch_sub(1);

@@ -84,7 +84,7 @@ absl::Status SetSlice(const Model& model, const SliceEntry& entry, SlotTables& t
   if (!entry.span || IsContiguous(out, buffer.type.size)) return absl::OkStatus();
   return Refuse(model, "node", node.name,
                 "access " + std::to_string(entry.access) + " is a span of a part of " + graph::Quoted(buffer.name) +
-                    ", whose rows do not lie side by side in this run; a span has no pitch; take a View, or slice "
+                    ", whose rows are not contiguous in this run; a span has no pitch; take a View, or slice "
                     "whole rows");
 }
 

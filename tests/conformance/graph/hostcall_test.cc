@@ -442,7 +442,7 @@ TEST_P(Asked, OnlyHostNodesAre) {
   const absl::Status status = runtime_->Compile(g).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(status.ToString().find("node 'kernel'"), std::string::npos) << status;
-  EXPECT_NE(status.ToString().find("Inline and Infallible are of Host nodes"), std::string::npos) << status;
+  EXPECT_NE(status.ToString().find("Inline and Infallible apply to Host nodes only"), std::string::npos) << status;
 }
 
 TEST_P(Asked, ADeclaredAgainStepHasItsOwnCallables) {

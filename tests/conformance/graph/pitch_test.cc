@@ -154,7 +154,7 @@ TEST_P(Pitches, ASpanOfRowsThatLieApartIsRefusedAtLaunchWhereParametersSayHowMan
   EXPECT_OK(run->Wait());
   EXPECT_EQ(exec->Launch(io.Set(rows, 2).Set(x, std::span(h).first(9))).status().ToString(),
             "INVALID_ARGUMENT: graph 'spans' node 'h' (a.cc:3): access 0 is a span of a part of 'x' (a.cc:2), whose "
-            "rows do not lie side by side in this run; a span has no pitch; take a View, or slice whole rows");
+            "rows are not contiguous in this run; a span has no pitch; take a View, or slice whole rows");
 }
 
 // Pinned, in the slot, and larger than what is staged through the slot.

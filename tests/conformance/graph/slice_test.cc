@@ -326,7 +326,7 @@ TEST_P(Slices, ALaunchRefusesSpansThatAreNotContiguousInThisRun) {
   EXPECT_EQ(
       exec->Launch(io.Set(w, 3)).status().ToString(),
       "INVALID_ARGUMENT: graph 'spans' node 'h' (a.cc:3): access 0 is a span of a part of 'x' (a.cc:2), whose rows "
-      "do not lie side by side in this run; a span has no pitch; take a View, or slice whole rows");
+      "are not contiguous in this run; a span has no pitch; take a View, or slice whole rows");
 }
 
 TEST_P(Slices, KernelsTakePointersAndViewsOfParts) {

@@ -69,8 +69,7 @@ TEST_F(StateTest, BadRequestsAreRefusedWithTheirNumbers) {
   EXPECT_EQ(refusal(n),
             "INVALID_ARGUMENT: state 's' (a.cc:7): dimension 0 is a parameter; a State keeps its size across runs; "
             "give a constant");
-  EXPECT_EQ(refusal({2, -1}),
-            "INVALID_ARGUMENT: state 's' (a.cc:7): dimension 1 is -1; it counts something; give 0 or more");
+  EXPECT_EQ(refusal({2, -1}), "INVALID_ARGUMENT: state 's' (a.cc:7): dimension 1 is -1; it is a count; give 0 or more");
   EXPECT_EQ(refusal({int64_t{1} << 40, int64_t{1} << 40}),
             "INVALID_ARGUMENT: state 's' (a.cc:7): 1099511627776 x 1099511627776 elements of 8 bytes are more than "
             "2^62 bytes; no device holds that; make a dimension smaller");

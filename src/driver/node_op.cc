@@ -91,7 +91,7 @@ absl::Status CheckReplacement(const NodeShape& before, const NodeOp& op) {
   if (after.awaits != before.awaits) {
     return absl::InvalidArgumentError(
         "a kernel that begins by waiting for what it depends on and one that does not cannot take each other's place "
-        "in a graph, whose edges differ; make the graph anew");
+        "in a graph, whose edges differ; make another graph");
   }
   const bool is_copy = std::holds_alternative<const CopyOp*>(op);
   if (!is_copy || (before.line && after.line)) return absl::OkStatus();

@@ -474,7 +474,7 @@ absl::StatusOr<Graph> CudaDriver::EndCapture(Stream stream) {
   PENSTOCK_ASSIGN_OR_RETURN(const bool captures, IsCapturing(stream));
   if (!captures) {
     return absl::FailedPreconditionError(
-        "the stream does not capture; nobody has begun that, or who was called since has ended it");
+        "the stream does not capture; no capture was begun on it, or code called since then has ended it");
   }
   cudaGraph_t captured = nullptr;
   const absl::Status ended = ToRefusal(cudaStreamEndCapture(Native(stream), &captured), "ending a capture on a stream");

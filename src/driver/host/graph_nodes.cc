@@ -13,7 +13,7 @@ namespace {
 
 absl::Status AnotherStructure(const std::string& what) {
   return absl::FailedPreconditionError(
-      absl::StrCat("a child is given a graph of its own structure only, and ", what, "; instantiate anew"));
+      absl::StrCat("a child is given a graph of its own structure only, and ", what, "; instantiate the graph again"));
 }
 
 // Checks that `next` may replace `now`, `place` nodes after the first of its child; `shift` is the distance from the

@@ -160,7 +160,7 @@ absl::Status ExecutableCore::CheckLaunch(Wait wait) const {
   if (const int32_t leased = graph().program().buffers.leased; leased >= 0) {
     return absl::FailedPreconditionError(
         graph::Prefix(model(), "buffer", model().buffers[leased].name) +
-        ": declared kSlot, and nobody has filled the slot's memory; launch by the Lease that Acquire gives");
+        ": declared kSlot, but the slot's memory was not filled; launch by the Lease that Acquire returns");
   }
   return runtime().CheckOpen();
 }

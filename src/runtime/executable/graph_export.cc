@@ -27,7 +27,7 @@ absl::Status CheckExports(const ExecutableCore& core) {
     const Model& model = core.model();
     return absl::FailedPreconditionError(
         graph::Prefix(model, "buffer", model.buffers[program.buffers.leased].name) +
-        ": declared kSlot, and nobody could fill the slot of an exported graph; bind memory instead");
+        ": declared kSlot, but an exported graph has no slot that could be filled; bind memory instead");
   }
   if (!core.graph().plan().states.empty()) {
     return absl::FailedPreconditionError(

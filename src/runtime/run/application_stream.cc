@@ -27,7 +27,7 @@ absl::Status CheckDevice(const CompiledGraph& graph, int device) {
 absl::StatusOr<int> BeginBehindStream(RunSlot& slot, void* stream) {
   if (base::InUserCode()) {
     return absl::FailedPreconditionError(
-        "launched inside a host node or callback, where nobody may wait until the run has been submitted; launch "
+        "launched inside a host node or callback, where waiting for the submission could deadlock; launch "
         "outside, or without a stream");
   }
   const CompiledGraph& graph = slot.graph();

@@ -159,7 +159,7 @@ TEST_P(Leases, MistakesAreTold) {
   io.Set(g.h, 2).Set(g.w, 3).Set(g.bound, memory);
   const absl::Status unleased = exec->Launch(io).status();
   EXPECT_EQ(unleased.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_NE(std::string(unleased.message()).find("declared kSlot, and nobody has filled the slot's memory"),
+  EXPECT_NE(std::string(unleased.message()).find("declared kSlot, but the slot's memory was not filled"),
             std::string::npos)
       << unleased;
   absl::StatusOr<Lease> lease = exec->Acquire();

@@ -218,7 +218,7 @@ TEST_F(HostCaptureTest, AnotherStructureIsRefusedInWords) {
     EXPECT_EQ(driver_->AddChild(graph, {}, child).value(), 0);
     const absl::Status status = driver_->SetChild(*driver_->Instantiate(graph), 0, other);
     EXPECT_EQ(status.code(), kBroken);
-    EXPECT_THAT(Text(status), HasSubstr("; instantiate anew"));
+    EXPECT_THAT(Text(status), HasSubstr("; instantiate the graph again"));
     return Text(status);
   };
   const Graph two = graph_of({{{}, &fill}, {{0}, &line}});

@@ -489,7 +489,7 @@ TEST_F(GraphExportTest, SaysWhatCannotBeExportedAndWhatToDo) {
     g.ParallelFor("add", kN, AddTo{}, ReadWrite(x));
     const std::string text = refusal(g);
     EXPECT_NE(text.find("buffer 'x'"), std::string::npos) << text;
-    EXPECT_NE(text.find("declared kSlot, and nobody could fill the slot of an exported graph; bind memory instead"),
+    EXPECT_NE(text.find("declared kSlot, but an exported graph has no slot that could be filled; bind memory instead"),
               std::string::npos)
         << text;
   }

@@ -77,8 +77,9 @@ class State {
   Extent extent() const { return record_ == nullptr ? Extent() : record_->extent; }
   // The index of its device in the runtime's list; -1 for an empty State.
   int device() const { return record_ == nullptr ? -1 : record_->device; }
-  // For the library: the State with this record, and the record that graphs keep.
+  // For the library: the State with this record.
   explicit State(std::shared_ptr<const StateRecord> record) : record_(std::move(record)) {}
+  // For the library: the record, which graphs keep.
   std::shared_ptr<const StateRecord> record() const { return record_; }
 
  private:

@@ -177,7 +177,7 @@ class PENSTOCK_EXPORT DeclarationMatcher {
   std::vector<NodeRecord> nodes_;
   std::vector<AccessRecord> accesses_;
   std::vector<ArgRecord> args_;
-  std::vector<Said> said_;  // per node
+  Table<DeclId, Said> said_;
   std::vector<Change> changes_;
 
   std::span<const Place> places_;

@@ -81,12 +81,13 @@ absl::Status LaunchBinder::Bind(RunSlot& slot, const detail::BoundValues& bindin
 
 absl::StatusOr<bool> LaunchBinder::BindKey(RunSlot& slot, const detail::BoundValues& bindings) {
   if (keyed_ == nullptr) return false;
-  if (!bindings.key()) {
+  const std::optional<Key> key = bindings.key();
+  if (!key) {
     const auto b = static_cast<size_t>(keyed_->buffers()[0]);
     return Refuse(absl::StatusCode::kFailedPrecondition, model(), "state", model().buffers[b].name,
                   "there is one for each key, and the launch names none; call Bindings::SetKey");
   }
-  PENSTOCK_ASSIGN_OR_RETURN(const KeyedHome home, keyed_->Find(bindings.key()->value, member_));
+  PENSTOCK_ASSIGN_OR_RETURN(const KeyedHome home, keyed_->Find(key->value, member_));
   const int before = std::exchange(slot.bound.home, home).place;
   if (before == home.place) return false;
   const std::span<const int32_t> keyed = keyed_->buffers();  // ascending

@@ -8,6 +8,7 @@
 
 #include "src/host/event_count.h"
 #include "tests/support/interleave.h"
+#include "tests/support/sanitized.h"
 
 namespace penstock::interleave {
 
@@ -15,10 +16,10 @@ using ModelBell = host::BasicEventCount<ModelAtomic, ModelMutex, ModelCondVar>;
 
 inline constexpr auto kForever = std::chrono::steady_clock::time_point::max();
 
-// Every schedule was tried, and none went wrong.
+// Every schedule was tried (under a sanitizer: some), and none went wrong.
 inline void ExpectSound(const Explored& explored) {
   EXPECT_EQ(explored.problem, "");
-  EXPECT_TRUE(explored.all) << "there are more schedules than " << explored.schedules;
+  EXPECT_TRUE(explored.all || kSanitized) << "there are more schedules than " << explored.schedules;
   std::cout << explored.schedules << " schedules\n";
 }
 

@@ -1,12 +1,17 @@
 #include "tests/support/interleave.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 #include <utility>
 
+#include "tests/support/sanitized.h"
+
 namespace penstock::interleave {
 namespace {
+
+constexpr int64_t kMostSanitized = 2000;  // finds every mistake that the tests plant
 
 // One schedule. `choices` says at each point with a choice which thread goes on; past its end the first that can does,
 // the running one before others, and the choice is written down with how many there were.
@@ -124,6 +129,7 @@ void Point() {
 void BlockUntil(const std::function<bool()>& ready) { schedule->Yield(ready); }
 
 Explored Explore(const std::function<Scenario()>& make, int64_t most_schedules) {
+  if (kSanitized) most_schedules = std::min(most_schedules, kMostSanitized);
   Explored explored;
   std::vector<Schedule::Choice> choices;
   do {

@@ -11,6 +11,7 @@ use_ccache
 
 static_build=$1
 work=$PWD/build/consumer
+dev_flags=$(sed -n 's/^CMAKE_CXX_FLAGS_DEBUG:.*=//p' "$static_build/CMakeCache.txt")
 version=$(sed -n 's/.*PENSTOCK_VERSION "\([0-9]*\.[0-9]*\).*/\1/p' include/penstock/version.h)
 # Builds lie as deep as build/dev, which makes their compiler calls equal to its own for the compiler cache.
 rm -rf "$work" "$work"-*
@@ -23,7 +24,7 @@ consume() {
   shift
   quietly "$work/$name.log" env -u CUDACXX -u CUDA_HOME -u CUDA_PATH PATH="$(path_without_nvcc)" \
     cmake -S "tests/consumers/$name" -B "$work-$name" -G Ninja -DCMAKE_CXX_COMPILER=g++ -DCMAKE_BUILD_TYPE=Debug \
-    -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g1" "$@"
+    -DCMAKE_CXX_FLAGS_DEBUG="$dev_flags" "$@"
   quietly "$work/$name.log" ninja -C "$work-$name" -j "$jobs"
   quietly "$work/$name.log" "$(find "$work-$name" -name consumer -type f -perm -u+x)"
   echo "consumer $name builds and runs"

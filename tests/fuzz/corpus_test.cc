@@ -23,7 +23,7 @@ using Bytes = std::vector<uint8_t>;
 
 constexpr uint32_t kFirstSeed = 1;
 constexpr int kRandomInputs = 2000;
-constexpr int kMutants = kSanitized ? 8000 : 30'000, kShards = 4;
+constexpr int kMutants = kSanitized ? 4000 : 20'000, kShards = 4;
 constexpr size_t kMostBytes = 300, kMostMutated = 400;
 
 Bytes ReadFile(const std::filesystem::path& path) {

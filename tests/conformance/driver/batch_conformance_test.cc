@@ -142,6 +142,7 @@ absl::Status QueueBatch(Driver& driver, Stream stream, const Blocks& b, CopyKind
 
 // Where two blocks differ first.
 size_t FirstDifference(const std::byte* a, const Bytes& b) {
+  if (std::memcmp(a, b.data(), b.size()) == 0) return b.size();
   return static_cast<size_t>(std::mismatch(b.begin(), b.end(), a).first - b.begin());
 }
 

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "src/driver/checked/checked_driver.h"
+#include "tests/support/noise.h"
 
 namespace penstock::driver::conformance {
 
@@ -91,7 +92,7 @@ void* DriverConformance::PinnedBytes(size_t bytes) {
 std::byte* DriverConformance::PinnedNoise(size_t bytes, uint32_t seed) {
   std::mt19937 random(seed);
   std::byte* const memory = Pinned<std::byte>(bytes);
-  for (size_t i = 0; i < bytes; ++i) memory[i] = static_cast<std::byte>(random());
+  FillWithNoise({memory, bytes}, random);
   return memory;
 }
 

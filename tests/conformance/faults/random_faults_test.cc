@@ -7,6 +7,7 @@
 
 #include "tests/conformance/graph/graph_fixture.h"
 #include "tests/support/environment.h"
+#include "tests/support/sanitized.h"
 
 namespace penstock::conformance::random_faults_test {
 namespace {
@@ -15,7 +16,7 @@ using driver::checked::CallKind;
 
 constexpr int64_t kN = 40;
 constexpr int kRuns = 4, kSlots = 2;
-constexpr uint64_t kSeedsInCi = 500;
+constexpr uint64_t kSeedsInCi = kSanitized ? 150 : 500;
 
 // The nodes' arithmetic, modulo 2^32, for devices, host nodes and the oracle.
 PENSTOCK_HOST_DEVICE inline int32_t Mix(int32_t a, int32_t b, int64_t i, int32_t salt) {

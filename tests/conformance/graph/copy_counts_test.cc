@@ -6,6 +6,7 @@
 
 #include "tests/conformance/graph/graph_fixture.h"
 #include "tests/support/kernels.h"
+#include "tests/support/sanitized.h"
 
 namespace penstock::conformance::copy_counts_test {
 namespace {
@@ -233,18 +234,8 @@ TEST_P(CopyCounts, ALaunchAsksOnceForEachBufferThatIsNotPinned) {
 }
 
 // After the first run, runs allocate nothing: neither of the devices nor pinned.
-TEST_P(CopyCounts, TenThousandRunsOfFortyBuffersAllocateNothing) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr int kRuns = 300;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  constexpr int kRuns = 300;
-#else
-  constexpr int kRuns = 10000;
-#endif
-#else
-  constexpr int kRuns = 10000;
-#endif
+TEST_P(CopyCounts, ThousandsOfRunsOfFortyBuffersAllocateNothing) {
+  constexpr int kRuns = kSanitized ? 300 : 3000;
   constexpr int kThirds = 10;
   Graph g("forty");
   std::vector<BufferHandle<int32_t>> bound;

@@ -9,6 +9,7 @@
 
 #include "tests/conformance/graph/graph_fixture.h"
 #include "tests/support/kernels.h"
+#include "tests/support/noise.h"
 
 namespace penstock::conformance::state_copy_test {
 namespace {
@@ -20,7 +21,7 @@ using Bytes = std::vector<uint8_t>;
 
 Bytes RandomBytes(size_t n, std::mt19937& rng) {
   Bytes bytes(n);
-  for (uint8_t& b : bytes) b = static_cast<uint8_t>(rng());
+  FillWithNoise(std::as_writable_bytes(std::span(bytes)), rng);
   return bytes;
 }
 

@@ -30,7 +30,7 @@ namespace {
 int64_t SoakItems() {
   const char* const text = std::getenv("PENSTOCK_SOAK_ITEMS");
   if (text != nullptr) return std::atoll(text);
-  return kSanitized ? 10'000 : 100'000;
+  return kSanitized ? 10'000 : 50'000;
 }
 
 struct Held {

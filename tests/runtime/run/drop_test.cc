@@ -19,6 +19,7 @@
 #include "penstock/graph.h"
 #include "tests/support/held_graph.h"
 #include "tests/support/kernels.h"
+#include "tests/support/sanitized.h"
 
 namespace penstock::drop_test {
 namespace {
@@ -105,6 +106,7 @@ std::string Text(const std::array<int, kThings>& order) {
 
 // Every `step`-th order; PENSTOCK_ALL_ORDERS=1: every one.
 void DropInOrders(Life life, int step) {
+  if (kSanitized) step *= 3;
   if (std::getenv("PENSTOCK_ALL_ORDERS") != nullptr) step = 1;
   std::array<int, kThings> order = {kRun, kExecutable, kGraph, kBindings, kBuffer, kRuntime};
   int round = 0;

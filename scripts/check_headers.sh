@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Compiles each public header alone: as .cc with no CUDA headers within reach (*cuda*.h excepted), and as .cu where there
-# is an nvcc: each by nvcc's device pass, which reads all of it, and all of them together by both passes. Then compiles a
-# file that instantiates their templates as users' builds do: by g++ and clang, as C++20 and C++23, without RTTI and
-# exceptions, with warnings that users turn on as errors. What passed is remembered by the content of include/.
+# Compiles each public header alone as .cc with no CUDA headers within reach (*cuda*.h excepted). Where there is an nvcc,
+# its device pass compiles alone those headers that are different to it, and both its passes all of them together. Then
+# compiles a file that instantiates their templates as users' builds do: by g++ and clang, as C++20 and C++23, without
+# RTTI and exceptions, with warnings that users turn on as errors. What passed is remembered by the content of include/.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/common.sh
@@ -11,7 +11,10 @@ work=build/headers
 mkdir -p "$work"
 find_nvcc || nvcc=
 
-# one_header HEADER: both ways.
+# Whether nvcc reads something else in HEADER than g++ does.
+differs_to_nvcc() { [[ $(basename "$1") == *cuda* ]] || grep -qE '__(CUDA|NVCC)' "$1"; }
+
+# one_header HEADER
 one_header() {
   local header=$1 unit
   unit=$work/$(tr / _ <<<"${header%.h}")
@@ -21,7 +24,7 @@ one_header() {
       "${header#include/}" >"$unit.cc"
     g++ -std=c++20 -fsyntax-only -Wall -Wextra -Wshadow=local -Wpedantic -Werror -Iinclude "$unit.cc" || return 1
   fi
-  if [[ -n $nvcc ]]; then
+  if [[ -n $nvcc ]] && differs_to_nvcc "$header"; then
     printf '#include "%s"\n' "${header#include/}" >"$unit.cu"
     "$nvcc" -std=c++20 -arch=compute_90 -Iinclude -ptx "$unit.cu" -o "$unit.ptx" || return 1
     rm -f "$unit.ptx"

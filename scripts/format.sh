@@ -9,10 +9,8 @@ if [[ ${1:-} != --check ]]; then
   clang-format-19 -i "${files[@]}"
   exit
 fi
-bad=()
-for file in "${files[@]}"; do
-  clang-format-19 --dry-run -Werror "$file" >/dev/null 2>&1 || bad+=("$file")
-done
+mapfile -t bad < <(printf '%s\0' "${files[@]}" | xargs -0 -n 100 -P "$(nproc)" clang-format-19 --dry-run 2>&1 |
+                     sed -n 's/^\([^ :]*\):[0-9].*\[-Wclang-format-violations\]$/\1/p' | sort -u)
 if [[ ${#bad[@]} -gt 0 ]]; then
   printf 'not formatted: %s\n' "${bad[@]}"
   echo "scripts/format.sh formats them."

@@ -46,7 +46,7 @@ int32_t Packer::Find(uint64_t sizes, size_t column, const int32_t* done, F&& fit
     const Lists& lists = lists_[std::countr_zero(sizes)];
     for (size_t i = 0; i < lists.size(); ++i) {
       const size_t c = column + i < lists.size() ? column + i : column + i - lists.size();
-      for (int32_t b = lists[c].first; b >= 0 && at(b).end.DoneIn(done); b = at(b).behind) {
+      for (int32_t b = lists[c].first; b >= 0 && at(b).end.DoneIn(done); b = at(b).next) {
         if (lives_.AreDone(at(b).others, done) && fits(b)) return b;
         if (++tried == kMaxTried) return -1;
       }
@@ -124,25 +124,25 @@ Packer::List& Packer::ListOf(const Block& block) {
 
 void Packer::PushBack(int32_t block) {
   List& list = ListOf(at(block));
-  at(block).before = list.last;
-  at(block).behind = -1;
-  (list.last >= 0 ? at(list.last).behind : list.first) = block;
+  at(block).previous = list.last;
+  at(block).next = -1;
+  (list.last >= 0 ? at(list.last).next : list.first) = block;
   list.last = block;
 }
 
 void Packer::PushFront(int32_t block) {
   List& list = ListOf(at(block));
-  at(block).before = -1;
-  at(block).behind = list.first;
-  (list.first >= 0 ? at(list.first).before : list.last) = block;
+  at(block).previous = -1;
+  at(block).next = list.first;
+  (list.first >= 0 ? at(list.first).previous : list.last) = block;
   list.first = block;
 }
 
 void Packer::Remove(int32_t block) {
   List& list = ListOf(at(block));
-  const int32_t before = at(block).before, behind = at(block).behind;
-  (before >= 0 ? at(before).behind : list.first) = behind;
-  (behind >= 0 ? at(behind).before : list.last) = before;
+  const int32_t previous = at(block).previous, next = at(block).next;
+  (previous >= 0 ? at(previous).next : list.first) = next;
+  (next >= 0 ? at(next).previous : list.last) = previous;
 }
 
 }  // namespace penstock::graph

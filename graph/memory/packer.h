@@ -44,7 +44,7 @@ class Packer {
     int32_t above = -1;  // the next block in the arena
     Tick end{};  // a free block's last tenant, with `others` (Lifetimes); no column: taken
     int32_t others = -1;
-    int32_t before = -1, behind = -1;  // in its list
+    int32_t previous = -1, next = -1;  // in its list
   };
   struct List {
     int32_t first = -1, last = -1;

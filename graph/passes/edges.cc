@@ -68,13 +68,13 @@ class DeclaredSteps {
   explicit DeclaredSteps(const Records& records, const Checked& checked, const Placed& placed, CsrRows& edges)
       : checked_(checked), placed_(placed), edges_(edges), step_of_(records.nodes.size()) {
     if (placed.dropped.empty()) return;
-    behind_.resize(records.nodes.size());
+    predecessors_.resize(records.nodes.size());
     for (const DeclId n : checked.sequence) {
       if (!placed.IsDropped(n)) continue;
-      std::vector<DeclId>& behind = behind_[n];
-      ForEach(n, [&](DeclId p) { behind.push_back(p); });
-      std::sort(behind.begin(), behind.end());  // several paths may lead to one node
-      behind.erase(std::unique(behind.begin(), behind.end()), behind.end());
+      std::vector<DeclId>& found = predecessors_[n];
+      ForEach(n, [&](DeclId p) { found.push_back(p); });
+      std::sort(found.begin(), found.end());  // several paths may lead to one node
+      found.erase(std::unique(found.begin(), found.end()), found.end());
     }
   }
   void SetStep(DeclId node, StepId step) { step_of_[node] = step; }
@@ -89,7 +89,7 @@ class DeclaredSteps {
       if (!placed_.IsDropped(p)) {
         f(p);
       } else {
-        for (const DeclId q : behind_[p]) f(q);
+        for (const DeclId q : predecessors_[p]) f(q);
       }
     }
   }
@@ -98,7 +98,7 @@ class DeclaredSteps {
   const Placed& placed_;
   CsrRows& edges_;
   Table<DeclId, StepId> step_of_;
-  Table<DeclId, std::vector<DeclId>> behind_;  // for each dropped node: its predecessors in the plan
+  Table<DeclId, std::vector<DeclId>> predecessors_;  // for each dropped node: its predecessors in the plan
 };
 
 }  // namespace

@@ -80,8 +80,8 @@ void ListSchedule(const Records& records, Ordered& ordered) {
     ranks[v].step = v;
     ranks[v].to_go += ordered.cost[v];
     for (const StepId p : ordered.edges[v]) {
-      double& behind = ranks[p].to_go;
-      behind = std::max(behind, ranks[v].to_go);
+      double& least = ranks[p].to_go;
+      least = std::max(least, ranks[v].to_go);
     }
   }
   if (!std::is_sorted(ranks.begin(), ranks.end(), Earlier)) std::sort(ranks.begin(), ranks.end(), Earlier);

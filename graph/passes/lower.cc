@@ -138,6 +138,7 @@ class Writer {
     node.lane = ordered_.lane[v];
     node.segment = step.on_host() ? int32_t{host_step_[v]} : int32_t{ordered_.segment[v]};
     node.priority = step.priority;
+    node.cost = ordered_.cost[v];
     node.src = step.src;
     node.dst = step.dst;
     node.copy = step.copy;

@@ -37,9 +37,10 @@ LaneId LaneFor(const Plan& plan, const Table<NodeId, bool>& refused) {
 // Walks the plan's commands and keeps one graph open. Anything submitted separately closes it first.
 class Scheduler {
  public:
-  Scheduler(const Plan& plan, const Table<NodeId, bool>& refused)
+  Scheduler(const Plan& plan, const Table<NodeId, bool>& refused, double least_us)
       : plan_(plan),
         refused_(refused),
+        least_us_(least_us),
         memory_(MemoryEdges(plan)),
         in_lanes_(LaneEdges(plan)),
         watched_(WatchedEvents(plan)),
@@ -77,10 +78,10 @@ class Scheduler {
       case Command::Op::kRecord: AddRecord(command); break;
       case Command::Op::kStateWait: AddStateWait(command); break;
       case Command::Op::kWaitExternal:
-        if (IsFirst(command, external_dep_waited_)) AddAlone(command);
+        if (IsFirst(command, external_dep_waited_)) Emit(command);  // before the open graph
         break;
-      case Command::Op::kStateDone: AddStateDone(command); break;
-      case Command::Op::kStateWrite: AddAlone(command); break;
+      case Command::Op::kStateWrite: EndsGraph(command) ? AddAlone(command) : Emit(command); break;
+      case Command::Op::kStateDone: EndsGraph(command) ? AddAlone(command) : AddAfterGraph(command); break;
       case Command::Op::kWait:  // there is only one lane
       case Command::Op::kGraph: break;  // not in a plan
     }
@@ -89,6 +90,7 @@ class Scheduler {
   void AddNode(const Command& command) {
     if (IsRefused(command)) return AddAlone(command);
     open_.push_back(command.arg);
+    ForEachNode(command, [&](NodeId n) { open_us_ += plan_.nodes[n].cost; });
   }
 
   bool IsRefused(const Command& command) const {
@@ -99,7 +101,10 @@ class Scheduler {
 
   // After the graph that has the node; immediately if the node is submitted separately.
   void AddRecord(const Command& command) {
-    if (!watched_[command.arg]) return;
+    if (watched_[command.arg]) AddAfterGraph(command);
+  }
+
+  void AddAfterGraph(const Command& command) {
     if (open_.empty()) return Emit(command);
     pending_.push_back(command);
   }
@@ -112,16 +117,12 @@ class Scheduler {
     return waited[at] = true;
   }
 
-  bool IsOnlyRead(const Command& command) const { return !plan_.states[command.arg].written; }
+  // Whether the open graph ends at this use of a State.
+  bool EndsGraph(const Command& command) const { return plan_.states[command.arg].written && open_us_ >= least_us_; }
 
   void AddStateWait(const Command& command) {
     if (!IsFirst(command, state_waited_)) return;
-    IsOnlyRead(command) ? Emit(command) : AddAlone(command);  // before the open graph, or after it
-  }
-
-  void AddStateDone(const Command& command) {
-    if (open_.empty() || !IsOnlyRead(command)) return AddAlone(command);
-    pending_.push_back(command);
+    EndsGraph(command) ? AddAlone(command) : Emit(command);  // after the open graph, or before it
   }
 
   void AddAlone(const Command& command) {
@@ -132,27 +133,30 @@ class Scheduler {
   void CloseGraph() {
     if (open_.empty()) return;
     Emit({Command::Op::kGraph, -1, made_.graphs.next()});
-    for (const Command& behind : pending_) Emit(behind);
+    for (const Command& after : pending_) Emit(after);
     pending_.clear();
+    open_us_ = 0;
     CsrRows preds = EdgesOfGraph(plan_, memory_, in_lanes_, open_);
     made_.graphs.push_back({std::exchange(open_, {}), std::move(preds)});
   }
 
   const Plan& plan_;
   const Table<NodeId, bool>& refused_;
+  const double least_us_;
   const CsrRows memory_, in_lanes_;
   const Table<EventId, bool> watched_;
   std::vector<bool> state_waited_,
       external_dep_waited_;  // for Plan::states and Plan::external_deps: whether there is a wait already
   std::vector<NodeId> open_;  // nodes of the open graph
+  double open_us_ = 0;  // the sum of their costs
   std::vector<Command> pending_;  // records, and ends of States, to come after it
   GraphSchedule made_;
 };
 
 }  // namespace
 
-GraphSchedule MakeGraphSchedule(const Plan& plan, const Table<NodeId, bool>& refused) {
-  return Scheduler(plan, refused).Make();
+GraphSchedule MakeGraphSchedule(const Plan& plan, const Table<NodeId, bool>& refused, double least_us) {
+  return Scheduler(plan, refused, least_us).Make();
 }
 
 }  // namespace penstock::graph

@@ -2,11 +2,13 @@
 //
 // A graph takes as many nodes, in plan order, as can be submitted together. Its edges order them; they keep Launch
 // nodes of one plan lane, and hostcall nodes, in their lane's order. The lane orders whatever is submitted. A graph
-// ends with the plan's segment, before a node that cannot be in a graph, and wherever the order with other runs has a
-// step (States that the plan writes, external dependencies), so other runs wait for this lane's work up to there and no
-// more. States that it only reads, such as weights, do not split a graph: a writer waits for the whole graph, and the
-// graph for earlier writers. Events are recorded only for host steps, States and the end of a run, each once, after the
-// graph in question. Host steps wait as they do in stream mode, except that they wait for the whole graph.
+// ends with the plan's segment, before a node that cannot be in a graph, and where the plan first or last uses a State
+// that it writes, so that other runs wait for this lane's work up to there and no more. But a graph does not end for a
+// State before it has `least_us` of estimated work: it then waits for the State before it begins and releases it when
+// it ends, since another launch would cost every run more than others gain. Nor does it end for States that the plan
+// only reads, such as weights, or for device memory that a launch binds. Events are recorded only for host steps,
+// States and the end of a run, each once, after the graph in question. Host steps wait as they do in stream mode,
+// except that they wait for the whole graph.
 //
 // Ownership: plain values.
 // Threads:   pure functions.
@@ -39,8 +41,11 @@ struct GraphSchedule {
   CommandId epilogue_begin = 0, short_epilogue_begin = 0, epilogue_end = 0;
 };
 
+// A launch more costs each run 5 to 10 us of the device's time.
+inline constexpr double kLeastGraphUs = 100;
+
 // `refused[n]`: plan node n cannot be a graph node, and is submitted between graphs. The lane is one of those of the
 // most urgent refused nodes. The plan's nodes must be on one device or the host.
-GraphSchedule MakeGraphSchedule(const Plan& plan, const Table<NodeId, bool>& refused);
+GraphSchedule MakeGraphSchedule(const Plan& plan, const Table<NodeId, bool>& refused, double least_us = kLeastGraphUs);
 
 }  // namespace penstock::graph

@@ -100,6 +100,7 @@ struct PlanNode {
   LaneId lane{};  // none on the host
   int32_t segment = -1;  // stream nodes: index in Plan::segments; host nodes: in Plan::host_steps
   int32_t priority = 0;
+  double cost = 0;  // microseconds, an estimate
   InstanceId src{}, dst{};  // copies
   DeclId copy{};  // copies: the Copy node whose boxes they move, inserted or not; none: whole buffers
   NodeId batch{};  // small copies: the first node of the batch; none: not in a batch

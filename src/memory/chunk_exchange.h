@@ -1,5 +1,5 @@
 // ChunkExchange: where the threads of a staging ring hand copies and chunks to each other, and wait for them. It is a
-// ChunkSchedule behind one lock, with the wake-ups that belong to it. One lock is enough, since a thread holds it for
+// ChunkSchedule under one lock, with the wake-ups that belong to it. One lock is enough, since a thread holds it for
 // well under a microsecond per chunk.
 //
 // Ownership: borrows each posted copy until it calls the copy's `done`.

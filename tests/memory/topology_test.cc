@@ -175,7 +175,7 @@ class MemoryPolicy : public testing::Test {
 };
 
 // Node 0 is on every computer, so one that is described with two can have it asked for on a computer with one.
-TEST_F(MemoryPolicy, IsTheNodesInsideAndTheOldOneBehind) {
+TEST_F(MemoryPolicy, IsTheNodesInsideAndTheOldOneAfterwards) {
   const Topology two = Described("numa:2 core:1 pu:1");
   for (const int before : {MPOL_DEFAULT, MPOL_LOCAL}) {
     ASSERT_TRUE(SetPolicy(before, 0));

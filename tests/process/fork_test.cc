@@ -12,12 +12,13 @@
 #include "tests/process/devices.h"
 #include "tests/process/row.h"
 #include "tests/process/world.h"
+#include "tests/support/sanitized.h"
 
 namespace penstock::test_support::fork_test {
 namespace {
 
 constexpr int kCode = 5;
-constexpr int kForks = 20;  // each at another moment of what the other threads do
+constexpr int kForks = kSanitized ? 6 : 20;  // each at another moment of what the other threads do
 
 void ExpectRefused(const char* what, const absl::Status& status) {
   if (status.code() == absl::StatusCode::kFailedPrecondition &&

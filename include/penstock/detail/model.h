@@ -174,8 +174,8 @@ struct NodeCode {
   const void* cuda_self = nullptr;
   // Variants that take the addresses of parameters (ArgDecl::ref) and read the values at run time. Null for a
   // ParallelFor without parameters.
-  void (*range_by_ref)(void* const* argv, int64_t first, int64_t end) = nullptr;
-  const void* cuda_self_by_ref = nullptr;
+  void (*indirect_range)(void* const* argv, int64_t first, int64_t end) = nullptr;
+  const void* cuda_self_indirect = nullptr;
   // The callable of a Host or Launch node. `launch` is null for Host nodes.
   std::shared_ptr<void> callable{};
   absl::Status (*call)(void* callable, LaunchContext* launch, void* const* argv) = nullptr;

@@ -1,4 +1,4 @@
-// The code behind Graph::ParallelFor: one loop for host threads and, if nvcc compiles it, one kernel.
+// What Graph::ParallelFor runs: one loop for host threads and, if nvcc compiles it, one kernel.
 //
 // Both are templates over the functor, its stored arguments, and whether nvcc compiles them: the instances of a .cc and
 // a .cu are different functions, so link order cannot decide whether a kernel exists.
@@ -137,12 +137,12 @@ template <bool kNvcc, int kRank, class F, class... A>
 PENSTOCK_HIDDEN void FillCodeOfRank(NodeCode& code) {
   constexpr bool kTakesParams = (kParams<A...>) > 0;
   code.range = &RunRange<kNvcc, kRank, F, ViewStoredT<A>...>;
-  if constexpr (kTakesParams) code.range_by_ref = &RunRange<kNvcc, kRank, F, RefStoredT<A>...>;
+  if constexpr (kTakesParams) code.indirect_range = &RunRange<kNvcc, kRank, F, RefStoredT<A>...>;
 #if defined(__CUDACC__)
   code.cuda_kernel = &LoadCudaKernel;
   code.cuda_self = reinterpret_cast<const void*>(&ParallelForKernel<kRank, F, ViewStoredT<A>...>);
   if constexpr (kTakesParams) {
-    code.cuda_self_by_ref = reinterpret_cast<const void*>(&ParallelForKernel<kRank, F, RefStoredT<A>...>);
+    code.cuda_self_indirect = reinterpret_cast<const void*>(&ParallelForKernel<kRank, F, RefStoredT<A>...>);
   }
 #endif
 }

@@ -1,4 +1,4 @@
-// The class behind CreateCheckedDriver (checked_driver.h). Each call is recorded, replaced by a planned fault if there
+// What CreateCheckedDriver (checked_driver.h) makes. Each call is recorded, replaced by a planned fault if there
 // is one, checked against the books and entered there, then passed to the driver below. StreamBook knows the order of
 // work, MemoryRules the memory.
 #pragma once

@@ -193,7 +193,7 @@ void CheckedDriver::DestroyStream(Stream stream) {
     if (!book_.IsIdle(LineOf(stream)) && !witness_->dead()) {
       (void)Violated("destroyed when idle",
                      absl::StrCat("DestroyStream: stream ", stream.bits, " has ", book_.operations(LineOf(stream)),
-                                  " operations, and the host has not seen an event behind the last complete"));
+                                  " operations, and the host has not seen an event after the last complete"));
     }
     inner = state->inner;
     book_.Remove(stream);

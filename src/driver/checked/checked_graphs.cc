@@ -104,7 +104,7 @@ void CheckedDriver::DestroyExec(GraphExec exec) {
     if (!idle) {
       (void)Violated("destroyed when idle",
                      absl::StrCat("DestroyExec: ", TextOf(exec), " has ", book_.operations(LineOf(exec)),
-                                  " launches or uploads, and the host has not seen an event behind the last complete"));
+                                  " launches or uploads, and the host has not seen an event after the last complete"));
     }
     book_.Remove(exec);
   }

@@ -54,7 +54,7 @@ bool MemoryRules::Free(const void* memory, int device, const char* what) {
   const bool idle = busy == block->accesses.end() || witness_.dead();
   if (!idle) {
     (void)Violated("freed when idle", absl::StrCat("freeing ", TextOf(*block), ", of which ", TextOf(*busy),
-                                                   "; the host has not seen an event behind it complete"));
+                                                   "; the host has not seen an event after it complete"));
   }
   const auto bytes = static_cast<int64_t>(block->bytes);
   witness_.Change(device < 0 ? Gauges{.pinned_blocks = -1, .pinned_bytes = -bytes}

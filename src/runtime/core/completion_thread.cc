@@ -10,9 +10,9 @@
 
 namespace penstock::runtime {
 
-CompletionThread::CompletionThread(host::EventCount& progress, bool notifies, bool polls)
+CompletionThread::CompletionThread(host::EventCount& progress, bool notifies_completion, bool polls)
     : progress_(progress),
-      notifies_(notifies),
+      notifies_completion_(notifies_completion),
       polls_(polls),
       thread_(base::StartThread(polls ? "ps-polling" : "ps-completion", [this] { polls_ ? Poll() : Loop(); })) {}
 
@@ -121,7 +121,7 @@ void CompletionThread::Loop() {
       continue;
     }
     // Checks all of them until one has drained, something new has come, all are idle, or the next deadline is due.
-    host::WaitForProgress(progress_, notifies_, until, [&] {
+    host::WaitForProgress(progress_, notifies_completion_, until, [&] {
       const size_t before = watched_.size();
       AdvanceWatched();
       return watched_.size() != before || stop_.load(std::memory_order_acquire) ||

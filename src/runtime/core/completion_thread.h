@@ -21,9 +21,9 @@ class Progressable;
 
 class CompletionThread {
  public:
-  // `progress` is the event count that devices and workers notify; `notifies` tells whether all of them do. With
-  // `polls` the thread never sleeps.
-  CompletionThread(host::EventCount& progress, bool notifies, bool polls = false);
+  // `progress` is the event count that devices and workers notify; `notifies_completion` tells whether all of them do.
+  // With `polls` the thread never sleeps.
+  CompletionThread(host::EventCount& progress, bool notifies_completion, bool polls = false);
   ~CompletionThread() { Stop(); }
 
   // Pins the thread to that core. Returns false if the system has no such core or this process may not use it.
@@ -46,7 +46,7 @@ class CompletionThread {
   bool AllIdle() const;
 
   host::EventCount& progress_;
-  const bool notifies_, polls_;
+  const bool notifies_completion_, polls_;
   host::EventCount incoming_event_count_;
   std::atomic<bool> stop_{false};  // set once; both event counts are notified after it
   std::vector<Progressable*> watched_;  // only the thread uses it

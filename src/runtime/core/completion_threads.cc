@@ -6,10 +6,11 @@
 
 namespace penstock::runtime {
 
-absl::Status CompletionThreads::Start(host::EventCount& event_count, bool notifies, const std::vector<int>& cores) {
-  completion_ = std::make_unique<CompletionThread>(event_count, notifies);
+absl::Status CompletionThreads::Start(host::EventCount& event_count, bool notifies_completion,
+                                      const std::vector<int>& cores) {
+  completion_ = std::make_unique<CompletionThread>(event_count, notifies_completion);
   for (const int core : cores) {
-    polling_.push_back(std::make_unique<CompletionThread>(event_count, notifies, /*polls=*/true));
+    polling_.push_back(std::make_unique<CompletionThread>(event_count, notifies_completion, /*polls=*/true));
     if (polling_.back()->Pin(core)) continue;
     return absl::InvalidArgumentError(std::string(PollingCoresSource()) + " names " + std::to_string(core) +
                                       "; the system has no such core, or does not let this process use it");

@@ -17,7 +17,7 @@ namespace penstock::runtime {
 class CompletionThreads {
  public:
   // `cores`: one polling thread runs on each. InvalidArgument if the process cannot run on one of them.
-  absl::Status Start(host::EventCount& event_count, bool notifies, const std::vector<int>& cores);
+  absl::Status Start(host::EventCount& event_count, bool notifies_completion, const std::vector<int>& cores);
   bool started() const { return completion_ != nullptr; }
   // Advances `run` until it has drained.
   void Watch(Progressable* run);

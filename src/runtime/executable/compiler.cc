@@ -209,9 +209,9 @@ absl::StatusOr<LoadedKernels> Compiler::LoadKernels() {
       if (node.kind == PlanKind::kKernel) {
         PENSTOCK_RETURN_IF_ERROR(CheckShape(decl.shape, kernels[n].by_value, d.info.limits));
       }
-      if (modes_.mode() == Mode::kStream || decl.code.cuda_self_by_ref == nullptr) return absl::OkStatus();
-      PENSTOCK_ASSIGN_OR_RETURN(kernels[n].by_ref,
-                                loads.Get(d, {decl.code.cuda_kernel, decl.code.cuda_self_by_ref, awaits}));
+      if (modes_.mode() == Mode::kStream || decl.code.cuda_self_indirect == nullptr) return absl::OkStatus();
+      PENSTOCK_ASSIGN_OR_RETURN(kernels[n].indirect,
+                                loads.Get(d, {decl.code.cuda_kernel, decl.code.cuda_self_indirect, awaits}));
       return absl::OkStatus();
     }();
     if (!loaded.ok()) return context_.graph.Describe(static_cast<int32_t>(n), loaded);

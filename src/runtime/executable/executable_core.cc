@@ -214,7 +214,9 @@ absl::StatusOr<Run> ExecutableCore::Start(RunSlot* slot, const Bindings& binding
   if (slot->hostcalls != nullptr) slot->hostcalls->BeginRun(serial);
   pool_.BeginRun(*slot, run);  // from now on other threads may end it
   run->Advance();
-  if (needs_workers || !deadline.is_never() || runtime().synchronous()) run->WatchInBackground();
+  // Small copies may have been all that there was to do.
+  if ((needs_workers && run->HasHostWorkLeft()) || !deadline.is_never() || runtime().synchronous())
+    run->WatchInBackground();
   if (*stream_device >= 0) {
     PENSTOCK_RETURN_IF_ERROR(HoldStream(runtime(), graph().driver(), *run, values.stream(), *stream_device));
   }

@@ -144,7 +144,7 @@ bool LaunchBinder::BindParams(RunSlot& slot, const detail::BoundValues& bindings
     if (const int32_t i = program().params.instance[p]; i >= 0) {
       std::memcpy(slot.tables.pointers[i], value, decl.type.size);
     }
-    if (slot.replay != nullptr && slot.replay->ReadsByRef(p)) continue;
+    if (slot.replay != nullptr && slot.replay->ReadsIndirectly(p)) continue;
     for (uint32_t i = program().params.begin[p]; i < program().params.begin[p + 1]; ++i) {
       const ParamPatch& patch = program().params.patches[i];
       if (slot.replay != nullptr && !slot.replay->TakesParam(patch.call)) continue;

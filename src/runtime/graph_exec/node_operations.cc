@@ -118,37 +118,37 @@ driver::CopyOp NodeOperations::PlaceholderOf(const driver::CopyOp& copy) const {
   return op;
 }
 
-absl::StatusOr<NodeOperations::Wanted> NodeOperations::Of(EntryId e, bool by_ref) {
+absl::StatusOr<NodeOperations::Wanted> NodeOperations::Of(EntryId e, bool indirect) {
   const GraphNodeEntry& entry = EntryAt(e);
   const int32_t i = entry.index;
   switch (entry.op) {
-    case Op::kKernel: return Wanted{by_ref ? ByRef(i) : &tables_.kernels[i], tables_.kernels[i].rows == 0};
+    case Op::kKernel: return Wanted{indirect ? Indirect(i) : &tables_.kernels[i], tables_.kernels[i].rows == 0};
     case Op::kFill: return Wanted{&tables_.fills[i], IsEmpty(tables_.fills[i])};
     case Op::kBatch: return Wanted{&tables_.batches[i], tables_.batches[i].count == 0};
     case Op::kHostcall: return Wanted{&hostcalls_->op(entry.index), false};
     default: break;
   }
   const driver::CopyOp& copy = tables_.copies[i];
-  const bool off = tables_.copies_off[i] || IsEmpty(copy);
+  const bool disabled = tables_.copies_disabled[i] || IsEmpty(copy);
   const PieceId piece = piece_of_[e];
-  if (piece < 0) return Wanted{&copy, off};
+  if (piece < 0) return Wanted{&copy, disabled};
   driver::BatchOp& batch = piece_ops_[piece];
-  if (off) return Wanted{&batch, true};
+  if (disabled) return Wanted{&batch, true};
   PENSTOCK_ASSIGN_OR_RETURN(pieces_[piece], driver::PieceOf(copy));
   PENSTOCK_ASSIGN_OR_RETURN(batch.size, driver::SizeOf(batch));
   return Wanted{&batch, false};
 }
 
 // Valid until the next call.
-const driver::KernelOp* NodeOperations::ByRef(CallId call) {
+const driver::KernelOp* NodeOperations::Indirect(CallId call) {
   const CallEntry& entry = program_.calls[call];
-  by_ref_ = tables_.kernels[call];
-  by_ref_.kernel = entry.kernel_by_ref.kernel;
-  by_ref_.awaits = entry.kernel_by_ref.awaits;
-  by_ref_.range = entry.range_by_ref;
-  by_ref_.argv = ref_argv_.data() + entry.argv;
-  by_ref_.pointer_count += entry.ref_count;
-  return &by_ref_;
+  indirect_ = tables_.kernels[call];
+  indirect_.kernel = entry.indirect_kernel.kernel;
+  indirect_.awaits = entry.indirect_kernel.awaits;
+  indirect_.range = entry.indirect_range;
+  indirect_.argv = ref_argv_.data() + entry.argv;
+  indirect_.pointer_count += entry.ref_count;
+  return &indirect_;
 }
 
 bool NodeOperations::IsSet(EntryId e) const {

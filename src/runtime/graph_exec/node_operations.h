@@ -37,17 +37,17 @@ class NodeOperations {
   enum class Use : uint8_t { kRuns, kExport };
   absl::Status Make(Use use);
 
-  // The operation of an entry for the slot's next run, valid until the next call; `off`: it has nothing to do.
-  // `by_ref`: the kernel reads its parameters from device memory.
+  // The operation of an entry for the slot's next run, valid until the next call; `disabled`: it has nothing to do.
+  // `indirect`: the kernel reads its parameters from device memory.
   struct Wanted {
     driver::NodeOp op;
-    bool off = false;
+    bool disabled = false;
   };
-  absl::StatusOr<Wanted> Of(EntryId entry, bool by_ref);
-  // Calls `add` with an operation that is harmless but must be set before it runs, unless it is switched off. `off`: as
-  // Of returned it.
+  absl::StatusOr<Wanted> Of(EntryId entry, bool indirect);
+  // Calls `add` with an operation that is harmless but must be set before it runs, unless it is switched off.
+  // `disabled`: as Of returned it.
   template <class Add>
-  auto WithPlaceholder(EntryId entry, bool off, Add add);
+  auto WithPlaceholder(EntryId entry, bool disabled, Add add);
 
   // IsSet: whether the node is set to what the slot holds now. Keep: records that it is.
   bool IsSet(EntryId entry) const;
@@ -70,7 +70,7 @@ class NodeOperations {
 
   void FindPieces(Use use);
   void MakeRefs();
-  const driver::KernelOp* ByRef(CallId call);
+  const driver::KernelOp* Indirect(CallId call);
   driver::CopyOp PlaceholderOf(const driver::CopyOp& copy) const;
   const GraphNodeEntry& EntryAt(EntryId entry) const { return program_.replay.entries[entry]; }
 
@@ -86,7 +86,7 @@ class NodeOperations {
   Table<PieceId, driver::BatchOp> piece_ops_;
   driver::BatchOp refresh_;  // a batch of one piece
   std::vector<void*> ref_argv_;  // like SlotTables::argv, for calls by reference
-  driver::KernelOp by_ref_;  // the operation that Of returned
+  driver::KernelOp indirect_;  // the operation that Of returned
   // What the nodes are set to. Parallel to SlotTables::copies, `piece_ops_`, SlotTables::batches, fills, kernels, args.
   Table<CopyId, driver::CopyOp> set_copies_;
   Table<PieceId, driver::BatchSize> set_pieces_;
@@ -97,18 +97,18 @@ class NodeOperations {
 };
 
 template <class Add>
-auto NodeOperations::WithPlaceholder(EntryId e, bool off, Add add) {
+auto NodeOperations::WithPlaceholder(EntryId e, bool disabled, Add add) {
   const GraphNodeEntry& entry = EntryAt(e);
   const int32_t i = entry.index;
   switch (entry.op) {
     case ExecCommand::Op::kKernel: {
       driver::KernelOp op = tables_.kernels[i];
-      if (off) op.grid = {1, 1, 1}, op.rows = 1;
+      if (disabled) op.grid = {1, 1, 1}, op.rows = 1;
       return add(&op);
     }
     case ExecCommand::Op::kBatch: {
       driver::BatchOp op = tables_.batches[i];
-      if (off) op.count = 1, op.size = {1, 1};
+      if (disabled) op.count = 1, op.size = {1, 1};
       return add(&op);
     }
     case ExecCommand::Op::kFill: {

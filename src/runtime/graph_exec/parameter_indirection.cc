@@ -4,7 +4,7 @@
 namespace penstock::runtime {
 
 ParameterIndirection::ParameterIndirection(size_t entries, std::vector<int32_t> uses)
-    : by_ref_(entries), by_value_(std::move(uses)) {
+    : indirect_(entries), by_value_(std::move(uses)) {
   reading_.reserve(entries);
 }
 
@@ -15,7 +15,7 @@ bool ParameterIndirection::AllRead(size_t param) {
 }
 
 bool ParameterIndirection::Reads(int32_t entry) {
-  const bool reads = by_ref(entry);
+  const bool reads = indirect(entry);
   stale_ = stale_ || reads;
   return reads;
 }
@@ -33,8 +33,8 @@ bool ParameterIndirection::ShouldDisable() {
 }
 
 bool ParameterIndirection::Enable(int32_t entry) {
-  if (by_ref(entry)) return false;
-  by_ref_[entry] = stale_ = true;
+  if (indirect(entry)) return false;
+  indirect_[entry] = stale_ = true;
   reading_.push_back(entry);
   return true;
 }

@@ -30,7 +30,7 @@ class ParameterIndirection {
 
   // No node is converted before this call.
   void Allow() { allowed_ = true; }
-  bool by_ref(int32_t entry) const { return by_ref_[entry]; }
+  bool indirect(int32_t entry) const { return indirect_[entry]; }
   bool stale() const { return stale_; }
 
   // The parameter differs from the previous launch. Returns true if all nodes that take it read it from the device.
@@ -49,7 +49,7 @@ class ParameterIndirection {
   template <class F>
   void DisableAll(F f) {
     for (const int32_t entry : reading_) {
-      by_ref_[entry] = false;
+      indirect_[entry] = false;
       f(entry);
     }
     reading_.clear();
@@ -60,7 +60,7 @@ class ParameterIndirection {
   void Copied() { stale_ = false; }
 
  private:
-  std::vector<bool> by_ref_;  // one for each entry
+  std::vector<bool> indirect_;  // one for each entry
   std::vector<int32_t> by_value_;  // for each parameter: how many arguments hold it by value
   std::vector<int32_t> reading_;  // entries by reference
   bool allowed_ = false;

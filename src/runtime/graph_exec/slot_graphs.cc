@@ -169,12 +169,12 @@ absl::StatusOr<int32_t> SlotGraphs::AddNode(EntryId e, driver::Graph to, const s
                                             int priority, Values values) {
   const GraphNodeEntry& entry = EntryAt(e);
   if (entry.op == Op::kLaunch) return driver_.AddChild(to, after, captured_.child(e));
-  PENSTOCK_ASSIGN_OR_RETURN(const NodeOperations::Wanted wanted, operations_.Of(e, indirection_.by_ref(e)));
+  PENSTOCK_ASSIGN_OR_RETURN(const NodeOperations::Wanted wanted, operations_.Of(e, indirection_.indirect(e)));
   Node& node = NodeAt(e);
-  node.known = (values == Values::kKnown || !entry.varies) && !wanted.off;
+  node.known = (values == Values::kKnown || !entry.varies) && !wanted.disabled;
   if (!node.known) {
     return operations_.WithPlaceholder(
-        e, wanted.off, [&](const driver::NodeOp& op) { return driver_.AddNode(to, after, op, priority); });
+        e, wanted.disabled, [&](const driver::NodeOp& op) { return driver_.AddNode(to, after, op, priority); });
   }
   operations_.Keep(e);
   return driver_.AddNode(to, after, wanted.op, priority);
@@ -209,7 +209,7 @@ absl::Status SlotGraphs::AddHead(GraphId graph, driver::Graph to) {
 }
 
 bool SlotGraphs::MayReadParams(const GraphNodeEntry& entry) const {
-  return entry.op == Op::kKernel && slot_.graph().program().calls[entry.index].range_by_ref != nullptr;
+  return entry.op == Op::kKernel && slot_.graph().program().calls[entry.index].indirect_range != nullptr;
 }
 
 absl::Status SlotGraphs::SwitchOff(GraphId graph, Values values) {
@@ -235,7 +235,7 @@ absl::Status SlotGraphs::UploadAll() {
   return uploaded.ok() ? awaited : uploaded;
 }
 
-bool SlotGraphs::ReadsByRef(size_t param) { return indirection_.AllRead(param); }
+bool SlotGraphs::ReadsIndirectly(size_t param) { return indirection_.AllRead(param); }
 
 bool SlotGraphs::TakesParam(CallId call) {
   const EntryId entry = replay_.of_call[call];
@@ -343,15 +343,15 @@ absl::Status SlotGraphs::UpdateEntry(EntryId e) {
   Node& node = NodeAt(e);
   // Capture and InstantiateStale handle these.
   if (EntryAt(e).op == Op::kLaunch || MadeOf(node).stale) return absl::OkStatus();
-  PENSTOCK_ASSIGN_OR_RETURN(const NodeOperations::Wanted wanted, operations_.Of(e, indirection_.by_ref(e)));
-  if (!wanted.off && !(node.known && operations_.IsSet(e))) {
+  PENSTOCK_ASSIGN_OR_RETURN(const NodeOperations::Wanted wanted, operations_.Of(e, indirection_.indirect(e)));
+  if (!wanted.disabled && !(node.known && operations_.IsSet(e))) {
     node.known = false;
     ++counts_.sets;
     PENSTOCK_RETURN_IF_ERROR(driver_.SetNode(MadeOf(node).exec, node.number, wanted.op));
     operations_.Keep(e);
     node.known = true;
   }
-  return node.enabled == wanted.off ? Enable(node, !wanted.off) : absl::OkStatus();
+  return node.enabled == wanted.disabled ? Enable(node, !wanted.disabled) : absl::OkStatus();
 }
 
 absl::Status SlotGraphs::EnableHead(GraphId graph, bool enabled) {

@@ -53,7 +53,7 @@ class SlotGraphs {
 
   // A parameter differs from the slot's previous run. Returns true if every node that takes it reads it by reference,
   // so that none of their arguments need be written.
-  bool ReadsByRef(size_t param);
+  bool ReadsIndirectly(size_t param);
   // The same for a call (Program::calls) that takes it. Returns false if its arguments need not be written.
   bool TakesParam(CallId call);
   // The same for a value among a call's arguments, for a fill's pattern, and for a callable (in the same memory).

@@ -124,8 +124,8 @@ absl::StatusOr<int32_t> WholeGraph::AddNode(EntryId e, driver::Graph to, const s
   const GraphNodeEntry& entry = replay_.entries[e];
   if (entry.op == Op::kLaunch) return driver_.AddChild(to, after, captured_.child(e));
   if (entry.op == Op::kHostcall) return AddHost({.node = entry.node, .hostcall = entry.index}, to, after);
-  PENSTOCK_ASSIGN_OR_RETURN(const NodeOperations::Wanted wanted, operations_.Of(e, /*by_ref=*/false));
-  return wanted.off ? AddNothing(to, after) : driver_.AddNode(to, after, wanted.op, priority);
+  PENSTOCK_ASSIGN_OR_RETURN(const NodeOperations::Wanted wanted, operations_.Of(e, /*indirect=*/false));
+  return wanted.disabled ? AddNothing(to, after) : driver_.AddNode(to, after, wanted.op, priority);
 }
 
 absl::StatusOr<int32_t> WholeGraph::AddNothing(driver::Graph to, const std::vector<int32_t>& after) {

@@ -45,7 +45,7 @@ void ArgumentBuilder::AddCall(NodeId n) {
   for (const ArgDecl& arg : decl.args) AddArg(call, node, decl, arg);
   call.pointer_count = SizeOf(args.pointer_offsets) - call.pointers;
   for (const ArgDecl& arg : decl.args) {
-    if (call.range_by_ref != nullptr && arg.ref != 0) args.pointer_offsets.push_back(arg.ref);
+    if (call.indirect_range != nullptr && arg.ref != 0) args.pointer_offsets.push_back(arg.ref);
   }
   call.ref_count = SizeOf(args.pointer_offsets) - call.pointers - call.pointer_count;
   if (decl.kind == NodeKind::kKernel && HasDynamicGrid(decl.shape)) {
@@ -69,8 +69,8 @@ CallEntry ArgumentBuilder::MakeBlock(NodeId n, const NodeDecl& decl) {
   call.pointers = SizeOf(args.pointer_offsets);
   call.kernel = options_.kernels[n].by_value;
   if (options_.graphs != nullptr) {
-    call.kernel_by_ref = options_.kernels[n].by_ref;
-    call.range_by_ref = decl.code.range_by_ref;
+    call.indirect_kernel = options_.kernels[n].indirect;
+    call.indirect_range = decl.code.indirect_range;
   }
   return call;
 }
@@ -79,7 +79,7 @@ void ArgumentBuilder::AddArg(CallEntry& call, const PlanNode& node, const NodeDe
   const uint32_t at = call.block + arg.offset;
   const CallId id = program_.calls.next();
   SlotPatches& patches = program_.patches;
-  if (call.range_by_ref != nullptr && arg.ref != 0) {
+  if (call.indirect_range != nullptr && arg.ref != 0) {
     program_.params.refs.push_back(
         {static_cast<uint32_t>(arg.index), call.block + arg.ref, SizeOf(program_.args.argv)});
   }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/runtime/program/tuning.h"
+
 namespace penstock::runtime {
 namespace {
 
@@ -20,13 +22,17 @@ void CountInto(Table<I, int32_t>& counts, const graph::CsrRows& rows) {
 
 void HostStepBuilder::AddSteps() {
   HostStepId task;  // the first step of the task that others may join
+  int64_t bytes = 0;  // that the task copies
   for (const graph::HostStep& step : options_.plan.host_steps) {
     if (step.joins) {
       ++program_.hosts[task].steps;
     } else {
       task = program_.hosts.next();
+      bytes = 0;
     }
     program_.hosts.push_back(EntryOf(step));
+    bytes += BytesOf(step, program_.hosts.back());
+    program_.hosts[task].runs_inline = bytes <= tuning::kMostInlineCopyBytes;
   }
   FindWaits();
   FindWatched(program_.stream);
@@ -43,6 +49,12 @@ HostEntry HostStepBuilder::EntryOf(const graph::HostStep& step) {
           .copy = boxes_.CopyOf(step.node),
           .ring = staged ? program_.staged_copies++ : -1,
           .past_caches = cuda && node.kind == PlanKind::kStageIn};
+}
+
+// Of a copy within host memory; of anything else more than a task may copy inline.
+int64_t HostStepBuilder::BytesOf(const graph::HostStep& step, const HostEntry& entry) const {
+  if (entry.call >= 0 || entry.ring >= 0) return tuning::kMostInlineCopyBytes + 1;
+  return options_.plan.instances[options_.plan.nodes[step.node].dst].bytes;
 }
 
 // A step that joins a task waits only for the step before it; the same worker continues with it.

@@ -20,6 +20,7 @@ class HostStepBuilder {
 
  private:
   HostEntry EntryOf(const graph::HostStep& step);
+  int64_t BytesOf(const graph::HostStep& step, const HostEntry& entry) const;
   void FindWaits();
   void FindWatched(Schedule& schedule) const;
 

@@ -66,9 +66,9 @@ struct CallEntry {
   // In ArgumentImage::pointer_offsets, relative to the block; the offsets for `refs` follow.
   uint32_t pointers = 0, pointer_count = 0, ref_count = 0;
   driver::KernelCode kernel{};
-  // The variants that read parameters by reference, if there are graphs; a null `range_by_ref` means none.
-  driver::KernelCode kernel_by_ref{};
-  void (*range_by_ref)(void* const* argv, int64_t first, int64_t end) = nullptr;
+  // The variants that read parameters by reference, if there are graphs; a null `indirect_range` means none.
+  driver::KernelCode indirect_kernel{};
+  void (*indirect_range)(void* const* argv, int64_t first, int64_t end) = nullptr;
   bool dynamic_range = false;  // extent or grid depends on parameters
   bool varies = false;  // launches decide some of its arguments, or its grid
 };
@@ -111,6 +111,7 @@ struct HostEntry {
   CopyEntry copy{};  // `bound`: made only if the memory bound to that buffer is not pinned
   int32_t ring = -1;  // the entry in RunSlot::staged if one side is on a device
   bool past_caches = false;  // a CUDA device next reads what it writes, over the bus
+  bool runs_inline = false;  // a task of small copies: whoever advances the run makes them
 };
 
 // A Host node that a device calls by a hostcall, with the code that does so.
@@ -243,7 +244,7 @@ struct Program {
 // The loaded kernels of a node, if it has any.
 struct LoadedKernel {
   driver::KernelCode by_value{};
-  driver::KernelCode by_ref{};
+  driver::KernelCode indirect{};
   driver::LibraryCode hostcall{};
 };
 using LoadedKernels = Table<NodeId, LoadedKernel>;

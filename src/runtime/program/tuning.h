@@ -3,11 +3,17 @@
 // Threads: constants.
 #pragma once
 
+#include <cstdint>
+
 namespace penstock::runtime::tuning {
 
 // Commands outstanding on a lane; see ExecCommand::FlowControl. Benchmark: feeders.
 inline constexpr int kMostOutstanding = 512;
 // Commands that a Launch node counts as, which may submit any number: a guess.
 inline constexpr int kLaunchCommands = 16;
+
+// Bytes of host memory that a task copies where the run is advanced. A handover to a worker takes as long as copying
+// several times as many. Benchmark: training_step.
+inline constexpr int64_t kMostInlineCopyBytes = 64 << 10;
 
 }  // namespace penstock::runtime::tuning

@@ -24,8 +24,8 @@ void HostProgress::Begin(const Schedule& schedule, int32_t work) {
   for (const int32_t task : waits_.first) Append(fresh_, task);
 }
 
-void HostProgress::End(int32_t step, bool works) {
-  if (works) work_left_.fetch_sub(1, std::memory_order_seq_cst);
+void HostProgress::End(int32_t step, bool counted) {
+  if (counted) work_left_.fetch_sub(1, std::memory_order_seq_cst);
   ended_.Push(step);
 }
 
@@ -40,9 +40,9 @@ void HostProgress::Settle(int32_t step) {
   for (const int32_t segment : waits_.segments_after[step]) --segment_waits_[segment];
 }
 
-void HostProgress::Skip(bool works) {
+void HostProgress::Skip(bool counted) {
   --left_;
-  if (works) work_left_.fetch_sub(1, std::memory_order_seq_cst);
+  if (counted) work_left_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 void HostProgress::LetGo(std::span<const int32_t> tasks) {

@@ -28,8 +28,8 @@ class HostProgress {
   // Begins a run of that schedule. `work`: the number of host steps that have something to do.
   void Begin(const Schedule& schedule, int32_t work);
 
-  // A step has run, or its worker skipped it; `works`: whether Begin counted it. Do not touch the slot after this.
-  void End(int32_t step, bool works);
+  // A step has run, or its worker skipped it; `counted`: whether Begin counted it. Do not touch the slot after this.
+  void End(int32_t step, bool counted);
   // How many steps with something to do have not ended. Sequentially consistent, like RunCore::followed_.
   int32_t work_left() const { return work_left_.load(std::memory_order_seq_cst); }
 
@@ -37,9 +37,9 @@ class HostProgress {
   void TakeEnded();
   // The same for a step that ends without a worker.
   void Settle(int32_t step);
-  // The steps that have not begun never will: call SkipAll once, then Skip for each of them. `works` is as for End.
+  // The steps that have not begun never will: call SkipAll once, then Skip for each of them. `counted` is as for End.
   void SkipAll() { skips_ = true; }
-  void Skip(bool works);
+  void Skip(bool counted);
   bool skips() const { return skips_; }
   bool all_settled() const { return left_ == 0; }
 

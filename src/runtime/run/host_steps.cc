@@ -26,12 +26,16 @@ bool HostSteps::Start() {
   HostProgress& hosts = slot_.hosts;
   bool moved = false;
   for (int32_t task = hosts.TakeFresh(); task >= 0; task = hosts.TakeFresh()) {
-    if (!TaskIsNoop(task)) {
+    if (TaskIsNoop(task)) {
+      SetStates(task, HostStepState::kDone);
+      for (int32_t s = task; s < EndOfTask(task); ++s) hosts.Settle(s);
+    } else if (context_.graph.program().hosts[task].runs_inline && StreamIsDone()) {
+      RunSteps(task);
+      hosts.TakeEnded();
+    } else {
       hosts.Keep(task);
       continue;
     }
-    SetStates(task, HostStepState::kDone);
-    for (int32_t s = task; s < EndOfTask(task); ++s) hosts.Settle(s);
     moved = true;
   }
   if (!hosts.keeps() || !StreamIsDone()) return moved || slot_.fault.failed();
@@ -103,17 +107,18 @@ void HostSteps::StartTask(int32_t first) {
 void HostSteps::RunTask(void* self, int64_t task) {
   HostSteps& steps = *static_cast<HostSteps*>(self);
   Owner& run = steps.run_;
-  const auto first = static_cast<int32_t>(task);
-  const int32_t end = steps.EndOfTask(first);
-  for (int32_t s = first; s < end; ++s) {
-    const bool skip = steps.slot_.fault.failed();
-    if (!skip && !steps.slot_.tables.is_noop[s]) {
-      RunHostStep(steps.context_.graph, steps.slot_, s, steps.slot_.progress.serial);
-    }
-    steps.EndStep(s, skip);
-  }
+  steps.RunSteps(static_cast<int32_t>(task));
   run.OnHostStepsEnded();
   run.Unref();
+}
+
+void HostSteps::RunSteps(int32_t first) {
+  const int32_t end = EndOfTask(first);
+  for (int32_t s = first; s < end; ++s) {
+    const bool skip = slot_.fault.failed();
+    if (!skip && !slot_.tables.is_noop[s]) RunHostStep(context_.graph, slot_, s, slot_.progress.serial);
+    EndStep(s, skip ? HostStepState::kSkipped : HostStepState::kDone);
+  }
 }
 
 void HostSteps::PostStagedCopy(int32_t step) {
@@ -134,7 +139,7 @@ void HostSteps::EndStagedCopy(void* self, int64_t copied) {
   HostSteps& steps = *static_cast<HostSteps*>(self);
   const auto step = static_cast<int32_t>(copied);
   steps.context_.trace.RecordStagedCopy(steps.slot_, step, steps.slot_.progress.serial);
-  steps.EndStep(step, steps.slot_.fault.failed());
+  steps.EndStep(step, steps.slot_.fault.failed() ? HostStepState::kSkipped : HostStepState::kDone);
   // The run may have ended: do not touch the slot or the executable.
   steps.pool_.Post({&HostSteps::EndTask, &steps, 0}, steps.workers_);
 }
@@ -146,10 +151,10 @@ void HostSteps::EndTask(void* self, int64_t) {
 }
 
 // The run may be over after the last line, so a step reads its serial before.
-void HostSteps::EndStep(int32_t step, bool skipped) {
+void HostSteps::EndStep(int32_t step, HostStepState end) {
   const auto s = static_cast<size_t>(step);
   context_.graph.LeaveGate(context_.graph.plan().host_steps[s].node);
-  slot_.host_states[s].store(skipped ? HostStepState::kSkipped : HostStepState::kDone, std::memory_order_release);
+  slot_.host_states[s].store(end, std::memory_order_release);
   slot_.hosts.End(step, !slot_.tables.is_noop[s]);
 }
 

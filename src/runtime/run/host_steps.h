@@ -1,10 +1,11 @@
-// HostSteps: runs the host steps of a run: host callables on workers, copies through the staging ring on its threads.
+// HostSteps: runs the host steps of a run: host callables on workers, copies through the staging ring on its threads,
+// small copies on the thread that advances the run.
 //
 // HostProgress counts which steps may begin; this class starts them in plan order, as the callables' gates permit.
 //
 // Ownership: belongs to its run; borrows the slot, which stays until every step has settled.
-// Threads:   the owner of the run's machine calls Start, Settled and LookAtEvents. A step runs on a worker or a thread
-//            of the ring and holds a count of the run meanwhile.
+// Threads:   the owner of the run's machine calls Start, Settled and LookAtEvents. Other steps than small
+//            copies run on a worker or a thread of the ring and hold a count of the run meanwhile.
 // Ordering:  what a step did happens before what waits for it.
 // Errors:    a step that fails fails the run. Once a run has failed, steps that have not begun are skipped.
 #pragma once
@@ -33,8 +34,8 @@ class HostSteps {
   // `workers`: the group of workers near the run's device.
   HostSteps(const RunContext& context, RunSlot& slot, Owner& run, int workers);
 
-  // Starts the steps that may begin. Returns true if some had nothing to do, so that others may begin now, or if the
-  // run has failed.
+  // Starts the steps that may begin. Returns true if some have ended, so that others may begin now, or if the run has
+  // failed.
   bool Start();
   // Checks which of the events that steps wait for are complete.
   void LookAtEvents();
@@ -47,10 +48,11 @@ class HostSteps {
   bool TaskIsNoop(int32_t first) const;
   void StartTask(int32_t first);
   static void RunTask(void* self, int64_t first);
+  void RunSteps(int32_t first);
   void PostStagedCopy(int32_t step);
   static void EndStagedCopy(void* self, int64_t step);
   static void EndTask(void* self, int64_t);
-  void EndStep(int32_t step, bool skipped);
+  void EndStep(int32_t step, HostStepState end);
   int32_t EndOfTask(int32_t first) const;
   void SetStates(int32_t first, HostStepState state);
 

@@ -241,7 +241,7 @@ absl::Status Submitter::DoNode(RunSlot& slot, const ExecCommand& command) const 
   const int32_t index = command.index;
   switch (command.op) {
     case Op::kCopy:
-      return slot.tables.copies_off[index] ? absl::OkStatus() : driver.Copy(stream, slot.tables.copies[index]);
+      return slot.tables.copies_disabled[index] ? absl::OkStatus() : driver.Copy(stream, slot.tables.copies[index]);
     case Op::kBatch:
       return slot.tables.batches[index].count == 0 ? absl::OkStatus()
                                                    : driver.CopyBatch(stream, slot.tables.batches[index]);

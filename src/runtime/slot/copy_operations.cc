@@ -50,7 +50,7 @@ void List(const BatchEntry& entry, SlotTables& tables, driver::BatchOp& batch) {
   driver::CopyPiece* end = begin;
   for (CopyId c = entry.first; c < entry.first + entry.count; ++c) {
     const driver::CopyOp& op = tables.copies[c];
-    if (!tables.copies_off[c] && !IsEmpty(op)) *end++ = *driver::PieceOf(op);  // small ones always fit
+    if (!tables.copies_disabled[c] && !IsEmpty(op)) *end++ = *driver::PieceOf(op);  // small ones always fit
   }
   batch.count = static_cast<size_t>(end - begin);
   batch.size = driver::SizeOf(batch).value_or(driver::BatchSize());  // the driver reports an error with the node
@@ -61,7 +61,7 @@ void List(const BatchEntry& entry, SlotTables& tables, driver::BatchOp& batch) {
 void MakeCopies(const graph::Plan& plan, const Program& program, const std::vector<driver::DeviceRef>& devices,
                 driver::RunFault& fault, SlotTables& tables) {
   for (const CopyEntry& c : program.copies) tables.copies.push_back(OpOf(c, plan, devices, fault));
-  tables.copies_off.resize(tables.copies.size());
+  tables.copies_disabled.resize(tables.copies.size());
   for (const BatchEntry& b : program.batches) {
     const driver::CopyOp& first = tables.copies[b.first];
     tables.batches.push_back({.kind = first.kind, .pieces = tables.pieces + b.pieces, .tag = first.tag});
@@ -87,7 +87,7 @@ void PatchCopies(const Program& program, SlotTables& tables) {
   for (const CopyId c : program.patches.bound_copies) {
     const CopyEntry& entry = program.copies[c];
     SetAddresses(entry, tables, tables.copies[c]);
-    tables.copies_off[c] = !pinned(entry);
+    tables.copies_disabled[c] = !pinned(entry);
   }
   for (const BatchId b : tables.batches.ids()) {
     List(program.batches[b], tables, tables.batches[b]);

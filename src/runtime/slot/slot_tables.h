@@ -38,7 +38,7 @@ struct SlotTables {
   base::AlignedBytes args;
   std::vector<void*> argv;
   Table<CopyId, driver::CopyOp> copies;
-  Table<CopyId, bool> copies_off;  // this run does not make the copy
+  Table<CopyId, bool> copies_disabled;  // this run does not make the copy
   Table<BatchId, driver::BatchOp> batches;
   driver::CopyPiece* pieces = nullptr;  // what this run copies, for all batches; in pinned memory
   Table<FillId, driver::FillOp> fills;

@@ -16,7 +16,7 @@ namespace {
 
 // --- order ---
 
-TEST_P(DriverConformance, ACapturedChildComesBehindWhatItFollowsAndBeforeWhatFollowsIt) {
+TEST_P(DriverConformance, ACapturedChildComesAfterWhatItFollowsAndBeforeWhatFollowsIt) {
   KernelLatch &first = NewLatch(), &second = NewLatch();
   int32_t* const seen = Pinned<int32_t>(3);
   std::fill(seen, seen + 3, 0);

@@ -63,7 +63,7 @@ TEST_P(DriverConformance, KernelsWorkOnPinnedMemory) {
 
 // --- overlap ---
 
-TEST_P(DriverConformance, CopiesOfOtherStreamsEndBesideAHeldKernelAndWorkBehindItDoesNotStart) {
+TEST_P(DriverConformance, CopiesOfOtherStreamsEndBesideAHeldKernelAndWorkAfterItDoesNotStart) {
   constexpr size_t kBytes = 4 << 20;
   const std::byte *const next = PinnedNoise(kBytes, 1), *const last = PinnedNoise(kBytes, 2);
   std::byte *const coming = Device<std::byte>(kBytes), *const previous = Device<std::byte>(kBytes);

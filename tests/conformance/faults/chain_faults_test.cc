@@ -103,7 +103,7 @@ class ChainFaults : public testing::TestWithParam<Target> {
   }
 };
 
-TEST_P(ChainFaults, AFailedCallFailsItsRunAndThoseBehindIt) { Walk(false); }
+TEST_P(ChainFaults, AFailedCallFailsItsRunAndThoseAfterIt) { Walk(false); }
 TEST_P(ChainFaults, ADeadDeviceEndsEveryRun) { Walk(true); }
 
 INSTANTIATE_TEST_SUITE_P(Host, ChainFaults,

@@ -56,8 +56,8 @@ TEST_KERNEL void AddOnDevice([[maybe_unused]] char, [[maybe_unused]] Strict<kAli
 // Stands before the code that the library has for a node, and looks at the arguments that are strict.
 template <int kAlign>
 struct Probe {
-  static inline std::atomic<int> calls{0}, by_ref{0}, misplaced{0};
-  static inline decltype(NodeCode::range) range = nullptr, range_by_ref = nullptr;
+  static inline std::atomic<int> calls{0}, indirect{0}, misplaced{0};
+  static inline decltype(NodeCode::range) range = nullptr, indirect_range = nullptr;
   template <NodeKind kKind>
   static inline decltype(NodeCode::call) call = nullptr;
   template <NodeKind kKind>
@@ -73,10 +73,10 @@ struct Probe {
     Look({argv[1], argv[3], argv[4]});
     range(argv, first, end);
   }
-  static void RangeByRef(void* const* argv, int64_t first, int64_t end) {
+  static void IndirectRange(void* const* argv, int64_t first, int64_t end) {
     Look({argv[1], Address(argv[3]), argv[4]});
-    ++by_ref;
-    range_by_ref(argv, first, end);
+    ++indirect;
+    indirect_range(argv, first, end);
   }
   template <NodeKind kKind>
   static absl::Status Call(void* f, LaunchContext* launch, void* const* argv) {
@@ -91,14 +91,14 @@ struct Probe {
 
   // In all nodes but the fillers, before Compile copies them.
   static void Place(const Graph& graph) {
-    calls = by_ref = misplaced = 0;
+    calls = indirect = misplaced = 0;
     const auto put = [](auto& own, auto& saved, auto probe) {
       if (own != nullptr) saved = std::exchange(own, probe);
     };
     for (NodeDecl& node : const_cast<Model&>(graph.model()).nodes) {
       if (node.args.size() < 5) continue;
       put(node.code.range, range, &Range);
-      put(node.code.range_by_ref, range_by_ref, &RangeByRef);
+      put(node.code.indirect_range, indirect_range, &IndirectRange);
       if (node.kind == NodeKind::kHost) put(node.code.call, call<NodeKind::kHost>, &Call<NodeKind::kHost>);
       if (node.kind == NodeKind::kLaunch) {
         put(node.code.call, call<NodeKind::kLaunch>, &Call<NodeKind::kLaunch>);
@@ -223,7 +223,7 @@ TEST_P(Alignment, ParametersThatNodesReadByReferenceStandSoToo) {
     EXPECT_EQ((*v)[kN - 1], wanted) << launch;
   }
   EXPECT_EQ(Probe<128>::misplaced, 0);
-  EXPECT_EQ(Probe<128>::by_ref > 0, in_graphs() && !on_cuda());
+  EXPECT_EQ(Probe<128>::indirect > 0, in_graphs() && !on_cuda());
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, Alignment, testing::ValuesIn(HostTargets()), NameOfTarget);

@@ -128,7 +128,7 @@ TEST_P(DeviceMemory, IsReadOnlyWhenTheRunBeforeHasWrittenIt) {
   EXPECT_TRUE(before->done());
 }
 
-TEST_P(DeviceMemory, OfAFailedRunFailsThoseBehindIt) {
+TEST_P(DeviceMemory, OfAFailedRunFailsThoseAfterIt) {
   First first(/*held=*/true);
   first.fails = true;
   Second second;
@@ -159,7 +159,7 @@ TEST_P(DeviceMemory, OfAFailedRunFailsThoseBehindIt) {
 }
 
 // The host node behind the last work on the device fails when the run behind has done all of its own.
-TEST_P(DeviceMemory, OfARunThatFailsLastFailsThoseBehindItAndSparesTheirStates) {
+TEST_P(DeviceMemory, OfARunThatFailsLastFailsThoseAfterItAndSparesTheirStates) {
   std::promise<void> open;
   const std::shared_future<void> opened = open.get_future().share();
   Graph first("first");
@@ -284,7 +284,7 @@ __global__ void Hold(const int32_t* word) {
 }
 
 // The application's own memory, stream and event, which it records again behind the launch.
-TEST_P(DeviceMemory, OfTheApplicationIsReadBehindItsEventAsItStoodAtLaunch) {
+TEST_P(DeviceMemory, OfTheApplicationIsReadAfterItsEventAsItStoodAtLaunch) {
   if (!on_cuda()) GTEST_SKIP() << "needs a CUDA device";
   Second second;
   Executable b = Compiled(second.graph);

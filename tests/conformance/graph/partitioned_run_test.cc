@@ -438,7 +438,7 @@ INSTANTIATE_TEST_SUITE_P(Host, SplitRun, testing::Values("host:1", "host:3"),
                          [](const auto& target) { return target.param == "host:1" ? "one" : "three"; });
 INSTANTIATE_TEST_SUITE_P(Cuda, SplitRun, testing::Values("cuda"), [](const auto&) { return "cuda"; });
 
-TEST(FeederOptions, AreRefusedWhereTheyAreNegativeAndNotLeftOpen) {
+TEST(SubmissionThreadOptions, AreRefusedWhereTheyAreNegativeAndNotLeftOpen) {
   const absl::Status status = Runtime::Create({.devices = "host", .submission_threads = -2}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(std::string(status.message()).find("submission_threads = -2"), std::string::npos) << status;

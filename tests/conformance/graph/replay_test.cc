@@ -72,7 +72,7 @@ TEST_P(Replay, AHeadStandsBeforeSeveralKernelsAndBeforeNoCopyOfACopyEngine) {
   }
 }
 
-TEST_P(Replay, AStateThatIsOnlyReadIsInOneGraphWithWhatGoesBeforeAndBehind) {
+TEST_P(Replay, AStateThatIsOnlyReadIsInOneGraphWithWhatGoesBeforeAndAfter) {
   Graph g("weights");
   auto weights = runtime_->MakeState<int32_t>("weights", kN, std::vector<int32_t>(kN, 5));
   ASSERT_OK(weights.status());

@@ -320,7 +320,7 @@ TEST_P(ReplayTraceDag, ANodeBeginsWhenAllBeforeItHaveEnded) {
   }
 }
 
-TEST_P(ReplayTraceDag, ItCostsANodeBehindEachAndOneBeforeWhatComesBehindNoneOrSeveral) {
+TEST_P(ReplayTraceDag, ItCostsANodeAfterEachAndOneBeforeWhatComesAfterNoneOrSeveral) {
   EXPECT_EQ((Dag{1, {{}, {0}, {1}, {2}}}).GraphSize().timestamps, 6 + 1)
       << "a chain of six, of which the first has a begin";
   EXPECT_EQ((Dag{1, {{}, {0}, {0}, {1, 2}}}).GraphSize().timestamps, 6 + 2);

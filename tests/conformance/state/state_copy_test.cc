@@ -25,6 +25,9 @@ Bytes RandomBytes(size_t n, std::mt19937& rng) {
   return bytes;
 }
 
+// The time limit to try next.
+microseconds Longer(microseconds limit) { return limit * (kSanitized ? 6 : 3) / 2 + microseconds(1); }
+
 // Unpinned memory at an odd address or pinned memory, with a margin that nobody may touch.
 class Memory {
  public:
@@ -141,7 +144,7 @@ TEST_P(StateCopies, ASetCutShortAnywherePoisonsAndTheNextOneEndsThat) {
   State<uint8_t> state = Made(bytes);
   const Bytes after = RandomBytes(bytes, rng_);
   Bytes found(bytes);
-  for (microseconds limit{1}; limit < seconds(60); limit = limit * 3 / 2 + microseconds(1)) {
+  for (microseconds limit{1}; limit < seconds(60); limit = Longer(limit)) {
     auto contents = std::make_unique<Bytes>(bytes, uint8_t{1});
     const absl::Status status = state.Set(*contents, limit);
     std::fill(contents->begin(), contents->end(), uint8_t{2});
@@ -165,7 +168,7 @@ TEST_P(StateCopies, AReadCutShortAnywhereWritesNothingAfterwards) {
   const Bytes contents = RandomBytes(bytes, rng_), mine(bytes, 2);
   ASSERT_OK(state.Set(contents));
   Bytes found(bytes), again(bytes);
-  for (microseconds limit{1}; limit < seconds(60); limit = limit * 3 / 2 + microseconds(1)) {
+  for (microseconds limit{1}; limit < seconds(60); limit = Longer(limit)) {
     const absl::Status status = state.Read(found, limit);
     if (status.ok()) break;
     std::fill(found.begin(), found.end(), uint8_t{2});

@@ -301,7 +301,7 @@ TEST_F(CheckedCaptureTest, WhatIsRefusedIsNotCaptured) {
 
 // --- order in children ---
 
-TEST_F(CheckedCaptureTest, WhatIsCapturedComesOneBehindTheOther) {
+TEST_F(CheckedCaptureTest, WhatIsCapturedComesOneAfterTheOther) {
   const Graph graph = Capture([&]() -> absl::Status {
     EXPECT_EQ(Upload(stream_, 0, 64), absl::OkStatus());
     EXPECT_EQ(Fill(stream_, 0, 64), absl::OkStatus());

@@ -171,7 +171,7 @@ TEST_F(CheckedDriverTest, MemoryIsFreedWhenTheHostHasSeenItsWorkEnd) {
   EXPECT_THAT(Violation(), HasSubstr("'freed when idle'"));
 }
 
-TEST_F(CheckedDriverTest, AnEventBehindAWaitShowsTheOtherStreamsWork) {
+TEST_F(CheckedDriverTest, AnEventAfterAWaitShowsTheOtherStreamsWork) {
   std::byte* const memory = Device(0);
   ASSERT_OK(driver_->Fill(other_, {.dst = memory, .count = 8}));
   ASSERT_OK(driver_->Record(event_, other_));

@@ -14,7 +14,7 @@ namespace {
 using OverlapTest = GpuTest;
 constexpr size_t kBytes = 4 << 20;
 
-TEST_F(OverlapTest, UploadAndDownloadEndWhileAKernelIsHeldAndWorkBehindItWaits) {
+TEST_F(OverlapTest, UploadAndDownloadEndWhileAKernelIsHeldAndWorkAfterItWaits) {
   const std::vector<std::byte> last = Noise(kBytes, 1), next = Noise(kBytes, 2);
   std::byte *const previous = Device(kBytes), *const coming = Device(kBytes);
   std::byte *const to = Pinned(kBytes), *const from = Pinned(kBytes);

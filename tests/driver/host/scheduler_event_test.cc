@@ -33,7 +33,7 @@ TEST_F(SchedulerEventTest, AWaitHoldsAStreamUntilTheEvent) {
   EXPECT_THAT(seen, testing::Each(1));
 }
 
-TEST_F(SchedulerEventTest, ARecordBehindAWaitIsHeldToo) {
+TEST_F(SchedulerEventTest, ARecordAfterAWaitIsHeldToo) {
   Latch& held = NewLatch();
   const Stream a = NewStream(), b = NewStream(), c = NewStream();
   const Event ab = NewEvent(), bc = NewEvent();

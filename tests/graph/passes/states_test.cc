@@ -249,7 +249,7 @@ std::string CheckArrival(const Model& model, const Plan& plan, int32_t index) {
   return gates.size() == firsts ? "" : std::to_string(gates.size()) + " waits for " + std::to_string(firsts);
 }
 
-TEST(Arrivals, AreUsedInPlaceBehindOneWait) {
+TEST(Arrivals, AreUsedInPlaceAfterOneWait) {
   ModelBuilder g;
   const int32_t x = g.Input("x", 4, kDevice), y = g.Output("y", 4, kDevice), z = g.Output("z", 4);
   g.For("a", In{x}, Out{y});

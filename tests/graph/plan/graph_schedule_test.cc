@@ -74,9 +74,9 @@ Table<NodeId, bool> Refuse(const Plan& plan, const std::set<std::string>& names)
   return refused;
 }
 
-std::string ScheduleOf(const ModelBuilder& g, const std::set<std::string>& refused = {}) {
+std::string ScheduleOf(const ModelBuilder& g, const std::set<std::string>& refused = {}, double least_us = 0) {
   const Plan plan = PlanOf(g);
-  return TextOf(plan, g, MakeGraphSchedule(plan, Refuse(plan, refused)));
+  return TextOf(plan, g, MakeGraphSchedule(plan, Refuse(plan, refused), least_us));
 }
 
 // a, b and c in a row.
@@ -142,19 +142,19 @@ ModelBuilder ReadOnTheWay() {
   return g;
 }
 
-TEST(GraphSchedule, WhatAHostStepLooksAtIsRecordedBehindTheGraph) {
+TEST(GraphSchedule, WhatAHostStepLooksAtIsRecordedAfterTheGraph) {
   EXPECT_EQ(ScheduleOf(ReadOnTheWay()), "{k0, download t after 0, k1, k2 after 2}; record 1");
 }
 
-TEST(GraphSchedule, WhatAHostStepLooksAtIsRecordedBehindANodeOnItsOwnAtOnce) {
+TEST(GraphSchedule, WhatAHostStepLooksAtIsRecordedAfterANodeOnItsOwnAtOnce) {
   EXPECT_EQ(ScheduleOf(ReadOnTheWay(), {"download t"}), "{k0}; download t; record 1; {k1, k2 after 0}");
 }
 
-TEST(GraphSchedule, ARecordIsBehindTheGraphOfItsNodeThoughMoreGraphsFollow) {
+TEST(GraphSchedule, ARecordIsAfterTheGraphOfItsNodeThoughMoreGraphsFollow) {
   EXPECT_EQ(ScheduleOf(ReadOnTheWay(), {"k1"}), "{k0, download t after 0}; record 1; k1; {k2}");
 }
 
-TEST(GraphSchedule, RecordsBehindOneGraphStandInTheOrderOfTheirNodes) {
+TEST(GraphSchedule, RecordsAfterOneGraphStandInTheOrderOfTheirNodes) {
   ModelBuilder g;
   for (const char* name : {"0", "1"}) {
     const int32_t t = g.Scratch(std::string("t") + name, Extent(1 << 20));
@@ -171,6 +171,23 @@ TEST(GraphSchedule, AStateIsWrittenAndDoneBetweenGraphs) {
   g.For("add", In{x}, Change{w});
   g.For("after", In{x});
   EXPECT_EQ(ScheduleOf(g), "{upload x, 1st after 0}; wait for w; write w; {add}; record 1; done with w; {after}");
+}
+
+// Each kernel counts as 10 us.
+TEST(GraphSchedule, AShortGraphGoesOnThoughAStateIsWritten) {
+  ModelBuilder g;
+  const int32_t x = g.Input("x", 4, kDevice), v = g.State("v", 4), w = g.State("w", 4);
+  g.For("a", In{x}, Change{v});
+  g.For("b", In{x});
+  g.For("c", In{x}, Change{w});
+  g.For("d", In{x});
+  const std::string whole =
+      "wait for v; await x; write v; wait for w; write w; {a, b, c, d}; record 0; done with v; record 1; done with w";
+  EXPECT_EQ(ScheduleOf(g, {}, kLeastGraphUs), whole);
+  EXPECT_EQ(ScheduleOf(g, {}, 30.5), whole);
+  EXPECT_EQ(ScheduleOf(g, {}, 20),
+            "wait for v; await x; write v; {a, b}; record 0; done with v; wait for w; write w; {c, d}; record 1; done "
+            "with w");
 }
 
 TEST(GraphSchedule, AStateIsWaitedForOnceThoughLanesOfThePlanEachDo) {
@@ -211,11 +228,10 @@ TEST(GraphSchedule, EachStateAndEachArrivalIsWaitedFor) {
   g.For("a", In{v});
   g.For("b", In{w});
   g.For("c", In{x});
-  EXPECT_EQ(ScheduleOf(g),
-            "wait for v; wait for w; {a, b}; record 0; done with v; record 1; done with w; await x; {c}");
+  EXPECT_EQ(ScheduleOf(g), "wait for v; wait for w; await x; {a, b, c}; record 0; done with v; record 1; done with w");
 }
 
-TEST(GraphSchedule, ArrivalsAreAwaitedOnceAndBeforeTheGraph) {
+TEST(GraphSchedule, ArrivalsAreAwaitedOnceAndPartNoGraph) {
   ModelBuilder g;
   const int32_t x = g.Input("x", 4, kDevice), y = g.Output("y", 4, kDevice);
   const int32_t first = g.For("first");
@@ -223,7 +239,7 @@ TEST(GraphSchedule, ArrivalsAreAwaitedOnceAndBeforeTheGraph) {
   g.After(g.For("b", In{x}), first);
   g.For("c", In{x}, Out{y});
   g.After(3, 1);
-  EXPECT_EQ(ScheduleOf(g), "{first}; await x; {a, b}; await y; {c}");
+  EXPECT_EQ(ScheduleOf(g), "await x; await y; {first, a after 0, b after 0, c after 1}");
 }
 
 // Five uploads at once, and a kernel that reads two of them.

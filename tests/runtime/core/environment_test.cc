@@ -141,7 +141,7 @@ TEST_F(PinnedBytes, MalformedOnesAreRefusedAtCreate) {
   EXPECT_THAT(Text(refused), HasSubstr("PENSTOCK_PINNED_BYTES: 'lots' is no number of bytes"));
 }
 
-TEST(FeederCount, OfDevicesLeavesCoresToOthers) {
+TEST(SubmissionThreadCount, OfDevicesLeavesCoresToOthers) {
   EXPECT_EQ(DefaultSubmissionThreads(2, 1), 0);
   EXPECT_EQ(DefaultSubmissionThreads(4, 1), 0);
   EXPECT_EQ(DefaultSubmissionThreads(6, 1), 2);
@@ -150,7 +150,7 @@ TEST(FeederCount, OfDevicesLeavesCoresToOthers) {
   EXPECT_EQ(DefaultSubmissionThreads(16, 0), 0);
 }
 
-TEST(FeederCount, IsThatOfTheVariableWhereThereIsOne) {
+TEST(SubmissionThreadCount, IsThatOfTheVariableWhereThereIsOne) {
   EXPECT_EQ(*SubmissionThreadsOf(3), 3);
   EXPECT_EQ(*SubmissionThreadsOf(-1), -1);
   for (const auto& [text, count] : {std::pair("0", 0), std::pair("5", 5), std::pair("-1", -1)}) {

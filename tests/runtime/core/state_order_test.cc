@@ -121,7 +121,7 @@ class StuckAtCopies final : public runtime::NullDriver {
 };
 
 // The run behind sleeps, and the only one who can wake it is held up in what comes after its last touch.
-TEST_F(StateOrderTest, ALastTouchWakesWhoeverComesBehind) {
+TEST_F(StateOrderTest, ALastTouchWakesWhoeverComesAfter) {
   driver::Latch latch;
   std::atomic<int> looks{0};
   const runtime::ScopedDriverHook hook({.wrap = [&](auto) { return std::make_unique<StuckAtCopies>(latch, looks); }});

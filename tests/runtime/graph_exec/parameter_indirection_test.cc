@@ -50,9 +50,9 @@ TEST(ParameterIndirection, ChangesOverAfterEightLaunchesInARow) {
   for (int i = 0; i < 7; ++i) EXPECT_EQ(nodes.Launch(true), 0);
   EXPECT_EQ(nodes.Launch(false), 0);  // the row is broken
   for (int i = 0; i < 7; ++i) EXPECT_EQ(nodes.Launch(true), 0);
-  EXPECT_FALSE(nodes.machine.by_ref(3));
+  EXPECT_FALSE(nodes.machine.indirect(3));
   EXPECT_EQ(nodes.Launch(true), kNodes);
-  EXPECT_TRUE(nodes.machine.by_ref(3));
+  EXPECT_TRUE(nodes.machine.indirect(3));
   EXPECT_TRUE(nodes.machine.stale()) << "the device has not had any parameter yet";
 }
 
@@ -99,7 +99,7 @@ TEST(ParameterIndirection, ChangesBackAfter24LaunchesWithoutANewParameter) {
   nodes.machine.Copied();
   for (int i = 0; i < 23; ++i) EXPECT_EQ(nodes.Launch(false), 0);
   EXPECT_EQ(nodes.Launch(false), -kNodes);
-  EXPECT_FALSE(nodes.machine.by_ref(3));
+  EXPECT_FALSE(nodes.machine.indirect(3));
   EXPECT_FALSE(nodes.machine.AllRead(0));
   for (int i = 0; i < 7; ++i) EXPECT_EQ(nodes.Launch(true), 0);
   EXPECT_EQ(nodes.Launch(true), kNodes) << "it may change over again";

@@ -370,7 +370,7 @@ TEST_F(PipelineStateTest, AResetThatFailsEndsThePipeline) {
 }
 
 // A retry comes after the reset.
-TEST_F(PipelineStateTest, ARetryComesBehindTheReset) {
+TEST_F(PipelineStateTest, ARetryComesAfterTheReset) {
   std::atomic<bool> fails{true};
   check_again_ = [&](int64_t) { return fails.exchange(false) ? absl::DataLossError("once") : absl::OkStatus(); };
   auto pipe = Make({.window = 4, .retries = 1, .reset = [&](Key) { return sum_.Reset(); }});

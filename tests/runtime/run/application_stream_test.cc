@@ -152,7 +152,7 @@ TEST_P(NativeStreamTest, OrdersARunBetweenWhatTheApplicationSubmits) {
   }
 }
 
-TEST_P(NativeStreamTest, HoldsWhatComesBehindWhileTheRunIsHeld) {
+TEST_P(NativeStreamTest, HoldsWhatComesAfterWhileTheRunIsHeld) {
   driver::Latch held;
   Graph g("g");
   auto x = g.InOut<int32_t>("x", 1);

@@ -204,7 +204,7 @@ TEST(FaultTest, AnErrorThatIsNotFatalFailsItsRunOnly) {
 }
 
 // All of them are one segment.
-TEST(FaultTest, NothingBehindACallThatFailedIsSubmitted) {
+TEST(FaultTest, NothingAfterACallThatFailedIsSubmitted) {
   Mortal mortal;
   Chain chain(4);
   Executable exec = *mortal.runtime.Compile(chain.graph);
@@ -274,7 +274,7 @@ TEST(SynchronousTest, NamesTheNodeThatAFatalErrorCameFrom) {
 }
 
 // The failure comes while the segment is being submitted, from the node before: it is waited for.
-TEST(SynchronousTest, NothingBehindANodeThatFailedIsSubmitted) {
+TEST(SynchronousTest, NothingAfterANodeThatFailedIsSubmitted) {
   Mortal mortal(/*synchronous=*/true);
   Graph g("g");
   auto x = g.InOut<int32_t>("x", 4, kPinned);

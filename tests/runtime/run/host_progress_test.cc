@@ -58,7 +58,7 @@ std::vector<int32_t> TakeAllFresh(HostProgress& hosts) {
   return fresh;
 }
 
-TEST(HostProgress, LetsAStepGoBehindTheLastOfThoseItWaitsFor) {
+TEST(HostProgress, LetsAStepGoAfterTheLastOfThoseItWaitsFor) {
   Steps steps(4);
   for (const int32_t before : {0, 1, 2}) steps.After(3, before);
   steps.SegmentAfter(1, 3);

@@ -103,7 +103,7 @@ TEST_F(StatePoisonTest, AStateThatIsOnlyReadIsNotPoisoned) {
 }
 
 // Everything is queued on the device before the failure: nothing can be held back, so it shows at the end of each run.
-TEST_F(StatePoisonTest, RunsAlreadyBehindAFailureFailAndPoisonWhatTheyWrite) {
+TEST_F(StatePoisonTest, RunsAlreadyAfterAFailureFailAndPoisonWhatTheyWrite) {
   State<int64_t> s = Made(Name("s", "a.cc", 7), 1), out = Made(Name("out", "a.cc", 8), 1);
   Meeting release;
   Graph first("bad");
@@ -177,7 +177,7 @@ TEST_F(StatePoisonTest, OfTwoFailuresTheFirstInTheOrderCounts) {
 }
 
 // The run ahead fails with its last touch not yet submitted: the one behind has not touched the State, and never does.
-TEST_F(StatePoisonTest, RunsBehindAFailureThatHaveNotTouchedTheStateAreStoppedBefore) {
+TEST_F(StatePoisonTest, RunsAfterAFailureThatHaveNotTouchedTheStateAreStoppedBefore) {
   State<int64_t> s = Made(Name("s", "a.cc", 7), 1);
   Meeting release, touched;
   Graph first("bad");
@@ -242,7 +242,7 @@ TEST_F(StatePoisonTest, ACancelledRunPoisonsWhatItMayHaveWritten) {
             "Set or Reset it");
 }
 
-TEST_F(StatePoisonTest, ARunCancelledBehindAnotherTouchesNothing) {
+TEST_F(StatePoisonTest, ARunCancelledAfterAnotherTouchesNothing) {
   State<int64_t> s = Made("s", 1);
   Meeting begun, release;
   Graph g("g");
@@ -262,7 +262,7 @@ TEST_F(StatePoisonTest, ARunCancelledBehindAnotherTouchesNothing) {
   EXPECT_EQ(Contents(s, 1), std::vector<int64_t>{2});
 }
 
-TEST_F(StatePoisonTest, AnAbandonedRunKeepsItsPlaceAndThoseBehindSayWhy) {
+TEST_F(StatePoisonTest, AnAbandonedRunKeepsItsPlaceAndThoseAfterSayWhy) {
   State<int64_t> s = Made(Name("s", "a.cc", 7), 1, std::vector<int64_t>{5});
   Meeting begun, release;
   Graph reads("reads");

@@ -131,7 +131,7 @@ TEST_F(StateRing, AReadThatItsDeadlineCutsShortWritesNothingAfterwards) {
 }
 
 // A run that writes comes behind a Read, whoever takes that back.
-TEST_F(StateRing, ARunBehindAReadThatWasCutShortGetsItsTurn) {
+TEST_F(StateRing, ARunAfterAReadThatWasCutShortGetsItsTurn) {
   std::vector<int64_t> contents(kN);
   EXPECT_FALSE(ReadCutShort(contents).ok());
   std::atomic<bool> touched{false};
@@ -148,7 +148,7 @@ TEST_F(StateRing, ARunBehindAReadThatWasCutShortGetsItsTurn) {
   EXPECT_EQ(Contents(), expected);
 }
 
-TEST_F(StateRing, ARunBehindASetThatWasCutShortFails) {
+TEST_F(StateRing, ARunAfterASetThatWasCutShortFails) {
   EXPECT_FALSE(SetCutShort().ok());
   Graph g("g");
   Twin(g, "add", [](int64_t*) {}, ReadWrite(state_));

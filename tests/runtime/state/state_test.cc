@@ -316,7 +316,7 @@ TEST_F(BusyDevice, AResetThatTheDeadlineCutsShortPoisonsAlsoWhatWasPoisoned) {
 }
 
 // Behind a Reset that has not ended yet the State is sound, whatever it was before.
-TEST_F(BusyDevice, ARunMayBeLaunchedBehindAResetOfAPoisonedState) {
+TEST_F(BusyDevice, ARunMayBeLaunchedAfterAResetOfAPoisonedState) {
   State<int64_t> state = Made("s", 1);
   Spoil(state);
   int64_t seen = -1;

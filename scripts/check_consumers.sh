@@ -11,7 +11,7 @@ use_ccache
 
 static_build=$1
 work=$PWD/build/consumer
-dev_flags=$(sed -n 's/^CMAKE_CXX_FLAGS_DEBUG:.*=//p' "$static_build/CMakeCache.txt")
+dev_flags=$(sed -n 's/^CMAKE_CXX_FLAGS_DEBUG:[A-Z]*=//p' "$static_build/CMakeCache.txt")
 version=$(sed -n 's/.*PENSTOCK_VERSION "\([0-9]*\.[0-9]*\).*/\1/p' include/penstock/version.h)
 # Builds lie as deep as build/dev, which makes their compiler calls equal to its own for the compiler cache.
 rm -rf "$work" "$work"-*

@@ -27,15 +27,16 @@ void CallHost(const CompiledGraph& graph, Slot& slot, int32_t call) {
   if (!status.ok()) slot.fault.Fail(entry.node, status);
 }
 
-void Record(const CompiledGraph& graph, int32_t node, int64_t serial, double begin) {
+// `elsewhere`: the track of a thread that is no worker's and no device's.
+void Record(const CompiledGraph& graph, int32_t node, int64_t serial, double begin, const std::string& elsewhere) {
   Trace* const trace = graph.trace().get();
   if (trace == nullptr) return;
   const int worker = host::WorkerPool::CurrentIndex();
-  const std::string thread = worker >= 0            ? "worker " + std::to_string(worker)
-                             : base::InDeviceCode() ? "exported graphs"
-                                                    : "poller";
+  const std::string track = worker >= 0            ? "worker " + std::to_string(worker)
+                            : base::InDeviceCode() ? "exported graphs"
+                                                   : elsewhere;
   const std::string& name = graph.plan().nodes[node].name;
-  trace->Add({name, thread, SpanKind::kHost, begin, trace->Now(), serial, -1});
+  trace->Add({name, track, SpanKind::kHost, begin, trace->Now(), serial, -1});
 }
 
 }  // namespace
@@ -49,13 +50,14 @@ void RunHostStep(const CompiledGraph& graph, Slot& slot, int32_t step, int64_t s
     const driver::CopyOp& op = slot.tables.host_copies[step];
     entry.past_caches ? memory::StreamingCopy(op) : driver::CopyOnHost(op);
   }
-  Record(graph, graph.plan().host_steps[step].node, serial, begin);
+  if (graph.trace() == nullptr) return;
+  Record(graph, graph.plan().host_steps[step].node, serial, begin, "small copies slot " + std::to_string(slot.index));
 }
 
 void RunHostcall(const CompiledGraph& graph, Slot& slot, const HostcallEntry& entry, int64_t serial) {
   const double begin = graph.trace() != nullptr ? graph.trace()->Now() : 0;
   CallHost(graph, slot, entry.call);
-  Record(graph, entry.node, serial, begin);
+  Record(graph, entry.node, serial, begin, "poller");
 }
 
 void CallExportedNode(const CompiledGraph& graph, Slot& slot, const ExportedNode& node) {

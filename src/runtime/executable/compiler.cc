@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_format.h"
 #include "graph/common/message.h"
 #include "graph/declare/host_check.h"
 #include "penstock/status_macros.h"
@@ -310,10 +311,11 @@ graph::GraphSchedule Compiler::ScheduleGraphs() {
   graph::GraphSchedule schedule = graph::MakeGraphSchedule(plan(), RefusedNodes());
   const bool writes =
       std::any_of(plan().states.begin(), plan().states.end(), [](const auto& use) { return use.written; });
-  if (writes || !plan().external_deps.empty()) {
-    modes_.notes().push_back(
-        "States that are written, and device memory that is bound, part graphs at their first and last touches: " +
-        std::to_string(schedule.graphs.size()) + " graphs a slot");
+  if (writes && schedule.graphs.size() > 1) {
+    modes_.notes().push_back(absl::StrFormat(
+        "a graph of %.0f us or more, by estimate, ends where a State that is written is first or last used: %d graphs "
+        "a slot",
+        graph::kLeastGraphUs, schedule.graphs.size()));
   }
   return schedule;
 }

@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build=$1 bundle=$2
-most=50 # MiB, packed
+most=60 # MiB, packed
 
 rm -rf "$bundle"
 mkdir -p "$bundle/lib"

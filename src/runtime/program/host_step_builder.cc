@@ -51,7 +51,7 @@ HostEntry HostStepBuilder::EntryOf(const graph::HostStep& step) {
           .past_caches = cuda && node.kind == PlanKind::kStageIn};
 }
 
-// Of a copy within host memory; of anything else more than a task may copy inline.
+// The bytes that a step copies within host memory. Every other step counts as more than a task may copy inline.
 int64_t HostStepBuilder::BytesOf(const graph::HostStep& step, const HostEntry& entry) const {
   if (entry.call >= 0 || entry.ring >= 0) return tuning::kMostInlineCopyBytes + 1;
   return options_.plan.instances[options_.plan.nodes[step.node].dst].bytes;

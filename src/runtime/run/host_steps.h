@@ -4,8 +4,8 @@
 // HostProgress counts which steps may begin; this class starts them in plan order, as the callables' gates permit.
 //
 // Ownership: belongs to its run; borrows the slot, which stays until every step has settled.
-// Threads:   the owner of the run's machine calls Start, Settled and LookAtEvents. Other steps than small
-//            copies run on a worker or a thread of the ring and hold a count of the run meanwhile.
+// Threads:   the owner of the run's machine calls Start, Settled and LookAtEvents. All steps except small
+//            copies run on a worker or a thread of the ring, and hold a count of the run meanwhile.
 // Ordering:  what a step did happens before what waits for it.
 // Errors:    a step that fails fails the run. Once a run has failed, steps that have not begun are skipped.
 #pragma once

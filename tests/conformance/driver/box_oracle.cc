@@ -50,8 +50,8 @@ Shape RandomShape(std::mt19937& random, size_t most) {
 void CopyBox(const Shape& s, Bytes& dst, size_t dst_first, const Bytes& src, size_t src_first) {
   for (size_t z = 0; z < s.depth; ++z) {
     for (size_t y = 0; y < s.height; ++y) {
-      std::memcpy(&dst[dst_first + z * s.dst_slice + y * s.dst_pitch],
-                  &src[src_first + z * s.src_slice + y * s.src_pitch], s.width);
+      std::memcpy(dst.data() + dst_first + z * s.dst_slice + y * s.dst_pitch,
+                  src.data() + src_first + z * s.src_slice + y * s.src_pitch, s.width);
     }
   }
 }

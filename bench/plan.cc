@@ -2,9 +2,9 @@
 // passes. Runtime::Compile on a host device beside it: the plan, the program made from it, and one slot with its
 // streams, events and memory.
 //
-// Shapes: a chain on one buffer; eight chains side by side; the three-point stencil, eight wide; and random layers of
-// 32 nodes, each reading one to four buffers of the layer before and writing one of its own, so that lifetimes are
-// packed.
+// Shapes: a chain on one buffer; eight chains side by side; the three-point stencil, eight wide, on buffers and on
+// boxes of one buffer; and random layers of 32 nodes, each reading one to four buffers of the layer before and writing
+// one of its own, so that lifetimes are packed.
 //
 // The planner has no public entry of its own, so this one benchmark looks behind include/.
 #include <time.h>
@@ -56,20 +56,36 @@ void AddChains(ps::Graph& graph, int nodes, int width) {
   }
 }
 
-void AddStencil(ps::Graph& graph, int nodes) {
-  constexpr int kWidth = 8;
-  const std::vector<Buffer> rows[] = {Buffers(graph, kWidth, "even "), Buffers(graph, kWidth, "odd ")};
-  for (int i = 0; i < nodes; ++i) {
-    const auto at = static_cast<size_t>(i % kWidth);
-    const Buffer to = rows[i / kWidth % 2][at];
-    if (i < kWidth) {
-      graph.Fill(Node(i), to, 1.f);
-      continue;
+constexpr int kWidth = 8;
+
+// `read(row, i)` and `write(row, i)` are the accesses of cell i of the row, 0 or 1.
+template <class ReadCell, class WriteCell>
+void AddStencil(ps::Graph& graph, int nodes, ReadCell read, WriteCell write) {
+  for (int n = 0; n < nodes; ++n) {
+    const int i = n % kWidth, row = n / kWidth % 2;
+    if (n < kWidth) {
+      graph.ParallelFor(Node(n), kElements, Touch{}, write(row, i));
+    } else {
+      graph.ParallelFor(Node(n), kElements, Read3{}, read(1 - row, std::max(i - 1, 0)), read(1 - row, i),
+                        read(1 - row, std::min(i + 1, kWidth - 1)), write(row, i));
     }
-    const std::vector<Buffer>& from = rows[(i / kWidth + 1) % 2];
-    graph.ParallelFor(Node(i), kElements, Read3{}, ps::Read(from[at == 0 ? 0 : at - 1]), ps::Read(from[at]),
-                      ps::Read(from[std::min<size_t>(at + 1, kWidth - 1)]), ps::Write(to));
   }
+}
+
+void AddStencilOfBuffers(ps::Graph& graph, int nodes) {
+  const std::vector<Buffer> rows[] = {Buffers(graph, kWidth, "even "), Buffers(graph, kWidth, "odd ")};
+  const auto at = [&](int row, int i) { return rows[row][static_cast<size_t>(i)]; };
+  AddStencil(
+      graph, nodes, [&](int row, int i) { return ps::Read(at(row, i)); },
+      [&](int row, int i) { return ps::Write(at(row, i)); });
+}
+
+void AddStencilOfBoxes(ps::Graph& graph, int nodes) {
+  const Buffer rows = graph.Buffer<float>("rows", 2 * kWidth * kElements);
+  const auto at = [](int row, int i) { return ps::Slice({(row * kWidth + i) * kElements}, {kElements}); };
+  AddStencil(
+      graph, nodes, [&](int row, int i) { return ps::Read(rows, at(row, i)); },
+      [&](int row, int i) { return ps::Write(rows, at(row, i)); });
 }
 
 void AddLayers(ps::Graph& graph, int nodes) {
@@ -100,7 +116,8 @@ struct Shape {
 const Shape kShapes[] = {
     {"chain", [](ps::Graph& graph, int nodes) { AddChains(graph, nodes, 1); }},
     {"8 wide", [](ps::Graph& graph, int nodes) { AddChains(graph, nodes, 8); }},
-    {"stencil", AddStencil},
+    {"stencil", AddStencilOfBuffers},
+    {"stencil of boxes", AddStencilOfBoxes},
     {"random layers", AddLayers},
 };
 

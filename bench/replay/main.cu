@@ -234,6 +234,7 @@ void MeasureCompile(Context& context, Report& report) {
   ForEachWorkload(context, {context.sizes().back()}, Takes::kNone, [&](Workload& work) {
     if (context.cuda) {
       AddRawCompile<ByRuntimeApi>(work), AddRawCompile<ByDriverApi>(work), AddRawCompile<ByCapture>(work);
+      AddRawCompile<ByProgrammaticEdges>(work);
     }
     AddPenstockCompile(context, work);
     work.Run(context.options, 1);

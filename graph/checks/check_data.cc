@@ -95,17 +95,19 @@ class DataCheck {
   }
 
   void CheckRead(DeclId n, const BoxRef& ref) {
-    const BufferId b = ref.base;
-    const BufferDecl& buffer = records_.model.buffers[b];
-    std::string what = Quoted(buffer.name), missing = "it";
-    if (Written* parts = this->parts(ref.base)) {
-      const Region& read = records_.boxes.tree(ref.base)->box(ref.box);
-      const Region gap = ref.exact ? parts->Missing(ref.box) : parts->AnyOverlaps(ref.box) ? Region{} : read;
-      if (IsEmpty(gap)) return;
-      if (ref.box != 0) what = SliceText(buffer, read) + " of " + what;
-      if (gap != read) missing = SliceText(buffer, gap) + " of it";
-    }
-    seen_[b] |= kReported;
+    Written* const parts = this->parts(ref.base);
+    if (parts == nullptr) return ReportRead(n, ref, {}, {});
+    const Region& read = records_.boxes.tree(ref.base)->box(ref.box);
+    const Region gap = ref.exact ? parts->Missing(ref.box) : parts->AnyOverlaps(ref.box) ? Region{} : read;
+    if (!IsEmpty(gap)) ReportRead(n, ref, read, gap);
+  }
+
+  // Nothing has written the part `gap` of what is read.
+  void ReportRead(DeclId n, const BoxRef& ref, const Region& read, const Region& gap) {
+    const BufferDecl& buffer = records_.model.buffers[ref.base];
+    const std::string what = (ref.box != 0 ? SliceText(buffer, read) + " of " : "") + Quoted(buffer.name);
+    const std::string missing = gap != read ? SliceText(buffer, gap) + " of it" : "it";
+    seen_[ref.base] |= kReported;
     findings_.AddMistake(kInvalid,
                          Prefix(records_.model, "node", records_.model.nodes[n].name) + ": reads " + what +
                              " before any node has written " + missing +

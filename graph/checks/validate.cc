@@ -249,11 +249,17 @@ std::string StrayParam(const Dim& dim) {
          "declare the parameter in this graph";
 }
 
+int64_t LargestOf(const Model& model, const Dim& dim) {
+  if (dim.is_constant()) return dim.value;
+  const ParamDecl* const param = ParamOf(model, dim);
+  return param != nullptr && param->is_integer && param->has_max ? param->max : -1;
+}
+
 int64_t CheckDim(const Model& model, Findings& findings, const Subject& subject, const char* label, int index,
                  const Dim& dim) {
-  if (dim.is_constant() && dim.value >= 0) return dim.value;
-  const ParamDecl* param = ParamOf(model, dim);
-  if (param != nullptr && param->is_integer && param->has_max) return param->max;  // a negative one has been reported
+  const ParamDecl* const param = ParamOf(model, dim);
+  const bool has_max = param != nullptr && param->is_integer && param->has_max;  // a negative one has been reported
+  if (const int64_t largest = LargestOf(model, dim); largest >= 0 || has_max) return largest;
 
   std::string text = Opening(model, subject) + label + (index >= 0 ? std::to_string(index) : "") + " is ";
   if (dim.is_constant()) {

@@ -1,7 +1,11 @@
 #include "graph/conflicts/boxes.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
+#include <utility>
+
+#include "graph/common/hash.h"
 
 namespace penstock::graph {
 namespace {
@@ -97,6 +101,39 @@ class Places {
   const Model& model_;
   Table<BufferId, Location> locations_;
   Table<BufferId, Region> whole_;
+};
+
+struct Part {
+  BufferId base;
+  Region region;
+  auto operator<=>(const Part&) const = default;
+};
+
+uint64_t HashOf(const Part& part) {
+  Hash hash(static_cast<uint64_t>(static_cast<int32_t>(part.base)));
+  for (size_t d = 0; d < kMaxRank; ++d) hash(part.region.lo[d], part.region.hi[d]);
+  return hash.value();
+}
+
+// Numbers the distinct parts of buffers in the order in which they first come. Graphs access few parts many times, so
+// only these are sorted later. An open-addressing hash table.
+class DistinctParts {
+ public:
+  explicit DistinctParts(size_t most) : table_(std::bit_ceil(2 * most + 1), -1) {}
+  int32_t NumberOf(const Part& part) {
+    size_t slot = HashOf(part) & (table_.size() - 1);
+    for (; table_[slot] >= 0; slot = (slot + 1) & (table_.size() - 1)) {
+      if (parts_[table_[slot]] == part) return table_[slot];
+    }
+    table_[slot] = static_cast<int32_t>(parts_.size());
+    parts_.push_back(part);
+    return table_[slot];
+  }
+  const std::vector<Part>& parts() const { return parts_; }
+
+ private:
+  std::vector<int32_t> table_;
+  std::vector<Part> parts_;
 };
 
 // Finds the plane that halves the faces of `boxes` inside `region`, in the dimension with the most faces; false if
@@ -235,12 +272,7 @@ void BoxTable::Add(const Model& model, const NodeDecl& node) {
 
 void BoxTable::FindBoxes(const Model& model) {
   const Places places(model);
-  struct Part {
-    BufferId base;
-    Region region;
-    size_t ref;
-  };
-  std::vector<Part> parts;
+  DistinctParts distinct(refs_.size());
   size_t at = 0;
   for (const NodeDecl& node : model.nodes) {
     for (const AccessDecl& access : node.accesses) {
@@ -252,29 +284,26 @@ void BoxTable::FindBoxes(const Model& model) {
       if (ref.base < 0) continue;
       const Region& whole = places.whole(ref.base);
       if (at_base.region == whole || IsEmpty(whole)) continue;  // any part of an empty buffer is all of it
-      if (IsEmpty(at_base.region)) {
-        ref.box = -1;
-      } else {
-        parts.push_back({ref.base, at_base.region, at - 1});
-      }
+      ref.box = IsEmpty(at_base.region) ? -1 : 1 + distinct.NumberOf({ref.base, at_base.region});
     }
   }
-  std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
-    if (a.base != b.base) return a.base < b.base;
-    return a.region != b.region ? a.region < b.region : a.ref < b.ref;
-  });
+  const std::vector<Part>& parts = distinct.parts();
+  std::vector<int32_t> order(parts.size()), box_of(parts.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return parts[a] < parts[b]; });
   tree_of_.assign(model.buffers.size(), -1);
-  for (size_t begin = 0; begin < parts.size();) {
-    const BufferId base = parts[begin].base;
+  for (size_t i = 0; i < order.size();) {
+    const BufferId base = parts[order[i]].base;
     std::vector<Region> boxes = {places.whole(base)};
-    size_t i = begin;
-    for (; i < parts.size() && parts[i].base == base; ++i) {
-      if (boxes.size() == 1 || boxes.back() != parts[i].region) boxes.push_back(parts[i].region);
-      refs_[parts[i].ref].box = static_cast<int32_t>(boxes.size()) - 1;
+    for (; i < order.size() && parts[order[i]].base == base; ++i) {
+      box_of[order[i]] = static_cast<int32_t>(boxes.size());
+      boxes.push_back(parts[order[i]].region);
     }
     tree_of_[base] = static_cast<int32_t>(trees_.size());
     trees_.emplace_back(std::move(boxes));
-    begin = i;
+  }
+  for (BoxRef& ref : refs_) {
+    if (ref.box > 0) ref.box = box_of[ref.box - 1];
   }
 }
 

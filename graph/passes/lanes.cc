@@ -135,8 +135,11 @@ class Assigner {
     }
     const int32_t kept_free = device.without_lane - (best < 0);  // reserved for priorities still to come
     if (best >= 0 && static_cast<int32_t>(device.lanes.size()) + kept_free >= cap()) {
-      if (!device.capped)
-        findings_.remarks.push_back(records_.device_name(index) + ": compute lanes capped at " + std::to_string(cap()));
+      if (!device.capped) {
+        findings_.shared_lanes.push_back(records_.device_name(index) + ": the plan is wider than the " +
+                                         std::to_string(cap()) +
+                                         " compute lanes that max_lanes allows; nodes share them");
+      }
       device.capped = true;
       return best;
     }

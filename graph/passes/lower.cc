@@ -239,6 +239,7 @@ Plan Lower(Draft& draft) {
   Plan plan = Writer(draft).Write();
   plan.structure_hash = draft.checked.structure_hash;
   plan.remarks = std::move(draft.findings.remarks);
+  plan.shared_lanes = std::move(draft.findings.shared_lanes);
   return plan;
 }
 

@@ -81,7 +81,9 @@ struct Subject {
 };
 // Describes a dimension that is neither a constant nor a parameter of the graph.
 std::string StrayParam(const Dim& dim);
-// The largest value a dimension can have, or -1 after a mistake. `label` is its name in the message, followed by
+// The largest value a dimension can have; negative if it is a mistake.
+int64_t LargestOf(const Model& model, const Dim& dim);
+// The same, and a mistake is reported. `label` is its name in the message, followed by
 // `index` when that is not negative.
 int64_t CheckDim(const Model& model, Findings& findings, const Subject& subject, const char* label, int index,
                  const Dim& dim);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "graph/plan/cap_width.h"
 #include "graph/plan/reduce_graph.h"
 
 namespace penstock::graph {
@@ -137,7 +138,21 @@ class Scheduler {
     pending_.clear();
     open_us_ = 0;
     CsrRows preds = EdgesOfGraph(plan_, memory_, in_lanes_, open_);
+    const int32_t width = preds.rows() < kManyNodes ? kMostWidth : kMostWidthOfMany;
+    if (preds.rows() > width) preds = CapWidth(std::move(preds), CountsForWidth(), width);
     made_.graphs.push_back({std::exchange(open_, {}), std::move(preds)});
+  }
+
+  // For each node of the open graph: whether it is one that fits a device only so many times. Copies between the host
+  // and a device have engines of their own, nodes that call the host wait for it, and lanes order Launch nodes.
+  std::vector<bool> CountsForWidth() const {
+    std::vector<bool> counts;
+    for (const NodeId n : open_) {
+      const PlanKind kind = plan_.nodes[n].kind;
+      counts.push_back(kind == PlanKind::kFill || kind == PlanKind::kParallelFor || kind == PlanKind::kKernel ||
+                       kind == PlanKind::kDeviceCopy);
+    }
+    return counts;
   }
 
   const Plan& plan_;

@@ -44,6 +44,11 @@ struct GraphSchedule {
 // A launch more costs each run 5 to 10 us of the device's time.
 inline constexpr double kLeastGraphUs = 100;
 
+// The most kernels of a graph that may be ready at once: a device runs 128 kernels at a time. A graph of few nodes,
+// some of which take far longer than others, fills the device better with more of them ready. Benchmark: corners.
+inline constexpr int32_t kMostWidth = 256, kMostWidthOfMany = 128;
+inline constexpr int32_t kManyNodes = 1024;
+
 // `refused[n]`: plan node n cannot be a graph node, and is submitted between graphs. The lane is one of those of the
 // most urgent refused nodes. The plan's nodes must be on one device or the host.
 GraphSchedule MakeGraphSchedule(const Plan& plan, const Table<NodeId, bool>& refused, double least_us = kLeastGraphUs);

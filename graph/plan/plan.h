@@ -222,6 +222,7 @@ struct Plan {
   int64_t pieces_offset = -1;
   std::vector<Arena> arenas;  // pinned first, then one per device in use
   std::vector<std::string> remarks;  // what the planner dropped or decided, and why
+  std::vector<std::string> shared_lanes;  // the same, about devices with fewer lanes than the plan is wide
   bool operator==(const Plan&) const = default;
 };
 

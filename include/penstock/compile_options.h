@@ -29,7 +29,9 @@ struct CompileOptions {
   std::vector<DeviceShare> devices{};
   // How nodes are submitted (mode.h). PENSTOCK_MODE=stream|graph|auto wins.
   Mode mode = Mode::kAuto;
-  int max_lanes = 8;  // kernel streams per device and slot; at least 1
+  // The most kernel streams per device and slot, at least 1; a plan that is less wide has fewer. submission_report()
+  // says if a wider plan shares them.
+  int max_lanes = 32;
   // The most bytes that the arenas of all slots may take on a device; 0: no limit but the device's own.
   // Executable::memory() reports what they take.
   int64_t device_bytes = 0;

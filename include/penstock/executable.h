@@ -28,6 +28,7 @@
 #include "penstock/key.h"
 #include "penstock/lease.h"
 #include "penstock/memory_report.h"
+#include "penstock/mode.h"
 #include "penstock/run.h"
 #include "penstock/state.h"
 #include "penstock/submission_report.h"
@@ -91,6 +92,10 @@ class PENSTOCK_EXPORT Executable {
   // The device and pinned memory that the slots take; constant before, during and after runs.
   MemoryReport memory() const;
 
+  // Under Mode::kAuto, ends the trial now instead of after some dozen runs: all later runs are submitted in the mode
+  // that has been faster so far or, before there are figures, in the one that should be. Returns the mode of later
+  // runs, of the first device if there are several; each device decides for itself.
+  Mode Decide();
   // How runs have been submitted so far, and why; totals over all devices, but mode and times of the first only.
   SubmissionReport submission_report() const;
   // The name of submission_report() before 0.1.0.

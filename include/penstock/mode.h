@@ -23,8 +23,10 @@ enum class Mode : uint8_t {
   // the graphs that time the others (trace.h). Compile waits until the graphs are on the device, whatever else the
   // device is doing.
   kGraph,
-  // Keeps the faster of the two, found on the first runs: these use both in turn, a few dozen in all, and the choice is
-  // final. Compile makes the graphs as for kGraph but waits for nothing: the first launch of each uploads it. Graphs
+  // Keeps the faster of the two, found on the first runs. These begin with the mode that should be faster by what
+  // submitting the nodes costs, and try the other: two runs if it is far slower, a few dozen of both if they are close.
+  // The choice is final; Executable::Decide makes it at once. Compile makes the graphs as for kGraph but waits for
+  // nothing: the first launch of each uploads it. Graphs
   // that lose are freed. Launch nodes that cannot be captured are submitted on their own; if this shows only at a
   // launch, later runs are submitted on streams. With a trace all runs are, because timed runs make no fair comparison.
   // The submission_report gives the reason.

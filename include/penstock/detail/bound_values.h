@@ -56,6 +56,8 @@ class BoundValues {
   const BoundMemory& Memory(size_t buffer) const { return buffers_[buffer]; }
   // The version of the memory that is set: changes with every Set, and copies share it. 0: a run has taken some of it.
   uint64_t version() const { return version_; }
+  // Whether After may have been given something that is still waited for.
+  bool may_have_predecessors() const { return may_have_predecessors_; }
   const std::optional<Key>& key() const { return key_; }
   void* stream() const { return stream_; }
 
@@ -79,6 +81,7 @@ class BoundValues {
   std::vector<bool> param_set_;
   mutable std::vector<BoundMemory> buffers_;  // a launch takes ownership of moved-in memory
   mutable uint64_t version_ = 0;
+  bool may_have_predecessors_ = false;
   std::vector<Noted> mistakes_;
   std::optional<Key> key_;
   void* stream_ = nullptr;

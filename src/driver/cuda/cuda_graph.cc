@@ -77,7 +77,7 @@ cudaError_t WithKernel(const NodeMaker& maker, const NodeOp& op, Use use) {
                                 const_cast<void**>(kernel.argv))));
 }
 
-cudaError_t AddCopy(cudaGraphNode_t* node, cudaGraph_t graph, const std::vector<cudaGraphNode_t>& after,
+cudaError_t AddCopy(cudaGraphNode_t* node, cudaGraph_t graph, std::span<const cudaGraphNode_t> after,
                     const CopyOp& op) {
   const CopyOp least = Collapse(op);
   if (least.height == 1 && least.depth == 1) {
@@ -115,9 +115,9 @@ std::unique_ptr<CudaGraph> CudaGraph::Adopt(int device, cudaGraph_t captured) {
   return std::unique_ptr<CudaGraph>(new CudaGraph(device, captured, true));
 }
 
-absl::StatusOr<std::vector<cudaGraphNode_t>> CudaGraph::NativesOf(std::span<const int32_t> after) const {
+absl::StatusOr<CudaGraph::Natives> CudaGraph::NativesOf(std::span<const int32_t> after) const {
   if (captured_) return NodesOfACapture();
-  std::vector<cudaGraphNode_t> natives;
+  Natives natives;
   for (const int32_t n : after) {
     if (n < 0 || static_cast<size_t>(n) >= nodes_.size()) return NoSuchNode(n, nodes_.size());
     natives.push_back(nodes_[static_cast<size_t>(n)].native);
@@ -128,7 +128,7 @@ absl::StatusOr<std::vector<cudaGraphNode_t>> CudaGraph::NativesOf(std::span<cons
 absl::StatusOr<int32_t> CudaGraph::Add(const NodeMaker& maker, std::span<const int32_t> after, const NodeOp& op,
                                        int priority) {
   PENSTOCK_RETURN_IF_ERROR(CheckNode(op));
-  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<cudaGraphNode_t> before, NativesOf(after));
+  PENSTOCK_ASSIGN_OR_RETURN(const Natives before, NativesOf(after));
   Node node{.shape = ShapeOf(op)};
   cudaError_t code = cudaSuccess;
   if (const auto* const copy = std::get_if<const CopyOp*>(&op)) {
@@ -148,9 +148,9 @@ absl::StatusOr<int32_t> CudaGraph::Add(const NodeMaker& maker, std::span<const i
 }
 
 cudaError_t CudaGraph::AddKernel(Node& node, const NodeMaker& maker, std::span<const int32_t> after,
-                                 const std::vector<cudaGraphNode_t>& before, const NodeOp& op) {
+                                 const Natives& before, const NodeOp& op) {
   node.kernel = true;
-  std::vector<CUgraphEdgeData> edges(before.size(), CUgraphEdgeData{});
+  absl::InlinedVector<CUgraphEdgeData, 8> edges(before.size(), CUgraphEdgeData{});
   if (after.size() == 1 && nodes_[static_cast<size_t>(after[0])].kernel && Awaits(maker, op)) {
     edges[0].from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
     edges[0].type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
@@ -162,7 +162,7 @@ cudaError_t CudaGraph::AddKernel(Node& node, const NodeMaker& maker, std::span<c
 }
 
 absl::StatusOr<int32_t> CudaGraph::AddHost(std::span<const int32_t> after, const HostCall& call) {
-  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<cudaGraphNode_t> before, NativesOf(after));
+  PENSTOCK_ASSIGN_OR_RETURN(const Natives before, NativesOf(after));
   const cudaHostNodeParams params{.fn = call.call, .userData = call.context};
   Node node{.child = true};
   PENSTOCK_RETURN_IF_ERROR(
@@ -175,7 +175,7 @@ absl::StatusOr<int32_t> CudaGraph::AddHost(std::span<const int32_t> after, const
 absl::StatusOr<int32_t> CudaGraph::AddChild(std::span<const int32_t> after, const CudaGraph& child) {
   if (this == &child) return ChildOfItself();
   PENSTOCK_RETURN_IF_ERROR(CheckChildDevice(device_, child.device_));
-  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<cudaGraphNode_t> before, NativesOf(after));
+  PENSTOCK_ASSIGN_OR_RETURN(const Natives before, NativesOf(after));
   Node node{.child = true};
   PENSTOCK_RETURN_IF_ERROR(ToRefusal(
       cudaGraphAddChildGraphNode(&node.native, native_.get(), before.data(), before.size(), child.native_.get()),

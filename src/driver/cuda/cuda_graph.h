@@ -22,6 +22,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "src/driver/cuda/cuda_kernels.h"
@@ -67,9 +68,10 @@ class CudaGraph {
 
   CudaGraph(int device, cudaGraph_t native, bool captured)
       : device_(device), captured_(captured), native_(native, Destroy()) {}
-  absl::StatusOr<std::vector<cudaGraphNode_t>> NativesOf(std::span<const int32_t> after) const;
-  cudaError_t AddKernel(Node& node, const NodeMaker& maker, std::span<const int32_t> after,
-                        const std::vector<cudaGraphNode_t>& before, const NodeOp& op);
+  using Natives = absl::InlinedVector<cudaGraphNode_t, 8>;
+  absl::StatusOr<Natives> NativesOf(std::span<const int32_t> after) const;
+  cudaError_t AddKernel(Node& node, const NodeMaker& maker, std::span<const int32_t> after, const Natives& before,
+                        const NodeOp& op);
 
   const int device_;
   const bool captured_;

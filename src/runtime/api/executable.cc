@@ -93,6 +93,7 @@ absl::Status Executable::Forget(Key key, Deadline deadline) {
 }
 
 MemoryReport Executable::memory() const { return set_ == nullptr ? MemoryReport() : set_->memory(); }
+Mode Executable::Decide() { return set_ == nullptr ? Mode::kStream : set_->DecideMode(); }
 SubmissionReport Executable::submission_report() const {
   return set_ == nullptr ? SubmissionReport() : set_->submission_report();
 }

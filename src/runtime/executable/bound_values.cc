@@ -121,6 +121,7 @@ void BoundValues::AddPredecessor(uint32_t graph, int32_t index, TypeInfo type, c
     return refuse("After was given a Run that was default-constructed or moved from; give one that Launch returned");
   }
   if (run == nullptr && event == nullptr) return refuse("After was given a null event; give one that was recorded");
+  may_have_predecessors_ = true;
   if (run != nullptr) memory.runs_ahead.push_back(*run);
   if (event != nullptr) memory.events_ahead.push_back(event);
 }

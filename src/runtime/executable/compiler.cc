@@ -12,6 +12,7 @@
 #include "penstock/status_macros.h"
 #include "src/base/environment.h"
 #include "src/base/status.h"
+#include "src/runtime/executable/mode_cost.h"
 
 namespace penstock::runtime {
 
@@ -88,6 +89,9 @@ absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compiler::Compile() {
   PENSTOCK_RETURN_IF_ERROR(AddHostChecks(plan_options));
   PENSTOCK_RETURN_IF_ERROR(MakePlan(plan_options));
   modes_.Choose(wanted);
+  for (const std::string& shared : plan().shared_lanes) {
+    if (modes_.mode() != Mode::kGraph) modes_.notes().push_back("on streams, " + shared);
+  }
   PENSTOCK_ASSIGN_OR_RETURN(const LoadedKernels kernels, LoadKernels());
   uncaptured_.resize(plan().nodes.size());
   const std::vector<std::string> notes = modes_.notes();
@@ -226,7 +230,10 @@ absl::StatusOr<bool> Compiler::MakeProgram(const LoadedKernels& kernels) {
   Table<DeviceId, bool> cuda;
   for (const driver::DeviceRef& d : runtime().devices()) cuda.push_back(d.info.kind == driver::DeviceKind::kCuda);
   std::optional<graph::GraphSchedule> graphs;
-  if (modes_.mode() != Mode::kStream) graphs = ScheduleGraphs();
+  if (modes_.mode() != Mode::kStream) {
+    graphs = ScheduleGraphs();
+    modes_.SetLikely(LikelyMode(plan(), *graphs));
+  }
   Table<DeviceId, int> submission_threads;
   if (MayBePartitioned(modes_.mode())) submission_threads = runtime().submission().counts();
   context_.graph.SetProgram(BuildProgram({.model = model(),

@@ -154,6 +154,11 @@ absl::StatusOr<std::shared_ptr<ExecutableSet>> ExecutableSet::On(int device) con
                                           "; name it in CompileOptions::devices"));
 }
 
+Mode ExecutableSet::DecideMode() {
+  for (size_t m = 1; m < members_.size(); ++m) members_[m].core->DecideMode();
+  return first().DecideMode();
+}
+
 SubmissionReport ExecutableSet::submission_report() const {
   SubmissionReport all = first().submission_report();
   for (size_t m = 1; m < members_.size(); ++m) {

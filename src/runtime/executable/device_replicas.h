@@ -42,6 +42,7 @@ class ExecutableSet {
   // must be on; -1: any.
   absl::StatusOr<KeyedHome> FindHome(uint64_t key, int only = -1) const;
   absl::StatusOr<std::shared_ptr<ExecutableSet>> On(int device) const;
+  Mode DecideMode();
   SubmissionReport submission_report() const;
   MemoryReport memory() const;
 

@@ -85,6 +85,7 @@ class ExecutableCore final : public InFlight, public RunOwner {
   RunSlot& slot(int index) { return *pool_.slots()[index]; }
   int slots() const { return pool_.size(); }
   int64_t launches() const { return launches_.load(std::memory_order_relaxed); }
+  Mode DecideMode() { return modes_.Decide(); }
   SubmissionReport submission_report() const { return modes_.Report(pool_.slots()); }
 
  private:

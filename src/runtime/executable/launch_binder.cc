@@ -176,7 +176,7 @@ absl::Status LaunchBinder::BindBuffers(RunSlot& slot, const detail::BoundValues&
 }
 
 absl::Status LaunchBinder::BindPredecessors(RunSlot& slot, const detail::BoundValues& bindings) {
-  for (size_t a = 0; a < plan().external_deps.size(); ++a) {
+  for (size_t a = 0; bindings.may_have_predecessors() && a < plan().external_deps.size(); ++a) {
     const auto b = static_cast<size_t>(plan().external_deps[a].buffer);
     const auto external_dep = static_cast<int32_t>(a);
     for (const Run& before : bindings.Memory(b).runs_ahead) {

@@ -25,6 +25,7 @@ absl::StatusOr<Mode> ModeSelection::Wanted(const Model& model, const CompileOpti
 void ModeSelection::Choose(Mode wanted) {
   if (wanted == Mode::kStream) return;
   const std::vector<graph::Lane>& lanes = context_.graph.plan().lanes;
+  const size_t notes_before = notes().size();
   const auto elsewhere = [&](const graph::Lane& lane) { return lane.device != lanes[0].device; };
   if (std::any_of(lanes.begin(), lanes.end(), elsewhere)) {
     notes().push_back("no graphs: the plan is on several devices, and a graph stays on one");
@@ -37,7 +38,7 @@ void ModeSelection::Choose(Mode wanted) {
     notes().push_back("no graphs: RuntimeOptions::synchronous, or PENSTOCK_SYNC, has each node waited for");
   }
   if (lanes.empty() && wanted == Mode::kAuto) notes().push_back("no graphs: nothing runs on a device");
-  if (notes().empty()) report_.mode = wanted;
+  if (notes().size() == notes_before) report_.mode = wanted;
 }
 
 void ModeSelection::FallBackToStreams(const absl::Status& why) {
@@ -46,9 +47,9 @@ void ModeSelection::FallBackToStreams(const absl::Status& why) {
 }
 
 void ModeSelection::Start(const std::vector<std::unique_ptr<RunSlot>>& slots) {
-  if (mode() == Mode::kAuto) trial_ = std::make_unique<ModeTrial>(static_cast<int>(slots.size()));
+  if (mode() == Mode::kAuto) trial_ = std::make_unique<ModeTrial>(likely_, static_cast<int>(slots.size()));
   for (const auto& slot : slots) {
-    slot->Use(mode());
+    slot->Use(mode() == Mode::kAuto ? likely_ : mode());
     if (mode() == Mode::kGraph && slot->replay != nullptr) slot->replay->OnlyGraphs();
   }
 }
@@ -63,6 +64,8 @@ void ModeSelection::Begin(RunSlot& slot) {
   if (turn.mode == Mode::kStream) slot.DropGraphs();
   if (turn.mode == Mode::kGraph) slot.replay->OnlyGraphs();
 }
+
+Mode ModeSelection::Decide() { return trial_ != nullptr ? trial_->Decide() : mode(); }
 
 absl::Status ModeSelection::Prepare(RunSlot& slot) {
   const CompiledGraph& graph = context_.graph;

@@ -3,7 +3,7 @@
 //
 // Ownership: belongs to the executable; borrows its context.
 // Threads:   Compile calls the first group, before there is a run. The owner of the slot's run calls the second group;
-//            any thread may call Report.
+//            any thread may call Decide and Report.
 #pragma once
 
 #include <memory>
@@ -32,6 +32,8 @@ class ModeSelection {
   std::vector<std::string>& notes() { return report_.notes; }
   // Graphs could not be made.
   void FallBackToStreams(const absl::Status& why);
+  // The mode that Mode::kAuto begins with.
+  void SetLikely(Mode mode) { likely_ = mode; }
   // All slots are made: sets each to submit in the mode, or under Mode::kAuto as the trial decides.
   void Start(const std::vector<std::unique_ptr<RunSlot>>& slots);
 
@@ -43,11 +45,14 @@ class ModeSelection {
   // The run has drained.
   void End(RunSlot& slot);
 
+  // Ends a trial with what it has found so far. Returns the mode of later runs. Called by any thread.
+  Mode Decide();
   SubmissionReport Report(const std::vector<std::unique_ptr<RunSlot>>& slots) const;
 
  private:
   const RunContext& context_;
   SubmissionReport report_;  // without what the slots and the trial count
+  Mode likely_ = Mode::kStream;
   std::unique_ptr<ModeTrial> trial_;  // under Mode::kAuto, if there are graphs
 };
 

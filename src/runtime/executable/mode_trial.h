@@ -1,9 +1,14 @@
 // ModeTrial: finds, on the first runs of an executable, the mode in which its runs are faster.
 //
-// Runs alternate between the modes in blocks. The first runs of each block, two for each slot, are not counted: they
-// set what earlier runs had not, and overlap with runs of the other mode. The mode whose counted runs have the smaller
-// median, from launch to the end of their work, is used from then on. This compares fairly both runs that overlap with
-// runs of their mode and runs that do not overlap, since the application's pauses between runs are not measured.
+// Runs begin in the likely mode (mode_cost.h) and then alternate between the modes in blocks. The first runs of each
+// block, two for each slot, are not counted: they set what earlier runs had not, and overlap with runs of the other
+// mode. The mode whose counted runs have the smaller median, from launch to the end of their work, is used from then
+// on. This compares fairly both runs that overlap with runs of their mode and runs that do not overlap, since the
+// application's pauses between runs are not measured.
+//
+// The trial costs little where the modes differ much: it ends, and the likely mode stays, as soon as two runs of the
+// other mode in a row are far slower or its runs have taken kMostLossUs more in all; and it ends after a block of each
+// mode whose medians differ clearly.
 //
 // Threads: thread-safe. Once the mode is decided, Next is one load.
 // Locks:   mu_ is a leaf.
@@ -25,12 +30,17 @@ class ModeTrial {
   static constexpr int kCounted = 5;  // runs of a block
   static constexpr int kBlocks = 4;
   static constexpr int kMostBlocks = 16;  // if runs fail
+  static constexpr double kClear = 1.25;  // medians that differ by this factor end the trial after two blocks
+  // A run of the other mode is far slower if it takes so many medians of the likely mode. The first runs of a block,
+  // one for each slot, may have waited for runs of the likely mode.
+  static constexpr double kFarSlower = 2, kFarSlowerAtFirst = 4;
+  static constexpr double kMostLossUs = 20000;
 
-  explicit ModeTrial(int slots) : block_(2 * slots + kCounted) {}
+  ModeTrial(Mode likely, int slots) : likely_(likely), slots_(slots), block_(2 * slots + kCounted) {}
 
   struct Turn {
     Mode mode;
-    int64_t number;  // of the run, for Ended; -1: it is not counted
+    int64_t number;  // of the run, for Ended; -1: the mode is decided
   };
   // The turn of the next run.
   Turn Next();
@@ -38,6 +48,9 @@ class ModeTrial {
   // The run has succeeded; a failed run is not reported.
   void Ended(int64_t number, double us);
 
+  // Ends the trial with what is known by now: the mode with the smaller median, or else the likely one. Returns the
+  // mode that is kept.
+  Mode Decide();
   // Graphs can no longer be used.
   void Refuse(std::string why);
 
@@ -51,15 +64,25 @@ class ModeTrial {
   Result result() const;
 
  private:
-  static size_t ModeOf(int64_t block) { return static_cast<size_t>(block % 2); }  // 0: streams, 1: graphs
-  double MedianOf(size_t mode) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  enum Way : size_t { kLikely = 0, kOther = 1 };
+  static Way WayOf(int64_t block) { return block % 2 == 0 ? kLikely : kOther; }
+  Mode ModeOf(Way way) const;
+  bool IsCounted(int64_t number) const { return number % block_ >= block_ - kCounted; }
+  bool IsEnough(int64_t block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool IsHopeless(int64_t number, double us) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Mode Best() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  double MedianOf(Way way) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  const Mode likely_;
+  const int64_t slots_;
   const int64_t block_;  // runs in a block
   std::atomic<Mode> decided_{Mode::kAuto};  // the mode that is kept; set with mu_ held
 
   mutable base::Mutex mu_;
   int64_t next_ ABSL_GUARDED_BY(mu_) = 0;
-  std::array<std::vector<double>, 2> us_ ABSL_GUARDED_BY(mu_);
+  std::array<std::vector<double>, 2> us_ ABSL_GUARDED_BY(mu_);  // for each way
+  int slow_ ABSL_GUARDED_BY(mu_) = 0;  // runs of the other mode in a row that were far slower
+  double loss_us_ ABSL_GUARDED_BY(mu_) = 0;  // what the runs of the other mode took more than the likely mode's median
   std::string refused_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -221,10 +221,13 @@ struct BufferTables {
 };
 
 struct Program {
-  Schedule stream;  // its commands are parallel to Plan::commands
+  Schedule stream;  // its commands are parallel to Plan::commands; none if runs are never submitted on streams
   Schedule graphs;  // has no commands if there are no graphs
   GraphProgram replay;
   Table<LaneId, bool> marked_lanes;  // lanes with watermarks (ExecCommand::FlowControl)
+  // Those that some schedule, or the capture of a Launch node, needs; a slot has no others.
+  Table<LaneId, bool> used_lanes;
+  Table<EventId, bool> used_events;
   Table<CopyId, CopyEntry> copies;
   Table<BatchId, BatchEntry> batches;
   Table<FillId, FillEntry> fills;

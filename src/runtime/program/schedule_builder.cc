@@ -23,12 +23,20 @@ int CommandsOnLane(const ExecCommand& command) {
 
 void ScheduleBuilder::AddSchedules() {
   program_.marked_lanes.resize(options_.plan.lanes.size());
-  Schedule& stream = program_.stream;
-  AddSchedule(options_.plan, stream);
+  program_.used_lanes.resize(options_.plan.lanes.size());
+  program_.used_events.resize(options_.plan.events.size());
+  for (const graph::Command& c : options_.plan.commands) {
+    if (c.op == graph::Command::Op::kNode && c.count > 1) BatchCopies(c.arg, c.count);
+  }
   if (options_.streams) {
+    Schedule& stream = program_.stream;
+    AddSchedule(options_.plan, stream);
     MarkLanes(stream);
     stream.partitions =
         MakePartitions(stream.commands, stream.segments, options_.plan.lanes, options_.submission_threads);
+  }
+  for (const graph::PlanNode& node : options_.plan.nodes) {
+    if (node.kind == graph::PlanKind::kLaunch) program_.used_lanes[node.lane] = true;  // captured on its lane's stream
   }
   if (options_.graphs == nullptr) return;
   GraphProgram& replay = program_.replay;
@@ -57,13 +65,15 @@ void ScheduleBuilder::AddCommand(const graph::Command& c, Schedule& to) {
   ExecCommand command{.op = Op::kGraph, .lane = c.lane, .index = c.arg, .node = -1};
   switch (c.op) {
     case graph::Command::Op::kNode:
-      if (c.count > 1) BatchCopies(c.arg, c.count);
       command.node = c.arg;
       command.op = ops_[command.node].op;
       command.index = ops_[command.node].index;
       for (int32_t n = c.arg; n < c.arg + c.count; ++n) to.nodes.Add(n);
       break;
-    case graph::Command::Op::kRecord: command.op = Op::kRecord; break;
+    case graph::Command::Op::kRecord:
+      command.op = Op::kRecord;
+      program_.used_events[c.arg] = true;
+      break;
     case graph::Command::Op::kWait: command.op = Op::kWait; break;
     case graph::Command::Op::kStateWait: command.op = Op::kStateWait; break;
     case graph::Command::Op::kStateWrite: command.op = Op::kStateWrite; break;
@@ -76,7 +86,9 @@ void ScheduleBuilder::AddCommand(const graph::Command& c, Schedule& to) {
   }
   to.nodes.Close();
   to.commands.push_back(command);
-  if (std::find(to.lanes.begin(), to.lanes.end(), c.lane) == to.lanes.end()) to.lanes.push_back(c.lane);
+  if (std::find(to.lanes.begin(), to.lanes.end(), c.lane) != to.lanes.end()) return;
+  to.lanes.push_back(c.lane);
+  program_.used_lanes[c.lane] = true;
 }
 
 // All of them: a GraphPart names only the first node of a batch.

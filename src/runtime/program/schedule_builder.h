@@ -22,7 +22,7 @@ class ScheduleBuilder {
   ScheduleBuilder(const ProgramOptions& options, NodeOps& ops, Program& program)
       : options_(options), ops_(ops), program_(program) {}
 
-  // Fills Program::stream, graphs, replay, batches and marked_lanes.
+  // Fills Program::stream, graphs, replay, batches, marked_lanes, used_lanes and used_events.
   void AddSchedules();
 
  private:

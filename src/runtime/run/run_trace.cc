@@ -58,7 +58,7 @@ absl::Status RunTrace::SetBase(RunSlot& slot) {
   const NodeTimestamps* const timestamps = slot.replay == nullptr ? nullptr : slot.replay->timestamps();
   for (const LaneId l : graph_.plan().lanes.ids()) {
     const DeviceId d = graph_.plan().lanes[l].device;
-    if (base_[d]) continue;
+    if (base_[d] || !slot.queues.streams[l]) continue;
     const int device = graph_.devices()[d].local;
     const driver::Stream stream = slot.queues.streams[l];
     const driver::CurrentDevice current(graph_.driver(), device);

@@ -54,6 +54,7 @@ bool Submitter::SubmitInOrder(RunSlot& slot, int32_t end) const {
   StateCheck check = StateCheck::kAll;
   for (; slot.progress.next_command < end; ++slot.progress.next_command) {
     const ExecCommand& command = commands[slot.progress.next_command];
+    if (command.op == Op::kWaitExternal && slot.predecessors.runs.empty()) continue;  // one for each bound buffer
     // A State keeps what is written to it, so the run writes nothing before what it reads is known to be sound.
     if (command.op == Op::kStateWrite && !PredecessorsSettled(slot)) return false;
     if (slot.fault.failed()) return false;  // cancelled, or failed by what was submitted before

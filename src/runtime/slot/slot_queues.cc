@@ -12,7 +12,9 @@ SlotQueues::~SlotQueues() {
   for (const driver::Event event : stream_events) {
     if (event) graph.driver().DestroyEvent(event);
   }
-  for (const EventId e : events.ids()) driver_of(plan.events[e].device)->DestroyEvent(events[e]);
+  for (const EventId e : events.ids()) {
+    if (events[e]) driver_of(plan.events[e].device)->DestroyEvent(events[e]);
+  }
   for (const auto* of_lanes : {&sync_events, &marks}) {
     for (const LaneId l : of_lanes->ids()) {
       if ((*of_lanes)[l]) driver_of(plan.lanes[l].device)->DestroyEvent((*of_lanes)[l]);
@@ -23,27 +25,34 @@ SlotQueues::~SlotQueues() {
       if ((*timing)[n]) driver_of(plan.nodes[n].device)->DestroyEvent((*timing)[n]);
     }
   }
-  for (const LaneId l : streams.ids()) driver_of(plan.lanes[l].device)->DestroyStream(streams[l]);
+  for (const LaneId l : streams.ids()) {
+    if (streams[l]) driver_of(plan.lanes[l].device)->DestroyStream(streams[l]);
+  }
 }
 
 absl::Status SlotQueues::Make(SyncEvents sync) {
   const graph::Plan& plan = graph.plan();
+  const Program& program = graph.program();
   for (const LaneId l : plan.lanes.ids()) {
     const driver::DeviceRef& d = graph.device(plan.lanes[l].device);
-    PENSTOCK_ASSIGN_OR_RETURN(driver::Stream stream, d.driver->CreateStream(d.local, plan.lanes[l].priority));
-    streams.push_back(stream);
-    for (const auto& [of_lanes, wanted] : {std::pair(&sync_events, sync == SyncEvents::kPerLane),
-                                           std::pair(&marks, bool{graph.program().marked_lanes[l]})}) {
+    streams.emplace_back();
+    const bool used = program.used_lanes[l];
+    if (used) {
+      PENSTOCK_ASSIGN_OR_RETURN(streams[l], d.driver->CreateStream(d.local, plan.lanes[l].priority));
+    }
+    for (const auto& [of_lanes, wanted] : {std::pair(&sync_events, used && sync == SyncEvents::kPerLane),
+                                           std::pair(&marks, bool{program.marked_lanes[l]})}) {
       of_lanes->emplace_back();
       if (wanted) {
         PENSTOCK_ASSIGN_OR_RETURN(of_lanes->back(), d.driver->CreateEvent(d.local, false));
       }
     }
   }
-  for (const graph::PlanEvent& e : plan.events) {
-    const driver::DeviceRef& d = graph.device(e.device);
-    PENSTOCK_ASSIGN_OR_RETURN(driver::Event event, d.driver->CreateEvent(d.local, false));
-    events.push_back(event);
+  for (const EventId e : plan.events.ids()) {
+    const driver::DeviceRef& d = graph.device(plan.events[e].device);
+    events.emplace_back();
+    if (!program.used_events[e]) continue;
+    PENSTOCK_ASSIGN_OR_RETURN(events[e], d.driver->CreateEvent(d.local, false));
   }
   for (const EventId e : plan.done_events) done.push_back(events[e]);
   return graph.trace() == nullptr ? absl::OkStatus() : MakeTiming();

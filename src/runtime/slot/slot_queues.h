@@ -25,8 +25,8 @@ struct SlotQueues {
   absl::Status Make(SyncEvents sync);
 
   const CompiledGraph& graph;
-  Table<LaneId, driver::Stream> streams;
-  Table<EventId, driver::Event> events;
+  Table<LaneId, driver::Stream> streams;  // null except in Program::used_lanes
+  Table<EventId, driver::Event> events;  // null except in Program::used_events
   std::vector<driver::Event> done;  // the events of Plan::done_events
   Table<LaneId, driver::Event> sync_events;  // empty handles unless nodes are waited for
   Table<LaneId, driver::Event> marks;  // watermarks; null except in Program::marked_lanes

@@ -47,7 +47,7 @@ class Outstanding : public testing::TestWithParam<int> {
       for (int i = 0; i < length; ++i) g.Fill(std::to_string(w) + " " + std::to_string(i), chains.back(), i);
     }
     g.Copy("end", chains.back(), sum);
-    CompileOptions options{.max_lanes = width};
+    CompileOptions options{.mode = Mode::kStream, .max_lanes = width};
     if (traced) options.trace = Trace::Create();
     exec_ = *runtime_->Compile(g, options);
     result_ = *runtime_->MakeHostBuffer<int32_t>(4);  // pinned: no worker has anything to do for the run

@@ -200,7 +200,8 @@ TEST(Lanes, AreCappedAndThenTheLeastLoadedIsTaken) {
   EXPECT_EQ(plan.lanes.size(), 2u);
   EXPECT_EQ(NodeOf(plan, "c").lane, NodeOf(plan, "b").lane);
   EXPECT_EQ(NodeOf(plan, "d").lane, NodeOf(plan, "a").lane);
-  EXPECT_EQ(plan.remarks[0], "host:0: compute lanes capped at 2");
+  EXPECT_EQ(plan.shared_lanes[0],
+            "host:0: the plan is wider than the 2 compute lanes that max_lanes allows; nodes share them");
 }
 
 TEST(Lanes, CopiesHaveALaneADirectionAndDevice) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -106,6 +107,29 @@ TEST(GraphSchedule, NodesThatShareBytesAreJoined) {
   options.max_lanes = 1;
   const Plan plan = PlanOf(g, options);
   EXPECT_EQ(TextOf(plan, g, MakeGraphSchedule(plan, Refuse(plan, {}))), "{k0, k1 after 0}");
+}
+
+TEST(GraphSchedule, AWideGraphBecomesChains) {
+  for (const auto& [count, chains] : {std::pair(256, 256), std::pair(600, 256), std::pair(1100, 128)}) {
+    ModelBuilder g;
+    for (int32_t i = 0; i < count; ++i) {
+      const std::string number = std::to_string(i);
+      g.For("k" + number, In{g.Input("x" + number, 4, kPinned)}, Out{g.Output("y" + number, 4, kPinned)});
+    }
+    const Plan plan = PlanOf(g);
+    const GraphSchedule schedule = MakeGraphSchedule(plan, Refuse(plan, {}));
+    ASSERT_EQ(schedule.graphs.size(), 1u);
+    const GraphPart& part = schedule.graphs[GraphId(0)];
+    int after_kernels = 0;
+    for (int32_t v = 0; v < part.preds.rows(); ++v) {
+      const auto is_kernel = [&](int32_t of) { return plan.nodes[part.nodes[of]].kind == PlanKind::kParallelFor; };
+      const auto kernels = std::count_if(part.preds[v].begin(), part.preds[v].end(), is_kernel);
+      after_kernels += is_kernel(v) ? static_cast<int>(kernels) : 0;
+      const bool may_begin = plan.nodes[part.nodes[v]].kind != PlanKind::kUpload || part.preds[v].empty();
+      EXPECT_TRUE(may_begin) << "a copy waits for a kernel";
+    }
+    EXPECT_EQ(after_kernels, count - chains);
+  }
 }
 
 TEST(GraphSchedule, ARefusedNodeIsSubmittedBetweenGraphs) {

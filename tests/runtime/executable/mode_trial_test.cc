@@ -28,19 +28,26 @@ int Play(ModeTrial& trial, StreamUs stream_us, GraphUs graph_us, int most = 1000
   int runs = 0;
   for (; runs < most; ++runs) {
     const ModeTrial::Turn turn = trial.Next();
-    if (trial.decided()) return runs;
-    if (turn.number >= 0) trial.Ended(turn.number, turn.mode == Mode::kStream ? stream_us(runs) : graph_us(runs));
+    if (turn.number < 0) return runs;
+    trial.Ended(turn.number, turn.mode == Mode::kStream ? stream_us(runs) : graph_us(runs));
   }
   return runs;
 }
 auto Always(double us) {
   return [us](int) { return us; };
 }
+Mode OtherThan(Mode mode) { return mode == Mode::kStream ? Mode::kGraph : Mode::kStream; }
+constexpr int kBlock = 2 + ModeTrial::kCounted;  // with one slot
 
-TEST(ModeTrialTest, TheFasterModeIsKept) {
+class ModeTrialTest : public testing::TestWithParam<Mode> {  // the likely mode
+ protected:
+  Mode likely() const { return GetParam(); }
+};
+
+TEST_P(ModeTrialTest, TheFasterModeIsKept) {
   for (const bool graphs : {false, true}) {
-    ModeTrial trial(1);
-    EXPECT_EQ(Play(trial, Always(graphs ? 20 : 10), Always(graphs ? 19 : 11)), 4 * (2 + ModeTrial::kCounted));
+    ModeTrial trial(likely(), 1);
+    EXPECT_EQ(Play(trial, Always(graphs ? 20 : 10), Always(graphs ? 19 : 11)), 4 * kBlock);
     EXPECT_EQ(trial.result().mode, graphs ? Mode::kGraph : Mode::kStream);
     EXPECT_EQ(trial.result().stream_us, graphs ? 20 : 10);
     EXPECT_EQ(trial.result().graph_us, graphs ? 19 : 11);
@@ -49,21 +56,46 @@ TEST(ModeTrialTest, TheFasterModeIsKept) {
   }
 }
 
-TEST(ModeTrialTest, AFewSlowRunsAreNoReason) {
-  ModeTrial trial(1);
+TEST_P(ModeTrialTest, AClearDifferenceNeedsOneBlockOfEach) {
+  const bool graphs = likely() == Mode::kStream;
+  ModeTrial trial(likely(), 1);
+  EXPECT_EQ(Play(trial, Always(graphs ? 13 : 10), Always(graphs ? 10 : 13)), 2 * kBlock);
+  EXPECT_EQ(trial.result().mode, OtherThan(likely()));
+}
+
+TEST_P(ModeTrialTest, TwoFarSlowerRunsOfTheOtherModeEndIt) {
+  ModeTrial trial(likely(), 1);
+  const bool stream = likely() == Mode::kStream;
+  EXPECT_EQ(Play(trial, Always(stream ? 10 : 41), Always(stream ? 41 : 10)), kBlock + 2);
+  EXPECT_EQ(trial.result().mode, likely());
+}
+
+TEST_P(ModeTrialTest, TheTimeThatTheOtherModeLosesIsBounded) {
+  ModeTrial trial(likely(), 1);  // each run of the other mode loses less than a tenth of what may be lost
+  const double likely_us = 10 * ModeTrial::kMostLossUs, other_us = likely_us + ModeTrial::kMostLossUs / 4 + 1;
+  const bool stream = likely() == Mode::kStream;
+  EXPECT_EQ(Play(trial, Always(stream ? likely_us : other_us), Always(stream ? other_us : likely_us)), kBlock + 4);
+  EXPECT_EQ(trial.result().mode, likely());
+}
+
+TEST_P(ModeTrialTest, AFewSlowRunsAreNoReason) {
+  ModeTrial trial(likely(), 1);
   Play(trial, Always(10), [](int run) { return run % 4 == 0 ? 1000 : 8; });
   EXPECT_EQ(trial.result().mode, Mode::kGraph);
 }
 
-TEST(ModeTrialTest, ModesAlternateInBlocksOfWhichTheFirstRunsDoNotCount) {
+TEST_P(ModeTrialTest, ModesAlternateInBlocksOfWhichTheFirstRunsDoNotCount) {
   for (const int slots : {1, 3}) {
-    ModeTrial trial(slots);
+    ModeTrial trial(likely(), slots);
     const int block = 2 * slots + ModeTrial::kCounted;
     for (int run = 0; run < 4 * block; ++run) {
+      const int64_t before = trial.result().stream_runs + trial.result().graph_runs;
       const ModeTrial::Turn turn = trial.Next();
-      EXPECT_EQ(turn.mode, run / block % 2 == 0 ? Mode::kStream : Mode::kGraph) << "run " << run;
-      EXPECT_EQ(turn.number >= 0, run % block >= 2 * slots) << "run " << run;
-      if (turn.number >= 0) trial.Ended(turn.number, 1);
+      EXPECT_EQ(turn.mode, run / block % 2 == 0 ? likely() : OtherThan(likely())) << "run " << run;
+      EXPECT_EQ(turn.number, run);
+      trial.Ended(turn.number, 1);
+      const int64_t counted = trial.result().stream_runs + trial.result().graph_runs - before;
+      EXPECT_EQ(counted, run % block >= 2 * slots ? 1 : 0) << "run " << run;
       EXPECT_EQ(trial.result().mode, Mode::kAuto);
     }
     trial.Next();
@@ -71,45 +103,57 @@ TEST(ModeTrialTest, ModesAlternateInBlocksOfWhichTheFirstRunsDoNotCount) {
   }
 }
 
-TEST(ModeTrialTest, NothingChangesOnceItIsDecided) {
-  ModeTrial trial(1);
-  int64_t late = -1;
-  const auto runs = Play(trial, Always(10), Always(5));
+TEST_P(ModeTrialTest, NothingChangesOnceItIsDecided) {
+  ModeTrial trial(likely(), 1);
+  const auto runs = Play(trial, Always(10), Always(9));
   ASSERT_EQ(trial.result().mode, Mode::kGraph);
   for (int i = 0; i < 100; ++i) {
     const ModeTrial::Turn turn = trial.Next();
     EXPECT_EQ(turn.mode, Mode::kGraph);
-    EXPECT_EQ(turn.number, late);
+    EXPECT_EQ(turn.number, -1);
     trial.Ended(runs - 1, 100000);  // one that was under way
   }
-  EXPECT_EQ(trial.result().graph_us, 5);
+  EXPECT_EQ(trial.result().graph_us, 9);
+  EXPECT_EQ(trial.Decide(), Mode::kGraph);
 }
 
-TEST(ModeTrialTest, RunsThatFailAreNotWaitedForWithoutEnd) {
-  const int block = 2 + ModeTrial::kCounted;
-  ModeTrial none(1);
-  for (int run = 0; run < ModeTrial::kMostBlocks * block; ++run) none.Next();
+TEST_P(ModeTrialTest, DecideTakesWhatIsKnown) {
+  ModeTrial none(likely(), 1);
+  EXPECT_EQ(none.Decide(), likely());
+  EXPECT_EQ(none.Next().mode, likely());
+  EXPECT_EQ(none.Next().number, -1);
+
+  ModeTrial some(likely(), 1);  // all of the likely mode's block, and one counted run of the other's
+  const bool stream = likely() == Mode::kStream;
+  EXPECT_EQ(Play(some, Always(stream ? 10 : 9), Always(stream ? 9 : 10), kBlock + 3), kBlock + 3);
+  EXPECT_FALSE(some.decided());
+  EXPECT_EQ(some.Decide(), OtherThan(likely()));
+}
+
+TEST_P(ModeTrialTest, RunsThatFailAreNotWaitedForWithoutEnd) {
+  ModeTrial none(likely(), 1);
+  for (int run = 0; run < ModeTrial::kMostBlocks * kBlock; ++run) none.Next();
   EXPECT_FALSE(none.decided());
   none.Next();
-  EXPECT_EQ(none.result().mode, Mode::kStream) << "nothing is known";
+  EXPECT_EQ(none.result().mode, likely()) << "nothing is known";
 
-  ModeTrial few(1);  // every fourth succeeds
+  ModeTrial few(likely(), 1);  // every fourth succeeds
   for (int run = 0; !few.decided(); ++run) {
     const ModeTrial::Turn turn = few.Next();
-    if (turn.number >= 0 && run % 4 == 0) few.Ended(turn.number, turn.mode == Mode::kStream ? 10 : 5);
+    if (run % 4 == 0) few.Ended(turn.number, turn.mode == Mode::kStream ? 10 : 9);
   }
   EXPECT_EQ(few.result().mode, Mode::kGraph);
   EXPECT_GE(few.result().stream_runs, ModeTrial::kCounted);
 }
 
-TEST(ModeTrialTest, ThreadsMayLaunchAndEndAtOnce) {
-  ModeTrial trial(4);
+TEST_P(ModeTrialTest, ThreadsMayLaunchAndEndAtOnce) {
+  ModeTrial trial(likely(), 4);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&trial] {
       while (!trial.decided()) {
         const ModeTrial::Turn turn = trial.Next();
-        if (turn.number >= 0) trial.Ended(turn.number, turn.mode == Mode::kStream ? 10 : 20);
+        trial.Ended(turn.number, turn.mode == Mode::kStream ? 10 : 20);
         trial.result();
       }
     });
@@ -117,6 +161,9 @@ TEST(ModeTrialTest, ThreadsMayLaunchAndEndAtOnce) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(trial.result().mode, Mode::kStream);
 }
+
+INSTANTIATE_TEST_SUITE_P(Likely, ModeTrialTest, testing::Values(Mode::kStream, Mode::kGraph),
+                         [](const auto& likely) { return likely.param == Mode::kStream ? "stream" : "graph"; });
 
 // A host driver on which kernels and graphs are submitted as slowly as a test says.
 struct Costs {
@@ -185,7 +232,6 @@ class AutoModeTest : public testing::Test {
       for (const int32_t x : memory) ASSERT_EQ(x, run + 3 * (run % 7));
     }
   }
-  static constexpr int kTrial = 4 * (2 + ModeTrial::kCounted);
 
   const ModeScope mode_;
   const std::shared_ptr<Costs> costs_ = std::make_shared<Costs>();
@@ -195,14 +241,15 @@ class AutoModeTest : public testing::Test {
   ParamHandle<int32_t> value_;
 };
 
+// Graphs are likely: three kernels are more calls than a graph.
 TEST_F(AutoModeTest, WhereGraphsAreSlowStreamsAreKeptAndGraphsGivenBack) {
   costs_->graph = std::chrono::milliseconds(20);
   Executable exec = Compiled();
   EXPECT_EQ(costs_->execs, 1);
-  Run(exec, kTrial);
+  Run(exec, 2 * kBlock);
   EXPECT_EQ(exec.submission_report().mode, Mode::kAuto) << exec.submission_report().Text();
   const int64_t launched = exec.submission_report().graph_launches;
-  EXPECT_EQ(launched, kTrial / 2);
+  EXPECT_EQ(launched, kBlock);
   Run(exec, 5);
   EXPECT_EQ(exec.submission_report().mode, Mode::kStream) << exec.submission_report().Text();
   EXPECT_EQ(exec.submission_report().graph_launches, launched);
@@ -213,14 +260,32 @@ TEST_F(AutoModeTest, WhereGraphsAreSlowStreamsAreKeptAndGraphsGivenBack) {
 }
 
 TEST_F(AutoModeTest, WhereCallsAreSlowGraphsAreKept) {
-  costs_->kernel = std::chrono::milliseconds(7);
+  costs_->kernel = std::chrono::milliseconds(30);
   Executable exec = Compiled(2);
-  Run(exec, 4 * (4 + ModeTrial::kCounted));
-  const int64_t launched = exec.submission_report().graph_launches;
-  Run(exec, 5);
+  const int block = 4 + ModeTrial::kCounted;
+  Run(exec, block + 2);
   EXPECT_EQ(exec.submission_report().mode, Mode::kGraph) << exec.submission_report().Text();
-  EXPECT_EQ(exec.submission_report().graph_launches, launched + 5);
+  EXPECT_EQ(exec.submission_report().graph_launches, block);
+  Run(exec, 5);
+  EXPECT_EQ(exec.submission_report().graph_launches, block + 5);
   EXPECT_EQ(costs_->execs, 2);
+}
+
+TEST_F(AutoModeTest, DecideEndsTheTrial) {
+  Executable exec = Compiled();
+  EXPECT_EQ(exec.Decide(), Mode::kGraph) << "nothing has run, and three kernels are more calls than a graph";
+  Run(exec, 3 * kBlock);
+  EXPECT_EQ(exec.submission_report().graph_launches, 3 * kBlock) << exec.submission_report().Text();
+  EXPECT_EQ(Executable().Decide(), Mode::kStream);
+}
+
+TEST_F(AutoModeTest, StreamsAreLikelyWhereGraphsSaveNoCalls) {
+  Graph one("one");
+  BufferHandle<int32_t> x = one.InOut<int32_t>("x", 10, kDevice);
+  one.Fill("zero", x, 0);
+  absl::StatusOr<Executable> exec = runtime_->Compile(one);
+  ASSERT_TRUE(exec.ok()) << exec.status();
+  EXPECT_EQ(exec->Decide(), Mode::kStream);
 }
 
 TEST_F(AutoModeTest, GraphsThatCannotBeMadeAreNoneAndTheLedgerSaysWhy) {

@@ -1,0 +1,303 @@
+// The heat equation on a grid in bands of rows, over two GPUs: a band's edge rows first, then halo rows to the
+// neighbours while the inner rows are computed. Streams and events by hand against Penstock, whose bands are States.
+//
+// Raw ways have a stream a band for kernels, and copy halos
+//   own      on a second stream a band
+//   same     on the band's own stream
+// and either submit from one thread. Both ways do the same additions in the same order; the grid after all steps is
+// compared with the host's, bit by bit.
+//
+// With fewer than two GPUs the Penstock half runs on two host devices, for its results only.
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cuda_check.cuh"
+#include "harness.h"
+#include "penstock/ps.h"
+
+namespace bench {
+namespace {
+
+using Grid = std::vector<uint32_t>;
+
+// In a box with a halo row above and below. Unsigned, so that every order of fusing gives the same bits.
+PS_HOST_DEVICE uint32_t Heated(uint32_t above, uint32_t left, uint32_t at, uint32_t right, uint32_t below) {
+  return at * 5 + above + left + right + below;
+}
+struct Heat {
+  PS_HOST_DEVICE void operator()(ps::Index2 i, ps::View<const uint32_t> in, ps::View<uint32_t> out) const {
+    const int64_t y = i.y + 1, x = i.x;
+    const bool edge = x == 0 || x == in.width - 1;
+    out(i.y, x) = edge ? in(y, x) : Heated(in(y - 1, x), in(y, x - 1), in(y, x), in(y, x + 1), in(y + 1, x));
+  }
+};
+// Row `y` of `out` from rows y - 1 to y + 1 of `in`.
+__global__ void RawHeat(const uint32_t* in, uint32_t* out, int64_t rows, int64_t width) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= rows * width) return;
+  const int64_t x = i % width;
+  const uint32_t* at = in + i;
+  out[i] = x == 0 || x == width - 1 ? *at : Heated(at[-width], at[-1], *at, at[1], at[width]);
+}
+
+struct Work {
+  Work(int64_t rows_in, int64_t width_in, int steps_in)
+      : rows(rows_in), width(width_in), steps(steps_in), start(static_cast<size_t>((rows + 2) * width)) {
+    for (size_t i = 0; i < start.size(); ++i) start[i] = static_cast<uint32_t>(i) * 2654435761u;
+    end = start;
+    Grid next = start;
+    for (int s = 0; s < steps; ++s) {
+      for (int64_t y = 1; y <= rows; ++y) {
+        for (int64_t x = 1; x + 1 < width; ++x) {
+          const uint32_t* at = &end[static_cast<size_t>(y * width + x)];
+          next[static_cast<size_t>(y * width + x)] = Heated(at[-width], at[-1], *at, at[1], at[width]);
+        }
+      }
+      std::swap(end, next);
+    }
+  }
+  // Band `b` of so many, with its halo rows.
+  std::span<const uint32_t> Band(const Grid& grid, int b, int bands) const {
+    const int64_t h = rows / bands;
+    return {&grid[static_cast<size_t>(b * h * width)], static_cast<size_t>((h + 2) * width)};
+  }
+  void CheckBand(const std::string& way, std::span<const uint32_t> found, int b, int bands) const {
+    const std::span<const uint32_t> wanted = Band(end, b, bands);
+    const auto inner = [&](std::span<const uint32_t> of) {
+      return of.subspan(static_cast<size_t>(width), of.size() - 2 * static_cast<size_t>(width));
+    };
+    if (!std::ranges::equal(inner(found), inner(wanted))) Fail(way + ": band " + std::to_string(b) + " is wrong");
+  }
+
+  const int64_t rows, width;
+  const int steps;
+  Grid start, end;
+};
+
+class RawBands {
+ public:
+  RawBands(const Work& work, int bands, int devices) : work_(work), h_(work.rows / bands) {
+    for (int d = 0; d < devices; ++d) {
+      Choose(d);
+      for (int peer = 0; peer < devices; ++peer) {
+        if (peer != d) (void)cudaDeviceEnablePeerAccess(peer, 0);
+      }
+      (void)cudaGetLastError();  // already enabled
+    }
+    for (int b = 0; b < bands; ++b) {
+      Band band;
+      band.device = Choose(b % devices);
+      for (uint32_t*& side : band.u) side = MakeDeviceMemory<uint32_t>(static_cast<size_t>((h_ + 2) * work.width));
+      band.stream = MakeStream(), band.copies = MakeStream();
+      for (cudaEvent_t* event : {&band.edges, &band.halos, &band.done}) *event = MakeEvent();
+      bands_.push_back(band);
+    }
+  }
+  RawBands(const RawBands&) = delete;
+  ~RawBands() {
+    for (const Band& band : bands_) {
+      for (uint32_t* side : band.u) cudaFree(side);
+      cudaStreamDestroy(band.stream), cudaStreamDestroy(band.copies);
+    }
+  }
+
+  Sample Run(bool own_stream) {
+    const int bands = static_cast<int>(bands_.size());
+    const size_t row = static_cast<size_t>(work_.width);
+    for (int b = 0; b < bands; ++b) {
+      const std::span<const uint32_t> from = work_.Band(work_.start, b, bands);
+      for (uint32_t* side : At(b).u) {
+        Check(cudaMemcpy(side, from.data(), from.size_bytes(), cudaMemcpyHostToDevice), "setting a band");
+      }
+    }
+    const Clock::time_point begin = Clock::now();
+    for (int s = 0; s < work_.steps; ++s) {
+      const size_t from = static_cast<size_t>(s % 2), to = 1 - from;
+      for (int b = 0; b < bands; ++b) {
+        Band& band = At(b);
+        Choose(band.device);
+        if (own_stream) Check(cudaStreamWaitEvent(band.stream, band.halos, 0), "waiting");
+        Compute(band, from, 1, 1);
+        Compute(band, from, h_, 1);
+        Check(cudaEventRecord(band.edges, band.stream), "recording");
+      }
+      for (int b = 0; b < bands; ++b) {
+        Band& band = At(b);
+        Choose(band.device);
+        const cudaStream_t stream = own_stream ? band.copies : band.stream;
+        if (own_stream) Check(cudaStreamWaitEvent(stream, band.done, 0), "waiting");  // the last step has read the halo
+        const auto fetch = [&](int of, int64_t source_row, int64_t target_row) {
+          if (of < 0 || of >= bands) return;
+          Check(cudaStreamWaitEvent(stream, At(of).edges, 0), "waiting");
+          Check(cudaMemcpyAsync(band.u[to] + target_row * work_.width, At(of).u[to] + source_row * work_.width, row * 4,
+                                cudaMemcpyDefault, stream),
+                "copying a halo");
+        };
+        if (!own_stream) Compute(band, from, 2, h_ - 2);
+        fetch(b - 1, h_, 0);
+        fetch(b + 1, 1, h_ + 1);
+        if (own_stream) Check(cudaEventRecord(band.halos, stream), "recording");
+        if (own_stream) Compute(band, from, 2, h_ - 2);
+        Check(cudaEventRecord(band.done, band.stream), "recording");
+      }
+      // A halo may be overwritten only when the step that read it has ended; the edges of the next step come after.
+      for (int b = 0; !own_stream && b < bands; ++b) {
+        for (const int other : {b - 1, b + 1}) {
+          if (other >= 0 && other < bands) Check(cudaStreamWaitEvent(At(b).stream, At(other).done, 0), "waiting");
+        }
+      }
+    }
+    const Clock::time_point submitted = Clock::now();
+    for (int b = 0; b < bands; ++b) {
+      Check(cudaStreamSynchronize(At(b).stream), "waiting");
+      Check(cudaStreamSynchronize(At(b).copies), "waiting");
+    }
+    const Clock::time_point end = Clock::now();
+    for (int b = 0; b < bands; ++b) {
+      Grid found(static_cast<size_t>((h_ + 2) * work_.width));
+      Check(cudaMemcpy(found.data(), At(b).u[work_.steps % 2], found.size() * 4, cudaMemcpyDeviceToHost), "reading");
+      work_.CheckBand("by hand", found, b, bands);
+    }
+    return {Microseconds(submitted - begin), Microseconds(end - begin)};
+  }
+
+ private:
+  struct Band {
+    int device = 0;
+    std::array<uint32_t*, 2> u{};
+    cudaStream_t stream = nullptr, copies = nullptr;
+    cudaEvent_t edges = nullptr, halos = nullptr, done = nullptr;
+  };
+  Band& At(int b) { return bands_[static_cast<size_t>(b)]; }
+  void Compute(const Band& band, size_t from, int64_t y, int64_t rows) {
+    const int64_t at = y * work_.width, threads = rows * work_.width;
+    RawHeat<<<static_cast<unsigned>((threads + 255) / 256), 256, 0, band.stream>>>(
+        band.u[from] + at, band.u[1 - from] + at, rows, work_.width);
+  }
+
+  const Work& work_;
+  const int64_t h_;
+  std::vector<Band> bands_;
+};
+
+class PenstockBands {
+ public:
+  PenstockBands(ps::Runtime& runtime, const Work& work, int bands) : work_(work), bands_(bands) {
+    const int devices = static_cast<int>(runtime.devices().size());
+    const int64_t h = work.rows / bands, w = work.width;
+    for (int b = 0; b < bands; ++b) {
+      for (auto& side : u_) {
+        const std::string name = "u" + std::to_string(side.size()) + (&side == &u_[0] ? "a" : "b");
+        side.push_back(Must(runtime.MakeState<uint32_t>(name, {h + 2, w}, {}, {.device = b % devices})));
+      }
+    }
+    ps::Graph graph("heat");
+    const auto row = [w](int64_t y, int64_t n) { return ps::Slice({y, 0}, {n, w}); };
+    for (int s = 0; s < kUnroll; ++s) {
+      auto &from = u_[static_cast<size_t>(s % 2)], &to = u_[static_cast<size_t>(1 - s % 2)];
+      const auto of = [](auto& side, int b) -> auto& { return side[static_cast<size_t>(b)]; };
+      const auto named = [s](const char* what, int b) {
+        return std::string(what) + " " + std::to_string(s) + "." + std::to_string(b);
+      };
+      const auto compute = [&](const char* what, int b, int64_t y, int64_t n) {
+        graph
+            .ParallelFor(named(what, b), {n, w}, Heat{}, ps::Read(of(from, b), row(y - 1, n + 2)),
+                         ps::Write(of(to, b), row(y, n)))
+            .On(b % devices);
+      };
+      for (int b = 0; b < bands; ++b) compute("top", b, 1, 1), compute("bottom", b, h, 1);
+      for (int b = 0; b + 1 < bands; ++b) {
+        graph.Copy(named("down", b), ps::Read(of(to, b), row(h, 1)), ps::Write(of(to, b + 1), row(0, 1)))
+            .On((b + 1) % devices);
+        graph.Copy(named("up", b), ps::Read(of(to, b + 1), row(1, 1)), ps::Write(of(to, b), row(h + 1, 1)))
+            .On(b % devices);
+      }
+      for (int b = 0; b < bands; ++b) compute("inner", b, 2, h - 2);
+    }
+    exec_ = Must(runtime.Compile(graph));
+    io_ = exec_.bindings();
+  }
+
+  Sample Run() {
+    for (int b = 0; b < bands_; ++b) {
+      for (auto& side : u_) Must(side[static_cast<size_t>(b)].Set(work_.Band(work_.start, b, bands_)));
+    }
+    ps::Run last;
+    const Clock::time_point begin = Clock::now();
+    for (int s = 0; s < work_.steps; s += kUnroll) last = Must(exec_.Launch(io_));
+    const Clock::time_point submitted = Clock::now();
+    Must(last.Wait());
+    const Clock::time_point end = Clock::now();
+    for (int b = 0; b < bands_; ++b) {
+      Grid found(work_.Band(work_.start, b, bands_).size(), 0x5A5A5A5A);
+      Must(u_[0][static_cast<size_t>(b)].Read(found));
+      work_.CheckBand("Penstock", found, b, bands_);
+    }
+    return {Microseconds(submitted - begin), Microseconds(end - begin)};
+  }
+
+ private:
+  static constexpr int kUnroll = 4;
+  const Work& work_;
+  const int bands_;
+  std::array<std::vector<ps::State<uint32_t>>, 2> u_;
+  ps::Executable exec_;
+  ps::Bindings io_;
+};
+
+int Main(const Options& options) {
+  int count = 0;
+  if (WhyNoDevice().empty()) Check(cudaGetDeviceCount(&count), "counting devices");
+  if (count < 2) {
+    const Work work(24, 32, 8);
+    ps::Runtime runtime = Must(ps::Runtime::Create({.devices = "host:2"}));
+    PenstockBands(runtime, work, 4).Run();
+    Report("Bands on two GPUs")
+        .Skip("fewer than two GPUs", "On host devices the Penstock half gave the right results.");
+    return 0;
+  }
+  Report report("Bands on two GPUs");
+  ps::Runtime two = Must(ps::Runtime::Create({.devices = "cuda:0,cuda:1"})),
+              one = Must(ps::Runtime::Create({.devices = "cuda:0"}));
+  for (const int64_t n : options.quick ? std::vector<int64_t>{256} : std::vector<int64_t>{2048, 8192}) {
+    const Work work(n, n, options.quick ? 8 : 80);
+    const double scale = 1.0 / work.steps;
+    PenstockBands whole(one, work, 1);
+    for (const int bands : {2, 4, 8}) {
+      RawBands raw(work, bands, 2);
+      PenstockBands ours(two, work, bands);
+      std::vector<Way> ways = {
+          {Kind::kRaw, "by hand, copies on streams of their own", [&] { return raw.Run(true); }},
+          {Kind::kRaw, "by hand, copies on the bands' streams", [&] { return raw.Run(false); }},
+          {Kind::kPenstock, "Penstock", [&] { return ours.Run(); }},
+          {Kind::kScale, "Penstock, one band on one GPU", [&] { return whole.Run(); }},
+      };
+      Measure(ways, 1, options.repeats);
+      const std::string name = std::to_string(n) + " x " + std::to_string(n) + ", " + std::to_string(bands) + " bands";
+      const Spread found = SpreadOf(Find(ways, "Penstock"), &Sample::total, scale);
+      report.Compare(name + ", a step; raw: the best by hand", "us",
+                     SpreadOf(BestRaw(ways, &Sample::total), &Sample::total, scale), found, 1.15);
+      report.Compare(name + ", a step; raw: one GPU, Penstock", "us", SpreadOf(ways.back(), &Sample::total, scale),
+                     found, 0);
+      report.Details(name, "us", ways, scale);
+    }
+  }
+  report.Note("Medians of " + std::to_string(options.repeats) + " rounds of 80 steps, the ways in turn, on two " +
+              two.devices()[0].description + "; the grid is checked after each round.");
+  report.Publish(options);
+  return 0;
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  return bench::Guard([&] {
+    return bench::Main(
+        bench::ParseOptions(argc, argv, "bands", "The heat equation in bands on two GPUs, by hand and with Penstock."));
+  });
+}

@@ -76,7 +76,8 @@ class NodeCheck {
     for (size_t i = 0; i < node_.args.size(); ++i) {
       const ArgDecl& arg = node_.args[i];
       switch (arg.form) {
-        case ArgDecl::Form::kRange: break;
+        case ArgDecl::Form::kRange:
+        case ArgDecl::Form::kTable: break;
         case ArgDecl::Form::kValue:
           if (arg.type.align > kMostAlign) Add(kInvalid, TooAligned(ValueText(i) + " has a type", arg.type.align));
           break;
@@ -98,15 +99,29 @@ class NodeCheck {
     auto bytes = static_cast<int64_t>(node_.arg_block.size());
     for (const ArgDecl& arg : node_.args) bytes -= arg.ref > 0 ? int64_t{sizeof(void*)} : 0;
     const int64_t most = Limits().argument_bytes;
+    const bool has_table = std::any_of(node_.args.begin(), node_.args.end(),
+                                       [](const ArgDecl& arg) { return arg.form == ArgDecl::Form::kTable; });
     if (bytes <= most) return;
     AddOnDevice(kInvalid, "its arguments take " + std::to_string(bytes) + " bytes; a kernel takes at most " +
-                              std::to_string(most) + " there; put large values into a buffer");
+                              std::to_string(most) + " there; put large values into a buffer" +
+                              (has_table ? ", and name fewer accesses in ps::All" : ""));
   }
 
-  // The number of an argument as the user counts: a ParallelFor has its extent and functor before.
+  // The number of an argument as the user counts: a ParallelFor has its extent and functor before, and the Views of
+  // tables come after all arguments, in the order of the tables.
   std::string NumberOf(size_t arg) const {
+    size_t views = 0;
+    for (const ArgDecl& table : node_.args) views += SizeOf(table);
+    size_t at = node_.args.size() - views;
+    for (size_t table = 0; arg >= at && table < node_.args.size(); at += SizeOf(node_.args[table++])) {
+      if (arg < at + SizeOf(node_.args[table])) return NumberOf(table) + "[" + std::to_string(arg - at) + "]";
+    }
     const size_t before = node_.kind == NodeKind::kParallelFor ? std::min<size_t>(arg, 2) : 0;
     return std::to_string(arg - before);
+  }
+
+  static size_t SizeOf(const ArgDecl& table) {
+    return table.form == ArgDecl::Form::kTable ? static_cast<size_t>(table.index) : 0;
   }
 
   std::string ValueText(size_t arg) const {

@@ -36,6 +36,16 @@ void RecordedNode::Resolve(AccessDecl& access, const std::shared_ptr<const State
   access.graph = model_.serial;
 }
 
+void RecordedNode::RefuseViews(int64_t count, int64_t most) {
+  const size_t before = decl_.kind == NodeKind::kParallelFor ? 2 : 0;  // the extent and the functor
+  model_.mistakes.push_back({absl::StatusCode::kInvalidArgument,
+                             graph::Prefix(model_, "node", decl_.name) + ": argument " +
+                                 std::to_string(decl_.args.size() - before) + " is All of " + std::to_string(count) +
+                                 " accesses; the kernel has room for " + std::to_string(most) + " there; " +
+                                 (before > 0 ? "name fewer of them in each of several nodes"
+                                             : "give its ViewTable more room, or name fewer")});
+}
+
 // Makes one buffer per parameter, whichever nodes read it. A handle that names no parameter is reported here, where the
 // argument is known.
 int32_t RecordedNode::OnDevice(uint32_t graph, int32_t param, TypeInfo type) {

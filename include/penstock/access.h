@@ -16,6 +16,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "penstock/extent.h"
 #include "penstock/handle.h"
@@ -59,6 +61,24 @@ template <class T, AccessMode M>
 AccessOf<T, M> Unordered(AccessOf<T, M> access) {
   access.unordered = true;
   return access;
+}
+
+// Accesses as one argument.
+template <class T, AccessMode M>
+struct AllOf {
+  using value_type = T;
+  std::vector<AccessOf<T, M>> accesses;  // in the order in which the callable sees them
+};
+
+// Gives a callable a list of Views (views.h), one for each of these accesses, whose number only the running program
+// knows. They count as any other accesses of the node.
+//
+//   std::vector<ps::AccessOf<float, ps::AccessMode::kRead>> parts;
+//   for (const ps::BufferHandle<float>& gradient : gradients) parts.push_back(ps::Read(gradient));
+//   graph.ParallelFor("sum", n, Sum{}, ps::All(parts), ps::Write(sum));
+template <class T, AccessMode M>
+AllOf<T, M> All(std::vector<AccessOf<T, M>> accesses) {
+  return {std::move(accesses)};
 }
 
 // A parameter's value in the memory of the node's device.

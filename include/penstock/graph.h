@@ -185,8 +185,8 @@ class PENSTOCK_EXPORT Graph {
 
   // Calls f(index, args...) for every index of the extent, in any order and concurrently. f is a trivially
   // copyable functor with a const PENSTOCK_HOST_DEVICE operator(). The index is an int64_t, Index2 or Index3 by
-  // the extent's rank; f takes one or more of these. An access arrives as View<T> (View<const T> if only read), a
-  // parameter as its value.
+  // the extent's rank; f takes one or more of these. An access arrives as View<T> (View<const T> if only read), All of
+  // some as Views<T>, a parameter as its value.
   //
   // A generic functor (`auto i`) is compiled for the rank of an extent that is written as a list or as one dimension.
   // The compiler does not know the rank of an Extent variable: f must then compile for all ranks, or be constrained to
@@ -202,9 +202,9 @@ class PENSTOCK_EXPORT Graph {
     return AddParallelFor<kNvcc, kRank>(std::move(name), Extent(extent), f, args...);
   }
 
-  // Launches a __global__ function. An access becomes a pointer (or a View, if the kernel takes one); a parameter must
-  // have the type the kernel takes; OnDevice of one becomes a pointer to it; a value is converted. Runs on host devices
-  // only through NodeRef::HostFallback.
+  // Launches a __global__ function. An access becomes a pointer (or a View, if the kernel takes one), All of some a
+  // ViewTable (views.h); a parameter must have the type the kernel takes; OnDevice of one becomes a pointer to it; a
+  // value is converted. Runs on host devices only through NodeRef::HostFallback.
   template <class... K, class... A>
   PENSTOCK_HIDDEN FallbackNode<K...> Kernel(Name name, void (*kernel)(K...), KernelShape shape, A... args) {
     static_assert(sizeof...(K) == sizeof...(A), "wrong number of kernel arguments");
@@ -228,8 +228,8 @@ class PENSTOCK_EXPORT Graph {
   template <class F, class... A>
   PENSTOCK_HIDDEN FallbackNode<detail::PointerStoredT<A>...> Launch(Name name, F f, A... args) {
     static_assert(std::is_invocable_v<F&, LaunchContext&, detail::PointerStoredT<A>...>,
-                  "the callable takes LaunchContext&, then a pointer for each access and OnDevice, and a value for "
-                  "everything else");
+                  "the callable takes LaunchContext&, then a pointer for each access and OnDevice, a Views for All, "
+                  "and a value for everything else");
     if (detail::IsNull(f)) RefuseNull(name, "callable");
     return Declare(std::move(name), NodeKind::kLaunch, [&](auto& node) {
       node.Code({.call = &detail::CallLaunch<F, detail::PointerStoredT<A>...>});
@@ -246,7 +246,8 @@ class PENSTOCK_EXPORT Graph {
   template <class F, class... A>
   PENSTOCK_HIDDEN NodeRef Host(Name name, F f, A... args) {
     static_assert(detail::IsHostInvocable<F, detail::ViewStoredT<A>...>(std::index_sequence_for<A...>()),
-                  "the callable takes a span or a View for each access and a value for everything else");
+                  "the callable takes a span or a View for each access, a Views for All, and a value for everything "
+                  "else");
     if (detail::IsNull(f)) RefuseNull(name, "callable");
     return Declare(std::move(name), NodeKind::kHost, [&](auto& node) {
       node.Code({.call = &detail::CallHost<F, detail::ViewStoredT<A>...>});
@@ -281,9 +282,11 @@ class PENSTOCK_EXPORT Graph {
     return Declare(std::move(name), NodeKind::kParallelFor, [&](auto& node) {
       const int rank = kRankFor(extent.rank);
       NodeCode code;
-      detail::FillParallelForCode<kNvcc, kExtentRank, F, A...>(code, rank);
+      const int64_t room = detail::RoomForViews<kNvcc, F>(args...);
+      detail::FillParallelForCode<kNvcc, kExtentRank, F, A...>(code, rank, room);
       node.Code(code);
       node.Over(extent, rank);
+      node.RoomForViews(room);
       node.template Arguments<detail::Range, F, detail::ViewStoredT<A>...>(detail::Range(), f, args...);
     });
   }

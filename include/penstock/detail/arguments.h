@@ -1,7 +1,9 @@
 // How a node's arguments are typed, laid out in its argument block, and unpacked for a call.
 //
-// A declared argument is an access (Read, Write, ReadWrite), a parameter handle, or a plain value. Each maps to the
-// type `Stored` in the block: View<T> or T* for an access, T for a parameter, the value's own type for a value.
+// A declared argument is an access (Read, Write, ReadWrite), All of some, a parameter handle, or a plain value. Each
+// maps to the type `Stored` in the block: View<T> or T* for an access, T for a parameter, the value's own type for a
+// value. All of accesses maps to Views<T>, which stands for a ViewTable<T, n> in the block, where n is known only at
+// run time.
 #pragma once
 
 #include <cstring>
@@ -15,7 +17,7 @@
 #include "penstock/detail/model.h"
 #include "penstock/detail/type_of.h"
 #include "penstock/export.h"
-#include "penstock/view.h"
+#include "penstock/views.h"
 
 namespace penstock::detail {
 
@@ -37,7 +39,17 @@ template <class A>
 struct IsOnDevice : std::false_type {};
 template <class T>
 struct IsOnDevice<OnDeviceOf<T>> : std::true_type {};
-// How many of the declared arguments A are accesses; OnDevice counts, since it reads a buffer of the graph.
+template <class A>
+struct IsAll : std::false_type {};
+template <class T, AccessMode M>
+struct IsAll<AllOf<T, M>> : std::true_type {};
+// How many Views a declared argument has in a table.
+template <class A>
+PENSTOCK_HIDDEN size_t ViewsIn([[maybe_unused]] const A& arg) {
+  if constexpr (IsAll<A>::value) return arg.accesses.size();
+  else return 0;
+}
+// How many of the declared arguments A are single accesses; OnDevice counts, since it reads a buffer of the graph.
 template <class... A>
 inline constexpr size_t kAccesses = (size_t{0} + ... + size_t{IsAccess<A>::value || IsOnDevice<A>::value});
 
@@ -65,6 +77,10 @@ template <class T, AccessMode M>
 struct ViewStored<AccessOf<T, M>> {
   using type = View<typename ElementOf<AccessOf<T, M>>::type>;
 };
+template <class T, AccessMode M>
+struct ViewStored<AllOf<T, M>> {
+  using type = Views<typename ElementOf<AccessOf<T, M>>::type>;
+};
 template <class T>
 inline constexpr bool kHasNoOnDevice = false;
 template <class T>
@@ -78,6 +94,8 @@ template <class T, AccessMode M>
 struct PointerStored<AccessOf<T, M>> {
   using type = typename ElementOf<AccessOf<T, M>>::type*;
 };
+template <class T, AccessMode M>
+struct PointerStored<AllOf<T, M>> : ViewStored<AllOf<T, M>> {};
 template <class T>
 struct PointerStored<OnDeviceOf<T>> {
   using type = const T*;
@@ -87,12 +105,47 @@ using ViewStoredT = typename ViewStored<std::decay_t<A>>::type;
 template <class A>
 using PointerStoredT = typename PointerStored<std::decay_t<A>>::type;
 
+template <class S>
+inline constexpr bool kIsViews = false;
+template <class T>
+inline constexpr bool kIsViews<Views<T>> = true;
+// The element type and the room of a ViewTable; 0 for any other type, a Views among them.
+template <class S>
+struct TableOf {
+  using element = void;
+  static constexpr int64_t kRoom = 0;
+};
+template <class T>
+struct TableOf<Views<T>> {
+  using element = T;
+  static constexpr int64_t kRoom = 0;
+};
+template <class T, int64_t kMost>
+struct TableOf<ViewTable<T, kMost>> {
+  using element = T;
+  static constexpr int64_t kRoom = kMost;
+};
+// Where the Views of a ViewTable<T, n> begin, whatever T and n are.
+inline constexpr uint32_t kFirstView = sizeof(int64_t);
+static_assert(sizeof(ViewTable<char, 1>) == kFirstView + sizeof(View<char>));
+// What a callable sees of the table at `at`, which need not have room for more than its count.
+template <class T>
+PENSTOCK_HIDDEN Views<T> ViewsAt(const void* at) {
+  return {reinterpret_cast<const View<T>*>(static_cast<const std::byte*>(at) + kFirstView),
+          *static_cast<const int64_t*>(at)};
+}
+
 // Refuses an argument A for a kernel's argument of type K.
 template <class K, class A>
 PENSTOCK_HIDDEN constexpr void CheckKernelArg() {
   if constexpr (IsAccess<A>::value) {
     static_assert(std::is_convertible_v<PointerStoredT<A>, K> || std::is_same_v<ViewStoredT<A>, K>,
                   "the kernel takes another element type, or writes what the access only reads");
+  } else if constexpr (IsAll<A>::value) {
+    static_assert(TableOf<std::remove_cv_t<K>>::kRoom > 0, "a kernel takes All as a ps::ViewTable<T, n>");
+    static_assert(
+        std::is_same_v<typename TableOf<std::remove_cv_t<K>>::element, typename TableOf<ViewStoredT<A>>::element>,
+        "the table has another element type than the accesses; it is const if they only read");
   } else if constexpr (IsOnDevice<A>::value) {
     static_assert(std::is_pointer_v<K> && std::is_convertible_v<PointerStoredT<A>, K>,
                   "OnDevice gives the kernel a const pointer to the parameter's type");
@@ -129,6 +182,11 @@ template <class Stored>
 struct PassStored {
   using type = Stored;
   static type From(void* p) { return *static_cast<Stored*>(p); }
+};
+template <class T>
+struct PassStored<Views<T>> {
+  using type = Views<T>;
+  static type From(void* p) { return ViewsAt<T>(p); }
 };
 template <class Stored>
 struct PassSpan : PassStored<Stored> {};

@@ -200,6 +200,7 @@ class DeclarationMatcher::MatchedNode {
 
   void Code(const NodeCode& code) { Match(was_.code == CodeOf(code) && was_.kernel == code.cuda_self); }
   void Over(const Extent& extent, int) { Match(IsSameExtent(extent)); }
+  void RoomForViews(int64_t) {}  // it follows from the number of Views
   void Shape(const KernelShape& shape) { Match(decl().shape == shape); }
   template <class T, AccessMode M>
   PENSTOCK_HIDDEN void Access(const AccessOf<T, M>& access) {
@@ -216,7 +217,8 @@ class DeclarationMatcher::MatchedNode {
   }
   template <class... Stored, class... A>
   PENSTOCK_HIDDEN void Arguments(const A&... args) {
-    if (!Match(was_.accesses == kAccesses<A...> && was_.args == sizeof...(A))) return;
+    const size_t views = (size_t{0} + ... + ViewsIn(args));
+    if (!Match(was_.accesses == kAccesses<A...> + views && was_.args == sizeof...(A) + views)) return;
     const ArgRecord* was = matcher_.args_.data() + was_.first_arg;
     (Argument<Stored>(*was++, args), ...);
   }
@@ -239,6 +241,9 @@ class DeclarationMatcher::MatchedNode {
     if (!matcher_.same_) return;
     if constexpr (IsAccess<A>::value) {
       if (Match(was.form != ArgDecl::Form::kValue && was.form != ArgDecl::Form::kParam)) Access(arg);
+    } else if constexpr (IsAll<A>::value) {
+      if (!Match(was.form == ArgDecl::Form::kTable && was.index == static_cast<int32_t>(arg.accesses.size()))) return;
+      for (const auto& access : arg.accesses) Access(access);
     } else if constexpr (IsOnDevice<A>::value) {
       Match(was.form == ArgDecl::Form::kPointer &&
             matcher_.IsValueOf(matcher_.accesses_[access_++].buffer, arg.param.graph(), arg.param.index()));

@@ -8,6 +8,7 @@
 // Threads:   single-threaded.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -33,6 +34,8 @@ class PENSTOCK_EXPORT RecordedNode {
     decl_.extent = extent;
     decl_.functor_rank = functor_rank;
   }
+  // How many Views a table has room for whose type does not say; 0: as many as it has.
+  void RoomForViews(int64_t room) { views_room_ = room; }
   // How a kernel is launched.
   void Shape(const KernelShape& shape) { decl_.shape = shape; }
 
@@ -54,10 +57,12 @@ class PENSTOCK_EXPORT RecordedNode {
   template <class... Stored, class... A>
   PENSTOCK_HIDDEN void Arguments(const A&... args) {
     const size_t refs = decl_.kind == NodeKind::kParallelFor ? kParams<A...> : 0;
-    decl_.accesses.reserve(kAccesses<A...>);
-    decl_.args.reserve(sizeof...(Stored));
+    const size_t views = (size_t{0} + ... + ViewsIn(args));
+    decl_.accesses.reserve(kAccesses<A...> + views);
+    decl_.args.reserve(sizeof...(Stored) + views);
     decl_.arg_block.reserve((refs * 2 * sizeof(void*)) + (size_t{0} + ... + (sizeof(Stored) + alignof(Stored))));
     (Argument<Stored>(args), ...);
+    decl_.args.insert(decl_.args.end(), in_tables_.begin(), in_tables_.end());
   }
   // Marks the arguments that the host callable F gets as spans.
   template <class F, class... Stored>
@@ -77,14 +82,15 @@ class PENSTOCK_EXPORT RecordedNode {
   template <class Stored, class A>
   PENSTOCK_HIDDEN void Argument(const A& arg) {
     ArgDecl decl;
-    decl.offset = Reserve(decl_, sizeof(Stored), alignof(Stored));
-    decl.size = sizeof(Stored);
+    if constexpr (!IsAll<A>::value) decl = Place<Stored>();
     if constexpr (std::is_same_v<Stored, Range>) {
       decl.form = ArgDecl::Form::kRange;
     } else if constexpr (IsAccess<A>::value) {
       static_assert(std::is_trivially_copyable_v<typename A::value_type>);
       ByAddress<Stored, typename A::value_type>(decl);
       Access(arg);
+    } else if constexpr (IsAll<A>::value) {
+      return Table<typename TableOf<Stored>::element>(arg, TableOf<Stored>::kRoom);
     } else if constexpr (IsOnDevice<A>::value) {
       using T = typename A::value_type;
       ByAddress<Stored, T>(decl);
@@ -102,6 +108,37 @@ class PENSTOCK_EXPORT RecordedNode {
     }
     decl_.args.push_back(decl);
   }
+  // An argument with memory of its own in the block.
+  template <class Stored>
+  PENSTOCK_HIDDEN ArgDecl Place() {
+    ArgDecl decl;
+    decl.offset = Reserve(decl_, sizeof(Stored), alignof(Stored));
+    decl.size = sizeof(Stored);
+    return decl;
+  }
+  // A table of Views of element type E. `room` is 0 if its type does not say.
+  template <class E, class T, AccessMode M>
+  PENSTOCK_HIDDEN void Table(const AllOf<T, M>& all, int64_t room) {
+    const auto count = static_cast<int64_t>(all.accesses.size());
+    if (room == 0) room = views_room_;
+    if (room > 0 && count > room) RefuseViews(count, room);
+    ArgDecl table;
+    table.form = ArgDecl::Form::kTable;
+    table.index = static_cast<int32_t>(count);
+    table.size = kFirstView + static_cast<uint32_t>(std::max(count, room) * int64_t{sizeof(View<E>)});
+    table.offset = Reserve(decl_, table.size, alignof(View<E>));
+    std::memcpy(decl_.arg_block.data() + table.offset, &count, sizeof(count));
+    decl_.args.push_back(table);
+    uint32_t at = table.offset + kFirstView;
+    for (const AccessOf<T, M>& access : all.accesses) {
+      ArgDecl view;
+      view.offset = std::exchange(at, at + uint32_t{sizeof(View<E>)});
+      view.size = sizeof(View<E>);
+      ByAddress<View<E>, T>(view);
+      in_tables_.push_back(view);
+      Access(access);
+    }
+  }
   // An argument with the address of the next access.
   template <class Stored, class T>
   PENSTOCK_HIDDEN void ByAddress(ArgDecl& decl) const {
@@ -112,9 +149,9 @@ class PENSTOCK_EXPORT RecordedNode {
   template <class F, class... Stored, size_t... I>
   PENSTOCK_HIDDEN void MarkSpans(std::index_sequence<I...>) {
     const bool spans[] = {TakesSpan<F, I, Stored...>(std::index_sequence_for<Stored...>())..., false};
-    const bool* span = spans;
-    for (ArgDecl& arg : decl_.args) {
-      if (*span++ && arg.form == ArgDecl::Form::kView) arg.form = ArgDecl::Form::kSpan;
+    for (size_t i = 0; i < sizeof...(I); ++i) {
+      ArgDecl& arg = decl_.args[i];
+      if (spans[i] && arg.form == ArgDecl::Form::kView) arg.form = ArgDecl::Form::kSpan;
     }
   }
 
@@ -122,9 +159,13 @@ class PENSTOCK_EXPORT RecordedNode {
   void Resolve(AccessDecl& access, const std::shared_ptr<const StateRecord>& state);
   // The buffer with the parameter's value.
   int32_t OnDevice(uint32_t graph, int32_t param, TypeInfo type);
+  // Reports that the next argument is All of more accesses than its callable can have.
+  void RefuseViews(int64_t count, int64_t most);
 
   Model& model_;
   NodeDecl decl_;
+  std::vector<ArgDecl> in_tables_;  // Views, which come after all that the callable takes
+  int64_t views_room_ = 0;
 };
 
 class PENSTOCK_EXPORT DeclarationRecorder {

@@ -134,7 +134,8 @@ struct ArgDecl {
     kPointer,  // T*: the address of access `index`
     kView,  // View<T>: address and shape of access `index`
     kSpan,  // as kView, but passed as a span: the accessed box must be contiguous
-    kRange  // the node's own extent, as detail::Range
+    kRange,  // the node's own extent, as detail::Range
+    kTable  // a ViewTable of `index` Views (views.h); each of these is a kView too, after all that the callable takes
   };
   Form form = Form::kValue;
   uint32_t offset = 0;

@@ -6,11 +6,20 @@
 // Argument block: Range, the functor, then its arguments.
 #pragma once
 
+#include <algorithm>
+#include <utility>
+
 #include "penstock/detail/arguments.h"
 #include "penstock/export.h"
 
 #if defined(__CUDACC__)
 #define PENSTOCK_COMPILED_BY_NVCC 1
+// For a parameter of a kernel whose address may be taken without a copy in each thread.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
+#define PENSTOCK_GRID_CONSTANT
+#else
+#define PENSTOCK_GRID_CONSTANT const __grid_constant__
+#endif
 #include "penstock/detail/cuda_kernel.h"
 #include "penstock/detail/programmatic.h"
 #else
@@ -65,14 +74,25 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void CallAt(const F& f, int64_t z, i
   else f(Index3{z, y, x}, args...);
 }
 
-// Where an argument lies: in the passed value, or where a parameter by reference points.
+// What the functor gets for an argument: the passed value, what a parameter by reference points to, or the Views of a
+// table.
 template <class T>
-PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline const T* Where(const T& passed) {
-  return &passed;
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline const T& Given(const T& passed) {
+  return passed;
 }
 template <class T>
-PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline const T* Where(const Ref<T>& passed) {
-  return passed.at;
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline const T& Given(const Ref<T>& passed) {
+  return *passed.at;
+}
+template <class T, int64_t kMost>
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Views<T> Given(const ViewTable<T, kMost>& passed) {
+  return passed;
+}
+// The same on the host, where `at` in the block is an argument of type Passed.
+template <class Passed>
+PENSTOCK_HIDDEN decltype(auto) GivenAt(const void* at) {
+  if constexpr (kIsViews<Passed>) return ViewsAt<typename TableOf<Passed>::element>(at);
+  else return Given(*static_cast<const Passed*>(at));
 }
 
 // Runs rows [first, end). Rows of all slices are counted together; over a 1-D extent each element is a row of its own.
@@ -91,7 +111,7 @@ PENSTOCK_HIDDEN void RunRows(const Range& range, int64_t first, int64_t end, con
 // Copies the arguments, so that the loop need not reload them.
 template <int kRank, class F, class... Passed, size_t... I>
 PENSTOCK_HIDDEN void RunPassed(void* const* argv, int64_t first, int64_t end, std::index_sequence<I...>) {
-  const std::tuple args(*Where(*static_cast<const Passed*>(argv[I + 2]))...);
+  const std::tuple args(GivenAt<Passed>(argv[I + 2])...);
   RunRows<kRank>(*static_cast<const Range*>(argv[0]), first, end, *static_cast<const F*>(argv[1]),
                  std::get<I>(args)...);
 }
@@ -102,24 +122,57 @@ PENSTOCK_HIDDEN void RunRange(void* const* argv, int64_t first, int64_t end) {
   RunPassed<kRank, F, Passed...>(argv, first, end, std::index_sequence_for<Passed...>());
 }
 
+// How many Views each table of a kernel can have room for. A kernel takes 4 KiB of arguments on every device, and each
+// launch passes the whole table, so there are three instances of the kernel.
+struct ViewRooms {
+  int64_t few, some, most;
+};
+template <class F, class... Stored>
+PENSTOCK_HIDDEN constexpr ViewRooms RoomsForViews() {
+  constexpr int64_t kMostBytes = 4096, kTables = (int64_t{0} + ... + int64_t{kIsViews<Stored>});
+  if constexpr (kTables == 0) {
+    return {0, 0, 0};
+  } else {
+    // A parameter may be passed by its address. The rest is what aligning an argument may take.
+    constexpr int64_t kOthers =
+        int64_t{sizeof(Range) + sizeof(F) + alignof(F)} +
+        (int64_t{0} + ... +
+         int64_t{std::max(sizeof(Stored), sizeof(void*)) + std::max(alignof(Stored), alignof(void*))});
+    constexpr int64_t kMost = std::max((kMostBytes - kOthers) / (kTables * int64_t{sizeof(View<char>)}), int64_t{1});
+    return {std::min(kMost, int64_t{8}), std::min(kMost, int64_t{32}), kMost};
+  }
+}
+// The room for the tables of a ParallelFor with these arguments: the least that is enough, or the most; 0: there is no
+// kernel, or no table.
+template <bool kNvcc, class F, class... A>
+PENSTOCK_HIDDEN int64_t RoomForViews([[maybe_unused]] const A&... args) {
+  if constexpr (kNvcc && (IsAll<A>::value || ...)) {
+    constexpr ViewRooms kRooms = RoomsForViews<F, ViewStoredT<A>...>();
+    const auto views = static_cast<int64_t>(std::max({ViewsIn(args)...}));
+    return views <= kRooms.few ? kRooms.few : views <= kRooms.some ? kRooms.some : kRooms.most;
+  } else {
+    return 0;
+  }
+}
+
 #if defined(__CUDACC__)
 // A grid-stride loop in every dimension, so that any extent fits any grid the runtime chooses. Nearly every grid covers
 // its extent, so each loop usually runs once, and unrolling would only delay its start. With parameters by reference
 // the first iteration is peeled: its loads are then awaited together, instead of first the loop-invariant parameters
 // and then the rest.
 template <int kRank, class F, class... Passed>
-PENSTOCK_HIDDEN __global__ void ParallelForKernel(Range range, F f, Passed... args) {
+PENSTOCK_HIDDEN __device__ __forceinline__ void RunElements(const Range& range, F& f, const Passed&... args) {
   AwaitDependencies();
   int64_t first_x = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const int64_t step_x = static_cast<int64_t>(gridDim.x) * blockDim.x;
   if constexpr (kRank == 1) {
     if constexpr ((kIsRef<Passed> || ...)) {
       if (first_x >= range.width) return;
-      f(first_x, *Where(args)...);
+      f(first_x, Given(args)...);
       first_x += step_x;
     }
 #pragma unroll 1
-    for (int64_t x = first_x; x < range.width; x += step_x) f(x, *Where(args)...);
+    for (int64_t x = first_x; x < range.width; x += step_x) f(x, Given(args)...);
   } else {
     const int64_t step_y = static_cast<int64_t>(gridDim.y) * blockDim.y;
 #pragma unroll 1
@@ -127,38 +180,74 @@ PENSTOCK_HIDDEN __global__ void ParallelForKernel(Range range, F f, Passed... ar
 #pragma unroll 1
       for (int64_t y = static_cast<int64_t>(blockIdx.y) * blockDim.y + threadIdx.y; y < range.height; y += step_y)
 #pragma unroll 1
-        for (int64_t x = first_x; x < range.width; x += step_x) CallAt<kRank>(f, z, y, x, *Where(args)...);
+        for (int64_t x = first_x; x < range.width; x += step_x) CallAt<kRank>(f, z, y, x, Given(args)...);
+  }
+}
+
+template <int kRank, class F, class... Passed>
+PENSTOCK_HIDDEN __global__ void ParallelForKernel(Range range, F f, Passed... args) {
+  RunElements<kRank>(range, f, args...);
+}
+// The same with tables of Views, which no thread may copy. Other kernels are compiled differently, not better, if their
+// arguments are grid constants.
+template <int kRank, class F, class... Passed>
+PENSTOCK_HIDDEN __global__ void TableKernel(Range range, F f, PENSTOCK_GRID_CONSTANT Passed... args) {
+  RunElements<kRank>(range, f, args...);
+}
+
+// How a kernel takes an argument if tables have room for kRoom Views.
+template <int64_t kRoom, class Passed>
+struct InKernel {
+  using type = Passed;
+};
+template <int64_t kRoom, class T>
+struct InKernel<kRoom, Views<T>> {
+  using type = ViewTable<T, kRoom>;
+};
+
+// The instance of the kernel whose tables have that room, one of RoomsForViews.
+template <int kRank, ViewRooms kRooms, class F, class... Passed>
+PENSTOCK_HIDDEN const void* KernelWithRoom([[maybe_unused]] int64_t room) {
+  if constexpr (kRooms.most > 0) {
+    if (room <= kRooms.few) {
+      return reinterpret_cast<const void*>(&TableKernel<kRank, F, typename InKernel<kRooms.few, Passed>::type...>);
+    }
+    if (room <= kRooms.some) {
+      return reinterpret_cast<const void*>(&TableKernel<kRank, F, typename InKernel<kRooms.some, Passed>::type...>);
+    }
+    return reinterpret_cast<const void*>(&TableKernel<kRank, F, typename InKernel<kRooms.most, Passed>::type...>);
+  } else {
+    return reinterpret_cast<const void*>(&ParallelForKernel<kRank, F, Passed...>);
   }
 }
 #endif
 
-// Fills in the code for one rank of the index.
+// Fills in the code for one rank of the index, if tables of Views have `room`.
 template <bool kNvcc, int kRank, class F, class... A>
-PENSTOCK_HIDDEN void FillCodeOfRank(NodeCode& code) {
+PENSTOCK_HIDDEN void FillCodeOfRank(NodeCode& code, [[maybe_unused]] int64_t room) {
   constexpr bool kTakesParams = (kParams<A...>) > 0;
   code.range = &RunRange<kNvcc, kRank, F, ViewStoredT<A>...>;
   if constexpr (kTakesParams) code.indirect_range = &RunRange<kNvcc, kRank, F, RefStoredT<A>...>;
 #if defined(__CUDACC__)
   code.cuda_kernel = &LoadCudaKernel;
-  code.cuda_self = reinterpret_cast<const void*>(&ParallelForKernel<kRank, F, ViewStoredT<A>...>);
-  if constexpr (kTakesParams) {
-    code.cuda_self_indirect = reinterpret_cast<const void*>(&ParallelForKernel<kRank, F, RefStoredT<A>...>);
-  }
+  constexpr ViewRooms kRooms = RoomsForViews<F, ViewStoredT<A>...>();
+  code.cuda_self = KernelWithRoom<kRank, kRooms, F, ViewStoredT<A>...>(room);
+  if constexpr (kTakesParams) code.cuda_self_indirect = KernelWithRoom<kRank, kRooms, F, RefStoredT<A>...>(room);
 #endif
 }
 
 // Fills in the code for declared arguments A and an index of `rank`, which the functor takes. It is instantiated for
 // each rank that the functor takes and the extent may have.
 template <bool kNvcc, int kExtentRank, class F, class... A>
-PENSTOCK_HIDDEN void FillParallelForCode(NodeCode& code, int rank) {
+PENSTOCK_HIDDEN void FillParallelForCode(NodeCode& code, int rank, int64_t room) {
   if constexpr (TakesRank<1, kExtentRank, F, ViewStoredT<A>...>()) {
-    if (rank == 1) FillCodeOfRank<kNvcc, 1, F, A...>(code);
+    if (rank == 1) FillCodeOfRank<kNvcc, 1, F, A...>(code, room);
   }
   if constexpr (TakesRank<2, kExtentRank, F, ViewStoredT<A>...>()) {
-    if (rank == 2) FillCodeOfRank<kNvcc, 2, F, A...>(code);
+    if (rank == 2) FillCodeOfRank<kNvcc, 2, F, A...>(code, room);
   }
   if constexpr (TakesRank<3, kExtentRank, F, ViewStoredT<A>...>()) {
-    if (rank == 3) FillCodeOfRank<kNvcc, 3, F, A...>(code);
+    if (rank == 3) FillCodeOfRank<kNvcc, 3, F, A...>(code, room);
   }
 }
 

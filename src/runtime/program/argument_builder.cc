@@ -85,7 +85,8 @@ void ArgumentBuilder::AddArg(CallEntry& call, const PlanNode& node, const NodeDe
   }
   program_.args.argv.push_back(at);
   switch (arg.form) {
-    case ArgDecl::Form::kValue: break;
+    case ArgDecl::Form::kValue:
+    case ArgDecl::Form::kTable: break;
     case ArgDecl::Form::kParam:
       program_.params.patches.push_back({static_cast<uint32_t>(arg.index), at, arg.size, id});
       call.varies = true;

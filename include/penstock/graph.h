@@ -183,10 +183,10 @@ class PENSTOCK_EXPORT Graph {
     return Fill(std::move(name), Write(to), value);
   }
 
-  // Calls f(index, args...) for every index of the extent, in any order and concurrently. f is a trivially
-  // copyable functor with a const PENSTOCK_HOST_DEVICE operator(). The index is an int64_t, Index2 or Index3 by
-  // the extent's rank; f takes one or more of these. An access arrives as View<T> (View<const T> if only read), All of
-  // some as Views<T>, a parameter as its value.
+  // Calls f(index, args...) for every index of the extent, in any order and concurrently. f is a trivially copyable
+  // functor with a const PENSTOCK_HOST_DEVICE operator(), or such a lambda, which nvcc takes with --extended-lambda.
+  // The index is an int64_t, Index2 or Index3 by the extent's rank; f takes one or more of these. An access arrives as
+  // View<T> (View<const T> if only read), All of some as Views<T>, a parameter as its value.
   //
   // A generic functor (`auto i`) is compiled for the rank of an extent that is written as a list or as one dimension.
   // The compiler does not know the rank of an Extent variable: f must then compile for all ranks, or be constrained to
@@ -275,7 +275,10 @@ class PENSTOCK_EXPORT Graph {
   }
   template <bool kNvcc, int kExtentRank, class F, class... A>
   PENSTOCK_HIDDEN NodeRef AddParallelFor(Name name, const Extent& extent, F& f, A&... args) {
-    static_assert(std::is_trivially_copyable_v<F>, "the functor goes to the device by value");
+    static_assert(!detail::kIsDeviceLambda<F>, "a __device__ lambda has no host code; make it __host__ __device__");
+    static_assert(
+        std::is_trivially_copyable_v<F> || detail::kOwnsData<F>,
+        "the functor goes to the device as bytes: it, and all that a lambda captures, must be trivially copyable");
     constexpr auto kRankFor = &detail::FunctorRank<kExtentRank, F, detail::ViewStoredT<A>...>;
     static_assert(kRankFor(kExtentRank) > 0, "the functor cannot be called with an index and these arguments");
     if (detail::IsNull(f)) RefuseNull(name, "functor");
@@ -288,6 +291,7 @@ class PENSTOCK_EXPORT Graph {
       node.Over(extent, rank);
       node.RoomForViews(room);
       node.template Arguments<detail::Range, F, detail::ViewStoredT<A>...>(detail::Range(), f, args...);
+      if constexpr (detail::kOwnsData<F>) node.Functor(f);
     });
   }
   // Every kind of node is declared here. `describe(node)` names the node's parts, to be appended or compared.

@@ -242,6 +242,25 @@ inline uint32_t Reserve(NodeDecl& node, uint32_t size, uint32_t align) {
   return static_cast<uint32_t>(offset);
 }
 
+// Whether the bytes of a functor are good only as long as the object lives. So it is, in host code, with a __host__
+// __device__ lambda that captures: nvcc adds `data`, which points to what the host calls, to what was captured. Device
+// code has the lambda itself, so compiling it finds captures that cannot be copied as bytes.
+template <class F>
+inline constexpr bool kOwnsData = false;
+// Whether a functor is a lambda without code for host devices.
+template <class F>
+inline constexpr bool kIsDeviceLambda = false;
+#if defined(__CUDACC_EXTENDED_LAMBDA__)
+#if !defined(__CUDA_ARCH__)
+template <class F>
+  requires(__nv_is_extended_host_device_lambda_closure_type(F) && !std::is_trivially_copyable_v<F>)
+inline constexpr bool kOwnsData<F> = true;
+#endif
+template <class F>
+  requires(__nv_is_extended_device_lambda_closure_type(F))
+inline constexpr bool kIsDeviceLambda<F> = true;
+#endif
+
 // Whether there is nothing to call: a null pointer, or an empty wrapper such as std::function or absl::AnyInvocable.
 // Wrappers have an explicit operator bool or compare with nullptr; a type that converts to bool implicitly, as a lambda
 // does through a function pointer, is not one.

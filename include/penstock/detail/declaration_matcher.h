@@ -224,6 +224,17 @@ class DeclarationMatcher::MatchedNode {
   }
   template <class F, class... Stored>
   PENSTOCK_HIDDEN void Spans() {}  // they follow from the code
+  // Takes over a functor unless the slot has one that captured the same.
+  template <class F>
+  PENSTOCK_HIDDEN void Functor(F& f) {
+    if (!matcher_.same_ || values_ == nullptr) return;
+    std::byte* const at = values_ + matcher_.args_[was_.first_arg + 1].offset;
+    Replaceable& kept = *matcher_.places_[index_].callable;
+    if (kept.object() != nullptr && IsSameApartFromData(at, f)) return;
+    std::memcpy(at, static_cast<const void*>(&f), sizeof(F));
+    kept.Replace(f);
+    Changed(false);
+  }
   template <class F>
   PENSTOCK_HIDDEN void Callable(F& f) {
     if (!matcher_.same_ || matcher_.places_.empty()) return;
@@ -250,7 +261,7 @@ class DeclarationMatcher::MatchedNode {
     } else if constexpr (IsParam<A>::value) {
       Match(was.form == ArgDecl::Form::kParam && was.index == arg.index() && matcher_.model_.serial == arg.graph());
     } else if (Match(was.form == ArgDecl::Form::kValue && was.size == sizeof(Stored))) {
-      SetValue(was.offset, static_cast<Stored>(arg));
+      if constexpr (!kOwnsData<Stored>) SetValue(was.offset, static_cast<Stored>(arg));
     }
   }
   template <class T>

@@ -69,6 +69,11 @@ class PENSTOCK_EXPORT RecordedNode {
   PENSTOCK_HIDDEN void Spans() {
     MarkSpans<F, Stored...>(std::index_sequence_for<Stored...>());
   }
+  // Keeps the data of a functor that owns some (kOwnsData). It comes after the arguments, and moves `f`.
+  template <class F>
+  PENSTOCK_HIDDEN void Functor(F& f) {
+    Callable(f);
+  }
   // The callable that the code calls. It comes last, and moves `f`.
   template <class F>
   PENSTOCK_HIDDEN void Callable(F& f) {
@@ -101,6 +106,9 @@ class PENSTOCK_EXPORT RecordedNode {
       decl.graph = arg.graph();
       decl.type = TypeOf<Stored>();
       if (decl_.kind == NodeKind::kParallelFor) decl.ref = Reserve(decl_, sizeof(void*), alignof(void*));
+    } else if constexpr (kOwnsData<Stored>) {  // a copy would have other data
+      std::memcpy(decl_.arg_block.data() + decl.offset, static_cast<const void*>(&arg), sizeof(Stored));
+      decl.type = TypeOf<Stored>();
     } else {
       const Stored value = static_cast<Stored>(arg);
       std::memcpy(decl_.arg_block.data() + decl.offset, &value, sizeof(Stored));

@@ -38,6 +38,16 @@ PENSTOCK_HIDDEN bool SetBytes(void* at, T value) {
   }
 }
 
+// Whether the bytes at `at` are those of a functor that owns data (kOwnsData), apart from where the data is. Padding
+// counts, so equal values may seem to differ, but never the other way round.
+template <class F>
+PENSTOCK_HIDDEN bool IsSameApartFromData(const std::byte* at, const F& f) {
+  const auto* const bytes = reinterpret_cast<const std::byte*>(&f);
+  const auto data = static_cast<size_t>(reinterpret_cast<const std::byte*>(&f.data) - bytes);
+  const size_t after = data + sizeof(f.data);
+  return std::memcmp(at, bytes, data) == 0 && std::memcmp(at + after, bytes + after, sizeof(F) - after) == 0;
+}
+
 // A callable that newer ones replace, in the same memory if they have the same type. Types count as the same if one
 // function destroys both, which then is in one shared object.
 //

@@ -2,7 +2,8 @@
 # Compiles each public header alone as .cc with no CUDA headers within reach (*cuda*.h excepted). Where there is an nvcc,
 # its device pass compiles alone those headers that are different to it, and both its passes all of them together. Then
 # compiles a file that instantiates their templates as users' builds do: by g++ and clang, as C++20 and C++23, without
-# RTTI and exceptions, with warnings that users turn on as errors. What passed is remembered by the content of include/.
+# RTTI and exceptions, with checked Views, with warnings that users turn on as errors. What passed is remembered by the
+# content of include/.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/common.sh
@@ -36,7 +37,8 @@ warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Werr
 builds=()
 for compiler in g++ clang++-19; do
   if command -v "$compiler" >/dev/null; then
-    builds+=("$compiler -std=c++20" "$compiler -std=c++23" "$compiler -std=c++20 -fno-rtti -fno-exceptions")
+    builds+=("$compiler -std=c++20" "$compiler -std=c++23" "$compiler -std=c++20 -fno-rtti -fno-exceptions"
+      "$compiler -std=c++20 -fno-rtti -fno-exceptions -DPENSTOCK_CHECKED_VIEWS")
   fi
 done
 

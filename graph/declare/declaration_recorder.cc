@@ -36,6 +36,11 @@ void RecordedNode::Resolve(AccessDecl& access, const std::shared_ptr<const State
   access.graph = model_.serial;
 }
 
+const char* RecordedNode::NameOf(const AccessDecl& access) const {
+  const bool known = access.graph == model_.serial && access.buffer >= 0 && access.buffer < model_.buffers.count();
+  return known ? model_.buffers[access.buffer].name.c_str() : nullptr;
+}
+
 void RecordedNode::RefuseViews(int64_t count, int64_t most) {
   const size_t before = decl_.kind == NodeKind::kParallelFor ? 2 : 0;  // the extent and the functor
   model_.mistakes.push_back({absl::StatusCode::kInvalidArgument,

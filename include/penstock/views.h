@@ -16,11 +16,15 @@
 // Threads: plain values, as Views are.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "penstock/view.h"
 
 namespace penstock {
+#if defined(PENSTOCK_CHECKED_VIEWS)
+inline namespace checked_views {
+#endif
 
 template <class T>
 class Views {
@@ -28,9 +32,14 @@ class Views {
   Views() = default;
   // For the library: `size` Views from `first` on.
   PENSTOCK_HOST_DEVICE Views(const View<T>* first, int64_t size) : first_(first), size_(size) {}
-  // How many there are, and the one at `i`, in the order of the access list. Bounds are not checked.
+  // How many there are, and the one at `i`, in the order of the access list. Bounds are checked as those of a View are.
   PENSTOCK_HOST_DEVICE int64_t size() const { return size_; }
-  PENSTOCK_HOST_DEVICE const View<T>& operator[](int64_t i) const { return first_[i]; }
+  PENSTOCK_HOST_DEVICE const View<T>& operator[](int64_t i) const {
+#if defined(PENSTOCK_CHECKED_VIEWS) && !defined(__CUDA_ARCH__)
+    if (!detail::IsInside(i, size_)) detail::RefuseView(i, size_);
+#endif
+    return first_[i];
+  }
   PENSTOCK_HOST_DEVICE const View<T>* begin() const { return first_; }
   PENSTOCK_HOST_DEVICE const View<T>* end() const { return first_ + size_; }
 
@@ -43,16 +52,19 @@ class Views {
 // `const __grid_constant__`, so that no thread copies it:
 //
 //   __global__ void Sum(const __grid_constant__ ps::ViewTable<const float, 16> parts, float* sum, int n);
-template <class T, int64_t kMost>
+template <class T, size_t kMost>
 struct ViewTable {
   static_assert(kMost > 0, "a table has room for at least one View");
   int64_t count;
   View<T> views[kMost];
 
-  // How many there are, and the one at `i`, in the order of the access list. Bounds are not checked.
+  // How many there are, and the one at `i`, in the order of the access list. Bounds are checked as those of a View are.
   PENSTOCK_HOST_DEVICE int64_t size() const { return count; }
-  PENSTOCK_HOST_DEVICE const View<T>& operator[](int64_t i) const { return views[i]; }
+  PENSTOCK_HOST_DEVICE const View<T>& operator[](int64_t i) const { return Views<T>(*this)[i]; }
   PENSTOCK_HOST_DEVICE operator Views<T>() const { return {views, count}; }  // NOLINT: implicit
 };
 
+#if defined(PENSTOCK_CHECKED_VIEWS)
+}  // namespace checked_views
+#endif
 }  // namespace penstock

@@ -49,11 +49,23 @@ class WhenThreadEnds {
   bool cancelled_ = false;
 };
 
+// What the library throws through a user's callable: the failure of that call.
+class CallFailure : public std::exception {
+ public:
+  explicit CallFailure(absl::Status status) : status_(std::move(status)) {}
+  const absl::Status& status() const { return status_; }
+  const char* what() const noexcept override { return "an index outside a View of Penstock's"; }
+
+ private:
+  const absl::Status status_;
+};
+
 // Runs `loop`, the body of a library thread, on another thread of the same name, and returns when it has ended. A
 // thread that user code ends calls this last, so joining the old thread waits for the new one.
 void GoOnElsewhere(const std::function<void()>& loop);
 
-// Returns what f returns (a Status or StatusOr), OK if f returns void, or Internal if it throws.
+// Returns what f returns (a Status or StatusOr), OK if f returns void, or Internal if it throws; of a CallFailure its
+// status.
 template <class F>
 auto CatchAll(std::string_view who, const F& f)
     -> std::conditional_t<std::is_void_v<decltype(f())>, absl::Status, decltype(f())> {
@@ -66,6 +78,8 @@ auto CatchAll(std::string_view who, const F& f)
     }
   } catch (ThreadEnds&) {
     throw;
+  } catch (const CallFailure& failure) {
+    return failure.status();
   } catch (const std::exception& e) {
     return Thrown(who, &e);
   } catch (...) {

@@ -30,6 +30,11 @@ struct AnyRank {
 struct Generic {
   PS_HOST_DEVICE auto operator()(auto i, ps::View<float> y) const { y(i.y, i.x) = 4; }
 };
+struct AllParts {
+  PS_HOST_DEVICE void operator()(int64_t i, ps::Views<const float> parts, ps::View<float> y) const {
+    for (const ps::View<const float>& part : parts) y(i) += part(i) + parts[0](i);
+  }
+};
 struct Plus {
   PS_HOST_DEVICE float operator()(float a, float b) const { return a + b; }
 };
@@ -39,6 +44,13 @@ __global__
     void
     Kernel(const float* x, float* y, int n) {
   y[0] = x[0] + static_cast<float>(n);
+}
+#if defined(__CUDACC__)
+__global__
+#endif
+    void
+    Table(ps::ViewTable<const float, 4> from, float* to) {
+  to[0] = from[0](0) + static_cast<float>(from.size());
 }
 struct Handle {
   explicit Handle(const ps::LaunchContext& launch) : stream(launch.native_stream()) {}
@@ -61,6 +73,14 @@ Handles Declare(ps::Graph& g, const ps::State<float>& state, const ps::Replicate
   const auto scratch = g.Buffer<float>("scratch", ps::Pitched({4, 4}, 8), ps::kPinned);
   const auto part = g.Alias("part", scratch, ps::Slice({0, 0}, {2, 3}));
   const auto bytes = g.Alias<uint8_t>("bytes", slot);
+  const std::vector<ps::AccessOf<float, ps::AccessMode::kRead>> parts{ps::Read(x), ps::Read(x)};
+  g.ParallelFor("parts", n, AllParts{}, ps::All(parts), ps::ReadWrite(y));
+  g.Kernel("table", Table, ps::Threads(n), ps::All(parts), ps::ReadWrite(y))
+      .HostFallback([](ps::Views<const float> from, float* to) { to[0] = from[1](0); });
+  g.Host(
+      "views", [](ps::Views<const float> from, std::span<float> to) { to[0] = from[0](0); }, ps::All(parts),
+      ps::ReadWrite(y));
+  g.Launch("submit", [](ps::LaunchContext&, ps::Views<const float>, float*) {}, ps::All(parts), ps::ReadWrite(y));
   ps::NodeRef add = g.ParallelFor("add", n, Add{1}, ps::Read(x), ps::Write(y), n).Priority(1).InPlace(x, y);
   g.ParallelFor("list", {2, 3}, AnyRank{}, ps::ReadWrite(part)).After(add);
   g.ParallelFor("extent", ps::Extent{2, 3}, AnyRank{}, ps::Unordered(ps::ReadWrite(slot)));

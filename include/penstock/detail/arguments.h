@@ -120,10 +120,10 @@ struct TableOf<Views<T>> {
   using element = T;
   static constexpr int64_t kRoom = 0;
 };
-template <class T, int64_t kMost>
+template <class T, size_t kMost>
 struct TableOf<ViewTable<T, kMost>> {
   using element = T;
-  static constexpr int64_t kRoom = kMost;
+  static constexpr auto kRoom = static_cast<int64_t>(kMost);
 };
 // Where the Views of a ViewTable<T, n> begin, whatever T and n are.
 inline constexpr uint32_t kFirstView = sizeof(int64_t);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -94,6 +95,7 @@ class PENSTOCK_EXPORT RecordedNode {
       static_assert(std::is_trivially_copyable_v<typename A::value_type>);
       ByAddress<Stored, typename A::value_type>(decl);
       Access(arg);
+      NameBuffer<Stored>(decl.offset);
     } else if constexpr (IsAll<A>::value) {
       return Table<typename TableOf<Stored>::element>(arg, TableOf<Stored>::kRoom);
     } else if constexpr (IsOnDevice<A>::value) {
@@ -145,6 +147,15 @@ class PENSTOCK_EXPORT RecordedNode {
       ByAddress<View<E>, T>(view);
       in_tables_.push_back(view);
       Access(access);
+      NameBuffer<View<E>>(view.offset);
+    }
+  }
+  // Gives the View at `offset` the name of the buffer accessed last, if it keeps one. The model owns the name.
+  template <class Stored>
+  PENSTOCK_HIDDEN void NameBuffer([[maybe_unused]] uint32_t offset) {
+    if constexpr (requires(Stored view) { view.buffer; }) {
+      const char* const name = NameOf(decl_.accesses.back());
+      std::memcpy(decl_.arg_block.data() + offset + offsetof(Stored, buffer), &name, sizeof(name));
     }
   }
   // An argument with the address of the next access.
@@ -167,6 +178,8 @@ class PENSTOCK_EXPORT RecordedNode {
   void Resolve(AccessDecl& access, const std::shared_ptr<const StateRecord>& state);
   // The buffer with the parameter's value.
   int32_t OnDevice(uint32_t graph, int32_t param, TypeInfo type);
+  // The name of the accessed buffer; null if there is none.
+  const char* NameOf(const AccessDecl& access) const;
   // Reports that the next argument is All of more accesses than its callable can have.
   void RefuseViews(int64_t count, int64_t most);
 

@@ -84,7 +84,7 @@ template <class T>
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline const T& Given(const Ref<T>& passed) {
   return *passed.at;
 }
-template <class T, int64_t kMost>
+template <class T, size_t kMost>
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Views<T> Given(const ViewTable<T, kMost>& passed) {
   return passed;
 }
@@ -202,7 +202,7 @@ struct InKernel {
 };
 template <int64_t kRoom, class T>
 struct InKernel<kRoom, Views<T>> {
-  using type = ViewTable<T, kRoom>;
+  using type = ViewTable<T, static_cast<size_t>(kRoom)>;
 };
 
 // The instance of the kernel whose tables have that room, one of RoomsForViews.

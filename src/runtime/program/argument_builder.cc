@@ -16,7 +16,7 @@ constexpr uint32_t kBlockAlign = 16;  // of an argument block, unless an argumen
 
 // The offset of a View's dimensions, after its pointer. The layout does not depend on T.
 constexpr uint32_t kViewShape = offsetof(View<char>, depth);
-static_assert(offsetof(View<char>, data) == 0 && sizeof(View<char>) == kViewShape + 5 * sizeof(int64_t));
+static_assert(offsetof(View<char>, data) == 0 && offsetof(View<char>, slice) == kViewShape + 4 * sizeof(int64_t));
 
 // Any block satisfies addresses, Views and Ranges; the type of an access describes elements elsewhere.
 uint32_t AlignOf(const NodeDecl& decl) {

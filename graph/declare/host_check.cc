@@ -15,7 +15,6 @@ namespace penstock::graph {
 namespace {
 
 constexpr int kPoison = 0xa5;
-constexpr size_t kMaxArgBytes = 4096;  // for any node: see validate_nodes.cc
 
 // The callable of a check node.
 struct Output {
@@ -195,17 +194,16 @@ class Rewriter {
   // Empty if the node can be checked.
   std::string WhyNot(const NodeDecl& node) const {
     std::vector<int32_t> seen;
-    size_t written = 0;
+    bool written = false;
     for (const AccessDecl& access : node.accesses) {
       const std::string buffer = "'" + std::string(Buffer(access).name.view()) + "'";
       if (Buffer(access).is_alias) return buffer + " is an alias";
       if (unordered_[access.buffer]) return "an access to " + buffer + " is Unordered";
       if (std::count(seen.begin(), seen.end(), access.buffer) > 0) return "it accesses " + buffer + " twice";
       seen.push_back(access.buffer);
-      written += access.mode != AccessMode::kRead;
+      written = written || access.mode != AccessMode::kRead;
     }
-    if (written == 0) return "it writes no buffer";
-    if (node.arg_block.size() + (written + 1) * sizeof(View<char>) > kMaxArgBytes) return "its arguments are too large";
+    if (!written) return "it writes no buffer";
     return "";
   }
 

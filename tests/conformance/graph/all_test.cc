@@ -167,6 +167,29 @@ TEST_P(AllConformance, KernelsAndLaunchesAndHostNodesTakeLists) {
   EXPECT_EQ(submitted, 11);
 }
 
+// The host fallback counts its calls: on a host device it is the node too.
+TEST_P(AllConformance, AreCheckedAgainstTheHost) {
+  Graph g("checked");
+  Declare(g, 16);
+  auto sum = g.Output<int32_t>("sum", kSize);
+  int32_t wrong = on_cuda() ? 1 : 0;
+  g.Kernel("kernel", &WeighKernel, Threads(kSize), All(reads_), Write(sum), static_cast<int>(kSize))
+      .HostFallback([&](Views<const int32_t> parts, int32_t* to, int n) {
+        WeighOnHost(parts, to, n);
+        to[3] += wrong++;
+      });
+  std::vector<int32_t> got = Poisoned(kSize);
+  const absl::Status status = RunOnce(g,
+                                      [&](Bindings& io) {
+                                        Bind(io);
+                                        io.Set(sum, got);
+                                      },
+                                      {.check_against_host = true});
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_THAT(std::string(status.message().data(), status.message().size()),
+              testing::HasSubstr("differ in buffer 'sum'; element 3 is"));
+}
+
 // Device buffers that each launch binds anew: in a graph their addresses are set in its nodes.
 TEST_P(AllConformance, BoundDeviceBuffersMayChange) {
   Graph g("device");

@@ -34,6 +34,21 @@ TEST(TwinCheck, AfterStillMeansTheSameNode) {
   EXPECT_EQ(model.nodes[4].after, std::vector<DeclId>{3});
 }
 
+// A check is a Host node, whose arguments may have any size.
+TEST(TwinCheck, ANodeWithManyArgumentsIsChecked) {
+  Graph g("g");
+  std::vector<AccessOf<int32_t, AccessMode::kRead>> parts;
+  for (int i = 0; i < 200; ++i) parts.push_back(Read(g.Input<int32_t>("x" + std::to_string(i), 8)));
+  auto sum = g.Output<int32_t>("sum", 8);
+  g.Kernel("sum", static_cast<void (*)(ViewTable<const int32_t, 200>, int32_t*)>(nullptr), Threads(8), All(parts),
+           Write(sum))
+      .HostFallback([](Views<const int32_t>, int32_t*) {});
+  std::vector<std::string> unchecked;
+  const Model model = WithHostChecks(g.model(), 0, unchecked);
+  EXPECT_TRUE(unchecked.empty());
+  EXPECT_EQ(model.nodes.count(), 2);
+}
+
 // Whatever a graph does with slices, aliases and States, it can be planned with checks between, and they are ordered.
 TEST(TwinCheck, OfRandomGraphsIsPlannedInTheDeclaredOrder) {
   int64_t checked = 0, left_out = 0;

@@ -24,16 +24,29 @@ class Written {
     if (!has_[box]) tree_.SetLive(live_, box, true);
     has_[box] = true;
   }
+  // What the box held is gone.
+  void Remove(int32_t box) {
+    const Region& gone = tree_.box(box);
+    std::vector<Region> left;
+    for (const Region& rest : rests_) Keep(rest, gone, left);
+    FindOverlaps(box);
+    for (const int32_t f : found_) {
+      tree_.SetLive(live_, f, false);
+      has_[f] = false;
+      Keep(tree_.box(f), gone, left);
+    }
+    rests_ = std::move(left);
+  }
   bool AnyOverlaps(int32_t box) {
-    found_.clear();
-    tree_.Find(live_, tree_.box(box), found_);
-    return !found_.empty();
+    FindOverlaps(box);
+    return !found_.empty() ||
+           std::any_of(rests_.begin(), rests_.end(), [&](const Region& rest) { return Overlap(rest, tree_.box(box)); });
   }
   // An unwritten part of the box; empty if all is written, which is then remembered.
   Region Missing(int32_t box) {
     if (has_[box]) return {};
-    std::vector<Region> boxes;
-    AnyOverlaps(box);
+    std::vector<Region> boxes = rests_;
+    FindOverlaps(box);
     for (const int32_t f : found_) boxes.push_back(tree_.box(f));
     const Region missing = Uncovered(tree_.box(box), std::move(boxes));
     if (IsEmpty(missing)) Add(box);
@@ -41,9 +54,19 @@ class Written {
   }
 
  private:
+  void FindOverlaps(int32_t box) {
+    found_.clear();
+    tree_.Find(live_, tree_.box(box), found_);
+  }
+  static void Keep(const Region& written, const Region& gone, std::vector<Region>& left) {
+    if (Overlap(written, gone)) return Subtract(written, gone, left);
+    left.push_back(written);
+  }
+
   const BoxTree& tree_;
   BoxTree::Live live_;
   std::vector<bool> has_;
+  std::vector<Region> rests_;  // of boxes of which a part is gone
   std::vector<int32_t> found_;
 };
 
@@ -56,6 +79,7 @@ class DataCheck {
         checked_(checked),
         findings_(findings),
         seen_(records.buffers.size()),
+        preserved_(seen_.size()),
         part_of_(seen_.size()) {
     for (const BufferId b : records_.buffers.ids()) {
       const BufferRole role = records_.buffers[b].role;
@@ -77,11 +101,16 @@ class DataCheck {
     for (const DeclId n : order) {
       const std::span<const BoxRef> accesses = records_.boxes[n];
       for (const BoxRef& ref : accesses) {
-        if (ref.mode == AccessMode::kWrite || !TouchesAny(ref)) continue;
+        if (!Reads(ref.mode) || !TouchesAny(ref)) continue;
         if ((seen_[ref.base] & (kWritten | kReported)) == 0) CheckRead(n, ref);
       }
       for (const BoxRef& ref : accesses) {
-        if (ref.mode != AccessMode::kRead && TouchesAny(ref)) AddWrite(ref);
+        if (ref.mode == AccessMode::kRead || !TouchesAny(ref)) continue;
+        if (ref.mode == AccessMode::kScratch) {
+          Forget(ref);
+        } else {
+          AddWrite(ref);
+        }
       }
     }
     CheckOutputs();
@@ -112,17 +141,40 @@ class DataCheck {
                          Prefix(records_.model, "node", records_.model.nodes[n].name) + ": reads " + what +
                              " before any node has written " + missing +
                              "; its contents would be undefined; write it first, say Write where this node writes "
-                             "all of it, or declare it with Input or InOut");
+                             "all of it or WriteSome where it only writes some of it, or declare it with Input or "
+                             "InOut");
+  }
+
+  // A box that depends on parameters may be elsewhere in a run, so what was written may still be there.
+  void Forget(const BoxRef& ref) {
+    if (!ref.exact) return;
+    if (Written* parts = this->parts(ref.base)) {
+      parts->Remove(ref.box);
+    } else {
+      seen_[ref.base] &= ~kWritten;
+    }
   }
 
   void AddWrite(const BoxRef& ref) {
     const BufferId b = ref.base;
-    if (ref.whole()) seen_[b] |= kWholly;
+    if (!ref.exact) seen_[b] |= kPerhaps;
+    if (ref.mode == AccessMode::kWriteSome) {
+      preserved_[b] = preserved_[b] || !IsWritten(ref);
+    } else if (ref.whole()) {
+      seen_[b] |= kWholly;
+    }
     if (Written* parts = this->parts(ref.base)) {
       parts->Add(ref.box);
     } else {
       seen_[b] |= kWritten;
     }
+  }
+
+  // Whether nodes before this one have surely written all of the box.
+  bool IsWritten(const BoxRef& ref) {
+    if ((seen_[ref.base] & kPerhaps) != 0) return false;
+    Written* parts = this->parts(ref.base);
+    return parts == nullptr ? (seen_[ref.base] & kWritten) != 0 : IsEmpty(parts->Missing(ref.box));
   }
 
   void CheckOutputs() {
@@ -131,7 +183,7 @@ class DataCheck {
       if (records_.buffers[b].role != BufferRole::kOutput || (seen_[b] & kReported) != 0) continue;
       Written* parts = this->parts(b);
       if (parts != nullptr ? parts->AnyOverlaps(0) : (seen_[b] & kWritten) != 0) {
-        checked_.partial_output[b] = (seen_[b] & kWholly) == 0;
+        checked_.partial_output[b] = preserved_[b] || (seen_[b] & kWholly) == 0;
         partial_ = partial_ || checked_.partial_output[b];
         continue;
       }
@@ -149,7 +201,8 @@ class DataCheck {
     for (const DeclId n : records_.nodes.ids()) {
       for (const BoxRef& ref : records_.boxes[n]) {
         const BufferId b = ref.base;
-        if (!TouchesAny(ref) || !checked_.partial_output[b] || ref.mode == AccessMode::kRead || !ref.exact) continue;
+        if (!TouchesAny(ref) || !checked_.partial_output[b] || preserved_[b] || !ref.exact) continue;
+        if (ref.mode == AccessMode::kRead || ref.mode == AccessMode::kWriteSome) continue;
         tiles[b].push_back(records_.boxes.tree(ref.base)->box(ref.box));
       }
     }
@@ -160,15 +213,62 @@ class DataCheck {
     }
   }
 
-  enum Seen : uint8_t { kWritten = 1, kWholly = 2, kReported = 4 };
+  // kPerhaps: some of what counts as written depends on parameters.
+  enum Seen : uint8_t { kWritten = 1, kWholly = 2, kReported = 4, kPerhaps = 8 };
 
   const Records& records_;
   Checked& checked_;
   Findings& findings_;
   Table<BufferId, uint8_t> seen_;     // for each buffer
+  // For each buffer: whether a node that writes some elements may be the first to write them. What it leaves keeps the
+  // contents of an Output.
+  Table<BufferId, bool> preserved_;
   Table<BufferId, PartsId> part_of_;  // for buffers accessed in parts
   Table<PartsId, Written> parts_;
   bool partial_ = false;
+};
+
+// Whether two accesses of one node have an element in common.
+bool Meet(const Records& records, const BoxRef& a, const BoxRef& b) {
+  if (a.base < 0 || a.base != b.base || a.box < 0 || b.box < 0) return false;
+  const BoxTree* tree = records.boxes.tree(a.base);
+  return tree == nullptr || Overlap(tree->box(a.box), tree->box(b.box));
+}
+
+class ScratchCheck {
+ public:
+  ScratchCheck(const Records& records, Findings& findings) : records_(records), findings_(findings) {}
+
+  void Run() {
+    for (const DeclId n : records_.model.nodes.ids()) {
+      for (const BoxRef& ref : records_.boxes[n]) {
+        if (ref.mode == AccessMode::kScratch && ref.base >= 0) Check(n, ref);
+      }
+    }
+  }
+
+ private:
+  void Check(DeclId n, const BoxRef& ref) {
+    const BufferRole role = records_.buffers[ref.base].role;
+    if (role == BufferRole::kInput || role == BufferRole::kParam) return;  // reported as written
+    if (role != BufferRole::kInternal) {
+      return Add(n, ref, "whose contents outlive the run; scratch leaves none; name a Buffer");
+    }
+    for (const BoxRef& other : records_.boxes[n]) {
+      if (other.mode == AccessMode::kScratch || !Meet(records_, ref, other)) continue;
+      return Add(n, ref,
+                 "and accesses the same elements otherwise; scratch has no contents before or after the node; "
+                 "name another Buffer, or say ReadWrite");
+    }
+  }
+
+  void Add(DeclId n, const BoxRef& ref, const std::string& why) {
+    findings_.AddMistake(kInvalid, Prefix(records_.model, "node", records_.model.nodes[n].name) + ": uses " +
+                                       Quoted(records_.buffer_name(ref.base)) + " as scratch, " + why);
+  }
+
+  const Records& records_;
+  Findings& findings_;
 };
 
 void CheckInputsAreOnlyRead(const Records& records, Findings& findings) {
@@ -266,8 +366,7 @@ void CheckCopies(const Records& records, Findings& findings) {
     const BoxRef &a = accesses[0], &b = accesses[1];
     if (a.mode == b.mode || a.base < 0 || a.base != b.base || a.box < 0 || b.box < 0) continue;
     if (a.buffer == b.buffer && !a.part && !b.part) continue;  // reported by Validate
-    const BoxTree* tree = records.boxes.tree(a.base);
-    if (tree != nullptr && !Overlap(tree->box(a.box), tree->box(b.box))) continue;
+    if (!Meet(records, a, b)) continue;
     const bool known = a.exact && b.exact;
     findings.AddMistake(kInvalid, Prefix(records.model, "node", records.model.nodes[n].name) + ": copies " +
                                       Quoted(records.buffer_name(a.base)) + " to itself, " +
@@ -280,6 +379,7 @@ void CheckCopies(const Records& records, Findings& findings) {
 void CheckData(const Records& records, Checked& checked, Findings& findings) {
   CheckCopies(records, findings);
   CheckInputsAreOnlyRead(records, findings);
+  ScratchCheck(records, findings).Run();
   DataCheck(records, checked, findings).Run();
   CheckSpans(records, findings);
 }

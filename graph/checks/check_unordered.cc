@@ -88,7 +88,7 @@ class OrderCheck {
       for (const BoxRef& x : records_.boxes[earlier]) {
         const bool conflict = x.mode != AccessMode::kRead || y.mode != AccessMode::kRead;
         if (!conflict || !Meet(x, y) || !(x.unordered || y.unordered)) continue;
-        const char* verb = y.mode == AccessMode::kRead ? "reads" : y.mode == AccessMode::kWrite ? "writes" : "changes";
+        const char* verb = y.mode == AccessMode::kRead ? "reads" : Reads(y.mode) ? "changes" : "writes";
         findings_.AddMistake(
             absl::StatusCode::kInvalidArgument,
             Prefix(records_.model, "node", b.name) + ": " + verb + " " + Text(y) + " while node " + Quoted(a.name) +
@@ -101,7 +101,7 @@ class OrderCheck {
   }
 
   static const char* Infinitive(AccessMode mode) {
-    return mode == AccessMode::kRead ? "read" : mode == AccessMode::kWrite ? "write" : "change";
+    return mode == AccessMode::kRead ? "read" : Reads(mode) ? "change" : "write";
   }
   bool Meet(const BoxRef& x, const BoxRef& y) const {
     if (x.base < 0 || x.base != y.base || x.box < 0 || y.box < 0) return false;

@@ -1,8 +1,10 @@
 // The host fallback check: rewrites a graph to compare its device code with its host fallbacks in every run.
 //
-// It only rewrites the model. Before a node that has host code, the parts of buffers and States that it accesses are
+// It only rewrites the model. Before a node that has host code, the parts of buffers and States that it changes are
 // copied aside; after it, a host node runs the host code on the copies (outputs that are only written start as poison)
-// and compares, byte for byte or within a tolerance. A difference fails the run. On host devices, where device code
+// and compares, byte for byte or within a tolerance. A difference fails the run. Of outputs that are written in part,
+// node and host code start with different contents, and elements that both leave as they were are not compared. Scratch
+// is another buffer for the host code, and is not compared. On host devices, where device code
 // and host code are the same, this compares two executions: it finds host fallbacks that keep state, or write less
 // than they declare.
 //

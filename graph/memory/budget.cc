@@ -20,8 +20,10 @@ std::string Largest(const Records& records, const Ordered& ordered, DeviceId dev
   const auto larger = [&](const Instance* a, const Instance* b) {
     return a->bytes != b->bytes ? a->bytes > b->bytes : name(a).view() < name(b).view();
   };
+  std::sort(found.begin(), found.end(), larger);
+  const auto same = [](const Instance* a, const Instance* b) { return a->buffer == b->buffer; };
+  found.erase(std::unique(found.begin(), found.end(), same), found.end());  // of scratch, one stands for all
   const size_t shown = std::min(kNamed, found.size());
-  std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(shown), found.end(), larger);
   if (shown == 0) return "";
   std::string text = shown == found.size() ? "the buffers in it are " : "the largest buffers in it are ";
   for (size_t i = 0; i < shown; ++i) {

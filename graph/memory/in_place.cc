@@ -54,7 +54,8 @@ std::string InPlace::WhyNot(StepId step, const InPlacePair& pair, InstanceId fro
   if (!InArena(x.space) || x.space != y.space || x.device != y.device) return "they are not in one arena";
   if (x.leased || y.leased) return "one of them is leased with the slot";
   if (x.bytes == 0 || y.bytes == 0) return "they take no bytes";
-  if (written.mode != AccessMode::kWrite) return "it reads the output too";
+  if (Reads(written.mode)) return "it reads the output too";
+  if (written.mode != AccessMode::kWrite) return "it does not write all of the output";
   if (!IsOnlyUse(accesses, pair.in) || !IsOnlyUse(accesses, pair.out)) {
     return "it does not access each of them as a whole, by one access";
   }

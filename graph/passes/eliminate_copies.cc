@@ -96,7 +96,7 @@ class CopyFinder {
     }
     const BufferId other = placed_.CopyFrom(n);
     for (const BoxRef& ref : records_.boxes[n]) {
-      if (ref.mode != AccessMode::kWrite) needed_[other < 0 ? BufferId(ref.base) : other] = true;
+      if (Reads(ref.mode)) needed_[other < 0 ? BufferId(ref.base) : other] = true;
     }
   }
 

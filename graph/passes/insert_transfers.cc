@@ -17,7 +17,9 @@
 //
 // Contents are moved and tracked as wholes. So before a node writes part of a buffer, the rest is copied to its place,
 // if there are any contents; the tiles of an Output that several nodes write on one device need none. An Output that
-// may be written incompletely starts with the contents of the user's memory, which preserves what is not written.
+// may be written incompletely starts with the contents of the user's memory, which preserves what is not written. A
+// node that writes some elements of its box counts as one that needs the contents there, if they outlive the run.
+// Scratch has no contents, so it changes nothing of where contents are valid.
 #include <algorithm>
 #include <string>
 
@@ -121,8 +123,11 @@ class Walk {
 
   InstanceId InstanceAt(BufferId b, int32_t place) {
     InstanceId& index = instance_[at(b, place)];
-    if (index >= 0) return index;
-    index = ordered_.instances.next();
+    if (index < 0) index = MakeInstance(b, place);
+    return index;
+  }
+  InstanceId MakeInstance(BufferId b, int32_t place) {
+    const InstanceId index = ordered_.instances.next();
     Instance instance;
     instance.buffer = b;
     instance.bytes = records_.buffer_bytes[b];
@@ -197,7 +202,7 @@ class Walk {
     const DeviceId device = placed_.device[n];
     const auto place = [&](BufferId b) { return device < 0 ? host_place(b) : kFirstDevicePlace + device; };
     for (const BoxRef& ref : accesses) {
-      if (ref.mode == AccessMode::kWrite && ref.whole()) continue;
+      if (!UsesContents(ref)) continue;
       if (!valid(ref.base, place(ref.base))) {
         if (!anywhere(ref.base)) continue;
         Ensure(ref.base, place(ref.base), node.priority);
@@ -212,15 +217,38 @@ class Walk {
     step.priority = node.priority;
     step.first_use = static_cast<int32_t>(ordered_.uses.size());
     step.uses = static_cast<int32_t>(accesses.size());
-    for (const BoxRef& ref : accesses) AddUse(n, ref.base, ref.mode, place(ref.base));
+    for (const BoxRef& ref : accesses) {
+      if (ref.mode == AccessMode::kScratch) {
+        AddScratch(ref, accesses, place(ref.base));
+      } else {
+        AddUse(n, ref.base, ref.mode, place(ref.base));
+      }
+    }
     ordered_.steps.push_back(step);
+  }
+
+  // Whether the buffer's contents must be where the access is made: its own, or those next to what it writes.
+  bool UsesContents(const BoxRef& ref) const {
+    if (ref.mode == AccessMode::kScratch) return false;
+    const bool drops = ref.mode == AccessMode::kWrite ||
+                       (ref.mode == AccessMode::kWriteSome && decl(ref.base).role == BufferRole::kInternal);
+    return !drops || !ref.whole();
+  }
+
+  // Contents stay valid where they are, since nobody reads what was in the scratch. All of a buffer gets an instance
+  // for this node alone, so that its bytes are free before and after.
+  void AddScratch(const BoxRef& ref, std::span<const BoxRef> accesses, int32_t place) {
+    const bool own = ref.whole() && std::count_if(accesses.begin(), accesses.end(),
+                                                  [&](const BoxRef& other) { return other.base == ref.base; }) == 1;
+    ordered_.uses.push_back({own ? MakeInstance(ref.base, place) : InstanceAt(ref.base, place), ref.mode});
+    state_[ref.base].used = true;
   }
 
   void AddUse(DeclId n, BufferId b, AccessMode mode, int32_t place) {
     const InstanceId instance = InstanceAt(b, place);
     ordered_.uses.push_back({instance, mode});
     BufferState& state = state_[b];
-    if (mode != AccessMode::kWrite) ++readers_[instance];
+    if (Reads(mode)) ++readers_[instance];
     if (mode == AccessMode::kWrite && !state.used) state.dropped_upload = decl(b).role == BufferRole::kInOut;
     state.used = true;
     if (mode == AccessMode::kRead) return;

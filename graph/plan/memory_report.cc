@@ -71,12 +71,15 @@ std::vector<MemoryReport::Piece> Largest(const Plan& plan, const Model& model, c
     if (InArena(instance.space) && instance.bytes > 0) found.push_back(&instance);
   }
   const auto name = [&](const Instance* i) { return model.buffers[i->buffer].name.view(); };
+  std::sort(found.begin(), found.end(), [&](const Instance* a, const Instance* b) {
+    if (a->bytes != b->bytes) return a->bytes > b->bytes;
+    return name(a) != name(b) ? name(a) < name(b) : a->device < b->device;
+  });
+  const auto same = [](const Instance* a, const Instance* b) {
+    return a->buffer == b->buffer && a->device == b->device;
+  };
+  found.erase(std::unique(found.begin(), found.end(), same), found.end());  // of scratch, one stands for all
   const size_t shown = std::min(kShown, found.size());
-  std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(shown), found.end(),
-                    [&](const Instance* a, const Instance* b) {
-                      if (a->bytes != b->bytes) return a->bytes > b->bytes;
-                      return name(a) != name(b) ? name(a) < name(b) : a->device < b->device;
-                    });
   std::vector<MemoryReport::Piece> pieces;
   for (size_t i = 0; i < shown; ++i) {
     pieces.push_back({std::string(name(found[i])), where[found[i]->device + 1], found[i]->bytes});

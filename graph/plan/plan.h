@@ -40,14 +40,15 @@ enum class Space : uint8_t { kBound, kPinned, kDevice, kState };
 // Whether the slot has memory for the instance.
 constexpr bool InArena(Space s) { return s == Space::kPinned || s == Space::kDevice; }
 
-// The contents of a buffer in one place. A buffer has one instance for each place where its data is needed.
+// The contents of a buffer in one place. A buffer has one instance for each place where its data is needed, and one for
+// each node that uses all of it as scratch.
 struct Instance {
   BufferId buffer{};
   Space space = Space::kDevice;
-  DeviceId device{};         // none: in host memory
-  int64_t bytes = 0;         // at the declared maximum
-  int64_t offset = -1;       // in the arena of (space, device); -1 if there is none
-  bool leased = false;       // kPinned: filled before the run, by the leaseholder or with a parameter
+  DeviceId device{};  // none: in host memory
+  int64_t bytes = 0;  // at the declared maximum
+  int64_t offset = -1;  // in the arena of (space, device); -1 if there is none
+  bool leased = false;  // kPinned: filled before the run, by the leaseholder or with a parameter
   bool stages = false;  // kPinned, of a kHost buffer: the user's own memory replaces it if pinned
   bool operator==(const Instance&) const = default;
 };

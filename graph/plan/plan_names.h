@@ -33,7 +33,14 @@ inline const char* LaneName(LaneKind kind) {
 }
 
 inline const char* ModeName(AccessMode mode) {
-  return mode == AccessMode::kRead ? "reads" : mode == AccessMode::kWrite ? "writes" : "changes";
+  switch (mode) {
+    case AccessMode::kRead: return "reads";
+    case AccessMode::kWrite: return "writes";
+    case AccessMode::kReadWrite: return "changes";
+    case AccessMode::kWriteSome: return "writes some of";
+    case AccessMode::kScratch: return "uses as scratch";
+  }
+  return "?";
 }
 
 // "x.bound", "x.pinned", "x.device0".

@@ -26,9 +26,13 @@ namespace penstock {
 
 struct StateRecord;
 
-// How a node uses a buffer. kWrite promises to write every element of the box, so nothing is copied there first; a node
-// that writes only some of them declares kReadWrite.
-enum class AccessMode : uint8_t { kRead = 1, kWrite = 2, kReadWrite = 3 };
+// How a node uses the elements of the box. The lowest bit says that it needs their contents.
+//   kRead       reads them
+//   kWrite      writes every one of them, so nothing is copied there first
+//   kReadWrite  reads and writes them
+//   kWriteSome  writes some of them and reads none
+//   kScratch    writes and reads them, and their contents are undefined before and after
+enum class AccessMode : uint8_t { kRead = 1, kWrite = 2, kReadWrite = 3, kWriteSome = 6, kScratch = 10 };
 
 // An access of element type T; the mode tells a functor whether it gets T* or const T*.
 template <class T, AccessMode M>
@@ -52,6 +56,22 @@ AccessOf<T, AccessMode::kWrite> Write(BufferHandle<T> buffer, const Box& box = {
 }
 template <class T>
 AccessOf<T, AccessMode::kReadWrite> ReadWrite(BufferHandle<T> buffer, const Box& box = {}) {
+  return {buffer, box};
+}
+
+// For a node that cannot know before it runs which elements it writes, such as a compaction. It may not read any, and
+// needs no contents. Later nodes may read all of them: what this node has not written is unspecified in a Buffer, and
+// keeps its value in a State or in bound memory. For this, contents are copied to the node's device first if they
+// outlive the run and are not there; for a Buffer never. A node that needs what is there says ReadWrite.
+template <class T>
+AccessOf<T, AccessMode::kWriteSome> WriteSome(BufferHandle<T> buffer, const Box& box = {}) {
+  return {buffer, box};
+}
+// For a workspace: a Buffer whose contents matter only while the node runs. It is never copied anywhere, and each node
+// that uses all of it as scratch may get other bytes for it, which other buffers share before and after. Nodes with the
+// same scratch still run one after another; give each its own Buffer if they shall overlap.
+template <class T>
+AccessOf<T, AccessMode::kScratch> Scratch(BufferHandle<T> buffer, const Box& box = {}) {
   return {buffer, box};
 }
 

@@ -102,6 +102,10 @@ template <class T>
 AccessOf<T, AccessMode::kReadWrite> ReadWrite(const ReplicatedState<T>& state, const Box& box = {}) {
   return {{}, box, false, state.record()};
 }
+template <class T>
+AccessOf<T, AccessMode::kWriteSome> WriteSome(const ReplicatedState<T>& state, const Box& box = {}) {
+  return {{}, box, false, state.record()};
+}
 
 namespace detail {
 PENSTOCK_EXPORT Name OnDeviceName(const Name& name, int device);  // "name 1"

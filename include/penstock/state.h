@@ -99,5 +99,9 @@ template <class T>
 AccessOf<T, AccessMode::kReadWrite> ReadWrite(const State<T>& state, const Box& box = {}) {
   return {{}, box, false, state.record()};
 }
+template <class T>
+AccessOf<T, AccessMode::kWriteSome> WriteSome(const State<T>& state, const Box& box = {}) {
+  return {{}, box, false, state.record()};
+}
 
 }  // namespace penstock

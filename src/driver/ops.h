@@ -112,6 +112,7 @@ struct MemoryUse {
   size_t width = 0, height = 1, depth = 1;
   size_t pitch = 0, slice = 0;
   bool reads = false, writes = false;
+  bool keeps = false;  // if it does not read: contents that it does not write must keep their values
   bool ordered = true;  // false: the user is responsible for its order
 };
 

@@ -90,6 +90,13 @@ Handles Declare(ps::Graph& g, const ps::State<float>& state, const ps::Replicate
       .On(0);
   g.Kernel("blocks", Kernel, ps::Blocks({n, 1, 1}, {32, 1, 1}).Programmatic(), ps::OnDevice(alpha), ps::ReadWrite(y),
            n);
+  const auto work = g.Buffer<float>("work", 64);
+  g.Kernel("some", Kernel, ps::Threads(n), ps::Read(x), ps::WriteSome(y), 3)
+      .HostFallback([](const float*, float*, int) {});
+  g.Kernel("some of states", Kernel, ps::Threads(n), ps::WriteSome(state), ps::WriteSome(replicas), 3)
+      .HostFallback([](const float*, float*, int) {});
+  g.Kernel("scratch", Kernel, ps::Threads(n), ps::Read(x), ps::Scratch(work), 3)
+      .HostFallback([](const float*, float*, int) {});
   g.Launch(
        "launch",
        [](ps::LaunchContext& launch, const float* from, float* to) {

@@ -124,7 +124,8 @@ TEST(MakePlan, OneGraphWithEveryMistakeGetsALineForEach) {
       "  graph 'all' node 'input' (a.cc:32): writes 'x' (a.cc:12), which is an Input; bound Inputs are never changed; "
       "declare it with InOut\n"
       "  graph 'all' node 'early' (a.cc:33): reads 't' (a.cc:14) before any node has written it; its contents would be "
-      "undefined; write it first, say Write where this node writes all of it, or declare it with Input or InOut\n"
+      "undefined; write it first, say Write where this node writes all of it or WriteSome where it only writes some of "
+      "it, or declare it with Input or InOut\n"
       "  graph 'all' buffer 'untouched' (a.cc:34): an Output that no node writes; its memory would come back "
       "untouched; "
       "write it or remove it");

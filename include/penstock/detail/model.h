@@ -42,6 +42,8 @@ using enum Where;
 enum class BufferRole : uint8_t { kInput, kOutput, kInOut, kInternal, kState, kParam };
 // Whether the contents come from outside or go there: each launch binds memory for such a buffer, unless it is kSlot.
 constexpr bool IsBound(BufferRole role) { return role <= BufferRole::kInOut; }
+// Whether the access needs the contents that are there.
+constexpr bool Reads(AccessMode mode) { return (static_cast<int>(mode) & static_cast<int>(AccessMode::kRead)) != 0; }
 enum class NodeKind : uint8_t { kCopy, kFill, kParallelFor, kKernel, kLaunch, kHost };
 
 // Which thread calls a Host node, and where later nodes wait meanwhile:

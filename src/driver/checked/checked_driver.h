@@ -5,7 +5,7 @@
 // blocks, and copies use pinned host memory; device memory is written before it is read; no two unordered accesses
 // touch the same bytes, one of them writing; memory is freed and streams are destroyed only after the host has seen
 // their work end; waits name only recorded events; code that stands in for a GPU's calls nothing. A box that a kernel
-// declares as `Write` is filled with kPoison before the kernel.
+// writes or uses as scratch without needing its contents is filled with kPoison before the kernel.
 //
 // For graphs: nodes and predecessors exist, each graph and exec is in one call at a time, and at every launch each
 // enabled node obeys the rules of a stream operation, ordered by edges alone; a missing edge is reported with its two

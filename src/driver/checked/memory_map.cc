@@ -9,7 +9,7 @@
 namespace penstock::driver::checked {
 namespace {
 
-bool Writes(Mode mode) { return mode == Mode::kWrite || mode == Mode::kReadWrite; }
+bool Writes(Mode mode) { return mode != Mode::kRead && mode != Mode::kUnknown; }
 
 // Whether everything that comes after `next` also comes after `old`, and collides with it wherever it would with `old`.
 bool StandsFor(const Access& next, const Access& old) {
@@ -20,7 +20,7 @@ bool StandsFor(const Access& next, const Access& old) {
 }  // namespace
 
 std::string TextOf(const Access& access) {
-  static constexpr const char* kWhat[] = {"read", "written", "read and written", "used"};
+  static constexpr const char* kWhat[] = {"read", "written", "read and written", "written", "used"};
   return absl::StrCat(TextOf(access.box), " ", kWhat[static_cast<int>(access.mode)], " by ", TextOf(access.work));
 }
 

@@ -20,7 +20,8 @@
 
 namespace penstock::driver::checked {
 
-enum class Mode : uint8_t { kRead, kWrite, kReadWrite, kUnknown };
+// kWriteSome: what is not written keeps its value.
+enum class Mode : uint8_t { kRead, kWrite, kReadWrite, kWriteSome, kUnknown };
 
 struct Access {
   Footprint box;

@@ -15,7 +15,8 @@ constexpr const char* kArgument = "Launch: an argument";
 
 Mode ModeOf(const MemoryUse& use) {
   if (!use.ordered) return Mode::kUnknown;
-  return use.reads && use.writes ? Mode::kReadWrite : use.writes ? Mode::kWrite : Mode::kRead;
+  if (!use.writes) return Mode::kRead;
+  return use.reads ? Mode::kReadWrite : use.keeps ? Mode::kWriteSome : Mode::kWrite;
 }
 
 Footprint Source(const CopyOp& op) {

@@ -23,8 +23,10 @@ void Slot::AppendUses(int32_t node, std::vector<driver::MemoryUse>& out) const {
     m.depth = static_cast<size_t>(size.depth);
     m.pitch = static_cast<size_t>(box.row);
     m.slice = static_cast<size_t>(box.slice);
-    m.reads = use.mode != AccessMode::kWrite;
+    m.reads = Reads(use.mode);
     m.writes = use.mode != AccessMode::kRead;
+    m.keeps =
+        use.mode == AccessMode::kWriteSome && graph().model().buffers[instance.buffer].role != BufferRole::kInternal;
     m.ordered = !access.unordered;
   }
 }

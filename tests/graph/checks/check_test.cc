@@ -1,4 +1,5 @@
 // Cycles, data that nobody wrote or that is not to be written, and missing order of Unordered accesses.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -58,7 +59,8 @@ const GraphVerdict kVerdicts[] = {
        g.For("again", In{t}, Out{y});
      },
      "graph 'g' node 'k' (a.cc:3): reads 't' (a.cc:1) before any node has written it; its contents would be undefined; "
-     "write it first, say Write where this node writes all of it, or declare it with Input or InOut"},
+     "write it first, say Write where this node writes all of it or WriteSome where it only writes some of it, or "
+     "declare it with Input or InOut"},
     {"RefusesReadWriteBeforeTheFirstWrite",
      [](ModelBuilder& g) {
        const int32_t y = g.Output("y", 4);
@@ -66,7 +68,8 @@ const GraphVerdict kVerdicts[] = {
        g.For("late", Out{y});
      },
      "graph 'g' node 'k' (a.cc:2): reads 'y' (a.cc:1) before any node has written it; its contents would be undefined; "
-     "write it first, say Write where this node writes all of it, or declare it with Input or InOut"},
+     "write it first, say Write where this node writes all of it or WriteSome where it only writes some of it, or "
+     "declare it with Input or InOut"},
     {"RefusesOutputsThatNobodyWrites", [](ModelBuilder& g) { g.Output("y", 4); },
      "graph 'g' buffer 'y' (a.cc:1): an Output that no node writes; its memory would come back untouched; write it or "
      "remove it"},
@@ -93,7 +96,8 @@ const GraphVerdict kVerdicts[] = {
        g.For("k", In{t, Slice({1, 0}, {2, 7})}, Out{y});
      },
      "graph 'g' node 'k' (a.cc:6): reads Slice({1, 0}, {2, 7}) of 't' (a.cc:1) before any node has written Slice({1, "
-     "5}, {2, 1}) of it; its contents would be undefined; write it first, say Write where this node writes all of it, "
+     "5}, {2, 1}) of it; its contents would be undefined; write it first, say Write where this node writes all of it "
+     "or WriteSome where it only writes some of it, "
      "or declare it with Input or InOut"},
     {"SaysWhichPartNobodyHasWrittenAtAll",
      [](ModelBuilder& g) {
@@ -102,7 +106,8 @@ const GraphVerdict kVerdicts[] = {
        g.For("k", In{t, Slice({0, 4}, {4, 4})}, Out{y});
      },
      "graph 'g' node 'k' (a.cc:4): reads Slice({0, 4}, {4, 4}) of 't' (a.cc:1) before any node has written it; its "
-     "contents would be undefined; write it first, say Write where this node writes all of it, or declare it with "
+     "contents would be undefined; write it first, say Write where this node writes all of it or WriteSome where it "
+     "only writes some of it, or declare it with "
      "Input or InOut"},
     {"APartOfAnElementCountsAsMissing",
      [](ModelBuilder& g) {
@@ -111,7 +116,8 @@ const GraphVerdict kVerdicts[] = {
        g.For("k", In{t}, Out{y});
      },
      "graph 'g' node 'k' (a.cc:5): reads 't' (a.cc:1) before any node has written Slice({0}, {2}) of it; its contents "
-     "would be undefined; write it first, say Write where this node writes all of it, or declare it with Input or "
+     "would be undefined; write it first, say Write where this node writes all of it or WriteSome where it only writes "
+     "some of it, or declare it with Input or "
      "InOut"},
     {"AFillOfAPartWritesThatPartOnly",
      [](ModelBuilder& g) {
@@ -121,11 +127,13 @@ const GraphVerdict kVerdicts[] = {
        g.For("k", In{t});
      },
      "graph 'g' node 'k' (a.cc:4): reads 't' (a.cc:1) before any node has written Slice({0}, {2}) of it; its contents "
-     "would be undefined; write it first, say Write where this node writes all of it, or declare it with Input or "
+     "would be undefined; write it first, say Write where this node writes all of it or WriteSome where it only writes "
+     "some of it, or declare it with Input or "
      "InOut"},
     {"AnOutputThatIsOnlyReadIsToldOnce", [](ModelBuilder& g) { g.For("k", In{g.Output("y", 4)}); },
      "graph 'g' node 'k' (a.cc:2): reads 'y' (a.cc:1) before any node has written it; its contents would be undefined; "
-     "write it first, say Write where this node writes all of it, or declare it with Input or InOut"},
+     "write it first, say Write where this node writes all of it or WriteSome where it only writes some of it, or "
+     "declare it with Input or InOut"},
     {"TilesThatCoverABufferMayBeReadAsAWhole",
      [](ModelBuilder& g) {
        const int32_t t = g.Scratch("t", {100, 100}), y = g.Output("y", 1);
@@ -202,7 +210,8 @@ TEST(Check, TakesParametersForTheBest) {
   g.For("e", In{u, Slice(1, g.ParamDim(n))}, Out{y});
   EXPECT_EQ(MistakeOf(g),
             "INVALID_ARGUMENT: graph 'g' node 'e' (a.cc:9): reads Slice({1}, {7}) of 'u' (a.cc:3) before any node has "
-            "written it; its contents would be undefined; write it first, say Write where this node writes all of it, "
+            "written it; its contents would be undefined; write it first, say Write where this node writes all of it "
+            "or WriteSome where it only writes some of it, "
             "or declare it with Input or InOut");
 }
 
@@ -253,6 +262,67 @@ TEST(Check, UnorderedReadsMayComeBeforeTheirWriterInTheDeclaration) {
   EXPECT_NE(MistakeOf(g), "OK");
   g.After(read, g.Host("write", Out{t}));
   EXPECT_EQ(MistakeOf(g), "OK");
+}
+
+TEST(Check, WhatMayBeWrittenInPartMayBeRead) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 8), y = g.Output("y", 8);
+  g.For("compact", Some{t, Slice(0, 6)}, Some{y});
+  g.For("read", In{t, Slice(2, 4)});
+  EXPECT_EQ(MistakeOf(g), "OK");
+  g.For("more", In{t});
+  EXPECT_THAT(MistakeOf(g), testing::HasSubstr("reads 't' (a.cc:1) before any node has written Slice({6}, {2}) of it"));
+}
+
+TEST(Check, ScratchLeavesNothingToRead) {
+  for (const bool parts : {false, true}) {
+    ModelBuilder g;
+    const int32_t t = g.Scratch("t", 8), y = g.Output("y", 8);
+    if (parts) g.For("part", Out{t, Slice(1, 2)});
+    g.For("write", Out{t});
+    g.For("use", Temporary{t});
+    g.For("read", In{t}, Out{y});
+    EXPECT_THAT(MistakeOf(g), testing::HasSubstr("node 'read' (a.cc:" + std::to_string(parts ? 6 : 5) +
+                                                 "): reads 't' (a.cc:1) before any node has written it"));
+  }
+}
+
+TEST(Check, ScratchOfAPartLeavesTheRest) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", {4, 8});
+  g.For("write", Out{t});
+  g.For("first", Temporary{t, Slice({1, 2}, {2, 3})});
+  g.For("second", Temporary{t, Slice({0, 4}, {2, 2})});
+  g.For("left", In{t, Slice({0, 0}, {4, 2})}, In{t, Slice({3, 0}, {1, 8})}, In{t, Slice({0, 0}, {1, 4})});
+  EXPECT_EQ(MistakeOf(g), "OK");
+  g.For("again", Out{t, Slice({1, 2}, {1, 2})});
+  g.For("new", In{t, Slice({1, 0}, {1, 4})});
+  EXPECT_EQ(MistakeOf(g), "OK");
+  g.For("gone", In{t, Slice({0, 0}, {1, 8})});
+  EXPECT_THAT(MistakeOf(g), testing::HasSubstr("before any node has written Slice({0, 4}, {1, 2}) of it"));
+}
+
+TEST(Check, OnlyABufferIsScratch) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 8), a = g.Alias("a", x, Slice(0, 4));
+  g.For("use", Temporary{a});
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' node 'use' (a.cc:3): uses 'x' (a.cc:1) as scratch, whose contents outlive the "
+            "run; scratch "
+            "leaves none; name a Buffer");
+}
+
+TEST(Check, ANodeDoesNotReadItsScratch) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 8);
+  g.For("write", Out{t});
+  g.For("apart", Temporary{t, Slice(0, 4)}, In{t, Slice(4, 4)});
+  EXPECT_EQ(MistakeOf(g), "OK");
+  g.For("use", Temporary{t, Slice(0, 6)}, In{t, Slice(4, 4)});
+  EXPECT_EQ(MistakeOf(g),
+            "INVALID_ARGUMENT: graph 'g' node 'use' (a.cc:4): uses 't' (a.cc:1) as scratch, and accesses the same "
+            "elements otherwise; "
+            "scratch has no contents before or after the node; name another Buffer, or say ReadWrite");
 }
 
 // A mistake exactly where two nodes conflict on some byte and no path of edges joins them; it names such a pair.

@@ -103,7 +103,7 @@ TEST(GoldenErrors, EveryMistakeOfAGraphIsALineOfOneStatus) {
   graph 'bad' node 'library' (bad.cc:51) on host:0: a Launch submits to a CUDA stream; this is a host device and the node has no host fallback for it; give it one with .HostFallback(f), or pin it to a CUDA device
   graph 'bad': nodes wait for each other: 'first' (bad.cc:40) after 'late' (bad.cc:54) after 'into input' (bad.cc:52) after 'first' (bad.cc:40); none of them could start; remove an After
   graph 'bad' node 'into input' (bad.cc:52): writes 'x' (bad.cc:20), which is an Input; bound Inputs are never changed; declare it with InOut
-  graph 'bad' node 'too early' (bad.cc:53): reads 't' (bad.cc:25) before any node has written it; its contents would be undefined; write it first, say Write where this node writes all of it, or declare it with Input or InOut
+  graph 'bad' node 'too early' (bad.cc:53): reads 't' (bad.cc:25) before any node has written it; its contents would be undefined; write it first, say Write where this node writes all of it or WriteSome where it only writes some of it, or declare it with Input or InOut
   graph 'bad' buffer 'idle' (bad.cc:32): an Output that no node writes; its memory would come back untouched; write it or remove it)");
 }
 

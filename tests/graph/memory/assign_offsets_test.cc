@@ -44,6 +44,17 @@ TEST(Memory, BuffersOfAChainTakeTurns) {
   EXPECT_EQ(plan.remarks.back(), "host:0: 2 of 4 instances reuse memory of earlier ones");
 }
 
+TEST(Memory, ScratchSharesBytesOutsideItsNodes) {
+  ModelBuilder g;
+  const int32_t w = g.Scratch("w", 100), t = g.Scratch("t", 100), u = g.Scratch("u", 100);
+  g.For("first", Temporary{w}, Out{t});
+  g.For("between", In{t}, Out{u});
+  g.For("last", Temporary{w}, In{u});
+  EXPECT_EQ(PlanOf(g).arenas, (std::vector<Arena>{{0, 2 * 512}}));
+  for (const DeclId n : {0, 2}) g.node(n).accesses[0].mode = AccessMode::kWrite;
+  EXPECT_EQ(PlanOf(g).arenas, (std::vector<Arena>{{0, 3 * 512}}));
+}
+
 TEST(Memory, ANodesOwnBuffersNeverShare) {
   ModelBuilder g;
   const int32_t t = g.Scratch("t", 64), u = g.Scratch("u", 64);

@@ -27,6 +27,14 @@ struct Change {
   int32_t buffer;
   Box box{};
 };
+struct Some {  // WriteSome
+  int32_t buffer;
+  Box box{};
+};
+struct Temporary {  // Scratch
+  int32_t buffer;
+  Box box{};
+};
 template <class A>
 struct Loose {  // an access of which no edges follow
   A access;
@@ -151,6 +159,8 @@ class ModelBuilder {
   static AccessDecl Decl(const In& a) { return {a.buffer, kSerial, AccessMode::kRead, false, a.box}; }
   static AccessDecl Decl(const Out& a) { return {a.buffer, kSerial, AccessMode::kWrite, false, a.box}; }
   static AccessDecl Decl(const Change& a) { return {a.buffer, kSerial, AccessMode::kReadWrite, false, a.box}; }
+  static AccessDecl Decl(const Some& a) { return {a.buffer, kSerial, AccessMode::kWriteSome, false, a.box}; }
+  static AccessDecl Decl(const Temporary& a) { return {a.buffer, kSerial, AccessMode::kScratch, false, a.box}; }
   static AccessDecl Decl(const AccessDecl& a) { return a; }
   template <class A>
   static AccessDecl Decl(const Loose<A>& a) {

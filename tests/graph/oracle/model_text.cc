@@ -1,5 +1,7 @@
 #include "tests/graph/oracle/model_text.h"
 
+#include "graph/plan/plan_names.h"
+
 namespace penstock::graph {
 namespace {
 
@@ -32,11 +34,10 @@ std::string BufferText(const Model& model, const BufferDecl& decl) {
 
 std::string NodeText(const Model& model, const NodeDecl& node) {
   static const char* const kKinds[] = {"copy", "fill", "parallel for", "kernel", "launch", "host"};
-  static const char* const kModes[] = {"", "reads", "writes", "changes"};
   std::string text = std::string(node.name.view()) + " (" + kKinds[static_cast<size_t>(node.kind)] + ")";
   if (node.device >= 0) text += " on " + std::to_string(node.device);
   for (const AccessDecl& a : node.accesses) {
-    text += std::string(", ") + (a.unordered ? "unordered " : "") + kModes[static_cast<size_t>(a.mode)] + " " +
+    text += std::string(", ") + (a.unordered ? "unordered " : "") + ModeName(a.mode) + " " +
             std::string(model.buffers[a.buffer].name.view()) + BoxText(model, a.box);
   }
   for (const int32_t other : node.after) {

@@ -22,6 +22,7 @@ class Generator {
         leased_(static_cast<uint32_t>(seed * 0x9e3779b97f4a7c15 >> 32)),
         on_device_(static_cast<uint32_t>(seed * 0xd1342543de82ef95 >> 32)),
         asked_(static_cast<uint32_t>(seed * 0xaf251af3b0f025b5 >> 32)),
+        partial_(static_cast<uint32_t>(seed * 0x9fb21c651e98df25 >> 32)),
         batch_from_(seed % 3 < 2 ? 2 + 3 * static_cast<int32_t>(seed % 3) : INT32_MAX),
         nodes_(nodes) {}
 
@@ -180,8 +181,18 @@ class Generator {
     access.mode = static_cast<AccessMode>(1 + Below(3));
     if (!readable) access.mode = AccessMode::kWrite;
     if (role(footprint.root) == BufferRole::kInput) access.mode = AccessMode::kRead;
+    const bool alone = std::none_of(accesses.begin(), accesses.end(),
+                                    [&](const AccessDecl& a) { return FootprintOf(g().model, a).Meets(footprint); });
+    if (access.mode != AccessMode::kRead && alone) access.mode = SomeMode(access.mode, role(footprint.root));
     access.unordered = loose_ && Chance(3);
     accesses.push_back(access);
+  }
+
+  // Instead of a mode that writes.
+  AccessMode SomeMode(AccessMode mode, BufferRole role) {
+    const uint32_t turn = partial_() % 8;
+    if (turn == 0) return AccessMode::kWriteSome;
+    return turn == 1 && role == BufferRole::kInternal ? AccessMode::kScratch : mode;
   }
 
   bool IsWritten(const Footprint& footprint) const {
@@ -259,9 +270,10 @@ class Generator {
     for (const Footprint& footprint : footprints) {
       Contents& contents = contents_[Index(footprint.root)];
       if (footprint.mode == AccessMode::kRead || !(footprint.whole || footprint.atoms.any())) continue;
-      contents.touched = true;
-      for (size_t a = 0; a < contents.written.size() && footprint.always; ++a) {
-        if (footprint.whole || footprint.atoms[a]) contents.written[a] = true;
+      contents.touched = footprint.mode != AccessMode::kScratch || (contents.touched && !footprint.whole);
+      const bool sure = footprint.always || footprint.mode == AccessMode::kScratch;
+      for (size_t a = 0; a < contents.written.size() && sure; ++a) {
+        if (footprint.whole || footprint.atoms[a]) contents.written[a] = footprint.mode != AccessMode::kScratch;
       }
     }
   }
@@ -316,6 +328,7 @@ class Generator {
   const uint32_t leased_;  // bits: which pinned buffers are the slot's own
   const uint32_t on_device_;  // three bits each: which other bound ones have device memory
   std::mt19937 asked_;  // how Host nodes are called
+  std::mt19937 partial_;  // which accesses write some elements, or are scratch
   unsigned ways_ = 1;
   const int32_t batch_from_;
   const int nodes_;

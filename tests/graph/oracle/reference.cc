@@ -40,12 +40,20 @@ uint64_t Digest(const Contents& contents) {
   return h;
 }
 
-void Store(const Reach& reach, const NodeDecl& node, int32_t index, size_t access, const std::vector<uint64_t>& read,
+bool WritesAtom(const Model& model, const AccessDecl& access, size_t i) {
+  if (access.mode == AccessMode::kRead) return false;
+  const BufferRole role = model.buffers[RootOf(model, access.buffer)].role;
+  return access.mode != AccessMode::kWriteSome || role == BufferRole::kInternal || i % 2 == 0;
+}
+
+void Store(const Model& model, const Reach& reach, int32_t index, size_t access, const std::vector<uint64_t>& read,
            const Contents& source) {
+  const NodeDecl& node = model.nodes[index];
   uint64_t result = Mix(1000, static_cast<uint64_t>(index));
   for (const uint64_t r : read) result = Mix(result, r);
   result = Mix(result, access);
   for (size_t i = 0; i < reach.atoms.size(); ++i) {
+    if (!WritesAtom(model, node.accesses[access], i)) continue;
     reach[i] = node.kind == NodeKind::kCopy ? source[i] : Mix(result, i);
   }
 }
@@ -66,11 +74,11 @@ Reference RunInSequence(const Model& model, const RunAtoms& atoms) {
     Contents source;
     for (size_t i = 0; i < node.accesses.size(); ++i) {
       const AccessMode mode = node.accesses[i].mode;
-      read.push_back(mode == AccessMode::kWrite ? 0 : Digest(Load(reach(i))));
+      read.push_back(Reads(mode) ? Digest(Load(reach(i))) : 0);
       if (mode == AccessMode::kRead) source = Load(reach(i));
     }
     for (size_t i = 0; i < node.accesses.size(); ++i) {
-      if (node.accesses[i].mode != AccessMode::kRead) Store(reach(i), node, n, i, read, source);
+      if (node.accesses[i].mode != AccessMode::kRead) Store(model, reach(i), n, i, read, source);
     }
   }
   return ref;

@@ -30,14 +30,17 @@ struct Reach {
 };
 Contents Load(const Reach& reach);
 uint64_t Digest(const Contents& contents);
+// Whether an access writes atom `i` of those it touches. Of contents that outlive the run, WriteSome writes every other
+// one here, and keeps the rest; of others it writes all.
+bool WritesAtom(const Model& model, const AccessDecl& access, size_t i);
 // Leaves in access `access` of node `index` what it makes of digests `read`, one an access. `source`: what a copy
 // moves.
-void Store(const Reach& reach, const NodeDecl& node, int32_t index, size_t access, const std::vector<uint64_t>& read,
+void Store(const Model& model, const Reach& reach, int32_t index, size_t access, const std::vector<uint64_t>& read,
            const Contents& source);
 
 struct Reference {
-  std::vector<std::vector<uint64_t>> read;  // (node, access): digest of what it reads; 0 for kWrite
-  std::vector<Contents> contents;           // buffers at the end
+  std::vector<std::vector<uint64_t>> read;  // (node, access): digest of what it reads; 0 if it reads nothing
+  std::vector<Contents> contents;  // buffers at the end
 };
 Reference RunInSequence(const Model& model, const RunAtoms& atoms);
 

@@ -42,7 +42,7 @@ class Simulation {
 
  private:
   struct Running {
-    std::vector<Contents> loaded;  // of each use; empty where it only writes
+    std::vector<Contents> loaded;  // of each use; empty where it reads nothing
     std::vector<uint64_t> read;  // digests of these
   };
 
@@ -82,11 +82,16 @@ class Simulation {
     return {memory_[instance], node.decl < 0 ? whole_[b] : declared_[node.decl][i]};
   }
 
+  // Whether a node that writes in use `i` writes atom `k` of those it touches.
+  bool Writes(const PlanNode& node, size_t i, size_t k) const {
+    return node.decl < 0 || WritesAtom(model_, model_.nodes[node.decl].accesses[i], k);
+  }
+
   void Start(int32_t n, const PlanNode& node) {
     const std::vector<Use> uses = UsesOf(node);
     Running& running = running_[n];
     for (size_t i = 0; i < uses.size(); ++i) {
-      const bool reads = uses[i].mode != AccessMode::kWrite;
+      const bool reads = Reads(uses[i].mode);
       running.loaded.push_back(reads ? Load(At(node, i, uses[i].instance)) : Contents{});
       running.read.push_back(reads ? Digest(running.loaded.back()) : 0);
       if (node.decl >= 0 && running.read[i] != ref_.read[node.decl][i]) {
@@ -96,7 +101,9 @@ class Simulation {
     for (size_t i = 0; i < uses.size(); ++i) {
       if (uses[i].mode == AccessMode::kRead) continue;
       const Reach reach = At(node, i, uses[i].instance);
-      for (size_t k = 0; k < reach.atoms.size(); ++k) reach[k] = Spoilt(n);
+      for (size_t k = 0; k < reach.atoms.size(); ++k) {
+        if (Writes(node, i, k)) reach[k] = Spoilt(n);
+      }
     }
   }
 
@@ -114,7 +121,7 @@ class Simulation {
       if (node.decl < 0) {
         for (size_t k = 0; k < reach.atoms.size(); ++k) reach[k] = (*source)[k];
       } else {
-        Store(reach, model_.nodes[node.decl], node.decl, i, running.read, source != nullptr ? *source : Contents{});
+        Store(model_, reach, node.decl, i, running.read, source != nullptr ? *source : Contents{});
       }
     }
   }
@@ -126,6 +133,7 @@ class Simulation {
       if (uses[i].mode == AccessMode::kRead) continue;
       const Reach reach = At(node, i, uses[i].instance);
       for (size_t k = 0; k < reach.atoms.size(); ++k) {
+        if (!Writes(node, i, k)) continue;
         own.push_back(&reach[k]);
         if (reach[k] != Spoilt(n)) problem_ = "somebody writes what node " + Label(plan_, n) + " is writing";
       }

@@ -344,6 +344,80 @@ TEST(Transfers, ReadsAndWritesThroughAnAliasAreOfItsBase) {
   EXPECT_EQ(remarks, std::vector<std::string>());
 }
 
+TEST(Transfers, SomeOfABufferNeedsNoContents) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 8);
+  g.Host("before", Out{t});
+  g.For("some", Some{t});
+  g.For("read", In{t});
+  EXPECT_EQ(StepsOf(g), "before; some; read");
+}
+
+TEST(Transfers, SomeOfAPartGetsTheRestBroughtFirst) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 8);
+  g.Host("before", Out{t});
+  g.For("some", Some{t, Slice(0, 4)});
+  EXPECT_EQ(StepsOf(g), "before; upload t.pinned>t.device0; some");
+}
+
+TEST(Transfers, SomeOfAnOutputKeepsWhatIsBound) {
+  ModelBuilder g;
+  const int32_t y = g.Output("y", 8, kPinned);
+  g.For("some", Some{y});
+  std::vector<std::string> remarks;
+  EXPECT_EQ(StepsOf(g, Devices(1), &remarks), "upload y.bound>y.device0; some; download y.device0>y.bound");
+  EXPECT_EQ(remarks,
+            (std::vector<std::string>{"y: an Output that may not be written whole; what is not keeps its contents"}));
+}
+
+TEST(Transfers, SomeOfAnOutputThatIsWrittenAlreadyBringsNothing) {
+  ModelBuilder g;
+  const int32_t y = g.Output("y", 8, kPinned);
+  g.For("left", Out{y, Slice(0, 4)});
+  g.For("right", Out{y, Slice(4, 4)});
+  g.For("some", Some{y, Slice(2, 4)});
+  EXPECT_EQ(StepsOf(g), "left; right; some; download y.device0>y.bound");
+}
+
+// Who reads between would see what nobody wrote.
+TEST(Transfers, AWriteAfterSomeOfAnOutputDoesNotMakeItWhole) {
+  ModelBuilder g;
+  const int32_t y = g.Output("y", 8, kPinned);
+  g.For("some", Some{y});
+  g.For("read", In{y});
+  g.For("all", Out{y});
+  EXPECT_EQ(StepsOf(g), "upload y.bound>y.device0; some; read; all; download y.device0>y.bound");
+}
+
+TEST(Transfers, SomeOfAnOutputOfParameterSizeKeepsWhatIsBound) {
+  ModelBuilder g;
+  const int32_t y = g.Output("y", 8, kPinned);
+  const Dim count = g.ParamDim(g.Param("count", 8));
+  g.For("first", Out{y, Slice(0, count)});
+  g.For("some", Some{y});
+  g.For("read", In{y});
+  g.For("all", Out{y});
+  EXPECT_EQ(StepsOf(g), "upload y.bound>y.device0; first; some; read; all; download y.device0>y.bound");
+}
+
+TEST(Transfers, SomeOfAStateElsewhereKeepsTheRest) {
+  ModelBuilder g;
+  const int32_t s = g.State("s", 8, 1);
+  g.For("some", Some{s});
+  EXPECT_EQ(StepsOf(g, Devices(2)), "peer copy s.state1>s.device0; some; peer copy s.device0>s.state1");
+}
+
+TEST(Transfers, ScratchIsCopiedNowhere) {
+  ModelBuilder g;
+  const int32_t t = g.Scratch("t", 8);
+  g.For("write", Out{t});
+  g.node(g.For("elsewhere", Temporary{t, Slice(0, 4)})).device = 1;
+  g.Host("host", Temporary{t, Slice(0, 4)});
+  g.For("read", In{t, Slice(4, 4)});
+  EXPECT_EQ(StepsOf(g, Devices(2)), "write; read; elsewhere; host");
+}
+
 TEST(Transfers, AnEmptyReadOfWhatNobodyWroteBringsNothing) {
   ModelBuilder g;
   const int32_t t = g.Scratch("t", 4);

@@ -49,6 +49,17 @@ TEST(MemoryReports, NameTheLargestBuffersFirst) {
             "t5 1536 host:0; t4 1280 host:0; ");
 }
 
+TEST(MemoryReports, NameScratchOnceHoweverManyNodesUseIt) {
+  ModelBuilder g;
+  const int32_t w = g.Scratch("w", 100), t = g.Scratch("t", 50);
+  g.For("a", Temporary{w}, Out{t});
+  g.For("b", Temporary{w}, Change{t});
+  const MemoryReport report = ReportMemory(PlanOf(g), g.model, {"host:0"}, 1);
+  ASSERT_EQ(report.largest.size(), 2u);
+  EXPECT_EQ(report.largest[0].name, "w");
+  EXPECT_EQ(report.largest[1].name, "t");
+}
+
 TEST(MemoryReports, AreTables) {
   ModelBuilder g("saxpy");
   const int32_t x = g.Input("x", 640), t = g.Scratch("t", 64);

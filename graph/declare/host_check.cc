@@ -26,6 +26,9 @@ class Rewriter {
   Rewriter(const Model& model, double tolerance, std::vector<std::string>& unchecked)
       : in_(model), out_(model), tolerance_(tolerance), unchecked_(unchecked), unordered_(model.buffers.size()) {
     out_.nodes.clear();
+    boxes_.Reserve(model.nodes.size());
+    for (const NodeDecl& node : model.nodes) boxes_.Add(model, node);
+    boxes_.FindBoxes(model);
     for (const NodeDecl& node : model.nodes) {
       for (const AccessDecl& access : node.accesses) {
         if (access.unordered) unordered_[BaseOf(model, access.buffer)] = true;
@@ -35,12 +38,9 @@ class Rewriter {
 
   Model Run() {
     std::vector<int32_t> moved;  // old node -> new one
-    for (const NodeDecl& node : in_.nodes) {
-      const std::string why = HasHostCode(node) ? WhyNot(node) : "";
-      if (!why.empty()) {
-        unchecked_.push_back(Prefix(in_, "node", node.name) + ": not checked against its host code: " + why);
-      }
-      const bool checked = HasHostCode(node) && why.empty();
+    for (const DeclId n : in_.nodes.ids()) {
+      const NodeDecl& node = in_.nodes[n];
+      const bool checked = HasHostCode(node) && Checkable(n);
       std::vector<Aside> aside;
       if (checked) aside = CopyAside(node);
       moved.push_back(static_cast<int32_t>(out_.nodes.size()));
@@ -54,30 +54,79 @@ class Rewriter {
     for (NodeDecl& node : out_.nodes) {
       for (DeclId& other : node.after) other = moved[other];
     }
+    for (const Skipped& skipped : skipped_) unchecked_.push_back(TextOf(skipped));
     return std::move(out_);
   }
 
  private:
   const BufferDecl& Buffer(const AccessDecl& access) const { return in_.buffers[access.buffer]; }
 
-  // Empty if the node can be checked.
-  std::string WhyNot(const NodeDecl& node) const {
-    std::vector<int32_t> seen;
+  // Why nodes are not checked: the first of them, and how many more there are.
+  enum class Reason : uint8_t { kAlias, kUnordered, kTwice, kWritesNothing };
+  struct Skipped {
+    Reason reason;
+    DeclId node;
+    BufferId buffer;
+    int64_t others = 0;
+  };
+
+  // Whether the node can be checked; otherwise adds to `skipped_`.
+  bool Checkable(DeclId n) {
+    const std::span<const BoxRef> accesses = boxes_[n];
     bool writes = false;
-    for (const AccessDecl& access : node.accesses) {
-      const std::string buffer = "'" + std::string(Buffer(access).name.view()) + "'";
-      if (Buffer(access).is_alias) return buffer + " is an alias";
-      if (unordered_[access.buffer]) return "an access to " + buffer + " is Unordered";
-      if (std::count(seen.begin(), seen.end(), access.buffer) > 0) return "it accesses " + buffer + " twice";
-      seen.push_back(access.buffer);
-      writes = writes || (access.mode != AccessMode::kRead && access.mode != AccessMode::kScratch);
+    for (size_t i = 0; i < accesses.size(); ++i) {
+      const BufferId buffer = accesses[i].buffer;
+      if (in_.buffers[buffer].is_alias) return Skip(Reason::kAlias, n, buffer);
+      if (unordered_[buffer]) return Skip(Reason::kUnordered, n, buffer);
+      if (MeetsEarlier(accesses, i)) return Skip(Reason::kTwice, n, buffer);
+      writes = writes || (accesses[i].mode != AccessMode::kRead && accesses[i].mode != AccessMode::kScratch);
     }
-    if (!writes) return "it writes no buffer";
-    return "";
+    return writes || Skip(Reason::kWritesNothing, n, {});
   }
 
+  // Whether access `i` may have an element in common with an earlier one, and either writes it: the host code would
+  // read what the node has written.
+  bool MeetsEarlier(std::span<const BoxRef> accesses, size_t i) const {
+    const BoxRef& own = accesses[i];
+    return std::any_of(accesses.begin(), accesses.begin() + static_cast<std::ptrdiff_t>(i), [&](const BoxRef& other) {
+      if (other.base != own.base || other.box < 0 || own.box < 0) return false;
+      if (other.mode == AccessMode::kRead && own.mode == AccessMode::kRead) return false;
+      const BoxTree* tree = boxes_.tree(own.base);
+      return tree == nullptr || Overlap(tree->box(other.box), tree->box(own.box));
+    });
+  }
+
+  bool Skip(Reason reason, DeclId node, BufferId buffer) {
+    for (Skipped& skipped : skipped_) {
+      if (skipped.reason != reason) continue;
+      ++skipped.others;
+      return false;
+    }
+    skipped_.push_back({reason, node, buffer});
+    return false;
+  }
+
+  std::string TextOf(const Skipped& skipped) const {
+    const std::string buffer = skipped.buffer < 0 ? "" : "'" + OneLine(in_.buffers[skipped.buffer].name.view()) + "'";
+    std::string why;
+    switch (skipped.reason) {
+      case Reason::kAlias: why = buffer + " is an alias"; break;
+      case Reason::kUnordered: why = "an access to " + buffer + " is Unordered"; break;
+      case Reason::kTwice: why = "it accesses elements of " + buffer + " twice and writes them"; break;
+      case Reason::kWritesNothing: why = "it writes no buffer"; break;
+    }
+    if (skipped.others == 1) why += "; nor is 1 other node, for such a reason";
+    if (skipped.others > 1) why += "; nor are " + std::to_string(skipped.others) + " other nodes, for such a reason";
+    return Prefix(in_, "node", in_.nodes[skipped.node].name) + ": not checked against its host code: " + why;
+  }
+
+  // "keep add x", with the number of the access if the node accesses the buffer several times.
   Name NameFor(const char* what, const NodeDecl& node, size_t access) const {
-    return NameFor(what, node, " " + std::string(Buffer(node.accesses[access]).name.view()));
+    const BufferId buffer = node.accesses[access].buffer;
+    const auto same = [&](const AccessDecl& a) { return a.buffer == buffer; };
+    std::string tail = " " + std::string(in_.buffers[buffer].name.view());
+    if (std::count_if(node.accesses.begin(), node.accesses.end(), same) > 1) tail += " " + std::to_string(access);
+    return NameFor(what, node, tail);
   }
   static Name NameFor(const char* what, const NodeDecl& node, const std::string& tail) {
     const SourceLine& source = node.name.source();
@@ -195,6 +244,8 @@ class Rewriter {
   Model out_;
   const double tolerance_;
   std::vector<std::string>& unchecked_;
+  BoxTable boxes_;  // of in_
+  std::vector<Skipped> skipped_;  // one for each reason
   // Buffers with Unordered accesses: nodes After a node do not come after its check.
   std::vector<bool> unordered_;
 };

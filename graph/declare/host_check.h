@@ -19,9 +19,10 @@
 namespace penstock::graph {
 
 // `model` has been planned without mistakes. `tolerance` is relative, for float and double; 0: equal bytes. `unchecked`
-// receives descriptions of nodes that have host code but cannot be checked: those that access one buffer twice (they
-// could read what they have written), an alias (its copy would have another layout), or a buffer with Unordered
-// accesses (nodes After the node would not come after its check).
+// receives a line for each reason why nodes that have host code cannot be checked, with the first of them and their
+// number: they access elements twice and write them (the host code could read what the node has written), an alias (its
+// copy would have another layout), or a buffer with Unordered accesses (nodes After the node would not come after its
+// check).
 Model WithHostChecks(const Model& model, double tolerance, std::vector<std::string>& unchecked);
 
 }  // namespace penstock::graph

@@ -225,6 +225,28 @@ TEST_P(Twin, APartThatIsNotWrittenWholeIsFound) {
       << text;
 }
 
+// Each row of a buffer is made of the one before it: what a node reads, no check may take from what it has written.
+TEST_P(Twin, NodesThatAccessPartsOfABufferThatLieApartAreChecked) {
+  constexpr int64_t kRows = 4;
+  Graph g("rows");
+  auto x = g.InOut<int32_t>("x", {kRows, kN});
+  for (int64_t r = 1; r < kRows; ++r) {
+    g.Kernel(Name("row " + std::to_string(r)), Triple<int32_t>, Threads(kN), kN, Read(x, Slice({r - 1, 0}, {1, kN})),
+             Write(x, Slice({r, 0}, {1, kN})))
+        .HostFallback(TripleOnHost);
+  }
+  auto exec = runtime_->Compile(g, Checked());
+  ASSERT_OK(exec.status());
+  EXPECT_NE(exec->PlanText().find("check row 3"), std::string::npos);
+  std::vector<int32_t> hx = Poisoned(kRows * kN);
+  for (int32_t i = 0; i < kN; ++i) hx[static_cast<size_t>(i)] = i;
+  Bindings io = exec->bindings();
+  auto run = exec->Launch(io.Set(x, hx));
+  ASSERT_OK(run.status());
+  ASSERT_OK(run->Wait());
+  for (int32_t i = 0; i < kN; ++i) ASSERT_EQ(hx[static_cast<size_t>(3 * kN + i)], 27 * i);
+}
+
 TEST_P(Twin, ADeviceThatComputesSomethingElseIsFound) {
   if (!on_cuda()) GTEST_SKIP() << "host devices run the host code itself";
   Graph g("device");

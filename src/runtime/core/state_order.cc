@@ -13,14 +13,13 @@ std::string Label(const StateRecord& record) { return "state " + graph::Quoted(r
 
 constexpr std::string_view kBy = ": poisoned by ", kAdvice = "; its contents are unspecified; Set or Reset it";
 
-// A run that fails because it found a State poisoned passes that error on; a chain of such runs is described by its
-// first failure alone.
+// A run that fails because it found a State poisoned passes that error on, and so may the user's code, in words of its
+// own; a chain of such failures is described by the first one alone.
 std::string RootOf(const absl::Status& cause) {
   std::string text = base::Str(cause.message());
-  const size_t by = text.find(kBy);
-  if (by == std::string::npos || !text.ends_with(kAdvice)) return text;
-  const size_t begin = by + kBy.size();
-  return text.substr(begin, text.size() - kAdvice.size() - begin);
+  const size_t by = text.find(kBy), begin = by + kBy.size();
+  const size_t end = by == std::string::npos ? by : text.find(kAdvice, begin);
+  return end == std::string::npos ? text : text.substr(begin, end - begin);
 }
 
 absl::Status PoisonedBy(const StateRecord& record, const absl::Status& cause) {

@@ -207,6 +207,7 @@ TEST_F(CheckedDriverTest, AKernelThatWritesABoxFindsItPoisonedAndOneThatReadsDoe
   const Uses uses({{.data = device_, .width = 16, .height = 3, .pitch = 64, .writes = true},
                    {.data = device_ + 3072, .width = 2, .height = 300, .pitch = 3, .writes = true},
                    {.data = device_ + 1024, .width = 32, .reads = true, .writes = true},
+                   {.data = device_ + 1536, .width = 32, .writes = true, .keeps = true},
                    {.data = device_ + 2048, .width = 32, .writes = true},
                    {.data = device_ + 2064, .width = 32, .reads = true}});
   ASSERT_OK(Launch(stream_, device_, &uses));

@@ -137,6 +137,26 @@ TEST_F(StatePoisonTest, RunsAlreadyAfterAFailureFailAndPoisonWhatTheyWrite) {
   EXPECT_EQ(out.status().ToString(), "FAILED_PRECONDITION: " + of_out);
 }
 
+// A pipeline without a reset ends with such words, and a host node may add others.
+TEST_F(StatePoisonTest, APoisoningThatAHostNodePassesOnInItsOwnWordsIsToldOnce) {
+  State<int64_t> s = Made(Name("s", "a.cc", 7), 1), out = Made(Name("out", "a.cc", 8), 1);
+  bool fail = true;
+  Executable bad = Failing(s, fail);
+  EXPECT_FALSE(bad.Launch(bad.bindings())->Wait().ok());
+  Graph g("passes on");
+  Twin(
+      g, "tell",
+      [&s](int64_t*) {
+        return absl::InternalError("no weights: " + std::string(s.status().message()) + "; the pipeline ends");
+      },
+      ReadWrite(out));
+  Executable exec = Compiled(g);
+  EXPECT_FALSE(exec.Launch(exec.bindings())->Wait().ok());
+  EXPECT_EQ(out.status().ToString(),
+            "FAILED_PRECONDITION: state 'out' (a.cc:8): poisoned by graph 'bad' node 'boom' (a.cc:5) on host:0: boom; "
+            "its contents are unspecified; Set or Reset it");
+}
+
 // Both have written it when they fail, one after the other in either order of time; the order of the State counts.
 TEST_F(StatePoisonTest, OfTwoFailuresTheFirstInTheOrderCounts) {
   for (const bool first_fails_first : {true, false}) {

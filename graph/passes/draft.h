@@ -34,7 +34,7 @@ using StepId = Id<struct StepTag>;
 // What the passes tell the caller.
 struct Findings {
   std::vector<Mistake> mistakes;
-  std::vector<std::string> remarks, shared_lanes;  // as in Plan
+  std::vector<std::string> remarks, shared_lanes, whole_copies;  // as in Plan
   void AddMistake(absl::StatusCode code, std::string text) { mistakes.push_back({code, std::move(text)}); }
 };
 

@@ -349,7 +349,26 @@ class Walk {
                       "' writes all of it first");
       }
       for (int32_t place = kFirstDevicePlace; place < places_; ++place) RemarkOnUploads(b, instance_[at(b, place)]);
+      if (records_.boxes.tree(b) != nullptr) RemarkOnWholeCopies(b);
     }
+  }
+
+  // Devices that use parts of one buffer copy all of it to each other.
+  void RemarkOnWholeCopies(BufferId b) {
+    std::string devices;
+    int64_t copies = 0, receivers = 0;
+    for (int32_t place = kFirstDevicePlace; place < places_; ++place) {
+      const InstanceId instance = instance_[at(b, place)];
+      if (instance < 0 || copies_[instance] == 0) continue;
+      devices += (receivers > 0 ? ", " : "") + records_.device_name(place - kFirstDevicePlace);
+      copies += copies_[instance];
+      ++receivers;
+    }
+    if (receivers < 2) return;
+    findings_.whole_copies.push_back(
+        std::string(records_.buffer_names[b]) + ": all of it is copied " + std::to_string(copies) + " times to " +
+        devices + ", " + std::to_string(copies * records_.buffer_bytes[b]) +
+        " bytes in a run, for nodes there that use parts of it; give each device a buffer of its own");
   }
 
   void RemarkOnUploads(BufferId b, InstanceId instance) {

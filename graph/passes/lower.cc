@@ -240,6 +240,7 @@ Plan Lower(Draft& draft) {
   plan.structure_hash = draft.checked.structure_hash;
   plan.remarks = std::move(draft.findings.remarks);
   plan.shared_lanes = std::move(draft.findings.shared_lanes);
+  plan.whole_copies = std::move(draft.findings.whole_copies);
   return plan;
 }
 

@@ -224,6 +224,7 @@ struct Plan {
   std::vector<Arena> arenas;  // pinned first, then one per device in use
   std::vector<std::string> remarks;  // what the planner dropped or decided, and why
   std::vector<std::string> shared_lanes;  // the same, about devices with fewer lanes than the plan is wide
+  std::vector<std::string> whole_copies;  // the same, about buffers of which several devices use parts
   bool operator==(const Plan&) const = default;
 };
 

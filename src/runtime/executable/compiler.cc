@@ -89,6 +89,7 @@ absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compiler::Compile() {
   PENSTOCK_RETURN_IF_ERROR(AddHostChecks(plan_options));
   PENSTOCK_RETURN_IF_ERROR(MakePlan(plan_options));
   modes_.Choose(wanted);
+  modes_.notes().insert(modes_.notes().end(), plan().whole_copies.begin(), plan().whole_copies.end());
   for (const std::string& shared : plan().shared_lanes) {
     if (modes_.mode() != Mode::kGraph) modes_.notes().push_back("on streams, " + shared);
   }

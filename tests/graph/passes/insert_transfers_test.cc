@@ -53,6 +53,29 @@ TEST(Transfers, PinnedMemoryGoesDirectly) {
   EXPECT_EQ(StepsOf(g), "upload x.bound>x.device0; k; download y.device0>y.bound");
 }
 
+TEST(Transfers, DevicesThatUsePartsOfABufferAreRemarkedOn) {
+  ModelBuilder g;
+  const int32_t x = g.InOut("x", 4, kPinned);
+  for (int32_t turn = 0; turn < 3; ++turn) {
+    for (int32_t device = 0; device < 2; ++device) {
+      g.For("k" + std::to_string(turn) + std::to_string(device), Change{x, Slice(2 * device, 2)});
+      g.model.nodes.back().device = device;
+    }
+  }
+  const Draft draft = DraftAfter("InsertTransfers", g.model, Devices(2), "EliminateCopies");
+  ASSERT_EQ(draft.findings.whole_copies.size(), 1u);
+  EXPECT_EQ(
+      draft.findings.whole_copies[0],
+      "x: all of it is copied 6 times to host:0, host:1, 96 bytes in a run, for nodes there that use parts of it; "
+      "give each device a buffer of its own");
+  ModelBuilder own;  // the parts are buffers
+  for (int32_t device = 0; device < 2; ++device) {
+    own.For("k" + std::to_string(device), Change{own.InOut("x" + std::to_string(device), 2, kPinned)});
+    own.model.nodes.back().device = device;
+  }
+  EXPECT_TRUE(DraftAfter("InsertTransfers", own.model, Devices(2), "EliminateCopies").findings.whole_copies.empty());
+}
+
 TEST(Transfers, SlotMemoryIsFilledAndReadInPlace) {
   ModelBuilder g;
   const int32_t x = g.Input("x", 4, kSlot), y = g.Output("y", 4, kSlot), z = g.InOut("z", 4, kSlot);

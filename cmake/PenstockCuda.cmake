@@ -7,6 +7,7 @@
 set(PENSTOCK_HAS_CUDA OFF)
 set(PENSTOCK_CUDA_PROGRAMS OFF)
 set(penstock_cuda_least 13.0)
+include(PenstockCudaSources)
 
 if(NOT PENSTOCK_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "PENSTOCK_CUDA is '${PENSTOCK_CUDA}'; it must be AUTO, ON or OFF")
@@ -85,11 +86,8 @@ endif()
 
 if(PENSTOCK_HAS_CUDA)
   # The user's architectures, else Hopper's machine code plus its PTX for later devices.
-  if(CMAKE_CUDA_ARCHITECTURES)
-    set(PENSTOCK_CUDA_ARCHITECTURES ${CMAKE_CUDA_ARCHITECTURES})
-  elseif(DEFINED ENV{CUDAARCHS})
-    set(PENSTOCK_CUDA_ARCHITECTURES $ENV{CUDAARCHS})
-  else()
+  penstock_named_architectures(PENSTOCK_CUDA_ARCHITECTURES)
+  if(NOT PENSTOCK_CUDA_ARCHITECTURES)
     set(PENSTOCK_CUDA_ARCHITECTURES 90)
   endif()
 

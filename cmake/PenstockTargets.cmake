@@ -57,10 +57,7 @@ endfunction()
 # their ending, else by the C++ compiler.
 function(penstock_kernels target)
   if(PENSTOCK_CUDA_PROGRAMS AND ARGN)
-    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CUDA)
-    set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${PENSTOCK_CUDA_ARCHITECTURES}")
-    # CMake 3.25 drops CMAKE_CUDA_STANDARD 20 for nvcc 13 without a word.
-    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>)
+    penstock_cuda_sources(${target} ${ARGN})
   endif()
 endfunction()
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds and runs the three user projects of tests/consumers: find_package on an install tree of the static library,
-# add_subdirectory, and the bare install tree of the shared library, whose exports are checked too. Then a program that
-# loads and unloads plugins which declare parts of its graph.
+# Builds and runs the user projects of tests/consumers: find_package on an install tree of the static library,
+# penstock_cuda_sources where there is an nvcc, add_subdirectory, and the bare install tree of the shared library, whose
+# exports are checked too; and one source with the flags of pkg-config, for both libraries. Then a program that loads and
+# unloads plugins which declare parts of its graph.
 #
 #   scripts/check_consumers.sh BUILD     BUILD: a folder where the static library is built already (preset dev)
 set -euo pipefail
@@ -17,12 +18,12 @@ version=$(sed -n 's/.*PENSTOCK_VERSION "\([0-9]*\.[0-9]*\).*/\1/p' include/penst
 rm -rf "$work" "$work"-*
 mkdir -p "$work"
 
-# Configures, builds and runs tests/consumers/$1; the rest are options of CMake. Compiled as the library is, without
-# nvcc in the path, and without the packages that only the library's own build may need.
+# Configures, builds and runs tests/consumers/$1; the rest are options of CMake. Compiled as the library is, in
+# `environment`, and without the packages that only the library's own build may need.
 consume() {
   local name=$1
   shift
-  quietly "$work/$name.log" env -u CUDACXX -u CUDA_HOME -u CUDA_PATH PATH="$(path_without_nvcc)" \
+  quietly "$work/$name.log" "${environment[@]}" \
     cmake -S "tests/consumers/$name" -B "$work-$name" -G Ninja -DCMAKE_CXX_COMPILER=g++ -DCMAKE_BUILD_TYPE=Debug \
     -DCMAKE_CXX_FLAGS_DEBUG="$dev_flags" "$@"
   quietly "$work/$name.log" ninja -C "$work-$name" -j "$jobs"
@@ -38,10 +39,30 @@ path_without_nvcc() {
   echo "$path"
 }
 
+environment=(env -u CUDACXX -u CUDA_HOME -u CUDA_PATH PATH="$(path_without_nvcc)")
+
+# A source that nvcc compiles, so that its functor is a kernel, with the CUDA runtime in the program.
+check_cuda_sources() {
+  local environment=(env -u CUDAARCHS CUDACXX="$nvcc") program=$work-cuda_sources/consumer
+  consume cuda_sources "$@"
+  nm -C "$program" | grep ParallelForKernel >/dev/null || { echo "$program has no kernel"; return 1; }
+  ! ldd "$program" | grep libcudart || { echo "$program needs a shared CUDA runtime"; return 1; }
+}
+
+# check_pkg_config LIBRARY: compiles, with what pkg-config says about the install tree of LIBRARY, and runs.
+check_pkg_config() {
+  local flags program=$work/pkg_config_$1
+  flags=$(PKG_CONFIG_PATH=$work/$1/lib/pkgconfig pkg-config --cflags --libs penstock)
+  # shellcheck disable=SC2086
+  quietly "$program.log" g++ -std=c++20 tests/consumers/consumer.cc -o "$program" $flags -Wl,-rpath,"$work/$1/lib"
+  quietly "$program.log" "$program"
+  echo "a consumer compiled with pkg-config's flags runs, with the $1 library"
+}
+
 # Fails if an installed CMake package asks for what users need not have.
 package_is_modest() {
   local found
-  found=$(grep -rniE 'spdlog|fmt::|CUDAToolkit|CUDA::' "$1/lib/cmake/penstock" | grep -v ':#' || true)
+  found=$(grep -rniE 'spdlog|fmt::|CUDAToolkit|CUDA::' "$1/lib/cmake/penstock" "$1/lib/pkgconfig" | grep -v ':#' || true)
   [[ -z $found ]] || { echo "the installed package names what users need not have:"; echo "$found"; return 1; }
   found=$(cd "$1/include" && find . -type f ! -path './penstock/*.h')
   [[ -z $found ]] || { echo "installed, but no header of include/penstock: $found"; return 1; }
@@ -90,6 +111,12 @@ quietly "$work/install.log" cmake --install "$static_build" --prefix "$work/firs
 mv "$work/first" "$work/static"
 package_is_modest "$work/static"
 consume find_package -DCMAKE_PREFIX_PATH="$work/static" "${without_developer_packages[@]}"
+check_pkg_config static
+if find_nvcc; then
+  check_cuda_sources -DCMAKE_PREFIX_PATH="$work/static" "${without_developer_packages[@]}"
+else
+  echo "no nvcc: penstock_cuda_sources is not checked"
+fi
 
 # Without CUDA, which nothing else here builds on a machine that has it.
 consume add_subdirectory -DPENSTOCK_SOURCE="$PWD" -DPENSTOCK_CUDA=OFF -DPENSTOCK_WERROR=ON
@@ -101,5 +128,6 @@ quietly "$work/shared.log" ninja -C "$work-shared" -j "$jobs"
 quietly "$work/shared.log" cmake --install "$work-shared" --prefix "$work/shared"
 package_is_modest "$work/shared"
 consume install_tree -DPENSTOCK_PREFIX="$work/shared" "${without_developer_packages[@]}"
+check_pkg_config shared
 scripts/check_exports.sh "$work/shared/lib/libpenstock.so" "$version"
 check_plugins

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Compiles each public header alone as .cc with no CUDA headers within reach (*cuda*.h excepted). Where there is an nvcc,
-# its device pass compiles alone those headers that are different to it, and both its passes all of them together. Then
-# compiles a file that instantiates their templates as users' builds do: by g++ and clang, as C++20 and C++23, without
-# RTTI and exceptions, with checked Views, with warnings that users turn on as errors. What passed is remembered by the
-# content of include/.
+# Compiles each public header alone as .cc with no CUDA headers within reach (*cuda*.h excepted); in the mode C++17 the
+# first error must name the reason. Where there is an nvcc, its device pass compiles alone those headers that are
+# different to it, and both its passes all of them together. Then compiles a file that instantiates their templates as
+# users' builds do: by g++ and clang, as C++20 and C++23, without RTTI and exceptions, with checked Views, with warnings
+# that users turn on as errors. What passed is remembered by the content of include/.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/common.sh
@@ -15,6 +15,13 @@ find_nvcc || nvcc=
 # Whether nvcc reads something else in HEADER than g++ does.
 differs_to_nvcc() { [[ $(basename "$1") == *cuda* ]] || grep -qE '__(CUDA|NVCC)' "$1"; }
 
+# Whether the first error about UNIT, compiled as C++17, says that Penstock needs C++20.
+names_its_language() {
+  local errors
+  errors=$(g++ -std=c++17 -fsyntax-only -Iinclude "$1" 2>&1 | grep error || true)
+  [[ ${errors%%$'\n'*} == *"Penstock needs C++20"* ]]
+}
+
 # one_header HEADER
 one_header() {
   local header=$1 unit
@@ -24,6 +31,10 @@ one_header() {
     printf '#include "%s"\n#if defined(__CUDA_RUNTIME_H__) || defined(__cuda_cuda_h__)\n#error includes CUDA headers\n#endif\n' \
       "${header#include/}" >"$unit.cc"
     g++ -std=c++20 -fsyntax-only -Wall -Wextra -Wshadow=local -Wpedantic -Werror -Iinclude "$unit.cc" || return 1
+    if [[ $header != */detail/* && $(basename "$header") != @(export|version).h ]] && ! names_its_language "$unit.cc"; then
+      echo "as C++17 it does not say first that Penstock needs C++20: $header"
+      return 1
+    fi
   fi
   if [[ -n $nvcc ]] && differs_to_nvcc "$header"; then
     printf '#include "%s"\n' "${header#include/}" >"$unit.cu"

@@ -14,6 +14,8 @@
 // Threads: plain values.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <cstdint>
 #include <memory>
 #include <utility>

@@ -10,6 +10,8 @@
 // Give co_await a statement of its own: g++ 12 miscompiles it inside &&, || and ?:, whatever is awaited.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <coroutine>
 #include <utility>
 

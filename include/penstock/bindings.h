@@ -15,6 +15,8 @@
 // Threads:   thread-compatible: one thread at a time.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <cstdint>
 #include <memory>
 #include <ranges>

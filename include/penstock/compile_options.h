@@ -3,6 +3,8 @@
 // Threads: plain values.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <cstdint>
 #include <memory>
 #include <vector>

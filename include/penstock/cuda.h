@@ -9,6 +9,8 @@
 // therefore hidden in each shared object, which has its own copy.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <cuda_runtime_api.h>
 
 #include <concepts>

@@ -4,6 +4,8 @@
 // already passed. So has one that is not a number, so that the mistake shows immediately instead of hanging.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <chrono>
 
 namespace penstock {

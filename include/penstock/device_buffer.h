@@ -11,6 +11,8 @@
 // Threads:   thread-compatible; different buffers are independent.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <cstdint>
 #include <memory>
 #include <utility>

@@ -12,6 +12,8 @@
 // Errors:    see Launch. After a fatal device error every launch returns that error.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <cstdint>
 #include <memory>
 #include <string>

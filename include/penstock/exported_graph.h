@@ -23,6 +23,8 @@
 //            application's.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <memory>
 #include <utility>
 

@@ -11,6 +11,8 @@
 // Threads:   single-threaded; different threads may declare different graphs concurrently.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <memory>
 #include <utility>
 

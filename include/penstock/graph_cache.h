@@ -26,6 +26,8 @@
 // Errors:    see Launch.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <cstdint>
 #include <memory>
 #include <type_traits>

@@ -6,6 +6,8 @@
 // Threads: plain values.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <cstdint>
 
 namespace penstock {

@@ -5,6 +5,8 @@
 // Threads:   thread-compatible; different buffers are independent.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -17,6 +17,8 @@
 // Threads:   thread-compatible.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -5,6 +5,8 @@
 // Threads: a plain value.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <cstdint>
 
 namespace penstock {

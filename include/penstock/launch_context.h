@@ -17,6 +17,8 @@
 // Threads: valid during the call only, on the calling thread.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <string_view>
 #include <type_traits>
 

@@ -17,6 +17,8 @@
 // Threads:   thread-compatible. While a run is in flight the memory belongs to the run.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

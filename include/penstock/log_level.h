@@ -1,6 +1,8 @@
 // The level of a log message. A runtime drops messages below its own level.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <cstdint>
 
 namespace penstock {

@@ -9,6 +9,8 @@
 // Threads: plain values.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>

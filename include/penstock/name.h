@@ -8,6 +8,8 @@
 // Threads:   immutable.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <cstddef>
 #include <memory>
 #include <string>

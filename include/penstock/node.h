@@ -7,6 +7,8 @@
 // Threads:   as the graph.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <cstdint>
 #include <type_traits>
 #include <utility>

@@ -1,6 +1,8 @@
 // PinnedGauges: how much pinned memory a runtime has and uses. Runtime::pinned_memory returns it.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <cstdint>
 
 namespace penstock {

@@ -25,6 +25,8 @@
 //            TryAcquire and Submit never wait.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <chrono>
 #include <cstdint>
 #include <functional>

@@ -17,6 +17,8 @@
 // Errors:    as State. Compile: InvalidArgument for a device without a replica.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <memory>
 #include <span>
 #include <string_view>

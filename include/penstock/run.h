@@ -7,6 +7,8 @@
 // Errors:    the run's first error, in the form graph 'g' node 'n' (file:line) on device: what; why; what to do.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <functional>
 #include <utility>
 

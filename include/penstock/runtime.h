@@ -17,6 +17,8 @@
 //            device that does not exist), ResourceExhausted (the system grants no threads or memory).
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <functional>
 #include <memory>
 #include <span>

@@ -14,6 +14,8 @@
 //            block, and must launch nothing.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <functional>
 #include <type_traits>
 #include <utility>

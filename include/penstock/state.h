@@ -23,6 +23,8 @@
 //            the State's elements.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <cstdint>
 #include <memory>
 #include <span>

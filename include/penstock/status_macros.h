@@ -1,6 +1,8 @@
 // Status propagation: the only macros of the library besides the host-device marker.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <utility>
 
 #include "absl/status/status.h"

@@ -12,6 +12,8 @@
 // Threads: thread-safe.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

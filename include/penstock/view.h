@@ -11,6 +11,8 @@
 // Threads: a plain value; the node's declared accesses determine who may touch the elements and when.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <cstdint>
 
 #include "penstock/detail/host_device.h"

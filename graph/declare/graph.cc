@@ -33,9 +33,11 @@ Graph::Graph(Graph&& other) noexcept : Graph(other.model_->name) {
 }
 
 int32_t Graph::AddParam(ParamDecl decl) {
+  PutInScope(decl.name);
   return sink().Visit([&](auto& to) { return to.Param(std::move(decl)); });
 }
 int32_t Graph::AddBuffer(BufferDecl decl) {
+  PutInScope(decl.name);
   return sink().Visit([&](auto& to) { return to.Buffer(std::move(decl)); });
 }
 int32_t Graph::AddState(const std::shared_ptr<const StateRecord>& state) {
@@ -69,7 +71,20 @@ std::string NullText(const Model& model, const Name& node, const std::string& wh
 
 }  // namespace
 
-void Graph::RefuseNull(const Name& name, const char* what) {
+NameScope Graph::Scope(Name name) {
+  if (name.view().empty()) {
+    Refuse(sink(), [&] {
+      return graph::Prefix(*model_) + ": the scope begun at " + graph::Where(name.source()) +
+             " has no name; names in it would be those outside; give it one";
+    });
+    return {model_, model_->scope};
+  }
+  PutInScope(name);
+  return {model_, std::move(name)};
+}
+
+void Graph::RefuseNull(Name name, const char* what) {
+  PutInScope(name);
   Refuse(sink(), [&] { return NullText(*model_, name, what); });
 }
 

@@ -3,6 +3,8 @@
 // Declaring never fails half-way: the graph keeps each mistake with its source line, and Runtime::Compile returns all
 // of them in one Status. Edges come from the accesses in declaration order (read after write, write after read, write
 // after write), and from NodeRef::After. Compile copies the graph, which may then be changed, moved or destroyed.
+// Names are unique in a graph: among its nodes, among its buffers, and among its parameters. Numbers make a name one of
+// many (name.h), and Scope makes all of a part so.
 //
 // Ownership: the graph owns its callables; an executable compiled from it shares them. Unload a plugin that contains
 //            such callables after both, and after Runtime::Shutdown (see docs/explanation/errors-and-process-life.md,
@@ -51,6 +53,21 @@ inline KernelShape Blocks(std::array<Dim, 3> grid, std::array<uint32_t, 3> block
   return {false, Dim(0), grid, block, shared_bytes};
 }
 
+// A prefix of names while it lives: see Graph::Scope.
+class PENSTOCK_EXPORT NameScope {
+ public:
+  NameScope(const NameScope&) = delete;
+  NameScope& operator=(const NameScope&) = delete;
+  ~NameScope() { model_->scope = std::move(outer_); }
+
+ private:
+  friend class Graph;
+  NameScope(std::shared_ptr<Model> model, Name name)
+      : model_(std::move(model)), outer_(std::exchange(model_->scope, std::move(name))) {}
+  std::shared_ptr<Model> model_;
+  Name outer_;  // the prefix before
+};
+
 class PENSTOCK_EXPORT Graph {
  public:
   // Creates an empty graph. The name appears in plans, errors and traces.
@@ -61,6 +78,17 @@ class PENSTOCK_EXPORT Graph {
     std::swap(matcher_, other.matcher_);
     return *this;
   }
+
+  // Puts `name` and a slash before the names of all that is declared on this graph (nodes, buffers and parameters)
+  // while the result lives. Scopes nest, and end in the reverse order:
+  //
+  //   for (int t = 0; t < 8; ++t) {
+  //     const auto step = graph.Scope(ps::Name("step", t));
+  //     graph.ParallelFor("flow", ...);                                // "step 0/flow", "step 1/flow", ...
+  //   }
+  //
+  // Plans, errors and traces show the full name, so a function that declares nodes may be called once for each part.
+  [[nodiscard]] NameScope Scope(Name name);
 
   // A value set at launch. T is trivially copyable; an integer with AtMost may be a dimension. Nodes take it by value,
   // or read it from their device's memory (OnDevice in access.h).
@@ -299,16 +327,20 @@ class PENSTOCK_EXPORT Graph {
   // Every kind of node is declared here. `describe(node)` names the node's parts, to be appended or compared.
   template <class Describe>
   PENSTOCK_HIDDEN NodeRef Declare(Name&& name, NodeKind kind, Describe describe) {
+    PutInScope(name);
     return {sink(), sink().Visit([&](auto& to) { return to.Node(std::move(name), kind, describe); })};
   }
 
+  void PutInScope(Name& name) const {
+    if (!model_->scope.view().empty()) name = name.In(model_->scope);
+  }
   uint32_t serial() const { return model_->serial; }
   detail::DeclarationSink sink() const { return {model_.get(), matcher_}; }
   int32_t AddParam(ParamDecl decl);
   int32_t AddBuffer(BufferDecl decl);
   int32_t AddAlias(BufferDecl decl, uint32_t base_graph, int32_t base, const Box& box);
   int32_t AddState(const std::shared_ptr<const StateRecord>& state);
-  void RefuseNull(const Name& name, const char* what);
+  void RefuseNull(Name name, const char* what);
 
   // Makes a graph that compares declarations on it with that model.
   friend class runtime::GraphCacheCore;

@@ -44,7 +44,8 @@ struct KeyedStateOptions {
   int max_keys = 16;  // 1 to 65536
 };
 
-// One thread per element of `n`, in blocks of 256 (or `block`).
+// At least n threads, in whole blocks of 256 (or `block`): a kernel compares its index with n, since the last block may
+// reach beyond it. None for n = 0: the kernel is not launched.
 inline KernelShape Threads(Dim n, uint32_t block = 256, uint32_t shared_bytes = 0) {
   return {true, n, {Dim(1), Dim(1), Dim(1)}, {block, 1, 1}, shared_bytes};
 }

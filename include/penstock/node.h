@@ -75,7 +75,7 @@ class PENSTOCK_EXPORT NodeRef {
 };
 
 // A node whose device code cannot run on the host: a host fallback computes the same there. `Args` are the arguments of
-// the device code.
+// the device code. The setters are those of NodeRef; HostFallback may stand anywhere among them.
 template <class... Args>
 class FallbackNode : public NodeRef {
  public:
@@ -83,6 +83,16 @@ class FallbackNode : public NodeRef {
   FallbackNode(const NodeRef& node) : NodeRef(node) {}  // NOLINT: implicit
 
   // Computes the same on host devices: f(args...), called once for the whole node. Returns void or Status.
+  FallbackNode After(const NodeRef& other) { return NodeRef::After(other); }  // as NodeRef::After
+  FallbackNode On(int device) { return NodeRef::On(device); }  // as NodeRef::On
+  FallbackNode Priority(int priority) { return NodeRef::Priority(priority); }  // as NodeRef::Priority
+  FallbackNode Concurrency(int k) { return NodeRef::Concurrency(k); }  // as NodeRef::Concurrency
+  // As NodeRef::InPlace.
+  template <class T, class U>
+  PENSTOCK_HIDDEN FallbackNode InPlace(BufferHandle<T> input, BufferHandle<U> output) {
+    return NodeRef::InPlace(input, output);
+  }
+
   template <class F>
   PENSTOCK_HIDDEN FallbackNode HostFallback(F f) {
     static_assert(std::is_invocable_v<F&, Args...>, "the host fallback takes the arguments of the device code");

@@ -3,7 +3,8 @@
 # first error must name the reason. Where there is an nvcc, its device pass compiles alone those headers that are
 # different to it, and both its passes all of them together. Then compiles a file that instantiates their templates as
 # users' builds do: by g++ and clang, as C++20 and C++23, without RTTI and exceptions, with checked Views, with warnings
-# that users turn on as errors. What passed is remembered by the content of include/.
+# that users turn on as errors; and one whose arguments do not fit their callables, which errors must explain. What
+# passed is remembered by the content of include/.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/common.sh
@@ -44,6 +45,7 @@ one_header() {
 }
 
 templates=tests/consumers/every_template.cc
+wrong=tests/consumers/wrong_arguments.cc
 warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Werror)
 builds=()
 for compiler in g++ clang++-19; do
@@ -78,11 +80,26 @@ if [[ ${1:-} == --build ]]; then
   exit
 fi
 
+# one_wrong N: what tests/consumers/wrong_arguments.cc does wrong as number N is explained as it says there; as number 0 it
+# is right.
+one_wrong() {
+  local wanted errors
+  wanted=$(sed -n "s,^#elif WRONG == $1  // ,,p" "$wrong")
+  errors=$(g++ -std=c++20 -fsyntax-only -Iinclude "-DWRONG=$1" "$wrong" 2>&1 || true)
+  if [[ -z $wanted ]]; then [[ -z $errors ]]; else grep "$wanted" <<<"$errors" >/dev/null; fi
+}
+
+if [[ ${1:-} == --wrong ]]; then
+  one_wrong "$2" || { echo "$wrong, number $2: the errors do not say what they should"; exit 1; }
+  exit
+fi
+
 mapfile -t headers < <(find include -name '*.h' | sort)
-key=$(cat "${headers[@]}" "$templates" scripts/check_headers.sh <(echo "$nvcc") | sha256sum | cut -c1-32)
+key=$(cat "${headers[@]}" "$templates" "$wrong" scripts/check_headers.sh <(echo "$nvcc") | sha256sum | cut -c1-32)
 if [[ ! -e $work/passed-$key ]]; then
   printf '%s\0' "${headers[@]}" | xargs -0 -n 1 -P "$jobs" "$0" --one
   printf '%s\0' "${builds[@]}" | xargs -0 -n 1 -P "$jobs" "$0" --build
+  grep -o 'WRONG == [0-9]*' "$wrong" | grep -o '[0-9]*' | xargs -n 1 -P "$jobs" "$0" --wrong
   [[ -z $nvcc ]] || all_headers "${headers[@]}"
   rm -f "$work"/passed-*
   touch "$work/passed-$key"

@@ -147,9 +147,7 @@ class NodeCheck {
     return handle.size == 0 || handle == declared;
   }
   void AddType(size_t arg, const TypeInfo& handle, const Name& name, const TypeInfo& declared) {
-    Add(kInvalid, "argument " + NumberOf(arg) + " is " + Quoted(name) + " through a handle of another type (" +
-                      std::to_string(handle.size) + " and " + std::to_string(declared.size) +
-                      " bytes); use the handle that declaring it returned");
+    Add(kInvalid, "argument " + NumberOf(arg) + " is " + Quoted(name) + " through " + OtherTypeText(handle, declared));
   }
 
   void CheckAfter() {

@@ -33,6 +33,27 @@ std::string OutsideText(const Name& buffer, int dimension, const std::string& fr
          "; a slice lies inside its buffer; make its offset or size smaller";
 }
 
+namespace {
+
+// The type's name as far as it is known: that of a number, else its size.
+std::string TypeText(const TypeInfo& type) {
+  const std::string bits = std::to_string(8 * type.size) + "_t";
+  switch (type.number) {
+    case NumberKind::kFloat: return type.size == sizeof(float) ? "float" : "double";
+    case NumberKind::kSigned: return "int" + bits;
+    case NumberKind::kUnsigned: return "uint" + bits;
+    case NumberKind::kNone: break;
+  }
+  return "a type of " + std::to_string(type.size) + " bytes";
+}
+
+}  // namespace
+
+std::string OtherTypeText(const TypeInfo& handle, const TypeInfo& declared) {
+  return "a handle of another type (" + TypeText(handle) + "; it was declared as " + TypeText(declared) +
+         "); use the handle that its declaration returned";
+}
+
 std::string TooAligned(std::string_view what, uint32_t align) {
   return std::string(what) + " aligned to " + std::to_string(align) + " bytes; memory and arguments are aligned to " +
          std::to_string(kMostAlign) + " at most; give the type a smaller alignas";

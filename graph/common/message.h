@@ -23,6 +23,8 @@ std::string Quoted(const Name& name);
 // `from` is empty if it is not known; `extent` is "10", "at most 10" or "10 in this run".
 std::string OutsideText(const Name& buffer, int dimension, const std::string& from, int64_t count,
                         const std::string& extent);
+// "a handle of another type (double; it was declared as int32_t); use the handle that its declaration returned".
+std::string OtherTypeText(const TypeInfo& handle, const TypeInfo& declared);
 // The strictest alignment that a type may have: all of the library's memory, on devices and pinned, is aligned to it.
 inline constexpr uint32_t kMostAlign = 256;
 // "has a type aligned to 4096 bytes; ...": for stricter types. `what` is "has a type".

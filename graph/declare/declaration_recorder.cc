@@ -73,13 +73,12 @@ int32_t RecordedNode::OnDevice(uint32_t graph, int32_t param, TypeInfo type) {
     }
     return add(std::string(of->name.view()), param);
   }
-  const std::string what = known ? "'" + graph::OneLine(of->name.view()) + "' through a handle of another type (" +
-                                       std::to_string(type.size) + " and " + std::to_string(of->type.size) +
-                                       " bytes); use the handle that declaring it returned"
-                                 : std::string(param < 0 ? "no parameter; its handle was never set; "
-                                                         : "a parameter of another graph; a handle is good in the "
-                                                           "graph that made it; ") +
-                                       "declare the parameter in this graph";
+  const std::string what =
+      known ? "'" + graph::OneLine(of->name.view()) + "' through " + graph::OtherTypeText(type, of->type)
+            : std::string(param < 0 ? "no parameter; its handle was never set; "
+                                    : "a parameter of another graph; a handle is good in the "
+                                      "graph that made it; ") +
+                  "declare the parameter in this graph";
   model_.mistakes.push_back({absl::StatusCode::kInvalidArgument,
                              graph::Prefix(model_, "node", decl_.name) + ": " + argument + " is OnDevice of " + what});
   return add(argument + " of node " + std::to_string(model_.nodes.size()), -1);

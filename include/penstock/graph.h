@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "penstock/detail/declaration_sink.h"
+#include "penstock/detail/explain_arguments.h"
 #include "penstock/detail/model.h"
 #include "penstock/detail/parallel_for.h"
 #include "penstock/export.h"
@@ -239,7 +240,7 @@ class PENSTOCK_EXPORT Graph {
   template <class... K, class... A>
   PENSTOCK_HIDDEN FallbackNode<K...> Kernel(Name name, void (*kernel)(K...), KernelShape shape, A... args) {
     static_assert(sizeof...(K) == sizeof...(A), "wrong number of kernel arguments");
-    (detail::CheckKernelArg<K, A>(), ...);
+    detail::KernelArguments<std::tuple<K...>, A...>::Check(std::index_sequence_for<A...>());
     NodeCode code;
     code.cuda_self = reinterpret_cast<const void*>(kernel);
 #if defined(__CUDACC__)
@@ -258,9 +259,9 @@ class PENSTOCK_EXPORT Graph {
   // means another call; or, with OnDevice, a pointer to it. Runs on host devices only through HostFallback.
   template <class F, class... A>
   PENSTOCK_HIDDEN FallbackNode<detail::PointerStoredT<A>...> Launch(Name name, F f, A... args) {
-    static_assert(std::is_invocable_v<F&, LaunchContext&, detail::PointerStoredT<A>...>,
-                  "the callable takes LaunchContext&, then a pointer for each access and OnDevice, a Views for All, "
-                  "and a value for everything else");
+    if constexpr (!std::is_invocable_v<F&, LaunchContext&, detail::PointerStoredT<A>...>) {
+      detail::Explain<detail::AsLaunch<F>, A...>();
+    }
     if (detail::IsNull(f)) RefuseNull(name, "callable");
     return Declare(std::move(name), NodeKind::kLaunch, [&](auto& node) {
       node.Code({.call = &detail::CallLaunch<F, detail::PointerStoredT<A>...>});
@@ -276,9 +277,9 @@ class PENSTOCK_EXPORT Graph {
   // with posix_spawnattr_setsigmask.
   template <class F, class... A>
   PENSTOCK_HIDDEN NodeRef Host(Name name, F f, A... args) {
-    static_assert(detail::IsHostInvocable<F, detail::ViewStoredT<A>...>(std::index_sequence_for<A...>()),
-                  "the callable takes a span or a View for each access, a Views for All, and a value for everything "
-                  "else");
+    if constexpr (!detail::IsHostInvocable<F, detail::ViewStoredT<A>...>(std::index_sequence_for<A...>())) {
+      detail::Explain<detail::AsHost<F>, A...>();
+    }
     if (detail::IsNull(f)) RefuseNull(name, "callable");
     return Declare(std::move(name), NodeKind::kHost, [&](auto& node) {
       node.Code({.call = &detail::CallHost<F, detail::ViewStoredT<A>...>});
@@ -311,7 +312,7 @@ class PENSTOCK_EXPORT Graph {
         std::is_trivially_copyable_v<F> || detail::kOwnsData<F>,
         "the functor goes to the device as bytes: it, and all that a lambda captures, must be trivially copyable");
     constexpr auto kRankFor = &detail::FunctorRank<kExtentRank, F, detail::ViewStoredT<A>...>;
-    static_assert(kRankFor(kExtentRank) > 0, "the functor cannot be called with an index and these arguments");
+    if constexpr (kRankFor(kExtentRank) == 0) detail::Explain<detail::AsFunctor<F>, A...>();
     if (detail::IsNull(f)) RefuseNull(name, "functor");
     return Declare(std::move(name), NodeKind::kParallelFor, [&](auto& node) {
       const int rank = kRankFor(extent.rank);

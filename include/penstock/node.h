@@ -16,6 +16,7 @@
 
 #include "penstock/detail/arguments.h"
 #include "penstock/detail/declaration_sink.h"
+#include "penstock/detail/explain_arguments.h"
 #include "penstock/detail/model.h"
 #include "penstock/export.h"
 #include "penstock/handle.h"
@@ -82,7 +83,6 @@ class FallbackNode : public NodeRef {
   // For the library: a handle on a node that may have a host fallback.
   FallbackNode(const NodeRef& node) : NodeRef(node) {}  // NOLINT: implicit
 
-  // Computes the same on host devices: f(args...), called once for the whole node. Returns void or Status.
   FallbackNode After(const NodeRef& other) { return NodeRef::After(other); }  // as NodeRef::After
   FallbackNode On(int device) { return NodeRef::On(device); }  // as NodeRef::On
   FallbackNode Priority(int priority) { return NodeRef::Priority(priority); }  // as NodeRef::Priority
@@ -93,9 +93,10 @@ class FallbackNode : public NodeRef {
     return NodeRef::InPlace(input, output);
   }
 
+  // Computes the same on host devices: f(args...), called once for the whole node. Returns void or Status.
   template <class F>
   PENSTOCK_HIDDEN FallbackNode HostFallback(F f) {
-    static_assert(std::is_invocable_v<F&, Args...>, "the host fallback takes the arguments of the device code");
+    if constexpr (!std::is_invocable_v<F&, Args...>) detail::Explain<detail::AsFallback<F>, Args...>();
     SetFallback(std::move(f), &detail::CallFallback<F, std::remove_cv_t<Args>...>);
     return *this;
   }

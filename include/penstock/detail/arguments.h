@@ -135,27 +135,6 @@ PENSTOCK_HIDDEN Views<T> ViewsAt(const void* at) {
           *static_cast<const int64_t*>(at)};
 }
 
-// Refuses an argument A for a kernel's argument of type K.
-template <class K, class A>
-PENSTOCK_HIDDEN constexpr void CheckKernelArg() {
-  if constexpr (IsAccess<A>::value) {
-    static_assert(std::is_convertible_v<PointerStoredT<A>, K> || std::is_same_v<ViewStoredT<A>, K>,
-                  "the kernel takes another element type, or writes what the access only reads");
-  } else if constexpr (IsAll<A>::value) {
-    static_assert(TableOf<std::remove_cv_t<K>>::kRoom > 0, "a kernel takes All as a ps::ViewTable<T, n>");
-    static_assert(
-        std::is_same_v<typename TableOf<std::remove_cv_t<K>>::element, typename TableOf<ViewStoredT<A>>::element>,
-        "the table has another element type than the accesses; it is const if they only read");
-  } else if constexpr (IsOnDevice<A>::value) {
-    static_assert(std::is_pointer_v<K> && std::is_convertible_v<PointerStoredT<A>, K>,
-                  "OnDevice gives the kernel a const pointer to the parameter's type");
-  } else if constexpr (IsParam<A>::value) {
-    static_assert(std::is_same_v<typename A::value_type, std::remove_cv_t<K>>, "the parameter has another type");
-  } else {
-    static_assert(std::is_convertible_v<A, K>, "the value does not convert to what the kernel takes");
-  }
-}
-
 // A parameter whose value is read when the code runs.
 template <class T>
 struct Ref {

@@ -79,9 +79,8 @@ void BoundValues::SetParam(uint32_t graph, int32_t index, TypeInfo type, const v
   const auto i = static_cast<size_t>(index);
   if (!(model_->params[i].type == type)) {
     return Note(false, index,
-                absl::InvalidArgumentError(graph::Prefix(*model_, "param", model_->params[i].name) +
-                                           ": Set with a handle of another type; a handle is good for what it was "
-                                           "declared for; use the one its declaration returned"));
+                absl::InvalidArgumentError(graph::Prefix(*model_, "param", model_->params[i].name) + ": Set with " +
+                                           graph::OtherTypeText(type, model_->params[i].type)));
   }
   Forgive(false, index);
   std::memcpy(params_.data() + param_offsets_[i], value, type.size);
@@ -100,9 +99,8 @@ bool BoundValues::CheckBuffer(const char* call, uint32_t graph, int32_t index, T
   const BufferDecl& decl = model_->buffers[static_cast<size_t>(index)];
   if (decl.type == type) return true;
   Note(true, index,
-       absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) + ": " + call +
-                                  " with a handle of another type; a handle is good for what it was declared for; use "
-                                  "the one its declaration returned"));
+       absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) + ": " + call + " with " +
+                                  graph::OtherTypeText(type, decl.type)));
   return false;
 }
 

@@ -111,8 +111,10 @@ absl::Status Compiler::CheckOptions() const {
   const std::string prefix = graph::Prefix(model());
   const auto& devices = runtime().devices();
   if (options_.slots < 1 || options_.slots > 1024) {
-    return absl::InvalidArgumentError(prefix + ": CompileOptions::slots is " + std::to_string(options_.slots) +
-                                      "; an executable has 1 to 1024 slots");
+    return absl::InvalidArgumentError(
+        prefix + ": CompileOptions::slots is " + std::to_string(options_.slots) +
+        "; it is the number of runs that may be in flight on a device, 1 to 1024; take 2, "
+        "or 3 if uploads, kernels and downloads of runs are to overlap");
   }
   if (options_.device < 0 || options_.device >= static_cast<int>(devices.size())) {
     return absl::InvalidArgumentError(prefix + ": CompileOptions::device is " + std::to_string(options_.device) +

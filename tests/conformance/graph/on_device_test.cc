@@ -156,8 +156,10 @@ TEST_P(OnDeviceParam, IsSetBeforeTheFirstLaunchAndAHandleOfThisGraph) {
   EXPECT_NE(words(other).find("argument 0 is OnDevice of a parameter of another graph"), std::string::npos) << other;
   const uint32_t next = refused({}).second + 1;
   const absl::Status wide = refused(ParamHandle<int32_t>(next, 0)).first;
-  EXPECT_NE(words(wide).find("argument 0 is OnDevice of 'wide' through a handle of another type (4 and 8 bytes)"),
-            std::string::npos)
+  EXPECT_NE(
+      words(wide).find(
+          "argument 0 is OnDevice of 'wide' through a handle of another type (int32_t; it was declared as int64_t)"),
+      std::string::npos)
       << wide;
   Graph written("wrong");
   auto by = written.Param<int32_t>("by");

@@ -81,7 +81,8 @@ TEST_F(FoundByFuzzing, AHandleOfAnotherTypeIsRefused) {
   graph_.Host("param", [](int64_t) {}, ParamHandle<int64_t>(p.graph(), p.index()));
   const std::string message = Text(runtime_->Compile(graph_).status());
   EXPECT_NE(message.find("argument 0 is 'x' (found_by_fuzzing_test.cc:"), std::string::npos) << message;
-  EXPECT_NE(message.find("through a handle of another type (8 and 4 bytes); use the handle that declaring it returned"),
+  EXPECT_NE(message.find("through a handle of another type (double; it was declared as int32_t); use the handle that "
+                         "its declaration returned"),
             std::string::npos)
       << message;
   EXPECT_NE(message.find("argument 0 is 'p' (found_by_fuzzing_test.cc:"), std::string::npos) << message;

@@ -69,17 +69,19 @@ TEST_F(BindingsTest, AMistakeIsForgivenWhenTheSameThingIsSetRightly) {
   const BufferHandle<float> wrong_type(x_.graph(), x_.index());
   std::vector<float> floats(8);
   io_.Set(wrong_type, floats);
-  EXPECT_EQ(Refused(), "graph 'g' buffer 'x' " + At(a_line_ + 1) +
-                           ": Set with a handle of another type; a handle is good for what it was declared for; use "
-                           "the one its declaration returned");
+  EXPECT_EQ(Refused(),
+            "graph 'g' buffer 'x' " + At(a_line_ + 1) +
+                ": Set with a handle of another type (float; it was declared as int32_t); use the handle that "
+                "its declaration returned");
   io_.Set(y_, hy_);  // another buffer: the mistake stays
   EXPECT_NE(Refused(), "");
   io_.Set(x_, hx_);
   EXPECT_EQ(Refused(), "");
   io_.Set(ParamHandle<float>(a_.graph(), a_.index()), 1.f);
-  EXPECT_EQ(Refused(), "graph 'g' param 'a' " + At(a_line_) +
-                           ": Set with a handle of another type; a handle is good for what it was declared for; use "
-                           "the one its declaration returned");
+  EXPECT_EQ(Refused(),
+            "graph 'g' param 'a' " + At(a_line_) +
+                ": Set with a handle of another type (float; it was declared as int32_t); use the handle that "
+                "its declaration returned");
   io_.Set(a_, 2);
   EXPECT_EQ(Refused(), "");
   io_.Set(x_, small_);

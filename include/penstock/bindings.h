@@ -169,6 +169,18 @@ class PENSTOCK_EXPORT Bindings {
   Bindings& On(NativeStream stream) &;
   Bindings On(NativeStream stream) && { return std::move(On(stream)); }
 
+  // Whether the next launch has a value for the parameter, or memory for the buffer: it was set, without a mistake, and
+  // neither forgotten nor moved into a run. False for handles of other graphs. In a step that a GraphCache declares: by
+  // that step.
+  template <class T>
+  PENSTOCK_HIDDEN bool Has(ParamHandle<T> param) const {
+    return Has(/*of_buffer=*/false, param.graph(), param.index());
+  }
+  template <class T>
+  PENSTOCK_HIDDEN bool Has(BufferHandle<T> buffer) const {
+    return Has(/*of_buffer=*/true, buffer.graph(), buffer.index());
+  }
+
   // Forgets bound memory, keep-alives and mistakes with buffers; keeps parameters and the stream.
   void ClearBuffers();
 
@@ -176,6 +188,7 @@ class PENSTOCK_EXPORT Bindings {
   friend class detail::Internals<Bindings>;
   explicit Bindings(std::shared_ptr<const Model> model) : values_(std::move(model)) {}
 
+  bool Has(bool of_buffer, uint32_t graph, int32_t index) const;
   void SetParam(uint32_t graph, int32_t index, TypeInfo type, const void* value);
   void SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory memory);
   void AddPredecessor(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event);

@@ -32,6 +32,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -95,6 +96,10 @@ class PENSTOCK_EXPORT AnyPipeline {
   PipelineStats stats() const;
   // The number of window slots.
   int window() const;
+  // The executable of the first Run or Then with this name, for its States (Executable::StateOf), memory and plan. The
+  // stage of a pipeline that was created from a graph has the graph's name. What is launched on it takes slots away
+  // from the pipeline. NotFound: there is no such stage, or it is a Host stage.
+  absl::StatusOr<Executable> executable(std::string_view stage) const;
 
  protected:
   static absl::StatusOr<AnyPipeline> Create(detail::StageList stages, const detail::ValueType& value,

@@ -34,6 +34,9 @@ class PENSTOCK_EXPORT Run {
   }
   ~Run();
 
+  // Whether there is an execution: not if default-constructed or moved from.
+  explicit operator bool() const { return state_ != nullptr; }
+
   // Waits until the run has ended, and returns its status. FailedPrecondition inside a host node or callback, where it
   // could wait for its own worker.
   absl::Status Wait() const { return Wait(Deadline()); }

@@ -134,6 +134,7 @@ absl::Status Launch(ps::Runtime& runtime, ps::Executable exec, const Handles& h)
   PS_ASSIGN_OR_RETURN(ps::Run run, exec.Launch(io, std::chrono::seconds(1)));
   io.After(h.x, run).After(h.x, ps::NativeEvent{});
   run.OnDone([](const absl::Status&) {});
+  if (!run || !io.Has(h.x) || !io.Has(h.n)) return absl::InternalError("nothing set");
   PS_ASSIGN_OR_RETURN(ps::Lease lease, exec.Acquire());
   for (float& v : lease.span(h.x)) v = 0;
   PS_ASSIGN_OR_RETURN(ps::State<float> of_key, exec.StateOf(h.x, ps::Key(1)));

@@ -51,6 +51,7 @@ class BoundValues {
 
   const std::shared_ptr<const Model>& model() const { return model_; }  // null: belongs to no executable
   const absl::Status* mistake() const { return mistakes_.empty() ? nullptr : &mistakes_.front().mistake; }
+  bool Has(bool of_buffer, uint32_t graph, int32_t index) const;  // whether something is set for it
   bool IsSet(size_t param) const { return param_set_[param]; }
   const std::byte* Value(size_t param) const { return params_.data() + param_offsets_[param]; }
   const BoundMemory& Memory(size_t buffer) const { return buffers_[buffer]; }

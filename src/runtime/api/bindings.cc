@@ -11,6 +11,10 @@ void Bindings::To(F set) {
   else set(values_);
 }
 
+bool Bindings::Has(bool of_buffer, uint32_t graph, int32_t index) const {
+  return pending_ != nullptr ? pending_->Has(of_buffer, graph, index) : values_.Has(of_buffer, graph, index);
+}
+
 Bindings& Bindings::SetKey(Key key) & {
   values_.SetKey(key);
   return *this;

@@ -6,7 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "graph/common/message.h"
 #include "penstock/status_macros.h"
+#include "src/runtime/executable/internals.h"
 #include "src/runtime/pipeline/pipeline_core.h"
 
 namespace penstock {
@@ -77,7 +79,15 @@ void AnyPipeline::Cancel() {
 }
 absl::Status AnyPipeline::status() const { return core_ == nullptr ? None() : core_->core->status(); }
 PipelineStats AnyPipeline::stats() const { return core_ == nullptr ? PipelineStats() : core_->core->stats(); }
-int AnyPipeline::window() const { return core_ == nullptr ? 0 : core_->core->window(); }
+int AnyPipeline::window() const { return core_ == nullptr ? 0 : core_->core->state().items.size(); }
+
+absl::StatusOr<Executable> AnyPipeline::executable(std::string_view stage) const {
+  if (core_ == nullptr) return None();
+  auto set = core_->core->state().table->FindExecutable(stage);
+  if (set != nullptr) return detail::Internals<Executable>::Make(std::move(set));
+  return absl::NotFoundError(absl::StrCat("pipeline: no Run or Then is named '", graph::OneLine(stage),
+                                          "'; use the name that it was added with, or that of the pipeline's graph"));
+}
 
 absl::StatusOr<detail::StageList> detail::StagesOfGraph(Runtime& runtime, const Graph& graph, int slots) {
   StageDecl stage{graph.model().name, true, nullptr};

@@ -29,6 +29,16 @@ void PendingBindings::On(void* stream) { items_.push_back({.call = Call::kOn, .n
 
 void PendingBindings::ClearBuffers() { items_.push_back({.call = Call::kClearBuffers}); }
 
+bool PendingBindings::Has(bool of_buffer, uint32_t graph, int32_t index) const {
+  bool has = false;
+  for (const Item& item : items_) {
+    if (of_buffer && item.call == Call::kClearBuffers) has = false;
+    if (item.call != (of_buffer ? Call::kSetBuffer : Call::kSetParam)) continue;
+    has = has || (item.graph == graph && item.index == index);
+  }
+  return has;
+}
+
 void PendingBindings::Clear() {
   items_.clear();
   values_.clear();

@@ -21,6 +21,7 @@ class PendingBindings {
   void AddPredecessor(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event);
   void On(void* stream);
   void ClearBuffers();
+  bool Has(bool of_buffer, uint32_t graph, int32_t index) const;
 
   void Clear();
   // Call once: it moves values on. It forgets the mistakes that `to` has from another step.

@@ -158,6 +158,15 @@ void BoundValues::SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundM
   version_ = NextVersion();
 }
 
+bool BoundValues::Has(bool of_buffer, uint32_t graph, int32_t index) const {
+  if (model_ == nullptr || graph != model_->serial || index < 0) return false;
+  const bool refused = std::any_of(mistakes_.begin(), mistakes_.end(),
+                                   [&](const Noted& n) { return n.of_buffer == of_buffer && n.index == index; });
+  const auto i = static_cast<size_t>(index);
+  if (refused) return false;
+  return of_buffer ? i < buffers_.size() && buffers_[i].elements >= 0 : i < param_set_.size() && param_set_[i];
+}
+
 void BoundValues::Consume(std::span<const int32_t> buffers) const {
   for (const int32_t b : buffers) buffers_[static_cast<size_t>(b)] = {};
   if (!buffers.empty()) version_ = 0;

@@ -154,7 +154,7 @@ absl::StatusOr<AnyItem> PipelineCore::Acquire(Key key, int device, Deadline dead
   }
   PENSTOCK_RETURN_IF_ERROR(place.status());
   if (*place >= 0) return ItemAt(*place);
-  const std::string full = absl::StrCat("pipeline: all ", window(), " places are taken, or no slot is free");
+  const std::string full = absl::StrCat("pipeline: all ", state_.items.size(), " places are taken, or no slot is free");
   if (wait == Wait::kYes) return absl::DeadlineExceededError(full + ", and none came free before the deadline");
   base::MutexLock lock(state_.mu);
   ++state_.counts.refused;

@@ -49,7 +49,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   void Cancel();
   absl::Status status() const;
   PipelineStats stats() const;
-  int window() const { return state_.items.size(); }
+  const PipelineState& state() const { return state_; }  // for what is constant in it
   // Called when the handle ends: cancels, and returns when nothing is in flight, or leaves that to another thread.
   void Close();
 

@@ -121,6 +121,15 @@ std::vector<bool> StageTable::keyed() const {
   return keyed;
 }
 
+std::shared_ptr<ExecutableSet> StageTable::FindExecutable(std::string_view name) const {
+  for (const Stage& stage : stages_) {
+    for (const StageExecutable& executable : stage.executables) {
+      if (executable.name == name) return executable.set;
+    }
+  }
+  return nullptr;
+}
+
 int64_t StageTable::default_window() const {
   int64_t places = 0;
   for (const Stage& stage : stages_) places += stage.workers;
@@ -162,6 +171,7 @@ BusyShares StageTable::MakeShares() const {
 
 absl::Status StageTable::AddExecutable(detail::StageDecl decl, Stage& stage) {
   StageExecutable executable{.prefix = PrefixOf(decl.name),
+                             .name = std::string(decl.name.view()),
                              .call = std::move(decl.call),
                              .set = detail::Internals<Executable>::SetOf(decl.executable),
                              .part = parts_++,

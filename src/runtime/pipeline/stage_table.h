@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,7 @@ using DeviceSlotsMemory = std::vector<std::vector<std::shared_ptr<void>>>;
 // One executable of a stage, or of several that are launched together, each after the one before.
 struct StageExecutable {
   std::string prefix;  // of messages about it
+  std::string name;
   detail::StageFunction call;
   std::shared_ptr<ExecutableSet> set;
   int part;  // PipelineItem::parts
@@ -75,6 +77,8 @@ class StageTable {
   std::vector<bool> in_order() const { return in_order_; }
   // For each stage: whether it has keyed States.
   std::vector<bool> keyed() const;
+  // The executable of the first Run or Then with this name; null: there is none.
+  std::shared_ptr<ExecutableSet> FindExecutable(std::string_view name) const;
   // Twice the threads and slots of all stages.
   int64_t default_window() const;
   // MakeParts: what a new item holds of executables. PartOfGraph: which of these parts is of that graph; -1: none.

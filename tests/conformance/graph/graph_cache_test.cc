@@ -381,6 +381,47 @@ TEST_P(Cache, NamesMayBeMadeAnew) {
   EXPECT_EQ(cache.counts().compiled, 1);
 }
 
+// Names of parts are compared in the same way, and a scope begins with each step anew.
+TEST_P(Cache, NamesInAScopeArePartsOfTheStructure) {
+  GraphCache cache = Made();
+  const auto declare = [](int step, int tile) {
+    return [=](Graph& g) {
+      const auto scope = g.Scope(Name("step", step));
+      g.Fill(Name("tile", tile), g.Buffer<int32_t>("x", kN), 1);
+    };
+  };
+  EXPECT_OK(RunStep(cache, declare(1, 1)));
+  EXPECT_OK(RunStep(cache, declare(1, 1)));
+  EXPECT_EQ(cache.counts().compiled, 1);
+  EXPECT_OK(RunStep(cache, declare(1, 2)));
+  EXPECT_OK(RunStep(cache, declare(2, 1)));
+  EXPECT_OK(RunStep(cache, declare(2, 1)));
+  EXPECT_EQ(cache.counts().compiled, 3);
+}
+
+// In a declaration Has tells of the step alone, though values of earlier steps stay set.
+TEST_P(Cache, HasTellsWhatTheStepHasSet) {
+  GraphCache cache = Made();
+  std::vector<int32_t> in(kN), out(kN);
+  std::vector<bool> had;
+  for (int step = 0; step < 2; ++step) {
+    ASSERT_OK(RunStep(cache, [&](Graph& g, Bindings& io) {
+      const auto n = g.Param<int32_t>("n");
+      const auto x = g.Input<int32_t>("x", kN), y = g.Output<int32_t>("y", kN);
+      g.Copy("copy", x, y);
+      had.insert(had.end(), {io.Has(n), io.Has(x)});
+      io.Set(n, 1).Set(x, in);
+      had.insert(had.end(), {io.Has(n), io.Has(x)});
+      io.ClearBuffers();
+      had.insert(had.end(), {io.Has(n), io.Has(x)});
+      io.Set(x, in).Set(y, out);
+    }));
+  }
+  const std::vector<bool> of_step = {false, false, true, true, true, false};
+  EXPECT_EQ(std::vector<bool>(had.begin(), had.begin() + 6), of_step);
+  EXPECT_EQ(std::vector<bool>(had.end() - 6, had.end()), of_step);
+}
+
 TEST_P(Cache, TheLeastRecentlyUsedIdleOneMakesRoom) {
   GraphCache cache = Made(2);
   const auto declare = [](int64_t n) { return [=](Graph& g) { g.Fill("fill", g.Buffer<int32_t>("x", n), 1); }; };

@@ -91,6 +91,33 @@ TEST_F(BindingsTest, AMistakeIsForgivenWhenTheSameThingIsSetRightly) {
   EXPECT_EQ(Refused(), "");
 }
 
+TEST_F(BindingsTest, HasIsTrueForWhatTheNextLaunchWouldUse) {
+  EXPECT_TRUE(io_.Has(a_) && io_.Has(x_));
+  io_.ClearBuffers();
+  EXPECT_TRUE(io_.Has(a_) && !io_.Has(x_));
+  Bindings fresh = exec_.bindings();
+  EXPECT_FALSE(fresh.Has(a_) || fresh.Has(x_));
+  std::vector<float> floats(8);
+  io_.Set(x_, hx_).Set(BufferHandle<float>(x_.graph(), x_.index()), floats);
+  EXPECT_FALSE(io_.Has(x_)) << "a launch is refused";
+  io_.Set(x_, *runtime_.MakeHostBuffer<int32_t>(8)).Set(y_, hy_);
+  EXPECT_TRUE(io_.Has(x_));
+  EXPECT_EQ(Refused(), "");
+  EXPECT_FALSE(io_.Has(x_)) << "the run has taken it";
+  Graph other("other");
+  EXPECT_FALSE(io_.Has(other.Param<int32_t>("a")) || io_.Has(BufferHandle<int32_t>()) || Bindings().Has(a_));
+}
+
+TEST_F(BindingsTest, ARunIsTrueIfThereIsAnExecution) {
+  penstock::Run run = *exec_.Launch(io_);
+  EXPECT_TRUE(run);
+  const penstock::Run taken = std::move(run);
+  EXPECT_TRUE(taken);
+  EXPECT_FALSE(run);  // NOLINT(bugprone-use-after-move)
+  EXPECT_FALSE(penstock::Run());
+  ASSERT_OK(taken.Wait());
+}
+
 TEST_F(BindingsTest, AHandleOfAnotherGraphStaysAMistake) {
   Graph other("other");
   auto launch = other.Input<int32_t>("x", 8);

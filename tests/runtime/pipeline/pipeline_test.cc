@@ -758,6 +758,28 @@ TEST_P(PipelineTest, BindingsDoNotHoldAnItemsMemory) {
 }
 
 // Others may use the executables meanwhile: then an item waits for its slot, and nothing is lost.
+TEST(PipelineExecutable, IsThatOfTheStageOrGraphOfTheName) {
+  Runtime runtime = HostRuntime();
+  Graph a("a"), b("b");
+  auto counts = a.KeyedState<int32_t>("counts", 1);
+  a.Fill("fill", Write(counts), 7);
+  b.Host("nothing", [] {});
+  auto exec = runtime.Compile(b, {.slots = 5});
+  ASSERT_OK(exec.status());
+  Stages<> stages;
+  stages.Host("read", [](Item<>&) {}).Run("run", *runtime.Compile(a)).Run("other", *exec);
+  auto pipe = *Pipeline<>::Create(std::move(stages));
+  EXPECT_EQ(pipe.executable("other")->slots(), 5);
+  EXPECT_OK(pipe.executable("run")->StateOf(counts, Key(1)).status());
+  for (const char* none : {"read", "a"}) {
+    EXPECT_EQ(pipe.executable(none).status(),
+              absl::NotFoundError(std::string("pipeline: no Run or Then is named '") + none +
+                                  "'; use the name that it was added with, or that of the pipeline's graph"));
+  }
+  auto of_graph = *Pipeline<>::Create(runtime, a, {.slots_per_device = 4});
+  EXPECT_EQ(of_graph.executable("a")->slots(), 4);
+}
+
 TEST_P(PipelineTest, SharesItsExecutablesWithOtherCallers) {
   std::atomic<bool> stop{false};
   std::jthread other([&] {

@@ -16,6 +16,8 @@
 // Threads: plain values, as Views are.
 #pragma once
 
+#include "penstock/detail/cplusplus20.h"
+
 #include <cstddef>
 #include <cstdint>
 

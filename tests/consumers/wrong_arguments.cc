@@ -36,6 +36,10 @@ void Declare(ps::Graph& g, ps::ParamHandle<float> a, ps::BufferHandle<float> x, 
   g.Kernel("k", Kernel, ps::Threads(8), 1.0, ps::Read(d), ps::Write(x));
 #elif WRONG == 11  // the host fallback takes the arguments of the device code
   g.Launch("l", [](ps::LaunchContext&, const float*) {}, ps::Read(x)).HostFallback([](float*) {});
+#elif WRONG == 12  // All of accesses to T gives a ps::Views<T>, of const T if they only read
+  g.Host("h", [](ps::Views<float>) {}, ps::All(std::vector{ps::Read(x)}));
+#elif WRONG == 13  // a kernel takes All of accesses to T as a ps::ViewTable<T, n>, of const T if they only read
+  g.Kernel("k", Kernel, ps::Threads(8), 1.0, ps::All(std::vector{ps::Read(x)}), ps::Write(x));
 #endif
 }
 

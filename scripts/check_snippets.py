@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Checks that the pages of the tutorial show what its programs are and print.
+"""Checks that the pages of the tutorial and the cookbook show what their programs are and print.
 
   scripts/check_snippets.py [ROOT]               every ```cpp block of docs/tutorial/N-*.md stands, line by line, in one
-                                                 of the files examples/tutorial/N_*; how far it is indented is free
+                                                 of the files examples/tutorial/N_*, and every one of
+                                                 docs/howto/cookbook/NAME.md in one of examples/cookbook/NAME*; how far
+                                                 it is indented is free
   scripts/check_snippets.py --run PAGE PROGRAM   PROGRAM succeeds, and prints what the ```text block of PAGE shows; where
                                                  the block is opened by ```text numbers vary, numbers may differ
 """
@@ -36,12 +38,20 @@ def stands_in(block, source):
     return any(textwrap.dedent("\n".join(lines[at:at + count])) == wanted for at in range(len(lines) - count + 1))
 
 
+def pages_of(root):
+    """Each page whose code is checked, with the files that it shows."""
+    for page in sorted((root / "docs/tutorial").glob("[0-9]*-*.md")):
+        chapter = page.name.split("-")[0]
+        yield page, sorted((root / "examples/tutorial").glob(f"{chapter}_*"))
+    for page in sorted((root / "docs/howto/cookbook").glob("*.md")):
+        if page.stem != "README":
+            yield page, sorted((root / "examples/cookbook").glob(f"{page.stem}*"))
+
+
 def check_pages(root):
     faults = count = 0
-    pages = sorted((root / "docs/tutorial").glob("[0-9]*-*.md"))
-    for page in pages:
-        chapter = page.name.split("-")[0]
-        sources = sorted((root / "examples/tutorial").glob(f"{chapter}_*"))
+    pages = list(pages_of(root))
+    for page, sources in pages:
         texts = [source.read_text(encoding="utf-8") for source in sources]
         shown = blocks(page, "cpp")
         count += len(shown)
@@ -52,7 +62,8 @@ def check_pages(root):
         for number, what in wrong:
             print(f"{page.relative_to(root)}:{number}: {what}")
             faults += 1
-    print(f"{len(pages)} pages of the tutorial: " + (f"{faults} broken snippets" if faults else f"{count} snippets hold"))
+    outcome = f"{faults} broken snippets" if faults else f"{count} snippets hold"
+    print(f"{len(pages)} pages of the tutorial and the cookbook: {outcome}")
     return 1 if faults else 0
 
 

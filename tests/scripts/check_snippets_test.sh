@@ -85,6 +85,22 @@ refused "2-add.md:3: these lines are not in any program" "$check" "$tree"
 plant && sed -i 's/```cpp/```c++/' "$page"
 refused "1-add.md:1: the page shows no code" "$check" "$tree"
 
+# A page of the cookbook shows the files that begin with its name; the first page of its folder shows no code.
+move_to_cookbook() {
+  plant
+  mkdir -p "$tree/docs/howto/cookbook" "$tree/examples/cookbook"
+  mv "$page" "$tree/docs/howto/cookbook/add.md"
+  mv "$source" "$tree/examples/cookbook/add.cc"
+  mv "$tree/examples/tutorial/1_two.h" "$tree/examples/cookbook/add_two.h"
+  echo "# Cookbook" >"$tree/docs/howto/cookbook/README.md"
+}
+move_to_cookbook
+passed "$check" "$tree"
+move_to_cookbook && sed -i 's/sum += i/sum -= i/' "$tree/examples/cookbook/add.cc"
+refused "docs/howto/cookbook/add.md:3: these lines are not in add.cc or add_two.h" "$check" "$tree"
+move_to_cookbook && mv "$tree/docs/howto/cookbook/add.md" "$tree/docs/howto/cookbook/sum.md"
+refused "docs/howto/cookbook/sum.md:3: these lines are not in any program" "$check" "$tree"
+
 # The output.
 plant && sed -i 's/is 3/is 4/' "$program"
 refused "1-add.md shows" "$check" --run "$page" "$program"

@@ -261,13 +261,13 @@ int Main(const Options& options) {
     return 0;
   }
   Report report("Bands on two GPUs");
-  ps::Runtime two = Must(ps::Runtime::Create({.devices = "cuda:0,cuda:1"})),
+  ps::Runtime two = Must(ps::Runtime::Create({.devices = "cuda:0,1"})),
               one = Must(ps::Runtime::Create({.devices = "cuda:0"}));
   for (const int64_t n : options.quick ? std::vector<int64_t>{256} : std::vector<int64_t>{2048, 8192}) {
     const Work work(n, n, options.quick ? 8 : 80);
     const double scale = 1.0 / work.steps;
     PenstockBands whole(one, work, 1);
-    for (const int bands : {2, 4, 8}) {
+    for (const int bands : n > 4096 ? std::vector<int>{2} : std::vector<int>{2, 4, 8}) {
       RawBands raw(work, bands, 2);
       PenstockBands ours(two, work, bands);
       std::vector<Way> ways = {

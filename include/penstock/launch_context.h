@@ -2,12 +2,13 @@
 // needs there that outlive the call.
 //
 //   struct Cublas {  // made by the first call that needs it
-//     explicit Cublas(const ps::LaunchContext& launch);  // creates a handle with the stream and a workspace of its own
+//     static absl::StatusOr<std::unique_ptr<Cublas>> Make(const ps::LaunchContext& launch);  // stream and workspace
 //     ~Cublas();
 //     cublasHandle_t handle;
 //   };
-//   graph.Launch("gemv", [](ps::LaunchContext& launch, const float* alpha, ...) {
-//     return ToStatus(cublasSgemv(launch.Get<Cublas>().handle, ..., alpha, ..., launch.Zero<float>(), ...));
+//   graph.Launch("gemv", [](ps::LaunchContext& launch, const float* alpha, ...) -> absl::Status {
+//     PS_ASSIGN_OR_RETURN(Cublas* blas, launch.Get<Cublas>());
+//     return ToStatus(cublasSgemv(blas->handle, ..., alpha, ..., launch.Zero<float>(), ...));
 //   }, ps::OnDevice(alpha), ...);
 //
 // The stream may be capturing (mode.h). Submitted work then becomes part of a graph, so the callable must not wait,
@@ -19,9 +20,15 @@
 
 #include "penstock/detail/cplusplus20.h"
 
+#include <concepts>
+#include <memory>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "penstock/export.h"
 
 namespace penstock {
@@ -43,10 +50,11 @@ class PENSTOCK_EXPORT LaunchContext {
   std::string_view device_name() const { return device_name_; }  // as in Device::name
 
   // The T of this device, lane and slot, shared by all callables called there: a library's handle and its workspace.
-  // The first call makes it with T(launch), whose native_stream() is the stream that all users of this T get. Callables
-  // of another shared object get a T of their own. Work submitted with one T runs in order, in graphs too, and nothing
-  // else uses the T in the meantime, so a library may keep its workspace there. T need not be movable; Ts for several
-  // lanes or slots may be made concurrently.
+  // The first call makes it with T(launch, args...), where launch.native_stream() is the stream that all users of this
+  // T get. A call with other arguments, compared by their types and ==, gets another T, and so do callables of another
+  // shared object. Work submitted with one T runs in order, in graphs too, and nothing else uses the T in the meantime,
+  // so a library may keep its workspace there. T need not be movable; Ts for several lanes or slots may be made
+  // concurrently.
   //
   // The constructor may allocate and wait even if the stream is capturing: the runtime ends that capture first,
   // discards it, and calls the callable once more. So the work that a callable submits in its first call may never run.
@@ -55,16 +63,27 @@ class PENSTOCK_EXPORT LaunchContext {
   // thread, in reverse order of construction. A destructor that waits for the whole device (cublasDestroy)
   // breaks captures on other threads. An exception from the constructor fails the node; a callable that catches
   // it must rethrow it.
-  template <class T>
-  PENSTOCK_HIDDEN T& Get() {
-    const void* const type = Type<T>();
-    void* object = Find(type);
-    if (object == nullptr) {
-      object = Make(
-          type, [](LaunchContext& launch) -> void* { return new T(launch); },
-          [](void* made) { delete static_cast<T*>(made); });
-    }
-    return *static_cast<T*>(object);
+  template <class T, class... Args>
+  PENSTOCK_HIDDEN T& Get(const Args&... args) {
+    const auto make = [&args...](LaunchContext& launch) { return std::unique_ptr<T>(new T(launch, args...)); };
+    return *FindOrMake<T>(make, args...);
+  }
+
+  // The same for a T that has a factory instead, which returns an absl::StatusOr<std::unique_ptr<T>>:
+  // T::Make(launch, args...). Returns the factory's error; the callable must return it too. The next run tries again.
+  template <class T, class... Args>
+    requires requires(LaunchContext& launch, const Args&... args) { T::Make(launch, args...).status(); }
+  PENSTOCK_HIDDEN absl::StatusOr<T*> Get(const Args&... args) {
+    absl::Status failed;
+    const auto make = [&](LaunchContext& launch) -> std::unique_ptr<T> {
+      absl::StatusOr<std::unique_ptr<T>> made = T::Make(launch, args...);
+      if (made.ok()) return *std::move(made);
+      failed.Update(made.status());  // nvcc warns of an assignment
+      return nullptr;
+    };
+    T* const object = FindOrMake<T>(make, args...);
+    if (object == nullptr) return failed;
+    return object;
   }
 
   // A T of all zero bytes in device memory, valid as long as the slot: for libraries that read their scalars there.
@@ -77,15 +96,53 @@ class PENSTOCK_EXPORT LaunchContext {
   PENSTOCK_HIDDEN static constexpr int kZeroBytes = 64;
 
  private:
+  // An object with the arguments it was made with.
+  template <class T, class... Args>
+  struct Made {
+    std::tuple<Args...> args;
+    T* object;  // owned; a destructor may throw
+  };
+
   // Not const, since equal constants may be folded into one address.
-  template <class T>
+  template <class M>
   PENSTOCK_HIDDEN static const void* Type() {
     static char tag = 0;
     return &tag;
   }
 
-  void* Find(const void* type) const;
-  void* Make(const void* type, void* (*make)(LaunchContext&), void (*destroy)(void*));
+  // Returns null if `make` does.
+  template <class T, class F, class... Args>
+  PENSTOCK_HIDDEN T* FindOrMake(const F& make, const Args&... args) {
+    static_assert((std::equality_comparable<std::decay_t<const Args&>> && ...),
+                  "Get compares its arguments with those of earlier calls: each needs an operator==");
+    using M = Made<T, std::decay_t<const Args&>...>;
+    const std::tuple<const Args&...> given(args...);
+    const auto is = [](const void* made, const void* by) {
+      return static_cast<const M*>(made)->args == *static_cast<const std::tuple<const Args&...>*>(by);
+    };
+    if (void* const found = Find(Type<M>(), is, &given)) return static_cast<M*>(found)->object;
+    const auto make_one = [&](LaunchContext& launch) -> void* {
+      std::unique_ptr<T> object = make(launch);
+      if (object == nullptr) return nullptr;
+      M* const made = new M{std::tuple<std::decay_t<const Args&>...>(args...), object.get()};
+      (void)object.release();
+      return made;
+    };
+    void* const made = Make(
+        Type<M>(),
+        [](LaunchContext& launch, const void* by) { return (*static_cast<const decltype(make_one)*>(by))(launch); },
+        &make_one,
+        [](void* of) {
+          const std::unique_ptr<M> all(static_cast<M*>(of));
+          delete all->object;
+        });
+    return made == nullptr ? nullptr : static_cast<M*>(made)->object;
+  }
+
+  // The object of this type of which is(object, by) is true; null if there is none.
+  void* Find(const void* type, bool (*is)(const void* object, const void* by), const void* by) const;
+  // Keeps what make(*this, by) returns, unless it is null.
+  void* Make(const void* type, void* (*make)(LaunchContext&, const void* by), const void* by, void (*destroy)(void*));
   const void* Zeros() const;
 
   void* stream_;

@@ -11,9 +11,12 @@
 
 namespace penstock {
 
-void* LaunchContext::Find(const void* type) const { return objects_->Find(type); }
-void* LaunchContext::Make(const void* type, void* (*make)(LaunchContext&), void (*destroy)(void*)) {
-  return objects_->Add(*this, type, make, destroy);
+void* LaunchContext::Find(const void* type, bool (*is)(const void* object, const void* by), const void* by) const {
+  return objects_->Find(type, is, by);
+}
+void* LaunchContext::Make(const void* type, void* (*make)(LaunchContext&, const void* by), const void* by,
+                          void (*destroy)(void*)) {
+  return objects_->Add(*this, type, make, by, destroy);
 }
 const void* LaunchContext::Zeros() const { return objects_->zeros(); }
 
@@ -22,15 +25,17 @@ const void* LaunchContext::Zeros() const { return objects_->zeros(); }
 namespace penstock::runtime {
 
 // A constructor may request other objects: only the outermost one leaves the capture.
-void* LaunchObjects::Add(LaunchContext& launch, const void* type, Make make, Destroy destroy) {
+void* LaunchObjects::Add(LaunchContext& launch, const void* type, Make make, const void* by, Destroy destroy) {
   const bool leaves = capturing_;
   if (leaves) LeaveCapture();
   void* it = nullptr;
   try {
-    std::unique_ptr<void, Destroy> made(make(launch), destroy);
-    objects_.push_back({type, made.get(), destroy});
-    it = made.release();
-    made_ = true;
+    std::unique_ptr<void, Destroy> made(make(launch, by), destroy);
+    if (made != nullptr) {
+      objects_.push_back({type, made.get(), destroy});
+      it = made.release();
+      made_ = true;
+    }
   } catch (...) {
     if (leaves) ReenterCapture();
     throw;
@@ -82,7 +87,7 @@ absl::StatusOr<std::optional<driver::Graph>> LaunchObjects::EndCapture(const abs
   if (made_) return std::nullopt;
   return absl::FailedPreconditionError(
       "an object that the callable asked for by Get was not made, and the callable went on; let the exception of its "
-      "constructor through");
+      "constructor through, or return the error that Get returned");
 }
 
 }  // namespace penstock::runtime

@@ -24,7 +24,8 @@ namespace penstock::runtime {
 
 class LaunchObjects {
  public:
-  using Make = void* (*)(LaunchContext&);
+  using Make = void* (*)(LaunchContext&, const void* by);
+  using Is = bool (*)(const void* object, const void* by);
   using Destroy = void (*)(void*);
 
   LaunchObjects(driver::Driver& driver, driver::Stream stream, const void* zeros)
@@ -38,15 +39,16 @@ class LaunchObjects {
   // LaunchContext::kZeroBytes zero bytes; null on host devices.
   const void* zeros() const { return zeros_; }
 
-  // The object whose type has this tag address; null if there is none yet.
-  void* Find(const void* type) const {
+  // The object whose type has this tag address and of which is(object, by) is true; null if there is none yet.
+  void* Find(const void* type, Is is, const void* by) const {
     for (const Object& object : objects_) {
-      if (object.type == type) return object.it;
+      if (object.type == type && is(object.it, by)) return object.it;
     }
     return nullptr;
   }
-  // Makes the object. If the stream is capturing, ends that capture first and begins another afterwards.
-  void* Add(LaunchContext& launch, const void* type, Make make, Destroy destroy);
+  // Makes the object with make(launch, by), and returns it; null if that returns null, a failure that the callable
+  // returns. If the stream is capturing, ends that capture first and begins another afterwards.
+  void* Add(LaunchContext& launch, const void* type, Make make, const void* by, Destroy destroy);
   bool empty() const { return objects_.empty(); }
   // Returns what the first throwing destructor threw; the others are called nonetheless.
   absl::Status Clear();

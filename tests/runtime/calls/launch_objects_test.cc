@@ -1,6 +1,6 @@
-// What callables of Launch nodes have made by LaunchContext::Get: how often, with which stream, when it goes, and that
-// a capture comes to no harm by it. On checked host devices that pass for CUDA devices, since only there the callables
-// themselves are called; what they submit, they give to the driver.
+// What callables of Launch nodes have made by LaunchContext::Get: how often, with which arguments and stream, when it
+// goes, and that a capture comes to no harm by it. On checked host devices that pass for CUDA devices, since only there
+// the callables themselves are called; what they submit, they give to the driver.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -271,6 +271,67 @@ TEST_P(ForeignObjectsTest, OneMayAskForAnotherAndGoesBeforeIt) {
   EXPECT_EQ(history, (std::vector<std::string>{"workspace", "second", "no second", "no workspace"}));
 }
 
+// One for each size, and for each type of size.
+struct Sized {
+  Sized(const LaunchContext&, int64_t elements) : size(elements) {}
+  Sized(const LaunchContext&, int32_t elements) : size(elements) {}
+  const int64_t size;
+};
+
+TEST_P(ForeignObjectsTest, OtherArgumentsMeanAnotherObject) {
+  const Copies c(1, [](LaunchContext& launch, const int32_t* from, int32_t* to) {
+    Sized &three = launch.Get<Sized>(int64_t{3}), &four = launch.Get<Sized>(int64_t{4}), &other = launch.Get<Sized>(3);
+    EXPECT_EQ(three.size, 3);
+    EXPECT_EQ(four.size, 4);
+    EXPECT_NE(&three, &other);
+    EXPECT_EQ(&launch.Get<Sized>(int64_t{3}), &three);
+    EXPECT_EQ(&launch.Get<Sized>(int64_t{4}), &four);
+    EXPECT_EQ(&launch.Get<Sized>(3), &other);
+    return CopyInside(launch, from, to);
+  });
+  Executable exec = Compiled(c.graph);
+  CheckRuns(exec, c, 3);
+}
+
+int to_fail = 0;
+class Made {
+ public:
+  static absl::StatusOr<std::unique_ptr<Made>> Make(const LaunchContext&, int of) {
+    if (to_fail-- > 0) return absl::UnavailableError("no licence today for " + std::to_string(of));
+    ++made;
+    return std::unique_ptr<Made>(new Made);
+  }
+
+ private:
+  Made() = default;
+};
+
+TEST_P(ForeignObjectsTest, AnErrorOfAFactoryIsReturnedAndTheNextRunTriesAgain) {
+  const Copies c(1, [](LaunchContext& launch, const int32_t* from, int32_t* to) {
+    PENSTOCK_ASSIGN_OR_RETURN(Made * object, launch.Get<Made>(7));
+    EXPECT_EQ(*launch.Get<Made>(7), object);
+    return CopyInside(launch, from, to);
+  });
+  to_fail = 1;
+  absl::StatusOr<Executable> exec = runtime_->Compile(c.graph, {.slots = 1});
+  std::string words = exec.ok() ? exec->submission_report().Text() : exec.status().ToString();
+  if (GetParam().mode == std::string_view("stream")) {
+    std::vector<int32_t> x(kN), y(kN);
+    absl::StatusOr<penstock::Run> run = exec->Launch(exec->bindings().Set(c.x, x).Set(c.y, y));
+    ASSERT_OK(run.status());
+    words = run->Wait().ToString();
+  }
+  EXPECT_NE(words.find("no licence today for 7"), std::string::npos) << words;
+  EXPECT_EQ(made, 0);
+  if (!exec.ok()) {
+    EXPECT_EQ(exec.status().code(), absl::StatusCode::kUnavailable);
+    exec = runtime_->Compile(c.graph, {.slots = 1});
+  }
+  ASSERT_OK(exec.status());
+  CheckRuns(*exec, c, 3);
+  EXPECT_EQ(made, 1);
+}
+
 int to_throw = 0;
 struct Throws {
   explicit Throws(const LaunchContext&) {
@@ -335,7 +396,8 @@ TEST_P(ForeignObjectsTest, ACallableThatCatchesItsExceptionIsTold) {
   to_throw = 1000;
   const absl::Status refused = runtime_->Compile(c.graph, {.slots = 1}).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_NE(refused.ToString().find("let the exception of its constructor through"), std::string::npos) << refused;
+  EXPECT_NE(refused.ToString().find("let the exception of its constructor through, or return"), std::string::npos)
+      << refused;
   EXPECT_EQ(to_throw, 999) << "called once";
   EXPECT_EQ(witness_->totals().inside.calls, 0);
 }

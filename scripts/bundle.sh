@@ -17,7 +17,7 @@ most=60 # MiB, packed
 rm -rf "$bundle"
 mkdir -p "$bundle/lib"
 # They need no GPU, or (photos_test) look for the photo program and its photographs where they were built.
-without=(photos_test penstock_tests replay_tests)
+without=(photos_test penstock_tests replay_tests library_factories_tests)
 for kind in tests examples bench; do
   [[ -d $build/bin/$kind ]] || continue
   mkdir -p "$bundle/$kind"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Compiles each public header alone as .cc with no CUDA headers within reach (*cuda*.h excepted); in the mode C++17 the
-# first error must name the reason. Where there is an nvcc, its device pass compiles alone those headers that are
-# different to it, and both its passes all of them together. Then compiles a file that instantiates their templates as
-# users' builds do: by g++ and clang, as C++20 and C++23, without RTTI and exceptions, with checked Views, with warnings
-# that users turn on as errors; and one whose arguments do not fit their callables, which errors must explain. What
-# passed is remembered by the content of include/.
+# Compiles each public header alone as .cc with no CUDA headers within reach (those for CUDA and its libraries
+# excepted); in the mode C++17 the first error must name the reason. Where there is an nvcc, its device pass compiles
+# alone those headers that are different to it, and both its passes all of them together. Then compiles a file that
+# instantiates their templates as users' builds do: by g++ and clang, as C++20 and C++23, without RTTI and exceptions,
+# with checked Views, with warnings that users turn on as errors; and one whose arguments do not fit their callables,
+# which errors must explain. What passed is remembered by the content of include/.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/common.sh
@@ -13,8 +13,11 @@ work=build/headers
 mkdir -p "$work"
 find_nvcc || nvcc=
 
+# Whether HEADER needs CUDA's headers.
+needs_cuda() { [[ $(basename "$1") =~ cuda|cublas|cusolver|cufft ]]; }
+
 # Whether nvcc reads something else in HEADER than g++ does.
-differs_to_nvcc() { [[ $(basename "$1") == *cuda* ]] || grep -qE '__(CUDA|NVCC)' "$1"; }
+differs_to_nvcc() { needs_cuda "$1" || grep -qE '__(CUDA|NVCC)' "$1"; }
 
 # Whether the first error about UNIT, compiled as C++17, says that Penstock needs C++20.
 names_its_language() {
@@ -27,7 +30,7 @@ names_its_language() {
 one_header() {
   local header=$1 unit
   unit=$work/$(tr / _ <<<"${header%.h}")
-  if [[ $(basename "$header") != *cuda* ]]; then
+  if ! needs_cuda "$header"; then
     # The guard keeps this honest on machines that have CUDA headers in the compiler's own path.
     printf '#include "%s"\n#if defined(__CUDA_RUNTIME_H__) || defined(__cuda_cuda_h__)\n#error includes CUDA headers\n#endif\n' \
       "${header#include/}" >"$unit.cc"

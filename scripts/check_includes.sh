@@ -45,6 +45,7 @@ find "${folders[@]}" -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -
     return own
   }
   BEGIN {
+    library = "^include/penstock/(cublas|cusolver|cufft)\\.h$"  # the public headers for libraries of CUDA
     graph = "penstock/|src/base/|graph/"
     # The rooms of src/runtime, lowest first: what each may include besides itself and what lies under the runtime.
     below["core"] = ""
@@ -76,12 +77,12 @@ find "${folders[@]}" -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' -o -
     }
     if (name ~ /\.\.\//) offend("no include goes upwards")
 
-    cuda = name ~ /^(cuda|cub\/|thrust\/|nv|cooperative_groups|cublas|driver_types|vector_types|device_launch)/
-    if (cuda && FILENAME !~ /^src\/driver\/cuda\// && FILENAME !~ /^tests\/.*cuda/ && FILENAME !~ /cuda[^\/]*$/ && FILENAME !~ /\.cuh?$/)
+    cuda = name ~ /^(cuda|cub\/|thrust\/|nv|cooperative_groups|cublas|cusolver|cufft|driver_types|vector_types|device_launch)/
+    if (cuda && FILENAME !~ /^src\/driver\/cuda\// && FILENAME !~ /^tests\/.*cuda/ && FILENAME !~ /cuda[^\/]*$/ && FILENAME !~ library && FILENAME !~ /\.cuh?$/)
       offend("CUDA headers only in src/driver/cuda/, in *cuda* files and in .cu files")
-    if (FILENAME ~ /^include\// && cuda && FILENAME !~ /cuda[^\/]*\.h$/)
-      offend("a public header with CUDA in it has cuda in its name")
-    if (name ~ /^penstock\/.*cuda/ && FILENAME ~ /^(graph|src)\// && FILENAME !~ /^src\/driver\/cuda\//)
+    if (FILENAME ~ /^include\// && cuda && FILENAME !~ /cuda[^\/]*\.h$/ && FILENAME !~ library)
+      offend("a public header with CUDA in it has cuda, or the name of a library of CUDA, in its name")
+    if ((name ~ /^penstock\/.*cuda/ || "include/" name ~ library) && FILENAME ~ /^(graph|src)\// && FILENAME !~ /^src\/driver\/cuda\//)
       offend("of graph/ and src/, only src/driver/cuda/ includes public CUDA headers")
     if (name ~ /^(spdlog|fmt)\// && FILENAME != "src/base/log.cc")
       offend("spdlog and fmt only in src/base/log.cc")

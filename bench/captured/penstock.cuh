@@ -7,15 +7,15 @@
 #include <string>
 #include <utility>
 
-#include "penstock/cuda.h"
+#include "penstock/cublas.h"
 #include "work.cuh"
 
 namespace bench {
 
 inline absl::Status GemvForeign(ps::LaunchContext& launch, const float* alpha, const float* a, const float* x,
                                 float* y) {
-  const cublasStatus_t code = launch.Get<Cublas>().Gemv(alpha, a, x, launch.Zero<float>(), y);
-  return code == CUBLAS_STATUS_SUCCESS ? absl::OkStatus() : absl::InternalError(cublasGetStatusString(code));
+  PS_ASSIGN_OR_RETURN(ps::Cublas * blas, launch.Get<ps::Cublas>());
+  return ps::ToStatus(Gemv(blas->handle(), alpha, a, x, launch.Zero<float>(), y), "cublasSgemv");
 }
 
 class PenstockCaptured {

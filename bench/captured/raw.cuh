@@ -79,7 +79,7 @@ class RawCaptured {
     return cudaMemcpyAsync(alpha_, pinned_alpha_.data(), sizeof(float), cudaMemcpyHostToDevice, stream_);
   }
   int Gemv(const Cublas& cublas, const float* alpha) {
-    return cublas.Gemv(alpha, a_, x_, &cublas == &on_device_ ? zero_ : &kZero, y_);
+    return bench::Gemv(cublas.handle(), alpha, a_, x_, &cublas == &on_device_ ? zero_ : &kZero, y_);
   }
 
   template <class F>

@@ -23,7 +23,12 @@ inline void Check(cublasStatus_t code, const char* what) {
   if (code != CUBLAS_STATUS_SUCCESS) Fail(std::string(what) + ": " + cublasGetStatusString(code));
 }
 
-// A handle with memory of its own to work in, for one stream. Setting the stream takes the workspace away.
+inline cublasStatus_t Gemv(cublasHandle_t handle, const float* alpha, const float* a, const float* x, const float* zero,
+                           float* y) {
+  return cublasSgemv(handle, CUBLAS_OP_T, kN, kN, alpha, a, kN, x, 1, zero, y, 1);
+}
+
+// By hand: a handle with memory of its own to work in, for one stream. Setting the stream takes the workspace away.
 class Cublas {
  public:
   Cublas(cudaStream_t stream, cublasPointerMode_t mode) : workspace_(MakeDeviceMemory<char>(kWorkspaceBytes)) {
@@ -32,8 +37,6 @@ class Cublas {
     Check(cublasSetWorkspace(handle_, workspace_, kWorkspaceBytes), "cublasSetWorkspace");
     Check(cublasSetPointerMode(handle_, mode), "cublasSetPointerMode");
   }
-  explicit Cublas(const ps::LaunchContext& launch)
-      : Cublas(static_cast<cudaStream_t>(launch.native_stream()), CUBLAS_POINTER_MODE_DEVICE) {}
   ~Cublas() {
     (void)cublasDestroy(handle_);
     (void)cudaFree(workspace_);
@@ -41,9 +44,7 @@ class Cublas {
   Cublas(const Cublas&) = delete;
   Cublas& operator=(const Cublas&) = delete;
 
-  cublasStatus_t Gemv(const float* alpha, const float* a, const float* x, const float* zero, float* y) const {
-    return cublasSgemv(handle_, CUBLAS_OP_T, kN, kN, alpha, a, kN, x, 1, zero, y, 1);
-  }
+  cublasHandle_t handle() const { return handle_; }
 
  private:
   static constexpr size_t kWorkspaceBytes = size_t{32} << 20;

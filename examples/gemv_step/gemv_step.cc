@@ -14,20 +14,18 @@
 
 #include "penstock/ps.h"
 #if defined(__CUDACC__)
-#include "blas_cuda.h"
+#include "penstock/cublas.h"
 #endif
 
 constexpr int kN = 512;
 
-absl::Status Gemv(ps::LaunchContext& launch, const float* alpha, const float* a, const float* x, float* y) {
 #if defined(__CUDACC__)
-  cublasHandle_t handle = launch.Get<Cublas>();  // made once a device, lane and slot: stream, workspace, pointer mode
-  return ToStatus(cublasSgemv(handle, CUBLAS_OP_T, kN, kN, alpha, a, kN, x, 1, launch.Zero<float>(), y, 1), "Sgemv");
-#else
-  (void)launch, (void)alpha, (void)a, (void)x, (void)y;
-  return absl::UnimplementedError("built without cuBLAS; use host devices, --devices host");
-#endif
+absl::Status Gemv(ps::LaunchContext& launch, const float* alpha, const float* a, const float* x, float* y) {
+  PS_ASSIGN_OR_RETURN(ps::Cublas * blas, launch.Get<ps::Cublas>());  // made once a device, lane and slot
+  return ps::ToStatus(cublasSgemv(blas->handle(), CUBLAS_OP_T, kN, kN, alpha, a, kN, x, 1, launch.Zero<float>(), y, 1),
+                      "cublasSgemv");
 }
+#endif
 void GemvOnHost(const float* alpha, const float* a, const float* x, float* y) {
   for (int row = 0; row < kN; ++row) {
     float sum = 0;
@@ -69,7 +67,8 @@ absl::Status Train(const std::string& devices, int steps) {
   auto alpha = graph.Param<float>("alpha");
   auto x = graph.Input<float>("x", kN, ps::kPinned);
   auto y = graph.Output<float>("y", kN, ps::kPinned);
-  graph.Launch("gemv", Gemv, ps::OnDevice(alpha), ps::Read(a), ps::Read(x), ps::Write(y)).HostFallback(GemvOnHost);
+  graph.Launch("gemv", PS_ON_CUDA(Gemv), ps::OnDevice(alpha), ps::Read(a), ps::Read(x), ps::Write(y))
+      .HostFallback(GemvOnHost);
   graph.Kernel("relu", Relu, ps::Threads(kN), kN, ps::Read(b), ps::ReadWrite(y)).HostFallback(ReluOnHost);
   PS_ASSIGN_OR_RETURN(ps::Executable exec, runtime.Compile(graph, {.slots = 2, .mode = ps::Mode::kGraph}));
 

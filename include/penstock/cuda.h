@@ -26,9 +26,14 @@
 #include "absl/strings/cord.h"
 #include "penstock/bindings.h"
 #include "penstock/detail/cuda_error.h"
+#include "penstock/detail/on_cuda.h"
 #include "penstock/export.h"
 #include "penstock/exported_graph.h"
 #include "penstock/launch_context.h"
+
+// In this file callables of Launch nodes have CUDA, whatever compiles it (detail/on_cuda.h).
+#undef PENSTOCK_ON_CUDA
+#define PENSTOCK_ON_CUDA(...) __VA_ARGS__
 
 namespace penstock {
 

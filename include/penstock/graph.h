@@ -21,7 +21,9 @@
 #include "penstock/detail/declaration_sink.h"
 #include "penstock/detail/explain_arguments.h"
 #include "penstock/detail/model.h"
+#include "penstock/detail/on_cuda.h"
 #include "penstock/detail/parallel_for.h"
+#include "penstock/detail/programmatic.h"
 #include "penstock/export.h"
 #include "penstock/launch_context.h"
 #include "penstock/node.h"
@@ -256,7 +258,8 @@ class PENSTOCK_EXPORT Graph {
 
   // Library calls on a stream: f(LaunchContext&, args...) submits to native_stream() of its context and returns void or
   // Status. It must only submit, and be repeatable. It gets a parameter by value, which a capture keeps, so a new value
-  // means another call; or, with OnDevice, a pointer to it. Runs on host devices only through HostFallback.
+  // means another call; or, with OnDevice, a pointer to it. Runs on host devices only through HostFallback. With
+  // PENSTOCK_ON_CUDA(f) the file also compiles where there is no CUDA (detail/on_cuda.h).
   template <class F, class... A>
   PENSTOCK_HIDDEN FallbackNode<detail::PointerStoredT<A>...> Launch(Name name, F f, A... args) {
     if constexpr (!std::is_invocable_v<F&, LaunchContext&, detail::PointerStoredT<A>...>) {

@@ -1,14 +1,9 @@
 // LaunchContext: what the callable of a Launch node gets besides its arguments: the stream to submit to, and objects it
 // needs there that outlive the call.
 //
-//   struct Cublas {  // made by the first call that needs it
-//     static absl::StatusOr<std::unique_ptr<Cublas>> Make(const ps::LaunchContext& launch);  // stream and workspace
-//     ~Cublas();
-//     cublasHandle_t handle;
-//   };
 //   graph.Launch("gemv", [](ps::LaunchContext& launch, const float* alpha, ...) -> absl::Status {
-//     PS_ASSIGN_OR_RETURN(Cublas* blas, launch.Get<Cublas>());
-//     return ToStatus(cublasSgemv(blas->handle, ..., alpha, ..., launch.Zero<float>(), ...));
+//     PS_ASSIGN_OR_RETURN(ps::Cublas* blas, launch.Get<ps::Cublas>());  // penstock/cublas.h; made by the first call
+//     return ps::ToStatus(cublasSgemv(blas->handle(), ..., alpha, ..., launch.Zero<float>(), ...), "cublasSgemv");
 //   }, ps::OnDevice(alpha), ...);
 //
 // The stream may be capturing (mode.h). Submitted work then becomes part of a graph, so the callable must not wait,

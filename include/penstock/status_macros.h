@@ -1,4 +1,5 @@
-// Status propagation: the only macros of the library besides the host-device marker.
+// Status propagation. The other macros of the library: PENSTOCK_HOST_DEVICE, PENSTOCK_ON_CUDA and
+// PENSTOCK_AWAIT_DEPENDENCIES, in detail/.
 #pragma once
 
 #include "penstock/detail/cplusplus20.h"

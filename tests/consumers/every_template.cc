@@ -13,6 +13,12 @@
 #if __has_include(<cuda_runtime_api.h>)
 #include "penstock/cuda.h"
 #endif
+#if __has_include(<cublas_v2.h>) && __has_include(<cufft.h>) && __has_include(<cusolverDn.h>)
+#include "penstock/cublas.h"
+#include "penstock/cufft.h"
+#include "penstock/cusolver.h"
+#define HAVE_LIBRARIES 1
+#endif
 
 namespace {
 
@@ -52,10 +58,41 @@ __global__
     Table(ps::ViewTable<const float, 4> from, float* to) {
   to[0] = from[0](0) + static_cast<float>(from.size());
 }
+#if defined(__CUDACC__)
+__global__
+#endif
+    void
+    Awaiting(int n, float* x) {
+  PS_AWAIT_DEPENDENCIES();
+  x[0] = static_cast<float>(n);
+}
 struct Handle {
-  explicit Handle(const ps::LaunchContext& launch) : stream(launch.native_stream()) {}
+  explicit Handle(const ps::LaunchContext& launch, int number = 0, const char* text = "")
+      : stream(launch.native_stream()), name(text + std::to_string(number)) {}
   void* stream;
+  std::string name;
 };
+struct Factory {
+  static absl::StatusOr<std::unique_ptr<Factory>> Make(const ps::LaunchContext&, size_t bytes) {
+    return std::make_unique<Factory>(Factory{bytes});
+  }
+  size_t bytes;
+};
+[[maybe_unused]] absl::Status ByHandles([[maybe_unused]] ps::LaunchContext& launch, [[maybe_unused]] float* x) {
+#if defined(HAVE_LIBRARIES)
+  PS_ASSIGN_OR_RETURN(ps::Cublas * blas, launch.Get<ps::Cublas>());
+  PS_ASSIGN_OR_RETURN(ps::Cublas * host, launch.Get<ps::Cublas>(ps::CublasOptions{.workspace_bytes = 0}));
+  PS_ASSIGN_OR_RETURN(ps::Cusolver * solver, launch.Get<ps::Cusolver>());
+  PS_ASSIGN_OR_RETURN(ps::CudaWorkspace * work, launch.Get<ps::CudaWorkspace>(size_t{64}));
+  PS_ASSIGN_OR_RETURN(ps::Cufft * fft, launch.Get<ps::Cufft>(ps::CufftShape{.n = {8, 8}, .type = CUFFT_R2C}));
+  PS_RETURN_IF_ERROR(ps::ToStatus(cublasSscal(blas->handle(), 1, launch.Zero<float>(), x, 1), "cublasSscal"));
+  PS_RETURN_IF_ERROR(ps::ToStatus(cusolverDnSetStream(solver->handle(), ps::CudaStream(launch))));
+  return ps::ToStatus(cufftExecR2C(fft->plan(), x, static_cast<cufftComplex*>(work->data())),
+                      host->handle() == nullptr ? "no handle" : "cufftExecR2C");
+#else
+  return absl::OkStatus();
+#endif
+}
 struct Item {
   std::vector<float> in, out;
 };
@@ -101,11 +138,17 @@ Handles Declare(ps::Graph& g, const ps::State<float>& state, const ps::Replicate
        "launch",
        [](ps::LaunchContext& launch, const float* from, float* to) {
          (void)launch.Get<Handle>().stream;
+         (void)launch.Get<Handle>(3, "three").name;
+         (void)launch.Get<Factory>(size_t{5}).value()->bytes;
          (void)launch.Zero<float>();
          to[0] = from[0];
        },
        ps::Read(state), ps::ReadWrite(y))
       .HostFallback([](const float*, float*) {});
+  g.Kernel("awaiting", Awaiting, ps::Threads(n).Programmatic(), n, ps::ReadWrite(y));
+  g.Launch("on cuda", PS_ON_CUDA(ByHandles), ps::ReadWrite(y)).HostFallback([](float*) {});
+  g.Launch("lambda", PS_ON_CUDA([](ps::LaunchContext& launch, float* to) { return ByHandles(launch, to); }),
+           ps::ReadWrite(y));
   g.Host(
        "host", [](std::span<const float> from, ps::View<float> to) { to(0) = from[0]; }, ps::Read(x), ps::ReadWrite(y))
       .Concurrency(2);

@@ -28,11 +28,13 @@ while IFS='|' read -r file include reason; do
   fi
 done <<'ROWS'
 include/penstock/a.h|"graph/plan/plan.h"|include/ includes only include/
-include/penstock/a.h|<cuda_runtime.h>|has cuda in its name
+include/penstock/a.h|<cuda_runtime.h>|has cuda, or the name of a library
+include/penstock/a.h|<cufft.h>|has cuda, or the name of a library
 include/penstock/a.h|"absl/strings/str_cat.h"|only Status and StatusOr
 include/penstock/a.h|"spdlog/spdlog.h"|only in src/base/log.cc
 graph/a.cc|"src/driver/driver.h"|graph/ includes graph/, include/ and src/base
 graph/a.cc|"penstock/cuda_launch.h"|only src/driver/cuda/ includes public CUDA headers
+src/base/a.cc|"penstock/cublas.h"|only src/driver/cuda/ includes public CUDA headers
 graph/a.cc|<thread>|knows no thread
 graph/a.cc|"cuda_runtime.h"|CUDA headers only in
 src/base/a.cc|"src/host/event_count.h"|src/base includes only
@@ -75,6 +77,7 @@ done
 rm -rf "${tree:?}"/*
 put include/penstock/a.h '"absl/status/statusor.h"'
 put include/penstock/cuda_a.h '<cuda_runtime.h>'
+put include/penstock/cublas.h '<cublas_v2.h>'
 put graph/a.cc '"src/base/status.h"'
 put src/base/log.cc '<spdlog/spdlog.h>'
 put src/driver/driver.h '"src/base/status.h"'

@@ -21,3 +21,17 @@ __device__ inline void AwaitDependencies() {
 #endif
 
 }  // namespace penstock::detail
+
+// The first statement of a __global__ function whose Kernel node says Programmatic(): waits until all that the node
+// depends on has ended and its memory is visible. Every thread executes it. Elsewhere it does nothing.
+//
+//   __global__ void Scale(int n, float* x) {
+//     PS_AWAIT_DEPENDENCIES();
+//     ...
+//   }
+//   graph.Kernel("scale", Scale, ps::Threads(n).Programmatic(), n, ps::ReadWrite(x));
+#if defined(__CUDACC__)
+#define PENSTOCK_AWAIT_DEPENDENCIES() ::penstock::detail::AwaitDependencies()
+#else
+#define PENSTOCK_AWAIT_DEPENDENCIES() static_cast<void>(0)
+#endif

@@ -47,17 +47,15 @@ __global__ void PlainStep(uint32_t k, uint32_t* x) {
   if (i < kN) x[i] = Stepped(x[i], k);
 }
 __global__ void AwaitingStep(uint32_t k, uint32_t* x) {
-#if __CUDA_ARCH__ >= 900
-  cudaGridDependencySynchronize();
-#endif
+  PENSTOCK_AWAIT_DEPENDENCIES();
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < kN) x[i] = Stepped(x[i], k);
 }
 
 // Lets what depends on it be launched at once, long before it has written anything.
 __global__ void LateStep(uint32_t k, uint32_t* x) {
+  PENSTOCK_AWAIT_DEPENDENCIES();
 #if __CUDA_ARCH__ >= 900
-  cudaGridDependencySynchronize();
   cudaTriggerProgrammaticLaunchCompletion();
 #endif
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);

@@ -65,7 +65,8 @@ TEST_P(PartialAccess, ACompactionPassesWhateverIsChecked) {
     auto t = g.Buffer<int32_t>("t", kN);
     auto count = g.Output<int32_t>("count", 1);
     auto y = g.Output<int32_t>("y", kN);
-    g.Kernel("compact", Compact, Blocks({1, 1, 1}, {1, 1, 1}), kN, Read(x), WriteSome(t), Write(count)).HostFallback(CompactOnHost);
+    g.Kernel("compact", Compact, Blocks({1, 1, 1}, {1, 1, 1}), kN, Read(x), WriteSome(t), Write(count))
+        .HostFallback(CompactOnHost);
     g.ParallelFor("use", kN, PlusOne{}, Read(t), Write(y));
     auto exec = runtime_->Compile(g, Checked(checked));
     ASSERT_OK(exec.status());
@@ -92,10 +93,11 @@ TEST_P(PartialAccess, WhatIsNotWrittenKeepsItsValueInAStateAndInBoundMemory) {
     auto x = g.Input<int32_t>("x", kN);
     auto counts = g.Output<int32_t>("counts", 2);
     auto y = g.Output<int32_t>("y", kN);
-    g.Kernel("to state", Compact, Blocks({1, 1, 1}, {1, 1, 1}), kN, Read(x), WriteSome(*state), Write(counts, Slice(0, 1)))
+    g.Kernel("to state", Compact, Blocks({1, 1, 1}, {1, 1, 1}), kN, Read(x), WriteSome(*state),
+             Write(counts, Slice(0, 1)))
         .HostFallback(CompactOnHost);
-    g.Kernel("to memory", Compact, Blocks({1, 1, 1}, {1, 1, 1}), kN / 2, Read(x, Slice(0, kN / 2)), WriteSome(y, Slice(20, kN / 2)),
-             Write(counts, Slice(1, 1)))
+    g.Kernel("to memory", Compact, Blocks({1, 1, 1}, {1, 1, 1}), kN / 2, Read(x, Slice(0, kN / 2)),
+             WriteSome(y, Slice(20, kN / 2)), Write(counts, Slice(1, 1)))
         .HostFallback(CompactOnHost);
     auto exec = runtime_->Compile(g, Checked(checked));
     ASSERT_OK(exec.status());
@@ -124,9 +126,11 @@ TEST_P(PartialAccess, AWorkspacePassesWhateverIsChecked) {
     auto work = g.Buffer<int32_t>("work", kN);
     auto t = g.Buffer<int32_t>("t", kN);
     auto y = g.Output<int32_t>("y", kN);
-    g.Kernel("once", Reverse, Blocks({1, 1, 1}, {1, 1, 1}), kN, Scratch(work), Read(x), Write(t)).HostFallback(ReverseOnHost);
+    g.Kernel("once", Reverse, Blocks({1, 1, 1}, {1, 1, 1}), kN, Scratch(work), Read(x), Write(t))
+        .HostFallback(ReverseOnHost);
     g.ParallelFor("between", kN, AddOne{}, ReadWrite(t));
-    g.Kernel("twice", Reverse, Blocks({1, 1, 1}, {1, 1, 1}), kN, Scratch(work), Read(t), Write(y)).HostFallback(ReverseOnHost);
+    g.Kernel("twice", Reverse, Blocks({1, 1, 1}, {1, 1, 1}), kN, Scratch(work), Read(t), Write(y))
+        .HostFallback(ReverseOnHost);
     const std::vector<int32_t> hx = Random(kN);
     std::vector<int32_t> hy = Poisoned(kN);
     ASSERT_OK(RunOnce(g, [&](Bindings& io) { io.Set(x, hx).Set(y, hy); }, Checked(checked)));
@@ -141,9 +145,11 @@ TEST_P(PartialAccess, SomeOfABufferAndScratchCostNoCopies) {
   auto work = g.Buffer<int32_t>("work", kN);
   auto t = g.Buffer<int32_t>("t", kN);
   auto count = g.Output<int32_t>("count", 1, kPinned);
-  g.Kernel("reverse", Reverse, Blocks({1, 1, 1}, {1, 1, 1}), kN, Scratch(work), Read(x), Write(g.Buffer<int32_t>("u", kN)))
+  g.Kernel("reverse", Reverse, Blocks({1, 1, 1}, {1, 1, 1}), kN, Scratch(work), Read(x),
+           Write(g.Buffer<int32_t>("u", kN)))
       .HostFallback(ReverseOnHost);
-  g.Kernel("compact", Compact, Blocks({1, 1, 1}, {1, 1, 1}), kN, Read(x), WriteSome(t), Write(count)).HostFallback(CompactOnHost);
+  g.Kernel("compact", Compact, Blocks({1, 1, 1}, {1, 1, 1}), kN, Read(x), WriteSome(t), Write(count))
+      .HostFallback(CompactOnHost);
   auto hx = runtime_->MakeHostBuffer<int32_t>(kN), hcount = runtime_->MakeHostBuffer<int32_t>(1);
   ASSERT_OK(hx.status());
   ASSERT_OK(hcount.status());
@@ -201,9 +207,8 @@ TEST_P(PartialAccess, CodeThatReadsWhatItOnlyWritesIsFound) {
   Graph g("reads");
   auto x = g.Input<int32_t>("x", 1);
   auto t = g.Buffer<int32_t>("t", 1);
-  g.Kernel("add", AddInto, Blocks({1, 1, 1}, {1, 1, 1}), Read(x), WriteSome(t)).HostFallback([](const int32_t* from, int32_t* to) {
-    to[0] += from[0];
-  });
+  g.Kernel("add", AddInto, Blocks({1, 1, 1}, {1, 1, 1}), Read(x), WriteSome(t))
+      .HostFallback([](const int32_t* from, int32_t* to) { to[0] += from[0]; });
   const std::vector<int32_t> hx = {1};
   const std::string text = Words(RunOnce(g, [&](Bindings& io) { io.Set(x, hx); }, Checked(true)));
   EXPECT_NE(text.find("buffer 't'; element 0 is 1515870811 (5b 5a 5a 5a) by the node and -1515870810 (a6 a5 a5 a5)"),
@@ -218,7 +223,8 @@ TEST_P(PartialAccess, TheElementsOfAStateThatHostCodeChangesAloneAreFound) {
   auto x = g.Input<int32_t>("x", 4);
   int calls = 0;
   const bool cuda = on_cuda();
-  g.Kernel("compact", Compact, Blocks({1, 1, 1}, {1, 1, 1}), 4, Read(x), WriteSome(*state), Write(g.Buffer<int32_t>("count", 1)))
+  g.Kernel("compact", Compact, Blocks({1, 1, 1}, {1, 1, 1}), 4, Read(x), WriteSome(*state),
+           Write(g.Buffer<int32_t>("count", 1)))
       .HostFallback([&calls, cuda](int n, const int32_t* from, int32_t* to, int32_t* count) {
         CompactOnHost(n, from, to, count);
         if (++calls > 1 || cuda) to[3] = 8;

@@ -78,7 +78,7 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void CallAt(const F& f, int64_t z, i
 // table.
 template <class T>
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline const T& Given(const T& passed) {
-  return passed;
+  return passed;  // NOLINT: never a temporary, but an argument of the kernel or of the block
 }
 template <class T>
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline const T& Given(const Ref<T>& passed) {

@@ -26,6 +26,7 @@ class Boxed {
   PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* to) const { to[i] = to[i] * *data + captured; }
 
   int32_t captured;
+  [[maybe_unused]] int32_t in_place_of_padding = 0;  // which counts when values are compared, and would be anything
   int32_t* data;
 };
 

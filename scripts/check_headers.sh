@@ -53,8 +53,7 @@ warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Werr
 builds=()
 for compiler in g++ clang++-19; do
   if command -v "$compiler" >/dev/null; then
-    builds+=("$compiler -std=c++20" "$compiler -std=c++23" "$compiler -std=c++20 -fno-rtti -fno-exceptions"
-      "$compiler -std=c++20 -fno-rtti -fno-exceptions -DPENSTOCK_CHECKED_VIEWS")
+    builds+=("$compiler -std=c++20" "$compiler -std=c++23" "$compiler -std=c++20 -fno-rtti -fno-exceptions -DPENSTOCK_CHECKED_VIEWS")
   fi
 done
 

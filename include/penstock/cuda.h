@@ -33,6 +33,7 @@
 
 // In this file callables of Launch nodes have CUDA, whatever compiles it (detail/on_cuda.h).
 #undef PENSTOCK_ON_CUDA
+// The callable itself.
 #define PENSTOCK_ON_CUDA(...) __VA_ARGS__
 
 namespace penstock {

@@ -49,8 +49,9 @@ class CudaWorkspace {
   CudaWorkspace(const CudaWorkspace&) = delete;
   CudaWorkspace& operator=(const CudaWorkspace&) = delete;
 
-  // The block, in device memory, and its size.
+  // The block, in device memory.
   void* data() const { return data_; }
+  // Its size.
   size_t bytes() const { return bytes_; }
 
  private:

@@ -54,8 +54,8 @@ PENSTOCK_HIDDEN inline absl::Status ToStatus(cufftResult code, std::string_view 
 // What a plan transforms: `batch` arrays of one to three dimensions, one array after the other, without padding.
 struct CufftShape {
   std::array<long long, 3> n{};  // the extents, slowest first; the first 0 ends them
-  cufftType type = CUFFT_C2C;
-  long long batch = 1;
+  cufftType type = CUFFT_C2C;  // of the elements that go in and come out
+  long long batch = 1;  // the number of arrays
   friend bool operator==(const CufftShape&, const CufftShape&) = default;
 };
 

@@ -16,13 +16,14 @@ most=60 # MiB, packed
 
 rm -rf "$bundle"
 mkdir -p "$bundle/lib"
-# They need no GPU, or (photos_test) look for the photo program and its photographs where they were built.
+# They need no GPU, or (photos_test) look for the photo program and its photographs where they were built. The programs
+# of the cookbook would make the bundle too large to carry; the tutorial does there what they do.
 without=(photos_test penstock_tests replay_tests library_factories_tests)
 for kind in tests examples bench; do
   [[ -d $build/bin/$kind ]] || continue
   mkdir -p "$bundle/$kind"
   find "$build/bin/$kind" -maxdepth 1 -type f -perm -u+x -exec cp -t "$bundle/$kind" {} +
-  (cd "$bundle/$kind" && rm -f "${without[@]}")
+  (cd "$bundle/$kind" && rm -f "${without[@]}" cookbook_*)
 done
 mapfile -t programs < <(find "$bundle" -mindepth 2 -type f)
 [[ ${#programs[@]} -gt 0 ]] || { echo "no programs in $build/bin"; exit 1; }

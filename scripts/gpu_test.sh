@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs the bundle's tests on this machine's GPUs; a test that finds no device fails instead of skipping.
 #
-#   scripts/gpu_test.sh              every test program, the photo job against its reference, the demo, gemv_step, the
-#                                    tutorial and the cookbook
+#   scripts/gpu_test.sh              every test program, the photo job against its reference, the demo, gemv_step and the
+#                                    tutorial
 #   scripts/gpu_test.sh --sanitize   conformance_tests and gpu_tests under compute-sanitizer: memory errors and races in
 #                                    stream-ordered memory, then races inside kernels. Tests named *Fault* break the
 #                                    device on purpose and stay out; so does the one that destroys a stream with work
@@ -97,9 +97,7 @@ say "demo: both its jobs on a GPU, against each other and a plain loop"
 if ! timeout -k 10 400 "$bundle/examples/demo" --devices cuda:0 >"$results/demo.out" 2>&1; then failed=1; fi
 sed 's/^/   /' "$results/demo.out"
 # Built with cuBLAS, which the bundle does not carry.
-with_cublas=
 if blas=$(ldd "$bundle/examples/gemv_step" | grep libcublas) && [[ $blas != *'not found'* ]]; then
-  with_cublas=1
   say "gemv_step: a cuBLAS call and a kernel, replayed, against a plain loop"
   if ! timeout -k 10 400 "$bundle/examples/gemv_step" --devices cuda:0 --steps 300 >"$results/gemv_step.out" 2>&1; then
     failed=1
@@ -108,13 +106,9 @@ if blas=$(ldd "$bundle/examples/gemv_step" | grep libcublas) && [[ $blas != *'no
 else
   say "gemv_step: left out, there is no libcublas here, or was none where it was built"
 fi
-say "tutorial and cookbook: each program checks its own results"
-for path in "$bundle"/examples/tutorial_* "$bundle"/examples/cookbook_*; do
+say "tutorial: each program checks its own results"
+for path in "$bundle"/examples/tutorial_*; do
   program=$(basename "$path")
-  if [[ $program == cookbook_workspace && -z $with_cublas ]]; then
-    echo "   $program: left out, as gemv_step is"
-    continue
-  fi
   if ! PENSTOCK_DEVICES=cuda timeout -k 10 400 "$path" >"$results/$program.out" 2>&1; then
     echo "   $program failed:"
     failed=1

@@ -235,8 +235,8 @@ class Walk {
     return !drops || !ref.whole();
   }
 
-  // Contents stay valid where they are, since nobody reads what was in the scratch. All of a buffer gets an instance
-  // for this node alone, so that its bytes are free before and after.
+  // Contents stay valid where they are, since no node reads what was in the scratch. An access to all of a buffer
+  // gets an instance for this node alone, so that its bytes are free before and after.
   void AddScratch(const BoxRef& ref, std::span<const BoxRef> accesses, int32_t place) {
     const bool own = ref.whole() && std::count_if(accesses.begin(), accesses.end(),
                                                   [&](const BoxRef& other) { return other.base == ref.base; }) == 1;

@@ -1,6 +1,6 @@
 // Says at compile time which argument of a node does not fit its callable, and what the callable gets for it.
 //
-// Arguments are counted from 1 behind the callable. A compiler's note on the same error shows how the argument is
+// Messages count the arguments after the callable from 1. A compiler's note on the same error shows how the argument is
 // declared, and with which element type, as the `A` of ArgumentFits or CheckKernelArg. Nothing but CheckKernelArg is
 // instantiated for a callable that fits.
 #pragma once

@@ -228,7 +228,7 @@ struct Model {
   detail::Table<BufferId, BufferDecl> buffers;
   detail::Table<DeclId, NodeDecl> nodes;
   std::vector<Mistake> mistakes;
-  Name scope{""};  // what names that are declared now begin with (Graph::Scope); nobody else reads it
+  Name scope{""};  // what names that are declared now begin with (Graph::Scope); used only while declaring
 
   explicit Model(Name n) : name(std::move(n)) {}
 };

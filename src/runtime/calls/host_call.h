@@ -1,8 +1,8 @@
 // Executes a node on the host: calls the user's callable, or copies. If the graph has a trace, records a span.
 //
-// Threads: workers, the hostcall poller, a driver's own thread for exported graphs, and for small copies whoever
-// advances
-//          the run. The callable's gate has been entered, except before CallExportedNode.
+// Threads: workers, the hostcall poller, a driver's own thread for exported graphs, and for small copies the thread
+// that
+//          advances the run. The callable's gate has been entered, except before CallExportedNode.
 // Errors:  what the callable returns or throws fails the slot's run with the node; so does ending its thread.
 #pragma once
 

@@ -225,7 +225,7 @@ struct Program {
   Schedule graphs;  // has no commands if there are no graphs
   GraphProgram replay;
   Table<LaneId, bool> marked_lanes;  // lanes with watermarks (ExecCommand::FlowControl)
-  // Those that some schedule, or the capture of a Launch node, needs; a slot has no others.
+  // The lanes and events that a schedule or the capture of a Launch node needs. A slot makes no others.
   Table<LaneId, bool> used_lanes;
   Table<EventId, bool> used_events;
   Table<CopyId, CopyEntry> copies;

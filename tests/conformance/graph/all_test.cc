@@ -190,7 +190,7 @@ TEST_P(AllConformance, AreCheckedAgainstTheHost) {
               testing::HasSubstr("differ in buffer 'sum'; element 3 is"));
 }
 
-// Device buffers that each launch binds anew: in a graph their addresses are set in its nodes.
+// Each launch binds other device buffers, and a graph sets their addresses in its nodes.
 TEST_P(AllConformance, BoundDeviceBuffersMayChange) {
   Graph g("device");
   std::vector<BufferHandle<int32_t>> parts;

@@ -381,7 +381,7 @@ TEST_P(Cache, NamesMayBeMadeAnew) {
   EXPECT_EQ(cache.counts().compiled, 1);
 }
 
-// Names of parts are compared in the same way, and a scope begins with each step anew.
+// Names in a scope are compared in the same way, and each step begins without a scope.
 TEST_P(Cache, NamesInAScopeArePartsOfTheStructure) {
   GraphCache cache = Made();
   const auto declare = [](int step, int tile) {

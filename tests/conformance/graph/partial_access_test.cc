@@ -1,5 +1,5 @@
-// WriteSome and Scratch on every driver: plainly, behind the checked driver, and compared with the host code. A
-// compaction and a workspace are what they are for.
+// WriteSome and Scratch on every driver, with and without the checked driver and the comparison with the host code, for
+// what they are made for: a compaction and a workspace.
 #include <algorithm>
 #include <numeric>
 

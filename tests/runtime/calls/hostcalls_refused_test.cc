@@ -15,6 +15,7 @@
 #include "src/runtime/core/test_hook.h"
 #include "tests/support/environment.h"
 #include "tests/support/held_graph.h"
+#include "tests/support/mode_scope.h"
 #include "tests/support/passes_for_cuda.h"
 
 namespace penstock::hostcalls_refused_test {
@@ -52,6 +53,26 @@ TEST(AsksRefused, WhereLaunchesBlock) {
   }
   const EnvironmentScope on("CUDA_LAUNCH_BLOCKING", "1");
   EXPECT_EQ(Notes(), std::vector<std::string>{"Host nodes part the run on host:0: CUDA_LAUNCH_BLOCKING is set"});
+}
+
+struct AddOne {
+  void operator()(int64_t i, int32_t* x) const { ++x[i]; }
+};
+
+TEST(AsksRefused, GraphsAreUsedNevertheless) {
+  const EnvironmentScope on("CUDA_LAUNCH_BLOCKING", "1");
+  const ModeScope graphs("graph");
+  auto runtime = Runtime::Create({.devices = "host", .workers = 1});
+  ASSERT_OK(runtime.status());
+  Graph g("g");
+  auto x = g.InOut<int32_t>("x", 4);
+  g.ParallelFor("before", 4, AddOne{}, ReadWrite(x));
+  g.Host("asked", [](std::span<int32_t>) {}, ReadWrite(x)).Inline();
+  g.ParallelFor("after", 4, AddOne{}, ReadWrite(x));
+  auto exec = runtime->Compile(g, {.slots = 1});
+  ASSERT_OK(exec.status());
+  EXPECT_EQ(exec->submission_report().mode, Mode::kGraph) << exec->submission_report().Text();
+  EXPECT_GE(exec->submission_report().graphs, 2) << "before the node and after it";
 }
 
 TEST(AsksRefused, WhereAProfilerRunsAKernelTwice) {

@@ -170,6 +170,7 @@ struct Costs {
   std::chrono::milliseconds kernel{0}, graph{0};
   absl::Status instantiate;
   std::atomic<int> execs{0};
+  std::atomic<int> streams{0};  // made so far
 };
 class CostlyDriver : public driver::ForwardingDriver {
  public:
@@ -178,6 +179,10 @@ class CostlyDriver : public driver::ForwardingDriver {
   absl::Status Launch(driver::Stream stream, const driver::KernelOp& op) override {
     std::this_thread::sleep_for(costs_->kernel);
     return ForwardingDriver::Launch(stream, op);
+  }
+  absl::StatusOr<driver::Stream> CreateStream(int device, int priority) override {
+    ++costs_->streams;
+    return ForwardingDriver::CreateStream(device, priority);
   }
   absl::Status LaunchGraph(driver::GraphExec exec, driver::Stream stream) override {
     std::this_thread::sleep_for(costs_->graph);
@@ -286,6 +291,22 @@ TEST_F(AutoModeTest, StreamsAreLikelyWhereGraphsSaveNoCalls) {
   absl::StatusOr<Executable> exec = runtime_->Compile(one);
   ASSERT_TRUE(exec.ok()) << exec.status();
   EXPECT_EQ(exec->Decide(), Mode::kStream);
+}
+
+TEST_F(AutoModeTest, GraphsHaveNoStreamsOfStreamMode) {
+  Graph wide("wide");
+  for (int i = 0; i < 4; ++i) {
+    wide.ParallelFor("zero" + std::to_string(i), 10, AddValue{},
+                     ReadWrite(wide.InOut<int32_t>("x" + std::to_string(i), 10, kDevice)), 1);
+  }
+  const auto streams_in = [&](const char* name) {
+    const ModeScope mode(name);
+    const int before = costs_->streams;
+    EXPECT_TRUE(runtime_->Compile(wide, {.slots = 1}).ok());
+    return costs_->streams - before;
+  };
+  EXPECT_EQ(streams_in("stream"), 4);
+  EXPECT_EQ(streams_in("graph"), 1);
 }
 
 TEST_F(AutoModeTest, GraphsThatCannotBeMadeAreNoneAndTheLedgerSaysWhy) {

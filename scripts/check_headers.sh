@@ -22,7 +22,7 @@ differs_to_nvcc() { needs_cuda "$1" || grep -qE '__(CUDA|NVCC)' "$1"; }
 # Whether the first error about UNIT, compiled as C++17, says that Penstock needs C++20.
 names_its_language() {
   local errors
-  errors=$(g++ -std=c++17 -fsyntax-only -Iinclude "$1" 2>&1 | grep error || true)
+  errors=$(g++ -std=c++17 -fsyntax-only -Wfatal-errors -Iinclude "$1" 2>&1 | grep error || true)
   [[ ${errors%%$'\n'*} == *"Penstock needs C++20"* ]]
 }
 
@@ -68,7 +68,7 @@ one_build() {
 # all_headers HEADER...: together as one .cu, with the templates.
 all_headers() {
   printf '#include "%s"\n' "${@#include/}" "$templates" >"$work/all.cu"
-  "$nvcc" -std=c++20 -arch=sm_90 -Xcompiler=-Wall,-Wextra,-Wconversion,-Wsign-conversion,-Wshadow -Iinclude -I. \
+  "$nvcc" -std=c++20 -arch=sm_90 -Werror all-warnings -Xcompiler=-Wall,-Wextra,-Wconversion,-Wsign-conversion,-Wshadow -Iinclude -I. \
     -c "$work/all.cu" -o "$work/all.o"
   rm -f "$work/all.o"
 }
@@ -82,17 +82,36 @@ if [[ ${1:-} == --build ]]; then
   exit
 fi
 
-# one_wrong N: what tests/consumers/wrong_arguments.cc does wrong as number N is explained as it says there; as number 0 it
-# is right.
-one_wrong() {
-  local wanted errors
-  wanted=$(sed -n "s,^#elif WRONG == $1  // ,,p" "$wrong")
-  errors=$(g++ -std=c++20 -fsyntax-only -Iinclude "-DWRONG=$1" "$wrong" 2>&1 || true)
-  if [[ -z $wanted ]]; then [[ -z $errors ]]; else grep "$wanted" <<<"$errors" >/dev/null; fi
+# The errors of g++ about the calls in $wrong, each line behind the number of the call's line.
+errors_of_calls() {
+  g++ -std=c++20 -fsyntax-only -Iinclude "$wrong" 2>&1 | awk -v from="$wrong" '
+    function put() { for (i = 1; i <= n; ++i) if (call) print call "\t" held[i]; n = call = 0 }
+    / In instantiation of / { put() }
+    { held[++n] = $0 }
+    index($0, from ":") == 1 && / required from here$/ { split(substr($0, length(from) + 2), at, ":"); call = at[1] }
+    END { put() }'
+}
+
+# What $wrong does wrong is explained as it says there.
+check_wrong() {
+  local errors number=0 line wanted=() text
+  errors=$(errors_of_calls || true)  # g++ fails
+  while IFS= read -r line; do
+    number=$((number + 1))
+    if [[ $line == "  // "* ]]; then
+      wanted+=("${line#*// }")
+    elif [[ $line == "  g."* ]]; then
+      [[ ${#wanted[@]} -gt 0 ]] || { echo "$wrong:$number: no comment says what the errors should say"; return 1; }
+      for text in "${wanted[@]}"; do
+        grep -- "^$number"$'\t'".*$text" <<<"$errors" >/dev/null || { echo "$wrong:$number: no error says: $text"; return 1; }
+      done
+      wanted=()
+    fi
+  done <"$wrong"
 }
 
 if [[ ${1:-} == --wrong ]]; then
-  one_wrong "$2" || { echo "$wrong, number $2: the errors do not say what they should"; exit 1; }
+  check_wrong
   exit
 fi
 
@@ -101,7 +120,7 @@ key=$(cat "${headers[@]}" "$templates" "$wrong" scripts/check_headers.sh <(echo 
 if [[ ! -e $work/passed-$key ]]; then
   printf '%s\0' "${headers[@]}" | xargs -0 -n 1 -P "$jobs" "$0" --one
   printf '%s\0' "${builds[@]}" | xargs -0 -n 1 -P "$jobs" "$0" --build
-  grep -o 'WRONG == [0-9]*' "$wrong" | grep -o '[0-9]*' | xargs -n 1 -P "$jobs" "$0" --wrong
+  "$0" --wrong
   [[ -z $nvcc ]] || all_headers "${headers[@]}"
   rm -f "$work"/passed-*
   touch "$work/passed-$key"

@@ -1,5 +1,5 @@
-// Calls with an argument that does not fit, one for each WRONG. scripts/check_headers.sh compiles each and looks among
-// the errors for the text of its line, a pattern of grep.
+// Calls with an argument that does not fit. scripts/check_headers.sh compiles them and looks for the texts of the
+// comments in front of a call, patterns of grep, among the errors that g++ gives for this call.
 #include "penstock/ps.h"
 
 namespace {
@@ -10,37 +10,31 @@ struct Axpy {
 void Kernel(double, const float*, float*) {}
 
 void Declare(ps::Graph& g, ps::ParamHandle<float> a, ps::BufferHandle<float> x, ps::BufferHandle<double> d) {
-#if WRONG == 0
-  g.ParallelFor("f", 8, Axpy{}, a, ps::Read(x), ps::Write(x));
-  g.Kernel("k", Kernel, ps::Threads(8), 1.0, ps::Read(x), ps::Write(x));
-  (void)d;
-#elif WRONG == 1  // argument 2 of those for the callable does not fit
+  // a Read of T gives a functor const T\* or View<const T>
   g.ParallelFor("f", 8, Axpy{}, a, ps::Read(d), ps::Write(x));
-#elif WRONG == 2  // a Write or ReadWrite of T gives a functor T\* or View<T>
+  // a Write or ReadWrite of T gives a functor T\* or View<T>
+  // argument 3 of those for the callable does not fit
+  // ArgumentFits.*3.*AccessOf<double
   g.ParallelFor("f", 8, Axpy{}, a, ps::Read(x), ps::Write(d));
-#elif WRONG == 3  // ArgumentFits.*3.*AccessOf<double
-  g.ParallelFor("f", 8, Axpy{}, a, ps::Read(x), ps::Write(d));
-#elif WRONG == 4  // the functor cannot be called with an index and as many arguments as stand behind it
+  // the functor cannot be called with an index and as many arguments as stand behind it
   g.ParallelFor("f", 8, Axpy{}, a, ps::Read(x));
-#elif WRONG == 5  // argument 1 of those for the callable does not fit
+  // argument 1 of those for the callable does not fit
+  // a Read of T gives a Host node std::span<const T> or View<const T>
   g.Host("h", [](std::span<float>, float) {}, ps::Read(x), a);
-#elif WRONG == 6  // a Read of T gives a Host node std::span<const T> or View<const T>
-  g.Host("h", [](std::span<float>, float) {}, ps::Read(x), a);
-#elif WRONG == 7  // a Read of T gives a Launch node const T\*
+  // argument 2 of those for the callable does not fit
+  // a Read of T gives a Launch node const T\*
   g.Launch("l", [](ps::LaunchContext&, float, float*) {}, a, ps::Read(x));
-#elif WRONG == 8  // the kernel takes K, and the parameter has another type, that of A
+  // the kernel takes K, and the parameter has another type, that of A
+  // CheckKernelArg.*double.*ParamHandle<float>
   g.Kernel("k", Kernel, ps::Threads(8), a, ps::Read(x), ps::Write(x));
-#elif WRONG == 9  // CheckKernelArg.*double.*ParamHandle<float>
-  g.Kernel("k", Kernel, ps::Threads(8), a, ps::Read(x), ps::Write(x));
-#elif WRONG == 10  // argument 2 of those for the callable does not fit
+  // the kernel takes another element type, or writes what the access only reads: a Read of T gives const T\*
   g.Kernel("k", Kernel, ps::Threads(8), 1.0, ps::Read(d), ps::Write(x));
-#elif WRONG == 11  // the host fallback takes the arguments of the device code
+  // the host fallback takes the arguments of the device code
   g.Launch("l", [](ps::LaunchContext&, const float*) {}, ps::Read(x)).HostFallback([](float*) {});
-#elif WRONG == 12  // All of accesses to T gives a ps::Views<T>, of const T if they only read
+  // All of accesses to T gives a ps::Views<T>, of const T if they only read
   g.Host("h", [](ps::Views<float>) {}, ps::All(std::vector{ps::Read(x)}));
-#elif WRONG == 13  // a kernel takes All of accesses to T as a ps::ViewTable<T, n>, of const T if they only read
+  // a kernel takes All of accesses to T as a ps::ViewTable<T, n>, of const T if they only read
   g.Kernel("k", Kernel, ps::Threads(8), 1.0, ps::All(std::vector{ps::Read(x)}), ps::Write(x));
-#endif
 }
 
 }  // namespace

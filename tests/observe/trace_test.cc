@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/sanitized.h"
+
 namespace penstock::trace_test {
 namespace {
 
@@ -179,7 +181,7 @@ TEST(Trace, RandomSpansKeepTheFormat) {
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
   std::vector<Span> spans;
-  for (int i = 0; i < 600; ++i) {
+  for (int i = 0; i < (kSanitized ? 150 : 600); ++i) {
     const double begin = random() % 2000 / 7.0;
     spans.push_back(MakeSpan("n" + std::to_string(i), "track " + std::to_string(random() % 4), begin,
                              begin + random() % 100 / 3.0, static_cast<int>(random() % 3) - 1));

@@ -11,7 +11,7 @@
 namespace penstock::interleave {
 namespace {
 
-constexpr int64_t kMostSanitized = 2000;  // finds every mistake that the tests plant
+constexpr int64_t kMostSanitized = 1000;  // finds every mistake that the tests plant
 
 // One schedule. `choices` says at each point with a choice which thread goes on; past its end the first that can does,
 // the running one before others, and the choice is written down with how many there were.

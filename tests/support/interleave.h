@@ -33,7 +33,7 @@ struct Explored {
 };
 
 // `make` is called for each schedule and gives fresh state. Sanitizers, which slow a schedule down tenfold and see the
-// same code in each, get 2000 schedules at most.
+// same code in each, get 1000 schedules at most.
 Explored Explore(const std::function<Scenario()>& make, int64_t most_schedules = 20000);
 
 // Called by the models: lets another thread go on first, or waits until `ready` holds.

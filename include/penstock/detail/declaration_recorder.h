@@ -167,11 +167,10 @@ class PENSTOCK_EXPORT RecordedNode {
   }
   template <class F, class... Stored, size_t... I>
   PENSTOCK_HIDDEN void MarkSpans(std::index_sequence<I...>) {
-    const bool spans[] = {TakesSpan<F, I, Stored...>(std::index_sequence_for<Stored...>())..., false};
-    for (size_t i = 0; i < sizeof...(I); ++i) {
-      ArgDecl& arg = decl_.args[i];
-      if (spans[i] && arg.form == ArgDecl::Form::kView) arg.form = ArgDecl::Form::kSpan;
-    }
+    [[maybe_unused]] const auto mark = [](ArgDecl& arg, bool takes_span) {
+      if (takes_span && arg.form == ArgDecl::Form::kView) arg.form = ArgDecl::Form::kSpan;
+    };
+    (mark(decl_.args[I], TakesSpan<F, I, Stored...>(std::index_sequence_for<Stored...>())), ...);
   }
 
   // Makes it an access to the buffer that stands for the State in this graph.

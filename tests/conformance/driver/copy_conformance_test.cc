@@ -1,6 +1,7 @@
 // Memory, copies and fills, against plain loops on host memory.
 #include "tests/conformance/driver/box_oracle.h"
 #include "tests/conformance/driver/driver_conformance.h"
+#include "tests/support/sanitized.h"
 
 #include <algorithm>
 #include <cstring>
@@ -194,18 +195,19 @@ TEST_P(DriverConformance, SizesThatOverflowAreRefusedAndTheStreamGoesOn) {
 // --- fills ---
 
 TEST_P(DriverConformance, FillsRepeatPatternsOfAnySizeAndTouchNothingElse) {
-  const std::byte* const before = PinnedNoise(kBlock, 8);
-  std::byte* const dst = Device<std::byte>(kBlock);
+  constexpr size_t kBytes = kSanitized ? 1 << 17 : kBlock;
+  const std::byte* const before = PinnedNoise(kBytes, 8);
+  std::byte* const dst = Device<std::byte>(kBytes);
   for (uint32_t size = 1; size <= 16; ++size) {
-    for (const size_t count : {size_t{1}, size_t{2}, size_t{5}, size_t{1000}, (kBlock - 1024) / size}) {
+    for (const size_t count : {size_t{1}, size_t{2}, size_t{5}, size_t{1000}, (kBytes - 1024) / size}) {
       FillOp op{.dst = dst + size * 16, .pattern_size = size, .count = count};
       for (uint32_t i = 0; i < size; ++i) op.pattern[i] = static_cast<std::byte>(17 * i + size);
-      ASSERT_OK(Upload(stream_, dst, before, kBlock));
+      ASSERT_OK(Upload(stream_, dst, before, kBytes));
       ASSERT_OK(driver_->Fill(stream_, op));
       ASSERT_TRUE(Finish(stream_));
-      Bytes expected(before, before + kBlock);
+      Bytes expected(before, before + kBytes);
       for (size_t i = 0; i < size * count; ++i) expected[size * 16 + i] = op.pattern[i % size];
-      ASSERT_TRUE(BytesOf(dst, kBlock) == expected) << count << " patterns of " << size << " bytes";
+      ASSERT_TRUE(BytesOf(dst, kBytes) == expected) << count << " patterns of " << size << " bytes";
     }
   }
 }

@@ -12,6 +12,7 @@
 
 #include "tests/conformance/driver/packed_args.h"
 #include "tests/driver/host/host_driver_fixture.h"
+#include "tests/support/quick_deaths.h"
 
 namespace penstock::driver::host::host_driver_test {
 namespace {
@@ -62,7 +63,7 @@ TEST_F(HostDriverTest, WorkOnADestroyedStreamIsRefused) {
 using HostDriverDeathTest = HostDriverTest;
 
 TEST_F(HostDriverDeathTest, TheHostCannotTouchDeviceMemory) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const QuickDeaths quick;
   volatile std::byte* const memory = Device(16);
   EXPECT_DEATH(static_cast<void>(*memory), "");
   EXPECT_DEATH(*memory = std::byte{1}, "");

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/quick_deaths.h"
 #include "tests/support/status.h"
 
 namespace penstock::driver::host::host_memory_test {
@@ -144,7 +145,7 @@ TEST(DeviceHeapTest, NewAndFreedMemoryIsPoisoned) {
 using DeviceHeapDeathTest = testing::Test;
 
 TEST(DeviceHeapDeathTest, TheHostCannotReadOrWriteWhatWasHandedOut) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const QuickDeaths quick;
   DeviceHeap heap("host:0", kMiB);
   volatile char* const memory = reinterpret_cast<volatile char*>(Take(heap, 4096));
   EXPECT_DEATH(static_cast<void>(memory[0]), "");
@@ -152,7 +153,7 @@ TEST(DeviceHeapDeathTest, TheHostCannotReadOrWriteWhatWasHandedOut) {
 }
 
 TEST(DeviceHeapDeathTest, RunningOffTheEndDies) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const QuickDeaths quick;
   DeviceHeap heap("host:0", kMiB);
   volatile char* const memory = reinterpret_cast<volatile char*>(Take(heap, kMiB));
   EXPECT_DEATH(memory[kMiB] = 1, "");

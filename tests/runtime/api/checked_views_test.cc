@@ -14,6 +14,7 @@
 
 #include "penstock/penstock.h"
 #include "tests/support/mode_scope.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/status.h"
 
 namespace penstock::checked_views_test {
@@ -122,7 +123,7 @@ TEST(CheckedView, HasExactlyTheElementsOfItsBox) {
   std::mt19937 rng(20261126);
   const auto upto = [&](int64_t most) { return static_cast<int64_t>(rng() % static_cast<uint64_t>(most + 1)); };
   std::vector<char> memory(200);
-  for (int round = 0; round < 500; ++round) {
+  for (int round = 0; round < (kSanitized ? 50 : 500); ++round) {
     View<char> view{memory.data(), 1 + upto(2), upto(3), upto(4), 0, 0};
     view.pitch = view.width + upto(2);
     view.slice = view.pitch * (view.height + upto(1));

@@ -211,13 +211,14 @@ def draw_small_copies():
 
 def draw_submission_threads():
     series, rows = [], []
-    ways = (("by hand, {} threads", "by hand", 0), ("Penstock, {} submission threads", "Penstock", 1))
+    ways = ({1: "raw, one thread", 2: "raw, 2 threads*", 4: "raw, 4 threads*", 8: "raw, 8 threads*"},
+            {count + 1: f"Penstock, {count} submission threads*" for count in (0, 1, 3, 5, 7)})
     for case, name in (("16 chains of 256 tiny kernels", "16 x 256"), ("32 chains of 128 tiny kernels", "32 x 128")):
-        for way, label, more in ways:
+        for label, way in zip(("by hand", "Penstock"), ways):
             points = []
-            for count in (1, 2, 4, 8) if more == 0 else (0, 1, 3, 5, 7):
-                row = [r for r in results.select("gpu/feeders", case=case, way=way.format(count)) if r["value"]][-1]
-                points.append((count + more, float(row["value"])))
+            for threads, text in way.items():
+                row = results.select("gpu/feeders", case=f"{case}, {text}", unit="M launches/s")[-1]
+                points.append((threads, float(row["value"])))
                 rows.append(row)
             series.append(Series(f"{name}, {label}", points))
     x = Axis("threads that submit, the caller's included", 0, 9, [(v, str(v)) for v in (1, 2, 4, 6, 8)])

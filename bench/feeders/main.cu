@@ -3,12 +3,16 @@
 // (dag.cuh, rate.cuh), and as Penstock graphs in stream mode with 0, 1, 3, 5, 7 and the default number
 // of submission threads, in a runtime each.
 //
+// Then the chains with tasks of 8 to 64 us: how long tasks must take at least for half of the time to be theirs, the
+// minimum effective task granularity of Slaughter et al., Task Bench (2020), METG(50 %).
+//
 // The raw threads spin from run to run; Penstock's submission threads sleep between, since what is between takes longer
 // than they stay awake. Inputs are drawn again and outputs poisoned before each run, and each word is compared with the
 // CPU's. Timed: from before the launch until all is submitted, and until the work is done.
 //
 // Without a CUDA device the Penstock halves run on a host device, for their results only.
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <random>
@@ -142,6 +146,64 @@ void MeasureRate(Bench& bench, int count, const Options& options, Report& report
   report.Details(what, "us", ways, 1);
 }
 
+// The time of a task, in us, at which a run takes twice as long as its chains would alone: between those of `tasks`
+// (us, rising) whose runs took `totals` (us), as if the efficiency were linear in the logarithm of the time.
+double Metg(const std::vector<double>& tasks, const std::vector<double>& totals, int length) {
+  double before = 0;
+  for (size_t t = 0; t < tasks.size(); ++t) {
+    const double efficiency = tasks[t] * length / totals[t];
+    if (efficiency >= 0.5) {
+      if (t == 0) return tasks[0];
+      return tasks[t - 1] * std::pow(tasks[t] / tasks[t - 1], (0.5 - before) / (efficiency - before));
+    }
+    before = efficiency;
+  }
+  Fail("no task was long enough for half of the time");
+}
+
+void MeasureMetg(Bench& bench, const Options& options, Report& report) {
+  constexpr int kChains = 16;
+  const int length = options.quick ? 8 : 256;
+  const std::vector<double> tasks{8, 16, 32, 64, 128};
+  std::vector<Chains> chains;
+  for (const double us : tasks) chains.push_back({kChains, length, 1, static_cast<uint64_t>(us * 1000)});
+  std::vector<std::unique_ptr<PenstockChains>> mine;
+  std::vector<std::unique_ptr<RawChains>> raw;
+  std::vector<Way> ways;
+  std::vector<std::string> names;
+  for (const size_t f : {size_t{0}, kFeeders.size() - 1}) {
+    names.push_back(PenstockName(kFeeders[f]));
+    for (const Chains& of : chains) {
+      mine.push_back(std::make_unique<PenstockChains>(*bench.runtimes[f], of));
+      ways.push_back(CheckedChains(Kind::kPenstock, names.back(), of, bench.random, *mine.back()));
+    }
+  }
+  if (bench.cuda) names.push_back(RawName(1));
+  for (size_t t = 0; bench.cuda && t < tasks.size(); ++t) {
+    raw.push_back(std::make_unique<RawChains>(chains[t], *bench.crews[0]));
+    ways.push_back(CheckedChains(Kind::kRaw, names.back(), chains[t], bench.random, *raw.back()));
+  }
+  Measure(ways, options.quick ? 1 : 3, options.repeats);
+  if (!bench.cuda) return;
+  std::vector<Spread> metg;  // parallel to names
+  for (size_t n = 0; n < names.size(); ++n) {
+    std::vector<double> values;
+    for (size_t r = 0; r < ways[0].samples.size(); ++r) {
+      std::vector<double> totals;
+      for (size_t t = 0; t < tasks.size(); ++t) totals.push_back(ways[n * tasks.size() + t].samples[r].total);
+      values.push_back(Metg(tasks, totals, length));
+    }
+    metg.push_back(SpreadOf(values));
+  }
+  const std::string what = std::to_string(kChains) + " chains of " + std::to_string(length) + " tasks, METG(50 %), ";
+  const Spread& one = metg.back();
+  for (size_t n = 0; n + 1 < names.size(); ++n) {
+    report.Compare(what + names[n] + "; raw: one thread", "us", one, metg[n], 1.05);
+    report.Compare(what + names[n] + ", the worst run; raw: one thread, the median", "us",
+                   {one.median, one.median, one.median}, {metg[n].max, metg[n].max, metg[n].max}, 1.15);
+  }
+}
+
 void Main(Options options) {
   const std::string missing = WhyNoDevice();
   const bool cuda = missing.empty();
@@ -162,6 +224,7 @@ void Main(Options options) {
     MeasureRate(bench, 16, options, report);
     MeasureRate(bench, 32, options, report);
   }
+  if (asked("metg")) MeasureMetg(bench, options, report);
   if (!cuda) return report.Skip(missing, "On a host device the Penstock halves gave the right results.");
   report.Publish(options);
 }
@@ -171,8 +234,8 @@ void Main(Options options) {
 
 int main(int argc, char** argv) {
   return bench::Guard([&] {
-    bench::Main(
-        bench::ParseOptions(argc, argv, "feeders", "What several threads that submit one run gain.", {"dag", "rate"}));
+    bench::Main(bench::ParseOptions(argc, argv, "feeders", "What several threads that submit one run gain.",
+                                    {"dag", "rate", "metg"}));
     return 0;
   });
 }

@@ -21,11 +21,22 @@ namespace bench {
 
 PENSTOCK_HOST_DEVICE inline uint32_t Stepped(uint32_t word, uint32_t salt) { return word * 2654435761u + salt; }
 
-static __global__ void StepKernel(uint32_t salt, uint32_t* word) { *word = Stepped(*word, salt); }
+// Takes `nanoseconds`.
+static __global__ void StepKernel(uint32_t salt, uint64_t nanoseconds, uint32_t* word) {
+  if (nanoseconds > 0) {
+    uint64_t begin, now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+    do {
+      asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    } while (now - begin < nanoseconds);
+  }
+  *word = Stepped(*word, salt);
+}
 
 struct Chains {
   int count, length;
   int devices = 1;  // each has as many of the chains, one behind the other
+  uint64_t nanoseconds = 0;  // that a step takes
 
   int on_device() const { return count / devices; }
   int DeviceOf(int c) const { return c / on_device(); }
@@ -144,7 +155,7 @@ class RawChains {
       const int end = std::min(chains_.length, begin + burst_);
       for (const Share& share : shares) {
         if (share.device != current) failed |= cudaSetDevice(current = share.device);
-        for (int i = begin; i < end; ++i) failed |= Launch(share.chains, Chains::Salt(i));
+        for (int i = begin; i < end; ++i) failed |= Launch(share.chains, Chains::Salt(i), chains_.nanoseconds);
       }
     }
     for (const Share& share : shares) {
@@ -152,11 +163,11 @@ class RawChains {
     }
     return failed;
   }
-  static int Launch(const std::vector<Chain>& chains, uint32_t salt) {
+  static int Launch(const std::vector<Chain>& chains, uint32_t salt, uint64_t nanoseconds) {
     int failed = 0;
     for (const Chain& chain : chains) {
       uint32_t* word = chain.word;
-      std::array<void*, 2> argv{&salt, &word};
+      std::array<void*, 3> argv{&salt, &nanoseconds, &word};
       failed |=
           cudaLaunchKernel(reinterpret_cast<const void*>(&StepKernel), dim3(1), dim3(1), argv.data(), 0, chain.stream);
     }
@@ -173,9 +184,9 @@ class RawChains {
 
 // A node of one step.
 inline ps::NodeRef AddStep(ps::Graph& graph, const std::string& name, int i,
-                           ps::AccessOf<uint32_t, ps::AccessMode::kReadWrite> word) {
-  return graph.Kernel(name, &StepKernel, ps::Blocks({1, 1, 1}, {1, 1, 1}), Chains::Salt(i), word)
-      .HostFallback([](uint32_t salt, uint32_t* of) { *of = Stepped(*of, salt); });
+                           ps::AccessOf<uint32_t, ps::AccessMode::kReadWrite> word, uint64_t nanoseconds = 0) {
+  return graph.Kernel(name, &StepKernel, ps::Blocks({1, 1, 1}, {1, 1, 1}), Chains::Salt(i), nanoseconds, word)
+      .HostFallback([](uint32_t salt, uint64_t, uint32_t* of) { *of = Stepped(*of, salt); });
 }
 
 // Words go up before the run and down behind it, by graphs of their own.
@@ -202,7 +213,7 @@ class PenstockChains {
       for (int c = 0; c < chains.count; ++c) {
         const int d = chains.DeviceOf(c);
         const auto word = ps::ReadWrite(words[static_cast<size_t>(d)], ps::Slice({c - d * count}, {1}));
-        AddStep(graph, "step " + std::to_string(c) + " " + std::to_string(i), i, word).On(d);
+        AddStep(graph, "step " + std::to_string(c) + " " + std::to_string(i), i, word, chains.nanoseconds).On(d);
       }
     }
     const auto compile = [&](const ps::Graph& of, int lanes) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/runtime/program/tuning.h"
+
 namespace penstock::runtime {
 namespace {
 
@@ -68,8 +70,8 @@ class Cutter {
     splits_.push_back(std::move(split));
   }
 
-  // Distributes each device's lanes over at most as many parts as there can be threads, but over no more than make the
-  // longest part shorter: 16 equal lanes become 8 parts of 2 even if 9 parts are possible.
+  // Distributes each device's lanes over parts, one each if there are enough, but over no more than make the longest
+  // part shorter: 16 equal lanes become 8 parts of 2 even if 9 parts are possible.
   void AssignLanes(LanePartition& split) {
     Table<LaneId, int32_t> load(lanes_.size());  // commands
     for (int32_t c = split.begin; c < split.end; ++c) ++load[At(c).lane];
@@ -85,7 +87,8 @@ class Cutter {
         const int32_t of_a = load[a], of_b = load[b];
         return of_a != of_b ? of_a > of_b : a < b;
       });
-      int32_t parts = std::min(static_cast<int32_t>(lanes.size()), submission_threads_[d] + 1);
+      const int32_t threads = submission_threads_[d] + 1;
+      int32_t parts = std::min(static_cast<int32_t>(lanes.size()), tuning::kPartsForEachThread * threads);
       const int32_t longest = Longest(Assign(lanes, load, parts, first));
       while (parts > 1 && Longest(Assign(lanes, load, parts - 1, first)) <= longest) --parts;
       for (const int32_t commands : Assign(lanes, load, parts, first)) {

@@ -47,7 +47,8 @@ struct LanePartition {
 
 // Finds, in order, the ranges of plain commands (nodes that no user code submits, records and waits) that have at least
 // graph::kPartitionFrom commands on several lanes. `submission_threads[d]` is the number of threads that may help on
-// device d; a device gets one part more than that, but at most one for each lane that it has in the range.
+// device d. A device gets a part for each lane that it has in the range, but at most kPartsForEachThread for each
+// thread.
 std::vector<LanePartition> MakePartitions(const Table<CommandId, ExecCommand>& commands,
                                           const Table<SegmentId, graph::Segment>& segments,
                                           const Table<LaneId, graph::Lane>& lanes,

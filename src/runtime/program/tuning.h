@@ -7,6 +7,10 @@
 
 namespace penstock::runtime::tuning {
 
+// Parts of a partitioned range for each thread that may submit them: with a part a lane, the device gets nearly plan
+// order, and a thread looks at all parts before each command. Benchmark: feeders.
+inline constexpr int32_t kPartsForEachThread = 4;
+
 // Commands outstanding on a lane; see ExecCommand::FlowControl. Benchmark: feeders.
 inline constexpr int kMostOutstanding = 512;
 // Commands that a Launch node counts as, which may submit any number: a guess.

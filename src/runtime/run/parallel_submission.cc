@@ -51,7 +51,7 @@ SubmitResult ParallelSubmission::SubmitAll() {
 bool ParallelSubmission::Group::Feed() {
   bool any = false;
   Job job(*of);
-  while (of->board_.SubmitSome(job, first, last)) any = true;
+  while (of->board_.SubmitOne(job, first, last)) any = true;
   return any;
 }
 

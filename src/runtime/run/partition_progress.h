@@ -2,9 +2,10 @@
 // on.
 //
 // A thread takes, of the parts that are free and can proceed, the one whose next command comes first in the plan,
-// submits some of its commands, and releases it. Thus with many threads each stays with one part, and with few the
-// device gets approximately plan order. The run's owner works until everything has been submitted or nothing can
-// proceed; others help as they come, and no thread waits for one that is not at work.
+// submits this command, and releases the part. Thus the device gets nearly plan order with any number of threads, which
+// matters where streams share a hardware queue: what is queued there for one of them holds up the other's (decision
+// 081). The run's owner works until everything has been submitted or nothing can proceed; others help as they come, and
+// no thread waits for one that is not at work.
 //
 // The work is submitted by a Job:
 //   Submitted Submit(int32_t command)   one command of the schedule: done, its lane is full, or the run has failed
@@ -17,7 +18,6 @@
 // Errors:   none of its own.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -26,7 +26,6 @@
 #include <vector>
 
 #include "src/runtime/program/partition.h"
-#include "src/runtime/run/tuning.h"
 
 namespace penstock::runtime {
 
@@ -51,11 +50,15 @@ class PartitionProgress {
   // How many commands of the part have been submitted.
   int32_t done(int32_t part) const { return Of(part).done.load(std::memory_order_acquire); }
 
-  // Works on one of the parts [first, last), if one can be worked on. Returns whether any command was submitted.
+  // Submits a command of one of the parts [first, last), if one can proceed. Returns whether it did.
   template <class Job>
-  bool SubmitSome(Job& job, int32_t first, int32_t last) {
-    const int32_t part = Choose(first, last);
-    return part >= 0 && Work(job, part);
+  bool SubmitOne(Job& job, int32_t first, int32_t last) {
+    for (;;) {
+      const int32_t part = Choose(first, last);
+      if (part < 0) return false;
+      const Submitted submitted = Work(job, part);
+      if (submitted != Submitted::kFull) return submitted == Submitted::kDone;
+    }
   }
 
   // Works on all parts as long as any can proceed. `Wait` is how it waits for threads that work on the others.
@@ -66,7 +69,7 @@ class PartitionProgress {
       wait.Look();
       if (job.failed()) return SubmitResult::kFailed;
       Left left;
-      const bool worked = SubmitSome(job, 0, split_->parts()) || TryFull(job, left);
+      const bool worked = SubmitOne(job, 0, split_->parts()) || TryFull(job, left);
       if (worked) {
         wait = Wait();
       } else if (left.none) {
@@ -112,7 +115,7 @@ class PartitionProgress {
     return chosen;
   }
 
-  // Checks full lanes again for room. Returns whether any command was submitted.
+  // Checks full lanes again for room. Returns whether a command was submitted.
   template <class Job>
   bool TryFull(Job& job, Left& left) {
     for (int32_t p = 0; p < split_->parts(); ++p) {
@@ -122,31 +125,26 @@ class PartitionProgress {
       if (state.taken.load(std::memory_order_relaxed)) {
         left.taken = true;
       } else if (state.full.load(std::memory_order_relaxed)) {
-        if (Work(job, p)) return true;
+        if (Work(job, p) == Submitted::kDone) return true;
         left.full = left.full || state.full.load(std::memory_order_relaxed);
       }
     }
     return false;
   }
 
-  // Returns whether any command was submitted.
+  // Submits the part's next command. kFailed, too, if a thread works on the part or has just submitted the command.
   template <class Job>
-  bool Work(Job& job, int32_t part) {
+  Submitted Work(Job& job, int32_t part) {
     Part& state = Of(part);
-    if (state.taken.exchange(true, std::memory_order_acquire)) return false;
+    if (state.taken.exchange(true, std::memory_order_acquire)) return Submitted::kFailed;
     const std::span<const PartCommand> commands = split_->part(part);
-    const int32_t begin = state.done.load(std::memory_order_relaxed);
-    const int32_t end = std::min(static_cast<int32_t>(commands.size()), begin + tuning::kStint);
-    Submitted last = Submitted::kDone;
-    int32_t at = begin;
-    for (; at < end && CanGoOn(commands[at]); ++at) {
-      last = job.Submit(commands[at].command);
-      if (last != Submitted::kDone) break;
-      state.done.store(at + 1, std::memory_order_release);
-    }
-    state.full.store(last == Submitted::kFull, std::memory_order_relaxed);
+    const int32_t at = state.done.load(std::memory_order_relaxed);
+    const bool can = static_cast<size_t>(at) < commands.size() && CanGoOn(commands[at]);
+    const Submitted submitted = can ? job.Submit(commands[at].command) : Submitted::kFailed;
+    if (submitted == Submitted::kDone) state.done.store(at + 1, std::memory_order_release);
+    state.full.store(submitted == Submitted::kFull, std::memory_order_relaxed);
     state.taken.store(false, std::memory_order_release);
-    return at > begin;
+    return submitted;
   }
 
   const LanePartition* split_;

@@ -69,22 +69,21 @@ TEST(LanePartition, LeavesAloneWhatRecordsAnEventThatWasRecordedBefore) {
   EXPECT_TRUE(PartitionsOf(commands, Lanes(2), {1}).empty()) << "the first may still be waited for";
 }
 
-TEST(LanePartition, MakesNoMorePartsThanThreadsOrLanesNorThanMakeTheLongestShorter) {
+TEST(LanePartition, MakesAPartForEachLaneUpToFourForEachThreadUnlessFewerAreNoLonger) {
   const auto parts = [](int lanes, int submission_threads) {
     return PartitionsOf(Kernels(lanes * 40, lanes), Lanes(lanes), {submission_threads}).at(0).parts();
   };
-  EXPECT_EQ(parts(4, 1), 2);
-  EXPECT_EQ(parts(4, 3), 4);
-  EXPECT_EQ(parts(4, 8), 4);
-  EXPECT_EQ(parts(16, 7), 8);
-  EXPECT_EQ(parts(16, 8), 8);
   EXPECT_EQ(parts(2, 1), 2);
+  EXPECT_EQ(parts(4, 3), 4);
+  EXPECT_EQ(parts(16, 7), 16);
+  EXPECT_EQ(parts(16, 1), 8);
+  EXPECT_EQ(parts(20, 1), 7) << "the longest has 3 lanes with 8 parts, too";
 }
 
 TEST(LanePartition, KeepsThePartsOfADeviceTogether) {
   const LanePartition split = PartitionsOf(Kernels(400, 8), Lanes(8, 2), {1, 3}).at(0);
   ASSERT_EQ(split.groups.size(), 2u);
-  EXPECT_EQ(split.groups[0].last - split.groups[0].first, 2);
+  EXPECT_EQ(split.groups[0].last - split.groups[0].first, 4);
   EXPECT_EQ(split.groups[1].last - split.groups[1].first, 4);
   for (const LanePartition::Group& group : split.groups) {
     for (int32_t p = group.first; p < group.last; ++p) {

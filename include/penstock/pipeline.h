@@ -51,10 +51,16 @@ namespace penstock {
 enum class Order : uint8_t { kInOrder, kAsReady, kPerKey };
 PENSTOCK_HIDDEN inline constexpr Order kInOrder = Order::kInOrder, kAsReady = Order::kAsReady, kPerKey = Order::kPerKey;
 
-// What a new item does when every window slot is taken: wait (TryPush and TryAcquire: be refused), or replace the
-// oldest item that no stage is working on, which is dropped and only counted.
-enum class WhenFull : uint8_t { kWait, kDropOldest };
-PENSTOCK_HIDDEN inline constexpr WhenFull kWait = WhenFull::kWait, kDropOldest = WhenFull::kDropOldest;
+// What a new item does when every window slot is taken:
+//   kWait         it waits (TryPush and TryAcquire: is refused).
+//   kDropOldest   it replaces the oldest item that no stage is working on, even one that has ended, with or without a
+//                 failure.
+//   kDropWaiting  it replaces the oldest item that has not begun its first stage. What has begun goes on and comes out,
+//                 failed items included, so no work is wasted and no failure is missed.
+// If there is no item to replace, it waits. A replaced item is dropped: it never comes out and is only counted.
+enum class WhenFull : uint8_t { kWait, kDropOldest, kDropWaiting };
+PENSTOCK_HIDDEN inline constexpr WhenFull kWait = WhenFull::kWait, kDropOldest = WhenFull::kDropOldest,
+                                          kDropWaiting = WhenFull::kDropWaiting;
 
 // What a failed item does to the others: nothing, or fail the whole pipeline.
 enum class OnError : uint8_t { kSkip, kFail };
@@ -144,7 +150,7 @@ class Pipeline : public AnyPipeline {
   absl::Status Push(T&& value, Key key = {}, const ItemOptions& item = {}, Deadline deadline = {}) {
     return PushInto(AnyPipeline::Acquire(key, item.device, deadline, /*wait=*/true), std::move(value), item);
   }
-  // The same without waiting: ResourceExhausted if every window slot is taken.
+  // The same without waiting: ResourceExhausted if every window slot is taken, and no item may be replaced (WhenFull).
   absl::Status TryPush(T&& value, Key key = {}, const ItemOptions& item = {}) {
     return PushInto(AnyPipeline::Acquire(key, item.device, Deadline(), /*wait=*/false), std::move(value), item);
   }

@@ -42,7 +42,7 @@ struct PipelineStats {
   std::vector<BusyShare> threads;
   int64_t accepted = 0;  // items submitted so far
   int64_t delivered = 0;  // of these: taken out at the end
-  int64_t dropped = 0;  // of these: dropped by WhenFull::kDropOldest
+  int64_t dropped = 0;  // of these: replaced by newer ones (WhenFull)
   int64_t refused = 0;  // calls that found no window slot and did not wait
   int64_t failed = 0;  // items that have ended with a failure so far
   int64_t retries = 0;  // how often a stage was retried with an item

@@ -55,7 +55,7 @@ int ItemBook::Hold() {
 void ItemBook::Submit(int item, uint64_t key) {
   Entry& entry = At(item);
   entry.stage = 0;
-  entry.begun = -1;
+  entry.begun = kNone;
   entry.key = key;
   entry.chain = ChainOf(key);
   if (entry.chain != kNone) chain_links_.PushBack(chains_[entry.chain], item);

@@ -5,7 +5,8 @@
 //   others come out before it) -> ready -> taken -> free
 //
 // Items are numbered from 0. Every call takes constant time, except Begin, which passes over waiting items that others
-// must begin before, and OldestIdle, which passes over items that are being worked on. Only the constructor allocates.
+// must begin before, and OldestIdle and OldestUnbegun, which pass over items that are unfit. Only the constructor
+// allocates.
 //
 // Order: under kInOrder all items form one *chain*; under kPerKey the items of each key form one, in the order of their
 // submission; under kAsReady there is none. An item comes out after those before it in its chain. An `in_order` stage
@@ -88,6 +89,12 @@ class ItemBook {
     }
     return kNone;
   }
+  // The same among the items that wait and have begun no stage, or were put back in the first one.
+  template <class Fit>
+  int OldestUnbegun(Fit fit) const {
+    return OldestIdle(
+        [&](int item) { return At(item).state == State::kWaiting && At(item).begun == kNone && fit(item); });
+  }
   void Drop(int item);
   // Frees an item that is held or taken.
   void Free(int item);
@@ -106,7 +113,7 @@ class ItemBook {
   struct Entry {
     State state = State::kFree;
     int stage = 0;
-    int begun = -1;  // the last stage that it has begun
+    int begun = kNone;  // the last stage that it has begun
     bool put_back = false;  // it was put back and has waited since
     int chain = kNone;
     uint64_t key = 0;

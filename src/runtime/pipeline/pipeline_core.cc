@@ -162,7 +162,7 @@ absl::StatusOr<AnyItem> PipelineCore::Acquire(Key key, int device, Deadline dead
 }
 
 absl::StatusOr<int> PipelineCore::TakePlace(Key key, int device) {
-  const bool may_drop = state_.options().when_full == WhenFull::kDropOldest;
+  const bool may_drop = state_.options().when_full != WhenFull::kWait;
   for (;;) {
     MissingSlot missing;
     int i = ItemBook::kNone;
@@ -181,7 +181,7 @@ absl::StatusOr<int> PipelineCore::TakePlace(Key key, int device) {
       Free(item);
       PENSTOCK_RETURN_IF_ERROR(taken.status());
     }
-    if (!may_drop || !DropOldest(missing)) return ItemBook::kNone;
+    if (!may_drop || !DropOne(missing)) return ItemBook::kNone;
   }
 }
 
@@ -236,17 +236,21 @@ absl::StatusOr<bool> PipelineCore::TakeKeptSlots(PipelineItem& item, MissingSlot
   return true;
 }
 
-bool PipelineCore::DropOldest(const MissingSlot& missing) {
+bool PipelineCore::DropOne(const MissingSlot& missing) {
+  const auto has_missing = [&](int candidate) {
+    if (missing.stage < 0) return true;
+    const Stage& stage = state_.table->stage(missing.stage);
+    const int at = stage.PartOf(state_.items.at(candidate)).device;
+    return at >= 0 && (missing.wanted < 0 || state_.table->device(at).member == missing.wanted);
+  };
   int i = ItemBook::kNone;
   {
     base::MutexLock lock(state_.mu);
-    i = state_.book.OldestIdle([&](int candidate) {
-      state_.mu.AssertHeld();
-      if (missing.stage < 0) return true;
-      const Stage& stage = state_.table->stage(missing.stage);
-      const int at = stage.PartOf(state_.items.at(candidate)).device;
-      return at >= 0 && (missing.wanted < 0 || state_.table->device(at).member == missing.wanted);
-    });
+    if (state_.options().when_full == WhenFull::kDropOldest) {
+      i = state_.book.OldestIdle(has_missing);
+    } else {  // an item that is tried again has begun its work
+      i = state_.book.OldestUnbegun([&](int item) { return state_.items.at(item).tries == 0 && has_missing(item); });
+    }
     if (i < 0) return false;
     state_.book.Drop(i);
     ++state_.counts.dropped;
@@ -283,6 +287,8 @@ absl::Status PipelineCore::Enter(PipelineItem& item, const ItemOptions& options)
   ++state_.counts.accepted;
   state_.book.Submit(item.index, item.key);
   state_.WakeStage(item.index);
+  // A thread that waits to replace an item may replace this one.
+  if (state_.options().when_full != WhenFull::kWait) state_.runtime().event_count().Notify();
   return absl::OkStatus();
 }
 

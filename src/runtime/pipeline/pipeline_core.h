@@ -83,7 +83,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   // Takes a slot of each stage whose slots items keep. Returns false if one has none, which `missing` then names.
   absl::StatusOr<bool> TakeKeptSlots(PipelineItem& item, MissingSlot& missing);
   bool SlotsAreFree(PipelineItem& item, MissingSlot& missing);
-  bool DropOldest(const MissingSlot& missing);
+  bool DropOne(const MissingSlot& missing);
   AnyItem ItemAt(int item) { return detail::Internals<AnyItem>::Make(shared_from_this(), state_.items.at(item)); }
   absl::Status Enter(PipelineItem& item, const ItemOptions& options);
   absl::StatusOr<bool> PullInto(int place, const std::function<bool(AnyItem&)>& pull, AnyItem& refused);

@@ -102,6 +102,12 @@ class Model {
     }
     return ItemBook::kNone;
   }
+  int OldestUnbegun(int unfit) const {
+    for (const Entry& e : entries_) {
+      if (e.state == State::kWaiting && e.stage == 0 && e.item != unfit) return e.item;
+    }
+    return ItemBook::kNone;
+  }
   const std::vector<Entry>& entries() const { return entries_; }
 
  private:
@@ -184,8 +190,12 @@ TEST_P(ItemBookTest, RandomMovesAgreeWithTheModel) {
         model.Remove(item);
         taken.push_back(item);
       } else if (below(4) == 0) {
-        const int item = book.OldestIdle([](int) { return true; });
-        ASSERT_EQ(item, model.OldestIdle());
+        const int unfit = below(3) == 0 ? below(static_cast<size_t>(c.items)) : -1;
+        const int unbegun = book.OldestUnbegun([&](int candidate) { return candidate != unfit; });
+        ASSERT_EQ(unbegun, model.OldestUnbegun(unfit));
+        const int idle = book.OldestIdle([](int) { return true; });
+        ASSERT_EQ(idle, model.OldestIdle());
+        const int item = below(2) == 0 ? unbegun : idle;
         if (item < 0) continue;
         book.Drop(item);
         std::erase(ready, item);

@@ -29,6 +29,10 @@ struct CompileOptions {
   int device = 0;  // the device of nodes without a pin
   // If not empty, replaces `device` with several, each of which can do all of a run (Executable).
   std::vector<DeviceShare> devices{};
+  // Under overload, refuses a launch at once (DeadlineExceeded) if the runs in front of it, in flight or waiting for a
+  // slot, should take until its deadline: their number x the mean time that recent runs have added. Before some runs
+  // have ended, and while nothing is in front, no launch is refused. So a mean that has become too long is corrected.
+  bool refuse_late = false;
   // How nodes are submitted (mode.h). PENSTOCK_MODE=stream|graph|auto wins.
   Mode mode = Mode::kAuto;
   // The most kernel streams per device and slot, at least 1; a plan that is less wide has fewer. submission_report()

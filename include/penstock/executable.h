@@ -50,8 +50,9 @@ class PENSTOCK_EXPORT Executable {
 
   // Starts a run with the current `bindings`, waiting for a free slot until the deadline. The deadline also applies to
   // the run: work that has not drained by then is abandoned. InvalidArgument or FailedPrecondition: a binding is
-  // missing, too small, not pinned as required, or overlaps another; DeadlineExceeded: no slot became free;
-  // FailedPrecondition: called inside a host node or callback. Errors found later become the run's status.
+  // missing, too small, not pinned as required, or overlaps another; DeadlineExceeded: no slot became free, or
+  // none would in time (CompileOptions::refuse_late); FailedPrecondition: called inside a host node or callback. Errors
+  // found later become the run's status.
   absl::StatusOr<Run> Launch(const Bindings& bindings, Deadline deadline = {});
   // The same without waiting: ResourceExhausted if every slot is taken. Allowed inside host nodes and callbacks.
   absl::StatusOr<Run> TryLaunch(const Bindings& bindings, Deadline deadline = {});

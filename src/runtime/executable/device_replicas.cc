@@ -70,6 +70,7 @@ absl::StatusOr<Run> ExecutableSet::Launch(const Bindings& bindings, Deadline dea
     PENSTOCK_ASSIGN_OR_RETURN(const KeyedHome home, FindHome(key->value));
     only = home.member;
   }
+  PENSTOCK_RETURN_IF_ERROR(CheckOnTime(only, deadline));
   PENSTOCK_ASSIGN_OR_RETURN(const TakenSlot taken, TakeSlot(only, deadline, wait));
   return members_[taken.member].core->Start(taken.slot, bindings, deadline);
 }
@@ -97,6 +98,7 @@ absl::StatusOr<ExecutableSet::TakenSlot> ExecutableSet::TakeSlot(int only, Deadl
     return taken.slot != nullptr || !runtime.CheckOpen().ok();
   };
   if (wait == Wait::kYes) {
+    const WaitingLaunch waiting(waiting_);
     host::WaitForProgress(runtime.event_count(), runtime.notifies_completion(), deadline.at(), take);
   } else {
     take();
@@ -125,6 +127,22 @@ ExecutableSet::TakenSlot ExecutableSet::TakeBest(int only) const {
     RunSlot* const slot = members_[best].core->TakeFree();
     if (slot != nullptr) return {best, slot};  // otherwise other threads were faster
   }
+}
+
+// Together the devices end as many runs in a time as each of them does. One whose mean is unknown is tried.
+absl::Status ExecutableSet::CheckOnTime(int only, Deadline deadline) const {
+  if (deadline.is_never()) return absl::OkStatus();
+  RunsInFront all{.runs = only < 0 ? waiting_.load(std::memory_order_relaxed) : 0};
+  double runs_in_ns = 0;
+  for (size_t m = 0; m < members_.size(); ++m) {
+    if (only >= 0 ? static_cast<int>(m) != only : members_[m].share.weight <= 0) continue;
+    const RunsInFront one = members_[m].core->in_front();
+    if (one.mean_ns <= 0) return absl::OkStatus();
+    all.runs += one.runs;
+    runs_in_ns += 1 / one.mean_ns;
+  }
+  if (runs_in_ns > 0) all.mean_ns = 1 / runs_in_ns;
+  return RefuseIfLate(first().graph().Label(), all, deadline, Deadline::Clock::now());
 }
 
 int ExecutableSet::MemberOn(int device) const {

@@ -6,6 +6,7 @@
 // Errors:    as ExecutableCore; see also penstock/executable.h.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -54,8 +55,10 @@ class ExecutableSet {
   // `only`: the member whose slots are acceptable; -1: any.
   absl::StatusOr<TakenSlot> TakeSlot(int only, Deadline deadline, Wait wait) const;
   TakenSlot TakeBest(int only) const;
+  absl::Status CheckOnTime(int only, Deadline deadline) const;
 
   const std::vector<Member> members_;
+  mutable std::atomic<int64_t> waiting_{0};  // launches that wait for a slot, if there are several devices
 };
 
 }  // namespace penstock::runtime

@@ -35,11 +35,21 @@ std::shared_ptr<const Model> WithReplicasOn(const Model& model, int device) {
   return on;
 }
 
+absl::Status CheckOnTime(ExecutableCore& core, Deadline deadline) {
+  if (deadline.is_never()) return absl::OkStatus();
+  const RunsInFront front = core.in_front();
+  if (front.runs == 0) return absl::OkStatus();
+  return RefuseIfLate(core.Label(), front, deadline, Deadline::Clock::now());
+}
+
 }  // namespace
 
 ExecutableCore::ExecutableCore(std::shared_ptr<RuntimeCore> runtime, const Model& model, const CompileOptions& options)
     : context_(std::move(runtime), WithReplicasOn(model, options.device), options.device, options.trace),
-      pool_(context_.runtime->event_count()) {}
+      refuses_late_(options.refuse_late),
+      pool_(context_.runtime->event_count()) {
+  if (refuses_late_) durations_.Measure();
+}
 
 ExecutableCore::~ExecutableCore() {
   pool_.Clear();
@@ -97,7 +107,14 @@ bool ExecutableCore::HasFreeSlot() {
 }
 
 DeviceLoad ExecutableCore::load() {
-  return {.taken = pool_.taken(), .slots = pool_.size(), .mean_ns = mean_ns(), .last = launches()};
+  return {.taken = pool_.taken(), .slots = pool_.size(), .mean_ns = durations_.mean_ns(), .last = launches()};
+}
+
+// Runs that have ended must be seen to have ended, or they would count.
+RunsInFront ExecutableCore::in_front() {
+  if (!refuses_late_) return {};
+  AdvanceAll();
+  return {pool_.runs() + waiting_.load(std::memory_order_relaxed), pace_.mean_ns()};
 }
 
 Bindings ExecutableCore::MakeBindings() const { return detail::Internals<Bindings>::Make(graph().shared_model()); }
@@ -116,6 +133,7 @@ absl::StatusOr<RunSlot*> ExecutableCore::AcquireSlot(Deadline deadline, Wait wai
     return absl::ResourceExhaustedError(
         taken + "; wait for a run to end, use Launch or Acquire, which wait, or compile with more slots");
   }
+  const WaitingLaunch waiting(waiting_);
   host::WaitForProgress(runtime().event_count(), runtime().notifies_completion(), deadline.at(), take);
   if (slot != nullptr) return slot;
   PENSTOCK_RETURN_IF_ERROR(runtime().CheckOpen());
@@ -167,6 +185,7 @@ absl::Status ExecutableCore::CheckLaunch(Wait wait) const {
 
 absl::StatusOr<Run> ExecutableCore::Launch(const Bindings& bindings, Deadline deadline, Wait wait) {
   PENSTOCK_RETURN_IF_ERROR(CheckLaunch(wait));
+  PENSTOCK_RETURN_IF_ERROR(CheckOnTime(*this, deadline));
   PENSTOCK_ASSIGN_OR_RETURN(RunSlot * slot, AcquireSlot(deadline, wait));
   return Start(slot, bindings, deadline);
 }
@@ -179,6 +198,7 @@ absl::StatusOr<Run> ExecutableCore::LaunchIn(RunSlot* slot, const Bindings& bind
         Label() +
         ": the lease's run is still in flight, and the slot's memory is its; wait for it, or acquire another");
   }
+  PENSTOCK_RETURN_IF_ERROR(CheckOnTime(*this, deadline));
   return Start(slot, bindings, deadline);
 }
 
@@ -226,6 +246,7 @@ absl::StatusOr<Run> ExecutableCore::Start(RunSlot* slot, const Bindings& binding
 void ExecutableCore::OnRunEnded(RunSlot& slot) {
   modes_.End(slot);
   durations_.End(slot.launched, slot.fault.failed());
+  if (refuses_late_) pace_.End(slot.launched, Deadline::Clock::now(), slot.fault.failed());
   pool_.EndRun(slot);
 }
 

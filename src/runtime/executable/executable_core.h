@@ -18,9 +18,11 @@
 #include "src/runtime/core/wait.h"
 #include "src/runtime/executable/compiler.h"
 #include "src/runtime/executable/device_choice.h"
+#include "src/runtime/executable/late_launch.h"
 #include "src/runtime/executable/launch_binder.h"
 #include "src/runtime/executable/mode_selection.h"
 #include "src/runtime/executable/run_durations.h"
+#include "src/runtime/executable/run_pace.h"
 #include "src/runtime/executable/slot_pool.h"
 #include "src/runtime/run/run_owner.h"
 
@@ -58,7 +60,8 @@ class ExecutableCore final : public InFlight, public RunOwner {
   bool HasFreeSlot();
   // The load, without the weight.
   DeviceLoad load();
-  double mean_ns() const { return durations_.mean_ns(); }
+  // What is in front of a launch that is refused if it is late; nothing if late launches are not refused.
+  RunsInFront in_front();
 
   void AdvanceAll() override;
   void AbandonAll(const absl::Status& why) override;
@@ -100,6 +103,9 @@ class ExecutableCore final : public InFlight, public RunOwner {
   ModeSelection modes_{context_};
   LaunchBinder binder_{context_};
   RunDurations durations_;
+  const bool refuses_late_;
+  RunPace pace_;  // if launches are refused for being late
+  std::atomic<int64_t> waiting_{0};  // launches that wait for a slot
   SlotPool pool_;
   std::atomic<int64_t> launches_{0};  // the serial of the next run
   std::atomic<bool> handles_gone_{false};  // set after ReleaseCount::Begin

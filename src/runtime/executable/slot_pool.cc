@@ -1,5 +1,7 @@
 #include "src/runtime/executable/slot_pool.h"
 
+#include <algorithm>
+
 namespace penstock::runtime {
 
 void SlotPool::Set(std::vector<std::unique_ptr<RunSlot>> slots) {
@@ -19,6 +21,11 @@ void SlotPool::Clear() {
 int SlotPool::taken() {
   base::MutexLock lock(mu_);
   return size() - static_cast<int>(free_.size());
+}
+
+int SlotPool::runs() {
+  base::MutexLock lock(mu_);
+  return static_cast<int>(std::count_if(slots_.begin(), slots_.end(), [](const auto& s) { return s->run != nullptr; }));
 }
 
 RunSlot* SlotPool::TakeFree() {

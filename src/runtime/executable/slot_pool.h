@@ -29,6 +29,8 @@ class SlotPool {
   const std::vector<std::unique_ptr<RunSlot>>& slots() const { return slots_; }
   int size() const { return static_cast<int>(slots_.size()); }
   int taken();
+  // Runs in flight.
+  int runs();
 
   // Takes a free slot; null if there is none.
   RunSlot* TakeFree();

@@ -33,6 +33,10 @@ struct CompileOptions {
   // slot, should take until its deadline: their number x the mean time that recent runs have added. Before some runs
   // have ended, and while nothing is in front, no launch is refused. So a mean that has become too long is corrected.
   bool refuse_late = false;
+  // The most runs that have work on devices simultaneously; 0: one for each slot. The others wait on the host, in the
+  // order of their launches, until all work of a run in front has ended. What is in a CUDA device's queue is executed,
+  // but of a run that is abandoned or cancelled before its turn nothing is. 2 keep a device busy if runs are long.
+  int max_submitted = 0;
   // How nodes are submitted (mode.h). PENSTOCK_MODE=stream|graph|auto wins.
   Mode mode = Mode::kAuto;
   // The most kernel streams per device and slot, at least 1; a plan that is less wide has fewer. submission_report()

@@ -128,6 +128,11 @@ absl::Status Compiler::CheckOptions() const {
     return absl::InvalidArgumentError(prefix + ": CompileOptions::device_bytes is " +
                                       std::to_string(options_.device_bytes) + "; give 0 for no limit, or more");
   }
+  if (options_.max_submitted < 0) {
+    return absl::InvalidArgumentError(prefix + ": CompileOptions::max_submitted is " +
+                                      std::to_string(options_.max_submitted) +
+                                      "; give 0, for all slots, or the most runs that have work on devices");
+  }
   return absl::OkStatus();
 }
 

@@ -67,6 +67,7 @@ absl::StatusOr<std::shared_ptr<ExecutableCore>> ExecutableCore::Create(std::shar
   core->runtime().NoteFault(slots.status());
   PENSTOCK_RETURN_IF_ERROR(slots.status());
   core->pool_.Set(*std::move(slots));
+  core->turns_.SetLimit(options.max_submitted, core->slots());
   core->runtime().AddExecutable(core);
   return core;
 }
@@ -218,7 +219,8 @@ absl::StatusOr<Run> ExecutableCore::Start(RunSlot* slot, const Bindings& binding
   if (!ready.ok()) runtime().NoteFault(ready);
   const absl::Status open = runtime().RunStarted();  // again: Shutdown waits for what has started before it closed
   if (ready.ok()) ready = open;
-  if (ready.ok()) ready = binder_.EnterStates(*slot);
+  const auto enter = [&] { return binder_.EnterStates(*slot); };
+  if (ready.ok()) ready = turns_.limited() ? turns_.Join(slot->index, enter) : enter();
   if (!ready.ok()) {
     slot->bound.keep_alive.clear();
     slot->predecessors.Release();
@@ -229,14 +231,16 @@ absl::StatusOr<Run> ExecutableCore::Start(RunSlot* slot, const Bindings& binding
   if (!slot->bound.consumed.empty()) values.Consume(slot->bound.consumed);
   const int64_t serial = launches_.fetch_add(1, std::memory_order_relaxed);
   const bool needs_workers = slot->Begin(serial, deadline.at()) > 0;
+  slot->progress.has_turn.store(!turns_.limited(), std::memory_order_relaxed);
   auto* run = new RunCore(std::static_pointer_cast<ExecutableCore>(shared_from_this()), context_, slot, deadline);
   Run handle = detail::Internals<Run>::Make(run);
   if (slot->hostcalls != nullptr) slot->hostcalls->BeginRun(serial);
   pool_.BeginRun(*slot, run);  // from now on other threads may end it
   run->Advance();
-  // Small copies may have been all that there was to do.
-  if ((needs_workers && run->HasHostWorkLeft()) || !deadline.is_never() || runtime().synchronous())
-    run->WatchInBackground();
+  // Small copies may have been all that there was to do. Runs that wait for their turn must see that this one has
+  // ended.
+  const bool has_work = needs_workers && run->HasHostWorkLeft();
+  if (has_work || !deadline.is_never() || runtime().synchronous() || turns_.limited()) run->WatchInBackground();
   if (*stream_device >= 0) {
     PENSTOCK_RETURN_IF_ERROR(HoldStream(runtime(), graph().driver(), *run, values.stream(), *stream_device));
   }
@@ -244,6 +248,7 @@ absl::StatusOr<Run> ExecutableCore::Start(RunSlot* slot, const Bindings& binding
 }
 
 void ExecutableCore::OnRunEnded(RunSlot& slot) {
+  if (turns_.limited()) turns_.Leave(slot.index, slot.progress.has_turn.load(std::memory_order_relaxed));
   modes_.End(slot);
   durations_.End(slot.launched, slot.fault.failed());
   if (refuses_late_) pace_.End(slot.launched, Deadline::Clock::now(), slot.fault.failed());

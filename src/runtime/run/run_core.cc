@@ -84,6 +84,10 @@ bool RunCore::AllSubmitted() const { return slot_->progress.next_segment == slot
 void RunCore::Step() {
   if (slot_ == nullptr) return;  // drained
   if (runtime_->failed() && !slot_->fault.failed()) slot_->fault.Fail(-1, runtime_->Fault());
+  if (!slot_->fault.failed() && !slot_->progress.has_turn.load(std::memory_order_relaxed)) {
+    if (!owner_->TakeTurn(*slot_)) return WatchInBackground();
+    slot_->progress.has_turn.store(true, std::memory_order_relaxed);
+  }
   SubmitSegments();
   if (MustBeWatched()) WatchInBackground();
   if (!AllSubmitted() && !slot_->fault.failed()) return;

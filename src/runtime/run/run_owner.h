@@ -1,7 +1,7 @@
 // RunOwner: the executable, as its runs see it.
 //
 // Ownership: shared; each run in flight holds it, and with it the context.
-// Threads:   the thread that advances the run calls OnRunEnded.
+// Threads:   the thread that advances the run calls it.
 #pragma once
 
 #include <memory>
@@ -33,6 +33,8 @@ struct RunContext {
 
 class RunOwner {
  public:
+  // Whether the run's turn to submit has come. Asked until it has, and only if runs take turns.
+  virtual bool TakeTurn(const RunSlot& slot) = 0;
   // The run has drained and no longer uses its slot, which may be launched again.
   virtual void OnRunEnded(RunSlot& slot) = 0;
 

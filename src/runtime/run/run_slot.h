@@ -43,10 +43,11 @@ struct RunProgress {
   // partitioned range that was being submitted (see RunSlot::WasSubmitted).
   CommandId first_unsubmitted{};
   std::atomic<bool> epilogue_submitted{false};  // also read by runs that wait for this one
+  std::atomic<bool> has_turn{true};  // false: its turn to submit has yet to come; also read by whoever abandons it
   bool lane_full = false;  // the next command waits for room on its lane
   std::vector<int64_t> seen_complete;  // for each event: the serial of the run that last saw it complete
 
-  // Begins a run.
+  // Begins a run, except for `has_turn`.
   void Reset(int64_t run, std::chrono::steady_clock::time_point until);
 };
 

@@ -17,12 +17,14 @@
 //
 // One Launch may call the function several times: once for each graph it is compared with, and once for a new one. The
 // function must declare and set the same each time, so it must not move out of its captures. It may return a Status;
-// Launch returns that if it is not OK, and reports exceptions.
+// Launch returns that if it is not OK, and reports exceptions. It is called on the thread that calls Launch, and by
+// several threads simultaneously if they launch simultaneously.
 //
 // Ownership: owns the executables and, in each of their slots, what the callables captured, until the slot's next
 //            launch. Names that are not std::string must outlive the cache. Runs keep what they need, so the cache may
 //            be dropped at any time, and may outlive the runtime's handle.
-// Threads:   thread-compatible: one thread at a time. Its runs are thread-safe, as all runs are.
+// Threads:   thread-safe: any thread may launch. No thread waits for another's declaration; threads that need a new
+//            graph compile one after the other, and an equal one only once.
 // Errors:    see Launch.
 #pragma once
 
@@ -47,7 +49,9 @@ namespace penstock {
 
 // Options of the cache.
 struct GraphCacheOptions {
-  int limit = 8;  // executables kept, at least 1; one more may exist while a new one is compiled
+  // Executables kept, at least 1. One more may exist while a new one is compiled, and one for each thread that is
+  // launching it.
+  int limit = 8;
   CompileOptions compile{};  // for all executables; with check_against_host every launch compiles
   Name name = "step";  // the graphs' name in messages
 };
@@ -66,7 +70,8 @@ class PENSTOCK_EXPORT GraphCache {
   explicit GraphCache(const Runtime& runtime, GraphCacheOptions options = {});
 
   // Starts a run of what `declare(Graph&)` or `declare(Graph&, Bindings&)` declares, with the bindings it sets.
-  // Anything it does not set keeps the value from the last step with that graph. Waits for a free slot, or for an
+  // Anything it does not set keeps the value from the last step with that graph, or from an earlier one if several
+  // threads launch simultaneously: they should set everything. Waits for a free slot, or for an
   // executable to evict (the least recently used one without a run), until the deadline, which also applies to the run.
   //
   // Errors are those of Runtime::Compile, for a new graph, and of Executable::Launch. InvalidArgument: the limit is
@@ -82,7 +87,7 @@ class PENSTOCK_EXPORT GraphCache {
 
   // What the cache has done so far.
   GraphCacheCounts counts() const;
-  // The report of the executable launched last.
+  // The report of the executable launched last, by any thread.
   SubmissionReport submission_report() const;
   // The name of submission_report() before 0.1.0.
   [[deprecated("renamed submission_report")]] SubmissionReport ledger() const { return submission_report(); }

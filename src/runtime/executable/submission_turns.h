@@ -47,7 +47,11 @@ class SubmissionTurns {
   // The run has drained, or has ended without a turn.
   void Leave(int slot, bool had_turn) {
     base::MutexLock lock(mu_);
-    had_turn ? --inside_ : static_cast<std::ptrdiff_t>(std::erase(waiting_, slot));
+    if (had_turn) {
+      --inside_;
+    } else {
+      std::erase(waiting_, slot);
+    }
   }
 
  private:

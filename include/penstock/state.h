@@ -52,6 +52,7 @@ PENSTOCK_EXPORT absl::Status SetState(const StateRecord* state, const void* cont
 PENSTOCK_EXPORT absl::Status ReadState(const StateRecord* state, void* contents, size_t elements, Deadline);
 PENSTOCK_EXPORT absl::Status ResetState(const StateRecord* state, Deadline);
 PENSTOCK_EXPORT absl::Status StatusOfState(const StateRecord* state);
+PENSTOCK_EXPORT void* MemoryOfState(const StateRecord* state);
 }  // namespace detail
 
 template <class T>
@@ -75,6 +76,11 @@ class State {
 
   std::string_view name() const& { return record_ == nullptr ? std::string_view() : record_->name.view(); }
   std::string_view name() const&& = delete;
+  // The elements in device memory, in C order, for kernels and library calls of the application; null if there are
+  // none. Penstock does not see that use: it must be over before a run or call that conflicts with it begins, and begin
+  // after the earlier ones have ended. Wait for both, or order both with one stream by Bindings::On. The memory is
+  // valid as long as this State, a copy, or a graph or executable that names it.
+  T* data() const { return static_cast<T*>(detail::MemoryOfState(record_.get())); }
   // The shape.
   Extent extent() const { return record_ == nullptr ? Extent() : record_->extent; }
   // The index of its device in the runtime's list; -1 for an empty State.

@@ -140,6 +140,9 @@ absl::Status ResetState(const StateRecord* state, Deadline deadline) {
 absl::Status StatusOfState(const StateRecord* state) {
   return state == nullptr ? NoState() : runtime::StateCore::Of(*state).status();
 }
+void* MemoryOfState(const StateRecord* state) {
+  return state == nullptr ? nullptr : runtime::StateCore::Of(*state).memory();
+}
 
 }  // namespace detail
 }  // namespace penstock

@@ -169,7 +169,29 @@ class PENSTOCK_EXPORT Runtime {
     return State<T>(*std::move(record));
   }
 
-  // The same on several devices (replicated_state.h). InvalidArgument also if there is no device, or one
+  // Makes a State of device memory that the application has. The contents stay, and the owner frees it. The memory must
+  // outlive every run that uses the State, unless `keep_alive` owns it, which the State holds. Work of the application
+  // that still writes it must be ordered before the first use, as State::data says. InvalidArgument: as for MakeState,
+  // or the memory is not exactly the State's elements, not of StateOptions::device, or not aligned as its elements are.
+  template <class T>
+  PENSTOCK_HIDDEN absl::StatusOr<State<T>> AdoptState(Name name, Extent extent, std::span<T> memory,
+                                                      StateOptions options = {},
+                                                      std::shared_ptr<const void> keep_alive = nullptr) {
+    static_assert(std::is_trivially_copyable_v<T>, "elements must be trivially copyable");
+    static_assert(!std::is_const_v<T>, "a State may be written; give memory that may be");
+    auto record = AdoptMemory({std::move(name), detail::TypeOf<T>(), extent, options.device, nullptr}, memory.data(),
+                              memory.size(), std::move(keep_alive));
+    if (!record.ok()) return record.status();
+    return State<T>(*std::move(record));
+  }
+  // The same with a DeviceBuffer, on its device; the State keeps the memory alive.
+  template <class T>
+  PENSTOCK_HIDDEN absl::StatusOr<State<T>> AdoptState(Name name, Extent extent, const DeviceBuffer<T>& memory) {
+    return AdoptState(std::move(name), extent, std::span<T>(memory.data(), static_cast<size_t>(memory.size())),
+                      {.device = memory.device() < 0 ? 0 : memory.device()}, memory.block());
+  }
+
+  // The same as MakeState on several devices (replicated_state.h). InvalidArgument also if there is no device, or one
   // is named twice.
   template <class T>
   PENSTOCK_HIDDEN absl::StatusOr<ReplicatedState<T>> MakeReplicatedState(Name name, Extent extent,
@@ -197,6 +219,8 @@ class PENSTOCK_EXPORT Runtime {
   absl::StatusOr<std::shared_ptr<void>> AllocateDevice(int64_t elements, size_t element_size, int device);
   absl::StatusOr<std::shared_ptr<const StateRecord>> AllocateState(StateRecord record, const void* initial,
                                                                    size_t elements);
+  absl::StatusOr<std::shared_ptr<const StateRecord>> AdoptMemory(StateRecord record, void* memory, size_t elements,
+                                                                 std::shared_ptr<const void> keep_alive);
   absl::StatusOr<std::shared_ptr<const StateRecord>> AllocateReplicas(StateRecord record, std::vector<int> devices,
                                                                       const void* initial, size_t elements);
   std::shared_ptr<runtime::RuntimeCore> core_;

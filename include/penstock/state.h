@@ -42,7 +42,7 @@ namespace penstock {
 
 class Graph;
 
-// Options of Runtime::MakeState.
+// Options of Runtime::MakeState and AdoptState.
 struct StateOptions {
   int device = 0;  // the device it is on: index in the runtime's list
 };

@@ -1,5 +1,6 @@
 // The public interface of States: Runtime::MakeState and the calls behind State<T>.
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -8,7 +9,9 @@
 #include "penstock/runtime.h"
 #include "penstock/state.h"
 #include "penstock/status_macros.h"
+#include "src/base/status.h"
 #include "src/base/user_code.h"
+#include "src/runtime/core/pointer_attributes.h"
 #include "src/runtime/core/runtime_core.h"
 #include "src/runtime/state/state_core.h"
 
@@ -90,12 +93,48 @@ absl::StatusOr<std::shared_ptr<const StateRecord>> Make(const std::shared_ptr<ru
   return std::shared_ptr<const StateRecord>(std::move(state));
 }
 
+// Whether the memory may be the State's.
+absl::Status CheckAdopted(const StateRecord& record, const driver::DeviceRef& device, const void* memory,
+                          size_t elements, size_t bytes) {
+  const auto refuse = [&](const std::string& text) {
+    return base::Prefixed("state " + graph::Quoted(record.name) + " on " + device.info.name,
+                          absl::InvalidArgumentError("AdoptState was given " + text));
+  };
+  const std::string given = std::to_string(elements) + " elements";
+  if (elements * record.type.size != bytes) {
+    return refuse(given + "; the State has " + std::to_string(bytes / record.type.size) + "; give exactly that many");
+  }
+  if (bytes == 0) return absl::OkStatus();
+  if (memory == nullptr) return refuse(given + " at a null address; give memory that exists");
+  if (reinterpret_cast<uintptr_t>(memory) % record.type.align != 0) {
+    return refuse("memory at no multiple of " + std::to_string(record.type.align) +
+                  " bytes, which its elements need; give memory so aligned, such as Runtime::MakeDeviceBuffer gives");
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(const driver::PointerInfo found, runtime::InspectAll(*device.driver, memory, bytes));
+  const bool is_device = found.kind == driver::PointerInfo::Kind::kDevice;
+  if (is_device && found.device == device.local) return absl::OkStatus();
+  return refuse("memory that is not " + std::string(is_device && found.device < 0 ? "all of " : "of ") +
+                device.info.name + "; give memory of that device, or name the memory's own in StateOptions::device");
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const StateRecord>> Runtime::AllocateState(StateRecord record, const void* initial,
                                                                           size_t elements) {
   if (core_ == nullptr) return runtime::RuntimeCore::None();
   return Make(core_, std::move(record), initial, elements, "MakeState");
+}
+
+absl::StatusOr<std::shared_ptr<const StateRecord>> Runtime::AdoptMemory(StateRecord record, void* memory,
+                                                                        size_t elements,
+                                                                        std::shared_ptr<const void> keep_alive) {
+  if (core_ == nullptr) return runtime::RuntimeCore::None();
+  PENSTOCK_RETURN_IF_ERROR(core_->CheckOpen());
+  PENSTOCK_ASSIGN_OR_RETURN(const size_t bytes, CheckRecord(record, core_->devices().size(), 0));
+  PENSTOCK_RETURN_IF_ERROR(CheckAdopted(record, core_->devices()[record.device], memory, elements, bytes));
+  const runtime::AdoptedMemory adopted{memory, std::move(keep_alive)};
+  PENSTOCK_ASSIGN_OR_RETURN(auto state, runtime::StateCore::Create(core_, std::move(record), bytes, &adopted));
+  return std::shared_ptr<const StateRecord>(std::move(state));
 }
 
 absl::StatusOr<std::shared_ptr<const StateRecord>> Runtime::AllocateReplicas(StateRecord record,

@@ -1,7 +1,10 @@
 #include "src/runtime/slot/slot.h"
 
+#include <cstdint>
 #include <cstring>
+#include <string>
 
+#include "graph/common/message.h"
 #include "penstock/launch_context.h"
 #include "penstock/status_macros.h"
 #include "src/driver/current_device.h"
@@ -13,6 +16,24 @@
 namespace penstock::runtime {
 
 static_assert(sizeof(driver::CopyPiece) == graph::kPieceBytes);
+
+namespace {
+
+// Adopted memory may be less aligned than an alias of another type needs.
+absl::StatusOr<void*> MemoryOfState(const CompiledGraph& graph, BufferId buffer) {
+  const BufferDecl& decl = graph.model().buffers[buffer];
+  void* const memory = StateCore::Of(*decl.state).memory();
+  const BufferId alias = graph.program().buffers.max_alignment_alias[buffer];
+  if (alias < 0) return memory;
+  const BufferDecl& strict = graph.model().buffers[alias];
+  if (reinterpret_cast<uintptr_t>(memory) % strict.type.align == 0) return memory;
+  return absl::InvalidArgumentError(graph::Prefix(graph.model(), "state", decl.name) +
+                                    ": was adopted at no multiple of " + std::to_string(strict.type.align) +
+                                    " bytes, which the elements of its alias " + graph::Quoted(strict.name) +
+                                    " need; adopt memory so aligned, such as Runtime::MakeDeviceBuffer gives");
+}
+
+}  // namespace
 
 Slot::Slot(const Options& options, int slot_index)
     : index(slot_index),
@@ -59,7 +80,7 @@ absl::Status Slot::MakeArenas() {
     const graph::Instance& instance = plan.instances[i];
     const BufferDecl& decl = graph().model().buffers[instance.buffer];
     if (instance.space == graph::Space::kState && decl.keys == 0) {
-      tables.pointers[i] = StateCore::Of(*decl.state).memory();
+      PENSTOCK_ASSIGN_OR_RETURN(tables.pointers[i], MemoryOfState(graph(), instance.buffer));
     }
     if (!graph::InArena(instance.space)) continue;
     std::byte* from = instance.space == graph::Space::kPinned ? pinned_base : base[instance.device];

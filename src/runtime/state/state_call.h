@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 
 #include "src/driver/driver.h"
 #include "src/memory/pinned_pool.h"
@@ -40,6 +41,7 @@ struct StateCore::Call {
   memory::StagedCopy staged;
   driver::RunFault fault;
   CopyLife<> ring;
+  std::shared_ptr<const void> owner;  // of adopted memory that is leaked with the call
 };
 
 }  // namespace penstock::runtime

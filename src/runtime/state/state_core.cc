@@ -23,17 +23,22 @@ void StateCore::Leak(std::unique_ptr<Call> call) {
   kept.push_back(std::move(call));
 }
 
-StateCore::StateCore(std::shared_ptr<RuntimeCore> runtime, StateRecord record, size_t bytes)
+StateCore::StateCore(std::shared_ptr<RuntimeCore> runtime, StateRecord record, size_t bytes,
+                     const AdoptedMemory* adopted)
     : StateRecord(std::move(record)),
       runtime_(std::move(runtime)),
       device_(runtime_->devices()[device]),
-      bytes_(bytes) {
+      bytes_(bytes),
+      owns_memory_(adopted == nullptr) {
   StateRecord::runtime = runtime_.get();
+  if (adopted == nullptr) return;
+  memory_ = adopted->data;
+  keep_alive_ = adopted->keep_alive;
 }
 
 absl::StatusOr<std::shared_ptr<StateCore>> StateCore::Create(std::shared_ptr<RuntimeCore> runtime, StateRecord record,
-                                                             size_t bytes) {
-  std::shared_ptr<StateCore> core(new StateCore(std::move(runtime), std::move(record), bytes),
+                                                             size_t bytes, const AdoptedMemory* adopted) {
+  std::shared_ptr<StateCore> core(new StateCore(std::move(runtime), std::move(record), bytes, adopted),
                                   base::DeleteUnlessForked());
   if (const absl::Status status = core->MakeResources(); !status.ok()) return core->Describe(status);
   return core;
@@ -41,7 +46,7 @@ absl::StatusOr<std::shared_ptr<StateCore>> StateCore::Create(std::shared_ptr<Run
 
 absl::Status StateCore::MakeResources() {
   driver::Driver& driver = *device_.driver;
-  if (bytes_ > 0) {
+  if (bytes_ > 0 && owns_memory_) {
     PENSTOCK_RETURN_IF_ERROR(runtime_->WithMemory([&]() -> absl::Status {
       PENSTOCK_ASSIGN_OR_RETURN(memory_, driver.AllocateDevice(device_.local, bytes_));
       return absl::OkStatus();
@@ -65,13 +70,14 @@ StateCore::~StateCore() {
   if (left != nullptr) {
     runtime_->Log(LogLevel::kWarning, "state " + graph::Quoted(name) +
                                           ": dropped while a copy of its contents has not ended; its memory is leaked");
+    left->owner = std::move(keep_alive_);
     Leak(std::move(left));
     return;
   }
   driver::Driver& driver = *device_.driver;
   for (const driver::Event event : events_) driver.DestroyEvent(event);
   if (stream_) driver.DestroyStream(stream_);
-  runtime_->FreeDevice(device_, memory_);
+  if (owns_memory_) runtime_->FreeDevice(device_, memory_);
 }
 
 absl::Status StateCore::Describe(const absl::Status& cause) const {

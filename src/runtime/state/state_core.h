@@ -6,7 +6,7 @@
 // of pinned memory on the State's own stream. At most one call on a State copies at a time.
 //
 // Ownership: shared by handles, graphs and executables, and so by runs in flight; keeps the runtime's core. The memory
-//            is freed with the last of them, when it can no longer be in use.
+//            is freed with the last of them, when it can no longer be in use; adopted memory is left to its owner.
 // Threads:   thread-safe.
 // Errors:    see state.h. A call whose deadline passes during its copy leaves the copy unfinished but no longer touches
 //            the caller's memory. The next user of the State takes back its place and pinned memory; if the copy never
@@ -27,11 +27,17 @@ namespace penstock::runtime {
 
 class RuntimeCore;
 
+// Device memory of the application, and what keeps it alive.
+struct AdoptedMemory {
+  void* data = nullptr;
+  std::shared_ptr<const void> keep_alive{};
+};
+
 class StateCore : public StateRecord {
  public:
-  // Makes memory with unspecified contents. `bytes` is the size of the record's extent.
+  // Makes memory with unspecified contents, or takes what is `adopted`. `bytes` is the size of the record's extent.
   static absl::StatusOr<std::shared_ptr<StateCore>> Create(std::shared_ptr<RuntimeCore> runtime, StateRecord record,
-                                                           size_t bytes);
+                                                           size_t bytes, const AdoptedMemory* adopted = nullptr);
   ~StateCore();
   StateCore(const StateCore&) = delete;
   StateCore& operator=(const StateCore&) = delete;
@@ -54,7 +60,7 @@ class StateCore : public StateRecord {
   struct Call;
   static constexpr size_t kChunk = size_t{4} << 20;  // bytes copied through one pinned block
 
-  StateCore(std::shared_ptr<RuntimeCore> runtime, StateRecord record, size_t bytes);
+  StateCore(std::shared_ptr<RuntimeCore> runtime, StateRecord record, size_t bytes, const AdoptedMemory* adopted);
   absl::Status MakeResources();
   absl::Status CheckElements(const char* what, const void* contents, size_t elements) const;
   template <class Work>
@@ -80,7 +86,9 @@ class StateCore : public StateRecord {
   const std::shared_ptr<RuntimeCore> runtime_;
   const driver::DeviceRef device_;
   const size_t bytes_;
+  const bool owns_memory_;
   void* memory_ = nullptr;
+  std::shared_ptr<const void> keep_alive_;  // of adopted memory
   driver::Stream stream_;
   std::vector<driver::Event> events_;  // one for each pinned block of a call
   mutable StateQueue queue_{*this};  // guarded by the runtime's StateOrder

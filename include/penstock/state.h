@@ -19,8 +19,8 @@
 //            that, also if a deadline cut them short, the library no longer touches the caller's memory.
 // Errors:    DeadlineExceeded: earlier runs were still using the State, and nothing was done; or the copy itself was
 //            cut short: the contents set are unspecified, and the State is poisoned. FailedPrecondition: poisoned
-//            (Read), or called inside a host node or callback, for which it might wait. InvalidArgument: not exactly
-//            the State's elements.
+//            (Read, and Set of a part), or called inside a host node or callback, for which it might wait.
+//            InvalidArgument: not exactly as many elements as are copied, or a box outside the State.
 #pragma once
 
 #include "penstock/detail/cplusplus20.h"
@@ -37,6 +37,7 @@
 #include "penstock/deadline.h"
 #include "penstock/detail/model.h"
 #include "penstock/export.h"
+#include "penstock/extent.h"
 
 namespace penstock {
 
@@ -48,8 +49,10 @@ struct StateOptions {
 };
 
 namespace detail {
-PENSTOCK_EXPORT absl::Status SetState(const StateRecord* state, const void* contents, size_t elements, Deadline);
-PENSTOCK_EXPORT absl::Status ReadState(const StateRecord* state, void* contents, size_t elements, Deadline);
+PENSTOCK_EXPORT absl::Status SetState(const StateRecord* state, const void* contents, size_t elements, const Box& box,
+                                      Deadline);
+PENSTOCK_EXPORT absl::Status ReadState(const StateRecord* state, void* contents, size_t elements, const Box& box,
+                                       Deadline);
 PENSTOCK_EXPORT absl::Status ResetState(const StateRecord* state, Deadline);
 PENSTOCK_EXPORT absl::Status StatusOfState(const StateRecord* state);
 PENSTOCK_EXPORT void* MemoryOfState(const StateRecord* state);
@@ -62,12 +65,17 @@ class State {
   State() = default;  // no State, as after a move: calls return FailedPrecondition, it has no elements
 
   // Copies `contents`, all elements in C order, into the State. Clears poison.
-  absl::Status Set(std::span<const T> contents, Deadline deadline = {}) {
-    return detail::SetState(record_.get(), contents.data(), contents.size(), deadline);
+  absl::Status Set(std::span<const T> contents, Deadline deadline = {}) { return Set(contents, Box(), deadline); }
+  // Copies `contents`, the elements of a box (Slice) in C order, into the State. Keeps poison unless the box is all of
+  // the State: the other elements stay unspecified.
+  absl::Status Set(std::span<const T> contents, const Box& box, Deadline deadline = {}) {
+    return detail::SetState(record_.get(), contents.data(), contents.size(), box, deadline);
   }
   // Copies all elements out of the State.
-  absl::Status Read(std::span<T> contents, Deadline deadline = {}) const {
-    return detail::ReadState(record_.get(), contents.data(), contents.size(), deadline);
+  absl::Status Read(std::span<T> contents, Deadline deadline = {}) const { return Read(contents, Box(), deadline); }
+  // Copies the elements of a box out of the State.
+  absl::Status Read(std::span<T> contents, const Box& box, Deadline deadline = {}) const {
+    return detail::ReadState(record_.get(), contents.data(), contents.size(), box, deadline);
   }
   // Sets every byte to zero. Clears poison.
   absl::Status Reset(Deadline deadline = {}) { return detail::ResetState(record_.get(), deadline); }

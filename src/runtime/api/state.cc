@@ -1,5 +1,6 @@
 // The public interface of States: Runtime::MakeState and the calls behind State<T>.
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -13,6 +14,7 @@
 #include "src/base/user_code.h"
 #include "src/runtime/core/pointer_attributes.h"
 #include "src/runtime/core/runtime_core.h"
+#include "src/runtime/state/state_call.h"
 #include "src/runtime/state/state_core.h"
 
 namespace penstock {
@@ -20,6 +22,13 @@ namespace {
 
 absl::Status NoState() {
   return absl::FailedPreconditionError("this State was default-constructed or moved from; use Runtime::MakeState");
+}
+
+runtime::StateRequest SetOf(const char* what, const void* contents, size_t elements) {
+  return {.what = what, .writes = true, .from = static_cast<const std::byte*>(contents), .elements = elements};
+}
+runtime::StateRequest ReadOf(const char* what, void* contents, size_t elements) {
+  return {.what = what, .to = static_cast<std::byte*>(contents), .elements = elements};
 }
 
 absl::Status Refuse(const StateRecord& record, const std::string& text) {
@@ -89,7 +98,8 @@ absl::StatusOr<std::shared_ptr<const StateRecord>> Make(const std::shared_ptr<ru
   }
   PENSTOCK_ASSIGN_OR_RETURN(const size_t bytes, CheckRecord(record, core->devices().size(), elements));
   PENSTOCK_ASSIGN_OR_RETURN(auto state, runtime::StateCore::Create(core, std::move(record), bytes));
-  PENSTOCK_RETURN_IF_ERROR(elements == 0 ? state->Reset({}, what) : state->Set(initial, elements, {}, what));
+  PENSTOCK_RETURN_IF_ERROR(elements == 0 ? state->Reset({}, what)
+                                         : state->Transfer(SetOf(what, initial, elements), Box(), {}));
   return std::shared_ptr<const StateRecord>(std::move(state));
 }
 
@@ -167,11 +177,14 @@ absl::StatusOr<std::shared_ptr<const StateRecord>> Runtime::AllocateReplicas(Sta
 
 namespace detail {
 
-absl::Status SetState(const StateRecord* state, const void* contents, size_t elements, Deadline deadline) {
-  return state == nullptr ? NoState() : runtime::StateCore::Of(*state).Set(contents, elements, deadline);
+absl::Status SetState(const StateRecord* state, const void* contents, size_t elements, const Box& box,
+                      Deadline deadline) {
+  if (state == nullptr) return NoState();
+  return runtime::StateCore::Of(*state).Transfer(SetOf("Set", contents, elements), box, deadline);
 }
-absl::Status ReadState(const StateRecord* state, void* contents, size_t elements, Deadline deadline) {
-  return state == nullptr ? NoState() : runtime::StateCore::Of(*state).Read(contents, elements, deadline);
+absl::Status ReadState(const StateRecord* state, void* contents, size_t elements, const Box& box, Deadline deadline) {
+  if (state == nullptr) return NoState();
+  return runtime::StateCore::Of(*state).Transfer(ReadOf("Read", contents, elements), box, deadline);
 }
 absl::Status ResetState(const StateRecord* state, Deadline deadline) {
   return state == nullptr ? NoState() : runtime::StateCore::Of(*state).Reset(deadline);

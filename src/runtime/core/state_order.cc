@@ -144,9 +144,8 @@ absl::Status StateOrder::VerdictLocked(const View& view) {
 absl::Status StateOrder::NearestFailure(const View& view, StateTicket*& writer) {
   uint64_t from = 0;
   for (const StatePlace* p = view.last; p != nullptr; p = p->earlier) {
-    const bool sets = p->ticket->core == nullptr && p->writes;
-    if (sets) from = p->ticket->serial;
-    if (!sets && !p->written.load(std::memory_order_acquire)) continue;
+    if (p->clears) from = p->ticket->serial;
+    if (!p->clears && !p->written.load(std::memory_order_acquire)) continue;
     const driver::RunFault* const fault = p->ticket->fault;
     if (fault == nullptr) break;
     if (fault->failed()) return p->ticket->core->Describe(fault->node(), fault->status());

@@ -58,6 +58,7 @@ struct StatePlace {
   StateTicket* ticket = nullptr;
   StateQueue* queue = nullptr;
   bool writes = false;
+  bool clears = false;  // a call that writes all of the State, which makes up for earlier failures
   const std::vector<driver::Event>* done = nullptr;  // recorded after the last uses; owned by the slot or the State
   // Set by the user before it submits work that may write the State.
   std::atomic<bool> written{false};
@@ -83,7 +84,7 @@ class StateOrder {
   // Takes the ticket's places in all queues. Takes none and returns FailedPrecondition, naming the run, if a State is
   // or will be poisoned.
   absl::Status Enter(StateTicket& ticket);
-  // The same for Set and Reset, which end that: never refused.
+  // The same for a Set or Reset of all of a State, which ends that: never refused.
   void EnterPoisoned(StateTicket& ticket);
   // Gives up the places. If the run has failed, poisons what it may have written.
   void Leave(StateTicket& ticket);

@@ -84,42 +84,40 @@ absl::Status StateCore::Describe(const absl::Status& cause) const {
   return base::Prefixed("state " + graph::Quoted(name) + " on " + device_.info.name, cause);
 }
 
-absl::Status StateCore::CheckElements(const char* what, const void* contents, size_t elements) const {
-  const size_t own = type.size == 0 ? 0 : bytes_ / type.size;
-  if (elements == own && (elements == 0 || contents != nullptr)) return absl::OkStatus();
-  if (elements == own) {
-    return Describe(absl::InvalidArgumentError(std::string(what) + " was given " + std::to_string(elements) +
-                                               " elements at a null address; give memory that exists"));
+absl::Status StateCore::FindBox(StateRequest& request, const Box& box) const {
+  const absl::StatusOr<StateBox> found = FindStateBox(*this, box);
+  if (!found.ok()) {
+    const std::string text = std::string(request.what) + " " + std::string(found.status().message());
+    return Describe(absl::InvalidArgumentError(text));
   }
-  return Describe(absl::InvalidArgumentError(std::string(what) + " was given " + std::to_string(elements) +
-                                             " elements; the State has " + std::to_string(own) +
-                                             "; give exactly that many"));
+  request.box = *found;
+  request.clears = request.writes && request.box.bytes() == bytes_;
+  const size_t elements = request.elements, own = type.size == 0 ? 0 : request.box.bytes() / type.size;
+  if (elements == own && (elements == 0 || request.contents() != nullptr)) return absl::OkStatus();
+  const std::string given = std::string(request.what) + " was given " + std::to_string(elements) + " elements";
+  if (elements == own) {
+    return Describe(absl::InvalidArgumentError(given + " at a null address; give memory that exists"));
+  }
+  return Describe(absl::InvalidArgumentError(given + (box.whole ? "; the State has " : "; the box has ") +
+                                             std::to_string(own) + "; give exactly that many"));
 }
 
-absl::Status StateCore::Set(const void* contents, size_t elements, Deadline deadline, const char* what) const {
-  PENSTOCK_RETURN_IF_ERROR(CheckElements(what, contents, elements));
-  return Do(what, AccessMode::kWrite, deadline,
-            [&](Call& call) { return Copy(call, static_cast<const std::byte*>(contents), nullptr, deadline); });
-}
-
-absl::Status StateCore::Read(void* contents, size_t elements, Deadline deadline) const {
-  PENSTOCK_RETURN_IF_ERROR(CheckElements("Read", contents, elements));
-  return Do("Read", AccessMode::kRead, deadline,
-            [&](Call& call) { return Copy(call, nullptr, static_cast<std::byte*>(contents), deadline); });
+absl::Status StateCore::Transfer(StateRequest request, const Box& box, Deadline deadline) const {
+  PENSTOCK_RETURN_IF_ERROR(FindBox(request, box));
+  return Do(request, deadline, [&](Call& call) { return Copy(call, request, deadline); });
 }
 
 absl::Status StateCore::Reset(Deadline deadline, const char* what) const {
-  return Do(what, AccessMode::kWrite, deadline, [&](Call& call) { return Zero(call, deadline); });
+  return Do({.what = what, .writes = true, .clears = true}, deadline, [&](Call& call) { return Zero(call, deadline); });
 }
 
 absl::Status StateCore::status() const { return runtime_->states().StatusOf(queue_); }
 
 template <class Work>
-absl::Status StateCore::Do(const char* what, AccessMode mode, Deadline deadline, Work work) const {
-  const bool writes = mode == AccessMode::kWrite;
+absl::Status StateCore::Do(const StateRequest& request, Deadline deadline, Work work) const {
   if (base::InUserCode()) {
     return Describe(absl::FailedPreconditionError(
-        std::string(what) + " inside a host node or callback, which it could wait for; call it outside"));
+        std::string(request.what) + " inside a host node or callback, which it could wait for; call it outside"));
   }
   PENSTOCK_RETURN_IF_ERROR(runtime_->CheckOpen());  // in a fork's copy, before anything that may take a lock
   StateOrder& order = runtime_->states();
@@ -129,25 +127,15 @@ absl::Status StateCore::Do(const char* what, AccessMode mode, Deadline deadline,
     return status;
   };
   if (!open.ok()) return end(open);
-  auto call = std::make_unique<Call>(*this, mode);
-  if (writes) {
-    order.EnterPoisoned(call->ticket);
-  } else if (const absl::Status entered = order.Enter(call->ticket); !entered.ok()) {
-    return end(entered);
-  }
+  auto call = std::make_unique<Call>(*this, request);
+  if (const absl::Status entered = Enter(*call); !entered.ok()) return end(entered);
   absl::Status status = AwaitTurn(*call, deadline);
-  if (status.ok() && !writes) status = order.Verdict(call->ticket);
+  if (status.ok() && !request.clears) status = order.Verdict(call->ticket);
   if (!status.ok()) {
     order.Leave(call->ticket);
     return end(status);
   }
-  status = work(*call);
-  if (status.ok() && writes) order.ClearPoison(call->place());
-  if (!status.ok()) {
-    runtime_->NoteFault(status);
-    status = Describe(base::Prefixed(what, status));
-    if (call->place().written.load(std::memory_order_relaxed)) order.Poison(call->place(), status);
-  }
+  status = Conclude(*call, request, work(*call));
   const bool in_ring = !call->ring.over();
   if (!in_ring && Settled()) {
     order.Leave(call->ticket);
@@ -157,6 +145,24 @@ absl::Status StateCore::Do(const char* what, AccessMode mode, Deadline deadline,
     left_behind_ = std::move(call);
   }
   return end(status);
+}
+
+absl::Status StateCore::Enter(Call& call) const {
+  if (!call.place().clears) return runtime_->states().Enter(call.ticket);
+  runtime_->states().EnterPoisoned(call.ticket);
+  return absl::OkStatus();
+}
+
+absl::Status StateCore::Conclude(Call& call, const StateRequest& request, absl::Status status) const {
+  StateOrder& order = runtime_->states();
+  if (status.ok()) {
+    if (request.clears) order.ClearPoison(call.place());
+    return status;
+  }
+  runtime_->NoteFault(status);
+  status = Describe(base::Prefixed(request.what, status));
+  if (call.place().written.load(std::memory_order_relaxed)) order.Poison(call.place(), status);
+  return status;
 }
 
 absl::Status StateCore::AwaitTurn(const Call& call, Deadline deadline) const {
@@ -171,9 +177,12 @@ absl::Status StateCore::AwaitTurn(const Call& call, Deadline deadline) const {
     }
     return !order.LookAhead(call.ticket.places[0]);
   });
-  if (turn) return absl::OkStatus();
-  return Describe(absl::DeadlineExceededError("the deadline passed before its turn; nothing was done" +
-                                              order.DescribePredecessor(call.ticket)));
+  return turn ? absl::OkStatus() : NeverItsTurn(call, kDeadlinePassed);
+}
+
+absl::Status StateCore::NeverItsTurn(const Call& call, const char* why) const {
+  return Describe(absl::DeadlineExceededError(std::string(why) + " before its turn; nothing was done" +
+                                              runtime_->states().DescribePredecessor(call.ticket)));
 }
 
 // Whether nothing is in flight on the State's stream any more. A device that answers with a fault runs nothing.

@@ -3,7 +3,8 @@
 //
 // A call takes its place in the State's queue, waits until every earlier user has drained (advancing them itself), and
 // copies. Large memory that is not pinned goes through the ring, as in a run; all other memory goes through two blocks
-// of pinned memory on the State's own stream. At most one call on a State copies at a time.
+// of pinned memory on the State's own stream. At most one call on a State copies at a time. A call that nobody waits
+// for is a StateTransfer (state_transfer.h).
 //
 // Ownership: shared by handles, graphs and executables, and so by runs in flight; keeps the runtime's core. The memory
 //            is freed with the last of them, when it can no longer be in use; adopted memory is left to its owner.
@@ -17,15 +18,18 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "penstock/extent.h"
 #include "penstock/state.h"
 #include "src/base/mutex.h"
 #include "src/driver/device_ref.h"
+#include "src/memory/chunks.h"
 #include "src/memory/staging.h"
 #include "src/runtime/core/state_order.h"
 
 namespace penstock::runtime {
 
 class RuntimeCore;
+struct StateRequest;
 
 // Device memory of the application, and what keeps it alive.
 struct AdoptedMemory {
@@ -48,8 +52,8 @@ class StateCore : public StateRecord {
   void* memory() const { return memory_; }
   StateQueue& queue() const { return queue_; }
 
-  absl::Status Set(const void* contents, size_t elements, Deadline deadline, const char* what = "Set") const;
-  absl::Status Read(void* contents, size_t elements, Deadline deadline) const;
+  // Waits until it is done; `request` is without its box.
+  absl::Status Transfer(StateRequest request, const Box& box, Deadline deadline) const;
   absl::Status Reset(Deadline deadline, const char* what = "Reset") const;
   absl::Status status() const;
   // Takes back what a call left behind at its deadline, once none of it is in flight. Returns false if there is nothing
@@ -62,26 +66,34 @@ class StateCore : public StateRecord {
 
   StateCore(std::shared_ptr<RuntimeCore> runtime, StateRecord record, size_t bytes, const AdoptedMemory* adopted);
   absl::Status MakeResources();
-  absl::Status CheckElements(const char* what, const void* contents, size_t elements) const;
+  // Sets the request's box. Refuses one outside the State, and other memory than for its elements.
+  absl::Status FindBox(StateRequest& request, const Box& box) const;
   template <class Work>
-  absl::Status Do(const char* what, AccessMode mode, Deadline deadline, Work work) const;
+  absl::Status Do(const StateRequest& request, Deadline deadline, Work work) const;
+  absl::Status Enter(Call& call) const;
   absl::Status AwaitTurn(const Call& call, Deadline deadline) const;
-  // Exactly one of `from` and `to` is null.
-  absl::Status Copy(Call& call, const std::byte* from, std::byte* to, Deadline deadline) const;
-  absl::Status CopyByBlocks(Call& call, const std::byte* from, std::byte* to, Deadline deadline) const;
-  absl::Status CopyByRing(memory::Staging& ring, Call& call, const std::byte* from, std::byte* to,
-                          Deadline deadline) const;
+  absl::Status NeverItsTurn(const Call& call, const char* why) const;
+  // What the call returns after its work has ended with `status`; decides whether the State is poisoned.
+  absl::Status Conclude(Call& call, const StateRequest& request, absl::Status status) const;
+
+  // The copies of a call whose turn has come (state_copy.cc).
+  absl::Status Copy(Call& call, const StateRequest& request, Deadline deadline) const;
+  absl::Status CopyByBlocks(Call& call, const StateRequest& request, Deadline deadline) const;
+  absl::Status CopyByRing(memory::Staging& ring, Call& call, const StateRequest& request, Deadline deadline) const;
   // Null if the two blocks suffice.
-  absl::StatusOr<memory::Staging*> RingFor(const void* contents) const;
-  // Copies `bytes` bytes of the State, beginning at `at`, from or to host memory.
-  driver::CopyOp OpOf(size_t at, size_t bytes, const void* from, void* to) const;
-  absl::Status SubmitChunk(size_t index, void* block, driver::CopyKind kind) const;
+  absl::StatusOr<memory::Staging*> RingFor(const StateRequest& request) const;
+  void PostToRing(memory::Staging& ring, Call& call, const StateRequest& request) const;
+  // Fills a block, if the call writes, and submits its copy; the same for what a copy has brought to a block.
+  absl::Status SubmitChunk(Call& call, const StateRequest& request, const memory::Chunks& chunks, size_t index) const;
+  static void EmptyBlock(Call& call, const StateRequest& request, const memory::Chunks& chunks, size_t index);
+  driver::CopyOp OpOf(const StateRequest& request) const;
+  static absl::Status CutShort(const char* why);
   absl::Status Zero(Call& call, Deadline deadline) const;
   absl::Status AwaitCopy(size_t event, Deadline deadline) const;
   bool Settled() const;
+
   static void Leak(std::unique_ptr<Call> call);
   absl::Status Describe(const absl::Status& cause) const;
-  size_t ChunkBytes(size_t index) const;
 
   const std::shared_ptr<RuntimeCore> runtime_;
   const driver::DeviceRef device_;

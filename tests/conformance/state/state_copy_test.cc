@@ -1,6 +1,7 @@
 // Set and Read of States on every driver: any size from any memory, how it is copied, the order among runs in flight,
 // and deadlines in the middle.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -93,6 +94,46 @@ TEST_P(StateCopies, MoveEverySizeFromAnyMemory) {
   const std::vector<size_t> small = {1, 63, 64, 65, 64 * 17 + 63, 5000},
                             large = {1, 64 << 10, (64 << 10) + 1, (9 << 20) + 12345};
   for (const size_t bytes : GetParam().ring ? small : large) RoundTrips(bytes);
+}
+
+// A box of a State is copied like the rows that lie there, and what lies beside it stays.
+TEST_P(StateCopies, MoveBoxesFromAnyMemory) {
+  for (int round = 0; round < (kSanitized ? 5 : 20); ++round) {
+    const auto upto = [this](uint32_t most) { return static_cast<int64_t>(rng_() % most + 1); };
+    const std::array<int64_t, 3> all = {upto(4), upto(30), upto(GetParam().ring ? 90 : 2000)};
+    std::array<int64_t, 3> from{}, size{};
+    for (size_t d = 0; d < 3; ++d) {
+      from[d] = static_cast<int64_t>(rng_() % static_cast<uint64_t>(all[d]));
+      size[d] = upto(static_cast<uint32_t>(all[d] - from[d]));
+    }
+    const auto bytes = static_cast<size_t>(size[0] * size[1] * size[2]);
+    auto state = runtime_->MakeState<uint8_t>("s", {all[0], all[1], all[2]});
+    ASSERT_OK(state.status());
+    Bytes expected = RandomBytes(static_cast<size_t>(all[0] * all[1] * all[2]), rng_);
+    ASSERT_OK(state->Set(expected));
+    Memory in = rng_() % 2 == 0 ? Memory(*runtime_, bytes) : Memory(bytes, 3);
+    Memory out = rng_() % 2 == 0 ? Memory(*runtime_, bytes) : Memory(bytes, 1);
+    const Bytes part = RandomBytes(bytes, rng_);
+    std::copy(part.begin(), part.end(), in.span().begin());
+    const Box box = Slice({from[0], from[1], from[2]}, {size[0], size[1], size[2]});
+    ASSERT_OK(state->Set(in.span(), box));
+    ASSERT_OK(state->Read(out.span(), box));
+    EXPECT_TRUE(out.contents() == part) << "round " << round;
+    EXPECT_TRUE(in.MarginUntouched());
+    EXPECT_TRUE(out.MarginUntouched());
+    size_t i = 0;
+    for (int64_t z = 0; z < size[0]; ++z) {
+      for (int64_t y = 0; y < size[1]; ++y) {
+        for (int64_t x = 0; x < size[2]; ++x) {
+          const int64_t at = ((from[0] + z) * all[1] + from[1] + y) * all[2] + from[2] + x;
+          expected[static_cast<size_t>(at)] = part[i++];
+        }
+      }
+    }
+    Bytes found(expected.size());
+    ASSERT_OK(state->Read(found));
+    EXPECT_TRUE(found == expected) << "round " << round;
+  }
 }
 
 // Whatever is done to it in the order of the calls, behind and before runs that nobody waits for.

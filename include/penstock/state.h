@@ -16,11 +16,12 @@
 //            State may be dropped in any order.
 // Threads:   thread-safe.
 // Ordering:  Set, Read and Reset take a place in the State's order like a run, and return when they are done. After
-//            that, also if a deadline cut them short, the library no longer touches the caller's memory.
+//            that, also if a deadline cut them short, the library no longer touches the caller's memory. StartSet and
+//            StartRead take their place and return at once; the Transfer tells when they are done.
 // Errors:    DeadlineExceeded: earlier runs were still using the State, and nothing was done; or the copy itself was
 //            cut short: the contents set are unspecified, and the State is poisoned. FailedPrecondition: poisoned
-//            (Read, and Set of a part), or called inside a host node or callback, for which it might wait.
-//            InvalidArgument: not exactly as many elements as are copied, or a box outside the State.
+//            (Read, and Set of a part), or called inside a host node or callback, for which it might wait (not StartSet
+//            and StartRead). InvalidArgument: not exactly as many elements as are copied, or a box outside the State.
 #pragma once
 
 #include "penstock/detail/cplusplus20.h"
@@ -33,11 +34,13 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "penstock/access.h"
 #include "penstock/deadline.h"
 #include "penstock/detail/model.h"
 #include "penstock/export.h"
 #include "penstock/extent.h"
+#include "penstock/transfer.h"
 
 namespace penstock {
 
@@ -53,6 +56,11 @@ PENSTOCK_EXPORT absl::Status SetState(const StateRecord* state, const void* cont
                                       Deadline);
 PENSTOCK_EXPORT absl::Status ReadState(const StateRecord* state, void* contents, size_t elements, const Box& box,
                                        Deadline);
+PENSTOCK_EXPORT absl::StatusOr<Transfer> StartSetState(const std::shared_ptr<const StateRecord>& state,
+                                                       const void* contents, size_t elements,
+                                                       const TransferOptions& options);
+PENSTOCK_EXPORT absl::StatusOr<Transfer> StartReadState(const std::shared_ptr<const StateRecord>& state, void* contents,
+                                                        size_t elements, const TransferOptions& options);
 PENSTOCK_EXPORT absl::Status ResetState(const StateRecord* state, Deadline);
 PENSTOCK_EXPORT absl::Status StatusOfState(const StateRecord* state);
 PENSTOCK_EXPORT void* MemoryOfState(const StateRecord* state);
@@ -76,6 +84,17 @@ class State {
   // Copies the elements of a box out of the State.
   absl::Status Read(std::span<T> contents, const Box& box, Deadline deadline = {}) const {
     return detail::ReadState(record_.get(), contents.data(), contents.size(), box, deadline);
+  }
+  // Set without waiting: takes its place in the State's order before it returns, so that later launches use the new
+  // contents. `contents` must stay valid and unchanged until the transfer has ended, unless the options have a
+  // keep-alive. Small memory, and memory that is pinned, is copied when its turn has come, at the latest by a thread
+  // of the library; larger memory by those that stage copies. Errors as for Set; those found later are the transfer's.
+  absl::StatusOr<Transfer> StartSet(std::span<const T> contents, const TransferOptions& options = {}) {
+    return detail::StartSetState(record_, contents.data(), contents.size(), options);
+  }
+  // Read without waiting, in the same way.
+  absl::StatusOr<Transfer> StartRead(std::span<T> contents, const TransferOptions& options = {}) const {
+    return detail::StartReadState(record_, contents.data(), contents.size(), options);
   }
   // Sets every byte to zero. Clears poison.
   absl::Status Reset(Deadline deadline = {}) { return detail::ResetState(record_.get(), deadline); }

@@ -226,6 +226,8 @@ absl::Status UseAll(ps::Runtime& runtime) {
   PS_ASSIGN_OR_RETURN(auto replicas, runtime.MakeReplicatedState<float>("replicas", 64, initial));
   PS_RETURN_IF_ERROR(replicas.Set(initial));
   PS_RETURN_IF_ERROR(state.Set(initial, ps::Slice(0, 64)));
+  PS_ASSIGN_OR_RETURN(const ps::Transfer set, state.StartSet(initial, {.box = ps::Slice(0, 64)}));
+  PS_RETURN_IF_ERROR(set.Wait());
   PS_ASSIGN_OR_RETURN(ps::DeviceBuffer<float> device, runtime.MakeDeviceBuffer<float>(64));
   PS_ASSIGN_OR_RETURN(state, runtime.AdoptState("adopted", 64, device));
   PS_ASSIGN_OR_RETURN(state, runtime.AdoptState<float>("adopted", 64, std::span(state.data(), 64)));

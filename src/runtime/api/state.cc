@@ -16,6 +16,7 @@
 #include "src/runtime/core/runtime_core.h"
 #include "src/runtime/state/state_call.h"
 #include "src/runtime/state/state_core.h"
+#include "src/runtime/state/state_transfer.h"
 
 namespace penstock {
 namespace {
@@ -176,6 +177,18 @@ absl::StatusOr<std::shared_ptr<const StateRecord>> Runtime::AllocateReplicas(Sta
 }
 
 namespace detail {
+namespace {
+
+absl::StatusOr<Transfer> Start(const std::shared_ptr<const StateRecord>& state, const runtime::StateRequest& request,
+                               const TransferOptions& options) {
+  if (state == nullptr) return NoState();
+  PENSTOCK_ASSIGN_OR_RETURN(
+      auto transfer,
+      runtime::StateTransfer::Start(std::static_pointer_cast<const runtime::StateCore>(state), request, options));
+  return Transfer(std::move(transfer));
+}
+
+}  // namespace
 
 absl::Status SetState(const StateRecord* state, const void* contents, size_t elements, const Box& box,
                       Deadline deadline) {
@@ -185,6 +198,14 @@ absl::Status SetState(const StateRecord* state, const void* contents, size_t ele
 absl::Status ReadState(const StateRecord* state, void* contents, size_t elements, const Box& box, Deadline deadline) {
   if (state == nullptr) return NoState();
   return runtime::StateCore::Of(*state).Transfer(ReadOf("Read", contents, elements), box, deadline);
+}
+absl::StatusOr<Transfer> StartSetState(const std::shared_ptr<const StateRecord>& state, const void* contents,
+                                       size_t elements, const TransferOptions& options) {
+  return Start(state, SetOf("StartSet", contents, elements), options);
+}
+absl::StatusOr<Transfer> StartReadState(const std::shared_ptr<const StateRecord>& state, void* contents,
+                                        size_t elements, const TransferOptions& options) {
+  return Start(state, ReadOf("StartRead", contents, elements), options);
 }
 absl::Status ResetState(const StateRecord* state, Deadline deadline) {
   return state == nullptr ? NoState() : runtime::StateCore::Of(*state).Reset(deadline);

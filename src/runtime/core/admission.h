@@ -30,6 +30,10 @@ class Admission {
   // The error that ends the runs in flight, once failed().
   absl::Status Fault() const;
 
+  // A Shutdown has passed its deadline: what is still in flight is abandoned.
+  void GiveUp() { gave_up_.store(true, std::memory_order_release); }
+  bool gave_up() const { return gave_up_.load(std::memory_order_acquire); }
+
   RunCount<>& runs() { return runs_; }
   const RunCount<>& runs() const { return runs_; }
 
@@ -37,6 +41,7 @@ class Admission {
   const int made_in_ = base::ForkCount();
   RunCount<> runs_;
   std::atomic<bool> failed_{false};  // set once, after fault_
+  std::atomic<bool> gave_up_{false};  // set once
 
   mutable base::Mutex mu_;
   absl::Status fault_ ABSL_GUARDED_BY(mu_);

@@ -1,4 +1,4 @@
-// Progressable: what the completion thread advances if no other thread does: runs and pipelines.
+// Progressable: what the completion thread advances if no other thread does: runs, pipelines and transfers of States.
 //
 // Ownership: counted; the thread holds one count from Watch until `drained`.
 // Threads:   any thread may call any method.

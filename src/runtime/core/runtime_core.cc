@@ -223,7 +223,8 @@ absl::Status RuntimeCore::Shutdown(Deadline deadline) {
     return admission_.runs().runs() == 0;
   });
   if (!drained) {
-    gave_up_.store(true, std::memory_order_release);
+    admission_.GiveUp();
+    event_count_.Notify();  // transfers of States end now
     const int64_t left = admission_.runs().runs();
     in_flight_.AbandonAll(absl::DeadlineExceededError("the runtime was shut down before the run's work had drained"));
     return absl::DeadlineExceededError("Runtime::Shutdown: " + std::to_string(left) +
@@ -244,7 +245,7 @@ absl::Status RuntimeCore::Shutdown(Deadline deadline) {
 absl::Status RuntimeCore::ShutdownAtLast() {
   constexpr std::chrono::seconds kForAbandoned{1};
   constexpr std::chrono::milliseconds kSlice{100};  // so that time in which the process was stopped is noticed
-  if (gave_up_.load(std::memory_order_acquire)) return Shutdown(Deadline::Clock::now());
+  if (admission_.gave_up()) return Shutdown(Deadline::Clock::now());
   admission_.runs().Close();
   event_count_.Notify();
   host::WaitForProgress(event_count_, notifies_completion(), host::TimePoint::max(), [&] {

@@ -57,6 +57,7 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   void FreeDevice(const driver::DeviceRef& device, void* memory);
   void Log(LogLevel level, std::string_view text) const { logger_.Log(level, text); }
 
+  const Admission& admission() const { return admission_; }
   absl::Status CheckOpen() const { return admission_.CheckOpen(); }
   bool forked() const { return admission_.forked(); }
   static absl::Status Forked() { return Admission::Forked(); }
@@ -65,8 +66,6 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   // A fatal device error ends the runtime: it accepts nothing new, and every run in flight fails when it is advanced,
   // which this call does for all of them. Only the first error counts. Does nothing for any other status.
   void NoteFault(const absl::Status& status);
-  bool failed() const { return admission_.failed(); }
-  absl::Status Fault() const { return admission_.Fault(); }
 
   void AddExecutable(const std::shared_ptr<InFlight>& executable) { in_flight_.Add(executable); }
   // CheckOpen for a run that Shutdown then waits for until RunDrained, which must follow even if this refuses the run.
@@ -114,7 +113,6 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   CompletionThreads completion_;
   SyncGate sync_;
   std::atomic<bool> joined_{false};  // set once: no thread is left
-  std::atomic<bool> gave_up_{false};  // set once: a Shutdown has passed its deadline
 };
 
 }  // namespace penstock::runtime

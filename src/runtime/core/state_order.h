@@ -13,7 +13,8 @@
 // That run uses the same State, came later and conflicts as well (the successor, or the graph itself, writes), so it
 // records nothing before the successor has passed its own first use. If the States are those of a key and that run has
 // another key, the successor may wait for the later run's events instead: that is unnecessary but never circular, since
-// a wait is always submitted after the record that it waits for.
+// a wait is always submitted after the record that it waits for. The same holds for the events of a State, which its
+// calls share: if a call has ended meanwhile, a later one that reads may record them again for a successor that reads.
 //
 // Poison: a run that fails after it may have written a State poisons it for later users. Until the run has drained, its
 // RunFault tells; when it leaves, the poison is written to the State. Verdict checks all earlier users that have not

@@ -83,7 +83,8 @@ bool RunCore::AllSubmitted() const { return slot_->progress.next_segment == slot
 // Submitting until all segments are submitted or the run has failed, then draining. Host steps start in both.
 void RunCore::Step() {
   if (slot_ == nullptr) return;  // drained
-  if (runtime_->failed() && !slot_->fault.failed()) slot_->fault.Fail(-1, runtime_->Fault());
+  const Admission& admission = runtime_->admission();
+  if (admission.failed() && !slot_->fault.failed()) slot_->fault.Fail(-1, admission.Fault());
   if (!slot_->fault.failed() && !slot_->progress.has_turn.load(std::memory_order_relaxed)) {
     if (!owner_->TakeTurn(*slot_)) return WatchInBackground();
     slot_->progress.has_turn.store(true, std::memory_order_relaxed);

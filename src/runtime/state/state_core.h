@@ -61,6 +61,7 @@ class StateCore : public StateRecord {
   bool TakeBack() const;
 
  private:
+  friend class StateTransfer;
   struct Call;
   static constexpr size_t kChunk = size_t{4} << 20;  // bytes copied through one pinned block
 

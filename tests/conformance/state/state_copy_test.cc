@@ -116,8 +116,15 @@ TEST_P(StateCopies, MoveBoxesFromAnyMemory) {
     const Bytes part = RandomBytes(bytes, rng_);
     std::copy(part.begin(), part.end(), in.span().begin());
     const Box box = Slice({from[0], from[1], from[2]}, {size[0], size[1], size[2]});
-    ASSERT_OK(state->Set(in.span(), box));
-    ASSERT_OK(state->Read(out.span(), box));
+    if (round % 2 == 0) {
+      ASSERT_OK(state->Set(in.span(), box));
+      ASSERT_OK(state->Read(out.span(), box));
+    } else {
+      ASSERT_OK(state->StartSet(in.span(), {.box = box}).status());
+      const auto read = state->StartRead(out.span(), {.box = box});
+      ASSERT_OK(read.status());
+      ASSERT_OK(read->Wait());
+    }
     EXPECT_TRUE(out.contents() == part) << "round " << round;
     EXPECT_TRUE(in.MarginUntouched());
     EXPECT_TRUE(out.MarginUntouched());
@@ -155,19 +162,29 @@ TEST_P(StateCopies, ComeInTurnAmongRunsInFlight) {
     penstock::Run run;
     std::vector<int32_t> expected;
     std::shared_ptr<std::vector<int32_t>> found;
+    Transfer read;  // instead of the run
   };
   std::vector<Seen> seen;
   const int rounds = GetParam().order_seed == 0 ? 100 : 30;
   for (int r = 0; r < rounds; ++r) {
-    const auto what = rng_() % 8;
-    if (what < 3) {
+    const auto what = rng_() % 10;
+    if (what == 9) {
+      auto found = std::make_shared<std::vector<int32_t>>(Poisoned(n));
+      auto read = state.StartRead(*found, {.keep_alive = found});
+      ASSERT_OK(read.status());
+      seen.push_back({{}, expected, std::move(found), *std::move(read)});
+    } else if (what == 8) {
+      expected = Random(n);
+      auto contents = std::make_shared<std::vector<int32_t>>(expected);
+      ASSERT_OK(state.StartSet(*contents, {.keep_alive = contents}).status());
+    } else if (what < 3) {
       ASSERT_OK(writer->Launch(writer->bindings(), seconds(60)).status());
       for (int32_t& v : expected) ++v;
     } else if (what < 5) {
       auto found = std::make_shared<std::vector<int32_t>>(Poisoned(n));
       auto run = reader->Launch(io.Set(y, *found, found), seconds(60));
       ASSERT_OK(run.status());
-      seen.push_back({*std::move(run), expected, std::move(found)});
+      seen.push_back({*std::move(run), expected, std::move(found), {}});
     } else if (what < 7) {
       expected = Random(n);
       ASSERT_OK(state.Set(std::vector<int32_t>(expected)));
@@ -178,8 +195,8 @@ TEST_P(StateCopies, ComeInTurnAmongRunsInFlight) {
     }
   }
   for (size_t i = 0; i < seen.size(); ++i) {
-    ASSERT_OK(seen[i].run.Wait());
-    EXPECT_TRUE(*seen[i].found == seen[i].expected) << "reading run " << i;
+    ASSERT_OK(seen[i].read ? seen[i].read.Wait() : seen[i].run.Wait());
+    EXPECT_TRUE(*seen[i].found == seen[i].expected) << "reading run or transfer " << i;
   }
 }
 

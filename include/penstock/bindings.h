@@ -18,8 +18,10 @@
 #include "penstock/detail/cplusplus20.h"
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <ranges>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -31,6 +33,7 @@
 #include "penstock/export.h"
 #include "penstock/host_buffer.h"
 #include "penstock/key.h"
+#include "penstock/native.h"
 #include "penstock/run.h"
 
 namespace penstock {
@@ -38,16 +41,6 @@ namespace penstock {
 namespace runtime {
 class PendingBindings;
 }
-
-// An event of the platform, a cudaEvent_t: Native (cuda.h) makes one.
-struct NativeEvent {
-  void* handle = nullptr;
-};
-
-// A stream of the platform, a cudaStream_t: Native (cuda.h) makes one.
-struct NativeStream {
-  void* handle = nullptr;
-};
 
 namespace detail {
 // Ranges that may be bound without a keep-alive: lvalues, and ranges whose elements outlive them, such as spans. A
@@ -132,13 +125,13 @@ class PENSTOCK_EXPORT Bindings {
 
   // Delays the run's first touch of the memory set for `buffer`, declared kDevice, until `run`'s work on devices is
   // done. No host thread is involved, and everything that need not wait starts earlier. This run ends no sooner than
-  // `run`, and fails if `run` fails. Both must belong to one runtime. Several runs may be named; Set forgets them.
+  // `run`, and fails if `run` fails. Both must belong to one runtime. Each call replaces what an earlier one named for
+  // the buffer, runs and events, and so does Set: name several in one call, or none to wait for nothing.
   //
   //   a.Launch(ia.Set(out, middle));  b.Launch(ib.Set(in, middle).After(in, run_of_a));
   template <class T>
   PENSTOCK_HIDDEN Bindings& After(BufferHandle<T> buffer, const Run& run) & {
-    AddPredecessor(buffer.graph(), buffer.index(), detail::TypeOf<T>(), &run, nullptr);
-    return *this;
+    return After(buffer, std::span(&run, 1));
   }
   template <class T>
   PENSTOCK_HIDDEN Bindings After(BufferHandle<T> buffer, const Run& run) && {
@@ -147,12 +140,33 @@ class PENSTOCK_EXPORT Bindings {
   // Waits for the work that the event captures at the time of Launch. It must have been recorded by then.
   template <class T>
   PENSTOCK_HIDDEN Bindings& After(BufferHandle<T> buffer, NativeEvent event) & {
-    AddPredecessor(buffer.graph(), buffer.index(), detail::TypeOf<T>(), nullptr, event.handle);
-    return *this;
+    return After(buffer, std::span<const Run>(), std::span(&event, 1));
   }
   template <class T>
   PENSTOCK_HIDDEN Bindings After(BufferHandle<T> buffer, NativeEvent event) && {
     return std::move(After(buffer, event));
+  }
+  // Waits for all of these: After(in, {run, other_run}), or a vector of runs.
+  template <class T>
+  PENSTOCK_HIDDEN Bindings& After(BufferHandle<T> buffer, std::span<const Run> runs,
+                                  std::span<const NativeEvent> events = {}) & {
+    SetPredecessors(buffer.graph(), buffer.index(), detail::TypeOf<T>(), runs, events);
+    return *this;
+  }
+  template <class T>
+  PENSTOCK_HIDDEN Bindings After(BufferHandle<T> buffer, std::span<const Run> runs,
+                                 std::span<const NativeEvent> events = {}) && {
+    return std::move(After(buffer, runs, events));
+  }
+  template <class T>
+  PENSTOCK_HIDDEN Bindings& After(BufferHandle<T> buffer, std::initializer_list<Run> runs,
+                                  std::initializer_list<NativeEvent> events = {}) & {
+    return After(buffer, std::span(runs.begin(), runs.size()), std::span(events.begin(), events.size()));
+  }
+  template <class T>
+  PENSTOCK_HIDDEN Bindings After(BufferHandle<T> buffer, std::initializer_list<Run> runs,
+                                 std::initializer_list<NativeEvent> events = {}) && {
+    return std::move(After(buffer, runs, events));
   }
 
   // Selects the key whose States the launch uses, for States that the graph declares by key (Graph::KeyedState). In a
@@ -191,7 +205,8 @@ class PENSTOCK_EXPORT Bindings {
   bool Has(bool of_buffer, uint32_t graph, int32_t index) const;
   void SetParam(uint32_t graph, int32_t index, TypeInfo type, const void* value);
   void SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory memory);
-  void AddPredecessor(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event);
+  void SetPredecessors(uint32_t graph, int32_t index, TypeInfo type, std::span<const Run> runs,
+                       std::span<const NativeEvent> events);
   // Calls `set` with what receives all that is set.
   template <class F>
   PENSTOCK_HIDDEN void To(F set);

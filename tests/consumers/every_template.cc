@@ -176,7 +176,8 @@ absl::Status Launch(ps::Runtime& runtime, ps::Executable exec, const Handles& h)
   io.Set(h.y, out).Set(h.y, pinned.first(3), pinned.block()).Set(h.x, pinned).Set(h.x, std::move(pinned));
   io.Set(h.y, device).On(ps::NativeStream{}).ClearBuffers();
   PS_ASSIGN_OR_RETURN(ps::Run run, exec.Launch(io, std::chrono::seconds(1)));
-  io.After(h.x, run).After(h.x, ps::NativeEvent{});
+  io.After(h.x, run).After(h.x, ps::NativeEvent{}).After(h.x, {run, run}, {ps::NativeEvent{}});
+  io.After(h.x, std::vector<ps::Run>{run});
   run.OnDone([](const absl::Status&) {});
   if (!run || !io.Has(h.x) || !io.Has(h.n)) return absl::InternalError("nothing set");
   PS_ASSIGN_OR_RETURN(ps::Lease lease, exec.Acquire());

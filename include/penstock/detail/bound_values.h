@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "penstock/detail/model.h"
 #include "penstock/key.h"
+#include "penstock/native.h"
 #include "penstock/run.h"
 
 namespace penstock {
@@ -27,8 +28,9 @@ struct BoundMemory {
   bool once = false;  // moved in: the next run takes ownership of it
   bool held = false;  // `keep_alive` owns the memory itself, so its kind cannot change
   std::shared_ptr<const void> keep_alive{};  // held until the run has ended
-  std::vector<Run> runs_ahead{};  // set by After
-  std::vector<void*> events_ahead{};  // set by After for events
+  // Set by After:
+  std::vector<Run> runs_ahead{};
+  std::vector<NativeEvent> events_ahead{};
 };
 
 namespace detail {
@@ -41,7 +43,8 @@ class BoundValues {
   // What Bindings sets. runtime::PendingBindings has the same calls.
   void SetParam(uint32_t graph, int32_t index, TypeInfo type, const void* value);
   void SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory&& memory);
-  void AddPredecessor(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event);
+  void SetPredecessors(uint32_t graph, int32_t index, TypeInfo type, std::span<const Run> runs,
+                       std::span<const NativeEvent> events);
   void On(void* stream) { stream_ = stream; }
   void ClearBuffers();
 
@@ -66,15 +69,17 @@ class BoundValues {
   void Consume(std::span<const int32_t> buffers) const;
 
  private:
+  // What a mistake is about: the value of a parameter, the memory of a buffer, or what that memory waits for.
+  enum class About : uint8_t { kParam, kBuffer, kAfter };
   // A mistake and its subject; index -1: a handle of another graph.
   struct Noted {
-    bool of_buffer;
+    About about;
     int32_t index;
     absl::Status mistake;
   };
-  bool CheckBuffer(const char* call, uint32_t graph, int32_t index, TypeInfo type);
-  void Note(bool of_buffer, int32_t index, absl::Status mistake);
-  void Forgive(bool of_buffer, int32_t index);
+  bool CheckBuffer(About about, uint32_t graph, int32_t index, TypeInfo type);
+  void Note(About about, int32_t index, absl::Status mistake);
+  void Forgive(About about, int32_t index);
 
   std::shared_ptr<const Model> model_;
   std::vector<uint32_t> param_offsets_;

@@ -37,8 +37,9 @@ void Bindings::SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemo
   To([&](auto& to) { to.SetBuffer(graph, index, type, std::move(memory)); });
 }
 
-void Bindings::AddPredecessor(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event) {
-  To([&](auto& to) { to.AddPredecessor(graph, index, type, run, event); });
+void Bindings::SetPredecessors(uint32_t graph, int32_t index, TypeInfo type, std::span<const Run> runs,
+                               std::span<const NativeEvent> events) {
+  To([&](auto& to) { to.SetPredecessors(graph, index, type, runs, events); });
 }
 
 }  // namespace penstock

@@ -16,16 +16,15 @@ void PendingBindings::SetBuffer(uint32_t graph, int32_t index, TypeInfo type, Bo
       {.call = Call::kSetBuffer, .graph = graph, .index = index, .type = type, .memory = std::move(memory)});
 }
 
-void PendingBindings::AddPredecessor(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event) {
-  Item item{.call = Call::kAfterEvent, .graph = graph, .index = index, .type = type, .native = event};
-  if (run != nullptr) {
-    item.call = Call::kAfterRun;
-    item.run = *run;
-  }
+void PendingBindings::SetPredecessors(uint32_t graph, int32_t index, TypeInfo type, std::span<const Run> runs,
+                                      std::span<const NativeEvent> events) {
+  Item item{.call = Call::kAfter, .graph = graph, .index = index, .type = type};
+  item.memory.runs_ahead.assign(runs.begin(), runs.end());
+  item.memory.events_ahead.assign(events.begin(), events.end());
   items_.push_back(std::move(item));
 }
 
-void PendingBindings::On(void* stream) { items_.push_back({.call = Call::kOn, .native = stream}); }
+void PendingBindings::On(void* stream) { items_.push_back({.call = Call::kOn, .stream = stream}); }
 
 void PendingBindings::ClearBuffers() { items_.push_back({.call = Call::kClearBuffers}); }
 
@@ -50,9 +49,10 @@ void PendingBindings::ApplyTo(detail::BoundValues& to) {
     switch (item.call) {
       case Call::kSetParam: to.SetParam(item.graph, item.index, item.type, values_.data() + item.value); break;
       case Call::kSetBuffer: to.SetBuffer(item.graph, item.index, item.type, std::move(item.memory)); break;
-      case Call::kAfterRun: to.AddPredecessor(item.graph, item.index, item.type, &item.run, nullptr); break;
-      case Call::kAfterEvent: to.AddPredecessor(item.graph, item.index, item.type, nullptr, item.native); break;
-      case Call::kOn: to.On(item.native); break;
+      case Call::kAfter:
+        to.SetPredecessors(item.graph, item.index, item.type, item.memory.runs_ahead, item.memory.events_ahead);
+        break;
+      case Call::kOn: to.On(item.stream); break;
       case Call::kClearBuffers: to.ClearBuffers(); break;
     }
   }

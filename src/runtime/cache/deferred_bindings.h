@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "penstock/detail/bound_values.h"
@@ -18,7 +19,8 @@ class PendingBindings {
  public:
   void SetParam(uint32_t graph, int32_t index, TypeInfo type, const void* value);
   void SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory&& memory);
-  void AddPredecessor(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event);
+  void SetPredecessors(uint32_t graph, int32_t index, TypeInfo type, std::span<const Run> runs,
+                       std::span<const NativeEvent> events);
   void On(void* stream);
   void ClearBuffers();
   bool Has(bool of_buffer, uint32_t graph, int32_t index) const;
@@ -28,16 +30,15 @@ class PendingBindings {
   void ApplyTo(detail::BoundValues& to);
 
  private:
-  enum class Call : uint8_t { kSetParam, kSetBuffer, kAfterRun, kAfterEvent, kOn, kClearBuffers };
+  enum class Call : uint8_t { kSetParam, kSetBuffer, kAfter, kOn, kClearBuffers };
   struct Item {
     Call call;
     uint32_t graph = 0;
     int32_t index = -1;
     TypeInfo type{};
     size_t value = 0;  // a parameter's offset in `values_`
-    BoundMemory memory{};
-    Run run{};
-    void* native = nullptr;  // an event or a stream
+    BoundMemory memory{};  // for kAfter: only what comes first
+    void* stream = nullptr;
   };
   std::vector<Item> items_;
   std::vector<std::byte> values_;

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "graph/common/message.h"
-#include "src/runtime/run/internals.h"
 
 namespace penstock::detail {
 
@@ -37,7 +36,7 @@ BoundValues::BoundValues(std::shared_ptr<const Model> model)
 void BoundValues::ClearBuffers() {
   version_ = NextVersion();
   for (BoundMemory& memory : buffers_) memory = {};
-  std::erase_if(mistakes_, [](const Noted& n) { return n.of_buffer; });
+  std::erase_if(mistakes_, [](const Noted& n) { return n.about != About::kParam; });
 }
 
 void BoundValues::Reset() {
@@ -51,9 +50,9 @@ void BoundValues::Reset() {
 }
 
 // Keeps the latest mistake about each thing, so that they stay few.
-void BoundValues::Note(bool of_buffer, int32_t index, absl::Status mistake) {
-  Forgive(of_buffer, index);
-  mistakes_.push_back({of_buffer, index, std::move(mistake)});
+void BoundValues::Note(About about, int32_t index, absl::Status mistake) {
+  Forgive(about, index);
+  mistakes_.push_back({about, index, std::move(mistake)});
 }
 
 namespace {
@@ -64,92 +63,98 @@ std::string StrayHandle(const std::string& what, int32_t index, const char* how)
 }
 }  // namespace
 
-void BoundValues::Forgive(bool of_buffer, int32_t index) {
+void BoundValues::Forgive(About about, int32_t index) {
   if (mistakes_.empty()) return;
-  std::erase_if(mistakes_, [&](const Noted& n) { return n.of_buffer == of_buffer && n.index == index; });
+  std::erase_if(mistakes_, [&](const Noted& n) { return n.about == about && n.index == index; });
 }
 
 void BoundValues::SetParam(uint32_t graph, int32_t index, TypeInfo type, const void* value) {
   if (model_ == nullptr) return;
   if (graph != model_->serial || index < 0 || static_cast<size_t>(index) >= model_->params.size()) {
-    return Note(false, -1,
+    return Note(About::kParam, -1,
                 absl::InvalidArgumentError(graph::Prefix(*model_) + ": Set was given " +
                                            StrayHandle("parameter", index, "with fresh bindings")));
   }
   const auto i = static_cast<size_t>(index);
   if (!(model_->params[i].type == type)) {
-    return Note(false, index,
+    return Note(About::kParam, index,
                 absl::InvalidArgumentError(graph::Prefix(*model_, "param", model_->params[i].name) + ": Set with " +
                                            graph::OtherTypeText(type, model_->params[i].type)));
   }
-  Forgive(false, index);
+  Forgive(About::kParam, index);
   std::memcpy(params_.data() + param_offsets_[i], value, type.size);
   param_set_[i] = true;
 }
 
 // Whether it is a handle of this graph, with the buffer's own type.
-bool BoundValues::CheckBuffer(const char* call, uint32_t graph, int32_t index, TypeInfo type) {
+bool BoundValues::CheckBuffer(About about, uint32_t graph, int32_t index, TypeInfo type) {
   if (model_ == nullptr) return false;
+  const std::string call = about == About::kAfter ? "After" : "Set";
   if (graph != model_->serial || index < 0 || static_cast<size_t>(index) >= model_->buffers.size()) {
-    Note(true, -1,
+    Note(about, -1,
          absl::InvalidArgumentError(graph::Prefix(*model_) + ": " + call + " was given " +
                                     StrayHandle("buffer", index, "with fresh bindings or after ClearBuffers")));
     return false;
   }
   const BufferDecl& decl = model_->buffers[static_cast<size_t>(index)];
   if (decl.type == type) return true;
-  Note(true, index,
+  Note(about, index,
        absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) + ": " + call + " with " +
                                   graph::OtherTypeText(type, decl.type)));
   return false;
 }
 
-void BoundValues::AddPredecessor(uint32_t graph, int32_t index, TypeInfo type, const Run* run, void* event) {
-  if (!CheckBuffer("After", graph, index, type)) return;
+void BoundValues::SetPredecessors(uint32_t graph, int32_t index, TypeInfo type, std::span<const Run> runs,
+                                  std::span<const NativeEvent> events) {
+  if (!CheckBuffer(About::kAfter, graph, index, type)) return;
   BoundMemory& memory = buffers_[static_cast<size_t>(index)];
   const BufferDecl& decl = model_->buffers[static_cast<size_t>(index)];
   const auto refuse = [&](const char* why) {
-    Note(true, index, absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) + ": " + why));
+    Note(About::kAfter, index, absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) + ": " + why));
   };
   if (!IsBound(decl.role) || decl.where != Where::kDevice) {
     return refuse("After orders the use of device memory; wait for the run or event, or declare the buffer kDevice");
   }
   if (memory.elements < 0) return refuse("After before Set, which forgets it; call Set first");
-  if (run != nullptr && Internals<Run>::CoreOf(*run) == nullptr) {
+  if (std::any_of(runs.begin(), runs.end(), [](const Run& run) { return !run; })) {
     return refuse("After was given a Run that was default-constructed or moved from; give one that Launch returned");
   }
-  if (run == nullptr && event == nullptr) return refuse("After was given a null event; give one that was recorded");
-  may_have_predecessors_ = true;
-  if (run != nullptr) memory.runs_ahead.push_back(*run);
-  if (event != nullptr) memory.events_ahead.push_back(event);
+  if (std::any_of(events.begin(), events.end(), [](NativeEvent event) { return event.handle == nullptr; })) {
+    return refuse("After was given a null event; give one that was recorded");
+  }
+  Forgive(About::kAfter, index);
+  may_have_predecessors_ = may_have_predecessors_ || !runs.empty() || !events.empty();
+  memory.runs_ahead.assign(runs.begin(), runs.end());
+  memory.events_ahead.assign(events.begin(), events.end());
 }
 
 void BoundValues::SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundMemory&& memory) {
-  if (!CheckBuffer("Set", graph, index, type)) return;
+  if (!CheckBuffer(About::kBuffer, graph, index, type)) return;
   const auto i = static_cast<size_t>(index);
   const BufferDecl& decl = model_->buffers[i];
   if (decl.role == BufferRole::kState) {
-    return Note(true, index,
+    return Note(About::kBuffer, index,
                 absl::InvalidArgumentError(graph::Prefix(*model_, "state", decl.name) +
                                            ": lives across runs and cannot be bound; use State::Set"));
   }
   if (decl.is_alias) {
-    return Note(true, index,
+    return Note(About::kBuffer, index,
                 absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) +
                                            ": an alias has no memory of its own; bind the buffer it is a name for"));
   }
   if (decl.role == BufferRole::kInternal) {
-    return Note(true, index,
+    return Note(About::kBuffer, index,
                 absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) +
                                            ": lives inside the run and cannot be bound; declare it Input, Output or "
                                            "InOut"));
   }
   if (decl.role == BufferRole::kParam) {
-    return Note(true, index,
+    return Note(About::kBuffer, index,
                 absl::InvalidArgumentError(graph::Prefix(*model_, "buffer", decl.name) +
                                            ": is the value of a parameter and cannot be bound; set the parameter"));
   }
-  Forgive(true, index);
+  Forgive(About::kBuffer, index);
+  Forgive(About::kAfter, index);
   memory.runs_ahead.swap(buffers_[i].runs_ahead);  // to reuse their capacity
   memory.events_ahead.swap(buffers_[i].events_ahead);
   memory.runs_ahead.clear();
@@ -160,8 +165,9 @@ void BoundValues::SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundM
 
 bool BoundValues::Has(bool of_buffer, uint32_t graph, int32_t index) const {
   if (model_ == nullptr || graph != model_->serial || index < 0) return false;
-  const bool refused = std::any_of(mistakes_.begin(), mistakes_.end(),
-                                   [&](const Noted& n) { return n.of_buffer == of_buffer && n.index == index; });
+  const bool refused = std::any_of(mistakes_.begin(), mistakes_.end(), [&](const Noted& n) {
+    return (n.about != About::kParam) == of_buffer && n.index == index;
+  });
   const auto i = static_cast<size_t>(index);
   if (refused) return false;
   return of_buffer ? i < buffers_.size() && buffers_[i].elements >= 0 : i < param_set_.size() && param_set_[i];

@@ -189,7 +189,9 @@ absl::Status LaunchBinder::BindPredecessors(RunSlot& slot, const detail::BoundVa
       run->Ref();
       slot.predecessors.runs.push_back({external_dep, run});
     }
-    for (void* const event : bindings.Memory(b).events_ahead) slot.predecessors.events.push_back({external_dep, event});
+    for (const NativeEvent event : bindings.Memory(b).events_ahead) {
+      slot.predecessors.events.push_back({external_dep, event.handle});
+    }
   }
   for (const RunPredecessor& before : slot.predecessors.runs) before.run->Follow();
   return absl::OkStatus();

@@ -61,7 +61,7 @@ void BindLinks(const Stage& stage, size_t l, int member, PipelineItem& item) {
       BoundMemory bound{.data = memory.get(), .elements = elements, .held = true};
       bound.keep_alive = memory;
       to.SetBuffer(graph, index, decl.type, std::move(bound));
-      if (input) to.AddPredecessor(graph, index, decl.type, &item.run, nullptr);
+      if (input) to.SetPredecessors(graph, index, decl.type, {&item.run, 1}, {});
     }
   };
   if (l > 0) bind(l, /*input=*/true);

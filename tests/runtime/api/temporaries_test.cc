@@ -68,6 +68,8 @@ TEST(Temporaries, ReturnThemselvesByValueFromSetters) {
   static_assert(std::same_as<decltype(std::declval<B>().On(NativeStream())), B>);
   static_assert(std::same_as<decltype(std::declval<B>().After(BufferHandle<int>(), std::declval<penstock::Run>())), B>);
   static_assert(std::same_as<decltype(std::declval<B>().After(BufferHandle<int>(), NativeEvent())), B>);
+  static_assert(std::same_as<decltype(std::declval<B>().After(BufferHandle<int>(), {penstock::Run()})), B>);
+  static_assert(std::same_as<decltype(std::declval<B>().After(BufferHandle<int>(), std::span<penstock::Run>())), B>);
   static_assert(std::same_as<Return<AnyItem&>, AnyItem&> && std::same_as<Return<Item<int>>, AnyItem>);
 
   using S = Stages<int>;

@@ -249,6 +249,73 @@ TEST_F(RebindingTest, AfterCountsThoughTheMemoryStays) {
   EXPECT_THAT(out, testing::Each(5));
 }
 
+// What runs wait for while a run is held, whose memory a loop keeps bound.
+class AfterTest : public RebindingTest {
+ protected:
+  AfterTest() {
+    Graph first("first"), copy("copy");
+    auto unused = first.InOut<int32_t>("unused", kN);
+    first.Host("hold", [this](std::span<int32_t>) { latch_.Arrive(); }, ReadWrite(unused));
+    x_in_ = copy.Input<int32_t>("x", kN, kDevice);
+    auto y = copy.Output<int32_t>("y", kN);
+    copy.Copy("copy", Read(x_in_), Write(y));
+    hold_ = *runtime_->Compile(first, {.slots = 1});
+    copy_ = *runtime_->Compile(copy, {.slots = 1});
+    io_ = copy_.bindings().Set(x_in_, *runtime_->MakeDeviceBuffer<int32_t>(kN)).Set(y, out_);
+    done_ = *copy_.Launch(io_);
+    EXPECT_OK(done_.Wait());
+    held_ = *hold_.Launch(hold_.bindings().Set(unused, words_));
+  }
+  ~AfterTest() override { latch_.Open(); }
+
+  // Whether a launch with these bindings waits for the held run.
+  bool Waits() {
+    const absl::StatusOr<penstock::Run> run = copy_.Launch(io_);
+    EXPECT_OK(run.status());
+    if (!run.ok() || run->Wait(std::chrono::milliseconds(20)).ok()) return false;
+    latch_.Open();
+    EXPECT_OK(run->Wait());
+    return held_.done();
+  }
+
+  driver::Latch latch_;
+  std::vector<int32_t> words_ = std::vector<int32_t>(kN), out_ = std::vector<int32_t>(kN);
+  BufferHandle<int32_t> x_in_;
+  Executable hold_, copy_;
+  Bindings io_;
+  penstock::Run done_, held_;
+};
+
+TEST_F(AfterTest, ReplacesWhatAnEarlierAfterNamed) {
+  io_.After(x_in_, held_).After(x_in_, done_);
+  EXPECT_FALSE(Waits());
+  io_.After(x_in_, done_).After(x_in_, held_);
+  EXPECT_TRUE(Waits());
+}
+
+TEST_F(AfterTest, OfNothingWaitsForNothing) {
+  io_.After(x_in_, held_).After(x_in_, std::span<const penstock::Run>());
+  EXPECT_FALSE(Waits());
+}
+
+TEST_F(AfterTest, NamesSeveralRunsAtOnce) {
+  io_.After(x_in_, {held_, done_});
+  EXPECT_TRUE(Waits());
+}
+
+TEST_F(AfterTest, TakesAVectorOfRuns) {
+  const std::vector<penstock::Run> runs = {done_, held_};
+  io_.After(x_in_, runs);
+  EXPECT_TRUE(Waits());
+}
+
+TEST_F(AfterTest, ACorrectOneReplacesAMistake) {
+  io_.After(x_in_, penstock::Run());
+  EXPECT_THAT(Text(copy_.Launch(io_).status()), testing::HasSubstr("default-constructed or moved from"));
+  io_.After(x_in_, done_);
+  EXPECT_FALSE(Waits());
+}
+
 // Where a parameter says which part of the memory is used, memory that has stayed is patched anew.
 TEST_F(RebindingTest, APartThatDependsOnAParameterMovesThoughItsMemoryStays) {
   Graph graph("parts");

@@ -1,5 +1,5 @@
-// Cookbook: a result whose size the device finds out. Keeps the positive ones of many values, in their order: a first
-// run leaves them on the device and returns their number, a second brings so many to the host.
+// Cookbook: a result whose size the device finds out. Keeps the positive ones of many values, in their order: a run
+// leaves them on the device and returns their number, and so many of them are read.
 //
 // docs/howto/cookbook/compact.md explains the program.
 #include <cstdint>
@@ -58,22 +58,14 @@ absl::Status Cookbook() {
   auto count = compact.Output<int32_t>("count", 1);
   compact.ParallelFor("count", kBlocks, Count{}, ps::Read(values), ps::Write(counts));
   compact.ParallelFor("place", 1, Place{}, ps::Read(counts), ps::Write(begins), ps::Write(count));
-  compact.ParallelFor("gather", kBlocks, Gather{}, ps::Read(values), ps::Read(begins), ps::ReadWrite(kept));
+  compact.ParallelFor("gather", kBlocks, Gather{}, ps::Read(values), ps::Read(begins), ps::WriteSome(kept));
   PS_ASSIGN_OR_RETURN(ps::Executable compacter, runtime.Compile(compact));
 
-  // Copies the first n of them.
-  ps::Graph fetch("fetch");
-  auto n = fetch.Param<int64_t>("n", ps::AtMost(kN));
-  auto out = fetch.Output<float>("out", n);
-  fetch.Copy("out", ps::Read(kept, ps::Slice(0, n)), ps::Write(out));
-  PS_ASSIGN_OR_RETURN(ps::Executable fetcher, runtime.Compile(fetch));
-
-  ps::Bindings io = compacter.bindings(), from = fetcher.bindings();
+  ps::Bindings io = compacter.bindings();
   PS_ASSIGN_OR_RETURN(ps::Run run, compacter.Launch(io.Set(values, data).Set(count, std::span(&size, 1))));
   PS_RETURN_IF_ERROR(run.Wait());
   result.resize(size);
-  PS_ASSIGN_OR_RETURN(run, fetcher.Launch(from.Set(n, size).Set(out, result)));
-  PS_RETURN_IF_ERROR(run.Wait());
+  PS_RETURN_IF_ERROR(kept.Read(result, ps::Slice(0, size)));
   std::printf("%d of %d values are positive\n", size, static_cast<int>(kN));
   return result == expected ? absl::OkStatus() : absl::InternalError("other values were kept");
 }

@@ -25,14 +25,14 @@ struct Divide {
 absl::Status Cookbook(int workers) {
   ps::Graph graph("average");
   std::vector<ps::BufferHandle<float>> gradients;
-  for (int w = 0; w < workers; ++w) gradients.push_back(graph.Input<float>("gradient " + std::to_string(w), kN));
+  for (int w = 0; w < workers; ++w) gradients.push_back(graph.Input<float>(ps::Name("gradient", w), kN));
   auto mean = graph.Output<float>("mean", kN);
   graph.Fill("zero", mean, 0);
   for (size_t begin = 0; begin < gradients.size(); begin += kMostViews) {
     const size_t end = std::min(begin + kMostViews, gradients.size());
     std::vector<ps::AccessOf<float, ps::AccessMode::kRead>> some;
     for (size_t w = begin; w < end; ++w) some.push_back(ps::Read(gradients[w]));
-    graph.ParallelFor("add " + std::to_string(begin), kN, Add{}, ps::All(some), ps::ReadWrite(mean));
+    graph.ParallelFor(ps::Name("add", begin), kN, Add{}, ps::All(some), ps::ReadWrite(mean));
   }
   graph.ParallelFor("divide", kN, Divide{}, workers, ps::ReadWrite(mean));
 

@@ -41,26 +41,24 @@ absl::Status Cookbook() {
   std::array<std::array<ps::State<float>, 2>, 2> u;
   for (int t : {0, 1}) {
     for (int h : {0, 1}) {
-      const std::string name = "u" + std::to_string(t) + " of half " + std::to_string(h);
       const std::span<const float> initial(&rod[h * kHalf], kHalf + 2);
-      PS_ASSIGN_OR_RETURN(u[t][h], runtime.MakeState<float>(name, kHalf + 2, initial, {.device = device[h]}));
+      PS_ASSIGN_OR_RETURN(u[t][h],
+                          runtime.MakeState<float>(ps::Name("u", t, h), kHalf + 2, initial, {.device = device[h]}));
     }
   }
 
   ps::Graph graph("heat");
   for (int step : {0, 1}) {
     const auto& [left, right] = u[1 - step];
-    const std::string number = std::to_string(step);
+    const auto scope = graph.Scope(ps::Name("step", step));
     for (int h : {0, 1}) {
       graph
-          .ParallelFor("spread " + number + " half " + std::to_string(h), kHalf, Spread{}, ps::Read(u[step][h]),
+          .ParallelFor(ps::Name("spread", h), kHalf, Spread{}, ps::Read(u[step][h]),
                        ps::Write(u[1 - step][h], ps::Slice(1, kHalf)))
           .On(device[h]);
     }
-    graph.Copy("to the right " + number, ps::Read(left, ps::Slice(kHalf, 1)), ps::Write(right, ps::Slice(0, 1)))
-        .On(device[1]);
-    graph.Copy("to the left " + number, ps::Read(right, ps::Slice(1, 1)), ps::Write(left, ps::Slice(kHalf + 1, 1)))
-        .On(device[0]);
+    graph.Copy("to the right", ps::Read(left, ps::Slice(kHalf, 1)), ps::Write(right, ps::Slice(0, 1))).On(device[1]);
+    graph.Copy("to the left", ps::Read(right, ps::Slice(1, 1)), ps::Write(left, ps::Slice(kHalf + 1, 1))).On(device[0]);
   }
   PS_ASSIGN_OR_RETURN(ps::Executable exec, runtime.Compile(graph));
   for (int launch = 0; launch < kLaunches; ++launch) PS_RETURN_IF_ERROR(exec.Launch(exec.bindings()).status());

@@ -9,24 +9,23 @@
 
 #include "penstock/ps.h"
 #if defined(__CUDACC__)
-#include "workspace_cuda.h"
+#include "penstock/cublas.h"
 #endif
 
 constexpr int kItems = 200, kQueries = 96, kWidth = 64;
 
-// scores[q][i] is the product of query q and item i. Rows are contiguous here and columns in cuBLAS, so it sees each
-// matrix as its transpose.
-absl::Status Multiply(ps::LaunchContext& launch, const float* queries, const float* items, float* scores) {
 #if defined(__CUDACC__)
+// scores[q][i] is the product of query q and item i. Rows are contiguous here and columns in cuBLAS, so it sees each
+// matrix as its transpose. The scalars are the host's, since they never change.
+absl::Status Multiply(ps::LaunchContext& launch, const float* queries, const float* items, float* scores) {
+  const ps::CublasOptions scalars{.pointer_mode = CUBLAS_POINTER_MODE_HOST};
+  PS_ASSIGN_OR_RETURN(ps::Cublas * blas, launch.Get<ps::Cublas>(scalars));
   const float one = 1, zero = 0;
-  return ToStatus(cublasSgemm(launch.Get<Blas>().handle(), CUBLAS_OP_T, CUBLAS_OP_N, kItems, kQueries, kWidth, &one,
-                              items, kWidth, queries, kWidth, &zero, scores, kItems),
-                  "cublasSgemm");
-#else
-  (void)launch, (void)queries, (void)items, (void)scores;
-  return absl::UnimplementedError("built without cuBLAS; use host devices");
-#endif
+  return ps::ToStatus(cublasSgemm(blas->handle(), CUBLAS_OP_T, CUBLAS_OP_N, kItems, kQueries, kWidth, &one, items,
+                                  kWidth, queries, kWidth, &zero, scores, kItems),
+                      "cublasSgemm");
 }
+#endif
 void MultiplyOnHost(const float* queries, const float* items, float* scores) {
   for (int q = 0; q < kQueries; ++q) {
     for (int i = 0; i < kItems; ++i) {
@@ -61,7 +60,7 @@ absl::Status Cookbook() {
   auto queries = graph.Input<float>("queries", {kQueries, kWidth});
   auto scores = graph.Buffer<float>("scores", {kQueries, kItems});
   auto best = graph.Output<int32_t>("best", kQueries);
-  graph.Launch("multiply", Multiply, ps::Read(queries), ps::Read(items), ps::Write(scores))
+  graph.Launch("multiply", PS_ON_CUDA(Multiply), ps::Read(queries), ps::Read(items), ps::Write(scores))
       .HostFallback(MultiplyOnHost);
   graph.ParallelFor("best", kQueries, Best{}, ps::Read(scores), ps::Write(best));
   PS_ASSIGN_OR_RETURN(ps::Executable exec, runtime.Compile(graph));

@@ -10,7 +10,7 @@
 // two runs overlaps.
 //
 // A run that fails, is cancelled or is abandoned after it may have written a State poisons it: later runs in the order
-// fail too, and further launches are refused, until Set or Reset. A run's status names the State.
+// fail too, and further launches are refused, until Set of all of it, or Reset. A run's status names the State.
 //
 // Ownership: a counted handle. Graphs, executables and runs that use a State keep it alive; they, the Runtime and the
 //            State may be dropped in any order.
@@ -74,8 +74,8 @@ class State {
 
   // Copies `contents`, all elements in C order, into the State. Clears poison.
   absl::Status Set(std::span<const T> contents, Deadline deadline = {}) { return Set(contents, Box(), deadline); }
-  // Copies `contents`, the elements of a box (Slice) in C order, into the State. Keeps poison unless the box is all of
-  // the State: the other elements stay unspecified.
+  // Copies `contents`, the elements of a box (Slice) in C order, into the State. It is refused if the State is
+  // poisoned, since the other elements would stay unspecified, unless the box is all of the State.
   absl::Status Set(std::span<const T> contents, const Box& box, Deadline deadline = {}) {
     return detail::SetState(record_.get(), contents.data(), contents.size(), box, deadline);
   }
@@ -86,9 +86,8 @@ class State {
     return detail::ReadState(record_.get(), contents.data(), contents.size(), box, deadline);
   }
   // Set without waiting: takes its place in the State's order before it returns, so that later launches use the new
-  // contents. `contents` must stay valid and unchanged until the transfer has ended, unless the options have a
-  // keep-alive. Small memory, and memory that is pinned, is copied when its turn has come, at the latest by a thread
-  // of the library; larger memory by those that stage copies. Errors as for Set; those found later are the transfer's.
+  // contents. `contents` must stay unchanged until the transfer has ended, and valid, which a keep-alive in the options
+  // may see to. Errors as for Set; those found later become the transfer's status.
   absl::StatusOr<Transfer> StartSet(std::span<const T> contents, const TransferOptions& options = {}) {
     return detail::StartSetState(record_, contents.data(), contents.size(), options);
   }
@@ -103,10 +102,10 @@ class State {
 
   std::string_view name() const& { return record_ == nullptr ? std::string_view() : record_->name.view(); }
   std::string_view name() const&& = delete;
-  // The elements in device memory, in C order, for kernels and library calls of the application; null if there are
-  // none. Penstock does not see that use: it must be over before a run or call that conflicts with it begins, and begin
-  // after the earlier ones have ended. Wait for both, or order both with one stream by Bindings::On. The memory is
-  // valid as long as this State, a copy, or a graph or executable that names it.
+  // The elements, in C order, for kernels and library calls of the application; null if there are none. A device
+  // address, also on host devices: the host must not dereference it. Penstock does not see its use, which must begin
+  // after the earlier runs and calls that conflict with it have ended, and end before later ones begin: wait, or order
+  // it with launches by Bindings::On. Valid as long as this State, a copy, or a graph or executable that names it.
   T* data() const { return static_cast<T*>(detail::MemoryOfState(record_.get())); }
   // The shape.
   Extent extent() const { return record_ == nullptr ? Extent() : record_->extent; }

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string>
 
 #include "tests/process/child.h"
@@ -28,7 +29,12 @@ void ExpectRefused(const char* what, const absl::Status& status) {
   std::printf("in the copy, %s: %s\n", what, status.ToString().c_str());
 }
 
-void ExpectEverythingRefused(World& world) {
+void ExpectEverythingRefused(World& world, State<int>& state, const Transfer& transfer) {
+  int one = 0;
+  ExpectRefused("StartRead", state.StartRead(std::span(&one, 1)).status());
+  ExpectRefused("Transfer::Wait", transfer.Wait());
+  ExpectRefused("Transfer::status", transfer.status());
+  if (!transfer.done()) std::printf("in the copy, the transfer is not done\n");
   ExpectRefused("Launch", world.RunOnce());
   ExpectRefused("TryLaunch", world.executable().TryLaunch(world.executable().bindings()).status());
   Graph graph("late");
@@ -60,11 +66,14 @@ void End(const std::string& end, World* world) {
 const Scenario kForksInFlight("forks", [](const std::string& text) -> int {
   const Row row(text);
   static World* world = new World(row.devices);
+  State<int> state = *world->runtime().MakeState<int>("state", 1);
+  int one = 0;
+  const Transfer transfer = *state.StartRead(std::span(&one, 1));
   world->Start(row.work);
   for (int i = 0; i < kForks; ++i) {
     const pid_t pid = fork();
     if (pid == 0) {
-      ExpectEverythingRefused(*world);
+      ExpectEverythingRefused(*world, state, transfer);
       End(row.end, world);
       return kCode;
     }

@@ -61,15 +61,15 @@ const char* StateTransfer::GivenUp() const {
 }
 
 void StateTransfer::Queued() {
-  const char* const why = GivenUp();
   absl::Status refused;
-  if (IsItsTurn()) {
-    if (!request_.clears) refused = runtime_->states().Verdict(call_.ticket);
-    if (refused.ok()) return Begin();
-  } else {
-    if (why == nullptr) return;
+  if (const char* const why = GivenUp(); why != nullptr) {
     refused = state_->NeverItsTurn(call_, why);
+  } else if (!IsItsTurn()) {
+    return;
+  } else if (!request_.clears) {
+    refused = runtime_->states().Verdict(call_.ticket);
   }
+  if (refused.ok()) return Begin();
   End(refused, Leave());
 }
 

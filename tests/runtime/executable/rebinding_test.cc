@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "penstock/graph.h"
+#include "penstock/graph_cache.h"
 #include "src/runtime/core/test_hook.h"
 #include "tests/support/forwarding_driver.h"
 #include "tests/support/held_graph.h"
@@ -307,6 +308,25 @@ TEST_F(AfterTest, TakesAVectorOfRuns) {
   const std::vector<penstock::Run> runs = {done_, held_};
   io_.After(x_in_, runs);
   EXPECT_TRUE(Waits());
+}
+
+TEST_F(AfterTest, CountsInAStepThatIsDeclaredAgain) {
+  GraphCache cache(*runtime_);
+  const DeviceBuffer<int32_t> memory = *runtime_->MakeDeviceBuffer<int32_t>(kN);
+  const auto step = [&](std::span<const penstock::Run> before) {
+    return cache.Launch([&, before](Graph& g, Bindings& io) {
+      const auto x = g.Input<int32_t>("x", kN, kDevice), y = g.Output<int32_t>("y", kN);
+      g.Copy("copy", Read(x), Write(y));
+      io.Set(x, memory).Set(y, out_).After(x, held_).After(x, before);
+    });
+  };
+  const std::vector<penstock::Run> both = {done_, held_};
+  EXPECT_OK(step(std::span(both).first(1))->Wait());
+  const absl::StatusOr<penstock::Run> run = step(both);
+  ASSERT_OK(run.status());
+  EXPECT_EQ(run->Wait(std::chrono::milliseconds(20)).code(), absl::StatusCode::kDeadlineExceeded);
+  latch_.Open();
+  EXPECT_OK(run->Wait());
 }
 
 TEST_F(AfterTest, ACorrectOneReplacesAMistake) {

@@ -108,6 +108,14 @@ TEST_F(StateTransfers, GiveUpAtTheirDeadlineWhileARunUsesTheState) {
   EXPECT_EQ(Contents(state, 2), (std::vector<int64_t>{10, 20}));
 }
 
+TEST_F(StateTransfers, DoNothingIfTheirDeadlineHasPassed) {
+  State<int64_t> state = Made(Name("s", "a.cc", 7), 2, std::vector<int64_t>{1, 2});
+  const std::vector<int64_t> contents(2);
+  EXPECT_EQ(Started(state.StartSet(contents, {.deadline = milliseconds(-1)})).Wait().ToString(),
+            "DEADLINE_EXCEEDED: state 's' (a.cc:7) on host:0: the deadline passed before its turn; nothing was done");
+  EXPECT_EQ(Contents(state, 2), (std::vector<int64_t>{1, 2}));
+}
+
 TEST_F(StateTransfers, MayBeStartedInsideHostNodesButNotWaitedForThere) {
   State<int64_t> state = Made("s", 2);
   const std::vector<int64_t> contents = {3, 4};

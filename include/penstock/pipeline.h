@@ -68,7 +68,7 @@ PENSTOCK_HIDDEN inline constexpr OnError kSkip = OnError::kSkip, kFail = OnError
 
 // Options of Pipeline::Create.
 struct PipelineOptions {
-  int slots_per_device = 3;  // for the graph that Create is given
+  int slots_per_device = 3;  // for the graph that Create is given; 0: as Compile chooses (CompileOptions::slots)
   int window = 0;  // number of window slots; 0: twice the threads and slots of all stages
   Order order = kInOrder;  // the order in which ended items come out
   WhenFull when_full = kWait;  // what a new item does when every window slot is taken

@@ -298,7 +298,7 @@ CompileOptions MakeOptions(ByteSource& bytes, int hostility, std::vector<Known>&
       break;
     case 0:
       options.slots = odd;
-      if (odd < 1 || odd > 1024) known.push_back({"", std::to_string(odd)});
+      if (odd < 0 || odd > 1024) known.push_back({"", std::to_string(odd)});
       break;
     case 1:
       options.device = odd;

@@ -13,6 +13,7 @@
 #include "src/base/environment.h"
 #include "src/base/status.h"
 #include "src/runtime/executable/mode_cost.h"
+#include "src/runtime/executable/tuning.h"
 
 namespace penstock::runtime {
 
@@ -110,11 +111,11 @@ absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compiler::Compile() {
 absl::Status Compiler::CheckOptions() const {
   const std::string prefix = graph::Prefix(model());
   const auto& devices = runtime().devices();
-  if (options_.slots < 1 || options_.slots > 1024) {
+  if (options_.slots < 0 || options_.slots > 1024) {
     return absl::InvalidArgumentError(
         prefix + ": CompileOptions::slots is " + std::to_string(options_.slots) +
         "; it is the number of runs that may be in flight on a device, 1 to 1024; take 2, "
-        "or 3 if uploads, kernels and downloads of runs are to overlap");
+        "or 3 if uploads, kernels and downloads of runs are to overlap, or 0 to let Compile choose");
   }
   if (options_.device < 0 || options_.device >= static_cast<int>(devices.size())) {
     return absl::InvalidArgumentError(prefix + ": CompileOptions::device is " + std::to_string(options_.device) +
@@ -150,7 +151,7 @@ graph::PlanOptions Compiler::PlanOptionsOf(Mode wanted) {
   }
   plan_options.default_device = options_.device;
   plan_options.max_lanes = options_.max_lanes;
-  plan_options.slots = options_.slots;
+  plan_options.slots = options_.slots > 0 ? options_.slots : tuning::kSlots;
   plan_options.device_bytes = options_.device_bytes;
   plan_options.ring_from_bytes = runtime().staging().from_bytes();
   if (runtime().synchronous()) plan_options.batch_from = INT32_MAX;  // each node is waited for
@@ -265,6 +266,19 @@ absl::Status Compiler::FindStaging(const driver::DeviceRef& device) {
   return found.ok() ? found : base::Prefixed(graph::Prefix(model()) + ": the threads and memory to stage with", found);
 }
 
+int Compiler::SlotCount() const {
+  if (options_.slots > 0) return options_.slots;
+  const bool hostcalls = std::any_of(plan().nodes.begin(), plan().nodes.end(),
+                                     [](const PlanNode& node) { return node.kind == PlanKind::kHostcall; });
+  if (program().staged_copies == 0 || hostcalls || options_.device_bytes > 0) return tuning::kSlots;
+  for (const graph::Arena& arena : plan().arenas) {
+    const int64_t memory =
+        arena.device < 0 ? runtime().device_set().pinned_budget() : runtime().devices()[arena.device].info.memory_bytes;
+    if (arena.bytes > memory / tuning::kLittleMemory / tuning::kSlotsToStage) return tuning::kSlots;
+  }
+  return tuning::kSlotsToStage;
+}
+
 absl::Status Compiler::MakeSlots() {
   const driver::DeviceRef& first = context_.graph.device(context_.graph.home());
   PENSTOCK_RETURN_IF_ERROR(FindStaging(first));
@@ -273,7 +287,8 @@ absl::Status Compiler::MakeSlots() {
                               .owner = owner_,
                               .pinned = runtime().device_set().pinned(first.driver_index),
                               .pinned_node = runtime().device_set().NodeOf(first.info)};
-  for (int i = 0; i < options_.slots; ++i) {
+  slot_count_ = SlotCount();
+  for (int i = 0; i < slot_count_; ++i) {
     absl::StatusOr<std::unique_ptr<RunSlot>> slot = absl::UnknownError("");
     (void)runtime().WithMemory([&] { return (slot = RunSlot::Create(options, context_.submitter, i)).status(); });
     if (!slot.ok()) return DescribeSlotError(slots_.size(), slot.status());
@@ -285,7 +300,7 @@ absl::Status Compiler::MakeSlots() {
 absl::Status Compiler::DescribeSlotError(size_t slot, const absl::Status& cause) const {
   const std::string graph = context_.graph.Label();
   if (base::Str(cause.message()).starts_with(graph)) return cause;
-  return base::Prefixed(graph + ": slot " + std::to_string(slot) + " of " + std::to_string(options_.slots), cause);
+  return base::Prefixed(graph + ": slot " + std::to_string(slot) + " of " + std::to_string(slot_count_), cause);
 }
 
 // Under kAuto graphs are optional. A Launch node that cannot be captured is left out of them, and everything is made

@@ -53,6 +53,7 @@ class Compiler {
   absl::StatusOr<LoadedKernels> LoadKernels();
   absl::StatusOr<bool> MakeProgram(const LoadedKernels& kernels);
   absl::Status FindStaging(const driver::DeviceRef& device);
+  int SlotCount() const;  // of a plan that has its program
   absl::Status MakeSlots();
   absl::StatusOr<bool> MakeGraphs();
   graph::GraphSchedule ScheduleGraphs();
@@ -70,6 +71,7 @@ class Compiler {
   ModeSelection& modes_;
   HostcallReservation& reservation_;
   std::vector<std::string> uncaptured_;  // for each plan node: why it could not be captured; empty: it could be
+  int slot_count_ = 0;
   std::vector<std::unique_ptr<RunSlot>> slots_;
 };
 

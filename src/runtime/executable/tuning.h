@@ -10,4 +10,8 @@ namespace penstock::runtime::tuning {
 // tries first. Benchmark: corners.
 inline constexpr double kSubmitNodeUs = 3, kSubmitWaitUs = 0.5, kSubmitGraphUs = 4, kSubmitGraphNodeUs = 0.02;
 
+// Slots where CompileOptions::slots is 0: for most graphs, and for those that stage large copies of memory that is not
+// pinned, if the arenas take at most this part of the memory. Benchmark: copy_pipeline.
+inline constexpr int kSlots = 2, kSlotsToStage = 8, kLittleMemory = 64;
+
 }  // namespace penstock::runtime::tuning

@@ -75,9 +75,9 @@ TEST(RuntimeTest, BadCompileOptionsAreNamed) {
   auto x = g.InOut<int32_t>("x", 4);
   g.ParallelFor("add", 4, AddOne{}, ReadWrite(x));
   EXPECT_EQ(
-      runtime->Compile(g, {.slots = 0}).status().message(),
-      "graph 'g': CompileOptions::slots is 0; it is the number of runs that may be in flight on a device, 1 to 1024; "
-      "take 2, or 3 if uploads, kernels and downloads of runs are to overlap");
+      runtime->Compile(g, {.slots = -1}).status().message(),
+      "graph 'g': CompileOptions::slots is -1; it is the number of runs that may be in flight on a device, 1 to 1024; "
+      "take 2, or 3 if uploads, kernels and downloads of runs are to overlap, or 0 to let Compile choose");
   EXPECT_EQ(runtime->Compile(g, {.device = 1}).status().message(),
             "graph 'g': CompileOptions::device is 1; the runtime has devices 0 to 0");
 }

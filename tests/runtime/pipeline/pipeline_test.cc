@@ -908,7 +908,7 @@ TEST_P(PipelineTest, BadStagesAndOptionsAreNamed) {
   EXPECT_THAT(message(Line(), {.progress = [](const PipelineStats&) {}, .progress_every = {}}),
               HasSubstr("progress_every is 0"));
   Graph slots("slots");
-  EXPECT_EQ(Pipeline<>::Create(*runtime_, slots, {.slots_per_device = 0}).status().code(),
+  EXPECT_EQ(Pipeline<>::Create(*runtime_, slots, {.slots_per_device = -1}).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 

@@ -26,9 +26,9 @@ struct DeviceShare {
 
 struct CompileOptions {
   // Runs of the executable that can be in flight simultaneously, on each of its devices; at most 1024. 0: as Compile
-  // chooses, 8 if host memory of more than StagingOptions::from_bytes may be bound that is not pinned, since such a run
-  // is under way for several times as long as the device works on it, and if eight slots take little of the device's
-  // memory; else 2. Executable::slots() tells how many there are.
+  // chooses, 16 if host memory of more than StagingOptions::from_bytes may be bound that is not pinned, since such a
+  // run is under way for several times as long as the device works on it, and if the graph is small and 16 slots take
+  // little of the device's memory; else 2. Executable::slots() tells how many there are.
   int slots = 0;
   int device = 0;  // the device of nodes without a pin
   // If not empty, replaces `device` with several, each of which can do all of a run (Executable).

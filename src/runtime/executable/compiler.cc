@@ -271,6 +271,7 @@ int Compiler::SlotCount() const {
   const bool hostcalls = std::any_of(plan().nodes.begin(), plan().nodes.end(),
                                      [](const PlanNode& node) { return node.kind == PlanKind::kHostcall; });
   if (program().staged_copies == 0 || hostcalls || options_.device_bytes > 0) return tuning::kSlots;
+  if (plan().nodes.size() > tuning::kFewNodes) return tuning::kSlots;
   for (const graph::Arena& arena : plan().arenas) {
     const int64_t memory =
         arena.device < 0 ? runtime().device_set().pinned_budget() : runtime().devices()[arena.device].info.memory_bytes;

@@ -3,6 +3,8 @@
 // Threads: constants.
 #pragma once
 
+#include <cstddef>
+
 namespace penstock::runtime::tuning {
 
 // What the thread that submits a run spends on a node, on a wait or record of an event, and on a graph with each of its
@@ -11,7 +13,8 @@ namespace penstock::runtime::tuning {
 inline constexpr double kSubmitNodeUs = 3, kSubmitWaitUs = 0.5, kSubmitGraphUs = 4, kSubmitGraphNodeUs = 0.02;
 
 // Slots where CompileOptions::slots is 0: for most graphs, and for those that stage large copies of memory that is not
-// pinned, if the arenas take at most this part of the memory. Benchmark: copy_pipeline.
-inline constexpr int kSlots = 2, kSlotsToStage = 8, kLittleMemory = 64;
+// pinned, if they have few nodes and the arenas take at most this part of the memory. Benchmark: copy_pipeline.
+inline constexpr int kSlots = 2, kSlotsToStage = 16, kLittleMemory = 64;
+inline constexpr size_t kFewNodes = 64;  // of the plan
 
 }  // namespace penstock::runtime::tuning

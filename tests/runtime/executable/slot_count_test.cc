@@ -24,21 +24,32 @@ int SlotsOf(int64_t bytes, Where where, CompileOptions options = {}, int64_t dev
   return exec.ok() ? exec->slots() : 0;
 }
 
-TEST(SlotCount, IsEightWhereLargeMemoryMayNotBePinned) {
-  EXPECT_EQ(SlotsOf(kLarge, kHost), 8);
+TEST(SlotCount, IsSixteenWhereLargeMemoryMayNotBePinned) {
+  EXPECT_EQ(SlotsOf(kLarge, kHost), 16);
   EXPECT_EQ(SlotsOf(64 << 10, kHost), 2) << "goes through the slot's pinned memory";
   EXPECT_EQ(SlotsOf(kLarge, kPinned), 2);
 }
 
-TEST(SlotCount, IsTwoWhereEightWouldTakeMuchMemory) {
-  EXPECT_EQ(SlotsOf(kLarge, kHost, {}, 8 * 64 * (kLarge + 1000)), 8);
-  EXPECT_EQ(SlotsOf(kLarge, kHost, {}, 8 * 64 * (kLarge - 1000)), 2);
+TEST(SlotCount, IsTwoWhereSixteenWouldTakeMuchMemory) {
+  EXPECT_EQ(SlotsOf(kLarge, kHost, {}, 16 * 64 * (kLarge + 1000)), 16);
+  EXPECT_EQ(SlotsOf(kLarge, kHost, {}, 16 * 64 * (kLarge - 1000)), 2);
   EXPECT_EQ(SlotsOf(kLarge, kHost, {.device_bytes = 64 << 20}), 2) << "the user limits the memory";
 }
 
 TEST(SlotCount, IsWhatTheUserAsksFor) {
   EXPECT_EQ(SlotsOf(kLarge, kHost, {.slots = 1}), 1);
   EXPECT_EQ(SlotsOf(kLarge, kPinned, {.slots = 5}), 5);
+}
+
+TEST(SlotCount, IsTwoWhereThePlanIsLong) {
+  auto runtime = Runtime::Create({.devices = "host"});
+  ASSERT_OK(runtime.status());
+  Graph graph("g");
+  const auto x = graph.InOut<char>("x", kLarge);
+  for (int i = 0; i < 70; ++i) graph.ParallelFor(Name("zero", i), kLarge, Zero{}, ReadWrite(x));
+  const auto exec = runtime->Compile(graph);
+  ASSERT_OK(exec.status());
+  EXPECT_EQ(exec->slots(), 2);
 }
 
 TEST(SlotCount, IsTwoWhereKernelsWaitForTheHost) {

@@ -59,8 +59,8 @@ PENSTOCK_HIDDEN inline constexpr Order kInOrder = Order::kInOrder, kAsReady = Or
 //                 failed items included, so no work is wasted and no failure is missed.
 // If there is no item to replace, it waits. A replaced item is dropped: it never comes out and is only counted.
 enum class WhenFull : uint8_t { kWait, kDropOldest, kDropWaiting };
-PENSTOCK_HIDDEN inline constexpr WhenFull kWait = WhenFull::kWait, kDropOldest = WhenFull::kDropOldest,
-                                          kDropWaiting = WhenFull::kDropWaiting;
+PENSTOCK_HIDDEN inline constexpr WhenFull kWait = WhenFull::kWait, kDropOldest = WhenFull::kDropOldest;
+PENSTOCK_HIDDEN inline constexpr WhenFull kDropWaiting = WhenFull::kDropWaiting;  // as WhenFull says
 
 // What a failed item does to the others: nothing, or fail the whole pipeline.
 enum class OnError : uint8_t { kSkip, kFail };

@@ -325,7 +325,7 @@ Scenario OneAdds() {
 
 TEST(ClientSlots, NobodyIsInsideWhatHasBeenRemovedWhateverTheSchedule) {
   ExpectSound(Explore([] { return OneRemoves<ClientSlots<Counting>>(1); }));
-  EXPECT_EQ(Explore([] { return OneRemoves<ClientSlots<Counting>>(2); }, 20000).problem, "");
+  EXPECT_EQ(Explore([] { return OneRemoves<ClientSlots<Counting>>(2); }, 5000).problem, "");
 }
 
 TEST(ClientSlots, WhatIsAddedIsNotSleptThroughWhateverTheSchedule) {

@@ -35,6 +35,9 @@ struct BoundMemory {
 
 namespace detail {
 
+// What owns bound memory, one entry for each buffer; null if nothing does.
+using KeepAlives = std::shared_ptr<const std::vector<std::shared_ptr<const void>>>;
+
 class BoundValues {
  public:
   BoundValues() = default;  // accepts everything
@@ -60,6 +63,8 @@ class BoundValues {
   const BoundMemory& Memory(size_t buffer) const { return buffers_[buffer]; }
   // The version of the memory that is set: changes with every Set, and copies share it. 0: a run has taken some of it.
   uint64_t version() const { return version_; }
+  // The owners of the memory that is set: the same object until a Set, so that a run shares it and does not copy each.
+  const KeepAlives& keep_alives() const;
   // Whether After may have been given something that is still waited for.
   bool may_have_predecessors() const { return may_have_predecessors_; }
   const std::optional<Key>& key() const { return key_; }
@@ -78,6 +83,7 @@ class BoundValues {
     absl::Status mistake;
   };
   bool CheckBuffer(About about, uint32_t graph, int32_t index, TypeInfo type);
+  void ForgetKeepAlives() const;
   void Note(About about, int32_t index, absl::Status mistake);
   void Forgive(About about, int32_t index);
 
@@ -87,6 +93,8 @@ class BoundValues {
   std::vector<bool> param_set_;
   mutable std::vector<BoundMemory> buffers_;  // a launch takes ownership of moved-in memory
   mutable uint64_t version_ = 0;
+  mutable KeepAlives keep_alives_;  // made when they are first asked for
+  mutable bool keep_alives_known_ = false;
   bool may_have_predecessors_ = false;
   std::vector<Noted> mistakes_;
   std::optional<Key> key_;

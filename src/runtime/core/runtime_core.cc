@@ -55,12 +55,12 @@ absl::Status CheckOptions(const RuntimeOptions& options) {
 }
 
 // Runs users' destructors. No lock of the library is held, but this thread may own a run or a run queue of a pipeline.
-void LetGo(std::vector<std::shared_ptr<const void>>& keep_alive) {
-  if (keep_alive.empty()) return;
+void LetGo(std::shared_ptr<const void>& keep_alive) {
+  if (keep_alive == nullptr) return;
   const base::LetGoScope scope;
   std::optional<base::UserCodeScope> on_ours;  // a thread of the library would wait for itself
   if (base::OnOwnThread()) on_ours.emplace();
-  keep_alive.clear();
+  keep_alive.reset();
 }
 
 }  // namespace
@@ -165,7 +165,7 @@ absl::Status RuntimeCore::RunStarted() {
   return CheckOpen();
 }
 
-void RuntimeCore::RunDrained(std::vector<std::shared_ptr<const void>> keep_alive) {
+void RuntimeCore::RunDrained(std::shared_ptr<const void> keep_alive) {
   memory_.LetGoBegins();
   admission_.runs().End();
   event_count_.Notify();

@@ -70,8 +70,8 @@ class RuntimeCore : public std::enable_shared_from_this<RuntimeCore> {
   void AddExecutable(const std::shared_ptr<InFlight>& executable) { in_flight_.Add(executable); }
   // CheckOpen for a run that Shutdown then waits for until RunDrained, which must follow even if this refuses the run.
   absl::Status RunStarted();
-  // Counts the run as drained, then releases its keep-alives: what these end may wait for the run.
-  void RunDrained(std::vector<std::shared_ptr<const void>> keep_alive = {});
+  // Counts the run as drained, then releases what it has kept alive: what this ends may wait for the run.
+  void RunDrained(std::shared_ptr<const void> keep_alive = nullptr);
   // A copy that a call of a State leaves to the ring counts as an abandoned run until it has ended.
   void CopyLeft();
   void LeftCopyEnded();

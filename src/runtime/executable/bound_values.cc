@@ -35,6 +35,7 @@ BoundValues::BoundValues(std::shared_ptr<const Model> model)
 
 void BoundValues::ClearBuffers() {
   version_ = NextVersion();
+  ForgetKeepAlives();
   for (BoundMemory& memory : buffers_) memory = {};
   std::erase_if(mistakes_, [](const Noted& n) { return n.about != About::kParam; });
 }
@@ -159,8 +160,25 @@ void BoundValues::SetBuffer(uint32_t graph, int32_t index, TypeInfo type, BoundM
   memory.events_ahead.swap(buffers_[i].events_ahead);
   memory.runs_ahead.clear();
   memory.events_ahead.clear();
+  ForgetKeepAlives();
   buffers_[i] = std::move(memory);
   version_ = NextVersion();
+}
+
+const KeepAlives& BoundValues::keep_alives() const {
+  if (keep_alives_known_) return keep_alives_;
+  keep_alives_known_ = true;
+  const auto is_kept = [](const BoundMemory& memory) { return memory.keep_alive != nullptr; };
+  if (std::none_of(buffers_.begin(), buffers_.end(), is_kept)) return keep_alives_;
+  const auto all = std::make_shared<std::vector<std::shared_ptr<const void>>>();
+  all->reserve(buffers_.size());
+  for (const BoundMemory& memory : buffers_) all->push_back(memory.keep_alive);
+  return keep_alives_ = all;
+}
+
+void BoundValues::ForgetKeepAlives() const {
+  keep_alives_.reset();
+  keep_alives_known_ = false;
 }
 
 bool BoundValues::Has(bool of_buffer, uint32_t graph, int32_t index) const {
@@ -174,8 +192,10 @@ bool BoundValues::Has(bool of_buffer, uint32_t graph, int32_t index) const {
 }
 
 void BoundValues::Consume(std::span<const int32_t> buffers) const {
+  if (buffers.empty()) return;
+  ForgetKeepAlives();
   for (const int32_t b : buffers) buffers_[static_cast<size_t>(b)] = {};
-  if (!buffers.empty()) version_ = 0;
+  version_ = 0;
 }
 
 }  // namespace penstock::detail

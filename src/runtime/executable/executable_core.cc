@@ -222,7 +222,7 @@ absl::StatusOr<Run> ExecutableCore::Start(RunSlot* slot, const Bindings& binding
   const auto enter = [&] { return binder_.EnterStates(*slot); };
   if (ready.ok()) ready = turns_.limited() ? turns_.Join(slot->index, enter) : enter();
   if (!ready.ok()) {
-    slot->bound.keep_alive.clear();
+    slot->bound.keep_alives.reset();
     slot->predecessors.Release();
     pool_.EndRun(*slot);
     runtime().RunDrained();

@@ -101,7 +101,7 @@ GraphExport::~GraphExport() {
     return;
   }
   graph_.reset();
-  slot_->bound.keep_alive.clear();
+  slot_->bound.keep_alives.reset();
   core_->GiveBack(slot_);
 }
 

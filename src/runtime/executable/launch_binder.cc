@@ -72,10 +72,7 @@ absl::Status LaunchBinder::Bind(RunSlot& slot, const detail::BoundValues& bindin
     PatchPointers(slot);
     slot.bound.version = bindings.version();
   }
-  if (!slot.bound.retained.empty()) slot.bound.keep_alive.resize(model().buffers.size());
-  for (const int32_t b : slot.bound.retained) {
-    slot.bound.keep_alive[b] = bindings.Memory(static_cast<size_t>(b)).keep_alive;
-  }
+  slot.bound.keep_alives = bindings.keep_alives();
   return BindPredecessors(slot, bindings);
 }
 
@@ -157,7 +154,6 @@ bool LaunchBinder::BindParams(RunSlot& slot, const detail::BoundValues& bindings
 
 absl::Status LaunchBinder::BindBuffers(RunSlot& slot, const detail::BoundValues& bindings) {
   slot.bound.kinds.Forget();
-  slot.bound.retained.clear();
   slot.bound.consumed.clear();
   for (size_t b = 0; b < model().buffers.size(); ++b) {
     const BufferDecl& decl = model().buffers[b];
@@ -169,7 +165,6 @@ absl::Status LaunchBinder::BindBuffers(RunSlot& slot, const detail::BoundValues&
                     "kHost or kPinned");
     }
     PENSTOCK_RETURN_IF_ERROR(BindBuffer(slot, decl, b, bindings.Memory(b)));
-    if (bindings.Memory(b).keep_alive != nullptr) slot.bound.retained.push_back(static_cast<int32_t>(b));
     if (bindings.Memory(b).once) slot.bound.consumed.push_back(static_cast<int32_t>(b));
   }
   return CheckOverlaps(slot);

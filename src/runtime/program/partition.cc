@@ -38,7 +38,7 @@ class Cutter {
     for (const graph::Segment& segment : segments) {
       for (int32_t begin = segment.begin; begin < segment.end;) {
         int32_t end = begin;
-        while (end < segment.end && IsPlain(At(end).op)) ++end;
+        while (end < segment.end && (IsPlain(At(end).op) || At(end).op == Op::kWaitExternal)) ++end;
         Consider(begin, end, recorded);
         for (int32_t c = begin; c < end; ++c) {
           if (At(c).op == Op::kRecord) recorded[At(c).index] = true;
@@ -54,7 +54,9 @@ class Cutter {
 
   // `recorded`: the events recorded earlier, and in the range as far as it has been scanned.
   void Consider(int32_t begin, int32_t end, Table<EventId, bool>& recorded) {
-    if (end - begin < graph::kPartitionFrom) return;
+    int32_t plain = 0;
+    for (int32_t c = begin; c < end; ++c) plain += IsPlain(At(c).op) ? 1 : 0;
+    if (plain < graph::kPartitionFrom) return;
     for (int32_t c = begin; c < end; ++c) {
       if (At(c).op != Op::kRecord) continue;
       const EventId event = At(c).index;
@@ -64,6 +66,7 @@ class Cutter {
     LanePartition split;
     split.begin = begin;
     split.end = end;
+    split.awaits_external = plain < end - begin;
     AssignLanes(split);
     if (split.parts() < 2) return;
     FillParts(split);
@@ -74,7 +77,7 @@ class Cutter {
   // part shorter: 16 equal lanes become 8 parts of 2 even if 9 parts are possible.
   void AssignLanes(LanePartition& split) {
     Table<LaneId, int32_t> load(lanes_.size());  // commands
-    for (int32_t c = split.begin; c < split.end; ++c) ++load[At(c).lane];
+    for (int32_t c = split.begin; c < split.end; ++c) load[At(c).lane] += IsPlain(At(c).op) ? 1 : 0;
     std::fill(part_of_.begin(), part_of_.end(), -1);
     int32_t first = 0;
     for (const DeviceId d : submission_threads_.ids()) {
@@ -116,6 +119,7 @@ class Cutter {
     split.commands.resize(static_cast<size_t>(split.part_begin.back()));
     std::vector<int32_t> filled(static_cast<size_t>(split.parts()));
     for (int32_t c = split.begin; c < split.end; ++c) {
+      if (!IsPlain(At(c).op)) continue;
       const int32_t part = part_of_[At(c).lane];
       const int32_t place = filled[part]++;
       PartCommand command{c};

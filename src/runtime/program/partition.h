@@ -29,6 +29,9 @@ struct PartCommand {
 
 struct LanePartition {
   CommandId begin = 0, end = 0;
+  // The range has commands that wait for what a launch names for its device memory. They are in no part, so a run that
+  // has such predecessors submits the range in order.
+  bool awaits_external = false;
   std::vector<PartCommand> commands;  // part by part
   std::vector<int32_t> part_begin{0};  // for each part, and one past the end: its first entry in `commands`
   // Parts [first, last) are on lanes of that device, whose submission threads help with them.
@@ -45,10 +48,10 @@ struct LanePartition {
   }
 };
 
-// Finds, in order, the ranges of plain commands (nodes that no user code submits, records and waits) that have at least
-// graph::kPartitionFrom commands on several lanes. `submission_threads[d]` is the number of threads that may help on
-// device d. A device gets a part for each lane that it has in the range, but at most kPartsForEachThread for each
-// thread.
+// Finds, in order, the ranges of plain commands (nodes that no user code submits, records and waits; kWaitExternal may
+// lie between them) that have at least graph::kPartitionFrom of them on several lanes. `submission_threads[d]` is the
+// number of threads that may help on device d. A device gets a part for each lane that it has in the range, but at most
+// kPartsForEachThread for each thread.
 std::vector<LanePartition> MakePartitions(const Table<CommandId, ExecCommand>& commands,
                                           const Table<SegmentId, graph::Segment>& segments,
                                           const Table<LaneId, graph::Lane>& lanes,

@@ -215,7 +215,7 @@ void RunCore::Complete() {
   const absl::Status status = DescribeEnd(*slot_);
   context_.trace.Record(*slot_);
   slot_->predecessors.Release();
-  std::vector<std::shared_ptr<const void>> keep_alive = std::exchange(slot_->bound.keep_alive, {});
+  std::shared_ptr<const void> keep_alive = std::exchange(slot_->bound.keep_alives, nullptr);
   const std::shared_ptr<RunOwner> owner = std::move(owner_);
   owner->OnRunEnded(*std::exchange(slot_, nullptr));
   life_.SetDrained();

@@ -110,7 +110,7 @@ absl::Status DescribeAbandoned(const RunSlot& slot, const absl::Status& why) {
   std::string bound;
   for (size_t b = 0; b < slot.graph().model().buffers.size(); ++b) {
     const int32_t instance = slot.graph().program().buffers.bound[b];
-    const bool kept = b < slot.bound.keep_alive.size() && slot.bound.keep_alive[b] != nullptr;
+    const bool kept = slot.bound.keep_alives != nullptr && (*slot.bound.keep_alives)[b] != nullptr;
     if (instance < 0 || kept) continue;
     bound += bound.empty() ? "'" : ", '";
     bound += graph::OneLine(slot.graph().model().buffers[b].name.view()) + "'";

@@ -39,6 +39,7 @@ bool Submitter::Submit(RunSlot& slot, int32_t end) const {
   });
   for (auto i = static_cast<size_t>(first - partitions.begin()); i < partitions.size() && partitions[i].end <= end;
        ++i) {
+    if (partitions[i].awaits_external && !slot.predecessors.runs.empty()) continue;  // in order, by what comes next
     if (!SubmitInOrder(slot, partitions[i].begin)) return false;
     const SubmitResult driven = slot.partitions[i]->SubmitAll();
     slot.progress.lane_full = driven == SubmitResult::kFull;

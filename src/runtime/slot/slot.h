@@ -29,8 +29,8 @@ namespace penstock::runtime {
 struct SlotBinding {
   uint64_t version = 0;  // of the Bindings; 0: nothing is bound
   MemoryKinds kinds;
-  std::vector<int32_t> retained, consumed;  // buffers with a keep-alive; buffers that the run takes over
-  std::vector<std::shared_ptr<const void>> keep_alive;  // one for each buffer while the run needs them; empty: none
+  std::vector<int32_t> consumed;  // buffers that the run takes over
+  detail::KeepAlives keep_alives;  // while the run needs them
   std::vector<BoundRange> ranges;  // one for each buffer; internal ones stay empty
   std::vector<int32_t> order;  // the bound buffers, sorted for FindOverlap
   KeyedHome home;  // of the key whose States are bound, if the graph has keyed ones

@@ -17,8 +17,8 @@ absl::StatusOr<std::shared_ptr<StateTransfer>> StateTransfer::Start(std::shared_
                                                                     const TransferOptions& options) {
   PENSTOCK_RETURN_IF_ERROR(state->runtime_->CheckOpen());  // in a fork's copy, before anything that may take a lock
   PENSTOCK_RETURN_IF_ERROR(state->FindBox(request, options.box));
-  const std::shared_ptr<StateTransfer> transfer(new StateTransfer(std::move(state), request, options),
-                                                base::DeleteUnlessForked());
+  std::shared_ptr<StateTransfer> transfer(new StateTransfer(std::move(state), request, options),
+                                          base::DeleteUnlessForked());
   PENSTOCK_RETURN_IF_ERROR(transfer->Enter());
   transfer->Advance();
   if (!transfer->drained()) transfer->runtime_->Watch(transfer.get());
@@ -147,7 +147,8 @@ std::shared_ptr<const StateCore> StateTransfer::Leave() {
 }
 
 void StateTransfer::End(const absl::Status& status, std::shared_ptr<const StateCore> state) {
-  std::vector<std::shared_ptr<const void>> keep_alive{std::move(keep_alive_), std::move(state)};
+  auto keep_alive = std::make_shared<std::pair<std::shared_ptr<const void>, std::shared_ptr<const StateCore>>>(
+      std::move(keep_alive_), std::move(state));
   {
     base::MutexLock lock(mu_);
     status_ = status;

@@ -285,30 +285,89 @@ TEST_P(SplitRun, OfManyCallersAtOnceIsRight) {
   }
 }
 
-TEST_P(SplitRun, FeedersHelpWhoLaunches) {
-  std::atomic<bool> holding{false};
-  std::counting_semaphore<> helped(0);
-  std::atomic<int> seen{0};
-  const std::thread::id caller = std::this_thread::get_id();
-  launching_ = [&] {
-    if (!holding.load()) return;
-    if (std::this_thread::get_id() != caller) {
+// Holds the thread that has made it, while it launches, until a submission thread has launched a kernel.
+class Help {
+ public:
+  void Launching() {
+    if (!awaited_.load()) return;
+    if (std::this_thread::get_id() != caller_) {
       char name[16];
       pthread_getname_np(pthread_self(), name, sizeof(name));
       EXPECT_EQ(std::string(name).rfind("ps-submit/", 0), 0u) << name;
-      if (seen.fetch_add(1) == 0) helped.release();
-    } else if (seen.load() == 0) {
-      EXPECT_TRUE(helped.try_acquire_for(kLong)) << "nobody came";  // not before another has submitted something
+      if (seen_.fetch_add(1) == 0) helped_.release();
+    } else if (seen_.load() == 0) {
+      EXPECT_TRUE(helped_.try_acquire_for(kLong)) << "nobody came";
     }
-  };
+  }
+  void Await(bool awaited) { awaited_.store(awaited); }
+  int seen() const { return seen_.load(); }
+
+ private:
+  const std::thread::id caller_ = std::this_thread::get_id();
+  std::atomic<bool> awaited_{false};
+  std::counting_semaphore<> helped_{0};
+  std::atomic<int> seen_{0};
+};
+
+TEST_P(SplitRun, FeedersHelpWhoLaunches) {
+  Help help;
+  launching_ = [&] { help.Launching(); };
   Open(2);
   Wide wide(1, 20, 8, 1, true);
   Compile(wide, {.max_lanes = 8});
-  holding.store(true);
+  help.Await(true);
   RunOnceRight(wide, 1);
-  EXPECT_GT(seen.load(), 0);
-  holding.store(false);
+  EXPECT_GT(help.seen(), 0);
+  help.Await(false);
   Close();
+}
+
+struct Triple {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t* x) const { x[i] = x[i] * 3 + 1; }
+};
+
+// A wait for what a launch may name for its memory stands before each node, and does nothing unless a run is named.
+TEST_P(SplitRun, OverBoundDeviceMemoryIsHelpedAndComesAfterTheRunsThatAreNamed) {
+  constexpr int kBuffers = 96;
+  Help help;
+  launching_ = [&] { help.Launching(); };
+  Open(2);
+  Graph set("set"), step("step"), get("get");
+  std::vector<BufferHandle<int32_t>> to_set, to_step, to_get;
+  std::vector<DeviceBuffer<int32_t>> memory;
+  const auto found = get.Output<int32_t>("found", kBuffers, kPinned);
+  for (int b = 0; b < kBuffers; ++b) {
+    memory.push_back(*runtime_->MakeDeviceBuffer<int32_t>(1));
+    set.Fill(Name("fill", b), Write(to_set.emplace_back(set.Output<int32_t>(Name("b", b), 1, kDevice))), b);
+    step.ParallelFor(Name("step", b), 1, Triple{},
+                     ReadWrite(to_step.emplace_back(step.InOut<int32_t>(Name("b", b), 1, kDevice))));
+    get.Copy(Name("copy", b), Read(to_get.emplace_back(get.Input<int32_t>(Name("b", b), 1, kDevice))),
+             Write(found, Slice({b}, {1})));
+  }
+  const auto compile = [&](const Graph& graph) {
+    return *runtime_->Compile(graph, {.slots = 2, .mode = Mode::kStream, .max_lanes = 8});
+  };
+  Executable setter = compile(set), stepper = compile(step), getter = compile(get);
+  Bindings setting = setter.bindings(), first = stepper.bindings(), second = stepper.bindings(),
+           getting = getter.bindings();
+  HostBuffer<int32_t> seen = *runtime_->MakeHostBuffer<int32_t>(kBuffers);
+  getting.Set(found, seen);
+  for (size_t b = 0; b < kBuffers; ++b) {
+    setting.Set(to_set[b], memory[b]);
+    first.Set(to_step[b], memory[b]);
+    second.Set(to_step[b], memory[b]);
+    getting.Set(to_get[b], memory[b]);
+  }
+  ASSERT_EQ(setter.Launch(setting)->Wait(kLong), absl::OkStatus());
+  help.Await(true);
+  const penstock::Run one = *stepper.Launch(first);
+  help.Await(false);
+  EXPECT_GT(help.seen(), 0);
+  for (const BufferHandle<int32_t>& b : to_step) second.After(b, one);
+  const penstock::Run two = *stepper.Launch(second);
+  for (const BufferHandle<int32_t>& b : to_get) getting.After(b, two);
+  ASSERT_EQ(getter.Launch(getting)->Wait(kLong), absl::OkStatus());
+  for (int b = 0; b < kBuffers; ++b) EXPECT_EQ(seen[b], (b * 3 + 1) * 3 + 1) << b;
 }
 
 TEST_P(SplitRun, TheOwnerSubmitsAllWhereNoFeederComes) {

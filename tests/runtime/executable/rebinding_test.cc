@@ -250,6 +250,33 @@ TEST_F(RebindingTest, AfterCountsThoughTheMemoryStays) {
   EXPECT_THAT(out, testing::Each(5));
 }
 
+// A launch with bindings that have stayed as they were touches no owner, however many buffers there are.
+TEST_F(RebindingTest, RunsShareTheOwnersOfMemoryAndLetGoOfThemWhenTheLastHasEnded) {
+  Graph graph("held");
+  const auto x = graph.Input<int32_t>("x", kN);
+  driver::Latch latch;
+  graph.Host("hold", [&latch](std::span<const int32_t>) { latch.Arrive(); }, Read(x));
+  Executable exec = *runtime_->Compile(graph, {.slots = 3});
+  const auto memory = std::make_shared<std::vector<int32_t>>(kN);
+  Bindings io = exec.bindings();
+  io.Set(x, std::span(*memory), memory);
+  std::vector<penstock::Run> runs;
+  runs.push_back(*exec.Launch(io));
+  const auto owners = memory.use_count();
+  EXPECT_GT(owners, 1);
+  runs.push_back(*exec.Launch(io));
+  runs.push_back(*exec.Launch(io));
+  EXPECT_EQ(memory.use_count(), owners);
+  io.ClearBuffers();
+  EXPECT_GT(memory.use_count(), 1) << "runs are in flight";
+  latch.Open();
+  for (const penstock::Run& run : runs) EXPECT_OK(run.Wait());
+  runs.clear();
+  exec = {};  // a run lets go after it has ended
+  runtime_.reset();
+  EXPECT_EQ(memory.use_count(), 1);
+}
+
 // What runs wait for while a run is held, whose memory a loop keeps bound.
 class AfterTest : public RebindingTest {
  protected:
@@ -267,7 +294,10 @@ class AfterTest : public RebindingTest {
     EXPECT_OK(done_.Wait());
     held_ = *hold_.Launch(hold_.bindings().Set(unused, words_));
   }
-  ~AfterTest() override { latch_.Open(); }
+  ~AfterTest() override {
+    latch_.Open();
+    EXPECT_OK(held_.Wait());  // it uses the latch
+  }
 
   // Whether a launch with these bindings waits for the held run.
   bool Waits() {

@@ -45,8 +45,7 @@ TEST(LanePartition, TakesWideRangesOfPlainCommandsOnly) {
   EXPECT_TRUE(PartitionsOf(Kernels(63, 2), Lanes(2), {1}).empty()) << "too short";
   EXPECT_TRUE(PartitionsOf(Kernels(64, 1), Lanes(2), {1}).empty()) << "one lane";
   EXPECT_TRUE(PartitionsOf(Kernels(64, 2), Lanes(2), {0}).empty()) << "there are no submission threads";
-  for (const Op op :
-       {Op::kLaunch, Op::kHostcall, Op::kStateWait, Op::kStateWrite, Op::kStateDone, Op::kWaitExternal, Op::kGraph}) {
+  for (const Op op : {Op::kLaunch, Op::kHostcall, Op::kStateWait, Op::kStateWrite, Op::kStateDone, Op::kGraph}) {
     Table<CommandId, ExecCommand> commands = Kernels(230, 3);
     commands[63].op = commands[130].op = op;
     const std::vector<LanePartition> partitions = PartitionsOf(commands, Lanes(3), {2});
@@ -56,6 +55,22 @@ TEST(LanePartition, TakesWideRangesOfPlainCommandsOnly) {
     EXPECT_EQ(partitions[1].begin, 131);
     EXPECT_EQ(partitions[1].end, 230);
   }
+}
+
+// They do nothing in a run without predecessors, and others submit the range in order.
+TEST(LanePartition, LeavesWaitsForWhatALaunchNamesOutOfItsParts) {
+  Table<CommandId, ExecCommand> commands = Kernels(130, 2);
+  for (int i = 0; i < 67; ++i) commands[static_cast<size_t>(i)].op = Op::kWaitExternal;
+  EXPECT_TRUE(PartitionsOf(commands, Lanes(2), {1}).empty()) << "63 commands";
+  commands = Kernels(130, 2);
+  for (int i = 20; i < 40; ++i) commands[static_cast<size_t>(i)].op = Op::kWaitExternal;
+  const std::vector<LanePartition> partitions = PartitionsOf(commands, Lanes(2), {1});
+  ASSERT_EQ(partitions.size(), 1u);
+  EXPECT_TRUE(partitions[0].awaits_external);
+  EXPECT_EQ(partitions[0].end, 130);
+  EXPECT_EQ(partitions[0].commands.size(), 110u);
+  for (const PartCommand& c : partitions[0].commands) EXPECT_FALSE(c.command >= 20 && c.command < 40) << c.command;
+  EXPECT_FALSE(PartitionsOf(Kernels(130, 2), Lanes(2), {1}).at(0).awaits_external);
 }
 
 TEST(LanePartition, LeavesAloneWhatRecordsAnEventThatWasRecordedBefore) {

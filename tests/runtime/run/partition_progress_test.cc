@@ -190,13 +190,13 @@ TEST(PartitionProgress, SubmitsEachCommandOnceAndInOrderWhateverTheSchedule) {
   for (const bool own : {true, false}) {
     ExpectSound(Explore([&] { return TwoHelp({.parts = {{0, 1}, {2}}, .waits = {{2, 1}}}, own); }, kMany));
   }
-  EXPECT_EQ(ExploreBoard(1, kCrossed, 5000).problem, "");
-  EXPECT_EQ(ExploreBoard(2, kCrossed, 5000).problem, "");
+  EXPECT_EQ(ExploreBoard(1, kCrossed, 2000).problem, "");
+  EXPECT_EQ(ExploreBoard(2, kCrossed, 2000).problem, "");
 }
 
 TEST(PartitionProgress, StopsAtAFailureWhateverTheSchedule) {
   ExpectSound(ExploreBoard(1, {.parts = {{0}}, .fails = 0}));
-  EXPECT_EQ(ExploreBoard(2, {.parts = kCrossed.parts, .waits = kCrossed.waits, .fails = 2}, 5000).problem, "");
+  EXPECT_EQ(ExploreBoard(2, {.parts = kCrossed.parts, .waits = kCrossed.waits, .fails = 2}, 2000).problem, "");
 }
 
 TEST(PartitionProgress, IsExploredCloselyEnoughToFindAWaitThatComesTooEarly) {

@@ -3,7 +3,7 @@
 // (dag.cuh, rate.cuh), and as Penstock graphs in stream mode with 0, 1, 3, 5, 7 and the default number
 // of submission threads, in a runtime each.
 //
-// Then the chains with tasks of 8 to 64 us: how long tasks must take at least for half of the time to be theirs, the
+// Then the chains with tasks of 8 to 128 us: the shortest tasks that fill half of a run, which is the
 // minimum effective task granularity of Slaughter et al., Task Bench (2020), METG(50 %).
 //
 // The raw threads spin from run to run; Penstock's submission threads sleep between, since what is between takes longer

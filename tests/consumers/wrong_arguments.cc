@@ -16,7 +16,7 @@ void Declare(ps::Graph& g, ps::ParamHandle<float> a, ps::BufferHandle<float> x, 
   // argument 3 of those for the callable does not fit
   // ArgumentFits.*3.*AccessOf<double
   g.ParallelFor("f", 8, Axpy{}, a, ps::Read(x), ps::Write(d));
-  // the functor cannot be called with an index and as many arguments as stand behind it
+  // the functor cannot be called with an index and as many arguments as follow it
   g.ParallelFor("f", 8, Axpy{}, a, ps::Read(x));
   // argument 1 of those for the callable does not fit
   // a Read of T gives a Host node std::span<const T> or View<const T>

@@ -1,5 +1,5 @@
-// For a test of deaths, while it lives: each death happens in a process that starts anew, since the test has threads,
-// and a sanitizer's report of it names no functions, which would take seconds.
+// QuickDeaths: settings of a death test, for as long as the object lives. Each death happens in a process that starts
+// again from main, since the test has threads. A sanitizer's report of it names no functions, which would take seconds.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -151,13 +151,11 @@ PENSTOCK_HIDDEN constexpr void ExplainArguments(std::index_sequence<I...> all) {
   } else {
     static_assert(
         !(kIs<Call, AsFunctor>),
-        "penstock: the functor cannot be called with an index and as many arguments as stand behind it; its "
+        "penstock: the functor cannot be called with an index and as many arguments as follow it; its "
         "operator() is const, and takes an int64_t, Index2 or Index3 and then each of them, not by reference");
-    static_assert(
-        !(kIs<Call, AsLaunch>),
-        "penstock: the callable cannot be called with a LaunchContext& and as many arguments as stand behind it");
-    static_assert(!(kIs<Call, AsHost>),
-                  "penstock: the callable cannot be called with as many arguments as stand behind it");
+    static_assert(!(kIs<Call, AsLaunch>),
+                  "penstock: the callable cannot be called with a LaunchContext& and as many arguments as follow it");
+    static_assert(!(kIs<Call, AsHost>), "penstock: the callable cannot be called with as many arguments as follow it");
     static_assert(!(kIs<Call, AsFallback>),
                   "penstock: the host fallback cannot be called with as many arguments as the device code has");
   }

@@ -3,8 +3,8 @@
 //
 // A call takes its place in the State's queue, waits until every earlier user has drained (advancing them itself), and
 // copies. Large memory that is not pinned goes through the ring, as in a run; all other memory goes through two blocks
-// of pinned memory on the State's own stream. At most one call on a State copies at a time. A call that nobody waits
-// for is a StateTransfer (state_transfer.h).
+// of pinned memory on the State's own stream. Calls on one State copy one after another. StateTransfer
+// (state_transfer.h) makes a call without waiting.
 //
 // Ownership: shared by handles, graphs and executables, and so by runs in flight; keeps the runtime's core. The memory
 //            is freed with the last of them, when it can no longer be in use; adopted memory is left to its owner.

@@ -1,5 +1,5 @@
-// StateTransfer: a Set or Read of a State that nobody need wait for, as a state machine that any thread may advance and
-// in which no thread waits for the device.
+// StateTransfer: a Set or Read of a State for which no thread has to wait. It is a state machine that any thread may
+// advance, and no thread waits for the device in it.
 //
 // It is queued until every earlier user of the State has drained, then copies like a call (state_core.h), and ends. If
 // its deadline passes during the copy, or a Shutdown gives up, it ends for its user at once, and leaves the State's

@@ -296,7 +296,7 @@ class Help {
       EXPECT_EQ(std::string(name).rfind("ps-submit/", 0), 0u) << name;
       if (seen_.fetch_add(1) == 0) helped_.release();
     } else if (seen_.load() == 0) {
-      EXPECT_TRUE(helped_.try_acquire_for(kLong)) << "nobody came";
+      EXPECT_TRUE(helped_.try_acquire_for(kLong)) << "no submission thread launched a kernel";
     }
   }
   void Await(bool awaited) { awaited_.store(awaited); }

@@ -143,6 +143,27 @@ TEST_P(StateCopies, MoveBoxesFromAnyMemory) {
   }
 }
 
+// The contents stay when the State takes the memory, and a run's results are in it.
+TEST_P(StateCopies, OfAdoptedMemoryAreOfTheMemoryItself) {
+  constexpr int64_t kCount = 1000;
+  const DeviceBuffer<int32_t> memory = *runtime_->MakeDeviceBuffer<int32_t>(kCount);
+  auto first = runtime_->AdoptState<int32_t>("first", kCount, memory);
+  auto second = runtime_->AdoptState<int32_t>("second", kCount, memory);
+  ASSERT_OK(first.status());
+  ASSERT_OK(second.status());
+  EXPECT_EQ(first->data(), memory.data());
+  std::vector<int32_t> expected = Random(kCount), found = Poisoned(kCount);
+  ASSERT_OK(first->Set(expected));
+  Graph graph("add");
+  graph.ParallelFor("add", kCount, AddOne{}, ReadWrite(*second));
+  auto exec = runtime_->Compile(graph, {.slots = 1});
+  ASSERT_OK(exec.status());
+  ASSERT_OK(exec->Launch(exec->bindings(), seconds(60))->Wait(seconds(60)));
+  ASSERT_OK(first->Read(found));
+  for (int32_t& v : expected) ++v;
+  EXPECT_EQ(found, expected);
+}
+
 // Whatever is done to it in the order of the calls, behind and before runs that nobody waits for.
 TEST_P(StateCopies, ComeInTurnAmongRunsInFlight) {
   const auto n = static_cast<int64_t>(GetParam().ring ? 1000 : 20000);

@@ -197,7 +197,8 @@ TEST_P(MaxSubmittedTest, RunsBeginInTheOrderOfTheirLaunches) {
   ASSERT_TRUE(latch_.AwaitArrived());
   EXPECT_THAT(noted(), ElementsAre(0));
   latch_.Open();
-  EXPECT_OK(runs.back().Wait(std::chrono::minutes(1))) << "though nobody waits for those in front";
+  EXPECT_OK(runs.back().Wait(std::chrono::minutes(1)))
+      << "the runs in front must advance without a caller that waits for them";
   EXPECT_THAT(noted(), ElementsAre(0, 1, 2, 3, 4));
   for (const penstock::Run& run : runs) EXPECT_OK(run.Wait());
 }

@@ -10,7 +10,7 @@
 
 #include "src/driver/checked/checked_driver.h"
 #include "src/runtime/core/test_hook.h"
-#include "tests/support/forwarding_driver.h"
+#include "tests/support/held_driver.h"
 #include "tests/support/state_fixture.h"
 
 namespace penstock::state_ring_test {
@@ -20,20 +20,6 @@ using driver::checked::CallRecorder;
 using driver::checked::Gauges;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-// Nothing is seen to have ended while it is held.
-class HeldDriver final : public driver::ForwardingDriver {
- public:
-  HeldDriver(std::unique_ptr<Driver> behind, std::shared_ptr<const std::atomic<bool>> held)
-      : ForwardingDriver(std::move(behind)), held_(std::move(held)) {}
-  bool notifies_completion() const override { return false; }  // nobody would, when it is let go
-  absl::StatusOr<bool> Query(driver::Event event) override {
-    return *held_ ? absl::StatusOr<bool>(false) : ForwardingDriver::Query(event);
-  }
-
- private:
-  const std::shared_ptr<const std::atomic<bool>> held_;
-};
 
 constexpr int64_t kChunk = 4096, kChunks = 20;
 constexpr int64_t kBudget = 1 << 20;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/runtime/core/test_hook.h"
-#include "tests/support/forwarding_driver.h"
+#include "tests/support/held_driver.h"
 #include "tests/support/state_fixture.h"
 
 namespace penstock::state_transfer_test {
@@ -204,20 +204,6 @@ TEST_F(StateTransfers, EndWhenAShutdownGivesUp) {
   release.Arrive();
   EXPECT_OK(runtime_->Shutdown());
 }
-
-// Nothing is seen to have ended while it is held.
-class HeldDriver final : public driver::ForwardingDriver {
- public:
-  HeldDriver(std::unique_ptr<Driver> behind, std::shared_ptr<const std::atomic<bool>> held)
-      : ForwardingDriver(std::move(behind)), held_(std::move(held)) {}
-  bool notifies_completion() const override { return false; }  // nobody would, when it is let go
-  absl::StatusOr<bool> Query(driver::Event event) override {
-    return *held_ ? absl::StatusOr<bool>(false) : ForwardingDriver::Query(event);
-  }
-
- private:
-  const std::shared_ptr<const std::atomic<bool>> held_;
-};
 
 // Whichever way the bytes go: through two blocks, or in chunks through the ring.
 class StateTransfersCutShort : public StateFixture, public testing::WithParamInterface<bool> {

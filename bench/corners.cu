@@ -4,6 +4,8 @@
 //            device memory, and a run. Raw CUDA builds the same graph as it is, in 128 chains, and in 16.
 //   buffers  512 nodes on 512 buffers in device memory that launches bind, and on as many parts of one such buffer
 //   auto     what Mode::kAuto costs a short program, and what it takes once it has decided, beside either mode
+//   bursts   20 replays of a chain on the same device memory, launched at once (CompileOptions::in_order); raw CUDA
+//            launches one graph 20 times in one stream, with and without programmatic edges
 //
 // Every run gets new random inputs, and every result is compared with the host's.
 //
@@ -397,6 +399,146 @@ void MeasureAuto(Context& context, Report& report) {
   }
 }
 
+constexpr int kBurst = 20;
+
+__global__ void RawStep(const uint32_t* seed, uint32_t* out, int32_t i) { Step()(0, seed, out, i); }
+__global__ void RawEarlyStep(const uint32_t* seed, uint32_t* out, int32_t i) {
+#if __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+  cudaGridDependencySynchronize();
+#endif
+  Step()(0, seed, out, i);
+}
+
+// One element of device memory that chains change, and what it should hold.
+class BurstMemory {
+ public:
+  explicit BurstMemory(Context& context)
+      : cuda_(context.cuda),
+        seed(Must(context.runtime.MakeDeviceBuffer<uint32_t>(1))),
+        cell(Must(context.runtime.MakeDeviceBuffer<uint32_t>(1))) {
+    Put(seed.data(), seed_ = context.random());
+    Put(cell.data(), value_ = context.random());
+  }
+  void Check(int nodes, const char* way) {
+    for (int run = 0; run < kBurst; ++run) {
+      for (int32_t i = 0; i < nodes; ++i) value_ = value_ * 3 + Mixed(seed_, i);
+    }
+    uint32_t found = *cell.data();
+    if (cuda_) bench::Check(cudaMemcpy(&found, cell.data(), 4, cudaMemcpyDeviceToHost), "copying");
+    if (found != value_) Fail(std::string("bursts: ") + way + " is wrong");
+  }
+
+ private:
+  void Put(uint32_t* to, uint32_t value) const {
+    if (cuda_) bench::Check(cudaMemcpy(to, &value, 4, cudaMemcpyHostToDevice), "copying");
+    else *to = value;
+  }
+  const bool cuda_;
+  uint32_t seed_ = 0, value_ = 0;
+
+ public:
+  const ps::DeviceBuffer<uint32_t> seed, cell;
+};
+
+class RawBurst {
+ public:
+  RawBurst(Context& context, int nodes, bool programmatic) : nodes_(nodes), memory_(context), stream_(MakeStream()) {
+    bench::Check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "capturing");
+    for (int32_t i = 0; i < nodes; ++i) {
+      cudaLaunchAttribute early{};
+      early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+      early.val.programmaticStreamSerializationAllowed = 1;
+      cudaLaunchConfig_t config{};
+      config.gridDim = config.blockDim = dim3(1);
+      config.stream = stream_;
+      config.attrs = &early;
+      config.numAttrs = programmatic && i > 0 ? 1 : 0;
+      const uint32_t* seed = memory_.seed.data();
+      const auto kernel = programmatic ? &RawEarlyStep : &RawStep;
+      bench::Check(cudaLaunchKernelEx(&config, kernel, seed, memory_.cell.data(), i), "capturing a kernel");
+    }
+    cudaGraph_t graph = nullptr;
+    bench::Check(cudaStreamEndCapture(stream_, &graph), "capturing");
+    bench::Check(cudaGraphInstantiate(&exec_, graph, 0), "instantiating");
+    bench::Check(cudaGraphDestroy(graph), "destroying a graph");
+    bench::Check(cudaGraphUpload(exec_, stream_), "uploading a graph");
+    bench::Check(cudaStreamSynchronize(stream_), "waiting");
+  }
+  Sample Run() {
+    const Clock::time_point begin = Clock::now();
+    for (int run = 0; run < kBurst; ++run) bench::Check(cudaGraphLaunch(exec_, stream_), "launching a graph");
+    const Clock::time_point submitted = Clock::now();
+    bench::Check(cudaStreamSynchronize(stream_), "waiting");
+    const Clock::time_point end = Clock::now();
+    memory_.Check(nodes_, "raw");
+    return {Microseconds(submitted - begin), Microseconds(end - begin)};
+  }
+
+ private:
+  const int nodes_;
+  BurstMemory memory_;
+  cudaStream_t stream_;
+  cudaGraphExec_t exec_ = nullptr;
+};
+
+class Burst {
+ public:
+  Burst(Context& context, int nodes, const ps::CompileOptions& options) : nodes_(nodes), memory_(context) {
+    ps::Graph g("burst");
+    auto seed = g.Input<uint32_t>("seed", 1, ps::kDevice);
+    auto cell = g.InOut<uint32_t>("cell", 1, ps::kDevice);
+    for (int32_t i = 0; i < nodes; ++i)
+      g.ParallelFor(ps::Name("step", i), 1, Step{}, ps::Read(seed), ps::ReadWrite(cell), i);
+    exec_ = Must(context.runtime.Compile(g, options));
+    io_ = exec_.bindings();
+    io_.Set(seed, memory_.seed).Set(cell, memory_.cell);
+  }
+  Sample Run() {
+    const Clock::time_point begin = Clock::now();
+    ps::Run last;
+    for (int run = 0; run < kBurst; ++run) last = Must(exec_.Launch(io_));
+    const Clock::time_point submitted = Clock::now();
+    Must(last.Wait());
+    const Clock::time_point end = Clock::now();
+    memory_.Check(nodes_, "Penstock");
+    return {Microseconds(submitted - begin), Microseconds(end - begin)};
+  }
+
+ private:
+  const int nodes_;
+  BurstMemory memory_;
+  ps::Executable exec_;
+  ps::Bindings io_;
+};
+
+void MeasureBursts(Context& context, Report& report) {
+  for (const int nodes : context.options.quick ? std::vector<int>{10} : std::vector<int>{1, 10, 60, 300}) {
+    std::vector<std::unique_ptr<RawBurst>> raw;
+    std::vector<std::unique_ptr<Burst>> ours;
+    std::vector<Way> ways;
+    for (const bool programmatic : {false, true}) {
+      if (!context.cuda) break;
+      raw.push_back(std::make_unique<RawBurst>(context, nodes, programmatic));
+      ways.push_back({Kind::kRaw, programmatic ? "a graph, programmatic edges" : "a graph",
+                      [&of = *raw.back()] { return of.Run(); }});
+    }
+    const auto add = [&](const char* name, const ps::CompileOptions& options) {
+      ours.push_back(std::make_unique<Burst>(context, nodes, options));
+      ways.push_back({Kind::kPenstock, name, [&of = *ours.back()] { return of.Run(); }});
+    };
+    add("Penstock in order", {.in_order = true, .mode = ps::Mode::kGraph});
+    add("Penstock in order, 2 slots", {.slots = 2, .in_order = true, .mode = ps::Mode::kGraph});
+    add("Penstock, one slot", {.slots = 1, .mode = ps::Mode::kGraph});
+    Measure(ways, 2, context.options.repeats);
+    if (!context.cuda) continue;
+    const std::string name = "20 x a chain of " + Count(nodes);
+    report.Compare(name, "us", SpreadOf(BestRaw(ways, &Sample::total), &Sample::total, 1),
+                   SpreadOf(ways[2], &Sample::total, 1), 1.02);
+    report.Details(name, "us", ways, 1);
+  }
+}
+
 struct Part {
   const char* name;
   const char* title;
@@ -408,6 +550,8 @@ constexpr Part kParts[] = {
      "Penstock has one slot and graph mode; memory: what 8 more take, each launched once, divided by 8.", MeasureWide},
     {"buffers", "Many bound device buffers", "One slot.", MeasureBuffers},
     {"auto", "Mode::kAuto", "One run at a time, with the default options.", MeasureAuto},
+    {"bursts", "Bursts of replays on the same memory", "Graph mode; 16 slots by default up to 64 nodes, else 2.",
+     MeasureBursts},
 };
 
 int Main(Options options) {

@@ -63,7 +63,7 @@ class Sweep {
       if (device < 0) bytes = AddUnshared(bytes);
       if (bytes < 0) return ArenaTooLarge(records_, ordered_, findings_, device);
       if (!used_[a]) continue;
-      packed_.arenas.push_back({device, bytes});
+      packed_.arenas.push_back({device, bytes, device >= 0 && records_.options.in_order});
       CheckBudget(records_, ordered_, findings_, packed_.arenas.back());
     }
   }

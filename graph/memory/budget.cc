@@ -59,7 +59,7 @@ std::string ArenaName(const Records& records, DeviceId device) {
 void CheckBudget(const Records& records, const Ordered& ordered, Findings& findings, const Arena& arena) {
   const auto& [budget, whose] = BudgetOf(records.options, arena.device);
   if (budget <= 0 || arena.bytes == 0) return;
-  const int64_t slots = std::max(1, records.options.slots), fit = budget / arena.bytes;
+  const int64_t slots = arena.shared ? 1 : std::max(1, records.options.slots), fit = budget / arena.bytes;
   if (fit >= slots) return;
   findings.AddMistake(absl::StatusCode::kResourceExhausted,
                       Prefix(records.model) + " on " + ArenaName(records, arena.device) + ": " + std::to_string(slots) +

@@ -112,7 +112,8 @@ MemoryReport ReportMemory(const Plan& plan, const Model& model, const std::vecto
   MemoryReport report{.graph = plan.graph, .slots = slots, .arenas = {}, .largest = Largest(plan, model, where)};
   for (size_t a = 0; a < plan.arenas.size(); ++a) {
     const Arena& arena = plan.arenas[a];
-    report.arenas.push_back({where[arena.device + 1], arena.bytes, slots * arena.bytes, peaks[a]});
+    const int64_t arenas = arena.shared ? 1 : slots;
+    report.arenas.push_back({where[arena.device + 1], arena.bytes, arenas * arena.bytes, peaks[a]});
   }
   return report;
 }

@@ -182,6 +182,7 @@ inline constexpr int64_t kPieceBytes = 64;  // bytes that a driver reads per cop
 struct Arena {
   DeviceId device{};  // none: pinned host memory
   int64_t bytes = 0;  // for one slot
+  bool shared = false;  // by all slots (PlanOptions::in_order)
   bool operator==(const Arena&) const = default;
 };
 
@@ -242,6 +243,7 @@ struct PlanOptions {
   DeviceId default_device = 0;  // the device of nodes without a pin
   int32_t max_lanes = 8;  // compute lanes per device
   int32_t slots = 1;  // the number of arenas checked against the device's memory and pinned_bytes
+  bool in_order = false;  // all slots share the arenas on devices
   int64_t device_bytes = 0;  // limit of the arenas of each device; 0: the device's memory
   int64_t pinned_bytes = 0;  // limit of pinned memory; 0: none
   // Bound kHost buffers have a pinned instance in each slot, used if the bound memory is not pinned. Larger buffers

@@ -41,6 +41,12 @@ struct CompileOptions {
   // order of their launches, until all work of a run in front has ended. What is in a CUDA device's queue is executed,
   // but of a run that is abandoned or cancelled before its turn nothing is. 2 keep a device busy if runs are long.
   int max_submitted = 0;
+  // Runs begin on the device in the order of their launches, each after all device work of the one before, without a
+  // host thread in between. So launches on the same memory may follow each other at once, and all slots share their
+  // memory on devices: a slot more costs its pinned memory, its graphs and its events. With `slots` 0 a small plan gets
+  // 16. Runs of one executable then never overlap on the device; a run waits for a stream or an event (Bindings::On,
+  // After) in its turn. For one device, and not for Export.
+  bool in_order = false;
   // How nodes are submitted (mode.h). PENSTOCK_MODE=stream|graph|auto wins.
   Mode mode = Mode::kAuto;
   // The most kernel streams per device and slot, at least 1; a plan that is less wide has fewer. submission_report()

@@ -1,7 +1,8 @@
 // MemoryReport: the device and pinned memory that an executable takes, known before its first run.
 // Executable::memory() returns it.
 //
-// An executable has one arena per slot in each place, planned for the declared maxima; it never grows. The report
+// An executable has one arena per slot in each place, planned for the declared maxima; it never grows. If its runs are
+// in order (CompileOptions::in_order), all slots share the arenas on devices. The report
 // leaves out memory outside the arenas: bound memory, States, and what the runtime holds for all executables together.
 // For graphs (mode.h) it also leaves out, per slot, 512 bytes and the parameters on the device and some pinned ones,
 // and CUDA's own memory for them.

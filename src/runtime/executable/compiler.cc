@@ -84,6 +84,7 @@ bool HostcallReservation::Reserve(const std::shared_ptr<RuntimeCore>& runtime, s
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compiler::Compile() {
+  context_.in_order = options_.in_order;
   PENSTOCK_RETURN_IF_ERROR(CheckOptions());
   PENSTOCK_ASSIGN_OR_RETURN(const Mode wanted, ModeSelection::Wanted(model(), options_));
   const graph::PlanOptions plan_options = PlanOptionsOf(wanted);
@@ -152,6 +153,7 @@ graph::PlanOptions Compiler::PlanOptionsOf(Mode wanted) {
   plan_options.default_device = options_.device;
   plan_options.max_lanes = options_.max_lanes;
   plan_options.slots = options_.slots > 0 ? options_.slots : tuning::kSlots;
+  plan_options.in_order = options_.in_order;
   plan_options.device_bytes = options_.device_bytes;
   plan_options.ring_from_bytes = runtime().staging().from_bytes();
   if (runtime().synchronous()) plan_options.batch_from = INT32_MAX;  // each node is waited for
@@ -171,13 +173,14 @@ bool Compiler::MayBePartitioned(Mode mode) const {
 // If the devices lack capacity for the kernels that wait for the host, no kernel waits: Host nodes cut the plan.
 absl::Status Compiler::MakePlan(graph::PlanOptions options) {
   PENSTOCK_ASSIGN_OR_RETURN(graph::Plan plan, graph::MakePlan(model(), options));
-  const std::vector<int> hostcalls = MaxPendingHostcalls(plan, options.devices.size(), options.slots);
+  const int concurrent = options.in_order ? 1 : options.slots;
+  const std::vector<int> hostcalls = MaxPendingHostcalls(plan, options.devices.size(), concurrent);
   for (size_t d = 0; d < hostcalls.size(); ++d) {
     if (hostcalls[d] <= driver::kMaxPendingHostcalls) continue;
     return absl::ResourceExhaustedError(
         graph::Prefix(model()) + ": " + std::to_string(hostcalls[d]) + " Host nodes may wait on " +
-        options.devices[d].name + " at once, in " + std::to_string(options.slots) +
-        " slots, and a device has room for " + std::to_string(driver::kMaxPendingHostcalls) +
+        options.devices[d].name + " at once, in " + std::to_string(concurrent) + " slots, and a device has room for " +
+        std::to_string(driver::kMaxPendingHostcalls) +
         "; ask for fewer slots or lanes, order the nodes by After, or leave out Inline and Infallible");
   }
   if (!reservation_.Reserve(context_.runtime, hostcalls)) {
@@ -270,30 +273,34 @@ int Compiler::SlotCount() const {
   if (options_.slots > 0) return options_.slots;
   const bool hostcalls = std::any_of(plan().nodes.begin(), plan().nodes.end(),
                                      [](const PlanNode& node) { return node.kind == PlanKind::kHostcall; });
-  if (program().staged_copies == 0 || hostcalls || options_.device_bytes > 0) return tuning::kSlots;
+  const bool many = program().staged_copies > 0 || options_.in_order;
+  if (!many || hostcalls || options_.device_bytes > 0) return tuning::kSlots;
   if (plan().nodes.size() > tuning::kFewNodes) return tuning::kSlots;
   for (const graph::Arena& arena : plan().arenas) {
+    if (options_.in_order && arena.device >= 0) continue;  // shared by all slots
     const int64_t memory =
         arena.device < 0 ? runtime().device_set().pinned_budget() : runtime().devices()[arena.device].info.memory_bytes;
-    if (arena.bytes > memory / tuning::kLittleMemory / tuning::kSlotsToStage) return tuning::kSlots;
+    if (arena.bytes > memory / tuning::kLittleMemory / tuning::kManySlots) return tuning::kSlots;
   }
-  return tuning::kSlotsToStage;
+  return tuning::kManySlots;
 }
 
 absl::Status Compiler::MakeSlots() {
   const driver::DeviceRef& first = context_.graph.device(context_.graph.home());
   PENSTOCK_RETURN_IF_ERROR(FindStaging(first));
-  const Slot::Options options{.graph = context_.graph,
-                              .runtime = runtime(),
-                              .owner = owner_,
-                              .pinned = runtime().device_set().pinned(first.driver_index),
-                              .pinned_node = runtime().device_set().NodeOf(first.info)};
+  Slot::Options options{.graph = context_.graph,
+                        .runtime = runtime(),
+                        .owner = owner_,
+                        .devices = nullptr,
+                        .pinned = runtime().device_set().pinned(first.driver_index),
+                        .pinned_node = runtime().device_set().NodeOf(first.info)};
   slot_count_ = SlotCount();
   for (int i = 0; i < slot_count_; ++i) {
     absl::StatusOr<std::unique_ptr<RunSlot>> slot = absl::UnknownError("");
     (void)runtime().WithMemory([&] { return (slot = RunSlot::Create(options, context_.submitter, i)).status(); });
     if (!slot.ok()) return DescribeSlotError(slots_.size(), slot.status());
     slots_.push_back(*std::move(slot));
+    if (options_.in_order) options.devices = slots_[0]->devices();
   }
   return absl::OkStatus();
 }

@@ -45,6 +45,11 @@ absl::StatusOr<std::shared_ptr<ExecutableSet>> ExecutableSet::Create(const std::
                                                                      const CompileOptions& options) {
   std::vector<DeviceShare> shares = options.devices;
   if (shares.empty()) shares.emplace_back(options.device);
+  if (options.in_order && shares.size() > 1) {
+    return absl::InvalidArgumentError(
+        graph::Prefix(model) + absl::StrCat(": CompileOptions::in_order is set with ", shares.size(),
+                                            " devices, whose runs no device can keep in order; compile for one"));
+  }
   if (!options.devices.empty()) PENSTOCK_RETURN_IF_ERROR(CheckShares(model, shares, runtime->devices().size()));
   std::vector<Member> members;
   for (const DeviceShare& share : shares) {

@@ -11,6 +11,7 @@
 #include "src/base/user_code.h"
 #include "src/host/progress.h"
 #include "src/runtime/executable/internals.h"
+#include "src/runtime/program/tuning.h"
 #include "src/runtime/run/application_stream.h"
 #include "src/runtime/run/internals.h"
 
@@ -33,6 +34,19 @@ std::shared_ptr<const Model> WithReplicasOn(const Model& model, int device) {
                                 ", which the graph is compiled for; name it in ReplicatedStateOptions::devices"});
   }
   return on;
+}
+
+// Runs that are in order share the queues of the device, which hold so many commands, and its memory, to and from which
+// host threads copy at any time until the run has ended.
+void SetTurns(const RunContext& context, const CompileOptions& options, int slots) {
+  using InOrder = SubmissionTurns::InOrder;
+  const Program& program = context.graph.program();
+  int limit = options.max_submitted > 0 ? options.max_submitted : slots;
+  if (options.in_order) {
+    const int most = std::max({program.stream.most_on_a_lane, program.graphs.most_on_a_lane, 1});
+    limit = program.staged_copies > 0 ? 1 : std::min(limit, std::max(tuning::kMostOutstanding / most, 1));
+  }
+  context.turns->Set(limit, slots, options.in_order ? InOrder::kYes : InOrder::kNo);
 }
 
 absl::Status CheckOnTime(ExecutableCore& core, Deadline deadline) {
@@ -67,7 +81,7 @@ absl::StatusOr<std::shared_ptr<ExecutableCore>> ExecutableCore::Create(std::shar
   core->runtime().NoteFault(slots.status());
   PENSTOCK_RETURN_IF_ERROR(slots.status());
   core->pool_.Set(*std::move(slots));
-  core->turns_.SetLimit(options.max_submitted, core->slots());
+  SetTurns(core->context_, options, core->slots());
   core->runtime().AddExecutable(core);
   return core;
 }
@@ -220,7 +234,7 @@ absl::StatusOr<Run> ExecutableCore::Start(RunSlot* slot, const Bindings& binding
   const absl::Status open = runtime().RunStarted();  // again: Shutdown waits for what has started before it closed
   if (ready.ok()) ready = open;
   const auto enter = [&] { return binder_.EnterStates(*slot); };
-  if (ready.ok()) ready = turns_.limited() ? turns_.Join(slot->index, enter) : enter();
+  if (ready.ok()) ready = context_.turns->used() ? context_.turns->Join(slot->index, enter) : enter();
   if (!ready.ok()) {
     slot->bound.keep_alives.reset();
     slot->predecessors.Release();
@@ -231,7 +245,7 @@ absl::StatusOr<Run> ExecutableCore::Start(RunSlot* slot, const Bindings& binding
   if (!slot->bound.consumed.empty()) values.Consume(slot->bound.consumed);
   const int64_t serial = launches_.fetch_add(1, std::memory_order_relaxed);
   const bool needs_workers = slot->Begin(serial, deadline.at()) > 0;
-  slot->progress.has_turn.store(!turns_.limited(), std::memory_order_relaxed);
+  slot->progress.has_turn.store(!context_.turns->used(), std::memory_order_relaxed);
   auto* run = new RunCore(std::static_pointer_cast<ExecutableCore>(shared_from_this()), context_, slot, deadline);
   Run handle = detail::Internals<Run>::Make(run);
   if (slot->hostcalls != nullptr) slot->hostcalls->BeginRun(serial);
@@ -240,7 +254,8 @@ absl::StatusOr<Run> ExecutableCore::Start(RunSlot* slot, const Bindings& binding
   // Small copies may have been all that there was to do. Runs that wait for their turn must see that this one has
   // ended.
   const bool has_work = needs_workers && run->HasHostWorkLeft();
-  if (has_work || !deadline.is_never() || runtime().synchronous() || turns_.limited()) run->WatchInBackground();
+  if (has_work || !deadline.is_never() || runtime().synchronous() || context_.turns->limited())
+    run->WatchInBackground();
   if (*stream_device >= 0) {
     PENSTOCK_RETURN_IF_ERROR(HoldStream(runtime(), graph().driver(), *run, values.stream(), *stream_device));
   }
@@ -248,7 +263,7 @@ absl::StatusOr<Run> ExecutableCore::Start(RunSlot* slot, const Bindings& binding
 }
 
 void ExecutableCore::OnRunEnded(RunSlot& slot) {
-  if (turns_.limited()) turns_.Leave(slot.index, slot.progress.has_turn.load(std::memory_order_relaxed));
+  if (context_.turns->used()) context_.turns->Leave(slot.index, slot.progress.has_turn.load(std::memory_order_relaxed));
   modes_.End(slot);
   durations_.End(slot.launched, slot.fault.failed());
   if (refuses_late_) pace_.End(slot.launched, Deadline::Clock::now(), slot.fault.failed());

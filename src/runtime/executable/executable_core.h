@@ -24,7 +24,6 @@
 #include "src/runtime/executable/run_durations.h"
 #include "src/runtime/executable/run_pace.h"
 #include "src/runtime/executable/slot_pool.h"
-#include "src/runtime/executable/submission_turns.h"
 #include "src/runtime/run/run_owner.h"
 
 namespace penstock::runtime {
@@ -73,7 +72,6 @@ class ExecutableCore final : public InFlight, public RunOwner {
   }
   std::string Label() const override { return graph().Label(); }
   void OnRunEnded(RunSlot& slot) override;
-  bool TakeTurn(const RunSlot& slot) override { return turns_.Take(slot.index); }
 
   // Called before the first launch. UseKeys: sets the keyed States, if the graph has some; this executable is their
   // `member`. MeasureRuns: load() is to know how long runs take.
@@ -83,6 +81,7 @@ class ExecutableCore final : public InFlight, public RunOwner {
   LaunchBinder& binder() { return binder_; }
   const LaunchBinder& binder() const { return binder_; }
   const CompiledGraph& graph() const { return context_.graph; }
+  bool in_order() const { return context_.in_order; }
   const Model& model() const { return graph().model(); }
   RuntimeCore& runtime() const { return *context_.runtime; }
   const std::shared_ptr<RuntimeCore>& shared_runtime() const { return context_.runtime; }
@@ -108,7 +107,6 @@ class ExecutableCore final : public InFlight, public RunOwner {
   const bool refuses_late_;
   RunPace pace_;  // if launches are refused for being late
   std::atomic<int64_t> waiting_{0};  // launches that wait for a slot
-  SubmissionTurns turns_;
   SlotPool pool_;
   std::atomic<int64_t> launches_{0};  // the serial of the next run
   std::atomic<bool> handles_gone_{false};  // set after ReleaseCount::Begin

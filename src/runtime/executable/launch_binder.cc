@@ -193,10 +193,10 @@ absl::Status LaunchBinder::BindPredecessors(RunSlot& slot, const detail::BoundVa
 }
 
 absl::StatusOr<int> LaunchBinder::WaitForNative(RunSlot& slot, const detail::BoundValues& bindings) {
-  const absl::Status waits = context_.submitter.WaitForEvents(slot);
+  const absl::Status waits = context_.in_order ? absl::OkStatus() : context_.submitter.WaitForEvents(slot);
   if (!waits.ok()) return base::Prefixed(context_.graph.Label() + ": an event given to After", waits);
   if (bindings.stream() == nullptr) return -1;
-  const absl::StatusOr<int> device = BeginBehindStream(slot, bindings.stream());
+  const absl::StatusOr<int> device = BeginBehindStream(context_, slot, bindings.stream());
   if (!device.ok()) return base::Prefixed(context_.graph.Label() + ": the stream given to On", device.status());
   return *device;
 }

@@ -13,8 +13,9 @@ namespace penstock::runtime::tuning {
 inline constexpr double kSubmitNodeUs = 3, kSubmitWaitUs = 0.5, kSubmitGraphUs = 4, kSubmitGraphNodeUs = 0.02;
 
 // Slots where CompileOptions::slots is 0: for most graphs, and for those that stage large copies of memory that is not
-// pinned, if they have few nodes and the arenas take at most this part of the memory. Benchmark: copy_pipeline.
-inline constexpr int kSlots = 2, kSlotsToStage = 16, kLittleMemory = 64;
+// pinned or whose runs are in order, if they have few nodes and the slots' arenas take at most this part of the memory.
+// Benchmarks: copy_pipeline, corners.
+inline constexpr int kSlots = 2, kManySlots = 16, kLittleMemory = 64;
 inline constexpr size_t kFewNodes = 64;  // of the plan
 
 }  // namespace penstock::runtime::tuning

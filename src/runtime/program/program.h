@@ -142,6 +142,7 @@ struct Schedule {
   CommandId epilogue_begin = 0, short_epilogue_begin = 0, epilogue_end = 0;
   std::vector<ExternalDepLane> external_dep_lanes;  // sorted by external_dep
   std::vector<LaneId> lanes;  // of all commands, each once
+  int most_on_a_lane = 0;  // commands; see tuning::kMostOutstanding
   std::vector<LanePartition> partitions;  // ranges that several threads submit, in order
   Table<LaneId, std::vector<WatchedEvent>> watched;  // one row for each lane that has some, in recording order
 };

@@ -145,13 +145,15 @@ bool ScheduleBuilder::VariesInGraph(const NodeOp& node) const {
 
 // At most half of what a lane may hold lies between two watermarks, and at most as much after the awaited one.
 void ScheduleBuilder::MarkLanes(Schedule& schedule) {
-  Table<LaneId, int> since(options_.plan.lanes.size());
+  Table<LaneId, int> since(options_.plan.lanes.size()), all(options_.plan.lanes.size());
   Table<LaneId, bool> marked(options_.plan.lanes.size());
   for (CommandId c = 0; c < schedule.epilogue_begin; ++c) {
     ExecCommand& command = schedule.commands[c];
     int& commands = since[command.lane];
-    commands += CommandsOnLane(command);
-    if (options_.timed && command.node >= 0) commands += 2;
+    const int added = CommandsOnLane(command) + (options_.timed && command.node >= 0 ? 2 : 0);
+    commands += added;
+    all[command.lane] += added;
+    schedule.most_on_a_lane = std::max(schedule.most_on_a_lane, all[command.lane]);
     if (commands < tuning::kMostOutstanding / 2 - tuning::kLaunchCommands) continue;
     command.flow = marked[command.lane] ? ExecCommand::FlowControl::kWaitAndRecord : ExecCommand::FlowControl::kRecord;
     marked[command.lane] = program_.marked_lanes[command.lane] = true;

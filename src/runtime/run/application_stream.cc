@@ -24,13 +24,13 @@ absl::Status CheckDevice(const CompiledGraph& graph, int device) {
 
 }  // namespace
 
-absl::StatusOr<int> BeginBehindStream(RunSlot& slot, void* stream) {
+absl::StatusOr<int> BeginBehindStream(const RunContext& context, RunSlot& slot, void* stream) {
   if (base::InUserCode()) {
     return absl::FailedPreconditionError(
         "launched inside a host node or callback, where waiting for the submission could deadlock; launch "
         "outside, or without a stream");
   }
-  const CompiledGraph& graph = slot.graph();
+  const CompiledGraph& graph = context.graph;
   driver::Driver& driver = graph.driver();
   PENSTOCK_ASSIGN_OR_RETURN(const int device, driver.DeviceOfNative(stream));
   PENSTOCK_RETURN_IF_ERROR(CheckDevice(graph, device));
@@ -41,11 +41,12 @@ absl::StatusOr<int> BeginBehindStream(RunSlot& slot, void* stream) {
     PENSTOCK_ASSIGN_OR_RETURN(event, driver.CreateEvent(device, false));
   }
   PENSTOCK_RETURN_IF_ERROR(driver.RecordOnNative(event, stream));
+  slot.predecessors.stream = event;
+  if (context.in_order) return device;
   for (const int32_t lane : slot.schedule->lanes) {
     current.Set(graph.local_device_of_lane(lane));
     PENSTOCK_RETURN_IF_ERROR(driver.Wait(slot.queues.streams[lane], event));
   }
-  slot.predecessors.stream = event;
   return device;
 }
 

@@ -12,11 +12,12 @@ namespace penstock::runtime {
 
 class RunCore;
 class RuntimeCore;
+struct RunContext;
 struct RunSlot;
 
-// Makes all lanes wait for the work submitted to the stream. Called before the run submits anything, once its mode is
-// known. Returns the stream's device.
-absl::StatusOr<int> BeginBehindStream(RunSlot& slot, void* stream);
+// Makes all lanes wait for the work submitted to the stream; of a run that is in order, they do that in its turn.
+// Called before the run submits anything, once its mode is known. Returns the stream's device.
+absl::StatusOr<int> BeginBehindStream(const RunContext& context, RunSlot& slot, void* stream);
 
 // Returns when all of the run has been submitted and the stream waits for it, or when the run has drained. Returns the
 // run's status if the run is abandoned before that.

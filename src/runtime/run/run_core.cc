@@ -1,6 +1,7 @@
 #include "src/runtime/run/run_core.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -85,9 +86,8 @@ void RunCore::Step() {
   if (slot_ == nullptr) return;  // drained
   const Admission& admission = runtime_->admission();
   if (admission.failed() && !slot_->fault.failed()) slot_->fault.Fail(-1, admission.Fault());
-  if (!slot_->fault.failed() && !slot_->progress.has_turn.load(std::memory_order_relaxed)) {
-    if (!owner_->TakeTurn(*slot_)) return WatchInBackground();
-    slot_->progress.has_turn.store(true, std::memory_order_relaxed);
+  if (!slot_->fault.failed() && !slot_->progress.has_turn.load(std::memory_order_relaxed) && !BeginTurn()) {
+    return WatchInBackground();
   }
   SubmitSegments();
   if (MustBeWatched()) WatchInBackground();
@@ -100,11 +100,24 @@ void RunCore::Step() {
   if (over) Complete();
 }
 
+// Returns false if the run's turn has yet to come.
+bool RunCore::BeginTurn() {
+  const std::optional<SubmittedRun> previous = context_.turns->Take(slot_->index, {slot_, slot_->schedule});
+  if (!previous.has_value()) return false;
+  slot_->progress.has_turn.store(true, std::memory_order_relaxed);
+  if (!context_.in_order) return true;
+  if (const absl::Status waits = context_.submitter.BeginInOrder(*slot_, *previous); !waits.ok()) {
+    slot_->fault.Fail(-1, waits);
+  }
+  return true;
+}
+
 // A thread must advance the run even if no caller waits for it: when a lane was full, and when others may wait for work
 // that it has yet to submit or for it to leave the order of its States.
 bool RunCore::MustBeWatched() const {
   if (slot_->progress.lane_full) return true;
-  const bool ordered = !context_.graph.plan().states.empty() || !slot_->predecessors.runs.empty() || followed_.load();
+  const bool ordered = context_.in_order || !context_.graph.plan().states.empty() ||
+                       !slot_->predecessors.runs.empty() || followed_.load();
   return ordered && (!AllSubmitted() || slot_->fault.failed());
 }
 
@@ -154,7 +167,9 @@ bool RunCore::SubmitEpilogue() {
   if (!refused.ok()) runtime_->NoteFault(context_.graph.Describe(-1, refused));
   slot_->progress.epilogue_submitted = refused.ok() || base::IsFatal(refused);
   if (!slot_->progress.epilogue_submitted) Abandon(refused);
-  if (followed_.load()) runtime_->event_count().Notify();
+  const bool awaited =
+      slot_->progress.epilogue_submitted && context_.in_order && context_.turns->Submitted(slot_->index);
+  if (awaited || followed_.load()) runtime_->event_count().Notify();
   return slot_->progress.epilogue_submitted;
 }
 

@@ -84,6 +84,7 @@ class RunCore final : public Progressable, public Predecessor, public HostSteps:
 
   void Step();
   bool AllSubmitted() const;
+  bool BeginTurn();
   bool MustBeWatched() const;
   bool Drain();
   void SubmitSegments();

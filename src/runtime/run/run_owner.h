@@ -11,13 +11,14 @@
 #include "src/runtime/core/runtime_core.h"
 #include "src/runtime/program/compiled_graph.h"
 #include "src/runtime/run/run_trace.h"
+#include "src/runtime/run/submission_turns.h"
 #include "src/runtime/run/submitter.h"
 
 namespace penstock::runtime {
 
 struct RunSlot;
 
-// What all runs of an executable share. Constant once it is compiled.
+// What all runs of an executable share. Constant once it is compiled, apart from the turns.
 struct RunContext {
   RunContext(std::shared_ptr<RuntimeCore> of, std::shared_ptr<const Model> model, int32_t default_device,
              std::shared_ptr<Trace> recorded)
@@ -29,12 +30,12 @@ struct RunContext {
   Submitter submitter{graph, *runtime};
   RunTrace trace{graph};
   memory::Staging* staging = nullptr;  // null if no copy uses the ring
+  bool in_order = false;  // CompileOptions::in_order
+  const std::unique_ptr<SubmissionTurns> turns = std::make_unique<SubmissionTurns>();
 };
 
 class RunOwner {
  public:
-  // Whether the run's turn to submit has come. Asked until it has, and only if runs take turns.
-  virtual bool TakeTurn(const RunSlot& slot) = 0;
   // The run has drained and no longer uses its slot, which may be launched again.
   virtual void OnRunEnded(RunSlot& slot) = 0;
 

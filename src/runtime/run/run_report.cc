@@ -117,7 +117,8 @@ absl::Status DescribeAbandoned(const RunSlot& slot, const absl::Status& why) {
   }
   if (!bound.empty()) text += "; until then the memory bound to " + bound + " must stay valid";
   if (!slot.progress.has_turn.load(std::memory_order_relaxed)) {
-    text += "; it had not begun, since it waited for its turn behind other runs (CompileOptions::max_submitted)";
+    text +=
+        "; it had not begun, since it waited for its turn after other runs (CompileOptions::in_order, max_submitted)";
   }
   if (!slot.ticket.places.empty()) text += slot.options().runtime.states().DescribePredecessor(slot.ticket);
   if (slot.fault.failed()) {

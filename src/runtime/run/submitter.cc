@@ -13,6 +13,7 @@
 #include "src/runtime/calls/launch_call.h"
 #include "src/runtime/run/parallel_submission.h"
 #include "src/runtime/run/partition_progress.h"
+#include "src/runtime/run/submission_turns.h"
 #include "src/runtime/state/state_core.h"
 
 namespace penstock::runtime {
@@ -221,6 +222,29 @@ absl::Status Submitter::WaitForEvents(const RunSlot& slot) const {
     }
   }
   return absl::OkStatus();
+}
+
+// If all work of both runs is in one stream, that keeps the order.
+absl::Status Submitter::BeginInOrder(const RunSlot& slot, const SubmittedRun& previous) const {
+  driver::CurrentDevice current(graph_.driver());
+  const std::vector<LaneId>& lanes = slot.schedule->lanes;
+  const auto same_stream = [&] {
+    return lanes.size() == 1 && lanes == previous.schedule->lanes &&
+           slot.queues.streams[lanes[0]] == previous.slot->queues.streams[lanes[0]];
+  };
+  const bool queued = previous.slot == nullptr || same_stream();
+  for (const LaneId lane : lanes) {
+    current.Set(graph_.local_device_of_lane(lane));
+    const driver::Stream stream = slot.queues.streams[lane];
+    if (slot.predecessors.stream) {
+      PENSTOCK_RETURN_IF_ERROR(graph_.driver().Wait(stream, slot.predecessors.stream));
+    }
+    if (queued) continue;
+    for (const driver::Event event : previous.slot->queues.done) {
+      PENSTOCK_RETURN_IF_ERROR(graph_.driver().Wait(stream, event));
+    }
+  }
+  return WaitForEvents(slot);
 }
 
 absl::Status Submitter::AwaitNode(RunSlot& slot, const ExecCommand& command) const {

@@ -18,6 +18,7 @@
 namespace penstock::runtime {
 
 enum class Submitted : uint8_t;
+struct SubmittedRun;
 
 class Submitter {
  public:
@@ -36,6 +37,8 @@ class Submitter {
   // Makes the lanes that touch bound device memory wait for its predecessors' events, as they stand now. Called before
   // the run submits anything else.
   absl::Status WaitForEvents(const RunSlot& slot) const;
+  // Has the run's device work begin after that of the run before it, and after the application's stream and events.
+  absl::Status BeginInOrder(const RunSlot& slot, const SubmittedRun& previous) const;
   // Whether the runs that it waits for have ended, or this one has failed; a failure of one of them fails it too.
   bool PredecessorsSettled(RunSlot& slot) const;
 

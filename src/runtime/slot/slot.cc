@@ -1,14 +1,12 @@
 #include "src/runtime/slot/slot.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
 
 #include "graph/common/message.h"
-#include "penstock/launch_context.h"
 #include "penstock/status_macros.h"
-#include "src/driver/current_device.h"
-#include "src/runtime/core/synchronize_stream.h"
 #include "src/runtime/slot/apply_shapes.h"
 #include "src/runtime/slot/copy_operations.h"
 #include "src/runtime/state/state_core.h"
@@ -36,44 +34,44 @@ absl::StatusOr<void*> MemoryOfState(const CompiledGraph& graph, BufferId buffer)
 }  // namespace
 
 Slot::Slot(const Options& options, int slot_index)
-    : index(slot_index),
-      queues(options.graph),
-      ticket(options.graph.plan().states.size()),
-      options_(options),
-      zeros_(options.graph.devices().size()) {}
+    : index(slot_index), queues(options.graph), ticket(options.graph.plan().states.size()), options_(options) {}
 
 absl::Status Slot::Make() {
+  PENSTOCK_RETURN_IF_ERROR(MakeDevices());
+  using SyncEvents = SlotQueues::SyncEvents;
   PENSTOCK_RETURN_IF_ERROR(
-      queues.Make(options_.runtime.synchronous() ? SlotQueues::SyncEvents::kPerLane : SlotQueues::SyncEvents::kNone));
-  PENSTOCK_RETURN_IF_ERROR(MakeArenas());
-  PENSTOCK_RETURN_IF_ERROR(MakeZeros());
+      queues.Make(*devices_, options_.runtime.synchronous() ? SyncEvents::kPerLane : SyncEvents::kNone));
+  PENSTOCK_RETURN_IF_ERROR(MakePointers());
   MakeTicket();
   return MakeTables();
 }
 
-Slot::~Slot() {
-  for (const auto& [owner, memory] : arenas_) options_.runtime.FreeDevice(owner, memory);
+Slot::~Slot() = default;
+
+absl::Status Slot::MakeDevices() {
+  const Table<NodeId, graph::PlanNode>& nodes = graph().plan().nodes;
+  const bool captures = std::any_of(nodes.begin(), nodes.end(),
+                                    [](const graph::PlanNode& n) { return n.kind == graph::PlanKind::kLaunch; });
+  if (options_.devices != nullptr && !captures) {
+    devices_ = options_.devices;
+    return absl::OkStatus();
+  }
+  auto own = std::make_shared<SlotDevices>(graph(), options_.runtime, options_.devices);
+  PENSTOCK_RETURN_IF_ERROR(own->Make());
+  devices_ = std::move(own);
+  return absl::OkStatus();
 }
 
-absl::Status Slot::MakeArenas() {
+absl::Status Slot::MakePointers() {
   const graph::Plan& plan = graph().plan();
-  Table<DeviceId, std::byte*> base(graph().devices().size(), nullptr);
   std::byte* pinned_base = nullptr;
-  for (const graph::Arena& arena : plan.arenas) {
-    if (arena.bytes == 0) continue;
-    if (arena.device < 0) {
-      PENSTOCK_ASSIGN_OR_RETURN(pinned_,
-                                options_.pinned.Allocate(static_cast<size_t>(arena.bytes), options_.pinned_node));
-      pinned_base = static_cast<std::byte*>(pinned_.data());
-      if (plan.pieces_offset >= 0) {
-        tables.pieces = reinterpret_cast<driver::CopyPiece*>(pinned_base + plan.pieces_offset);
-      }
-      continue;
+  if (!plan.arenas.empty() && plan.arenas[0].device < 0 && plan.arenas[0].bytes > 0) {
+    const auto bytes = static_cast<size_t>(plan.arenas[0].bytes);
+    PENSTOCK_ASSIGN_OR_RETURN(pinned_, options_.pinned.Allocate(bytes, options_.pinned_node));
+    pinned_base = static_cast<std::byte*>(pinned_.data());
+    if (plan.pieces_offset >= 0) {
+      tables.pieces = reinterpret_cast<driver::CopyPiece*>(pinned_base + plan.pieces_offset);
     }
-    const driver::DeviceRef& d = graph().device(arena.device);
-    PENSTOCK_ASSIGN_OR_RETURN(void* memory, d.driver->AllocateDevice(d.local, static_cast<size_t>(arena.bytes)));
-    arenas_.emplace_back(d, memory);
-    base[arena.device] = static_cast<std::byte*>(memory);
   }
   tables.pointers.assign(plan.instances.size(), nullptr);
   for (const InstanceId i : plan.instances.ids()) {
@@ -83,39 +81,11 @@ absl::Status Slot::MakeArenas() {
       PENSTOCK_ASSIGN_OR_RETURN(tables.pointers[i], MemoryOfState(graph(), instance.buffer));
     }
     if (!graph::InArena(instance.space)) continue;
-    std::byte* from = instance.space == graph::Space::kPinned ? pinned_base : base[instance.device];
+    std::byte* from = instance.space == graph::Space::kPinned ? pinned_base : devices_->arena(instance.device);
     if (from != nullptr) tables.pointers[i] = from + instance.offset;
   }
   tables.staging = tables.pointers;
   return absl::OkStatus();
-}
-
-// For the library calls on each CUDA device, which is given these zeros before the slot is used.
-absl::Status Slot::MakeZeros() {
-  for (const graph::PlanNode& node : graph().plan().nodes) {
-    if (node.kind != graph::PlanKind::kLaunch) continue;
-    const driver::DeviceRef& d = graph().device(node.device);
-    void*& at = zeros_[node.device];
-    if (at != nullptr || d.info.kind != driver::DeviceKind::kCuda) continue;
-    PENSTOCK_ASSIGN_OR_RETURN(at, d.driver->AllocateDevice(d.local, LaunchContext::kZeroBytes));
-    arenas_.emplace_back(d, at);
-    PENSTOCK_RETURN_IF_ERROR(FillWithZeros(d, at, queues.streams[node.lane]));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Slot::FillWithZeros(const driver::DeviceRef& d, void* memory, driver::Stream stream) {
-  const driver::CurrentDevice current(*d.driver, d.local);
-  PENSTOCK_ASSIGN_OR_RETURN(const driver::Event event, d.driver->CreateEvent(d.local, false));
-  driver::FillOp fill;
-  fill.dst = memory;
-  fill.pattern_size = 1;
-  fill.count = LaunchContext::kZeroBytes;
-  fill.height = fill.depth = 1;
-  absl::Status filled = d.driver->Fill(stream, fill);
-  if (filled.ok()) filled = AwaitStream(*d.driver, event, stream, options_.runtime.event_count());
-  d.driver->DestroyEvent(event);
-  return filled;
 }
 
 void Slot::MakeTicket() {

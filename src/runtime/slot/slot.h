@@ -19,6 +19,7 @@
 #include "src/runtime/core/state_order.h"
 #include "src/runtime/program/compiled_graph.h"
 #include "src/runtime/slot/memory_overlap.h"
+#include "src/runtime/slot/slot_devices.h"
 #include "src/runtime/slot/slot_queues.h"
 #include "src/runtime/slot/slot_tables.h"
 #include "src/runtime/state/keyed_states.h"
@@ -42,6 +43,7 @@ class Slot : public driver::UseSource {
     const CompiledGraph& graph;
     RuntimeCore& runtime;
     InFlight* owner;  // the executable, for the order of States
+    std::shared_ptr<const SlotDevices> devices;  // of another slot, to share them (slot_devices.h); null: none
     memory::PinnedPool& pinned;
     int pinned_node = -1;  // the NUMA node that pinned memory comes from
   };
@@ -55,7 +57,8 @@ class Slot : public driver::UseSource {
   const CompiledGraph& graph() const { return options_.graph; }
   const Options& options() const { return options_; }
   // LaunchContext::kZeroBytes zero bytes on a device of the runtime; null if no Launch node can ask for them.
-  const void* zeros(DeviceId device) const { return zeros_[device]; }
+  const void* zeros(DeviceId device) const { return devices_->zeros(device); }
+  const std::shared_ptr<const SlotDevices>& devices() const { return devices_; }
   void AppendUses(int32_t node, std::vector<driver::MemoryUse>& out) const override;
 
   const int index;
@@ -66,9 +69,8 @@ class Slot : public driver::UseSource {
   StateTicket ticket;  // its places are parallel to Plan::states
 
  private:
-  absl::Status MakeArenas();
-  absl::Status MakeZeros();
-  absl::Status FillWithZeros(const driver::DeviceRef& device, void* memory, driver::Stream stream);
+  absl::Status MakeDevices();
+  absl::Status MakePointers();
   void MakeTicket();
   absl::Status MakeParams();
   void MakeFills();
@@ -76,11 +78,10 @@ class Slot : public driver::UseSource {
   absl::Status MakeTables();
 
   const Options options_;
+  std::shared_ptr<const SlotDevices> devices_;
   memory::PinnedBlock pinned_;
   std::vector<std::byte> own_params_;
   memory::PinnedBlock pinned_params_;
-  std::vector<std::pair<driver::DeviceRef, void*>> arenas_;
-  Table<DeviceId, void*> zeros_;  // all devices of the runtime
   std::vector<std::vector<driver::Event>> state_events_;  // for each place of the ticket
 };
 

@@ -25,21 +25,15 @@ SlotQueues::~SlotQueues() {
       if ((*timing)[n]) driver_of(plan.nodes[n].device)->DestroyEvent((*timing)[n]);
     }
   }
-  for (const LaneId l : streams.ids()) {
-    if (streams[l]) driver_of(plan.lanes[l].device)->DestroyStream(streams[l]);
-  }
 }
 
-absl::Status SlotQueues::Make(SyncEvents sync) {
+absl::Status SlotQueues::Make(const SlotDevices& devices, SyncEvents sync) {
+  streams = devices.streams();
   const graph::Plan& plan = graph.plan();
   const Program& program = graph.program();
   for (const LaneId l : plan.lanes.ids()) {
     const driver::DeviceRef& d = graph.device(plan.lanes[l].device);
-    streams.emplace_back();
     const bool used = program.used_lanes[l];
-    if (used) {
-      PENSTOCK_ASSIGN_OR_RETURN(streams[l], d.driver->CreateStream(d.local, plan.lanes[l].priority));
-    }
     for (const auto& [of_lanes, wanted] : {std::pair(&sync_events, used && sync == SyncEvents::kPerLane),
                                            std::pair(&marks, bool{program.marked_lanes[l]})}) {
       of_lanes->emplace_back();

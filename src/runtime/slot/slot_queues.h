@@ -1,6 +1,6 @@
 // SlotQueues: the streams and events of a slot.
 //
-// Ownership: owns them; borrows the compiled graph.
+// Ownership: owns the events; borrows the streams and the compiled graph.
 // Threads:   used only by the slot's owner.
 // Errors:    Make returns the driver's error; what it had made by then is freed with the object.
 #pragma once
@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "src/driver/driver.h"
 #include "src/runtime/program/compiled_graph.h"
+#include "src/runtime/slot/slot_devices.h"
 
 namespace penstock::runtime {
 
@@ -22,10 +23,10 @@ struct SlotQueues {
 
   // With kPerLane each node is waited for, by an event of its lane. With a trace, timing events are made too.
   enum class SyncEvents : uint8_t { kNone, kPerLane };
-  absl::Status Make(SyncEvents sync);
+  absl::Status Make(const SlotDevices& devices, SyncEvents sync);
 
   const CompiledGraph& graph;
-  Table<LaneId, driver::Stream> streams;  // null except in Program::used_lanes
+  Table<LaneId, driver::Stream> streams;  // of SlotDevices; null except in Program::used_lanes
   Table<EventId, driver::Event> events;  // null except in Program::used_events
   std::vector<driver::Event> done;  // the events of Plan::done_events
   Table<LaneId, driver::Event> sync_events;  // empty handles unless nodes are waited for

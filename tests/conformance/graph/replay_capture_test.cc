@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/conformance/graph/replay_fixture.h"
@@ -94,6 +95,33 @@ TEST_P(ReplayCapture, AnotherArgumentIsCapturedAnewAndSetInTheGraphThereIs) {
   }
   EXPECT_EQ(exec.submission_report().captures, 5);
   EXPECT_EQ(exec.submission_report().graphs, 1) << exec.submission_report().Text();
+}
+
+// A slot's stream must not capture what another slot's run submits.
+TEST_P(ReplayCapture, RunsInOrderAreCapturedWhileOthersAreSubmitted) {
+  constexpr int kThreads = 2, kEach = 20;
+  Sandwich s;
+  s.value = s.graph.Param<int32_t>("value");
+  s.Declare(s.value, 2);
+  Executable exec = Compiled(s.graph, {.slots = 4, .in_order = true});
+  HostBuffer<int32_t> memory = Pinned(kN, 0);
+  std::vector<std::jthread> threads;
+  for (int32_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      Bindings io = exec.bindings();
+      io.Set(s.x, memory);
+      std::vector<penstock::Run> runs;
+      for (int32_t r = 0; r < kEach; ++r) {
+        absl::StatusOr<penstock::Run> run = exec.Launch(io.Set(s.value, r * kThreads + t));
+        ASSERT_OK(run.status());
+        runs.push_back(*run);
+      }
+      for (const penstock::Run& run : runs) EXPECT_OK(run.Wait());
+    });
+  }
+  threads.clear();
+  constexpr int32_t kAll = kThreads * kEach;
+  for (int64_t i = 0; i < kN; ++i) ASSERT_EQ(memory[i], 2 * kAll + kAll * (kAll - 1)) << "at " << i;
 }
 
 TEST_P(ReplayCapture, ACaptureOfAnotherStructureHasTheGraphMadeAnewAndTheLedgerSaysWhy) {

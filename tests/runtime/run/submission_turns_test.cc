@@ -1,5 +1,5 @@
 // CompileOptions::max_submitted: whose turn it is, and what runs that end before their turn have asked of the driver.
-#include "src/runtime/executable/submission_turns.h"
+#include "src/runtime/run/submission_turns.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,6 +18,7 @@
 #include "penstock/graph.h"
 #include "penstock/runtime.h"
 #include "src/runtime/core/test_hook.h"
+#include "src/runtime/program/program.h"
 #include "tests/support/forwarding_driver.h"
 #include "tests/support/latch.h"
 #include "tests/support/runtimes.h"
@@ -32,16 +33,21 @@ using testing::HasSubstr;
 
 absl::Status Ok() { return absl::OkStatus(); }
 
-// The model is one list, of which those in front have or may have their turn.
+// The model is one list, of which those in front have or may have their turn; in order, the first of those that wait,
+// once the last one to begin has submitted its work.
 TEST(SubmissionTurns, RandomMovesAgreeWithAList) {
+  using InOrder = runtime::SubmissionTurns::InOrder;
   constexpr int kSlots = 6;
+  const std::array<runtime::Schedule, kSlots> schedules;
   for (uint32_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     std::mt19937 random(seed);
     const int limit = 1 + static_cast<int>(seed % 4);
     runtime::SubmissionTurns turns;
-    turns.SetLimit(limit, kSlots);
+    const bool in_order = seed % 3 == 0;
+    turns.Set(limit, kSlots, in_order ? InOrder::kYes : InOrder::kNo);
     std::vector<int> waiting, inside;
+    int submitting = -1, last = -1;  // if in order
     const auto has = [](const std::vector<int>& list, int slot) {
       return std::find(list.begin(), list.end(), slot) != list.end();
     };
@@ -58,11 +64,22 @@ TEST(SubmissionTurns, RandomMovesAgreeWithAList) {
           if (w == slot) break;
           ++at;
         }
-        const bool may = at < static_cast<size_t>(limit);
-        ASSERT_EQ(turns.Take(slot), may);
-        if (may) std::erase(waiting, slot), inside.push_back(slot);
+        const bool first = waiting.front() == slot && submitting < 0;
+        const bool may = at < static_cast<size_t>(limit) && (first || !in_order);
+        const auto previous = turns.Take(slot, {.slot = nullptr, .schedule = &schedules[slot]});
+        ASSERT_EQ(previous.has_value(), may);
+        if (!may) continue;
+        ASSERT_EQ(previous->schedule, last < 0 ? nullptr : &schedules[last]);
+        if (in_order) submitting = last = slot;
+        std::erase(waiting, slot);
+        inside.push_back(slot);
+      } else if (is_inside && submitting == slot && random() % 4 != 0) {
+        ASSERT_EQ(turns.Submitted(slot), !waiting.empty());
+        submitting = -1;
       } else {
         turns.Leave(slot, is_inside);
+        if (submitting == slot) submitting = -1;
+        if (last == slot) last = -1;
         std::erase(waiting, slot);
         std::erase(inside, slot);
       }
@@ -175,7 +192,8 @@ TEST_P(MaxSubmittedTest, WhatEndsBeforeItsTurnIsNeverSubmitted) {
   cancelled.Cancel();
   const absl::Status abandoned = late.Wait();
   EXPECT_EQ(abandoned.code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(Text(abandoned), HasSubstr("it waited for its turn behind other runs (CompileOptions::max_submitted)"));
+  EXPECT_THAT(Text(abandoned),
+              HasSubstr("it waited for its turn after other runs (CompileOptions::in_order, max_submitted)"));
   EXPECT_EQ(cancelled.Wait(std::chrono::minutes(1)).code(), absl::StatusCode::kCancelled)
       << "it waits for no run in front";
   EXPECT_FALSE(held.done());

@@ -414,31 +414,44 @@ __global__ void RawEarlyStep(const uint32_t* seed, uint32_t* out, int32_t i) {
 class BurstMemory {
  public:
   explicit BurstMemory(Context& context)
-      : cuda_(context.cuda),
-        seed(Must(context.runtime.MakeDeviceBuffer<uint32_t>(1))),
-        cell(Must(context.runtime.MakeDeviceBuffer<uint32_t>(1))) {
-    Put(seed.data(), seed_ = context.random());
-    Put(cell.data(), value_ = context.random());
+      : runtime_(context.runtime), seed(Made(context)), cell(Made(context)), seed_(context.random()) {
+    std::vector<uint32_t> values = {seed_, value_ = context.random()};
+    ps::Graph put("put");
+    auto from = put.Input<uint32_t>("from", 2);
+    auto to_seed = put.Output<uint32_t>("seed", 1, ps::kDevice), to_cell = put.Output<uint32_t>("cell", 1, ps::kDevice);
+    put.Copy("put seed", ps::Read(from, ps::Slice({0}, {1})), ps::Write(to_seed));
+    put.Copy("put cell", ps::Read(from, ps::Slice({1}, {1})), ps::Write(to_cell));
+    ps::Executable exec = Must(runtime_.Compile(put));
+    Must(Must(exec.Launch(exec.bindings().Set(from, values).Set(to_seed, seed).Set(to_cell, cell))).Wait());
+    ps::Graph get("get");
+    from_ = get.Input<uint32_t>("cell", 1, ps::kDevice);
+    to_ = get.Output<uint32_t>("to", 1);
+    get.Copy("get", from_, to_);
+    get_ = Must(runtime_.Compile(get));
   }
+  // After a burst of chains.
   void Check(int nodes, const char* way) {
     for (int run = 0; run < kBurst; ++run) {
       for (int32_t i = 0; i < nodes; ++i) value_ = value_ * 3 + Mixed(seed_, i);
     }
-    uint32_t found = *cell.data();
-    if (cuda_) bench::Check(cudaMemcpy(&found, cell.data(), 4, cudaMemcpyDeviceToHost), "copying");
-    if (found != value_) Fail(std::string("bursts: ") + way + " is wrong");
+    std::vector<uint32_t> found = {~value_};
+    Must(Must(get_.Launch(get_.bindings().Set(from_, cell).Set(to_, found))).Wait());
+    if (found[0] != value_) Fail(std::string("bursts: ") + way + " is wrong");
   }
 
  private:
-  void Put(uint32_t* to, uint32_t value) const {
-    if (cuda_) bench::Check(cudaMemcpy(to, &value, 4, cudaMemcpyHostToDevice), "copying");
-    else *to = value;
+  static ps::DeviceBuffer<uint32_t> Made(Context& context) {
+    return Must(context.runtime.MakeDeviceBuffer<uint32_t>(1));
   }
-  const bool cuda_;
-  uint32_t seed_ = 0, value_ = 0;
+  ps::Runtime& runtime_;
 
  public:
   const ps::DeviceBuffer<uint32_t> seed, cell;
+
+ private:
+  uint32_t seed_, value_ = 0;
+  ps::BufferHandle<uint32_t> from_, to_;
+  ps::Executable get_;
 };
 
 class RawBurst {
@@ -488,8 +501,11 @@ class Burst {
     ps::Graph g("burst");
     auto seed = g.Input<uint32_t>("seed", 1, ps::kDevice);
     auto cell = g.InOut<uint32_t>("cell", 1, ps::kDevice);
-    for (int32_t i = 0; i < nodes; ++i)
-      g.ParallelFor(ps::Name("step", i), 1, Step{}, ps::Read(seed), ps::ReadWrite(cell), i);
+    for (int32_t i = 0; i < nodes; ++i) {
+      g.Kernel(ps::Name("step", i), RawEarlyStep, ps::Blocks({1, 1, 1}, {1, 1, 1}).Programmatic(), ps::Read(seed),
+               ps::ReadWrite(cell), i)
+          .HostFallback([](const uint32_t* from, uint32_t* to, int32_t step) { Step()(0, from, to, step); });
+    }
     exec_ = Must(context.runtime.Compile(g, options));
     io_ = exec_.bindings();
     io_.Set(seed, memory_.seed).Set(cell, memory_.cell);

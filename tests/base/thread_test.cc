@@ -65,7 +65,7 @@ TEST(StartThread, LeavesTheMaskAsItWasWhereTheSystemRefusesAThread) {
   pthread_attr_t usual, huge;
   ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
   pthread_attr_init(&huge);
-  ASSERT_EQ(pthread_attr_setstacksize(&huge, size_t{1} << 46), 0);  // no system has room for it
+  ASSERT_EQ(pthread_attr_setstacksize(&huge, size_t{1} << 47), 0);  // no system has room for it
   const CreatorsMask mask;
   const std::vector<int> before = Blocked();
   ASSERT_EQ(pthread_setattr_default_np(&huge), 0);

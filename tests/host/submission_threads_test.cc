@@ -223,7 +223,7 @@ TEST(SubmissionThreads, AreFewerWhereTheSystemRefusesThreads) {
   pthread_attr_t usual, huge;
   pthread_getattr_default_np(&usual);
   pthread_getattr_default_np(&huge);
-  ASSERT_EQ(pthread_attr_setstacksize(&huge, size_t{1} << 46), 0);  // no system has room for it
+  ASSERT_EQ(pthread_attr_setstacksize(&huge, size_t{1} << 47), 0);  // no system has room for it
   ASSERT_EQ(pthread_setattr_default_np(&huge), 0);
   SubmissionThreads submission_threads({.threads = 4, .name = "test"});
   ASSERT_EQ(pthread_setattr_default_np(&usual), 0);

@@ -186,7 +186,7 @@ TEST_F(PinnedPoolThread, GoesWithoutWhereTheSystemGivesNone) {
   pthread_attr_t before, huge;
   ASSERT_EQ(pthread_getattr_default_np(&before), 0);
   pthread_attr_init(&huge);
-  ASSERT_EQ(pthread_attr_setstacksize(&huge, size_t{1} << 46), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&huge, size_t{1} << 47), 0);
   ASSERT_EQ(pthread_setattr_default_np(&huge), 0);
   {
     auto pool = MakePool(4);

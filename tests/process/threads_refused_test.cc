@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 bool RefuseThreads() {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  return pthread_attr_setstacksize(&attributes, size_t{1} << 46) == 0 && pthread_setattr_default_np(&attributes) == 0;
+  return pthread_attr_setstacksize(&attributes, size_t{1} << 47) == 0 && pthread_setattr_default_np(&attributes) == 0;
 }
 
 const Scenario kThreadsRefused("threads refused", [](const std::string& devices) {

@@ -6,6 +6,7 @@
 //   stages.Host("encode", Encode, {.workers = 4});
 //   PS_ASSIGN_OR_RETURN(auto pipe, ps::Pipeline<Photo>::Create(std::move(stages)));
 //   return pipe.Run(NextPhoto, Done);                                // pull
+//   while (...) PS_RETURN_IF_ERROR(pipe.RunBatch(NextPhoto, Done));  // or pull batches
 //   pipe.Push(photo); ... while (auto photo = pipe.Pop()) ...        // or push
 //
 // One number bounds everything: the *window*, the number of window slots, each held from Push or Acquire until the
@@ -20,7 +21,7 @@
 // Ordering:  see Order. Runs of executables whose graphs name a State begin in that order too, so the State's contents
 //            do not depend on the number of threads or slots.
 // Errors:    an item's: its status, with the stage and its line; exceptions of stages become Internal. The pipeline's:
-//            status(), and the results of Run and Drain. Create: InvalidArgument. Calls that wait return
+//            status(), and the results of Run, RunBatch and Drain. Create: InvalidArgument. Calls that wait return
 //            FailedPrecondition inside a stage, host node or callback, where they could wait for themselves; TryPush,
 //            TryAcquire and Submit never wait.
 #pragma once
@@ -114,6 +115,7 @@ class PENSTOCK_EXPORT AnyPipeline {
   absl::StatusOr<AnyItem> Acquire(Key key, int device, Deadline deadline, bool wait);
   // `pull` puts a value into an item, or returns false when there are no more.
   absl::Status Run(const std::function<bool(AnyItem&)>& pull, const std::function<void(AnyItem&)>& sink);
+  absl::Status RunBatch(const std::function<bool(AnyItem&)>& pull, const std::function<void(AnyItem&)>& sink);
 
  private:
   struct Closer {
@@ -181,22 +183,45 @@ class Pipeline : public AnyPipeline {
   PENSTOCK_HIDDEN absl::Status Run(const std::function<std::optional<T>()>& source,
                                    const std::function<void(Item<T>&)>& sink,
                                    const std::function<Key(const T&)>& key = {}) {
-    const auto pull = [&](AnyItem& place) {
+    return AnyPipeline::Run(PullFrom(source, key), ShowTo(sink));
+  }
+  // The same, but leaves the pipeline open, so that other batches may follow, or Push, or Run. States keep their
+  // contents.
+  //
+  // The sink sees the items that belong to the batch: those that its source returns, and those that its source, its
+  // sink or a stage with an item of it submits. Pop and Run do not see them. So several threads may have a batch each,
+  // and others may push and pop meanwhile. They share the window, the order and PipelineOptions::when_full, and what
+  // nobody pops goes on taking window slots.
+  //
+  // Errors are those of Run, but a source or sink that throws and a refused item end the batch only. The items inside
+  // then go through all stages, though a sink that threw does not see them. FailedPrecondition too if the pipeline is
+  // stopped before the source has no more.
+  PENSTOCK_HIDDEN absl::Status RunBatch(const std::function<std::optional<T>()>& source,
+                                        const std::function<void(Item<T>&)>& sink,
+                                        const std::function<Key(const T&)>& key = {}) {
+    return AnyPipeline::RunBatch(PullFrom(source, key), ShowTo(sink));
+  }
+
+ private:
+  explicit Pipeline(AnyPipeline made) : AnyPipeline(std::move(made)) {}
+  // The functions with T erased, null where they are; both are used by reference.
+  PENSTOCK_HIDDEN static std::function<bool(AnyItem&)> PullFrom(const std::function<std::optional<T>()>& source,
+                                                                const std::function<Key(const T&)>& key) {
+    if (!source) return nullptr;
+    return [&source, &key](AnyItem& place) {
       std::optional<T> next = source();
       if (next && key) place.SetKey(key(*next));
       if (next) place.Emplace<T>(*std::move(next));
       return next.has_value();
     };
-    const auto push = [&](AnyItem& any) {
+  }
+  PENSTOCK_HIDDEN static std::function<void(AnyItem&)> ShowTo(const std::function<void(Item<T>&)>& sink) {
+    if (!sink) return nullptr;
+    return [&sink](AnyItem& any) {
       Item<T> item(std::move(any));
       sink(item);
     };
-    return AnyPipeline::Run(source ? std::function<bool(AnyItem&)>(pull) : nullptr,
-                            sink ? std::function<void(AnyItem&)>(push) : nullptr);
   }
-
- private:
-  explicit Pipeline(AnyPipeline made) : AnyPipeline(std::move(made)) {}
   PENSTOCK_HIDDEN static absl::Status PushInto(absl::StatusOr<AnyItem> place, T&& value, const ItemOptions& options) {
     if (!place.ok()) return place.status();
     T& inside = place->Emplace<T>(std::move(value));

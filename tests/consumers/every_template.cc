@@ -214,6 +214,7 @@ absl::Status Stream(ps::Runtime& runtime, const ps::Graph& graph, const ps::Exec
   PS_RETURN_IF_ERROR(place.Submit());
   PS_RETURN_IF_ERROR(
       pipe.Run([] { return std::optional<Item>(); }, [](ps::Item<Item>&) {}, [](const Item&) { return ps::Key(1); }));
+  PS_RETURN_IF_ERROR(pipe.RunBatch([] { return std::optional<Item>(); }, [](ps::Item<Item>&) {}));
   PS_ASSIGN_OR_RETURN(auto plain, ps::Pipeline<>::Create(runtime, graph));
   if (ps::Item<> item = plain.Pop()) return item.Set(h.n, 1).status();
   return pipe.Drain(std::chrono::minutes(1));

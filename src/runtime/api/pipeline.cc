@@ -68,7 +68,11 @@ absl::StatusOr<AnyItem> AnyPipeline::Acquire(Key key, int device, Deadline deadl
 }
 AnyItem AnyPipeline::Pop(Deadline deadline) { return core_ == nullptr ? AnyItem() : core_->core->Pop(deadline); }
 absl::Status AnyPipeline::Run(const std::function<bool(AnyItem&)>& pull, const std::function<void(AnyItem&)>& sink) {
-  return core_ == nullptr ? None() : core_->core->RunAll(pull, sink);
+  return core_ == nullptr ? None() : core_->core->RunAll(pull, sink, runtime::AtEndOfSource::kStop);
+}
+absl::Status AnyPipeline::RunBatch(const std::function<bool(AnyItem&)>& pull,
+                                   const std::function<void(AnyItem&)>& sink) {
+  return core_ == nullptr ? None() : core_->core->RunAll(pull, sink, runtime::AtEndOfSource::kLeaveOpen);
 }
 void AnyPipeline::Stop() {
   if (core_ != nullptr) core_->core->Stop();

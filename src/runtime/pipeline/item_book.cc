@@ -52,13 +52,15 @@ int ItemBook::Hold() {
   return item;
 }
 
-void ItemBook::Submit(int item, uint64_t key) {
+void ItemBook::Submit(int item, uint64_t key, Batch* batch) {
   Entry& entry = At(item);
   entry.stage = 0;
   entry.begun = kNone;
   entry.key = key;
   entry.chain = ChainOf(key);
   if (entry.chain != kNone) chain_links_.PushBack(chains_[entry.chain], item);
+  entry.batch = batch;
+  ++BatchOf(item).inside;
   inside_links_.PushBack(inside_list_, item);
   ++open_;
   Enqueue(item);
@@ -119,8 +121,13 @@ void ItemBook::Close(int item) {
   if (std::exchange(At(item).put_back, false)) --put_back_;
   --open_;
   if (At(item).chain != kNone) return Deliver(At(item).chain);
+  BecomeReady(item);
+}
+
+void ItemBook::BecomeReady(int item) {
   At(item).state = State::kReady;
-  queue_links_.PushBack(ready_, item);
+  queue_links_.PushBack(BatchOf(item).ready, item);
+  ++ready_;
 }
 
 // Delivers the ended items at the head of the chain.
@@ -129,8 +136,7 @@ void ItemBook::Deliver(int chain) {
   while (list.head >= 0 && At(list.head).state == State::kFinished) {
     const int item = list.head;
     LeaveChain(item);
-    At(item).state = State::kReady;
-    queue_links_.PushBack(ready_, item);
+    BecomeReady(item);
   }
 }
 
@@ -143,12 +149,24 @@ void ItemBook::LeaveChain(int item) {
   free_chains_.push_back(chain);
 }
 
-int ItemBook::Take() {
-  const int item = queue_links_.PopFront(ready_);
+int ItemBook::Take(Batch* batch) {
+  Batch& from = batch == nullptr ? rest_ : *batch;
+  const int item = queue_links_.PopFront(from.ready);
   if (item < 0) return kNone;
+  --from.inside;
+  --ready_;
   inside_links_.Remove(inside_list_, item);
   At(item).state = State::kTaken;
   return item;
+}
+
+void ItemBook::Dissolve(Batch& batch) {
+  rest_.inside += batch.inside;
+  for (int item = inside_list_.head; item >= 0; item = inside_links_.next(item)) {
+    if (At(item).batch == &batch) At(item).batch = nullptr;
+  }
+  for (int item; (item = queue_links_.PopFront(batch.ready)) >= 0;) queue_links_.PushBack(rest_.ready, item);
+  batch = {};
 }
 
 void ItemBook::Drop(int item) {
@@ -158,8 +176,10 @@ void ItemBook::Drop(int item) {
     if (std::exchange(entry.put_back, false)) --put_back_;
     --open_;
   } else if (entry.state == State::kReady) {
-    queue_links_.Remove(ready_, item);
+    queue_links_.Remove(BatchOf(item).ready, item);
+    --ready_;
   }
+  --BatchOf(item).inside;
   entry.state = State::kTaken;
   inside_links_.Remove(inside_list_, item);
   if (entry.chain == kNone) return;

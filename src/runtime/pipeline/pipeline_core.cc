@@ -12,8 +12,10 @@
 #include "src/base/user_code.h"
 #include "src/host/hostcall_poller.h"
 #include "src/runtime/executable/internals.h"
+#include "src/runtime/pipeline/pull_loop.h"
 #include "src/runtime/pipeline/stage_runs.h"
 #include "src/runtime/pipeline/tuning.h"
+#include "src/runtime/pipeline/wait_and_pump.h"
 #include "src/runtime/pipeline/waiting.h"
 
 namespace penstock::runtime {
@@ -96,36 +98,6 @@ void PipelineCore::Poll() {
 
 // Waiting
 
-// With CUDA devices a thread polls while there is something to check on them, and otherwise sleeps on the event count.
-// A polling thread leaves no rerun requests: these would keep a host stage's thread that owns a queue there for as long
-// as it polls.
-template <class Step>
-bool PipelineCore::WaitFor(Deadline deadline, Step step) {
-  struct Waiting {
-    explicit Waiting(std::atomic<int>& c) : count(c) { count.fetch_add(1); }
-    ~Waiting() { count.fetch_sub(1); }
-    std::atomic<int>& count;
-  } waiting(state_.activity.waiting);
-  RuntimeCore& runtime = state_.runtime();
-  const auto polls_now = [&] { return !runtime.notifies_completion() && queues_.Busy(); };
-  for (;;) {
-    bool done = false;
-    const bool polls = polls_now();
-    const host::TimePoint due = state_.ItemDue(), left_due = queues_.LeftDue();
-    host::WaitForProgress(
-        runtime.event_count(), !polls, std::min(std::min(deadline.at(), due), left_due),
-        [&] {
-          polls ? queues_.PumpUnowned() : queues_.Pump();
-          done = step();
-          return done || queues_.BeginLeft() || polls_now() != polls || state_.ItemDue() < due ||
-                 queues_.LeftDue() < left_due;
-        },
-        host::kCallerPollBeforeSleep);
-    if (done) return true;
-    if (deadline.passed()) return false;
-  }
-}
-
 absl::Status PipelineCore::CheckMayWait(const char* what) const {
   if (state_.runtime().forked()) return RuntimeCore::Forked();
   if (!base::InUserCode() && InsideScope::current() != this) return absl::OkStatus();
@@ -147,7 +119,7 @@ absl::StatusOr<AnyItem> PipelineCore::Acquire(Key key, int device, Deadline dead
     return settled();
   };
   if (!settled() && wait == Wait::kYes) {
-    WaitFor(deadline, again);
+    WaitAndPump(state_, queues_, deadline, again);
   } else if (!settled()) {
     PumpHere();
     again();
@@ -285,7 +257,7 @@ absl::Status PipelineCore::Enter(PipelineItem& item, const ItemOptions& options)
   item.deadline = options.deadline;
   state_.NoteDue(item);
   ++state_.counts.accepted;
-  state_.book.Submit(item.index, item.key);
+  state_.book.Submit(item.index, item.key, InsideScope::BatchOf(this, state_.book));
   state_.WakeStage(item.index);
   // A thread that waits to replace an item may replace this one.
   if (state_.options().when_full != WhenFull::kWait) state_.runtime().event_count().Notify();
@@ -301,16 +273,11 @@ void PipelineCore::PumpHere() {
 
 // Taking items out
 
-int PipelineCore::TakeReady() {
+int PipelineCore::TakeReady(ItemBook::Batch* batch) {
   base::MutexLock lock(state_.mu);
-  const int item = state_.book.Take();
+  const int item = state_.book.Take(batch);
   if (item >= 0) ++state_.counts.delivered;
   return item;
-}
-
-bool PipelineCore::IsStopped() const {
-  base::MutexLock lock(state_.mu);
-  return state_.ending.stopped;
 }
 
 bool PipelineCore::AtEnd() const {
@@ -322,7 +289,7 @@ AnyItem PipelineCore::Pop(Deadline deadline) {
   if (absl::Status may = CheckMayWait("Pop"); !may.ok()) return detail::Internals<AnyItem>::Make(std::move(may));
   int item = ItemBook::kNone;
   bool end = false;
-  WaitFor(deadline, [&] {
+  WaitAndPump(state_, queues_, deadline, [&] {
     item = TakeReady();
     end = item < 0 && AtEnd();
     return item >= 0 || end;
@@ -335,75 +302,32 @@ AnyItem PipelineCore::Pop(Deadline deadline) {
       absl::DeadlineExceededError("pipeline: no item ended before the deadline of Pop; it goes on"));
 }
 
-// Returns whether the source had another item. An item that cannot enter goes to `refused` with the reason, so that
-// what the source produced is not lost; a stopped pipeline is no error of the item.
-absl::StatusOr<bool> PipelineCore::PullInto(int place, const std::function<bool(AnyItem&)>& pull, AnyItem& refused) {
-  AnyItem item = ItemAt(place);
-  PipelineItem*& record = detail::Internals<AnyItem>::RecordOf(item);
-  absl::StatusOr<bool> pulled =
-      base::CatchAll("pipeline: source", [&]() -> absl::StatusOr<bool> { return pull(item); });
-  if (!pulled.ok() || !*pulled) return pulled;
-  absl::Status entered = state_.table->FindDevices(*record, StageTable::At::kSubmit);
-  if (entered.ok()) entered = Enter(*record, {});
-  if (entered.ok()) {
-    record = nullptr;
-    return true;
-  }
-  record->status = entered;
-  refused = std::move(item);
-  if (IsStopped()) return false;
-  return entered;
-}
-
-absl::Status PipelineCore::RunAll(const std::function<bool(AnyItem&)>& pull,
-                                  const std::function<void(AnyItem&)>& sink) {
-  PENSTOCK_RETURN_IF_ERROR(CheckMayWait("Run"));
+absl::Status PipelineCore::RunAll(const std::function<bool(AnyItem&)>& pull, const std::function<void(AnyItem&)>& sink,
+                                  AtEndOfSource at_end) {
+  const bool stops = at_end == AtEndOfSource::kStop;
+  const char* const call = stops ? "Run" : "RunBatch";
+  PENSTOCK_RETURN_IF_ERROR(CheckMayWait(call));
   if (pull == nullptr || sink == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("pipeline: Run: the ", pull == nullptr ? "source" : "sink",
+    return absl::InvalidArgumentError(absl::StrCat("pipeline: ", call, ": the ", pull == nullptr ? "source" : "sink",
                                                    " is null; give one that can be called"));
   }
   PENSTOCK_RETURN_IF_ERROR(state_.table->CheckMayPull());
   const std::shared_ptr<PipelineCore> keep = shared_from_this();  // the handle may go inside
-  const InsideScope scope(this);
-  absl::Status thrown;
-  bool more = true, sinks = true;
-  const auto show = [&](AnyItem& item) {
-    const absl::Status sunk = sinks ? base::CatchAll("pipeline: sink", [&] { sink(item); }) : absl::OkStatus();
-    if (sunk.ok()) return;
-    thrown.Update(sunk);
-    sinks = more = false;
-    Cancel();
-  };
-  AnyItem refused;  // the source produced it but it could not enter: the sink sees it after all others
-  for (bool end = false; !end;) {
-    int place = ItemBook::kNone, ready = ItemBook::kNone;
-    WaitFor(Deadline(), [&] {
-      if (more) {
-        const absl::StatusOr<int> taken = TakePlace(Key(), kAnyDevice);
-        more = taken.ok();
-        place = more ? *taken : ItemBook::kNone;
-        if (!more && !IsStopped()) {
-          thrown.Update(taken.status());
-          Stop();
-        }
-      }
-      ready = TakeReady();
-      end = place < 0 && ready < 0 && !more && AtEnd();
-      return place >= 0 || ready >= 0 || end;
-    });
-    if (place >= 0) {
-      const absl::StatusOr<bool> pulled = PullInto(place, pull, refused);
-      more = pulled.ok() && *pulled;
-      if (!pulled.ok()) thrown.Update(pulled.status());
-      if (!more) Stop();
-    }
-    if (ready >= 0) {
-      AnyItem item = ItemAt(ready);
-      show(item);
-    }
-  }
-  if (refused) show(refused);
-  return thrown.ok() ? status() : thrown;
+  ItemBook::Batch batch;
+  PullLoop loop(*this, pull, sink, stops ? nullptr : &batch);
+  base::WhenThreadEnds dissolve([&] {
+    base::MutexLock lock(state_.mu);
+    state_.book.Dissolve(batch);
+  });
+  const InsideScope scope(this, stops ? nullptr : &batch);
+  loop.Run();
+  dissolve.Cancel();
+  PENSTOCK_RETURN_IF_ERROR(loop.error());
+  PENSTOCK_RETURN_IF_ERROR(status());
+  if (stops || !loop.cut_short()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "pipeline: RunBatch: the pipeline was stopped (Stop, Drain, Cancel, or the end of Run) before the source had no "
+      "more; the sink has seen what came in; make another pipeline for the rest");
 }
 
 void PipelineCore::Return(PipelineItem& item) {
@@ -448,7 +372,7 @@ bool PipelineCore::IsQuiet() const {
 absl::Status PipelineCore::Drain(Deadline deadline) {
   PENSTOCK_RETURN_IF_ERROR(CheckMayWait("Drain"));
   Stop();
-  if (WaitFor(deadline, [&] { return IsQuiet(); })) return status();
+  if (WaitAndPump(state_, queues_, deadline, [&] { return IsQuiet(); })) return status();
   base::MutexLock lock(state_.mu);
   return absl::DeadlineExceededError(
       absl::StrCat("pipeline: ", state_.book.open(), " items had not ended at the deadline of Drain; they go on"));
@@ -489,7 +413,7 @@ void PipelineCore::Close() {
 
 // If work of runs continues, everything stays alive for it.
 void PipelineCore::CloseHere() {
-  WaitFor(Deadline(), [&] { return IsQuiet(); });
+  WaitAndPump(state_, queues_, Deadline(), [&] { return IsQuiet(); });
   EndThreads();
   for (int i; (i = TakeReady()) >= 0;) Free(state_.items.at(i));
   state_.DropCallables();

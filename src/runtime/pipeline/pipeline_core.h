@@ -1,7 +1,8 @@
 // PipelineCore: what a Pipeline handle refers to: producers, consumers, waiting, and the end.
 //
 // Its parts: PipelineState holds the items and knows where each of them is; RunQueues launch them and see runs end;
-// HostStages has the threads of host stages; SubmitterWakeup calls submission threads; StateReset resets States.
+// HostStages has the threads of host stages; SubmitterWakeup calls submission threads; StateReset resets States; a
+// PullLoop calls a source and a sink.
 //
 // Ownership: shared by the handle, items that others hold, and the completion thread while it watches.
 // Threads:   thread-safe. An item's record belongs to the thread that has the item (item.h).
@@ -10,6 +11,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -28,6 +30,9 @@
 
 namespace penstock::runtime {
 
+// What happens to the pipeline when a source has no more.
+enum class AtEndOfSource : uint8_t { kStop, kLeaveOpen };
+
 class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, public Progressable {
  public:
   static absl::StatusOr<std::shared_ptr<PipelineCore>> Create(detail::StageList stages, const detail::ValueType& value,
@@ -40,7 +45,8 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   absl::Status Submit(PipelineItem& item, const ItemOptions& options);
   // For consumers.
   AnyItem Pop(Deadline deadline);
-  absl::Status RunAll(const std::function<bool(AnyItem&)>& pull, const std::function<void(AnyItem&)>& sink);
+  absl::Status RunAll(const std::function<bool(AnyItem&)>& pull, const std::function<void(AnyItem&)>& sink,
+                      AtEndOfSource at_end);
   // An item that was acquired or popped is dropped.
   void Return(PipelineItem& item);
 
@@ -65,6 +71,7 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   host::TimePoint due() const override;
 
  private:
+  friend class PullLoop;  // the loop of RunAll
   using Clock = PipelineState::Clock;
   // Why no window slot was taken: none is free, or a stage has no slot.
   struct MissingSlot {
@@ -74,9 +81,6 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
 
   PipelineCore(std::unique_ptr<StageTable> table, const detail::ValueType& value, PipelineOptions options);
 
-  // Advances the queues while it waits. Returns false at the deadline.
-  template <class Step>
-  bool WaitFor(Deadline deadline, Step step);
   absl::Status CheckMayWait(const char* what) const;
   // A held item with the slots that it keeps; kNone if no window slot or no slot is free. All other errors are final.
   absl::StatusOr<int> TakePlace(Key key, int device);
@@ -86,11 +90,9 @@ class PipelineCore final : public std::enable_shared_from_this<PipelineCore>, pu
   bool DropOne(const MissingSlot& missing);
   AnyItem ItemAt(int item) { return detail::Internals<AnyItem>::Make(shared_from_this(), state_.items.at(item)); }
   absl::Status Enter(PipelineItem& item, const ItemOptions& options);
-  absl::StatusOr<bool> PullInto(int place, const std::function<bool(AnyItem&)>& pull, AnyItem& refused);
   void PumpHere();
   bool Free(PipelineItem& item);
-  int TakeReady();
-  bool IsStopped() const;
+  int TakeReady(ItemBook::Batch* batch = nullptr);
   bool AtEnd() const;
   bool IsQuiet() const;
   void EndThreads();

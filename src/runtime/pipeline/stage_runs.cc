@@ -9,6 +9,7 @@
 #include "src/base/user_code.h"
 #include "src/runtime/executable/internals.h"
 #include "src/runtime/pipeline/internals.h"
+#include "src/runtime/pipeline/waiting.h"
 #include "src/runtime/run/internals.h"
 #include "src/runtime/state/state_core.h"
 
@@ -143,6 +144,7 @@ absl::Status PoisonOf(const Stage& stage, int member, const PipelineItem& item) 
 
 absl::Status CallOnItem(const std::string& prefix, const detail::StageFunction& call, PipelineItem& item) {
   const base::UserCodeScope scope;
+  const InsideScope inside(item.core, item.index);
   AnyItem any = detail::Internals<AnyItem>::Make(nullptr, item);
   const absl::Status status = base::CatchAll("its function", [&] { return call(any); });
   return status.ok() ? status : base::Prefixed(prefix, status);

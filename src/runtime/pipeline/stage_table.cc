@@ -306,7 +306,8 @@ absl::Status StageTable::CheckMayPull() const {
     if (!stage.keeps_slots || stage.devices.size() == 1 || !stage.IsKeyed()) continue;
     return absl::FailedPreconditionError(
         stage.prefix +
-        ": Run of a pipeline in which an item has a slot on one of several devices before its key is known, by which "
+        ": Run or RunBatch of a pipeline in which an item has a slot on one of several devices before its key is "
+        "known, by which "
         "it has to be on one (kSlot buffers and a KeyedState); use Push or Acquire, which are told the key");
   }
   return absl::OkStatus();

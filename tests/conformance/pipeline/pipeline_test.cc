@@ -120,6 +120,43 @@ TEST_P(Pipelines, RandomOnesBringEveryItemOnceAndRight) {
   }
 }
 
+// Threads that have batches one after the other on one pipeline: each sees its own items, once, in order and right.
+TEST_P(Pipelines, BatchesOfSeveralThreadsBringEachItsOwn) {
+  std::optional<Runtime> runtime = Make(0);
+  if (!runtime) GTEST_SKIP() << "no such devices";
+  {
+    Graph graph("batches");
+    const auto x = graph.Input<int32_t>("x", kN);
+    const auto y = graph.Output<int32_t>("y", kN);
+    graph.ParallelFor("multiply", kN, MultiplyAdd{}, 3, Read(x), Write(y));
+    Stages<Numbered> stages;
+    stages.Host("before", [](Numbered& item) { std::fill(item.x.begin(), item.x.end(), item.number); });
+    stages.Run("run", *runtime->Compile(graph, {.slots = 2, .devices = runtime->all_devices()}),
+               [&](Item<Numbered>& item) { item.Set(x, item->x).Set(y, item->y); });
+    auto pipe = *Pipeline<Numbered>::Create(std::move(stages), {.window = 5});
+    const auto batches = [&](int32_t first) {
+      int32_t given = first, seen = first;
+      for (const int32_t size : {7, 0, 1, 20}) {
+        const int32_t end = given + size;
+        const auto source = [&] { return given == end ? std::nullopt : std::optional(Numbered{given++}); };
+        EXPECT_EQ(pipe.RunBatch(source,
+                                [&](Item<Numbered>& item) {
+                                  EXPECT_EQ(item.status(), absl::OkStatus());
+                                  EXPECT_EQ(item->number, seen++);
+                                  for (int32_t i = 0; i < kN; ++i) {
+                                    EXPECT_EQ(item->y[static_cast<size_t>(i)], 3 * item->number + i);
+                                  }
+                                }),
+                  absl::OkStatus());
+        EXPECT_EQ(seen, end);
+      }
+    };
+    std::jthread other(batches, 1000), another(batches, 2000);
+    batches(0);
+  }
+  ExpectClean(runtime);
+}
+
 // Results that are filled and read in the slots, by as many items as there are slots.
 TEST_P(Pipelines, SlotsAreFilledAndReadInPlace) {
   std::optional<Runtime> runtime = Make(0);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <random>
 #include <vector>
@@ -35,11 +36,14 @@ class Model {
     int stage = 0;
     int begun = -1;
     int64_t queued;  // a number for when it came into its queue; smaller comes first
+    size_t batch = 0;  // 0: of none
   };
 
   explicit Model(const Case& c) : case_(c) {}
 
-  void Submit(int item, uint64_t key) { entries_.push_back({item, key, State::kWaiting, 0, -1, ++clock_}); }
+  void Submit(int item, uint64_t key, size_t batch) {
+    entries_.push_back({item, key, State::kWaiting, 0, -1, ++clock_, batch});
+  }
 
   bool Related(const Entry& a, const Entry& b) const {
     return case_.order == Order::kInOrder || (case_.order == Order::kPerKey && a.key == b.key);
@@ -108,6 +112,15 @@ class Model {
     }
     return ItemBook::kNone;
   }
+  int InsideOf(size_t batch) const {
+    return static_cast<int>(
+        std::count_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.batch == batch; }));
+  }
+  void Dissolve(size_t batch) {
+    for (Entry& e : entries_) {
+      if (e.batch == batch) e.batch = 0;
+    }
+  }
   const std::vector<Entry>& entries() const { return entries_; }
 
  private:
@@ -135,13 +148,17 @@ TEST_P(ItemBookTest, RandomMovesAgreeWithTheModel) {
     Model model(c);
     std::vector<int> held, taken;
     int free = c.items;
-    std::vector<int> ready;  // items in the order in which the model has seen them become ready
+    std::array<ItemBook::Batch, 2> batches;
+    // Of no batch and of each, the items in the order in which the model has seen them become ready.
+    std::array<std::vector<int>, 3> ready;
     const auto see_ready = [&] {
       for (const Model::Entry& e : model.entries()) {
-        const bool known = std::find(ready.begin(), ready.end(), e.item) != ready.end();
-        if (!known && model.IsReady(e)) ready.push_back(e.item);
+        std::vector<int>& of = ready.at(e.batch);
+        const bool known = std::find(of.begin(), of.end(), e.item) != of.end();
+        if (!known && model.IsReady(e)) of.push_back(e.item);
       }
     };
+    const auto batch_of = [&](size_t batch) { return batch == 0 ? nullptr : &batches.at(batch - 1); };
     const auto of_state = [&](State state) {
       std::vector<int> items;
       for (const Model::Entry& e : model.entries()) {
@@ -160,8 +177,9 @@ TEST_P(ItemBookTest, RandomMovesAgreeWithTheModel) {
         const int item = held[static_cast<size_t>(below(held.size()))];
         std::erase(held, item);
         const auto key = static_cast<uint64_t>(below(static_cast<size_t>(c.keys)));
-        book.Submit(item, key);
-        model.Submit(item, key);
+        const auto batch = static_cast<size_t>(below(3));
+        book.Submit(item, key, batch_of(batch));
+        model.Submit(item, key, batch);
       } else if (what <= 6) {
         const int stage = below(c.in_order.size());
         const int unfit = below(3) == 0 ? below(static_cast<size_t>(c.items)) : -1;
@@ -183,10 +201,12 @@ TEST_P(ItemBookTest, RandomMovesAgreeWithTheModel) {
         book.Finish(item);
         model.Finish(item);
       } else if (what <= 10) {
-        const int item = book.Take();
-        ASSERT_EQ(item, ready.empty() ? ItemBook::kNone : ready.front());
+        const auto batch = static_cast<size_t>(below(3));
+        std::vector<int>& of = ready.at(batch);
+        const int item = book.Take(batch_of(batch));
+        ASSERT_EQ(item, of.empty() ? ItemBook::kNone : of.front());
         if (item < 0) continue;
-        ready.erase(ready.begin());
+        of.erase(of.begin());
         model.Remove(item);
         taken.push_back(item);
       } else if (below(4) == 0) {
@@ -198,16 +218,24 @@ TEST_P(ItemBookTest, RandomMovesAgreeWithTheModel) {
         const int item = below(2) == 0 ? unbegun : idle;
         if (item < 0) continue;
         book.Drop(item);
-        std::erase(ready, item);
+        for (std::vector<int>& of : ready) std::erase(of, item);
         model.Remove(item);
         taken.push_back(item);
+      } else if (below(20) == 0) {
+        const auto batch = static_cast<size_t>(1 + below(2));
+        book.Dissolve(*batch_of(batch));
+        model.Dissolve(batch);
+        ready[0].insert(ready[0].end(), ready.at(batch).begin(), ready.at(batch).end());
+        ready.at(batch).clear();
       } else if (!taken.empty()) {
         book.Free(taken.back());
         taken.pop_back();
         ++free;
       }
       see_ready();
-      EXPECT_EQ(book.ready(), static_cast<int>(ready.size()));
+      EXPECT_EQ(book.ready(), static_cast<int>(ready[0].size() + ready[1].size() + ready[2].size()));
+      for (size_t b = 1; b <= batches.size(); ++b) EXPECT_EQ(batch_of(b)->inside, model.InsideOf(b));
+      for (const Model::Entry& e : model.entries()) EXPECT_EQ(book.batch(e.item), batch_of(e.batch));
       EXPECT_EQ(book.inside(), static_cast<int>(model.entries().size()));
       EXPECT_EQ(book.open(), static_cast<int>(of_state(State::kWaiting).size() + of_state(State::kWorking).size()));
       for (int s = 0; s < book.stages(); ++s) {

@@ -838,6 +838,7 @@ TEST_P(PipelineTest, WhatWouldWaitForItselfIsRefusedInsideAndSaysSo) {
     inside.push_back(self->Pop().status());
     inside.push_back(self->Drain());
     inside.push_back(self->Run([]() -> std::optional<Work> { return std::nullopt; }, [](Item<Work>&) {}));
+    inside.push_back(self->RunBatch([]() -> std::optional<Work> { return std::nullopt; }, [](Item<Work>&) {}));
   };
   Stages<Work> stages;
   stages.Host("stage", [&](Work&) { try_all(); });
@@ -857,7 +858,7 @@ TEST_P(PipelineTest, WhatWouldWaitForItselfIsRefusedInsideAndSaysSo) {
         EXPECT_OK(item.status());
         try_all();
       }));
-  EXPECT_EQ(inside.size(), 4u * 4u);
+  EXPECT_EQ(inside.size(), 4u * 5u);
   for (const absl::Status& status : inside) {
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(Text(status), HasSubstr("inside a stage, source, sink or callback"));
@@ -917,6 +918,7 @@ TEST_P(PipelineTest, AMovedFromPipelineAndNoItemSayWhatTheyAre) {
   const auto other = std::move(pipe);
   EXPECT_THAT(Text(pipe.Push(Work(0))), HasSubstr("moved from"));  // NOLINT(bugprone-use-after-move)
   EXPECT_THAT(Text(pipe.Drain()), HasSubstr("moved from"));
+  EXPECT_THAT(Text(pipe.RunBatch(Source(1), Sink())), HasSubstr("moved from"));
   EXPECT_THAT(Text(pipe.Pop().status()), HasSubstr("moved from"));
   Item<Work> none;
   EXPECT_FALSE(none);

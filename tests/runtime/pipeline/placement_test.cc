@@ -208,6 +208,30 @@ TEST_F(PipelineDevicesTest, APulledItemWithOneKeyTooManyEndsTheStreamAndReachesT
   for (size_t i = 0; i < 8; ++i) EXPECT_EQ(seen[i].second, absl::StatusCode::kOk);
 }
 
+TEST_F(PipelineDevicesTest, ABatchEndsWithAKeyTooManyAndAnotherFollows) {
+  auto pipe = Make({.order = kPerKey});
+  int32_t given = 0;
+  std::vector<std::pair<int32_t, absl::StatusCode>> seen;
+  const auto batch = [&](int32_t end) {
+    return pipe.RunBatch(
+        [&]() -> std::optional<Amount> { return given == end ? std::nullopt : std::optional(Amount{given++}); },
+        [&](Item<Amount>& item) {
+          seen.emplace_back(item->by, item.status().code());
+          if (absl::IsResourceExhausted(item.status())) {
+            EXPECT_OK(pipe.TryPush({50}, Key(1)));
+          }
+        },
+        [](const Amount& amount) { return Key(static_cast<uint64_t>(amount.by)); });
+  };
+  EXPECT_EQ(batch(100).code(), absl::StatusCode::kResourceExhausted);
+  ASSERT_EQ(seen.size(), 10u);  // eight States, the one too many, and what the sink submits then
+  EXPECT_EQ(seen[8], std::pair(8, absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(seen[9], std::pair(50, absl::StatusCode::kOk));
+  EXPECT_OK(executable_.Forget(Key(3)));
+  EXPECT_OK(batch(10));
+  EXPECT_EQ(seen.back(), std::pair(9, absl::StatusCode::kOk));
+}
+
 // Only the key whose run has failed is reset, and told.
 TEST_F(PipelineDevicesTest, APoisonedKeyIsResetByTheUserAndTheOthersKeepTheirSums) {
   judge_ = [](int32_t by) { return by == 13 ? absl::DataLossError("unlucky") : absl::OkStatus(); };

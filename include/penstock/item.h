@@ -112,6 +112,17 @@ class PENSTOCK_EXPORT AnyItem {
     return std::move(Set(buffer, std::forward<M>(memory)...));
   }
 
+  // Whether its run has a value for the parameter, or memory for the buffer, that was set here (Bindings::Has). When
+  // the run has ended well, what was set for it is forgotten.
+  template <class T>
+  PENSTOCK_HIDDEN bool Has(ParamHandle<T> param) const {
+    return BindingsOf(param.graph()).Has(param);
+  }
+  template <class T>
+  PENSTOCK_HIDDEN bool Has(BufferHandle<T> buffer) const {
+    return BindingsOf(buffer.graph()).Has(buffer);
+  }
+
   // The memory of a buffer declared kSlot, as in lease.h; empty for any other buffer. Not available on a temporary,
   // since the memory belongs to the item.
   template <class T>
@@ -146,7 +157,7 @@ class PENSTOCK_EXPORT AnyItem {
   }
   void MarkValue();
   void SetKey(Key key);
-  Bindings& BindingsOf(uint32_t graph);
+  Bindings& BindingsOf(uint32_t graph) const;
   std::pair<void*, size_t> Find(uint32_t graph, int32_t index, TypeInfo type) const;
 
   std::shared_ptr<runtime::PipelineCore> core_;

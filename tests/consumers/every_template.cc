@@ -203,8 +203,9 @@ absl::Status Replay(ps::Runtime& runtime, const ps::State<float>& state, const p
 absl::Status Stream(ps::Runtime& runtime, const ps::Graph& graph, const ps::Executable& exec, const Handles& h) {
   ps::Stages<Item> stages;
   stages.Host("first", [](Item& item) { item.in.resize(64); }, {.workers = 2});
-  stages.Run("run", exec,
-             [&](ps::Item<Item>& item) { item.Set(h.x, item->in).Set(h.y, item.value().out).Set(h.n, 3); });
+  stages.Run("run", exec, [&](ps::Item<Item>& item) {
+    item.Set(h.x, item->in).Set(h.y, item.value().out).Set(h.n, item.Has(h.x) ? 3 : 4);
+  });
   stages.Run("again", exec).Then("then", exec, {{h.y, h.x}}).Then("and", exec, {{h.y, h.x}}, [](ps::Item<Item>&) {});
   PS_ASSIGN_OR_RETURN(auto pipe, ps::Pipeline<Item>::Create(std::move(stages), {.order = ps::kPerKey}));
   PS_RETURN_IF_ERROR(pipe.Push(Item(), ps::Key(1), {.id = 1, .deadline = std::chrono::milliseconds(40)}));

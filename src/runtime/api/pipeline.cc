@@ -28,7 +28,7 @@ void* AnyItem::value() const { return item_ == nullptr ? nullptr : item_->value;
 void AnyItem::MarkValue() { item_->has_value = true; }
 void AnyItem::SetKey(Key key) { item_->key = key.value; }
 
-Bindings& AnyItem::BindingsOf(uint32_t graph) {
+Bindings& AnyItem::BindingsOf(uint32_t graph) const {
   static thread_local Bindings none;  // accepts everything
   return item_ == nullptr ? none : item_->core->BindingsOf(*item_, graph);
 }

@@ -447,6 +447,38 @@ TEST_P(PipelineTest, WhatAnItemHasSetIsNotTheNextOnes) {
   EXPECT_THAT(Text(statuses_[1]), HasSubstr("param 'size'"));
 }
 
+TEST_P(PipelineTest, HasTellsWhatIsSetForAnItemsRuns) {
+  Graph again("again"), other("other");
+  const auto y = again.InOut<int32_t>("y", kMost), of_other = other.InOut<int32_t>("y", kMost);
+  again.ParallelFor("once more", kMost, Add{}, int64_t{100}, ReadWrite(y));
+  std::vector<float> floats(kMost);
+  Stages<Work> stages;
+  stages.Run("line", executable_, [&](Item<Work>& item) {
+    EXPECT_FALSE(item.Has(size_) || item.Has(amount_) || item.Has(x_) || item.Has(y));
+    item.Set(x_, item->data);
+    EXPECT_TRUE(item.Has(x_) && !item.Has(size_));
+    item.Set(BufferHandle<float>(x_.graph(), x_.index()), floats);
+    EXPECT_FALSE(item.Has(x_)) << "the run would be refused";
+    Bind(item);
+    EXPECT_TRUE(item.Has(size_) && item.Has(amount_) && item.Has(x_));
+  });
+  stages.Host("grow", [](Work& work) { work.data.resize(kMost); });
+  stages.Run("again", *runtime_->Compile(again), [&](Item<Work>& item) {
+    EXPECT_FALSE(item.Has(x_)) << "that run has ended";
+    EXPECT_FALSE(item.Has(y) || item.Has(of_other));
+    item.Set(y, item->data);
+    EXPECT_TRUE(item.Has(y) && !item.Has(x_) && !item.Has(of_other));
+  });
+  auto pipe = Make(std::move(stages), {.window = 1});
+  for (int64_t n = 0; n < 2; ++n) {
+    ASSERT_OK(pipe.Push(Work(n)));
+    const Item<Work> item = pipe.Pop();
+    EXPECT_OK(item.status());
+    EXPECT_FALSE(item.Has(x_) || item.Has(y));
+  }
+  EXPECT_FALSE(Item<Work>().Has(x_) || Item<Work>().Has(size_));
+}
+
 TEST_P(PipelineTest, NorIsWhatAFailedItemHasSet) {
   Stages<Work> stages;
   stages.Run("line", executable_, [&](Item<Work>& item) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,10 +30,8 @@ absl::Status Cookbook(int workers) {
   auto mean = graph.Output<float>("mean", kN);
   graph.Fill("zero", mean, 0);
   for (size_t begin = 0; begin < gradients.size(); begin += kMostViews) {
-    const size_t end = std::min(begin + kMostViews, gradients.size());
-    std::vector<ps::AccessOf<float, ps::AccessMode::kRead>> some;
-    for (size_t w = begin; w < end; ++w) some.push_back(ps::Read(gradients[w]));
-    graph.ParallelFor(ps::Name("add", begin), kN, Add{}, ps::All(some), ps::ReadWrite(mean));
+    const auto some = std::span(gradients).subspan(begin, std::min(kMostViews, gradients.size() - begin));
+    graph.ParallelFor(ps::Name("add", begin), kN, Add{}, ps::ReadAll(some), ps::ReadWrite(mean));
   }
   graph.ParallelFor("divide", kN, Divide{}, workers, ps::ReadWrite(mean));
 

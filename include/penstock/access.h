@@ -18,6 +18,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <ranges>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -94,13 +96,36 @@ struct AllOf {
 
 // Gives a callable a list of Views (views.h), one for each of these accesses, whose number only the running program
 // knows. They count as any other accesses of the node.
-//
-//   std::vector<ps::AccessOf<float, ps::AccessMode::kRead>> parts;
-//   for (const ps::BufferHandle<float>& gradient : gradients) parts.push_back(ps::Read(gradient));
-//   graph.ParallelFor("sum", n, Sum{}, ps::All(parts), ps::Write(sum));
 template <class T, AccessMode M>
 AllOf<T, M> All(std::vector<AccessOf<T, M>> accesses) {
   return {std::move(accesses)};
+}
+
+namespace detail {
+// The accesses to what a range has: buffers, or States (state.h).
+template <std::ranges::input_range R, class F>
+auto AllBy(R&& range, F access) {
+  std::vector<std::decay_t<decltype(access(*std::ranges::begin(range)))>> accesses;
+  for (auto&& to : range) accesses.push_back(access(to));
+  return penstock::All(std::move(accesses));
+}
+}  // namespace detail
+
+// The list of all of these buffers or States, which a vector, array or span holds.
+//
+//   std::vector<ps::BufferHandle<float>> gradients = ...;
+//   graph.ParallelFor("sum", n, Sum{}, ps::ReadAll(gradients), ps::Write(sum));
+template <std::ranges::input_range R>
+auto ReadAll(R&& buffers) {
+  return detail::AllBy(buffers, [](const auto& to) { return Read(to); });
+}
+template <std::ranges::input_range R>
+auto WriteAll(R&& buffers) {
+  return detail::AllBy(buffers, [](const auto& to) { return Write(to); });
+}
+template <std::ranges::input_range R>
+auto ReadWriteAll(R&& buffers) {
+  return detail::AllBy(buffers, [](const auto& to) { return ReadWrite(to); });
 }
 
 // A parameter's value in the memory of the node's device.

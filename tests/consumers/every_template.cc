@@ -112,6 +112,11 @@ Handles Declare(ps::Graph& g, const ps::State<float>& state, const ps::Replicate
   const auto bytes = g.Alias<uint8_t>("bytes", slot);
   const std::vector<ps::AccessOf<float, ps::AccessMode::kRead>> parts{ps::Read(x), ps::Read(x)};
   g.ParallelFor("parts", n, AllParts{}, ps::All(parts), ps::ReadWrite(y));
+  const std::array<ps::BufferHandle<float>, 2> both{x, x};
+  g.ParallelFor("all", n, AllParts{}, ps::ReadAll(both), ps::ReadWrite(y));
+  g.Host(
+      "write all", [](ps::Views<float>, ps::Views<float>) {}, ps::WriteAll(std::vector{y}),
+      ps::ReadWriteAll(std::span(&state, 1)));
   g.Kernel("table", Table, ps::Threads(n), ps::All(parts), ps::ReadWrite(y))
       .HostFallback([](ps::Views<const float> from, float* to) { to[0] = from[1](0); });
   g.Host("nothing", [] {});

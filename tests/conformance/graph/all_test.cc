@@ -44,6 +44,16 @@ struct Lengths {
     out(i.y, i.x) = static_cast<int32_t>(a.size() * 10 + b.size());
   }
 };
+struct Assign {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, int32_t value, Views<int32_t> out) const {
+    for (const View<int32_t>& to : out) to(i) = value;
+  }
+};
+struct AddWeighed {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, Views<const int32_t> parts, Views<int32_t> out) const {
+    for (const View<int32_t>& to : out) to(i) += Weighed(parts, i);
+  }
+};
 TEST_KERNEL void WeighKernel([[maybe_unused]] ViewTable<const int32_t, 16> parts, [[maybe_unused]] int32_t* sum,
                              [[maybe_unused]] int n) {
 #if defined(__CUDA_ARCH__)
@@ -137,6 +147,32 @@ TEST_P(AllConformance, ListsOfPartsAndStatesOrderNodes) {
       EXPECT_EQ(to[(y + 3) * 10 + x], 4000);  // the buffer and the State are equal
     }
   }
+}
+
+// The lists of whole buffers and States, from a vector, a span and an array, are those that All makes.
+TEST_P(AllConformance, ListsOfAllBuffersOfARange) {
+  std::array<State<int32_t>, 2> states;
+  for (size_t s = 0; s < states.size(); ++s) {
+    auto made = runtime_->MakeState<int32_t>("state" + std::to_string(s), kSize);
+    ASSERT_OK(made.status());
+    states[s] = *made;
+  }
+  Graph g("ranges");
+  Declare(g, 5);
+  std::vector<BufferHandle<int32_t>> sums{g.Output<int32_t>("a", kSize), g.Output<int32_t>("b", kSize)};
+  g.ParallelFor("reset", kSize, Assign{}, 7, WriteAll(sums));
+  g.ParallelFor("states", kSize, Assign{}, 11, WriteAll(states));
+  g.ParallelFor("sums", kSize, AddWeighed{}, ReadAll(inputs_), ReadWriteAll(std::span(sums).first(1)));
+  g.ParallelFor("rest", kSize, AddWeighed{}, ReadAll(states), ReadWriteAll(sums));
+  std::vector<int32_t> a = Poisoned(kSize), b = Poisoned(kSize);
+  ASSERT_OK(RunOnce(g, [&](Bindings& io) {
+    Bind(io);
+    io.Set(sums[0], a).Set(sums[1], b);
+  }));
+  std::vector<int32_t> expected = Sums(1);
+  for (int32_t& value : expected) value += 7 + 3 * 11;
+  EXPECT_EQ(a, expected);
+  EXPECT_EQ(b, std::vector<int32_t>(kSize, 7 + 3 * 11));
 }
 
 TEST_P(AllConformance, KernelsAndLaunchesAndHostNodesTakeLists) {

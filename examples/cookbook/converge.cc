@@ -60,10 +60,10 @@ absl::Status Cookbook() {
   PS_ASSIGN_OR_RETURN(ps::Executable checker, runtime.Compile(check));
 
   PS_ASSIGN_OR_RETURN(ps::HostBuffer<float> changed, runtime.MakeHostBuffer<float>(1));
-  const ps::Bindings none = sweeper.bindings(), out = checker.bindings().Set(change, changed);
+  const ps::Bindings out = checker.bindings().Set(change, changed);
   int sweeps = 0;
   do {
-    for (int s = 0; s < kSweeps; s += 2) PS_RETURN_IF_ERROR(sweeper.Launch(none).status());
+    for (int s = 0; s < kSweeps; s += 2) PS_RETURN_IF_ERROR(sweeper.Launch().status());
     sweeps += kSweeps;
     PS_ASSIGN_OR_RETURN(ps::Run run, checker.Launch(out));
     PS_RETURN_IF_ERROR(run.Wait());

@@ -61,7 +61,7 @@ absl::Status Cookbook() {
     graph.Copy("to the left", ps::Read(right, ps::Slice(1, 1)), ps::Write(left, ps::Slice(kHalf + 1, 1))).On(device[0]);
   }
   PS_ASSIGN_OR_RETURN(ps::Executable exec, runtime.Compile(graph));
-  for (int launch = 0; launch < kLaunches; ++launch) PS_RETURN_IF_ERROR(exec.Launch(exec.bindings()).status());
+  for (int launch = 0; launch < kLaunches; ++launch) PS_RETURN_IF_ERROR(exec.Launch().status());
 
   const std::vector<float> expected = Expected(rod);
   for (int h : {0, 1}) {

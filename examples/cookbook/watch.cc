@@ -56,11 +56,10 @@ absl::Status Cookbook() {
   report.ParallelFor("sum", 1, Add{}, ps::Read(parts), ps::Write(sum));
   PS_ASSIGN_OR_RETURN(ps::Executable reporter, runtime.Compile(report));
 
-  const ps::Bindings none = stepper.bindings();
   ps::Bindings out = reporter.bindings();
   std::deque<Report> reports;
   for (int s = 1; s <= kSteps; ++s) {
-    PS_RETURN_IF_ERROR(stepper.Launch(none).status());
+    PS_RETURN_IF_ERROR(stepper.Launch().status());
     if (s % kEvery == 0) {
       PS_ASSIGN_OR_RETURN(ps::HostBuffer<double> memory, runtime.MakeHostBuffer<double>(1));
       PS_ASSIGN_OR_RETURN(ps::Run run, reporter.Launch(out.Set(sum, memory)));

@@ -56,7 +56,7 @@ absl::Status Tutorial() {
   ps::Graph total("total");
   ps::Reduce(total, "add", sums, Plus{}, /*into=*/0);
   PS_ASSIGN_OR_RETURN(ps::Executable reducer, runtime.Compile(total));
-  PS_ASSIGN_OR_RETURN(ps::Run reduction, reducer.Launch(reducer.bindings()));
+  PS_ASSIGN_OR_RETURN(ps::Run reduction, reducer.Launch());
   runs.push_back(reduction);
   for (const ps::Run& run : runs) PS_RETURN_IF_ERROR(run.Wait());
   std::vector<float> result(kColumns);

@@ -54,8 +54,11 @@ class PENSTOCK_EXPORT Executable {
   // none would in time (CompileOptions::refuse_late); FailedPrecondition: called inside a host node or callback. Errors
   // found later become the run's status.
   absl::StatusOr<Run> Launch(const Bindings& bindings, Deadline deadline = {});
+  // The same with nothing set, for graphs that need no parameter and no bound memory.
+  absl::StatusOr<Run> Launch(Deadline deadline = {});
   // The same without waiting: ResourceExhausted if every slot is taken. Allowed inside host nodes and callbacks.
   absl::StatusOr<Run> TryLaunch(const Bindings& bindings, Deadline deadline = {});
+  absl::StatusOr<Run> TryLaunch(Deadline deadline = {});
 
   // Acquires a slot to fill and read in place (lease.h), waiting for a free one until the deadline. Graphs with kSlot
   // buffers must be launched through a lease; others may be. Errors as for Launch.

@@ -181,6 +181,8 @@ absl::Status Launch(ps::Runtime& runtime, ps::Executable exec, const Handles& h)
   io.Set(h.y, out).Set(h.y, pinned.first(3), pinned.block()).Set(h.x, pinned).Set(h.x, std::move(pinned));
   io.Set(h.y, device).On(ps::NativeStream{}).ClearBuffers();
   PS_ASSIGN_OR_RETURN(ps::Run run, exec.Launch(io, std::chrono::seconds(1)));
+  PS_RETURN_IF_ERROR(exec.Launch().status());
+  PS_RETURN_IF_ERROR(exec.TryLaunch(std::chrono::seconds(1)).status());
   io.After(h.x, run).After(h.x, ps::NativeEvent{}).After(h.x, {run, run}, {ps::NativeEvent{}});
   io.After(h.x, std::vector<ps::Run>{run});
   run.OnDone([](const absl::Status&) {});

@@ -23,6 +23,12 @@ absl::StatusOr<Run> Executable::Launch(const Bindings& bindings, Deadline deadli
 absl::StatusOr<Run> Executable::TryLaunch(const Bindings& bindings, Deadline deadline) {
   return set_ == nullptr ? NoExecutable() : set_->Launch(bindings, deadline, runtime::Wait::kNo);
 }
+absl::StatusOr<Run> Executable::Launch(Deadline deadline) {
+  return set_ == nullptr ? NoExecutable() : set_->Launch(set_->nothing_set(), deadline, runtime::Wait::kYes);
+}
+absl::StatusOr<Run> Executable::TryLaunch(Deadline deadline) {
+  return set_ == nullptr ? NoExecutable() : set_->Launch(set_->nothing_set(), deadline, runtime::Wait::kNo);
+}
 absl::StatusOr<Lease> Executable::Acquire(Deadline deadline) {
   if (set_ == nullptr) return NoExecutable();
   PENSTOCK_ASSIGN_OR_RETURN(auto leased, set_->Lease(deadline, runtime::Wait::kYes));

@@ -40,6 +40,14 @@ absl::Status CheckShares(const Model& model, const std::vector<DeviceShare>& sha
 
 }  // namespace
 
+const Bindings& ExecutableSet::nothing_set() const {
+  std::call_once(made_nothing_set_, [this] {
+    nothing_set_ = first().MakeBindings();
+    detail::Internals<Bindings>::ValuesOf(nothing_set_).keep_alives();  // launches only read it from now on
+  });
+  return nothing_set_;
+}
+
 absl::StatusOr<std::shared_ptr<ExecutableSet>> ExecutableSet::Create(const std::shared_ptr<RuntimeCore>& runtime,
                                                                      const Model& model,
                                                                      const CompileOptions& options) {

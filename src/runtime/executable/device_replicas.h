@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,8 @@ class ExecutableSet {
   absl::StatusOr<std::pair<std::shared_ptr<ExecutableCore>, RunSlot*>> Lease(Deadline deadline, Wait wait) const;
 
   const std::vector<Member>& members() const { return members_; }
+  // Bindings in which nothing is set. Any number of threads may launch with them.
+  const Bindings& nothing_set() const;
   ExecutableCore& first() const { return *members_[0].core; }
   KeyedStates* keyed() const { return first().binder().keyed(); }
   // The member on the device; -1 if there is none.
@@ -58,6 +61,8 @@ class ExecutableSet {
   absl::Status CheckOnTime(int only, Deadline deadline) const;
 
   const std::vector<Member> members_;
+  mutable std::once_flag made_nothing_set_;
+  mutable Bindings nothing_set_;  // made when it is first asked for
   mutable std::atomic<int64_t> waiting_{0};  // launches that wait for a slot, if there are several devices
 };
 

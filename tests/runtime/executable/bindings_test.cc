@@ -1,7 +1,10 @@
 // Bindings: mistakes that are kept and forgiven, memory that overlaps, handles of nothing; whole texts.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <numeric>
+#include <thread>
 
 #include "penstock/graph.h"
 #include "tests/support/held_graph.h"
@@ -106,6 +109,32 @@ TEST_F(BindingsTest, HasIsTrueForWhatTheNextLaunchWouldUse) {
   EXPECT_FALSE(io_.Has(x_)) << "the run has taken it";
   Graph other("other");
   EXPECT_FALSE(io_.Has(other.Param<int32_t>("a")) || io_.Has(BufferHandle<int32_t>()) || Bindings().Has(a_));
+}
+
+// Threads launch at once, without bindings of their own.
+TEST_F(BindingsTest, AGraphThatNeedsNothingIsLaunchedWithoutThem) {
+  EXPECT_THAT(Text(exec_.Launch().status()), testing::HasSubstr("param 'a'"));
+  EXPECT_THAT(Text(exec_.TryLaunch().status()), testing::HasSubstr("param 'a'"));
+  const State<int32_t> count = *runtime_.MakeState<int32_t>("count", 1);
+  Graph graph("count");
+  graph.ParallelFor("count", 1, [](int64_t, int32_t* n) { *n += 1; }, ReadWrite(count));
+  Executable exec = *runtime_.Compile(graph);
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 50; ++i) EXPECT_EQ(exec.Launch(std::chrono::minutes(1)).status(), absl::OkStatus());
+      });
+    }
+  }
+  absl::StatusOr<penstock::Run> last = exec.TryLaunch();
+  while (absl::IsResourceExhausted(last.status())) last = exec.TryLaunch();
+  EXPECT_EQ(last.status(), absl::OkStatus());
+  std::vector<int32_t> counted(1);
+  EXPECT_EQ(count.Read(counted), absl::OkStatus());
+  EXPECT_EQ(counted[0], 201);
+  const absl::StatusOr<penstock::Run> late = exec.Launch(std::chrono::nanoseconds(-1));
+  EXPECT_EQ((late.ok() ? late->Wait() : late.status()).code(), absl::StatusCode::kDeadlineExceeded);
 }
 
 TEST_F(BindingsTest, ARunIsTrueIfThereIsAnExecution) {
@@ -230,6 +259,8 @@ TEST_F(BindingsTest, BindingsFitTheExecutablesOfTheirGraphAsItWas) {
 
 TEST_F(BindingsTest, AnEmptyExecutableRefusesWhateverIsSet) {
   Executable none;
+  EXPECT_EQ(none.Launch().status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(none.TryLaunch().status().code(), absl::StatusCode::kFailedPrecondition);
   Bindings io = none.bindings();
   io.Set(a_, 1).Set(x_, hx_);
   io.ClearBuffers();

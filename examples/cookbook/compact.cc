@@ -4,7 +4,6 @@
 // docs/howto/cookbook/compact.md explains the program.
 #include <cstdint>
 #include <cstdio>
-#include <span>
 #include <vector>
 
 #include "penstock/ps.h"
@@ -62,7 +61,7 @@ absl::Status Cookbook() {
   PS_ASSIGN_OR_RETURN(ps::Executable compacter, runtime.Compile(compact));
 
   ps::Bindings io = compacter.bindings();
-  PS_ASSIGN_OR_RETURN(ps::Run run, compacter.Launch(io.Set(values, data).Set(count, std::span(&size, 1))));
+  PS_ASSIGN_OR_RETURN(ps::Run run, compacter.Launch(io.Set(values, data).Set(count, size)));
   PS_RETURN_IF_ERROR(run.Wait());
   result.resize(size);
   PS_RETURN_IF_ERROR(kept.Read(result, ps::Slice(0, size)));

@@ -47,7 +47,7 @@ absl::Status Cookbook() {
   PS_ASSIGN_OR_RETURN(ps::Runtime runtime, ps::Runtime::Create());
   PS_ASSIGN_OR_RETURN(ps::Executable exec, runtime.Compile(graph));
   ps::Bindings io = exec.bindings();
-  io.Set(result, std::span(&sum, 1));
+  io.Set(result, sum);
   for (const int64_t count : {kMost, int64_t{1000}, int64_t{8}}) {
     PS_ASSIGN_OR_RETURN(ps::Run run, exec.Launch(io.Set(n, count).Set(values, std::span(data).first(count))));
     PS_RETURN_IF_ERROR(run.Wait());

@@ -52,8 +52,11 @@ template <class R, class T>
 concept BorrowedRangeOf = RangeOf<R, T> && std::ranges::borrowed_range<R>;
 template <class R, class T>
 concept KeptRangeOf = RangeOf<R, T> && (std::ranges::borrowed_range<R> || std::ranges::view<std::remove_cvref_t<R>>);
+// A named variable.
 template <class M, class T>
-concept MemoryOf = BorrowedRangeOf<M, T> || std::is_same_v<std::remove_cvref_t<M>, HostBuffer<T>> ||
+concept VariableOf = std::is_same_v<M, T&> || std::is_same_v<M, const T&>;
+template <class M, class T>
+concept MemoryOf = BorrowedRangeOf<M, T> || VariableOf<M, T> || std::is_same_v<std::remove_cvref_t<M>, HostBuffer<T>> ||
                    std::is_same_v<std::remove_cvref_t<M>, DeviceBuffer<T>>;
 }  // namespace detail
 
@@ -89,6 +92,11 @@ class PENSTOCK_EXPORT Bindings {
     bound.keep_alive = std::move(keep_alive);
     SetBuffer(buffer.graph(), buffer.index(), detail::TypeOf<T>(), std::move(bound));
     return *this;
+  }
+  // Takes the one element of a buffer, a variable that outlives this call: `float sum; io.Set(total, sum)`.
+  template <class T, detail::VariableOf<T> V>
+  PENSTOCK_HIDDEN Bindings& Set(BufferHandle<T> buffer, V&& variable) & {
+    return Set(buffer, std::span(std::addressof(variable), 1), nullptr);
   }
   // Binds pool memory and keeps its block alive. (A HostBuffer is a range too, which the overload above must not take.)
   template <class T>

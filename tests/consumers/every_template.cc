@@ -178,7 +178,12 @@ absl::Status Launch(ps::Runtime& runtime, ps::Executable exec, const Handles& h)
   PS_ASSIGN_OR_RETURN(ps::HostBuffer<float> pinned, runtime.MakeHostBuffer<float>(64));
   PS_ASSIGN_OR_RETURN(ps::DeviceBuffer<float> device, runtime.MakeDeviceBuffer<float>(64));
   ps::Bindings io = exec.bindings().Set(h.n, 3).Set(h.x, in).SetKey(ps::Key(1));
-  io.Set(h.y, out).Set(h.y, pinned.first(3), pinned.block()).Set(h.x, pinned).Set(h.x, std::move(pinned));
+  float variable = 0;
+  io.Set(h.y, variable)
+      .Set(h.y, out)
+      .Set(h.y, pinned.first(3), pinned.block())
+      .Set(h.x, pinned)
+      .Set(h.x, std::move(pinned));
   io.Set(h.y, device).On(ps::NativeStream{}).ClearBuffers();
   PS_ASSIGN_OR_RETURN(ps::Run run, exec.Launch(io, std::chrono::seconds(1)));
   PS_RETURN_IF_ERROR(exec.Launch().status());

@@ -28,16 +28,18 @@ struct OwnView : std::ranges::view_base {
 
 template <class To>
 constexpr bool TakesWhatOutlivesTheCall() {
-  return CanSet<To, std::vector<int>&> && CanSet<To, const std::vector<int>&> && CanSet<To, std::array<int, 2>&> &&
-         CanSet<To, int(&)[2]> && CanSet<To, std::span<int>> && CanSet<To, std::span<const int>> &&
-         CanSet<To, HostBuffer<int>> && CanSet<To, HostBuffer<int>&> && CanSet<To, const HostBuffer<int>&> &&
-         CanSet<To, DeviceBuffer<int>> && CanSet<To, const DeviceBuffer<int>&> &&
-         CanSet<To, std::vector<int>&, KeepAlive> && CanSet<To, std::span<int>, KeepAlive> &&
-         CanSet<To, std::span<int>, std::shared_ptr<int>> && CanSet<To, OwnView&> && CanSet<To, OwnView, KeepAlive>;
+  return CanSet<To, int&> && CanSet<To, const int&> && CanSet<To, std::vector<int>&> &&
+         CanSet<To, const std::vector<int>&> && CanSet<To, std::array<int, 2>&> && CanSet<To, int(&)[2]> &&
+         CanSet<To, std::span<int>> && CanSet<To, std::span<const int>> && CanSet<To, HostBuffer<int>> &&
+         CanSet<To, HostBuffer<int>&> && CanSet<To, const HostBuffer<int>&> && CanSet<To, DeviceBuffer<int>> &&
+         CanSet<To, const DeviceBuffer<int>&> && CanSet<To, std::vector<int>&, KeepAlive> &&
+         CanSet<To, std::span<int>, KeepAlive> && CanSet<To, std::span<int>, std::shared_ptr<int>> &&
+         CanSet<To, OwnView&> && CanSet<To, OwnView, KeepAlive>;
 }
 template <class To>
 constexpr bool TakesWhatIsGoneBeforeTheLaunch() {
-  return CanSet<To, std::vector<int>> || CanSet<To, const std::vector<int>> || CanSet<To, std::array<int, 2>> ||
+  return CanSet<To, int> || CanSet<To, const int> || CanSet<To, float&> || CanSet<To, volatile int&> ||
+         CanSet<To, std::vector<int>> || CanSet<To, const std::vector<int>> || CanSet<To, std::array<int, 2>> ||
          CanSet<To, OwnView> || CanSet<To, std::vector<int>, KeepAlive> || CanSet<To, std::vector<float>&>;
 }
 

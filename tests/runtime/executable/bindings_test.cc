@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
 #include <numeric>
 #include <thread>
@@ -109,6 +110,32 @@ TEST_F(BindingsTest, HasIsTrueForWhatTheNextLaunchWouldUse) {
   EXPECT_FALSE(io_.Has(x_)) << "the run has taken it";
   Graph other("other");
   EXPECT_FALSE(io_.Has(other.Param<int32_t>("a")) || io_.Has(BufferHandle<int32_t>()) || Bindings().Has(a_));
+}
+
+// The graph reads and writes variables of one element each, one of them with a type that is a range.
+TEST_F(BindingsTest, AVariableIsTheOneElementOfItsBuffer) {
+  using Pair = std::array<int32_t, 2>;
+  Graph graph("variables");
+  const auto from = graph.Input<Pair>("from", 1);
+  const auto to = graph.Output<int32_t>("to", 1);
+  graph.ParallelFor(
+      "add", 1, [](int64_t, const Pair* x, int32_t* y) { *y = x->front() + x->back(); }, Read(from), Write(to));
+  Executable exec = *runtime_.Compile(graph);
+  Pair pair{3, 4};
+  const Pair constant{10, 20};
+  int32_t sum = 0;
+  Bindings io = exec.bindings();
+  EXPECT_EQ(exec.Launch(io.Set(from, pair).Set(to, sum))->Wait(), absl::OkStatus());
+  EXPECT_EQ(sum, 7);
+  pair = {5, 6};
+  EXPECT_EQ(exec.Launch(io)->Wait(), absl::OkStatus());
+  EXPECT_EQ(sum, 11);
+  EXPECT_EQ(exec.Launch(exec.bindings().Set(from, constant).Set(to, sum))->Wait(), absl::OkStatus());
+  EXPECT_EQ(sum, 30);
+  const int32_t unwritable = 0;
+  EXPECT_THAT(Text(exec.Launch(io.Set(to, unwritable)).status()), testing::HasSubstr("bound to const memory"));
+  io_.Set(x_, sum);
+  EXPECT_THAT(Refused(), testing::HasSubstr("bound to 1 elements; its extent in this run has 8"));
 }
 
 // Threads launch at once, without bindings of their own.

@@ -156,10 +156,10 @@ PENSTOCK_HIDDEN int64_t RoomForViews([[maybe_unused]] const A&... args) {
 }
 
 #if defined(__CUDACC__)
-// A grid-stride loop in every dimension, so that any extent fits any grid the runtime chooses. Nearly every grid covers
-// its extent, so each loop usually runs once, and unrolling would only delay its start. With parameters by reference
-// the first iteration is peeled: its loads are then awaited together, instead of first the loop-invariant parameters
-// and then the rest.
+// A grid-stride loop in every dimension, so that any extent fits any grid the runtime chooses. The grid covers a small
+// extent, where each loop runs once, so unrolling would only delay its start; over a large one the innermost loop runs
+// a few times (src/runtime/slot/kernel_grid.h). With parameters by reference the first iteration is peeled: its loads
+// are then awaited together, instead of first the loop-invariant parameters and then the rest.
 template <int kRank, class F, class... Passed>
 PENSTOCK_HIDDEN __device__ __forceinline__ void RunElements(const Range& range, F& f, const Passed&... args) {
   AwaitDependencies();
@@ -174,13 +174,14 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void RunElements(const Range& range, 
 #pragma unroll 1
     for (int64_t x = first_x; x < range.width; x += step_x) f(x, Given(args)...);
   } else {
+    const int64_t first_y = static_cast<int64_t>(blockIdx.y) * blockDim.y + threadIdx.y;
     const int64_t step_y = static_cast<int64_t>(gridDim.y) * blockDim.y;
 #pragma unroll 1
     for (int64_t z = blockIdx.z; z < range.depth; z += gridDim.z)
 #pragma unroll 1
-      for (int64_t y = static_cast<int64_t>(blockIdx.y) * blockDim.y + threadIdx.y; y < range.height; y += step_y)
+      for (int64_t x = first_x; x < range.width; x += step_x)
 #pragma unroll 1
-        for (int64_t x = first_x; x < range.width; x += step_x) CallAt<kRank>(f, z, y, x, Given(args)...);
+        for (int64_t y = first_y; y < range.height; y += step_y) CallAt<kRank>(f, z, y, x, Given(args)...);
   }
 }
 

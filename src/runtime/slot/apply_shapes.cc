@@ -6,36 +6,25 @@
 #include "penstock/status_macros.h"
 #include "src/runtime/slot/box_shapes.h"
 #include "src/runtime/slot/copy_operations.h"
-#include "src/runtime/slot/tuning.h"
+#include "src/runtime/slot/kernel_grid.h"
 
 namespace penstock::runtime {
 namespace {
 
-constexpr int64_t kMaxGridX = (int64_t{1} << 31) - 1;
-constexpr int64_t kMaxGridYZ = 65535;
-
-uint32_t Blocks(int64_t n, int64_t block, int64_t limit) {
-  return static_cast<uint32_t>(std::min((n + block - 1) / block, limit));
-}
-
-// The kernel strides over what the grid cannot cover: see ParallelForKernel.
 void SetRange(driver::KernelOp& op, const detail::Range& range, int rank) {
   op.rows = rank == 1 ? range.width : range.depth * range.height;
   op.row_elements = rank == 1 ? 1 : range.width;
   if (range.width == 0) op.rows = 0;
-  if (rank == 1) {
-    op.block = {tuning::kLineBlock, 1, 1};
-    op.grid = {Blocks(range.width, tuning::kLineBlock, kMaxGridX), 1, 1};
-  } else {
-    op.block = {tuning::kTileX, tuning::kTileY, 1};
-    op.grid = {Blocks(range.width, tuning::kTileX, kMaxGridX), Blocks(range.height, tuning::kTileY, kMaxGridYZ),
-               Blocks(range.depth, 1, kMaxGridYZ)};
-  }
+  if (op.rows == 0) return;  // nothing is launched
+  const KernelGrid grid = GridOf(range, rank);
+  op.grid = grid.grid;
+  op.block = grid.block;
 }
 
 void SetGrid(driver::KernelOp& op, const KernelShape& shape, const std::vector<int64_t>& params) {
   if (shape.per_thread) {
-    op.grid = {Blocks(ValueOf(shape.threads, params), shape.block[0], kMaxGridX), 1, 1};
+    const int64_t blocks = (ValueOf(shape.threads, params) + shape.block[0] - 1) / shape.block[0];
+    op.grid = {static_cast<uint32_t>(std::min(blocks, kMaxGridX)), 1, 1};
   } else {
     for (size_t i = 0; i < 3; ++i) op.grid[i] = static_cast<uint32_t>(ValueOf(shape.grid[i], params));
   }

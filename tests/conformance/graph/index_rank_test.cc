@@ -1,4 +1,6 @@
 // Functors that take several ranks of index: each extent gets that of its own rank.
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "penstock/graph_cache.h"
@@ -51,6 +53,29 @@ TEST_P(IndexRank, OfAListIsKnownToGenericFunctors) {
   EXPECT_EQ(h1, (std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4}));
   EXPECT_EQ(h2, (std::vector<int32_t>{0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23}));
   EXPECT_EQ(h3, (std::vector<int32_t>{0, 1, 2, 10, 11, 12, 100, 101, 102, 110, 111, 112}));
+}
+
+struct CountVisits {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<int32_t> v) const { v(i) += 1; }
+  PENSTOCK_HOST_DEVICE void operator()(Index2 i, View<int32_t> v) const { v(i.y, i.x) += 1; }
+  PENSTOCK_HOST_DEVICE void operator()(Index3 i, View<int32_t> v) const { v(i.z, i.y, i.x) += 1; }
+};
+
+// Of large extents a thread of a device computes several elements, across or down.
+TEST_P(IndexRank, OfLargeExtentsIsEachElementOnce) {
+  const std::pair<Extent, int64_t> large[] = {{Extent(1500003), 1500003},
+                                              {Extent(1009, 1501), 1009 * 1501},
+                                              {Extent(13, 120011), 13 * 120011},
+                                              {Extent(5, 310, 1013), 5 * 310 * 1013}};
+  for (const auto& [extent, elements] : large) {
+    Graph g("visits");
+    auto y = g.Output<int32_t>("y", extent);
+    g.Fill("fill", y, 7);
+    g.ParallelFor("count", extent, CountVisits{}, ReadWrite(y));
+    std::vector<int32_t> visits = Poisoned(elements);
+    ASSERT_OK(RunOnce(g, [&](Bindings& io) { io.Set(y, visits); }));
+    EXPECT_EQ(std::count(visits.begin(), visits.end(), 8), elements);
+  }
 }
 
 TEST_P(IndexRank, OfAnExtentChoosesTheOverload) {

@@ -9,6 +9,7 @@
 #include "penstock/graph.h"
 #include "penstock/runtime.h"
 #include "src/runtime/core/test_hook.h"
+#include "src/runtime/slot/kernel_grid.h"
 #include "tests/support/forwarding_driver.h"
 #include "tests/support/mode_scope.h"
 #include "tests/support/status.h"
@@ -34,6 +35,32 @@ class SeesGrids final : public driver::ForwardingDriver {
  private:
   Seen* const seen_;
 };
+
+TEST(KernelGrid, OfASmallParallelForHasAThreadForEachElement) {
+  EXPECT_EQ(GridOf({1, 1, 1}, 1).grid, (Size{1, 1, 1}));
+  EXPECT_EQ(GridOf({1, 1, 257}, 1).grid, (Size{2, 1, 1}));
+  EXPECT_EQ(GridOf({1, 1, 4095 * 256}, 1).grid, (Size{4095, 1, 1}));
+  EXPECT_EQ(GridOf({1, 1, 257}, 1).block, (Size{256, 1, 1}));
+  EXPECT_EQ(GridOf({1, 9, 33}, 2).grid, (Size{2, 2, 1}));
+  EXPECT_EQ(GridOf({7, 9, 33}, 3).grid, (Size{2, 2, 7}));
+  EXPECT_EQ(GridOf({7, 9, 33}, 3).block, (Size{32, 8, 1}));
+}
+
+// 2048 blocks are left, and no thread has more than 8 elements.
+TEST(KernelGrid, OfALargeParallelForHasSeveralElementsAThread) {
+  EXPECT_EQ(GridOf({1, 1, 4096 * 256}, 1).grid, (Size{2048, 1, 1})) << "2 each";
+  EXPECT_EQ(GridOf({1, 1, int64_t{1} << 30}, 1).grid, (Size{1 << 19, 1, 1})) << "8 each";
+  EXPECT_EQ(GridOf({1, 1024, 1024}, 2).grid, (Size{32, 64, 1})) << "2 each, one below the other";
+  EXPECT_EQ(GridOf({1, 8192, 8192}, 2).grid, (Size{256, 128, 1})) << "8 each";
+  EXPECT_EQ(GridOf({3, 1000, 1000}, 3).grid, (Size{32, 25, 3})) << "5 each";
+  EXPECT_EQ(GridOf({1, 16, 1 << 22}, 2).grid, (Size{1 << 15, 1, 1})) << "2 down, 4 across";
+}
+
+TEST(KernelGrid, KeepsToTheLimitsOfCuda) {
+  EXPECT_EQ(GridOf({1, int64_t{1} << 30, 1}, 2).grid, (Size{1, 65535, 1}));
+  EXPECT_EQ(GridOf({1 << 20, 1, 1}, 3).grid, (Size{1, 1, 65535}));
+  EXPECT_EQ(GridOf({1, 1, int64_t{1} << 50}, 1).grid, (Size{(uint32_t{1} << 31) - 1, 1, 1}));
+}
 
 TEST(KernelGrid, ThreadsAreAtLeastAsManyAsAskedForInWholeBlocks) {
   const ModeScope mode("stream");

@@ -212,6 +212,7 @@ class NodeCheck {
   const PlanDevice* FindDevice() {
     const int32_t count = records_.options.devices.count();
     if (node_.device < -1 || node_.device >= count) {
+      if (node_.level > 1) return nullptr;
       std::string list;
       for (const DeviceId i : records_.options.devices.ids()) {
         list += (i > 0 ? ", " : "") + std::to_string(i) + " (" + records_.device_name(i) + ")";
@@ -293,7 +294,9 @@ class NodeCheck {
                       "; a Fill writes whole elements; fill with the buffer's element type");
   }
 
+  // The later levels of a Reduce have the extent, the options and the code of the first, where mistakes are reported.
   void CheckParallelFor() {
+    if (node_.level > 1) return;
     CheckExtent(records_.model, findings_, {"node", node_.name}, node_.extent, 1);
     if (node_.functor_rank != node_.extent.rank) {
       Add(kInvalid, "the functor takes a " + std::to_string(node_.functor_rank) + "-D index and the extent is " +

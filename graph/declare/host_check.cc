@@ -211,6 +211,7 @@ class Rewriter {
     auto callable = std::make_shared<HostCheck>();
     callable->code = node.code;
     callable->rank = node.extent.rank;
+    callable->level = node.level;
     callable->tolerance = tolerance_;
     for (size_t i = 0; i < node.accesses.size(); ++i) {
       check.accesses.push_back(aside[i].mine < 0 ? node.accesses[i] : On(aside[i].mine, node.accesses[i]));

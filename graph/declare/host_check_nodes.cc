@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "penstock/detail/arguments.h"
+#include "penstock/detail/reduce_tree.h"
 
 namespace penstock::graph {
 namespace {
@@ -115,6 +116,10 @@ absl::Status Compare(const HostCheck& check, const HostCheck::Output& output, vo
 absl::Status RunHostCode(const HostCheck& check, void* const* argv) {
   if (check.code.range == nullptr) return check.code.call_fallback(check.code.fallback.get(), argv);
   const auto& range = *static_cast<const detail::Range*>(argv[0]);
+  if (check.level > 0) {
+    check.code.range(argv, 0, detail::ValuesAfter(range.depth * range.height * range.width, check.level));
+    return absl::OkStatus();
+  }
   const int64_t rows = check.rank == 1 ? range.width : range.depth * range.height;
   if (range.width > 0) check.code.range(argv, 0, rows);
   return absl::OkStatus();

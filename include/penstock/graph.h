@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "penstock/detail/declaration_sink.h"
+#include "penstock/detail/declare_reduce.h"
 #include "penstock/detail/explain_arguments.h"
 #include "penstock/detail/model.h"
 #include "penstock/detail/on_cuda.h"
@@ -27,6 +28,7 @@
 #include "penstock/export.h"
 #include "penstock/launch_context.h"
 #include "penstock/node.h"
+#include "penstock/reduce.h"
 #include "penstock/state.h"
 
 namespace penstock {
@@ -236,6 +238,36 @@ class PENSTOCK_EXPORT Graph {
     return AddParallelFor<kNvcc, kRank>(std::move(name), Extent(extent), f, args...);
   }
 
+  // Makes one value of the elements of a buffer or a box, in a fixed order: reduce.h says which, and what `op` may be.
+  // `identity` is the result if there are none; Plus, Min and Max know theirs.
+  //   graph.Reduce("norm", ps::Read(r), ps::Write(norms, ps::Slice({k}, {1})), ps::Max());
+  template <class T, class V, class Op = Plus, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
+  PENSTOCK_HIDDEN ReduceNode Reduce(Name name, AccessOf<T, AccessMode::kRead> from, AccessOf<V, AccessMode::kWrite> to,
+                                    Op op = {}) {
+    return Reduce<T, V, Op, kNvcc>(std::move(name), from, to, op, detail::IdentityOf<Op, V>());
+  }
+  template <class T, class V, class Op, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
+  PENSTOCK_HIDDEN ReduceNode Reduce(Name name, AccessOf<T, AccessMode::kRead> from, AccessOf<V, AccessMode::kWrite> to,
+                                    Op op, std::type_identity_t<V> identity) {
+    return detail::ReduceDeclaration::OfElements<kNvcc>(*this, name, op, identity, from, to);
+  }
+  // The same of what f(index, args...) returns for each index of the extent. It is called once for each, as that of a
+  // ParallelFor is, with all of the arguments but the last, where the result goes:
+  //   graph.TransformReduce("dot", n, Product{}, ps::Plus(), 0.0, ps::Read(p), ps::Read(q), ps::Write(dot));
+  template <class F, class Op, class... A, size_t kRank, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
+  PENSTOCK_HIDDEN ReduceNode TransformReduce(Name name, const Dim (&extent)[kRank], F f, Op op,
+                                             typename detail::ResultOf<A...>::type identity, A... args) {
+    return detail::ReduceDeclaration::Declare<kNvcc, static_cast<int>(kRank)>(*this, name, detail::ExtentOf(extent), f,
+                                                                              op, identity, args...);
+  }
+  template <class E, class F, class Op, class... A, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
+    requires std::is_convertible_v<E, Extent>
+  PENSTOCK_HIDDEN ReduceNode TransformReduce(Name name, E extent, F f, Op op,
+                                             typename detail::ResultOf<A...>::type identity, A... args) {
+    constexpr int kRank = DimLike<E> ? 1 : detail::kAnyRank;
+    return detail::ReduceDeclaration::Declare<kNvcc, kRank>(*this, name, Extent(extent), f, op, identity, args...);
+  }
+
   // Launches a __global__ function. An access becomes a pointer (or a View, if the kernel takes one), All of some a
   // ViewTable (views.h); a parameter must have the type the kernel takes; OnDevice of one becomes a pointer to it; a
   // value is converted. Runs on host devices only through NodeRef::HostFallback.
@@ -323,7 +355,8 @@ class PENSTOCK_EXPORT Graph {
       const int64_t room = detail::RoomForViews<kNvcc, F>(args...);
       detail::FillParallelForCode<kNvcc, kExtentRank, F, A...>(code, rank, room);
       node.Code(code);
-      node.Over(extent, rank);
+      node.Over(extent, detail::kTakesAnyExtent<F> ? extent.rank : rank);
+      if constexpr (detail::kTakesLeaves<F>) node.Level(f.level);
       node.RoomForViews(room);
       node.template Arguments<detail::Range, F, detail::ViewStoredT<A>...>(detail::Range(), f, args...);
       if constexpr (detail::kOwnsData<F>) node.Functor(f);
@@ -339,6 +372,10 @@ class PENSTOCK_EXPORT Graph {
   void PutInScope(Name& name) const {
     if (!model_->scope.view().empty()) name = name.In(model_->scope);
   }
+  Name InScope(Name name) const {
+    PutInScope(name);
+    return name;
+  }
   uint32_t serial() const { return model_->serial; }
   detail::DeclarationSink sink() const { return {model_.get(), matcher_}; }
   int32_t AddParam(ParamDecl decl);
@@ -347,6 +384,7 @@ class PENSTOCK_EXPORT Graph {
   int32_t AddState(const std::shared_ptr<const StateRecord>& state);
   void RefuseNull(Name name, const char* what);
 
+  friend class detail::ReduceDeclaration;
   // Makes a graph that compares declarations on it with that model.
   friend class runtime::GraphCacheCore;
   Graph(std::shared_ptr<Model> model, detail::DeclarationMatcher* matcher)

@@ -53,6 +53,8 @@ class PENSTOCK_EXPORT NodeRef {
   int32_t index() const { return index_; }
 
  protected:
+  // A node of the same graph.
+  NodeRef At(int32_t index) const { return {sink_, index}; }
   template <class F>
   PENSTOCK_HIDDEN void SetFallback(F f, absl::Status (*call)(void* fallback, void* const* argv)) {
     if (detail::IsNull(f)) return RefuseNullFallback();

@@ -44,6 +44,16 @@ struct AllParts {
 struct Plus {
   PS_HOST_DEVICE float operator()(float a, float b) const { return a + b; }
 };
+struct Product {
+  PS_HOST_DEVICE float operator()(int64_t i, const float* x, float by, ps::View<float> y) const {
+    return y(i) = x[i] * by;
+  }
+};
+struct OfParts {
+  PS_HOST_DEVICE short operator()(auto i, ps::Views<const float> parts) const {
+    return static_cast<short>(parts[0](i.y, i.x));
+  }
+};
 #if defined(__CUDACC__)
 __global__
 #endif
@@ -167,6 +177,15 @@ Handles Declare(ps::Graph& g, const ps::State<float>& state, const ps::Replicate
   g.Copy("boxes", ps::Read(replicas), ps::Write(state, ps::Slice({0}, {n})));
   g.Fill("fill", ps::Write(bytes), 1);
   g.Fill("use", g.Use(state), 0);
+  const auto sums = g.Output<double>("sums", 4);
+  const auto at = [&](int i) { return ps::Write(sums, ps::Slice({i}, {1})); };
+  g.Reduce("sum", ps::Read(x), at(0)).After(add).On(0).Priority(1);
+  g.Reduce("least", ps::Read(state), at(1), ps::Min());
+  g.Reduce("greatest", ps::Read(scratch, ps::Slice({0, 0}, {2, 2})), at(2), ps::Max());
+  g.Reduce("bytes", ps::Read(bytes), ps::Write(g.Buffer<uint8_t>("byte", 1)), ps::Max(), 1);
+  g.TransformReduce("product", n, Product{}, Plus{}, 0, ps::Read(x), alpha, ps::ReadWrite(y),
+                    ps::Write(g.Buffer<float>("product", 1)));
+  g.TransformReduce("parts of", {2, 3}, OfParts{}, ps::Plus(), 0, ps::All(std::vector{ps::Read(slot)}), at(3));
   ps::Reduce(g, "reduce", replicas, Plus{}, 0);
   ps::Broadcast(g, "broadcast", replicas, 0);
   return {x, y, n};

@@ -8,8 +8,30 @@ struct Axpy {
   void operator()(int64_t i, float a, const float* x, ps::View<float> y) const { y(i) += a * x[i]; }
 };
 void Kernel(double, const float*, float*) {}
+struct Product {
+  float operator()(int64_t i, const float* x) const { return x[i]; }
+};
+struct Weighted {
+  float operator()(int64_t i, int a, int b, int c, const float* x) const {
+    return x[i] * static_cast<float>(a + b + c);
+  }
+};
+struct Nothing {
+  void operator()(int64_t, const float*) const {}
+};
+struct Pair {
+  explicit Pair(int n) : a(n), b(n) {}
+  int a, b;
+};
+struct Either {
+  Pair operator()(const Pair& a, const Pair&) const { return a; }
+};
+struct Large {
+  char bytes[300];
+};
 
-void Declare(ps::Graph& g, ps::ParamHandle<float> a, ps::BufferHandle<float> x, ps::BufferHandle<double> d) {
+void Declare(ps::Graph& g, ps::ParamHandle<float> a, ps::BufferHandle<float> x, ps::BufferHandle<double> d,
+             ps::BufferHandle<Pair> p) {
   // a Read of T gives a functor const T\* or View<const T>
   g.ParallelFor("f", 8, Axpy{}, a, ps::Read(d), ps::Write(x));
   // a Write or ReadWrite of T gives a functor T\* or View<T>
@@ -35,8 +57,28 @@ void Declare(ps::Graph& g, ps::ParamHandle<float> a, ps::BufferHandle<float> x, 
   g.Host("h", [](ps::Views<float>) {}, ps::All(std::vector{ps::Read(x)}));
   // a kernel takes All of accesses to T as a ps::ViewTable<T, n>, of const T if they only read
   g.Kernel("k", Kernel, ps::Threads(8), 1.0, ps::All(std::vector{ps::Read(x)}), ps::Write(x));
+  // argument 4 of those for the callable does not fit
+  // a Read of T gives a functor const T\* or View<const T>
+  g.TransformReduce("r", 8, Weighted{}, ps::Plus(), 0, 1, 2, 3, ps::Read(d), ps::Write(x));
+  // the last argument of a TransformReduce is where its result goes
+  g.TransformReduce("r", 8, Product{}, ps::Plus(), 0, ps::Read(x), ps::ReadWrite(x));
+  // what the functor of a TransformReduce returns does not convert to the result's type
+  g.TransformReduce("r", 8, Nothing{}, ps::Plus(), 0, ps::Read(x), ps::Write(x));
+  // the operation of a Reduce takes two values of the result's type and returns one
+  g.Reduce("r", ps::Read(x), ps::Write(x), Either{}, 0);
+  // name the identity of the operation
+  g.Reduce("r", ps::Read(p), ps::Write(p), Either{});
+  // the operation of a Reduce takes two values of the result's type and returns one
+  // there is no T{} to be the sum of no values; name the identity
+  g.Reduce("r", ps::Read(p), ps::Write(p));
+  // the elements do not convert to the type of the result
+  g.Reduce("r", ps::Read(x), ps::Write(p), Either{}, Pair(1));
+  // the result of a Reduce has at most 256 bytes
+  g.Reduce("r", ps::Read(g.Input<Large>("l", 8)), ps::Write(g.Buffer<Large>("b", 1)));
 }
 
 }  // namespace
 
-void Use(ps::Graph& g) { Declare(g, g.Param<float>("a"), g.InOut<float>("x", 8), g.InOut<double>("d", 8)); }
+void Use(ps::Graph& g) {
+  Declare(g, g.Param<float>("a"), g.InOut<float>("x", 8), g.InOut<double>("d", 8), g.InOut<Pair>("p", 8));
+}

@@ -35,6 +35,8 @@ class PENSTOCK_EXPORT RecordedNode {
     decl_.extent = extent;
     decl_.functor_rank = functor_rank;
   }
+  // The level of a Reduce.
+  void Level(int level) { decl_.level = level; }
   // How many Views a table has room for whose type does not say; 0: as many as it has.
   void RoomForViews(int64_t room) { views_room_ = room; }
   // How a kernel is launched.

@@ -211,6 +211,7 @@ struct NodeDecl : NodeOptions {
   std::vector<std::byte> pattern{};  // Fill: one element
   Extent extent{};  // ParallelFor
   int functor_rank = 0;  // ParallelFor: rank of the index the functor takes
+  int level = 0;  // ParallelFor: the level of a Reduce (detail/reduce_tree.h), from 1; 0: it is none
   KernelShape shape{};  // Kernel
   NodeCode code{};
 };

@@ -95,10 +95,17 @@ PENSTOCK_HIDDEN decltype(auto) GivenAt(const void* at) {
   else return Given(*static_cast<const Passed*>(at));
 }
 
-// Runs rows [first, end). Rows of all slices are counted together; over a 1-D extent each element is a row of its own.
+// A functor that takes leaves of many elements, one at a time, in place of elements: see reduce_leaf.h.
+template <class F>
+inline constexpr bool kTakesLeaves = false;
+
+// Runs rows [first, end). Rows of all slices are counted together; over a 1-D extent each element is a row of its own,
+// and so is a leaf.
 template <int kRank, class F, class... Stored>
 PENSTOCK_HIDDEN void RunRows(const Range& range, int64_t first, int64_t end, const F& f, const Stored&... args) {
-  if constexpr (kRank == 1) {
+  if constexpr (kTakesLeaves<F>) {
+    for (int64_t leaf = first; leaf < end; ++leaf) f.template OnHost<kRank>(range, leaf, args...);
+  } else if constexpr (kRank == 1) {
     for (int64_t x = first; x < end; ++x) CallAt<1>(f, 0, 0, x, args...);
   } else {
     for (int64_t row = first; row < end; ++row) {
@@ -163,6 +170,7 @@ PENSTOCK_HIDDEN int64_t RoomForViews([[maybe_unused]] const A&... args) {
 template <int kRank, class F, class... Passed>
 PENSTOCK_HIDDEN __device__ __forceinline__ void RunElements(const Range& range, F& f, const Passed&... args) {
   AwaitDependencies();
+  if constexpr (kTakesLeaves<F>) return f.template OnDevice<kRank>(range, Given(args)...);
   int64_t first_x = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const int64_t step_x = static_cast<int64_t>(gridDim.x) * blockDim.x;
   if constexpr (kRank == 1) {

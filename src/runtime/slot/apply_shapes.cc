@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "penstock/detail/reduce_tree.h"
 #include "penstock/status_macros.h"
 #include "src/runtime/slot/box_shapes.h"
 #include "src/runtime/slot/copy_operations.h"
@@ -10,6 +11,14 @@
 
 namespace penstock::runtime {
 namespace {
+
+// A row is a leaf, which a block of the device reduces: see reduce_leaf.h. It strides over what the grid cannot cover.
+void SetLeaves(driver::KernelOp& op, const detail::Range& range, int level) {
+  op.rows = detail::ValuesAfter(range.depth * range.height * range.width, level);
+  op.row_elements = detail::kLeaf;
+  op.block = {detail::kLeafThreads, 1, 1};
+  op.grid = {static_cast<uint32_t>(std::min(op.rows, kMaxGridX)), 1, 1};
+}
 
 void SetRange(driver::KernelOp& op, const detail::Range& range, int rank) {
   op.rows = rank == 1 ? range.width : range.depth * range.height;
@@ -46,7 +55,8 @@ void WriteRanges(const Model& model, const Program& program, const std::vector<R
     const NodeDecl& decl = model.nodes[program.calls[p.call].decl];
     const detail::Range range = RangeOf(ShapeOf(decl.extent, tables.param_values));
     std::memcpy(tables.args.data() + p.at, &range, sizeof(range));
-    SetRange(tables.kernels[p.call], range, decl.extent.rank);
+    if (decl.level > 0) SetLeaves(tables.kernels[p.call], range, decl.level);
+    else SetRange(tables.kernels[p.call], range, decl.extent.rank);
   }
 }
 

@@ -1,0 +1,109 @@
+// Reduce: the operations of Graph::Reduce and Graph::TransformReduce (graph.h), which make one value of many, and the
+// handle on their nodes.
+//
+//   graph.Reduce("sum", ps::Read(x), ps::Write(sum));
+//   graph.Reduce("worst", ps::Read(x, interior), ps::Write(worst), ps::Max());
+//   graph.TransformReduce("dot", n, Product{}, ps::Plus(), 0.0, ps::Read(p), ps::Read(q), ps::Write(dot));
+//
+// Values    are those of the buffer or the box, each converted to the result's type, or what the functor returns for
+//           each index. The functor is called once for each index.
+// Result    is the one element of a buffer, State or Output, or a box of one element: Write(norms, Slice({k}, {1})).
+//           It may have up to 256 bytes. Of no values it is the identity, which otherwise takes no part.
+// Operation is a trivially copyable functor with a const PENSTOCK_HOST_DEVICE operator(), V(V, V), for results of type
+//           V. It must be associative, as far as rounding allows; it need not be commutative: the value with the
+//           smaller index is on the left.
+// Order     is fixed: neighbours are combined pairwise, then the results of neighbours, and so on (pairwise summation:
+//           detail/reduce_tree.h describes the tree and names the source). It depends only on the number of values, so
+//           the result has the same bits on host devices and GPUs, however many slots, lanes and workers there are.
+//           Nothing is added atomically. Each value and each result of the operation is rounded before the operation
+//           takes it. Within one call, the functor and the operation are the user's own: there compilers may still
+//           contract a multiplication and an addition (docs/explanation/host-nodes.md, "Floating point"). The sign and
+//           the payload of a NaN are not specified.
+// Nodes     are one of the given name for up to 2048 values, and otherwise others after it, "name/level 2" and so on,
+//           one for each factor of 2048. Between them lie internal buffers, "name/partials", of one value for 2048.
+// Errors    of the elements, the arguments and the device are those of a ParallelFor. A result of another number of
+//           elements than one is InvalidArgument at Compile.
+//
+// Threads: plain values; handles as NodeRef.
+#pragma once
+
+#include "penstock/detail/cplusplus20.h"
+
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "penstock/detail/host_device.h"
+#include "penstock/export.h"
+#include "penstock/node.h"
+
+namespace penstock {
+
+// The sum.
+struct Plus {
+  // Their sum.
+  template <class T>
+    requires requires(const T& a, const T& b) { static_cast<T>(a + b); }
+  PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE T operator()(const T& a, const T& b) const {
+    return static_cast<T>(a + b);
+  }
+  // What it makes of no values.
+  template <class T>
+  PENSTOCK_HIDDEN static constexpr T Identity() {
+    static_assert(std::is_default_constructible_v<T>, "there is no T{} to be the sum of no values; name the identity");
+    return T{};
+  }
+};
+
+// The least value. One NaN makes the result NaN, so that a test for convergence does not miss it.
+// Equal values, such as 0 and -0, give the one with the smaller index.
+struct Min {
+  // The lesser of both.
+  template <class T>
+    requires requires(const T& a, const T& b) { a < b ? a : b; }
+  PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE T operator()(const T& a, const T& b) const {
+    if constexpr (std::is_floating_point_v<T>) return b < a || !(b == b) ? b : a;
+    else return b < a ? b : a;
+  }
+  // What it makes of no values: infinity, or the greatest number of an integer type.
+  template <class T>
+  PENSTOCK_HIDDEN static constexpr T Identity() {
+    static_assert(std::numeric_limits<T>::is_specialized, "T has no greatest value; name the identity");
+    return std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+  }
+};
+// The greatest value, as Min is the least.
+struct Max {
+  // The greater of both.
+  template <class T>
+    requires requires(const T& a, const T& b) { a < b ? a : b; }
+  PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE T operator()(const T& a, const T& b) const {
+    if constexpr (std::is_floating_point_v<T>) return a < b || !(b == b) ? b : a;
+    else return a < b ? b : a;
+  }
+  // What it makes of no values: minus infinity, or the least number of an integer type.
+  template <class T>
+  PENSTOCK_HIDDEN static constexpr T Identity() {
+    static_assert(std::numeric_limits<T>::is_specialized, "T has no least value; name the identity");
+    if constexpr (std::numeric_limits<T>::has_infinity) return -std::numeric_limits<T>::infinity();
+    else return std::numeric_limits<T>::lowest();
+  }
+};
+
+// The nodes of a Reduce, as one. To others it is the last of them: what runs after it finds the result.
+class PENSTOCK_EXPORT ReduceNode : public NodeRef {
+ public:
+  // For the library: nodes declared one after the other.
+  ReduceNode(const NodeRef& first, const NodeRef& last) : NodeRef(last), first_(first) {}
+
+  ReduceNode After(const NodeRef& other);  // as NodeRef::After, for the first of them
+  ReduceNode On(int device);  // as NodeRef::On, for all of them
+  ReduceNode Priority(int priority);  // as NodeRef::Priority, for all of them
+
+ private:
+  template <class F>
+  PENSTOCK_HIDDEN ReduceNode OfEach(F f);
+  NodeRef first_;
+};
+
+}  // namespace penstock

@@ -10,7 +10,7 @@
 
 #include "penstock/ps.h"
 
-constexpr int64_t kN = 1 << 16, kParts = 256;
+constexpr int64_t kN = 1 << 16;
 constexpr int kSweeps = 8, kMostSweeps = 1000;
 constexpr float kTolerance = 1e-5f;
 
@@ -20,18 +20,8 @@ struct Sweep {
     to[i] = (b[i] + (i > 0 ? from[i - 1] : 0) + (i + 1 < kN ? from[i + 1] : 0)) / 4;
   }
 };
-// The largest difference of some elements, and then the largest of these.
 struct Difference {
-  PS_HOST_DEVICE void operator()(int64_t part, const float* a, const float* b, float* most) const {
-    most[part] = 0;
-    for (int64_t i = part; i < kN; i += kParts) most[part] = fmaxf(most[part], fabsf(a[i] - b[i]));
-  }
-};
-struct Largest {
-  PS_HOST_DEVICE void operator()(int64_t, const float* from, float* to) const {
-    to[0] = from[0];
-    for (int64_t i = 1; i < kParts; ++i) to[0] = fmaxf(to[0], from[i]);
-  }
+  PS_HOST_DEVICE float operator()(int64_t i, const float* a, const float* b) const { return fabsf(a[i] - b[i]); }
 };
 
 absl::Status Cookbook() {
@@ -53,10 +43,8 @@ absl::Status Cookbook() {
 
   // What the last sweep has changed.
   ps::Graph check("check");
-  auto parts = check.Buffer<float>("parts", kParts);
   auto change = check.Output<float>("change", 1, ps::kPinned);
-  check.ParallelFor("difference", kParts, Difference{}, ps::Read(x), ps::Read(y), ps::Write(parts));
-  check.ParallelFor("largest", 1, Largest{}, ps::Read(parts), ps::Write(change));
+  check.TransformReduce("change", kN, Difference{}, ps::Max(), 0, ps::Read(x), ps::Read(y), ps::Write(change));
   PS_ASSIGN_OR_RETURN(ps::Executable checker, runtime.Compile(check));
 
   PS_ASSIGN_OR_RETURN(ps::HostBuffer<float> changed, runtime.MakeHostBuffer<float>(1));

@@ -69,12 +69,14 @@ TEST_P(IndexRank, OfLargeExtentsIsEachElementOnce) {
                                               {Extent(5, 310, 1013), 5 * 310 * 1013}};
   for (const auto& [extent, elements] : large) {
     Graph g("visits");
-    auto y = g.Output<int32_t>("y", extent);
+    auto y = g.Output<int32_t>("y", extent, kPinned);
     g.Fill("fill", y, 7);
     g.ParallelFor("count", extent, CountVisits{}, ReadWrite(y));
-    std::vector<int32_t> visits = Poisoned(elements);
-    ASSERT_OK(RunOnce(g, [&](Bindings& io) { io.Set(y, visits); }));
-    EXPECT_EQ(std::count(visits.begin(), visits.end(), 8), elements);
+    absl::StatusOr<HostBuffer<int32_t>> visits = runtime_->MakeHostBuffer<int32_t>(elements);
+    ASSERT_OK(visits.status());
+    std::fill(visits->begin(), visits->end(), 0x5a5a5a5a);
+    ASSERT_OK(RunOnce(g, [&](Bindings& io) { io.Set(y, *visits); }));
+    EXPECT_EQ(std::count(visits->begin(), visits->end(), 8), elements);
   }
 }
 

@@ -10,6 +10,9 @@ namespace penstock::runtime::tuning {
 // Parts of a partitioned range for each thread that may submit them: with a part a lane, the device gets nearly plan
 // order, and a thread looks at all parts before each command. Benchmark: feeders.
 inline constexpr int32_t kPartsForEachThread = 4;
+// Commands of a range on a device for each submission thread that helps with it; one may help with fewer. Benchmarks:
+// bands, feeders.
+inline constexpr int32_t kCommandsForEachThread = 64;
 
 // Commands outstanding on a lane; see ExecCommand::FlowControl. Benchmark: feeders.
 inline constexpr int kMostOutstanding = 512;

@@ -1,7 +1,10 @@
 #include "src/runtime/run/parallel_submission.h"
 
+#include <algorithm>
+
 #include "src/driver/current_device.h"
 #include "src/runtime/core/runtime_core.h"
+#include "src/runtime/program/tuning.h"
 #include "src/runtime/run/run_slot.h"
 #include "src/runtime/run/submitter.h"
 
@@ -21,17 +24,25 @@ class ParallelSubmission::Job {
   driver::CurrentDevice current_;
 };
 
+// Threads that contend for few commands cost more than they help, above all if the system puts one of them aside while
+// it holds what the others need.
+ParallelSubmission::Group::Group(ParallelSubmission* range, const LanePartition& split,
+                                 const LanePartition::Group& parts)
+    : SubmissionClient(std::max(
+          (split.part_begin[static_cast<size_t>(parts.last)] - split.part_begin[static_cast<size_t>(parts.first)]) /
+              tuning::kCommandsForEachThread,
+          1)),
+      of(range),
+      first(parts.first),
+      last(parts.last) {}
+
 ParallelSubmission::ParallelSubmission(const Submitter& submitter, RuntimeCore& runtime, RunSlot& slot,
                                        const LanePartition& split)
     : submitter_(submitter), slot_(slot), board_(split) {
   for (const LanePartition::Group& of : split.groups) {
     host::SubmissionThreads* const submission_threads = runtime.submission().Of(of.device);
     if (submission_threads == nullptr) continue;
-    Group& group = groups_.emplace_back();
-    group.of = this;
-    group.first = of.first;
-    group.last = of.last;
-    group.submission_threads = submission_threads;
+    groups_.emplace_back(this, split, of).submission_threads = submission_threads;
   }
 }
 

@@ -35,10 +35,11 @@ class ParallelSubmission {
  private:
   // The parts of one device, for its submission threads.
   struct Group final : host::SubmissionClient {
+    Group(ParallelSubmission* range, const LanePartition& split, const LanePartition::Group& parts);
     bool Feed() override;
 
-    ParallelSubmission* of = nullptr;
-    int32_t first = 0, last = 0;
+    ParallelSubmission* const of;
+    const int32_t first, last;
     host::SubmissionThreads* submission_threads = nullptr;
     bool added = false;
   };

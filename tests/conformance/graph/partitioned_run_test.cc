@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <semaphore>
@@ -332,6 +334,30 @@ TEST_P(SplitRun, FeedersHelpWhoLaunches) {
   Compile(wide, {.max_lanes = 8});
   help.Await([&] { RunOnceRight(wide, 1); });
   EXPECT_GT(help.seen(), 0) << "no submission thread launched a kernel";
+  Close();
+}
+
+// A range of about a hundred commands is of use for one submission thread. The one that helps stays in its first launch
+// for a while, in which the others would come.
+TEST_P(SplitRun, FewCommandsAreHelpedWithByFewFeeders) {
+  std::mutex mu;
+  std::condition_variable came;
+  std::set<std::thread::id> helpers;
+  const std::thread::id caller = std::this_thread::get_id();
+  launching_ = [&] {
+    std::unique_lock lock(mu);
+    if (std::this_thread::get_id() == caller) {
+      came.wait_for(lock, std::chrono::seconds(1), [&] { return !helpers.empty(); });
+    } else if (helpers.insert(std::this_thread::get_id()).second) {
+      came.notify_all();
+      came.wait_for(lock, std::chrono::milliseconds(100), [&] { return helpers.size() > 1; });
+    }
+  };
+  Open(3);
+  Wide wide(1, 4, 8, 1, true);
+  Compile(wide, {.max_lanes = 8});
+  for (int run = 1; run <= 20 && helpers.empty(); ++run) RunOnceRight(wide, run);
+  EXPECT_EQ(helpers.size(), 1u);
   Close();
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -130,15 +131,17 @@ class PipelineFeedersTest : public testing::TestWithParam<int> {
     for (size_t i = 1; i < item->data.size(); ++i) ASSERT_EQ(item->data[i], 3 * item->number) << item->number;
   }
   // Pushes items that nobody takes out, so that no thread waits in a call and two items share each slot, until a
-  // submission thread has begun one.
+  // submission thread has begun one. There are enough items for it to be given a core meanwhile.
   bool IsHelped() {
     const auto until = std::chrono::steady_clock::now() + kLong;
+    int window = 32;
     while (std::chrono::steady_clock::now() < until) {
       Stages<Work> stages;
       AddRun(stages);
-      auto pipe = Make(std::move(stages), {.window = 32});
-      for (int64_t n = 0; n < 32; ++n) EXPECT_OK(pipe.TryPush(Work{n}));
-      if (begun_by_feeder_.try_acquire_for(std::chrono::milliseconds(2))) return true;
+      auto pipe = Make(std::move(stages), {.window = window});
+      for (int64_t n = 0; n < window; ++n) EXPECT_OK(pipe.TryPush(Work{n}));
+      if (begun_by_feeder_.try_acquire_for(std::chrono::milliseconds(window / 16))) return true;
+      window = std::min(2 * window, 2048);
     }
     return false;
   }

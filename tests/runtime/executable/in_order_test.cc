@@ -165,7 +165,7 @@ TEST_P(InOrderOptions, SeveralDevicesAndExportAreRefused) {
   Executable exec = *runtime.Compile(graph, {.in_order = true, .mode = Mode::kGraph});
   const auto exported = exec.Export(exec.bindings());
   EXPECT_EQ(exported.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(Text(exported.status()), HasSubstr("in_order"));
+  EXPECT_THAT(Text(exported.status()), HasSubstr("CompileOptions::in_order"));
 }
 
 }  // namespace

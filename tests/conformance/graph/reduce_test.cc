@@ -74,10 +74,10 @@ class Reduces : public GraphConformance {
       v = static_cast<T>(std::ldexp(static_cast<double>(rng_()) - 0x1p31, static_cast<int>(rng_() % 24)));
     return values;
   }
-  // A chunk of the ring is small.
+  // A chunk of the ring is small, and a checked driver does the same arithmetic.
   std::vector<int64_t> Extents() const {
     std::vector<int64_t> extents{0, 1, 2, 3, 31, 33, 257, 1000, 2047, 2048, 2049, 4097};
-    if (!GetParam().ring) extents.push_back(kMost);
+    if (!GetParam().ring && !GetParam().checked) extents.push_back(kMost);
     return extents;
   }
   template <class T>
@@ -317,6 +317,7 @@ struct Hashed {
   }
 };
 TEST_P(Reduces, HaveAsManyLevelsAsTheyNeed) {
+  if (GetParam().ring || GetParam().checked) GTEST_SKIP() << "the other targets do the same arithmetic";
   constexpr int64_t kN = (int64_t{1} << 22) + 5;
   Graph g("levels");
   auto sum = g.Output<float>("sum", 1);

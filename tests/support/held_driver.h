@@ -1,6 +1,6 @@
 // HeldDriver: a driver under which no work is seen to have ended while a flag is set.
 //
-// Threads: as the driver behind it.
+// Threads: those of the driver that it wraps.
 #pragma once
 
 #include <atomic>

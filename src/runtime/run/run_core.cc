@@ -102,13 +102,13 @@ void RunCore::Step() {
 
 // Returns false if the run's turn has yet to come.
 bool RunCore::BeginTurn() {
-  const std::optional<SubmittedRun> previous = context_.turns->Take(slot_->index, {slot_, slot_->schedule});
+  const std::optional<SubmittedRun> previous = context_.turns->Take(slot_->index);
   if (!previous.has_value()) return false;
   slot_->progress.has_turn.store(true, std::memory_order_relaxed);
   if (!context_.in_order) return true;
-  if (const absl::Status waits = context_.submitter.BeginInOrder(*slot_, *previous); !waits.ok()) {
-    slot_->fault.Fail(-1, waits);
-  }
+  const absl::Status waits = context_.submitter.BeginInOrder(*slot_, *previous);
+  if (waits.ok()) context_.turns->Begin(slot_->index, {slot_, slot_->schedule});
+  else slot_->fault.Fail(-1, waits);
   return true;
 }
 

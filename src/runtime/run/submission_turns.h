@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -55,9 +54,9 @@ class SubmissionTurns {
     return entered;
   }
 
-  // Takes the waiting run's turn if it has come, until Leave. Returns the run that had its turn before it, if runs are
-  // in order, or nothing if the turn has yet to come.
-  std::optional<SubmittedRun> Take(int slot, SubmittedRun run) {
+  // Takes the waiting run's turn if it has come, until Leave. Returns the last run that has begun, if runs are in
+  // order, or nothing if the turn has yet to come.
+  std::optional<SubmittedRun> Take(int slot) {
     base::MutexLock lock(mu_);
     const auto at = std::find(waiting_.begin(), waiting_.end(), slot);
     const std::ptrdiff_t in_front = at - waiting_.begin();
@@ -65,9 +64,14 @@ class SubmissionTurns {
     if (in_order_ && (in_front > 0 || submitting_ >= 0)) return std::nullopt;
     waiting_.erase(at);
     ++inside_;
-    if (!in_order_) return SubmittedRun();
-    submitting_ = last_ = slot;
-    return std::exchange(last_run_, run);
+    if (in_order_) submitting_ = slot;
+    return last_run_;
+  }
+  // The run, which has its turn, begins after the work of the one before, so the next one need only wait for it.
+  void Begin(int slot, SubmittedRun run) {
+    base::MutexLock lock(mu_);
+    last_ = slot;
+    last_run_ = run;
   }
   // The run has submitted all that it ever will. Returns whether another may begin because of that.
   bool Submitted(int slot) {
@@ -96,7 +100,7 @@ class SubmissionTurns {
   base::Mutex mu_;
   std::vector<int> waiting_ ABSL_GUARDED_BY(mu_);  // slots, in the order of their turns
   std::ptrdiff_t inside_ ABSL_GUARDED_BY(mu_) = 0;  // runs that have their turn
-  // If runs are in order: the slots of the run that has yet to submit work and of the last one to take its turn.
+  // If runs are in order: the slots of the run that has yet to submit work and of the last one that has begun.
   int submitting_ ABSL_GUARDED_BY(mu_) = -1, last_ ABSL_GUARDED_BY(mu_) = -1;
   SubmittedRun last_run_ ABSL_GUARDED_BY(mu_);
 };

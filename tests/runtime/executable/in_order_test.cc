@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -142,6 +143,64 @@ TEST_P(InOrderOptions, ARunWaitsForEventsInItsTurn) {
   EXPECT_OK(first->Wait());
   EXPECT_THAT(driver->notes(), testing::ElementsAre("kernel", "event", "kernel"));
   driver->DestroyEvent(event);
+}
+
+// Counts the kernels that it is given, on streams.
+class CountingDriver final : public driver::ForwardingDriver {
+ public:
+  using ForwardingDriver::ForwardingDriver;
+  absl::Status Launch(driver::Stream stream, const driver::KernelOp& op) override {
+    ++kernels;
+    return ForwardingDriver::Launch(stream, op);
+  }
+  std::atomic<int> kernels{0};
+};
+
+// CUDA would block a thread that is about 1020 commands ahead of the device in one stream.
+TEST(InOrderTurns, LongRunsLeaveRoomInTheStreamThatTheyShare) {
+  const ModeScope mode("");
+  const auto held = std::make_shared<std::atomic<bool>>(false);
+  CountingDriver* driver = nullptr;
+  std::optional<Runtime> runtime;
+  {
+    const runtime::ScopedDriverHook hook({.host_options = nullptr, .wrap = [&](auto behind) {
+                                            auto counting = std::make_unique<CountingDriver>(std::move(behind));
+                                            driver = counting.get();
+                                            return std::make_unique<HeldDriver>(std::move(counting), held);
+                                          }});
+    runtime.emplace(HostRuntime());
+  }
+  constexpr int kNodes = 200, kRuns = 5;
+  Graph graph("long");
+  const auto x = graph.InOut<int64_t>("x", 1, kDevice);
+  for (int i = 0; i < kNodes; ++i) graph.ParallelFor(Name("mark", i), 1, Mark{}, ReadWrite(x));
+  Executable exec = *runtime->Compile(graph, {.slots = kRuns, .in_order = true, .mode = Mode::kStream});
+  const DeviceBuffer<int64_t> memory = *runtime->MakeDeviceBuffer<int64_t>(1);
+  *held = true;
+  std::vector<penstock::Run> runs;
+  for (int r = 0; r < kRuns; ++r) runs.push_back(*exec.TryLaunch(exec.bindings().Set(x, memory)));
+  EXPECT_EQ(driver->kernels, 2 * kNodes) << "512 commands hold two runs";
+  *held = false;
+  for (const penstock::Run& run : runs) EXPECT_OK(run.Wait(std::chrono::minutes(1)));
+  EXPECT_EQ(driver->kernels, kRuns * kNodes);
+}
+
+// What slots would need for each of them: the memory of their arenas, and the kernels that wait for the host.
+TEST_P(InOrderOptions, SlotsNeedNoMoreOfADeviceThanOne) {
+  Runtime runtime = HostRuntime();
+  constexpr int64_t kBytes = int64_t{1} << 20;
+  Graph graph("one");
+  const auto x = graph.InOut<int64_t>("x", 1, kDevice);
+  const auto scratch = graph.Buffer<std::byte>("scratch", kBytes);
+  graph.Fill("fill", scratch, std::byte{1});
+  graph.Host("host", [](std::span<int64_t>) {}, ReadWrite(x)).Inline();
+  const CompileOptions options = {.slots = 40, .in_order = true, .mode = GetParam(), .device_bytes = 2 * kBytes};
+  EXPECT_OK(runtime.Compile(graph, options).status());
+  CompileOptions apart = options;
+  apart.in_order = false;
+  EXPECT_THAT(Text(runtime.Compile(graph, apart).status()), HasSubstr("40 slots of"));
+  apart.device_bytes = 0;
+  EXPECT_THAT(Text(runtime.Compile(graph, apart).status()), HasSubstr("in 40 slots"));
 }
 
 TEST_P(InOrderOptions, SmallPlansHaveManySlotsByDefault) {

@@ -382,7 +382,7 @@ TEST_P(BatchTest, GoesOnToItsEndWhereThePipelineIsDestroyedInside) {
   for (int64_t n = 0; n < given; ++n) EXPECT_EQ(seen_[static_cast<size_t>(n)], n);
 }
 
-// Only a thread that its sink ends leaves items behind. They are nobody's then.
+// If the sink ends its thread, items remain in the pipeline; they then belong to no batch.
 TEST_P(BatchTest, ItemsOfAThreadThatHasEndedGoToPop) {
   auto pipe = Make({.window = 5});
   std::thread([&] {

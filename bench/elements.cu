@@ -2,12 +2,11 @@
 // take in as many as its memory brings. Raw kernels compute an element a thread, in blocks of 256 by one, 64 by 4 and
 // 32 by 8, or four rows a thread in blocks of 256 by one.
 //
-// Both ways launch one kernel 20 times in a row and compute the same, into poisoned memory; the results are compared
-// with the host's, of the largest extents for the first run of each way.
+// Both ways replay a graph of one kernel 20 times in a row and compute the same, into poisoned memory; the results are
+// compared with the host's, of the largest extents for the first run of each way.
 //
 // Without a CUDA device the Penstock half runs on a host device, for its results only.
-#include <algorithm>
-#include <memory>
+#include <map>
 #include <random>
 #include <set>
 #include <string>
@@ -61,6 +60,9 @@ struct Scale {
 
 template <class Work, int kRows>
 __global__ void RawKernel(const typename Work::Value* in, typename Work::Value* out, int64_t h, int64_t w) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();  // with programmatic edges a kernel is launched while the one before is ending
+#endif
   const int64_t x = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const int64_t first = (static_cast<int64_t>(blockIdx.y) * blockDim.y + threadIdx.y) * kRows;
   if (x >= w) return;
@@ -120,15 +122,40 @@ class Case {
   Sample Raw(const std::string& way, dim3 block) {
     const auto blocks = [](int64_t n, int64_t by) { return static_cast<unsigned>((n + by - 1) / by); };
     const dim3 grid(blocks(w_, block.x), blocks(h_, int64_t{block.y} * kRows));
+    cudaGraphExec_t& exec = raw_[way];
+    if (exec == nullptr) exec = Capture(RawKernel<Work, kRows>, grid, block);
     return Timed(way, [&] {
-      for (int run = 0; run < kRuns; ++run) {
-        RawKernel<Work, kRows><<<grid, block, 0, stream_>>>(in_.data(), out_.data(), h_, w_);
-      }
+      Check(cudaGraphLaunch(exec, stream_), "launching a graph");
       Check(cudaStreamSynchronize(stream_), "waiting");
     });
   }
 
  private:
+  using Kernel = void (*)(const Value*, Value*, int64_t, int64_t);
+  // A graph of kRuns kernels in a row, with programmatic edges.
+  cudaGraphExec_t Capture(Kernel kernel, dim3 grid, dim3 block) {
+    Check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "capturing");
+    for (int run = 0; run < kRuns; ++run) {
+      cudaLaunchAttribute early{};
+      early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+      early.val.programmaticStreamSerializationAllowed = 1;
+      cudaLaunchConfig_t config{};
+      config.gridDim = grid;
+      config.blockDim = block;
+      config.stream = stream_;
+      config.attrs = &early;
+      config.numAttrs = run > 0 ? 1 : 0;
+      const Value* in = in_.data();
+      Check(cudaLaunchKernelEx(&config, kernel, in, out_.data(), h_, w_), "capturing a kernel");
+    }
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t exec = nullptr;
+    Check(cudaStreamEndCapture(stream_, &graph), "capturing");
+    Check(cudaGraphInstantiate(&exec, graph, 0), "instantiating");
+    Check(cudaGraphDestroy(graph), "destroying a graph");
+    return exec;
+  }
+
   template <class F>
   Sample Timed(const std::string& way, F run) {
     Must(Must(poison_.Launch(poison_io_)).Wait());
@@ -148,6 +175,7 @@ class Case {
   const int64_t h_, w_;
   std::vector<Value> host_, found_;
   std::set<std::string> checked_;
+  std::map<std::string, cudaGraphExec_t> raw_;
   ps::DeviceBuffer<Value> in_, out_;
   ps::Executable exec_, poison_, get_;
   ps::Bindings io_, poison_io_, get_io_;

@@ -38,7 +38,10 @@ class PipelineChains : public testing::TestWithParam<Target> {
                                        .workers = 4,
                                        .host_device_threads = 1},
                                       order_seed);
-    if (!made.ok()) return std::nullopt;
+    if (!made.ok()) {
+      EXPECT_EQ(RequiredDevices(), 0) << made.status();
+      return std::nullopt;
+    }
     return *std::move(made);
   }
   void ExpectClean(std::optional<Runtime>& runtime) {

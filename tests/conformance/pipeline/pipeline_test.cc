@@ -37,7 +37,10 @@ class Pipelines : public testing::TestWithParam<Target> {
     const std::string devices = GetParam().devices;
     auto made = checks_.CreateRuntime(
         {.devices = devices == "host" ? "host:4" : devices, .workers = 4, .host_device_threads = 1}, order_seed);
-    if (!made.ok()) return std::nullopt;
+    if (!made.ok()) {
+      EXPECT_EQ(RequiredDevices(), 0) << made.status();
+      return std::nullopt;
+    }
     return *std::move(made);
   }
   void ExpectClean(std::optional<Runtime>& runtime) {

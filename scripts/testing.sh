@@ -3,13 +3,13 @@
 # ctest runs each test program as a few processes, its shards; each leaves an XML file of GoogleTest's in tests/results/.
 # What is counted here are GoogleTest's tests, and those of ctest's that are none of them (benchmarks, examples, scripts).
 
-# A failed shard prints thousands of lines: drops those of tests that passed or were skipped. Of a shard that died the
-# last "[ RUN ]" stays: that test was running.
+# A failed shard prints thousands of lines: drops those of tests that passed or were skipped, but keeps what a sanitizer
+# reported during one. Of a shard that died the last "[ RUN ]" stays: that test was running.
 failures_of() {
   awk '
     / Passed +[0-9.]+ sec$/ || /^ *Start +[0-9]+:/ || /\*\*\*Skipped/ { next }
     /^\[-+\]/ { next }
-    /^\[       OK \]/ || /^\[  SKIPPED \]/ { held = ""; next }
+    /^\[       OK \]/ || /^\[  SKIPPED \]/ { if (held ~ /Sanitizer|runtime error:/) printf "%s", held; held = ""; next }
     /^\[ RUN / { printf "%s", held; held = $0 "\n"; next }
     /^\[  FAILED/ { printf "%s", held; held = "" }
     held != "" { held = held $0 "\n"; next }

@@ -110,6 +110,7 @@ TEST_F(HostDriverTest, RangesOutsideABlockAreRefused) {
   std::byte *const device = Device(1000), *const other = Device(1000, 1), *const pinned = Pinned(1000);
   const CopyOp fits{.dst = device, .src = pinned, .width = 1000};
   EXPECT_TRUE(driver_->Copy(stream_, fits).ok());
+  EXPECT_TRUE(Finish(stream_)) << "before the block is freed";
   std::vector<CopyOp> bad(9, fits);
   bad[0].width = 1001;
   bad[1].dst = device + 1;
@@ -125,7 +126,6 @@ TEST_F(HostDriverTest, RangesOutsideABlockAreRefused) {
   EXPECT_THAT(Text(status), AllOf(HasSubstr("+1001)"), HasSubstr("host:0")));
   driver_->FreeDevice(0, device);
   EXPECT_EQ(driver_->Copy(stream_, fits).code(), kRefused) << "freed";
-  EXPECT_TRUE(Finish(stream_));
 }
 
 TEST_F(HostDriverTest, BoxesThatOverlapThemselvesOrOverflowAreRefused) {

@@ -226,7 +226,7 @@ TEST_P(Alignment, ParametersThatNodesReadByReferenceStandSoToo) {
   EXPECT_EQ(Probe<128>::indirect > 0, in_graphs() && !on_cuda());
 }
 
-INSTANTIATE_TEST_SUITE_P(Host, Alignment, testing::ValuesIn(HostTargets()), NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Host, Alignment, testing::ValuesIn(HostTargetsOfResults()), NameOfTarget);
 INSTANTIATE_TEST_SUITE_P(Cuda, Alignment, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace

@@ -130,7 +130,7 @@ TEST_P(Gathered, BoxesMoveToAndFromImages) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Host, Gathered, testing::ValuesIn(HostTargets()), NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Host, Gathered, testing::ValuesIn(HostTargetsOfResults()), NameOfTarget);
 INSTANTIATE_TEST_SUITE_P(Cuda, Gathered, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace

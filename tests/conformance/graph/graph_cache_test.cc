@@ -821,7 +821,7 @@ TEST(CacheMemory, IdleExecutablesMakeRoomWhereMemoryIsShort) {
   EXPECT_EQ(cache.Launch(declare(2000000)).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
-INSTANTIATE_TEST_SUITE_P(Host, Cache, testing::ValuesIn(HostTargets()), NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Host, Cache, testing::ValuesIn(HostTargetsOfResults()), NameOfTarget);
 INSTANTIATE_TEST_SUITE_P(Cuda, Cache, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace

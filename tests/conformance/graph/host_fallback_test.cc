@@ -288,7 +288,7 @@ TEST_P(Twin, TheEnvironmentTurnsItOn) {
   EXPECT_NE(exec->PlanText().find("check add"), std::string::npos);
 }
 
-INSTANTIATE_TEST_SUITE_P(Host, Twin, testing::ValuesIn(HostTargets()), NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Host, Twin, testing::ValuesIn(HostTargetsOfResults()), NameOfTarget);
 INSTANTIATE_TEST_SUITE_P(Cuda, Twin, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace

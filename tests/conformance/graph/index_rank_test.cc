@@ -121,7 +121,7 @@ TEST_P(IndexRank, ThatNoOverloadTakesIsRefused) {
   EXPECT_NE(text.find("the functor takes a 1-D index and the extent is 2-D"), std::string::npos) << text;
 }
 
-INSTANTIATE_TEST_SUITE_P(Host, IndexRank, testing::ValuesIn(HostTargets()), NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Host, IndexRank, testing::ValuesIn(HostTargetsOfResults()), NameOfTarget);
 INSTANTIATE_TEST_SUITE_P(Cuda, IndexRank, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace

@@ -159,7 +159,7 @@ TEST_P(Lambdas, OfAStepDeclaredAgainAreThatStepsOwn) {
   EXPECT_EQ(cache.counts().nodes_changed + 1, changed + 4);
 }
 
-INSTANTIATE_TEST_SUITE_P(Host, Lambdas, testing::ValuesIn(HostTargets()), NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Host, Lambdas, testing::ValuesIn(HostTargetsOfResults()), NameOfTarget);
 INSTANTIATE_TEST_SUITE_P(Cuda, Lambdas, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace

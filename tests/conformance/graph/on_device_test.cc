@@ -209,7 +209,7 @@ TEST_P(OnDeviceParam, IsKnownToTheTwinCheck) {
   EXPECT_EQ(y[kN - 1], 42);
 }
 
-INSTANTIATE_TEST_SUITE_P(Host, OnDeviceParam, testing::ValuesIn(HostTargets()), NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Host, OnDeviceParam, testing::ValuesIn(HostTargetsOfResults()), NameOfTarget);
 INSTANTIATE_TEST_SUITE_P(Cuda, OnDeviceParam, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 // What a new value costs.

@@ -237,7 +237,7 @@ TEST_P(PartialAccess, TheElementsOfAStateThatHostCodeChangesAloneAreFound) {
       << text;
 }
 
-INSTANTIATE_TEST_SUITE_P(Host, PartialAccess, testing::ValuesIn(HostTargets()), NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Host, PartialAccess, testing::ValuesIn(HostTargetsOfResults()), NameOfTarget);
 INSTANTIATE_TEST_SUITE_P(Cuda, PartialAccess, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace

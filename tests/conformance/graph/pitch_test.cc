@@ -206,7 +206,7 @@ TEST_P(Pitches, ATwinIsCheckedOnCopiesThatLieTheSame) {
   EXPECT_EQ(h, expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(Host, Pitches, testing::ValuesIn(HostTargets()), NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Host, Pitches, testing::ValuesIn(HostTargetsOfResults()), NameOfTarget);
 INSTANTIATE_TEST_SUITE_P(Cuda, Pitches, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace

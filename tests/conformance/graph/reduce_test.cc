@@ -410,7 +410,7 @@ TEST_P(Reduces, AreCheckedAgainstTheirHostCodeLevelByLevel) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Host, Reduces, testing::ValuesIn(HostTargets()), NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Host, Reduces, testing::ValuesIn(HostTargetsOfResults()), NameOfTarget);
 INSTANTIATE_TEST_SUITE_P(Cuda, Reduces, testing::ValuesIn(CudaTargets()), NameOfTarget);
 
 }  // namespace

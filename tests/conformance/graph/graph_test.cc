@@ -224,7 +224,7 @@ TEST_P(Conformance, HostNodeSeesWhatTheDeviceWroteAndTheOtherWayRound) {
 
 // Pinned memory bound to a kHost buffer skips the staging copies, but not their place in the order.
 TEST_P(Conformance, HostNodeWaitsForTheDownloadIntoPinnedMemory) {
-  constexpr int64_t kN = 1 << 20;
+  constexpr int64_t kN = kSanitized ? 1 << 16 : 1 << 20;
   Graph g("direct");
   auto y = g.InOut<int32_t>("y", kN);
   g.ParallelFor("add", kN, AddOne{}, ReadWrite(y));
@@ -250,7 +250,7 @@ TEST_P(Conformance, HostNodeWaitsForTheDownloadIntoPinnedMemory) {
 }
 
 TEST_P(Conformance, DiamondWaitsForBothSides) {
-  constexpr int64_t kN = 50000;
+  constexpr int64_t kN = kSanitized ? 10000 : 50000;
   Graph g("diamond");
   auto x = g.Input<int32_t>("x", kN);
   auto a = g.Buffer<int32_t>("a", kN), b = g.Buffer<int32_t>("b", kN);
@@ -269,7 +269,7 @@ TEST_P(Conformance, DiamondWaitsForBothSides) {
 }
 
 TEST_P(Conformance, RunsOverlapInTheirOwnSlots) {
-  constexpr int64_t kN = 2000;
+  constexpr int64_t kN = kSanitized ? 500 : 2000;
   constexpr int kRuns = 60;
   Graph g("slots");
   auto a = g.Param<int32_t>("a");

@@ -4,12 +4,19 @@
 
 #include "src/driver/checked/checked_driver.h"
 #include "src/runtime/core/test_hook.h"
+#include "tests/support/sanitized.h"
 
 namespace penstock::conformance {
 
 using driver::checked::CallRecorder;
 
 constexpr size_t kSlabBytes = 1 << 20;  // small: a test may make a thousand runtimes
+
+absl::StatusOr<Runtime> CreateUncheckedRuntime(const RuntimeOptions& options) {
+  if (!kSanitized) return Runtime::Create(options);
+  const runtime::ScopedDriverHook hook({.pinned = {.slab_bytes = kSlabBytes}});
+  return Runtime::Create(options);
+}
 
 absl::StatusOr<Runtime> CheckedRuntimes::CreateRuntime(const RuntimeOptions& options, uint64_t order_seed,
                                                        std::chrono::nanoseconds hostcall_patience) {

@@ -20,6 +20,10 @@
 
 namespace penstock::conformance {
 
+// A runtime as users have it: sanitized, with small slabs of pinned memory like those below, since a sanitizer takes
+// longer to zero one of the usual size than most tests take.
+absl::StatusOr<Runtime> CreateUncheckedRuntime(const RuntimeOptions& options);
+
 class CheckedRuntimes {
  public:
   // Other than 0, host devices take up work in an order of the seed. `hostcall_patience`: how long a device waits for

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "penstock/runtime.h"
 #include "src/runtime/core/test_hook.h"
+#include "tests/support/sanitized.h"
 
 namespace penstock {
 
@@ -14,9 +16,10 @@ inline Runtime HostRuntime(int workers = 2, const std::string& devices = "host")
 
 // Where devices do not ring an event count, as CUDA's do not, who waits has to look.
 inline Runtime HostRuntimeThatRings(bool rings, int workers = 2, const std::string& devices = "host") {
-  if (rings) return HostRuntime(workers, devices);
-  const runtime::ScopedDriverHook silent(
-      {.host_options = [](driver::host::HostDriverOptions& host) { host.event_count = nullptr; }});
+  runtime::DriverHook hook;
+  if (!rings) hook.host_options = [](driver::host::HostDriverOptions& host) { host.event_count = nullptr; };
+  if (kSanitized) hook.pinned.slab_bytes = 1 << 20;  // to zero more takes a sanitizer longer than most tests take
+  const runtime::ScopedDriverHook scope(std::move(hook));
   return HostRuntime(workers, devices);
 }
 

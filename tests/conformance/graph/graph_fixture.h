@@ -105,7 +105,7 @@ class GraphConformance : public testing::TestWithParam<Target> {
   absl::StatusOr<Runtime> MakeRuntime() {
     RuntimeOptions options{.devices = GetParam().devices, .workers = 2};
     if (GetParam().ring) options.staging = {.threads = 2, .chunk_bytes = 64, .from_bytes = 0};
-    if (!GetParam().checked && GetParam().order_seed == 0) return Runtime::Create(options);
+    if (!GetParam().checked && GetParam().order_seed == 0) return CreateUncheckedRuntime(options);
     checks_.emplace();
     return checks_->CreateRuntime(options, GetParam().order_seed);
   }

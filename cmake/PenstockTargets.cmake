@@ -32,21 +32,18 @@ function(penstock_unity target)
   endif()
 endfunction()
 
-# The same for sources that nvcc compiles, which CMake 3.25 leaves alone: sets `out` to what stands for them.
-function(penstock_unity_kernels target out)
-  if(NOT PENSTOCK_UNITY OR NOT PENSTOCK_CUDA_PROGRAMS)
-    set(${out} ${ARGN} PARENT_SCOPE)
-    return()
-  endif()
+# The same for sources that CMake 3.25 leaves alone, since nvcc compiles them or they have options of their own: sets
+# `out` to what stands for them, files `name`_N.`extension` that include up to `size` of them each.
+function(penstock_batches out name extension size)
   set(batches)
   set(left ${ARGN})
   while(left)
-    list(SUBLIST left 0 8 batch)
+    list(SUBLIST left 0 ${size} batch)
     list(REMOVE_ITEM left ${batch})
     list(TRANSFORM batch REPLACE "(.+)" "#include \"${CMAKE_CURRENT_SOURCE_DIR}/\\1\"\n")
     list(JOIN batch "" text)
     list(LENGTH batches number)
-    set(file ${CMAKE_CURRENT_BINARY_DIR}/${target}_kernels_${number}.cu)
+    set(file ${CMAKE_CURRENT_BINARY_DIR}/${name}_${number}.${extension})
     file(GENERATE OUTPUT ${file} CONTENT "${text}")
     list(APPEND batches ${file})
   endwhile()
@@ -102,7 +99,9 @@ endfunction()
 # them. `BRUTE_FORCE`: the tests themselves take the time, and are optimized as the library is.
 function(penstock_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "CUDA_HEADERS;BRUTE_FORCE" "LABEL;SHARDS" "SOURCES;KERNELS;LIBRARIES")
-  penstock_unity_kernels(${name} arg_KERNELS ${arg_KERNELS})
+  if(PENSTOCK_UNITY AND PENSTOCK_CUDA_PROGRAMS)
+    penstock_batches(arg_KERNELS ${name}_kernels cu 8 ${arg_KERNELS})
+  endif()
   penstock_program(${name} tests SOURCES ${arg_SOURCES} $<TARGET_OBJECTS:penstock_test_status> KERNELS ${arg_KERNELS} LIBRARIES
                    absl::strings absl::str_format absl::flat_hash_map absl::flat_hash_set absl::span ${arg_LIBRARIES}
                    GTest::gmock GTest::gtest_main)

@@ -21,11 +21,11 @@ function(penstock_warnings target)
     "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${cuda_host};-diag-suppress=2810>")
 endfunction()
 
-# Compiles a dozen of a target's C++ sources at a time, since most of a compilation goes into headers and templates that
+# Compiles `batch` of a target's C++ sources at a time, since most of a compilation goes into headers and templates that
 # all of them use. So what is in an unnamed namespace must not be named twice in the library; each test file has a
 # namespace of its own.
-function(penstock_unity target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${PENSTOCK_UNITY} UNITY_BUILD_BATCH_SIZE 12)
+function(penstock_unity target batch)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${PENSTOCK_UNITY} UNITY_BUILD_BATCH_SIZE ${batch})
   if(PENSTOCK_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # which takes the sources for headers
     target_compile_options(${target} PRIVATE
       $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wno-subobject-linkage>)
@@ -108,7 +108,7 @@ function(penstock_test name)
   if(NOT arg_BRUTE_FORCE)
     target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${PENSTOCK_TEST_OPTIONS}>)
   endif()
-  penstock_unity(${name})
+  penstock_unity(${name} 12)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   if(PENSTOCK_HAS_CUDA)
     target_compile_definitions(${name} PRIVATE PENSTOCK_HAS_CUDA=1)

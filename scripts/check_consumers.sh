@@ -120,7 +120,7 @@ fi
 
 # Without CUDA, which nothing else here builds on a machine that has it. No object is that of another build, so the
 # compiler is the faster one.
-faster=(-DCMAKE_CXX_FLAGS_DEBUG=-O0)
+faster=(-DCMAKE_CXX_FLAGS_DEBUG=-O0 -DPENSTOCK_UNITY_BATCH=28)
 command -v clang++-19 >/dev/null && faster+=(-DCMAKE_CXX_COMPILER=clang++-19)
 consume add_subdirectory -DPENSTOCK_SOURCE="$PWD" -DPENSTOCK_CUDA=OFF -DPENSTOCK_WERROR=ON "${faster[@]}"
 

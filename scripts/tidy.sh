@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs clang-tidy-19 with .clang-tidy on what the library compiles, in parallel: a dozen of its sources at a time, as the
-# build does, which takes a fifth of the time. A batch that passed is skipped until its preprocessed text or .clang-tidy
+# Runs clang-tidy-19 with .clang-tidy on what the library compiles, in parallel: many of its sources at a time, as the
+# build does, which takes a fraction of the time. A batch that passed is skipped until its preprocessed text or .clang-tidy
 # changes; what passed is remembered in the user's cache, for all checkouts.
 #
 #   scripts/tidy.sh BUILD      BUILD: a folder with compile_commands.json made by clang-19 (preset tidy)

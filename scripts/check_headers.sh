@@ -65,12 +65,13 @@ one_build() {
   "${command[@]}" -fsyntax-only "${warnings[@]}" -Iinclude "$templates"
 }
 
-# all_headers HEADER...: together as one .cu, with the templates.
+mapfile -t headers < <(find include -name '*.h' | sort)
+
+# All of them together as one .cu, with the templates.
 all_headers() {
-  printf '#include "%s"\n' "${@#include/}" "$templates" >"$work/all.cu"
-  "$nvcc" -std=c++20 -arch=sm_90 -Werror all-warnings -Xcompiler=-Wall,-Wextra,-Wconversion,-Wsign-conversion,-Wshadow -Iinclude -I. \
-    -c "$work/all.cu" -o "$work/all.o"
-  rm -f "$work/all.o"
+  printf '#include "%s"\n' "${headers[@]#include/}" "$templates" >"$work/all.cu"
+  local host=-Wall,-Wextra,-Wconversion,-Wsign-conversion,-Wshadow,-fsyntax-only
+  "$nvcc" -std=c++20 -arch=sm_90 -Werror all-warnings -Xcompiler=$host -Iinclude -I. -c "$work/all.cu" -o "$work/all.o"
 }
 
 if [[ ${1:-} == --one ]]; then
@@ -114,14 +115,20 @@ if [[ ${1:-} == --wrong ]]; then
   check_wrong
   exit
 fi
+if [[ ${1:-} == --all ]]; then
+  all_headers
+  exit
+fi
 
-mapfile -t headers < <(find include -name '*.h' | sort)
 key=$(cat "${headers[@]}" "$templates" "$wrong" scripts/check_headers.sh <(echo "$nvcc") | sha256sum | cut -c1-32)
 if [[ ! -e $work/passed-$key ]]; then
-  printf '%s\0' "${headers[@]}" | xargs -0 -n 1 -P "$jobs" "$0" --one
-  printf '%s\0' "${builds[@]}" | xargs -0 -n 1 -P "$jobs" "$0" --build
-  "$0" --wrong
-  [[ -z $nvcc ]] || all_headers "${headers[@]}"
+  # The longest first, so that no core waits for it at the end.
+  {
+    [[ -z $nvcc ]] || printf '%s\0' --all ""
+    printf -- '--build\0%s\0' "${builds[@]}"
+    printf '%s\0' --wrong ""
+    printf -- '--one\0%s\0' "${headers[@]}"
+  } | xargs -0 -n 2 -P "$jobs" "$0"
   rm -f "$work"/passed-*
   touch "$work/passed-$key"
 fi

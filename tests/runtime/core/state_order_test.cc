@@ -9,6 +9,7 @@
 #include "src/runtime/core/test_hook.h"
 #include "tests/support/latch.h"
 #include "tests/support/null_driver.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/small_stack.h"
 #include "tests/support/state_fixture.h"
 
@@ -299,7 +300,7 @@ TEST_F(StateOrderTest, AReaderSeesTheWriterBeforeItAndNotTheOneAfter) {
 
 // With frames for each run it would end the process: 256 KiB are 131 bytes a run.
 TEST_F(StateOrderTest, ALongLineOfRunsIsLookedBackAlongOnASmallStack) {
-  constexpr int kRuns = 2000;
+  constexpr int kRuns = kSanitized ? 1000 : 2000;  // sanitized, a frame is larger
   State<int64_t> s = Made(Name("s", "a.cc", 7), 1);
   Meeting release;
   Graph first("first"), later("later");

@@ -68,6 +68,16 @@ constexpr Pass kPasses[] = {
 
 std::span<const Pass> Passes() { return kPasses; }
 
+absl::Status CheckGraph(const Model& model, const PlanOptions& options) {
+  Draft draft(model, options);
+  draft.findings.mistakes = model.mistakes;
+  for (const Pass& pass : kPasses) {
+    pass.run(draft);
+    if (pass.ends_with_mistakes) break;
+  }
+  return ToStatus(model, draft.findings.mistakes);
+}
+
 absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options) {
   Draft draft(model, options);
   draft.findings.mistakes = model.mistakes;

@@ -37,7 +37,9 @@ class NodeCheck {
       case NodeKind::kParallelFor: CheckParallelFor(); break;
       case NodeKind::kKernel: CheckKernel(); break;
       case NodeKind::kLaunch: CheckLaunch(); break;
-      case NodeKind::kHost: break;
+      case NodeKind::kHost:
+      case NodeKind::kGate:
+      case NodeKind::kControl: break;
     }
   }
 

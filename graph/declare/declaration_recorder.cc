@@ -11,6 +11,7 @@ int32_t DeclarationRecorder::Param(ParamDecl decl) {
 }
 
 int32_t DeclarationRecorder::Buffer(BufferDecl decl) {
+  decl.body = model_.open;
   model_.buffers.push_back(std::move(decl));
   return static_cast<int32_t>(model_.buffers.size()) - 1;
 }
@@ -27,6 +28,7 @@ int32_t DeclarationRecorder::State(const std::shared_ptr<const StateRecord>& sta
 }
 
 int32_t DeclarationRecorder::Append(NodeDecl&& node) {
+  node.body = model_.open;
   model_.nodes.push_back(std::move(node));
   return static_cast<int32_t>(model_.nodes.size()) - 1;
 }

@@ -36,7 +36,9 @@ class UseFinder {
   }
 
  private:
+  // A construct's gates touch what it does.
   void TouchAll(StepId v, const Step& step) {
+    if (step.on_host()) return;
     if (step.decl < 0) {
       Touch(v, step.src, AccessMode::kRead);
       Touch(v, step.dst, AccessMode::kWrite);

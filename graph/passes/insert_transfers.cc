@@ -36,6 +36,8 @@ PlanKind KindOf(NodeKind kind) {
     case NodeKind::kParallelFor: return PlanKind::kParallelFor;
     case NodeKind::kKernel: return PlanKind::kKernel;
     case NodeKind::kLaunch: return PlanKind::kLaunch;
+    case NodeKind::kGate: return PlanKind::kGate;
+    case NodeKind::kControl: return PlanKind::kControl;
     default: return PlanKind::kHost;
   }
 }
@@ -337,7 +339,8 @@ class Walk {
   void RemarkOnBuffers() {
     for (const BufferId b : checked_.buffers_by_name) {
       const BufferState& state = state_[b];
-      if (!state.used && !decl(b).is_alias) Remark(b, "no node uses it");
+      const bool elsewhere = records_.model.buffers[b].body >= 0;  // in the body of a construct
+      if (!state.used && !decl(b).is_alias && !elsewhere) Remark(b, "no node uses it");
       if (state.used && !state.written && decl(b).role == BufferRole::kInOut) {
         Remark(b, home(b) < 0 ? "not copied back; no node writes it" : "no node writes it");
       }

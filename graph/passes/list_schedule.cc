@@ -40,7 +40,9 @@ double Cost(const Records& records, const Ordered& ordered, const Step& step) {
     case PlanKind::kKernel: return 10;
     case PlanKind::kLaunch: return 20;
     case PlanKind::kHostcall: return 5;
-    case PlanKind::kHost: return 50;
+    case PlanKind::kGate: return 0;
+    case PlanKind::kHost:
+    case PlanKind::kControl: return 50;
   }
   return 0;
 }

@@ -65,6 +65,8 @@ constexpr bool IsLaunch(const Instance& i) {
 //                                                there through the runtime's ring
 //   kHostCopy                                    a Copy node within host memory, on a worker
 //   kHostcall                                    a Host node, on a stream: a kernel makes the hostcall and waits for it
+//   kGate                                        nothing, on a stream: where a construct begins and ends for others
+//   kControl                                     a construct, whose bodies have plans of their own; the host drives it
 enum class PlanKind : uint8_t {
   kUpload,
   kDownload,
@@ -78,10 +80,12 @@ enum class PlanKind : uint8_t {
   kKernel,
   kLaunch,
   kHostcall,
-  kHost
+  kGate,
+  kHost,
+  kControl
 };
 constexpr bool IsHostKind(PlanKind k) {
-  return k == PlanKind::kStageIn || k == PlanKind::kStageOut || k == PlanKind::kHostCopy || k == PlanKind::kHost;
+  return k == PlanKind::kStageIn || k == PlanKind::kStageOut || k == PlanKind::kHostCopy || k >= PlanKind::kHost;
 }
 
 // Whether the bound memory of a copy decides at launch if the copy is made.
@@ -263,6 +267,9 @@ inline bool JoinsBatch(const Plan& plan, NodeId n) { return plan.nodes[n].batch 
 // Plans a graph. Returns all mistakes, those collected while declaring included, in one Status; several are listed one
 // per line under "graph 'g': 3 mistakes:".
 absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options);
+// The same mistakes, as far as they are found before anything is planned. Bodies of constructs count as nodes that run
+// once each, in the order of their declarations.
+absl::Status CheckGraph(const Model& model, const PlanOptions& options);
 
 // The plan as text, one node per line, and as a Graphviz digraph.
 std::string PrintText(const Plan& plan, const Model& model);

@@ -23,7 +23,9 @@ inline const char* KindName(PlanKind kind) {
     case PlanKind::kKernel: return "kernel";
     case PlanKind::kLaunch: return "launch";
     case PlanKind::kHostcall: return "hostcall";
+    case PlanKind::kGate: return "gate";
     case PlanKind::kHost: return "host";
+    case PlanKind::kControl: return "control";
   }
   return "?";
 }

@@ -18,6 +18,7 @@ class DeclarationSink {
   DeclarationSink(Model* model, DeclarationMatcher* matcher) : model_(model), matcher_(matcher) {}
 
   Model& model() const { return *model_; }
+  bool is_compared() const { return matcher_ != nullptr; }
 
   // Returns what `declare` returns for the matcher or a recorder, which have the same calls.
   template <class Declare>

@@ -28,6 +28,8 @@ class LaunchContext;
 using ParamId = detail::Id<struct ParamTag>;
 using BufferId = detail::Id<struct BufferTag>;
 using DeclId = detail::Id<struct DeclTag>;  // of a node as declared; a plan has more nodes
+using ControlId = detail::Id<struct ControlTag>;
+using BodyId = detail::Id<struct BodyTag>;
 
 // Where the memory of a buffer lies. For Input, Output and InOut it states what may be bound at launch:
 //   kHost    any host memory; copied directly if pinned, otherwise through the library's pinned memory
@@ -44,7 +46,11 @@ enum class BufferRole : uint8_t { kInput, kOutput, kInOut, kInternal, kState, kP
 constexpr bool IsBound(BufferRole role) { return role <= BufferRole::kInOut; }
 // Whether the access needs the contents that are there.
 constexpr bool Reads(AccessMode mode) { return (static_cast<int>(mode) & static_cast<int>(AccessMode::kRead)) != 0; }
-enum class NodeKind : uint8_t { kCopy, kFill, kParallelFor, kKernel, kLaunch, kHost };
+// kGate and kControl are not declared: they stand for a construct where its bodies are folded (graph/control/fold.h).
+enum class NodeKind : uint8_t { kCopy, kFill, kParallelFor, kKernel, kLaunch, kHost, kGate, kControl };
+
+// The constructs that decide while a graph runs which of its nodes run, and how often (control.h).
+enum class ControlKind : uint8_t { kIf, kSwitch, kWhile, kRepeat };
 
 // Which thread calls a Host node, and where later nodes wait meanwhile:
 //   kWorker          a worker; later nodes are submitted once it has returned
@@ -106,6 +112,7 @@ struct BufferDecl {
   std::shared_ptr<const StateRecord> state{};
   int32_t keys = 0;  // kState only: the most keys that can have a State; 0: not keyed
   ParamId param{};  // kParam only
+  BodyId body{};  // the body in which it was declared; none: outside of all
 };
 
 // Whether the slot has the memory and launches bind none.
@@ -214,6 +221,27 @@ struct NodeDecl : NodeOptions {
   int level = 0;  // ParallelFor: the level of a Reduce (detail/reduce_tree.h), from 1; 0: it is none
   KernelShape shape{};  // Kernel
   NodeCode code{};
+  BodyId body{};  // the body in which it was declared; none: outside of all
+};
+
+// A construct. Its condition is a node of one index that writes the word: for a Switch which body runs, else whether
+// one does. It belongs to the body that the construct is in, and comes before all nodes of the construct's own.
+struct ControlDecl {
+  Name name;
+  ControlKind kind;
+  BodyId in{};  // the body in which it was declared; none: outside of all
+  DeclId begin{};  // how many nodes were declared before it, its condition included
+  DeclId condition{};  // none: kRepeat
+  BufferId word{};  // what the condition writes: one int32_t
+  Dim trips{0};  // kRepeat: how often the body runs
+  int64_t max = 0;  // kWhile: the most often that it does
+  std::vector<BodyId> bodies{};
+};
+
+// A body: what was declared on the graph while the function of a construct ran.
+struct BodyDecl {
+  ControlId of{};
+  int depth = 1;  // of constructs around its nodes
 };
 
 // A mistake noticed while declaring. Compile adds those that the planner's checks find.
@@ -228,8 +256,11 @@ struct Model {
   detail::Table<ParamId, ParamDecl> params;
   detail::Table<BufferId, BufferDecl> buffers;
   detail::Table<DeclId, NodeDecl> nodes;
+  detail::Table<ControlId, ControlDecl> controls;
+  detail::Table<BodyId, BodyDecl> bodies;
   std::vector<Mistake> mistakes;
   Name scope{""};  // what names that are declared now begin with (Graph::Scope); used only while declaring
+  BodyId open{};  // the body that is being declared; used only while declaring
 
   explicit Model(Name n) : name(std::move(n)) {}
 };

@@ -14,6 +14,12 @@ namespace {
 absl::Status NoExecutable() {
   return absl::FailedPreconditionError("this Executable was default-constructed or moved from; use Runtime::Compile");
 }
+// With the plans of the constructs' parts below.
+std::string TextOf(const runtime::ExecutableCore& core) {
+  std::string text = graph::PrintText(core.graph().plan(), core.model());
+  for (const runtime::ControlPart& part : core.parts()) text += "\n" + part.label + ":\n" + TextOf(*part.core);
+  return text;
+}
 }  // namespace
 
 Bindings Executable::bindings() const { return set_ == nullptr ? Bindings() : set_->first().MakeBindings(); }
@@ -103,9 +109,7 @@ Mode Executable::Decide() { return set_ == nullptr ? Mode::kStream : set_->Decid
 SubmissionReport Executable::submission_report() const {
   return set_ == nullptr ? SubmissionReport() : set_->submission_report();
 }
-std::string Executable::PlanText() const {
-  return set_ == nullptr ? "" : graph::PrintText(set_->first().graph().plan(), set_->first().model());
-}
+std::string Executable::PlanText() const { return set_ == nullptr ? "" : TextOf(set_->first()); }
 std::string Executable::PlanDot() const {
   return set_ == nullptr ? "" : graph::PrintDot(set_->first().graph().plan(), set_->first().model());
 }

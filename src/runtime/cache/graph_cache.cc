@@ -329,6 +329,11 @@ absl::StatusOr<Run> GraphCacheCore::LaunchNew(Step& step, const std::shared_ptr<
 }
 
 absl::StatusOr<std::shared_ptr<ExecutableCore>> GraphCacheCore::Compile(const Model& model) {
+  if (!model.controls.empty()) {
+    return absl::UnimplementedError(graph::Prefix(model, "construct", model.controls[0].name) +
+                                    ": a step that is declared again has no constructs yet; compile the graph once, "
+                                    "with Runtime::Compile, and bind what differs");
+  }
   for (const BufferDecl& buffer : model.buffers) {
     if (buffer.keys == 0) continue;
     return absl::InvalidArgumentError(graph::Prefix(model, "state", buffer.name) +

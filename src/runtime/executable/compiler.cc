@@ -83,17 +83,23 @@ bool HostcallReservation::Reserve(const std::shared_ptr<RuntimeCore>& runtime, s
   return true;
 }
 
-absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compiler::Compile() {
+absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compiler::Compile(const Model* declared) {
   context_.in_order = options_.in_order;
   PENSTOCK_RETURN_IF_ERROR(CheckOptions());
   PENSTOCK_ASSIGN_OR_RETURN(const Mode wanted, ModeSelection::Wanted(model(), options_));
   const graph::PlanOptions plan_options = PlanOptionsOf(wanted);
+  if (declared != nullptr) PENSTOCK_RETURN_IF_ERROR(graph::CheckGraph(*declared, plan_options));
   PENSTOCK_RETURN_IF_ERROR(AddHostChecks(plan_options));
   PENSTOCK_RETURN_IF_ERROR(MakePlan(plan_options));
   modes_.Choose(wanted);
   modes_.notes().insert(modes_.notes().end(), plan().whole_copies.begin(), plan().whole_copies.end());
   for (const std::string& shared : plan().shared_lanes) {
     if (modes_.mode() != Mode::kGraph) modes_.notes().push_back("on streams, " + shared);
+  }
+  for (const PlanNode& node : plan().nodes) {
+    if (node.kind != PlanKind::kControl) continue;
+    modes_.notes().push_back("the host drives construct '" + graph::OneLine(node.name) +
+                             "': it waits for each condition, then submits a body");
   }
   PENSTOCK_ASSIGN_OR_RETURN(const LoadedKernels kernels, LoadKernels());
   uncaptured_.resize(plan().nodes.size());
@@ -336,9 +342,9 @@ absl::StatusOr<bool> Compiler::MakeGraphs() {
 Table<NodeId, bool> Compiler::RefusedNodes() {
   Table<NodeId, bool> refused(plan().nodes.size());
   for (size_t n = 0; n < refused.size(); ++n) {
-    const bool peer = plan().nodes[n].kind == PlanKind::kPeerCopy;
-    refused[n] = peer || !uncaptured_[n].empty();
-    if (!refused[n]) continue;
+    const bool peer = plan().nodes[n].kind == PlanKind::kPeerCopy, gate = plan().nodes[n].kind == PlanKind::kGate;
+    refused[n] = peer || gate || !uncaptured_[n].empty();
+    if (!refused[n] || gate) continue;
     const std::string name = "node '" + graph::OneLine(plan().nodes[n].name) + "' is in no graph: ";
     modes_.notes().push_back(name + (peer ? "it copies between devices, and a graph stays on one" : uncaptured_[n]));
   }

@@ -42,7 +42,8 @@ class Compiler {
            HostcallReservation& reservation)
       : context_(context), owner_(owner), options_(options), modes_(modes), reservation_(reservation) {}
 
-  absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compile();
+  // `declared`: the graph whose constructs are nodes in the context's, to be checked whole; null if it has none.
+  absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compile(const Model* declared);
 
  private:
   absl::Status CheckOptions() const;

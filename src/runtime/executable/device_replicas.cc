@@ -11,6 +11,7 @@
 #include "src/base/status.h"
 #include "src/host/progress.h"
 #include "src/runtime/core/runtime_core.h"
+#include "src/runtime/executable/control_run.h"
 #include "src/runtime/executable/device_choice.h"
 #include "src/runtime/executable/internals.h"
 
@@ -38,6 +39,29 @@ absl::Status CheckShares(const Model& model, const std::vector<DeviceShare>& sha
   return sum > 0 ? absl::OkStatus() : refuse("gives every device the weight 0; one at least takes runs");
 }
 
+MemoryReport::Arena* Find(MemoryReport& report, const std::string& where) {
+  const auto it = std::find_if(report.arenas.begin(), report.arenas.end(),
+                               [&](const MemoryReport::Arena& arena) { return arena.where == where; });
+  return it == report.arenas.end() ? nullptr : &*it;
+}
+
+// With the arenas of the parts of constructs, of which each slot has some of its own.
+MemoryReport ReportOf(const ExecutableCore& core, const std::vector<std::string>& devices) {
+  MemoryReport all = graph::ReportMemory(core.graph().plan(), core.model(), devices, core.slots());
+  for (const ControlPart& part : core.parts()) {
+    for (const MemoryReport::Arena& arena : ReportOf(*part.core, devices).arenas) {
+      if (MemoryReport::Arena* const same = Find(all, arena.where)) {
+        same->slot_bytes += arena.slot_bytes;
+        same->all_bytes += arena.all_bytes;
+        same->peak_bytes += arena.peak_bytes;
+      } else {
+        all.arenas.push_back(arena);
+      }
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 const Bindings& ExecutableSet::nothing_set() const {
@@ -63,11 +87,12 @@ absl::StatusOr<std::shared_ptr<ExecutableSet>> ExecutableSet::Create(const std::
   for (const DeviceShare& share : shares) {
     CompileOptions on = options;
     on.device = share.device;
-    PENSTOCK_ASSIGN_OR_RETURN(auto core, ExecutableCore::Create(runtime, model, on));
+    PENSTOCK_ASSIGN_OR_RETURN(auto core, CreateExecutable(runtime, model, on));
     members.push_back({ExecutableCore::HandleOn(std::move(core)), share});
   }
   PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<KeyedStates> keyed, KeyedStates::Create(runtime, model, shares));
-  for (size_t m = 0; m < members.size() && keyed != nullptr; ++m) members[m].core->UseKeys(keyed, static_cast<int>(m));
+  for (size_t m = 0; m < members.size() && keyed != nullptr; ++m)
+    members[m].core->binder().UseKeys(keyed, static_cast<int>(m));
   for (const Member& member : members) {
     if (members.size() > 1) member.core->MeasureRuns();
   }
@@ -85,7 +110,7 @@ absl::StatusOr<Run> ExecutableSet::Launch(const Bindings& bindings, Deadline dea
   }
   PENSTOCK_RETURN_IF_ERROR(CheckOnTime(only, deadline));
   PENSTOCK_ASSIGN_OR_RETURN(const TakenSlot taken, TakeSlot(only, deadline, wait));
-  return members_[taken.member].core->Start(taken.slot, bindings, deadline);
+  return members_[taken.member].core->Start(taken.slot, detail::Internals<Bindings>::ValuesOf(bindings), deadline);
 }
 
 absl::StatusOr<std::pair<std::shared_ptr<ExecutableCore>, RunSlot*>> ExecutableSet::Lease(Deadline deadline,
@@ -214,22 +239,11 @@ SubmissionReport ExecutableSet::submission_report() const {
 MemoryReport ExecutableSet::memory() const {
   std::vector<std::string> names;
   for (const driver::DeviceRef& device : first().runtime().devices()) names.push_back(device.info.name);
-  MemoryReport all;
-  for (const Member& member : members_) {
-    const ExecutableCore& core = *member.core;
-    MemoryReport one = graph::ReportMemory(core.graph().plan(), core.model(), names, core.slots());
-    if (&core == &first()) {
-      all = std::move(one);
-      continue;
-    }
-    for (const MemoryReport::Arena& arena : one.arenas) {
-      const auto same = std::find_if(all.arenas.begin(), all.arenas.end(),
-                                     [&](const MemoryReport::Arena& a) { return a.where == arena.where; });
-      if (same == all.arenas.end()) {
-        all.arenas.push_back(arena);
-      } else {
-        same->all_bytes += arena.all_bytes;
-      }
+  MemoryReport all = ReportOf(first(), names);
+  for (size_t m = 1; m < members_.size(); ++m) {
+    for (const MemoryReport::Arena& arena : ReportOf(*members_[m].core, names).arenas) {
+      if (MemoryReport::Arena* const same = Find(all, arena.where)) same->all_bytes += arena.all_bytes;
+      else all.arenas.push_back(arena);
     }
   }
   return all;

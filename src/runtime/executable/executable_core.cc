@@ -56,6 +56,13 @@ absl::Status CheckOnTime(ExecutableCore& core, Deadline deadline) {
   return RefuseIfLate(core.Label(), front, deadline, Deadline::Clock::now());
 }
 
+absl::Status CheckMayWait(const ExecutableCore& core, const char* what, const char* instead) {
+  if (!base::InUserCode()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      core.Label() + ": " + what + " inside a host node or callback; it could wait for the worker it runs on; use " +
+      instead);
+}
+
 }  // namespace
 
 ExecutableCore::ExecutableCore(std::shared_ptr<RuntimeCore> runtime, const Model& model, const CompileOptions& options)
@@ -72,12 +79,13 @@ ExecutableCore::~ExecutableCore() {
 
 absl::StatusOr<std::shared_ptr<ExecutableCore>> ExecutableCore::Create(std::shared_ptr<RuntimeCore> runtime,
                                                                        const Model& model,
-                                                                       const CompileOptions& options) {
+                                                                       const CompileOptions& options,
+                                                                       const Model* declared) {
   PENSTOCK_RETURN_IF_ERROR(runtime->CheckOpen());
   std::shared_ptr<ExecutableCore> core(new ExecutableCore(std::move(runtime), model, options),
                                        base::DeleteUnlessForked());
   Compiler compiler(core->context_, core.get(), options, core->modes_, core->hostcalls_);
-  absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> slots = compiler.Compile();
+  absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> slots = compiler.Compile(declared);
   core->runtime().NoteFault(slots.status());
   PENSTOCK_RETURN_IF_ERROR(slots.status());
   core->pool_.Set(*std::move(slots));
@@ -155,13 +163,6 @@ absl::StatusOr<RunSlot*> ExecutableCore::AcquireSlot(Deadline deadline, Wait wai
   return absl::DeadlineExceededError(taken + " and none came free before the deadline; nothing was started");
 }
 
-absl::Status ExecutableCore::CheckMayWait(const char* what, const char* instead) const {
-  if (!base::InUserCode()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      Label() + ": " + what + " inside a host node or callback; it could wait for the worker it runs on; use " +
-      instead);
-}
-
 absl::Status ExecutableCore::CheckMayLaunch(const char* called) const {
   const std::string prefix = Label() + ": " + called;
   if (base::InDeviceCode()) {
@@ -176,7 +177,7 @@ absl::Status ExecutableCore::CheckMayLaunch(const char* called) const {
 }
 
 absl::Status ExecutableCore::CheckLease(Wait wait) const {
-  if (wait == Wait::kYes) PENSTOCK_RETURN_IF_ERROR(CheckMayWait("Acquire", "TryAcquire"));
+  if (wait == Wait::kYes) PENSTOCK_RETURN_IF_ERROR(CheckMayWait(*this, "Acquire", "TryAcquire"));
   return runtime().CheckOpen();
 }
 
@@ -188,7 +189,7 @@ absl::StatusOr<RunSlot*> ExecutableCore::Lease(Deadline deadline, Wait wait) {
 }
 
 absl::Status ExecutableCore::CheckLaunch(Wait wait) const {
-  if (wait == Wait::kYes) PENSTOCK_RETURN_IF_ERROR(CheckMayWait("Launch", "TryLaunch"));
+  if (wait == Wait::kYes) PENSTOCK_RETURN_IF_ERROR(CheckMayWait(*this, "Launch", "TryLaunch"));
   PENSTOCK_RETURN_IF_ERROR(CheckMayLaunch());
   if (const int32_t leased = graph().program().buffers.leased; leased >= 0) {
     return absl::FailedPreconditionError(
@@ -202,7 +203,7 @@ absl::StatusOr<Run> ExecutableCore::Launch(const Bindings& bindings, Deadline de
   PENSTOCK_RETURN_IF_ERROR(CheckLaunch(wait));
   PENSTOCK_RETURN_IF_ERROR(CheckOnTime(*this, deadline));
   PENSTOCK_ASSIGN_OR_RETURN(RunSlot * slot, AcquireSlot(deadline, wait));
-  return Start(slot, bindings, deadline);
+  return Start(slot, detail::Internals<Bindings>::ValuesOf(bindings), deadline);
 }
 
 absl::StatusOr<Run> ExecutableCore::LaunchIn(RunSlot* slot, const Bindings& bindings, Deadline deadline) {
@@ -214,7 +215,7 @@ absl::StatusOr<Run> ExecutableCore::LaunchIn(RunSlot* slot, const Bindings& bind
         ": the lease's run is still in flight, and the slot's memory is its; wait for it, or acquire another");
   }
   PENSTOCK_RETURN_IF_ERROR(CheckOnTime(*this, deadline));
-  return Start(slot, bindings, deadline);
+  return Start(slot, detail::Internals<Bindings>::ValuesOf(bindings), deadline);
 }
 
 absl::StatusOr<int> ExecutableCore::Prepare(RunSlot& slot, const detail::BoundValues& bindings) {
@@ -223,16 +224,16 @@ absl::StatusOr<int> ExecutableCore::Prepare(RunSlot& slot, const detail::BoundVa
   return binder_.WaitForNative(slot, bindings);
 }
 
-absl::StatusOr<Run> ExecutableCore::Start(RunSlot* slot, const Bindings& bindings, Deadline deadline) {
+absl::StatusOr<Run> ExecutableCore::Start(RunSlot* slot, const detail::BoundValues& values, Deadline deadline,
+                                          Kind kind) {
   slot->fault.Reset();
   durations_.Begin(slot->launched);
   modes_.Begin(*slot);
-  const detail::BoundValues& values = detail::Internals<Bindings>::ValuesOf(bindings);
   const absl::StatusOr<int> stream_device = Prepare(*slot, values);
   absl::Status ready = stream_device.status();
   if (!ready.ok()) runtime().NoteFault(ready);
   const absl::Status open = runtime().RunStarted();  // again: Shutdown waits for what has started before it closed
-  if (ready.ok()) ready = open;
+  if (ready.ok() && kind == Kind::kRun) ready = open;
   const auto enter = [&] { return binder_.EnterStates(*slot); };
   if (ready.ok()) ready = context_.turns->used() ? context_.turns->Join(slot->index, enter) : enter();
   if (!ready.ok()) {
@@ -267,7 +268,9 @@ void ExecutableCore::OnRunEnded(RunSlot& slot) {
   modes_.End(slot);
   durations_.End(slot.launched, slot.fault.failed());
   if (refuses_late_) pace_.End(slot.launched, Deadline::Clock::now(), slot.fault.failed());
+  RunEndListener* const listener = slot.listener;
   pool_.EndRun(slot);
+  if (listener != nullptr) listener->OnRunEnded(slot);
 }
 
 }  // namespace penstock::runtime

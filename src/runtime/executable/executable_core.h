@@ -9,6 +9,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "penstock/executable.h"
@@ -28,10 +29,21 @@
 
 namespace penstock::runtime {
 
+class ExecutableCore;
+
+// A condition or body of a construct, compiled for all slots around it.
+struct ControlPart {
+  std::string label;  // "condition of construct 'solve' (a.cc:12)", "case 0 of ..."
+  std::shared_ptr<ExecutableCore> core;
+};
+
 class ExecutableCore final : public InFlight, public RunOwner {
  public:
+  // `model` has no constructs: they are nodes of it (graph/control/fold.h). `declared` has them, to be checked whole;
+  // null if there are none, or if this is itself a part of one.
   static absl::StatusOr<std::shared_ptr<ExecutableCore>> Create(std::shared_ptr<RuntimeCore> runtime,
-                                                                const Model& model, const CompileOptions& options);
+                                                                const Model& model, const CompileOptions& options,
+                                                                const Model* declared = nullptr);
   ~ExecutableCore() override;
 
   // What an Executable holds: the executable is freed after the last copy has gone and its last run has ended.
@@ -43,7 +55,10 @@ class ExecutableCore final : public InFlight, public RunOwner {
   // Launch in steps: whether this thread may launch; a free slot, or null; the run, which takes over the slot.
   absl::Status CheckLaunch(Wait wait) const;
   RunSlot* TakeFree() { return pool_.TakeFree(); }
-  absl::StatusOr<Run> Start(RunSlot* slot, const Bindings& bindings, Deadline deadline);
+  // kPartOfARun: Shutdown waits for the run that this is a part of, so it starts also while the runtime shuts down.
+  enum class Kind : uint8_t { kRun, kPartOfARun };
+  absl::StatusOr<Run> Start(RunSlot* slot, const detail::BoundValues& bindings, Deadline deadline,
+                            Kind kind = Kind::kRun);
   // A slot for its holder alone, until GiveBack and the end of its run.
   absl::StatusOr<RunSlot*> Lease(Deadline deadline, Wait wait);
   // Lease in steps, around TakeFree.
@@ -73,9 +88,7 @@ class ExecutableCore final : public InFlight, public RunOwner {
   std::string Label() const override { return graph().Label(); }
   void OnRunEnded(RunSlot& slot) override;
 
-  // Called before the first launch. UseKeys: sets the keyed States, if the graph has some; this executable is their
-  // `member`. MeasureRuns: load() is to know how long runs take.
-  void UseKeys(std::shared_ptr<KeyedStates> keyed, int member) { binder_.UseKeys(std::move(keyed), member); }
+  // Called before the first launch: load() is to know how long runs take.
   void MeasureRuns() { durations_.Measure(); }
 
   LaunchBinder& binder() { return binder_; }
@@ -89,13 +102,15 @@ class ExecutableCore final : public InFlight, public RunOwner {
   RunSlot& slot(int index) { return *pool_.slots()[index]; }
   int slots() const { return pool_.size(); }
   int64_t launches() const { return launches_.load(std::memory_order_relaxed); }
+  // The conditions and bodies of its constructs. SetParts is called before the first launch.
+  void SetParts(std::vector<ControlPart> parts) { parts_ = std::move(parts); }
+  const std::vector<ControlPart>& parts() const { return parts_; }
   Mode DecideMode() { return modes_.Decide(); }
   SubmissionReport submission_report() const { return modes_.Report(pool_.slots()); }
 
  private:
   ExecutableCore(std::shared_ptr<RuntimeCore> runtime, const Model& model, const CompileOptions& options);
   absl::StatusOr<RunSlot*> AcquireSlot(Deadline deadline, Wait wait);
-  absl::Status CheckMayWait(const char* what, const char* instead) const;
   // Does what may fail before the run begins. Returns the device of the application's stream; -1 if there is none.
   absl::StatusOr<int> Prepare(RunSlot& slot, const detail::BoundValues& bindings);
 
@@ -108,6 +123,7 @@ class ExecutableCore final : public InFlight, public RunOwner {
   RunPace pace_;  // if launches are refused for being late
   std::atomic<int64_t> waiting_{0};  // launches that wait for a slot
   SlotPool pool_;
+  std::vector<ControlPart> parts_;
   std::atomic<int64_t> launches_{0};  // the serial of the next run
   std::atomic<bool> handles_gone_{false};  // set after ReleaseCount::Begin
 };

@@ -40,6 +40,11 @@ absl::Status CheckExports(const ExecutableCore& core) {
         core.Label() +
         ": not exported, since its States have an order with runs, of which an exported graph is none; bind memory");
   }
+  if (!core.parts().empty()) {
+    return absl::FailedPreconditionError(core.Label() + ": not exported, since the host drives the " +
+                                         core.parts()[0].label.substr(core.parts()[0].label.find("construct")) +
+                                         "; launch it, or export a graph of what is in a body");
+  }
   for (const ExecCommand& command : program.graphs.commands) {
     if (command.node < 0) continue;
     return Unexported(core, command.node, "it is in no graph, and the executable's submission_report says why");

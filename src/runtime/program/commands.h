@@ -36,7 +36,8 @@ struct ExecCommand {
     kStateWrite,
     kStateDone,
     kWaitExternal,
-    kGraph
+    kGraph,
+    kNone
   };
   // A lane holds at most kMostOutstanding (tuning.h) commands: CUDA blocks a submitter that is about 1020 commands
   // ahead of the device, and with it every other thread that makes a call there. Some commands are therefore

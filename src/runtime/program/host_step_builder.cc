@@ -42,6 +42,7 @@ void HostStepBuilder::AddSteps() {
 HostEntry HostStepBuilder::EntryOf(const graph::HostStep& step) {
   const graph::PlanNode& node = options_.plan.nodes[step.node];
   if (node.kind == PlanKind::kHost) return {.call = ops_[step.node].index};
+  if (node.kind == PlanKind::kControl) return {.control = controls_++};
   const auto on_device = [&](InstanceId i) { return options_.plan.instances[i].device >= 0; };
   const bool staged = on_device(node.src) || on_device(node.dst);
   const bool cuda = std::find(options_.cuda.begin(), options_.cuda.end(), true) != options_.cuda.end();
@@ -53,7 +54,7 @@ HostEntry HostStepBuilder::EntryOf(const graph::HostStep& step) {
 
 // The bytes that a step copies within host memory. Every other step counts as more than a task may copy inline.
 int64_t HostStepBuilder::BytesOf(const graph::HostStep& step, const HostEntry& entry) const {
-  if (entry.call >= 0 || entry.ring >= 0) return tuning::kMostInlineCopyBytes + 1;
+  if (!entry.copies() || entry.ring >= 0) return tuning::kMostInlineCopyBytes + 1;
   return options_.plan.instances[options_.plan.nodes[step.node].dst].bytes;
 }
 

@@ -28,6 +28,7 @@ class HostStepBuilder {
   const NodeOps& ops_;
   BoxBuilder& boxes_;
   Program& program_;
+  int32_t controls_ = 0;  // constructs so far
 };
 
 }  // namespace penstock::runtime

@@ -72,9 +72,11 @@ NodeOp AddNode(NodeId n, const ProgramOptions& options, BoxBuilder& boxes, Argum
       arguments.AddCall(n);
       return {Op::kHostcall, id};
     }
+    case PlanKind::kGate: return {Op::kNone, -1};
     case PlanKind::kStageIn:
     case PlanKind::kStageOut:
-    case PlanKind::kHostCopy: break;
+    case PlanKind::kHostCopy:
+    case PlanKind::kControl: break;
   }
   return {};
 }

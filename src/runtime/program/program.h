@@ -104,7 +104,7 @@ struct SliceEntry {
   bool dynamic = false;  // it depends on parameters
 };
 
-// A host callable, or a copy by host threads.
+// A host callable, a copy by host threads, or a construct.
 struct HostEntry {
   CallId call{};
   int32_t steps = 1;  // steps that a worker does in one task, from this one on; 0: an earlier step's task includes it
@@ -112,6 +112,8 @@ struct HostEntry {
   int32_t ring = -1;  // the entry in RunSlot::staged if one side is on a device
   bool past_caches = false;  // a CUDA device next reads what it writes, over the bus
   bool runs_inline = false;  // a task of small copies: whoever advances the run makes them
+  int32_t control = -1;  // a construct: its number, in the order of their steps
+  bool copies() const { return call < 0 && control < 0; }
 };
 
 // A Host node that a device calls by a hostcall, with the code that does so.

@@ -99,7 +99,9 @@ bool HostSteps::StreamIsDone() {
 void HostSteps::StartTask(int32_t first) {
   SetStates(first, HostStepState::kRunning);
   run_.Ref();
-  if (context_.graph.program().hosts[first].ring >= 0) return PostStagedCopy(first);
+  const HostEntry& entry = context_.graph.program().hosts[first];
+  if (entry.ring >= 0) return PostStagedCopy(first);
+  if (entry.control >= 0) return slot_.controls[entry.control]->Begin(&HostSteps::EndControl, this, first);
   pool_.Post({.run = &HostSteps::RunTask, .context = this, .arg = first, .resumes = true}, workers_);
 }
 
@@ -139,9 +141,17 @@ void HostSteps::EndStagedCopy(void* self, int64_t copied) {
   HostSteps& steps = *static_cast<HostSteps*>(self);
   const auto step = static_cast<int32_t>(copied);
   steps.context_.trace.RecordStagedCopy(steps.slot_, step, steps.slot_.progress.serial);
-  steps.EndStep(step, steps.slot_.fault.failed() ? HostStepState::kSkipped : HostStepState::kDone);
+  steps.EndElsewhere(step);
+}
+
+void HostSteps::EndControl(void* self, int64_t step) {
+  static_cast<HostSteps*>(self)->EndElsewhere(static_cast<int32_t>(step));
+}
+
+void HostSteps::EndElsewhere(int32_t step) {
+  EndStep(step, slot_.fault.failed() ? HostStepState::kSkipped : HostStepState::kDone);
   // The run may have ended: do not touch the slot or the executable.
-  steps.pool_.Post({&HostSteps::EndTask, &steps, 0}, steps.workers_);
+  pool_.Post({&HostSteps::EndTask, this, 0}, workers_);
 }
 
 void HostSteps::EndTask(void* self, int64_t) {

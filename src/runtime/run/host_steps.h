@@ -51,6 +51,8 @@ class HostSteps {
   void RunSteps(int32_t first);
   void PostStagedCopy(int32_t step);
   static void EndStagedCopy(void* self, int64_t step);
+  static void EndControl(void* self, int64_t step);
+  void EndElsewhere(int32_t step);
   static void EndTask(void* self, int64_t);
   void EndStep(int32_t step, HostStepState end);
   int32_t EndOfTask(int32_t first) const;

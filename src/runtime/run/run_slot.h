@@ -21,6 +21,7 @@
 #include "src/runtime/calls/launch_objects.h"
 #include "src/runtime/graph_exec/slot_graphs.h"
 #include "src/runtime/graph_exec/whole_graph.h"
+#include "src/runtime/run/control_step.h"
 #include "src/runtime/run/host_progress.h"
 #include "src/runtime/run/predecessor.h"
 #include "src/runtime/slot/slot.h"
@@ -70,6 +71,7 @@ struct RunSlot final : Slot {
 
   RunCore* run = nullptr;  // the run in flight; guarded by the executable's mutex
   bool leased = false;  // held by a Lease; guarded by the executable's mutex
+  RunEndListener* listener = nullptr;  // who has its runs follow each other; set before the first
 
   const Schedule* schedule = nullptr;  // what its runs submit
   std::vector<LaunchObjects> launch;  // one for each lane
@@ -82,6 +84,7 @@ struct RunSlot final : Slot {
   HostProgress hosts;
   std::vector<memory::StagedCopy> staged;  // one for each of Program::staged_copies
   std::vector<double> staged_begin;  // when the trace saw each of them begin
+  std::vector<std::unique_ptr<ControlStep>> controls;  // HostEntry::control of each construct
 
   RunProgress progress;
   Predecessors predecessors;

@@ -68,7 +68,7 @@ void MakeCopies(const graph::Plan& plan, const Program& program, const std::vect
   }
   tables.host_copies.resize(program.hosts.size());
   for (const HostStepId h : program.hosts.ids()) {
-    if (program.hosts[h].call < 0) tables.host_copies[h] = OpOf(program.hosts[h].copy, plan, devices, fault);
+    if (program.hosts[h].copies()) tables.host_copies[h] = OpOf(program.hosts[h].copy, plan, devices, fault);
   }
 }
 
@@ -78,7 +78,7 @@ void SetCopyShapes(const Program& program, SlotTables& tables) {
     SetAddresses(program.copies[c], tables, tables.copies[c]);
   }
   for (const HostStepId h : program.hosts.ids()) {
-    if (program.hosts[h].call < 0) SetShape(program.hosts[h].copy, tables, tables.host_copies[h]);
+    if (program.hosts[h].copies()) SetShape(program.hosts[h].copy, tables, tables.host_copies[h]);
   }
 }
 
@@ -94,7 +94,7 @@ void PatchCopies(const Program& program, SlotTables& tables) {
   }
   for (const HostStepId h : program.hosts.ids()) {
     const HostEntry& host = program.hosts[h];
-    if (host.call >= 0) continue;
+    if (!host.copies()) continue;
     driver::CopyOp& op = tables.host_copies[h];
     SetAddresses(host.copy, tables, op);
     tables.is_noop[h] = IsEmpty(op) || (host.copy.bound >= 0 && tables.bound_pinned[host.copy.bound]);

@@ -1,0 +1,445 @@
+// Fold, in two walks over the bodies, innermost first: Summaries find what each of them uses, Folder makes the models.
+#include "graph/control/fold.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "graph/common/message.h"
+
+namespace penstock::graph {
+namespace {
+
+using detail::Table;
+
+// A node or a construct, where it stands among the others of its body.
+struct Item {
+  DeclId node{};
+  ControlId control{};
+};
+
+// The index of a body's records; 0 is what is outside of all bodies.
+size_t Row(BodyId body) { return static_cast<size_t>(body + 1); }
+
+// For each body, its nodes and constructs as declared. Conditions belong to their constructs.
+std::vector<std::vector<Item>> ItemsOf(const Model& model) {
+  std::vector<std::vector<Item>> items(model.bodies.size() + 1);
+  Table<DeclId, bool> is_condition(model.nodes.size());
+  for (const ControlDecl& control : model.controls) {
+    if (control.condition >= 0) is_condition[control.condition] = true;
+  }
+  ControlId next = 0;
+  const auto add_controls = [&](DeclId until) {
+    for (; next < model.controls.count() && model.controls[next].begin <= until; ++next) {
+      items[Row(model.controls[next].in)].push_back({.control = next});
+    }
+  };
+  for (const DeclId n : model.nodes.ids()) {
+    add_controls(n);
+    if (!is_condition[n]) items[Row(model.nodes[n].body)].push_back({.node = n});
+  }
+  add_controls(model.nodes.next());
+  return items;
+}
+
+// How a body uses a buffer that owns memory.
+struct BufferUse {
+  BufferId buffer{};
+  bool written = false;
+  bool exposed = false;  // it may read, or leave, what was there before
+};
+using BufferUses = std::vector<BufferUse>;
+bool ByBuffer(const BufferUse& a, const BufferUse& b) { return a.buffer < b.buffer; }
+
+class Summaries {
+ public:
+  Summaries(const Model& model, const std::vector<std::vector<Item>>& items)
+      : model_(model), items_(items), uses_(model.bodies.size() + 1), state_(model.buffers.size()) {
+    FindHomes();
+    for (size_t row = uses_.size(); row > 0; --row) Summarize(row - 1);  // inner bodies have larger numbers
+  }
+
+  // What a body uses of the memory around it.
+  const BufferUses& Of(BodyId body) const { return uses_[Row(body)]; }
+  // What a construct uses, its condition included; sorted by buffer.
+  BufferUses OfControl(const ControlDecl& control) const {
+    BufferUses all;
+    if (control.condition >= 0) {
+      for (const AccessDecl& access : model_.nodes[control.condition].accesses) {
+        const BufferId base = Base(access.buffer);
+        if (base >= 0 && base != control.word) all.push_back({.buffer = base, .exposed = true});
+      }
+    }
+    for (const BodyId body : control.bodies) all.insert(all.end(), Of(body).begin(), Of(body).end());
+    std::sort(all.begin(), all.end(), ByBuffer);
+    size_t kept = 0;
+    for (const BufferUse& use : all) {
+      if (kept > 0 && all[kept - 1].buffer == use.buffer) {
+        all[kept - 1].written |= use.written;
+        all[kept - 1].exposed |= use.exposed;
+      } else {
+        all[kept++] = use;
+      }
+    }
+    all.resize(kept);
+    return all;
+  }
+  // The buffer that owns the memory of `buffer`; none: it is a mistake.
+  BufferId Base(BufferId buffer) const {
+    while (buffer >= 0 && buffer < model_.buffers.count() && model_.buffers[buffer].is_alias) {
+      if (model_.buffers[buffer].alias_graph != model_.serial) return {};
+      buffer = model_.buffers[buffer].alias_of;
+    }
+    return buffer >= 0 && buffer < model_.buffers.count() ? buffer : BufferId();
+  }
+
+ private:
+  int Depth(BodyId body) const { return body < 0 ? 0 : model_.bodies[body].depth; }
+  BodyId Around(BodyId body) const { return model_.controls[model_.bodies[body].of].in; }
+  BodyId Common(BodyId a, BodyId b) const {
+    while (a != b) (Depth(a) >= Depth(b) ? a : b) = Around(Depth(a) >= Depth(b) ? a : b);
+    return a;
+  }
+
+  // The innermost body around all accesses to each buffer.
+  void FindHomes() {
+    home_.resize(model_.buffers.size());
+    Table<BufferId, bool> used(model_.buffers.size());
+    for (const NodeDecl& node : model_.nodes) {
+      for (const AccessDecl& access : node.accesses) {
+        const BufferId base = Base(access.buffer);
+        if (base < 0) continue;
+        home_[base] = used[base] ? Common(home_[base], node.body) : node.body;
+        used[base] = true;
+      }
+    }
+  }
+
+  struct State {
+    int32_t use = -1;  // in the body that is looked at
+    bool whole = false;  // all of it has surely been written
+  };
+
+  BufferUse& UseOf(size_t row, BufferId base) {
+    State& state = state_[base];
+    if (state.use < 0) {
+      state.use = static_cast<int32_t>(uses_[row].size());
+      uses_[row].push_back({.buffer = base});
+    }
+    return uses_[row][static_cast<size_t>(state.use)];
+  }
+
+  void Summarize(size_t row) {
+    for (const Item& item : items_[row]) {
+      if (item.node >= 0) AddNode(row, model_.nodes[item.node]);
+      else AddControl(row, model_.controls[item.control]);
+    }
+    for (const BufferUse& use : uses_[row]) state_[use.buffer] = {};
+    if (row > 0) DropOwn(row);
+  }
+
+  void AddNode(size_t row, const NodeDecl& node) {
+    for (const AccessDecl& access : node.accesses) {
+      const BufferId base = Base(access.buffer);
+      if (base < 0) continue;
+      BufferUse& use = UseOf(row, base);
+      if (Reads(access.mode) && !state_[base].whole) use.exposed = true;
+    }
+    for (const AccessDecl& access : node.accesses) {
+      const BufferId base = Base(access.buffer);
+      if (base < 0 || access.mode == AccessMode::kRead) continue;
+      UseOf(row, base).written = true;
+      if (access.mode == AccessMode::kWrite && access.box.whole() && base == access.buffer) state_[base].whole = true;
+    }
+  }
+
+  void AddControl(size_t row, const ControlDecl& control) {
+    for (const BufferUse& inner : OfControl(control)) {
+      BufferUse& use = UseOf(row, inner.buffer);
+      use.written |= inner.written;
+      use.exposed |= inner.exposed && !state_[inner.buffer].whole;
+    }
+  }
+
+  // What nothing outside accesses and nothing brings along from before is the body's own.
+  void DropOwn(size_t row) {
+    const auto body = BodyId(static_cast<int32_t>(row) - 1);
+    std::erase_if(uses_[row], [&](const BufferUse& use) {
+      const BufferDecl& decl = model_.buffers[use.buffer];
+      if (decl.role == BufferRole::kParam) return true;
+      return decl.role == BufferRole::kInternal && !use.exposed && home_[use.buffer] == body;
+    });
+  }
+
+  const Model& model_;
+  const std::vector<std::vector<Item>>& items_;
+  std::vector<BufferUses> uses_;
+  Table<BufferId, BodyId> home_;
+  Table<BufferId, State> state_;
+};
+
+class Folder {
+ public:
+  explicit Folder(std::shared_ptr<const Model> model)
+      : kept_(std::move(model)), model_(*kept_), items_(ItemsOf(model_)), summaries_(model_, items_) {
+    node_.resize(model_.nodes.size());
+    seen_.resize(model_.buffers.size());
+  }
+
+  // The graph itself keeps all its buffers and parameters, so that bindings of handles fit.
+  Folded Outside() {
+    Model made(model_.name);
+    made.serial = model_.serial;
+    made.params = model_.params;
+    made.buffers = model_.buffers;
+    for (const BufferId b : model_.buffers.ids()) {
+      const BufferRole role = model_.buffers[b].role;
+      Of(b) = {scope_, b, role != BufferRole::kInternal && role != BufferRole::kOutput};
+    }
+    for (const ControlDecl& control : model_.controls) {  // the graph itself has no use for it
+      if (control.word >= 0) made.buffers[control.word].body = 0;
+    }
+    for (const DeclId n : model_.nodes.ids()) CheckScopes(n);
+    std::vector<std::shared_ptr<const FoldedControl>> controls = AddItems(items_[0], made);
+    made.mistakes = model_.mistakes;
+    made.mistakes.insert(made.mistakes.end(), mistakes_.begin(), mistakes_.end());
+    return {Keep(std::move(made)), std::move(controls)};
+  }
+
+ private:
+  // A buffer of the original in the model that is made: its index there, and whether something may be in it already.
+  struct Seen {
+    int32_t scope = -1;  // of the model to which this applies
+    BufferId made{};
+    bool has_contents = false;
+  };
+  struct Undo {
+    BufferId buffer;
+    Seen was;
+  };
+
+  // A model that is made inside another one.
+  class Scope {
+   public:
+    explicit Scope(Folder& folder) : folder_(folder), outer_(folder.scope_), undo_(folder.undo_.size()) {
+      folder.scope_ = ++folder.scopes_;
+    }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    ~Scope() {
+      for (; folder_.undo_.size() > undo_; folder_.undo_.pop_back()) {
+        folder_.seen_[folder_.undo_.back().buffer] = folder_.undo_.back().was;
+      }
+      folder_.scope_ = outer_;
+    }
+
+   private:
+    Folder& folder_;
+    const int32_t outer_;
+    const size_t undo_;
+  };
+
+  Seen& Of(BufferId b) {
+    Seen& seen = seen_[b];
+    if (seen.scope == scope_) return seen;
+    undo_.push_back({b, seen});
+    seen = {.scope = scope_};
+    return seen;
+  }
+
+  std::shared_ptr<const Model> Keep(Model made) const {
+    struct Kept {
+      std::shared_ptr<const Model> from;
+      Model model;
+    };
+    auto kept = std::make_shared<Kept>(Kept{kept_, std::move(made)});
+    return {kept, &kept->model};
+  }
+
+  std::vector<std::shared_ptr<const FoldedControl>> AddItems(std::span<const Item> items, Model& to) {
+    std::vector<std::shared_ptr<const FoldedControl>> controls;
+    for (const Item& item : items) {
+      if (item.control >= 0) {
+        controls.push_back(std::make_shared<const FoldedControl>(AddControl(item.control, to)));
+      } else {
+        AddNode(item.node, to);
+        for (const AccessDecl& access : model_.nodes[item.node].accesses) {
+          const BufferId base = summaries_.Base(access.buffer);
+          if (base >= 0 && access.mode != AccessMode::kRead) Of(base).has_contents = true;
+        }
+      }
+    }
+    return controls;
+  }
+
+  void AddNode(DeclId n, Model& to) {
+    NodeDecl node = model_.nodes[n];
+    for (AccessDecl& access : node.accesses) access.buffer = BufferIn(access.buffer, to);
+    for (InPlaceDecl& pair : node.in_place) {
+      pair.in = BufferIn(pair.in, to);
+      pair.out = BufferIn(pair.out, to);
+    }
+    std::erase_if(node.after, [&](DeclId other) { return !IsBeside(n, other); });
+    for (DeclId& other : node.after) {
+      if (other >= 0 && other < model_.nodes.count()) other = node_[other];
+    }
+    node_[n] = to.nodes.next();
+    to.nodes.push_back(std::move(node));
+  }
+
+  bool IsBeside(DeclId n, DeclId other) {
+    if (other < 0 || other >= model_.nodes.count() || model_.nodes[other].body == model_.nodes[n].body) return true;
+    AddMistake(n, "After names node " + Quoted(model_.nodes[other].name) +
+                      ", which is in another body; a construct is one node to what is outside of it; let both access "
+                      "one buffer, or declare them in one body");
+    return false;
+  }
+
+  void AddMistake(DeclId n, const std::string& text) {
+    mistakes_.push_back(
+        {absl::StatusCode::kInvalidArgument, Prefix(model_, "node", model_.nodes[n].name) + ": " + text});
+  }
+
+  // A buffer that is declared in a body is known in it and in the bodies within.
+  void CheckScopes(DeclId n) {
+    for (const AccessDecl& access : model_.nodes[n].accesses) {
+      if (access.buffer < 0 || access.buffer >= model_.buffers.count() || access.graph != model_.serial) continue;
+      const BufferDecl& buffer = model_.buffers[access.buffer];
+      BodyId around = model_.nodes[n].body;
+      while (around >= 0 && around != buffer.body) around = model_.controls[model_.bodies[around].of].in;
+      if (around == buffer.body) continue;
+      AddMistake(n, "accesses " + Quoted(buffer.name) + ", which is declared in the body of construct " +
+                        Quoted(model_.controls[model_.bodies[buffer.body].of].name) +
+                        "; a body may not run, so nothing outside knows its buffers; declare it before the construct");
+    }
+  }
+
+  // The buffer of the model that is made which stands for `b`; it gets one if it has none. Handles of nothing stay so.
+  BufferId BufferIn(BufferId b, Model& to) {
+    if (b < 0 || b >= model_.buffers.count()) return b;
+    if (Of(b).made >= 0) return Of(b).made;
+    BufferDecl decl = model_.buffers[b];
+    if (decl.is_alias && decl.alias_graph == model_.serial) decl.alias_of = BufferIn(decl.alias_of, to);
+    to.buffers.push_back(std::move(decl));
+    return Of(b).made = to.buffers.next() - 1;
+  }
+
+  FoldedControl AddControl(ControlId c, Model& to) {
+    const ControlDecl& control = model_.controls[c];
+    const BufferUses uses = summaries_.OfControl(control);
+    NodeDecl node(control.name, NodeKind::kControl);
+    node.device = DeviceOf(control);
+    for (const BufferUse& use : uses) {
+      const bool has = Of(use.buffer).has_contents;
+      const AccessMode mode = !use.written ? AccessMode::kRead : has ? AccessMode::kReadWrite : AccessMode::kWriteSome;
+      node.accesses.push_back({BufferIn(use.buffer, to), model_.serial, mode});
+      if (use.written) Of(use.buffer).has_contents = true;
+    }
+    FoldedControl folded;
+    folded.kind = control.kind;
+    folded.trips = control.trips;
+    folded.max = control.max;
+    AddBetweenGates(std::move(node), to);
+    if (control.condition >= 0) folded.condition.push_back(PartOf(control, BodyId(), uses));
+    for (const BodyId body : control.bodies) folded.bodies.push_back(PartOf(control, body, uses));
+    return folded;
+  }
+
+  // Memory that is no slot's own is ordered by lanes, which a construct has none of: gates before and after it have.
+  void AddBetweenGates(NodeDecl node, Model& to) const {
+    std::vector<AccessDecl> launch;
+    for (const AccessDecl& access : node.accesses) {
+      const BufferDecl& decl = to.buffers[access.buffer];
+      if (decl.role == BufferRole::kState || (IsBound(decl.role) && decl.where == Where::kDevice)) {
+        launch.push_back(access);
+      }
+    }
+    const auto gate = [&](const char* what, DeclId after) {
+      NodeDecl decl(Name(std::string(node.name.view()) + what, node.name.source().file, node.name.source().line),
+                    NodeKind::kGate);
+      decl.device = node.device;
+      decl.accesses = launch;
+      if (after >= 0) decl.after.push_back(after);
+      return decl;
+    };
+    if (launch.empty()) return to.nodes.push_back(std::move(node));
+    const DeclId at = to.nodes.next() + 1;
+    NodeDecl begin = gate(" (begin)", {}), end = gate(" (end)", at);
+    node.after.push_back(at - 1);
+    to.nodes.push_back(std::move(begin));
+    to.nodes.push_back(std::move(node));
+    to.nodes.push_back(std::move(end));
+  }
+
+  // The first device that a node in it is pinned to.
+  int32_t DeviceOf(const ControlDecl& control) const {
+    if (control.condition >= 0 && model_.nodes[control.condition].device >= 0) {
+      return model_.nodes[control.condition].device;
+    }
+    for (const BodyId body : control.bodies) {
+      for (const Item& item : items_[Row(body)]) {
+        const int32_t device =
+            item.node >= 0 ? model_.nodes[item.node].device : DeviceOf(model_.controls[item.control]);
+        if (device >= 0) return device;
+      }
+    }
+    return -1;
+  }
+
+  // The condition of a construct, or a body of it.
+  FoldedPart PartOf(const ControlDecl& control, BodyId body, const BufferUses& uses) {
+    const Scope scope(*this);
+    const bool condition = body < 0 || control.kind == ControlKind::kWhile;
+    Model made(model_.name);
+    made.serial = model_.serial;
+    made.params = model_.params;
+    FoldedPart part;
+    for (const BufferUse& use : UsesOf(control, body, condition)) {
+      const BufferId inner = BufferIn(use.buffer, made);
+      Of(use.buffer).has_contents = true;
+      BufferDecl& decl = made.buffers[inner];
+      decl.role = use.written ? BufferRole::kInOut : BufferRole::kInput;
+      decl.where = Where::kDevice;
+      decl.state = nullptr;
+      decl.keys = 0;
+      const auto outer = std::lower_bound(uses.begin(), uses.end(), use, ByBuffer);
+      part.bound.push_back({inner, static_cast<int32_t>(outer - uses.begin())});
+    }
+    if (body >= 0) part.folded.controls = AddItems(items_[Row(body)], made);
+    if (condition) {
+      part.word = BufferIn(control.word, made);
+      made.buffers[part.word].role = BufferRole::kOutput;
+      made.buffers[part.word].where = Where::kSlot;
+      AddNode(control.condition, made);
+      made.nodes.back().after.clear();
+    }
+    part.folded.model = Keep(std::move(made));
+    return part;
+  }
+
+  // What a part uses of the memory around it.
+  BufferUses UsesOf(const ControlDecl& control, BodyId body, bool condition) const {
+    ControlDecl part(control);
+    part.bodies.clear();
+    if (body >= 0) part.bodies.push_back(body);
+    if (!condition) part.condition = {};
+    return summaries_.OfControl(part);
+  }
+
+  const std::shared_ptr<const Model> kept_;
+  const Model& model_;
+  const std::vector<std::vector<Item>> items_;
+  const Summaries summaries_;
+  Table<DeclId, DeclId> node_;  // of the original: that of the model it has come to
+  Table<BufferId, Seen> seen_;
+  std::vector<Undo> undo_;  // what `seen_` was in the models around
+  int32_t scope_ = 0, scopes_ = 0;
+  std::vector<Mistake> mistakes_;
+};
+
+}  // namespace
+
+Folded Fold(std::shared_ptr<const Model> model) { return Folder(std::move(model)).Outside(); }
+
+}  // namespace penstock::graph

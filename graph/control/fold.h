@@ -1,0 +1,56 @@
+// Fold: cuts a model with constructs (control.h) into models without: one for what is outside of all constructs, in
+// which each of them is a node, and one for each condition and body.
+//
+// A construct's node accesses all that its condition and bodies do. What is used on both sides of a body's edge, and
+// what an iteration may find there that an earlier one has left, is memory of the model around it: the body's model
+// has an Input or InOut there, device memory that the construct binds. Everything else of a body is its own.
+//
+// A body may not run, or write less than it seems to, so a construct is said to write some elements only; and to change
+// what a buffer already holds, so that this comes to where the body is.
+//
+// Ownership: the models keep alive what they were made from: views name buffers by addresses in it.
+// Threads:   a pure function.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "penstock/detail/model.h"
+
+namespace penstock::graph {
+
+struct FoldedControl;
+
+struct Folded {
+  std::shared_ptr<const Model> model;
+  std::vector<std::shared_ptr<const FoldedControl>> controls;  // in the order of their nodes (NodeKind::kControl)
+};
+
+// What a part of a construct binds: a buffer of its model, and where that is in the model around it.
+struct BoundByControl {
+  BufferId inner{};
+  int32_t access = -1;  // of the construct's node
+};
+
+// A condition or a body.
+struct FoldedPart {
+  Folded folded;
+  std::vector<BoundByControl> bound;
+  BufferId word{};  // what its condition writes: an Output in the slot's own memory; none: there is no condition in it
+};
+
+struct FoldedControl {
+  ControlKind kind{};
+  Dim trips{0};  // kRepeat
+  int64_t max = 0;  // kWhile
+  // The condition, unless the kind is kRepeat. The body of a While ends with it too.
+  std::vector<FoldedPart> condition;
+  std::vector<FoldedPart> bodies;
+};
+
+// `model` has constructs. All mistakes, those collected while declaring and those found here, are the outermost
+// model's.
+Folded Fold(std::shared_ptr<const Model> model);
+
+}  // namespace penstock::graph

@@ -1,0 +1,33 @@
+// ControlStep: a host step of a run that is a construct (control.h): it begins when what comes before the construct has
+// ended, and ends when the last of its bodies has.
+//
+// Ownership: belongs to the slot.
+// Threads:   Begin is called by the thread that advances the run; any thread may end the step.
+// Errors:    a failure is the run's (RunFault), as for every host step. No other body begins then.
+#pragma once
+
+#include <cstdint>
+
+namespace penstock::runtime {
+
+struct RunSlot;
+
+class ControlStep {
+ public:
+  virtual ~ControlStep() = default;
+  // Starts and returns. `done(context, arg)` is called once when nothing of it is at work any more; the step may be
+  // gone then.
+  virtual void Begin(void (*done)(void* context, int64_t arg), void* context, int64_t arg) = 0;
+};
+
+// Whoever has a slot's runs follow each other.
+class RunEndListener {
+ public:
+  // The slot's run has drained, and the slot may be launched again.
+  virtual void OnRunEnded(RunSlot& slot) = 0;
+
+ protected:
+  ~RunEndListener() = default;
+};
+
+}  // namespace penstock::runtime

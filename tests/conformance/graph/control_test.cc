@@ -1,0 +1,445 @@
+// If, Switch, While and Repeat on every driver: random programs against an interpreter that runs them as C++ would,
+// and what a body may hold.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/conformance/graph/graph_fixture.h"
+
+namespace penstock::conformance::control_test {
+namespace {
+
+constexpr int64_t kN = 40;
+
+// The values of a buffer; arithmetic is modulo 2^32, as kernels and interpreter both do it.
+using Values = std::vector<int32_t>;
+PENSTOCK_HOST_DEVICE int32_t Mixed(int32_t to, int32_t from, int32_t by) {
+  return static_cast<int32_t>(static_cast<uint32_t>(to) * 5U + static_cast<uint32_t>(from) * 3U +
+                              static_cast<uint32_t>(by));
+}
+PENSTOCK_HOST_DEVICE int32_t Shown(int32_t value, int32_t by) { return (value >> 3 ^ by) & 3; }
+
+struct Mix {
+  int32_t by;
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<int32_t> to, View<const int32_t> from) const {
+    to(i) = Mixed(to(i), from(i), by);
+  }
+};
+struct Take {
+  int32_t by;
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<int32_t> to, View<const int32_t> from) const {
+    to(i) = Mixed(0, from(i), by);
+  }
+};
+struct Below {
+  int32_t by, limit;
+  PENSTOCK_HOST_DEVICE bool operator()(View<const int32_t> of) const { return Shown(of(1), by) < limit; }
+};
+struct Which {
+  int32_t by;
+  PENSTOCK_HOST_DEVICE int32_t operator()(View<const int32_t> of) const { return Shown(of(1), by); }
+};
+
+struct Statement {
+  enum Kind { kMix, kTake, kHost, kCopy, kFill, kPart, kIf, kIfElse, kSwitch, kWhile, kRepeat };
+  Kind kind;
+  int to, from;  // buffers
+  int32_t by;
+  int limit;  // of a condition or a loop
+  std::vector<std::vector<Statement>> bodies;
+  bool local;  // the body has a buffer of its own, which `to` becomes
+};
+using Program = std::vector<Statement>;
+
+class Writer {
+ public:
+  explicit Writer(std::mt19937& rng, int buffers) : rng_(rng), buffers_(buffers) {}
+
+  Program Write(int statements, int depth) {
+    Program program;
+    for (int i = 0; i < statements; ++i) program.push_back(One(depth));
+    return program;
+  }
+
+ private:
+  int Below(int n) { return static_cast<int>(rng_() % static_cast<uint32_t>(n)); }
+
+  Statement One(int depth) {
+    Statement s{static_cast<Statement::Kind>(Below(depth > 0 ? 11 : 6)),
+                Below(buffers_),
+                Below(buffers_),
+                static_cast<int32_t>(rng_()),
+                Below(5),
+                {},
+                Below(3) == 0};
+    if (s.to == s.from) s.from = (s.from + 1) % buffers_;
+    const int bodies = s.kind < Statement::kIf        ? 0
+                       : s.kind == Statement::kSwitch ? Below(4)
+                       : s.kind == Statement::kIfElse ? 2
+                                                      : 1;
+    for (int b = 0; b < bodies; ++b) s.bodies.push_back(Write(1 + Below(3), depth - 1));
+    return s;
+  }
+
+  std::mt19937& rng_;
+  const int buffers_;
+};
+
+void Interpret(const Program& program, std::vector<Values>& memory);
+
+void InterpretBody(const Statement& s, size_t body, std::vector<Values>& memory) {
+  Values* const to = &memory[static_cast<size_t>(s.to)];
+  if (!s.local) return Interpret(s.bodies[body], memory);
+  Values kept = *to;  // what the body's own buffer hides
+  for (size_t i = 0; i < kept.size(); ++i) (*to)[i] = Mixed(0, memory[static_cast<size_t>(s.from)][i], s.by);
+  Interpret(s.bodies[body], memory);
+  const Values made = *to;
+  *to = kept;
+  Values& from = memory[static_cast<size_t>(s.from)];
+  for (size_t i = 0; i < kept.size(); ++i) from[i] = Mixed(from[i], made[i], s.by);
+}
+
+void Interpret(const Program& program, std::vector<Values>& memory) {
+  for (const Statement& s : program) {
+    Values &to = memory[static_cast<size_t>(s.to)], &from = memory[static_cast<size_t>(s.from)];
+    const auto shown = [&] { return Shown(from[1], s.by); };
+    switch (s.kind) {
+      case Statement::kMix:
+      case Statement::kHost:
+        for (size_t i = 0; i < to.size(); ++i) to[i] = Mixed(to[i], from[i], s.by);
+        break;
+      case Statement::kTake:
+        for (size_t i = 0; i < to.size(); ++i) to[i] = Mixed(0, from[i], s.by);
+        break;
+      case Statement::kCopy: to = from; break;
+      case Statement::kFill: std::fill(to.begin(), to.end(), s.by); break;
+      case Statement::kPart: std::fill(to.begin() + 1, to.begin() + 5, s.by); break;
+      case Statement::kIf:
+        if (shown() < s.limit) InterpretBody(s, 0, memory);
+        break;
+      case Statement::kIfElse: InterpretBody(s, shown() < s.limit ? 0 : 1, memory); break;
+      case Statement::kSwitch:
+        if (static_cast<size_t>(shown()) < s.bodies.size()) InterpretBody(s, static_cast<size_t>(shown()), memory);
+        break;
+      case Statement::kWhile:
+        for (int i = 0; i < 3 && shown() < s.limit; ++i) InterpretBody(s, 0, memory);
+        break;
+      case Statement::kRepeat:
+        for (int i = 0; i < s.limit; ++i) InterpretBody(s, 0, memory);
+    }
+  }
+}
+
+using Handles = std::vector<BufferHandle<int32_t>>;
+
+class Declarer {
+ public:
+  void Declare(Graph& g, const Program& program, Handles& b) {
+    for (const Statement& s : program) One(g, s, b);
+  }
+
+ private:
+  Name Next(const char* what) { return {what, ++names_}; }
+
+  void Body(Graph& g, const Statement& s, size_t body, Handles& b) {
+    const auto to = static_cast<size_t>(s.to), from = static_cast<size_t>(s.from);
+    if (!s.local) return Declare(g, s.bodies[body], b);
+    const BufferHandle<int32_t> kept = b[to];
+    b[to] = g.Buffer<int32_t>(Next("own"), kN);
+    g.ParallelFor(Next("first"), kN, Take{s.by}, Write(b[to]), Read(b[from]));
+    Declare(g, s.bodies[body], b);
+    g.ParallelFor(Next("last"), kN, Mix{s.by}, ReadWrite(b[from]), Read(b[to]));
+    b[to] = kept;
+  }
+
+  void One(Graph& g, const Statement& s, Handles& b) {
+    const BufferHandle<int32_t> to = b[static_cast<size_t>(s.to)], from = b[static_cast<size_t>(s.from)];
+    const auto body = [&](size_t number) { return [&, number](Graph& in) { Body(in, s, number, b); }; };
+    const int32_t by = s.by;
+    switch (s.kind) {
+      case Statement::kMix: g.ParallelFor(Next("mix"), kN, Mix{by}, ReadWrite(to), Read(from)); break;
+      case Statement::kTake: g.ParallelFor(Next("take"), kN, Take{by}, Write(to), Read(from)); break;
+      case Statement::kHost:
+        g.Host(
+            Next("host"),
+            [by](View<int32_t> into, View<const int32_t> of) {
+              for (int64_t i = 0; i < kN; ++i) into(i) = Mixed(into(i), of(i), by);
+            },
+            ReadWrite(to), Read(from));
+        break;
+      case Statement::kCopy: g.Copy(Next("copy"), from, to); break;
+      case Statement::kFill: g.Fill(Next("fill"), to, by); break;
+      case Statement::kPart: g.Fill(Next("part"), Write(to, Slice({1}, {4})), by); break;
+      case Statement::kIf: g.If(Next("if"), When(Below{by, s.limit}, Read(from)), body(0)); break;
+      case Statement::kIfElse: g.If(Next("if"), When(Below{by, s.limit}, Read(from)), body(0), body(1)); break;
+      case Statement::kSwitch: Choose(g, s, from, body); break;
+      case Statement::kWhile: g.While(Next("while"), When(Below{by, s.limit}, Read(from)), {.max = 3}, body(0)); break;
+      case Statement::kRepeat: g.Repeat(Next("repeat"), s.limit, body(0));
+    }
+  }
+
+  template <class B>
+  void Choose(Graph& g, const Statement& s, BufferHandle<int32_t> from, const B& body) {
+    const auto when = When(Which{s.by}, Read(from));
+    switch (s.bodies.size()) {
+      case 0: return g.Switch(Next("switch"), when);
+      case 1: return g.Switch(Next("switch"), when, body(0));
+      case 2: return g.Switch(Next("switch"), when, body(0), body(1));
+      default: return g.Switch(Next("switch"), when, body(0), body(1), body(2));
+    }
+  }
+
+  int names_ = 0;
+};
+
+class Controls : public GraphConformance {
+ protected:
+  // Runs a program whose buffers are an Input, an InOut, an Output that is copied to from inside, a State and an
+  // internal one, twice at once and once more.
+  void Check(uint32_t seed) {
+    std::mt19937 rng(seed);
+    const Program program = Writer(rng, 4).Write(4, 3);
+    auto state = runtime_->MakeState<int32_t>("state", {kN});
+    ASSERT_OK(state.status());
+    Graph g("program");
+    auto in = g.Input<int32_t>("in", kN);
+    auto io = g.InOut<int32_t>("io", kN);
+    auto out = g.Output<int32_t>("out", kN), last = g.Output<int32_t>("last", kN);
+    Handles b{g.Buffer<int32_t>("a", kN), io, g.Use(*state), g.Buffer<int32_t>("b", kN)};
+    g.Copy("begin a", in, b[0]);
+    g.ParallelFor("begin b", kN, Take{7}, Write(b[3]), Read(in));
+    Declarer().Declare(g, program, b);
+    g.Copy("end a", b[0], out);
+    g.ParallelFor("end b", kN, Take{9}, Write(last), Read(b[3]));
+    auto exec = runtime_->Compile(g, {.slots = 2});
+    ASSERT_OK(exec.status());
+    Values of_state(kN);
+    for (int round = 0; round < 2; ++round) {
+      const Values input = Random(kN);
+      Values now[2] = {Random(kN), Random(kN)}, got[2] = {Poisoned(kN), Poisoned(kN)}, end[2] = {got[0], got[0]};
+      const Values was[2] = {now[0], now[1]};
+      std::vector<penstock::Run> runs;
+      for (int r = 0; r < 2; ++r) {
+        Bindings bindings = exec->bindings();
+        bindings.Set(in, input).Set(io, now[r]).Set(out, got[r]).Set(last, end[r]);
+        auto run = exec->Launch(bindings);
+        ASSERT_OK(run.status());
+        runs.push_back(*std::move(run));
+      }
+      for (int r = 0; r < 2; ++r) {
+        ASSERT_OK(runs[static_cast<size_t>(r)].Wait());
+        std::vector<Values> memory{input, was[r], of_state, Values(kN)};
+        for (size_t i = 0; i < kN; ++i) memory[3][i] = Mixed(0, input[i], 7);
+        Interpret(program, memory);
+        of_state = memory[2];
+        for (int32_t& v : memory[3]) v = Mixed(0, v, 9);
+        EXPECT_EQ(got[r], memory[0]) << "seed " << seed;
+        EXPECT_EQ(now[r], memory[1]) << "seed " << seed;
+        EXPECT_EQ(end[r], memory[3]) << "seed " << seed;
+      }
+    }
+    Values left(kN);
+    ASSERT_OK(state->Read(std::span(left)));
+    EXPECT_EQ(left, of_state) << "seed " << seed;
+  }
+};
+
+TEST_P(Controls, OfRandomProgramsDoWhatAnInterpreterDoes) {
+  for (uint32_t seed = 1; seed <= (kSanitized ? 10U : 50U); ++seed) {
+    Check(seed);
+    if (HasFailure()) return;
+  }
+}
+
+struct Halve {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<float> x) const { x(i) *= 0.5F; }
+};
+struct Above {
+  PENSTOCK_HOST_DEVICE bool operator()(float limit, View<const float> x) const { return x(0) > limit; }
+};
+struct Always {
+  PENSTOCK_HOST_DEVICE bool operator()() const { return true; }
+};
+
+// A loop whose condition reads a parameter and what a Reduce in its body has made; a host node sees each iteration.
+TEST_P(Controls, HoldReducesHostNodesAndParameters) {
+  Graph g("halve");
+  auto limit = g.Param<float>("limit");
+  auto x = g.InOut<float>("x", kN);
+  auto largest = g.Buffer<float>("largest", 1);
+  std::vector<float> seen;
+  g.Reduce("first", Read(x), Write(largest), Max());
+  g.While("loop", When(Above{}, limit, Read(largest)), {}, [&](Graph& body) {
+    body.ParallelFor("halve", kN, Halve{}, ReadWrite(x));
+    body.Reduce("max", Read(x), Write(largest), Max());
+    body.Host("see", [&seen](std::span<const float> value) { seen.push_back(value[0]); }, Read(largest));
+  });
+  auto exec = runtime_->Compile(g, {.slots = 2});
+  ASSERT_OK(exec.status());
+  Bindings io = exec->bindings();
+  for (const float end : {0.3F, 100.F, 2.F}) {
+    std::vector<float> values(kN, 1.F);
+    values[7] = 16.F;
+    seen.clear();
+    auto run = exec->Launch(io.Set(limit, end).Set(x, values));
+    ASSERT_OK(run.status());
+    ASSERT_OK(run->Wait());
+    std::vector<float> expected;
+    float value = 16.F;
+    while (value > end) expected.push_back(value *= 0.5F);
+    EXPECT_EQ(seen, expected) << end;
+    EXPECT_EQ(values[7], value) << end;
+    EXPECT_EQ(values[8], value / 16.F) << end;
+  }
+}
+
+TEST_P(Controls, RepeatAsOftenAsAParameterSays) {
+  Graph g("repeat");
+  auto trips = g.Param<int64_t>("trips");
+  auto n = g.Param<int32_t>("n", AtMost(kN));
+  auto x = g.InOut<float>("x", n);
+  g.Repeat("loop", trips, [&](Graph& body) { body.ParallelFor("halve", n, Halve{}, ReadWrite(x)); });
+  auto exec = runtime_->Compile(g);
+  ASSERT_OK(exec.status());
+  Bindings io = exec->bindings();
+  for (const int times : {3, 0, 1, 20}) {
+    std::vector<float> values(static_cast<size_t>(times) + 1, 1024.F);
+    auto run = exec->Launch(io.Set(trips, int64_t{times}).Set(n, times + 1).Set(x, values));
+    ASSERT_OK(run.status());
+    ASSERT_OK(run->Wait());
+    for (const float value : values) EXPECT_EQ(value, 1024.F / static_cast<float>(1 << times));
+  }
+  std::vector<float> value(1, 1.F);
+  auto run = exec->Launch(io.Set(trips, int64_t{-1}).Set(n, 1).Set(x, value));
+  const absl::Status refused = run.ok() ? run->Wait() : run.status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
+}
+
+TEST_P(Controls, AFailureInABodyEndsTheRunWithItsNode) {
+  Graph g("fails");
+  auto x = g.InOut<float>("x", 1);
+  int calls = 0;
+  g.While("outer", When(Always{}), {}, [&](Graph& outer) {
+    outer.Repeat("inner", 2, [&](Graph& inner) {
+      inner.ParallelFor("halve", 1, Halve{}, ReadWrite(x));
+      inner.Host(
+          "check",
+          [&calls](std::span<const float>) {
+            return ++calls < 5 ? absl::OkStatus() : absl::DataLossError("it is the fifth");
+          },
+          Read(x));
+    });
+  });
+  float value = 1;
+  const absl::Status status = RunOnce(g, [&](Bindings& io) { io.Set(x, std::span(&value, 1)); });
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_NE(status.message().find("node 'outer/inner/check'"), std::string::npos) << status;
+  EXPECT_NE(status.message().find("it is the fifth"), std::string::npos) << status;
+  EXPECT_EQ(calls, 5);
+}
+
+// The loop would never end.
+TEST_P(Controls, CancelAndDeadlinesEndALoopBeforeItsNextIteration) {
+  Graph g("endless");
+  auto x = g.InOut<float>("x", 1);
+  std::atomic<int> calls{0};
+  g.While("loop", When(Always{}), {}, [&](Graph& body) {
+    body.ParallelFor("halve", 1, Halve{}, ReadWrite(x));
+    body.Host("count", [&calls](std::span<const float>) { ++calls; }, Read(x));
+  });
+  auto exec = runtime_->Compile(g, {.slots = 1});
+  ASSERT_OK(exec.status());
+  Bindings io = exec->bindings();
+  float value = 1;
+  io.Set(x, std::span(&value, 1));
+  auto cancelled = exec->Launch(io);
+  ASSERT_OK(cancelled.status());
+  while (calls.load() < 3) std::this_thread::yield();
+  cancelled->Cancel();
+  EXPECT_EQ(cancelled->Wait().code(), absl::StatusCode::kCancelled);
+  auto late = exec->Launch(io, std::chrono::milliseconds(20));  // waits for the slot of the cancelled one
+  ASSERT_OK(late.status());
+  EXPECT_EQ(late->Wait().code(), absl::StatusCode::kDeadlineExceeded);
+  auto next = exec->Launch(io);
+  ASSERT_OK(next.status());  // the slot came back
+  next->Cancel();
+  EXPECT_EQ(next->Wait().code(), absl::StatusCode::kCancelled);
+}
+
+struct NoteOne {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<int32_t> notes, View<const int32_t> from,
+                                       View<const int32_t> round) const {
+    if (i == round(0)) notes(i) = from(i);
+  }
+};
+struct AddThree {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<int32_t> to, View<const int32_t> notes) const {
+    to(i) = Mixed(to(i), notes(i), 1);
+  }
+};
+struct IsThird {
+  PENSTOCK_HOST_DEVICE bool operator()(View<const int32_t> round) const { return round(0) == 2; }
+};
+struct Count {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t, View<int32_t> round) const { ++round(0); }
+};
+// Only the loop uses `notes`, of which each round writes one element; what comes after that has other bytes.
+TEST_P(Controls, FindWhatEarlierIterationsHaveLeft) {
+  Graph g("left");
+  auto sum = g.InOut<int32_t>("sum", kN), round = g.InOut<int32_t>("round", 1);
+  g.Repeat("loop", 3, [&](Graph& body) {
+    auto notes = body.Buffer<int32_t>("notes", kN), more = body.Buffer<int32_t>("more", kN);
+    body.ParallelFor("note", kN, NoteOne{}, WriteSome(notes), Read(sum), Read(round));
+    body.If("third", When(IsThird{}, Read(round)),
+            [&](Graph& then) { then.ParallelFor("add", 3, AddThree{}, ReadWrite(sum), Read(notes)); });
+    body.ParallelFor("count", 1, Count{}, ReadWrite(round));
+    body.ParallelFor("more", kN, Take{4}, Write(more), Read(sum));
+    body.ParallelFor("add more", kN, Mix{5}, ReadWrite(sum), Read(more));
+  });
+  const Values begin = Random(kN);
+  Values got = begin, expected = begin, notes(3);
+  int32_t count = 0;
+  ASSERT_OK(RunOnce(g, [&](Bindings& io) { io.Set(sum, got).Set(round, std::span(&count, 1)); }));
+  for (size_t r = 0; r < 3; ++r) {
+    notes[r] = expected[r];
+    for (size_t i = 0; i < 3 && r == 2; ++i) expected[i] = Mixed(expected[i], notes[i], 1);
+    for (int32_t& v : expected) v = Mixed(v, Mixed(0, v, 4), 5);
+  }
+  EXPECT_EQ(got, expected);
+  EXPECT_EQ(count, 3);
+}
+
+// A functor that computes something else on the device each time.
+struct Drift {
+  int32_t* calls;
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<float> x) const {
+#if defined(__CUDA_ARCH__)
+    x(i) += 1;
+#else
+    x(i) += static_cast<float>(++*calls);
+#endif
+  }
+};
+TEST_P(Controls, AreCheckedAgainstHostCodeInTheirBodies) {
+  int32_t calls = 1;  // on host devices both calls count
+  Graph g("checked");
+  auto x = g.InOut<float>("x", 1);
+  g.ParallelFor("before", 1, Halve{}, ReadWrite(x));
+  g.Repeat("loop", 2, [&](Graph& body) { body.ParallelFor("drift", 1, Drift{&calls}, ReadWrite(x)); });
+  float value = 8;
+  const absl::Status status =
+      RunOnce(g, [&](Bindings& io) { io.Set(x, std::span(&value, 1)); }, {.check_against_host = true});
+  EXPECT_FALSE(status.ok());
+  EXPECT_NE(status.message().find("loop/drift"), std::string::npos) << status;
+}
+
+INSTANTIATE_TEST_SUITE_P(Host, Controls, testing::ValuesIn(HostTargets()), NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Cuda, Controls, testing::ValuesIn(CudaTargets()), NameOfTarget);
+
+}  // namespace
+}  // namespace penstock::conformance::control_test

@@ -1,0 +1,216 @@
+// Constructs: which mistakes are told, what refuses them, and how they end. What they compute is tested on every driver
+// (tests/conformance/graph/control_test.cc).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "penstock/graph.h"
+#include "penstock/graph_cache.h"
+#include "penstock/runtime.h"
+#include "tests/support/runtimes.h"
+#include "tests/support/status.h"
+
+namespace penstock::control_test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+struct Set {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t, float* x) const { *x = 1; }
+};
+struct Add {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t, float* to, const float* from) const { *to += *from; }
+};
+struct IsPositive {
+  PENSTOCK_HOST_DEVICE bool operator()(const float* x) const { return *x > 0; }
+};
+struct Always {
+  PENSTOCK_HOST_DEVICE bool operator()() const { return true; }
+};
+
+class ConstructMistakes : public testing::Test {
+ protected:
+  std::string Told(const Graph& graph) {
+    const auto exec = runtime_.Compile(graph);
+    EXPECT_FALSE(exec.ok());
+    return exec.ok() ? "" : std::string(exec.status().message());
+  }
+  Runtime runtime_ = HostRuntime();
+};
+
+TEST_F(ConstructMistakes, OfTheBodyAreToldWithTheirNodes) {
+  Graph g("g");
+  auto in = g.Input<float>("in", 1);
+  auto a = g.Buffer<float>("a", 1), b = g.Buffer<float>("b", 1);
+  auto out = g.Output<float>("out", 1);
+  g.If("first", When(IsPositive{}, Read(a)), [&](Graph& then) {  // nobody has written a
+    then.ParallelFor("write in", 1, Set{}, Write(in));
+  });
+  g.While("second", When(Always{}), {.max = 2},
+          [&](Graph& body) { body.ParallelFor("read b", 1, Add{}, ReadWrite(out), Read(b)); });
+  const std::string told = Told(g);
+  EXPECT_THAT(told, HasSubstr("node 'first/condition' "));
+  EXPECT_THAT(told, HasSubstr("reads 'a'"));
+  EXPECT_THAT(told, HasSubstr("node 'first/then/write in' "));
+  EXPECT_THAT(told, HasSubstr("which is an Input"));
+  EXPECT_THAT(told, HasSubstr("node 'second/read b' "));
+  EXPECT_THAT(told, HasSubstr("reads 'b'"));
+}
+
+TEST_F(ConstructMistakes, ABufferOfABodyIsKnownOnlyInIt) {
+  Graph g("g");
+  auto out = g.Output<float>("out", 1);
+  BufferHandle<float> own;
+  NodeRef inside = g.ParallelFor("outside", 1, Set{}, Write(out));
+  g.Repeat("first", 2, [&](Graph& body) {
+    own = body.Buffer<float>("own", 1);
+    inside = body.ParallelFor("set", 1, Set{}, Write(own));
+    body.If("inner", When(IsPositive{}, Read(own)),
+            [&](Graph& then) { then.ParallelFor("add", 1, Add{}, ReadWrite(out), Read(own)); });
+  });
+  ASSERT_OK(runtime_.Compile(g).status());
+  g.Repeat("second", 2,
+           [&](Graph& body) { body.ParallelFor("steal", 1, Add{}, ReadWrite(out), Read(own)).After(inside); });
+  const std::string told = Told(g);
+  EXPECT_THAT(told, HasSubstr("node 'second/steal' "));
+  EXPECT_THAT(told, AllOf(HasSubstr("accesses 'first/own'"), HasSubstr("in the body of construct 'first'")));
+  EXPECT_THAT(told, HasSubstr("After names node 'first/set'"));
+  EXPECT_THAT(told, Not(HasSubstr("first/inner/add")));
+}
+
+TEST_F(ConstructMistakes, The65thLevelIsRefusedAndItsBodyNotCalled) {
+  const auto levels = [](int most, int& called) {
+    Graph g("g");
+    auto x = g.InOut<float>("x", 1);
+    std::function<void(Graph&)> nest = [&](Graph& body) {
+      ++called;
+      if (called < most) body.Repeat("r", 1, nest);
+      else body.ParallelFor("set", 1, Set{}, Write(x));
+    };
+    g.Repeat("r", 1, nest);
+    return g;
+  };
+  int called = 0;
+  ASSERT_OK(runtime_.Compile(levels(64, called), {.slots = 1}).status());
+  EXPECT_EQ(called, 64);
+  called = 0;
+  EXPECT_THAT(Told(levels(70, called)), HasSubstr("is the 65th of constructs within each other"));
+  EXPECT_EQ(called, 64);
+}
+
+TEST_F(ConstructMistakes, NumbersThatAreNoneAreRefused) {
+  Graph g("g");
+  auto x = g.InOut<float>("x", 1);
+  g.Repeat("less", -3, [&](Graph& body) { body.ParallelFor("set", 1, Set{}, Write(x)); });
+  g.While("never", When(Always{}), {.max = -1}, [&](Graph& body) { body.ParallelFor("set", 1, Set{}, Write(x)); });
+  Graph other("other");
+  g.Repeat("of another", other.Param<int32_t>("n", AtMost(3)), [](Graph&) {});
+  const std::string told = Told(g);
+  EXPECT_THAT(told, AllOf(HasSubstr("construct 'less'"), HasSubstr("-3 times")));
+  EXPECT_THAT(told, AllOf(HasSubstr("construct 'never'"), HasSubstr("max is -1")));
+  EXPECT_THAT(told, AllOf(HasSubstr("construct 'of another'"), HasSubstr("a parameter of another graph")));
+}
+
+TEST(Constructs, AreRefusedWhereTheyCannotBe) {
+  Runtime runtime = HostRuntime();
+  float value = 0;
+  const auto declare = [&](Graph& g) {
+    auto x = g.InOut<float>("x", 1);
+    g.Repeat("loop", 2, [&](Graph& body) { body.ParallelFor("set", 1, Set{}, Write(x)); });
+    return x;
+  };
+  Graph g("g");
+  const auto x = declare(g);
+  auto exec = runtime.Compile(g, {.mode = Mode::kGraph});
+  ASSERT_OK(exec.status());
+  const absl::Status exported = exec->Export(exec->bindings().Set(x, std::span(&value, 1))).status();
+  EXPECT_THAT(std::string(exported.message()), HasSubstr("the host drives the construct 'loop'"));
+  GraphCache cache(runtime);
+  const absl::Status cached =
+      cache.Launch([&](Graph& again, Bindings& io) { io.Set(declare(again), std::span(&value, 1)); }).status();
+  EXPECT_EQ(cached.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(cached.message()), HasSubstr("construct 'loop'"));
+}
+
+TEST(Constructs, AreInThePlanTheReportAndTheMemory) {
+  Runtime runtime = HostRuntime();
+  Graph g("g");
+  auto x = g.InOut<float>("x", 1);
+  g.If("choose", When(IsPositive{}, Read(x)), [&](Graph& then) {
+    auto own = then.Buffer<float>("own", 1000);
+    then.ParallelFor("first", 1, Set{}, Write(own));
+    then.ParallelFor("second", 1, Add{}, ReadWrite(x), Read(own));
+  });
+  auto exec = runtime.Compile(g, {.slots = 3});
+  ASSERT_OK(exec.status());
+  const std::string plan = exec->PlanText();
+  EXPECT_THAT(plan, HasSubstr("condition of construct 'choose'"));
+  EXPECT_THAT(plan, HasSubstr("then of construct 'choose'"));
+  EXPECT_THAT(plan, HasSubstr("choose/then/second"));
+  EXPECT_THAT(plan, Not(HasSubstr("no node uses it")));
+  EXPECT_THAT(exec->submission_report().notes, testing::Contains(HasSubstr("the host drives construct 'choose'")));
+  int64_t bytes = 0;
+  for (const MemoryReport::Arena& arena : exec->memory().arenas) {
+    if (arena.where != "pinned") bytes += arena.all_bytes;
+  }
+  EXPECT_GE(bytes, 3 * 4000);
+}
+
+// The part of a run that begins while the runtime shuts down is still a part of a run in flight.
+TEST(Constructs, AreWaitedForByShutdown) {
+  Runtime runtime = HostRuntime();
+  Graph g("g");
+  auto x = g.InOut<float>("x", 1);
+  std::atomic<bool> begun{false}, may_end{false};
+  std::atomic<int> calls{0};
+  g.Repeat("loop", 5, [&](Graph& body) {
+    body.Host(
+        "wait",
+        [&](std::span<float>) {
+          begun = true;
+          while (!may_end) std::this_thread::yield();
+          ++calls;
+        },
+        ReadWrite(x));
+  });
+  auto exec = runtime.Compile(g);
+  ASSERT_OK(exec.status());
+  float value = 0;
+  auto run = exec->Launch(exec->bindings().Set(x, std::span(&value, 1)));
+  ASSERT_OK(run.status());
+  while (!begun) std::this_thread::yield();
+  std::thread shuts([&] { EXPECT_OK(runtime.Shutdown()); });
+  while (runtime.Compile(Graph("none")).ok()) std::this_thread::yield();  // until it shuts down
+  may_end = true;
+  shuts.join();
+  EXPECT_OK(run->Wait());
+  EXPECT_EQ(calls, 5);
+}
+
+// A Shutdown that gives up ends the loop before its next iteration.
+TEST(Constructs, EndWhenAShutdownGivesUp) {
+  Runtime runtime = HostRuntime();
+  Graph g("g");
+  auto x = g.InOut<float>("x", 1);
+  g.While("loop", When(Always{}), {}, [&](Graph& body) { body.ParallelFor("set", 1, Set{}, Write(x)); });
+  auto exec = runtime.Compile(g);
+  ASSERT_OK(exec.status());
+  float value = 0;
+  auto run = exec->Launch(exec->bindings().Set(x, std::span(&value, 1)));
+  ASSERT_OK(run.status());
+  EXPECT_EQ(runtime.Shutdown(std::chrono::milliseconds(10)).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_FALSE(run->Wait().ok());
+  EXPECT_OK(runtime.Shutdown());  // now nothing is in flight
+}
+
+}  // namespace
+}  // namespace penstock::control_test

@@ -21,7 +21,7 @@ driver::CopyOp OpOf(const CopyEntry& entry, const graph::Plan& plan, const std::
   return op;
 }
 
-bool IsEmpty(const driver::CopyOp& op) { return op.width == 0 || op.height == 0 || op.depth == 0; }
+bool HasNoBytes(const driver::CopyOp& op) { return op.width == 0 || op.height == 0 || op.depth == 0; }
 
 const BoxInRun& BoxAt(const SlotTables& tables, BoxId box) { return tables.boxes[box]; }
 
@@ -50,7 +50,7 @@ void List(const BatchEntry& entry, SlotTables& tables, driver::BatchOp& batch) {
   driver::CopyPiece* end = begin;
   for (CopyId c = entry.first; c < entry.first + entry.count; ++c) {
     const driver::CopyOp& op = tables.copies[c];
-    if (!tables.copies_disabled[c] && !IsEmpty(op)) *end++ = *driver::PieceOf(op);  // small ones always fit
+    if (!tables.copies_disabled[c] && !HasNoBytes(op)) *end++ = *driver::PieceOf(op);  // small ones always fit
   }
   batch.count = static_cast<size_t>(end - begin);
   batch.size = driver::SizeOf(batch).value_or(driver::BatchSize());  // the driver reports an error with the node
@@ -97,7 +97,7 @@ void PatchCopies(const Program& program, SlotTables& tables) {
     if (!host.copies()) continue;
     driver::CopyOp& op = tables.host_copies[h];
     SetAddresses(host.copy, tables, op);
-    tables.is_noop[h] = IsEmpty(op) || (host.copy.bound >= 0 && tables.bound_pinned[host.copy.bound]);
+    tables.is_noop[h] = HasNoBytes(op) || (host.copy.bound >= 0 && tables.bound_pinned[host.copy.bound]);
   }
 }
 

@@ -204,7 +204,7 @@ class Folder {
     std::vector<std::shared_ptr<const FoldedControl>> controls = AddItems(items_[0], made);
     made.mistakes = model_.mistakes;
     made.mistakes.insert(made.mistakes.end(), mistakes_.begin(), mistakes_.end());
-    return {Keep(std::move(made)), std::move(controls)};
+    return {Keep(std::move(made)), std::move(controls), std::move(unrolled_)};
   }
 
  private:
@@ -260,21 +260,55 @@ class Folder {
   std::vector<std::shared_ptr<const FoldedControl>> AddItems(std::span<const Item> items, Model& to) {
     std::vector<std::shared_ptr<const FoldedControl>> controls;
     for (const Item& item : items) {
-      if (item.control >= 0) {
-        controls.push_back(std::make_shared<const FoldedControl>(AddControl(item.control, to)));
-      } else {
+      if (item.control < 0) {
         AddNode(item.node, to);
-        for (const AccessDecl& access : model_.nodes[item.node].accesses) {
-          const BufferId base = summaries_.Base(access.buffer);
-          if (base >= 0 && access.mode != AccessMode::kRead) Of(base).has_contents = true;
-        }
+      } else if (const int64_t nodes = NodesUnrolled(item.control); nodes >= 0) {
+        Unroll(item.control, nodes, to);
+      } else {
+        controls.push_back(std::make_shared<const FoldedControl>(AddControl(item.control, to)));
       }
     }
     return controls;
   }
 
+  // The number of nodes that a construct becomes if it is unrolled; -1: it is not.
+  int64_t NodesUnrolled(ControlId c) const {
+    const ControlDecl& control = model_.controls[c];
+    if (control.kind != ControlKind::kRepeat || !control.trips.is_constant() || control.bodies.empty()) return -1;
+    int64_t nodes = 0;
+    for (const Item& item : items_[Row(control.bodies[0])]) {
+      const int64_t more = item.control < 0 ? 1 : NodesUnrolled(item.control);
+      if (more < 0) return -1;
+      nodes += more;
+    }
+    const int64_t trips = control.trips.value;
+    return trips > 0 && nodes <= kMostUnrolled / trips ? nodes * trips : -1;  // of none the node says what is written
+  }
+
+  // The names of nodes have the numbers of their rounds at the end.
+  void Unroll(ControlId c, int64_t nodes, Model& to) {
+    const ControlDecl& control = model_.controls[c];
+    const std::string outer = round_;
+    for (int64_t round = 1; round <= control.trips.value; ++round) {
+      round_ = " (" + std::to_string(round) + ")" + outer;
+      AddItems(items_[Row(control.bodies[0])], to);
+    }
+    round_ = outer;
+    if (!outer.empty()) return;  // told with the one around it
+    unrolled_.push_back("construct " + Quoted(control.name) + " is unrolled: " + std::to_string(control.trips.value) +
+                        " rounds, " + std::to_string(nodes) + " nodes in all");
+  }
+
   void AddNode(DeclId n, Model& to) {
     NodeDecl node = model_.nodes[n];
+    if (!round_.empty()) {
+      const SourceLine& source = node.name.source();
+      node.name = Name(std::string(node.name.view()) + round_, source.file, source.line);
+    }
+    for (const AccessDecl& access : node.accesses) {
+      const BufferId base = summaries_.Base(access.buffer);
+      if (base >= 0 && access.mode != AccessMode::kRead) Of(base).has_contents = true;
+    }
     for (AccessDecl& access : node.accesses) access.buffer = BufferIn(access.buffer, to);
     for (InPlaceDecl& pair : node.in_place) {
       pair.in = BufferIn(pair.in, to);
@@ -401,6 +435,7 @@ class Folder {
       BufferDecl& decl = made.buffers[inner];
       decl.role = use.written ? BufferRole::kInOut : BufferRole::kInput;
       decl.where = Where::kDevice;
+      decl.device = DeviceOf(control);
       decl.state = nullptr;
       decl.keys = 0;
       const auto outer = std::lower_bound(uses.begin(), uses.end(), use, ByBuffer);
@@ -436,6 +471,8 @@ class Folder {
   std::vector<Undo> undo_;  // what `seen_` was in the models around
   int32_t scope_ = 0, scopes_ = 0;
   std::vector<Mistake> mistakes_;
+  std::string round_;  // of the unrolled constructs around what is added
+  std::vector<std::string> unrolled_;
 };
 
 }  // namespace

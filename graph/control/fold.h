@@ -5,6 +5,9 @@
 // what an iteration may find there that an earlier one has left, is memory of the model around it: the body's model
 // has an Input or InOut there, device memory that the construct binds. Everything else of a body is its own.
 //
+// A Repeat whose number of rounds is known and small is unrolled instead: the nodes of its body stand so many times in
+// the model around it, and what they access orders them like all others.
+//
 // A body may not run, or write less than it seems to, so a construct is said to write some elements only; and to change
 // what a buffer already holds, so that this comes to where the body is.
 //
@@ -14,17 +17,21 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "penstock/detail/model.h"
 
 namespace penstock::graph {
 
+inline constexpr int64_t kMostUnrolled = 256;  // nodes that an unrolled Repeat becomes
+
 struct FoldedControl;
 
 struct Folded {
   std::shared_ptr<const Model> model;
   std::vector<std::shared_ptr<const FoldedControl>> controls;  // in the order of their nodes (NodeKind::kControl)
+  std::vector<std::string> unrolled;  // what the submission report says of each unrolled Repeat; of the outermost model
 };
 
 // What a part of a construct binds: a buffer of its model, and where that is in the model around it.

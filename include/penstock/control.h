@@ -16,12 +16,14 @@
 // Outside    a construct is one node that accesses all that its bodies and its condition do, so nodes before and after
 //            it are ordered by that. A Write in a body may not happen: elements that it would have written keep
 //            what they had.
-// Iterations follow each other: one begins when all nodes of the one before have ended. What one leaves in a buffer the
-//            next one finds there.
+// Iterations follow each other: one begins when all nodes of the one before have ended, unless it is unrolled; then
+//            nodes follow each other by their accesses. What one leaves in a buffer the next one finds there.
 // Errors     in a body end the construct and the run, and name the node. Cancel, a deadline and Shutdown end a loop
 //            before its next iteration.
-// Today      the host drives constructs: it waits for the condition, then submits a body. Export and steps that are
-//            declared again (graph_cache.h) refuse a graph with constructs.
+// Today      a Repeat of few nodes and a constant number of rounds is unrolled. The host drives all other constructs:
+// it
+//            waits for the condition, then submits a body. Export refuses them, and steps that are declared again
+//            (graph_cache.h) refuse all constructs.
 //
 // Threads: as Graph.
 #pragma once

@@ -83,12 +83,12 @@ bool HostcallReservation::Reserve(const std::shared_ptr<RuntimeCore>& runtime, s
   return true;
 }
 
-absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compiler::Compile(const Model* declared) {
+absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compiler::Compile(const DeclaredGraph& declared) {
   context_.in_order = options_.in_order;
   PENSTOCK_RETURN_IF_ERROR(CheckOptions());
   PENSTOCK_ASSIGN_OR_RETURN(const Mode wanted, ModeSelection::Wanted(model(), options_));
   const graph::PlanOptions plan_options = PlanOptionsOf(wanted);
-  if (declared != nullptr) PENSTOCK_RETURN_IF_ERROR(graph::CheckGraph(*declared, plan_options));
+  if (declared.model != nullptr) PENSTOCK_RETURN_IF_ERROR(graph::CheckGraph(*declared.model, plan_options));
   PENSTOCK_RETURN_IF_ERROR(AddHostChecks(plan_options));
   PENSTOCK_RETURN_IF_ERROR(MakePlan(plan_options));
   modes_.Choose(wanted);
@@ -96,6 +96,7 @@ absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compiler::Compile(const Mo
   for (const std::string& shared : plan().shared_lanes) {
     if (modes_.mode() != Mode::kGraph) modes_.notes().push_back("on streams, " + shared);
   }
+  modes_.notes().insert(modes_.notes().end(), declared.notes.begin(), declared.notes.end());
   for (const PlanNode& node : plan().nodes) {
     if (node.kind != PlanKind::kControl) continue;
     modes_.notes().push_back("the host drives construct '" + graph::OneLine(node.name) +

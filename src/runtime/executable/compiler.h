@@ -36,14 +36,19 @@ class HostcallReservation {
   std::vector<int> counts_;
 };
 
+// A graph whose constructs are nodes in the one that is compiled.
+struct DeclaredGraph {
+  const Model* model = nullptr;  // to be checked whole; null: there are no constructs, or it is itself a part of one
+  std::vector<std::string> notes{};  // for the submission report
+};
+
 class Compiler {
  public:
   Compiler(RunContext& context, InFlight* owner, const CompileOptions& options, ModeSelection& modes,
            HostcallReservation& reservation)
       : context_(context), owner_(owner), options_(options), modes_(modes), reservation_(reservation) {}
 
-  // `declared`: the graph whose constructs are nodes in the context's, to be checked whole; null if it has none.
-  absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compile(const Model* declared);
+  absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compile(const DeclaredGraph& declared);
 
  private:
   absl::Status CheckOptions() const;

@@ -37,14 +37,14 @@ CompileOptions OptionsOfPart(const ExecutableCore& outer, const CompileOptions& 
 
 absl::StatusOr<std::shared_ptr<ExecutableCore>> CreateFolded(const std::shared_ptr<RuntimeCore>& runtime,
                                                              const graph::Folded& folded, const CompileOptions& options,
-                                                             const Model* declared);
+                                                             const DeclaredGraph& declared);
 
 absl::StatusOr<std::vector<CompiledPart>> CompileParts(const std::shared_ptr<RuntimeCore>& runtime,
                                                        const std::vector<graph::FoldedPart>& parts,
                                                        const CompileOptions& options) {
   std::vector<CompiledPart> compiled;
   for (const graph::FoldedPart& part : parts) {
-    PENSTOCK_ASSIGN_OR_RETURN(auto core, CreateFolded(runtime, part.folded, options, nullptr));
+    PENSTOCK_ASSIGN_OR_RETURN(auto core, CreateFolded(runtime, part.folded, options, {}));
     compiled.push_back({std::move(core), &part});
   }
   return compiled;
@@ -143,7 +143,7 @@ absl::Status MakeControls(ExecutableCore& core,
 
 absl::StatusOr<std::shared_ptr<ExecutableCore>> CreateFolded(const std::shared_ptr<RuntimeCore>& runtime,
                                                              const graph::Folded& folded, const CompileOptions& options,
-                                                             const Model* declared) {
+                                                             const DeclaredGraph& declared) {
   PENSTOCK_ASSIGN_OR_RETURN(auto core, ExecutableCore::Create(runtime, *folded.model, options, declared));
   if (!folded.controls.empty()) PENSTOCK_RETURN_IF_ERROR(MakeControls(*core, folded.controls, options));
   return core;
@@ -157,7 +157,7 @@ absl::StatusOr<std::shared_ptr<ExecutableCore>> CreateExecutable(const std::shar
   const auto declared = std::make_shared<Model>(model);
   const graph::Folded folded = graph::Fold(declared);
   declared->mistakes = folded.model->mistakes;
-  return CreateFolded(runtime, folded, options, declared.get());
+  return CreateFolded(runtime, folded, options, {declared.get(), folded.unrolled});
 }
 
 ControlRun::ControlRun(RunSlot& outer, NodeId node, std::shared_ptr<const graph::FoldedControl> control, Parts parts)

@@ -80,7 +80,7 @@ ExecutableCore::~ExecutableCore() {
 absl::StatusOr<std::shared_ptr<ExecutableCore>> ExecutableCore::Create(std::shared_ptr<RuntimeCore> runtime,
                                                                        const Model& model,
                                                                        const CompileOptions& options,
-                                                                       const Model* declared) {
+                                                                       const DeclaredGraph& declared) {
   PENSTOCK_RETURN_IF_ERROR(runtime->CheckOpen());
   std::shared_ptr<ExecutableCore> core(new ExecutableCore(std::move(runtime), model, options),
                                        base::DeleteUnlessForked());

@@ -39,11 +39,10 @@ struct ControlPart {
 
 class ExecutableCore final : public InFlight, public RunOwner {
  public:
-  // `model` has no constructs: they are nodes of it (graph/control/fold.h). `declared` has them, to be checked whole;
-  // null if there are none, or if this is itself a part of one.
+  // `model` has no constructs: they are nodes of it (graph/control/fold.h).
   static absl::StatusOr<std::shared_ptr<ExecutableCore>> Create(std::shared_ptr<RuntimeCore> runtime,
                                                                 const Model& model, const CompileOptions& options,
-                                                                const Model* declared = nullptr);
+                                                                const DeclaredGraph& declared = {});
   ~ExecutableCore() override;
 
   // What an Executable holds: the executable is freed after the last copy has gone and its last run has ended.

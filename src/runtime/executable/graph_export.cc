@@ -16,6 +16,11 @@ absl::Status Unexported(const ExecutableCore& core, int32_t node, const char* wh
 
 // Checks what does not depend on bindings.
 absl::Status CheckExports(const ExecutableCore& core) {
+  if (!core.parts().empty()) {
+    return absl::FailedPreconditionError(core.Label() + ": not exported, since the host drives the " +
+                                         core.parts()[0].label.substr(core.parts()[0].label.find("construct")) +
+                                         "; launch it, or export a graph of what is in a body");
+  }
   const Program& program = core.graph().program();
   if (program.replay.graphs() == 0) {
     const std::vector<std::string> notes = core.submission_report().notes;
@@ -39,11 +44,6 @@ absl::Status CheckExports(const ExecutableCore& core) {
     return absl::FailedPreconditionError(
         core.Label() +
         ": not exported, since its States have an order with runs, of which an exported graph is none; bind memory");
-  }
-  if (!core.parts().empty()) {
-    return absl::FailedPreconditionError(core.Label() + ": not exported, since the host drives the " +
-                                         core.parts()[0].label.substr(core.parts()[0].label.find("construct")) +
-                                         "; launch it, or export a graph of what is in a body");
   }
   for (const ExecCommand& command : program.graphs.commands) {
     if (command.node < 0) continue;

@@ -51,6 +51,7 @@ struct Statement {
   int to, from;  // buffers
   int32_t by;
   int limit;  // of a condition or a loop
+  int device;  // of a kernel
   std::vector<std::vector<Statement>> bodies;
   bool local;  // the body has a buffer of its own, which `to` becomes
 };
@@ -75,6 +76,7 @@ class Writer {
                 Below(buffers_),
                 static_cast<int32_t>(rng_()),
                 Below(5),
+                Below(6),
                 {},
                 Below(3) == 0};
     if (s.to == s.from) s.from = (s.from + 1) % buffers_;
@@ -139,6 +141,9 @@ using Handles = std::vector<BufferHandle<int32_t>>;
 
 class Declarer {
  public:
+  // `rounds`: parameters with the values 0, 1, 2, ...
+  Declarer(std::vector<ParamHandle<int32_t>> rounds, int devices) : rounds_(std::move(rounds)), devices_(devices) {}
+
   void Declare(Graph& g, const Program& program, Handles& b) {
     for (const Statement& s : program) One(g, s, b);
   }
@@ -162,8 +167,8 @@ class Declarer {
     const auto body = [&](size_t number) { return [&, number](Graph& in) { Body(in, s, number, b); }; };
     const int32_t by = s.by;
     switch (s.kind) {
-      case Statement::kMix: g.ParallelFor(Next("mix"), kN, Mix{by}, ReadWrite(to), Read(from)); break;
-      case Statement::kTake: g.ParallelFor(Next("take"), kN, Take{by}, Write(to), Read(from)); break;
+      case Statement::kMix: Pin(g.ParallelFor(Next("mix"), kN, Mix{by}, ReadWrite(to), Read(from)), s); break;
+      case Statement::kTake: Pin(g.ParallelFor(Next("take"), kN, Take{by}, Write(to), Read(from)), s); break;
       case Statement::kHost:
         g.Host(
             Next("host"),
@@ -179,7 +184,9 @@ class Declarer {
       case Statement::kIfElse: g.If(Next("if"), When(Below{by, s.limit}, Read(from)), body(0), body(1)); break;
       case Statement::kSwitch: Choose(g, s, from, body); break;
       case Statement::kWhile: g.While(Next("while"), When(Below{by, s.limit}, Read(from)), {.max = 3}, body(0)); break;
-      case Statement::kRepeat: g.Repeat(Next("repeat"), s.limit, body(0));
+      case Statement::kRepeat:
+        if (by % 2 == 0) g.Repeat(Next("repeat"), s.limit, body(0));
+        else g.Repeat(Next("repeat"), rounds_[static_cast<size_t>(s.limit)], body(0));
     }
   }
 
@@ -194,6 +201,12 @@ class Declarer {
     }
   }
 
+  void Pin(NodeRef node, const Statement& s) const {
+    if (s.device < devices_) node.On(s.device);
+  }
+
+  const std::vector<ParamHandle<int32_t>> rounds_;
+  const int devices_;
   int names_ = 0;
 };
 
@@ -213,7 +226,9 @@ class Controls : public GraphConformance {
     Handles b{g.Buffer<int32_t>("a", kN), io, g.Use(*state), g.Buffer<int32_t>("b", kN)};
     g.Copy("begin a", in, b[0]);
     g.ParallelFor("begin b", kN, Take{7}, Write(b[3]), Read(in));
-    Declarer().Declare(g, program, b);
+    std::vector<ParamHandle<int32_t>> rounds;
+    for (int r = 0; r < 5; ++r) rounds.push_back(g.Param<int32_t>(Name("rounds", r)));
+    Declarer(rounds, static_cast<int>(runtime_->devices().size())).Declare(g, program, b);
     g.Copy("end a", b[0], out);
     g.ParallelFor("end b", kN, Take{9}, Write(last), Read(b[3]));
     auto exec = runtime_->Compile(g, {.slots = 2});
@@ -227,6 +242,7 @@ class Controls : public GraphConformance {
       for (int r = 0; r < 2; ++r) {
         Bindings bindings = exec->bindings();
         bindings.Set(in, input).Set(io, now[r]).Set(out, got[r]).Set(last, end[r]);
+        for (int32_t i = 0; i < 5; ++i) bindings.Set(rounds[static_cast<size_t>(i)], i);
         auto run = exec->Launch(bindings);
         ASSERT_OK(run.status());
         runs.push_back(*std::move(run));
@@ -338,7 +354,7 @@ TEST_P(Controls, AFailureInABodyEndsTheRunWithItsNode) {
   float value = 1;
   const absl::Status status = RunOnce(g, [&](Bindings& io) { io.Set(x, std::span(&value, 1)); });
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
-  EXPECT_NE(status.message().find("node 'outer/inner/check'"), std::string::npos) << status;
+  EXPECT_NE(status.message().find("node 'outer/inner/check (1)'"), std::string::npos) << status;
   EXPECT_NE(status.message().find("it is the fifth"), std::string::npos) << status;
   EXPECT_EQ(calls, 5);
 }
@@ -392,7 +408,8 @@ struct Count {
 TEST_P(Controls, FindWhatEarlierIterationsHaveLeft) {
   Graph g("left");
   auto sum = g.InOut<int32_t>("sum", kN), round = g.InOut<int32_t>("round", 1);
-  g.Repeat("loop", 3, [&](Graph& body) {
+  auto three = g.Param<int64_t>("three");
+  g.Repeat("loop", three, [&](Graph& body) {
     auto notes = body.Buffer<int32_t>("notes", kN), more = body.Buffer<int32_t>("more", kN);
     body.ParallelFor("note", kN, NoteOne{}, WriteSome(notes), Read(sum), Read(round));
     body.If("third", When(IsThird{}, Read(round)),
@@ -404,7 +421,7 @@ TEST_P(Controls, FindWhatEarlierIterationsHaveLeft) {
   const Values begin = Random(kN);
   Values got = begin, expected = begin, notes(3);
   int32_t count = 0;
-  ASSERT_OK(RunOnce(g, [&](Bindings& io) { io.Set(sum, got).Set(round, std::span(&count, 1)); }));
+  ASSERT_OK(RunOnce(g, [&](Bindings& io) { io.Set(sum, got).Set(round, std::span(&count, 1)).Set(three, 3); }));
   for (size_t r = 0; r < 3; ++r) {
     notes[r] = expected[r];
     for (size_t i = 0; i < 3 && r == 2; ++i) expected[i] = Mixed(expected[i], notes[i], 1);
@@ -430,10 +447,11 @@ TEST_P(Controls, AreCheckedAgainstHostCodeInTheirBodies) {
   Graph g("checked");
   auto x = g.InOut<float>("x", 1);
   g.ParallelFor("before", 1, Halve{}, ReadWrite(x));
-  g.Repeat("loop", 2, [&](Graph& body) { body.ParallelFor("drift", 1, Drift{&calls}, ReadWrite(x)); });
+  auto two = g.Param<int64_t>("two");
+  g.Repeat("loop", two, [&](Graph& body) { body.ParallelFor("drift", 1, Drift{&calls}, ReadWrite(x)); });
   float value = 8;
   const absl::Status status =
-      RunOnce(g, [&](Bindings& io) { io.Set(x, std::span(&value, 1)); }, {.check_against_host = true});
+      RunOnce(g, [&](Bindings& io) { io.Set(x, std::span(&value, 1)).Set(two, 2); }, {.check_against_host = true});
   EXPECT_FALSE(status.ok());
   EXPECT_NE(status.message().find("loop/drift"), std::string::npos) << status;
 }

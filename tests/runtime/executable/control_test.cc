@@ -14,6 +14,7 @@
 #include "penstock/graph.h"
 #include "penstock/graph_cache.h"
 #include "penstock/runtime.h"
+#include "tests/support/mode_scope.h"
 #include "tests/support/runtimes.h"
 #include "tests/support/status.h"
 
@@ -93,10 +94,10 @@ TEST_F(ConstructMistakes, The65thLevelIsRefusedAndItsBodyNotCalled) {
     auto x = g.InOut<float>("x", 1);
     std::function<void(Graph&)> nest = [&](Graph& body) {
       ++called;
-      if (called < most) body.Repeat("r", 1, nest);
+      if (called < most) body.If("r", When(Always{}), nest);
       else body.ParallelFor("set", 1, Set{}, Write(x));
     };
-    g.Repeat("r", 1, nest);
+    g.If("r", When(Always{}), nest);
     return g;
   };
   int called = 0;
@@ -121,11 +122,12 @@ TEST_F(ConstructMistakes, NumbersThatAreNoneAreRefused) {
 }
 
 TEST(Constructs, AreRefusedWhereTheyCannotBe) {
+  const ModeScope mode("");  // that of the test counts
   Runtime runtime = HostRuntime();
   float value = 0;
   const auto declare = [&](Graph& g) {
     auto x = g.InOut<float>("x", 1);
-    g.Repeat("loop", 2, [&](Graph& body) { body.ParallelFor("set", 1, Set{}, Write(x)); });
+    g.While("loop", When(Always{}), {.max = 2}, [&](Graph& body) { body.ParallelFor("set", 1, Set{}, Write(x)); });
     return x;
   };
   Graph g("g");
@@ -165,6 +167,35 @@ TEST(Constructs, AreInThePlanTheReportAndTheMemory) {
   EXPECT_GE(bytes, 3 * 4000);
 }
 
+struct Double {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t, float* x) const { *x *= 2; }
+};
+
+// Then a Repeat is nodes like others.
+TEST(Constructs, AreUnrolledIfTheirRoundsAreKnownAndFew) {
+  const ModeScope mode("");  // that of the test counts
+  Runtime runtime = HostRuntime();
+  const auto compile = [&](int rounds, BufferHandle<float>& x) {
+    Graph g("g");
+    x = g.InOut<float>("x", 1);
+    g.Repeat("outer", rounds, [&](Graph& outer) {
+      outer.Repeat("inner", 2, [&](Graph& inner) { inner.ParallelFor("double", 1, Double{}, ReadWrite(x)); });
+    });
+    return *runtime.Compile(g, {.mode = Mode::kGraph});
+  };
+  BufferHandle<float> x;
+  Executable exec = compile(3, x);
+  EXPECT_THAT(exec.PlanText(), AllOf(HasSubstr("outer/inner/double (2) (3)"), Not(HasSubstr("of construct"))));
+  EXPECT_THAT(exec.submission_report().notes, testing::Contains(HasSubstr("unrolled: 3 rounds, 6 nodes in all")));
+  float value = 1;
+  auto run = exec.Launch(exec.bindings().Set(x, std::span(&value, 1)));
+  ASSERT_OK(run.status());
+  ASSERT_OK(run->Wait());
+  EXPECT_EQ(value, 64);
+  EXPECT_THAT(compile(128, x).PlanText(), Not(HasSubstr("of construct")));
+  EXPECT_THAT(compile(129, x).PlanText(), HasSubstr("body of construct 'outer'"));
+}
+
 // The part of a run that begins while the runtime shuts down is still a part of a run in flight.
 TEST(Constructs, AreWaitedForByShutdown) {
   Runtime runtime = HostRuntime();
@@ -172,7 +203,8 @@ TEST(Constructs, AreWaitedForByShutdown) {
   auto x = g.InOut<float>("x", 1);
   std::atomic<bool> begun{false}, may_end{false};
   std::atomic<int> calls{0};
-  g.Repeat("loop", 5, [&](Graph& body) {
+  auto five = g.Param<int64_t>("five");
+  g.Repeat("loop", five, [&](Graph& body) {
     body.Host(
         "wait",
         [&](std::span<float>) {
@@ -185,7 +217,7 @@ TEST(Constructs, AreWaitedForByShutdown) {
   auto exec = runtime.Compile(g);
   ASSERT_OK(exec.status());
   float value = 0;
-  auto run = exec->Launch(exec->bindings().Set(x, std::span(&value, 1)));
+  auto run = exec->Launch(exec->bindings().Set(x, std::span(&value, 1)).Set(five, 5));
   ASSERT_OK(run.status());
   while (!begun) std::this_thread::yield();
   std::thread shuts([&] { EXPECT_OK(runtime.Shutdown()); });

@@ -20,7 +20,7 @@ struct Item {
 };
 
 // The index of a body's records; 0 is what is outside of all bodies.
-size_t Row(BodyId body) { return static_cast<size_t>(body + 1); }
+size_t Row(BodyId body) { return static_cast<size_t>(body) + 1; }
 
 // For each body, its nodes and constructs as declared. Conditions belong to their constructs.
 std::vector<std::vector<Item>> ItemsOf(const Model& model) {

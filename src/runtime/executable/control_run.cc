@@ -162,8 +162,8 @@ absl::StatusOr<std::shared_ptr<ExecutableCore>> CreateExecutable(const std::shar
 
 ControlRun::ControlRun(RunSlot& outer, NodeId node, std::shared_ptr<const graph::FoldedControl> control, Parts parts)
     : outer_(outer), node_(node), control_(std::move(control)), parts_(std::move(parts)) {
-  for (Part& part : parts_.condition) part.slot->listener = this;
-  for (Part& part : parts_.bodies) part.slot->listener = this;
+  for (Part& part : parts_.condition) part.slot->follower = this;
+  for (Part& part : parts_.bodies) part.slot->follower = this;
 }
 
 void ControlRun::Begin(void (*done)(void* context, int64_t arg), void* context, int64_t arg) {

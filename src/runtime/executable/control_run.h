@@ -20,6 +20,7 @@
 #include "penstock/compile_options.h"
 #include "penstock/detail/bound_values.h"
 #include "src/runtime/run/control_step.h"
+#include "src/runtime/run/run_owner.h"
 #include "src/runtime/run/run_slot.h"
 
 namespace penstock::runtime {
@@ -31,7 +32,7 @@ class ExecutableCore;
 absl::StatusOr<std::shared_ptr<ExecutableCore>> CreateExecutable(const std::shared_ptr<RuntimeCore>& runtime,
                                                                  const Model& model, const CompileOptions& options);
 
-class ControlRun final : public ControlStep, public RunEndListener {
+class ControlRun final : public ControlStep, public RunOwner {
  public:
   // A condition or a body, in one slot.
   struct Part {

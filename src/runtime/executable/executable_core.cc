@@ -268,9 +268,8 @@ void ExecutableCore::OnRunEnded(RunSlot& slot) {
   modes_.End(slot);
   durations_.End(slot.launched, slot.fault.failed());
   if (refuses_late_) pace_.End(slot.launched, Deadline::Clock::now(), slot.fault.failed());
-  RunEndListener* const listener = slot.listener;
   pool_.EndRun(slot);
-  if (listener != nullptr) listener->OnRunEnded(slot);
+  if (slot.follower != nullptr) slot.follower->OnRunEnded(slot);
 }
 
 }  // namespace penstock::runtime

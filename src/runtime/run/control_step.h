@@ -10,24 +10,12 @@
 
 namespace penstock::runtime {
 
-struct RunSlot;
-
 class ControlStep {
  public:
   virtual ~ControlStep() = default;
   // Starts and returns. `done(context, arg)` is called once when nothing of it is at work any more; the step may be
   // gone then.
   virtual void Begin(void (*done)(void* context, int64_t arg), void* context, int64_t arg) = 0;
-};
-
-// Whoever has a slot's runs follow each other.
-class RunEndListener {
- public:
-  // The slot's run has drained, and the slot may be launched again.
-  virtual void OnRunEnded(RunSlot& slot) = 0;
-
- protected:
-  ~RunEndListener() = default;
 };
 
 }  // namespace penstock::runtime

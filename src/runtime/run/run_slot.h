@@ -30,6 +30,7 @@ namespace penstock::runtime {
 
 class ParallelSubmission;
 class RunCore;
+class RunOwner;
 class Submitter;
 
 enum class HostStepState : uint8_t { kWaiting, kRunning, kDone, kSkipped };
@@ -71,7 +72,7 @@ struct RunSlot final : Slot {
 
   RunCore* run = nullptr;  // the run in flight; guarded by the executable's mutex
   bool leased = false;  // held by a Lease; guarded by the executable's mutex
-  RunEndListener* listener = nullptr;  // who has its runs follow each other; set before the first
+  RunOwner* follower = nullptr;  // told of a run's end after the executable; set before the first run
 
   const Schedule* schedule = nullptr;  // what its runs submit
   std::vector<LaunchObjects> launch;  // one for each lane

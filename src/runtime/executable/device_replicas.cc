@@ -62,6 +62,25 @@ MemoryReport ReportOf(const ExecutableCore& core, const std::vector<std::string>
   return all;
 }
 
+std::vector<std::string> DeviceNames(const RuntimeCore& runtime) {
+  std::vector<std::string> names;
+  for (const driver::DeviceRef& device : runtime.devices()) names.push_back(device.info.name);
+  return names;
+}
+
+// The planner checks each plan for itself.
+absl::Status CheckDeviceBytes(const ExecutableCore& core, int64_t most) {
+  if (most == 0 || core.parts().empty()) return absl::OkStatus();
+  for (const MemoryReport::Arena& arena : ReportOf(core, DeviceNames(core.runtime())).arenas) {
+    if (arena.where == "pinned" || arena.all_bytes <= most) continue;
+    return absl::ResourceExhaustedError(absl::StrCat(core.Label(), " on ", arena.where, ": ", core.slots(),
+                                                     " slots and the conditions and bodies of constructs take ",
+                                                     arena.all_bytes, " bytes, which do not fit in device_bytes of ",
+                                                     most, "; use fewer slots, or smaller buffers"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 const Bindings& ExecutableSet::nothing_set() const {
@@ -88,6 +107,7 @@ absl::StatusOr<std::shared_ptr<ExecutableSet>> ExecutableSet::Create(const std::
     CompileOptions on = options;
     on.device = share.device;
     PENSTOCK_ASSIGN_OR_RETURN(auto core, CreateExecutable(runtime, model, on));
+    PENSTOCK_RETURN_IF_ERROR(CheckDeviceBytes(*core, options.device_bytes));
     members.push_back({ExecutableCore::HandleOn(std::move(core)), share});
   }
   PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<KeyedStates> keyed, KeyedStates::Create(runtime, model, shares));
@@ -237,8 +257,7 @@ SubmissionReport ExecutableSet::submission_report() const {
 
 // Pinned memory is one place for all devices, and pinned nodes are on one device in all plans.
 MemoryReport ExecutableSet::memory() const {
-  std::vector<std::string> names;
-  for (const driver::DeviceRef& device : first().runtime().devices()) names.push_back(device.info.name);
+  const std::vector<std::string> names = DeviceNames(first().runtime());
   MemoryReport all = ReportOf(first(), names);
   for (size_t m = 1; m < members_.size(); ++m) {
     for (const MemoryReport::Arena& arena : ReportOf(*members_[m].core, names).arenas) {

@@ -167,6 +167,21 @@ TEST(Constructs, AreInThePlanTheReportAndTheMemory) {
   EXPECT_GE(bytes, 3 * 4000);
 }
 
+TEST(Constructs, CountForTheBudgetOfAnExecutable) {
+  Runtime runtime = HostRuntime();
+  Graph g("g");
+  auto x = g.InOut<float>("x", 1000);
+  g.If("choose", When(IsPositive{}, Read(x)), [&](Graph& then) {
+    auto own = then.Buffer<float>("own", 1000);
+    then.ParallelFor("first", 1000, Set{}, Write(own));
+    then.ParallelFor("second", 1, Add{}, ReadWrite(x), Read(own));
+  });
+  const absl::Status refused = runtime.Compile(g, {.slots = 2, .device_bytes = 10'000}).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("device_bytes of 10000"));
+  EXPECT_OK(runtime.Compile(g, {.slots = 2, .device_bytes = 20'000}).status());
+}
+
 struct Double {
   PENSTOCK_HOST_DEVICE void operator()(int64_t, float* x) const { *x *= 2; }
 };

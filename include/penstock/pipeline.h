@@ -191,7 +191,7 @@ class Pipeline : public AnyPipeline {
   // The sink sees the items that belong to the batch: those that its source returns, and those that its source, its
   // sink or a stage with an item of it submits. Pop and Run do not see them. So several threads may have a batch each,
   // and others may push and pop meanwhile. They share the window, the order and PipelineOptions::when_full. An item
-  // that nobody pops keeps its window slot.
+  // keeps its place in the window until somebody pops it.
   //
   // Errors are those of Run, but a source or sink that throws and a refused item end the batch only. The items inside
   // then go through all stages, though a sink that threw does not see them. FailedPrecondition too if the pipeline is

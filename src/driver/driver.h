@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -72,6 +73,7 @@ struct PointerInfo {
 };
 
 inline constexpr int kMaxPendingHostcalls = 32;
+inline constexpr int kMostBodies = 64;  // of a conditional node
 
 // Gets a kernel from the user's translation unit: see NodeCode::cuda_kernel in penstock/detail/model.h.
 struct KernelSource {
@@ -107,6 +109,31 @@ inline KernelOp LibraryOp(const LibraryCode& code, void* const* argv, uint32_t s
   op.rows = 1;
   return op;
 }
+
+// A node of a graph that decides, while the graph runs, which of its bodies run, and how often, by a value that kernels
+// before it set (penstock/detail/decision.h).
+//   kIf      the first body if the value is not 0, otherwise the second, if there is one
+//   kWhile   the body, again and again until the value is 0; kernels in the body set it
+//   kSwitch  the body of that number; none if there is none
+enum class ConditionalKind : uint8_t { kIf, kWhile, kSwitch };
+
+// What such kernels set: Decision::handle.
+struct ConditionalHandle {
+  uint64_t bits = 0;
+  explicit operator bool() const { return bits != 0; }
+  friend bool operator==(ConditionalHandle, ConditionalHandle) = default;
+};
+
+// A conditional node that has been added: its number, and its bodies, which are graphs to add nodes to.
+struct ConditionalNode {
+  int32_t number = -1;
+  std::vector<Graph> bodies;
+};
+
+// The kernels of loop_kernels.h.
+struct LoopKernels {
+  LibraryCode decide, look;
+};
 
 // A call of the host, for a graph node.
 struct HostCall {
@@ -258,7 +285,34 @@ class Driver {
   // or CUDA refuses for its own reasons; the exec then does what it did before.
   virtual absl::Status SetChild(GraphExec exec, int32_t node, Graph child) = 0;
 
+  // --- conditional nodes ---
+  //
+  // A graph with one, in itself or in a child or body, can be instantiated once, and be no child. Of the loops
+  // (kWhile) of a device at most one may run at a time, in all graphs of the process: several break the context on
+  // CUDA. One inside of another counts as the same.
+  //
+  // Makes a handle for a node that will be added to the graph. Its value is undefined before a kernel has set it.
+  virtual absl::StatusOr<ConditionalHandle> CreateConditional(Graph /*graph*/) { return NoConditionals(); }
+  // Adds the node of a handle, which begins when those in `after` have ended, and ends when no body runs any more. The
+  // graph owns the bodies. They accept all that a graph does except calls of the host, and children that hold one or
+  // anything else that CUDA refuses there, which FailedPrecondition names. One or two bodies for kIf, one for kWhile,
+  // 1 to kMostBodies for kSwitch; otherwise, and for a handle of another graph or with a node already,
+  // InvalidArgument. SetNode and EnableNode refuse the node.
+  virtual absl::StatusOr<ConditionalNode> AddConditional(Graph /*graph*/, std::span<const int32_t> /*after*/,
+                                                         ConditionalHandle /*handle*/, ConditionalKind /*kind*/,
+                                                         int32_t /*bodies*/) {
+    return NoConditionals();
+  }
+  // The nodes of a body in an exec of its graph: SetNode, EnableNode and SetChild accept it in place of the exec.
+  // DestroyExec ends it, before that of the exec.
+  virtual absl::StatusOr<GraphExec> BodyOf(GraphExec /*exec*/, Graph /*body*/) { return NoConditionals(); }
+  // Loads the kernels of loop_kernels.h.
+  virtual absl::StatusOr<LoopKernels> LoadLoopKernels(int /*device*/) { return NoConditionals(); }
+
  private:
+  static absl::Status NoConditionals() {
+    return absl::UnimplementedError("this driver's graphs have no conditional nodes");
+  }
   static absl::Status NoNativeStreams() {
     return absl::InvalidArgumentError("a host device knows no streams but its own; wait for the Run");
   }

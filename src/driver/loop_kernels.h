@@ -1,0 +1,26 @@
+// The arguments of the library's kernels of one thread that a loop in a graph consists of besides its body.
+//
+// Ownership: `state` is device memory and `stop` pinned memory of the code that launches the kernels.
+// Ordering:  a look may run beside all other nodes of an iteration: what it finds counts from this iteration's end or
+//            the next one's.
+#pragma once
+
+#include <cstdint>
+
+#include "penstock/detail/decision.h"
+
+namespace penstock::driver {
+
+// Decides without a condition, for loops of a known number of iterations.
+struct DecideArgs {
+  detail::Decision decision{};
+};
+
+// Takes what the host has written into `stop` over to the loop, and counts the iteration.
+struct LookArgs {
+  detail::LoopState* state = nullptr;
+  const uint32_t* stop = nullptr;  // written by the host at any time
+  uint64_t* iterations = nullptr;  // pinned; incremented; null: not counted
+};
+
+}  // namespace penstock::driver

@@ -1,10 +1,11 @@
-// The arguments of the library's kernels of one thread that a loop in a graph consists of besides its body.
+// The library's kernels of one thread that a loop in a graph consists of besides its body, and their arguments.
 //
 // Ownership: `state` is device memory and `stop` pinned memory of the code that launches the kernels.
 // Ordering:  a look may run beside all other nodes of an iteration: what it finds counts from this iteration's end or
 //            the next one's.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "penstock/detail/decision.h"
@@ -22,5 +23,10 @@ struct LookArgs {
   const uint32_t* stop = nullptr;  // written by the host at any time
   uint64_t* iterations = nullptr;  // pinned; incremented; null: not counted
 };
+
+// Where their pointers are (KernelOp::pointer_offsets).
+inline constexpr uint32_t kDecidePointers[] = {offsetof(DecideArgs, decision) + offsetof(detail::Decision, loop)};
+inline constexpr uint32_t kLookPointers[] = {offsetof(LookArgs, state), offsetof(LookArgs, stop),
+                                             offsetof(LookArgs, iterations)};
 
 }  // namespace penstock::driver

@@ -85,6 +85,15 @@ class ForwardingDriver : public Driver {
   absl::Status SetChild(GraphExec exec, int32_t node, Graph child) override {
     return behind_->SetChild(exec, node, child);
   }
+  absl::StatusOr<ConditionalHandle> CreateConditional(Graph graph) override {
+    return behind_->CreateConditional(graph);
+  }
+  absl::StatusOr<ConditionalNode> AddConditional(Graph graph, std::span<const int32_t> after, ConditionalHandle handle,
+                                                 ConditionalKind kind, int32_t bodies) override {
+    return behind_->AddConditional(graph, after, handle, kind, bodies);
+  }
+  absl::StatusOr<GraphExec> BodyOf(GraphExec exec, Graph body) override { return behind_->BodyOf(exec, body); }
+  absl::StatusOr<LoopKernels> LoadLoopKernels(int device) override { return behind_->LoadLoopKernels(device); }
 
  private:
   const std::unique_ptr<Driver> behind_;

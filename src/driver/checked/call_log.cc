@@ -5,12 +5,24 @@
 namespace penstock::driver::checked {
 
 const char* NameOf(CallKind kind) {
-  static constexpr const char* kNames[kCallKinds] = {
-      "CreateStream", "DestroyStream",  "CreateEvent", "DestroyEvent",   "Record",        "Wait",        "Query",
-      "Elapsed",      "AllocateDevice", "FreeDevice",  "AllocatePinned", "FreePinned",    "Inspect",     "Copy",
-      "CopyBatch",    "Fill",           "LoadKernel",  "Launch",         "LaunchContext", "CreateGraph", "DestroyGraph",
-      "AddNode",      "Instantiate",    "DestroyExec", "Upload",         "LaunchGraph",   "SetNode",     "EnableNode",
-      "BeginCapture", "EndCapture",     "CountNodes",  "AddChild",       "SetChild"};
+  static constexpr const char* kNames[kCallKinds] = {"CreateStream",   "DestroyStream",
+                                                     "CreateEvent",    "DestroyEvent",
+                                                     "Record",         "Wait",
+                                                     "Query",          "Elapsed",
+                                                     "AllocateDevice", "FreeDevice",
+                                                     "AllocatePinned", "FreePinned",
+                                                     "Inspect",        "Copy",
+                                                     "CopyBatch",      "Fill",
+                                                     "LoadKernel",     "Launch",
+                                                     "LaunchContext",  "CreateGraph",
+                                                     "DestroyGraph",   "AddNode",
+                                                     "Instantiate",    "DestroyExec",
+                                                     "Upload",         "LaunchGraph",
+                                                     "SetNode",        "EnableNode",
+                                                     "BeginCapture",   "EndCapture",
+                                                     "CountNodes",     "AddChild",
+                                                     "SetChild",       "CreateConditional",
+                                                     "AddConditional", "BodyOf"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -44,9 +44,12 @@ enum class CallKind : uint8_t {
   kEndCapture,
   kCountNodes,
   kAddChild,
-  kSetChild
+  kSetChild,
+  kCreateConditional,
+  kAddConditional,
+  kBodyOf
 };
-inline constexpr size_t kCallKinds = 33;
+inline constexpr size_t kCallKinds = 36;
 const char* NameOf(CallKind kind);
 
 // Streams, events, graphs and execs are numbered from 1 in order of creation; 0: none. `node` is the plan's,

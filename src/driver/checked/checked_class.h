@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -80,6 +81,13 @@ class CheckedDriver final : public Driver {
   absl::StatusOr<int32_t> AddChild(Graph graph, std::span<const int32_t> after, Graph child) override;
   absl::Status SetChild(GraphExec exec, int32_t node, Graph child) override;
 
+  // In checked_conditionals.cc:
+  absl::StatusOr<ConditionalHandle> CreateConditional(Graph graph) override;
+  absl::StatusOr<ConditionalNode> AddConditional(Graph graph, std::span<const int32_t> after, ConditionalHandle handle,
+                                                 ConditionalKind kind, int32_t bodies) override;
+  absl::StatusOr<GraphExec> BodyOf(GraphExec exec, Graph body) override;
+  absl::StatusOr<LoopKernels> LoadLoopKernels(int device) override;
+
  private:
   // Counts the calls in progress, and reports violations at a call's end, when mu_ is no longer held.
   class Inside {
@@ -143,11 +151,21 @@ class CheckedDriver final : public Driver {
   void Poison(Stream inner, OpTag tag, const std::vector<Footprint>& boxes);
 
   // The state of a graph or exec, for this thread to use.
+  absl::StatusOr<Held<GraphState>> Hold(Graph graph, const char* what) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<Held<ExecState>> Hold(GraphExec exec, const char* what) ABSL_LOCKS_EXCLUDED(mu_);
   template <class State, class Handle>
-  absl::StatusOr<Held<State>> Hold(Handle handle, const char* what) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<Held<State>> HoldAny(Handle handle, const char* what) ABSL_LOCKS_EXCLUDED(mu_);
   // Removes a handle from the books before it is destroyed and returns the handle below; null if it must stay.
   template <class Handle>
   Handle Drop(Handle handle, const char* what) ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether it may be destroyed, as to bodies; reports what is wrong.
+  bool MayGo(Graph graph, const GraphState& state, const char* what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool MayGo(GraphExec exec, const ExecState& state, const char* what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // For a body: the exec it is in, for this thread to use too.
+  absl::StatusOr<std::optional<Held<ExecState>>> HoldWhole(const ExecState& state, const char* what)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status CheckOneLoop(const ExecState& state, GraphExec exec, const Work& launch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckNode(const ExecState& state, GraphExec exec, int32_t node, const char* what);
   absl::Status CheckAfter(const GraphState& state, Graph graph, std::span<const int32_t> after, const char* what);
   absl::StatusOr<int32_t> Added(GraphState& state, Graph graph, int32_t below, std::span<const int32_t> after,

@@ -1,4 +1,5 @@
 // The calls for graphs and captures. The effects of a launch are checked as if each node were a stream operation.
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -9,6 +10,8 @@
 #include "penstock/status_macros.h"
 #include "src/driver/checked/checked_class.h"
 #include "src/driver/checked/graph_book.h"
+#include "src/driver/checked/resolved_bodies.h"
+#include "src/driver/conditional_rules.h"
 
 namespace penstock::driver::checked {
 namespace {
@@ -21,7 +24,7 @@ std::string TextOf(GraphExec exec) { return absl::StrCat("exec ", exec.bits); }
 // --- handles ---
 
 template <class State, class Handle>
-absl::StatusOr<CheckedDriver::Held<State>> CheckedDriver::Hold(Handle handle, const char* what) {
+absl::StatusOr<CheckedDriver::Held<State>> CheckedDriver::HoldAny(Handle handle, const char* what) {
   base::MutexLock lock(mu_);
   State* const state = graphs_.Find(handle);
   if (state == nullptr) {
@@ -39,6 +42,13 @@ absl::StatusOr<CheckedDriver::Held<State>> CheckedDriver::Hold(Handle handle, co
   return Held<State>(*this, *state);
 }
 
+absl::StatusOr<CheckedDriver::Held<GraphState>> CheckedDriver::Hold(Graph graph, const char* what) {
+  return HoldAny<GraphState>(graph, what);
+}
+absl::StatusOr<CheckedDriver::Held<ExecState>> CheckedDriver::Hold(GraphExec exec, const char* what) {
+  return HoldAny<ExecState>(exec, what);
+}
+
 template <class Handle>
 Handle CheckedDriver::Drop(Handle handle, const char* what) {
   base::MutexLock lock(mu_);
@@ -51,9 +61,25 @@ Handle CheckedDriver::Drop(Handle handle, const char* what) {
     (void)Violated("one thread at a time", absl::StrCat(what, ": ", TextOf(handle), " is in use by another call"));
     return {};
   }
+  if (!MayGo(handle, *state, what)) return {};
   const Handle inner = state->inner;
   graphs_.Remove(handle);
   return inner;
+}
+
+bool CheckedDriver::MayGo(Graph graph, const GraphState& state, const char* what) {
+  if (!state.of) return true;
+  (void)Violated("a body goes with its graph",
+                 absl::StrCat(what, ": ", TextOf(graph), " is a body in ", TextOf(state.of), "; destroy that"));
+  return false;
+}
+
+bool CheckedDriver::MayGo(GraphExec exec, const ExecState& /*state*/, const char* what) {
+  const uint64_t body = graphs_.BodyAliveOf(exec);
+  if (body == 0) return true;
+  (void)Violated("bodies before their exec", absl::StrCat(what, ": ", TextOf(exec), " while exec ", body,
+                                                          ", which BodyOf made of it, is alive; destroy that first"));
+  return true;
 }
 
 absl::StatusOr<Graph> CheckedDriver::CreateGraph(int device) {
@@ -76,19 +102,31 @@ void CheckedDriver::DestroyGraph(Graph graph) {
 }
 
 void* CheckedDriver::NativeGraph(Graph graph) {
-  const absl::StatusOr<Held<GraphState>> state = Hold<GraphState>(graph, "NativeGraph");
+  const absl::StatusOr<Held<GraphState>> state = Hold(graph, "NativeGraph");
   return state.ok() ? inner_->NativeGraph((*state)->inner) : nullptr;
 }
 
 absl::StatusOr<GraphExec> CheckedDriver::Instantiate(Graph graph) {
   PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
                             Begin({.kind = CallKind::kInstantiate, .graph = static_cast<uint32_t>(graph.bits)}));
-  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> state, Hold<GraphState>(graph, "Instantiate"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> state, Hold(graph, "Instantiate"));
+  GraphState whole = *state;
+  std::vector<BodyPlace> bodies;
+  std::string at_once;
+  {
+    base::MutexLock lock(mu_);
+    bodies = ResolveBodies(whole, graphs_, at_once);
+  }
+  if (!at_once.empty()) {
+    return Violated("one loop at a time", absl::StrCat("Instantiate: ", at_once, " ", TextOf(graph),
+                                                       " are loops that no edge orders, which breaks CUDA's context"));
+  }
   PENSTOCK_ASSIGN_OR_RETURN(const GraphExec inner, inner_->Instantiate(state->inner));
   witness_->Change({.execs = 1});
   base::MutexLock lock(mu_);
-  const GraphExec exec = graphs_.Add(ExecState{.inner = inner, .device = state->device, .nodes = state->nodes});
-  book_.Add(exec, OrderOf(*state));
+  const GraphExec exec = graphs_.Add(
+      ExecState{.inner = inner, .device = state->device, .nodes = whole.nodes, .bodies = std::move(bodies)});
+  book_.Add(exec, OrderOf(whole));
   return exec;
 }
 
@@ -122,7 +160,7 @@ absl::StatusOr<int32_t> CheckedDriver::AddNode(Graph graph, std::span<const int3
                                                         .bytes = bytes.value_or(0),
                                                         .graph = static_cast<uint32_t>(graph.bits)}));
   PENSTOCK_RETURN_IF_ERROR(bytes.status());
-  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> state, Hold<GraphState>(graph, "AddNode"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> state, Hold(graph, "AddNode"));
   PENSTOCK_RETURN_IF_ERROR(CheckAfter(*state, graph, after, "AddNode"));
   PENSTOCK_ASSIGN_OR_RETURN(const int32_t below, inner_->AddNode(state->inner, after, op, priority));
   return Added(*state, graph, below, after, NodeOf(op), "AddNode");
@@ -132,7 +170,7 @@ absl::StatusOr<int32_t> CheckedDriver::AddNode(Graph graph, std::span<const int3
 absl::StatusOr<int32_t> CheckedDriver::AddHost(Graph graph, std::span<const int32_t> after, const HostCall& call) {
   PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
                             Begin({.kind = CallKind::kAddNode, .graph = static_cast<uint32_t>(graph.bits)}));
-  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> state, Hold<GraphState>(graph, "AddHost"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> state, Hold(graph, "AddHost"));
   PENSTOCK_RETURN_IF_ERROR(CheckAfter(*state, graph, after, "AddHost"));
   PENSTOCK_ASSIGN_OR_RETURN(const int32_t below, inner_->AddHost(state->inner, after, call));
   return Added(*state, graph, below, after, GraphNode{}, "AddHost");
@@ -175,10 +213,12 @@ absl::Status CheckedDriver::SetNode(GraphExec exec, int32_t node, const NodeOp& 
                                                         .exec = static_cast<uint32_t>(exec.bits),
                                                         .graph_node = node}));
   PENSTOCK_RETURN_IF_ERROR(bytes.status());
-  PENSTOCK_ASSIGN_OR_RETURN(const Held<ExecState> state, Hold<ExecState>(exec, "SetNode"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<ExecState> state, Hold(exec, "SetNode"));
   PENSTOCK_RETURN_IF_ERROR(CheckNode(*state, exec, node, "SetNode"));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::optional<Held<ExecState>> whole, HoldWhole(*state, "SetNode"));
   PENSTOCK_RETURN_IF_ERROR(inner_->SetNode(state->inner, node, op));
   state->nodes[static_cast<size_t>(node)].ops = {KeptOf(op)};
+  if (whole) SetInBody(**whole, *state, node);
   return absl::OkStatus();
 }
 
@@ -186,10 +226,12 @@ absl::Status CheckedDriver::EnableNode(GraphExec exec, int32_t node, bool enable
   PENSTOCK_ASSIGN_OR_RETURN(
       const Inside inside,
       Begin({.kind = CallKind::kEnableNode, .exec = static_cast<uint32_t>(exec.bits), .graph_node = node}));
-  PENSTOCK_ASSIGN_OR_RETURN(const Held<ExecState> state, Hold<ExecState>(exec, "EnableNode"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<ExecState> state, Hold(exec, "EnableNode"));
   PENSTOCK_RETURN_IF_ERROR(CheckNode(*state, exec, node, "EnableNode"));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::optional<Held<ExecState>> whole, HoldWhole(*state, "EnableNode"));
   PENSTOCK_RETURN_IF_ERROR(inner_->EnableNode(state->inner, node, enabled));
   state->nodes[static_cast<size_t>(node)].enabled = enabled;
+  if (whole) EnableInBody(**whole, *state, node, enabled);
   return absl::OkStatus();
 }
 
@@ -198,7 +240,7 @@ absl::Status CheckedDriver::EnableNode(GraphExec exec, int32_t node, bool enable
 absl::StatusOr<int32_t> CheckedDriver::CountNodes(Graph graph) {
   PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
                             Begin({.kind = CallKind::kCountNodes, .graph = static_cast<uint32_t>(graph.bits)}));
-  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> state, Hold<GraphState>(graph, "CountNodes"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> state, Hold(graph, "CountNodes"));
   return inner_->CountNodes(state->inner);
 }
 
@@ -209,8 +251,8 @@ absl::StatusOr<int32_t> CheckedDriver::AddChild(Graph graph, std::span<const int
   if (graph == child) {
     return Violated("no child of itself", absl::StrCat("AddChild: ", TextOf(graph), " to itself"));
   }
-  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> state, Hold<GraphState>(graph, "AddChild"));
-  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> of_child, Hold<GraphState>(child, "AddChild"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> state, Hold(graph, "AddChild"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> of_child, Hold(child, "AddChild"));
   PENSTOCK_RETURN_IF_ERROR(CheckAfter(*state, graph, after, "AddChild"));
   PENSTOCK_ASSIGN_OR_RETURN(const int32_t below, inner_->AddChild(state->inner, after, of_child->inner));
   return Added(*state, graph, below, after, ChildOf(*of_child), "AddChild");
@@ -221,12 +263,17 @@ absl::Status CheckedDriver::SetChild(GraphExec exec, int32_t node, Graph child) 
                                                         .exec = static_cast<uint32_t>(exec.bits),
                                                         .graph_node = node,
                                                         .child = static_cast<uint32_t>(child.bits)}));
-  PENSTOCK_ASSIGN_OR_RETURN(const Held<ExecState> state, Hold<ExecState>(exec, "SetChild"));
-  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> of_child, Hold<GraphState>(child, "SetChild"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<ExecState> state, Hold(exec, "SetChild"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> of_child, Hold(child, "SetChild"));
   PENSTOCK_RETURN_IF_ERROR(CheckNode(*state, exec, node, "SetChild"));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::optional<Held<ExecState>> whole, HoldWhole(*state, "SetChild"));
   PENSTOCK_RETURN_IF_ERROR(inner_->SetChild(state->inner, node, of_child->inner));
   GraphNode& set = state->nodes[static_cast<size_t>(node)];
   set = ChildOf(*of_child);
+  if (whole) {
+    SetInBody(**whole, *state, node);  // the order of its nodes is that of the old child
+    return absl::OkStatus();
+  }
   base::MutexLock lock(mu_);
   book_.SetInside(exec, node, set.inside);
   return absl::OkStatus();
@@ -248,7 +295,8 @@ absl::Status CheckedDriver::Upload(GraphExec exec, Stream stream) {
   PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = CallKind::kUpload,
                                                         .stream = static_cast<uint32_t>(stream.bits),
                                                         .exec = static_cast<uint32_t>(exec.bits)}));
-  PENSTOCK_ASSIGN_OR_RETURN(const Held<ExecState> state, Hold<ExecState>(exec, "Upload"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<ExecState> state, Hold(exec, "Upload"));
+  if (state->whole) return BodyIsNoExec();
   Stream inner;
   {
     base::MutexLock lock(mu_);
@@ -262,13 +310,16 @@ absl::Status CheckedDriver::LaunchGraph(GraphExec exec, Stream stream) {
   PENSTOCK_ASSIGN_OR_RETURN(const Inside inside, Begin({.kind = CallKind::kLaunchGraph,
                                                         .stream = static_cast<uint32_t>(stream.bits),
                                                         .exec = static_cast<uint32_t>(exec.bits)}));
-  PENSTOCK_ASSIGN_OR_RETURN(const Held<ExecState> state, Hold<ExecState>(exec, "LaunchGraph"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<ExecState> state, Hold(exec, "LaunchGraph"));
+  if (state->whole) return BodyIsNoExec();
   const std::vector<std::vector<MemoryUse>> declared = DeclaredBy(*state);
   Stream inner;
   {
     base::MutexLock lock(mu_);
     PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(*state, exec, stream, "LaunchGraph"));
-    PENSTOCK_RETURN_IF_ERROR(UseNodes(*state, declared, book_.Launch(exec, stream), memory_));
+    const Work launch = book_.Launch(exec, stream);
+    PENSTOCK_RETURN_IF_ERROR(CheckOneLoop(*state, exec, launch));
+    PENSTOCK_RETURN_IF_ERROR(UseNodes(*state, declared, launch, memory_));
   }
   const Totals done = TotalsOf(*state);  // tables do not change until the work is done
   PENSTOCK_RETURN_IF_ERROR(inner_->LaunchGraph(state->inner, inner));

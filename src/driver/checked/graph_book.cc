@@ -51,6 +51,8 @@ absl::Status UseOp(const Op& op, const std::vector<MemoryUse>& declared, const W
   }
 }
 
+bool Runs(const GraphNode& node, size_t op) { return node.enabled && (node.off.empty() || !node.off[op]); }
+
 }  // namespace
 
 KeptOp KeptOf(const NodeOp& op) {
@@ -117,7 +119,8 @@ std::vector<std::vector<MemoryUse>> DeclaredBy(const ExecState& exec) {
     for (const KeptOp& op : node.ops) {
       std::vector<MemoryUse>& uses = declared.emplace_back();
       const auto* kernel = std::get_if<KeptKernel>(&op);
-      if (kernel == nullptr || kernel->uses == nullptr || !node.enabled) continue;
+      if (kernel == nullptr || kernel->uses == nullptr || !Runs(node, static_cast<size_t>(&op - node.ops.data())))
+        continue;
       kernel->uses->AppendUses(kernel->tag.node, uses);
     }
   }
@@ -131,7 +134,7 @@ absl::Status UseNodes(const ExecState& exec, const std::vector<std::vector<Memor
     const GraphNode& node = exec.nodes[n];
     launch.graph_node = static_cast<int32_t>(n);
     for (size_t i = 0; i < node.ops.size(); ++i, ++uses) {
-      if (!node.enabled) continue;
+      if (!Runs(node, i)) continue;
       launch.child_node = node.is_child ? static_cast<int32_t>(i) : -1;
       PENSTOCK_RETURN_IF_ERROR(std::visit(
           [&](const auto& op) {
@@ -147,13 +150,29 @@ absl::Status UseNodes(const ExecState& exec, const std::vector<std::vector<Memor
 Totals TotalsOf(const ExecState& exec) {
   Totals totals;
   for (const GraphNode& node : exec.nodes) {
-    if (!node.enabled) continue;
+    if (!node.enabled || !node.bodies.empty()) continue;
     for (const KeptOp& kept : node.ops) std::visit([&](const auto& op) { Count(totals, op); }, kept);
   }
   return totals;
 }
 
 // --- captures ---
+
+void GraphBook::Remove(Graph graph) {
+  const GraphState* const state = Find(graph);
+  if (state == nullptr) return;
+  std::vector<Graph> bodies;
+  for (const GraphNode& node : state->nodes) bodies.insert(bodies.end(), node.bodies.begin(), node.bodies.end());
+  graphs_.Remove(graph.bits);
+  for (const Graph body : bodies) Remove(body);
+}
+
+uint64_t GraphBook::BodyAliveOf(GraphExec exec) const {
+  for (const auto& [number, state] : execs_.alive()) {
+    if (state.whole == exec) return number;
+  }
+  return 0;
+}
 
 CaptureState* GraphBook::FindCapture(Stream stream) {
   const auto at = captures_.find(stream.bits);

@@ -41,10 +41,15 @@ KeptOp KeptOf(const NodeOp& op);
 absl::StatusOr<size_t> BytesOf(const NodeOp& op);
 
 struct GraphNode {
-  std::vector<KeptOp> ops;  // one, or those of a child and of the children nested in it
-  bool is_child = false;
-  NodeOrder inside{};  // for a child: the order of its operations
+  // One, or those of a child and of the children nested in it; in an exec also those of a conditional node's bodies.
+  std::vector<KeptOp> ops;
+  bool is_child = false;  // has any number of operations
+  NodeOrder inside{};  // their order
   bool enabled = true;
+  ConditionalKind kind = ConditionalKind::kIf;  // of a conditional node
+  std::vector<Graph> bodies{};  // of a conditional node
+  std::vector<bool> off{};  // in an exec, of a conditional node: operations that are not enabled
+  bool loops = false;  // in an exec: it is a loop, or has one in it
 };
 
 struct GraphState {
@@ -53,6 +58,15 @@ struct GraphState {
   bool in_use = false;
   std::vector<GraphNode> nodes{};
   NodeOrder order{};
+  Graph of{};  // of a body: the graph that it belongs to
+};
+
+// Where an exec has the operations of a body: in its node `node`, those of the body's n-th node from `first[n]` on.
+struct BodyPlace {
+  Graph body;
+  size_t node = 0;
+  std::vector<size_t> first{};
+  std::vector<GraphNode> nodes{};  // the body's
 };
 
 struct ExecState {
@@ -60,6 +74,10 @@ struct ExecState {
   int device = 0;
   bool in_use = false;
   std::vector<GraphNode> nodes{};
+  std::vector<BodyPlace> bodies{};
+  // Of what BodyOf has returned: the exec, and which of its bodies.
+  GraphExec whole{};
+  size_t place = 0;
 };
 
 // A stream that captures.
@@ -93,7 +111,7 @@ class GraphBook {
   // Null if the handle is not alive; valid until it is removed.
   GraphState* Find(Graph graph) { return graphs_.Find(graph.bits); }
   ExecState* Find(GraphExec exec) { return execs_.Find(exec.bits); }
-  void Remove(Graph graph) { graphs_.Remove(graph.bits); }
+  void Remove(Graph graph);  // with its bodies
   void Remove(GraphExec exec) { execs_.Remove(exec.bits); }
   // The streams are alive and have one capture each.
   void Add(CaptureState capture) { captures_.emplace(capture.stream.bits, std::move(capture)); }
@@ -101,6 +119,14 @@ class GraphBook {
   // A capture that this thread has begun, or null.
   const CaptureState* FindCaptureBy(std::thread::id thread) const;
   bool DropCapture(Stream stream);  // returns whether there was one
+  // What BodyOf has returned for the exec and is still alive, by number; 0: nothing.
+  uint64_t BodyAliveOf(GraphExec exec) const;
+  // The last launches of loops.
+  struct LoopLaunch {
+    int device = 0;
+    Work work{};
+  };
+  std::vector<LoopLaunch>& loops() { return loops_; }
   std::string WhyNot(Graph graph) const { return graphs_.WhyNot(graph.bits); }
   std::string WhyNot(GraphExec exec) const { return execs_.WhyNot(exec.bits); }
 
@@ -108,6 +134,7 @@ class GraphBook {
   Numbered<GraphState> graphs_{"graph"};
   Numbered<ExecState> execs_{"exec"};
   std::map<uint64_t, CaptureState> captures_;  // by stream
+  std::vector<LoopLaunch> loops_;
 };
 
 }  // namespace penstock::driver::checked

@@ -15,6 +15,7 @@
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
 #include "src/base/thread.h"
+#include "src/driver/conditional_rules.h"
 #include "src/driver/copy_box.h"
 #include "src/driver/cuda/cuda_context.h"
 #include "src/driver/cuda/cuda_copy.h"
@@ -184,7 +185,10 @@ class CudaDriver final : public Driver {
   absl::StatusOr<LibraryCode> LoadTimestamp(int device) override { return CodeOf(kernels_.stamp, device); }
 
   absl::StatusOr<Graph> CreateGraph(int device) override;
-  void DestroyGraph(Graph graph) override { Destroy(Own(graph)); }
+  void DestroyGraph(Graph graph) override {
+    if (graph && Own(graph)->is_body()) return;  // it goes with its graph
+    Destroy(Own(graph));
+  }
   absl::StatusOr<int32_t> AddHost(Graph graph, std::span<const int32_t> after, const HostCall& call) override {
     return Own(graph)->AddHost(after, call);
   }
@@ -197,10 +201,13 @@ class CudaDriver final : public Driver {
   void DestroyExec(GraphExec exec) override { Destroy(Own(exec)); }
   absl::Status Upload(GraphExec exec, Stream stream) override {
     const CaptureScope uncaptured(api_);
+    if (Own(exec)->native() == nullptr) return BodyIsNoExec();
     return ToStatus(cudaGraphUpload(Own(exec)->native(), Native(stream)), "uploading a graph");
   }
   absl::Status LaunchGraph(GraphExec exec, Stream stream) override {
-    return ToStatus(AsRuntime(api_.graph_launch(Own(exec)->native(), Native(stream))), "launching a graph");
+    const cudaGraphExec_t native = Own(exec)->native();
+    if (native == nullptr) return BodyIsNoExec();
+    return ToStatus(AsRuntime(api_.graph_launch(native, Native(stream))), "launching a graph");
   }
   absl::Status SetNode(GraphExec exec, int32_t node, const NodeOp& op) override {
     return Own(exec)->Set(MakerOf(Own(exec)->device()), node, op);
@@ -213,10 +220,24 @@ class CudaDriver final : public Driver {
   absl::StatusOr<Graph> EndCapture(Stream stream) override;
   absl::StatusOr<int32_t> CountNodes(Graph graph) override { return Own(graph)->Count(); }
   absl::StatusOr<int32_t> AddChild(Graph graph, std::span<const int32_t> after, Graph child) override {
-    return Own(graph)->AddChild(after, *Own(child));
+    return Own(graph)->AddChild(api_, after, *Own(child));
   }
   absl::Status SetChild(GraphExec exec, int32_t node, Graph child) override {
-    return Own(exec)->SetChild(node, *Own(child));
+    return Own(exec)->SetChild(api_, node, *Own(child));
+  }
+
+  absl::StatusOr<ConditionalHandle> CreateConditional(Graph graph) override {
+    const Entered current = Enter(Own(graph)->device());
+    return Own(graph)->CreateConditional();
+  }
+  absl::StatusOr<ConditionalNode> AddConditional(Graph graph, std::span<const int32_t> after, ConditionalHandle handle,
+                                                 ConditionalKind kind, int32_t bodies) override {
+    const Entered current = Enter(Own(graph)->device());
+    return Own(graph)->AddConditional(after, handle, kind, bodies);
+  }
+  absl::StatusOr<GraphExec> BodyOf(GraphExec exec, Graph body) override;
+  absl::StatusOr<LoopKernels> LoadLoopKernels(int device) override {
+    return LoopKernels{CodeOf(kernels_.decide, device), CodeOf(kernels_.look, device)};
   }
 
  private:
@@ -447,6 +468,11 @@ absl::StatusOr<GraphExec> CudaDriver::Instantiate(Graph graph) {
   const Entered current = Enter(Own(graph)->device());
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<CudaExec> exec, CudaExec::Create(*Own(graph)));
   return GraphExec{reinterpret_cast<uint64_t>(exec.release())};
+}
+
+absl::StatusOr<GraphExec> CudaDriver::BodyOf(GraphExec exec, Graph body) {
+  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<CudaExec> of, Own(exec)->BodyOf(Own(body)));
+  return GraphExec{reinterpret_cast<uint64_t>(of.release())};
 }
 
 // Also true if the capture is broken.

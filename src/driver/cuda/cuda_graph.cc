@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "penstock/status_macros.h"
+#include "src/driver/conditional_rules.h"
 #include "src/driver/copy_box.h"
+#include "src/driver/cuda/cuda_body.h"
 #include "src/driver/cuda/cuda_copy.h"
 #include "src/driver/cuda/cuda_status.h"
 
@@ -88,6 +90,15 @@ cudaError_t AddCopy(cudaGraphNode_t* node, cudaGraph_t graph, std::span<const cu
   return cudaGraphAddMemcpyNode(node, graph, after.data(), after.size(), &box);
 }
 
+cudaGraphConditionalNodeType NativeOf(ConditionalKind kind) {
+  switch (kind) {
+    case ConditionalKind::kIf: return cudaGraphCondTypeIf;
+    case ConditionalKind::kWhile: return cudaGraphCondTypeWhile;
+    case ConditionalKind::kSwitch: break;
+  }
+  return cudaGraphCondTypeSwitch;
+}
+
 // CUDA refuses node priorities outside the device's range, while it clamps those of streams.
 absl::Status SetPriority(cudaGraphNode_t node, int priority) {
   int least = 0, greatest = 0;
@@ -108,15 +119,15 @@ void CudaGraph::Destroy::operator()(cudaGraph_t graph) const {
 absl::StatusOr<std::unique_ptr<CudaGraph>> CudaGraph::Create(int device) {
   cudaGraph_t native = nullptr;
   PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaGraphCreate(&native, 0), "creating a graph"));
-  return std::unique_ptr<CudaGraph>(new CudaGraph(device, native, false));
+  return std::unique_ptr<CudaGraph>(new CudaGraph(device, Native(native, Destroy()), Kind::kBuilt));
 }
 
 std::unique_ptr<CudaGraph> CudaGraph::Adopt(int device, cudaGraph_t captured) {
-  return std::unique_ptr<CudaGraph>(new CudaGraph(device, captured, true));
+  return std::unique_ptr<CudaGraph>(new CudaGraph(device, Native(captured, Destroy()), Kind::kCaptured));
 }
 
 absl::StatusOr<CudaGraph::Natives> CudaGraph::NativesOf(std::span<const int32_t> after) const {
-  if (captured_) return NodesOfACapture();
+  if (captured()) return NodesOfACapture();
   Natives natives;
   for (const int32_t n : after) {
     if (n < 0 || static_cast<size_t>(n) >= nodes_.size()) return NoSuchNode(n, nodes_.size());
@@ -162,6 +173,7 @@ cudaError_t CudaGraph::AddKernel(Node& node, const NodeMaker& maker, std::span<c
 }
 
 absl::StatusOr<int32_t> CudaGraph::AddHost(std::span<const int32_t> after, const HostCall& call) {
+  if (is_body()) return HostCallInABody();
   PENSTOCK_ASSIGN_OR_RETURN(const Natives before, NativesOf(after));
   const cudaHostNodeParams params{.fn = call.call, .userData = call.context};
   Node node{.child = true};
@@ -172,9 +184,18 @@ absl::StatusOr<int32_t> CudaGraph::AddHost(std::span<const int32_t> after, const
   return static_cast<int32_t>(nodes_.size()) - 1;
 }
 
-absl::StatusOr<int32_t> CudaGraph::AddChild(std::span<const int32_t> after, const CudaGraph& child) {
+// `device`, `body`: of the graph that shall have the child.
+absl::Status CudaGraph::CheckChild(const DriverApi& api, const CudaGraph& child, int device, bool body) {
+  PENSTOCK_RETURN_IF_ERROR(CheckChildDevice(device, child.device_));
+  if (child.is_body()) return BodyIsNoChild();
+  if (!child.bodies_.empty()) return ConditionalInAChild();
+  return body ? CheckMayBeInABody(api, child.native_.get()) : absl::OkStatus();
+}
+
+absl::StatusOr<int32_t> CudaGraph::AddChild(const DriverApi& api, std::span<const int32_t> after,
+                                            const CudaGraph& child) {
   if (this == &child) return ChildOfItself();
-  PENSTOCK_RETURN_IF_ERROR(CheckChildDevice(device_, child.device_));
+  PENSTOCK_RETURN_IF_ERROR(CheckChild(api, child, device_, is_body()));
   PENSTOCK_ASSIGN_OR_RETURN(const Natives before, NativesOf(after));
   Node node{.child = true};
   PENSTOCK_RETURN_IF_ERROR(ToRefusal(
@@ -190,21 +211,77 @@ absl::StatusOr<int32_t> CudaGraph::Count() const {
   return static_cast<int32_t>(count);
 }
 
-absl::StatusOr<std::unique_ptr<CudaExec>> CudaExec::Create(const CudaGraph& graph) {
+absl::StatusOr<ConditionalHandle> CudaGraph::CreateConditional() {
+  if (captured()) return NodesOfACapture();
+  cudaGraphConditionalHandle handle = 0;
+  // Without a default, which would count once a launch, and so not for a loop that is begun again by one around it.
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaGraphConditionalHandleCreate(&handle, native_.get(), 0, 0),
+                                    "making a handle for a conditional node"));
+  unused_.push_back(handle);
+  return ConditionalHandle{handle};
+}
+
+absl::StatusOr<ConditionalNode> CudaGraph::AddConditional(std::span<const int32_t> after, ConditionalHandle handle,
+                                                          ConditionalKind kind, int32_t bodies) {
+  PENSTOCK_RETURN_IF_ERROR(CheckBodies(kind, bodies));
+  PENSTOCK_ASSIGN_OR_RETURN(const Natives before, NativesOf(after));
+  const auto unused = std::find(unused_.begin(), unused_.end(), handle.bits);
+  if (unused == unused_.end()) return NoSuchHandle();
+  cudaGraphNodeParams params{};
+  params.type = cudaGraphNodeTypeConditional;
+  params.conditional.handle = handle.bits;
+  params.conditional.type = NativeOf(kind);
+  params.conditional.size = static_cast<unsigned int>(bodies);
+  Node node{.conditional = true};
+  PENSTOCK_RETURN_IF_ERROR(
+      ToStatus(cudaGraphAddNode(&node.native, native_.get(), before.data(), nullptr, before.size(), &params),
+               "adding a conditional node to a graph"));
+  unused_.erase(unused);
+  nodes_.push_back(node);
+  ConditionalNode added{.number = static_cast<int32_t>(nodes_.size()) - 1, .bodies = {}};
+  for (int32_t i = 0; i < bodies; ++i) {
+    const Native body(native_, params.conditional.phGraph_out[i]);
+    bodies_.push_back(std::unique_ptr<CudaGraph>(new CudaGraph(device_, body, Kind::kBody)));
+    added.bodies.push_back(Graph{reinterpret_cast<uint64_t>(bodies_.back().get())});
+  }
+  return added;
+}
+
+// --- execs ---
+
+absl::StatusOr<std::unique_ptr<CudaExec>> CudaExec::Create(CudaGraph& graph) {
+  if (graph.is_body()) return BodyIsNoGraph();
+  const bool conditional = !graph.bodies_.empty();
+  if (conditional && graph.instantiated_) return InstantiatedBefore();
   cudaGraphExec_t native = nullptr;
   // Otherwise nodes would have the priority of the launching stream.
   PENSTOCK_RETURN_IF_ERROR(
       ToStatus(cudaGraphInstantiate(&native, graph.native_.get(), cudaGraphInstantiateFlagUseNodePriority),
-               "instantiating a graph of " + std::to_string(graph.nodes_.size()) + " nodes"));
-  return std::unique_ptr<CudaExec>(new CudaExec(graph, native));
+               "instantiating a graph of " + std::to_string(graph.nodes_.size()) + " nodes" +
+                   (conditional ? ", some conditional" : "")));
+  graph.instantiated_ = true;
+  return std::unique_ptr<CudaExec>(new CudaExec(graph, Native(native, Destroy())));
 }
 
-CudaExec::~CudaExec() {
-  if (!CudaIsLost()) Forget(cudaGraphExecDestroy(native_));
+void CudaExec::Destroy::operator()(cudaGraphExec_t exec) const {
+  if (!CudaIsLost()) Forget(cudaGraphExecDestroy(exec));
+}
+
+void CudaExec::AddBodies(const CudaGraph& graph) {
+  for (const std::unique_ptr<CudaGraph>& body : graph.bodies_) {
+    bodies_.push_back({body.get(), body->nodes_});
+    AddBodies(*body);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<CudaExec>> CudaExec::BodyOf(const CudaGraph* body) const {
+  const auto found = std::find_if(bodies_.begin(), bodies_.end(), [&](const Body& of) { return of.of == body; });
+  if (found == bodies_.end()) return NoSuchBody();
+  return std::unique_ptr<CudaExec>(new CudaExec(*this, *found));
 }
 
 absl::StatusOr<CudaGraph::Node> CudaExec::NodeOf(int32_t node) const {
-  if (captured_) return NodesOfACapture();
+  if (kind_ == CudaGraph::Kind::kCaptured) return NodesOfACapture();
   if (node < 0 || static_cast<size_t>(node) >= nodes_.size()) return NoSuchNode(node, nodes_.size());
   return nodes_[static_cast<size_t>(node)];
 }
@@ -212,15 +289,17 @@ absl::StatusOr<CudaGraph::Node> CudaExec::NodeOf(int32_t node) const {
 absl::Status CudaExec::Set(const NodeMaker& maker, int32_t node, const NodeOp& op) {
   PENSTOCK_ASSIGN_OR_RETURN(const CudaGraph::Node of, NodeOf(node));
   if (of.child) return NodeIsAChild(node);
+  if (of.conditional) return NodeIsConditional(node);
   PENSTOCK_RETURN_IF_ERROR(CheckNode(op));
   PENSTOCK_RETURN_IF_ERROR(CheckReplacement(of.shape, op));
   cudaError_t code = cudaSuccess;
   if (const auto* const copy = std::get_if<const CopyOp*>(&op)) {
     const CopyOp line = Collapse(**copy);
-    code = cudaGraphExecMemcpyNodeSetParams1D(native_, of.native, line.dst, line.src, line.width, KindOf(line.kind));
+    code =
+        cudaGraphExecMemcpyNodeSetParams1D(native_.get(), of.native, line.dst, line.src, line.width, KindOf(line.kind));
   } else {
     code = WithKernel(maker, op, [&](const CUDA_KERNEL_NODE_PARAMS& params) {
-      return maker.api.exec_set_kernel(native_, of.native, &params);
+      return maker.api.exec_set_kernel(native_.get(), of.native, &params);
     });
   }
   return ToStatus(code, "giving a node of a graph other parameters");
@@ -229,15 +308,16 @@ absl::Status CudaExec::Set(const NodeMaker& maker, int32_t node, const NodeOp& o
 absl::Status CudaExec::Enable(int32_t node, bool enabled) {
   PENSTOCK_ASSIGN_OR_RETURN(const CudaGraph::Node of, NodeOf(node));
   if (of.child) return NodeIsAChild(node);
-  return ToStatus(cudaGraphNodeSetEnabled(native_, of.native, enabled ? 1 : 0),
+  if (of.conditional) return NodeIsConditional(node);
+  return ToStatus(cudaGraphNodeSetEnabled(native_.get(), of.native, enabled ? 1 : 0),
                   enabled ? "switching a node of a graph on" : "switching a node of a graph off");
 }
 
-absl::Status CudaExec::SetChild(int32_t node, const CudaGraph& child) {
+absl::Status CudaExec::SetChild(const DriverApi& api, int32_t node, const CudaGraph& child) {
   PENSTOCK_ASSIGN_OR_RETURN(const CudaGraph::Node of, NodeOf(node));
   if (!of.child) return NodeIsNoChild(node);
-  PENSTOCK_RETURN_IF_ERROR(CheckChildDevice(device_, child.device_));
-  return ToRefusal(cudaGraphExecChildGraphNodeSetParams(native_, of.native, child.native_.get()),
+  PENSTOCK_RETURN_IF_ERROR(CudaGraph::CheckChild(api, child, device_, kind_ == CudaGraph::Kind::kBody));
+  return ToRefusal(cudaGraphExecChildGraphNodeSetParams(native_.get(), of.native, child.native_.get()),
                    "giving a child of a graph another graph");
 }
 

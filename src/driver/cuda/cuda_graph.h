@@ -9,7 +9,10 @@
 // too, whatever kind of edge they have and whichever nodes between are disabled. Kernels with several such edges each
 // begin later (8 x 125 of a stencil on an H100: 3 to 5 %).
 //
-// Ownership: an exec shares the graph it came from, since CUDA identifies the exec's nodes by those of the graph.
+// A conditional node has full edges before and behind it: CUDA refuses programmatic ones there.
+//
+// Ownership: an exec shares the graph it came from, since CUDA identifies the exec's nodes by those of the graph. The
+//            bodies of conditional nodes belong to the graph they are in, CUDA's and ours, and share its life.
 // Threads:   one thread at a time uses or destroys a graph or exec, with its device current.
 // Errors:    CUDA's, by cuda_status.h. A call that fails changes nothing.
 #pragma once
@@ -20,6 +23,7 @@
 #include <memory>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -45,6 +49,7 @@ class CudaGraph {
     cudaGraphNode_t native = nullptr;
     NodeShape shape{};
     bool child = false;  // or a host call: SetNode refuses both
+    bool conditional = false;
     bool kernel = false;  // includes the library's own
   };
 
@@ -54,9 +59,13 @@ class CudaGraph {
 
   int device() const { return device_; }
   cudaGraph_t native() const { return native_.get(); }
+  bool is_body() const { return kind_ == Kind::kBody; }
   absl::StatusOr<int32_t> Add(const NodeMaker& maker, std::span<const int32_t> after, const NodeOp& op, int priority);
   absl::StatusOr<int32_t> AddHost(std::span<const int32_t> after, const HostCall& call);
-  absl::StatusOr<int32_t> AddChild(std::span<const int32_t> after, const CudaGraph& child);
+  absl::StatusOr<int32_t> AddChild(const DriverApi& api, std::span<const int32_t> after, const CudaGraph& child);
+  absl::StatusOr<ConditionalHandle> CreateConditional();
+  absl::StatusOr<ConditionalNode> AddConditional(std::span<const int32_t> after, ConditionalHandle handle,
+                                                 ConditionalKind kind, int32_t bodies);
   absl::StatusOr<int32_t> Count() const;
 
  private:
@@ -66,46 +75,73 @@ class CudaGraph {
   };
   using Native = std::shared_ptr<std::remove_pointer_t<cudaGraph_t>>;
 
-  CudaGraph(int device, cudaGraph_t native, bool captured)
-      : device_(device), captured_(captured), native_(native, Destroy()) {}
+  enum class Kind : uint8_t { kBuilt, kCaptured, kBody };
+  CudaGraph(int device, Native native, Kind kind) : device_(device), kind_(kind), native_(std::move(native)) {}
   using Natives = absl::InlinedVector<cudaGraphNode_t, 8>;
   absl::StatusOr<Natives> NativesOf(std::span<const int32_t> after) const;
   cudaError_t AddKernel(Node& node, const NodeMaker& maker, std::span<const int32_t> after, const Natives& before,
                         const NodeOp& op);
 
+  static absl::Status CheckChild(const DriverApi& api, const CudaGraph& child, int device, bool body);
+  bool captured() const { return kind_ == Kind::kCaptured; }
+
   const int device_;
-  const bool captured_;
-  const Native native_;
+  const Kind kind_;
+  const Native native_;  // for a body, that of its graph keeps it
   std::vector<Node> nodes_;  // empty for a capture
+  std::vector<cudaGraphConditionalHandle> unused_;  // handles without a node
+  std::vector<std::unique_ptr<CudaGraph>> bodies_;
+  bool instantiated_ = false;
 };
 
 class CudaExec {
  public:
-  static absl::StatusOr<std::unique_ptr<CudaExec>> Create(const CudaGraph& graph);
-  ~CudaExec();
+  static absl::StatusOr<std::unique_ptr<CudaExec>> Create(CudaGraph& graph);
+  // The nodes of a body in this exec. `body` is only compared.
+  absl::StatusOr<std::unique_ptr<CudaExec>> BodyOf(const CudaGraph* body) const;
   CudaExec(const CudaExec&) = delete;
   CudaExec& operator=(const CudaExec&) = delete;
 
   int device() const { return device_; }
-  cudaGraphExec_t native() const { return native_; }
+  // Null for a body, which cannot be launched.
+  cudaGraphExec_t native() const { return kind_ == CudaGraph::Kind::kBody ? nullptr : native_.get(); }
   absl::Status Set(const NodeMaker& maker, int32_t node, const NodeOp& op);
   absl::Status Enable(int32_t node, bool enabled);
-  absl::Status SetChild(int32_t node, const CudaGraph& child);
+  absl::Status SetChild(const DriverApi& api, int32_t node, const CudaGraph& child);
 
  private:
-  CudaExec(const CudaGraph& graph, cudaGraphExec_t native)
+  struct Destroy {
+    void operator()(cudaGraphExec_t exec) const;
+  };
+  using Native = std::shared_ptr<std::remove_pointer_t<cudaGraphExec_t>>;
+  // The nodes of a body when the graph was instantiated.
+  struct Body {
+    const CudaGraph* of = nullptr;
+    std::vector<CudaGraph::Node> nodes{};
+  };
+  CudaExec(const CudaGraph& graph, Native native)
       : device_(graph.device_),
-        captured_(graph.captured_),
+        kind_(graph.kind_),
         graph_(graph.native_),
         nodes_(graph.nodes_),
-        native_(native) {}
+        native_(std::move(native)) {
+    AddBodies(graph);
+  }
+  CudaExec(const CudaExec& whole, const Body& body)
+      : device_(whole.device_),
+        kind_(CudaGraph::Kind::kBody),
+        graph_(whole.graph_),
+        nodes_(body.nodes),
+        native_(whole.native_) {}
+  void AddBodies(const CudaGraph& graph);
   absl::StatusOr<CudaGraph::Node> NodeOf(int32_t node) const;
 
   const int device_;
-  const bool captured_;
+  const CudaGraph::Kind kind_;
   const CudaGraph::Native graph_;
   const std::vector<CudaGraph::Node> nodes_;
-  const cudaGraphExec_t native_;
+  std::vector<Body> bodies_;  // nested ones too
+  const Native native_;  // shared with what BodyOf has returned
 };
 
 }  // namespace penstock::driver

@@ -2,6 +2,7 @@
 #include "src/driver/cuda/cuda_kernels.h"
 
 #include <algorithm>
+#include <string>
 
 #include "penstock/detail/programmatic.h"
 #include "penstock/status_macros.h"
@@ -26,20 +27,29 @@ uint64_t MostBlocks(CopyKind kind, uint64_t teams_a_block) {
   return std::min((kind == CopyKind::kHostToDevice ? kUpBlocks : kDownBlocks) * teams_a_block, kMostBusBlocks);
 }
 
+struct OwnKernel {
+  cudaKernel_t LibraryKernels::* kernel;
+  const char* symbol;
+  const char* what;
+};
+constexpr OwnKernel kOwnKernels[] = {
+    {&LibraryKernels::pattern_fill, "PenstockPatternFill", "the pattern fill kernel"},
+    {&LibraryKernels::gather, "PenstockGather", "the gather kernel"},
+    {&LibraryKernels::ask, "PenstockHostcall", "the kernel that asks the host"},
+    {&LibraryKernels::stamp, "PenstockTimestamp", "the kernel that writes down the time"},
+    {&LibraryKernels::decide, "PenstockDecide", "the kernel that decides about a loop"},
+    {&LibraryKernels::look, "PenstockLook", "the kernel that looks whether a loop is stopped"}};
+
 absl::StatusOr<LibraryKernels> LoadImage() {
   cudaLibrary_t library = nullptr;
   PENSTOCK_RETURN_IF_ERROR(
       ToStatus(cudaLibraryLoadData(&library, penstock_kernels_fatbin, nullptr, nullptr, 0, nullptr, nullptr, 0),
                "loading the library's kernels"));
   LibraryKernels kernels;
-  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaLibraryGetKernel(&kernels.pattern_fill, library, "PenstockPatternFill"),
-                                    "finding the pattern fill kernel"));
-  PENSTOCK_RETURN_IF_ERROR(
-      ToStatus(cudaLibraryGetKernel(&kernels.gather, library, "PenstockGather"), "finding the gather kernel"));
-  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaLibraryGetKernel(&kernels.ask, library, "PenstockHostcall"),
-                                    "finding the kernel that asks the host"));
-  PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaLibraryGetKernel(&kernels.stamp, library, "PenstockTimestamp"),
-                                    "finding the kernel that writes down the time"));
+  for (const OwnKernel& own : kOwnKernels) {
+    PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaLibraryGetKernel(&(kernels.*own.kernel), library, own.symbol),
+                                      std::string("finding ") + own.what));
+  }
   return kernels;
 }
 
@@ -57,11 +67,10 @@ absl::StatusOr<LibraryKernels> LibraryKernels::Get() {
 
 absl::StatusOr<bool> LibraryKernels::Load() const {
   cudaFuncAttributes found;
-  PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(pattern_fill, 0, found), "loading the pattern fill kernel"));
-  PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(gather, 0, found), "loading the gather kernel"));
-  PENSTOCK_RETURN_IF_ERROR(ToStatus(LoadOnCurrentDevice(ask, 0, found), "loading the kernel that asks the host"));
-  PENSTOCK_RETURN_IF_ERROR(
-      ToStatus(LoadOnCurrentDevice(stamp, 0, found), "loading the kernel that writes down the time"));
+  for (const OwnKernel& own : kOwnKernels) {
+    PENSTOCK_RETURN_IF_ERROR(
+        ToStatus(LoadOnCurrentDevice(this->*own.kernel, 0, found), std::string("loading ") + own.what));
+  }
   return found.ptxVersion >= detail::kAwaitsFromPtx;
 }
 

@@ -21,6 +21,8 @@ struct LibraryKernels {
   cudaKernel_t gather = nullptr;  // Gather
   cudaKernel_t ask = nullptr;  // HostcallArgs
   cudaKernel_t stamp = nullptr;  // TimestampArgs
+  cudaKernel_t decide = nullptr;  // DecideArgs
+  cudaKernel_t look = nullptr;  // LookArgs
 
   // Loads the image on the first call; tries again after a failure.
   static absl::StatusOr<LibraryKernels> Get();

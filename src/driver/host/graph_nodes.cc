@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "penstock/status_macros.h"
+#include "src/driver/conditional_rules.h"
 #include "src/driver/node_op.h"
 
 namespace penstock::driver::host {
@@ -21,6 +22,7 @@ absl::Status AnotherStructure(const std::string& what) {
 absl::Status CheckStandsFor(const GraphNode& now, const GraphNode& next, int32_t place, int32_t shift) {
   const auto of = [place](const char* what) { return absl::StrCat("node ", place - 1, " of this one ", what); };
   if ((now.kept == nullptr) != (next.kept == nullptr)) return AnotherStructure(of("is a child, or was one"));
+  if (now.calls_host != next.calls_host) return AnotherStructure(of("is a call of the host, or was one"));
   const bool same_edges = std::equal(now.after.begin(), now.after.end(), next.after.begin(), next.after.end(),
                                      [shift](int32_t mine, int32_t other) { return mine == other + shift; });
   if (!same_edges) return AnotherStructure(of("comes after others"));
@@ -91,6 +93,7 @@ absl::StatusOr<GraphNodes::Places> GraphNodes::PlacesOf(int32_t node) const {
 absl::StatusOr<GraphNode*> GraphNodes::OwnOf(int32_t node) {
   PENSTOCK_ASSIGN_OR_RETURN(const Places places, PlacesOf(node));
   if (IsChild(places)) return NodeIsAChild(node);
+  if (all_[static_cast<size_t>(places.first)].bodies) return NodeIsConditional(node);
   return &all_[static_cast<size_t>(places.first)];
 }
 
@@ -100,6 +103,13 @@ absl::StatusOr<int32_t> GraphNodes::Add(std::span<const int32_t> after, const No
   PENSTOCK_ASSIGN_OR_RETURN(std::vector<int32_t> ends, EndsOf(after));
   all_.push_back({.kept = std::make_shared<const KeptOp>(op), .after = std::move(ends), .priority = priority});
   return Number(static_cast<int32_t>(all_.size()) - 1);
+}
+
+absl::StatusOr<int32_t> GraphNodes::AddHost(std::span<const int32_t> after, const NodeOp& call) {
+  if (body_) return HostCallInABody();
+  PENSTOCK_ASSIGN_OR_RETURN(const int32_t node, Add(after, call, 0));
+  all_.back().calls_host = true;
+  return node;
 }
 
 void GraphNodes::Append(const NodeOp& op, int priority) {
@@ -123,9 +133,18 @@ absl::Status GraphNodes::Enable(int32_t node, bool enabled) {
 
 // --- children ---
 
+absl::Status GraphNodes::CheckChild(const GraphNodes& child) const {
+  PENSTOCK_RETURN_IF_ERROR(CheckChildDevice(device_, child.device_));
+  if (child.body_) return BodyIsNoChild();
+  if (child.has_conditional()) return ConditionalInAChild();
+  const bool calls_host =
+      std::any_of(child.all_.begin(), child.all_.end(), [](const GraphNode& node) { return node.calls_host; });
+  return body_ && calls_host ? ChildCannotBeInABody("a call of the host") : absl::OkStatus();
+}
+
 absl::StatusOr<int32_t> GraphNodes::AddChild(std::span<const int32_t> after, const GraphNodes& child) {
   PENSTOCK_ASSIGN_OR_RETURN(std::vector<int32_t> ends, EndsOf(after));
-  PENSTOCK_RETURN_IF_ERROR(CheckChildDevice(device_, child.device_));
+  PENSTOCK_RETURN_IF_ERROR(CheckChild(child));
   const auto first = static_cast<int32_t>(all_.size());
   all_.push_back({.after = std::move(ends)});
   std::vector<int32_t> before_last = {first};
@@ -142,7 +161,7 @@ absl::StatusOr<int32_t> GraphNodes::AddChild(std::span<const int32_t> after, con
 absl::Status GraphNodes::SetChild(int32_t node, const GraphNodes& child) {
   PENSTOCK_ASSIGN_OR_RETURN(const Places places, PlacesOf(node));
   if (!IsChild(places)) return NodeIsNoChild(node);
-  GraphNodes next(device_, false);
+  GraphNodes next(device_, body_ ? Kind::kBody : Kind::kBuilt);
   PENSTOCK_RETURN_IF_ERROR(next.AddChild({}, child).status());
   const std::span<GraphNode> now =
       std::span(all_).subspan(static_cast<size_t>(places.first), static_cast<size_t>(places.end - places.first));
@@ -155,6 +174,48 @@ absl::Status GraphNodes::SetChild(int32_t node, const GraphNodes& child) {
   }
   for (size_t i = 1; i < now.size(); ++i) now[i].kept = next.all_[i].kept;
   return absl::OkStatus();
+}
+
+// --- conditional nodes ---
+
+bool GraphNodes::has_conditional() const {
+  return std::any_of(all_.begin(), all_.end(), [](const GraphNode& node) { return node.bodies != nullptr; });
+}
+
+absl::StatusOr<ConditionalHandle> GraphNodes::CreateConditional() {
+  if (captured_) return NodesOfACapture();
+  unused_.push_back(std::make_shared<uint32_t>(0));
+  return ConditionalHandle{reinterpret_cast<uintptr_t>(unused_.back().get())};
+}
+
+absl::StatusOr<int32_t> GraphNodes::AddConditional(std::span<const int32_t> after, ConditionalHandle handle,
+                                                   ConditionalKind kind, int32_t bodies) {
+  PENSTOCK_ASSIGN_OR_RETURN(std::vector<int32_t> ends, EndsOf(after));
+  PENSTOCK_RETURN_IF_ERROR(CheckBodies(kind, bodies));
+  const auto value = std::find_if(unused_.begin(), unused_.end(),
+                                  [&](const auto& of) { return reinterpret_cast<uintptr_t>(of.get()) == handle.bits; });
+  if (value == unused_.end()) return NoSuchHandle();
+  Bodies made{.kind = kind, .value = std::move(*value), .graphs = {}};
+  unused_.erase(value);
+  for (int32_t i = 0; i < bodies; ++i) made.graphs.push_back(std::make_shared<GraphNodes>(device_, Kind::kBody));
+  all_.push_back({.bodies = std::make_shared<const Bodies>(std::move(made)), .after = std::move(ends)});
+  return Number(static_cast<int32_t>(all_.size()) - 1);
+}
+
+std::shared_ptr<GraphNodes> GraphNodes::Clone(
+    const std::function<void(const GraphNodes&, const std::shared_ptr<GraphNodes>&)>& on_body) const {
+  auto clone = std::make_shared<GraphNodes>(*this);
+  for (GraphNode& node : clone->all_) {
+    if (!node.bodies) continue;
+    Bodies bodies = *node.bodies;
+    for (std::shared_ptr<GraphNodes>& body : bodies.graphs) {
+      const std::shared_ptr<GraphNodes> original = std::move(body);
+      body = original->Clone(on_body);
+      on_body(*original, body);
+    }
+    node.bodies = std::make_shared<const Bodies>(std::move(bodies));
+  }
+  return clone;
 }
 
 }  // namespace penstock::driver::host

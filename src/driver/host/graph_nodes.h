@@ -4,14 +4,18 @@
 // wait for it; the last waits for all of the child's nodes, and the child's successors wait for it. So a launch sees
 // only operations and edges, however deeply children are nested.
 //
-// Ownership: copies a kernel's arguments; borrows everything else that operations point to.
+// A conditional node has the value that its handle stands for, and bodies, which are lists of nodes of their own.
+//
+// Ownership: copies a kernel's arguments; borrows everything else that operations point to. Shares the bodies and the
+//            values: Clone copies the former.
 // Threads:   plain values; the operations they share never change.
-// Errors:    InvalidArgument for numbers, edges and operations that no node can have; SetChild: FailedPrecondition.
-//            After an error nothing has changed.
+// Errors:    InvalidArgument for numbers, edges and operations that no node can have; SetChild: FailedPrecondition, and
+//            for what conditional nodes refuse. After an error nothing has changed.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -44,19 +48,37 @@ class KeptOp {
   std::vector<uint32_t> pointer_offsets_;
 };
 
+class GraphNodes;
+
+// What a conditional node chooses, and by what: the handle is the value's address.
+struct Bodies {
+  ConditionalKind kind = ConditionalKind::kIf;
+  std::shared_ptr<uint32_t> value;
+  std::vector<std::shared_ptr<GraphNodes>> graphs;
+};
+
 struct GraphNode {
-  std::shared_ptr<const KeptOp> kept{};  // null: the first or last node of a child, which does nothing
+  // Null: the first or last node of a child, which does nothing, or a conditional node.
+  std::shared_ptr<const KeptOp> kept{};
+  std::shared_ptr<const Bodies> bodies{};  // of a conditional node
   std::vector<int32_t> after{};  // earlier nodes, by index in all()
   int priority = 0;
   bool enabled = true;
+  bool calls_host = false;  // added by AddHost
 };
 
 class GraphNodes {
  public:
-  // For a graph that is built, or for a capture.
-  GraphNodes(int device, bool captured) : device_(device), captured_(captured) {}
+  enum class Kind : uint8_t { kBuilt, kCaptured, kBody };
+  GraphNodes(int device, Kind kind) : device_(device), captured_(kind == Kind::kCaptured), body_(kind == Kind::kBody) {}
+  // With bodies of its own; `on_body` is told each body and its copy.
+  std::shared_ptr<GraphNodes> Clone(
+      const std::function<void(const GraphNodes& body, const std::shared_ptr<GraphNodes>& copy)>& on_body) const;
 
   int device() const { return device_; }
+  bool is_body() const { return body_; }
+  // Whether a node of it, or of a body, is conditional.
+  bool has_conditional() const;
   // All nodes, children's included, each after its predecessors.
   const std::vector<GraphNode>& all() const { return all_; }
   // The number of nodes; a child counts as one.
@@ -66,12 +88,20 @@ class GraphNodes {
 
   // As in driver.h. The operations have passed a WorkMaker.
   absl::StatusOr<int32_t> Add(std::span<const int32_t> after, const NodeOp& op, int priority);
+  absl::StatusOr<int32_t> AddHost(std::span<const int32_t> after, const NodeOp& call);
   absl::StatusOr<int32_t> AddChild(std::span<const int32_t> after, const GraphNodes& child);
   absl::Status Set(int32_t node, const NodeOp& op);
   absl::Status SetChild(int32_t node, const GraphNodes& child);
   absl::Status Enable(int32_t node, bool enabled);
   // Appends a captured operation after the one before.
   void Append(const NodeOp& op, int priority);
+  absl::StatusOr<ConditionalHandle> CreateConditional();
+  // The bodies are those of the node.
+  absl::StatusOr<int32_t> AddConditional(std::span<const int32_t> after, ConditionalHandle handle, ConditionalKind kind,
+                                         int32_t bodies);
+  const Bodies& bodies_of(int32_t node) const {
+    return *all_[static_cast<size_t>(numbered_[static_cast<size_t>(node)].first)].bodies;
+  }
 
  private:
   // The indices in all() of a numbered node, one except for children: [first, end).
@@ -79,15 +109,17 @@ class GraphNodes {
     int32_t first = 0, end = 0;
   };
   int32_t Number(int32_t first);
-  bool IsChild(const Places& places) const { return all_[static_cast<size_t>(places.first)].kept == nullptr; }
+  bool IsChild(const Places& places) const { return places.end - places.first > 1; }
   absl::StatusOr<std::vector<int32_t>> EndsOf(std::span<const int32_t> after) const;
   absl::StatusOr<Places> PlacesOf(int32_t node) const;
   absl::StatusOr<GraphNode*> OwnOf(int32_t node);
+  absl::Status CheckChild(const GraphNodes& child) const;
 
   int device_;
-  bool captured_;
+  bool captured_, body_;
   std::vector<GraphNode> all_;
   std::vector<Places> numbered_;  // empty for a capture
+  std::vector<std::shared_ptr<uint32_t>> unused_;  // handles without a node
 };
 
 }  // namespace penstock::driver::host

@@ -21,8 +21,8 @@ absl::Status HostCaptures::Begin(Stream stream) {
   PENSTOCK_ASSIGN_OR_RETURN(const int device, scheduler_.DeviceOf(stream));
   PENSTOCK_ASSIGN_OR_RETURN(const int priority, scheduler_.PriorityOf(stream));
   base::MutexLock lock(mu_);
-  const auto [at, begun] =
-      captures_.try_emplace(stream.bits, Capture{.nodes = GraphNodes(device, true), .priority = priority});
+  const auto [at, begun] = captures_.try_emplace(
+      stream.bits, Capture{.nodes = GraphNodes(device, GraphNodes::Kind::kCaptured), .priority = priority});
   if (!begun) {
     const absl::Status refused = absl::FailedPreconditionError("the stream captures already; end that first");
     if (at->second.broken.ok()) {

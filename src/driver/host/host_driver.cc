@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "penstock/status_macros.h"
 #include "src/base/limits.h"
+#include "src/driver/host/decide_kernels.h"
 #include "src/driver/host/host_capture.h"
 #include "src/driver/host/host_graph.h"
 #include "src/driver/host/host_memory.h"
@@ -117,7 +118,7 @@ class HostDriver final : public Driver {
   }
   absl::StatusOr<int32_t> AddHost(Graph graph, std::span<const int32_t> after, const HostCall& call) override {
     const KernelOp op{.call = &CallHost, .callable = const_cast<HostCall*>(&call)};
-    return graphs_.AddNode(graph, after, &op, 0);
+    return graphs_.AddHost(graph, after, &op);
   }
   absl::StatusOr<GraphExec> Instantiate(Graph graph) override { return graphs_.Instantiate(graph); }
   void DestroyExec(GraphExec exec) override { graphs_.DestroyExec(exec); }
@@ -147,6 +148,17 @@ class HostDriver final : public Driver {
   }
   absl::Status SetChild(GraphExec exec, int32_t node, Graph child) override {
     return graphs_.SetChild(exec, node, child);
+  }
+
+  absl::StatusOr<ConditionalHandle> CreateConditional(Graph graph) override { return graphs_.CreateConditional(graph); }
+  absl::StatusOr<ConditionalNode> AddConditional(Graph graph, std::span<const int32_t> after, ConditionalHandle handle,
+                                                 ConditionalKind kind, int32_t bodies) override {
+    return graphs_.AddConditional(graph, after, handle, kind, bodies);
+  }
+  absl::StatusOr<GraphExec> BodyOf(GraphExec exec, Graph body) override { return graphs_.BodyOf(exec, body); }
+  absl::StatusOr<LoopKernels> LoadLoopKernels(int device) override {
+    PENSTOCK_RETURN_IF_ERROR(CheckDevice(device));
+    return LoopKernels{.decide = {.call = &DecideLoop}, .look = {.call = &LookAtStop}};
   }
 
  private:

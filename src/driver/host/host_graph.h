@@ -5,6 +5,9 @@
 // not affect earlier launches, batch tables are read at the launch, and memory freed in the meantime is refused
 // instead of touched.
 //
+// A body of a conditional node is a graph that its graph owns: its handle goes with that of the graph. Of an exec's
+// bodies BodyOf gives handles to the exec's own lists of nodes.
+//
 // Ownership: as graph_nodes.h; memory, callables, gates and faults are borrowed until the launches that use them have
 //            ended. Borrows the driver's WorkMaker and Scheduler.
 // Threads:   thread-safe, but one thread at a time uses a graph or an exec. One mutex, for the handles, with no other
@@ -17,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -38,6 +42,7 @@ class HostGraphs {
   absl::StatusOr<Graph> Adopt(GraphNodes nodes);
   void DestroyGraph(Graph graph);
   absl::StatusOr<int32_t> AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op, int priority);
+  absl::StatusOr<int32_t> AddHost(Graph graph, std::span<const int32_t> after, const NodeOp& call);
   absl::StatusOr<GraphExec> Instantiate(Graph graph);
   void DestroyExec(GraphExec exec);
   absl::Status Upload(GraphExec exec, Stream stream);
@@ -47,13 +52,31 @@ class HostGraphs {
   absl::StatusOr<int32_t> CountNodes(Graph graph);
   absl::StatusOr<int32_t> AddChild(Graph graph, std::span<const int32_t> after, Graph child);
   absl::Status SetChild(GraphExec exec, int32_t node, Graph child);
+  absl::StatusOr<ConditionalHandle> CreateConditional(Graph graph);
+  absl::StatusOr<ConditionalNode> AddConditional(Graph graph, std::span<const int32_t> after, ConditionalHandle handle,
+                                                 ConditionalKind kind, int32_t bodies);
+  absl::StatusOr<GraphExec> BodyOf(GraphExec exec, Graph body);
 
  private:
+  struct Body {
+    const GraphNodes* of = nullptr;  // the body that was instantiated; only compared
+    std::shared_ptr<GraphNodes> nodes;
+  };
   struct Exec {
-    GraphNodes nodes;
+    std::shared_ptr<GraphNodes> nodes;
+    std::vector<Body> bodies{};  // nested ones too
     Scheduler::Turn turn{};
   };
+  struct Entry {
+    std::shared_ptr<GraphNodes> nodes;
+    std::vector<Graph> bodies{};
+    bool instantiated = false;
+  };
 
+  absl::StatusOr<GraphExec> Add(std::shared_ptr<Exec> exec);
+  void Remove(Graph graph) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<std::vector<GraphStep>> StepsOf(const GraphNodes& nodes) const;
+  absl::StatusOr<GraphStep> StepOf(const GraphNodes& nodes, const GraphNode& node) const;
   absl::StatusOr<std::shared_ptr<GraphNodes>> Find(Graph graph);
   absl::StatusOr<std::shared_ptr<Exec>> Find(GraphExec exec);
   absl::StatusOr<std::shared_ptr<Exec>> FindFor(GraphExec exec, Stream stream);
@@ -62,7 +85,7 @@ class HostGraphs {
   Scheduler& scheduler_;
 
   base::Mutex mu_;
-  HandleTable<std::shared_ptr<GraphNodes>> graphs_ ABSL_GUARDED_BY(mu_);
+  HandleTable<Entry> graphs_ ABSL_GUARDED_BY(mu_);
   HandleTable<std::shared_ptr<Exec>> execs_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -128,17 +128,20 @@ absl::Status Scheduler::Submit(Stream stream, EngineKind engine, std::unique_ptr
 }
 
 absl::Status Scheduler::SubmitGraph(Stream stream, std::vector<GraphStep> steps, Turn& turn) {
+  PENSTOCK_ASSIGN_OR_RETURN(const int device, DeviceOf(stream));
+  std::shared_ptr<Launch> launch = MakeLaunch(device, std::move(steps));
+  std::vector<std::shared_ptr<Launch>> ended;  // destroyed after the lock is released
   bool rang = false;
   {
     base::MutexLock lock(mu_);
     PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<StreamState> launcher, AwaitRoom(stream));
-    const auto begin = std::make_shared<Mark>(Mark{.of_graph = true});
-    const std::shared_ptr<Mark> end = Expand(launcher->device, steps, begin);
+    const auto end = std::make_shared<Mark>(Mark{.of_graph = true});
     if (turn.last_) Append(*launcher, {.wait = turn.last_});
-    Append(*launcher, {.record = begin});
-    Append(*launcher, {.wait = end});
+    Append(*launcher, {.launch = std::move(launch)});
+    Append(*launcher, {.record = end});
     turn.last_ = end;
     if (!launcher->busy) rang = Advance(launcher);
+    ended.swap(ended_);
   }
   Notify(rang);
   return absl::OkStatus();
@@ -230,27 +233,19 @@ void Scheduler::Append(StreamState& stream, Command command) {
   ++queued_;
 }
 
-// Makes a stream for each step, waiting for `begin`, and one that waits for all of them. Returns the mark
-// it then makes.
-std::shared_ptr<Scheduler::Mark> Scheduler::Expand(int device, std::vector<GraphStep>& steps,
-                                                   const std::shared_ptr<Mark>& begin) {
-  std::vector<std::shared_ptr<Mark>> ends;
-  const auto all = std::make_shared<StreamState>(StreamState{.device = device});
-  Append(*all, {.wait = begin});
-  for (GraphStep& step : steps) {
-    const auto stream = std::make_shared<StreamState>(StreamState{.device = device, .priority = step.priority});
-    ends.push_back(std::make_shared<Mark>(Mark{.of_graph = true}));
-    if (step.after.empty()) Append(*stream, {.wait = begin});
-    for (const int32_t before : step.after) Append(*stream, {.wait = ends[static_cast<size_t>(before)]});
-    if (step.work.task) Append(*stream, {.task = std::move(step.work.task), .engine = step.work.engine});
-    Append(*stream, {.record = ends.back()});
-    Append(*all, {.wait = ends.back()});
-    Advance(stream);  // up to its first wait, which is not complete yet
+// Makes a stream for each task, with the device and priority by which engines take it up.
+std::shared_ptr<Scheduler::Launch> Scheduler::MakeLaunch(int device, std::vector<GraphStep> steps) {
+  auto launch = std::make_shared<Launch>(std::move(steps));
+  GraphRun& run = launch->run;
+  for (int32_t node = 0; node < run.count(); ++node) {
+    host::Work work = run.TakeWork(node);
+    std::shared_ptr<StreamState>& stream = launch->nodes.emplace_back();
+    if (!work.task) continue;
+    stream = std::make_shared<StreamState>(
+        StreamState{.device = device, .priority = run.priority(node), .of = launch.get(), .node = node});
+    stream->commands.push_back({.task = std::move(work.task), .engine = work.engine});
   }
-  const auto end = std::make_shared<Mark>(Mark{.of_graph = true});
-  Append(*all, {.record = end});
-  Advance(all);
-  return end;
+  return launch;
 }
 
 void Scheduler::Pop(StreamState& stream) {
@@ -278,6 +273,16 @@ bool Scheduler::Advance(std::shared_ptr<StreamState> first) {
         head.wait->waiters.push_back(stream);
         break;
       }
+      if (head.launch) {
+        stream->busy = true;
+        head.launch->on = stream;
+        const bool ended = head.launch->run.Start(ready_);
+        OfferReady(*head.launch);
+        if (!ended) break;
+        stream->busy = false;
+        head.launch->on = nullptr;
+        ended_.push_back(std::move(head.launch));
+      }
       if (head.record) {
         head.record->complete = true;
         head.record->when = std::chrono::steady_clock::now();
@@ -293,6 +298,11 @@ bool Scheduler::Advance(std::shared_ptr<StreamState> first) {
     }
   }
   return rang;
+}
+
+void Scheduler::OfferReady(const Launch& launch) {
+  for (const int32_t node : ready_) Offer(launch.nodes[static_cast<size_t>(node)]);
+  ready_.clear();
 }
 
 // Gives the task at the head to its engine.
@@ -375,16 +385,36 @@ void Scheduler::Execute(Claim& claim) {
 
 // Returns whether an event completed.
 bool Scheduler::Finish(const Claim& claim) {
-  std::unique_ptr<Task> done;  // destroyed after the lock is released
+  std::unique_ptr<Task> done;  // both destroyed after the lock is released
+  std::vector<std::shared_ptr<Launch>> ended;
   base::MutexLock lock(mu_);
   StreamState& stream = *claim.stream;
   if (claim.task->gate && !claim.skip) OpenGate(*claim.task->gate);
   if (claim.failed) WakeAll();  // work of the same run may be waiting at a gate
   if (--stream.chunks_running > 0 || stream.next_chunk < claim.task->chunks) return false;
-  done = std::move(stream.commands.front().task);
-  Pop(stream);
-  stream.busy = false;
-  return Advance(claim.stream);
+  bool rang = false;
+  if (stream.of != nullptr) {
+    rang = FinishNode(*stream.of, stream.node);
+  } else {
+    done = std::move(stream.commands.front().task);
+    Pop(stream);
+    stream.busy = false;
+    rang = Advance(claim.stream);
+  }
+  ended.swap(ended_);
+  return rang;
+}
+
+// Returns whether an event completed.
+bool Scheduler::FinishNode(Launch& launch, int32_t node) {
+  const bool has_ended = launch.run.End(node, ready_);
+  OfferReady(launch);
+  if (!has_ended) return false;
+  const std::shared_ptr<StreamState> on = std::move(launch.on);
+  ended_.push_back(std::move(on->commands.front().launch));
+  Pop(*on);
+  on->busy = false;
+  return Advance(on);
 }
 
 void Scheduler::OpenGate(TrySemaphore& gate) {

@@ -5,9 +5,9 @@
 // complete), blocks the stream (a wait), or is a Task that its engine takes up, chunk by chunk, each on any of the
 // engine's threads. After the last chunk the next command follows. Callers' threads never run a Task.
 //
-// A graph is expanded into streams without handles, one per node: each waits for the ends of its predecessors, runs its
-// task and marks its own end. The launching stream marks that the graph may begin, and waits for its end, so it sees
-// the graph as one piece of work. These streams hold any number of commands, and go when they are empty.
+// A graph's launch is one command of the launching stream, which it blocks until the graph has ended. A GraphRun says
+// which of the graph's tasks may run; each of them stands alone in a stream without a handle, which is offered to its
+// engine as often as the task runs, so that an iteration of a loop queues behind other streams' work as any task does.
 //
 // An event's handle names the state of its latest record. A wait uses the state at the time of the call, so a later
 // record does not change what it waits for, as in CUDA.
@@ -27,14 +27,15 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "src/base/mutex.h"
 #include "src/driver/driver.h"
+#include "src/driver/host/graph_run.h"
 #include "src/driver/host/handle_table.h"
 #include "src/driver/host/order.h"
 #include "src/driver/host/tasks.h"
@@ -44,13 +45,6 @@ namespace penstock::driver::host {
 
 // A submitter waits while its stream holds this many commands, as with CUDA.
 inline constexpr size_t kMostQueued = 1024;
-
-// A graph node as a launch submits it.
-struct GraphStep {
-  Work work{};
-  std::span<const int32_t> after{};  // numbers of earlier steps
-  int priority = 0;
-};
 
 class Scheduler {
   struct Mark;
@@ -89,6 +83,7 @@ class Scheduler {
 
  private:
   struct StreamState;
+  struct Launch;
   // One record of an event, or a point that a graph passes. The event's handle, the record and the waits share it.
   struct Mark {
     bool of_graph = false;  // cannot be queried, so it does not notify
@@ -101,20 +96,29 @@ class Scheduler {
     bool timing = false;
     std::shared_ptr<Mark> mark;  // null: never recorded
   };
-  // Exactly one of the three is set.
+  // Exactly one of the four is set.
   struct Command {
     std::unique_ptr<Task> task{};
     EngineKind engine = EngineKind::kCompute;  // of the task
     std::shared_ptr<Mark> record{};
     std::shared_ptr<Mark> wait{};
+    std::shared_ptr<Launch> launch{};
   };
   struct StreamState {
     int device = 0;
     int priority = 0;
     std::deque<Command> commands{};
-    bool busy = false;  // an engine has the head, or it waits for a mark
+    bool busy = false;  // an engine has the head, or it waits for a mark or a graph's end
+    Launch* of = nullptr;  // set where the stream is a graph's node: its one command stays
+    int32_t node = -1;
     int next_chunk = 0;  // in the task at the head
     int chunks_running = 0;
+  };
+  struct Launch {
+    explicit Launch(std::vector<GraphStep> steps) : run(std::move(steps)) {}
+    GraphRun run;
+    std::vector<std::shared_ptr<StreamState>> nodes{};  // null where there is no task
+    std::shared_ptr<StreamState> on{};  // the launching stream, while the graph runs
   };
   struct Engine {
     std::deque<std::shared_ptr<StreamState>> ready;  // heads with chunks to hand out, by priority, then in order
@@ -143,8 +147,9 @@ class Scheduler {
   absl::StatusOr<std::shared_ptr<StreamState>> AwaitRoom(Stream handle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Push(Stream handle, Command command, bool& rang) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Append(StreamState& stream, Command command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  std::shared_ptr<Mark> Expand(int device, std::vector<GraphStep>& steps, const std::shared_ptr<Mark>& begin)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static std::shared_ptr<Launch> MakeLaunch(int device, std::vector<GraphStep> steps);
+  void OfferReady(const Launch& launch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool FinishNode(Launch& launch, int32_t node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Advance(std::shared_ptr<StreamState> first) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Offer(const std::shared_ptr<StreamState>& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Pop(StreamState& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -165,6 +170,9 @@ class Scheduler {
   HandleTable<std::shared_ptr<StreamState>> streams_ ABSL_GUARDED_BY(mu_);
   HandleTable<EventState> events_ ABSL_GUARDED_BY(mu_);
   std::vector<std::shared_ptr<StreamState>> turn_ ABSL_GUARDED_BY(mu_);  // streams that Advance has still to look at
+  std::vector<int32_t> ready_ ABSL_GUARDED_BY(mu_);  // nodes of one launch, to be offered
+  // Graphs that have ended, to be destroyed when the lock is released.
+  std::vector<std::shared_ptr<Launch>> ended_ ABSL_GUARDED_BY(mu_);
   int64_t queued_ ABSL_GUARDED_BY(mu_) = 0;  // commands in all streams
   int submitters_waiting_ ABSL_GUARDED_BY(mu_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;

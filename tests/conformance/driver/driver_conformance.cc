@@ -208,6 +208,35 @@ bool DriverConformance::LetOthersRun(Stream stream, const KernelLatch& closed, i
   return true;
 }
 
+int32_t DriverConformance::AddProbe(Graph graph, const std::vector<int32_t>& after, const Probe& probe,
+                                    const PackedArgs& args) {
+  const KernelOp op = OpOf(probe, args);
+  const absl::StatusOr<int32_t> node = driver_->AddNode(graph, after, &op, 0);
+  EXPECT_OK(node.status());
+  return node.value_or(-1);
+}
+
+int32_t DriverConformance::AddStep(Graph graph, const std::vector<int32_t>& after, int32_t* number, int32_t k) {
+  PackedArgs args;
+  args.Add(number).Add(int64_t{1}).Add(k);
+  return AddProbe(graph, after, probes().step, args);
+}
+
+ConditionalHandle DriverConformance::NewHandle(Graph graph) {
+  const absl::StatusOr<ConditionalHandle> handle = driver_->CreateConditional(graph);
+  EXPECT_OK(handle.status());
+  return handle.value_or(ConditionalHandle{});
+}
+
+ConditionalNode DriverConformance::AddConditional(Graph graph, const std::vector<int32_t>& after,
+                                                  ConditionalHandle handle, ConditionalKind kind, int32_t bodies) {
+  absl::StatusOr<ConditionalNode> node = driver_->AddConditional(graph, after, handle, kind, bodies);
+  EXPECT_OK(node.status());
+  if (!node.ok()) return {.number = -1, .bodies = std::vector<Graph>(static_cast<size_t>(bodies))};
+  EXPECT_EQ(node->bodies.size(), static_cast<size_t>(bodies));
+  return *std::move(node);
+}
+
 absl::Status DriverConformance::Upload(Stream stream, void* device, const void* pinned, size_t bytes) {
   return driver_->Copy(stream, {.kind = CopyKind::kHostToDevice, .dst = device, .src = pinned, .width = bytes});
 }

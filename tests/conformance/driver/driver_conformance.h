@@ -88,6 +88,13 @@ class DriverConformance : public testing::TestWithParam<DriverUnderTest> {
   // whether all notes came to their end and found the latch closed.
   [[nodiscard]] bool LetOthersRun(Stream stream, const KernelLatch& closed, int32_t* out, int device = 0);
 
+  // Nodes of a graph or body, by their number; -1 and a failure of the test if they are refused.
+  int32_t AddStep(Graph graph, const std::vector<int32_t>& after, int32_t* number, int32_t k);
+  int32_t AddProbe(Graph graph, const std::vector<int32_t>& after, const Probe& probe, const PackedArgs& args);
+  ConditionalHandle NewHandle(Graph graph);
+  ConditionalNode AddConditional(Graph graph, const std::vector<int32_t>& after, ConditionalHandle handle,
+                                 ConditionalKind kind, int32_t bodies = 1);
+
   absl::Status Upload(Stream stream, void* device, const void* pinned, size_t bytes);
   absl::Status Download(Stream stream, void* pinned, const void* device, size_t bytes);
   // Wait for what is queued; false after a minute.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "penstock/detail/decision.h"
 #include "tests/conformance/driver/packed_args.h"
 #include "tests/conformance/driver/probe_kernels.h"
 
@@ -20,6 +21,13 @@ struct Step3 : PackedArgs {
 };
 struct LatchArg : PackedArgs {
   explicit LatchArg(KernelLatch& latch) { Add(&latch); }
+};
+struct DecideOn : PackedArgs {
+  DecideOn(ConditionalHandle handle, int32_t* number, int32_t by = 0,
+           detail::DecisionKind kind = detail::DecisionKind::kPick, detail::LoopState* loop = nullptr,
+           int64_t most = 0) {
+    Add(handle.bits).Add(loop).Add(most).Add(kind).Add(number).Add(by);
+  }
 };
 struct NoteArgs : PackedArgs {
   NoteArgs(const KernelLatch& latch, int32_t* out) { Add(&latch).Add(out); }

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <thread>
 
+#include "penstock/detail/decision.h"
+
 namespace penstock::driver::conformance {
 namespace {
 
@@ -43,10 +45,21 @@ void NoteRange(void* const* argv, int64_t /*first*/, int64_t /*end*/) {
   *Arg<int32_t*>(argv, 1) = Load(Arg<const KernelLatch*>(argv, 0)->open) != 0 ? kSawOpen : kSawClosed;
 }
 
+void DecideRange(void* const* argv, int64_t /*first*/, int64_t /*end*/) {
+  int32_t& number = *Arg<int32_t*>(argv, 4);
+  const int32_t value = number;
+  number -= Arg<int32_t>(argv, 5);
+  detail::Decide({.handle = Arg<uint64_t>(argv, 0),
+                  .loop = Arg<detail::LoopState*>(argv, 1),
+                  .most = Arg<int64_t>(argv, 2),
+                  .kind = Arg<detail::DecisionKind>(argv, 3)},
+                 static_cast<uint32_t>(value));
+}
+
 }  // namespace
 
 const ProbeKernels& HostProbes() {
-  static const ProbeKernels kProbes{{&StepRange, {}}, {&HoldRange, {}}, {&NoteRange, {}}};
+  static const ProbeKernels kProbes{{&StepRange, {}}, {&HoldRange, {}}, {&NoteRange, {}}, {&DecideRange, {}}};
   return kProbes;
 }
 

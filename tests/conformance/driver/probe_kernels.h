@@ -33,6 +33,9 @@ struct ProbeKernels {
   Probe hold;
   // (const KernelLatch* latch, int32_t* out): *out = whether the latch was open. One row or thread.
   Probe note;
+  // (uint64_t handle, LoopState* loop, int64_t most, DecisionKind kind, int32_t* number, int32_t by): decides by the
+  // number, and takes `by` from it. One row or thread.
+  Probe decide;
 };
 
 // With host code only.

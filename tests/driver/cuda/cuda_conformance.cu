@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "penstock/detail/cuda_kernel.h"
+#include "penstock/detail/decision.h"
 #include "src/driver/cuda/cuda_driver.h"
 #include "tests/conformance/driver/driver_conformance.h"
 
@@ -44,12 +45,25 @@ __global__ void HoldKernel(KernelLatch* latch) {
 
 __global__ void NoteKernel(const KernelLatch* latch, int32_t* out) { *out = IsOpen(latch) ? kSawOpen : kSawClosed; }
 
+__global__ void DecideKernel(uint64_t handle, detail::LoopState* loop, int64_t most, detail::DecisionKind kind,
+                             int32_t* number, int32_t by) {
+  const int32_t value = *number;
+  *number = value - by;
+  detail::Decision decision;
+  decision.handle = handle;
+  decision.loop = loop;
+  decision.most = most;
+  decision.kind = kind;
+  detail::Decide(decision, static_cast<uint32_t>(value));
+}
+
 Probe ProbeOf(const Probe& host, const void* stub) { return {host.range, {&detail::LoadCudaKernel, stub}}; }
 
 const ProbeKernels& CudaProbes() {
   static const ProbeKernels kProbes{ProbeOf(HostProbes().step, reinterpret_cast<const void*>(&StepKernel)),
                                     ProbeOf(HostProbes().hold, reinterpret_cast<const void*>(&HoldKernel)),
-                                    ProbeOf(HostProbes().note, reinterpret_cast<const void*>(&NoteKernel))};
+                                    ProbeOf(HostProbes().note, reinterpret_cast<const void*>(&NoteKernel)),
+                                    ProbeOf(HostProbes().decide, reinterpret_cast<const void*>(&DecideKernel))};
   return kProbes;
 }
 

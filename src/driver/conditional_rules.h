@@ -1,0 +1,37 @@
+// What conditional nodes refuse, alike on every driver: see driver.h.
+//
+// Threads:   pure functions.
+// Errors:    each says what was refused and what to do instead.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "src/driver/driver.h"
+
+namespace penstock::driver {
+
+// Checks that a node of this kind may have that number of bodies: InvalidArgument.
+absl::Status CheckBodies(ConditionalKind kind, int32_t bodies);
+// InvalidArgument: AddConditional with a handle of another graph, or for the second time.
+absl::Status NoSuchHandle();
+// InvalidArgument: SetNode and EnableNode of such a node.
+absl::Status NodeIsConditional(int32_t node);
+// InvalidArgument: BodyOf with a graph that was no body of the exec's graph when that was instantiated.
+absl::Status NoSuchBody();
+// InvalidArgument: a launch or upload of what BodyOf has returned, and Instantiate of a body.
+absl::Status BodyIsNoExec();
+absl::Status BodyIsNoGraph();
+
+// FailedPrecondition: AddHost in a body.
+absl::Status HostCallInABody();
+// FailedPrecondition: a child of a body has a node of this kind ("a call of the host").
+absl::Status ChildCannotBeInABody(const std::string& kind);
+// FailedPrecondition: a graph with a conditional node, and one of its bodies, as a child.
+absl::Status ConditionalInAChild();
+absl::Status BodyIsNoChild();
+// FailedPrecondition: the second Instantiate of a graph with a conditional node.
+absl::Status InstantiatedBefore();
+
+}  // namespace penstock::driver

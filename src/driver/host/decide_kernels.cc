@@ -1,0 +1,24 @@
+#include "src/driver/host/decide_kernels.h"
+
+#include <atomic>
+
+#include "src/driver/loop_kernels.h"
+
+namespace penstock::driver::host {
+
+absl::Status DecideLoop(void* /*callable*/, void* const* argv) {
+  detail::Decide(static_cast<const DecideArgs*>(argv[0])->decision, 1);
+  return absl::OkStatus();
+}
+
+absl::Status LookAtStop(void* /*callable*/, void* const* argv) {
+  const LookArgs& args = *static_cast<const LookArgs*>(argv[0]);
+  const uint32_t stop = std::atomic_ref(*const_cast<uint32_t*>(args.stop)).load(std::memory_order_relaxed);
+  if (stop != 0) detail::StopLoop(*args.state, stop);
+  if (args.iterations == nullptr) return absl::OkStatus();
+  const std::atomic_ref<uint64_t> iterations(*args.iterations);
+  iterations.store(iterations.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::driver::host

@@ -327,8 +327,8 @@ TEST_P(DriverConformance, AnInnerLoopBeginsAnewInEachIterationOfTheOuter) {
   }
 }
 
-// The body runs where what is left is even after the decision.
-TEST_P(DriverConformance, AnIfInALoopDecidesInEachIteration) {
+// Two iterations choose no body, three one each.
+TEST_P(DriverConformance, ASwitchInALoopDecidesInEachIteration) {
   int32_t *const left = Pinned<int32_t>(1), *const which = Pinned<int32_t>(1), *const data = Pinned<int32_t>(1);
   const Graph graph = NewGraph();
   const ConditionalHandle outer = NewHandle(graph);

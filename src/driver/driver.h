@@ -287,24 +287,27 @@ class Driver {
 
   // --- conditional nodes ---
   //
-  // A graph with one, in itself or in a child or body, can be instantiated once, and be no child. Of the loops
-  // (kWhile) of a device at most one may run at a time, in all graphs of the process: several break the context on
-  // CUDA. One inside of another counts as the same.
+  // A graph with one can be instantiated once, and be no child: FailedPrecondition. Of the loops (kWhile) of a device
+  // at most one may run at a time, in all graphs of the process: several break the context on CUDA. One inside of
+  // another counts as the same. On host devices a loop also ends when a run that its nodes belong to (RunFault) has
+  // failed.
   //
   // Makes a handle for a node that will be added to the graph. Its value is undefined before a kernel has set it.
   virtual absl::StatusOr<ConditionalHandle> CreateConditional(Graph /*graph*/) { return NoConditionals(); }
   // Adds the node of a handle, which begins when those in `after` have ended, and ends when no body runs any more. The
-  // graph owns the bodies. They accept all that a graph does except calls of the host, and children that hold one or
-  // anything else that CUDA refuses there, which FailedPrecondition names. One or two bodies for kIf, one for kWhile,
-  // 1 to kMostBodies for kSwitch; otherwise, and for a handle of another graph or with a node already,
+  // graph owns the bodies: DestroyGraph of one does nothing, and it is neither instantiated (InvalidArgument) nor a
+  // child (FailedPrecondition). They accept all that a graph does except calls of the host, and children that hold one
+  // or anything else that CUDA refuses there, which FailedPrecondition names. One or two bodies for kIf, one for
+  // kWhile, 1 to kMostBodies for kSwitch; otherwise, and for a handle of another graph or with a node already,
   // InvalidArgument. SetNode and EnableNode refuse the node.
   virtual absl::StatusOr<ConditionalNode> AddConditional(Graph /*graph*/, std::span<const int32_t> /*after*/,
                                                          ConditionalHandle /*handle*/, ConditionalKind /*kind*/,
                                                          int32_t /*bodies*/) {
     return NoConditionals();
   }
-  // The nodes of a body in an exec of its graph: SetNode, EnableNode and SetChild accept it in place of the exec.
-  // DestroyExec ends it, before that of the exec.
+  // The nodes of a body in an exec of its graph, as they were when that was made: SetNode, EnableNode and SetChild
+  // accept it in place of the exec, and nothing else does. DestroyExec ends it, before that of the exec.
+  // InvalidArgument for any other graph.
   virtual absl::StatusOr<GraphExec> BodyOf(GraphExec /*exec*/, Graph /*body*/) { return NoConditionals(); }
   // Loads the kernels of loop_kernels.h.
   virtual absl::StatusOr<LoopKernels> LoadLoopKernels(int /*device*/) { return NoConditionals(); }

@@ -5,6 +5,7 @@
 
 #include "penstock/status_macros.h"
 #include "src/driver/conditional_rules.h"
+#include "src/driver/cuda/cuda_pointer.h"
 #include "src/driver/cuda/cuda_status.h"
 
 namespace penstock::driver {
@@ -42,7 +43,15 @@ bool IsPageable(const DriverApi& api, const void* memory) {
   CUpointer_attribute name = CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
   void* value = &type;
   const CUresult code = api.pointer_attributes(1, &name, &value, reinterpret_cast<CUdeviceptr>(memory));
-  return code == CUDA_SUCCESS && type != CU_MEMORYTYPE_HOST && type != CU_MEMORYTYPE_DEVICE;
+  return code == CUDA_SUCCESS && type == 0;
+}
+
+// In a body, a copy from another device to its own breaks the context (driver 580: error 719); the other way works.
+bool IsOfAnotherDevice(const DriverApi& api, const void* memory) {
+  int current = -1;
+  const absl::StatusOr<PointerInfo> info = InspectPointer(api, memory);
+  if (!info.ok() || info->kind != PointerInfo::Kind::kDevice || cudaGetDevice(&current) != cudaSuccess) return false;
+  return info->device != current;
 }
 
 // A copy that CUDA does not describe, such as one of another context, is left to CUDA.
@@ -52,8 +61,14 @@ absl::Status CheckCopy(const DriverApi& api, cudaGraphNode_t node) {
     Forget(code);
     return absl::OkStatus();
   }
-  if (!IsPageable(api, params.srcPtr.ptr) && !IsPageable(api, params.dstPtr.ptr)) return absl::OkStatus();
-  return ChildCannotBeInABody("a copy of pageable memory");
+  const void* const source = params.srcPtr.ptr;
+  if (IsPageable(api, source) || IsPageable(api, params.dstPtr.ptr)) {
+    return ChildCannotBeInABody("a copy of pageable memory");
+  }
+  if (source != nullptr && IsOfAnotherDevice(api, source)) {
+    return ChildCannotBeInABody("a copy of another device's memory");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace

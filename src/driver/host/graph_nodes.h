@@ -77,7 +77,7 @@ class GraphNodes {
 
   int device() const { return device_; }
   bool is_body() const { return body_; }
-  // Whether a node of it, or of a body, is conditional.
+  // Whether one of its nodes is conditional.
   bool has_conditional() const;
   // All nodes, children's included, each after its predecessors.
   const std::vector<GraphNode>& all() const { return all_; }

@@ -88,12 +88,11 @@ absl::StatusOr<GraphExec> HostGraphs::Instantiate(Graph graph) {
   auto made = std::make_shared<Exec>();
   made->nodes = nodes->Clone(
       [&](const GraphNodes& body, const std::shared_ptr<GraphNodes>& copy) { made->bodies.push_back({&body, copy}); });
-  if (!nodes->has_conditional()) return Add(std::move(made));
   {
     base::MutexLock lock(mu_);
     Entry* const entry = graphs_.Find(graph.bits);
     if (entry == nullptr) return NotAlive("graph");
-    if (std::exchange(entry->instantiated, true)) return InstantiatedBefore();
+    if (std::exchange(entry->instantiated, true) && nodes->has_conditional()) return InstantiatedBefore();
   }
   return Add(std::move(made));
 }

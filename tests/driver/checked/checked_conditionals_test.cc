@@ -121,9 +121,11 @@ TEST_F(CheckedConditionalTest, ABodyIsJudgedAsItIsSetAndSwitched) {
   const ConditionalNode inner = AddConditional(outer.bodies[0], {0}, kIf);
   Add(inner.bodies[0], {}, Fill(200, 8, 3));
   Add(inner.bodies[0], {0}, Down(0, 8, 4));
+  Add(graph_, {1}, Down(100, 8, 5));
   const GraphExec exec = Instantiate(graph_);
   const GraphExec body = *driver_->BodyOf(exec, inner.bodies[0]);
-  ASSERT_OK(driver_->LaunchGraph(exec, stream_));
+  ASSERT_OK(driver_->EnableNode(body, 0, false));
+  ASSERT_OK(driver_->LaunchGraph(exec, stream_)) << "node 2 is still on";
   const CopyOp unwritten = Down(300, 8, 4);
   ASSERT_OK(driver_->SetNode(body, 1, &unwritten));
   ExpectRefused(driver_->LaunchGraph(exec, stream_), "written before read", "for node 4");

@@ -271,8 +271,17 @@ absl::StatusOr<Plan> MakePlan(const Model& model, const PlanOptions& options);
 // once each, in the order of their declarations.
 absl::Status CheckGraph(const Model& model, const PlanOptions& options);
 
+// The plan of a condition or body of a construct, with those of the constructs in it.
+struct PartPlan {
+  DeclId construct{};  // its node in the model around it
+  ControlKind kind{};
+  std::string label;  // "condition", "then", "case 0"
+  const Plan* plan = nullptr;
+  std::vector<PartPlan> parts{};
+};
+
 // The plan as text, one node per line, and as a Graphviz digraph.
 std::string PrintText(const Plan& plan, const Model& model);
-std::string PrintDot(const Plan& plan, const Model& model);
+std::string PrintDot(const Plan& plan, const Model& model, const std::vector<PartPlan>& parts = {});
 
 }  // namespace penstock::graph

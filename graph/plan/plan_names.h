@@ -30,6 +30,16 @@ inline const char* KindName(PlanKind kind) {
   return "?";
 }
 
+inline const char* ControlName(ControlKind kind) {
+  switch (kind) {
+    case ControlKind::kIf: return "if";
+    case ControlKind::kSwitch: return "switch";
+    case ControlKind::kWhile: return "while";
+    case ControlKind::kRepeat: return "repeat";
+  }
+  return "?";
+}
+
 inline const char* LaneName(LaneKind kind) {
   return kind == LaneKind::kUpload ? "upload" : kind == LaneKind::kDownload ? "download" : "compute";
 }

@@ -17,8 +17,18 @@ absl::Status NoExecutable() {
 // With the plans of the constructs' parts below.
 std::string TextOf(const runtime::ExecutableCore& core) {
   std::string text = graph::PrintText(core.graph().plan(), core.model());
-  for (const runtime::ControlPart& part : core.parts()) text += "\n" + part.label + ":\n" + TextOf(*part.core);
+  for (const runtime::ControlPart& part : core.parts()) {
+    text += "\n" + part.label + " of construct " + graph::Quoted(core.model().nodes[part.construct].name) + ":\n" +
+            TextOf(*part.core);
+  }
   return text;
+}
+std::vector<graph::PartPlan> PlansOfParts(const runtime::ExecutableCore& core) {
+  std::vector<graph::PartPlan> plans;
+  for (const runtime::ControlPart& part : core.parts()) {
+    plans.push_back({part.construct, part.kind, part.label, &part.core->graph().plan(), PlansOfParts(*part.core)});
+  }
+  return plans;
 }
 }  // namespace
 
@@ -111,7 +121,9 @@ SubmissionReport Executable::submission_report() const {
 }
 std::string Executable::PlanText() const { return set_ == nullptr ? "" : TextOf(set_->first()); }
 std::string Executable::PlanDot() const {
-  return set_ == nullptr ? "" : graph::PrintDot(set_->first().graph().plan(), set_->first().model());
+  if (set_ == nullptr) return "";
+  const runtime::ExecutableCore& core = set_->first();
+  return graph::PrintDot(core.graph().plan(), core.model(), PlansOfParts(core));
 }
 
 }  // namespace penstock

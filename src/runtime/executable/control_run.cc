@@ -58,11 +58,11 @@ std::string LabelOfBody(ControlKind kind, size_t body) {
   }
 }
 
-void AddParts(const Name& name, const CompiledControl& control, std::vector<ControlPart>& parts) {
-  const std::string of = " of construct " + graph::Quoted(name);
-  for (const CompiledPart& part : control.condition) parts.push_back({"condition" + of, part.core});
+void AddParts(DeclId construct, const CompiledControl& control, std::vector<ControlPart>& parts) {
+  const ControlKind kind = control.folded->kind;
+  for (const CompiledPart& part : control.condition) parts.push_back({construct, kind, "condition", part.core});
   for (size_t b = 0; b < control.bodies.size(); ++b) {
-    parts.push_back({LabelOfBody(control.folded->kind, b) + of, control.bodies[b].core});
+    parts.push_back({construct, kind, LabelOfBody(kind, b), control.bodies[b].core});
   }
 }
 
@@ -135,7 +135,7 @@ absl::Status MakeControls(ExecutableCore& core,
   }
   std::vector<ControlPart> parts;
   for (const DeclId n : core.model().nodes.ids()) {
-    if (numbers[n] >= 0) AddParts(core.model().nodes[n].name, compiled[static_cast<size_t>(numbers[n])], parts);
+    if (numbers[n] >= 0) AddParts(n, compiled[static_cast<size_t>(numbers[n])], parts);
   }
   core.SetParts(std::move(parts));
   return absl::OkStatus();

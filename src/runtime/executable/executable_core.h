@@ -33,7 +33,9 @@ class ExecutableCore;
 
 // A condition or body of a construct, compiled for all slots around it.
 struct ControlPart {
-  std::string label;  // "condition of construct 'solve' (a.cc:12)", "case 0 of ..."
+  DeclId construct{};  // its node in the model around it
+  ControlKind kind{};
+  std::string label;  // "condition", "then", "case 0"
   std::shared_ptr<ExecutableCore> core;
 };
 

@@ -128,6 +128,11 @@ class ModelBuilder {
     };
     return LastNode();
   }
+  template <class... A>
+  int32_t Control(std::string name, A... accesses) {
+    Node(std::move(name), NodeKind::kControl, accesses...);
+    return LastNode();
+  }
   int32_t Copy(std::string name, int32_t from, int32_t to) {
     Node(std::move(name), NodeKind::kCopy, In{from}, Out{to});
     return LastNode();

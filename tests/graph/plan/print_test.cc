@@ -79,6 +79,75 @@ TEST(PrintDot, HasAClusterALane) {
 )");
 }
 
+TEST(PrintDot, HasAClusterAConstruct) {
+  ModelBuilder inner("g"), body("g"), outer("g");
+  inner.Fill("set", inner.Scratch("y", 1));
+  body.Fill("begin", body.Scratch("x", 1));
+  const int32_t choose = body.Control("choose", Change{0});
+  const int32_t z = outer.Scratch("z", 1);
+  outer.Fill("first", z);
+  const int32_t loop = outer.Control("loop", Change{z}), again = outer.Control("again", Change{z});
+  const Plan of_inner = PlanOf(inner), of_body = PlanOf(body);
+  const PartPlan then{choose, ControlKind::kIf, "then", &of_inner};
+  EXPECT_EQ(PrintDot(PlanOf(outer), outer.model,
+                     {{loop, ControlKind::kWhile, "condition", &of_inner},
+                      {loop, ControlKind::kWhile, "body", &of_body, {then}},
+                      {again, ControlKind::kRepeat, "body", &of_inner}}),
+            R"(digraph "g" {
+  rankdir=LR;
+  compound=true;
+  node [shape=box];
+  subgraph cluster_0 {
+    label="lane 0: compute of device 0";
+    n0 [label="first\nfill"];
+  }
+  subgraph cluster_n1 {
+    label="loop\nwhile";
+    n1 [shape=point, style=invis];
+    subgraph cluster_n1_0 {
+      label="condition";
+      subgraph cluster_n1_0_0 {
+        label="lane 0: compute of device 0";
+        n1_0_n0 [label="set\nfill"];
+      }
+    }
+    subgraph cluster_n1_1 {
+      label="body";
+      subgraph cluster_n1_1_0 {
+        label="lane 0: compute of device 0";
+        n1_1_n0 [label="begin\nfill"];
+      }
+      subgraph cluster_n1_1_n1 {
+        label="choose\nif";
+        n1_1_n1 [shape=point, style=invis];
+        subgraph cluster_n1_1_n1_0 {
+          label="then";
+          subgraph cluster_n1_1_n1_0_0 {
+            label="lane 0: compute of device 0";
+            n1_1_n1_0_n0 [label="set\nfill"];
+          }
+        }
+      }
+      n1_1_n0 -> n1_1_n1 [lhead=cluster_n1_1_n1];
+    }
+  }
+  subgraph cluster_n2 {
+    label="again\nrepeat";
+    n2 [shape=point, style=invis];
+    subgraph cluster_n2_2 {
+      label="body";
+      subgraph cluster_n2_2_0 {
+        label="lane 0: compute of device 0";
+        n2_2_n0 [label="set\nfill"];
+      }
+    }
+  }
+  n0 -> n1 [lhead=cluster_n1];
+  n1 -> n2 [ltail=cluster_n1] [lhead=cluster_n2];
+}
+)");
+}
+
 TEST(PrintDot, EscapesNames) {
   ModelBuilder g("say \"hi\"");
   g.Host("a\\b\n\"c\"");

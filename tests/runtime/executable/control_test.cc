@@ -159,6 +159,8 @@ TEST(Constructs, AreInThePlanTheReportAndTheMemory) {
   EXPECT_THAT(plan, HasSubstr("then of construct 'choose'"));
   EXPECT_THAT(plan, HasSubstr("choose/then/second"));
   EXPECT_THAT(plan, Not(HasSubstr("no node uses it")));
+  EXPECT_THAT(exec->PlanDot(), AllOf(HasSubstr("choose\\nif"), HasSubstr("label=\"condition\""),
+                                     HasSubstr("label=\"then\""), HasSubstr("choose/then/second")));
   EXPECT_THAT(exec->submission_report().notes, testing::Contains(HasSubstr("the host drives construct 'choose'")));
   int64_t bytes = 0;
   for (const MemoryReport::Arena& arena : exec->memory().arenas) {

@@ -4,7 +4,7 @@
 //
 // Shapes: a chain on one buffer; eight chains side by side; the three-point stencil, eight wide, on buffers and on
 // boxes of one buffer; and random layers of 32 nodes, each reading one to four buffers of the layer before and writing
-// one of its own, so that lifetimes are packed.
+// one of its own, so that lifetimes are packed. Beside them, 1000 Ifs of ten nodes: many small plans.
 //
 // The planner has no public entry of its own, so this one benchmark looks behind include/.
 #include <time.h>
@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/control/fold.h"
 #include "graph/passes/passes.h"
 #include "graph/plan/plan.h"
 #include "harness.h"
@@ -106,6 +107,25 @@ void AddLayers(ps::Graph& graph, int nodes) {
       case 1: graph.ParallelFor(Node(i), kElements, Read3{}, pick(), pick(), pick(), ps::Write(to)); break;
       default: graph.ParallelFor(Node(i), kElements, Read4{}, pick(), pick(), pick(), pick(), ps::Write(to)); break;
     }
+  }
+}
+
+struct IsSet {
+  PENSTOCK_HOST_DEVICE bool operator()(const int32_t* flag) const { return *flag != 0; }
+};
+
+// Each changes one of eight buffers, by way of one of its own.
+void AddIfs(ps::Graph& graph, int count, int nodes) {
+  const auto flag = graph.Input<int32_t>("flag", 1);
+  const std::vector<Buffer> cells = Buffers(graph, 8, "cell ");
+  for (int i = 0; i < 8; ++i) graph.Fill("fill " + std::to_string(i), cells[static_cast<size_t>(i)], 1.f);
+  for (int i = 0; i < count; ++i) {
+    graph.If("if " + std::to_string(i), ps::When(IsSet{}, ps::Read(flag)), [&](ps::Graph& then) {
+      const Buffer own = then.Buffer<float>("own", kElements);
+      then.Fill("begin", own, 1.f);
+      for (int n = 2; n < nodes; ++n) then.ParallelFor(Node(n), kElements, Touch{}, ps::ReadWrite(own));
+      then.ParallelFor("end", kElements, Read1{}, ps::Read(own), ps::ReadWrite(cells[static_cast<size_t>(i % 8)]));
+    });
   }
 }
 
@@ -214,6 +234,41 @@ class Planning {
   ps::Graph graph_;
 };
 
+void PlanParts(const penstock::graph::Folded& folded, const penstock::graph::PlanOptions& devices) {
+  Must(penstock::graph::MakePlan(*folded.model, devices).status());
+  for (const auto& control : folded.controls) {
+    for (const penstock::graph::FoldedPart& part : control->condition) PlanParts(part.folded, devices);
+    for (const penstock::graph::FoldedPart& part : control->bodies) PlanParts(part.folded, devices);
+  }
+}
+
+// What Compile does with a graph that has constructs, until all its plans are made, for each node of a body.
+void RunConstructs(const Size& size, Report& report) {
+  constexpr int kNodes = 10;
+  const int count = size.nodes / kNodes;
+  ps::Graph graph("ifs");
+  AddIfs(graph, count, kNodes);
+  const penstock::graph::PlanOptions devices = OneDevice();
+  std::vector<double> check, fold, plan, all;
+  for (int r = 0; r <= size.repeats; ++r) {
+    penstock::graph::Folded folded;
+    const auto model = std::make_shared<penstock::Model>(graph.model());
+    const double checking = TimeOf([&] { Must(penstock::graph::CheckGraph(*model, devices)); });
+    const double folding = TimeOf([&] { folded = penstock::graph::Fold(model); });
+    const double planning = TimeOf([&] { PlanParts(folded, devices); });
+    if (r == 0) continue;  // for warming up
+    check.push_back(1000 * checking / size.nodes);
+    fold.push_back(1000 * folding / size.nodes);
+    plan.push_back(1000 * planning / size.nodes);
+    all.push_back((checking + folding + planning) / size.nodes);
+  }
+  const std::string title = std::to_string(count) + " Ifs of " + std::to_string(kNodes) + " nodes: ";
+  report.Alone(title + "check", "ns a node", SpreadOf(check), "-");
+  report.Alone(title + "fold", "ns a node", SpreadOf(fold), "-");
+  report.Alone(title + "plan all parts", "ns a node", SpreadOf(plan), "-");
+  report.Alone(title + "all of it", "us a node", SpreadOf(all), AtMost(SpreadOf(all).median, 1.5));
+}
+
 void Main(const Options& options) {
   ps::Runtime runtime = Must(ps::Runtime::Create({.devices = "host", .workers = 1, .host_device_threads = 1}));
   const std::vector<Size> sizes =
@@ -230,6 +285,7 @@ void Main(const Options& options) {
     planning.RunPasses();
     planning.RunCompile(runtime);
   }
+  RunConstructs(sizes[sizes.size() / 2], report);
   report.Publish(options);
 }
 

@@ -25,9 +25,9 @@ inline void SortShort(std::span<int32_t> items) {
 // Lists of indices, one per row, in one array. Rows are appended in order: Add to the open row, then Close it.
 class CsrRows {
  public:
-  void Reserve(size_t rows, size_t items) { begin_.reserve(rows + 1), items_.reserve(items); }
+  void Reserve(size_t rows, size_t items) { end_.reserve(rows), items_.reserve(items); }
   void Add(int32_t item) { items_.push_back(item); }
-  void Close() { begin_.push_back(static_cast<int32_t>(items_.size())); }
+  void Close() { end_.push_back(static_cast<int32_t>(items_.size())); }
   // The same, keeping the row's distinct items in ascending order.
   void CloseAsSet() {
     const std::span<int32_t> row = open();
@@ -35,18 +35,20 @@ class CsrRows {
     Shorten(static_cast<size_t>(row.end() - std::unique(row.begin(), row.end())));
     Close();
   }
-  int32_t rows() const { return static_cast<int32_t>(begin_.size()) - 1; }
+  int32_t rows() const { return static_cast<int32_t>(end_.size()); }
   size_t items() const { return items_.size(); }
   std::span<const int32_t> operator[](int32_t row) const {
-    return {items_.data() + begin_[row], items_.data() + begin_[static_cast<size_t>(row) + 1]};
+    return {items_.data() + Begin(static_cast<size_t>(row)), items_.data() + end_[row]};
   }
   // The open row, which may be sorted, or lose some of its last items, before it is closed.
-  std::span<int32_t> open() { return {items_.data() + begin_.back(), items_.data() + items_.size()}; }
+  std::span<int32_t> open() { return {items_.data() + Begin(end_.size()), items_.data() + items_.size()}; }
   void Shorten(size_t items) { items_.resize(items_.size() - items); }
   bool operator==(const CsrRows&) const = default;
 
  private:
-  std::vector<int32_t> begin_{0};
+  int32_t Begin(size_t row) const { return row > 0 ? end_[row - 1] : 0; }
+
+  std::vector<int32_t> end_;  // offset in items_ for each row
   std::vector<int32_t> items_;
 };
 

@@ -15,7 +15,7 @@ namespace penstock::graph {
 
 class Names {
  public:
-  void Reserve(size_t count) { end_.reserve(count + 1), hash_.reserve(count); }
+  void Reserve(size_t count) { end_.reserve(count), hash_.reserve(count); }
   void Add(std::string_view name) {
     text_ += name;
     end_.push_back(text_.size());
@@ -23,14 +23,17 @@ class Names {
   }
 
   size_t size() const { return hash_.size(); }
-  std::string_view operator[](size_t i) const { return std::string_view(text_).substr(end_[i], end_[i + 1] - end_[i]); }
+  std::string_view operator[](size_t i) const {
+    const size_t begin = i > 0 ? end_[i - 1] : 0;
+    return std::string_view(text_).substr(begin, end_[i] - begin);
+  }
   uint64_t hash(size_t i) const { return hash_[i]; }
 
  private:
   static constexpr uint64_t kSeed = 4;  // distinguishes names from everything else that is hashed
 
   std::string text_;
-  std::vector<size_t> end_{0};
+  std::vector<size_t> end_;
   std::vector<uint64_t> hash_;
 };
 

@@ -254,7 +254,7 @@ void BoxTree::Find(const Live& live, const Region& region, std::vector<int32_t>&
 }
 
 void BoxTable::Reserve(size_t nodes) {
-  first_.reserve(nodes + 1);
+  end_.reserve(nodes);
   refs_.reserve(2 * nodes);
 }
 
@@ -267,7 +267,7 @@ void BoxTable::Add(const Model& model, const NodeDecl& node) {
     any_part_ = any_part_ || refs_.back().part;
     any_unordered_ = any_unordered_ || access.unordered;
   }
-  first_.push_back(refs_.size());
+  end_.push_back(refs_.size());
 }
 
 void BoxTable::FindBoxes(const Model& model) {

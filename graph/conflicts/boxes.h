@@ -97,7 +97,7 @@ class BoxTable {
   void FindBoxes(const Model& model);
   // The accesses of node `n`, in the order declared.
   std::span<const BoxRef> operator[](DeclId n) const {
-    return {refs_.data() + first_[n], refs_.data() + first_[n + 1]};
+    return {refs_.data() + (n > 0 ? end_[n - 1] : 0), refs_.data() + end_[n]};
   }
   size_t accesses() const { return refs_.size(); }
   bool any_part() const { return any_part_; }
@@ -109,7 +109,7 @@ class BoxTable {
   }
 
  private:
-  std::vector<size_t> first_{0};  // offset in refs_ for each node, and the end
+  std::vector<size_t> end_;  // offset in refs_ for each node
   std::vector<BoxRef> refs_;  // for each access
   bool any_part_ = false, any_unordered_ = false;
   Table<BufferId, int32_t> tree_of_;

@@ -63,15 +63,17 @@ class Summaries {
   // What a body uses of the memory around it.
   const BufferUses& Of(BodyId body) const { return uses_[Row(body)]; }
   // What a construct uses, its condition included; sorted by buffer.
-  BufferUses OfControl(const ControlDecl& control) const {
+  BufferUses OfControl(const ControlDecl& control) const { return OfParts(control, true, control.bodies); }
+  // The same of some of its parts.
+  BufferUses OfParts(const ControlDecl& control, bool condition, std::span<const BodyId> bodies) const {
     BufferUses all;
-    if (control.condition >= 0) {
+    if (condition && control.condition >= 0) {
       for (const AccessDecl& access : model_.nodes[control.condition].accesses) {
         const BufferId base = Base(access.buffer);
         if (base >= 0 && base != control.word) all.push_back({.buffer = base, .exposed = true});
       }
     }
-    for (const BodyId body : control.bodies) all.insert(all.end(), Of(body).begin(), Of(body).end());
+    for (const BodyId body : bodies) all.insert(all.end(), Of(body).begin(), Of(body).end());
     std::sort(all.begin(), all.end(), ByBuffer);
     size_t kept = 0;
     for (const BufferUse& use : all) {
@@ -300,7 +302,7 @@ class Folder {
   }
 
   void AddNode(DeclId n, Model& to) {
-    NodeDecl node = model_.nodes[n];
+    NodeDecl& node = to.nodes.emplace_back(model_.nodes[n]);
     if (!round_.empty()) {
       const SourceLine& source = node.name.source();
       node.name = Name(std::string(node.name.view()) + round_, source.file, source.line);
@@ -318,8 +320,7 @@ class Folder {
     for (DeclId& other : node.after) {
       if (other >= 0 && other < model_.nodes.count()) other = node_[other];
     }
-    node_[n] = to.nodes.next();
-    to.nodes.push_back(std::move(node));
+    node_[n] = to.nodes.next() - 1;
   }
 
   bool IsBeside(DeclId n, DeclId other) {
@@ -425,17 +426,22 @@ class Folder {
   FoldedPart PartOf(const ControlDecl& control, BodyId body, const BufferUses& uses) {
     const Scope scope(*this);
     const bool condition = body < 0 || control.kind == ControlKind::kWhile;
+    const int32_t device = DeviceOf(control);
     Model made(model_.name);
     made.serial = model_.serial;
     made.params = model_.params;
+    made.nodes.reserve((body >= 0 ? items_[Row(body)].size() : 0) + (condition ? 1 : 0));
+    const BufferUses used = summaries_.OfParts(control, condition, {&body, body >= 0 ? size_t{1} : size_t{0}});
+    made.buffers.reserve(used.size() + 1);
     FoldedPart part;
-    for (const BufferUse& use : UsesOf(control, body, condition)) {
+    part.bound.reserve(used.size());
+    for (const BufferUse& use : used) {
       const BufferId inner = BufferIn(use.buffer, made);
       Of(use.buffer).has_contents = true;
       BufferDecl& decl = made.buffers[inner];
       decl.role = use.written ? BufferRole::kInOut : BufferRole::kInput;
       decl.where = Where::kDevice;
-      decl.device = DeviceOf(control);
+      decl.device = device;
       decl.state = nullptr;
       decl.keys = 0;
       const auto outer = std::lower_bound(uses.begin(), uses.end(), use, ByBuffer);
@@ -451,15 +457,6 @@ class Folder {
     }
     part.folded.model = Keep(std::move(made));
     return part;
-  }
-
-  // What a part uses of the memory around it.
-  BufferUses UsesOf(const ControlDecl& control, BodyId body, bool condition) const {
-    ControlDecl part(control);
-    part.bodies.clear();
-    if (body >= 0) part.bodies.push_back(body);
-    if (!condition) part.condition = {};
-    return summaries_.OfControl(part);
   }
 
   const std::shared_ptr<const Model> kept_;

@@ -116,6 +116,7 @@ int32_t Packer::NewBlock(const Block& block) {
 
 Packer::List& Packer::ListOf(const Block& block) {
   const size_t size = SizeOf(block.bytes);
+  if (lists_.size() <= size) lists_.resize(size + 1);
   Lists& lists = lists_[size];
   if (lists.empty()) lists.resize(reduced_.columns);
   sizes_ |= uint64_t{1} << size;

@@ -10,7 +10,6 @@
 // Ownership: borrows the lifetimes and the clocks.
 #pragma once
 
-#include <array>
 #include <bit>
 #include <cstdint>
 #include <vector>
@@ -74,7 +73,7 @@ class Packer {
   std::vector<Block> blocks_;
   std::vector<int32_t> unused_;  // unused entries of blocks_
   int32_t highest_ = -1;  // block
-  std::array<Lists, 64> lists_;  // by size
+  std::vector<Lists> lists_;  // by size
   uint64_t sizes_ = 0;  // a bit for each size ever used
   std::vector<int32_t> scratch_;
   int64_t top_ = 0, live_ = 0, least_ = 0;

@@ -288,9 +288,9 @@ class Driver {
   // --- conditional nodes ---
   //
   // A graph with one can be instantiated once, and be no child: FailedPrecondition. Of the loops (kWhile) of a device
-  // at most one may run at a time, in all graphs of the process: several break the context on CUDA. One inside of
-  // another counts as the same. On host devices a loop also ends when a run that its nodes belong to (RunFault) has
-  // failed.
+  // at most one may run at a time: several end the context on CUDA. Edges order those of one graph, unless one is
+  // inside of the other; launches of graphs with loops take turns, in all streams and drivers of the process. On host
+  // devices a loop also ends when a run that its nodes belong to (RunFault) has failed.
   //
   // Makes a handle for a node that will be added to the graph. Its value is undefined before a kernel has set it.
   virtual absl::StatusOr<ConditionalHandle> CreateConditional(Graph /*graph*/) { return NoConditionals(); }
@@ -299,7 +299,7 @@ class Driver {
   // child (FailedPrecondition). They accept all that a graph does except calls of the host, and children that hold one
   // or anything else that CUDA refuses there, which FailedPrecondition names. One or two bodies for kIf, one for
   // kWhile, 1 to kMostBodies for kSwitch; otherwise, and for a handle of another graph or with a node already,
-  // InvalidArgument. SetNode and EnableNode refuse the node.
+  // InvalidArgument. Handles of two graphs may be equal on CUDA. SetNode and EnableNode refuse the node.
   virtual absl::StatusOr<ConditionalNode> AddConditional(Graph /*graph*/, std::span<const int32_t> /*after*/,
                                                          ConditionalHandle /*handle*/, ConditionalKind /*kind*/,
                                                          int32_t /*bodies*/) {

@@ -21,7 +21,8 @@
 namespace penstock::driver {
 
 // Shared by a run and the work it submits. Host devices write the first failure of a callable here, and skip later work
-// of the same run; work on CUDA devices ignores it. `Atomic` is std::atomic except in tests that explore schedules.
+// of the same run; work on CUDA devices ignores it, except loops, which a word ends. One may be inside of another: a
+// failure of either is one of both. `Atomic` is std::atomic except in tests that explore schedules.
 template <template <class> class Atomic>
 class BasicRunFault {
  public:
@@ -32,22 +33,39 @@ class BasicRunFault {
     node_ = node;
     status_ = std::move(failure);
     state_.store(kSet, std::memory_order_release);
+    if (stop_ != nullptr) std::atomic_ref<uint32_t>(*stop_).store(1, std::memory_order_relaxed);
+    if (outer_ != nullptr) outer_->Fail(outer_node_, status_);
   }
-  bool failed() const { return state_.load(std::memory_order_acquire) == kSet; }
+  bool failed() const {
+    return state_.load(std::memory_order_acquire) == kSet || (outer_ != nullptr && outer_->failed());
+  }
+  // Whether it has failed itself.
+  bool is_set() const { return state_.load(std::memory_order_acquire) == kSet; }
   // Valid only after failed() has returned true.
-  int32_t node() const { return node_; }
-  const absl::Status& status() const { return status_; }
+  int32_t node() const { return is_set() ? node_ : -1; }
+  const absl::Status& status() const { return is_set() || outer_ == nullptr ? status_ : outer_->status(); }
   // For use between two runs, when nothing refers to the first any more.
   void Reset() {
     status_ = absl::OkStatus();
     state_.store(kNone, std::memory_order_release);
+    if (stop_ != nullptr) std::atomic_ref<uint32_t>(*stop_).store(0, std::memory_order_relaxed);
   }
+  // For use before there is work. Its failures fail `node` of the outer one.
+  void PutInside(BasicRunFault& outer, int32_t node) {
+    outer_ = &outer;
+    outer_node_ = node;
+  }
+  // A word in pinned memory that is 1 after a failure, otherwise 0.
+  void UseStop(uint32_t* stop) { stop_ = stop; }
 
  private:
   static constexpr int kNone = 0, kWriting = 1, kSet = 2;
   Atomic<int> state_{kNone};  // whether the first failure is being written, or is there
   int32_t node_ = -1;
   absl::Status status_;
+  BasicRunFault* outer_ = nullptr;
+  int32_t outer_node_ = -1;
+  uint32_t* stop_ = nullptr;
 };
 using RunFault = BasicRunFault<std::atomic>;
 

@@ -164,8 +164,6 @@ class CheckedDriver final : public Driver {
   // For a body: the exec it is in, for this thread to use too.
   absl::StatusOr<std::optional<Held<ExecState>>> HoldWhole(const ExecState& state, const char* what)
       ABSL_LOCKS_EXCLUDED(mu_);
-  absl::Status CheckOneLoop(const ExecState& state, GraphExec exec, const Work& launch)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckNode(const ExecState& state, GraphExec exec, int32_t node, const char* what);
   absl::Status CheckAfter(const GraphState& state, Graph graph, std::span<const int32_t> after, const char* what);
   absl::StatusOr<int32_t> Added(GraphState& state, Graph graph, int32_t below, std::span<const int32_t> after,

@@ -1,4 +1,4 @@
-// The calls for conditional nodes, and the rule that one loop runs on a device at a time.
+// The calls for conditional nodes.
 #include <optional>
 #include <span>
 #include <string>
@@ -72,23 +72,6 @@ absl::StatusOr<std::optional<CheckedDriver::Held<ExecState>>> CheckedDriver::Hol
   PENSTOCK_ASSIGN_OR_RETURN(Held<ExecState> held, Hold(state.whole, what));
   whole.emplace(std::move(held));
   return whole;
-}
-
-absl::Status CheckedDriver::CheckOneLoop(const ExecState& state, GraphExec exec, const Work& launch) {
-  bool loops = false;
-  for (const GraphNode& node : state.nodes) loops = loops || node.loops;
-  if (!loops) return absl::OkStatus();
-  std::vector<GraphBook::LoopLaunch>& launches = graphs_.loops();
-  const StreamBook& book = book_;
-  std::erase_if(launches, [&book](const auto& of) { return book.IsOver(of.work); });
-  for (const GraphBook::LoopLaunch& of : launches) {
-    if (of.device != state.device || book_.IsBefore(of.work, launch)) continue;
-    return Violated("one loop at a time",
-                    absl::StrCat("LaunchGraph: exec ", exec.bits, " has a loop, as has ", TextOf(of.work),
-                                 ", and no event orders them; two at once break CUDA's context"));
-  }
-  launches.push_back({.device = state.device, .work = launch});
-  return absl::OkStatus();
 }
 
 }  // namespace penstock::driver::checked

@@ -318,7 +318,6 @@ absl::Status CheckedDriver::LaunchGraph(GraphExec exec, Stream stream) {
     base::MutexLock lock(mu_);
     PENSTOCK_ASSIGN_OR_RETURN(inner, Submitting(*state, exec, stream, "LaunchGraph"));
     const Work launch = book_.Launch(exec, stream);
-    PENSTOCK_RETURN_IF_ERROR(CheckOneLoop(*state, exec, launch));
     PENSTOCK_RETURN_IF_ERROR(UseNodes(*state, declared, launch, memory_));
   }
   const Totals done = TotalsOf(*state);  // tables do not change until the work is done

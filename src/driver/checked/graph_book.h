@@ -121,12 +121,6 @@ class GraphBook {
   bool DropCapture(Stream stream);  // returns whether there was one
   // What BodyOf has returned for the exec and is still alive, by number; 0: nothing.
   uint64_t BodyAliveOf(GraphExec exec) const;
-  // The last launches of loops.
-  struct LoopLaunch {
-    int device = 0;
-    Work work{};
-  };
-  std::vector<LoopLaunch>& loops() { return loops_; }
   std::string WhyNot(Graph graph) const { return graphs_.WhyNot(graph.bits); }
   std::string WhyNot(GraphExec exec) const { return execs_.WhyNot(exec.bits); }
 
@@ -134,7 +128,6 @@ class GraphBook {
   Numbered<GraphState> graphs_{"graph"};
   Numbered<ExecState> execs_{"exec"};
   std::map<uint64_t, CaptureState> captures_;  // by stream
-  std::vector<LoopLaunch> loops_;
 };
 
 }  // namespace penstock::driver::checked

@@ -26,6 +26,7 @@
 #include "src/driver/cuda/cuda_refusals.h"
 #include "src/driver/cuda/cuda_status.h"
 #include "src/driver/cuda/driver_api.h"
+#include "src/driver/cuda/loop_turns.h"
 #include "src/driver/fill_box.h"
 
 namespace penstock::driver {
@@ -207,7 +208,11 @@ class CudaDriver final : public Driver {
   absl::Status LaunchGraph(GraphExec exec, Stream stream) override {
     const cudaGraphExec_t native = Own(exec)->native();
     if (native == nullptr) return BodyIsNoExec();
-    return ToStatus(AsRuntime(api_.graph_launch(native, Native(stream))), "launching a graph");
+    const auto launch = [&] {
+      return ToStatus(AsRuntime(api_.graph_launch(native, Native(stream))), "launching a graph");
+    };
+    if (!Own(exec)->has_loop()) return launch();
+    return LoopTurns::Of(devices_[Own(exec)->device()].ordinal).InTurn(Native(stream), launch);
   }
   absl::Status SetNode(GraphExec exec, int32_t node, const NodeOp& op) override {
     return Own(exec)->Set(MakerOf(Own(exec)->device()), node, op);

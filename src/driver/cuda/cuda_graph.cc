@@ -232,7 +232,7 @@ absl::StatusOr<ConditionalNode> CudaGraph::AddConditional(std::span<const int32_
   params.conditional.handle = handle.bits;
   params.conditional.type = NativeOf(kind);
   params.conditional.size = static_cast<unsigned int>(bodies);
-  Node node{.conditional = true};
+  Node node{.conditional = true, .loop = kind == ConditionalKind::kWhile};
   PENSTOCK_RETURN_IF_ERROR(
       ToStatus(cudaGraphAddNode(&node.native, native_.get(), before.data(), nullptr, before.size(), &params),
                "adding a conditional node to a graph"));
@@ -268,6 +268,7 @@ void CudaExec::Destroy::operator()(cudaGraphExec_t exec) const {
 }
 
 void CudaExec::AddBodies(const CudaGraph& graph) {
+  for (const CudaGraph::Node& node : graph.nodes_) has_loop_ = has_loop_ || node.loop;
   for (const std::unique_ptr<CudaGraph>& body : graph.bodies_) {
     bodies_.push_back({body.get(), body->nodes_});
     AddBodies(*body);

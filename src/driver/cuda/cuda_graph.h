@@ -50,6 +50,7 @@ class CudaGraph {
     NodeShape shape{};
     bool child = false;  // or a host call: SetNode refuses both
     bool conditional = false;
+    bool loop = false;  // a conditional node that is one
     bool kernel = false;  // includes the library's own
   };
 
@@ -105,6 +106,7 @@ class CudaExec {
   int device() const { return device_; }
   // Null for a body, which cannot be launched.
   cudaGraphExec_t native() const { return kind_ == CudaGraph::Kind::kBody ? nullptr : native_.get(); }
+  bool has_loop() const { return has_loop_; }  // in itself or in a body
   absl::Status Set(const NodeMaker& maker, int32_t node, const NodeOp& op);
   absl::Status Enable(int32_t node, bool enabled);
   absl::Status SetChild(const DriverApi& api, int32_t node, const CudaGraph& child);
@@ -141,6 +143,7 @@ class CudaExec {
   const CudaGraph::Native graph_;
   const std::vector<CudaGraph::Node> nodes_;
   std::vector<Body> bodies_;  // nested ones too
+  bool has_loop_ = false;
   const Native native_;  // shared with what BodyOf has returned
 };
 

@@ -158,7 +158,9 @@ TEST_P(DriverConformance, AConditionalNodeHasTheHandleOfItsGraphAndTheBodiesOfIt
            {kIf, 0}, {kIf, 3}, {kWhile, 0}, {kWhile, 2}, {kSwitch, 0}, {kSwitch, kMostBodies + 1}, {kSwitch, -1}}) {
     ExpectCode(kInvalid, driver_->AddConditional(graph, {}, handle, kind, bodies).status(), std::to_string(bodies));
   }
-  ExpectCode(kInvalid, driver_->AddConditional(graph, {}, of_other, kIf, 1).status(), "handle");
+  if (of_other != handle) {  // CUDA's may be equal
+    ExpectCode(kInvalid, driver_->AddConditional(graph, {}, of_other, kIf, 1).status(), "handle");
+  }
   ExpectCode(kInvalid, driver_->AddConditional(graph, {}, ConditionalHandle{}, kIf, 1).status(), "handle");
   const ConditionalNode node = AddConditional(graph, {}, handle, kIf);
   EXPECT_EQ(node.number, 0) << "what is refused is no node";

@@ -193,6 +193,34 @@ TEST_P(DriverConformance, LaunchesOfALoopFollowOneAnother) {
   EXPECT_EQ(*data, Steps(0, 500, 7));
 }
 
+// Several loops at once would end CUDA's context.
+TEST_P(DriverConformance, LoopsOnSeveralStreamsTakeTurns) {
+  constexpr int kStreams = 8, kLaunches = 20, kTimes = 20;
+  int32_t *const times = Pinned<int32_t>(1), *const data = Pinned<int32_t>(kStreams);
+  *times = kTimes;
+  std::vector<Stream> streams;
+  std::vector<GraphExec> execs;
+  for (int s = 0; s < kStreams; ++s) {
+    int32_t* const left = Device<int32_t>(1);
+    data[s] = 0;
+    const CopyOp reset{.kind = CopyKind::kHostToDevice, .dst = left, .src = times, .width = 4};
+    const Graph graph = NewGraph();
+    const ConditionalHandle handle = NewHandle(graph);
+    ASSERT_OK(driver_->AddNode(graph, {}, &reset, 0).status());
+    AddProbe(graph, {0}, probes().decide, DecideOn(handle, left, 1));
+    const ConditionalNode loop = AddConditional(graph, {1}, handle, kWhile);
+    AddStep(loop.bodies[0], {}, data + s, s);
+    AddProbe(loop.bodies[0], {0}, probes().decide, DecideOn(handle, left, 1));
+    execs.push_back(NewExec(graph));
+    streams.push_back(NewStream());
+  }
+  for (int launch = 0; launch < kLaunches; ++launch) {
+    for (size_t s = 0; s < kStreams; ++s) ASSERT_OK(driver_->LaunchGraph(execs[s], streams[s]));
+  }
+  for (const Stream stream : streams) ASSERT_TRUE(Finish(stream));
+  for (int s = 0; s < kStreams; ++s) EXPECT_EQ(data[s], Steps(0, kLaunches * kTimes, s)) << s;
+}
+
 TEST_P(DriverConformance, ALoopOfAKnownNumberNeedsNoCondition) {
   const absl::StatusOr<LoopKernels> kernels = driver_->LoadLoopKernels(0);
   ASSERT_OK(kernels.status());

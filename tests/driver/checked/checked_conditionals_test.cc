@@ -65,12 +65,6 @@ class CheckedConditionalTest : public CheckedFixture {
     return execs_.back();
   }
   // A graph of a loop in an if.
-  GraphExec NewLoop() {
-    graphs_.push_back(*driver_->CreateGraph(0));
-    AddConditional(AddConditional(graphs_.back(), {}, kIf).bodies[0], {}, kWhile);
-    return Instantiate(graphs_.back());
-  }
-
   Graph graph_;
   std::vector<Graph> graphs_;
   std::vector<GraphExec> execs_;
@@ -194,37 +188,6 @@ TEST_F(CheckedConditionalTest, LoopsInTwoBodiesOfOneNodeNeverRunBoth) {
   AddConditional(branch.bodies[0], {}, kWhile);
   AddConditional(branch.bodies[1], {}, kWhile);
   ASSERT_OK(driver_->LaunchGraph(Instantiate(graph_), stream_));
-}
-
-TEST_F(CheckedConditionalTest, LaunchesOfLoopsAreOrdered) {
-  const GraphExec first = NewLoop(), second = NewLoop(), third = NewLoop();
-  ASSERT_OK(driver_->LaunchGraph(first, stream_));
-  ASSERT_OK(driver_->LaunchGraph(second, stream_)) << "in order of the stream";
-  ExpectRefused(driver_->LaunchGraph(third, other_), "one loop at a time",
-                "LaunchGraph: exec 3 has a loop, as has operation 1 of exec 1, and no event orders them");
-  ASSERT_OK(driver_->Record(event_, stream_));
-  ASSERT_OK(driver_->Wait(other_, event_));
-  ASSERT_OK(driver_->LaunchGraph(third, other_)) << "in order of an event";
-  Finish(other_);
-  ASSERT_OK(driver_->LaunchGraph(first, stream_)) << "the host has seen the last one end";
-}
-
-TEST_F(CheckedConditionalTest, LoopsOfTwoDevicesMayRunAtOnce) {
-  ASSERT_OK(driver_->LaunchGraph(NewLoop(), stream_));
-  const int token = driver_->MakeCurrent(1);
-  const Graph graph = *driver_->CreateGraph(1);
-  const Stream elsewhere = *driver_->CreateStream(1, 0);
-  AddConditional(graph, {}, kWhile);
-  const GraphExec exec = *driver_->Instantiate(graph);
-  EXPECT_OK(driver_->LaunchGraph(exec, elsewhere));
-  const Event end = *driver_->CreateEvent(1, false);
-  EXPECT_OK(driver_->Record(end, elsewhere));
-  while (!driver_->Query(end).value_or(true)) std::this_thread::yield();
-  driver_->DestroyExec(exec);
-  driver_->DestroyGraph(graph);
-  driver_->DestroyStream(elsewhere);
-  driver_->DestroyEvent(end);
-  driver_->RestoreCurrent(token);
 }
 
 // --- records ---

@@ -39,6 +39,7 @@ class NodeCheck {
       case NodeKind::kLaunch: CheckLaunch(); break;
       case NodeKind::kHost:
       case NodeKind::kGate:
+      case NodeKind::kConditional:
       case NodeKind::kControl: break;
     }
   }

@@ -183,8 +183,12 @@ class Summaries {
 
 class Folder {
  public:
-  explicit Folder(std::shared_ptr<const Model> model)
-      : kept_(std::move(model)), model_(*kept_), items_(ItemsOf(model_)), summaries_(model_, items_) {
+  Folder(std::shared_ptr<const Model> model, const Lowerings& lowerings)
+      : kept_(std::move(model)),
+        model_(*kept_),
+        lowerings_(lowerings),
+        items_(ItemsOf(model_)),
+        summaries_(model_, items_) {
     node_.resize(model_.nodes.size());
     seen_.resize(model_.buffers.size());
   }
@@ -224,7 +228,11 @@ class Folder {
   // A model that is made inside another one.
   class Scope {
    public:
-    explicit Scope(Folder& folder) : folder_(folder), outer_(folder.scope_), undo_(folder.undo_.size()) {
+    explicit Scope(Folder& folder)
+        : folder_(folder),
+          outer_(folder.scope_),
+          last_loop_(std::exchange(folder.last_loop_, {})),
+          undo_(folder.undo_.size()) {
       folder.scope_ = ++folder.scopes_;
     }
     Scope(const Scope&) = delete;
@@ -234,11 +242,13 @@ class Folder {
         folder_.seen_[folder_.undo_.back().buffer] = folder_.undo_.back().was;
       }
       folder_.scope_ = outer_;
+      folder_.last_loop_ = last_loop_;
     }
 
    private:
     Folder& folder_;
     const int32_t outer_;
+    const DeclId last_loop_;
     const size_t undo_;
   };
 
@@ -363,7 +373,8 @@ class Folder {
   FoldedControl AddControl(ControlId c, Model& to) {
     const ControlDecl& control = model_.controls[c];
     const BufferUses uses = summaries_.OfControl(control);
-    NodeDecl node(control.name, NodeKind::kControl);
+    const bool on_device = lowerings_.OnDevice(c);
+    NodeDecl node(control.name, on_device ? NodeKind::kConditional : NodeKind::kControl);
     node.device = DeviceOf(control);
     for (const BufferUse& use : uses) {
       const bool has = Of(use.buffer).has_contents;
@@ -372,13 +383,35 @@ class Folder {
       if (use.written) Of(use.buffer).has_contents = true;
     }
     FoldedControl folded;
+    folded.id = c;
+    folded.name = control.name;
     folded.kind = control.kind;
+    folded.on_device = on_device;
+    folded.has_loop = HasLoop(c);
     folded.trips = control.trips;
     folded.max = control.max;
-    AddBetweenGates(std::move(node), to);
-    if (control.condition >= 0) folded.condition.push_back(PartOf(control, BodyId(), uses));
-    for (const BodyId body : control.bodies) folded.bodies.push_back(PartOf(control, body, uses));
+    if (on_device) AddConditional(std::move(node), folded.has_loop, to);
+    else AddBetweenGates(std::move(node), to);
+    if (control.condition >= 0) folded.condition.push_back(PartOf(control, on_device, BodyId(), uses));
+    for (const BodyId body : control.bodies) folded.bodies.push_back(PartOf(control, on_device, body, uses));
     return folded;
+  }
+
+  bool HasLoop(ControlId c) const {
+    const ControlDecl& control = model_.controls[c];
+    if (control.kind == ControlKind::kWhile || control.kind == ControlKind::kRepeat) return true;
+    for (const BodyId body : control.bodies) {
+      for (const Item& item : items_[Row(body)]) {
+        if (item.control >= 0 && HasLoop(item.control)) return true;
+      }
+    }
+    return false;
+  }
+
+  void AddConditional(NodeDecl node, bool has_loop, Model& to) {
+    if (has_loop && last_loop_ >= 0) node.after.push_back(last_loop_);
+    if (has_loop) last_loop_ = to.nodes.next();
+    to.nodes.push_back(std::move(node));
   }
 
   // Memory that is no slot's own is ordered by lanes, which a construct has none of: gates before and after it have.
@@ -423,7 +456,7 @@ class Folder {
   }
 
   // The condition of a construct, or a body of it.
-  FoldedPart PartOf(const ControlDecl& control, BodyId body, const BufferUses& uses) {
+  FoldedPart PartOf(const ControlDecl& control, bool on_device, BodyId body, const BufferUses& uses) {
     const Scope scope(*this);
     const bool condition = body < 0 || control.kind == ControlKind::kWhile;
     const int32_t device = DeviceOf(control);
@@ -450,10 +483,16 @@ class Folder {
     if (body >= 0) part.folded.controls = AddItems(items_[Row(body)], made);
     if (condition) {
       part.word = BufferIn(control.word, made);
-      made.buffers[part.word].role = BufferRole::kOutput;
-      made.buffers[part.word].where = Where::kSlot;
+      if (!on_device) {
+        made.buffers[part.word].role = BufferRole::kOutput;
+        made.buffers[part.word].where = Where::kSlot;
+      }
       AddNode(control.condition, made);
-      made.nodes.back().after.clear();
+      part.condition = made.nodes.next() - 1;
+      // CUDA takes longer to see the end of an iteration the more nodes end it.
+      std::vector<DeclId>& after = made.nodes.back().after;
+      after.clear();
+      for (DeclId n = 0; on_device && n < part.condition; ++n) after.push_back(n);
     }
     part.folded.model = Keep(std::move(made));
     return part;
@@ -461,12 +500,14 @@ class Folder {
 
   const std::shared_ptr<const Model> kept_;
   const Model& model_;
+  const Lowerings& lowerings_;
   const std::vector<std::vector<Item>> items_;
   const Summaries summaries_;
   Table<DeclId, DeclId> node_;  // of the original: that of the model it has come to
   Table<BufferId, Seen> seen_;
   std::vector<Undo> undo_;  // what `seen_` was in the models around
   int32_t scope_ = 0, scopes_ = 0;
+  DeclId last_loop_;  // the node of the last loop on a device in the model that is made; none: there is none
   std::vector<Mistake> mistakes_;
   std::string round_;  // of the unrolled constructs around what is added
   std::vector<std::string> unrolled_;
@@ -474,6 +515,8 @@ class Folder {
 
 }  // namespace
 
-Folded Fold(std::shared_ptr<const Model> model) { return Folder(std::move(model)).Outside(); }
+Folded Fold(std::shared_ptr<const Model> model, const Lowerings& lowerings) {
+  return Folder(std::move(model), lowerings).Outside();
+}
 
 }  // namespace penstock::graph

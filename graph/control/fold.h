@@ -8,6 +8,9 @@
 // A Repeat whose number of rounds is known and small is unrolled instead: the nodes of its body stand so many times in
 // the model around it, and what they access orders them like all others.
 //
+// A construct that the device decides (lowering.h) is a node there. Of those, two loops of one model are in the order
+// of their declarations: only one loop may run on a device at a time.
+//
 // A body may not run, or write less than it seems to, so a construct is said to write some elements only; and to change
 // what a buffer already holds, so that this comes to where the body is.
 //
@@ -20,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/control/lowering.h"
 #include "penstock/detail/model.h"
 
 namespace penstock::graph {
@@ -30,7 +34,7 @@ struct FoldedControl;
 
 struct Folded {
   std::shared_ptr<const Model> model;
-  std::vector<std::shared_ptr<const FoldedControl>> controls;  // in the order of their nodes (NodeKind::kControl)
+  std::vector<std::shared_ptr<const FoldedControl>> controls;  // in the order of their nodes, on a device or not
   std::vector<std::string> unrolled;  // what the submission report says of each unrolled Repeat; of the outermost model
 };
 
@@ -44,11 +48,16 @@ struct BoundByControl {
 struct FoldedPart {
   Folded folded;
   std::vector<BoundByControl> bound;
-  BufferId word{};  // what its condition writes: an Output in the slot's own memory; none: there is no condition in it
+  DeclId condition{};  // the condition's node, the last one; none: there is no condition in it
+  BufferId word{};  // what it writes: an Output in the slot's own memory if the host reads it, else of no use
 };
 
 struct FoldedControl {
+  ControlId id{};
+  Name name{""};
   ControlKind kind{};
+  bool on_device = false;
+  bool has_loop = false;  // it is a loop, or has one in a body
   Dim trips{0};  // kRepeat
   int64_t max = 0;  // kWhile
   // The condition, unless the kind is kRepeat. The body of a While ends with it too.
@@ -58,6 +67,6 @@ struct FoldedControl {
 
 // `model` has constructs. All mistakes, those collected while declaring and those found here, are the outermost
 // model's.
-Folded Fold(std::shared_ptr<const Model> model);
+Folded Fold(std::shared_ptr<const Model> model, const Lowerings& lowerings);
 
 }  // namespace penstock::graph

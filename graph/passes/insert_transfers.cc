@@ -37,6 +37,7 @@ PlanKind KindOf(NodeKind kind) {
     case NodeKind::kKernel: return PlanKind::kKernel;
     case NodeKind::kLaunch: return PlanKind::kLaunch;
     case NodeKind::kGate: return PlanKind::kGate;
+    case NodeKind::kConditional: return PlanKind::kConditional;
     case NodeKind::kControl: return PlanKind::kControl;
     default: return PlanKind::kHost;
   }

@@ -41,6 +41,7 @@ double Cost(const Records& records, const Ordered& ordered, const Step& step) {
     case PlanKind::kLaunch: return 20;
     case PlanKind::kHostcall: return 5;
     case PlanKind::kGate: return 0;
+    case PlanKind::kConditional:
     case PlanKind::kHost:
     case PlanKind::kControl: return 50;
   }

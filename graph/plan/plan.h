@@ -66,7 +66,10 @@ constexpr bool IsLaunch(const Instance& i) {
 //   kHostCopy                                    a Copy node within host memory, on a worker
 //   kHostcall                                    a Host node, on a stream: a kernel makes the hostcall and waits for it
 //   kGate                                        nothing, on a stream: where a construct begins and ends for others
-//   kControl                                     a construct, whose bodies have plans of their own; the host drives it
+//   kConditional                                 a construct, whose bodies have plans of their own: on a stream, a
+//   graph
+//                                                with a conditional node, or such a node of a graph
+//   kControl                                     the same, driven by the host
 enum class PlanKind : uint8_t {
   kUpload,
   kDownload,
@@ -81,12 +84,15 @@ enum class PlanKind : uint8_t {
   kLaunch,
   kHostcall,
   kGate,
+  kConditional,
   kHost,
   kControl
 };
 constexpr bool IsHostKind(PlanKind k) {
   return k == PlanKind::kStageIn || k == PlanKind::kStageOut || k == PlanKind::kHostCopy || k >= PlanKind::kHost;
 }
+
+constexpr bool IsConstruct(PlanKind k) { return k == PlanKind::kConditional || k == PlanKind::kControl; }
 
 // Whether the bound memory of a copy decides at launch if the copy is made.
 enum class When : uint8_t { kAlways, kIfPinned, kIfNotPinned };

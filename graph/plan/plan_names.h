@@ -24,6 +24,7 @@ inline const char* KindName(PlanKind kind) {
     case PlanKind::kLaunch: return "launch";
     case PlanKind::kHostcall: return "hostcall";
     case PlanKind::kGate: return "gate";
+    case PlanKind::kConditional: return "conditional";
     case PlanKind::kHost: return "host";
     case PlanKind::kControl: return "control";
   }

@@ -45,7 +45,7 @@ std::string Cluster(const Plan& plan, LaneId lane, const std::string& label, con
     open = batch;
   };
   for (const NodeId n : plan.nodes.ids()) {
-    if (plan.nodes[n].lane != lane || plan.nodes[n].kind == PlanKind::kControl) continue;
+    if (plan.nodes[n].lane != lane || IsConstruct(plan.nodes[n].kind)) continue;
     enter(plan.nodes[n].batch);
     nodes += NodeText(plan, n, prefix);
   }
@@ -82,8 +82,7 @@ std::string Construct(const Plan& plan, NodeId index, const std::vector<PartPlan
 
 std::string Arrow(const Plan& plan, NodeId from, NodeId to, const std::string& prefix) {
   const auto at_border = [&](const char* end, NodeId n) {
-    return plan.nodes[n].kind == PlanKind::kControl ? std::string(" [") + end + "=cluster_" + DotId(prefix, n) + "]"
-                                                    : "";
+    return IsConstruct(plan.nodes[n].kind) ? std::string(" [") + end + "=cluster_" + DotId(prefix, n) + "]" : "";
   };
   return "  " + DotId(prefix, from) + " -> " + DotId(prefix, to) + at_border("ltail", from) + at_border("lhead", to) +
          ";\n";
@@ -98,7 +97,7 @@ std::string Contents(const Plan& plan, const std::vector<PartPlan>& parts, const
         prefix);
   }
   for (const NodeId n : plan.nodes.ids()) {
-    if (plan.nodes[n].kind == PlanKind::kControl) text += Construct(plan, n, parts, prefix);
+    if (IsConstruct(plan.nodes[n].kind)) text += Construct(plan, n, parts, prefix);
   }
   for (const NodeId n : plan.nodes.ids()) {
     for (const NodeId p : plan.nodes[n].preds) text += Arrow(plan, p, n, prefix);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "penstock/control.h"
 #include "penstock/mode.h"
 #include "penstock/trace.h"
 
@@ -49,6 +50,7 @@ struct CompileOptions {
   bool in_order = false;
   // How nodes are submitted (mode.h). PENSTOCK_MODE=stream|graph|auto wins.
   Mode mode = Mode::kAuto;
+  Lowering constructs = Lowering::kAuto;  // who decides If, Switch, While and Repeat (control.h)
   // The most kernel streams per device and slot, at least 1; a plan that is less wide has fewer. submission_report()
   // says if a wider plan shares them.
   int max_lanes = 32;

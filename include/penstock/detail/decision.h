@@ -30,8 +30,8 @@ enum class DecisionKind : uint32_t {
 
 // A functor that stores this for its conditional node has it at its beginning.
 struct Decision {
-  uint64_t handle =
-      0;  // the cudaGraphConditionalHandle; on host devices the address of the uint32_t that it stands for
+  // The cudaGraphConditionalHandle; on host devices the address of the uint32_t that it stands for.
+  uint64_t handle = 0;
   LoopState* loop = nullptr;  // of a loop
   int64_t most = 0;  // kEnter: iterations
   DecisionKind kind = DecisionKind::kNone;

@@ -12,6 +12,7 @@
 
 #include "penstock/access.h"
 #include "penstock/control.h"
+#include "penstock/detail/decision.h"
 #include "penstock/detail/declaration_sink.h"
 #include "penstock/detail/host_device.h"
 #include "penstock/detail/model.h"
@@ -21,15 +22,18 @@
 
 namespace penstock::detail {
 
-// The code of a condition.
+// The code of a condition. `decision` is written when a graph is made in which a conditional node obeys it.
 template <class F>
 struct ConditionCode {
+  Decision decision;
   F functor;
 
   template <class... A>
     requires std::is_convertible_v<std::invoke_result_t<const F&, const A&...>, int32_t>
   PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE void operator()(int64_t, View<int32_t> word, const A&... args) const {
-    word(0) = static_cast<int32_t>(functor(args...));
+    const auto value = static_cast<int32_t>(functor(args...));
+    word(0) = value;
+    Decide(decision, static_cast<uint32_t>(value));
   }
 };
 
@@ -69,7 +73,7 @@ class ControlDeclaration {
     const SourceLine& at = name.source();
     const auto part = [&](const char* what) { return Name(what, at.file, at.line).In(name); };
     auto word = graph.template Buffer<int32_t>(part("word"), Extent(1));
-    ConditionCode<F> code{when.functor};
+    ConditionCode<F> code{.decision = {}, .functor = when.functor};
     const auto condition = std::apply(
         [&](auto... args) {
           auto to = Write(word);

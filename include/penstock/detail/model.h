@@ -46,8 +46,8 @@ enum class BufferRole : uint8_t { kInput, kOutput, kInOut, kInternal, kState, kP
 constexpr bool IsBound(BufferRole role) { return role <= BufferRole::kInOut; }
 // Whether the access needs the contents that are there.
 constexpr bool Reads(AccessMode mode) { return (static_cast<int>(mode) & static_cast<int>(AccessMode::kRead)) != 0; }
-// kGate and kControl are not declared: they stand for a construct where its bodies are folded (graph/control/fold.h).
-enum class NodeKind : uint8_t { kCopy, kFill, kParallelFor, kKernel, kLaunch, kHost, kGate, kControl };
+// The last three are not declared: they stand for a construct where its bodies are folded (graph/control/fold.h).
+enum class NodeKind : uint8_t { kCopy, kFill, kParallelFor, kKernel, kLaunch, kHost, kGate, kConditional, kControl };
 
 // The constructs that decide while a graph runs which of its nodes run, and how often (control.h).
 enum class ControlKind : uint8_t { kIf, kSwitch, kWhile, kRepeat };

@@ -86,29 +86,30 @@ bool HostcallReservation::Reserve(const std::shared_ptr<RuntimeCore>& runtime, s
 absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compiler::Compile(const DeclaredGraph& declared) {
   context_.in_order = options_.in_order;
   PENSTOCK_RETURN_IF_ERROR(CheckOptions());
-  PENSTOCK_ASSIGN_OR_RETURN(const Mode wanted, ModeSelection::Wanted(model(), options_));
+  is_part_of_graph_ = declared.is_part_of_graph;
+  Mode wanted = Mode::kGraph;
+  if (!is_part_of_graph_) {
+    PENSTOCK_ASSIGN_OR_RETURN(wanted, ModeSelection::Wanted(model(), options_));
+  }
   const graph::PlanOptions plan_options = PlanOptionsOf(wanted);
   if (declared.model != nullptr) PENSTOCK_RETURN_IF_ERROR(graph::CheckGraph(*declared.model, plan_options));
   PENSTOCK_RETURN_IF_ERROR(AddHostChecks(plan_options));
   PENSTOCK_RETURN_IF_ERROR(MakePlan(plan_options));
-  modes_.Choose(wanted);
+  if (is_part_of_graph_) modes_.ChooseGraph();
+  else modes_.Choose(wanted);
   modes_.notes().insert(modes_.notes().end(), plan().whole_copies.begin(), plan().whole_copies.end());
   for (const std::string& shared : plan().shared_lanes) {
     if (modes_.mode() != Mode::kGraph) modes_.notes().push_back("on streams, " + shared);
   }
   modes_.notes().insert(modes_.notes().end(), declared.notes.begin(), declared.notes.end());
-  for (const PlanNode& node : plan().nodes) {
-    if (node.kind != PlanKind::kControl) continue;
-    modes_.notes().push_back("the host drives construct '" + graph::OneLine(node.name) +
-                             "': it waits for each condition, then submits a body");
-  }
   PENSTOCK_ASSIGN_OR_RETURN(const LoadedKernels kernels, LoadKernels());
   uncaptured_.resize(plan().nodes.size());
   const std::vector<std::string> notes = modes_.notes();
   for (bool made = false; !made;) {
     modes_.notes() = notes;
-    PENSTOCK_ASSIGN_OR_RETURN(made, MakeProgram(kernels));
+    PENSTOCK_ASSIGN_OR_RETURN(made, MakeProgram(kernels, declared));
   }
+  if (!slots_[0]->constructs.empty()) PENSTOCK_RETURN_IF_ERROR(MakeGraphsOfConstructs());
   modes_.Start(slots_);
   if (context_.graph.trace() != nullptr) {
     PENSTOCK_RETURN_IF_ERROR(context_.graph.Describe(-1, context_.trace.SetBase(*slots_[0])));
@@ -244,7 +245,7 @@ absl::StatusOr<LoadedKernels> Compiler::LoadKernels() {
 }
 
 // Returns false if a node has turned out to be unfit for graphs.
-absl::StatusOr<bool> Compiler::MakeProgram(const LoadedKernels& kernels) {
+absl::StatusOr<bool> Compiler::MakeProgram(const LoadedKernels& kernels, const DeclaredGraph& declared) {
   slots_.clear();
   Table<DeviceId, bool> cuda;
   for (const driver::DeviceRef& d : runtime().devices()) cuda.push_back(d.info.kind == driver::DeviceKind::kCuda);
@@ -264,6 +265,8 @@ absl::StatusOr<bool> Compiler::MakeProgram(const LoadedKernels& kernels) {
                                           .streams = modes_.mode() != Mode::kGraph,
                                           .timed = context_.graph.trace() != nullptr}));
   PENSTOCK_RETURN_IF_ERROR(MakeSlots());
+  if (declared.add_constructs != nullptr) PENSTOCK_RETURN_IF_ERROR(declared.add_constructs(slots_));
+  if (is_part_of_graph_) return true;  // whoever has the construct makes it
   return MakeGraphs();
 }
 
@@ -338,6 +341,20 @@ absl::StatusOr<bool> Compiler::MakeGraphs() {
     break;
   }
   return true;
+}
+
+// A construct that the device decides is in the graph with what is around it, or has one of its own. So there is
+// nothing to try: under kAuto it is in the graph.
+absl::Status Compiler::MakeGraphsOfConstructs() {
+  if (modes_.mode() == Mode::kAuto) modes_.ChooseGraph();
+  if (modes_.mode() != Mode::kStream) return absl::OkStatus();
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    for (const auto& construct : slots_[i]->constructs) {
+      const absl::Status made = runtime().WithMemory([&] { return construct->MakeGraph(); });
+      if (!made.ok()) return DescribeSlotError(i, context_.graph.Describe(construct->node(), made));
+    }
+  }
+  return absl::OkStatus();
 }
 
 Table<NodeId, bool> Compiler::RefusedNodes() {

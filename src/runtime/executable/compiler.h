@@ -6,6 +6,7 @@
 //            the slot or node. What was made by then is freed with the Compiler.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,6 +41,9 @@ class HostcallReservation {
 struct DeclaredGraph {
   const Model* model = nullptr;  // to be checked whole; null: there are no constructs, or it is itself a part of one
   std::vector<std::string> notes{};  // for the submission report
+  bool is_part_of_graph = false;  // it is part of a construct that the device decides: its graph is in another
+  // Gives the slots their constructs, before graphs are made of them; null: there are none.
+  std::function<absl::Status(std::vector<std::unique_ptr<RunSlot>>& slots)> add_constructs{};
 };
 
 class Compiler {
@@ -57,11 +61,12 @@ class Compiler {
   absl::Status AddHostChecks(const graph::PlanOptions& plan_options);
   absl::Status MakePlan(graph::PlanOptions options);
   absl::StatusOr<LoadedKernels> LoadKernels();
-  absl::StatusOr<bool> MakeProgram(const LoadedKernels& kernels);
+  absl::StatusOr<bool> MakeProgram(const LoadedKernels& kernels, const DeclaredGraph& declared);
   absl::Status FindStaging(const driver::DeviceRef& device);
   int SlotCount() const;  // of a plan that has its program
   absl::Status MakeSlots();
   absl::StatusOr<bool> MakeGraphs();
+  absl::Status MakeGraphsOfConstructs();
   graph::GraphSchedule ScheduleGraphs();
   Table<NodeId, bool> RefusedNodes();
   absl::Status DescribeSlotError(size_t slot, const absl::Status& cause) const;
@@ -78,6 +83,7 @@ class Compiler {
   HostcallReservation& reservation_;
   std::vector<std::string> uncaptured_;  // for each plan node: why it could not be captured; empty: it could be
   int slot_count_ = 0;
+  bool is_part_of_graph_ = false;
   std::vector<std::unique_ptr<RunSlot>> slots_;
 };
 

@@ -10,64 +10,42 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
-#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "graph/control/fold.h"
-#include "penstock/compile_options.h"
-#include "penstock/detail/bound_values.h"
+#include "src/runtime/executable/part_slot.h"
 #include "src/runtime/run/control_step.h"
 #include "src/runtime/run/run_owner.h"
 #include "src/runtime/run/run_slot.h"
 
 namespace penstock::runtime {
 
-class ExecutableCore;
-
-// Compiles a graph, which may have constructs: an executable for what is outside of them, and one for each condition
-// and body, whose slots belong to slots of the one around it.
-absl::StatusOr<std::shared_ptr<ExecutableCore>> CreateExecutable(const std::shared_ptr<RuntimeCore>& runtime,
-                                                                 const Model& model, const CompileOptions& options);
-
 class ControlRun final : public ControlStep, public RunOwner {
  public:
-  // A condition or a body, in one slot.
-  struct Part {
-    std::shared_ptr<ExecutableCore> core;
-    RunSlot* slot = nullptr;
-    std::span<const graph::BoundByControl> bound{};
-    const int32_t* word = nullptr;  // what its condition has written; null: there is none
-    detail::BoundValues values{};
-  };
-  struct Parts {
-    std::vector<Part> condition, bodies;
-  };
-
-  // `node`: of the plan of `outer`, the construct's slot. `control` stays.
-  ControlRun(RunSlot& outer, NodeId node, std::shared_ptr<const graph::FoldedControl> control, Parts parts);
+  // `node`: of the plan of `outer`, the construct's slot.
+  ControlRun(RunSlot& outer, NodeId node, const CompiledControl& control);
 
   void Begin(void (*done)(void* context, int64_t arg), void* context, int64_t arg) override;
+  NodeId node() const override { return node_; }
+  absl::Status Failure() const override { return parts_.Failure(); }
+  void UseStop(const uint32_t* stop) override { parts_.UseStop(stop); }
   void OnRunEnded(RunSlot& slot) override;
 
  private:
-  absl::Status Bind(Part& part);
-  absl::Status CountTrips();
+  absl::Status Prepare();
   void Drive();
-  Part* Next();
-  Part* AfterCondition(int32_t word);
-  void Start(Part& part);
+  PartSlot* Next();
+  PartSlot* AfterCondition(int32_t word);
+  void Start(PartSlot& part);
   void Fail(const absl::Status& status);
 
   RunSlot& outer_;
   const NodeId node_;
   const std::shared_ptr<const graph::FoldedControl> control_;
-  Parts parts_;
+  PartSlots parts_;
 
   std::atomic<int32_t> turns_{0};  // calls of Drive that have yet to be answered
-  Part* running_ = nullptr;  // the part that runs, or ran last; null: none has
+  PartSlot* running_ = nullptr;  // the part that runs, or ran last; null: none has
   int64_t left_ = 0;  // iterations of a loop that may still begin
   void (*done_)(void* context, int64_t arg) = nullptr;
   void* context_ = nullptr;

@@ -11,7 +11,7 @@
 #include "src/base/status.h"
 #include "src/host/progress.h"
 #include "src/runtime/core/runtime_core.h"
-#include "src/runtime/executable/control_run.h"
+#include "src/runtime/executable/compile_controls.h"
 #include "src/runtime/executable/device_choice.h"
 #include "src/runtime/executable/internals.h"
 

@@ -17,9 +17,11 @@ absl::Status Unexported(const ExecutableCore& core, int32_t node, const char* wh
 // Checks what does not depend on bindings.
 absl::Status CheckExports(const ExecutableCore& core) {
   if (!core.parts().empty()) {
-    return absl::FailedPreconditionError(core.Label() + ": not exported, since the host drives the construct " +
-                                         graph::Quoted(core.model().nodes[core.parts()[0].construct].name) +
-                                         "; launch it, or export a graph of what is in a body");
+    return absl::FailedPreconditionError(
+        core.Label() +
+        ": not exported, since an exported graph cannot have constructs that are not unrolled, such as " +
+        graph::Quoted(core.model().nodes[core.parts()[0].construct].name) +
+        "; launch it, or export a graph of what is in a body");
   }
   const Program& program = core.graph().program();
   if (program.replay.graphs() == 0) {

@@ -66,6 +66,7 @@ absl::Status LaunchBinder::Bind(RunSlot& slot, const detail::BoundValues& bindin
   const bool reshaped = BindParams(slot, bindings);
   if (reshaped || other_key || !IsStillBound(slot, bindings)) {
     slot.bound.version = 0;
+    ++slot.bound.changes;
     if (slot.replay != nullptr) slot.replay->AllMayDiffer();
     if (program().dynamic) PENSTOCK_RETURN_IF_ERROR(ApplyDynamicShapes(model(), program(), slot.tables));
     PENSTOCK_RETURN_IF_ERROR(BindBuffers(slot, bindings));
@@ -73,6 +74,10 @@ absl::Status LaunchBinder::Bind(RunSlot& slot, const detail::BoundValues& bindin
     slot.bound.version = bindings.version();
   }
   slot.bound.keep_alives = bindings.keep_alives();
+  for (const auto& construct : slot.constructs) {
+    const absl::Status bound = construct->Bind();
+    if (!bound.ok()) return context_.graph.Describe(construct->node(), bound);
+  }
   return BindPredecessors(slot, bindings);
 }
 
@@ -135,6 +140,7 @@ bool LaunchBinder::BindParams(RunSlot& slot, const detail::BoundValues& bindings
     const std::byte* const value = bindings.Value(p);
     std::byte* const known = slot.tables.param_bytes.data() + program().params.at[p];
     if (slot.tables.params_known && std::memcmp(known, value, decl.type.size) == 0) continue;
+    ++slot.bound.changes;
     reshaped = reshaped || program().params.shaping[p];
     std::memcpy(known, value, decl.type.size);
     if (decl.is_integer) slot.tables.param_values[p] = ReadInteger(decl, value);

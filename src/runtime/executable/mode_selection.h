@@ -28,6 +28,8 @@ class ModeSelection {
   static absl::StatusOr<Mode> Wanted(const Model& model, const CompileOptions& options);
   // Sets the mode that runs use from now on: `wanted`, or streams for reasons that go into the report.
   void Choose(Mode wanted);
+  // All runs are submitted as graphs, whatever speaks against it.
+  void ChooseGraph() { report_.mode = Mode::kGraph; }
   Mode mode() const { return report_.mode; }
   std::vector<std::string>& notes() { return report_.notes; }
   // Graphs could not be made.

@@ -23,15 +23,27 @@ std::vector<int32_t> UsesOfParams(const Program& program) {
   return uses;
 }
 
+// Tells the constructs that are nodes of a graph.
+absl::Status SetExecOf(const GraphConstructs& constructs, const GraphProgram& replay, GraphId graph,
+                       driver::GraphExec exec, driver::GraphExec root) {
+  for (EntryId e = replay.begin[graph]; e < replay.begin[graph + 1]; ++e) {
+    const GraphNodeEntry& entry = replay.entries[e];
+    if (entry.op != Op::kConditional) continue;
+    PENSTOCK_RETURN_IF_ERROR(constructs[static_cast<size_t>(entry.index)]->SetExec(exec, root));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-SlotGraphs::SlotGraphs(Slot& slot, std::vector<LaunchObjects>& launch, const Hostcalls* hostcalls)
+SlotGraphs::SlotGraphs(Slot& slot, const Parts& parts)
     : slot_(slot),
       replay_(slot.graph().program().replay),
       driver_(slot.graph().driver()),
       device_(slot.graph().local_device_of_lane(replay_.lane)),
-      operations_(slot, hostcalls),
-      captured_(slot, launch),
+      operations_(slot, parts.hostcalls),
+      captured_(slot, parts.launch),
+      constructs_(parts.constructs),
       nodes_(replay_.entries.size()),
       last_(nodes_.size(), -1),
       made_(static_cast<size_t>(replay_.graphs())),
@@ -44,16 +56,44 @@ SlotGraphs::SlotGraphs(Slot& slot, std::vector<LaunchObjects>& launch, const Hos
   }
 }
 
-absl::StatusOr<std::unique_ptr<SlotGraphs>> SlotGraphs::Create(Slot& slot, std::vector<LaunchObjects>& launch,
-                                                               const Hostcalls* hostcalls, Upload upload) {
-  std::unique_ptr<SlotGraphs> graphs(new SlotGraphs(slot, launch, hostcalls));
+absl::StatusOr<std::unique_ptr<SlotGraphs>> SlotGraphs::Create(Slot& slot, const Parts& parts, Upload upload) {
+  std::unique_ptr<SlotGraphs> graphs(new SlotGraphs(slot, parts));
   const driver::CurrentDevice current(graphs->driver_, graphs->device_);
+  graphs->is_part_ = upload == Upload::kPart;
   PENSTOCK_RETURN_IF_ERROR(graphs->Make(upload));
   return graphs;
 }
 
+absl::StatusOr<std::vector<int32_t>> SlotGraphs::AddTo(driver::Graph to, std::span<const int32_t> after) {
+  all_differ_ = true;
+  PENSTOCK_RETURN_IF_ERROR(AddEntries(
+      slot_.graph(), GraphId(0), /*head=*/-1, last_, [](int32_t) { return false; },
+      [&](int32_t e, std::vector<int32_t>& before, int priority) {
+        if (before.empty()) before.assign(after.begin(), after.end());
+        return AddEntry(e, to, before, priority, Values::kUnknown);
+      }));
+  std::vector<bool> is_last(nodes_.size(), true);
+  for (const EntryId e : nodes_.ids()) {
+    for (const int32_t before : replay_.preds[e]) is_last[static_cast<size_t>(before)] = false;
+  }
+  std::vector<int32_t> ends;
+  for (const EntryId e : nodes_.ids()) {
+    if (is_last[static_cast<size_t>(int32_t{e})]) ends.push_back(last_[e]);
+  }
+  return ends;
+}
+
+absl::Status SlotGraphs::SetExec(driver::GraphExec exec, driver::GraphExec root) {
+  any_stale_ = false;
+  made_[GraphId(0)].exec = exec;
+  made_[GraphId(0)].stale = false;
+  PENSTOCK_RETURN_IF_ERROR(SwitchOff(GraphId(0), Values::kUnknown));
+  return SetExecOf(constructs_, replay_, GraphId(0), exec, root);
+}
+
 absl::Status SlotGraphs::Make(Upload upload) {
   PENSTOCK_RETURN_IF_ERROR(operations_.Make(NodeOperations::Use::kRuns));
+  if (is_part_) return absl::OkStatus();
   if (slot_.graph().trace() != nullptr && !nodes_.empty()) {
     PENSTOCK_ASSIGN_OR_RETURN(timestamps_, NodeTimestamps::Create({.replay = &replay_,
                                                                    .driver = &driver_,
@@ -73,8 +113,11 @@ SlotGraphs::~SlotGraphs() { Drop(); }
 
 void SlotGraphs::Drop() {
   const driver::CurrentDevice current(driver_, device_);
+  for (const int32_t c : replay_.conditionals) {
+    if (static_cast<size_t>(c) < constructs_.size()) constructs_[static_cast<size_t>(c)]->DropExec();
+  }
   for (Made& made : made_) {
-    if (made.exec) driver_.DestroyExec(made.exec);
+    if (made.exec && !is_part_) driver_.DestroyExec(made.exec);
     made.exec = {};
   }
   captured_.Drop();
@@ -109,7 +152,7 @@ absl::StatusOr<bool> SlotGraphs::Capture() {
 // A child with a new structure has its graph instantiated again.
 absl::StatusOr<bool> SlotGraphs::CaptureEntry(EntryId e) {
   Node& node = NodeAt(e);
-  Made& made = MadeOf(node);
+  Made& made = made_[node.graph];
   node.known = false;
   absl::StatusOr<bool> captured = captured_.Capture(e);
   if (!captured.ok() || !*captured) return captured;
@@ -132,12 +175,15 @@ absl::Status SlotGraphs::MakeGraph(GraphId graph, Values values) {
     return driver_.Instantiate(nodes);
   };
   const absl::StatusOr<driver::GraphExec> exec = instantiate();
+  absl::Status constructs;  // these let go of the old exec
+  if (exec.ok()) constructs = SetExecOf(constructs_, replay_, graph, *exec, *exec);
   driver_.DestroyGraph(nodes);
   PENSTOCK_RETURN_IF_ERROR(exec.status());
   ++counts_.instantiations;
   Made& made = made_[graph];
   if (made.exec) driver_.DestroyExec(made.exec);
   made.exec = *exec;
+  PENSTOCK_RETURN_IF_ERROR(constructs);
   made.stale = false;
   return SwitchOff(graph, values);
 }
@@ -169,8 +215,12 @@ absl::StatusOr<int32_t> SlotGraphs::AddNode(EntryId e, driver::Graph to, const s
                                             int priority, Values values) {
   const GraphNodeEntry& entry = EntryAt(e);
   if (entry.op == Op::kLaunch) return driver_.AddChild(to, after, captured_.child(e));
-  PENSTOCK_ASSIGN_OR_RETURN(const NodeOperations::Wanted wanted, operations_.Of(e, indirection_.indirect(e)));
   Node& node = NodeAt(e);
+  if (entry.op == Op::kConditional) {
+    node.known = true;
+    return constructs_[static_cast<size_t>(entry.index)]->AddTo(to, after);
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(const NodeOperations::Wanted wanted, operations_.Of(e, indirection_.indirect(e)));
   node.known = (values == Values::kKnown || !entry.varies) && !wanted.disabled;
   if (!node.known) {
     return operations_.WithPlaceholder(
@@ -278,6 +328,9 @@ absl::Status SlotGraphs::Update() {
     return updated;
   }
   PENSTOCK_RETURN_IF_ERROR(InstantiateStale());
+  for (const int32_t c : replay_.conditionals) {
+    PENSTOCK_RETURN_IF_ERROR(constructs_[static_cast<size_t>(c)]->Update());
+  }
   for (const EntryId e : differing_) nodes_[e].marked = false;
   differing_.clear();
   all_differ_ = false;
@@ -324,7 +377,7 @@ void SlotGraphs::DisableIndirection(EntryId entry) {
 }
 
 void SlotGraphs::RequireInstantiation(EntryId entry, std::string why) {
-  Made& made = MadeOf(NodeAt(entry));
+  Made& made = made_[NodeAt(entry).graph];
   if (made.stale) return;
   made.stale = any_stale_ = true;
   base::MutexLock lock(mu_);
@@ -342,12 +395,12 @@ absl::Status SlotGraphs::UpdateEntries(const std::vector<EntryId>& entries) {
 absl::Status SlotGraphs::UpdateEntry(EntryId e) {
   Node& node = NodeAt(e);
   // Capture and InstantiateStale handle these.
-  if (EntryAt(e).op == Op::kLaunch || MadeOf(node).stale) return absl::OkStatus();
+  if (EntryAt(e).op == Op::kLaunch || made_[node.graph].stale) return absl::OkStatus();
   PENSTOCK_ASSIGN_OR_RETURN(const NodeOperations::Wanted wanted, operations_.Of(e, indirection_.indirect(e)));
   if (!wanted.disabled && !(node.known && operations_.IsSet(e))) {
     node.known = false;
     ++counts_.sets;
-    PENSTOCK_RETURN_IF_ERROR(driver_.SetNode(MadeOf(node).exec, node.number, wanted.op));
+    PENSTOCK_RETURN_IF_ERROR(driver_.SetNode(made_[node.graph].exec, node.number, wanted.op));
     operations_.Keep(e);
     node.known = true;
   }
@@ -366,7 +419,7 @@ absl::Status SlotGraphs::EnableHead(GraphId graph, bool enabled) {
 
 absl::Status SlotGraphs::Enable(Node& node, bool enabled) {
   ++counts_.switches;
-  PENSTOCK_RETURN_IF_ERROR(driver_.EnableNode(MadeOf(node).exec, node.number, enabled));
+  PENSTOCK_RETURN_IF_ERROR(driver_.EnableNode(made_[node.graph].exec, node.number, enabled));
   node.enabled = enabled;
   return absl::OkStatus();
 }

@@ -12,6 +12,9 @@
 // If the executable has a trace, timestamps are added between the nodes (node_timestamps.h). NodeOperations holds what
 // nodes do, CapturedCalls what Launch nodes have submitted.
 //
+// The graph of a part of a construct that the device decides is none of its own: its nodes are in a body of the graph
+// around it (Upload::kPart).
+//
 // Ownership: owns its graphs and the timestamps; borrows the slot.
 // Threads:   used only by the slot's owner; any thread may call AddTo.
 // Ordering:  an update applies to later launches. The slot's last run must have ended before it.
@@ -30,6 +33,7 @@
 #include "src/runtime/calls/hostcalls.h"
 #include "src/runtime/calls/launch_objects.h"
 #include "src/runtime/graph_exec/captured_calls.h"
+#include "src/runtime/graph_exec/graph_construct.h"
 #include "src/runtime/graph_exec/node_operations.h"
 #include "src/runtime/graph_exec/node_timestamps.h"
 #include "src/runtime/graph_exec/owner_count.h"
@@ -38,15 +42,25 @@
 
 namespace penstock::runtime {
 
+using GraphConstructs = std::vector<std::unique_ptr<GraphConstruct>>;
+
 class SlotGraphs {
  public:
-  enum class Upload : uint8_t { kLater, kNow };
+  enum class Upload : uint8_t { kLater, kNow, kPart };
   // Instantiates the graphs and, with kNow, uploads them and waits for that. Otherwise the first launches upload them.
-  // A graph with a Launch node whose arguments depend on the launch is instantiated by the first launch instead.
-  // `launch`: one for each lane. `hostcalls`: null if no node calls the host. If a Launch node could not be captured,
-  // the Status names it (base::TakeNode).
-  static absl::StatusOr<std::unique_ptr<SlotGraphs>> Create(Slot& slot, std::vector<LaunchObjects>& launch,
-                                                            const Hostcalls* hostcalls, Upload upload);
+  // With kPart it instantiates none: the program of a part is one graph, without Launch nodes. A graph with a Launch
+  // node whose arguments depend on the launch is instantiated by the first launch instead.
+  struct Parts {
+    std::vector<LaunchObjects>& launch;  // one for each lane
+    const Hostcalls* hostcalls;  // null if no node calls the host
+    const GraphConstructs& constructs;  // those that the device decides, in the order of their nodes
+  };
+  // If a Launch node could not be captured, the Status names it (base::TakeNode).
+  static absl::StatusOr<std::unique_ptr<SlotGraphs>> Create(Slot& slot, const Parts& parts, Upload upload);
+  // For a part: AddTo adds its nodes to a graph after others, and returns those that are last in it; SetExec is as in
+  // GraphConstruct.
+  absl::StatusOr<std::vector<int32_t>> AddTo(driver::Graph to, std::span<const int32_t> after);
+  absl::Status SetExec(driver::GraphExec exec, driver::GraphExec root);
   ~SlotGraphs();
   SlotGraphs(const SlotGraphs&) = delete;
   SlotGraphs& operator=(const SlotGraphs&) = delete;
@@ -106,7 +120,7 @@ class SlotGraphs {
     OwnerCount instantiations, nodes_made, launches, sets, switches, refreshes, instantiating_ns;
   };
 
-  SlotGraphs(Slot& slot, std::vector<LaunchObjects>& launch, const Hostcalls* hostcalls);
+  SlotGraphs(Slot& slot, const Parts& parts);
   absl::Status Make(Upload upload);
   absl::Status CaptureWhatIsKnown();
   absl::StatusOr<bool> CaptureEntry(EntryId entry);
@@ -133,7 +147,6 @@ class SlotGraphs {
   absl::Status EnableHead(GraphId graph, bool enabled);
   Node& NodeAt(EntryId entry) { return nodes_[entry]; }
   const GraphNodeEntry& EntryAt(EntryId entry) const { return replay_.entries[entry]; }
-  Made& MadeOf(const Node& node) { return made_[node.graph]; }
 
   Slot& slot_;
   const GraphProgram& replay_;
@@ -141,6 +154,8 @@ class SlotGraphs {
   const int device_;  // index in the driver
   NodeOperations operations_;
   CapturedCalls captured_;
+  const GraphConstructs& constructs_;
+  bool is_part_ = false;  // its exec is another's
   std::unique_ptr<NodeTimestamps> timestamps_;
   Table<EntryId, Node> nodes_;
   Table<EntryId, int32_t> last_;  // the node that later ones come after, itself or its timestamp

@@ -21,7 +21,8 @@ using graph::NodeId;
 using graph::SegmentId;
 
 // `index` is an entry of the table that the op names: for kRecord and kWait an event, for the State ops an entry of
-// Plan::states, for kWaitExternal an entry of Plan::external_deps, for kGraph a graph of Program::replay.
+// Plan::states, for kWaitExternal an entry of Plan::external_deps, for kGraph a graph of Program::replay, for
+// kConditional the construct, in the order of their nodes.
 struct ExecCommand {
   enum class Op : uint8_t {
     kCopy,
@@ -30,6 +31,7 @@ struct ExecCommand {
     kKernel,
     kLaunch,
     kHostcall,
+    kConditional,
     kRecord,
     kWait,
     kStateWait,

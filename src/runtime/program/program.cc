@@ -76,6 +76,7 @@ NodeOp AddNode(NodeId n, const ProgramOptions& options, BoxBuilder& boxes, Argum
     case PlanKind::kStageIn:
     case PlanKind::kStageOut:
     case PlanKind::kHostCopy:
+    case PlanKind::kConditional:
     case PlanKind::kControl: break;
   }
   return {};
@@ -96,7 +97,11 @@ Program BuildProgram(const ProgramOptions& options) {
   ArgumentBuilder arguments(options, boxes, program);
   NodeOps ops;
   ops.reserve(options.plan.nodes.size());
-  for (const NodeId n : options.plan.nodes.ids()) ops.push_back(AddNode(n, options, boxes, arguments, program));
+  int32_t constructs = 0;  // that a device decides
+  for (const NodeId n : options.plan.nodes.ids()) {
+    const bool construct = options.plan.nodes[n].kind == PlanKind::kConditional;
+    ops.push_back(construct ? NodeOp{Op::kConditional, constructs++} : AddNode(n, options, boxes, arguments, program));
+  }
   arguments.FinishParams();
   boxes.AddBoxesOfDroppedCopies();
   ScheduleBuilder(options, ops, program).AddSchedules();

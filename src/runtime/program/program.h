@@ -177,6 +177,7 @@ struct GraphProgram {
   graph::CsrRows preds;
   std::vector<EntryId> varying;  // entries that vary
   std::vector<EntryId> launch;  // entries of Launch nodes
+  std::vector<int32_t> conditionals;  // the constructs among the entries
   Table<CallId, EntryId> of_call;  // none: it is in no graph
   Table<FillId, EntryId> of_fill;
   int32_t graphs() const { return static_cast<int32_t>(begin.size()) - 1; }

@@ -14,6 +14,7 @@ constexpr int kGraphCommands = 3;  // on a host device's queue
 int CommandsOnLane(const ExecCommand& command) {
   switch (command.op) {
     case Op::kLaunch: return tuning::kLaunchCommands;
+    case Op::kConditional:
     case Op::kGraph: return kGraphCommands;
     default: return 1;
   }
@@ -128,6 +129,7 @@ void ScheduleBuilder::AddGraphNode(NodeId n) {
   if (node.op == Op::kLaunch) replay.launch.push_back(entry);
   if (node.op == Op::kKernel || node.op == Op::kLaunch) replay.of_call[node.index] = entry;
   if (node.op == Op::kFill) replay.of_fill[node.index] = entry;
+  if (node.op == Op::kConditional) replay.conditionals.push_back(node.index);
   replay.entries.push_back({node.op, node.index, n, VariesInGraph(node)});
   if (replay.entries.back().varies) replay.varying.push_back(entry);
 }
@@ -138,7 +140,8 @@ bool ScheduleBuilder::VariesInGraph(const NodeOp& node) const {
     case Op::kFill: return program_.fills[node.index].varies;
     case Op::kKernel:
     case Op::kLaunch: return program_.calls[node.index].varies;
-    case Op::kHostcall: return false;  // it never changes
+    case Op::kHostcall:  // it never changes
+    case Op::kConditional: return false;  // its parts may
     default: return true;  // launches list the pieces of a batch
   }
 }

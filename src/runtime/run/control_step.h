@@ -8,6 +8,9 @@
 
 #include <cstdint>
 
+#include "absl/status/status.h"
+#include "src/runtime/program/commands.h"
+
 namespace penstock::runtime {
 
 class ControlStep {
@@ -16,6 +19,12 @@ class ControlStep {
   // Starts and returns. `done(context, arg)` is called once when nothing of it is at work any more; the step may be
   // gone then.
   virtual void Begin(void (*done)(void* context, int64_t arg), void* context, int64_t arg) = 0;
+  // The construct's node in the plan of the slot.
+  virtual NodeId node() const = 0;
+  // Why the part failed that has failed the run, with its node; OK: none has.
+  virtual absl::Status Failure() const = 0;
+  // From now on a host word that is not 0 ends the loops that devices decide in its bodies.
+  virtual void UseStop(const uint32_t* stop) = 0;
 };
 
 }  // namespace penstock::runtime

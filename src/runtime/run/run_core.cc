@@ -186,7 +186,7 @@ absl::StatusOr<Predecessor::Tail> RunCore::LookAtTail() const {
     return Tail{.submitted = over, .ended = over};
   }
   const driver::RunFault& fault = open_slot_->fault;
-  if (fault.failed()) return failure(context_.graph.Describe(fault.node(), fault.status()));
+  if (fault.failed()) return failure(open_slot_->DescribeFault());
   return Tail{
       .submitted = open_slot_->progress.epilogue_submitted.load(), .done = &open_slot_->queues.done, .owner = owner_};
 }

@@ -100,7 +100,7 @@ absl::Status DescribeCancelled(const RunSlot& slot) {
 absl::Status DescribeEnd(const RunSlot& slot) {
   if (!slot.fault.failed()) return absl::OkStatus();
   if (IsCancel(slot.fault)) return DescribeCancelled(slot);
-  const absl::Status end = slot.graph().Describe(slot.fault.node(), slot.fault.status());
+  const absl::Status end = slot.DescribeFault();
   return base::IsFatal(end) && slot.fault.node() < 0 ? base::Suffixed(end, TextOfOpenNodes(slot)) : end;
 }
 
@@ -122,10 +122,8 @@ absl::Status DescribeAbandoned(const RunSlot& slot, const absl::Status& why) {
   }
   if (!slot.ticket.places.empty()) text += slot.options().runtime.states().DescribePredecessor(slot.ticket);
   if (slot.fault.failed()) {
-    text +=
-        IsCancel(slot.fault)
-            ? "; it had been cancelled before"
-            : "; before that: " + base::Str(slot.graph().Describe(slot.fault.node(), slot.fault.status()).message());
+    text += IsCancel(slot.fault) ? "; it had been cancelled before"
+                                 : "; before that: " + base::Str(slot.DescribeFault().message());
   }
   return absl::Status(why.code(), text);
 }

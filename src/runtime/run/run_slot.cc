@@ -82,9 +82,34 @@ void RunSlot::DropGraphs() {
 absl::Status RunSlot::MakeGraphs(SlotGraphs::Upload upload) {
   Use(Mode::kGraph);
   if (graph().plan().lanes.empty()) return absl::OkStatus();
-  PENSTOCK_ASSIGN_OR_RETURN(graphs, SlotGraphs::Create(*this, launch, hostcalls.get(), upload));
+  PENSTOCK_ASSIGN_OR_RETURN(graphs, SlotGraphs::Create(*this, {launch, hostcalls.get(), constructs}, upload));
   replay = graphs.get();
   return absl::OkStatus();
+}
+
+absl::Status RunSlot::MakeStop() {
+  PENSTOCK_ASSIGN_OR_RETURN(stop_, options().pinned.Allocate(sizeof(uint32_t), options().pinned_node));
+  auto* const stop = static_cast<uint32_t*>(stop_.data());
+  *stop = 0;
+  fault.UseStop(stop);
+  UseStop(stop);
+  return absl::OkStatus();
+}
+
+void RunSlot::UseStop(const uint32_t* stop) {
+  for (const auto& construct : constructs) construct->UseStop(stop);
+  for (const auto& control : controls) control->UseStop(stop);
+}
+
+absl::Status RunSlot::DescribeFault() const {
+  absl::Status cause = fault.status();
+  const auto look_into = [&](const auto& construct) {
+    if (construct->node() != fault.node()) return;
+    if (absl::Status inner = construct->Failure(); !inner.ok()) cause = std::move(inner);
+  };
+  for (const auto& construct : constructs) look_into(construct);
+  for (const auto& control : controls) look_into(control);
+  return graph().Describe(fault.node(), cause);
 }
 
 absl::StatusOr<std::unique_ptr<WholeGraph>> RunSlot::ExportGraph() {

@@ -61,6 +61,12 @@ struct RunSlot final : Slot {
   absl::Status MakeGraphs(SlotGraphs::Upload upload);
   // Makes one graph of all of them, with what is bound now, for the application to launch.
   absl::StatusOr<std::unique_ptr<WholeGraph>> ExportGraph();
+  // Has the run's failure, and those of the runs that its constructs consist of, end the device's loops.
+  absl::Status MakeStop();
+  // A word of a slot around it does so.
+  void UseStop(const uint32_t* stop);
+  // The failure of the run, with the node of the part in which it was.
+  absl::Status DescribeFault() const;
   // Sets what the next run submits. No run may be in flight.
   void Use(Mode mode);
   // Drops the graphs, giving back what they occupied on the device, except for what can be freed only when it is idle.
@@ -77,6 +83,7 @@ struct RunSlot final : Slot {
   const Schedule* schedule = nullptr;  // what its runs submit
   std::vector<LaunchObjects> launch;  // one for each lane
   std::unique_ptr<Hostcalls> hostcalls;  // Program::hostcalls; null if there are none
+  GraphConstructs constructs;  // those that the device decides, in the order of their nodes
   std::unique_ptr<SlotGraphs> graphs;  // Program::graphs; null if there are none
   SlotGraphs* replay = nullptr;  // `graphs`, while runs may use them
   std::vector<std::unique_ptr<ParallelSubmission>> partitions;  // parallel to the partitions of Program::stream
@@ -95,6 +102,8 @@ struct RunSlot final : Slot {
  private:
   RunSlot(const Options& options, int slot_index);
   absl::Status MakeParts(const Submitter& submitter);
+
+  memory::PinnedBlock stop_;
 };
 
 }  // namespace penstock::runtime

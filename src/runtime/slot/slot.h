@@ -29,6 +29,7 @@ namespace penstock::runtime {
 // The memory bound to a slot, which stays until a launch brings other memory.
 struct SlotBinding {
   uint64_t version = 0;  // of the Bindings; 0: nothing is bound
+  uint64_t changes = 0;  // launches that have changed what is bound, or a parameter
   MemoryKinds kinds;
   std::vector<int32_t> consumed;  // buffers that the run takes over
   detail::KeepAlives keep_alives;  // while the run needs them

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/conformance/graph/graph_fixture.h"
+#include "tests/support/kernels.h"
 
 namespace penstock::conformance::control_test {
 namespace {
@@ -59,7 +60,7 @@ using Program = std::vector<Statement>;
 
 class Writer {
  public:
-  explicit Writer(std::mt19937& rng, int buffers) : rng_(rng), buffers_(buffers) {}
+  Writer(std::mt19937& rng, int buffers, bool on_host) : rng_(rng), buffers_(buffers), on_host_(on_host) {}
 
   Program Write(int statements, int depth) {
     Program program;
@@ -79,6 +80,8 @@ class Writer {
                 Below(6),
                 {},
                 Below(3) == 0};
+    if (!on_host_ && s.kind == Statement::kHost) s.kind = Statement::kMix;
+    if (!on_host_) s.device = 5;
     if (s.to == s.from) s.from = (s.from + 1) % buffers_;
     const int bodies = s.kind < Statement::kIf        ? 0
                        : s.kind == Statement::kSwitch ? Below(4)
@@ -90,6 +93,7 @@ class Writer {
 
   std::mt19937& rng_;
   const int buffers_;
+  const bool on_host_;  // nodes may call the host, or be pinned to devices
 };
 
 void Interpret(const Program& program, std::vector<Values>& memory);
@@ -212,11 +216,12 @@ class Declarer {
 
 class Controls : public GraphConformance {
  protected:
-  // Runs a program whose buffers are an Input, an InOut, an Output that is copied to from inside, a State and an
-  // internal one, twice at once and once more.
+  // Every other program can be decided by the device; every third is driven by the host. Runs a program whose buffers
+  // are an Input, an InOut, an Output that is copied to from inside, a State and an internal one, twice at once and
+  // once more.
   void Check(uint32_t seed) {
     std::mt19937 rng(seed);
-    const Program program = Writer(rng, 4).Write(4, 3);
+    const Program program = Writer(rng, 4, seed % 2 == 0).Write(4, 3);
     auto state = runtime_->MakeState<int32_t>("state", {kN});
     ASSERT_OK(state.status());
     Graph g("program");
@@ -231,7 +236,7 @@ class Controls : public GraphConformance {
     Declarer(rounds, static_cast<int>(runtime_->devices().size())).Declare(g, program, b);
     g.Copy("end a", b[0], out);
     g.ParallelFor("end b", kN, Take{9}, Write(last), Read(b[3]));
-    auto exec = runtime_->Compile(g, {.slots = 2});
+    auto exec = runtime_->Compile(g, {.slots = 2, .constructs = seed % 3 == 0 ? Lowering::kHost : Lowering::kAuto});
     ASSERT_OK(exec.status());
     Values of_state(kN);
     for (int round = 0; round < 2; ++round) {
@@ -278,6 +283,10 @@ struct Halve {
 struct Above {
   PENSTOCK_HOST_DEVICE bool operator()(float limit, View<const float> x) const { return x(0) > limit; }
 };
+struct Count {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t, View<int32_t> round) const { ++round(0); }
+};
+TEST_KERNEL void CheckOnDevice([[maybe_unused]] View<int32_t> value) {}
 struct Always {
   PENSTOCK_HOST_DEVICE bool operator()() const { return true; }
 };
@@ -387,6 +396,150 @@ TEST_P(Controls, CancelAndDeadlinesEndALoopBeforeItsNextIteration) {
   EXPECT_EQ(next->Wait().code(), absl::StatusCode::kCancelled);
 }
 
+// The loops would not end in a lifetime, and one that goes on would keep the slot.
+TEST_P(Controls, CancelAndDeadlinesReachIntoLoopsOfTheDevice) {
+  Graph g("long");
+  auto most = g.Param<int64_t>("most");
+  auto x = g.InOut<float>("x", 1);
+  g.While("outer", When(Always{}), {}, [&](Graph& outer) {
+    outer.Repeat("inner", most, [&](Graph& inner) { inner.ParallelFor("halve", 1, Halve{}, ReadWrite(x)); });
+  });
+  g.Repeat("last", most, [&](Graph& last) { last.ParallelFor("halve", 1, Halve{}, ReadWrite(x)); });
+  auto exec = runtime_->Compile(g, {.slots = 1, .constructs = Lowering::kDevice});
+  ASSERT_OK(exec.status());
+  Bindings io = exec->bindings();
+  float value = 1;
+  io.Set(x, std::span(&value, 1)).Set(most, int64_t{1} << 60);
+  auto cancelled = exec->Launch(io);
+  ASSERT_OK(cancelled.status());
+  cancelled->Cancel();
+  EXPECT_EQ(cancelled->Wait().code(), absl::StatusCode::kCancelled);
+  auto late = exec->Launch(io, std::chrono::milliseconds(20));
+  ASSERT_OK(late.status());
+  EXPECT_EQ(late->Wait().code(), absl::StatusCode::kDeadlineExceeded);
+  auto next = exec->Launch(io.Set(most, int64_t{1}));  // waits for the slot
+  ASSERT_OK(next.status());
+  next->Cancel();
+  EXPECT_EQ(next->Wait().code(), absl::StatusCode::kCancelled);
+}
+
+struct First {
+  PENSTOCK_HOST_DEVICE int32_t operator()(View<const int32_t> of) const { return of(0); }
+};
+TEST_P(Controls, BodiesMayBeEmpty) {
+  Graph g("empty");
+  auto x = g.InOut<int32_t>("x", 1);
+  auto trips = g.Param<int64_t>("trips");
+  const auto nothing = [](Graph&) {};
+  const auto count = [&](Graph& in) { in.ParallelFor("count", 1, Count{}, ReadWrite(x)); };
+  g.If("if", When(Always{}), nothing, count);
+  g.Switch("switch", When(First{}, Read(x)), nothing, count, nothing);
+  g.While("while", When(Always{}), {.max = 3}, nothing);
+  g.Repeat("repeat", trips, nothing);
+  int32_t value = 1;  // case 1
+  ASSERT_OK(RunOnce(g, [&](Bindings& io) { io.Set(x, std::span(&value, 1)).Set(trips, 5); }));
+  EXPECT_EQ(value, 2);
+}
+
+// Two launches differ in nothing else.
+TEST_P(Controls, BodiesUseTheDeviceMemoryThatALaunchBinds) {
+  Graph g("bound");
+  auto from = g.Input<int32_t>("from", kN, kDevice);
+  auto to = g.Output<int32_t>("to", kN);
+  auto trips = g.Param<int64_t>("trips");
+  g.Fill("zero", to, 0);
+  g.Repeat("loop", trips, [&](Graph& body) { body.ParallelFor("mix", kN, Mix{3}, ReadWrite(to), Read(from)); });
+  auto exec = runtime_->Compile(g, {.slots = 1});
+  ASSERT_OK(exec.status());
+  Bindings io = exec->bindings();
+  io.Set(trips, 2);
+  DeviceBuffer<int32_t> memory[2];
+  Values values[2];
+  for (int m = 0; m < 2; ++m) {
+    auto made = runtime_->MakeDeviceBuffer<int32_t>(kN);
+    ASSERT_OK(made.status());
+    memory[m] = *made;
+    values[m] = Random(kN);
+    Graph fill("fill");
+    auto in = fill.Input<int32_t>("in", kN);
+    auto out = fill.Output<int32_t>("out", kN, kDevice);
+    fill.ParallelFor("take", kN, Take{5}, Write(out), Read(in));
+    ASSERT_OK(RunOnce(fill, [&](Bindings& bindings) { bindings.Set(in, values[m]).Set(out, memory[m]); }));
+    for (int32_t& v : values[m]) v = Mixed(0, v, 5);
+  }
+  for (const int m : {0, 1, 1, 0}) {
+    Values got = Poisoned(kN), expected(kN);
+    auto run = exec->Launch(io.Set(from, memory[m]).Set(to, got));
+    ASSERT_OK(run.status());
+    ASSERT_OK(run->Wait());
+    for (size_t i = 0; i < kN; ++i) expected[i] = Mixed(Mixed(0, values[m][i], 3), values[m][i], 3);
+    EXPECT_EQ(got, expected);
+  }
+}
+
+// What fails is the host's code of a kernel, which only host devices run.
+TEST_P(Controls, AFailureInALoopOfTheDeviceEndsItAndIsForgotten) {
+  if (!runtime_->devices()[0].name.starts_with("host")) GTEST_SKIP() << "no kernel can fail a run on CUDA devices";
+  Graph g("fails");
+  auto x = g.InOut<int32_t>("x", 1);
+  auto most = g.Param<int64_t>("most");
+  g.While("outer", When(Always{}), {.max = 4}, [&](Graph& outer) {
+    outer.Repeat("inner", most, [&](Graph& inner) {
+      inner.Kernel("check", CheckOnDevice, Threads(1), ReadWrite(x)).HostFallback([](View<int32_t> value) {
+        return ++value(0) == 5 ? absl::DataLossError("it is the fifth") : absl::OkStatus();
+      });
+    });
+  });
+  auto exec = runtime_->Compile(g, {.slots = 1, .constructs = Lowering::kDevice});
+  ASSERT_OK(exec.status());
+  int32_t value = 0;
+  Bindings io = exec->bindings();
+  io.Set(x, std::span(&value, 1));
+  const auto launch = [&](int64_t trips, int32_t from) {
+    value = from;
+    auto run = exec->Launch(io.Set(most, trips));
+    return run.ok() ? run->Wait() : run.status();
+  };
+  for (const int64_t trips : {int64_t{1} << 60, int64_t{3}}) {
+    const absl::Status status = launch(trips, 0);
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+    EXPECT_NE(status.message().find("node 'outer/inner/check'"), std::string::npos) << status;
+    EXPECT_NE(status.message().find("it is the fifth"), std::string::npos) << status;
+  }
+  for (const int64_t trips : {3, 3, 2}) {  // the first time nothing differs from the run that failed
+    EXPECT_OK(launch(trips, 10));
+    EXPECT_EQ(value, 10 + 4 * trips);
+  }
+}
+
+// Loops in several slots and on several streams: the device would run them at once.
+TEST_P(Controls, SeveralLoopsOfTheDeviceAreInFlight) {
+  Graph g("several");
+  auto trips = g.Param<int64_t>("trips");
+  std::vector<BufferHandle<int32_t>> x;
+  for (int i = 0; i < 3; ++i) {
+    x.push_back(g.InOut<int32_t>(Name("x", i), 1));
+    g.Repeat(Name("loop", i), trips, [&](Graph& body) { body.ParallelFor("count", 1, Count{}, ReadWrite(x.back())); });
+  }
+  auto exec = runtime_->Compile(g, {.slots = 4, .constructs = Lowering::kDevice});
+  ASSERT_OK(exec.status());
+  Values counts[8];
+  std::vector<penstock::Run> runs;
+  for (int r = 0; r < 8; ++r) {
+    counts[r].assign(3, r);
+    Bindings io = exec->bindings();
+    io.Set(trips, int64_t{100} + r);
+    for (size_t i = 0; i < 3; ++i) io.Set(x[i], std::span(&counts[r][i], 1));
+    auto run = exec->Launch(io);
+    ASSERT_OK(run.status());
+    runs.push_back(*std::move(run));
+  }
+  for (int r = 0; r < 8; ++r) {
+    ASSERT_OK(runs[static_cast<size_t>(r)].Wait());
+    EXPECT_EQ(counts[r], Values(3, 100 + 2 * r));
+  }
+}
+
 struct NoteOne {
   PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<int32_t> notes, View<const int32_t> from,
                                        View<const int32_t> round) const {
@@ -400,9 +553,6 @@ struct AddThree {
 };
 struct IsThird {
   PENSTOCK_HOST_DEVICE bool operator()(View<const int32_t> round) const { return round(0) == 2; }
-};
-struct Count {
-  PENSTOCK_HOST_DEVICE void operator()(int64_t, View<int32_t> round) const { ++round(0); }
 };
 // Only the loop uses `notes`, of which each round writes one element; what comes after that has other bytes.
 TEST_P(Controls, FindWhatEarlierIterationsHaveLeft) {

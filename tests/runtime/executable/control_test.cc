@@ -14,6 +14,7 @@
 #include "penstock/graph.h"
 #include "penstock/graph_cache.h"
 #include "penstock/runtime.h"
+#include "tests/support/environment.h"
 #include "tests/support/mode_scope.h"
 #include "tests/support/runtimes.h"
 #include "tests/support/status.h"
@@ -135,7 +136,7 @@ TEST(Constructs, AreRefusedWhereTheyCannotBe) {
   auto exec = runtime.Compile(g, {.mode = Mode::kGraph});
   ASSERT_OK(exec.status());
   const absl::Status exported = exec->Export(exec->bindings().Set(x, std::span(&value, 1))).status();
-  EXPECT_THAT(std::string(exported.message()), HasSubstr("the host drives the construct 'loop'"));
+  EXPECT_THAT(std::string(exported.message()), HasSubstr("such as 'loop'"));
   GraphCache cache(runtime);
   const absl::Status cached =
       cache.Launch([&](Graph& again, Bindings& io) { io.Set(declare(again), std::span(&value, 1)); }).status();
@@ -161,12 +162,41 @@ TEST(Constructs, AreInThePlanTheReportAndTheMemory) {
   EXPECT_THAT(plan, Not(HasSubstr("no node uses it")));
   EXPECT_THAT(exec->PlanDot(), AllOf(HasSubstr("choose\\nif"), HasSubstr("label=\"condition\""),
                                      HasSubstr("label=\"then\""), HasSubstr("choose/then/second")));
-  EXPECT_THAT(exec->submission_report().notes, testing::Contains(HasSubstr("the host drives construct 'choose'")));
+  EXPECT_THAT(exec->submission_report().notes, testing::Contains(HasSubstr("the device decides construct 'choose'")));
   int64_t bytes = 0;
   for (const MemoryReport::Arena& arena : exec->memory().arenas) {
     if (arena.where != "pinned") bytes += arena.all_bytes;
   }
   EXPECT_GE(bytes, 3 * 4000);
+}
+
+// What calls the host, and all around it, is driven by the host.
+TEST(Constructs, AreDecidedByTheDeviceWhereTheyCan) {
+  Runtime runtime = HostRuntime();
+  Graph g("g");
+  auto x = g.InOut<float>("x", 1);
+  const auto set = [&](Graph& in) { in.ParallelFor("set", 1, Set{}, Write(x)); };
+  g.While("outer", When(Always{}), {.max = 2}, [&](Graph& outer) {
+    outer.If("inner", When(IsPositive{}, Read(x)), set);
+    outer.Host("see", [](std::span<const float>) {}, Read(x));
+  });
+  const auto notes = [&](Lowering lowering) {
+    auto exec = runtime.Compile(g, {.constructs = lowering});
+    EXPECT_OK(exec.status());
+    std::vector<std::string> of_constructs;
+    for (const std::string& note : exec->submission_report().notes) {
+      if (note.find("construct") != std::string::npos) of_constructs.push_back(note);
+    }
+    return of_constructs;
+  };
+  EXPECT_THAT(notes(Lowering::kAuto),
+              testing::ElementsAre(AllOf(HasSubstr("the host drives construct 'outer'"), HasSubstr("'outer/see'"))));
+  EXPECT_THAT(notes(Lowering::kHost), testing::ElementsAre(HasSubstr("CompileOptions::constructs asks for it")));
+  const absl::Status refused = runtime.Compile(g, {.constructs = Lowering::kDevice}).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()), AllOf(HasSubstr("construct 'outer'"), HasSubstr("'outer/see'")));
+  const EnvironmentScope wrong("PENSTOCK_CONSTRUCTS", "gpu");
+  EXPECT_THAT(std::string(runtime.Compile(g).status().message()), HasSubstr("PENSTOCK_CONSTRUCTS is 'gpu'"));
 }
 
 TEST(Constructs, CountForTheBudgetOfAnExecutable) {

@@ -1,0 +1,41 @@
+// ChooseLowerings: which constructs the device decides by itself, by conditional nodes of graphs, and which the host
+// drives.
+//
+// A device decides a construct if all that is in it runs there, without the host. What only the compiled bodies can
+// tell, whoever compiles them adds by ToHost.
+//
+// Threads: a pure function.
+#pragma once
+
+#include <string>
+
+#include "penstock/detail/model.h"
+
+namespace penstock::graph {
+
+class Lowerings {
+ public:
+  explicit Lowerings(const Model& model) : in_(model.controls.size()), why_(model.controls.size()) {
+    for (const ControlId c : model.controls.ids()) {
+      const BodyId body = model.controls[c].in;
+      if (body >= 0) in_[c] = model.bodies[body].of;
+    }
+  }
+
+  bool OnDevice(ControlId c) const { return why_[c].empty(); }
+  // Why the host drives the construct.
+  const std::string& why(ControlId c) const { return why_[c]; }
+  // From now on the host drives the construct and those around it.
+  void ToHost(ControlId c, const std::string& why) {
+    for (; c >= 0 && why_[c].empty(); c = in_[c]) why_[c] = why;
+  }
+
+ private:
+  detail::Table<ControlId, ControlId> in_;  // the construct around each; none: it is in no body
+  detail::Table<ControlId, std::string> why_;
+};
+
+// `default_device`: of nodes without a pin. `host_why`: why the host drives all of them; empty: the rule decides.
+Lowerings ChooseLowerings(const Model& model, int32_t default_device, const std::string& host_why);
+
+}  // namespace penstock::graph

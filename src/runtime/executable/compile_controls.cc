@@ -1,0 +1,227 @@
+#include "src/runtime/executable/compile_controls.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/common/message.h"
+#include "graph/control/fold.h"
+#include "penstock/status_macros.h"
+#include "src/base/environment.h"
+#include "src/base/status.h"
+#include "src/runtime/executable/control_run.h"
+#include "src/runtime/executable/device_control.h"
+
+namespace penstock::runtime {
+namespace {
+
+using graph::FoldedControl;
+using graph::FoldedPart;
+using graph::PlanKind;
+
+CompileOptions OptionsOfPart(const CompileOptions& outer, bool on_device, int slots) {
+  CompileOptions part;
+  part.slots = slots;
+  part.device = outer.device;
+  part.mode = on_device ? Mode::kGraph : outer.mode;
+  part.max_lanes = outer.max_lanes;
+  part.host_tolerance = outer.host_tolerance;
+  if (on_device) return part;
+  part.trace = outer.trace;
+  part.check_against_host = outer.check_against_host;
+  return part;
+}
+
+std::string LabelOfBody(ControlKind kind, size_t body) {
+  switch (kind) {
+    case ControlKind::kIf: return body == 0 ? "then" : "else";
+    case ControlKind::kSwitch: return "case " + std::to_string(body);
+    default: return "body";
+  }
+}
+
+void AddParts(DeclId construct, const CompiledControl& control, std::vector<ControlPart>& parts) {
+  const ControlKind kind = control.folded->kind;
+  for (const CompiledPart& part : control.condition) parts.push_back({construct, kind, "condition", part.core});
+  for (size_t b = 0; b < control.bodies.size(); ++b) {
+    parts.push_back({construct, kind, LabelOfBody(kind, b), control.bodies[b].core});
+  }
+}
+
+// The nodes of a model that are constructs, in their order.
+std::vector<DeclId> ConstructsOf(const Model& model) {
+  std::vector<DeclId> constructs;
+  for (const DeclId n : model.nodes.ids()) {
+    const NodeKind kind = model.nodes[n].kind;
+    if (kind == NodeKind::kControl || kind == NodeKind::kConditional) constructs.push_back(n);
+  }
+  return constructs;
+}
+
+// Why the program of a part is not one graph; empty: it is, or it has no nodes.
+std::string WhyNoGraph(const CompiledGraph& part) {
+  using Op = ExecCommand::Op;
+  if (!part.plan().host_steps.empty()) return "host threads copy in it";
+  if (part.program().replay.graphs() > 1) return "its body is several graphs";
+  const Schedule& schedule = part.program().graphs;
+  for (CommandId c = 0; c < schedule.epilogue_begin; ++c) {
+    const Op op = schedule.commands[c].op;
+    if (op != Op::kGraph && op != Op::kRecord && op != Op::kWait && op != Op::kWaitExternal) {
+      return "not all of its body fits into a graph";
+    }
+  }
+  return "";
+}
+
+// Compiles one graph with its constructs. What cannot be on the device after all is handed to the host, and `again`
+// set: then everything is compiled once more.
+class ControlCompiler {
+ public:
+  ControlCompiler(const std::shared_ptr<RuntimeCore>& runtime, graph::Lowerings& lowerings)
+      : runtime_(runtime), lowerings_(lowerings) {}
+
+  absl::StatusOr<std::shared_ptr<ExecutableCore>> Compile(const graph::Folded& folded, const CompileOptions& options,
+                                                          DeclaredGraph declared) {
+    std::vector<CompiledControl> controls;
+    declared.add_constructs = [&](std::vector<std::unique_ptr<RunSlot>>& slots) {
+      return AddConstructs(folded, options, controls, slots);
+    };
+    for (const auto& control : folded.controls) AddNote(*control, declared.notes);
+    PENSTOCK_ASSIGN_OR_RETURN(auto core, ExecutableCore::Create(runtime_, *folded.model, options, declared));
+    std::vector<ControlPart> parts;
+    const std::vector<DeclId> constructs = ConstructsOf(core->model());
+    for (size_t c = 0; c < controls.size(); ++c) AddParts(constructs[c], controls[c], parts);
+    core->SetParts(std::move(parts));
+    return core;
+  }
+
+  bool again() const { return again_; }
+
+ private:
+  void AddNote(const FoldedControl& control, std::vector<std::string>& notes) const {
+    const std::string name = "construct " + graph::Quoted(control.name);
+    notes.push_back(control.on_device ? "the device decides " + name
+                                      : "the host drives " + name + ", which waits for each condition, since " +
+                                            lowerings_.why(control.id));
+  }
+
+  // Called for the slots of an executable that is being made. If it is made once more, the parts stay.
+  absl::Status AddConstructs(const graph::Folded& folded, const CompileOptions& options,
+                             std::vector<CompiledControl>& controls, std::vector<std::unique_ptr<RunSlot>>& slots) {
+    if (folded.controls.empty()) return absl::OkStatus();
+    if (controls.empty()) {
+      for (const auto& control : folded.controls) {
+        PENSTOCK_ASSIGN_OR_RETURN(CompiledControl compiled, CompileParts(control, options, slots));
+        controls.push_back(std::move(compiled));
+      }
+    }
+    const bool any_loop = std::any_of(controls.begin(), controls.end(),
+                                      [](const CompiledControl& control) { return control.folded->has_loop; });
+    for (const auto& slot : slots) {
+      PENSTOCK_RETURN_IF_ERROR(AddToSlot(controls, *slot));
+      if (any_loop) PENSTOCK_RETURN_IF_ERROR(slot->MakeStop());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<CompiledControl> CompileParts(const std::shared_ptr<const FoldedControl>& control,
+                                               const CompileOptions& options,
+                                               const std::vector<std::unique_ptr<RunSlot>>& slots) {
+    const CompileOptions of_part = OptionsOfPart(options, control->on_device, static_cast<int>(slots.size()));
+    CompiledControl compiled{.folded = control, .condition = {}, .bodies = {}};
+    for (const FoldedPart& part : control->condition) {
+      PENSTOCK_ASSIGN_OR_RETURN(auto core, CompilePart(*control, part, of_part));
+      compiled.condition.push_back({std::move(core), &part});
+    }
+    for (const FoldedPart& part : control->bodies) {
+      PENSTOCK_ASSIGN_OR_RETURN(auto core, CompilePart(*control, part, of_part));
+      compiled.bodies.push_back({std::move(core), &part});
+    }
+    return compiled;
+  }
+
+  absl::StatusOr<std::shared_ptr<ExecutableCore>> CompilePart(const FoldedControl& control, const FoldedPart& part,
+                                                              const CompileOptions& options) {
+    PENSTOCK_ASSIGN_OR_RETURN(auto core, Compile(part.folded, options, {.is_part_of_graph = control.on_device}));
+    const std::string why = control.on_device ? WhyNoGraph(core->graph()) : "";
+    if (why.empty()) return core;
+    lowerings_.ToHost(control.id, why);
+    again_ = true;
+    return absl::FailedPreconditionError("the device cannot decide construct " + graph::Quoted(control.name) + ": " +
+                                         why);
+  }
+
+  static absl::Status AddToSlot(const std::vector<CompiledControl>& controls, RunSlot& slot) {
+    const graph::Plan& plan = slot.graph().plan();
+    const std::vector<DeclId> constructs = ConstructsOf(slot.graph().model());
+    const auto control_of = [&](NodeId n) -> const CompiledControl& {
+      const auto at = std::lower_bound(constructs.begin(), constructs.end(), plan.nodes[n].decl);
+      return controls[static_cast<size_t>(at - constructs.begin())];
+    };
+    for (const NodeId n : plan.nodes.ids()) {
+      if (plan.nodes[n].kind != PlanKind::kConditional) continue;
+      PENSTOCK_ASSIGN_OR_RETURN(auto made, DeviceControl::Create(slot, n, control_of(n)));
+      slot.constructs.push_back(std::move(made));
+    }
+    for (const graph::HostStep& step : plan.host_steps) {
+      if (plan.nodes[step.node].kind != PlanKind::kControl) continue;
+      slot.controls.push_back(std::make_unique<ControlRun>(slot, step.node, control_of(step.node)));
+    }
+    return absl::OkStatus();
+  }
+
+  const std::shared_ptr<RuntimeCore>& runtime_;
+  graph::Lowerings& lowerings_;
+  bool again_ = false;
+};
+
+absl::StatusOr<Lowering> WantedLowering(const Model& model, const CompileOptions& options) {
+  const auto name = base::WordOf("PENSTOCK_CONSTRUCTS");
+  if (!name) return options.constructs;
+  if (name == "host") return Lowering::kHost;
+  if (name == "device") return Lowering::kDevice;
+  if (name == "auto") return Lowering::kAuto;
+  return absl::InvalidArgumentError(graph::Prefix(model) + ": PENSTOCK_CONSTRUCTS is '" +
+                                    graph::OneLine(base::Variable("PENSTOCK_CONSTRUCTS").value_or("")) +
+                                    "'; it must be host, device or auto");
+}
+
+// Why the host drives all constructs; empty: the rule decides.
+absl::StatusOr<std::string> WhyHost(Lowering wanted, const CompileOptions& options) {
+  if (wanted == Lowering::kHost) return "CompileOptions::constructs asks for it";
+  PENSTOCK_ASSIGN_OR_RETURN(const bool checks, base::FlagOf("PENSTOCK_CHECK_AGAINST_HOST"));
+  return options.check_against_host || checks ? "the host checks each node" : "";
+}
+
+absl::Status CheckOnDevice(const Model& model, const graph::Lowerings& lowerings) {
+  for (const ControlId c : model.controls.ids()) {
+    if (lowerings.OnDevice(c)) continue;
+    return absl::InvalidArgumentError(graph::Prefix(model, "construct", model.controls[c].name) +
+                                      ": CompileOptions::constructs is kDevice, but the device cannot decide it: " +
+                                      lowerings.why(c) + "; take kAuto, or move that out of the construct");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<ExecutableCore>> CreateExecutable(const std::shared_ptr<RuntimeCore>& runtime,
+                                                                 const Model& model, const CompileOptions& options) {
+  if (model.controls.empty()) return ExecutableCore::Create(runtime, model, options);
+  const auto declared = std::make_shared<Model>(model);
+  PENSTOCK_ASSIGN_OR_RETURN(const Lowering wanted, WantedLowering(model, options));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string why_host, WhyHost(wanted, options));
+  graph::Lowerings lowerings = graph::ChooseLowerings(model, options.device, why_host);
+  for (;;) {
+    if (wanted == Lowering::kDevice) PENSTOCK_RETURN_IF_ERROR(CheckOnDevice(model, lowerings));
+    const graph::Folded folded = graph::Fold(declared, lowerings);
+    declared->mistakes = folded.model->mistakes;
+    ControlCompiler compiler(runtime, lowerings);
+    auto core = compiler.Compile(folded, options, {.model = declared.get(), .notes = folded.unrolled});
+    if (core.ok() || !compiler.again()) return core;
+    declared->mistakes = model.mistakes;
+  }
+}
+
+}  // namespace penstock::runtime

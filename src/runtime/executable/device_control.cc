@@ -1,0 +1,214 @@
+#include "src/runtime/executable/device_control.h"
+
+#include <algorithm>
+
+#include "penstock/status_macros.h"
+#include "src/base/status.h"
+#include "src/driver/current_device.h"
+#include "src/runtime/executable/executable_core.h"
+
+namespace penstock::runtime {
+namespace {
+
+using detail::Decision;
+using detail::DecisionKind;
+
+driver::ConditionalKind ConditionalKindOf(ControlKind kind) {
+  switch (kind) {
+    case ControlKind::kIf: return driver::ConditionalKind::kIf;
+    case ControlKind::kSwitch: return driver::ConditionalKind::kSwitch;
+    default: return driver::ConditionalKind::kWhile;
+  }
+}
+
+// A part without nodes has no graphs.
+absl::StatusOr<std::vector<int32_t>> AddPart(const PartSlot& part, driver::Graph to, std::span<const int32_t> after) {
+  if (part.slot().graphs == nullptr) return std::vector<int32_t>(after.begin(), after.end());
+  return part.slot().graphs->AddTo(to, after);
+}
+absl::Status SetExecOf(const PartSlot& part, driver::GraphExec exec, driver::GraphExec root) {
+  return part.slot().graphs == nullptr ? absl::OkStatus() : part.slot().graphs->SetExec(exec, root);
+}
+
+}  // namespace
+
+DeviceControl::DeviceControl(RunSlot& outer, NodeId node, const CompiledControl& control)
+    : outer_(outer),
+      node_(node),
+      control_(control.folded),
+      driver_(outer.graph().driver()),
+      device_(outer.graph().device(outer.graph().plan().nodes[node].device)),
+      parts_(control, outer, node) {}
+
+absl::StatusOr<std::unique_ptr<DeviceControl>> DeviceControl::Create(RunSlot& outer, NodeId node,
+                                                                     const CompiledControl& control) {
+  std::unique_ptr<DeviceControl> made(new DeviceControl(outer, node, control));
+  if (made->is_loop()) PENSTOCK_RETURN_IF_ERROR(made->MakeLoop());
+  PENSTOCK_RETURN_IF_ERROR(
+      made->parts_.Try([](PartSlot& part) { return part.slot().MakeGraphs(SlotGraphs::Upload::kPart); }));
+  return made;
+}
+
+DeviceControl::~DeviceControl() {
+  const driver::CurrentDevice current(driver_, device_.local);
+  DropExec();
+  if (alone_) driver_.DestroyExec(alone_);
+  outer_.options().runtime.FreeDevice(device_, state_);
+}
+
+absl::Status DeviceControl::MakeLoop() {
+  const driver::CurrentDevice current(driver_, device_.local);
+  PENSTOCK_ASSIGN_OR_RETURN(const driver::LoopKernels kernels, driver_.LoadLoopKernels(device_.local));
+  PENSTOCK_ASSIGN_OR_RETURN(void* const state, driver_.AllocateDevice(device_.local, sizeof(detail::LoopState)));
+  state_ = static_cast<detail::LoopState*>(state);
+  Make(enter_, kernels.decide, driver::kDecidePointers);
+  Make(again_, kernels.decide, driver::kDecidePointers);
+  Make(look_, kernels.look, driver::kLookPointers);
+  look_.args.state = state_;
+  return absl::OkStatus();
+}
+
+template <class Args>
+void DeviceControl::Make(LibraryNode<Args>& node, const driver::LibraryCode& code,
+                         std::span<const uint32_t> pointers) const {
+  node.op = driver::LibraryOp(code, node.argv, sizeof(Args));
+  node.op.pointer_offsets = pointers.data();
+  node.op.pointer_count = static_cast<uint32_t>(pointers.size());
+  node.op.tag = {&outer_.fault, node_};
+}
+
+// --- nodes ---
+
+absl::StatusOr<int32_t> DeviceControl::AddTo(driver::Graph to, std::span<const int32_t> after) {
+  PENSTOCK_ASSIGN_OR_RETURN(const driver::ConditionalHandle handle, driver_.CreateConditional(to));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<int32_t> decided, AddEntry(to, after, handle.bits));
+  const auto bodies = std::max(static_cast<int32_t>(parts_.bodies.size()), 1);  // a Switch may have none
+  PENSTOCK_ASSIGN_OR_RETURN(driver::ConditionalNode node,
+                            driver_.AddConditional(to, decided, handle, ConditionalKindOf(control_->kind), bodies));
+  body_graphs_ = std::move(node.bodies);
+  for (size_t b = 0; b < parts_.bodies.size(); ++b) {
+    PENSTOCK_RETURN_IF_ERROR(AddBody(parts_.bodies[b], body_graphs_[b], handle.bits));
+  }
+  return node.number;
+}
+
+// Adds what sets the value first, and returns it.
+absl::StatusOr<std::vector<int32_t>> DeviceControl::AddEntry(driver::Graph to, std::span<const int32_t> after,
+                                                             uint64_t handle) {
+  Decision decision{.handle = handle, .loop = state_, .most = control_->max, .kind = DecisionKind::kPick};
+  if (is_loop()) decision.kind = DecisionKind::kEnter;
+  if (!parts_.condition.empty()) {
+    parts_.condition[0].SetDecision(decision);
+    return AddPart(parts_.condition[0], to, after);
+  }
+  set_trips_ = decision.most = trips_;
+  enter_.args.decision = decision;
+  PENSTOCK_ASSIGN_OR_RETURN(enter_.number, driver_.AddNode(to, after, &enter_.op, 0));
+  return std::vector<int32_t>{enter_.number};
+}
+
+// A Repeat decides beside its body, since that changes nothing of it.
+absl::Status DeviceControl::AddBody(PartSlot& part, driver::Graph to, uint64_t handle) {
+  const Decision again{.handle = handle, .loop = state_, .kind = DecisionKind::kAgain};
+  if (is_loop()) {
+    set_stop_ = look_.args.stop = stop_;
+    PENSTOCK_ASSIGN_OR_RETURN(look_.number, driver_.AddNode(to, {}, &look_.op, 0));
+  }
+  if (control_->kind == ControlKind::kRepeat) {
+    again_.args.decision = again;
+    PENSTOCK_RETURN_IF_ERROR(driver_.AddNode(to, {&look_.number, 1}, &again_.op, 0).status());
+  }
+  if (control_->kind == ControlKind::kWhile) part.SetDecision(again);
+  return AddPart(part, to, {}).status();
+}
+
+absl::Status DeviceControl::SetExec(driver::GraphExec exec, driver::GraphExec root) {
+  DropExec();
+  exec_ = exec;
+  for (const PartSlot& part : parts_.condition) PENSTOCK_RETURN_IF_ERROR(SetExecOf(part, exec, root));
+  for (size_t b = 0; b < parts_.bodies.size(); ++b) {
+    PENSTOCK_ASSIGN_OR_RETURN(const driver::GraphExec body, driver_.BodyOf(root, body_graphs_[b]));
+    body_execs_.push_back(body);
+    PENSTOCK_RETURN_IF_ERROR(SetExecOf(parts_.bodies[b], body, root));
+  }
+  return absl::OkStatus();
+}
+
+void DeviceControl::DropExec() {
+  parts_.ForEach([](const PartSlot& part) {
+    if (part.slot().graphs != nullptr) part.slot().graphs->Drop();
+  });
+  for (const driver::GraphExec body : body_execs_) driver_.DestroyExec(body);
+  body_execs_.clear();
+  exec_ = {};
+}
+
+// --- runs ---
+
+absl::Status DeviceControl::Bind() {
+  parts_.ForEach([](const PartSlot& part) { part.slot().fault.Reset(); });
+  if (bound_ != 0 && bound_ == outer_.bound.changes) return BindInner();
+  bound_ = 0;
+  if (control_->kind == ControlKind::kRepeat) {
+    PENSTOCK_ASSIGN_OR_RETURN(trips_, CountTrips(outer_, control_->trips));
+  }
+  absl::Status bound = parts_.Try([&](PartSlot& part) -> absl::Status {
+    PENSTOCK_RETURN_IF_ERROR(part.SetValues(outer_, node_));
+    return part.core().binder().Bind(part.slot(), part.values());
+  });
+  if (bound.ok()) bound_ = outer_.bound.changes;
+  return bound;
+}
+
+// What is bound to the parts has not changed.
+absl::Status DeviceControl::BindInner() {
+  return parts_.Try([](PartSlot& part) -> absl::Status {
+    for (const auto& inner : part.slot().constructs) PENSTOCK_RETURN_IF_ERROR(inner->Bind());
+    return absl::OkStatus();
+  });
+}
+
+absl::Status DeviceControl::Update() {
+  if (control_->kind == ControlKind::kRepeat && trips_ != set_trips_) {
+    enter_.args.decision.most = trips_;
+    PENSTOCK_RETURN_IF_ERROR(driver_.SetNode(exec_, enter_.number, &enter_.op));
+    set_trips_ = trips_;
+  }
+  if (is_loop() && stop_ != set_stop_) {
+    look_.args.stop = stop_;
+    PENSTOCK_RETURN_IF_ERROR(driver_.SetNode(body_execs_[0], look_.number, &look_.op));
+    set_stop_ = stop_;
+  }
+  return parts_.Try([&](PartSlot& part) {
+    if (part.slot().graphs == nullptr) return absl::OkStatus();
+    absl::Status updated = part.slot().graphs->Update();
+    const int32_t node = base::TakeNode(updated);
+    return updated.ok() ? updated : base::WithNode(part.core().Describe(node, updated), node_);
+  });
+}
+
+absl::Status DeviceControl::MakeGraph() {
+  const driver::CurrentDevice current(driver_, device_.local);
+  PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph graph, driver_.CreateGraph(device_.local));
+  absl::Status made = AddTo(graph, {}).status();
+  if (made.ok()) {
+    const absl::StatusOr<driver::GraphExec> exec = driver_.Instantiate(graph);
+    made = exec.status();
+    if (made.ok()) alone_ = *exec;
+  }
+  if (made.ok()) made = SetExec(alone_, alone_);
+  driver_.DestroyGraph(graph);
+  return made;
+}
+
+absl::Status DeviceControl::Launch(driver::Stream stream) {
+  PENSTOCK_RETURN_IF_ERROR(Update());
+  return driver_.LaunchGraph(alone_, stream);
+}
+
+void DeviceControl::UseStop(const uint32_t* stop) {
+  stop_ = stop;
+  parts_.UseStop(stop);
+}
+
+}  // namespace penstock::runtime

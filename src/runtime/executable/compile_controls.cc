@@ -61,13 +61,13 @@ std::vector<DeclId> ConstructsOf(const Model& model) {
 
 // Why the program of a part is not one graph; empty: it is, or it has no nodes.
 std::string WhyNoGraph(const CompiledGraph& part) {
-  using Op = ExecCommand::Op;
   if (!part.plan().host_steps.empty()) return "host threads copy in it";
   if (part.program().replay.graphs() > 1) return "its body is several graphs";
   const Schedule& schedule = part.program().graphs;
   for (CommandId c = 0; c < schedule.epilogue_begin; ++c) {
-    const Op op = schedule.commands[c].op;
-    if (op != Op::kGraph && op != Op::kRecord && op != Op::kWait && op != Op::kWaitExternal) {
+    const ExecCommand::Op op = schedule.commands[c].op;
+    const bool waits = op == ExecCommand::Op::kRecord || op == ExecCommand::Op::kWait;
+    if (!waits && op != ExecCommand::Op::kGraph && op != ExecCommand::Op::kWaitExternal) {
       return "not all of its body fits into a graph";
     }
   }

@@ -20,9 +20,8 @@
 //            nodes follow each other by their accesses. What one leaves in a buffer the next one finds there.
 // Errors     in a body end the construct and the run, and name the node. Cancel, a deadline and Shutdown end a loop
 //            before its next iteration.
-// Who        the device decides what a construct runs if all that is in it runs there, otherwise the host, see
-// Lowering;
-//            a Repeat of few nodes and a constant number of rounds is unrolled. Export refuses other constructs, and
+// Who        decides what a construct runs: the device if all that is in it runs there, otherwise the host (Lowering).
+//            A Repeat of few nodes and a constant number of rounds is unrolled. Export refuses other constructs, and
 //            steps that are declared again (graph_cache.h) refuse all.
 //
 // Threads: as Graph.

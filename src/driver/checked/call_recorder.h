@@ -29,7 +29,7 @@ struct Gauges {
 std::string TextOf(const Gauges& gauges);
 
 // Totals since the CallRecorder was made: failed calls do not count, empty copies do. A graph launch counts as the
-// copies, batches and fills that it performs, except those in bodies of conditional nodes: nobody here knows how often
+// copies, batches and fills that it performs, except those in bodies of conditional nodes: no driver knows how often
 // these run.
 struct Totals {
   struct Sum {

@@ -9,7 +9,7 @@
 // too, whatever kind of edge they have and whichever nodes between are disabled. Kernels with several such edges each
 // begin later (8 x 125 of a stencil on an H100: 3 to 5 %).
 //
-// A conditional node has full edges before and behind it: CUDA refuses programmatic ones there.
+// A conditional node has full edges before and after it: CUDA refuses programmatic ones there.
 //
 // Ownership: an exec shares the graph it came from, since CUDA identifies the exec's nodes by those of the graph. The
 //            bodies of conditional nodes belong to the graph they are in, CUDA's and ours, and share its life.

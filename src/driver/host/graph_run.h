@@ -3,7 +3,7 @@
 //
 // The nodes of the graph and of all bodies stand in one list. A part of the list, the graph or a body, has ended when
 // all its nodes have. A conditional node begins by reading its value and starting the part that this chooses; a loop
-// reads it again at the part's end and starts the part anew, so an iteration allocates nothing. A loop ends, whatever
+// reads it again at the part's end and starts the part again, so an iteration allocates nothing. A loop ends, whatever
 // its value, when a node in it belongs to a run that has failed: its later work is skipped, and so nothing would set
 // the value. An iteration that ran no task is followed by a task that does nothing, so that a loop which never ends
 // leaves the engines to others as any loop does.

@@ -43,7 +43,7 @@ struct LibraryNode {
 
 // --- which body ---
 
-// Before it, in it and behind it a step of one number: any other order makes another.
+// Before it, in it and after it there is a step of one number: any other order makes another.
 TEST_P(DriverConformance, AnIfRunsItsBodyWhereItsValueIsNotZero) {
   int32_t *const value = Pinned<int32_t>(1), *const data = Pinned<int32_t>(1);
   const Graph graph = NewGraph();

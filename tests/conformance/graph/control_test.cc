@@ -512,6 +512,26 @@ TEST_P(Controls, AFailureInALoopOfTheDeviceEndsItAndIsForgotten) {
   }
 }
 
+// The run of the inner loop is part of another run, whose word it looks at.
+TEST_P(Controls, CancelReachesIntoALoopOfTheDeviceInOneThatTheHostDrives) {
+  Graph g("inside");
+  auto most = g.Param<int64_t>("most");
+  auto x = g.InOut<float>("x", 1);
+  std::atomic<bool> begun{false};
+  g.While("outer", When(Always{}), {}, [&](Graph& outer) {
+    outer.Host("begin", [&begun](std::span<const float>) { begun = true; }, Read(x));
+    outer.Repeat("inner", most, [&](Graph& inner) { inner.ParallelFor("halve", 1, Halve{}, ReadWrite(x)); });
+  });
+  auto exec = runtime_->Compile(g, {.slots = 1});
+  ASSERT_OK(exec.status());
+  float value = 1;
+  auto run = exec->Launch(exec->bindings().Set(x, std::span(&value, 1)).Set(most, int64_t{1} << 60));
+  ASSERT_OK(run.status());
+  while (!begun) std::this_thread::yield();
+  run->Cancel();
+  EXPECT_EQ(run->Wait().code(), absl::StatusCode::kCancelled);
+}
+
 // Loops in several slots and on several streams: the device would run them at once.
 TEST_P(Controls, SeveralLoopsOfTheDeviceAreInFlight) {
   Graph g("several");

@@ -1,4 +1,4 @@
-// Each rule of conditional nodes behind the checked driver, in front of host devices.
+// Each rule of conditional nodes that the checked driver asserts, with host devices below it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -121,7 +121,7 @@ TEST_F(HostConditionalTest, ALoopOfARunThatHasFailedEnds) {
   EXPECT_EQ(fault.status().code(), absl::StatusCode::kDataLoss);
 }
 
-// The value is that of the launch before, which nothing has set anew.
+// The value is that of the launch before, which nothing has set again.
 TEST_F(HostConditionalTest, ALoopWhoseRunHasFailedBeforeItDoesNotBegin) {
   RunFault fault;
   fault.Fail(1, absl::InternalError("before"));

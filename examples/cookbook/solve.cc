@@ -59,9 +59,6 @@ struct Turn {
     p(i.y, i.x) = r(i.y, i.x) + static_cast<float>(*next / *rr) * p(i.y, i.x);
   }
 };
-struct Count {
-  PS_HOST_DEVICE void operator()(int64_t, int32_t* iterations) const { ++*iterations; }
-};
 struct IsAbove {
   PS_HOST_DEVICE bool operator()(double limit, const double* rr) const { return *rr > limit; }
 };
@@ -74,12 +71,13 @@ absl::Status Cookbook() {
   auto limit = g.Param<double>("limit");  // the square of the residual's norm that is small enough
   auto b = g.Input<float>("b", square);
   auto x = g.Output<float>("x", square);
-  auto iterations = g.InOut<int32_t>("iterations", 1);
+  auto iterations = g.Output<int32_t>("iterations", 1);
   auto r = g.Buffer<float>("r", square), p = g.Buffer<float>("p", square), q = g.Buffer<float>("q", square);
   auto rr = g.Buffer<double>("rr", 1), next = g.Buffer<double>("next", 1), pq = g.Buffer<double>("pq", 1);
   g.ParallelFor("begin", {kSide, kSide}, Begin{}, ps::Read(b), ps::Write(x), ps::Write(r), ps::Write(p));
   g.TransformReduce("rr", {kSide, kSide}, Product{}, ps::Plus(), 0.0, ps::Read(r), ps::Read(r), ps::Write(rr));
-  g.While("solve", ps::When(IsAbove{}, limit, ps::Read(rr)), {.max = kMostIterations}, [&](ps::Graph& body) {
+  const auto is_above = ps::When(IsAbove{}, limit, ps::Read(rr)).Count(iterations);
+  g.While("solve", is_above, {.max = kMostIterations}, [&](ps::Graph& body) {
     body.ParallelFor("apply", {kSide, kSide}, Apply{}, ps::Read(p), ps::Write(q));
     body.TransformReduce("pq", {kSide, kSide}, Product{}, ps::Plus(), 0.0, ps::Read(p), ps::Read(q), ps::Write(pq));
     body.ParallelFor("step", {kSide, kSide}, Step{}, ps::Read(rr), ps::Read(pq), ps::Read(p), ps::Read(q),
@@ -87,7 +85,6 @@ absl::Status Cookbook() {
     body.TransformReduce("next", {kSide, kSide}, Product{}, ps::Plus(), 0.0, ps::Read(r), ps::Read(r), ps::Write(next));
     body.ParallelFor("turn", {kSide, kSide}, Turn{}, ps::Read(rr), ps::Read(next), ps::Read(r), ps::ReadWrite(p));
     body.Copy("keep", next, rr);
-    body.ParallelFor("count", 1, Count{}, ps::ReadWrite(iterations));
   });
   PS_ASSIGN_OR_RETURN(ps::Executable solver, runtime.Compile(g));
 

@@ -21,9 +21,6 @@ struct Error {
     return fabsf(x[i] * x[i] / a[i] - 1);
   }
 };
-struct Count {
-  PS_HOST_DEVICE void operator()(int64_t, int* rounds) const { ++*rounds; }
-};
 // A condition is a functor too.
 struct IsAbove {
   PS_HOST_DEVICE bool operator()(float limit, const float* error) const { return *error > limit; }
@@ -40,7 +37,6 @@ absl::Status Tutorial() {
   const auto look = [&] {
     graph.TransformReduce("look", kN, Error{}, ps::Max(), 0, ps::Read(a), ps::Read(x), ps::Write(error));
   };
-  graph.Fill("no rounds", rounds, 0);
   look();
 
   // If what is in x is of no use, begin with the numbers themselves.
@@ -49,9 +45,9 @@ absl::Status Tutorial() {
     look();
   });
   // Then improve x while it is not good enough.
-  graph.While("solve", ps::When(IsAbove{}, enough, ps::Read(error)), {.max = kMostRounds}, [&](ps::Graph& body) {
+  const auto not_good = ps::When(IsAbove{}, enough, ps::Read(error)).Count(rounds);
+  graph.While("solve", not_good, {.max = kMostRounds}, [&](ps::Graph& body) {
     body.ParallelFor("improve", kN, Improve{}, ps::Read(a), ps::ReadWrite(x));
-    body.ParallelFor("count", 1, Count{}, ps::ReadWrite(rounds));
     look();
   });
   PS_ASSIGN_OR_RETURN(ps::Runtime runtime, ps::Runtime::Create());

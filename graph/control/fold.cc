@@ -48,6 +48,7 @@ struct BufferUse {
   BufferId buffer{};
   bool written = false;
   bool exposed = false;  // it may read, or leave, what was there before
+  bool whole = false;  // a condition writes all of it, before any body reads
 };
 using BufferUses = std::vector<BufferUse>;
 bool ByBuffer(const BufferUse& a, const BufferUse& b) { return a.buffer < b.buffer; }
@@ -67,24 +68,16 @@ class Summaries {
   // The same of some of its parts.
   BufferUses OfParts(const ControlDecl& control, bool condition, std::span<const BodyId> bodies) const {
     BufferUses all;
-    if (condition && control.condition >= 0) {
-      for (const AccessDecl& access : model_.nodes[control.condition].accesses) {
-        const BufferId base = Base(access.buffer);
-        if (base >= 0 && base != control.word) all.push_back({.buffer = base, .exposed = true});
-      }
-    }
     for (const BodyId body : bodies) all.insert(all.end(), Of(body).begin(), Of(body).end());
-    std::sort(all.begin(), all.end(), ByBuffer);
-    size_t kept = 0;
-    for (const BufferUse& use : all) {
-      if (kept > 0 && all[kept - 1].buffer == use.buffer) {
-        all[kept - 1].written |= use.written;
-        all[kept - 1].exposed |= use.exposed;
-      } else {
-        all[kept++] = use;
-      }
+    Merge(all);
+    if (!condition || control.condition < 0) return all;
+    BufferUses first = OfCondition(control);
+    for (BufferUse& use : all) {
+      const auto at = std::lower_bound(first.begin(), first.end(), use, ByBuffer);
+      if (at != first.end() && at->buffer == use.buffer && at->whole) use.exposed = false;
     }
-    all.resize(kept);
+    all.insert(all.end(), first.begin(), first.end());
+    Merge(all);
     return all;
   }
   // The buffer that owns the memory of `buffer`; none: it is a mistake.
@@ -97,6 +90,40 @@ class Summaries {
   }
 
  private:
+  // One use of each buffer, sorted by it.
+  static void Merge(BufferUses& all) {
+    std::sort(all.begin(), all.end(), ByBuffer);
+    size_t kept = 0;
+    for (const BufferUse& use : all) {
+      if (kept > 0 && all[kept - 1].buffer == use.buffer) {
+        all[kept - 1].written |= use.written;
+        all[kept - 1].exposed |= use.exposed;
+        all[kept - 1].whole |= use.whole;
+      } else {
+        all[kept++] = use;
+      }
+    }
+    all.resize(kept);
+  }
+
+  // It reads before it writes.
+  BufferUses OfCondition(const ControlDecl& control) const {
+    BufferUses uses;
+    for (const AccessDecl& access : model_.nodes[control.condition].accesses) {
+      const BufferId base = Base(access.buffer);
+      if (base < 0 || base == control.word) continue;
+      const bool whole = IsWhole(access);
+      uses.push_back({base, access.mode != AccessMode::kRead, !whole, whole});
+    }
+    Merge(uses);
+    return uses;
+  }
+
+  // Whether it writes all of a buffer.
+  bool IsWhole(const AccessDecl& access) const {
+    return access.mode == AccessMode::kWrite && access.box.whole() && Base(access.buffer) == access.buffer;
+  }
+
   int Depth(BodyId body) const { return body < 0 ? 0 : model_.bodies[body].depth; }
   BodyId Around(BodyId body) const { return model_.controls[model_.bodies[body].of].in; }
   BodyId Common(BodyId a, BodyId b) const {
@@ -152,7 +179,7 @@ class Summaries {
       const BufferId base = Base(access.buffer);
       if (base < 0 || access.mode == AccessMode::kRead) continue;
       UseOf(row, base).written = true;
-      if (access.mode == AccessMode::kWrite && access.box.whole() && base == access.buffer) state_[base].whole = true;
+      if (IsWhole(access)) state_[base].whole = true;
     }
   }
 
@@ -161,6 +188,7 @@ class Summaries {
       BufferUse& use = UseOf(row, inner.buffer);
       use.written |= inner.written;
       use.exposed |= inner.exposed && !state_[inner.buffer].whole;
+      if (inner.whole) state_[inner.buffer].whole = true;
     }
   }
 
@@ -286,7 +314,8 @@ class Folder {
   // The number of nodes that a construct becomes if it is unrolled; -1: it is not.
   int64_t NodesUnrolled(ControlId c) const {
     const ControlDecl& control = model_.controls[c];
-    if (control.kind != ControlKind::kRepeat || !control.trips.is_constant() || control.bodies.empty()) return -1;
+    if (control.kind != ControlKind::kRepeat || control.condition >= 0) return -1;
+    if (!control.trips.is_constant() || control.bodies.empty()) return -1;
     int64_t nodes = 0;
     for (const Item& item : items_[Row(control.bodies[0])]) {
       const int64_t more = item.control < 0 ? 1 : NodesUnrolled(item.control);
@@ -378,7 +407,9 @@ class Folder {
     node.device = DeviceOf(control);
     for (const BufferUse& use : uses) {
       const bool has = Of(use.buffer).has_contents;
-      const AccessMode mode = !use.written ? AccessMode::kRead : has ? AccessMode::kReadWrite : AccessMode::kWriteSome;
+      AccessMode mode = has ? AccessMode::kReadWrite : AccessMode::kWriteSome;
+      if (!use.written) mode = AccessMode::kRead;
+      if (use.whole && !use.exposed) mode = AccessMode::kWrite;
       node.accesses.push_back({BufferIn(use.buffer, to), model_.serial, mode});
       if (use.written) Of(use.buffer).has_contents = true;
     }
@@ -388,6 +419,7 @@ class Folder {
     folded.kind = control.kind;
     folded.on_device = on_device;
     folded.has_loop = HasLoop(c);
+    folded.tells = control.tells;
     folded.trips = control.trips;
     folded.max = control.max;
     if (on_device) AddConditional(std::move(node), folded.has_loop, to);
@@ -488,11 +520,10 @@ class Folder {
         made.buffers[part.word].where = Where::kSlot;
       }
       AddNode(control.condition, made);
-      part.condition = made.nodes.next() - 1;
       // CUDA takes longer to see the end of an iteration the more nodes end it.
       std::vector<DeclId>& after = made.nodes.back().after;
       after.clear();
-      for (DeclId n = 0; on_device && n < part.condition; ++n) after.push_back(n);
+      for (DeclId n = 0; on_device && n + 1 < made.nodes.count(); ++n) after.push_back(n);
     }
     part.folded.model = Keep(std::move(made));
     return part;

@@ -12,7 +12,7 @@
 // of their declarations: only one loop may run on a device at a time.
 //
 // A body may not run, or write less than it seems to, so a construct is said to write some elements only; and to change
-// what a buffer already holds, so that this comes to where the body is.
+// what a buffer already holds, so that this comes to where the body is. What a condition writes is written for certain.
 //
 // Ownership: the models keep alive what they were made from: views name buffers by addresses in it.
 // Threads:   a pure function.
@@ -48,8 +48,8 @@ struct BoundByControl {
 struct FoldedPart {
   Folded folded;
   std::vector<BoundByControl> bound;
-  DeclId condition{};  // the condition's node, the last one; none: there is no condition in it
-  BufferId word{};  // what it writes: an Output in the slot's own memory if the host reads it, else of no use
+  // What its condition writes, if it has one: an Output in the slot's own memory if the host reads it, else of no use.
+  BufferId word{};
 };
 
 struct FoldedControl {
@@ -58,9 +58,11 @@ struct FoldedControl {
   ControlKind kind{};
   bool on_device = false;
   bool has_loop = false;  // it is a loop, or has one in a body
-  Dim trips{0};  // kRepeat
+  bool tells = false;  // kWhile: the condition's decision says how many iterations have ended
+  Dim trips{0};  // kRepeat without a condition
   int64_t max = 0;  // kWhile
-  // The condition, unless the kind is kRepeat. The body of a While ends with it too.
+  // The condition; that of a Repeat says how many iterations there are, and may be missing. The body of a While ends
+  // with it too.
   std::vector<FoldedPart> condition;
   std::vector<FoldedPart> bodies;
 };

@@ -19,6 +19,17 @@ void RefuseControl(const DeclarationSink& sink, const Name& name, Text text) {
 
 }  // namespace
 
+void CheckOneElement(const DeclarationSink& sink, const Name& construct, const Extent& extent) {
+  bool one = true;
+  for (int i = 0; i < extent.rank && i < kMaxRank; ++i) one = one && extent.dims[static_cast<size_t>(i)] == Dim(1);
+  if (one) return;
+  RefuseControl(sink, construct, [] {
+    return "the number of its iterations, or whether they were capped, is one value, and what is named for it is not "
+           "one element; name a buffer of one element, or one of a larger buffer, as in "
+           "ps::Write(counts, ps::Slice({i}, {1}))";
+  });
+}
+
 ControlId AddControl(const DeclarationSink& sink, ControlDecl decl, int32_t condition, int32_t word) {
   if (sink.is_compared()) {  // a step that is declared again has no constructs
     RefuseControl(sink, decl.name, [] { return std::string(); });
@@ -48,6 +59,7 @@ ControlId AddControl(const DeclarationSink& sink, ControlDecl decl, int32_t cond
   decl.in = model.open;
   decl.begin = model.nodes.next();
   decl.condition = condition;
+  if (decl.condition >= 0) model.nodes[decl.condition].decides = true;
   decl.word = word;
   model.controls.push_back(std::move(decl));
   return model.controls.next() - 1;

@@ -62,7 +62,7 @@ class Rewriter {
   const BufferDecl& Buffer(const AccessDecl& access) const { return in_.buffers[access.buffer]; }
 
   // Why nodes are not checked: the first of them, and how many more there are.
-  enum class Reason : uint8_t { kAlias, kUnordered, kTwice, kWritesNothing };
+  enum class Reason : uint8_t { kAlias, kUnordered, kTwice, kTells, kWritesNothing };
   struct Skipped {
     Reason reason;
     DeclId node;
@@ -76,6 +76,9 @@ class Rewriter {
     bool writes = false;
     for (size_t i = 0; i < accesses.size(); ++i) {
       const BufferId buffer = accesses[i].buffer;
+      if (in_.nodes[n].decides && writes && accesses[i].mode == AccessMode::kWrite) {
+        return Skip(Reason::kTells, n, buffer);  // the first is the condition's word
+      }
       if (in_.buffers[buffer].is_alias) return Skip(Reason::kAlias, n, buffer);
       if (unordered_[buffer]) return Skip(Reason::kUnordered, n, buffer);
       if (MeetsEarlier(accesses, i)) return Skip(Reason::kTwice, n, buffer);
@@ -113,6 +116,7 @@ class Rewriter {
       case Reason::kAlias: why = buffer + " is an alias"; break;
       case Reason::kUnordered: why = "an access to " + buffer + " is Unordered"; break;
       case Reason::kTwice: why = "it accesses elements of " + buffer + " twice and writes them"; break;
+      case Reason::kTells: why = "what it tells of its loop, in " + buffer + ", only the node knows"; break;
       case Reason::kWritesNothing: why = "it writes no buffer"; break;
     }
     if (skipped.others == 1) why += "; nor is 1 other node, for such a reason";

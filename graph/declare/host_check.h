@@ -22,7 +22,7 @@ namespace penstock::graph {
 // receives a line for each reason why nodes that have host code cannot be checked, with the first of them and their
 // number: they access elements twice and write them (the host code could read what the node has written), an alias (its
 // copy would have another layout), or a buffer with Unordered accesses (nodes After the node would not come after its
-// check).
+// check); or they tell of a loop (penstock/detail/telling.h), which only the node can.
 Model WithHostChecks(const Model& model, double tolerance, std::vector<std::string>& unchecked);
 
 }  // namespace penstock::graph

@@ -12,7 +12,8 @@
 //            "phase/case 0/step". Everything that a graph can say can stand in a body, other constructs too, up to 64
 //            levels deep. A buffer that is declared in a body is like any other, but no node outside may access it.
 // Condition  is a functor over accesses and parameters, like that of a ParallelFor over one index that is left out. It
-//            runs on the device: for If and Switch once, for While before each iteration. It only reads.
+//            runs on the device: for If and Switch once, for While before each iteration. It only reads. That of a
+//            While can tell how many iterations there were: Count.
 // Outside    a construct is one node that accesses all that its bodies and its condition do, so nodes before and after
 //            it are ordered by that. A Write in a body may not happen: elements that it would have written keep
 //            what they had.
@@ -31,7 +32,10 @@
 
 #include <cstdint>
 #include <tuple>
+#include <utility>
 
+#include "penstock/access.h"
+#include "penstock/detail/telling.h"
 #include "penstock/export.h"
 
 namespace penstock {
@@ -41,6 +45,36 @@ template <class F, class... A>
 struct Condition {
   F functor;
   std::tuple<A...> args;
+
+  // The same condition of a While, whose every evaluation also writes one element: how many iterations have ended. So a
+  // node in the body reads which iteration it is in, from 0, and one behind the loop how many there were; the condition
+  // itself may read it too. T is an integer of 32 bits, which stays at its greatest value, or of 64. What a body writes
+  // there, the next evaluation overwrites. `to` names a buffer of one element, or an element of a buffer or a State, as
+  // in Write(counts, Slice({i}, {1})).
+  template <class T>
+  PENSTOCK_HIDDEN auto Count(AccessOf<T, AccessMode::kWrite> to) const {
+    return Told(detail::AlsoTelling(functor, detail::ToldCount<T>{std::move(to)}));
+  }
+  template <class T>
+  PENSTOCK_HIDDEN auto Count(BufferHandle<T> to) const {
+    return Count(Write(to));
+  }
+  // In the same way, whether the condition holds though WhileOptions::max ends the loop: 1, else 0. T is an integer, or
+  // bool.
+  template <class T>
+  PENSTOCK_HIDDEN auto Capped(AccessOf<T, AccessMode::kWrite> to) const {
+    return Told(detail::AlsoTelling(functor, detail::ToldCap<T>{std::move(to)}));
+  }
+  template <class T>
+  PENSTOCK_HIDDEN auto Capped(BufferHandle<T> to) const {
+    return Capped(Write(to));
+  }
+
+ private:
+  template <class Tells>
+  PENSTOCK_HIDDEN Condition<Tells, A...> Told(Tells tells) const {
+    return {std::move(tells), args};
+  }
 };
 
 // f(args...): a bool for If and While; for Switch the number of the body that runs, from 0. A number without a body

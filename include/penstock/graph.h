@@ -328,34 +328,40 @@ class PENSTOCK_EXPORT Graph {
 
   // Constructs: control.h says what they do. One body of an If runs, the first if the condition holds; of a Switch the
   // one with the number that the condition gives. A While runs its body while the condition holds, and a Repeat `trips`
-  // times, which may be a parameter. A body is a function of a Graph&, which is this one.
+  // times: a number, a parameter, or what the one integer of a Read is when the Repeat begins (below 0 counts as 0, and
+  // above 10^9 as 10^9). A body is a function of a Graph&, which is this one.
   template <class F, class... A, class Then, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
   PENSTOCK_HIDDEN void If(Name name, const Condition<F, A...>& when, Then then) {
-    const ControlId made = detail::ControlDeclaration::WithCondition<kNvcc>(*this, name, ControlKind::kIf, when, 0);
+    const ControlId made = detail::ControlDeclaration::WithCondition<kNvcc, ControlKind::kIf>(*this, name, when);
     detail::ControlDeclaration::Body(*this, made, Name("then").In(name), then);
   }
   template <class F, class... A, class Then, class Else, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
   PENSTOCK_HIDDEN void If(Name name, const Condition<F, A...>& when, Then then, Else otherwise) {
-    const ControlId made = detail::ControlDeclaration::WithCondition<kNvcc>(*this, name, ControlKind::kIf, when, 0);
+    const ControlId made = detail::ControlDeclaration::WithCondition<kNvcc, ControlKind::kIf>(*this, name, when);
     detail::ControlDeclaration::Body(*this, made, Name("then").In(name), then);
     detail::ControlDeclaration::Body(*this, made, Name("else").In(name), otherwise);
   }
   template <class F, class... A, class... Body, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
   PENSTOCK_HIDDEN void Switch(Name name, const Condition<F, A...>& when, Body... bodies) {
     [[maybe_unused]] const ControlId made =
-        detail::ControlDeclaration::WithCondition<kNvcc>(*this, name, ControlKind::kSwitch, when, 0);
+        detail::ControlDeclaration::WithCondition<kNvcc, ControlKind::kSwitch>(*this, name, when);
     int number = 0;
     (detail::ControlDeclaration::Body(*this, made, Name("case", number++).In(name), bodies), ...);
   }
   template <class F, class... A, class Body, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
   PENSTOCK_HIDDEN void While(Name name, const Condition<F, A...>& when, WhileOptions options, Body body) {
     const ControlId made =
-        detail::ControlDeclaration::WithCondition<kNvcc>(*this, name, ControlKind::kWhile, when, options.max);
+        detail::ControlDeclaration::WithCondition<kNvcc, ControlKind::kWhile>(*this, name, when, options.max);
     detail::ControlDeclaration::Body(*this, made, name, body);
   }
   template <class Body>
   PENSTOCK_HIDDEN void Repeat(Name name, Dim trips, Body body) {
     detail::ControlDeclaration::Body(*this, detail::ControlDeclaration::Repeated(*this, name, trips), name, body);
+  }
+  template <class T, class Body, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
+  PENSTOCK_HIDDEN void Repeat(Name name, AccessOf<T, AccessMode::kRead> trips, Body body) {
+    const ControlId made = detail::ControlDeclaration::Repeated<kNvcc>(*this, name, trips);
+    detail::ControlDeclaration::Body(*this, made, name, body);
   }
 
   // Everything declared so far, for programs that inspect a graph.

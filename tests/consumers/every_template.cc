@@ -76,6 +76,9 @@ __global__
   PS_AWAIT_DEPENDENCIES();
   x[0] = static_cast<float>(n);
 }
+struct IsLess {
+  PS_HOST_DEVICE bool operator()(float a, ps::View<const float> b) const { return a < b(0); }
+};
 struct Handle {
   explicit Handle(const ps::LaunchContext& launch, int number = 0, const char* text = "")
       : stream(launch.native_stream()), name(text + std::to_string(number)) {}
@@ -186,6 +189,21 @@ Handles Declare(ps::Graph& g, const ps::State<float>& state, const ps::Replicate
   g.TransformReduce("product", n, Product{}, Plus{}, 0, ps::Read(x), alpha, ps::ReadWrite(y),
                     ps::Write(g.Buffer<float>("product", 1)));
   g.TransformReduce("parts of", {2, 3}, OfParts{}, ps::Plus(), 0, ps::All(std::vector{ps::Read(slot)}), at(3));
+  const auto sum = g.Buffer<float>("sum", 1);
+  const auto count = g.Buffer<int64_t>("count", 1);
+  const auto few = g.Buffer<int32_t>("few", 2);
+  const auto capped = g.Buffer<bool>("capped", 1);
+  const auto body = [&](ps::Graph& in) { in.Copy(ps::Name("copy again"), part, slot); };
+  g.If("if", ps::When(IsLess{}, alpha, ps::Read(sum)), body);
+  g.If("if else", ps::When(IsLess{}, 1.F, ps::Read(sum)), body, body);
+  g.Switch("switch", ps::When(IsLess{}, 1.F, ps::Read(sum)), body, body);
+  g.While("while", ps::When(IsLess{}, 1.F, ps::Read(sum)), {.max = 5}, body);
+  g.While("counted", ps::When(IsLess{}, 1.F, ps::Read(sum)).Count(count).Capped(capped), {}, body);
+  g.While("few", ps::When(IsLess{}, 1.F, ps::Read(sum)).Capped(count).Count(ps::Write(few, ps::Slice({1}, {1}))), {},
+          body);
+  g.Repeat("repeat", n, body);
+  g.Repeat("repeat count", ps::Read(count), body);
+  g.Repeat("repeat few", ps::Read(few, ps::Slice({1}, {1})), body);
   ps::Reduce(g, "reduce", replicas, Plus{}, 0);
   ps::Broadcast(g, "broadcast", replicas, 0);
   return {x, y, n};

@@ -26,12 +26,15 @@ struct Pair {
 struct Either {
   Pair operator()(const Pair& a, const Pair&) const { return a; }
 };
+struct IsSmall {
+  bool operator()(const float* x) const { return *x < 1; }
+};
 struct Large {
   char bytes[300];
 };
 
 void Declare(ps::Graph& g, ps::ParamHandle<float> a, ps::BufferHandle<float> x, ps::BufferHandle<double> d,
-             ps::BufferHandle<Pair> p) {
+             ps::BufferHandle<Pair> p, ps::BufferHandle<int64_t> n) {
   // a Read of T gives a functor const T\* or View<const T>
   g.ParallelFor("f", 8, Axpy{}, a, ps::Read(d), ps::Write(x));
   // a Write or ReadWrite of T gives a functor T\* or View<T>
@@ -75,6 +78,16 @@ void Declare(ps::Graph& g, ps::ParamHandle<float> a, ps::BufferHandle<float> x, 
   g.Reduce("r", ps::Read(x), ps::Write(p), Either{}, Pair(1));
   // the result of a Reduce has at most 256 bytes
   g.Reduce("r", ps::Read(g.Input<Large>("l", 8)), ps::Write(g.Buffer<Large>("b", 1)));
+  // only the condition of a While tells its iterations, by Count and Capped
+  g.If("i", ps::When(IsSmall{}, ps::Read(x)).Count(n), [](ps::Graph&) {});
+  // only the condition of a While tells its iterations, by Count and Capped
+  g.Switch("s", ps::When(IsSmall{}, ps::Read(x)).Capped(n));
+  // Count takes a buffer of 32 or 64 bit integers
+  g.While("w", ps::When(IsSmall{}, ps::Read(x)).Count(x), {}, [](ps::Graph&) {});
+  // a condition only reads; compute what it reads in a node before it
+  g.While("w", ps::When(IsSmall{}, ps::ReadWrite(x)).Count(n), {}, [](ps::Graph&) {});
+  // the number of iterations of a Repeat is an integer
+  g.Repeat("r", ps::Read(x), [](ps::Graph&) {});
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct LoopState {
 };
 
 enum class DecisionKind : uint32_t {
-  kNone,  // there is no conditional node
+  kNone,  // there is no conditional node: the host decides
   kPick,  // of an If or a Switch: the node gets the condition's value
   kEnter,  // before a loop: it gets whether there is a first iteration, and `loop` how many may follow
   kAgain  // at the end of an iteration: it gets whether there is another one
@@ -30,10 +30,11 @@ enum class DecisionKind : uint32_t {
 
 // A functor that stores this for its conditional node has it at its beginning.
 struct Decision {
-  // The cudaGraphConditionalHandle; on host devices the address of the uint32_t that it stands for.
+  // The cudaGraphConditionalHandle; on host devices the address of the uint32_t that it stands for. kNone: how many
+  // iterations have ended, if the condition tells it.
   uint64_t handle = 0;
   LoopState* loop = nullptr;  // of a loop
-  int64_t most = 0;  // kEnter: iterations
+  int64_t most = 0;  // iterations; kAgain: the same as on entry, if the condition tells how many there were
   DecisionKind kind = DecisionKind::kNone;
   uint32_t reserved = 0;
 };
@@ -52,6 +53,20 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void StopLoop(LoopState& loop, uint3
 #else
   std::atomic_ref<uint32_t>(loop.stop).store(stop, std::memory_order_relaxed);
 #endif
+}
+
+// How far a loop has come at an evaluation of its condition.
+struct Evaluation {
+  int64_t done;  // iterations that have ended
+  int64_t left;  // iterations that may still begin
+};
+
+// Called before Decide, which goes on to the next iteration.
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Evaluation EvaluationOf(const Decision& decision) {
+  int64_t done = 0;
+  if (decision.kind == DecisionKind::kNone) done = static_cast<int64_t>(decision.handle);
+  if (decision.kind == DecisionKind::kAgain) done = decision.most - decision.loop->left;
+  return {done, decision.most - done};
 }
 
 // Tells the node. `value`: what the condition says.

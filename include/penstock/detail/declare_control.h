@@ -14,9 +14,11 @@
 #include "penstock/control.h"
 #include "penstock/detail/decision.h"
 #include "penstock/detail/declaration_sink.h"
+#include "penstock/detail/declare_reduce.h"
 #include "penstock/detail/host_device.h"
 #include "penstock/detail/model.h"
 #include "penstock/detail/parallel_for.h"
+#include "penstock/detail/telling.h"
 #include "penstock/export.h"
 #include "penstock/extent.h"
 
@@ -37,6 +39,60 @@ struct ConditionCode {
   }
 };
 
+// The same of a condition that tells, and may read what it has counted.
+template <class F, class... Told>
+struct TellingCode {
+  Decision decision;
+  F functor;
+
+  template <class... A>
+    requires std::is_convertible_v<std::invoke_result_t<const F&, const A&...>, int32_t>
+  PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE void operator()(int64_t, View<int32_t> word,
+                                                       View<typename Told::value_type>... to, const A&... args) const {
+    const Evaluation at = EvaluationOf(decision);
+    (Told::Before(*to.data, at), ...);
+    const auto value = static_cast<int32_t>(functor(args...));
+    word(0) = value;
+    Decide(decision, static_cast<uint32_t>(value));
+    (Told::After(*to.data, at, value != 0), ...);
+  }
+};
+
+// What decides a Repeat whose number of iterations is in a buffer. The word is that number, for the host.
+template <class T>
+struct TripsCode {
+  static constexpr int32_t kMost = 1'000'000'000;
+  Decision decision;
+
+  PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE void operator()(int64_t, View<int32_t> word, View<const T> trips) const {
+    const T count = *trips.data;
+    int32_t most = 0;
+    if (count > 0) most = static_cast<uint64_t>(count) < uint64_t{kMost} ? static_cast<int32_t>(count) : kMost;
+    word(0) = most;
+    Decision enter = decision;
+    enter.most = most;
+    Decide(enter, 1);
+  }
+};
+
+// The code of a condition, and the accesses of what it tells.
+template <class F>
+PENSTOCK_HIDDEN ConditionCode<F> CodeOf(const F& functor) {
+  return {{}, functor};
+}
+template <class F, class... Told>
+PENSTOCK_HIDDEN TellingCode<F, Told...> CodeOf(const Telling<F, Told...>& tells) {
+  return {{}, tells.functor};
+}
+template <class F>
+PENSTOCK_HIDDEN std::tuple<> ToldBy(const F& /*functor*/) {
+  return {};
+}
+template <class F, class... Told>
+PENSTOCK_HIDDEN auto ToldBy(const Telling<F, Told...>& tells) {
+  return std::apply([](const auto&... told) { return std::tuple(told.to...); }, tells.told);
+}
+
 // The body that is open while this lives. A construct that is nested too deeply has no body, which is then not called.
 class PENSTOCK_EXPORT OpenBody {
  public:
@@ -52,6 +108,9 @@ class PENSTOCK_EXPORT OpenBody {
   bool is_open_ = false;
 };
 
+// Keeps a mistake for Compile unless what a construct counts by, or tells by, is one element in every run.
+PENSTOCK_EXPORT void CheckOneElement(const DeclarationSink& sink, const Name& construct, const Extent& extent);
+
 // Begins a construct. `condition`: the number of its node, or -1.
 PENSTOCK_EXPORT ControlId AddControl(const DeclarationSink& sink, ControlDecl decl, int32_t condition, int32_t word);
 
@@ -65,24 +124,19 @@ inline constexpr bool kOnlyReads<AllOf<T, M>> = M == AccessMode::kRead;
 
 class ControlDeclaration {
  public:
-  template <bool kNvcc, class G, class F, class... A>
-  PENSTOCK_HIDDEN static ControlId WithCondition(G& graph, const Name& name, ControlKind kind,
-                                                 const Condition<F, A...>& when, int64_t max) {
+  template <bool kNvcc, ControlKind kKind, class G, class F, class... A>
+  PENSTOCK_HIDDEN static ControlId WithCondition(G& graph, const Name& name, const Condition<F, A...>& when,
+                                                 int64_t max = 0) {
     static_assert((kOnlyReads<A> && ...),
                   "penstock: a condition only reads; compute what it reads in a node before it");
-    const SourceLine& at = name.source();
-    const auto part = [&](const char* what) { return Name(what, at.file, at.line).In(name); };
-    auto word = graph.template Buffer<int32_t>(part("word"), Extent(1));
-    ConditionCode<F> code{.decision = {}, .functor = when.functor};
-    const auto condition = std::apply(
-        [&](auto... args) {
-          auto to = Write(word);
-          return graph.template AddParallelFor<kNvcc, 1>(part("condition"), Extent(1), code, to, args...);
-        },
-        when.args);
-    ControlDecl decl{.name = graph.InScope(name), .kind = kind};
+    static_assert(kKind == ControlKind::kWhile || !kTells<F>,
+                  "penstock: only the condition of a While tells its iterations, by Count and Capped");
+    const auto told = ToldBy(when.functor);
+    std::apply([&](const auto&... to) { (CheckAccess(graph, name, to), ...); }, told);
+    ControlDecl decl{.name = graph.InScope(name), .kind = kKind};
     decl.max = max;
-    return AddControl(graph.sink(), std::move(decl), condition.index(), word.index());
+    decl.tells = kTells<F>;
+    return Decided<kNvcc>(graph, name, std::move(decl), CodeOf(when.functor), std::tuple_cat(told, when.args));
   }
 
   template <class G>
@@ -90,6 +144,13 @@ class ControlDeclaration {
     ControlDecl decl{.name = graph.InScope(name), .kind = ControlKind::kRepeat};
     decl.trips = trips;
     return AddControl(graph.sink(), std::move(decl), -1, -1);
+  }
+  template <bool kNvcc, class G, class T>
+  PENSTOCK_HIDDEN static ControlId Repeated(G& graph, const Name& name, const AccessOf<T, AccessMode::kRead>& trips) {
+    static_assert(std::is_integral_v<T>, "penstock: the number of iterations of a Repeat is an integer");
+    CheckAccess(graph, name, trips);
+    ControlDecl decl{.name = graph.InScope(name), .kind = ControlKind::kRepeat};
+    return Decided<kNvcc>(graph, name, std::move(decl), TripsCode<T>{}, std::tuple(trips));
   }
 
   // `scope`: what the names in the body begin with.
@@ -100,6 +161,28 @@ class ControlDeclaration {
     if (!open.is_open()) return;
     const auto names = graph.Scope(scope);
     body(graph);
+  }
+
+ private:
+  template <class G, class T, AccessMode M>
+  PENSTOCK_HIDDEN static void CheckAccess(G& graph, const Name& name, const AccessOf<T, M>& access) {
+    CheckOneElement(graph.sink(), graph.InScope(name), FindAccessed(graph.model(), access).extent);
+  }
+
+  // A construct with the node of its condition. `given`: to the code, after the word.
+  template <bool kNvcc, class G, class Code, class... A>
+  PENSTOCK_HIDDEN static ControlId Decided(G& graph, const Name& name, ControlDecl decl, Code code,
+                                           const std::tuple<A...>& given) {
+    const SourceLine& at = name.source();
+    const auto part = [&](const char* what) { return Name(what, at.file, at.line).In(name); };
+    const auto word = graph.template Buffer<int32_t>(part("word"), Extent(1));
+    const auto condition = std::apply(
+        [&](auto... args) {
+          auto to = Write(word);
+          return graph.template AddParallelFor<kNvcc, 1>(part("condition"), Extent(1), code, to, args...);
+        },
+        given);
+    return AddControl(graph.sink(), std::move(decl), condition.index(), word.index());
   }
 };
 

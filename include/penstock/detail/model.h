@@ -220,20 +220,23 @@ struct NodeDecl : NodeOptions {
   int functor_rank = 0;  // ParallelFor: rank of the index the functor takes
   int level = 0;  // ParallelFor: the level of a Reduce (detail/reduce_tree.h), from 1; 0: it is none
   KernelShape shape{};  // Kernel
+  bool decides = false;  // it is the condition of a construct, which has its decision at the begin of its functor
   NodeCode code{};
   BodyId body{};  // the body in which it was declared; none: outside of all
 };
 
-// A construct. Its condition is a node of one index that writes the word: for a Switch which body runs, else whether
-// one does. It belongs to the body that the construct is in, and comes before all nodes of the construct's own.
+// A construct. Its condition is a node of one index that writes the word: for a Switch which body runs, for a Repeat
+// how often it does, else whether one does. It belongs to the body that the construct is in, and comes before all nodes
+// of the construct's own.
 struct ControlDecl {
   Name name;
   ControlKind kind;
   BodyId in{};  // the body in which it was declared; none: outside of all
   DeclId begin{};  // how many nodes were declared before it, its condition included
-  DeclId condition{};  // none: kRepeat
+  DeclId condition{};  // none: a kRepeat of `trips`
   BufferId word{};  // what the condition writes: one int32_t
-  Dim trips{0};  // kRepeat: how often the body runs
+  bool tells = false;  // kWhile: the condition also writes how far the loop has come (telling.h)
+  Dim trips{0};  // kRepeat: how often the body runs, unless it has a condition, which says it when the loop begins
   int64_t max = 0;  // kWhile: the most often that it does
   std::vector<BodyId> bodies{};
 };

@@ -47,9 +47,13 @@ void ControlRun::Drive() {
 // The part that runs next; null if the construct ends.
 PartSlot* ControlRun::Next() {
   if (outer_.fault.failed()) return nullptr;
-  if (control_->kind == ControlKind::kRepeat) return left_-- > 0 ? parts_.bodies.data() : nullptr;
-  if (running_ == nullptr) return parts_.condition.data();
-  return running_->word() != nullptr ? AfterCondition(*running_->word()) : nullptr;
+  if (running_ == nullptr && !parts_.condition.empty()) return parts_.condition.data();
+  const int32_t* const word = running_ != nullptr ? running_->word() : nullptr;
+  if (control_->kind == ControlKind::kRepeat) {
+    if (word != nullptr) left_ = *word;
+    return left_-- > 0 ? parts_.bodies.data() : nullptr;
+  }
+  return word != nullptr ? AfterCondition(*word) : nullptr;
 }
 
 PartSlot* ControlRun::AfterCondition(int32_t word) {
@@ -65,6 +69,7 @@ PartSlot* ControlRun::AfterCondition(int32_t word) {
 
 void ControlRun::Start(PartSlot& part) {
   running_ = &part;
+  if (control_->tells) part.SetDone(control_->max - left_, control_->max);
   const absl::StatusOr<Run> run =
       part.core().Start(&part.slot(), part.values(), Deadline(), ExecutableCore::Kind::kPartOfARun);
   if (run.ok()) return;  // without its handle the completion thread advances it

@@ -109,7 +109,7 @@ absl::StatusOr<std::vector<int32_t>> DeviceControl::AddEntry(driver::Graph to, s
 
 // A Repeat decides beside its body, since that changes nothing of it.
 absl::Status DeviceControl::AddBody(PartSlot& part, driver::Graph to, uint64_t handle) {
-  const Decision again{.handle = handle, .loop = state_, .kind = DecisionKind::kAgain};
+  const Decision again{.handle = handle, .loop = state_, .most = control_->max, .kind = DecisionKind::kAgain};
   if (is_loop()) {
     set_stop_ = look_.args.stop = stop_;
     PENSTOCK_ASSIGN_OR_RETURN(look_.number, driver_.AddNode(to, {}, &look_.op, 0));

@@ -66,14 +66,14 @@ class DeviceControl final : public GraphConstruct {
 
   detail::LoopState* state_ = nullptr;
   const uint32_t* stop_ = nullptr;
-  LibraryNode<driver::DecideArgs> enter_, again_;  // of a Repeat
+  LibraryNode<driver::DecideArgs> enter_, again_;  // of a Repeat; `enter_` unless it has a condition
   LibraryNode<driver::LookArgs> look_;
   int64_t trips_ = 0;  // of the slot's next run
   uint64_t bound_ = 0;  // SlotBinding::changes when the parts were bound last; 0: they never were
 
   std::vector<driver::Graph> body_graphs_;
   std::vector<driver::GraphExec> body_execs_;
-  driver::GraphExec exec_;  // has the node `enter_`
+  driver::GraphExec exec_;  // has the node `enter_`, if there is one
   int64_t set_trips_ = 0;
   const uint32_t* set_stop_ = nullptr;
   driver::GraphExec alone_;  // of a graph of the construct alone

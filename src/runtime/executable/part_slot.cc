@@ -22,10 +22,11 @@ const int32_t* WordOf(const RunSlot& slot, BufferId word) {
   return nullptr;
 }
 
-CallId CallOf(const CompiledGraph& graph, DeclId node) {
+// The call of the condition; none: there is none. Nodes for checks against the host may stand before it.
+CallId ConditionOf(const CompiledGraph& graph) {
   const Table<CallId, CallEntry>& calls = graph.program().calls;
   for (const CallId c : calls.ids()) {
-    if (node >= 0 && calls[c].decl == node) return c;
+    if (calls[c].decl >= 0 && graph.model().nodes[calls[c].decl].decides) return c;
   }
   return {};
 }
@@ -45,7 +46,7 @@ PartSlot::PartSlot(const CompiledPart& part)
       slot_(core_->TakeFree()),  // there are as many as slots around it
       bound_(part.folded->bound),
       word_(WordOf(*slot_, part.folded->word)),
-      condition_(CallOf(core_->graph(), part.folded->condition)),
+      condition_(ConditionOf(core_->graph())),
       values_(core_->graph().shared_model()) {
   core_->MarkLeased(slot_);
 }
@@ -55,10 +56,13 @@ PartSlot::~PartSlot() {
 }
 
 // The functor of a condition begins with its decision.
+void* PartSlot::functor_of_condition() const {
+  return slot_->tables.argv[slot_->graph().program().calls[condition_].argv + 1];
+}
+
 void PartSlot::SetDecision(const detail::Decision& decision) {
-  const CallEntry& call = slot_->graph().program().calls[condition_];
   driver::KernelOp& op = slot_->tables.kernels[condition_];
-  void* const functor = slot_->tables.argv[call.argv + 1];
+  void* const functor = functor_of_condition();
   std::memcpy(functor, &decision, sizeof(decision));
   if (!condition_pointers_.empty()) return;
   condition_pointers_.assign(op.pointer_offsets, op.pointer_offsets + op.pointer_count);
@@ -66,6 +70,12 @@ void PartSlot::SetDecision(const detail::Decision& decision) {
   condition_pointers_.push_back(at + static_cast<uint32_t>(offsetof(detail::Decision, loop)));
   op.pointer_offsets = condition_pointers_.data();
   op.pointer_count = static_cast<uint32_t>(condition_pointers_.size());
+}
+
+void PartSlot::SetDone(int64_t done, int64_t most) {
+  const detail::Decision decision{.handle = static_cast<uint64_t>(done), .most = most};
+  std::memcpy(functor_of_condition(), &decision, sizeof(decision));
+  if (slot_->graphs != nullptr) slot_->graphs->ValueDiffers(condition_);
 }
 
 absl::Status PartSlot::SetValues(const RunSlot& outer, NodeId node) {

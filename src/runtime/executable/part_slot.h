@@ -48,8 +48,13 @@ class PartSlot {
   const int32_t* word() const { return word_; }
   // Has the kernel of its condition tell a conditional node.
   void SetDecision(const detail::Decision& decision);
+  // For the next run of a part that a host drives: how many of at most `most` iterations will have ended when its
+  // condition is evaluated.
+  void SetDone(int64_t done, int64_t most);
 
  private:
+  void* functor_of_condition() const;
+
   std::shared_ptr<ExecutableCore> core_;
   RunSlot* slot_;
   std::span<const graph::BoundByControl> bound_;

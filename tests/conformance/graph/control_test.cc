@@ -46,6 +46,27 @@ struct Which {
   PENSTOCK_HOST_DEVICE int32_t operator()(View<const int32_t> of) const { return Shown(of(1), by); }
 };
 
+// Both use what a loop tells.
+struct MixCount {
+  int32_t by;
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<int32_t> to, View<const int64_t> count) const {
+    to(i) = Mixed(to(i), static_cast<int32_t>(count(0)), by);
+  }
+};
+struct MixEnd {
+  int32_t by;
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<int32_t> to, View<const int64_t> count,
+                                       View<const uint8_t> capped) const {
+    to(i) = Mixed(to(i), static_cast<int32_t>(count(0)) + 8 * capped(0), by);
+  }
+};
+struct SayTrips {
+  int32_t by;
+  PENSTOCK_HOST_DEVICE void operator()(int64_t, View<int64_t> trips, View<const int32_t> from) const {
+    trips(0) = Shown(from(1), by) - 1;
+  }
+};
+
 struct Statement {
   enum Kind { kMix, kTake, kHost, kCopy, kFill, kPart, kIf, kIfElse, kSwitch, kWhile, kRepeat };
   Kind kind;
@@ -55,6 +76,10 @@ struct Statement {
   int device;  // of a kernel
   std::vector<std::vector<Statement>> bodies;
   bool local;  // the body has a buffer of its own, which `to` becomes
+
+  // Whether a While tells its iterations to its body, and both numbers to what comes after it; and whether the number
+  // of a Repeat is in a buffer.
+  bool counts() const { return by % 3 == 0; }
 };
 using Program = std::vector<Statement>;
 
@@ -110,6 +135,19 @@ void InterpretBody(const Statement& s, size_t body, std::vector<Values>& memory)
   for (size_t i = 0; i < kept.size(); ++i) from[i] = Mixed(from[i], made[i], s.by);
 }
 
+void InterpretWhile(const Statement& s, std::vector<Values>& memory) {
+  Values &to = memory[static_cast<size_t>(s.to)], &from = memory[static_cast<size_t>(s.from)];
+  const auto mix = [&](int32_t with) {
+    for (int32_t& value : to) value = Mixed(value, with, s.by);
+  };
+  int count = 0;
+  for (; count < 3 && Shown(from[1], s.by) < s.limit; ++count) {
+    if (s.counts()) mix(count);
+    InterpretBody(s, 0, memory);
+  }
+  if (s.counts()) mix(count + (Shown(from[1], s.by) < s.limit ? 8 : 0));
+}
+
 void Interpret(const Program& program, std::vector<Values>& memory) {
   for (const Statement& s : program) {
     Values &to = memory[static_cast<size_t>(s.to)], &from = memory[static_cast<size_t>(s.from)];
@@ -132,11 +170,9 @@ void Interpret(const Program& program, std::vector<Values>& memory) {
       case Statement::kSwitch:
         if (static_cast<size_t>(shown()) < s.bodies.size()) InterpretBody(s, static_cast<size_t>(shown()), memory);
         break;
-      case Statement::kWhile:
-        for (int i = 0; i < 3 && shown() < s.limit; ++i) InterpretBody(s, 0, memory);
-        break;
+      case Statement::kWhile: InterpretWhile(s, memory); break;
       case Statement::kRepeat:
-        for (int i = 0; i < s.limit; ++i) InterpretBody(s, 0, memory);
+        for (int i = s.counts() ? shown() - 1 : s.limit; i > 0; --i) InterpretBody(s, 0, memory);
     }
   }
 }
@@ -187,11 +223,31 @@ class Declarer {
       case Statement::kIf: g.If(Next("if"), When(Below{by, s.limit}, Read(from)), body(0)); break;
       case Statement::kIfElse: g.If(Next("if"), When(Below{by, s.limit}, Read(from)), body(0), body(1)); break;
       case Statement::kSwitch: Choose(g, s, from, body); break;
-      case Statement::kWhile: g.While(Next("while"), When(Below{by, s.limit}, Read(from)), {.max = 3}, body(0)); break;
+      case Statement::kWhile: Loop(g, s, from, to, body(0)); break;
       case Statement::kRepeat:
-        if (by % 2 == 0) g.Repeat(Next("repeat"), s.limit, body(0));
+        if (s.counts()) RepeatBuffer(g, s, from, body(0));
+        else if (by % 2 == 0) g.Repeat(Next("repeat"), s.limit, body(0));
         else g.Repeat(Next("repeat"), rounds_[static_cast<size_t>(s.limit)], body(0));
     }
+  }
+
+  template <class B>
+  void Loop(Graph& g, const Statement& s, BufferHandle<int32_t> from, BufferHandle<int32_t> to, const B& body) {
+    const auto when = When(Below{s.by, s.limit}, Read(from));
+    if (!s.counts()) return g.While(Next("while"), when, {.max = 3}, body);
+    const auto count = g.Buffer<int64_t>(Next("count"), 1);
+    const auto capped = g.Buffer<uint8_t>(Next("capped"), 1);
+    g.While(Next("while"), when.Count(count).Capped(capped), {.max = 3}, [&](Graph& in) {
+      in.ParallelFor(Next("index"), kN, MixCount{s.by}, ReadWrite(to), Read(count));
+      body(in);
+    });
+    g.ParallelFor(Next("end"), kN, MixEnd{s.by}, ReadWrite(to), Read(count), Read(capped));
+  }
+  template <class B>
+  void RepeatBuffer(Graph& g, const Statement& s, BufferHandle<int32_t> from, const B& body) {
+    const auto trips = g.Buffer<int64_t>(Next("trips"), 1);
+    g.ParallelFor(Next("say"), 1, SayTrips{s.by}, Write(trips), Read(from));
+    g.Repeat(Next("repeat"), Read(trips), body);
   }
 
   template <class B>

@@ -122,6 +122,25 @@ TEST_F(ConstructMistakes, NumbersThatAreNoneAreRefused) {
   EXPECT_THAT(told, AllOf(HasSubstr("construct 'of another'"), HasSubstr("a parameter of another graph")));
 }
 
+TEST_F(ConstructMistakes, NumbersOfIterationsAreInOneElement) {
+  Graph g("g");
+  auto two = g.Buffer<int64_t>("two", 2);
+  auto in = g.Input<int32_t>("in", 1);
+  auto x = g.InOut<float>("x", 1);
+  const auto set = [&](Graph& body) { body.ParallelFor("set", 1, Set{}, Write(x)); };
+  g.While("many", When(Always{}).Count(two), {.max = 2}, set);
+  g.While("none", When(Always{}).Capped(Write(two, Slice({0}, {0}))), {.max = 2}, set);
+  g.Repeat("often", Read(two), set);
+  g.While("input", When(Always{}).Count(in), {.max = 2}, set);
+  const std::string told = Told(g);
+  for (const char* name : {"many", "none", "often"}) {
+    EXPECT_THAT(told, HasSubstr("construct '" + std::string(name) + "' "));
+  }
+  EXPECT_THAT(told, HasSubstr("what is named for it is not one element"));
+  EXPECT_THAT(told, AllOf(HasSubstr("node 'input/condition' "), HasSubstr("which is an Input")));
+  EXPECT_THAT(told, Not(HasSubstr("construct 'input'")));
+}
+
 TEST(Constructs, AreRefusedWhereTheyCannotBe) {
   const ModeScope mode("");  // that of the test counts
   Runtime runtime = HostRuntime();

@@ -72,20 +72,29 @@ absl::StatusOr<Pipeline<int32_t>> MakeIdlePipeline(Runtime& runtime, std::vector
   return pipe;
 }
 
-const Scenario kIdle("idle", [](const std::string& devices) -> int {
-  World world(devices);
-  world.Start("nothing");
-  std::vector<int32_t> numbers(100, 0);
-  const auto pipe = MakeIdlePipeline(world.runtime(), numbers);
-  if (!pipe.ok() || numbers != std::vector<int32_t>(100, 1)) return 2;
+// Whether the threads have slept for some seconds.
+bool IsQuiet(bool others_may_work) {
   const CpuMs before = Used();
   std::this_thread::sleep_for(std::chrono::seconds(Seconds()));  // what is measured
   const CpuMs after = Used();
   const double ours = after.ours - before.ours, others = after.others - before.others;
   const int most = Seconds();
   std::printf("%.3f ms of CPU in %d s; other threads of the process %.3f ms\n", ours, most, others);
+  return ours < most && (others_may_work || others < most);
+}
+
+// On a machine with much else to do, threads may be late with what they do last: so it may take some tries.
+const Scenario kIdle("idle", [](const std::string& devices) -> int {
+  World world(devices);
+  world.Start("nothing");
+  std::vector<int32_t> numbers(100, 0);
+  const auto pipe = MakeIdlePipeline(world.runtime(), numbers);
+  if (!pipe.ok() || numbers != std::vector<int32_t>(100, 1)) return 2;
   const bool known = devices.rfind("cuda", 0) == 0;  // whose threads the others may be
-  return ours < most && (known || others < most) ? 0 : 1;
+  for (int tries = 0; tries < 3; ++tries) {
+    if (IsQuiet(known)) return 0;
+  }
+  return 1;
 });
 
 class Idle : public ::testing::TestWithParam<std::string> {};

@@ -60,9 +60,24 @@ absl::Status BodyIsNoChild() {
       "a body of a conditional node belongs to its graph and cannot be a child; make a graph of its own for both");
 }
 
+absl::Status NodeHasNoSwitch(int32_t node) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "node ", node, " cannot be switched by kernels, which only kernels, batches and fills can; put it into a body"));
+}
+
+absl::Status SwitchedBefore(int32_t node) {
+  return absl::InvalidArgumentError(absl::StrCat("node ", node, " has a switch already; use that one"));
+}
+
+absl::Status SwitchInAChild() {
+  return absl::FailedPreconditionError(
+      "a graph with nodes that kernels switch cannot be a child of another; add its nodes to the other graph");
+}
+
 absl::Status InstantiatedBefore() {
   return absl::FailedPreconditionError(
-      "CUDA instantiates a graph with a conditional node only once; make another graph for another exec");
+      "CUDA instantiates a graph with a conditional node, or with nodes that kernels switch, only once; make another "
+      "graph for another exec");
 }
 
 }  // namespace penstock::driver

@@ -31,7 +31,12 @@ absl::Status ChildCannotBeInABody(const std::string& kind);
 // FailedPrecondition: a graph with a conditional node, and one of its bodies, as a child.
 absl::Status ConditionalInAChild();
 absl::Status BodyIsNoChild();
-// FailedPrecondition: the second Instantiate of a graph with a conditional node.
+// FailedPrecondition: AddSwitch for a node that is no kernel, and a graph with a switch as a child.
+absl::Status NodeHasNoSwitch(int32_t node);
+absl::Status SwitchInAChild();
+// InvalidArgument: the second AddSwitch for a node.
+absl::Status SwitchedBefore(int32_t node);
+// FailedPrecondition: the second Instantiate of a graph with a conditional node or a switch.
 absl::Status InstantiatedBefore();
 
 }  // namespace penstock::driver

@@ -117,6 +117,13 @@ inline KernelOp LibraryOp(const LibraryCode& code, void* const* argv, uint32_t s
 //   kSwitch  the body of that number; none if there is none
 enum class ConditionalKind : uint8_t { kIf, kWhile, kSwitch };
 
+// What kernels switch a node by: SwitchNode (penstock/detail/decision.h).
+struct NodeSwitch {
+  uint64_t bits = 0;
+  explicit operator bool() const { return bits != 0; }
+  friend bool operator==(NodeSwitch, NodeSwitch) = default;
+};
+
 // What such kernels set: Decision::handle.
 struct ConditionalHandle {
   uint64_t bits = 0;
@@ -309,6 +316,12 @@ class Driver {
   // accept it in place of the exec, and nothing else does. DestroyExec ends it, before that of the exec.
   // InvalidArgument for any other graph.
   virtual absl::StatusOr<GraphExec> BodyOf(GraphExec /*exec*/, Graph /*body*/) { return NoConditionals(); }
+  // Lets kernels that come before a node in its graph switch it off and on while the graph runs. A node that is off does
+  // nothing; all are on when a launch begins. The node is a kernel, a batch or a fill. Its graph can be instantiated
+  // once, and be no child: FailedPrecondition, as for any other node. Once for a node: InvalidArgument. SetNode and
+  // EnableNode of the node must not be called while a launch runs; a node that EnableNode has switched off must not be
+  // switched on by a kernel.
+  virtual absl::StatusOr<NodeSwitch> AddSwitch(Graph /*graph*/, int32_t /*node*/) { return NoConditionals(); }
   // Loads the kernels of loop_kernels.h.
   virtual absl::StatusOr<LoopKernels> LoadLoopKernels(int /*device*/) { return NoConditionals(); }
 

@@ -1,4 +1,4 @@
-// The library's kernels of one thread that a loop in a graph consists of besides its body, and their arguments.
+// The library's kernels of one block that a loop in a graph consists of besides its body, and their arguments.
 //
 // Ownership: `state` is device memory and `stop` pinned memory of the code that launches the kernels.
 // Ordering:  a look may run beside all other nodes of an iteration: what it finds counts from this iteration's end or
@@ -25,7 +25,8 @@ struct LookArgs {
 };
 
 // Where their pointers are (KernelOp::pointer_offsets).
-inline constexpr uint32_t kDecidePointers[] = {offsetof(DecideArgs, decision) + offsetof(detail::Decision, loop)};
+inline constexpr uint32_t kDecidePointers[] = {offsetof(DecideArgs, decision) + offsetof(detail::Decision, loop),
+                                               offsetof(DecideArgs, decision) + offsetof(detail::Decision, switches)};
 inline constexpr uint32_t kLookPointers[] = {offsetof(LookArgs, state), offsetof(LookArgs, stop),
                                              offsetof(LookArgs, iterations)};
 

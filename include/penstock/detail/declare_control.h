@@ -24,7 +24,8 @@
 
 namespace penstock::detail {
 
-// The code of a condition. `decision` is written when a graph is made in which a conditional node obeys it.
+// The code of a condition has its decision at its beginning, which is written when a graph is made in which a
+// conditional node obeys it. Evaluate does what one thread of a kernel does; all may then switch nodes.
 template <class F>
 struct ConditionCode {
   Decision decision;
@@ -33,9 +34,13 @@ struct ConditionCode {
   template <class... A>
     requires std::is_convertible_v<std::invoke_result_t<const F&, const A&...>, int32_t>
   PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE void operator()(int64_t, View<int32_t> word, const A&... args) const {
+    Switch(decision, Evaluate(word, args...));
+  }
+  template <class... A>
+  PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE Switching Evaluate(View<int32_t> word, const A&... args) const {
     const auto value = static_cast<int32_t>(functor(args...));
     word(0) = value;
-    Decide(decision, static_cast<uint32_t>(value));
+    return Decide(decision, static_cast<uint32_t>(value));
   }
 };
 
@@ -49,12 +54,17 @@ struct TellingCode {
     requires std::is_convertible_v<std::invoke_result_t<const F&, const A&...>, int32_t>
   PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE void operator()(int64_t, View<int32_t> word,
                                                        View<typename Told::value_type>... to, const A&... args) const {
+    Switch(decision, Evaluate(word, to..., args...));
+  }
+  template <class... A>
+  PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE Switching Evaluate(View<int32_t> word, View<typename Told::value_type>... to,
+                                                          const A&... args) const {
     const Evaluation at = EvaluationOf(decision);
     (Told::Before(*to.data, at), ...);
     const auto value = static_cast<int32_t>(functor(args...));
     word(0) = value;
-    Decide(decision, static_cast<uint32_t>(value));
     (Told::After(*to.data, at, value != 0), ...);
+    return Decide(decision, static_cast<uint32_t>(value));
   }
 };
 
@@ -65,15 +75,39 @@ struct TripsCode {
   Decision decision;
 
   PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE void operator()(int64_t, View<int32_t> word, View<const T> trips) const {
+    Switch(decision, Evaluate(word, trips));
+  }
+  PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE Switching Evaluate(View<int32_t> word, View<const T> trips) const {
     const T count = *trips.data;
     int32_t most = 0;
     if (count > 0) most = static_cast<uint64_t>(count) < uint64_t{kMost} ? static_cast<int32_t>(count) : kMost;
     word(0) = most;
     Decision enter = decision;
     enter.most = most;
-    Decide(enter, 1);
+    return Decide(enter, 1);
   }
 };
+
+template <class F>
+inline constexpr bool kTakesBlock<ConditionCode<F>> = true;
+template <class F, class... Told>
+inline constexpr bool kTakesBlock<TellingCode<F, Told...>> = true;
+template <class T>
+inline constexpr bool kTakesBlock<TripsCode<T>> = true;
+
+#if defined(__CUDACC__)
+template <class Code, class... A>
+PENSTOCK_HIDDEN __device__ __forceinline__ void RunByBlock(const Code& code, const A&... args) {
+  if (code.decision.unroll == 1) {
+    if (threadIdx.x == 0) (void)code.Evaluate(args...);
+    return;
+  }
+  __shared__ Switching switching;
+  if (threadIdx.x == 0) switching = code.Evaluate(args...);
+  __syncthreads();
+  if (switching.begin < switching.end) Switch(code.decision, switching, threadIdx.x, blockDim.x);
+}
+#endif
 
 // The code of a condition, and the accesses of what it tells.
 template <class F>

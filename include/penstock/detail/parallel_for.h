@@ -99,6 +99,10 @@ PENSTOCK_HIDDEN decltype(auto) GivenAt(const void* at) {
 template <class F>
 inline constexpr bool kTakesLeaves = false;
 
+// A functor of one element that a kernel runs by all threads of its only block: RunByBlock(functor, arguments...).
+template <class F>
+inline constexpr bool kTakesBlock = false;
+
 // Runs rows [first, end). Rows of all slices are counted together; over a 1-D extent each element is a row of its own,
 // and so is a leaf.
 template <int kRank, class F, class... Stored>
@@ -171,6 +175,7 @@ template <int kRank, class F, class... Passed>
 PENSTOCK_HIDDEN __device__ __forceinline__ void RunElements(const Range& range, F& f, const Passed&... args) {
   AwaitDependencies();
   if constexpr (kTakesLeaves<F>) return f.template OnDevice<kRank>(range, Given(args)...);
+  if constexpr (kTakesBlock<F>) return RunByBlock(f, Given(args)...);
   int64_t first_x = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const int64_t step_x = static_cast<int64_t>(gridDim.x) * blockDim.x;
   if constexpr (kRank == 1) {

@@ -47,9 +47,10 @@ enum class CallKind : uint8_t {
   kSetChild,
   kCreateConditional,
   kAddConditional,
-  kBodyOf
+  kBodyOf,
+  kAddSwitch
 };
-inline constexpr size_t kCallKinds = 36;
+inline constexpr size_t kCallKinds = 37;
 const char* NameOf(CallKind kind);
 
 // Streams, events, graphs and execs are numbered from 1 in order of creation; 0: none. `node` is the plan's,

@@ -58,6 +58,14 @@ absl::StatusOr<GraphExec> CheckedDriver::BodyOf(GraphExec exec, Graph body) {
   return graphs_.Add(std::move(made));
 }
 
+// A node that may be switched off is judged as one that is on.
+absl::StatusOr<NodeSwitch> CheckedDriver::AddSwitch(Graph graph, int32_t node) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
+                            Begin({.kind = CallKind::kAddSwitch, .graph = static_cast<uint32_t>(graph.bits)}));
+  PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> state, Hold(graph, "AddSwitch"));
+  return inner_->AddSwitch(state->inner, node);
+}
+
 absl::StatusOr<LoopKernels> CheckedDriver::LoadLoopKernels(int device) {
   PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
                             Begin({.kind = CallKind::kLoadKernel, .device = static_cast<int16_t>(device)}));

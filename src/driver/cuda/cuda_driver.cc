@@ -203,12 +203,15 @@ class CudaDriver final : public Driver {
   absl::Status Upload(GraphExec exec, Stream stream) override {
     const CaptureScope uncaptured(api_);
     if (Own(exec)->native() == nullptr) return BodyIsNoExec();
-    return ToStatus(cudaGraphUpload(Own(exec)->native(), Native(stream)), "uploading a graph");
+    PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaGraphUpload(Own(exec)->native(), Native(stream)), "uploading a graph"));
+    Own(exec)->Uploaded();
+    return absl::OkStatus();
   }
   absl::Status LaunchGraph(GraphExec exec, Stream stream) override {
     const cudaGraphExec_t native = Own(exec)->native();
     if (native == nullptr) return BodyIsNoExec();
-    const auto launch = [&] {
+    const auto launch = [&]() -> absl::Status {
+      if (Own(exec)->must_upload()) PENSTOCK_RETURN_IF_ERROR(Upload(exec, stream));
       return ToStatus(AsRuntime(api_.graph_launch(native, Native(stream))), "launching a graph");
     };
     if (!Own(exec)->has_loop()) return launch();
@@ -241,6 +244,7 @@ class CudaDriver final : public Driver {
     return Own(graph)->AddConditional(after, handle, kind, bodies);
   }
   absl::StatusOr<GraphExec> BodyOf(GraphExec exec, Graph body) override;
+  absl::StatusOr<NodeSwitch> AddSwitch(Graph graph, int32_t node) override { return Own(graph)->AddSwitch(node); }
   absl::StatusOr<LoopKernels> LoadLoopKernels(int device) override {
     return LoopKernels{CodeOf(kernels_.decide, device), CodeOf(kernels_.look, device)};
   }

@@ -52,6 +52,7 @@ class CudaGraph {
     bool conditional = false;
     bool loop = false;  // a conditional node that is one
     bool kernel = false;  // includes the library's own
+    bool switched = false;  // by kernels
   };
 
   static absl::StatusOr<std::unique_ptr<CudaGraph>> Create(int device);
@@ -67,6 +68,7 @@ class CudaGraph {
   absl::StatusOr<ConditionalHandle> CreateConditional();
   absl::StatusOr<ConditionalNode> AddConditional(std::span<const int32_t> after, ConditionalHandle handle,
                                                  ConditionalKind kind, int32_t bodies);
+  absl::StatusOr<NodeSwitch> AddSwitch(int32_t node);
   absl::StatusOr<int32_t> Count() const;
 
  private:
@@ -85,6 +87,7 @@ class CudaGraph {
 
   static absl::Status CheckChild(const DriverApi& api, const CudaGraph& child, int device, bool body);
   bool captured() const { return kind_ == Kind::kCaptured; }
+  bool has_switch() const;
 
   const int device_;
   const Kind kind_;
@@ -107,6 +110,10 @@ class CudaExec {
   // Null for a body, which cannot be launched.
   cudaGraphExec_t native() const { return kind_ == CudaGraph::Kind::kBody ? nullptr : native_.get(); }
   bool has_loop() const { return has_loop_; }  // in itself or in a body
+  // Whether it must be uploaded before it is launched: CUDA asks for that where kernels switch nodes, after each change
+  // of such a node.
+  bool must_upload() const { return *must_upload_; }
+  void Uploaded() { *must_upload_ = false; }
   absl::Status Set(const NodeMaker& maker, int32_t node, const NodeOp& op);
   absl::Status Enable(int32_t node, bool enabled);
   absl::Status SetChild(const DriverApi& api, int32_t node, const CudaGraph& child);
@@ -134,9 +141,12 @@ class CudaExec {
         kind_(CudaGraph::Kind::kBody),
         graph_(whole.graph_),
         nodes_(body.nodes),
+        must_upload_(whole.must_upload_),
         native_(whole.native_) {}
   void AddBodies(const CudaGraph& graph);
+  absl::Status UploadNow();
   absl::StatusOr<CudaGraph::Node> NodeOf(int32_t node) const;
+  void HasChanged(const CudaGraph::Node& node) { *must_upload_ = *must_upload_ || node.switched; }
 
   const int device_;
   const CudaGraph::Kind kind_;
@@ -144,6 +154,7 @@ class CudaExec {
   const std::vector<CudaGraph::Node> nodes_;
   std::vector<Body> bodies_;  // nested ones too
   bool has_loop_ = false;
+  const std::shared_ptr<bool> must_upload_ = std::make_shared<bool>(false);  // shared as `native_` is
   const Native native_;  // shared with what BodyOf has returned
 };
 

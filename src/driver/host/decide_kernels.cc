@@ -7,7 +7,8 @@
 namespace penstock::driver::host {
 
 absl::Status DecideLoop(void* /*callable*/, void* const* argv) {
-  detail::Decide(static_cast<const DecideArgs*>(argv[0])->decision, 1);
+  const detail::Decision& decision = static_cast<const DecideArgs*>(argv[0])->decision;
+  detail::Switch(decision, detail::Decide(decision, 1));
   return absl::OkStatus();
 }
 

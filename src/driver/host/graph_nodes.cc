@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "penstock/status_macros.h"
@@ -137,6 +138,7 @@ absl::Status GraphNodes::CheckChild(const GraphNodes& child) const {
   PENSTOCK_RETURN_IF_ERROR(CheckChildDevice(device_, child.device_));
   if (child.body_) return BodyIsNoChild();
   if (child.has_conditional()) return ConditionalInAChild();
+  if (child.has_switch()) return SwitchInAChild();
   const bool calls_host =
       std::any_of(child.all_.begin(), child.all_.end(), [](const GraphNode& node) { return node.calls_host; });
   return body_ && calls_host ? ChildCannotBeInABody("a call of the host") : absl::OkStatus();
@@ -180,6 +182,19 @@ absl::Status GraphNodes::SetChild(int32_t node, const GraphNodes& child) {
 
 bool GraphNodes::has_conditional() const {
   return std::any_of(all_.begin(), all_.end(), [](const GraphNode& node) { return node.bodies != nullptr; });
+}
+
+bool GraphNodes::has_switch() const {
+  return std::any_of(all_.begin(), all_.end(), [](const GraphNode& node) { return node.is_on != nullptr; });
+}
+
+absl::StatusOr<NodeSwitch> GraphNodes::AddSwitch(int32_t node) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Places places, PlacesOf(node));
+  GraphNode& of = all_[static_cast<size_t>(places.first)];
+  if (!of.kept || of.calls_host || std::holds_alternative<const CopyOp*>(of.kept->op())) return NodeHasNoSwitch(node);
+  if (of.is_on) return SwitchedBefore(node);
+  of.is_on = std::make_shared<uint32_t>(1);
+  return NodeSwitch{reinterpret_cast<uintptr_t>(of.is_on.get())};
 }
 
 absl::StatusOr<ConditionalHandle> GraphNodes::CreateConditional() {

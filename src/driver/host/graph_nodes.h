@@ -65,6 +65,7 @@ struct GraphNode {
   int priority = 0;
   bool enabled = true;
   bool calls_host = false;  // added by AddHost
+  std::shared_ptr<uint32_t> is_on{};  // what AddSwitch returns the address of; null: it has no switch
 };
 
 class GraphNodes {
@@ -77,8 +78,8 @@ class GraphNodes {
 
   int device() const { return device_; }
   bool is_body() const { return body_; }
-  // Whether one of its nodes is conditional.
   bool has_conditional() const;
+  bool has_switch() const;
   // All nodes, children's included, each after its predecessors.
   const std::vector<GraphNode>& all() const { return all_; }
   // The number of nodes; a child counts as one.
@@ -99,6 +100,7 @@ class GraphNodes {
   // The bodies are those of the node.
   absl::StatusOr<int32_t> AddConditional(std::span<const int32_t> after, ConditionalHandle handle, ConditionalKind kind,
                                          int32_t bodies);
+  absl::StatusOr<NodeSwitch> AddSwitch(int32_t node);
   const Bodies& bodies_of(int32_t node) const {
     return *all_[static_cast<size_t>(numbered_[static_cast<size_t>(node)].first)].bodies;
   }

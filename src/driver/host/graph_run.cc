@@ -1,6 +1,7 @@
 #include "src/driver/host/graph_run.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace penstock::driver::host {
 namespace {
@@ -29,6 +30,7 @@ int32_t GraphRun::AddPart(std::vector<GraphStep> steps, int32_t branch) {
     node.work = std::move(step.work);
     node.has_task = node.work.task != nullptr;
     node.priority = step.priority;
+    node.is_on = std::move(step.is_on);
     node.part = part;
     node.before = static_cast<int32_t>(step.after.size());
     for (const int32_t before : step.after) at(first + before).next.push_back(i);
@@ -73,6 +75,9 @@ int32_t GraphRun::AddPause(int32_t branch) {
 // --- running it ---
 
 bool GraphRun::Start(std::vector<int32_t>& ready) {
+  for (const Node& node : nodes_) {
+    if (node.is_on) std::atomic_ref(*node.is_on).store(1, std::memory_order_relaxed);
+  }
   StartPart(0, ready);
   return Drain(ready);
 }
@@ -98,7 +103,8 @@ void GraphRun::StartPart(int32_t number, std::vector<int32_t>& ready) {
 
 void GraphRun::Begin(int32_t node, std::vector<int32_t>& ready) {
   Node& of = at(node);
-  if (of.has_task) {
+  const bool is_on = !of.is_on || std::atomic_ref(*of.is_on).load(std::memory_order_relaxed) != 0;
+  if (of.has_task && is_on) {
     parts_[static_cast<size_t>(of.part)].ran_a_task = true;
     ready.push_back(node);
   } else if (of.branch >= 0) {

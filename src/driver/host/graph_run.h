@@ -8,8 +8,10 @@
 // the value. An iteration that ran no task is followed by a task that does nothing, so that a loop which never ends
 // leaves the engines to others as any loop does.
 //
-// Ownership: owns the tasks and shares the values; borrows the runs' faults.
-// Threads:   not thread-safe; the Scheduler locks. Only tasks that run write the values.
+// All nodes that kernels may switch are on at the start.
+//
+// Ownership: owns the tasks; shares the values and switches; borrows the runs' faults.
+// Threads:   not thread-safe; the Scheduler locks. Only tasks that run write the values and switches.
 // Errors:    none.
 #pragma once
 
@@ -32,6 +34,7 @@ struct GraphStep {
   std::span<const int32_t> after{};  // numbers of earlier steps
   int priority = 0;
   std::unique_ptr<BranchSteps> branch{};
+  std::shared_ptr<uint32_t> is_on{};  // what kernels switch the node by; null: it has no switch
 };
 
 // What a conditional node chooses between.
@@ -64,6 +67,7 @@ class GraphRun {
     int32_t branch = -1;  // of a conditional node
     int32_t before = 0, awaited = 0;  // predecessors, and those that have not ended
     std::vector<int32_t> next{};
+    std::shared_ptr<uint32_t> is_on{};
   };
   struct Part {
     int32_t first = 0, end = 0;  // its nodes

@@ -92,7 +92,8 @@ absl::StatusOr<GraphExec> HostGraphs::Instantiate(Graph graph) {
     base::MutexLock lock(mu_);
     Entry* const entry = graphs_.Find(graph.bits);
     if (entry == nullptr) return NotAlive("graph");
-    if (std::exchange(entry->instantiated, true) && nodes->has_conditional()) return InstantiatedBefore();
+    const bool once = nodes->has_conditional() || nodes->has_switch();
+    if (std::exchange(entry->instantiated, true) && once) return InstantiatedBefore();
   }
   return Add(std::move(made));
 }
@@ -144,7 +145,7 @@ absl::StatusOr<std::vector<GraphStep>> HostGraphs::StepsOf(const GraphNodes& nod
 }
 
 absl::StatusOr<GraphStep> HostGraphs::StepOf(const GraphNodes& nodes, const GraphNode& node) const {
-  GraphStep step{.after = node.after, .priority = node.priority};
+  GraphStep step{.after = node.after, .priority = node.priority, .is_on = node.is_on};
   if (node.enabled && node.kept) {
     PENSTOCK_ASSIGN_OR_RETURN(step.work, maker_.Make(nodes.device(), node.kept->op()));
   }
@@ -196,6 +197,11 @@ absl::StatusOr<ConditionalNode> HostGraphs::AddConditional(Graph graph, std::spa
     if (Entry* const entry = graphs_.Find(graph.bits)) entry->bodies.push_back(node.bodies.back());
   }
   return node;
+}
+
+absl::StatusOr<NodeSwitch> HostGraphs::AddSwitch(Graph graph, int32_t node) {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<GraphNodes> nodes, Find(graph));
+  return nodes->AddSwitch(node);
 }
 
 absl::StatusOr<GraphExec> HostGraphs::BodyOf(GraphExec exec, Graph body) {

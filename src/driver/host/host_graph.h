@@ -56,6 +56,7 @@ class HostGraphs {
   absl::StatusOr<ConditionalNode> AddConditional(Graph graph, std::span<const int32_t> after, ConditionalHandle handle,
                                                  ConditionalKind kind, int32_t bodies);
   absl::StatusOr<GraphExec> BodyOf(GraphExec exec, Graph body);
+  absl::StatusOr<NodeSwitch> AddSwitch(Graph graph, int32_t node);
 
  private:
   struct Body {

@@ -84,8 +84,10 @@ class ControlCompiler {
   absl::StatusOr<std::shared_ptr<ExecutableCore>> Compile(const graph::Folded& folded, const CompileOptions& options,
                                                           DeclaredGraph declared) {
     std::vector<CompiledControl> controls;
-    declared.add_constructs = [&](std::vector<std::unique_ptr<RunSlot>>& slots) {
-      return AddConstructs(folded, options, controls, slots);
+    declared.add_constructs = [&](std::vector<std::unique_ptr<RunSlot>>& slots, std::vector<std::string>& notes) {
+      PENSTOCK_RETURN_IF_ERROR(AddConstructs(folded, options, controls, slots));
+      if (!slots.empty()) AddNotesOnUnrolling(*slots[0], notes);
+      return absl::OkStatus();
     };
     for (const auto& control : folded.controls) AddNote(*control, declared.notes);
     PENSTOCK_ASSIGN_OR_RETURN(auto core, ExecutableCore::Create(runtime_, *folded.model, options, declared));
@@ -104,6 +106,15 @@ class ControlCompiler {
     notes.push_back(control.on_device ? "the device decides " + name
                                       : "the host drives " + name + ", which waits for each condition, since " +
                                             lowerings_.why(control.id));
+  }
+
+  static void AddNotesOnUnrolling(const RunSlot& slot, std::vector<std::string>& notes) {
+    for (const auto& construct : slot.constructs) {
+      if (construct->unroll() == 1) continue;
+      const DeclId node = slot.graph().plan().nodes[construct->node()].decl;
+      notes.push_back("a body of construct " + graph::Quoted(slot.graph().model().nodes[node].name) + " holds " +
+                      std::to_string(construct->unroll()) + " iterations, which share the cost of a round");
+    }
   }
 
   // Called for the slots of an executable that is being made. If it is made once more, the parts stay.

@@ -265,7 +265,7 @@ absl::StatusOr<bool> Compiler::MakeProgram(const LoadedKernels& kernels, const D
                                           .streams = modes_.mode() != Mode::kGraph,
                                           .timed = context_.graph.trace() != nullptr}));
   PENSTOCK_RETURN_IF_ERROR(MakeSlots());
-  if (declared.add_constructs != nullptr) PENSTOCK_RETURN_IF_ERROR(declared.add_constructs(slots_));
+  if (declared.add_constructs != nullptr) PENSTOCK_RETURN_IF_ERROR(declared.add_constructs(slots_, modes_.notes()));
   if (is_part_of_graph_) return true;  // whoever has the construct makes it
   return MakeGraphs();
 }

@@ -42,8 +42,9 @@ struct DeclaredGraph {
   const Model* model = nullptr;  // to be checked whole; null: there are no constructs, or it is itself a part of one
   std::vector<std::string> notes{};  // for the submission report
   bool is_part_of_graph = false;  // it is part of a construct that the device decides: its graph is in another
-  // Gives the slots their constructs, before graphs are made of them; null: there are none.
-  std::function<absl::Status(std::vector<std::unique_ptr<RunSlot>>& slots)> add_constructs{};
+  // Gives the slots their constructs, before graphs are made of them, and adds to the notes; null: there are none.
+  std::function<absl::Status(std::vector<std::unique_ptr<RunSlot>>& slots, std::vector<std::string>& notes)>
+      add_constructs{};
 };
 
 class Compiler {

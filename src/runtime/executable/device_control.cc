@@ -1,17 +1,20 @@
 #include "src/runtime/executable/device_control.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
 #include "src/driver/current_device.h"
 #include "src/runtime/executable/executable_core.h"
+#include "src/runtime/executable/tuning.h"
 
 namespace penstock::runtime {
 namespace {
 
-using detail::Decision;
 using detail::DecisionKind;
+
+constexpr uint32_t kDecidingThreads = 128;  // each can switch nodes
 
 driver::ConditionalKind ConditionalKindOf(ControlKind kind) {
   switch (kind) {
@@ -19,6 +22,13 @@ driver::ConditionalKind ConditionalKindOf(ControlKind kind) {
     case ControlKind::kSwitch: return driver::ConditionalKind::kSwitch;
     default: return driver::ConditionalKind::kWhile;
   }
+}
+
+// How many iterations a body with so many kernels holds if the loop has at most so many.
+int32_t UnrollOf(int32_t kernels, int64_t most) {
+  if (kernels == 0) return 1;
+  const int64_t unroll = std::min({int64_t{tuning::kMostUnrolledNodes / kernels}, int64_t{tuning::kMostUnroll}, most});
+  return static_cast<int32_t>(std::bit_floor(static_cast<uint64_t>(std::max(unroll, int64_t{1}))));
 }
 
 // A part without nodes has no graphs.
@@ -43,9 +53,9 @@ DeviceControl::DeviceControl(RunSlot& outer, NodeId node, const CompiledControl&
 absl::StatusOr<std::unique_ptr<DeviceControl>> DeviceControl::Create(RunSlot& outer, NodeId node,
                                                                      const CompiledControl& control) {
   std::unique_ptr<DeviceControl> made(new DeviceControl(outer, node, control));
-  if (made->is_loop()) PENSTOCK_RETURN_IF_ERROR(made->MakeLoop());
   PENSTOCK_RETURN_IF_ERROR(
       made->parts_.Try([](PartSlot& part) { return part.slot().MakeGraphs(SlotGraphs::Upload::kPart); }));
+  if (made->is_loop()) PENSTOCK_RETURN_IF_ERROR(made->MakeLoop());
   return made;
 }
 
@@ -59,13 +69,36 @@ DeviceControl::~DeviceControl() {
 absl::Status DeviceControl::MakeLoop() {
   const driver::CurrentDevice current(driver_, device_.local);
   PENSTOCK_ASSIGN_OR_RETURN(const driver::LoopKernels kernels, driver_.LoadLoopKernels(device_.local));
+  PENSTOCK_RETURN_IF_ERROR(UnrollBody());
   PENSTOCK_ASSIGN_OR_RETURN(void* const state, driver_.AllocateDevice(device_.local, sizeof(detail::LoopState)));
   state_ = static_cast<detail::LoopState*>(state);
   Make(enter_, kernels.decide, driver::kDecidePointers);
   Make(again_, kernels.decide, driver::kDecidePointers);
   Make(look_, kernels.look, driver::kLookPointers);
   look_.args.state = state_;
+  if (unroll_ > 1) enter_.op.block[0] = again_.op.block[0] = kDecidingThreads;
   return absl::OkStatus();
+}
+
+// The body of a loop.
+absl::Status DeviceControl::UnrollBody() {
+  SlotGraphs* const body = parts_.bodies[0].slot().graphs.get();
+  if (body == nullptr) return absl::OkStatus();
+  int64_t most = INT64_MAX;
+  if (control_->kind == ControlKind::kWhile) most = control_->max;
+  else if (parts_.condition.empty() && control_->trips.is_constant()) most = control_->trips.value;
+  unroll_ = UnrollOf(body->Unrollable(), most);
+  return unroll_ == 1 ? absl::OkStatus() : body->Unroll(unroll_);
+}
+
+DeviceControl::Decision DeviceControl::DecisionOf(uint64_t handle, DecisionKind kind) const {
+  Decision decision{.handle = handle, .loop = state_, .most = control_->max, .kind = kind};
+  if (unroll_ == 1) return decision;
+  const UnrolledPart& body = parts_.bodies[0].slot().graphs->unrolled();
+  decision.switches = body.switches();
+  decision.unroll = static_cast<uint32_t>(unroll_);
+  decision.nodes = static_cast<uint32_t>(body.nodes());
+  return decision;
 }
 
 template <class Args>
@@ -95,31 +128,34 @@ absl::StatusOr<int32_t> DeviceControl::AddTo(driver::Graph to, std::span<const i
 // Adds what sets the value first, and returns it.
 absl::StatusOr<std::vector<int32_t>> DeviceControl::AddEntry(driver::Graph to, std::span<const int32_t> after,
                                                              uint64_t handle) {
-  Decision decision{.handle = handle, .loop = state_, .most = control_->max, .kind = DecisionKind::kPick};
-  if (is_loop()) decision.kind = DecisionKind::kEnter;
   if (!parts_.condition.empty()) {
-    parts_.condition[0].SetDecision(decision);
+    DecisionKind kind = DecisionKind::kPick;
+    if (is_loop()) kind = control_->kind == ControlKind::kWhile ? DecisionKind::kEnter : DecisionKind::kEnterCounted;
+    parts_.condition[0].SetDecision(DecisionOf(handle, kind));
     return AddPart(parts_.condition[0], to, after);
   }
-  set_trips_ = decision.most = trips_;
-  enter_.args.decision = decision;
+  enter_.args.decision = DecisionOf(handle, DecisionKind::kEnterCounted);
+  set_trips_ = enter_.args.decision.most = trips_;
   PENSTOCK_ASSIGN_OR_RETURN(enter_.number, driver_.AddNode(to, after, &enter_.op, 0));
   return std::vector<int32_t>{enter_.number};
 }
 
-// A Repeat decides beside its body, since that changes nothing of it.
 absl::Status DeviceControl::AddBody(PartSlot& part, driver::Graph to, uint64_t handle) {
-  const Decision again{.handle = handle, .loop = state_, .most = control_->max, .kind = DecisionKind::kAgain};
-  if (is_loop()) {
-    set_stop_ = look_.args.stop = stop_;
-    PENSTOCK_ASSIGN_OR_RETURN(look_.number, driver_.AddNode(to, {}, &look_.op, 0));
+  return is_loop() ? AddLoopBody(part, to, handle) : AddPart(part, to, {}).status();
+}
+
+absl::Status DeviceControl::AddLoopBody(PartSlot& part, driver::Graph to, uint64_t handle) {
+  set_stop_ = look_.args.stop = stop_;
+  PENSTOCK_ASSIGN_OR_RETURN(look_.number, driver_.AddNode(to, {}, &look_.op, 0));
+  if (control_->kind == ControlKind::kWhile) {
+    part.SetDecision(DecisionOf(handle, DecisionKind::kAgain));
+    return AddPart(part, to, {}).status();
   }
-  if (control_->kind == ControlKind::kRepeat) {
-    again_.args.decision = again;
-    PENSTOCK_RETURN_IF_ERROR(driver_.AddNode(to, {&look_.number, 1}, &again_.op, 0).status());
-  }
-  if (control_->kind == ControlKind::kWhile) part.SetDecision(again);
-  return AddPart(part, to, {}).status();
+  again_.args.decision = DecisionOf(handle, DecisionKind::kAgainCounted);
+  PENSTOCK_ASSIGN_OR_RETURN(std::vector<int32_t> before, AddPart(part, to, {}));
+  if (unroll_ == 1) before.clear();  // it decides beside its body, since that changes nothing of it
+  before.push_back(look_.number);
+  return driver_.AddNode(to, before, &again_.op, 0).status();
 }
 
 absl::Status DeviceControl::SetExec(driver::GraphExec exec, driver::GraphExec root) {

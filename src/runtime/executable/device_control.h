@@ -1,6 +1,8 @@
 // DeviceControl: a construct (control.h) in one slot that the device decides: the kernel of its condition sets the
 // value of a conditional node, in whose bodies the nodes of its bodies are. A loop's condition is evaluated before it
-// and at the end of each iteration; a kernel beside each iteration looks at the word by which the host ends the loop.
+// and at the end of each iteration; a kernel in each body looks at the word by which the host ends the loop.
+//
+// A body of few kernels holds several iterations (unrolled_part.h), since between two bodies CUDA takes 4 us: UnrollOf.
 //
 // Ownership: belongs to the slot; holds the executables of its parts, a slot of each, and the loop's state on the
 //            device.
@@ -37,8 +39,10 @@ class DeviceControl final : public GraphConstruct {
   absl::Status Launch(driver::Stream stream) override;
   absl::Status Failure() const override { return parts_.Failure(); }
   void UseStop(const uint32_t* stop) override;
+  int32_t unroll() const override { return unroll_; }
 
  private:
+  using Decision = detail::Decision;
   // A kernel of the library with its argument.
   template <class Args>
   struct LibraryNode {
@@ -51,11 +55,14 @@ class DeviceControl final : public GraphConstruct {
   DeviceControl(RunSlot& outer, NodeId node, const CompiledControl& control);
   bool is_loop() const { return control_->kind == ControlKind::kWhile || control_->kind == ControlKind::kRepeat; }
   absl::Status MakeLoop();
+  absl::Status UnrollBody();
+  Decision DecisionOf(uint64_t handle, detail::DecisionKind kind) const;
   absl::Status BindInner();
   template <class Args>
   void Make(LibraryNode<Args>& node, const driver::LibraryCode& code, std::span<const uint32_t> pointers) const;
   absl::StatusOr<std::vector<int32_t>> AddEntry(driver::Graph to, std::span<const int32_t> after, uint64_t handle);
   absl::Status AddBody(PartSlot& part, driver::Graph to, uint64_t handle);
+  absl::Status AddLoopBody(PartSlot& part, driver::Graph to, uint64_t handle);
 
   RunSlot& outer_;
   const NodeId node_;
@@ -65,6 +72,7 @@ class DeviceControl final : public GraphConstruct {
   PartSlots parts_;
 
   detail::LoopState* state_ = nullptr;
+  int32_t unroll_ = 1;  // iterations of a body
   const uint32_t* stop_ = nullptr;
   LibraryNode<driver::DecideArgs> enter_, again_;  // of a Repeat; `enter_` unless it has a condition
   LibraryNode<driver::LookArgs> look_;

@@ -64,14 +64,45 @@ absl::StatusOr<std::unique_ptr<SlotGraphs>> SlotGraphs::Create(Slot& slot, const
   return graphs;
 }
 
+int32_t SlotGraphs::Unrollable() const {
+  for (const EntryId e : nodes_.ids()) {
+    const Op op = replay_.entries[e].op;
+    const bool is_kernel = op == Op::kKernel || op == Op::kBatch || op == Op::kFill;
+    if (!is_kernel && !(op == Op::kCopy && !operations_.IsEngineCopy(e))) return 0;
+  }
+  return static_cast<int32_t>(nodes_.size());
+}
+
+absl::Status SlotGraphs::Unroll(int32_t iterations) {
+  return unrolled_.Unroll(iterations, Unrollable(), slot_.options().pinned, slot_.options().pinned_node);
+}
+
 absl::StatusOr<std::vector<int32_t>> SlotGraphs::AddTo(driver::Graph to, std::span<const int32_t> after) {
   all_differ_ = true;
-  PENSTOCK_RETURN_IF_ERROR(AddEntries(
+  PENSTOCK_RETURN_IF_ERROR(AddIteration(to, after));
+  if (unrolled_.iterations() > 1) unrolled_.SetFirst(nodes_[EntryId(0)].number);
+  for (int32_t i = 1; i < unrolled_.iterations(); ++i) {
+    const std::vector<int32_t> before = Ends();
+    const Table<EntryId, Node> first = nodes_;
+    PENSTOCK_RETURN_IF_ERROR(AddIteration(to, before));
+    PENSTOCK_RETURN_IF_ERROR(unrolled_.AddSwitches(driver_, to, i, nodes_[EntryId(0)].number));
+    nodes_ = first;
+  }
+  return Ends();
+}
+
+// The numbers of its nodes follow each other.
+absl::Status SlotGraphs::AddIteration(driver::Graph to, std::span<const int32_t> after) {
+  return AddEntries(
       slot_.graph(), GraphId(0), /*head=*/-1, last_, [](int32_t) { return false; },
       [&](int32_t e, std::vector<int32_t>& before, int priority) {
         if (before.empty()) before.assign(after.begin(), after.end());
         return AddEntry(e, to, before, priority, Values::kUnknown);
-      }));
+      });
+}
+
+// The last nodes of what has been added.
+std::vector<int32_t> SlotGraphs::Ends() const {
   std::vector<bool> is_last(nodes_.size(), true);
   for (const EntryId e : nodes_.ids()) {
     for (const int32_t before : replay_.preds[e]) is_last[static_cast<size_t>(before)] = false;
@@ -399,8 +430,11 @@ absl::Status SlotGraphs::UpdateEntry(EntryId e) {
   PENSTOCK_ASSIGN_OR_RETURN(const NodeOperations::Wanted wanted, operations_.Of(e, indirection_.indirect(e)));
   if (!wanted.disabled && !(node.known && operations_.IsSet(e))) {
     node.known = false;
-    ++counts_.sets;
-    PENSTOCK_RETURN_IF_ERROR(driver_.SetNode(made_[node.graph].exec, node.number, wanted.op));
+    for (int32_t i = 0; i < unrolled_.iterations(); ++i) {
+      ++counts_.sets;
+      const int32_t number = unrolled_.NumberIn(i, node.number);
+      PENSTOCK_RETURN_IF_ERROR(driver_.SetNode(made_[node.graph].exec, number, wanted.op));
+    }
     operations_.Keep(e);
     node.known = true;
   }
@@ -418,8 +452,12 @@ absl::Status SlotGraphs::EnableHead(GraphId graph, bool enabled) {
 }
 
 absl::Status SlotGraphs::Enable(Node& node, bool enabled) {
-  ++counts_.switches;
-  PENSTOCK_RETURN_IF_ERROR(driver_.EnableNode(made_[node.graph].exec, node.number, enabled));
+  for (int32_t i = 0; i < unrolled_.iterations(); ++i) {
+    ++counts_.switches;
+    const int32_t number = unrolled_.NumberIn(i, node.number);
+    PENSTOCK_RETURN_IF_ERROR(driver_.EnableNode(made_[node.graph].exec, number, enabled));
+  }
+  if (unrolled_.iterations() > 1) unrolled_.Switched(node.number, enabled);
   node.enabled = enabled;
   return absl::OkStatus();
 }

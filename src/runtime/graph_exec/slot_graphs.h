@@ -38,6 +38,7 @@
 #include "src/runtime/graph_exec/node_timestamps.h"
 #include "src/runtime/graph_exec/owner_count.h"
 #include "src/runtime/graph_exec/parameter_indirection.h"
+#include "src/runtime/graph_exec/unrolled_part.h"
 #include "src/runtime/slot/slot.h"
 
 namespace penstock::runtime {
@@ -58,7 +59,11 @@ class SlotGraphs {
   // If a Launch node could not be captured, the Status names it (base::TakeNode).
   static absl::StatusOr<std::unique_ptr<SlotGraphs>> Create(Slot& slot, const Parts& parts, Upload upload);
   // For a part: AddTo adds its nodes to a graph after others, and returns those that are last in it; SetExec is as in
-  // GraphConstruct.
+  // GraphConstruct. Unroll, before AddTo, has it add so many iterations, one after the other; Unrollable says how many
+  // nodes one has, or 0 if kernels cannot switch some of them.
+  int32_t Unrollable() const;
+  absl::Status Unroll(int32_t iterations);
+  const UnrolledPart& unrolled() const { return unrolled_; }
   absl::StatusOr<std::vector<int32_t>> AddTo(driver::Graph to, std::span<const int32_t> after);
   absl::Status SetExec(driver::GraphExec exec, driver::GraphExec root);
   ~SlotGraphs();
@@ -133,6 +138,8 @@ class SlotGraphs {
                                    Values values);
   absl::StatusOr<int32_t> AddNode(EntryId entry, driver::Graph to, const std::vector<int32_t>& after, int priority,
                                   Values values);
+  absl::Status AddIteration(driver::Graph to, std::span<const int32_t> after);
+  std::vector<int32_t> Ends() const;
   absl::Status SwitchOff(GraphId graph, Values values);
   absl::Status UploadAll();
   void Mark(EntryId entry);
@@ -156,6 +163,7 @@ class SlotGraphs {
   CapturedCalls captured_;
   const GraphConstructs& constructs_;
   bool is_part_ = false;  // its exec is another's
+  UnrolledPart unrolled_;  // if it is a part
   std::unique_ptr<NodeTimestamps> timestamps_;
   Table<EntryId, Node> nodes_;
   Table<EntryId, int32_t> last_;  // the node that later ones come after, itself or its timestamp

@@ -198,6 +198,37 @@ TEST_P(DriverConformance, AGraphWithAConditionalNodeIsInstantiatedOnceAndIsNoChi
   ExpectCode(kFailed, driver_->Instantiate(graph).status(), "once");
 }
 
+TEST_P(DriverConformance, OnlyKernelsHaveSwitchesAndTheirGraphOneExec) {
+  int32_t *const data = Pinned<int32_t>(1), *const device = Device<int32_t>(1);
+  const CopyOp copy{.kind = CopyKind::kHostToDevice, .dst = device, .src = data, .width = 4};
+  const FillOp fill{.dst = device, .count = 4};
+  const Graph graph = NewGraph(), parent = NewGraph(), other = NewGraph();
+  ASSERT_EQ(AddStep(graph, {}, data, 1), 0);
+  ASSERT_EQ(driver_->AddNode(graph, {}, &copy, 0).value_or(-1), 1);
+  ASSERT_EQ(driver_->AddChild(graph, {}, other).value_or(-1), 2);
+  ASSERT_EQ(AddConditional(graph, {}, NewHandle(graph), kIf).number, 3);
+  ASSERT_EQ(driver_->AddNode(graph, {}, &fill, 0).value_or(-1), 4);
+  for (const int32_t node : {1, 2, 3}) ExpectCode(kFailed, driver_->AddSwitch(graph, node).status(), "kernels");
+  ExpectCode(kInvalid, driver_->AddSwitch(graph, 5).status(), "5");
+  ASSERT_OK(driver_->AddSwitch(graph, 0).status());
+  ASSERT_OK(driver_->AddSwitch(graph, 4).status());
+  ExpectCode(kInvalid, driver_->AddSwitch(graph, 0).status(), "already");
+  const Graph single = NewGraph();
+  AddStep(single, {}, data, 1);
+  ASSERT_OK(driver_->AddSwitch(single, 0).status());
+  ExpectCode(kFailed, driver_->AddChild(parent, {}, single).status(), "switch");
+  const GraphExec exec = NewExec(single);
+  ExpectCode(kFailed, driver_->Instantiate(single).status(), "once");
+  *data = 4;
+  ASSERT_OK(driver_->LaunchGraph(exec, stream_));
+  ASSERT_TRUE(Finish(stream_));
+  EXPECT_EQ(*data, StepOf(4, 1)) << "it is on";
+  ASSERT_OK(driver_->EnableNode(exec, 0, false));
+  ASSERT_OK(driver_->LaunchGraph(exec, stream_));
+  ASSERT_TRUE(Finish(stream_));
+  EXPECT_EQ(*data, StepOf(4, 1)) << "the host has switched it off";
+}
+
 TEST_P(DriverConformance, ABodyRunsInItsGraphOnly) {
   ExpectViolations();
   const Graph graph = NewGraph(), other = NewGraph();

@@ -266,6 +266,53 @@ TEST_P(DriverConformance, AConditionEndsALoopBeforeItsMost) {
   }
 }
 
+// Three iterations a body, of a step and a fill each; in a loop around it, which begins it again and again.
+TEST_P(DriverConformance, AnUnrolledLoopLeavesOutWhatIsBehindItsLastIteration) {
+  const absl::StatusOr<LoopKernels> kernels = driver_->LoadLoopKernels(0);
+  ASSERT_OK(kernels.status());
+  constexpr int32_t kOuter = 4;
+  constexpr uint32_t kUnroll = 3, kNodes = 2;
+  int32_t *const left = Pinned<int32_t>(1), *const data = Pinned<int32_t>(1);
+  int32_t* const filled = Device<int32_t>(1);
+  uint64_t* const switches = Pinned<uint64_t>((kUnroll - 1) * kNodes);
+  LoopState* const state = Device<LoopState>(1);
+  const FillOp fill{.dst = filled, .count = 4};
+  for (const int64_t most : {0, 1, 2, 3, 4, 7, 9}) {
+    const Graph graph = NewGraph();
+    const ConditionalHandle outer = NewHandle(graph);
+    AddProbe(graph, {}, probes().decide, DecideOn(outer, left, 1));
+    const Graph around = AddConditional(graph, {0}, outer, kWhile).bodies[0];
+    const ConditionalHandle handle = NewHandle(around);
+    const auto decision = [&](DecisionKind kind) {
+      return Decision{handle.bits, state, most, kind, kUnroll, switches, kNodes};
+    };
+    const LibraryNode<DecideArgs> enter(kernels->decide, {decision(DecisionKind::kEnterCounted)}, kDecidePointers);
+    const LibraryNode<DecideArgs> again(kernels->decide, {decision(DecisionKind::kAgainCounted)}, kDecidePointers);
+    ASSERT_OK(driver_->AddNode(around, {}, &enter.op, 0).status());
+    const Graph body = AddConditional(around, {0}, handle, kWhile).bodies[0];
+    int32_t last = -1;
+    for (uint32_t i = 0; i < kUnroll; ++i) {
+      const int32_t step = AddStep(body, last < 0 ? After{} : After{last}, data, 3);
+      last = driver_->AddNode(body, After{step}, &fill, 0).value_or(-1);
+      for (uint32_t n = 0; i > 0 && n < kNodes; ++n) {
+        const auto added = driver_->AddSwitch(body, step + static_cast<int32_t>(n));
+        ASSERT_OK(added.status());
+        switches[(i - 1) * kNodes + n] = added->bits;
+      }
+    }
+    ASSERT_OK(driver_->AddNode(body, After{last}, &again.op, 0).status());
+    AddProbe(around, {1}, probes().decide, DecideOn(outer, left, 1));
+    const GraphExec exec = NewExec(graph);
+    for (const int32_t first : {0, 9, 5}) {
+      *left = kOuter;
+      *data = first;
+      ASSERT_OK(driver_->LaunchGraph(exec, stream_));
+      ASSERT_TRUE(Finish(stream_));
+      EXPECT_EQ(*data, Steps(first, most * kOuter, 3)) << most;
+    }
+  }
+}
+
 // The test stops it when it has seen iterations go by.
 TEST_P(DriverConformance, TheHostStopsALoopByItsWord) {
   const absl::StatusOr<LoopKernels> kernels = driver_->LoadLoopKernels(0);

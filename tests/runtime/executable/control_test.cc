@@ -189,6 +189,34 @@ TEST(Constructs, AreInThePlanTheReportAndTheMemory) {
   EXPECT_GE(bytes, 3 * 4000);
 }
 
+// Of a condition and so many kernels; bodies with at most 48 in all.
+TEST(Constructs, HoldSeveralIterationsIfTheirBodiesAreShort) {
+  Runtime runtime = HostRuntime();
+  const auto held = [&](int kernels, int64_t max, bool nested) {
+    Graph g("g");
+    auto x = g.InOut<float>("x", 1);
+    g.While("loop", When(Always{}), {.max = max}, [&](Graph& body) {
+      for (int k = 0; k < kernels; ++k) body.ParallelFor(Name("set", k), 1, Set{}, Write(x));
+      if (nested) body.If("choose", When(IsPositive{}, Read(x)), [](Graph&) {});
+    });
+    auto exec = runtime.Compile(g);
+    EXPECT_OK(exec.status());
+    for (const std::string& note : exec->submission_report().notes) {
+      const size_t at = note.find("holds ");
+      if (at != std::string::npos) return std::stoi(note.substr(at + 6));
+    }
+    return 1;
+  };
+  EXPECT_EQ(held(1, 1000, false), 8);
+  EXPECT_EQ(held(5, 1000, false), 8);
+  EXPECT_EQ(held(6, 1000, false), 4);
+  EXPECT_EQ(held(23, 1000, false), 2);
+  EXPECT_EQ(held(24, 1000, false), 1);
+  EXPECT_EQ(held(1, 7, false), 4) << "not more than there may be";
+  EXPECT_EQ(held(1, 1, false), 1);
+  EXPECT_EQ(held(1, 1000, true), 1) << "kernels cannot switch a construct";
+}
+
 // What calls the host, and all around it, is driven by the host.
 TEST(Constructs, AreDecidedByTheDeviceWhereTheyCan) {
   Runtime runtime = HostRuntime();

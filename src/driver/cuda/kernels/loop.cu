@@ -1,6 +1,7 @@
-// Decides about a loop, and looks whether the host has stopped it: see loop_kernels.h. One thread each.
+// Decides about a loop, and looks whether the host has stopped it: see loop_kernels.h. One thread looks; one decides, and
+// all of its block switch nodes.
 //
-// CUDA's driver resolves cudaGraphSetConditional when it loads the image. Both words in pinned memory are read before
+// CUDA's driver resolves cudaGraphSetConditional and cudaGraphKernelNodeSetEnabled when it loads the image. Both words in pinned memory are read before
 // either is used, so that a look takes one trip across the bus.
 #include "penstock/detail/programmatic.h"
 #include "src/driver/loop_kernels.h"
@@ -9,7 +10,11 @@ namespace penstock::driver {
 
 extern "C" __global__ void PenstockDecide(DecideArgs args) {
   detail::AwaitDependencies();
-  detail::Decide(args.decision, 1);
+  __shared__ detail::Switching switching;
+  if (threadIdx.x == 0) switching = detail::Decide(args.decision, 1);
+  if (args.decision.unroll == 1) return;
+  __syncthreads();
+  if (switching.begin < switching.end) detail::Switch(args.decision, switching, threadIdx.x, blockDim.x);
 }
 
 extern "C" __global__ void PenstockLook(LookArgs args) {

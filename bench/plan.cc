@@ -255,7 +255,7 @@ void RunConstructs(const Size& size, Report& report) {
     const auto model = std::make_shared<penstock::Model>(graph.model());
     const double checking = TimeOf([&] { Must(penstock::graph::CheckGraph(*model, devices)); });
     const double folding =
-        TimeOf([&] { folded = penstock::graph::Fold(model, penstock::graph::ChooseLowerings(*model, 0, "")); });
+        TimeOf([&] { folded = penstock::graph::Fold(model, penstock::graph::ChooseLowerings(*model, {}, "")); });
     const double planning = TimeOf([&] { PlanParts(folded, devices); });
     if (r == 0) continue;  // for warming up
     check.push_back(1000 * checking / size.nodes);

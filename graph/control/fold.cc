@@ -418,6 +418,7 @@ class Folder {
     folded.name = control.name;
     folded.kind = control.kind;
     folded.on_device = on_device;
+    folded.device = node.device;
     folded.has_loop = HasLoop(c);
     folded.tells = control.tells;
     folded.trips = control.trips;

@@ -57,6 +57,7 @@ struct FoldedControl {
   Name name{""};
   ControlKind kind{};
   bool on_device = false;
+  int32_t device = -1;  // the first that a node in it is pinned to; -1: none is
   bool has_loop = false;  // it is a loop, or has one in a body
   bool tells = false;  // kWhile: the condition's decision says how many iterations have ended
   Dim trips{0};  // kRepeat without a condition

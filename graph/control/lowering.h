@@ -1,13 +1,15 @@
 // ChooseLowerings: which constructs the device decides by itself, by conditional nodes of graphs, and which the host
 // drives.
 //
-// A device decides a construct if all that is in it runs there, without the host. What only the compiled bodies can
-// tell, whoever compiles them adds by ToHost.
+// A device decides a construct if all that is in it runs there, or is called by the host when the device asks for it
+// (IsAskedFor). What only the compiled bodies can tell, whoever compiles them adds by ToHost.
 //
 // Threads: a pure function.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "penstock/detail/model.h"
 
@@ -35,7 +37,12 @@ class Lowerings {
   detail::Table<ControlId, std::string> why_;
 };
 
-// `default_device`: of nodes without a pin. `host_why`: why the host drives all of them; empty: the rule decides.
-Lowerings ChooseLowerings(const Model& model, int32_t default_device, const std::string& host_why);
+// The devices, as far as the rule knows them.
+struct LoweringDevices {
+  int32_t by_default = 0;  // that of nodes without a pin
+  std::vector<std::string> no_hostcalls;  // of each device; see IsAskedFor
+};
+// `host_why`: why the host drives all constructs; empty: the rule decides.
+Lowerings ChooseLowerings(const Model& model, const LoweringDevices& devices, const std::string& host_why);
 
 }  // namespace penstock::graph

@@ -3,6 +3,7 @@
 // contents on a device before and after the run.
 #include <algorithm>
 
+#include "graph/common/is_asked_for.h"
 #include "graph/passes/passes.h"
 
 namespace penstock::graph {
@@ -38,19 +39,21 @@ void FindBoundHomes(const Records& records, const Checked& checked, Placed& plac
 }
 
 // Prefers a device of the node's predecessors, so that it need not wait for another device first. A graph that does all
-// its work on the host has no work that could wait.
+// its work on the host has no work that could wait, unless the device decides whether it runs.
 void FindHostcallers(const Records& records, const Checked& checked, Placed& placed) {
-  const auto asks = [&](DeclId n) { return records.nodes[n].host_way != HostWay::kWorker; };
-  const bool any = std::any_of(checked.sequence.begin(), checked.sequence.end(), asks);
-  const bool works = std::any_of(placed.device.begin(), placed.device.end(), [](DeviceId d) { return d >= 0; });
+  const PlanOptions& options = records.options;
+  const auto may = [&](DeclId n) { return records.nodes[n].host_way != HostWay::kWorker; };
+  const bool any = std::any_of(checked.sequence.begin(), checked.sequence.end(), may);
+  const bool works = options.in_construct ||
+                     std::any_of(placed.device.begin(), placed.device.end(), [](DeviceId d) { return d >= 0; });
   if (!any || !works) return;
   placed.calling_device.assign(records.nodes.size(), -1);
   for (const DeclId n : checked.sequence) {
-    if (!asks(n)) continue;
+    if (!may(n)) continue;
     DeviceId device;
     for (const DeclId p : checked.declared[n]) device = std::max({device, placed.device[p], placed.CallingDevice(p)});
-    if (device < 0) device = records.options.default_device;
-    if (records.options.devices[device].hostcalls) placed.calling_device[n] = device;
+    if (device < 0) device = options.default_device;
+    if (IsAskedFor(records.nodes[n].host_way, options.devices[device].no_hostcalls)) placed.calling_device[n] = device;
   }
 }
 

@@ -87,11 +87,11 @@ class Structure {
   uint64_t OfOptions() const {
     const PlanOptions& o = records_.options;
     Hash hash(kOptions);
-    const uint64_t once = o.events_once ? uint64_t{1} << 32 : 0;
+    const uint64_t once = (o.events_once ? uint64_t{1} << 32 : 0) | (o.in_construct ? uint64_t{1} << 33 : 0);
     hash(o.default_device, o.max_lanes)(o.devices.size(),
                                         o.ring_from_bytes)(static_cast<uint32_t>(o.batch_from) | once);
     for (const PlanDevice& device : o.devices)
-      hash.Text(device.name)(device.is_cuda | (!device.hostcalls << 1), device.driver);
+      hash.Text(device.name)(device.is_cuda | (!device.no_hostcalls.empty() << 1), device.driver);
     return hash.value();
   }
 

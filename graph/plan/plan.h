@@ -245,12 +245,13 @@ struct PlanDevice {
   bool is_cuda = false;
   int32_t driver = 0;  // events cannot order devices of different drivers
   int64_t memory_bytes = 0;
-  bool hostcalls = true;  // whether kernels there may wait for host nodes
+  std::string no_hostcalls{};  // why kernels there may not wait for host nodes; empty: they may
   base::KernelLimits limits{};
 };
 struct PlanOptions {
   Table<DeviceId, PlanDevice> devices;
   DeviceId default_device = 0;  // the device of nodes without a pin
+  bool in_construct = false;  // of a part of a construct that this device decides: it asks for Host nodes in any case
   int32_t max_lanes = 8;  // compute lanes per device
   int32_t slots = 1;  // the number of arenas checked against the device's memory and pinned_bytes
   bool in_order = false;  // all slots share the arenas on devices

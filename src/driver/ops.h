@@ -50,6 +50,7 @@ class BasicRunFault {
     state_.store(kNone, std::memory_order_release);
     if (stop_ != nullptr) std::atomic_ref<uint32_t>(*stop_).store(0, std::memory_order_relaxed);
   }
+  bool is_inside() const { return outer_ != nullptr; }
   // For use before there is work. Its failures fail `node` of the outer one.
   void PutInside(BasicRunFault& outer, int32_t node) {
     outer_ = &outer;

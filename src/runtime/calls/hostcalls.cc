@@ -95,7 +95,12 @@ void Hostcalls::GiveUp(size_t hostcall, const host::HostcallPoller::Sign& sign) 
   if (before == state.pending) return;
   std::string why = WhyNoSign(hostcall, sign);
   if (!answered.compare_exchange_strong(before, state.pending | kGivenUp, std::memory_order_acq_rel)) return;
+  if (slot_.fault.is_inside()) Fail(hostcall, why);
   state.given_up = std::move(why);
+}
+
+void Hostcalls::Fail(size_t hostcall, const std::string& why) {
+  slot_.fault.Fail(graph_.program().hostcalls[hostcall].node, absl::DeadlineExceededError(why));
 }
 
 std::string Hostcalls::WhyNoSign(size_t hostcall, const host::HostcallPoller::Sign& sign) const {
@@ -192,7 +197,7 @@ void Hostcalls::ReportUnanswered() {
     }
     std::atomic_ref<uint64_t>(call.unanswered).store(0, std::memory_order_relaxed);
     std::atomic_ref<uint64_t>(call.answered).store(Load(call.asked), std::memory_order_relaxed);
-    if (!why.empty()) slot_.fault.Fail(graph_.program().hostcalls[i].node, absl::DeadlineExceededError(why));
+    if (!why.empty()) Fail(i, why);
   }
 }
 

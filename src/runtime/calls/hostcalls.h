@@ -2,7 +2,8 @@
 //
 // A node's kernel posts a hostcall. The poller sees it and calls the node's callable itself or has a worker do so; then
 // the hostcall is answered, whatever the outcome. If the run has failed, it is answered without a call. A hostcall that
-// stays pending for as long as the patience while the poller shows no sign of life is given up, which fails the run.
+// stays pending for as long as the patience while the poller shows no sign of life is given up, which fails the run: at
+// its end, or at once in a construct that the device decides, where a loop would go on to ask.
 //
 // Ownership: belongs to its slot, whose operations it uses; borrows the compiled graph and the runtime.
 // Threads:   the poller looks, workers answer, the watchdog gives up; only the run's owner calls the rest.
@@ -59,6 +60,7 @@ class Hostcalls final : public host::HostcallPoller::Source {
   bool IsGivenUp(size_t hostcall, uint64_t number) const;
   void GiveUp(size_t hostcall, const host::HostcallPoller::Sign& sign);
   std::string WhyNoSign(size_t hostcall, const host::HostcallPoller::Sign& sign) const;
+  void Fail(size_t hostcall, const std::string& why);
   void ReportUnanswered();
   bool Begin(size_t hostcall);
   void CallAndAnswer(size_t hostcall);

@@ -20,14 +20,17 @@ using graph::FoldedControl;
 using graph::FoldedPart;
 using graph::PlanKind;
 
-CompileOptions OptionsOfPart(const CompileOptions& outer, bool on_device, int slots) {
+CompileOptions OptionsOfPart(const CompileOptions& outer, const FoldedControl& control, int slots) {
   CompileOptions part;
   part.slots = slots;
   part.device = outer.device;
-  part.mode = on_device ? Mode::kGraph : outer.mode;
+  part.mode = control.on_device ? Mode::kGraph : outer.mode;
   part.max_lanes = outer.max_lanes;
   part.host_tolerance = outer.host_tolerance;
-  if (on_device) return part;
+  if (control.on_device) {
+    if (control.device >= 0) part.device = control.device;  // all of it is there
+    return part;
+  }
   part.trace = outer.trace;
   part.check_against_host = outer.check_against_host;
   return part;
@@ -61,7 +64,14 @@ std::vector<DeclId> ConstructsOf(const Model& model) {
 
 // Why the program of a part is not one graph; empty: it is, or it has no nodes.
 std::string WhyNoGraph(const CompiledGraph& part) {
-  if (!part.plan().host_steps.empty()) return "host threads copy in it";
+  const graph::Plan& plan = part.plan();
+  for (const graph::HostStep& step : plan.host_steps) {
+    if (plan.nodes[step.node].kind != PlanKind::kHost) continue;  // the rule lets no other Host node pass
+    return "node " + graph::Quoted(part.model().nodes[plan.nodes[step.node].decl].name) +
+           " in it cannot be asked for: too little is left of the room for " +
+           std::to_string(driver::kMaxPendingHostcalls) + " Host nodes that wait on a device at once";
+  }
+  if (!plan.host_steps.empty()) return "host threads copy in it";
   if (part.program().replay.graphs() > 1) return "its body is several graphs";
   const Schedule& schedule = part.program().graphs;
   for (CommandId c = 0; c < schedule.epilogue_begin; ++c) {
@@ -139,7 +149,7 @@ class ControlCompiler {
   absl::StatusOr<CompiledControl> CompileParts(const std::shared_ptr<const FoldedControl>& control,
                                                const CompileOptions& options,
                                                const std::vector<std::unique_ptr<RunSlot>>& slots) {
-    const CompileOptions of_part = OptionsOfPart(options, control->on_device, static_cast<int>(slots.size()));
+    const CompileOptions of_part = OptionsOfPart(options, *control, static_cast<int>(slots.size()));
     CompiledControl compiled{.folded = control, .condition = {}, .bodies = {}};
     for (const FoldedPart& part : control->condition) {
       PENSTOCK_ASSIGN_OR_RETURN(auto core, CompilePart(*control, part, of_part));
@@ -223,7 +233,11 @@ absl::StatusOr<std::shared_ptr<ExecutableCore>> CreateExecutable(const std::shar
   const auto declared = std::make_shared<Model>(model);
   PENSTOCK_ASSIGN_OR_RETURN(const Lowering wanted, WantedLowering(model, options));
   PENSTOCK_ASSIGN_OR_RETURN(const std::string why_host, WhyHost(wanted, options));
-  graph::Lowerings lowerings = graph::ChooseLowerings(model, options.device, why_host);
+  graph::LoweringDevices devices{.by_default = options.device, .no_hostcalls = {}};
+  for (const driver::DeviceRef& d : runtime->devices()) {
+    devices.no_hostcalls.push_back(HostcallService::UnavailableReason(d.info));
+  }
+  graph::Lowerings lowerings = graph::ChooseLowerings(model, devices, why_host);
   for (;;) {
     if (wanted == Lowering::kDevice) PENSTOCK_RETURN_IF_ERROR(CheckOnDevice(model, lowerings));
     const graph::Folded folded = graph::Fold(declared, lowerings);

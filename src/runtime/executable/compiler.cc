@@ -152,13 +152,14 @@ graph::PlanOptions Compiler::PlanOptionsOf(Mode wanted) {
     plan_options.devices.push_back(
         {d.info.name, d.info.kind == driver::DeviceKind::kCuda, d.driver_index, d.info.memory_bytes});
     const std::string why = HostcallService::UnavailableReason(d.info);
-    plan_options.devices.back().hostcalls = why.empty();
+    plan_options.devices.back().no_hostcalls = why;
     plan_options.devices.back().limits = d.info.limits;
     if (!why.empty() && AnyHostcall(model())) {
       modes_.notes().push_back("Host nodes part the run on " + d.info.name + ": " + why);
     }
   }
   plan_options.default_device = options_.device;
+  plan_options.in_construct = is_part_of_graph_;
   plan_options.max_lanes = options_.max_lanes;
   plan_options.slots = options_.slots > 0 ? options_.slots : tuning::kSlots;
   plan_options.in_order = options_.in_order;
@@ -192,10 +193,11 @@ absl::Status Compiler::MakePlan(graph::PlanOptions options) {
         "; ask for fewer slots or lanes, order the nodes by After, or leave out Inline and Infallible");
   }
   if (!reservation_.Reserve(context_.runtime, hostcalls)) {
-    modes_.notes().push_back("Host nodes part the run: other executables have taken so much of the room for " +
-                             std::to_string(driver::kMaxPendingHostcalls) +
-                             " that wait on a device at once that too little is left");
-    for (graph::PlanDevice& device : options.devices) device.hostcalls = false;
+    const std::string why = "other executables have taken so much of the room for " +
+                            std::to_string(driver::kMaxPendingHostcalls) +
+                            " that wait on a device at once that too little is left";
+    modes_.notes().push_back("Host nodes part the run: " + why);
+    for (graph::PlanDevice& device : options.devices) device.no_hostcalls = why;
     PENSTOCK_ASSIGN_OR_RETURN(plan, graph::MakePlan(model(), options));
   }
   context_.graph.SetPlan(std::move(plan));

@@ -56,6 +56,7 @@ absl::StatusOr<std::unique_ptr<DeviceControl>> DeviceControl::Create(RunSlot& ou
   PENSTOCK_RETURN_IF_ERROR(
       made->parts_.Try([](PartSlot& part) { return part.slot().MakeGraphs(SlotGraphs::Upload::kPart); }));
   if (made->is_loop()) PENSTOCK_RETURN_IF_ERROR(made->MakeLoop());
+  made->parts_.ForEach([&](const PartSlot& part) { outer.hostcalls.Add(part.slot().hostcalls); });
   return made;
 }
 

@@ -249,7 +249,7 @@ absl::StatusOr<Run> ExecutableCore::Start(RunSlot* slot, const detail::BoundValu
   slot->progress.has_turn.store(!context_.turns->used(), std::memory_order_relaxed);
   auto* run = new RunCore(std::static_pointer_cast<ExecutableCore>(shared_from_this()), context_, slot, deadline);
   Run handle = detail::Internals<Run>::Make(run);
-  if (slot->hostcalls != nullptr) slot->hostcalls->BeginRun(serial);
+  slot->hostcalls.Begin(serial);
   pool_.BeginRun(*slot, run);  // from now on other threads may end it
   run->Advance();
   // Small copies may have been all that there was to do. Runs that wait for their turn must see that this one has

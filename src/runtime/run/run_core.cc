@@ -129,7 +129,7 @@ bool RunCore::Drain() {
   const bool submitted_now = !submitted_before && !slot_->fault.failed() && !context_.graph.plan().done_events.empty();
   if (submitted_now && !runtime_->notifies_completion()) return false;
   return host_steps_.Settled() && DoneEventsComplete() && context_.submitter.PredecessorsSettled(*slot_) &&
-         (slot_->hostcalls == nullptr || slot_->hostcalls->settled());
+         slot_->hostcalls.settled();
 }
 
 void RunCore::SubmitSegments() {
@@ -225,7 +225,7 @@ void RunCore::Complete() {
     base::MutexLock lock(mu_);
     open_slot_ = nullptr;  // what happens to the slot from now on is not this run's doing
   }
-  if (slot_->hostcalls != nullptr) slot_->hostcalls->EndRun();
+  slot_->hostcalls.End();
   LeaveStates();
   const absl::Status status = DescribeEnd(*slot_);
   context_.trace.Record(*slot_);

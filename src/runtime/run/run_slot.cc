@@ -49,7 +49,7 @@ absl::Status RunSlot::MakeParts(const Submitter& submitter) {
   if (!program.hostcalls.empty()) {
     const size_t bytes = program.hostcalls.size() * sizeof(driver::HostcallSlot);
     PENSTOCK_ASSIGN_OR_RETURN(memory::PinnedBlock pinned, options().pinned.Allocate(bytes, options().pinned_node));
-    hostcalls = std::make_unique<Hostcalls>(graph(), options().runtime, *this, std::move(pinned));
+    hostcalls.SetOwn(std::make_unique<Hostcalls>(graph(), options().runtime, *this, std::move(pinned)));
   }
   for (const LanePartition& range : program.stream.partitions) {
     partitions.push_back(std::make_unique<ParallelSubmission>(submitter, options().runtime, *this, range));
@@ -82,7 +82,7 @@ void RunSlot::DropGraphs() {
 absl::Status RunSlot::MakeGraphs(SlotGraphs::Upload upload) {
   Use(Mode::kGraph);
   if (graph().plan().lanes.empty()) return absl::OkStatus();
-  PENSTOCK_ASSIGN_OR_RETURN(graphs, SlotGraphs::Create(*this, {launch, hostcalls.get(), constructs}, upload));
+  PENSTOCK_ASSIGN_OR_RETURN(graphs, SlotGraphs::Create(*this, {launch, hostcalls.own(), constructs}, upload));
   replay = graphs.get();
   return absl::OkStatus();
 }
@@ -113,7 +113,7 @@ absl::Status RunSlot::DescribeFault() const {
 }
 
 absl::StatusOr<std::unique_ptr<WholeGraph>> RunSlot::ExportGraph() {
-  return WholeGraph::Create(*this, launch, hostcalls.get());
+  return WholeGraph::Create(*this, launch, hostcalls.own());
 }
 
 int32_t RunSlot::Begin(int64_t serial, std::chrono::steady_clock::time_point deadline) {

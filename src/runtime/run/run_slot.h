@@ -17,13 +17,13 @@
 #include "absl/status/statusor.h"
 #include "penstock/mode.h"
 #include "src/memory/staging.h"
-#include "src/runtime/calls/hostcalls.h"
 #include "src/runtime/calls/launch_objects.h"
 #include "src/runtime/graph_exec/slot_graphs.h"
 #include "src/runtime/graph_exec/whole_graph.h"
 #include "src/runtime/run/control_step.h"
 #include "src/runtime/run/host_progress.h"
 #include "src/runtime/run/predecessor.h"
+#include "src/runtime/run/run_hostcalls.h"
 #include "src/runtime/slot/slot.h"
 
 namespace penstock::runtime {
@@ -82,7 +82,7 @@ struct RunSlot final : Slot {
 
   const Schedule* schedule = nullptr;  // what its runs submit
   std::vector<LaunchObjects> launch;  // one for each lane
-  std::unique_ptr<Hostcalls> hostcalls;  // Program::hostcalls; null if there are none
+  RunHostcalls hostcalls;
   GraphConstructs constructs;  // those that the device decides, in the order of their nodes
   std::unique_ptr<SlotGraphs> graphs;  // Program::graphs; null if there are none
   SlotGraphs* replay = nullptr;  // `graphs`, while runs may use them

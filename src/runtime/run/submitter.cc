@@ -273,7 +273,7 @@ absl::Status Submitter::DoNode(RunSlot& slot, const ExecCommand& command) const 
                                                    : driver.CopyBatch(stream, slot.tables.batches[index]);
     case Op::kFill: return driver.Fill(stream, slot.tables.fills[index]);
     case Op::kLaunch: return CallLaunch(graph_, slot, slot.launch[command.lane], command.index);
-    case Op::kHostcall: return driver.Launch(stream, slot.hostcalls->op(command.index));
+    case Op::kHostcall: return driver.Launch(stream, slot.hostcalls.own()->op(command.index));
     case Op::kConditional: return slot.constructs[static_cast<size_t>(index)]->Launch(stream);
     case Op::kNone: return absl::OkStatus();
     default: break;

@@ -76,6 +76,7 @@ struct Statement {
   int device;  // of a kernel
   std::vector<std::vector<Statement>> bodies;
   bool local;  // the body has a buffer of its own, which `to` becomes
+  HostWay way;  // of a Host node
 
   // Whether a While tells its iterations to its body, and both numbers to what comes after it; and whether the number
   // of a Repeat is in a buffer.
@@ -104,8 +105,9 @@ class Writer {
                 Below(5),
                 Below(6),
                 {},
-                Below(3) == 0};
-    if (!on_host_ && s.kind == Statement::kHost) s.kind = Statement::kMix;
+                Below(3) == 0,
+                HostWay::kWorker};
+    if (!on_host_) s.way = s.by % 2 == 0 ? HostWay::kHostcallWorker : HostWay::kHostcallInline;
     if (!on_host_) s.device = 5;
     if (s.to == s.from) s.from = (s.from + 1) % buffers_;
     const int bodies = s.kind < Statement::kIf        ? 0
@@ -118,7 +120,7 @@ class Writer {
 
   std::mt19937& rng_;
   const int buffers_;
-  const bool on_host_;  // nodes may call the host, or be pinned to devices
+  const bool on_host_;  // Host nodes may wait, and nodes be pinned to devices
 };
 
 void Interpret(const Program& program, std::vector<Values>& memory);
@@ -209,14 +211,7 @@ class Declarer {
     switch (s.kind) {
       case Statement::kMix: Pin(g.ParallelFor(Next("mix"), kN, Mix{by}, ReadWrite(to), Read(from)), s); break;
       case Statement::kTake: Pin(g.ParallelFor(Next("take"), kN, Take{by}, Write(to), Read(from)), s); break;
-      case Statement::kHost:
-        g.Host(
-            Next("host"),
-            [by](View<int32_t> into, View<const int32_t> of) {
-              for (int64_t i = 0; i < kN; ++i) into(i) = Mixed(into(i), of(i), by);
-            },
-            ReadWrite(to), Read(from));
-        break;
+      case Statement::kHost: Host(g, s, to, from); break;
       case Statement::kCopy: g.Copy(Next("copy"), from, to); break;
       case Statement::kFill: g.Fill(Next("fill"), to, by); break;
       case Statement::kPart: g.Fill(Next("part"), Write(to, Slice({1}, {4})), by); break;
@@ -229,6 +224,17 @@ class Declarer {
         else if (by % 2 == 0) g.Repeat(Next("repeat"), s.limit, body(0));
         else g.Repeat(Next("repeat"), rounds_[static_cast<size_t>(s.limit)], body(0));
     }
+  }
+
+  void Host(Graph& g, const Statement& s, BufferHandle<int32_t> to, BufferHandle<int32_t> from) {
+    NodeRef node = g.Host(
+        Next("host"),
+        [by = s.by](View<int32_t> into, View<const int32_t> of) {
+          for (int64_t i = 0; i < kN; ++i) into(i) = Mixed(into(i), of(i), by);
+        },
+        ReadWrite(to), Read(from));
+    if (s.way == HostWay::kHostcallWorker) node.Infallible();
+    if (s.way == HostWay::kHostcallInline) node.Inline();
   }
 
   template <class B>

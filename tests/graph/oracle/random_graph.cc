@@ -30,7 +30,7 @@ class Generator {
     const int devices = 1 + Below(3);
     out_.options = Devices(devices);
     out_.options.batch_from = batch_from_;
-    for (PlanDevice& device : out_.options.devices) device.hostcalls = asked_() % 8 != 0;
+    for (PlanDevice& device : out_.options.devices) device.no_hostcalls = asked_() % 8 != 0 ? "" : "none here";
     ways_ = asked_() % 2 == 0 ? 1 : 3;
     out_.options.default_device = Below(devices);
     out_.options.max_lanes = 1 + Below(Chance(2) ? 2 : 6);

@@ -172,7 +172,7 @@ std::string CheckPlaces(const Model& model, const PlanOptions& options, const Pl
       device = -1;
       if (node.kind == PlanKind::kHostcall) {
         const bool may = decl.host_way != HostWay::kWorker && node.device >= 0;
-        if (!may || !options.devices[node.device].hostcalls) {
+        if (!may || !options.devices[node.device].no_hostcalls.empty()) {
           return "node " + Label(plan, static_cast<int32_t>(n)) + " is asked for where it must not be";
         }
         device = node.device;

@@ -125,6 +125,29 @@ TEST(AsksGivenUp, ForAnotherNodesCallableWhichIsNamed) {
   EXPECT_EQ(other.calls, 1);
 }
 
+struct Always {
+  PENSTOCK_HOST_DEVICE bool operator()() const { return true; }
+};
+// The loop of a device would ask again and again.
+TEST(AsksGivenUp, EndsTheLoopThatAsks) {
+  Clock clock;
+  clock.Stop();
+  Runtime runtime = HastyRuntime(clock, milliseconds(20));
+  Graph graph("asks");
+  driver::Latch latch;
+  graph.While("loop", When(Always{}), {},
+              [&](Graph& body) { body.Host("held", [&latch] { latch.Arrive(); }).Inline(); });
+  Executable executable = *runtime.Compile(graph, {.constructs = Lowering::kDevice});
+  const penstock::Run run = *executable.Launch(executable.bindings());
+  ASSERT_TRUE(latch.AwaitArrived());
+  clock.Start();
+  clock.AwaitLooks(60);
+  latch.Open();
+  const absl::Status status = run.Wait();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(Text(status), AllOf(HasSubstr("node 'loop/held'"), HasSubstr("for 20 ms")));
+}
+
 TEST(AsksGivenUp, NeverForACallableOnAWorkerHoweverLongItTakes) {
   Clock clock;
   Runtime runtime = HastyRuntime(clock, milliseconds(200));

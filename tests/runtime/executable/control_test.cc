@@ -217,12 +217,15 @@ TEST(Constructs, HoldSeveralIterationsIfTheirBodiesAreShort) {
   EXPECT_EQ(held(1, 1000, true), 1) << "kernels cannot switch a construct";
 }
 
-// What calls the host, and all around it, is driven by the host.
+// What waits for a worker, and all around it, is driven by the host.
 TEST(Constructs, AreDecidedByTheDeviceWhereTheyCan) {
   Runtime runtime = HostRuntime();
   Graph g("g");
   auto x = g.InOut<float>("x", 1);
-  const auto set = [&](Graph& in) { in.ParallelFor("set", 1, Set{}, Write(x)); };
+  const auto set = [&](Graph& in) {
+    in.ParallelFor("set", 1, Set{}, Write(x));
+    in.Host("asked", [](std::span<const float>) {}, Read(x)).Infallible();
+  };
   g.While("outer", When(Always{}), {.max = 2}, [&](Graph& outer) {
     outer.If("inner", When(IsPositive{}, Read(x)), set);
     outer.Host("see", [](std::span<const float>) {}, Read(x));
@@ -237,7 +240,8 @@ TEST(Constructs, AreDecidedByTheDeviceWhereTheyCan) {
     return of_constructs;
   };
   EXPECT_THAT(notes(Lowering::kAuto),
-              testing::ElementsAre(AllOf(HasSubstr("the host drives construct 'outer'"), HasSubstr("'outer/see'"))));
+              testing::ElementsAre(AllOf(HasSubstr("the host drives construct 'outer'"), HasSubstr("'outer/see'"),
+                                         HasSubstr("mark it Infallible or Inline"))));
   EXPECT_THAT(notes(Lowering::kHost), testing::ElementsAre(HasSubstr("CompileOptions::constructs asks for it")));
   const absl::Status refused = runtime.Compile(g, {.constructs = Lowering::kDevice}).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);

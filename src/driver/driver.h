@@ -316,11 +316,11 @@ class Driver {
   // accept it in place of the exec, and nothing else does. DestroyExec ends it, before that of the exec.
   // InvalidArgument for any other graph.
   virtual absl::StatusOr<GraphExec> BodyOf(GraphExec /*exec*/, Graph /*body*/) { return NoConditionals(); }
-  // Lets kernels that come before a node in its graph switch it off and on while the graph runs. A node that is off does
-  // nothing; all are on when a launch begins. The node is a kernel, a batch or a fill. Its graph can be instantiated
-  // once, and be no child: FailedPrecondition, as for any other node. Once for a node: InvalidArgument. SetNode and
-  // EnableNode of the node must not be called while a launch runs; a node that EnableNode has switched off must not be
-  // switched on by a kernel.
+  // Lets kernels that come before a node in its graph switch it off and on while the graph runs. A node that is off
+  // does nothing; all are on when a launch begins. The node is a kernel, a batch or a fill. Its graph can be
+  // instantiated once, and be no child: FailedPrecondition, as for any other node. Once for a node: InvalidArgument.
+  // SetNode and EnableNode of the node must not be called while a launch runs; a node that EnableNode has switched off
+  // must not be switched on by a kernel.
   virtual absl::StatusOr<NodeSwitch> AddSwitch(Graph /*graph*/, int32_t /*node*/) { return NoConditionals(); }
   // Loads the kernels of loop_kernels.h.
   virtual absl::StatusOr<LoopKernels> LoadLoopKernels(int /*device*/) { return NoConditionals(); }

@@ -103,7 +103,8 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Switching KeepOn(const Decision& dec
 }
 
 // The same, for the number that may still begin; 0 if the loop has ended.
-PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline uint32_t Take(const Decision& decision, int64_t left, Switching& switching) {
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline uint32_t Take(const Decision& decision, int64_t left,
+                                                          Switching& switching) {
   const int64_t next = left < int64_t{decision.unroll} ? left : int64_t{decision.unroll};
   decision.loop->left = left - next;
   if (next > 0 && decision.unroll > 1) switching = KeepOn(decision, static_cast<uint32_t>(next));

@@ -22,7 +22,8 @@ const char* NameOf(CallKind kind) {
                                                      "BeginCapture",   "EndCapture",
                                                      "CountNodes",     "AddChild",
                                                      "SetChild",       "CreateConditional",
-                                                     "AddConditional", "BodyOf",       "AddSwitch"};
+                                                     "AddConditional", "BodyOf",
+                                                     "AddSwitch"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -255,9 +255,9 @@ absl::StatusOr<NodeSwitch> CudaGraph::AddSwitch(int32_t node) {
   if (of.switched) return SwitchedBefore(node);
   cudaLaunchAttributeValue value{};
   value.deviceUpdatableKernelNode.deviceUpdatable = 1;
-  PENSTOCK_RETURN_IF_ERROR(ToStatus(
-      cudaGraphKernelNodeSetAttribute(natives[0], cudaLaunchAttributeDeviceUpdatableKernelNode, &value),
-      "letting kernels switch a node of a graph"));
+  PENSTOCK_RETURN_IF_ERROR(
+      ToStatus(cudaGraphKernelNodeSetAttribute(natives[0], cudaLaunchAttributeDeviceUpdatableKernelNode, &value),
+               "letting kernels switch a node of a graph"));
   of.switched = true;
   return NodeSwitch{reinterpret_cast<uint64_t>(value.deviceUpdatableKernelNode.devNode)};
 }

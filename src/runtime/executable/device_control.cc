@@ -88,8 +88,7 @@ absl::Status DeviceControl::UnrollBody() {
   int64_t most = INT64_MAX;
   if (control_->kind == ControlKind::kWhile) most = control_->max;
   else if (parts_.condition.empty() && control_->trips.is_constant()) most = control_->trips.value;
-  unroll_ = UnrollOf(body->Unrollable(), most);
-  return unroll_ == 1 ? absl::OkStatus() : body->Unroll(unroll_);
+  return body->Unroll([&](int32_t kernels) { return unroll_ = UnrollOf(kernels, most); });
 }
 
 DeviceControl::Decision DeviceControl::DecisionOf(uint64_t handle, DecisionKind kind) const {

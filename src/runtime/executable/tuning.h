@@ -19,7 +19,8 @@ inline constexpr int kSlots = 2, kManySlots = 16, kLittleMemory = 64;
 inline constexpr size_t kFewNodes = 64;  // of the plan
 
 // A loop that the device decides holds so many iterations in a body, if these have no more kernels: on an H100 a body
-// costs 4 us besides its kernels, and each kernel that the last iterations have left out up to 0.7 us. Benchmark: loops.
+// costs 4 us besides its kernels, and each kernel that the last iterations have left out up to 0.7 us. Benchmark:
+// loops.
 inline constexpr int32_t kMostUnroll = 8, kMostUnrolledNodes = 48;
 
 }  // namespace penstock::runtime::tuning

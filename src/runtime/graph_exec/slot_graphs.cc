@@ -34,6 +34,19 @@ absl::Status SetExecOf(const GraphConstructs& constructs, const GraphProgram& re
   return absl::OkStatus();
 }
 
+// The last nodes of a graph whose entries have these.
+std::vector<int32_t> EndsOf(const GraphProgram& replay, const Table<EntryId, int32_t>& last) {
+  std::vector<bool> is_last(last.size(), true);
+  for (const EntryId e : last.ids()) {
+    for (const int32_t before : replay.preds[e]) is_last[static_cast<size_t>(before)] = false;
+  }
+  std::vector<int32_t> ends;
+  for (const EntryId e : last.ids()) {
+    if (is_last[static_cast<size_t>(int32_t{e})]) ends.push_back(last[e]);
+  }
+  return ends;
+}
+
 }  // namespace
 
 SlotGraphs::SlotGraphs(Slot& slot, const Parts& parts)
@@ -51,7 +64,7 @@ SlotGraphs::SlotGraphs(Slot& slot, const Parts& parts)
   differing_.reserve(nodes_.size());
   for (GraphId g = 0; g < replay_.graphs(); ++g) {
     for (EntryId e = replay_.begin[g]; e < replay_.begin[g + 1]; ++e) {
-      NodeAt(e).graph = g;
+      nodes_[e].graph = g;
     }
   }
 }
@@ -59,57 +72,31 @@ SlotGraphs::SlotGraphs(Slot& slot, const Parts& parts)
 absl::StatusOr<std::unique_ptr<SlotGraphs>> SlotGraphs::Create(Slot& slot, const Parts& parts, Upload upload) {
   std::unique_ptr<SlotGraphs> graphs(new SlotGraphs(slot, parts));
   const driver::CurrentDevice current(graphs->driver_, graphs->device_);
-  graphs->is_part_ = upload == Upload::kPart;
+  if (upload == Upload::kPart) graphs->part_ = std::make_unique<UnrolledPart>(slot);
   PENSTOCK_RETURN_IF_ERROR(graphs->Make(upload));
   return graphs;
 }
 
-int32_t SlotGraphs::Unrollable() const {
-  for (const EntryId e : nodes_.ids()) {
-    const Op op = replay_.entries[e].op;
-    const bool is_kernel = op == Op::kKernel || op == Op::kBatch || op == Op::kFill;
-    if (!is_kernel && !(op == Op::kCopy && !operations_.IsEngineCopy(e))) return 0;
-  }
-  return static_cast<int32_t>(nodes_.size());
+absl::Status SlotGraphs::Unroll(const std::function<int32_t(int32_t nodes)>& how_many) {
+  const int32_t nodes = part_->Kernels(operations_), iterations = how_many(nodes);
+  return iterations == 1 ? absl::OkStatus() : part_->Unroll(iterations, nodes);
 }
 
-absl::Status SlotGraphs::Unroll(int32_t iterations) {
-  return unrolled_.Unroll(iterations, Unrollable(), slot_.options().pinned, slot_.options().pinned_node);
-}
-
+// The numbers of an iteration's nodes follow each other, and are kept of the first.
 absl::StatusOr<std::vector<int32_t>> SlotGraphs::AddTo(driver::Graph to, std::span<const int32_t> after) {
   all_differ_ = true;
-  PENSTOCK_RETURN_IF_ERROR(AddIteration(to, after));
-  if (unrolled_.iterations() > 1) unrolled_.SetFirst(nodes_[EntryId(0)].number);
-  for (int32_t i = 1; i < unrolled_.iterations(); ++i) {
-    const std::vector<int32_t> before = Ends();
-    const Table<EntryId, Node> first = nodes_;
-    PENSTOCK_RETURN_IF_ERROR(AddIteration(to, before));
-    PENSTOCK_RETURN_IF_ERROR(unrolled_.AddSwitches(driver_, to, i, nodes_[EntryId(0)].number));
-    nodes_ = first;
-  }
-  return Ends();
-}
-
-// The numbers of its nodes follow each other.
-absl::Status SlotGraphs::AddIteration(driver::Graph to, std::span<const int32_t> after) {
-  return AddEntries(
-      slot_.graph(), GraphId(0), /*head=*/-1, last_, [](int32_t) { return false; },
-      [&](int32_t e, std::vector<int32_t>& before, int priority) {
-        if (before.empty()) before.assign(after.begin(), after.end());
-        return AddEntry(e, to, before, priority, Values::kUnknown);
-      });
-}
-
-// The last nodes of what has been added.
-std::vector<int32_t> SlotGraphs::Ends() const {
-  std::vector<bool> is_last(nodes_.size(), true);
-  for (const EntryId e : nodes_.ids()) {
-    for (const int32_t before : replay_.preds[e]) is_last[static_cast<size_t>(before)] = false;
-  }
-  std::vector<int32_t> ends;
-  for (const EntryId e : nodes_.ids()) {
-    if (is_last[static_cast<size_t>(int32_t{e})]) ends.push_back(last_[e]);
+  std::vector<int32_t> ends(after.begin(), after.end());
+  for (int32_t i = 0; i < part_->iterations(); ++i) {
+    const Table<EntryId, Node> before = nodes_;
+    PENSTOCK_RETURN_IF_ERROR(AddEntries(
+        slot_.graph(), GraphId(0), /*head=*/-1, last_, [](int32_t) { return false; },
+        [&](int32_t e, std::vector<int32_t>& from, int priority) {
+          if (from.empty()) from = ends;
+          return AddEntry(e, to, from, priority, Values::kUnknown);
+        }));
+    ends = EndsOf(replay_, last_);
+    if (part_->iterations() > 1) PENSTOCK_RETURN_IF_ERROR(part_->Added(to, i, nodes_[EntryId(0)].number));
+    if (i > 0) nodes_ = before;
   }
   return ends;
 }
@@ -124,7 +111,7 @@ absl::Status SlotGraphs::SetExec(driver::GraphExec exec, driver::GraphExec root)
 
 absl::Status SlotGraphs::Make(Upload upload) {
   PENSTOCK_RETURN_IF_ERROR(operations_.Make(NodeOperations::Use::kRuns));
-  if (is_part_) return absl::OkStatus();
+  if (part_ != nullptr) return absl::OkStatus();
   if (slot_.graph().trace() != nullptr && !nodes_.empty()) {
     PENSTOCK_ASSIGN_OR_RETURN(timestamps_, NodeTimestamps::Create({.replay = &replay_,
                                                                    .driver = &driver_,
@@ -148,7 +135,7 @@ void SlotGraphs::Drop() {
     if (static_cast<size_t>(c) < constructs_.size()) constructs_[static_cast<size_t>(c)]->DropExec();
   }
   for (Made& made : made_) {
-    if (made.exec && !is_part_) driver_.DestroyExec(made.exec);
+    if (made.exec && part_ == nullptr) driver_.DestroyExec(made.exec);
     made.exec = {};
   }
   captured_.Drop();
@@ -182,7 +169,7 @@ absl::StatusOr<bool> SlotGraphs::Capture() {
 
 // A child with a new structure has its graph instantiated again.
 absl::StatusOr<bool> SlotGraphs::CaptureEntry(EntryId e) {
-  Node& node = NodeAt(e);
+  Node& node = nodes_[e];
   Made& made = made_[node.graph];
   node.known = false;
   absl::StatusOr<bool> captured = captured_.Capture(e);
@@ -229,7 +216,7 @@ absl::Status SlotGraphs::AddNodes(GraphId graph, driver::Graph to, Values values
 // Adds the node of an entry, and the timestamps around it.
 absl::StatusOr<int32_t> SlotGraphs::AddEntry(EntryId e, driver::Graph to, std::vector<int32_t>& after, int priority,
                                              Values values) {
-  Node& node = NodeAt(e);
+  Node& node = nodes_[e];
   if (timestamps_ != nullptr) {
     PENSTOCK_ASSIGN_OR_RETURN(const bool added, timestamps_->AddBegin(e, to, after, priority));
     counts_.nodes_made += added ? 1 : 0;
@@ -246,7 +233,7 @@ absl::StatusOr<int32_t> SlotGraphs::AddNode(EntryId e, driver::Graph to, const s
                                             int priority, Values values) {
   const GraphNodeEntry& entry = EntryAt(e);
   if (entry.op == Op::kLaunch) return driver_.AddChild(to, after, captured_.child(e));
-  Node& node = NodeAt(e);
+  Node& node = nodes_[e];
   if (entry.op == Op::kConditional) {
     node.known = true;
     return constructs_[static_cast<size_t>(entry.index)]->AddTo(to, after);
@@ -408,7 +395,7 @@ void SlotGraphs::DisableIndirection(EntryId entry) {
 }
 
 void SlotGraphs::RequireInstantiation(EntryId entry, std::string why) {
-  Made& made = made_[NodeAt(entry).graph];
+  Made& made = made_[nodes_[entry].graph];
   if (made.stale) return;
   made.stale = any_stale_ = true;
   base::MutexLock lock(mu_);
@@ -424,15 +411,16 @@ absl::Status SlotGraphs::UpdateEntries(const std::vector<EntryId>& entries) {
 }
 
 absl::Status SlotGraphs::UpdateEntry(EntryId e) {
-  Node& node = NodeAt(e);
+  Node& node = nodes_[e];
   // Capture and InstantiateStale handle these.
   if (EntryAt(e).op == Op::kLaunch || made_[node.graph].stale) return absl::OkStatus();
   PENSTOCK_ASSIGN_OR_RETURN(const NodeOperations::Wanted wanted, operations_.Of(e, indirection_.indirect(e)));
   if (!wanted.disabled && !(node.known && operations_.IsSet(e))) {
     node.known = false;
-    for (int32_t i = 0; i < unrolled_.iterations(); ++i) {
+    const int32_t times = part_ == nullptr ? 1 : part_->iterations();
+    for (int32_t i = 0; i < times; ++i) {
       ++counts_.sets;
-      const int32_t number = unrolled_.NumberIn(i, node.number);
+      const int32_t number = i == 0 ? node.number : part_->NumberIn(i, node.number);
       PENSTOCK_RETURN_IF_ERROR(driver_.SetNode(made_[node.graph].exec, number, wanted.op));
     }
     operations_.Keep(e);
@@ -452,12 +440,13 @@ absl::Status SlotGraphs::EnableHead(GraphId graph, bool enabled) {
 }
 
 absl::Status SlotGraphs::Enable(Node& node, bool enabled) {
-  for (int32_t i = 0; i < unrolled_.iterations(); ++i) {
+  const int32_t times = part_ == nullptr ? 1 : part_->iterations();
+  for (int32_t i = 0; i < times; ++i) {
     ++counts_.switches;
-    const int32_t number = unrolled_.NumberIn(i, node.number);
+    const int32_t number = i == 0 ? node.number : part_->NumberIn(i, node.number);
     PENSTOCK_RETURN_IF_ERROR(driver_.EnableNode(made_[node.graph].exec, number, enabled));
   }
-  if (unrolled_.iterations() > 1) unrolled_.Switched(node.number, enabled);
+  if (times > 1) part_->Switched(node.number, enabled);
   node.enabled = enabled;
   return absl::OkStatus();
 }

@@ -23,6 +23,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -59,11 +60,10 @@ class SlotGraphs {
   // If a Launch node could not be captured, the Status names it (base::TakeNode).
   static absl::StatusOr<std::unique_ptr<SlotGraphs>> Create(Slot& slot, const Parts& parts, Upload upload);
   // For a part: AddTo adds its nodes to a graph after others, and returns those that are last in it; SetExec is as in
-  // GraphConstruct. Unroll, before AddTo, has it add so many iterations, one after the other; Unrollable says how many
-  // nodes one has, or 0 if kernels cannot switch some of them.
-  int32_t Unrollable() const;
-  absl::Status Unroll(int32_t iterations);
-  const UnrolledPart& unrolled() const { return unrolled_; }
+  // GraphConstruct. Unroll, before AddTo, has it add several iterations, one after the other: as many as `how_many`
+  // says for the number of its nodes, which is 0 if kernels cannot switch some of them.
+  absl::Status Unroll(const std::function<int32_t(int32_t nodes)>& how_many);
+  const UnrolledPart& unrolled() const { return *part_; }
   absl::StatusOr<std::vector<int32_t>> AddTo(driver::Graph to, std::span<const int32_t> after);
   absl::Status SetExec(driver::GraphExec exec, driver::GraphExec root);
   ~SlotGraphs();
@@ -138,8 +138,6 @@ class SlotGraphs {
                                    Values values);
   absl::StatusOr<int32_t> AddNode(EntryId entry, driver::Graph to, const std::vector<int32_t>& after, int priority,
                                   Values values);
-  absl::Status AddIteration(driver::Graph to, std::span<const int32_t> after);
-  std::vector<int32_t> Ends() const;
   absl::Status SwitchOff(GraphId graph, Values values);
   absl::Status UploadAll();
   void Mark(EntryId entry);
@@ -152,7 +150,6 @@ class SlotGraphs {
   absl::Status UpdateEntry(EntryId entry);
   absl::Status Enable(Node& node, bool enabled);
   absl::Status EnableHead(GraphId graph, bool enabled);
-  Node& NodeAt(EntryId entry) { return nodes_[entry]; }
   const GraphNodeEntry& EntryAt(EntryId entry) const { return replay_.entries[entry]; }
 
   Slot& slot_;
@@ -162,8 +159,7 @@ class SlotGraphs {
   NodeOperations operations_;
   CapturedCalls captured_;
   const GraphConstructs& constructs_;
-  bool is_part_ = false;  // its exec is another's
-  UnrolledPart unrolled_;  // if it is a part
+  std::unique_ptr<UnrolledPart> part_;  // null: it is none
   std::unique_ptr<NodeTimestamps> timestamps_;
   Table<EntryId, Node> nodes_;
   Table<EntryId, int32_t> last_;  // the node that later ones come after, itself or its timestamp

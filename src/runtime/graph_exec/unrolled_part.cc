@@ -6,18 +6,34 @@
 
 namespace penstock::runtime {
 
-absl::Status UnrolledPart::Unroll(int32_t iterations, int32_t nodes, memory::PinnedPool& pinned, int pinned_node) {
+int32_t UnrolledPart::Kernels(const NodeOperations& operations) const {
+  using Op = ExecCommand::Op;
+  const Table<EntryId, GraphNodeEntry>& entries = slot_.graph().program().replay.entries;
+  for (const EntryId e : entries.ids()) {
+    const Op op = entries[e].op;
+    const bool is_kernel = op == Op::kKernel || op == Op::kBatch || op == Op::kFill;
+    if (!is_kernel && !(op == Op::kCopy && !operations.IsEngineCopy(e))) return 0;
+  }
+  return entries.count();
+}
+
+absl::Status UnrolledPart::Unroll(int32_t iterations, int32_t nodes) {
   handles_.resize(static_cast<size_t>(iterations - 1) * static_cast<size_t>(nodes));
-  PENSTOCK_ASSIGN_OR_RETURN(list_, pinned.Allocate(handles_.size() * sizeof(uint64_t), pinned_node));
+  PENSTOCK_ASSIGN_OR_RETURN(
+      list_, slot_.options().pinned.Allocate(handles_.size() * sizeof(uint64_t), slot_.options().pinned_node));
   iterations_ = iterations;
   nodes_ = nodes;
   return absl::OkStatus();
 }
 
-absl::Status UnrolledPart::AddSwitches(driver::Driver& driver, driver::Graph graph, int32_t iteration, int32_t first) {
+absl::Status UnrolledPart::Added(driver::Graph graph, int32_t iteration, int32_t first) {
+  if (iteration == 0) {
+    first_ = first;
+    return absl::OkStatus();
+  }
   auto* const list = static_cast<uint64_t*>(list_.data());
   for (int32_t node = 0; node < nodes_; ++node) {
-    PENSTOCK_ASSIGN_OR_RETURN(const driver::NodeSwitch added, driver.AddSwitch(graph, first + node));
+    PENSTOCK_ASSIGN_OR_RETURN(const driver::NodeSwitch added, slot_.graph().driver().AddSwitch(graph, first + node));
     const auto at = static_cast<size_t>((iteration - 1) * nodes_ + node);
     list[at] = handles_[at] = added.bits;
   }

@@ -1,8 +1,8 @@
-// Decides about a loop, and looks whether the host has stopped it: see loop_kernels.h. One thread looks; one decides, and
-// all of its block switch nodes.
+// Decides about a loop, and looks whether the host has stopped it: see loop_kernels.h. One thread looks; one decides,
+// and all of its block switch nodes.
 //
-// CUDA's driver resolves cudaGraphSetConditional and cudaGraphKernelNodeSetEnabled when it loads the image. Both words in pinned memory are read before
-// either is used, so that a look takes one trip across the bus.
+// CUDA's driver resolves cudaGraphSetConditional and cudaGraphKernelNodeSetEnabled when it loads the image. Both words
+// in pinned memory are read before either is used, so that a look takes one trip across the bus.
 #include "penstock/detail/programmatic.h"
 #include "src/driver/loop_kernels.h"
 

@@ -1,12 +1,52 @@
 #include "graph/control/lowering.h"
 
+#include <algorithm>
 #include "graph/common/is_asked_for.h"
+
 #include "graph/common/message.h"
 
 namespace penstock::graph {
 namespace {
 
 using detail::Table;
+
+bool DependsOnParams(const Extent& extent) {
+  return std::any_of(extent.dims.begin(), extent.dims.begin() + extent.rank,
+                     [](const Dim& dim) { return !dim.is_constant(); });
+}
+
+bool DependsOnParams(const Box& box) {
+  return !box.whole && (DependsOnParams(box.offset) || DependsOnParams(box.size));
+}
+
+// Why launches decide what an access names; empty: they do not, as far as the model tells.
+std::string WhyAccessVaries(const Model& model, const AccessDecl& access) {
+  bool varies = DependsOnParams(access.box.get());
+  for (BufferId b = access.buffer; b >= 0 && b < model.buffers.count();) {
+    const BufferDecl& buffer = model.buffers[b];
+    if (varies || DependsOnParams(buffer.extent))
+      return "elements of " + Quoted(buffer.name) + " that parameters decide";
+    if (!buffer.is_alias) {
+      const bool bound = IsBound(buffer.role) && buffer.where == Where::kDevice;
+      return bound || buffer.keys > 0 ? "memory of " + Quoted(buffer.name) + ", which launches bind" : "";
+    }
+    varies = DependsOnParams(buffer.box.get());
+    b = buffer.alias_graph == model.serial ? buffer.alias_of : BufferId();
+  }
+  return "";
+}
+
+// Why a Launch node must be captured again if other values are launched; empty: it need not.
+std::string WhyLaunchVaries(const Model& model, const NodeDecl& node) {
+  for (const ArgDecl& arg : node.args) {
+    if (arg.form != ArgDecl::Form::kParam || arg.index < 0 || arg.index >= model.params.count()) continue;
+    return "parameter " + Quoted(model.params[ParamId(arg.index)].name);
+  }
+  for (const AccessDecl& access : node.accesses) {
+    if (std::string why = WhyAccessVaries(model, access); !why.empty()) return why;
+  }
+  return "";
+}
 
 class LoweringChoice {
  public:
@@ -42,7 +82,12 @@ class LoweringChoice {
   void Look(DeclId n, ControlId c) {
     const NodeDecl& node = model_.nodes[n];
     if (node.kind == NodeKind::kHost) return;
-    if (node.kind == NodeKind::kLaunch) return ToHost(n, c, "is a Launch node");
+    if (node.kind == NodeKind::kLaunch) {
+      const std::string why = WhyLaunchVaries(model_, node);
+      if (!why.empty())
+        return ToHost(n, c,
+                      "is a Launch node that takes " + why + ", so what it submits may differ from launch to launch");
+    }
     const int32_t device = node.device >= 0 ? node.device : devices_.by_default;
     if (device_[c] < 0) device_[c] = device;
     if (device_[c] != device) ToHost(n, c, "is on another device than those before");

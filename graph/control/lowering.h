@@ -2,7 +2,8 @@
 // drives.
 //
 // A device decides a construct if all that is in it runs there, or is called by the host when the device asks for it
-// (IsAskedFor). What only the compiled bodies can tell, whoever compiles them adds by ToHost.
+// (IsAskedFor), or a Launch node with the same arguments in all launches, which is captured once. What only the
+// compiled bodies and what is captured can tell, whoever compiles them adds by ToHost.
 //
 // Threads: a pure function.
 #pragma once

@@ -21,10 +21,11 @@
 //            nodes follow each other by their accesses. What one leaves in a buffer the next one finds there.
 // Errors     in a body end the construct and the run, and name the node. Cancel, a deadline and Shutdown end a loop
 //            before its next iteration.
-// Lowering   The device decides what a construct runs if all that is in it runs there, or is an Infallible or Inline
-//            Host node, which the device asks for; otherwise the host does. A Repeat of few nodes and a constant
-//            number of rounds is unrolled. Export refuses other constructs, and steps that are declared again
-//            (graph_cache.h) refuse all.
+// Lowering   The device decides what a construct runs if all in it are kernels, fills, copies, Infallible or Inline
+// Host
+//            nodes, Launch nodes whose arguments no launch decides, and such constructs; otherwise the host does. A
+//            Repeat of few nodes and a constant number of rounds is unrolled. Export refuses other constructs, and
+//            steps that are declared again (graph_cache.h) refuse all.
 //
 // Threads: as Graph.
 #pragma once
@@ -86,8 +87,8 @@ PENSTOCK_HIDDEN Condition<F, A...> When(F f, A... args) {
 }
 
 // The ways in which a construct is decided.
-//   kDevice  by the device, by conditional nodes of a CUDA graph: all that is in the construct must be kernels, fills,
-//            copies, Host nodes that are Infallible or Inline, and constructs, on one device
+//   kDevice  by the device, by conditional nodes of a CUDA graph: all that is in the construct must be as said above
+//            under Lowering, and on one device
 //   kHost    by the host: it waits for each condition, then submits a body, which may hold anything
 //   kAuto    by the device where it can
 enum class Lowering : uint8_t { kAuto, kHost, kDevice };

@@ -94,10 +94,11 @@ class ControlCompiler {
   absl::StatusOr<std::shared_ptr<ExecutableCore>> Compile(const graph::Folded& folded, const CompileOptions& options,
                                                           DeclaredGraph declared) {
     std::vector<CompiledControl> controls;
-    declared.add_constructs = [&](std::vector<std::unique_ptr<RunSlot>>& slots, std::vector<std::string>& notes) {
+    declared.add_constructs = [&, part = declared.is_part_of_graph](std::vector<std::unique_ptr<RunSlot>>& slots,
+                                                                    std::vector<std::string>& notes) {
       PENSTOCK_RETURN_IF_ERROR(AddConstructs(folded, options, controls, slots));
       if (!slots.empty()) AddNotesOnUnrolling(*slots[0], notes);
-      return absl::OkStatus();
+      return part ? absl::OkStatus() : Capture(slots);  // a part's memory is known where its construct is
     };
     for (const auto& control : folded.controls) AddNote(*control, declared.notes);
     PENSTOCK_ASSIGN_OR_RETURN(auto core, ExecutableCore::Create(runtime_, *folded.model, options, declared));
@@ -167,10 +168,24 @@ class ControlCompiler {
     PENSTOCK_ASSIGN_OR_RETURN(auto core, Compile(part.folded, options, {.is_part_of_graph = control.on_device}));
     const std::string why = control.on_device ? WhyNoGraph(core->graph()) : "";
     if (why.empty()) return core;
-    lowerings_.ToHost(control.id, why);
+    return GiveToHost(control.id, why);
+  }
+
+  absl::Status GiveToHost(ControlId construct, const std::string& why) {
+    lowerings_.ToHost(construct, why);
     again_ = true;
-    return absl::FailedPreconditionError("the device cannot decide construct " + graph::Quoted(control.name) + ": " +
-                                         why);
+    return absl::FailedPreconditionError("the device cannot decide a construct: " + why);
+  }
+
+  // The Launch nodes of constructs that the device decides.
+  absl::Status Capture(const std::vector<std::unique_ptr<RunSlot>>& slots) {
+    for (const auto& slot : slots) {
+      for (const auto& construct : slot->constructs) {
+        const auto refusal = construct->Capture();
+        if (refusal) return GiveToHost(refusal->construct, refusal->why);
+      }
+    }
+    return absl::OkStatus();
   }
 
   static absl::Status AddToSlot(const std::vector<CompiledControl>& controls, RunSlot& slot) {

@@ -112,6 +112,27 @@ void DeviceControl::Make(LibraryNode<Args>& node, const driver::LibraryCode& cod
 
 // --- nodes ---
 
+std::optional<GraphConstruct::Refusal> DeviceControl::Capture() {
+  std::optional<Refusal> refusal;
+  parts_.ForEach([&](const PartSlot& part) {
+    if (!refusal && part.slot().graphs != nullptr) refusal = CapturePart(part);
+  });
+  return refusal;
+}
+
+std::optional<GraphConstruct::Refusal> DeviceControl::CapturePart(const PartSlot& part) const {
+  part.SetKnown(outer_, node_);
+  absl::Status captured = part.slot().graphs->CaptureWhatIsKnown();
+  (void)base::TakeNode(captured);
+  if (!captured.ok()) {
+    return Refusal{control_->id, "a body cannot hold what a Launch node submits: " + base::Str(captured.message())};
+  }
+  for (const auto& inner : part.slot().constructs) {
+    if (std::optional<Refusal> refusal = inner->Capture()) return refusal;
+  }
+  return std::nullopt;
+}
+
 absl::StatusOr<int32_t> DeviceControl::AddTo(driver::Graph to, std::span<const int32_t> after) {
   PENSTOCK_ASSIGN_OR_RETURN(const driver::ConditionalHandle handle, driver_.CreateConditional(to));
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<int32_t> decided, AddEntry(to, after, handle.bits));

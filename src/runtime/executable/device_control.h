@@ -30,6 +30,7 @@ class DeviceControl final : public GraphConstruct {
   ~DeviceControl() override;
 
   NodeId node() const override { return node_; }
+  std::optional<Refusal> Capture() override;
   absl::StatusOr<int32_t> AddTo(driver::Graph to, std::span<const int32_t> after) override;
   absl::Status SetExec(driver::GraphExec exec, driver::GraphExec root) override;
   void DropExec() override;
@@ -57,6 +58,7 @@ class DeviceControl final : public GraphConstruct {
   absl::Status MakeLoop();
   absl::Status UnrollBody();
   Decision DecisionOf(uint64_t handle, detail::DecisionKind kind) const;
+  std::optional<Refusal> CapturePart(const PartSlot& part) const;
   absl::Status BindInner();
   template <class Args>
   void Make(LibraryNode<Args>& node, const driver::LibraryCode& code, std::span<const uint32_t> pointers) const;

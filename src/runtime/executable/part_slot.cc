@@ -102,6 +102,17 @@ absl::Status PartSlot::SetValues(const RunSlot& outer, NodeId node) {
   return values_.mistake() != nullptr ? *values_.mistake() : absl::OkStatus();
 }
 
+void PartSlot::SetKnown(const RunSlot& outer, NodeId node) const {
+  const Program& program = slot_->graph().program();
+  for (const graph::BoundByControl& bound : bound_) {
+    const InstanceId inside = program.buffers.bound[bound.inner];
+    if (inside < 0) continue;  // no node uses it
+    slot_->tables.pointers[inside] =
+        outer.tables.pointers[outer.graph().plan().nodes[node].uses[static_cast<size_t>(bound.access)].instance];
+  }
+  slot_->tables.PatchPointers(program.patches.bound_pointers);
+}
+
 PartSlots::PartSlots(const CompiledControl& control, RunSlot& outer, NodeId node)
     : condition(control.condition.begin(), control.condition.end()),
       bodies(control.bodies.begin(), control.bodies.end()) {

@@ -41,6 +41,9 @@ class PartSlot {
   // construct's, in the plan of that slot. What has not changed costs comparisons.
   absl::Status SetValues(const RunSlot& outer, NodeId node);
 
+  // Writes those addresses into the slot that are known before the first launch.
+  void SetKnown(const RunSlot& outer, NodeId node) const;
+
   ExecutableCore& core() const { return *core_; }
   RunSlot& slot() const { return *slot_; }
   const detail::BoundValues& values() const { return values_; }

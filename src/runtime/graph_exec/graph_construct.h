@@ -7,7 +7,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,9 +20,18 @@ namespace penstock::runtime {
 
 class GraphConstruct {
  public:
+  // Why the device cannot decide a construct after all.
+  struct Refusal {
+    ControlId construct{};
+    std::string why;
+  };
+
   virtual ~GraphConstruct() = default;
   // The construct's node in the plan of the slot.
   virtual NodeId node() const = 0;
+  // Captures the Launch nodes in it and in the constructs within, whose arguments are those of the slot. Called once,
+  // before AddTo.
+  virtual std::optional<Refusal> Capture() = 0;
   // Adds the nodes, which begin after others, and returns the one that later nodes come after.
   virtual absl::StatusOr<int32_t> AddTo(driver::Graph to, std::span<const int32_t> after) = 0;
   // The graph has been instantiated: `exec` has its nodes, and `root` those of the graph that is launched.

@@ -47,6 +47,30 @@ std::vector<int32_t> EndsOf(const GraphProgram& replay, const Table<EntryId, int
   return ends;
 }
 
+absl::Status CheckKnown(const Slot& slot, NodeId node) {
+  for (const graph::Use& use : slot.graph().plan().nodes[node].uses) {
+    if (slot.tables.pointers[use.instance] != nullptr) continue;
+    return absl::FailedPreconditionError("a launch, or the host, binds its memory later");
+  }
+  return absl::OkStatus();
+}
+
+// Some of what CUDA refuses in a body it refuses only when that is instantiated.
+absl::Status TryInABody(driver::Driver& driver, int device, driver::Graph child) {
+  PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph graph, driver.CreateGraph(device));
+  const auto instantiate = [&]() -> absl::StatusOr<driver::GraphExec> {
+    PENSTOCK_ASSIGN_OR_RETURN(const driver::ConditionalHandle handle, driver.CreateConditional(graph));
+    PENSTOCK_ASSIGN_OR_RETURN(const driver::ConditionalNode node,
+                              driver.AddConditional(graph, {}, handle, driver::ConditionalKind::kIf, 1));
+    PENSTOCK_RETURN_IF_ERROR(driver.AddChild(node.bodies[0], {}, child).status());
+    return driver.Instantiate(graph);
+  };
+  const absl::StatusOr<driver::GraphExec> exec = instantiate();
+  if (exec.ok()) driver.DestroyExec(*exec);
+  driver.DestroyGraph(graph);
+  return exec.status();
+}
+
 }  // namespace
 
 SlotGraphs::SlotGraphs(Slot& slot, const Parts& parts)
@@ -138,16 +162,18 @@ void SlotGraphs::Drop() {
     if (made.exec && part_ == nullptr) driver_.DestroyExec(made.exec);
     made.exec = {};
   }
-  captured_.Drop();
+  if (part_ == nullptr) captured_.Drop();  // a part may be added to another graph
 }
 
 absl::Status SlotGraphs::CaptureWhatIsKnown() {
+  const driver::CurrentDevice current(driver_, device_);
   for (const EntryId e : replay_.launch) {
     const GraphNodeEntry& entry = replay_.entries[e];
-    if (entry.varies) continue;
-    const absl::StatusOr<bool> captured = CaptureEntry(e);
-    if (captured.ok()) continue;  // no other thread calls it before its executable is compiled
-    return base::WithNode(slot_.graph().Describe(entry.node, captured.status()), entry.node);
+    if (entry.varies && part_ == nullptr) continue;
+    absl::Status captured = part_ != nullptr ? CheckKnown(slot_, entry.node) : absl::OkStatus();
+    if (captured.ok()) captured = CaptureEntry(e).status();  // no other thread calls it before it is compiled
+    if (captured.ok() && part_ != nullptr) captured = TryInABody(driver_, device_, captured_.child(e));
+    if (!captured.ok()) return base::WithNode(slot_.graph().Describe(entry.node, captured), entry.node);
   }
   return absl::OkStatus();
 }
@@ -178,7 +204,7 @@ absl::StatusOr<bool> SlotGraphs::CaptureEntry(EntryId e) {
     ++counts_.sets;
     absl::Status set = driver_.SetChild(made.exec, node.number, captured_.child(e));
     if (!set.ok() && set.code() != absl::StatusCode::kFailedPrecondition) return set;
-    if (!set.ok()) RequireInstantiation(e, base::Str(slot_.graph().Describe(EntryAt(e).node, set).message()));
+    if (!set.ok()) RequireInstantiation(e, base::Str(slot_.graph().Describe(replay_.entries[e].node, set).message()));
   }
   operations_.Keep(e);
   node.known = true;
@@ -231,7 +257,7 @@ absl::StatusOr<int32_t> SlotGraphs::AddEntry(EntryId e, driver::Graph to, std::v
 
 absl::StatusOr<int32_t> SlotGraphs::AddNode(EntryId e, driver::Graph to, const std::vector<int32_t>& after,
                                             int priority, Values values) {
-  const GraphNodeEntry& entry = EntryAt(e);
+  const GraphNodeEntry& entry = replay_.entries[e];
   if (entry.op == Op::kLaunch) return driver_.AddChild(to, after, captured_.child(e));
   Node& node = nodes_[e];
   if (entry.op == Op::kConditional) {
@@ -413,7 +439,7 @@ absl::Status SlotGraphs::UpdateEntries(const std::vector<EntryId>& entries) {
 absl::Status SlotGraphs::UpdateEntry(EntryId e) {
   Node& node = nodes_[e];
   // Capture and InstantiateStale handle these.
-  if (EntryAt(e).op == Op::kLaunch || made_[node.graph].stale) return absl::OkStatus();
+  if (replay_.entries[e].op == Op::kLaunch || made_[node.graph].stale) return absl::OkStatus();
   PENSTOCK_ASSIGN_OR_RETURN(const NodeOperations::Wanted wanted, operations_.Of(e, indirection_.indirect(e)));
   if (!wanted.disabled && !(node.known && operations_.IsSet(e))) {
     node.known = false;

@@ -50,8 +50,8 @@ class SlotGraphs {
  public:
   enum class Upload : uint8_t { kLater, kNow, kPart };
   // Instantiates the graphs and, with kNow, uploads them and waits for that. Otherwise the first launches upload them.
-  // With kPart it instantiates none: the program of a part is one graph, without Launch nodes. A graph with a Launch
-  // node whose arguments depend on the launch is instantiated by the first launch instead.
+  // With kPart it instantiates none: the program of a part is one graph. A graph with a Launch node whose arguments
+  // depend on the launch is instantiated by the first launch instead.
   struct Parts {
     std::vector<LaunchObjects>& launch;  // one for each lane
     const Hostcalls* hostcalls;  // null if no node calls the host
@@ -59,9 +59,12 @@ class SlotGraphs {
   };
   // If a Launch node could not be captured, the Status names it (base::TakeNode).
   static absl::StatusOr<std::unique_ptr<SlotGraphs>> Create(Slot& slot, const Parts& parts, Upload upload);
-  // For a part: AddTo adds its nodes to a graph after others, and returns those that are last in it; SetExec is as in
-  // GraphConstruct. Unroll, before AddTo, has it add several iterations, one after the other: as many as `how_many`
-  // says for the number of its nodes, which is 0 if kernels cannot switch some of them.
+  // For a part: CaptureWhatIsKnown calls all Launch nodes with what the slot holds, and fails if a body cannot hold
+  // what one of them submits; the Status names that node. AddTo adds the part's nodes to a graph after others, and
+  // returns those that are last in it; SetExec is as in GraphConstruct. Unroll, before AddTo, has it add several
+  // iterations, one after the other: as many as `how_many` says for the number of its nodes, which is 0 if kernels
+  // cannot switch some of them.
+  absl::Status CaptureWhatIsKnown();
   absl::Status Unroll(const std::function<int32_t(int32_t nodes)>& how_many);
   const UnrolledPart& unrolled() const { return *part_; }
   absl::StatusOr<std::vector<int32_t>> AddTo(driver::Graph to, std::span<const int32_t> after);
@@ -127,7 +130,6 @@ class SlotGraphs {
 
   SlotGraphs(Slot& slot, const Parts& parts);
   absl::Status Make(Upload upload);
-  absl::Status CaptureWhatIsKnown();
   absl::StatusOr<bool> CaptureEntry(EntryId entry);
   absl::Status InstantiateStale();
   absl::Status MakeGraph(GraphId graph, Values values);
@@ -150,7 +152,6 @@ class SlotGraphs {
   absl::Status UpdateEntry(EntryId entry);
   absl::Status Enable(Node& node, bool enabled);
   absl::Status EnableHead(GraphId graph, bool enabled);
-  const GraphNodeEntry& EntryAt(EntryId entry) const { return replay_.entries[entry]; }
 
   Slot& slot_;
   const GraphProgram& replay_;

@@ -17,10 +17,10 @@ most=60 # MiB, packed
 rm -rf "$bundle"
 mkdir -p "$bundle/lib"
 # They need no GPU (./run test and ./run bench run them), or (photos_test) look for the photo program and its photographs
-# where they were built. The programs of the cookbook, and saxpy, would make the bundle too large to carry; the tutorial
-# does there what they do.
+# where they were built. The programs of the cookbook, and other small examples, would make the bundle too large to carry;
+# the tutorial does there what they do.
 without=(photos_test penstock_tests replay_tests library_factories_tests no_gpu_tests plan growth declare_again
-  flow_graph saxpy)
+  flow_graph saxpy multi_gpu_saxpy relay cameras)
 for kind in tests examples bench; do
   [[ -d $build/bin/$kind ]] || continue
   mkdir -p "$bundle/$kind"

@@ -7,12 +7,17 @@
 namespace penstock::runtime {
 
 int32_t UnrolledPart::Kernels(const NodeOperations& operations) const {
-  using Op = ExecCommand::Op;
   const Table<EntryId, GraphNodeEntry>& entries = slot_.graph().program().replay.entries;
   for (const EntryId e : entries.ids()) {
-    const Op op = entries[e].op;
-    const bool is_kernel = op == Op::kKernel || op == Op::kBatch || op == Op::kFill;
-    if (!is_kernel && !(op == Op::kCopy && !operations.IsEngineCopy(e))) return 0;
+    switch (entries[e].op) {
+      case ExecCommand::Op::kKernel:
+      case ExecCommand::Op::kBatch:
+      case ExecCommand::Op::kFill: break;
+      case ExecCommand::Op::kCopy:
+        if (!operations.IsEngineCopy(e)) break;
+        return 0;
+      default: return 0;
+    }
   }
   return entries.count();
 }

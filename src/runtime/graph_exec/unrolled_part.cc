@@ -39,7 +39,7 @@ absl::Status UnrolledPart::Added(driver::Graph graph, int32_t iteration, int32_t
   auto* const list = static_cast<uint64_t*>(list_.data());
   for (int32_t node = 0; node < nodes_; ++node) {
     PENSTOCK_ASSIGN_OR_RETURN(const driver::NodeSwitch added, slot_.graph().driver().AddSwitch(graph, first + node));
-    const auto at = static_cast<size_t>((iteration - 1) * nodes_ + node);
+    const size_t at = static_cast<size_t>(iteration - 1) * static_cast<size_t>(nodes_) + static_cast<size_t>(node);
     list[at] = handles_[at] = added.bits;
   }
   return absl::OkStatus();

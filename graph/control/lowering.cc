@@ -1,8 +1,8 @@
 #include "graph/control/lowering.h"
 
 #include <algorithm>
-#include "graph/common/is_asked_for.h"
 
+#include "graph/common/is_asked_for.h"
 #include "graph/common/message.h"
 
 namespace penstock::graph {

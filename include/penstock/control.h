@@ -20,12 +20,11 @@
 // Iterations follow each other: one begins when all nodes of the one before have ended, unless it is unrolled; then
 //            nodes follow each other by their accesses. What one leaves in a buffer the next one finds there.
 // Errors     in a body end the construct and the run, and name the node. Cancel, a deadline and Shutdown end a loop
-//            before its next iteration.
-// Lowering   The device decides what a construct runs if all in it are kernels, fills, copies, Infallible or Inline
-// Host
-//            nodes, Launch nodes whose arguments no launch decides, and such constructs; otherwise the host does. A
-//            Repeat of few nodes and a constant number of rounds is unrolled. Export refuses other constructs, and
-//            steps that are declared again (graph_cache.h) refuse all.
+//            before its next iteration. A loop that the device decides may run up to 16 short iterations more.
+// Lowering   The device decides a construct if it holds nothing except kernels, fills, copies, Infallible or Inline
+//            Host nodes, Launch nodes whose arguments no launch decides, and such constructs; otherwise the host
+//            does. A Repeat of few nodes and a constant number of rounds is unrolled. Export refuses other constructs,
+//            and steps that are declared again (graph_cache.h) refuse all.
 //
 // Threads: as Graph.
 #pragma once
@@ -48,11 +47,11 @@ struct Condition {
   F functor;
   std::tuple<A...> args;
 
-  // The same condition of a While, whose every evaluation also writes one element: how many iterations have ended. So a
-  // node in the body reads which iteration it is in, from 0, and one behind the loop how many there were; the condition
-  // itself may read it too. T is an integer of 32 bits, which stays at its greatest value, or of 64. What a body writes
-  // there, the next evaluation overwrites. `to` names a buffer of one element, or an element of a buffer or a State, as
-  // in Write(counts, Slice({i}, {1})).
+  // The same condition of a While; each evaluation also writes into one element how many iterations have ended. So a
+  // node in the body reads there which iteration it is in, from 0; a node after the loop reads how many there were; and
+  // the condition itself may read it too. T is an integer of 32 bits, which stays at its greatest value, or of 64. What
+  // a body writes there, the next evaluation overwrites. `to` names a buffer of one element, or an element of a buffer
+  // or a State, as in Write(counts, Slice({i}, {1})).
   template <class T>
   PENSTOCK_HIDDEN auto Count(AccessOf<T, AccessMode::kWrite> to) const {
     return Told(detail::AlsoTelling(functor, detail::ToldCount<T>{std::move(to)}));

@@ -32,7 +32,7 @@ struct LoopState {
 enum class DecisionKind : uint32_t {
   kNone,  // there is no conditional node: the host decides
   kPick,  // of an If or a Switch: the node gets the condition's value
-  // Of a loop with a condition. The node gets whether there is another iteration.
+  // A loop with a condition tells the node whether there is another iteration.
   kEnter,  // before the loop
   kAgain,  // at the end of each iteration
   // The same without a condition, for a known number of iterations.

@@ -48,7 +48,7 @@ class GraphConstruct {
   virtual absl::Status Failure() const = 0;
   // From now on a host word that is not 0 ends its loops.
   virtual void UseStop(const uint32_t* stop) = 0;
-  // Of a loop: how many iterations a body holds.
+  // Returns how many iterations a body of the loop holds; 1 for an If or a Switch.
   virtual int32_t unroll() const = 0;
 };
 

@@ -16,13 +16,13 @@ namespace penstock::runtime {
 
 class RunHostcalls {
  public:
-  // Those of the slot (Program::hostcalls); null if there are none.
+  // Returns the hostcalls of the slot (Program::hostcalls), or null if it has none.
   const Hostcalls* own() const { return own_.get(); }
   void SetOwn(std::unique_ptr<Hostcalls> own) {
     own_ = std::move(own);
     all_.push_back(own_.get());
   }
-  // Those of a part of a construct, and of the constructs in it.
+  // Adds the hostcalls of a part of a construct, and of the constructs in it.
   void Add(const RunHostcalls& part) { all_.insert(all_.end(), part.all_.begin(), part.all_.end()); }
 
   // For all of them: see Hostcalls.

@@ -44,7 +44,7 @@ struct Always {
 
 class AskedInConstructs : public GraphConformance {};
 
-// Each node sees what the kernels before it have made in this iteration, and the kernels behind it what it has. One
+// Each node sees what the kernels before it have made in this iteration, and the kernels after it see what it made. One
 // body has nothing but a Host node.
 TEST_P(AskedInConstructs, AreCalledInEachIterationWithItsData) {
   Graph g("asked");

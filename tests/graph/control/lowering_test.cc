@@ -1,4 +1,4 @@
-// Who decides a construct, from what is declared. What only Compile can tell is
+// ChooseLowerings tells from a declaration who decides a construct. What only Compile can tell is
 // tests/runtime/executable/control_test.cc.
 #include "graph/control/lowering.h"
 

@@ -189,7 +189,7 @@ TEST(Constructs, AreInThePlanTheReportAndTheMemory) {
   EXPECT_GE(bytes, 3 * 4000);
 }
 
-// Of a condition and so many kernels; bodies with at most 48 in all.
+// A body consists of the condition and so many kernels; its iterations have at most 48 kernels in all.
 TEST(Constructs, HoldSeveralIterationsIfTheirBodiesAreShort) {
   Runtime runtime = HostRuntime();
   const auto held = [&](int kernels, int64_t max, bool nested) {

@@ -23,25 +23,49 @@ endfunction()
 
 # Compiles `batch` of a target's C++ sources at a time, since most of a compilation goes into headers and templates that
 # all of them use. So what is in an unnamed namespace must not be named twice in the library; each test file has a
-# namespace of its own.
+# namespace of its own. Sources with options of their own are left alone. CMake's own batches name their sources by
+# absolute paths (before CMake 4), and so no compiler cache knows them again in another clone.
 function(penstock_unity target batch)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${PENSTOCK_UNITY} UNITY_BUILD_BATCH_SIZE ${batch})
-  if(PENSTOCK_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # which takes the sources for headers
+  if(NOT PENSTOCK_UNITY)
+    return()
+  endif()
+  get_target_property(all ${target} SOURCES)
+  list(FILTER all INCLUDE REGEX "^[^$]+[.]cc$")
+  set(sources)
+  foreach(source IN LISTS all)
+    set(alone)
+    foreach(property LANGUAGE COMPILE_OPTIONS COMPILE_DEFINITIONS INCLUDE_DIRECTORIES SKIP_UNITY_BUILD_INCLUSION)
+      get_source_file_property(own ${source} TARGET_DIRECTORY ${target} ${property})
+      if(own AND NOT own STREQUAL "CXX")
+        set(alone ON)
+      endif()
+    endforeach()
+    if(NOT alone)
+      list(APPEND sources ${source})
+    endif()
+  endforeach()
+  penstock_batches(batches ${target} cc ${batch} ${sources})
+  set_source_files_properties(${sources} TARGET_DIRECTORY ${target} PROPERTIES HEADER_FILE_ONLY ON)
+  target_sources(${target} PRIVATE ${batches})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # which takes the sources for headers
     target_compile_options(${target} PRIVATE
       $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wno-subobject-linkage>)
   endif()
 endfunction()
 
-# The same for sources that CMake 3.25 leaves alone, since nvcc compiles them or they have options of their own: sets
-# `out` to what stands for them, files `name`_N.`extension` that include up to `size` of them each.
+# Sets `out` to what stands for the sources, files `name`_N.`extension` that include up to `size` of them each.
 function(penstock_batches out name extension size)
   set(batches)
   set(left ${ARGN})
   while(left)
     list(SUBLIST left 0 ${size} batch)
     list(REMOVE_ITEM left ${batch})
-    list(TRANSFORM batch REPLACE "(.+)" "#include \"${CMAKE_CURRENT_SOURCE_DIR}/\\1\"\n")
-    list(JOIN batch "" text)
+    set(text)
+    foreach(source IN LISTS batch)
+      cmake_path(ABSOLUTE_PATH source)
+      cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+      string(APPEND text "#include \"${source}\"\n")
+    endforeach()
     list(LENGTH batches number)
     set(file ${CMAKE_CURRENT_BINARY_DIR}/${name}_${number}.${extension})
     file(GENERATE OUTPUT ${file} CONTENT "${text}")

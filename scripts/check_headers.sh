@@ -4,13 +4,14 @@
 # alone those headers that are different to it, and both its passes all of them together. Then compiles a file that
 # instantiates their templates as users' builds do: by g++ and clang, as C++20 and C++23, without RTTI and exceptions,
 # with checked Views, with warnings that users turn on as errors; and one whose arguments do not fit their callables,
-# which errors must explain. What passed is remembered by the content of include/.
+# which errors must explain. What passed is remembered by the content of include/, in the user's cache, for all checkouts.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/common.sh
 
 work=build/headers
-mkdir -p "$work"
+passed=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/penstock-headers
+mkdir -p "$work" "$passed"
 find_nvcc || nvcc=
 
 # Whether HEADER needs CUDA's headers.
@@ -121,7 +122,7 @@ if [[ ${1:-} == --all ]]; then
 fi
 
 key=$(cat "${headers[@]}" "$templates" "$wrong" scripts/check_headers.sh <(echo "$nvcc") | sha256sum | cut -c1-32)
-if [[ ! -e $work/passed-$key ]]; then
+if [[ ! -e $passed/$key ]]; then
   # The longest first, so that no core waits for it at the end.
   {
     [[ -z $nvcc ]] || printf '%s\0' --all ""
@@ -129,8 +130,8 @@ if [[ ! -e $work/passed-$key ]]; then
     printf '%s\0' --wrong ""
     printf -- '--one\0%s\0' "${headers[@]}"
   } | xargs -0 -n 2 -P "$jobs" "$0"
-  rm -f "$work"/passed-*
-  touch "$work/passed-$key"
+  find "$passed" -type f -mtime +30 -delete
+  touch "$passed/$key"
 fi
 as_cu=" and as .cu"
 [[ -n $nvcc ]] || as_cu=" (no nvcc: not as .cu)"

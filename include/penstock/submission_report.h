@@ -17,6 +17,12 @@
 namespace penstock {
 
 struct PENSTOCK_EXPORT SubmissionReport {
+  // A While, or a Repeat that is no part of the graph around it.
+  struct Loop {
+    std::string name;  // of the construct
+    int64_t iterations = 0;  // in all runs; those of a loop that is at work on a device are missing until it ends
+  };
+
   Mode mode = Mode::kStream;  // the mode of runs; kAuto: both in turn, until the faster one is known
   // Under Mode::kAuto, how long a run took in each mode, from launch to the end of its work: medians in microseconds, 0
   // until known. The values stay after the decision.
@@ -32,6 +38,7 @@ struct PENSTOCK_EXPORT SubmissionReport {
   int64_t nodes_switched = 0;  // nodes switched on or off, at 0.25 us each
   int64_t captures = 0;  // captures of Launch nodes: at Compile, for another argument, after a Get
   int64_t refreshes = 0;  // launches that copied the parameters of all nodes that read these by reference: 3.5 us
+  std::vector<Loop> loops;  // each before those in its body
   // Time in microseconds for the expensive steps: instantiating graphs (all of `graphs`), and captures.
   double instantiating_us = 0, capturing_us = 0;
 

@@ -124,6 +124,13 @@ struct NodeSwitch {
   friend bool operator==(NodeSwitch, NodeSwitch) = default;
 };
 
+// Nodes that kernels switch so that in each launch those of at most one body are on, of all bodies with the same `of`.
+// So they may use the same memory in any order.
+struct Alternative {
+  int32_t of = -1;  // the node that decides; -1: there is no such agreement
+  int32_t body = 0;
+};
+
 // What such kernels set: Decision::handle.
 struct ConditionalHandle {
   uint64_t bits = 0;
@@ -320,8 +327,10 @@ class Driver {
   // does nothing; all are on when a launch begins. The node is a kernel, a batch or a fill. Its graph can be
   // instantiated once, and be no child: FailedPrecondition, as for any other node. Once for a node: InvalidArgument.
   // SetNode and EnableNode of the node must not be called while a launch runs; a node that EnableNode has switched off
-  // must not be switched on by a kernel.
-  virtual absl::StatusOr<NodeSwitch> AddSwitch(Graph /*graph*/, int32_t /*node*/) { return NoConditionals(); }
+  // must not be switched on by a kernel. Only a checking driver looks at `alternative`.
+  virtual absl::StatusOr<NodeSwitch> AddSwitch(Graph /*graph*/, int32_t /*node*/, Alternative /*alternative*/) {
+    return NoConditionals();
+  }
   // Loads the kernels of loop_kernels.h.
   virtual absl::StatusOr<LoopKernels> LoadLoopKernels(int /*device*/) { return NoConditionals(); }
 

@@ -17,17 +17,16 @@ struct DecideArgs {
   detail::Decision decision{};
 };
 
-// Takes what the host has written into `stop` over to the loop, and counts the iteration.
+// Takes what the host has written into `stop` over to the loop.
 struct LookArgs {
   detail::LoopState* state = nullptr;
   const uint32_t* stop = nullptr;  // written by the host at any time
-  uint64_t* iterations = nullptr;  // pinned; incremented; null: not counted
 };
 
 // Where their pointers are (KernelOp::pointer_offsets).
 inline constexpr uint32_t kDecidePointers[] = {offsetof(DecideArgs, decision) + offsetof(detail::Decision, loop),
-                                               offsetof(DecideArgs, decision) + offsetof(detail::Decision, switches)};
-inline constexpr uint32_t kLookPointers[] = {offsetof(LookArgs, state), offsetof(LookArgs, stop),
-                                             offsetof(LookArgs, iterations)};
+                                               offsetof(DecideArgs, decision) + offsetof(detail::Decision, switches),
+                                               offsetof(DecideArgs, decision) + offsetof(detail::Decision, ended)};
+inline constexpr uint32_t kLookPointers[] = {offsetof(LookArgs, state), offsetof(LookArgs, stop)};
 
 }  // namespace penstock::driver

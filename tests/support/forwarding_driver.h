@@ -93,7 +93,9 @@ class ForwardingDriver : public Driver {
     return behind_->AddConditional(graph, after, handle, kind, bodies);
   }
   absl::StatusOr<GraphExec> BodyOf(GraphExec exec, Graph body) override { return behind_->BodyOf(exec, body); }
-  absl::StatusOr<NodeSwitch> AddSwitch(Graph graph, int32_t node) override { return behind_->AddSwitch(graph, node); }
+  absl::StatusOr<NodeSwitch> AddSwitch(Graph graph, int32_t node, Alternative alternative) override {
+    return behind_->AddSwitch(graph, node, alternative);
+  }
   absl::StatusOr<LoopKernels> LoadLoopKernels(int device) override { return behind_->LoadLoopKernels(device); }
 
  private:

@@ -5,6 +5,9 @@
 // do nothing; the loop's next beginning switches them on again. The first iteration is never switched off: a body runs
 // only if it has one.
 //
+// Bodies of few kernels of an If or a Switch need no conditional node: they stand in the graph side by side, and the
+// condition's kernel switches on the nodes of the one that it picks, and off all others.
+//
 // Threads: one kernel at a time uses a conditional handle and its loop. One of its threads decides; all of them, or
 //          that one, may then switch nodes.
 #pragma once
@@ -22,7 +25,9 @@ namespace penstock::detail {
 
 // A loop while it runs, in memory of its device.
 struct LoopState {
-  int64_t left = 0;  // iterations that may begin after the current ones
+  int64_t most = 0;  // iterations that may begin in all
+  int64_t left = 0;  // of these, after the current ones
+  int64_t ended = 0;  // iterations of the loop when it ran before; 0 at first
   uint32_t stop = 0;  // not 0: none may; another kernel may set it meanwhile
   uint32_t at = 0;  // of kAgain: which iteration of the body is the current one
   uint32_t off = 0;  // the first iteration of the body that is switched off; 0: none is
@@ -32,6 +37,8 @@ struct LoopState {
 enum class DecisionKind : uint32_t {
   kNone,  // there is no conditional node: the host decides
   kPick,  // of an If or a Switch: the node gets the condition's value
+  kSwitchIf,  // there is none: the first body runs unless the value is 0, otherwise the second
+  kSwitch,  // there is none: the body with this number runs
   // A loop with a condition tells the node whether there is another iteration.
   kEnter,  // before the loop
   kAgain,  // at the end of each iteration
@@ -48,17 +55,20 @@ struct Decision {
   LoopState* loop = nullptr;  // of a loop
   int64_t most = 0;  // iterations; kAgain: the same as on entry, if the condition tells how many there were
   DecisionKind kind = DecisionKind::kNone;
-  uint32_t unroll = 1;  // iterations of a body
-  // In pinned memory, by which SwitchNode knows the nodes of all iterations of the body but the first; 0: it is left as
-  // it is.
+  uint32_t unroll = 1;  // iterations of a body; kSwitchIf, kSwitch: bodies
+  // In pinned memory, by which SwitchNode knows the nodes of all iterations of the body but the first, or those of all
+  // bodies; 0: it is left as it is. Null: no node is switched.
   const uint64_t* switches = nullptr;
-  uint32_t nodes = 0;  // of each iteration
+  uint32_t nodes = 0;  // of each iteration or body
   uint32_t reserved = 0;
+  // In pinned memory: of a loop, the iterations that have ended until it ended last, ever. Null: nobody asks.
+  int64_t* ended = nullptr;
 };
 
-// Nodes to be switched: Decision::switches from `begin` up to `end`, on before `off_from`.
+// Nodes to be switched: Decision::switches from `begin` up to `end`, on from `on_from` up to `off_from` and off
+// elsewhere.
 struct Switching {
-  uint32_t begin, end, off_from;
+  uint32_t begin, end, on_from, off_from;
 };
 
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline bool IsStopped(LoopState& loop) {
@@ -99,10 +109,28 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Switching KeepOn(const Decision& dec
   loop.off = iterations < decision.unroll ? iterations : 0;
   if (before == decision.unroll && loop.off == 0) return {};
   const uint32_t least = before < iterations ? before : iterations;
-  return {(least - 1) * decision.nodes, (decision.unroll - 1) * decision.nodes, (iterations - 1) * decision.nodes};
+  return {(least - 1) * decision.nodes, (decision.unroll - 1) * decision.nodes, 0, (iterations - 1) * decision.nodes};
 }
 
-// The same, for the number that may still begin; 0 if the loop has ended.
+// Only this body shall run; none if there is no such body.
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Switching KeepBody(const Decision& decision, uint32_t body) {
+  const uint32_t from = (body < decision.unroll ? body : decision.unroll) * decision.nodes;
+  return {0, decision.unroll * decision.nodes, from, from + decision.nodes};
+}
+
+// The loop ends when so many iterations have not begun.
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void CountEnded(const Decision& decision, int64_t left) {
+  LoopState& loop = *decision.loop;
+  loop.ended += loop.most - left;
+  if (decision.ended == nullptr) return;
+#if defined(__CUDA_ARCH__)
+  *static_cast<volatile int64_t*>(decision.ended) = loop.ended;
+#else
+  std::atomic_ref<int64_t>(*decision.ended).store(loop.ended, std::memory_order_relaxed);
+#endif
+}
+
+// The same as KeepOn, for the number that may still begin; 0 if the loop has ended.
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline uint32_t Take(const Decision& decision, int64_t left,
                                                           Switching& switching) {
   const int64_t next = left < int64_t{decision.unroll} ? left : int64_t{decision.unroll};
@@ -125,8 +153,11 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Switching Decide(const Decision& dec
   switch (decision.kind) {
     case DecisionKind::kNone: return switching;
     case DecisionKind::kPick: break;
+    case DecisionKind::kSwitchIf: return KeepBody(decision, value != 0 ? 0 : 1);
+    case DecisionKind::kSwitch: return KeepBody(decision, value);
     case DecisionKind::kEnter:
       StopLoop(*decision.loop, 0);
+      decision.loop->most = decision.most;
       decision.loop->left = decision.most - 1;
       decision.loop->at = 0;
       value = value != 0 && decision.most > 0 ? 1 : 0;
@@ -137,6 +168,7 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Switching Decide(const Decision& dec
       const int64_t left = loop.left;
       loop.left = left - 1;
       value = value != 0 && left > 0 && !IsStopped(loop) ? 1 : 0;
+      if (value == 0) CountEnded(decision, left);
       if (decision.unroll == 1) break;
       const uint32_t done = loop.at + 1;
       loop.at = done < decision.unroll ? done : 0;
@@ -146,11 +178,15 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Switching Decide(const Decision& dec
     }
     case DecisionKind::kEnterCounted:
       StopLoop(*decision.loop, 0);
+      decision.loop->most = decision.most;
       value = Take(decision, decision.most, switching);
       break;
-    case DecisionKind::kAgainCounted:
-      value = Take(decision, IsStopped(*decision.loop) ? 0 : decision.loop->left, switching);
+    case DecisionKind::kAgainCounted: {
+      const int64_t left = decision.loop->left;
+      value = Take(decision, IsStopped(*decision.loop) ? 0 : left, switching);
+      if (value == 0) CountEnded(decision, left);
       break;
+    }
   }
   SetConditional(decision.handle, value);
   return switching;
@@ -165,11 +201,20 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void SwitchNode(uint64_t node, bool 
 #endif
 }
 
-// By one of `threads`. Each call takes 0.4 us on an H100.
+// What a thread finds in pinned memory if a body is picked, read before the condition: that takes as long again. 0:
+// read it then.
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline uint64_t FirstSwitch(const Decision& decision, uint32_t thread) {
+  const bool picks = decision.kind == DecisionKind::kSwitchIf || decision.kind == DecisionKind::kSwitch;
+  return picks && thread < decision.unroll * decision.nodes ? decision.switches[thread] : 0;
+}
+
+// By one of `threads`. Each call takes 0.4 us on an H100. `first`: from FirstSwitch.
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void Switch(const Decision& decision, const Switching& what,
-                                                        uint32_t thread = 0, uint32_t threads = 1) {
+                                                        uint32_t thread = 0, uint32_t threads = 1, uint64_t first = 0) {
   for (uint32_t i = what.begin + thread; i < what.end; i += threads) {
-    if (decision.switches[i] != 0) SwitchNode(decision.switches[i], i < what.off_from);
+    const uint64_t node = first != 0 ? first : decision.switches[i];
+    if (node != 0) SwitchNode(node, i >= what.on_from && i < what.off_from);
+    first = 0;
   }
 #if defined(__CUDA_ARCH__)
   __threadfence();  // a node may begin while this kernel ends

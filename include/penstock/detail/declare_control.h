@@ -98,14 +98,15 @@ inline constexpr bool kTakesBlock<TripsCode<T>> = true;
 #if defined(__CUDACC__)
 template <class Code, class... A>
 PENSTOCK_HIDDEN __device__ __forceinline__ void RunByBlock(const Code& code, const A&... args) {
-  if (code.decision.unroll == 1) {
+  if (code.decision.switches == nullptr) {
     if (threadIdx.x == 0) (void)code.Evaluate(args...);
     return;
   }
   __shared__ Switching switching;
+  const uint64_t first = FirstSwitch(code.decision, threadIdx.x);
   if (threadIdx.x == 0) switching = code.Evaluate(args...);
   __syncthreads();
-  if (switching.begin < switching.end) Switch(code.decision, switching, threadIdx.x, blockDim.x);
+  if (switching.begin < switching.end) Switch(code.decision, switching, threadIdx.x, blockDim.x, first);
 }
 #endif
 

@@ -29,8 +29,8 @@ struct Gauges {
 std::string TextOf(const Gauges& gauges);
 
 // Totals since the CallRecorder was made: failed calls do not count, empty copies do. A graph launch counts as the
-// copies, batches and fills that it performs, except those in bodies of conditional nodes: no driver knows how often
-// these run.
+// copies, batches and fills that it performs, except nodes with switches and those in bodies of conditional nodes: no
+// driver knows how often these run.
 struct Totals {
   struct Sum {
     int64_t calls = 0, bytes = 0;

@@ -86,7 +86,7 @@ class CheckedDriver final : public Driver {
   absl::StatusOr<ConditionalNode> AddConditional(Graph graph, std::span<const int32_t> after, ConditionalHandle handle,
                                                  ConditionalKind kind, int32_t bodies) override;
   absl::StatusOr<GraphExec> BodyOf(GraphExec exec, Graph body) override;
-  absl::StatusOr<NodeSwitch> AddSwitch(Graph graph, int32_t node) override;
+  absl::StatusOr<NodeSwitch> AddSwitch(Graph graph, int32_t node, Alternative alternative) override;
   absl::StatusOr<LoopKernels> LoadLoopKernels(int device) override;
 
  private:

@@ -58,12 +58,15 @@ absl::StatusOr<GraphExec> CheckedDriver::BodyOf(GraphExec exec, Graph body) {
   return graphs_.Add(std::move(made));
 }
 
-// A node that may be switched off is judged as one that is on.
-absl::StatusOr<NodeSwitch> CheckedDriver::AddSwitch(Graph graph, int32_t node) {
+// A node that may be switched off is judged as one that is on, and alternatives as if they were in an order.
+absl::StatusOr<NodeSwitch> CheckedDriver::AddSwitch(Graph graph, int32_t node, Alternative alternative) {
   PENSTOCK_ASSIGN_OR_RETURN(const Inside inside,
                             Begin({.kind = CallKind::kAddSwitch, .graph = static_cast<uint32_t>(graph.bits)}));
   PENSTOCK_ASSIGN_OR_RETURN(const Held<GraphState> state, Hold(graph, "AddSwitch"));
-  return inner_->AddSwitch(state->inner, node);
+  PENSTOCK_ASSIGN_OR_RETURN(const NodeSwitch added, inner_->AddSwitch(state->inner, node, alternative));
+  state->nodes[static_cast<size_t>(node)].has_switch = true;
+  PutInOrder(*state, static_cast<size_t>(node), alternative);
+  return added;
 }
 
 absl::StatusOr<LoopKernels> CheckedDriver::LoadLoopKernels(int device) {

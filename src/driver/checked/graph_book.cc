@@ -105,6 +105,15 @@ GraphState GraphOf(Graph inner, int device, std::vector<KeptOp> ops) {
   return graph;
 }
 
+void PutInOrder(GraphState& graph, size_t node, Alternative alternative) {
+  graph.nodes[node].alternative = alternative;
+  if (alternative.of < 0) return;
+  for (size_t earlier = 0; earlier < node; ++earlier) {
+    const Alternative& other = graph.nodes[earlier].alternative;
+    if (other.of == alternative.of && other.body != alternative.body) graph.order[node][earlier] = true;
+  }
+}
+
 GraphOrder OrderOf(const GraphState& graph) {
   GraphOrder order{.nodes = graph.order};
   for (const GraphNode& node : graph.nodes) order.inside.push_back(node.inside);
@@ -150,7 +159,7 @@ absl::Status UseNodes(const ExecState& exec, const std::vector<std::vector<Memor
 Totals TotalsOf(const ExecState& exec) {
   Totals totals;
   for (const GraphNode& node : exec.nodes) {
-    if (!node.enabled || !node.bodies.empty()) continue;
+    if (!node.enabled || node.has_switch || !node.bodies.empty()) continue;
     for (const KeptOp& kept : node.ops) std::visit([&](const auto& op) { Count(totals, op); }, kept);
   }
   return totals;

@@ -46,6 +46,8 @@ struct GraphNode {
   bool is_child = false;  // has any number of operations
   NodeOrder inside{};  // their order
   bool enabled = true;
+  bool has_switch = false;  // kernels may switch it off
+  Alternative alternative{};
   ConditionalKind kind = ConditionalKind::kIf;  // of a conditional node
   std::vector<Graph> bodies{};  // of a conditional node
   std::vector<bool> off{};  // in an exec, of a conditional node: operations that are not enabled
@@ -92,6 +94,8 @@ GraphNode NodeOf(const NodeOp& op);
 GraphNode ChildOf(const GraphState& graph);
 // `after` names earlier nodes.
 void AddNode(GraphState& graph, std::span<const int32_t> after, GraphNode node);
+// The node has become one of these alternatives: it comes after the nodes of others, as far as rules are concerned.
+void PutInOrder(GraphState& graph, size_t node, Alternative alternative);
 // The graph of a capture: each node comes after the one before.
 GraphState GraphOf(Graph inner, int device, std::vector<KeptOp> ops);
 GraphOrder OrderOf(const GraphState& graph);

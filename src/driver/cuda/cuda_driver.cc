@@ -244,7 +244,9 @@ class CudaDriver final : public Driver {
     return Own(graph)->AddConditional(after, handle, kind, bodies);
   }
   absl::StatusOr<GraphExec> BodyOf(GraphExec exec, Graph body) override;
-  absl::StatusOr<NodeSwitch> AddSwitch(Graph graph, int32_t node) override { return Own(graph)->AddSwitch(node); }
+  absl::StatusOr<NodeSwitch> AddSwitch(Graph graph, int32_t node, Alternative) override {
+    return Own(graph)->AddSwitch(node);
+  }
   absl::StatusOr<LoopKernels> LoadLoopKernels(int device) override {
     return LoopKernels{CodeOf(kernels_.decide, device), CodeOf(kernels_.look, device)};
   }

@@ -16,9 +16,6 @@ absl::Status LookAtStop(void* /*callable*/, void* const* argv) {
   const LookArgs& args = *static_cast<const LookArgs*>(argv[0]);
   const uint32_t stop = std::atomic_ref(*const_cast<uint32_t*>(args.stop)).load(std::memory_order_relaxed);
   if (stop != 0) detail::StopLoop(*args.state, stop);
-  if (args.iterations == nullptr) return absl::OkStatus();
-  const std::atomic_ref<uint64_t> iterations(*args.iterations);
-  iterations.store(iterations.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   return absl::OkStatus();
 }
 

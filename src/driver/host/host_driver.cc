@@ -156,7 +156,9 @@ class HostDriver final : public Driver {
     return graphs_.AddConditional(graph, after, handle, kind, bodies);
   }
   absl::StatusOr<GraphExec> BodyOf(GraphExec exec, Graph body) override { return graphs_.BodyOf(exec, body); }
-  absl::StatusOr<NodeSwitch> AddSwitch(Graph graph, int32_t node) override { return graphs_.AddSwitch(graph, node); }
+  absl::StatusOr<NodeSwitch> AddSwitch(Graph graph, int32_t node, Alternative) override {
+    return graphs_.AddSwitch(graph, node);
+  }
   absl::StatusOr<LoopKernels> LoadLoopKernels(int device) override {
     PENSTOCK_RETURN_IF_ERROR(CheckDevice(device));
     return LoopKernels{.decide = {.call = &DecideLoop}, .look = {.call = &LookAtStop}};

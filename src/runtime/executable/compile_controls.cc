@@ -97,7 +97,7 @@ class ControlCompiler {
     declared.add_constructs = [&, part = declared.is_part_of_graph](std::vector<std::unique_ptr<RunSlot>>& slots,
                                                                     std::vector<std::string>& notes) {
       PENSTOCK_RETURN_IF_ERROR(AddConstructs(folded, options, controls, slots));
-      if (!slots.empty()) AddNotesOnUnrolling(*slots[0], notes);
+      if (!slots.empty()) AddNotes(*slots[0], notes);
       return part ? absl::OkStatus() : Capture(slots);  // a part's memory is known where its construct is
     };
     for (const auto& control : folded.controls) AddNote(*control, declared.notes);
@@ -119,12 +119,11 @@ class ControlCompiler {
                                             lowerings_.why(control.id));
   }
 
-  static void AddNotesOnUnrolling(const RunSlot& slot, std::vector<std::string>& notes) {
+  static void AddNotes(const RunSlot& slot, std::vector<std::string>& notes) {
     for (const auto& construct : slot.constructs) {
-      if (construct->unroll() == 1) continue;
       const DeclId node = slot.graph().plan().nodes[construct->node()].decl;
-      notes.push_back("a body of construct " + graph::Quoted(slot.graph().model().nodes[node].name) + " holds " +
-                      std::to_string(construct->unroll()) + " iterations, which share the cost of a round");
+      std::string note = construct->Note(graph::Quoted(slot.graph().model().nodes[node].name));
+      if (!note.empty()) notes.push_back(std::move(note));
     }
   }
 

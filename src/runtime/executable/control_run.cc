@@ -31,6 +31,11 @@ absl::Status ControlRun::Prepare() {
 
 void ControlRun::OnRunEnded(RunSlot&) { Drive(); }
 
+std::optional<int64_t> ControlRun::iterations() const {
+  if (!is_loop()) return std::nullopt;
+  return iterations_.get();
+}
+
 // Whoever finds a call unanswered goes on with it: a part that ends at once must not be followed by a deeper call.
 void ControlRun::Drive() {
   if (turns_.fetch_add(1, std::memory_order_acq_rel) != 0) return;
@@ -69,6 +74,7 @@ PartSlot* ControlRun::AfterCondition(int32_t word) {
 
 void ControlRun::Start(PartSlot& part) {
   running_ = &part;
+  if (is_loop() && &part == parts_.bodies.data()) ++iterations_;
   if (control_->tells) part.SetDone(control_->max - left_, control_->max);
   const absl::StatusOr<Run> run =
       part.core().Start(&part.slot(), part.values(), Deadline(), ExecutableCore::Kind::kPartOfARun);

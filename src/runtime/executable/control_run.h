@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "src/runtime/executable/part_slot.h"
+#include "src/runtime/graph_exec/owner_count.h"
 #include "src/runtime/run/control_step.h"
 #include "src/runtime/run/run_owner.h"
 #include "src/runtime/run/run_slot.h"
@@ -28,10 +29,12 @@ class ControlRun final : public ControlStep, public RunOwner {
   void Begin(void (*done)(void* context, int64_t arg), void* context, int64_t arg) override;
   NodeId node() const override { return node_; }
   absl::Status Failure() const override { return parts_.Failure(); }
+  std::optional<int64_t> iterations() const override;
   void UseStop(const uint32_t* stop) override { parts_.UseStop(stop); }
   void OnRunEnded(RunSlot& slot) override;
 
  private:
+  bool is_loop() const { return control_->kind == ControlKind::kWhile || control_->kind == ControlKind::kRepeat; }
   absl::Status Prepare();
   void Drive();
   PartSlot* Next();
@@ -47,6 +50,7 @@ class ControlRun final : public ControlStep, public RunOwner {
   std::atomic<int32_t> turns_{0};  // calls of Drive that have yet to be answered
   PartSlot* running_ = nullptr;  // the part that runs, or ran last; null: none has
   int64_t left_ = 0;  // iterations of a loop that may still begin
+  OwnerCount iterations_;
   void (*done_)(void* context, int64_t arg) = nullptr;
   void* context_ = nullptr;
   int64_t arg_ = 0;

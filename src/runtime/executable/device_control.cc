@@ -1,11 +1,14 @@
 #include "src/runtime/executable/device_control.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <string>
 
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
 #include "src/driver/current_device.h"
+#include "src/runtime/core/synchronize_stream.h"
 #include "src/runtime/executable/executable_core.h"
 #include "src/runtime/executable/tuning.h"
 
@@ -32,8 +35,8 @@ int32_t UnrollOf(int32_t kernels, int64_t most) {
 }
 
 // A part without nodes has no graphs.
-absl::StatusOr<std::vector<int32_t>> AddPart(const PartSlot& part, driver::Graph to, std::span<const int32_t> after) {
-  if (part.slot().graphs == nullptr) return std::vector<int32_t>(after.begin(), after.end());
+absl::StatusOr<NodeNumbers> AddPart(const PartSlot& part, driver::Graph to, std::span<const int32_t> after) {
+  if (part.slot().graphs == nullptr) return NodeNumbers(after.begin(), after.end());
   return part.slot().graphs->AddTo(to, after);
 }
 absl::Status SetExecOf(const PartSlot& part, driver::GraphExec exec, driver::GraphExec root) {
@@ -55,7 +58,7 @@ absl::StatusOr<std::unique_ptr<DeviceControl>> DeviceControl::Create(RunSlot& ou
   std::unique_ptr<DeviceControl> made(new DeviceControl(outer, node, control));
   PENSTOCK_RETURN_IF_ERROR(
       made->parts_.Try([](PartSlot& part) { return part.slot().MakeGraphs(SlotGraphs::Upload::kPart); }));
-  if (made->is_loop()) PENSTOCK_RETURN_IF_ERROR(made->MakeLoop());
+  PENSTOCK_RETURN_IF_ERROR(made->is_loop() ? made->MakeLoop() : made->SwitchBodies());
   made->parts_.ForEach([&](const PartSlot& part) { outer.hostcalls.Add(part.slot().hostcalls); });
   return made;
 }
@@ -71,33 +74,95 @@ absl::Status DeviceControl::MakeLoop() {
   const driver::CurrentDevice current(driver_, device_.local);
   PENSTOCK_ASSIGN_OR_RETURN(const driver::LoopKernels kernels, driver_.LoadLoopKernels(device_.local));
   PENSTOCK_RETURN_IF_ERROR(UnrollBody());
+  if (pinned_.data() == nullptr) PENSTOCK_RETURN_IF_ERROR(MakeSwitches(1, 0, 0));
   PENSTOCK_ASSIGN_OR_RETURN(void* const state, driver_.AllocateDevice(device_.local, sizeof(detail::LoopState)));
   state_ = static_cast<detail::LoopState*>(state);
+  PENSTOCK_RETURN_IF_ERROR(ZeroState());
   Make(enter_, kernels.decide, driver::kDecidePointers);
   Make(again_, kernels.decide, driver::kDecidePointers);
   Make(look_, kernels.look, driver::kLookPointers);
   look_.args.state = state_;
-  if (unroll_ > 1) enter_.op.block[0] = again_.op.block[0] = kDecidingThreads;
+  if (switches_.nodes > 0) enter_.op.block[0] = again_.op.block[0] = kDecidingThreads;
   return absl::OkStatus();
 }
 
-// The body of a loop.
 absl::Status DeviceControl::UnrollBody() {
   SlotGraphs* const body = parts_.bodies[0].slot().graphs.get();
   if (body == nullptr) return absl::OkStatus();
   int64_t most = INT64_MAX;
   if (control_->kind == ControlKind::kWhile) most = control_->max;
   else if (parts_.condition.empty() && control_->trips.is_constant()) most = control_->trips.value;
-  return body->Unroll([&](int32_t kernels) { return unroll_ = UnrollOf(kernels, most); });
+  const int32_t kernels = body->Kernels(), unroll = UnrollOf(kernels, most);
+  if (unroll == 1) return absl::OkStatus();
+  PENSTOCK_RETURN_IF_ERROR(MakeSwitches(unroll, kernels, unroll - 1));
+  body->BeUnrolled(unroll, switches_.list);
+  return absl::OkStatus();
+}
+
+absl::Status DeviceControl::SwitchBodies() {
+  int32_t longest = 0;
+  for (const PartSlot& body : parts_.bodies) {
+    if (body.slot().graphs == nullptr) continue;
+    const int32_t kernels = body.slot().graphs->Kernels();
+    if (kernels == 0) return absl::OkStatus();
+    longest = std::max(longest, kernels);
+  }
+  const auto bodies = static_cast<int32_t>(parts_.bodies.size());
+  if (longest == 0 || longest > tuning::kMostPickedNodes || bodies > tuning::kMostPickedBodies) return absl::OkStatus();
+  PENSTOCK_RETURN_IF_ERROR(MakeSwitches(bodies, longest, bodies));
+  for (int32_t b = 0; b < bodies; ++b) {
+    SlotGraphs* const body = parts_.bodies[static_cast<size_t>(b)].slot().graphs.get();
+    if (body == nullptr) continue;
+    const auto begin = static_cast<size_t>(b) * static_cast<size_t>(longest);
+    body->BePicked(b, switches_.list.subspan(begin, static_cast<size_t>(body->Kernels())));
+  }
+  return absl::OkStatus();
+}
+
+// `switched`: the groups that have switches.
+absl::Status DeviceControl::MakeSwitches(int32_t groups, int32_t nodes, int32_t switched) {
+  const size_t places = 1 + static_cast<size_t>(switched) * static_cast<size_t>(nodes);
+  PENSTOCK_ASSIGN_OR_RETURN(pinned_,
+                            outer_.options().pinned.Allocate(places * sizeof(uint64_t), outer_.options().pinned_node));
+  const std::span all(static_cast<uint64_t*>(pinned_.data()), places);
+  std::fill(all.begin(), all.end(), 0);
+  switches_ = {.groups = groups, .nodes = nodes, .list = all.subspan(1)};
+  return absl::OkStatus();
+}
+
+absl::Status DeviceControl::ZeroState() {
+  PENSTOCK_ASSIGN_OR_RETURN(const driver::Stream stream, driver_.CreateStream(device_.local, /*priority=*/0));
+  const absl::StatusOr<driver::Event> event = driver_.CreateEvent(device_.local, false);
+  absl::Status zeroed = event.status();
+  if (event.ok()) {
+    zeroed = driver_.Fill(stream, {.dst = state_, .count = sizeof(*state_)});
+    zeroed.Update(AwaitStream(driver_, *event, stream, outer_.options().runtime.event_count()));
+    driver_.DestroyEvent(*event);
+  }
+  driver_.DestroyStream(stream);
+  return zeroed;
+}
+
+std::string DeviceControl::Note(const std::string& name) const {
+  if (switches_.nodes == 0) return "";
+  if (!is_loop())
+    return "the condition of construct " + name + " switches the kernels of its bodies, without a conditional node";
+  return "a body of construct " + name + " holds " + std::to_string(switches_.groups) +
+         " iterations, which share the cost of a round";
+}
+
+std::optional<int64_t> DeviceControl::iterations() const {
+  if (!is_loop()) return std::nullopt;
+  return std::atomic_ref(*static_cast<int64_t*>(pinned_.data())).load(std::memory_order_relaxed);
 }
 
 DeviceControl::Decision DeviceControl::DecisionOf(uint64_t handle, DecisionKind kind) const {
   Decision decision{.handle = handle, .loop = state_, .most = control_->max, .kind = kind};
-  if (unroll_ == 1) return decision;
-  const UnrolledPart& body = parts_.bodies[0].slot().graphs->unrolled();
-  decision.switches = body.switches();
-  decision.unroll = static_cast<uint32_t>(unroll_);
-  decision.nodes = static_cast<uint32_t>(body.nodes());
+  if (is_loop()) decision.ended = static_cast<int64_t*>(pinned_.data());
+  if (switches_.nodes == 0) return decision;
+  decision.switches = switches_.list.data();
+  decision.unroll = static_cast<uint32_t>(switches_.groups);
+  decision.nodes = static_cast<uint32_t>(switches_.nodes);
   return decision;
 }
 
@@ -133,9 +198,10 @@ std::optional<GraphConstruct::Refusal> DeviceControl::CapturePart(const PartSlot
   return std::nullopt;
 }
 
-absl::StatusOr<int32_t> DeviceControl::AddTo(driver::Graph to, std::span<const int32_t> after) {
+absl::StatusOr<NodeNumbers> DeviceControl::AddTo(driver::Graph to, std::span<const int32_t> after) {
+  if (picks_by_switches()) return AddSwitchedBodies(to, after);
   PENSTOCK_ASSIGN_OR_RETURN(const driver::ConditionalHandle handle, driver_.CreateConditional(to));
-  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<int32_t> decided, AddEntry(to, after, handle.bits));
+  PENSTOCK_ASSIGN_OR_RETURN(const NodeNumbers decided, AddEntry(to, after, handle.bits));
   const auto bodies = std::max(static_cast<int32_t>(parts_.bodies.size()), 1);  // a Switch may have none
   PENSTOCK_ASSIGN_OR_RETURN(driver::ConditionalNode node,
                             driver_.AddConditional(to, decided, handle, ConditionalKindOf(control_->kind), bodies));
@@ -143,12 +209,25 @@ absl::StatusOr<int32_t> DeviceControl::AddTo(driver::Graph to, std::span<const i
   for (size_t b = 0; b < parts_.bodies.size(); ++b) {
     PENSTOCK_RETURN_IF_ERROR(AddBody(parts_.bodies[b], body_graphs_[b], handle.bits));
   }
-  return node.number;
+  return NodeNumbers{node.number};
+}
+
+// The bodies stand side by side: the nodes of all but one do nothing.
+absl::StatusOr<NodeNumbers> DeviceControl::AddSwitchedBodies(driver::Graph to, std::span<const int32_t> after) {
+  parts_.condition[0].SetDecision(
+      DecisionOf(0, control_->kind == ControlKind::kIf ? DecisionKind::kSwitchIf : DecisionKind::kSwitch));
+  PENSTOCK_ASSIGN_OR_RETURN(const NodeNumbers decided, AddPart(parts_.condition[0], to, after));
+  NodeNumbers last;
+  for (const PartSlot& body : parts_.bodies) {
+    if (body.slot().graphs == nullptr) continue;
+    PENSTOCK_ASSIGN_OR_RETURN(const NodeNumbers ends, AddPart(body, to, decided));
+    last.insert(last.end(), ends.begin(), ends.end());
+  }
+  return last;
 }
 
 // Adds what sets the value first, and returns it.
-absl::StatusOr<std::vector<int32_t>> DeviceControl::AddEntry(driver::Graph to, std::span<const int32_t> after,
-                                                             uint64_t handle) {
+absl::StatusOr<NodeNumbers> DeviceControl::AddEntry(driver::Graph to, std::span<const int32_t> after, uint64_t handle) {
   if (!parts_.condition.empty()) {
     DecisionKind kind = DecisionKind::kPick;
     if (is_loop()) kind = control_->kind == ControlKind::kWhile ? DecisionKind::kEnter : DecisionKind::kEnterCounted;
@@ -158,7 +237,7 @@ absl::StatusOr<std::vector<int32_t>> DeviceControl::AddEntry(driver::Graph to, s
   enter_.args.decision = DecisionOf(handle, DecisionKind::kEnterCounted);
   set_trips_ = enter_.args.decision.most = trips_;
   PENSTOCK_ASSIGN_OR_RETURN(enter_.number, driver_.AddNode(to, after, &enter_.op, 0));
-  return std::vector<int32_t>{enter_.number};
+  return NodeNumbers{enter_.number};
 }
 
 absl::Status DeviceControl::AddBody(PartSlot& part, driver::Graph to, uint64_t handle) {
@@ -173,8 +252,8 @@ absl::Status DeviceControl::AddLoopBody(PartSlot& part, driver::Graph to, uint64
     return AddPart(part, to, {}).status();
   }
   again_.args.decision = DecisionOf(handle, DecisionKind::kAgainCounted);
-  PENSTOCK_ASSIGN_OR_RETURN(std::vector<int32_t> before, AddPart(part, to, {}));
-  if (unroll_ == 1) before.clear();  // it decides beside its body, since that changes nothing of it
+  PENSTOCK_ASSIGN_OR_RETURN(NodeNumbers before, AddPart(part, to, {}));
+  if (switches_.nodes == 0) before.clear();  // it decides beside its body, since that changes nothing of it
   before.push_back(look_.number);
   return driver_.AddNode(to, before, &again_.op, 0).status();
 }
@@ -183,6 +262,10 @@ absl::Status DeviceControl::SetExec(driver::GraphExec exec, driver::GraphExec ro
   DropExec();
   exec_ = exec;
   for (const PartSlot& part : parts_.condition) PENSTOCK_RETURN_IF_ERROR(SetExecOf(part, exec, root));
+  if (picks_by_switches()) {
+    for (const PartSlot& body : parts_.bodies) PENSTOCK_RETURN_IF_ERROR(SetExecOf(body, exec, root));
+    return absl::OkStatus();
+  }
   for (size_t b = 0; b < parts_.bodies.size(); ++b) {
     PENSTOCK_ASSIGN_OR_RETURN(const driver::GraphExec body, driver_.BodyOf(root, body_graphs_[b]));
     body_execs_.push_back(body);

@@ -2,7 +2,8 @@
 // value of a conditional node, in whose bodies the nodes of its bodies are. A loop's condition is evaluated before it
 // and at the end of each iteration; a kernel in each body looks at the word by which the host ends the loop.
 //
-// A body of few kernels holds several iterations (unrolled_part.h), since between two bodies CUDA takes 4 us: UnrollOf.
+// Before a body of a conditional node CUDA takes 4 us. So a loop's body of few kernels holds several iterations:
+// UnrollBody. Bodies of few kernels of an If or a Switch need no such node: SwitchBodies.
 //
 // Ownership: belongs to the slot; holds the executables of its parts, a slot of each, and the loop's state on the
 //            device.
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "src/driver/loop_kernels.h"
+#include "src/memory/pinned_pool.h"
 #include "src/runtime/executable/part_slot.h"
 #include "src/runtime/graph_exec/graph_construct.h"
 
@@ -31,7 +33,7 @@ class DeviceControl final : public GraphConstruct {
 
   NodeId node() const override { return node_; }
   std::optional<Refusal> Capture() override;
-  absl::StatusOr<int32_t> AddTo(driver::Graph to, std::span<const int32_t> after) override;
+  absl::StatusOr<NodeNumbers> AddTo(driver::Graph to, std::span<const int32_t> after) override;
   absl::Status SetExec(driver::GraphExec exec, driver::GraphExec root) override;
   void DropExec() override;
   absl::Status Bind() override;
@@ -40,10 +42,17 @@ class DeviceControl final : public GraphConstruct {
   absl::Status Launch(driver::Stream stream) override;
   absl::Status Failure() const override { return parts_.Failure(); }
   void UseStop(const uint32_t* stop) override;
-  int32_t unroll() const override { return unroll_; }
+  std::optional<int64_t> iterations() const override;
+  std::string Note(const std::string& name) const override;
 
  private:
   using Decision = detail::Decision;
+  // The nodes that kernels of the construct switch.
+  struct Switches {
+    int32_t groups = 1;  // iterations of a loop's body, or bodies of an If or a Switch
+    int32_t nodes = 0;  // of each; 0: none is switched
+    std::span<uint64_t> list;  // Decision::switches
+  };
   // A kernel of the library with its argument.
   template <class Args>
   struct LibraryNode {
@@ -56,13 +65,18 @@ class DeviceControl final : public GraphConstruct {
   DeviceControl(RunSlot& outer, NodeId node, const CompiledControl& control);
   bool is_loop() const { return control_->kind == ControlKind::kWhile || control_->kind == ControlKind::kRepeat; }
   absl::Status MakeLoop();
+  bool picks_by_switches() const { return !is_loop() && switches_.nodes > 0; }
   absl::Status UnrollBody();
+  absl::Status SwitchBodies();
+  absl::Status MakeSwitches(int32_t groups, int32_t nodes, int32_t switched);
+  absl::Status ZeroState();
   Decision DecisionOf(uint64_t handle, detail::DecisionKind kind) const;
   std::optional<Refusal> CapturePart(const PartSlot& part) const;
   absl::Status BindInner();
   template <class Args>
   void Make(LibraryNode<Args>& node, const driver::LibraryCode& code, std::span<const uint32_t> pointers) const;
-  absl::StatusOr<std::vector<int32_t>> AddEntry(driver::Graph to, std::span<const int32_t> after, uint64_t handle);
+  absl::StatusOr<NodeNumbers> AddSwitchedBodies(driver::Graph to, std::span<const int32_t> after);
+  absl::StatusOr<NodeNumbers> AddEntry(driver::Graph to, std::span<const int32_t> after, uint64_t handle);
   absl::Status AddBody(PartSlot& part, driver::Graph to, uint64_t handle);
   absl::Status AddLoopBody(PartSlot& part, driver::Graph to, uint64_t handle);
 
@@ -74,7 +88,8 @@ class DeviceControl final : public GraphConstruct {
   PartSlots parts_;
 
   detail::LoopState* state_ = nullptr;
-  int32_t unroll_ = 1;  // iterations of a body
+  memory::PinnedBlock pinned_;  // Decision::ended, then the list of switches
+  Switches switches_;
   const uint32_t* stop_ = nullptr;
   LibraryNode<driver::DecideArgs> enter_, again_;  // of a Repeat; `enter_` unless it has a condition
   LibraryNode<driver::LookArgs> look_;

@@ -81,6 +81,12 @@ absl::Status CheckDeviceBytes(const ExecutableCore& core, int64_t most) {
   return absl::OkStatus();
 }
 
+void Add(const SubmissionReport::Loop& loop, std::vector<SubmissionReport::Loop>& to) {
+  const auto same = std::find_if(to.begin(), to.end(), [&](const auto& other) { return other.name == loop.name; });
+  if (same == to.end()) to.push_back(loop);
+  else same->iterations += loop.iterations;
+}
+
 }  // namespace
 
 const Bindings& ExecutableSet::nothing_set() const {
@@ -242,6 +248,7 @@ SubmissionReport ExecutableSet::submission_report() const {
     const std::string& device = first().graph().device(members_[m].share.device).info.name;
     for (const std::string& note : submission_report.notes)
       all.notes.push_back(absl::StrCat("on ", device, ": ", note));
+    for (const SubmissionReport::Loop& loop : submission_report.loops) Add(loop, all.loops);
     all.graphs += submission_report.graphs;
     all.graph_nodes += submission_report.graph_nodes;
     all.graph_launches += submission_report.graph_launches;

@@ -11,6 +11,7 @@
 #include "src/base/user_code.h"
 #include "src/host/progress.h"
 #include "src/runtime/executable/internals.h"
+#include "src/runtime/executable/loops_report.h"
 #include "src/runtime/program/tuning.h"
 #include "src/runtime/run/application_stream.h"
 #include "src/runtime/run/internals.h"
@@ -127,6 +128,12 @@ bool ExecutableCore::HasFreeSlot() {
   if (pool_.taken() < pool_.size()) return true;
   AdvanceAll();
   return pool_.taken() < pool_.size();
+}
+
+SubmissionReport ExecutableCore::submission_report() const {
+  SubmissionReport report = modes_.Report(pool_.slots());
+  report.loops = LoopsOf(*this);
+  return report;
 }
 
 DeviceLoad ExecutableCore::load() {

@@ -101,13 +101,14 @@ class ExecutableCore final : public InFlight, public RunOwner {
   const std::shared_ptr<RuntimeCore>& shared_runtime() const { return context_.runtime; }
   // Only the holder of the slot's lease, or the thread that has just made the executable, may change the slot.
   RunSlot& slot(int index) { return *pool_.slots()[index]; }
+  const RunSlot& slot(int index) const { return *pool_.slots()[index]; }
   int slots() const { return pool_.size(); }
   int64_t launches() const { return launches_.load(std::memory_order_relaxed); }
   // The conditions and bodies of its constructs. SetParts is called before the first launch.
   void SetParts(std::vector<ControlPart> parts) { parts_ = std::move(parts); }
   const std::vector<ControlPart>& parts() const { return parts_; }
   Mode DecideMode() { return modes_.Decide(); }
-  SubmissionReport submission_report() const { return modes_.Report(pool_.slots()); }
+  SubmissionReport submission_report() const;
 
  private:
   ExecutableCore(std::shared_ptr<RuntimeCore> runtime, const Model& model, const CompileOptions& options);

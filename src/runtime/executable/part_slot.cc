@@ -67,7 +67,8 @@ void PartSlot::SetDecision(const detail::Decision& decision) {
   if (!condition_pointers_.empty()) return;
   condition_pointers_.assign(op.pointer_offsets, op.pointer_offsets + op.pointer_count);
   const auto at = static_cast<uint32_t>(static_cast<const std::byte*>(functor) - op.args);
-  for (const size_t pointer : {offsetof(detail::Decision, loop), offsetof(detail::Decision, switches)}) {
+  for (const size_t pointer :
+       {offsetof(detail::Decision, loop), offsetof(detail::Decision, switches), offsetof(detail::Decision, ended)}) {
     condition_pointers_.push_back(at + static_cast<uint32_t>(pointer));
   }
   op.pointer_offsets = condition_pointers_.data();

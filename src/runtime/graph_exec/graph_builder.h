@@ -5,18 +5,20 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "src/runtime/graph_exec/node_numbers.h"
 #include "src/runtime/program/compiled_graph.h"
 
 namespace penstock::runtime {
 
 // `head`: the node that the graph begins with; -1 if there is none. An entry for which `wants_head` returns true comes
-// after the head, unless an entry that it depends on already does. `add(entry, after, priority)` adds a node after
-// others and returns the node that later entries come after, which is stored in last[entry].
+// after the head, unless an entry that it depends on already does. `add(entry, after, priority)` adds its nodes after
+// others and returns those that later entries come after, which are stored in last[entry].
 template <class WantsHead, class Add>
-absl::Status AddEntries(const CompiledGraph& compiled, GraphId graph, int32_t head, Table<EntryId, int32_t>& last,
+absl::Status AddEntries(const CompiledGraph& compiled, GraphId graph, int32_t head, Table<EntryId, NodeNumbers>& last,
                         WantsHead wants_head, Add add) {
   const GraphProgram& replay = compiled.program().replay;
   const EntryId begin = replay.begin[graph], end = replay.begin[graph + 1];
@@ -26,7 +28,7 @@ absl::Status AddEntries(const CompiledGraph& compiled, GraphId graph, int32_t he
     const auto at = static_cast<size_t>(e - begin);
     after.clear();
     for (const int32_t p : replay.preds[e]) {
-      after.push_back(last[begin + p]);
+      after.insert(after.end(), last[begin + p].begin(), last[begin + p].end());
       led[at] = led[at] || led[p];
     }
     if (head >= 0 && !led[at] && wants_head(e)) {
@@ -35,9 +37,9 @@ absl::Status AddEntries(const CompiledGraph& compiled, GraphId graph, int32_t he
     }
     const NodeId node = replay.entries[e].node;
     const int priority = compiled.plan().nodes[node].priority;
-    const absl::StatusOr<int32_t> added = add(e, after, priority);
+    absl::StatusOr<NodeNumbers> added = add(e, after, priority);
     if (!added.ok()) return compiled.Describe(node, added.status());
-    last[e] = *added;
+    last[e] = *std::move(added);
   }
   return absl::OkStatus();
 }

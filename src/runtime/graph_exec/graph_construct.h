@@ -1,5 +1,5 @@
-// GraphConstruct: a construct (control.h) of a slot that its device decides: nodes of a graph, among them a conditional
-// node, in whose bodies those of the construct's parts are.
+// GraphConstruct: a construct (control.h) of a slot that its device decides: nodes of a graph. Those of its parts are
+// among them, or in the bodies of a conditional node.
 //
 // Ownership: belongs to the slot; borrows the driver's graph and exec.
 // Threads:   used only by the slot's owner.
@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "src/driver/driver.h"
+#include "src/runtime/graph_exec/node_numbers.h"
 #include "src/runtime/program/compiled_graph.h"
 
 namespace penstock::runtime {
@@ -32,8 +33,8 @@ class GraphConstruct {
   // Captures the Launch nodes in it and in the constructs within, whose arguments are those of the slot. Called once,
   // before AddTo.
   virtual std::optional<Refusal> Capture() = 0;
-  // Adds the nodes, which begin after others, and returns the one that later nodes come after.
-  virtual absl::StatusOr<int32_t> AddTo(driver::Graph to, std::span<const int32_t> after) = 0;
+  // Adds the nodes, which begin after others, and returns those that later nodes come after.
+  virtual absl::StatusOr<NodeNumbers> AddTo(driver::Graph to, std::span<const int32_t> after) = 0;
   // The graph has been instantiated: `exec` has its nodes, and `root` those of the graph that is launched.
   virtual absl::Status SetExec(driver::GraphExec exec, driver::GraphExec root) = 0;
   // Before the exec is destroyed.
@@ -48,8 +49,11 @@ class GraphConstruct {
   virtual absl::Status Failure() const = 0;
   // From now on a host word that is not 0 ends its loops.
   virtual void UseStop(const uint32_t* stop) = 0;
-  // Returns how many iterations a body of the loop holds; 1 for an If or a Switch.
-  virtual int32_t unroll() const = 0;
+  // How many iterations of the loop have ended in all runs, those of a loop that is at work left out; none for an If or
+  // a Switch. Any thread may call it.
+  virtual std::optional<int64_t> iterations() const = 0;
+  // What the submission report says of how the device decides it, about the construct with this name; empty: nothing.
+  virtual std::string Note(const std::string& name) const = 0;
 };
 
 }  // namespace penstock::runtime

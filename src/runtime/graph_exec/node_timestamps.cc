@@ -57,8 +57,9 @@ absl::StatusOr<bool> NodeTimestamps::AddBegin(int32_t entry, driver::Graph to, s
   return true;
 }
 
-absl::StatusOr<int32_t> NodeTimestamps::AddEnd(int32_t entry, driver::Graph to, int32_t node, int priority) const {
-  return driver_.AddNode(to, {&node, 1}, &timestamps_[EndOf(entry)].op, priority);
+absl::StatusOr<int32_t> NodeTimestamps::AddEnd(int32_t entry, driver::Graph to, std::span<const int32_t> ends,
+                                               int priority) const {
+  return driver_.AddNode(to, ends, &timestamps_[EndOf(entry)].op, priority);
 }
 
 NodeTimestamps::Times NodeTimestamps::Of(int32_t entry) const { return {At(begin_[entry]), At(EndOf(entry))}; }

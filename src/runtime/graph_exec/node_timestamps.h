@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -42,9 +43,9 @@ class NodeTimestamps {
   // Called before the node of an entry is added to a graph after the nodes `after`: adds the timestamp of its beginning
   // and puts it into `after` in place of the others. Returns false if the node needs none.
   absl::StatusOr<bool> AddBegin(int32_t entry, driver::Graph to, std::vector<int32_t>& after, int priority) const;
-  // Called after the node has been added as number `node` of its graph. Returns the number of the node that others come
-  // after instead.
-  absl::StatusOr<int32_t> AddEnd(int32_t entry, driver::Graph to, int32_t node, int priority) const;
+  // Called after the nodes of the entry have been added, with those that are last. Returns the number of the node that
+  // others come after instead.
+  absl::StatusOr<int32_t> AddEnd(int32_t entry, driver::Graph to, std::span<const int32_t> ends, int priority) const;
 
   // In nanoseconds on the device's clock; 0 if not written since Forget.
   struct Times {

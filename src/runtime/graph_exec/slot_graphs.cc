@@ -35,14 +35,14 @@ absl::Status SetExecOf(const GraphConstructs& constructs, const GraphProgram& re
 }
 
 // The last nodes of a graph whose entries have these.
-std::vector<int32_t> EndsOf(const GraphProgram& replay, const Table<EntryId, int32_t>& last) {
+NodeNumbers EndsOf(const GraphProgram& replay, const Table<EntryId, NodeNumbers>& last) {
   std::vector<bool> is_last(last.size(), true);
   for (const EntryId e : last.ids()) {
     for (const int32_t before : replay.preds[e]) is_last[static_cast<size_t>(before)] = false;
   }
-  std::vector<int32_t> ends;
+  NodeNumbers ends;
   for (const EntryId e : last.ids()) {
-    if (is_last[static_cast<size_t>(int32_t{e})]) ends.push_back(last[e]);
+    if (is_last[static_cast<size_t>(int32_t{e})]) ends.insert(ends.end(), last[e].begin(), last[e].end());
   }
   return ends;
 }
@@ -82,7 +82,7 @@ SlotGraphs::SlotGraphs(Slot& slot, const Parts& parts)
       captured_(slot, parts.launch),
       constructs_(parts.constructs),
       nodes_(replay_.entries.size()),
-      last_(nodes_.size(), -1),
+      last_(nodes_.size()),
       made_(static_cast<size_t>(replay_.graphs())),
       indirection_(nodes_.size(), UsesOfParams(slot.graph().program())) {
   differing_.reserve(nodes_.size());
@@ -96,30 +96,25 @@ SlotGraphs::SlotGraphs(Slot& slot, const Parts& parts)
 absl::StatusOr<std::unique_ptr<SlotGraphs>> SlotGraphs::Create(Slot& slot, const Parts& parts, Upload upload) {
   std::unique_ptr<SlotGraphs> graphs(new SlotGraphs(slot, parts));
   const driver::CurrentDevice current(graphs->driver_, graphs->device_);
-  if (upload == Upload::kPart) graphs->part_ = std::make_unique<UnrolledPart>(slot);
+  if (upload == Upload::kPart) graphs->part_ = std::make_unique<SwitchedPart>(slot);
   PENSTOCK_RETURN_IF_ERROR(graphs->Make(upload));
   return graphs;
 }
 
-absl::Status SlotGraphs::Unroll(const std::function<int32_t(int32_t nodes)>& how_many) {
-  const int32_t nodes = part_->Kernels(operations_), iterations = how_many(nodes);
-  return iterations == 1 ? absl::OkStatus() : part_->Unroll(iterations, nodes);
-}
-
 // The numbers of an iteration's nodes follow each other, and are kept of the first.
-absl::StatusOr<std::vector<int32_t>> SlotGraphs::AddTo(driver::Graph to, std::span<const int32_t> after) {
+absl::StatusOr<NodeNumbers> SlotGraphs::AddTo(driver::Graph to, std::span<const int32_t> after) {
   all_differ_ = true;
-  std::vector<int32_t> ends(after.begin(), after.end());
+  NodeNumbers ends(after.begin(), after.end());
   for (int32_t i = 0; i < part_->iterations(); ++i) {
     const Table<EntryId, Node> before = nodes_;
     PENSTOCK_RETURN_IF_ERROR(AddEntries(
         slot_.graph(), GraphId(0), /*head=*/-1, last_, [](int32_t) { return false; },
         [&](int32_t e, std::vector<int32_t>& from, int priority) {
-          if (from.empty()) from = ends;
+          if (from.empty()) from.assign(ends.begin(), ends.end());
           return AddEntry(e, to, from, priority, Values::kUnknown);
         }));
     ends = EndsOf(replay_, last_);
-    if (part_->iterations() > 1) PENSTOCK_RETURN_IF_ERROR(part_->Added(to, i, nodes_[EntryId(0)].number));
+    PENSTOCK_RETURN_IF_ERROR(part_->Added(to, i, nodes_[EntryId(0)].number, after.empty() ? -1 : after[0]));
     if (i > 0) nodes_ = before;
   }
   return ends;
@@ -240,19 +235,31 @@ absl::Status SlotGraphs::AddNodes(GraphId graph, driver::Graph to, Values values
 }
 
 // Adds the node of an entry, and the timestamps around it.
-absl::StatusOr<int32_t> SlotGraphs::AddEntry(EntryId e, driver::Graph to, std::vector<int32_t>& after, int priority,
-                                             Values values) {
+absl::StatusOr<NodeNumbers> SlotGraphs::AddEntry(EntryId e, driver::Graph to, std::vector<int32_t>& after, int priority,
+                                                 Values values) {
   Node& node = nodes_[e];
   if (timestamps_ != nullptr) {
     PENSTOCK_ASSIGN_OR_RETURN(const bool added, timestamps_->AddBegin(e, to, after, priority));
     counts_.nodes_made += added ? 1 : 0;
   }
-  PENSTOCK_ASSIGN_OR_RETURN(node.number, AddNode(e, to, after, priority, values));
+  NodeNumbers ends;
+  if (replay_.entries[e].op == Op::kConditional) {
+    PENSTOCK_ASSIGN_OR_RETURN(ends, AddConstruct(e, to, after));
+  } else {
+    PENSTOCK_ASSIGN_OR_RETURN(node.number, AddNode(e, to, after, priority, values));
+    ends.assign(1, node.number);
+  }
   ++counts_.nodes_made;
   node.enabled = true;
-  if (timestamps_ == nullptr) return node.number;
+  if (timestamps_ == nullptr) return ends;
   ++counts_.nodes_made;
-  return timestamps_->AddEnd(e, to, node.number, priority);
+  PENSTOCK_ASSIGN_OR_RETURN(const int32_t end, timestamps_->AddEnd(e, to, ends, priority));
+  return NodeNumbers{end};
+}
+
+absl::StatusOr<NodeNumbers> SlotGraphs::AddConstruct(EntryId e, driver::Graph to, const std::vector<int32_t>& after) {
+  nodes_[e].known = true;
+  return constructs_[static_cast<size_t>(replay_.entries[e].index)]->AddTo(to, after);
 }
 
 absl::StatusOr<int32_t> SlotGraphs::AddNode(EntryId e, driver::Graph to, const std::vector<int32_t>& after,
@@ -260,10 +267,6 @@ absl::StatusOr<int32_t> SlotGraphs::AddNode(EntryId e, driver::Graph to, const s
   const GraphNodeEntry& entry = replay_.entries[e];
   if (entry.op == Op::kLaunch) return driver_.AddChild(to, after, captured_.child(e));
   Node& node = nodes_[e];
-  if (entry.op == Op::kConditional) {
-    node.known = true;
-    return constructs_[static_cast<size_t>(entry.index)]->AddTo(to, after);
-  }
   PENSTOCK_ASSIGN_OR_RETURN(const NodeOperations::Wanted wanted, operations_.Of(e, indirection_.indirect(e)));
   node.known = (values == Values::kKnown || !entry.varies) && !wanted.disabled;
   if (!node.known) {
@@ -472,7 +475,7 @@ absl::Status SlotGraphs::Enable(Node& node, bool enabled) {
     const int32_t number = i == 0 ? node.number : part_->NumberIn(i, node.number);
     PENSTOCK_RETURN_IF_ERROR(driver_.EnableNode(made_[node.graph].exec, number, enabled));
   }
-  if (times > 1) part_->Switched(node.number, enabled);
+  if (part_ != nullptr) part_->Switched(node.number, enabled);
   node.enabled = enabled;
   return absl::OkStatus();
 }

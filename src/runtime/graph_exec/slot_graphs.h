@@ -23,7 +23,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,7 +38,7 @@
 #include "src/runtime/graph_exec/node_timestamps.h"
 #include "src/runtime/graph_exec/owner_count.h"
 #include "src/runtime/graph_exec/parameter_indirection.h"
-#include "src/runtime/graph_exec/unrolled_part.h"
+#include "src/runtime/graph_exec/switched_part.h"
 #include "src/runtime/slot/slot.h"
 
 namespace penstock::runtime {
@@ -61,13 +60,14 @@ class SlotGraphs {
   static absl::StatusOr<std::unique_ptr<SlotGraphs>> Create(Slot& slot, const Parts& parts, Upload upload);
   // For a part: CaptureWhatIsKnown calls all Launch nodes with what the slot holds, and fails if a body cannot hold
   // what one of them submits; the Status names that node. AddTo adds the part's nodes to a graph after others, and
-  // returns those that are last in it; SetExec is as in GraphConstruct. Unroll, before AddTo, has it add several
-  // iterations, one after the other: as many as `how_many` says for the number of its nodes, which is 0 if kernels
-  // cannot switch some of them.
+  // returns those that are last in it; SetExec is as in GraphConstruct. BeUnrolled and BePicked, before AddTo, are
+  // those of SwitchedPart: AddTo adds all iterations, one after the other. The part has so many nodes as Kernels
+  // returns, which is 0 if kernels cannot switch some of them.
   absl::Status CaptureWhatIsKnown();
-  absl::Status Unroll(const std::function<int32_t(int32_t nodes)>& how_many);
-  const UnrolledPart& unrolled() const { return *part_; }
-  absl::StatusOr<std::vector<int32_t>> AddTo(driver::Graph to, std::span<const int32_t> after);
+  int32_t Kernels() const { return part_->Kernels(operations_); }
+  void BeUnrolled(int32_t iterations, std::span<uint64_t> list) { part_->BeUnrolled(iterations, list); }
+  void BePicked(int32_t body, std::span<uint64_t> list) { part_->BePicked(body, list); }
+  absl::StatusOr<NodeNumbers> AddTo(driver::Graph to, std::span<const int32_t> after);
   absl::Status SetExec(driver::GraphExec exec, driver::GraphExec root);
   ~SlotGraphs();
   SlotGraphs(const SlotGraphs&) = delete;
@@ -136,8 +136,9 @@ class SlotGraphs {
   absl::Status AddNodes(GraphId graph, driver::Graph to, Values values);
   absl::Status AddHead(GraphId graph, driver::Graph to);
   bool WantsHead(GraphId graph, EntryId entry) const;
-  absl::StatusOr<int32_t> AddEntry(EntryId entry, driver::Graph to, std::vector<int32_t>& after, int priority,
-                                   Values values);
+  absl::StatusOr<NodeNumbers> AddEntry(EntryId entry, driver::Graph to, std::vector<int32_t>& after, int priority,
+                                       Values values);
+  absl::StatusOr<NodeNumbers> AddConstruct(EntryId entry, driver::Graph to, const std::vector<int32_t>& after);
   absl::StatusOr<int32_t> AddNode(EntryId entry, driver::Graph to, const std::vector<int32_t>& after, int priority,
                                   Values values);
   absl::Status SwitchOff(GraphId graph, Values values);
@@ -160,10 +161,10 @@ class SlotGraphs {
   NodeOperations operations_;
   CapturedCalls captured_;
   const GraphConstructs& constructs_;
-  std::unique_ptr<UnrolledPart> part_;  // null: it is none
+  std::unique_ptr<SwitchedPart> part_;  // null: it is none
   std::unique_ptr<NodeTimestamps> timestamps_;
   Table<EntryId, Node> nodes_;
-  Table<EntryId, int32_t> last_;  // the node that later ones come after, itself or its timestamp
+  Table<EntryId, NodeNumbers> last_;  // the nodes that later ones come after, its own or its timestamp
   Table<GraphId, Made> made_;
   std::vector<EntryId> differing_;  // each at most once; has capacity for all
   bool all_differ_ = true;

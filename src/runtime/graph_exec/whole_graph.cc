@@ -21,7 +21,7 @@ WholeGraph::WholeGraph(Slot& slot, std::vector<LaunchObjects>& launch, const Hos
       device_(slot.graph().local_device_of_lane(replay_.lane)),
       operations_(slot, hostcalls),
       captured_(slot, launch),
-      entry_last_(replay_.entries.size(), -1),
+      entry_last_(replay_.entries.size()),
       steps_(slot.tables.is_noop.size()) {}
 
 WholeGraph::~WholeGraph() {
@@ -116,7 +116,10 @@ absl::Status WholeGraph::AddHostStep(HostStepId last) {
 absl::Status WholeGraph::AddGraph(GraphId graph, driver::Graph to) {
   return AddEntries(
       slot_.graph(), graph, /*head=*/-1, entry_last_, [](int32_t) { return false; },
-      [&](int32_t e, std::vector<int32_t>& after, int priority) { return AddNode(e, to, after, priority); });
+      [&](int32_t e, std::vector<int32_t>& after, int priority) -> absl::StatusOr<NodeNumbers> {
+        PENSTOCK_ASSIGN_OR_RETURN(const int32_t number, AddNode(e, to, after, priority));
+        return NodeNumbers{number};
+      });
 }
 
 absl::StatusOr<int32_t> WholeGraph::AddNode(EntryId e, driver::Graph to, const std::vector<int32_t>& after,

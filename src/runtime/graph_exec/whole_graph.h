@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "src/runtime/calls/host_call.h"
 #include "src/runtime/graph_exec/captured_calls.h"
+#include "src/runtime/graph_exec/node_numbers.h"
 #include "src/runtime/graph_exec/node_operations.h"
 
 namespace penstock::runtime {
@@ -56,7 +57,7 @@ class WholeGraph {
   NodeOperations operations_;
   CapturedCalls captured_;
   std::vector<std::unique_ptr<HostNode>> host_nodes_;
-  Table<EntryId, int32_t> entry_last_;  // the node that later ones come after
+  Table<EntryId, NodeNumbers> entry_last_;  // the nodes that later ones come after
   driver::Graph graph_;
   void* native_ = nullptr;
   // While it is joined: the node added last, if any, and the host steps that have been handled.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <span>
+#include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -204,6 +206,53 @@ TEST_P(ControlCounts, ARepeatOfANumberBeyondAllIsLong) {
   while (calls.load() < 5 && !run->done()) std::this_thread::yield();
   run->Cancel();
   EXPECT_EQ(run->Wait().code(), absl::StatusCode::kCancelled);
+}
+
+// Two of them in bodies of an If and of a loop, by a condition and by a number, over several slots.
+TEST_P(ControlCounts, TheReportSaysHowManyIterationsEachLoopHasDone) {
+  Graph g("counted");
+  auto limit = g.Input<int32_t>("limit", 1);
+  auto x = g.InOut<int32_t>("x", 1), y = g.InOut<int32_t>("y", 1);
+  auto times = g.Param<int32_t>("times");
+  g.While("first", When(IsLess{}, Read(x), Read(limit)), {.max = 100},
+          [&](Graph& body) { body.ParallelFor("increase", 1, Increase{}, ReadWrite(x)); });
+  g.If("if", When(IsLess{}, Read(y), Read(limit)), [&](Graph& body) {
+    body.Repeat("outer", times, [&](Graph& outer) {
+      outer.ParallelFor("increase", 1, Increase{}, ReadWrite(y));
+      outer.While("inner", When(IsLess{}, Read(y), Read(limit)), {.max = 2},
+                  [&](Graph& inner) { inner.ParallelFor("increase", 1, Increase{}, ReadWrite(y)); });
+    });
+  });
+  for (const CompileOptions& way : Ways()) {
+    auto exec = runtime_->Compile(g, way);
+    ASSERT_OK(exec.status());
+    int64_t first = 0, outer = 0, inner = 0;
+    Bindings io = exec->bindings();
+    for (const auto& [from, most, rounds] : {std::tuple{0, 5, 4}, {3, 3, 2}, {-6, 7, 9}, {0, 1, 0}, {1, 20, 3}}) {
+      int32_t a = from, b = from;
+      const int32_t until = most;
+      io.Set(limit, std::span(&until, 1)).Set(x, std::span(&a, 1)).Set(y, std::span(&b, 1)).Set(times, rounds);
+      auto run = exec->Launch(io);
+      ASSERT_OK(run.status());
+      ASSERT_OK(run->Wait());
+      first += std::max(0, most - from);
+      int32_t now = from;
+      for (int32_t r = 0; from < most && r < rounds; ++r, ++outer) {
+        ++now;
+        for (int i = 0; i < 2 && now < most; ++i, ++inner) ++now;
+      }
+    }
+    const std::vector<SubmissionReport::Loop> loops = exec->submission_report().loops;
+    ASSERT_EQ(loops.size(), 3u);
+    EXPECT_EQ(loops[0].name, "first");
+    EXPECT_EQ(loops[1].name, "if/then/outer");
+    EXPECT_EQ(loops[2].name, "if/then/outer/inner");
+    EXPECT_EQ(loops[0].iterations, first);
+    EXPECT_EQ(loops[1].iterations, outer);
+    EXPECT_EQ(loops[2].iterations, inner);
+    EXPECT_NE(exec->submission_report().Text().find("loop 'first': " + std::to_string(first) + " iterations"),
+              std::string::npos);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, ControlCounts, testing::ValuesIn(HostTargets()), NameOfTarget);

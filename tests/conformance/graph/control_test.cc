@@ -4,333 +4,163 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
+#include <random>
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "tests/conformance/graph/control_programs.h"
 #include "tests/conformance/graph/graph_fixture.h"
 #include "tests/support/kernels.h"
 
 namespace penstock::conformance::control_test {
 namespace {
 
-constexpr int64_t kN = 40;
-
-// The values of a buffer; arithmetic is modulo 2^32, as kernels and interpreter both do it.
-using Values = std::vector<int32_t>;
-PENSTOCK_HOST_DEVICE int32_t Mixed(int32_t to, int32_t from, int32_t by) {
-  return static_cast<int32_t>(static_cast<uint32_t>(to) * 5U + static_cast<uint32_t>(from) * 3U +
-                              static_cast<uint32_t>(by));
-}
-PENSTOCK_HOST_DEVICE int32_t Shown(int32_t value, int32_t by) { return (value >> 3 ^ by) & 3; }
-
-struct Mix {
-  int32_t by;
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<int32_t> to, View<const int32_t> from) const {
-    to(i) = Mixed(to(i), from(i), by);
-  }
-};
-struct Take {
-  int32_t by;
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<int32_t> to, View<const int32_t> from) const {
-    to(i) = Mixed(0, from(i), by);
-  }
-};
-struct Below {
-  int32_t by, limit;
-  PENSTOCK_HOST_DEVICE bool operator()(View<const int32_t> of) const { return Shown(of(1), by) < limit; }
-};
-struct Which {
-  int32_t by;
-  PENSTOCK_HOST_DEVICE int32_t operator()(View<const int32_t> of) const { return Shown(of(1), by); }
-};
-
-// Both use what a loop tells.
-struct MixCount {
-  int32_t by;
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<int32_t> to, View<const int64_t> count) const {
-    to(i) = Mixed(to(i), static_cast<int32_t>(count(0)), by);
-  }
-};
-struct MixEnd {
-  int32_t by;
-  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<int32_t> to, View<const int64_t> count,
-                                       View<const uint8_t> capped) const {
-    to(i) = Mixed(to(i), static_cast<int32_t>(count(0)) + 8 * capped(0), by);
-  }
-};
-struct SayTrips {
-  int32_t by;
-  PENSTOCK_HOST_DEVICE void operator()(int64_t, View<int64_t> trips, View<const int32_t> from) const {
-    trips(0) = Shown(from(1), by) - 1;
-  }
-};
-
-struct Statement {
-  enum Kind { kMix, kTake, kHost, kCopy, kFill, kPart, kIf, kIfElse, kSwitch, kWhile, kRepeat };
-  Kind kind;
-  int to, from;  // buffers
-  int32_t by;
-  int limit;  // of a condition or a loop
-  int device;  // of a kernel
-  std::vector<std::vector<Statement>> bodies;
-  bool local;  // the body has a buffer of its own, which `to` becomes
-  HostWay way;  // of a Host node
-
-  // Whether a While tells its iterations to its body, and both numbers to what comes after it; and whether the number
-  // of a Repeat is in a buffer.
-  bool counts() const { return by % 3 == 0; }
-};
-using Program = std::vector<Statement>;
-
-class Writer {
+// A program whose buffers are an Input, an InOut, an Output that is copied to from inside, a State and an internal one.
+// Every other one can be decided by the device; every third is driven by the host.
+class CompiledProgram {
  public:
-  Writer(std::mt19937& rng, int buffers, bool on_host) : rng_(rng), buffers_(buffers), on_host_(on_host) {}
-
-  Program Write(int statements, int depth) {
-    Program program;
-    for (int i = 0; i < statements; ++i) program.push_back(One(depth));
-    return program;
+  CompiledProgram(Runtime& runtime, uint32_t seed)
+      : rng_(seed), writer_(rng_, 4, seed % 2 == 0), program_(writer_.Write(4, 3)) {
+    state_.emplace(*runtime.MakeState<int32_t>("state", {kN}));
+    Graph g("program");
+    in_ = g.Input<int32_t>("in", kN);
+    io_ = g.InOut<int32_t>("io", kN);
+    out_ = g.Output<int32_t>("out", kN);
+    last_ = g.Output<int32_t>("last", kN);
+    Handles b{g.Buffer<int32_t>("a", kN), *io_, g.Use(*state_), g.Buffer<int32_t>("b", kN)};
+    g.Copy("begin a", *in_, b[0]);
+    g.ParallelFor("begin b", kN, Take{7}, Write(b[3]), Read(*in_));
+    for (int r = 0; r < 5; ++r) rounds_.push_back(g.Param<int32_t>(Name("rounds", r)));
+    Declarer(rounds_, static_cast<int>(runtime.devices().size()), fails_).Declare(g, program_, b);
+    g.Copy("end a", b[0], *out_);
+    g.ParallelFor("end b", kN, Take{9}, Write(*last_), Read(b[3]));
+    exec_ = runtime.Compile(g, {.slots = 2, .constructs = seed % 3 == 0 ? Lowering::kHost : Lowering::kAuto});
   }
 
- private:
-  int Below(int n) { return static_cast<int>(rng_() % static_cast<uint32_t>(n)); }
-
-  Statement One(int depth) {
-    Statement s{static_cast<Statement::Kind>(Below(depth > 0 ? 11 : 6)),
-                Below(buffers_),
-                Below(buffers_),
-                static_cast<int32_t>(rng_()),
-                Below(5),
-                Below(6),
-                {},
-                Below(3) == 0,
-                HostWay::kWorker};
-    if (!on_host_) s.way = s.by % 2 == 0 ? HostWay::kHostcallWorker : HostWay::kHostcallInline;
-    if (!on_host_) s.device = 5;
-    if (s.to == s.from) s.from = (s.from + 1) % buffers_;
-    const int bodies = s.kind < Statement::kIf        ? 0
-                       : s.kind == Statement::kSwitch ? Below(4)
-                       : s.kind == Statement::kIfElse ? 2
-                                                      : 1;
-    for (int b = 0; b < bodies; ++b) s.bodies.push_back(Write(1 + Below(3), depth - 1));
-    return s;
-  }
-
-  std::mt19937& rng_;
-  const int buffers_;
-  const bool on_host_;  // Host nodes may wait, and nodes be pinned to devices
-};
-
-void Interpret(const Program& program, std::vector<Values>& memory);
-
-void InterpretBody(const Statement& s, size_t body, std::vector<Values>& memory) {
-  Values* const to = &memory[static_cast<size_t>(s.to)];
-  if (!s.local) return Interpret(s.bodies[body], memory);
-  Values kept = *to;  // what the body's own buffer hides
-  for (size_t i = 0; i < kept.size(); ++i) (*to)[i] = Mixed(0, memory[static_cast<size_t>(s.from)][i], s.by);
-  Interpret(s.bodies[body], memory);
-  const Values made = *to;
-  *to = kept;
-  Values& from = memory[static_cast<size_t>(s.from)];
-  for (size_t i = 0; i < kept.size(); ++i) from[i] = Mixed(from[i], made[i], s.by);
-}
-
-void InterpretWhile(const Statement& s, std::vector<Values>& memory) {
-  Values &to = memory[static_cast<size_t>(s.to)], &from = memory[static_cast<size_t>(s.from)];
-  const auto mix = [&](int32_t with) {
-    for (int32_t& value : to) value = Mixed(value, with, s.by);
+  // What a run is given and returns.
+  struct Io {
+    Values input, now, was = now, got = Values(kN, 0x5a5a5a5a), end = got;
   };
-  int count = 0;
-  for (; count < 3 && Shown(from[1], s.by) < s.limit; ++count) {
-    if (s.counts()) mix(count);
-    InterpretBody(s, 0, memory);
+  absl::StatusOr<penstock::Run> Launch(Io& io) {
+    Bindings bindings = exec_->bindings();
+    bindings.Set(*in_, io.input).Set(*io_, io.now).Set(*out_, io.got).Set(*last_, io.end);
+    for (int32_t i = 0; i < 5; ++i) bindings.Set(rounds_[static_cast<size_t>(i)], i);
+    return exec_->Launch(bindings);
   }
-  if (s.counts()) mix(count + (Shown(from[1], s.by) < s.limit ? 8 : 0));
-}
-
-void Interpret(const Program& program, std::vector<Values>& memory) {
-  for (const Statement& s : program) {
-    Values &to = memory[static_cast<size_t>(s.to)], &from = memory[static_cast<size_t>(s.from)];
-    const auto shown = [&] { return Shown(from[1], s.by); };
-    switch (s.kind) {
-      case Statement::kMix:
-      case Statement::kHost:
-        for (size_t i = 0; i < to.size(); ++i) to[i] = Mixed(to[i], from[i], s.by);
-        break;
-      case Statement::kTake:
-        for (size_t i = 0; i < to.size(); ++i) to[i] = Mixed(0, from[i], s.by);
-        break;
-      case Statement::kCopy: to = from; break;
-      case Statement::kFill: std::fill(to.begin(), to.end(), s.by); break;
-      case Statement::kPart: std::fill(to.begin() + 1, to.begin() + 5, s.by); break;
-      case Statement::kIf:
-        if (shown() < s.limit) InterpretBody(s, 0, memory);
-        break;
-      case Statement::kIfElse: InterpretBody(s, shown() < s.limit ? 0 : 1, memory); break;
-      case Statement::kSwitch:
-        if (static_cast<size_t>(shown()) < s.bodies.size()) InterpretBody(s, static_cast<size_t>(shown()), memory);
-        break;
-      case Statement::kWhile: InterpretWhile(s, memory); break;
-      case Statement::kRepeat:
-        for (int i = s.counts() ? shown() - 1 : s.limit; i > 0; --i) InterpretBody(s, 0, memory);
-    }
+  // The contents of the State become what they are after the run.
+  Interpreter Interpret(const Io& io, Values& of_state) const {
+    Interpreter interpreter({io.input, io.was, of_state, Values(kN)});
+    for (size_t i = 0; i < kN; ++i) interpreter.memory()[3][i] = Mixed(0, io.input[i], 7);
+    interpreter.Run(program_);
+    of_state = interpreter.memory()[2];
+    for (int32_t& v : interpreter.memory()[3]) v = Mixed(0, v, 9);
+    return interpreter;
   }
-}
 
-using Handles = std::vector<BufferHandle<int32_t>>;
-
-class Declarer {
- public:
-  // `rounds`: parameters with the values 0, 1, 2, ...
-  Declarer(std::vector<ParamHandle<int32_t>> rounds, int devices) : rounds_(std::move(rounds)), devices_(devices) {}
-
-  void Declare(Graph& g, const Program& program, Handles& b) {
-    for (const Statement& s : program) One(g, s, b);
-  }
+  std::mt19937& rng() { return rng_; }
+  const absl::Status& compiled() const { return exec_.status(); }
+  State<int32_t>& state() { return *state_; }
+  int hosts() const { return writer_.hosts(); }
+  void Fail(int host) { fails_ = host; }
 
  private:
-  Name Next(const char* what) { return {what, ++names_}; }
-
-  void Body(Graph& g, const Statement& s, size_t body, Handles& b) {
-    const auto to = static_cast<size_t>(s.to), from = static_cast<size_t>(s.from);
-    if (!s.local) return Declare(g, s.bodies[body], b);
-    const BufferHandle<int32_t> kept = b[to];
-    b[to] = g.Buffer<int32_t>(Next("own"), kN);
-    g.ParallelFor(Next("first"), kN, Take{s.by}, Write(b[to]), Read(b[from]));
-    Declare(g, s.bodies[body], b);
-    g.ParallelFor(Next("last"), kN, Mix{s.by}, ReadWrite(b[from]), Read(b[to]));
-    b[to] = kept;
-  }
-
-  void One(Graph& g, const Statement& s, Handles& b) {
-    const BufferHandle<int32_t> to = b[static_cast<size_t>(s.to)], from = b[static_cast<size_t>(s.from)];
-    const auto body = [&](size_t number) { return [&, number](Graph& in) { Body(in, s, number, b); }; };
-    const int32_t by = s.by;
-    switch (s.kind) {
-      case Statement::kMix: Pin(g.ParallelFor(Next("mix"), kN, Mix{by}, ReadWrite(to), Read(from)), s); break;
-      case Statement::kTake: Pin(g.ParallelFor(Next("take"), kN, Take{by}, Write(to), Read(from)), s); break;
-      case Statement::kHost: Host(g, s, to, from); break;
-      case Statement::kCopy: g.Copy(Next("copy"), from, to); break;
-      case Statement::kFill: g.Fill(Next("fill"), to, by); break;
-      case Statement::kPart: g.Fill(Next("part"), Write(to, Slice({1}, {4})), by); break;
-      case Statement::kIf: g.If(Next("if"), When(Below{by, s.limit}, Read(from)), body(0)); break;
-      case Statement::kIfElse: g.If(Next("if"), When(Below{by, s.limit}, Read(from)), body(0), body(1)); break;
-      case Statement::kSwitch: Choose(g, s, from, body); break;
-      case Statement::kWhile: Loop(g, s, from, to, body(0)); break;
-      case Statement::kRepeat:
-        if (s.counts()) RepeatBuffer(g, s, from, body(0));
-        else if (by % 2 == 0) g.Repeat(Next("repeat"), s.limit, body(0));
-        else g.Repeat(Next("repeat"), rounds_[static_cast<size_t>(s.limit)], body(0));
-    }
-  }
-
-  void Host(Graph& g, const Statement& s, BufferHandle<int32_t> to, BufferHandle<int32_t> from) {
-    NodeRef node = g.Host(
-        Next("host"),
-        [by = s.by](View<int32_t> into, View<const int32_t> of) {
-          for (int64_t i = 0; i < kN; ++i) into(i) = Mixed(into(i), of(i), by);
-        },
-        ReadWrite(to), Read(from));
-    if (s.way == HostWay::kHostcallWorker) node.Infallible();
-    if (s.way == HostWay::kHostcallInline) node.Inline();
-  }
-
-  template <class B>
-  void Loop(Graph& g, const Statement& s, BufferHandle<int32_t> from, BufferHandle<int32_t> to, const B& body) {
-    const auto when = When(Below{s.by, s.limit}, Read(from));
-    if (!s.counts()) return g.While(Next("while"), when, {.max = 3}, body);
-    const auto count = g.Buffer<int64_t>(Next("count"), 1);
-    const auto capped = g.Buffer<uint8_t>(Next("capped"), 1);
-    g.While(Next("while"), when.Count(count).Capped(capped), {.max = 3}, [&](Graph& in) {
-      in.ParallelFor(Next("index"), kN, MixCount{s.by}, ReadWrite(to), Read(count));
-      body(in);
-    });
-    g.ParallelFor(Next("end"), kN, MixEnd{s.by}, ReadWrite(to), Read(count), Read(capped));
-  }
-  template <class B>
-  void RepeatBuffer(Graph& g, const Statement& s, BufferHandle<int32_t> from, const B& body) {
-    const auto trips = g.Buffer<int64_t>(Next("trips"), 1);
-    g.ParallelFor(Next("say"), 1, SayTrips{s.by}, Write(trips), Read(from));
-    g.Repeat(Next("repeat"), Read(trips), body);
-  }
-
-  template <class B>
-  void Choose(Graph& g, const Statement& s, BufferHandle<int32_t> from, const B& body) {
-    const auto when = When(Which{s.by}, Read(from));
-    switch (s.bodies.size()) {
-      case 0: return g.Switch(Next("switch"), when);
-      case 1: return g.Switch(Next("switch"), when, body(0));
-      case 2: return g.Switch(Next("switch"), when, body(0), body(1));
-      default: return g.Switch(Next("switch"), when, body(0), body(1), body(2));
-    }
-  }
-
-  void Pin(NodeRef node, const Statement& s) const {
-    if (s.device < devices_) node.On(s.device);
-  }
-
-  const std::vector<ParamHandle<int32_t>> rounds_;
-  const int devices_;
-  int names_ = 0;
+  std::mt19937 rng_;
+  Writer writer_;
+  const Program program_;
+  std::atomic<int> fails_{0};
+  std::optional<State<int32_t>> state_;
+  std::optional<BufferHandle<int32_t>> in_, io_, out_, last_;
+  std::vector<ParamHandle<int32_t>> rounds_;
+  absl::StatusOr<Executable> exec_;
 };
 
 class Controls : public GraphConformance {
  protected:
-  // Every other program can be decided by the device; every third is driven by the host. Runs a program whose buffers
-  // are an Input, an InOut, an Output that is copied to from inside, a State and an internal one, twice at once and
-  // once more.
-  void Check(uint32_t seed) {
-    std::mt19937 rng(seed);
-    const Program program = Writer(rng, 4, seed % 2 == 0).Write(4, 3);
-    auto state = runtime_->MakeState<int32_t>("state", {kN});
-    ASSERT_OK(state.status());
-    Graph g("program");
-    auto in = g.Input<int32_t>("in", kN);
-    auto io = g.InOut<int32_t>("io", kN);
-    auto out = g.Output<int32_t>("out", kN), last = g.Output<int32_t>("last", kN);
-    Handles b{g.Buffer<int32_t>("a", kN), io, g.Use(*state), g.Buffer<int32_t>("b", kN)};
-    g.Copy("begin a", in, b[0]);
-    g.ParallelFor("begin b", kN, Take{7}, Write(b[3]), Read(in));
-    std::vector<ParamHandle<int32_t>> rounds;
-    for (int r = 0; r < 5; ++r) rounds.push_back(g.Param<int32_t>(Name("rounds", r)));
-    Declarer(rounds, static_cast<int>(runtime_->devices().size())).Declare(g, program, b);
-    g.Copy("end a", b[0], out);
-    g.ParallelFor("end b", kN, Take{9}, Write(last), Read(b[3]));
-    auto exec = runtime_->Compile(g, {.slots = 2, .constructs = seed % 3 == 0 ? Lowering::kHost : Lowering::kAuto});
-    ASSERT_OK(exec.status());
-    Values of_state(kN);
-    for (int round = 0; round < 2; ++round) {
-      const Values input = Random(kN);
-      Values now[2] = {Random(kN), Random(kN)}, got[2] = {Poisoned(kN), Poisoned(kN)}, end[2] = {got[0], got[0]};
-      const Values was[2] = {now[0], now[1]};
-      std::vector<penstock::Run> runs;
-      for (int r = 0; r < 2; ++r) {
-        Bindings bindings = exec->bindings();
-        bindings.Set(in, input).Set(io, now[r]).Set(out, got[r]).Set(last, end[r]);
-        for (int32_t i = 0; i < 5; ++i) bindings.Set(rounds[static_cast<size_t>(i)], i);
-        auto run = exec->Launch(bindings);
-        ASSERT_OK(run.status());
-        runs.push_back(*std::move(run));
-      }
-      for (int r = 0; r < 2; ++r) {
-        ASSERT_OK(runs[static_cast<size_t>(r)].Wait());
-        std::vector<Values> memory{input, was[r], of_state, Values(kN)};
-        for (size_t i = 0; i < kN; ++i) memory[3][i] = Mixed(0, input[i], 7);
-        Interpret(program, memory);
-        of_state = memory[2];
-        for (int32_t& v : memory[3]) v = Mixed(0, v, 9);
-        EXPECT_EQ(got[r], memory[0]) << "seed " << seed;
-        EXPECT_EQ(now[r], memory[1]) << "seed " << seed;
-        EXPECT_EQ(end[r], memory[3]) << "seed " << seed;
-      }
-    }
-    Values left(kN);
-    ASSERT_OK(state->Read(std::span(left)));
-    EXPECT_EQ(left, of_state) << "seed " << seed;
-  }
+  void Check(uint32_t seed);
+
+ private:
+  void CheckFailure(CompiledProgram& program, CompiledProgram::Io io);
+  void CheckCancel(CompiledProgram& program, CompiledProgram::Io io);
 };
+
+void ExpectResults(const CompiledProgram& program, const CompiledProgram::Io& io, Values& of_state) {
+  Interpreter interpreter = program.Interpret(io, of_state);
+  EXPECT_EQ(io.got, interpreter.memory()[0]);
+  EXPECT_EQ(io.now, interpreter.memory()[1]);
+  EXPECT_EQ(io.end, interpreter.memory()[3]);
+}
+
+// Runs a program twice at once and once more, with a Host node that fails, with a Cancel at some time, and once more.
+void Controls::Check(uint32_t seed) {
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  CompiledProgram program(*runtime_, seed);
+  ASSERT_OK(program.compiled());
+  const auto random = [&]() -> CompiledProgram::Io { return {.input = Random(kN), .now = Random(kN)}; };
+  Values of_state(kN);
+  for (int round = 0; round < 2; ++round) {
+    CompiledProgram::Io io[2] = {random(), random()};
+    io[1].input = io[0].input;
+    std::vector<penstock::Run> runs;
+    for (CompiledProgram::Io& of : io) {
+      auto run = program.Launch(of);
+      ASSERT_OK(run.status());
+      runs.push_back(*std::move(run));
+    }
+    for (size_t r = 0; r < 2; ++r) {
+      ASSERT_OK(runs[r].Wait());
+      ExpectResults(program, io[r], of_state);
+    }
+  }
+  Values left(kN);
+  ASSERT_OK(program.state().Read(std::span(left)));
+  EXPECT_EQ(left, of_state);
+  CheckFailure(program, random());
+  CheckCancel(program, random());
+}
+
+// A run that reaches the Host node fails with it, and any other is right.
+void Controls::CheckFailure(CompiledProgram& program, CompiledProgram::Io io) {
+  if (program.hosts() == 0) return;
+  const int fails = 1 + static_cast<int>(program.rng()() % static_cast<uint32_t>(program.hosts()));
+  Values of_state = Random(kN);
+  ASSERT_OK(program.state().Set(of_state));
+  program.Fail(fails);
+  auto run = program.Launch(io);
+  ASSERT_OK(run.status());
+  const absl::Status status = run->Wait();
+  program.Fail(0);
+  if (Values after = of_state; program.Interpret(io, after).Called(fails)) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+    EXPECT_NE(status.message().find("may fail " + std::to_string(fails)), std::string::npos) << status;
+  } else {
+    ASSERT_OK(status);
+    ExpectResults(program, io, of_state);
+  }
+}
+
+// A cancelled run leaves nothing to the next one.
+void Controls::CheckCancel(CompiledProgram& program, CompiledProgram::Io io) {
+  Values of_state = Random(kN);
+  ASSERT_OK(program.state().Set(of_state));
+  auto run = program.Launch(io);
+  ASSERT_OK(run.status());
+  for (uint32_t yields = program.rng()() % 30; yields > 0; --yields) std::this_thread::yield();
+  run->Cancel();
+  const absl::Status status = run->Wait();
+  if (status.ok()) ExpectResults(program, io, of_state);
+  else EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+  of_state = Random(kN);
+  ASSERT_OK(program.state().Set(of_state));
+  CompiledProgram::Io next{.input = Random(kN), .now = Random(kN)};
+  auto after = program.Launch(next);
+  ASSERT_OK(after.status());
+  ASSERT_OK(after->Wait());
+  ExpectResults(program, next, of_state);
+}
 
 TEST_P(Controls, OfRandomProgramsDoWhatAnInterpreterDoes) {
   for (uint32_t seed = 1; seed <= (kSanitized ? 10U : 50U); ++seed) {

@@ -108,6 +108,26 @@ TEST_F(CheckedConditionalTest, WhatIsOrderedInAndAroundBodiesIsAccepted) {
   ASSERT_OK(driver_->LaunchGraph(Instantiate(graph_), stream_));
 }
 
+// Nodes 1 and 2 are alternatives; node 3 is of the same body as node 2.
+TEST_F(CheckedConditionalTest, OfAlternativesOnlyOneRuns) {
+  const auto exec_of = [&](int32_t of, int32_t body) {
+    graphs_.push_back(*driver_->CreateGraph(0));
+    const Graph graph = graphs_.back();
+    Add(graph, {}, Fill(64, 8, 0));
+    Add(graph, {0}, Fill(0, 8, 1));
+    Add(graph, {0}, Fill(0, 8, 2));
+    Add(graph, {0}, Fill(4, 8, 3));
+    EXPECT_OK(driver_->AddSwitch(graph, 1, {.of = 0, .body = 0}).status());
+    EXPECT_OK(driver_->AddSwitch(graph, 2, {.of = of, .body = body}).status());
+    EXPECT_OK(driver_->AddSwitch(graph, 3, {.of = 0, .body = 2}).status());
+    return Instantiate(graph);
+  };
+  ASSERT_OK(driver_->LaunchGraph(exec_of(0, 1), stream_));
+  for (const auto& [of, body] : {std::pair{0, 0}, {0, 2}, {-1, 1}, {3, 1}}) {
+    ExpectRefused(driver_->LaunchGraph(exec_of(of, body), stream_), "ordered accesses", "for node 2");
+  }
+}
+
 TEST_F(CheckedConditionalTest, ABodyIsJudgedAsItIsSetAndSwitched) {
   Add(graph_, {}, Fill(0, 16, 1));
   const ConditionalNode outer = AddConditional(graph_, {0}, kIf);

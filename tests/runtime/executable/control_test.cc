@@ -217,6 +217,42 @@ TEST(Constructs, HoldSeveralIterationsIfTheirBodiesAreShort) {
   EXPECT_EQ(held(1, 1000, true), 1) << "kernels cannot switch a construct";
 }
 
+// Up to 4 bodies of up to 4 kernels.
+TEST(Constructs, OfShortBodiesHaveNoConditionalNode) {
+  Runtime runtime = HostRuntime();
+  const auto switches = [&](std::vector<int> kernels, bool nested = false) {
+    Graph g("g");
+    auto x = g.InOut<float>("x", 1);
+    const auto body = [&](size_t number) {
+      return [&, number](Graph& in) {
+        for (int k = 0; k < kernels[number]; ++k) in.ParallelFor(Name("set", k), 1, Set{}, Write(x));
+        if (nested) in.If("nested", When(IsPositive{}, Read(x)), [](Graph&) {});
+      };
+    };
+    const auto when = When(IsPositive{}, Read(x));
+    if (kernels.size() == 1) g.If("choose", when, body(0));
+    else if (kernels.size() == 2) g.If("choose", when, body(0), body(1));
+    else if (kernels.size() == 4) g.Switch("choose", when, body(0), body(1), body(2), body(3));
+    else g.Switch("choose", when, body(0), body(1), body(2), body(3), body(4));
+    auto exec = runtime.Compile(g);
+    EXPECT_OK(exec.status());
+    for (const std::string& note : exec->submission_report().notes) {
+      if (note.find("switches the kernels") != std::string::npos) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(switches({1}));
+  EXPECT_TRUE(switches({4}));
+  EXPECT_FALSE(switches({5}));
+  EXPECT_TRUE(switches({0, 4}));
+  EXPECT_TRUE(switches({4, 4}));
+  EXPECT_FALSE(switches({4, 5}));
+  EXPECT_TRUE(switches({4, 3, 0, 1}));
+  EXPECT_FALSE(switches({1, 1, 1, 1, 1}));
+  EXPECT_FALSE(switches({0, 0}));
+  EXPECT_FALSE(switches({1}, /*nested=*/true)) << "kernels cannot switch a construct";
+}
+
 // What waits for a worker, and all around it, is driven by the host.
 TEST(Constructs, AreDecidedByTheDeviceWhereTheyCan) {
   Runtime runtime = HostRuntime();

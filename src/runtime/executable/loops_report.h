@@ -1,0 +1,16 @@
+// LoopsOf: how many iterations the loops of a graph have done, for the submission report.
+//
+// Threads: any thread, while the executable lives.
+#pragma once
+
+#include <vector>
+
+#include "penstock/submission_report.h"
+#include "src/runtime/executable/executable_core.h"
+
+namespace penstock::runtime {
+
+// Those of all slots together, each loop before those in its body.
+std::vector<SubmissionReport::Loop> LoopsOf(const ExecutableCore& core);
+
+}  // namespace penstock::runtime

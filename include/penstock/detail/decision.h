@@ -201,20 +201,11 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void SwitchNode(uint64_t node, bool 
 #endif
 }
 
-// What a thread finds in pinned memory if a body is picked, read before the condition: that takes as long again. 0:
-// read it then.
-PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline uint64_t FirstSwitch(const Decision& decision, uint32_t thread) {
-  const bool picks = decision.kind == DecisionKind::kSwitchIf || decision.kind == DecisionKind::kSwitch;
-  return picks && thread < decision.unroll * decision.nodes ? decision.switches[thread] : 0;
-}
-
-// By one of `threads`. Each call takes 0.4 us on an H100. `first`: from FirstSwitch.
+// By one of `threads`. Each call takes 0.4 us on an H100.
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void Switch(const Decision& decision, const Switching& what,
-                                                        uint32_t thread = 0, uint32_t threads = 1, uint64_t first = 0) {
+                                                        uint32_t thread = 0, uint32_t threads = 1) {
   for (uint32_t i = what.begin + thread; i < what.end; i += threads) {
-    const uint64_t node = first != 0 ? first : decision.switches[i];
-    if (node != 0) SwitchNode(node, i >= what.on_from && i < what.off_from);
-    first = 0;
+    if (decision.switches[i] != 0) SwitchNode(decision.switches[i], i >= what.on_from && i < what.off_from);
   }
 #if defined(__CUDA_ARCH__)
   __threadfence();  // a node may begin while this kernel ends

@@ -103,10 +103,9 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void RunByBlock(const Code& code, con
     return;
   }
   __shared__ Switching switching;
-  const uint64_t first = FirstSwitch(code.decision, threadIdx.x);
   if (threadIdx.x == 0) switching = code.Evaluate(args...);
   __syncthreads();
-  if (switching.begin < switching.end) Switch(code.decision, switching, threadIdx.x, blockDim.x, first);
+  if (switching.begin < switching.end) Switch(code.decision, switching, threadIdx.x, blockDim.x);
 }
 #endif
 

@@ -196,8 +196,9 @@ class ControlCompiler {
     };
     for (const NodeId n : plan.nodes.ids()) {
       if (plan.nodes[n].kind != PlanKind::kConditional) continue;
-      PENSTOCK_ASSIGN_OR_RETURN(auto made, DeviceControl::Create(slot, n, control_of(n)));
-      slot.constructs.push_back(std::move(made));
+      auto made = DeviceControl::Create(slot, n, control_of(n));
+      if (!made.ok()) return slot.graph().Describe(n, made.status());
+      slot.constructs.push_back(*std::move(made));
     }
     for (const graph::HostStep& step : plan.host_steps) {
       if (plan.nodes[step.node].kind != PlanKind::kControl) continue;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <bit>
 #include <string>
+#include <utility>
 
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
@@ -74,7 +75,7 @@ absl::Status DeviceControl::MakeLoop() {
   const driver::CurrentDevice current(driver_, device_.local);
   PENSTOCK_ASSIGN_OR_RETURN(const driver::LoopKernels kernels, driver_.LoadLoopKernels(device_.local));
   PENSTOCK_RETURN_IF_ERROR(UnrollBody());
-  if (pinned_.data() == nullptr) PENSTOCK_RETURN_IF_ERROR(MakeSwitches(1, 0, 0));
+  if (switches_.pinned.data() == nullptr) PENSTOCK_RETURN_IF_ERROR(MakeSwitches(1, 0, 0));
   PENSTOCK_ASSIGN_OR_RETURN(void* const state, driver_.AllocateDevice(device_.local, sizeof(detail::LoopState)));
   state_ = static_cast<detail::LoopState*>(state);
   PENSTOCK_RETURN_IF_ERROR(ZeroState());
@@ -95,7 +96,7 @@ absl::Status DeviceControl::UnrollBody() {
   const int32_t kernels = body->Kernels(), unroll = UnrollOf(kernels, most);
   if (unroll == 1) return absl::OkStatus();
   PENSTOCK_RETURN_IF_ERROR(MakeSwitches(unroll, kernels, unroll - 1));
-  body->BeUnrolled(unroll, switches_.list);
+  body->part().BeUnrolled(unroll, switches_.list);
   return absl::OkStatus();
 }
 
@@ -114,7 +115,7 @@ absl::Status DeviceControl::SwitchBodies() {
     SlotGraphs* const body = parts_.bodies[static_cast<size_t>(b)].slot().graphs.get();
     if (body == nullptr) continue;
     const auto begin = static_cast<size_t>(b) * static_cast<size_t>(longest);
-    body->BePicked(b, switches_.list.subspan(begin, static_cast<size_t>(body->Kernels())));
+    body->part().BePicked(b, switches_.list.subspan(begin, static_cast<size_t>(body->Kernels())));
   }
   return absl::OkStatus();
 }
@@ -122,11 +123,11 @@ absl::Status DeviceControl::SwitchBodies() {
 // `switched`: the groups that have switches.
 absl::Status DeviceControl::MakeSwitches(int32_t groups, int32_t nodes, int32_t switched) {
   const size_t places = 1 + static_cast<size_t>(switched) * static_cast<size_t>(nodes);
-  PENSTOCK_ASSIGN_OR_RETURN(pinned_,
+  PENSTOCK_ASSIGN_OR_RETURN(memory::PinnedBlock pinned,
                             outer_.options().pinned.Allocate(places * sizeof(uint64_t), outer_.options().pinned_node));
-  const std::span all(static_cast<uint64_t*>(pinned_.data()), places);
+  const std::span all(static_cast<uint64_t*>(pinned.data()), places);
   std::fill(all.begin(), all.end(), 0);
-  switches_ = {.groups = groups, .nodes = nodes, .list = all.subspan(1)};
+  switches_ = {.pinned = std::move(pinned), .groups = groups, .nodes = nodes, .list = all.subspan(1)};
   return absl::OkStatus();
 }
 
@@ -153,12 +154,12 @@ std::string DeviceControl::Note(const std::string& name) const {
 
 std::optional<int64_t> DeviceControl::iterations() const {
   if (!is_loop()) return std::nullopt;
-  return std::atomic_ref(*static_cast<int64_t*>(pinned_.data())).load(std::memory_order_relaxed);
+  return std::atomic_ref(*static_cast<int64_t*>(switches_.pinned.data())).load(std::memory_order_relaxed);
 }
 
 DeviceControl::Decision DeviceControl::DecisionOf(uint64_t handle, DecisionKind kind) const {
   Decision decision{.handle = handle, .loop = state_, .most = control_->max, .kind = kind};
-  if (is_loop()) decision.ended = static_cast<int64_t*>(pinned_.data());
+  if (is_loop()) decision.ended = static_cast<int64_t*>(switches_.pinned.data());
   if (switches_.nodes == 0) return decision;
   decision.switches = switches_.list.data();
   decision.unroll = static_cast<uint32_t>(switches_.groups);
@@ -308,7 +309,7 @@ absl::Status DeviceControl::BindInner() {
   });
 }
 
-absl::Status DeviceControl::Update() {
+absl::Status DeviceControl::UpdateLoop() {
   if (control_->kind == ControlKind::kRepeat && trips_ != set_trips_) {
     enter_.args.decision.most = trips_;
     PENSTOCK_RETURN_IF_ERROR(driver_.SetNode(exec_, enter_.number, &enter_.op));
@@ -319,6 +320,12 @@ absl::Status DeviceControl::Update() {
     PENSTOCK_RETURN_IF_ERROR(driver_.SetNode(body_execs_[0], look_.number, &look_.op));
     set_stop_ = stop_;
   }
+  return absl::OkStatus();
+}
+
+absl::Status DeviceControl::Update() {
+  const absl::Status loop = UpdateLoop();
+  if (!loop.ok()) return base::WithNode(loop, node_);
   return parts_.Try([&](PartSlot& part) {
     if (part.slot().graphs == nullptr) return absl::OkStatus();
     absl::Status updated = part.slot().graphs->Update();

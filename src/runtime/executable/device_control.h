@@ -47,8 +47,9 @@ class DeviceControl final : public GraphConstruct {
 
  private:
   using Decision = detail::Decision;
-  // The nodes that kernels of the construct switch.
+  // The nodes that kernels of the construct switch, and what these tell.
   struct Switches {
+    memory::PinnedBlock pinned;  // Decision::ended, then the list
     int32_t groups = 1;  // iterations of a loop's body, or bodies of an If or a Switch
     int32_t nodes = 0;  // of each; 0: none is switched
     std::span<uint64_t> list;  // Decision::switches
@@ -73,6 +74,7 @@ class DeviceControl final : public GraphConstruct {
   Decision DecisionOf(uint64_t handle, detail::DecisionKind kind) const;
   std::optional<Refusal> CapturePart(const PartSlot& part) const;
   absl::Status BindInner();
+  absl::Status UpdateLoop();
   template <class Args>
   void Make(LibraryNode<Args>& node, const driver::LibraryCode& code, std::span<const uint32_t> pointers) const;
   absl::StatusOr<NodeNumbers> AddSwitchedBodies(driver::Graph to, std::span<const int32_t> after);
@@ -88,7 +90,6 @@ class DeviceControl final : public GraphConstruct {
   PartSlots parts_;
 
   detail::LoopState* state_ = nullptr;
-  memory::PinnedBlock pinned_;  // Decision::ended, then the list of switches
   Switches switches_;
   const uint32_t* stop_ = nullptr;
   LibraryNode<driver::DecideArgs> enter_, again_;  // of a Repeat; `enter_` unless it has a condition

@@ -95,10 +95,8 @@ absl::Status PartSlot::SetValues(const RunSlot& outer, NodeId node) {
     void* const data = outer.tables.pointers[instance];
     const BoundMemory& is = values_.Memory(static_cast<size_t>(bound.inner));
     if (is.data == data && is.elements == elements) continue;
-    BoundMemory memory;
-    memory.data = data;
-    memory.elements = elements;
-    values_.SetBuffer(model.serial, bound.inner, type, std::move(memory));
+    // Its kind is that which the slot around it has found.
+    values_.SetBuffer(model.serial, bound.inner, type, BoundMemory{.data = data, .elements = elements, .held = true});
   }
   return values_.mistake() != nullptr ? *values_.mistake() : absl::OkStatus();
 }

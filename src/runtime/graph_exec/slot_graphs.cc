@@ -244,7 +244,8 @@ absl::StatusOr<NodeNumbers> SlotGraphs::AddEntry(EntryId e, driver::Graph to, st
   }
   NodeNumbers ends;
   if (replay_.entries[e].op == Op::kConditional) {
-    PENSTOCK_ASSIGN_OR_RETURN(ends, AddConstruct(e, to, after));
+    node.known = true;
+    PENSTOCK_ASSIGN_OR_RETURN(ends, constructs_[static_cast<size_t>(replay_.entries[e].index)]->AddTo(to, after));
   } else {
     PENSTOCK_ASSIGN_OR_RETURN(node.number, AddNode(e, to, after, priority, values));
     ends.assign(1, node.number);
@@ -255,11 +256,6 @@ absl::StatusOr<NodeNumbers> SlotGraphs::AddEntry(EntryId e, driver::Graph to, st
   ++counts_.nodes_made;
   PENSTOCK_ASSIGN_OR_RETURN(const int32_t end, timestamps_->AddEnd(e, to, ends, priority));
   return NodeNumbers{end};
-}
-
-absl::StatusOr<NodeNumbers> SlotGraphs::AddConstruct(EntryId e, driver::Graph to, const std::vector<int32_t>& after) {
-  nodes_[e].known = true;
-  return constructs_[static_cast<size_t>(replay_.entries[e].index)]->AddTo(to, after);
 }
 
 absl::StatusOr<int32_t> SlotGraphs::AddNode(EntryId e, driver::Graph to, const std::vector<int32_t>& after,

@@ -60,13 +60,11 @@ class SlotGraphs {
   static absl::StatusOr<std::unique_ptr<SlotGraphs>> Create(Slot& slot, const Parts& parts, Upload upload);
   // For a part: CaptureWhatIsKnown calls all Launch nodes with what the slot holds, and fails if a body cannot hold
   // what one of them submits; the Status names that node. AddTo adds the part's nodes to a graph after others, and
-  // returns those that are last in it; SetExec is as in GraphConstruct. BeUnrolled and BePicked, before AddTo, are
-  // those of SwitchedPart: AddTo adds all iterations, one after the other. The part has so many nodes as Kernels
-  // returns, which is 0 if kernels cannot switch some of them.
+  // returns those that are last in it; SetExec is as in GraphConstruct. What is said to `part` before AddTo decides how
+  // its nodes are added. It has as many as Kernels returns, which is 0 if kernels cannot switch some of them.
   absl::Status CaptureWhatIsKnown();
   int32_t Kernels() const { return part_->Kernels(operations_); }
-  void BeUnrolled(int32_t iterations, std::span<uint64_t> list) { part_->BeUnrolled(iterations, list); }
-  void BePicked(int32_t body, std::span<uint64_t> list) { part_->BePicked(body, list); }
+  SwitchedPart& part() { return *part_; }
   absl::StatusOr<NodeNumbers> AddTo(driver::Graph to, std::span<const int32_t> after);
   absl::Status SetExec(driver::GraphExec exec, driver::GraphExec root);
   ~SlotGraphs();
@@ -138,7 +136,6 @@ class SlotGraphs {
   bool WantsHead(GraphId graph, EntryId entry) const;
   absl::StatusOr<NodeNumbers> AddEntry(EntryId entry, driver::Graph to, std::vector<int32_t>& after, int priority,
                                        Values values);
-  absl::StatusOr<NodeNumbers> AddConstruct(EntryId entry, driver::Graph to, const std::vector<int32_t>& after);
   absl::StatusOr<int32_t> AddNode(EntryId entry, driver::Graph to, const std::vector<int32_t>& after, int priority,
                                   Values values);
   absl::Status SwitchOff(GraphId graph, Values values);

@@ -51,8 +51,11 @@ def headline_table():
         machine = short(one.machines[0])
         if len(one.machines) > 1:
             machine += f" and {len(one.machines) - 1} more"
+        measured = figure_text(one.figures, unit)
+        if not measured.startswith("-"):
+            measured = more + measured
         lines.append(f"| {one.name} | {one.relation} {more}{one.target:g} {unit} | "
-                     f"{more}{figure_text(one.figures, unit)} | {verdict} | {machine} | {one.date} |")
+                     f"{measured} | {verdict} | {machine} | {one.date} |")
     return "\n".join(lines)
 
 

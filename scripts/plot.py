@@ -169,11 +169,12 @@ def draw_headlines():
     rows = []
     for headline in results.headlines():
         share = [f / headline.target if headline.relation == "≤" else headline.target / f for f in headline.figures]
-        rows.append((headline.name.split(", ")[0], [(0 if one <= 1 else 1, one) for one in share]))
+        rows.append((headline.name.split(", ")[0], [(0 if one <= 1 else 1, max(one, 0.125)) for one in share]))
     axis = Axis("figure / target, or target / figure where more is better", 0.125, 8,
                 [(v, str(v)) for v in (0.125, 0.25, 0.5, 1, 2, 4, 8)], log=True)
     return dot_chart("Headline figures against their targets", axis, rows, (1, "target"),
-                     ["Circles meet the target, squares miss it. Each mark is a run or a machine of the latest date."])
+                     ["Circles meet the target, squares miss it. Each mark is a run or a machine of the latest date.",
+                      "At the left end is also what is far below its target, or better than what it may be worse than."])
 
 
 def draw_planning():

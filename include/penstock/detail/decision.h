@@ -87,17 +87,30 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void StopLoop(LoopState& loop, uint3
 #endif
 }
 
+// What a loop's state says before the condition is evaluated. Read all at once, and before what the condition reads, it
+// takes no time of its own: each read takes 0.3 us.
+struct Progress {
+  int64_t left = 0;
+  uint32_t at = 0;
+  bool stopped = false;
+};
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Progress ProgressOf(const Decision& decision) {
+  if (decision.kind != DecisionKind::kAgain && decision.kind != DecisionKind::kAgainCounted) return {};
+  LoopState& loop = *decision.loop;
+  return {loop.left, loop.at, IsStopped(loop)};
+}
+
 // How far a loop has come at an evaluation of its condition.
 struct Evaluation {
   int64_t done;  // iterations that have ended
   int64_t left;  // iterations that may still begin
 };
 
-// Called before Decide, which goes on to the next iteration.
-PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Evaluation EvaluationOf(const Decision& decision) {
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Evaluation EvaluationOf(const Decision& decision,
+                                                                    const Progress& progress) {
   int64_t done = 0;
   if (decision.kind == DecisionKind::kNone) done = static_cast<int64_t>(decision.handle);
-  if (decision.kind == DecisionKind::kAgain) done = decision.most - decision.loop->left;
+  if (decision.kind == DecisionKind::kAgain) done = decision.most - progress.left;
   return {done, decision.most - done};
 }
 
@@ -148,7 +161,8 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void SetConditional(uint64_t handle,
 }
 
 // Tells the node. `value`: what the condition says; 1 if there is none. Returns what Switch must do then.
-PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Switching Decide(const Decision& decision, uint32_t value) {
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Switching Decide(const Decision& decision, const Progress& progress,
+                                                             uint32_t value) {
   Switching switching{};
   switch (decision.kind) {
     case DecisionKind::kNone: return switching;
@@ -164,14 +178,12 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Switching Decide(const Decision& dec
       if (decision.unroll > 1) switching = KeepOn(decision, decision.unroll);
       break;
     case DecisionKind::kAgain: {
-      LoopState& loop = *decision.loop;
-      const int64_t left = loop.left;
-      loop.left = left - 1;
-      value = value != 0 && left > 0 && !IsStopped(loop) ? 1 : 0;
-      if (value == 0) CountEnded(decision, left);
+      decision.loop->left = progress.left - 1;
+      value = value != 0 && progress.left > 0 && !progress.stopped ? 1 : 0;
+      if (value == 0) CountEnded(decision, progress.left);
       if (decision.unroll == 1) break;
-      const uint32_t done = loop.at + 1;
-      loop.at = done < decision.unroll ? done : 0;
+      const uint32_t done = progress.at + 1;
+      decision.loop->at = done < decision.unroll ? done : 0;
       if (value != 0 && done < decision.unroll) return switching;  // the value is 1 already
       if (value == 0) switching = KeepOn(decision, done);
       break;
@@ -181,15 +193,17 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Switching Decide(const Decision& dec
       decision.loop->most = decision.most;
       value = Take(decision, decision.most, switching);
       break;
-    case DecisionKind::kAgainCounted: {
-      const int64_t left = decision.loop->left;
-      value = Take(decision, IsStopped(*decision.loop) ? 0 : left, switching);
-      if (value == 0) CountEnded(decision, left);
+    case DecisionKind::kAgainCounted:
+      value = Take(decision, progress.stopped ? 0 : progress.left, switching);
+      if (value == 0) CountEnded(decision, progress.left);
       break;
-    }
   }
   SetConditional(decision.handle, value);
   return switching;
+}
+
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Switching Decide(const Decision& decision, uint32_t value) {
+  return Decide(decision, ProgressOf(decision), value);
 }
 
 // `node`: the cudaGraphDeviceNode_t; on host devices the address of a uint32_t that is 1 if the node is on.

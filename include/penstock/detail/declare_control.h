@@ -38,9 +38,10 @@ struct ConditionCode {
   }
   template <class... A>
   PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE Switching Evaluate(View<int32_t> word, const A&... args) const {
+    const Progress progress = ProgressOf(decision);
     const auto value = static_cast<int32_t>(functor(args...));
     word(0) = value;
-    return Decide(decision, static_cast<uint32_t>(value));
+    return Decide(decision, progress, static_cast<uint32_t>(value));
   }
 };
 
@@ -59,12 +60,13 @@ struct TellingCode {
   template <class... A>
   PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE Switching Evaluate(View<int32_t> word, View<typename Told::value_type>... to,
                                                           const A&... args) const {
-    const Evaluation at = EvaluationOf(decision);
+    const Progress progress = ProgressOf(decision);
+    const Evaluation at = EvaluationOf(decision, progress);
     (Told::Before(*to.data, at), ...);
     const auto value = static_cast<int32_t>(functor(args...));
     word(0) = value;
     (Told::After(*to.data, at, value != 0), ...);
-    return Decide(decision, static_cast<uint32_t>(value));
+    return Decide(decision, progress, static_cast<uint32_t>(value));
   }
 };
 

@@ -163,8 +163,10 @@ void Controls::CheckCancel(CompiledProgram& program, CompiledProgram::Io io) {
 }
 
 TEST_P(Controls, OfRandomProgramsDoWhatAnInterpreterDoes) {
-  for (uint32_t seed = 1; seed <= (kSanitized ? 10U : 50U); ++seed) {
-    Check(seed);
+  const uint64_t first = FromEnvironment("PENSTOCK_RANDOM_SEED", 1);
+  const uint64_t programs = FromEnvironment("PENSTOCK_RANDOM_PROGRAMS", kSanitized ? 10 : 50);
+  for (uint64_t seed = first; seed < first + programs; ++seed) {
+    Check(static_cast<uint32_t>(seed));
     if (HasFailure()) return;
   }
 }

@@ -10,6 +10,7 @@
 // Without a CUDA device everything of Penstock runs on a host device, for its results only.
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -26,9 +27,11 @@ namespace {
 constexpr int kIterations = 1000;
 
 // Kernels of one iteration: `chain` one after the other, or `wide` beside each other.
+enum class Asks { kNobody, kInline, kWorker };
 struct Body {
   int chain = 1;
   int wide = 0;
+  Asks asks = Asks::kNobody;  // a Host node at the iteration's end, by who calls it
   std::string text() const {
     return wide > 0 ? std::to_string(wide) + " kernels side by side" : "a chain of " + std::to_string(chain);
   }
@@ -81,12 +84,17 @@ class PenstockLoop {
         if (k == 0) in.ParallelFor("count", kWidth, AddOneAndCount{}, ps::ReadWrite(on), ps::ReadWrite(left));
         else in.ParallelFor(ps::Name("add", k), kWidth, AddOne{}, ps::ReadWrite(on));
       }
+      if (body.asks == Asks::kNobody) return;
+      ps::NodeRef see = in.Host("see", [this](std::span<const int32_t>) { ++seen_; }, ps::Read(left));
+      if (body.asks == Asks::kInline) see.Inline();
+      else see.Infallible();
     });
     exec_ = Must(runtime.Compile(g, {.slots = 1, .mode = mode, .constructs = lowering}));
     io_ = exec_.bindings();
     io_.Set(from, iterations);
   }
   void Clear() {
+    seen_ = 0;
     for (ps::State<float>& x : x_) Must(x.Set(std::vector<float>(kWidth)));
   }
   ps::Run Launch() { return Must(exec_.Launch(io_)); }
@@ -98,6 +106,8 @@ class PenstockLoop {
     Must(run.status());
     Must(run->Wait());
     const Clock::time_point end = Clock::now();
+    if (seen_ != (body_.asks == Asks::kNobody ? 0 : iterations_))
+      Fail("a host node was called too often or not enough");
     const int64_t each = int64_t{iterations_} * (body_.wide > 0 ? 1 : body_.chain);
     std::vector<float> floats(kWidth);
     for (ps::State<float>& x : x_) {
@@ -110,6 +120,7 @@ class PenstockLoop {
  private:
   const Body body_;
   const int iterations_;
+  int seen_ = 0;
   std::vector<ps::State<float>> x_;
   ps::Executable exec_;
   ps::Bindings io_;
@@ -210,6 +221,27 @@ Report Loops(ps::Runtime& runtime, const Options& options) {
                    SpreadOf(Best(ways, Kind::kPenstock, &Sample::total, 2), &Sample::total, scale), 0);
     report.Details("an iteration, " + body.text(), "us", ways, scale);
   }
+  return report;
+}
+
+Report HostNodes(ps::Runtime& runtime, const Options& options) {
+  Report report("Host nodes");
+  report.Note("The same with one kernel, and a Host node that reads a number in each iteration.");
+  const int iterations = options.quick ? 20 : kIterations;
+  PenstockLoop nobody(runtime, {}, iterations, ps::Lowering::kDevice, ps::Mode::kGraph);
+  PenstockLoop by_inline(runtime, {.asks = Asks::kInline}, iterations, ps::Lowering::kDevice, ps::Mode::kGraph);
+  PenstockLoop by_worker(runtime, {.asks = Asks::kWorker}, iterations, ps::Lowering::kDevice, ps::Mode::kGraph);
+  std::vector<Way> ways;
+  ways.push_back({Kind::kScale, "without it", [&] { return nobody.Run(); }});
+  ways.push_back({Kind::kPenstock, "Inline", [&] { return by_inline.Run(); }});
+  ways.push_back({Kind::kPenstock, "Infallible", [&] { return by_worker.Run(); }});
+  Measure(ways, 3, options.repeats);
+  const double scale = 1.0 / iterations;
+  for (size_t w : {size_t{1}, size_t{2}}) {
+    report.CompareSums("a Host node, " + ways[w].name + "; raw: without it", "us",
+                       SpreadOf(ways[0], &Sample::total, scale), SpreadOf(ways[w], &Sample::total, scale), 6);
+  }
+  report.Details("an iteration", "us", ways, scale);
   return report;
 }
 
@@ -318,7 +350,8 @@ Report Cancelled(ps::Runtime& runtime, const Options& options) {
 
 // On host devices, for the results.
 void RunEverything(ps::Runtime& runtime) {
-  for (const Body& body : {Body{.chain = 3}, Body{.wide = 3}}) {
+  for (const Body& body :
+       {Body{.chain = 3}, Body{.wide = 3}, Body{.asks = Asks::kInline}, Body{.asks = Asks::kWorker}}) {
     PenstockLoop(runtime, body, 10, ps::Lowering::kDevice, ps::Mode::kGraph).Run();
     PenstockLoop(runtime, body, 10, ps::Lowering::kHost, ps::Mode::kStream).Run();
   }
@@ -343,6 +376,7 @@ int Main(const Options& options) {
     return options.parts.empty() || std::find(options.parts.begin(), options.parts.end(), part) != options.parts.end();
   };
   if (wants("loops")) report.Append(Loops(runtime, options));
+  if (wants("host nodes")) report.Append(HostNodes(runtime, options));
   if (wants("branches")) report.Append(Branches(runtime, options));
   if (wants("solver")) report.Append(Solvers(runtime, options));
   if (wants("cancel")) report.Append(Cancelled(runtime, options));
@@ -356,6 +390,6 @@ int Main(const Options& options) {
 int main(int argc, char** argv) {
   return bench::Guard([&] {
     return bench::Main(bench::ParseOptions(argc, argv, "loops", "Loops and branches of small kernels.",
-                                           {"loops", "branches", "solver", "cancel"}));
+                                           {"loops", "host nodes", "branches", "solver", "cancel"}));
   });
 }

@@ -12,7 +12,8 @@ int32_t SwitchedPart::Kernels(const NodeOperations& operations) const {
     switch (entries[e].op) {
       case ExecCommand::Op::kKernel:
       case ExecCommand::Op::kBatch:
-      case ExecCommand::Op::kFill: break;
+      case ExecCommand::Op::kFill:
+      case ExecCommand::Op::kHostcall: break;
       case ExecCommand::Op::kCopy:
         if (!operations.IsEngineCopy(e)) break;
         return 0;

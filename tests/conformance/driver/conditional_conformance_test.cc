@@ -338,10 +338,14 @@ TEST_P(DriverConformance, TheHostStopsALoopByItsWord) {
     *stop = 0;
     *data = 0;
     ASSERT_OK(driver_->LaunchGraph(exec, stream_));
-    const auto begun = [&] { return std::atomic_ref(*data).load(std::memory_order_relaxed) != 0; };
+    const auto goes_on = [&] {
+      const int32_t value = std::atomic_ref(*data).load(std::memory_order_relaxed);
+      return value != 0 && value != StepOf(0, 3);
+    };
     const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-    while (!begun() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
-    EXPECT_TRUE(begun());
+    bool seen = goes_on();
+    for (; !seen && std::chrono::steady_clock::now() < until; seen = goes_on()) std::this_thread::yield();
+    EXPECT_TRUE(seen);
     std::atomic_ref(*stop).store(1, std::memory_order_relaxed);
     ASSERT_TRUE(Finish(stream_));
   }

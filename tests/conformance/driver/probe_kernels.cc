@@ -1,5 +1,6 @@
 #include "tests/conformance/driver/probe_kernels.h"
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -27,11 +28,13 @@ T Arg(void* const* argv, int i) {
   return *static_cast<T*>(argv[i]);
 }
 
+// A test may look at the numbers meanwhile.
 void StepRange(void* const* argv, int64_t first, int64_t end) {
   auto* const data = Arg<int32_t*>(argv, 0);
   const auto k = Arg<int32_t>(argv, 2);
   for (int64_t i = first; i < end && i < Arg<int64_t>(argv, 1); ++i) {
-    data[i] = static_cast<int32_t>(static_cast<uint32_t>(data[i]) * 3 + static_cast<uint32_t>(k));
+    const auto stepped = static_cast<int32_t>(static_cast<uint32_t>(data[i]) * 3 + static_cast<uint32_t>(k));
+    std::atomic_ref(data[i]).store(stepped, std::memory_order_relaxed);
   }
 }
 

@@ -43,7 +43,8 @@ absl::Status SwitchedPart::Added(driver::Graph graph, int32_t iteration, int32_t
   for (int32_t node = 0; iteration >= without && node < nodes(); ++node) {
     PENSTOCK_ASSIGN_OR_RETURN(const driver::NodeSwitch added,
                               slot_.graph().driver().AddSwitch(graph, first + node, alternative));
-    const auto at = static_cast<size_t>((iteration - without) * nodes() + node);
+    const size_t at =
+        static_cast<size_t>(iteration - without) * static_cast<size_t>(nodes()) + static_cast<size_t>(node);
     list_[at] = handles_[at] = added.bits;
   }
   return absl::OkStatus();

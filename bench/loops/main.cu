@@ -228,11 +228,11 @@ Report HostNodes(ps::Runtime& runtime, const Options& options) {
   Report report("Host nodes");
   report.Note("The same with one kernel, and a Host node that reads a number in each iteration.");
   const int iterations = options.quick ? 20 : kIterations;
-  PenstockLoop nobody(runtime, {}, iterations, ps::Lowering::kDevice, ps::Mode::kGraph);
+  PenstockLoop without(runtime, {}, iterations, ps::Lowering::kDevice, ps::Mode::kGraph);
   PenstockLoop by_inline(runtime, {.asks = Asks::kInline}, iterations, ps::Lowering::kDevice, ps::Mode::kGraph);
   PenstockLoop by_worker(runtime, {.asks = Asks::kWorker}, iterations, ps::Lowering::kDevice, ps::Mode::kGraph);
   std::vector<Way> ways;
-  ways.push_back({Kind::kScale, "without it", [&] { return nobody.Run(); }});
+  ways.push_back({Kind::kScale, "without it", [&] { return without.Run(); }});
   ways.push_back({Kind::kPenstock, "Inline", [&] { return by_inline.Run(); }});
   ways.push_back({Kind::kPenstock, "Infallible", [&] { return by_worker.Run(); }});
   Measure(ways, 3, options.repeats);

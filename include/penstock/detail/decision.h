@@ -61,7 +61,7 @@ struct Decision {
   const uint64_t* switches = nullptr;
   uint32_t nodes = 0;  // of each iteration or body
   uint32_t reserved = 0;
-  // In pinned memory: of a loop, the iterations that have ended until it ended last, ever. Null: nobody asks.
+  // In pinned memory. When the loop ends, its kernel stores here how many iterations have ended in all runs; null: no.
   int64_t* ended = nullptr;
 };
 

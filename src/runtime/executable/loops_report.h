@@ -10,7 +10,7 @@
 
 namespace penstock::runtime {
 
-// Those of all slots together, each loop before those in its body.
+// Adds up the iterations of all slots. A loop comes before the loops in its body.
 std::vector<SubmissionReport::Loop> LoopsOf(const ExecutableCore& core);
 
 }  // namespace penstock::runtime

@@ -21,6 +21,7 @@ struct PENSTOCK_EXPORT SubmissionReport {
   struct Loop {
     std::string name;  // of the construct
     int64_t iterations = 0;  // in all runs; those of a loop that is at work on a device are missing until it ends
+    double iteration_us = 0;  // what one has taken on average, with all that lies between two; 0 until known
   };
 
   Mode mode = Mode::kStream;  // the mode of runs; kAuto: both in turn, until the faster one is known

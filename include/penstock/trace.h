@@ -9,6 +9,9 @@
 // one kernel per node, 0.9 us on an H200. A node that had nothing to do has no span there. A node's span begins when
 // its predecessors in the graph have ended, even if the device began it later.
 //
+// A loop has a span for each iteration ("solve iteration 3"): of a run the newest 4095 if the device decides the loop,
+// which then has no spans of the nodes in its body. Where a Repeat's body holds several iterations, they share a span.
+//
 // Threads: thread-safe.
 #pragma once
 

@@ -26,7 +26,7 @@ struct LookArgs {
 // Where their pointers are (KernelOp::pointer_offsets).
 inline constexpr uint32_t kDecidePointers[] = {offsetof(DecideArgs, decision) + offsetof(detail::Decision, loop),
                                                offsetof(DecideArgs, decision) + offsetof(detail::Decision, switches),
-                                               offsetof(DecideArgs, decision) + offsetof(detail::Decision, ended)};
+                                               offsetof(DecideArgs, decision) + offsetof(detail::Decision, record)};
 inline constexpr uint32_t kLookPointers[] = {offsetof(LookArgs, state), offsetof(LookArgs, stop)};
 
 }  // namespace penstock::driver

@@ -19,15 +19,31 @@
 
 #if !defined(__CUDA_ARCH__)
 #include <atomic>
+#include <chrono>
 #endif
 
 namespace penstock::detail {
+
+// What the host learns of a loop: in all runs that have ended.
+struct LoopRecord {
+  int64_t iterations = 0;
+  int64_t runs = 0;  // that had an iteration
+  int64_t nanos = 0;  // from the loop's beginning to its last decision
+  int64_t marks = 0;  // written so far, the run that is at work included
+};
+
+// A time at which a loop decided, by its device's clock.
+struct LoopMark {
+  uint64_t nanos = 0;
+  int64_t done = 0;  // iterations of this run that had ended then
+};
 
 // A loop while it runs, in memory of its device.
 struct LoopState {
   int64_t most = 0;  // iterations that may begin in all
   int64_t left = 0;  // of these, after the current ones
-  int64_t ended = 0;  // iterations of the loop when it ran before; 0 at first
+  LoopRecord record;
+  uint64_t began = 0;  // by the device's clock
   uint32_t stop = 0;  // not 0: none may; another kernel may set it meanwhile
   uint32_t at = 0;  // of kAgain: which iteration of the body is the current one
   uint32_t off = 0;  // the first iteration of the body that is switched off; 0: none is
@@ -60,9 +76,9 @@ struct Decision {
   // bodies; 0: it is left as it is. Null: no node is switched.
   const uint64_t* switches = nullptr;
   uint32_t nodes = 0;  // of each iteration or body
-  uint32_t reserved = 0;
-  // In pinned memory. When the loop ends, its kernel stores here how many iterations have ended in all runs; null: no.
-  int64_t* ended = nullptr;
+  uint32_t marks = 0;  // a power of two; 0: none is written
+  // In pinned memory: LoopState::record, written when the loop ends. Behind it are `marks` LoopMark, written in turn.
+  LoopRecord* record = nullptr;
 };
 
 // Nodes to be switched: Decision::switches from `begin` up to `end`, on from `on_from` up to `off_from` and off
@@ -131,16 +147,57 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Switching KeepBody(const Decision& d
   return {0, decision.unroll * decision.nodes, from, from + decision.nodes};
 }
 
-// The loop ends when so many iterations have not begun.
-PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void CountEnded(const Decision& decision, int64_t left) {
-  LoopState& loop = *decision.loop;
-  loop.ended += loop.most - left;
-  if (decision.ended == nullptr) return;
+// The time by the clock of the device; its beginning is unknown.
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline uint64_t DeviceNanos() {
 #if defined(__CUDA_ARCH__)
-  *static_cast<volatile int64_t*>(decision.ended) = loop.ended;
+  uint64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
 #else
-  std::atomic_ref<int64_t>(*decision.ended).store(loop.ended, std::memory_order_relaxed);
+  const std::chrono::nanoseconds now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(now.count());
 #endif
+}
+
+// Into pinned memory.
+template <class T>
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void TellHost(T& to, T value) {
+#if defined(__CUDA_ARCH__)
+  *static_cast<volatile T*>(&to) = value;
+#else
+  std::atomic_ref<T>(to).store(value, std::memory_order_relaxed);
+#endif
+}
+
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void Mark(const Decision& decision, int64_t done) {
+  if (decision.marks == 0) return;
+  int64_t& marks = decision.loop->record.marks;
+  LoopMark& mark = reinterpret_cast<LoopMark*>(decision.record + 1)[marks & (int64_t{decision.marks} - 1)];
+  TellHost(mark.nanos, DeviceNanos());
+  TellHost(mark.done, done);
+  TellHost(decision.record->marks, ++marks);
+}
+
+// Before the loop.
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void Begin(const Decision& decision) {
+  LoopState& loop = *decision.loop;
+  StopLoop(loop, 0);
+  loop.most = decision.most;
+  loop.began = DeviceNanos();
+  Mark(decision, 0);
+}
+
+// The loop ends when so many iterations have not begun.
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void End(const Decision& decision, int64_t left) {
+  LoopState& loop = *decision.loop;
+  LoopRecord& all = loop.record;
+  all.iterations += loop.most - left;
+  ++all.runs;
+  all.nanos += static_cast<int64_t>(DeviceNanos() - loop.began);
+  if (decision.record == nullptr) return;
+  TellHost(decision.record->iterations, all.iterations);
+  TellHost(decision.record->runs, all.runs);
+  TellHost(decision.record->nanos, all.nanos);
 }
 
 // The same as KeepOn, for the number that may still begin; 0 if the loop has ended.
@@ -170,8 +227,7 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Switching Decide(const Decision& dec
     case DecisionKind::kSwitchIf: return KeepBody(decision, value != 0 ? 0 : 1);
     case DecisionKind::kSwitch: return KeepBody(decision, value);
     case DecisionKind::kEnter:
-      StopLoop(*decision.loop, 0);
-      decision.loop->most = decision.most;
+      Begin(decision);
       decision.loop->left = decision.most - 1;
       decision.loop->at = 0;
       value = value != 0 && decision.most > 0 ? 1 : 0;
@@ -180,7 +236,8 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Switching Decide(const Decision& dec
     case DecisionKind::kAgain: {
       decision.loop->left = progress.left - 1;
       value = value != 0 && progress.left > 0 && !progress.stopped ? 1 : 0;
-      if (value == 0) CountEnded(decision, progress.left);
+      Mark(decision, decision.most - progress.left);
+      if (value == 0) End(decision, progress.left);
       if (decision.unroll == 1) break;
       const uint32_t done = progress.at + 1;
       decision.loop->at = done < decision.unroll ? done : 0;
@@ -189,13 +246,13 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Switching Decide(const Decision& dec
       break;
     }
     case DecisionKind::kEnterCounted:
-      StopLoop(*decision.loop, 0);
-      decision.loop->most = decision.most;
+      Begin(decision);
       value = Take(decision, decision.most, switching);
       break;
     case DecisionKind::kAgainCounted:
       value = Take(decision, progress.stopped ? 0 : progress.left, switching);
-      if (value == 0) CountEnded(decision, progress.left);
+      Mark(decision, decision.loop->most - progress.left);
+      if (value == 0) End(decision, progress.left);
       break;
   }
   SetConditional(decision.handle, value);

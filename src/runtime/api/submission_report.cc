@@ -20,7 +20,10 @@ std::string SubmissionReport::Text() const {
                     captures, " times");
     absl::StrAppendFormat(&text, "; making graphs took %.1f us, capturing %.1f us", instantiating_us, capturing_us);
   }
-  for (const Loop& loop : loops) absl::StrAppend(&text, "\n  loop '", loop.name, "': ", loop.iterations, " iterations");
+  for (const Loop& loop : loops) {
+    absl::StrAppend(&text, "\n  loop '", loop.name, "': ", loop.iterations, " iterations");
+    if (loop.iteration_us > 0) absl::StrAppendFormat(&text, " of %.1f us on average", loop.iteration_us);
+  }
   for (const std::string& note : notes) absl::StrAppend(&text, "\n  ", note);
   return text + "\n";
 }

@@ -88,8 +88,8 @@ std::string WhyNoGraph(const CompiledGraph& part) {
 // set: then everything is compiled once more.
 class ControlCompiler {
  public:
-  ControlCompiler(const std::shared_ptr<RuntimeCore>& runtime, graph::Lowerings& lowerings)
-      : runtime_(runtime), lowerings_(lowerings) {}
+  ControlCompiler(const std::shared_ptr<RuntimeCore>& runtime, graph::Lowerings& lowerings, bool traced)
+      : runtime_(runtime), lowerings_(lowerings), traced_(traced) {}
 
   absl::StatusOr<std::shared_ptr<ExecutableCore>> Compile(const graph::Folded& folded, const CompileOptions& options,
                                                           DeclaredGraph declared) {
@@ -150,7 +150,7 @@ class ControlCompiler {
                                                const CompileOptions& options,
                                                const std::vector<std::unique_ptr<RunSlot>>& slots) {
     const CompileOptions of_part = OptionsOfPart(options, *control, static_cast<int>(slots.size()));
-    CompiledControl compiled{.folded = control, .condition = {}, .bodies = {}};
+    CompiledControl compiled{.folded = control, .traced = traced_, .condition = {}, .bodies = {}};
     for (const FoldedPart& part : control->condition) {
       PENSTOCK_ASSIGN_OR_RETURN(auto core, CompilePart(*control, part, of_part));
       compiled.condition.push_back({std::move(core), &part});
@@ -209,6 +209,7 @@ class ControlCompiler {
 
   const std::shared_ptr<RuntimeCore>& runtime_;
   graph::Lowerings& lowerings_;
+  const bool traced_;
   bool again_ = false;
 };
 
@@ -257,7 +258,7 @@ absl::StatusOr<std::shared_ptr<ExecutableCore>> CreateExecutable(const std::shar
     if (wanted == Lowering::kDevice) PENSTOCK_RETURN_IF_ERROR(CheckOnDevice(model, lowerings));
     const graph::Folded folded = graph::Fold(declared, lowerings);
     declared->mistakes = folded.model->mistakes;
-    ControlCompiler compiler(runtime, lowerings);
+    ControlCompiler compiler(runtime, lowerings, options.trace != nullptr);
     auto core = compiler.Compile(folded, options, {.model = declared.get(), .notes = folded.unrolled});
     if (core.ok() || !compiler.again()) return core;
     declared->mistakes = model.mistakes;

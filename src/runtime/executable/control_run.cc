@@ -1,7 +1,10 @@
 #include "src/runtime/executable/control_run.h"
 
+#include <string>
+
 #include "penstock/status_macros.h"
 #include "src/runtime/executable/executable_core.h"
+#include "src/runtime/run/run_trace.h"
 
 namespace penstock::runtime {
 
@@ -15,6 +18,8 @@ void ControlRun::Begin(void (*done)(void* context, int64_t arg), void* context, 
   context_ = context;
   arg_ = arg;
   running_ = nullptr;
+  done_iterations_ = 0;
+  began_ = std::chrono::steady_clock::now();
   if (const absl::Status ready = Prepare(); !ready.ok()) Fail(ready);
   Drive();
 }
@@ -31,9 +36,27 @@ absl::Status ControlRun::Prepare() {
 
 void ControlRun::OnRunEnded(RunSlot&) { Drive(); }
 
-std::optional<int64_t> ControlRun::iterations() const {
+std::optional<LoopTotals> ControlRun::Totals() const {
   if (!is_loop()) return std::nullopt;
-  return iterations_.get();
+  return LoopTotals{.iterations = iterations_.get(), .timed = timed_.get(), .nanos = nanos_.get()};
+}
+
+void ControlRun::CountIteration() {
+  ++iterations_;
+  ++done_iterations_;
+  Trace* const trace = outer_.graph().trace().get();
+  if (trace == nullptr) return;
+  trace->Add({.name = IterationName(control_->name.view(), done_iterations_ - 1, 1),
+              .track = "loop " + std::string(control_->name.view()) + " slot " + std::to_string(outer_.index),
+              .begin_us = trace->ToMicros(iteration_began_),
+              .end_us = trace->Now(),
+              .run = outer_.progress.serial});
+}
+
+void ControlRun::CountRun() {
+  if (done_iterations_ == 0) return;
+  timed_ += done_iterations_;
+  nanos_ += std::chrono::nanoseconds(std::chrono::steady_clock::now() - began_).count();
 }
 
 // Whoever finds a call unanswered goes on with it: a part that ends at once must not be followed by a deeper call.
@@ -42,6 +65,7 @@ void ControlRun::Drive() {
   do {
     PartSlot* const next = Next();
     if (next == nullptr) {
+      CountRun();
       turns_.store(0, std::memory_order_release);  // nothing runs, so nobody else calls
       return done_(context_, arg_);  // this may be gone now
     }
@@ -51,6 +75,7 @@ void ControlRun::Drive() {
 
 // The part that runs next; null if the construct ends.
 PartSlot* ControlRun::Next() {
+  if (is_loop() && running_ != nullptr && running_ == parts_.bodies.data()) CountIteration();
   if (outer_.fault.failed()) return nullptr;
   if (running_ == nullptr && !parts_.condition.empty()) return parts_.condition.data();
   const int32_t* const word = running_ != nullptr ? running_->word() : nullptr;
@@ -74,7 +99,7 @@ PartSlot* ControlRun::AfterCondition(int32_t word) {
 
 void ControlRun::Start(PartSlot& part) {
   running_ = &part;
-  if (is_loop() && &part == parts_.bodies.data()) ++iterations_;
+  iteration_began_ = std::chrono::steady_clock::now();
   if (control_->tells) part.SetDone(control_->max - left_, control_->max);
   const absl::StatusOr<Run> run =
       part.core().Start(&part.slot(), part.values(), Deadline(), ExecutableCore::Kind::kPartOfARun);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -29,7 +30,7 @@ class ControlRun final : public ControlStep, public RunOwner {
   void Begin(void (*done)(void* context, int64_t arg), void* context, int64_t arg) override;
   NodeId node() const override { return node_; }
   absl::Status Failure() const override { return parts_.Failure(); }
-  std::optional<int64_t> iterations() const override;
+  std::optional<LoopTotals> Totals() const override;
   void UseStop(const uint32_t* stop) override { parts_.UseStop(stop); }
   void OnRunEnded(RunSlot& slot) override;
 
@@ -40,6 +41,8 @@ class ControlRun final : public ControlStep, public RunOwner {
   PartSlot* Next();
   PartSlot* AfterCondition(int32_t word);
   void Start(PartSlot& part);
+  void CountIteration();
+  void CountRun();
   void Fail(const absl::Status& status);
 
   RunSlot& outer_;
@@ -50,7 +53,9 @@ class ControlRun final : public ControlStep, public RunOwner {
   std::atomic<int32_t> turns_{0};  // calls of Drive that have yet to be answered
   PartSlot* running_ = nullptr;  // the part that runs, or ran last; null: none has
   int64_t left_ = 0;  // iterations of a loop that may still begin
-  OwnerCount iterations_;
+  int64_t done_iterations_ = 0;  // of this run
+  std::chrono::steady_clock::time_point began_, iteration_began_;
+  OwnerCount iterations_, timed_, nanos_;  // of all runs
   void (*done_)(void* context, int64_t arg) = nullptr;
   void* context_ = nullptr;
   int64_t arg_ = 0;

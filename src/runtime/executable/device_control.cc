@@ -1,7 +1,6 @@
 #include "src/runtime/executable/device_control.h"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <string>
 #include <utility>
@@ -9,7 +8,6 @@
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
 #include "src/driver/current_device.h"
-#include "src/runtime/core/synchronize_stream.h"
 #include "src/runtime/executable/executable_core.h"
 #include "src/runtime/executable/tuning.h"
 
@@ -59,7 +57,7 @@ absl::StatusOr<std::unique_ptr<DeviceControl>> DeviceControl::Create(RunSlot& ou
   std::unique_ptr<DeviceControl> made(new DeviceControl(outer, node, control));
   PENSTOCK_RETURN_IF_ERROR(
       made->parts_.Try([](PartSlot& part) { return part.slot().MakeGraphs(SlotGraphs::Upload::kPart); }));
-  PENSTOCK_RETURN_IF_ERROR(made->is_loop() ? made->MakeLoop() : made->SwitchBodies());
+  PENSTOCK_RETURN_IF_ERROR(made->is_loop() ? made->MakeLoop(control.traced) : made->SwitchBodies());
   made->parts_.ForEach([&](const PartSlot& part) { outer.hostcalls.Add(part.slot().hostcalls); });
   return made;
 }
@@ -68,21 +66,17 @@ DeviceControl::~DeviceControl() {
   const driver::CurrentDevice current(driver_, device_.local);
   DropExec();
   if (alone_) driver_.DestroyExec(alone_);
-  outer_.options().runtime.FreeDevice(device_, state_);
 }
 
-absl::Status DeviceControl::MakeLoop() {
+absl::Status DeviceControl::MakeLoop(bool traced) {
   const driver::CurrentDevice current(driver_, device_.local);
   PENSTOCK_ASSIGN_OR_RETURN(const driver::LoopKernels kernels, driver_.LoadLoopKernels(device_.local));
   PENSTOCK_RETURN_IF_ERROR(UnrollBody());
-  if (switches_.pinned.data() == nullptr) PENSTOCK_RETURN_IF_ERROR(MakeSwitches(1, 0, 0));
-  PENSTOCK_ASSIGN_OR_RETURN(void* const state, driver_.AllocateDevice(device_.local, sizeof(detail::LoopState)));
-  state_ = static_cast<detail::LoopState*>(state);
-  PENSTOCK_RETURN_IF_ERROR(ZeroState());
+  PENSTOCK_ASSIGN_OR_RETURN(loop_, LoopMemory::Create(outer_, device_, traced));
   Make(enter_, kernels.decide, driver::kDecidePointers);
   Make(again_, kernels.decide, driver::kDecidePointers);
   Make(look_, kernels.look, driver::kLookPointers);
-  look_.args.state = state_;
+  look_.args.state = loop_->state();
   if (switches_.nodes > 0) enter_.op.block[0] = again_.op.block[0] = kDecidingThreads;
   return absl::OkStatus();
 }
@@ -122,26 +116,13 @@ absl::Status DeviceControl::SwitchBodies() {
 
 // `switched`: the groups that have switches.
 absl::Status DeviceControl::MakeSwitches(int32_t groups, int32_t nodes, int32_t switched) {
-  const size_t places = 1 + static_cast<size_t>(switched) * static_cast<size_t>(nodes);
+  const size_t places = static_cast<size_t>(switched) * static_cast<size_t>(nodes);
   PENSTOCK_ASSIGN_OR_RETURN(memory::PinnedBlock pinned,
                             outer_.options().pinned.Allocate(places * sizeof(uint64_t), outer_.options().pinned_node));
   const std::span all(static_cast<uint64_t*>(pinned.data()), places);
   std::fill(all.begin(), all.end(), 0);
-  switches_ = {.pinned = std::move(pinned), .groups = groups, .nodes = nodes, .list = all.subspan(1)};
+  switches_ = {.pinned = std::move(pinned), .groups = groups, .nodes = nodes, .list = all};
   return absl::OkStatus();
-}
-
-absl::Status DeviceControl::ZeroState() {
-  PENSTOCK_ASSIGN_OR_RETURN(const driver::Stream stream, driver_.CreateStream(device_.local, /*priority=*/0));
-  const absl::StatusOr<driver::Event> event = driver_.CreateEvent(device_.local, false);
-  absl::Status zeroed = event.status();
-  if (event.ok()) {
-    zeroed = driver_.Fill(stream, {.dst = state_, .count = sizeof(*state_)});
-    zeroed.Update(AwaitStream(driver_, *event, stream, outer_.options().runtime.event_count()));
-    driver_.DestroyEvent(*event);
-  }
-  driver_.DestroyStream(stream);
-  return zeroed;
 }
 
 std::string DeviceControl::Note(const std::string& name) const {
@@ -152,14 +133,21 @@ std::string DeviceControl::Note(const std::string& name) const {
          " iterations, which share the cost of a round";
 }
 
-std::optional<int64_t> DeviceControl::iterations() const {
-  if (!is_loop()) return std::nullopt;
-  return std::atomic_ref(*static_cast<int64_t*>(switches_.pinned.data())).load(std::memory_order_relaxed);
+std::optional<LoopTotals> DeviceControl::Totals() const {
+  if (loop_ == nullptr) return std::nullopt;
+  return loop_->Totals(decides_beside_body());
+}
+
+void DeviceControl::TakeIterations(AddIterations add) {
+  if (loop_ != nullptr) loop_->TakeIterations(control_->name.view(), add);
+  parts_.ForEach([&](const PartSlot& part) {
+    for (const auto& inner : part.slot().constructs) inner->TakeIterations(add);
+  });
 }
 
 DeviceControl::Decision DeviceControl::DecisionOf(uint64_t handle, DecisionKind kind) const {
-  Decision decision{.handle = handle, .loop = state_, .most = control_->max, .kind = kind};
-  if (is_loop()) decision.ended = static_cast<int64_t*>(switches_.pinned.data());
+  Decision decision{.handle = handle, .most = control_->max, .kind = kind};
+  if (loop_ != nullptr) loop_->AddTo(decision);
   if (switches_.nodes == 0) return decision;
   decision.switches = switches_.list.data();
   decision.unroll = static_cast<uint32_t>(switches_.groups);
@@ -254,7 +242,7 @@ absl::Status DeviceControl::AddLoopBody(PartSlot& part, driver::Graph to, uint64
   }
   again_.args.decision = DecisionOf(handle, DecisionKind::kAgainCounted);
   PENSTOCK_ASSIGN_OR_RETURN(NodeNumbers before, AddPart(part, to, {}));
-  if (switches_.nodes == 0) before.clear();  // it decides beside its body, since that changes nothing of it
+  if (decides_beside_body()) before.clear();
   before.push_back(look_.number);
   return driver_.AddNode(to, before, &again_.op, 0).status();
 }

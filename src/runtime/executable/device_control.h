@@ -5,8 +5,7 @@
 // Before a body of a conditional node CUDA takes 4 us. So a loop's body of few kernels holds several iterations:
 // UnrollBody. Bodies of few kernels of an If or a Switch need no such node: SwitchBodies.
 //
-// Ownership: belongs to the slot; holds the executables of its parts, a slot of each, and the loop's state on the
-//            device.
+// Ownership: belongs to the slot; holds the executables of its parts, a slot of each, and the loop's memory.
 // Threads:   see GraphConstruct.
 // Errors:    the driver's; a part's failure, with its node, becomes that of the construct's node.
 #pragma once
@@ -17,6 +16,7 @@
 
 #include "src/driver/loop_kernels.h"
 #include "src/memory/pinned_pool.h"
+#include "src/runtime/executable/loop_memory.h"
 #include "src/runtime/executable/part_slot.h"
 #include "src/runtime/graph_exec/graph_construct.h"
 
@@ -42,17 +42,18 @@ class DeviceControl final : public GraphConstruct {
   absl::Status Launch(driver::Stream stream) override;
   absl::Status Failure() const override { return parts_.Failure(); }
   void UseStop(const uint32_t* stop) override;
-  std::optional<int64_t> iterations() const override;
+  std::optional<LoopTotals> Totals() const override;
+  void TakeIterations(AddIterations add) override;
   std::string Note(const std::string& name) const override;
 
  private:
   using Decision = detail::Decision;
   // The nodes that kernels of the construct switch, and what these tell.
   struct Switches {
-    memory::PinnedBlock pinned;  // Decision::ended, then the list
+    memory::PinnedBlock pinned;
     int32_t groups = 1;  // iterations of a loop's body, or bodies of an If or a Switch
     int32_t nodes = 0;  // of each; 0: none is switched
-    std::span<uint64_t> list;  // Decision::switches
+    std::span<uint64_t> list;  // Decision::switches, in `pinned`
   };
   // A kernel of the library with its argument.
   template <class Args>
@@ -65,12 +66,15 @@ class DeviceControl final : public GraphConstruct {
 
   DeviceControl(RunSlot& outer, NodeId node, const CompiledControl& control);
   bool is_loop() const { return control_->kind == ControlKind::kWhile || control_->kind == ControlKind::kRepeat; }
-  absl::Status MakeLoop();
+  absl::Status MakeLoop(bool traced);
+  // That takes no time of its own, but then the times of decisions are not those of iterations.
+  bool decides_beside_body() const {
+    return control_->kind == ControlKind::kRepeat && switches_.nodes == 0 && !loop_->traced();
+  }
   bool picks_by_switches() const { return !is_loop() && switches_.nodes > 0; }
   absl::Status UnrollBody();
   absl::Status SwitchBodies();
   absl::Status MakeSwitches(int32_t groups, int32_t nodes, int32_t switched);
-  absl::Status ZeroState();
   Decision DecisionOf(uint64_t handle, detail::DecisionKind kind) const;
   std::optional<Refusal> CapturePart(const PartSlot& part) const;
   absl::Status BindInner();
@@ -89,7 +93,7 @@ class DeviceControl final : public GraphConstruct {
   const driver::DeviceRef& device_;
   PartSlots parts_;
 
-  detail::LoopState* state_ = nullptr;
+  std::unique_ptr<LoopMemory> loop_;  // null: it is no loop
   Switches switches_;
   const uint32_t* stop_ = nullptr;
   LibraryNode<driver::DecideArgs> enter_, again_;  // of a Repeat; `enter_` unless it has a condition

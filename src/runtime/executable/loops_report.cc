@@ -9,20 +9,27 @@ namespace penstock::runtime {
 namespace {
 
 void AddLoops(const ExecutableCore& core, std::vector<SubmissionReport::Loop>& loops) {
-  std::map<DeclId, std::optional<int64_t>> constructs;  // by their nodes; none: it is no loop
+  std::map<DeclId, std::optional<LoopTotals>> constructs;  // by their nodes; none: it is no loop
   const auto add = [&](const auto& of_slot) {
     for (const auto& construct : of_slot) {
-      const std::optional<int64_t> here = construct->iterations();
-      std::optional<int64_t>& sum = constructs[core.graph().plan().nodes[construct->node()].decl];
-      if (here) sum = sum.value_or(0) + *here;
+      const std::optional<LoopTotals> here = construct->Totals();
+      std::optional<LoopTotals>& sum = constructs[core.graph().plan().nodes[construct->node()].decl];
+      if (!here) continue;
+      if (!sum) sum.emplace();
+      *sum += *here;
     }
   };
   for (int s = 0; s < core.slots(); ++s) {
     add(core.slot(s).constructs);
     add(core.slot(s).controls);
   }
-  for (const auto& [node, iterations] : constructs) {
-    if (iterations) loops.push_back({std::string(core.model().nodes[node].name.view()), *iterations});
+  for (const auto& [node, totals] : constructs) {
+    if (totals) {
+      const double micros = static_cast<double>(totals->nanos) / 1000;
+      loops.push_back({.name = std::string(core.model().nodes[node].name.view()),
+                       .iterations = totals->iterations,
+                       .iteration_us = totals->timed > 0 ? micros / static_cast<double>(totals->timed) : 0});
+    }
     for (const ControlPart& part : core.parts()) {
       if (part.construct == node) AddLoops(*part.core, loops);
     }

@@ -1,4 +1,4 @@
-// LoopsOf: how many iterations the loops of a graph have done, for the submission report.
+// LoopsOf: how many iterations the loops of a graph have done and what they took, for the submission report.
 //
 // Threads: any thread, while the executable lives.
 #pragma once

@@ -68,7 +68,7 @@ void PartSlot::SetDecision(const detail::Decision& decision) {
   condition_pointers_.assign(op.pointer_offsets, op.pointer_offsets + op.pointer_count);
   const auto at = static_cast<uint32_t>(static_cast<const std::byte*>(functor) - op.args);
   for (const size_t pointer :
-       {offsetof(detail::Decision, loop), offsetof(detail::Decision, switches), offsetof(detail::Decision, ended)}) {
+       {offsetof(detail::Decision, loop), offsetof(detail::Decision, switches), offsetof(detail::Decision, record)}) {
     condition_pointers_.push_back(at + static_cast<uint32_t>(pointer));
   }
   op.pointer_offsets = condition_pointers_.data();

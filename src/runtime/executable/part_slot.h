@@ -27,6 +27,7 @@ struct CompiledPart {
 };
 struct CompiledControl {
   std::shared_ptr<const graph::FoldedControl> folded;
+  bool traced = false;  // the executable around it has a trace
   std::vector<CompiledPart> condition, bodies;
 };
 

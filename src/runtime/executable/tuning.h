@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace penstock::runtime::tuning {
 
@@ -27,5 +28,9 @@ inline constexpr int32_t kMostUnroll = 8, kMostUnrolledNodes = 48;
 // node costs 6 us if a body runs and 2 us if none does, and each kernel of the longest body that is switched off 0.5
 // us. Benchmark: loops.
 inline constexpr int32_t kMostPickedNodes = 4, kMostPickedBodies = 4;
+
+// A trace has the times of at most so many iterations of a loop that the device decides, the newest of a run: 16 bytes
+// of pinned memory each in each slot.
+inline constexpr uint32_t kMostMarks = 4096;  // a power of two
 
 }  // namespace penstock::runtime::tuning

@@ -10,10 +10,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "src/driver/driver.h"
+#include "src/runtime/graph_exec/loop_totals.h"
 #include "src/runtime/graph_exec/node_numbers.h"
 #include "src/runtime/program/compiled_graph.h"
 
@@ -26,6 +29,12 @@ class GraphConstruct {
     ControlId construct{};
     std::string why;
   };
+  // One iteration of a loop or, of a Repeat, the several that a body holds. In nanoseconds of the device's clock.
+  struct Iterations {
+    uint64_t begin = 0, end = 0;
+    int64_t first = 0, count = 1;  // in its run of the loop
+  };
+  using AddIterations = absl::FunctionRef<void(std::string_view loop, const Iterations& times)>;
 
   virtual ~GraphConstruct() = default;
   // The construct's node in the plan of the slot.
@@ -49,9 +58,11 @@ class GraphConstruct {
   virtual absl::Status Failure() const = 0;
   // From now on a host word that is not 0 ends its loops.
   virtual void UseStop(const uint32_t* stop) = 0;
-  // How many iterations of the loop have ended in all runs, those of a loop that is at work left out; none for an If or
-  // a Switch. Any thread may call it.
-  virtual std::optional<int64_t> iterations() const = 0;
+  // Of all iterations that have ended, those of a loop that is at work left out; none for an If or a Switch. Any thread
+  // may call it.
+  virtual std::optional<LoopTotals> Totals() const = 0;
+  // The iterations of its loops in the slot's last run, as far as these mark them; each is told once.
+  virtual void TakeIterations(AddIterations add) = 0;
   // What the submission report says of how the device decides it, about the construct with this name; empty: nothing.
   virtual std::string Note(const std::string& name) const = 0;
 };

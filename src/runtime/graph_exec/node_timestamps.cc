@@ -1,6 +1,5 @@
 #include "src/runtime/graph_exec/node_timestamps.h"
 
-#include <atomic>
 #include <utility>
 
 #include "penstock/status_macros.h"
@@ -10,7 +9,7 @@ namespace penstock::runtime {
 absl::StatusOr<std::unique_ptr<NodeTimestamps>> NodeTimestamps::Create(const Options& options) {
   const GraphProgram& replay = *options.replay;
   std::vector<size_t> begin;
-  std::vector<int32_t> nodes{-1};  // for each timestamp: its plan node
+  std::vector<int32_t> nodes;  // for each timestamp: its plan node
   for (const GraphNodeEntry& entry : replay.entries) nodes.push_back(entry.node);
   for (GraphId g = 0; g < replay.graphs(); ++g) {
     const EntryId first = replay.begin[g];
@@ -30,22 +29,13 @@ NodeTimestamps::NodeTimestamps(const Options& options, const driver::LibraryCode
                                const std::vector<int32_t>& nodes, std::vector<size_t> begin, memory::PinnedBlock places)
     : driver_(*options.driver),
       begin_(std::move(begin)),
-      first_begin_(options.replay->entries.size() + 1),
+      first_begin_(options.replay->entries.size()),
       memory_(std::move(places)),
-      places_(static_cast<uint64_t*>(memory_.data())),
       timestamps_(nodes.size()) {
   for (size_t i = 0; i < timestamps_.size(); ++i) {
-    Stamp& stamp = timestamps_[i];
-    stamp.args.at = places_ + i;
-    stamp.op = driver::LibraryOp(code, &stamp.argv, sizeof(stamp.args));
-    stamp.op.tag = {options.fault, nodes[i]};
-    stamp.op.uses = &stamp;
+    timestamps_[i].Make(code, static_cast<uint64_t*>(memory_.data()) + i, {options.fault, nodes[i]});
   }
   Forget();
-}
-
-void NodeTimestamps::Stamp::AppendUses(int32_t /*node*/, std::vector<driver::MemoryUse>& out) const {
-  out.push_back({.data = args.at, .width = sizeof(*args.at), .writes = true});
 }
 
 absl::StatusOr<bool> NodeTimestamps::AddBegin(int32_t entry, driver::Graph to, std::vector<int32_t>& after,
@@ -62,17 +52,12 @@ absl::StatusOr<int32_t> NodeTimestamps::AddEnd(int32_t entry, driver::Graph to, 
   return driver_.AddNode(to, ends, &timestamps_[EndOf(entry)].op, priority);
 }
 
-NodeTimestamps::Times NodeTimestamps::Of(int32_t entry) const { return {At(begin_[entry]), At(EndOf(entry))}; }
-
-// After a fatal error ended the run, work may still be running on a host device.
-uint64_t NodeTimestamps::At(size_t stamp) const {
-  return std::atomic_ref<uint64_t>(places_[stamp]).load(std::memory_order_relaxed);
+NodeTimestamps::Times NodeTimestamps::Of(int32_t entry) const {
+  return {timestamps_[begin_[entry]].time(), timestamps_[EndOf(entry)].time()};
 }
 
 void NodeTimestamps::Forget() {
-  for (size_t i = 0; i < timestamps_.size(); ++i) {
-    std::atomic_ref<uint64_t>(places_[i]).store(0, std::memory_order_relaxed);
-  }
+  for (const TimestampOp& timestamp : timestamps_) timestamp.Forget();
 }
 
 }  // namespace penstock::runtime

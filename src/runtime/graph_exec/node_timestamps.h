@@ -20,8 +20,8 @@
 
 #include "absl/status/statusor.h"
 #include "src/driver/driver.h"
-#include "src/driver/timestamp.h"
 #include "src/memory/pinned_pool.h"
+#include "src/runtime/graph_exec/timestamp_op.h"
 #include "src/runtime/program/program.h"
 
 namespace penstock::runtime {
@@ -54,31 +54,16 @@ class NodeTimestamps {
   Times Of(int32_t entry) const;
   void Forget();
 
-  // A timestamp that belongs to no node, to relate the device's clock to another.
-  const driver::KernelOp& base() const { return timestamps_[0].op; }
-  uint64_t base_time() const { return At(0); }
-
  private:
-  // A timestamp operation that declares what it writes.
-  struct Stamp final : driver::UseSource {
-    driver::TimestampArgs args;
-    void* argv = &args;
-    driver::KernelOp op;
-
-    void AppendUses(int32_t node, std::vector<driver::MemoryUse>& out) const override;
-  };
-
   NodeTimestamps(const Options& options, const driver::LibraryCode& code, const std::vector<int32_t>& nodes,
                  std::vector<size_t> begin, memory::PinnedBlock places);
-  static size_t EndOf(int32_t entry) { return static_cast<size_t>(entry) + 1; }
-  uint64_t At(size_t stamp) const;
+  static size_t EndOf(int32_t entry) { return static_cast<size_t>(entry); }
 
   driver::Driver& driver_;
   const std::vector<size_t> begin_;  // for each entry: the timestamp that it begins with
   const size_t first_begin_;  // the first timestamp that is no entry's end
   const memory::PinnedBlock memory_;
-  uint64_t* const places_;  // one for each timestamp
-  std::vector<Stamp> timestamps_;  // the base, the end of each entry, then the beginnings of some
+  std::vector<TimestampOp> timestamps_;  // the end of each entry, then the beginnings of some
 };
 
 }  // namespace penstock::runtime

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "src/runtime/graph_exec/loop_totals.h"
 #include "src/runtime/program/commands.h"
 
 namespace penstock::runtime {
@@ -22,8 +23,8 @@ class ControlStep {
   virtual void Begin(void (*done)(void* context, int64_t arg), void* context, int64_t arg) = 0;
   // The construct's node in the plan of the slot.
   virtual NodeId node() const = 0;
-  // How many iterations of a loop have begun in all runs; none for an If or a Switch. Any thread may call it.
-  virtual std::optional<int64_t> iterations() const = 0;
+  // Of all iterations of a loop that have ended; none for an If or a Switch. Any thread may call it.
+  virtual std::optional<LoopTotals> Totals() const = 0;
   // Why the part failed that has failed the run, with its node; OK: none has.
   virtual absl::Status Failure() const = 0;
   // From now on a host word that is not 0 ends the loops that devices decide in its bodies.

@@ -1,7 +1,5 @@
 #include "src/runtime/run/run_trace.h"
 
-#include <string>
-
 #include "penstock/status_macros.h"
 #include "src/driver/current_device.h"
 #include "src/runtime/core/synchronize_stream.h"
@@ -32,9 +30,16 @@ const char* LaneText(graph::LaneKind kind) {
 
 }  // namespace
 
+std::string IterationName(std::string_view loop, int64_t first, int64_t count) {
+  std::string name(loop);
+  name += (count == 1 ? " iteration " : " iterations ") + std::to_string(first);
+  if (count > 1) name += " to " + std::to_string(first + count - 1);
+  return name;
+}
+
 RunTrace::~RunTrace() {
-  for (const driver::Event event : base_) {
-    if (event) graph_.driver().DestroyEvent(event);
+  for (const Base& base : base_) {
+    if (base.event) graph_.driver().DestroyEvent(base.event);
   }
 }
 
@@ -50,24 +55,39 @@ void RunTrace::RecordStagedCopy(const RunSlot& slot, int32_t step, int64_t seria
                        slot.staged_begin[ring], graph_.trace()->Now(), serial, -1});
 }
 
-// Device clocks are related to the trace's once: an event is recorded on each device, after a timestamp if graphs have
-// timestamps, and the host's clock is read as soon as the event is seen complete. The error is the time of one poll.
 absl::Status RunTrace::SetBase(RunSlot& slot) {
   base_.resize(graph_.devices().size());
-  base_us_.resize(graph_.devices().size());
-  const NodeTimestamps* const timestamps = slot.replay == nullptr ? nullptr : slot.replay->timestamps();
+  const bool any_graph = slot.replay != nullptr || !slot.constructs.empty();
+  memory::PinnedBlock pinned;
+  if (any_graph) {
+    PENSTOCK_ASSIGN_OR_RETURN(pinned, slot.options().pinned.Allocate(sizeof(uint64_t), slot.options().pinned_node));
+  }
   for (const LaneId l : graph_.plan().lanes.ids()) {
     const DeviceId d = graph_.plan().lanes[l].device;
-    if (base_[d] || !slot.queues.streams[l]) continue;
-    const int device = graph_.devices()[d].local;
-    const driver::Stream stream = slot.queues.streams[l];
-    const driver::CurrentDevice current(graph_.driver(), device);
-    PENSTOCK_ASSIGN_OR_RETURN(base_[d], graph_.driver().CreateEvent(device, true));
-    if (timestamps != nullptr) PENSTOCK_RETURN_IF_ERROR(graph_.driver().Launch(stream, timestamps->base()));
-    PENSTOCK_RETURN_IF_ERROR(AwaitStream(graph_.driver(), base_[d], stream, slot.options().runtime.event_count()));
-    base_us_[d] = graph_.trace()->Now();
-    if (timestamps != nullptr) base_timestamp_ = timestamps->base_time();
+    if (base_[d].event || !slot.queues.streams[l]) continue;
+    PENSTOCK_RETURN_IF_ERROR(
+        ReadClocks(base_[d], d, slot.queues.streams[l], slot, static_cast<uint64_t*>(pinned.data())));
   }
+  return absl::OkStatus();
+}
+
+// Device clocks are related to the trace's once: an event is recorded on each device, after a timestamp into `at` if
+// graphs have timestamps, and the host's clock is read as soon as the event is seen complete. The error is the time of
+// one poll.
+absl::Status RunTrace::ReadClocks(Base& base, DeviceId device, driver::Stream stream, RunSlot& slot, uint64_t* at) {
+  driver::Driver& driver = graph_.driver();
+  const int local = graph_.devices()[device].local;
+  const driver::CurrentDevice current(driver, local);
+  PENSTOCK_ASSIGN_OR_RETURN(base.event, driver.CreateEvent(local, true));
+  TimestampOp timestamp;
+  if (at != nullptr) {
+    PENSTOCK_ASSIGN_OR_RETURN(const driver::LibraryCode code, driver.LoadTimestamp(local));
+    timestamp.Make(code, at, {&slot.fault, -1});
+    PENSTOCK_RETURN_IF_ERROR(driver.Launch(stream, timestamp.op));
+  }
+  PENSTOCK_RETURN_IF_ERROR(AwaitStream(driver, base.event, stream, slot.options().runtime.event_count()));
+  base.micros = graph_.trace()->Now();
+  if (at != nullptr) base.nanos = timestamp.time();
   return absl::OkStatus();
 }
 
@@ -80,12 +100,13 @@ void RunTrace::Record(RunSlot& slot) const {
     const NodeId n = slot.schedule->commands[c].node;
     if (n < 0) continue;
     const DeviceId d = graph_.plan().nodes[n].device;
-    const absl::StatusOr<double> begin = graph_.driver().Elapsed(base_[d], slot.queues.begin_timing[n]);
-    const absl::StatusOr<double> end = graph_.driver().Elapsed(base_[d], slot.queues.end_timing[n]);
+    const absl::StatusOr<double> begin = graph_.driver().Elapsed(base_[d].event, slot.queues.begin_timing[n]);
+    const absl::StatusOr<double> end = graph_.driver().Elapsed(base_[d].event, slot.queues.end_timing[n]);
     if (!begin.ok() || !end.ok()) continue;  // a trace without the span is better than a run that fails for it
-    RecordNode(slot, n, slot.schedule->nodes[c].size(), base_us_[d] + *begin, base_us_[d] + *end);
+    RecordNode(slot, n, slot.schedule->nodes[c].size(), base_[d].micros + *begin, base_[d].micros + *end);
   }
   RecordGraphs(slot);
+  RecordIterations(slot);
 }
 
 // A node that was switched off in this run took no time except for its timestamps.
@@ -96,26 +117,43 @@ void RunTrace::RecordGraphs(RunSlot& slot) const {
     const GraphNodeEntry& entry = graph_.program().replay.entries[e];
     const NodeTimestamps::Times times = timestamps->Of(e);
     if (times.begin == 0 || times.end == 0 || !slot.replay->IsOn(e)) continue;
-    const double base = base_us_[graph_.plan().nodes[entry.node].device];
-    const auto micros = [&](uint64_t stamp) {
-      return base + static_cast<double>(static_cast<int64_t>(stamp - base_timestamp_)) / 1000;
-    };
+    const DeviceId device = graph_.plan().nodes[entry.node].device;
     const bool batch = entry.op == ExecCommand::Op::kBatch;
     const int32_t nodes = batch ? graph_.program().batches[entry.index].count : 1;
-    RecordNode(slot, entry.node, static_cast<size_t>(nodes), micros(times.begin), micros(times.end));
+    RecordNode(slot, entry.node, static_cast<size_t>(nodes), MicrosOf(times.begin, device),
+               MicrosOf(times.end, device));
   }
   timestamps->Forget();
+}
+
+void RunTrace::RecordIterations(const RunSlot& slot) const {
+  for (const auto& construct : slot.constructs) {
+    const NodeId node = construct->node();
+    const DeviceId device = graph_.plan().nodes[node].device;
+    construct->TakeIterations([&](std::string_view loop, const GraphConstruct::Iterations& times) {
+      graph_.trace()->Add({IterationName(loop, times.first, times.count), TrackOf(slot, node), SpanKind::kKernel,
+                           MicrosOf(times.begin, device), MicrosOf(times.end, device), slot.progress.serial, device});
+    });
+  }
+}
+
+double RunTrace::MicrosOf(uint64_t nanos, DeviceId device) const {
+  const Base& base = base_[device];
+  return base.micros + static_cast<double>(static_cast<int64_t>(nanos - base.nanos)) / 1000;
+}
+
+std::string RunTrace::TrackOf(const RunSlot& slot, NodeId node) const {
+  const PlanNode& of = graph_.plan().nodes[node];
+  return graph_.device(of.device).info.name + " slot " + std::to_string(slot.index) + " " +
+         LaneText(graph_.plan().lanes[of.lane].kind) + " lane " + std::to_string(of.lane);
 }
 
 // `batched`: how many nodes the span stands for.
 void RunTrace::RecordNode(const RunSlot& slot, int32_t node, size_t batched, double begin, double end) const {
   const PlanNode& of = graph_.plan().nodes[node];
-  const graph::Lane& lane = graph_.plan().lanes[of.lane];
   const std::string others = batched > 1 ? " and " + std::to_string(batched - 1) + " more, a batch" : "";
-  graph_.trace()->Add({of.name + others,
-                       graph_.device(of.device).info.name + " slot " + std::to_string(slot.index) + " " +
-                           LaneText(lane.kind) + " lane " + std::to_string(of.lane),
-                       SpanKindOf(of.kind), begin, end, slot.progress.serial, of.device});
+  graph_.trace()->Add(
+      {of.name + others, TrackOf(slot, node), SpanKindOf(of.kind), begin, end, slot.progress.serial, of.device});
 }
 
 }  // namespace penstock::runtime

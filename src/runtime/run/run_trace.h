@@ -1,20 +1,26 @@
 // RunTrace: the spans that the runs of an executable add to its trace. Without a trace every call returns immediately.
 //
-// Ownership: belongs to the executable's context; owns an event for each device, which relates its clock to the
-//            trace's.
+// Ownership: belongs to the executable's context; owns what relates the clock of each device to the trace's.
 // Threads:   Compile calls SetBase; the slot's owner calls the rest, a thread of the staging ring those for its copy.
 // Errors:    a span whose times cannot be read is left out, which is better than failing the run.
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "src/driver/driver.h"
+#include "src/memory/pinned_pool.h"
+#include "src/runtime/graph_exec/timestamp_op.h"
 #include "src/runtime/program/compiled_graph.h"
 #include "src/runtime/run/run_slot.h"
 
 namespace penstock::runtime {
+
+// What the span of the loop's iterations from `first` on is called.
+std::string IterationName(std::string_view loop, int64_t first, int64_t count);
 
 class RunTrace {
  public:
@@ -32,14 +38,23 @@ class RunTrace {
   void RecordStagedCopy(const RunSlot& slot, int32_t step, int64_t serial) const;
 
  private:
+  // When both clocks were read.
+  struct Base {
+    driver::Event event;
+    double micros = 0;  // of the trace
+    uint64_t nanos = 0;  // of the device; 0: no graph is on it
+  };
+
+  absl::Status ReadClocks(Base& base, DeviceId device, driver::Stream stream, RunSlot& slot, uint64_t* at);
   void RecordGraphs(RunSlot& slot) const;
+  void RecordIterations(const RunSlot& slot) const;
+  double MicrosOf(uint64_t nanos, DeviceId device) const;
+  std::string TrackOf(const RunSlot& slot, NodeId node) const;
   // `batched`: how many nodes the span stands for.
   void RecordNode(const RunSlot& slot, int32_t node, size_t batched, double begin, double end) const;
 
   const CompiledGraph& graph_;
-  std::vector<driver::Event> base_;  // one for each device
-  std::vector<double> base_us_;
-  uint64_t base_timestamp_ = 0;  // the graphs' device's clock at that time; 0: graphs have no timestamps
+  std::vector<Base> base_;  // one for each device
 };
 
 }  // namespace penstock::runtime

@@ -17,6 +17,8 @@ namespace {
 
 using detail::Decision;
 using detail::DecisionKind;
+using detail::LoopMark;
+using detail::LoopRecord;
 using detail::LoopState;
 using enum ConditionalKind;
 
@@ -352,11 +354,14 @@ TEST_P(DriverConformance, TheHostStopsALoopByItsWord) {
 }
 
 // With and without a condition, and unrolled so that it ends in the middle of a body.
-TEST_P(DriverConformance, ALoopTellsHowManyIterationsHaveEnded) {
+TEST_P(DriverConformance, ALoopTellsWhatItHasDoneAndWhen) {
+  constexpr uint32_t kMarks = 4;
   const absl::StatusOr<LoopKernels> kernels = driver_->LoadLoopKernels(0);
   ASSERT_OK(kernels.status());
   auto* const zero = Pinned<LoopState>(1);
-  auto* const ended = Pinned<int64_t>(1);
+  auto* const told = Pinned<std::byte>(sizeof(LoopRecord) + kMarks * sizeof(LoopMark));
+  auto* const record = reinterpret_cast<LoopRecord*>(told);
+  const auto* const marks = reinterpret_cast<const LoopMark*>(record + 1);
   auto* const switches = Pinned<uint64_t>(3);
   LoopState* const state = Device<LoopState>(1);
   *zero = {};
@@ -366,14 +371,15 @@ TEST_P(DriverConformance, ALoopTellsHowManyIterationsHaveEnded) {
                                                   {DecisionKind::kEnterCounted, DecisionKind::kAgainCounted, 1},
                                                   {DecisionKind::kEnterCounted, DecisionKind::kAgainCounted, 4}}) {
     ASSERT_OK(driver_->Copy(stream_, reset));
-    *ended = 0;
-    int64_t expected = 0;
+    *record = {};
+    int64_t iterations = 0, runs = 0, written = 0;
     for (const int64_t most : {3, 0, 5, 4}) {
       const Graph graph = NewGraph();
       const ConditionalHandle handle = NewHandle(graph);
       Decision decision{handle.bits, state, most, enters};
       decision.unroll = static_cast<uint32_t>(in_a_body);
-      decision.ended = ended;
+      decision.record = record;
+      decision.marks = kMarks;
       if (in_a_body > 1 && agains == DecisionKind::kAgain) {
         decision.switches = switches;
         decision.nodes = 1;
@@ -393,10 +399,24 @@ TEST_P(DriverConformance, ALoopTellsHowManyIterationsHaveEnded) {
       }
       const GraphExec exec = NewExec(graph);
       for (int launch = 0; launch < 2; ++launch) {
+        const LoopRecord before = *record;
         ASSERT_OK(driver_->LaunchGraph(exec, stream_));
         ASSERT_TRUE(Finish(stream_));
-        expected += most;
-        EXPECT_EQ(*ended, expected) << most << ", " << in_a_body << " in a body";
+        iterations += most;
+        runs += most > 0 ? 1 : 0;
+        const int64_t each = times == 1 ? in_a_body : 1;  // iterations from a mark to the next
+        written += 1 + (most + each - 1) / each;
+        const std::string where = std::to_string(most) + ", " + std::to_string(in_a_body) + " in a body";
+        EXPECT_EQ(record->iterations, iterations) << where;
+        EXPECT_EQ(record->runs, runs) << where;
+        EXPECT_EQ(record->marks, written) << where;
+        const LoopMark& last = marks[(written - 1) % kMarks];
+        EXPECT_EQ(last.done, most) << where;
+        if (most == 0) continue;
+        const LoopMark& second_last = marks[(written - 2) % kMarks];
+        EXPECT_EQ(second_last.done, (most - 1) / each * each) << where;
+        EXPECT_GE(last.nanos, second_last.nanos) << where;
+        EXPECT_GE(record->nanos - before.nanos, static_cast<int64_t>(last.nanos - second_last.nanos)) << where;
       }
     }
   }

@@ -2,13 +2,18 @@
 // decided by the device and driven by the host.
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <memory>
 #include <span>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "penstock/status_macros.h"
+#include "penstock/trace.h"
 #include "tests/conformance/graph/graph_fixture.h"
 
 namespace penstock::conformance::control_count_test {
@@ -209,49 +214,166 @@ TEST_P(ControlCounts, ARepeatOfANumberBeyondAllIsLong) {
 }
 
 // Two of them in bodies of an If and of a loop, by a condition and by a number, over several slots.
-TEST_P(ControlCounts, TheReportSaysHowManyIterationsEachLoopHasDone) {
-  Graph g("counted");
-  auto limit = g.Input<int32_t>("limit", 1);
-  auto x = g.InOut<int32_t>("x", 1), y = g.InOut<int32_t>("y", 1);
-  auto times = g.Param<int32_t>("times");
-  g.While("first", When(IsLess{}, Read(x), Read(limit)), {.max = 100},
-          [&](Graph& body) { body.ParallelFor("increase", 1, Increase{}, ReadWrite(x)); });
-  g.If("if", When(IsLess{}, Read(y), Read(limit)), [&](Graph& body) {
-    body.Repeat("outer", times, [&](Graph& outer) {
-      outer.ParallelFor("increase", 1, Increase{}, ReadWrite(y));
-      outer.While("inner", When(IsLess{}, Read(y), Read(limit)), {.max = 2},
-                  [&](Graph& inner) { inner.ParallelFor("increase", 1, Increase{}, ReadWrite(y)); });
+struct Nested {
+  Graph graph{"counted"};
+  BufferHandle<int32_t> limit, x, y;
+  ParamHandle<int32_t> times;
+
+  Nested() {
+    limit = graph.Input<int32_t>("limit", 1);
+    x = graph.InOut<int32_t>("x", 1);
+    y = graph.InOut<int32_t>("y", 1);
+    times = graph.Param<int32_t>("times");
+    graph.While("first", When(IsLess{}, Read(x), Read(limit)), {.max = 100},
+                [&](Graph& body) { body.ParallelFor("increase", 1, Increase{}, ReadWrite(x)); });
+    graph.If("if", When(IsLess{}, Read(y), Read(limit)), [&](Graph& body) {
+      body.Repeat("outer", times, [&](Graph& outer) {
+        outer.ParallelFor("increase", 1, Increase{}, ReadWrite(y));
+        outer.While("inner", When(IsLess{}, Read(y), Read(limit)), {.max = 2},
+                    [&](Graph& inner) { inner.ParallelFor("increase", 1, Increase{}, ReadWrite(y)); });
+      });
     });
-  });
-  for (const CompileOptions& way : Ways()) {
-    auto exec = runtime_->Compile(g, way);
-    ASSERT_OK(exec.status());
-    int64_t first = 0, outer = 0, inner = 0;
-    Bindings io = exec->bindings();
-    for (const auto& [from, most, rounds] : {std::tuple{0, 5, 4}, {3, 3, 2}, {-6, 7, 9}, {0, 1, 0}, {1, 20, 3}}) {
-      int32_t a = from, b = from;
-      const int32_t until = most;
-      io.Set(limit, std::span(&until, 1)).Set(x, std::span(&a, 1)).Set(y, std::span(&b, 1)).Set(times, rounds);
-      auto run = exec->Launch(io);
-      ASSERT_OK(run.status());
-      ASSERT_OK(run->Wait());
-      first += std::max(0, most - from);
-      int32_t now = from;
-      for (int32_t r = 0; from < most && r < rounds; ++r, ++outer) {
-        ++now;
-        for (int i = 0; i < 2 && now < most; ++i, ++inner) ++now;
-      }
+  }
+};
+
+// What a launch of a Nested does.
+struct NestedCounts {
+  int64_t first = 0, outer = 0, inner = 0;
+
+  void Add(int32_t from, int32_t most, int32_t rounds) {
+    first += std::max(0, most - from);
+    int32_t now = from;
+    for (int32_t r = 0; from < most && r < rounds; ++r, ++outer) {
+      ++now;
+      for (int i = 0; i < 2 && now < most; ++i, ++inner) ++now;
     }
+  }
+};
+
+constexpr std::tuple<int32_t, int32_t, int32_t> kNestedLaunches[] = {
+    {0, 5, 4}, {3, 3, 2}, {-6, 7, 9}, {0, 1, 0}, {1, 20, 3}};
+
+absl::Status LaunchNested(const Nested& nested, Executable& exec, int32_t from, int32_t most, int32_t rounds) {
+  int32_t a = from, b = from;
+  Bindings io = exec.bindings();
+  io.Set(nested.limit, std::span<const int32_t>(&most, 1)).Set(nested.times, rounds);
+  PENSTOCK_ASSIGN_OR_RETURN(penstock::Run run,
+                            exec.Launch(io.Set(nested.x, std::span(&a, 1)).Set(nested.y, std::span(&b, 1))));
+  return run.Wait();
+}
+
+TEST_P(ControlCounts, TheReportSaysHowManyIterationsEachLoopHasDoneAndWhatTheyTook) {
+  const Nested nested;
+  for (const CompileOptions& way : Ways()) {
+    auto exec = runtime_->Compile(nested.graph, way);
+    ASSERT_OK(exec.status());
+    NestedCounts expected;
+    const auto begin = std::chrono::steady_clock::now();
+    for (const auto& [from, most, rounds] : kNestedLaunches) {
+      ASSERT_OK(LaunchNested(nested, *exec, from, most, rounds));
+      expected.Add(from, most, rounds);
+    }
+    const std::chrono::duration<double, std::micro> all = std::chrono::steady_clock::now() - begin;
     const std::vector<SubmissionReport::Loop> loops = exec->submission_report().loops;
     ASSERT_EQ(loops.size(), 3u);
     EXPECT_EQ(loops[0].name, "first");
     EXPECT_EQ(loops[1].name, "if/then/outer");
     EXPECT_EQ(loops[2].name, "if/then/outer/inner");
-    EXPECT_EQ(loops[0].iterations, first);
-    EXPECT_EQ(loops[1].iterations, outer);
-    EXPECT_EQ(loops[2].iterations, inner);
-    EXPECT_NE(exec->submission_report().Text().find("loop 'first': " + std::to_string(first) + " iterations"),
-              std::string::npos);
+    EXPECT_EQ(loops[0].iterations, expected.first);
+    EXPECT_EQ(loops[1].iterations, expected.outer);
+    EXPECT_EQ(loops[2].iterations, expected.inner);
+    for (const SubmissionReport::Loop& loop : loops) {
+      EXPECT_GT(loop.iteration_us, 0) << loop.name;
+      EXPECT_LT(loop.iteration_us * static_cast<double>(loop.iterations), 1.01 * all.count()) << loop.name;
+    }
+    EXPECT_NE(
+        exec->submission_report().Text().find("loop 'first': " + std::to_string(expected.first) + " iterations of "),
+        std::string::npos);
+  }
+}
+
+// The iterations of a loop in one run, by the names of their spans; they must follow each other.
+int64_t IterationsOf(const std::vector<Span>& spans, const std::string& loop, int64_t run) {
+  int64_t in_all = 0, next = 0;
+  double end = 0;
+  for (const Span& span : spans) {
+    if (span.run != run || !span.name.starts_with(loop + " iteration")) continue;
+    std::istringstream numbers(span.name.substr(span.name.find(' ', loop.size() + 1)));
+    int64_t first = -1, last = -1;
+    std::string to;
+    numbers >> first;
+    last = numbers >> to >> last ? last : first;
+    if (first == 0) next = 0;  // the loop begins anew
+    EXPECT_EQ(first, next) << span.name;
+    EXPECT_LE(end, span.begin_us) << span.name;
+    EXPECT_LE(span.begin_us, span.end_us) << span.name;
+    end = span.end_us;
+    next = last + 1;
+    in_all += next - first;
+  }
+  return in_all;
+}
+
+TEST_P(ControlCounts, ATraceHasTheIterationsOfAllLoops) {
+  const Nested nested;
+  for (const Lowering lowering : {Lowering::kHost, Lowering::kDevice}) {
+    for (const Mode mode : {Mode::kStream, Mode::kGraph}) {
+      SCOPED_TRACE(std::to_string(static_cast<int>(lowering)) + ", " + std::to_string(static_cast<int>(mode)));
+      const std::shared_ptr<Trace> trace = Trace::Create();
+      auto exec = runtime_->Compile(nested.graph, {.slots = 1, .mode = mode, .constructs = lowering, .trace = trace});
+      ASSERT_OK(exec.status());
+      for (const auto& [from, most, rounds] : kNestedLaunches)
+        ASSERT_OK(LaunchNested(nested, *exec, from, most, rounds));
+      const std::vector<Span> spans = trace->spans();
+      NestedCounts expected, traced;
+      int64_t run = 0;
+      for (const auto& [from, most, rounds] : kNestedLaunches) {
+        expected.Add(from, most, rounds);
+        traced.first += IterationsOf(spans, "first", run);
+        traced.outer += IterationsOf(spans, "if/then/outer", run);
+        if (lowering == Lowering::kDevice) {
+          traced.inner += IterationsOf(spans, "if/then/outer/inner", run);
+        }
+        ++run;
+      }
+      if (lowering == Lowering::kHost) {  // each time it is a run of a part
+        traced.inner = std::count_if(spans.begin(), spans.end(), [](const Span& span) {
+          return span.name.starts_with("if/then/outer/inner iteration ");
+        });
+      }
+      EXPECT_EQ(traced.first, expected.first);
+      EXPECT_EQ(traced.outer, expected.outer);
+      EXPECT_EQ(traced.inner, expected.inner);
+    }
+  }
+}
+
+TEST_P(ControlCounts, ATraceHasTheNewestIterationsOfALongLoop) {
+  constexpr int32_t kLong = 6000;
+  Graph g("long");
+  auto limit = g.Input<int32_t>("limit", 1);
+  auto x = g.InOut<int32_t>("x", 1);
+  g.While("loop", When(IsLess{}, Read(x), Read(limit)), {.max = 2 * kLong},
+          [&](Graph& body) { body.ParallelFor("increase", 1, Increase{}, ReadWrite(x)); });
+  const std::shared_ptr<Trace> trace = Trace::Create();
+  auto exec = runtime_->Compile(g, {.slots = 1, .mode = Mode::kGraph, .constructs = Lowering::kDevice, .trace = trace});
+  ASSERT_OK(exec.status());
+  for (int run = 0; run < 2; ++run) {
+    int32_t from = 0;
+    const int32_t most = kLong;
+    Bindings io = exec->bindings();
+    auto launched = exec->Launch(io.Set(x, std::span(&from, 1)).Set(limit, std::span(&most, 1)));
+    ASSERT_OK(launched.status());
+    ASSERT_OK(launched->Wait());
+    EXPECT_EQ(from, kLong);
+  }
+  std::vector<std::string> names;
+  for (const Span& span : trace->spans()) {
+    if (span.name.starts_with("loop iteration ")) names.push_back(span.name);
+  }
+  ASSERT_EQ(names.size(), 2 * 4095u);
+  for (size_t i = 0; i < names.size(); ++i) {
+    ASSERT_EQ(names[i], "loop iteration " + std::to_string(kLong - 4095 + static_cast<int32_t>(i % 4095)));
   }
 }
 

@@ -29,14 +29,17 @@ class NullDriver : public driver::Driver {
   absl::StatusOr<bool> Query(driver::Event) override { return true; }
   absl::StatusOr<double> Elapsed(driver::Event, driver::Event) override { return 0.0; }
 
-  absl::StatusOr<void*> AllocateDevice(int, size_t) override { return reinterpret_cast<void*>(uintptr_t{1} << 40); }
+  absl::StatusOr<void*> AllocateDevice(int, size_t) override { return reinterpret_cast<void*>(kDevice); }
   void FreeDevice(int, void*) override {}
   absl::StatusOr<void*> AllocatePinned(size_t bytes) override {
     return std::aligned_alloc(4096, (bytes + 4095) & ~4095ul);
   }
   void FreePinned(void* memory) override { std::free(memory); }
-  absl::StatusOr<driver::PointerInfo> Inspect(const void*) override {
-    return driver::PointerInfo{driver::PointerInfo::Kind::kPinned, -1, 0, UINTPTR_MAX};
+  absl::StatusOr<driver::PointerInfo> Inspect(const void* at) override {
+    const auto address = reinterpret_cast<uintptr_t>(at);
+    if (address < kDevice) return driver::PointerInfo{driver::PointerInfo::Kind::kPinned, -1, 0, kDevice};
+    if (address < 2 * kDevice) return driver::PointerInfo{driver::PointerInfo::Kind::kDevice, 0, kDevice, 2 * kDevice};
+    return driver::PointerInfo{driver::PointerInfo::Kind::kPinned, -1, 2 * kDevice, UINTPTR_MAX};
   }
   absl::Status Copy(driver::Stream, const driver::CopyOp&) override { return Called(); }
   absl::Status CopyBatch(driver::Stream, const driver::BatchOp&) override { return Called(); }
@@ -64,6 +67,23 @@ class NullDriver : public driver::Driver {
     return static_cast<int32_t>(++made_);
   }
   absl::Status SetChild(driver::GraphExec, int32_t, driver::Graph) override { return Called(); }
+  absl::StatusOr<driver::ConditionalHandle> CreateConditional(driver::Graph) override {
+    return driver::ConditionalHandle{++made_};
+  }
+  absl::StatusOr<driver::ConditionalNode> AddConditional(driver::Graph, std::span<const int32_t>,
+                                                         driver::ConditionalHandle, driver::ConditionalKind,
+                                                         int32_t bodies) override {
+    driver::ConditionalNode node{.number = static_cast<int32_t>(++made_), .bodies = {}};
+    for (int32_t b = 0; b < bodies; ++b) node.bodies.push_back(driver::Graph{++made_});
+    return node;
+  }
+  absl::StatusOr<driver::GraphExec> BodyOf(driver::GraphExec, driver::Graph) override {
+    return driver::GraphExec{++made_};
+  }
+  absl::StatusOr<driver::NodeSwitch> AddSwitch(driver::Graph, int32_t, driver::Alternative) override {
+    return driver::NodeSwitch{++made_};
+  }
+  absl::StatusOr<driver::LoopKernels> LoadLoopKernels(int) override { return driver::LoopKernels{}; }
 
   int64_t calls() const { return calls_.load(std::memory_order_relaxed); }
 
@@ -72,6 +92,8 @@ class NullDriver : public driver::Driver {
     calls_.fetch_add(1, std::memory_order_relaxed);
     return absl::OkStatus();
   }
+
+  static constexpr uintptr_t kDevice = uintptr_t{1} << 40;  // where its memory is
 
   const driver::DeviceInfo info_{driver::DeviceKind::kHost, "host:0", "does nothing", int64_t{1} << 40, 1};
   std::atomic<uint64_t> made_{0};

@@ -48,8 +48,8 @@ class ReplayCost : public testing::Test {
 
   // The least that any of a number of runs of `graph` cost, once it has run a few times.
   CountedCalls Measure(const Graph& graph, BufferHandle<float> x, ParamHandle<float> a, ParamHandle<int32_t> n,
-                       bool all_threads, Mode mode) {
-    auto exec = runtime_->Compile(graph, {.slots = 1, .mode = mode});
+                       bool all_threads, Mode mode, Lowering constructs = Lowering::kAuto) {
+    auto exec = runtime_->Compile(graph, {.slots = 1, .mode = mode, .constructs = constructs});
     EXPECT_EQ(exec.status(), absl::OkStatus());
     if (!exec.ok()) return {};
     auto memory = std::make_shared<std::vector<float>>(64);
@@ -60,7 +60,7 @@ class ReplayCost : public testing::Test {
       const CountedCalls before = all_threads ? CallsOfAllThreads() : CallsOfThisThread();
       auto run = exec->Launch(io.Set(a, static_cast<float>(r)).Set(n, r % 64));
       if (!run.ok() || !run->Wait().ok()) {
-        ADD_FAILURE() << "run " << r;
+        ADD_FAILURE() << "run " << r << ": " << (run.ok() ? run->Wait() : run.status());
         return {};
       }
       const CountedCalls cost = (all_threads ? CallsOfAllThreads() : CallsOfThisThread()) - before;
@@ -206,6 +206,31 @@ TEST_F(ReplayCost, OfHostNodesAllocatesNothingANode) {
                                          N) { g.Host(name, [](std::span<float>, float) {}, ReadWrite(x), a); },
                                       /*all_threads=*/true);
   EXPECT_EQ(small.allocations, large.allocations);
+}
+
+// Each run has other values for the nodes in the body, and another number of iterations.
+TEST_F(ReplayCost, OfConstructsDoesNotGrowWithTheNodesInThem) {
+  for (const Mode mode : {Mode::kStream, Mode::kGraph}) {
+    for (const Lowering lowering : {Lowering::kHost, Lowering::kDevice}) {
+      CountedCalls cost[2];
+      const int sizes[2] = {10, 1000};
+      for (int s = 0; s < 2; ++s) {
+        Graph graph("g");
+        const auto a = graph.Param<float>("a");
+        const auto n = graph.Param<int32_t>("n", AtMost(64));
+        const auto x = graph.InOut<float>("x", 64, kPinned);
+        graph.Repeat("loop", n, [&](Graph& body) {
+          for (int i = 0; i < sizes[s]; ++i) {
+            body.ParallelFor("n" + std::to_string(i), 64, Step{}, ReadWrite(x), a);
+          }
+        });
+        cost[s] = Measure(graph, x, a, n, /*all_threads=*/true, mode, lowering);
+        std::cout << sizes[s] << " nodes in a loop: " << cost[s].allocations << " allocations a run\n";
+      }
+      EXPECT_EQ(cost[0].allocations, cost[1].allocations);
+      EXPECT_GT(driver_->calls(), lowering == Lowering::kHost && mode == Mode::kStream ? kRuns * 5000 : 0);
+    }
+  }
 }
 
 TEST_F(ReplayCost, OfStepsDeclaredAgainDoesNotGrowWithTheirNodes) {

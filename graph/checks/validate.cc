@@ -1,10 +1,11 @@
 // Validate: checks each record by itself. Names, parameters, buffers and options are here, nodes in validate_nodes.cc.
 //
-// All mistakes are reported, in this order: options, parameters, buffers, nodes. Arithmetic on sizes is checked: any
-// declared value may be refused with its numbers, but never overflows.
+// All mistakes are reported, in this order: options, parameters, constructs, buffers, nodes. Arithmetic on sizes is
+// checked: any declared value may be refused with its numbers, but never overflows.
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -35,6 +36,7 @@ std::vector<int32_t> FirstOfName(const Names& names) {
 // Whether the record's name merely repeats that of a parameter.
 bool IsNamedByParam(const ParamDecl&) { return false; }
 bool IsNamedByParam(const NodeDecl&) { return false; }
+bool IsNamedByParam(const ControlDecl&) { return false; }
 bool IsNamedByParam(const BufferDecl& buffer) { return buffer.role == BufferRole::kParam; }
 
 // "a.cc:3, a.cc:4, a.cc:5 and 78 more".
@@ -48,10 +50,19 @@ std::string ListOf(const std::vector<std::string>& places) {
   return places.size() <= kMost ? text : text + " and " + std::to_string(places.size() - kMost) + " more";
 }
 
-// Checks the names of one kind of record: none empty, no two the same.
+// Whether a construct whose name is not its own is around what has this name.
+bool IsIn(std::span<const std::string_view> repeated, std::string_view name) {
+  return std::any_of(repeated.begin(), repeated.end(), [&](std::string_view construct) {
+    return name.size() > construct.size() && name.starts_with(construct) && name[construct.size()] == '/';
+  });
+}
+
+// Checks the names of one kind of record: none empty, no two the same. What constructs with `repeated` names hold is
+// not told of. Returns the names that two have.
 template <class Record>
-void CheckNames(const Model& model, Findings& findings, const char* kind, const std::vector<Record>& records,
-                const Names& names) {
+std::vector<std::string_view> CheckNames(const Model& model, Findings& findings, const char* kind,
+                                         const std::vector<Record>& records, const Names& names,
+                                         std::span<const std::string_view> repeated = {}) {
   for (size_t i = 0; i < records.size(); ++i) {
     if (!names[i].empty()) continue;
     findings.AddMistake(kInvalid, Prefix(model, kind, records[i].name) +
@@ -65,23 +76,36 @@ void CheckNames(const Model& model, Findings& findings, const char* kind, const 
     if (IsNamedByParam(records[i]) && IsNamedByParam(other)) continue;  // the parameters' names are reported
     repeats[first[i]].push_back(i);
   }
+  std::vector<std::string_view> names_of_several;
   for (const auto& [other, of_name] : repeats) {
     const Name& name = records[other].name;
+    if (IsIn(repeated, name.view())) continue;
+    names_of_several.push_back(name.view());
     std::vector<std::string> places{Where(name.source())};
     for (const size_t i : of_name) places.push_back(Where(records[i].name.source()));
     findings.AddMistake(kInvalid, Prefix(model, kind, name) + ": declared " + std::to_string(places.size()) +
                                       " times: " + ListOf(places) + "; names are unique among the " + kind +
                                       "s of a graph; rename all but one");
   }
+  return names_of_several;
+}
+
+// What two constructs with one name hold has the same names too.
+std::vector<std::string_view> CheckConstructs(const Model& model, Findings& findings) {
+  Names names;
+  names.Reserve(model.controls.size());
+  for (const ControlDecl& control : model.controls) names.Add(control.name.view());
+  return CheckNames<ControlDecl>(model, findings, "construct", model.controls, names);
 }
 
 // Names are known once the records have been read. Mistakes in names are inserted before the other mistakes of these
 // records, which begin at `before`.
 template <class Record>
 void ReportNamesFirst(const Model& model, Findings& findings, size_t before, const char* kind,
-                      const std::vector<Record>& records, const Names& names) {
+                      const std::vector<Record>& records, const Names& names,
+                      std::span<const std::string_view> repeated) {
   const size_t end = findings.mistakes.size();
-  CheckNames(model, findings, kind, records, names);
+  CheckNames(model, findings, kind, records, names, repeated);
   const auto at = [&](size_t i) { return findings.mistakes.begin() + static_cast<std::ptrdiff_t>(i); };
   std::rotate(at(before), at(end), findings.mistakes.end());
 }
@@ -225,7 +249,7 @@ void CheckBuffer(Records& records, Findings& findings, const BufferDecl& buffer)
   records.buffer_bytes.push_back(std::max<int64_t>(bytes, 0));
 }
 
-void ValidateBuffers(Records& records, Findings& findings) {
+void ValidateBuffers(Records& records, Findings& findings, std::span<const std::string_view> repeated) {
   const size_t before = findings.mistakes.size();
   records.buffer_bytes.reserve(records.model.buffers.size());
   records.buffer_hash.reserve(records.model.buffers.size());
@@ -234,7 +258,7 @@ void ValidateBuffers(Records& records, Findings& findings) {
     CheckBuffer(records, findings, buffer);
     if (findings.mistakes.empty()) records.buffer_hash.push_back(HashOfBuffer(records, b));
   });
-  ReportNamesFirst(records.model, findings, before, "buffer", records.model.buffers, records.buffer_names);
+  ReportNamesFirst(records.model, findings, before, "buffer", records.model.buffers, records.buffer_names, repeated);
 }
 
 std::string Opening(const Model& model, const Subject& subject) {
@@ -310,10 +334,11 @@ void Validate(Records& records, Findings& findings) {
   CheckGraphName(records.model, findings);
   CheckNames(records.model, findings, "param", records.model.params, records.param_names);
   for (const ParamDecl& param : records.model.params) CheckParam(records.model, findings, param);
-  ValidateBuffers(records, findings);
+  const std::vector<std::string_view> repeated = CheckConstructs(records.model, findings);
+  ValidateBuffers(records, findings, repeated);
   const size_t before = findings.mistakes.size();
   ValidateNodes(records, findings);
-  ReportNamesFirst(records.model, findings, before, "node", records.model.nodes, records.node_names);
+  ReportNamesFirst(records.model, findings, before, "node", records.model.nodes, records.node_names, repeated);
   const auto is_alias = [](const BufferFacts& buffer) { return buffer.is_alias; };
   if (records.boxes.any_part() || std::any_of(records.buffers.begin(), records.buffers.end(), is_alias)) {
     records.boxes.FindBoxes(records.model);

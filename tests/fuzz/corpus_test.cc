@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/fuzz/check_bytes.h"
+#include "tests/fuzz/check_control_bytes.h"
 #include "tests/support/environment.h"
 #include "tests/support/sanitized.h"
 
@@ -22,7 +23,7 @@ namespace {
 using Bytes = std::vector<uint8_t>;
 
 constexpr uint32_t kFirstSeed = 1;
-constexpr int kRandomInputs = 2000;
+constexpr int kRandomInputs = 2000, kConstructs = kSanitized ? 100 : 400;
 constexpr int kMutants = kSanitized ? 4000 : 20'000, kShards = 4;
 constexpr size_t kMostBytes = 300, kMostMutated = 400;
 
@@ -126,6 +127,21 @@ TEST(FuzzedGraphs, OfRandomBytesAreRefusedOrRight) {
   EXPECT_GT(accepted, kRandomInputs / 10);
   EXPECT_GT(kRandomInputs - accepted, kRandomInputs / 10);
   EXPECT_GT(ran, kRandomInputs / 10);
+}
+
+TEST(FuzzedConstructs, OfRandomBytesAreRefusedOrRight) {
+  const auto first = static_cast<uint32_t>(FromEnvironment("PENSTOCK_FUZZ_SEED", kFirstSeed));
+  const auto count = static_cast<uint32_t>(FromEnvironment("PENSTOCK_FUZZ_MUTANTS", kConstructs));
+  uint32_t accepted = 0;
+  for (uint32_t seed = first; seed - first < count; ++seed) {
+    const Outcome outcome = CheckControlBytes(RandomBytes(seed));
+    ASSERT_EQ(outcome.problem, "") << "seed " << seed;
+    accepted += outcome.accepted;
+  }
+  std::cout << count << " inputs: " << accepted << " compiled\n";
+  if (count < 100) return;  // too few to say something about shares
+  EXPECT_GT(accepted, count / 10);
+  EXPECT_GT(count - accepted, count / 10);
 }
 
 }  // namespace

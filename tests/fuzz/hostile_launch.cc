@@ -339,8 +339,9 @@ std::string CheckRefusal(const absl::Status& status, const std::vector<Known>& k
   std::string missing;
   for (const Known& k : known) {
     const bool told = std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
-      return (k.subject.empty() || line.find("'" + k.subject + "'") != std::string::npos) &&
-             line.find(k.text) != std::string::npos;
+      const bool named = k.subject.empty() || line.find("'" + k.subject + "'") != std::string::npos ||
+                         line.find("/" + k.subject + "'") != std::string::npos;  // in a body
+      return named && line.find(k.text) != std::string::npos;
     });
     found += told;
     if (!told) missing = "not told: '" + k.subject + "' " + k.text + ", in: " + text;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <random>
+#include <functional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -85,9 +85,12 @@ struct Statement {
 };
 using Program = std::vector<Statement>;
 
+// A number at random, or as a fuzzer says, from 0 to `most`.
+using Draw = std::function<uint32_t(uint32_t most)>;
+
 class Writer {
  public:
-  Writer(std::mt19937& rng, int buffers, bool on_host) : rng_(rng), buffers_(buffers), on_host_(on_host) {}
+  Writer(Draw draw, int buffers, bool on_host) : draw_(std::move(draw)), buffers_(buffers), on_host_(on_host) {}
 
   Program Write(int statements, int depth) {
     Program program;
@@ -99,13 +102,13 @@ class Writer {
   int hosts() const { return hosts_; }
 
  private:
-  int Below(int n) { return static_cast<int>(rng_() % static_cast<uint32_t>(n)); }
+  int Below(int n) { return static_cast<int>(draw_(static_cast<uint32_t>(n - 1))); }
 
   Statement One(int depth) {
     Statement s{static_cast<Statement::Kind>(Below(depth > 0 ? 11 : 6)),
                 Below(buffers_),
                 Below(buffers_),
-                static_cast<int32_t>(rng_()),
+                static_cast<int32_t>(draw_(UINT32_MAX)),
                 Below(5),
                 Below(6),
                 {},
@@ -124,7 +127,7 @@ class Writer {
     return s;
   }
 
-  std::mt19937& rng_;
+  const Draw draw_;
   const int buffers_;
   const bool on_host_;  // Host nodes may wait, and nodes be pinned to devices
   int hosts_ = 0;
@@ -206,12 +209,16 @@ using Handles = std::vector<BufferHandle<int32_t>>;
 class Declarer {
  public:
   // `rounds`: parameters with the values 0, 1, 2, ... `fails`: the number of the Host node that fails when it is
-  // called; 0: none does.
-  Declarer(std::vector<ParamHandle<int32_t>> rounds, int devices, const std::atomic<int>& fails)
-      : rounds_(std::move(rounds)), devices_(devices), fails_(fails) {}
+  // called; 0: none does. `between`: called after each statement, where it is; null: nothing is.
+  using Between = std::function<void(Graph& g, const Handles& buffers)>;
+  Declarer(std::vector<ParamHandle<int32_t>> rounds, int devices, const std::atomic<int>& fails, Between between)
+      : rounds_(std::move(rounds)), devices_(devices), fails_(fails), between_(std::move(between)) {}
 
   void Declare(Graph& g, const Program& program, Handles& b) {
-    for (const Statement& s : program) One(g, s, b);
+    for (const Statement& s : program) {
+      One(g, s, b);
+      if (between_ != nullptr) between_(g, b);
+    }
   }
 
  private:
@@ -304,6 +311,7 @@ class Declarer {
   const std::vector<ParamHandle<int32_t>> rounds_;
   const int devices_;
   const std::atomic<int>& fails_;
+  const Between between_;
   int names_ = 0;
 };
 

@@ -12,79 +12,20 @@
 #include <utility>
 #include <vector>
 
-#include "tests/conformance/graph/control_programs.h"
+#include "tests/conformance/graph/compiled_program.h"
 #include "tests/conformance/graph/graph_fixture.h"
 #include "tests/support/kernels.h"
 
 namespace penstock::conformance::control_test {
 namespace {
 
-// A program whose buffers are an Input, an InOut, an Output that is copied to from inside, a State and an internal one.
-// Every other one can be decided by the device; every third is driven by the host.
-class CompiledProgram {
- public:
-  CompiledProgram(Runtime& runtime, uint32_t seed)
-      : rng_(seed), writer_(rng_, 4, seed % 2 == 0), program_(writer_.Write(4, 3)) {
-    state_.emplace(*runtime.MakeState<int32_t>("state", {kN}));
-    Graph g("program");
-    in_ = g.Input<int32_t>("in", kN);
-    io_ = g.InOut<int32_t>("io", kN);
-    out_ = g.Output<int32_t>("out", kN);
-    last_ = g.Output<int32_t>("last", kN);
-    Handles b{g.Buffer<int32_t>("a", kN), *io_, g.Use(*state_), g.Buffer<int32_t>("b", kN)};
-    g.Copy("begin a", *in_, b[0]);
-    g.ParallelFor("begin b", kN, Take{7}, Write(b[3]), Read(*in_));
-    for (int r = 0; r < 5; ++r) rounds_.push_back(g.Param<int32_t>(Name("rounds", r)));
-    Declarer(rounds_, static_cast<int>(runtime.devices().size()), fails_).Declare(g, program_, b);
-    g.Copy("end a", b[0], *out_);
-    g.ParallelFor("end b", kN, Take{9}, Write(*last_), Read(b[3]));
-    exec_ = runtime.Compile(g, {.slots = 2, .constructs = seed % 3 == 0 ? Lowering::kHost : Lowering::kAuto});
-  }
-
-  // What a run is given and returns.
-  struct Io {
-    Values input, now, was = now, got = Values(kN, 0x5a5a5a5a), end = got;
-  };
-  absl::StatusOr<penstock::Run> Launch(Io& io) {
-    Bindings bindings = exec_->bindings();
-    bindings.Set(*in_, io.input).Set(*io_, io.now).Set(*out_, io.got).Set(*last_, io.end);
-    for (int32_t i = 0; i < 5; ++i) bindings.Set(rounds_[static_cast<size_t>(i)], i);
-    return exec_->Launch(bindings);
-  }
-  // The contents of the State become what they are after the run.
-  Interpreter Interpret(const Io& io, Values& of_state) const {
-    Interpreter interpreter({io.input, io.was, of_state, Values(kN)});
-    for (size_t i = 0; i < kN; ++i) interpreter.memory()[3][i] = Mixed(0, io.input[i], 7);
-    interpreter.Run(program_);
-    of_state = interpreter.memory()[2];
-    for (int32_t& v : interpreter.memory()[3]) v = Mixed(0, v, 9);
-    return interpreter;
-  }
-
-  std::mt19937& rng() { return rng_; }
-  const absl::Status& compiled() const { return exec_.status(); }
-  State<int32_t>& state() { return *state_; }
-  int hosts() const { return writer_.hosts(); }
-  void Fail(int host) { fails_ = host; }
-
- private:
-  std::mt19937 rng_;
-  Writer writer_;
-  const Program program_;
-  std::atomic<int> fails_{0};
-  std::optional<State<int32_t>> state_;
-  std::optional<BufferHandle<int32_t>> in_, io_, out_, last_;
-  std::vector<ParamHandle<int32_t>> rounds_;
-  absl::StatusOr<Executable> exec_;
-};
-
 class Controls : public GraphConformance {
  protected:
   void Check(uint32_t seed);
 
  private:
-  void CheckFailure(CompiledProgram& program, CompiledProgram::Io io);
-  void CheckCancel(CompiledProgram& program, CompiledProgram::Io io);
+  void CheckFailure(CompiledProgram& program, CompiledProgram::Io io, uint32_t random);
+  void CheckCancel(CompiledProgram& program, CompiledProgram::Io io, uint32_t random);
 };
 
 void ExpectResults(const CompiledProgram& program, const CompiledProgram::Io& io, Values& of_state) {
@@ -97,7 +38,11 @@ void ExpectResults(const CompiledProgram& program, const CompiledProgram::Io& io
 // Runs a program twice at once and once more, with a Host node that fails, with a Cancel at some time, and once more.
 void Controls::Check(uint32_t seed) {
   SCOPED_TRACE("seed " + std::to_string(seed));
-  CompiledProgram program(*runtime_, seed);
+  std::mt19937 rng(seed);
+  CompiledProgram program(*runtime_,
+                          {.draw = [&](uint32_t most) { return rng() % (uint64_t{most} + 1); },
+                           .on_host = seed % 2 == 0,
+                           .compile = {.slots = 2, .constructs = seed % 3 == 0 ? Lowering::kHost : Lowering::kAuto}});
   ASSERT_OK(program.compiled());
   const auto random = [&]() -> CompiledProgram::Io { return {.input = Random(kN), .now = Random(kN)}; };
   Values of_state(kN);
@@ -118,14 +63,14 @@ void Controls::Check(uint32_t seed) {
   Values left(kN);
   ASSERT_OK(program.state().Read(std::span(left)));
   EXPECT_EQ(left, of_state);
-  CheckFailure(program, random());
-  CheckCancel(program, random());
+  CheckFailure(program, random(), rng());
+  CheckCancel(program, random(), rng());
 }
 
 // A run that reaches the Host node fails with it, and any other is right.
-void Controls::CheckFailure(CompiledProgram& program, CompiledProgram::Io io) {
+void Controls::CheckFailure(CompiledProgram& program, CompiledProgram::Io io, uint32_t random) {
   if (program.hosts() == 0) return;
-  const int fails = 1 + static_cast<int>(program.rng()() % static_cast<uint32_t>(program.hosts()));
+  const int fails = 1 + static_cast<int>(random % static_cast<uint32_t>(program.hosts()));
   Values of_state = Random(kN);
   ASSERT_OK(program.state().Set(of_state));
   program.Fail(fails);
@@ -143,12 +88,12 @@ void Controls::CheckFailure(CompiledProgram& program, CompiledProgram::Io io) {
 }
 
 // A cancelled run leaves nothing to the next one.
-void Controls::CheckCancel(CompiledProgram& program, CompiledProgram::Io io) {
+void Controls::CheckCancel(CompiledProgram& program, CompiledProgram::Io io, uint32_t random) {
   Values of_state = Random(kN);
   ASSERT_OK(program.state().Set(of_state));
   auto run = program.Launch(io);
   ASSERT_OK(run.status());
-  for (uint32_t yields = program.rng()() % 30; yields > 0; --yields) std::this_thread::yield();
+  for (uint32_t yields = random % 30; yields > 0; --yields) std::this_thread::yield();
   run->Cancel();
   const absl::Status status = run->Wait();
   if (status.ok()) ExpectResults(program, io, of_state);

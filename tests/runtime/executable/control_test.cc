@@ -109,6 +109,16 @@ TEST_F(ConstructMistakes, The65thLevelIsRefusedAndItsBodyNotCalled) {
   EXPECT_EQ(called, 64);
 }
 
+TEST_F(ConstructMistakes, TwoConstructsWithOneNameAreOneMistake) {
+  Graph g("g");
+  auto x = g.InOut<float>("x", 1);
+  for (int i = 0; i < 2; ++i) {
+    g.If("twice", When(IsPositive{}, Read(x)),
+         [&](Graph& body) { body.ParallelFor("set", 1, Set{}, Write(body.Buffer<float>("own", 1))); });
+  }
+  EXPECT_THAT(Told(g), AllOf(HasSubstr("construct 'twice'"), HasSubstr("declared 2 times"), Not(HasSubstr("twice/"))));
+}
+
 TEST_F(ConstructMistakes, NumbersThatAreNoneAreRefused) {
   Graph g("g");
   auto x = g.InOut<float>("x", 1);

@@ -405,6 +405,7 @@ class Folder {
     const bool on_device = lowerings_.OnDevice(c);
     NodeDecl node(control.name, on_device ? NodeKind::kConditional : NodeKind::kControl);
     node.device = DeviceOf(control);
+    node.runs = RunsOf(c);
     for (const BufferUse& use : uses) {
       const bool has = Of(use.buffer).has_contents;
       AccessMode mode = has ? AccessMode::kReadWrite : AccessMode::kWriteSome;
@@ -428,6 +429,22 @@ class Folder {
     if (control.condition >= 0) folded.condition.push_back(PartOf(control, on_device, BodyId(), uses));
     for (const BodyId body : control.bodies) folded.bodies.push_back(PartOf(control, on_device, body, uses));
     return folded;
+  }
+
+  // About how many nodes run in it; of several bodies the longest does.
+  double RunsOf(ControlId c) const {
+    const ControlDecl& control = model_.controls[c];
+    double longest = 0;
+    for (const BodyId body : control.bodies) {
+      double nodes = 0;
+      for (const Item& item : items_[Row(body)]) nodes += item.control < 0 ? 1 : RunsOf(item.control);
+      longest = std::max(longest, nodes);
+    }
+    if (control.kind == ControlKind::kIf || control.kind == ControlKind::kSwitch) return longest;
+    int64_t times = control.expected;
+    if (control.kind == ControlKind::kWhile) times = std::min(times, control.max);
+    else if (control.condition < 0 && control.trips.is_constant()) times = control.trips.value;
+    return longest * static_cast<double>(std::max<int64_t>(times, 0));
   }
 
   bool HasLoop(ControlId c) const {

@@ -6,7 +6,8 @@
 // suffices: the next of all steps is always one whose predecessors are submitted.
 //
 // Costs are in microseconds. PlanOptions::costs has those of declared nodes; otherwise, and for inserted copies, they
-// are estimated: a start-up time and, for copies, the bytes over a typical bandwidth. Only their ratios matter.
+// are estimated: a start-up time and, for copies, the bytes over a typical bandwidth; for constructs, the nodes that
+// run in them. Only their ratios matter.
 #include <algorithm>
 
 #include "graph/passes/passes.h"
@@ -41,9 +42,9 @@ double Cost(const Records& records, const Ordered& ordered, const Step& step) {
     case PlanKind::kLaunch: return 20;
     case PlanKind::kHostcall: return 5;
     case PlanKind::kGate: return 0;
+    case PlanKind::kHost: return 50;
     case PlanKind::kConditional:
-    case PlanKind::kHost:
-    case PlanKind::kControl: return 50;
+    case PlanKind::kControl: return 50 + 10 * records.model.nodes[step.decl].runs;
   }
   return 0;
 }

@@ -96,6 +96,7 @@ enum class Lowering : uint8_t { kAuto, kHost, kDevice };
 struct WhileOptions {
   int64_t max =
       1'000'000'000;  // the most iterations, at least 0: after them the loop ends, whatever the condition says
+  int64_t expected = 10;  // about how many: what is beside a long loop is submitted after it
 };
 
 }  // namespace penstock

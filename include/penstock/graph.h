@@ -351,7 +351,7 @@ class PENSTOCK_EXPORT Graph {
   template <class F, class... A, class Body, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
   PENSTOCK_HIDDEN void While(Name name, const Condition<F, A...>& when, WhileOptions options, Body body) {
     const ControlId made =
-        detail::ControlDeclaration::WithCondition<kNvcc, ControlKind::kWhile>(*this, name, when, options.max);
+        detail::ControlDeclaration::WithCondition<kNvcc, ControlKind::kWhile>(*this, name, when, options);
     detail::ControlDeclaration::Body(*this, made, name, body);
   }
   template <class Body>

@@ -162,7 +162,7 @@ class ControlDeclaration {
  public:
   template <bool kNvcc, ControlKind kKind, class G, class F, class... A>
   PENSTOCK_HIDDEN static ControlId WithCondition(G& graph, const Name& name, const Condition<F, A...>& when,
-                                                 int64_t max = 0) {
+                                                 const WhileOptions& options = {.max = 0}) {
     static_assert((kOnlyReads<A> && ...),
                   "penstock: a condition only reads; compute what it reads in a node before it");
     static_assert(kKind == ControlKind::kWhile || !kTells<F>,
@@ -170,7 +170,8 @@ class ControlDeclaration {
     const auto told = ToldBy(when.functor);
     std::apply([&](const auto&... to) { (CheckAccess(graph, name, to), ...); }, told);
     ControlDecl decl{.name = graph.InScope(name), .kind = kKind};
-    decl.max = max;
+    decl.max = options.max;
+    decl.expected = options.expected;
     decl.tells = kTells<F>;
     return Decided<kNvcc>(graph, name, std::move(decl), CodeOf(when.functor), std::tuple_cat(told, when.args));
   }

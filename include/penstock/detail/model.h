@@ -220,6 +220,7 @@ struct NodeDecl : NodeOptions {
   int functor_rank = 0;  // ParallelFor: rank of the index the functor takes
   int level = 0;  // ParallelFor: the level of a Reduce (detail/reduce_tree.h), from 1; 0: it is none
   KernelShape shape{};  // Kernel
+  double runs = 1;  // kConditional, kControl: about how many nodes of its bodies do, in all iterations
   bool decides = false;  // it is the condition of a construct, which has its decision at the begin of its functor
   NodeCode code{};
   BodyId body{};  // the body in which it was declared; none: outside of all
@@ -238,6 +239,7 @@ struct ControlDecl {
   bool tells = false;  // kWhile: the condition also writes how far the loop has come (telling.h)
   Dim trips{0};  // kRepeat: how often the body runs, unless it has a condition, which says it when the loop begins
   int64_t max = 0;  // kWhile: the most often that it does
+  int64_t expected = 10;  // kWhile, and others whose number is not declared: about how often
   std::vector<BodyId> bodies{};
 };
 

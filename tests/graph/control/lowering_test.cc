@@ -1,14 +1,19 @@
-// ChooseLowerings tells from a declaration who decides a construct. What only Compile can tell is
-// tests/runtime/executable/control_test.cc.
+// What is decided about constructs from their declaration: who decides each, and when it is submitted. What only
+// Compile can tell is tests/runtime/executable/control_test.cc.
 #include "graph/control/lowering.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
 #include <string>
 
+#include "graph/control/fold.h"
+#include "graph/plan/plan.h"
 #include "penstock/graph.h"
 #include "tests/support/kernels.h"
+#include "tests/support/status.h"
 
 namespace penstock::graph::lowering_test {
 namespace {
@@ -49,6 +54,50 @@ TEST(ChooseLowerings, SaysHowAHostNodeMayStay) {
     EXPECT_THAT(lowerings.why(c), AllOf(HasSubstr("node 'outer/inner/waits'"), HasSubstr("Infallible or Inline")));
   }
   EXPECT_TRUE(lowerings.OnDevice(2)) << lowerings.why(2);
+}
+
+struct Never {
+  bool operator()() const { return false; }
+};
+
+// Whether a construct is submitted before a chain of ten nodes beside it, which is declared first.
+template <class F>
+bool IsBeforeTenNodes(F declare) {
+  Graph g("g");
+  auto x = g.InOut<int32_t>("x", 8, kPinned), y = g.InOut<int32_t>("y", 8, kPinned);
+  for (int i = 0; i < 10; ++i) g.ParallelFor(Name("chain", i), 8, AddOne{}, ReadWrite(x));
+  declare(g, [y](Graph& body) { body.ParallelFor("add", 8, AddOne{}, ReadWrite(y)); });
+  const auto model = std::make_shared<Model>(g.model());
+  const Folded folded = Fold(model, ChooseLowerings(*model, TwoDevices(0), ""));
+  PlanOptions options;
+  options.devices.push_back({.name = "host:0"});
+  const absl::StatusOr<Plan> plan = MakePlan(*folded.model, options);
+  EXPECT_OK(plan.status());
+  if (!plan.ok()) return false;
+  const auto at = [&](const std::string& name) {
+    const auto& nodes = plan->nodes;
+    return std::find_if(nodes.begin(), nodes.end(), [&](const PlanNode& node) { return node.name == name; });
+  };
+  return at("construct") < at("chain 0");
+}
+
+TEST(Order, OfAConstructFollowsTheNodesThatItIsExpectedToRun) {
+  const auto loop = [](int64_t max, int64_t expected) {
+    return IsBeforeTenNodes([=](Graph& g, const auto& body) {
+      g.While("construct", penstock::When(Never{}), {.max = max, .expected = expected}, body);
+    });
+  };
+  EXPECT_TRUE(loop(1000, 100));
+  EXPECT_FALSE(loop(1000, 2));
+  EXPECT_FALSE(loop(2, 100)) << "not more than there may be";
+  const auto repeat = [](Dim trips) {
+    return IsBeforeTenNodes([=](Graph& g, const auto& body) { g.Repeat("construct", trips, body); });
+  };
+  EXPECT_TRUE(repeat(1000));
+  EXPECT_FALSE(IsBeforeTenNodes([](Graph& g, const auto& body) { g.If("construct", penstock::When(Never{}), body); }));
+  EXPECT_TRUE(IsBeforeTenNodes([](Graph& g, const auto& body) {
+    g.If("construct", penstock::When(Never{}), [&](Graph& then) { then.Repeat("inner", 1000, body); });
+  }));
 }
 
 }  // namespace

@@ -8,9 +8,11 @@ if ! command -v ctags >/dev/null; then
   echo "not tried: ctags is not installed"
   exit 0
 fi
-check=$1/scripts/check_classes.py
+source "$1/tests/scripts/run_python.sh"
+check() { run_python "$root/scripts/check_classes.py" "$@"; }
+root=$1
 tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
+trap 'rm -rf "$tree" "$python_output"' EXIT
 mkdir -p "$tree/src" "$tree/scripts"
 failed=0
 
@@ -32,7 +34,7 @@ rows() {
 # expect pass|WORDS
 expect() {
   local out code=0
-  out=$("$check" "$tree" 2>&1) || code=$?
+  out=$(check "$tree" 2>&1) || code=$?
   if [[ $1 == pass ]]; then
     [[ $code -eq 0 ]] || { echo "it should have passed: $out"; failed=1; }
   elif [[ $code -eq 0 || $out != *"$1"* ]]; then

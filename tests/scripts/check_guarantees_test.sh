@@ -5,9 +5,11 @@
 #   check_guarantees_test.sh ROOT      ROOT: the project
 set -euo pipefail
 
-check=$1/scripts/check_guarantees.py
+source "$1/tests/scripts/run_python.sh"
+check() { run_python "$root/scripts/check_guarantees.py" "$@"; }
+root=$1
 tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
+trap 'rm -rf "$tree" "$python_output"' EXIT
 failed=0
 
 plant() {
@@ -29,7 +31,7 @@ TEXT
 }
 
 plant
-output=$("$check" "$tree") || { echo "refused, but right: $output"; failed=1; }
+output=$(check "$tree") || { echo "refused, but right: $output"; failed=1; }
 
 long=$(printf 'x%.0s' {1..201})
 while IFS='%' read -r file line words; do
@@ -41,7 +43,7 @@ while IFS='%' read -r file line words; do
   else
     printf "${line//LONG/$long}\n" >>"$tree/$file"
   fi
-  if output=$("$check" "$tree"); then
+  if output=$(check "$tree"); then
     echo "not refused: $file with '$line'"
     failed=1
   elif [[ $output != *"$words"* ]]; then

@@ -5,9 +5,11 @@
 #   check_links_test.sh ROOT      ROOT: the project
 set -euo pipefail
 
-check=$1/scripts/check_links.py
+source "$1/tests/scripts/run_python.sh"
+check() { run_python "$root/scripts/check_links.py" "$@"; }
+root=$1
 tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
+trap 'rm -rf "$tree" "$python_output"' EXIT
 failed=0
 
 plant() {
@@ -56,11 +58,11 @@ expect() {
 }
 
 plant
-output=$("$check" "$tree") || { echo "refused, but right: $output"; failed=1; }
-output=$("$check" --site "$tree/docs") || { echo "refused, but right: $output"; failed=1; }
+output=$(check "$tree") || { echo "refused, but right: $output"; failed=1; }
+output=$(check --site "$tree/docs") || { echo "refused, but right: $output"; failed=1; }
 
 while IFS='|' read -r file line words; do
-  [[ -z $file ]] || expect "$file" "$line" "$words" "$check" "$tree"
+  [[ -z $file ]] || expect "$file" "$line" "$words" check "$tree"
 done <<'ROWS'
 README.md|[a](docs/none.md)|there is no such file
 README.md|[a](docs/howto/bind.md#none)|no such heading
@@ -80,7 +82,7 @@ docs/howto/bind.md|`docs/howto/none.md`|there is no such path
 ROWS
 
 while IFS='|' read -r file line words; do
-  [[ -z $file ]] || expect "$file" "$line" "$words" "$check" --site "$tree/docs"
+  [[ -z $file ]] || expect "$file" "$line" "$words" check --site "$tree/docs"
 done <<'ROWS'
 docs/a.html|<a href="none.html">|there is no such file
 docs/a.html|<a href="b.html#none">|no such heading or anchor

@@ -5,9 +5,11 @@
 #   check_snippets_test.sh ROOT      ROOT: the project
 set -euo pipefail
 
-check=$1/scripts/check_snippets.py
+source "$1/tests/scripts/run_python.sh"
+check() { run_python "$root/scripts/check_snippets.py" "$@"; }
+root=$1
 tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
+trap 'rm -rf "$tree" "$python_output"' EXIT
 page=$tree/docs/tutorial/1-add.md
 source=$tree/examples/tutorial/1_add.cc
 program=$tree/program
@@ -68,22 +70,22 @@ passed() {
 }
 
 plant
-passed "$check" "$tree"
-passed "$check" --run "$page" "$program"
+passed check "$tree"
+passed check --run "$page" "$program"
 
 # The pages.
 plant && sed -i 's/sum += i/sum -= i/' "$source"
-refused "docs/tutorial/1-add.md:3: these lines are not in 1_add.cc or 1_two.h" "$check" "$tree"
+refused "docs/tutorial/1-add.md:3: these lines are not in 1_add.cc or 1_two.h" check "$tree"
 plant && sed -i 's/^  sum += i/    sum += i/' "$page"
-refused "1-add.md:3: these lines are not in" "$check" "$tree"
+refused "1-add.md:3: these lines are not in" check "$tree"
 plant && sed -i '/^$/d' "$page"
-refused "1-add.md:3: these lines are not in" "$check" "$tree"
+refused "1-add.md:3: these lines are not in" check "$tree"
 plant && sed -i 's/kTwo/kThree/' "$page"
-refused "1-add.md:10: these lines are not in" "$check" "$tree"
+refused "1-add.md:10: these lines are not in" check "$tree"
 plant && mv "$page" "$tree/docs/tutorial/2-add.md"
-refused "2-add.md:3: these lines are not in any program" "$check" "$tree"
+refused "2-add.md:3: these lines are not in any program" check "$tree"
 plant && sed -i 's/```cpp/```c++/' "$page"
-refused "1-add.md:1: the page shows no code" "$check" "$tree"
+refused "1-add.md:1: the page shows no code" check "$tree"
 
 # A page of the cookbook shows the files that begin with its name; the first page of its folder shows no code.
 move_to_cookbook() {
@@ -95,21 +97,21 @@ move_to_cookbook() {
   echo "# Cookbook" >"$tree/docs/howto/cookbook/README.md"
 }
 move_to_cookbook
-passed "$check" "$tree"
+passed check "$tree"
 move_to_cookbook && sed -i 's/sum += i/sum -= i/' "$tree/examples/cookbook/add.cc"
-refused "docs/howto/cookbook/add.md:3: these lines are not in add.cc or add_two.h" "$check" "$tree"
+refused "docs/howto/cookbook/add.md:3: these lines are not in add.cc or add_two.h" check "$tree"
 move_to_cookbook && mv "$tree/docs/howto/cookbook/add.md" "$tree/docs/howto/cookbook/sum.md"
-refused "docs/howto/cookbook/sum.md:3: these lines are not in any program" "$check" "$tree"
+refused "docs/howto/cookbook/sum.md:3: these lines are not in any program" check "$tree"
 
 # The output.
 plant && sed -i 's/is 3/is 4/' "$program"
-refused "1-add.md shows" "$check" --run "$page" "$program"
+refused "1-add.md shows" check --run "$page" "$program"
 plant && sed -i 's/is 3/is 4/' "$program" && sed -i 's/```text/```text numbers vary/' "$page"
-passed "$check" --run "$page" "$program"
+passed check --run "$page" "$program"
 plant && sed -i 's/the sum/a sum/' "$program" && sed -i 's/```text/```text numbers vary/' "$page"
-refused "1-add.md shows" "$check" --run "$page" "$program"
+refused "1-add.md shows" check --run "$page" "$program"
 plant && echo 'exit 1' >>"$program"
-refused "ended with 1" "$check" --run "$page" "$program"
+refused "ended with 1" check --run "$page" "$program"
 plant && sed -i 's/```text/```/' "$page"
-refused "0 blocks of output" "$check" --run "$page" "$program"
+refused "0 blocks of output" check --run "$page" "$program"
 exit "$failed"

@@ -5,8 +5,9 @@
 #   performance_page_test.sh ROOT      ROOT: the project
 set -euo pipefail
 
+source "$1/tests/scripts/run_python.sh"
 tree=$(mktemp -d)
-trap 'rm -rf "$tree"' EXIT
+trap 'rm -rf "$tree" "$python_output"' EXIT
 failed=0
 
 plant() {
@@ -14,17 +15,17 @@ plant() {
   mkdir -p "$tree/scripts" "$tree/bench"
   cp "$1"/scripts/{performance_page,plot,bench_results}.py "$tree/scripts"
   cp -r "$1/bench/results" "$tree/bench"
-  "$tree/scripts/performance_page.py" >/dev/null
+  run_python "$tree/scripts/performance_page.py" >/dev/null
 }
 
 plant "$1"
-output=$("$tree/scripts/performance_page.py" --check) || { echo "refused, but right: $output"; failed=1; }
+output=$(run_python "$tree/scripts/performance_page.py" --check) || { echo "refused, but right: $output"; failed=1; }
 
 while IFS='%' read -r file change words; do
   [[ -n $file ]] || continue
   plant "$1"
   sed -i "$change" "$tree/$file"
-  if output=$("$tree/scripts/performance_page.py" --check 2>&1); then
+  if output=$(run_python "$tree/scripts/performance_page.py" --check 2>&1); then
     echo "not refused: $file with '$change'"
     failed=1
   elif [[ $output != *"$words"* ]]; then
@@ -45,7 +46,7 @@ ROWS
 
 plant "$1"
 touch "$tree/docs/figures/measured/old.svg"
-if output=$("$tree/scripts/performance_page.py" --check) || [[ $output != *"old.svg is no figure"* ]]; then
+if output=$(run_python "$tree/scripts/performance_page.py" --check) || [[ $output != *"old.svg is no figure"* ]]; then
   echo "a figure too many is not refused: $output"
   failed=1
 fi

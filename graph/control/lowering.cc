@@ -88,6 +88,7 @@ class LoweringChoice {
         return ToHost(n, c,
                       "is a Launch node that takes " + why + ", so what it submits may differ from launch to launch");
     }
+    if (node.decides && node.device < 0) return;  // it goes where the bodies are
     const int32_t device = node.device >= 0 ? node.device : devices_.by_default;
     if (device_[c] < 0) device_[c] = device;
     if (device_[c] != device) ToHost(n, c, "is on another device than those before");

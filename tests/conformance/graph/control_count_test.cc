@@ -348,6 +348,60 @@ TEST_P(ControlCounts, ATraceHasTheIterationsOfAllLoops) {
   }
 }
 
+// A loop on each of two devices of one graph, and one in an executable of which each device has a replica.
+TEST_P(ControlCounts, OfSeveralDevicesAreReportedAndTraced) {
+  const auto devices = static_cast<int>(runtime_->devices().size());
+  if (devices < 2) GTEST_SKIP() << "needs two devices";
+  Graph g("several");
+  auto limit = g.Input<int32_t>("limit", 1);
+  std::vector<BufferHandle<int32_t>> x;
+  for (const int device : {0, 1}) {
+    x.push_back(g.InOut<int32_t>(Name("x", device), 1));
+    g.While(Name("loop", device), When(IsLess{}, Read(x.back()), Read(limit)), {.max = 100},
+            [&](Graph& body) { body.ParallelFor("increase", 1, Increase{}, ReadWrite(x.back())).On(device); });
+  }
+  const int32_t most = 9;
+  int32_t values[2] = {2, 4};
+  const std::shared_ptr<Trace> trace = Trace::Create();
+  auto exec = runtime_->Compile(g, {.slots = 1, .mode = Mode::kGraph, .constructs = Lowering::kDevice, .trace = trace});
+  ASSERT_OK(exec.status());
+  Bindings io = exec->bindings();
+  for (size_t d = 0; d < 2; ++d) io.Set(x[d], std::span(&values[d], 1));
+  auto run = exec->Launch(io.Set(limit, std::span(&most, 1)));
+  ASSERT_OK(run.status());
+  ASSERT_OK(run->Wait());
+  const std::vector<SubmissionReport::Loop> loops = exec->submission_report().loops;
+  ASSERT_EQ(loops.size(), 2u);
+  EXPECT_EQ(loops[0].iterations, 7);
+  EXPECT_EQ(loops[1].iterations, 5);
+  int64_t traced[2] = {0, 0};
+  for (const Span& span : trace->spans()) {
+    for (const int device : {0, 1}) {
+      if (!span.name.starts_with("loop " + std::to_string(device) + " iteration")) continue;
+      ++traced[device];
+      EXPECT_EQ(span.device, device) << span.name;
+      EXPECT_EQ(span.track.find(runtime_->devices()[static_cast<size_t>(device)].name), 0u) << span.track;
+    }
+  }
+  EXPECT_EQ(traced[0], 7);
+  EXPECT_EQ(traced[1], 5);
+
+  const Nested nested;
+  auto replicated = runtime_->Compile(nested.graph, {.slots = 1, .devices = {0, 1}});
+  ASSERT_OK(replicated.status());
+  NestedCounts expected;
+  for (int round = 0; round < 4; ++round) {
+    for (const auto& [from, until, rounds] : kNestedLaunches) {
+      ASSERT_OK(LaunchNested(nested, *replicated, from, until, rounds));
+      expected.Add(from, until, rounds);
+    }
+  }
+  const std::vector<SubmissionReport::Loop> all = replicated->submission_report().loops;
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].iterations, expected.first);
+  EXPECT_EQ(all[2].iterations, expected.inner);
+}
+
 TEST_P(ControlCounts, ATraceHasTheNewestIterationsOfALongLoop) {
   constexpr int32_t kLong = 6000;
   Graph g("long");

@@ -79,7 +79,7 @@ std::vector<std::string_view> CheckNames(const Model& model, Findings& findings,
   std::vector<std::string_view> names_of_several;
   for (const auto& [other, of_name] : repeats) {
     const Name& name = records[other].name;
-    if (IsIn(repeated, name.view())) continue;
+    if (IsIn(repeated, name.view()) || IsIn(names_of_several, name.view())) continue;
     names_of_several.push_back(name.view());
     std::vector<std::string> places{Where(name.source())};
     for (const size_t i : of_name) places.push_back(Where(records[i].name.source()));

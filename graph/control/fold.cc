@@ -431,6 +431,8 @@ class Folder {
     return folded;
   }
 
+  static constexpr double kMostRuns = 1e12;  // more make no difference, and are no number at last
+
   // About how many nodes run in it; of several bodies the longest does.
   double RunsOf(ControlId c) const {
     const ControlDecl& control = model_.controls[c];
@@ -444,7 +446,7 @@ class Folder {
     int64_t times = control.expected;
     if (control.kind == ControlKind::kWhile) times = std::min(times, control.max);
     else if (control.condition < 0 && control.trips.is_constant()) times = control.trips.value;
-    return longest * static_cast<double>(std::max<int64_t>(times, 0));
+    return std::min(longest * static_cast<double>(std::max<int64_t>(times, 0)), kMostRuns);
   }
 
   bool HasLoop(ControlId c) const {

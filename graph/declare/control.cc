@@ -41,6 +41,12 @@ ControlId AddControl(const DeclarationSink& sink, ControlDecl decl, int32_t cond
       return "WhileOptions::max is " + std::to_string(decl.max) + "; give the most iterations, 0 or more";
     });
   }
+  if (decl.expected < 0) {
+    RefuseControl(sink, decl.name, [&] {
+      return "WhileOptions::expected is " + std::to_string(decl.expected) +
+             "; give about how many iterations there will be, 0 or more";
+    });
+  }
   if (decl.kind == ControlKind::kRepeat && decl.trips.is_constant() && decl.trips.value < 0) {
     RefuseControl(sink, decl.name, [&] {
       return "repeats its body " + std::to_string(decl.trips.value) + " times; give a number that is not negative";

@@ -6,6 +6,7 @@
 // plans, but not change them).
 //
 // Validate hashes buffers and nodes while it reads their records; this pass adds the order of the nodes.
+#include <bit>
 #include <cstring>
 
 #include "graph/common/hash.h"
@@ -54,6 +55,7 @@ class Structure {
     Hash hash(kNode);
     hash(nodes_.hash(i), n.kind)(n.device, n.priority)(n.arg_block.size(), n.pattern.size())(accesses.size());
     if (n.host_way != HostWay::kWorker) hash(n.host_way);
+    if (n.runs != 1) hash(3, std::bit_cast<uint64_t>(n.runs));
     for (size_t a = 0; a < accesses.size(); ++a) {
       const int how = static_cast<int>(accesses[a].mode) << 2 | accesses[a].unordered << 1 | accesses[a].part;
       hash(buffers_.hash(accesses[a].buffer), how);

@@ -96,7 +96,9 @@ enum class Lowering : uint8_t { kAuto, kHost, kDevice };
 struct WhileOptions {
   int64_t max =
       1'000'000'000;  // the most iterations, at least 0: after them the loop ends, whatever the condition says
-  int64_t expected = 10;  // about how many: what is beside a long loop is submitted after it
+  // About how many there will be, at least 0; no more than `max` count. What else can run is submitted after the loop
+  // unless it takes longer. A Repeat counts as many as it has, or 10 if a parameter or a buffer says it.
+  int64_t expected = 10;
 };
 
 }  // namespace penstock

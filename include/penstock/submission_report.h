@@ -21,7 +21,9 @@ struct PENSTOCK_EXPORT SubmissionReport {
   struct Loop {
     std::string name;  // of the construct
     int64_t iterations = 0;  // in all runs; those of a loop that is at work on a device are missing until it ends
-    double iteration_us = 0;  // what one has taken on average, with all that lies between two; 0 until known
+    // What one has taken on average, with all that lies between two, in microseconds; 0 if unknown: before the first
+    // run has ended, and where a Repeat of a large body has one iteration, about which it decides when that begins.
+    double iteration_us = 0;
   };
 
   Mode mode = Mode::kStream;  // the mode of runs; kAuto: both in turn, until the faster one is known

@@ -9,8 +9,10 @@
 // one kernel per node, 0.9 us on an H200. A node that had nothing to do has no span there. A node's span begins when
 // its predecessors in the graph have ended, even if the device began it later.
 //
-// A loop has a span for each iteration ("solve iteration 3"): of a run the newest 4095 if the device decides the loop,
-// which then has no spans of the nodes in its body. Where a Repeat's body holds several iterations, they share a span.
+// A loop has a span for each iteration ("solve iteration 3"): of a run at most the newest 4095 if the device decides
+// the loop, which then has no spans of the nodes in its body. Where a Repeat's body holds several iterations, they
+// share a span. A traced loop takes 64 KiB of pinned memory in each slot, each iteration writes to it, and a Repeat
+// decides about the next iteration after its body, not beside it.
 //
 // Threads: thread-safe.
 #pragma once
@@ -35,12 +37,12 @@ enum class SpanKind : uint8_t { kUpload, kDownload, kKernel, kHost, kSubmit };
 
 // One interval of work.
 struct Span {
-  std::string name;  // the node's name
+  std::string name;  // the node's name, or that of a loop with its iteration
   std::string track;  // "cuda:0 slot 1 upload", "worker 3"
   SpanKind kind = SpanKind::kHost;  // the kind of work
   double begin_us = 0;  // microseconds since the trace was made
   double end_us = 0;  // microseconds since the trace was made
-  int64_t run = -1;  // the number of the executable's launch
+  int64_t run = -1;  // the number of the executable's launch; in a body that the host runs, of the body's run
   int device = -1;  // index in the runtime's list; -1 on the host
 };
 

@@ -144,8 +144,7 @@ Outcome CheckControlBytes(std::span<const uint8_t> input) {
   CompiledProgram program(ControlRuntime(), {.draw =
                                                  [&](uint32_t most) {
                                                    if (most < 256) return bytes.Byte() % (most + 1);
-                                                   return static_cast<uint32_t>(bytes.Byte()) << 16 |
-                                                          bytes.Byte() << 8 | bytes.Byte();
+                                                   return static_cast<uint32_t>(bytes.Long());
                                                  },
                                              .on_host = compile.constructs == Lowering::kHost,
                                              .compile = compile,

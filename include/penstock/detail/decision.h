@@ -24,7 +24,7 @@
 
 namespace penstock::detail {
 
-// What the host learns of a loop: in all runs that have ended.
+// What the host learns of a loop. The first three count the runs of it that have ended.
 struct LoopRecord {
   int64_t iterations = 0;
   int64_t runs = 0;  // that had an iteration
@@ -77,7 +77,7 @@ struct Decision {
   const uint64_t* switches = nullptr;
   uint32_t nodes = 0;  // of each iteration or body
   uint32_t marks = 0;  // a power of two; 0: none is written
-  // In pinned memory: LoopState::record, written when the loop ends. Behind it are `marks` LoopMark, written in turn.
+  // In pinned memory: LoopState::record. Behind it are `marks` LoopMark, written in turn, one at each decision.
   LoopRecord* record = nullptr;
 };
 
@@ -95,13 +95,17 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline bool IsStopped(LoopState& loop) {
 #endif
 }
 
-PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void StopLoop(LoopState& loop, uint32_t stop) {
+// Stores what another kernel or the host may read meanwhile.
+template <class T>
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void Tell(T& to, T value) {
 #if defined(__CUDA_ARCH__)
-  *static_cast<volatile uint32_t*>(&loop.stop) = stop;
+  *static_cast<volatile T*>(&to) = value;
 #else
-  std::atomic_ref<uint32_t>(loop.stop).store(stop, std::memory_order_relaxed);
+  std::atomic_ref<T>(to).store(value, std::memory_order_relaxed);
 #endif
 }
+
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void StopLoop(LoopState& loop, uint32_t stop) { Tell(loop.stop, stop); }
 
 // What a loop's state says before the condition is evaluated. Read all at once, and before what the condition reads, it
 // takes no time of its own: each read takes 0.3 us.
@@ -159,23 +163,13 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline uint64_t DeviceNanos() {
 #endif
 }
 
-// Into pinned memory.
-template <class T>
-PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void TellHost(T& to, T value) {
-#if defined(__CUDA_ARCH__)
-  *static_cast<volatile T*>(&to) = value;
-#else
-  std::atomic_ref<T>(to).store(value, std::memory_order_relaxed);
-#endif
-}
-
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void Mark(const Decision& decision, int64_t done) {
   if (decision.marks == 0) return;
   int64_t& marks = decision.loop->record.marks;
   LoopMark& mark = reinterpret_cast<LoopMark*>(decision.record + 1)[marks & (int64_t{decision.marks} - 1)];
-  TellHost(mark.nanos, DeviceNanos());
-  TellHost(mark.done, done);
-  TellHost(decision.record->marks, ++marks);
+  Tell(mark.nanos, DeviceNanos());
+  Tell(mark.done, done);
+  Tell(decision.record->marks, ++marks);
 }
 
 // Before the loop.
@@ -195,9 +189,9 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void End(const Decision& decision, i
   ++all.runs;
   all.nanos += static_cast<int64_t>(DeviceNanos() - loop.began);
   if (decision.record == nullptr) return;
-  TellHost(decision.record->iterations, all.iterations);
-  TellHost(decision.record->runs, all.runs);
-  TellHost(decision.record->nanos, all.nanos);
+  Tell(decision.record->iterations, all.iterations);
+  Tell(decision.record->runs, all.runs);
+  Tell(decision.record->nanos, all.nanos);
 }
 
 // The same as KeepOn, for the number that may still begin; 0 if the loop has ended.

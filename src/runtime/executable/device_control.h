@@ -67,7 +67,7 @@ class DeviceControl final : public GraphConstruct {
   DeviceControl(RunSlot& outer, NodeId node, const CompiledControl& control);
   bool is_loop() const { return control_->kind == ControlKind::kWhile || control_->kind == ControlKind::kRepeat; }
   absl::Status MakeLoop(bool traced);
-  // That takes no time of its own, but then the times of decisions are not those of iterations.
+  // To decide beside the body takes no time of its own, but then the times of decisions are not those of iterations.
   bool decides_beside_body() const {
     return control_->kind == ControlKind::kRepeat && switches_.nodes == 0 && !loop_->traced();
   }

@@ -12,6 +12,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "penstock/detail/decision.h"
 #include "src/driver/driver.h"
 #include "src/memory/pinned_pool.h"
 #include "src/runtime/graph_exec/graph_construct.h"
@@ -31,7 +32,8 @@ class LoopMemory {
   detail::LoopState* state() const { return state_; }
   bool traced() const { return marks_ > 0; }
   void AddTo(detail::Decision& decision) const;
-  // `overlaps`: each iteration decides while it is at work, so that the last one's time is unknown.
+  // `overlaps`: each iteration decides while it is at work, so that the last one's time is unknown. While a run ends,
+  // the numbers may be of different runs.
   LoopTotals Totals(bool overlaps) const;
   // The newest iterations that are not taken yet; none if it is not traced.
   void TakeIterations(std::string_view loop, GraphConstruct::AddIterations add);

@@ -26,9 +26,10 @@ void AddLoops(const ExecutableCore& core, std::vector<SubmissionReport::Loop>& l
   for (const auto& [node, totals] : constructs) {
     if (totals) {
       const double micros = static_cast<double>(totals->nanos) / 1000;
-      loops.push_back({.name = std::string(core.model().nodes[node].name.view()),
-                       .iterations = totals->iterations,
-                       .iteration_us = totals->timed > 0 ? micros / static_cast<double>(totals->timed) : 0});
+      loops.push_back(
+          {.name = std::string(core.model().nodes[node].name.view()),
+           .iterations = totals->iterations,
+           .iteration_us = totals->timed > 0 && totals->nanos > 0 ? micros / static_cast<double>(totals->timed) : 0});
     }
     for (const ControlPart& part : core.parts()) {
       if (part.construct == node) AddLoops(*part.core, loops);

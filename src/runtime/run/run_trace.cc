@@ -3,6 +3,7 @@
 #include "penstock/status_macros.h"
 #include "src/driver/current_device.h"
 #include "src/runtime/core/synchronize_stream.h"
+#include "src/runtime/graph_exec/timestamp_op.h"
 
 namespace penstock::runtime {
 namespace {
@@ -58,27 +59,26 @@ void RunTrace::RecordStagedCopy(const RunSlot& slot, int32_t step, int64_t seria
 absl::Status RunTrace::SetBase(RunSlot& slot) {
   base_.resize(graph_.devices().size());
   const bool any_graph = slot.replay != nullptr || !slot.constructs.empty();
-  memory::PinnedBlock pinned;
   if (any_graph) {
-    PENSTOCK_ASSIGN_OR_RETURN(pinned, slot.options().pinned.Allocate(sizeof(uint64_t), slot.options().pinned_node));
+    PENSTOCK_ASSIGN_OR_RETURN(stamp_, slot.options().pinned.Allocate(sizeof(uint64_t), slot.options().pinned_node));
   }
   for (const LaneId l : graph_.plan().lanes.ids()) {
     const DeviceId d = graph_.plan().lanes[l].device;
     if (base_[d].event || !slot.queues.streams[l]) continue;
-    PENSTOCK_RETURN_IF_ERROR(
-        ReadClocks(base_[d], d, slot.queues.streams[l], slot, static_cast<uint64_t*>(pinned.data())));
+    PENSTOCK_RETURN_IF_ERROR(ReadClocks(base_[d], d, slot.queues.streams[l], slot));
   }
   return absl::OkStatus();
 }
 
-// Device clocks are related to the trace's once: an event is recorded on each device, after a timestamp into `at` if
-// graphs have timestamps, and the host's clock is read as soon as the event is seen complete. The error is the time of
-// one poll.
-absl::Status RunTrace::ReadClocks(Base& base, DeviceId device, driver::Stream stream, RunSlot& slot, uint64_t* at) {
+// Device clocks are related to the trace's once: an event is recorded on each device, after a timestamp if there
+// are graphs or constructs, and the host's clock is read as soon as the event is seen complete. The error is the time
+// of one poll.
+absl::Status RunTrace::ReadClocks(Base& base, DeviceId device, driver::Stream stream, RunSlot& slot) {
   driver::Driver& driver = graph_.driver();
   const int local = graph_.devices()[device].local;
   const driver::CurrentDevice current(driver, local);
   PENSTOCK_ASSIGN_OR_RETURN(base.event, driver.CreateEvent(local, true));
+  auto* const at = static_cast<uint64_t*>(stamp_.data());
   TimestampOp timestamp;
   if (at != nullptr) {
     PENSTOCK_ASSIGN_OR_RETURN(const driver::LibraryCode code, driver.LoadTimestamp(local));

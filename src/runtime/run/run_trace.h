@@ -13,7 +13,6 @@
 #include "absl/status/status.h"
 #include "src/driver/driver.h"
 #include "src/memory/pinned_pool.h"
-#include "src/runtime/graph_exec/timestamp_op.h"
 #include "src/runtime/program/compiled_graph.h"
 #include "src/runtime/run/run_slot.h"
 
@@ -42,10 +41,10 @@ class RunTrace {
   struct Base {
     driver::Event event;
     double micros = 0;  // of the trace
-    uint64_t nanos = 0;  // of the device; 0: no graph is on it
+    uint64_t nanos = 0;  // of the device; 0: the executable has no graphs and no constructs
   };
 
-  absl::Status ReadClocks(Base& base, DeviceId device, driver::Stream stream, RunSlot& slot, uint64_t* at);
+  absl::Status ReadClocks(Base& base, DeviceId device, driver::Stream stream, RunSlot& slot);
   void RecordGraphs(RunSlot& slot) const;
   void RecordIterations(const RunSlot& slot) const;
   double MicrosOf(uint64_t nanos, DeviceId device) const;
@@ -55,6 +54,7 @@ class RunTrace {
 
   const CompiledGraph& graph_;
   std::vector<Base> base_;  // one for each device
+  memory::PinnedBlock stamp_;  // a device writes its time here
 };
 
 }  // namespace penstock::runtime

@@ -284,7 +284,7 @@ TEST_P(ControlCounts, TheReportSaysHowManyIterationsEachLoopHasDoneAndWhatTheyTo
     EXPECT_EQ(loops[2].iterations, expected.inner);
     for (const SubmissionReport::Loop& loop : loops) {
       EXPECT_GT(loop.iteration_us, 0) << loop.name;
-      EXPECT_LT(loop.iteration_us * static_cast<double>(loop.iterations), 1.01 * all.count()) << loop.name;
+      EXPECT_LT(loop.iteration_us, all.count()) << loop.name;
     }
     EXPECT_NE(
         exec->submission_report().Text().find("loop 'first': " + std::to_string(expected.first) + " iterations of "),
@@ -361,30 +361,32 @@ TEST_P(ControlCounts, OfSeveralDevicesAreReportedAndTraced) {
             [&](Graph& body) { body.ParallelFor("increase", 1, Increase{}, ReadWrite(x.back())).On(device); });
   }
   const int32_t most = 9;
-  int32_t values[2] = {2, 4};
-  const std::shared_ptr<Trace> trace = Trace::Create();
-  auto exec = runtime_->Compile(g, {.slots = 1, .mode = Mode::kGraph, .constructs = Lowering::kDevice, .trace = trace});
-  ASSERT_OK(exec.status());
-  Bindings io = exec->bindings();
-  for (size_t d = 0; d < 2; ++d) io.Set(x[d], std::span(&values[d], 1));
-  auto run = exec->Launch(io.Set(limit, std::span(&most, 1)));
-  ASSERT_OK(run.status());
-  ASSERT_OK(run->Wait());
-  const std::vector<SubmissionReport::Loop> loops = exec->submission_report().loops;
-  ASSERT_EQ(loops.size(), 2u);
-  EXPECT_EQ(loops[0].iterations, 7);
-  EXPECT_EQ(loops[1].iterations, 5);
-  int64_t traced[2] = {0, 0};
-  for (const Span& span : trace->spans()) {
-    for (const int device : {0, 1}) {
-      if (!span.name.starts_with("loop " + std::to_string(device) + " iteration")) continue;
-      ++traced[device];
-      EXPECT_EQ(span.device, device) << span.name;
-      EXPECT_EQ(span.track.find(runtime_->devices()[static_cast<size_t>(device)].name), 0u) << span.track;
+  for (const Mode mode : {Mode::kStream, Mode::kGraph}) {
+    int32_t values[2] = {2, 4};
+    const std::shared_ptr<Trace> trace = Trace::Create();
+    auto exec = runtime_->Compile(g, {.slots = 1, .mode = mode, .constructs = Lowering::kDevice, .trace = trace});
+    ASSERT_OK(exec.status());
+    Bindings io = exec->bindings();
+    for (size_t d = 0; d < 2; ++d) io.Set(x[d], std::span(&values[d], 1));
+    auto run = exec->Launch(io.Set(limit, std::span(&most, 1)));
+    ASSERT_OK(run.status());
+    ASSERT_OK(run->Wait());
+    const std::vector<SubmissionReport::Loop> loops = exec->submission_report().loops;
+    ASSERT_EQ(loops.size(), 2u);
+    EXPECT_EQ(loops[0].iterations, 7);
+    EXPECT_EQ(loops[1].iterations, 5);
+    int64_t traced[2] = {0, 0};
+    for (const Span& span : trace->spans()) {
+      for (const int device : {0, 1}) {
+        if (!span.name.starts_with("loop " + std::to_string(device) + " iteration")) continue;
+        ++traced[device];
+        EXPECT_EQ(span.device, device) << span.name;
+        EXPECT_EQ(span.track.find(runtime_->devices()[static_cast<size_t>(device)].name), 0u) << span.track;
+      }
     }
+    EXPECT_EQ(traced[0], 7);
+    EXPECT_EQ(traced[1], 5);
   }
-  EXPECT_EQ(traced[0], 7);
-  EXPECT_EQ(traced[1], 5);
 
   const Nested nested;
   auto replicated = runtime_->Compile(nested.graph, {.slots = 1, .devices = {0, 1}});

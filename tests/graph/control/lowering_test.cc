@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -94,6 +95,19 @@ TEST(Order, OfAConstructFollowsTheNodesThatItIsExpectedToRun) {
     return IsBeforeTenNodes([=](Graph& g, const auto& body) { g.Repeat("construct", trips, body); });
   };
   EXPECT_TRUE(repeat(1000));
+  const auto as_a_parameter_says = [](Graph& g, const auto& body) {  // ten times, if nobody knows
+    g.Repeat("construct", g.Param<int32_t>("n"), [&](Graph& in) { in.Repeat("inner", 2, body); });
+  };
+  EXPECT_TRUE(IsBeforeTenNodes(as_a_parameter_says));
+  EXPECT_FALSE(loop(1000, 0));
+  EXPECT_FALSE(IsBeforeTenNodes([](Graph& g, const auto& body) {  // of which the most nodes are no number
+    std::function<void(Graph&, int)> nest = [&](Graph& in, int levels) {
+      if (levels == 0) return body(in);
+      in.While(levels == 40 ? "construct" : Name("in", levels), penstock::When(Never{}),
+               {.expected = levels == 40 ? 0 : 1'000'000'000}, [&](Graph& inner) { nest(inner, levels - 1); });
+    };
+    nest(g, 40);
+  }));
   EXPECT_FALSE(IsBeforeTenNodes([](Graph& g, const auto& body) { g.If("construct", penstock::When(Never{}), body); }));
   EXPECT_TRUE(IsBeforeTenNodes([](Graph& g, const auto& body) {
     g.If("construct", penstock::When(Never{}), [&](Graph& then) { then.Repeat("inner", 1000, body); });

@@ -155,6 +155,7 @@ TEST(StructureHash, CoversWhatDecidesThePlan) {
       {"kernel grid", [](ModelBuilder& g) { g.node(2).shape.grid[1] = Dim(2); }},
       {"pin", [](ModelBuilder& g) { g.node(3).device = -1; }},
       {"priority", [](ModelBuilder& g) { g.node(3).priority = 1; }},
+      {"runs in it", [](ModelBuilder& g) { g.node(3).runs = 70; }},
       {"after", [](ModelBuilder& g) { g.After(3, 0); }},
   };
   std::vector<std::pair<uint64_t, std::string>> seen{{PlanOf(Graph()).structure_hash, "none"}};

@@ -113,8 +113,10 @@ TEST_F(ConstructMistakes, TwoConstructsWithOneNameAreOneMistake) {
   Graph g("g");
   auto x = g.InOut<float>("x", 1);
   for (int i = 0; i < 2; ++i) {
-    g.If("twice", When(IsPositive{}, Read(x)),
-         [&](Graph& body) { body.ParallelFor("set", 1, Set{}, Write(body.Buffer<float>("own", 1))); });
+    g.If("twice", When(IsPositive{}, Read(x)), [&](Graph& body) {
+      body.ParallelFor("set", 1, Set{}, Write(body.Buffer<float>("own", 1)));
+      body.Repeat("inner", 2, [&](Graph& inner) { inner.ParallelFor("set", 1, Set{}, Write(x)); });
+    });
   }
   EXPECT_THAT(Told(g), AllOf(HasSubstr("construct 'twice'"), HasSubstr("declared 2 times"), Not(HasSubstr("twice/"))));
 }
@@ -124,11 +126,14 @@ TEST_F(ConstructMistakes, NumbersThatAreNoneAreRefused) {
   auto x = g.InOut<float>("x", 1);
   g.Repeat("less", -3, [&](Graph& body) { body.ParallelFor("set", 1, Set{}, Write(x)); });
   g.While("never", When(Always{}), {.max = -1}, [&](Graph& body) { body.ParallelFor("set", 1, Set{}, Write(x)); });
+  g.While("unexpected", When(Always{}), {.expected = -2},
+          [&](Graph& body) { body.ParallelFor("set", 1, Set{}, Write(x)); });
   Graph other("other");
   g.Repeat("of another", other.Param<int32_t>("n", AtMost(3)), [](Graph&) {});
   const std::string told = Told(g);
   EXPECT_THAT(told, AllOf(HasSubstr("construct 'less'"), HasSubstr("-3 times")));
   EXPECT_THAT(told, AllOf(HasSubstr("construct 'never'"), HasSubstr("max is -1")));
+  EXPECT_THAT(told, AllOf(HasSubstr("construct 'unexpected'"), HasSubstr("expected is -2")));
   EXPECT_THAT(told, AllOf(HasSubstr("construct 'of another'"), HasSubstr("a parameter of another graph")));
 }
 

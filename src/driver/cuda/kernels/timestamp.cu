@@ -1,4 +1,5 @@
 // Records the time: see timestamp.h. One thread.
+#include "penstock/detail/decision.h"
 #include "penstock/detail/programmatic.h"
 #include "src/driver/timestamp.h"
 
@@ -6,9 +7,7 @@ namespace penstock::driver {
 
 extern "C" __global__ void PenstockTimestamp(TimestampArgs args) {
   detail::AwaitDependencies();
-  uint64_t now;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-  *args.at = now;
+  *args.at = detail::DeviceNanos();
 }
 
 }  // namespace penstock::driver

@@ -138,7 +138,7 @@ std::string CheckRun(CompiledProgram& program, std::mt19937& random, int fails) 
 
 Outcome CheckControlBytes(std::span<const uint8_t> input) {
   ByteSource bytes(input);
-  constexpr int kLevels[] = {0, 8, 32, 128};
+  constexpr int kLevels[] = {0, 32, 96, 255};
   Mistakes mistakes(bytes, kLevels[bytes.Below(4)]);
   const CompileOptions compile = OptionsFrom(bytes);
   CompiledProgram program(ControlRuntime(), {.draw =

@@ -140,8 +140,8 @@ TEST(FuzzedConstructs, OfRandomBytesAreRefusedOrRight) {
   }
   std::cout << count << " inputs: " << accepted << " compiled\n";
   if (count < 100) return;  // too few to say something about shares
-  EXPECT_GT(accepted, count / 10);
-  EXPECT_GT(count - accepted, count / 10);
+  EXPECT_GT(accepted, count / 20);
+  EXPECT_GT(count - accepted, count / 20);
 }
 
 }  // namespace

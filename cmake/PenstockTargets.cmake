@@ -152,13 +152,13 @@ function(penstock_test name)
   endforeach()
 endfunction()
 
-# GoogleTest and Abseil, precompiled once for all test programs.
+# GoogleTest and Abseil, precompiled once for all test programs. Clang's precompiled headers are different ones in each
+# checkout, so the compiler cache would find nothing of another one.
 function(penstock_precompile name)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    set(cacheable -fpch-preprocess)  # what ccache needs to see through a precompiled header
-  else()
-    set(cacheable "SHELL:-Xclang -fno-pch-timestamp")
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    return()
   endif()
+  set(cacheable -fpch-preprocess)  # what ccache needs to see through a precompiled header
   if(NOT TARGET penstock_test_headers)
     file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/penstock_test_headers.cc CONTENT "")
     add_library(penstock_test_headers OBJECT ${PROJECT_BINARY_DIR}/penstock_test_headers.cc)

@@ -1,9 +1,11 @@
 #include "graph/plan/graph_schedule.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "graph/plan/cap_width.h"
 #include "graph/plan/reduce_graph.h"
+#include "graph/plan/regions.h"
 
 namespace penstock::graph {
 namespace {
@@ -38,9 +40,10 @@ LaneId LaneFor(const Plan& plan, const Table<NodeId, bool>& refused) {
 // Walks the plan's commands and keeps one graph open. Anything submitted separately closes it first.
 class Scheduler {
  public:
-  Scheduler(const Plan& plan, const Table<NodeId, bool>& refused, double least_us)
+  Scheduler(const Plan& plan, const Table<NodeId, bool>& refused, const RegionRules& regions, double least_us)
       : plan_(plan),
         refused_(refused),
+        regions_(regions),
         least_us_(least_us),
         memory_(MemoryEdges(plan)),
         in_lanes_(LaneEdges(plan)),
@@ -137,18 +140,69 @@ class Scheduler {
     for (const Command& after : pending_) Emit(after);
     pending_.clear();
     open_us_ = 0;
-    CsrRows preds = EdgesOfGraph(plan_, memory_, in_lanes_, open_);
-    const int32_t width = preds.rows() < kManyNodes ? kMostWidth : kMostWidthOfMany;
-    if (preds.rows() > width) preds = CapWidth(std::move(preds), CountsForWidth(), width);
-    made_.graphs.push_back({std::exchange(open_, {}), std::move(preds)});
+    GraphPart part = PartOf(std::exchange(open_, {}));
+    if (!regions_.group.empty()) {
+      part.preds = CapWidth(std::move(part.preds), MayBeResident(part), regions_.most_at_once);
+    }
+    const int32_t width = part.preds.rows() < kManyNodes ? kMostWidth : kMostWidthOfMany;
+    if (part.preds.rows() > width) part.preds = CapWidth(std::move(part.preds), CountsForWidth(part), width);
+    made_.graphs.push_back(std::move(part));
   }
 
-  // For each node of the open graph: whether it is one that fits a device only so many times. Copies between the host
+  GraphPart PartOf(const std::vector<NodeId>& nodes) {
+    CsrRows preds = EdgesOfGraph(plan_, memory_, in_lanes_, nodes);
+    if (!regions_.group.empty()) return PartWithRegions(nodes, preds);
+    GraphPart part;
+    part.preds = std::move(preds);
+    for (const NodeId n : nodes) part.entries.push_back({n, RegionId()});
+    return part;
+  }
+
+  GraphPart PartWithRegions(const std::vector<NodeId>& nodes, const CsrRows& preds) {
+    std::vector<int32_t> group;
+    for (const NodeId n : nodes) group.push_back(regions_.group[n]);
+    Contraction made = FindRegions(preds, group, regions_.least, regions_.most);
+    const auto first = static_cast<int32_t>(made_.regions.size());
+    for (const std::vector<int32_t>& region : made.regions) made_.regions.push_back(RegionOf(nodes, preds, region));
+    GraphPart part;
+    part.preds = std::move(made.preds);
+    for (const Contraction::Entry& entry : made.entries) {
+      const RegionId region = entry.region < 0 ? RegionId() : RegionId(first + entry.region);
+      part.entries.push_back({nodes[static_cast<size_t>(entry.node)], region});
+    }
+    return part;
+  }
+
+  // `members`: positions in `nodes`.
+  static GraphRegion RegionOf(const std::vector<NodeId>& nodes, const CsrRows& preds,
+                              const std::vector<int32_t>& members) {
+    GraphRegion region;
+    for (const int32_t m : members) {
+      region.nodes.push_back(nodes[static_cast<size_t>(m)]);
+      for (const int32_t p : preds[m]) {
+        const auto at = std::lower_bound(members.begin(), members.end(), p);
+        if (at != members.end() && *at == p) region.preds.Add(static_cast<int32_t>(at - members.begin()));
+      }
+      region.preds.Close();
+    }
+    return region;
+  }
+
+  // For each entry of a graph: whether it is a region, or a construct, in which there may be some, one at a time.
+  std::vector<bool> MayBeResident(const GraphPart& part) const {
+    std::vector<bool> may;
+    for (const GraphPart::Entry& entry : part.entries) {
+      may.push_back(entry.region >= 0 || plan_.nodes[entry.node].kind == PlanKind::kConditional);
+    }
+    return may;
+  }
+
+  // For each entry of a graph: whether it is one that fits a device only so many times. Copies between the host
   // and a device have engines of their own, nodes that call the host wait for it, and lanes order Launch nodes.
-  std::vector<bool> CountsForWidth() const {
+  std::vector<bool> CountsForWidth(const GraphPart& part) const {
     std::vector<bool> counts;
-    for (const NodeId n : open_) {
-      const PlanKind kind = plan_.nodes[n].kind;
+    for (const GraphPart::Entry& entry : part.entries) {
+      const PlanKind kind = plan_.nodes[entry.node].kind;
       counts.push_back(kind == PlanKind::kFill || kind == PlanKind::kParallelFor || kind == PlanKind::kKernel ||
                        kind == PlanKind::kDeviceCopy);
     }
@@ -157,6 +211,7 @@ class Scheduler {
 
   const Plan& plan_;
   const Table<NodeId, bool>& refused_;
+  const RegionRules& regions_;
   const double least_us_;
   const CsrRows memory_, in_lanes_;
   const Table<EventId, bool> watched_;
@@ -170,8 +225,9 @@ class Scheduler {
 
 }  // namespace
 
-GraphSchedule MakeGraphSchedule(const Plan& plan, const Table<NodeId, bool>& refused, double least_us) {
-  return Scheduler(plan, refused, least_us).Make();
+GraphSchedule MakeGraphSchedule(const Plan& plan, const Table<NodeId, bool>& refused, const RegionRules& regions,
+                                double least_us) {
+  return Scheduler(plan, refused, regions, least_us).Make();
 }
 
 }  // namespace penstock::graph

@@ -10,6 +10,8 @@
 // States and the end of a run, each once, after the graph in question. Host steps wait as they do in stream mode,
 // except that they wait for the whole graph.
 //
+// Small nodes of a graph may become regions (regions.h), which run resident: a region is one node of the CUDA graph.
+//
 // Ownership: plain values.
 // Threads:   pure functions.
 #pragma once
@@ -23,12 +25,31 @@
 namespace penstock::graph {
 
 using GraphId = Id<struct GraphTag>;
+using RegionId = Id<struct RegionTag>;
 
-// The nodes of one graph, ascending (a batch is represented by its first node), and the predecessors of each as
-// positions in `nodes`, transitively reduced. Work before or after the graph is not included.
-struct GraphPart {
+// Nodes that run as one, ascending, and the predecessors of each among them as positions in `nodes`, transitively
+// reduced.
+struct GraphRegion {
   std::vector<NodeId> nodes;
   CsrRows preds;
+};
+
+// The entries of one graph in a topological order, and the predecessors of each as positions, transitively reduced.
+// Work before or after the graph is not included.
+struct GraphPart {
+  struct Entry {
+    NodeId node;  // the first of a batch or a region
+    RegionId region;  // none: the entry is no region
+  };
+  std::vector<Entry> entries;
+  CsrRows preds;
+};
+
+// Which nodes may be in regions.
+struct RegionRules {
+  Table<NodeId, int32_t> group;  // those of one group may be in the same; -1: the node is in none; empty: all are
+  int32_t least = 2, most = 1 << 14;  // nodes of a region
+  int32_t most_at_once = 1;  // regions of a graph that may run at a time
 };
 
 // Replaces Plan::commands. `segments` is parallel to Plan::segments and waits for the same host steps; the epilogue is
@@ -38,6 +59,7 @@ struct GraphSchedule {
   Table<CommandId, Command> commands;  // Op::kGraph: `arg` is an index in `graphs`
   Table<SegmentId, Segment> segments;
   Table<GraphId, GraphPart> graphs;
+  Table<RegionId, GraphRegion> regions;
   CommandId epilogue_begin = 0, short_epilogue_begin = 0, epilogue_end = 0;
 };
 
@@ -51,6 +73,7 @@ inline constexpr int32_t kManyNodes = 1024;
 
 // `refused[n]`: plan node n cannot be a graph node, and is submitted between graphs. The lane is one of those of the
 // most urgent refused nodes. The plan's nodes must be on one device or the host.
-GraphSchedule MakeGraphSchedule(const Plan& plan, const Table<NodeId, bool>& refused, double least_us = kLeastGraphUs);
+GraphSchedule MakeGraphSchedule(const Plan& plan, const Table<NodeId, bool>& refused, const RegionRules& regions = {},
+                                double least_us = kLeastGraphUs);
 
 }  // namespace penstock::graph

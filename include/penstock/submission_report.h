@@ -36,6 +36,8 @@ struct PENSTOCK_EXPORT SubmissionReport {
   // Totals over all slots since Compile.
   int64_t graphs = 0;  // graphs instantiated, again for each reinstantiation, whose reason is a remark
   int64_t graph_nodes = 0;  // nodes in them, those that a trace adds included
+  int64_t regions = 0;  // of the graph nodes: regions that run resident (Resident)
+  int64_t region_nodes = 0;  // what these consist of
   int64_t graph_launches = 0;  // several per run if host nodes split it
   int64_t nodes_set = 0;  // nodes given new parameters, at 0.3 to 1 us each in CUDA
   int64_t nodes_switched = 0;  // nodes switched on or off, at 0.25 us each

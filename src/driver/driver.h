@@ -266,7 +266,8 @@ class Driver {
   virtual absl::Status Upload(GraphExec exec, Stream stream) = 0;
   virtual absl::Status LaunchGraph(GraphExec exec, Stream stream) = 0;
   // Replaces a node's operation by one of the same kind, under the rules of AddNode. A copy must be linear before and
-  // after (one row of one slice, or rows without gaps), and of the same CopyKind.
+  // after (one row of one slice, or rows without gaps), and of the same CopyKind. A region keeps the number of its
+  // operations, and the edges between them, which only a checking driver looks at.
   virtual absl::Status SetNode(GraphExec exec, int32_t node, const NodeOp& op) = 0;
   // Sets whether the node does anything; its successors still begin only when its predecessors have ended.
   virtual absl::Status EnableNode(GraphExec exec, int32_t node, bool enabled) = 0;
@@ -324,7 +325,7 @@ class Driver {
   // InvalidArgument for any other graph.
   virtual absl::StatusOr<GraphExec> BodyOf(GraphExec /*exec*/, Graph /*body*/) { return NoConditionals(); }
   // Lets kernels that come before a node in its graph switch it off and on while the graph runs. A node that is off
-  // does nothing; all are on when a launch begins. The node is a kernel, a batch or a fill. Its graph can be
+  // does nothing; all are on when a launch begins. The node is a kernel, a batch, a fill or a region. Its graph can be
   // instantiated once, and be no child: FailedPrecondition, as for any other node. Once for a node: InvalidArgument.
   // SetNode and EnableNode of the node must not be called while a launch runs; a node that EnableNode has switched off
   // must not be switched on by a kernel. Only a checking driver looks at `alternative`.

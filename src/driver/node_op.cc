@@ -11,7 +11,9 @@
 namespace penstock::driver {
 namespace {
 
-constexpr std::array<const char*, std::variant_size_v<NodeOp>> kKinds = {"copy", "batch", "fill", "kernel"};
+constexpr std::array<const char*, std::variant_size_v<NodeOp>> kKinds = {"copy", "batch", "fill", "kernel", "region"};
+
+constexpr size_t kCopyKind = 0;  // NodeOp::index
 
 absl::Status Nothing(const char* what) {
   return absl::InvalidArgumentError(absl::StrCat("a node of a graph cannot ", what, "; disable the node instead"));
@@ -62,6 +64,36 @@ absl::Status Check(const KernelOp& op) {
   return blocks && rows ? absl::OkStatus() : Nothing("be a kernel of no blocks or rows");
 }
 
+absl::Status CheckPart(const CopyOp& op) {
+  if (op.kind == CopyKind::kDeviceToDevice) return SizeOf(op).status();
+  return absl::InvalidArgumentError("a region copies within its device only; make the copy a node of its own");
+}
+absl::Status CheckPart(const FillOp& op) { return SizeOf(op).status(); }
+absl::Status CheckPart(const KernelOp& op) {
+  if (op.range != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError("a region has only kernels over rows; make a callable a node of its own");
+}
+absl::Status CheckPart(const BatchOp& /*op*/) {
+  return absl::InvalidArgumentError("a batch of copies is in no region; make it a node of its own");
+}
+absl::Status CheckPart(const RegionOp& /*op*/) {
+  return absl::InvalidArgumentError("a region is in no other; give one all operations");
+}
+
+absl::Status Check(const RegionOp& op) {
+  if (op.ops.empty()) return Nothing("be a region of no operations");
+  for (const NodeOp& part : op.ops) {
+    PENSTOCK_RETURN_IF_ERROR(std::visit([](const auto* of) { return CheckPart(*of); }, part));
+  }
+  for (const RegionOp::Edge& edge : op.edges) {
+    if (edge.before >= 0 && edge.before < edge.after && edge.after < static_cast<int32_t>(op.ops.size())) continue;
+    return absl::InvalidArgumentError(absl::StrCat("operation ", edge.after, " of a region of ", op.ops.size(),
+                                                   " cannot come after operation ", edge.before,
+                                                   "; name an earlier one"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 NodeShape ShapeOf(const NodeOp& op) {
@@ -72,6 +104,7 @@ NodeShape ShapeOf(const NodeOp& op) {
   }
   if (const auto* const batch = std::get_if<const BatchOp*>(&op)) shape.copy = (*batch)->kind;
   if (const auto* const kernel = std::get_if<const KernelOp*>(&op)) shape.awaits = (*kernel)->awaits;
+  if (const auto* const region = std::get_if<const RegionOp*>(&op)) shape.parts = (*region)->ops.size();
   return shape;
 }
 
@@ -79,8 +112,7 @@ absl::Status CheckNode(const NodeOp& op) {
   return std::visit([](const auto* of) { return Check(*of); }, op);
 }
 
-absl::Status CheckReplacement(const NodeShape& before, const NodeOp& op) {
-  const NodeShape after = ShapeOf(op);
+absl::Status CheckReplacement(const NodeShape& before, const NodeShape& after) {
   if (after.kind != before.kind) {
     return absl::InvalidArgumentError(absl::StrCat("a node keeps its kind of operation; this one is a ",
                                                    kKinds[before.kind], " and cannot become a ", kKinds[after.kind]));
@@ -93,8 +125,11 @@ absl::Status CheckReplacement(const NodeShape& before, const NodeOp& op) {
         "a kernel that begins by waiting for what it depends on and one that does not cannot take each other's place "
         "in a graph, whose edges differ; make another graph");
   }
-  const bool is_copy = std::holds_alternative<const CopyOp*>(op);
-  if (!is_copy || (before.line && after.line)) return absl::OkStatus();
+  if (after.parts != before.parts) {
+    return absl::InvalidArgumentError(absl::StrCat("a region keeps the number of its operations; this one has ",
+                                                   before.parts, " and cannot have ", after.parts));
+  }
+  if (after.kind != kCopyKind || (before.line && after.line)) return absl::OkStatus();
   return absl::InvalidArgumentError("CUDA's graphs take new addresses for copies of lines only; make it a batch");
 }
 

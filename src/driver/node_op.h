@@ -19,14 +19,15 @@ struct NodeShape {
   CopyKind copy = CopyKind::kHostToDevice;  // for copies and batches
   bool line = false;  // a copy of one row, or of rows without gaps
   bool awaits = false;  // for kernels: edges to one that awaits are different
+  size_t parts = 0;  // of a region
   friend bool operator==(const NodeShape&, const NodeShape&) = default;
 };
 NodeShape ShapeOf(const NodeOp& op);
 
 // Checks that `op` may be a node. Reads no memory: a batch's table may still be empty.
 absl::Status CheckNode(const NodeOp& op);
-// Checks that `op`, which may be a node, may replace one of that shape.
-absl::Status CheckReplacement(const NodeShape& before, const NodeOp& op);
+// Checks that an operation that may be a node may replace another, by their shapes.
+absl::Status CheckReplacement(const NodeShape& before, const NodeShape& after);
 
 // The error for naming or adding a node in a captured graph.
 absl::Status NodesOfACapture();

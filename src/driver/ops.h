@@ -1,4 +1,5 @@
-// The work given to a driver: copies, batches of copies, fills and kernels, on a stream or as nodes of a graph.
+// The work given to a driver: copies, batches of copies, fills and kernels, on a stream or as nodes of a graph, and
+// regions of them as nodes of a graph.
 //
 // They are plain descriptions: addresses, shapes, and the node to blame. driver.h defines what a driver does with them.
 //
@@ -11,6 +12,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -171,7 +173,21 @@ struct KernelOp {
 };
 
 // The operation of a graph node.
-using NodeOp = std::variant<const CopyOp*, const BatchOp*, const FillOp*, const KernelOp*>;
+struct RegionOp;
+using NodeOp = std::variant<const CopyOp*, const BatchOp*, const FillOp*, const KernelOp*, const RegionOp*>;
+
+// Operations that run as one node: by the workers of one resident kernel on a CUDA device, one after another by one
+// thread on a host device. Only copies within the device, fills, and kernels that a host device runs over rows.
+struct RegionOp {
+  // The first of the two ends before the second begins. They are indices in `ops`, the first the lower one.
+  struct Edge {
+    int32_t before, after;
+  };
+  std::span<const NodeOp> ops;  // may be empty ones, such as a fill of no bytes
+  std::span<const Edge> edges;
+  const KernelOp* resident = nullptr;  // what a CUDA device launches; null on host devices
+  OpTag tag{};
+};
 inline OpTag TagOf(const NodeOp& op) {
   return std::visit([](const auto* of) { return of->tag; }, op);
 }

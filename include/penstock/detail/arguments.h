@@ -214,6 +214,15 @@ PENSTOCK_HIDDEN constexpr bool IsHostInvocable(std::index_sequence<I...>) {
   return std::is_invocable_v<F&, typename HostPass<F, I, Stored, Stored...>::type...>;
 }
 
+// Calls the functor of a ParallelFor for one element, with an index of rank kRank.
+template <int kRank, class F, class... Stored>
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void CallAt(const F& f, int64_t z, int64_t y, int64_t x,
+                                                        const Stored&... args) {
+  if constexpr (kRank == 1) f(x, args...);
+  else if constexpr (kRank == 2) f(Index2{y, x}, args...);
+  else f(Index3{z, y, x}, args...);
+}
+
 // Reserves bytes at the end of a node's argument block.
 inline uint32_t Reserve(NodeDecl& node, uint32_t size, uint32_t align) {
   const size_t offset = (node.arg_block.size() + align - 1) / align * align;

@@ -22,6 +22,7 @@
 #endif
 #include "penstock/detail/cuda_kernel.h"
 #include "penstock/detail/programmatic.h"
+#include "penstock/detail/resident_cuda.h"
 #else
 #define PENSTOCK_COMPILED_BY_NVCC 0
 #endif
@@ -63,15 +64,6 @@ PENSTOCK_HIDDEN constexpr int FunctorRank(int extent_rank) {
   if (k3 && (extent_rank == 3 || !(k1 || k2))) return 3;
   if (k2 && (extent_rank == 2 || !k1)) return 2;
   return k1 ? 1 : 0;
-}
-
-// Calls the functor for one element, with an index of rank kRank.
-template <int kRank, class F, class... Stored>
-PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void CallAt(const F& f, int64_t z, int64_t y, int64_t x,
-                                                        const Stored&... args) {
-  if constexpr (kRank == 1) f(x, args...);
-  else if constexpr (kRank == 2) f(Index2{y, x}, args...);
-  else f(Index3{z, y, x}, args...);
 }
 
 // What the functor gets for an argument: the passed value, what a parameter by reference points to, or the Views of a
@@ -243,6 +235,10 @@ PENSTOCK_HIDDEN void FillCodeOfRank(NodeCode& code, [[maybe_unused]] int64_t roo
   code.range = &RunRange<kNvcc, kRank, F, ViewStoredT<A>...>;
   if constexpr (kTakesParams) code.indirect_range = &RunRange<kNvcc, kRank, F, RefStoredT<A>...>;
 #if defined(__CUDACC__)
+  if constexpr (!kTakesLeaves<F> && !kTakesBlock<F> && !kOwnsData<F> && !(kIsViews<ViewStoredT<A>> || ...)) {
+    code.cuda_region = reinterpret_cast<const void*>(&ResidentKernel<ThisUnit>);
+    code.cuda_task = reinterpret_cast<const void*>(&ResidentTaskAddress<ThisUnit, kRank, F, std::decay_t<A>...>);
+  }
   code.cuda_kernel = &LoadCudaKernel;
   constexpr ViewRooms kRooms = RoomsForViews<F, ViewStoredT<A>...>();
   code.cuda_self = KernelWithRoom<kRank, kRooms, F, ViewStoredT<A>...>(room);

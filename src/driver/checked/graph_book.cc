@@ -14,6 +14,7 @@ KeptOp Kept(const CopyOp& op) { return op; }
 KeptOp Kept(const BatchOp& op) { return op; }
 KeptOp Kept(const FillOp& op) { return op; }
 KeptOp Kept(const KernelOp& op) { return KeptKernel{.pointers = PointersOf(op), .uses = op.uses, .tag = op.tag}; }
+KeptOp Kept(const RegionOp& op) { return KeptKernel{.pointers = {}, .uses = nullptr, .tag = op.tag}; }  // see NodeOf
 
 absl::StatusOr<size_t> Bytes(const CopyOp& op) {
   PENSTOCK_ASSIGN_OR_RETURN(const CopySize size, SizeOf(op));
@@ -25,6 +26,7 @@ absl::StatusOr<size_t> Bytes(const FillOp& op) {
   return size.bytes;
 }
 absl::StatusOr<size_t> Bytes(const KernelOp& /*op*/) { return 0; }
+absl::StatusOr<size_t> Bytes(const RegionOp& /*op*/) { return 0; }
 
 void Count(Totals::Sum& sum, size_t bytes) {
   ++sum.calls;
@@ -63,7 +65,16 @@ absl::StatusOr<size_t> BytesOf(const NodeOp& op) {
   return std::visit([](const auto* of) { return Bytes(*of); }, op);
 }
 
-GraphNode NodeOf(const NodeOp& op) { return {.ops = {KeptOf(op)}}; }
+GraphNode NodeOf(const NodeOp& op) {
+  const auto* const found = std::get_if<const RegionOp*>(&op);
+  if (found == nullptr) return {.ops = {KeptOf(op)}};
+  const RegionOp& region = **found;
+  GraphState parts;
+  std::vector<std::vector<int32_t>> after(region.ops.size());
+  for (const RegionOp::Edge& edge : region.edges) after[static_cast<size_t>(edge.after)].push_back(edge.before);
+  for (size_t i = 0; i < region.ops.size(); ++i) AddNode(parts, after[i], {.ops = {KeptOf(region.ops[i])}});
+  return ChildOf(parts);
+}
 
 GraphNode ChildOf(const GraphState& graph) {
   GraphNode child{.ops = {}, .is_child = true};

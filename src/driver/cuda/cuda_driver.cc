@@ -27,7 +27,9 @@
 #include "src/driver/cuda/cuda_status.h"
 #include "src/driver/cuda/driver_api.h"
 #include "src/driver/cuda/loop_turns.h"
+#include "src/driver/cuda/region_places.h"
 #include "src/driver/fill_box.h"
+#include "src/driver/region_limits.h"
 
 namespace penstock::driver {
 namespace {
@@ -214,8 +216,14 @@ class CudaDriver final : public Driver {
       if (Own(exec)->must_upload()) PENSTOCK_RETURN_IF_ERROR(Upload(exec, stream));
       return ToStatus(AsRuntime(api_.graph_launch(native, Native(stream))), "launching a graph");
     };
-    if (!Own(exec)->has_loop()) return launch();
-    return LoopTurns::Of(devices_[Own(exec)->device()].ordinal).InTurn(Native(stream), launch);
+    const Device& device = devices_[Own(exec)->device()];
+    const auto launch_in_turn = [&] {
+      return Own(exec)->has_loop() ? LoopTurns::Of(device.ordinal).InTurn(Native(stream), launch) : launch();
+    };
+    const int32_t regions = Own(exec)->regions();
+    if (regions == 0) return launch_in_turn();
+    const int32_t places = RegionLimitsOf(device.info.compute_units).at_once;
+    return RegionPlaces::Of(device.ordinal, places).InPlaces(Native(stream), regions, launch_in_turn);
   }
   absl::Status SetNode(GraphExec exec, int32_t node, const NodeOp& op) override {
     return Own(exec)->Set(MakerOf(Own(exec)->device()), node, op);

@@ -57,8 +57,15 @@ CUgraphNodeParams NodeOf(const CUDA_KERNEL_NODE_PARAMS& params) {
 }
 
 bool Awaits(const NodeMaker& maker, const NodeOp& op) {
+  if (const auto* const region = std::get_if<const RegionOp*>(&op)) return (*region)->resident->awaits;
   const auto* const kernel = std::get_if<const KernelOp*>(&op);
   return kernel != nullptr ? (*kernel)->awaits : maker.own_kernels_await;
+}
+
+absl::Status CheckResident(const NodeOp& op) {
+  const auto* const region = std::get_if<const RegionOp*>(&op);
+  if (region == nullptr || (*region)->resident != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError("a region on a CUDA device has no resident kernel; make its operations nodes");
 }
 
 // Passes the kernel of an operation, the caller's or the library's, to `use` in CUDA's form.
@@ -74,7 +81,8 @@ cudaError_t WithKernel(const NodeMaker& maker, const NodeOp& op, Use use) {
   if (const auto* const fill = std::get_if<const FillOp*>(&op)) {
     return AsRuntime(library(maker.kernels.pattern_fill, LaunchOf(**fill)));
   }
-  const KernelOp& kernel = *std::get<const KernelOp*>(op);
+  const auto* const region = std::get_if<const RegionOp*>(&op);
+  const KernelOp& kernel = region != nullptr ? *(*region)->resident : *std::get<const KernelOp*>(op);
   return AsRuntime(use(ParamsOf(maker.context, kernel.kernel, Dim(kernel.grid), Dim(kernel.block), kernel.shared_bytes,
                                 const_cast<void**>(kernel.argv))));
 }
@@ -139,8 +147,9 @@ absl::StatusOr<CudaGraph::Natives> CudaGraph::NativesOf(std::span<const int32_t>
 absl::StatusOr<int32_t> CudaGraph::Add(const NodeMaker& maker, std::span<const int32_t> after, const NodeOp& op,
                                        int priority) {
   PENSTOCK_RETURN_IF_ERROR(CheckNode(op));
+  PENSTOCK_RETURN_IF_ERROR(CheckResident(op));
   PENSTOCK_ASSIGN_OR_RETURN(const Natives before, NativesOf(after));
-  Node node{.shape = ShapeOf(op)};
+  Node node{.shape = ShapeOf(op), .region = std::holds_alternative<const RegionOp*>(op)};
   cudaError_t code = cudaSuccess;
   if (const auto* const copy = std::get_if<const CopyOp*>(&op)) {
     code = AddCopy(&node.native, native_.get(), before, **copy);
@@ -303,6 +312,7 @@ void CudaExec::Destroy::operator()(cudaGraphExec_t exec) const {
 void CudaExec::AddBodies(const CudaGraph& graph) {
   for (const CudaGraph::Node& node : graph.nodes_) {
     has_loop_ = has_loop_ || node.loop;
+    regions_ += node.region ? 1 : 0;
     HasChanged(node);
   }
   for (const std::unique_ptr<CudaGraph>& body : graph.bodies_) {
@@ -328,7 +338,8 @@ absl::Status CudaExec::Set(const NodeMaker& maker, int32_t node, const NodeOp& o
   if (of.child) return NodeIsAChild(node);
   if (of.conditional) return NodeIsConditional(node);
   PENSTOCK_RETURN_IF_ERROR(CheckNode(op));
-  PENSTOCK_RETURN_IF_ERROR(CheckReplacement(of.shape, op));
+  PENSTOCK_RETURN_IF_ERROR(CheckResident(op));
+  PENSTOCK_RETURN_IF_ERROR(CheckReplacement(of.shape, ShapeOf(op)));
   HasChanged(of);
   cudaError_t code = cudaSuccess;
   if (const auto* const copy = std::get_if<const CopyOp*>(&op)) {

@@ -1,8 +1,8 @@
 // The CUDA graphs that the handles of the driver interface stand for: a built or captured graph, and its executable.
 //
-// Kernels are kernel nodes of the driver API. Fills and batches are nodes of the library's own kernels, which can
-// be given any shape later, unlike memset nodes. Copies are memcpy nodes. The contents of a captured graph are
-// known only to CUDA.
+// Kernels are kernel nodes of the driver API, and so are regions, by their resident kernels. Fills and batches are
+// nodes of the library's own kernels, which can be given any shape later, unlike memset nodes. Copies are memcpy nodes.
+// The contents of a captured graph are known only to CUDA.
 //
 // An edge between kernels is programmatic if the second awaits its predecessors itself and has no others: CUDA then
 // launches it while the first is ending. Every kernel with such an incoming edge waits, so its successors are in order
@@ -53,6 +53,7 @@ class CudaGraph {
     bool loop = false;  // a conditional node that is one
     bool kernel = false;  // includes the library's own
     bool switched = false;  // by kernels
+    bool region = false;
   };
 
   static absl::StatusOr<std::unique_ptr<CudaGraph>> Create(int device);
@@ -110,6 +111,7 @@ class CudaExec {
   // Null for a body, which cannot be launched.
   cudaGraphExec_t native() const { return kind_ == CudaGraph::Kind::kBody ? nullptr : native_.get(); }
   bool has_loop() const { return has_loop_; }  // in itself or in a body
+  int32_t regions() const { return regions_; }  // the same
   // Whether it must be uploaded before it is launched: CUDA asks for that where kernels switch nodes, after each change
   // of such a node.
   bool must_upload() const { return *must_upload_; }
@@ -154,6 +156,7 @@ class CudaExec {
   const std::vector<CudaGraph::Node> nodes_;
   std::vector<Body> bodies_;  // nested ones too
   bool has_loop_ = false;
+  int32_t regions_ = 0;
   const std::shared_ptr<bool> must_upload_ = std::make_shared<bool>(false);  // shared as `native_` is
   const Native native_;  // shared with what BodyOf has returned
 };

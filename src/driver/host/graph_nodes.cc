@@ -29,15 +29,17 @@ absl::Status CheckStandsFor(const GraphNode& now, const GraphNode& next, int32_t
   if (!same_edges) return AnotherStructure(of("comes after others"));
   if (now.priority != next.priority) return AnotherStructure(of("has another priority"));
   if (now.kept == nullptr) return absl::OkStatus();
-  absl::Status status = CheckReplacement(ShapeOf(now.kept->op()), next.kept->op());
+  absl::Status status = CheckReplacement(now.kept->shape(), next.kept->shape());
   if (status.ok()) return status;
   return AnotherStructure(absl::StrCat(of("cannot take the place of the one before: "), status.message()));
 }
 
 }  // namespace
 
-KeptOp::KeptOp(const NodeOp& op) {
+KeptOp::KeptOp(const NodeOp& op, std::shared_ptr<const RegionTasks> tasks)
+    : shape_(ShapeOf(op)), tasks_(std::move(tasks)) {
   std::visit([this](const auto* of) { op_ = *of; }, op);
+  if (auto* const region = std::get_if<RegionOp>(&op_)) *region = {.ops = {}, .edges = {}, .tag = region->tag};
   auto* const kernel = std::get_if<KernelOp>(&op_);
   if (!kernel) return;
   args_ = std::make_unique<const ArgBlock>(*kernel);
@@ -100,15 +102,16 @@ absl::StatusOr<GraphNode*> GraphNodes::OwnOf(int32_t node) {
 
 // --- operations ---
 
-absl::StatusOr<int32_t> GraphNodes::Add(std::span<const int32_t> after, const NodeOp& op, int priority) {
+absl::StatusOr<int32_t> GraphNodes::Add(std::span<const int32_t> after, std::shared_ptr<const KeptOp> op,
+                                        int priority) {
   PENSTOCK_ASSIGN_OR_RETURN(std::vector<int32_t> ends, EndsOf(after));
-  all_.push_back({.kept = std::make_shared<const KeptOp>(op), .after = std::move(ends), .priority = priority});
+  all_.push_back({.kept = std::move(op), .after = std::move(ends), .priority = priority});
   return Number(static_cast<int32_t>(all_.size()) - 1);
 }
 
 absl::StatusOr<int32_t> GraphNodes::AddHost(std::span<const int32_t> after, const NodeOp& call) {
   if (body_) return HostCallInABody();
-  PENSTOCK_ASSIGN_OR_RETURN(const int32_t node, Add(after, call, 0));
+  PENSTOCK_ASSIGN_OR_RETURN(const int32_t node, Add(after, std::make_shared<const KeptOp>(call), 0));
   all_.back().calls_host = true;
   return node;
 }
@@ -119,10 +122,10 @@ void GraphNodes::Append(const NodeOp& op, int priority) {
   all_.push_back({.kept = std::make_shared<const KeptOp>(op), .after = std::move(after), .priority = priority});
 }
 
-absl::Status GraphNodes::Set(int32_t node, const NodeOp& op) {
+absl::Status GraphNodes::Set(int32_t node, std::shared_ptr<const KeptOp> op) {
   PENSTOCK_ASSIGN_OR_RETURN(GraphNode* const own, OwnOf(node));
-  PENSTOCK_RETURN_IF_ERROR(CheckReplacement(ShapeOf(own->kept->op()), op));
-  own->kept = std::make_shared<const KeptOp>(op);
+  PENSTOCK_RETURN_IF_ERROR(CheckReplacement(own->kept->shape(), op->shape()));
+  own->kept = std::move(op);
   return absl::OkStatus();
 }
 

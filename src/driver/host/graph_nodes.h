@@ -27,23 +27,28 @@
 #include "absl/status/statusor.h"
 #include "src/driver/driver.h"
 #include "src/driver/host/tasks.h"
+#include "src/driver/node_op.h"
 
 namespace penstock::driver::host {
 
-// An operation with its own copy of a kernel's arguments.
+// An operation with its own copy of a kernel's arguments, or the tasks of a region in place of its operations.
 class KeptOp {
  public:
-  // `op` has passed a WorkMaker, so its arguments lie in their block.
-  explicit KeptOp(const NodeOp& op);
+  // `op` has passed a WorkMaker, so its arguments lie in their block. `tasks`: of a region.
+  explicit KeptOp(const NodeOp& op, std::shared_ptr<const RegionTasks> tasks = nullptr);
   KeptOp(const KeptOp&) = delete;  // a kernel points into it
   KeptOp& operator=(const KeptOp&) = delete;
 
   NodeOp op() const {
     return std::visit([](const auto& of) { return NodeOp(&of); }, op_);
   }
+  const NodeShape& shape() const { return shape_; }
+  const std::shared_ptr<const RegionTasks>& tasks() const { return tasks_; }
 
  private:
-  std::variant<CopyOp, BatchOp, FillOp, KernelOp> op_;
+  std::variant<CopyOp, BatchOp, FillOp, KernelOp, RegionOp> op_;  // a region's has no operations
+  const NodeShape shape_;
+  std::shared_ptr<const RegionTasks> tasks_;
   std::unique_ptr<const ArgBlock> args_;  // for a kernel
   std::vector<uint32_t> pointer_offsets_;
 };
@@ -88,10 +93,10 @@ class GraphNodes {
   std::string TextOf(size_t place) const;
 
   // As in driver.h. The operations have passed a WorkMaker.
-  absl::StatusOr<int32_t> Add(std::span<const int32_t> after, const NodeOp& op, int priority);
+  absl::StatusOr<int32_t> Add(std::span<const int32_t> after, std::shared_ptr<const KeptOp> op, int priority);
   absl::StatusOr<int32_t> AddHost(std::span<const int32_t> after, const NodeOp& call);
   absl::StatusOr<int32_t> AddChild(std::span<const int32_t> after, const GraphNodes& child);
-  absl::Status Set(int32_t node, const NodeOp& op);
+  absl::Status Set(int32_t node, std::shared_ptr<const KeptOp> op);
   absl::Status SetChild(int32_t node, const GraphNodes& child);
   absl::Status Enable(int32_t node, bool enabled);
   // Appends a captured operation after the one before.

@@ -13,11 +13,18 @@ namespace penstock::driver::host {
 namespace {
 
 // Checks what AddNode requires of an operation: the rules of every graph, and those of this driver's streams.
-absl::Status CheckWork(const WorkMaker& maker, int device, const NodeOp& op) {
+absl::StatusOr<std::shared_ptr<const KeptOp>> Keep(const WorkMaker& maker, int device, const NodeOp& op) {
   PENSTOCK_RETURN_IF_ERROR(CheckNode(op));
-  // For a batch, only the table's location is checked: its pieces may not be written yet.
-  if (const auto* const batch = std::get_if<const BatchOp*>(&op)) return maker.CheckTable(**batch);
-  return maker.Make(device, op).status();
+  std::shared_ptr<const RegionTasks> tasks;
+  if (const auto* const batch = std::get_if<const BatchOp*>(&op)) {
+    // Only the table's location is checked: its pieces may not be written yet.
+    PENSTOCK_RETURN_IF_ERROR(maker.CheckTable(**batch));
+  } else if (const auto* const region = std::get_if<const RegionOp*>(&op)) {
+    PENSTOCK_ASSIGN_OR_RETURN(tasks, maker.MakeTasks(device, **region));
+  } else {
+    PENSTOCK_RETURN_IF_ERROR(maker.Make(device, op).status());
+  }
+  return std::make_shared<const KeptOp>(op, std::move(tasks));
 }
 
 }  // namespace
@@ -59,8 +66,8 @@ absl::StatusOr<std::shared_ptr<GraphNodes>> HostGraphs::Find(Graph graph) {
 absl::StatusOr<int32_t> HostGraphs::AddNode(Graph graph, std::span<const int32_t> after, const NodeOp& op,
                                             int priority) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<GraphNodes> nodes, Find(graph));
-  PENSTOCK_RETURN_IF_ERROR(CheckWork(maker_, nodes->device(), op));
-  return nodes->Add(after, op, priority);
+  PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const KeptOp> kept, Keep(maker_, nodes->device(), op));
+  return nodes->Add(after, std::move(kept), priority);
 }
 
 absl::StatusOr<int32_t> HostGraphs::AddHost(Graph graph, std::span<const int32_t> after, const NodeOp& call) {
@@ -146,7 +153,9 @@ absl::StatusOr<std::vector<GraphStep>> HostGraphs::StepsOf(const GraphNodes& nod
 
 absl::StatusOr<GraphStep> HostGraphs::StepOf(const GraphNodes& nodes, const GraphNode& node) const {
   GraphStep step{.after = node.after, .priority = node.priority, .is_on = node.is_on};
-  if (node.enabled && node.kept) {
+  if (node.enabled && node.kept && node.kept->tasks() != nullptr) {
+    step.work = {EngineKind::kCompute, MakeRegionTask(TagOf(node.kept->op()), node.kept->tasks())};
+  } else if (node.enabled && node.kept) {
     PENSTOCK_ASSIGN_OR_RETURN(step.work, maker_.Make(nodes.device(), node.kept->op()));
   }
   if (!node.bodies) return step;
@@ -162,8 +171,8 @@ absl::StatusOr<GraphStep> HostGraphs::StepOf(const GraphNodes& nodes, const Grap
 
 absl::Status HostGraphs::SetNode(GraphExec exec, int32_t node, const NodeOp& op) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<Exec> found, Find(exec));
-  PENSTOCK_RETURN_IF_ERROR(CheckWork(maker_, found->nodes->device(), op));
-  return found->nodes->Set(node, op);
+  PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const KeptOp> kept, Keep(maker_, found->nodes->device(), op));
+  return found->nodes->Set(node, std::move(kept));
 }
 
 absl::Status HostGraphs::EnableNode(GraphExec exec, int32_t node, bool enabled) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "src/base/catch_all.h"
 #include "src/driver/copy_box.h"
 #include "src/driver/host/chunks.h"
 
@@ -147,6 +148,26 @@ class CallTask final : public Task {
   void* const callable_;
 };
 
+class RegionTask final : public Task {
+ public:
+  RegionTask(OpTag op_tag, std::shared_ptr<const RegionTasks> tasks) : Task(op_tag, 1), tasks_(std::move(tasks)) {}
+
+  absl::Status Run(int /*chunk*/) override {
+    for (const std::unique_ptr<Task>& task : *tasks_) {
+      RunFault* const fault = task->tag.fault;
+      if (fault != nullptr && fault->failed()) return absl::OkStatus();
+      absl::Status status = base::CatchAll("the callable", [&] { return task->Run(0); });
+      if (status.ok()) continue;
+      if (fault == nullptr) return status;
+      fault->Fail(task->tag.node, std::move(status));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::shared_ptr<const RegionTasks> tasks_;
+};
+
 }  // namespace
 
 ArgBlock::ArgBlock(const KernelOp& op) {
@@ -181,6 +202,10 @@ std::unique_ptr<Task> MakeBatchTask(const BatchOp& op, std::vector<CopyPiece> pi
   return std::make_unique<BatchTask>(op, std::move(pieces), bytes, threads);
 }
 std::unique_ptr<Task> MakeFillTask(const FillOp& op, int threads) { return std::make_unique<FillTask>(op, threads); }
+
+std::unique_ptr<Task> MakeRegionTask(OpTag tag, std::shared_ptr<const RegionTasks> tasks) {
+  return std::make_unique<RegionTask>(tag, std::move(tasks));
+}
 
 std::unique_ptr<Task> MakeKernelTask(const KernelOp& op, ArgBlock args, int threads) {
   if (op.range) return std::make_unique<RangeTask>(op, std::move(args), threads);

@@ -70,6 +70,12 @@ class ArgBlock {
   bool valid_ = true;
 };
 
+// The tasks of a region, each of one chunk and without a gate, to be run any number of times.
+using RegionTasks = std::vector<std::unique_ptr<Task>>;
+// Runs them one after another, in one chunk. The first that fails is recorded with its own node, and the rest is left
+// out, as it is once the run has failed elsewhere.
+std::unique_ptr<Task> MakeRegionTask(OpTag tag, std::shared_ptr<const RegionTasks> tasks);
+
 // `args` has its pointers translated; everything else comes from `op`, which has rows or a callable.
 std::unique_ptr<Task> MakeKernelTask(const KernelOp& op, ArgBlock args, int threads);
 

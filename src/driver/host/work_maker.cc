@@ -134,4 +134,22 @@ absl::StatusOr<Work> WorkMaker::Make(int device, const KernelOp& op) const {
   return Work{EngineKind::kCompute, MakeKernelTask(op, std::move(args), threads_)};
 }
 
+// --- regions ---
+
+absl::StatusOr<std::shared_ptr<const RegionTasks>> WorkMaker::MakeTasks(int device, const RegionOp& op) const {
+  const WorkMaker alone(heaps_, pinned_, /*threads=*/1);
+  auto tasks = std::make_shared<RegionTasks>();
+  for (size_t i = 0; i < op.ops.size(); ++i) {
+    auto work = alone.Make(device, op.ops[i]);
+    if (!work.ok()) return base::Prefixed(absl::StrCat("operation ", i, " of a region"), work.status());
+    if (work->task != nullptr) tasks->push_back(std::move(work->task));
+  }
+  return tasks;
+}
+
+absl::StatusOr<Work> WorkMaker::Make(int device, const RegionOp& op) const {
+  PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const RegionTasks> tasks, MakeTasks(device, op));
+  return Work{EngineKind::kCompute, MakeRegionTask(op.tag, std::move(tasks))};
+}
+
 }  // namespace penstock::driver::host

@@ -29,9 +29,13 @@ class WorkMaker {
   absl::StatusOr<Work> Make(int device, const BatchOp& op) const;
   absl::StatusOr<Work> Make(int device, const FillOp& op) const;
   absl::StatusOr<Work> Make(int device, const KernelOp& op) const;
+  absl::StatusOr<Work> Make(int device, const RegionOp& op) const;
   absl::StatusOr<Work> Make(int device, const NodeOp& op) const {
     return std::visit([&](const auto* of) { return Make(device, *of); }, op);
   }
+
+  // The tasks of all operations of a region. Addresses are translated now, and once: a graph keeps them.
+  absl::StatusOr<std::shared_ptr<const RegionTasks>> MakeTasks(int device, const RegionOp& op) const;
 
   // Checks what is known of a batch before its pieces are written: that the table is pinned memory.
   absl::Status CheckTable(const BatchOp& op) const;

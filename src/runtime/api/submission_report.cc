@@ -14,10 +14,13 @@ std::string SubmissionReport::Text() const {
     absl::StrAppendFormat(&text, "; a run took %.1f us in stream mode and %.1f us in graph mode", stream_us, graph_us);
   }
   if (graphs > 0) {
-    absl::StrAppend(&text, "; ", graphs, " graphs of ", graph_nodes, " nodes in all slots, launched ", graph_launches,
-                    " times; nodes set ", nodes_set, " times, switched on or off ", nodes_switched,
-                    " times; parameters copied for all nodes at once ", refreshes, " times; Launch nodes captured ",
-                    captures, " times");
+    absl::StrAppend(&text, "; ", graphs, " graphs of ", graph_nodes, " nodes in all slots");
+    if (regions > 0) {
+      absl::StrAppend(&text, ", ", regions, " of which are regions, where ", region_nodes, " nodes run resident");
+    }
+    absl::StrAppend(&text, ", launched ", graph_launches, " times; nodes set ", nodes_set,
+                    " times, switched on or off ", nodes_switched, " times; parameters copied for all nodes at once ",
+                    refreshes, " times; Launch nodes captured ", captures, " times");
     absl::StrAppendFormat(&text, "; making graphs took %.1f us, capturing %.1f us", instantiating_us, capturing_us);
   }
   for (const Loop& loop : loops) {

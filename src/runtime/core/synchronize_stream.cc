@@ -27,4 +27,18 @@ absl::Status AwaitStream(driver::Driver& driver, driver::Event event, driver::St
   return awaited;
 }
 
+absl::Status RunOnNewStream(driver::Driver& driver, int device, host::EventCount& event_count,
+                            absl::FunctionRef<absl::Status(driver::Stream)> submit) {
+  PENSTOCK_ASSIGN_OR_RETURN(const driver::Stream stream, driver.CreateStream(device, /*priority=*/0));
+  const absl::StatusOr<driver::Event> event = driver.CreateEvent(device, false);
+  absl::Status status = event.status();
+  if (event.ok()) {
+    status = submit(stream);
+    status.Update(AwaitStream(driver, *event, stream, event_count));
+    driver.DestroyEvent(*event);
+  }
+  driver.DestroyStream(stream);
+  return status;
+}
+
 }  // namespace penstock::runtime

@@ -3,6 +3,7 @@
 // Threads: any thread on which the stream's device is current.
 #pragma once
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "src/driver/driver.h"
 #include "src/host/event_count.h"
@@ -13,5 +14,9 @@ namespace penstock::runtime {
 // destroy anything until then, so a failed wait is tried once more.
 absl::Status AwaitStream(driver::Driver& driver, driver::Event event, driver::Stream stream,
                          host::EventCount& event_count);
+
+// Passes a new stream of the device to `submit`, and returns when what that has submitted to it has ended.
+absl::Status RunOnNewStream(driver::Driver& driver, int device, host::EventCount& event_count,
+                            absl::FunctionRef<absl::Status(driver::Stream)> submit);
 
 }  // namespace penstock::runtime

@@ -26,6 +26,7 @@ CompileOptions OptionsOfPart(const CompileOptions& outer, const FoldedControl& c
   part.device = outer.device;
   part.mode = control.on_device ? Mode::kGraph : outer.mode;
   part.max_lanes = outer.max_lanes;
+  part.resident = outer.resident;
   part.host_tolerance = outer.host_tolerance;
   if (control.on_device) {
     if (control.device >= 0) part.device = control.device;  // all of it is there

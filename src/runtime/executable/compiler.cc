@@ -102,6 +102,7 @@ absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compiler::Compile(const De
     if (modes_.mode() != Mode::kGraph) modes_.notes().push_back("on streams, " + shared);
   }
   modes_.notes().insert(modes_.notes().end(), declared.notes.begin(), declared.notes.end());
+  PENSTOCK_RETURN_IF_ERROR(ChooseRegions());
   PENSTOCK_ASSIGN_OR_RETURN(const LoadedKernels kernels, LoadKernels());
   uncaptured_.resize(plan().nodes.size());
   const std::vector<std::string> notes = modes_.notes();
@@ -216,6 +217,14 @@ absl::Status Compiler::AddHostChecks(const graph::PlanOptions& plan_options) {
   return absl::OkStatus();
 }
 
+absl::Status Compiler::ChooseRegions() {
+  PENSTOCK_ASSIGN_OR_RETURN(const Resident wanted, RegionChoice::Wanted(model(), options_));
+  if (wanted == Resident::kOff || modes_.mode() == Mode::kStream) return absl::OkStatus();
+  regions_.Choose(modes_.notes());
+  if (is_part_of_graph_) regions_.ChooseOneAtATime();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<LoadedKernels> Compiler::LoadKernels() {
   LoadedKernels kernels(plan().nodes.size());
   KernelLoads loads;
@@ -243,6 +252,7 @@ absl::StatusOr<LoadedKernels> Compiler::LoadKernels() {
     }();
     if (!loaded.ok()) return context_.graph.Describe(static_cast<int32_t>(n), loaded);
   }
+  PENSTOCK_RETURN_IF_ERROR(context_.graph.Describe(-1, regions_.Load(kernels)));
   return kernels;
 }
 
@@ -264,6 +274,7 @@ absl::StatusOr<bool> Compiler::MakeProgram(const LoadedKernels& kernels, const D
                                           .cuda = cuda,
                                           .submission_threads = submission_threads,
                                           .graphs = graphs ? &*graphs : nullptr,
+                                          .most_workers = regions_.most_workers(),
                                           .streams = modes_.mode() != Mode::kGraph,
                                           .timed = context_.graph.trace() != nullptr}));
   PENSTOCK_RETURN_IF_ERROR(MakeSlots());
@@ -372,7 +383,7 @@ Table<NodeId, bool> Compiler::RefusedNodes() {
 }
 
 graph::GraphSchedule Compiler::ScheduleGraphs() {
-  graph::GraphSchedule schedule = graph::MakeGraphSchedule(plan(), RefusedNodes());
+  graph::GraphSchedule schedule = graph::MakeGraphSchedule(plan(), RefusedNodes(), regions_.rules());
   const bool writes =
       std::any_of(plan().states.begin(), plan().states.end(), [](const auto& use) { return use.written; });
   if (writes && schedule.graphs.size() > 1) {

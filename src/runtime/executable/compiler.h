@@ -17,6 +17,7 @@
 #include "graph/plan/plan.h"
 #include "penstock/compile_options.h"
 #include "src/runtime/executable/mode_selection.h"
+#include "src/runtime/executable/region_choice.h"
 #include "src/runtime/run/run_owner.h"
 #include "src/runtime/run/run_slot.h"
 
@@ -51,7 +52,12 @@ class Compiler {
  public:
   Compiler(RunContext& context, InFlight* owner, const CompileOptions& options, ModeSelection& modes,
            HostcallReservation& reservation)
-      : context_(context), owner_(owner), options_(options), modes_(modes), reservation_(reservation) {}
+      : context_(context),
+        owner_(owner),
+        options_(options),
+        modes_(modes),
+        reservation_(reservation),
+        regions_(context.graph, *context.runtime) {}
 
   absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compile(const DeclaredGraph& declared);
 
@@ -61,6 +67,7 @@ class Compiler {
   bool MayBePartitioned(Mode mode) const;
   absl::Status AddHostChecks(const graph::PlanOptions& plan_options);
   absl::Status MakePlan(graph::PlanOptions options);
+  absl::Status ChooseRegions();
   absl::StatusOr<LoadedKernels> LoadKernels();
   absl::StatusOr<bool> MakeProgram(const LoadedKernels& kernels, const DeclaredGraph& declared);
   absl::Status FindStaging(const driver::DeviceRef& device);
@@ -83,6 +90,7 @@ class Compiler {
   ModeSelection& modes_;
   HostcallReservation& reservation_;
   std::vector<std::string> uncaptured_;  // for each plan node: why it could not be captured; empty: it could be
+  RegionChoice regions_;
   int slot_count_ = 0;
   bool is_part_of_graph_ = false;
   std::vector<std::unique_ptr<RunSlot>> slots_;

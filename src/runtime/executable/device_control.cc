@@ -322,6 +322,12 @@ absl::Status DeviceControl::Update() {
   });
 }
 
+absl::Status DeviceControl::Refresh(driver::Stream stream) {
+  return parts_.Try([&](PartSlot& part) {
+    return part.slot().graphs == nullptr ? absl::OkStatus() : part.slot().graphs->Refresh(stream);
+  });
+}
+
 absl::Status DeviceControl::MakeGraph() {
   const driver::CurrentDevice current(driver_, device_.local);
   PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph graph, driver_.CreateGraph(device_.local));
@@ -338,6 +344,7 @@ absl::Status DeviceControl::MakeGraph() {
 
 absl::Status DeviceControl::Launch(driver::Stream stream) {
   PENSTOCK_RETURN_IF_ERROR(Update());
+  PENSTOCK_RETURN_IF_ERROR(Refresh(stream));
   return driver_.LaunchGraph(alone_, stream);
 }
 

@@ -38,6 +38,7 @@ class DeviceControl final : public GraphConstruct {
   void DropExec() override;
   absl::Status Bind() override;
   absl::Status Update() override;
+  absl::Status Refresh(driver::Stream stream) override;
   absl::Status MakeGraph() override;
   absl::Status Launch(driver::Stream stream) override;
   absl::Status Failure() const override { return parts_.Failure(); }

@@ -46,16 +46,9 @@ absl::Status LoopMemory::MakeState() {
   const driver::CurrentDevice current(driver, device_.local);
   PENSTOCK_ASSIGN_OR_RETURN(void* const state, driver.AllocateDevice(device_.local, sizeof(detail::LoopState)));
   state_ = static_cast<detail::LoopState*>(state);
-  PENSTOCK_ASSIGN_OR_RETURN(const driver::Stream stream, driver.CreateStream(device_.local, /*priority=*/0));
-  const absl::StatusOr<driver::Event> event = driver.CreateEvent(device_.local, false);
-  absl::Status zeroed = event.status();
-  if (event.ok()) {
-    zeroed = driver.Fill(stream, {.dst = state_, .count = sizeof(*state_)});
-    zeroed.Update(AwaitStream(driver, *event, stream, slot_.options().runtime.event_count()));
-    driver.DestroyEvent(*event);
-  }
-  driver.DestroyStream(stream);
-  return zeroed;
+  return RunOnNewStream(driver, device_.local, slot_.options().runtime.event_count(), [&](driver::Stream stream) {
+    return driver.Fill(stream, {.dst = state_, .count = sizeof(*state_)});
+  });
 }
 
 void LoopMemory::AddTo(detail::Decision& decision) const {

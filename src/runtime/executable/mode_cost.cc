@@ -20,7 +20,7 @@ Mode LikelyMode(const graph::Plan& plan, const graph::GraphSchedule& graphs) {
   };
   double in_graphs = submitting(graphs.commands);
   for (const graph::GraphPart& part : graphs.graphs) {
-    in_graphs += tuning::kSubmitGraphNodeUs * static_cast<double>(part.nodes.size());
+    in_graphs += tuning::kSubmitGraphNodeUs * static_cast<double>(part.entries.size());
   }
   return in_graphs <= submitting(plan.commands) ? Mode::kGraph : Mode::kStream;
 }

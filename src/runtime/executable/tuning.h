@@ -29,6 +29,10 @@ inline constexpr int32_t kMostUnroll = 8, kMostUnrolledNodes = 48;
 // us. Benchmark: loops.
 inline constexpr int32_t kMostPickedNodes = 4, kMostPickedBodies = 4;
 
+// What may run resident: a ParallelFor of so many elements, a fill or a copy of so many bytes. A worker has 32 lanes.
+// Benchmark: resident.
+inline constexpr int64_t kMostResidentElements = 1024, kMostResidentBytes = 4096;
+
 // A trace has the times of at most so many iterations of a loop that the device decides, the newest of a run: 16 bytes
 // of pinned memory each in each slot.
 inline constexpr uint32_t kMostMarks = 4096;  // a power of two

@@ -51,6 +51,8 @@ class GraphConstruct {
   // Passes what the slot's next run has bound on to the parts. Called before Update, which sets the nodes by it.
   virtual absl::Status Bind() = 0;
   virtual absl::Status Update() = 0;
+  // Copies to the device what the regions in it read, before a graph that has it is launched on the stream.
+  virtual absl::Status Refresh(driver::Stream stream) = 0;
   // For runs that are submitted on streams: MakeGraph makes a graph of the construct alone, and Launch launches it.
   virtual absl::Status MakeGraph() = 0;
   virtual absl::Status Launch(driver::Stream stream) = 0;

@@ -42,6 +42,7 @@ NodeOperations::NodeOperations(Slot& slot, const Hostcalls* hostcalls)
       device_(slot.graph().device(slot.graph().plan().lanes[program_.replay.lane].device)),
       hostcalls_(hostcalls),
       piece_of_(program_.replay.entries.size(), -1),
+      regions_(slot),
       set_copies_(tables_.copies),
       set_batches_(tables_.batches),
       set_fills_(tables_.fills),
@@ -53,6 +54,7 @@ NodeOperations::~NodeOperations() { slot_.options().runtime.FreeDevice(device_, 
 
 absl::Status NodeOperations::Make(Use use) {
   if (piece_of_.empty()) return absl::OkStatus();
+  PENSTOCK_RETURN_IF_ERROR(regions_.Make());
   FindPieces(use);
   const size_t tables = (piece_ops_.size() + 1) * sizeof(driver::CopyPiece);
   const size_t params = std::max<size_t>(program_.params.bytes, 1);
@@ -126,6 +128,7 @@ absl::StatusOr<NodeOperations::Wanted> NodeOperations::Of(EntryId e, bool indire
     case Op::kFill: return Wanted{&tables_.fills[i], IsEmpty(tables_.fills[i])};
     case Op::kBatch: return Wanted{&tables_.batches[i], tables_.batches[i].count == 0};
     case Op::kHostcall: return Wanted{&hostcalls_->op(entry.index), false};
+    case Op::kRegion: return Wanted{&regions_.Of(i), regions_.IsEmpty(i)};
     default: break;
   }
   const driver::CopyOp& copy = tables_.copies[i];
@@ -153,6 +156,19 @@ const driver::KernelOp* NodeOperations::Indirect(CallId call) {
 
 bool NodeOperations::IsSet(EntryId e) const {
   const GraphNodeEntry& entry = EntryAt(e);
+  if (entry.op != Op::kRegion) return IsNodeSet(entry, piece_of_[e]);
+  const std::vector<GraphNodeEntry>& nodes = program_.replay.regions[entry.index].nodes;
+  return std::all_of(nodes.begin(), nodes.end(),
+                     [this](const GraphNodeEntry& node) { return IsNodeSet(node, PieceId()); });
+}
+
+void NodeOperations::Keep(EntryId e) {
+  const GraphNodeEntry& entry = EntryAt(e);
+  if (entry.op != Op::kRegion) return KeepNode(entry, piece_of_[e]);
+  for (const GraphNodeEntry& node : program_.replay.regions[entry.index].nodes) KeepNode(node, PieceId());
+}
+
+bool NodeOperations::IsNodeSet(const GraphNodeEntry& entry, PieceId piece) const {
   const int32_t i = entry.index;
   switch (entry.op) {
     case Op::kKernel:
@@ -167,13 +183,11 @@ bool NodeOperations::IsSet(EntryId e) const {
     case Op::kHostcall: return true;
     default: break;
   }
-  const PieceId piece = piece_of_[e];
   if (piece < 0) return IsSame(set_copies_[i], tables_.copies[i]);
   return set_pieces_[piece] == piece_ops_[piece].size;
 }
 
-void NodeOperations::Keep(EntryId e) {
-  const GraphNodeEntry& entry = EntryAt(e);
+void NodeOperations::KeepNode(const GraphNodeEntry& entry, PieceId piece) {
   const int32_t i = entry.index;
   switch (entry.op) {
     case Op::kKernel:
@@ -188,9 +202,7 @@ void NodeOperations::Keep(EntryId e) {
     case Op::kHostcall: break;
     default:
       set_copies_[i] = tables_.copies[i];
-      if (const PieceId piece = piece_of_[e]; piece >= 0) {
-        set_pieces_[piece] = piece_ops_[piece].size;
-      }
+      if (piece >= 0) set_pieces_[piece] = piece_ops_[piece].size;
   }
 }
 

@@ -20,6 +20,7 @@
 #include "src/driver/node_op.h"
 #include "src/memory/pinned_pool.h"
 #include "src/runtime/calls/hostcalls.h"
+#include "src/runtime/graph_exec/region_operations.h"
 #include "src/runtime/slot/slot.h"
 
 namespace penstock::runtime {
@@ -55,6 +56,8 @@ class NodeOperations {
   // Whether a copy engine does the copy, that is, whether it is not a batch.
   bool IsEngineCopy(EntryId entry) const;
 
+  // Copies what regions read to the device, before a graph is launched on the stream.
+  absl::Status RefreshRegions(driver::Stream stream) { return regions_.Refresh(stream); }
   // Copies the slot's parameters to where kernels read them by reference.
   const driver::BatchOp& refresh() const { return refresh_; }
 
@@ -71,6 +74,8 @@ class NodeOperations {
   void FindPieces(Use use);
   void MakeRefs();
   const driver::KernelOp* Indirect(CallId call);
+  bool IsNodeSet(const GraphNodeEntry& node, PieceId piece) const;
+  void KeepNode(const GraphNodeEntry& node, PieceId piece);
   driver::CopyOp PlaceholderOf(const driver::CopyOp& copy) const;
   const GraphNodeEntry& EntryAt(EntryId entry) const { return program_.replay.entries[entry]; }
 
@@ -87,6 +92,7 @@ class NodeOperations {
   driver::BatchOp refresh_;  // a batch of one piece
   std::vector<void*> ref_argv_;  // like SlotTables::argv, for calls by reference
   driver::KernelOp indirect_;  // the operation that Of returned
+  RegionOperations regions_;
   // What the nodes are set to. Parallel to SlotTables::copies, `piece_ops_`, SlotTables::batches, fills, kernels, args.
   Table<CopyId, driver::CopyOp> set_copies_;
   Table<PieceId, driver::BatchSize> set_pieces_;
@@ -116,6 +122,10 @@ auto NodeOperations::WithPlaceholder(EntryId e, bool disabled, Add add) {
       op.dst = scratch_;
       op.count = op.height = op.depth = 1;
       return add(&op);
+    }
+    case ExecCommand::Op::kRegion: {
+      const driver::FillOp byte{.dst = scratch_, .count = 1};
+      return add(&regions_.Placeholder(i, byte));
     }
     default: break;
   }

@@ -47,6 +47,11 @@ NodeNumbers EndsOf(const GraphProgram& replay, const Table<EntryId, NodeNumbers>
   return ends;
 }
 
+// Whether the node has code that reads parameters by reference.
+bool MayReadParams(const Slot& slot, const GraphNodeEntry& entry) {
+  return entry.op == Op::kKernel && slot.graph().program().calls[entry.index].indirect_range != nullptr;
+}
+
 absl::Status CheckKnown(const Slot& slot, NodeId node) {
   for (const graph::Use& use : slot.graph().plan().nodes[node].uses) {
     if (slot.tables.pointers[use.instance] != nullptr) continue;
@@ -251,6 +256,10 @@ absl::StatusOr<NodeNumbers> SlotGraphs::AddEntry(EntryId e, driver::Graph to, st
     ends.assign(1, node.number);
   }
   ++counts_.nodes_made;
+  if (replay_.entries[e].op == Op::kRegion) {
+    ++counts_.regions;
+    counts_.region_nodes += static_cast<int64_t>(replay_.regions[replay_.entries[e].index].nodes.size());
+  }
   node.enabled = true;
   if (timestamps_ == nullptr) return ends;
   ++counts_.nodes_made;
@@ -278,7 +287,7 @@ absl::StatusOr<int32_t> SlotGraphs::AddNode(EntryId e, driver::Graph to, const s
 bool SlotGraphs::WantsHead(GraphId graph, EntryId e) const {
   const GraphNodeEntry& entry = replay_.entries[e];
   if (operations_.IsEngineCopy(e)) return false;
-  return replay_.preds[e].empty() || (graph == refreshed_by_ && MayReadParams(entry));
+  return replay_.preds[e].empty() || (graph == refreshed_by_ && MayReadParams(slot_, entry));
 }
 
 // The first graph with nodes that may read parameters by reference copies them; no later graph runs before it.
@@ -288,7 +297,7 @@ absl::Status SlotGraphs::AddHead(GraphId graph, driver::Graph to) {
   for (EntryId e = replay_.begin[graph]; e < replay_.begin[graph + 1]; ++e) {
     const GraphNodeEntry& entry = replay_.entries[e];
     roots += replay_.preds[e].empty() && WantsHead(graph, e) ? 1 : 0;
-    refs = refs || MayReadParams(entry);
+    refs = refs || MayReadParams(slot_, entry);
     priority = std::min(priority, slot_.graph().plan().nodes[entry.node].priority);
   }
   const bool refreshes = refs && (refreshed_by_ < 0 || refreshed_by_ == graph);
@@ -299,10 +308,6 @@ absl::Status SlotGraphs::AddHead(GraphId graph, driver::Graph to) {
   made.head_enabled = true;
   ++counts_.nodes_made;
   return absl::OkStatus();
-}
-
-bool SlotGraphs::MayReadParams(const GraphNodeEntry& entry) const {
-  return entry.op == Op::kKernel && slot_.graph().program().calls[entry.index].indirect_range != nullptr;
 }
 
 absl::Status SlotGraphs::SwitchOff(GraphId graph, Values values) {
@@ -400,7 +405,7 @@ void SlotGraphs::ChangeIndirection() {
 
 void SlotGraphs::EnableIndirection(EntryId entry) {
   const GraphNodeEntry& of = replay_.entries[entry];
-  if (!MayReadParams(of) || !indirection_.Enable(entry)) return;
+  if (!MayReadParams(slot_, of) || !indirection_.Enable(entry)) return;
   for (const int32_t p : slot_.graph().program().params.of_call[of.index]) {
     indirection_.TakeFrom(slot_.graph().program().params.patches[p].param);
   }
@@ -478,6 +483,7 @@ absl::Status SlotGraphs::Enable(Node& node, bool enabled) {
 
 absl::Status SlotGraphs::Launch(GraphId graph, driver::Stream stream) {
   ++counts_.launches;
+  PENSTOCK_RETURN_IF_ERROR(Refresh(stream));
   PENSTOCK_RETURN_IF_ERROR(driver_.LaunchGraph(made_[graph].exec, stream));
   if (graph == refreshed_by_ && indirection_.stale()) {
     ++counts_.refreshes;
@@ -486,9 +492,19 @@ absl::Status SlotGraphs::Launch(GraphId graph, driver::Stream stream) {
   return absl::OkStatus();
 }
 
+absl::Status SlotGraphs::Refresh(driver::Stream stream) {
+  PENSTOCK_RETURN_IF_ERROR(operations_.RefreshRegions(stream));
+  for (const int32_t c : replay_.conditionals) {
+    PENSTOCK_RETURN_IF_ERROR(constructs_[static_cast<size_t>(c)]->Refresh(stream));
+  }
+  return absl::OkStatus();
+}
+
 void SlotGraphs::AddTo(SubmissionReport& submission_report) const {
   submission_report.graphs += counts_.instantiations.get();
   submission_report.graph_nodes += counts_.nodes_made.get();
+  submission_report.regions += counts_.regions.get();
+  submission_report.region_nodes += counts_.region_nodes.get();
   submission_report.graph_launches += counts_.launches.get();
   submission_report.nodes_set += counts_.sets.get();
   submission_report.nodes_switched += counts_.switches.get();

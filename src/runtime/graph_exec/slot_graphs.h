@@ -9,6 +9,8 @@
 // head. A head that copies nothing is switched off but still pays: a graph that begins with one kernel is launched
 // faster than one that begins with many (bench/replay). Copies by the copy engines do not wait for the head.
 //
+// A region (region_operations.h) is one node. All of its arguments belong to it: if one differs, the region does.
+//
 // If the executable has a trace, timestamps are added between the nodes (node_timestamps.h). NodeOperations holds what
 // nodes do, CapturedCalls what Launch nodes have submitted.
 //
@@ -90,6 +92,8 @@ class SlotGraphs {
   // nothing may differ. A failure names the node of the plan. The device is current, as for Launch.
   absl::Status Update();
   absl::Status Launch(GraphId graph, driver::Stream stream);
+  // What Launch does before it launches: copies to the device what regions read, those of its constructs included.
+  absl::Status Refresh(driver::Stream stream);
 
   // From now on only graphs use the slot's arguments, so some of them need not be kept up to date.
   void OnlyGraphs() { indirection_.Allow(); }
@@ -123,7 +127,7 @@ class SlotGraphs {
   // depends on them, before the graph runs.
   enum class Values : uint8_t { kUnknown, kKnown };
   struct Counts {
-    OwnerCount instantiations, nodes_made, launches, sets, switches, refreshes, instantiating_ns;
+    OwnerCount instantiations, nodes_made, regions, region_nodes, launches, sets, switches, refreshes, instantiating_ns;
   };
 
   SlotGraphs(Slot& slot, const Parts& parts);
@@ -142,7 +146,6 @@ class SlotGraphs {
   absl::Status UploadAll();
   void Mark(EntryId entry);
   void ChangeIndirection();
-  bool MayReadParams(const GraphNodeEntry& entry) const;
   void EnableIndirection(EntryId entry);
   void DisableIndirection(EntryId entry);
   void RequireInstantiation(EntryId entry, std::string why);

@@ -13,6 +13,7 @@ int32_t SwitchedPart::Kernels(const NodeOperations& operations) const {
       case ExecCommand::Op::kKernel:
       case ExecCommand::Op::kBatch:
       case ExecCommand::Op::kFill:
+      case ExecCommand::Op::kRegion:
       case ExecCommand::Op::kHostcall: break;
       case ExecCommand::Op::kCopy:
         if (!operations.IsEngineCopy(e)) break;

@@ -40,6 +40,7 @@ class WholeGraph {
 
   WholeGraph(Slot& slot, std::vector<LaunchObjects>& launch, const Hostcalls* hostcalls);
   absl::Status CaptureAll();
+  absl::Status RefreshRegions();
   absl::Status Build();
   absl::Status Join();
   absl::Status AddPart(GraphId graph);

@@ -22,7 +22,7 @@ using graph::SegmentId;
 
 // `index` is an entry of the table that the op names: for kRecord and kWait an event, for the State ops an entry of
 // Plan::states, for kWaitExternal an entry of Plan::external_deps, for kGraph a graph of Program::replay, for
-// kConditional the construct, in the order of their nodes.
+// kConditional the construct, in the order of their nodes. kRegion is only among the entries of graphs.
 struct ExecCommand {
   enum class Op : uint8_t {
     kCopy,
@@ -32,6 +32,7 @@ struct ExecCommand {
     kLaunch,
     kHostcall,
     kConditional,
+    kRegion,
     kRecord,
     kWait,
     kStateWait,

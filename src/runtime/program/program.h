@@ -13,6 +13,7 @@
 #include "graph/common/csr_rows.h"
 #include "graph/plan/graph_schedule.h"
 #include "graph/plan/plan.h"
+#include "graph/plan/worker_schedule.h"
 #include "src/driver/driver.h"
 #include "src/runtime/program/commands.h"
 #include "src/runtime/program/partition.h"
@@ -28,6 +29,7 @@ using HostcallId = Id<struct HostcallTag>;
 using BoxId = Id<struct BoxTag>;
 using EntryId = Id<struct EntryTag>;  // GraphProgram::entries
 using graph::GraphId;
+using graph::RegionId;
 
 // A copy between instances, from a box to one of the same shape.
 struct CopyEntry {
@@ -68,6 +70,7 @@ struct CallEntry {
   driver::KernelCode kernel{};
   // The variants that read parameters by reference, if there are graphs; a null `indirect_range` means none.
   driver::KernelCode indirect_kernel{};
+  uint64_t task = 0;  // see LoadedKernel
   void (*indirect_range)(void* const* argv, int64_t first, int64_t end) = nullptr;
   bool dynamic_range = false;  // extent or grid depends on parameters
   bool varies = false;  // launches decide some of its arguments, or its grid
@@ -168,6 +171,15 @@ struct GraphNodeEntry {
   bool varies;  // it may differ from launch to launch
 };
 
+// A region (graph/plan/graph_schedule.h): its nodes, and what orders them.
+struct RegionEntry {
+  std::vector<GraphNodeEntry> nodes;
+  std::vector<driver::RegionOp::Edge> edges;
+  // On a CUDA device.
+  graph::WorkerSchedule schedule;
+  driver::KernelCode kernel{};
+};
+
 // The graphs of Program::graphs. Graph g has the entries [begin[g], begin[g + 1]); row e of `preds` names the
 // predecessors of entry e in the same graph, counted from the graph's first entry.
 struct GraphProgram {
@@ -178,7 +190,8 @@ struct GraphProgram {
   std::vector<EntryId> varying;  // entries that vary
   std::vector<EntryId> launch;  // entries of Launch nodes
   std::vector<int32_t> conditionals;  // the constructs among the entries
-  Table<CallId, EntryId> of_call;  // none: it is in no graph
+  Table<RegionId, RegionEntry> regions;
+  Table<CallId, EntryId> of_call;  // that has its node, alone or in a region; none: it is in no graph
   Table<FillId, EntryId> of_fill;
   int32_t graphs() const { return static_cast<int32_t>(begin.size()) - 1; }
 };
@@ -253,6 +266,8 @@ struct LoadedKernel {
   driver::KernelCode by_value{};
   driver::KernelCode indirect{};
   driver::LibraryCode hostcall{};
+  driver::KernelCode region{};  // the kernel of regions that may have the node
+  uint64_t task = 0;  // the address of its device function in these
 };
 using LoadedKernels = Table<NodeId, LoadedKernel>;
 
@@ -264,6 +279,7 @@ struct ProgramOptions {
   const Table<DeviceId, bool>& cuda;  // whether a device is a CUDA device
   const Table<DeviceId, int>& submission_threads;  // how many threads may help to submit to a device
   const graph::GraphSchedule* graphs = nullptr;  // null: there are none
+  int32_t most_workers = 1;  // of a region on a CUDA device
   bool streams = true;  // runs may be submitted on streams
   bool timed = false;  // events are recorded before and after nodes
 };

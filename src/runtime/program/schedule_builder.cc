@@ -3,6 +3,7 @@
 #include "src/runtime/program/tuning.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace penstock::runtime {
 namespace {
@@ -92,12 +93,16 @@ void ScheduleBuilder::AddCommand(const graph::Command& c, Schedule& to) {
   program_.used_lanes[c.lane] = true;
 }
 
-// All of them: a GraphPart names only the first node of a batch.
+// All of them: an entry names only the first node of a batch or a region.
 void ScheduleBuilder::AddNodesOfGraph(GraphId graph, Schedule& to) {
   const Table<NodeId, graph::PlanNode>& nodes = options_.plan.nodes;
-  for (const NodeId first : options_.graphs->graphs[graph].nodes) {
-    to.nodes.Add(first);
-    for (int32_t n = first + 1; n < nodes.count() && nodes[n].batch == first; ++n) to.nodes.Add(n);
+  for (const graph::GraphPart::Entry& entry : options_.graphs->graphs[graph].entries) {
+    if (entry.region >= 0) {
+      for (const NodeId n : options_.graphs->regions[entry.region].nodes) to.nodes.Add(n);
+      continue;
+    }
+    to.nodes.Add(entry.node);
+    for (int32_t n = entry.node + 1; n < nodes.count() && nodes[n].batch == entry.node; ++n) to.nodes.Add(n);
   }
 }
 
@@ -114,24 +119,46 @@ void ScheduleBuilder::BatchCopies(NodeId first, int32_t count) {
 void ScheduleBuilder::AddGraph(const graph::GraphPart& part) {
   GraphProgram& replay = program_.replay;
   for (int32_t i = 0; i < part.preds.rows(); ++i) {
-    AddGraphNode(part.nodes[i]);
+    const graph::GraphPart::Entry& of = part.entries[static_cast<size_t>(i)];
+    const EntryId entry = replay.entries.next();
+    replay.entries.push_back(of.region >= 0 ? AddRegion(of.node, of.region, entry) : EntryOf(of.node, entry));
+    if (replay.entries.back().varies) replay.varying.push_back(entry);
     for (const int32_t p : part.preds[i]) replay.preds.Add(p);
     replay.preds.Close();
   }
   replay.begin.push_back(replay.entries.next());
 }
 
-void ScheduleBuilder::AddGraphNode(NodeId n) {
+// `entry` is to have the node, alone or in a region.
+GraphNodeEntry ScheduleBuilder::EntryOf(NodeId n, EntryId entry) {
   GraphProgram& replay = program_.replay;
-  const EntryId entry = replay.entries.next();
   NodeOp node = ops_[n];
   if (options_.plan.nodes[n].kind == graph::PlanKind::kLaunch) node.op = Op::kLaunch;
   if (node.op == Op::kLaunch) replay.launch.push_back(entry);
   if (node.op == Op::kKernel || node.op == Op::kLaunch) replay.of_call[node.index] = entry;
   if (node.op == Op::kFill) replay.of_fill[node.index] = entry;
   if (node.op == Op::kConditional) replay.conditionals.push_back(node.index);
-  replay.entries.push_back({node.op, node.index, n, VariesInGraph(node)});
-  if (replay.entries.back().varies) replay.varying.push_back(entry);
+  return {node.op, node.index, n, VariesInGraph(node)};
+}
+
+GraphNodeEntry ScheduleBuilder::AddRegion(NodeId first, RegionId region, EntryId entry) {
+  const graph::GraphRegion& from = options_.graphs->regions[region];
+  RegionEntry to;
+  std::vector<double> us;
+  bool varies = false;
+  for (int32_t i = 0; i < from.preds.rows(); ++i) {
+    const NodeId n = from.nodes[static_cast<size_t>(i)];
+    to.nodes.push_back(EntryOf(n, entry));
+    varies = varies || to.nodes.back().varies;
+    for (const int32_t p : from.preds[i]) to.edges.push_back({p, i});
+    us.push_back(tuning::kUnknownTaskUs);
+  }
+  if (options_.cuda[options_.plan.nodes[first].device]) {
+    to.schedule = graph::AssignWorkers(from.preds, us, {.most_workers = options_.most_workers});
+    to.kernel = options_.kernels[first].region;
+  }
+  program_.replay.regions.push_back(std::move(to));
+  return {Op::kRegion, program_.replay.regions.next() - 1, first, varies};
 }
 
 bool ScheduleBuilder::VariesInGraph(const NodeOp& node) const {

@@ -32,7 +32,8 @@ class ScheduleBuilder {
   void AddNodesOfGraph(GraphId graph, Schedule& to);
   void BatchCopies(NodeId first, int32_t count);
   void AddGraph(const graph::GraphPart& part);
-  void AddGraphNode(NodeId n);
+  GraphNodeEntry EntryOf(NodeId n, EntryId entry);
+  GraphNodeEntry AddRegion(NodeId first, RegionId region, EntryId entry);
   bool VariesInGraph(const NodeOp& node) const;
   void MarkLanes(Schedule& schedule);
 

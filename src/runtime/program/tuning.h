@@ -23,4 +23,8 @@ inline constexpr int kLaunchCommands = 16;
 // several times as many. Benchmark: training_step.
 inline constexpr int64_t kMostInlineCopyBytes = 64 << 10;
 
+// What a functor in a region is taken to need, beside what a task costs there: if it needs more, a region of fewer
+// workers would lose much; if it needs nothing, one of more loses little. Benchmark: resident.
+inline constexpr double kUnknownTaskUs = 0.7;
+
 }  // namespace penstock::runtime::tuning

@@ -118,12 +118,15 @@ void RunTrace::RecordGraphs(RunSlot& slot) const {
     const NodeTimestamps::Times times = timestamps->Of(e);
     if (times.begin == 0 || times.end == 0 || !slot.replay->IsOn(e)) continue;
     const DeviceId device = graph_.plan().nodes[entry.node].device;
-    const bool batch = entry.op == ExecCommand::Op::kBatch;
-    const int32_t nodes = batch ? graph_.program().batches[entry.index].count : 1;
-    RecordNode(slot, entry.node, static_cast<size_t>(nodes), MicrosOf(times.begin, device),
-               MicrosOf(times.end, device));
+    RecordNode(slot, entry.node, NodesIn(entry), MicrosOf(times.begin, device), MicrosOf(times.end, device));
   }
   timestamps->Forget();
+}
+
+size_t RunTrace::NodesIn(const GraphNodeEntry& entry) const {
+  const Program& program = graph_.program();
+  if (entry.op == ExecCommand::Op::kBatch) return static_cast<size_t>(program.batches[entry.index].count);
+  return entry.op == ExecCommand::Op::kRegion ? program.replay.regions[entry.index].nodes.size() : 1;
 }
 
 void RunTrace::RecordIterations(const RunSlot& slot) const {

@@ -47,6 +47,7 @@ class RunTrace {
   absl::Status ReadClocks(Base& base, DeviceId device, driver::Stream stream, RunSlot& slot);
   void RecordGraphs(RunSlot& slot) const;
   void RecordIterations(const RunSlot& slot) const;
+  size_t NodesIn(const GraphNodeEntry& entry) const;
   double MicrosOf(uint64_t nanos, DeviceId device) const;
   std::string TrackOf(const RunSlot& slot, NodeId node) const;
   // `batched`: how many nodes the span stands for.

@@ -34,11 +34,12 @@ struct Target {
   bool checked = false;  // behind checked drivers: no test may break a rule or leave anything alive
   uint64_t order_seed = 0;  // of host devices: other than 0, work runs in an order of that seed
   bool ring = false;  // whatever is not pinned goes through the ring, in chunks of 64 bytes
+  bool resident = false;  // small nodes of graphs run in regions
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Target& t) {
-  return out << t.devices << " " << t.mode << (t.checked ? " checked " : " ") << t.order_seed
-             << (t.ring ? " ring" : "");
+  return out << t.devices << " " << t.mode << (t.checked ? " checked " : " ") << t.order_seed << (t.ring ? " ring" : "")
+             << (t.resident ? " resident" : "");
 }
 
 // Sanitized, a target of each kind: others take other turns through the same code.
@@ -48,7 +49,7 @@ inline std::vector<Target> HostTargets() {
             {"host:2", "stream", false, 0, true},
             {"host:3", "stream", true, 1},
             {"host:1", "graph"},
-            {"host:2", "graph", true, 3, true}};
+            {"host:2", "graph", true, 3, true, true}};
   }
   return {{"host:1", "stream"},
           {"host:3", "stream"},
@@ -58,7 +59,7 @@ inline std::vector<Target> HostTargets() {
           {"host:2", "stream", false, 0, true},
           {"host:3", "stream", true, 3, true},
           {"host:1", "graph"},
-          {"host:3", "graph", true, 1},
+          {"host:3", "graph", true, 1, false, true},
           {"host:2", "graph", true, 3, true}};
 }
 // Of tests whose promise is what a graph computes or declares, which the other targets do alike: sanitized, two of the
@@ -75,11 +76,14 @@ inline std::vector<Target> CudaTargets() {
           {"cuda", "stream", true, 0, true},
           {"cuda", "graph"},
           {"cuda", "graph", true},
-          {"cuda", "graph", true, 0, true}};
+          {"cuda", "graph", true, 0, true},
+          {"cuda", "graph", false, 0, false, true},
+          {"cuda", "graph", true, 0, false, true}};
 }
 inline std::string NameOfTarget(const testing::TestParamInfo<Target>& info) {
   const Target& t = info.param;
-  std::string name = t.devices + "_" + t.mode + (t.checked ? "_checked" : "") + (t.ring ? "_ring" : "");
+  std::string name = t.devices + "_" + t.mode + (t.checked ? "_checked" : "") + (t.ring ? "_ring" : "") +
+                     (t.resident ? "_resident" : "");
   if (t.order_seed != 0) name += "_order" + std::to_string(t.order_seed);
   for (char& c : name) c = c == ':' ? '_' : c;
   return name;
@@ -133,6 +137,7 @@ class GraphConformance : public testing::TestWithParam<Target> {
   bool in_graphs() const { return GetParam().mode == "graph"; }
 
   const ModeScope mode_{GetParam().mode};
+  const EnvironmentScope resident_{"PENSTOCK_RESIDENT", GetParam().resident ? "on" : ""};
   std::mt19937 rng_{20260901};
   std::optional<CheckedRuntimes> checks_;
   std::optional<Runtime> runtime_;

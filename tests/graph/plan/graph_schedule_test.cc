@@ -24,8 +24,8 @@ std::string NodeText(const Plan& plan, int32_t first) {
 // "{k0, k1, k2 after 0 1}", by places in the graph.
 std::string GraphText(const Plan& plan, const GraphPart& graph) {
   std::string text;
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    text += (i > 0 ? ", " : "{") + NodeText(plan, graph.nodes[i]);
+  for (size_t i = 0; i < graph.entries.size(); ++i) {
+    text += (i > 0 ? ", " : "{") + NodeText(plan, graph.entries[i].node);
     const char* after = " after ";
     for (const int32_t p : graph.preds[static_cast<int32_t>(i)]) {
       text += after + std::to_string(p);
@@ -77,7 +77,7 @@ Table<NodeId, bool> Refuse(const Plan& plan, const std::set<std::string>& names)
 
 std::string ScheduleOf(const ModelBuilder& g, const std::set<std::string>& refused = {}, double least_us = 0) {
   const Plan plan = PlanOf(g);
-  return TextOf(plan, g, MakeGraphSchedule(plan, Refuse(plan, refused), least_us));
+  return TextOf(plan, g, MakeGraphSchedule(plan, Refuse(plan, refused), {}, least_us));
 }
 
 // a, b and c in a row.
@@ -124,10 +124,13 @@ TEST(GraphSchedule, AWideGraphBecomesChains) {
     const GraphPart& part = schedule.graphs[GraphId(0)];
     int after_kernels = 0;
     for (int32_t v = 0; v < part.preds.rows(); ++v) {
-      const auto is_kernel = [&](int32_t of) { return plan.nodes[part.nodes[of]].kind == PlanKind::kParallelFor; };
+      const auto is_kernel = [&](int32_t of) {
+        return plan.nodes[part.entries[static_cast<size_t>(of)].node].kind == PlanKind::kParallelFor;
+      };
       const auto kernels = std::count_if(part.preds[v].begin(), part.preds[v].end(), is_kernel);
       after_kernels += is_kernel(v) ? static_cast<int>(kernels) : 0;
-      const bool may_begin = plan.nodes[part.nodes[v]].kind != PlanKind::kUpload || part.preds[v].empty();
+      const bool may_begin =
+          plan.nodes[part.entries[static_cast<size_t>(v)].node].kind != PlanKind::kUpload || part.preds[v].empty();
       EXPECT_TRUE(may_begin) << "a copy waits for a kernel";
     }
     EXPECT_EQ(after_kernels, count - chains);

@@ -1,0 +1,303 @@
+// The kernel that runs a resident region on a CUDA device, and the device functions of its tasks (resident_protocol.h).
+//
+// A function pointer is good within its translation unit only. So each unit has a kernel of its own, and a node brings
+// the kernel of the unit that compiled its functor along: nodes with the same kernel may share a region. The host
+// learns a function's address from a kernel that stores it.
+//
+// A worker is a warp. A task's function loads the arguments before it waits, and goes on with the next task as long as
+// that has the same code: a call by a pointer costs 0.1 us, and what it saves of registers as much again, since what
+// acquires throws away the cache that they are saved in.
+//
+// Threads: device code; one lane of a worker raises its word, all wait.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "penstock/detail/arguments.h"
+#include "penstock/detail/programmatic.h"
+#include "penstock/detail/resident_protocol.h"
+
+#if defined(__CUDACC__)
+namespace penstock::detail {
+
+// Offsets in the shared memory stand for addresses, so that the compiler knows the kind of memory.
+template <class T>
+PENSTOCK_HIDDEN __device__ __forceinline__ T& SharedAt(uint32_t offset) {
+  extern __shared__ __align__(16) unsigned char penstock_resident_memory[];
+  return *reinterpret_cast<T*>(penstock_resident_memory + offset);
+}
+PENSTOCK_HIDDEN __device__ __forceinline__ ResidentBlock& BlockOfWorker() { return SharedAt<ResidentBlock>(0); }
+PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t WorkerInBlock() { return threadIdx.x / kLanes; }
+PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t Lane() { return threadIdx.x % kLanes; }
+
+// A launch's own memory and words, for the protocol. The words of a block are read and raised with less delay.
+struct AllWords {
+  uint64_t* words;
+  __device__ uint64_t LoadProgress(uint32_t word) const {
+    uint64_t value = 0;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];"
+                 : "=l"(value)
+                 : "l"(words + uint64_t{word} * kWordStride)
+                 : "memory");
+    return value;
+  }
+  __device__ static void Pause() {}
+  __device__ static void Acquire() { asm volatile("fence.acquire.gpu;" ::: "memory"); }
+  __device__ void Raise(uint32_t word, uint64_t progress) const {
+    asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(words + uint64_t{word} * kWordStride), "l"(progress)
+                 : "memory");
+  }
+};
+struct BlockWords {
+  __device__ static uint32_t At(uint32_t worker) {
+    return static_cast<uint32_t>(__cvta_generic_to_shared(&BlockOfWorker().workers[worker].progress));
+  }
+  __device__ static uint64_t LoadProgress(uint32_t worker) {
+    uint64_t value = 0;
+    asm volatile("ld.relaxed.cta.shared.u64 %0, [%1];" : "=l"(value) : "r"(At(worker)) : "memory");
+    return value;
+  }
+  __device__ static void Pause() {}
+  __device__ static void Acquire() { asm volatile("fence.acquire.cta;" ::: "memory"); }
+  __device__ static void Raise(uint32_t worker, uint64_t progress) {
+    asm volatile("st.release.cta.shared.u64 [%0], %1;" ::"r"(At(worker)), "l"(progress) : "memory");
+  }
+};
+struct LaunchState {
+  ResidentState* state;
+  __device__ uint64_t LoadEpoch() const { return *const_cast<const volatile uint64_t*>(&state->epoch); }
+  __device__ uint64_t CountLeaver() const {
+    return atomicAdd(reinterpret_cast<unsigned long long*>(&state->leavers), 1ull);
+  }
+  __device__ void ResetLeavers() const { *const_cast<volatile uint64_t*>(&state->leavers) = 0; }
+  __device__ void StoreEpoch(uint64_t epoch) const { *const_cast<volatile uint64_t*>(&state->epoch) = epoch; }
+};
+
+// Waits for what comes before the task of a record. Each lane waits for one of them.
+PENSTOCK_HIDDEN __device__ __forceinline__ void AwaitTask(const ResidentRecord& record, uint32_t at) {
+  if (record.waits == 0) return;
+  const uint64_t epoch = BlockOfWorker().workers[WorkerInBlock()].epoch;
+  const AllWords all{BlockOfWorker().progress};
+  const uint32_t waits = at + uint32_t{sizeof(ResidentRecord)} + record.args;
+#pragma unroll 1
+  for (uint32_t w = Lane(); w < record.waits; w += kLanes) {
+    const ResidentWait wait = SharedAt<ResidentWait>(waits + w * uint32_t{sizeof(ResidentWait)});
+    const uint64_t progress = ProgressAt(epoch, wait.position);
+    if ((wait.word & kInBlock) != 0) AwaitProgress(BlockWords{}, wait.word & ~kInBlock, progress);
+    else AwaitProgress(all, wait.word, progress);
+  }
+  __syncwarp();
+  if (record.wide != 0) AllWords::Acquire();
+  else BlockWords::Acquire();
+}
+
+// The task of a record has ended on all lanes.
+PENSTOCK_HIDDEN __device__ __forceinline__ void EndTask(const ResidentRecord& record) {
+  __syncwarp();
+  if (Lane() != 0 || (record.signals_block | record.signals_all) == 0) return;
+  const uint32_t worker = WorkerInBlock();
+  const uint64_t progress = ProgressAt(BlockOfWorker().workers[worker].epoch, record.position);
+  if (record.signals_block != 0) BlockWords::Raise(worker, progress);
+  if (record.signals_all != 0) {
+    AllWords{BlockOfWorker().progress}.Raise(blockIdx.x * kWorkersOfBlock + worker, progress);
+  }
+}
+
+// Runs the task at `at` and those behind it with the same code by `run(record, at)`, which loads the arguments, awaits
+// the task, and does it. Returns where the next record is.
+template <class Run>
+PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t RunTasks(uint32_t at, Run run) {
+  const uint64_t code = SharedAt<ResidentRecord>(at).code;
+#pragma unroll 1
+  do {
+    const ResidentRecord record = SharedAt<ResidentRecord>(at);
+    run(record, at);
+    EndTask(record);
+    at += record.next;
+  } while (SharedAt<ResidentRecord>(at).code == code);
+  return at;
+}
+PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t ArgumentsOf(uint32_t at) {
+  return at + uint32_t{sizeof(ResidentRecord)};
+}
+
+// --- fills and copies ---
+
+PENSTOCK_HIDDEN __device__ __forceinline__ void RunFill(const ResidentFill& fill, uint32_t pattern) {
+  const uint64_t row_bytes = fill.count * fill.pattern_bytes, rows = fill.height * fill.depth;
+  for (uint64_t row = 0; row < rows; ++row) {
+    auto* const to =
+        static_cast<unsigned char*>(fill.to) + row / fill.height * fill.slice + row % fill.height * fill.pitch;
+    for (uint64_t i = Lane(); i < row_bytes; i += kLanes) {
+      to[i] = SharedAt<unsigned char>(pattern + static_cast<uint32_t>(i % fill.pattern_bytes));
+    }
+  }
+}
+PENSTOCK_HIDDEN __device__ __forceinline__ void RunCopy(const ResidentCopy& copy) {
+  const uint64_t rows = copy.height * copy.depth;
+  for (uint64_t row = 0; row < rows; ++row) {
+    const uint64_t z = row / copy.height, y = row % copy.height;
+    auto* const to = static_cast<unsigned char*>(copy.to) + z * copy.to_slice + y * copy.to_pitch;
+    const auto* const from = static_cast<const unsigned char*>(copy.from) + z * copy.from_slice + y * copy.from_pitch;
+    for (uint64_t i = Lane(); i < copy.width; i += kLanes) to[i] = from[i];
+  }
+}
+PENSTOCK_HIDDEN __device__ inline uint32_t RunFills(uint32_t at) {
+  return RunTasks(at, [](const ResidentRecord& record, uint32_t task) {
+    const ResidentFill fill = SharedAt<ResidentFill>(ArgumentsOf(task));
+    AwaitTask(record, task);
+    RunFill(fill, ArgumentsOf(task) + uint32_t{offsetof(ResidentFill, pattern)});
+  });
+}
+PENSTOCK_HIDDEN __device__ inline uint32_t RunCopies(uint32_t at) {
+  return RunTasks(at, [](const ResidentRecord& record, uint32_t task) {
+    const ResidentCopy copy = SharedAt<ResidentCopy>(ArgumentsOf(task));
+    AwaitTask(record, task);
+    RunCopy(copy);
+  });
+}
+
+// --- functors ---
+
+// Where the arguments of a ParallelFor lie in its block: Range, the functor, then each declared argument, after each
+// parameter room for its address.
+template <class F, class... A>
+struct ResidentLayout {
+  static constexpr size_t kCount = sizeof...(A);
+  uint32_t functor = 0;
+  uint32_t at[kCount + 1] = {};
+  constexpr ResidentLayout() {
+    uint32_t end = sizeof(Range);
+    functor = Place(end, sizeof(F), alignof(F));
+    size_t i = 0;
+    ((at[i++] = Next<std::decay_t<A>>(end)), ...);
+  }
+
+ private:
+  static constexpr uint32_t Place(uint32_t& end, size_t size, size_t align) {
+    const auto begin = static_cast<uint32_t>((end + align - 1) / align * align);
+    end = begin + static_cast<uint32_t>(size);
+    return begin;
+  }
+  template <class D>
+  static constexpr uint32_t Next(uint32_t& end) {
+    const uint32_t begin = Place(end, sizeof(ViewStoredT<D>), alignof(ViewStoredT<D>));
+    if (IsParam<D>::value) (void)Place(end, sizeof(void*), alignof(void*));
+    return begin;
+  }
+};
+
+// The elements of the index space that fall to a lane.
+template <int kRank, class F, class... Stored>
+PENSTOCK_HIDDEN __device__ __forceinline__ void RunLane(const Range& range, F& f, const Stored&... args) {
+  if constexpr (kRank == 1) {
+#pragma unroll 1
+    for (int64_t x = Lane(); x < range.width; x += kLanes) CallAt<1>(f, 0, 0, x, args...);
+  } else {
+    const int64_t count = range.depth * range.height * range.width;
+#pragma unroll 1
+    for (int64_t i = Lane(); i < count; i += kLanes) {
+      const int64_t row = i / range.width;
+      CallAt<kRank>(f, row / range.height, row % range.height, i % range.width, args...);
+    }
+  }
+}
+
+// By value: the arguments are loaded before the task is awaited.
+template <int kRank, class F, class... Stored>
+PENSTOCK_HIDDEN __device__ __forceinline__ void RunFunctor(const ResidentRecord& record, uint32_t at, Range range, F f,
+                                                           Stored... args) {
+  AwaitTask(record, at);
+  RunLane<kRank>(range, f, args...);
+}
+
+template <class F, class... A>
+inline constexpr ResidentLayout<F, A...> kResidentLayout{};
+
+template <int kRank, class F, class... A, size_t... I>
+PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t RunFunctors(uint32_t at, std::index_sequence<I...>) {
+  return RunTasks(at, [](const ResidentRecord& record, uint32_t task) {
+    const uint32_t args = ArgumentsOf(task);
+    RunFunctor<kRank>(
+        record, task, SharedAt<Range>(args),
+        SharedAt<F>(args + std::integral_constant<uint32_t, kResidentLayout<F, A...>.functor>::value),
+        SharedAt<ViewStoredT<A>>(args + std::integral_constant<uint32_t, kResidentLayout<F, A...>.at[I]>::value)...);
+  });
+}
+
+using ResidentFunction = uint32_t (*)(uint32_t record);
+
+namespace {
+// Of this translation unit only.
+struct ThisUnit {};
+}  // namespace
+
+template <class Unit, int kRank, class F, class... A>
+PENSTOCK_HIDDEN __device__ __noinline__ uint32_t ResidentTask(uint32_t at) {
+  return RunFunctors<kRank, F, A...>(at, std::index_sequence_for<A...>());
+}
+
+// Stores the address of a functor's device function, for kernels of this unit.
+template <class Unit, int kRank, class F, class... A>
+PENSTOCK_HIDDEN __global__ void ResidentTaskAddress(uint64_t* address) {
+  *address = reinterpret_cast<uint64_t>(static_cast<ResidentFunction>(&ResidentTask<Unit, kRank, F, A...>));
+}
+
+// Copies a worker's page to its part of the shared memory, without waiting for it.
+PENSTOCK_HIDDEN __device__ __forceinline__ void FetchPage(const std::byte* pages, uint32_t page, uint32_t end,
+                                                          uint32_t to) {
+  if (page < end) {
+    const std::byte* const from = pages + uint64_t{page} * kPageBytes;
+    const auto shared = static_cast<uint32_t>(__cvta_generic_to_shared(&SharedAt<unsigned char>(to)));
+    for (uint32_t i = Lane() * 16; i < kPageBytes; i += kLanes * 16) {
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared + i), "l"(from + i) : "memory");
+    }
+  }
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+PENSTOCK_HIDDEN __device__ __forceinline__ void RunPage(uint32_t at) {
+  for (;;) {
+    const uint64_t code = SharedAt<ResidentRecord>(at).code;
+    if (code == static_cast<uint64_t>(ResidentCode::kEndOfPage)) return;
+    if (code == static_cast<uint64_t>(ResidentCode::kFill)) at = RunFills(at);
+    else if (code == static_cast<uint64_t>(ResidentCode::kCopy)) at = RunCopies(at);
+    else at = reinterpret_cast<ResidentFunction>(code)(at);
+  }
+}
+
+template <class Unit>
+PENSTOCK_HIDDEN __global__ void __launch_bounds__(kWorkersOfBlock* kLanes) ResidentKernel(ResidentArgs args) {
+  AwaitDependencies();
+  const uint32_t in_block = WorkerInBlock(), worker = blockIdx.x * kWorkersOfBlock + in_block;
+  const bool works = worker < args.workers;
+  uint64_t epoch = 0;
+  if (works) {
+    epoch = EnterRegion(LaunchState{args.state});
+    if (threadIdx.x == 0) BlockOfWorker().progress = args.progress;
+    if (Lane() == 0) BlockOfWorker().workers[in_block] = {0, epoch};
+  }
+  __syncthreads();
+  if (!works) return;
+  const uint32_t memory = uint32_t{sizeof(ResidentBlock)} + in_block * 2 * kPageBytes;
+  const uint32_t first = args.first_page[worker], end = args.first_page[worker + 1];
+  FetchPage(args.pages, first, end, memory);
+  FetchPage(args.pages, first + 1, end, memory + kPageBytes);
+  uint32_t place = memory;
+#pragma unroll 1
+  for (uint32_t page = first; page < end; ++page) {
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
+    __syncwarp();
+    RunPage(place);
+    __syncwarp();
+    FetchPage(args.pages, page + 2, end, place);
+    place = 2 * memory + kPageBytes - place;
+  }
+  if (Lane() == 0) LeaveRegion(LaunchState{args.state}, epoch, args.workers);
+}
+
+}  // namespace penstock::detail
+#endif

@@ -1,0 +1,77 @@
+#include "src/runtime/graph_exec/region_operations.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "penstock/status_macros.h"
+
+namespace penstock::runtime {
+namespace {
+
+using Op = ExecCommand::Op;
+
+}  // namespace
+
+absl::Status RegionOperations::Make() {
+  const CompiledGraph& graph = slot_.graph();
+  const GraphProgram& replay = graph.program().replay;
+  if (replay.regions.empty()) return absl::OkStatus();
+  const driver::DeviceRef& device = graph.device(graph.plan().lanes[replay.lane].device);
+  for (const RegionEntry& entry : replay.regions) {
+    Region& region = regions_.emplace_back();
+    for (const GraphNodeEntry& node : entry.nodes) region.ops.push_back(OpOf(node));
+    if (device.info.kind != driver::DeviceKind::kCuda) continue;
+    PENSTOCK_ASSIGN_OR_RETURN(region.image, ResidentImage::Create(slot_, device, entry));
+  }
+  return absl::OkStatus();
+}
+
+driver::NodeOp RegionOperations::OpOf(const GraphNodeEntry& node) const {
+  switch (node.op) {
+    case Op::kFill: return &slot_.tables.fills[node.index];
+    case Op::kCopy: return &slot_.tables.copies[node.index];
+    default: return &slot_.tables.kernels[node.index];
+  }
+}
+
+const driver::RegionOp& RegionOperations::Of(RegionId id) {
+  const RegionEntry& entry = slot_.graph().program().replay.regions[id];
+  const Region& region = regions_[id];
+  op_ = {.ops = region.ops, .edges = entry.edges, .tag = {&slot_.fault, entry.nodes[0].node}};
+  if (region.image == nullptr) return op_;
+  region.image->Write();
+  op_.resident = &region.image->op();
+  return op_;
+}
+
+const driver::RegionOp& RegionOperations::Placeholder(RegionId id, const driver::FillOp& part) {
+  Of(id);
+  placeholder_.assign(regions_[id].ops.size(), &part);
+  op_.ops = placeholder_;
+  return op_;
+}
+
+absl::Status RegionOperations::Refresh(driver::Stream stream) {
+  for (const Region& region : regions_) {
+    if (region.image != nullptr) PENSTOCK_RETURN_IF_ERROR(region.image->Refresh(stream));
+  }
+  return absl::OkStatus();
+}
+
+bool RegionOperations::IsEmpty(RegionId id) const {
+  const std::vector<GraphNodeEntry>& nodes = slot_.graph().program().replay.regions[id].nodes;
+  return std::all_of(nodes.begin(), nodes.end(), [this](const GraphNodeEntry& node) { return IsEmpty(node); });
+}
+
+bool RegionOperations::IsEmpty(const GraphNodeEntry& node) const {
+  const auto none = [](const auto& op) { return op.height == 0 || op.depth == 0; };
+  switch (node.op) {
+    case Op::kFill: return slot_.tables.fills[node.index].count == 0 || none(slot_.tables.fills[node.index]);
+    case Op::kCopy:
+      return slot_.tables.copies_disabled[node.index] || slot_.tables.copies[node.index].width == 0 ||
+             none(slot_.tables.copies[node.index]);
+    default: return slot_.tables.kernels[node.index].rows == 0;
+  }
+}
+
+}  // namespace penstock::runtime

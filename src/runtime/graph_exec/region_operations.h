@@ -1,0 +1,49 @@
+// RegionOperations: what the regions of a slot's graphs are to do in the slot's next run.
+//
+// Ownership: owns the lists, and the images of regions on a CUDA device; borrows the slot.
+// Threads:   used only by the slot's owner.
+// Errors:    the driver's and the pool's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "src/driver/driver.h"
+#include "src/runtime/graph_exec/resident_image.h"
+#include "src/runtime/slot/slot.h"
+
+namespace penstock::runtime {
+
+class RegionOperations {
+ public:
+  explicit RegionOperations(Slot& slot) : slot_(slot) {}
+
+  // Must be called first.
+  absl::Status Make();
+  // The operation for the slot's next run, valid until the next call.
+  const driver::RegionOp& Of(RegionId region);
+  // One that is harmless but must be replaced before it runs: each of its operations does `part`, which must outlive
+  // it.
+  const driver::RegionOp& Placeholder(RegionId region, const driver::FillOp& part);
+  // Before the graph with the regions is launched on the stream.
+  absl::Status Refresh(driver::Stream stream);
+  // Whether all nodes of the region have nothing to do.
+  bool IsEmpty(RegionId region) const;
+
+ private:
+  struct Region {
+    std::vector<driver::NodeOp> ops;
+    std::unique_ptr<ResidentImage> image;  // null on a host device
+  };
+  driver::NodeOp OpOf(const GraphNodeEntry& node) const;
+  bool IsEmpty(const GraphNodeEntry& node) const;
+
+  Slot& slot_;
+  Table<RegionId, Region> regions_;
+  std::vector<driver::NodeOp> placeholder_;
+  driver::RegionOp op_;
+};
+
+}  // namespace penstock::runtime

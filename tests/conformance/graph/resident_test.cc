@@ -1,0 +1,308 @@
+// Regions of small nodes that run resident: random graphs against an interpreter, with what launches change.
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/conformance/graph/graph_fixture.h"
+#include "tests/conformance/graph/resident_elsewhere.h"
+#include "tests/support/kernels.h"
+
+namespace penstock::conformance::resident_test {
+namespace {
+
+constexpr int kBuffers = 12;
+
+// Mixes two elements into one of its own, after as many turns as `spin` says: workers are not equally fast.
+struct Blend {
+  uint32_t by, spin;
+  PENSTOCK_HOST_DEVICE static uint32_t Of(uint32_t own, uint32_t a, uint32_t b, uint32_t by) {
+    return own * 5U + a * 3U + b + by;
+  }
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<uint32_t> to, View<const uint32_t> a, View<const uint32_t> b,
+                                       uint32_t value) const {
+    const uint32_t result = Of(to(i), a(i), b(i), by + value);
+    volatile uint32_t turns = 0;
+    for (uint32_t turn = 0; turn < spin; ++turn) turns = turn;
+    static_cast<void>(turns);
+    to(i) = result;
+  }
+};
+// The same over two dimensions.
+struct BlendPlane {
+  uint32_t by;
+  PENSTOCK_HOST_DEVICE void operator()(Index2 at, View<uint32_t> to, View<const uint32_t> from) const {
+    to(at.y, at.x) = Blend::Of(to(at.y, at.x), from(at.y, at.x), 0, by);
+  }
+};
+
+struct AddBoth {
+  PENSTOCK_HOST_DEVICE static int32_t Of(int32_t a, int32_t b) {
+    return static_cast<int32_t>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b) * 3U);
+  }
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<int32_t> to, View<const int32_t> a,
+                                       View<const int32_t> b) const {
+    to(i) = Of(a(i), b(i));
+  }
+};
+
+struct Step {
+  enum Kind { kBlend, kPlane, kFill, kCopy, kHost };
+  Kind kind;
+  size_t to, a, b;
+  uint32_t by, spin;
+};
+
+using Memory = std::vector<std::vector<uint32_t>>;
+
+class RandomSteps {
+ public:
+  RandomSteps(std::mt19937& rng, int64_t n, int steps, bool hosts) : n_(n) {
+    for (int s = 0; s < steps; ++s) {
+      const uint32_t kind = rng() % 16;
+      Step step{.kind = kind < 11              ? Step::kBlend
+                        : kind < 13            ? Step::kPlane
+                        : kind == 13           ? Step::kFill
+                        : kind == 14 || !hosts ? Step::kCopy
+                                               : Step::kHost,
+                .to = rng() % kBuffers,
+                .a = rng() % kBuffers,
+                .b = rng() % kBuffers,
+                .by = static_cast<uint32_t>(rng()),
+                .spin = rng() % 4 == 0 ? static_cast<uint32_t>(rng() % 300) : 0};
+      if (step.a == step.to) step.a = (step.a + 1) % kBuffers;
+      if (step.b == step.to) step.b = (step.b + 1) % kBuffers;
+      steps_.push_back(step);
+    }
+  }
+
+  void Declare(Graph& graph, const std::vector<BufferHandle<uint32_t>>& x, ParamHandle<uint32_t> value) const {
+    for (size_t s = 0; s < steps_.size(); ++s) {
+      const Step& step = steps_[s];
+      const std::string name = "step" + std::to_string(s);
+      switch (step.kind) {
+        case Step::kBlend:
+          graph.ParallelFor(name, 2 * n_, Blend{step.by, step.spin}, ReadWrite(x[step.to]), Read(x[step.a]),
+                            Read(x[step.b]), value);
+          break;
+        case Step::kPlane:
+          graph.ParallelFor(name, {2, n_}, BlendPlane{step.by}, ReadWrite(x[step.to]), Read(x[step.a]));
+          break;
+        case Step::kFill: graph.Fill(name, x[step.to], step.by); break;
+        case Step::kCopy: graph.Copy(name, x[step.a], x[step.to]); break;
+        case Step::kHost:
+          graph.Host(
+              name,
+              [by = step.by](std::span<uint32_t> of) {
+                for (uint32_t& v : of) v += by;
+              },
+              ReadWrite(x[step.to]));
+      }
+    }
+  }
+
+  void Interpret(Memory& x, uint32_t value) const {
+    for (const Step& step : steps_) {
+      std::vector<uint32_t>& to = x[step.to];
+      for (size_t i = 0; i < to.size(); ++i) {
+        switch (step.kind) {
+          case Step::kBlend: to[i] = Blend::Of(to[i], x[step.a][i], x[step.b][i], step.by + value); break;
+          case Step::kPlane: to[i] = Blend::Of(to[i], x[step.a][i], 0, step.by); break;
+          case Step::kFill: to[i] = step.by; break;
+          case Step::kCopy: to[i] = x[step.a][i]; break;
+          case Step::kHost: to[i] += step.by;
+        }
+      }
+    }
+  }
+
+ private:
+  int64_t n_;
+  std::vector<Step> steps_;
+};
+
+class Residents : public GraphConformance {
+ protected:
+  Memory RandomMemory(int64_t elements) {
+    Memory memory(kBuffers, std::vector<uint32_t>(static_cast<size_t>(elements)));
+    for (std::vector<uint32_t>& of : memory) {
+      for (uint32_t& v : of) v = static_cast<uint32_t>(rng_());
+    }
+    return memory;
+  }
+
+  // Buffers of two rows of `n` elements.
+  void CheckRandom(int64_t n, int steps, bool hosts, int runs) {
+    const RandomSteps random(rng_, n, steps, hosts);
+    Graph graph("resident");
+    std::vector<BufferHandle<uint32_t>> x;
+    for (int b = 0; b < kBuffers; ++b) x.push_back(graph.InOut<uint32_t>("x" + std::to_string(b), {2, n}));
+    const ParamHandle<uint32_t> value = graph.Param<uint32_t>("value");
+    random.Declare(graph, x, value);
+    auto exec = runtime_->Compile(graph);
+    ASSERT_OK(exec.status());
+    for (int r = 0; r < runs; ++r) {
+      Memory memory = RandomMemory(2 * n), expected = memory;
+      const auto of_run = static_cast<uint32_t>(rng_() % 2);
+      Bindings io = exec->bindings();
+      for (size_t b = 0; b < kBuffers; ++b) io.Set(x[b], memory[b]);
+      io.Set(value, of_run);
+      ASSERT_OK(exec->Launch(io)->Wait());
+      random.Interpret(expected, of_run);
+      ASSERT_EQ(memory, expected) << "run " << r;
+    }
+    EXPECT_GT(exec->submission_report().region_nodes, 1);
+  }
+};
+
+TEST_P(Residents, RandomGraphsComputeWhatAnInterpreterDoes) {
+  const int graphs = kSanitized ? 3 : 12;
+  for (int g = 0; g < graphs; ++g) {
+    CheckRandom(1 + static_cast<int64_t>(rng_() % 40), 10 + static_cast<int>(rng_() % 150), g % 3 == 0, 4);
+  }
+}
+
+// More tasks than fit into the pages that a worker holds at once.
+TEST_P(Residents, ALongChainIsOneRegion) {
+  constexpr int kNodes = 400;
+  Graph graph("chain");
+  const auto x = graph.InOut<int32_t>("x", 3);
+  for (int i = 0; i < kNodes; ++i) graph.ParallelFor("add" + std::to_string(i), 3, AddOne{}, ReadWrite(x));
+  auto exec = runtime_->Compile(graph, {.slots = 1});
+  ASSERT_OK(exec.status());
+  for (int r = 0; r < 3; ++r) {
+    std::vector<int32_t> memory = {r, 2, -7};
+    ASSERT_OK(exec->Launch(exec->bindings().Set(x, memory))->Wait());
+    EXPECT_EQ(memory, (std::vector<int32_t>{r + kNodes, 2 + kNodes, -7 + kNodes}));
+  }
+  const SubmissionReport report = exec->submission_report();
+  EXPECT_EQ(report.regions, 1) << report.Text();
+  EXPECT_EQ(report.region_nodes, kNodes);
+}
+
+// The device memory and the extent are another in each launch.
+TEST_P(Residents, LaunchesDecideMemoryAndExtent) {
+  constexpr int64_t kMost = 70;
+  Graph graph("moves");
+  const auto n = graph.Param<int64_t>("n", AtMost(kMost));
+  const auto in = graph.Input<int32_t>("in", kMost);
+  const auto x = graph.Output<int32_t>("x", kMost, kDevice);
+  const auto y = graph.Output<int32_t>("y", kMost);
+  graph.ParallelFor("load", kMost, CopyOut<>{}, Read(in), Write(x));
+  graph.Fill("fill", y, 5);
+  graph.ParallelFor("plus one", n, PlusOne{}, Read(x), ReadWrite(y));
+  graph.ParallelFor("add one", n, AddOne{}, ReadWrite(x));
+  graph.ParallelFor("add", kMost, AddTo<>{}, Read(x), ReadWrite(y));
+  auto exec = runtime_->Compile(graph);
+  ASSERT_OK(exec.status());
+  std::vector<DeviceBuffer<int32_t>> memory;
+  for (int m = 0; m < 3; ++m) memory.push_back(*runtime_->MakeDeviceBuffer<int32_t>(kMost));
+  for (size_t r = 0; r < 9; ++r) {
+    const std::vector<int32_t> given = Random(kMost);
+    std::vector<int32_t> got = Poisoned(kMost), expected;
+    const int64_t of_run = r % 4 == 0 ? 0 : static_cast<int64_t>(rng_() % kMost);
+    for (int64_t i = 0; i < kMost; ++i) {
+      const int32_t v = given[static_cast<size_t>(i)];
+      expected.push_back(i < of_run ? (v + 1) + (v + 1) : 5 + v);
+    }
+    Bindings io = exec->bindings();
+    io.Set(in, given).Set(x, memory[r % 3]).Set(y, got).Set(n, of_run);
+    ASSERT_OK(exec->Launch(io)->Wait());
+    ASSERT_EQ(got, expected) << "run " << r << " of " << of_run;
+  }
+  EXPECT_GT(exec->submission_report().regions, 0);
+}
+
+// Their functors are called by pointers, which are good in one unit.
+TEST_P(Residents, NodesOfTwoTranslationUnitsShareNoRegionOnCuda) {
+  constexpr int64_t kN = 5;
+  Graph graph("units");
+  const auto x = graph.InOut<int32_t>("x", kN);
+  for (int i = 0; i < 9; ++i) {
+    const std::string name = "add" + std::to_string(i);
+    if (i / 3 == 1) AddTenElsewhere(graph, name, kN, x);
+    else graph.ParallelFor(name, kN, AddOne{}, ReadWrite(x));
+  }
+  auto exec = runtime_->Compile(graph, {.slots = 1});
+  ASSERT_OK(exec.status());
+  std::vector<int32_t> memory(kN, 7);
+  ASSERT_OK(exec->Launch(exec->bindings().Set(x, memory))->Wait());
+  EXPECT_EQ(memory, std::vector<int32_t>(kN, 7 + 36));
+  EXPECT_EQ(exec->submission_report().regions, on_cuda() ? 3 : 1);
+  EXPECT_EQ(exec->submission_report().region_nodes, 9);
+}
+
+// All workers of a region must be on the device at once, and these are more than it has room for.
+TEST_P(Residents, ManyWideRegionsAtOnceEnd) {
+  constexpr int kWidth = 128, kSteps = 10;
+  const size_t runs_at_once = kSanitized || GetParam().checked ? 4 : 64;
+  Graph graph("wide");
+  const auto in = graph.Input<int32_t>("in", kWidth), out = graph.Output<int32_t>("out", kWidth);
+  BufferHandle<int32_t> from = graph.Buffer<int32_t>("start", kWidth);
+  graph.Copy("begin", in, from);
+  for (int s = 0; s < kSteps; ++s) {
+    const auto to = s + 1 < kSteps ? graph.Buffer<int32_t>("row" + std::to_string(s), kWidth)
+                                   : graph.Buffer<int32_t>("last", kWidth);
+    for (int c = 0; c < kWidth; ++c) {
+      const int next = (c + 1) % kWidth;
+      graph.ParallelFor("cell" + std::to_string(s * kWidth + c), 1, AddBoth{}, Write(to, Slice(c, 1)),
+                        Read(from, Slice(c, 1)), Read(from, Slice(next, 1)));
+    }
+    from = to;
+  }
+  graph.Copy("end", from, out);
+  auto exec = runtime_->Compile(graph, {.slots = static_cast<int>(runs_at_once)});
+  ASSERT_OK(exec.status());
+  std::vector<std::vector<int32_t>> given, got;
+  std::vector<penstock::Run> runs;
+  for (size_t r = 0; r < runs_at_once; ++r) given.push_back(Random(kWidth)), got.push_back(Poisoned(kWidth));
+  for (size_t r = 0; r < runs_at_once; ++r) {
+    runs.push_back(*exec->Launch(exec->bindings().Set(in, given[r]).Set(out, got[r])));
+  }
+  for (size_t r = 0; r < runs_at_once; ++r) {
+    ASSERT_OK(runs[r].Wait());
+    std::vector<int32_t> row = given[r];
+    for (int s = 0; s < kSteps; ++s) {
+      std::vector<int32_t> next(kWidth);
+      for (size_t c = 0; c < kWidth; ++c) next[c] = AddBoth::Of(row[c], row[(c + 1) % kWidth]);
+      row = next;
+    }
+    ASSERT_EQ(got[r], row) << "run " << r;
+  }
+}
+
+TEST_P(Residents, TheReportSaysWhatIsInNoRegion) {
+  constexpr int64_t kLarge = 5000;
+  Graph graph("large");
+  const auto x = graph.InOut<int32_t>("x", kLarge, kPinned);
+  graph.ParallelFor("one", kLarge, AddOne{}, ReadWrite(x));
+  graph.ParallelFor("two", kLarge, AddOne{}, ReadWrite(x));
+  auto exec = runtime_->Compile(graph);
+  ASSERT_OK(exec.status());
+  const SubmissionReport report = exec->submission_report();
+  EXPECT_EQ(report.regions, 0);
+  EXPECT_NE(report.Text().find("no region: no node is a ParallelFor of few elements"), std::string::npos)
+      << report.Text();
+}
+
+TEST_P(Residents, AnyOtherWordIsRefused) {
+  const EnvironmentScope wrong("PENSTOCK_RESIDENT", "perhaps");
+  Graph graph("g");
+  graph.ParallelFor("one", 1, AddOne{}, ReadWrite(graph.InOut<int32_t>("x", 1)));
+  const absl::Status refused = runtime_->Compile(graph).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(Text(refused).find("graph 'g': PENSTOCK_RESIDENT is 'perhaps'; it must be off or on"), std::string::npos)
+      << refused;
+}
+
+INSTANTIATE_TEST_SUITE_P(Host, Residents,
+                         testing::Values(Target{"host:1", "graph", false, 0, false, true},
+                                         Target{"host:3", "graph", true, 2, false, true}),
+                         NameOfTarget);
+INSTANTIATE_TEST_SUITE_P(Cuda, Residents,
+                         testing::Values(Target{"cuda", "graph", false, 0, false, true},
+                                         Target{"cuda", "graph", true, 0, false, true}),
+                         NameOfTarget);
+
+}  // namespace
+}  // namespace penstock::conformance::resident_test

@@ -104,8 +104,10 @@ void AddNeeded(Chains& chains, int32_t node, int32_t before, std::span<const int
 
 }  // namespace
 
-CsrRows CapWidth(CsrRows preds, const std::vector<bool>& counts, int32_t width) {
-  if (preds.rows() <= width || WidestLevel(preds, counts) <= width) return preds;
+CsrRows CapWidth(CsrRows preds, const std::vector<bool>& counts, int32_t width, Width of) {
+  if (preds.rows() <= width) return preds;
+  if (of == Width::kOfLevels && WidestLevel(preds, counts) <= width) return preds;
+  if (std::count(counts.begin(), counts.end(), true) <= width) return preds;
   CsrRows capped;
   capped.Reserve(static_cast<size_t>(preds.rows()), preds.items() + static_cast<size_t>(preds.rows()));
   Chains chains(preds.rows(), width);

@@ -19,8 +19,10 @@ namespace penstock::graph {
 // without a new node. Nodes that do not count gain no edges. Edges that chains imply are left out: all but the last
 // from one chain to a node, and those from a node that precedes an earlier node of the same chain.
 //
-// A graph none of whose levels has more than `width` nodes stays as it is. Linear in nodes and edges; takes `width`
-// bits a node.
-CsrRows CapWidth(CsrRows preds, const std::vector<bool>& counts, int32_t width);
+// A graph none of whose levels has more than `width` nodes stays as it is: nodes of different levels are seldom ready
+// at once. `Width::kStrict`: only one with at most `width` nodes that count does. Linear in nodes and edges; takes
+// `width` bits a node.
+enum class Width : uint8_t { kOfLevels, kStrict };
+CsrRows CapWidth(CsrRows preds, const std::vector<bool>& counts, int32_t width, Width of = Width::kOfLevels);
 
 }  // namespace penstock::graph

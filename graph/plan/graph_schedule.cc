@@ -142,7 +142,8 @@ class Scheduler {
     open_us_ = 0;
     GraphPart part = PartOf(std::exchange(open_, {}));
     if (!regions_.group.empty()) {
-      part.preds = CapWidth(std::move(part.preds), MayBeResident(part), regions_.most_at_once);
+      part.preds = TransitiveReduction(
+          CapWidth(std::move(part.preds), MayBeResident(part), regions_.most_at_once, Width::kStrict));
     }
     const int32_t width = part.preds.rows() < kManyNodes ? kMostWidth : kMostWidthOfMany;
     if (part.preds.rows() > width) part.preds = CapWidth(std::move(part.preds), CountsForWidth(part), width);

@@ -49,7 +49,7 @@ struct GraphPart {
 struct RegionRules {
   Table<NodeId, int32_t> group;  // those of one group may be in the same; -1: the node is in none; empty: all are
   int32_t least = 2, most = 1 << 14;  // nodes of a region
-  int32_t most_at_once = 1;  // regions of a graph that may run at a time
+  int32_t most_at_once = INT32_MAX;  // regions of a graph that may run at a time
 };
 
 // Replaces Plan::commands. `segments` is parallel to Plan::segments and waits for the same host steps; the epilogue is

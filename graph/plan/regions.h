@@ -1,7 +1,7 @@
 // FindRegions: the parts of a graph that can run as one, and the graph that is left when each is one entry.
 //
-// Nodes of one group may share a region. A region is as large as it can be without delaying anything outside: its nodes
-// are connected, or would wait for the same entries and be waited for by the same.
+// Nodes of one group may share a region. The nodes of a region are connected, or would wait for the same entries and
+// be waited for by the same, so that putting them together delays nothing.
 //
 // Threads: pure functions.
 #pragma once

@@ -8,6 +8,8 @@
 // that has the same code: a call by a pointer costs 0.1 us, and what it saves of registers as much again, since what
 // acquires throws away the cache that they are saved in.
 //
+// Compiled for less than compute capability 9.0 all of it does nothing, and no node is in a region.
+//
 // Threads: device code; one lane of a worker raises its word, all wait.
 #pragma once
 
@@ -23,6 +25,7 @@
 #if defined(__CUDACC__)
 namespace penstock::detail {
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 // Offsets in the shared memory stand for addresses, so that the compiler knows the kind of memory.
 template <class T>
 PENSTOCK_HIDDEN __device__ __forceinline__ T& SharedAt(uint32_t offset) {
@@ -92,6 +95,7 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void AwaitTask(const ResidentRecord& 
   __syncwarp();
   if (record.wide != 0) AllWords::Acquire();
   else BlockWords::Acquire();
+  __syncwarp();  // what one lane has seen is seen by all
 }
 
 // The task of a record has ended on all lanes.
@@ -160,6 +164,8 @@ PENSTOCK_HIDDEN __device__ inline uint32_t RunCopies(uint32_t at) {
   });
 }
 
+#endif
+
 // --- functors ---
 
 // Where the arguments of a ParallelFor lie in its block: Range, the functor, then each declared argument, after each
@@ -190,6 +196,7 @@ struct ResidentLayout {
   }
 };
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 // The elements of the index space that fall to a lane.
 template <int kRank, class F, class... Stored>
 PENSTOCK_HIDDEN __device__ __forceinline__ void RunLane(const Range& range, F& f, const Stored&... args) {
@@ -228,6 +235,8 @@ PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t RunFunctors(uint32_t at, std
   });
 }
 
+#endif
+
 using ResidentFunction = uint32_t (*)(uint32_t record);
 
 namespace {
@@ -237,7 +246,10 @@ struct ThisUnit {};
 
 template <class Unit, int kRank, class F, class... A>
 PENSTOCK_HIDDEN __device__ __noinline__ uint32_t ResidentTask(uint32_t at) {
-  return RunFunctors<kRank, F, A...>(at, std::index_sequence_for<A...>());
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  at = RunFunctors<kRank, F, A...>(at, std::index_sequence_for<A...>());
+#endif
+  return at;
 }
 
 // Stores the address of a functor's device function, for kernels of this unit.
@@ -246,6 +258,7 @@ PENSTOCK_HIDDEN __global__ void ResidentTaskAddress(uint64_t* address) {
   *address = reinterpret_cast<uint64_t>(static_cast<ResidentFunction>(&ResidentTask<Unit, kRank, F, A...>));
 }
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 // Copies a worker's page to its part of the shared memory, without waiting for it.
 PENSTOCK_HIDDEN __device__ __forceinline__ void FetchPage(const std::byte* pages, uint32_t page, uint32_t end,
                                                           uint32_t to) {
@@ -269,8 +282,7 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void RunPage(uint32_t at) {
   }
 }
 
-template <class Unit>
-PENSTOCK_HIDDEN __global__ void __launch_bounds__(kWorkersOfBlock* kLanes) ResidentKernel(ResidentArgs args) {
+PENSTOCK_HIDDEN __device__ __forceinline__ void RunWorker(const ResidentArgs& args) {
   AwaitDependencies();
   const uint32_t in_block = WorkerInBlock(), worker = blockIdx.x * kWorkersOfBlock + in_block;
   const bool works = worker < args.workers;
@@ -297,6 +309,15 @@ PENSTOCK_HIDDEN __global__ void __launch_bounds__(kWorkersOfBlock* kLanes) Resid
     place = 2 * memory + kPageBytes - place;
   }
   if (Lane() == 0) LeaveRegion(LaunchState{args.state}, epoch, args.workers);
+}
+#endif
+
+template <class Unit>
+PENSTOCK_HIDDEN __global__ void __launch_bounds__(kWorkersOfBlock* kLanes)
+    ResidentKernel([[maybe_unused]] ResidentArgs args) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  RunWorker(args);
+#endif
 }
 
 }  // namespace penstock::detail

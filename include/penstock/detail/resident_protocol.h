@@ -28,7 +28,6 @@ namespace penstock::detail {
 // The progress of a worker that has ended the task at a position, counting from 1, of its list in an epoch. Later
 // progress is greater.
 inline constexpr int kPositionBits = 20;
-inline constexpr uint32_t kMostPositions = (uint32_t{1} << kPositionBits) - 1;
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE constexpr uint64_t ProgressAt(uint64_t epoch, uint32_t position) {
   return (epoch << kPositionBits) | position;
 }
@@ -115,7 +114,7 @@ struct ResidentBlock {
   uint64_t reserved;
 };
 static_assert(sizeof(ResidentBlock) % alignof(ResidentRecord) == 0);
-inline constexpr uint32_t kResidentSharedBytes = sizeof(ResidentBlock) + kWorkersOfBlock * 2 * kPageBytes;
+inline constexpr uint32_t kResidentSharedBytes = uint32_t{sizeof(ResidentBlock)} + kWorkersOfBlock * 2 * kPageBytes;
 
 // The kernel's argument. Blocks have kWorkersOfBlock workers, the last perhaps fewer.
 struct ResidentArgs {

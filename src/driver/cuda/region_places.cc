@@ -12,22 +12,18 @@ RegionPlaces& RegionPlaces::Of(int ordinal, int32_t places) {
   static auto& mu = *new base::Mutex;
   static auto& all = *new std::map<int, RegionPlaces>;
   base::MutexLock lock(mu);
-  RegionPlaces& found = all[ordinal];
-  base::MutexLock own(found.mu_);
-  if (found.places_.empty()) found.places_.resize(static_cast<size_t>(places));
-  return found;
+  return all.try_emplace(ordinal, places).first->second;
 }
 
 int32_t RegionPlaces::CountOf(int32_t count) const { return std::min(count, static_cast<int32_t>(places_.size())); }
 
-// What was launched on the same stream ends before anyway.
 absl::Status RegionPlaces::Begin(cudaStream_t stream, int32_t count) {
   for (int32_t place = next_; place < next_ + CountOf(count); ++place) {
     Place& at = At(place);
     if (at.end == nullptr) {
       PENSTOCK_RETURN_IF_ERROR(
           ToStatus(cudaEventCreateWithFlags(&at.end, cudaEventDisableTiming), "creating an event"));
-    } else if (at.stream != stream) {
+    } else {
       PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaStreamWaitEvent(stream, at.end, 0), "waiting for another region"));
     }
   }
@@ -36,7 +32,6 @@ absl::Status RegionPlaces::Begin(cudaStream_t stream, int32_t count) {
 
 absl::Status RegionPlaces::End(cudaStream_t stream, int32_t first, int32_t count) {
   for (int32_t place = first; place < first + CountOf(count); ++place) {
-    At(place).stream = stream;
     PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaEventRecord(At(place).end, stream), "recording the end of a region"));
   }
   next_ = (first + CountOf(count)) % static_cast<int32_t>(places_.size());

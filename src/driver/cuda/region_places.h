@@ -25,8 +25,10 @@ class RegionPlaces {
   // `ordinal`: CUDA's number of the device; `places`: the same in every call for it.
   static RegionPlaces& Of(int ordinal, int32_t places);
 
-  // Calls `launch`, which launches a graph on the stream, once `count` places are free on the device, or all of them if
-  // there are no more. The device is current.
+  explicit RegionPlaces(int32_t places) : places_(static_cast<size_t>(places)) {}
+
+  // Calls `launch`, which launches a graph on the stream, so that it begins when the next `count` places in turn are
+  // free on the device, or all of them if there are no more. The device is current.
   template <class Launch>
   absl::Status InPlaces(cudaStream_t stream, int32_t count, Launch launch) {
     base::MutexLock lock(mu_);
@@ -40,7 +42,6 @@ class RegionPlaces {
   // A place and the end of the graph that had it last.
   struct Place {
     cudaEvent_t end = nullptr;  // null: none had it
-    cudaStream_t stream = nullptr;  // of that graph
   };
   Place& At(int32_t place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return places_[static_cast<size_t>(place) % places_.size()];

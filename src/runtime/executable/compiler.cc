@@ -252,7 +252,7 @@ absl::StatusOr<LoadedKernels> Compiler::LoadKernels() {
     }();
     if (!loaded.ok()) return context_.graph.Describe(static_cast<int32_t>(n), loaded);
   }
-  PENSTOCK_RETURN_IF_ERROR(context_.graph.Describe(-1, regions_.Load(kernels)));
+  PENSTOCK_RETURN_IF_ERROR(context_.graph.Describe(-1, regions_.Load(kernels, modes_.notes())));
   return kernels;
 }
 

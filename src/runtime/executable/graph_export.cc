@@ -30,6 +30,12 @@ absl::Status CheckExports(const ExecutableCore& core) {
     return absl::FailedPreconditionError(core.Label() + ": not exported, since it has no graphs" + why +
                                          "; compile with Mode::kGraph or Mode::kAuto");
   }
+  if (!program.replay.regions.empty()) {
+    return absl::FailedPreconditionError(
+        core.Label() +
+        ": not exported, since regions that run resident need room that an application's launches do not ask for; "
+        "compile with Resident::kOff");
+  }
   if (program.buffers.leased >= 0) {
     const Model& model = core.model();
     return absl::FailedPreconditionError(

@@ -78,7 +78,7 @@ void RegionChoice::Choose(std::vector<std::string>& notes) {
   }
   if (!why_not.empty()) notes.push_back("in no region: " + why_not);
   if (!any) notes.push_back("no region: no node is a ParallelFor of few elements, or a small fill or copy");
-  SetLimits(device);
+  if (cuda) SetLimits(device);
   if (Group(cuda) > 1) notes.push_back("nodes of several translation units, or priorities, share no region");
 }
 
@@ -146,7 +146,7 @@ int32_t RegionChoice::Group(bool cuda) {
   return static_cast<int32_t>(sizes.size());
 }
 
-absl::Status RegionChoice::Load(LoadedKernels& kernels) const {
+absl::Status RegionChoice::Load(LoadedKernels& kernels, std::vector<std::string>& notes) {
   if (rules_.group.empty() || graph_.plan().lanes.empty()) return absl::OkStatus();
   const driver::DeviceRef& device = graph_.device(graph_.plan().lanes[LaneId(0)].device);
   if (device.info.kind != driver::DeviceKind::kCuda) return absl::OkStatus();
@@ -156,10 +156,17 @@ absl::Status RegionChoice::Load(LoadedKernels& kernels) const {
     return region.ok() ? loads.Get(code, code.cuda_task).status() : region;
   }));
   std::map<const void*, uint64_t> addresses;
+  bool compiled = true;
   PENSTOCK_RETURN_IF_ERROR(ForEachFunctor([&](NodeId, const NodeCode& code) {
     addresses[code.cuda_task] = 0;
+    compiled = compiled && loads.Loaded(code.cuda_region).awaits;
     return absl::OkStatus();
   }));
+  if (!compiled) {
+    rules_.group.clear();
+    notes.push_back("no region: the kernels are compiled for less than compute capability 9.0");
+    return absl::OkStatus();
+  }
   PENSTOCK_RETURN_IF_ERROR(FindAddresses(device, loads, addresses));
   std::map<int32_t, driver::KernelCode> of_group;
   PENSTOCK_RETURN_IF_ERROR(ForEachFunctor([&](NodeId n, const NodeCode& code) {

@@ -32,11 +32,13 @@ class RegionChoice {
   // Decides for the plan of the graph, which is on one device. Adds why nodes are in none to `notes`.
   void Choose(std::vector<std::string>& notes);
   // Of a part of a construct, of which one region runs at a time.
-  void ChooseOneAtATime() { rules_.most_at_once = 1; }
+  void ChooseOneAtATime() {
+    if (rules_.most_at_once < INT32_MAX) rules_.most_at_once = 1;
+  }
   const graph::RegionRules& rules() const { return rules_; }
   int32_t most_workers() const { return most_workers_; }
-  // Loads the code of the nodes that may be in a region.
-  absl::Status Load(LoadedKernels& kernels) const;
+  // Loads the code of the nodes that may be in a region. If it was not compiled for the device, none may.
+  absl::Status Load(LoadedKernels& kernels, std::vector<std::string>& notes);
 
  private:
   bool IsSmall(NodeId n) const;

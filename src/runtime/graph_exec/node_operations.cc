@@ -166,6 +166,7 @@ void NodeOperations::Keep(EntryId e) {
   const GraphNodeEntry& entry = EntryAt(e);
   if (entry.op != Op::kRegion) return KeepNode(entry, piece_of_[e]);
   for (const GraphNodeEntry& node : program_.replay.regions[entry.index].nodes) KeepNode(node, PieceId());
+  regions_.Write(entry.index);
 }
 
 bool NodeOperations::IsNodeSet(const GraphNodeEntry& entry, PieceId piece) const {

@@ -39,7 +39,6 @@ const driver::RegionOp& RegionOperations::Of(RegionId id) {
   const Region& region = regions_[id];
   op_ = {.ops = region.ops, .edges = entry.edges, .tag = {&slot_.fault, entry.nodes[0].node}};
   if (region.image == nullptr) return op_;
-  region.image->Write();
   op_.resident = &region.image->op();
   return op_;
 }
@@ -49,6 +48,10 @@ const driver::RegionOp& RegionOperations::Placeholder(RegionId id, const driver:
   placeholder_.assign(regions_[id].ops.size(), &part);
   op_.ops = placeholder_;
   return op_;
+}
+
+void RegionOperations::Write(RegionId region) {
+  if (regions_[region].image != nullptr) regions_[region].image->Write();
 }
 
 absl::Status RegionOperations::Refresh(driver::Stream stream) {
@@ -67,9 +70,7 @@ bool RegionOperations::IsEmpty(const GraphNodeEntry& node) const {
   const auto none = [](const auto& op) { return op.height == 0 || op.depth == 0; };
   switch (node.op) {
     case Op::kFill: return slot_.tables.fills[node.index].count == 0 || none(slot_.tables.fills[node.index]);
-    case Op::kCopy:
-      return slot_.tables.copies_disabled[node.index] || slot_.tables.copies[node.index].width == 0 ||
-             none(slot_.tables.copies[node.index]);
+    case Op::kCopy: return slot_.tables.copies[node.index].width == 0 || none(slot_.tables.copies[node.index]);
     default: return slot_.tables.kernels[node.index].rows == 0;
   }
 }

@@ -27,6 +27,8 @@ class RegionOperations {
   // One that is harmless but must be replaced before it runs: each of its operations does `part`, which must outlive
   // it.
   const driver::RegionOp& Placeholder(RegionId region, const driver::FillOp& part);
+  // The region is to do what the slot holds now.
+  void Write(RegionId region);
   // Before the graph with the regions is launched on the stream.
   absl::Status Refresh(driver::Stream stream);
   // Whether all nodes of the region have nothing to do.

@@ -41,10 +41,10 @@ detail::ResidentFill ResidentFillOf(const driver::FillOp& op) {
   return fill;
 }
 
-detail::ResidentCopy ResidentCopyOf(const driver::CopyOp& op, bool disabled) {
+detail::ResidentCopy ResidentCopyOf(const driver::CopyOp& op) {
   return {.to = op.dst,
           .from = op.src,
-          .width = disabled ? 0 : op.width,
+          .width = op.width,
           .height = op.height,
           .depth = op.depth,
           .to_pitch = op.dst_pitch,
@@ -186,7 +186,7 @@ void ResidentImage::Write() {
       const detail::ResidentFill fill = ResidentFillOf(tables.fills[node.index]);
       std::memcpy(args, &fill, sizeof(fill));
     } else if (node.op == Op::kCopy) {
-      const detail::ResidentCopy copy = ResidentCopyOf(tables.copies[node.index], tables.copies_disabled[node.index]);
+      const detail::ResidentCopy copy = ResidentCopyOf(tables.copies[node.index]);
       std::memcpy(args, &copy, sizeof(copy));
     } else {
       const driver::KernelOp& kernel = tables.kernels[node.index];

@@ -6,7 +6,6 @@
 #include "penstock/status_macros.h"
 #include "src/base/status.h"
 #include "src/driver/current_device.h"
-#include "src/runtime/core/synchronize_stream.h"
 #include "src/runtime/graph_exec/graph_builder.h"
 
 namespace penstock::runtime {
@@ -38,7 +37,6 @@ absl::StatusOr<std::unique_ptr<WholeGraph>> WholeGraph::Create(Slot& slot, std::
   PENSTOCK_RETURN_IF_ERROR(whole->operations_.Make(NodeOperations::Use::kExport));
   PENSTOCK_RETURN_IF_ERROR(whole->CaptureAll());
   PENSTOCK_RETURN_IF_ERROR(whole->Build());
-  if (!whole->replay_.regions.empty()) PENSTOCK_RETURN_IF_ERROR(whole->RefreshRegions());
   whole->native_ = whole->driver_.NativeGraph(whole->graph_);
   return whole;
 }
@@ -53,12 +51,6 @@ absl::Status WholeGraph::CaptureAll() {
     return base::WithNode(failed, replay_.entries[e].node);
   }
   return absl::OkStatus();
-}
-
-// Copies what regions read to the device, once.
-absl::Status WholeGraph::RefreshRegions() {
-  return RunOnNewStream(driver_, device_, slot_.options().runtime.event_count(),
-                        [this](driver::Stream stream) { return operations_.RefreshRegions(stream); });
 }
 
 // A single graph is the whole graph; several become children.

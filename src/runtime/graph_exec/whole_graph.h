@@ -40,7 +40,6 @@ class WholeGraph {
 
   WholeGraph(Slot& slot, std::vector<LaunchObjects>& launch, const Hostcalls* hostcalls);
   absl::Status CaptureAll();
-  absl::Status RefreshRegions();
   absl::Status Build();
   absl::Status Join();
   absl::Status AddPart(GraphId graph);

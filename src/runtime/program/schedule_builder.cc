@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
+
+#include "penstock/detail/resident_protocol.h"
 
 namespace penstock::runtime {
 namespace {
@@ -11,6 +14,17 @@ namespace {
 using Op = ExecCommand::Op;
 
 constexpr int kGraphCommands = 3;  // on a host device's queue
+
+// Workers of one block hand over to each other sooner; several blocks have more workers.
+graph::WorkerSchedule ScheduleOf(const graph::CsrRows& preds, const std::vector<double>& us, int32_t most_workers) {
+  constexpr auto kOfBlock = static_cast<int32_t>(detail::kWorkersOfBlock);
+  graph::WorkerSchedule in_block = graph::AssignWorkers(
+      preds, us, {.most_workers = std::min(most_workers, kOfBlock), .handover_us = tuning::kHandoverInBlockUs});
+  if (most_workers <= kOfBlock) return in_block;
+  graph::WorkerSchedule in_blocks =
+      graph::AssignWorkers(preds, us, {.most_workers = most_workers, .handover_us = tuning::kHandoverUs});
+  return in_blocks.us < in_block.us ? in_blocks : in_block;
+}
 
 int CommandsOnLane(const ExecCommand& command) {
   switch (command.op) {
@@ -154,7 +168,7 @@ GraphNodeEntry ScheduleBuilder::AddRegion(NodeId first, RegionId region, EntryId
     us.push_back(tuning::kUnknownTaskUs);
   }
   if (options_.cuda[options_.plan.nodes[first].device]) {
-    to.schedule = graph::AssignWorkers(from.preds, us, {.most_workers = options_.most_workers});
+    to.schedule = ScheduleOf(from.preds, us, options_.most_workers);
     to.kernel = options_.kernels[first].region;
   }
   program_.replay.regions.push_back(std::move(to));

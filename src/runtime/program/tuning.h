@@ -26,5 +26,8 @@ inline constexpr int64_t kMostInlineCopyBytes = 64 << 10;
 // What a functor in a region is taken to need, beside what a task costs there: if it needs more, a region of fewer
 // workers would lose much; if it needs nothing, one of more loses little. Benchmark: resident.
 inline constexpr double kUnknownTaskUs = 0.7;
+// From the end of a task to the begin of one on another worker that waits for it: in the same block, and in another. On
+// an H100. Benchmark: resident.
+inline constexpr double kHandoverInBlockUs = 0.4, kHandoverUs = 0.9;
 
 }  // namespace penstock::runtime::tuning

@@ -46,6 +46,13 @@ struct AddBoth {
   }
 };
 
+struct SumUp {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t, View<const int32_t> x, View<int32_t> sum) const {
+    sum(0) = 0;
+    for (int64_t i = 0; i < x.width; ++i) sum(0) += x(i);
+  }
+};
+
 struct Step {
   enum Kind { kBlend, kPlane, kFill, kCopy, kHost };
   Kind kind;
@@ -178,6 +185,32 @@ TEST_P(Residents, ALongChainIsOneRegion) {
   const SubmissionReport report = exec->submission_report();
   EXPECT_EQ(report.regions, 1) << report.Text();
   EXPECT_EQ(report.region_nodes, kNodes);
+}
+
+// More workers than a worker has lanes to wait with.
+TEST_P(Residents, ATaskMayWaitForAllOtherWorkers) {
+  constexpr int64_t kParts = 100;
+  Graph graph("join");
+  const auto x = graph.InOut<int32_t>("x", kParts), sum = graph.Output<int32_t>("sum", 1);
+  for (int64_t p = 0; p < kParts; ++p) {
+    graph.ParallelFor("part" + std::to_string(p), 1, AddOne{}, ReadWrite(x, Slice(p, 1)));
+  }
+  graph.ParallelFor("sum", 1, SumUp{}, Read(x), Write(sum));
+  for (int64_t p = 0; p < kParts; ++p) {
+    graph.ParallelFor("again" + std::to_string(p), 1, AddTo<>{}, Read(sum), ReadWrite(x, Slice(p, 1)));
+  }
+  auto exec = runtime_->Compile(graph, {.slots = 1});
+  ASSERT_OK(exec.status());
+  for (int r = 0; r < 5; ++r) {
+    std::vector<int32_t> memory = Random(kParts), got(1), expected = memory;
+    int32_t total = 0;
+    for (const int32_t v : memory) total += v + 1;
+    for (int32_t& v : expected) v += 1 + total;
+    ASSERT_OK(exec->Launch(exec->bindings().Set(x, memory).Set(sum, got))->Wait());
+    ASSERT_EQ(got[0], total) << "run " << r;
+    ASSERT_EQ(memory, expected) << "run " << r;
+  }
+  EXPECT_EQ(exec->submission_report().regions, 1);
 }
 
 // The device memory and the extent are another in each launch.

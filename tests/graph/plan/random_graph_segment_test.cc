@@ -331,6 +331,41 @@ TEST_P(RandomGraphSegments, HaveNoEdgeThatCouldBeLeftOut) {
   }
 }
 
+// Any two regions of a graph that no path orders may be at work at once: at most two are, as the rules say, which no
+// three show.
+TEST_P(RandomGraphSegments, HaveNoMoreRegionsAtOnceThanTheRulesSay) {
+  int64_t pairs = 0;
+  for (uint64_t seed = seeds().begin; seed < seeds().end; ++seed) {
+    const ScheduledPlan p(seed);
+    for (const GraphPart& graph : p.schedule.graphs) {
+      const auto count = static_cast<size_t>(graph.preds.rows());
+      std::vector<std::vector<char>> before(count, std::vector<char>(count));
+      std::vector<size_t> regions;
+      for (size_t v = 0; v < count; ++v) {
+        for (const int32_t pred : graph.preds[static_cast<int32_t>(v)]) {
+          const auto of = static_cast<size_t>(pred);
+          for (size_t a = 0; a < count; ++a) before[v][a] = static_cast<char>(before[v][a] | before[of][a]);
+          before[v][of] = 1;
+        }
+        if (graph.entries[v].region >= 0) regions.push_back(v);
+      }
+      const auto at_once = [&](size_t a, size_t b) { return before[b][a] == 0; };
+      for (size_t i = 0; i < regions.size(); ++i) {
+        for (size_t j = i + 1; j < regions.size(); ++j) {
+          if (!at_once(regions[i], regions[j])) continue;
+          ++pairs;
+          for (size_t k = j + 1; k < regions.size(); ++k) {
+            ASSERT_FALSE(at_once(regions[i], regions[k]) && at_once(regions[j], regions[k])) << Rerun(seed) << p.text();
+          }
+        }
+      }
+    }
+  }
+  if (seeds().many()) {
+    EXPECT_GT(pairs, 0);
+  }
+}
+
 TEST_P(RandomGraphSegments, SubmitEachNodeOnceAndRefusedOnesOnTheirOwn) {
   int64_t graphs = 0, nodes = 0, refused = 0;
   for (uint64_t seed = seeds().begin; seed < seeds().end; ++seed) {

@@ -485,6 +485,15 @@ TEST_F(GraphExportTest, SaysWhatCannotBeExportedAndWhatToDo) {
   }
   {
     Graph g("g");
+    auto x = g.InOut<uint32_t>("x", kN);
+    for (const char* const name : {"one", "two"}) g.ParallelFor(name, 1, AddTo{}, ReadWrite(x));
+    EXPECT_EQ(
+        refusal(g, nullptr, {.slots = 1, .mode = Mode::kGraph, .resident = Resident::kOn}),
+        "graph 'g': not exported, since regions that run resident need room that an application's launches do not "
+        "ask for; compile with Resident::kOff");
+  }
+  {
+    Graph g("g");
     auto x = g.InOut<uint32_t>("x", kN, kSlot);
     g.ParallelFor("add", kN, AddTo{}, ReadWrite(x));
     const std::string text = refusal(g);

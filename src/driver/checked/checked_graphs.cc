@@ -216,13 +216,13 @@ absl::Status CheckedDriver::SetNode(GraphExec exec, int32_t node, const NodeOp& 
   PENSTOCK_ASSIGN_OR_RETURN(const Held<ExecState> state, Hold(exec, "SetNode"));
   PENSTOCK_RETURN_IF_ERROR(CheckNode(*state, exec, node, "SetNode"));
   PENSTOCK_ASSIGN_OR_RETURN(const std::optional<Held<ExecState>> whole, HoldWhole(*state, "SetNode"));
+  PENSTOCK_RETURN_IF_ERROR(inner_->SetNode(state->inner, node, op));
   GraphNode next = NodeOf(op);
   GraphNode& now = state->nodes[static_cast<size_t>(node)];
-  if (next.ops.size() == now.ops.size() && next.inside != now.inside) {
+  if (next.inside != now.inside) {
     return Violated("a region keeps its order", absl::StrCat("SetNode: node ", node, " of ", TextOf(exec),
                                                              " is given other edges between its operations"));
   }
-  PENSTOCK_RETURN_IF_ERROR(inner_->SetNode(state->inner, node, op));
   now.ops = std::move(next.ops);
   if (whole) SetInBody(**whole, *state, node);
   return absl::OkStatus();

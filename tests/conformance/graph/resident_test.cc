@@ -46,6 +46,13 @@ struct AddBoth {
   }
 };
 
+// Of this unit alone: which unit's code a functor of a header has, the linker decides.
+struct Increase {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<int32_t> x) const { x(i) += 1; }
+};
+struct AddFirst {
+  PENSTOCK_HOST_DEVICE void operator()(int64_t i, View<const int32_t> from, View<int32_t> x) const { x(i) += from(0); }
+};
 struct SumUp {
   PENSTOCK_HOST_DEVICE void operator()(int64_t, View<const int32_t> x, View<int32_t> sum) const {
     sum(0) = 0;
@@ -193,11 +200,11 @@ TEST_P(Residents, ATaskMayWaitForAllOtherWorkers) {
   Graph graph("join");
   const auto x = graph.InOut<int32_t>("x", kParts), sum = graph.Output<int32_t>("sum", 1);
   for (int64_t p = 0; p < kParts; ++p) {
-    graph.ParallelFor("part" + std::to_string(p), 1, AddOne{}, ReadWrite(x, Slice(p, 1)));
+    graph.ParallelFor("part" + std::to_string(p), 1, Increase{}, ReadWrite(x, Slice(p, 1)));
   }
   graph.ParallelFor("sum", 1, SumUp{}, Read(x), Write(sum));
   for (int64_t p = 0; p < kParts; ++p) {
-    graph.ParallelFor("again" + std::to_string(p), 1, AddTo<>{}, Read(sum), ReadWrite(x, Slice(p, 1)));
+    graph.ParallelFor("again" + std::to_string(p), 1, AddFirst{}, Read(sum), ReadWrite(x, Slice(p, 1)));
   }
   auto exec = runtime_->Compile(graph, {.slots = 1});
   ASSERT_OK(exec.status());

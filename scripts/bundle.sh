@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build=$1 bundle=$2
-most=60 # MiB, packed
+most=62 # MiB, packed
 
 rm -rf "$bundle"
 mkdir -p "$bundle/lib"
@@ -57,7 +57,7 @@ commit=$(git rev-parse HEAD 2>/dev/null) || commit=unknown
 [[ -z $(git status --porcelain 2>/dev/null) ]] || commit+=-dirty
 echo "$commit" >"$bundle/COMMIT"
 
-tar -C "$(dirname "$bundle")" -czf "$bundle.tar.gz" "$(basename "$bundle")"
+tar -C "$(dirname "$bundle")" -I "gzip -9" -cf "$bundle.tar.gz" "$(basename "$bundle")"
 
 mib() { echo $(($(du -sk "$1" | cut -f1) / 1024)); }
 echo "$bundle: ${#programs[@]} programs, $(find "$bundle/lib" -type f | wc -l) libraries, $(mib "$bundle") MiB," \

@@ -1,8 +1,8 @@
 // By hand an iteration is five kernels of one block over an extent of one element, chained by programmatic edges, of
 // which the last also counts and decides; or eight such iterations a round, whose kernels do nothing once the loop has
 // ended, as Penstock unrolls short bodies. Penstock's body has five ParallelFor nodes over one element, of which the
-// last counts. All work on the same word of device memory, whose start is drawn anew for each run and whose end is
-// compared with the CPU's. The submission_report does not count what is in bodies, so nothing here says that they have
+// last counts. All ways work on the same word of device memory. Each run draws a new start for it and compares
+// its end with the CPU's. The submission_report does not count what is in bodies, so nothing here says that they have
 // regions, but the figures.
 //
 // In a file of its own, since what it has in common with the benchmark of loops cannot be seen together with what the

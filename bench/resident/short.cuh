@@ -1,6 +1,6 @@
 // A region of ten tasks against one kernel, written by hand, that does all of them: two threads with five steps each,
-// their constants in the kernel's arguments, launched by the driver's call, an event recorded behind it and queried
-// until it is complete. What a launch of Penstock's and the wait for its end cost more is all that differs, and the
+// their constants in the kernel's arguments. The driver's call launches it; then an event is recorded, and queried
+// until it is complete. The two differ by what a launch of Penstock and the wait for its end cost more, and by the
 // workers' walk.
 //
 // Threads: single-threaded.

@@ -26,8 +26,8 @@
 
 namespace bench {
 
-// What a task does: ChainStep; StencilStep; the latter, taking so many cycles of the device; or so many rounds of
-// arithmetic behind it.
+// What a task does: a ChainStep; a StencilStep; a StencilStep that takes so many cycles of the device; or one that so
+// many rounds of arithmetic follow.
 enum class Code { kStep, kMix, kSpin, kHeavy };
 
 struct Task {

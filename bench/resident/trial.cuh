@@ -8,7 +8,7 @@
 //   captured                 from a stream a lane and events
 //
 // Every node has just the edges that order the tasks. Penstock's graphs are compiled with one slot and without regions,
-// where each node is a node of a CUDA graph, and with them. Before each run the input is drawn anew and all other words
+// where each node is a node of a CUDA graph, and with them. Before each run a new input is drawn and all other words
 // are poisoned; after it all words are compared with the CPU's. Timed: from before the launch to its return (submit),
 // and until it is known to have ended (total).
 //

@@ -47,7 +47,8 @@ struct GraphPart {
 
 // Which nodes may be in regions.
 struct RegionRules {
-  Table<NodeId, int32_t> group;  // those of one group may be in the same; -1: the node is in none; empty: all are
+  Table<NodeId, int32_t>
+      group;  // those of one group may be in the same; -1: the node is in none. Empty: there are no regions
   int32_t least = 2, most = 1 << 14;  // nodes of a region
   int32_t most_at_once = INT32_MAX;  // regions of a graph that may run at a time
 };

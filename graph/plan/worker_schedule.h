@@ -1,4 +1,4 @@
-// AssignWorkers: which of a few workers does each of many tiny tasks, in which order, and for which flags of other
+// AssignWorkers: which of a few workers does each of many tiny tasks, in which order, and for which tasks of other
 // workers it waits. All is decided beforehand: a worker walks its list.
 //
 // Tasks are placed by longest remaining path, the earlier position among equals, each at the end of the list of the
@@ -12,9 +12,9 @@
 // order.
 // If all workers are then in use, another way is tried: tasks are placed as if there were as many workers as wanted,
 // and neighbours among these, in the order of their first tasks, are put together to `most_workers` blocks of equal
-// work. Tasks are placed anew on the workers so found, by longest remaining path including handovers. That is taken if
-// its estimate is less, or at most a tenth more while fewer edges lead from one worker to another. One worker has all
-// tasks if that takes no longer.
+// work. Then tasks are placed again, on the workers so found, by longest remaining path including handovers. The second
+// way is taken if its estimate is less, or at most a tenth more while fewer edges lead from one worker to another. One
+// worker has all tasks if that takes no longer.
 //
 // Threads: pure functions.
 #pragma once
@@ -36,7 +36,7 @@ struct WorkerSchedule {
   int32_t workers = 0;
   CsrRows tasks;  // for each worker: its tasks, in order; there is a topological order of all that all workers follow
   std::vector<int32_t> worker_of;  // for each task
-  CsrRows waits;  // for each task: the tasks on other workers whose flags it waits for, ascending
+  CsrRows waits;  // for each task: the tasks on other workers that it waits for, ascending
   std::vector<bool> signals;  // for each task: whether some other worker waits for it
   double us = 0;  // the estimated time from start to end
 };
@@ -46,7 +46,7 @@ struct WorkerSchedule {
 // negative is 0, and a second is the longest.
 //
 // The waits are as few as possible: none that the order of tasks on workers and the other waits imply. Workers that
-// wait for flags cannot deadlock, since all waits are for tasks placed earlier. O((tasks + edges) (log tasks +
+// wait cannot deadlock, since all waits are for tasks placed earlier. O((tasks + edges) (log tasks +
 // workers)); memory: `workers` words for each worker and for each task that is the last predecessor on its worker of a
 // task on another.
 WorkerSchedule AssignWorkers(const CsrRows& preds, const std::vector<double>& us, const WorkerOptions& options);

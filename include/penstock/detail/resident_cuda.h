@@ -110,8 +110,8 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void EndTask(const ResidentRecord& re
   }
 }
 
-// Runs the task at `at` and those behind it with the same code by `run(record, at)`, which loads the arguments, awaits
-// the task, and does it. Returns where the next record is.
+// Runs the task at `at`, and those that follow it as long as they have the same code, by `run(record, at)`, which loads
+// the arguments, waits for what comes before the task, and does it. Returns where the next record is.
 template <class Run>
 PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t RunTasks(uint32_t at, Run run) {
   const uint64_t code = SharedAt<ResidentRecord>(at).code;

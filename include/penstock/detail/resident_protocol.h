@@ -4,7 +4,8 @@
 // device, each walk a fixed list of tasks. What comes before a task on its own worker is done; for what comes before it
 // on others it waits. Each worker has a progress word, which it raises when a task that others wait for has ended: to
 // the task's position in the worker's list, in the epoch of this run of the list. Epochs only rise, from launch to
-// launch too, so no word is ever reset: the worker that ends last leaves the highest epoch for the next launch.
+// launch too, so no word needs to be reset between launches: the worker that ends last leaves the highest epoch for the
+// next one.
 //
 // All workers must be on the device at once: a worker that waits does not make room for one that it waits for. Lists
 // follow one order of all tasks, so then no wait is for ever.

@@ -93,7 +93,7 @@ bool RegionChoice::IsSmall(NodeId n) const {
   return bytes <= tuning::kMostResidentBytes;
 }
 
-// Empty: it may. kNoSmallNode: nobody would expect it to.
+// Returns an empty text if the node may be in a region, and kNoSmallNode if nobody would expect it to be.
 std::string RegionChoice::WhyNotResident(NodeId n, bool cuda) const {
   const graph::PlanNode& node = graph_.plan().nodes[n];
   if (node.batch >= 0) return kNoSmallNode;
@@ -162,6 +162,7 @@ absl::Status RegionChoice::Load(LoadedKernels& kernels, std::vector<std::string>
     compiled = compiled && loads.Loaded(code.cuda_region).awaits;
     return absl::OkStatus();
   }));
+  if (addresses.empty()) return absl::OkStatus();
   if (!compiled) {
     rules_.group.clear();
     notes.push_back("no region: the kernels are compiled for less than compute capability 9.0");

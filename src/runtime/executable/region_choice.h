@@ -31,7 +31,7 @@ class RegionChoice {
   static absl::StatusOr<Resident> Wanted(const Model& model, const CompileOptions& options);
   // Decides for the plan of the graph, which is on one device. Adds why nodes are in none to `notes`.
   void Choose(std::vector<std::string>& notes);
-  // Of a part of a construct, of which one region runs at a time.
+  // Says that the graph is part of a construct, in which one region may run at a time.
   void ChooseOneAtATime() {
     if (rules_.most_at_once < INT32_MAX) rules_.most_at_once = 1;
   }

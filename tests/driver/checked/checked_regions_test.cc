@@ -1,5 +1,5 @@
-// Regions behind the checked driver, in front of a host device: operations of a region are ordered by its edges, and
-// with others by those of its node.
+// Regions that the checked driver sees on a host device: its edges order the operations of a region, and the edges of
+// its node order them with those of other nodes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

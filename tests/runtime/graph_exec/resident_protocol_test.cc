@@ -247,7 +247,7 @@ struct NeverResetsLeavers : ModelMemory {
   using ModelMemory::ModelMemory;
   void ResetLeavers() {}
 };
-// Takes the first leaver for the last, and nobody after it.
+// The first worker that leaves stores the epoch, and no later one does.
 struct FirstStoresEpoch : ModelMemory {
   using ModelMemory::ModelMemory;
   uint64_t CountLeaver() { return ModelMemory::CountLeaver() == 0 ? words_.progress.size() - 1 : 0; }

@@ -419,12 +419,13 @@ class Folder {
     folded.name = control.name;
     folded.kind = control.kind;
     folded.on_device = on_device;
+    folded.in_region = lowerings_.InRegion(c);
     folded.device = node.device;
     folded.has_loop = HasLoop(c);
     folded.tells = control.tells;
     folded.trips = control.trips;
     folded.max = control.max;
-    if (on_device) AddConditional(std::move(node), folded.has_loop, to);
+    if (on_device) AddConditional(std::move(node), folded.has_loop && !folded.in_region, to);
     else AddBetweenGates(std::move(node), to);
     if (control.condition >= 0) folded.condition.push_back(PartOf(control, on_device, BodyId(), uses));
     for (const BodyId body : control.bodies) folded.bodies.push_back(PartOf(control, on_device, body, uses));
@@ -460,9 +461,10 @@ class Folder {
     return false;
   }
 
-  void AddConditional(NodeDecl node, bool has_loop, Model& to) {
-    if (has_loop && last_loop_ >= 0) node.after.push_back(last_loop_);
-    if (has_loop) last_loop_ = to.nodes.next();
+  // `in_turn`: it has a loop of conditional nodes.
+  void AddConditional(NodeDecl node, bool in_turn, Model& to) {
+    if (in_turn && last_loop_ >= 0) node.after.push_back(last_loop_);
+    if (in_turn) last_loop_ = to.nodes.next();
     to.nodes.push_back(std::move(node));
   }
 

@@ -8,8 +8,8 @@
 // A Repeat whose number of rounds is known and small is unrolled instead: the nodes of its body stand so many times in
 // the model around it, and what they access orders them like all others.
 //
-// A construct that the device decides (lowering.h) is a node there. Of those, two loops of one model are in the order
-// of their declarations: only one loop may run on a device at a time.
+// A construct that the device decides (lowering.h) is a node there. Of those that are in no region, two loops of one
+// model are in the order of their declarations: only one such loop may run on a device at a time.
 //
 // A body may not run, or write less than it seems to, so a construct is said to write some elements only; and to change
 // what a buffer already holds, so that this comes to where the body is. What a condition writes is written for certain.
@@ -57,6 +57,7 @@ struct FoldedControl {
   Name name{""};
   ControlKind kind{};
   bool on_device = false;
+  bool in_region = false;  // the device decides it in a resident region
   int32_t device = -1;  // the first that a node in it is pinned to; -1: none is
   bool has_loop = false;  // it is a loop, or has one in a body
   bool tells = false;  // kWhile: the condition's decision says how many iterations have ended

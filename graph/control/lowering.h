@@ -18,7 +18,8 @@ namespace penstock::graph {
 
 class Lowerings {
  public:
-  explicit Lowerings(const Model& model) : in_(model.controls.size()), why_(model.controls.size()) {
+  explicit Lowerings(const Model& model)
+      : in_(model.controls.size()), why_(model.controls.size()), resident_(model.controls.size()) {
     for (const ControlId c : model.controls.ids()) {
       const BodyId body = model.controls[c].in;
       if (body >= 0) in_[c] = model.bodies[body].of;
@@ -33,9 +34,18 @@ class Lowerings {
     for (; c >= 0 && why_[c].empty(); c = in_[c]) why_[c] = why;
   }
 
+  // Whether the device decides the construct in a resident region. None is to be in one before LetBeResident is called;
+  // LeaveRegions takes it back for a construct and those around it.
+  bool InRegion(ControlId c) const { return OnDevice(c) && resident_[c]; }
+  void LetBeResident() { resident_.assign(resident_.size(), true); }
+  void LeaveRegions(ControlId c) {
+    for (; c >= 0; c = in_[c]) resident_[c] = false;
+  }
+
  private:
   detail::Table<ControlId, ControlId> in_;  // the construct around each; none: it is in no body
   detail::Table<ControlId, std::string> why_;
+  detail::Table<ControlId, bool> resident_;
 };
 
 // The devices, as far as the rule knows them.

@@ -37,8 +37,9 @@ enum class Mode : uint8_t {
 
 // Whether regions of small nodes run resident: as one node of a graph each, on a CUDA device one kernel whose workers
 // walk the region's nodes without a launch for each, on a host device one thread that calls one after the other. A
-// region has ParallelFor nodes of few elements, and the fills and copies between them; any other node ends it. Only
-// graphs have regions. docs/explanation/resident.md
+// region has ParallelFor nodes of few elements, and the fills and copies between them; any other node ends it. A
+// construct of such nodes that a CUDA device decides is a region too. Only graphs have regions.
+// docs/explanation/resident.md
 enum class Resident : uint8_t {
   kOff,
   kOn  // every region of two nodes or more

@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "penstock/detail/host_device.h"
+#include "penstock/detail/resident_shared_cuda.h"
 #include "penstock/export.h"
 
 #if !defined(__CUDA_ARCH__)
@@ -79,6 +80,9 @@ struct Decision {
   uint32_t marks = 0;  // a power of two; 0: none is written
   // In pinned memory: LoopState::record. Behind it are `marks` LoopMark, written in turn, one at each decision.
   LoopRecord* record = nullptr;
+  // Not 0: the workers of a resident region obey, and there is no conditional node (resident_protocol.h). Of a loop,
+  // one more than the number of loops around it in the region.
+  uint64_t in_region = 0;
 };
 
 // Nodes to be switched: Decision::switches from `begin` up to `end`, on from `on_from` up to `off_from` and off
@@ -116,6 +120,12 @@ struct Progress {
 };
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Progress ProgressOf(const Decision& decision) {
   if (decision.kind != DecisionKind::kAgain && decision.kind != DecisionKind::kAgainCounted) return {};
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  if (decision.in_region != 0) {
+    const int64_t most = decision.kind == DecisionKind::kAgain ? decision.most : decision.loop->most;
+    return {most - IterationsInRegion(decision.in_region), 0, IsRegionStopped()};
+  }
+#endif
   LoopState& loop = *decision.loop;
   return {loop.left, loop.at, IsStopped(loop)};
 }
@@ -211,10 +221,32 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void SetConditional(uint64_t handle,
 #endif
 }
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+// Tells the workers of a region, which count the iterations themselves.
+PENSTOCK_HIDDEN __device__ inline void DecideInRegion(const Decision& decision, const Progress& progress,
+                                                      uint32_t value) {
+  if (decision.kind == DecisionKind::kPick) return ChooseInRegion(value);
+  if (decision.kind == DecisionKind::kEnter || decision.kind == DecisionKind::kEnterCounted) {
+    Begin(decision);
+    return ChooseInRegion(value != 0 && decision.most > 0 ? 1 : 0);
+  }
+  const bool again = value != 0 && progress.left > 0 && !progress.stopped;
+  ChooseInRegion(again ? 1 : 0);
+  if (decision.marks != 0) Mark(decision, decision.loop->most - progress.left);
+  if (!again) End(decision, progress.left);
+}
+#endif
+
 // Tells the node. `value`: what the condition says; 1 if there is none. Returns what Switch must do then.
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline Switching Decide(const Decision& decision, const Progress& progress,
                                                              uint32_t value) {
   Switching switching{};
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  if (decision.in_region != 0) {
+    DecideInRegion(decision, progress, value);
+    return switching;
+  }
+#endif
   switch (decision.kind) {
     case DecisionKind::kNone: return switching;
     case DecisionKind::kPick: break;
@@ -269,6 +301,7 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void SwitchNode(uint64_t node, bool 
 // By one of `threads`. Each call takes 0.4 us on an H100.
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void Switch(const Decision& decision, const Switching& what,
                                                         uint32_t thread = 0, uint32_t threads = 1) {
+  if (what.begin >= what.end) return;
   for (uint32_t i = what.begin + thread; i < what.end; i += threads) {
     if (decision.switches[i] != 0) SwitchNode(decision.switches[i], i >= what.on_from && i < what.off_from);
   }

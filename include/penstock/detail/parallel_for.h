@@ -235,7 +235,7 @@ PENSTOCK_HIDDEN void FillCodeOfRank(NodeCode& code, [[maybe_unused]] int64_t roo
   code.range = &RunRange<kNvcc, kRank, F, ViewStoredT<A>...>;
   if constexpr (kTakesParams) code.indirect_range = &RunRange<kNvcc, kRank, F, RefStoredT<A>...>;
 #if defined(__CUDACC__)
-  if constexpr (!kTakesLeaves<F> && !kTakesBlock<F> && !kOwnsData<F> && !(kIsViews<ViewStoredT<A>> || ...)) {
+  if constexpr (!kTakesLeaves<F> && !kOwnsData<F> && !(kIsViews<ViewStoredT<A>> || ...)) {
     code.cuda_region = reinterpret_cast<const void*>(&ResidentKernel<ThisUnit>);
     code.cuda_task = reinterpret_cast<const void*>(&ResidentTaskAddress<ThisUnit, kRank, F, std::decay_t<A>...>);
   }

@@ -19,55 +19,54 @@
 #include <utility>
 
 #include "penstock/detail/arguments.h"
+#include "penstock/detail/decision.h"
 #include "penstock/detail/programmatic.h"
 #include "penstock/detail/resident_protocol.h"
+#include "penstock/detail/resident_shared_cuda.h"
 
 #if defined(__CUDACC__)
 namespace penstock::detail {
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// Offsets in the shared memory stand for addresses, so that the compiler knows the kind of memory.
-template <class T>
-PENSTOCK_HIDDEN __device__ __forceinline__ T& SharedAt(uint32_t offset) {
-  extern __shared__ __align__(16) unsigned char penstock_resident_memory[];
-  return *reinterpret_cast<T*>(penstock_resident_memory + offset);
-}
-PENSTOCK_HIDDEN __device__ __forceinline__ ResidentBlock& BlockOfWorker() { return SharedAt<ResidentBlock>(0); }
-PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t WorkerInBlock() { return threadIdx.x / kLanes; }
-PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t Lane() { return threadIdx.x % kLanes; }
-
 // A launch's own memory and words, for the protocol. The words of a block are read and raised with less delay.
 struct AllWords {
-  uint64_t* words;
-  __device__ uint64_t LoadProgress(uint32_t word) const {
+  __device__ static uint64_t Load(const uint64_t* word) {
     uint64_t value = 0;
-    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];"
-                 : "=l"(value)
-                 : "l"(words + uint64_t{word} * kWordStride)
-                 : "memory");
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
     return value;
   }
+  __device__ static void Store(uint64_t* word, uint64_t value) {
+    asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+  }
+  __device__ static uint64_t LoadProgress(uint32_t word) {
+    return Load(BlockOfWorker().progress + uint64_t{word} * kWordStride);
+  }
+  __device__ static void Raise(uint32_t word, uint64_t progress) {
+    Store(BlockOfWorker().progress + uint64_t{word} * kWordStride, progress);
+  }
+  __device__ static uint64_t LoadChoice() { return Load(&BlockOfWorker().state->choice); }
+  __device__ static void RaiseChoice(uint64_t choice) { Store(&BlockOfWorker().state->choice, choice); }
   __device__ static void Pause() {}
   __device__ static void Acquire() { asm volatile("fence.acquire.gpu;" ::: "memory"); }
-  __device__ void Raise(uint32_t word, uint64_t progress) const {
-    asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(words + uint64_t{word} * kWordStride), "l"(progress)
-                 : "memory");
-  }
 };
 struct BlockWords {
-  __device__ static uint32_t At(uint32_t worker) {
-    return static_cast<uint32_t>(__cvta_generic_to_shared(&BlockOfWorker().workers[worker].progress));
-  }
-  __device__ static uint64_t LoadProgress(uint32_t worker) {
+  __device__ static uint32_t At(const uint64_t& word) { return static_cast<uint32_t>(__cvta_generic_to_shared(&word)); }
+  __device__ static uint64_t Load(const uint64_t& word) {
     uint64_t value = 0;
-    asm volatile("ld.relaxed.cta.shared.u64 %0, [%1];" : "=l"(value) : "r"(At(worker)) : "memory");
+    asm volatile("ld.relaxed.cta.shared.u64 %0, [%1];" : "=l"(value) : "r"(At(word)) : "memory");
     return value;
   }
+  __device__ static void Store(uint64_t& word, uint64_t value) {
+    asm volatile("st.release.cta.shared.u64 [%0], %1;" ::"r"(At(word)), "l"(value) : "memory");
+  }
+  __device__ static uint64_t LoadProgress(uint32_t worker) { return Load(BlockOfWorker().workers[worker].progress); }
+  __device__ static void Raise(uint32_t worker, uint64_t progress) {
+    Store(BlockOfWorker().workers[worker].progress, progress);
+  }
+  __device__ static uint64_t LoadChoice() { return Load(BlockOfWorker().choice); }
+  __device__ static void RaiseChoice(uint64_t choice) { Store(BlockOfWorker().choice, choice); }
   __device__ static void Pause() {}
   __device__ static void Acquire() { asm volatile("fence.acquire.cta;" ::: "memory"); }
-  __device__ static void Raise(uint32_t worker, uint64_t progress) {
-    asm volatile("st.release.cta.shared.u64 [%0], %1;" ::"r"(At(worker)), "l"(progress) : "memory");
-  }
 };
 struct LaunchState {
   ResidentState* state;
@@ -82,15 +81,14 @@ struct LaunchState {
 // Waits for what comes before the task of a record. Each lane waits for one of them.
 PENSTOCK_HIDDEN __device__ __forceinline__ void AwaitTask(const ResidentRecord& record, uint32_t at) {
   if (record.waits == 0) return;
-  const uint64_t epoch = BlockOfWorker().workers[WorkerInBlock()].epoch;
-  const AllWords all{BlockOfWorker().progress};
+  const uint64_t epoch = ThisWorker().epoch;
   const uint32_t waits = at + uint32_t{sizeof(ResidentRecord)} + record.args;
 #pragma unroll 1
   for (uint32_t w = Lane(); w < record.waits; w += kLanes) {
     const ResidentWait wait = SharedAt<ResidentWait>(waits + w * uint32_t{sizeof(ResidentWait)});
     const uint64_t progress = ProgressAt(epoch, wait.position);
     if ((wait.word & kInBlock) != 0) AwaitProgress(BlockWords{}, wait.word & ~kInBlock, progress);
-    else AwaitProgress(all, wait.word, progress);
+    else AwaitProgress(AllWords{}, wait.word, progress);
   }
   __syncwarp();
   if (record.wide != 0) AllWords::Acquire();
@@ -103,11 +101,9 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void EndTask(const ResidentRecord& re
   __syncwarp();
   if (Lane() != 0 || (record.signals_block | record.signals_all) == 0) return;
   const uint32_t worker = WorkerInBlock();
-  const uint64_t progress = ProgressAt(BlockOfWorker().workers[worker].epoch, record.position);
+  const uint64_t progress = ProgressAt(ThisWorker().epoch, record.position);
   if (record.signals_block != 0) BlockWords::Raise(worker, progress);
-  if (record.signals_all != 0) {
-    AllWords{BlockOfWorker().progress}.Raise(blockIdx.x * kWorkersOfBlock + worker, progress);
-  }
+  if (record.signals_all != 0) AllWords::Raise(blockIdx.x * kWorkersOfBlock + worker, progress);
 }
 
 // Runs the task at `at`, and those that follow it as long as they have the same code, by `run(record, at)`, which loads
@@ -164,6 +160,77 @@ PENSTOCK_HIDDEN __device__ inline uint32_t RunCopies(uint32_t at) {
   });
 }
 
+#endif
+
+// --- the ends of sections ---
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+// A decision without a condition. One that tells no times need not wait for the section's tasks.
+PENSTOCK_HIDDEN __device__ __noinline__ uint32_t RunDecision(uint32_t at) {
+  const ResidentRecord record = SharedAt<ResidentRecord>(at);
+  const Decision& decision = SharedAt<Decision>(at + uint32_t{sizeof(ResidentRecord)});
+  const bool late = decision.marks != 0;
+  if (late) AwaitTask(record, at);
+  if (Lane() == 0 && decision.kind != DecisionKind::kNone) (void)Decide(decision, 1);
+  if (!late) AwaitTask(record, at);
+  return at + record.next;
+}
+
+// Begins to copy what the host may have written, and takes what the copy before has brought. Not often: the copy takes
+// 1 us, in which no load of the multiprocessor returns.
+PENSTOCK_HIDDEN __device__ __forceinline__ void LookForStop() {
+  constexpr uint32_t kClocks = 80000;
+  const uint32_t* const stop = BlockOfWorker().stop;
+  const auto now = static_cast<uint32_t>(clock64());
+  ResidentBlock::Worker& self = ThisWorker();
+  if (stop == nullptr || now - self.looked < kClocks) return;
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  self.stopped = *const_cast<const volatile uint32_t*>(&self.landing[0]);
+  self.looked = now;
+  const auto landing = static_cast<uint32_t>(__cvta_generic_to_shared(&self.landing[0]));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(landing), "l"(stop) : "memory");
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t AwaitBranch(const ResidentRecord& record,
+                                                                const ResidentBranch& branch, uint64_t epoch) {
+  EndTask(record);  // of idle workers: they have come here
+  const uint32_t found = branch.in_block != 0 ? AwaitChoice(BlockWords{}, epoch) : AwaitChoice(AllWords{}, epoch);
+  __syncwarp();
+  if (branch.in_block != 0) BlockWords::Acquire();
+  else AllWords::Acquire();
+  return __shfl_sync(~0u, found, 0);
+}
+
+// The section has ended, or will have when the choice is known. Returns where the next one begins.
+PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t RunBranch(uint32_t at) {
+  const uint32_t args = at + uint32_t{sizeof(ResidentRecord)};
+  const ResidentBranch branch = SharedAt<ResidentBranch>(args);
+  ResidentBlock::Worker& self = ThisWorker();
+  const uint64_t epoch = self.epoch;
+  uint32_t choice = 0;
+  if (branch.decides != 0) {
+    __syncwarp();
+    choice = self.choice < branch.choices ? self.choice : branch.choices;
+    if (Lane() == 0) {
+      if (branch.in_block != 0) PublishChoice(BlockWords{}, epoch, choice);
+      if (branch.elsewhere != 0) PublishChoice(AllWords{}, epoch, choice);
+    }
+  } else {
+    choice = AwaitBranch(SharedAt<ResidentRecord>(at), branch, epoch);
+  }
+  __syncwarp();
+  if (Lane() == 0) {
+    self.epoch = epoch + 1;
+    if (branch.loop != 0) {
+      int64_t& iterations = self.iterations[branch.loop - 1];
+      iterations = branch.again != 0 ? iterations + 1 : 1;
+    }
+    if (branch.decides != 0 && epoch % 4 == 0) LookForStop();
+  }
+  __syncwarp();
+  return SharedAt<uint32_t>(args + uint32_t{sizeof(ResidentBranch)} + choice * uint32_t{sizeof(uint32_t)});
+}
 #endif
 
 // --- functors ---
@@ -272,13 +339,60 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void FetchPage(const std::byte* pages
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-PENSTOCK_HIDDEN __device__ __forceinline__ void RunPage(uint32_t at) {
+// Runs the records of a page, which is at `place`, from an offset on. Returns what comes after the page, as an offset
+// from the first page of all.
+PENSTOCK_HIDDEN __device__ __forceinline__ uint32_t RunPage(uint32_t place, uint32_t from, uint32_t page) {
+  uint32_t at = place + from;
   for (;;) {
     const uint64_t code = SharedAt<ResidentRecord>(at).code;
-    if (code == static_cast<uint64_t>(ResidentCode::kEndOfPage)) return;
-    if (code == static_cast<uint64_t>(ResidentCode::kFill)) at = RunFills(at);
-    else if (code == static_cast<uint64_t>(ResidentCode::kCopy)) at = RunCopies(at);
-    else at = reinterpret_cast<ResidentFunction>(code)(at);
+    if (code >= static_cast<uint64_t>(ResidentCode::kFirstFunction)) {
+      at = reinterpret_cast<ResidentFunction>(code)(at);
+    } else if (code == static_cast<uint64_t>(ResidentCode::kEndOfPage)) {
+      return (page + 1) * kPageBytes;
+    } else if (code == static_cast<uint64_t>(ResidentCode::kBranch)) {
+      const uint32_t next = RunBranch(at);
+      if (next / kPageBytes != page) return next;
+      at = place + next % kPageBytes;
+    } else if (code == static_cast<uint64_t>(ResidentCode::kDecide)) {
+      at = RunDecision(at);
+    } else if (code == static_cast<uint64_t>(ResidentCode::kFill)) {
+      at = RunFills(at);
+    } else {
+      at = RunCopies(at);
+    }
+  }
+}
+
+// Runs the worker's pages. The one that is needed may be there already, since a loop came from it; then nothing is
+// waited for, since a copy of the host's word (LookForStop) takes long.
+PENSTOCK_HIDDEN __device__ __forceinline__ void RunPages(const ResidentArgs& args, uint32_t worker, uint32_t memory) {
+  constexpr uint32_t kNone = ~uint32_t{0};
+  const uint32_t first = args.first_page[worker], end = args.first_page[worker + 1];
+  uint32_t even = kNone, odd = kNone;  // the pages in the places of even and of odd ones
+  bool arrived = false;  // both
+  uint32_t next = first * kPageBytes;
+#pragma unroll 1
+  while (next < end * kPageBytes) {
+    const uint32_t page = next / kPageBytes, place = memory + page % 2 * kPageBytes;
+    const bool is_even = page % 2 == 0;
+    if ((is_even ? even : odd) != page) {
+      FetchPage(args.pages, page, end, place);
+      arrived = false;
+    }
+    even = is_even ? page : even;
+    odd = is_even ? odd : page;
+    if (!arrived) asm volatile("cp.async.wait_all;" ::: "memory");
+    arrived = true;
+    __syncwarp();
+    // One ahead, but not over a page that may be needed again.
+    if ((is_even ? odd : even) != page + 1 && SharedAt<ResidentRecord>(place).goes_on != 0) {
+      FetchPage(args.pages, page + 1, end, memory + (page + 1) % 2 * kPageBytes);
+      even = is_even ? even : page + 1;
+      odd = is_even ? page + 1 : odd;
+      arrived = false;
+    }
+    next = RunPage(place, next % kPageBytes, page);
+    __syncwarp();
   }
 }
 
@@ -286,29 +400,23 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void RunWorker(const ResidentArgs& ar
   AwaitDependencies();
   const uint32_t in_block = WorkerInBlock(), worker = blockIdx.x * kWorkersOfBlock + in_block;
   const bool works = worker < args.workers;
-  uint64_t epoch = 0;
   if (works) {
-    epoch = EnterRegion(LaunchState{args.state});
-    if (threadIdx.x == 0) BlockOfWorker().progress = args.progress;
-    if (Lane() == 0) BlockOfWorker().workers[in_block] = {0, epoch};
+    const uint64_t epoch = EnterRegion(LaunchState{args.state});
+    ResidentBlock& block = BlockOfWorker();
+    if (threadIdx.x == 0) {
+      block.progress = args.progress;
+      block.state = args.state;
+      block.stop = args.stop;
+      block.choice = 0;
+    }
+    if (Lane() == 0) {
+      ThisWorker() = {{}, 0, epoch, 0, 0, 0, 0, {}};
+    }
   }
   __syncthreads();
   if (!works) return;
-  const uint32_t memory = uint32_t{sizeof(ResidentBlock)} + in_block * 2 * kPageBytes;
-  const uint32_t first = args.first_page[worker], end = args.first_page[worker + 1];
-  FetchPage(args.pages, first, end, memory);
-  FetchPage(args.pages, first + 1, end, memory + kPageBytes);
-  uint32_t place = memory;
-#pragma unroll 1
-  for (uint32_t page = first; page < end; ++page) {
-    asm volatile("cp.async.wait_group 1;" ::: "memory");
-    __syncwarp();
-    RunPage(place);
-    __syncwarp();
-    FetchPage(args.pages, page + 2, end, place);
-    place = 2 * memory + kPageBytes - place;
-  }
-  if (Lane() == 0) LeaveRegion(LaunchState{args.state}, epoch, args.workers);
+  RunPages(args, worker, uint32_t{sizeof(ResidentBlock)} + in_block * 2 * kPageBytes);
+  if (Lane() == 0) LeaveRegion(LaunchState{args.state}, ThisWorker().epoch, args.workers);
 }
 #endif
 

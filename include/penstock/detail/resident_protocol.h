@@ -7,6 +7,12 @@
 // launch too, so no word needs to be reset between launches: the worker that ends last leaves the highest epoch for the
 // next one.
 //
+// A region with constructs is cut into sections. In each of them one worker decides which section is next, after all
+// that the section does, and publishes the choice; all others wait for it, also those with nothing else to do. Each
+// section has an epoch of its own, so loops need no reset either, and all workers leave in the same epoch. Whoever
+// decides waits first until all others have entered the section, so that nobody still reads the choice that is written
+// over.
+//
 // All workers must be on the device at once: a worker that waits does not make room for one that it waits for. Lists
 // follow one order of all tasks, so then no wait is for ever.
 //
@@ -33,6 +39,8 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE constexpr uint64_t ProgressAt(uint64_t epoc
   return (epoch << kPositionBits) | position;
 }
 
+inline constexpr uint64_t kPositionMask = (uint64_t{1} << kPositionBits) - 1;
+
 // The epoch of a launch, for a worker that begins. Any worker may begin when others are far ahead.
 template <class Memory>
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline uint64_t EnterRegion(Memory&& memory) {
@@ -44,6 +52,22 @@ PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline uint64_t EnterRegion(Memory&& memory
 template <class Memory>
 PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void AwaitProgress(Memory&& memory, uint32_t word, uint64_t progress) {
   while (memory.LoadProgress(word) < progress) memory.Pause();
+}
+
+// Ends a section: the worker that decides has waited until all others had ended their tasks in it, or entered it if
+// they had none. Its writes, and those that it has waited for, are visible to whoever has awaited the choice.
+template <class Memory>
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline void PublishChoice(Memory&& memory, uint64_t epoch, uint32_t choice) {
+  memory.RaiseChoice(ProgressAt(epoch, choice));
+}
+// What the others get. As with AwaitProgress, Memory::Acquire comes after it.
+template <class Memory>
+PENSTOCK_HIDDEN PENSTOCK_HOST_DEVICE inline uint32_t AwaitChoice(Memory&& memory, uint64_t epoch) {
+  for (;;) {
+    const uint64_t found = memory.LoadChoice();
+    if (found >= ProgressAt(epoch, 0)) return static_cast<uint32_t>(found & kPositionMask);
+    memory.Pause();
+  }
 }
 
 // A worker's last act. The next launch begins when all workers of this one have ended.
@@ -70,21 +94,23 @@ struct ResidentWait {
   uint32_t position;
 };
 
-// A task: this record, its argument block, then its waits. The rest of a fill or a copy is in its argument block.
+// A task, or what ends a section: this record, its argument block, then its waits. The rest of a fill or a copy is in
+// its argument block.
 struct alignas(16) ResidentRecord {
   uint64_t code;  // a device function (resident_cuda.h); 0: the page ends; below kFirstFunction: ResidentCode
   uint16_t args;  // bytes of the argument block, a multiple of 16
   uint16_t next;  // bytes from this record to the next
   uint16_t waits;
   uint16_t wide;  // whether some wait is for a worker of another block
-  uint32_t position;  // of the task
+  uint32_t position;  // of the task in its section
   uint16_t signals_block, signals_all;  // whether workers of the same block, and of others, wait for it
-  uint64_t reserved;
+  uint64_t goes_on;  // of a page's first record: whether the next page comes after this one
 };
 static_assert(sizeof(ResidentRecord) == 32);
 inline constexpr uint32_t kMostRecordBytes = kPageBytes - sizeof(ResidentRecord);  // with arguments and waits
 
-enum class ResidentCode : uint64_t { kEndOfPage, kFill, kCopy, kFirstFunction };
+// kDecide: decides in place of a condition's task, or only waits; kBranch: goes to another section.
+enum class ResidentCode : uint64_t { kEndOfPage, kFill, kCopy, kDecide, kBranch, kFirstFunction };
 
 // The arguments of a fill: rows of a pattern of `pattern_bytes` bytes, as in driver::FillOp; and of a copy of rows.
 struct ResidentFill {
@@ -99,20 +125,44 @@ struct ResidentCopy {
   uint64_t width, height, depth, to_pitch, from_pitch, to_slice, from_slice;
 };
 
+// The argument block of a kBranch. Of a worker that has nothing to do in the section the record signals position 0:
+// that it has come so far. `choices` + 1 targets follow, of which the last is for every other choice: offsets from the
+// first page of all.
+struct ResidentBranch {
+  uint32_t choices;
+  uint16_t decides;  // this worker does
+  uint16_t in_block;  // it waits for a worker of its block; if it decides: some wait there
+  uint16_t elsewhere;  // some wait in other blocks
+  uint16_t again;  // the end of an iteration; otherwise the beginning of a loop
+  uint32_t loop;  // one more than the number of loops around it; 0: neither
+};
+
 struct ResidentState {
   uint64_t epoch;  // the highest one used
   uint64_t leavers;  // workers of the launch at work that have ended
+  uint64_t choice;  // the last one, as the word of a worker
+  uint64_t reserved;
 };
 
-// What workers share of their block's memory: for each its word and epoch, and where the words of all workers are. Two
-// pages of each worker follow.
+inline constexpr uint32_t kMostLoopDepth = 16;
+
+// What workers share of their block's memory: what each has, the choice, and where those of all blocks are. Two pages
+// of each worker follow.
 struct ResidentBlock {
-  struct Worker {
+  struct alignas(16) Worker {
+    uint32_t landing[4];  // a copy of what `stop` names, which may be under way
     uint64_t progress, epoch;
+    uint32_t choice;  // of its last decision
+    uint32_t stopped;  // not 0: the host has ended the loops
+    uint32_t looked;  // when the copy began, by the multiprocessor's clock
+    uint32_t reserved;
+    int64_t iterations[kMostLoopDepth];  // of the loops that it is in, from the outermost on, that have begun
   };
   Worker workers[kWorkersOfBlock];
+  uint64_t choice;
   uint64_t* progress;
-  uint64_t reserved;
+  ResidentState* state;
+  const uint32_t* stop;
 };
 static_assert(sizeof(ResidentBlock) % alignof(ResidentRecord) == 0);
 inline constexpr uint32_t kResidentSharedBytes = uint32_t{sizeof(ResidentBlock)} + kWorkersOfBlock * 2 * kPageBytes;
@@ -123,6 +173,7 @@ struct ResidentArgs {
   const uint32_t* first_page;  // of each worker, and one past the last
   uint64_t* progress;  // one word each, kWordStride apart
   ResidentState* state;
+  const uint32_t* stop;  // a host word by which the host ends loops, the first of 16 bytes; null: there is none
   uint32_t workers;
 };
 

@@ -12,6 +12,8 @@
 #include "src/base/status.h"
 #include "src/runtime/executable/control_run.h"
 #include "src/runtime/executable/device_control.h"
+#include "src/runtime/executable/region_choice.h"
+#include "src/runtime/executable/resident_control.h"
 
 namespace penstock::runtime {
 namespace {
@@ -165,7 +167,9 @@ class ControlCompiler {
 
   absl::StatusOr<std::shared_ptr<ExecutableCore>> CompilePart(const FoldedControl& control, const FoldedPart& part,
                                                               const CompileOptions& options) {
-    PENSTOCK_ASSIGN_OR_RETURN(auto core, Compile(part.folded, options, {.is_part_of_graph = control.on_device}));
+    PENSTOCK_ASSIGN_OR_RETURN(
+        auto core,
+        Compile(part.folded, options, {.is_part_of_graph = control.on_device, .is_part_of_region = control.in_region}));
     const std::string why = control.on_device ? WhyNoGraph(core->graph()) : "";
     if (why.empty()) return core;
     return GiveToHost(control.id, why);
@@ -188,7 +192,17 @@ class ControlCompiler {
     return absl::OkStatus();
   }
 
-  static absl::Status AddToSlot(const std::vector<CompiledControl>& controls, RunSlot& slot) {
+  absl::StatusOr<std::unique_ptr<GraphConstruct>> CreateConstruct(RunSlot& slot, NodeId node,
+                                                                  const CompiledControl& control) {
+    if (!control.folded->in_region) return DeviceControl::Create(slot, node, control);
+    PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<ResidentControl> made, ResidentControl::Create(slot, node, control));
+    if (made->IsResident()) return made;
+    lowerings_.LeaveRegions(control.folded->id);
+    again_ = true;
+    return absl::FailedPreconditionError("not all that is in it can be in one region");
+  }
+
+  absl::Status AddToSlot(const std::vector<CompiledControl>& controls, RunSlot& slot) {
     const graph::Plan& plan = slot.graph().plan();
     const std::vector<DeclId> constructs = ConstructsOf(slot.graph().model());
     const auto control_of = [&](NodeId n) -> const CompiledControl& {
@@ -197,7 +211,7 @@ class ControlCompiler {
     };
     for (const NodeId n : plan.nodes.ids()) {
       if (plan.nodes[n].kind != PlanKind::kConditional) continue;
-      auto made = DeviceControl::Create(slot, n, control_of(n));
+      auto made = CreateConstruct(slot, n, control_of(n));
       if (!made.ok()) return slot.graph().Describe(n, made.status());
       slot.constructs.push_back(*std::move(made));
     }
@@ -255,6 +269,11 @@ absl::StatusOr<std::shared_ptr<ExecutableCore>> CreateExecutable(const std::shar
     devices.no_hostcalls.push_back(HostcallService::UnavailableReason(d.info));
   }
   graph::Lowerings lowerings = graph::ChooseLowerings(model, devices, why_host);
+  PENSTOCK_ASSIGN_OR_RETURN(const Resident resident, RegionChoice::Wanted(model, options));
+  const auto& all = runtime->devices();
+  const bool cuda = std::all_of(all.begin(), all.end(),
+                                [](const driver::DeviceRef& d) { return d.info.kind == driver::DeviceKind::kCuda; });
+  if (resident == Resident::kOn && cuda) lowerings.LetBeResident();
   for (;;) {
     if (wanted == Lowering::kDevice) PENSTOCK_RETURN_IF_ERROR(CheckOnDevice(model, lowerings));
     const graph::Folded folded = graph::Fold(declared, lowerings);

@@ -102,7 +102,7 @@ absl::StatusOr<std::vector<std::unique_ptr<RunSlot>>> Compiler::Compile(const De
     if (modes_.mode() != Mode::kGraph) modes_.notes().push_back("on streams, " + shared);
   }
   modes_.notes().insert(modes_.notes().end(), declared.notes.begin(), declared.notes.end());
-  PENSTOCK_RETURN_IF_ERROR(ChooseRegions());
+  PENSTOCK_RETURN_IF_ERROR(ChooseRegions(declared.is_part_of_region));
   PENSTOCK_ASSIGN_OR_RETURN(const LoadedKernels kernels, LoadKernels());
   uncaptured_.resize(plan().nodes.size());
   const std::vector<std::string> notes = modes_.notes();
@@ -217,9 +217,13 @@ absl::Status Compiler::AddHostChecks(const graph::PlanOptions& plan_options) {
   return absl::OkStatus();
 }
 
-absl::Status Compiler::ChooseRegions() {
+absl::Status Compiler::ChooseRegions(bool part_of_region) {
   PENSTOCK_ASSIGN_OR_RETURN(const Resident wanted, RegionChoice::Wanted(model(), options_));
   if (wanted == Resident::kOff || modes_.mode() == Mode::kStream) return absl::OkStatus();
+  if (part_of_region) {
+    regions_.ChooseWhole();
+    return absl::OkStatus();
+  }
   regions_.Choose(modes_.notes());
   if (is_part_of_graph_) regions_.ChooseOneAtATime();
   return absl::OkStatus();

@@ -43,6 +43,7 @@ struct DeclaredGraph {
   const Model* model = nullptr;  // to be checked whole; null: there are no constructs, or it is itself a part of one
   std::vector<std::string> notes{};  // for the submission report
   bool is_part_of_graph = false;  // it is part of a construct that the device decides: its graph is in another
+  bool is_part_of_region = false;  // the same, in a resident region
   // Gives the slots their constructs, before graphs are made of them, and adds to the notes; null: there are none.
   std::function<absl::Status(std::vector<std::unique_ptr<RunSlot>>& slots, std::vector<std::string>& notes)>
       add_constructs{};
@@ -67,7 +68,7 @@ class Compiler {
   bool MayBePartitioned(Mode mode) const;
   absl::Status AddHostChecks(const graph::PlanOptions& plan_options);
   absl::Status MakePlan(graph::PlanOptions options);
-  absl::Status ChooseRegions();
+  absl::Status ChooseRegions(bool part_of_region);
   absl::StatusOr<LoadedKernels> LoadKernels();
   absl::StatusOr<bool> MakeProgram(const LoadedKernels& kernels, const DeclaredGraph& declared);
   absl::Status FindStaging(const driver::DeviceRef& device);

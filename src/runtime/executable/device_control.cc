@@ -45,12 +45,7 @@ absl::Status SetExecOf(const PartSlot& part, driver::GraphExec exec, driver::Gra
 }  // namespace
 
 DeviceControl::DeviceControl(RunSlot& outer, NodeId node, const CompiledControl& control)
-    : outer_(outer),
-      node_(node),
-      control_(control.folded),
-      driver_(outer.graph().driver()),
-      device_(outer.graph().device(outer.graph().plan().nodes[node].device)),
-      parts_(control, outer, node) {}
+    : DeviceConstruct(outer, node, control) {}
 
 absl::StatusOr<std::unique_ptr<DeviceControl>> DeviceControl::Create(RunSlot& outer, NodeId node,
                                                                      const CompiledControl& control) {
@@ -65,14 +60,13 @@ absl::StatusOr<std::unique_ptr<DeviceControl>> DeviceControl::Create(RunSlot& ou
 DeviceControl::~DeviceControl() {
   const driver::CurrentDevice current(driver_, device_.local);
   DropExec();
-  if (alone_) driver_.DestroyExec(alone_);
 }
 
 absl::Status DeviceControl::MakeLoop(bool traced) {
   const driver::CurrentDevice current(driver_, device_.local);
   PENSTOCK_ASSIGN_OR_RETURN(const driver::LoopKernels kernels, driver_.LoadLoopKernels(device_.local));
   PENSTOCK_RETURN_IF_ERROR(UnrollBody());
-  PENSTOCK_ASSIGN_OR_RETURN(loop_, LoopMemory::Create(outer_, device_, traced));
+  PENSTOCK_RETURN_IF_ERROR(MakeLoopMemory(traced));
   Make(enter_, kernels.decide, driver::kDecidePointers);
   Make(again_, kernels.decide, driver::kDecidePointers);
   Make(look_, kernels.look, driver::kLookPointers);
@@ -138,16 +132,9 @@ std::optional<LoopTotals> DeviceControl::Totals() const {
   return loop_->Totals(decides_beside_body());
 }
 
-void DeviceControl::TakeIterations(AddIterations add) {
-  if (loop_ != nullptr) loop_->TakeIterations(control_->name.view(), add);
-  parts_.ForEach([&](const PartSlot& part) {
-    for (const auto& inner : part.slot().constructs) inner->TakeIterations(add);
-  });
-}
-
 DeviceControl::Decision DeviceControl::DecisionOf(uint64_t handle, DecisionKind kind) const {
-  Decision decision{.handle = handle, .most = control_->max, .kind = kind};
-  if (loop_ != nullptr) loop_->AddTo(decision);
+  Decision decision = DeviceConstruct::DecisionOf(kind);
+  decision.handle = handle;
   if (switches_.nodes == 0) return decision;
   decision.switches = switches_.list.data();
   decision.unroll = static_cast<uint32_t>(switches_.groups);
@@ -274,29 +261,6 @@ void DeviceControl::DropExec() {
 
 // --- runs ---
 
-absl::Status DeviceControl::Bind() {
-  parts_.ForEach([](const PartSlot& part) { part.slot().fault.Reset(); });
-  if (bound_ != 0 && bound_ == outer_.bound.changes) return BindInner();
-  bound_ = 0;
-  if (control_->kind == ControlKind::kRepeat) {
-    PENSTOCK_ASSIGN_OR_RETURN(trips_, CountTrips(outer_, control_->trips));
-  }
-  absl::Status bound = parts_.Try([&](PartSlot& part) -> absl::Status {
-    PENSTOCK_RETURN_IF_ERROR(part.SetValues(outer_, node_));
-    return part.core().binder().Bind(part.slot(), part.values());
-  });
-  if (bound.ok()) bound_ = outer_.bound.changes;
-  return bound;
-}
-
-// What is bound to the parts has not changed.
-absl::Status DeviceControl::BindInner() {
-  return parts_.Try([](PartSlot& part) -> absl::Status {
-    for (const auto& inner : part.slot().constructs) PENSTOCK_RETURN_IF_ERROR(inner->Bind());
-    return absl::OkStatus();
-  });
-}
-
 absl::Status DeviceControl::UpdateLoop() {
   if (control_->kind == ControlKind::kRepeat && trips_ != set_trips_) {
     enter_.args.decision.most = trips_;
@@ -326,31 +290,6 @@ absl::Status DeviceControl::Refresh(driver::Stream stream) {
   return parts_.Try([&](PartSlot& part) {
     return part.slot().graphs == nullptr ? absl::OkStatus() : part.slot().graphs->Refresh(stream);
   });
-}
-
-absl::Status DeviceControl::MakeGraph() {
-  const driver::CurrentDevice current(driver_, device_.local);
-  PENSTOCK_ASSIGN_OR_RETURN(const driver::Graph graph, driver_.CreateGraph(device_.local));
-  absl::Status made = AddTo(graph, {}).status();
-  if (made.ok()) {
-    const absl::StatusOr<driver::GraphExec> exec = driver_.Instantiate(graph);
-    made = exec.status();
-    if (made.ok()) alone_ = *exec;
-  }
-  if (made.ok()) made = SetExec(alone_, alone_);
-  driver_.DestroyGraph(graph);
-  return made;
-}
-
-absl::Status DeviceControl::Launch(driver::Stream stream) {
-  PENSTOCK_RETURN_IF_ERROR(Update());
-  PENSTOCK_RETURN_IF_ERROR(Refresh(stream));
-  return driver_.LaunchGraph(alone_, stream);
-}
-
-void DeviceControl::UseStop(const uint32_t* stop) {
-  stop_ = stop;
-  parts_.UseStop(stop);
 }
 
 }  // namespace penstock::runtime

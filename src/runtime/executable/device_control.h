@@ -5,9 +5,7 @@
 // Before a body of a conditional node CUDA takes 4 us. So a loop's body of few kernels holds several iterations:
 // UnrollBody. Bodies of few kernels of an If or a Switch need no such node: SwitchBodies.
 //
-// Ownership: belongs to the slot; holds the executables of its parts, a slot of each, and the loop's memory.
-// Threads:   see GraphConstruct.
-// Errors:    the driver's; a part's failure, with its node, becomes that of the construct's node.
+// Ownership, threads, errors: see DeviceConstruct.
 #pragma once
 
 #include <cstdint>
@@ -16,35 +14,24 @@
 
 #include "src/driver/loop_kernels.h"
 #include "src/memory/pinned_pool.h"
-#include "src/runtime/executable/loop_memory.h"
-#include "src/runtime/executable/part_slot.h"
-#include "src/runtime/graph_exec/graph_construct.h"
+#include "src/runtime/executable/device_construct.h"
 
 namespace penstock::runtime {
 
-class DeviceControl final : public GraphConstruct {
+class DeviceControl final : public DeviceConstruct {
  public:
   // `node`: of the plan of `outer`, the construct's slot.
   static absl::StatusOr<std::unique_ptr<DeviceControl>> Create(RunSlot& outer, NodeId node,
                                                                const CompiledControl& control);
-  DeviceControl(const DeviceControl&) = delete;
-  DeviceControl& operator=(const DeviceControl&) = delete;
   ~DeviceControl() override;
 
-  NodeId node() const override { return node_; }
   std::optional<Refusal> Capture() override;
   absl::StatusOr<NodeNumbers> AddTo(driver::Graph to, std::span<const int32_t> after) override;
   absl::Status SetExec(driver::GraphExec exec, driver::GraphExec root) override;
   void DropExec() override;
-  absl::Status Bind() override;
   absl::Status Update() override;
   absl::Status Refresh(driver::Stream stream) override;
-  absl::Status MakeGraph() override;
-  absl::Status Launch(driver::Stream stream) override;
-  absl::Status Failure() const override { return parts_.Failure(); }
-  void UseStop(const uint32_t* stop) override;
   std::optional<LoopTotals> Totals() const override;
-  void TakeIterations(AddIterations add) override;
   std::string Note(const std::string& name) const override;
 
  private:
@@ -66,7 +53,6 @@ class DeviceControl final : public GraphConstruct {
   };
 
   DeviceControl(RunSlot& outer, NodeId node, const CompiledControl& control);
-  bool is_loop() const { return control_->kind == ControlKind::kWhile || control_->kind == ControlKind::kRepeat; }
   absl::Status MakeLoop(bool traced);
   // To decide beside the body takes no time of its own, but then the times of decisions are not those of iterations.
   bool decides_beside_body() const {
@@ -78,7 +64,6 @@ class DeviceControl final : public GraphConstruct {
   absl::Status MakeSwitches(int32_t groups, int32_t nodes, int32_t switched);
   Decision DecisionOf(uint64_t handle, detail::DecisionKind kind) const;
   std::optional<Refusal> CapturePart(const PartSlot& part) const;
-  absl::Status BindInner();
   absl::Status UpdateLoop();
   template <class Args>
   void Make(LibraryNode<Args>& node, const driver::LibraryCode& code, std::span<const uint32_t> pointers) const;
@@ -87,27 +72,15 @@ class DeviceControl final : public GraphConstruct {
   absl::Status AddBody(PartSlot& part, driver::Graph to, uint64_t handle);
   absl::Status AddLoopBody(PartSlot& part, driver::Graph to, uint64_t handle);
 
-  RunSlot& outer_;
-  const NodeId node_;
-  const std::shared_ptr<const graph::FoldedControl> control_;
-  driver::Driver& driver_;
-  const driver::DeviceRef& device_;
-  PartSlots parts_;
-
-  std::unique_ptr<LoopMemory> loop_;  // null: it is no loop
   Switches switches_;
-  const uint32_t* stop_ = nullptr;
   LibraryNode<driver::DecideArgs> enter_, again_;  // of a Repeat; `enter_` unless it has a condition
   LibraryNode<driver::LookArgs> look_;
-  int64_t trips_ = 0;  // of the slot's next run
-  uint64_t bound_ = 0;  // SlotBinding::changes when the parts were bound last; 0: they never were
 
   std::vector<driver::Graph> body_graphs_;
   std::vector<driver::GraphExec> body_execs_;
   driver::GraphExec exec_;  // has the node `enter_`, if there is one
   int64_t set_trips_ = 0;
   const uint32_t* set_stop_ = nullptr;
-  driver::GraphExec alone_;  // of a graph of the construct alone
 };
 
 }  // namespace penstock::runtime

@@ -82,6 +82,14 @@ void RegionChoice::Choose(std::vector<std::string>& notes) {
   if (Group(cuda) > 1) notes.push_back("nodes of several translation units, or priorities, share no region");
 }
 
+// Whoever compiles the part finds what is in none.
+void RegionChoice::ChooseWhole() {
+  std::vector<std::string> notes;
+  whole_ = true;
+  Choose(notes);
+  rules_.least = 1;
+}
+
 bool RegionChoice::IsSmall(NodeId n) const {
   const graph::PlanNode& node = graph_.plan().nodes[n];
   if (node.kind == PlanKind::kParallelFor) {
@@ -100,7 +108,7 @@ std::string RegionChoice::WhyNotResident(NodeId n, bool cuda) const {
   if (node.kind == PlanKind::kFill || node.kind == PlanKind::kDeviceCopy) return IsSmall(n) ? "" : kNoSmallNode;
   if (node.kind != PlanKind::kParallelFor || !IsSmall(n)) return kNoSmallNode;
   const NodeDecl& decl = graph_.model().nodes[node.decl];
-  if (decl.decides) return kNoSmallNode;
+  if (decl.decides && !whole_) return kNoSmallNode;
   if (!cuda) return "";
   const auto because = [&](const char* why) { return "node " + graph::Quoted(decl.name) + " " + why; };
   if (decl.code.cuda_task == nullptr) return because("has no code for it, as a Reduce or a node that takes All");
@@ -135,7 +143,7 @@ int32_t RegionChoice::Group(bool cuda) {
   for (const NodeId n : graph_.plan().nodes.ids()) {
     const graph::PlanNode& node = graph_.plan().nodes[n];
     if (rules_.group[n] < 0 || node.kind == PlanKind::kParallelFor) continue;
-    int32_t largest = -1;
+    int32_t largest = whole_ && sizes.empty() ? 0 : -1;
     for (auto at = groups.lower_bound({node.priority, nullptr}); at != groups.end(); ++at) {
       if (at->first.first != node.priority) break;
       const auto of = static_cast<size_t>(at->second);

@@ -31,6 +31,8 @@ class RegionChoice {
   static absl::StatusOr<Resident> Wanted(const Model& model, const CompileOptions& options);
   // Decides for the plan of the graph, which is on one device. Adds why nodes are in none to `notes`.
   void Choose(std::vector<std::string>& notes);
+  // Decides for a part of a construct that is to be in a region as a whole, its condition too.
+  void ChooseWhole();
   // Says that the graph is part of a construct, in which one region may run at a time.
   void ChooseOneAtATime() {
     if (rules_.most_at_once < INT32_MAX) rules_.most_at_once = 1;
@@ -55,6 +57,7 @@ class RegionChoice {
   const CompiledGraph& graph_;
   RuntimeCore& runtime_;
   graph::RegionRules rules_;
+  bool whole_ = false;
   int32_t most_workers_ = 1;
 };
 

@@ -67,6 +67,8 @@ class GraphConstruct {
   virtual void TakeIterations(AddIterations add) = 0;
   // What the submission report says of how the device decides it, about the construct with this name; empty: nothing.
   virtual std::string Note(const std::string& name) const = 0;
+  // The nodes in its region, each counted once; 0: it is in none.
+  virtual int64_t RegionNodes() const { return 0; }
 };
 
 }  // namespace penstock::runtime

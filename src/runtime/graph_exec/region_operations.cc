@@ -21,7 +21,8 @@ absl::Status RegionOperations::Make() {
     Region& region = regions_.emplace_back();
     for (const GraphNodeEntry& node : entry.nodes) region.ops.push_back(OpOf(node));
     if (device.info.kind != driver::DeviceKind::kCuda) continue;
-    PENSTOCK_ASSIGN_OR_RETURN(region.image, ResidentImage::Create(slot_, device, entry));
+    PENSTOCK_ASSIGN_OR_RETURN(
+        region.image, ResidentImage::Create(slot_, device, {{.slot = &slot_, .region = &entry, .targets = {}}}));
   }
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "penstock/status_macros.h"
 #include "src/driver/current_device.h"
@@ -19,6 +20,9 @@ using detail::ResidentWait;
 using Op = ExecCommand::Op;
 
 constexpr uint32_t kAlign = alignof(ResidentRecord);
+static_assert(sizeof(detail::Decision) + kAlign <= ResidentImage::kMostArgsBytes);
+static_assert(sizeof(detail::ResidentBranch) + ResidentImage::kMostTargets * sizeof(uint32_t) + kAlign <=
+              ResidentImage::kMostArgsBytes);
 static_assert(ResidentImage::kMostArgsBytes + ResidentImage::kMostWorkers * sizeof(ResidentWait) +
                   sizeof(ResidentRecord) <=
               detail::kMostRecordBytes);
@@ -53,50 +57,112 @@ detail::ResidentCopy ResidentCopyOf(const driver::CopyOp& op) {
           .from_slice = op.src_slice};
 }
 
+size_t BytesOfArgs(const ResidentSection& section, int32_t task) {
+  const GraphNodeEntry& node = section.region->nodes[static_cast<size_t>(task)];
+  switch (node.op) {
+    case Op::kFill: return sizeof(detail::ResidentFill);
+    case Op::kCopy: return sizeof(detail::ResidentCopy);
+    default: return section.slot->tables.kernels[node.index].args_size;
+  }
+}
+
+uint64_t CodeOf(const ResidentSection& section, int32_t task) {
+  const GraphNodeEntry& node = section.region->nodes[static_cast<size_t>(task)];
+  switch (node.op) {
+    case Op::kFill: return static_cast<uint64_t>(ResidentCode::kFill);
+    case Op::kCopy: return static_cast<uint64_t>(ResidentCode::kCopy);
+    default: return section.slot->graph().program().calls[node.index].task;
+  }
+}
+
+size_t BytesOfBranch(const ResidentSection& section) {
+  return sizeof(detail::ResidentBranch) + section.targets.size() * sizeof(uint32_t);
+}
+
+std::span<const int32_t> TasksOf(const ResidentSection& section, int32_t worker) {
+  if (worker >= section.workers()) return {};
+  return section.region->schedule.tasks[worker];
+}
+
 }  // namespace
 
-ResidentImage::ResidentImage(Slot& slot, const driver::DeviceRef& device, const RegionEntry& region)
-    : slot_(slot), device_(device), region_(region), places_(region.nodes.size()) {}
+ResidentImage::ResidentImage(const Slot& slot, const driver::DeviceRef& device, std::vector<ResidentSection> sections)
+    : slot_(slot), device_(device) {
+  for (ResidentSection& of : sections) {
+    workers_ = std::max(workers_, of.workers());
+    Section& made = sections_.emplace_back();
+    made.of = std::move(of);
+  }
+}
 
 ResidentImage::~ResidentImage() { slot_.options().runtime.FreeDevice(device_, device_pages_); }
 
-absl::StatusOr<std::unique_ptr<ResidentImage>> ResidentImage::Create(Slot& slot, const driver::DeviceRef& device,
-                                                                     const RegionEntry& region) {
-  std::unique_ptr<ResidentImage> image(new ResidentImage(slot, device, region));
-  image->PlaceTasks();
+absl::StatusOr<std::unique_ptr<ResidentImage>> ResidentImage::Create(const Slot& slot, const driver::DeviceRef& device,
+                                                                     std::vector<ResidentSection> sections) {
+  std::unique_ptr<ResidentImage> image(new ResidentImage(slot, device, std::move(sections)));
+  image->PlaceRecords();
   PENSTOCK_RETURN_IF_ERROR(image->Allocate());
-  image->MakeRecords();
+  for (const Section& section : image->sections_) image->MakeRecords(section);
+  for (const uint32_t page : image->goes_on_) image->RecordAt({page, 0}).goes_on = 1;
   image->MakeOp();
   return image;
 }
 
-uint32_t ResidentImage::BytesOfArgs(int32_t task) const {
-  const GraphNodeEntry& node = region_.nodes[static_cast<size_t>(task)];
-  switch (node.op) {
-    case Op::kFill: return sizeof(detail::ResidentFill);
-    case Op::kCopy: return sizeof(detail::ResidentCopy);
-    default: return slot_.tables.kernels[node.index].args_size;
+// --- places ---
+
+void ResidentImage::PlaceRecords() {
+  for (Section& section : sections_) {
+    const ResidentSection& of = section.of;
+    const size_t tasks = of.region == nullptr ? 0 : of.region->nodes.size();
+    section.tasks.resize(tasks);
+    section.position.resize(tasks);
+    section.begin.resize(static_cast<size_t>(workers_));
+    section.branch.resize(static_cast<size_t>(workers_));
+    for (int32_t w = 0; w < of.workers(); ++w) {
+      uint32_t position = 0;
+      for (const int32_t task : TasksOf(of, w)) section.position[static_cast<size_t>(task)] = ++position;
+    }
+    if (of.condition >= 0) section.decider = of.region->schedule.worker_of[static_cast<size_t>(of.condition)];
+  }
+  for (int32_t w = 0; w < workers_; ++w) PlaceRecordsOf(w);
+  first_page_.push_back(pages_used_);
+}
+
+// A worker's records in order, in pages of its own.
+void ResidentImage::PlaceRecordsOf(int32_t worker) {
+  first_page_.push_back(pages_used_++);
+  used_ = 0;
+  const size_t all = static_cast<size_t>(workers_) - 1;
+  for (Section& section : sections_) {
+    bool begins = true;
+    const auto place = [&](size_t args, size_t waits) {
+      const Place at = PlaceRecord(args, waits, begins);
+      if (std::exchange(begins, false)) section.begin[static_cast<size_t>(worker)] = at;
+      return at;
+    };
+    for (const int32_t task : TasksOf(section.of, worker)) {
+      const size_t waits = task == section.of.condition ? all : section.of.region->schedule.waits[task].size();
+      section.tasks[static_cast<size_t>(task)] = place(BytesOfArgs(section.of, task), waits);
+    }
+    if (!section.branches()) continue;
+    if (section.has_record_that_decides() && worker == section.decider) {
+      section.decides = place(sizeof(detail::Decision), all);
+    }
+    section.branch[static_cast<size_t>(worker)] = place(BytesOfBranch(section.of), 0);
   }
 }
 
-// Each worker's tasks in order, in pages of its own, each of which has room for the record at its end.
-void ResidentImage::PlaceTasks() {
-  for (int32_t w = 0; w < region_.schedule.workers; ++w) {
-    first_page_.push_back(static_cast<uint32_t>(ends_.size()));
-    Place next{.page = first_page_.back(), .offset = 0};
-    for (const int32_t task : region_.schedule.tasks[w]) {
-      const uint32_t bytes = RoundUp(sizeof(ResidentRecord) + RoundUp(BytesOfArgs(task)) +
-                                     region_.schedule.waits[task].size() * sizeof(ResidentWait));
-      if (next.offset + bytes > detail::kMostRecordBytes) {
-        ends_.push_back(next);
-        next = {.page = next.page + 1, .offset = 0};
-      }
-      places_[static_cast<size_t>(task)] = next;
-      next.offset += bytes;
-    }
-    ends_.push_back(next);
+// Each page has room for the record at its end.
+ResidentImage::Place ResidentImage::PlaceRecord(size_t args, size_t waits, bool begins_section) {
+  const uint32_t bytes = RoundUp(sizeof(ResidentRecord) + RoundUp(args) + waits * sizeof(ResidentWait));
+  if (used_ + bytes > detail::kMostRecordBytes) {
+    if (!begins_section) goes_on_.push_back(pages_used_ - 1);
+    ++pages_used_;
+    used_ = 0;
   }
-  first_page_.push_back(static_cast<uint32_t>(ends_.size()));
+  const Place at{.page = pages_used_ - 1, .offset = used_};
+  used_ += bytes;
+  return at;
 }
 
 size_t ResidentImage::words_at() const {
@@ -107,7 +173,7 @@ size_t ResidentImage::words_at() const {
 absl::Status ResidentImage::Allocate() {
   PENSTOCK_ASSIGN_OR_RETURN(pinned_, slot_.options().pinned.Allocate(image_bytes(), slot_.options().pinned_node));
   pages_ = static_cast<std::byte*>(pinned_.data());
-  const size_t pages = ends_.size() * kPageBytes;
+  const size_t pages = pages_used_ * size_t{kPageBytes};
   std::memset(pages_, 0, pages);
   std::memcpy(pages_ + pages, first_page_.data(), first_page_.size() * sizeof(uint32_t));
   driver::Driver& driver = *device_.driver;
@@ -127,84 +193,142 @@ absl::Status ResidentImage::Refresh(driver::Stream stream) {
   return absl::OkStatus();
 }
 
-// The word by which worker `reader` knows how far `worker` has come.
-uint32_t ResidentImage::WordFor(int32_t worker, int32_t reader) const {
-  const auto number = static_cast<uint32_t>(worker);
-  return BlockOf(worker) == BlockOf(reader) ? number % kWorkersOfBlock | kInBlock : number;
+// --- records ---
+
+ResidentRecord& ResidentImage::RecordAt(const Place& place) const {
+  return *reinterpret_cast<ResidentRecord*>(At(place));
 }
 
-void ResidentImage::MakeRecords() {
-  const graph::WorkerSchedule& schedule = region_.schedule;
-  std::vector<uint32_t> position(places_.size());
-  for (int32_t w = 0; w < schedule.workers; ++w) {
-    uint32_t next = 1;
-    for (const int32_t task : schedule.tasks[w]) position[static_cast<size_t>(task)] = next++;
+void ResidentImage::MakeRecords(const Section& section) {
+  const ResidentSection& of = section.of;
+  for (int32_t task = 0; task < static_cast<int32_t>(section.tasks.size()); ++task) {
+    const Place& at = section.tasks[static_cast<size_t>(task)];
+    MakeRecord(at, CodeOf(of, task), BytesOfArgs(of, task)).position = section.position[static_cast<size_t>(task)];
   }
-  for (int32_t w = 0; w < schedule.workers; ++w) {
-    for (const int32_t task : schedule.tasks[w]) MakeRecord(task, position);
+  for (int32_t w = 0; section.branches() && w < workers_; ++w) MakeBranch(section, w);
+  for (int32_t task = 0; task < static_cast<int32_t>(section.tasks.size()); ++task) {
+    const int32_t worker = of.region->schedule.worker_of[static_cast<size_t>(task)];
+    AddWaits(section, worker, WaitsOf(section, task), section.tasks[static_cast<size_t>(task)]);
   }
+  if (!section.has_record_that_decides()) return;
+  MakeRecord(section.decides, static_cast<uint64_t>(ResidentCode::kDecide), sizeof(detail::Decision));
+  AddWaits(section, section.decider, WaitsForAll(section), section.decides);
 }
 
-void ResidentImage::MakeRecord(int32_t task, const std::vector<uint32_t>& position) {
-  const graph::WorkerSchedule& schedule = region_.schedule;
-  const auto at = static_cast<size_t>(task);
-  const std::span<const int32_t> waits = schedule.waits[task];
-  const uint32_t args = RoundUp(BytesOfArgs(task));
-  auto& record = *reinterpret_cast<ResidentRecord*>(At(places_[at]));
-  record.code = CodeOf(region_.nodes[at]);
-  record.args = static_cast<uint16_t>(args);
-  record.next = static_cast<uint16_t>(RoundUp(sizeof(record) + args + waits.size() * sizeof(ResidentWait)));
-  record.waits = static_cast<uint16_t>(waits.size());
-  record.position = position[at];
-  auto* wait = reinterpret_cast<ResidentWait*>(reinterpret_cast<std::byte*>(&record + 1) + args);
-  for (const int32_t before : waits) {
+ResidentRecord& ResidentImage::MakeRecord(const Place& at, uint64_t code, size_t args) {
+  ResidentRecord& record = RecordAt(at);
+  record.code = code;
+  record.args = static_cast<uint16_t>(RoundUp(args));
+  record.next = static_cast<uint16_t>(sizeof(record) + record.args);
+  return record;
+}
+
+std::vector<ResidentImage::Wait> ResidentImage::WaitsOf(const Section& section, int32_t task) const {
+  if (task == section.of.condition) return WaitsForAll(section);
+  const graph::WorkerSchedule& schedule = section.of.region->schedule;
+  std::vector<Wait> waits;
+  for (const int32_t before : schedule.waits[task]) {
     const auto of = static_cast<size_t>(before);
-    auto& signaller = *reinterpret_cast<ResidentRecord*>(At(places_[of]));
-    *wait = {.word = WordFor(schedule.worker_of[of], schedule.worker_of[at]), .position = position[of]};
-    const bool in_block = (wait->word & kInBlock) != 0;
-    (in_block ? signaller.signals_block : signaller.signals_all) = 1;
-    if (!in_block) record.wide = 1;
-    ++wait;
+    waits.push_back({schedule.worker_of[of], section.position[of]});
   }
+  return waits;
 }
 
-uint64_t ResidentImage::CodeOf(const GraphNodeEntry& node) const {
-  switch (node.op) {
-    case Op::kFill: return static_cast<uint64_t>(ResidentCode::kFill);
-    case Op::kCopy: return static_cast<uint64_t>(ResidentCode::kCopy);
-    default: return slot_.graph().program().calls[node.index].task;
+// What the worker that decides waits for: that all others have done all, or have entered the section.
+std::vector<ResidentImage::Wait> ResidentImage::WaitsForAll(const Section& section) const {
+  std::vector<Wait> waits;
+  for (int32_t w = 0; w < workers_; ++w) {
+    if (w == section.decider) continue;
+    const std::span<const int32_t> tasks = TasksOf(section.of, w);
+    waits.push_back({w, tasks.empty() ? 0 : section.position[static_cast<size_t>(tasks.back())]});
   }
+  return waits;
+}
+
+// To a record that has none yet. Those that are waited for signal.
+void ResidentImage::AddWaits(const Section& section, int32_t worker, const std::vector<Wait>& waits, const Place& at) {
+  ResidentRecord& record = RecordAt(at);
+  auto* to = reinterpret_cast<ResidentWait*>(reinterpret_cast<std::byte*>(&record + 1) + record.args);
+  for (const Wait& wait : waits) {
+    const bool in_block = BlockOf(wait.worker) == BlockOf(worker);
+    const auto number = static_cast<uint32_t>(wait.worker);
+    *to++ = {.word = in_block ? number % kWorkersOfBlock | kInBlock : number, .position = wait.position};
+    if (!in_block) record.wide = 1;
+    Place signals = section.branch[static_cast<size_t>(wait.worker)];
+    if (wait.position > 0) {
+      const int32_t task = TasksOf(section.of, wait.worker)[wait.position - 1];
+      signals = section.tasks[static_cast<size_t>(task)];
+    }
+    (in_block ? RecordAt(signals).signals_block : RecordAt(signals).signals_all) = 1;
+  }
+  record.waits = static_cast<uint16_t>(waits.size());
+  record.next = static_cast<uint16_t>(RoundUp(sizeof(record) + record.args + waits.size() * sizeof(ResidentWait)));
+}
+
+void ResidentImage::MakeBranch(const Section& section, int32_t worker) {
+  const ResidentSection& of = section.of;
+  ResidentRecord& record = MakeRecord(section.branch[static_cast<size_t>(worker)],
+                                      static_cast<uint64_t>(ResidentCode::kBranch), BytesOfBranch(of));
+  auto& branch = *reinterpret_cast<detail::ResidentBranch*>(&record + 1);
+  const bool decides = worker == section.decider;
+  const uint32_t first = BlockOf(section.decider) * kWorkersOfBlock;  // of its block
+  const uint32_t in_block = std::min(static_cast<uint32_t>(workers_) - first, kWorkersOfBlock);
+  branch.choices = static_cast<uint32_t>(of.targets.size()) - 1;
+  branch.decides = decides ? 1 : 0;
+  branch.in_block = (decides ? in_block > 1 : BlockOf(worker) == BlockOf(section.decider)) ? 1 : 0;
+  branch.elsewhere = decides && in_block < static_cast<uint32_t>(workers_) ? 1 : 0;
+  branch.loop = of.loop;
+  branch.again = of.again ? 1 : 0;
+  auto* target = reinterpret_cast<uint32_t*>(&branch + 1);
+  for (const int32_t to : of.targets) *target++ = TargetOf(to, worker);
+}
+
+uint32_t ResidentImage::TargetOf(int32_t section, int32_t worker) const {
+  const auto w = static_cast<size_t>(worker);
+  if (section == static_cast<int32_t>(sections_.size())) return first_page_[w + 1] * kPageBytes;
+  const Place& begin = sections_[static_cast<size_t>(section)].begin[w];
+  return begin.page * kPageBytes + begin.offset;
 }
 
 void ResidentImage::Write() {
   stale_ = true;
-  const SlotTables& tables = slot_.tables;
-  for (size_t task = 0; task < places_.size(); ++task) {
-    const GraphNodeEntry& node = region_.nodes[task];
-    std::byte* const args = At(places_[task]) + sizeof(ResidentRecord);
-    if (node.op == Op::kFill) {
-      const detail::ResidentFill fill = ResidentFillOf(tables.fills[node.index]);
-      std::memcpy(args, &fill, sizeof(fill));
-    } else if (node.op == Op::kCopy) {
-      const detail::ResidentCopy copy = ResidentCopyOf(tables.copies[node.index]);
-      std::memcpy(args, &copy, sizeof(copy));
-    } else {
-      const driver::KernelOp& kernel = tables.kernels[node.index];
-      std::memcpy(args, kernel.args, kernel.args_size);
+  for (const Section& section : sections_) {
+    if (section.has_record_that_decides() && section.of.decision != nullptr) {
+      std::memcpy(At(section.decides) + sizeof(ResidentRecord), section.of.decision, sizeof(detail::Decision));
+    }
+    for (size_t task = 0; task < section.tasks.size(); ++task) {
+      const SlotTables& tables = section.of.slot->tables;
+      const GraphNodeEntry& node = section.of.region->nodes[task];
+      std::byte* const args = At(section.tasks[task]) + sizeof(ResidentRecord);
+      if (node.op == Op::kFill) {
+        const detail::ResidentFill fill = ResidentFillOf(tables.fills[node.index]);
+        std::memcpy(args, &fill, sizeof(fill));
+      } else if (node.op == Op::kCopy) {
+        const detail::ResidentCopy copy = ResidentCopyOf(tables.copies[node.index]);
+        std::memcpy(args, &copy, sizeof(copy));
+      } else {
+        const driver::KernelOp& kernel = tables.kernels[node.index];
+        std::memcpy(args, kernel.args, kernel.args_size);
+      }
     }
   }
 }
 
+// All sections with a kernel have the same.
 void ResidentImage::MakeOp() {
-  const auto workers = static_cast<uint32_t>(region_.schedule.workers);
+  const auto workers = static_cast<uint32_t>(workers_);
   auto* const words = reinterpret_cast<uint64_t*>(device_pages_ + words_at());
   args_ = {.pages = device_pages_,
-           .first_page = reinterpret_cast<const uint32_t*>(device_pages_ + ends_.size() * kPageBytes),
+           .first_page = reinterpret_cast<const uint32_t*>(device_pages_ + pages_used_ * size_t{kPageBytes}),
            .progress = words,
            .state = reinterpret_cast<detail::ResidentState*>(words + first_page_.size() * detail::kWordStride),
+           .stop = nullptr,
            .workers = workers};
-  op_.kernel = region_.kernel.kernel;
-  op_.awaits = region_.kernel.awaits;
+  for (const Section& section : sections_) {
+    if (section.of.region == nullptr || section.of.region->kernel.kernel == nullptr) continue;
+    op_.kernel = section.of.region->kernel.kernel;
+    op_.awaits = section.of.region->kernel.awaits;
+  }
   op_.grid = {(workers + kWorkersOfBlock - 1) / kWorkersOfBlock, 1, 1};
   op_.block = {std::min(workers, kWorkersOfBlock) * detail::kLanes, 1, 1};
   op_.shared_bytes = detail::kResidentSharedBytes;

@@ -250,7 +250,10 @@ absl::StatusOr<NodeNumbers> SlotGraphs::AddEntry(EntryId e, driver::Graph to, st
   NodeNumbers ends;
   if (replay_.entries[e].op == Op::kConditional) {
     node.known = true;
-    PENSTOCK_ASSIGN_OR_RETURN(ends, constructs_[static_cast<size_t>(replay_.entries[e].index)]->AddTo(to, after));
+    GraphConstruct& construct = *constructs_[static_cast<size_t>(replay_.entries[e].index)];
+    PENSTOCK_ASSIGN_OR_RETURN(ends, construct.AddTo(to, after));
+    counts_.regions += construct.RegionNodes() > 0 ? 1 : 0;
+    counts_.region_nodes += construct.RegionNodes();
   } else {
     PENSTOCK_ASSIGN_OR_RETURN(node.number, AddNode(e, to, after, priority, values));
     ends.assign(1, node.number);

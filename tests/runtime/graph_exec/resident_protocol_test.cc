@@ -122,7 +122,7 @@ void RunWorker(Memory& memory, const Region& region, uint32_t worker, const Run&
 struct ModelWords {
   explicit ModelWords(size_t workers) : progress(workers) {}
   std::vector<uint64_t> progress;
-  uint64_t epoch = 0, leavers = 0;
+  uint64_t epoch = 0, leavers = 0, choice = 0;
 };
 
 // A worker's view of the words. Others may go on before it looks or writes, except at its beginning, where it was just
@@ -131,17 +131,16 @@ class ModelMemory {
  public:
   explicit ModelMemory(ModelWords& words) : words_(words) {}
   uint64_t LoadEpoch() const { return words_.epoch; }
-  uint64_t LoadProgress(uint32_t word) {
-    if (!std::exchange(woken_, false)) interleave::Point();
-    last_ = word;
-    return seen_ = words_.progress[word];
-  }
+  uint64_t LoadProgress(uint32_t word) { return Load(words_.progress[word]); }
+  uint64_t LoadChoice() { return Load(words_.choice); }
   void Pause() {
-    interleave::BlockUntil([this] { return words_.progress[last_] != seen_; });
+    interleave::BlockUntil([this] { return *last_ != seen_; });
     woken_ = true;
   }
   void Acquire(uint32_t /*word*/) const {}
+  void AcquireChoice() const {}
   void Raise(uint32_t word, uint64_t progress) { interleave::Point(), words_.progress[word] = progress; }
+  void RaiseChoice(uint64_t choice) { interleave::Point(), words_.choice = choice; }
   uint64_t CountLeaver() { return interleave::Point(), words_.leavers++; }
   void ResetLeavers() { interleave::Point(), words_.leavers = 0; }
   void StoreEpoch(uint64_t epoch) { interleave::Point(), words_.epoch = epoch; }
@@ -150,7 +149,13 @@ class ModelMemory {
   ModelWords& words_;
 
  private:
-  uint32_t last_ = 0;  // the word it looked at
+  uint64_t Load(const uint64_t& word) {
+    if (!std::exchange(woken_, false)) interleave::Point();
+    last_ = &word;
+    return seen_ = word;
+  }
+
+  const uint64_t* last_ = nullptr;  // the word it looked at
   uint64_t seen_ = 0;
   bool woken_ = false;
 };
@@ -264,12 +269,119 @@ TEST(ResidentProtocol, IsExploredCloselyEnoughToFindAnEpochThatEndsBeforeItsLaun
   ExpectFound(ExploreLaunches<FirstStoresEpoch>(OneBehindTheOther(), 1), "deadlock");
 }
 
+// --- sections ---
+
+// A region with a construct: in each section some workers have one task, and one decides. `path`: the sections of a
+// run, in order; the choice is how far on from a section the next one is, modulo the number of sections.
+struct Sections {
+  struct Section {
+    std::vector<bool> has_task;  // of each worker
+    uint32_t decider;
+  };
+  std::vector<Section> sections;
+  std::vector<uint32_t> path;
+  uint32_t workers() const { return static_cast<uint32_t>(sections[0].has_task.size()); }
+};
+
+enum class SectionMistake : uint8_t { kNone, kForgetsTheIdle, kKeepsEpoch, kTakesAnyChoice };
+
+// As ResidentKernel after it has entered the region, in epoch 1. What it finds in a section's records is in `of`. `run`
+// does the task of the n-th section of the path.
+template <class Memory, class Run>
+std::vector<uint32_t> RunSections(Memory& memory, const Sections& of, uint32_t worker, const Run& run,
+                                  SectionMistake mistake = SectionMistake::kNone) {
+  const auto count = static_cast<uint32_t>(of.sections.size());
+  uint64_t epoch = 1;
+  std::vector<uint32_t> went;
+  uint32_t at = of.path.front();
+  for (size_t n = 0; n < of.path.size(); ++n) {
+    const Sections::Section& section = of.sections[at];
+    went.push_back(at);
+    if (section.has_task[worker]) run(worker, n);
+    memory.Raise(worker, ProgressAt(epoch, section.has_task[worker] ? 1 : 0));
+    uint32_t choice = 0;
+    if (worker == section.decider) {
+      for (uint32_t w = 0; w < of.workers(); ++w) {
+        if (w == worker || (mistake == SectionMistake::kForgetsTheIdle && !section.has_task[w])) continue;
+        detail::AwaitProgress(memory, w, ProgressAt(epoch, section.has_task[w] ? 1 : 0));
+        memory.Acquire(w);
+      }
+      if (n + 1 < of.path.size()) choice = (of.path[n + 1] + count - at) % count;
+      detail::PublishChoice(memory, epoch, choice);
+    } else {
+      choice = detail::AwaitChoice(memory, mistake == SectionMistake::kTakesAnyChoice ? 1 : epoch);
+      memory.AcquireChoice();
+    }
+    if (mistake != SectionMistake::kKeepsEpoch) ++epoch;
+    at = (at + choice) % count;
+  }
+  return went;
+}
+
+// Workers that run a region once.
+struct SectionRun {
+  explicit SectionRun(const Sections& run) : of(run), words(run.workers()), done(run.path.size()) {}
+  // All tasks of earlier sections have been done.
+  void Work(uint32_t worker, size_t n) {
+    for (size_t before = 0; before < n; ++before) {
+      const std::vector<bool>& has = of.sections[of.path[before]].has_task;
+      if (done[before] != std::count(has.begin(), has.end(), true)) problem = "a section began before another ended";
+    }
+    if (!of.sections[of.path[n]].has_task[worker]) problem = "a worker did what is not its own";
+    ++done[n];
+  }
+  void Run(uint32_t worker, SectionMistake mistake) {
+    ModelMemory memory(words);
+    const auto work = [this](uint32_t w, size_t n) { Work(w, n); };
+    if (RunSections(memory, of, worker, work, mistake) != of.path) problem = "a worker went another way";
+  }
+
+  const Sections of;
+  ModelWords words;
+  std::vector<int64_t> done;  // tasks of each section of the path
+  std::string problem;
+};
+
+Explored ExploreSections(const Sections& sections, SectionMistake mistake = SectionMistake::kNone) {
+  return Explore(
+      [&] {
+        auto state = std::make_shared<SectionRun>(sections);
+        Scenario scenario;
+        for (uint32_t w = 0; w < sections.workers(); ++w) {
+          scenario.threads.push_back([state, w, mistake] { state->Run(w, mistake); });
+        }
+        scenario.check = [state] { return state->problem; };
+        return scenario;
+      },
+      20000);
+}
+
+// The workers take turns at deciding.
+Sections ALoop() { return {{{{true, true}, 0}, {{true, true}, 1}}, {0, 1}}; }
+// One worker works and decides alone, and a section is left out.
+Sections AnIdleWorker() { return {{{{true, false}, 0}, {{true, false}, 0}, {{true, false}, 0}}, {0, 2}}; }
+
+TEST(ResidentProtocol, AllGoTheSameWayThroughSectionsWhateverTheSchedule) {
+  ExpectSound(ExploreSections(ALoop()));
+  ExpectSound(ExploreSections(AnIdleWorker()));
+}
+
+TEST(ResidentProtocol, IsExploredCloselyEnoughToFindSectionsThatRunOn) {
+  const auto found = [](const Sections& sections, SectionMistake mistake) {
+    const Explored explored = ExploreSections(sections, mistake);
+    EXPECT_NE(explored.problem, "") << "mistake " << static_cast<int>(mistake);
+  };
+  found(AnIdleWorker(), SectionMistake::kForgetsTheIdle);
+  found(ALoop(), SectionMistake::kKeepsEpoch);
+  found(ALoop(), SectionMistake::kTakesAnyChoice);
+}
+
 // --- real threads ---
 
 struct Words {
   explicit Words(size_t workers) : progress(workers) {}
   std::vector<std::atomic<uint64_t>> progress;
-  std::atomic<uint64_t> epoch{0}, leavers{0};
+  std::atomic<uint64_t> epoch{0}, leavers{0}, choice{0};
 };
 
 // The memory orders of resident_cuda.h, but that it acquires by reading the words again: ThreadSanitizer knows no
@@ -279,8 +391,11 @@ class ThreadMemory {
   explicit ThreadMemory(Words& words) : words_(words) {}
   uint64_t LoadEpoch() const { return words_.epoch.load(std::memory_order_relaxed); }
   uint64_t LoadProgress(uint32_t word) const { return words_.progress[word].load(std::memory_order_relaxed); }
+  uint64_t LoadChoice() const { return words_.choice.load(std::memory_order_relaxed); }
+  void RaiseChoice(uint64_t choice) const { words_.choice.store(choice, std::memory_order_release); }
   static void Pause() { std::this_thread::yield(); }
   void Acquire(uint32_t word) const { (void)words_.progress[word].load(std::memory_order_acquire); }
+  void AcquireChoice() const { (void)words_.choice.load(std::memory_order_acquire); }
   void Raise(uint32_t word, uint64_t progress) const {
     words_.progress[word].store(progress, std::memory_order_release);
   }
@@ -350,6 +465,37 @@ TEST(ResidentProtocol, HandsPlainMemoryFromTaskToTaskOnThreads) {
       ASSERT_EQ(values.of_task, expected.of_task) << "launch " << launch;
     }
   }
+}
+
+// Each worker reads what the others wrote in the section before.
+TEST(ResidentProtocol, HandsPlainMemoryFromSectionToSectionOnThreads) {
+  constexpr uint32_t kWorkers = 3, kSections = 60;
+  Sections of{{{{true, true, true}, 0}, {{true, false, true}, 2}, {{true, true, true}, 1}}, {0}};
+  for (uint32_t n = 1; n < kSections; ++n) of.path.push_back((of.path.back() + n % 3) % 3);
+  Words words(kWorkers);
+  std::vector<uint64_t> cells(2 * size_t{kWorkers}, 1);  // of each worker, read and written in turn
+  std::vector<std::thread> workers;
+  std::vector<std::vector<uint32_t>> went(kWorkers);
+  const auto step = [&](std::vector<uint64_t>& all, uint32_t w, size_t n) {
+    uint64_t sum = n;
+    for (uint32_t other = 0; other < kWorkers; ++other) sum = sum * 31 + all[(n % 2) * kWorkers + other];
+    all[((n + 1) % 2) * kWorkers + w] = sum;
+  };
+  for (uint32_t w = 0; w < kWorkers; ++w) {
+    workers.emplace_back([&, w] {
+      ThreadMemory memory(words);
+      went[w] = RunSections(memory, of, w, [&](uint32_t worker, size_t n) { step(cells, worker, n); });
+    });
+  }
+  for (std::thread& worker : workers) worker.join();
+  std::vector<uint64_t> expected(2 * size_t{kWorkers}, 1);
+  for (size_t n = 0; n < of.path.size(); ++n) {
+    for (uint32_t w = 0; w < kWorkers; ++w) {
+      if (of.sections[of.path[n]].has_task[w]) step(expected, w, n);
+    }
+  }
+  EXPECT_EQ(cells, expected);
+  for (const std::vector<uint32_t>& way : went) EXPECT_EQ(way, of.path);
 }
 
 }  // namespace

@@ -306,7 +306,17 @@ class NodeCheck {
                         std::to_string(node_.extent.rank) +
                         "-D; it is called with an index of the extent; take int64_t, Index2 or Index3 to match");
     }
+    if (node_.is_task) CheckTask();
     if (device_ != nullptr && device_->is_cuda) CheckCompiledForCuda();
+  }
+
+  void CheckTask() {
+    const int64_t threads = node_.shape.block[0], most = Limits().block_threads;
+    if (threads < 1 || threads > most) {
+      AddOnDevice(kInvalid, "its block has " + std::to_string(threads) + " threads; a block has 1 to " +
+                                std::to_string(most) + "; name so many in TaskOptions::threads");
+    }
+    CheckSharedBytes("its block takes ");
   }
 
   void CheckCompiledForCuda() {
@@ -349,10 +359,14 @@ class NodeCheck {
     } else if (!each_fits) {
       AddOnDevice(kInvalid, blocks + "a block has at most " + text(limits.block) + "; use fewer there, or more blocks");
     }
-    if (shape.shared_bytes <= limits.shared_bytes) return;
-    AddOnDevice(kInvalid, "its blocks take " + std::to_string(shape.shared_bytes) +
-                              " bytes of shared memory; a block has at most " + std::to_string(limits.shared_bytes) +
-                              "; use less");
+    CheckSharedBytes("its blocks take ");
+  }
+
+  void CheckSharedBytes(const char* take) {
+    const int64_t bytes = node_.shape.shared_bytes, most = Limits().shared_bytes;
+    if (bytes <= most) return;
+    AddOnDevice(kInvalid, take + std::to_string(bytes) + " bytes of shared memory; a block has at most " +
+                              std::to_string(most) + "; use less");
   }
 
   void CheckGrid(const char* label, int index, const Dim& dim, int64_t most) {

@@ -210,11 +210,13 @@ class Rewriter {
     NodeDecl check(NameFor("check", node, ""));
     check.kind = NodeKind::kHost;
     check.extent = node.extent;
+    check.shape = node.shape;
+    check.is_task = node.is_task;
     check.args = node.args;
     check.arg_block = node.arg_block;
     auto callable = std::make_shared<HostCheck>();
     callable->code = node.code;
-    callable->rank = node.extent.rank;
+    callable->rank = node.is_task ? detail::kTaskRank : node.extent.rank;
     callable->level = node.level;
     callable->tolerance = tolerance_;
     for (size_t i = 0; i < node.accesses.size(); ++i) {

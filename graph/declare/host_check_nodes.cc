@@ -120,6 +120,10 @@ absl::Status RunHostCode(const HostCheck& check, void* const* argv) {
     check.code.range(argv, 0, detail::ValuesAfter(range.depth * range.height * range.width, check.level));
     return absl::OkStatus();
   }
+  if (check.rank == detail::kTaskRank) {
+    check.code.range(argv, 0, 1);
+    return absl::OkStatus();
+  }
   const int64_t rows = check.rank == 1 ? range.width : range.depth * range.height;
   if (range.width > 0) check.code.range(argv, 0, rows);
   return absl::OkStatus();

@@ -25,7 +25,7 @@ struct HostCheck {
     bool poison;  // nothing was copied aside
   };
   NodeCode code;
-  int rank = 0, level = 0;  // for a ParallelFor
+  int rank = 0, level = 0;  // for a ParallelFor; the rank is kTaskRank for a Task
   double tolerance = 0;
   std::vector<Output> outputs;
 };

@@ -71,7 +71,7 @@ class Structure {
       hash(kInPlace)(buffers_.hash(pair.in), buffers_.hash(pair.out));
     }
     if (n.kind == NodeKind::kParallelFor) Add(hash, n.extent);
-    if (n.kind == NodeKind::kKernel) AddShape(hash, n.shape);
+    if (n.kind == NodeKind::kKernel || n.is_task) AddShape(hash, n.shape);
     return hash.value();
   }
 

@@ -32,6 +32,7 @@
 #include "penstock/node.h"
 #include "penstock/reduce.h"
 #include "penstock/state.h"
+#include "penstock/task.h"
 
 namespace penstock {
 
@@ -240,6 +241,19 @@ class PENSTOCK_EXPORT Graph {
     return AddParallelFor<kNvcc, kRank>(std::move(name), Extent(extent), f, args...);
   }
 
+  // Calls f(block, args...) once, for work that threads do together in phases, such as on a tile: task.h says what a
+  // Block has and what f may do with it. Arguments, lambdas and errors are those of a ParallelFor.
+  //   graph.Task("transpose", {.shared_bytes = 4224}, Transpose{}, ps::Read(a, tile), ps::Write(b, across));
+  template <class F, class... A, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
+  PENSTOCK_HIDDEN NodeRef Task(Name name, const TaskOptions& options, F f, A... args) {
+    return AddTask<kNvcc>(std::move(name), options, f, args...);
+  }
+  template <class F, class... A, bool kNvcc = PENSTOCK_COMPILED_BY_NVCC>
+    requires(!std::is_same_v<F, TaskOptions>)
+  PENSTOCK_HIDDEN NodeRef Task(Name name, F f, A... args) {
+    return AddTask<kNvcc>(std::move(name), TaskOptions(), f, args...);
+  }
+
   // Makes one value of the elements of a buffer or a box, in a fixed order: reduce.h says which, and what `op` may be.
   // `identity` is the result if there are none; Plus, Min and Max know theirs.
   //   graph.Reduce("norm", ps::Read(r), ps::Write(norms, ps::Slice({k}, {1})), ps::Max());
@@ -380,15 +394,19 @@ class PENSTOCK_EXPORT Graph {
     static_assert(std::is_trivially_copyable_v<T>, "elements must be trivially copyable");
     return {std::move(name), detail::TypeOf<T>(), role, where, extent, pitch, device};
   }
-  template <bool kNvcc, int kExtentRank, class F, class... A>
-  PENSTOCK_HIDDEN NodeRef AddParallelFor(Name name, const Extent& extent, F& f, A&... args) {
+  template <class F>
+  PENSTOCK_HIDDEN void CheckFunctor(const Name& name, const F& f) {
     static_assert(!detail::kIsDeviceLambda<F>, "a __device__ lambda has no host code; make it __host__ __device__");
     static_assert(
         std::is_trivially_copyable_v<F> || detail::kOwnsData<F>,
         "the functor goes to the device as bytes: it, and all that a lambda captures, must be trivially copyable");
+    if (detail::IsNull(f)) RefuseNull(name, "functor");
+  }
+  template <bool kNvcc, int kExtentRank, class F, class... A>
+  PENSTOCK_HIDDEN NodeRef AddParallelFor(Name name, const Extent& extent, F& f, A&... args) {
+    CheckFunctor(name, f);
     constexpr auto kRankFor = &detail::FunctorRank<kExtentRank, F, detail::ViewStoredT<A>...>;
     if constexpr (kRankFor(kExtentRank) == 0) detail::Explain<detail::AsFunctor<F>, A...>();
-    if (detail::IsNull(f)) RefuseNull(name, "functor");
     return Declare(std::move(name), NodeKind::kParallelFor, [&](auto& node) {
       const int rank = kRankFor(extent.rank);
       NodeCode code;
@@ -397,6 +415,23 @@ class PENSTOCK_EXPORT Graph {
       node.Code(code);
       node.Over(extent, detail::kTakesAnyExtent<F> ? extent.rank : rank);
       if constexpr (detail::kTakesLeaves<F>) node.Level(f.level);
+      node.RoomForViews(room);
+      node.template Arguments<detail::Range, F, detail::ViewStoredT<A>...>(detail::Range(), f, args...);
+      if constexpr (detail::kOwnsData<F>) node.Functor(f);
+    });
+  }
+  template <bool kNvcc, class F, class... A>
+  PENSTOCK_HIDDEN NodeRef AddTask(Name name, const TaskOptions& options, F& f, A&... args) {
+    CheckFunctor(name, f);
+    constexpr bool kFits = detail::AsTask<F>::template kTakes<detail::ViewStoredT<A>...>;
+    if constexpr (!kFits) detail::Explain<detail::AsTask<F>, A...>();
+    return Declare(std::move(name), NodeKind::kParallelFor, [&](auto& node) {
+      NodeCode code;
+      const int64_t room = detail::RoomForViews<kNvcc, F>(args...);
+      if constexpr (kFits) detail::FillCodeOfRank<kNvcc, detail::kTaskRank, F, A...>(code, room);
+      node.Code(code);
+      node.Over(1, 1);
+      node.Shape(Blocks({1, 1, 1}, {options.threads, 1, 1}, options.shared_bytes));
       node.RoomForViews(room);
       node.template Arguments<detail::Range, F, detail::ViewStoredT<A>...>(detail::Range(), f, args...);
       if constexpr (detail::kOwnsData<F>) node.Functor(f);

@@ -10,7 +10,7 @@
 namespace penstock::driver {
 
 struct RegionLimits {
-  int32_t blocks = 1;  // of a region, each of at most 512 threads and 68 KiB of shared memory
+  int32_t blocks = 1;  // of a region, each of at most 512 threads and 134 KiB of shared memory
   int32_t at_once = 1;  // regions at work on a device
 };
 

@@ -41,6 +41,14 @@ struct AllParts {
     for (const ps::View<const float>& part : parts) y(i) += part(i) + parts[0](i);
   }
 };
+struct Tile {
+  PS_HOST_DEVICE void operator()(const ps::Block& block, ps::View<float> y, int n) const {
+    float* const tile = block.Shared<float>(n);
+    for (int64_t i = block.Index(); i < n; i += block.Size()) tile[i] = y(i);
+    block.Sync();
+    block.Each(n, [&](int64_t i) { y(i) = tile[n - 1 - i]; });
+  }
+};
 struct Plus {
   PS_HOST_DEVICE float operator()(float a, float b) const { return a + b; }
 };
@@ -141,6 +149,8 @@ Handles Declare(ps::Graph& g, const ps::State<float>& state, const ps::Replicate
   g.ParallelFor("list", {2, 3}, AnyRank{}, ps::ReadWrite(part)).After(add);
   g.ParallelFor("extent", ps::Extent{2, 3}, AnyRank{}, ps::Unordered(ps::ReadWrite(slot)));
   g.ParallelFor("generic", {2, 3}, Generic{}, ps::ReadWrite(keyed));
+  g.Task("tile", {.threads = 64, .shared_bytes = 64 * sizeof(float)}, Tile{}, ps::ReadWrite(y), n).After(add);
+  g.Task("small tile", Tile{}, ps::ReadWrite(state), 0);
   g.Kernel("kernel", Kernel, ps::Threads(n), ps::Read(x), ps::ReadWrite(y), 3)
       .HostFallback([](const float*, float*, int) { return absl::OkStatus(); })
       .On(0);

@@ -8,6 +8,11 @@ struct Axpy {
   void operator()(int64_t i, float a, const float* x, ps::View<float> y) const { y(i) += a * x[i]; }
 };
 void Kernel(double, const float*, float*) {}
+struct Tile {
+  void operator()(const ps::Block& block, const float* x, float a) const {
+    block.Each(1, [&](int64_t i) { (void)(x[i] + a); });
+  }
+};
 struct Product {
   float operator()(int64_t i, const float* x) const { return x[i]; }
 };
@@ -43,6 +48,10 @@ void Declare(ps::Graph& g, ps::ParamHandle<float> a, ps::BufferHandle<float> x, 
   g.ParallelFor("f", 8, Axpy{}, a, ps::Read(x), ps::Write(d));
   // the functor cannot be called with an index and as many arguments as follow it
   g.ParallelFor("f", 8, Axpy{}, a, ps::Read(x));
+  // a Read of T gives a functor const T\* or View<const T>
+  g.Task("t", Tile{}, ps::Read(d), a);
+  // the functor of a Task cannot be called with a ps::Block and as many arguments as follow it
+  g.Task("t", {.threads = 32}, Tile{}, ps::Read(x));
   // argument 1 of those for the callable does not fit
   // a Read of T gives a Host node std::span<const T> or View<const T>
   g.Host("h", [](std::span<float>, float) {}, ps::Read(x), a);

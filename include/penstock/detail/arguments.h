@@ -21,10 +21,12 @@
 
 namespace penstock::detail {
 
-// The extent of a ParallelFor in one run; unused dimensions are 1.
+// The extent of a ParallelFor in one run; unused dimensions are 1. Of a Task the width is its shared memory, in bytes.
 struct Range {
   int64_t depth, height, width;
 };
+// Stands in templates for the rank of an index where the functor takes a Block (task.h) in place of one.
+PENSTOCK_HIDDEN inline constexpr int kTaskRank = -1;
 
 template <class A>
 struct IsAccess : std::false_type {};

@@ -39,8 +39,11 @@ class PENSTOCK_EXPORT RecordedNode {
   void Level(int level) { decl_.level = level; }
   // How many Views a table has room for whose type does not say; 0: as many as it has.
   void RoomForViews(int64_t room) { views_room_ = room; }
-  // How a kernel is launched.
-  void Shape(const KernelShape& shape) { decl_.shape = shape; }
+  // How a kernel is launched, or the block of a Task.
+  void Shape(const KernelShape& shape) {
+    decl_.shape = shape;
+    decl_.is_task = decl_.kind == NodeKind::kParallelFor;
+  }
 
   // An access that is no argument.
   template <class T, AccessMode M>

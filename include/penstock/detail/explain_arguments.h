@@ -13,6 +13,7 @@
 
 #include "penstock/detail/arguments.h"
 #include "penstock/export.h"
+#include "penstock/task.h"
 
 namespace penstock::detail {
 
@@ -84,6 +85,13 @@ struct AsFunctor {  // of a ParallelFor
   using Passed = ViewStoredT<A>;
 };
 template <class F>
+struct AsTask {
+  template <class... P>
+  static constexpr bool kTakes = std::is_invocable_v<const F&, const Block&, P...>;
+  template <class A>
+  using Passed = ViewStoredT<A>;
+};
+template <class F>
 struct AsLaunch {
   template <class... P>
   static constexpr bool kTakes = std::is_invocable_v<F&, LaunchContext&, P...>;
@@ -108,6 +116,8 @@ template <class Call, template <class> class As>
 inline constexpr bool kIs = false;
 template <class F, template <class> class As>
 inline constexpr bool kIs<As<F>, As> = true;
+template <class Call>
+inline constexpr bool kIsFunctor = kIs<Call, AsFunctor> || kIs<Call, AsTask>;
 
 // Refuses argument A of a Call unless it fits, and says what it gives.
 template <size_t kNumber, class Call, class A, bool kFits>
@@ -124,11 +134,11 @@ PENSTOCK_HIDDEN constexpr bool ArgumentFits() {
   } else if constexpr (!IsAccess<A>::value) {
     static_assert(kFits, "a value gives a copy of itself, of its own type");
   } else if constexpr (std::is_const_v<typename ElementOf<A>::type>) {
-    static_assert(kFits || !(kIs<Call, AsFunctor>), "a Read of T gives a functor const T* or View<const T>");
+    static_assert(kFits || !kIsFunctor<Call>, "a Read of T gives a functor const T* or View<const T>");
     static_assert(kFits || !(kIs<Call, AsLaunch>), "a Read of T gives a Launch node const T*");
     static_assert(kFits || !(kIs<Call, AsHost>), "a Read of T gives a Host node std::span<const T> or View<const T>");
   } else {
-    static_assert(kFits || !(kIs<Call, AsFunctor>), "a Write or ReadWrite of T gives a functor T* or View<T>");
+    static_assert(kFits || !kIsFunctor<Call>, "a Write or ReadWrite of T gives a functor T* or View<T>");
     static_assert(kFits || !(kIs<Call, AsLaunch>), "a Write or ReadWrite of T gives a Launch node T*");
     static_assert(kFits || !(kIs<Call, AsHost>), "a Write or ReadWrite of T gives a Host node std::span<T> or View<T>");
   }
@@ -153,6 +163,10 @@ PENSTOCK_HIDDEN constexpr void ExplainArguments(std::index_sequence<I...> all) {
         !(kIs<Call, AsFunctor>),
         "penstock: the functor cannot be called with an index and as many arguments as follow it; its "
         "operator() is const, and takes an int64_t, Index2 or Index3 and then each of them, not by reference");
+    static_assert(
+        !(kIs<Call, AsTask>),
+        "penstock: the functor of a Task cannot be called with a ps::Block and as many arguments as follow it; its "
+        "operator() is const, and takes a const ps::Block& and then each of them, not by reference");
     static_assert(!(kIs<Call, AsLaunch>),
                   "penstock: the callable cannot be called with a LaunchContext& and as many arguments as follow it");
     static_assert(!(kIs<Call, AsHost>), "penstock: the callable cannot be called with as many arguments as follow it");

@@ -223,8 +223,9 @@ struct NodeDecl : NodeOptions {
   Extent extent{};  // ParallelFor
   int functor_rank = 0;  // ParallelFor: rank of the index the functor takes
   int level = 0;  // ParallelFor: the level of a Reduce (detail/reduce_tree.h), from 1; 0: it is none
-  KernelShape shape{};  // Kernel
+  KernelShape shape{};  // Kernel, and of a Task its one block
   double runs = 1;  // kConditional, kControl: about how many nodes of its bodies do, in all iterations
+  bool is_task = false;  // ParallelFor: a Task, of one index, whose functor takes a Block (task.h)
   bool decides = false;  // it is the condition of a construct, which has its decision at the begin of its functor
   NodeCode code{};
   BodyId body{};  // the body in which it was declared; none: outside of all

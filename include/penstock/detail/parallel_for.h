@@ -1,4 +1,5 @@
-// What Graph::ParallelFor runs: one loop for host threads and, if nvcc compiles it, one kernel.
+// What Graph::ParallelFor runs: one loop for host threads and, if nvcc compiles it, one kernel. Graph::Task runs the
+// same with kTaskRank, where the functor is called once by each thread of a block.
 //
 // Both are templates over the functor, its stored arguments, and whether nvcc compiles them: the instances of a .cc and
 // a .cu are different functions, so link order cannot decide whether a kernel exists.
@@ -11,6 +12,7 @@
 
 #include "penstock/detail/arguments.h"
 #include "penstock/export.h"
+#include "penstock/task.h"
 
 #if defined(__CUDACC__)
 #define PENSTOCK_COMPILED_BY_NVCC 1
@@ -96,10 +98,12 @@ template <class F>
 inline constexpr bool kTakesBlock = false;
 
 // Runs rows [first, end). Rows of all slices are counted together; over a 1-D extent each element is a row of its own,
-// and so is a leaf.
+// and so is a leaf. A Task is one row.
 template <int kRank, class F, class... Stored>
 PENSTOCK_HIDDEN void RunRows(const Range& range, int64_t first, int64_t end, const F& f, const Stored&... args) {
-  if constexpr (kTakesLeaves<F>) {
+  if constexpr (kRank == kTaskRank) {
+    if (first < end) f(Block(TaskMemory(range.width), range.width), args...);
+  } else if constexpr (kTakesLeaves<F>) {
     for (int64_t leaf = first; leaf < end; ++leaf) f.template OnHost<kRank>(range, leaf, args...);
   } else if constexpr (kRank == 1) {
     for (int64_t x = first; x < end; ++x) CallAt<1>(f, 0, 0, x, args...);
@@ -159,13 +163,18 @@ PENSTOCK_HIDDEN int64_t RoomForViews([[maybe_unused]] const A&... args) {
 }
 
 #if defined(__CUDACC__)
+// The threads of a kernel of one block.
+PENSTOCK_HIDDEN __device__ __forceinline__ Block BlockOfKernel(int64_t shared_bytes) {
+  extern __shared__ __align__(16) unsigned char penstock_task_memory[];
+  return {reinterpret_cast<std::byte*>(penstock_task_memory), shared_bytes, threadIdx.x, blockDim.x};
+}
+
 // A grid-stride loop in every dimension, so that any extent fits any grid the runtime chooses. The grid covers a small
 // extent, where each loop runs once, so unrolling would only delay its start; over a large one the innermost loop runs
 // a few times (src/runtime/slot/kernel_grid.h). With parameters by reference the first iteration is peeled: its loads
 // are then awaited together, instead of first the loop-invariant parameters and then the rest.
 template <int kRank, class F, class... Passed>
 PENSTOCK_HIDDEN __device__ __forceinline__ void RunElements(const Range& range, F& f, const Passed&... args) {
-  AwaitDependencies();
   if constexpr (kTakesLeaves<F>) return f.template OnDevice<kRank>(range, Given(args)...);
   if constexpr (kTakesBlock<F>) return RunByBlock(f, Given(args)...);
   int64_t first_x = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -190,15 +199,23 @@ PENSTOCK_HIDDEN __device__ __forceinline__ void RunElements(const Range& range, 
   }
 }
 
+// Everything a kernel does.
+template <int kRank, class F, class... Passed>
+PENSTOCK_HIDDEN __device__ __forceinline__ void RunKernel(const Range& range, F& f, const Passed&... args) {
+  AwaitDependencies();
+  if constexpr (kRank == kTaskRank) static_cast<const F&>(f)(BlockOfKernel(range.width), Given(args)...);
+  else RunElements<kRank>(range, f, args...);
+}
+
 template <int kRank, class F, class... Passed>
 PENSTOCK_HIDDEN __global__ void ParallelForKernel(Range range, F f, Passed... args) {
-  RunElements<kRank>(range, f, args...);
+  RunKernel<kRank>(range, f, args...);
 }
 // The same with tables of Views, which no thread may copy. Other kernels are compiled differently, not better, if their
 // arguments are grid constants.
 template <int kRank, class F, class... Passed>
 PENSTOCK_HIDDEN __global__ void TableKernel(Range range, F f, PENSTOCK_GRID_CONSTANT Passed... args) {
-  RunElements<kRank>(range, f, args...);
+  RunKernel<kRank>(range, f, args...);
 }
 
 // How a kernel takes an argument if tables have room for kRoom Views.
@@ -228,7 +245,7 @@ PENSTOCK_HIDDEN const void* KernelWithRoom([[maybe_unused]] int64_t room) {
 }
 #endif
 
-// Fills in the code for one rank of the index, if tables of Views have `room`.
+// Fills in the code for one rank of the index, or that of a Task, if tables of Views have `room`.
 template <bool kNvcc, int kRank, class F, class... A>
 PENSTOCK_HIDDEN void FillCodeOfRank(NodeCode& code, [[maybe_unused]] int64_t room) {
   constexpr bool kTakesParams = (kParams<A...>) > 0;

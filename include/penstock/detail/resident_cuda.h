@@ -23,6 +23,7 @@
 #include "penstock/detail/programmatic.h"
 #include "penstock/detail/resident_protocol.h"
 #include "penstock/detail/resident_shared_cuda.h"
+#include "penstock/task.h"
 
 #if defined(__CUDACC__)
 namespace penstock::detail {
@@ -264,10 +265,18 @@ struct ResidentLayout {
 };
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+// The lanes of a worker, for a Task.
+PENSTOCK_HIDDEN __device__ __forceinline__ Block BlockOfLanes(int64_t shared_bytes) {
+  auto& memory = SharedAt<std::byte>(kTaskMemoryAt + WorkerInBlock() * kTaskBytes);
+  return {&memory, shared_bytes, Lane(), kLanes, true};
+}
+
 // The elements of the index space that fall to a lane.
 template <int kRank, class F, class... Stored>
 PENSTOCK_HIDDEN __device__ __forceinline__ void RunLane(const Range& range, F& f, const Stored&... args) {
-  if constexpr (kRank == 1) {
+  if constexpr (kRank == kTaskRank) {
+    static_cast<const F&>(f)(BlockOfLanes(range.width), args...);
+  } else if constexpr (kRank == 1) {
 #pragma unroll 1
     for (int64_t x = Lane(); x < range.width; x += kLanes) CallAt<1>(f, 0, 0, x, args...);
   } else {

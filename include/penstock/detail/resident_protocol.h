@@ -147,7 +147,7 @@ struct ResidentState {
 inline constexpr uint32_t kMostLoopDepth = 16;
 
 // What workers share of their block's memory: what each has, the choice, and where those of all blocks are. Two pages
-// of each worker follow.
+// of each worker follow, then kTaskBytes of each.
 struct ResidentBlock {
   struct alignas(16) Worker {
     uint32_t landing[4];  // a copy of what `stop` names, which may be under way
@@ -165,7 +165,11 @@ struct ResidentBlock {
   const uint32_t* stop;
 };
 static_assert(sizeof(ResidentBlock) % alignof(ResidentRecord) == 0);
-inline constexpr uint32_t kResidentSharedBytes = uint32_t{sizeof(ResidentBlock)} + kWorkersOfBlock * 2 * kPageBytes;
+// A worker's memory for the Task that it runs, if some Task of the region takes any: as much as 32 rows of 33 floats
+// take. A multiprocessor (sm_90) then gives a block 164 KiB, and keeps 92 KiB for its first cache.
+inline constexpr uint32_t kTaskBytes = 4224;
+inline constexpr uint32_t kTaskMemoryAt = uint32_t{sizeof(ResidentBlock)} + kWorkersOfBlock * 2 * kPageBytes;
+inline constexpr uint32_t kResidentSharedBytes = kTaskMemoryAt + kWorkersOfBlock * kTaskBytes;
 
 // The kernel's argument. Blocks have kWorkersOfBlock workers, the last perhaps fewer.
 struct ResidentArgs {

@@ -56,18 +56,20 @@ class KernelLoads {
 };
 
 // Checks what only the loaded kernel can tell; the planner has checked the rest.
-absl::Status CheckShape(const KernelShape& shape, const driver::KernelCode& code, const base::KernelLimits& limits) {
+absl::Status CheckShape(const NodeDecl& node, const driver::KernelCode& code, const base::KernelLimits& limits) {
+  const KernelShape& shape = node.shape;
   const int64_t threads = int64_t{shape.block[0]} * shape.block[1] * shape.block[2];
   if (threads > code.block_threads) {
-    return absl::InvalidArgumentError("its blocks have " + std::to_string(threads) + " threads; this kernel can have " +
-                                      std::to_string(code.block_threads) +
-                                      ", for its registers or launch bounds; use fewer, or more blocks");
+    return absl::InvalidArgumentError((node.is_task ? "its block has " : "its blocks have ") + std::to_string(threads) +
+                                      " threads; this kernel can have " + std::to_string(code.block_threads) +
+                                      ", for its registers or launch bounds; use fewer" +
+                                      (node.is_task ? "" : ", or more blocks"));
   }
   if (shape.shared_bytes + code.shared_bytes <= limits.shared_bytes) return absl::OkStatus();
-  return absl::InvalidArgumentError("its blocks take " + std::to_string(shape.shared_bytes) + " and, declared in it, " +
-                                    std::to_string(code.shared_bytes) +
-                                    " bytes of shared memory; a block of this device can have " +
-                                    std::to_string(limits.shared_bytes) + "; use less");
+  return absl::InvalidArgumentError(
+      (node.is_task ? "its block takes " : "its blocks take ") + std::to_string(shape.shared_bytes) +
+      " and, declared in it, " + std::to_string(code.shared_bytes) +
+      " bytes of shared memory; a block of this device can have " + std::to_string(limits.shared_bytes) + "; use less");
 }
 
 }  // namespace
@@ -246,13 +248,12 @@ absl::StatusOr<LoadedKernels> Compiler::LoadKernels() {
       const driver::DeviceRef& d = context_.graph.device(node.device);
       PENSTOCK_ASSIGN_OR_RETURN(kernels[n].by_value,
                                 loads.Get(d, {decl.code.cuda_kernel, decl.code.cuda_self, awaits}));
-      if (node.kind == PlanKind::kKernel) {
-        PENSTOCK_RETURN_IF_ERROR(CheckShape(decl.shape, kernels[n].by_value, d.info.limits));
-      }
+      const bool has_shape = node.kind == PlanKind::kKernel || decl.is_task;
+      if (has_shape) PENSTOCK_RETURN_IF_ERROR(CheckShape(decl, kernels[n].by_value, d.info.limits));
       if (modes_.mode() == Mode::kStream || decl.code.cuda_self_indirect == nullptr) return absl::OkStatus();
       PENSTOCK_ASSIGN_OR_RETURN(kernels[n].indirect,
                                 loads.Get(d, {decl.code.cuda_kernel, decl.code.cuda_self_indirect, awaits}));
-      return absl::OkStatus();
+      return has_shape ? CheckShape(decl, kernels[n].indirect, d.info.limits) : absl::OkStatus();
     }();
     if (!loaded.ok()) return context_.graph.Describe(static_cast<int32_t>(n), loaded);
   }

@@ -113,6 +113,10 @@ std::string RegionChoice::WhyNotResident(NodeId n, bool cuda) const {
   const auto because = [&](const char* why) { return "node " + graph::Quoted(decl.name) + " " + why; };
   if (decl.code.cuda_task == nullptr) return because("has no code for it, as a Reduce or a node that takes All");
   if (decl.arg_block.size() > ResidentImage::kMostArgsBytes) return because("has too many bytes of arguments");
+  if (decl.is_task && decl.shape.shared_bytes > detail::kTaskBytes) {
+    return "node " + graph::Quoted(decl.name) + " takes " + std::to_string(decl.shape.shared_bytes) +
+           " bytes of shared memory, and a worker has " + std::to_string(detail::kTaskBytes);
+  }
   const bool aligned = std::none_of(decl.args.begin(), decl.args.end(), [](const ArgDecl& arg) {
     const bool inside = arg.form == ArgDecl::Form::kValue || arg.form == ArgDecl::Form::kParam;
     return inside && arg.type.align > alignof(detail::ResidentRecord);

@@ -79,6 +79,15 @@ size_t BytesOfBranch(const ResidentSection& section) {
   return sizeof(detail::ResidentBranch) + section.targets.size() * sizeof(uint32_t);
 }
 
+bool TakesTaskMemory(const ResidentSection& section) {
+  if (section.region == nullptr) return false;
+  const CompiledGraph& graph = section.slot->graph();
+  return std::any_of(section.region->nodes.begin(), section.region->nodes.end(), [&](const GraphNodeEntry& node) {
+    const DeclId decl = graph.plan().nodes[node.node].decl;
+    return decl >= 0 && graph.model().nodes[decl].is_task && graph.model().nodes[decl].shape.shared_bytes > 0;
+  });
+}
+
 std::span<const int32_t> TasksOf(const ResidentSection& section, int32_t worker) {
   if (worker >= section.workers()) return {};
   return section.region->schedule.tasks[worker];
@@ -331,7 +340,9 @@ void ResidentImage::MakeOp() {
   }
   op_.grid = {(workers + kWorkersOfBlock - 1) / kWorkersOfBlock, 1, 1};
   op_.block = {std::min(workers, kWorkersOfBlock) * detail::kLanes, 1, 1};
-  op_.shared_bytes = detail::kResidentSharedBytes;
+  const bool takes_task_memory = std::any_of(sections_.begin(), sections_.end(),
+                                             [](const Section& section) { return TakesTaskMemory(section.of); });
+  op_.shared_bytes = takes_task_memory ? detail::kResidentSharedBytes : detail::kTaskMemoryAt;
   op_.argv = argv_;
   op_.argc = 1;
   op_.args = reinterpret_cast<const std::byte*>(&args_);

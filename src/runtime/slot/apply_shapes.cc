@@ -20,6 +20,14 @@ void SetLeaves(driver::KernelOp& op, const detail::Range& range, int level) {
   op.grid = {static_cast<uint32_t>(std::min(op.rows, kMaxGridX)), 1, 1};
 }
 
+// One block, whose shape the operation has from the node.
+detail::Range RangeOfTask(const KernelShape& shape) { return {1, 1, int64_t{shape.shared_bytes}}; }
+void SetTask(driver::KernelOp& op) {
+  op.rows = 1;
+  op.row_elements = 1;
+  op.grid = {1, 1, 1};
+}
+
 void SetRange(driver::KernelOp& op, const detail::Range& range, int rank) {
   op.rows = rank == 1 ? range.width : range.depth * range.height;
   op.row_elements = rank == 1 ? 1 : range.width;
@@ -53,9 +61,11 @@ void WriteRanges(const Model& model, const Program& program, const std::vector<R
                  SlotTables& tables) {
   for (const RangePatch& p : patches) {
     const NodeDecl& decl = model.nodes[program.calls[p.call].decl];
-    const detail::Range range = RangeOf(ShapeOf(decl.extent, tables.param_values));
+    const detail::Range range =
+        decl.is_task ? RangeOfTask(decl.shape) : RangeOf(ShapeOf(decl.extent, tables.param_values));
     std::memcpy(tables.args.data() + p.at, &range, sizeof(range));
-    if (decl.level > 0) SetLeaves(tables.kernels[p.call], range, decl.level);
+    if (decl.is_task) SetTask(tables.kernels[p.call]);
+    else if (decl.level > 0) SetLeaves(tables.kernels[p.call], range, decl.level);
     else SetRange(tables.kernels[p.call], range, decl.extent.rank);
   }
 }

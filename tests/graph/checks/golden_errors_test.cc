@@ -17,6 +17,9 @@ struct Nothing {
 struct Plane {
   PENSTOCK_HOST_DEVICE void operator()(Index2, View<int32_t>) const {}
 };
+struct Tile {
+  PENSTOCK_HOST_DEVICE void operator()(const Block&, int32_t*) const {}
+};
 void Kernel(int, int32_t*) {}
 
 Name At(const char* name, int line) { return Name(name, "dir/bad.cc", line); }
@@ -68,6 +71,8 @@ Graph EveryMistake() {
   g.ParallelFor(At("into input", 52), 8, Nothing{}, Read(y), Write(x));
   g.ParallelFor(At("too early", 53), 8, Nothing{}, Read(t), Write(y));
   NodeRef late = g.ParallelFor(At("late", 54), 8, Nothing{}, Read(x), Write(y));
+  g.Task(At("tile", 55), {.threads = 2048, .shared_bytes = 240'000}, Tile{}, ReadWrite(y));
+  g.Task(At("no tile", 56), {.threads = 0}, Tile{}, ReadWrite(y));
   NodeRef early = first;
   early.After(late);
   return g;
@@ -77,7 +82,7 @@ TEST(GoldenErrors, EveryMistakeOfAGraphIsALineOfOneStatus) {
   const Graph graph = EveryMistake();
   const absl::Status status = MakePlan(graph.model(), TwoHosts()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(Text(status), R"(graph 'bad': 27 mistakes:
+  EXPECT_EQ(Text(status), R"(graph 'bad': 30 mistakes:
   graph 'bad' param '' (bad.cc:12): has no name; messages and traces call everything by its name; give it one
   graph 'bad' param 'p' (bad.cc:10): declared 2 times: bad.cc:10 and bad.cc:11; names are unique among the params of a graph; rename all but one
   graph 'bad' param 'real' (bad.cc:13): has AtMost, but is not an integer; only integers have a maximum; remove AtMost or use an integer type
@@ -101,6 +106,9 @@ TEST(GoldenErrors, EveryMistakeOfAGraphIsALineOfOneStatus) {
   graph 'bad' node 'kernel' (bad.cc:50) on host:0: its blocks have 2048 x 1 x 1 threads; a block has 1 to 1024; use fewer, or more blocks
   graph 'bad' node 'kernel' (bad.cc:50) on host:0: a Kernel runs on CUDA devices only; this is a host device and the node has no host fallback for it; give it one with .HostFallback(f), or pin it to a CUDA device
   graph 'bad' node 'library' (bad.cc:51) on host:0: a Launch submits to a CUDA stream; this is a host device and the node has no host fallback for it; give it one with .HostFallback(f), or pin it to a CUDA device
+  graph 'bad' node 'tile' (bad.cc:55) on host:0: its block has 2048 threads; a block has 1 to 1024; name so many in TaskOptions::threads
+  graph 'bad' node 'tile' (bad.cc:55) on host:0: its block takes 240000 bytes of shared memory; a block has at most 232448; use less
+  graph 'bad' node 'no tile' (bad.cc:56) on host:0: its block has 0 threads; a block has 1 to 1024; name so many in TaskOptions::threads
   graph 'bad': nodes wait for each other: 'first' (bad.cc:40) after 'late' (bad.cc:54) after 'into input' (bad.cc:52) after 'first' (bad.cc:40); none of them could start; remove an After
   graph 'bad' node 'into input' (bad.cc:52): writes 'x' (bad.cc:20), which is an Input; bound Inputs are never changed; declare it with InOut
   graph 'bad' node 'too early' (bad.cc:53): reads 't' (bad.cc:25) before any node has written it; its contents would be undefined; write it first, say Write where this node writes all of it or WriteSome where it only writes some of it, or declare it with Input or InOut

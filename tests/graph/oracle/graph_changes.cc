@@ -373,6 +373,10 @@ constexpr GraphChange kChanges[] = {
      [](RandomGraph& g, Random& r) {
        return ChangeNode(g, r, NodeKind::kParallelFor, [](NodeDecl& n) { n.extent = Extent(123); });
      }},
+    {"task",
+     [](RandomGraph& g, Random& r) {
+       return ChangeNode(g, r, NodeKind::kParallelFor, [](NodeDecl& n) { n.is_task = !n.is_task; });
+     }},
     {"kernel block",
      [](RandomGraph& g, Random& r) {
        return ChangeNode(g, r, NodeKind::kKernel, [](NodeDecl& n) { ++n.shape.block[1]; });

@@ -106,6 +106,55 @@ function(penstock_example name)
   penstock_optimize_kernels(${name})
 endfunction()
 
+# An example of one source without libraries of its own. `run_NAME` of the caller becomes what runs it.
+#
+# With PENSTOCK_EXAMPLES_TOGETHER and CUDA programs all of these become one program, small_examples, whose first argument
+# is the name of the one to run: nvcc reads the headers three times for each source, which is nearly all of its 14 s.
+# Each source is included in a namespace of its name, its `main` with it, behind the headers that it includes.
+function(penstock_small_example name source)
+  if(NOT (PENSTOCK_EXAMPLES_TOGETHER AND PENSTOCK_CUDA_PROGRAMS))
+    penstock_example(${name} KERNELS ${source})
+    set(run_${name} $<TARGET_FILE:${name}> PARENT_SCOPE)
+    return()
+  endif()
+  file(STRINGS ${source} includes REGEX "^#include")
+  set_property(DIRECTORY APPEND PROPERTY penstock_together_includes ${includes})
+  cmake_path(ABSOLUTE_PATH source OUTPUT_VARIABLE path)
+  cmake_path(RELATIVE_PATH path BASE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})  # as in penstock_unity, for the cache
+  set_property(DIRECTORY APPEND_STRING PROPERTY penstock_together_sources
+    "namespace ${name} {\n#include \"${path}\"\n}\n")
+  set_property(DIRECTORY APPEND_STRING PROPERTY penstock_together_calls
+    "  if (name == \"${name}\") return Call(&${name}::main, argc - 1, argv + 1);\n")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+  set(run_${name} $<TARGET_FILE:small_examples> ${name} PARENT_SCOPE)
+endfunction()
+
+# Behind the last of them.
+function(penstock_small_examples_end)
+  get_property(includes DIRECTORY PROPERTY penstock_together_includes)
+  if(NOT includes)
+    return()
+  endif()
+  get_property(sources DIRECTORY PROPERTY penstock_together_sources)
+  get_property(calls DIRECTORY PROPERTY penstock_together_calls)
+  list(REMOVE_DUPLICATES includes)
+  list(JOIN includes "\n" includes)
+  set(file ${CMAKE_CURRENT_BINARY_DIR}/small_examples.cu)
+  file(GENERATE OUTPUT ${file} CONTENT "${includes}
+#include <string_view>
+
+${sources}
+int Call(int (*program)(), int, char**) { return program(); }
+int Call(int (*program)(int, char**), int argc, char** argv) { return program(argc, argv); }
+
+int main(int argc, char** argv) {
+  const std::string_view name = argc > 1 ? argv[1] : \"\";
+${calls}  return 2;
+}
+")
+  penstock_program(small_examples examples KERNELS ${file})  # not optimized, since it measures nothing
+endfunction()
+
 # A benchmark sees include/ and its own folder, nothing else. With the tests on, `--quick` of it is one of them.
 function(penstock_bench name)
   penstock_program(${name} bench ${ARGN})

@@ -20,7 +20,7 @@ mkdir -p "$bundle/lib"
 # where they were built. The programs of the cookbook, and other small examples, would make the bundle too large to carry;
 # the tutorial does there what they do.
 without=(photos_test penstock_tests replay_tests library_factories_tests no_gpu_tests plan growth declare_again
-  flow_graph saxpy multi_gpu_saxpy relay cameras)
+  flow_graph saxpy multi_gpu_saxpy relay cameras small_examples)
 for kind in tests examples bench; do
   [[ -d $build/bin/$kind ]] || continue
   mkdir -p "$bundle/$kind"

@@ -5,7 +5,8 @@
                                                  of the files examples/tutorial/N_*, and every one of
                                                  docs/howto/cookbook/NAME.md in one of examples/cookbook/NAME*; how far
                                                  it is indented is free
-  scripts/check_snippets.py --run PAGE PROGRAM   PROGRAM succeeds, and prints what the ```text block of PAGE shows; where
+  scripts/check_snippets.py --run PAGE PROGRAM [ARGUMENT...]
+                                                 PROGRAM succeeds, and prints what the ```text block of PAGE shows; where
                                                  the block is opened by ```text numbers vary, numbers may differ
 """
 import re
@@ -67,8 +68,9 @@ def check_pages(root):
     return 1 if faults else 0
 
 
-def check_run(page, program):
-    ran = subprocess.run([program], capture_output=True, text=True)
+def check_run(page, command):
+    program = " ".join(command)
+    ran = subprocess.run(command, capture_output=True, text=True)
     if ran.returncode != 0:
         print(f"{program} ended with {ran.returncode}\n{ran.stdout}{ran.stderr}")
         return 1
@@ -89,8 +91,8 @@ def check_run(page, program):
 
 
 def main(arguments):
-    if arguments[:1] == ["--run"] and len(arguments) == 3:
-        return check_run(Path(arguments[1]), arguments[2])
+    if arguments[:1] == ["--run"] and len(arguments) >= 3:
+        return check_run(Path(arguments[1]), arguments[2:])
     if len(arguments) <= 1 and arguments[:1] != ["--run"]:
         return check_pages(Path(arguments[0] if arguments else Path(__file__).parent / "..").resolve())
     print(__doc__, file=sys.stderr)
